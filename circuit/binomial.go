@@ -1,0 +1,107 @@
+package circuit
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// Binomial counts the successes of Trials independent trials: codes 0..Trials.
+// Its parameter is the probability of success.
+type Binomial struct{ Trials int }
+
+// belowOne is the largest float32 below 1: nearer probabilities would round to
+// 1 and make a failure impossible for good.
+const belowOne = 1 - 0x1p-24
+
+// Name returns "binomial".
+func (Binomial) Name() string { return "binomial" }
+
+// NumParams returns 1.
+func (Binomial) NumParams() int { return 1 }
+
+// NumStats returns 1.
+func (Binomial) NumStats() int { return 1 }
+
+// Codes returns Trials + 1.
+func (l Binomial) Codes() int { return l.Trials + 1 }
+
+// CheckSettings wants 1 to MaxCodes-1 trials.
+func (l Binomial) CheckSettings() error {
+	if l.Trials < 1 || l.Trials >= MaxCodes {
+		return fmt.Errorf("%w: binomial with %d trials; want 1 to %d", ErrLeaf, l.Trials, MaxCodes-1)
+	}
+	return nil
+}
+
+// Check wants a whole number of at most Trials.
+func (l Binomial) Check(x float64) error { return checkCode(l.Name(), x, l.Codes()) }
+
+// CheckParams wants one probability.
+func (l Binomial) CheckParams(p []float64) error {
+	if err := checkParamCount(l.Name(), p, 1); err != nil {
+		return err
+	}
+	if !(p[0] >= 0 && p[0] <= 1) {
+		return fmt.Errorf("%w: binomial: p is %v; want a probability", ErrLeaf, p[0])
+	}
+	return nil
+}
+
+// LogProb is log C(n,x) + x·log p + (n-x)·log(1-p).
+func (l Binomial) LogProb(p []float64, x float64) float64 {
+	n := float64(l.Trials)
+	a, _ := math.Lgamma(n + 1)
+	b, _ := math.Lgamma(x + 1)
+	c, _ := math.Lgamma(n - x + 1)
+	lp := a - b - c
+	if x > 0 {
+		lp += x * math.Log(p[0])
+	}
+	if x < n {
+		lp += (n - x) * math.Log1p(-p[0])
+	}
+	return lp
+}
+
+// Mode is the whole part of (n+1)·p.
+func (l Binomial) Mode(p []float64) float64 {
+	return min(math.Floor(float64(l.Trials+1)*p[0]), float64(l.Trials))
+}
+
+// Sample draws by inversion.
+func (l Binomial) Sample(p []float64, rng *rand.Rand) float64 {
+	return drawUnimodal(l.Mode(p), float64(l.Trials), func(x float64) float64 { return l.LogProb(p, x) }, rng)
+}
+
+// Moments are n·p and n·p·(1-p).
+func (l Binomial) Moments(p []float64) (mean, variance float64) {
+	mean = float64(l.Trials) * p[0]
+	return mean, mean * (1 - p[0])
+}
+
+// Stats is x.
+func (Binomial) Stats(x float64, t []float64) { t[0] = x }
+
+// MStep matches the mean; half of the trials of the pseudocount succeed. A p of
+// exactly 0 or 1 stays.
+func (l Binomial) MStep(p, sum []float64, weight, pseudocount, step float64) {
+	total := weight + pseudocount
+	if !(total > 0) || p[0] == 0 || p[0] == 1 {
+		return
+	}
+	fresh := (sum[0]/float64(l.Trials) + pseudocount/2) / total
+	p[0] = clampSuccess((1-step)*p[0] + step*fresh)
+}
+
+// Init draws p around the column's mean, one unit of log-odds wide.
+func (l Binomial) Init(p []float64, col ColumnStats, rng *rand.Rand) {
+	q := 0.5
+	if col.known() {
+		q = min(max(col.Mean/float64(l.Trials), 0.02), 0.98)
+	}
+	odds := math.Log(q/(1-q)) + rng.NormFloat64()
+	p[0] = clampSuccess(1 / (1 + math.Exp(-odds)))
+}
+
+func clampSuccess(p float64) float64 { return min(max(p, MinProb), belowOne) }

@@ -1,0 +1,291 @@
+package format
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/internal/safetensors"
+)
+
+// forge writes a file after an edit of its structure or metadata, with a digest
+// that fits: only the checks behind the digest can refuse it.
+func forge(t *testing.T, edit func(s *structure), editMeta func(m map[string]string)) []byte {
+	t.Helper()
+	m := mustParse(t, everything)
+	s, err := flatten(m.Graph)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit(s)
+	metadata, err := s.metadata(m.Meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	editMeta(metadata)
+	var b bytes.Buffer
+	err = s.write(&b, metadata, m.NumParams(), func(sink *safetensors.Sink) error { return writeParams(sink, m.Graph, m.Params) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func keepMeta(map[string]string) {}
+func keep(*structure)            {}
+
+func TestForgedStructures(t *testing.T) {
+	if _, err := decodeBytes(forge(t, keep, keepMeta)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		edit func(s *structure)
+		want string // part of the message
+	}{
+		{"no nodes", func(s *structure) {
+			*s = structure{numVars: 1, childStart: []int64{0}, pairStart: []int64{0}, maskStart: []int64{0}}
+		}, "no nodes"},
+		{"short units", func(s *structure) { s.units = s.units[1:] }, "node.units"},
+		{"short variables", func(s *structure) { s.variable = s.variable[1:] }, "node.variable"},
+		{"short leaves", func(s *structure) { s.leaf = s.leaf[1:] }, "node.leaf"},
+		{"short ties", func(s *structure) { s.tiedTo = s.tiedTo[1:] }, "node.tied_to"},
+		{"short starts", func(s *structure) { s.childStart = s.childStart[1:] }, "node.child_start"},
+		{"no starts", func(s *structure) { s.childStart = nil }, "node.child_start"},
+		{"starts descend", func(s *structure) { s.childStart[8] = 5 }, "node.child_start"},
+		{"starts negative", func(s *structure) { s.childStart[1] = math.MinInt64 }, "node.child_start"},
+		{"starts past the end", func(s *structure) { s.childStart[len(s.childStart)-1] = math.MaxInt64 }, "node.child_start"},
+		{"unknown kind", func(s *structure) { s.kind[len(s.kind)-1] = 9 }, "kind"},
+		{"no units", func(s *structure) { s.units[3] = 0 }, "units"},
+		{"negative units", func(s *structure) { s.units[3] = math.MinInt32 }, "units"},
+		{"huge units", func(s *structure) { s.units[3] = math.MaxInt32 }, "units"},
+		{"child is the node", func(s *structure) { s.children[len(s.children)-1] = int32(len(s.kind) - 1) }, "children stand before"},
+		{"child negative", func(s *structure) { s.children[0] = -1 }, "children stand before"},
+		{"leaf out of range", func(s *structure) { s.leaf[0] = 100 }, "leaf"},
+		{"leaf negative", func(s *structure) { s.leaf[0] = -1 }, "leaf"},
+		{"variable out of range", func(s *structure) { s.variable[0] = 4 }, "variable"},
+		{"variable negative", func(s *structure) { s.variable[0] = -1 }, "variable"},
+		{"tied to nothing", func(s *structure) { s.tiedTo[0] = 99 }, "tied"},
+		{"tied below none", func(s *structure) { s.tiedTo[0] = -2 }, "tied"},
+		{"many variables", func(s *structure) { s.numVars = math.MaxInt32 }, "variables"},
+		{"negative variables", func(s *structure) { s.numVars = -1 }, "variables"},
+		{"root out of range", func(s *structure) { s.root = 99 }, "root"},
+		{"root of two units", func(s *structure) { s.root = 0 }, "root"},
+		{"unknown leaf", func(s *structure) { s.leaves[0].Type = "cauchy" }, "cauchy"},
+		{"huge leaf", func(s *structure) { s.leaves[1].Categories = math.MaxInt64 }, "categor"},
+		{"negative leaf", func(s *structure) { s.leaves[1].Categories = -1 }, "categor"},
+		{"sparse node out of range", func(s *structure) { s.sparseNode[1] = 99 }, "sparse.node"},
+		{"sparse node negative", func(s *structure) { s.sparseNode[0] = -1 }, "sparse.node"},
+		{"sparse node twice", func(s *structure) { s.sparseNode[1] = s.sparseNode[0] }, "sparse.node"},
+		{"sparse input", func(s *structure) { s.sparseNode[0] = 0 }, "edge blocks"},
+		{"zero rows", func(s *structure) { s.blockSize[0] = 0 }, "edge blocks"},
+		{"huge columns", func(s *structure) { s.blockSize[1] = math.MaxInt64 }, "edge blocks"},
+		{"columns that do not divide", func(s *structure) { s.blockSize[1], s.blockSize[3] = 3, 3 }, "divide"},
+		{"short blocks", func(s *structure) { s.blockSize = s.blockSize[:2] }, "sparse.block_size"},
+		{"pairs descend", func(s *structure) { s.pairs[3] = 1; s.pairs[5] = 0 }, "sort"},
+		{"pair outside", func(s *structure) { s.pairs[5] = 99 }, "inside"},
+		{"pair starts wrong", func(s *structure) { s.pairStart[1] = 99 }, "sparse.pair_start"},
+		{"mask starts wrong", func(s *structure) { s.maskStart[1] = -1 }, "sparse.mask_start"},
+		{"mask too long", func(s *structure) { s.mask = append(s.mask, 0); s.maskStart[2] = 3 }, "mask"},
+		{"mask bits behind the end", func(s *structure) { s.mask[0] |= 1 << 63 }, "mask"},
+		{"unit without weights", func(s *structure) { s.mask[0] &^= 3 }, "weight"},
+		{"not decomposable", func(s *structure) { s.children[1] = 0 }, "decomposable"},
+		{"other number of parameters", func(s *structure) { s.tiedTo[5] = -1 }, "params"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := decodeBytes(forge(t, tc.edit, keepMeta))
+			if !errors.Is(err, ErrModel) {
+				t.Fatalf("error is %v, want ErrModel", err)
+			}
+			if text := err.Error(); !strings.Contains(text, tc.want) || strings.Contains(text, "\n") {
+				t.Errorf("error is %q, want one line with %q", text, tc.want)
+			}
+		})
+	}
+}
+
+func TestForgedMetadata(t *testing.T) {
+	for _, tc := range []struct{ key, value, want string }{
+		{keyFormat, "", "pce.circuit"},
+		{keyVersion, "1.1", "newer"},
+		{keyVersion, "2.0", "newer"},
+		{keyVersion, "0.9", "not among"},
+		{keyVersion, "1", "major.minor"},
+		{keyVersion, "1.x", "major.minor"},
+		{keyVersion, "1.-1", "major.minor"},
+		{keyVariables, "", "variables"},
+		{keyVariables, "99999999999999", "variables"},
+		{keyVariables, "5", "digest"},
+		{keyRoot, "x", "root"},
+		{keyRoot, "16", "digest"},
+		{keyLeaves, "", "leaves"},
+		{keyLeaves, "[{\"type\":\"bernoulli\",\"colour\":1}]", "leaves"},
+		{keyLeaves, "[]", "digest"},
+		{keyDigest, strings.Repeat("0", 64), "digest"},
+	} {
+		b := forge(t, keep, func(m map[string]string) { m[tc.key] = tc.value })
+		_, err := decodeBytes(b)
+		if !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s = %q: error is %v, want one line that matches ErrModel and says %q", tc.key, tc.value, err, tc.want)
+		}
+	}
+}
+
+// TestBadParameters: neither Write nor Params lets them through.
+func TestBadParameters(t *testing.T) {
+	m := mustParse(t, everything)
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, tc := range []struct {
+		name string
+		node circuit.NodeID
+		at   int
+		v    float32
+	}{
+		{"Bernoulli over 1", 0, 0, 1.5},
+		{"categorical not normalised", 1, 0, 0.3},
+		{"Gaussian NaN", 3, 0, nan},
+		{"Gaussian below the minimum", 3, 1, -1},
+		{"sum NaN", 14, 0, nan},
+		{"sum infinite", 14, 0, inf},
+		{"sum negative", 14, 0, -0.1},
+		{"sum off by 0.002", 14, 0, 0.102},
+		{"structural zero", 9, 2, 0.5},
+		{"sparse not normalised", 9, 0, 0.5},
+		{"sparse NaN", 9, 0, nan},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bad := func(id circuit.NodeID, dst []float32) error {
+				err := m.Params(id, dst)
+				if id == tc.node {
+					dst[tc.at] = tc.v
+				}
+				return err
+			}
+			dir := t.TempDir()
+			path := filepath.Join(dir, "model")
+			if err := Write(path, m.Graph, nil, bad); !errors.Is(err, ErrModel) {
+				t.Errorf("Write = %v, want ErrModel", err)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 0 {
+				t.Errorf("Write left %v", left)
+			}
+			s, err := flatten(m.Graph)
+			if err != nil {
+				t.Fatal(err)
+			}
+			metadata, err := s.metadata(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			err = s.write(&b, metadata, m.NumParams(), func(sink *safetensors.Sink) error {
+				for i := range m.Graph.Nodes {
+					id := circuit.NodeID(i)
+					if !m.Graph.OwnsParams(id) {
+						continue
+					}
+					p := make([]float32, m.Graph.NumParams(id))
+					if err := bad(id, p); err != nil {
+						return err
+					}
+					if err := safetensors.Append(sink, p); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := decodeBytes(b.Bytes())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = got.Params(tc.node, make([]float32, m.Graph.NumParams(tc.node)))
+			if !errors.Is(err, ErrModel) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Params = %v, want one line that matches ErrModel", err)
+			}
+			if err := got.Verify(); !errors.Is(err, ErrModel) {
+				t.Errorf("Verify = %v, want ErrModel", err)
+			}
+		})
+	}
+}
+
+func TestParamsUse(t *testing.T) {
+	m, err := decodeBytes(mustEncode(t, mustParse(t, everything)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		id  circuit.NodeID
+		len int
+	}{{-1, 0}, {99, 0}, {0, 1}, {0, 3}, {7, 1}} {
+		if err := m.Params(tc.id, make([]float32, tc.len)); !errors.Is(err, ErrModel) {
+			t.Errorf("Params(%d, [%d]) = %v, want ErrModel", tc.id, tc.len, err)
+		}
+	}
+	var own, tied [4]float32
+	if err := errors.Join(m.Params(0, own[:]), m.Params(5, tied[:])); err != nil || own != tied || own != [4]float32{0.75, 0.25, 1 - own[3], 0.9} {
+		t.Errorf("node 0 has %v, node 5, tied to it, %v: %v", own, tied, err)
+	}
+	if err := m.Params(7, nil); err != nil { // a product
+		t.Error(err)
+	}
+	open := mustParse(t, "circuit 1\na = input x0 bernoulli\n")
+	if err := open.Params(0, own[:2]); !errors.Is(err, ErrNoParams) {
+		t.Errorf("an open node: %v, want ErrNoParams", err)
+	}
+	path := filepath.Join(t.TempDir(), "model")
+	if err := Write(path, open.Graph, nil, open.Params); !errors.Is(err, ErrNoParams) {
+		t.Errorf("Write of an open model: %v, want ErrNoParams", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a model without parameters was written")
+	}
+	bad := *m.Graph
+	bad.Root = 0
+	if err := Write(path, &bad, nil, m.Params); !errors.Is(err, circuit.ErrGraph) || !errors.Is(err, ErrModel) {
+		t.Errorf("Write of a bad graph: %v, want ErrGraph and ErrModel", err)
+	}
+}
+
+// FuzzDecode reads hostile files of every format. What is accepted and has good
+// parameters survives a copy.
+func FuzzDecode(f *testing.F) {
+	native := mustEncode(f, mustParse(f, everything))
+	f.Add(native)
+	f.Add([]byte(everything))
+	f.Add(mustEncode(f, mustParse(f, "circuit 1\na = input x0 indicator codes=2 value=1\n")))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := decodeBytes(b)
+		if err != nil {
+			if !errors.Is(err, ErrModel) {
+				t.Fatalf("error %v does not match ErrModel", err)
+			}
+			return
+		}
+		if m.NumParams() > 1<<20 || m.Verify() != nil {
+			return
+		}
+		var out bytes.Buffer
+		if err := encode(&out, m.Graph, m.Meta, m.Params); err != nil {
+			if errors.Is(err, ErrNoParams) || errors.Is(err, safetensors.ErrUse) { // open nodes, strings that are not UTF-8
+				return
+			}
+			t.Fatal(err)
+		}
+		again, err := decodeBytes(out.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := diff(again, m); d != "" {
+			t.Fatal(d)
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package format
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/internal/golden"
+)
+
+func printText(m *Model) (string, error) {
+	var b bytes.Buffer
+	err := Print(&b, m.Graph, m.Meta, m.Params)
+	return b.String(), err
+}
+
+// TestTextDialogues: "parse" reads a text model and prints it, or its error.
+func TestTextDialogues(t *testing.T) {
+	files, err := filepath.Glob("testdata/text*.txt")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("dialogues %v, %v", files, err)
+	}
+	for _, path := range files {
+		golden.Run(t, path, func(cmd string, _ []string, input string) string {
+			if cmd != "parse" {
+				return "unknown command"
+			}
+			m, err := Parse(input)
+			if err != nil {
+				if !errors.Is(err, ErrModel) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("error %q is not one line that matches ErrModel", err)
+				}
+				return strings.TrimPrefix(err.Error(), "format: bad model: ")
+			}
+			text, err := printText(m)
+			if err != nil {
+				t.Error(err)
+			}
+			checkIdentity(t, m, text)
+			return text
+		})
+	}
+}
+
+// checkIdentity: what m prints as reads back as m and prints as itself.
+func checkIdentity(t *testing.T, m *Model, text string) {
+	t.Helper()
+	again, err := Parse(text)
+	if err != nil {
+		t.Fatalf("printed text is not read: %v\n%s", err, text)
+	}
+	if d := diff(again, m); d != "" {
+		t.Fatal(d)
+	}
+	second, err := printText(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second != text {
+		t.Fatalf("printed\n%s\nthen\n%s", text, second)
+	}
+}
+
+func TestTextRoundTripOfRandomCircuits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range 100 {
+		m := randomModel(t, rng)
+		if i%2 == 1 { // leave every third node open
+			read := m.params
+			m.params = func(id circuit.NodeID, dst []float32) error {
+				if id%3 == 0 {
+					return ErrNoParams
+				}
+				return read(id, dst)
+			}
+		}
+		text, err := printText(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkIdentity(t, m, text)
+	}
+}
+
+// TestTextLimits: sizes that a short text can name are refused or cost nothing.
+func TestTextLimits(t *testing.T) {
+	wide := "circuit 1\na = input[16777216] x0 bernoulli\n"
+	for _, tc := range []struct{ text, want string }{
+		{wide + "s = sum[16777216] a\nr = sum s\n", "weights"},
+		{wide + "s = sum[16777216] a edges 16777216x16777216 (0,0)\nr = sum s\n", "weights"},
+		{wide + "s = sum[16777216]" + strings.Repeat(" a", 129) + "\n", "at most 2147483648"},
+		{wide + "s = sum[16777216] a edges 16777216x16777216 (0,0) (0,1)\n", "more than the 1 edge blocks"},
+		{wide + "s = sum[16777216] a edges 1x16777216 (0,0) mask 1\n", "mask bits"},
+		{wide + "s = sum[16777216] a : 1\n", "want 281474976710656"},
+		{strings.Repeat(" ", maxTextBytes) + "circuit 1", "text circuit"},
+		{"circuit 1" + strings.Repeat(" ", maxTextBytes), "at most"},
+	} {
+		_, err := decodeBytes([]byte(tc.text))
+		if !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%.100q: error is %v, want ErrModel with %q", tc.text, err, tc.want)
+		}
+	}
+	m := mustParse(t, wide+"s = sum a\n")
+	if m.NumParams() != 3<<24 {
+		t.Errorf("%d parameters, want %d", m.NumParams(), 3<<24)
+	}
+}
+
+func TestPrintErrors(t *testing.T) {
+	m := mustParse(t, everything)
+	boom := errors.New("boom")
+	if err := Print(&fullDisk{10}, m.Graph, m.Meta, m.Params); err == nil {
+		t.Error("a full disk was not reported")
+	}
+	if err := Print(&bytes.Buffer{}, m.Graph, nil, func(circuit.NodeID, []float32) error { return boom }); !errors.Is(err, boom) {
+		t.Errorf("error is %v, want boom", err)
+	}
+	if err := Print(&bytes.Buffer{}, m.Graph, nil, func(circuit.NodeID, []float32) error { return nil }); !errors.Is(err, ErrModel) {
+		t.Errorf("zeros as parameters: error is %v, want ErrModel", err)
+	}
+	if err := Print(&bytes.Buffer{}, &circuit.Graph{}, nil, nil); !errors.Is(err, ErrModel) {
+		t.Errorf("empty graph: error is %v, want ErrModel", err)
+	}
+}
+
+// FuzzParse: what is read prints and reads back as the same model.
+func FuzzParse(f *testing.F) {
+	f.Add(everything)
+	f.Add("circuit 1\n# c\na = input x0\n poisson 2.5\n\nroot a")
+	f.Add("circuit 2\na=input[3]x0 binomial trials=4 .5/.5/1\nb=sum a edges 1x1(0,0)(0,2)mask 1 1:0.5 0.5")
+	f.Add("circuit 1\na = input x0 discretised-logistic codes=256 min_scale=0.1 1e1 2\nmeta \"\\xff\" \"\\\\\"")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := Parse(text)
+		if err != nil {
+			if !errors.Is(err, ErrModel) {
+				t.Fatalf("error %v does not match ErrModel", err)
+			}
+			return
+		}
+		if m.NumParams() > 1<<20 {
+			return
+		}
+		printed, err := printText(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkIdentity(t, m, printed)
+	})
+}

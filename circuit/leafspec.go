@@ -1,0 +1,101 @@
+package circuit
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// LeafSpec describes a leaf in configs and files: the family's name and its
+// settings. Settings of other families are zero.
+type LeafSpec struct {
+	Type       string  `json:"type" yaml:"type" mapstructure:"type"`
+	Categories int     `json:"categories,omitempty" yaml:"categories,omitempty" mapstructure:"categories"`
+	Trials     int     `json:"trials,omitempty" yaml:"trials,omitempty" mapstructure:"trials"`
+	Codes      int     `json:"codes,omitempty" yaml:"codes,omitempty" mapstructure:"codes"`
+	Value      int     `json:"value,omitempty" yaml:"value,omitempty" mapstructure:"value"`
+	MinSigma   float64 `json:"min_sigma,omitempty" yaml:"min_sigma,omitempty" mapstructure:"min_sigma"`
+	MinScale   float64 `json:"min_scale,omitempty" yaml:"min_scale,omitempty" mapstructure:"min_scale"`
+	Edges      []int   `json:"edges,omitempty" yaml:"edges,omitempty" mapstructure:"edges"`
+}
+
+// LeafTypes lists the names of the families.
+func LeafTypes() []string {
+	return []string{
+		"bernoulli", "binomial", "categorical", "discretised-logistic",
+		"gaussian", "histogram", "indicator", "poisson",
+	}
+}
+
+// ParseLeaf returns the leaf that a spec describes. A setting that the family
+// does not have is an error that matches ErrLeaf.
+func ParseLeaf(s LeafSpec) (Leaf, error) {
+	var l Leaf
+	switch s.Type {
+	case "bernoulli":
+		l = Bernoulli{}
+	case "binomial":
+		l = Binomial{Trials: s.Trials}
+	case "categorical":
+		l = Categorical{Categories: s.Categories}
+	case "discretised-logistic":
+		l = DiscretisedLogistic{Domain: s.Codes, MinScale: s.MinScale}
+	case "gaussian":
+		l = Gaussian{MinSigma: s.MinSigma}
+	case "histogram":
+		l = Histogram{Edges: s.Edges}
+	case "indicator":
+		l = Indicator{Domain: s.Codes, Value: s.Value}
+	case "poisson":
+		l = Poisson{}
+	default:
+		return nil, fmt.Errorf("%w: unknown type %.40q; want one of %s", ErrLeaf, s.Type, strings.Join(LeafTypes(), ", "))
+	}
+	if err := l.CheckSettings(); err != nil {
+		return nil, err
+	}
+	if err := s.checkForeign(l); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// checkForeign returns an error if the spec has a setting that l does not take.
+func (s LeafSpec) checkForeign(l Leaf) error {
+	own, err := SpecOf(l)
+	if err != nil {
+		return err
+	}
+	given, taken := reflect.ValueOf(s), reflect.ValueOf(own)
+	for i := range given.NumField() {
+		if !given.Field(i).IsZero() && taken.Field(i).IsZero() {
+			key := given.Type().Field(i).Tag.Get("yaml")
+			return fmt.Errorf("%w: %s has no setting %q; remove it", ErrLeaf, s.Type, strings.TrimSuffix(key, ",omitempty"))
+		}
+	}
+	return nil
+}
+
+// SpecOf returns the spec of a leaf: the inverse of ParseLeaf.
+func SpecOf(l Leaf) (LeafSpec, error) {
+	s := LeafSpec{}
+	switch l := l.(type) {
+	case Bernoulli, Poisson:
+	case Binomial:
+		s.Trials = l.Trials
+	case Categorical:
+		s.Categories = l.Categories
+	case DiscretisedLogistic:
+		s.Codes, s.MinScale = l.Domain, l.MinScale
+	case Gaussian:
+		s.MinSigma = l.MinSigma
+	case Histogram:
+		s.Edges = l.Edges
+	case Indicator:
+		s.Codes, s.Value = l.Domain, l.Value
+	default:
+		return LeafSpec{}, fmt.Errorf("%w: %T has no spec; use one of the families of package circuit", ErrLeaf, l)
+	}
+	s.Type = l.Name()
+	return s, nil
+}

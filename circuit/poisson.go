@@ -1,0 +1,87 @@
+package circuit
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// Poisson counts events: whole numbers from 0, without an end. Its parameter is
+// the rate, the mean number of events.
+type Poisson struct{}
+
+// maxRate bounds the rate, so that drawing a sample ends.
+const maxRate = 1e12
+
+// Name returns "poisson".
+func (Poisson) Name() string { return "poisson" }
+
+// NumParams returns 1.
+func (Poisson) NumParams() int { return 1 }
+
+// NumStats returns 1.
+func (Poisson) NumStats() int { return 1 }
+
+// Codes returns 0: the domain is not finite.
+func (Poisson) Codes() int { return 0 }
+
+// CheckSettings returns nil: there are no settings.
+func (Poisson) CheckSettings() error { return nil }
+
+// Check wants a whole number that is not negative.
+func (Poisson) Check(x float64) error {
+	if !(x >= 0 && x <= math.MaxFloat32) || x != math.Trunc(x) {
+		return fmt.Errorf("poisson: %v is no count; want a whole number from 0", x)
+	}
+	return nil
+}
+
+// CheckParams wants one positive rate.
+func (l Poisson) CheckParams(p []float64) error {
+	if err := checkParamCount(l.Name(), p, 1); err != nil {
+		return err
+	}
+	if !(p[0] > 0 && p[0] <= maxRate) {
+		return fmt.Errorf("%w: poisson: rate is %v; want a positive number up to %g", ErrLeaf, p[0], maxRate)
+	}
+	return nil
+}
+
+// LogProb is x·log rate - rate - log x!.
+func (Poisson) LogProb(p []float64, x float64) float64 {
+	f, _ := math.Lgamma(x + 1)
+	return x*math.Log(p[0]) - p[0] - f
+}
+
+// Mode is the whole part of the rate.
+func (Poisson) Mode(p []float64) float64 { return math.Floor(p[0]) }
+
+// Sample draws by inversion.
+func (l Poisson) Sample(p []float64, rng *rand.Rand) float64 {
+	return drawUnimodal(l.Mode(p), math.MaxFloat64, func(x float64) float64 { return l.LogProb(p, x) }, rng)
+}
+
+// Moments are the rate, twice.
+func (Poisson) Moments(p []float64) (mean, variance float64) { return p[0], p[0] }
+
+// Stats is x.
+func (Poisson) Stats(x float64, t []float64) { t[0] = x }
+
+// MStep matches the mean; the pseudocount observes the present rate.
+func (Poisson) MStep(p, sum []float64, weight, pseudocount, step float64) {
+	total := weight + pseudocount
+	if !(total > 0) {
+		return
+	}
+	fresh := (sum[0] + pseudocount*p[0]) / total
+	p[0] = min(max((1-step)*p[0]+step*fresh, MinProb), maxRate)
+}
+
+// Init draws a rate within a factor of 1.65 of the column's mean.
+func (Poisson) Init(p []float64, col ColumnStats, rng *rand.Rand) {
+	mean := 1.0
+	if col.known() {
+		mean = min(max(col.Mean, 0.01), maxRate/2)
+	}
+	p[0] = mean * math.Exp(rng.Float64()-0.5)
+}

@@ -1,0 +1,85 @@
+package circuit
+
+import "slices"
+
+// Props says which structural properties a circuit has. StructuredDecomposable
+// and Deterministic are found by sufficient tests on the structure alone: true
+// is certain, false means not shown.
+type Props struct {
+	Smooth        bool // children of a sum have equal scopes
+	Decomposable  bool // children of a product have disjoint scopes
+	TotalScope    bool // the root's scope holds all variables
+	Deterministic bool // at most one edge of a sum unit is positive for a complete row
+
+	// StructuredDecomposable: all products of one scope split it alike, so a
+	// variable tree exists that every product follows.
+	StructuredDecomposable bool
+}
+
+// Query is a question to a circuit.
+type Query struct {
+	Name    string // as in `pce query`, or "entropy"
+	Allowed bool   // can be answered in one or two passes
+	Exact   bool   // the answer is exact, not a bound or a heuristic
+	Needs   string // the property it needs
+}
+
+// Queries lists which queries the properties allow.
+func (p Props) Queries() []Query {
+	tractable := p.Smooth && p.Decomposable
+	const both = "smooth and decomposable"
+	return []Query{
+		{"loglik", tractable, tractable, both},
+		{"marginal", tractable, tractable, both},
+		{"conditional", tractable, tractable, both},
+		{"sample", tractable, tractable, both},
+		{"moments", tractable, tractable, both},
+		{"mpe", tractable, tractable && p.Deterministic, "deterministic to be exact"},
+		{"entropy", tractable && p.Deterministic, tractable && p.Deterministic, "deterministic"},
+	}
+}
+
+// Properties finds the properties of what the root can reach. A graph that
+// breaks another rule than smoothness and decomposability has none.
+func Properties(g *Graph) Props {
+	if checkWiring(g) != nil {
+		return Props{}
+	}
+	s, faults, err := computeScopes(g, false)
+	if err != nil {
+		return Props{}
+	}
+	p := Props{
+		Smooth:       faults.unsmooth == None,
+		Decomposable: faults.undecomposable == None,
+		TotalScope:   s.Of(g.Root).Len() == g.NumVars,
+	}
+	used := Reachable(g)
+	p.StructuredDecomposable = p.Smooth && p.Decomposable && splitsAlike(g, s, used)
+	p.Deterministic = deterministic(g, s, used)
+	return p
+}
+
+// splitsAlike reports whether all products of one scope split it into the same
+// scopes. By induction from the root, the scopes then form a tree.
+func splitsAlike(g *Graph, s *Scopes, used []bool) bool {
+	splits := make([][]int32, s.Distinct())
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if !used[i] || n.Kind != Product || len(n.Children) == 1 {
+			continue
+		}
+		parts := make([]int32, len(n.Children))
+		for k, c := range n.Children {
+			parts[k] = s.nodes[c]
+		}
+		slices.Sort(parts)
+		have := &splits[s.nodes[i]]
+		if *have == nil {
+			*have = parts
+		} else if !slices.Equal(*have, parts) {
+			return false
+		}
+	}
+	return true
+}

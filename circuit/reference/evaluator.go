@@ -1,0 +1,164 @@
+package reference
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/circuit"
+)
+
+// Evaluator evaluates one circuit with one set of parameters. It is safe for
+// concurrent use as long as nobody writes to the parameters.
+type Evaluator struct {
+	g     *circuit.Graph
+	p     Params
+	edges [][][]edge // [node][unit]: the weights of sums that exist
+}
+
+// edge is one weight of a sum unit.
+type edge struct {
+	child circuit.NodeID
+	unit  int // unit of the child
+	param int // place in canonical order
+}
+
+// New checks graph and parameters.
+func New(g *circuit.Graph, p Params) (*Evaluator, error) {
+	if err := circuit.Validate(g); err != nil {
+		return nil, err
+	}
+	if len(p) != len(g.Nodes) {
+		return nil, fmt.Errorf("%w: parameters of %d nodes for %d nodes; pass one slice for each", circuit.ErrGraph, len(p), len(g.Nodes))
+	}
+	ev := &Evaluator{g: g, p: p, edges: make([][][]edge, len(g.Nodes))}
+	for i := range g.Nodes {
+		id := circuit.NodeID(i)
+		if g.OwnsParams(id) {
+			if err := circuit.CheckParams(g, id, p[i]); err != nil {
+				return nil, err
+			}
+		}
+		if g.Nodes[i].Kind == circuit.Sum {
+			ev.edges[i] = edgesOf(g, id)
+		}
+	}
+	return ev, nil
+}
+
+// edgesOf lists the weights of a sum that exist, unit by unit.
+func edgesOf(g *circuit.Graph, id circuit.NodeID) [][]edge {
+	n := &g.Nodes[id]
+	var columns []edge // child and unit of every column
+	for _, c := range n.Children {
+		for u := range g.Nodes[c].Units {
+			columns = append(columns, edge{child: c, unit: u})
+		}
+	}
+	list := make([][]edge, n.Units)
+	add := func(unit, column, param int) {
+		e := columns[column]
+		e.param = param
+		list[unit] = append(list[unit], e)
+	}
+	if n.Edges == nil {
+		for u := range n.Units {
+			for c := range columns {
+				add(u, c, u*len(columns)+c)
+			}
+		}
+		return list
+	}
+	e := n.Edges
+	for k, pair := range e.Pairs {
+		for r := range e.Rows {
+			for c := range e.Cols {
+				if param := (k*e.Rows+r)*e.Cols + c; e.Has(param) {
+					add(int(pair[0])*e.Rows+r, int(pair[1])*e.Cols+c, param)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// leafParams returns the parameters of one unit of an input.
+func leafParams(g *circuit.Graph, p Params, id circuit.NodeID, unit int) []float64 {
+	n := g.Nodes[id].Leaf.NumParams()
+	if n == 0 {
+		return nil
+	}
+	return p[owner(g, id)][unit*n : (unit+1)*n]
+}
+
+// CheckRow returns an error that matches ErrRow if a row is none of the circuit.
+func (ev *Evaluator) CheckRow(row []float64) error {
+	if len(row) != ev.g.NumVars {
+		return fmt.Errorf("%w: %d cells; want %d", ErrRow, len(row), ev.g.NumVars)
+	}
+	for i := range ev.g.Nodes {
+		if n := &ev.g.Nodes[i]; n.Kind == circuit.Input && !math.IsNaN(row[n.Var]) {
+			if err := n.Leaf.Check(row[n.Var]); err != nil {
+				return fmt.Errorf("%w: variable %d: %w", ErrRow, n.Var, err)
+			}
+		}
+	}
+	return nil
+}
+
+// LogLikelihood returns the log density of a row's observed cells.
+func (ev *Evaluator) LogLikelihood(row []float64) (float64, error) {
+	values, err := ev.Values(row)
+	if err != nil {
+		return 0, err
+	}
+	return values[ev.g.Root][0], nil
+}
+
+// Values returns the log value of every unit of every node: [node][unit].
+func (ev *Evaluator) Values(row []float64) ([][]float64, error) {
+	if err := ev.CheckRow(row); err != nil {
+		return nil, err
+	}
+	values := make([][]float64, len(ev.g.Nodes))
+	for i := range ev.g.Nodes {
+		id := circuit.NodeID(i)
+		n := &ev.g.Nodes[i]
+		values[i] = make([]float64, n.Units)
+		for u := range n.Units {
+			switch n.Kind {
+			case circuit.Input:
+				if x := row[n.Var]; !math.IsNaN(x) {
+					values[i][u] = n.Leaf.LogProb(leafParams(ev.g, ev.p, id, u), x)
+				}
+			case circuit.Product:
+				for _, c := range n.Children {
+					values[i][u] += values[c][u]
+				}
+			case circuit.Sum:
+				theta := ev.p[owner(ev.g, id)]
+				terms := make([]float64, 0, len(ev.edges[i][u]))
+				for _, e := range ev.edges[i][u] {
+					terms = append(terms, math.Log(theta[e.param])+values[e.child][e.unit])
+				}
+				values[i][u] = logSumExp(terms)
+			}
+		}
+	}
+	return values, nil
+}
+
+// logSumExp is log Σ e^x; -Inf if all terms are.
+func logSumExp(x []float64) float64 {
+	top := math.Inf(-1)
+	for _, v := range x {
+		top = max(top, v)
+	}
+	if math.IsInf(top, 0) {
+		return top
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += math.Exp(v - top)
+	}
+	return top + math.Log(sum)
+}

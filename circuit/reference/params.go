@@ -1,0 +1,94 @@
+package reference
+
+import (
+	"fmt"
+
+	"github.com/pce-engine/pce/circuit"
+)
+
+// Params holds the parameters of every node in canonical order; it is nil for
+// products, for tied nodes and for inputs without parameters.
+type Params [][]float64
+
+// Init returns the random start that circuit.InitParams draws.
+func Init(g *circuit.Graph, seed uint64, cols []circuit.ColumnStats) (Params, error) {
+	return Load(g, func(id circuit.NodeID, dst []float32) error {
+		return circuit.InitParams(g, id, seed, cols, dst)
+	})
+}
+
+// Load collects the parameters of a valid graph.
+func Load(g *circuit.Graph, read circuit.ParamFunc) (Params, error) {
+	p := make(Params, len(g.Nodes))
+	for i := range g.Nodes {
+		id := circuit.NodeID(i)
+		if !g.OwnsParams(id) {
+			continue
+		}
+		narrow := make([]float32, g.NumParams(id))
+		if err := read(id, narrow); err != nil {
+			return nil, err
+		}
+		p[i] = make([]float64, len(narrow))
+		for k, v := range narrow {
+			p[i][k] = float64(v)
+		}
+	}
+	return p, nil
+}
+
+// FromFloat32 widens one slice for each node.
+func FromFloat32(g *circuit.Graph, narrow [][]float32) (Params, error) {
+	if len(narrow) != len(g.Nodes) {
+		return nil, fmt.Errorf("%w: parameters of %d nodes for %d nodes; pass one slice for each", circuit.ErrGraph, len(narrow), len(g.Nodes))
+	}
+	return Load(g, func(id circuit.NodeID, dst []float32) error {
+		if len(narrow[id]) != len(dst) {
+			return fmt.Errorf("%w: node %d has %d parameters; want %d", circuit.ErrGraph, id, len(narrow[id]), len(dst))
+		}
+		copy(dst, narrow[id])
+		return nil
+	})
+}
+
+// Float32 rounds all parameters.
+func (p Params) Float32() [][]float32 {
+	narrow := make([][]float32, len(p))
+	for i, q := range p {
+		if q != nil {
+			narrow[i] = make([]float32, len(q))
+			_ = p.Read(circuit.NodeID(i), narrow[i])
+		}
+	}
+	return narrow
+}
+
+// Read rounds the parameters of one node to dst: p.Read is a circuit.ParamFunc.
+func (p Params) Read(id circuit.NodeID, dst []float32) error {
+	if int(id) >= len(p) || len(p[id]) != len(dst) {
+		return fmt.Errorf("%w: no %d parameters of node %d", circuit.ErrGraph, len(dst), id)
+	}
+	for i, v := range p[id] {
+		dst[i] = float32(v)
+	}
+	return nil
+}
+
+// Clone returns a deep copy.
+func (p Params) Clone() Params {
+	q := make(Params, len(p))
+	for i := range p {
+		if p[i] != nil {
+			q[i] = append([]float64{}, p[i]...)
+		}
+	}
+	return q
+}
+
+// owner returns the node whose parameters a node uses.
+func owner(g *circuit.Graph, id circuit.NodeID) circuit.NodeID {
+	if t := g.Nodes[id].TiedTo; g.Nodes[id].Kind != circuit.Product && t != circuit.None {
+		return t
+	}
+	return id
+}
