@@ -1,0 +1,86 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/pce-engine/pce/dataset/ndarray"
+)
+
+// arrayRecords are the rows of a .npy or an idx file.
+type arrayRecords struct {
+	path string
+	file io.Closer
+	r    *ndarray.Reader
+	row  []float64
+}
+
+func openNPY(_ context.Context, path string, _ *Options) (Records, error) {
+	return openArray(path, ndarray.OpenNPY)
+}
+
+func openIDX(_ context.Context, path string, _ *Options) (Records, error) {
+	return openArray(path, ndarray.OpenIDX)
+}
+
+func openArray(path string, open func(io.Reader) (*ndarray.Reader, error)) (Records, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := open(f)
+	if err != nil {
+		f.Close()
+		return nil, badData(path, "%v", err)
+	}
+	return &arrayRecords{path: path, file: f, r: r, row: make([]float64, r.Columns())}, nil
+}
+
+func (a *arrayRecords) Names() []string { return nil }
+
+func (a *arrayRecords) Columns() int { return a.r.Columns() }
+
+// Image returns the shape of rows that are images: bytes [N, H, W] or
+// [N, H, W, C] with 1 or 3 channels.
+func (a *arrayRecords) Image() [3]int {
+	s := a.r.Shape
+	switch {
+	case a.r.DType.Size != 1:
+	case len(s) == 3:
+		return [3]int{s[1], s[2], 1}
+	case len(s) == 4 && (s[3] == 1 || s[3] == 3):
+		return [3]int{s[1], s[2], s[3]}
+	}
+	return [3]int{}
+}
+
+func (a *arrayRecords) Next(row []Value) error {
+	if err := a.r.Next(a.row); err == io.EOF {
+		return err
+	} else if err != nil {
+		return badData(a.path, "%v", err)
+	}
+	for i, x := range a.row {
+		if math.IsInf(x, 0) {
+			return badData(a.Where(i), "%v is not a finite number; replace it", x)
+		}
+		if x != x {
+			row[i] = Value{}
+		} else {
+			row[i] = Value{Kind: Number, Number: x}
+		}
+	}
+	return nil
+}
+
+// Where counts rows as lines.
+func (a *arrayRecords) Where(col int) string {
+	if a.r.Row() == 0 {
+		return a.path
+	}
+	return fmt.Sprintf("%s:%d:%d", a.path, a.r.Row(), col+1)
+}
+
+func (a *arrayRecords) Close() error { return a.file.Close() }

@@ -1,0 +1,68 @@
+package dataset
+
+import "context"
+
+// Missing is the code of a missing discrete cell.
+const Missing = 0xFFFF
+
+// ColumnKind says how the cells of a column are stored.
+type ColumnKind uint8
+
+// The kinds of columns.
+const (
+	Discrete   ColumnKind = iota // codes 0..Categories-1
+	Continuous                   // float32 values
+)
+
+// Column describes one variable.
+type Column struct {
+	Name       string
+	Kind       ColumnKind
+	Categories int      // Discrete: number of codes
+	Labels     []string // Discrete: what each code stands for; nil: the code itself
+}
+
+// Schema describes the columns of a source.
+type Schema struct {
+	Columns []Column
+	Image   [3]int // height, width, channels; zeros when rows are no images
+	Unit    Unit   // what a cell stands for when rows are windows of text; else ""
+}
+
+// Cells are the cells of one column of a batch; Codes or Values is set,
+// as the column's kind says. Both have Batch.Rows entries.
+type Cells struct {
+	Codes  []uint16
+	Values []float32
+}
+
+// Batch is a block of rows, column-major. It belongs to the caller, who may
+// use it again for the next read.
+type Batch struct {
+	Rows    int
+	Columns []Cells
+}
+
+// NewBatch returns a batch of missing cells with room for rows rows.
+func NewBatch(s *Schema, rows int) *Batch {
+	b := &Batch{Columns: make([]Cells, len(s.Columns))}
+	b.Resize(s, rows)
+	return b
+}
+
+// Source is a table of known length whose rows can be asked for in any order.
+// It is safe for concurrent use.
+type Source interface {
+	Schema() *Schema
+	Rows() int
+	// Gather fills b with the given rows, in order.
+	Gather(ctx context.Context, b *Batch, rows []int) error
+}
+
+// Reader yields rows once, from the first to the last, in bounded memory. Read
+// fills b with at most max rows and returns io.EOF when none are left.
+type Reader interface {
+	Schema() *Schema
+	Read(ctx context.Context, b *Batch, max int) error
+	Close() error
+}

@@ -1,0 +1,268 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/dataset/fields"
+)
+
+// csvRecords are the rows of a .csv, .tsv or .data file.
+type csvRecords struct {
+	path    string
+	file    io.Closer
+	scan    *fields.Scanner
+	missing []string
+	codes   bool // .data: whole numbers only
+
+	// first is the first row, parsed when the file is opened. It is handed out
+	// as data unless it is the header; while undecided it is held back.
+	first     []Value
+	firstLine int
+	names     []string
+	pending   bool // first is yet to be handed out
+	undecided bool
+
+	line int // of the row read last
+}
+
+func openCSV(_ context.Context, path string, opts *Options) (Records, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &csvRecords{path: path, file: f, missing: opts.Missing, pending: true}
+	delimiter, header := byte(','), opts.Header
+	switch filepath.Ext(strings.TrimSuffix(strings.ToLower(path), ".gz")) {
+	case ".tsv":
+		delimiter = '\t'
+	case ".data":
+		c.codes, header = true, HeaderNo
+	}
+	c.scan = fields.NewScanner(f, delimiter)
+	if err := c.readFirst(header, opts); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// readFirst reads the first row and decides, where it can, if it is a header.
+func (c *csvRecords) readFirst(header Header, opts *Options) error {
+	cells, err := c.scan.Next()
+	if err == io.EOF {
+		return badData(c.path, "is empty; give a file with at least one row")
+	}
+	if err != nil {
+		return c.wrap(err)
+	}
+	c.first, c.firstLine = make([]Value, len(cells)), c.scan.Line()
+	for i, cell := range cells {
+		c.first[i] = c.parse(bytes.Clone(cell))
+	}
+	c.line = c.firstLine
+	switch {
+	case header == HeaderNo:
+	case header == HeaderYes:
+		c.decide(true)
+	case opts.Schema != nil:
+		c.decide(c.isHeaderFor(opts))
+	case !c.isTexts():
+	case c.namesType(opts):
+		c.decide(true)
+	default:
+		c.pending, c.undecided = false, true
+	}
+	return nil
+}
+
+// decide settles whether the first row is a header.
+func (c *csvRecords) decide(header bool) bool {
+	c.undecided = false
+	if header {
+		c.pending = false
+		c.names = make([]string, len(c.first))
+		for i, v := range c.first {
+			c.names[i] = string(v.Text)
+		}
+	}
+	c.line = c.firstLine
+	return header
+}
+
+// isTexts reports whether the first row has texts, no numbers.
+func (c *csvRecords) isTexts() bool {
+	texts := false
+	for _, v := range c.first {
+		if v.Kind == Number {
+			return false
+		}
+		texts = texts || v.Kind == String
+	}
+	return texts
+}
+
+// namesType reports whether Options.Types has an entry for a name in the first
+// row.
+func (c *csvRecords) namesType(opts *Options) bool {
+	return slices.ContainsFunc(c.first, func(v Value) bool {
+		_, ok := opts.Types[string(v.Text)]
+		return ok && v.Kind == String
+	})
+}
+
+// isHeaderFor reports whether the first row is a header of a file whose rows
+// follow a schema: it has the schema's names, or texts that are no data. A row
+// of texts is never skipped over where it could be meant as data.
+func (c *csvRecords) isHeaderFor(opts *Options) bool {
+	s := opts.Schema
+	found, named, labels := 0, 0, false
+	for i := range s.Columns {
+		col := &s.Columns[i]
+		labels = labels || col.Labels != nil
+		if col.Name == "" {
+			continue
+		}
+		named++
+		if slices.ContainsFunc(c.first, func(v Value) bool { return string(v.Text) == col.Name }) {
+			found++
+		}
+	}
+	if named > 0 && found == named {
+		return true
+	}
+	if !c.isTexts() {
+		return false
+	}
+	if len(c.first) == len(s.Columns) {
+		e, fits := newEncoder(s, false), true
+		for i := range c.first {
+			if _, _, problem := e.cell(i, &c.first[i]); problem != "" {
+				fits = false
+			}
+		}
+		if fits {
+			return false
+		}
+	}
+	return named > 0 && (found > 0 || !labels) || named == 0 && !labels
+}
+
+// parse says what a cell holds. The value keeps cell as its text.
+func (c *csvRecords) parse(cell []byte) Value {
+	if isMissing(cell) {
+		return Value{Text: cell}
+	}
+	for _, m := range c.missing {
+		if string(cell) == m {
+			return Value{Text: cell}
+		}
+	}
+	if x, ok := parseNumber(cell); ok {
+		return Value{Kind: Number, Number: x, Text: cell}
+	}
+	return Value{Kind: String, Text: cell}
+}
+
+// isMissing reports whether a cell is empty, ? or nan in any case.
+func isMissing(cell []byte) bool {
+	switch len(cell) {
+	case 0:
+		return true
+	case 1:
+		return cell[0] == '?'
+	case 3:
+		return cell[0]|32 == 'n' && cell[1]|32 == 'a' && cell[2]|32 == 'n'
+	}
+	return false
+}
+
+// parseNumber reads a finite decimal number.
+func parseNumber(cell []byte) (float64, bool) {
+	n, digits := 0, 0
+	for _, b := range cell {
+		if b -= '0'; b > 9 || digits == 15 {
+			break
+		}
+		n = n*10 + int(b)
+		digits++
+	}
+	if digits == len(cell) {
+		return float64(n), digits > 0
+	}
+	for _, b := range cell {
+		if (b < '0' || b > '9') && b != '.' && b != '-' && b != '+' && b != 'e' && b != 'E' {
+			return 0, false
+		}
+	}
+	x, err := strconv.ParseFloat(string(cell), 64)
+	if err != nil && math.IsInf(x, 0) { // a number, but too large for the encoder
+		return x, true
+	}
+	return x, err == nil
+}
+
+func (c *csvRecords) Names() []string { return c.names }
+
+func (c *csvRecords) Columns() int { return len(c.first) }
+
+func (c *csvRecords) Next(row []Value) error {
+	if c.pending {
+		c.pending = false
+		c.line = c.firstLine
+		copy(row, c.first)
+		return c.checkCodes(row)
+	}
+	cells, err := c.scan.Next()
+	if err == io.EOF {
+		return err
+	}
+	if err != nil {
+		return c.wrap(err)
+	}
+	c.line = c.scan.Line()
+	if len(cells) != len(row) {
+		return badData(c.Where(min(len(cells), len(row))), "row has %d cells, the first row has %d; add or remove cells, or quote those that hold the delimiter", len(cells), len(row))
+	}
+	for i, cell := range cells {
+		row[i] = c.parse(cell)
+	}
+	return c.checkCodes(row)
+}
+
+// checkCodes reports a cell of a .data file that is no whole number.
+func (c *csvRecords) checkCodes(row []Value) error {
+	if !c.codes {
+		return nil
+	}
+	for i := range row {
+		v := &row[i]
+		if v.Kind == String || v.Kind == Number && (v.Number < 0 || v.Number >= MaxCategories || v.Number != math.Trunc(v.Number)) {
+			return badData(c.Where(i), "%s is not a whole number from 0 to %d, as .data files hold; name other files .csv", quote(v.Text), MaxCategories-1)
+		}
+		v.Text = nil
+	}
+	return nil
+}
+
+func (c *csvRecords) Where(col int) string {
+	return fmt.Sprintf("%s:%d:%d", c.path, c.line, col+1)
+}
+
+func (c *csvRecords) wrap(err error) error {
+	var e *fields.Error
+	if errors.As(err, &e) {
+		return badData(fmt.Sprintf("%s:%d:%d", c.path, e.Line, e.Cell), "%s", e.Problem)
+	}
+	return badData(c.path, "after line %d: %v; the file may be damaged", c.scan.Line(), err)
+}
+
+func (c *csvRecords) Close() error { return c.file.Close() }

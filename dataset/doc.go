@@ -1,0 +1,34 @@
+// Package dataset reads tables of rows and hands them out as batches.
+//
+// # Shapes and units
+//
+// A batch is column-major: one slice of Rows entries for each variable. A
+// discrete cell is an unsigned 16-bit code; 65535 (Missing) is a missing cell. A
+// continuous cell is a float32; NaN is a missing cell. An image row is
+// [height, width, channels], channels fastest.
+//
+// # Types
+//
+// Without a schema, a file's column types are taken from all of its cells. A
+// column of whole numbers from 0 to 4095 is discrete, with one category more
+// than its largest number and at least two; a column of other numbers is
+// continuous; a column of texts is discrete, its labels sorted. In files of one
+// domain (.data, .npy, .idx) all discrete columns get the categories of the
+// largest. Options.Types overrides this for a column. With a schema, which is
+// how further files of a model are read, a cell that does not fit is an error.
+//
+// # Errors
+//
+// Readers return errors that match ErrFormat and name file, line and column,
+// counted from 1; ErrSetting is for options and paths that cannot work.
+//
+// # Goroutines
+//
+// A Loader runs one goroutine, which Close ends and waits for. Rendering the
+// builtin digits starts a few, which end before Open returns.
+//
+// # Source
+//
+// CSV follows RFC 4180, .npy the format description of NumPy (versions 1 to 3),
+// idx the format description on the MNIST page.
+package dataset

@@ -1,0 +1,89 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// encoder turns raw cells into cells of a schema.
+type encoder struct {
+	schema    *Schema
+	noMissing bool
+	codes     []map[string]uint16 // by column; nil: numbers
+}
+
+func newEncoder(s *Schema, noMissing bool) *encoder {
+	e := &encoder{schema: s, noMissing: noMissing, codes: make([]map[string]uint16, len(s.Columns))}
+	for i, c := range s.Columns {
+		switch {
+		case c.Labels == nil:
+		case i > 0 && sameLabels(c.Labels, s.Columns[i-1].Labels):
+			e.codes[i] = e.codes[i-1]
+		default:
+			e.codes[i] = make(map[string]uint16, len(c.Labels))
+			for k, l := range c.Labels {
+				e.codes[i][l] = uint16(k)
+			}
+		}
+	}
+	return e
+}
+
+// cell returns the code or the value of v in a column, or the problem with it.
+func (e *encoder) cell(col int, v *Value) (code uint16, value float32, problem string) {
+	c := &e.schema.Columns[col]
+	if v.Kind == Absent {
+		if e.noMissing {
+			return 0, 0, fmt.Sprintf("cell of %s is missing; fill it or allow missing cells", e.schema.ColumnName(col))
+		}
+		return Missing, missingValue, ""
+	}
+	if m := e.codes[col]; m != nil && v.Text != nil {
+		code, ok := m[string(v.Text)]
+		if !ok {
+			return 0, 0, fmt.Sprintf("%s is not a category of %s; it has %s", quote(v.Text), e.schema.ColumnName(col), listLabels(c.Labels))
+		}
+		return code, 0, ""
+	}
+	if v.Kind == String {
+		return 0, 0, fmt.Sprintf("%s is not a number, and %s is %s; fix the cell or list the text as a missing mark", quote(v.Text), e.schema.ColumnName(col), c.Kind)
+	}
+	if c.Kind == Continuous {
+		f := float32(v.Number)
+		if math.IsInf(float64(f), 0) {
+			return 0, 0, fmt.Sprintf("%v is beyond ±3.4e38; scale %s", v.Number, e.schema.ColumnName(col))
+		}
+		return 0, f, ""
+	}
+	if n := int(v.Number); n >= 0 && n < c.Categories && float64(n) == v.Number {
+		return uint16(n), 0, ""
+	}
+	return 0, 0, fmt.Sprintf("%s is out of range for %s, whose categories are 0 to %d; fix the cell or give the column more categories when training",
+		formatNumber(v.Number), e.schema.ColumnName(col), c.Categories-1)
+}
+
+func formatNumber(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+// quote quotes the start of a text for a message.
+func quote(b []byte) string {
+	const most = 40
+	if len(b) > most {
+		return strconv.Quote(string(b[:most])) + "..."
+	}
+	return strconv.Quote(string(b))
+}
+
+func listLabels(labels []string) string {
+	const most = 5
+	var quoted []string
+	for _, l := range labels[:min(most, len(labels))] {
+		quoted = append(quoted, quote([]byte(l)))
+	}
+	s := strings.Join(quoted, ", ")
+	if n := len(labels) - most; n > 0 {
+		s += fmt.Sprintf(" and %d more", n)
+	}
+	return s
+}

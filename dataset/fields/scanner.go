@@ -1,0 +1,201 @@
+// Package fields cuts delimited text (CSV and its kin) into records of cells.
+//
+// # Shapes and units
+//
+// Lines and cells are counted from 1. Cells are bytes without their quotes and
+// without the blanks around them.
+//
+// # Errors
+//
+// Errors about the text are of type *Error and say line, cell and what to do.
+//
+// # Source
+//
+// RFC 4180, with three freedoms: lines may end in LF, a byte order mark is
+// skipped, and so are blank lines.
+package fields
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// Limits on one record.
+const (
+	MaxRecordBytes = 64 << 20
+	MaxCells       = 1 << 20
+)
+
+// Error is text that is no record.
+type Error struct {
+	Line, Cell int
+	Problem    string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Cell, e.Problem) }
+
+// Scanner reads records one after another in bounded memory.
+type Scanner struct {
+	r         *bufio.Reader
+	delimiter byte
+	line      int      // first line of the record read last
+	lines     int      // lines read so far
+	long      []byte   // a line that does not fit r's buffer
+	record    []byte   // first line of a record with quotes
+	bytes     int      // of the lines that follow it
+	cells     [][]byte // of the record read last
+}
+
+// NewScanner returns a scanner of r whose cells are separated by delimiter.
+func NewScanner(r io.Reader, delimiter byte) *Scanner {
+	return &Scanner{r: bufio.NewReaderSize(r, 1<<16), delimiter: delimiter}
+}
+
+// Line returns the line on which the record read last began.
+func (s *Scanner) Line() int { return s.line }
+
+// Next returns the cells of the next record, or io.EOF. They are valid until
+// the next call.
+func (s *Scanner) Next() ([][]byte, error) {
+	for {
+		line, err := s.readLine()
+		if err != nil {
+			return nil, err
+		}
+		s.line = s.lines
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		s.cells = s.cells[:0]
+		if bytes.IndexByte(line, '"') >= 0 {
+			err = s.splitQuoted(line)
+		} else {
+			err = s.split(line)
+		}
+		return s.cells, err
+	}
+}
+
+// readLine returns the next line without its end.
+func (s *Scanner) readLine() ([]byte, error) {
+	line, err := s.r.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		s.long = s.long[:0]
+		for err == bufio.ErrBufferFull {
+			if len(s.long)+len(line) > MaxRecordBytes {
+				return nil, &Error{s.lines + 1, 1, fmt.Sprintf("line is longer than %d MiB; is this a text file?", MaxRecordBytes>>20)}
+			}
+			s.long = append(s.long, line...)
+			line, err = s.r.ReadSlice('\n')
+		}
+		s.long = append(s.long, line...)
+		line = s.long
+	}
+	if err != nil && (err != io.EOF || len(line) == 0) {
+		return nil, err
+	}
+	if s.lines == 0 {
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	}
+	s.lines++
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	return bytes.TrimSuffix(line, []byte("\r")), nil
+}
+
+func (s *Scanner) add(cell []byte) error {
+	if len(s.cells) == MaxCells {
+		return s.errorf("more than %d cells in a row; is this the right delimiter?", MaxCells)
+	}
+	s.cells = append(s.cells, cell)
+	return nil
+}
+
+func (s *Scanner) errorf(format string, args ...any) error {
+	return &Error{s.line, len(s.cells) + 1, fmt.Sprintf(format, args...)}
+}
+
+// split cuts a line without quotes.
+func (s *Scanner) split(line []byte) error {
+	for {
+		i := bytes.IndexByte(line, s.delimiter)
+		if i < 0 {
+			return s.add(trim(line))
+		}
+		if err := s.add(trim(line[:i])); err != nil {
+			return err
+		}
+		line = line[i+1:]
+	}
+}
+
+// splitQuoted cuts a record with quotes, reading on where a quote spans lines.
+// Unquoted cells are copied to record, like the others.
+func (s *Scanner) splitQuoted(line []byte) error {
+	s.record, s.bytes = append(s.record[:0], line...), 0
+	rest := s.record
+	for {
+		cell := trimLeft(rest)
+		if len(cell) == 0 || cell[0] != '"' {
+			i := bytes.IndexByte(rest, s.delimiter)
+			if i < 0 {
+				return s.add(trim(rest))
+			}
+			if err := s.add(trim(rest[:i])); err != nil {
+				return err
+			}
+			rest = rest[i+1:]
+			continue
+		}
+		text, after, err := s.unquote(cell[1:])
+		if err != nil {
+			return err
+		}
+		after = trimLeft(after)
+		if len(after) > 0 && after[0] != s.delimiter {
+			return s.errorf("text after a closing quote; write a quote within quotes twice")
+		}
+		if err := s.add(text); err != nil {
+			return err
+		}
+		if len(after) == 0 {
+			return nil
+		}
+		rest = after[1:]
+	}
+}
+
+// unquote returns the text up to the closing quote, and what stands after it.
+func (s *Scanner) unquote(in []byte) (text, after []byte, err error) {
+	for {
+		i := bytes.IndexByte(in, '"')
+		if i < 0 {
+			text = append(text, in...)
+			line, err := s.readLine()
+			if s.bytes += len(line); s.bytes > MaxRecordBytes {
+				return nil, nil, s.errorf("row is longer than %d MiB; is a closing quote missing?", MaxRecordBytes>>20)
+			}
+			if err == io.EOF {
+				return nil, nil, s.errorf("a quote is opened and never closed")
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			text = append(text, '\n')
+			in = bytes.Clone(line)
+			continue
+		}
+		text = append(text, in[:i]...)
+		in = in[i+1:]
+		if len(in) == 0 || in[0] != '"' {
+			return text, in, nil
+		}
+		text = append(text, '"')
+		in = in[1:]
+	}
+}
+
+func trim(b []byte) []byte { return bytes.Trim(b, " \t") }
+
+func trimLeft(b []byte) []byte { return bytes.TrimLeft(b, " \t") }

@@ -1,0 +1,136 @@
+package dataset
+
+import (
+	"bufio"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// file is a file to read and how: format is unset for text.
+type file struct {
+	path   string
+	format Format
+	text   bool
+}
+
+// findFiles lists the files that paths stand for: themselves, what a glob
+// matches (dir/**/*.go goes through all folders below dir), or all files below
+// a directory whose format is known; sorted within each path.
+func findFiles(paths []string, opts *Options) ([]file, error) {
+	var out []file
+	for _, path := range paths {
+		names, all, err := expand(path)
+		if err != nil {
+			return nil, err
+		}
+		n := len(out)
+		for _, name := range names {
+			f, err := formatOf(name, opts)
+			if err == nil {
+				out = append(out, f)
+			} else if !all {
+				return nil, err
+			}
+		}
+		if len(out) == n {
+			return nil, badSetting("%s: there is no file to read; a file's name ends in one of %s, or .gz after it", path, strings.Join(Extensions(), " "))
+		}
+	}
+	for _, f := range out[1:] {
+		if f.text != out[0].text {
+			return nil, badSetting("%s is text and %s is not; give one kind of file", out[0].path, f.path)
+		}
+	}
+	return out, nil
+}
+
+// expand returns the names that a path stands for; all says that it is a
+// directory, of which files of unknown formats are left out.
+func expand(path string) (names []string, all bool, err error) {
+	root, pattern, deep := strings.Cut(path, "/**/")
+	if !deep {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			return []string{path}, false, nil
+		}
+		if err != nil && strings.ContainsAny(path, "*?[") {
+			names, err := filepath.Glob(path)
+			if err != nil {
+				return nil, false, badSetting("%s: %v", path, err)
+			}
+			return names, false, nil
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("dataset: %w; check the path", err)
+		}
+		root, pattern, all = path, "*", true
+	}
+	if _, err := filepath.Match(pattern, ""); err != nil {
+		return nil, false, badSetting("%s: %v", path, err)
+	}
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("dataset: %w; check the path", err)
+		}
+		if ok, _ := filepath.Match(pattern, d.Name()); ok && d.Type().IsRegular() {
+			names = append(names, name)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, all, err
+}
+
+// formatOf tells a file's format by its name.
+func formatOf(path string, opts *Options) (file, error) {
+	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
+	ext := filepath.Ext(name)
+	if strings.HasSuffix(name, "-ubyte") { // train-images-idx3-ubyte
+		ext = ".idx"
+	}
+	if f, ok := lookup(ext); ok {
+		return file{path: path, format: f}, nil
+	}
+	isText := ext == ".txt" || opts.Text.Unit != "" || opts.Schema != nil && opts.Schema.Unit != ""
+	if !isText {
+		return file{}, badSetting("%s: unknown kind of file; its name ends in one of %s, or .gz after it", path, strings.Join(Extensions(), " "))
+	}
+	return file{path: path, text: true}, nil
+}
+
+// unpacked is a file that is unpacked while it is read, if it is gzip.
+type unpacked struct {
+	io.Reader
+	file *os.File
+}
+
+func (u *unpacked) Close() error { return u.file.Close() }
+
+// openFile opens a file and unpacks it if its first bytes say gzip.
+func openFile(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w; check the path", err)
+	}
+	r := bufio.NewReaderSize(f, 1<<16)
+	magic, err := r.Peek(2)
+	if err != nil && err != io.EOF {
+		f.Close()
+		return nil, fmt.Errorf("dataset: %w; check the path", err)
+	}
+	if string(magic) != "\x1f\x8b" {
+		return &unpacked{r, f}, nil
+	}
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		f.Close()
+		return nil, badData(path, "is damaged: %v", err)
+	}
+	return &unpacked{z, f}, nil
+}

@@ -1,0 +1,295 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Limits of inference.
+const (
+	maxInferredCategories = 4096 // a whole number from here on makes a column continuous
+	maxLabelBytes         = 4096
+	maxAllLabelBytes      = 256 << 20
+)
+
+// guess is what the cells of a column have been so far.
+type guess struct {
+	name       string
+	set        *Type // what Options say
+	whole      bool  // a whole number from 0
+	other      bool  // any other number
+	text       bool  // a text
+	most       float64
+	labels     map[string]struct{}
+	textAt     string // place and text of the first text
+	otherAt    string // place of the first number that is no code
+	otherValue float64
+}
+
+// inference collects the types of the columns of one file.
+type inference struct {
+	recs       Records
+	columns    []guess
+	labelBytes int
+}
+
+func newInference(recs Records, opts *Options) *inference {
+	f := &inference{recs: recs, columns: make([]guess, recs.Columns())}
+	names := recs.Names()
+	for i := range f.columns {
+		g := &f.columns[i]
+		if names != nil {
+			g.name = names[i]
+		}
+		if t, ok := opts.typeOf(i, g.name); ok {
+			g.set = &t
+		}
+	}
+	return f
+}
+
+// rename sets the names of the columns, once these are known.
+func (f *inference) rename(names []string) {
+	for i := range f.columns {
+		f.columns[i].name = names[i]
+	}
+}
+
+// add takes one row into account; it stands where the records are.
+func (f *inference) add(row []Value) error {
+	for i := range row {
+		v, g := &row[i], &f.columns[i]
+		if v.Kind == Absent || g.set != nil && g.set.Skip {
+			continue
+		}
+		if g.set != nil && g.set.Labels {
+			text := v.Text
+			if text == nil {
+				text = []byte(formatNumber(v.Number))
+			}
+			if err := f.addLabel(i, text); err != nil {
+				return err
+			}
+			continue
+		}
+		if v.Kind == String {
+			if g.set != nil || g.other {
+				return badData(f.recs.Where(i), "%s is not a number%s; fix the cell or list the text as a missing mark", quote(v.Text), g.because())
+			}
+			if !g.text {
+				g.text, g.textAt = true, f.recs.Where(i)+": "+quote(v.Text)
+			}
+			if err := f.addLabel(i, v.Text); err != nil {
+				return err
+			}
+			continue
+		}
+		switch x := v.Number; {
+		case x >= 0 && x < MaxCategories && x == math.Trunc(x):
+			g.whole = true
+			g.most = max(g.most, x)
+		case g.set != nil && g.set.Kind == Discrete:
+			return badData(f.recs.Where(i), "%s is no code from 0 to %d, and the column is set to be discrete", formatNumber(x), MaxCategories-1)
+		case math.Abs(x) > math.MaxFloat32:
+			return badData(f.recs.Where(i), "%s is beyond ±3.4e38; scale the column", formatNumber(x))
+		case g.text:
+			return badData(f.recs.Where(i), "%s is a number in a column of texts (%s); fix the cell or set the column's type to label", formatNumber(x), g.textAt)
+		case !g.other:
+			g.other, g.otherAt, g.otherValue = true, f.recs.Where(i), x
+		}
+	}
+	return nil
+}
+
+func (g *guess) because() string {
+	if g.set != nil {
+		return fmt.Sprintf(", and the column is set to be %s", g.set.Kind)
+	}
+	return fmt.Sprintf(" like %s (%s)", formatNumber(g.otherValue), g.otherAt)
+}
+
+func (f *inference) addLabel(col int, text []byte) error {
+	g := &f.columns[col]
+	if _, ok := g.labels[string(text)]; ok {
+		return nil
+	}
+	f.labelBytes += len(text)
+	switch {
+	case len(text) > maxLabelBytes:
+		return badData(f.recs.Where(col), "text of %d bytes; a category's label has at most %d", len(text), maxLabelBytes)
+	case len(g.labels) == MaxCategories:
+		return badData(f.recs.Where(col), "more than %d different texts; set the column's type to skip", MaxCategories)
+	case f.labelBytes > maxAllLabelBytes:
+		return badData(f.recs.Where(col), "labels of more than %d MiB; set the type of text columns to skip", maxAllLabelBytes>>20)
+	}
+	if g.labels == nil {
+		g.labels = make(map[string]struct{})
+	}
+	g.labels[string(text)] = struct{}{}
+	return nil
+}
+
+// looksLikeHeader reports whether a first row of texts, not yet added, is more
+// likely the columns' names than data: a column below it holds only numbers, or
+// none of its texts comes again in its column.
+func (f *inference) looksLikeHeader(first []Value) bool {
+	again := false
+	for i, g := range f.columns {
+		if (g.whole || g.other) && !g.text && len(g.labels) == 0 {
+			return true
+		}
+		if _, ok := g.labels[string(first[i].Text)]; ok {
+			again = true
+		}
+	}
+	return !again
+}
+
+// checkTypes reports a type that is set for a column that does not exist.
+func (f *inference) checkTypes(opts *Options) error {
+	for _, key := range slices.Sorted(maps.Keys(opts.Types)) {
+		n, err := strconv.Atoi(key)
+		known := key == "*" || err == nil && n >= 1 && n <= len(f.columns)
+		for i := range f.columns {
+			known = known || f.columns[i].name == key
+		}
+		if !known {
+			return badSetting("a type is set for column %q, and there is none; write a name of the header, a number from 1 to %d, or *", key, len(f.columns))
+		}
+	}
+	return nil
+}
+
+// mixed lists the columns that hold whole numbers and texts, whose numbers are
+// labels too.
+func (f *inference) mixed() []int {
+	var cols []int
+	for i, g := range f.columns {
+		if g.text && g.whole {
+			cols = append(cols, i)
+		}
+	}
+	return cols
+}
+
+// schema returns the columns found, skipped ones left out.
+func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
+	s := &Schema{}
+	domain := 2
+	for i := range f.columns {
+		g := &f.columns[i]
+		if g.set != nil && g.set.Skip {
+			continue
+		}
+		c := Column{Name: g.name}
+		switch {
+		case g.set != nil && g.set.Labels || g.text:
+			c.Labels = slices.Sorted(maps.Keys(g.labels))
+			if len(c.Labels) == 0 {
+				return nil, badData(path, "column %d has no observed cell to take labels from; set its type to skip", i+1)
+			}
+			c.Categories = len(c.Labels)
+		case g.set != nil && g.set.Kind == Continuous,
+			g.set == nil && (g.other || g.most >= maxInferredCategories):
+			c.Kind = Continuous
+		case g.set != nil && g.set.Categories > 0:
+			c.Categories = g.set.Categories
+			if int(g.most) >= c.Categories {
+				return nil, badData(path, "column %d holds the code %d and is set to have %d categories; give it more", i+1, int(g.most), c.Categories)
+			}
+		default:
+			c.Categories = max(2, int(g.most)+1)
+			domain = max(domain, c.Categories)
+		}
+		s.Columns = append(s.Columns, c)
+	}
+	if len(s.Columns) == 0 {
+		return nil, badData(path, "all columns are skipped; leave at least one")
+	}
+	if oneDomain {
+		for i := range s.Columns {
+			if c := &s.Columns[i]; c.Kind == Discrete && c.Labels == nil && c.Categories < domain {
+				c.Categories = domain
+			}
+		}
+	}
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrFormat, path, err)
+	}
+	return s, nil
+}
+
+// inspect reads a whole file and returns its schema and its number of rows.
+func inspect(ctx context.Context, file file, opts *Options) (*Schema, int, error) {
+	recs, err := file.format.Open(ctx, file.path, opts)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer recs.Close()
+	f := newInference(recs, opts)
+	row := make([]Value, recs.Columns())
+	rows := 0
+	for ; ; rows++ {
+		if rows%chunkRows == 0 && ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
+		if err := recs.Next(row); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, 0, err
+		}
+		if err := f.add(row); err != nil {
+			return nil, 0, err
+		}
+	}
+	if c, ok := recs.(*csvRecords); ok && c.undecided {
+		if c.decide(f.looksLikeHeader(c.first)) {
+			f.rename(c.Names())
+		} else {
+			if err := f.add(c.first); err != nil {
+				return nil, 0, err
+			}
+			rows++
+		}
+	}
+	if rows == 0 {
+		return nil, 0, badData(file.path, "has no rows; give a file with at least one")
+	}
+	if err := f.checkTypes(opts); err != nil {
+		return nil, 0, err
+	}
+	if cols := f.mixed(); cols != nil {
+		return inspect(ctx, file, opts.withLabels(recs, cols))
+	}
+	s, err := f.schema(file.path, file.format.OneDomain)
+	if err != nil {
+		return nil, 0, err
+	}
+	if im, ok := recs.(interface{ Image() [3]int }); ok {
+		s.Image = im.Image()
+	}
+	return s, rows, nil
+}
+
+// withLabels returns o with the type of some columns, counted from 0, set to
+// label, and with the header settled as it was found.
+func (o *Options) withLabels(recs Records, cols []int) *Options {
+	out := *o
+	out.Types = maps.Clone(o.Types)
+	if out.Types == nil {
+		out.Types = make(map[string]Type)
+	}
+	for _, i := range cols {
+		out.Types[strconv.Itoa(i+1)] = Type{Labels: true}
+	}
+	out.Header = HeaderNo
+	if recs.Names() != nil {
+		out.Header = HeaderYes
+	}
+	return &out
+}

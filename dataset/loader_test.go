@@ -1,0 +1,166 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+)
+
+func TestOrder(t *testing.T) {
+	// Held still: a run that is resumed, maybe by a newer build, needs the same.
+	if got, want := fmt.Sprint(Order(42, 3, 12)), "[4 11 1 7 3 2 6 9 5 0 10 8]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	p := Order(1, 0, 1000)
+	q := Order(1, 1, 1000)
+	if slices.Equal(p, q) || slices.Equal(p, Order(2, 0, 1000)) {
+		t.Error("epoch or seed does not matter")
+	}
+	slices.Sort(p)
+	if !slices.Equal(p, span(0, 1000)) {
+		t.Error("no permutation")
+	}
+}
+
+func TestShards(t *testing.T) {
+	for _, tt := range []struct {
+		rows, shard int
+		want        string
+	}{
+		{10, 4, "[{0 4} {4 8} {8 10}]"},
+		{8, 4, "[{0 4} {4 8}]"},
+		{3, 4, "[{0 3}]"},
+		{0, 4, "[]"},
+		{3, 0, "[]"},
+	} {
+		if got := fmt.Sprint(Shards(tt.rows, tt.shard)); got != tt.want {
+			t.Errorf("Shards(%d, %d) = %s, want %s", tt.rows, tt.shard, got, tt.want)
+		}
+	}
+}
+
+// numbered is a source of one column whose cells are their row numbers; Gather
+// fails after a number of calls, if that is not 0.
+type numbered struct {
+	rows, failAfter int
+	calls           int // by the loader's goroutine only
+}
+
+var errBroken = errors.New("broken")
+
+func (n *numbered) Schema() *Schema { return &Schema{Columns: []Column{{Categories: 1000}}} }
+func (n *numbered) Rows() int       { return n.rows }
+func (n *numbered) Gather(_ context.Context, b *Batch, rows []int) error {
+	if n.calls++; n.calls == n.failAfter {
+		return errBroken
+	}
+	b.Resize(n.Schema(), len(rows))
+	for i, r := range rows {
+		b.Columns[0].Codes[i] = uint16(r)
+	}
+	return nil
+}
+
+// steps runs a loader to its end and prints each step.
+func steps(t *testing.T, src Source, opts LoaderOptions) ([]string, error) {
+	t.Helper()
+	l, err := NewLoader(context.Background(), src, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var out []string
+	for {
+		s, err := l.Next(context.Background())
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		if len(s.Rows) != s.Batch.Rows {
+			t.Fatalf("%d rows, batch of %d", len(s.Rows), s.Batch.Rows)
+		}
+		for i, r := range s.Rows {
+			if s.Batch.Columns[0].Codes[i] != uint16(r) {
+				t.Fatalf("row %d of the batch is not row %d", i, r)
+			}
+		}
+		out = append(out, fmt.Sprint(s.At, s.Next, s.Last, s.Rows))
+	}
+}
+
+func TestLoader(t *testing.T) {
+	opts := LoaderOptions{BatchRows: 4, Seed: 9, Epochs: 3}
+	all, err := steps(t, &numbered{rows: 10}, opts)
+	if err != nil || len(all) != 9 {
+		t.Fatalf("%d steps, %v", len(all), err)
+	}
+	for i, s := range all {
+		order := Order(9, i/3, 10)
+		lo, hi := i%3*4, min(i%3*4+4, 10)
+		next := Cursor{i / 3, i%3 + 1}
+		if i%3 == 2 {
+			next = Cursor{i/3 + 1, 0}
+		}
+		if want := fmt.Sprint(Cursor{i / 3, i % 3}, next, i%3 == 2, order[lo:hi]); s != want {
+			t.Errorf("step %d: got %s, want %s", i, s, want)
+		}
+		// A run that starts there goes on in the same way.
+		opts.Start = Cursor{i / 3, i % 3}
+		rest, err := steps(t, &numbered{rows: 10}, opts)
+		if err != nil || !slices.Equal(rest, all[i:]) {
+			t.Errorf("from step %d: %v, %v", i, rest, err)
+		}
+	}
+	inOrder, err := steps(t, &numbered{rows: 5}, LoaderOptions{BatchRows: 3, InOrder: true, Epochs: 1})
+	if err != nil || fmt.Sprint(inOrder) != "[{0 0} {0 1} false [0 1 2] {0 1} {1 0} true [3 4]]" {
+		t.Errorf("in order: %v, %v", inOrder, err)
+	}
+}
+
+func TestLoaderEnds(t *testing.T) {
+	if _, err := steps(t, &numbered{rows: 10, failAfter: 3}, LoaderOptions{BatchRows: 2}); err != errBroken {
+		t.Errorf("broken source: %v", err)
+	}
+	for _, opts := range []LoaderOptions{
+		{BatchRows: 0},
+		{BatchRows: 4, Start: Cursor{0, 3}},
+		{BatchRows: 4, Start: Cursor{-1, 0}},
+	} {
+		if _, err := NewLoader(context.Background(), &numbered{rows: 10}, opts); !errors.Is(err, ErrSetting) {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+	// Closing a loader that nobody reads from, twice, ends its goroutine.
+	l, err := NewLoader(context.Background(), &numbered{rows: 10}, LoaderOptions{BatchRows: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	l.Close()
+	for range 4 {
+		if _, err = l.Next(context.Background()); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("closed: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l, err = NewLoader(ctx, &numbered{rows: 10}, LoaderOptions{BatchRows: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cancel()
+	for err == nil {
+		_, err = l.Next(context.Background())
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}

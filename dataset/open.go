@@ -1,0 +1,223 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// builtinPrefix begins the paths of sources that the program makes itself.
+const builtinPrefix = "builtin:"
+
+// Open loads a file, the files of a glob or directory, or a builtin source into
+// memory. The Source is a *Table.
+func Open(ctx context.Context, path string, opts Options) (Source, error) {
+	return OpenAll(ctx, []string{path}, opts)
+}
+
+// OpenAll loads the rows of several paths, one after another, as one Table.
+// Without a schema, types hold for all of the files together.
+func OpenAll(ctx context.Context, paths []string, opts Options) (Source, error) {
+	if len(paths) == 1 && strings.HasPrefix(paths[0], builtinPrefix) {
+		if err := opts.validate(); err != nil {
+			return nil, err
+		}
+		return openBuiltin(ctx, paths[0], &opts)
+	}
+	c, rows, err := openChain(ctx, paths, &opts)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return load(ctx, c, rows, &opts)
+}
+
+// OpenReader opens what Open opens for reading once, in bounded memory. Without
+// a schema, files are read twice.
+func OpenReader(ctx context.Context, path string, opts Options) (Reader, error) {
+	if strings.HasPrefix(path, builtinPrefix) {
+		src, err := Open(ctx, path, opts)
+		if err != nil {
+			return nil, err
+		}
+		return NewReader(src), nil
+	}
+	c, _, err := openChain(ctx, []string{path}, &opts)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// openChain settles the schema and returns a reader of all files, and their
+// number of rows if it is known.
+func openChain(ctx context.Context, paths []string, opts *Options) (*chain, int, error) {
+	if err := opts.validate(); err != nil {
+		return nil, 0, err
+	}
+	if len(paths) == 0 {
+		return nil, 0, badSetting("no path of data; give at least one")
+	}
+	if i := slices.IndexFunc(paths, func(p string) bool { return strings.HasPrefix(p, builtinPrefix) }); i >= 0 {
+		return nil, 0, badSetting("%s stands in a list of paths; a builtin source stands alone", paths[i])
+	}
+	files, err := findFiles(paths, opts)
+	if err != nil {
+		return nil, 0, err
+	}
+	schema, rows := opts.Schema, 0
+	switch {
+	case schema != nil:
+	case files[0].text:
+		schema, err = textSchema(ctx, files, opts)
+	default:
+		schema, rows, err = inspectAll(ctx, files, opts)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	c := &chain{schema: schema, names: joinNames(files), hint: "give a file with at least one"}
+	var text func(string) (Reader, error)
+	if files[0].text {
+		c.hint = fmt.Sprintf("a row takes %d tokens", len(schema.Columns))
+		if text, err = openText(schema, opts); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, f := range files {
+		c.open = append(c.open, func() (Reader, error) {
+			if f.text {
+				return text(f.path)
+			}
+			return openRecords(ctx, f, schema, opts)
+		})
+	}
+	return c, rows, nil
+}
+
+// inspectAll returns the schema that holds for all files, and their rows.
+func inspectAll(ctx context.Context, files []file, opts *Options) (*Schema, int, error) {
+	var all *Schema
+	total := 0
+	for _, f := range files {
+		s, rows, err := inspect(ctx, f, opts)
+		if err != nil {
+			return nil, 0, err
+		}
+		total += rows
+		if all == nil {
+			all = s
+		} else if err := all.merge(s, f.path); err != nil {
+			return nil, 0, err
+		}
+	}
+	if opts.Image != [3]int{} {
+		all.Image = opts.Image
+	}
+	if err := all.Validate(); err != nil {
+		return nil, 0, err
+	}
+	return all, total, nil
+}
+
+// merge widens s so that rows of t, the schema of another file, are rows of s.
+func (s *Schema) merge(t *Schema, path string) error {
+	if len(s.Columns) != len(t.Columns) {
+		return badData(path, "has %d columns, the first file has %d; give files of the same columns", len(t.Columns), len(s.Columns))
+	}
+	byName := make(map[string]int, len(t.Columns))
+	for i, c := range t.Columns {
+		byName[c.Name] = i
+	}
+	for i := range s.Columns {
+		a, b := &s.Columns[i], &t.Columns[i]
+		if a.Name != "" && b.Name != "" && a.Name != b.Name {
+			j, ok := byName[a.Name]
+			if !ok {
+				return badData(path, "the header lacks %q, which the first file has; give files of the same columns", a.Name)
+			}
+			b = &t.Columns[j]
+		}
+		if (a.Labels == nil) != (b.Labels == nil) {
+			return badData(path, "%s holds texts in one file and numbers in another; set its type to label", s.ColumnName(i))
+		}
+		switch {
+		case a.Labels != nil:
+			all := append(slices.Clone(a.Labels), b.Labels...)
+			slices.Sort(all)
+			a.Labels = slices.Compact(all)
+			a.Categories = len(a.Labels)
+		case a.Kind == Continuous || b.Kind == Continuous:
+			a.Kind, a.Categories = Continuous, 0
+		default:
+			a.Categories = max(a.Categories, b.Categories)
+		}
+	}
+	if s.Image != t.Image {
+		s.Image = [3]int{}
+	}
+	return nil
+}
+
+// load reads r to its end into a table; rows is how many are expected.
+func load(ctx context.Context, r Reader, rows int, opts *Options) (*Table, error) {
+	limit := opts.MaxBytes
+	if limit == 0 {
+		limit = DefaultMaxBytes
+	}
+	s := r.Schema()
+	t, err := NewTable(s, 0)
+	if err != nil {
+		return nil, err
+	}
+	chunk := max(1, min(chunkRows, (1<<22)/len(s.Columns)))
+	for b := new(Batch); ; {
+		err := r.Read(ctx, b, chunk)
+		if errors.Is(err, io.EOF) {
+			return t, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if t.rows == 0 && rows > b.Rows && int64(rows) <= limit/4/int64(len(s.Columns)) { // room for all
+			if t, err = NewTable(s, rows); err != nil {
+				return nil, err
+			}
+		}
+		if err := t.Append(b); err != nil {
+			return nil, err
+		}
+		if t.Bytes() > limit {
+			return nil, badData("table", "takes more than %d MiB after %d rows; raise the memory limit or use fewer rows", limit>>20, t.rows)
+		}
+	}
+}
+
+// sourceReader reads a Source from its first row to its last.
+type sourceReader struct {
+	src  Source
+	next int
+}
+
+// NewReader returns a Reader of all rows of src.
+func NewReader(src Source) Reader { return &sourceReader{src: src} }
+
+func (r *sourceReader) Schema() *Schema { return r.src.Schema() }
+
+func (r *sourceReader) Close() error { return nil }
+
+func (r *sourceReader) Read(ctx context.Context, b *Batch, max int) error {
+	hi := min(r.src.Rows(), r.next+max)
+	if r.next == hi {
+		b.Resize(r.src.Schema(), 0)
+		return io.EOF
+	}
+	if err := r.src.Gather(ctx, b, span(r.next, hi)); err != nil {
+		return err
+	}
+	r.next = hi
+	return nil
+}

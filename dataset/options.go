@@ -1,0 +1,107 @@
+package dataset
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Options say how files are read. The zero value infers everything.
+type Options struct {
+	// Schema is what the rows must be, such as a model's; nil: the file tells.
+	Schema *Schema
+	Header Header
+	// Missing are marks of missing cells besides the empty cell, ? and nan.
+	Missing []string
+	// NoMissing makes a missing cell an error.
+	NoMissing bool
+	// Types overrides inferred types. A key is a column's name, its number in
+	// the file counted from 1, or * for all others.
+	Types map[string]Type
+	// Image is the height, width and channels of a row; zeros: the file tells.
+	Image [3]int
+	Text  Text
+	// MaxBytes bounds the memory of a table; 0 is DefaultMaxBytes.
+	MaxBytes int64
+}
+
+// DefaultMaxBytes is the memory that a table takes at most unless told.
+const DefaultMaxBytes = 16 << 30
+
+// Header says whether the first row of a CSV file holds names.
+type Header string
+
+// The settings of Header; "" is HeaderAuto.
+const (
+	HeaderAuto Header = "auto"
+	HeaderYes  Header = "yes"
+	HeaderNo   Header = "no"
+)
+
+// Text says how text files become rows; with a schema, the schema says it.
+type Text struct {
+	Unit       Unit  // "" is Char
+	Length     int   // tokens of a row; 0 is 32
+	Vocabulary int   // tokens that are told apart, <unk> included; 0 is 256 characters or 10,000 words
+	MaxBytes   int64 // of all files together, unpacked; 0 is no bound
+}
+
+// Type is the type of a column.
+type Type struct {
+	Kind       ColumnKind
+	Categories int  // Discrete: codes 0..Categories-1; 0: as many as the file has
+	Labels     bool // Discrete: cells are texts, even if they look like numbers
+	Skip       bool // the column is no variable
+}
+
+// ParseType reads "discrete", "discrete:256", "label", "continuous" or "skip".
+func ParseType(s string) (Type, error) {
+	switch s {
+	case "discrete":
+		return Type{}, nil
+	case "continuous":
+		return Type{Kind: Continuous}, nil
+	case "label":
+		return Type{Labels: true}, nil
+	case "skip":
+		return Type{Skip: true}, nil
+	}
+	if n, ok := strings.CutPrefix(s, "discrete:"); ok {
+		if c, err := strconv.Atoi(n); err == nil && c >= 1 && c <= MaxCategories {
+			return Type{Categories: c}, nil
+		}
+	}
+	return Type{}, badSetting("column type %q; write discrete, discrete:N with N up to %d, label, continuous or skip", s, MaxCategories)
+}
+
+// typeOf returns the type that is set for a column of a file, col from 0.
+func (o *Options) typeOf(col int, name string) (Type, bool) {
+	if len(o.Types) == 0 {
+		return Type{}, false
+	}
+	for _, key := range []string{name, strconv.Itoa(col + 1), "*"} {
+		if t, ok := o.Types[key]; ok && key != "" {
+			return t, true
+		}
+	}
+	return Type{}, false
+}
+
+func (o *Options) validate() error {
+	switch o.Header {
+	case "", HeaderAuto, HeaderYes, HeaderNo:
+	default:
+		return badSetting("header %q; write auto, yes or no", o.Header)
+	}
+	if o.Schema != nil {
+		if err := o.Schema.Validate(); err != nil {
+			return err
+		}
+	}
+	if err := o.Text.Unit.check(); err != nil {
+		return err
+	}
+	if t := o.Text; t.Length < 0 || t.Length > MaxColumns || t.Vocabulary < 0 || t.Vocabulary == 1 || t.Vocabulary > MaxCategories || t.MaxBytes < 0 {
+		return badSetting("text length %d, vocabulary %d, bytes %d; length takes 1 to %d, vocabulary 2 to %d", t.Length, t.Vocabulary, t.MaxBytes, MaxColumns, MaxCategories)
+	}
+	return nil
+}

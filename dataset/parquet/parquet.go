@@ -1,0 +1,231 @@
+// Package parquet reads Parquet files as tables for package dataset. It is a
+// package of its own because of what it imports; a program that wants it calls
+//
+//	dataset.Register(".parquet", parquet.Format)
+//
+// # Shapes and units
+//
+// A column is a leaf at the top of the file's schema: a number, a Boolean (0 or
+// 1) or a text. Nested and repeated columns, decimals, and numbers of 96 bits
+// are refused, not guessed at. A null is a missing cell.
+//
+// # Errors
+//
+// Errors match dataset.ErrFormat and count rows as lines. The decoder is a
+// foreign one: where it panics on a damaged file, that becomes such an error.
+//
+// # Source
+//
+// Files are decoded by github.com/parquet-go/parquet-go.
+package parquet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// Format is the format of .parquet files.
+var Format = dataset.Format{Open: open}
+
+const (
+	maxColumns = 1 << 16
+	rowsAtOnce = 64
+)
+
+// records are the rows of a file, one row group after another.
+type records struct {
+	path   string
+	file   *os.File
+	names  []string
+	kinds  []kind
+	groups []parquet.RowGroup // yet to be read
+	now    parquet.Rows       // of the group that is read, or nil
+	rows   []parquet.Row      // decoded; rows[0] is next
+	buffer []parquet.Row
+	line   int // rows handed out
+}
+
+// kind is how the values of a column are read.
+type kind struct {
+	physical parquet.Kind
+	unsigned bool
+}
+
+func open(_ context.Context, path string, _ *dataset.Options) (recs dataset.Records, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w; check the path", err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	r := &records{path: path, file: f, buffer: make([]parquet.Row, rowsAtOnce)}
+	if err := r.guard(func() error { return r.open(f) }); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *records) open(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := checkFooter(f, info.Size()); err != nil {
+		return r.bad("%v", err)
+	}
+	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return r.bad("%v; is this a Parquet file?", err)
+	}
+	columns := file.Root().Columns()
+	if len(columns) == 0 || len(columns) > maxColumns {
+		return r.bad("has %d columns; it takes 1 to %d", len(columns), maxColumns)
+	}
+	for _, c := range columns {
+		k, problem := kindOf(c)
+		if problem != "" {
+			return r.bad("column %q %s; convert it or write the file without it", c.Name(), problem)
+		}
+		r.names = append(r.names, c.Name())
+		r.kinds = append(r.kinds, k)
+	}
+	r.groups = file.RowGroups()
+	return nil
+}
+
+// kindOf returns how a column is read, or why it cannot be.
+func kindOf(c *parquet.Column) (k kind, problem string) {
+	if !c.Leaf() || c.Repeated() {
+		return k, "is nested or repeated"
+	}
+	k.physical = c.Type().Kind()
+	if t := c.Type().LogicalType(); t != nil {
+		switch v := t.Value.(type) {
+		case *format.DecimalType:
+			return k, "is decimal"
+		case *format.IntType:
+			k.unsigned = !v.IsSigned
+		}
+	}
+	switch k.physical {
+	case parquet.Boolean, parquet.Int32, parquet.Int64, parquet.Float, parquet.Double, parquet.ByteArray:
+		return k, ""
+	}
+	return k, fmt.Sprintf("has the type %v", c.Type())
+}
+
+// guard calls the foreign decoder and turns a panic into an error.
+func (r *records) guard(decode func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = r.bad("the decoder gave up (%v); the file is damaged", p)
+		}
+	}()
+	return decode()
+}
+
+func (r *records) bad(text string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", dataset.ErrFormat, r.path, fmt.Sprintf(text, args...))
+}
+
+// Names returns the names of the columns.
+func (r *records) Names() []string { return r.names }
+
+// Columns returns the number of columns.
+func (r *records) Columns() int { return len(r.names) }
+
+// Where counts rows as lines.
+func (r *records) Where(col int) string { return fmt.Sprintf("%s:%d:%d", r.path, r.line, col+1) }
+
+// Next decodes the next row, or returns io.EOF.
+func (r *records) Next(row []dataset.Value) error {
+	for len(r.rows) == 0 {
+		if err := r.guard(r.fill); err != nil {
+			return err
+		}
+	}
+	values := r.rows[0]
+	r.rows = r.rows[1:]
+	r.line++
+	if len(values) != len(row) {
+		return r.bad("row %d has %d values for %d columns; the file is damaged", r.line, len(values), len(row))
+	}
+	for i, v := range values {
+		row[i] = dataset.Value{Kind: dataset.Number}
+		switch k := r.kinds[i]; {
+		case v.IsNull():
+			row[i] = dataset.Value{}
+			continue
+		case v.Kind() != k.physical:
+			return r.bad("row %d, column %q holds a %v; the file is damaged", r.line, r.names[i], v.Kind())
+		case k.physical == parquet.ByteArray:
+			row[i] = dataset.Value{Kind: dataset.String, Text: v.ByteArray()}
+			continue
+		case k.physical == parquet.Boolean && v.Boolean():
+			row[i].Number = 1
+		case k.physical == parquet.Boolean:
+		case k.physical == parquet.Int32 && k.unsigned:
+			row[i].Number = float64(v.Uint32())
+		case k.physical == parquet.Int32:
+			row[i].Number = float64(v.Int32())
+		case k.physical == parquet.Int64 && k.unsigned:
+			row[i].Number = float64(v.Uint64())
+		case k.physical == parquet.Int64:
+			row[i].Number = float64(v.Int64())
+		case k.physical == parquet.Float:
+			row[i].Number = float64(v.Float())
+		case k.physical == parquet.Double:
+			row[i].Number = v.Double()
+		}
+		if x := row[i].Number; x != x {
+			row[i] = dataset.Value{}
+		} else if math.IsInf(x, 0) {
+			return fmt.Errorf("%w: %s: %v is not a finite number; replace it", dataset.ErrFormat, r.Where(i), x)
+		}
+	}
+	return nil
+}
+
+// fill decodes some rows, at least one unless a row group ends.
+func (r *records) fill() error {
+	if r.now == nil {
+		if len(r.groups) == 0 {
+			return io.EOF
+		}
+		r.now, r.groups = r.groups[0].Rows(), r.groups[1:]
+	}
+	n, err := r.now.ReadRows(r.buffer)
+	r.rows = r.buffer[:n]
+	switch {
+	case n > 0:
+		return nil
+	case err == nil:
+		err = io.ErrNoProgress
+	case err == io.EOF:
+		err = r.now.Close()
+		r.now = nil
+	}
+	if err != nil {
+		return r.bad("after row %d: %v; the file may be damaged", r.line, err)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (r *records) Close() error {
+	if r.now != nil {
+		r.now.Close()
+	}
+	return r.file.Close()
+}

@@ -1,0 +1,143 @@
+package parquet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// encode writes rows in groups of at most 100.
+func encode[T any](t testing.TB, rows ...T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[T](&b, parquet.MaxRowsPerRowGroup(100), parquet.Compression(&parquet.Zstd))
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func load(t testing.TB, content []byte, opts dataset.Options) (dataset.Source, error) {
+	t.Helper()
+	dataset.Register(".parquet", Format)
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dataset.Open(context.Background(), path, opts)
+}
+
+type person struct {
+	Age    int32    `parquet:"age"`
+	Height *float64 `parquet:"height"`
+	Member bool     `parquet:"member"`
+	Colour string   `parquet:"colour,dict"`
+	Visits uint64   `parquet:"visits"`
+	Score  float32  `parquet:"score"`
+}
+
+func people(n int) []person {
+	out := make([]person, n)
+	for i := range out {
+		h := float64(i) + 0.5
+		out[i] = person{Age: int32(i % 90), Height: &h, Member: i%2 == 1, Colour: []string{"red", "blue"}[i%2], Visits: uint64(i % 7), Score: -1}
+	}
+	out[1].Height = nil
+	out[2].Score = float32(math.NaN())
+	return out
+}
+
+func TestRead(t *testing.T) {
+	const n = 250 // three row groups
+	src, err := load(t, encode(t, people(n)...), dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var columns []string
+	for _, c := range src.Schema().Columns {
+		columns = append(columns, fmt.Sprint(c.Name, c.Kind, c.Categories, c.Labels))
+	}
+	want := "age discrete 90 [] height continuous 0 [] member discrete 2 [] colour discrete 2 [blue red] visits discrete 7 [] score continuous 0 []"
+	if got := strings.Join(strings.Fields(strings.NewReplacer("discrete", " discrete ", "continuous", " continuous ", "[", " [").Replace(strings.Join(columns, " "))), " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	b := new(dataset.Batch)
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	if err := src.Gather(context.Background(), b, rows); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		height, score := b.Columns[1].Values[i], b.Columns[5].Values[i]
+		if b.Columns[0].Codes[i] != uint16(i%90) || b.Columns[2].Codes[i] != uint16(i%2) || b.Columns[3].Codes[i] != uint16(1-i%2) || b.Columns[4].Codes[i] != uint16(i%7) ||
+			i != 1 && height != float32(i)+0.5 || i == 1 && height == height || i != 2 && score != -1 || i == 2 && score == score {
+			t.Fatalf("row %d differs", i)
+		}
+	}
+	_, err = load(t, encode(t, people(200)...), dataset.Options{Schema: &dataset.Schema{Columns: []dataset.Column{{Name: "age", Categories: 90}}}})
+	if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), `the header has "height", which is no variable of the model`) {
+		t.Errorf("other schema: %v", err)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	good := encode(t, people(10)...)
+	damaged := bytes.Clone(good)
+	for i := 40; i < 80; i++ {
+		damaged[i] ^= 0xff
+	}
+	type nested struct {
+		A struct {
+			B int32
+		}
+	}
+	type repeated struct{ A []int32 }
+	type decimal struct {
+		A int64 `parquet:"A,decimal(2:10)"`
+	}
+	type infinite struct{ A float64 }
+	for _, tt := range []struct {
+		in   []byte
+		want string
+	}{
+		{nil, "is this a Parquet file?"},
+		{[]byte("PAR1 and no more PAR1"), "is this a Parquet file?"},
+		{good[:len(good)/2], "is this a Parquet file?"},
+		{[]byte("PAR1\x29\xfc\xff\xff\xff\x07\x00\x07\x00\x00\x00PAR1"), "its footer makes no sense"}, // a list of 2^31-1 columns
+		{damaged, "damaged"},
+		{encode(t, nested{}), `column "A" is nested or repeated; convert it or write the file without it`},
+		{encode(t, repeated{}), `column "A" is nested or repeated; convert it or write the file without it`},
+		{encode(t, decimal{}), `column "A" is decimal; convert it or write the file without it`},
+		{encode(t, infinite{}, infinite{math.Inf(1)}), "a.parquet:2:1: +Inf is not a finite number; replace it"},
+		{encode[infinite](t), "has no rows"},
+	} {
+		_, err := load(t, tt.in, dataset.Options{})
+		if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("got %v, want %s", err, tt.want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(encode(f, people(10)...))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if _, err := load(t, in, dataset.Options{MaxBytes: 1 << 24}); err != nil && !errors.Is(err, dataset.ErrFormat) {
+			t.Fatal(err)
+		}
+	})
+}

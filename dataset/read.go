@@ -1,0 +1,195 @@
+package dataset
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+)
+
+// recordReader is the Reader of a file of records.
+type recordReader struct {
+	recs Records
+	enc  *encoder
+	row  []Value
+	to   []int // by column of the file: column of the schema, -1 for none
+}
+
+// openRecords opens a file whose rows must follow a schema.
+func openRecords(ctx context.Context, f file, s *Schema, opts *Options) (Reader, error) {
+	under := *opts
+	under.Schema = s
+	recs, err := f.format.Open(ctx, f.path, &under)
+	if err != nil {
+		return nil, err
+	}
+	to, err := match(f.path, recs, s, opts)
+	if err != nil {
+		recs.Close()
+		return nil, err
+	}
+	return &recordReader{recs: recs, enc: newEncoder(s, opts.NoMissing), row: make([]Value, recs.Columns()), to: to}, nil
+}
+
+// match finds the schema's column of each column of a file: by name where both
+// have names, else by place. Columns set to be skipped have none.
+func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
+	names := recs.Names()
+	to := make([]int, recs.Columns())
+	kept := 0
+	for i := range to {
+		name := ""
+		if names != nil {
+			name = names[i]
+		}
+		if t, ok := opts.typeOf(i, name); ok && t.Skip {
+			to[i] = -1
+			continue
+		}
+		to[i] = kept
+		kept++
+	}
+	byName := names != nil && slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Name != "" })
+	if !byName {
+		if kept != len(s.Columns) {
+			return nil, badData(recs.Where(0), "row has %d cells for %d variables; give one cell a variable", kept, len(s.Columns))
+		}
+		return to, nil
+	}
+	place := make(map[string]int, len(s.Columns))
+	for i, c := range s.Columns {
+		place[c.Name] = i
+	}
+	for i, n := range names {
+		if to[i] < 0 {
+			continue
+		}
+		p, ok := place[n]
+		if !ok {
+			return nil, badData(recs.Where(i), "the header has %q, which is no variable of the model or stands twice; remove the column or set its type to skip", n)
+		}
+		delete(place, n)
+		to[i] = p
+	}
+	var absent []string
+	for _, c := range s.Columns {
+		if _, ok := place[c.Name]; ok {
+			absent = append(absent, c.Name)
+		}
+	}
+	if absent != nil {
+		return nil, badData(path, "the header lacks %s; add the columns", listLabels(absent))
+	}
+	return to, nil
+}
+
+func (r *recordReader) Schema() *Schema { return r.enc.schema }
+
+func (r *recordReader) Close() error { return r.recs.Close() }
+
+func (r *recordReader) Read(ctx context.Context, b *Batch, max int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.Resize(r.enc.schema, max)
+	n := 0
+	for ; n < max; n++ {
+		err := r.recs.Next(r.row)
+		if err == nil {
+			err = r.encode(b, n)
+		} else if err == io.EOF && n > 0 {
+			break
+		}
+		if err != nil {
+			b.truncate(0)
+			return err
+		}
+	}
+	b.truncate(n)
+	return nil
+}
+
+// encode writes the row read last to row n of b.
+func (r *recordReader) encode(b *Batch, n int) error {
+	for i := range r.row {
+		col := r.to[i]
+		if col < 0 {
+			continue
+		}
+		code, value, problem := r.enc.cell(col, &r.row[i])
+		if problem != "" {
+			return badData(r.recs.Where(i), "%s", problem)
+		}
+		if c := &b.Columns[col]; c.Codes != nil {
+			c.Codes[n] = code
+		} else {
+			c.Values[n] = value
+		}
+	}
+	return nil
+}
+
+// chain reads several readers of one schema, one after another.
+type chain struct {
+	schema *Schema
+	open   []func() (Reader, error) // what is yet to come
+	now    Reader
+	any    bool   // a row was read
+	names  string // of the files, for messages
+	hint   string // what to do if there are no rows
+}
+
+func (c *chain) Schema() *Schema { return c.schema }
+
+func (c *chain) Read(ctx context.Context, b *Batch, max int) error {
+	for {
+		if c.now == nil {
+			if len(c.open) == 0 {
+				b.Resize(c.schema, 0)
+				if !c.any {
+					return badData(c.names, "has no rows; %s", c.hint)
+				}
+				return io.EOF
+			}
+			r, err := c.open[0]()
+			if err != nil {
+				return err
+			}
+			c.now, c.open = r, c.open[1:]
+		}
+		err := c.now.Read(ctx, b, max)
+		if err != io.EOF {
+			c.any = c.any || err == nil
+			return err
+		}
+		if err := c.closeNow(); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *chain) Close() error {
+	c.open = nil
+	return c.closeNow()
+}
+
+func (c *chain) closeNow() error {
+	if c.now == nil {
+		return nil
+	}
+	r := c.now
+	c.now = nil
+	return r.Close()
+}
+
+func joinNames(files []file) string {
+	var names []string
+	for _, f := range files[:min(3, len(files))] {
+		names = append(names, f.path)
+	}
+	s := strings.Join(names, ", ")
+	if len(files) > 3 {
+		s += ", ..."
+	}
+	return s
+}

@@ -1,0 +1,82 @@
+package dataset
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// ValueKind says what a raw cell holds.
+type ValueKind uint8
+
+// The kinds of raw cells.
+const (
+	Absent ValueKind = iota // a missing cell
+	Number
+	String
+)
+
+// Value is a raw cell of a file, before it has a type. Text is set for String,
+// and for Number where the file writes numbers as text; it is valid until the
+// next row is read.
+type Value struct {
+	Kind   ValueKind
+	Number float64
+	Text   []byte
+}
+
+// Records are the raw rows of a file, read once from first to last.
+type Records interface {
+	// Names are the columns' names, nil if the file has none.
+	Names() []string
+	Columns() int
+	// Next decodes the next row into row, of length Columns, or returns io.EOF.
+	Next(row []Value) error
+	// Where is the place of a cell of the row read last, "file:line:column"; col
+	// counts from 0.
+	Where(col int) string
+	Close() error
+}
+
+// Format is a kind of file.
+type Format struct {
+	Open func(ctx context.Context, path string, opts *Options) (Records, error)
+	// OneDomain says that all cells come from one domain, so that discrete
+	// columns share one number of categories.
+	OneDomain bool
+}
+
+var formats = struct {
+	sync.Mutex  // guards byExtension
+	byExtension map[string]Format
+}{byExtension: map[string]Format{
+	".csv":  {Open: openCSV},
+	".tsv":  {Open: openCSV},
+	".data": {Open: openCSV, OneDomain: true},
+	".npy":  {Open: openNPY, OneDomain: true},
+	".idx":  {Open: openIDX, OneDomain: true},
+}}
+
+// Register adds a format for files whose name, without .gz, ends in extension,
+// such as ".parquet". A later call for the same extension wins.
+func Register(extension string, f Format) {
+	formats.Lock()
+	defer formats.Unlock()
+	formats.byExtension[strings.ToLower(extension)] = f
+}
+
+func lookup(extension string) (Format, bool) {
+	formats.Lock()
+	defer formats.Unlock()
+	f, ok := formats.byExtension[extension]
+	return f, ok
+}
+
+// Extensions returns the extensions that can be read, .gz left out.
+func Extensions() []string {
+	formats.Lock()
+	defer formats.Unlock()
+	return append(slices.Sorted(maps.Keys(formats.byExtension)), ".txt")
+}

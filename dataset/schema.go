@@ -1,0 +1,130 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Limits on schemas, whatever they come from.
+const (
+	MaxColumns    = 1 << 20
+	MaxCategories = Missing // codes 0..65534
+)
+
+// ColumnName returns the name of a column for messages: its own in quotes, or
+// "column 3", counted from 1.
+func (s *Schema) ColumnName(col int) string {
+	if n := s.Columns[col].Name; n != "" {
+		return strconv.Quote(n)
+	}
+	return fmt.Sprintf("column %d", col+1)
+}
+
+// Validate reports the first thing that makes s no schema: numbers out of
+// range, a label or a name that stands twice, an image that is no row.
+func (s *Schema) Validate() error {
+	if len(s.Columns) == 0 || len(s.Columns) > MaxColumns {
+		return badSetting("schema has %d columns; it takes 1 to %d", len(s.Columns), MaxColumns)
+	}
+	names := make(map[string]bool)
+	var checked *string // first of the labels that were checked last: texts share them
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.Name != "" && names[c.Name] {
+			return badSetting("two columns are named %q; rename one", c.Name)
+		}
+		names[c.Name] = true
+		switch {
+		case c.Kind == Continuous:
+			if c.Categories != 0 || c.Labels != nil {
+				return badSetting("%s is continuous but has categories", s.ColumnName(i))
+			}
+			continue
+		case c.Kind != Discrete:
+			return badSetting("%s has the unknown kind %d", s.ColumnName(i), c.Kind)
+		case c.Categories < 1 || c.Categories > MaxCategories:
+			return badSetting("%s has %d categories; it takes 1 to %d", s.ColumnName(i), c.Categories, MaxCategories)
+		case c.Labels == nil:
+			continue
+		case len(c.Labels) != c.Categories:
+			return badSetting("%s has %d labels for %d categories", s.ColumnName(i), len(c.Labels), c.Categories)
+		}
+		if checked == &c.Labels[0] {
+			continue
+		}
+		checked = &c.Labels[0]
+		seen := make(map[string]bool, len(c.Labels))
+		for _, l := range c.Labels {
+			if seen[l] {
+				return badSetting("%s has the label %q twice", s.ColumnName(i), l)
+			}
+			seen[l] = true
+		}
+	}
+	return s.validateImage()
+}
+
+func (s *Schema) validateImage() error {
+	if s.Image == [3]int{} {
+		return nil
+	}
+	left := len(s.Columns)
+	for _, d := range s.Image {
+		if d < 1 || left%d != 0 {
+			left = 0
+			break
+		}
+		left /= d
+	}
+	if left != 1 {
+		return badSetting("image shape %v does not have %d values", s.Image, len(s.Columns))
+	}
+	return nil
+}
+
+// Equal reports whether s and t say the same of every row.
+func (s *Schema) Equal(t *Schema) bool {
+	return s.Image == t.Image && s.Unit == t.Unit &&
+		slices.EqualFunc(s.Columns, t.Columns, func(a, b Column) bool {
+			return a.Name == b.Name && a.Kind == b.Kind && a.Categories == b.Categories && sameLabels(a.Labels, b.Labels)
+		})
+}
+
+func sameLabels(a, b []string) bool {
+	if len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] {
+		return true
+	}
+	return slices.Equal(a, b)
+}
+
+// Accepts reports why rows of t are no rows of s, or nil: column count, kinds,
+// categories and labels must fit; names need not.
+func (s *Schema) Accepts(t *Schema) error {
+	if len(s.Columns) != len(t.Columns) {
+		return badData("data", "has %d columns, the model has %d variables", len(t.Columns), len(s.Columns))
+	}
+	for i := range s.Columns {
+		a, b := &s.Columns[i], &t.Columns[i]
+		switch {
+		case a.Kind != b.Kind:
+			return badData("data", "%s is %s, the model's is %s", t.ColumnName(i), b.Kind, a.Kind)
+		case b.Categories > a.Categories:
+			return badData("data", "%s has %d categories, the model's has %d", t.ColumnName(i), b.Categories, a.Categories)
+		case a.Labels != nil && b.Labels != nil && !sameLabels(a.Labels[:len(b.Labels)], b.Labels):
+			return badData("data", "%s has other labels than the model's; read the file with the model's schema", t.ColumnName(i))
+		}
+	}
+	return nil
+}
+
+// String returns "discrete" or "continuous".
+func (k ColumnKind) String() string {
+	switch k {
+	case Discrete:
+		return "discrete"
+	case Continuous:
+		return "continuous"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}

@@ -1,0 +1,107 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// schemaJSON is the stored form of a schema: runs of like columns, and each
+// list of labels once.
+type schemaJSON struct {
+	Columns []columnJSON `json:"columns"`
+	Labels  [][]string   `json:"labels,omitempty"`
+	Image   []int        `json:"image,omitempty"`
+	Unit    Unit         `json:"unit,omitempty"`
+}
+
+type columnJSON struct {
+	Name       string `json:"name,omitempty"`
+	Kind       string `json:"kind"`
+	Categories int    `json:"categories,omitempty"`
+	Labels     *int   `json:"labels,omitempty"` // index into schemaJSON.Labels
+	Repeat     int    `json:"repeat,omitempty"` // so many columns; 0 is 1
+}
+
+// MarshalJSON writes s in a compact form that UnmarshalJSON reads.
+func (s *Schema) MarshalJSON() ([]byte, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	var out schemaJSON
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if i > 0 {
+			p := &s.Columns[i-1]
+			if c.Name == "" && p.Name == "" && c.Kind == p.Kind && c.Categories == p.Categories && sameLabels(c.Labels, p.Labels) {
+				last := &out.Columns[len(out.Columns)-1]
+				last.Repeat = max(last.Repeat, 1) + 1
+				continue
+			}
+		}
+		j := columnJSON{Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories}
+		if c.Labels != nil {
+			if i == 0 || !sameLabels(c.Labels, s.Columns[i-1].Labels) {
+				out.Labels = append(out.Labels, c.Labels)
+			}
+			n := len(out.Labels) - 1
+			j.Labels = &n
+		}
+		out.Columns = append(out.Columns, j)
+	}
+	if s.Image != [3]int{} {
+		out.Image = s.Image[:]
+	}
+	out.Unit = s.Unit
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote and validates it. Unknown keys are
+// errors.
+func (s *Schema) UnmarshalJSON(data []byte) error {
+	var in schemaJSON
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return fmt.Errorf("%w: schema: %w", ErrFormat, err)
+	}
+	out := Schema{Unit: in.Unit}
+	for _, j := range in.Columns {
+		c := Column{Name: j.Name, Categories: j.Categories}
+		switch j.Kind {
+		case "discrete":
+		case "continuous":
+			c.Kind = Continuous
+		default:
+			return badData("schema", "unknown column kind %q", j.Kind)
+		}
+		if j.Labels != nil {
+			if *j.Labels < 0 || *j.Labels >= len(in.Labels) || len(in.Labels[*j.Labels]) == 0 {
+				return badData("schema", "there are no labels %d", *j.Labels)
+			}
+			c.Labels = in.Labels[*j.Labels]
+		}
+		n := max(j.Repeat, 1)
+		if j.Repeat < 0 || n > MaxColumns-len(out.Columns) {
+			return badData("schema", "more than %d columns", MaxColumns)
+		}
+		for range n {
+			out.Columns = append(out.Columns, c)
+		}
+	}
+	switch {
+	case in.Image == nil:
+	case len(in.Image) == 3:
+		out.Image = [3]int(in.Image)
+	default:
+		return badData("schema", "image has %d dimensions; it takes 3", len(in.Image))
+	}
+	if err := out.Unit.check(); err != nil {
+		return err
+	}
+	if err := out.Validate(); err != nil {
+		return fmt.Errorf("%w: schema: %w", ErrFormat, err)
+	}
+	*s = out
+	return nil
+}

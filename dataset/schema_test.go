@@ -1,0 +1,115 @@
+package dataset
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestSchemaJSON(t *testing.T) {
+	words := []string{"<unk>", "a", "b"}
+	for _, tt := range []struct {
+		schema Schema
+		want   string
+	}{
+		{
+			Schema{Columns: []Column{{Categories: 2}, {Categories: 2}, {Categories: 3}, {Kind: Continuous, Name: "x"}}},
+			`{"columns":[{"kind":"discrete","categories":2,"repeat":2},{"kind":"discrete","categories":3},{"name":"x","kind":"continuous"}]}`,
+		},
+		{
+			Schema{Columns: []Column{{Categories: 3, Labels: words}, {Categories: 3, Labels: words}}, Unit: Word},
+			`{"columns":[{"kind":"discrete","categories":3,"labels":0,"repeat":2}],"labels":[["\u003cunk\u003e","a","b"]],"unit":"word"}`,
+		},
+		{
+			Schema{Columns: make([]Column, 12), Image: [3]int{2, 2, 3}},
+			`{"columns":[{"kind":"discrete","categories":4,"repeat":12}],"image":[2,2,3]}`,
+		},
+	} {
+		for i := range tt.schema.Columns {
+			if c := &tt.schema.Columns[i]; c.Kind == Discrete && c.Categories == 0 {
+				c.Categories = 4
+			}
+		}
+		got, err := json.Marshal(&tt.schema)
+		if err != nil || string(got) != tt.want {
+			t.Errorf("got %s, %v, want %s", got, err, tt.want)
+			continue
+		}
+		var back Schema
+		if err := json.Unmarshal(got, &back); err != nil || !back.Equal(&tt.schema) {
+			t.Errorf("%s read back as %+v, %v", got, back, err)
+		}
+	}
+}
+
+func TestSchemaJSONRefuses(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"columns":[]}`: "has 0 columns",
+		`{"columns":[{"kind":"discrete","categories":2,"repeat":9999999}]}`: "more than 1048576 columns",
+		`{"columns":[{"kind":"discrete","categories":2,"repeat":-1}]}`:      "more than",
+		`{"columns":[{"kind":"odd"}]}`:                                      "unknown column kind",
+		`{"columns":[{"kind":"discrete","categories":65536}]}`:              "takes 1 to 65535",
+		`{"columns":[{"kind":"discrete","categories":2,"labels":1}]}`:       "no labels 1",
+		`{"columns":[{"kind":"continuous"}],"extra":1}`:                     "unknown field",
+		`{"columns":[{"kind":"continuous"}],"image":[2,2,1]}`:               "does not have 1 values",
+		`{"columns":[{"kind":"continuous"}],"image":[1]}`:                   "takes 3",
+		`{"columns":[{"kind":"continuous"}],"unit":"page"}`:                 "char or word",
+	} {
+		var s Schema
+		if err := json.Unmarshal([]byte(in), &s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", in, err, want)
+		}
+	}
+}
+
+func TestSchemaValidate(t *testing.T) {
+	for want, s := range map[string]Schema{
+		`two columns are named "a"`:     {Columns: []Column{{Name: "a", Categories: 2}, {Name: "a", Categories: 2}}},
+		`has 2 labels for 3 categories`: {Columns: []Column{{Categories: 3, Labels: []string{"x", "y"}}}},
+		`has the label "x" twice`:       {Columns: []Column{{Categories: 2, Labels: []string{"x", "x"}}}},
+		`continuous but has categories`: {Columns: []Column{{Kind: Continuous, Categories: 2}}},
+		`image shape [1 0 1]`:           {Columns: []Column{{Kind: Continuous}}, Image: [3]int{1, 0, 1}},
+	} {
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrSetting) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func TestSchemaAccepts(t *testing.T) {
+	model := &Schema{Columns: []Column{{Name: "a", Categories: 3}, {Kind: Continuous}, {Categories: 2, Labels: []string{"no", "yes"}}}}
+	for _, tt := range []struct {
+		columns []Column
+		want    string
+	}{
+		{[]Column{{Categories: 2}, {Kind: Continuous}, {Categories: 2, Labels: []string{"no", "yes"}}}, ""},
+		{[]Column{{Categories: 2}}, "has 1 columns, the model has 3 variables"},
+		{[]Column{{Categories: 4}, {Kind: Continuous}, {Categories: 2}}, "column 1 has 4 categories, the model's has 3"},
+		{[]Column{{Categories: 3}, {Categories: 3}, {Categories: 2}}, "column 2 is discrete, the model's is continuous"},
+		{[]Column{{Categories: 3}, {Kind: Continuous}, {Categories: 2, Labels: []string{"yes", "no"}}}, "column 3 has other labels"},
+	} {
+		err := model.Accepts(&Schema{Columns: tt.columns})
+		if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("got %v, want %q", err, tt.want)
+		}
+	}
+}
+
+func FuzzSchemaJSON(f *testing.F) {
+	f.Add([]byte(`{"columns":[{"kind":"discrete","categories":3,"labels":0,"repeat":2}],"labels":[["a","b","c"]],"unit":"word"}`))
+	f.Add([]byte(`{"columns":[{"name":"x","kind":"continuous"},{"kind":"discrete","categories":2,"repeat":3}],"image":[2,2,1]}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var s, back Schema
+		if json.Unmarshal(in, &s) != nil {
+			return
+		}
+		out, err := json.Marshal(&s)
+		if err != nil {
+			t.Fatalf("a schema that was read cannot be written: %v", err)
+		}
+		if err := json.Unmarshal(out, &back); err != nil || !back.Equal(&s) {
+			t.Fatalf("%s read back differently: %v", out, err)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package dataset
+
+import (
+	"context"
+	"math"
+)
+
+// Summary describes the observed cells of one column; codes count as numbers.
+// Mean, Variance, Min and Max are 0 when nothing was observed.
+type Summary struct {
+	Observed       int
+	Mean, Variance float64 // of the cells themselves: the sum is divided by Observed
+	Min, Max       float64
+}
+
+// Summarize reads src once, in order, and returns one Summary for each column.
+func Summarize(ctx context.Context, src Source) ([]Summary, error) {
+	s := src.Schema()
+	out := make([]Summary, len(s.Columns))
+	for i := range out {
+		out[i].Min, out[i].Max = math.Inf(1), math.Inf(-1)
+	}
+	b := &Batch{}
+	for lo := 0; lo < src.Rows(); lo += chunkRows {
+		if err := src.Gather(ctx, b, span(lo, min(lo+chunkRows, src.Rows()))); err != nil {
+			return nil, err
+		}
+		for i := range out {
+			if s.Columns[i].Kind == Discrete {
+				out[i].addCodes(b.Columns[i].Codes)
+			} else {
+				out[i].addValues(b.Columns[i].Values)
+			}
+		}
+	}
+	for i := range out {
+		if n := float64(out[i].Observed); n > 0 {
+			out[i].Variance /= n
+		} else {
+			out[i] = Summary{}
+		}
+	}
+	return out, nil
+}
+
+// chunkRows is how many rows are read at a time where all are read in order.
+const chunkRows = 1024
+
+func span(lo, hi int) []int {
+	rows := make([]int, hi-lo)
+	for i := range rows {
+		rows[i] = lo + i
+	}
+	return rows
+}
+
+func (s *Summary) addCodes(codes []uint16) {
+	for _, c := range codes {
+		if c != Missing {
+			s.add(float64(c))
+		}
+	}
+}
+
+func (s *Summary) addValues(values []float32) {
+	for _, v := range values {
+		if v == v {
+			s.add(float64(v))
+		}
+	}
+}
+
+// add is Welford's update; Variance holds the sum of squared deviations.
+func (s *Summary) add(x float64) {
+	s.Observed++
+	d := x - s.Mean
+	s.Mean += d / float64(s.Observed)
+	s.Variance += d * (x - s.Mean)
+	s.Min, s.Max = min(s.Min, x), max(s.Max, x)
+}

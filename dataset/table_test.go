@@ -1,0 +1,181 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"testing"
+)
+
+// randomBatch returns rows of random cells, a share of them missing.
+func randomBatch(s *Schema, rows int, missing float64, rng *rand.Rand) *Batch {
+	b := NewBatch(s, rows)
+	for i, c := range s.Columns {
+		for r := range rows {
+			if rng.Float64() < missing {
+				continue
+			}
+			if c.Kind == Discrete {
+				b.Columns[i].Codes[r] = uint16(rng.IntN(c.Categories))
+			} else {
+				b.Columns[i].Values[r] = rng.Float32()
+			}
+		}
+	}
+	return b
+}
+
+// sameCell compares a cell of two batches; missing cells are equal.
+func sameCell(a, b *Batch, col, ra, rb int) bool {
+	ca, cb := &a.Columns[col], &b.Columns[col]
+	if ca.Codes != nil {
+		return ca.Codes[ra] == cb.Codes[rb]
+	}
+	x, y := ca.Values[ra], cb.Values[rb]
+	return x == y || x != x && y != y
+}
+
+func TestTableGather(t *testing.T) {
+	discrete := func(k int) Column { return Column{Categories: k} }
+	for _, tt := range []struct {
+		name    string
+		columns []Column
+		missing float64
+		bytes   int64 // of a row
+	}{
+		{"bytes", []Column{discrete(2), discrete(255), discrete(7)}, 0.2, 3},
+		{"bytes of 256 codes", []Column{discrete(256), discrete(3)}, 0, 2},
+		{"256 codes and missing cells", []Column{discrete(256), discrete(3)}, 0.2, 4},
+		{"words", []Column{discrete(300), discrete(MaxCategories)}, 0.2, 4},
+		{"values", []Column{{Kind: Continuous}, {Kind: Continuous}}, 0.2, 8},
+		{"both", []Column{{Kind: Continuous}, discrete(4), {Kind: Continuous}, discrete(9)}, 0.2, 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(1, 2))
+			s := &Schema{Columns: tt.columns}
+			table, err := NewTable(s, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const rows = 61
+			whole := randomBatch(s, rows, tt.missing, rng)
+			for lo := 0; lo < rows; lo += 13 { // the first part may have nothing missing, a later one has
+				if err := table.Append(whole.Slice(lo, min(lo+13, rows))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if table.Bytes() != tt.bytes*rows {
+				t.Errorf("%d bytes, want %d", table.Bytes(), tt.bytes*rows)
+			}
+			for _, n := range []int{0, 1, 7, 8, 29} {
+				want := make([]int, n)
+				for i := range want {
+					want[i] = rng.IntN(rows)
+				}
+				got := randomBatch(s, rows, 0, rng) // what it held before must not matter
+				if err := table.Gather(context.Background(), got, want); err != nil {
+					t.Fatal(err)
+				}
+				if got.Rows != n {
+					t.Fatalf("%d rows, want %d", got.Rows, n)
+				}
+				for col := range tt.columns {
+					for i, r := range want {
+						if !sameCell(got, whole, col, i, r) {
+							t.Fatalf("%d rows: cell %d of column %d is not that of row %d", n, i, col, r)
+						}
+					}
+				}
+			}
+			part, got := table.Slice(10, 30), new(Batch)
+			if err := part.Gather(context.Background(), got, []int{0, 19}); err != nil {
+				t.Fatal(err)
+			}
+			for col := range tt.columns {
+				if !sameCell(got, whole, col, 0, 10) || !sameCell(got, whole, col, 1, 29) {
+					t.Errorf("slice differs in column %d", col)
+				}
+			}
+			if err := part.Gather(context.Background(), got, []int{20}); !errors.Is(err, ErrSetting) {
+				t.Errorf("row after the slice: %v", err)
+			}
+		})
+	}
+}
+
+func TestTableAppendRefuses(t *testing.T) {
+	s := &Schema{Columns: []Column{{Name: "a", Categories: 3}}}
+	table, err := NewTable(s, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBatch(s, 1)
+	b.Columns[0].Codes[0] = 3
+	want := `dataset: bad data: "a" has code 3 of 3 categories`
+	if err := table.Append(b); err == nil || err.Error() != want || !errors.Is(err, ErrFormat) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if table.Rows() != 0 || table.Bytes() != 0 {
+		t.Error("the table changed")
+	}
+}
+
+func TestReaderOfSource(t *testing.T) {
+	src, err := Open(context.Background(), "builtin:random?rows=10&vars=3&categories=5&seed=4", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, b := new(Batch), new(Batch)
+	if err := src.Gather(context.Background(), all, span(0, 10)); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(src)
+	at := 0
+	for _, want := range []int{4, 4, 2} {
+		if err := r.Read(context.Background(), b, 4); err != nil || b.Rows != want {
+			t.Fatalf("%d rows and %v, want %d", b.Rows, err, want)
+		}
+		for i := range b.Rows {
+			for col := range 3 {
+				if !sameCell(b, all, col, i, at+i) {
+					t.Errorf("row %d, column %d differs", at+i, col)
+				}
+			}
+		}
+		at += b.Rows
+	}
+	if err := r.Read(context.Background(), b, 4); err != io.EOF {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	s := &Schema{Columns: []Column{{Kind: Continuous}, {Categories: 4}, {Categories: 2}}}
+	table, err := NewTable(s, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBatch(s, 4)
+	copy(b.Columns[0].Values, []float32{1e6, 1e6 + 2, 1e6 + 4})
+	copy(b.Columns[1].Codes, []uint16{3, 0, 3, 0})
+	if err := table.Append(b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Summarize(context.Background(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Summary{{3, 1e6 + 2, 8.0 / 3, 1e6, 1e6 + 4}, {4, 1.5, 2.25, 0, 3}, {}}
+	for i := range want {
+		// Exact up to the rounding of a few float64 operations.
+		if d := got[i].Variance - want[i].Variance; !(d <= 1e-9 && d >= -1e-9) {
+			t.Errorf("column %d: variance %v, want %v", i, got[i].Variance, want[i].Variance)
+		}
+		got[i].Variance, want[i].Variance = 0, 0
+		if fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
+			t.Errorf("column %d: %v, want %v", i, got[i], want[i])
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// spell prints the windows of a text source.
+func spell(t testing.TB, src Source) string {
+	t.Helper()
+	b := new(Batch)
+	if err := src.Gather(context.Background(), b, span(0, src.Rows())); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for r := range b.Rows {
+		var tokens []string
+		for i, c := range b.Columns {
+			tokens = append(tokens, src.Schema().Columns[i].Labels[c.Codes[r]])
+		}
+		out = append(out, strings.Join(tokens, "."))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestText(t *testing.T) {
+	for _, tt := range []struct {
+		name, train, test string
+		text              Text
+		vocabulary, want  string
+		wantTest          string
+	}{
+		{"characters", "abab\nc", "éab?", Text{Length: 2}, "<unk>,a,b,\n,c", "a.b a.b \n.c", "<unk>.a b.<unk>"},
+		{"words", " to be\nor  not\tto be that", "to\nbe <unk>\nor else ", Text{Unit: Word, Length: 3, Vocabulary: 4}, "<unk>,be,to,not", "to.be.<unk> not.to.be", "to.be.<unk>"},
+		{"a bound on bytes", "abcdef", "abcdef", Text{Length: 2, MaxBytes: 5}, "<unk>,a,b,c,d,e", "a.b c.d", "a.b c.d"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			src, err := Open(context.Background(), save(t, "a.txt", []byte(tt.train)), Options{Text: tt.text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(src.Schema().Columns[0].Labels, ","); got != tt.vocabulary {
+				t.Errorf("vocabulary %q, want %q", got, tt.vocabulary)
+			}
+			if got := spell(t, src); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			test, err := Open(context.Background(), save(t, "b.txt.gz", packed(t, tt.test)), Options{Schema: src.Schema(), Text: Text{MaxBytes: tt.text.MaxBytes}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := spell(t, test); got != tt.wantTest {
+				t.Errorf("test: got %q, want %q", got, tt.wantTest)
+			}
+		})
+	}
+}
+
+func TestBadText(t *testing.T) {
+	table := &Schema{Columns: []Column{{Categories: 3}}}
+	for _, tt := range []struct {
+		in   string
+		opts Options
+		want string
+	}{
+		{"ab", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
+		{"", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
+		{"a\nb\x00", Options{}, "a.txt:2: holds a zero byte; is this a text file?"},
+		{strings.Repeat("x", 5000), Options{Text: Text{Unit: Word}}, "a.txt:1: word of more than 4096 bytes; is this a text file?"},
+		{"abc", Options{Schema: table}, "data: is text, and the model's variables are no tokens; give a table of 1 columns"},
+	} {
+		path := save(t, "a.txt", []byte(tt.in))
+		_, err := Open(context.Background(), path, tt.opts)
+		if err == nil {
+			t.Fatalf("%.10q: no error", tt.in)
+		}
+		if got := message(t, err, path); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}
+
+func TestManyFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"src/a.go":       "aabb",
+		"src/deep/b.go":  "cc",
+		"src/deep/c.txt": "dd",
+		"src/deep/d.png": "\x00",
+		"csv/1.csv":      "a,b,c\n0,x,1\n",
+		"csv/2.csv.gz":   "c,b,a\n1.5,y,3\n",
+		"bad/1.csv":      "a,b,c\n0,1,1\n",
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		data := []byte(content)
+		if strings.HasSuffix(name, ".gz") {
+			data = packed(t, content)
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chars := Options{Text: Text{Unit: Char, Length: 2}}
+	for path, want := range map[string]string{
+		"src/**/*.go":  "a.a b.b c.c",
+		"src/*.go":     "a.a b.b",
+		"src/**/*.txt": "d.d",
+	} {
+		src, err := Open(context.Background(), filepath.Join(dir, filepath.FromSlash(path)), chars)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		} else if got := spell(t, src); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+	// A folder without a text unit: only files of known formats.
+	src, err := Open(context.Background(), filepath.Join(dir, "src"), Options{Text: Text{Length: 2}})
+	if err != nil || spell(t, src) != "d.d" {
+		t.Errorf("folder: %v", err)
+	}
+	want := "a:4 b:x|y c:real 0,0,1 3,1,1.5"
+	src, err = Open(context.Background(), filepath.Join(dir, "csv"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := show(t, src); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	_, err = OpenAll(context.Background(), []string{filepath.Join(dir, "csv"), filepath.Join(dir, "bad")}, Options{})
+	if err == nil || !strings.Contains(err.Error(), `"b" holds texts in one file and numbers in another; set its type to label`) {
+		t.Errorf("texts and numbers: %v", err)
+	}
+	_, err = Open(context.Background(), filepath.Join(dir, "none*.csv"), Options{})
+	if !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), "there is no file to read") {
+		t.Errorf("glob of nothing: %v", err)
+	}
+	_, err = OpenAll(context.Background(), []string{filepath.Join(dir, "csv"), filepath.Join(dir, "src/deep/c.txt")}, Options{})
+	if !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), "give one kind of file") {
+		t.Errorf("tables and text: %v", err)
+	}
+}
+
+func TestOpenReader(t *testing.T) {
+	var lines []string
+	for i := range 10 {
+		lines = append(lines, []string{"0,5", "1,?"}[i%2])
+	}
+	path := save(t, "a.data", []byte(strings.Join(lines, "\n")))
+	r, err := OpenReader(context.Background(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b := new(Batch)
+	var sizes []int
+	var codes []uint16
+	for {
+		err := r.Read(context.Background(), b, 4)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, b.Rows)
+		codes = append(codes, b.Columns[1].Codes...)
+	}
+	if !slices.Equal(sizes, []int{4, 4, 2}) || !slices.Equal(codes, []uint16{5, Missing, 5, Missing, 5, Missing, 5, Missing, 5, Missing}) {
+		t.Errorf("batches of %v, codes %v", sizes, codes)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Open(ctx, path, Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	path := save(t, "a.csv", []byte(strings.Repeat("1.5,2.5\n", 10_000)))
+	_, err := Open(context.Background(), path, Options{MaxBytes: 1 << 14})
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "raise the memory limit") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("to be or not to be", true)
+	f.Add("aé\xff\n b", false)
+	f.Fuzz(func(t *testing.T, in string, words bool) {
+		opts := Options{Text: Text{Unit: Char, Length: 2, Vocabulary: 4}}
+		if words {
+			opts.Text.Unit = Word
+		}
+		src, err := Open(context.Background(), save(t, "a.txt", []byte(in)), opts)
+		if err != nil {
+			if !errors.Is(err, ErrFormat) {
+				t.Fatal(err)
+			}
+			return
+		}
+		n := len(strings.Fields(strings.ToValidUTF8(in, "\ufffd")))
+		if !words {
+			n = len([]rune(in))
+		}
+		if in[0] != '\x1f' && src.Rows() != n/2 {
+			t.Fatalf("%d rows of %d tokens", src.Rows(), n)
+		}
+		if k := len(src.Schema().Columns[0].Labels); k > 4 {
+			t.Fatalf("vocabulary of %d", k)
+		}
+	})
+}

@@ -1,0 +1,18 @@
+package dataset
+
+// Unit is what a token of text is.
+type Unit string
+
+// The units of text.
+const (
+	Char Unit = "char" // a character, blanks and line ends included
+	Word Unit = "word" // what stands between blanks
+)
+
+func (u Unit) check() error {
+	switch u {
+	case "", Char, Word:
+		return nil
+	}
+	return badSetting("text unit %q; write char or word", string(u))
+}

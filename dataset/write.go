@@ -1,0 +1,220 @@
+package dataset
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/dataset/ndarray"
+)
+
+// Writer writes batches of rows. Close writes what is left, and does not close
+// what is below.
+type Writer interface {
+	Write(b *Batch) error
+	Close() error
+}
+
+// NumberWriter writes rows of numbers, such as the results of queries. Close
+// writes what is left, and does not close what is below.
+type NumberWriter interface {
+	Write(row []float64) error
+	Close() error
+}
+
+// NewWriter returns a writer of rows of s in the format of path's extension:
+// .csv, .npy, or .png for images. rows is how many rows will be written.
+func NewWriter(w io.Writer, path string, s *Schema, rows int) (Writer, error) {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".csv":
+		return &csvWriter{w: bufio.NewWriter(w), schema: s}, nil
+	case ".npy":
+		return newNPYWriter(w, s, rows)
+	case ".png":
+		return newPNGWriter(w, s, rows)
+	}
+	return nil, badSetting("%s: output files end in .csv, .npy, or .png for images", path)
+}
+
+// NewNumberWriter returns a writer of rows of cols numbers in the format of
+// path's extension, .csv or .npy. rows is how many rows will be written.
+func NewNumberWriter(w io.Writer, path string, rows, cols int) (NumberWriter, error) {
+	n := &numberWriter{w: bufio.NewWriter(w), rows: rows, cols: cols}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".csv":
+		return n, nil
+	case ".npy":
+		n.npy = true
+		return n, ndarray.WriteNPYHeader(n.w, ndarray.DType{Kind: 'f', Size: 8}, rows, cols)
+	}
+	return nil, badSetting("%s: output files of numbers end in .csv or .npy", path)
+}
+
+type numberWriter struct {
+	w          *bufio.Writer
+	npy        bool
+	rows, cols int
+	written    int
+	line       []byte
+}
+
+func (n *numberWriter) Write(row []float64) error {
+	if n.written == n.rows || len(row) != n.cols {
+		return badSetting("row %d of %d numbers written to a file of %d x %d", n.written+1, len(row), n.rows, n.cols)
+	}
+	n.written++
+	n.line = n.line[:0]
+	for i, x := range row {
+		switch {
+		case n.npy:
+			n.line = binary.LittleEndian.AppendUint64(n.line, math.Float64bits(x))
+		case i > 0:
+			n.line = append(n.line, ',')
+			fallthrough
+		default:
+			n.line = strconv.AppendFloat(n.line, x, 'g', -1, 64)
+		}
+	}
+	if !n.npy {
+		n.line = append(n.line, '\n')
+	}
+	_, err := n.w.Write(n.line)
+	return err
+}
+
+func (n *numberWriter) Close() error {
+	if n.written != n.rows {
+		return badSetting("%d of %d rows were written", n.written, n.rows)
+	}
+	return n.w.Flush()
+}
+
+// csvWriter writes rows without a header: labels where there are some, numbers
+// in the shortest form that reads back, missing cells empty. A missing cell of
+// a table of one column is a question mark, as blank lines are no rows.
+type csvWriter struct {
+	w      *bufio.Writer
+	schema *Schema
+	line   []byte
+}
+
+func (c *csvWriter) Write(b *Batch) error {
+	for r := range b.Rows {
+		c.line = c.line[:0]
+		for i := range b.Columns {
+			if i > 0 {
+				c.line = append(c.line, ',')
+			}
+			if err := c.cell(&b.Columns[i], i, r); err != nil {
+				return err
+			}
+		}
+		c.line = append(c.line, '\n')
+		if _, err := c.w.Write(c.line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *csvWriter) cell(cells *Cells, col, row int) error {
+	column := &c.schema.Columns[col]
+	missing := column.Kind == Discrete && cells.Codes[row] == Missing || column.Kind == Continuous && cells.Values[row] != cells.Values[row]
+	switch {
+	case missing && len(c.schema.Columns) == 1:
+		c.line = append(c.line, '?')
+	case missing:
+	case column.Kind == Continuous:
+		c.line = strconv.AppendFloat(c.line, float64(cells.Values[row]), 'g', -1, 32)
+	case int(cells.Codes[row]) >= column.Categories:
+		return badSetting("code %d of %s, which has %d categories", cells.Codes[row], c.schema.ColumnName(col), column.Categories)
+	case column.Labels == nil:
+		c.line = strconv.AppendUint(c.line, uint64(cells.Codes[row]), 10)
+	default:
+		c.line = appendLabel(c.line, column.Labels[cells.Codes[row]])
+	}
+	return nil
+}
+
+// appendLabel quotes a label that would read back as something else.
+func appendLabel(line []byte, label string) []byte {
+	if !strings.ContainsAny(label, ",\"\n\r") && strings.TrimSpace(label) == label {
+		return append(line, label...)
+	}
+	line = append(line, '"')
+	line = append(line, strings.ReplaceAll(label, `"`, `""`)...)
+	return append(line, '"')
+}
+
+func (c *csvWriter) Close() error { return c.w.Flush() }
+
+// npyWriter writes codes as u1 or u2, and values, or codes beside values, as f4.
+type npyWriter struct {
+	w       *bufio.Writer
+	schema  *Schema
+	dtype   ndarray.DType
+	rows    int
+	written int
+	line    []byte
+}
+
+func newNPYWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
+	n := &npyWriter{w: bufio.NewWriter(w), schema: s, rows: rows, dtype: ndarray.DType{Kind: 'u', Size: 1}}
+	for _, c := range s.Columns {
+		if c.Categories > 256 {
+			n.dtype.Size = 2
+		}
+	}
+	if slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Kind == Continuous }) {
+		n.dtype = ndarray.DType{Kind: 'f', Size: 4}
+	}
+	shape := []int{rows, len(s.Columns)}
+	if s.Image != [3]int{} {
+		shape = append(shape[:1], s.Image[:]...)
+		if s.Image[2] == 1 {
+			shape = shape[:3]
+		}
+	}
+	return n, ndarray.WriteNPYHeader(n.w, n.dtype, shape...)
+}
+
+func (n *npyWriter) Write(b *Batch) error {
+	if n.written += b.Rows; n.written > n.rows {
+		return badSetting("more than %d rows written", n.rows)
+	}
+	for r := range b.Rows {
+		n.line = n.line[:0]
+		for i, c := range b.Columns {
+			switch {
+			case c.Codes == nil:
+				n.line = binary.LittleEndian.AppendUint32(n.line, math.Float32bits(c.Values[r]))
+			case n.dtype.Kind == 'f' && c.Codes[r] == Missing:
+				n.line = binary.LittleEndian.AppendUint32(n.line, math.Float32bits(missingValue))
+			case n.dtype.Kind == 'f':
+				n.line = binary.LittleEndian.AppendUint32(n.line, math.Float32bits(float32(c.Codes[r])))
+			case c.Codes[r] == Missing:
+				return badSetting("a cell of %s is missing, which a .npy file of whole numbers cannot say; write .csv", n.schema.ColumnName(i))
+			case n.dtype.Size == 2:
+				n.line = binary.LittleEndian.AppendUint16(n.line, c.Codes[r])
+			default:
+				n.line = append(n.line, byte(c.Codes[r]))
+			}
+		}
+		if _, err := n.w.Write(n.line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *npyWriter) Close() error {
+	if n.written != n.rows {
+		return badSetting("%d of %d rows were written", n.written, n.rows)
+	}
+	return n.w.Flush()
+}
