@@ -1,0 +1,154 @@
+package compile
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/layers"
+)
+
+// edgeCost is the time of one padded edge relative to a block of 32, as measured
+// on CPUs with AVX-512: blocks below 16 do not fill a vector register.
+var edgeCost = map[int]float64{32: 1, 16: 1.15, 1: 25}
+
+// blockify chooses the block size and lays the vectors and elements out in
+// whole blocks. Units that only pad have probability 0.
+func blockify(s *state) (string, error) {
+	size := s.opts.BlockSize
+	if size == 0 {
+		best := math.Inf(1)
+		for _, b := range []int{32, 16, 1} {
+			if c := float64(s.paddedEdges(b)) * edgeCost[b]; c < best {
+				best, size = c, b
+			}
+		}
+	}
+	p := &layers.Program{NumVars: s.graph.NumVars, BlockSize: size, NodeBlocks: 1, ElementBlocks: 1, ParamBlocks: 1}
+	s.prog = p
+	var pad, real int64
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		count := int32((n.units + size - 1) / size)
+		v := layers.Vector{Kind: n.kind, First: p.NodeBlocks, Count: count, Units: int32(n.units), Depth: n.depth}
+		p.NodeBlocks += count
+		real += int64(n.units)
+		pad += int64(count)*int64(size) - int64(n.units)
+		lo := int32(len(p.Elements))
+		for _, op := range n.operands {
+			e := layers.Element{First: p.ElementBlocks, Count: p.Vectors[op[0]].Count, FactorLo: int32(len(p.Factors))}
+			p.Factors = append(p.Factors, op...)
+			e.FactorHi = int32(len(p.Factors))
+			p.ElementBlocks += e.Count
+			p.Elements = append(p.Elements, e)
+		}
+		hi := int32(len(p.Elements))
+		switch n.kind {
+		case layers.InputVector:
+			v.Def = int32(len(p.Inputs))
+			gn := &s.graph.Nodes[n.id]
+			col := s.column(int32(gn.Var), int32(gn.Leaf.Codes()))
+			p.Inputs = append(p.Inputs, layers.Input{Vector: int32(i), Column: col, Family: gn.Leaf, Codes: int32(gn.Leaf.Codes())})
+		case layers.SumVector:
+			v.Def = int32(len(p.Sums))
+			p.Sums = append(p.Sums, layers.Sum{Vector: int32(i), ElemLo: lo, ElemHi: hi})
+		case layers.StoredVector:
+			v.Def = int32(len(p.Stored))
+			p.Stored = append(p.Stored, layers.Stored{Vector: int32(i), Element: lo})
+		}
+		p.Vectors = append(p.Vectors, v)
+	}
+	p.Root = int32(len(s.nodes) - 1)
+	if r := s.index[s.graph.Root]; s.nodes[r].kind != layers.InputVector {
+		p.Root = r
+	}
+	return fmt.Sprintf("blocks of %d units, %d node blocks, %.1f %% of the units are padding",
+		size, p.NodeBlocks-1, 100*float64(pad)/float64(max(1, real+pad))), nil
+}
+
+// column returns the column of a batch that holds a variable as codes codes, or
+// as values if codes is 0.
+func (s *state) column(v, codes int32) int32 {
+	key := [2]int32{v, codes}
+	if c, ok := s.columns[key]; ok {
+		return c
+	}
+	slot := int32(0)
+	for _, c := range s.prog.Columns {
+		if (c.Codes > 0) == (codes > 0) {
+			slot++
+		}
+	}
+	c := int32(len(s.prog.Columns))
+	s.columns[key] = c
+	s.prog.Columns = append(s.prog.Columns, layers.Column{Var: v, Codes: codes, Slot: slot})
+	return c
+}
+
+// paddedEdges counts the weights that kernels would multiply with blocks of b
+// units. Block-sparse sums are counted as if blocks smaller than b filled whole
+// ones, at most the dense sum.
+func (s *state) paddedEdges(b int) int64 {
+	up := func(n int) int64 { return int64((n + b - 1) / b * b) }
+	var total int64
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		if n.kind != layers.SumVector {
+			continue
+		}
+		var cols int64
+		for _, op := range n.operands {
+			cols += up(s.nodes[op[0]].units)
+		}
+		dense := up(n.units) * cols
+		if e := s.graph.Nodes[n.id].Edges; e != nil {
+			dense = min(dense, int64(len(e.Pairs))*up(e.Rows)*up(e.Cols))
+		}
+		total += dense
+	}
+	return total
+}
+
+// tie finds the owner of every shared parameter and lays the inputs' areas out.
+func tie(s *state) (string, error) {
+	p := s.prog
+	s.pmap = &ParamMap{graph: s.graph, prog: p}
+	sums := make(map[circuit.NodeID]int32)
+	inputs := make(map[circuit.NodeID]int32)
+	tied := 0
+	own := func(first map[circuit.NodeID]int32, id circuit.NodeID, def int32) (int32, bool) {
+		key := id
+		if t := s.graph.Nodes[id].TiedTo; t != circuit.None {
+			key = t
+		}
+		if o, ok := first[key]; ok {
+			tied++
+			return o, false
+		}
+		first[key] = def
+		return def, true
+	}
+	for i := range p.Vectors {
+		v := &p.Vectors[i]
+		id := s.nodes[i].id
+		key := id
+		if id != circuit.None && s.graph.Nodes[id].TiedTo != circuit.None {
+			key = s.graph.Nodes[id].TiedTo
+		}
+		switch v.Kind {
+		case layers.SumVector:
+			owner, first := own(sums, id, v.Def)
+			p.Sums[v.Def].Owner = owner
+			if first {
+				s.pmap.entries = append(s.pmap.entries, entry{node: key, kind: circuit.Sum, def: v.Def})
+			}
+		case layers.InputVector:
+			owner, first := own(inputs, id, v.Def)
+			p.Inputs[v.Def].Owner = owner
+			if first {
+				s.pmap.entries = append(s.pmap.entries, entry{node: key, kind: circuit.Input, def: v.Def})
+			}
+		}
+	}
+	return fmt.Sprintf("%d owners of parameters, %d nodes tied to them", len(s.pmap.entries), tied), nil
+}

@@ -1,0 +1,183 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/layers"
+)
+
+// edgeBlock is a block of weights: row block and column block within its sum.
+type edgeBlock struct{ row, col int32 }
+
+// edges lists the edge blocks of every owning sum, in storage order: column
+// block by column block, rows ascending. It counts the weights of each unit and
+// lays the parameter buffer out.
+func edges(s *state) (string, error) {
+	p := s.prog
+	size := p.BlockSize
+	s.blks = make([][]edgeBlock, len(p.Sums))
+	for i := range p.Sums {
+		sum := &p.Sums[i]
+		if sum.Owner != int32(i) {
+			o := &p.Sums[sum.Owner]
+			sum.Param, sum.NumBlocks, sum.Fan, sum.Zeros = o.Param, o.NumBlocks, o.Fan, o.Zeros
+			s.blks[i] = s.blks[sum.Owner]
+			s.rep.Edges += fanSum(sum.Fan)
+			continue
+		}
+		v := &p.Vectors[sum.Vector]
+		id := s.nodes[sum.Vector].id
+		cols := columnsOf(s.graph, p, id, sum)
+		sum.Fan = make([]int32, v.Units)
+		if e := s.graph.Nodes[id].Edges; e == nil {
+			s.blks[i] = denseBlocks(v.Count, cols.blocks)
+			for u := range sum.Fan {
+				sum.Fan[u] = int32(cols.units)
+			}
+		} else {
+			s.blks[i] = sparseBlocks(e, cols, size)
+			sum.Zeros = countFan(e, cols, size, s.blks[i], sum.Fan, v)
+		}
+		sum.NumBlocks = int32(len(s.blks[i]))
+		sum.Param = p.ParamBlocks
+		if int64(p.ParamBlocks)+int64(sum.NumBlocks) > 1<<31-1 {
+			return "", fmt.Errorf("%w: more than 2^31 edge blocks of %d units; use a larger compile.block_size", ErrOptions, size)
+		}
+		p.ParamBlocks += sum.NumBlocks
+		s.rep.Edges += fanSum(sum.Fan)
+	}
+	p.NumParams = p.ParamOffset(p.ParamBlocks)
+	for i := range p.Inputs {
+		in := &p.Inputs[i]
+		if in.Owner != int32(i) {
+			o := &p.Inputs[in.Owner]
+			in.Table, in.Params, in.Zeros = o.Table, o.Params, o.Zeros
+			continue
+		}
+		width := int64(p.Width(in.Vector))
+		in.Table, in.Params = -1, -1
+		if in.Codes > 0 {
+			in.Table = p.NumParams
+			p.NumParams += int64(in.Codes+1) * width
+		}
+		if !tableIsParams(in.Family) {
+			in.Params = p.NumParams
+			p.NumParams += int64(in.Family.NumParams()) * width
+		}
+		if z, ok := in.Family.(interface{ HasZeros() bool }); ok {
+			in.Zeros = z.HasZeros()
+		}
+	}
+	return fmt.Sprintf("%d weights in %d edge blocks, %d floats of parameters", s.rep.Edges, p.ParamBlocks-1, p.NumParams), nil
+}
+
+// tableIsParams reports whether parameter c of a family is the probability of
+// code c, so that the table is all there is to store.
+func tableIsParams(f layers.Family) bool {
+	t, ok := f.(interface{ ParamsAreTable() bool })
+	return ok && t.ParamsAreTable()
+}
+
+func fanSum(fan []int32) (n int64) {
+	for _, f := range fan {
+		n += int64(f)
+	}
+	return n
+}
+
+// columns maps the canonical columns of a sum to its blocks.
+type columns struct {
+	start  []int // canonical column at which each child starts; a last entry for the end
+	first  []int32
+	units  int
+	blocks int32
+}
+
+func columnsOf(g *circuit.Graph, p *layers.Program, id circuit.NodeID, sum *layers.Sum) columns {
+	var c columns
+	for k, child := range g.Nodes[id].Children {
+		c.start = append(c.start, c.units)
+		c.first = append(c.first, c.blocks)
+		c.units += g.Nodes[child].Units
+		c.blocks += p.Elements[sum.ElemLo+int32(k)].Count
+	}
+	c.start = append(c.start, c.units)
+	return c
+}
+
+// at returns the column block and the offset in it of canonical column j, and
+// the number of columns that follow without a gap, itself included.
+func (c *columns) at(j, size int) (block int32, offset, run int) {
+	k, ok := slices.BinarySearch(c.start, j)
+	if !ok {
+		k--
+	}
+	in := j - c.start[k]
+	return c.first[k] + int32(in/size), in % size, min(size-in%size, c.start[k+1]-j)
+}
+
+func denseBlocks(rows, cols int32) []edgeBlock {
+	blks := make([]edgeBlock, 0, int(rows)*int(cols))
+	for c := range cols {
+		for r := range rows {
+			blks = append(blks, edgeBlock{r, c})
+		}
+	}
+	return blks
+}
+
+// sparseBlocks lists the blocks of the program that edge blocks of the graph touch.
+func sparseBlocks(e *circuit.Edges, cols columns, size int) []edgeBlock {
+	keys := make([]uint64, 0, len(e.Pairs))
+	for _, pr := range e.Pairs {
+		r0, r1 := int(pr[0])*e.Rows/size, (int(pr[0]+1)*e.Rows-1)/size
+		for j, end := int(pr[1])*e.Cols, int(pr[1]+1)*e.Cols; j < end; {
+			cb, _, run := cols.at(j, size)
+			for r := r0; r <= r1; r++ {
+				keys = append(keys, uint64(cb)<<32|uint64(r))
+			}
+			j += run
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	blks := make([]edgeBlock, len(keys))
+	for i, k := range keys {
+		blks[i] = edgeBlock{int32(k & 0xFFFFFFFF), int32(k >> 32)}
+	}
+	return blks
+}
+
+// countFan counts the weights of each unit of a block-sparse sum and reports
+// whether listed blocks hold zeros besides padding units.
+func countFan(e *circuit.Edges, cols columns, size int, blks []edgeBlock, fan []int32, v *layers.Vector) bool {
+	per := e.Rows * e.Cols
+	for b, pr := range e.Pairs {
+		for r := range e.Rows {
+			n := e.Cols
+			if e.Mask != nil {
+				n = 0
+				for c := range e.Cols {
+					if e.Has(b*per + r*e.Cols + c) {
+						n++
+					}
+				}
+			}
+			fan[int(pr[0])*e.Rows+r] += int32(n)
+		}
+	}
+	colUnits := make([]int32, cols.blocks) // units that exist in each column block
+	for k := range cols.first {
+		for j, n := 0, cols.start[k+1]-cols.start[k]; j < n; j += size {
+			colUnits[cols.first[k]+int32(j/size)] = int32(min(size, n-j))
+		}
+	}
+	var room int64
+	for _, b := range blks {
+		rows := min(int32(size), v.Units-b.row*int32(size))
+		room += int64(rows) * int64(colUnits[b.col])
+	}
+	return room != fanSum(fan)
+}
