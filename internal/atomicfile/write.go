@@ -1,0 +1,185 @@
+// Package atomicfile replaces files so that a reader, a crash or a full disk
+// never meets half of one, and locks directories against a second writer.
+//
+// # Shapes and units
+//
+// Data goes to a hidden temporary in the directory of the target, is synced,
+// renamed over the target, and the directory is synced: after Write returns
+// nil the new file survives a power cut. A target that is a symbolic link stays
+// one; a target that is a device or a pipe is written directly.
+//
+// # Errors
+//
+// An error leaves the old file whole and no temporary behind. Errors of the
+// system are wrapped: a full disk matches syscall.ENOSPC. A directory that
+// another process has locked gives an error that matches ErrLocked.
+package atomicfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// bufferBytes is what Write collects before it calls the system.
+const bufferBytes = 256 << 10
+
+// tempSuffix ends the names of temporaries.
+const tempSuffix = ".pce-tmp"
+
+// file is what Write needs of an *os.File; tests pass one that fails.
+type file interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// Write replaces the file at path by what fill writes. The writer it passes is
+// buffered and valid until fill returns; perm applies to a new file, before the
+// umask, and an existing file keeps its permissions.
+func Write(path string, perm fs.FileMode, fill func(io.Writer) error) error {
+	return write(path, perm, fill, func(name string, perm fs.FileMode) (file, error) {
+		return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	})
+}
+
+func write(path string, perm fs.FileMode, fill func(io.Writer) error, create func(string, fs.FileMode) (file, error)) (err error) {
+	target := path
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		target = resolved
+	}
+	info, err := os.Stat(target)
+	switch {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("atomicfile: %s is a directory; name a file in it", path)
+	case err == nil && !info.Mode().IsRegular():
+		return writeDevice(path, fill)
+	case err == nil:
+		perm = info.Mode().Perm()
+	}
+	dir := filepath.Dir(target)
+	temp := filepath.Join(dir, fmt.Sprintf(".%s.%016x%s", filepath.Base(target), rand.Uint64(), tempSuffix))
+	f, err := create(temp, perm)
+	if err != nil {
+		return failed("create", path, err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close() // a second Close is harmless
+			os.Remove(temp)
+		}
+	}()
+	if info != nil { // the umask must not narrow what the old file had
+		if err := os.Chmod(temp, perm); err != nil {
+			return failed("set the permissions of", path, err)
+		}
+	}
+	if err := fillFile(f, path, fill); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return failed("sync", path, err)
+	}
+	if err := f.Close(); err != nil {
+		return failed("close", path, err)
+	}
+	if err := os.Rename(temp, target); err != nil {
+		return failed("rename to", path, err)
+	}
+	if err := SyncDir(dir); err != nil {
+		return failed("sync the directory of", path, err)
+	}
+	return nil
+}
+
+// SyncDir makes the names in a directory durable, where the file system can.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil // some network file systems sync no directories
+	}
+	return errors.Join(err, d.Close())
+}
+
+// RemoveTemps removes the temporaries that killed writers left in dir. The
+// caller holds the lock of dir or knows that nobody writes there.
+func RemoveTemps(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("atomicfile: remove temporaries: %w", err)
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), ".") || !strings.HasSuffix(e.Name(), tempSuffix) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("atomicfile: remove temporaries: %w", err)
+		}
+	}
+	return nil
+}
+
+func writeDevice(path string, fill func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return failed("open", path, err)
+	}
+	if err := fillFile(f, path, fill); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return failed("close", path, err)
+	}
+	return nil
+}
+
+func fillFile(f io.Writer, path string, fill func(io.Writer) error) error {
+	b := bufio.NewWriterSize(namedWriter{f, path}, bufferBytes)
+	if err := fill(b); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// namedWriter reports errors under the name that the user knows.
+type namedWriter struct {
+	w    io.Writer
+	path string
+}
+
+func (n namedWriter) Write(p []byte) (int, error) {
+	k, err := n.w.Write(p)
+	if err != nil {
+		err = failed("write", n.path, err)
+	}
+	return k, err
+}
+
+// failed names the action and the user's path in place of the temporary's.
+func failed(action, path string, err error) error {
+	var pe *fs.PathError
+	var le *os.LinkError
+	switch {
+	case errors.As(err, &pe):
+		err = pe.Err
+	case errors.As(err, &le):
+		err = le.Err
+	}
+	cure := "check the path and its permissions"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		cure = "free space or choose another disk, the old file is unchanged"
+	}
+	return fmt.Errorf("atomicfile: %s %s: %w; %s", action, path, err, cure)
+}

@@ -1,0 +1,208 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func say(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+// wantFile fails unless dir holds exactly one file, name, with content want.
+func wantFile(t *testing.T, dir, name, want string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].Name() != name {
+		t.Errorf("directory holds %v, want only %s", entries, name)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s holds %q, want %q", name, got, want)
+	}
+}
+
+func TestWriteReplaces(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model")
+	for _, text := range []string{"one", strings.Repeat("two", bufferBytes), ""} {
+		if err := Write(path, 0o600, say(text)); err != nil {
+			t.Fatal(err)
+		}
+		wantFile(t, dir, "model", text)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("permissions are %v, want 0600", info.Mode().Perm())
+	}
+	// An existing file keeps its permissions.
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, 0o600, say("x")); err != nil {
+		t.Fatal(err)
+	}
+	if info, _ = os.Stat(path); info.Mode().Perm() != 0o666 {
+		t.Errorf("permissions are %v, want 0666", info.Mode().Perm())
+	}
+}
+
+// faulty fails at one call.
+type faulty struct {
+	*os.File
+	at string
+}
+
+func (f faulty) Write(p []byte) (int, error) {
+	if f.at == "write" {
+		n, _ := f.File.Write(p[:len(p)/2])
+		return n, &fs.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
+	}
+	return f.File.Write(p)
+}
+
+func (f faulty) Sync() error {
+	if f.at == "sync" {
+		return &fs.PathError{Op: "sync", Path: f.Name(), Err: syscall.ENOSPC}
+	}
+	return f.File.Sync()
+}
+
+func (f faulty) Close() error {
+	err := f.File.Close()
+	if f.at == "close" {
+		return &fs.PathError{Op: "close", Path: f.Name(), Err: syscall.ENOSPC}
+	}
+	return err
+}
+
+func TestDiskFullKeepsTheOldFile(t *testing.T) {
+	for _, at := range []string{"write", "sync", "close"} {
+		for _, size := range []int{4, 3 * bufferBytes} { // fails at the flush, or inside fill
+			t.Run(fmt.Sprintf("%s/%d", at, size), func(t *testing.T) {
+				dir := t.TempDir()
+				path := filepath.Join(dir, "model")
+				if err := Write(path, 0o644, say("old")); err != nil {
+					t.Fatal(err)
+				}
+				err := write(path, 0o644, say(strings.Repeat("x", size)), func(name string, perm fs.FileMode) (file, error) {
+					f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+					return faulty{f, at}, err
+				})
+				if !errors.Is(err, syscall.ENOSPC) {
+					t.Fatalf("error is %v, want ENOSPC", err)
+				}
+				if !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), tempSuffix) {
+					t.Errorf("error %q must name %s and not the temporary", err, path)
+				}
+				wantFile(t, dir, "model", "old")
+			})
+		}
+	}
+}
+
+func TestFillErrorKeepsTheOldFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model")
+	if err := Write(path, 0o644, say("old")); err != nil {
+		t.Fatal(err)
+	}
+	boom := errors.New("boom")
+	err := Write(path, 0o644, func(w io.Writer) error {
+		io.WriteString(w, "half")
+		return boom
+	})
+	if !errors.Is(err, boom) {
+		t.Fatalf("error is %v, want boom", err)
+	}
+	wantFile(t, dir, "model", "old")
+}
+
+// TestPipesAreWrittenDirectly stands for devices too. It makes a pipe of its own:
+// with /dev/null, a fault in Write would break the machine of whoever runs the
+// tests as root.
+func TestPipesAreWrittenDirectly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.OpenFile(path, os.O_RDWR, 0) // does not wait for a writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := Write(path, 0o644, say("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
+		t.Fatalf("the pipe became %v, %v", info.Mode(), err)
+	}
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(r, got); err != nil || string(got) != "hello" {
+		t.Errorf("the pipe gave %q, %v, want hello", got, err)
+	}
+	boom := errors.New("boom")
+	if err := Write(path, 0o644, func(io.Writer) error { return boom }); !errors.Is(err, boom) {
+		t.Errorf("error is %v, want boom", err)
+	}
+}
+
+func TestSymlinkStays(t *testing.T) {
+	dir, disk := t.TempDir(), t.TempDir()
+	if err := Write(filepath.Join(disk, "big"), 0o644, say("old")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(disk, "big"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(dir, "link"), 0o644, say("new")); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, disk, "big", "new")
+	wantFile(t, dir, "link", "new")
+}
+
+func TestBadTargets(t *testing.T) {
+	dir := t.TempDir()
+	if err := Write(dir, 0o644, say("x")); err == nil {
+		t.Error("a directory was accepted as target")
+	}
+	if err := Write(filepath.Join(dir, "no", "file"), 0o644, say("x")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing directory: %v, want ErrNotExist", err)
+	}
+}
+
+func TestRemoveTemps(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".model.0123" + tempSuffix, "kept" + tempSuffix, ".kept"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := RemoveTemps(dir); err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := os.ReadDir(dir)
+	if len(entries) != 2 || entries[0].Name() != ".kept" || entries[1].Name() != "kept"+tempSuffix {
+		t.Errorf("left are %v, want the two kept files", entries)
+	}
+}

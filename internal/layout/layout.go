@@ -1,0 +1,71 @@
+// Package layout is the plan of the house: which package may import which. Its
+// tests hold the tree to the plan and to the rules on files.
+//
+// # Errors
+//
+// The tests' messages name the file, the rule and the cure.
+//
+// # Source
+//
+// The plan is section 2 of the design; where it departs from it, RATIONALE.md
+// says why.
+package layout
+
+// Module is the import path of the root package.
+const Module = "github.com/pce-engine/pce"
+
+// All in a room's list stands for every package.
+const All = "*"
+
+// Everywhere lists the packages that every package may import.
+var Everywhere = []string{
+	"internal/atomicfile",
+	"internal/invariants",
+	"internal/safetensors",
+}
+
+// InTests lists the packages that every test may import besides; so may it
+// packages whose name ends in "test", and its own room's packages.
+var InTests = []string{
+	"internal/golden",
+	"circuit/reference",
+}
+
+// TestRooms says what the tests of a package may import besides, because they
+// make circuits and run them.
+var TestRooms = map[string][]string{
+	"em":          {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/micro"},
+	"kernels/cpu": {"circuit", "circuit/structures", "compile"},
+}
+
+// Rooms says for each package, relative to the module, which packages of the
+// module it may import. A package that is not listed fails the test.
+var Rooms = map[string][]string{
+	".": {"circuit", "circuit/format", "circuit/structures", "compile", "dataset", "em", "engine", "kernels", "kernels/cpu", "layers"},
+
+	"circuit":            {},
+	"circuit/format":     {"circuit"},
+	"circuit/reference":  {"circuit", "dataset"},
+	"circuit/structures": {"circuit", "dataset"},
+	"cmd/pce":            {All},
+	"compile":            {"circuit", "layers"},
+	"configs":            {},
+	"dataset":            {"dataset/digits", "dataset/fields", "dataset/ndarray"},
+	"dataset/digits":     {},
+	"dataset/fields":     {},
+	"dataset/ndarray":    {},
+	"dataset/parquet":    {"dataset"},
+	"em":                 {"engine", "kernels", "layers", "dataset"},
+	"engine":             {"layers", "kernels", "dataset"},
+	"kernels":            {},
+	"kernels/cpu":        {"kernels", "kernels/cpu/micro", "layers"},
+	"kernels/cpu/micro":  {},
+	"kernels/kerneltest": {"kernels", "layers", "compile", "circuit", "circuit/reference", "engine"},
+	"layers":             {},
+
+	"internal/atomicfile":  {},
+	"internal/golden":      {},
+	"internal/invariants":  {},
+	"internal/layout":      {},
+	"internal/safetensors": {"internal/atomicfile"},
+}

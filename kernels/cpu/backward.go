@@ -1,0 +1,358 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/layers"
+)
+
+// begin takes over the arguments of a launch.
+func (x *executor) begin(rows int, params, codes, values kernels.Buffer) error {
+	p, err := own(params)
+	if err != nil {
+		return err
+	}
+	if int64(len(p.f32)) < x.prog.NumParams {
+		return shortBuffer("parameters", len(p.f32), int(x.prog.NumParams))
+	}
+	x.call.rows, x.call.params = rows, p.f32
+	coded, valued := 0, 0
+	for _, c := range x.prog.Columns {
+		if c.Codes > 0 {
+			coded++
+		} else {
+			valued++
+		}
+	}
+	if coded > 0 {
+		c, err := own(codes)
+		if err != nil {
+			return err
+		}
+		if len(c.u16) < coded*x.rowsMax {
+			return shortBuffer("codes", len(c.u16), coded*x.rowsMax)
+		}
+		x.call.codes = c.u16
+	}
+	if valued > 0 {
+		v, err := own(values)
+		if err != nil {
+			return err
+		}
+		if len(v.f32) < valued*x.rowsMax {
+			return shortBuffer("values", len(v.f32), valued*x.rowsMax)
+		}
+		x.call.vals = v.f32
+	}
+	return nil
+}
+
+func shortBuffer(what string, have, want int) error {
+	return fmt.Errorf("%w: cpu: buffer of %s has %d elements, want %d", kernels.ErrDevice, what, have, want)
+}
+
+// backward sends one count for each row from the root down, and moves the
+// parameters or adds the flows up. It replaces the values that forward left.
+func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
+	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
+		return err
+	}
+	x.call.flows = nil
+	if a.Rule != nil {
+		x.call.rule = newRule(*a.Rule)
+	} else {
+		f, err := own(a.Flows)
+		if err != nil {
+			return err
+		}
+		if int64(len(f.i64)) < x.prog.FlowLen() {
+			return shortBuffer("flows", len(f.i64), int(x.prog.FlowLen()))
+		}
+		x.call.flows = f.i64
+	}
+	x.run(&x.backwardPlan, func(w *worker, t *task) {
+		switch t.kind {
+		case layers.SumVector:
+			x.backwardSum(w, t)
+		case layers.StoredVector:
+			x.backwardStored(w, t)
+		case layers.InputVector:
+			if t.shared {
+				x.backwardInput(w, t)
+			}
+		}
+	})
+	return nil
+}
+
+// rootFlow is the flow into the root in a row: 1, or 0 where the row is impossible.
+func (x *executor) rootFlow(row int) float32 {
+	if math.IsInf(x.logValue(x.prog.Root, row, 0), -1) {
+		return 0
+	}
+	return 1
+}
+
+// ratios turns the values of n rows of a task's vector into flow over value.
+// Rows in log space keep their flows beside, and their ratios become 0.
+func (x *executor) ratios(t *task, r, n int) {
+	at := x.slot[t.vec] + r*t.width
+	switch {
+	case t.vec == x.prog.Root:
+		for i := range n {
+			row := x.value(t.vec, r+i)
+			if e := x.logs.get(t.vec, r+i); e != nil {
+				e.flow = make([]float32, t.units)
+				e.flow[0] = x.rootFlow(r + i)
+				clear(row)
+				continue
+			}
+			row[0] = 1 / row[0]
+			clear(row[1:])
+		}
+		return
+	case x.flowSlot[t.vec] >= 0:
+		f := x.flows[x.flowSlot[t.vec]+r*t.width:]
+		x.set.Ratio(&x.values[at], t.width, &f[0], t.width, n, t.width)
+		x.keepLogFlows(t.vec, t.width, r, n, f, t.width)
+	}
+}
+
+// keepLogFlows notes the flows of rows in log space of a vector, which its
+// ratios cannot hold, and clears these ratios.
+func (x *executor) keepLogFlows(vec int32, width, r, n int, f []float32, fRow int) {
+	if x.logs.counts[vec].Load() == 0 {
+		return
+	}
+	for i := range n {
+		if e := x.logs.get(vec, r+i); e != nil {
+			e.flow = append(e.flow[:0], f[i*fRow:i*fRow+width]...)
+			clear(x.value(vec, r+i))
+		}
+	}
+}
+
+func (x *executor) backwardSum(w *worker, t *task) {
+	p := x.prog
+	s := t.sum
+	lo, hi := x.rowsOf(w)
+	step := tileRows(t.cols)
+	vals := x.values[x.slot[t.vec]:]
+	base := p.Sums[s.index].Param
+	grad := w.grad
+	if s.group >= 0 {
+		grad = x.groups[s.group]
+	}
+	for r := lo; r < hi; r += step {
+		n := min(step, hi-r)
+		e := w.e[w.eRow(r, r)*t.cols:]
+		fp := w.fp[r*t.cols:]
+		x.form(w, t, r, n, e)
+		x.ratios(t, r, n)
+		for k := range s.back {
+			run := &s.back[k]
+			a := micro.PanelArgs{
+				Rows: n, K: run.n, W: x.size,
+				A: &vals[r*t.width+run.row], ARow: t.width, ACol: 1,
+				B: &x.call.params[p.ParamOffset(run.param)], BRow: x.size,
+				C: &fp[run.col], CRow: t.cols, Add: !run.head,
+			}
+			if run.tail {
+				a.E, a.ERow = &e[run.col], t.cols
+			}
+			x.set.Panel(&a)
+		}
+		x.exactFlows(w, t, r, n)
+		x.flowDown(t, r, n, fp)
+		if w.parts == 1 {
+			x.gradient(t, r, n, e, grad, s.group < 0 || s.first, 0, len(s.back))
+		}
+	}
+	if w.parts > 1 {
+		x.meet(w)
+		from, to := split(len(s.back), 1, w.part, w.parts)
+		for r := 0; r < x.call.rows; r += step {
+			x.gradient(t, r, min(step, x.call.rows-r), w.e[r*t.cols:], grad, s.group < 0 || s.first, from, to)
+		}
+	}
+	x.sumNorms(w, t)
+	x.leaves(w, t)
+	x.meet(w)
+	if s.last {
+		x.moveSum(w, t, grad, base)
+	}
+}
+
+// gradient adds, for the runs from..to-1 of weights, the products of ratios and
+// operands of n rows from r on.
+func (x *executor) gradient(t *task, r, n int, e, grad []float32, fresh bool, from, to int) {
+	p := x.prog
+	base := p.ParamOffset(p.Sums[t.sum.index].Param)
+	vals := x.values[x.slot[t.vec]+r*t.width:]
+	for k := from; k < to; k++ {
+		run := &t.sum.back[k]
+		if run.n == 0 {
+			continue
+		}
+		x.set.Panel(&micro.PanelArgs{
+			Rows: run.n, K: n, W: x.size,
+			A: &vals[run.row], ARow: 1, ACol: t.width,
+			B: &e[run.col], BRow: t.cols,
+			C: &grad[p.ParamOffset(run.param)-base], CRow: x.size, Add: r > 0 || !fresh,
+		})
+	}
+	if x.logs.counts[t.vec].Load() == 0 {
+		return
+	}
+	for row := r; row < r+n; row++ {
+		entry := x.logs.get(t.vec, row)
+		if entry == nil {
+			continue
+		}
+		for k := from; k < to; k++ {
+			run := &t.sum.back[k]
+			at := p.ParamOffset(run.param)
+			for i := range run.n {
+				if run.row+i >= t.units || entry.flow[run.row+i] == 0 {
+					continue
+				}
+				f, ls := float64(entry.flow[run.row+i]), entry.log[run.row+i]
+				for j := range x.size {
+					o := at + int64(i*x.size+j)
+					if x.call.params[o] != 0 {
+						grad[o-base] += float32(f * math.Exp(entry.operands[run.col+j]-ls))
+					}
+				}
+			}
+		}
+	}
+}
+
+// exactFlows replaces the flows to the operands in rows whose outputs are in
+// log space.
+func (x *executor) exactFlows(w *worker, t *task, r, n int) {
+	if x.logs.counts[t.vec].Load() == 0 {
+		return
+	}
+	for row := r; row < r+n; row++ {
+		entry := x.logs.get(t.vec, row)
+		if entry == nil {
+			continue
+		}
+		sum := make([]float64, t.cols)
+		x.eachWeight(t, 0, t.units, func(i, j int, theta float64) {
+			if f := entry.flow[i]; f > 0 {
+				sum[j] += float64(f) * math.Exp(math.Log(theta)+entry.operands[j]-entry.log[i])
+			}
+		})
+		fp := w.fp[row*t.cols : (row+1)*t.cols]
+		for j, s := range sum {
+			fp[j] = float32(s)
+		}
+	}
+}
+
+// flowDown hands the flows of n rows of operands to their factors.
+func (x *executor) flowDown(t *task, r, n int, fp []float32) {
+	for ei := range t.elems {
+		e := &t.elems[ei]
+		f := &fp[e.col]
+		for k := range e.factors {
+			fc := &e.factors[k]
+			v := fc.vec
+			if x.prog.Vectors[v].Kind == layers.InputVector {
+				continue
+			}
+			if at := x.flowSlot[v]; at >= 0 {
+				dst := x.flows[at+r*e.width:]
+				if fc.first {
+					copyRows(dst, e.width, fp[e.col:], t.cols, n, e.width)
+				} else {
+					x.set.AddRows(&dst[0], e.width, f, t.cols, n, e.width)
+				}
+				continue
+			}
+			x.set.Ratio(&x.values[x.slot[v]+r*e.width], e.width, f, t.cols, n, e.width)
+			x.keepLogFlows(v, e.width, r, n, fp[e.col:], t.cols)
+		}
+		if e.kept >= 0 {
+			copyRows(x.kept[e.kept+r*e.width:], e.width, fp[e.col:], t.cols, n, e.width)
+		}
+	}
+}
+
+func copyRows(dst []float32, dstRow int, src []float32, srcRow, rows, width int) {
+	for r := range rows {
+		copy(dst[r*dstRow:r*dstRow+width], src[r*srcRow:r*srcRow+width])
+	}
+}
+
+// sumNorms adds the flows of a task's operands up over the rows.
+func (x *executor) sumNorms(w *worker, t *task) {
+	for i := range t.elems {
+		e := &t.elems[i]
+		lo, hi := splitColumns(e.width, w.part, w.parts)
+		if lo == hi {
+			continue
+		}
+		at := int(x.prog.Elements[e.id].First)*x.size + lo
+		clear(x.norms[at : at+hi-lo])
+		x.set.ColumnSums(&x.norms[at], &w.fp[e.col+lo], t.cols, x.call.rows, hi-lo)
+	}
+}
+
+// backwardStored hands the flows of a stored product to its factors.
+func (x *executor) backwardStored(w *worker, t *task) {
+	lo, hi := x.rowsOf(w)
+	f := x.flows[x.flowSlot[t.vec]:]
+	if t.vec == x.prog.Root {
+		for r := lo; r < hi; r++ {
+			row := f[r*t.width : (r+1)*t.width]
+			clear(row)
+			row[0] = x.rootFlow(r)
+		}
+	}
+	if lo < hi {
+		copyRows(w.fp[lo*t.cols:], t.cols, f[lo*t.width:], t.width, hi-lo, t.width)
+		x.flowDown(t, lo, hi-lo, w.fp[lo*t.cols:])
+	}
+	x.meet(w)
+	x.sumNorms(w, t)
+	x.leaves(w, t)
+}
+
+// norm writes the flow through each unit of a vector over the rows of the
+// launch, rounded to the grid.
+func (x *executor) norm(v int32, out []float32) {
+	clear(out)
+	if v == x.prog.Root {
+		for r := range x.call.rows {
+			if e := x.logs.get(v, r); e == nil || !math.IsInf(e.log[0], -1) {
+				out[0]++
+			}
+		}
+	}
+	for _, e := range x.usersOf[v] {
+		at := int(x.prog.Elements[e].First) * x.size
+		for i, n := range x.norms[at : at+len(out)] {
+			out[i] += n
+		}
+	}
+	for i := range out {
+		out[i] = gridRound(out[i])
+	}
+}
+
+// gridFine is the value below which a float32 is finer than the grid.
+const gridFine = float32(kernels.Grid * (1 << 23))
+
+// gridRound rounds a count to the grid.
+func gridRound(f float32) float32 {
+	if f < gridFine {
+		return (f + gridFine) - gridFine
+	}
+	return f
+}

@@ -1,0 +1,228 @@
+package cpu
+
+import (
+	"sync/atomic"
+
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/layers"
+)
+
+// executor is a loaded program: its tasks, its schedule and its workspace.
+type executor struct {
+	prog    *layers.Program
+	set     *micro.Set
+	size    int // units of a block
+	rowsMax int
+	train   bool
+	mixed   bool
+
+	tasks                 []task
+	taskOf                []int32 // vector → task, -1 where there is nothing to do
+	users                 []int32 // vector → number of elements that read it
+	usersOf               [][]int32
+	members, inputMembers [][]int32 // owner → vectors that share its parameters
+	keptAt                []int     // element → its first float in kept
+	groupParams           []int     // floats of the weights that several sums share
+	keptLen               int
+
+	forwardPlan, backwardPlan schedule
+
+	slot     []int     // vector → its first float in values, -1 if it keeps none
+	values   []float32 // [vector][rowsMax][width]
+	flowSlot []int     // vector → its first float in flows, -1 if flows replace values
+	flows    []float32
+	exps     []int32 // [vector][rowsMax]
+	shifts   []int32 // [element][rowsMax]
+	kept     []float32
+	norms    []float32   // [element block][size]: flow through each unit, over the rows
+	groups   [][]float32 // gradients of shared weights
+	logs     logStore
+	scales   [][]float64 // by column: powers of two that statistics are divided by
+
+	workers    []*worker
+	shared     *worker // buffers of all threads in lockstep
+	epoch      uint32
+	done       []atomic.Uint32
+	gate       barrier
+	recomputed atomic.Int64
+
+	call call
+}
+
+// call is what the running launch works on.
+type call struct {
+	rows   int
+	params []float32
+	codes  []uint16
+	vals   []float32
+	flows  []int64 // nil: the parameters move at once
+	rule   ruleArgs
+}
+
+// worker holds the scratch memory of one thread.
+type worker struct {
+	part, parts int
+	e, fp       []float32 // rows of all operands
+	tt          []float32 // transposed weights
+	ttSum       int32     // the owner whose weights tt holds, -1 for none
+	grad        []float32
+	count       []float32 // leaf statistics
+	min         []float32
+	shift       []int32
+	row         []float32 // per-unit coefficients
+	factors     []micro.Factor
+	logE, logS  []float64
+	stats       []float64
+	be, br, bt  []uint32 // bfloat16 pairs
+}
+
+// tileRows is the number of rows whose operands are formed before they are
+// multiplied. It enters the order of sums, so it depends on the task alone.
+func tileRows(cols int) int {
+	if cols <= 64 || cols > 1024 {
+		return 64
+	}
+	return 128
+}
+
+func newExecutor(m layers.Module, set *micro.Set, threads int) *executor {
+	x := &executor{prog: m.Program, set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train, mixed: m.Mixed && set.BF16 != nil}
+	x.scales = m.Scales
+	if x.scales == nil {
+		x.scales = make([][]float64, len(m.Program.Columns))
+	}
+	x.plan()
+	x.schedules(threads)
+	x.workspace()
+	return x
+}
+
+// workspace allocates values, flows and scratch.
+func (x *executor) workspace() {
+	p := x.prog
+	x.slot = make([]int, len(p.Vectors))
+	x.flowSlot = make([]int, len(p.Vectors))
+	values, flows := 0, 0
+	for i := range p.Vectors {
+		x.slot[i], x.flowSlot[i] = -1, -1
+		if !p.Tabulated(int32(i)) {
+			x.slot[i] = values
+			values += x.rowsMax * p.Width(int32(i))
+		}
+		v := &p.Vectors[i]
+		if v.Kind == layers.StoredVector || v.Kind == layers.SumVector && x.users[i] > 1 {
+			x.flowSlot[i] = flows
+			flows += x.rowsMax * p.Width(int32(i))
+		}
+	}
+	x.values = aligned[float32](values)
+	x.exps = make([]int32, len(p.Vectors)*x.rowsMax)
+	x.shifts = make([]int32, len(p.Elements)*x.rowsMax)
+	x.logs.init(len(p.Vectors), x.rowsMax)
+	var cols, tile, params, width, count int
+	for i := range x.tasks {
+		t := &x.tasks[i]
+		cols, width = max(cols, t.cols), max(width, t.width)
+		tile = max(tile, t.cols*min(x.rowsMax, tileRows(t.cols)))
+		if t.sum != nil {
+			params = max(params, int(p.Sums[t.sum.index].NumBlocks)*x.size*x.size)
+		}
+	}
+	for i := range p.Inputs {
+		in := &p.Inputs[i]
+		count = max(count, (int(in.Codes)+1)*p.Width(in.Vector))
+	}
+	width = max(width, cols)
+	if x.train {
+		x.flows = aligned[float32](flows)
+		x.kept = aligned[float32](x.keptLen)
+		x.norms = aligned[float32](int(p.ElementBlocks) * x.size)
+		for _, n := range x.groupParams {
+			x.groups = append(x.groups, aligned[float32](n))
+		}
+	}
+	full := x.rowsMax * cols
+	make1 := func(part, parts, rows int, big bool) *worker {
+		w := &worker{part: part, parts: parts, ttSum: -1}
+		w.min = aligned[float32](width)
+		w.shift = make([]int32, x.rowsMax)
+		w.row = aligned[float32](8 * width)
+		if !big {
+			return w
+		}
+		w.e = aligned[float32](rows)
+		w.tt = aligned[float32](params)
+		if x.train {
+			w.fp = aligned[float32](full)
+			w.grad = aligned[float32](params)
+			w.count = aligned[float32](count)
+			if x.mixed {
+				w.be, w.br = aligned[uint32](full/2+cols), aligned[uint32](full/2+width*x.rowsMax/2+width)
+				w.bt = aligned[uint32](params/2 + cols)
+			}
+		}
+		return w
+	}
+	n := len(x.forwardPlan.lists)
+	lock := x.forwardPlan.lockstep
+	for i := range n {
+		if lock {
+			x.workers = append(x.workers, make1(i, n, full, false))
+		} else {
+			x.workers = append(x.workers, make1(0, 1, tile, true))
+		}
+	}
+	if lock {
+		x.shared = make1(0, n, full, true)
+		for _, w := range x.workers {
+			s := x.shared
+			w.e, w.fp, w.tt, w.grad, w.count, w.be, w.br, w.bt = s.e, s.fp, s.tt, s.grad, s.count, s.be, s.br, s.bt
+		}
+	}
+	x.gate.n = int32(n)
+	x.done = make([]atomic.Uint32, len(x.tasks))
+}
+
+// value returns row r of a vector that keeps values.
+func (x *executor) value(v int32, r int) []float32 {
+	w := x.prog.Width(v)
+	at := x.slot[v] + r*w
+	return x.values[at : at+w : at+w]
+}
+
+// exp returns the exponents of a vector's rows.
+func (x *executor) exp(v int32) []int32 {
+	return x.exps[int(v)*x.rowsMax : int(v)*x.rowsMax+x.rowsMax]
+}
+
+// shiftOf returns the shifts of an element's rows.
+func (x *executor) shiftOf(e int32) []int32 {
+	return x.shifts[int(e)*x.rowsMax : int(e)*x.rowsMax+x.rowsMax]
+}
+
+// columnCodes returns the codes of an input's column.
+func (x *executor) columnCodes(in *layers.Input) []uint16 {
+	at := int(x.prog.Columns[in.Column].Slot) * x.rowsMax
+	return x.call.codes[at : at+x.call.rows]
+}
+
+// columnValues returns the values of an input's column.
+func (x *executor) columnValues(in *layers.Input) []float32 {
+	at := int(x.prog.Columns[in.Column].Slot) * x.rowsMax
+	return x.call.vals[at : at+x.call.rows]
+}
+
+// split returns the share of part among parts of n items, in units of step.
+func split(n, step, part, parts int) (lo, hi int) {
+	k := (n + step - 1) / step
+	return min(n, k*part/parts*step), min(n, k*(part+1)/parts*step)
+}
+
+// splitColumns is split for columns: in whole vector registers, since a kernel
+// rounds the columns that do not fill one in another way.
+func splitColumns(width, part, parts int) (lo, hi int) {
+	if width%16 != 0 {
+		return split(width, width, part, parts)
+	}
+	return split(width, 16, part, parts)
+}

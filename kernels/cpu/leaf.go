@@ -1,0 +1,319 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/layers"
+)
+
+// logDensity returns the natural log density of a function leaf in a row, 0
+// where the cell is missing.
+func (x *executor) logDensity(in *layers.Input, row, unit int) float64 {
+	v := x.columnValues(in)[row]
+	if v != v {
+		return 0
+	}
+	return in.Family.LogProb(x.unitParams(in, unit, nil), float64(v))
+}
+
+// unitParams copies the parameters of one unit.
+func (x *executor) unitParams(in *layers.Input, unit int, p []float64) []float64 {
+	width := x.prog.Width(in.Vector)
+	p = p[:0]
+	for k := range in.Family.NumParams() {
+		p = append(p, float64(x.call.params[in.Params+int64(k*width+unit)]))
+	}
+	return p
+}
+
+// forwardInput evaluates a function leaf: densities scaled so that the largest
+// of a row is 1 at most and above one half.
+func (x *executor) forwardInput(w *worker, t *task) {
+	in := &x.prog.Inputs[t.input]
+	if in.Codes > 0 {
+		return
+	}
+	params := make([][]float64, t.units)
+	for u := range params {
+		params[u] = x.unitParams(in, u, nil)
+	}
+	ex := x.exp(t.vec)
+	logs := make([]float64, t.units)
+	lo, hi := x.rowsOf(w)
+	vals := x.columnValues(in)
+	for r := lo; r < hi; r++ {
+		row := x.value(t.vec, r)
+		v := vals[r]
+		clear(row)
+		ex[r] = 0
+		if v != v {
+			for u := range t.units {
+				row[u] = 1
+			}
+			continue
+		}
+		top := math.Inf(-1)
+		for u := range logs {
+			logs[u] = in.Family.LogProb(params[u], float64(v))
+			top = max(top, logs[u])
+		}
+		if math.IsInf(top, -1) {
+			continue
+		}
+		e := math.Ceil(top / math.Ln2)
+		ex[r] = int32(e)
+		for u, l := range logs {
+			row[u] = float32(math.Exp(l - e*math.Ln2))
+		}
+	}
+}
+
+// leaves gathers the statistics of the inputs that only this task reads.
+func (x *executor) leaves(w *worker, t *task) {
+	for i := range t.elems {
+		e := &t.elems[i]
+		for k := range e.factors {
+			f := &e.factors[k]
+			if !f.local {
+				continue
+			}
+			x.meet(w)
+			in := x.prog.Vectors[f.vec].Def
+			x.leafStats(w, in, []leafFlow{{in, w.fp[e.col:], t.cols}})
+		}
+	}
+}
+
+// leafFlow is the flow into an input: rows of the launch, row apart.
+type leafFlow struct {
+	input int32
+	flow  []float32
+	row   int
+}
+
+// backwardInput gathers the statistics of an input that several products read
+// or that shares its parameters. The owner does it for all that share with it.
+func (x *executor) backwardInput(w *worker, t *task) {
+	owner := x.prog.Inputs[t.input].Owner
+	if owner != t.input {
+		return
+	}
+	var fs []leafFlow
+	for _, v := range x.inputMembers[owner] {
+		for _, e := range x.usersOf[v] {
+			width := int(x.prog.Elements[e].Count) * x.size
+			fs = append(fs, leafFlow{x.prog.Vectors[v].Def, x.kept[x.keptAt[e]:], width})
+		}
+	}
+	x.leafStats(w, owner, fs)
+}
+
+// leafStats gathers the statistics of an owning input and moves its parameters
+// or adds them to the launch's flows.
+func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
+	in := &x.prog.Inputs[owner]
+	if in.Family.NumParams() == 0 {
+		return
+	}
+	if in.Codes == 0 {
+		if w.part == 0 {
+			x.functionStats(w, owner, fs)
+		}
+		return
+	}
+	width := x.prog.Width(in.Vector)
+	rows := int(in.Codes) + 1
+	lo, hi := splitColumns(width, w.part, w.parts)
+	if lo == hi {
+		return
+	}
+	n := hi - lo
+	clearColumns(w.count, width, rows, lo, hi)
+	for _, f := range fs {
+		codes := x.columnCodes(&x.prog.Inputs[f.input])
+		x.set.ScatterAdd(&w.count[lo], width, &codes[0], &f.flow[lo], f.row, len(codes), n)
+	}
+	norm := w.row[lo:hi]
+	clear(norm)
+	x.set.ColumnSums(&norm[0], &w.count[lo], width, rows-1, n)
+	for i := range norm {
+		norm[i] = gridRound(norm[i])
+	}
+	if x.call.flows == nil {
+		x.moveInput(w, in, lo, hi, norm)
+		return
+	}
+	for c := range rows - 1 {
+		at := in.Table + int64(c*width+lo)
+		x.set.Quantize(&x.call.flows[at], &w.count[c*width+lo], nil, n, kernels.Grid)
+	}
+	at := x.prog.InputNorm(owner) + int64(lo)
+	x.set.Quantize(&x.call.flows[at], &norm[0], nil, n, kernels.Grid)
+}
+
+func clearColumns(m []float32, width, rows, lo, hi int) {
+	if hi-lo == width {
+		clear(m[:rows*width])
+		return
+	}
+	for r := range rows {
+		clear(m[r*width+lo : r*width+hi])
+	}
+}
+
+// moveInput moves the units lo..hi-1 of a tabulated input by the counts in
+// w.count.
+func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []float32) {
+	width := x.prog.Width(in.Vector)
+	units := int(x.prog.Vectors[in.Vector].Units)
+	if in.Params >= 0 {
+		x.moveFamily(w, in, lo, min(hi, units), norm)
+		return
+	}
+	n := hi - lo
+	keep, gain, prior := w.row[width+lo:width+hi], w.row[2*width+lo:2*width+hi], w.row[3*width+lo:3*width+hi]
+	sum := w.row[4*width+lo : 4*width+hi]
+	for u := range n {
+		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], int(in.Codes))
+	}
+	x.set.UpdateTable(&micro.TableArgs{
+		Rows: int(in.Codes), Width: n, T: &x.call.params[in.Table+int64(lo)], Count: &w.count[lo], Row: width,
+		Keep: &keep[0], Gain: &gain[0], Prior: &prior[0], Sum: &sum[0], Grid: gridFine, Floor: floorWeight,
+	})
+}
+
+// moveFamily moves the parameters of a tabulated family that has its own
+// M-step, and tabulates it anew.
+func (x *executor) moveFamily(w *worker, in *layers.Input, lo, hi int, norm []float32) {
+	width := x.prog.Width(in.Vector)
+	stat := make([]float64, in.Family.NumStats())
+	sum := make([]float64, len(stat))
+	var p []float64
+	for u := lo; u < hi; u++ {
+		clear(sum)
+		for c := range int(in.Codes) {
+			n := float64(gridRound(w.count[c*width+u]))
+			if n == 0 {
+				continue
+			}
+			in.Family.Stats(float64(c), stat)
+			for k, s := range stat {
+				sum[k] += n * s
+			}
+		}
+		p = x.unitParams(in, u, p)
+		in.Family.MStep(p, sum, float64(norm[u-lo]), x.call.rule.pseudocount, x.call.rule.step)
+		x.setUnitParams(in, u, p)
+		for k := range p { // tabulate what is stored, not what was computed
+			p[k] = float64(float32(p[k]))
+		}
+		for c := range int(in.Codes) {
+			x.call.params[in.Table+int64(c*width+u)] = float32(math.Exp(in.Family.LogProb(p, float64(c))))
+		}
+	}
+}
+
+func (x *executor) setUnitParams(in *layers.Input, unit int, p []float64) {
+	width := x.prog.Width(in.Vector)
+	for k, v := range p {
+		x.call.params[in.Params+int64(k*width+unit)] = float32(v)
+	}
+}
+
+// functionStats gathers the statistics of a function leaf: Σ flow and Σ flow·T(x)
+// over the observed cells, in float64.
+func (x *executor) functionStats(w *worker, owner int32, fs []leafFlow) {
+	in := &x.prog.Inputs[owner]
+	units := int(x.prog.Vectors[in.Vector].Units)
+	ns := in.Family.NumStats()
+	stats := make([]float64, (ns+1)*units) // [statistic, unit]; the last is the normaliser
+	t := make([]float64, ns)
+	for _, f := range fs {
+		vals := x.columnValues(&x.prog.Inputs[f.input])
+		for r, v := range vals {
+			if v != v {
+				continue
+			}
+			in.Family.Stats(float64(v), t)
+			for u, fl := range f.flow[r*f.row : r*f.row+units] {
+				for k, s := range t {
+					stats[k*units+u] += float64(fl) * s
+				}
+				stats[ns*units+u] += float64(fl)
+			}
+		}
+	}
+	width := x.prog.Width(in.Vector)
+	for i := range stats {
+		k, u := i/units, i%units
+		q := int64(math.RoundToEven(stats[i] / kernels.Grid / x.statScale(in, k)))
+		if x.call.flows == nil {
+			stats[i] = float64(q) * kernels.Grid * x.statScale(in, k)
+			continue
+		}
+		at := in.Params + int64(k*width+u)
+		if k == ns {
+			at = x.prog.InputNorm(owner) + int64(u)
+		}
+		x.call.flows[at] += q
+	}
+	if x.call.flows == nil {
+		x.moveFunction(in, stats)
+	}
+}
+
+// statScale is the power of two that the k-th statistic of a function leaf is
+// divided by before it is rounded to the grid, so that a row adds at most about 1.
+func (x *executor) statScale(in *layers.Input, k int) float64 {
+	if k >= len(x.scales[in.Column]) {
+		return 1
+	}
+	return x.scales[in.Column][k]
+}
+
+// moveFunction moves the parameters of a function leaf.
+func (x *executor) moveFunction(in *layers.Input, stats []float64) {
+	units := int(x.prog.Vectors[in.Vector].Units)
+	ns := in.Family.NumStats()
+	sum := make([]float64, ns)
+	var p []float64
+	for u := range units {
+		for k := range sum {
+			sum[k] = stats[k*units+u]
+		}
+		p = x.unitParams(in, u, p)
+		in.Family.MStep(p, sum, stats[ns*units+u], x.call.rule.pseudocount, x.call.rule.step)
+		x.setUnitParams(in, u, p)
+	}
+}
+
+// applyInput moves an owning input by the flows of all shards.
+func (x *executor) applyInput(w *worker, owner int32, flows []int64) {
+	p := x.prog
+	in := &p.Inputs[owner]
+	width := p.Width(in.Vector)
+	if in.Family.NumParams() == 0 {
+		return
+	}
+	at := p.InputNorm(owner)
+	if in.Codes > 0 {
+		n := int(in.Codes) * width
+		counts(w.count[:n], flows[in.Table:in.Table+int64(n)])
+		norm := w.row[:width]
+		counts(norm, flows[at:at+int64(width)])
+		x.moveInput(w, in, 0, width, norm)
+		return
+	}
+	units := int(p.Vectors[in.Vector].Units)
+	ns := in.Family.NumStats()
+	stats := make([]float64, (ns+1)*units)
+	for u := range units {
+		for k := range ns {
+			stats[k*units+u] = float64(flows[in.Params+int64(k*width+u)]) * kernels.Grid * x.statScale(in, k)
+		}
+		stats[ns*units+u] = float64(flows[at+int64(u)]) * kernels.Grid
+	}
+	x.moveFunction(in, stats)
+}

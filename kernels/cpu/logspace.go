@@ -1,0 +1,270 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/layers"
+)
+
+// logStore keeps the rows of vectors that were recomputed in log space: those
+// with a value too small, next to the row's largest, for a shared exponent.
+type logStore struct {
+	rowsMax int
+	counts  []atomic.Int32 // by vector: rows in log space
+	index   []int32        // [vector][rowsMax]: place in entries plus 1, or 0
+	mu      sync.Mutex     // guards entries
+	entries []*logEntry
+}
+
+// logEntry is one row of one vector.
+type logEntry struct {
+	vec, row int32
+	log      []float64 // natural logs of the units
+	operands []float64 // natural logs of a sum's operands
+	flow     []float32 // flows of the units, in the backward pass
+}
+
+func (s *logStore) init(vectors, rowsMax int) {
+	s.rowsMax = rowsMax
+	s.counts = make([]atomic.Int32, vectors)
+	s.index = make([]int32, vectors*rowsMax)
+}
+
+func (s *logStore) reset() {
+	for _, e := range s.entries {
+		s.index[int(e.vec)*s.rowsMax+int(e.row)] = 0
+		s.counts[e.vec].Store(0)
+	}
+	s.entries = s.entries[:0]
+}
+
+// put keeps copies of the logs of a row and, for a sum, of its operands.
+func (s *logStore) put(vec int32, row int, logs, operands []float64) {
+	e := &logEntry{vec: vec, row: int32(row), log: slices.Clone(logs), operands: slices.Clone(operands)}
+	s.mu.Lock()
+	s.entries = append(s.entries, e)
+	s.index[int(vec)*s.rowsMax+row] = int32(len(s.entries))
+	s.mu.Unlock()
+	s.counts[vec].Add(1)
+}
+
+// get returns the entry of a row, or nil.
+func (s *logStore) get(vec int32, row int) *logEntry {
+	if s.counts[vec].Load() == 0 {
+		return nil
+	}
+	i := s.index[int(vec)*s.rowsMax+row]
+	if i == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[i-1]
+}
+
+// any reports whether a vector that a task reads has rows in log space.
+func (s *logStore) any(t *task) bool {
+	for i := range t.elems {
+		for k := range t.elems[i].factors {
+			if s.counts[t.elems[i].factors[k].vec].Load() > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// operandInLog reports whether a factor of a task is in log space in a row.
+func (s *logStore) operandInLog(t *task, row int) bool {
+	for i := range t.elems {
+		for k := range t.elems[i].factors {
+			v := t.elems[i].factors[k].vec
+			if s.counts[v].Load() > 0 && s.index[int(v)*s.rowsMax+row] != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// logValue returns the natural log of a unit's value in a row.
+func (x *executor) logValue(v int32, row, unit int) float64 {
+	vec := &x.prog.Vectors[v]
+	if vec.Kind == layers.InputVector {
+		in := &x.prog.Inputs[vec.Def]
+		if in.Codes > 0 {
+			code := int(x.columnCodes(in)[row])
+			return math.Log(float64(x.call.params[in.Table+int64(code*x.prog.Width(v)+unit)]))
+		}
+		return x.logDensity(in, row, unit)
+	}
+	if e := x.logs.get(v, row); e != nil {
+		return e.log[unit]
+	}
+	if vec.Kind == layers.StoredVector { // its mantissas may have vanished next to the row's largest
+		sum := 0.0
+		for _, f := range x.prog.ElementFactors(x.prog.Stored[vec.Def].Element) {
+			sum += x.logValue(f, row, unit)
+		}
+		return sum
+	}
+	return math.Log(float64(x.value(v, row)[unit])) + float64(x.exp(v)[row])*math.Ln2
+}
+
+// logOperands writes the natural logs of a row's operands to w.logE, padding
+// as -Inf.
+func (x *executor) logOperands(w *worker, t *task, row int) {
+	w.logE = slices.Grow(w.logE[:0], t.cols)[:t.cols]
+	for i := range t.elems {
+		e := &t.elems[i]
+		out := w.logE[e.col : e.col+e.width]
+		for u := range out {
+			out[u] = 0
+			if u >= e.units {
+				out[u] = math.Inf(-1)
+			}
+		}
+		for k := range e.factors {
+			for u := range e.units {
+				out[u] += x.logValue(e.factors[k].vec, row, u)
+			}
+		}
+	}
+}
+
+// fillOperands scales w.logE to a row of operands and sets the exponent of the
+// task's vector.
+func (x *executor) fillOperands(w *worker, t *task, row int, out []float32) {
+	top := slices.Max(w.logE)
+	if math.IsInf(top, -1) {
+		clear(out[:t.cols])
+		x.exp(t.vec)[row] = 0
+		return
+	}
+	ex := math.Floor(top / math.Ln2)
+	x.exp(t.vec)[row] = int32(ex)
+	for i, l := range w.logE {
+		out[i] = float32(math.Exp(l - ex*math.Ln2))
+	}
+}
+
+// recheck recomputes in log space those rows of a tile whose outputs are not
+// to be trusted.
+func (x *executor) recheck(w *worker, t *task, r, n int) {
+	for row := r; row < r+n; row++ {
+		low := int32(0)
+		inLog := x.logs.operandInLog(t, row)
+		zero := true
+		for i := range t.elems {
+			e := &t.elems[i]
+			s := x.shiftOf(e.id)[row]
+			if s != math.MinInt32 {
+				zero = false
+				if len(e.factors) <= bareFactors && !inLog {
+					low = min(low, s)
+				}
+			} else if !inLog {
+				low = min(low, x.exp(t.vec)[row]-x.exponents(e, row))
+			}
+		}
+		limit := float32(t.cols) * trust * exp2neg(low)
+		bad := zero && !inLog
+		for _, o := range x.value(t.vec, row)[:t.units] {
+			if !(o >= limit) {
+				bad = true
+				break
+			}
+		}
+		if bad {
+			x.logOperands(w, t, row)
+			x.logSum(w, t)
+			x.logs.put(t.vec, row, w.logS, w.logE)
+			x.recomputed.Add(1)
+		}
+	}
+}
+
+// exponents adds up the exponents of an element's factors in a row.
+func (x *executor) exponents(e *elem, row int) (sum int32) {
+	for i := range e.factors {
+		if f := &e.factors[i]; f.input < 0 {
+			sum += x.exp(f.vec)[row]
+		}
+	}
+	return sum
+}
+
+// logSum computes the outputs of a sum from w.logE in log space, to w.logS. It
+// is the definition of the sum kernel.
+func (x *executor) logSum(w *worker, t *task) {
+	w.logS = slices.Grow(w.logS[:0], t.units)[:t.units]
+	top := slices.Max(w.logE)
+	for u := range w.logS {
+		w.logS[u] = math.Inf(-1)
+	}
+	if math.IsInf(top, -1) {
+		return
+	}
+	sum := make([]float64, t.width)
+	lin := make([]float64, t.cols)
+	for j, l := range w.logE {
+		lin[j] = math.Exp(l - top)
+	}
+	x.eachWeight(t, 0, t.width, func(i, j int, theta float64) { sum[i] += theta * lin[j] })
+	for u := range w.logS {
+		switch {
+		case sum[u] > 1e-280:
+			w.logS[u] = top + math.Log(sum[u])
+		default: // even float64 has lost terms: the largest of this unit alone sets the scale
+			best := math.Inf(-1)
+			x.eachWeight(t, u, u+1, func(_, j int, theta float64) { best = max(best, math.Log(theta)+w.logE[j]) })
+			if math.IsInf(best, -1) {
+				continue
+			}
+			s := 0.0
+			x.eachWeight(t, u, u+1, func(_, j int, theta float64) { s += math.Exp(math.Log(theta) + w.logE[j] - best) })
+			w.logS[u] = best + math.Log(s)
+		}
+	}
+}
+
+// eachWeight calls do for every non-zero weight of the units lo..hi-1 of a sum,
+// with the unit, the column and the weight.
+func (x *executor) eachWeight(t *task, lo, hi int, do func(i, j int, theta float64)) {
+	for k := range t.sum.back {
+		run := &t.sum.back[k]
+		base := x.prog.ParamOffset(run.param)
+		for i := max(lo, run.row); i < min(hi, run.row+run.n); i++ {
+			at := base + int64((i-run.row)*x.size)
+			for j, theta := range x.call.params[at : at+int64(x.size)] {
+				if theta != 0 {
+					do(i, run.col+j, float64(theta))
+				}
+			}
+		}
+	}
+}
+
+// inspect copies the log values of a vector.
+func (x *executor) inspect(rows int, a *kernels.InspectArgs) error {
+	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
+		return err
+	}
+	if a.Vector < 0 || a.Vector >= len(x.prog.Vectors) {
+		return shortBuffer("vectors", len(x.prog.Vectors), a.Vector)
+	}
+	units := int(x.prog.Vectors[a.Vector].Units)
+	if len(a.Log) < rows*units {
+		return shortBuffer("log values", len(a.Log), rows*units)
+	}
+	for r := range rows {
+		for u := range units {
+			a.Log[r*units+u] = x.logValue(int32(a.Vector), r, u)
+		}
+	}
+	return nil
+}

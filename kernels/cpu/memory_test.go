@@ -1,0 +1,100 @@
+package cpu
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/layers"
+)
+
+// TestMemory compares what is planned with what is allocated.
+func TestMemory(t *testing.T) {
+	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: 5} }
+	tree, err := structures.GridTree(3, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	graphs := map[string]func() (*circuit.Graph, error){
+		"hclt": func() (*circuit.Graph, error) {
+			return structures.HCLT(tree, structures.HCLTOptions{Latents: 48, Leaf: leaf})
+		},
+		"hmm": func() (*circuit.Graph, error) {
+			return structures.HMM(structures.HMMOptions{Length: 6, Latents: 64, Tied: true, Leaf: leaf})
+		},
+		"gaussian": func() (*circuit.Graph, error) {
+			return structures.HMM(structures.HMMOptions{Length: 6, Latents: 3, Leaf: func(int) circuit.Leaf { return circuit.Gaussian{} }})
+		},
+		"pd": func() (*circuit.Graph, error) {
+			return structures.PD(structures.PDOptions{Shape: [3]int{4, 4, 1}, SplitInterval: 1, MaxProductBlocks: 2, Latents: 64, Leaf: leaf})
+		},
+	}
+	for name, build := range graphs {
+		g, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := compile.Compile(g, compile.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, train := range []bool{false, true} {
+			for _, mixed := range []bool{false, true} {
+				for _, threads := range []int{1, 2, 3} {
+					t.Run(fmt.Sprintf("%s/train=%v/mixed=%v/threads=%d", name, train, mixed, threads), func(t *testing.T) {
+						m := layers.Module{Program: r.Program, Rows: 77, Train: train, Mixed: mixed}
+						set := micro.All()[0]
+						want := allocated(newExecutor(m, set, threads))
+						got, err := Plan(m, Options{Threads: threads, Set: set})
+						if err != nil {
+							t.Fatal(err)
+						}
+						if got != want {
+							t.Errorf("Plan = %+v, allocated %+v", got, want)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// allocated counts the bytes of an executor's workspace, buffers that several
+// workers share once.
+func allocated(x *executor) Memory {
+	var m Memory
+	m.Values = 4 * int64(len(x.values)+len(x.exps)+len(x.shifts))
+	m.Flows = 4 * int64(len(x.flows)+len(x.kept)+len(x.norms))
+	m.Scratch = 4 * int64(len(x.logs.counts)+len(x.logs.index))
+	for _, g := range x.groups {
+		m.Scratch += 4 * int64(len(g))
+	}
+	seen := map[*float32]bool{}
+	add := func(bufs ...[]float32) {
+		for _, b := range bufs {
+			if len(b) > 0 && !seen[&b[0]] {
+				seen[&b[0]] = true
+				m.Scratch += 4 * int64(len(b))
+			}
+		}
+	}
+	pairs := map[*uint32]bool{}
+	workers := x.workers
+	if x.shared != nil {
+		workers = append(workers[:len(workers):len(workers)], x.shared)
+	}
+	for _, w := range workers {
+		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row)
+		m.Scratch += 4 * int64(len(w.shift))
+		for _, b := range [][]uint32{w.be, w.br, w.bt} {
+			if len(b) > 0 && !pairs[&b[0]] {
+				pairs[&b[0]] = true
+				m.Scratch += 4 * int64(len(b))
+			}
+		}
+	}
+	return m
+}

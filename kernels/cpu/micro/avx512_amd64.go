@@ -1,0 +1,69 @@
+//go:build !noasm
+
+package micro
+
+// avx512 is the set for AVX-512 (F, BW, DQ, VL) and BMI2. Widths that are no
+// multiple of 16 run under masks.
+var avx512 = &Set{
+	Name:        "avx512",
+	Panel:       avx512Panel,
+	Transpose:   avx512Transpose,
+	Product:     avx512Product,
+	AddInt32:    addInt32512,
+	ScaleRows:   scaleRows512,
+	Ratio:       ratio512,
+	AddRows:     addRows512,
+	ColumnSums:  columnSums512,
+	ScatterAdd:  scatterAdd512,
+	UpdatePanel: updatePanel512,
+	ScalePanel:  scalePanel512,
+	UpdateTable: updateTable512,
+	Quantize:    avx512Quantize,
+}
+
+// avx512bf16 is avx512 with the kernels of AVX512_BF16.
+var avx512bf16 = func() *Set {
+	s := *avx512
+	s.Name = "avx512bf16"
+	s.BF16 = &BF16Set{Panel: avx512BF16Panel, PackRows: packRows512, PackPairs: packPairs512}
+	return &s
+}()
+
+func avx512Panel(a *PanelArgs) {
+	if a.W == 32 {
+		panel32x512(a)
+	} else {
+		panel16x512(a)
+	}
+}
+
+func avx512BF16Panel(a *PanelArgs) {
+	if a.W == 32 {
+		bf16Panel32x512(a)
+	} else {
+		bf16Panel16x512(a)
+	}
+}
+
+func avx512Transpose(dst, src *float32, i, j, w int) {
+	if w < 16 {
+		genericTranspose(dst, src, i, j, w)
+		return
+	}
+	transpose(dst, src, i, j, w, 16, transpose512)
+}
+
+func avx512Product(a *ProductArgs) {
+	switch {
+	case len(a.Factors) == 0:
+		genericProduct(a)
+	case len(a.Factors) <= plainFactors:
+		product512(a)
+	default:
+		productWide512(a)
+	}
+}
+
+func avx512Quantize(acc *int64, x, y *float32, n int, grid float32) {
+	quantize512(acc, x, y, n, 1/float64(grid))
+}

@@ -1,0 +1,61 @@
+//go:build !noasm
+
+package micro
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"golang.org/x/sys/cpu"
+)
+
+// The features of this machine, read once.
+var (
+	hasAVX512 = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasBMI2
+	hasBF16   = hasAVX512 && cpu.X86.HasAVX512BF16
+	hasAVX2   = cpu.X86.HasAVX2 && cpu.X86.HasFMA
+)
+
+// native returns the assembly sets that this machine can run, fastest first.
+//
+// VDPBF16PS does twice the work of an FMA in the same time on AMD's cores; on
+// Intel's it takes four times as long, so there float32 goes first.
+func native() []*Set {
+	var sets []*Set
+	if hasAVX512 {
+		sets = append(sets, avx512)
+	}
+	if hasBF16 {
+		sets = append(sets, avx512bf16)
+	}
+	if isAMD() {
+		slices.Reverse(sets)
+	}
+	if hasAVX2 {
+		sets = append(sets, avx2)
+	}
+	return sets
+}
+
+// isAMD reports whether the CPU says that it is AMD's.
+func isAMD() bool {
+	b, d, c := vendor()
+	var name []byte
+	for _, word := range []uint32{b, d, c} {
+		name = binary.LittleEndian.AppendUint32(name, word)
+	}
+	return string(name) == "AuthenticAMD"
+}
+
+// transpose walks over the square blocks of n floats of a transposition.
+func transpose(dst, src *float32, i, j, w, n int, block func(dst *float32, dstRow int, src *float32, srcRow int)) {
+	for jp := 0; jp < j; jp += w {
+		for r := 0; r < i; r += n {
+			d := at(dst, r/w*w*j+jp*w+r%w)
+			s := at(src, jp*i+r*w)
+			for q := 0; q < w; q += n {
+				block(at(d, q*w), w, at(s, q), w)
+			}
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package micro
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+var panelWidths = []int{1, 2, 4, 8, 16, 32}
+
+// panelCase is one call of Panel in fences.
+type panelCase struct {
+	a, b, c, e, min *matrix
+	arow, acol      int
+	rows, k, w      int
+	add             bool
+}
+
+func (p *panelCase) args(from, rows int) *PanelArgs {
+	x := &PanelArgs{Rows: rows, K: p.k, W: p.w, A: at(p.a.ptr(), from*p.arow), ARow: p.arow, ACol: p.acol,
+		B: p.b.ptr(), BRow: p.b.stride, C: at(p.c.ptr(), from*p.c.stride), CRow: p.c.stride, Add: p.add}
+	if p.e != nil {
+		x.E, x.ERow = at(p.e.ptr(), from*p.e.stride), p.e.stride
+	}
+	if p.min != nil {
+		x.Min = p.min.ptr()
+	}
+	return x
+}
+
+// TestPanel compares Panel with float64 sums at all tile edges, with rows of A
+// along and across its storage and with every end.
+func TestPanel(t *testing.T) {
+	every(t, func(t *testing.T, s *Set) {
+		for _, w := range panelWidths {
+			for rows := range 41 {
+				for _, k := range []int{0, 1, 5, 64} {
+					testPanel(t, s.Panel, rows, k, w)
+				}
+			}
+			for k := range 71 {
+				testPanel(t, s.Panel, 13, k, w)
+			}
+		}
+		checkControl(t)
+	})
+}
+
+func testPanel(t *testing.T, panel func(*PanelArgs), rows, k, w int) {
+	t.Helper()
+	rng := seeded()
+	for end := range 8 {
+		p := panelCase{rows: rows, k: k, w: w, add: end&1 != 0}
+		if end&1 == 0 { // rows of A along its storage
+			p.a = newMatrix(rows, k, end, uniform(rng))
+			p.arow, p.acol = p.a.stride, 1
+		} else {
+			p.a = newMatrix(k, rows, end, uniform(rng))
+			p.arow, p.acol = 1, p.a.stride
+		}
+		p.b, p.c = newMatrix(k, w, end%3, uniform(rng)), newMatrix(rows, w, end%2*5, uniform(rng))
+		if end&2 != 0 {
+			p.e = newMatrix(rows, w, 3, uniform(rng))
+		}
+		if end&4 != 0 {
+			p.min = newMatrix(1, w, 0, uniform(rng))
+		}
+		name := fmt.Sprintf("rows=%d k=%d w=%d end=%d", rows, k, w, end)
+		was := p
+		was.c = p.c.clone()
+		if p.min != nil {
+			was.min = p.min.clone()
+		}
+		panel(p.args(0, rows))
+		checkPanel(t, name, &p, &was)
+
+		// The same bits in two calls.
+		again := was
+		again.c = was.c.clone()
+		if was.min != nil {
+			again.min = was.min.clone()
+		}
+		if rows > 0 {
+			cut := rng.IntN(rows)
+			panel(again.args(0, cut))
+			panel(again.args(cut, rows-cut))
+			again.c.same(t, name+" in two calls", p.c)
+			if again.min != nil {
+				again.min.same(t, name+" minimum in two calls", p.min)
+			}
+		}
+	}
+}
+
+func checkPanel(t *testing.T, name string, p, was *panelCase) {
+	t.Helper()
+	for j := range p.w {
+		least := math.Inf(1)
+		if p.min != nil {
+			least = float64(*was.min.at(0, j))
+		}
+		for r := range p.rows {
+			var want float64
+			for k := range p.k {
+				want += float64(*at(p.a.ptr(), r*p.arow+k*p.acol)) * float64(*p.b.at(k, j))
+			}
+			if p.add {
+				want += float64(*was.c.at(r, j))
+			}
+			if p.e != nil {
+				want *= float64(*p.e.at(r, j))
+			}
+			least = min(least, want)
+			// One rounding for each product and sum, all positive.
+			if got := float64(*p.c.at(r, j)); !near(got, want, float64(2*p.k+3)*0x1p-24*want) {
+				t.Fatalf("%s: c[%d][%d] = %v, want %v", name, r, j, got, want)
+			}
+		}
+		if p.min != nil {
+			if got := float64(*p.min.at(0, j)); !near(got, least, float64(2*p.k+3)*0x1p-24*least) {
+				t.Fatalf("%s: min[%d] = %v, want %v", name, j, got, least)
+			}
+		}
+	}
+	p.c.check(t, name)
+	if p.min != nil {
+		p.min.check(t, name)
+	}
+}
+
+// TestTranspose checks the definition element by element.
+func TestTranspose(t *testing.T) {
+	every(t, func(t *testing.T, s *Set) {
+		rng := seeded()
+		for _, w := range panelWidths {
+			for _, n := range [][2]int{{1, 1}, {2, 3}, {3, 1}, {4, 4}, {0, 2}} {
+				i, j := n[0]*w, n[1]*w
+				src, dst := newMatrix(1, i*j, 0, uniform(rng)), newMatrix(1, i*j, 0, uniform(rng))
+				s.Transpose(dst.ptr(), src.ptr(), i, j, w)
+				for r := range i {
+					for c := range j {
+						want := src.row(0)[(c/w*i+r)*w+c%w]
+						if got := dst.row(0)[(r/w*j+c)*w+r%w]; got != want {
+							t.Fatalf("w=%d i=%d j=%d: element %d,%d is %v, want %v", w, i, j, r, c, got, want)
+						}
+					}
+				}
+				dst.check(t, fmt.Sprintf("w=%d i=%d j=%d", w, i, j))
+			}
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package micro
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+var rowWidths = []int{1, 2, 3, 7, 8, 16, 24, 32, 40, 48, 64, 96, 100, 128, 200, 256, 272, 512, 1000}
+
+// productCase is one call of Product in fences; guard rows of codes lie beyond
+// the rows that are multiplied.
+type productCase struct {
+	rows, width int
+	factors     []Factor
+	tables      []*matrix
+	out         *matrix
+	shift       []int32
+}
+
+func newProductCase(rows, width, factors int, fill func() float32) *productCase {
+	rng := seeded()
+	p := &productCase{rows: rows, width: width, out: newMatrix(rows, width, 3, fill), shift: make([]int32, rows+2)}
+	for i := range factors {
+		n := rows
+		var codes []uint16
+		if i%2 == 0 {
+			n = 9
+			codes = make([]uint16, rows+1)
+			for r := range rows {
+				codes[r] = uint16(rng.IntN(n))
+			}
+			codes[rows] = 65535
+		}
+		m := newMatrix(n, width, i%5, fill)
+		f := Factor{Base: m.ptr(), Row: m.stride}
+		if codes != nil {
+			f.Codes = &codes[0]
+		}
+		p.tables, p.factors = append(p.tables, m), append(p.factors, f)
+	}
+	p.shift[0], p.shift[rows+1] = 77, 78
+	return p
+}
+
+func (p *productCase) args(from, rows int, fit bool) *ProductArgs {
+	a := &ProductArgs{Rows: rows, Width: p.width, Out: at(p.out.ptr(), from*p.out.stride), OutRow: p.out.stride, Shift: &p.shift[1+from], Fit: fit}
+	for _, f := range p.factors {
+		if f.Codes != nil {
+			f.Codes = at(f.Codes, from)
+		} else {
+			f.Base = at(f.Base, from*f.Row)
+		}
+		a.Factors = append(a.Factors, f)
+	}
+	return a
+}
+
+// exact returns the product of row r, element j as m·2^e.
+func (p *productCase) exact(r, j int) (float64, int) {
+	m, e := 1.0, 0
+	for i := range p.factors {
+		x, up := math.Frexp(float64(p.factors[i].row(r, p.width)[j]))
+		y, carry := math.Frexp(m * x)
+		m, e = y, e+up+carry
+	}
+	return m, e
+}
+
+// check compares the rows with the exact products; small is the exponent below
+// which a plain product may be taken as 0.
+func (p *productCase) check(t *testing.T, name string, fit bool) {
+	t.Helper()
+	plain := len(p.factors) <= plainFactors
+	for r := range p.rows {
+		shift := int(p.shift[1+r])
+		var most float32
+		alive := false
+		for j, got := range p.out.row(r) {
+			m, e := p.exact(r, j)
+			alive = alive || m != 0 && (!plain || e > -126)
+			most = max(most, got)
+			if shift == ZeroRow {
+				if got != 0 {
+					t.Fatalf("%s: row %d of shift ZeroRow holds %v", name, r, got)
+				}
+				continue
+			}
+			want := math.Ldexp(m, e-shift)
+			lost := 0x1p-126
+			if plain {
+				lost = max(lost, math.Ldexp(1, -126-shift))
+			}
+			// A rounding for each factor, one for the scale.
+			if !near(float64(got), want, float64(len(p.factors)+1)*0x1p-24*want+lost) {
+				t.Fatalf("%s: row %d element %d = %v, want %v (shift %d)", name, r, j, got, want, shift)
+			}
+		}
+		if !fit {
+			continue
+		}
+		if alive != (shift != ZeroRow) {
+			t.Fatalf("%s: row %d has shift %d, alive is %v", name, r, shift, alive)
+		}
+		if alive && !(most >= 1 && most < 2) {
+			t.Fatalf("%s: row %d has maximum %v", name, r, most)
+		}
+	}
+	if p.shift[0] != 77 || p.shift[p.rows+1] != 78 {
+		t.Fatalf("%s: shifts beyond the rows were written", name)
+	}
+	p.out.check(t, name)
+}
+
+// TestProduct compares Product with exact products over widths, factors, codes
+// and exponents, then repeats it with the shifts given and in two calls.
+func TestProduct(t *testing.T) {
+	every(t, func(t *testing.T, s *Set) {
+		rng := seeded()
+		for _, width := range rowWidths {
+			for _, factors := range []int{1, 2, 3, 4, 5, 25, 783} {
+				if factors == 783 && width > 48 {
+					continue
+				}
+				lo, hi := -40, 40
+				if factors > plainFactors {
+					lo, hi = -145, 120 // denormals too; they vanish in no product
+				}
+				rows := 11
+				if width == 16 && factors < 4 {
+					rows = 40
+				}
+				name := fmt.Sprintf("width=%d factors=%d", width, factors)
+				fill := spread(rng, lo, hi)
+				if factors > 5 {
+					fill = func() float32 { return float32(math.Ldexp(1+rng.Float64(), lo+rng.IntN(hi-lo))) }
+				}
+				p := newProductCase(rows, width, factors, fill)
+				p.clearRow(3)
+				s.Product(p.args(0, rows, true))
+				p.check(t, name, true)
+
+				want := p.out.clone()
+				p.shift[1+5] += 2
+				p.shift[1+6] = ZeroRow
+				s.Product(p.args(0, rows, false))
+				p.check(t, name+" given", false)
+				p.shift[1+5] -= 2
+				for r := range rows {
+					p.shift[1+r] = -9
+				}
+				cut := rng.IntN(rows)
+				s.Product(p.args(0, cut, true))
+				s.Product(p.args(cut, rows-cut, true))
+				p.check(t, name+" in two calls", true)
+				p.out.same(t, name+" in two calls", want)
+			}
+		}
+		checkControl(t)
+	})
+}
+
+// clearRow makes a product row 0: the last factor without codes, or all rows
+// of the first one, is 0 there.
+func (p *productCase) clearRow(r int) {
+	for i, f := range p.factors {
+		if f.Codes == nil {
+			clear(p.tables[i].row(r))
+			return
+		}
+	}
+	clear(p.tables[0].row(int(*at(p.factors[0].Codes, r))))
+}
+
+// TestProductOfNothing checks that a product of no factors is 1.
+func TestProductOfNothing(t *testing.T) {
+	every(t, func(t *testing.T, s *Set) {
+		p := newProductCase(3, 16, 0, func() float32 { return 5 })
+		s.Product(p.args(0, 3, true))
+		p.check(t, "fit", true)
+		if p.shift[1] != 0 || *p.out.at(0, 0) != 1 {
+			t.Errorf("shift %d, element %v; want 0 and 1", p.shift[1], *p.out.at(0, 0))
+		}
+	})
+}
+
+// TestProductEdges checks the ends of the exponent range of plain products.
+func TestProductEdges(t *testing.T) {
+	every(t, func(t *testing.T, s *Set) {
+		for _, width := range []int{16, 48, 64, 128, 256} {
+			for _, tc := range []struct {
+				value float32
+				shift int32
+				out   float32
+			}{
+				{0x1p-126, -126, 1}, {0x1.8p-126, -126, 1.5}, {0x1p-127, ZeroRow, 0}, {0, ZeroRow, 0},
+				{0x1p126, 126, 1}, {0x1.fp127, 127, 0x1.fp0}, {1, 0, 1},
+			} {
+				p := newProductCase(4, width, 1, func() float32 { return 0 })
+				for r := range p.tables[0].rows {
+					*p.tables[0].at(r, width/2) = tc.value
+				}
+				for _, fit := range []bool{true, false} {
+					s.Product(p.args(0, 4, fit))
+					if got := *p.out.at(2, width/2); p.shift[3] != tc.shift || got != tc.out {
+						t.Errorf("width %d, value %g, fit %v: shift %d, out %v; want %d, %v", width, tc.value, fit, p.shift[3], got, tc.shift, tc.out)
+					}
+				}
+			}
+		}
+	})
+}

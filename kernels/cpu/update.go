@@ -1,0 +1,172 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+)
+
+// floorWeight is the least a positive weight can become: it keeps flow over
+// weight finite in float32.
+const floorWeight = 0x1p-100
+
+// ruleArgs is a rule in the form that the update reads.
+type ruleArgs struct {
+	step, pseudocount float64
+}
+
+func newRule(r kernels.Rule) ruleArgs { return ruleArgs{r.Step, r.Pseudocount} }
+
+// coefficients returns what moves a unit's weights: t·keep + f·gain + prior,
+// given its normaliser and the number of its weights.
+func (r ruleArgs) coefficients(norm float32, fan int) (keep, gain, prior float32) {
+	d := float64(norm) + r.pseudocount
+	if !(d > 0) || fan == 0 {
+		return 1, 0, 0
+	}
+	return float32(1 - r.step), float32(r.step / d), float32(r.step * r.pseudocount / (float64(fan) * d))
+}
+
+// moveSum ends the backward pass of a sum: its weights move, or the shard's
+// flows are added to the launch's.
+func (x *executor) moveSum(w *worker, t *task, grad []float32, base int32) {
+	p := x.prog
+	owner := t.sum.owner
+	norm := w.row[:t.width]
+	x.ownerNorm(owner, norm)
+	if x.call.flows == nil {
+		x.updateSum(w, owner, t, grad, norm, false)
+		return
+	}
+	off := p.ParamOffset(base)
+	total := int(p.Sums[owner].NumBlocks) * x.size * x.size
+	lo, hi := split(total, 64, w.part, w.parts)
+	if lo < hi {
+		x.set.Quantize(&x.call.flows[off+int64(lo)], &x.call.params[off+int64(lo)], &grad[lo], hi-lo, kernels.Grid)
+	}
+	if w.part == 0 {
+		x.set.Quantize(&x.call.flows[p.SumNorm(owner)], &norm[0], nil, t.width, kernels.Grid)
+	}
+}
+
+// ownerNorm adds up the normalisers of all sums that share an owner's weights.
+func (x *executor) ownerNorm(owner int32, out []float32) {
+	members := x.members[owner]
+	if len(members) == 1 {
+		x.norm(members[0], out)
+		return
+	}
+	clear(out)
+	one := make([]float32, len(out))
+	for _, v := range members {
+		x.norm(v, one)
+		for i, n := range one {
+			out[i] += n
+		}
+	}
+	for i := range out {
+		out[i] = gridRound(out[i])
+	}
+}
+
+// updateSum moves the weights of a sum. counts holds flow over weight, or with
+// plain the flows themselves, in the layout of the weights.
+func (x *executor) updateSum(w *worker, owner int32, t *task, counts, norm []float32, plain bool) {
+	p := x.prog
+	sum := &p.Sums[owner]
+	width := t.width
+	keep, gain, prior := w.row[width:2*width], w.row[2*width:3*width], w.row[3*width:4*width]
+	total := w.row[4*width : 5*width]
+	lo, hi := split(width, x.size, w.part, w.parts)
+	for u := lo; u < hi; u++ {
+		fan := 0
+		if u < t.units {
+			fan = int(sum.Fan[u])
+		}
+		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], fan)
+		total[u] = 0
+	}
+	base := p.ParamOffset(sum.Param)
+	each := func(do func(at int64, row, n int)) {
+		for k := range t.sum.back {
+			run := &t.sum.back[k]
+			a, b := max(lo, run.row), min(hi, run.row+run.n)
+			if a < b {
+				do(p.ParamOffset(run.param)+int64((a-run.row)*x.size), a, b-a)
+			}
+		}
+	}
+	each(func(at int64, row, n int) {
+		x.set.UpdatePanel(&micro.UpdateArgs{
+			Rows: n, W: x.size, T: &x.call.params[at], G: &counts[at-base],
+			Keep: &keep[row], Gain: &gain[row], Prior: &prior[row], Sum: &total[row],
+			Grid: gridFine, Floor: floorWeight, Plain: plain,
+		})
+	})
+	for u := lo; u < hi; u++ {
+		if total[u] > 0 && !math.IsInf(float64(total[u]), 0) {
+			total[u] = 1 / total[u]
+		} else {
+			total[u] = 1
+		}
+	}
+	each(func(at int64, row, n int) { x.set.ScalePanel(&x.call.params[at], &total[row], n, x.size) })
+}
+
+// update moves the parameters by the flows of all shards, and clears them.
+func (x *executor) update(a *kernels.UpdateArgs) error {
+	params, err := own(a.Params)
+	if err != nil {
+		return err
+	}
+	flows, err := own(a.Flows)
+	if err != nil {
+		return err
+	}
+	if int64(len(params.f32)) < x.prog.NumParams {
+		return shortBuffer("parameters", len(params.f32), int(x.prog.NumParams))
+	}
+	if int64(len(flows.i64)) < x.prog.FlowLen() {
+		return shortBuffer("flows", len(flows.i64), int(x.prog.FlowLen()))
+	}
+	x.call.params, x.call.rule = params.f32, newRule(a.Rule)
+	w := x.workers[0]
+	if x.shared != nil {
+		w = x.shared
+	}
+	solo := *w
+	solo.part, solo.parts = 0, 1
+	for i := range x.prog.Sums {
+		if x.prog.Sums[i].Owner == int32(i) {
+			x.applySum(&solo, int32(i), flows.i64)
+		}
+	}
+	for i := range x.prog.Inputs {
+		if x.prog.Inputs[i].Owner == int32(i) {
+			x.applyInput(&solo, int32(i), flows.i64)
+		}
+	}
+	clear(flows.i64)
+	return nil
+}
+
+// counts turns integer flows back into float32 counts.
+func counts(dst []float32, flows []int64) {
+	for i, f := range flows {
+		dst[i] = float32(f) * kernels.Grid
+	}
+}
+
+func (x *executor) applySum(w *worker, owner int32, flows []int64) {
+	p := x.prog
+	sum := &p.Sums[owner]
+	t := &x.tasks[x.taskOf[sum.Vector]]
+	off := p.ParamOffset(sum.Param)
+	n := int(sum.NumBlocks) * x.size * x.size
+	counts(w.grad[:n], flows[off:off+int64(n)])
+	norm := w.row[:t.width]
+	at := p.SumNorm(owner)
+	counts(norm, flows[at:at+int64(t.width)])
+	x.updateSum(w, owner, t, w.grad, norm, true)
+}

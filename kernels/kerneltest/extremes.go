@@ -1,0 +1,173 @@
+package kerneltest
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// testExtremes checks circuits whose values float32 cannot hold side by side.
+func testExtremes(t *testing.T, open Open) {
+	for _, tc := range []struct {
+		name string
+		make func() (*circuit.Graph, reference.Params)
+		log  bool // must be recomputed in log space
+	}{
+		{"opposed", opposed, true},
+		{"star", star, false},
+		{"banded", banded, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, p := tc.make()
+			ev, err := reference.New(g, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dev := open(t)
+			defer dev.Close()
+			ctx := context.Background()
+			rows := allRows(g)
+			m := Build(t, dev, g, p, compile.DefaultOptions(), engine.Options{Rows: 64, Train: true})
+			ll := make([]float64, len(rows))
+			batch := reference.Batch(reference.Schema(g), rows)
+			if err := m.Engine.LogLikelihood(ctx, batch, ll); err != nil {
+				t.Fatal(err)
+			}
+			for r, row := range rows {
+				want, err := ev.LogLikelihood(row)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !near(ll[r], want, 1e-5*max(1, math.Abs(want))) {
+					t.Errorf("row %v: log-likelihood %v, want %v", row, ll[r], want)
+				}
+			}
+			if got := m.Engine.Recomputed() > 0; got != tc.log {
+				t.Errorf("%d values recomputed in log space; want some: %v", m.Engine.Recomputed(), tc.log)
+			}
+			flows, err := ev.Flows(rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ev.EM(flows, reference.Step{Size: 1, Pseudocount: 0.01})
+			if err := m.Engine.Step(ctx, batch, 0, len(rows), kernels.Rule{Step: 1, Pseudocount: 0.01}, ll); err != nil {
+				t.Fatal(err)
+			}
+			compareParams(t, tc.name, g, m.Read(t), want)
+		})
+	}
+}
+
+// allRows lists a few rows of a small discrete circuit: constant ones and
+// alternating ones.
+func allRows(g *circuit.Graph) [][]float64 {
+	var rows [][]float64
+	for k := range 4 {
+		row := make([]float64, g.NumVars)
+		for v := range row {
+			row[v] = float64(k >> (v % 2) & 1)
+		}
+		rows = append(rows, row)
+	}
+	missing := make([]float64, g.NumVars)
+	for v := range missing {
+		missing[v] = math.NaN()
+	}
+	return append(rows, missing)
+}
+
+func leaves(g *circuit.Graph, p *reference.Params, v int, ones ...float64) circuit.NodeID {
+	id := circuit.NodeID(len(g.Nodes))
+	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: len(ones), Var: v, Leaf: circuit.Categorical{Categories: 2}, TiedTo: circuit.None})
+	var q []float64
+	for _, x := range ones {
+		q = append(q, 1-x, x)
+	}
+	*p = append(*p, q)
+	return id
+}
+
+func product(g *circuit.Graph, p *reference.Params, cs ...circuit.NodeID) circuit.NodeID {
+	id := circuit.NodeID(len(g.Nodes))
+	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Product, Units: g.Nodes[cs[0]].Units, Children: cs, TiedTo: circuit.None})
+	*p = append(*p, nil)
+	return id
+}
+
+func sum(g *circuit.Graph, p *reference.Params, units int, w []float64, cs ...circuit.NodeID) circuit.NodeID {
+	id := circuit.NodeID(len(g.Nodes))
+	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Sum, Units: units, Children: cs, TiedTo: circuit.None})
+	*p = append(*p, w)
+	g.Root = id
+	return id
+}
+
+// opposed multiplies (1, tiny) by (tiny, 1): both products are far below what
+// either factor's scale lets through. Stacked, no pair of float32 holds them.
+func opposed() (*circuit.Graph, reference.Params) {
+	g, p := &circuit.Graph{NumVars: 8}, reference.Params{}
+	const tiny = 1e-28
+	var a, b []circuit.NodeID
+	for v := range 4 {
+		a = append(a, leaves(g, &p, v, 1-0x1p-20, tiny))
+		b = append(b, leaves(g, &p, v+4, tiny, 1-0x1p-20))
+	}
+	id := []float64{1, 0, 0, 1}
+	sa := sum(g, &p, 2, id, product(g, &p, a...))
+	sb := sum(g, &p, 2, id, product(g, &p, b...))
+	sum(g, &p, 1, []float64{0.25, 0.75}, product(g, &p, sa, sb))
+	return g, p
+}
+
+// star multiplies 783 factors, to a value near e^-5000.
+func star() (*circuit.Graph, reference.Params) {
+	g, p := &circuit.Graph{NumVars: 783}, reference.Params{}
+	var cs []circuit.NodeID
+	for v := range g.NumVars {
+		cs = append(cs, leaves(g, &p, v, 0.001+1e-5*float64(v%7), 0.0015, 0.0017))
+	}
+	sum(g, &p, 1, []float64{0.2, 0.3, 0.5}, product(g, &p, cs...))
+	return g, p
+}
+
+// banded is a chain whose weights are zero off two diagonals and whose leaves
+// are nearly deterministic.
+func banded() (*circuit.Graph, reference.Params) {
+	g, p := &circuit.Graph{NumVars: 6}, reference.Params{}
+	const k = 5
+	var below circuit.NodeID = circuit.None
+	for v := range g.NumVars {
+		ones := make([]float64, k)
+		for u := range ones {
+			ones[u] = []float64{1e-36, 1 - 0x1p-20}[u%2]
+		}
+		x := leaves(g, &p, v, ones...)
+		op := x
+		if below != circuit.None {
+			op = product(g, &p, x, below)
+		}
+		units := k
+		if v == g.NumVars-1 {
+			units = 1
+		}
+		w := make([]float64, units*k)
+		for i := range units {
+			w[i*k+i], w[i*k+(i+1)%k] = 0.9, 0.1
+		}
+		below = sum(g, &p, units, w, op)
+		e := &circuit.Edges{Rows: units, Cols: k, Pairs: [][2]int32{{0, 0}}, Mask: make([]uint64, 1)}
+		for i, x := range w {
+			if x > 0 {
+				e.Mask[0] |= 1 << i
+			}
+		}
+		g.Nodes[below].Edges = e
+	}
+	return g, p
+}
