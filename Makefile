@@ -1,0 +1,48 @@
+# Commands of this repository. All of them need Go only, race also a C compiler.
+
+GO          ?= go
+FUZZTIME    ?= 10s
+BENCHTIME   ?= 1s
+STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.7.0
+GENERATED    = kernels/cpu/micro
+
+# Packages with goroutines, and packages that reach assembly.
+CONCURRENT = . ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels/... ./internal/atomicfile
+ASSEMBLY   = . ./engine/... ./em/... ./kernels/...
+
+.PHONY: build test race noasm invariants fuzz bench generate lint check
+
+build: ## the program, as bin/pce
+	CGO_ENABLED=0 $(GO) build -o bin/pce ./cmd/pce
+
+test: ## every test
+	$(GO) test ./...
+
+race: ## tests of concurrent packages under the race detector
+	$(GO) test -race -short $(CONCURRENT)
+
+noasm: ## tests without assembly, as on other processors
+	$(GO) test -tags noasm -short $(ASSEMBLY)
+
+invariants: ## tests with the program checking itself
+	$(GO) test -tags invariants -short ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	GO="$(GO)" .ci/fuzz $(FUZZTIME)
+
+bench: ## every benchmark, ten times each, for benchstat
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -count 10 ./...
+
+generate: ## delete and rebuild generated code
+	$(GO) generate ./...
+
+lint: ## formatting, vet, staticcheck and the plan of the house
+	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './.git/*')); \
+	 if [ -n "$$files" ]; then echo "gofmt differs, run gofmt -w on:"; echo "$$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) vet -tags 'noasm invariants' ./...
+	$(GO) test -count=1 ./internal/layout
+	$(GO) run $(STATICCHECK) ./...
+
+check: generate lint test ## what must hold before a commit
+	@if ! git diff --quiet -- $(GENERATED); then echo "generated code changed:"; git diff --stat -- $(GENERATED); exit 1; fi

@@ -1,0 +1,145 @@
+package pce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/layers"
+)
+
+// Blueprint is a compiled circuit whose parameters have no memory yet.
+type Blueprint struct {
+	Graph       *circuit.Graph
+	Schema      *dataset.Schema // what rows of the model are
+	Train       dataset.Source  // the rows that it was built for; nil if there were none
+	Program     *layers.Program
+	Map         *compile.ParamMap
+	Report      compile.Report
+	CompileTime time.Duration
+
+	pd     *Structure // settings, for the published size; nil for other structures
+	meta   map[string]string
+	params circuit.ParamFunc // starting parameters of the nodes that own some
+	close  func() error
+}
+
+// Build makes the circuit that s describes for the rows of train, which may be
+// nil where the structure is a file or a graph. Zero compile options are the
+// default ones. Close the Blueprint.
+func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (_ *Blueprint, err error) {
+	b := &Blueprint{close: func() error { return nil }}
+	defer func() {
+		if err != nil {
+			b.Close()
+		}
+	}()
+	switch {
+	case s.Graph != nil:
+		if err := circuit.Validate(s.Graph); err != nil {
+			return nil, err
+		}
+		b.Graph = s.Graph
+		if b.Schema, err = graphSchema(s.Graph); err != nil {
+			return nil, err
+		}
+	case s.Kind == "file":
+		if err := b.fromFile(s.File); err != nil {
+			return nil, err
+		}
+	case train == nil:
+		return nil, fmt.Errorf("%w: a structure of kind %q is made for data, and there is none; give rows", ErrOptions, s.Kind)
+	}
+	if train != nil {
+		if b.Train, err = train(ctx, b.Schema); err != nil {
+			return nil, err
+		}
+	}
+	if b.Graph == nil {
+		schema := b.Train.Schema()
+		leaves, err := s.Leaf.leaves(schema, s.Kind == "hmm" && s.HMM.Tied)
+		if err != nil {
+			return nil, err
+		}
+		if b.Graph, err = s.build(ctx, b.Train, leaves); err != nil {
+			return nil, err
+		}
+		b.Schema = withDomains(schema, b.Graph)
+		if s.Kind == "pd" {
+			b.pd = &s
+		}
+	}
+	if b.params, err = b.start(ctx, s.Init); err != nil {
+		return nil, err
+	}
+	return b, b.compile(opts)
+}
+
+// fromFile takes graph, schema and parameters from a model file.
+func (b *Blueprint) fromFile(path string) error {
+	m, err := format.Open(path)
+	if err != nil {
+		return err
+	}
+	b.close, b.Graph, b.meta, b.params = m.Close, m.Graph, m.Meta, m.Params
+	if b.Schema, err = schemaOf(m); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// start returns the starting parameters: those of the file that the circuit
+// comes from, random ones where it has none.
+func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, error) {
+	given := b.params
+	var cols []circuit.ColumnStats
+	if b.Train != nil && needsStats(b.Graph) {
+		sums, err := dataset.Summarize(ctx, b.Train)
+		if err != nil {
+			return nil, err
+		}
+		cols = make([]circuit.ColumnStats, len(sums))
+		for i, s := range sums {
+			cols[i] = circuit.ColumnStats{Mean: s.Mean, Variance: s.Variance, Min: s.Min, Max: s.Max}
+		}
+	}
+	return func(id circuit.NodeID, dst []float32) error {
+		if given != nil {
+			if err := given(id, dst); !errors.Is(err, format.ErrNoParams) {
+				return err
+			}
+		}
+		return circuit.InitParams(b.Graph, id, seed, cols, dst)
+	}, nil
+}
+
+// needsStats reports whether some leaf starts from what the data looks like.
+func needsStats(g *circuit.Graph) bool {
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Kind == circuit.Input && !circuit.ParamsAreTable(n.Leaf) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Blueprint) compile(opts compile.Options) error {
+	if opts == (compile.Options{}) {
+		opts = compile.DefaultOptions()
+	}
+	begin := time.Now()
+	r, err := compile.Compile(b.Graph, opts)
+	if err != nil {
+		return err
+	}
+	b.Program, b.Map, b.Report, b.CompileTime = r.Program, r.Map, r.Report, time.Since(begin)
+	return nil
+}
+
+// Close closes the file that the circuit comes from, if any.
+func (b *Blueprint) Close() error { return b.close() }

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// Floating-point operations of a sum edge and a sample: a multiplication and
+// an addition forward, and for each of the two products backward.
+const (
+	trainFlops   = 6
+	forwardFlops = 2
+)
+
+// benchFlags say what is measured and how long.
+type benchFlags struct {
+	config      configFlags
+	run         deviceFlags
+	model, data string
+	batch       int
+	warmup      int
+	steps       int
+	least       time.Duration
+}
+
+// benchResult is the output of bench; times are medians over the steps.
+type benchResult struct {
+	SecondsPer1k   float64 `json:"seconds_per_1k_samples"`
+	Samples        int     `json:"samples"`
+	GFLOPS         float64 `json:"gflops"`
+	FloorPer1k     float64 `json:"floor_seconds_per_1k"`
+	Fraction       float64 `json:"fraction_of_floor"`
+	RowsPerSecond  float64 `json:"rows_per_second,omitempty"` // of inference
+	Device         string  `json:"device"`
+	KernelPath     string  `json:"kernel_path"`
+	Recomputed     int64   `json:"recomputed_tiles"`
+	PrecisionUsed  string  `json:"precision_used"`
+	Threads        int     `json:"threads"`
+	Batch          int     `json:"batch"`
+	Steps          int     `json:"steps"`
+	SumEdges       int64   `json:"sum_edges"`
+	PeakGFLOPS     float64 `json:"peak_gflops"`
+	FastestPer1k   float64 `json:"fastest_seconds_per_1k"`
+	CompileSeconds float64 `json:"compile_seconds"`
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	var f benchFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "bench --config FILE | --model MODEL --data FILE",
+		Short: "Measure training steps of a config, or log-likelihoods of a model",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := a.bench(cmd.Context(), &f)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(r)
+			}
+			return a.printBench(r)
+		},
+	}
+	f.config.register(c.Flags())
+	f.run.register(c.Flags())
+	c.Flags().StringVar(&f.model, "model", "", "measure log-likelihoods of this model")
+	c.Flags().StringVar(&f.data, "data", "", "rows to measure the model on")
+	c.Flags().IntVar(&f.batch, "batch", 0, "rows of a step; 0: train.batch_size of the config")
+	c.Flags().IntVar(&f.warmup, "warmup", 2, "steps before the clock starts")
+	c.Flags().IntVar(&f.steps, "steps", 0, "steps to measure; 0: as many as --time takes, at least 5")
+	c.Flags().DurationVar(&f.least, "time", 3*time.Second, "time to measure for, without --steps")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) bench(ctx context.Context, f *benchFlags) (*benchResult, error) {
+	if f.warmup < 0 || f.steps < 0 || f.batch < 0 || f.least < 0 {
+		return nil, usagef("--batch, --warmup, --steps and --time must not be negative")
+	}
+	cfg, err := a.loadDataConfig(&f.config)
+	if err != nil {
+		return nil, err
+	}
+	inference := f.model != ""
+	switch {
+	case inference == (len(f.config.files) > 0):
+		return nil, usagef("bench wants --config FILE or --model MODEL --data FILE, one of them")
+	case inference && f.data == "":
+		return nil, usagef("bench --model wants --data FILE, the rows to measure it on")
+	case inference:
+		cfg.Model.Structure, cfg.Model.File, cfg.Data.Train = "file", f.model, configs.Paths{f.data}
+		if err := verify(f.model); err != nil {
+			return nil, err
+		}
+	}
+	if f.batch > 0 {
+		cfg.Train.BatchSize = f.batch
+	}
+	if f.run.threads > 0 {
+		cfg.Threads = f.run.threads
+	}
+	if f.run.device != "auto" {
+		cfg.Device = f.run.device
+	}
+	b, err := a.blueprint(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	load := pce.Load{Options: runOptions(cfg.Device, cfg.Threads), Train: !inference, Mixed: cfg.Precision == "mixed"}
+	load.Rows = min(cfg.Train.ShardRows, cfg.Train.BatchSize, engine.MaxShardRows)
+	load.Shards = cfg.Train.BatchSize > load.Rows
+	e, err := b.Engine(ctx, load)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	r, err := measure(ctx, e, b.Train, cfg, f, load)
+	if err != nil {
+		return nil, err
+	}
+	r.CompileSeconds = b.CompileTime.Seconds()
+	r.judge(circuit.Count(b.Graph).SumEdges, inference)
+	return r, nil
+}
+
+// measure times steps on batches that walk through the rows.
+func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, f *benchFlags, load pce.Load) (*benchResult, error) {
+	info := e.Device()
+	r := &benchResult{
+		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,
+		PrecisionUsed: load.PrecisionUsed(info),
+	}
+	rows, batch := make([]int, r.Batch), &dataset.Batch{}
+	ll := make([]float64, r.Batch)
+	rule := kernels.Rule{Step: cfg.Train.StepSize.From, Pseudocount: cfg.Train.Pseudocount}
+	var times []time.Duration
+	var total time.Duration
+	var before int64
+	next := 0
+	for n := -f.warmup; f.steps == 0 && (n < 5 || total < f.least) || n < f.steps; n++ {
+		for i := range rows {
+			rows[i] = next % src.Rows()
+			next++
+		}
+		if err := src.Gather(ctx, batch, rows); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			before = e.Recomputed()
+		}
+		begin := time.Now()
+		var err error
+		if !load.Train {
+			err = e.LogLikelihood(ctx, batch, ll)
+		} else {
+			err = trainStep(ctx, e, batch, rule, ll)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n >= 0 {
+			times = append(times, time.Since(begin))
+			total += times[n]
+		}
+	}
+	slices.Sort(times)
+	r.Recomputed = e.Recomputed() - before
+	r.Steps, r.Samples = len(times), len(times)*r.Batch
+	r.SecondsPer1k = times[len(times)/2].Seconds() * 1000 / float64(r.Batch)
+	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
+	r.PeakGFLOPS = peak(r.Threads, r.KernelPath)
+	return r, nil
+}
+
+// trainStep is forward, backward and update: fused where the batch is one
+// launch.
+func trainStep(ctx context.Context, e *engine.Engine, b *dataset.Batch, rule kernels.Rule, ll []float64) error {
+	if b.Rows <= e.Rows() {
+		return e.Step(ctx, b, 0, b.Rows, rule, ll)
+	}
+	for _, s := range dataset.Shards(b.Rows, e.Rows()) {
+		if err := e.Accumulate(ctx, b, s.Lo, s.Hi, ll[s.Lo:s.Hi]); err != nil {
+			return err
+		}
+	}
+	return e.Apply(ctx, rule)
+}
+
+// judge compares the time with that of the multiplications alone.
+func (r *benchResult) judge(edges int64, inference bool) {
+	flops := float64(trainFlops * edges)
+	if inference {
+		flops = float64(forwardFlops * edges)
+		r.RowsPerSecond = 1000 / r.SecondsPer1k
+	}
+	r.SumEdges = edges
+	r.GFLOPS = flops * 1000 / r.SecondsPer1k / 1e9
+	r.FloorPer1k = flops * 1000 / (r.PeakGFLOPS * 1e9)
+	r.Fraction = r.FloorPer1k / r.SecondsPer1k
+}
+
+func (a *app) printBench(r *benchResult) error {
+	_, err := fmt.Fprintf(a.stdout, `time       %.4g s per 1000 samples (median of %d steps of %d; fastest %.4g s)
+speed      %.1f GFLOP/s on %d sum edges
+floor      %.4g s per 1000 samples at %.1f GFLOP/s; reached %.0f %%
+device     %s, %s, %d threads, %s
+recomputed %d tiles in log space
+`,
+		r.SecondsPer1k, r.Steps, r.Batch, r.FastestPer1k, r.GFLOPS, r.SumEdges,
+		r.FloorPer1k, r.PeakGFLOPS, 100*r.Fraction, r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.Recomputed)
+	return err
+}

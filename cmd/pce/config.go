@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pce-engine/pce/configs"
+)
+
+// configFlags are the flags of every command that takes a config.
+type configFlags struct {
+	files []string
+	set   []string
+}
+
+func (f *configFlags) register(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.files, "config", nil, "config file, or preset:NAME; repeated: later ones win")
+	flags.StringArrayVar(&f.set, "set", nil, "key=value, such as train.epochs=20; repeatable")
+}
+
+// loadConfig puts the config together and says on stderr what has no effect.
+func (a *app) loadConfig(f *configFlags) (*configs.Config, error) {
+	if len(f.files) == 0 {
+		return nil, usagef("no --config; give a file, or one of %v", configs.Presets())
+	}
+	cfg, notes, err := configs.Load(configs.Options{Files: f.files, Env: a.env, Set: f.set})
+	for _, n := range notes {
+		fmt.Fprintln(a.stderr, "note:", n)
+	}
+	return cfg, err
+}
+
+func (a *app) configCommand() *cobra.Command {
+	c := &cobra.Command{Use: "config", Short: "Check, show and describe configs"}
+	c.AddCommand(a.configSchemaCommand(), a.configShowCommand(), a.configValidateCommand())
+	return c
+}
+
+func (a *app) configSchemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of a config: every key, its meaning, range and default",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			text, err := configs.JSONSchema()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.stdout, "%s\n", text)
+			return err
+		},
+	}
+}
+
+func (a *app) configShowCommand() *cobra.Command {
+	var flags configFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show --config FILE",
+		Short: "Print the resolved config: defaults, files, environment and settings put together",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := a.loadConfig(&flags)
+			if err != nil {
+				return err
+			}
+			text, err := cfg.YAML()
+			if err != nil {
+				return err
+			}
+			if !asJSON {
+				_, err = a.stdout.Write(text)
+				return err
+			}
+			var tree map[string]any
+			if err := yaml.Unmarshal(text, &tree); err != nil {
+				return err
+			}
+			return a.printJSON(tree)
+		},
+	}
+	flags.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) configValidateCommand() *cobra.Command {
+	var flags configFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "validate --config FILE",
+		Short: "Check a config without running it",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := a.loadConfig(&flags)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(map[string]any{"valid": true, "name": cfg.Name, "structure": cfg.Model.Structure})
+			}
+			_, err = fmt.Fprintf(a.stdout, "%s is a valid config of structure %s\n", cfg.Name, cfg.Model.Structure)
+			return err
+		},
+	}
+	flags.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+)
+
+func (a *app) dataCommand() *cobra.Command {
+	c := &cobra.Command{Use: "data", Short: "Look at data as training would see it"}
+	c.AddCommand(a.dataListCommand(), a.dataSampleCommand(), a.dataStatsCommand())
+	return c
+}
+
+func (a *app) dataListCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the builtin data and the kinds of files that can be read",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			builtins := []string{
+				"builtin:digits/train", "builtin:digits/valid", "builtin:digits/test",
+				"builtin:random?rows=512&vars=784&categories=256&seed=1",
+			}
+			if asJSON {
+				return a.printJSON(map[string]any{"builtin": builtins, "files": dataset.Extensions()})
+			}
+			_, err := fmt.Fprintf(a.stdout, "%s\nfiles: %s, each also as .gz; any name with data.text.unit\n",
+				strings.Join(builtins, "\n"), strings.Join(dataset.Extensions(), " "))
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// openNamed opens the paths given as arguments, or the training rows of the
+// config. How files are read is the config's business in both cases.
+func (a *app) openNamed(ctx context.Context, flags *configFlags, paths []string) (dataset.Source, error) {
+	cfg, err := a.loadDataConfig(flags)
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		if err := cfg.Data.RequireTraining(); err != nil {
+			return nil, err
+		}
+		paths = cfg.Data.Train
+	}
+	return a.openRows(ctx, &cfg.Data, paths, nil)
+}
+
+// loadDataConfig is loadConfig, but no file needs to be named.
+func (a *app) loadDataConfig(flags *configFlags) (*configs.Config, error) {
+	if len(flags.files) > 0 {
+		return a.loadConfig(flags)
+	}
+	cfg, _, err := configs.Load(configs.Options{Env: a.env, Set: flags.set})
+	return cfg, err
+}
+
+func (a *app) dataSampleCommand() *cobra.Command {
+	var flags configFlags
+	var n int
+	c := &cobra.Command{
+		Use:   "sample [PATH...]",
+		Short: "Print the first rows as comma-separated cells",
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			if n < 0 {
+				return usagef("-n is %d; want how many rows to print", n)
+			}
+			src, err := a.openNamed(cmd.Context(), &flags, paths)
+			if err != nil {
+				return err
+			}
+			return a.printRows(cmd.Context(), src, min(n, src.Rows()))
+		},
+	}
+	flags.register(c.Flags())
+	c.Flags().IntVarP(&n, "rows", "n", 10, "rows to print")
+	return c
+}
+
+// printRows prints the first n rows; a missing cell is empty.
+func (a *app) printRows(ctx context.Context, src dataset.Source, n int) error {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	b := dataset.NewBatch(src.Schema(), n)
+	if err := src.Gather(ctx, b, rows); err != nil {
+		return err
+	}
+	w := csv.NewWriter(a.stdout)
+	line := make([]string, len(b.Columns))
+	for r := range n {
+		for i := range line {
+			line[i] = cellText(&src.Schema().Columns[i], &b.Columns[i], r)
+		}
+		if err := w.Write(line); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// cellText is a cell as a file would have it.
+func cellText(c *dataset.Column, cells *dataset.Cells, row int) string {
+	if c.Kind == dataset.Continuous {
+		if v := cells.Values[row]; v == v {
+			return strconv.FormatFloat(float64(v), 'g', -1, 32)
+		}
+		return ""
+	}
+	switch code := cells.Codes[row]; {
+	case code == dataset.Missing:
+		return ""
+	case c.Labels != nil:
+		return c.Labels[code]
+	default:
+		return strconv.Itoa(int(code))
+	}
+}
+
+// columnStats is a column in the output of data stats.
+type columnStats struct {
+	Name       string  `json:"name,omitempty"`
+	Kind       string  `json:"kind"`
+	Categories int     `json:"categories,omitempty"`
+	Missing    int     `json:"missing"`
+	Mean       float64 `json:"mean"`
+	Variance   float64 `json:"variance"`
+	Min        float64 `json:"min"`
+	Max        float64 `json:"max"`
+}
+
+// dataStats is the output of data stats.
+type dataStats struct {
+	Rows         int           `json:"rows"`
+	Variables    int           `json:"variables"`
+	MissingCells int           `json:"missing_cells"`
+	Image        []int         `json:"image,omitempty"`
+	Unit         dataset.Unit  `json:"unit,omitempty"`
+	Columns      []columnStats `json:"columns"`
+}
+
+func stats(ctx context.Context, src dataset.Source) (*dataStats, error) {
+	sums, err := dataset.Summarize(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	schema := src.Schema()
+	s := &dataStats{Rows: src.Rows(), Variables: len(sums), Unit: schema.Unit}
+	if schema.Image != [3]int{} {
+		s.Image = slices.Clone(schema.Image[:])
+	}
+	for i, sum := range sums {
+		c := &schema.Columns[i]
+		missing := src.Rows() - sum.Observed
+		s.MissingCells += missing
+		s.Columns = append(s.Columns, columnStats{
+			Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories, Missing: missing,
+			Mean: sum.Mean, Variance: sum.Variance, Min: sum.Min, Max: sum.Max,
+		})
+	}
+	return s, nil
+}
+
+// shownColumns is how many columns data stats prints without --json.
+const shownColumns = 20
+
+func (s *dataStats) print(a *app) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d rows, %d variables, %d missing cells", s.Rows, s.Variables, s.MissingCells)
+	if s.Image != nil {
+		fmt.Fprintf(&b, ", images %d×%d×%d", s.Image[0], s.Image[1], s.Image[2])
+	}
+	if s.Unit != "" {
+		fmt.Fprintf(&b, ", tokens: %s", s.Unit)
+	}
+	b.WriteByte('\n')
+	for i, c := range s.Columns[:min(shownColumns, len(s.Columns))] {
+		name := c.Name
+		if name == "" {
+			name = strconv.Itoa(i + 1)
+		}
+		kind := c.Kind
+		if c.Categories > 0 {
+			kind = fmt.Sprintf("%s:%d", c.Kind, c.Categories)
+		}
+		fmt.Fprintf(&b, "%-16s %-14s mean %-10.4g variance %-10.4g range %g..%g  missing %d\n",
+			name, kind, c.Mean, c.Variance, c.Min, c.Max, c.Missing)
+	}
+	if more := len(s.Columns) - shownColumns; more > 0 {
+		fmt.Fprintf(&b, "and %d more; --json has them all\n", more)
+	}
+	_, err := fmt.Fprint(a.stdout, b.String())
+	return err
+}
+
+func (a *app) dataStatsCommand() *cobra.Command {
+	var flags configFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "stats [PATH...]",
+		Short: "Print rows, types, ranges and missing cells",
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			src, err := a.openNamed(cmd.Context(), &flags, paths)
+			if err != nil {
+				return err
+			}
+			s, err := stats(cmd.Context(), src)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(s)
+			}
+			return s.print(a)
+		},
+	}
+	flags.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}

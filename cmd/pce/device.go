@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/pce-engine/pce"
+)
+
+// deviceFlags are the flags of every command that runs a circuit.
+type deviceFlags struct {
+	device  string
+	threads int
+}
+
+func (f *deviceFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.device, "device", "auto", "where to compute: auto or cpu")
+	flags.IntVar(&f.threads, "threads", 0, "CPU threads; 0: one a core. Results do not depend on it")
+}
+
+// runOptions limits a run to the memory that the machine has available.
+func runOptions(device string, threads int) pce.Options {
+	_, available := memory()
+	return pce.Options{Device: device, Threads: threads, Engines: 1, MaxMemory: int64(available)}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/cpu"
+
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+)
+
+// diagnosis is what doctor finds out about the machine. Sizes are bytes; 0
+// where the system does not tell.
+type diagnosis struct {
+	Build           build    `json:"build"`
+	Cores           int      `json:"cores"`
+	CPUFeatures     []string `json:"cpu_features"`
+	KernelPath      string   `json:"kernel_path"`
+	KernelPaths     []string `json:"kernel_paths"`
+	MemoryBytes     uint64   `json:"memory_bytes"`
+	AvailableBytes  uint64   `json:"memory_available_bytes"`
+	DiskFreeBytes   uint64   `json:"disk_free_bytes"`
+	Presets         []string `json:"presets"`
+	Variables       []string `json:"variables"`
+	ConfigVariables string   `json:"config_variables"`
+}
+
+// diagnose looks at the machine and the environment; the error is that of a
+// kernel path that cannot run here.
+func (a *app) diagnose() (diagnosis, error) {
+	d := diagnosis{
+		Build:           readBuild(),
+		Cores:           runtime.GOMAXPROCS(0),
+		CPUFeatures:     cpuFeatures(),
+		Presets:         configs.Presets(),
+		Variables:       []string{},
+		ConfigVariables: "ok",
+	}
+	d.MemoryBytes, d.AvailableBytes = memory()
+	d.DiskFreeBytes = diskFree(".")
+	for _, kv := range a.env {
+		if strings.HasPrefix(kv, "PCE_") {
+			d.Variables = append(d.Variables, kv)
+		}
+	}
+	for _, s := range micro.All() {
+		d.KernelPaths = append(d.KernelPaths, s.Name)
+	}
+	set, err := micro.Select()
+	if err != nil {
+		return d, err
+	}
+	d.KernelPath = set.Name
+	if _, _, err := configs.Load(configs.Options{Env: a.env}); err != nil {
+		d.ConfigVariables = err.Error()
+		return d, err
+	}
+	return d, nil
+}
+
+// cpuFeatures lists the vector extensions that kernels may use.
+func cpuFeatures() []string {
+	var names []string
+	for _, f := range []struct {
+		name string
+		has  bool
+	}{
+		{"avx2", cpu.X86.HasAVX2},
+		{"fma", cpu.X86.HasFMA},
+		{"avx512f", cpu.X86.HasAVX512F},
+		{"avx512dq", cpu.X86.HasAVX512DQ},
+		{"avx512bw", cpu.X86.HasAVX512BW},
+		{"avx512vl", cpu.X86.HasAVX512VL},
+		{"avx512bf16", cpu.X86.HasAVX512BF16},
+		{"asimd", cpu.ARM64.HasASIMD},
+	} {
+		if f.has {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// gib prints a size that is 0 where it is unknown.
+func gib(bytes uint64) string {
+	if bytes == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
+
+func (d *diagnosis) print(a *app) error {
+	_, err := fmt.Fprintf(a.stdout, `build      %s
+cpu        %d cores, %s
+kernels    %s (of %s)
+memory     %s, %s available
+disk       %s free here
+presets    %s
+variables  %s
+`,
+		d.Build, d.Cores, orNone(d.CPUFeatures), d.KernelPath, strings.Join(d.KernelPaths, ", "),
+		gib(d.MemoryBytes), gib(d.AvailableBytes), gib(d.DiskFreeBytes), strings.Join(d.Presets, ", "), orNone(d.Variables))
+	return err
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what the machine offers and whether the environment makes sense",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			d, bad := a.diagnose()
+			print := d.print
+			if asJSON {
+				print = func(a *app) error { return a.printJSON(d) }
+			}
+			if err := print(a); err != nil {
+				return err
+			}
+			return bad
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}

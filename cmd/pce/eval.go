@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// readRows is how many rows of a file are in memory at a time.
+const readRows = 4096
+
+// queryFlags are the flags of every command that asks a model about rows.
+type queryFlags struct {
+	config configFlags
+	run    deviceFlags
+	model  string
+	data   []string
+}
+
+func (f *queryFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.model, "model", "", "model file")
+	flags.StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")
+	flags.StringArrayVar(&f.config.set, "set", nil, "key=value, such as data.header=no; repeatable")
+	f.run.register(flags)
+}
+
+func (f *queryFlags) registerData(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern or builtin source; repeatable")
+}
+
+// open opens the model.
+func (f *queryFlags) open(ctx context.Context) (*pce.Model, error) {
+	if f.model == "" {
+		return nil, usagef("no --model; give a model file, such as model.safetensors of a run")
+	}
+	return pce.Open(ctx, f.model, runOptions(f.run.device, f.run.threads))
+}
+
+// reader opens rows of a model, one path after another.
+func (a *app) reader(ctx context.Context, f *configFlags, schema *dataset.Schema, path string) (dataset.Reader, error) {
+	cfg, err := a.loadDataConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	o, err := datasetOptions(&cfg.Data, schema)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := a.expandPaths(ctx, []string{path})
+	if err != nil {
+		return nil, err
+	}
+	return dataset.OpenReader(ctx, paths[0], o)
+}
+
+// logLikelihoods returns the log-likelihood of every row of all paths.
+func (a *app) logLikelihoods(ctx context.Context, f *queryFlags, m *pce.Model) ([]float64, error) {
+	if len(f.data) == 0 {
+		return nil, usagef("no --data; give the rows to ask about")
+	}
+	var all []float64
+	for _, path := range f.data {
+		r, err := a.reader(ctx, &f.config, m.Schema(), path)
+		if err != nil {
+			return nil, err
+		}
+		all, err = appendLogLikelihoods(ctx, all, m, r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func appendLogLikelihoods(ctx context.Context, all []float64, m *pce.Model, r dataset.Reader) ([]float64, error) {
+	b := &dataset.Batch{}
+	for {
+		err := r.Read(ctx, b, readRows)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		ll, err := m.LogLikelihoodBatch(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ll...)
+	}
+}
+
+// evaluation is the output of eval. Numbers that are infinite are null.
+type evaluation struct {
+	Rows       int      `json:"rows"`
+	Variables  int      `json:"variables"`
+	Impossible int      `json:"impossible"` // rows of probability 0
+	LL         *float64 `json:"ll"`         // mean log-likelihood of a row, in nats
+	BPD        *float64 `json:"bpd"`        // bits per dimension
+	Perplexity *float64 `json:"perplexity"` // of a variable
+}
+
+func evaluate(ll []float64, variables int) evaluation {
+	e := evaluation{Rows: len(ll), Variables: variables}
+	sum := 0.0
+	for _, x := range ll {
+		sum += x
+		if math.IsInf(x, -1) {
+			e.Impossible++
+		}
+	}
+	mean := sum / float64(len(ll))
+	e.LL, e.BPD, e.Perplexity = finite(mean), finite(pce.BitsPerDimension(mean, variables)), finite(pce.Perplexity(mean, variables))
+	return e
+}
+
+// finite returns x, nil where JSON has no number for it.
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+func (a *app) evalCommand() *cobra.Command {
+	var f queryFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "eval --model MODEL --data FILE",
+		Short: "Print the mean log-likelihood, bits per dimension and perplexity of rows",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			ll, err := a.logLikelihoods(cmd.Context(), &f, m)
+			if err != nil {
+				return err
+			}
+			e := evaluate(ll, len(m.Schema().Columns))
+			if asJSON {
+				return a.printJSON(e)
+			}
+			_, err = fmt.Fprintf(a.stdout, `rows                %d
+log-likelihood      %s nats a row
+bits per dimension  %s
+perplexity          %s
+`, e.Rows, orInfinite(e.LL, "-inf"), orInfinite(e.BPD, "inf"), orInfinite(e.Perplexity, "inf"))
+			if err == nil && e.Impossible > 0 {
+				_, err = fmt.Fprintf(a.stderr, "note: %d rows have probability 0\n", e.Impossible)
+			}
+			return err
+		},
+	}
+	f.register(c.Flags())
+	f.registerData(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func orInfinite(x *float64, infinite string) string {
+	if x == nil {
+		return infinite
+	}
+	return fmt.Sprintf("%.6g", *x)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+)
+
+// Exit codes. Scripts and job schedulers act on them; they do not change.
+const (
+	exitOK           = 0
+	exitInternal     = 1
+	exitUsage        = 2
+	exitData         = 3
+	exitMachine      = 4 // device, memory or disk
+	exitCheckpointed = 75
+	exitInterrupted  = 130
+)
+
+// errUsage means that the command line does not make sense.
+var errUsage = errors.New("pce")
+
+// exitCodes lists the classes of errors; the first match holds.
+var exitCodes = []struct {
+	class error
+	code  int
+}{
+	{em.ErrStopped, exitCheckpointed}, // before Canceled, which it may wrap
+	{context.Canceled, exitInterrupted},
+	{errUsage, exitUsage},
+	{configs.ErrConfig, exitUsage},
+	{atomicfile.ErrLocked, exitUsage},
+	{dataset.ErrSetting, exitUsage},
+	{structures.ErrOptions, exitUsage},
+	{compile.ErrOptions, exitUsage},
+	{em.ErrOptions, exitUsage},
+	{pce.ErrOptions, exitUsage},
+	{pce.ErrRun, exitUsage},
+	{micro.ErrSet, exitMachine},
+	{kernels.ErrDevice, exitMachine},
+	{kernels.ErrMemory, exitMachine},
+	{syscall.ENOSPC, exitMachine},
+	{syscall.EDQUOT, exitMachine},
+	{syscall.EFBIG, exitMachine},
+	{syscall.EIO, exitMachine},
+	{syscall.EROFS, exitMachine},
+	{syscall.ENOMEM, exitMachine},
+	{dataset.ErrFormat, exitData},
+	{structures.ErrData, exitData},
+	{circuit.ErrGraph, exitData},
+	{circuit.ErrLeaf, exitData},
+	{format.ErrModel, exitData},
+	{em.ErrCheckpoint, exitData},
+	{em.ErrNumber, exitData},
+	{fs.ErrNotExist, exitData},
+	{fs.ErrPermission, exitData},
+	{syscall.EISDIR, exitData},
+}
+
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	for _, c := range exitCodes {
+		if errors.Is(err, c.class) {
+			return c.code
+		}
+	}
+	return exitInternal
+}

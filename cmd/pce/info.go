@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+)
+
+func (a *app) infoCommand() *cobra.Command {
+	var flags configFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "info MODEL | --config FILE",
+		Short: "Describe a circuit: sizes, compile passes, memory plan, properties and queries",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 == (len(flags.files) > 0) {
+				return usagef("info wants a model file or --config FILE, one of them")
+			}
+			info, err := a.info(cmd.Context(), &flags, args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(info)
+			}
+			return a.printInfo(info)
+		},
+	}
+	flags.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// info describes a model file as queries run it, or a config's circuit as train
+// runs it. No parameters are allocated.
+func (a *app) info(ctx context.Context, flags *configFlags, args []string) (*pce.Info, error) {
+	cfg, err := a.loadDataConfig(flags)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 1 {
+		cfg.Model.Structure, cfg.Model.File = "file", args[0]
+		cfg.Data = configs.Data{}
+		if err := verify(args[0]); err != nil {
+			return nil, err
+		}
+	}
+	b, err := a.blueprint(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	load := pce.Load{Options: runOptions(cfg.Device, cfg.Threads)}
+	if b.Train != nil {
+		load = pce.TrainLoad(a.trainOptions(cfg), b.Train.Rows())
+	}
+	for _, paths := range []configs.Paths{cfg.Data.Valid, cfg.Data.Test} {
+		rows := a.split(&cfg.Data, paths)
+		if rows == nil {
+			continue
+		}
+		src, err := rows(ctx, b.Schema)
+		if err != nil {
+			return nil, err
+		}
+		if t, ok := src.(*dataset.Table); ok {
+			load.Tables += t.Bytes()
+		}
+	}
+	return b.Info(load)
+}
+
+// verify reads and checks all parameters of a model file.
+func verify(path string) error {
+	m, err := format.Open(path)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.Verify(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func (a *app) printInfo(i *pce.Info) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "variables    %d\n", i.Variables)
+	fmt.Fprintf(&b, "nodes        %d\n", i.Nodes)
+	fmt.Fprintf(&b, "edges        %d, of them %d of sums\n", i.Edges, i.SumEdges)
+	if i.PublishedNodes > 0 {
+		fmt.Fprintf(&b, "as published %d nodes, %d edges, with trainable pass-through sums\n", i.PublishedNodes, i.PublishedEdges)
+	}
+	fmt.Fprintf(&b, "parameters   %d\n", i.Parameters)
+	fmt.Fprintf(&b, "depth        %d\n", i.Depth)
+	var leaves []string
+	for name, n := range i.Leaves {
+		leaves = append(leaves, fmt.Sprintf("%d %s", n, name))
+	}
+	slices.Sort(leaves)
+	fmt.Fprintf(&b, "leaves       %s\n", strings.Join(leaves, ", "))
+	var props []string
+	for name, has := range i.Properties {
+		if has {
+			props = append(props, strings.ReplaceAll(name, "_", " "))
+		}
+	}
+	slices.Sort(props)
+	fmt.Fprintf(&b, "properties   %s\n", orNone(props))
+	for _, q := range i.Queries {
+		answer := "exact"
+		switch {
+		case !q.Allowed:
+			answer = "no: needs " + q.Needs
+		case !q.Exact:
+			answer = "yes, not exact: " + q.Needs
+		}
+		fmt.Fprintf(&b, "query        %-12s %s\n", q.Name, answer)
+	}
+	for _, p := range i.Compile.Passes {
+		fmt.Fprintf(&b, "pass         %-14s %s\n", p.Pass, p.Did)
+	}
+	for _, l := range i.Compile.Layers {
+		fmt.Fprintf(&b, "layer %-6d %d node blocks with %s child blocks, grouped to %s, %d edge blocks of %d padded\n",
+			l.Depth, l.NodeBlocks, counts(l.ChildCounts), counts(l.Groups), l.Edges, l.Padded)
+	}
+	fmt.Fprintf(&b, "blocks       %d units; %.1f %% of the multiplied weights are padding\n", i.BlockSize, 100*i.PaddingWaste)
+	m := &i.Memory
+	for _, part := range []struct {
+		name  string
+		bytes int64
+	}{
+		{"parameters", m.Parameters}, {"values", m.Values}, {"flows", m.Flows}, {"scratch", m.Scratch},
+		{"program", m.Program}, {"data", m.Data}, {"runtime", m.Runtime}, {"total", m.Total},
+	} {
+		fmt.Fprintf(&b, "memory       %-12s %14d bytes\n", part.name, part.bytes)
+	}
+	fmt.Fprintf(&b, "compiled in  %.3f s\n", i.CompileSeconds)
+	_, err := fmt.Fprint(a.stdout, b.String())
+	return err
+}
+
+// counts lists numbers; of many, the first and the last.
+func counts(ns []int) string {
+	const most = 12
+	text := fmt.Sprint(ns)
+	if len(ns) > most {
+		text = fmt.Sprintf("[%s ... %d] (%d)", strings.Trim(fmt.Sprint(ns[:most-1]), "[]"), ns[len(ns)-1], len(ns))
+	}
+	return text
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// sampleFlags are the flags of query sample.
+type sampleFlags struct {
+	query queryFlags
+	n     int
+	seed  uint64
+	given string
+	out   string
+}
+
+func (a *app) querySampleCommand() *cobra.Command {
+	var f sampleFlags
+	c := &cobra.Command{
+		Use:   "sample --model MODEL [-n N] [--seed S] [--given FILE]",
+		Short: "Draw rows, or complete the missing cells of given rows",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.n < 1 {
+				return usagef("-n is %d; want 1 or more", f.n)
+			}
+			m, err := f.query.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			return a.sample(cmd.Context(), &f, m)
+		},
+	}
+	f.query.register(c.Flags())
+	c.Flags().IntVarP(&f.n, "rows", "n", 1, "rows to draw; with --given, completions of each row, one after another")
+	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the draws")
+	c.Flags().StringVar(&f.given, "given", "", "rows whose missing cells are drawn given the others")
+	c.Flags().StringVar(&f.out, "out", "", "file to write, .csv, .npy, or .png for images; without it CSV goes to stdout")
+	return c
+}
+
+// sample draws rows and writes them.
+func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
+	schema, total := m.Schema(), f.n
+	var given dataset.Source
+	if f.given != "" {
+		cfg, err := a.loadDataConfig(&f.query.config)
+		if err != nil {
+			return err
+		}
+		if given, err = a.openRows(ctx, &cfg.Data, []string{f.given}, schema); err != nil {
+			return err
+		}
+		if total = given.Rows() * f.n; total/f.n != given.Rows() {
+			return usagef("-n %d completions of %d rows are too many", f.n, given.Rows())
+		}
+	}
+	impossible := 0
+	err := a.output(f.out, func(w io.Writer, name string) error {
+		rows, err := dataset.NewWriter(w, name, schema, total)
+		if err != nil {
+			return err
+		}
+		b := &dataset.Batch{}
+		for lo := 0; lo < total; lo += readRows {
+			n := min(readRows, total-lo)
+			if given == nil {
+				b = dataset.NewBatch(schema, n)
+			} else if err := given.Gather(ctx, b, repeated(lo, n, f.n)); err != nil {
+				return err
+			}
+			if err := m.SampleBatch(ctx, b, f.seed, lo); err != nil {
+				return err
+			}
+			impossible += incomplete(b)
+			if err := rows.Write(b); err != nil {
+				return err
+			}
+		}
+		return rows.Close()
+	})
+	if impossible > 0 {
+		_, noteErr := fmt.Fprintf(a.stderr, "note: %d rows keep missing cells: what they say is impossible under the model\n", impossible)
+		err = errors.Join(err, noteErr)
+	}
+	return err
+}
+
+// repeated returns which given rows the samples lo to lo+n-1 complete, each
+// given row times times.
+func repeated(lo, n, times int) []int {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = (lo + i) / times
+	}
+	return rows
+}
+
+// incomplete counts the rows with a missing cell.
+func incomplete(b *dataset.Batch) int {
+	rows := 0
+	for r := range b.Rows {
+		for i := range b.Columns {
+			c := &b.Columns[i]
+			if c.Codes != nil && c.Codes[r] == dataset.Missing || c.Codes == nil && c.Values[r] != c.Values[r] {
+				rows++
+				break
+			}
+		}
+	}
+	return rows
+}

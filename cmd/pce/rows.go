@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// datasetOptions says to package dataset what the config says of data. schema
+// is what the rows must be; nil lets the files tell.
+func datasetOptions(d *configs.Data, schema *dataset.Schema) (dataset.Options, error) {
+	o := dataset.Options{
+		Schema:  schema,
+		Header:  dataset.Header(d.Header),
+		Missing: d.Missing,
+		Image:   imageShape(d.Image),
+		Text: dataset.Text{
+			Unit:       dataset.Unit(d.Text.Unit),
+			Length:     d.Text.Length,
+			Vocabulary: d.Text.Vocabulary,
+			MaxBytes:   int64(d.Text.MaxBytes),
+		},
+	}
+	if d.Text.Unit == "auto" {
+		o.Text.Unit = ""
+	}
+	for _, c := range d.Columns {
+		spec := c.Type
+		if c.Categories > 0 {
+			spec = fmt.Sprintf("%s:%d", c.Type, c.Categories)
+		}
+		t, err := dataset.ParseType(spec)
+		if err != nil {
+			return o, fmt.Errorf("%w, for column %q of data.columns", err, c.Name)
+		}
+		if o.Types == nil {
+			o.Types = map[string]dataset.Type{}
+		}
+		o.Types[c.Name] = t
+	}
+	return o, nil
+}
+
+// imageShape completes [height, width] by one channel; an empty shape is zeros.
+func imageShape(shape []int) [3]int {
+	var s [3]int
+	if copy(s[:], shape) == 2 {
+		s[2] = 1
+	}
+	return s
+}
+
+// openRows loads the rows of a split; schema as in datasetOptions.
+func (a *app) openRows(ctx context.Context, d *configs.Data, paths configs.Paths, schema *dataset.Schema) (dataset.Source, error) {
+	o, err := datasetOptions(d, schema)
+	if err != nil {
+		return nil, err
+	}
+	files, err := a.expandPaths(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	return dataset.OpenAll(ctx, files, o)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what the commands share.
+type app struct {
+	env            []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// Run runs one command line and returns the exit code. It touches nothing of
+// the process but its arguments, files and memory, so tests call it in-process.
+func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			fmt.Fprintf(stderr, "pce: internal error: %v; please report it with this trace\n%s", bug, debug.Stack())
+			code = exitInternal
+		}
+	}()
+	a := &app{env: env, stdin: stdin, stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	started := false
+	onRun(root, func() { started = true })
+
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if !started { // cobra found the command line at fault
+		err = usagef("%s", explain(cmd, err))
+	}
+	fmt.Fprintln(stderr, strings.ReplaceAll(err.Error(), "\n", " "))
+	if errors.Is(err, errUsage) {
+		fmt.Fprintf(stderr, "run '%s --help' for its use\n", cmd.CommandPath())
+	}
+	return exitCode(err)
+}
+
+// root builds the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:                "pce",
+		Short:              "Train and query probabilistic circuits",
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		DisableSuggestions: true, // explain makes them
+	}
+	for _, c := range []*cobra.Command{
+		a.benchCommand(),
+		a.configCommand(),
+		a.dataCommand(),
+		a.doctorCommand(),
+		a.evalCommand(),
+		a.infoCommand(),
+		a.queryCommand(),
+		a.trainCommand(),
+		a.versionCommand(),
+	} {
+		root.AddCommand(c)
+	}
+	root.InitDefaultCompletionCmd()
+	groups(root)
+	return root
+}
+
+// groups makes commands that only hold others refuse unknown ones.
+func groups(c *cobra.Command) {
+	if c.HasSubCommands() && c.RunE == nil && c.Run == nil && c.HasParent() {
+		c.Args = cobra.NoArgs
+		c.RunE = func(cmd *cobra.Command, _ []string) error {
+			var names []string
+			for _, sub := range cmd.Commands() {
+				names = append(names, sub.Name())
+			}
+			return usagef("%s wants one of: %s", cmd.CommandPath(), strings.Join(names, ", "))
+		}
+	}
+	for _, sub := range c.Commands() {
+		groups(sub)
+	}
+}
+
+// onRun calls f before any command of the tree runs.
+func onRun(c *cobra.Command, f func()) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			f()
+			return run(cmd, args)
+		}
+	}
+	for _, sub := range c.Commands() {
+		onRun(sub, f)
+	}
+}
+
+// explain turns cobra's error into one line that says what to do.
+func explain(cmd *cobra.Command, err error) string {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	text, _, _ = strings.Cut(text, ": strconv.") // -n x: how it was parsed is no news
+	rest, ok := strings.CutPrefix(text, `unknown command "`)
+	if !ok {
+		return text
+	}
+	word, _, _ := strings.Cut(rest, `"`)
+	if cmd.SuggestionsMinimumDistance == 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		return text + "; did you mean " + near[0] + "?"
+	}
+	return text
+}
+
+// usagef returns an error that matches errUsage.
+func usagef(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
+}
+
+// printJSON writes v as one line.
+func (a *app) printJSON(v any) error { return json.NewEncoder(a.stdout).Encode(v) }

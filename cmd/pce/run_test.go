@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// TestExitCodes wraps an error of each class as a command would.
+func TestExitCodes(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{errors.New("odd"), 1},
+		{usagef("x"), 2},
+		{configs.ErrConfig, 2},
+		{dataset.ErrSetting, 2},
+		{dataset.ErrFormat, 3},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}, 3},
+		{kernels.ErrMemory, 4},
+		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, 4},
+		{fmt.Errorf("%w: %w", em.ErrStopped, context.Canceled), 75},
+		{em.ErrOptions, 2},
+		{em.ErrCheckpoint, 3},
+		{context.Canceled, 130},
+	} {
+		err := tc.err
+		if err != nil {
+			err = fmt.Errorf("deep: %w", fmt.Errorf("deeper: %w", err))
+		}
+		if got := exitCode(err); got != tc.want {
+			t.Errorf("exitCode(%v) = %d, want %d", err, got, tc.want)
+		}
+	}
+}
+
+// broken fails every write, as a full disk does.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestFullDisk wants exit code 4, not silence, when results cannot be written.
+func TestFullDisk(t *testing.T) {
+	for _, args := range [][]string{
+		{"version"}, {"version", "--json"}, {"doctor"}, {"doctor", "--json"}, {"config", "schema"},
+		{"config", "show", "--config", "preset:hclt"}, {"data", "list"}, {"data", "stats", "builtin:random?rows=2&vars=2"},
+		{"data", "sample", "builtin:random?rows=2&vars=2"},
+	} {
+		var errs bytes.Buffer
+		if code := Run(context.Background(), args, nil, nil, broken{}, &errs); code != exitMachine {
+			t.Errorf("%v: exit %d, want %d; stderr %s", args, code, exitMachine, &errs)
+		}
+	}
+}
+
+// TestJSON wants one JSON object as the last line of stdout.
+func TestJSON(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		keys []string
+	}{
+		{[]string{"version"}, []string{"version", "go", "os", "arch"}},
+		{[]string{"doctor"}, []string{"cores", "cpu_features", "kernel_path", "memory_bytes", "disk_free_bytes", "presets", "variables"}},
+		{[]string{"config", "show", "--config", "preset:hclt"}, []string{"name", "model", "train", "output"}},
+		{[]string{"config", "validate", "--config", "preset:hclt"}, []string{"valid"}},
+		{[]string{"data", "list"}, []string{"builtin", "files"}},
+		{[]string{"data", "stats", "builtin:random?rows=2&vars=2"}, []string{"rows", "variables", "columns"}},
+	} {
+		var out, errs bytes.Buffer
+		if code := Run(context.Background(), append(tc.args, "--json"), nil, nil, &out, &errs); code != 0 {
+			t.Errorf("%v: exit %d: %s", tc.args, code, &errs)
+			continue
+		}
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		var object map[string]any
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &object); err != nil {
+			t.Errorf("%v: %v in %q", tc.args, err, lines[len(lines)-1])
+		}
+		for _, k := range tc.keys {
+			if _, ok := object[k]; !ok {
+				t.Errorf("%v: no key %q in %v", tc.args, k, object)
+			}
+		}
+	}
+}
+
+// TestShowRoundTrips feeds what config show prints back to it.
+func TestShowRoundTrips(t *testing.T) {
+	t.Chdir(t.TempDir())
+	show := func(file string) []byte {
+		var out, errs bytes.Buffer
+		if code := Run(context.Background(), []string{"config", "show", "--config", file}, nil, nil, &out, &errs); code != 0 || errs.Len() > 0 {
+			t.Fatalf("%s: exit %d: %s", file, code, &errs)
+		}
+		return out.Bytes()
+	}
+	for _, preset := range configs.Presets() {
+		first := show(preset)
+		if err := os.WriteFile("c.yaml", first, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if second := show("c.yaml"); !bytes.Equal(first, second) {
+			t.Errorf("%s: printed\n%s\nthen\n%s", preset, first, second)
+		}
+	}
+}
+
+// TestEveryCommandIsDocumented wants a use line for every command and that no
+// command takes arguments that it then ignores.
+func TestEveryCommandIsDocumented(t *testing.T) {
+	a := &app{stdout: io.Discard, stderr: io.Discard}
+	commands := slices.Clone(a.root().Commands())
+	for len(commands) > 0 {
+		c := commands[0]
+		commands = append(commands[1:], c.Commands()...)
+		if c.Short == "" {
+			t.Errorf("%s has no short text", c.CommandPath())
+		}
+		if c.Args == nil && !strings.Contains(c.Use, "[") && c.RunE != nil {
+			t.Errorf("%s does not say what arguments it takes", c.CommandPath())
+		}
+	}
+}
+
+// TestPanicIsInternal breaks a command and wants exit code 1, not the Go
+// runtime's 2, which would read as a usage error.
+func TestPanicIsInternal(t *testing.T) {
+	var errs bytes.Buffer
+	code := Run(context.Background(), []string{"version"}, nil, nil, nil, &errs) // a nil stdout panics
+	if code != exitInternal || !strings.HasPrefix(errs.String(), "pce: internal error: ") {
+		t.Errorf("exit %d: %s", code, &errs)
+	}
+}
+
+func TestGoroot(t *testing.T) {
+	a := &app{env: []string{"GOROOT=/opt/go"}}
+	got, err := a.expandPaths(context.Background(), []string{"$GOROOT/src/*.go", "x/$GOROOT/y", "builtin:digits/train"})
+	if want := []string{"/opt/go/src/*.go", "x/$GOROOT/y", "builtin:digits/train"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("expandPaths = %q, %v; want %q", got, err, want)
+	}
+	a.env = nil
+	t.Setenv("PATH", t.TempDir())
+	if _, err := a.expandPaths(context.Background(), []string{"$GOROOT/src"}); !errors.Is(err, errUsage) {
+		t.Errorf("without Go: %v, want a usage error", err)
+	}
+}

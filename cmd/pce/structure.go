@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// structureOf says to package pce what the config says of the circuit.
+func structureOf(cfg *configs.Config) pce.Structure {
+	m := &cfg.Model
+	s := pce.DefaultStructure()
+	s.Kind, s.Latents, s.Seed, s.Init, s.File = m.Structure, m.Latents, cfg.Seed, m.Init.Seed, m.File
+	if s.Init == 0 {
+		s.Init = cfg.Seed
+	}
+	s.Leaf = pce.Leaf{
+		Type: m.Leaf.Type, Categories: m.Leaf.Categories, Bins: m.Leaf.Bins,
+		MinSigma: m.Leaf.MinSigma, MinScale: m.Leaf.MinScale,
+	}
+	s.HCLT.Tree, s.HCLT.Inner = m.HCLT.Tree, m.HCLT.Inner
+	s.HCLT.ChowLiu.Bins, s.HCLT.ChowLiu.Softness, s.HCLT.ChowLiu.MaxRows = m.HCLT.Bins, m.HCLT.Softening, m.HCLT.MaxRows
+	if cfg.Threads > 0 {
+		s.HCLT.ChowLiu.Workers = cfg.Threads
+	}
+	s.HMM = structures.HMMOptions{Length: m.HMM.Length, Tied: m.HMM.Tied}
+	s.PD.Shape, s.PD.SplitInterval, s.PD.MaxProductBlocks = imageShape(m.PD.Shape), m.PD.SplitInterval, m.PD.MaxProductBlocks
+	s.RATSPN.Depth, s.RATSPN.Repetitions, s.RATSPN.Pieces = m.RATSPN.Depth, m.RATSPN.Repetitions, m.RATSPN.Pieces
+	return s
+}
+
+func compileOptions(c *configs.Compile) compile.Options {
+	return compile.Options{MaxGroups: c.MaxGroups, PaddingTolerance: c.PaddingTolerance, BlockSize: c.BlockSize}
+}
+
+// split returns the rows of a split of the config, nil where it has none.
+func (a *app) split(d *configs.Data, paths configs.Paths) pce.Rows {
+	if len(paths) == 0 || len(paths) == 1 && paths[0] == "" {
+		return nil
+	}
+	return func(ctx context.Context, schema *dataset.Schema) (dataset.Source, error) {
+		return a.openRows(ctx, d, paths, schema)
+	}
+}
+
+// blueprint builds the circuit of a config. A circuit from a file needs no
+// training rows.
+func (a *app) blueprint(ctx context.Context, cfg *configs.Config) (*pce.Blueprint, error) {
+	rows := a.split(&cfg.Data, cfg.Data.Train)
+	if rows == nil && cfg.Model.Structure != "file" {
+		return nil, cfg.Data.RequireTraining()
+	}
+	return pce.Build(ctx, structureOf(cfg), rows, compileOptions(&cfg.Compile))
+}

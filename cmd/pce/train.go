@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/em"
+)
+
+// trainGC is GOGC while training: nearly all of the heap are big buffers that
+// live as long as the run, so little headroom keeps the memory near the plan.
+const trainGC = 10
+
+// trainFlags are the flags of train.
+type trainFlags struct {
+	config configFlags
+	run    deviceFlags
+	out    string
+	resume bool
+	asJSON bool
+}
+
+func (a *app) trainCommand() *cobra.Command {
+	var f trainFlags
+	c := &cobra.Command{
+		Use:   "train --config FILE",
+		Short: "Train a circuit; the run is written to a directory",
+		Long: `Train a circuit; the run is written to a directory.
+
+The directory gets model.safetensors, metrics.jsonl (one line an epoch),
+config.yaml, checkpoints/ and, for images, samples.png. An interrupt (SIGINT or
+SIGTERM) writes a checkpoint and ends with exit code 75: run again with --resume.
+With --resume and --out, --config may be left out: the run's own is used.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := a.train(cmd.Context(), &f, cmd.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			if f.asJSON {
+				return a.printJSON(summary(res))
+			}
+			return a.printResult(res)
+		},
+	}
+	f.config.register(c.Flags())
+	f.run.register(c.Flags())
+	c.Flags().StringVar(&f.out, "out", "", "directory of the run, instead of the config's output")
+	c.Flags().BoolVar(&f.resume, "resume", false, "go on with the run in the directory")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "end with one JSON object")
+	return c
+}
+
+func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool) (*pce.Result, error) {
+	if own := filepath.Join(f.out, pce.ConfigFile); len(f.config.files) == 0 && f.resume && f.out != "" {
+		if _, err := os.Stat(own); err != nil {
+			return nil, usagef("--resume without --config: %v; give --config FILE", err)
+		}
+		f.config.files = []string{own}
+	}
+	cfg, err := a.loadConfig(&f.config)
+	if err != nil {
+		return nil, err
+	}
+	if given("out") {
+		cfg.Output = f.out
+	}
+	if given("device") {
+		cfg.Device = f.run.device
+	}
+	if given("threads") {
+		cfg.Threads = f.run.threads
+	}
+	if err := cfg.Data.RequireTraining(); err != nil {
+		return nil, err
+	}
+	o := a.trainOptions(cfg)
+	o.Resume = f.resume
+	if o.Config, err = cfg.YAML(); err != nil {
+		return nil, err
+	}
+	bar := newProgress(a.stderr, a.env)
+	defer bar.hide()
+	o.EM.OnStep = bar.step
+	o.EM.Logger = slog.New(slog.NewTextHandler(bar, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
+	defer debug.SetGCPercent(debug.SetGCPercent(trainGC))
+	res, err := pce.Train(ctx, o)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, em.ErrStopped) {
+		return nil, fmt.Errorf("%w: outside the training steps; run again with --resume", em.ErrStopped)
+	}
+	return res, err
+}
+
+// withoutTime drops the time of log lines: equal runs log equal lines.
+func withoutTime(groups []string, attr slog.Attr) slog.Attr {
+	if len(groups) == 0 && attr.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return attr
+}
+
+// trainSummary is the JSON object that train ends with. Numbers that are
+// unknown or infinite are null.
+type trainSummary struct {
+	Nodes            int64    `json:"nodes"`
+	Edges            int64    `json:"edges"`
+	Parameters       int64    `json:"parameters"`
+	TrainLL          *float64 `json:"train_ll"`
+	ValidLL          *float64 `json:"valid_ll"`
+	TestLL           *float64 `json:"test_ll"`
+	TestBPD          *float64 `json:"test_bpd"`
+	TestPerplexity   *float64 `json:"test_perplexity,omitempty"`
+	CompileSeconds   float64  `json:"compile_seconds"`
+	TrainSeconds     float64  `json:"train_seconds"`
+	SamplesPerSecond float64  `json:"samples_per_second"`
+	Device           string   `json:"device"`
+	PrecisionUsed    string   `json:"precision_used"`
+	Steps            int64    `json:"steps"`
+	Epochs           int      `json:"epochs"`
+	Out              string   `json:"out"`
+}
+
+func summary(r *pce.Result) trainSummary {
+	s := trainSummary{
+		Nodes: r.Nodes, Edges: r.Edges, Parameters: r.Parameters,
+		TrainLL: finite(r.TrainLL), ValidLL: finite(r.ValidLL), TestLL: finite(r.TestLL),
+		TestBPD:        finite(pce.BitsPerDimension(r.TestLL, r.Variables)),
+		CompileSeconds: r.CompileSeconds, TrainSeconds: r.TrainSeconds, SamplesPerSecond: r.SamplesPerSecond,
+		Device: r.Device, PrecisionUsed: r.PrecisionUsed, Steps: r.Steps, Epochs: r.Epochs, Out: r.Out,
+	}
+	if r.Unit != "" {
+		s.TestPerplexity = finite(pce.Perplexity(r.TestLL, r.Variables))
+	}
+	return s
+}
+
+func (a *app) printResult(r *pce.Result) error {
+	s := summary(r)
+	text := fmt.Sprintf("circuit     %d nodes, %d edges, %d parameters\n", s.Nodes, s.Edges, s.Parameters)
+	for _, x := range []struct {
+		name  string
+		value *float64
+	}{
+		{"train ll", s.TrainLL}, {"valid ll", s.ValidLL}, {"test ll", s.TestLL}, {"test bpd", s.TestBPD}, {"test perp.", s.TestPerplexity},
+	} {
+		if x.value != nil {
+			text += fmt.Sprintf("%-11s %.6g\n", x.name, *x.value)
+		}
+	}
+	text += fmt.Sprintf("trained     %d steps in %.1f s, %.0f rows/s on %s (%s)\nwritten     %s\n",
+		s.Steps, s.TrainSeconds, s.SamplesPerSecond, s.Device, s.PrecisionUsed, s.Out)
+	_, err := fmt.Fprint(a.stdout, text)
+	return err
+}

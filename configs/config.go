@@ -1,0 +1,195 @@
+package configs
+
+import "time"
+
+// Config is a run: which circuit, on which data, trained how, written where.
+//
+// Tags: yaml is the key, doc its meaning, enum the words allowed, min and max
+// the range (of every element, for lists), for the model.structure that reads
+// the section.
+type Config struct {
+	Name      string  `yaml:"name" doc:"name of the run"`
+	Seed      uint64  `yaml:"seed" min:"0" doc:"seed of everything random"`
+	Device    string  `yaml:"device" enum:"auto|cpu" doc:"where to compute; auto takes the best device there is"`
+	Precision string  `yaml:"precision" enum:"mixed|fp32" doc:"numbers used in training; fp32 is exact to float32 throughout"`
+	Threads   int     `yaml:"threads" min:"0" max:"4096" doc:"CPU threads; 0: one a core. Results do not depend on it"`
+	Model     Model   `yaml:"model" doc:"the circuit"`
+	Data      Data    `yaml:"data" doc:"the rows"`
+	Compile   Compile `yaml:"compile" doc:"how the circuit becomes a program"`
+	Train     Train   `yaml:"train" doc:"how parameters are learned"`
+	Output    string  `yaml:"output" doc:"directory of the run; empty: runs/<name>"`
+}
+
+// Model is the circuit. Each structure reads its own section and Latents.
+type Model struct {
+	Structure string `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|file" doc:"what the circuit looks like; file goes on from model.file"`
+	Latents   int    `yaml:"latents" min:"1" max:"65536" doc:"units of a latent variable or region"`
+	Leaf      Leaf   `yaml:"leaf" doc:"distribution of the input nodes"`
+	Init      Init   `yaml:"init" doc:"starting parameters"`
+	HCLT      HCLT   `yaml:"hclt" for:"hclt" doc:"hidden Chow-Liu tree"`
+	HMM       HMM    `yaml:"hmm" for:"hmm" doc:"hidden Markov model"`
+	PD        PD     `yaml:"pd" for:"pd" doc:"Poon-Domingos image circuit"`
+	RATSPN    RATSPN `yaml:"rat_spn" for:"rat-spn" doc:"random tensorised sum-product network"`
+	File      string `yaml:"file" for:"file" doc:"model.safetensors of an earlier run, or a circuit in the text format"`
+}
+
+// Leaf is the distribution of the input nodes.
+type Leaf struct {
+	Type       string  `yaml:"type" enum:"auto|categorical|bernoulli|binomial|gaussian|discretised-logistic|histogram|poisson" doc:"family; auto: categorical for discrete columns, Gaussian for continuous ones"`
+	Categories int     `yaml:"categories" min:"0" max:"65535" doc:"values of a discrete variable, 0..categories-1; 0: as many as the data has"`
+	Bins       int     `yaml:"bins" min:"1" max:"65535" doc:"bins of equal width of a histogram leaf, at most one a value"`
+	MinSigma   float64 `yaml:"min_sigma" min:"0" doc:"least standard deviation of a Gaussian leaf; 0: the family's default"`
+	MinScale   float64 `yaml:"min_scale" min:"0" doc:"least scale of a discretised logistic leaf; 0: the family's default"`
+}
+
+// Init is how parameters start.
+type Init struct {
+	Seed uint64 `yaml:"seed" min:"0" doc:"seed of the starting parameters; 0: derived from the run's seed"`
+}
+
+// HCLT is the section of the hidden Chow-Liu tree.
+type HCLT struct {
+	Tree      string  `yaml:"tree" enum:"chow-liu|grid|random" doc:"learned from the training rows; a seeded random spanning tree of the image grid; or a seeded random tree with hclt.inner inner variables"`
+	Inner     int     `yaml:"inner" min:"0" max:"16777216" doc:"inner variables of the random tree"`
+	Bins      int     `yaml:"bins" min:"2" max:"256" doc:"bins a variable is cut into for the mutual information"`
+	Softening float64 `yaml:"softening" min:"0" max:"16" doc:"standard deviation, in bins, of the Gaussian that softens the binning"`
+	MaxRows   int     `yaml:"max_rows" min:"1" max:"1000000" doc:"rows drawn to estimate the mutual information"`
+}
+
+// HMM is the section of the hidden Markov model.
+type HMM struct {
+	Length int  `yaml:"length" min:"0" max:"1048576" doc:"time steps; 0: columns of the data"`
+	Tied   bool `yaml:"tied" doc:"all steps share transition and emission"`
+}
+
+// PD is the section of the Poon-Domingos circuit.
+type PD struct {
+	Shape            []int `yaml:"shape" min:"1" max:"65536" doc:"[height, width, channels]; empty: shape of the data's images"`
+	SplitInterval    int   `yaml:"split_interval" min:"1" max:"65536" doc:"side of a cell; rectangles are split between cells"`
+	MaxProductBlocks int   `yaml:"max_product_blocks" min:"1" max:"65536" doc:"products that a block of a sum's units sees at most"`
+}
+
+// RATSPN is the section of the random tensorised sum-product network.
+type RATSPN struct {
+	Depth       int `yaml:"depth" min:"1" max:"30" doc:"splits from the root to a leaf region; single variables are split no further"`
+	Repetitions int `yaml:"repetitions" min:"1" max:"65536" doc:"random partitions of the variables"`
+	Pieces      int `yaml:"pieces" min:"2" max:"65536" doc:"parts of a split"`
+}
+
+// Data is the rows and how to read them.
+type Data struct {
+	Train    Paths    `yaml:"train" doc:"training rows: a file, directory or pattern (dir/**/*.go), a list of them, builtin:digits/train or builtin:random?rows=512&vars=784&categories=256; $GOROOT/ is the Go installation"`
+	Valid    Paths    `yaml:"valid" doc:"validation rows, used for early stopping and reports"`
+	Test     Paths    `yaml:"test" doc:"test rows, used once at the end"`
+	Expected string   `yaml:"expected" doc:"which files these are and how to get them; shown when they are missing"`
+	Header   string   `yaml:"header" enum:"auto|yes|no" doc:"whether the first line of a .csv names the columns"`
+	Missing  []string `yaml:"missing" doc:"cells that mean missing, besides the empty cell, ? and nan"`
+	Columns  []Column `yaml:"columns" doc:"types of named columns; the others are inferred"`
+	Image    []int    `yaml:"image" min:"1" max:"65536" doc:"[height, width, channels] if rows are images; empty: as the file says"`
+	Text     Text     `yaml:"text" doc:"how text is cut into rows of tokens"`
+}
+
+// Column types a column of a table.
+type Column struct {
+	Name       string `yaml:"name" doc:"name in the header, number in the file counted from 1, or * for all others"`
+	Type       string `yaml:"type" enum:"discrete|continuous|label|skip" doc:"numbers 0..categories-1, real numbers, texts that are told apart, or no variable"`
+	Categories int    `yaml:"categories" min:"0" max:"65535" doc:"values of a discrete column; 0: as many as the data has"`
+}
+
+// Text says how text becomes rows of tokens.
+type Text struct {
+	Unit       string `yaml:"unit" enum:"auto|char|word" doc:"what a token is; auto: a character, and only .txt files are text"`
+	Length     int    `yaml:"length" min:"1" max:"1048576" doc:"tokens a row"`
+	Vocabulary int    `yaml:"vocabulary" min:"0" max:"65535" doc:"tokens that are told apart, the most frequent ones and one for all others; 0: 256 characters or 10000 words"`
+	MaxBytes   int    `yaml:"max_bytes" min:"0" max:"1e15" doc:"text read of all files together; 0: all"`
+}
+
+// Compile is how the circuit becomes a program.
+type Compile struct {
+	MaxGroups        int     `yaml:"max_groups" min:"1" max:"512" doc:"partitions a layer is cut into at most"`
+	PaddingTolerance float64 `yaml:"padding_tolerance" min:"0" max:"100" doc:"padded edges allowed, as a fraction of the edges, before another partition is used"`
+	BlockSize        int     `yaml:"block_size" enum:"0|1|2|4|8|16|32" doc:"units of a block; 0: chosen by the compiler"`
+}
+
+// Train is how parameters are learned.
+type Train struct {
+	Rule        string     `yaml:"rule" enum:"minibatch-em|fullbatch-em|anemone" doc:"update rule"`
+	Epochs      int        `yaml:"epochs" min:"0" max:"1000000" doc:"passes over the training rows, train.finish.epochs included"`
+	BatchSize   int        `yaml:"batch_size" min:"1" max:"16777216" doc:"rows of a step; it may exceed what fits in memory"`
+	StepSize    StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new"`
+	Momentum    float64    `yaml:"momentum" min:"0" max:"0.9999" doc:"share of the old statistics that anemone keeps"`
+	Pseudocount float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly"`
+	ShardRows   int        `yaml:"shard_rows" min:"1" max:"16777216" doc:"rows whose flows are added as one unit"`
+	Subsets     int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of so many subsets of the rows in turn"`
+	Steps       int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after so many steps; 0: as many as the epochs need"`
+	Patience    int        `yaml:"patience" min:"0" max:"1000000" doc:"stop after so many epochs without a better valid_ll and keep the best; 0: never"`
+	Finish      Finish     `yaml:"finish" doc:"full-batch epochs at the end"`
+	Checkpoint  Checkpoint `yaml:"checkpoint" doc:"when the state of training is saved"`
+	Samples     int        `yaml:"samples" min:"0" max:"4096" doc:"pictures in samples.png, for image data; 0: no file"`
+}
+
+// StepSize is the step size as a function of progress, before train.finish.
+type StepSize struct {
+	Schedule string  `yaml:"schedule" enum:"constant|linear|cosine" doc:"shape between from and to; constant stays at from"`
+	From     float64 `yaml:"from" min:"0" max:"1" doc:"first step size"`
+	To       float64 `yaml:"to" min:"0" max:"1" doc:"last step size"`
+	Pieces   []Piece `yaml:"pieces" doc:"instead of from and to: pieces one after another, each of the given schedule"`
+}
+
+// Piece is a part of a StepSize.
+type Piece struct {
+	Length float64 `yaml:"length" min:"0" max:"1000000" doc:"length of the piece relative to the others, for example its epochs"`
+	From   float64 `yaml:"from" min:"0" max:"1" doc:"first step size"`
+	To     float64 `yaml:"to" min:"0" max:"1" doc:"last step size"`
+}
+
+// Finish is the full-batch EM that may follow the other epochs.
+type Finish struct {
+	Epochs      int     `yaml:"epochs" min:"0" max:"1000000" doc:"how many of train.epochs, the last ones, are full-batch EM; the first epoch never is"`
+	Pseudocount float64 `yaml:"pseudocount" min:"0" max:"1000000" doc:"pseudocount of these epochs"`
+}
+
+// Checkpoint is when the state of training is saved.
+type Checkpoint struct {
+	Epochs   int           `yaml:"epochs" min:"0" max:"1000000" doc:"save after so many epochs; 0: at the end only"`
+	Steps    int           `yaml:"steps" min:"0" max:"1e12" doc:"also save after so many steps; 0: never"`
+	Interval time.Duration `yaml:"interval" min:"0" doc:"also save within an epoch when so much time has passed; 0s: never"`
+	Keep     int           `yaml:"keep" min:"1" max:"1000000" doc:"newest checkpoints kept"`
+}
+
+// Default returns the settings that hold where nothing else is said.
+func Default() *Config {
+	return &Config{
+		Name:      "run",
+		Seed:      42,
+		Device:    "auto",
+		Precision: "mixed",
+		Model: Model{
+			Structure: "hclt",
+			Latents:   64,
+			Leaf:      Leaf{Type: "auto", Bins: 32},
+			HCLT:      HCLT{Tree: "chow-liu", Bins: 32, Softening: 0.5, MaxRows: 20000},
+			HMM:       HMM{Tied: true},
+			PD:        PD{SplitInterval: 4, MaxProductBlocks: 8},
+			RATSPN:    RATSPN{Depth: 5, Repetitions: 2, Pieces: 2},
+		},
+		Data: Data{
+			Header: "auto",
+			Text:   Text{Unit: "auto", Length: 32},
+		},
+		Compile: Compile{MaxGroups: 8, PaddingTolerance: 0.1},
+		Train: Train{
+			Rule:        "minibatch-em",
+			Epochs:      20,
+			BatchSize:   512,
+			StepSize:    StepSize{Schedule: "linear", From: 0.9, To: 0.05},
+			Momentum:    0.9,
+			Pseudocount: 0.1,
+			ShardRows:   512,
+			Subsets:     1,
+			Finish:      Finish{Pseudocount: 0.1},
+			Checkpoint:  Checkpoint{Epochs: 1, Keep: 2},
+			Samples:     64,
+		},
+	}
+}

@@ -1,0 +1,155 @@
+package configs
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
+)
+
+//go:embed *.yaml
+var presets embed.FS
+
+// PresetPrefix marks a config file that is built into the program.
+const PresetPrefix = "preset:"
+
+// Options are the sources of a Config, weakest first.
+type Options struct {
+	Files []string // paths, or names such as preset:hclt; later ones win
+	Env   []string // the environment, as os.Environ returns it
+	Set   []string // key=value
+}
+
+// Load puts the sources together and checks the result. The notes say which of
+// the given keys have no effect.
+func Load(o Options) (cfg *Config, notes []string, err error) {
+	v := viper.New()
+	schema.values(reflect.ValueOf(*Default()), func(f *field, value any) {
+		v.SetDefault(f.path, value)
+	})
+	var given []setting
+	for _, name := range o.Files {
+		settings, err := loadFile(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := v.MergeConfigMap(nest(settings)); err != nil {
+			return nil, nil, fmt.Errorf("%w: %s: %v", ErrConfig, name, err)
+		}
+		given = append(given, settings...)
+	}
+	env, err := parseEnv(o.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := parseSet(o.Set)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range append(env, set...) {
+		v.Set(s.field.path, s.value)
+		given = append(given, s)
+	}
+
+	cfg = new(Config)
+	if err := v.UnmarshalExact(cfg, func(dc *mapstructure.DecoderConfig) {
+		dc.TagName = "yaml"
+		dc.WeaklyTypedInput = false
+		dc.DecodeHook = nil
+	}); err != nil {
+		return nil, nil, fmt.Errorf("configs: merged settings do not fit Config: %v", err)
+	}
+	if cfg.Output == "" {
+		cfg.Output = "runs/" + cfg.Name
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, nil, placed(err, given)
+	}
+	return cfg, ignored(cfg, given), nil
+}
+
+func loadFile(name string) ([]setting, error) {
+	var f io.ReadCloser
+	var err error
+	if preset, ok := strings.CutPrefix(name, PresetPrefix); ok {
+		if f, err = presets.Open(preset + ".yaml"); err != nil {
+			return nil, fmt.Errorf("%w: no preset %q; there are %s", ErrConfig, clip(preset), strings.Join(Presets(), ", "))
+		}
+	} else if f, err = os.Open(name); err != nil {
+		why := err
+		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+			why = pe.Err
+		}
+		return nil, fmt.Errorf("%w: %s: %v; name a .yaml file, or one of the program's own: %s",
+			ErrConfig, name, why, strings.Join(Presets(), ", "))
+	}
+	defer f.Close()
+	return parseFile(name, f)
+}
+
+// Presets lists the configs that are built into the program, as Options.Files
+// takes them.
+func Presets() []string {
+	entries, err := presets.ReadDir(".")
+	if err != nil {
+		panic("BUG: configs: embedded presets: " + err.Error())
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = PresetPrefix + strings.TrimSuffix(e.Name(), ".yaml")
+	}
+	return names
+}
+
+// nest turns settings into the nested maps that viper merges.
+func nest(settings []setting) map[string]any {
+	root := map[string]any{}
+	for _, s := range settings {
+		m := root
+		keys := strings.Split(s.field.path, ".")
+		for _, k := range keys[:len(keys)-1] {
+			next, ok := m[k].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				m[k] = next
+			}
+			m = next
+		}
+		m[keys[len(keys)-1]] = s.value
+	}
+	return root
+}
+
+// ignored notes the given keys of structures that the config does not use.
+func ignored(cfg *Config, given []setting) []string {
+	var notes []string
+	for _, s := range given {
+		if want := s.field.structure; want != "" && want != cfg.Model.Structure {
+			notes = append(notes, fmt.Sprintf("%s: %s is ignored: it belongs to model.structure %s, this is %s",
+				s.place, s.field.path, want, cfg.Model.Structure))
+		}
+	}
+	return notes
+}
+
+// placed adds to a keyError where its key was given.
+func placed(err error, given []setting) error {
+	var ke *keyError
+	if !errors.As(err, &ke) {
+		return err
+	}
+	where := ""
+	for _, s := range given {
+		if s.field.path == ke.path {
+			where = s.place + ": "
+		}
+	}
+	return fmt.Errorf("%w: %s%s %s", ErrConfig, where, ke.path, ke.what)
+}

@@ -1,0 +1,281 @@
+package configs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// badFiles says for each testdata/*.bad.yaml what the user reads, after
+// "configs: testdata/".
+var badFiles = map[string]string{
+	"alias":            `alias.bad.yaml:2:10: threads is an alias (*s), want an integer from 0 to 4096`,
+	"bernoulli":        `bernoulli.bad.yaml:1:45: model.leaf.categories is 5, but a Bernoulli leaf has 2; leave it out or choose type categorical`,
+	"columns":          `columns.bad.yaml:3:5: data.columns names "age" twice; keep one`,
+	"documents":        `documents.bad.yaml: more than one document; keep what stands before the ---`,
+	"duration":         `duration.bad.yaml:1:32: train.checkpoint.interval is 5, want a duration such as 90s or 5m`,
+	"empty-value":      `empty-value.bad.yaml:2:10: train.epochs is empty, want an integer from 0 to 1000000`,
+	"far":              `far.bad.yaml:1:11: unknown key compile.zzzzzz; known keys: max_groups, padding_tolerance, block_size`,
+	"file":             `file.bad.yaml:1:20: model.structure is file, but model.file is empty; name the model or circuit to start from`,
+	"float-for-int":    `float-for-int.bad.yaml:1:18: model.latents is 1.5, want an integer from 1 to 65536`,
+	"inner":            `inner.bad.yaml:1:22: model.hclt.tree is random, but model.hclt.inner is 0; say how many variables are inner`,
+	"key-not-a-word":   `key-not-a-word.bad.yaml:1:3: a key must be a word`,
+	"list":             `list.bad.yaml:1:1: the file is a list, want a section of keys`,
+	"misplaced":        `misplaced.bad.yaml:2:1: unknown key epochs; did you mean train.epochs?`,
+	"name":             `name.bad.yaml:1:7: name is "a/b", want a word that can name a directory`,
+	"nan":              `nan.bad.yaml:1:22: train.pseudocount is .nan, want a number from 0 to 1000000`,
+	"number-for-path":  `number-for-path.bad.yaml:1:15: data.train is 5, want a path or a list of paths`,
+	"patience":         `patience.bad.yaml:1:19: train.patience is 3, but there are no data.valid rows to judge by`,
+	"pieces":           `pieces.bad.yaml:5:10: unknown key train.step_size.pieces.lenght; did you mean train.step_size.pieces.length?`,
+	"range":            `range.bad.yaml:1:30: compile.padding_tolerance is -0.1, want a number from 0 to 100`,
+	"section-is-word":  `section-is-word.bad.yaml:1:8: train is "fast", want a section of keys`,
+	"section-twice":    `section-twice.bad.yaml:2:1: train is set twice, first on line 1; keep one`,
+	"shape":            `shape.bad.yaml:3:15: model.pd.shape has 1 numbers, want [height, width] or [height, width, channels]`,
+	"subsets":          `subsets.bad.yaml:1:18: train.subsets is 3, but only rule fullbatch-em takes subsets; minibatch-em uses batch_size`,
+	"syntax":           `syntax.bad.yaml:2: did not find expected ',' or ']'; this is not valid YAML`,
+	"tabs":             `tabs.bad.yaml:2: found character that cannot start any token; this is not valid YAML`,
+	"twice":            `twice.bad.yaml:4:3: train.epochs is set twice, first on line 3; keep one`,
+	"unknown-key":      `unknown-key.bad.yaml:3:3: unknown key train.batchsize; did you mean train.batch_size?`,
+	"unknown-section":  `unknown-section.bad.yaml:1:1: unknown key modle; did you mean model?`,
+	"value-is-section": `value-is-section.bad.yaml:1:7: seed is a section, want an integer of at least 0`,
+	"vocabulary":       `vocabulary.bad.yaml:1:27: data.text.vocabulary is 1, want at least 2: one token, and one for all others`,
+	"word":             `word.bad.yaml:2:14: model.structure is "ratspn", want one of hclt, hmm, pd, rat-spn, file; did you mean rat-spn?`,
+	"wrong-type":       `wrong-type.bad.yaml:2:11: train.epochs is "20", want an integer from 0 to 1000000`,
+}
+
+func TestBadFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.bad.yaml")
+	if err != nil || len(files) != len(badFiles) {
+		t.Fatalf("%d bad files, %d messages (%v)", len(files), len(badFiles), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".bad.yaml")
+		_, _, err := Load(Options{Files: []string{file}})
+		if !errors.Is(err, ErrConfig) {
+			t.Errorf("%s: error %v does not match ErrConfig", file, err)
+			continue
+		}
+		got, want := strings.ReplaceAll(err.Error(), "testdata/", ""), "configs: "+badFiles[name]
+		if got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		}
+		if strings.Contains(got, "\n") {
+			t.Errorf("%s: more than one line", name)
+		}
+	}
+}
+
+// TestGoodFiles loads every good file, prints it and loads what was printed.
+func TestGoodFiles(t *testing.T) {
+	for _, pattern := range []string{"testdata/*.good.yaml", "*.yaml", "bench/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files match %s (%v)", pattern, err)
+		}
+		for _, file := range files {
+			cfg, notes, err := Load(Options{Files: []string{file}})
+			if err != nil || len(notes) != 0 {
+				t.Errorf("%s: %v, notes %q", file, err, notes)
+				continue
+			}
+			roundTrip(t, cfg)
+		}
+	}
+}
+
+func roundTrip(t *testing.T, cfg *Config) {
+	t.Helper()
+	text, err := cfg.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again, notes, err := Load(Options{Files: []string{file}})
+	if err != nil || len(notes) != 0 {
+		t.Fatalf("%v, notes %q, of\n%s", err, notes, text)
+	}
+	second, err := again.YAML()
+	if err != nil || string(second) != string(text) {
+		t.Errorf("printed again (%v):\n%s\nfirst:\n%s", err, second, text)
+	}
+	// Sections of other structures are not printed: compare without them.
+	want := *cfg
+	d := Default().Model
+	if want.Model.Structure != "hclt" {
+		want.Model.HCLT = d.HCLT
+	}
+	if want.Model.Structure != "hmm" {
+		want.Model.HMM = d.HMM
+	}
+	if want.Model.Structure != "pd" {
+		want.Model.PD = d.PD
+	}
+	if want.Model.Structure != "rat-spn" {
+		want.Model.RATSPN = d.RATSPN
+	}
+	if want.Model.Structure != "file" {
+		want.Model.File = ""
+	}
+	if !reflect.DeepEqual(normal(want), normal(*again)) {
+		t.Errorf("round trip:\n got %+v\nwant %+v", *again, want)
+	}
+}
+
+// normal makes empty lists nil.
+func normal(c Config) Config {
+	for _, p := range []*Paths{&c.Data.Train, &c.Data.Valid, &c.Data.Test} {
+		if len(*p) == 0 {
+			*p = nil
+		}
+	}
+	for _, p := range []*[]int{&c.Data.Image, &c.Model.PD.Shape} {
+		if len(*p) == 0 {
+			*p = nil
+		}
+	}
+	if len(c.Data.Columns) == 0 {
+		c.Data.Columns = nil
+	}
+	if len(c.Train.StepSize.Pieces) == 0 {
+		c.Train.StepSize.Pieces = nil
+	}
+	if len(c.Data.Missing) == 0 {
+		c.Data.Missing = nil
+	}
+	return c
+}
+
+// TestFullFile sees that full.good.yaml reaches every field.
+func TestFullFile(t *testing.T) {
+	cfg, _, err := Load(Options{Files: []string{"testdata/full.good.yaml"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults := map[string]any{}
+	schema.values(reflect.ValueOf(*Default()), func(f *field, v any) { defaults[f.path] = v })
+	schema.values(reflect.ValueOf(*cfg), func(f *field, v any) {
+		other := f.structure != "" && f.structure != cfg.Model.Structure
+		if !other && f.path != "train.subsets" && reflect.DeepEqual(v, defaults[f.path]) {
+			t.Errorf("%s is still at its default %v", f.path, v)
+		}
+	})
+	if !slices.Equal(cfg.Data.Train, Paths{"a.csv", "b, c.csv"}) || cfg.Train.Checkpoint.Interval != 90*time.Second ||
+		cfg.Data.Columns[1] != (Column{"7", "discrete", 4}) || cfg.Seed != 1<<64-1 || cfg.Data.Header != "yes" {
+		t.Errorf("values are off: %+v", cfg)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	first := write("1.yaml", "train: {epochs: 1, steps: 1, subsets: 1, batch_size: 1}\ndata: {missing: [a, b, c]}\n")
+	second := write("2.yaml", "train: {steps: 2, batch_size: 2}\ndata: {missing: [z]}\n")
+	cfg, _, err := Load(Options{
+		Files: []string{first, second},
+		Env:   []string{"HOME=/", "PCE_CPU=avx2", "PCE_TRAIN__STEPS=3", "PCE_TRAIN__BATCH_SIZE=3", "PCE_SEED=", "PCE_DATA__TRAIN=x: [y"},
+		Set:   []string{"train.batch_size=4", "train.batch_size=5", "name=007", "data.image=4,5", "train.step_size={from: 0.5, schedule: constant}"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{cfg.Train.Pseudocount, cfg.Train.Epochs, cfg.Train.Steps, cfg.Train.BatchSize, cfg.Name, cfg.Seed}
+	if want := []any{0.1, 1, 3, 5, "007", uint64(42)}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if !slices.Equal(cfg.Data.Train, Paths{"x: [y"}) || !slices.Equal(cfg.Data.Image, []int{4, 5}) ||
+		!slices.Equal(cfg.Data.Missing, []string{"z"}) {
+		t.Errorf("lists: %q %v %q", cfg.Data.Train, cfg.Data.Image, cfg.Data.Missing)
+	}
+	if s := cfg.Train.StepSize; s.From != 0.5 || s.To != 0.05 || s.Schedule != "constant" {
+		t.Errorf("step size %+v: a section that is set must keep its other keys", s)
+	}
+	if cfg.Output != "runs/007" {
+		t.Errorf("output %q", cfg.Output)
+	}
+}
+
+func TestBadSettings(t *testing.T) {
+	for _, tc := range []struct {
+		opts Options
+		want string
+	}{
+		{Options{Set: []string{"train.epochs"}}, `configs: --set train.epochs: no = in it; write --set key=value`},
+		{Options{Set: []string{"train.epoch=3"}}, `configs: --set train.epoch=3: unknown key train.epoch; did you mean train.epochs?`},
+		{Options{Set: []string{"train.epochs.x=3"}}, `configs: --set train.epochs.x=3: unknown key train.epochs.x; train.epochs has no keys of its own`},
+		{Options{Set: []string{"train.epochs=three"}}, `configs: --set train.epochs=three: train.epochs is "three", want an integer from 0 to 1000000`},
+		{Options{Set: []string{"train.epochs="}}, `configs: --set train.epochs=: train.epochs is empty, want an integer from 0 to 1000000`},
+		{Options{Set: []string{"train={epoch: 1}"}}, `configs: --set train={epoch: 1}: unknown key train.epoch; did you mean train.epochs?`},
+		{Options{Set: []string{"data.image=[1"}}, `configs: --set data.image=[1: data.image wants a list of integers from 1 to 65536`},
+		{Options{Set: []string{"train.patience=2"}}, `configs: --set train.patience=2: train.patience is 2, but there are no data.valid rows to judge by`},
+		{Options{Env: []string{"PCE_TRAIN_EPOCHS=2"}}, `configs: variable PCE_TRAIN_EPOCHS: unknown key train_epochs; known keys: name, seed, device, precision, threads, model, data, compile, train, output`},
+		{Options{Env: []string{"PCE_SEED=-1"}}, `configs: variable PCE_SEED: seed is -1, want an integer of at least 0`},
+		{Options{Files: []string{"preset:hctl"}}, `configs: no preset "hctl"; there are ` + strings.Join(Presets(), ", ")},
+		{Options{Files: []string{"none.yaml"}}, `configs: none.yaml: no such file or directory; name a .yaml file, or one of the program's own: ` + strings.Join(Presets(), ", ")},
+	} {
+		_, _, err := Load(tc.opts)
+		if !errors.Is(err, ErrConfig) || err.Error() != tc.want {
+			t.Errorf("%+v:\n got %v\nwant %s", tc.opts, err, tc.want)
+		}
+	}
+}
+
+// TestOtherStructure sets every structure on every preset: keys of the others
+// are notes, never errors.
+func TestOtherStructure(t *testing.T) {
+	for _, preset := range Presets() {
+		for _, structure := range []string{"hclt", "hmm", "pd", "rat-spn"} {
+			cfg, _, err := Load(Options{Files: []string{preset}, Set: []string{"model.structure=" + structure}})
+			if err != nil || cfg.Model.Structure != structure {
+				t.Errorf("%s as %s: %v", preset, structure, err)
+				continue
+			}
+			roundTrip(t, cfg)
+		}
+	}
+	_, notes, err := Load(Options{Files: []string{"pd.yaml"}, Set: []string{"model.structure=hmm"}})
+	want := []string{
+		"pd.yaml:7:24: model.pd.split_interval is ignored: it belongs to model.structure pd, this is hmm",
+		"pd.yaml:7:47: model.pd.max_product_blocks is ignored: it belongs to model.structure pd, this is hmm",
+	}
+	if err != nil || !slices.Equal(notes, want) {
+		t.Errorf("notes %q, want %q (%v)", notes, want, err)
+	}
+}
+
+func TestRequireTraining(t *testing.T) {
+	cfg, _, err := Load(Options{Files: []string{"preset:nltcs"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = cfg.Data.RequireTraining()
+	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "nltcs.train.data") || !strings.Contains(err.Error(), "--set data.train=PATH") {
+		t.Errorf("RequireTraining = %v", err)
+	}
+	cfg.Data.Train = Paths{"x"}
+	if err := cfg.Data.RequireTraining(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTrained(t *testing.T) {
+	for _, tc := range [][3]int{{351, 1, 350}, {1, 1, 1}, {2, 1, 1}, {2, 9, 1}, {0, 1, 0}, {5, 0, 5}} {
+		train := Train{Epochs: tc[0], Finish: Finish{Epochs: tc[1]}}
+		if got := train.Trained(); got != tc[2] {
+			t.Errorf("epochs %d, finish %d: %d, want %d", tc[0], tc[1], got, tc[2])
+		}
+	}
+}

@@ -1,0 +1,12 @@
+package configs
+
+// Paths are one or more files; a single one is written without a list.
+type Paths []string
+
+// MarshalYAML writes a single path as a scalar.
+func (p Paths) MarshalYAML() (any, error) {
+	if len(p) == 1 {
+		return p[0], nil
+	}
+	return []string(p), nil
+}

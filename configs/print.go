@@ -1,0 +1,42 @@
+package configs
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// YAML prints the config, without the sections of structures that it does not
+// use. Loading the text gives the same run.
+func (c *Config) YAML() ([]byte, error) {
+	var root yaml.Node
+	if err := root.Encode(c); err != nil {
+		return nil, fmt.Errorf("configs: print: %w", err)
+	}
+	prune(schema, &root, c.Model.Structure)
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(&root); err != nil {
+		return nil, fmt.Errorf("configs: print: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// prune removes the keys of other structures and writes lists of numbers on
+// one line.
+func prune(f *field, n *yaml.Node, structure string) {
+	for i := len(n.Content) - 2; i >= 0; i -= 2 {
+		c, v := f.child(n.Content[i].Value), n.Content[i+1]
+		switch {
+		case c.structure != "" && c.structure != structure:
+			n.Content = slices.Delete(n.Content, i, i+2)
+		case c.isSection():
+			prune(c, v, structure)
+		case v.Kind == yaml.SequenceNode && len(c.fields) == 0:
+			v.Style = yaml.FlowStyle
+		}
+	}
+}

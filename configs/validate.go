@@ -1,0 +1,104 @@
+package configs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// keyError is what a key's value conflicts with.
+type keyError struct{ path, what string }
+
+func (e *keyError) Error() string { return fmt.Sprintf("%v: %s %s", ErrConfig, e.path, e.what) }
+
+func (e *keyError) Unwrap() error { return ErrConfig }
+
+// Validate checks what types and ranges of single keys cannot: values that must
+// fit one another.
+func (c *Config) Validate() error {
+	m, d, t := &c.Model, &c.Data, &c.Train
+	bad := func(path, format string, args ...any) error {
+		return &keyError{path, fmt.Sprintf(format, args...)}
+	}
+	if c.Name == "" || strings.ContainsAny(c.Name, "/\\\x00") {
+		return bad("name", "is %.40q, want a word that can name a directory", c.Name)
+	}
+	switch m.Structure {
+	case "file":
+		if m.File == "" {
+			return bad("model.structure", "is file, but model.file is empty; name the model or circuit to start from")
+		}
+	case "hclt":
+		if m.HCLT.Tree == "random" && m.HCLT.Inner == 0 {
+			return bad("model.hclt.tree", "is random, but model.hclt.inner is 0; say how many variables are inner")
+		}
+	case "pd":
+		if n := len(m.PD.Shape); n != 0 && n != 2 && n != 3 {
+			return bad("model.pd.shape", "has %d numbers, want [height, width] or [height, width, channels]", n)
+		}
+	}
+	if m.Leaf.Type == "bernoulli" && m.Leaf.Categories != 0 && m.Leaf.Categories != 2 {
+		return bad("model.leaf.categories", "is %d, but a Bernoulli leaf has 2; leave it out or choose type categorical", m.Leaf.Categories)
+	}
+	if n := len(d.Image); n != 0 && n != 2 && n != 3 {
+		return bad("data.image", "has %d numbers, want [height, width] or [height, width, channels]", n)
+	}
+	names := map[string]bool{}
+	for i, col := range d.Columns {
+		if col.Name == "" {
+			return bad("data.columns", "has no name in entry %d; give the column's name in the header, or its number", i+1)
+		}
+		if names[col.Name] {
+			return bad("data.columns", "names %.40q twice; keep one", col.Name)
+		}
+		names[col.Name] = true
+		if col.Type == "" {
+			return bad("data.columns", "has no type for %.40q; write discrete, continuous, label or skip", col.Name)
+		}
+		if col.Type != "discrete" && col.Categories != 0 {
+			return bad("data.columns", "gives categories to column %.40q of type %s; drop them or write type: discrete", col.Name, col.Type)
+		}
+	}
+	if d.Text.Vocabulary == 1 {
+		return bad("data.text.vocabulary", "is 1, want at least 2: one token, and one for all others")
+	}
+	total := 0.0
+	for i, p := range t.StepSize.Pieces {
+		if p.From == 0 {
+			return bad("train.step_size.pieces", "starts piece %d at step size 0; nothing would be learned", i+1)
+		}
+		total += p.Length
+	}
+	if len(t.StepSize.Pieces) > 0 && total == 0 {
+		return bad("train.step_size.pieces", "have length 0 altogether; give each its epochs")
+	}
+	if len(t.StepSize.Pieces) == 0 && t.StepSize.From == 0 && t.Rule != "fullbatch-em" {
+		return bad("train.step_size.from", "is 0; nothing would be learned")
+	}
+	if t.Patience > 0 && len(d.Valid) == 0 {
+		return bad("train.patience", "is %d, but there are no data.valid rows to judge by", t.Patience)
+	}
+	if t.Rule != "fullbatch-em" && t.Subsets > 1 {
+		return bad("train.subsets", "is %d, but only rule fullbatch-em takes subsets; %s uses batch_size", t.Subsets, t.Rule)
+	}
+	return nil
+}
+
+// RequireTraining returns an error that says what is expected and how to get
+// it if there are no training rows.
+func (d *Data) RequireTraining() error {
+	for _, p := range d.Train {
+		if p != "" {
+			return nil
+		}
+	}
+	expected := ""
+	if d.Expected != "" {
+		expected = "it wants " + strings.Join(strings.Fields(d.Expected), " ") + "; "
+	}
+	return fmt.Errorf("%w: data.train is not set; %ssay --set data.train=PATH, and data.valid and data.test alike", ErrConfig, expected)
+}
+
+// Trained returns how many epochs go by the rule, before train.finish.
+func (t *Train) Trained() int {
+	return t.Epochs - min(t.Finish.Epochs, max(t.Epochs-1, 0))
+}

@@ -1,0 +1,28 @@
+// Package pce trains probabilistic circuits and answers questions about them.
+//
+//	m, err := pce.Open(ctx, "model.safetensors", pce.Options{})
+//	ll, err := m.LogLikelihood(ctx, rows)
+//
+// Open gives a Model, which answers queries; Train makes a model file from data;
+// Build makes the circuit alone, without parameters, and says what it would
+// cost. Circuits come from a named structure (DefaultStructure), from a model
+// file or from a graph made by hand.
+//
+// # Shapes and units
+//
+// Rows are [row][variable]. In a [][]float64 a category is its code 0, 1, 2, ...
+// and NaN is a missing cell; package dataset reads files into batches, which the
+// methods named Batch take as they are. Log-likelihoods are natural logs.
+// Missing cells are marginalised.
+//
+// # Errors
+//
+// Errors are one line that says what, where and what to do. They match the
+// classes of the packages below (dataset.ErrFormat, format.ErrModel,
+// structures.ErrOptions, kernels.ErrMemory, ...) or those of errors.go.
+//
+// # Goroutines
+//
+// A Model is safe for concurrent use: up to Options.Engines calls run at a time,
+// the others wait. No goroutine outlives a call.
+package pce

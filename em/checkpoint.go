@@ -1,0 +1,194 @@
+package em
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/pce-engine/pce/internal/safetensors"
+	"github.com/pce-engine/pce/layers"
+)
+
+// A checkpoint is one safetensors file:
+//
+//	params [NumParams]  the parameter buffer in the layout of the program
+//	best   [NumParams]  that of the best epoch; only with patience, from the first epoch on
+//	check  [1]          CRC-32C of all bytes before it
+//
+// Its metadata are the format and its version, the program's digest, and the
+// settings and the state as JSON.
+const (
+	checkpointFormat  = "pce-checkpoint"
+	checkpointVersion = "1"
+	paramsTensor      = "params"
+	bestTensor        = "best"
+	checkTensor       = "check"
+	checkBytes        = 8
+
+	// chunkFloats is how many parameters are in memory at once on their way
+	// from or to a file.
+	chunkFloats = 1 << 16
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// errOther means that a checkpoint is whole, but of another run.
+var errOther = errors.New("it belongs to another run")
+
+// writeCheckpoint writes parameters and state to w. best may be nil.
+func writeCheckpoint(ctx context.Context, w io.Writer, src ParamReader, best []float32, set settings, st *state) error {
+	setText, err := json.Marshal(set)
+	if err != nil {
+		return err
+	}
+	stText, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	digest := src.Program().Digest()
+	meta := map[string]string{
+		"format": checkpointFormat, "version": checkpointVersion, "program": hex.EncodeToString(digest[:]),
+		"settings": string(setText), "state": string(stText),
+	}
+	n := src.Program().NumParams
+	tensors := []safetensors.Tensor{{Name: paramsTensor, DType: safetensors.F32, Shape: []int64{n}}}
+	if best != nil {
+		tensors = append(tensors, safetensors.Tensor{Name: bestTensor, DType: safetensors.F32, Shape: []int64{n}})
+	}
+	tensors = append(tensors, safetensors.Tensor{Name: checkTensor, DType: safetensors.U64, Shape: []int64{1}})
+	sum := &summing{w: w}
+	return safetensors.Write(sum, meta, tensors, func(t *safetensors.Tensor, s *safetensors.Sink) error {
+		switch t.Name {
+		case bestTensor:
+			return safetensors.Append(s, best)
+		case checkTensor:
+			return safetensors.Append(s, []uint64{uint64(sum.crc)})
+		}
+		return eachChunk(n, func(at int64, buf []float32) error {
+			if err := src.ReadParams(ctx, at, buf); err != nil {
+				return err
+			}
+			return safetensors.Append(s, buf)
+		})
+	})
+}
+
+// eachChunk calls do for the chunks of n parameters, with a buffer for each.
+func eachChunk(n int64, do func(at int64, buf []float32) error) error {
+	buf := make([]float32, min(n, chunkFloats))
+	for at := int64(0); at < n; at += chunkFloats {
+		if err := do(at, buf[:min(chunkFloats, n-at)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// summing passes bytes on and adds them to a checksum.
+type summing struct {
+	w   io.Writer
+	crc uint32
+}
+
+func (s *summing) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	s.crc = crc32.Update(s.crc, castagnoli, p[:n])
+	return n, err
+}
+
+// checkpoint is an open checkpoint that has been checked.
+type checkpoint struct {
+	file     *safetensors.File
+	state    state
+	settings settings
+	hasBest  bool
+}
+
+// readCheckpoint checks a file of size bytes. Nothing is written anywhere.
+func readCheckpoint(r io.ReaderAt, size int64, prog *layers.Program) (*checkpoint, error) {
+	if err := checkSum(r, size); err != nil {
+		return nil, err
+	}
+	f, err := safetensors.NewFile(r, size)
+	if err != nil {
+		return nil, err
+	}
+	if f.Metadata["format"] != checkpointFormat {
+		return nil, errors.New("it is no checkpoint")
+	}
+	if v := f.Metadata["version"]; v != checkpointVersion {
+		return nil, fmt.Errorf("it has version %q, this program reads %s", v, checkpointVersion)
+	}
+	digest := prog.Digest()
+	if f.Metadata["program"] != hex.EncodeToString(digest[:]) {
+		return nil, fmt.Errorf("%w: the circuit differs", errOther)
+	}
+	c := &checkpoint{file: f}
+	if err := json.Unmarshal([]byte(f.Metadata["state"]), &c.state); err != nil {
+		return nil, fmt.Errorf("its state cannot be read: %w", err)
+	}
+	if err := c.state.validate(); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(f.Metadata["settings"]), &c.settings); err != nil {
+		return nil, fmt.Errorf("its settings cannot be read: %w", err)
+	}
+	for _, name := range []string{paramsTensor, bestTensor} {
+		t, ok := f.Tensor(name)
+		if !ok && name == bestTensor {
+			continue
+		}
+		if !ok || t.DType != safetensors.F32 || t.Len() != prog.NumParams {
+			return nil, fmt.Errorf("its tensor %q does not hold the %d parameters of the circuit", name, prog.NumParams)
+		}
+		c.hasBest = name == bestTensor
+	}
+	if c.hasBest != (c.state.BestEpoch > 0) {
+		return nil, fmt.Errorf("its best epoch is %d, but it has best parameters: %t", c.state.BestEpoch, c.hasBest)
+	}
+	return c, nil
+}
+
+// checkSum compares the checksum at the end of a file with its other bytes.
+func checkSum(r io.ReaderAt, size int64) error {
+	if size < checkBytes {
+		return fmt.Errorf("it has %d bytes", size)
+	}
+	sum := &summing{w: io.Discard}
+	if _, err := io.Copy(sum, io.NewSectionReader(r, 0, size-checkBytes)); err != nil {
+		return err
+	}
+	var last [checkBytes]byte
+	if _, err := r.ReadAt(last[:], size-checkBytes); err != nil {
+		return err
+	}
+	if want := binary.LittleEndian.Uint64(last[:]); want != uint64(sum.crc) {
+		return fmt.Errorf("its checksum is %#x, its bytes give %#x; it is cut short or damaged", want, sum.crc)
+	}
+	return nil
+}
+
+// params writes the checkpoint's parameters to dst.
+func (c *checkpoint) params(ctx context.Context, dst FlowSource) error {
+	return eachChunk(dst.Program().NumParams, func(at int64, buf []float32) error {
+		if err := safetensors.Read(c.file, paramsTensor, at, buf); err != nil {
+			return err
+		}
+		return dst.WriteParams(ctx, at, buf)
+	})
+}
+
+// best returns the parameters of the best epoch, nil if there are none.
+func (c *checkpoint) best() ([]float32, error) {
+	if !c.hasBest {
+		return nil, nil
+	}
+	t, _ := c.file.Tensor(bestTensor)
+	p := make([]float32, t.Len())
+	return p, safetensors.Read(c.file, bestTensor, 0, p)
+}

@@ -1,0 +1,135 @@
+package em
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/internal/atomicfile"
+)
+
+const (
+	checkpointPrefix = "step-"
+	checkpointSuffix = ".safetensors"
+	defaultKeep      = 2
+)
+
+// checkpointDir is the checkpoints of a run, one file each, named by its steps.
+type checkpointDir struct {
+	dir  string
+	keep int
+	log  *slog.Logger
+}
+
+func (d *checkpointDir) path(steps int64) string {
+	return filepath.Join(d.dir, fmt.Sprintf("%s%012d%s", checkpointPrefix, steps, checkpointSuffix))
+}
+
+// list returns the steps of all checkpoints, newest first; none if there is no
+// directory.
+func (d *checkpointDir) list() ([]int64, error) {
+	entries, err := os.ReadDir(d.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("em: checkpoints: %w", err)
+	}
+	var all []int64
+	for _, e := range entries {
+		text, isOne := strings.CutPrefix(e.Name(), checkpointPrefix)
+		text, hasEnd := strings.CutSuffix(text, checkpointSuffix)
+		steps, err := strconv.ParseInt(text, 10, 64)
+		if isOne && hasEnd && err == nil && steps >= 0 && d.path(steps) == filepath.Join(d.dir, e.Name()) {
+			all = append(all, steps)
+		}
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	return all, nil
+}
+
+// prepare makes the directory and removes what a killed run left half written.
+func (d *checkpointDir) prepare() error {
+	if err := os.MkdirAll(d.dir, 0o755); err != nil {
+		return fmt.Errorf("em: checkpoints: %w", err)
+	}
+	if err := atomicfile.SyncDir(filepath.Dir(d.dir)); err != nil {
+		return fmt.Errorf("em: checkpoints: %w", err)
+	}
+	return atomicfile.RemoveTemps(d.dir)
+}
+
+// save writes a checkpoint and removes old ones, and those of steps that this
+// run has not reached: they were damaged, or it would have gone on from them.
+func (d *checkpointDir) save(steps int64, fill func(io.Writer) error) error {
+	if err := atomicfile.Write(d.path(steps), 0o644, fill); err != nil {
+		return err
+	}
+	all, err := d.list()
+	if err != nil {
+		return err
+	}
+	kept := 0
+	for _, s := range all {
+		if s <= steps && kept < d.keep {
+			kept++
+			continue
+		}
+		if err := os.Remove(d.path(s)); err != nil {
+			return fmt.Errorf("em: checkpoints: %w", err)
+		}
+	}
+	return nil
+}
+
+// load hands the newest checkpoint that is good to use, which returns why it is
+// not; found is false if there are none. Each one that is passed over is logged.
+func (d *checkpointDir) load(ctx context.Context, use func(f *os.File, size int64) error) (found bool, err error) {
+	all, err := d.list()
+	if err != nil {
+		return false, err
+	}
+	var newest error
+	for _, steps := range all {
+		path := d.path(steps)
+		err := d.open(path, use)
+		switch {
+		case err == nil:
+			return true, nil
+		case ctx.Err() != nil:
+			return false, err
+		case errors.Is(err, errOther):
+			return false, fmt.Errorf("%w: %s: %w; resume with the settings it was made with or choose another directory", ErrCheckpoint, path, err)
+		}
+		d.log.Error("checkpoint is damaged, trying the one before", "path", path, "err", err)
+		if newest == nil {
+			newest = fmt.Errorf("%w: %s: %w; start again in another directory", ErrCheckpoint, path, err)
+		}
+	}
+	return false, newest
+}
+
+func (d *checkpointDir) open(path string, use func(f *os.File, size int64) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
+	}
+	return use(f, info.Size())
+}

@@ -1,0 +1,134 @@
+package em
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/layers"
+)
+
+// memory is a ParamReader over a slice.
+type memory []float32
+
+func (m memory) Program() *layers.Program {
+	return &layers.Program{BlockSize: 1, NumParams: int64(len(m))}
+}
+
+func (m memory) ReadParams(_ context.Context, offset int64, params []float32) error {
+	copy(params, m[offset:])
+	return nil
+}
+
+func sample(t testing.TB, n int, best bool) ([]byte, memory) {
+	t.Helper()
+	m := make(memory, n)
+	for i := range m {
+		m[i] = math.Float32frombits(uint32(i) * 2654435761) // NaN payloads and denormals too
+	}
+	st := newState()
+	st.At, st.Steps, st.Rows, st.TotalRows, st.LLSum = dataset.Cursor{Epoch: 2, Step: 3}, 23, 30, 230, exact(math.Inf(-1))
+	var b []float32
+	if best {
+		st.BestEpoch, st.BestLL, b = 1, exact(-math.Pi), m
+	}
+	var out bytes.Buffer
+	o := Options{Seed: math.MaxUint64, Phases: []Phase{{Rule: FullBatch, Epochs: 5}}}
+	if err := writeCheckpoint(context.Background(), &out, m, b, o.settings(100), &st); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes(), m
+}
+
+// TestCheckpointRoundTrip wants every bit back, of sizes around the chunks.
+func TestCheckpointRoundTrip(t *testing.T) {
+	for _, n := range []int{0, 1, chunkFloats - 1, chunkFloats, 2*chunkFloats + 3} {
+		b, m := sample(t, n, true)
+		c, err := readCheckpoint(bytes.NewReader(b), int64(len(b)), m.Program())
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := c.state
+		if st.At != (dataset.Cursor{Epoch: 2, Step: 3}) || !math.IsInf(float64(st.LLSum), -1) || st.BestLL != exact(-math.Pi) || !math.IsNaN(float64(st.TrainLL)) {
+			t.Errorf("state %+v", st)
+		}
+		if c.settings.Seed != math.MaxUint64 {
+			t.Errorf("settings %+v", c.settings)
+		}
+		best, err := c.best()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range m {
+			if math.Float32bits(best[i]) != math.Float32bits(m[i]) {
+				t.Fatalf("%d parameters: number %d is %#x, want %#x", n, i, math.Float32bits(best[i]), math.Float32bits(m[i]))
+			}
+		}
+	}
+}
+
+// FuzzCheckpoint reads hostile files with good checksums: they are refused, or
+// hold a state that a run could have.
+func FuzzCheckpoint(f *testing.F) {
+	for _, best := range []bool{false, true} {
+		b, _ := sample(f, 5, best)
+		f.Add(b[:len(b)-checkBytes])
+	}
+	prog := make(memory, 5).Program()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		b = binary.LittleEndian.AppendUint64(bytes.Clone(b), uint64(crc32.Checksum(b, castagnoli)))
+		c, err := readCheckpoint(bytes.NewReader(b), int64(len(b)), prog)
+		if err != nil {
+			return
+		}
+		if err := c.state.validate(); err != nil {
+			t.Error(err)
+		}
+		if best, err := c.best(); err != nil || best != nil && len(best) != 5 {
+			t.Errorf("best %v, %v", best, err)
+		}
+		c.settings.continues(c.settings, c.state.At)
+	})
+}
+
+// FuzzMetricsLines cuts hostile files: what is kept are whole lines of the
+// first epochs.
+func FuzzMetricsLines(f *testing.F) {
+	line := func(epoch int) string {
+		b, err := Metrics{Epoch: epoch, TrainLL: -1.5, ValidLL: math.NaN()}.MarshalJSON()
+		if err != nil {
+			f.Fatal(err)
+		}
+		return string(b) + "\n"
+	}
+	f.Add(line(1)+line(2)+line(3), 2)
+	f.Add(line(1)+line(2)[:10], 2)
+	f.Add(line(1)+line(3), 3)
+	f.Add(strings.Repeat(" ", 5000)+line(1), 1)
+	f.Fuzz(func(t *testing.T, text string, epochs int) {
+		kept, size, err := keptLines(strings.NewReader(text), epochs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept > max(0, epochs) || size > int64(len(text)) {
+			t.Fatalf("kept %d of %d epochs, %d of %d bytes", kept, epochs, size, len(text))
+		}
+		if n := strings.Count(text[:size], "\n"); n != kept || size > 0 && text[size-1] != '\n' {
+			t.Fatalf("%d epochs in %d lines: %q", kept, n, text[:size])
+		}
+	})
+}
+
+func TestMetricsLines(t *testing.T) {
+	text := `{"epoch":1,"step":2,"train_ll":-1,"valid_ll":null,"seconds":0,"samples_per_second":0}` + "\n" + `{"epoch":2}` + "\n" + `{"epoch":3`
+	for epochs, want := range []int{0, 1, 2, 2, 2} {
+		if kept, _, err := keptLines(strings.NewReader(text), epochs); err != nil || kept != want {
+			t.Errorf("of %d epochs kept %d, %v; want %d", epochs, kept, err, want)
+		}
+	}
+}

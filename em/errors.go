@@ -1,0 +1,22 @@
+package em
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrOptions means that options cannot work.
+	ErrOptions = errors.New("em: bad options")
+	// ErrCheckpoint means that no checkpoint of a directory can be used.
+	ErrCheckpoint = errors.New("em: unusable checkpoint")
+	// ErrStopped means that a run ended because its context did, after it wrote
+	// a checkpoint if it keeps any.
+	ErrStopped = errors.New("em: stopped")
+	// ErrNumber means that training produced a log-likelihood that is no number.
+	ErrNumber = errors.New("em: log-likelihood is not a number")
+)
+
+func badOption(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrOptions, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,169 @@
+package em
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// DefaultShardRows are the rows of a shard unless told.
+const DefaultShardRows = 512
+
+// Rule names how parameters are updated.
+type Rule string
+
+// The rules of phases.
+const (
+	MiniBatch Rule = "minibatch-em" // θ ← (1-α)·θ + α·θ_new, θ_new from the counts of a batch
+	FullBatch Rule = "fullbatch-em" // θ ← θ_new, θ_new from the counts of all rows or of a subset
+)
+
+// Phase is a run of epochs under one rule.
+type Phase struct {
+	Rule        Rule     `json:"rule"`
+	Epochs      int      `json:"epochs"`
+	BatchRows   int      `json:"batch_rows"` // MiniBatch: rows of a step; the last of an epoch may have fewer
+	Subsets     int      `json:"subsets"`    // FullBatch: parts of the rows, drawn anew each epoch, updated after in turn; 0: 1
+	StepSize    Schedule `json:"step_size"`  // MiniBatch: over the steps of the phase
+	Pseudocount float64  `json:"pseudocount"`
+}
+
+// Checkpoints say when the state of training is saved.
+type Checkpoints struct {
+	Dir      string        // created if absent; "": none are kept
+	Epochs   int           // save after so many epochs; 0: at the end only
+	Steps    int64         // also save after so many steps; 0: never
+	Interval time.Duration // also save when so much time has passed; 0: never
+	Keep     int           // newest ones kept; 0: 2
+}
+
+// Options say how a circuit is trained.
+type Options struct {
+	Phases    []Phase
+	Seed      uint64 // of the order of the rows
+	ShardRows int    // rows whose counts are added as one; 0: DefaultShardRows
+	Steps     int64  // end after so many; 0: as many as the epochs need
+
+	// Valid are the rows of valid_ll, which is taken after each epoch; nil: none.
+	Valid dataset.Source
+	// Patience ends training after so many epochs without a better valid_ll, and
+	// keeps the parameters of the best epoch however it ends; 0: it does neither.
+	Patience int
+
+	Checkpoints Checkpoints
+	MetricsFile string // one JSON line an epoch; "": none
+	Sink        ModelSink
+
+	OnEpoch func(Metrics)  // called after each epoch
+	OnStep  func(Progress) // called after each step
+	Logger  *slog.Logger   // nil: silence
+}
+
+// LaunchRows returns the rows of a launch that the engine of a Local needs for
+// rows training rows: engine.Options.Rows.
+func (o *Options) LaunchRows(rows int) int {
+	most := 1
+	for _, p := range o.Phases {
+		most = max(most, min(p.stepRows(rows), o.shardRows()))
+	}
+	return most
+}
+
+func (o *Options) shardRows() int {
+	if o.ShardRows == 0 {
+		return DefaultShardRows
+	}
+	return o.ShardRows
+}
+
+func (o *Options) epochs() int {
+	n := 0
+	for _, p := range o.Phases {
+		n += p.Epochs
+	}
+	return n
+}
+
+// Validate reports options that cannot work.
+func (o *Options) Validate() error {
+	if s := o.shardRows(); s < 1 || s > engine.MaxShardRows {
+		return badOption("shards of %d rows; want 1 to %d", o.ShardRows, engine.MaxShardRows)
+	}
+	if o.Steps < 0 || o.Patience < 0 {
+		return badOption("steps %d, patience %d; neither may be negative", o.Steps, o.Patience)
+	}
+	if o.Patience > 0 && o.Valid == nil {
+		return badOption("patience of %d epochs without validation rows; give some or set patience to 0", o.Patience)
+	}
+	if o.Valid != nil && o.Valid.Rows() == 0 {
+		return badOption("no validation rows; give at least one or leave them out")
+	}
+	if c := o.Checkpoints; c.Epochs < 0 || c.Steps < 0 || c.Interval < 0 || c.Keep < 0 {
+		return badOption("checkpoints every %d epochs, %d steps, %v, %d kept; none may be negative", c.Epochs, c.Steps, c.Interval, c.Keep)
+	}
+	total := 0
+	for i := range o.Phases {
+		p := &o.Phases[i]
+		if err := p.validate(); err != nil {
+			return err
+		}
+		if total += p.Epochs; total < 0 {
+			return badOption("more epochs than an integer counts; give fewer")
+		}
+	}
+	return nil
+}
+
+func (p *Phase) validate() error {
+	if p.Epochs < 0 || p.BatchRows < 0 || p.Subsets < 0 {
+		return badOption("%d epochs, batches of %d rows, %d subsets; none may be negative", p.Epochs, p.BatchRows, p.Subsets)
+	}
+	if !(p.Pseudocount >= 0) || math.IsInf(p.Pseudocount, 0) {
+		return badOption("pseudocount %v; want 0 or a positive number", p.Pseudocount)
+	}
+	switch p.Rule {
+	case MiniBatch:
+		if p.BatchRows == 0 {
+			return badOption("batches of 0 rows; give at least 1")
+		}
+		return p.StepSize.validate()
+	case FullBatch:
+		return nil
+	}
+	return badOption("rule %q; write %s or %s", p.Rule, MiniBatch, FullBatch)
+}
+
+// stepRows returns the rows of a step.
+func (p *Phase) stepRows(rows int) int {
+	if p.Rule == MiniBatch {
+		return min(p.BatchRows, max(1, rows))
+	}
+	n := max(1, p.Subsets)
+	return max(1, (rows+n-1)/n)
+}
+
+// rule returns how far a step of the phase goes, counted from its first.
+func (p *Phase) rule(step, steps int64) kernels.Rule {
+	r := kernels.Rule{Step: 1, Pseudocount: p.Pseudocount}
+	if p.Rule == MiniBatch {
+		r.Step = p.StepSize.At(step, steps)
+	}
+	return r
+}
+
+// plan returns the steps of phase i over rows training rows, from a place on.
+func (o *Options) plan(i, rows, last int, start dataset.Cursor) Plan {
+	p := &o.Phases[i]
+	return Plan{
+		Schedule: dataset.Schedule{
+			Rows: rows, BatchRows: p.stepRows(rows), Seed: o.Seed,
+			// A step over all rows has them in any order: the stored one reads fastest.
+			InOrder: p.Rule == FullBatch && p.Subsets <= 1,
+		},
+		ShardRows: o.shardRows(), Epochs: last, Start: start,
+	}
+}

@@ -1,0 +1,101 @@
+package em
+
+import (
+	"errors"
+	"math"
+	"testing"
+)
+
+func TestScheduleAt(t *testing.T) {
+	two := Schedule{{Linear, 1, 1, 0.5}, {Constant, 3, 0.1, 0.7}}
+	for _, tc := range []struct {
+		name        string
+		s           Schedule
+		step, steps int64
+		want        float64
+	}{
+		{"constant", Schedule{{Constant, 1, 0.3, 0.9}}, 7, 10, 0.3},
+		{"linear start", Schedule{{Linear, 2, 0.9, 0.1}}, 0, 9, 0.9},
+		{"linear middle", Schedule{{Linear, 2, 0.9, 0.1}}, 4, 9, 0.5},
+		{"linear end", Schedule{{Linear, 2, 0.9, 0.1}}, 8, 9, 0.1},
+		{"one step", Schedule{{Linear, 2, 0.9, 0.1}}, 0, 1, 0.9},
+		{"cosine start", Schedule{{Cosine, 1, 0.8, 0.2}}, 0, 5, 0.8},
+		{"cosine quarter", Schedule{{Cosine, 1, 0.8, 0.2}}, 1, 5, 0.2 + 0.6*(1+math.Sqrt2/2)/2},
+		{"cosine end", Schedule{{Cosine, 1, 0.8, 0.2}}, 4, 5, 0.2},
+		{"first piece ends", two, 9, 40, 0.5},
+		{"second piece starts", two, 10, 40, 0.1},
+		{"second piece ends", two, 39, 40, 0.1},
+		{"fewer steps than pieces", two, 0, 1, 0.1}, // the first gets round(1/4) steps
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := tc.s.At(tc.step, tc.steps); !(math.Abs(got-tc.want) <= 1e-15) {
+				t.Errorf("At(%d, %d) = %v, want %v", tc.step, tc.steps, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	ok := func() Options {
+		return Options{Phases: []Phase{{Rule: MiniBatch, Epochs: 1, BatchRows: 4, StepSize: Schedule{{Constant, 1, 0.5, 0.5}}}}}
+	}
+	for _, tc := range []struct {
+		name string
+		edit func(*Options)
+		want error
+	}{
+		{"valid", func(*Options) {}, nil},
+		{"full batch", func(o *Options) { o.Phases[0] = Phase{Rule: FullBatch, Epochs: 1} }, nil},
+		{"no phases", func(o *Options) { o.Phases = nil }, nil},
+		{"no rule", func(o *Options) { o.Phases[0].Rule = "" }, ErrOptions},
+		{"unknown rule", func(o *Options) { o.Phases[0].Rule = "anemone" }, ErrOptions},
+		{"no batch", func(o *Options) { o.Phases[0].BatchRows = 0 }, ErrOptions},
+		{"negative batch", func(o *Options) { o.Phases[0].BatchRows = -1 }, ErrOptions},
+		{"negative epochs", func(o *Options) { o.Phases[0].Epochs = -1 }, ErrOptions},
+		{"epochs overflow", func(o *Options) {
+			o.Phases[0].Epochs = math.MaxInt
+			o.Phases = append(o.Phases, o.Phases[0])
+		}, ErrOptions},
+		{"negative subsets", func(o *Options) { o.Phases[0].Subsets = -1 }, ErrOptions},
+		{"negative pseudocount", func(o *Options) { o.Phases[0].Pseudocount = -1 }, ErrOptions},
+		{"NaN pseudocount", func(o *Options) { o.Phases[0].Pseudocount = math.NaN() }, ErrOptions},
+		{"infinite pseudocount", func(o *Options) { o.Phases[0].Pseudocount = math.Inf(1) }, ErrOptions},
+		{"no step size", func(o *Options) { o.Phases[0].StepSize = nil }, ErrOptions},
+		{"shape", func(o *Options) { o.Phases[0].StepSize[0].Shape = "square" }, ErrOptions},
+		{"step size above 1", func(o *Options) { o.Phases[0].StepSize[0].From = 1.1 }, ErrOptions},
+		{"NaN step size", func(o *Options) { o.Phases[0].StepSize[0].To = math.NaN() }, ErrOptions},
+		{"piece without length", func(o *Options) { o.Phases[0].StepSize[0].Length = 0 }, ErrOptions},
+		{"infinite piece", func(o *Options) { o.Phases[0].StepSize[0].Length = math.Inf(1) }, ErrOptions},
+		{"shards too large", func(o *Options) { o.ShardRows = 2049 }, ErrOptions},
+		{"negative shards", func(o *Options) { o.ShardRows = -1 }, ErrOptions},
+		{"negative steps", func(o *Options) { o.Steps = -1 }, ErrOptions},
+		{"patience without rows", func(o *Options) { o.Patience = 1 }, ErrOptions},
+		{"negative interval", func(o *Options) { o.Checkpoints.Interval = -1 }, ErrOptions},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := ok()
+			tc.edit(&o)
+			if got := o.Validate(); !errors.Is(got, tc.want) {
+				t.Errorf("Validate() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLaunchRows(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		o          Options
+		rows, want int
+	}{
+		{"batch below a shard", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 100}}}, 1000, 100},
+		{"batch above", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 1000}}}, 1000, 512},
+		{"few rows", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 1000}}}, 30, 30},
+		{"full batch", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 10}, {Rule: FullBatch}}, ShardRows: 64}, 1000, 64},
+		{"subsets", Options{Phases: []Phase{{Rule: FullBatch, Subsets: 20}}}, 1000, 50},
+	} {
+		if got := tc.o.LaunchRows(tc.rows); got != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
+		}
+	}
+}

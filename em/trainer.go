@@ -1,0 +1,371 @@
+package em
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"time"
+
+	"github.com/pce-engine/pce/kernels"
+)
+
+// Trainer does a run of training.
+type Trainer struct {
+	flows   FlowSource
+	opts    Options
+	log     *slog.Logger
+	dir     *checkpointDir // nil: none are kept
+	metrics *metricsFile   // nil: none, or not running
+
+	state   state
+	best    []float32 // parameters of the best epoch; nil: none
+	resumed bool
+	saved   time.Time // when the last checkpoint was written
+	dirty   bool      // the state has moved on since
+}
+
+// Result says what a run ended with. Resumed runs count all their parts.
+type Result struct {
+	Epochs  int
+	Steps   int64
+	TrainLL float64 // of the last epoch; NaN if there was none
+	ValidLL float64 // of the parameters that training kept; NaN if unknown
+	Best    int     // the epoch whose parameters were kept, counted from 1; 0: the last
+
+	Rows    int64   // rows trained on, each as often as it was
+	Seconds float64 // spent in steps
+}
+
+// New returns a run over flows, whose parameters are the starting ones.
+func New(flows FlowSource, o Options) (*Trainer, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if flows.Rows() == 0 {
+		return nil, badOption("no training rows; give at least one")
+	}
+	t := &Trainer{flows: flows, opts: o, log: o.Logger, state: newState()}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Checkpoints.Dir != "" {
+		t.dir = &checkpointDir{dir: o.Checkpoints.Dir, keep: o.Checkpoints.Keep, log: t.log}
+		if t.dir.keep == 0 {
+			t.dir.keep = defaultKeep
+		}
+	}
+	return t, nil
+}
+
+// Resume goes on from the newest good checkpoint: its parameters replace those
+// of the source. found is false if there is none, and the run starts afresh.
+func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
+	t.resumed = true
+	if t.dir == nil {
+		return false, nil
+	}
+	found, err = t.dir.load(ctx, func(f *os.File, size int64) error {
+		c, err := readCheckpoint(f, size, t.flows.Program())
+		if err != nil {
+			return err
+		}
+		equal, why := t.opts.settings(t.flows.Rows()).continues(c.settings, c.state.At)
+		if why != "" {
+			return fmt.Errorf("%w: %s", errOther, why)
+		}
+		best, err := c.best()
+		if err != nil {
+			return err
+		}
+		if err := c.params(ctx, t.flows); err != nil {
+			return err
+		}
+		if !equal {
+			t.log.Warn("settings differ from the checkpoint's; the run goes on with the new ones")
+		}
+		t.state, t.best = c.state, best
+		return nil
+	})
+	if found {
+		t.log.Info("resumed", "epoch", t.state.At.Epoch, "step", t.state.Steps)
+	}
+	if err != nil {
+		return found, t.stopped(ctx, err)
+	}
+	return found, nil
+}
+
+// Run trains to the end, saves the model and returns what came out. If ctx ends
+// before, it writes a checkpoint of the last whole step and returns an error
+// that matches ErrStopped; Run may then be called again.
+func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
+	if err := t.start(); err != nil {
+		return Result{}, err
+	}
+	defer func() {
+		if t.metrics != nil {
+			err = errors.Join(err, t.metrics.close())
+			t.metrics = nil
+		}
+	}()
+	last := 0
+	for i := range t.opts.Phases {
+		first := last
+		last += t.opts.Phases[i].Epochs
+		if err := t.phase(ctx, i, first, last); err != nil {
+			return Result{}, t.stopped(ctx, err)
+		}
+	}
+	if err := t.save(ctx); err != nil {
+		return Result{}, t.stopped(ctx, err)
+	}
+	if err := t.keepBest(ctx); err != nil {
+		return Result{}, t.stopped(ctx, err)
+	}
+	if t.opts.Sink != nil {
+		if err := t.opts.Sink.SaveModel(ctx, t.flows); err != nil {
+			return Result{}, t.stopped(ctx, err)
+		}
+	}
+	return t.result(), nil
+}
+
+// start opens what the run writes to.
+func (t *Trainer) start() error {
+	if t.dir != nil {
+		if !t.resumed {
+			if all, err := t.dir.list(); err != nil {
+				return err
+			} else if len(all) > 0 {
+				return badOption("%s holds the checkpoints of a run; resume it or choose another directory", t.dir.dir)
+			}
+			t.resumed = true
+		}
+		if err := t.dir.prepare(); err != nil {
+			return err
+		}
+	}
+	if path := t.opts.MetricsFile; path != "" {
+		var kept int
+		var err error
+		if t.metrics, kept, err = openMetrics(path, t.state.At.Epoch); err != nil {
+			return err
+		}
+		if kept < t.state.At.Epoch {
+			t.log.Error("metrics file lacks epochs that the checkpoint has", "path", path, "epochs", t.state.At.Epoch, "found", kept)
+		}
+	}
+	t.saved = time.Now()
+	return nil
+}
+
+// phase does what is left of phase i, the epochs first to last-1.
+func (t *Trainer) phase(ctx context.Context, i, first, last int) error {
+	st := &t.state
+	if st.At.Epoch >= last || t.done() {
+		return nil
+	}
+	plan := t.opts.plan(i, t.flows.Rows(), last, st.At)
+	steps := plan.Steps()
+	if plan.Start.Step >= steps { // only the end of the epoch is left
+		plan.Start.Epoch, plan.Start.Step = st.At.Epoch+1, 0
+	}
+	if plan.Start.Epoch < last {
+		if err := t.flows.Begin(ctx, plan); err != nil {
+			return err
+		}
+	}
+	for st.At.Epoch < last && !t.done() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if st.At.Step < steps && !t.limited() {
+			at := int64(st.At.Epoch-first)*int64(steps) + int64(st.At.Step)
+			rule := t.opts.Phases[i].rule(at, int64(last-first)*int64(steps))
+			if err := t.step(ctx, rule, steps); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.endEpoch(ctx, st.At.Step < steps); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limited reports whether Options.Steps have been done.
+func (t *Trainer) limited() bool { return t.opts.Steps > 0 && t.state.Steps >= t.opts.Steps }
+
+// done reports whether training ends here, before the epochs do.
+func (t *Trainer) done() bool {
+	st := &t.state
+	patient := t.opts.Patience == 0 || st.BestEpoch == 0 || st.At.Epoch-st.BestEpoch < t.opts.Patience
+	return st.At.Step == 0 && (t.limited() || !patient)
+}
+
+func (t *Trainer) step(ctx context.Context, rule kernels.Rule, steps int) error {
+	st := &t.state
+	begin := time.Now()
+	res, err := t.flows.Step(ctx, rule)
+	if err != nil {
+		return err
+	}
+	seconds := exact(time.Since(begin).Seconds())
+	st.At.Step++
+	st.Steps++
+	st.LLSum += exact(res.LogLikelihood)
+	st.Rows += int64(res.Rows)
+	st.Impossible += int64(res.Impossible)
+	st.TotalRows += int64(res.Rows)
+	st.Seconds += seconds
+	st.TotalSeconds += seconds
+	t.dirty = true
+	mean := float64(st.LLSum) / float64(st.Rows)
+	if math.IsNaN(mean) || math.IsInf(mean, 1) {
+		return fmt.Errorf("%w: %v after step %d; lower the step size or raise the pseudocount", ErrNumber, mean, st.Steps)
+	}
+	t.log.Debug("step done", "epoch", st.At.Epoch+1, "step", st.Steps, "ll", res.LogLikelihood/float64(res.Rows))
+	if t.opts.OnStep != nil {
+		t.opts.OnStep(Progress{Epoch: st.At.Epoch + 1, Epochs: t.opts.epochs(), Step: st.At.Step, Steps: steps, Rows: res.Rows, LL: mean})
+	}
+	c := t.opts.Checkpoints
+	if c.Steps > 0 && st.Steps%c.Steps == 0 || c.Interval > 0 && time.Since(t.saved) >= c.Interval {
+		return t.save(ctx)
+	}
+	return nil
+}
+
+// endEpoch evaluates and reports the epoch. One that Options.Steps has cut is
+// saved before it ends, so that a resumed run with a later end goes on in it.
+func (t *Trainer) endEpoch(ctx context.Context, cut bool) error {
+	valid := math.NaN()
+	if t.opts.Valid != nil {
+		var err error
+		if valid, err = t.flows.LogLikelihood(ctx, t.opts.Valid); err != nil {
+			return err
+		}
+	}
+	if cut {
+		if err := t.save(ctx); err != nil {
+			return err
+		}
+	}
+	st := &t.state
+	m := Metrics{
+		Epoch: st.At.Epoch + 1, Step: st.Steps, TrainLL: float64(st.LLSum) / float64(st.Rows), ValidLL: valid,
+		Seconds: float64(st.Seconds), SamplesPerSecond: float64(st.Rows) / max(float64(st.Seconds), 1e-9),
+	}
+	if t.metrics != nil {
+		if err := t.metrics.append(m); err != nil {
+			return err
+		}
+	}
+	if t.opts.Patience > 0 && (st.BestEpoch == 0 || valid > float64(st.BestLL)) {
+		if err := t.copyParams(ctx); err != nil {
+			return err
+		}
+		st.BestEpoch, st.BestLL = m.Epoch, exact(valid)
+	}
+	t.report(m)
+	st.At.Epoch, st.At.Step = m.Epoch, 0
+	st.TrainLL, st.ValidLL = exact(m.TrainLL), exact(m.ValidLL)
+	st.LLSum, st.Rows, st.Impossible, st.Seconds = 0, 0, 0, 0
+	t.dirty = !cut
+	if n := t.opts.Checkpoints.Epochs; n > 0 && st.At.Epoch%n == 0 {
+		return t.save(ctx)
+	}
+	return nil
+}
+
+func (t *Trainer) report(m Metrics) {
+	args := []any{"epoch", m.Epoch, "step", m.Step, "ll", m.TrainLL}
+	if t.opts.Valid != nil {
+		args = append(args, "valid_ll", m.ValidLL)
+	}
+	t.log.Info("epoch done", append(args, "samples", t.state.Rows, "dur", time.Duration(m.Seconds*float64(time.Second)))...)
+	if n := t.state.Impossible; n > 0 {
+		t.log.Warn("rows of probability 0 taught nothing; a pseudocount or other leaves would give them some", "epoch", m.Epoch, "samples", n)
+	}
+	if t.opts.OnEpoch != nil {
+		t.opts.OnEpoch(m)
+	}
+}
+
+// copyParams makes the parameters those of the best epoch.
+func (t *Trainer) copyParams(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx) // half a copy would be saved
+	n := t.flows.Program().NumParams
+	if t.best == nil {
+		t.best = make([]float32, n)
+	}
+	for at := int64(0); at < n; at += chunkFloats {
+		if err := t.flows.ReadParams(ctx, at, t.best[at:min(at+chunkFloats, n)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepBest puts the parameters of the best epoch back.
+func (t *Trainer) keepBest(ctx context.Context) error {
+	if t.best == nil || t.opts.Patience == 0 || t.state.BestEpoch == t.state.At.Epoch {
+		return nil
+	}
+	for at := int64(0); at < int64(len(t.best)); at += chunkFloats {
+		if err := t.flows.WriteParams(ctx, at, t.best[at:min(at+chunkFloats, int64(len(t.best)))]); err != nil {
+			return err
+		}
+	}
+	t.log.Info("kept the best epoch", "epoch", t.state.BestEpoch, "valid_ll", float64(t.state.BestLL))
+	return nil
+}
+
+// save writes a checkpoint if there is anything new.
+func (t *Trainer) save(ctx context.Context) error {
+	if t.dir == nil || !t.dirty {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	err := t.dir.save(t.state.Steps, func(w io.Writer) error {
+		return writeCheckpoint(ctx, w, t.flows, t.best, t.opts.settings(t.flows.Rows()), &t.state)
+	})
+	if err != nil {
+		return err
+	}
+	t.dirty, t.saved = false, time.Now()
+	t.log.Debug("checkpoint written", "step", t.state.Steps)
+	return nil
+}
+
+// stopped turns the error of a run whose context ended into ErrStopped, after a
+// checkpoint; other errors stay as they are.
+func (t *Trainer) stopped(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	if err := t.save(ctx); err != nil {
+		return err
+	}
+	where := fmt.Sprintf("in epoch %d, after step %d", t.state.At.Epoch+1, t.state.Steps)
+	if t.dir == nil {
+		return fmt.Errorf("%w: %s; no checkpoints are kept", ErrStopped, where)
+	}
+	return fmt.Errorf("%w: %s; resume to go on", ErrStopped, where)
+}
+
+func (t *Trainer) result() Result {
+	st := &t.state
+	r := Result{
+		Epochs: st.At.Epoch, Steps: st.Steps, TrainLL: float64(st.TrainLL), ValidLL: float64(st.ValidLL),
+		Rows: st.TotalRows, Seconds: float64(st.TotalSeconds),
+	}
+	if t.opts.Patience > 0 && t.best != nil {
+		r.ValidLL, r.Best = float64(st.BestLL), st.BestEpoch
+	}
+	return r
+}

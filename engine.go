@@ -1,0 +1,127 @@
+package pce
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+)
+
+// Engine returns the circuit on a device, with its starting parameters. The
+// memory is planned first and refused above l.MaxMemory.
+func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) {
+	l.Options = l.Options.withDefaults()
+	dev, err := openDevice(l.Options)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.check(l); err != nil {
+		return nil, err
+	}
+	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed}
+	if l.Train && b.Train != nil {
+		if o.Ranges, err = ranges(ctx, b.Train); err != nil {
+			return nil, err
+		}
+	}
+	e, err := engine.New(ctx, dev, b.Program, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.write(ctx, e); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// ranges returns the largest absolute value of each continuous column; nil if
+// there are none.
+func ranges(ctx context.Context, src dataset.Source) ([]float64, error) {
+	any := false
+	for _, c := range src.Schema().Columns {
+		any = any || c.Kind == dataset.Continuous
+	}
+	if !any {
+		return codeRanges(src.Schema()), nil
+	}
+	sums, err := dataset.Summarize(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	r := make([]float64, len(sums))
+	for i, s := range sums {
+		r[i] = max(math.Abs(s.Min), math.Abs(s.Max))
+	}
+	return r, nil
+}
+
+// codeRanges returns the largest code of each discrete column.
+func codeRanges(s *dataset.Schema) []float64 {
+	r := make([]float64, len(s.Columns))
+	for i, c := range s.Columns {
+		r[i] = float64(c.Categories)
+	}
+	return r
+}
+
+// write moves the starting parameters to an engine, one owner at a time.
+func (b *Blueprint) write(ctx context.Context, e *engine.Engine) error {
+	var canonical, region []float32
+	for i := range b.Map.Len() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		id := b.Map.Node(i)
+		offset, n := b.Map.Region(i)
+		canonical, region = sized(canonical, b.Graph.NumParams(id)), sized(region, n)
+		if err := b.params(id, canonical); err != nil {
+			return err
+		}
+		if err := b.Map.Pack(i, canonical, region); err != nil {
+			return err
+		}
+		if err := e.WriteParams(ctx, offset, region); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// paramReader is what holds parameters in the layout of a program.
+type paramReader interface {
+	ReadParams(ctx context.Context, offset int64, params []float32) error
+}
+
+// read returns a ParamFunc over a program's parameters. Nodes that the root
+// cannot reach have no place there: they keep what they started with.
+func (b *Blueprint) read(ctx context.Context, src paramReader) circuit.ParamFunc {
+	owner := make(map[circuit.NodeID]int, b.Map.Len())
+	for i := range b.Map.Len() {
+		owner[b.Map.Node(i)] = i
+	}
+	var region []float32
+	return func(id circuit.NodeID, dst []float32) error {
+		i, ok := owner[id]
+		if !ok {
+			return b.params(id, dst)
+		}
+		offset, n := b.Map.Region(i)
+		region = sized(region, n)
+		if err := src.ReadParams(ctx, offset, region); err != nil {
+			return fmt.Errorf("pce: read parameters of node %d: %w", id, err)
+		}
+		return b.Map.Unpack(i, region, dst)
+	}
+}
+
+// sized returns a slice of n floats in the memory of buf if it has room.
+func sized(buf []float32, n int) []float32 {
+	if cap(buf) < n {
+		return make([]float32, n)
+	}
+	return buf[:n]
+}

@@ -1,0 +1,322 @@
+// Package engine runs one compiled program on one device: log-likelihoods,
+// expected counts, parameter updates and samples.
+//
+// # Shapes and units
+//
+// Rows come as dataset batches, [row, variable]. Log-likelihoods are float64
+// natural logs, one a row.
+//
+// # Errors
+//
+// Errors of the data match dataset.ErrFormat, errors of the device
+// kernels.ErrDevice or kernels.ErrMemory.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/layers"
+)
+
+// MaxShardRows is the most rows whose flows are added up in float32.
+const MaxShardRows = 2048
+
+// Options choose how an engine works.
+type Options struct {
+	Rows  int  // the most rows of a launch; more are done in turn. 0: 512
+	Train bool // make room for flows and updates
+	Mixed bool // bfloat16 products in the flows where the device has them
+	// Ranges holds, for each variable, the largest absolute value that its
+	// continuous leaves will see; it scales their statistics. nil: ones.
+	Ranges []float64
+}
+
+// Engine is a program on a device with its parameters. It is not safe for
+// concurrent use.
+type Engine struct {
+	prog    *layers.Program
+	dev     kernels.Device
+	rows    int
+	kernels map[string]kernels.Kernel
+	params  kernels.Buffer
+	codes   kernels.Buffer
+	values  kernels.Buffer
+	ll      kernels.Buffer
+	flows   kernels.Buffer // nil until the first Accumulate
+	code    []uint16
+	value   []float32
+	loaded  int // rows of the last forward
+	tiles   int64
+}
+
+// New loads a program on a device. Its parameters are zeros until WriteParams.
+func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Options) (*Engine, error) {
+	if o.Rows == 0 {
+		o.Rows = 512
+	}
+	if o.Rows < 1 || o.Rows > MaxShardRows {
+		return nil, fmt.Errorf("%w: %d rows a launch, want 1..%d", kernels.ErrDevice, o.Rows, MaxShardRows)
+	}
+	e := &Engine{prog: prog, dev: dev, rows: o.Rows}
+	var err error
+	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges)}
+	if e.kernels, err = dev.Load(ctx, mod); err != nil {
+		return nil, err
+	}
+	coded, valued := 0, 0
+	for _, c := range prog.Columns {
+		if c.Codes > 0 {
+			coded++
+		} else {
+			valued++
+		}
+	}
+	for _, b := range []struct {
+		buf *kernels.Buffer
+		t   kernels.DType
+		n   int
+	}{
+		{&e.params, kernels.Float32, int(prog.NumParams)},
+		{&e.codes, kernels.Uint16, coded * o.Rows},
+		{&e.values, kernels.Float32, valued * o.Rows},
+		{&e.ll, kernels.Float64, o.Rows},
+	} {
+		if *b.buf, err = dev.Alloc(ctx, b.t, b.n); err != nil {
+			return nil, err
+		}
+	}
+	e.code, e.value = make([]uint16, o.Rows), make([]float32, o.Rows)
+	return e, nil
+}
+
+// statScales gives each statistic of a continuous leaf a power of two above the
+// largest value that one row can add: |x|^k for the k-th.
+func statScales(p *layers.Program, ranges []float64) [][]float64 {
+	scales := make([][]float64, len(p.Columns))
+	for i := range p.Inputs {
+		in := &p.Inputs[i]
+		c := p.Columns[in.Column]
+		if in.Codes > 0 || int(c.Var) >= len(ranges) {
+			continue
+		}
+		r := max(1, ranges[c.Var])
+		if math.IsInf(r, 0) || r != r {
+			continue
+		}
+		var s []float64
+		for k := range in.Family.NumStats() {
+			s = append(s, math.Exp2(math.Ceil(float64(k+1)*math.Log2(r))))
+		}
+		scales[in.Column] = s
+	}
+	return scales
+}
+
+// Close frees the engine's buffers; the device stays open.
+func (e *Engine) Close() error {
+	for _, b := range []kernels.Buffer{e.params, e.codes, e.values, e.ll, e.flows} {
+		if b != nil {
+			b.Free()
+		}
+	}
+	return nil
+}
+
+// Program returns the program that the engine runs.
+func (e *Engine) Program() *layers.Program { return e.prog }
+
+// Device describes the engine's device.
+func (e *Engine) Device() kernels.Info { return e.dev.Info() }
+
+// Rows is the most rows of a launch.
+func (e *Engine) Rows() int { return e.rows }
+
+// Recomputed is the number of (vector, row) pairs that forward passes have
+// recomputed in log space so far.
+func (e *Engine) Recomputed() int64 { return e.tiles }
+
+// WriteParams copies parameters to the parameter buffer at offset.
+func (e *Engine) WriteParams(ctx context.Context, offset int64, params []float32) error {
+	return e.dev.Write(ctx, e.params, int(offset), params)
+}
+
+// ReadParams copies parameters from the parameter buffer at offset.
+func (e *Engine) ReadParams(ctx context.Context, offset int64, params []float32) error {
+	return e.dev.Read(ctx, params, e.params, int(offset))
+}
+
+// load encodes the rows lo..hi-1 of a batch as the program reads them.
+func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
+	if len(b.Columns) < e.prog.NumVars {
+		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), e.prog.NumVars)
+	}
+	n := hi - lo
+	for _, c := range e.prog.Columns {
+		cells := &b.Columns[c.Var]
+		at := int(c.Slot) * e.rows
+		if c.Codes == 0 {
+			if err := asValues(cells, lo, e.value[:n]); err != nil {
+				return err
+			}
+			if err := e.dev.Write(ctx, e.values, at, e.value[:n]); err != nil {
+				return err
+			}
+			continue
+		}
+		if bad := asCodes(cells, lo, uint16(c.Codes), e.code[:n]); bad >= 0 {
+			return fmt.Errorf("%w: row %d, variable %d: %v is no category of 0..%d; leave the cell empty if it is missing",
+				dataset.ErrFormat, lo+bad, c.Var, cellText(cells, lo+bad), c.Codes-1)
+		}
+		if err := e.dev.Write(ctx, e.codes, at, e.code[:n]); err != nil {
+			return err
+		}
+	}
+	e.loaded = n
+	return nil
+}
+
+// asCodes writes cells as codes below n, with n for missing ones. It returns the
+// first row that is neither, or -1.
+func asCodes(cells *dataset.Cells, lo int, n uint16, out []uint16) int {
+	if cells.Codes != nil {
+		for i, c := range cells.Codes[lo : lo+len(out)] {
+			if c >= n {
+				if c != dataset.Missing {
+					return i
+				}
+				c = n
+			}
+			out[i] = c
+		}
+		return -1
+	}
+	for i, v := range cells.Values[lo : lo+len(out)] {
+		switch {
+		case v != v:
+			out[i] = n
+		case v >= 0 && v < float32(n) && v == float32(uint16(v)):
+			out[i] = uint16(v)
+		default:
+			return i
+		}
+	}
+	return -1
+}
+
+// asValues writes cells as float32 values, NaN for missing ones.
+func asValues(cells *dataset.Cells, lo int, out []float32) error {
+	if cells.Codes == nil {
+		for i, v := range cells.Values[lo : lo+len(out)] {
+			if math.IsInf(float64(v), 0) {
+				return fmt.Errorf("%w: row %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+i)
+			}
+			out[i] = v
+		}
+		return nil
+	}
+	for i, c := range cells.Codes[lo : lo+len(out)] {
+		out[i] = float32(c)
+		if c == dataset.Missing {
+			out[i] = float32(math.NaN())
+		}
+	}
+	return nil
+}
+
+func cellText(cells *dataset.Cells, row int) any {
+	if cells.Codes != nil {
+		return cells.Codes[row]
+	}
+	return cells.Values[row]
+}
+
+// evaluate runs the forward pass on the rows lo..hi-1, at most Rows of them.
+func (e *Engine) evaluate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) error {
+	if err := e.load(ctx, b, lo, hi); err != nil {
+		return err
+	}
+	a := kernels.ForwardArgs{Params: e.params, Codes: e.codes, Values: e.values, LL: e.ll}
+	if err := e.dev.Launch(ctx, e.kernels[kernels.Forward], hi-lo, &a); err != nil {
+		return err
+	}
+	e.tiles += a.Recomputed
+	return e.dev.Read(ctx, ll[:hi-lo], e.ll, 0)
+}
+
+// LogLikelihood writes the natural log-likelihood of every row of b to ll.
+// Missing cells are marginalised; an impossible row gives -Inf.
+func (e *Engine) LogLikelihood(ctx context.Context, b *dataset.Batch, ll []float64) error {
+	if len(ll) < b.Rows {
+		return fmt.Errorf("%w: room for %d log-likelihoods of %d rows", dataset.ErrFormat, len(ll), b.Rows)
+	}
+	for lo := 0; lo < b.Rows; lo += e.rows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(lo+e.rows, b.Rows)
+		if err := e.evaluate(ctx, b, lo, hi, ll[lo:hi]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Step does one training step on the rows lo..hi-1 of b as one shard, at most
+// Rows: log-likelihoods to ll, expected counts, and the update, fused.
+func (e *Engine) Step(ctx context.Context, b *dataset.Batch, lo, hi int, rule kernels.Rule, ll []float64) error {
+	if err := e.evaluate(ctx, b, lo, hi, ll); err != nil {
+		return err
+	}
+	return e.dev.Launch(ctx, e.kernels[kernels.Backward], hi-lo, &kernels.BackwardArgs{
+		Params: e.params, Codes: e.codes, Values: e.values, Rule: &rule,
+	})
+}
+
+// Accumulate adds the expected counts of the rows lo..hi-1 of b, as one shard,
+// to the flows. Any order of shards gives the same bits.
+func (e *Engine) Accumulate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) error {
+	if err := e.needFlows(ctx); err != nil {
+		return err
+	}
+	if err := e.evaluate(ctx, b, lo, hi, ll); err != nil {
+		return err
+	}
+	return e.dev.Launch(ctx, e.kernels[kernels.Backward], hi-lo, &kernels.BackwardArgs{
+		Params: e.params, Codes: e.codes, Values: e.values, Flows: e.flows,
+	})
+}
+
+func (e *Engine) needFlows(ctx context.Context) (err error) {
+	if e.flows == nil {
+		e.flows, err = e.dev.Alloc(ctx, kernels.Int64, int(e.prog.FlowLen()))
+	}
+	return err
+}
+
+// Apply moves the parameters by the flows and clears them.
+func (e *Engine) Apply(ctx context.Context, rule kernels.Rule) error {
+	if err := e.needFlows(ctx); err != nil {
+		return err
+	}
+	return e.dev.Launch(ctx, e.kernels[kernels.Update], 1, &kernels.UpdateArgs{Params: e.params, Flows: e.flows, Rule: rule})
+}
+
+// ReadFlows copies the integer flows at offset, in units of kernels.Grid.
+func (e *Engine) ReadFlows(ctx context.Context, offset int64, flows []int64) error {
+	if err := e.needFlows(ctx); err != nil {
+		return err
+	}
+	return e.dev.Read(ctx, flows, e.flows, int(offset))
+}
+
+// WriteFlows replaces the integer flows at offset.
+func (e *Engine) WriteFlows(ctx context.Context, offset int64, flows []int64) error {
+	if err := e.needFlows(ctx); err != nil {
+		return err
+	}
+	return e.dev.Write(ctx, e.flows, int(offset), flows)
+}

@@ -1,0 +1,106 @@
+package pce
+
+import (
+	"encoding/hex"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+)
+
+// Info describes a circuit and its program.
+type Info struct {
+	Variables  int   `json:"variables"`
+	Nodes      int64 `json:"nodes"` // input and sum units
+	Edges      int64 `json:"edges"` // sum and product edges
+	Parameters int64 `json:"parameters"`
+	SumEdges   int64 `json:"sum_edges"`
+	Depth      int   `json:"depth"`
+	// PublishedNodes and PublishedEdges count a pd circuit as PyJuice's paper
+	// does; 0 for other structures.
+	PublishedNodes int64 `json:"published_nodes,omitempty"`
+	PublishedEdges int64 `json:"published_edges,omitempty"`
+
+	Leaves     map[string]int  `json:"leaves"` // input nodes by family
+	Properties map[string]bool `json:"properties"`
+	Queries    []QueryInfo     `json:"queries"`
+
+	Structure      string         `json:"structure_digest"` // of the graph
+	Program        string         `json:"program_digest"`
+	CompileSeconds float64        `json:"compile_seconds"`
+	BlockSize      int            `json:"block_size"`
+	PaddingWaste   float64        `json:"padding_waste"` // share of the multiplied weights that is padding
+	Compile        compile.Report `json:"compile"`
+	Memory         MemoryPlan     `json:"memory"`
+}
+
+// QueryInfo says whether a circuit can answer a query.
+type QueryInfo struct {
+	Name    string `json:"name"`
+	Allowed bool   `json:"allowed"`
+	Exact   bool   `json:"exact"`
+	Needs   string `json:"needs"`
+}
+
+func (b *Blueprint) sizes() circuit.Stats { return circuit.Count(b.Graph) }
+
+// Info describes the circuit, and what it takes to run it as l says.
+func (b *Blueprint) Info(l Load) (*Info, error) {
+	s, p := b.sizes(), circuit.Properties(b.Graph)
+	memory, err := b.Memory(l)
+	if err != nil {
+		return nil, err
+	}
+	structure, err := format.Digest(b.Graph)
+	if err != nil {
+		return nil, err
+	}
+	program := b.Program.Digest()
+	i := &Info{
+		Variables:  b.Graph.NumVars,
+		Nodes:      s.Nodes(),
+		Edges:      s.Edges(),
+		Parameters: s.Params(),
+		SumEdges:   s.SumEdges,
+		Depth:      s.Depth,
+		Leaves:     map[string]int{},
+		Properties: map[string]bool{
+			"smooth":                  p.Smooth,
+			"decomposable":            p.Decomposable,
+			"total_scope":             p.TotalScope,
+			"deterministic":           p.Deterministic,
+			"structured_decomposable": p.StructuredDecomposable,
+		},
+		Structure:      hex.EncodeToString(structure[:]),
+		Program:        hex.EncodeToString(program[:]),
+		CompileSeconds: b.CompileTime.Seconds(),
+		BlockSize:      b.Program.BlockSize,
+		Compile:        b.Report,
+		Memory:         memory,
+	}
+	if b.Report.PaddedEdges > 0 {
+		i.PaddingWaste = 1 - float64(b.Report.Edges)/float64(b.Report.PaddedEdges)
+	}
+	for k := range b.Graph.Nodes {
+		if n := &b.Graph.Nodes[k]; n.Kind == circuit.Input {
+			i.Leaves[n.Leaf.Name()]++
+		}
+	}
+	for _, q := range p.Queries() {
+		i.Queries = append(i.Queries, QueryInfo(q))
+	}
+	if b.pd != nil {
+		o, err := b.pd.pd(b.Schema)
+		if err != nil {
+			return nil, err
+		}
+		if i.PublishedNodes, i.PublishedEdges, err = structures.PublishedPDSize(o); err != nil {
+			return nil, err
+		}
+	}
+	return i, nil
+}
+
+// Info describes the model; its memory is that of one engine.
+func (m *Model) Info() (*Info, error) { return m.plan.Info(Load{Options: m.opts}) }

@@ -1,0 +1,156 @@
+package pce
+
+import (
+	"fmt"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/layers"
+)
+
+// The Go runtime and the program itself take runtimeBytes, and what waits to be
+// collected about a part in slack of the rest, at the GOGC of `pce train`.
+const (
+	runtimeBytes = 18 << 20
+	slack        = 20
+)
+
+// MemoryPlan is what a run takes, in bytes.
+type MemoryPlan struct {
+	Rows       int   `json:"rows"` // of a launch
+	Parameters int64 `json:"parameters"`
+	Values     int64 `json:"values"`
+	Flows      int64 `json:"flows"` // integer ones only where a step has several shards
+	Scratch    int64 `json:"scratch"`
+	Program    int64 `json:"program"` // graph and index tensors
+	Data       int64 `json:"data"`
+	Runtime    int64 `json:"runtime"`
+	Total      int64 `json:"total"`
+}
+
+// Load says how a circuit will be run.
+type Load struct {
+	Options
+	Train  bool
+	Mixed  bool // bfloat16 products in the flows where the device has them
+	Shards bool // steps of several shards: integer flows are kept
+	Best   bool // the parameters of the best epoch are kept beside the present ones
+	// Tables are the bytes of the tables in memory besides Blueprint.Train.
+	Tables int64
+}
+
+// PrecisionUsed returns the precision of the flows on a device, mixed or fp32.
+func (l Load) PrecisionUsed(info kernels.Info) string {
+	if l.Train && l.Mixed && info.BF16 {
+		return "mixed"
+	}
+	return "fp32"
+}
+
+// Memory plans what the circuit takes when it is run, before anything is
+// allocated.
+func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
+	l.Options = l.Options.withDefaults()
+	if _, err := openDevice(l.Options); err != nil {
+		return MemoryPlan{}, err
+	}
+	p := b.Program
+	rows := int64(l.Rows)
+	work, err := cpu.Plan(layers.Module{Program: p, Rows: l.Rows, Train: l.Train, Mixed: l.Mixed}, cpu.Options{Threads: l.Threads})
+	if err != nil {
+		return MemoryPlan{}, err
+	}
+	m := MemoryPlan{
+		Rows:       l.Rows,
+		Parameters: 4 * p.NumParams,
+		Values:     work.Values + 8*rows,
+		Flows:      work.Flows,
+		Scratch:    work.Scratch,
+		Program:    programBytes(b),
+		Data:       l.Tables,
+	}
+	for _, c := range p.Columns {
+		if c.Codes > 0 {
+			m.Values += 2 * rows
+		} else {
+			m.Values += 4 * rows
+		}
+	}
+	if l.Train && l.Shards {
+		m.Flows += 8 * p.FlowLen()
+	}
+	if l.Best {
+		m.Parameters *= 2
+	}
+	m.Scratch += ownerBytes(b)
+	m.Data += tableBytes(b.Train)
+	live := m.Parameters + m.Values + m.Flows + m.Scratch + m.Program + m.Data
+	m.Runtime = runtimeBytes + live/slack
+	m.Total = live + m.Runtime
+	return m, nil
+}
+
+// tableBytes returns what a source takes in memory; 0 for one that is elsewhere.
+func tableBytes(src dataset.Source) int64 {
+	if t, ok := src.(*dataset.Table); ok {
+		return t.Bytes()
+	}
+	return 0
+}
+
+// ownerBytes returns what the largest owner of parameters takes on its way to or
+// from a file, in both layouts.
+func ownerBytes(b *Blueprint) int64 {
+	canonical, region := 0, 0
+	for i := range b.Map.Len() {
+		_, n := b.Map.Region(i)
+		canonical, region = max(canonical, b.Graph.NumParams(b.Map.Node(i))), max(region, n)
+	}
+	return 4 * int64(canonical+region)
+}
+
+// programBytes estimates graph, program and the lists that a device makes of it.
+func programBytes(b *Blueprint) int64 {
+	p := b.Program
+	n := int64(0)
+	for i := range p.Layers {
+		for _, q := range p.Layers[i].Sums {
+			n += int64(len(q.NodeIDs) + len(q.ChildIDs) + len(q.ParamIDs))
+		}
+		for _, q := range p.Layers[i].Elements {
+			n += int64(len(q.ElementIDs) + len(q.ParentIDs) + len(q.ParentParamIDs))
+		}
+		for _, q := range p.Layers[i].Products {
+			n += int64(len(q.ElementIDs) + len(q.FactorIDs))
+		}
+	}
+	for i := range p.Sums {
+		n += int64(len(p.Sums[i].Fan))
+	}
+	const perNode, perVector = 400, 600
+	return 4*n + 16*int64(p.ParamBlocks) + perNode*int64(len(b.Graph.Nodes)) + perVector*int64(len(p.Vectors))
+}
+
+// check refuses a plan above the limit and says how many rows would fit.
+func (b *Blueprint) check(l Load) error {
+	if l.MaxMemory <= 0 {
+		return nil
+	}
+	m, err := b.Memory(l)
+	if err != nil || m.Total <= l.MaxMemory {
+		return err
+	}
+	need := m.Total
+	for l.Rows = m.Rows / 2; l.Rows > 0; l.Rows /= 2 {
+		if m, err = b.Memory(l); err != nil {
+			return err
+		}
+		if m.Total <= l.MaxMemory {
+			return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available; with %d rows a launch it needs %d MiB",
+				kernels.ErrMemory, need>>20, l.MaxMemory>>20, l.Rows, m.Total>>20)
+		}
+	}
+	return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available, and fewer rows do not help; use fewer latents",
+		kernels.ErrMemory, need>>20, l.MaxMemory>>20)
+}

@@ -1,0 +1,93 @@
+package pce
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// metaSchema is the key of the schema in a model file.
+const metaSchema = "schema"
+
+// Rows opens a table. schema is what its rows must be; nil lets the files tell.
+type Rows func(ctx context.Context, schema *dataset.Schema) (dataset.Source, error)
+
+// Files returns the rows of files as dataset.OpenAll reads them: paths, globs,
+// directories or builtin sources.
+func Files(paths ...string) Rows {
+	return func(ctx context.Context, schema *dataset.Schema) (dataset.Source, error) {
+		return dataset.OpenAll(ctx, paths, dataset.Options{Schema: schema})
+	}
+}
+
+// Table returns the rows of a source that is open already.
+func Table(src dataset.Source) Rows {
+	return func(_ context.Context, schema *dataset.Schema) (dataset.Source, error) {
+		if schema == nil {
+			return src, nil
+		}
+		return src, accepts(schema, src.Schema())
+	}
+}
+
+// accepts is Schema.Accepts, but codes may stand where values are wanted.
+func accepts(want, have *dataset.Schema) error {
+	as := *have
+	as.Columns = slices.Clone(have.Columns)
+	for i := range min(len(as.Columns), len(want.Columns)) {
+		if c := &as.Columns[i]; want.Columns[i].Kind == dataset.Continuous && c.Labels == nil {
+			c.Kind, c.Categories = dataset.Continuous, 0
+		}
+	}
+	return want.Accepts(&as)
+}
+
+// withDomains returns a schema whose columns hold what the leaves of a valid
+// graph take.
+func withDomains(s *dataset.Schema, g *circuit.Graph) *dataset.Schema {
+	out := *s
+	out.Columns = slices.Clone(s.Columns)
+	for v, codes := range circuit.Domains(g) {
+		c := &out.Columns[v]
+		switch {
+		case codes > 0:
+			c.Kind, c.Categories = dataset.Discrete, codes
+		case codes == 0:
+			c.Kind, c.Categories, c.Labels = dataset.Continuous, 0, nil
+		}
+	}
+	return &out
+}
+
+// schemaOf returns the schema of a model file, or that of the leaves where the
+// file has none. A variable that no leaf reads takes any number.
+func schemaOf(m *format.Model) (*dataset.Schema, error) {
+	if text, ok := m.Meta[metaSchema]; ok {
+		s := new(dataset.Schema)
+		if err := json.Unmarshal([]byte(text), s); err != nil {
+			return nil, fmt.Errorf("%w: %w", format.ErrModel, err)
+		}
+		if len(s.Columns) != m.Graph.NumVars || !s.Equal(withDomains(s, m.Graph)) {
+			return nil, fmt.Errorf("%w: the schema does not fit the circuit's %d variables; get the file again", format.ErrModel, m.Graph.NumVars)
+		}
+		return s, nil
+	}
+	return graphSchema(m.Graph)
+}
+
+// graphSchema returns the schema of a valid graph's leaves.
+func graphSchema(g *circuit.Graph) (*dataset.Schema, error) {
+	if g.NumVars > dataset.MaxColumns {
+		return nil, fmt.Errorf("%w: circuit over %d variables; at most %d can be read as columns", ErrOptions, g.NumVars, dataset.MaxColumns)
+	}
+	s := &dataset.Schema{Columns: make([]dataset.Column, g.NumVars)}
+	for i := range s.Columns {
+		s.Columns[i].Kind = dataset.Continuous
+	}
+	return withDomains(s, g), nil
+}

@@ -1,0 +1,224 @@
+package pce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/internal/atomicfile"
+)
+
+// The files of a run in its directory.
+const (
+	ModelFile     = "model.safetensors"
+	MetricsFile   = "metrics.jsonl"
+	ConfigFile    = "config.yaml"
+	CheckpointDir = "checkpoints"
+	SamplesFile   = "samples.png"
+)
+
+// TrainOptions say what is trained, on what, and how.
+type TrainOptions struct {
+	Structure Structure
+	Compile   compile.Options // zero: the default
+	Train     Rows
+	Valid     Rows // nil: none
+	Test      Rows // nil: none
+
+	// EM says how. Without phases there are 20 epochs of mini-batch EM. Valid,
+	// Sink, MetricsFile and Checkpoints.Dir are set by Train.
+	EM      em.Options
+	Options Options // Engines and Rows do not count
+	Mixed   bool    // bfloat16 products in the flows where the device has them
+
+	Dir     string // where the run is written; created if absent
+	Resume  bool   // go on with the run in Dir, if there is one
+	Config  []byte // the text of config.yaml; nil: no file
+	Samples int    // images in samples.png, where rows are images; 0: no file
+	Name    string // kept in the model file
+}
+
+// Result is what training came to. Log-likelihoods are means over rows in nats,
+// NaN where there are no such rows.
+type Result struct {
+	Nodes, Edges, Parameters int64
+	Variables                int
+	Unit                     dataset.Unit // of tokens; "" for other data
+	TrainLL, ValidLL, TestLL float64
+	CompileSeconds           float64
+	TrainSeconds             float64 // spent in steps, over all parts of a resumed run
+	SamplesPerSecond         float64
+	Epochs                   int
+	Steps                    int64
+	Device                   string
+	PrecisionUsed            string // mixed or fp32
+	Out                      string
+}
+
+// Train makes a circuit, trains it and writes the run to opts.Dir:
+// model.safetensors, metrics.jsonl, checkpoints and, where asked for,
+// config.yaml and samples.png. If ctx ends while it trains, the error matches
+// em.ErrStopped and a run with Resume goes on with the same bits.
+func Train(ctx context.Context, opts TrainOptions) (_ *Result, err error) {
+	if opts.Train == nil {
+		return nil, fmt.Errorf("%w: no training rows; set Train", ErrOptions)
+	}
+	lock, err := claim(opts.Dir, opts.Resume)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+
+	b, err := Build(ctx, opts.Structure, opts.Train, opts.Compile)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	r := &run{opts: opts, plan: b, load: TrainLoad(opts, b.Train.Rows())}
+	for _, split := range []struct {
+		rows Rows
+		src  *dataset.Source
+	}{{opts.Valid, &r.valid}, {opts.Test, &r.test}} {
+		if split.rows == nil {
+			continue
+		}
+		if *split.src, err = split.rows(ctx, b.Schema); err != nil {
+			return nil, err
+		}
+		r.load.Tables += tableBytes(*split.src)
+	}
+	if err := r.writeConfig(); err != nil {
+		return nil, err
+	}
+	debug.FreeOSMemory() // what building took; the engine needs its own
+	e, err := b.Engine(ctx, r.load)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	return r.train(ctx, e)
+}
+
+// TrainLoad says how Train runs a circuit on so many training rows; the tables
+// of other rows are not counted.
+func TrainLoad(opts TrainOptions, rows int) Load {
+	o := opts.em()
+	l := Load{Options: opts.Options, Train: true, Mixed: opts.Mixed, Best: o.Patience > 0}
+	l.Rows = o.LaunchRows(rows)
+	for _, p := range o.Phases {
+		step := p.BatchRows
+		if p.Rule == em.FullBatch {
+			n := max(1, p.Subsets)
+			step = (rows + n - 1) / n
+		}
+		l.Shards = l.Shards || p.Epochs > 0 && min(step, rows) > l.Rows
+	}
+	return l
+}
+
+// em returns the training options with the default phases.
+func (o *TrainOptions) em() em.Options {
+	e := o.EM
+	if len(e.Phases) == 0 {
+		e.Phases = []em.Phase{{
+			Rule: em.MiniBatch, Epochs: 20, BatchRows: 512, Pseudocount: 0.1,
+			StepSize: em.Schedule{{Shape: em.Linear, Length: 1, From: 0.9, To: 0.05}},
+		}}
+	}
+	return e
+}
+
+// claim makes and locks the directory of a run, and refuses one that holds a
+// run unless it is to be resumed.
+func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
+	if dir == "" {
+		return nil, fmt.Errorf("%w: no directory for the run; set Dir", ErrOptions)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("pce: %w", err)
+	}
+	lock, err := atomicfile.Lock(dir)
+	if err != nil || resume {
+		return lock, err
+	}
+	for _, name := range []string{ModelFile, MetricsFile, ConfigFile, CheckpointDir} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			lock.Close()
+			return nil, fmt.Errorf("%w: %s has %s; resume it with --resume or choose another directory", ErrRun, dir, name)
+		}
+	}
+	return lock, nil
+}
+
+// run is a run in the making.
+type run struct {
+	opts        TrainOptions
+	plan        *Blueprint
+	load        Load
+	valid, test dataset.Source
+}
+
+func (r *run) path(name string) string { return filepath.Join(r.opts.Dir, name) }
+
+func (r *run) train(ctx context.Context, e *engine.Engine) (*Result, error) {
+	o := r.opts.em()
+	o.Valid = r.valid
+	o.MetricsFile, o.Checkpoints.Dir = r.path(MetricsFile), r.path(CheckpointDir)
+	o.Sink = em.SinkFunc(func(ctx context.Context, params em.ParamReader) error {
+		return r.plan.save(ctx, r.path(ModelFile), params, r.meta())
+	})
+	local := em.NewLocal(e, r.plan.Train)
+	defer local.Close()
+	t, err := em.New(local, o)
+	if err != nil {
+		return nil, err
+	}
+	if r.opts.Resume {
+		if _, err := t.Resume(ctx); err != nil {
+			return nil, err
+		}
+	}
+	res, err := t.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	test := math.NaN()
+	if r.test != nil {
+		if test, err = em.MeanLogLikelihood(ctx, e, r.test); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.drawSamples(ctx, e); err != nil {
+		return nil, err
+	}
+	return r.result(res, test, e)
+}
+
+func (r *run) result(res em.Result, test float64, e *engine.Engine) (*Result, error) {
+	sizes := r.plan.sizes()
+	return &Result{
+		Nodes: sizes.Nodes(), Edges: sizes.Edges(), Parameters: sizes.Params(),
+		Variables: r.plan.Graph.NumVars, Unit: r.plan.Schema.Unit,
+		TrainLL: res.TrainLL, ValidLL: res.ValidLL, TestLL: test,
+		CompileSeconds: r.plan.CompileTime.Seconds(), TrainSeconds: res.Seconds,
+		SamplesPerSecond: float64(res.Rows) / max(res.Seconds, 1e-9),
+		Epochs:           res.Epochs, Steps: res.Steps,
+		Device: e.Device().Name, PrecisionUsed: r.load.PrecisionUsed(e.Device()), Out: r.opts.Dir,
+	}, nil
+}
+
+func (r *run) meta() map[string]string {
+	if r.opts.Name == "" {
+		return nil
+	}
+	return map[string]string{"name": r.opts.Name}
+}
