@@ -25,4 +25,10 @@
 //
 // A Model is safe for concurrent use: up to Options.Engines calls run at a time,
 // the others wait. No goroutine outlives a call.
+//
+// # Source
+//
+// The package joins the others: structures and format make circuits, compile
+// makes programs of them, engine runs these and em trains them. Where each of
+// them comes from stands in its own doc.
 package pce

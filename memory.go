@@ -12,8 +12,8 @@ import (
 // The Go runtime and the program itself take runtimeBytes, and what waits to be
 // collected about a part in slack of the rest, at the GOGC of `pce train`.
 const (
-	runtimeBytes = 18 << 20
-	slack        = 20
+	runtimeBytes = 13 << 20
+	slack        = 12
 )
 
 // MemoryPlan is what a run takes, in bytes.
@@ -147,7 +147,7 @@ func (b *Blueprint) check(l Load) error {
 			return err
 		}
 		if m.Total <= l.MaxMemory {
-			return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available; with %d rows a launch it needs %d MiB",
+			return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available; with %d rows a launch it needs %d MiB: lower shard_rows",
 				kernels.ErrMemory, need>>20, l.MaxMemory>>20, l.Rows, m.Total>>20)
 		}
 	}

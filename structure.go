@@ -95,7 +95,7 @@ func (s *Structure) tree(ctx context.Context, src dataset.Source) (structures.Tr
 		return structures.ChowLiu(ctx, src, o)
 	case "grid":
 		if schema.Image[2] != 1 {
-			return structures.Tree{}, fmt.Errorf("%w: a grid tree needs images of one channel, the data's shape is %v; set the data's image shape or choose another tree",
+			return structures.Tree{}, fmt.Errorf("%w: a grid tree needs images of one channel, the data's shape is %v; set the image shape (data.image in a config) or choose another tree",
 				ErrOptions, schema.Image)
 		}
 		return structures.GridTree(schema.Image[0], schema.Image[1], s.Seed)
@@ -113,7 +113,7 @@ func (s *Structure) pd(schema *dataset.Schema) (structures.PDOptions, error) {
 		o.Shape = schema.Image
 	}
 	if o.Shape == [3]int{} {
-		return o, fmt.Errorf("%w: pd needs images, and the data does not say their shape; set it", ErrOptions)
+		return o, fmt.Errorf("%w: pd needs images, and the data does not say their shape; set it (data.image in a config)", ErrOptions)
 	}
 	if n := o.Shape[0] * o.Shape[1] * o.Shape[2]; n != len(schema.Columns) {
 		return o, fmt.Errorf("%w: pd over images of shape %v, which have %d values, and data of %d columns; set the right shape",

@@ -96,6 +96,9 @@ func Train(ctx context.Context, opts TrainOptions) (_ *Result, err error) {
 		}
 		r.load.Tables += tableBytes(*split.src)
 	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	if err := r.writeConfig(); err != nil {
 		return nil, err
 	}
@@ -169,9 +172,27 @@ type run struct {
 
 func (r *run) path(name string) string { return filepath.Join(r.opts.Dir, name) }
 
-func (r *run) train(ctx context.Context, e *engine.Engine) (*Result, error) {
+// em returns the training options for the run's rows.
+func (r *run) em() em.Options {
 	o := r.opts.em()
 	o.Valid = r.valid
+	return o
+}
+
+// check finds what cannot work before anything is written.
+func (r *run) check() error {
+	o := r.em()
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if _, err := openDevice(r.load.Options.withDefaults()); err != nil {
+		return err
+	}
+	return r.plan.check(r.load)
+}
+
+func (r *run) train(ctx context.Context, e *engine.Engine) (*Result, error) {
+	o := r.em()
 	o.MetricsFile, o.Checkpoints.Dir = r.path(MetricsFile), r.path(CheckpointDir)
 	o.Sink = em.SinkFunc(func(ctx context.Context, params em.ParamReader) error {
 		return r.plan.save(ctx, r.path(ModelFile), params, r.meta())

@@ -12,6 +12,13 @@ import (
 // on CPUs with AVX-512: blocks below 16 do not fill a vector register.
 var edgeCost = map[int]float64{32: 1, 16: 1.15, 1: 25}
 
+// Limits of a program: they keep block indices and the memory that compilation
+// takes far from overflow, whatever a small file asks for.
+const (
+	maxUnits      = 1 << 28 // of all vectors, and of all elements, padding included
+	maxEdgeBlocks = 1 << 27
+)
+
 // blockify chooses the block size and lays the vectors and elements out in
 // whole blocks. Units that only pad have probability 0.
 func blockify(s *state) (string, error) {
@@ -27,6 +34,9 @@ func blockify(s *state) (string, error) {
 	p := &layers.Program{NumVars: s.graph.NumVars, BlockSize: size, NodeBlocks: 1, ElementBlocks: 1, ParamBlocks: 1}
 	s.prog = p
 	var pad, real int64
+	if err := s.checkUnits(size); err != nil {
+		return "", err
+	}
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		count := int32((n.units + size - 1) / size)
@@ -64,6 +74,23 @@ func blockify(s *state) (string, error) {
 	}
 	return fmt.Sprintf("blocks of %d units, %d node blocks, %.1f %% of the units are padding",
 		size, p.NodeBlocks-1, 100*float64(pad)/float64(max(1, real+pad))), nil
+}
+
+// checkUnits returns an error if the blocks would be too many.
+func (s *state) checkUnits(size int) error {
+	up := func(units int) int64 { return int64((units + size - 1) / size * size) }
+	var vectors, elements int64
+	for i := range s.nodes {
+		vectors += up(s.nodes[i].units)
+		for _, op := range s.nodes[i].operands {
+			elements += up(s.nodes[op[0]].units)
+		}
+	}
+	if max(vectors, elements) > maxUnits {
+		return fmt.Errorf("%w: %d units and %d units of products in blocks of %d, at most %d are allowed; use a smaller circuit",
+			circuit.ErrGraph, vectors, elements, size, maxUnits)
+	}
+	return nil
 }
 
 // column returns the column of a batch that holds a variable as codes codes, or

@@ -40,6 +40,9 @@ type LayerReport struct {
 	Groups      []int `json:"groups"`       // the capacities they are padded to
 	Edges       int64 `json:"edges"`        // in blocks
 	Padded      int64 `json:"padded"`       // in blocks, padding of the rows included
+	// Rounded is the padding, in blocks, that comes from too many distinct
+	// counts, which are rounded up before they are grouped.
+	Rounded int64 `json:"rounded,omitempty"`
 }
 
 // Report says what compilation did.

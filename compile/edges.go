@@ -32,6 +32,9 @@ func edges(s *state) (string, error) {
 		cols := columnsOf(s.graph, p, id, sum)
 		sum.Fan = make([]int32, v.Units)
 		if e := s.graph.Nodes[id].Edges; e == nil {
+			if err := s.room(int64(v.Count) * int64(cols.blocks)); err != nil {
+				return "", err
+			}
 			s.blks[i] = denseBlocks(v.Count, cols.blocks)
 			for u := range sum.Fan {
 				sum.Fan[u] = int32(cols.units)
@@ -42,8 +45,8 @@ func edges(s *state) (string, error) {
 		}
 		sum.NumBlocks = int32(len(s.blks[i]))
 		sum.Param = p.ParamBlocks
-		if int64(p.ParamBlocks)+int64(sum.NumBlocks) > 1<<31-1 {
-			return "", fmt.Errorf("%w: more than 2^31 edge blocks of %d units; use a larger compile.block_size", ErrOptions, size)
+		if err := s.room(int64(sum.NumBlocks)); err != nil {
+			return "", err
 		}
 		p.ParamBlocks += sum.NumBlocks
 		s.rep.Edges += fanSum(sum.Fan)
@@ -71,6 +74,15 @@ func edges(s *state) (string, error) {
 		}
 	}
 	return fmt.Sprintf("%d weights in %d edge blocks, %d floats of parameters", s.rep.Edges, p.ParamBlocks-1, p.NumParams), nil
+}
+
+// room returns an error if n more edge blocks are too many.
+func (s *state) room(n int64) error {
+	if int64(s.prog.ParamBlocks)+n > maxEdgeBlocks {
+		return fmt.Errorf("%w: more than %d edge blocks of %d units; use a larger compile.block_size or a smaller circuit",
+			ErrOptions, maxEdgeBlocks, s.prog.BlockSize)
+	}
+	return nil
 }
 
 // tableIsParams reports whether parameter c of a family is the probability of

@@ -7,7 +7,8 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// maxDistinct bounds the dynamic program: above it, counts are rounded up first.
+// maxDistinct bounds the dynamic program: above it, counts are rounded up first,
+// each to the largest one near it.
 const maxDistinct = 512
 
 // group returns the capacities, ascending, that rows with the given counts are
@@ -30,10 +31,7 @@ func group(counts []int, maxGroups int, tolerance float64) []int {
 	}
 	value, rows := distinct(sorted)
 	if len(value) > maxDistinct {
-		step := (sorted[len(sorted)-1] + maxDistinct - 1) / maxDistinct
-		for i, c := range sorted {
-			sorted[i] = (c + step - 1) / step * step
-		}
+		roundUp(sorted)
 		value, rows = distinct(sorted)
 	}
 	d := len(value)
@@ -68,6 +66,19 @@ func group(counts []int, maxGroups int, tolerance float64) []int {
 	}
 	slices.Reverse(caps)
 	return caps
+}
+
+// roundUp replaces ascending counts so that at most maxDistinct distinct ones
+// remain: the range is cut in equal parts, and each count becomes the largest of
+// its part.
+func roundUp(sorted []int) {
+	least := sorted[0]
+	part := (sorted[len(sorted)-1] - least + maxDistinct) / maxDistinct
+	for i := len(sorted) - 2; i >= 0; i-- {
+		if (sorted[i]-least)/part == (sorted[i+1]-least)/part {
+			sorted[i] = sorted[i+1]
+		}
+	}
 }
 
 func distinct(sorted []int) (value []int, rows []int64) {
@@ -143,7 +154,13 @@ func partition(s *state) (string, error) {
 			r.Edges += int64(c)
 			r.Padded += int64(capacity(lp.children, c))
 		}
-		r.ChildCounts = slices.Compact(children)
+		if r.ChildCounts = slices.Compact(slices.Clone(children)); len(r.ChildCounts) > maxDistinct {
+			roundUp(children)
+			for _, c := range children {
+				r.Rounded += int64(c)
+			}
+			r.Rounded -= r.Edges
+		}
 		s.rep.Layers = append(s.rep.Layers, r)
 		s.rep.PaddedEdges += r.Padded * sq
 	}

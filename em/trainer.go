@@ -351,7 +351,7 @@ func (t *Trainer) stopped(ctx context.Context, err error) error {
 	if err := t.save(ctx); err != nil {
 		return err
 	}
-	where := fmt.Sprintf("in epoch %d, after step %d", t.state.At.Epoch+1, t.state.Steps)
+	where := fmt.Sprintf("%d epochs and %d steps are done", t.state.At.Epoch, t.state.Steps)
 	if t.dir == nil {
 		return fmt.Errorf("%w: %s; no checkpoints are kept", ErrStopped, where)
 	}

@@ -49,7 +49,6 @@ type Engine struct {
 	flows   kernels.Buffer // nil until the first Accumulate
 	code    []uint16
 	value   []float32
-	loaded  int // rows of the last forward
 	tiles   int64
 }
 
@@ -159,8 +158,8 @@ func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
 		cells := &b.Columns[c.Var]
 		at := int(c.Slot) * e.rows
 		if c.Codes == 0 {
-			if err := asValues(cells, lo, e.value[:n]); err != nil {
-				return err
+			if bad := asValues(cells, lo, e.value[:n]); bad >= 0 {
+				return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, c.Var)
 			}
 			if err := e.dev.Write(ctx, e.values, at, e.value[:n]); err != nil {
 				return err
@@ -175,7 +174,6 @@ func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
 			return err
 		}
 	}
-	e.loaded = n
 	return nil
 }
 
@@ -207,16 +205,17 @@ func asCodes(cells *dataset.Cells, lo int, n uint16, out []uint16) int {
 	return -1
 }
 
-// asValues writes cells as float32 values, NaN for missing ones.
-func asValues(cells *dataset.Cells, lo int, out []float32) error {
+// asValues writes cells as float32 values, NaN for missing ones. It returns the
+// first row that is infinite, or -1.
+func asValues(cells *dataset.Cells, lo int, out []float32) int {
 	if cells.Codes == nil {
 		for i, v := range cells.Values[lo : lo+len(out)] {
 			if math.IsInf(float64(v), 0) {
-				return fmt.Errorf("%w: row %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+i)
+				return i
 			}
 			out[i] = v
 		}
-		return nil
+		return -1
 	}
 	for i, c := range cells.Codes[lo : lo+len(out)] {
 		out[i] = float32(c)
@@ -224,7 +223,7 @@ func asValues(cells *dataset.Cells, lo int, out []float32) error {
 			out[i] = float32(math.NaN())
 		}
 	}
-	return nil
+	return -1
 }
 
 func cellText(cells *dataset.Cells, row int) any {
@@ -236,6 +235,10 @@ func cellText(cells *dataset.Cells, row int) any {
 
 // evaluate runs the forward pass on the rows lo..hi-1, at most Rows of them.
 func (e *Engine) evaluate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) error {
+	if lo < 0 || lo >= hi || hi > b.Rows || hi-lo > e.rows || len(ll) < hi-lo {
+		return fmt.Errorf("%w: rows %d..%d of %d in one launch with room for %d log-likelihoods; want 1..%d rows",
+			dataset.ErrFormat, lo, hi-1, b.Rows, len(ll), e.rows)
+	}
 	if err := e.load(ctx, b, lo, hi); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -36,8 +37,8 @@ type sampler struct {
 	first     int
 	seed      uint64
 	unit      [][]int32
-	logs      map[int32][]float64 // log values by vector, read when first needed
-	observed  bool                // some cell is observed
+	logs      map[int32][]float64 // log values by vector, from the first read until its own turn
+	observed  []bool              // by row: some cell is observed
 	weights   []float32
 	rowBlocks map[int32]rowBlock // node block → where its children stand
 }
@@ -55,6 +56,7 @@ func (s *sampler) run(ctx context.Context) error {
 	}
 	s.logs = make(map[int32][]float64)
 	s.unit = make([][]int32, len(p.Vectors))
+	s.observed = make([]bool, s.n)
 	s.rowBlocks = make(map[int32]rowBlock)
 	for l := range p.Layers {
 		for i := range p.Layers[l].Sums {
@@ -66,8 +68,8 @@ func (s *sampler) run(ctx context.Context) error {
 	}
 	for _, c := range p.Columns {
 		cells := &s.batch.Columns[c.Var]
-		for r := s.lo; r < s.lo+s.n; r++ {
-			s.observed = s.observed || !isMissing(cells, r)
+		for r := range s.observed {
+			s.observed[r] = s.observed[r] || !isMissing(cells, s.lo+r)
 		}
 	}
 	root := s.take(p.Root)
@@ -77,6 +79,7 @@ func (s *sampler) run(ctx context.Context) error {
 		}
 	}
 	for v := len(p.Vectors) - 1; v >= 0; v-- {
+		delete(s.logs, int32(v)) // all that read it have had their turn
 		if s.unit[v] == nil {
 			continue
 		}
@@ -210,7 +213,7 @@ func (s *sampler) sum(ctx context.Context, v int32, sum *layers.Sum) error {
 // logValue returns the log value of a unit in a row; without evidence every
 // value is 1.
 func (s *sampler) logValue(ctx context.Context, v int32, r, unit int) (float64, error) {
-	if !s.observed {
+	if !s.observed[r] {
 		return 0, nil
 	}
 	units := int(s.prog.Vectors[v].Units)
@@ -251,10 +254,14 @@ func (s *sampler) input(ctx context.Context, v int32, in *layers.Input) error {
 			params[k] = float64(area[k*width+int(u)])
 		}
 		x := in.Family.Sample(params, s.rng(r, v))
-		if cells.Codes != nil {
-			cells.Codes[s.lo+r] = uint16(x)
-		} else {
+		switch {
+		case cells.Codes == nil:
 			cells.Values[s.lo+r] = float32(x)
+		case x >= 0 && x < dataset.Missing && x == math.Trunc(x):
+			cells.Codes[s.lo+r] = uint16(x)
+		default:
+			return fmt.Errorf("%w: row %d, variable %d: the draw %v does not fit a column of codes; pass the column as values",
+				dataset.ErrFormat, s.lo+r, p.Columns[in.Column].Var, x)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package layers
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"hash"
 )
 
@@ -20,9 +21,9 @@ func (p *Program) Digest() [32]byte {
 		d.ints(int64(v.Kind), int64(v.Def), int64(v.First), int64(v.Count), int64(v.Units), int64(v.Depth))
 	}
 	for _, in := range p.Inputs {
-		name := in.Family.Name()
-		d.ints(int64(in.Vector), int64(in.Column), int64(in.Codes), in.Table, in.Params, int64(in.Owner), int64(len(name)))
-		h.Write([]byte(name))
+		family := fmt.Sprintf("%s%+v", in.Family.Name(), in.Family) // the fixed settings included
+		d.ints(int64(in.Vector), int64(in.Column), int64(in.Codes), in.Table, in.Params, int64(in.Owner), int64(len(family)))
+		h.Write([]byte(family))
 	}
 	for i := range p.Sums {
 		s := &p.Sums[i]

@@ -63,7 +63,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Short: "Measure training steps of a config, or log-likelihoods of a model",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := a.bench(cmd.Context(), &f)
+			r, err := a.bench(cmd.Context(), &f, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) bench(ctx context.Context, f *benchFlags) (*benchResult, error) {
+func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool) (*benchResult, error) {
 	if f.warmup < 0 || f.steps < 0 || f.batch < 0 || f.least < 0 {
 		return nil, usagef("--batch, --warmup, --steps and --time must not be negative")
 	}
@@ -108,12 +108,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) (*benchResult, error) {
 	if f.batch > 0 {
 		cfg.Train.BatchSize = f.batch
 	}
-	if f.run.threads > 0 {
-		cfg.Threads = f.run.threads
-	}
-	if f.run.device != "auto" {
-		cfg.Device = f.run.device
-	}
+	f.run.override(cfg, given)
 	b, err := a.blueprint(ctx, cfg)
 	if err != nil {
 		return nil, err

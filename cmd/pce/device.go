@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/configs"
 )
 
 // deviceFlags are the flags of every command that runs a circuit.
@@ -15,6 +16,16 @@ type deviceFlags struct {
 func (f *deviceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.device, "device", "auto", "where to compute: auto or cpu")
 	flags.IntVar(&f.threads, "threads", 0, "CPU threads; 0: one a core. Results do not depend on it")
+}
+
+// override puts the flags that were given into a config.
+func (f *deviceFlags) override(cfg *configs.Config, given func(flag string) bool) {
+	if given("device") {
+		cfg.Device = f.device
+	}
+	if given("threads") {
+		cfg.Threads = f.threads
+	}
 }
 
 // runOptions limits a run to the memory that the machine has available.

@@ -63,6 +63,7 @@ var exitCodes = []struct {
 	{circuit.ErrGraph, exitData},
 	{circuit.ErrLeaf, exitData},
 	{format.ErrModel, exitData},
+	{format.ErrNoParams, exitData},
 	{em.ErrCheckpoint, exitData},
 	{em.ErrNumber, exitData},
 	{fs.ErrNotExist, exitData},

@@ -16,6 +16,7 @@ import (
 
 func (a *app) infoCommand() *cobra.Command {
 	var flags configFlags
+	var run deviceFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "info MODEL | --config FILE",
@@ -25,7 +26,8 @@ func (a *app) infoCommand() *cobra.Command {
 			if len(args) == 1 == (len(flags.files) > 0) {
 				return usagef("info wants a model file or --config FILE, one of them")
 			}
-			info, err := a.info(cmd.Context(), &flags, args)
+			given := func(cfg *configs.Config) { run.override(cfg, cmd.Flags().Changed) }
+			info, err := a.info(cmd.Context(), &flags, args, given)
 			if err != nil {
 				return err
 			}
@@ -36,17 +38,19 @@ func (a *app) infoCommand() *cobra.Command {
 		},
 	}
 	flags.register(c.Flags())
+	run.register(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
 
 // info describes a model file as queries run it, or a config's circuit as train
 // runs it. No parameters are allocated.
-func (a *app) info(ctx context.Context, flags *configFlags, args []string) (*pce.Info, error) {
+func (a *app) info(ctx context.Context, flags *configFlags, args []string, override func(*configs.Config)) (*pce.Info, error) {
 	cfg, err := a.loadDataConfig(flags)
 	if err != nil {
 		return nil, err
 	}
+	override(cfg)
 	if len(args) == 1 {
 		cfg.Model.Structure, cfg.Model.File = "file", args[0]
 		cfg.Data = configs.Data{}

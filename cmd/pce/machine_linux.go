@@ -38,7 +38,27 @@ func memory() (total, available uint64) {
 		return total, available
 	}
 	used, _ := cgroupBytes("memory.current")
+	used -= min(used, cgroupCache())
 	return limit, min(available, limit-min(used, limit))
+}
+
+// cgroupCache returns the bytes of files that the cgroup keeps in memory, which
+// are given up when memory is short.
+func cgroupCache() uint64 {
+	text, err := os.ReadFile("/sys/fs/cgroup/memory.stat")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(line, "file "); ok {
+			bytes, err := strconv.ParseUint(strings.TrimSpace(n), 10, 64)
+			if err != nil {
+				return 0
+			}
+			return bytes
+		}
+	}
+	return 0
 }
 
 // cgroupBytes reads a number of the cgroup (version 2) that a container sees.

@@ -73,12 +73,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 	if given("out") {
 		cfg.Output = f.out
 	}
-	if given("device") {
-		cfg.Device = f.run.device
-	}
-	if given("threads") {
-		cfg.Threads = f.run.threads
-	}
+	f.run.override(cfg, given)
 	if err := cfg.Data.RequireTraining(); err != nil {
 		return nil, err
 	}

@@ -148,34 +148,29 @@ func (x *executor) backwardSum(w *worker, t *task) {
 	}
 	for r := lo; r < hi; r += step {
 		n := min(step, hi-r)
-		e := w.e[w.eRow(r, r)*t.cols:]
+		e := w.e[w.eRow(r)*t.row:]
 		fp := w.fp[r*t.cols:]
 		x.form(w, t, r, n, e)
 		x.ratios(t, r, n)
-		for k := range s.back {
-			run := &s.back[k]
-			a := micro.PanelArgs{
-				Rows: n, K: run.n, W: x.size,
-				A: &vals[r*t.width+run.row], ARow: t.width, ACol: 1,
-				B: &x.call.params[p.ParamOffset(run.param)], BRow: x.size,
-				C: &fp[run.col], CRow: t.cols, Add: !run.head,
+		if x.mixed {
+			if r == lo {
+				x.packWeights(w, t)
 			}
-			if run.tail {
-				a.E, a.ERow = &e[run.col], t.cols
-			}
-			x.set.Panel(&a)
+			x.pairFlows(w, t, n, vals[r*t.width:], e, fp)
+		} else {
+			x.flowProducts(t, n, vals[r*t.width:], e, fp)
 		}
 		x.exactFlows(w, t, r, n)
 		x.flowDown(t, r, n, fp)
 		if w.parts == 1 {
-			x.gradient(t, r, n, e, grad, s.group < 0 || s.first, 0, len(s.back))
+			x.gradient(w, t, r, n, e, grad, s.group < 0 || s.first, 0, len(s.back))
 		}
 	}
 	if w.parts > 1 {
 		x.meet(w)
 		from, to := split(len(s.back), 1, w.part, w.parts)
 		for r := 0; r < x.call.rows; r += step {
-			x.gradient(t, r, min(step, x.call.rows-r), w.e[r*t.cols:], grad, s.group < 0 || s.first, from, to)
+			x.gradient(w, t, r, min(step, x.call.rows-r), w.e[r*t.row:], grad, s.group < 0 || s.first, from, to)
 		}
 	}
 	x.sumNorms(w, t)
@@ -186,23 +181,53 @@ func (x *executor) backwardSum(w *worker, t *task) {
 	}
 }
 
+// flowProducts computes the flows to the operands of n rows from the ratios of
+// the outputs.
+func (x *executor) flowProducts(t *task, n int, ratios, e, fp []float32) {
+	for k := range t.sum.back {
+		run := &t.sum.back[k]
+		a := micro.PanelArgs{
+			Rows: n, K: run.n, W: x.size,
+			A: &ratios[run.row], ARow: t.width, ACol: 1,
+			B: &x.call.params[x.prog.ParamOffset(run.param)], BRow: x.size,
+			C: &fp[run.col], CRow: t.cols, Add: !run.head,
+		}
+		if run.tail {
+			a.E, a.ERow = &e[run.col], t.row
+		}
+		x.set.Panel(&a)
+	}
+}
+
 // gradient adds, for the runs from..to-1 of weights, the products of ratios and
 // operands of n rows from r on.
-func (x *executor) gradient(t *task, r, n int, e, grad []float32, fresh bool, from, to int) {
+func (x *executor) gradient(w *worker, t *task, r, n int, e, grad []float32, fresh bool, from, to int) {
 	p := x.prog
 	base := p.ParamOffset(p.Sums[t.sum.index].Param)
-	vals := x.values[x.slot[t.vec]+r*t.width:]
+	a := micro.PanelArgs{K: n, W: x.size, ARow: 1, ACol: stride(t.width), BRow: t.row, CRow: x.size, Add: r > 0 || !fresh}
+	ratios := x.values[x.slot[t.vec]+r*t.width:]
+	if x.mixed {
+		a.K = (n + 1) / 2
+		a.BRow = stride(t.cols)
+		x.set.BF16.PackPairs(&w.pairs.ratioT[0], a.ACol, &ratios[0], t.width, n, t.width)
+		x.set.BF16.PackPairs(&w.pairs.operands[0], a.BRow, &e[0], t.row, n, t.cols)
+	} else if a.ACol != t.width {
+		copyRows(w.r, a.ACol, ratios, t.width, n, t.width)
+		ratios = w.r
+	}
 	for k := from; k < to; k++ {
 		run := &t.sum.back[k]
 		if run.n == 0 {
 			continue
 		}
-		x.set.Panel(&micro.PanelArgs{
-			Rows: run.n, K: n, W: x.size,
-			A: &vals[run.row], ARow: 1, ACol: t.width,
-			B: &e[run.col], BRow: t.cols,
-			C: &grad[p.ParamOffset(run.param)-base], CRow: x.size, Add: r > 0 || !fresh,
-		})
+		a.Rows, a.C = run.n, &grad[p.ParamOffset(run.param)-base]
+		if x.mixed {
+			a.A, a.B = words(w.pairs.ratioT[run.row:]), words(w.pairs.operands[run.col:])
+			x.set.BF16.Panel(&a)
+		} else {
+			a.A, a.B = &ratios[run.row], &e[run.col]
+			x.set.Panel(&a)
+		}
 	}
 	if x.logs.counts[t.vec].Load() == 0 {
 		return

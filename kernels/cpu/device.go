@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"unsafe"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
@@ -65,18 +64,6 @@ type buffer struct {
 func (b *buffer) DType() kernels.DType { return b.dtype }
 func (b *buffer) Len() int             { return b.n }
 func (b *buffer) Free()                { *b = buffer{dtype: b.dtype} }
-
-// aligned returns n zeroed elements that start on a cache line.
-func aligned[T any](n int) []T {
-	var t T
-	size := int(unsafe.Sizeof(t))
-	s := make([]T, n+64/size)
-	off := 0
-	if rem := int(uintptr(unsafe.Pointer(&s[0])) % 64); rem != 0 {
-		off = (64 - rem) / size
-	}
-	return s[off : off+n : off+n]
-}
 
 // Alloc returns n zeroed elements.
 func (d *Device) Alloc(_ context.Context, t kernels.DType, n int) (kernels.Buffer, error) {

@@ -40,10 +40,10 @@ type executor struct {
 	scales   [][]float64 // by column: powers of two that statistics are divided by
 
 	workers    []*worker
-	shared     *worker // buffers of all threads in lockstep
 	epoch      uint32
 	done       []atomic.Uint32
 	gate       barrier
+	waker      waker
 	recomputed atomic.Int64
 
 	call call
@@ -62,7 +62,8 @@ type call struct {
 // worker holds the scratch memory of one thread.
 type worker struct {
 	part, parts int
-	e, fp       []float32 // rows of all operands
+	e, fp       []float32 // rows of all operands, and the flows to them
+	r           []float32 // ratios of a tile
 	tt          []float32 // transposed weights
 	ttSum       int32     // the owner whose weights tt holds, -1 for none
 	grad        []float32
@@ -72,8 +73,7 @@ type worker struct {
 	row         []float32 // per-unit coefficients
 	factors     []micro.Factor
 	logE, logS  []float64
-	stats       []float64
-	be, br, bt  []uint32 // bfloat16 pairs
+	pairs       pairBuffers
 }
 
 // tileRows is the number of rows whose operands are formed before they are
@@ -85,102 +85,34 @@ func tileRows(cols int) int {
 	return 128
 }
 
+// stride is the distance of the rows of a scratch matrix that is read down its
+// columns: whole kilobytes would put them all in the same few cache sets.
+func stride(cols int) int {
+	if cols%128 == 0 {
+		return cols + 16
+	}
+	return cols
+}
+
 func newExecutor(m layers.Module, set *micro.Set, threads int) *executor {
-	x := &executor{prog: m.Program, set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train, mixed: m.Mixed && set.BF16 != nil}
-	x.scales = m.Scales
+	x := planned(m, set, threads)
+	x.workspace()
+	return x
+}
+
+// planned returns an executor without its workspace.
+func planned(m layers.Module, set *micro.Set, threads int) *executor {
+	x := &executor{
+		prog: m.Program, set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train,
+		mixed:  m.Mixed && set.BF16 != nil && m.Program.BlockSize >= 2,
+		scales: m.Scales,
+	}
 	if x.scales == nil {
 		x.scales = make([][]float64, len(m.Program.Columns))
 	}
 	x.plan()
 	x.schedules(threads)
-	x.workspace()
 	return x
-}
-
-// workspace allocates values, flows and scratch.
-func (x *executor) workspace() {
-	p := x.prog
-	x.slot = make([]int, len(p.Vectors))
-	x.flowSlot = make([]int, len(p.Vectors))
-	values, flows := 0, 0
-	for i := range p.Vectors {
-		x.slot[i], x.flowSlot[i] = -1, -1
-		if !p.Tabulated(int32(i)) {
-			x.slot[i] = values
-			values += x.rowsMax * p.Width(int32(i))
-		}
-		v := &p.Vectors[i]
-		if v.Kind == layers.StoredVector || v.Kind == layers.SumVector && x.users[i] > 1 {
-			x.flowSlot[i] = flows
-			flows += x.rowsMax * p.Width(int32(i))
-		}
-	}
-	x.values = aligned[float32](values)
-	x.exps = make([]int32, len(p.Vectors)*x.rowsMax)
-	x.shifts = make([]int32, len(p.Elements)*x.rowsMax)
-	x.logs.init(len(p.Vectors), x.rowsMax)
-	var cols, tile, params, width, count int
-	for i := range x.tasks {
-		t := &x.tasks[i]
-		cols, width = max(cols, t.cols), max(width, t.width)
-		tile = max(tile, t.cols*min(x.rowsMax, tileRows(t.cols)))
-		if t.sum != nil {
-			params = max(params, int(p.Sums[t.sum.index].NumBlocks)*x.size*x.size)
-		}
-	}
-	for i := range p.Inputs {
-		in := &p.Inputs[i]
-		count = max(count, (int(in.Codes)+1)*p.Width(in.Vector))
-	}
-	width = max(width, cols)
-	if x.train {
-		x.flows = aligned[float32](flows)
-		x.kept = aligned[float32](x.keptLen)
-		x.norms = aligned[float32](int(p.ElementBlocks) * x.size)
-		for _, n := range x.groupParams {
-			x.groups = append(x.groups, aligned[float32](n))
-		}
-	}
-	full := x.rowsMax * cols
-	make1 := func(part, parts, rows int, big bool) *worker {
-		w := &worker{part: part, parts: parts, ttSum: -1}
-		w.min = aligned[float32](width)
-		w.shift = make([]int32, x.rowsMax)
-		w.row = aligned[float32](8 * width)
-		if !big {
-			return w
-		}
-		w.e = aligned[float32](rows)
-		w.tt = aligned[float32](params)
-		if x.train {
-			w.fp = aligned[float32](full)
-			w.grad = aligned[float32](params)
-			w.count = aligned[float32](count)
-			if x.mixed {
-				w.be, w.br = aligned[uint32](full/2+cols), aligned[uint32](full/2+width*x.rowsMax/2+width)
-				w.bt = aligned[uint32](params/2 + cols)
-			}
-		}
-		return w
-	}
-	n := len(x.forwardPlan.lists)
-	lock := x.forwardPlan.lockstep
-	for i := range n {
-		if lock {
-			x.workers = append(x.workers, make1(i, n, full, false))
-		} else {
-			x.workers = append(x.workers, make1(0, 1, tile, true))
-		}
-	}
-	if lock {
-		x.shared = make1(0, n, full, true)
-		for _, w := range x.workers {
-			s := x.shared
-			w.e, w.fp, w.tt, w.grad, w.count, w.be, w.br, w.bt = s.e, s.fp, s.tt, s.grad, s.count, s.be, s.br, s.bt
-		}
-	}
-	x.gate.n = int32(n)
-	x.done = make([]atomic.Uint32, len(x.tasks))
 }
 
 // value returns row r of a vector that keeps values.

@@ -51,13 +51,13 @@ func (x *executor) forward(rows int, a *kernels.ForwardArgs) error {
 // rowsOf returns the rows that a worker does of the launch, a tile at a time.
 func (x *executor) rowsOf(w *worker) (lo, hi int) { return split(x.call.rows, 16, w.part, w.parts) }
 
-// eRow is where the operands of row r stand in w.e: tiles start at 0 unless
-// all threads share the buffer.
-func (w *worker) eRow(r, first int) int {
+// eRow is the row of w.e where the tile from row r on stands: 0 unless all
+// threads share the buffer.
+func (w *worker) eRow(r int) int {
 	if w.parts > 1 {
 		return r
 	}
-	return r - first
+	return 0
 }
 
 func (x *executor) forwardSum(w *worker, t *task) {
@@ -67,7 +67,7 @@ func (x *executor) forwardSum(w *worker, t *task) {
 	vals := x.values[x.slot[t.vec]:]
 	for r := lo; r < hi; r += step {
 		n := min(step, hi-r)
-		e := w.e[w.eRow(r, r)*t.cols:]
+		e := w.e[w.eRow(r)*t.row:]
 		low, suspect := x.fit(w, t, r, n, e)
 		minimum := w.min[:t.width]
 		for i := range minimum {
@@ -77,7 +77,7 @@ func (x *executor) forwardSum(w *worker, t *task) {
 			run := &t.sum.forward[k]
 			a := micro.PanelArgs{
 				Rows: n, K: run.n, W: x.size,
-				A: &e[run.col], ARow: t.cols, ACol: 1,
+				A: &e[run.col], ARow: t.row, ACol: 1,
 				B: &w.tt[min(run.at*x.size, len(w.tt)-1)], BRow: x.size,
 				C: &vals[r*t.width+run.row], CRow: t.width, Add: !run.head,
 			}
@@ -148,7 +148,7 @@ func (x *executor) fit(w *worker, t *task, r, n int, out []float32) (low int32, 
 		shift := x.shiftOf(e.id)[r : r+n]
 		x.set.Product(&micro.ProductArgs{
 			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
-			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0], Fit: true,
+			Out: &out[e.col], OutRow: t.row, Shift: &shift[0], Fit: true,
 		})
 	}
 	if len(t.elems) == 1 {
@@ -172,7 +172,7 @@ func (x *executor) fit(w *worker, t *task, r, n int, out []float32) (low int32, 
 		for i := range n {
 			if x.logs.operandInLog(t, r+i) {
 				x.logOperands(w, t, r+i)
-				x.fillOperands(w, t, r+i, out[i*t.cols:])
+				x.fillOperands(w, t, r+i, out[i*t.row:])
 			}
 		}
 	}
@@ -231,7 +231,7 @@ func (x *executor) align(w *worker, t *task, ex []int32, r, n int, out []float32
 			}
 		}
 		if move {
-			x.set.ScaleRows(&out[e.col], t.cols, &base[0], n, e.width)
+			x.set.ScaleRows(&out[e.col], t.row, &base[0], n, e.width)
 		}
 	}
 	for i := range ex {
@@ -249,14 +249,14 @@ func (x *executor) form(w *worker, t *task, r, n int, out []float32) {
 		shift := x.shiftOf(e.id)[r : r+n]
 		x.set.Product(&micro.ProductArgs{
 			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
-			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0],
+			Out: &out[e.col], OutRow: t.row, Shift: &shift[0],
 		})
 	}
 	if x.logs.any(t) {
 		for i := range n {
 			if x.logs.operandInLog(t, r+i) {
 				x.logOperands(w, t, r+i)
-				x.fillOperands(w, t, r+i, out[i*t.cols:])
+				x.fillOperands(w, t, r+i, out[i*t.row:])
 			}
 		}
 	}

@@ -2,9 +2,9 @@ package cpu
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/pce-engine/pce/kernels"
-	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -27,71 +27,133 @@ func Plan(m layers.Module, o Options) (Memory, error) {
 		return Memory{}, fmt.Errorf("%w: cpu: %d rows a launch, want 1..%d", kernels.ErrDevice, m.Rows, 1<<20)
 	}
 	x := planned(m, d.set, d.threads)
-	return x.memory(), nil
+	return x.sizes().memory(x), nil
 }
 
-// planned returns an executor without its workspace.
-func planned(m layers.Module, set *micro.Set, threads int) *executor {
-	x := &executor{prog: m.Program, set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train, mixed: m.Mixed && set.BF16 != nil}
-	x.plan()
-	x.schedules(threads)
-	return x
+// sizes are the lengths of the workspace's parts, in elements.
+type sizes struct {
+	values, flows, norms int
+	exps, shifts         int
+	e, fp, r, tt, grad   int
+	count, width         int
+	pairs                pairSizes
 }
 
-// memory counts what workspace allocates.
-func (x *executor) memory() Memory {
+// sizes computes what workspace allocates, and where each vector stands in it.
+func (x *executor) sizes() sizes {
 	p := x.prog
-	rows := int64(x.rowsMax)
-	m := Memory{Values: 4 * rows * int64(len(p.Vectors)+len(p.Elements))}
+	var z sizes
+	x.slot = make([]int, len(p.Vectors))
+	x.flowSlot = make([]int, len(p.Vectors))
 	for i := range p.Vectors {
-		v := &p.Vectors[i]
-		bytes := 4 * rows * int64(p.Width(int32(i)))
+		x.slot[i], x.flowSlot[i] = -1, -1
+		width := p.Width(int32(i))
 		if !p.Tabulated(int32(i)) {
-			m.Values += bytes
+			x.slot[i] = z.values
+			z.values += x.rowsMax * width
 		}
-		if x.train && (v.Kind == layers.StoredVector || v.Kind == layers.SumVector && x.users[i] > 1) {
-			m.Flows += bytes
+		v := &p.Vectors[i]
+		if v.Kind == layers.StoredVector || v.Kind == layers.SumVector && x.users[i] > 1 {
+			x.flowSlot[i] = z.flows
+			z.flows += x.rowsMax * width
 		}
 	}
-	m.Scratch = 4 * int64(len(p.Vectors)) * (rows + 1)
-	var cols, tile, params, width, count int64
+	z.exps, z.shifts = len(p.Vectors)*x.rowsMax, len(p.Elements)*x.rowsMax
+	z.norms = int(p.ElementBlocks) * x.size
+	lock := x.forwardPlan.lockstep
 	for i := range x.tasks {
 		t := &x.tasks[i]
-		cols, width = max(cols, int64(t.cols)), max(width, int64(t.width))
-		tile = max(tile, int64(t.cols*min(x.rowsMax, tileRows(t.cols))))
-		if t.sum != nil {
-			params = max(params, int64(p.Sums[t.sum.index].NumBlocks)*int64(x.size*x.size))
+		rows := min(x.rowsMax, tileRows(t.cols))
+		operands := rows
+		if lock {
+			operands = x.rowsMax
 		}
+		z.e = max(z.e, operands*t.row)
+		z.fp = max(z.fp, x.rowsMax*t.cols)
+		z.width = max(z.width, t.width, t.cols)
+		if t.sum == nil {
+			continue
+		}
+		n := int(p.Sums[t.sum.index].NumBlocks) * x.size * x.size
+		z.r = max(z.r, rows*stride(t.width))
+		z.tt, z.grad = max(z.tt, n), max(z.grad, n)
+		z.pairs.grow(rows, t, n)
 	}
 	for i := range p.Inputs {
 		in := &p.Inputs[i]
-		count = max(count, int64(in.Codes+1)*int64(p.Width(in.Vector)))
+		z.count = max(z.count, (int(in.Codes)+1)*p.Width(in.Vector))
 	}
-	width = max(width, cols)
-	full := rows * cols
+	if !x.train {
+		z.flows, z.norms, z.fp, z.r, z.grad, z.count = 0, 0, 0, 0, 0, 0
+	}
+	if !x.mixed || !x.train {
+		z.pairs = pairSizes{}
+	}
+	return z
+}
+
+// memory counts the bytes of a workspace.
+func (z sizes) memory(x *executor) Memory {
+	m := Memory{
+		Values:  4 * int64(z.values+z.exps+z.shifts),
+		Flows:   4 * int64(z.flows+z.norms),
+		Scratch: 4 * int64(z.exps+len(x.prog.Vectors)), // rows in log space
+	}
 	if x.train {
-		m.Flows += 4 * (int64(x.keptLen) + int64(p.ElementBlocks)*int64(x.size))
+		m.Flows += 4 * int64(x.keptLen)
 		for _, n := range x.groupParams {
 			m.Scratch += 4 * int64(n)
 		}
 	}
-	small := 4 * (9*width + rows)
-	big := func(operands int64) int64 {
-		n := operands + params
-		if x.train {
-			n += full + params + count
-			if x.mixed {
-				n += full/2 + cols + full/2 + width*rows/2 + width + params/2 + cols
-			}
-		}
-		return 4 * n
-	}
 	threads := int64(len(x.forwardPlan.lists))
-	m.Scratch += threads * small
+	own := 4 * int64(9*z.width+x.rowsMax+z.r+z.pairs.total())
+	big := 4 * int64(z.e+z.fp+z.tt+z.grad+z.count)
+	m.Scratch += threads * own
 	if x.forwardPlan.lockstep {
-		m.Scratch += small + big(full)
+		m.Scratch += big
 	} else {
-		m.Scratch += threads * big(tile)
+		m.Scratch += threads * big
 	}
 	return m
+}
+
+// workspace allocates values, flows and scratch.
+func (x *executor) workspace() {
+	z := x.sizes()
+	x.values = aligned[float32](z.values)
+	x.exps = make([]int32, z.exps)
+	x.shifts = make([]int32, z.shifts)
+	x.logs.init(len(x.prog.Vectors), x.rowsMax)
+	x.flows = aligned[float32](z.flows)
+	x.norms = aligned[float32](z.norms)
+	if x.train {
+		x.kept = aligned[float32](x.keptLen)
+		for _, n := range x.groupParams {
+			x.groups = append(x.groups, aligned[float32](n))
+		}
+	}
+	threads := len(x.forwardPlan.lists)
+	lock := x.forwardPlan.lockstep
+	for i := range threads {
+		w := &worker{part: 0, parts: 1, ttSum: -1}
+		w.min = aligned[float32](z.width)
+		w.shift = make([]int32, x.rowsMax)
+		w.row = aligned[float32](8 * z.width)
+		w.r = aligned[float32](z.r)
+		w.pairs.init(z.pairs)
+		if lock {
+			w.part, w.parts = i, threads
+		}
+		if lock && i > 0 {
+			s := x.workers[0]
+			w.e, w.fp, w.tt, w.grad, w.count = s.e, s.fp, s.tt, s.grad, s.count
+		} else {
+			w.e, w.fp, w.tt = aligned[float32](z.e), aligned[float32](z.fp), aligned[float32](z.tt)
+			w.grad, w.count = aligned[float32](z.grad), aligned[float32](z.count)
+		}
+		x.workers = append(x.workers, w)
+	}
+	x.gate.n = int32(threads)
+	x.waker.changed.L = &x.waker.mu
+	x.done = make([]atomic.Uint32, len(x.tasks))
 }

@@ -46,7 +46,7 @@ func TestMemory(t *testing.T) {
 				for _, threads := range []int{1, 2, 3} {
 					t.Run(fmt.Sprintf("%s/train=%v/mixed=%v/threads=%d", name, train, mixed, threads), func(t *testing.T) {
 						m := layers.Module{Program: r.Program, Rows: 77, Train: train, Mixed: mixed}
-						set := micro.All()[0]
+						set := widest()
 						want := allocated(newExecutor(m, set, threads))
 						got, err := Plan(m, Options{Threads: threads, Set: set})
 						if err != nil {
@@ -82,14 +82,10 @@ func allocated(x *executor) Memory {
 		}
 	}
 	pairs := map[*uint32]bool{}
-	workers := x.workers
-	if x.shared != nil {
-		workers = append(workers[:len(workers):len(workers)], x.shared)
-	}
-	for _, w := range workers {
-		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row)
+	for _, w := range x.workers {
+		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row, w.r)
 		m.Scratch += 4 * int64(len(w.shift))
-		for _, b := range [][]uint32{w.be, w.br, w.bt} {
+		for _, b := range [][]uint32{w.pairs.weights, w.pairs.ratios, w.pairs.ratioT, w.pairs.operands} {
 			if len(b) > 0 && !pairs[&b[0]] {
 				pairs[&b[0]] = true
 				m.Scratch += 4 * int64(len(b))
@@ -97,4 +93,14 @@ func allocated(x *executor) Memory {
 		}
 	}
 	return m
+}
+
+// widest returns the set with the most kernels.
+func widest() *micro.Set {
+	for _, s := range micro.All() {
+		if s.BF16 != nil {
+			return s
+		}
+	}
+	return micro.All()[0]
 }

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -188,14 +187,17 @@ func (x *executor) run(s *schedule, do func(w *worker, t *task)) {
 		for _, i := range s.lists[th] {
 			if s.lockstep {
 				do(w, &x.tasks[i])
-				x.gate.wait()
+				x.gate.wait(&x.waker)
 				continue
 			}
 			for _, d := range s.waits[i] {
-				spin(func() bool { return x.done[d].Load() == epoch })
+				if x.done[d].Load() != epoch {
+					x.waker.until(func() bool { return x.done[d].Load() == epoch })
+				}
 			}
 			do(w, &x.tasks[i])
 			x.done[i].Store(epoch)
+			x.waker.wake()
 		}
 	}
 	var wg sync.WaitGroup
@@ -210,13 +212,38 @@ func (x *executor) run(s *schedule, do func(w *worker, t *task)) {
 	wg.Wait()
 }
 
-// spin polls until ok, and lets other goroutines run when that takes long.
-func spin(ok func() bool) {
-	for n := 0; !ok(); n++ {
-		if n >= 1000 {
-			runtime.Gosched()
-			n = 900
+// polls is how often a waiting thread looks before it sleeps: about 50 µs. More
+// would take the core from whoever it waits for where cores are shared.
+const polls = 40000
+
+// waker lets threads wait for each other: a short wait spins, a long one sleeps.
+type waker struct {
+	sleepers atomic.Int32
+	mu       sync.Mutex
+	changed  sync.Cond // with mu: something that a sleeper waits for may have happened
+}
+
+// until returns when ok does. Whoever makes ok true calls wake afterwards.
+func (k *waker) until(ok func() bool) {
+	for range polls {
+		if ok() {
+			return
 		}
+	}
+	k.mu.Lock()
+	k.sleepers.Add(1)
+	for !ok() {
+		k.changed.Wait()
+	}
+	k.sleepers.Add(-1)
+	k.mu.Unlock()
+}
+
+func (k *waker) wake() {
+	if k.sleepers.Load() > 0 {
+		k.mu.Lock()
+		k.changed.Broadcast()
+		k.mu.Unlock()
 	}
 }
 
@@ -227,7 +254,7 @@ type barrier struct {
 	phase atomic.Uint32
 }
 
-func (b *barrier) wait() {
+func (b *barrier) wait(k *waker) {
 	if b.n <= 1 {
 		return
 	}
@@ -235,14 +262,15 @@ func (b *barrier) wait() {
 	if b.count.Add(1) == b.n {
 		b.count.Store(0)
 		b.phase.Add(1)
+		k.wake()
 		return
 	}
-	spin(func() bool { return b.phase.Load() != phase })
+	k.until(func() bool { return b.phase.Load() != phase })
 }
 
 // meet is a barrier among the threads that share a task.
 func (x *executor) meet(w *worker) {
 	if w.parts > 1 {
-		x.gate.wait()
+		x.gate.wait(&x.waker)
 	}
 }

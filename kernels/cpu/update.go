@@ -131,11 +131,7 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 		return shortBuffer("flows", len(flows.i64), int(x.prog.FlowLen()))
 	}
 	x.call.params, x.call.rule = params.f32, newRule(a.Rule)
-	w := x.workers[0]
-	if x.shared != nil {
-		w = x.shared
-	}
-	solo := *w
+	solo := *x.workers[0]
 	solo.part, solo.parts = 0, 1
 	for i := range x.prog.Sums {
 		if x.prog.Sums[i].Owner == int32(i) {

@@ -1,0 +1,91 @@
+package cpu_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
+)
+
+// BenchmarkStep times whole training steps of an HCLT over a 28×28 grid, with
+// uniform rows of 256 categories.
+func BenchmarkStep(b *testing.B) {
+	const rows = 512
+	tree, err := structures.GridTree(28, 28, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, m := range []int{32, 64, 128, 256} {
+		for _, threads := range []int{1, 2} {
+			for _, mixed := range []bool{false, true} {
+				b.Run(fmt.Sprintf("m=%d/threads=%d/mixed=%v", m, threads, mixed), func(b *testing.B) {
+					benchmarkStep(b, tree, m, threads, rows, mixed)
+				})
+			}
+		}
+	}
+}
+
+func benchmarkStep(b *testing.B, tree structures.Tree, m, threads, rows int, mixed bool) {
+	ctx := context.Background()
+	g, err := structures.HCLT(tree, structures.HCLTOptions{Latents: m, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 256} }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	res, err := compile.Compile(g, compile.DefaultOptions())
+	if err != nil {
+		b.Fatal(err)
+	}
+	dev, err := cpu.Open(cpu.Options{Threads: threads})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := engine.New(ctx, dev, res.Program, engine.Options{Rows: rows, Train: true, Mixed: mixed})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range res.Map.Len() {
+		off, n := res.Map.Region(i)
+		id := res.Map.Node(i)
+		canonical, region := make([]float32, g.NumParams(id)), make([]float32, n)
+		if err := circuit.InitParams(g, id, 1, nil, canonical); err != nil {
+			b.Fatal(err)
+		}
+		if err := res.Map.Pack(i, canonical, region); err != nil {
+			b.Fatal(err)
+		}
+		if err := e.WriteParams(ctx, off, region); err != nil {
+			b.Fatal(err)
+		}
+	}
+	schema := reference.Schema(g)
+	batch := dataset.NewBatch(schema, rows)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, c := range batch.Columns {
+		for r := range c.Codes {
+			c.Codes[r] = uint16(rng.IntN(256))
+		}
+	}
+	ll := make([]float64, rows)
+	edges := circuit.Count(g).Edges()
+	step := func() {
+		if err := e.Step(ctx, batch, 0, rows, kernels.Rule{Step: 0.1, Pseudocount: 0.1}, ll); err != nil {
+			b.Fatal(err)
+		}
+	}
+	step()
+	for b.Loop() {
+		step()
+	}
+	b.ReportMetric(6*float64(edges)*float64(rows)*float64(b.N)/b.Elapsed().Seconds()/1e9, "gflops")
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(rows)*1000, "s/1k")
+}

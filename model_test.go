@@ -1,0 +1,237 @@
+package pce_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// nans returns a row of missing cells.
+func nans(n int) []float64 {
+	row := make([]float64, n)
+	for i := range row {
+		row[i] = math.NaN()
+	}
+	return row
+}
+
+// near reports |got-want| ≤ 1e-5·max(1, |want|) or equality: the promise of the
+// float32 path. It is false for NaN.
+func near(got, want float64) bool {
+	return got == want || math.Abs(got-want) <= 1e-5*max(1, math.Abs(want))
+}
+
+// random returns a random circuit, its parameters and a model of it.
+func random(t *testing.T, seed uint64, o reference.RandomOptions, opts pce.Options) (*circuit.Graph, *reference.Evaluator, *pce.Model) {
+	t.Helper()
+	g := reference.Random(rand.New(rand.NewPCG(seed, 1)), o)
+	p, err := reference.Init(g, seed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := reference.New(g, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := pce.New(t.Context(), g, p.Read, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return g, ev, m
+}
+
+// TestLogLikelihood compares random circuits of all leaves, with missing cells,
+// with the reference, and a saved model with the one it was saved from.
+func TestLogLikelihood(t *testing.T) {
+	for seed := range uint64(25) {
+		g, ev, m := random(t, seed, reference.RandomOptions{}, pce.Options{Rows: 7})
+		rows := reference.RandomRows(g, rand.New(rand.NewPCG(seed, 2)), 20, 0.3)
+		got, err := m.LogLikelihood(t.Context(), rows)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for i, row := range rows {
+			want, err := ev.LogLikelihood(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !near(got[i], want) {
+				t.Errorf("seed %d, row %d: %v, want %v", seed, i, got[i], want)
+			}
+		}
+		path := filepath.Join(t.TempDir(), "m.safetensors")
+		if err := m.Save(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		saved, err := pce.Open(t.Context(), path, pce.Options{Rows: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := saved.LogLikelihood(t.Context(), rows)
+		if err != nil || !slices.Equal(got, again) {
+			t.Errorf("seed %d: saved model gives %v, %v; want %v", seed, again, err, got)
+		}
+		if err := saved.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSaveUnreachable saves a circuit with a node that the root cannot reach,
+// which has no place in the program.
+func TestSaveUnreachable(t *testing.T) {
+	m := openText(t, "circuit 1\na = input x0 bernoulli 0.25\nb = input x0 bernoulli 0.5\nroot a\n")
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := m.Save(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := format.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer saved.Close()
+	p := make([]float32, 2) // of 0 and of 1
+	for id, want := range []float32{0.25, 0.5} {
+		if err := saved.Params(circuit.NodeID(id), p); err != nil || p[1] != want {
+			t.Errorf("node %d has %v, %v; want %v", id, p, err, want)
+		}
+	}
+}
+
+// TestSample draws from circuits of few states and compares the shares of the
+// states with their probabilities, with and without evidence.
+func TestSample(t *testing.T) {
+	const n = 20000
+	for seed := range uint64(4) {
+		_, _, m := random(t, seed, reference.RandomOptions{Vars: 3, MaxCodes: 3, Discrete: true, Positive: true}, pce.Options{})
+		for _, given := range []float64{math.NaN(), 0} {
+			rows := make([][]float64, n)
+			for i := range rows {
+				rows[i] = []float64{given, math.NaN(), math.NaN()}
+			}
+			drawn, err := m.SampleGiven(t.Context(), rows, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			evidence, err := m.LogLikelihood(t.Context(), rows[:1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := map[[3]float64]float64{}
+			for _, r := range drawn {
+				count[[3]float64(r)]++
+			}
+			for state, c := range count {
+				ll, err := m.LogLikelihood(t.Context(), [][]float64{state[:]})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := math.Exp(ll[0] - evidence[0])
+				// Five standard deviations of a share: one state in 10^6 fails.
+				if tol := 5 * math.Sqrt(p*(1-p)/n); !(math.Abs(c/n-p) <= tol+1e-9) {
+					t.Errorf("seed %d: share of %v is %v, want %v ± %.2g", seed, state, c/n, p, tol)
+				}
+			}
+		}
+	}
+}
+
+// TestSampleRows wants a row's draw to depend on seed and place alone.
+func TestSampleRows(t *testing.T) {
+	_, _, m := random(t, 3, reference.RandomOptions{Vars: 6}, pce.Options{Rows: 8})
+	all, err := m.Sample(t.Context(), 20, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := dataset.NewBatch(m.Schema(), 5)
+	if err := m.SampleBatch(t.Context(), b, 5, 10); err != nil {
+		t.Fatal(err)
+	}
+	for r, row := range reference.Rows(b) {
+		if !slices.Equal(row, all[10+r]) {
+			t.Errorf("row %d of the whole request is %v, alone %v", 10+r, all[10+r], row)
+		}
+	}
+	if _, err := m.Sample(t.Context(), -1, 0); !errors.Is(err, pce.ErrOptions) {
+		t.Errorf("-1 samples: %v, want ErrOptions", err)
+	}
+}
+
+// TestConcurrent asks from many goroutines and wants the answers of one.
+func TestConcurrent(t *testing.T) {
+	g, _, m := random(t, 9, reference.RandomOptions{Vars: 6}, pce.Options{Engines: 2, Threads: 1})
+	rows := reference.RandomRows(g, rand.New(rand.NewPCG(9, 2)), 30, 0.2)
+	want, err := m.LogLikelihood(t.Context(), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			for range 5 {
+				got, err := m.LogLikelihood(t.Context(), rows)
+				if err != nil || !slices.Equal(got, want) {
+					t.Errorf("LogLikelihood = %v, %v; want %v", got, err, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestClose(t *testing.T) {
+	_, _, m := random(t, 1, reference.RandomOptions{Vars: 2}, pce.Options{})
+	for range 2 {
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.LogLikelihood(t.Context(), nil); !errors.Is(err, pce.ErrClosed) {
+		t.Errorf("after Close: %v, want ErrClosed", err)
+	}
+}
+
+func TestModelErrors(t *testing.T) {
+	_, _, m := random(t, 1, reference.RandomOptions{Vars: 2, Discrete: true}, pce.Options{})
+	for _, row := range [][]float64{{0}, {0, 0, 0}, {0, 99}, {0, 0.5}, {0, -1}, {0, math.Inf(1)}} {
+		if _, err := m.LogLikelihood(t.Context(), [][]float64{row}); !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("row %v: %v, want ErrFormat", row, err)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.LogLikelihood(canceled, [][]float64{{0, 0}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v, want context.Canceled", err)
+	}
+	for _, tc := range []struct {
+		name string
+		opts pce.Options
+		want error
+	}{
+		{"device", pce.Options{Device: "abacus"}, kernels.ErrDevice},
+		{"threads", pce.Options{Threads: -1}, pce.ErrOptions},
+		{"engines", pce.Options{Engines: -1}, pce.ErrOptions},
+		{"rows", pce.Options{Rows: 1 << 20}, pce.ErrOptions},
+		{"memory", pce.Options{MaxMemory: 1}, kernels.ErrMemory},
+	} {
+		if _, err := pce.New(t.Context(), m.Graph(), nil, tc.opts); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		}
+	}
+	if _, err := pce.Open(t.Context(), "model_test.go", pce.Options{}); !errors.Is(err, format.ErrModel) {
+		t.Errorf("Open of a Go file: %v, want ErrModel", err)
+	}
+}
