@@ -40,8 +40,7 @@ type executor struct {
 	scales   [][]float64 // by column: powers of two that statistics are divided by
 
 	workers    []*worker
-	epoch      uint32
-	done       []atomic.Uint32
+	threads    int
 	gate       barrier
 	waker      waker
 	recomputed atomic.Int64

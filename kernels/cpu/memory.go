@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/layers"
@@ -105,7 +104,7 @@ func (z sizes) memory(x *executor) Memory {
 			m.Scratch += 4 * int64(n)
 		}
 	}
-	threads := int64(len(x.forwardPlan.lists))
+	threads := int64(x.threads)
 	own := 4 * int64(9*z.width+x.rowsMax+z.r+z.pairs.total())
 	big := 4 * int64(z.e+z.fp+z.tt+z.grad+z.count)
 	m.Scratch += threads * own
@@ -132,7 +131,7 @@ func (x *executor) workspace() {
 			x.groups = append(x.groups, aligned[float32](n))
 		}
 	}
-	threads := len(x.forwardPlan.lists)
+	threads := x.threads
 	lock := x.forwardPlan.lockstep
 	for i := range threads {
 		w := &worker{part: 0, parts: 1, ttSum: -1}
@@ -155,5 +154,4 @@ func (x *executor) workspace() {
 	}
 	x.gate.n = int32(threads)
 	x.waker.changed.L = &x.waker.mu
-	x.done = make([]atomic.Uint32, len(x.tasks))
 }

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"container/heap"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -8,10 +9,14 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// schedule says which thread does which task in which order.
+// schedule says what must come before what. Which thread does a task is settled
+// as the threads come free, so a thread that loses its core for a while delays
+// its own task only.
 type schedule struct {
-	lists    [][]int32 // by thread
 	waits    [][]int32 // by task: tasks that must be done before
+	next     [][]int32 // by task: tasks that wait for it
+	way      []float64 // by task: cost from its start to the end of the pass
+	order    []int32   // one order that keeps all waits
 	lockstep bool      // all threads work on every task together
 }
 
@@ -71,91 +76,59 @@ func (x *executor) schedules(threads int) {
 		slices.Sort(backward[i])
 		backward[i] = slices.Compact(backward[i])
 	}
-	x.forwardPlan = x.list(forward, threads, false)
-	x.backwardPlan = x.list(backward, threads, true)
-	if x.forwardPlan.lockstep || x.backwardPlan.lockstep {
-		all := make([]int32, n)
-		for i := range all {
-			all[i] = int32(i)
-		}
-		down := slices.Clone(all)
-		slices.Reverse(down)
-		for t := range threads {
-			x.forwardPlan.lists[t], x.backwardPlan.lists[t] = all, down
-		}
-		x.forwardPlan.lockstep, x.backwardPlan.lockstep = true, true
+	up := make([]int32, n)
+	for i := range up {
+		up[i] = int32(i)
 	}
+	down := slices.Clone(up)
+	slices.Reverse(down)
+	x.forwardPlan = x.newSchedule(forward, up)
+	x.backwardPlan = x.newSchedule(backward, down)
+	// Where the threads would mostly wait for each other, as in a chain, they
+	// share every task instead.
+	lock := threads > 1 && (x.forwardPlan.efficiency(x.tasks, threads) < 0.7 || x.backwardPlan.efficiency(x.tasks, threads) < 0.7)
+	x.forwardPlan.lockstep, x.backwardPlan.lockstep = lock, lock
+	x.threads = threads
 }
 
-// list places tasks on threads, the one with the longest way to the end first.
-// It asks for lockstep where the threads would mostly wait.
-func (x *executor) list(waits [][]int32, threads int, down bool) schedule {
-	n := len(x.tasks)
-	s := schedule{lists: make([][]int32, threads), waits: waits}
-	next := make([][]int32, n) // who waits for me
-	left := make([]int, n)
+func (x *executor) newSchedule(waits [][]int32, order []int32) schedule {
+	n := len(order)
+	s := schedule{waits: waits, next: make([][]int32, n), way: make([]float64, n), order: order}
 	for i, ws := range waits {
-		left[i] = len(ws)
 		for _, w := range ws {
-			next[w] = append(next[w], int32(i))
+			s.next[w] = append(s.next[w], int32(i))
 		}
 	}
-	way := make([]float64, n) // cost from here to the end
-	visit := func(i int) {
-		way[i] = 0
-		for _, k := range next[i] {
-			way[i] = max(way[i], way[k])
+	for _, i := range slices.Backward(order) {
+		for _, k := range s.next[i] {
+			s.way[i] = max(s.way[i], s.way[k])
 		}
-		way[i] += x.tasks[i].cost
+		s.way[i] += x.tasks[i].cost
 	}
-	if down {
-		for i := range n {
-			visit(i)
-		}
-	} else {
-		for i := n - 1; i >= 0; i-- {
-			visit(i)
-		}
-	}
-	var ready []int32
-	for i := range n {
-		if left[i] == 0 {
-			ready = append(ready, int32(i))
-		}
-	}
-	free := make([]float64, threads) // when each thread is free
-	end := make([]float64, n)
+	return s
+}
+
+// efficiency is the share of the threads' time that a pass would use, the task
+// with the longest way to the end first.
+func (s *schedule) efficiency(tasks []task, threads int) float64 {
+	q := newQueue(s)
 	type running struct {
 		task int32
 		end  float64
 	}
 	var busy []running
 	now, total := 0.0, 0.0
-	idle := make([]bool, threads)
-	for i := range idle {
-		idle[i] = true
-	}
-	of := make([]int, n)
-	for len(ready) > 0 || len(busy) > 0 {
-		for len(ready) > 0 {
-			th := slices.Index(idle, true)
-			if th < 0 {
+	for {
+		for len(busy) < threads {
+			i, ok := q.pop()
+			if !ok {
 				break
 			}
-			best := 0
-			for k := range ready {
-				if way[ready[k]] > way[ready[best]] || way[ready[k]] == way[ready[best]] && ready[k] < ready[best] {
-					best = k
-				}
-			}
-			i := ready[best]
-			ready = slices.Delete(ready, best, best+1)
-			idle[th], of[i] = false, th
-			end[i] = now + x.tasks[i].cost
-			free[th] = end[i]
-			total += x.tasks[i].cost
-			s.lists[th] = append(s.lists[th], i)
-			busy = append(busy, running{i, end[i]})
+			busy = append(busy, running{i, now + tasks[i].cost})
+			total += tasks[i].cost
+		}
+		if len(busy) == 0 {
+			break
 		}
 		first := 0
 		for k := range busy {
@@ -163,53 +136,131 @@ func (x *executor) list(waits [][]int32, threads int, down bool) schedule {
 				first = k
 			}
 		}
-		r := busy[first]
+		now = busy[first].end
+		if i := q.finish(busy[first].task); i >= 0 {
+			heap.Push(q, i)
+		}
 		busy = slices.Delete(busy, first, first+1)
-		now = r.end
-		idle[of[r.task]] = true
-		for _, k := range next[r.task] {
-			if left[k]--; left[k] == 0 {
-				ready = append(ready, k)
-			}
+	}
+	return total / (float64(threads) * now)
+}
+
+// queue holds the tasks of a pass that nothing keeps from starting.
+type queue struct {
+	s     *schedule
+	left  []int32 // by task: tasks that it still waits for
+	ready []int32 // a heap, the longest way first
+}
+
+func newQueue(s *schedule) *queue {
+	q := &queue{s: s, left: make([]int32, len(s.waits))}
+	for i, ws := range s.waits {
+		if q.left[i] = int32(len(ws)); len(ws) == 0 {
+			heap.Push(q, int32(i))
 		}
 	}
-	s.lockstep = threads > 1 && total < 0.7*float64(threads)*now
-	return s
+	return q
+}
+
+// Len, Less, Swap, Push and Pop make a queue a heap.Interface.
+func (q *queue) Len() int { return len(q.ready) }
+func (q *queue) Less(a, b int) bool {
+	i, j := q.ready[a], q.ready[b]
+	return q.s.way[i] > q.s.way[j] || q.s.way[i] == q.s.way[j] && i < j
+}
+func (q *queue) Swap(a, b int) { q.ready[a], q.ready[b] = q.ready[b], q.ready[a] }
+func (q *queue) Push(i any)    { q.ready = append(q.ready, i.(int32)) }
+func (q *queue) Pop() any {
+	i := q.ready[len(q.ready)-1]
+	q.ready = q.ready[:len(q.ready)-1]
+	return i
+}
+
+func (q *queue) pop() (int32, bool) {
+	if len(q.ready) == 0 {
+		return 0, false
+	}
+	return heap.Pop(q).(int32), true
+}
+
+// finish queues what waited for task i alone, but for the one of these with the
+// longest way, which it returns, or -1: the thread that did i had best do it
+// next, since its operands are in that core's cache.
+func (q *queue) finish(i int32) (best int32) {
+	best = -1
+	for _, k := range q.s.next[i] {
+		if q.left[k]--; q.left[k] > 0 {
+			continue
+		}
+		switch {
+		case best < 0:
+			best = k
+		case q.s.way[k] > q.s.way[best]:
+			best, k = k, best
+			fallthrough
+		default:
+			heap.Push(q, k)
+		}
+	}
+	return best
 }
 
 // run does every task of a schedule and returns when all are done.
 func (x *executor) run(s *schedule, do func(w *worker, t *task)) {
-	x.epoch++
-	epoch := x.epoch
-	work := func(th int) {
-		w := x.workers[th]
-		w.ttSum = -1
-		for _, i := range s.lists[th] {
-			if s.lockstep {
+	work := x.queueWork(s, do)
+	if s.lockstep {
+		work = func(w *worker) {
+			for _, i := range s.order {
 				do(w, &x.tasks[i])
 				x.gate.wait(&x.waker)
-				continue
 			}
-			for _, d := range s.waits[i] {
-				if x.done[d].Load() != epoch {
-					x.waker.until(func() bool { return x.done[d].Load() == epoch })
-				}
-			}
-			do(w, &x.tasks[i])
-			x.done[i].Store(epoch)
-			x.waker.wake()
 		}
 	}
 	var wg sync.WaitGroup
-	for th := 1; th < len(s.lists); th++ {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			work(th)
-		}()
+	for _, w := range x.workers {
+		w.ttSum = -1
+		if w != x.workers[0] {
+			wg.Go(func() { work(w) })
+		}
 	}
-	work(0)
+	work(x.workers[0])
 	wg.Wait()
+}
+
+// queueWork returns what each thread does: tasks from a common queue until none
+// are left.
+func (x *executor) queueWork(s *schedule, do func(w *worker, t *task)) func(w *worker) {
+	var mu sync.Mutex // guards q
+	q := newQueue(s)
+	left := len(s.order)
+	var change atomic.Uint32 // moves when a task becomes ready or the last is done
+	return func(w *worker) {
+		i := int32(-1)
+		mu.Lock()
+		for left > 0 {
+			if i < 0 {
+				var ok bool
+				if i, ok = q.pop(); !ok {
+					i = -1
+					seen := change.Load()
+					mu.Unlock()
+					x.waker.until(func() bool { return change.Load() != seen })
+					mu.Lock()
+					continue
+				}
+			}
+			mu.Unlock()
+			do(w, &x.tasks[i])
+			mu.Lock()
+			left--
+			i = q.finish(i)
+			if left == 0 || len(q.ready) > 0 {
+				change.Add(1)
+				x.waker.wake()
+			}
+		}
+		mu.Unlock()
+	}
 }
 
 // polls is how often a waiting thread looks before it sleeps: about 50 µs. More
