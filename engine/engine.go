@@ -10,6 +10,12 @@
 //
 // Errors of the data match dataset.ErrFormat, errors of the device
 // kernels.ErrDevice or kernels.ErrMemory.
+//
+// # Source
+//
+// Flows follow Liu, Ahmed, Van den Broeck, "Scaling Tractable Probabilistic
+// Circuits: A Systems Perspective", ICML 2024. Their sum over shards is an
+// integer sum on a fixed grid, so its bits do not depend on the order.
 package engine
 
 import (

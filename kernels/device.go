@@ -1,9 +1,18 @@
 // Package kernels defines where compiled programs run: the Device interface and
 // what passes through it. No method knows about circuits.
 //
+// # Shapes and units
+//
+// A buffer is a flat run of elements of one type; offsets and lengths count
+// elements. The arguments of each kernel give their shapes in tensor.go.
+//
 // # Errors
 //
 // Devices return errors that match ErrDevice or ErrMemory.
+//
+// # Source
+//
+// The seam follows the drivers of GPUs: memory, modules, launches.
 package kernels
 
 import (

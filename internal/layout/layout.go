@@ -34,8 +34,11 @@ var InTests = []string{
 // TestRooms says what the tests of a package may import besides, because they
 // make circuits and run them.
 var TestRooms = map[string][]string{
+	"compile":     {"circuit/format", "circuit/structures"},
 	"em":          {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/micro"},
-	"kernels/cpu": {"circuit", "circuit/structures", "compile"},
+	"engine":      {"circuit", "circuit/structures", "compile", "kernels/cpu"},
+	"kernels/cpu": {"circuit", "circuit/structures", "compile", "dataset", "engine"},
+	"layers":      {"circuit", "compile"},
 }
 
 // Rooms says for each package, relative to the module, which packages of the
@@ -63,7 +66,7 @@ var Rooms = map[string][]string{
 	"kernels":            {},
 	"kernels/cpu":        {"kernels", "kernels/cpu/micro", "layers"},
 	"kernels/cpu/micro":  {},
-	"kernels/kerneltest": {"kernels", "layers", "compile", "circuit", "circuit/reference", "engine"},
+	"kernels/kerneltest": {"kernels", "layers", "compile", "circuit", "circuit/reference", "circuit/structures", "engine"},
 	"layers":             {},
 
 	"internal/atomicfile":  {},

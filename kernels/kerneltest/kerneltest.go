@@ -4,6 +4,14 @@
 // # Shapes and units
 //
 // Log-likelihoods are natural logs; tolerances are stated where they are used.
+//
+// # Errors
+//
+// A device that departs from the reference fails the test that it is given.
+//
+// # Source
+//
+// One suite for every implementation of an interface, as gonum has for BLAS.
 package kerneltest
 
 import (

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Training steps of an HCLT on the CPU, pce beside a numpy peer, in turn.
+#
+#   bench/hclt-cpu.sh PEER.py [ROUNDS]
+#
+# PEER.py M BATCH STEPS prints one JSON object with "gflops", counted as here: 6
+# for each sum edge and sample, over the whole step. It runs under PYTHON
+# (default /usr/bin/python3) with numpy and OpenBLAS. Every line of output is a
+# JSON object: the peer's hash, the measurements, and the ratio of the medians.
+set -euo pipefail
+peer=${1:?usage: bench/hclt-cpu.sh PEER.py [ROUNDS]}
+rounds=${2:-3}
+python=${PYTHON:-/usr/bin/python3}
+cd "$(dirname "$0")/.."
+make -s build
+export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-SkylakeX}
+printf '{"peer_sha256":"%s","commit":"%s","cpu":"%s"}\n' "$(sha256sum <"$peer" | cut -c1-64)" \
+  "$(git rev-parse --short HEAD)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
+for m in 64 256; do
+  out=$(mktemp)
+  for ((i = 0; i < rounds; i++)); do
+    "$python" "$peer" "$m" 512 3 | sed "s/^{/{\"who\":\"peer\",/" >>"$out"
+    for p in fp32 mixed; do
+      bin/pce bench --config "configs/bench/hclt-m$m.yaml" --set precision=$p --json 2>/dev/null |
+        sed "s/^{/{\"who\":\"pce-$p\",\"M\":$m,/" >>"$out"
+    done
+  done
+  cat "$out"
+  "$python" - "$m" "$out" <<'PY'
+import json, statistics, sys
+m, rows = int(sys.argv[1]), [json.loads(l) for l in open(sys.argv[2])]
+med = lambda w: statistics.median(r["gflops"] for r in rows if r["who"] == w)
+peer = med("peer")
+print(json.dumps({"M": m, "peer_gflops": round(peer, 1), "fp32_gflops": round(med("pce-fp32"), 1), "mixed_gflops": round(med("pce-mixed"), 1),
+                  "fp32_ratio": round(med("pce-fp32") / peer, 2), "mixed_ratio": round(med("pce-mixed") / peer, 2)}))
+PY
+  rm -f "$out"
+done
