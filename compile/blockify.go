@@ -26,7 +26,7 @@ func blockify(s *state) (string, error) {
 	if size == 0 {
 		best := math.Inf(1)
 		for _, b := range []int{32, 16, 1} {
-			if c := float64(s.paddedEdges(b)) * edgeCost[b]; c < best {
+			if c := float64(s.paddedEdges(b)) * edgeCost[b]; c <= best {
 				best, size = c, b
 			}
 		}
