@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
@@ -81,14 +82,16 @@ func (x *executor) leaves(w *worker, t *task) {
 			}
 			x.meet(w)
 			in := x.prog.Vectors[f.vec].Def
-			x.leafStats(w, in, []leafFlow{{in, w.fp[e.col:], t.cols}})
+			x.leafStats(w, in, []leafFlow{{in, e.id, w.fp[e.col:], t.cols}})
 		}
 	}
 }
 
-// leafFlow is the flow into an input: rows of the launch, row apart.
+// leafFlow is the flow into an input from an element: rows of the launch, row
+// apart.
 type leafFlow struct {
 	input int32
+	elem  int32
 	flow  []float32
 	row   int
 }
@@ -104,7 +107,7 @@ func (x *executor) backwardInput(w *worker, t *task) {
 	for _, v := range x.inputMembers[owner] {
 		for _, e := range x.usersOf[v] {
 			width := int(x.prog.Elements[e].Count) * x.size
-			fs = append(fs, leafFlow{x.prog.Vectors[v].Def, x.kept[x.keptAt[e]:], width})
+			fs = append(fs, leafFlow{x.prog.Vectors[v].Def, e, x.kept[x.keptAt[e]:], width})
 		}
 	}
 	x.leafStats(w, owner, fs)
@@ -130,14 +133,21 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 		return
 	}
 	n := hi - lo
-	clearColumns(w.count, width, rows, lo, hi)
+	// Whoever reads counts leaves zeros; the counts of missing cells are read here.
+	missing := w.count[(rows-1)*width+lo : (rows-1)*width+hi]
+	norm := w.row[lo:hi]
+	clear(norm)
 	for _, f := range fs {
 		codes := x.columnCodes(&x.prog.Inputs[f.input])
 		x.set.ScatterAdd(&w.count[lo], width, &codes[0], &f.flow[lo], f.row, len(codes), n)
+		at := int(x.prog.Elements[f.elem].First)*x.size + lo
+		x.set.AddRows(&norm[0], n, &x.norms[at], n, 1, n)
 	}
-	norm := w.row[lo:hi]
-	clear(norm)
-	x.set.ColumnSums(&norm[0], &w.count[lo], width, rows-1, n)
+	if slices.ContainsFunc(missing, func(m float32) bool { return m != 0 }) {
+		clear(missing)
+		clear(norm)
+		x.set.ColumnSums(&norm[0], &w.count[lo], width, rows-1, n)
+	}
 	for i := range norm {
 		norm[i] = gridRound(norm[i])
 	}
@@ -149,6 +159,7 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 		at := in.Table + int64(c*width+lo)
 		x.set.Quantize(&x.call.flows[at], &w.count[c*width+lo], nil, n, kernels.Grid)
 	}
+	clearColumns(w.count, width, rows, lo, hi)
 	at := x.prog.InputNorm(owner) + int64(lo)
 	x.set.Quantize(&x.call.flows[at], &norm[0], nil, n, kernels.Grid)
 }
@@ -170,6 +181,7 @@ func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []flo
 	units := int(x.prog.Vectors[in.Vector].Units)
 	if in.Params >= 0 {
 		x.moveFamily(w, in, lo, min(hi, units), norm)
+		clearColumns(w.count, width, int(in.Codes), lo, hi)
 		return
 	}
 	n := hi - lo
