@@ -21,7 +21,7 @@ type MemoryPlan struct {
 	Rows       int   `json:"rows"` // of a launch
 	Parameters int64 `json:"parameters"`
 	Values     int64 `json:"values"`
-	Flows      int64 `json:"flows"` // integer ones only where a step has several shards
+	Flows      int64 `json:"flows"` // integer ones only where a step has several shards, averaged ones only for Anemone
 	Scratch    int64 `json:"scratch"`
 	Program    int64 `json:"program"` // graph and index tensors
 	Data       int64 `json:"data"`
@@ -34,8 +34,10 @@ type Load struct {
 	Options
 	Train  bool
 	Mixed  bool // bfloat16 products in the flows where the device has them
-	Shards bool // steps of several shards: integer flows are kept
-	Best   bool // the parameters of the best epoch are kept beside the present ones
+	Shards bool // integer flows are kept, as steps of several shards need
+	// Averages says that averaged flows are kept, as Anemone needs.
+	Averages bool
+	Best     bool // the parameters of the best epoch are kept beside the present ones
 	// Tables are the bytes of the tables in memory besides Blueprint.Train.
 	Tables int64
 }
@@ -79,6 +81,9 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	}
 	if l.Train && l.Shards {
 		m.Flows += 8 * p.FlowLen()
+	}
+	if l.Train && l.Averages {
+		m.Flows += 4 * (p.AverageLen() + p.VisitLen())
 	}
 	if l.Best {
 		m.Parameters *= 2

@@ -123,7 +123,8 @@ func TrainLoad(opts TrainOptions, rows int) Load {
 			n := max(1, p.Subsets)
 			step = (rows + n - 1) / n
 		}
-		l.Shards = l.Shards || p.Epochs > 0 && min(step, rows) > l.Rows
+		l.Averages = l.Averages || p.Epochs > 0 && p.Rule == em.Anemone
+		l.Shards = l.Shards || p.Epochs > 0 && (min(step, rows) > l.Rows || p.Rule == em.Anemone)
 	}
 	return l
 }

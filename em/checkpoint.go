@@ -16,9 +16,10 @@ import (
 
 // A checkpoint is one safetensors file:
 //
-//	params [NumParams]  the parameter buffer in the layout of the program
-//	best   [NumParams]  that of the best epoch; only with patience, from the first epoch on
-//	check  [1]          CRC-32C of all bytes before it
+//	params   [NumParams]   the parameter buffer in the layout of the program
+//	averages [AverageLen]  the averaged flows; only amid a phase of Anemone
+//	best     [NumParams]   the parameters of the best epoch; only with patience, from the first epoch on
+//	check    [1]           CRC-32C of all bytes before it
 //
 // Its metadata are the format and its version, the program's digest, and the
 // settings and the state as JSON.
@@ -26,6 +27,7 @@ const (
 	checkpointFormat  = "pce-checkpoint"
 	checkpointVersion = "1"
 	paramsTensor      = "params"
+	averagesTensor    = "averages"
 	bestTensor        = "best"
 	checkTensor       = "check"
 	checkBytes        = 8
@@ -40,8 +42,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // errOther means that a checkpoint is whole, but of another run.
 var errOther = errors.New("it belongs to another run")
 
+// stateReader reads what a run has in its FlowSource.
+type stateReader interface {
+	ParamReader
+	ReadAverages(ctx context.Context, offset int64, averages []float32) error
+}
+
 // writeCheckpoint writes parameters and state to w. best may be nil.
-func writeCheckpoint(ctx context.Context, w io.Writer, src ParamReader, best []float32, set settings, st *state) error {
+func writeCheckpoint(ctx context.Context, w io.Writer, src stateReader, best []float32, set settings, st *state) error {
 	setText, err := json.Marshal(set)
 	if err != nil {
 		return err
@@ -55,8 +63,11 @@ func writeCheckpoint(ctx context.Context, w io.Writer, src ParamReader, best []f
 		"format": checkpointFormat, "version": checkpointVersion, "program": hex.EncodeToString(digest[:]),
 		"settings": string(setText), "state": string(stText),
 	}
-	n := src.Program().NumParams
+	n, averages := src.Program().NumParams, src.Program().AverageLen()
 	tensors := []safetensors.Tensor{{Name: paramsTensor, DType: safetensors.F32, Shape: []int64{n}}}
+	if st.Averages > 0 {
+		tensors = append(tensors, safetensors.Tensor{Name: averagesTensor, DType: safetensors.F32, Shape: []int64{averages}})
+	}
 	if best != nil {
 		tensors = append(tensors, safetensors.Tensor{Name: bestTensor, DType: safetensors.F32, Shape: []int64{n}})
 	}
@@ -69,8 +80,12 @@ func writeCheckpoint(ctx context.Context, w io.Writer, src ParamReader, best []f
 		case checkTensor:
 			return safetensors.Append(s, []uint64{uint64(sum.crc)})
 		}
+		n, read := n, src.ReadParams
+		if t.Name == averagesTensor {
+			n, read = averages, src.ReadAverages
+		}
 		return eachChunk(n, func(at int64, buf []float32) error {
-			if err := src.ReadParams(ctx, at, buf); err != nil {
+			if err := read(ctx, at, buf); err != nil {
 				return err
 			}
 			return safetensors.Append(s, buf)
@@ -78,7 +93,7 @@ func writeCheckpoint(ctx context.Context, w io.Writer, src ParamReader, best []f
 	})
 }
 
-// eachChunk calls do for the chunks of n parameters, with a buffer for each.
+// eachChunk calls do for the chunks of n floats, with a buffer for each.
 func eachChunk(n int64, do func(at int64, buf []float32) error) error {
 	buf := make([]float32, min(n, chunkFloats))
 	for at := int64(0); at < n; at += chunkFloats {
@@ -106,7 +121,6 @@ type checkpoint struct {
 	file     *safetensors.File
 	state    state
 	settings settings
-	hasBest  bool
 }
 
 // readCheckpoint checks a file of size bytes. Nothing is written anywhere.
@@ -138,18 +152,22 @@ func readCheckpoint(r io.ReaderAt, size int64, prog *layers.Program) (*checkpoin
 	if err := json.Unmarshal([]byte(f.Metadata["settings"]), &c.settings); err != nil {
 		return nil, fmt.Errorf("its settings cannot be read: %w", err)
 	}
-	for _, name := range []string{paramsTensor, bestTensor} {
-		t, ok := f.Tensor(name)
-		if !ok && name == bestTensor {
-			continue
+	for _, want := range []struct {
+		name string
+		n    int64
+		has  bool
+	}{
+		{paramsTensor, prog.NumParams, true},
+		{averagesTensor, prog.AverageLen(), c.state.Averages > 0},
+		{bestTensor, prog.NumParams, c.state.BestEpoch > 0},
+	} {
+		t, ok := f.Tensor(want.name)
+		if ok != want.has {
+			return nil, fmt.Errorf("its state wants a tensor %q: %t, but it has one: %t", want.name, want.has, ok)
 		}
-		if !ok || t.DType != safetensors.F32 || t.Len() != prog.NumParams {
-			return nil, fmt.Errorf("its tensor %q does not hold the %d parameters of the circuit", name, prog.NumParams)
+		if ok && (t.DType != safetensors.F32 || t.Len() != want.n) {
+			return nil, fmt.Errorf("its tensor %q does not hold %d numbers, as the circuit wants", want.name, want.n)
 		}
-		c.hasBest = name == bestTensor
-	}
-	if c.hasBest != (c.state.BestEpoch > 0) {
-		return nil, fmt.Errorf("its best epoch is %d, but it has best parameters: %t", c.state.BestEpoch, c.hasBest)
 	}
 	return c, nil
 }
@@ -173,19 +191,19 @@ func checkSum(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// params writes the checkpoint's parameters to dst.
-func (c *checkpoint) params(ctx context.Context, dst FlowSource) error {
-	return eachChunk(dst.Program().NumParams, func(at int64, buf []float32) error {
-		if err := safetensors.Read(c.file, paramsTensor, at, buf); err != nil {
+// copyTo writes the n floats of a tensor to where write puts them.
+func (c *checkpoint) copyTo(ctx context.Context, tensor string, n int64, write func(ctx context.Context, offset int64, src []float32) error) error {
+	return eachChunk(n, func(at int64, buf []float32) error {
+		if err := safetensors.Read(c.file, tensor, at, buf); err != nil {
 			return err
 		}
-		return dst.WriteParams(ctx, at, buf)
+		return write(ctx, at, buf)
 	})
 }
 
 // best returns the parameters of the best epoch, nil if there are none.
 func (c *checkpoint) best() ([]float32, error) {
-	if !c.hasBest {
+	if c.state.BestEpoch == 0 {
 		return nil, nil
 	}
 	t, _ := c.file.Tensor(bestTensor)

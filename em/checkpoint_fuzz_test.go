@@ -25,6 +25,11 @@ func (m memory) ReadParams(_ context.Context, offset int64, params []float32) er
 	return nil
 }
 
+func (m memory) ReadAverages(_ context.Context, offset int64, averages []float32) error {
+	copy(averages, m[offset:])
+	return nil
+}
+
 func sample(t testing.TB, n int, best bool) ([]byte, memory) {
 	t.Helper()
 	m := make(memory, n)

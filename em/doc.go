@@ -23,5 +23,6 @@
 // # Source
 //
 // Mini-batch steps are those of Peharz et al., "Einsum Networks: Fast and
-// Scalable Learning of Tractable Probabilistic Circuits", ICML 2020.
+// Scalable Learning of Tractable Probabilistic Circuits", ICML 2020. Anemone is
+// the optimiser of that name in PyJuice.
 package em

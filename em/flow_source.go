@@ -19,9 +19,10 @@ type FlowSource interface {
 	// Begin says which steps come next. It replaces what an earlier call said.
 	Begin(ctx context.Context, p Plan) error
 	// Step does the next step of the plan: the expected counts of its rows,
-	// shard by shard, then one move of the parameters. After an error the
-	// parameters are as they were, or the error says that the source is lost; an
-	// error that matches the context's means that nothing was lost.
+	// shard by shard, then one move of the parameters. It sets Rows of the rule's
+	// Anemone. After an error parameters and averages are as they were, or the
+	// error says that the source is lost; an error that matches the context's
+	// means that nothing was lost.
 	Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
 	// LogLikelihood returns the mean log-likelihood of the rows of src.
 	LogLikelihood(ctx context.Context, src dataset.Source) (float64, error)
@@ -29,6 +30,10 @@ type FlowSource interface {
 	ReadParams(ctx context.Context, offset int64, params []float32) error
 	// WriteParams copies parameters to the parameter buffer at offset.
 	WriteParams(ctx context.Context, offset int64, params []float32) error
+	// ReadAverages copies the averages of Anemone at offset of AverageLen.
+	ReadAverages(ctx context.Context, offset int64, averages []float32) error
+	// WriteAverages replaces the averages of Anemone at offset.
+	WriteAverages(ctx context.Context, offset int64, averages []float32) error
 }
 
 // Plan is a run of steps: those of Schedule from Start up to, without, epoch

@@ -57,8 +57,8 @@ func (l *Local) Begin(ctx context.Context, p Plan) error {
 	return err
 }
 
-// Step does the next step: fused if its rows are one shard. Once the parameters
-// begin to move the context no longer interrupts it.
+// Step does the next step: fused if its rows are one shard, but for Anemone.
+// Once the parameters begin to move the context no longer interrupts it.
 func (l *Local) Step(ctx context.Context, rule kernels.Rule) (StepResult, error) {
 	var res StepResult
 	if l.stale {
@@ -73,7 +73,7 @@ func (l *Local) Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
 			return res, err
 		}
 		ll := l.ll[:s.Batch.Rows]
-		if s.Ends && s.Span.Lo == 0 {
+		if s.Ends && s.Span.Lo == 0 && rule.Anemone == nil {
 			err = l.eng.Step(moving, s.Batch, 0, s.Batch.Rows, rule, ll)
 		} else {
 			l.stale = true
@@ -89,6 +89,10 @@ func (l *Local) Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
 	}
 	if !l.stale {
 		return res, nil
+	}
+	if rule.Anemone != nil {
+		a := *rule.Anemone
+		a.Rows, rule.Anemone = res.Rows, &a
 	}
 	if err := l.eng.Apply(moving, rule); err != nil {
 		return res, err
@@ -149,6 +153,16 @@ func (l *Local) ReadParams(ctx context.Context, offset int64, params []float32) 
 // WriteParams copies parameters to the engine.
 func (l *Local) WriteParams(ctx context.Context, offset int64, params []float32) error {
 	return l.eng.WriteParams(ctx, offset, params)
+}
+
+// ReadAverages copies the averages of Anemone from the engine.
+func (l *Local) ReadAverages(ctx context.Context, offset int64, averages []float32) error {
+	return l.eng.ReadAverages(ctx, offset, averages)
+}
+
+// WriteAverages copies averages of Anemone to the engine.
+func (l *Local) WriteAverages(ctx context.Context, offset int64, averages []float32) error {
+	return l.eng.WriteAverages(ctx, offset, averages)
 }
 
 // MeanLogLikelihood returns the mean log-likelihood of the rows of src in nats:

@@ -3,6 +3,7 @@ package em
 import (
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pce-engine/pce/dataset"
@@ -20,15 +21,17 @@ type Rule string
 const (
 	MiniBatch Rule = "minibatch-em" // θ ← (1-α)·θ + α·θ_new, θ_new from the counts of a batch
 	FullBatch Rule = "fullbatch-em" // θ ← θ_new, θ_new from the counts of all rows or of a subset
+	Anemone   Rule = "anemone"      // a blend of averaged counts and those that the model expects; see kernels.Anemone
 )
 
 // Phase is a run of epochs under one rule.
 type Phase struct {
 	Rule        Rule     `json:"rule"`
 	Epochs      int      `json:"epochs"`
-	BatchRows   int      `json:"batch_rows"` // MiniBatch: rows of a step; the last of an epoch may have fewer
+	BatchRows   int      `json:"batch_rows"` // MiniBatch, Anemone: rows of a step; the last of an epoch may have fewer
 	Subsets     int      `json:"subsets"`    // FullBatch: parts of the rows, drawn anew each epoch, updated after in turn; 0: 1
-	StepSize    Schedule `json:"step_size"`  // MiniBatch: over the steps of the phase
+	StepSize    Schedule `json:"step_size"`  // MiniBatch, Anemone: over the steps of the phase
+	Momentum    float64  `json:"momentum"`   // Anemone: share of the averaged counts that a step keeps, below 1
 	Pseudocount float64  `json:"pseudocount"`
 }
 
@@ -126,33 +129,45 @@ func (p *Phase) validate() error {
 		return badOption("pseudocount %v; want 0 or a positive number", p.Pseudocount)
 	}
 	switch p.Rule {
-	case MiniBatch:
+	case MiniBatch, Anemone:
 		if p.BatchRows == 0 {
 			return badOption("batches of 0 rows; give at least 1")
+		}
+		if p.Rule == Anemone && !(p.Momentum >= 0 && p.Momentum < 1) {
+			return badOption("momentum %v; want 0 or more and below 1, where nothing new would count", p.Momentum)
 		}
 		return p.StepSize.validate()
 	case FullBatch:
 		return nil
 	}
-	return badOption("rule %q; write %s or %s", p.Rule, MiniBatch, FullBatch)
+	return badOption("rule %q; write %s, %s or %s", p.Rule, MiniBatch, FullBatch, Anemone)
 }
 
 // stepRows returns the rows of a step.
 func (p *Phase) stepRows(rows int) int {
-	if p.Rule == MiniBatch {
+	if p.Rule != FullBatch {
 		return min(p.BatchRows, max(1, rows))
 	}
 	n := max(1, p.Subsets)
 	return max(1, (rows+n-1)/n)
 }
 
-// rule returns how far a step of the phase goes, counted from its first.
-func (p *Phase) rule(step, steps int64) kernels.Rule {
+// rule returns how far a step of the phase goes, counted from its first. Weight
+// is that of the averages of Anemone before it.
+func (p *Phase) rule(step, steps int64, weight float64) kernels.Rule {
 	r := kernels.Rule{Step: 1, Pseudocount: p.Pseudocount}
-	if p.Rule == MiniBatch {
+	if p.Rule != FullBatch {
 		r.Step = p.StepSize.At(step, steps)
 	}
+	if p.Rule == Anemone {
+		r.Anemone = &kernels.Anemone{Momentum: p.Momentum, Weight: weight}
+	}
 	return r
+}
+
+// averages reports whether a phase keeps averaged counts.
+func (o *Options) averages() bool {
+	return slices.ContainsFunc(o.Phases, func(p Phase) bool { return p.Rule == Anemone && p.Epochs > 0 })
 }
 
 // plan returns the steps of phase i over rows training rows, from a place on.

@@ -33,7 +33,7 @@ func newJob(t testing.TB) *job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{newModel(t, g, clustered(g, 8, 200, 0.1)), twoPhases()}
+	j := &job{newModel(t, g, clustered(g, 8, 200, 0.1)), allPhases()}
 	j.opts.Valid = tableOf(t, g, clustered(g, 8, 50, 0))
 	j.opts.Patience = 5
 	j.opts.Checkpoints.Epochs = 1
@@ -129,8 +129,8 @@ func (w whole) check(t testing.TB, what, dir string, res em.Result, params []flo
 func TestResumeAfterAnyMoment(t *testing.T) {
 	j := newJob(t)
 	want := j.unbroken(t)
-	if len(want.lines) != 6 {
-		t.Fatalf("%d epochs, want 6", len(want.lines))
+	if len(want.lines) != 9 {
+		t.Fatalf("%d epochs, want 9", len(want.lines))
 	}
 	for _, every := range []int64{0, 3} {
 		dir := t.TempDir()
@@ -253,7 +253,7 @@ func TestStopAndResume(t *testing.T) {
 func TestStepsLimit(t *testing.T) {
 	j := newJob(t)
 	want := j.unbroken(t)
-	for _, steps := range []int64{1, 5, 7, 14, 16} {
+	for _, steps := range []int64{1, 5, 7, 14, 16, 18, 20, 24} {
 		dir := t.TempDir()
 		limit := func(o *em.Options) { o.Steps = steps }
 		var lines []string
@@ -473,7 +473,7 @@ func TestResumeOtherRun(t *testing.T) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		o.Patience = 0
 	})
-	if err != nil || res.Epochs != 9 || !strings.Contains(log.String(), "settings differ") {
+	if err != nil || res.Epochs != 12 || !strings.Contains(log.String(), "settings differ") {
 		t.Errorf("a longer run: %+v, %v, %s", res, err, log.String())
 	}
 	flows := em.NewLocal(j.model.engine(t, cpu.Options{}, 75), j.model.table)

@@ -31,6 +31,9 @@ type state struct {
 	At    dataset.Cursor `json:"at"`    // the step that comes next; Step may be the epoch's number of steps
 	Steps int64          `json:"steps"` // done, over all epochs
 
+	// Weight of the averages of Anemone, as kernels.Anemone has it; 0: none are kept.
+	Averages exact `json:"averages"`
+
 	// Of the epoch so far.
 	LLSum      exact `json:"ll_sum"`
 	Rows       int64 `json:"rows"`
@@ -59,8 +62,15 @@ func (s *state) validate() error {
 		s.BestEpoch < 0 || s.BestEpoch > s.At.Epoch {
 		return fmt.Errorf("epoch %d, step %d of %d, %d rows of %d, best epoch %d fit no run", s.At.Epoch, s.At.Step, s.Steps, s.Rows, s.TotalRows, s.BestEpoch)
 	}
+	if !(s.Averages >= 0 && s.Averages <= maxWeight) {
+		return fmt.Errorf("averages of weight %v fit no run", float64(s.Averages))
+	}
 	return nil
 }
+
+// maxWeight bounds the weight of averages: 1, which it comes close to, and what
+// rounding may add.
+const maxWeight = 1 + 0x1p-40
 
 // settings are the options that the bits of a run depend on.
 type settings struct {

@@ -81,8 +81,16 @@ func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
 		if err != nil {
 			return err
 		}
-		if err := c.params(ctx, t.flows); err != nil {
+		if err := c.copyTo(ctx, paramsTensor, t.flows.Program().NumParams, t.flows.WriteParams); err != nil {
 			return err
+		}
+		if !t.opts.averages() {
+			c.state.Averages = 0
+		}
+		if c.state.Averages > 0 {
+			if err := c.copyTo(ctx, averagesTensor, t.flows.Program().AverageLen(), t.flows.WriteAverages); err != nil {
+				return err
+			}
 		}
 		if !equal {
 			t.log.Warn("settings differ from the checkpoint's; the run goes on with the new ones")
@@ -185,7 +193,11 @@ func (t *Trainer) phase(ctx context.Context, i, first, last int) error {
 		}
 		if st.At.Step < steps && !t.limited() {
 			at := int64(st.At.Epoch-first)*int64(steps) + int64(st.At.Step)
-			rule := t.opts.Phases[i].rule(at, int64(last-first)*int64(steps))
+			weight := float64(st.Averages)
+			if at == 0 { // each phase has its own
+				weight = 0
+			}
+			rule := t.opts.Phases[i].rule(at, int64(last-first)*int64(steps), weight)
 			if err := t.step(ctx, rule, steps); err != nil {
 				return err
 			}
@@ -216,6 +228,10 @@ func (t *Trainer) step(ctx context.Context, rule kernels.Rule, steps int) error 
 		return err
 	}
 	seconds := exact(time.Since(begin).Seconds())
+	st.Averages = 0
+	if rule.Anemone != nil {
+		st.Averages = exact(rule.Anemone.Next())
+	}
 	st.At.Step++
 	st.Steps++
 	st.LLSum += exact(res.LogLikelihood)

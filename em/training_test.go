@@ -251,12 +251,15 @@ func firstDifference(a, b []float32) string {
 	return fmt.Sprintf("%s; %d of %d differ", first, n, len(a))
 }
 
-// twoPhases uses every kind of step: fused, of several shards, over subsets.
-func twoPhases() em.Options {
+// allPhases uses every kind of step: fused, of several shards, over subsets,
+// with averages that go on and that start afresh.
+func allPhases() em.Options {
 	return em.Options{
 		Phases: []em.Phase{
 			{Rule: em.MiniBatch, Epochs: 2, BatchRows: 30, StepSize: em.Schedule{{em.Constant, 1, 0.5, 0.5}, {em.Cosine, 2, 0.5, 0.1}}, Pseudocount: 0.1},
 			{Rule: em.MiniBatch, Epochs: 1, BatchRows: 75, StepSize: em.Schedule{{em.Linear, 1, 0.5, 0.1}}, Pseudocount: 0.1},
+			{Rule: em.Anemone, Epochs: 2, BatchRows: 70, StepSize: em.Schedule{{em.Linear, 1, 0.4, 0.2}}, Momentum: 0.9, Pseudocount: 1e-4},
+			{Rule: em.Anemone, Epochs: 1, BatchRows: 120, StepSize: em.Schedule{{em.Constant, 1, 0.2, 0.2}}, Momentum: 0.5, Pseudocount: 1e-4},
 			{Rule: em.FullBatch, Epochs: 2, Subsets: 3, Pseudocount: 0.1},
 			{Rule: em.FullBatch, Epochs: 1},
 		},
@@ -272,9 +275,9 @@ func TestThreadsAndSets(t *testing.T) {
 		m := newModel(t, g, clustered(g, 6, 200, 0.1))
 		var first []float32
 		for _, set := range micro.All() {
-			_, one := m.run(t, cpu.Options{Threads: 1, Set: set}, twoPhases())
+			_, one := m.run(t, cpu.Options{Threads: 1, Set: set}, allPhases())
 			for _, threads := range []int{1, 2, 3} {
-				if _, got := m.run(t, cpu.Options{Threads: threads, Set: set}, twoPhases()); !sameBits(one, got) {
+				if _, got := m.run(t, cpu.Options{Threads: threads, Set: set}, allPhases()); !sameBits(one, got) {
 					t.Errorf("%s on %s: %d threads give other bits than one: %s", name, set.Name, threads, firstDifference(one, got))
 				}
 			}

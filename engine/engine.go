@@ -53,9 +53,13 @@ type Engine struct {
 	values  kernels.Buffer
 	ll      kernels.Buffer
 	flows   kernels.Buffer // nil until the first Accumulate
-	code    []uint16
-	value   []float32
-	tiles   int64
+
+	// Of Anemone; nil until they are first asked for.
+	averages, topDown kernels.Buffer
+
+	code  []uint16
+	value []float32
+	tiles int64
 }
 
 // New loads a program on a device. Its parameters are zeros until WriteParams.
@@ -123,7 +127,7 @@ func statScales(p *layers.Program, ranges []float64) [][]float64 {
 
 // Close frees the engine's buffers; the device stays open.
 func (e *Engine) Close() error {
-	for _, b := range []kernels.Buffer{e.params, e.codes, e.values, e.ll, e.flows} {
+	for _, b := range []kernels.Buffer{e.params, e.codes, e.values, e.ll, e.flows, e.averages, e.topDown} {
 		if b != nil {
 			b.Free()
 		}
@@ -162,6 +166,9 @@ func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
 	n := hi - lo
 	for _, c := range e.prog.Columns {
 		cells := &b.Columns[c.Var]
+		if have := max(len(cells.Codes), len(cells.Values)); have < hi {
+			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, c.Var, have, b.Rows)
+		}
 		at := int(c.Slot) * e.rows
 		if c.Codes == 0 {
 			if bad := asValues(cells, lo, e.value[:n]); bad >= 0 {
@@ -311,7 +318,17 @@ func (e *Engine) Apply(ctx context.Context, rule kernels.Rule) error {
 	if err := e.needFlows(ctx); err != nil {
 		return err
 	}
-	return e.dev.Launch(ctx, e.kernels[kernels.Update], 1, &kernels.UpdateArgs{Params: e.params, Flows: e.flows, Rule: rule})
+	a := kernels.UpdateArgs{Params: e.params, Flows: e.flows, Rule: rule}
+	if rule.Anemone != nil {
+		if err := e.needAverages(ctx); err != nil {
+			return err
+		}
+		if err := e.countVisits(ctx); err != nil {
+			return err
+		}
+		a.Averages, a.Visits = e.averages, e.topDown
+	}
+	return e.dev.Launch(ctx, e.kernels[kernels.Update], 1, &a)
 }
 
 // ReadFlows copies the integer flows at offset, in units of kernels.Grid.

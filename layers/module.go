@@ -17,7 +17,7 @@ func (Module) ModuleKind() string { return "tensor" }
 
 // FlowLen is the length of a buffer of flows: one for each parameter, in the
 // parameters' places, then the normalisers.
-func (p *Program) FlowLen() int64 { return p.NumParams + int64(p.normLen()) }
+func (p *Program) FlowLen() int64 { return p.NumParams + p.VisitLen() }
 
 // SumNorm is the offset in the flows of the normalisers of an owning sum, one
 // for each unit, padding included.
@@ -30,4 +30,27 @@ func (p *Program) InputNorm(i int32) int64 {
 	return p.NumParams + int64(p.Vectors[p.Inputs[i].Vector].First)*int64(p.BlockSize)
 }
 
-func (p *Program) normLen() int { return int(p.NodeBlocks) * p.BlockSize }
+// VisitLen is the length of a buffer with a number for each unit of node space,
+// padding included: the last part of the flows.
+func (p *Program) VisitLen() int64 { return int64(p.NodeBlocks) * int64(p.BlockSize) }
+
+// AverageLen is the length of a buffer of averaged flows: FlowLen, then what
+// float32 cannot hold of the statistics of function leaves, which are
+// differences of large numbers.
+func (p *Program) AverageLen() int64 {
+	n := p.FlowLen()
+	for i := range p.Inputs {
+		n += p.Residues(int32(i))
+	}
+	return n
+}
+
+// Residues is the length of an input's part of that end, [NumStats+1, width] for
+// an owning function leaf, the normalisers last, else 0.
+func (p *Program) Residues(input int32) int64 {
+	in := &p.Inputs[input]
+	if in.Codes > 0 || in.Owner != input || in.Family.NumParams() == 0 {
+		return 0
+	}
+	return int64(in.Family.NumStats()+1) * int64(p.Width(in.Vector))
+}

@@ -30,6 +30,9 @@ func emOptions(cfg *configs.Config) em.Options {
 		Rule: em.Rule(t.Rule), Epochs: t.Trained(), BatchRows: t.BatchSize, Subsets: t.Subsets,
 		StepSize: stepSizes(&t.StepSize), Pseudocount: t.Pseudocount,
 	}}
+	if phases[0].Rule == em.Anemone {
+		phases[0].Momentum = t.Momentum
+	}
 	if n := t.Epochs - t.Trained(); n > 0 {
 		phases = append(phases, em.Phase{Rule: em.FullBatch, Epochs: n, Pseudocount: t.Finish.Pseudocount})
 	}

@@ -55,15 +55,33 @@ func shortBuffer(what string, have, want int) error {
 }
 
 // backward sends one count for each row from the root down, and moves the
-// parameters or adds the flows up. It replaces the values that forward left.
+// parameters, adds the flows up or counts visits. It replaces the values that
+// forward left.
 func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
 	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
-	x.call.flows = nil
-	if a.Rule != nil {
+	var visits []float32
+	x.call.flows, x.call.count = nil, a.Visits != nil
+	switch {
+	case a.Visits != nil:
+		v, err := own(a.Visits)
+		if err != nil {
+			return err
+		}
+		if int64(len(v.f32)) < x.prog.VisitLen() {
+			return shortBuffer("visits", len(v.f32), int(x.prog.VisitLen()))
+		}
+		visits = v.f32
+	case a.Rule != nil:
+		if a.Rule.Anemone != nil {
+			return fmt.Errorf("%w: cpu: rule Anemone in a backward pass; add flows up and launch %s", kernels.ErrDevice, kernels.Update)
+		}
 		x.call.rule = newRule(*a.Rule)
-	} else {
+		if params, err := own(a.Params); err == nil {
+			x.countWeights(params)
+		}
+	default:
 		f, err := own(a.Flows)
 		if err != nil {
 			return err
@@ -80,11 +98,14 @@ func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
 		case layers.StoredVector:
 			x.backwardStored(w, t)
 		case layers.InputVector:
-			if t.shared {
+			if t.shared && !x.call.count {
 				x.backwardInput(w, t)
 			}
 		}
 	})
+	if x.call.count {
+		x.visits(visits)
+	}
 	return nil
 }
 
@@ -152,7 +173,7 @@ func (x *executor) backwardSum(w *worker, t *task) {
 		fp := w.fp[r*t.cols:]
 		x.form(w, t, r, n, e)
 		x.ratios(t, r, n)
-		if x.mixed {
+		if x.mixed && !x.call.count {
 			if r == lo {
 				x.packWeights(w, t)
 			}
@@ -162,21 +183,21 @@ func (x *executor) backwardSum(w *worker, t *task) {
 		}
 		x.exactFlows(w, t, r, n)
 		x.flowDown(t, r, n, fp)
-		if w.parts == 1 {
+		if w.parts == 1 && !x.call.count {
 			x.gradient(w, t, r, n, e, grad, s.group < 0 || s.first, 0, len(s.back))
 		}
 	}
 	if w.parts > 1 {
 		x.meet(w)
 		from, to := split(len(s.back), 1, w.part, w.parts)
-		for r := 0; r < x.call.rows; r += step {
+		for r := 0; r < x.call.rows && !x.call.count; r += step {
 			x.gradient(w, t, r, min(step, x.call.rows-r), w.e[r*t.row:], grad, s.group < 0 || s.first, from, to)
 		}
 	}
 	x.sumNorms(w, t)
 	x.leaves(w, t)
 	x.meet(w)
-	if s.last {
+	if s.last && !x.call.count {
 		x.moveSum(w, t, grad, base)
 	}
 }
@@ -353,6 +374,15 @@ func (x *executor) backwardStored(w *worker, t *task) {
 // launch, rounded to the grid.
 func (x *executor) norm(v int32, out []float32) {
 	clear(out)
+	x.addFlow(v, out)
+	for i := range out {
+		out[i] = gridRound(out[i])
+	}
+}
+
+// addFlow adds the flow through each unit of a vector over the rows of the
+// launch.
+func (x *executor) addFlow(v int32, out []float32) {
 	if v == x.prog.Root {
 		for r := range x.call.rows {
 			if e := x.logs.get(v, r); e == nil || !math.IsInf(e.log[0], -1) {
@@ -365,9 +395,6 @@ func (x *executor) norm(v int32, out []float32) {
 		for i, n := range x.norms[at : at+len(out)] {
 			out[i] += n
 		}
-	}
-	for i := range out {
-		out[i] = gridRound(out[i])
 	}
 }
 

@@ -10,20 +10,34 @@ import (
 	"github.com/pce-engine/pce/kernels/kerneltest"
 )
 
+func opener(set *micro.Set, threads int) kerneltest.Open {
+	return func(t testing.TB) kernels.Device {
+		d, err := cpu.Open(cpu.Options{Threads: threads, Set: set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+}
+
 // TestConformance runs the suite with every set of kernels that this machine
-// has, on one thread and on two.
+// has, on one thread and, since TestThreads wants the same bits, a part of it on
+// two.
 func TestConformance(t *testing.T) {
 	for _, set := range micro.All() {
-		for _, threads := range []int{1, 2} {
+		for threads, depth := range map[int]kerneltest.Depth{1: kerneltest.Full, 2: kerneltest.Brief} {
 			t.Run(fmt.Sprintf("%s/threads=%d", set.Name, threads), func(t *testing.T) {
-				kerneltest.Run(t, func(t testing.TB) kernels.Device {
-					d, err := cpu.Open(cpu.Options{Threads: threads, Set: set})
-					if err != nil {
-						t.Fatal(err)
-					}
-					return d
-				})
+				kerneltest.Run(t, opener(set, threads), depth)
 			})
 		}
+	}
+}
+
+// TestThreads wants the same bits from one thread, two and three.
+func TestThreads(t *testing.T) {
+	for _, set := range micro.All() {
+		t.Run(set.Name, func(t *testing.T) {
+			kerneltest.Same(t, opener(set, 1), opener(set, 2), opener(set, 3))
+		})
 	}
 }

@@ -53,12 +53,13 @@ func (d *Device) Sync(context.Context) error { return nil }
 
 // buffer is memory of one element type, aligned to a cache line.
 type buffer struct {
-	dtype kernels.DType
-	n     int
-	f32   []float32
-	f64   []float64
-	i64   []int64
-	u16   []uint16
+	dtype  kernels.DType
+	n      int
+	writes int // from outside, so far
+	f32    []float32
+	f64    []float64
+	i64    []int64
+	u16    []uint16
 }
 
 func (b *buffer) DType() kernels.DType { return b.dtype }
@@ -92,6 +93,7 @@ func (d *Device) Write(_ context.Context, dst kernels.Buffer, offset int, src an
 	if err != nil {
 		return err
 	}
+	b.writes++
 	switch s := src.(type) {
 	case []float32:
 		return move(b, kernels.Float32, offset, len(s), func() { copy(b.f32[offset:], s) })

@@ -13,8 +13,8 @@
 //
 // # Goroutines
 //
-// A launch starts Threads-1 goroutines and waits for them. Each runs its list
-// of a static schedule; a node is computed by one of them, or by all in
+// A launch starts Threads-1 goroutines and waits for them. They take tasks from a
+// common queue; a node is computed by one of them, or by all in
 // lockstep where the circuit is a chain. No float depends on their number.
 //
 // # Source

@@ -45,6 +45,10 @@ type executor struct {
 	waker      waker
 	recomputed atomic.Int64
 
+	fans      []int32 // by unit of an owner: weights or categories that are not 0
+	counted   *buffer // the parameters that fans describes, and their state
+	countedAt int
+
 	call call
 }
 
@@ -55,6 +59,7 @@ type call struct {
 	codes  []uint16
 	vals   []float32
 	flows  []int64 // nil: the parameters move at once
+	count  bool    // only the visits of the units are counted
 	rule   ruleArgs
 }
 

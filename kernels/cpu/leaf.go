@@ -73,6 +73,9 @@ func (x *executor) forwardInput(w *worker, t *task) {
 
 // leaves gathers the statistics of the inputs that only this task reads.
 func (x *executor) leaves(w *worker, t *task) {
+	if x.call.count {
+		return
+	}
 	for i := range t.elems {
 		e := &t.elems[i]
 		for k := range e.factors {
@@ -187,8 +190,9 @@ func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []flo
 	n := hi - lo
 	keep, gain, prior := w.row[width+lo:width+hi], w.row[2*width+lo:2*width+hi], w.row[3*width+lo:3*width+hi]
 	sum := w.row[4*width+lo : 4*width+hi]
+	first := x.firstUnit(in.Vector) + lo
 	for u := range n {
-		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], int(in.Codes))
+		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], first+u, int(x.fans[first+u]))
 	}
 	x.set.UpdateTable(&micro.TableArgs{
 		Rows: int(in.Codes), Width: n, T: &x.call.params[in.Table+int64(lo)], Count: &w.count[lo], Row: width,
@@ -202,11 +206,12 @@ func (x *executor) moveFamily(w *worker, in *layers.Input, lo, hi int, norm []fl
 	width := x.prog.Width(in.Vector)
 	stat := make([]float64, in.Family.NumStats())
 	sum := make([]float64, len(stat))
+	rule, first := &x.call.rule, x.firstUnit(in.Vector)
 	var p []float64
 	for u := lo; u < hi; u++ {
 		clear(sum)
 		for c := range int(in.Codes) {
-			n := float64(gridRound(w.count[c*width+u]))
+			n := rule.scale * float64(gridRound(w.count[c*width+u]))
 			if n == 0 {
 				continue
 			}
@@ -216,7 +221,7 @@ func (x *executor) moveFamily(w *worker, in *layers.Input, lo, hi int, norm []fl
 			}
 		}
 		p = x.unitParams(in, u, p)
-		in.Family.MStep(p, sum, float64(norm[u-lo]), x.call.rule.pseudocount, x.call.rule.step)
+		in.Family.MStep(p, sum, rule.scale*float64(norm[u-lo]), rule.pseudocount, rule.stepOf(float64(norm[u-lo]), first+u))
 		x.setUnitParams(in, u, p)
 		for k := range p { // tabulate what is stored, not what was computed
 			p[k] = float64(float32(p[k]))
@@ -290,19 +295,22 @@ func (x *executor) moveFunction(in *layers.Input, stats []float64) {
 	units := int(x.prog.Vectors[in.Vector].Units)
 	ns := in.Family.NumStats()
 	sum := make([]float64, ns)
+	rule, first := &x.call.rule, x.firstUnit(in.Vector)
 	var p []float64
 	for u := range units {
 		for k := range sum {
-			sum[k] = stats[k*units+u]
+			sum[k] = rule.scale * stats[k*units+u]
 		}
+		norm := stats[ns*units+u]
 		p = x.unitParams(in, u, p)
-		in.Family.MStep(p, sum, stats[ns*units+u], x.call.rule.pseudocount, x.call.rule.step)
+		in.Family.MStep(p, sum, rule.scale*norm, rule.pseudocount, rule.stepOf(norm, first+u))
 		x.setUnitParams(in, u, p)
 	}
 }
 
-// applyInput moves an owning input by the flows of all shards.
-func (x *executor) applyInput(w *worker, owner int32, flows []int64) {
+// applyInput moves an owning input by the flows of all shards. The averages of a
+// function leaf keep their residues from residue on.
+func (x *executor) applyInput(w *worker, owner int32, flows []int64, residue int64) {
 	p := x.prog
 	in := &p.Inputs[owner]
 	width := p.Width(in.Vector)
@@ -312,20 +320,27 @@ func (x *executor) applyInput(w *worker, owner int32, flows []int64) {
 	at := p.InputNorm(owner)
 	if in.Codes > 0 {
 		n := int(in.Codes) * width
-		counts(w.count[:n], flows[in.Table:in.Table+int64(n)])
+		x.counts(w.count[:n], flows, in.Table)
 		norm := w.row[:width]
-		counts(norm, flows[at:at+int64(width)])
+		x.counts(norm, flows, at)
 		x.moveInput(w, in, 0, width, norm)
 		return
 	}
 	units := int(p.Vectors[in.Vector].Units)
 	ns := in.Family.NumStats()
 	stats := make([]float64, (ns+1)*units)
+	take := func(at, k, u int64) float64 {
+		f := float64(flows[at]) * kernels.Grid
+		if x.call.rule.averages != nil {
+			f = x.call.rule.averagePair(f, at, residue+k*int64(width)+u)
+		}
+		return f
+	}
 	for u := range units {
 		for k := range ns {
-			stats[k*units+u] = float64(flows[in.Params+int64(k*width+u)]) * kernels.Grid * x.statScale(in, k)
+			stats[k*units+u] = take(in.Params+int64(k*width+u), int64(k), int64(u)) * x.statScale(in, k)
 		}
-		stats[ns*units+u] = float64(flows[at+int64(u)]) * kernels.Grid
+		stats[ns*units+u] = take(at+int64(u), int64(ns), int64(u))
 	}
 	x.moveFunction(in, stats)
 }

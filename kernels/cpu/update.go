@@ -11,21 +11,41 @@ import (
 // weight finite in float32.
 const floorWeight = 0x1p-100
 
-// ruleArgs is a rule in the form that the update reads.
+// ruleArgs is a rule in the form that the update reads. Anemone is EM with scaled
+// flows whose step each unit has for itself.
 type ruleArgs struct {
 	step, pseudocount float64
+	scale             float64   // of the flows
+	visits            []float32 // by unit of node space, for Anemone
+	averages          []float32 // of the flows, for Anemone
+	keep, take        float64   // shares of the averages and of the flows in the new averages
 }
 
-func newRule(r kernels.Rule) ruleArgs { return ruleArgs{r.Step, r.Pseudocount} }
+func newRule(r kernels.Rule) ruleArgs {
+	return ruleArgs{step: r.Step, pseudocount: r.Pseudocount, scale: 1}
+}
 
-// coefficients returns what moves a unit's weights: t·keep + f·gain + prior,
-// given its normaliser and the number of its weights.
-func (r ruleArgs) coefficients(norm float32, fan int) (keep, gain, prior float32) {
-	d := float64(norm) + r.pseudocount
+// stepOf returns how far a unit of node space goes, given its normaliser.
+func (r *ruleArgs) stepOf(norm float64, unit int) float64 {
+	if r.visits == nil {
+		return r.step
+	}
+	d := r.scale*norm + r.pseudocount
+	if !(d > 0) {
+		return 0
+	}
+	return d / ((1-r.step)*float64(r.visits[unit]) + d)
+}
+
+// coefficients returns what moves the weights of a unit of node space: t·keep +
+// f·gain + prior, given its normaliser and the number of its weights.
+func (r *ruleArgs) coefficients(norm float32, unit, fan int) (keep, gain, prior float32) {
+	d := r.scale*float64(norm) + r.pseudocount
 	if !(d > 0) || fan == 0 {
 		return 1, 0, 0
 	}
-	return float32(1 - r.step), float32(r.step / d), float32(r.step * r.pseudocount / (float64(fan) * d))
+	step := r.stepOf(float64(norm), unit)
+	return float32(1 - step), float32(step * r.scale / d), float32(step * r.pseudocount / (float64(fan) * d))
 }
 
 // moveSum ends the backward pass of a sum: its weights move, or the shard's
@@ -78,13 +98,10 @@ func (x *executor) updateSum(w *worker, owner int32, t *task, counts, norm []flo
 	width := t.width
 	keep, gain, prior := w.row[width:2*width], w.row[2*width:3*width], w.row[3*width:4*width]
 	total := w.row[4*width : 5*width]
+	first := x.firstUnit(sum.Vector)
 	lo, hi := split(width, x.size, w.part, w.parts)
 	for u := lo; u < hi; u++ {
-		fan := 0
-		if u < t.units {
-			fan = int(sum.Fan[u])
-		}
-		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], fan)
+		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], first+u, int(x.fans[first+u]))
 		total[u] = 0
 	}
 	base := p.ParamOffset(sum.Param)
@@ -131,6 +148,12 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 		return shortBuffer("flows", len(flows.i64), int(x.prog.FlowLen()))
 	}
 	x.call.params, x.call.rule = params.f32, newRule(a.Rule)
+	x.countWeights(params)
+	if a.Rule.Anemone != nil {
+		if err := x.anemone(a); err != nil {
+			return err
+		}
+	}
 	solo := *x.workers[0]
 	solo.part, solo.parts = 0, 1
 	for i := range x.prog.Sums {
@@ -138,19 +161,26 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 			x.applySum(&solo, int32(i), flows.i64)
 		}
 	}
+	residue := x.prog.FlowLen()
 	for i := range x.prog.Inputs {
 		if x.prog.Inputs[i].Owner == int32(i) {
-			x.applyInput(&solo, int32(i), flows.i64)
+			x.applyInput(&solo, int32(i), flows.i64, residue)
+			residue += x.prog.Residues(int32(i))
 		}
 	}
+	x.call.rule = ruleArgs{}
 	clear(flows.i64)
 	return nil
 }
 
-// counts turns integer flows back into float32 counts.
-func counts(dst []float32, flows []int64) {
-	for i, f := range flows {
+// counts turns the integer flows from at on back into float32 counts, or into
+// their averages.
+func (x *executor) counts(dst []float32, flows []int64, at int64) {
+	for i, f := range flows[at : at+int64(len(dst))] {
 		dst[i] = float32(f) * kernels.Grid
+	}
+	if x.call.rule.averages != nil {
+		x.call.rule.average(dst, at)
 	}
 }
 
@@ -160,9 +190,8 @@ func (x *executor) applySum(w *worker, owner int32, flows []int64) {
 	t := &x.tasks[x.taskOf[sum.Vector]]
 	off := p.ParamOffset(sum.Param)
 	n := int(sum.NumBlocks) * x.size * x.size
-	counts(w.grad[:n], flows[off:off+int64(n)])
+	x.counts(w.grad[:n], flows, off)
 	norm := w.row[:t.width]
-	at := p.SumNorm(owner)
-	counts(norm, flows[at:at+int64(t.width)])
+	x.counts(norm, flows, p.SumNorm(owner))
 	x.updateSum(w, owner, t, w.grad, norm, true)
 }

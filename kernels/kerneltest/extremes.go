@@ -12,55 +12,79 @@ import (
 	"github.com/pce-engine/pce/kernels"
 )
 
-// testExtremes checks circuits whose values float32 cannot hold side by side.
+// extremeCases are circuits whose values float32 cannot hold side by side.
+var extremeCases = []struct {
+	name string
+	make func() (*circuit.Graph, reference.Params)
+	log  bool // must be recomputed in log space
+}{
+	{"opposed", opposed, true},
+	{"star", star, false},
+	{"banded", banded, true},
+}
+
+// testExtremes checks log-likelihoods and training of extreme circuits.
 func testExtremes(t *testing.T, open Open) {
-	for _, tc := range []struct {
-		name string
-		make func() (*circuit.Graph, reference.Params)
-		log  bool // must be recomputed in log space
-	}{
-		{"opposed", opposed, true},
-		{"star", star, false},
-		{"banded", banded, true},
-	} {
+	for _, tc := range extremeCases {
 		t.Run(tc.name, func(t *testing.T) {
 			g, p := tc.make()
-			ev, err := reference.New(g, p)
-			if err != nil {
-				t.Fatal(err)
-			}
 			dev := open(t)
 			defer dev.Close()
 			ctx := context.Background()
 			rows := allRows(g)
+			rule := kernels.Rule{Step: 1, Pseudocount: 0.01}
+			want, after, err := oracle(g, p, rows, rule)
+			if err != nil {
+				t.Fatal(err)
+			}
 			m := Build(t, dev, g, p, compile.DefaultOptions(), engine.Options{Rows: 64, Train: true})
 			ll := make([]float64, len(rows))
 			batch := reference.Batch(reference.Schema(g), rows)
 			if err := m.Engine.LogLikelihood(ctx, batch, ll); err != nil {
 				t.Fatal(err)
 			}
-			for r, row := range rows {
-				want, err := ev.LogLikelihood(row)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !near(ll[r], want, 1e-5*max(1, math.Abs(want))) {
-					t.Errorf("row %v: log-likelihood %v, want %v", row, ll[r], want)
-				}
-			}
+			compareLL(t, rows, ll, want)
 			if got := m.Engine.Recomputed() > 0; got != tc.log {
 				t.Errorf("%d values recomputed in log space; want some: %v", m.Engine.Recomputed(), tc.log)
 			}
-			flows, err := ev.Flows(rows)
-			if err != nil {
+			if err := m.Engine.Step(ctx, batch, 0, len(rows), rule, ll); err != nil {
 				t.Fatal(err)
 			}
-			want := ev.EM(flows, reference.Step{Size: 1, Pseudocount: 0.01})
-			if err := m.Engine.Step(ctx, batch, 0, len(rows), kernels.Rule{Step: 1, Pseudocount: 0.01}, ll); err != nil {
-				t.Fatal(err)
-			}
-			compareParams(t, tc.name, g, m.Read(t), want)
+			compareParams(t, tc.name, g, m.Read(t), after)
 		})
+	}
+	t.Run("training far down", func(t *testing.T) { testFarDown(t, open) })
+}
+
+// testFarDown takes small steps from values near e^-5000, each compared with the
+// oracle from the same parameters.
+func testFarDown(t *testing.T, open Open) {
+	g, p := star()
+	dev := open(t)
+	defer dev.Close()
+	ctx := context.Background()
+	rows := allRows(g)
+	batch := reference.Batch(reference.Schema(g), rows)
+	rule := kernels.Rule{Step: 0.001, Pseudocount: 0.01}
+	m := Build(t, dev, g, p, compile.DefaultOptions(), engine.Options{Rows: 8, Train: true})
+	ll := make([]float64, len(rows))
+	for step := range 5 {
+		want, after, err := oracle(g, p, rows, rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(want[3] < -4000) && step == 0 {
+			t.Fatalf("the row of ones has log-likelihood %v; want one far down", want[3])
+		}
+		if err := m.Engine.Step(ctx, batch, 0, len(rows), rule, ll); err != nil {
+			t.Fatal(err)
+		}
+		compareLL(t, rows, ll, want)
+		got := m.Read(t)
+		compareParams(t, "star", g, got, after)
+		if p, err = reference.FromFloat32(g, got); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -168,6 +192,15 @@ func banded() (*circuit.Graph, reference.Params) {
 			}
 		}
 		g.Nodes[below].Edges = e
+	}
+	return g, p
+}
+
+// zeros is banded without the masks: its zeros are only seen in the weights.
+func zeros() (*circuit.Graph, reference.Params) {
+	g, p := banded()
+	for i := range g.Nodes {
+		g.Nodes[i].Edges = nil
 	}
 	return g, p
 }

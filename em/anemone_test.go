@@ -1,0 +1,111 @@
+package em_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
+)
+
+// TestAnemoneTrajectory compares 20 steps in two phases, the last of each epoch
+// smaller, with the rule in float64, and the log-likelihoods seen on the way.
+func TestAnemoneTrajectory(t *testing.T) {
+	phases := []em.Phase{
+		{Rule: em.Anemone, Epochs: 3, StepSize: em.Schedule{{em.Linear, 1, 0.6, 0.2}}, Momentum: 0.9, Pseudocount: 1e-6},
+		{Rule: em.Anemone, Epochs: 1, StepSize: em.Schedule{{em.Cosine, 1, 0.2, 0.05}}, Momentum: 0, Pseudocount: 1e-3},
+	}
+	for name, g := range structured(t) {
+		for _, batch := range []int{40, 100} { // one shard a step; several
+			t.Run(fmt.Sprintf("%s/batch=%d", name, batch), func(t *testing.T) {
+				m := newModel(t, g, clustered(g, 2, batch*5-7, 0.1))
+				o := em.Options{Phases: append([]em.Phase{}, phases...), Seed: 9, ShardRows: 40}
+				for i := range o.Phases {
+					o.Phases[i].BatchRows = batch
+				}
+				var seen []float64
+				o.OnEpoch = func(x em.Metrics) { seen = append(seen, x.TrainLL) }
+				_, got := m.run(t, cpu.Options{}, o)
+
+				p, epoch, want := m.start, 0, make([]float64, 4)
+				for _, phase := range phases {
+					run := reference.Anemone{Momentum: phase.Momentum}
+					steps := int64(5 * phase.Epochs)
+					for k := range steps {
+						if k%5 == 0 && k > 0 {
+							epoch++
+						}
+						order := dataset.Order(9, epoch, len(m.rows))
+						first := int(k%5) * batch
+						var rows [][]float64
+						for _, r := range order[first:min(first+batch, len(order))] {
+							rows = append(rows, m.rows[r])
+						}
+						ev, err := reference.New(g, p)
+						if err != nil {
+							t.Fatal(err)
+						}
+						f, err := ev.Flows(rows)
+						if err != nil {
+							t.Fatal(err)
+						}
+						want[epoch] += f.LogLikelihood / float64(len(m.rows))
+						p = run.Step(ev, f, len(rows), reference.Step{Size: phase.StepSize.At(k, steps), Pseudocount: phase.Pseudocount})
+					}
+					epoch++
+				}
+				for i, w := range want { // as in TestTrajectory
+					if !(math.Abs(seen[i]-w) <= 2e-5*max(1, math.Abs(w))) {
+						t.Errorf("epoch %d: train_ll %v, want %v", i+1, seen[i], w)
+					}
+				}
+				// As in TestTrajectory.
+				compareParams(t, m, got, p, 1e-4)
+			})
+		}
+	}
+}
+
+// TestAnemoneShardsInAnyOrder adds the shards of the windows in other orders, on
+// other numbers of threads, and wants the same bits after some updates.
+func TestAnemoneShardsInAnyOrder(t *testing.T) {
+	ctx := context.Background()
+	for name, g := range structured(t) {
+		m := newModel(t, g, clustered(g, 4, 230, 0.1))
+		batch := reference.Batch(reference.Schema(g), m.rows)
+		shards := dataset.Shards(len(m.rows), 32)
+		ll := make([]float64, 32)
+		var want []float32
+		for try := range 4 {
+			rng := rand.New(rand.NewPCG(uint64(try), 1))
+			eng := m.engine(t, cpu.Options{Threads: 1 + try%3}, 32)
+			rule := kernels.Anemone{Momentum: 0.8, Rows: len(m.rows)}
+			for range 3 {
+				for _, s := range rng.Perm(len(shards)) {
+					if err := eng.Accumulate(ctx, batch, shards[s].Lo, shards[s].Hi, ll); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := eng.Apply(ctx, kernels.Rule{Step: 0.4, Pseudocount: 1e-6, Anemone: &rule}); err != nil {
+					t.Fatal(err)
+				}
+				rule.Weight = rule.Next()
+			}
+			got := make([]float32, eng.Program().NumParams)
+			if err := eng.ReadParams(ctx, 0, got); err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = got
+			} else if !sameBits(want, got) {
+				t.Errorf("%s: another order gives other bits: %s", name, firstDifference(want, got))
+			}
+		}
+	}
+}

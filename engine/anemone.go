@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"math"
+
+	"github.com/pce-engine/pce/kernels"
+)
+
+// TopDown writes how often each unit that owns parameters is visited, in
+// expectation, in a row without evidence: visits[prog.SumNorm(s)-prog.NumParams+u]
+// for unit u of sum s, and InputNorm for inputs. Units that share their
+// parameters are counted together. visits has length VisitLen.
+func (e *Engine) TopDown(ctx context.Context, visits []float32) error {
+	if err := e.countVisits(ctx); err != nil {
+		return err
+	}
+	return e.dev.Read(ctx, visits, e.topDown, 0)
+}
+
+// countVisits fills e.topDown: without evidence every value is 1, so the flows
+// are the probabilities of reaching a unit from the root.
+func (e *Engine) countVisits(ctx context.Context) (err error) {
+	if e.topDown == nil {
+		if e.topDown, err = e.dev.Alloc(ctx, kernels.Float32, int(e.prog.VisitLen())); err != nil {
+			return err
+		}
+	}
+	for _, c := range e.prog.Columns {
+		at := int(c.Slot) * e.rows
+		if c.Codes == 0 {
+			err = e.dev.Write(ctx, e.values, at, []float32{float32(math.NaN())})
+		} else {
+			err = e.dev.Write(ctx, e.codes, at, []uint16{uint16(c.Codes)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	forward := kernels.ForwardArgs{Params: e.params, Codes: e.codes, Values: e.values, LL: e.ll}
+	if err := e.dev.Launch(ctx, e.kernels[kernels.Forward], 1, &forward); err != nil {
+		return err
+	}
+	return e.dev.Launch(ctx, e.kernels[kernels.Backward], 1, &kernels.BackwardArgs{
+		Params: e.params, Codes: e.codes, Values: e.values, Visits: e.topDown,
+	})
+}
+
+func (e *Engine) needAverages(ctx context.Context) (err error) {
+	if e.averages == nil {
+		e.averages, err = e.dev.Alloc(ctx, kernels.Float32, int(e.prog.AverageLen()))
+	}
+	return err
+}
+
+// ReadAverages copies the averaged flows of Anemone at offset.
+func (e *Engine) ReadAverages(ctx context.Context, offset int64, averages []float32) error {
+	if err := e.needAverages(ctx); err != nil {
+		return err
+	}
+	return e.dev.Read(ctx, averages, e.averages, int(offset))
+}
+
+// WriteAverages replaces the averaged flows of Anemone at offset.
+func (e *Engine) WriteAverages(ctx context.Context, offset int64, averages []float32) error {
+	if err := e.needAverages(ctx); err != nil {
+		return err
+	}
+	return e.dev.Write(ctx, e.averages, int(offset), averages)
+}

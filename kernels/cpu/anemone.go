@@ -1,0 +1,88 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/pce-engine/pce/kernels"
+)
+
+// trace is what an average of flows becomes 0 below, far under the grid: without
+// it, those of weights that no flow reaches any more would end as denormal
+// numbers, which are slow.
+const trace = 0x1p-64
+
+// anemone takes over the further arguments of an update by Anemone.
+func (x *executor) anemone(a *kernels.UpdateArgs) error {
+	visits, err := own(a.Visits)
+	if err != nil {
+		return err
+	}
+	averages, err := own(a.Averages)
+	if err != nil {
+		return err
+	}
+	if int64(len(visits.f32)) < x.prog.VisitLen() {
+		return shortBuffer("visits", len(visits.f32), int(x.prog.VisitLen()))
+	}
+	if int64(len(averages.f32)) < x.prog.AverageLen() {
+		return shortBuffer("averages", len(averages.f32), int(x.prog.AverageLen()))
+	}
+	m := a.Rule.Anemone
+	if !(m.Momentum >= 0 && m.Momentum < 1 && m.Weight >= 0) || m.Rows < 1 {
+		return fmt.Errorf("%w: cpu: Anemone over %d rows with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
+			kernels.ErrDevice, m.Rows, m.Momentum, m.Weight)
+	}
+	r := &x.call.rule
+	r.visits, r.averages = visits.f32, averages.f32
+	r.keep, r.take = m.Momentum, 1-m.Momentum
+	if m.Weight == 0 {
+		r.keep = 0
+	}
+	r.scale = r.step / (float64(m.Rows) * m.Next())
+	return nil
+}
+
+// average moves the averages from at on by counts, and turns these into them.
+// The conversions keep compilers from fusing the products with the sum.
+func (r *ruleArgs) average(counts []float32, at int64) {
+	averages := r.averages[at : at+int64(len(counts))]
+	for i, old := range averages {
+		a := float32(float64(float64(old)*r.keep) + float64(float64(counts[i])*r.take))
+		if a < trace {
+			a = 0
+		}
+		averages[i], counts[i] = a, a
+	}
+}
+
+// averagePair is average for one count that is kept as a pair of float32.
+func (r *ruleArgs) averagePair(count float64, at, residue int64) float64 {
+	high, low := &r.averages[at], &r.averages[residue]
+	a := float64((float64(*high)+float64(*low))*r.keep) + float64(count*r.take)
+	*high = float32(a)
+	*low = float32(a - float64(*high))
+	return float64(*high) + float64(*low)
+}
+
+// visits writes the flow through each unit that owns parameters, with that of
+// the units which share them.
+func (x *executor) visits(out []float32) {
+	p := x.prog
+	clear(out[:p.VisitLen()])
+	for o, members := range x.members {
+		x.addFlows(p.Sums[o].Vector, members, out)
+	}
+	for o, members := range x.inputMembers {
+		x.addFlows(p.Inputs[o].Vector, members, out)
+	}
+}
+
+func (x *executor) addFlows(owner int32, members []int32, out []float32) {
+	at := x.firstUnit(owner)
+	for _, v := range members {
+		x.addFlow(v, out[at:at+x.prog.Width(owner)])
+	}
+}
+
+// firstUnit is the place of a vector's first unit in node space.
+func (x *executor) firstUnit(v int32) int { return int(x.prog.Vectors[v].First) * x.size }

@@ -1,0 +1,81 @@
+package kerneltest
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// testOffsets trains Gaussian and Poisson leaves far from 0, where the variance
+// is a small difference of large statistics.
+func testOffsets(t *testing.T, open Open) {
+	const offset = 1e4
+	g, p := &circuit.Graph{NumVars: 2}, reference.Params{}
+	input := func(v int, l circuit.Leaf, params ...float64) circuit.NodeID {
+		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 3, Var: v, Leaf: l, TiedTo: circuit.None})
+		p = append(p, params)
+		return circuit.NodeID(len(g.Nodes) - 1)
+	}
+	a := input(0, circuit.Gaussian{}, offset-3, 1, offset, 2, offset+4, 1.5)
+	b := input(1, circuit.Poisson{}, offset-100, offset, offset+150)
+	sum(g, &p, 1, []float64{0.25, 0.25, 0.5}, product(g, &p, a, b))
+	rng := rand.New(rand.NewPCG(16, 17))
+	rows := make([][]float64, 200)
+	ranges := make([]float64, g.NumVars)
+	for r := range rows {
+		rows[r] = []float64{float64(float32(offset + 4*rng.NormFloat64())), offset + float64(rng.IntN(400)-200)}
+		if r%11 == 0 {
+			rows[r][r%2] = math.NaN()
+		}
+		for v, x := range rows[r] {
+			if x == x {
+				ranges[v] = max(ranges[v], math.Abs(x))
+			}
+		}
+	}
+	ctx := context.Background()
+	batch := reference.Batch(reference.Schema(g), rows)
+	for _, rule := range []kernels.Rule{{Step: 1}, {Step: 0.1, Pseudocount: 0.1}} {
+		ll, want, err := oracle(g, p, rows, rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fused := range []bool{true, false} {
+			dev := open(t)
+			defer dev.Close()
+			m := Build(t, dev, g, p, compile.DefaultOptions(), engine.Options{Rows: 200, Train: true, Ranges: ranges})
+			got := make([]float64, len(rows))
+			if fused {
+				err = m.Engine.Step(ctx, batch, 0, len(rows), rule, got)
+			} else if err = m.Engine.Accumulate(ctx, batch, 0, 90, got[:90]); err == nil {
+				if err = m.Engine.Accumulate(ctx, batch, 90, 200, got[90:]); err == nil {
+					err = m.Engine.Apply(ctx, rule)
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareLL(t, rows, got, ll)
+			params := m.Read(t)
+			// Statistics are added up in float64 and rounded to 2^-40 of their range,
+			// here 2^27 for the squares: 2^-14 a shard, far below 1e-4 of the variance
+			// of tens of rows. Sums of squares in float32 would be off by several units.
+			for u := range 3 {
+				mean, sigma := float64(params[a][2*u]), float64(params[a][2*u+1])
+				if !near(mean, want[a][2*u], 2e-3) || !near(sigma, want[a][2*u+1], 1e-4*want[a][2*u+1]) {
+					t.Errorf("step %v: Gaussian %d is (%v, %v), want (%v, %v)", rule.Step, u, mean, sigma, want[a][2*u], want[a][2*u+1])
+				}
+				if rate := float64(params[b][u]); !near(rate, want[b][u], 2e-3) {
+					t.Errorf("step %v: Poisson %d has rate %v, want %v", rule.Step, u, rate, want[b][u])
+				}
+			}
+		}
+	}
+}

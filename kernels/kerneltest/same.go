@@ -1,0 +1,102 @@
+package kerneltest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// Same runs the same work on several devices, which must agree in every bit:
+// log-likelihoods, flows, parameters after steps of each kind, and the number of
+// values recomputed in log space.
+func Same(t *testing.T, opens ...Open) {
+	run := func(name string, g *circuit.Graph, p reference.Params, rows [][]float64, mixed bool) {
+		t.Run(name, func(t *testing.T) {
+			var first *outcome
+			for i, open := range opens {
+				o := work(t, open, g, p, rows, mixed)
+				if i == 0 {
+					first = o
+					continue
+				}
+				first.compare(t, o, i)
+			}
+		})
+	}
+	for _, s := range structured(t, 40, 4) {
+		rows := correlatedRows(rand.New(rand.NewPCG(20, 21)), 16, 4, 150)
+		run(s.name, s.graph, initial(t, s.graph), rows, false)
+		run(s.name+" mixed", s.graph, initial(t, s.graph), rows, true)
+	}
+	for _, tc := range extremeCases {
+		g, p := tc.make()
+		run(tc.name, g, p, allRows(g), false)
+	}
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 22))
+		g := reference.Random(rng, reference.RandomOptions{Vars: 6})
+		run(fmt.Sprintf("random seed=%d", seed), g, initial(t, g), reference.RandomRows(g, rng, 150, 0.1), false)
+	}
+}
+
+// outcome is what a device made of the work.
+type outcome struct {
+	ll         []float64
+	flows      []int64
+	params     [][]float32
+	recomputed int64
+}
+
+func work(t *testing.T, open Open, g *circuit.Graph, p reference.Params, rows [][]float64, mixed bool) *outcome {
+	t.Helper()
+	dev := open(t)
+	defer dev.Close()
+	ctx := context.Background()
+	n := len(rows)
+	batch := reference.Batch(reference.Schema(g), rows)
+	m := Build(t, dev, g, p, compile.DefaultOptions(), engine.Options{Rows: n, Train: true, Mixed: mixed})
+	o := &outcome{ll: make([]float64, 5*n), flows: make([]int64, m.Result.Program.FlowLen())}
+	rule := kernels.Rule{Step: 0.7, Pseudocount: 0.05}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k := range 2 {
+		check(m.Engine.Step(ctx, batch, 0, n, rule, o.ll[k*n:]))
+	}
+	check(m.Engine.Accumulate(ctx, batch, n/3, n, o.ll[2*n:]))
+	check(m.Engine.Accumulate(ctx, batch, 0, n/3, o.ll[3*n:]))
+	check(m.Engine.ReadFlows(ctx, 0, o.flows))
+	check(m.Engine.Apply(ctx, rule))
+	check(m.Engine.LogLikelihood(ctx, batch, o.ll[4*n:]))
+	o.params, o.recomputed = m.Read(t), m.Engine.Recomputed()
+	return o
+}
+
+func (a *outcome) compare(t *testing.T, b *outcome, device int) {
+	t.Helper()
+	for i := range a.ll {
+		if math.Float64bits(a.ll[i]) != math.Float64bits(b.ll[i]) {
+			t.Fatalf("device %d: log-likelihood %d is %v, want %v", device, i, b.ll[i], a.ll[i])
+		}
+	}
+	for i := range a.flows {
+		if a.flows[i] != b.flows[i] {
+			t.Fatalf("device %d: flow %d is %v, want %v", device, i, b.flows[i], a.flows[i])
+		}
+	}
+	sameBits(t, "first device", fmt.Sprintf("device %d", device), a.params, b.params)
+	if a.recomputed != b.recomputed {
+		t.Errorf("device %d recomputed %d values in log space, the first %d", device, b.recomputed, a.recomputed)
+	}
+}
