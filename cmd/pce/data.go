@@ -34,7 +34,7 @@ func (a *app) dataListCommand() *cobra.Command {
 			if asJSON {
 				return a.printJSON(map[string]any{"builtin": builtins, "files": dataset.Extensions()})
 			}
-			_, err := fmt.Fprintf(a.stdout, "%s\nfiles: %s, each also as .gz; any name with data.text.unit\n",
+			_, err := fmt.Fprintf(a.stdout, "%s\nfiles: %s, all but .parquet also as .gz; any name with data.text.unit\n",
 				strings.Join(builtins, "\n"), strings.Join(dataset.Extensions(), " "))
 			return err
 		},
