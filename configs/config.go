@@ -116,9 +116,9 @@ type Train struct {
 	Rule        string     `yaml:"rule" enum:"minibatch-em|fullbatch-em|anemone" doc:"update rule"`
 	Epochs      int        `yaml:"epochs" min:"0" max:"1000000" doc:"passes over the training rows, train.finish.epochs included"`
 	BatchSize   int        `yaml:"batch_size" min:"1" max:"16777216" doc:"rows of a step; it may exceed what fits in memory"`
-	StepSize    StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new"`
-	Momentum    float64    `yaml:"momentum" min:"0" max:"0.9999" doc:"share of the old statistics that anemone keeps"`
-	Pseudocount float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly"`
+	StepSize    StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new; for anemone from 0.4 to 0.4 unless set"`
+	Momentum    float64    `yaml:"momentum" min:"0" max:"1" doc:"share of the averaged statistics that a step of anemone keeps, below 1"`
+	Pseudocount float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly; for anemone, whose counts are those of one row, 1e-6 unless set"`
 	ShardRows   int        `yaml:"shard_rows" min:"1" max:"16777216" doc:"rows whose flows are added as one unit"`
 	Subsets     int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of so many subsets of the rows in turn"`
 	Steps       int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after so many steps; 0: as many as the epochs need"`

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/go-viper/mapstructure/v2"
@@ -57,6 +58,11 @@ func Load(o Options) (cfg *Config, notes []string, err error) {
 		v.Set(s.field.path, s.value)
 		given = append(given, s)
 	}
+	if v.GetString("train.rule") == "anemone" {
+		for path, value := range anemoneDefaults {
+			v.SetDefault(path, value)
+		}
+	}
 
 	cfg = new(Config)
 	if err := v.UnmarshalExact(cfg, func(dc *mapstructure.DecoderConfig) {
@@ -72,7 +78,32 @@ func Load(o Options) (cfg *Config, notes []string, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, placed(err, given)
 	}
-	return cfg, ignored(cfg, given), nil
+	return cfg, append(ignored(cfg, given), heavy(cfg, given)...), nil
+}
+
+// anemoneDefaults hold instead of those of Default where the rule is anemone.
+var anemoneDefaults = map[string]any{
+	"train.step_size.from": 0.4,
+	"train.step_size.to":   0.4,
+	"train.pseudocount":    1e-6,
+}
+
+// heavyPseudocount is what a pseudocount of anemone should stay below: it stands
+// beside the visits of a unit in one row, of which there are few for each of many.
+const heavyPseudocount = 1e-3
+
+// heavy notes a pseudocount that was meant for the counts of a batch.
+func heavy(cfg *Config, given []setting) []string {
+	if cfg.Train.Rule != "anemone" || cfg.Train.Pseudocount < heavyPseudocount {
+		return nil
+	}
+	for _, s := range slices.Backward(given) {
+		if s.field.path == "train.pseudocount" {
+			return []string{fmt.Sprintf("%s: train.pseudocount %v is heavy for train.rule anemone, whose counts are those of one row; 1e-6 is usual",
+				s.place, cfg.Train.Pseudocount)}
+		}
+	}
+	return nil
 }
 
 func loadFile(name string) ([]setting, error) {

@@ -27,6 +27,8 @@ var badFiles = map[string]string{
 	"key-not-a-word":   `key-not-a-word.bad.yaml:1:3: a key must be a word`,
 	"list":             `list.bad.yaml:1:1: the file is a list, want a section of keys`,
 	"misplaced":        `misplaced.bad.yaml:2:1: unknown key epochs; did you mean train.epochs?`,
+	"momentum":         `momentum.bad.yaml:1:34: train.momentum is 1, want a number below 1: at 1 no row would ever count`,
+	"momentum-range":   `momentum-range.bad.yaml:1:34: train.momentum is -0.1, want a number from 0 to 1`,
 	"name":             `name.bad.yaml:1:7: name is "a/b", want a word that can name a directory`,
 	"nan":              `nan.bad.yaml:1:22: train.pseudocount is .nan, want a number from 0 to 1000000`,
 	"number-for-path":  `number-for-path.bad.yaml:1:15: data.train is 5, want a path or a list of paths`,

@@ -74,6 +74,9 @@ func (c *Config) Validate() error {
 	if len(t.StepSize.Pieces) == 0 && t.StepSize.From == 0 && t.Rule != "fullbatch-em" {
 		return bad("train.step_size.from", "is 0; nothing would be learned")
 	}
+	if t.Momentum == 1 {
+		return bad("train.momentum", "is 1, want a number below 1: at 1 no row would ever count")
+	}
 	if t.Patience > 0 && len(d.Valid) == 0 {
 		return bad("train.patience", "is %d, but there are no data.valid rows to judge by", t.Patience)
 	}

@@ -19,7 +19,7 @@ import (
 func TestAnemoneTrajectory(t *testing.T) {
 	phases := []em.Phase{
 		{Rule: em.Anemone, Epochs: 3, StepSize: em.Schedule{{em.Linear, 1, 0.6, 0.2}}, Momentum: 0.9, Pseudocount: 1e-6},
-		{Rule: em.Anemone, Epochs: 1, StepSize: em.Schedule{{em.Cosine, 1, 0.2, 0.05}}, Momentum: 0, Pseudocount: 1e-3},
+		{Rule: em.Anemone, Epochs: 1, StepSize: em.Schedule{{em.Cosine, 1, 0.2, 0.05}}, Momentum: 0.5, Pseudocount: 1e-3},
 	}
 	for name, g := range structured(t) {
 		for _, batch := range []int{40, 100} { // one shard a step; several

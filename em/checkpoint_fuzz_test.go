@@ -40,6 +40,7 @@ func sample(t testing.TB, n int, best bool) ([]byte, memory) {
 	st.At, st.Steps, st.Rows, st.TotalRows, st.LLSum = dataset.Cursor{Epoch: 2, Step: 3}, 23, 30, 230, exact(math.Inf(-1))
 	var b []float32
 	if best {
+		st.Averages = exact(1 - 0x1p-30)
 		st.BestEpoch, st.BestLL, b = 1, exact(-math.Pi), m
 	}
 	var out bytes.Buffer
@@ -69,10 +70,28 @@ func TestCheckpointRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range m {
-			if math.Float32bits(best[i]) != math.Float32bits(m[i]) {
-				t.Fatalf("%d parameters: number %d is %#x, want %#x", n, i, math.Float32bits(best[i]), math.Float32bits(m[i]))
+		got := map[string][]float32{bestTensor: best}
+		for _, name := range []string{paramsTensor, averagesTensor} {
+			err := c.copyTo(context.Background(), name, int64(n), func(_ context.Context, at int64, src []float32) error {
+				got[name] = append(got[name][:at:at], src...)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
 			}
+		}
+		for name, read := range got {
+			if len(read) != n {
+				t.Fatalf("%d parameters: %d of %s", n, len(read), name)
+			}
+			for i := range m {
+				if math.Float32bits(read[i]) != math.Float32bits(m[i]) {
+					t.Fatalf("%d parameters: %s %d is %#x, want %#x", n, name, i, math.Float32bits(read[i]), math.Float32bits(m[i]))
+				}
+			}
+		}
+		if c.state.Averages != exact(1-0x1p-30) {
+			t.Errorf("averages of weight %v", float64(c.state.Averages))
 		}
 	}
 }
@@ -96,6 +115,16 @@ func FuzzCheckpoint(f *testing.F) {
 		}
 		if best, err := c.best(); err != nil || best != nil && len(best) != 5 {
 			t.Errorf("best %v, %v", best, err)
+		}
+		if c.state.Averages > 0 {
+			read := 0
+			err := c.copyTo(context.Background(), averagesTensor, 5, func(_ context.Context, _ int64, src []float32) error {
+				read += len(src)
+				return nil
+			})
+			if err != nil || read != 5 {
+				t.Errorf("%d averages, %v", read, err)
+			}
 		}
 		c.settings.continues(c.settings, c.state.At)
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 )
@@ -116,7 +117,8 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	defer b.Close()
 	load := pce.Load{Options: runOptions(cfg.Device, cfg.Threads), Train: !inference, Mixed: cfg.Precision == "mixed"}
 	load.Rows = min(cfg.Train.ShardRows, cfg.Train.BatchSize, engine.MaxShardRows)
-	load.Shards = cfg.Train.BatchSize > load.Rows
+	load.Averages = em.Rule(cfg.Train.Rule) == em.Anemone
+	load.Shards = cfg.Train.BatchSize > load.Rows || load.Averages
 	e, err := b.Engine(ctx, load)
 	if err != nil {
 		return nil, err
@@ -141,6 +143,9 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 	rows, batch := make([]int, r.Batch), &dataset.Batch{}
 	ll := make([]float64, r.Batch)
 	rule := kernels.Rule{Step: cfg.Train.StepSize.From, Pseudocount: cfg.Train.Pseudocount}
+	if load.Averages {
+		rule.Anemone = &kernels.Anemone{Momentum: cfg.Train.Momentum, Rows: r.Batch}
+	}
 	var times []time.Duration
 	var total time.Duration
 	var before int64
@@ -181,9 +186,9 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 }
 
 // trainStep is forward, backward and update: fused where the batch is one
-// launch.
+// launch, but for Anemone.
 func trainStep(ctx context.Context, e *engine.Engine, b *dataset.Batch, rule kernels.Rule, ll []float64) error {
-	if b.Rows <= e.Rows() {
+	if b.Rows <= e.Rows() && rule.Anemone == nil {
 		return e.Step(ctx, b, 0, b.Rows, rule, ll)
 	}
 	for _, s := range dataset.Shards(b.Rows, e.Rows()) {
@@ -191,7 +196,13 @@ func trainStep(ctx context.Context, e *engine.Engine, b *dataset.Batch, rule ker
 			return err
 		}
 	}
-	return e.Apply(ctx, rule)
+	if err := e.Apply(ctx, rule); err != nil {
+		return err
+	}
+	if a := rule.Anemone; a != nil {
+		a.Weight = a.Next()
+	}
+	return nil
 }
 
 // judge compares the time with that of the multiplications alone.

@@ -106,6 +106,7 @@ func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
 	if x.call.count {
 		x.visits(visits)
 	}
+	x.checkFlows()
 	return nil
 }
 

@@ -45,6 +45,7 @@ func (x *executor) forward(rows int, a *kernels.ForwardArgs) error {
 		ll.f64[r] = x.logValue(x.prog.Root, r, 0)
 	}
 	a.Recomputed = x.recomputed.Load()
+	x.checkLogs(ll.f64[:rows])
 	return nil
 }
 

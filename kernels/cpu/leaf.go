@@ -331,6 +331,7 @@ func (x *executor) applyInput(w *worker, owner int32, flows []int64, residue int
 	stats := make([]float64, (ns+1)*units)
 	take := func(at, k, u int64) float64 {
 		f := float64(flows[at]) * kernels.Grid
+		flows[at] = 0
 		if x.call.rule.averages != nil {
 			f = x.call.rule.averagePair(f, at, residue+k*int64(width)+u)
 		}

@@ -296,7 +296,7 @@ func TestRun(t *testing.T) {
 				if s.lockstep {
 					each = int32(threads)
 				}
-				for range 50 {
+				for range 20 {
 					times := make([]atomic.Int32, len(x.tasks))
 					var early atomic.Int32
 					x.run(s, func(_ *worker, task *task) {

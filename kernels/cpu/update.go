@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"math"
+	"sync"
+	"sync/atomic"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
@@ -154,31 +156,56 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 			return err
 		}
 	}
-	solo := *x.workers[0]
-	solo.part, solo.parts = 0, 1
+	var owners []func(w *worker)
 	for i := range x.prog.Sums {
 		if x.prog.Sums[i].Owner == int32(i) {
-			x.applySum(&solo, int32(i), flows.i64)
+			owners = append(owners, func(w *worker) { x.applySum(w, int32(i), flows.i64) })
 		}
 	}
-	residue := x.prog.FlowLen()
+	next := x.prog.FlowLen()
 	for i := range x.prog.Inputs {
 		if x.prog.Inputs[i].Owner == int32(i) {
-			x.applyInput(&solo, int32(i), flows.i64, residue)
-			residue += x.prog.Residues(int32(i))
+			residue := next
+			owners = append(owners, func(w *worker) { x.applyInput(w, int32(i), flows.i64, residue) })
+			next += x.prog.Residues(int32(i))
 		}
 	}
+	x.shareOut(owners)
 	x.call.rule = ruleArgs{}
-	clear(flows.i64)
 	return nil
 }
 
+// shareOut does jobs that do not depend on each other, each on one thread. Where
+// the threads share their scratch memory the first does all.
+func (x *executor) shareOut(jobs []func(w *worker)) {
+	if x.backwardPlan.lockstep {
+		solo := *x.workers[0]
+		solo.part, solo.parts = 0, 1
+		for _, do := range jobs {
+			do(&solo)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for _, w := range x.workers {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(jobs)); i = next.Add(1) - 1 {
+				jobs[i](w)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // counts turns the integer flows from at on back into float32 counts, or into
-// their averages.
+// their averages, and clears them.
 func (x *executor) counts(dst []float32, flows []int64, at int64) {
-	for i, f := range flows[at : at+int64(len(dst))] {
+	src := flows[at : at+int64(len(dst))]
+	for i, f := range src {
 		dst[i] = float32(f) * kernels.Grid
 	}
+	clear(src)
 	if x.call.rule.averages != nil {
 		x.call.rule.average(dst, at)
 	}

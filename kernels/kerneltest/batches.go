@@ -44,6 +44,9 @@ func testBatches(t *testing.T, open Open, depth Depth) {
 	if depth == Brief {
 		step = 3 // 1, 4, 7, ... 130
 	}
+	if testing.Short() {
+		step = 43
+	}
 	for size := 1; size <= len(rows); size += step {
 		if err := m.Engine.WriteFlows(ctx, 0, zero); err != nil {
 			t.Fatal(err)

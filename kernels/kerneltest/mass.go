@@ -15,6 +15,9 @@ import (
 // testMass adds the probabilities of all states of 16 binary variables up, before
 // and after training.
 func testMass(t *testing.T, open Open, depth Depth) {
+	if testing.Short() {
+		t.Skip("evaluates 65,536 states many times; run without -short")
+	}
 	const vars = 16
 	states := make([][]float64, 1<<vars)
 	for s := range states {

@@ -37,6 +37,9 @@ func Same(t *testing.T, opens ...Open) {
 		run(s.name+" mixed", s.graph, initial(t, s.graph), rows, true)
 	}
 	for _, tc := range extremeCases {
+		if tc.name == "star" && testing.Short() {
+			continue // one task of 783 barriers
+		}
 		g, p := tc.make()
 		run(tc.name, g, p, allRows(g), false)
 	}
