@@ -21,7 +21,7 @@ func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) 
 	if err := b.check(l); err != nil {
 		return nil, err
 	}
-	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed}
+	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows}
 	if l.Train && b.Train != nil {
 		if o.Ranges, err = ranges(ctx, b.Train); err != nil {
 			return nil, err

@@ -37,7 +37,8 @@ type Load struct {
 	Shards bool // integer flows are kept, as steps of several shards need
 	// Averages says that averaged flows are kept, as Anemone needs.
 	Averages bool
-	Best     bool // the parameters of the best epoch are kept beside the present ones
+	StepRows int64 // the most rows between two updates
+	Best     bool  // the parameters of the best epoch are kept beside the present ones
 	// Tables are the bytes of the tables in memory besides Blueprint.Train.
 	Tables int64
 }

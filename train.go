@@ -123,6 +123,7 @@ func TrainLoad(opts TrainOptions, rows int) Load {
 			n := max(1, p.Subsets)
 			step = (rows + n - 1) / n
 		}
+		l.StepRows = max(l.StepRows, int64(min(step, rows)))
 		l.Averages = l.Averages || p.Epochs > 0 && p.Rule == em.Anemone
 		l.Shards = l.Shards || p.Epochs > 0 && (min(step, rows) > l.Rows || p.Rule == em.Anemone)
 	}

@@ -133,7 +133,7 @@ func (p *Phase) validate() error {
 		if p.BatchRows == 0 {
 			return badOption("batches of 0 rows; give at least 1")
 		}
-		if p.Rule == Anemone && !(p.Momentum >= 0 && p.Momentum < 1) {
+		if p.Rule == Anemone && !(p.Momentum >= 0 && float32(p.Momentum) < 1) {
 			return badOption("momentum %v; want 0 or more and below 1, where nothing new would count", p.Momentum)
 		}
 		return p.StepSize.validate()

@@ -39,6 +39,9 @@ type Options struct {
 	// Ranges holds, for each variable, the largest absolute value that its
 	// continuous leaves will see; it scales their statistics. nil: ones.
 	Ranges []float64
+	// StepRows is the most rows between two updates. 0 allows 2^22, the most
+	// that the finest grid of counts has room for.
+	StepRows int64
 }
 
 // Engine is a program on a device with its parameters. It is not safe for
@@ -53,6 +56,9 @@ type Engine struct {
 	values  kernels.Buffer
 	ll      kernels.Buffer
 	flows   kernels.Buffer // nil until the first Accumulate
+	grid    float64        // the unit of flows, in rows
+	most    int64          // rows that may be added up between two updates
+	added   int64          // rows added up since the last one
 
 	// Of Anemone; nil until they are first asked for.
 	averages, topDown kernels.Buffer
@@ -72,7 +78,8 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	}
 	e := &Engine{prog: prog, dev: dev, rows: o.Rows}
 	var err error
-	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges)}
+	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
+	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
 	if e.kernels, err = dev.Load(ctx, mod); err != nil {
 		return nil, err
 	}
@@ -298,9 +305,13 @@ func (e *Engine) Accumulate(ctx context.Context, b *dataset.Batch, lo, hi int, l
 	if err := e.needFlows(ctx); err != nil {
 		return err
 	}
+	if e.added+int64(hi-lo) > e.most {
+		return fmt.Errorf("%w: flows of %d rows before an update, with room for %d; set StepRows", kernels.ErrDevice, e.added+int64(hi-lo), e.most)
+	}
 	if err := e.evaluate(ctx, b, lo, hi, ll); err != nil {
 		return err
 	}
+	e.added += int64(hi - lo)
 	return e.dev.Launch(ctx, e.kernels[kernels.Backward], hi-lo, &kernels.BackwardArgs{
 		Params: e.params, Codes: e.codes, Values: e.values, Flows: e.flows,
 	})
@@ -328,10 +339,14 @@ func (e *Engine) Apply(ctx context.Context, rule kernels.Rule) error {
 		}
 		a.Averages, a.Visits = e.averages, e.topDown
 	}
+	e.added = 0
 	return e.dev.Launch(ctx, e.kernels[kernels.Update], 1, &a)
 }
 
-// ReadFlows copies the integer flows at offset, in units of kernels.Grid.
+// Grid is the unit of the integer flows, in rows.
+func (e *Engine) Grid() float64 { return e.grid }
+
+// ReadFlows copies the integer flows at offset, in units of Grid.
 func (e *Engine) ReadFlows(ctx context.Context, offset int64, flows []int64) error {
 	if err := e.needFlows(ctx); err != nil {
 		return err
@@ -339,8 +354,10 @@ func (e *Engine) ReadFlows(ctx context.Context, offset int64, flows []int64) err
 	return e.dev.Read(ctx, flows, e.flows, int(offset))
 }
 
-// WriteFlows replaces the integer flows at offset.
+// WriteFlows replaces the integer flows at offset. The caller answers for the
+// number of rows in them.
 func (e *Engine) WriteFlows(ctx context.Context, offset int64, flows []int64) error {
+	e.added = 0
 	if err := e.needFlows(ctx); err != nil {
 		return err
 	}

@@ -238,7 +238,7 @@ func TestImpossibleRows(t *testing.T) {
 	if err := m.eng.ReadFlows(ctx, p.SumNorm(0), norm); err != nil {
 		t.Fatal(err)
 	}
-	if got := float64(norm[0]) * kernels.Grid; got != 2 {
+	if got := float64(norm[0]) * m.eng.Grid(); got != 2 {
 		t.Errorf("the root's flow is %v, want 2: one for each possible row", got)
 	}
 }

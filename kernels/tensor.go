@@ -78,6 +78,3 @@ type InspectArgs struct {
 	Vector                int
 	Log                   []float64
 }
-
-// Grid is the unit that expected counts are rounded to, in rows.
-const Grid = 1.0 / (1 << 40)

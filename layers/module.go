@@ -6,6 +6,9 @@ type Module struct {
 	Rows    int  // the most rows of a launch
 	Train   bool // make room for Backward and Update
 	Mixed   bool // bfloat16 products in the flows where the device has them
+	// StepRows is the most rows whose flows are added up before an update; 0
+	// stands for Rows.
+	StepRows int64
 	// Scales holds, for each column of values, the powers of two that the
 	// statistics of its leaves are divided by before they are rounded to the
 	// grid of flows; nil means ones.
@@ -53,4 +56,34 @@ func (p *Program) Residues(input int32) int64 {
 		return 0
 	}
 	return int64(in.Family.NumStats()+1) * int64(p.Width(in.Vector))
+}
+
+// gridRows is how many counts a flow holds on the finest grid, with room for
+// the rounding of many shards.
+const gridRows = 1 << 22
+
+// Grid is the unit, in rows, that expected counts are rounded to before they are
+// added as integers: 2^-40, or the power of two above it that keeps a step of
+// stepRows rows within 64 bits where parameters are shared or rows are many.
+func (p *Program) Grid(stepRows int64) float64 {
+	sums, inputs := make([]int64, len(p.Sums)), make([]int64, len(p.Inputs))
+	most := int64(1)
+	for i := range p.Sums {
+		o := p.Sums[i].Owner
+		sums[o]++
+		most = max(most, sums[o])
+	}
+	for i := range p.Inputs {
+		o := p.Inputs[i].Owner
+		inputs[o]++
+		most = max(most, inputs[o])
+	}
+	grid := 0x1p-40
+	for room := int64(1); room < most; room *= 2 {
+		grid *= 2
+	}
+	for room := int64(gridRows); room < stepRows; room *= 2 {
+		grid *= 2
+	}
+	return grid
 }

@@ -26,13 +26,13 @@ func NewTree(n int, edges [][2]int) (Tree, error) {
 		next[e[0]] = append(next[e[0]], e[1])
 		next[e[1]] = append(next[e[1]], e[0])
 	}
-	order, parent := search(next, 0)
+	order, _ := search(next, 0)
 	if len(order) != n {
 		return Tree{}, fmt.Errorf("%w: %d edges join only %d of %d variables to variable 0; a tree has no cycle", ErrOptions, len(edges), len(order), n)
 	}
 	// The middle of a longest path is a centre: the variable last reached from
 	// anywhere is one end of such a path.
-	order, parent = search(next, order[n-1])
+	order, parent := search(next, order[n-1])
 	path := []int{order[n-1]}
 	for v := parent[path[0]]; v >= 0; v = parent[v] {
 		path = append(path, v)

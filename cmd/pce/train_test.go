@@ -87,7 +87,7 @@ func TestTrainCommand(t *testing.T) {
 			t.Errorf("info gives %v %s, train %v", info[key], key, end[key])
 		}
 	}
-	planned := runJSON(t, append([]string{"info"}, tiny[:len(tiny)]...)...)
+	planned := runJSON(t, append([]string{"info"}, tiny...)...)
 	if planned["program_digest"] != info["program_digest"] || number(t, planned, "compile_seconds") <= 0 {
 		t.Errorf("info of the config: %v", planned)
 	}

@@ -28,13 +28,14 @@ func (x *executor) anemone(a *kernels.UpdateArgs) error {
 		return shortBuffer("averages", len(averages.f32), int(x.prog.AverageLen()))
 	}
 	m := a.Rule.Anemone
-	if !(m.Momentum >= 0 && m.Momentum < 1 && m.Weight >= 0) || m.Rows < 1 {
+	if !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 {
 		return fmt.Errorf("%w: cpu: Anemone over %d rows with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
 			kernels.ErrDevice, m.Rows, m.Momentum, m.Weight)
 	}
 	r := &x.call.rule
 	r.visits, r.averages = visits.f32, averages.f32
-	r.keep, r.take = m.Momentum, 1-m.Momentum
+	r.keep = float64(float32(m.Momentum)) // shares that add up to 1 in float32 too
+	r.take = 1 - r.keep
 	if m.Weight == 0 {
 		r.keep = 0
 	}
@@ -46,8 +47,9 @@ func (x *executor) anemone(a *kernels.UpdateArgs) error {
 // The conversions keep compilers from fusing the products with the sum.
 func (r *ruleArgs) average(counts []float32, at int64) {
 	averages := r.averages[at : at+int64(len(counts))]
+	keep, take := float32(r.keep), float32(r.take)
 	for i, old := range averages {
-		a := float32(float64(float64(old)*r.keep) + float64(float64(counts[i])*r.take))
+		a := float32(old*keep) + float32(counts[i]*take)
 		if a < trace {
 			a = 0
 		}

@@ -377,7 +377,7 @@ func (x *executor) norm(v int32, out []float32) {
 	clear(out)
 	x.addFlow(v, out)
 	for i := range out {
-		out[i] = gridRound(out[i])
+		out[i] = x.round(out[i])
 	}
 }
 
@@ -399,13 +399,10 @@ func (x *executor) addFlow(v int32, out []float32) {
 	}
 }
 
-// gridFine is the value below which a float32 is finer than the grid.
-const gridFine = float32(kernels.Grid * (1 << 23))
-
-// gridRound rounds a count to the grid.
-func gridRound(f float32) float32 {
-	if f < gridFine {
-		return (f + gridFine) - gridFine
+// round rounds a count to the grid; above x.fine every float32 lies on it.
+func (x *executor) round(f float32) float32 {
+	if f < x.fine {
+		return (f + x.fine) - x.fine
 	}
 	return f
 }

@@ -15,6 +15,8 @@ type executor struct {
 	rowsMax int
 	train   bool
 	mixed   bool
+	grid    float32 // the unit of counts, and the count from which float32 is coarser
+	fine    float32
 
 	tasks                 []task
 	taskOf                []int32 // vector → task, -1 where there is nothing to do
@@ -114,6 +116,8 @@ func planned(m layers.Module, set *micro.Set, threads int) *executor {
 	if x.scales == nil {
 		x.scales = make([][]float64, len(m.Program.Columns))
 	}
+	x.grid = float32(m.Program.Grid(max(m.StepRows, int64(m.Rows))))
+	x.fine = x.grid * (1 << 23)
 	x.plan()
 	x.schedules(threads)
 	return x

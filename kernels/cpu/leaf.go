@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
 )
@@ -152,7 +151,7 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 		x.set.ColumnSums(&norm[0], &w.count[lo], width, rows-1, n)
 	}
 	for i := range norm {
-		norm[i] = gridRound(norm[i])
+		norm[i] = x.round(norm[i])
 	}
 	if x.call.flows == nil {
 		x.moveInput(w, in, lo, hi, norm)
@@ -160,11 +159,11 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 	}
 	for c := range rows - 1 {
 		at := in.Table + int64(c*width+lo)
-		x.set.Quantize(&x.call.flows[at], &w.count[c*width+lo], nil, n, kernels.Grid)
+		x.set.Quantize(&x.call.flows[at], &w.count[c*width+lo], nil, n, x.grid)
 	}
 	clearColumns(w.count, width, rows, lo, hi)
 	at := x.prog.InputNorm(owner) + int64(lo)
-	x.set.Quantize(&x.call.flows[at], &norm[0], nil, n, kernels.Grid)
+	x.set.Quantize(&x.call.flows[at], &norm[0], nil, n, x.grid)
 }
 
 func clearColumns(m []float32, width, rows, lo, hi int) {
@@ -196,7 +195,7 @@ func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []flo
 	}
 	x.set.UpdateTable(&micro.TableArgs{
 		Rows: int(in.Codes), Width: n, T: &x.call.params[in.Table+int64(lo)], Count: &w.count[lo], Row: width,
-		Keep: &keep[0], Gain: &gain[0], Prior: &prior[0], Sum: &sum[0], Grid: gridFine, Floor: floorWeight,
+		Keep: &keep[0], Gain: &gain[0], Prior: &prior[0], Sum: &sum[0], Grid: x.fine, Floor: floorWeight,
 	})
 }
 
@@ -211,7 +210,7 @@ func (x *executor) moveFamily(w *worker, in *layers.Input, lo, hi int, norm []fl
 	for u := lo; u < hi; u++ {
 		clear(sum)
 		for c := range int(in.Codes) {
-			n := rule.scale * float64(gridRound(w.count[c*width+u]))
+			n := rule.scale * float64(x.round(w.count[c*width+u]))
 			if n == 0 {
 				continue
 			}
@@ -265,9 +264,9 @@ func (x *executor) functionStats(w *worker, owner int32, fs []leafFlow) {
 	width := x.prog.Width(in.Vector)
 	for i := range stats {
 		k, u := i/units, i%units
-		q := int64(math.RoundToEven(stats[i] / kernels.Grid / x.statScale(in, k)))
+		q := int64(math.RoundToEven(stats[i] / float64(x.grid) / x.statScale(in, k)))
 		if x.call.flows == nil {
-			stats[i] = float64(q) * kernels.Grid * x.statScale(in, k)
+			stats[i] = float64(q) * float64(x.grid) * x.statScale(in, k)
 			continue
 		}
 		at := in.Params + int64(k*width+u)
@@ -330,7 +329,7 @@ func (x *executor) applyInput(w *worker, owner int32, flows []int64, residue int
 	ns := in.Family.NumStats()
 	stats := make([]float64, (ns+1)*units)
 	take := func(at, k, u int64) float64 {
-		f := float64(flows[at]) * kernels.Grid
+		f := float64(flows[at]) * float64(x.grid)
 		flows[at] = 0
 		if x.call.rule.averages != nil {
 			f = x.call.rule.averagePair(f, at, residue+k*int64(width)+u)

@@ -65,10 +65,10 @@ func (x *executor) moveSum(w *worker, t *task, grad []float32, base int32) {
 	total := int(p.Sums[owner].NumBlocks) * x.size * x.size
 	lo, hi := split(total, 64, w.part, w.parts)
 	if lo < hi {
-		x.set.Quantize(&x.call.flows[off+int64(lo)], &x.call.params[off+int64(lo)], &grad[lo], hi-lo, kernels.Grid)
+		x.set.Quantize(&x.call.flows[off+int64(lo)], &x.call.params[off+int64(lo)], &grad[lo], hi-lo, x.grid)
 	}
 	if w.part == 0 {
-		x.set.Quantize(&x.call.flows[p.SumNorm(owner)], &norm[0], nil, t.width, kernels.Grid)
+		x.set.Quantize(&x.call.flows[p.SumNorm(owner)], &norm[0], nil, t.width, x.grid)
 	}
 }
 
@@ -88,7 +88,7 @@ func (x *executor) ownerNorm(owner int32, out []float32) {
 		}
 	}
 	for i := range out {
-		out[i] = gridRound(out[i])
+		out[i] = x.round(out[i])
 	}
 }
 
@@ -120,7 +120,7 @@ func (x *executor) updateSum(w *worker, owner int32, t *task, counts, norm []flo
 		x.set.UpdatePanel(&micro.UpdateArgs{
 			Rows: n, W: x.size, T: &x.call.params[at], G: &counts[at-base],
 			Keep: &keep[row], Gain: &gain[row], Prior: &prior[row], Sum: &total[row],
-			Grid: gridFine, Floor: floorWeight, Plain: plain,
+			Grid: x.fine, Floor: floorWeight, Plain: plain,
 		})
 	})
 	for u := lo; u < hi; u++ {
@@ -203,7 +203,7 @@ func (x *executor) shareOut(jobs []func(w *worker)) {
 func (x *executor) counts(dst []float32, flows []int64, at int64) {
 	src := flows[at : at+int64(len(dst))]
 	for i, f := range src {
-		dst[i] = float32(f) * kernels.Grid
+		dst[i] = float32(f) * x.grid
 	}
 	clear(src)
 	if x.call.rule.averages != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
 )
 
 // testBatches checks that a row's log-likelihood and the flows of a batch do not
@@ -67,8 +66,8 @@ func testBatches(t *testing.T, open Open, depth Depth) {
 		}
 		for i, f := range part {
 			// Half a grid step a shard, and float32 sums in another order.
-			a, b := float64(f)*kernels.Grid, float64(total[i])*kernels.Grid
-			if !near(a, b, 1e-5*math.Abs(b)+float64(len(rows))*kernels.Grid) {
+			a, b := float64(f)*m.Engine.Grid(), float64(total[i])*m.Engine.Grid()
+			if !near(a, b, 1e-5*math.Abs(b)+float64(len(rows))*m.Engine.Grid()) {
 				t.Fatalf("batches of %d: flow %d is %v, want %v", size, i, a, b)
 			}
 		}

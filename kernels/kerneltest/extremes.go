@@ -21,6 +21,7 @@ var extremeCases = []struct {
 	{"opposed", opposed, true},
 	{"star", star, false},
 	{"banded", banded, true},
+	{"zeros", zeros, true},
 }
 
 // testExtremes checks log-likelihoods and training of extreme circuits.

@@ -1,0 +1,88 @@
+package pce_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/em"
+)
+
+func withAnemone(t *testing.T) pce.TrainOptions {
+	o := small(t, "hclt")
+	o.EM.Phases = []em.Phase{{
+		Rule: em.Anemone, Epochs: 4, BatchRows: 64, Momentum: 0.9, Pseudocount: 1e-6,
+		StepSize: em.Schedule{{Shape: em.Cosine, Length: 1, From: 0.4, To: 0.05}},
+	}}
+	return o
+}
+
+// TestTrainAnemone stops runs amid an epoch and wants the model of an unbroken
+// one, which must have learned.
+func TestTrainAnemone(t *testing.T) {
+	whole := withAnemone(t)
+	first := 0.0
+	whole.EM.OnEpoch = func(m em.Metrics) {
+		if m.Epoch == 1 {
+			first = m.TrainLL
+		}
+	}
+	r, err := pce.Train(t.Context(), whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(r.TrainLL > first+0.1) {
+		t.Errorf("train_ll went from %v to %v; it has learned nothing", first, r.TrainLL)
+	}
+	want := read(t, filepath.Join(whole.Dir, pce.ModelFile))
+	for _, stop := range []int{1, 7, 19} {
+		o := withAnemone(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		steps := 0
+		o.EM.OnStep = func(em.Progress) {
+			if steps++; steps == stop {
+				cancel()
+			}
+		}
+		_, err := pce.Train(ctx, o)
+		cancel()
+		if !errors.Is(err, em.ErrStopped) {
+			t.Fatalf("stop %d: %v", stop, err)
+		}
+		o.EM.OnStep, o.Resume = nil, true
+		if _, err := pce.Train(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, filepath.Join(o.Dir, pce.ModelFile)); !bytes.Equal(got, want) {
+			t.Errorf("stopped after %d steps, the run ends with another model", stop)
+		}
+	}
+}
+
+// TestAnemoneMemory wants integer and averaged flows in the plan of that rule
+// alone.
+func TestAnemoneMemory(t *testing.T) {
+	o := withAnemone(t)
+	b, err := pce.Build(t.Context(), o.Structure, o.Train, compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	flows := func(o pce.TrainOptions) int64 {
+		m, err := b.Memory(pce.TrainLoad(o, b.Train.Rows()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Flows
+	}
+	with := flows(o)
+	o.EM.Phases[0].Rule = em.MiniBatch
+	p := b.Program
+	if got, want := with-flows(o), 8*p.FlowLen()+4*(p.AverageLen()+p.VisitLen()); got != want {
+		t.Errorf("the rule takes %d bytes more, want %d", got, want)
+	}
+}
