@@ -61,7 +61,10 @@ type Result struct {
 	Steps                    int64
 	Device                   string
 	PrecisionUsed            string // mixed or fp32
-	Out                      string
+	// Recomputed is how many rows of vectors were recomputed in log space since
+	// this part of the run began.
+	Recomputed int64
+	Out        string
 }
 
 // Train makes a circuit, trains it and writes the run to opts.Dir:
@@ -235,7 +238,8 @@ func (r *run) result(res em.Result, test float64, e *engine.Engine) (*Result, er
 		CompileSeconds: r.plan.CompileTime.Seconds(), TrainSeconds: res.Seconds,
 		SamplesPerSecond: float64(res.Rows) / max(res.Seconds, 1e-9),
 		Epochs:           res.Epochs, Steps: res.Steps,
-		Device: e.Device().Name, PrecisionUsed: r.load.PrecisionUsed(e.Device()), Out: r.opts.Dir,
+		Device: e.Device().Name, PrecisionUsed: r.load.PrecisionUsed(e.Device()),
+		Recomputed: e.Recomputed(), Out: r.opts.Dir,
 	}, nil
 }
 

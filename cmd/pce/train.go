@@ -120,6 +120,7 @@ type trainSummary struct {
 	PrecisionUsed    string   `json:"precision_used"`
 	Steps            int64    `json:"steps"`
 	Epochs           int      `json:"epochs"`
+	Recomputed       int64    `json:"recomputed_tiles"`
 	Out              string   `json:"out"`
 }
 
@@ -129,7 +130,7 @@ func summary(r *pce.Result) trainSummary {
 		TrainLL: finite(r.TrainLL), ValidLL: finite(r.ValidLL), TestLL: finite(r.TestLL),
 		TestBPD:        finite(pce.BitsPerDimension(r.TestLL, r.Variables)),
 		CompileSeconds: r.CompileSeconds, TrainSeconds: r.TrainSeconds, SamplesPerSecond: r.SamplesPerSecond,
-		Device: r.Device, PrecisionUsed: r.PrecisionUsed, Steps: r.Steps, Epochs: r.Epochs, Out: r.Out,
+		Device: r.Device, PrecisionUsed: r.PrecisionUsed, Steps: r.Steps, Epochs: r.Epochs, Recomputed: r.Recomputed, Out: r.Out,
 	}
 	if r.Unit != "" {
 		s.TestPerplexity = finite(pce.Perplexity(r.TestLL, r.Variables))
@@ -150,8 +151,8 @@ func (a *app) printResult(r *pce.Result) error {
 			text += fmt.Sprintf("%-11s %.6g\n", x.name, *x.value)
 		}
 	}
-	text += fmt.Sprintf("trained     %d steps in %.1f s, %.0f rows/s on %s (%s)\nwritten     %s\n",
-		s.Steps, s.TrainSeconds, s.SamplesPerSecond, s.Device, s.PrecisionUsed, s.Out)
+	text += fmt.Sprintf("trained     %d steps in %.1f s, %.0f rows/s on %s (%s)\nrecomputed  %d tiles in log space\nwritten     %s\n",
+		s.Steps, s.TrainSeconds, s.SamplesPerSecond, s.Device, s.PrecisionUsed, s.Recomputed, s.Out)
 	_, err := fmt.Fprint(a.stdout, text)
 	return err
 }
