@@ -67,10 +67,10 @@ func draw(dst *[Pixels]byte, maps [][10]*distances, rng *rand.PCG) byte {
 	m := maps[between(rng, 0, len(maps)-1)][digit]
 
 	// The matrix maps pixels to cells: turn, then slant, then scale.
-	scale := between(rng, one*30/10, one*40/10)     // cells of a pixel
-	narrow := between(rng, one*90/100, one*125/100) // x against y
-	slant := between(rng, -one/5, one/5)
-	half := between(rng, -one/9, one/9) // tangent of half the angle: about ±13°
+	scale := between(rng, one*33/10, one*38/10)     // cells of a pixel
+	narrow := between(rng, one*95/100, one*115/100) // x against y
+	slant := between(rng, -one/8, one/8)
+	half := between(rng, -one/24, one/24) // tangent of half the angle: about ±5°
 	square := half * half / one
 	sin, cos := 2*half*one/(one+square), (one-square)*one/(one+square)
 	wide := scale * narrow / one
@@ -78,7 +78,7 @@ func draw(dst *[Pixels]byte, maps [][10]*distances, rng *rand.PCG) byte {
 	yx, yy := mul(scale, sin), mul(scale, cos)
 
 	// Pixel (13.5, 13.5), moved a little, is the middle of the grid.
-	left, top := Side*one/2-one/2+between(rng, -one*5/2, one*5/2), Side*one/2-one/2+between(rng, -one*3/2, one*3/2)
+	left, top := Side*one/2-one/2+between(rng, -one, one), Side*one/2-one/2+between(rng, -one, one)
 	x0, y0 := (grid-1)*one/2-mul(xx, left)-mul(xy, top), (grid-1)*one/2-mul(yx, left)-mul(yy, top)
 
 	thicker := between(rng, -unit/2, 2*unit)
@@ -92,7 +92,7 @@ func draw(dst *[Pixels]byte, maps [][10]*distances, rng *rand.PCG) byte {
 			}
 			d := m.at(x0+xx*j+xy*i, y0+yx*j+yy*i) + thicker
 			cover := min(255, max(0, 128+d*gain>>16))
-			shade := ink + int(noise&63) - 32
+			shade := ink + int(noise&31) - 16
 			noise >>= 8
 			dst[i*Side+j] = byte(min(255, cover*shade/255))
 		}

@@ -5,10 +5,7 @@ import (
 	"math"
 
 	"golang.org/x/image/font/gofont/gobold"
-	"golang.org/x/image/font/gofont/goitalic"
 	"golang.org/x/image/font/gofont/gomedium"
-	"golang.org/x/image/font/gofont/gomediumitalic"
-	"golang.org/x/image/font/gofont/gomono"
 	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
@@ -29,7 +26,7 @@ type distances [grid][grid]int16
 // glyphs returns the distance maps of the ten digits in each font.
 func glyphs() ([][10]*distances, error) {
 	var out [][10]*distances
-	for _, ttf := range [][]byte{goregular.TTF, gomedium.TTF, gobold.TTF, goitalic.TTF, gomediumitalic.TTF, gomono.TTF} {
+	for _, ttf := range [][]byte{goregular.TTF, gomedium.TTF, gobold.TTF} {
 		f, err := sfnt.Parse(ttf)
 		if err != nil {
 			return nil, fmt.Errorf("digits: font: %w", err)
