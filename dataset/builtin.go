@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"strconv"
@@ -38,7 +39,7 @@ func openBuiltin(ctx context.Context, path string, opts *Options) (Source, error
 	switch {
 	case opts.Schema != nil:
 		if err := opts.Schema.Accepts(t.schema); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w; name another source, or none", path, err)
 		}
 		under.schema = opts.Schema
 	case opts.Image != [3]int{}:
