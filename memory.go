@@ -12,7 +12,7 @@ import (
 // The Go runtime and the program itself take runtimeBytes, and what waits to be
 // collected about a part in slack of the rest, at the GOGC of `pce train`.
 const (
-	runtimeBytes = 13 << 20
+	runtimeBytes = 17 << 20
 	slack        = 12
 )
 
