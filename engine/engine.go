@@ -47,18 +47,21 @@ type Options struct {
 // Engine is a program on a device with its parameters. It is not safe for
 // concurrent use.
 type Engine struct {
-	prog    *layers.Program
-	dev     kernels.Device
-	rows    int
-	kernels map[string]kernels.Kernel
-	params  kernels.Buffer
-	codes   kernels.Buffer
-	values  kernels.Buffer
-	ll      kernels.Buffer
-	flows   kernels.Buffer // nil until the first Accumulate
-	grid    float64        // the unit of flows, in rows
-	most    int64          // rows that may be added up between two updates
-	added   int64          // rows added up since the last one
+	prog *layers.Program
+	dev  kernels.Device
+	rows int
+	// families holds, for each column, a family of its leaves: all of a variable
+	// share one domain.
+	families []layers.Family
+	kernels  map[string]kernels.Kernel
+	params   kernels.Buffer
+	codes    kernels.Buffer
+	values   kernels.Buffer
+	ll       kernels.Buffer
+	flows    kernels.Buffer // nil until the first Accumulate
+	grid     float64        // the unit of flows, in rows
+	most     int64          // rows that may be added up between two updates
+	added    int64          // rows added up since the last one
 
 	// Of Anemone; nil until they are first asked for.
 	averages, topDown kernels.Buffer
@@ -82,6 +85,10 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
 	if e.kernels, err = dev.Load(ctx, mod); err != nil {
 		return nil, err
+	}
+	e.families = make([]layers.Family, len(prog.Columns))
+	for _, in := range prog.Inputs {
+		e.families[in.Column] = in.Family
 	}
 	coded, valued := 0, 0
 	for _, c := range prog.Columns {
@@ -171,7 +178,7 @@ func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
 		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), e.prog.NumVars)
 	}
 	n := hi - lo
-	for _, c := range e.prog.Columns {
+	for k, c := range e.prog.Columns {
 		cells := &b.Columns[c.Var]
 		if have := max(len(cells.Codes), len(cells.Values)); have < hi {
 			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, c.Var, have, b.Rows)
@@ -180,6 +187,14 @@ func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
 		if c.Codes == 0 {
 			if bad := asValues(cells, lo, e.value[:n]); bad >= 0 {
 				return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, c.Var)
+			}
+			for i, v := range e.value[:n] {
+				if v != v {
+					continue
+				}
+				if err := e.families[k].Check(float64(v)); err != nil {
+					return fmt.Errorf("%w: row %d, variable %d: %v", dataset.ErrFormat, lo+i, c.Var, err)
+				}
 			}
 			if err := e.dev.Write(ctx, e.values, at, e.value[:n]); err != nil {
 				return err

@@ -65,6 +65,7 @@ type Family interface {
 	NumParams() int
 	NumStats() int
 	Codes() int
+	Check(x float64) error
 	LogProb(p []float64, x float64) float64
 	Stats(x float64, t []float64)
 	MStep(p, sum []float64, weight, pseudocount, step float64)

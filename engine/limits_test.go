@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 
@@ -39,5 +41,25 @@ func TestStepRows(t *testing.T) {
 	}
 	if err := m.eng.Accumulate(ctx, b, 0, 1, ll); err != nil {
 		t.Errorf("Accumulate after Apply: %v", err)
+	}
+}
+
+// TestDomain checks that a value outside its leaf's domain is refused.
+func TestDomain(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Poisson{}, TiedTo: circuit.None},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+	}}
+	m := buildWith(t, g, reference.Params{{2}, {1}}, engine.Options{Rows: 8})
+	ctx := context.Background()
+	ll := make([]float64, 2)
+	for _, bad := range []float64{-1, 0.5} {
+		err := m.eng.LogLikelihood(ctx, m.batch([][]float64{{3}, {bad}}), ll)
+		if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), "row 1, variable 0") {
+			t.Errorf("a count of %v: %v, want ErrFormat that names row 1", bad, err)
+		}
+	}
+	if err := m.eng.LogLikelihood(ctx, m.batch([][]float64{{3}, {0}}), ll); err != nil {
+		t.Error(err)
 	}
 }
