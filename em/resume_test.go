@@ -152,6 +152,9 @@ func TestResumeAfterAnyMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, c := range copies {
+			if testing.Short() && i%5 != 1 {
+				continue
+			}
 			if i%3 == 1 { // what only a kill inside a write leaves
 				leaveHalfWritten(t, c)
 			}

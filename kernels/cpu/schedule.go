@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pce-engine/pce/layers"
 )
@@ -263,9 +264,9 @@ func (x *executor) queueWork(s *schedule, do func(w *worker, t *task)) func(w *w
 	}
 }
 
-// polls is how often a waiting thread looks before it sleeps: about 50 µs. More
-// would take the core from whoever it waits for where cores are shared.
-const polls = 40000
+// patience is how long a waiting thread looks again and again before it sleeps.
+// More would take the core from whoever it waits for where cores are shared.
+const patience = 50 * time.Microsecond
 
 // waker lets threads wait for each other: a short wait spins, a long one sleeps.
 type waker struct {
@@ -276,9 +277,14 @@ type waker struct {
 
 // until returns when ok does. Whoever makes ok true calls wake afterwards.
 func (k *waker) until(ok func() bool) {
-	for range polls {
-		if ok() {
-			return
+	if ok() {
+		return
+	}
+	for start := time.Now(); time.Since(start) < patience; {
+		for range 256 {
+			if ok() {
+				return
+			}
 		}
 	}
 	k.mu.Lock()
