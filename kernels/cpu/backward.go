@@ -170,7 +170,7 @@ func (x *executor) backwardSum(w *worker, t *task) {
 	}
 	for r := lo; r < hi; r += step {
 		n := min(step, hi-r)
-		e := w.e[w.eRow(r)*t.row:]
+		e := w.e[w.eRow(r)*t.cols:]
 		fp := w.fp[r*t.cols:]
 		x.form(w, t, r, n, e)
 		x.ratios(t, r, n)
@@ -192,7 +192,7 @@ func (x *executor) backwardSum(w *worker, t *task) {
 		x.meet(w)
 		from, to := split(len(s.back), 1, w.part, w.parts)
 		for r := 0; r < x.call.rows && !x.call.count; r += step {
-			x.gradient(w, t, r, min(step, x.call.rows-r), w.e[r*t.row:], grad, s.group < 0 || s.first, from, to)
+			x.gradient(w, t, r, min(step, x.call.rows-r), w.e[r*t.cols:], grad, s.group < 0 || s.first, from, to)
 		}
 	}
 	x.sumNorms(w, t)
@@ -215,7 +215,7 @@ func (x *executor) flowProducts(t *task, n int, ratios, e, fp []float32) {
 			C: &fp[run.col], CRow: t.cols, Add: !run.head,
 		}
 		if run.tail {
-			a.E, a.ERow = &e[run.col], t.row
+			a.E, a.ERow = &e[run.col], t.cols
 		}
 		x.set.Panel(&a)
 	}
@@ -226,16 +226,13 @@ func (x *executor) flowProducts(t *task, n int, ratios, e, fp []float32) {
 func (x *executor) gradient(w *worker, t *task, r, n int, e, grad []float32, fresh bool, from, to int) {
 	p := x.prog
 	base := p.ParamOffset(p.Sums[t.sum.index].Param)
-	a := micro.PanelArgs{K: n, W: x.size, ARow: 1, ACol: stride(t.width), BRow: t.row, CRow: x.size, Add: r > 0 || !fresh}
+	a := micro.PanelArgs{K: n, W: x.size, ARow: 1, ACol: t.width, BRow: t.cols, CRow: x.size, Add: r > 0 || !fresh}
 	ratios := x.values[x.slot[t.vec]+r*t.width:]
 	if x.mixed {
 		a.K = (n + 1) / 2
-		a.BRow = stride(t.cols)
+		a.BRow = t.cols
 		x.set.BF16.PackPairs(&w.pairs.ratioT[0], a.ACol, &ratios[0], t.width, n, t.width)
-		x.set.BF16.PackPairs(&w.pairs.operands[0], a.BRow, &e[0], t.row, n, t.cols)
-	} else if a.ACol != t.width {
-		copyRows(w.r, a.ACol, ratios, t.width, n, t.width)
-		ratios = w.r
+		x.set.BF16.PackPairs(&w.pairs.operands[0], a.BRow, &e[0], t.cols, n, t.cols)
 	}
 	for k := from; k < to; k++ {
 		run := &t.sum.back[k]

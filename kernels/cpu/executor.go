@@ -69,7 +69,6 @@ type call struct {
 type worker struct {
 	part, parts int
 	e, fp       []float32 // rows of all operands, and the flows to them
-	r           []float32 // ratios of a tile
 	tt          []float32 // transposed weights
 	ttSum       int32     // the owner whose weights tt holds, -1 for none
 	grad        []float32
@@ -89,15 +88,6 @@ func tileRows(cols int) int {
 		return 64
 	}
 	return 128
-}
-
-// stride is the distance of the rows of a scratch matrix that is read down its
-// columns: whole kilobytes would put them all in the same few cache sets.
-func stride(cols int) int {
-	if cols%128 == 0 {
-		return cols + 16
-	}
-	return cols
 }
 
 func newExecutor(m layers.Module, set *micro.Set, threads int) *executor {

@@ -68,7 +68,7 @@ func (x *executor) forwardSum(w *worker, t *task) {
 	vals := x.values[x.slot[t.vec]:]
 	for r := lo; r < hi; r += step {
 		n := min(step, hi-r)
-		e := w.e[w.eRow(r)*t.row:]
+		e := w.e[w.eRow(r)*t.cols:]
 		low, suspect := x.fit(w, t, r, n, e)
 		minimum := w.min[:t.width]
 		for i := range minimum {
@@ -78,7 +78,7 @@ func (x *executor) forwardSum(w *worker, t *task) {
 			run := &t.sum.forward[k]
 			a := micro.PanelArgs{
 				Rows: n, K: run.n, W: x.size,
-				A: &e[run.col], ARow: t.row, ACol: 1,
+				A: &e[run.col], ARow: t.cols, ACol: 1,
 				B: &w.tt[min(run.at*x.size, len(w.tt)-1)], BRow: x.size,
 				C: &vals[r*t.width+run.row], CRow: t.width, Add: !run.head,
 			}
@@ -149,7 +149,7 @@ func (x *executor) fit(w *worker, t *task, r, n int, out []float32) (low int32, 
 		shift := x.shiftOf(e.id)[r : r+n]
 		x.set.Product(&micro.ProductArgs{
 			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
-			Out: &out[e.col], OutRow: t.row, Shift: &shift[0], Fit: true,
+			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0], Fit: true,
 		})
 	}
 	if len(t.elems) == 1 {
@@ -173,7 +173,7 @@ func (x *executor) fit(w *worker, t *task, r, n int, out []float32) (low int32, 
 		for i := range n {
 			if x.logs.operandInLog(t, r+i) {
 				x.logOperands(w, t, r+i)
-				x.fillOperands(w, t, r+i, out[i*t.row:])
+				x.fillOperands(w, t, r+i, out[i*t.cols:])
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func (x *executor) align(w *worker, t *task, ex []int32, r, n int, out []float32
 			}
 		}
 		if move {
-			x.set.ScaleRows(&out[e.col], t.row, &base[0], n, e.width)
+			x.set.ScaleRows(&out[e.col], t.cols, &base[0], n, e.width)
 		}
 	}
 	for i := range ex {
@@ -250,14 +250,14 @@ func (x *executor) form(w *worker, t *task, r, n int, out []float32) {
 		shift := x.shiftOf(e.id)[r : r+n]
 		x.set.Product(&micro.ProductArgs{
 			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
-			Out: &out[e.col], OutRow: t.row, Shift: &shift[0],
+			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0],
 		})
 	}
 	if x.logs.any(t) {
 		for i := range n {
 			if x.logs.operandInLog(t, r+i) {
 				x.logOperands(w, t, r+i)
-				x.fillOperands(w, t, r+i, out[i*t.row:])
+				x.fillOperands(w, t, r+i, out[i*t.cols:])
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func Plan(m layers.Module, o Options) (Memory, error) {
 type sizes struct {
 	values, flows, norms int
 	exps, shifts         int
-	e, fp, r, tt, grad   int
+	e, fp, tt, grad      int
 	count, width         int
 	pairs                pairSizes
 }
@@ -67,14 +67,13 @@ func (x *executor) sizes() sizes {
 		if lock {
 			operands = x.rowsMax
 		}
-		z.e = max(z.e, operands*t.row)
+		z.e = max(z.e, operands*t.cols)
 		z.fp = max(z.fp, x.rowsMax*t.cols)
 		z.width = max(z.width, t.width, t.cols)
 		if t.sum == nil {
 			continue
 		}
 		n := int(p.Sums[t.sum.index].NumBlocks) * x.size * x.size
-		z.r = max(z.r, rows*stride(t.width))
 		z.tt, z.grad = max(z.tt, n), max(z.grad, n)
 		z.pairs.grow(rows, t, n)
 	}
@@ -83,7 +82,7 @@ func (x *executor) sizes() sizes {
 		z.count = max(z.count, (int(in.Codes)+1)*p.Width(in.Vector))
 	}
 	if !x.train {
-		z.flows, z.norms, z.fp, z.r, z.grad, z.count = 0, 0, 0, 0, 0, 0
+		z.flows, z.norms, z.fp, z.grad, z.count = 0, 0, 0, 0, 0
 	}
 	if !x.mixed || !x.train {
 		z.pairs = pairSizes{}
@@ -105,7 +104,7 @@ func (z sizes) memory(x *executor) Memory {
 		}
 	}
 	threads := int64(x.threads)
-	own := 4 * int64(9*z.width+x.rowsMax+z.r+z.pairs.total())
+	own := 4 * int64(9*z.width+x.rowsMax+z.pairs.total())
 	big := 4 * int64(z.e+z.fp+z.tt+z.grad+z.count)
 	m.Scratch += threads * own
 	if x.forwardPlan.lockstep {
@@ -138,7 +137,6 @@ func (x *executor) workspace() {
 		w.min = aligned[float32](z.width)
 		w.shift = make([]int32, x.rowsMax)
 		w.row = aligned[float32](8 * z.width)
-		w.r = aligned[float32](z.r)
 		w.pairs.init(z.pairs)
 		if lock {
 			w.part, w.parts = i, threads

@@ -83,7 +83,7 @@ func allocated(x *executor) Memory {
 	}
 	pairs := map[*uint32]bool{}
 	for _, w := range x.workers {
-		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row, w.r)
+		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row)
 		m.Scratch += 4 * int64(len(w.shift))
 		for _, b := range [][]uint32{w.pairs.weights, w.pairs.ratios, w.pairs.ratioT, w.pairs.operands} {
 			if len(b) > 0 && !pairs[&b[0]] {

@@ -17,9 +17,9 @@ type pairSizes struct{ weights, ratios, ratioT, operands int }
 // grow makes room for a task with n weights whose tiles have rows rows.
 func (z *pairSizes) grow(rows int, t *task, n int) {
 	z.weights = max(z.weights, n/2)
-	z.ratios = max(z.ratios, rows*stride(t.width/2))
-	z.ratioT = max(z.ratioT, (rows+1)/2*stride(t.width))
-	z.operands = max(z.operands, (rows+1)/2*stride(t.cols))
+	z.ratios = max(z.ratios, rows*t.width/2)
+	z.ratioT = max(z.ratioT, (rows+1)/2*t.width)
+	z.operands = max(z.operands, (rows+1)/2*t.cols)
 }
 
 func (z pairSizes) total() int { return z.weights + z.ratios + z.ratioT + z.operands }
@@ -43,7 +43,7 @@ func (x *executor) packWeights(w *worker, t *task) {
 
 // pairFlows is the product of ratios and weights of backwardSum on pairs.
 func (x *executor) pairFlows(w *worker, t *task, n int, ratios, e, fp []float32) {
-	rRow := stride(t.width / 2)
+	rRow := t.width / 2
 	x.set.BF16.PackRows(&w.pairs.ratios[0], rRow, &ratios[0], t.width, n, t.width)
 	at := 0
 	for k := range t.sum.back {
@@ -55,7 +55,7 @@ func (x *executor) pairFlows(w *worker, t *task, n int, ratios, e, fp []float32)
 			C: &fp[run.col], CRow: t.cols, Add: !run.head,
 		}
 		if run.tail {
-			a.E, a.ERow = &e[run.col], t.row
+			a.E, a.ERow = &e[run.col], t.cols
 		}
 		x.set.BF16.Panel(&a)
 		at += run.n / 2 * x.size

@@ -15,7 +15,6 @@ type task struct {
 	units  int
 	elems  []elem // operands of a sum, or the one product of a stored vector
 	cols   int    // width of all operands
-	row    int    // distance of the rows of the formed operands
 	sum    *sumPlan
 	input  int32 // function inputs and shared inputs
 	cost   float64
@@ -77,7 +76,7 @@ type colRun struct {
 
 // maxRun bounds the rows of a panel that one product reads, so that they stay in
 // the level-2 cache.
-const maxRun = 128
+const maxRun = 512
 
 // plan lowers the index tensors of a program to tasks.
 func (x *executor) plan() {
@@ -153,11 +152,10 @@ func (x *executor) plan() {
 				t.elems = append(t.elems, makeElem(e, t.cols))
 				t.cols += t.elems[len(t.elems)-1].width
 			}
-			t.row = stride(t.cols)
 			t.cost = float64(s.NumBlocks)*float64(size*size) + 16*float64(t.cols)
 		case layers.StoredVector:
 			t.elems = []elem{makeElem(p.Stored[v.Def].Element, 0)}
-			t.cols, t.row = t.width, t.width
+			t.cols = t.width
 			t.cost = float64(t.cols) * float64(4*len(t.elems[0].factors))
 		}
 		x.taskOf[i] = int32(len(x.tasks))
