@@ -6,6 +6,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/cuda/plan"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -55,23 +56,14 @@ func (l Load) PrecisionUsed(info kernels.Info) string {
 // allocated.
 func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	l.Options = l.Options.withDefaults()
-	if _, err := openDevice(l.Options); err != nil {
+	if err := l.validate(); err != nil {
 		return MemoryPlan{}, err
 	}
 	p := b.Program
 	rows := int64(l.Rows)
-	work, err := cpu.Plan(layers.Module{Program: p, Rows: l.Rows, Train: l.Train, Mixed: l.Mixed}, cpu.Options{Threads: l.Threads})
-	if err != nil {
+	m := MemoryPlan{Rows: l.Rows, Parameters: 4 * p.NumParams, Values: 8 * rows, Program: programBytes(b), Data: l.Tables}
+	if err := m.addWork(layers.Module{Program: p, Rows: l.Rows, Train: l.Train, Mixed: l.Mixed}, l.Options); err != nil {
 		return MemoryPlan{}, err
-	}
-	m := MemoryPlan{
-		Rows:       l.Rows,
-		Parameters: 4 * p.NumParams,
-		Values:     work.Values + 8*rows,
-		Flows:      work.Flows,
-		Scratch:    work.Scratch,
-		Program:    programBytes(b),
-		Data:       l.Tables,
 	}
 	for _, c := range p.Columns {
 		if c.Codes > 0 {
@@ -95,6 +87,23 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	m.Runtime = runtimeBytes + live/slack
 	m.Total = live + m.Runtime
 	return m, nil
+}
+
+// addWork adds what a device takes for its work.
+func (m *MemoryPlan) addWork(mod layers.Module, o Options) error {
+	at, err := o.place()
+	if err != nil {
+		return err
+	}
+	if at.kind == onCPU {
+		work, err := cpu.Plan(mod, cpu.Options{Threads: o.Threads})
+		m.Values, m.Flows, m.Scratch = m.Values+work.Values, m.Flows+work.Flows, m.Scratch+work.Scratch
+		return err
+	}
+	work, err := plan.MemoryOf(mod)
+	m.Values, m.Flows, m.Scratch = m.Values+work.Values, m.Flows+work.Flows, m.Scratch+work.Scratch
+	m.Program += work.Program
+	return err
 }
 
 // tableBytes returns what a source takes in memory; 0 for one that is elsewhere.

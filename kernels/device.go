@@ -54,6 +54,7 @@ func (t DType) Bytes() int {
 type Info struct {
 	Name       string // "cpu", "cuda:0", "emulator"
 	KernelPath string // "avx512", "avx2", "generic", "sm_90", ...
+	Card       string // "NVIDIA H200", where it is one
 	Threads    int    // worker threads; 0 where it has no meaning
 	BF16       bool   // products of bfloat16 pairs with float32 sums
 }

@@ -6,6 +6,7 @@ package kernels
 const (
 	Forward  = "forward"  // ForwardArgs: log-likelihoods of a block of rows
 	Backward = "backward" // BackwardArgs: expected counts of the same rows
+	Step     = "step"     // StepArgs: Forward and Backward in one launch
 	Update   = "update"   // UpdateArgs: moves the parameters by the flows added so far
 	Inspect  = "inspect"  // InspectArgs: copies node values out
 )
@@ -77,4 +78,12 @@ type InspectArgs struct {
 	Params, Codes, Values Buffer
 	Vector                int
 	Log                   []float64
+}
+
+// StepArgs are the arguments of Step: those of Forward, and Flows or Rule as
+// Backward takes them.
+type StepArgs struct {
+	ForwardArgs
+	Flows Buffer
+	Rule  *Rule
 }

@@ -166,6 +166,7 @@ func (d *Device) Load(_ context.Context, m kernels.Module) (map[string]kernels.K
 	}
 	if mod.Train {
 		ks[kernels.Backward] = &kernel{kernels.Backward, x}
+		ks[kernels.Step] = &kernel{kernels.Step, x}
 		ks[kernels.Update] = &kernel{kernels.Update, x}
 	}
 	return ks, nil
@@ -185,6 +186,11 @@ func (d *Device) Launch(_ context.Context, k kernels.Kernel, rows int, args ...k
 		return kn.exec.forward(rows, a)
 	case *kernels.BackwardArgs:
 		return kn.exec.backward(rows, a)
+	case *kernels.StepArgs:
+		if err := kn.exec.forward(rows, &a.ForwardArgs); err != nil {
+			return err
+		}
+		return kn.exec.backward(rows, &kernels.BackwardArgs{Params: a.Params, Codes: a.Codes, Values: a.Values, Flows: a.Flows, Rule: a.Rule})
 	case *kernels.UpdateArgs:
 		return kn.exec.update(a)
 	case *kernels.InspectArgs:

@@ -1,0 +1,21 @@
+package kernels
+
+// Phase is a part of a launch: forward, backward, update.
+type Phase struct {
+	Name    string
+	Seconds float64
+}
+
+// Meter is what a device may offer besides: what a benchmark wants to know of it.
+type Meter interface {
+	// Measure makes later launches time their phases, which costs some time; it
+	// starts afresh.
+	Measure(on bool)
+	// Phases returns the time in each phase since Measure.
+	Phases() []Phase
+	// Allocated returns the most bytes of device memory that were in use.
+	Allocated() int64
+	// Instructions returns how many instructions of each kind have been executed,
+	// counted by threads, on a device that counts them, else nil.
+	Instructions() map[string]int64
+}
