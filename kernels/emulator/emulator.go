@@ -1,0 +1,289 @@
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda"
+	"github.com/pce-engine/pce/kernels/emulator/lanes"
+	"github.com/pce-engine/pce/kernels/ptx"
+)
+
+// Options say what card to be and what to look for. The zero value is a card of
+// compute capability 9.0 that runs everything in order.
+type Options struct {
+	Major, Minor    int    // compute capability; 0.0 means 9.0
+	Multiprocessors int    // 0: 132
+	Memory          int64  // bytes; 0: 2 GiB
+	SharedMemory    int    // bytes that a block may ask for; 0: 227 KiB
+	Threads         int    // goroutines of a launch; 0: GOMAXPROCS
+	Seed            uint64 // 0: warps, blocks and graphs in order; else at random
+	Approx          uint64 // 0: ex2, lg2 and rcp.approx round correctly; else a seed for up to ±1 unit
+	MMA             MMA    // how matrix instructions add
+	Strict          bool   // launches outside a graph are refused
+	Races           bool   // look for races between blocks; launches take more time and one goroutine
+	Resident        int    // blocks at once where they can wait for each other; 0: what the card holds
+}
+
+// MMA says how matrix instructions add; the zero value means exactly, {16, 2} as
+// Hopper, {8, 1} as Ampere.
+type MMA = lanes.MMA
+
+// Emulator is a cuda.Driver without a card.
+type Emulator struct {
+	o         Options
+	memory    memory
+	host      map[*byte]int
+	modules   map[cuda.Module]*module
+	functions map[cuda.Function]*function
+	streams   map[cuda.Stream]*stream
+	events    map[cuda.Event]*event
+	graphs    map[cuda.Graph]*graph
+	handles   uint64
+	launches  uint32
+	counts    map[string]*Counts
+	log       []Record
+	idle      int // bytes of places that kernels keep
+	closed    bool
+}
+
+var _ cuda.Driver = (*Emulator)(nil)
+
+type module struct {
+	kernels   map[string]*kernel
+	functions []cuda.Function
+}
+
+type function struct {
+	kernel *kernel
+	shared int // bytes of dynamic shared memory allowed
+}
+
+// New returns a card with nothing on it.
+func New(o Options) *Emulator {
+	if o.Major == 0 && o.Minor == 0 {
+		o.Major = 9
+	}
+	if o.Multiprocessors <= 0 {
+		o.Multiprocessors = 132
+	}
+	if o.Memory <= 0 {
+		o.Memory = 2 << 30
+	}
+	if o.SharedMemory <= 0 {
+		o.SharedMemory = 227 << 10
+	}
+	if o.Threads <= 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	return &Emulator{
+		o:         o,
+		memory:    memory{limit: o.Memory, races: o.Races},
+		host:      map[*byte]int{},
+		modules:   map[cuda.Module]*module{},
+		functions: map[cuda.Function]*function{},
+		streams:   map[cuda.Stream]*stream{},
+		events:    map[cuda.Event]*event{},
+		graphs:    map[cuda.Graph]*graph{},
+		counts:    map[string]*Counts{},
+	}
+}
+
+// handle returns a number that no other handle has.
+func (e *Emulator) handle() uint64 {
+	e.handles++
+	return e.handles
+}
+
+// Card describes the card that the options ask for.
+func (e *Emulator) Card() cuda.Card {
+	return cuda.Card{
+		Name: "emulator", Major: e.o.Major, Minor: e.o.Minor, Memory: e.o.Memory,
+		Multiprocessors: e.o.Multiprocessors, SharedMemory: e.o.SharedMemory, Clock: 1_000_000,
+	}
+}
+
+// Alloc makes memory whose bytes count as not written.
+func (e *Emulator) Alloc(bytes int64) (cuda.Ptr, error) {
+	a, err := e.memory.alloc(bytes)
+	if err != nil {
+		return 0, err
+	}
+	return cuda.Ptr(a.base), nil
+}
+
+// Free gives memory back. Its addresses are not used again, so that kernels which
+// still use them are found.
+func (e *Emulator) Free(p cuda.Ptr) error { return e.memory.free(p) }
+
+// AllocHost returns memory of the host.
+func (e *Emulator) AllocHost(bytes int) ([]byte, error) {
+	if bytes <= 0 {
+		return nil, refused("AllocHost of %d bytes; ask for at least one", bytes)
+	}
+	b := make([]byte, bytes)
+	e.host[unsafe.SliceData(b)] = bytes
+	return b, nil
+}
+
+// FreeHost gives back what AllocHost returned.
+func (e *Emulator) FreeHost(b []byte) error {
+	if _, ok := e.host[unsafe.SliceData(b)]; !ok {
+		return refused("FreeHost of %d bytes that AllocHost did not return", len(b))
+	}
+	delete(e.host, unsafe.SliceData(b))
+	return nil
+}
+
+// Load parses, verifies and decodes a module. It returns nothing to keep.
+func (e *Emulator) Load(text, _ []byte) (cuda.Module, []byte, error) {
+	m, err := ptx.Parse(text)
+	if err == nil {
+		err = m.Verify()
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("emulator: Load: %w: %w", err, kernels.ErrDevice)
+	}
+	if sm, _ := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(m.Target, "sm_"), "af")); sm > 10*e.o.Major+e.o.Minor {
+		return 0, nil, refused("Load: target %s on a card of compute capability %d.%d", m.Target, e.o.Major, e.o.Minor)
+	}
+	loaded := &module{kernels: map[string]*kernel{}}
+	for _, source := range m.Kernels {
+		k, err := decode(&e.o, m, source)
+		if err != nil {
+			return 0, nil, err
+		}
+		loaded.kernels[k.name] = k
+	}
+	h := cuda.Module(e.handle())
+	e.modules[h] = loaded
+	return h, nil, nil
+}
+
+// Unload forgets a module and its functions.
+func (e *Emulator) Unload(h cuda.Module) error {
+	m, ok := e.modules[h]
+	if !ok {
+		return refused("Unload of module %d, which is not loaded", h)
+	}
+	for _, k := range m.kernels {
+		for _, b := range k.idle {
+			e.idle -= b.bytes()
+		}
+		k.idle = nil
+	}
+	for _, f := range m.functions {
+		delete(e.functions, f)
+	}
+	delete(e.modules, h)
+	return nil
+}
+
+// Function finds a kernel and allows it dynamic shared memory. How many registers
+// it takes is not known here.
+func (e *Emulator) Function(h cuda.Module, name string, shared int) (cuda.Function, cuda.FunctionInfo, error) {
+	m, ok := e.modules[h]
+	if !ok {
+		return 0, cuda.FunctionInfo{}, refused("Function %s of module %d, which is not loaded", name, h)
+	}
+	k, ok := m.kernels[name]
+	if !ok {
+		return 0, cuda.FunctionInfo{}, refused("Function: no kernel %s in module %d", name, h)
+	}
+	if shared < 0 || k.static+shared > e.o.SharedMemory {
+		return 0, cuda.FunctionInfo{}, refused("Function %s with %d bytes of dynamic shared memory and %d of its own; a block may have %d",
+			name, shared, k.static, e.o.SharedMemory)
+	}
+	f := cuda.Function(e.handle())
+	e.functions[f] = &function{k, shared}
+	m.functions = append(m.functions, f)
+	info := cuda.FunctionInfo{Shared: k.static, MaxThreads: 1024}
+	if k.threads > 0 {
+		info.MaxThreads = k.threads
+	}
+	return f, info, nil
+}
+
+// Launch runs a kernel, or records it where its stream is captured.
+func (e *Emulator) Launch(l cuda.Launch, s cuda.Stream) error {
+	f, ok := e.functions[l.Function]
+	if !ok {
+		return refused("Launch of function %d, which does not exist", l.Function)
+	}
+	st, err := e.stream("Launch", s)
+	if err != nil {
+		return err
+	}
+	if e.o.Strict && st.capture == nil {
+		return refused("launch of %s outside a graph", f.kernel.name)
+	}
+	l.Args = append([]uint64(nil), l.Args...)
+	if _, err := e.check(f, &l); err != nil {
+		return err
+	}
+	return st.do(func(inGraph bool) error {
+		run, err := e.check(f, &l)
+		if err != nil {
+			return err
+		}
+		e.log = append(e.log, Record{f.kernel.name, l.Grid, l.Block, l.Shared, inGraph})
+		return e.run(run)
+	})
+}
+
+// CopyIn copies from the host.
+func (e *Emulator) CopyIn(dst cuda.Ptr, src []byte, s cuda.Stream) error {
+	st, err := e.stream("CopyIn", s)
+	if err != nil {
+		return err
+	}
+	return st.do(func(bool) error { return e.memory.copyIn(dst, src) })
+}
+
+// CopyOut copies to the host. Bytes that nobody wrote arrive as 0xa5.
+func (e *Emulator) CopyOut(dst []byte, src cuda.Ptr, s cuda.Stream) error {
+	st, err := e.stream("CopyOut", s)
+	if err != nil {
+		return err
+	}
+	return st.do(func(bool) error { return e.memory.copyOut(dst, src) })
+}
+
+// Clear sets bytes to zero.
+func (e *Emulator) Clear(dst cuda.Ptr, bytes int64, s cuda.Stream) error {
+	st, err := e.stream("Clear", s)
+	if err != nil {
+		return err
+	}
+	return st.do(func(bool) error { return e.memory.zero(dst, bytes) })
+}
+
+// Leaks reports memory that is still allocated, for tests of a driver's user.
+func (e *Emulator) Leaks() error {
+	var errs []error
+	var last *allocation
+	for _, a := range e.memory.slots {
+		if !a.freed && a != last {
+			errs = append(errs, fmt.Errorf("emulator: %d bytes at %#x were not freed", a.size, a.base))
+		}
+		last = a
+	}
+	for _, n := range e.host {
+		errs = append(errs, fmt.Errorf("emulator: %d bytes of host memory were not freed", n))
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends the use of the card.
+func (e *Emulator) Close() error {
+	if e.closed {
+		return refused("Close: closed before")
+	}
+	e.closed = true
+	return nil
+}
