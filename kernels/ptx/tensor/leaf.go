@@ -1,0 +1,140 @@
+package tensor
+
+import (
+	"math"
+
+	"github.com/pce-engine/pce/kernels/ptx"
+)
+
+// leafThreads is the number of threads of a block of the kernels on leaves.
+const leafThreads = 128
+
+// leastExponent is the exponent below which the densities of a row are no longer
+// told from 0.
+const leastExponent = -1 << 28
+
+// density is what the log2 density of a unit of a function leaf at x needs: of a
+// Gaussian c - ((x-a)·b)², of a Poisson x·b + c - log2 x!.
+type density struct{ a, b, c ptx.Value }
+
+// leafDensity reads the parameters of a unit; gaussian says whether in, the
+// address of an input's record, is one or a Poisson.
+func (k *kernel) leafDensity(in, gaussian, unit ptx.Value) density {
+	d := density{k.Var(ptx.F64), k.Var(ptx.F64), k.Var(ptx.F64)}
+	at := k.element(ArgParams, k.Add(k.Load(ptx.U64, in, InputParams), k.Cvt(ptx.U64, unit)))
+	first := k.Cvt(ptx.F64, k.Load(ptx.F32, at, 0))
+	k.IfElse(gaussian, func() {
+		sigma := k.Cvt(ptx.F64, k.Load(ptx.F32, k.At(at, k.Load(ptx.U32, in, InputWidth), 4), 0))
+		k.Set(d.a, first)
+		k.Into(d.b).Mul(k.Rcp(sigma), math.Sqrt(math.Log2E/2))
+		k.Into(d.c).FMA(k.log(sigma), -math.Log2E, -0.5*math.Log2(2*math.Pi))
+	}, func() {
+		k.Set(d.a, 0.0)
+		k.Into(d.b).Mul(k.log(first), math.Log2E)
+		k.Into(d.c).Mul(first, -math.Log2E)
+	})
+	return d
+}
+
+// leafFactorial returns log2 x! for a Poisson and 0 for a Gaussian.
+func (k *kernel) leafFactorial(gaussian, x ptx.Value) ptx.Value {
+	f := k.Mov(ptx.F64, 0)
+	k.Unless(gaussian, func() { k.Into(f).Mul(k.logFactorial(x), math.Log2E) })
+	return f
+}
+
+// log2 is the log2 density at x, with the factorial of x; of NaN it is NaN.
+func (k *kernel) log2(d density, gaussian, x, factorial ptx.Value) ptx.Value {
+	l := k.Var(ptx.F64)
+	k.IfElse(gaussian, func() {
+		z := k.Mul(k.Sub(x, d.a), d.b)
+		k.Into(l).FMA(k.Neg(z), z, d.c)
+	}, func() {
+		k.Into(l).Add(k.Mul(x, d.b), k.Sub(d.c, factorial))
+	})
+	return l
+}
+
+// leafLog2 returns the log2 density of a unit of a function leaf at x, a float32:
+// a float64, 0 where the cell is missing. in is the address of the input's record.
+// The kernel takes ArgParams.
+func (k *kernel) leafLog2(in, x, unit ptx.Value) ptx.Value {
+	gaussian := k.Eq(k.Load(ptx.U32, in, InputFamily), FamilyGaussian)
+	d := k.leafDensity(in, gaussian, unit)
+	wide := k.Cvt(ptx.F64, x)
+	l := k.log2(d, gaussian, wide, k.leafFactorial(gaussian, wide))
+	return k.Select(k.IsNaN(x), 0.0, l)
+}
+
+// leaf evaluates function inputs: densities scaled so that the largest of a row is
+// 1 at most and above one half. Threads have a row each while they look for the
+// largest, then a unit each.
+func (v Variant) leaf() *ptx.Kernel {
+	k := v.begin(KernelLeaf, leafThreads, 4, ArgControl, ArgParams, ArgValues, ArgVal, ArgExp, ArgInputs, ArgList)
+	const chunk = leafThreads // units whose densities are in shared memory at a time
+	densities := k.Shared("densities", 8, chunk*24)
+	cells := k.Shared("cells", 8, LeafRows*24) // value, factorial, exponent
+	tops := k.Shared("tops", 8, leafThreads*8)
+	tid, lane := k.Special("%tid.x"), k.Special("%laneid")
+	in := k.record(ArgInputs, k.entry(k.Special("%ctaid.x")), InputSize)
+	first := k.Mul(k.Special("%ctaid.y"), LeafRows)
+	rows := k.Min(k.Sub(k.control(ptx.U32, ControlRows), first), LeafRows)
+	units, width := k.Load(ptx.U32, in, InputUnits), k.Load(ptx.U32, in, InputWidth)
+	gaussian := k.Eq(k.Load(ptx.U32, in, InputFamily), FamilyGaussian)
+
+	row, half := k.And(tid, LeafRows-1), k.Shr(tid, 6)
+	at := k.Add(k.Load(ptx.U32, in, InputAt), k.Add(first, k.Min(row, k.Sub(rows, 1))))
+	cell := k.Cvt(ptx.F64, k.Load(ptx.F32, k.At(k.arg(ArgValues), at, 4), 0))
+	factorial := k.leafFactorial(gaussian, cell)
+	top := k.Mov(ptx.F64, math.Inf(-1))
+	k.For(ptx.U32, 0, units, chunk, func(base ptx.Value) {
+		d := k.leafDensity(in, gaussian, k.Min(k.Add(base, tid), k.Sub(units, 1)))
+		k.Sync()
+		mine := k.At(densities, tid, 24)
+		k.Store(ptx.F64, mine, 0, d.a)
+		k.Store(ptx.F64, mine, 8, d.b)
+		k.Store(ptx.F64, mine, 16, d.c)
+		k.Sync()
+		k.For(ptx.U32, half, k.Min(k.Sub(units, base), chunk), leafThreads/LeafRows, func(u ptx.Value) {
+			p := k.At(densities, u, 24)
+			d := density{k.Load(ptx.F64, p, 0), k.Load(ptx.F64, p, 8), k.Load(ptx.F64, p, 16)}
+			k.Into(top).Max(top, k.log2(d, gaussian, cell, factorial))
+		})
+	})
+	k.Store(ptx.F64, k.At(tops, tid, 8), 0, top)
+	k.Sync()
+	k.If(k.Lt(tid, rows), func() {
+		top := k.Max(top, k.Load(ptx.F64, k.At(tops, tid, 8), LeafRows*8))
+		e := k.Cvt(ptx.F64, top, "rpi")
+		none := k.Or(k.IsNaN(cell), k.NotGe(e, leastExponent)) // NaN is larger than -Inf for no Max
+		p := k.At(cells, tid, 24)
+		k.Store(ptx.F64, p, 0, cell)
+		k.Store(ptx.F64, p, 8, factorial)
+		k.Store(ptx.F64, p, 16, k.Select(none, math.Inf(1), e))
+		out := k.Add(k.Load(ptx.U32, in, InputExp), k.Add(first, tid))
+		k.Store(ptx.S32, k.At(k.arg(ArgExp), out, 4), 0, k.Cvt(ptx.S32, k.Select(none, 0.0, e), "rzi"))
+	})
+	k.Sync()
+
+	const share = LeafRows / (leafThreads / 32)
+	from := k.Mul(k.Shr(tid, 5), share)
+	to := k.Min(k.Add(from, share), rows)
+	k.For(ptx.U32, 0, width, 32, func(base ptx.Value) {
+		unit := k.Add(base, lane)
+		d := k.leafDensity(in, gaussian, k.Min(unit, k.Sub(units, 1)))
+		real, inside := k.Lt(unit, units), k.Lt(unit, width)
+		out := k.Add(k.Load(ptx.U64, in, InputVal), k.MadWide(k.Add(first, from), width, k.Cvt(ptx.U64, unit)))
+		out = k.element(ArgVal, out)
+		k.For(ptx.U32, from, to, 1, func(r ptx.Value) {
+			p := k.At(cells, r, 24)
+			x := k.Load(ptx.F64, p, 0)
+			l := k.Sub(k.log2(d, gaussian, x, k.Load(ptx.F64, p, 8)), k.Load(ptx.F64, p, 16))
+			y := k.Cvt(ptx.F32, k.exp2(l), "rn")
+			y = k.Select(k.IsNaN(x), 1, y)
+			y = k.Select(real, y, 0)
+			k.Guard(inside, func() { k.Store(ptx.F32, out, 0, y) })
+			k.Into(out).MadWide(width, 4, out)
+		})
+	})
+	return k.Kernel()
+}

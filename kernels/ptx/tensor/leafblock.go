@@ -1,0 +1,152 @@
+package tensor
+
+import "github.com/pce-engine/pce/kernels/ptx"
+
+// leafWarps is the number of warps of a block of the kernels on leaves.
+const leafWarps = leafThreads / 32
+
+// leafBlock is a block of threads that works on a run of 32 units of an owning
+// input, a unit to a lane.
+type leafBlock struct {
+	*kernel
+	in     ptx.Value // U64, address of its record
+	family ptx.Value // U32
+	codes  ptx.Value // U32
+	width  ptx.Value // U32
+	lane   ptx.Value // U32
+	warp   ptx.Value // U32
+	unit   ptx.Value // U32, of the input
+	exists ptx.Value // Pred: the lane has a unit
+	place  ptx.Value // U32, of the unit in node space
+	parts  ptx.Value // U32, shared memory for sum
+	grid   ptx.Value // F32, the unit of counts
+	fine   ptx.Value // F32, from which on counts lie on the grid
+}
+
+// leafArgs are the arguments that all kernels on owning inputs take.
+var leafArgs = []string{ArgControl, ArgInputs, ArgList}
+
+// leafBlock starts a kernel on owning inputs.
+func (v Variant) leafBlock(name string, args ...string) *leafBlock {
+	l := &leafBlock{kernel: v.begin(name, leafThreads, 4, append(args, leafArgs...)...)}
+	l.lane, l.warp = l.Special("%laneid"), l.Shr(l.Special("%tid.x"), 5)
+	pair := l.LoadN(ptx.U32, 2, l.At(l.arg(ArgList), l.Special("%ctaid.x"), 8), 0)
+	l.in = l.record(ArgInputs, pair[0], InputSize)
+	l.unit = l.Mad(pair[1], 32, l.lane)
+	l.family, l.codes = l.field(InputFamily), l.field(InputCodes)
+	l.width = l.field(InputWidth)
+	l.exists = l.Lt(l.unit, l.field(InputUnits))
+	l.place = l.Add(l.field(InputUnit), l.unit)
+	l.grid, l.fine = l.control(ptx.F32, ControlGrid), l.control(ptx.F32, ControlFine)
+	l.parts = l.Shared("parts", 8, leafStats*leafThreads*8)
+	return l
+}
+
+// field reads a number of the input's record.
+func (l *leafBlock) field(offset int) ptx.Value { return l.Load(ptx.U32, l.in, offset) }
+
+// is reports whether the input is of a family.
+func (l *leafBlock) is(family int) ptx.Value { return l.Eq(l.family, family) }
+
+// constant reads constant i, a Go number or a U32, of the input's family.
+func (l *leafBlock) constant(i any) ptx.Value {
+	at := l.At(l.arg(ArgConstants), l.Add(l.field(InputConstant), i), 8)
+	return l.Load(ptx.F64, at, 0)
+}
+
+// existing loads a value for a lane that has a unit, if ok holds, and 0 for others:
+// addresses of others may not exist.
+func (l *leafBlock) existing(t ptx.Type, ok, addr ptx.Value) ptx.Value {
+	x := l.Mov(t, 0)
+	l.Guard(ok, func() { l.Into(x).Load(t, addr, 0) })
+	return x
+}
+
+// put stores a value where ok holds.
+func (l *leafBlock) put(t ptx.Type, ok, addr, x ptx.Value) {
+	l.Guard(ok, func() { l.Store(t, addr, 0, x) })
+}
+
+// column is one unit's column of an area: [rows, units].
+type column struct {
+	l     *leafBlock
+	base  ptx.Value // address of row 0: U64 in global memory, U32 in shared memory
+	pitch any       // bytes from row to row
+}
+
+// column returns the unit's column of the parameters' area whose offset stands in a
+// field of the input's record, in an array of elements of size bytes that has the
+// parameters' places.
+func (l *leafBlock) column(arg string, size, field int) column {
+	first := l.Add(l.Load(ptx.U64, l.in, field), l.Cvt(ptx.U64, l.unit))
+	return column{l, l.At(l.arg(arg), first, size), l.Mul(l.width, size)}
+}
+
+// at is the address of row i, a U32.
+func (c column) at(i ptx.Value) ptx.Value {
+	if c.base.Type == ptx.U32 {
+		return c.l.Mad(i, c.pitch, c.base)
+	}
+	return c.l.MadWide(i, c.pitch, c.base)
+}
+
+// sum adds up values, F32 or F64 and at most leafStats, over the warps in their
+// order, for all of them. Before and after, it waits for all threads.
+func (l *leafBlock) sum(xs ...ptx.Value) []ptx.Value {
+	tid := l.Special("%tid.x")
+	size := xs[0].Type.Bytes()
+	mine, first := l.At(l.parts, tid, size), l.At(l.parts, l.lane, size)
+	l.Sync()
+	for i, x := range xs {
+		l.Store(x.Type, mine, i*size*leafThreads, x)
+	}
+	l.Sync()
+	sums := make([]ptx.Value, len(xs))
+	for i, x := range xs {
+		sums[i] = l.Load(x.Type, first, i*size*leafThreads)
+		for w := 1; w < leafWarps; w++ {
+			sums[i] = l.Add(sums[i], l.Load(x.Type, first, (i*leafThreads+w*32)*size))
+		}
+	}
+	return sums
+}
+
+// eachCode goes through the codes from the warp's on, below codes, in the order in
+// which warps own them: code c belongs to warp c mod leafWarps. It emits do for
+// several at a time; read emits the loads of all of them before the first do.
+func (l *leafBlock) eachCode(read func(c, ok ptx.Value) []ptx.Value, do func(c, ok ptx.Value, read []ptx.Value)) {
+	const unroll = 4
+	l.For(ptx.U32, l.warp, l.codes, unroll*leafWarps, func(base ptx.Value) {
+		var cs, oks [unroll]ptx.Value
+		var reads [unroll][]ptx.Value
+		for i := range cs {
+			cs[i], oks[i] = base, l.exists
+			if i > 0 {
+				cs[i] = l.Add(base, i*leafWarps)
+				oks[i] = l.And(l.exists, l.Lt(cs[i], l.codes))
+			}
+			reads[i] = read(cs[i], oks[i])
+		}
+		for i := range cs {
+			do(cs[i], oks[i], reads[i])
+		}
+	})
+}
+
+// tally is memory for the counts of an input: in shared memory, or for large tables
+// in global memory. A warp reads and writes its own codes without waiting.
+type tally struct{ column }
+
+// tallied emits do for counts in either memory.
+func (l *leafBlock) tallied(do func(t tally)) {
+	shared := tally{column{l, l.At(l.Shared("tally", 16, SharedCodes*32*4), l.lane, 4), 32 * 4}}
+	l.IfElse(l.Le(l.codes, SharedCodes), func() { do(shared) }, func() {
+		do(tally{l.column(ArgCounts, 4, InputCounts)})
+	})
+}
+
+// get reads the count of a code.
+func (t tally) get(c, ok ptx.Value) ptx.Value { return t.l.existing(ptx.F32, ok, t.at(c)) }
+
+// set writes the count of a code.
+func (t tally) set(c, ok, x ptx.Value) { t.l.put(ptx.F32, ok, t.at(c), x) }

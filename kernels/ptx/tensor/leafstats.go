@@ -1,0 +1,246 @@
+package tensor
+
+import "github.com/pce-engine/pce/kernels/ptx"
+
+// leafStats is the most statistics of a function leaf, with the normaliser.
+const leafStats = 3
+
+// leafTile is the number of rows that a block reads at a time, leafShare each warp.
+const (
+	leafTile  = 32
+	leafShare = leafTile / leafWarps
+)
+
+// leafTiles is the shared memory of two tiles of flows, [2, leafTile, 32 units].
+const leafTiles = "tiles"
+
+// gatherBlock starts a kernel that gathers statistics.
+func (v Variant) gatherBlock(name string, args ...string) *leafBlock {
+	l := v.leafBlock(name, append(args, ArgCodes, ArgValues, ArgKept, ArgUses, ArgConstants, ArgCounts)...)
+	l.Shared(leafTiles, 16, 2*leafTile*32*4)
+	l.ReturnIf(l.is(FamilyIndicator))
+	return l
+}
+
+// leafMove gathers statistics of owning inputs and moves their parameters.
+func (v Variant) leafMove() *ptx.Kernel {
+	l := v.gatherBlock(KernelLeafMove, ArgParams, ArgFans)
+	l.IfElse(l.Eq(l.codes, 0), func() {
+		stats := l.functionStats()
+		l.ReturnIf(l.Ne(l.warp, 0))
+		for i, q := range stats {
+			stats[i] = l.Mul(l.Cvt(ptx.F64, q, "rn"), l.wideGrid())
+			if i < leafStats-1 {
+				stats[i] = l.Mul(stats[i], l.statScale(i))
+			}
+		}
+		l.moveFunction(stats)
+	}, func() {
+		l.tallied(func(t tally) {
+			norm := l.addRows(t)
+			read := func(c, ok ptx.Value) []ptx.Value { return []ptx.Value{t.get(c, ok)} }
+			take := func(_, _ ptx.Value, read []ptx.Value) ptx.Value { return read[0] }
+			l.IfElse(l.is(FamilyHistogram), func() { l.moveBins(t, norm) }, func() {
+				l.moveTable(leafCounts{read, take}, norm)
+			})
+		})
+	})
+	return l.Kernel()
+}
+
+// leafCount gathers statistics of owning inputs and adds them to flows.
+func (v Variant) leafCount() *ptx.Kernel {
+	l := v.gatherBlock(KernelLeafCount, ArgFlows, ArgFlowNorms)
+	add := func(ok, addr, q ptx.Value) { l.put(ptx.S64, ok, addr, l.Add(l.existing(ptx.S64, ok, addr), q)) }
+	l.IfElse(l.Eq(l.codes, 0), func() {
+		stats := l.functionStats()
+		l.ReturnIf(l.Ne(l.warp, 0))
+		l.functionFlows(func(i int, ok, at ptx.Value) { add(ok, at, stats[i]) })
+	}, func() {
+		l.tallied(func(t tally) {
+			norm := l.addRows(t)
+			grid := l.wideGrid()
+			quantised := func(x ptx.Value) ptx.Value {
+				return l.Cvt(ptx.S64, l.Div(l.Cvt(ptx.F64, x), grid), "rni")
+			}
+			flows := l.column(ArgFlows, 8, InputTable)
+			l.eachCode(func(c, ok ptx.Value) []ptx.Value {
+				at := flows.at(c)
+				return []ptx.Value{t.get(c, ok), at, l.existing(ptx.S64, ok, at)}
+			}, func(_, ok ptx.Value, read []ptx.Value) {
+				l.put(ptx.S64, ok, read[1], l.Add(read[2], quantised(read[0])))
+			})
+			l.ReturnIf(l.Ne(l.warp, 0))
+			add(l.exists, l.At(l.arg(ArgFlowNorms), l.place, 8), quantised(norm))
+		})
+	})
+	return l.Kernel()
+}
+
+// wideGrid is the grid as a float64.
+func (l *leafBlock) wideGrid() ptx.Value { return l.Cvt(ptx.F64, l.grid) }
+
+// has reports whether statistic i of the unit exists.
+func (l *leafBlock) has(i int) ptx.Value { return l.And(l.exists, l.Gt(l.field(InputStats), i)) }
+
+// statScale is the power of two that statistic i of a function is divided by before
+// it is rounded to the grid. Of statistics that do not exist it is 1.
+func (l *leafBlock) statScale(i int) ptx.Value {
+	scale := l.Mov(ptx.F64, 1)
+	l.Guard(l.Gt(l.field(InputStats), i), func() {
+		at := l.At(l.arg(ArgConstants), l.Add(l.field(InputScales), i), 8)
+		l.Into(scale).Load(ptx.F64, at, 0)
+	})
+	return scale
+}
+
+// eachUse goes through the uses of the input and of those that share with it. kept
+// is where the unit's flows start, of lanes without a unit those of the last one,
+// pitch the bytes from row to row.
+func (l *leafBlock) eachUse(do func(use, kept, pitch ptx.Value)) {
+	first := l.field(InputUse)
+	last := l.Min(l.unit, l.Sub(l.field(InputUnits), 1))
+	l.For(ptx.U32, first, l.Add(first, l.field(InputUses)), 1, func(i ptx.Value) {
+		use := l.record(ArgUses, i, UseSize)
+		kept := l.element(ArgKept, l.Add(l.Load(ptx.U64, use, UseKept), l.Cvt(ptx.U64, last)))
+		do(use, kept, l.Mul(l.Load(ptx.U32, use, UseWidth), 4))
+	})
+}
+
+// addRows adds the flows of all rows to the counts of their codes and returns the
+// unit's normaliser on the grid, without missing cells. All warps read rows for all,
+// and each then adds those whose codes it owns, so that counts are added in the
+// order of rows. Afterwards every warp may read all counts.
+func (l *leafBlock) addRows(t tally) ptx.Value {
+	tiles := l.Symbol(leafTiles)
+	rows := l.control(ptx.U32, ControlRows)
+	last := l.Sub(rows, 1)
+	l.For(ptx.U32, l.warp, l.Max(l.codes, leafWarps), leafWarps, func(c ptx.Value) { t.set(c, l.exists, l.Mov(ptx.F32, 0)) })
+	// The count of the code that came last stays in a register.
+	code, count := l.Mov(ptx.U32, l.warp), l.Mov(ptx.F32, 0)
+	total, side := l.Mov(ptx.F32, 0), l.Mov(ptx.U32, 0)
+	ahead, codeAhead := l.Vars(ptx.F32, leafShare), l.Var(ptx.U32)
+	mine := l.Mad(l.warp, leafShare*32*4, l.At(tiles, l.lane, 4))
+	l.eachUse(func(use, kept, pitch ptx.Value) {
+		codes := l.At(l.arg(ArgCodes), l.Load(ptx.U32, use, UseAt), 2)
+		read := func(base ptx.Value) {
+			first := l.Mad(l.warp, leafShare, base)
+			for i, a := range ahead {
+				l.Into(a).Load(ptx.F32, l.MadWide(l.Min(l.Add(first, i), last), pitch, kept), 0)
+			}
+			l.Set(codeAhead, l.Load(ptx.U16, l.At(codes, l.Min(l.Add(base, l.lane), last), 2), 0))
+		}
+		run := l.Mov(ptx.F32, 0)
+		read(l.Mov(ptx.U32, 0))
+		l.For(ptx.U32, 0, rows, leafTile, func(base ptx.Value) {
+			out := l.Add(mine, side)
+			for i, a := range ahead {
+				l.Store(ptx.F32, out, i*32*4, a)
+			}
+			here := l.Mov(ptx.U32, codeAhead)
+			l.Sync()
+			next := l.Add(base, leafTile)
+			l.If(l.Lt(next, rows), func() { read(next) })
+			own := l.Eq(l.And(here, leafWarps-1), l.warp)
+			own = l.And(own, l.And(l.Lt(here, l.codes), l.Lt(l.Add(base, l.lane), rows)))
+			left := l.Ballot(own)
+			tile := l.Add(l.At(tiles, l.lane, 4), side)
+			l.While(func() ptx.Value { return l.Ne(left, 0) }, func() {
+				below := l.Sub(left, 1)
+				row := l.Popc(l.And(below, l.Not(left)))
+				l.Into(left).And(left, below)
+				c := l.Shuffle("idx", here, row)
+				flow := l.Load(ptx.F32, l.At(tile, row, 32*4), 0)
+				l.If(l.Ne(c, code), func() {
+					t.set(code, l.exists, count)
+					l.Set(count, t.get(c, l.exists))
+					l.Set(code, c)
+				})
+				l.Into(count).Add(count, flow)
+				l.Into(run).Add(run, flow)
+			})
+			l.Into(side).Xor(side, leafTile*32*4)
+		})
+		l.Into(total).Add(total, run)
+	})
+	t.set(code, l.exists, count)
+	return l.round(l.sum(total)[0], l.fine)
+}
+
+// functionStats returns the statistics of a function over all rows in units of the
+// grid times their scales, the normaliser last: S64, for all warps.
+func (l *leafBlock) functionStats() []ptx.Value {
+	rows := l.control(ptx.U32, ControlRows)
+	last := l.Sub(rows, 1)
+	stats := l.Vars(ptx.F64, leafStats)
+	for _, s := range stats {
+		l.Set(s, 0)
+	}
+	l.eachUse(func(use, kept, pitch ptx.Value) {
+		values := l.At(l.arg(ArgValues), l.Load(ptx.U32, use, UseAt), 4)
+		l.For(ptx.U32, l.Mul(l.warp, leafShare), rows, leafTile, func(base ptx.Value) {
+			var flows, xs [leafShare]ptx.Value
+			for i := range flows {
+				row := l.Min(l.Add(base, i), last)
+				flows[i] = l.Load(ptx.F32, l.MadWide(row, pitch, kept), 0)
+				xs[i] = l.Load(ptx.F32, l.At(values, row, 4), 0)
+			}
+			for i := range flows {
+				ok := l.Eq(xs[i], xs[i])
+				if i > 0 {
+					ok = l.And(ok, l.Lt(l.Add(base, i), rows))
+				}
+				flow := l.Cvt(ptx.F64, l.Select(ok, flows[i], 0))
+				x := l.Cvt(ptx.F64, l.Select(ok, xs[i], 0))
+				l.Into(stats[0]).Add(stats[0], l.Mul(flow, x))
+				l.Into(stats[1]).Add(stats[1], l.Mul(flow, l.Mul(x, x)))
+				l.Into(stats[2]).Add(stats[2], flow)
+			}
+		})
+	})
+	sums := l.sum(stats...)
+	for i, s := range sums {
+		s = l.Div(s, l.wideGrid())
+		if i < leafStats-1 {
+			s = l.Div(s, l.statScale(i))
+		}
+		sums[i] = l.Cvt(ptx.S64, s, "rni")
+	}
+	return sums
+}
+
+// functionFlows emits do for the places in flows of a function's statistics and its
+// normaliser, the last; ok says whether the place exists.
+func (l *leafBlock) functionFlows(do func(i int, ok, at ptx.Value)) {
+	flows := l.column(ArgFlows, 8, InputParams)
+	for i := range leafStats - 1 {
+		do(i, l.has(i), flows.at(l.Mov(ptx.U32, i)))
+	}
+	do(leafStats-1, l.exists, l.At(l.arg(ArgFlowNorms), l.place, 8))
+}
+
+// leafVisits writes the flow through each unit of owning inputs, missing cells
+// included. Each warp adds up its share of the rows of a use in order.
+func (v Variant) leafVisits() *ptx.Kernel {
+	l := v.leafBlock(KernelLeafVisits, ArgKept, ArgUses, ArgVisits)
+	rows := l.control(ptx.U32, ControlRows)
+	last := l.Sub(rows, 1)
+	total := l.Mov(ptx.F32, 0)
+	l.eachUse(func(_, kept, pitch ptx.Value) {
+		run := l.Mov(ptx.F32, 0)
+		l.For(ptx.U32, l.Mul(l.warp, leafShare), rows, leafTile, func(base ptx.Value) {
+			var flows [leafShare]ptx.Value
+			for i := range flows {
+				flows[i] = l.Load(ptx.F32, l.MadWide(l.Min(l.Add(base, i), last), pitch, kept), 0)
+			}
+			for i, f := range flows {
+				l.Into(run).Add(run, l.Select(l.Lt(l.Add(base, i), rows), f, 0))
+			}
+		})
+		l.Into(total).Add(total, run)
+	})
+	total = l.sum(total)[0]
+	ok := l.And(l.exists, l.Eq(l.warp, 0))
+	l.put(ptx.F32, ok, l.At(l.arg(ArgVisits), l.place, 4), total)
+	return l.Kernel()
+}

@@ -1,0 +1,24 @@
+package tensor
+
+import "github.com/pce-engine/pce/kernels/ptx"
+
+// Module returns the kernels of a variant, for the target that its compute
+// capability has.
+func (v Variant) Module() *ptx.Module {
+	m := &ptx.Module{Major: 7, Minor: 0, Target: "sm_80", Kernels: v.kernels()}
+	if v.Major >= 9 {
+		m.Minor, m.Target = 8, "sm_90"
+	}
+	return m
+}
+
+func (v Variant) kernels() []*ptx.Kernel {
+	return []*ptx.Kernel{
+		v.leaf(), v.forward(), v.stored(), v.badRows(), v.logForward(), v.root(),
+		v.gather(), v.backward(), v.move(), v.count(),
+		v.logBackward(), v.norms(), v.normsCount(), v.visits(), v.coefficients(), v.normalise(),
+		v.leafMove(), v.leafCount(), v.leafVisits(),
+		v.normsUpdate(), v.update(), v.leafUpdate(),
+		v.normsAverages(), v.coefficientsVisits(), v.updateAverages(), v.leafUpdateAverages(),
+	}
+}

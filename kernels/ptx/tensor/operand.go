@@ -1,0 +1,440 @@
+package tensor
+
+import "github.com/pce-engine/pce/kernels/ptx"
+
+// bareFactors is how many factors are multiplied without an exponent for each
+// product.
+const bareFactors = 3
+
+// none is the exponent of a zero: so low that no sum of exponents that exist comes
+// near it.
+const none = -1 << 30
+
+// lanes is the number of threads that share a row while operands are formed.
+const lanes = 8
+
+// vector is the number of adjacent units that a thread reads at once.
+func (v Variant) vector() int { return min(v.Block, 4) }
+
+// chunk is the number of units of a row that lanes threads read at once.
+func (v Variant) chunk() int { return lanes * v.vector() }
+
+// operands forms the products of elements in some rows, a vector of units at a
+// time. Its values are one thread's.
+type operands struct {
+	k      *kernel
+	rows   []ptx.Value // U32, rows of the launch
+	vector int
+	count  ptx.Value                // U32, factors of the element
+	width  ptx.Value                // U32
+	factor ptx.Value                // U64, address of its first factor
+	base   []ptx.Value              // S32, by row: the exponents of its stored factors, added up
+	at     [bareFactors][]ptx.Value // U64, by factor and row: address of its first unit
+	shift  []ptx.Value              // S32, by row: base less the exponent of the sum
+	scale  []ptx.Value              // F32, 2^shift
+	held   [bareFactors]place       // of the first factors, after turn
+}
+
+// operands returns a former of products in rows that exist.
+func (k *kernel) operands(rows []ptx.Value) *operands {
+	n := len(rows)
+	o := &operands{
+		k: k, rows: rows, vector: k.vector(),
+		count: k.Mov(ptx.U32, 0), width: k.Mov(ptx.U32, 0), factor: k.Mov(ptx.U64, 0),
+		base: k.Vars(ptx.S32, n), shift: k.Vars(ptx.S32, n), scale: k.Vars(ptx.F32, n),
+	}
+	for i := range rows {
+		k.Set(o.base[i], 0)
+		k.Set(o.shift[i], 0)
+		k.Set(o.scale[i], 0.0)
+	}
+	for f := range o.at {
+		o.at[f] = k.Vars(ptx.U64, n)
+		for _, a := range o.at[f] {
+			k.Set(a, 0)
+		}
+	}
+	return o
+}
+
+// open turns to an element, given by its index.
+func (o *operands) open(element ptx.Value) {
+	k := o.k
+	o.head(element)
+	for _, b := range o.base {
+		k.Set(b, 0)
+	}
+	o.eachCount(func(n int) {
+		for f := range n {
+			o.locate(k.place(o.factor, f*FactorSize), o.at[f], o.base)
+		}
+		if n == 0 {
+			o.eachFactor(func(factor ptx.Value) { o.locate(k.place(factor, 0), nil, o.base) })
+		}
+	})
+}
+
+// turn goes to an element whose rows change: reach then goes to those that the
+// operands' rows hold.
+func (o *operands) turn(element ptx.Value) {
+	k := o.k
+	o.head(element)
+	for i := range o.held {
+		p := &o.held[i]
+		*p = place{k.Mov(ptx.U32, 0), k.Mov(ptx.U64, 0), k.Mov(ptx.U64, 0)}
+		k.If(k.Gt(o.count, i), func() {
+			read := k.place(o.factor, i*FactorSize)
+			k.Set(p.kind, read.kind)
+			k.Set(p.start, read.start)
+			k.Set(p.side, read.side)
+		})
+	}
+}
+
+// reach finds the rows of the element that turn went to.
+func (o *operands) reach() {
+	for _, b := range o.base {
+		o.k.Set(b, 0)
+	}
+	o.eachCount(func(n int) {
+		for i := range n {
+			o.locate(o.held[i], o.at[i], o.base)
+		}
+		if n == 0 {
+			o.eachFactor(func(factor ptx.Value) { o.locate(o.k.place(factor, 0), nil, o.base) })
+		}
+	})
+}
+
+// head reads the record of an element.
+func (o *operands) head(element ptx.Value) {
+	k := o.k
+	record := k.record(ArgElements, element, ElementSize)
+	first := k.LoadN(ptx.U32, 2, record, ElementFactor)
+	k.Into(o.width).Load(ptx.U32, record, ElementWidth)
+	k.Set(o.count, first[1])
+	k.Into(o.factor).At(k.arg(ArgFactors), first[0], FactorSize)
+}
+
+// eachCount emits what do emits for elements of 1, 2 and 3 factors, and of n = 0
+// for all others.
+func (o *operands) eachCount(do func(n int)) {
+	k := o.k
+	k.IfElse(k.Eq(o.count, 2), func() { do(2) }, func() {
+		k.IfElse(k.Eq(o.count, 1), func() { do(1) }, func() {
+			k.IfElse(k.Eq(o.count, 3), func() { do(3) }, func() { do(0) })
+		})
+	})
+}
+
+// eachFactor goes through the factors of the element.
+func (o *operands) eachFactor(do func(factor ptx.Value)) {
+	k := o.k
+	k.For(ptx.U32, 0, o.count, 1, func(i ptx.Value) { do(k.At(o.factor, i, FactorSize)) })
+}
+
+// place is where a factor's values stand.
+type place struct {
+	kind  ptx.Value // U32
+	start ptx.Value // U64: its first value, or the first of its table
+	side  ptx.Value // U64: its first exponent, or the first code of its column
+}
+
+// place reads the record of a factor.
+func (k *kernel) place(factor ptx.Value, offset int) place {
+	first := k.Load(ptx.U64, factor, offset+FactorBase)
+	rest := k.LoadN(ptx.U32, 2, factor, offset+FactorKind)
+	p := place{rest[0], k.Var(ptx.U64), k.Var(ptx.U64)}
+	k.IfElse(k.Eq(p.kind, StoredFactor), func() {
+		k.Into(p.start).At(k.arg(ArgVal), first, 4)
+		k.Into(p.side).At(k.arg(ArgExp), rest[1], 4)
+	}, func() {
+		k.Into(p.start).At(k.arg(ArgParams), first, 4)
+		k.Into(p.side).At(k.arg(ArgCodes), rest[1], 2)
+	})
+	return p
+}
+
+// locate sets at, unless it is nil, to the places of a factor's rows, and adds
+// their exponents to base, unless that is nil.
+func (o *operands) locate(p place, at, base []ptx.Value) {
+	k := o.k
+	pitch := k.Mul(o.width, 4)
+	k.IfElse(k.Eq(p.kind, StoredFactor), func() {
+		if at != nil {
+			for i, r := range o.rows {
+				k.Into(at[i]).MadWide(r, pitch, p.start)
+			}
+		}
+		if base != nil {
+			for i, r := range o.rows {
+				e := k.Load(ptx.S32, k.At(p.side, r, 4), 0)
+				k.Into(base[i]).Add(base[i], e)
+			}
+		}
+	}, func() {
+		if at != nil {
+			for i, r := range o.rows {
+				code := k.Load(ptx.U16, k.At(p.side, r, 2), 0)
+				k.Into(at[i]).MadWide(code, pitch, p.start)
+			}
+		}
+	})
+}
+
+// align sets the scales to those under a sum whose exponents are exps, by row.
+func (o *operands) align(exps []ptx.Value) {
+	k := o.k
+	for i, e := range exps {
+		k.Into(o.shift[i]).Sub(o.base[i], e)
+		k.Set(o.scale[i], k.pow2(o.shift[i]))
+	}
+}
+
+// pow2 returns 2^n, 0 below 2^-126 and at most 2^127, for an S32.
+func (k *kernel) pow2(n ptx.Value) ptx.Value {
+	n = k.Max(k.Min(n, 127), -127)
+	return k.Shl(k.Add(n, 127), 23).As(ptx.F32)
+}
+
+// floats reads n adjacent floats, 1, 2 or 4.
+func (k *kernel) floats(n int, addr ptx.Value, offset int) []ptx.Value {
+	if n == 1 {
+		return []ptx.Value{k.Load(ptx.F32, addr, offset)}
+	}
+	return k.LoadN(ptx.F32, n, addr, offset)
+}
+
+// putFloats writes 1, 2 or 4 adjacent floats.
+func (k *kernel) putFloats(addr ptx.Value, offset int, xs []ptx.Value) {
+	if len(xs) == 1 {
+		k.Store(ptx.F32, addr, offset, xs[0])
+		return
+	}
+	k.StoreN(ptx.F32, addr, offset, xs)
+}
+
+// bare returns, by row, the products of mantissas of n factors in the units from
+// column on.
+func (o *operands) bare(n int, column ptx.Value) [][]ptx.Value {
+	k := o.k
+	read := make([][][]ptx.Value, n)
+	for f := range n {
+		for _, a := range o.at[f] {
+			read[f] = append(read[f], k.floats(o.vector, k.At(a, column, 4), 0))
+		}
+	}
+	for f := 1; f < n; f++ {
+		for i := range o.rows {
+			for j, x := range read[f][i] {
+				read[0][i][j] = k.Mul(read[0][i][j], x)
+			}
+		}
+	}
+	return read[0]
+}
+
+// The bits of 1 times 2^24, and the number of its exponent.
+const (
+	carryBits = 0x4b800000
+	carryExp  = 127 + 24
+)
+
+// wide returns the products of any number of factors in one row as mantissas in
+// [2^24, 2^25) and exponents, none or less for a product of 0.
+func (o *operands) wide(row int, column ptx.Value) (mantissas, exps []ptx.Value) {
+	k := o.k
+	one := *o
+	one.rows = o.rows[row : row+1]
+	at := k.Vars(ptx.U64, 1)
+	mantissas, exps = k.Vars(ptx.F32, o.vector), k.Vars(ptx.S32, o.vector)
+	for j, m := range mantissas {
+		k.Set(m, 0x1p24)
+		k.Set(exps[j], 0)
+	}
+	o.eachFactor(func(factor ptx.Value) {
+		one.locate(k.place(factor, 0), at, nil)
+		for j, f := range k.floats(o.vector, k.At(at[0], column, 4), 0) {
+			m, x := mantissas[j], exps[j]
+			// The carried 2^24 keeps the product of a subnormal number normal.
+			p := k.Mul(m, f).As(ptx.S32)
+			e := k.Shr(p, 23)
+			sum := k.Add(x, k.Sub(e, carryExp))
+			zero, fraction := k.Eq(e, 0), k.And(p, 0x7fffff)
+			k.Into(x).Select(zero, none, sum)
+			k.Into(m).Or(fraction, carryBits)
+		}
+	})
+	return mantissas, exps
+}
+
+// form returns, by row, the operands in the units from column on: products under
+// the exponents that align has set.
+func (o *operands) form(column ptx.Value) [][]ptx.Value {
+	k := o.k
+	out := make([][]ptx.Value, len(o.rows))
+	for i := range out {
+		out[i] = k.Vars(ptx.F32, o.vector)
+	}
+	o.eachCount(func(n int) {
+		if n > 0 {
+			for i, row := range o.bare(n, column) {
+				for j, p := range row {
+					k.Into(out[i][j]).Mul(p, o.scale[i])
+				}
+			}
+			return
+		}
+		for i := range out {
+			mantissas, exps := o.wide(i, column)
+			for j, m := range mantissas {
+				up := k.pow2(k.Add(exps[j], o.shift[i]))
+				m = k.Mul(m, 0x1p-24)
+				k.Into(out[i][j]).Mul(m, up)
+			}
+		}
+	})
+	return out
+}
+
+// logs returns the logs to the base 2 of the operands of one row, which is marked,
+// in the units from column on, less exp.
+func (o *operands) logs(column, exp ptx.Value) []ptx.Value {
+	k := o.k
+	sums := k.zeros(1, o.vector)[0]
+	at := k.Mov(ptx.U64, 0)
+	base := k.Neg(exp)
+	o.eachFactor(func(factor ptx.Value) {
+		p := k.place(factor, 0)
+		o.locate(p, []ptx.Value{at}, []ptx.Value{base})
+		table := k.Eq(p.kind, TableFactor)
+		for j, x := range k.floats(o.vector, k.At(at, column, 4), 0) {
+			x = k.Select(table, k.Lg2(x), x)
+			k.Into(sums[j]).Add(sums[j], x)
+		}
+	})
+	up := k.Cvt(ptx.F32, base, "rn")
+	for _, s := range sums {
+		k.Into(s).Add(s, up)
+	}
+	return sums
+}
+
+// fit raises top, by row, to the exponent of the largest product of the element
+// among the units that this thread sees: a vector in each chunk from column on.
+func (o *operands) fit(column ptx.Value, top []ptx.Value) {
+	k := o.k
+	raise := func(i int, exp, exists ptx.Value) {
+		sum := k.Add(exp, o.base[i])
+		sum = k.Select(exists, sum, none)
+		k.Into(top[i]).Max(top[i], sum)
+	}
+	o.eachCount(func(n int) {
+		if n > 0 {
+			most := k.Vars(ptx.F32, len(o.rows))
+			for _, m := range most {
+				k.Set(m, 0.0)
+			}
+			k.For(ptx.U32, column, o.width, k.chunk(), func(c ptx.Value) {
+				for i, row := range o.bare(n, c) {
+					for _, p := range row {
+						k.Into(most[i]).Max(most[i], p)
+					}
+				}
+			})
+			for i, m := range most {
+				e := k.Shr(m.As(ptx.S32), 23)
+				raise(i, k.Sub(e, 127), k.Ne(e, 0))
+			}
+			return
+		}
+		most := k.Vars(ptx.S32, len(o.rows))
+		for _, m := range most {
+			k.Set(m, none)
+		}
+		k.For(ptx.U32, column, o.width, k.chunk(), func(c ptx.Value) {
+			for i := range o.rows {
+				_, exps := o.wide(i, c)
+				for _, x := range exps {
+					k.Into(most[i]).Max(most[i], x)
+				}
+			}
+		})
+		for i, m := range most {
+			raise(i, m, k.Gt(m, none/2))
+		}
+	})
+}
+
+// fitted is how the rows of a sum are scaled, by row.
+type fitted struct {
+	exp   []ptx.Value // S32
+	empty []ptx.Value // Pred: no operand is positive
+	lost  []ptx.Value // S32: by how many bits bare products were scaled up at most, 0 or more
+}
+
+// fitSum chooses the exponents of rows for a sum, given by its address; column is
+// the first unit that this thread sees.
+func (o *operands) fitSum(sum, column ptx.Value) fitted {
+	k := o.k
+	top, base := k.Vars(ptx.S32, len(o.rows)), k.Vars(ptx.S32, len(o.rows))
+	for i := range top {
+		k.Set(top[i], none)
+		k.Set(base[i], none)
+	}
+	first := k.Load(ptx.U32, sum, SumElement)
+	end := k.Add(first, k.Load(ptx.U32, sum, SumElements))
+	k.For(ptx.U32, first, end, 1, func(e ptx.Value) {
+		o.open(e)
+		o.fit(column, top)
+		bare := k.Le(k.Sub(o.count, 1), bareFactors-1)
+		for i, b := range o.base {
+			b = k.Select(bare, b, none)
+			k.Into(base[i]).Max(base[i], b)
+		}
+	})
+	var f fitted
+	for i, t := range top {
+		for d := lanes / 2; d > 0; d /= 2 {
+			t = k.Max(t, k.Shuffle("bfly", t, d))
+		}
+		empty := k.Lt(t, none/2)
+		exp := k.Select(empty, 0, t)
+		f.exp = append(f.exp, exp)
+		f.empty = append(f.empty, empty)
+		f.lost = append(f.lost, k.Max(k.Sub(base[i], exp), 0))
+	}
+	return f
+}
+
+// rowTile is the rows of a block of threads: a thread forms operands in rows
+// t/8 + 16·i, and in units (t mod 8)·vector of a chunk.
+type rowTile struct {
+	rows  ptx.Value   // U32, of the launch
+	first ptx.Value   // U32, of the block
+	lane  ptx.Value   // U32, t mod 8
+	line  ptx.Value   // U32, t/8
+	unit  ptx.Value   // U32, first unit in a chunk
+	row   []ptx.Value // U32, the thread's rows
+	real  []ptx.Value // Pred: the row exists
+	read  []ptx.Value // U32, the thread's rows, or the last that exists
+}
+
+// tileThreads is the number of threads of a block of the kernels on row tiles.
+const tileThreads = 128
+
+// rowTile finds the rows of a block of threads.
+func (k *kernel) rowTile() *rowTile {
+	tid := k.Special("%tid.x")
+	t := &rowTile{rows: k.control(ptx.U32, ControlRows), first: k.Mul(k.Special("%ctaid.y"), RowTile)}
+	t.lane, t.line = k.And(tid, lanes-1), k.Shr(tid, 3)
+	t.unit = k.Mul(t.lane, k.vector())
+	last := k.Sub(t.rows, 1)
+	for i := range RowTile * lanes / tileThreads {
+		r := k.Add(k.Add(t.first, t.line), i*tileThreads/lanes)
+		t.row = append(t.row, r)
+		t.real = append(t.real, k.Lt(r, t.rows))
+		t.read = append(t.read, k.Min(r, last))
+	}
+	return t
+}
