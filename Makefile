@@ -1,4 +1,5 @@
-# Commands of this repository. All of them need Go only, race also a C compiler.
+# Commands of this repository. All of them need Go only, race and those for CUDA
+# also a C compiler.
 
 GO          ?= go
 FUZZTIME    ?= 10s
@@ -10,10 +11,18 @@ GENERATED    = kernels/cpu/micro
 CONCURRENT = . ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels/... ./internal/atomicfile
 ASSEMBLY   = . ./engine/... ./em/... ./kernels/...
 
-.PHONY: build test race noasm invariants fuzz bench generate lint check
+.PHONY: build build-cuda test-cuda test race noasm invariants fuzz bench generate lint check
 
 build: ## the program, as bin/pce
 	CGO_ENABLED=0 $(GO) build -o bin/pce ./cmd/pce
+
+build-cuda: ## the program with CUDA, as bin/pce-cuda; it starts without a driver too
+	.ci/cuda $(GO) build -tags cuda -o bin/pce-cuda ./cmd/pce
+
+test-cuda: ## vet and tests of the parts that are different with CUDA
+	.ci/cuda $(GO) vet -tags cuda ./kernels/cuda/... ./cmd/...
+	.ci/cuda $(GO) test -tags cuda ./kernels/cuda/...
+	.ci/cuda $(GO) test -tags cuda -count=1 -v -run '^TestCard$$' ./kernels/cuda
 
 test: ## every test
 	$(GO) test ./...

@@ -14,21 +14,23 @@ import (
 // memory is planned first and refused above l.MaxMemory.
 func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) {
 	l.Options = l.Options.withDefaults()
-	dev, err := openDevice(l.Options)
-	if err != nil {
-		return nil, err
-	}
 	if err := b.check(l); err != nil {
 		return nil, err
 	}
-	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows}
+	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true}
 	if l.Train && b.Train != nil {
+		var err error
 		if o.Ranges, err = ranges(ctx, b.Train); err != nil {
 			return nil, err
 		}
 	}
+	dev, err := openDevice(l.Options)
+	if err != nil {
+		return nil, err
+	}
 	e, err := engine.New(ctx, dev, b.Program, o)
 	if err != nil {
+		dev.Close()
 		return nil, err
 	}
 	if err := b.write(ctx, e); err != nil {

@@ -4,14 +4,12 @@ import (
 	"fmt"
 
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
-	"github.com/pce-engine/pce/kernels/cpu"
 )
 
 // Options say where and how a circuit runs. The zero value uses the whole
 // machine.
 type Options struct {
-	Device    string // auto or cpu; "" is auto
+	Device    string // auto, cpu, cuda, cuda:1, ... or emulator; "" is auto
 	Threads   int    // of a call; 0: one a core. Results do not depend on it
 	Engines   int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
 	Rows      int    // rows of a launch, at most engine.MaxShardRows; 0: 512
@@ -35,17 +33,6 @@ func (o Options) validate() error {
 	case o.Rows < 1 || o.Rows > engine.MaxShardRows:
 		return fmt.Errorf("%w: %d rows a launch; want 1 to %d", ErrOptions, o.Rows, engine.MaxShardRows)
 	}
-	return nil
-}
-
-// openDevice opens the device that the options name.
-func openDevice(o Options) (kernels.Device, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	switch o.Device {
-	case "", "auto", "cpu":
-		return cpu.Open(cpu.Options{Threads: o.Threads})
-	}
-	return nil, fmt.Errorf("%w: no device %q in this build; use auto or cpu", kernels.ErrDevice, o.Device)
+	_, err := o.place()
+	return err
 }

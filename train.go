@@ -190,7 +190,7 @@ func (r *run) check() error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	if _, err := openDevice(r.load.Options.withDefaults()); err != nil {
+	if err := r.load.withDefaults().validate(); err != nil {
 		return err
 	}
 	return r.plan.check(r.load)

@@ -104,4 +104,9 @@ func (l Binomial) Init(p []float64, col ColumnStats, rng *rand.Rand) {
 	p[0] = clampSuccess(1 / (1 + math.Exp(-odds)))
 }
 
+// Constants are the number of trials, and the least and the largest p of training.
+func (l Binomial) Constants() []float64 {
+	return []float64{float64(l.Trials), MinProb, belowOne}
+}
+
 func clampSuccess(p float64) float64 { return min(max(p, MinProb), belowOne) }

@@ -120,3 +120,8 @@ func (l DiscretisedLogistic) Init(p []float64, col ColumnStats, rng *rand.Rand) 
 	p[0] = min(max(mean+sd*rng.NormFloat64(), 0), last)
 	p[1] = max(sd*math.Sqrt(3)/math.Pi*(0.5+0.5*rng.Float64()), orDefault(l.MinScale, defaultMinScale))
 }
+
+// Constants are the floor of the scale.
+func (l DiscretisedLogistic) Constants() []float64 {
+	return []float64{orDefault(l.MinScale, defaultMinScale)}
+}

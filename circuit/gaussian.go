@@ -80,6 +80,11 @@ func (l Gaussian) Init(p []float64, col ColumnStats, rng *rand.Rand) {
 	p[1] = max(sd*(0.5+0.5*rng.Float64()), orDefault(l.MinSigma, defaultMinSigma))
 }
 
+// Constants are the floor of the standard deviation.
+func (l Gaussian) Constants() []float64 {
+	return []float64{orDefault(l.MinSigma, defaultMinSigma)}
+}
+
 // blendMoments returns mean and variance of the statistics (x, x²), blended
 // with those of the present parameters; false if there is no evidence.
 func blendMoments(mean, variance float64, sum []float64, weight, pseudocount, step float64) (m, v float64, ok bool) {

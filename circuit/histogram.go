@@ -100,3 +100,12 @@ func (l Histogram) MStep(p, sum []float64, _, pseudocount, step float64) {
 
 // Init draws densities proportional to exp(-2u) with uniform u.
 func (l Histogram) Init(p []float64, _ ColumnStats, rng *rand.Rand) { drawMasses(p, l.width, rng) }
+
+// Constants are the edges.
+func (l Histogram) Constants() []float64 {
+	edges := make([]float64, len(l.Edges))
+	for i, e := range l.Edges {
+		edges[i] = float64(e)
+	}
+	return edges
+}

@@ -67,3 +67,6 @@ func (Indicator) MStep(_, _ []float64, _, _, _ float64) {}
 
 // Init draws nothing.
 func (Indicator) Init([]float64, ColumnStats, *rand.Rand) {}
+
+// Constants are none: the table says it all.
+func (Indicator) Constants() []float64 { return nil }

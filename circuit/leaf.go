@@ -46,6 +46,9 @@ type Leaf interface {
 	// Init draws starting parameters for one unit. col describes the
 	// variable's data; its fields may be zero, meaning unknown.
 	Init(p []float64, col ColumnStats, rng *rand.Rand)
+	// Constants are the fixed settings, as numbers, in the order that devices
+	// expect, with defaults and the bounds of parameters in training put in.
+	Constants() []float64
 }
 
 // ColumnStats is what Leaf.Init may know of a variable's data.

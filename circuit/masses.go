@@ -63,6 +63,9 @@ func (massLeaf) Init(p []float64, _ ColumnStats, rng *rand.Rand) {
 	drawMasses(p, evenShare, rng)
 }
 
+// Constants are none: the number of codes is that of the parameters.
+func (massLeaf) Constants() []float64 { return nil }
+
 func evenShare(int) float64 { return 1 }
 
 // updateMasses blends p with the relative frequencies of sum, where the

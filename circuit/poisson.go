@@ -85,3 +85,6 @@ func (Poisson) Init(p []float64, col ColumnStats, rng *rand.Rand) {
 	}
 	p[0] = mean * math.Exp(rng.Float64()-0.5)
 }
+
+// Constants are the least and the largest rate of training.
+func (Poisson) Constants() []float64 { return []float64{MinProb, maxRate} }

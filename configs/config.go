@@ -10,7 +10,7 @@ import "time"
 type Config struct {
 	Name      string  `yaml:"name" doc:"name of the run"`
 	Seed      uint64  `yaml:"seed" min:"0" doc:"seed of everything random"`
-	Device    string  `yaml:"device" enum:"auto|cpu" doc:"where to compute; auto takes the best device there is"`
+	Device    string  `yaml:"device" doc:"where to compute: auto, cpu, cuda, cuda:1, ... or emulator; auto takes the first card, or the CPU"`
 	Precision string  `yaml:"precision" enum:"mixed|fp32" doc:"numbers used in training; fp32 is exact to float32 throughout"`
 	Threads   int     `yaml:"threads" min:"0" max:"4096" doc:"CPU threads; 0: one a core. Results do not depend on it"`
 	Model     Model   `yaml:"model" doc:"the circuit"`

@@ -29,13 +29,13 @@ func (e *Engine) countVisits(ctx context.Context) (err error) {
 	for _, c := range e.prog.Columns {
 		at := int(c.Slot) * e.rows
 		if c.Codes == 0 {
-			err = e.dev.Write(ctx, e.values, at, []float32{float32(math.NaN())})
+			e.value[at] = float32(math.NaN())
 		} else {
-			err = e.dev.Write(ctx, e.codes, at, []uint16{uint16(c.Codes)})
+			e.code[at] = uint16(c.Codes)
 		}
-		if err != nil {
-			return err
-		}
+	}
+	if err := e.send(ctx); err != nil {
+		return err
 	}
 	forward := kernels.ForwardArgs{Params: e.params, Codes: e.codes, Values: e.values, LL: e.ll}
 	if err := e.dev.Launch(ctx, e.kernels[kernels.Forward], 1, &forward); err != nil {

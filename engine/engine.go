@@ -42,6 +42,8 @@ type Options struct {
 	// StepRows is the most rows between two updates. 0 allows 2^22, the most
 	// that the finest grid of counts has room for.
 	StepRows int64
+	// OwnsDevice says that Close closes the device too.
+	OwnsDevice bool
 }
 
 // Engine is a program on a device with its parameters. It is not safe for
@@ -49,6 +51,7 @@ type Options struct {
 type Engine struct {
 	prog *layers.Program
 	dev  kernels.Device
+	owns bool // the device
 	rows int
 	// families holds, for each column, a family of its leaves: all of a variable
 	// share one domain.
@@ -66,8 +69,8 @@ type Engine struct {
 	// Of Anemone; nil until they are first asked for.
 	averages, topDown kernels.Buffer
 
-	code  []uint16
-	value []float32
+	code  []uint16  // [coded columns, rows], as codes has them
+	value []float32 // [value columns, rows]
 	tiles int64
 }
 
@@ -79,7 +82,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	if o.Rows < 1 || o.Rows > MaxShardRows {
 		return nil, fmt.Errorf("%w: %d rows a launch, want 1..%d", kernels.ErrDevice, o.Rows, MaxShardRows)
 	}
-	e := &Engine{prog: prog, dev: dev, rows: o.Rows}
+	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows}
 	var err error
 	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
 	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
@@ -112,7 +115,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 			return nil, err
 		}
 	}
-	e.code, e.value = make([]uint16, o.Rows), make([]float32, o.Rows)
+	e.code, e.value = make([]uint16, coded*o.Rows), make([]float32, valued*o.Rows)
 	return e, nil
 }
 
@@ -139,12 +142,15 @@ func statScales(p *layers.Program, ranges []float64) [][]float64 {
 	return scales
 }
 
-// Close frees the engine's buffers; the device stays open.
+// Close frees the engine's buffers, and closes its device if it owns it.
 func (e *Engine) Close() error {
 	for _, b := range []kernels.Buffer{e.params, e.codes, e.values, e.ll, e.flows, e.averages, e.topDown} {
 		if b != nil {
 			b.Free()
 		}
+	}
+	if e.owns {
+		return e.dev.Close()
 	}
 	return nil
 }
@@ -154,6 +160,12 @@ func (e *Engine) Program() *layers.Program { return e.prog }
 
 // Device describes the engine's device.
 func (e *Engine) Device() kernels.Info { return e.dev.Info() }
+
+// Meter returns what the device measures of itself, nil if it does not.
+func (e *Engine) Meter() kernels.Meter {
+	m, _ := e.dev.(kernels.Meter)
+	return m
+}
 
 // Rows is the most rows of a launch.
 func (e *Engine) Rows() int { return e.rows }
@@ -185,10 +197,11 @@ func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
 		}
 		at := int(c.Slot) * e.rows
 		if c.Codes == 0 {
-			if bad := asValues(cells, lo, e.value[:n]); bad >= 0 {
+			value := e.value[at : at+n]
+			if bad := asValues(cells, lo, value); bad >= 0 {
 				return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, c.Var)
 			}
-			for i, v := range e.value[:n] {
+			for i, v := range value {
 				if v != v {
 					continue
 				}
@@ -196,20 +209,22 @@ func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
 					return fmt.Errorf("%w: row %d, variable %d: %v", dataset.ErrFormat, lo+i, c.Var, err)
 				}
 			}
-			if err := e.dev.Write(ctx, e.values, at, e.value[:n]); err != nil {
-				return err
-			}
 			continue
 		}
-		if bad := asCodes(cells, lo, uint16(c.Codes), e.code[:n]); bad >= 0 {
+		if bad := asCodes(cells, lo, uint16(c.Codes), e.code[at:at+n]); bad >= 0 {
 			return fmt.Errorf("%w: row %d, variable %d: %v is no category of 0..%d; leave the cell empty if it is missing",
 				dataset.ErrFormat, lo+bad, c.Var, cellText(cells, lo+bad), c.Codes-1)
 		}
-		if err := e.dev.Write(ctx, e.codes, at, e.code[:n]); err != nil {
-			return err
-		}
 	}
-	return nil
+	return e.send(ctx)
+}
+
+// send copies the cells of a launch to the device.
+func (e *Engine) send(ctx context.Context) error {
+	if err := e.dev.Write(ctx, e.codes, 0, e.code); err != nil {
+		return err
+	}
+	return e.dev.Write(ctx, e.values, 0, e.value)
 }
 
 // asCodes writes cells as codes below n, with n for missing ones. It returns the
@@ -268,17 +283,45 @@ func cellText(cells *dataset.Cells, row int) any {
 	return cells.Values[row]
 }
 
-// evaluate runs the forward pass on the rows lo..hi-1, at most Rows of them.
-func (e *Engine) evaluate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) error {
+// check refuses rows that are not in the batch or too many for one launch.
+func (e *Engine) check(b *dataset.Batch, lo, hi int, ll []float64) error {
 	if lo < 0 || lo >= hi || hi > b.Rows || hi-lo > e.rows || len(ll) < hi-lo {
 		return fmt.Errorf("%w: rows %d..%d of %d in one launch with room for %d log-likelihoods; want 1..%d rows",
 			dataset.ErrFormat, lo, hi-1, b.Rows, len(ll), e.rows)
+	}
+	return nil
+}
+
+// evaluate runs the forward pass on the rows lo..hi-1, at most Rows of them.
+func (e *Engine) evaluate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) error {
+	if err := e.check(b, lo, hi, ll); err != nil {
+		return err
 	}
 	if err := e.load(ctx, b, lo, hi); err != nil {
 		return err
 	}
 	a := kernels.ForwardArgs{Params: e.params, Codes: e.codes, Values: e.values, LL: e.ll}
 	if err := e.dev.Launch(ctx, e.kernels[kernels.Forward], hi-lo, &a); err != nil {
+		return err
+	}
+	e.tiles += a.Recomputed
+	return e.dev.Read(ctx, ll[:hi-lo], e.ll, 0)
+}
+
+// step runs both passes on the rows lo..hi-1: the parameters move by a rule, or
+// the expected counts are added to flows.
+func (e *Engine) step(ctx context.Context, b *dataset.Batch, lo, hi int, flows kernels.Buffer, rule *kernels.Rule, ll []float64) error {
+	if err := e.check(b, lo, hi, ll); err != nil {
+		return err
+	}
+	if err := e.load(ctx, b, lo, hi); err != nil {
+		return err
+	}
+	a := kernels.StepArgs{
+		ForwardArgs: kernels.ForwardArgs{Params: e.params, Codes: e.codes, Values: e.values, LL: e.ll},
+		Flows:       flows, Rule: rule,
+	}
+	if err := e.dev.Launch(ctx, e.kernels[kernels.Step], hi-lo, &a); err != nil {
 		return err
 	}
 	e.tiles += a.Recomputed
@@ -306,12 +349,7 @@ func (e *Engine) LogLikelihood(ctx context.Context, b *dataset.Batch, ll []float
 // Step does one training step on the rows lo..hi-1 of b as one shard, at most
 // Rows: log-likelihoods to ll, expected counts, and the update, fused.
 func (e *Engine) Step(ctx context.Context, b *dataset.Batch, lo, hi int, rule kernels.Rule, ll []float64) error {
-	if err := e.evaluate(ctx, b, lo, hi, ll); err != nil {
-		return err
-	}
-	return e.dev.Launch(ctx, e.kernels[kernels.Backward], hi-lo, &kernels.BackwardArgs{
-		Params: e.params, Codes: e.codes, Values: e.values, Rule: &rule,
-	})
+	return e.step(ctx, b, lo, hi, nil, &rule, ll)
 }
 
 // Accumulate adds the expected counts of the rows lo..hi-1 of b, as one shard,
@@ -323,13 +361,11 @@ func (e *Engine) Accumulate(ctx context.Context, b *dataset.Batch, lo, hi int, l
 	if e.added+int64(hi-lo) > e.most {
 		return fmt.Errorf("%w: flows of %d rows before an update, with room for %d; set StepRows", kernels.ErrDevice, e.added+int64(hi-lo), e.most)
 	}
-	if err := e.evaluate(ctx, b, lo, hi, ll); err != nil {
+	if err := e.step(ctx, b, lo, hi, e.flows, nil, ll); err != nil {
 		return err
 	}
 	e.added += int64(hi - lo)
-	return e.dev.Launch(ctx, e.kernels[kernels.Backward], hi-lo, &kernels.BackwardArgs{
-		Params: e.params, Codes: e.codes, Values: e.values, Flows: e.flows,
-	})
+	return nil
 }
 
 func (e *Engine) needFlows(ctx context.Context) (err error) {

@@ -70,6 +70,8 @@ type Family interface {
 	Stats(x float64, t []float64)
 	MStep(p, sum []float64, weight, pseudocount, step float64)
 	Sample(p []float64, rng *rand.Rand) float64
+	// Constants are the fixed settings, as numbers, in the order that devices expect.
+	Constants() []float64
 }
 
 // Input is a vector of leaf distributions over one variable.

@@ -15,6 +15,8 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/layers"
 )
 
 // Floating-point operations of a sum edge and a sample: a multiplication and
@@ -33,6 +35,7 @@ type benchFlags struct {
 	warmup      int
 	steps       int
 	least       time.Duration
+	card        string
 }
 
 // benchResult is the output of bench; times are medians over the steps.
@@ -54,6 +57,11 @@ type benchResult struct {
 	PeakGFLOPS     float64 `json:"peak_gflops"`
 	FastestPer1k   float64 `json:"fastest_seconds_per_1k"`
 	CompileSeconds float64 `json:"compile_seconds"`
+
+	// Of devices that tell.
+	PhasesPer1k  map[string]float64 `json:"phase_seconds_per_1k,omitempty"`
+	DeviceBytes  int64              `json:"device_memory_bytes,omitempty"`
+	Instructions map[string]int64   `json:"instructions,omitempty"` // executed since the start, by kind
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -64,6 +72,16 @@ func (a *app) benchCommand() *cobra.Command {
 		Short: "Measure training steps of a config, or log-likelihoods of a model",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.card != "" {
+				p, err := a.predict(cmd.Context(), &f)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(p)
+				}
+				return a.printPrediction(p)
+			}
 			r, err := a.bench(cmd.Context(), &f, cmd.Flags().Changed)
 			if err != nil {
 				return err
@@ -82,6 +100,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.Flags().IntVar(&f.warmup, "warmup", 2, "steps before the clock starts")
 	c.Flags().IntVar(&f.steps, "steps", 0, "steps to measure; 0: as many as --time takes, at least 5")
 	c.Flags().DurationVar(&f.least, "time", 3*time.Second, "time to measure for, without --steps")
+	c.Flags().StringVar(&f.card, "predict-card", "", "model a training step on this card instead of measuring: h200")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
@@ -128,9 +147,43 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	if err != nil {
 		return nil, err
 	}
+	if err := r.meter(ctx, e, b.Train, cfg, load); err != nil {
+		return nil, err
+	}
 	r.CompileSeconds = b.CompileTime.Seconds()
 	r.judge(circuit.Count(b.Graph).SumEdges, inference)
+	if rates, ok := plan.RatesOf(e.Device().Card); ok && !inference {
+		_, step, err := plan.Predict(layers.Module{Program: b.Program, Rows: load.Rows, Train: true, Mixed: load.Mixed}, load.Rows, rates)
+		if err != nil {
+			return nil, err
+		}
+		r.against(step.Floor * 1000 / float64(load.Rows))
+	}
 	return r, nil
+}
+
+// meter asks the device for what it measures itself, and for the phases of one more
+// step.
+func (r *benchResult) meter(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, load pce.Load) error {
+	m := e.Meter()
+	if m == nil {
+		return nil
+	}
+	r.DeviceBytes, r.Instructions = m.Allocated(), m.Instructions()
+	m.Measure(true)
+	defer m.Measure(false)
+	steps := 5
+	if r.Instructions != nil {
+		steps = 1
+	}
+	if _, err := measure(ctx, e, src, cfg, &benchFlags{steps: steps}, load); err != nil {
+		return err
+	}
+	r.PhasesPer1k = map[string]float64{}
+	for _, p := range m.Phases() {
+		r.PhasesPer1k[p.Name] = p.Seconds * 1000 / float64(steps*r.Batch)
+	}
+	return nil
 }
 
 // measure times steps on batches that walk through the rows.
@@ -214,8 +267,14 @@ func (r *benchResult) judge(edges int64, inference bool) {
 	}
 	r.SumEdges = edges
 	r.GFLOPS = flops * 1000 / r.SecondsPer1k / 1e9
-	r.FloorPer1k = flops * 1000 / (r.PeakGFLOPS * 1e9)
-	r.Fraction = r.FloorPer1k / r.SecondsPer1k
+	if r.PeakGFLOPS > 0 {
+		r.against(flops * 1000 / (r.PeakGFLOPS * 1e9))
+	}
+}
+
+// against sets the floor that the time is compared with.
+func (r *benchResult) against(floor float64) {
+	r.FloorPer1k, r.Fraction = floor, floor/r.SecondsPer1k
 }
 
 func (a *app) printBench(r *benchResult) error {

@@ -14,7 +14,7 @@ type deviceFlags struct {
 }
 
 func (f *deviceFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.device, "device", "auto", "where to compute: auto or cpu")
+	flags.StringVar(&f.device, "device", "auto", "where to compute: auto, cpu, cuda, cuda:1, ... or emulator")
 	flags.IntVar(&f.threads, "threads", 0, "CPU threads; 0: one a core. Results do not depend on it")
 }
 

@@ -9,7 +9,9 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/cuda"
 )
 
 // diagnosis is what doctor finds out about the machine. Sizes are bytes; 0
@@ -20,12 +22,51 @@ type diagnosis struct {
 	CPUFeatures     []string `json:"cpu_features"`
 	KernelPath      string   `json:"kernel_path"`
 	KernelPaths     []string `json:"kernel_paths"`
+	Cards           []card   `json:"cards"`
+	NoCards         string   `json:"no_cards,omitempty"` // why there are none
 	MemoryBytes     uint64   `json:"memory_bytes"`
 	AvailableBytes  uint64   `json:"memory_available_bytes"`
 	DiskFreeBytes   uint64   `json:"disk_free_bytes"`
 	Presets         []string `json:"presets"`
 	Variables       []string `json:"variables"`
 	ConfigVariables string   `json:"config_variables"`
+}
+
+// card is a GPU that pce can compute on.
+type card struct {
+	Device          string `json:"device"` // as --device wants it
+	Name            string `json:"name"`
+	Architecture    string `json:"architecture"`
+	Multiprocessors int    `json:"multiprocessors"`
+	MemoryBytes     int64  `json:"memory_bytes"`
+	DriverVersion   string `json:"driver_version"` // of CUDA
+	PTXVersion      string `json:"ptx_version"`    // the newest that the driver takes
+}
+
+// cards lists the machine's GPUs, or says why there are none.
+func cards() ([]card, string) {
+	found, err := cuda.Cards()
+	if err != nil {
+		return []card{}, strings.TrimPrefix(err.Error(), kernels.ErrDevice.Error()+": ")
+	}
+	list := []card{}
+	for _, c := range found {
+		list = append(list, describeCard(c))
+	}
+	return list, ""
+}
+
+func describeCard(c cuda.Card) card {
+	major, minor := c.PTXVersion()
+	return card{
+		Device:          fmt.Sprintf("cuda:%d", c.Ordinal),
+		Name:            c.Name,
+		Architecture:    c.Architecture(),
+		Multiprocessors: c.Multiprocessors,
+		MemoryBytes:     c.Memory,
+		DriverVersion:   fmt.Sprintf("%d.%d", c.DriverVersion/1000, c.DriverVersion%1000/10),
+		PTXVersion:      fmt.Sprintf("%d.%d", major, minor),
+	}
 }
 
 // diagnose looks at the machine and the environment; the error is that of a
@@ -40,6 +81,7 @@ func (a *app) diagnose() (diagnosis, error) {
 		ConfigVariables: "ok",
 	}
 	d.MemoryBytes, d.AvailableBytes = memory()
+	d.Cards, d.NoCards = cards()
 	d.DiskFreeBytes = diskFree(".")
 	for _, kv := range a.env {
 		if strings.HasPrefix(kv, "PCE_") {
@@ -96,14 +138,28 @@ func (d *diagnosis) print(a *app) error {
 	_, err := fmt.Fprintf(a.stdout, `build      %s
 cpu        %d cores, %s
 kernels    %s (of %s)
+cards      %s
 memory     %s, %s available
 disk       %s free here
 presets    %s
 variables  %s
 `,
 		d.Build, d.Cores, orNone(d.CPUFeatures), d.KernelPath, strings.Join(d.KernelPaths, ", "),
-		gib(d.MemoryBytes), gib(d.AvailableBytes), gib(d.DiskFreeBytes), strings.Join(d.Presets, ", "), orNone(d.Variables))
+		d.cardLines(), gib(d.MemoryBytes), gib(d.AvailableBytes), gib(d.DiskFreeBytes), strings.Join(d.Presets, ", "), orNone(d.Variables))
 	return err
+}
+
+// cardLines has a line for each card, or one that says why there are none.
+func (d *diagnosis) cardLines() string {
+	if len(d.Cards) == 0 {
+		return "none: " + d.NoCards
+	}
+	lines := make([]string, len(d.Cards))
+	for i, c := range d.Cards {
+		lines[i] = fmt.Sprintf("%s %s, %s, %d multiprocessors, %s, driver for CUDA %s with PTX up to %s",
+			c.Device, c.Name, c.Architecture, c.Multiprocessors, gib(uint64(c.MemoryBytes)), c.DriverVersion, c.PTXVersion)
+	}
+	return strings.Join(lines, "\n           ")
 }
 
 func orNone(list []string) string {

@@ -62,6 +62,7 @@ func (a *app) root() *cobra.Command {
 	}
 	for _, c := range []*cobra.Command{
 		a.benchCommand(),
+		a.compileCommand(),
 		a.configCommand(),
 		a.dataCommand(),
 		a.doctorCommand(),

@@ -76,7 +76,7 @@ func TestJSON(t *testing.T) {
 		keys []string
 	}{
 		{[]string{"version"}, []string{"version", "go", "os", "arch"}},
-		{[]string{"doctor"}, []string{"cores", "cpu_features", "kernel_path", "memory_bytes", "disk_free_bytes", "presets", "variables"}},
+		{[]string{"doctor"}, []string{"cores", "cpu_features", "kernel_path", "cards", "memory_bytes", "disk_free_bytes", "presets", "variables"}},
 		{[]string{"config", "show", "--config", "preset:hclt"}, []string{"name", "model", "train", "output"}},
 		{[]string{"config", "validate", "--config", "preset:hclt"}, []string{"valid"}},
 		{[]string{"data", "list"}, []string{"builtin", "files"}},

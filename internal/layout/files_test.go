@@ -60,6 +60,8 @@ var flagged = map[string]string{
 	"circuit": "one file for each leaf family",
 	"cmd/pce": "one file for each command",
 	"dataset": "one file for each step from a path to a batch; formats are sub-packages",
+
+	"kernels/ptx/tensor": "one file for each kernel; they share tables and the forming of operands",
 }
 
 // TestPackageSizes flags packages that ask to be two.
@@ -154,12 +156,23 @@ var rules = []struct {
 	tests  bool // the rule holds for tests only
 	except []string
 }{
-	{regexp.MustCompile(`\bos\.Exit\(`), "return an error; only cmd/pce/main.go ends the process", false, []string{"cmd/pce/main.go"}},
+	{regexp.MustCompile(`\bos\.Exit\(`), "return an error; only the main.go of a command ends the process", false, []string{"cmd/pce/main.go", "bench/gpu/main.go"}},
 	{regexp.MustCompile(`\bos\.(Getenv|LookupEnv|Environ)\(`), "take it as an option; cmd/pce reads the environment", false,
-		[]string{"cmd/pce/main.go", "kernels/cpu/micro/select.go"}},
+		[]string{"cmd/pce/main.go", "bench/gpu/main.go", "kernels/cpu/micro/select.go"}},
 	{regexp.MustCompile(`\btime\.Sleep\(`), "use testing/synctest or a channel", true, nil},
 	{regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b`), "finish it", false, nil},
-	{regexp.MustCompile(`(?m)^import "C"`), "there is no cgo without a build tag of its own", false, nil},
+}
+
+// TestCgo wants a build tag on every file with C, so that all else builds with Go
+// alone.
+func TestCgo(t *testing.T) {
+	cgo := regexp.MustCompile(`(?m)^import "C"`)
+	tagged := regexp.MustCompile(`^//go:build \w+ && cgo\n`)
+	for _, s := range readTree(t) {
+		if cgo.Match(s.text) && !tagged.Match(s.text) {
+			t.Errorf("%s: cgo needs a build tag of its own; start with //go:build and the tag && cgo", s.path)
+		}
+	}
 }
 
 // TestWords holds files to the rules on words.

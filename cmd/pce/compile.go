@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/ptx"
+	"github.com/pce-engine/pce/layers"
+)
+
+// compileFlags are the flags of compile.
+type compileFlags struct {
+	config       configFlags
+	target, arch string
+	dir          string
+}
+
+// architectures are what --arch takes, as compute capabilities.
+var architectures = map[string][2]int{"sm_80": {8, 0}, "sm_90": {9, 0}}
+
+func (a *app) compileCommand() *cobra.Command {
+	var f compileFlags
+	c := &cobra.Command{
+		Use:   "compile MODEL | --config FILE",
+		Short: "Write the kernels that a circuit runs on",
+		Long: `Write the kernels that a circuit runs on, one file a kernel: NAME.ptx.
+
+A config gives the kernels of its training, a model those of its queries.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.compile(cmd.Context(), &f, args)
+		},
+	}
+	f.config.register(c.Flags())
+	c.Flags().StringVar(&f.target, "target", "ptx", "what to write: ptx")
+	c.Flags().StringVar(&f.arch, "arch", "sm_90", "for which cards: sm_80 or sm_90 (and later ones)")
+	c.Flags().StringVarP(&f.dir, "output", "o", ".", "folder to write to")
+	return c
+}
+
+func (a *app) compile(ctx context.Context, f *compileFlags, args []string) error {
+	capability, ok := architectures[f.arch]
+	switch {
+	case len(args) == 1 == (len(f.config.files) > 0):
+		return usagef("compile wants a model file or --config FILE, one of them")
+	case f.target != "ptx":
+		return usagef("--target %s: want ptx", f.target)
+	case !ok:
+		return usagef("--arch %s: want sm_80 or sm_90", f.arch)
+	}
+	cfg, err := a.loadDataConfig(&f.config)
+	if err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		cfg.Model.Structure, cfg.Model.File = "file", args[0]
+		cfg.Data = configs.Data{}
+	}
+	b, err := a.blueprint(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	train := len(args) == 0
+	rows := min(cfg.Train.ShardRows, cfg.Train.BatchSize, engine.MaxShardRows)
+	m, err := plan.Compile(layers.Module{Program: b.Program, Rows: rows, Train: train, Mixed: train && cfg.Precision == "mixed"}, capability[0], capability[1])
+	if err != nil {
+		return err
+	}
+	return a.writeKernels(m, f.dir)
+}
+
+// writeKernels writes each kernel of a module as a module of its own.
+func (a *app) writeKernels(m *ptx.Module, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("pce: %w", err)
+	}
+	for _, k := range m.Kernels {
+		one := *m
+		one.Kernels = []*ptx.Kernel{k}
+		path := filepath.Join(dir, k.Name+".ptx")
+		err := atomicfile.Write(path, 0o644, func(w io.Writer) error {
+			_, err := w.Write(one.Text())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(a.stdout, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/layers"
+)
+
+// prediction is what bench says of a card that need not be there. Nothing in it is
+// measured.
+type prediction struct {
+	Card         string      `json:"card"`
+	Batch        int         `json:"batch"`
+	SumEdges     int64       `json:"sum_edges"`
+	Kernels      []plan.Cost `json:"kernels"`
+	Step         plan.Cost   `json:"step"`
+	FloorPer1k   float64     `json:"floor_seconds_per_1k"`
+	ExpectPer1k  float64     `json:"expected_seconds_per_1k"`
+	DeviceMemory int64       `json:"device_memory_bytes"`
+}
+
+// predict models a training step of a config on a card.
+func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
+	rates, ok := plan.RatesOf(f.card)
+	if !ok {
+		return nil, usagef("--predict-card %s: want h200", f.card)
+	}
+	if len(f.config.files) == 0 {
+		return nil, usagef("bench --predict-card wants --config FILE")
+	}
+	cfg, err := a.loadDataConfig(&f.config)
+	if err != nil {
+		return nil, err
+	}
+	if f.batch > 0 {
+		cfg.Train.BatchSize, cfg.Train.ShardRows = f.batch, f.batch
+	}
+	b, err := a.blueprint(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	rows := min(cfg.Train.ShardRows, cfg.Train.BatchSize, engine.MaxShardRows)
+	m := layers.Module{Program: b.Program, Rows: rows, Train: true, Mixed: cfg.Precision == "mixed"}
+	p := &prediction{Card: rates.Name, Batch: rows, SumEdges: circuit.Count(b.Graph).SumEdges}
+	if p.Kernels, p.Step, err = plan.Predict(m, rows, rates); err != nil {
+		return nil, err
+	}
+	memory, err := plan.MemoryOf(m)
+	if err != nil {
+		return nil, err
+	}
+	p.DeviceMemory = 4*b.Program.NumParams + memory.Values + memory.Flows + memory.Scratch + memory.Program
+	p.FloorPer1k, p.ExpectPer1k = p.Step.Floor*1000/float64(rows), p.Step.Expected*1000/float64(rows)
+	return p, nil
+}
+
+func (a *app) printPrediction(p *prediction) error {
+	var s strings.Builder
+	fmt.Fprintf(&s, "a training step of %d rows on %s; a model, nothing is measured\n", p.Batch, p.Card)
+	w := tabwriter.NewWriter(&s, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "kernel\tlaunches\tGFLOP\tMB\tcache MB\tfloor us\texpected us\tbound by\t")
+	for _, c := range append(p.Kernels, p.Step) {
+		fmt.Fprintf(w, "%s\t%d\t%.3g\t%.4g\t%.4g\t%.4g\t%.4g\t%s\t\n",
+			c.Kernel, c.Launches, c.Flop/1e9, c.Bytes/1e6, c.Cache/1e6, 1e6*c.Floor, 1e6*c.Expected, c.Bound)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(&s, "floor %.4g s, expected %.4g s per 1000 samples; %d MiB on the card\n", p.FloorPer1k, p.ExpectPer1k, p.DeviceMemory>>20)
+	_, err := fmt.Fprint(a.stdout, s.String())
+	return err
+}

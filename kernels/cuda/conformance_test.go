@@ -1,0 +1,61 @@
+package cuda_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda"
+	"github.com/pce-engine/pce/kernels/emulator"
+	"github.com/pce-engine/pce/kernels/kerneltest"
+)
+
+// emulated opens an emulator that runs graphs alone.
+func emulated(o emulator.Options) kerneltest.Open {
+	o.Strict = true
+	return func(t testing.TB) kernels.Device {
+		d, err := cuda.Open("emulator", func() (cuda.Driver, error) { return emulator.New(o), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+}
+
+// TestConformance runs the suite on emulated cards of both kinds.
+func TestConformance(t *testing.T) {
+	kerneltest.Run(t, emulated(emulator.Options{Major: 9}), kerneltest.Brief)
+}
+
+// TestSchedules wants the same bits from any order in which warps and blocks of
+// threads run, and from any number of processors.
+func TestSchedules(t *testing.T) {
+	kerneltest.Same(t,
+		emulated(emulator.Options{Threads: 1}),
+		emulated(emulator.Options{Threads: 2, Seed: 1}),
+		emulated(emulator.Options{Major: 8, Seed: 2}))
+}
+
+// TestConformanceOnCard runs the suite on the card that PCE_CARD names, "cuda:0".
+func TestConformanceOnCard(t *testing.T) {
+	name := os.Getenv("PCE_CARD")
+	number, ok := strings.CutPrefix(name, "cuda:")
+	if !ok {
+		t.Skip("no card named; set PCE_CARD=cuda:0 in a program built with make build-cuda")
+	}
+	ordinal, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(t testing.TB) kernels.Device {
+		d, err := cuda.Open(name, func() (cuda.Driver, error) { return cuda.OpenDriver(ordinal) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	kerneltest.Run(t, open, kerneltest.Full)
+	kerneltest.Same(t, open, open)
+}

@@ -1,0 +1,247 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// executor is a loaded program: its tables and workspace on the card, and the
+// graphs of its launches. Its methods run on the driver's thread.
+type executor struct {
+	dev      *Device
+	prog     *layers.Program
+	tables   *plan.Tables
+	schedule *plan.Schedule
+	mod      *module
+	train    bool
+	grid     float64
+
+	fixed   map[string]Ptr // arguments that stay
+	lists   Ptr
+	control []byte // in host memory, as the next launch will see it
+	badRows []byte // in host memory: the number of marked rows of the last launch
+	graphs  map[graphKey]Graph
+
+	fans   fans
+	values int // vectors that keep values
+}
+
+// newExecutor lowers a program and makes its workspace.
+func newExecutor(d *Device, m layers.Module) (*executor, error) {
+	t, err := plan.NewTables(m)
+	if err != nil {
+		return nil, err
+	}
+	x := &executor{
+		dev: d, prog: m.Program, tables: t, schedule: plan.NewSchedule(t, m.Train), train: m.Train,
+		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]Graph{},
+	}
+	for _, s := range t.Slot {
+		if s != plan.NoSlot {
+			x.values++
+		}
+	}
+	if x.mod, err = d.module(plan.Variant(m, d.card.Major, d.card.Minor)); err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{x.upload, x.workspace} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// upload copies the tables to the card.
+func (x *executor) upload() error {
+	for _, table := range x.tables.Encode(x.schedule.Lists) {
+		p, err := x.dev.zeroed(int64(len(table.Data)))
+		if err != nil {
+			return err
+		}
+		if err := x.dev.copyIn(p, table.Data); err != nil {
+			return err
+		}
+		x.fixed[table.Arg] = p
+	}
+	x.lists = x.fixed[tensor.ArgList]
+	return nil
+}
+
+// workspace allocates what the kernels write besides the caller's buffers.
+func (x *executor) workspace() error {
+	for _, s := range x.tables.Spaces(x.train) {
+		p, err := x.dev.zeroed(s.Bytes)
+		if err != nil {
+			return err
+		}
+		x.fixed[s.Arg] = p
+	}
+	for _, host := range []*[]byte{&x.control, &x.badRows} {
+		b, err := x.dev.drv.AllocHost(tensor.ControlSize)
+		if err != nil {
+			return err
+		}
+		*host = b
+	}
+	return nil
+}
+
+// call holds the arguments that a launch brings.
+type call map[string]Ptr
+
+// use adds a buffer of at least n elements of a type, unless none are needed.
+func (x *executor) use(c call, arg string, b kernels.Buffer, t kernels.DType, n int64) error {
+	if n == 0 {
+		return nil
+	}
+	own, err := x.dev.own(b)
+	if err != nil {
+		return err
+	}
+	if own.dtype != t || int64(own.n) < n {
+		return fmt.Errorf("%w: %s: buffer of %s has %d elements of type %d, want %d of type %d", kernels.ErrDevice, x.dev.name, arg, own.n, own.dtype, n, t)
+	}
+	c[arg] = own.ptr
+	return nil
+}
+
+// inputs adds parameters and data to a call.
+func (x *executor) inputs(c call, params, codes, values kernels.Buffer) error {
+	coded, valued := int64(0), int64(0)
+	for _, col := range x.prog.Columns {
+		if col.Codes > 0 {
+			coded++
+		} else {
+			valued++
+		}
+	}
+	rows := int64(x.tables.Rows)
+	if err := x.use(c, tensor.ArgParams, params, kernels.Float32, x.prog.NumParams); err != nil {
+		return err
+	}
+	if err := x.use(c, tensor.ArgCodes, codes, kernels.Uint16, coded*rows); err != nil {
+		return err
+	}
+	return x.use(c, tensor.ArgValues, values, kernels.Float32, valued*rows)
+}
+
+// flows adds the two parts of a buffer of flows.
+func (x *executor) flows(c call, flows kernels.Buffer) error {
+	if err := x.use(c, tensor.ArgFlows, flows, kernels.Int64, x.prog.FlowLen()); err != nil {
+		return err
+	}
+	c[tensor.ArgFlowNorms] = c[tensor.ArgFlows] + Ptr(8*x.prog.NumParams)
+	return nil
+}
+
+// forward evaluates rows.
+func (x *executor) forward(rows int, a *kernels.ForwardArgs) error {
+	c := call{}
+	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
+		return err
+	}
+	if err := x.use(c, tensor.ArgLL, a.LL, kernels.Float64, int64(rows)); err != nil {
+		return err
+	}
+	if err := x.run("forward", rows, nil, c, phase{phaseForward, x.schedule.Forward}); err != nil {
+		return err
+	}
+	return x.count(&a.Recomputed)
+}
+
+// count says how many values the marked rows of the last launch have.
+func (x *executor) count(recomputed *int64) error {
+	if err := x.dev.drv.Wait(x.dev.stream); err != nil {
+		return err
+	}
+	n := int64(x.badRows[0]) | int64(x.badRows[1])<<8 | int64(x.badRows[2])<<16 | int64(x.badRows[3])<<24
+	*recomputed = n * int64(x.values)
+	return nil
+}
+
+// end adds what becomes of the flows to a call and returns its name and work.
+func (x *executor) end(c call, params, flows kernels.Buffer, rule *kernels.Rule) (string, []plan.Work, error) {
+	if rule == nil {
+		return "count", x.schedule.Count, x.flows(c, flows)
+	}
+	if rule.Anemone != nil {
+		return "", nil, fmt.Errorf("%w: %s: rule Anemone in a backward pass; add flows up and launch %s", kernels.ErrDevice, x.dev.name, kernels.Update)
+	}
+	return "move", x.schedule.Move, x.countWeights(params)
+}
+
+// step evaluates rows and sends their flows down.
+func (x *executor) step(rows int, a *kernels.StepArgs) error {
+	c := call{}
+	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
+		return err
+	}
+	if err := x.use(c, tensor.ArgLL, a.LL, kernels.Float64, int64(rows)); err != nil {
+		return err
+	}
+	end, work, err := x.end(c, a.Params, a.Flows, a.Rule)
+	if err != nil {
+		return err
+	}
+	if err := x.run("step "+end, rows, a.Rule, c, phase{phaseForward, x.schedule.Forward}, phase{phaseBackward, x.schedule.Backward}, phase{phaseUpdate, work}); err != nil {
+		return err
+	}
+	return x.count(&a.Recomputed)
+}
+
+// backward sends the flows of the rows that forward has evaluated down.
+func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
+	c := call{}
+	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
+		return err
+	}
+	if a.Visits != nil {
+		if err := x.use(c, tensor.ArgVisits, a.Visits, kernels.Float32, x.prog.VisitLen()); err != nil {
+			return err
+		}
+		if err := x.dev.drv.Clear(c[tensor.ArgVisits], 4*x.prog.VisitLen(), x.dev.stream); err != nil {
+			return err
+		}
+		return x.run("visits", rows, nil, c, phase{phaseBackward, x.schedule.Backward}, phase{phaseUpdate, x.schedule.Visits})
+	}
+	end, work, err := x.end(c, a.Params, a.Flows, a.Rule)
+	if err != nil {
+		return err
+	}
+	return x.run(end, rows, a.Rule, c, phase{phaseBackward, x.schedule.Backward}, phase{phaseUpdate, work})
+}
+
+// update moves the parameters by the flows of all shards.
+func (x *executor) update(a *kernels.UpdateArgs) error {
+	c := call{}
+	if err := x.use(c, tensor.ArgParams, a.Params, kernels.Float32, x.prog.NumParams); err != nil {
+		return err
+	}
+	if err := x.flows(c, a.Flows); err != nil {
+		return err
+	}
+	if err := x.countWeights(a.Params); err != nil {
+		return err
+	}
+	if a.Rule.Anemone == nil {
+		return x.run("update", 1, &a.Rule, c, phase{phaseUpdate, x.schedule.Update})
+	}
+	if m := a.Rule.Anemone; !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 {
+		return fmt.Errorf("%w: %s: Anemone over %d rows with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
+			kernels.ErrDevice, x.dev.name, m.Rows, m.Momentum, m.Weight)
+	}
+	if err := x.use(c, tensor.ArgVisits, a.Visits, kernels.Float32, x.prog.VisitLen()); err != nil {
+		return err
+	}
+	if err := x.use(c, tensor.ArgAverages, a.Averages, kernels.Float32, x.prog.AverageLen()); err != nil {
+		return err
+	}
+	c[tensor.ArgAverNorms] = c[tensor.ArgAverages] + Ptr(4*x.prog.NumParams)
+	c[tensor.ArgResidues] = c[tensor.ArgAverages] + Ptr(4*x.prog.FlowLen())
+	return x.run("anemone", 1, &a.Rule, c, phase{phaseUpdate, x.schedule.Anemone})
+}

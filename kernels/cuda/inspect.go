@@ -1,0 +1,75 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// inspect copies the log values of a vector.
+func (x *executor) inspect(rows int, a *kernels.InspectArgs) error {
+	p := x.prog
+	if a.Vector < 0 || a.Vector >= len(p.Vectors) {
+		return fmt.Errorf("%w: %s: inspection of vector %d of %d", kernels.ErrDevice, x.dev.name, a.Vector, len(p.Vectors))
+	}
+	v := &p.Vectors[a.Vector]
+	units := int(v.Units)
+	if len(a.Log) < rows*units {
+		return fmt.Errorf("%w: %s: room for %d log values, want %d", kernels.ErrDevice, x.dev.name, len(a.Log), rows*units)
+	}
+	if p.Tabulated(int32(a.Vector)) {
+		return x.inspectTable(rows, &p.Inputs[v.Def], a)
+	}
+	width := p.Width(int32(a.Vector))
+	values, exps, bad := make([]float32, rows*width), make([]int32, rows), make([]uint32, rows)
+	if err := x.dev.copyOut(raw(values), x.fixed[tensor.ArgVal]+Ptr(4*x.tables.Slot[a.Vector])); err != nil {
+		return err
+	}
+	if err := x.dev.copyOut(unsafe.Slice((*byte)(unsafe.Pointer(&exps[0])), 4*rows), x.fixed[tensor.ArgExp]+Ptr(4*a.Vector*x.tables.Rows)); err != nil {
+		return err
+	}
+	if err := x.dev.copyOut(raw(bad), x.fixed[tensor.ArgBad]); err != nil {
+		return err
+	}
+	for r := range rows {
+		for u := range units {
+			l := float64(values[r*width+u])
+			if bad[r] == 0 {
+				l = math.Log2(l)
+			}
+			a.Log[r*units+u] = (l + float64(exps[r])) * math.Ln2
+		}
+	}
+	return nil
+}
+
+// inspectTable looks the logs of a tabulated leaf up.
+func (x *executor) inspectTable(rows int, in *layers.Input, a *kernels.InspectArgs) error {
+	width, units := x.prog.Width(in.Vector), int(x.prog.Vectors[in.Vector].Units)
+	params, err := x.dev.own(a.Params)
+	if err != nil {
+		return err
+	}
+	codes, err := x.dev.own(a.Codes)
+	if err != nil {
+		return err
+	}
+	table := make([]float32, (int(in.Codes)+1)*width)
+	if err := x.dev.copyOut(raw(table), params.ptr+Ptr(4*in.Table)); err != nil {
+		return err
+	}
+	code := make([]uint16, rows)
+	if err := x.dev.copyOut(raw(code), codes.ptr+Ptr(2*int(x.tables.CodesAt(in)))); err != nil {
+		return err
+	}
+	for r, c := range code {
+		for u := range units {
+			a.Log[r*units+u] = math.Log(float64(table[int(c)*width+u]))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
+)
+
+// module is a set of kernels on the card.
+type module struct{ functions map[string]function }
+
+// function is a kernel that is ready to launch.
+type function struct {
+	function Function
+	threads  int
+	params   []string
+}
+
+// module compiles a variant's kernels, or returns them from the last time.
+func (d *Device) module(v tensor.Variant) (*module, error) {
+	if m, ok := d.modules[v]; ok {
+		return m, nil
+	}
+	text := v.Module()
+	handle, err := d.load(text.Text())
+	if err != nil {
+		return nil, err
+	}
+	m := &module{functions: map[string]function{}}
+	for _, k := range text.Kernels {
+		f, info, err := d.drv.Function(handle, k.Name, 0)
+		if err != nil {
+			return nil, err
+		}
+		if info.MaxThreads < k.Threads {
+			return nil, fmt.Errorf("%w: %s: kernel %s needs blocks of %d threads, the card allows %d", kernels.ErrDevice, d.name, k.Name, k.Threads, info.MaxThreads)
+		}
+		fn := function{function: f, threads: k.Threads}
+		for _, p := range k.Params {
+			fn.params = append(fn.params, p.Name)
+		}
+		m.functions[k.Name] = fn
+	}
+	d.modules[v] = m
+	return m, nil
+}
+
+// load hands text to the driver.
+func (d *Device) load(text []byte) (Module, error) {
+	m, _, err := d.drv.Load(text, nil)
+	return m, err
+}

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// Memory is what a loaded module takes on the card besides its buffers, in bytes.
+type Memory struct {
+	Values  int64 // of the vectors that keep some, with exponents
+	Flows   int64 // for training: ratios, and flows of the products that need theirs later
+	Scratch int64 // rows in log space, coefficients
+	Program int64 // tables
+}
+
+// MemoryOf returns the memory that Load would take for a module. It allocates nothing
+// that grows with rows or parameters.
+func MemoryOf(m layers.Module) (Memory, error) {
+	if m.Rows < 1 || m.Rows > 1<<20 {
+		return Memory{}, fmt.Errorf("%w: cuda: %d rows a launch, want 1..%d", kernels.ErrDevice, m.Rows, 1<<20)
+	}
+	t, err := NewTables(m)
+	if err != nil {
+		return Memory{}, err
+	}
+	var plan Memory
+	for _, s := range t.Spaces(m.Train) {
+		*s.counts(&plan) += s.Bytes
+	}
+	for _, table := range t.Encode(NewSchedule(t, m.Train).Lists) {
+		plan.Program += int64(len(table.Data))
+	}
+	return plan, nil
+}
+
+// Space is the memory behind an argument that kernels write.
+type Space struct {
+	Arg   string
+	Bytes int64
+}
+
+// Spaces lists the workspace.
+func (t *Tables) Spaces(train bool) []Space {
+	rows := int64(t.Rows)
+	s := []Space{
+		{tensor.ArgControl, tensor.ControlSize},
+		{tensor.ArgVal, 4 * t.valLen},
+		{tensor.ArgExp, 4 * rows * int64(len(t.Program.Vectors))},
+		{tensor.ArgBad, 4 * rows},
+		{tensor.ArgBadRows, 4 * (1 + rows)},
+		{tensor.ArgScratch, 4 * LogBlocks * tensor.LogScratch * int64(t.Pitch)},
+	}
+	if train {
+		units := 4 * t.Program.VisitLen()
+		s = append(s, Space{tensor.ArgRatio, 4 * t.valLen}, Space{tensor.ArgKept, 4 * t.keptLen},
+			Space{tensor.ArgNorms, units}, Space{tensor.ArgKeep, units}, Space{tensor.ArgGain, units},
+			Space{tensor.ArgPrior, units}, Space{tensor.ArgFans, units}, Space{tensor.ArgCounts, 4 * t.countsLen})
+	}
+	return s
+}
+
+// counts returns the part of a plan that a space belongs to.
+func (s Space) counts(m *Memory) *int64 {
+	switch s.Arg {
+	case tensor.ArgVal, tensor.ArgExp:
+		return &m.Values
+	case tensor.ArgRatio, tensor.ArgKept:
+		return &m.Flows
+	}
+	return &m.Scratch
+}
+
+// Table is the contents of an argument that kernels only read.
+type Table struct {
+	Arg  string
+	Data []byte
+}
+
+// Encode lists the tables as the card reads them.
+func (t *Tables) Encode(lists []uint32) []Table {
+	return []Table{
+		{tensor.ArgFactors, records(t.Factors, tensor.FactorSize)},
+		{tensor.ArgElements, records(t.Elements, tensor.ElementSize)},
+		{tensor.ArgSums, records(t.Sums, tensor.SumSize)},
+		{tensor.ArgGroups, records(t.Groups, tensor.GroupSize)},
+		{tensor.ArgSteps, records(t.Steps, tensor.StepSize)},
+		{tensor.ArgColumns, records(t.Columns, tensor.ColumnSize)},
+		{tensor.ArgRowSteps, records(t.RowSteps, tensor.RowStepSize)},
+		{tensor.ArgTiles, records(t.Tiles, tensor.TileSize)},
+		{tensor.ArgMembers, records(t.Members, tensor.MemberSize)},
+		{tensor.ArgOwners, records(t.Owners, tensor.OwnerSize)},
+		{tensor.ArgOwnerSums, words(t.OwnerSums)},
+		{tensor.ArgInputs, records(t.Inputs, tensor.InputSize)},
+		{tensor.ArgUses, records(t.Uses, tensor.UseSize)},
+		{tensor.ArgConstants, words(t.Constants)},
+		{tensor.ArgList, words(lists)},
+	}
+}
+
+// records turns records of size bytes into bytes.
+func records[T any](list []T, size int) []byte {
+	b := make([]byte, 0, len(list)*size)
+	for i := range list {
+		b = append(b, tensor.Words(&list[i], size)...)
+	}
+	return b
+}
+
+// words turns a list of numbers into bytes.
+func words[T uint32 | float64](list []T) []byte { return tensor.Words(list, binary.Size(list)) }

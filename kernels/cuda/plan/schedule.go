@@ -1,0 +1,186 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// Work is one launch of a kernel on entries of a list.
+type Work struct {
+	Kernel string
+	List   int // first word in the lists
+	Blocks int // along x
+	Rows   int // rows that a block does: along y, or along x where Blocks is 0; 0: all
+}
+
+// Schedule is what each entry point launches, in order. Kernels of one level do
+// not depend on each other.
+type Schedule struct {
+	Lists   []uint32
+	Vectors int // entries of the list of the kernels in log space
+
+	Forward  []Work
+	Backward []Work // flows of all vectors
+	Visits   []Work
+	Move     []Work // after Backward: the parameters move
+	Count    []Work // after Backward: the counts are added to the flows
+	Update   []Work
+	Anemone  []Work
+}
+
+// LogBlocks is the number of blocks of threads that share the rows in log space.
+const LogBlocks = 256
+
+// NewSchedule orders the work of a program by levels.
+func NewSchedule(t *Tables, train bool) *Schedule {
+	p := t.Program
+	s := &Schedule{}
+	depth := func(v int32) int { return int(p.Vectors[v].Depth) }
+	top := 0
+	for v := range p.Vectors {
+		top = max(top, depth(int32(v)))
+	}
+	groups, stored := make([][]uint32, top+1), make([][]uint32, top+1)
+	columns, gathers := make([][]uint32, top+1), make([][]uint32, top+1)
+	for i := range t.Sums {
+		sum := &t.Sums[i]
+		v := t.vector(i)
+		d := depth(v)
+		if i >= len(p.Sums) {
+			stored[d] = append(stored[d], uint32(i))
+		}
+		for g := range sum.Groups {
+			groups[d] = append(groups[d], sum.Group+g)
+		}
+		for c := range sum.Columns {
+			columns[d] = append(columns[d], sum.Column+c)
+		}
+		if t.gathered(v) {
+			gathers[d] = append(gathers[d], uint32(i))
+		}
+	}
+	var functions, order []uint32
+	for v := range p.Vectors {
+		def := uint32(p.Vectors[v].Def)
+		switch kind := p.Vectors[v].Kind; {
+		case p.Tabulated(int32(v)):
+			continue
+		case kind == layers.InputVector:
+			functions = append(functions, def)
+			order = append(order, uint32(kind), def)
+		case kind == layers.StoredVector:
+			order = append(order, uint32(kind), def+uint32(len(p.Sums)))
+		default:
+			order = append(order, uint32(kind), def)
+		}
+	}
+	inOrder := s.list(order)
+	s.Vectors = len(order) / 2
+	logWork := func(kernel string) Work { return Work{Kernel: kernel, List: inOrder, Blocks: LogBlocks} }
+
+	s.Forward = s.each(s.Forward, tensor.KernelLeaf, functions, 1, tensor.LeafRows)
+	for d := range top + 1 {
+		s.Forward = s.each(s.Forward, tensor.KernelStored, stored[d], 1, tensor.RowTile)
+		s.Forward = s.each(s.Forward, tensor.KernelForward, groups[d], 1, tensor.RowTile)
+	}
+	root := uint32(p.Vectors[p.Root].Def)
+	if p.Vectors[p.Root].Kind == layers.StoredVector {
+		root += uint32(len(p.Sums))
+	}
+	s.Forward = append(s.Forward, Work{Kernel: tensor.KernelBadRows, Blocks: 1}, logWork(tensor.KernelLogForward),
+		Work{Kernel: tensor.KernelRoot, List: s.list([]uint32{root}), Rows: 256})
+	if !train {
+		return s
+	}
+	for d := top; d >= 0; d-- {
+		s.Backward = s.each(s.Backward, tensor.KernelGather, gathers[d], 1, tensor.RowTile)
+		s.Backward = s.each(s.Backward, tensor.KernelBackward, columns[d], 1, tensor.RowTile)
+	}
+	s.Backward = append(s.Backward, logWork(tensor.KernelLogBackward))
+	s.ends(t)
+	return s
+}
+
+// ends orders what becomes of the flows.
+func (s *Schedule) ends(t *Tables) {
+	var owners, inputs, tiles, groups []uint32
+	for i := range t.Owners {
+		for r := range (t.Owners[i].Width + 31) / 32 {
+			owners = append(owners, uint32(i), r)
+		}
+		sum := &t.Sums[t.OwnerSums[t.Owners[i].Member]]
+		for g := range sum.Groups {
+			groups = append(groups, sum.Group+g)
+		}
+	}
+	for i := range t.Inputs {
+		in := &t.Program.Inputs[i]
+		if in.Owner != int32(i) || in.Family.NumParams() == 0 {
+			continue
+		}
+		for r := range (t.Inputs[i].Units + 31) / 32 {
+			inputs = append(inputs, uint32(i), r)
+		}
+	}
+	for i := range t.Tiles {
+		tiles = append(tiles, uint32(i))
+	}
+	// Tiles with the most members first, so that the last ones are short.
+	slices.SortStableFunc(tiles, func(a, b uint32) int { return cmp.Compare(t.Tiles[b].Members, t.Tiles[a].Members) })
+	units := (int(t.Program.VisitLen()) + 255) / 256
+	coefficients := func(kernel string) Work { return Work{Kernel: kernel, Blocks: units} }
+
+	s.Visits = s.each(s.Visits, tensor.KernelVisits, owners, 2, 0)
+	s.Visits = s.each(s.Visits, tensor.KernelLeafVisits, inputs, 2, 0)
+
+	s.Move = s.each(s.Move, tensor.KernelNorms, owners, 2, 0)
+	s.Move = append(s.Move, coefficients(tensor.KernelCoefficients))
+	s.Move = s.each(s.Move, tensor.KernelMove, tiles, 1, 0)
+	s.Move = s.each(s.Move, tensor.KernelNormalise, groups, 1, 0)
+	s.Move = s.each(s.Move, tensor.KernelLeafMove, inputs, 2, 0)
+
+	s.Count = s.each(s.Count, tensor.KernelNormsCount, owners, 2, 0)
+	s.Count = s.each(s.Count, tensor.KernelCount, tiles, 1, 0)
+	s.Count = s.each(s.Count, tensor.KernelLeafCount, inputs, 2, 0)
+
+	s.Update = s.each(s.Update, tensor.KernelNormsUpdate, owners, 2, 0)
+	s.Update = append(s.Update, coefficients(tensor.KernelCoefficients))
+	s.Update = s.each(s.Update, tensor.KernelUpdate, tiles, 1, 0)
+	s.Update = s.each(s.Update, tensor.KernelNormalise, groups, 1, 0)
+	s.Update = s.each(s.Update, tensor.KernelLeafUpdate, inputs, 2, 0)
+
+	s.Anemone = s.each(s.Anemone, tensor.KernelNormsAverages, owners, 2, 0)
+	s.Anemone = append(s.Anemone, coefficients(tensor.KernelCoefficientsVisits))
+	s.Anemone = s.each(s.Anemone, tensor.KernelUpdateAverages, tiles, 1, 0)
+	s.Anemone = s.each(s.Anemone, tensor.KernelNormalise, groups, 1, 0)
+	s.Anemone = s.each(s.Anemone, tensor.KernelLeafUpdateAverages, inputs, 2, 0)
+}
+
+// vector is the vector of a record of a sum.
+func (t *Tables) vector(sum int) int32 {
+	if n := len(t.Program.Sums); sum >= n {
+		return t.Program.Stored[sum-n].Vector
+	}
+	return t.Program.Sums[sum].Vector
+}
+
+// list adds entries to the lists, at an even place: some are read in pairs.
+func (s *Schedule) list(entries []uint32) int {
+	if len(s.Lists)%2 > 0 {
+		s.Lists = append(s.Lists, 0)
+	}
+	at := len(s.Lists)
+	s.Lists = append(s.Lists, entries...)
+	return at
+}
+
+// each adds the launch of a kernel on entries of words words, if there are any.
+func (s *Schedule) each(to []Work, kernel string, entries []uint32, words, rows int) []Work {
+	if len(entries) == 0 {
+		return to
+	}
+	return append(to, Work{Kernel: kernel, List: s.list(entries), Blocks: len(entries) / words, Rows: rows})
+}
