@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cuda/plan"
@@ -34,7 +35,7 @@ type MemoryPlan struct {
 type Load struct {
 	Options
 	Train  bool
-	Mixed  bool // bfloat16 products in the flows where the device has them
+	Mixed  bool // products of lower precision where the device has them
 	Shards bool // integer flows are kept, as steps of several shards need
 	// Averages says that averaged flows are kept, as Anemone needs.
 	Averages bool
@@ -44,9 +45,10 @@ type Load struct {
 	Tables int64
 }
 
-// PrecisionUsed returns the precision of the flows on a device, mixed or fp32.
-func (l Load) PrecisionUsed(info kernels.Info) string {
-	if l.Train && l.Mixed && info.BF16 {
+// PrecisionUsed returns the precision of an engine's flows, mixed or fp32.
+func (l Load) PrecisionUsed(e *engine.Engine) string {
+	info := e.Device()
+	if l.Train && l.Mixed && info.Mixed && e.Program().BlockSize >= info.MixedBlock {
 		return "mixed"
 	}
 	return "fp32"

@@ -38,7 +38,7 @@ type TrainOptions struct {
 	// Sink, MetricsFile and Checkpoints.Dir are set by Train.
 	EM      em.Options
 	Options Options // Engines and Rows do not count
-	Mixed   bool    // bfloat16 products in the flows where the device has them
+	Mixed   bool    // products of lower precision where the device has them
 
 	Dir     string // where the run is written; created if absent
 	Resume  bool   // go on with the run in Dir, if there is one
@@ -238,7 +238,7 @@ func (r *run) result(res em.Result, test float64, e *engine.Engine) (*Result, er
 		CompileSeconds: r.plan.CompileTime.Seconds(), TrainSeconds: res.Seconds,
 		SamplesPerSecond: float64(res.Rows) / max(res.Seconds, 1e-9),
 		Epochs:           res.Epochs, Steps: res.Steps,
-		Device: e.Device().Name, PrecisionUsed: r.load.PrecisionUsed(e.Device()),
+		Device: e.Device().Name, PrecisionUsed: r.load.PrecisionUsed(e),
 		Recomputed: e.Recomputed(), Out: r.opts.Dir,
 	}, nil
 }

@@ -35,7 +35,7 @@ const MaxShardRows = 2048
 type Options struct {
 	Rows  int  // the most rows of a launch; more are done in turn. 0: 512
 	Train bool // make room for flows and updates
-	Mixed bool // bfloat16 products in the flows where the device has them
+	Mixed bool // products of lower precision where the device has them
 	// Ranges holds, for each variable, the largest absolute value that its
 	// continuous leaves will see; it scales their statistics. nil: ones.
 	Ranges []float64

@@ -56,7 +56,10 @@ type Info struct {
 	KernelPath string // "avx512", "avx2", "generic", "sm_90", ...
 	Card       string // "NVIDIA H200", where it is one
 	Threads    int    // worker threads; 0 where it has no meaning
-	BF16       bool   // products of bfloat16 pairs with float32 sums
+	Mixed      bool   // products of lower precision in the flows of a mixed module
+	MixedBlock int    // units of the smallest blocks that have such products
+	// MixedForward says that log-likelihoods of a mixed module have that precision too.
+	MixedForward bool
 }
 
 // Buffer is device memory of Len elements. It belongs to the device that

@@ -5,7 +5,7 @@ type Module struct {
 	Program *Program
 	Rows    int  // the most rows of a launch
 	Train   bool // make room for Backward and Update
-	Mixed   bool // bfloat16 products in the flows where the device has them
+	Mixed   bool // products of lower precision where the device has them
 	// StepRows is the most rows whose flows are added up before an update; 0
 	// stands for Rows.
 	StepRows int64

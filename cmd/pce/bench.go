@@ -191,7 +191,7 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 	info := e.Device()
 	r := &benchResult{
 		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,
-		PrecisionUsed: load.PrecisionUsed(info),
+		PrecisionUsed: load.PrecisionUsed(e),
 	}
 	rows, batch := make([]int, r.Batch), &dataset.Batch{}
 	ll := make([]float64, r.Batch)

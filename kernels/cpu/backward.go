@@ -125,6 +125,9 @@ func (x *executor) ratios(t *task, r, n int) {
 	switch {
 	case t.vec == x.prog.Root:
 		for i := range n {
+			if x.halves() {
+				x.flowIn(t.vec)[r+i] = x.rootFlow(r + i)
+			}
 			row := x.value(t.vec, r+i)
 			if e := x.logs.get(t.vec, r+i); e != nil {
 				e.flow = make([]float32, t.units)
@@ -138,6 +141,9 @@ func (x *executor) ratios(t *task, r, n int) {
 		return
 	case x.flowSlot[t.vec] >= 0:
 		f := x.flows[x.flowSlot[t.vec]+r*t.width:]
+		if x.halves() {
+			x.set.Half.Sums(&x.flowIn(t.vec)[r], &f[0], t.width, n, t.width)
+		}
 		x.set.Ratio(&x.values[at], t.width, &f[0], t.width, n, t.width)
 		x.keepLogFlows(t.vec, t.width, r, n, f, t.width)
 	}
@@ -174,15 +180,24 @@ func (x *executor) backwardSum(w *worker, t *task) {
 		fp := w.fp[r*t.cols:]
 		x.form(w, t, r, n, e)
 		x.ratios(t, r, n)
-		if x.mixed && !x.call.count {
+		switch {
+		case x.halves():
+			if r == lo {
+				x.halfWeights(w, t)
+			}
+			x.halfFlows(w, t, n, vals[r*t.width:], e, fp)
+		case x.mixed == inPairs && !x.call.count:
 			if r == lo {
 				x.packWeights(w, t)
 			}
 			x.pairFlows(w, t, n, vals[r*t.width:], e, fp)
-		} else {
+		default:
 			x.flowProducts(t, n, vals[r*t.width:], e, fp)
 		}
 		x.exactFlows(w, t, r, n)
+		if x.halves() {
+			x.balance(w, t, r, n, vals[r*t.width:], e, fp)
+		}
 		x.flowDown(t, r, n, fp)
 		if w.parts == 1 && !x.call.count {
 			x.gradient(w, t, r, n, e, grad, s.group < 0 || s.first, 0, len(s.back))
@@ -226,27 +241,15 @@ func (x *executor) flowProducts(t *task, n int, ratios, e, fp []float32) {
 func (x *executor) gradient(w *worker, t *task, r, n int, e, grad []float32, fresh bool, from, to int) {
 	p := x.prog
 	base := p.ParamOffset(p.Sums[t.sum.index].Param)
-	a := micro.PanelArgs{K: n, W: x.size, ARow: 1, ACol: t.width, BRow: t.cols, CRow: x.size, Add: r > 0 || !fresh}
+	add := r > 0 || !fresh
 	ratios := x.values[x.slot[t.vec]+r*t.width:]
-	if x.mixed {
-		a.K = (n + 1) / 2
-		a.BRow = t.cols
-		x.set.BF16.PackPairs(&w.pairs.ratioT[0], a.ACol, &ratios[0], t.width, n, t.width)
-		x.set.BF16.PackPairs(&w.pairs.operands[0], a.BRow, &e[0], t.cols, n, t.cols)
-	}
-	for k := from; k < to; k++ {
-		run := &t.sum.back[k]
-		if run.n == 0 {
-			continue
-		}
-		a.Rows, a.C = run.n, &grad[p.ParamOffset(run.param)-base]
-		if x.mixed {
-			a.A, a.B = words(w.pairs.ratioT[run.row:]), words(w.pairs.operands[run.col:])
-			x.set.BF16.Panel(&a)
-		} else {
-			a.A, a.B = &ratios[run.row], &e[run.col]
-			x.set.Panel(&a)
-		}
+	switch x.mixed {
+	case inHalves:
+		x.halfGradient(w, t, r, n, ratios, e, grad, add, w.parts == 1, from, to)
+	case inPairs:
+		x.pairGradient(w, t, n, ratios, e, grad, add, from, to)
+	default:
+		x.gradientProducts(t, n, ratios, e, grad, add, from, to)
 	}
 	if x.logs.counts[t.vec].Load() == 0 {
 		return
@@ -271,6 +274,20 @@ func (x *executor) gradient(w *worker, t *task, r, n int, e, grad []float32, fre
 					}
 				}
 			}
+		}
+	}
+}
+
+// gradientProducts is the product of gradient in float32.
+func (x *executor) gradientProducts(t *task, n int, ratios, e, grad []float32, add bool, from, to int) {
+	p := x.prog
+	base := p.ParamOffset(p.Sums[t.sum.index].Param)
+	a := micro.PanelArgs{K: n, W: x.size, ARow: 1, ACol: t.width, BRow: t.cols, CRow: x.size, Add: add}
+	for k := from; k < to; k++ {
+		if run := &t.sum.back[k]; run.n > 0 {
+			a.Rows, a.C = run.n, &grad[p.ParamOffset(run.param)-base]
+			a.A, a.B = &ratios[run.row], &e[run.col]
+			x.set.Panel(&a)
 		}
 	}
 }
@@ -362,6 +379,9 @@ func (x *executor) backwardStored(w *worker, t *task) {
 	if lo < hi {
 		copyRows(w.fp[lo*t.cols:], t.cols, f[lo*t.width:], t.width, hi-lo, t.width)
 		x.flowDown(t, lo, hi-lo, w.fp[lo*t.cols:])
+		if x.halves() {
+			x.passOn(w, t, lo, hi)
+		}
 	}
 	x.meet(w)
 	x.sumNorms(w, t)

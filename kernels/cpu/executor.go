@@ -14,7 +14,7 @@ type executor struct {
 	size    int // units of a block
 	rowsMax int
 	train   bool
-	mixed   bool
+	mixed   flowKind
 	grid    float32 // the unit of counts, and the count from which float32 is coarser
 	fine    float32
 
@@ -36,6 +36,7 @@ type executor struct {
 	exps     []int32 // [vector][rowsMax]
 	shifts   []int32 // [element][rowsMax]
 	kept     []float32
+	came     []float32   // [vector][rowsMax]: flow into the vector, for products of halves
 	norms    []float32   // [element block][size]: flow through each unit, over the rows
 	groups   [][]float32 // gradients of shared weights
 	logs     logStore
@@ -79,6 +80,28 @@ type worker struct {
 	factors     []micro.Factor
 	logE, logS  []float64
 	pairs       pairBuffers
+	half        halfBuffers
+}
+
+// flowKind is what the products of the flows are made of.
+type flowKind int
+
+const (
+	inFloats flowKind = iota
+	inPairs           // of bfloat16
+	inHalves
+)
+
+// mixedBlock returns the units of the smallest blocks for which a set has products
+// of lower precision, 0 where it has none.
+func mixedBlock(set *micro.Set) int {
+	switch {
+	case set.Half != nil:
+		return halfWidth
+	case set.BF16 != nil:
+		return 2
+	}
+	return 0
 }
 
 // tileRows is the number of rows whose operands are formed before they are
@@ -100,8 +123,14 @@ func newExecutor(m layers.Module, set *micro.Set, threads int) *executor {
 func planned(m layers.Module, set *micro.Set, threads int) *executor {
 	x := &executor{
 		prog: m.Program, set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train,
-		mixed:  m.Mixed && set.BF16 != nil && m.Program.BlockSize >= 2,
 		scales: m.Scales,
+	}
+	switch least := mixedBlock(set); {
+	case !m.Mixed || least == 0 || x.size < least:
+	case set.Half != nil:
+		x.mixed = inHalves
+	default:
+		x.mixed = inPairs
 	}
 	if x.scales == nil {
 		x.scales = make([][]float64, len(m.Program.Columns))

@@ -52,7 +52,7 @@ func (x *executor) checkFlows() {
 		}
 		// bfloat16 products are off by 2^-8 at most.
 		tol := 1e-4
-		if x.mixed {
+		if x.mixed != inFloats {
 			tol = 0x1p-7
 		}
 		if !(math.Abs(received-sent) <= tol*received+1e-6*float64(x.call.rows)) {

@@ -36,6 +36,8 @@ type sizes struct {
 	e, fp, tt, grad      int
 	count, width         int
 	pairs                pairSizes
+	half                 halfSizes
+	came                 int
 }
 
 // sizes computes what workspace allocates, and where each vector stands in it.
@@ -71,11 +73,13 @@ func (x *executor) sizes() sizes {
 		z.fp = max(z.fp, x.rowsMax*t.cols)
 		z.width = max(z.width, t.width, t.cols)
 		if t.sum == nil {
+			z.half.grow(rows, t, 0)
 			continue
 		}
 		n := int(p.Sums[t.sum.index].NumBlocks) * x.size * x.size
 		z.tt, z.grad = max(z.tt, n), max(z.grad, n)
 		z.pairs.grow(rows, t, n)
+		z.half.grow(rows, t, n)
 	}
 	for i := range p.Inputs {
 		in := &p.Inputs[i]
@@ -84,8 +88,13 @@ func (x *executor) sizes() sizes {
 	if !x.train {
 		z.flows, z.norms, z.fp, z.grad, z.count = 0, 0, 0, 0, 0
 	}
-	if !x.mixed || !x.train {
+	if x.mixed != inPairs || !x.train {
 		z.pairs = pairSizes{}
+	}
+	if x.mixed != inHalves || !x.train {
+		z.half = halfSizes{}
+	} else {
+		z.came = len(p.Vectors) * x.rowsMax
 	}
 	return z
 }
@@ -94,7 +103,7 @@ func (x *executor) sizes() sizes {
 func (z sizes) memory(x *executor) Memory {
 	m := Memory{
 		Values:  4 * int64(z.values+z.exps+z.shifts),
-		Flows:   4 * int64(z.flows+z.norms),
+		Flows:   4 * int64(z.flows+z.norms+z.came),
 		Scratch: 4 * int64(z.exps+len(x.prog.Vectors)), // rows in log space
 	}
 	if x.train {
@@ -104,7 +113,7 @@ func (z sizes) memory(x *executor) Memory {
 		}
 	}
 	threads := int64(x.threads)
-	own := 4 * int64(9*z.width+x.rowsMax+z.pairs.total())
+	own := 4*int64(9*z.width+x.rowsMax+z.pairs.total()) + int64(z.half.bytes())
 	big := 4 * int64(z.e+z.fp+z.tt+z.grad+z.count)
 	m.Scratch += threads * own
 	if x.forwardPlan.lockstep {
@@ -124,6 +133,7 @@ func (x *executor) workspace() {
 	x.logs.init(len(x.prog.Vectors), x.rowsMax)
 	x.flows = aligned[float32](z.flows)
 	x.norms = aligned[float32](z.norms)
+	x.came = make([]float32, z.came)
 	if x.train {
 		x.kept = aligned[float32](x.keptLen)
 		for _, n := range x.groupParams {
@@ -138,6 +148,7 @@ func (x *executor) workspace() {
 		w.shift = make([]int32, x.rowsMax)
 		w.row = aligned[float32](8 * z.width)
 		w.pairs.init(z.pairs)
+		w.half.init(z.half)
 		if lock {
 			w.part, w.parts = i, threads
 		}

@@ -67,7 +67,7 @@ func TestMemory(t *testing.T) {
 func allocated(x *executor) Memory {
 	var m Memory
 	m.Values = 4 * int64(len(x.values)+len(x.exps)+len(x.shifts))
-	m.Flows = 4 * int64(len(x.flows)+len(x.kept)+len(x.norms))
+	m.Flows = 4 * int64(len(x.flows)+len(x.kept)+len(x.norms)+len(x.came))
 	m.Scratch = 4 * int64(len(x.logs.counts)+len(x.logs.index))
 	for _, g := range x.groups {
 		m.Scratch += 4 * int64(len(g))
@@ -85,6 +85,10 @@ func allocated(x *executor) Memory {
 	for _, w := range x.workers {
 		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row)
 		m.Scratch += 4 * int64(len(w.shift))
+		h := &w.half
+		add(h.scale, h.sent, h.ratioUp, h.ratioDown, h.operandUp, h.operandDown, h.asideRatios, h.asideOperands, h.asideFlows)
+		m.Scratch += 4 * int64(len(h.top)+len(h.shift)+cap(h.aside))
+		m.Scratch += 2 * int64(len(h.weights)+len(h.ratios)+len(h.operands)+len(h.sums))
 		for _, b := range [][]uint32{w.pairs.weights, w.pairs.ratios, w.pairs.ratioT, w.pairs.operands} {
 			if len(b) > 0 && !pairs[&b[0]] {
 				pairs[&b[0]] = true

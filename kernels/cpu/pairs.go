@@ -61,3 +61,19 @@ func (x *executor) pairFlows(w *worker, t *task, n int, ratios, e, fp []float32)
 		at += run.n / 2 * x.size
 	}
 }
+
+// pairGradient is the product of gradient on pairs.
+func (x *executor) pairGradient(w *worker, t *task, n int, ratios, e, grad []float32, add bool, from, to int) {
+	p := x.prog
+	base := p.ParamOffset(p.Sums[t.sum.index].Param)
+	x.set.BF16.PackPairs(&w.pairs.ratioT[0], t.width, &ratios[0], t.width, n, t.width)
+	x.set.BF16.PackPairs(&w.pairs.operands[0], t.cols, &e[0], t.cols, n, t.cols)
+	a := micro.PanelArgs{K: (n + 1) / 2, W: x.size, ARow: 1, ACol: t.width, BRow: t.cols, CRow: x.size, Add: add}
+	for k := from; k < to; k++ {
+		if run := &t.sum.back[k]; run.n > 0 {
+			a.Rows, a.C = run.n, &grad[p.ParamOffset(run.param)-base]
+			a.A, a.B = words(w.pairs.ratioT[run.row:]), words(w.pairs.operands[run.col:])
+			x.set.BF16.Panel(&a)
+		}
+	}
+}

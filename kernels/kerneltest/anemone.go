@@ -35,9 +35,16 @@ func testTopDown(t *testing.T, open Open, depth Depth) {
 			if err := m.Engine.TopDown(context.Background(), got); err != nil {
 				t.Fatal(err)
 			}
-			compareVisits(t, m, got, ev.Visits())
-			checkVariables(t, prog, got)
-			if mixed && fmt.Sprint(got) != fmt.Sprint(exact) {
+			// Up and down a dozen levels, some roundings of 2^-24 each, or as many of
+			// mixed precision as in a step.
+			tol := 1e-5
+			lower := mixed && dev.Info().MixedForward
+			if lower {
+				tol = 0x1p-8
+			}
+			compareVisits(t, m, got, ev.Visits(), tol)
+			checkVariables(t, prog, got, tol)
+			if mixed && !lower && fmt.Sprint(got) != fmt.Sprint(exact) {
 				t.Error("mixed precision changes the visits")
 			}
 			exact = got
@@ -58,7 +65,7 @@ func testTopDown(t *testing.T, open Open, depth Depth) {
 }
 
 // compareVisits looks up each node's visits by the place of its parameters.
-func compareVisits(t testing.TB, m *Model, got []float32, want [][]float64) {
+func compareVisits(t testing.TB, m *Model, got []float32, want [][]float64, tol float64) {
 	t.Helper()
 	prog := m.Result.Program
 	place := map[int64]int64{} // of parameters → of visits
@@ -81,8 +88,7 @@ func compareVisits(t testing.TB, m *Model, got []float32, want [][]float64) {
 			t.Fatalf("no vector has the parameters of node %d", id)
 		}
 		for u, w := range want[id] {
-			// Up and down a dozen levels, some roundings of 2^-24 each.
-			if x := float64(got[at+int64(u)]); !near(x, w, 1e-5*w) {
+			if x := float64(got[at+int64(u)]); !near(x, w, tol*w) {
 				t.Errorf("node %d unit %d: %v visits, want %v", id, u, x, w)
 			}
 		}
@@ -90,7 +96,7 @@ func compareVisits(t testing.TB, m *Model, got []float32, want [][]float64) {
 }
 
 // checkVariables adds up the visits of the inputs of each variable.
-func checkVariables(t testing.TB, prog *layers.Program, visits []float32) {
+func checkVariables(t testing.TB, prog *layers.Program, visits []float32, tol float64) {
 	t.Helper()
 	sums, tied, total := map[int32]float64{}, map[int32]bool{}, 0.0
 	for i := range prog.Inputs {
@@ -107,11 +113,11 @@ func checkVariables(t testing.TB, prog *layers.Program, visits []float32) {
 		}
 	}
 	for v, s := range sums {
-		if !tied[v] && !near(s, 1, 1e-5) {
+		if !tied[v] && !near(s, 1, tol) {
 			t.Errorf("the inputs of variable %d are visited %v times, want once", v, s)
 		}
 	}
-	if vars := float64(len(prog.Columns)); !near(total, vars, 1e-5*vars) {
+	if vars := float64(len(prog.Columns)); !near(total, vars, tol*vars) {
 		t.Errorf("%v visits of inputs, want one for each of %v variables", total, vars)
 	}
 }
@@ -177,7 +183,10 @@ func testAnemone(t *testing.T, open Open) {
 		}
 		list = append(list, training{fmt.Sprintf("random %d", i), structure{graph: g}, reference.RandomRows(g, rng, 4*window, 0), nil, start, tol})
 	}
-	for _, c := range list {
+	for i, c := range list {
+		if testing.Short() && i%3 != 1 {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			for _, row := range c.rows {
 				if rng.IntN(4) == 0 {

@@ -1,83 +1,10 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/mmcloughlin/avo/attr"
-	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
-
-// Neither avo nor the Go assembler knows AVX512_BF16. Its two instructions are
-// emitted as stand-ins that read and write registers in the same way, and are
-// encoded once registers are assigned.
-var standIns = map[string]encoding{
-	"VPMADD52LUQ": {prefix: 2, opcode: 0x52}, // VDPBF16PS
-	"VPMULLD":     {prefix: 3, opcode: 0x72}, // VCVTNE2PS2BF16
-}
-
-// encoding is an EVEX.512.0F38.W0 instruction on three registers.
-type encoding struct{ prefix, opcode byte }
-
-// dot emits c += x · w on bfloat16 pairs.
-func (a *asm) dot(x, w, c vec) { a.VPMADD52LUQ(x, w, c) }
-
-// narrow emits d = lo and hi rounded to bfloat16, lo in the low half.
-func (a *asm) narrow(hi, lo, d vec) { a.VPMULLD(lo, hi, d) }
-
-// bytes encodes the instruction dst, src1, src2 with src2 in ModRM.rm. (The
-// high half of VCVTNE2PS2BF16's result is src1.)
-func (e encoding) bytes(dst, src1, src2 byte) []byte {
-	not := func(v, bit byte) byte { return ^(v >> bit) & 1 }
-	return []byte{
-		0x62,
-		not(dst, 3)<<7 | not(src2, 4)<<6 | not(src2, 3)<<5 | not(dst, 4)<<4 | 2, // 0F38
-		(^src1&15)<<3 | 4 | e.prefix,
-		2<<5 | not(src1, 4)<<3, // 512 bits
-		e.opcode,
-		3<<6 | dst&7<<3 | src2&7,
-	}
-}
-
-// encode replaces stand-ins of a compiled file by their bytes.
-func encode(f *ir.File) error {
-	for _, fn := range f.Functions() {
-		var nodes []ir.Node
-		for _, n := range fn.Nodes {
-			i, ok := n.(*ir.Instruction)
-			e, known := encoding{}, false
-			if ok {
-				e, known = standIns[i.Opcode]
-			}
-			if !known {
-				nodes = append(nodes, n)
-				continue
-			}
-			var id [3]byte // src2, src1, dst
-			for k, o := range i.Operands {
-				r, ok := o.(reg.Physical)
-				if !ok || k > 2 {
-					return fmt.Errorf("stand-in %s with operand %v", i.Opcode, o)
-				}
-				id[k] = byte(r.PhysicalIndex())
-			}
-			b := e.bytes(id[2], id[1], id[0])
-			nodes = append(nodes,
-				&ir.Instruction{Opcode: "LONG", Operands: []Op{U32(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24)}},
-				&ir.Instruction{Opcode: "WORD", Operands: []Op{U16(uint16(b[4]) | uint16(b[5])<<8)}})
-		}
-		fn.Nodes = nodes
-		for k, isa := range fn.ISA {
-			if isa == "AVX512IFMA" {
-				fn.ISA[k] = "AVX512_BF16"
-			}
-		}
-		slices.Sort(fn.ISA)
-	}
-	return nil
-}
 
 func bf16Routines(wide bool) []routine {
 	if !wide {

@@ -124,6 +124,21 @@ func (a *asm) dispatch(n gp, lo, hi int) {
 	a.dispatch(n, mid+1, hi)
 }
 
+// rowOfSix is the address of one of six rows from base on, whose distance is in
+// one, its multiples in three and five.
+func rowOfSix(base gp, r int, one, three, five gp) Mem {
+	x := Mem{Base: base}
+	switch r {
+	case 1, 2, 4:
+		x.Index, x.Scale = one, uint8(r)
+	case 3:
+		x.Index, x.Scale = three, 1
+	case 5:
+		x.Index, x.Scale = five, 1
+	}
+	return x
+}
+
 // group writes the code of m rows.
 func (p panel) group(a *asm, m int, args gp, mask reg.Register, left, aAt, cAt, eAt Mem, s [5]gp) {
 	var f panelArgs
@@ -137,18 +152,7 @@ func (p panel) group(a *asm, m int, args gp, mask reg.Register, left, aAt, cAt, 
 		base[i] = a.GP64()
 		a.LEAQ(Mem{Base: base[i-1], Index: ars3, Scale: 2}, base[i])
 	}
-	elem := func(r int) Mem {
-		x := Mem{Base: base[r/6]}
-		switch r % 6 {
-		case 1, 2, 4:
-			x.Index, x.Scale = ars, uint8(r%6)
-		case 3:
-			x.Index, x.Scale = ars3, 1
-		case 5:
-			x.Index, x.Scale = ars5, 1
-		}
-		return x
-	}
+	elem := func(r int) Mem { return rowOfSix(base[r/6], r%6, ars, ars3, ars5) }
 	c := make([][]vec, m)
 	for r := range c {
 		c[r] = a.vecs(p.cols)

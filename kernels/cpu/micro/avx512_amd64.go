@@ -29,6 +29,14 @@ var avx512bf16 = func() *Set {
 	return &s
 }()
 
+// avx512fp16 is avx512 with the kernels of AVX512_FP16.
+var avx512fp16 = func() *Set {
+	s := *avx512
+	s.Name = "avx512fp16"
+	s.Half = &HalfSet{Panel: halfPanel512, Tops: halfTops512, Pack: halfPack512, Peaks: halfPeaks512, Sums: halfSums512, Scale: halfScale512}
+	return &s
+}()
+
 func avx512Panel(a *PanelArgs) {
 	if a.W == 32 {
 		panel32x512(a)

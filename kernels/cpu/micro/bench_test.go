@@ -85,6 +85,56 @@ func BenchmarkBF16Panel(b *testing.B) {
 	}
 }
 
+// BenchmarkHalfPanel is "flows" and "samples" of BenchmarkPanel on halves, with
+// what packs a tile of them.
+func BenchmarkHalfPanel(b *testing.B) {
+	for _, s := range All() {
+		if s.Half == nil {
+			continue
+		}
+		for _, n := range []int{64, 256} {
+			const rows, w = 128, 32
+			rng := seeded()
+			m := func(rows, cols int) *float32 { return aligned(newMatrix(rows, cols, 0, uniform(rng))) }
+			h := func(rows, cols int) *uint16 { return (*uint16)(unsafe.Pointer(m(rows, cols/2))) }
+			f, e, out, grad, scale := m(rows, n), m(rows, n), m(rows, n), m(n*n/w, w), m(1, max(n, rows))
+			x, eh, theta, sums := h(rows, n), h(rows, n), h(n*n/w, w), h(1, HalfScratch)
+			shift := make([]int32, rows)
+			a := &HalfArgs{}
+			run := func(what string, flops float64, call func()) {
+				b.Run(fmt.Sprintf("set=%s/do=%s/n=%d", s.Name, what, n), func(b *testing.B) {
+					for b.Loop() {
+						call()
+					}
+					b.ReportMetric(flops*rows*float64(n*n)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+				})
+			}
+			run("pack", 0, func() {
+				s.Half.Tops(&shift[0], f, n, rows, n)
+				s.Half.Pack(x, n, f, n, &shift[0], nil, rows, n)
+				s.Half.Peaks(scale, f, n, &shift[0], rows, n)
+				s.Half.Pack(x, n, f, n, &shift[0], f, rows, n)
+				s.Half.Peaks(scale, e, n, &shift[0], rows, n)
+				s.Half.Pack(eh, n, e, n, &shift[0], e, rows, n)
+			})
+			run("flows", 2, func() {
+				for p := range n / w {
+					*a = HalfArgs{Rows: rows, K: n, A: x, ARow: n, ACol: 1, B: at(theta, p*n*w), BRow: w,
+						C: at(out, p*w), CRow: n, E: at(e, p*w), ERow: n, Scale: scale, Sums: sums}
+					s.Half.Panel(a)
+				}
+			})
+			run("samples", 2, func() {
+				for p := range n / w {
+					*a = HalfArgs{Rows: n, K: rows, A: x, ARow: 1, ACol: n, B: at(eh, p*w), BRow: n,
+						C: at(grad, p*n*w), CRow: w, Scale: scale, Sums: sums, Add: true}
+					s.Half.Panel(a)
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkProduct multiplies an emission row, found by its code in a table of
 // 256, by rows of n-1 children, for 64 samples of 64 units; each node has its
 // own table and children, so that they come from far memory.

@@ -26,11 +26,11 @@ package micro
 // Set is one implementation of every kernel. All sets compute the same sums in
 // an order that depends only on the arguments' shapes, so one set gives the
 // same bits however the rows are split among calls; two sets differ by rounding.
-// Panel, Product, Ratio, UpdatePanel and the BF16 kernels may take numbers below
-// 2^-126 for 0, as denormals are slow. Calls through a Set make their
+// Panel, Product, Ratio, UpdatePanel, the BF16 and the Half kernels may take
+// float32 numbers below 2^-126 for 0, as denormals are slow. Calls through a Set make their
 // arguments escape: keep one argument struct and use it again.
 type Set struct {
-	Name string // "avx512bf16", "avx512", "avx2" or "generic"
+	Name string // "avx512fp16", "avx512bf16", "avx512", "avx2" or "generic"
 
 	// Panel computes, for r < Rows and j < W,
 	//
@@ -86,6 +86,9 @@ type Set struct {
 
 	// BF16, where not nil, holds the kernels on bfloat16 pairs.
 	BF16 *BF16Set
+
+	// Half, where not nil, holds the kernels on halves.
+	Half *HalfSet
 }
 
 // PanelArgs are the arguments of Set.Panel.

@@ -13,15 +13,20 @@ import (
 var (
 	hasAVX512 = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasBMI2
 	hasBF16   = hasAVX512 && cpu.X86.HasAVX512BF16
+	hasFP16   = hasAVX512 && extensions()>>23&1 != 0
 	hasAVX2   = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 )
 
 // native returns the assembly sets that this machine can run, fastest first.
 //
 // VDPBF16PS does twice the work of an FMA in the same time on AMD's cores; on
-// Intel's it takes four times as long, so there float32 goes first.
+// Intel's it takes four times as long, so there float32 goes first, and before it
+// halves, whose FMA does twice the work in the same time.
 func native() []*Set {
 	var sets []*Set
+	if hasFP16 {
+		sets = append(sets, avx512fp16)
+	}
 	if hasAVX512 {
 		sets = append(sets, avx512)
 	}

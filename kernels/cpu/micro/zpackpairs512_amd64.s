@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func packPairs512(dst *uint32, dstRow int, x *float32, xRow int, rows int, width int)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_BF16, BMI2
 TEXT ·packPairs512(SB), NOSPLIT, $0-48
 	MOVQ      dst+0(FP), AX
 	MOVQ      dstRow+8(FP), CX

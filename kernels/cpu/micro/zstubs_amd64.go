@@ -99,10 +99,45 @@ func packRows512(dst *uint32, dstRow int, x *float32, xRow, rows, width int)
 //go:noescape
 func packPairs512(dst *uint32, dstRow int, x *float32, xRow, rows, width int)
 
+// halfPanel512 is HalfSet.Panel, in groups of 26 rows.
+//
+//go:noescape
+func halfPanel512(a *HalfArgs)
+
+// halfTops512 is HalfSet.Tops.
+//
+//go:noescape
+func halfTops512(top *int32, x *float32, xRow, rows, width int)
+
+// halfPack512 is HalfSet.Pack.
+//
+//go:noescape
+func halfPack512(dst *uint16, dstRow int, x *float32, xRow int, shift *int32, columns *float32, rows, width int)
+
+// halfPeaks512 is HalfSet.Peaks.
+//
+//go:noescape
+func halfPeaks512(peak *float32, x *float32, xRow int, shift *int32, rows, width int)
+
+// halfSums512 is HalfSet.Sums.
+//
+//go:noescape
+func halfSums512(sum *float32, x *float32, xRow, rows, width int)
+
+// halfScale512 is HalfSet.Scale.
+//
+//go:noescape
+func halfScale512(x *float32, xRow int, f *float32, rows, width int)
+
 // vendor returns the twelve letters of the CPU's vendor, four in each word.
 //
 //go:noescape
 func vendor() (b, d, c uint32)
+
+// extensions returns the last word of the CPU's extended features, 0 where there is none.
+//
+//go:noescape
+func extensions() uint32
 
 // panel16x256 is Panel on 16 columns, in groups of 6 rows.
 //

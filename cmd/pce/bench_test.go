@@ -1,0 +1,47 @@
+package main
+
+import "testing"
+
+// TestBenchInstructions measures training steps of a circuit with blocks of 32 on the
+// emulated card: the output counts instructions by kind, and the multiply-adds of
+// the sums, forward, backward and for the weights, are those of matrix
+// instructions.
+func TestBenchInstructions(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const batch, warmup, steps = 64, 1, 2
+	b := runJSON(t, "bench", "--config", "preset:hclt", "--device", "emulator", "--warmup", "1", "--steps", "2", "--batch", "64",
+		"--set", "model.latents=32", "--set", "data.train=builtin:random?rows=200&vars=9&categories=4", "--set", "data.image=[3, 3]",
+		"--set", "data.valid=", "--set", "data.test=")
+	if b["device"] != "emulator" || number(t, b, "recomputed_tiles") != 0 {
+		t.Errorf("bench ends with %v", b)
+	}
+	counts, ok := b["instructions"].(map[string]any)
+	if !ok {
+		t.Fatalf("no instructions in %v", b)
+	}
+	for _, kind := range []string{"integer", "fma", "mma", "load_global", "store_global", "load_shared", "barrier", "control"} {
+		if number(t, counts, kind) <= 0 {
+			t.Errorf("%v instructions of kind %s", counts[kind], kind)
+		}
+	}
+	edges := number(t, b, "sum_edges") * batch * (warmup + steps)
+	matrix, single := 0.0, 0.0
+	for _, kernel := range []string{"forward", "backward", "move"} {
+		n := number(t, counts, kernel+".multiply_adds")
+		if n < edges {
+			t.Errorf("%s does %v multiply-adds in matrix instructions, want one at least for each of %v edges of rows", kernel, n, edges)
+		}
+		matrix += n
+		if x, ok := counts[kernel+".fma"].(float64); ok {
+			single += x
+		}
+	}
+	if share := matrix / (matrix + single); !(share >= 0.95) {
+		t.Errorf("%.3f of the sums' multiply-adds are in matrix instructions, want 0.95 at least; %v of %v are not", share, single, matrix+single)
+	} else {
+		t.Logf("%.4f of the multiply-adds are in matrix instructions", share)
+	}
+	if total := number(t, counts, "multiply_adds"); total < matrix {
+		t.Errorf("%v multiply-adds in all, %v in three kernels", total, matrix)
+	}
+}
