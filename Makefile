@@ -8,10 +8,10 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 GENERATED    = kernels/cpu/micro
 
 # Packages with goroutines, and packages that reach assembly.
-CONCURRENT = . ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels/... ./internal/atomicfile
-ASSEMBLY   = . ./engine/... ./em/... ./kernels/...
+CONCURRENT = . ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu/... ./kernels/emulator/... ./internal/atomicfile
+ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/...
 
-.PHONY: build build-cuda test-cuda test race noasm invariants fuzz bench generate lint check
+.PHONY: build build-cuda bench-cuda test-cuda test race noasm invariants fuzz bench generate lint check
 
 build: ## the program, as bin/pce
 	CGO_ENABLED=0 $(GO) build -o bin/pce ./cmd/pce
@@ -19,9 +19,13 @@ build: ## the program, as bin/pce
 build-cuda: ## the program with CUDA, as bin/pce-cuda; it starts without a driver too
 	.ci/cuda $(GO) build -tags cuda -o bin/pce-cuda ./cmd/pce
 
+bench-cuda: build-cuda ## what bench/gpu takes to a machine with a card: the program, the suite, itself
+	.ci/cuda $(GO) test -tags cuda -c -o bin/cuda.test ./kernels/cuda
+	CGO_ENABLED=0 $(GO) build -o bin/bench-gpu ./bench/gpu
+
 test-cuda: ## vet and tests of the parts that are different with CUDA
 	.ci/cuda $(GO) vet -tags cuda ./kernels/cuda/... ./cmd/...
-	.ci/cuda $(GO) test -tags cuda ./kernels/cuda/...
+	.ci/cuda $(GO) test -tags cuda -short ./kernels/cuda/...
 	.ci/cuda $(GO) test -tags cuda -count=1 -v -run '^TestCard$$' ./kernels/cuda
 
 test: ## every test
@@ -29,6 +33,7 @@ test: ## every test
 
 race: ## tests of concurrent packages under the race detector
 	$(GO) test -race -short $(CONCURRENT)
+	$(GO) test -race -short -run '^TestSchedules$$/hclt' ./kernels/cuda
 
 noasm: ## tests without assembly, as on other processors
 	$(GO) test -tags noasm -short $(ASSEMBLY)

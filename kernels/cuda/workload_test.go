@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
+	"reflect"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -15,6 +15,7 @@ import (
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/kerneltest"
+	"github.com/pce-engine/pce/layers"
 )
 
 // sketch builds a circuit by hand.
@@ -27,9 +28,7 @@ func (s *sketch) add(n circuit.Node) circuit.NodeID {
 	if n.Units == 0 {
 		n.Units = s.units
 	}
-	if n.TiedTo == 0 { // node 0 is an input that nothing is tied to
-		n.TiedTo = circuit.None
-	}
+	n.TiedTo = circuit.None
 	s.Nodes = append(s.Nodes, n)
 	s.Root = circuit.NodeID(len(s.Nodes) - 1)
 	return s.Root
@@ -41,12 +40,6 @@ func (s *sketch) input(l circuit.Leaf) circuit.NodeID {
 	return s.add(circuit.Node{Kind: circuit.Input, Var: s.NumVars - 1, Leaf: l})
 }
 
-// twin adds leaves of a new variable with the parameters of others.
-func (s *sketch) twin(of circuit.NodeID) circuit.NodeID {
-	s.NumVars++
-	return s.add(circuit.Node{Kind: circuit.Input, Var: s.NumVars - 1, Leaf: s.Nodes[of].Leaf, TiedTo: of})
-}
-
 func (s *sketch) product(children ...circuit.NodeID) circuit.NodeID {
 	return s.add(circuit.Node{Kind: circuit.Product, Children: children})
 }
@@ -55,70 +48,193 @@ func (s *sketch) sum(children ...circuit.NodeID) circuit.NodeID {
 	return s.add(circuit.Node{Kind: circuit.Sum, Children: children})
 }
 
-// leaves is a circuit whose variables have leaves of every family, with tables of
-// any size and without, and others that share their parameters.
-func leaves(units int) *circuit.Graph {
-	s := &sketch{units: units}
-	s.input(circuit.Indicator{Domain: 3, Value: 1})
-	var list []circuit.NodeID
-	for _, l := range []circuit.Leaf{
-		circuit.Categorical{Categories: 4}, circuit.Binomial{Trials: 4}, circuit.Histogram{Edges: []int{0, 2, 3, 6}},
-		circuit.DiscretisedLogistic{Domain: 5}, circuit.Gaussian{MinSigma: 0.125}, circuit.Poisson{},
-		circuit.Categorical{Categories: 270}, circuit.DiscretisedLogistic{Domain: 270},
-	} {
-		at := s.input(l)
-		list = append(list, s.product(at, s.twin(at)))
-	}
-	second := s.add(circuit.Node{Kind: circuit.Input, Var: 0, Leaf: circuit.Categorical{Categories: 3}})
-	for i := 1; i+1 < len(list); i += 2 {
-		list = append(list, s.sum(s.product(list[i], list[i+1])))
-	}
-	s.add(circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{
-		s.product(append([]circuit.NodeID{0, list[0]}, list[8:]...)...),
-		s.product(append([]circuit.NodeID{second, list[0]}, list[8:]...)...),
-	}})
-	_ = second
+// root adds a sum of one unit.
+func (s *sketch) root(children ...circuit.NodeID) *circuit.Graph {
+	s.add(circuit.Node{Kind: circuit.Sum, Units: 1, Children: children})
 	return &s.Graph
 }
 
-var _ = fmt.Sprint
-var _ = slices.Clone[[]int]
+// leaves is a circuit with leaves of every family, with tables of any size and
+// without, each with others that share their parameters.
+func leaves(units int) *circuit.Graph {
+	s := &sketch{units: units}
+	first := s.input(circuit.Indicator{Domain: 3, Value: 1})
+	second := s.add(circuit.Node{Kind: circuit.Input, Var: 0, Leaf: circuit.Categorical{Categories: 3}})
+	var list []circuit.NodeID
+	bins := []int{0, 2, 3, 4, 8, 12, 13, 20, 21, 30}
+	for _, l := range []circuit.Leaf{
+		circuit.Categorical{Categories: 41}, circuit.Binomial{Trials: 42}, circuit.Histogram{Edges: append(bins, 43)},
+		circuit.DiscretisedLogistic{Domain: 44}, circuit.Gaussian{MinSigma: 0.125}, circuit.Poisson{},
+		circuit.Categorical{Categories: 270}, circuit.DiscretisedLogistic{Domain: 271},
+		circuit.Histogram{Edges: append(bins, 270)}, circuit.Binomial{Trials: 270},
+	} {
+		at, twin := s.input(l), s.input(l)
+		s.Nodes[twin].TiedTo = at
+		list = append(list, s.product(at, twin))
+	}
+	all := []circuit.NodeID{list[0], list[9]}
+	for i := 1; i < 9; i += 2 {
+		all = append(all, s.sum(s.product(list[i], list[i+1])))
+	}
+	return s.root(s.product(append(all, first)...), s.product(append(all, second)...))
+}
 
-// harsh makes parameters that float32 cannot multiply: a leaf with a table
-// favours one code by many powers of ten, some weights are 0.
+// halves is a circuit of two halves that share their parameters: with a stored
+// product, sums of several elements and of some blocks, weights that a mask
+// leaves out, vectors with several users, and products of many factors.
+func halves(units int) *circuit.Graph {
+	s := &sketch{units: units}
+	side := units / 3 // of blocks
+	edges := &circuit.Edges{Rows: side, Cols: side}
+	for r := range int32(3) {
+		for c := range r + 1 {
+			edges.Pairs = append(edges.Pairs, [2]int32{r, c})
+		}
+	}
+	weights := len(edges.Pairs) * side * side
+	edges.Mask = make([]uint64, (weights+63)/64)
+	for i := range weights {
+		if i%3 != 1 {
+			edges.Mask[i/64] |= 1 << (i % 64)
+		}
+	}
+	half := func() (dense, sparse circuit.NodeID) {
+		var five []circuit.NodeID
+		for range 5 {
+			five = append(five, s.input(circuit.Categorical{Categories: 3}))
+		}
+		stored := s.product(five...)
+		a, b := s.sum(stored), s.sum(stored)
+		s.Nodes[b].Edges = edges
+		x, y, z := s.input(circuit.Gaussian{}), s.input(circuit.Categorical{Categories: 5}), s.input(circuit.Categorical{Categories: 2})
+		first, second := s.product(a, x, y, z), s.product(s.product(b, x), s.sum(s.product(y, z)))
+		dense, sparse = s.sum(first, second), s.sum(first)
+		s.Nodes[sparse].Edges = edges
+		return dense, sparse
+	}
+	a, b := half()
+	n := circuit.NodeID(len(s.Nodes))
+	c, d := half()
+	for i := n; i < 2*n; i++ {
+		if s.Nodes[i].Kind != circuit.Product {
+			s.Nodes[i].TiedTo = i - n
+		}
+	}
+	return s.root(s.product(a, c), s.product(b, d), s.product(a, d))
+}
+
+// elements is a circuit of products of one to five factors, tabulated leaves and
+// other vectors in every place, some of them stored.
+func elements(units int) *circuit.Graph {
+	s := &sketch{units: units}
+	var leaf, vector []circuit.NodeID
+	for v := range 5 {
+		leaf = append(leaf, s.input(circuit.Categorical{Categories: 3}))
+		vector = append(vector, s.sum(leaf[v]))
+	}
+	// pick takes the leaf of a variable for a 0 and the sum for a 1.
+	pick := func(from int, kinds ...int) (list []circuit.NodeID) {
+		for i, k := range kinds {
+			list = append(list, [2]circuit.NodeID{leaf[from+i], vector[from+i]}[k])
+		}
+		return list
+	}
+	five := func(kinds ...int) circuit.NodeID { return s.product(pick(0, kinds...)...) }
+	two := s.sum(s.product(pick(1, 1, 0)...), s.product(pick(1, 0, 1)...))
+	last := s.sum(s.product(pick(3, 0, 0)...), s.product(pick(3, 1, 1)...))
+	four := s.sum(s.product(two, last), s.product(pick(1, 0, 1, 0, 1)...), s.product(pick(1, 1, 0, 1, 0)...))
+	stored := []circuit.NodeID{five(0, 1, 0, 1, 0), five(1, 0, 1, 0, 1)}
+	all := []circuit.NodeID{
+		s.sum(stored...), s.product(leaf[0], four), s.product(four, leaf[0]), s.product(vector[0], four),
+		s.product(leaf[0], two, last), s.product(two, leaf[0], last), s.product(two, last, leaf[0]), s.product(two, vector[0], last),
+		s.product(leaf[0], leaf[1], s.sum(s.product(leaf[2], last))),
+		s.product(vector[0], two, leaf[3], vector[4]), s.product(leaf[0], two, vector[3], leaf[4]),
+		five(0, 0, 0, 0, 0), five(1, 1, 1, 1, 1), five(0, 1, 1, 0, 1), five(1, 0, 0, 1, 0),
+	}
+	return s.root(s.sum(all...), s.sum(stored...))
+}
+
+// wide is a circuit with more units than a block of threads does at once.
+func wide() *circuit.Graph {
+	s := &sketch{units: 260}
+	both := s.product(s.input(circuit.Categorical{Categories: 3}), s.input(circuit.Gaussian{}))
+	s.units = 70
+	return s.root(s.sum(both))
+}
+
+// top is a circuit whose root is a product of tabulated leaves, for a 0, and of
+// sums; or a leaf.
+func top(kinds ...int) *circuit.Graph {
+	s := &sketch{units: 1}
+	var list []circuit.NodeID
+	for _, k := range kinds {
+		at := s.input(circuit.Categorical{Categories: 3})
+		if k == 1 {
+			at = s.sum(at)
+		}
+		list = append(list, at)
+	}
+	if len(list) > 1 {
+		s.product(list...)
+	}
+	return &s.Graph
+}
+
+// pair is a circuit of two variables.
+func pair(units int) *circuit.Graph {
+	s := &sketch{units: units}
+	x, y := s.input(circuit.Categorical{Categories: 3}), s.input(circuit.Gaussian{})
+	return s.root(s.product(x, s.sum(y)), s.product(s.sum(x), y))
+}
+
+// harsh makes parameters with which float32 cannot hold the values of a row side by
+// side, unless all codes are 0 or missing.
 func harsh(g *circuit.Graph, p reference.Params, rng *rand.Rand) {
 	for id := range p {
 		n := &g.Nodes[id]
-		switch {
-		case p[id] == nil:
-		case n.Kind == circuit.Input:
-			c, ok := n.Leaf.(circuit.Categorical)
-			if !ok {
-				continue
+		leaf, categorical := n.Leaf.(circuit.Categorical)
+		if _, ok := n.Leaf.(circuit.Gaussian); ok && n.Units > 200 {
+			for u := range n.Units { // far apart
+				p[id][2*u], p[id][2*u+1] = 6*rng.Float64()-3, 0.02
 			}
-			for u := range n.Units {
-				q := p[id][u*c.Categories:][:c.Categories]
-				for k := range q {
-					q[k] = math.Pow(10, -37*rng.Float64())
-				}
-				q[(u+n.Var)%len(q)] = 1
+		}
+		if p[id] == nil || n.Kind == circuit.Input && !categorical {
+			continue
+		}
+		each, one := len(p[id])/n.Units, 0
+		for i := range p[id] {
+			unit, k := i/each, i%each
+			if one = unit % each; n.Kind == circuit.Input {
+				each, one = leaf.Categories, (unit+n.Var)%leaf.Categories
+			}
+			switch {
+			case k == one || n.Kind == circuit.Input && k == 0:
+				p[id][i] = 1
+			case rng.IntN(4) == 0:
+				p[id][i] = 0
+			default:
+				p[id][i] = math.Pow(10, -15-23*rng.Float64())
 			}
 		}
 	}
 }
 
-// job is a circuit on a device and one thing that is done with it.
+// job is a circuit on a device, with rows to work on and rows that its memory
+// held before.
 type job struct {
 	*kerneltest.Model
-	name  string
-	batch *dataset.Batch
-	other *dataset.Batch // what the memory holds before
-	run   func(ctx context.Context, m *kerneltest.Model, b *dataset.Batch, out *outcome) error
+	batch, other *dataset.Batch
+	rule         kernels.Rule
+
+	dev     kernels.Device
+	own     map[string]kernels.Kernel // of the device, without the engine
+	buffers [5]kernels.Buffer
 }
 
-// outcome is all that a job reads back, in bits.
+// outcome is all that is read back of a job, in bits.
 type outcome struct{ words []uint64 }
 
+// add adds numbers.
 func add[T float32 | float64 | int64](o *outcome, s []T) {
 	for _, x := range s {
 		switch x := any(x).(type) {
@@ -133,109 +249,195 @@ func add[T float32 | float64 | int64](o *outcome, s []T) {
 }
 
 // params adds the parameters.
-func (o *outcome) params(ctx context.Context, m *kerneltest.Model) error {
-	p := make([]float32, m.Result.Program.NumParams)
-	err := m.Engine.ReadParams(ctx, 0, p)
+func (o *outcome) params(ctx context.Context, j *job) error {
+	p := make([]float32, j.Result.Program.NumParams)
+	err := j.Engine.ReadParams(ctx, 0, p)
 	add(o, p)
 	return err
 }
 
-var rule = kernels.Rule{Step: 0.7, Pseudocount: 0.05}
+// flows adds the flows.
+func (o *outcome) flows(ctx context.Context, j *job) error {
+	f := make([]int64, j.Result.Program.FlowLen())
+	err := j.Engine.ReadFlows(ctx, 0, f)
+	add(o, f)
+	return err
+}
+
+// work is one thing to do with a circuit.
+type work func(j *job, ctx context.Context, b *dataset.Batch, out *outcome) error
 
 // works are what is done with a circuit.
 var works = []struct {
 	name string
-	run  func(ctx context.Context, m *kerneltest.Model, b *dataset.Batch, out *outcome) error
+	run  work
 }{
-	{"step", func(ctx context.Context, m *kerneltest.Model, b *dataset.Batch, out *outcome) error {
-		ll := make([]float64, b.Rows)
-		if err := m.Engine.Step(ctx, b, 0, b.Rows, rule, ll); err != nil {
-			return err
-		}
-		add(out, ll)
-		return out.params(ctx, m)
-	}},
-	{"shards", func(ctx context.Context, m *kerneltest.Model, b *dataset.Batch, out *outcome) error {
-		if err := shards(ctx, m, b, out); err != nil {
-			return err
-		}
-		if err := m.Engine.Apply(ctx, rule); err != nil {
-			return err
-		}
-		return out.params(ctx, m)
-	}},
-	{"anemone", func(ctx context.Context, m *kerneltest.Model, b *dataset.Batch, out *outcome) error {
-		r := rule
-		r.Anemone = &kernels.Anemone{Momentum: 0.75, Rows: b.Rows}
-		for range 2 {
-			if err := shards(ctx, m, b, out); err != nil {
+	{"anemone", func(j *job, ctx context.Context, b *dataset.Batch, out *outcome) error {
+		ll, r := make([]float64, b.Rows), j.rule
+		weight := 0.0
+		for _, part := range [][2]int{{0, b.Rows / 3}, {b.Rows / 3, b.Rows}} {
+			if err := j.Engine.Accumulate(ctx, b, part[0], part[1], ll[part[0]:]); err != nil {
 				return err
 			}
-			if err := m.Engine.Apply(ctx, r); err != nil {
+			r.Anemone = &kernels.Anemone{Momentum: 0.75, Rows: part[1] - part[0], Weight: weight}
+			if err := j.Engine.Apply(ctx, r); err != nil {
 				return err
 			}
-			r.Anemone = &kernels.Anemone{Momentum: 0.75, Rows: b.Rows, Weight: r.Anemone.Next()}
+			weight = r.Anemone.Next()
 		}
-		averages := make([]float32, m.Result.Program.AverageLen())
-		if err := m.Engine.ReadAverages(ctx, 0, averages); err != nil {
+		averages := make([]float32, j.Result.Program.AverageLen())
+		if err := j.Engine.ReadAverages(ctx, 0, averages); err != nil {
 			return err
 		}
 		add(out, averages)
-		return out.params(ctx, m)
+		if err := out.flows(ctx, j); err != nil {
+			return err
+		}
+		return out.params(ctx, j)
 	}},
-	{"visits", func(ctx context.Context, m *kerneltest.Model, _ *dataset.Batch, out *outcome) error {
-		visits := make([]float32, m.Result.Program.VisitLen())
-		err := m.Engine.TopDown(ctx, visits)
-		add(out, visits)
-		return err
+	{"step", func(j *job, ctx context.Context, b *dataset.Batch, out *outcome) error {
+		ll := make([]float64, b.Rows)
+		if err := j.Engine.Step(ctx, b, 0, b.Rows, j.rule, ll); err != nil {
+			return err
+		}
+		add(out, ll)
+		return out.params(ctx, j)
 	}},
+	{"shards", func(j *job, ctx context.Context, b *dataset.Batch, out *outcome) error {
+		if err := shards(ctx, j, b, out); err != nil {
+			return err
+		}
+		if err := j.Engine.Apply(ctx, j.rule); err != nil {
+			return err
+		}
+		if err := out.flows(ctx, j); err != nil {
+			return err
+		}
+		return out.params(ctx, j)
+	}},
+	{"visits", (*job).visits},
 }
 
-// shards adds flows up in two parts.
-func shards(ctx context.Context, m *kerneltest.Model, b *dataset.Batch, out *outcome) error {
-	ll := make([]float64, b.Rows)
-	cut := b.Rows / 3
-	if err := m.Engine.Accumulate(ctx, b, cut, b.Rows, ll[cut:]); err != nil {
+// visits evaluates rows, looks at every vector and counts the visits of the rows,
+// by the device's own kernels: an engine does so for one row without evidence.
+func (j *job) visits(ctx context.Context, b *dataset.Batch, out *outcome) error {
+	p := j.Result.Program
+	if j.own == nil {
+		var err error
+		if j.own, err = j.dev.Load(ctx, layers.Module{Program: p, Rows: b.Rows, Train: true}); err != nil {
+			return err
+		}
+	}
+	codes, values := []uint16{}, []float32{}
+	for _, c := range p.Columns {
+		for _, code := range b.Columns[c.Var].Codes {
+			if code == dataset.Missing {
+				code = uint16(c.Codes)
+			}
+			codes = append(codes, code)
+		}
+		values = append(values, b.Columns[c.Var].Values...)
+	}
+	params := make([]float32, p.NumParams)
+	if err := j.Engine.ReadParams(ctx, 0, params); err != nil {
 		return err
 	}
-	if err := m.Engine.Accumulate(ctx, b, 0, cut, ll); err != nil {
+	ll, visits := make([]float64, b.Rows), make([]float32, p.VisitLen())
+	for i, s := range []any{params, codes, values, ll, visits} {
+		if j.buffers[i] == nil {
+			n, t := reflect.ValueOf(s).Len(), []kernels.DType{kernels.Float32, kernels.Uint16, kernels.Float32, kernels.Float64, kernels.Float32}[i]
+			var err error
+			if j.buffers[i], err = j.dev.Alloc(ctx, t, n); err != nil {
+				return err
+			}
+		}
+		if err := j.dev.Write(ctx, j.buffers[i], 0, s); err != nil {
+			return err
+		}
+	}
+	bufs := &j.buffers
+	if err := j.dev.Launch(ctx, j.own[kernels.Forward], b.Rows, &kernels.ForwardArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], LL: bufs[3]}); err != nil {
 		return err
 	}
-	flows := make([]int64, m.Result.Program.FlowLen())
-	err := m.Engine.ReadFlows(ctx, 0, flows)
-	add(out, ll)
-	add(out, flows)
+	for v := range p.Vectors {
+		log := make([]float64, b.Rows*int(p.Vectors[v].Units))
+		if err := j.dev.Launch(ctx, j.own[kernels.Inspect], b.Rows, &kernels.InspectArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], Vector: v, Log: log}); err != nil {
+			return err
+		}
+		add(out, log)
+	}
+	if err := j.dev.Launch(ctx, j.own[kernels.Backward], b.Rows, &kernels.BackwardArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], Visits: bufs[4]}); err != nil {
+		return err
+	}
+	err := j.dev.Read(ctx, visits, bufs[4], 0)
+	add(out, visits)
 	return err
 }
 
-// models builds the circuits of the workload for blocks of a size.
-func models(t *testing.T, dev kernels.Device, block int) (list []job) {
+// shards adds flows up in two parts.
+func shards(ctx context.Context, j *job, b *dataset.Batch, out *outcome) error {
+	ll := make([]float64, b.Rows)
+	cut := b.Rows / 3
+	if err := j.Engine.Accumulate(ctx, b, cut, b.Rows, ll[cut:]); err != nil {
+		return err
+	}
+	if err := j.Engine.Accumulate(ctx, b, 0, cut, ll); err != nil {
+		return err
+	}
+	add(out, ll)
+	return out.flows(ctx, j)
+}
+
+// plan is a circuit of the workload that is yet to be built.
+type plan struct {
+	name  string
+	graph func() *circuit.Graph
+	harsh bool
+	rows  int
+}
+
+// plans lists the circuits for blocks of a size, small ones first.
+func plans(block int) (list []plan) {
+	units := map[int]int{1: 3, 8: 12, 32: 42}[block]
+	for _, kinds := range [][]int{{0}, {0, 0}, {1, 1}, {0, 1, 0}, {1, 0, 1}, {0, 1, 0, 1, 1}} {
+		list = append(list, plan{fmt.Sprint("top", kinds), func() *circuit.Graph { return top(kinds...) }, true, 20})
+	}
+	return append(list,
+		plan{"leaves", func() *circuit.Graph { return leaves(units) }, false, 70},
+		plan{"halves", func() *circuit.Graph { return halves(units) }, false, 70},
+		plan{"harsh halves", func() *circuit.Graph { return halves(units) }, true, 15},
+		plan{"wide", wide, false, 10},
+		plan{"elements", func() *circuit.Graph { return elements(units) }, false, 20},
+		plan{"harsh wide", wide, true, 10},
+		plan{"harsh elements", func() *circuit.Graph { return elements(units) }, true, 20},
+		plan{"many rows", func() *circuit.Graph { return pair(units) }, true, 600},
+	)
+}
+
+// build makes the circuit on a device, with blocks of a size.
+func (p *plan) build(t *testing.T, dev kernels.Device, block int) *job {
 	t.Helper()
-	units := map[int]int{1: 3, 8: 11, 32: 37}[block]
-	rng := rand.New(rand.NewPCG(31, uint64(block)))
-	build := func(name string, g *circuit.Graph, extreme bool, rows int) {
-		p, err := reference.Init(g, 3, nil)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		if extreme {
-			harsh(g, p, rng)
-		}
-		schema := reference.Schema(g)
-		co := compile.DefaultOptions()
-		co.BlockSize = block
-		list = append(list, job{
-			name:  name,
-			Model: kerneltest.Build(t, dev, g, p, co, engine.Options{Rows: 70, Train: true}),
-			batch: reference.Batch(schema, reference.RandomRows(g, rng, rows, 0.1)),
-			other: reference.Batch(schema, reference.RandomRows(g, rng, rows, 0.1)),
-		})
+	g, rng := p.graph(), rand.New(rand.NewPCG(31, 32))
+	params, err := reference.Init(g, 3, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	build("leaves", leaves(units), false, 20)
-	for seed := range uint64(2) {
-		g := reference.Random(rand.New(rand.NewPCG(seed, 5)), reference.RandomOptions{Vars: 6, MaxUnits: units, MaxNodes: 20})
-		build(fmt.Sprintf("random %d", seed), g, false, 70)
-		build(fmt.Sprintf("harsh %d", seed), g, true, 30)
+	j := &job{rule: kernels.Rule{Step: 0.7, Pseudocount: 0.05}, dev: dev}
+	if p.harsh {
+		harsh(g, params, rng)
+		j.rule.Pseudocount = 0
 	}
-	return list
+	for _, to := range []**dataset.Batch{&j.batch, &j.other} {
+		list := reference.RandomRows(g, rng, p.rows, 0.1)
+		for r := range list {
+			if p.harsh && r%3 == 0 {
+				clear(list[r])
+			}
+		}
+		*to = reference.Batch(reference.Schema(g), list)
+	}
+	co := compile.DefaultOptions()
+	co.BlockSize = block
+	j.Model = kerneltest.Build(t, dev, g, params, co, engine.Options{Rows: p.rows, Train: true})
+	return j
 }

@@ -194,6 +194,35 @@ func TestThreads(t *testing.T) {
 	}
 }
 
+// TestFirstFault wants the fault of the lowest block, whichever came first.
+func TestFirstFault(t *testing.T) {
+	run := &launch{}
+	for _, i := range []int{5, 3, 4} {
+		run.blame(&block{index: i}, &Fault{Block: [3]int{i, 0, 0}})
+	}
+	if run.fault.Block[0] != 3 || !run.stop.Load() {
+		t.Fatalf("%v", run.fault)
+	}
+}
+
+// TestFreshShared wants shared memory of a block to start as nobody's, in a place
+// where another block has run.
+func TestFreshShared(t *testing.T) {
+	b := newBench(t, Options{Threads: 1})
+	f := b.mustFault(b.try(`
+	mov.u32 %r8, room;
+	mad.lo.u32 %r9, %r0, 4, %r8;
+	setp.ne.u32 %p0, %r1, 0;
+	@%p0 bra READ;
+	st.shared.u32 [%r9], %r0;
+READ:
+	ld.shared.u32 %r2, [%r9];
+`, 2, 32, 0, 0, 0), "ld.shared.u32 %r2, [%r9];", "not initialised")
+	if f.Block != [3]int{1, 0, 0} {
+		t.Fatalf("block %v", f.Block)
+	}
+}
+
 // TestGrid checks the numbers of blocks on three axes and the dynamic part of shared
 // memory, which comes behind the variables.
 func TestGrid(t *testing.T) {

@@ -28,6 +28,7 @@ type Options struct {
 	Strict          bool   // launches outside a graph are refused
 	Races           bool   // look for races between blocks; launches take more time and one goroutine
 	Resident        int    // blocks at once where they can wait for each other; 0: what the card holds
+	Jumps           int    // branches back that a warp may take in a launch; 0: 2^24
 }
 
 // MMA says how matrix instructions add; the zero value means exactly, {16, 2} as
@@ -80,6 +81,9 @@ func New(o Options) *Emulator {
 	}
 	if o.Threads <= 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	if o.Jumps <= 0 {
+		o.Jumps = maxJumps
 	}
 	return &Emulator{
 		o:         o,

@@ -53,6 +53,14 @@ func TestFaults(t *testing.T) {
 		{"misaligned vector", address + `
 	mad.lo.u32 %r9, %r0, 24, %r8;
 	st.shared.v4.u32 [%r9], {%r0, %r0, %r0, %r0};`, 32, "st.shared.v4.u32 [%r9], {%r0, %r0, %r0, %r0};", "misaligned", 1},
+		{"misaligned all", address + `
+	add.u32 %r9, %r9, 2;
+	st.shared.u32 [%r9], %r0;`, 32, "st.shared.u32 [%r9], %r0;", "misaligned", 0},
+		{"misaligned apart", `
+	ld.global.u32 %r3, [%d4];
+	mul.wide.u32 %d6, %r0, 6;
+	add.u64 %d6, %d0, %d6;
+	ld.global.u32 %r2, [%d6];`, 32, "ld.global.u32 %r2, [%d6];", "misaligned", 1},
 		{"freed", `
 	ld.global.u32 %r2, [%d2];`, 32, "ld.global.u32 %r2, [%d2];", "freed memory", 0},
 

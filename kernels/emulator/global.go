@@ -182,7 +182,7 @@ func loadGlobal(w *warp, o *op, m uint32) signal {
 		w.fill(o, a.data[at:at+32*size], int(size))
 		return next
 	}
-	if o.size == 4 && w.gather(o, m, size) {
+	if w.gather(o, m, size) {
 		return next
 	}
 	for ; m != 0; m &= m - 1 {
@@ -196,11 +196,12 @@ func loadGlobal(w *warp, o *op, m uint32) signal {
 	return next
 }
 
-// gather loads elements of 4 bytes where all lanes find theirs in the allocation of
-// the last access and nothing is wrong with them. If not, it reports false.
+// gather loads elements where all lanes find theirs in the allocation of the first
+// and nothing is wrong with them. If not, it reports false.
 func (w *warp) gather(o *op, m uint32, size uint64) bool {
-	a, address := w.near, &w.d[o.a]
-	if a.words != nil || uint64(len(a.data)) < size {
+	address := &w.d[o.a]
+	a := w.blk.run.em.memory.find(address[bits.TrailingZeros32(m)&31] + o.off)
+	if a == nil || a.words != nil || uint64(len(a.data)) < size {
 		return false
 	}
 	last, base := uint64(len(a.data))-size, a.base-o.off
@@ -211,6 +212,10 @@ func (w *warp) gather(o *op, m uint32, size uint64) bool {
 			return false
 		}
 		src := a.data[at : at+size]
+		if o.size != 4 {
+			w.put(o, lane, src)
+			continue
+		}
 		w.r[o.vec[0]][lane] = binary.LittleEndian.Uint32(src)
 		for e := 1; e < len(o.vec); e++ {
 			w.r[o.vec[e]][lane] = binary.LittleEndian.Uint32(src[4*e:])

@@ -49,7 +49,7 @@ func (e *Emulator) check(f *function, l *cuda.Launch) (*launch, error) {
 	k := f.kernel
 	run := &launch{
 		em: e, kernel: k, grid: l.Grid, threads: l.Block, args: l.Args,
-		shared: k.static + l.Shared, maxJumps: maxJumps,
+		shared: k.static + l.Shared, maxJumps: e.o.Jumps,
 	}
 	whole := func(format string, args ...any) (*launch, error) {
 		return nil, &Fault{Kernel: k.name, What: "launch refused: " + fmt.Sprintf(format, args...)}

@@ -181,20 +181,14 @@ func loadSharedVolatile(w *warp, o *op, m uint32) signal {
 }
 
 func (w *warp) loadShared(o *op, m uint32, how access) signal {
-	size := o.size * uint64(len(o.vec))
-	shared := w.blk.shared
 	var at narrow
-	for rest := m; rest != 0; rest &= rest - 1 {
-		lane := bits.TrailingZeros32(rest) & 31
-		a := w.sharedAddress(o, lane)
-		if !w.touch(a, size, lane, how) {
-			return failed
-		}
-		at[lane] = uint32(a)
+	if !w.touchAll(o, m, how, &at) {
+		return failed
 	}
+	shared := w.blk.shared
 	if m != all || o.size != 4 {
-		for rest := m; rest != 0; rest &= rest - 1 {
-			lane := bits.TrailingZeros32(rest) & 31
+		for ; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m) & 31
 			w.put(o, lane, shared[at[lane]:])
 		}
 		return next
@@ -210,20 +204,14 @@ func (w *warp) loadShared(o *op, m uint32, how access) signal {
 
 // storeShared is st.shared.
 func storeShared(w *warp, o *op, m uint32) signal {
-	size := o.size * uint64(len(o.vec))
-	shared := w.blk.shared
 	var at narrow
-	for rest := m; rest != 0; rest &= rest - 1 {
-		lane := bits.TrailingZeros32(rest) & 31
-		a := w.sharedAddress(o, lane)
-		if !w.touch(a, size, lane, plainWrite) {
-			return failed
-		}
-		at[lane] = uint32(a)
+	if !w.touchAll(o, m, plainWrite, &at) {
+		return failed
 	}
+	shared := w.blk.shared
 	if m != all || o.size != 4 {
-		for rest := m; rest != 0; rest &= rest - 1 {
-			lane := bits.TrailingZeros32(rest) & 31
+		for ; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m) & 31
 			w.take(o, lane, shared[at[lane]:])
 		}
 		return next
@@ -235,4 +223,45 @@ func storeShared(w *warp, o *op, m uint32) signal {
 		}
 	}
 	return next
+}
+
+// touchAll checks the accesses of lanes, notes them and says where they are.
+func (w *warp) touchAll(o *op, m uint32, how access, at *narrow) bool {
+	size, off, r := o.size*uint64(len(o.vec)), uint32(o.off), &w.r[o.a]
+	for lane := range at {
+		at[lane] = r[lane] + off
+	}
+	if m == all && size >= 4 && how <= plainWrite && w.touchRun(at, size, how) {
+		return true
+	}
+	for ; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m) & 31
+		if !w.touch(uint64(at[lane]), size, lane, how) {
+			return false
+		}
+	}
+	return true
+}
+
+// touchRun notes accesses of all lanes to consecutive places, or to one, that
+// nothing speaks against. If it is not sure it reports false.
+func (w *warp) touchRun(at *narrow, size uint64, how access) bool {
+	b, first, step := w.blk, uint64(at[0]), at[1]-at[0]
+	total := size
+	switch {
+	case uint64(step) == size:
+		total = 32 * size
+	case step != 0:
+		return false
+	}
+	want := at[0]
+	for _, a := range at {
+		if a != want {
+			return false
+		}
+		want += step
+	}
+	n := uint64(len(b.shared))
+	return first&(size-1) == 0 && first < n && n-first >= total &&
+		b.touchFast(first>>2, total>>2, uint64(w.index+1), how) == total>>2
 }

@@ -109,8 +109,13 @@ func (c *Cost) judge(r Rates) {
 	}
 }
 
-// products is how many TF32 products stand for one of float32.
-const products = 3
+// products is how many TF32 products stand for one of a sum's.
+func (t *Tables) products() float64 {
+	if t.Mixed {
+		return 1
+	}
+	return 3
+}
 
 // cost is what one launch takes.
 func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
@@ -122,7 +127,7 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
 		case tensor.KernelForward:
 			g := &t.Groups[entry(i)]
 			outputs, columns := float64(g.Blocks)*size, float64(g.Steps)*size
-			c.product(outputs*columns, rows)
+			c.product(t, outputs*columns, rows)
 			weights, reads := 4*outputs*columns, t.operandBytes(&t.Sums[g.Sum], rows)
 			c.Bytes += weights + 4*outputs*rows
 			c.Cache += weights*tiles + 2*reads // once for the exponents, once for the product
@@ -137,7 +142,7 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
 		case tensor.KernelBackward:
 			col := &t.Columns[entry(i)]
 			outputs, columns := float64(col.Steps)*size, float64(col.Blocks)*size
-			c.product(outputs*columns, rows)
+			c.product(t, outputs*columns, rows)
 			e := &t.Elements[col.Element]
 			part := columns / float64(e.Width) * (t.elementBytes(col.Element, rows) + t.downBytes(col.Element, rows))
 			weights, ratios := 4*outputs*columns, 4*outputs*rows
@@ -154,7 +159,7 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
 			tile := &t.Tiles[entry(i)]
 			outputs := float64(tile.Blocks) * size
 			members := float64(tile.Members)
-			c.product(outputs*size, rows*members)
+			c.product(t, outputs*size, rows*members)
 			weights := 8 * outputs * size
 			reads := 0.0
 			for _, m := range t.Members[tile.Member : tile.Member+tile.Members] {
@@ -184,9 +189,9 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
 }
 
 // product adds the multiplications of weights weights with rows rows.
-func (c *Cost) product(weights, rows float64) {
+func (c *Cost) product(t *Tables, weights, rows float64) {
 	c.Flop += 2 * weights * rows
-	c.Work += 2 * products * weights * rows
+	c.Work += 2 * t.products() * weights * rows
 }
 
 // operandBytes is what the factors of a sum take.

@@ -106,7 +106,7 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 
 // ends orders what becomes of the flows.
 func (s *Schedule) ends(t *Tables) {
-	var owners, inputs, tiles, groups []uint32
+	var owners, leaves, inputs, tiles, groups []uint32 // inputs: leaves that have parameters
 	for i := range t.Owners {
 		for r := range (t.Owners[i].Width + 31) / 32 {
 			owners = append(owners, uint32(i), r)
@@ -118,11 +118,14 @@ func (s *Schedule) ends(t *Tables) {
 	}
 	for i := range t.Inputs {
 		in := &t.Program.Inputs[i]
-		if in.Owner != int32(i) || in.Family.NumParams() == 0 {
+		if in.Owner != int32(i) {
 			continue
 		}
 		for r := range (t.Inputs[i].Units + 31) / 32 {
-			inputs = append(inputs, uint32(i), r)
+			leaves = append(leaves, uint32(i), r)
+			if in.Family.NumParams() > 0 {
+				inputs = append(inputs, uint32(i), r)
+			}
 		}
 	}
 	for i := range t.Tiles {
@@ -134,7 +137,7 @@ func (s *Schedule) ends(t *Tables) {
 	coefficients := func(kernel string) Work { return Work{Kernel: kernel, Blocks: units} }
 
 	s.Visits = s.each(s.Visits, tensor.KernelVisits, owners, 2, 0)
-	s.Visits = s.each(s.Visits, tensor.KernelLeafVisits, inputs, 2, 0)
+	s.Visits = s.each(s.Visits, tensor.KernelLeafVisits, leaves, 2, 0)
 
 	s.Move = s.each(s.Move, tensor.KernelNorms, owners, 2, 0)
 	s.Move = append(s.Move, coefficients(tensor.KernelCoefficients))

@@ -16,6 +16,7 @@ type Tables struct {
 	Program *layers.Program
 	Rows    int // R
 	Size    int // S
+	Mixed   bool
 
 	Factors   []tensor.Factor
 	Elements  []tensor.Element
@@ -50,7 +51,7 @@ const align = 64
 // NewTables lowers a program for launches of rows rows.
 func NewTables(m layers.Module) (*Tables, error) {
 	p := m.Program
-	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize}
+	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Mixed: Variant(m, 8, 0).Mixed}
 	t.place()
 	t.makeElements()
 	t.makeSums()

@@ -75,7 +75,7 @@ func (l *level) checkDown(t *testing.T, element, row int, flows []float64) {
 	for u, want := range flows {
 		if e.Kept != tensor.NotKept {
 			got := l.kept[int(e.Kept)+row*int(e.Width)+u]
-			if l.bad[row] == 0 && !near(float64(got), want, 2e-6) || l.bad[row] == 1 && got == got {
+			if l.bad[row] == 0 && !near(float64(got), want, l.noise()+1e-6) || l.bad[row] == 1 && got == got {
 				t.Fatalf("element %d, row %d, unit %d: keeps %g, want %g", element, row, u, got, want)
 			}
 		}
@@ -90,7 +90,7 @@ func (l *level) checkDown(t *testing.T, element, row int, flows []float64) {
 			}
 			got := l.ratio[at]
 			if f.Down == tensor.DownRatio && l.bad[row] == 0 {
-				if !near(float64(got), ratio, 2e-6) {
+				if !near(float64(got), ratio, l.noise()+1e-6) {
 					t.Fatalf("element %d, factor %d, row %d, unit %d: ratio %g, want %g", element, i, row, u, got, ratio)
 				}
 			} else if got == got {

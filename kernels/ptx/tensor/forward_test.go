@@ -35,7 +35,7 @@ func (l *level) checkSums(t *testing.T) {
 				want[w.unit] += float64(l.params[w.param]) * scaled(w.element, w.column)
 			}
 			for u, x := range want {
-				if got := float64(l.val[int(s.Val)+r*int(s.Width)+u]); !near(got, x, 1e-6) {
+				if got := float64(l.val[int(s.Val)+r*int(s.Width)+u]); !near(got, x, l.noise()) {
 					t.Fatalf("sum %d, row %d, unit %d: %g, want %g", id, r, u, got, x)
 				}
 			}

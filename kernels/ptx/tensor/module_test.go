@@ -18,34 +18,44 @@ var writeTo = flag.String("write", "", "folder to write every kernel of every va
 // writes them to a folder if one is given, those of equal text once.
 func TestModules(t *testing.T) {
 	seen := map[string]bool{}
+	var variants []tensor.Variant
 	for _, size := range []int{1, 2, 4, 8, 16, 32} {
 		for _, major := range []int{8, 9} {
-			v := tensor.Variant{Block: size, Major: major}
-			m := v.Module()
-			for _, k := range m.Kernels {
-				one := *m
-				one.Kernels = []*ptx.Kernel{k}
-				name := fmt.Sprintf("%s_b%d_sm%d", k.Name, size, 10*major)
-				text := one.Text()
-				parsed, err := ptx.Parse(text)
-				if err != nil {
-					t.Errorf("%s: %v", name, err)
-					continue
-				}
-				if err := parsed.Verify(); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-				if again := parsed.Text(); !bytes.Equal(again, text) {
-					t.Errorf("%s: text, parsed and printed again, is another", name)
-				}
-				if major > 8 || *writeTo == "" { // the texts for sm_80 differ from others in their target alone
-					continue
-				}
-				if body := string(text); !seen[body] {
-					seen[body] = true
-					if err := os.WriteFile(filepath.Join(*writeTo, name+".ptx"), text, 0o644); err != nil {
-						t.Fatal(err)
-					}
+			variants = append(variants, tensor.Variant{Block: size, Major: major})
+			if size >= 16 {
+				variants = append(variants, tensor.Variant{Block: size, Mixed: true, Major: major})
+			}
+		}
+	}
+	for _, v := range variants {
+		m := v.Module()
+		for _, k := range m.Kernels {
+			one := *m
+			one.Kernels = []*ptx.Kernel{k}
+			name := fmt.Sprintf("%s_b%d", k.Name, v.Block)
+			if v.Mixed {
+				name += "_mixed"
+			}
+			name = fmt.Sprintf("%s_sm%d", name, 10*v.Major)
+			text := one.Text()
+			parsed, err := ptx.Parse(text)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if err := parsed.Verify(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if again := parsed.Text(); !bytes.Equal(again, text) {
+				t.Errorf("%s: text, parsed and printed again, is another", name)
+			}
+			if v.Major > 8 || *writeTo == "" { // the texts for sm_80 differ from others in their target alone
+				continue
+			}
+			if body := string(text); !seen[body] {
+				seen[body] = true
+				if err := os.WriteFile(filepath.Join(*writeTo, name+".ptx"), text, 0o644); err != nil {
+					t.Fatal(err)
 				}
 			}
 		}

@@ -54,17 +54,15 @@ func (k *kernel) panelRow(row ptx.Value) ptx.Value {
 	return k.Or(k.And(row, 16), turned)
 }
 
-// tf32Pair returns a float as the sum of two of the precision of TF32.
-func (k *kernel) tf32Pair(x ptx.Value) (high, low ptx.Value) {
-	high = k.TF32(x)
-	return high, k.TF32(k.Sub(x, high.As(ptx.F32)))
-}
-
-// tf32Pairs splits floats.
-func (k *kernel) tf32Pairs(xs []ptx.Value) (high, low []ptx.Value) {
+// tf32 returns floats with the precision of TF32, and unless that is all the
+// precision that the variant wants, what they lost by it.
+func (k *kernel) tf32(xs []ptx.Value) (high, low []ptx.Value) {
 	for _, x := range xs {
-		h, l := k.tf32Pair(x)
-		high, low = append(high, h), append(low, l)
+		h := k.TF32(x)
+		high = append(high, h)
+		if !k.Mixed {
+			low = append(low, k.TF32(k.Sub(x, h.As(ptx.F32))))
+		}
 	}
 	return high, low
 }
@@ -154,25 +152,27 @@ func (p *rowProduct) addMatrix(left, right ptx.Value) {
 // addHalf adds half of the columns of a slab; other returns what meets this
 // thread's vector of them, for a run of 8 outputs. Matrix instructions cut what they
 // add; so the small products come first, and sums over half a slab, not all sums so
-// far, take that loss.
+// far, take that loss. Mixed precision does without the small products.
 func (p *rowProduct) addHalf(left ptx.Value, half int, other func(run int) []ptx.Value) {
 	k := p.k
 	a := k.Add(left, p.left[half])
 	near, far := k.LoadN(ptx.F32, 4, a, 0), k.LoadN(ptx.F32, 4, a, 8*k.linePitch())
 	var high, low [2][]ptx.Value // by step
 	for s := range 2 {
-		high[s], low[s] = k.tf32Pairs([]ptx.Value{near[2*s], far[2*s], near[2*s+1], far[2*s+1]})
+		high[s], low[s] = k.tf32([]ptx.Value{near[2*s], far[2*s], near[2*s+1], far[2*s+1]})
 	}
 	p.eachPair(func(first int) {
 		w := [][]ptx.Value{other(first), other(first + 1)}
 		sums := k.zeros(2, 4)
 		var rightHigh [2][][]ptx.Value // by step and run
 		for s := range 2 {
-			h0, l0 := k.tf32Pairs(w[0][2*s : 2*s+2])
-			h1, l1 := k.tf32Pairs(w[1][2*s : 2*s+2])
+			h0, l0 := k.tf32(w[0][2*s : 2*s+2])
+			h1, l1 := k.tf32(w[1][2*s : 2*s+2])
 			rightHigh[s] = [][]ptx.Value{h0, h1}
-			k.mmas(sums, low[s], rightHigh[s])
-			k.mmas(sums, high[s], [][]ptx.Value{l0, l1})
+			if !k.Mixed {
+				k.mmas(sums, low[s], rightHigh[s])
+				k.mmas(sums, high[s], [][]ptx.Value{l0, l1})
+			}
 		}
 		for s := range 2 {
 			k.mmas(sums, high[s], rightHigh[s])
@@ -368,7 +368,7 @@ func (f *tileFlows) matrixProduct(stage ptx.Value) {
 	for s := range 2 {
 		for j := range columns {
 			at := 4 * (8*s*f.operandPitch() + 8*j)
-			h, l := k.tf32Pairs([]ptx.Value{k.Load(ptx.F32, operands, at), k.Load(ptx.F32, operands, at+16*f.operandPitch())})
+			h, l := k.tf32([]ptx.Value{k.Load(ptx.F32, operands, at), k.Load(ptx.F32, operands, at+16*f.operandPitch())})
 			high[s], low[s] = append(high[s], h), append(low[s], l)
 		}
 	}
@@ -381,9 +381,11 @@ func (f *tileFlows) matrixProduct(stage ptx.Value) {
 			for _, a := range []int{at, at + 32, at + 16*f.ratioPitch(), at + 16*f.ratioPitch() + 32} {
 				x = append(x, k.Load(ptx.F32, ratios, a))
 			}
-			h, l := k.tf32Pairs(x)
-			k.mmas(sums, l, high[s])
-			k.mmas(sums, h, low[s])
+			h, l := k.tf32(x)
+			if !k.Mixed {
+				k.mmas(sums, l, high[s])
+				k.mmas(sums, h, low[s])
+			}
 			as[s] = h
 		}
 		for s := range 2 {

@@ -18,6 +18,7 @@ import (
 // test needs to compute the same in float64.
 type level struct {
 	size, rows, cap int // S, rows of a launch, rows of the buffers
+	mixed           bool
 	rng             *rand.Rand
 
 	params, val, ratio, kept []float32
@@ -288,7 +289,7 @@ func (l *level) run(t *testing.T, name string, list []uint32, y int) {
 	for name, b := range l.more {
 		args[name] = b
 	}
-	module := tensor.Variant{Block: l.size, Major: 8}.SumModule()
+	module := tensor.Variant{Block: l.size, Mixed: l.mixed, Major: 8}.SumModule()
 	module.Kernels = slices.DeleteFunc(module.Kernels, func(k *ptx.Kernel) bool { return k.Name != name })
 	if err := module.Verify(); err != nil {
 		t.Fatal(err)
@@ -375,32 +376,55 @@ func upTo(n int) []uint32 {
 	return list
 }
 
+// noise is by what share a sum of products may differ from one in float64: with
+// mixed precision, each of two factors by 2^-11 of it.
+func (l *level) noise() float64 {
+	if l.mixed {
+		return 1.001 * 2 * 0x1p-11
+	}
+	return 1e-6
+}
+
 // near reports whether x is y but for a share of tol.
 func near(x, y, tol float64) bool { return math.Abs(x-y) <= tol*math.Abs(y) }
 
-// eachShape runs a test for blocks of several sizes and levels of several shapes.
+// eachShape runs a test for blocks of several sizes and levels of several shapes, in
+// both precisions.
 func eachShape(t *testing.T, do func(t *testing.T, l *level)) {
 	for _, size := range []int{1, 2, 4, 8, 16, 32} {
 		for _, rows := range []int{1, 135} {
-			t.Run(fmt.Sprintf("size=%d/rows=%d", size, rows), func(t *testing.T) {
-				l := newLevel(size, rows, uint64(size))
-				l.element(3*size, 3*size-size/2, 1, 1)
-				l.sum(5*size-size/3, 1, -1, band{blocks: 5}) // one element, several groups where S ≥ 16
-				l.element(size, size, 2, 1)
-				l.element(2*size, 2*size, 2, 0)
-				l.element(3*size, 3*size, 4, 2)
-				l.sum(3*size, 3, -1, // bands that read different columns, in an order of its own
-					band{blocks: 1, reads: func(e, c int) bool { return e != 1 && c != 1 }},
-					band{blocks: 2, reads: func(e, c int) bool { return e == 1 || c == 1 }})
-				l.element(size, max(size-3, 1), 1, 0)
-				l.sum(1, 1, -1, band{blocks: 1})
-				l.element(3*size, 3*size-size/2, 2, 0)
-				l.sum(5*size-size/3, 1, 0, band{blocks: 5})
-				l.tie(0, 3)
-				l.element(size, size, 1, 0)
-				l.sum(size, 1, -1, band{blocks: 1}, band{blocks: 1, reads: func(int, int) bool { return false }}) // padding alone
-				do(t, l)
-			})
+			shape(t, size, rows, false, do)
+		}
+		if size >= 16 {
+			shape(t, size, 90, true, do)
 		}
 	}
+}
+
+// shape runs a test for a level of many shapes.
+func shape(t *testing.T, size, rows int, mixed bool, do func(t *testing.T, l *level)) {
+	name := fmt.Sprintf("size=%d/rows=%d", size, rows)
+	if mixed {
+		name += "/mixed"
+	}
+	t.Run(name, func(t *testing.T) {
+		l := newLevel(size, rows, uint64(size))
+		l.mixed = mixed
+		l.element(3*size, 3*size-size/2, 1, 1)
+		l.sum(5*size-size/3, 1, -1, band{blocks: 5}) // one element, several groups where S ≥ 16
+		l.element(size, size, 2, 1)
+		l.element(2*size, 2*size, 2, 0)
+		l.element(3*size, 3*size, 4, 2)
+		l.sum(3*size, 3, -1, // bands that read different columns, in an order of its own
+			band{blocks: 1, reads: func(e, c int) bool { return e != 1 && c != 1 }},
+			band{blocks: 2, reads: func(e, c int) bool { return e == 1 || c == 1 }})
+		l.element(size, max(size-3, 1), 1, 0)
+		l.sum(1, 1, -1, band{blocks: 1})
+		l.element(3*size, 3*size-size/2, 2, 0)
+		l.sum(5*size-size/3, 1, 0, band{blocks: 5})
+		l.tie(0, 3)
+		l.element(size, size, 1, 0)
+		l.sum(size, 1, -1, band{blocks: 1}, band{blocks: 1, reads: func(int, int) bool { return false }}) // padding alone
+		do(t, l)
+	})
 }

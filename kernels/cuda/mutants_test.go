@@ -1,0 +1,365 @@
+package cuda_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/kernels/cuda"
+	"github.com/pce-engine/pce/kernels/emulator"
+)
+
+var (
+	mutants     = flag.Int("mutants", 30, "instructions of kernels to delete, one at a time")
+	mutantsSeed = flag.Uint64("seed", 1, "which instructions")
+)
+
+// surgeon is an emulator on which a kernel can be replaced while programs are
+// loaded. It keeps graphs itself, so that they launch the replacement too.
+type surgeon struct {
+	*emulator.Emulator
+	texts    [][]byte // of modules, as loaded
+	names    map[cuda.Function]string
+	replaced map[cuda.Function]cuda.Function
+	launched map[string]bool
+	memory   []region
+
+	recording bool
+	record    []func() error
+	graphs    map[cuda.Graph][]func() error
+}
+
+// region is memory of the card, and what it held at the last look.
+type region struct {
+	at    cuda.Ptr
+	bytes []byte
+}
+
+func newSurgeon() *surgeon {
+	return &surgeon{
+		// A deleted step of a loop is to be found soon.
+		Emulator: emulator.New(emulator.Options{Threads: 1, Jumps: 1 << 14}),
+		names:    map[cuda.Function]string{}, replaced: map[cuda.Function]cuda.Function{},
+		launched: map[string]bool{}, graphs: map[cuda.Graph][]func() error{},
+	}
+}
+
+func (s *surgeon) Alloc(bytes int64) (cuda.Ptr, error) {
+	p, err := s.Emulator.Alloc(bytes)
+	if err == nil {
+		s.memory = append(s.memory, region{p, make([]byte, bytes)})
+	}
+	return p, err
+}
+
+func (s *surgeon) Load(text, cubin []byte) (cuda.Module, []byte, error) {
+	s.texts = append(s.texts, text)
+	return s.Emulator.Load(text, cubin)
+}
+
+func (s *surgeon) Function(m cuda.Module, name string, shared int) (cuda.Function, cuda.FunctionInfo, error) {
+	f, info, err := s.Emulator.Function(m, name, shared)
+	s.names[f] = name
+	return f, info, err
+}
+
+// do does work, now or when the graph that is recorded is launched.
+func (s *surgeon) do(work func() error) error {
+	if s.recording {
+		s.record = append(s.record, work)
+		return nil
+	}
+	return work()
+}
+
+func (s *surgeon) Launch(l cuda.Launch, st cuda.Stream) error {
+	return s.do(func() error {
+		s.launched[s.names[l.Function]] = true
+		l := l
+		if f, ok := s.replaced[l.Function]; ok {
+			l.Function = f
+		}
+		return s.Emulator.Launch(l, st)
+	})
+}
+
+func (s *surgeon) CopyIn(dst cuda.Ptr, src []byte, st cuda.Stream) error {
+	return s.do(func() error { return s.Emulator.CopyIn(dst, src, st) })
+}
+
+func (s *surgeon) CopyOut(dst []byte, src cuda.Ptr, st cuda.Stream) error {
+	return s.do(func() error { return s.Emulator.CopyOut(dst, src, st) })
+}
+
+func (s *surgeon) Clear(dst cuda.Ptr, bytes int64, st cuda.Stream) error {
+	return s.do(func() error { return s.Emulator.Clear(dst, bytes, st) })
+}
+
+func (s *surgeon) Capture(cuda.Stream) error {
+	s.recording, s.record = true, nil
+	return nil
+}
+
+func (s *surgeon) Captured(cuda.Stream) (cuda.Graph, error) {
+	g := cuda.Graph(len(s.graphs) + 1)
+	s.graphs[g], s.recording = s.record, false
+	return g, nil
+}
+
+func (s *surgeon) LaunchGraph(g cuda.Graph, _ cuda.Stream) error {
+	for _, work := range s.graphs[g] {
+		if err := work(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *surgeon) FreeGraph(cuda.Graph) error { return nil }
+
+// replace makes a function run in the place of a kernel.
+func (s *surgeon) replace(kernel string, f cuda.Function) {
+	for of, name := range s.names {
+		if name == kernel {
+			s.replaced[of] = f
+		}
+	}
+}
+
+// theatre is the workload for blocks of one size, on a device of its own.
+type theatre struct {
+	block   int
+	surgeon *surgeon
+	dev     *cuda.Device
+	stream  cuda.Stream
+	kernels []*kernelText // of the module that was loaded
+	head    string        // of its text
+	scenes  []*scene
+}
+
+// stage is a circuit of the workload, built when it is first needed.
+type stage struct {
+	plan
+	*job
+	memory []region // its own
+}
+
+// scene is one thing that is done with one circuit, and what came of it when it was
+// first done.
+type scene struct {
+	*stage
+	name     string
+	run      work
+	want     *outcome // nil: not done yet
+	launched map[string]bool
+}
+
+// kernelText is the text of a kernel.
+type kernelText struct {
+	name  string
+	lines []string
+	insts []int // lines that are instructions
+}
+
+// open makes a device and loads its kernels.
+func open(t *testing.T, block int) *theatre {
+	t.Helper()
+	th := &theatre{block: block, surgeon: newSurgeon()}
+	var err error
+	if th.dev, err = cuda.Open("emulator", func() (cuda.Driver, error) { return th.surgeon, nil }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { th.dev.Close() })
+	if th.stream, err = th.surgeon.NewStream(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plans(block) {
+		st := &stage{plan: p}
+		for _, w := range works {
+			th.scenes = append(th.scenes, &scene{stage: st, name: fmt.Sprintf("blocks of %d, %s, %s", block, p.name, w.name), run: w.run})
+		}
+	}
+	th.build(t, th.scenes[0].stage)
+	if len(th.surgeon.texts) != 1 {
+		t.Fatalf("%d modules were loaded, want one", len(th.surgeon.texts))
+	}
+	th.split(string(th.surgeon.texts[0]))
+	return th
+}
+
+// build makes a circuit and fills its memory with what works on other rows leave.
+func (th *theatre) build(t *testing.T, st *stage) {
+	t.Helper()
+	first := len(th.surgeon.memory)
+	st.job = st.plan.build(t, th.dev, th.block)
+	for _, w := range works {
+		if err := w.run(st.job, t.Context(), st.other, &outcome{}); err != nil {
+			t.Fatal(st.plan.name, w.name, err)
+		}
+	}
+	st.memory = th.surgeon.memory[first:]
+	for _, r := range st.memory {
+		if err := th.surgeon.Emulator.CopyOut(r.bytes, r.at, th.stream); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// first does a scene for the first time.
+func (th *theatre) first(t *testing.T, s *scene) {
+	t.Helper()
+	if s.job == nil {
+		th.build(t, s.stage)
+	}
+	th.surgeon.launched, s.want = map[string]bool{}, &outcome{}
+	if err := th.play(t.Context(), s, s.want); err != nil {
+		t.Fatal(s.name, err)
+	}
+	s.launched = th.surgeon.launched
+}
+
+// play does what a scene does, from the same memory each time.
+func (th *theatre) play(ctx context.Context, s *scene, out *outcome) error {
+	for _, r := range s.memory {
+		if err := th.surgeon.Emulator.CopyIn(r.at, r.bytes, th.stream); err != nil {
+			return err
+		}
+	}
+	if err := s.Write(ctx); err != nil {
+		return err
+	}
+	return s.run(s.job, ctx, s.batch, out)
+}
+
+// split cuts the text of a module into kernels.
+func (th *theatre) split(text string) {
+	const entry = ".visible .entry "
+	parts := strings.Split(text, "\n"+entry)
+	th.head = parts[0] + "\n"
+	for _, part := range parts[1:] {
+		name, _, _ := strings.Cut(part, "(")
+		k := &kernelText{name: name, lines: strings.Split(entry+part, "\n")}
+		for i, line := range k.lines {
+			if strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "\t.") {
+				k.insts = append(k.insts, i)
+			}
+		}
+		th.kernels = append(th.kernels, k)
+	}
+}
+
+// kill deletes a line of a kernel and says what notices, "" if nothing does.
+func (th *theatre) kill(t *testing.T, k *kernelText, line int) string {
+	t.Helper()
+	s := th.surgeon
+	text := th.head + strings.Join(slices.Delete(slices.Clone(k.lines), line, line+1), "\n")
+	m, _, err := s.Emulator.Load([]byte(text), nil)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = s.Emulator.Unload(m) }() // it was loaded
+	f, _, err := s.Emulator.Function(m, k.name, 0)
+	if err != nil {
+		return err.Error()
+	}
+	for _, scene := range th.scenes {
+		if scene.want == nil {
+			th.first(t, scene)
+		}
+		if !scene.launched[k.name] {
+			continue
+		}
+		var got outcome
+		s.replace(k.name, f)
+		err := th.play(t.Context(), scene, &got)
+		clear(s.replaced)
+		if err != nil {
+			return err.Error()
+		}
+		if !slices.Equal(got.words, scene.want.words) {
+			return scene.name + ": other bits"
+		}
+	}
+	return ""
+}
+
+// survivor is an instruction that a kernel does not need, for a reason. Registers
+// have no numbers in it, since these change with every line above.
+type survivor struct{ kernel, text string }
+
+var registers = regexp.MustCompile(`(%[phrd])\d+`)
+
+func survivorOf(k *kernelText, line int) survivor {
+	return survivor{k.name, registers.ReplaceAllString(strings.TrimSpace(k.lines[line]), "$1")}
+}
+
+const survivorsFile = "../ptx/tensor/testdata/survivors.txt"
+
+// explained reads the file of survivors: a kernel, an instruction and a reason,
+// with tabs between them.
+func explained(t *testing.T) map[survivor]string {
+	t.Helper()
+	text, err := os.ReadFile(survivorsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[survivor]string{}
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.Split(line, "\t")
+		if len(parts) != 3 || parts[2] == "" {
+			t.Fatalf("%s:%d: %q; want a kernel, an instruction and a reason, with tabs between them", survivorsFile, i+1, line)
+		}
+		list[survivor{parts[0], parts[1]}] = parts[2]
+	}
+	return list
+}
+
+// TestMutants deletes instructions of kernels, one at a time, and wants each
+// deletion to be noticed: by the verifier, by a fault of the emulator or by other
+// bits of a result.
+func TestMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("works through circuits for each deletion; run without -short")
+	}
+	reasons := explained(t)
+	theatres := []*theatre{open(t, 1), open(t, 8), open(t, 32)}
+	rng := rand.New(rand.NewPCG(*mutantsSeed, 1))
+	for range *mutants {
+		th := theatres[rng.IntN(len(theatres))]
+		k := th.kernels[rng.IntN(len(th.kernels))]
+		line := k.insts[rng.IntN(len(k.insts))]
+		what := th.kill(t, k, line)
+		reason := reasons[survivorOf(k, line)]
+		if what == "" {
+			what = "explained: " + reason
+		}
+		t.Logf("blocks of %d, kernel %s, line %d without %s: %s", th.block, k.name, line, strings.TrimSpace(k.lines[line]), what)
+		if what == "explained: " {
+			t.Errorf("blocks of %d, kernel %s, line %d: nothing notices that %q is missing; extend the workload, drop the instruction or explain it in %s",
+				th.block, k.name, line, strings.TrimSpace(k.lines[line]), survivorsFile)
+		}
+	}
+	for _, th := range theatres {
+		for _, s := range th.scenes {
+			if s.want == nil {
+				continue
+			}
+			var got outcome
+			if err := th.play(t.Context(), s, &got); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got.words, s.want.words) {
+				t.Errorf("%s: other bits than at first, with the kernels as they were", s.name)
+			}
+		}
+	}
+}
