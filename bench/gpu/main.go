@@ -18,6 +18,7 @@ type options struct {
 	pce, suite, configs, out string
 	pyjuice, peer, python    string
 	device, precision        string
+	work                     string // folder of files that tasks prepare
 	sets                     []string
 	budget                   time.Duration
 	rehearse                 bool
@@ -43,7 +44,7 @@ func run(args []string) error {
 	f.StringVar(&o.python, "python", "python3", "the Python that has PyTorch")
 	f.StringVar(&o.device, "device", "cuda:0", "cuda:0, cuda:1, ... or emulator")
 	f.StringVar(&o.precision, "precision", "mixed", "mixed or fp32")
-	f.StringVar(&names, "sets", "main", "comma-separated: main, rat-batch, block-size, memory")
+	f.StringVar(&names, "sets", "main", "comma-separated: main, rat-batch, block-size, memory, sparse")
 	f.DurationVar(&o.budget, "budget", 480*time.Second, "time for all")
 	f.BoolVar(&o.rehearse, "rehearse", false, "tiny sizes, to see that everything runs")
 	f.StringVar(&tableOf, "table", "", "print the results of this file as a table, and stop")
@@ -57,6 +58,11 @@ func run(args []string) error {
 		return errors.New("-pyjuice and -peer go together")
 	}
 	o.sets = strings.Split(names, ",")
+	var err error
+	if o.work, err = os.MkdirTemp("", "gpu"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(o.work)
 	return o.measure()
 }
 
@@ -139,7 +145,7 @@ func (o *options) do(ctx context.Context, t task) record {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	begin := time.Now()
-	err := cmd.Run()
+	err := o.start(cmd, t)
 	r.Seconds = time.Since(begin).Seconds()
 	for line := range bytes.Lines(stdout.Bytes()) {
 		if line = bytes.TrimSpace(line); json.Valid(line) && bytes.HasPrefix(line, []byte("{")) {
@@ -153,6 +159,16 @@ func (o *options) do(ctx context.Context, t task) record {
 		r.Error = "no JSON object in the output"
 	}
 	return r
+}
+
+// start prepares a task and runs its command.
+func (o *options) start(cmd *exec.Cmd, t task) error {
+	if t.prepare != nil {
+		if err := t.prepare(); err != nil {
+			return err
+		}
+	}
+	return cmd.Run()
 }
 
 // tail returns the last lines of an output.

@@ -13,7 +13,9 @@ type task struct {
 	name string
 	args []string
 	peer bool // PyJuice, not pce
-	cost int  // in sum edges and samples; cheap ones go first
+	// prepare, if there is one, writes the files that the command reads.
+	prepare func() error
+	cost    int // in sum edges and samples; cheap ones go first
 }
 
 // structure is a circuit of Table 1.
@@ -40,6 +42,7 @@ var sets = map[string]func(o *options) []task{
 	"rat-batch":  ratBatches,
 	"block-size": blockSizes,
 	"memory":     memory,
+	"sparse":     sparse,
 }
 
 // bench is a task of pce bench.
@@ -119,7 +122,7 @@ func plan(o *options) ([]task, error) {
 	for _, name := range o.sets {
 		make, ok := sets[name]
 		if !ok {
-			return nil, fmt.Errorf("no set %q; want main, rat-batch, block-size or memory", name)
+			return nil, fmt.Errorf("no set %q; want main, rat-batch, block-size, memory or sparse", name)
 		}
 		out = append(out, make(o)...)
 	}
