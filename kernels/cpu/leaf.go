@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"slices"
 
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
@@ -136,20 +135,16 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 	}
 	n := hi - lo
 	// Whoever reads counts leaves zeros; the counts of missing cells are read here.
-	missing := w.count[(rows-1)*width+lo : (rows-1)*width+hi]
-	norm := w.row[lo:hi]
-	clear(norm)
 	for _, f := range fs {
 		codes := x.columnCodes(&x.prog.Inputs[f.input])
 		x.set.ScatterAdd(&w.count[lo], width, &codes[0], &f.flow[lo], f.row, len(codes), n)
-		at := int(x.prog.Elements[f.elem].First)*x.size + lo
-		x.set.AddRows(&norm[0], n, &x.norms[at], n, 1, n)
 	}
-	if slices.ContainsFunc(missing, func(m float32) bool { return m != 0 }) {
-		clear(missing)
-		clear(norm)
-		x.set.ColumnSums(&norm[0], &w.count[lo], width, rows-1, n)
-	}
+	clear(w.count[(rows-1)*width+lo : (rows-1)*width+hi])
+	// The normaliser is the sum of the counts, not that of the flows: where one count
+	// grows large it loses small flows, and the table would lose mass step by step.
+	norm := w.row[lo:hi]
+	clear(norm)
+	x.set.ColumnSums(&norm[0], &w.count[lo], width, rows-1, n)
 	for i := range norm {
 		norm[i] = x.round(norm[i])
 	}

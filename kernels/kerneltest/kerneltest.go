@@ -44,6 +44,7 @@ func Run(t *testing.T, open Open, depth Depth) {
 	t.Run("loglikelihood", func(t *testing.T) { testLogLikelihood(t, open, depth) })
 	t.Run("step", func(t *testing.T) { testStep(t, open, depth) })
 	t.Run("batches", func(t *testing.T) { testBatches(t, open, depth) })
+	t.Run("tables", func(t *testing.T) { testTables(t, open) })
 	t.Run("widths", func(t *testing.T) { testWidths(t, open) })
 	t.Run("extremes", func(t *testing.T) { testExtremes(t, open) })
 	t.Run("grouped", func(t *testing.T) { testGrouped(t, open) })

@@ -108,7 +108,8 @@ func (l *leafBlock) eachUse(do func(use, kept, pitch ptx.Value)) {
 }
 
 // addRows adds the flows of all rows to the counts of their codes and returns the
-// unit's normaliser on the grid, without missing cells. All warps read rows for all,
+// unit's normaliser on the grid: the sum of its counts, without missing cells. It is
+// not that of the flows, of which a large count loses small ones. All warps read rows for all,
 // and each then adds those whose codes it owns, so that counts are added in the
 // order of rows. Afterwards every warp may read all counts.
 func (l *leafBlock) addRows(t tally) ptx.Value {
@@ -118,7 +119,7 @@ func (l *leafBlock) addRows(t tally) ptx.Value {
 	l.For(ptx.U32, l.warp, l.Max(l.codes, leafWarps), leafWarps, func(c ptx.Value) { t.set(c, l.exists, l.Mov(ptx.F32, 0)) })
 	// The count of the code that came last stays in a register.
 	code, count := l.Mov(ptx.U32, l.warp), l.Mov(ptx.F32, 0)
-	total, side := l.Mov(ptx.F32, 0), l.Mov(ptx.U32, 0)
+	side := l.Mov(ptx.U32, 0)
 	ahead, codeAhead := l.Vars(ptx.F32, leafShare), l.Var(ptx.U32)
 	mine := l.Mad(l.warp, leafShare*32*4, l.At(tiles, l.lane, 4))
 	l.eachUse(func(use, kept, pitch ptx.Value) {
@@ -130,7 +131,6 @@ func (l *leafBlock) addRows(t tally) ptx.Value {
 			}
 			l.Set(codeAhead, l.Load(ptx.U16, l.At(codes, l.Min(l.Add(base, l.lane), last), 2), 0))
 		}
-		run := l.Mov(ptx.F32, 0)
 		read(l.Mov(ptx.U32, 0))
 		l.For(ptx.U32, 0, rows, leafTile, func(base ptx.Value) {
 			out := l.Add(mine, side)
@@ -157,13 +157,13 @@ func (l *leafBlock) addRows(t tally) ptx.Value {
 					l.Set(code, c)
 				})
 				l.Into(count).Add(count, flow)
-				l.Into(run).Add(run, flow)
 			})
 			l.Into(side).Xor(side, leafTile*32*4)
 		})
-		l.Into(total).Add(total, run)
 	})
 	t.set(code, l.exists, count)
+	total := l.Mov(ptx.F32, 0)
+	l.For(ptx.U32, l.warp, l.codes, leafWarps, func(c ptx.Value) { l.Into(total).Add(total, t.get(c, l.exists)) })
 	return l.round(l.sum(total)[0], l.fine)
 }
 
