@@ -67,10 +67,8 @@ type Driver interface {
 	// Clear sets bytes to zero.
 	Clear(dst Ptr, bytes int64, s Stream) error
 
-	// Load compiles PTX text and makes it ready; cubin, if not empty, is what an
-	// earlier Load of the same text returned on the same card and driver. It
-	// returns what may be kept for the next time, or nothing.
-	Load(text, cubin []byte) (Module, []byte, error)
+	// Load compiles PTX text and makes it ready.
+	Load(text []byte) (Module, error)
 	Unload(Module) error
 	// Function finds a kernel and allows it shared bytes of dynamic shared memory.
 	Function(m Module, name string, shared int) (Function, FunctionInfo, error)

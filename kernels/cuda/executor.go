@@ -36,6 +36,7 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Shared = min(t.Shared, d.card.SharedMemory)
 	x := &executor{
 		dev: d, prog: m.Program, tables: t, schedule: plan.NewSchedule(t, m.Train), train: m.Train,
 		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]Graph{},

@@ -157,7 +157,7 @@ func (x *executor) launch(w plan.Work, rows int, c call) error {
 	if !ok {
 		return fmt.Errorf("%w: %s: no kernel %s", kernels.ErrDevice, x.dev.name, w.Kernel)
 	}
-	l := Launch{Function: f.function, Grid: [3]int{w.Blocks, 1, 1}, Block: f.threads}
+	l := Launch{Function: f.function, Grid: [3]int{w.Blocks, 1, 1}, Block: f.threads, Shared: w.Shared}
 	if w.Rows > 0 {
 		tiles := (rows + w.Rows - 1) / w.Rows
 		if w.Blocks == 0 {

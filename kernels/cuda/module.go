@@ -23,13 +23,13 @@ func (d *Device) module(v tensor.Variant) (*module, error) {
 		return m, nil
 	}
 	text := v.Module()
-	handle, err := d.load(text.Text())
+	handle, err := d.drv.Load(text.Text())
 	if err != nil {
 		return nil, err
 	}
 	m := &module{functions: map[string]function{}}
 	for _, k := range text.Kernels {
-		f, info, err := d.drv.Function(handle, k.Name, 0)
+		f, info, err := d.drv.Function(handle, k.Name, d.dynamic(v, k.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -46,8 +46,10 @@ func (d *Device) module(v tensor.Variant) (*module, error) {
 	return m, nil
 }
 
-// load hands text to the driver.
-func (d *Device) load(text []byte) (Module, error) {
-	m, _, err := d.drv.Load(text, nil)
-	return m, err
+// dynamic is the most dynamic shared memory that launches of a kernel ask for.
+func (d *Device) dynamic(v tensor.Variant, kernel string) int {
+	if kernel != tensor.KernelForwardResident {
+		return 0
+	}
+	return min(v.ResidentBytes(tensor.ResidentColumns), d.card.SharedMemory-v.ResidentShared())
 }

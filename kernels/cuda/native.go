@@ -168,27 +168,17 @@ type nativeFunction struct {
 	threads  int // most in a block
 }
 
-func (d *native) Load(text, cubin []byte) (Module, []byte, error) {
+func (d *native) Load(text []byte) (Module, error) {
 	if len(text) == 0 {
-		return 0, nil, fmt.Errorf("%w: cuda: load of an empty text", kernels.ErrDevice)
+		return 0, fmt.Errorf("%w: cuda: load of an empty text", kernels.ErrDevice)
 	}
-	if len(cubin) > 0 {
-		// Code that does not load any more is made again.
-		if m, err := driver.LoadCode(cubin); err == nil {
-			return d.keep(m), cubin, nil
-		}
-	}
-	m, code, err := driver.Load(text)
+	m, err := driver.Load(text)
 	if err != nil {
-		return 0, nil, failure(err, "load of %d bytes of PTX on %s (driver %d)", len(text), d.card.Architecture(), d.card.DriverVersion)
+		return 0, failure(err, "cuModuleLoadDataEx(%d bytes of PTX on %s, driver %d)", len(text), d.card.Architecture(), d.card.DriverVersion)
 	}
-	return d.keep(m), code, nil
-}
-
-func (d *native) keep(m cu.Module) Module {
 	d.loaded++
 	d.modules[d.loaded] = m
-	return d.loaded
+	return d.loaded, nil
 }
 
 func (d *native) Unload(m Module) error {

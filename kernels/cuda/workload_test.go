@@ -124,8 +124,8 @@ func halves(units int) *circuit.Graph {
 }
 
 // elements is a circuit of products of one to five factors, tabulated leaves and
-// other vectors in every place, some of them stored.
-func elements(units int) *circuit.Graph {
+// other vectors in every place, some of them stored. A sum of outputs units has all.
+func elements(units, outputs int) *circuit.Graph {
 	s := &sketch{units: units}
 	var leaf, vector []circuit.NodeID
 	for v := range 5 {
@@ -151,26 +151,38 @@ func elements(units int) *circuit.Graph {
 		s.product(vector[0], two, leaf[3], vector[4]), s.product(leaf[0], two, vector[3], leaf[4]),
 		five(0, 0, 0, 0, 0), five(1, 1, 1, 1, 1), five(0, 1, 1, 0, 1), five(1, 0, 0, 1, 0),
 	}
-	return s.root(s.sum(all...), s.sum(stored...))
+	other := s.sum(stored...)
+	s.units = outputs
+	return s.root(s.sum(all...), other)
 }
 
-// wide is a circuit with more units than a block of threads does at once.
-func wide() *circuit.Graph {
-	s := &sketch{units: 260}
-	both := s.product(s.input(circuit.Categorical{Categories: 3}), s.input(circuit.Gaussian{}))
-	s.units = 70
+// sharp leaves are far apart in a harsh circuit.
+var sharp = circuit.Gaussian{MinSigma: 1e-4}
+
+// wide is a circuit with more columns, and more units, than a block of threads does
+// at once; tall has many units of few columns.
+func wide() *circuit.Graph { return layer(260, 70) }
+func tall() *circuit.Graph { return layer(40, 260) }
+
+func layer(columns, units int) *circuit.Graph {
+	s := &sketch{units: columns}
+	both := s.product(s.input(circuit.Categorical{Categories: 3}), s.input(sharp))
+	s.units = units
 	return s.root(s.sum(both))
 }
 
-// top is a circuit whose root is a product of tabulated leaves, for a 0, and of
-// sums; or a leaf.
+// top is a circuit whose root is a leaf, or a product: of tabulated leaves for a 0,
+// of sums for a 1, of other leaves for a 2.
 func top(kinds ...int) *circuit.Graph {
 	s := &sketch{units: 1}
 	var list []circuit.NodeID
 	for _, k := range kinds {
 		at := s.input(circuit.Categorical{Categories: 3})
-		if k == 1 {
+		switch k {
+		case 1:
 			at = s.sum(at)
+		case 2:
+			s.Nodes[at].Leaf = circuit.Gaussian{}
 		}
 		list = append(list, at)
 	}
@@ -180,11 +192,11 @@ func top(kinds ...int) *circuit.Graph {
 	return &s.Graph
 }
 
-// pair is a circuit of two variables.
-func pair(units int) *circuit.Graph {
+// trio is a circuit of three variables.
+func trio(units int) *circuit.Graph {
 	s := &sketch{units: units}
-	x, y := s.input(circuit.Categorical{Categories: 3}), s.input(circuit.Gaussian{})
-	return s.root(s.product(x, s.sum(y)), s.product(s.sum(x), y))
+	x, y, z := s.input(circuit.Categorical{Categories: 3}), s.input(circuit.Gaussian{}), s.input(circuit.Poisson{})
+	return s.root(s.product(x, s.sum(y), z), s.product(s.sum(x), y, z))
 }
 
 // harsh makes parameters with which float32 cannot hold the values of a row side by
@@ -193,9 +205,9 @@ func harsh(g *circuit.Graph, p reference.Params, rng *rand.Rand) {
 	for id := range p {
 		n := &g.Nodes[id]
 		leaf, categorical := n.Leaf.(circuit.Categorical)
-		if _, ok := n.Leaf.(circuit.Gaussian); ok && n.Units > 200 {
-			for u := range n.Units { // far apart
-				p[id][2*u], p[id][2*u+1] = 6*rng.Float64()-3, 0.02
+		if n.Leaf == circuit.Leaf(sharp) {
+			for u := range n.Units {
+				p[id][2*u], p[id][2*u+1] = 6*rng.Float64()-3, 0.0005
 			}
 		}
 		if p[id] == nil || n.Kind == circuit.Input && !categorical {
@@ -208,7 +220,13 @@ func harsh(g *circuit.Graph, p reference.Params, rng *rand.Rand) {
 				each, one = leaf.Categories, (unit+n.Var)%leaf.Categories
 			}
 			switch {
-			case k == one || n.Kind == circuit.Input && k == 0:
+			case n.Kind == circuit.Sum && each == 260: // a unit or so without the column that counts
+				if rng.IntN(50) == 0 {
+					p[id][i] = 0
+				}
+			case n.Kind == circuit.Input && k == one:
+				p[id][i] = math.Pow(10, -8*rng.Float64())
+			case k == one && n.Units < 200 || n.Kind == circuit.Input && k == 0:
 				p[id][i] = 1
 			case rng.IntN(4) == 0:
 				p[id][i] = 0
@@ -388,34 +406,39 @@ func shards(ctx context.Context, j *job, b *dataset.Batch, out *outcome) error {
 	return out.flows(ctx, j)
 }
 
-// plan is a circuit of the workload that is yet to be built.
-type plan struct {
+// subject is a circuit of the workload that is yet to be built.
+type subject struct {
 	name  string
 	graph func() *circuit.Graph
 	harsh bool
 	rows  int
 }
 
-// plans lists the circuits for blocks of a size, small ones first.
-func plans(block int) (list []plan) {
+// subjects lists the circuits for blocks of a size, small ones first.
+func subjects(block int) (list []subject) {
 	units := map[int]int{1: 3, 8: 12, 32: 42}[block]
-	for _, kinds := range [][]int{{0}, {0, 0}, {1, 1}, {0, 1, 0}, {1, 0, 1}, {0, 1, 0, 1, 1}} {
-		list = append(list, plan{fmt.Sprint("top", kinds), func() *circuit.Graph { return top(kinds...) }, true, 20})
+	parts, outputs := units, units
+	if block == 32 { // room for all operands in shared memory
+		parts, outputs = 30, 70
+	}
+	for _, kinds := range [][]int{{0}, {2}, {0, 0}, {1, 1}, {0, 1, 0}, {1, 0, 1}, {0, 1, 0, 1, 1}} {
+		list = append(list, subject{fmt.Sprint("top", kinds), func() *circuit.Graph { return top(kinds...) }, true, 70})
 	}
 	return append(list,
-		plan{"leaves", func() *circuit.Graph { return leaves(units) }, false, 70},
-		plan{"halves", func() *circuit.Graph { return halves(units) }, false, 70},
-		plan{"harsh halves", func() *circuit.Graph { return halves(units) }, true, 15},
-		plan{"wide", wide, false, 10},
-		plan{"elements", func() *circuit.Graph { return elements(units) }, false, 20},
-		plan{"harsh wide", wide, true, 10},
-		plan{"harsh elements", func() *circuit.Graph { return elements(units) }, true, 20},
-		plan{"many rows", func() *circuit.Graph { return pair(units) }, true, 600},
+		subject{"leaves", func() *circuit.Graph { return leaves(units) }, false, 70},
+		subject{"halves", func() *circuit.Graph { return halves(units) }, false, 70},
+		subject{"harsh halves", func() *circuit.Graph { return halves(units) }, true, 15},
+		subject{"wide", wide, false, 70},
+		subject{"elements", func() *circuit.Graph { return elements(parts, outputs) }, false, 70},
+		subject{"harsh tall", tall, true, 40},
+		subject{"harsh wide", wide, true, 40},
+		subject{"harsh elements", func() *circuit.Graph { return elements(parts, outputs) }, true, 40},
+		subject{"many rows", func() *circuit.Graph { return trio(units) }, true, 600},
 	)
 }
 
 // build makes the circuit on a device, with blocks of a size.
-func (p *plan) build(t *testing.T, dev kernels.Device, block int) *job {
+func (p *subject) build(t *testing.T, dev kernels.Device, block int) *job {
 	t.Helper()
 	g, rng := p.graph(), rand.New(rand.NewPCG(31, 32))
 	params, err := reference.Init(g, 3, nil)

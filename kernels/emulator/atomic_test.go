@@ -204,7 +204,7 @@ func TestModules(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	module := strings.Replace(text("", "\tbar.warp.sync -1;\n\tfence.acq_rel.gpu;"), "sm_90", "sm_80", 1)
-	m, _, err := b.Load([]byte(module), nil)
+	m, err := b.Load([]byte(module))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestModules(t *testing.T) {
 		t.Fatalf("unloaded twice: %v", err)
 	}
 	bad := strings.Replace(module, "bar.warp.sync -1", "bra NOWHERE", 1)
-	if _, _, err := b.Load([]byte(bad), nil); err == nil || !strings.Contains(err.Error(), "NOWHERE") {
+	if _, err := b.Load([]byte(bad)); err == nil || !strings.Contains(err.Error(), "NOWHERE") {
 		t.Fatalf("a label that is not there: %v", err)
 	}
 }

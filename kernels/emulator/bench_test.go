@@ -124,7 +124,7 @@ func BenchmarkLoad(b *testing.B) {
 	e := newBench(b, Options{})
 	b.SetBytes(int64(len(module)))
 	for b.Loop() {
-		m, _, err := e.Load(module, nil)
+		m, err := e.Load(module)
 		if err != nil {
 			b.Fatal(err)
 		}

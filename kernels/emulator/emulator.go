@@ -144,29 +144,29 @@ func (e *Emulator) FreeHost(b []byte) error {
 	return nil
 }
 
-// Load parses, verifies and decodes a module. It returns nothing to keep.
-func (e *Emulator) Load(text, _ []byte) (cuda.Module, []byte, error) {
+// Load parses, verifies and decodes a module.
+func (e *Emulator) Load(text []byte) (cuda.Module, error) {
 	m, err := ptx.Parse(text)
 	if err == nil {
 		err = m.Verify()
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("emulator: Load: %w: %w", err, kernels.ErrDevice)
+		return 0, fmt.Errorf("emulator: Load: %w: %w", err, kernels.ErrDevice)
 	}
 	if sm, _ := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(m.Target, "sm_"), "af")); sm > 10*e.o.Major+e.o.Minor {
-		return 0, nil, refused("Load: target %s on a card of compute capability %d.%d", m.Target, e.o.Major, e.o.Minor)
+		return 0, refused("Load: target %s on a card of compute capability %d.%d", m.Target, e.o.Major, e.o.Minor)
 	}
 	loaded := &module{kernels: map[string]*kernel{}}
 	for _, source := range m.Kernels {
 		k, err := decode(&e.o, m, source)
 		if err != nil {
-			return 0, nil, err
+			return 0, err
 		}
 		loaded.kernels[k.name] = k
 	}
 	h := cuda.Module(e.handle())
 	e.modules[h] = loaded
-	return h, nil, nil
+	return h, nil
 }
 
 // Unload forgets a module and its functions.

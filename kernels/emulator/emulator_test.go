@@ -92,7 +92,7 @@ func (b *bench) read(p cuda.Ptr, n int) []uint32 {
 // load loads a module and finds its kernel.
 func (b *bench) load(module string, shared int) cuda.Function {
 	b.t.Helper()
-	m, _, err := b.Load([]byte(module), nil)
+	m, err := b.Load([]byte(module))
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -301,7 +301,7 @@ func TestLaunchRefused(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.says)
 		}
 	}
-	m, _, err := b.Load([]byte(text("", "")), nil)
+	m, err := b.Load([]byte(text("", "")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,11 +311,11 @@ func TestLaunchRefused(t *testing.T) {
 	if _, _, err := b.Function(m, "none", 0); !errors.Is(err, kernels.ErrDevice) {
 		t.Errorf("no such kernel: %v", err)
 	}
-	if _, _, err := b.Load([]byte("nonsense"), nil); !errors.Is(err, kernels.ErrDevice) {
+	if _, err := b.Load([]byte("nonsense")); !errors.Is(err, kernels.ErrDevice) {
 		t.Errorf("nonsense: %v", err)
 	}
 	old := New(Options{Major: 8})
-	if _, _, err := old.Load([]byte(text("", "")), nil); !errors.Is(err, kernels.ErrDevice) {
+	if _, err := old.Load([]byte(text("", ""))); !errors.Is(err, kernels.ErrDevice) {
 		t.Errorf("sm_90 on 8.0: %v", err)
 	}
 }

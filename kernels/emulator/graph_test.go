@@ -79,7 +79,7 @@ func TestGraphBranches(t *testing.T) {
 	for seed := range uint64(40) {
 		b := newBench(t, Options{Seed: seed})
 		name := func(name string) cuda.Function {
-			m, _, err := b.Load([]byte(strings.Replace(text("", ""), "test(", name+"(", 1)), nil)
+			m, err := b.Load([]byte(strings.Replace(text("", ""), "test(", name+"(", 1)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -70,14 +70,37 @@ func wide(t Type) Type {
 	panic(fmt.Sprintf("ptx: wide product of type %d", t))
 }
 
-// Div returns x / y, of floats rounded to nearest.
+// Div returns x / y, of floats rounded to nearest. Assemblers divide by powers of two
+// as by any number; so a shift does that where they are literals.
 func (b *Builder) Div(x, y any) Value {
 	t := b.typeOf(x, y)
+	if n, ok := shift(t, x, y); ok {
+		return b.Shr(x.(Value), n)
+	}
 	return b.op("div", rounded(t), t, x, y)
 }
 
-// Rem returns the rest of x / y, integers.
-func (b *Builder) Rem(x, y any) Value { return b.op("rem", nil, b.typeOf(x, y), x, y) }
+// Rem returns the rest of x / y, integers, by powers of two as Div does.
+func (b *Builder) Rem(x, y any) Value {
+	t := b.typeOf(x, y)
+	if n, ok := shift(t, x, y); ok {
+		return b.And(x, 1<<n-1)
+	}
+	return b.op("rem", nil, t, x, y)
+}
+
+// shift returns n if y is 2^n as a literal and x is unsigned.
+func shift(t Type, x, y any) (n int, ok bool) {
+	_, value := x.(Value)
+	of, literal := y.(int)
+	if !value || !literal || t != U32 && t != U64 || of < 1 || of&(of-1) != 0 {
+		return 0, false
+	}
+	for of>>n > 1 {
+		n++
+	}
+	return n, true
+}
 
 // Min returns the smaller of two, and the number where one is NaN.
 func (b *Builder) Min(x, y any) Value { return b.op("min", nil, b.typeOf(x, y), x, y) }

@@ -1,7 +1,7 @@
 // Package driver makes the calls of the CUDA driver API that gorgonia.org/cu lacks:
 // limits of functions, launches whose arguments stand in slots of eight bytes,
 // capture and launch of graphs, pinned memory, loading with the compiler's log,
-// compiled code, names of codes. It works on the handles of that package.
+// names of codes. It works on the handles of that package.
 //
 // The package is empty without the build tag cuda and cgo. With them it compiles
 // against the declarations in include, and a program that imports it is linked

@@ -4,19 +4,8 @@
 
 #include <cuda.h>
 
-typedef struct {
-  CUmodule module;
-  void *code;       // compiled, from malloc, or NULL
-  size_t size;      // of code
-  const char *call; // the call that failed
-  char log[16384];  // what the compiler says is wrong
-} loaded;
-
-// loadPTX compiles the text, which ends with a zero byte that size counts, keeps
-// the code, and loads it.
-CUresult loadPTX(const char *text, size_t size, loaded *to);
-
-// loadPTXWhole lets the driver do both at once, which gives no code.
-CUresult loadPTXWhole(const char *text, loaded *to);
+// loadPTX compiles a text and loads it. What the compiler says is wrong goes to log,
+// which has room for that many bytes.
+CUresult loadPTX(CUmodule *module, const char *text, char *log, size_t room);
 
 #endif

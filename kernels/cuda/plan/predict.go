@@ -134,6 +134,20 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
 			if entry(i) == t.Sums[g.Sum].Group {
 				c.Bytes += reads
 			}
+		case tensor.KernelForwardResident:
+			first, n := entry(2*i), entry(2*i+1)
+			s := &t.Sums[t.Groups[first].Sum]
+			outputs, columns := 0.0, float64(s.Cols)
+			for _, g := range t.Groups[first : first+n] {
+				outputs += float64(g.Blocks) * size
+			}
+			c.product(t, outputs*columns, rows)
+			weights, reads := 4*outputs*columns, t.operandBytes(s, rows)
+			c.Bytes += weights + 4*outputs*rows
+			c.Cache += weights*tiles + reads
+			if first == s.Group {
+				c.Bytes += reads
+			}
 		case tensor.KernelStored:
 			s := &t.Sums[entry(i)]
 			reads := t.operandBytes(s, rows)

@@ -14,6 +14,7 @@ type Work struct {
 	List   int // first word in the lists
 	Blocks int // along x
 	Rows   int // rows that a block does: along y, or along x where Blocks is 0; 0: all
+	Shared int // bytes of dynamic shared memory
 }
 
 // Schedule is what each entry point launches, in order. Kernels of one level do
@@ -43,7 +44,7 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 	for v := range p.Vectors {
 		top = max(top, depth(int32(v)))
 	}
-	groups, stored := make([][]uint32, top+1), make([][]uint32, top+1)
+	groups, stored, resident := make([][]uint32, top+1), make([][]uint32, top+1), make([][]int, top+1)
 	columns, gathers := make([][]uint32, top+1), make([][]uint32, top+1)
 	for i := range t.Sums {
 		sum := &t.Sums[i]
@@ -52,8 +53,12 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 		if i >= len(p.Sums) {
 			stored[d] = append(stored[d], uint32(i))
 		}
-		for g := range sum.Groups {
-			groups[d] = append(groups[d], sum.Group+g)
+		if t.resident(i) {
+			resident[d] = append(resident[d], i)
+		} else {
+			for g := range sum.Groups {
+				groups[d] = append(groups[d], sum.Group+g)
+			}
 		}
 		for c := range sum.Columns {
 			columns[d] = append(columns[d], sum.Column+c)
@@ -85,6 +90,7 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 	for d := range top + 1 {
 		s.Forward = s.each(s.Forward, tensor.KernelStored, stored[d], 1, tensor.RowTile)
 		s.Forward = s.each(s.Forward, tensor.KernelForward, groups[d], 1, tensor.RowTile)
+		s.addResident(t, resident[d])
 	}
 	root := uint32(p.Vectors[p.Root].Def)
 	if p.Vectors[p.Root].Kind == layers.StoredVector {

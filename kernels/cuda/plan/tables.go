@@ -16,6 +16,7 @@ type Tables struct {
 	Program *layers.Program
 	Rows    int // R
 	Size    int // S
+	Shared  int // bytes of shared memory that a block of threads may have
 	Mixed   bool
 
 	Factors   []tensor.Factor
@@ -51,7 +52,7 @@ const align = 64
 // NewTables lowers a program for launches of rows rows.
 func NewTables(m layers.Module) (*Tables, error) {
 	p := m.Program
-	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Mixed: Variant(m, 8, 0).Mixed}
+	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Shared: mostShared, Mixed: Variant(m, 8, 0).Mixed}
 	t.place()
 	t.makeElements()
 	t.makeSums()

@@ -52,10 +52,6 @@ struct CUstream_st { CUgraph capture; };
 struct CUevent_st { float at; };
 struct CUmod_st { char text[4096]; };
 struct CUfunc_st { char name[64]; };
-struct CUlinkState_st {
-  char *log, code[4096];
-  size_t room;
-};
 
 static float now; // milliseconds, a half for each piece of work
 
@@ -159,62 +155,25 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream s) 
 
 static CUresult compile(const char *text, char *log, size_t room) {
   if (strstr(text, "unsupported") != NULL) return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-  if (strstr(text, "mistake") == NULL) return CUDA_SUCCESS;
-  snprintf(log, room, "line 3; error: mistake\nfatal: aborted\n");
+  if (strstr(text, "mistake") != NULL)
+    snprintf(log, room, "line 3; error: mistake\nfatal: aborted\n");
+  else if (strstr(text, "flood") != NULL)
+    memset(log, 'x', room);
+  else
+    return CUDA_SUCCESS;
   return CUDA_ERROR_INVALID_PTX;
 }
 
-static CUresult logOf(unsigned n, CUjit_option *o, void **v, char **log, size_t *room) {
-  for (unsigned i = 0; i < n; i++) {
-    if (o[i] == CU_JIT_ERROR_LOG_BUFFER) *log = v[i];
-    if (o[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) *room = (size_t)(uintptr_t)v[i];
-  }
-  return *log != NULL && *room > 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuLinkCreate(unsigned n, CUjit_option *o, void **v, CUlinkState *l) {
-  CALL("cuLinkCreate");
-  *l = calloc(1, sizeof **l);
-  return logOf(n, o, v, &(*l)->log, &(*l)->room);
-}
-
-CUresult cuLinkAddData(CUlinkState l, CUjitInputType type, void *text, size_t n, const char *name, unsigned options, CUjit_option *o, void **v) {
-  CALL("cuLinkAddData %d %s %u", type, name, options);
-  (void)o, (void)v;
-  if (n == 0 || ((char *)text)[n - 1] != 0 || strlen(text) != n - 1) return CUDA_ERROR_INVALID_IMAGE;
-  if (strstr(text, "unlinked") != NULL) return CUDA_ERROR_NOT_SUPPORTED;
-  snprintf(l->code, sizeof l->code, "code:%s", (char *)text);
-  return compile(text, l->log, l->room);
-}
-
-CUresult cuLinkComplete(CUlinkState l, void **code, size_t *n) {
-  CALL("cuLinkComplete");
-  *code = l->code;
-  *n = strlen(l->code) + 1;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuLinkDestroy(CUlinkState l) {
-  CALL("cuLinkDestroy");
-  memset(l, 0xee, sizeof *l); // nobody may read the code any more
-  free(l);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuModuleLoadData(CUmodule *m, const void *code) {
-  CALL("cuModuleLoadData");
-  if (strncmp(code, "code:", 5) != 0) return CUDA_ERROR_INVALID_IMAGE;
-  *m = calloc(1, sizeof **m);
-  snprintf((*m)->text, sizeof (*m)->text, "%s", (const char *)code);
-  return CUDA_SUCCESS;
-}
-
 CUresult cuModuleLoadDataEx(CUmodule *m, const void *text, unsigned n, CUjit_option *o, void **v) {
-  CALL("cuModuleLoadDataEx");
+  CALL("cuModuleLoadDataEx %zu", strlen(text));
   char *log = NULL;
   size_t room = 0;
-  CUresult r = logOf(n, o, v, &log, &room);
-  if (r == CUDA_SUCCESS) r = compile(text, log, room);
+  for (unsigned i = 0; i < n; i++) {
+    if (o[i] == CU_JIT_ERROR_LOG_BUFFER) log = v[i];
+    if (o[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) room = (size_t)(uintptr_t)v[i];
+  }
+  if (log == NULL || room <= 100) return CUDA_ERROR_INVALID_VALUE;
+  CUresult r = compile(text, log, room);
   if (r != CUDA_SUCCESS) return r;
   *m = calloc(1, sizeof **m);
   snprintf((*m)->text, sizeof (*m)->text, "%s", (const char *)text);

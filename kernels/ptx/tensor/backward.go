@@ -11,7 +11,7 @@ func (v Variant) backward() *ptx.Kernel {
 	head := k.LoadN(ptx.U32, 4, column, ColumnSum)
 	sum := k.record(ArgSums, head[0], SumSize)
 	units := k.Mul(head[3], v.Block)
-	t := k.rowTile()
+	t := k.rowTile(tileThreads)
 	clear := k.unmarked(t)
 	o := k.operands(t.read)
 	o.open(head[1])
@@ -185,7 +185,7 @@ func (k *kernel) ratios(flows, values []ptx.Value) (quotients []ptx.Value) {
 func (v Variant) gather() *ptx.Kernel {
 	k := v.begin(KernelGather, tileThreads, 4, append([]string{ArgRatio, ArgKept, ArgBad, ArgUses, ArgList}, operandArgs...)...)
 	sum := k.record(ArgSums, k.entry(k.Special("%ctaid.x")), SumSize)
-	t := k.rowTile()
+	t := k.rowTile(tileThreads)
 	where := k.unmarked(t)
 	width := k.Load(ptx.U32, sum, SumWidth)
 	base := k.Load(ptx.U64, sum, SumVal)

@@ -6,11 +6,6 @@ import "github.com/pce-engine/pce/kernels/ptx"
 // step of its own, by its visits.
 const KernelCoefficientsVisits = "coefficients_visits"
 
-// ControlUnits is the field of Control for the units of node space.
-//
-//	units  u32  VisitLen
-const ControlUnits = 56
-
 // coefficients turns the flow through each unit, norm, into what moves its weights,
 // θ·keep + count·gain + prior. With d = scale·norm + pseudocount and fan the number
 // of weights that are not 0,

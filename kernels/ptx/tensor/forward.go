@@ -30,7 +30,7 @@ func (v Variant) forward() *ptx.Kernel {
 	g := k.LoadN(ptx.U32, 2, group, GroupSum)
 	sum := k.record(ArgSums, g[0], SumSize)
 	outputs := k.Mul(k.Load(ptx.U32, group, GroupBlocks), v.Block)
-	t := k.rowTile()
+	t := k.rowTile(tileThreads)
 	o := k.operands(t.read)
 	f := o.fitSum(sum, t.unit)
 	k.storeExps(t, sum, f, k.Eq(index, k.Load(ptx.U32, sum, SumGroup)))
@@ -42,6 +42,7 @@ func (v Variant) forward() *ptx.Kernel {
 	})
 	p := k.rowProduct(outputs)
 	k.multiply(t, o, f, p, group, outputs, slabs)
+	k.Sync()
 	k.finish(t, p, sum, g[1], limits)
 	return k.Kernel()
 }
@@ -148,7 +149,6 @@ func (k *kernel) finish(t *rowTile, p *rowProduct, sum, row, limits ptx.Value) {
 	end := k.Min(k.Load(ptx.U32, sum, SumUnits), k.Add(row, p.outputs)) // of the units that exist here
 	start := k.At(k.element(ArgVal, k.Load(ptx.U64, sum, SumVal)), row, 4)
 	n := len(places.outputs)
-	k.Sync()
 	for j, line := range places.rows {
 		r := k.Add(t.first, line)
 		limit := k.Load(ptx.F32, k.At(limits, line, 4), 0)
@@ -178,7 +178,7 @@ func (k *kernel) finish(t *rowTile, p *rowProduct, sum, row, limits ptx.Value) {
 func (v Variant) stored() *ptx.Kernel {
 	k := v.begin(KernelStored, tileThreads, 4, append([]string{ArgBad, ArgList}, operandArgs...)...)
 	sum := k.record(ArgSums, k.entry(k.Special("%ctaid.x")), SumSize)
-	t := k.rowTile()
+	t := k.rowTile(tileThreads)
 	o := k.operands(t.read)
 	f := o.fitSum(sum, t.unit)
 	k.storeExps(t, sum, f, k.Eq(t.lane, t.lane))

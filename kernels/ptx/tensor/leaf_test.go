@@ -254,7 +254,7 @@ func launchLeaves(t *testing.T, v tensor.Variant, kernel string, grid [3]int, ar
 			t.Fatal(err)
 		}
 	}
-	module, _, err := em.Load([]byte(m.Text()), nil)
+	module, err := em.Load([]byte(m.Text()))
 	check(err)
 	f, info, err := em.Function(module, kernel, 0)
 	check(err)

@@ -9,7 +9,7 @@ import (
 // logBackward sends flows down in marked rows, a row in a block of threads: ratio
 // becomes the flow of each unit, kept that of operands.
 func (v Variant) logBackward() *ptx.Kernel {
-	k := v.begin(KernelLogBackward, logThreads, 0, ArgControl, ArgParams, ArgCodes, ArgVal, ArgExp, ArgRatio, ArgKept,
+	k := v.begin(KernelLogBackward, logThreads, 4, ArgControl, ArgParams, ArgCodes, ArgVal, ArgExp, ArgRatio, ArgKept,
 		ArgBadRows, ArgFactors, ArgElements, ArgSums, ArgColumns, ArgRowSteps, ArgUses, ArgList)
 	f := &logBackward{kernel: k, tid: k.Special("%tid.x")}
 	vectors := k.control(ptx.U32, ControlVectors)

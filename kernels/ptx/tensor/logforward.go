@@ -10,18 +10,8 @@ import (
 // does whole rows.
 const logThreads = 256
 
-// ControlVectors is the field of Control for the kernels in log space.
-//
-//	vectors  u32  entries of their list
-const ControlVectors = 52
-
-// ControlPitch is the field of Control for the scratch memory of KernelLogForward: a
-// block of threads uses LogScratch·pitch words of it, from ctaid·LogScratch·pitch on.
-//
-//	pitch  u32  at least the columns and the units of every vector in the list, a multiple of 4
-const ControlPitch = 48
-
-// LogScratch is how often a block of KernelLogForward needs the pitch.
+// LogScratch is how often a block of KernelLogForward needs the pitch: it uses
+// LogScratch·pitch words of ArgScratch, from ctaid·LogScratch·pitch on.
 const LogScratch = 4
 
 // logForward evaluates marked rows in log space, a row in a block of threads: val

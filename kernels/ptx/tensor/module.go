@@ -9,7 +9,17 @@ func (v Variant) Module() *ptx.Module {
 	if v.Major >= 9 {
 		m.Minor, m.Target = 8, "sm_90"
 	}
+	v.addResident(m)
 	return m
+}
+
+// addResident adds KernelForwardResident if the variant has it, with the dynamic
+// shared memory.
+func (v Variant) addResident(m *ptx.Module) {
+	if v.Resident() {
+		m.Dynamic = &ptx.Var{Name: room, Align: 16}
+		m.Kernels = append(m.Kernels, v.forwardResident())
+	}
 }
 
 func (v Variant) kernels() []*ptx.Kernel {

@@ -286,15 +286,24 @@ func (o *operands) form(column ptx.Value) [][]ptx.Value {
 			return
 		}
 		for i := range out {
-			mantissas, exps := o.wide(i, column)
-			for j, m := range mantissas {
-				up := k.pow2(k.Add(exps[j], o.shift[i]))
-				m = k.Mul(m, 0x1p-24)
-				k.Into(out[i][j]).Mul(m, up)
+			for j, x := range o.formWide(i, column) {
+				k.Set(out[i][j], x)
 			}
 		}
 	})
 	return out
+}
+
+// formWide is form for a row of an element of any number of factors.
+func (o *operands) formWide(row int, column ptx.Value) []ptx.Value {
+	k := o.k
+	mantissas, exps := o.wide(row, column)
+	for j, m := range mantissas {
+		up := k.pow2(k.Add(exps[j], o.shift[row]))
+		m = k.Mul(m, 0x1p-24)
+		mantissas[j] = k.Mul(m, up)
+	}
+	return mantissas
 }
 
 // logs returns the logs to the base 2 of the operands of one row, which is marked,
@@ -321,8 +330,9 @@ func (o *operands) logs(column, exp ptx.Value) []ptx.Value {
 }
 
 // fit raises top, by row, to the exponent of the largest product of the element
-// among the units that this thread sees: a vector in each chunk from column on.
-func (o *operands) fit(column ptx.Value, top []ptx.Value) {
+// among the units that this thread sees: a vector in each chunk from column on. It
+// hands bare products to keep, unless that is nil, by row, with the column of the first.
+func (o *operands) fit(column ptx.Value, top []ptx.Value, keep func(c ptx.Value, rows [][]ptx.Value)) {
 	k := o.k
 	raise := func(i int, exp, exists ptx.Value) {
 		sum := k.Add(exp, o.base[i])
@@ -336,10 +346,14 @@ func (o *operands) fit(column ptx.Value, top []ptx.Value) {
 				k.Set(m, 0.0)
 			}
 			k.For(ptx.U32, column, o.width, k.chunk(), func(c ptx.Value) {
-				for i, row := range o.bare(n, c) {
+				rows := o.bare(n, c)
+				for i, row := range rows {
 					for _, p := range row {
 						k.Into(most[i]).Max(most[i], p)
 					}
+				}
+				if keep != nil {
+					keep(c, rows)
 				}
 			})
 			for i, m := range most {
@@ -376,6 +390,14 @@ type fitted struct {
 // fitSum chooses the exponents of rows for a sum, given by its address; column is
 // the first unit that this thread sees.
 func (o *operands) fitSum(sum, column ptx.Value) fitted {
+	return o.fitElements(sum, func(top []ptx.Value) { o.fit(column, top, nil) })
+}
+
+// isBare reports whether the products of the element are multiplied bare.
+func (o *operands) isBare() ptx.Value { return o.k.Le(o.k.Sub(o.count, 1), bareFactors-1) }
+
+// fitElements is fitSum with a fit of its own for the element that is open.
+func (o *operands) fitElements(sum ptx.Value, fit func(top []ptx.Value)) fitted {
 	k := o.k
 	top, base := k.Vars(ptx.S32, len(o.rows)), k.Vars(ptx.S32, len(o.rows))
 	for i := range top {
@@ -386,8 +408,8 @@ func (o *operands) fitSum(sum, column ptx.Value) fitted {
 	end := k.Add(first, k.Load(ptx.U32, sum, SumElements))
 	k.For(ptx.U32, first, end, 1, func(e ptx.Value) {
 		o.open(e)
-		o.fit(column, top)
-		bare := k.Le(k.Sub(o.count, 1), bareFactors-1)
+		fit(top)
+		bare := o.isBare()
 		for i, b := range o.base {
 			b = k.Select(bare, b, none)
 			k.Into(base[i]).Max(base[i], b)
@@ -408,7 +430,7 @@ func (o *operands) fitSum(sum, column ptx.Value) fitted {
 }
 
 // rowTile is the rows of a block of threads: a thread forms operands in rows
-// t/8 + 16·i, and in units (t mod 8)·vector of a chunk.
+// t/8 + n·i, with n an eighth of the threads, and in units (t mod 8)·vector of a chunk.
 type rowTile struct {
 	rows  ptx.Value   // U32, of the launch
 	first ptx.Value   // U32, of the block
@@ -423,15 +445,19 @@ type rowTile struct {
 // tileThreads is the number of threads of a block of the kernels on row tiles.
 const tileThreads = 128
 
+// worker is the number of this thread among those of a row tile's product: a block of
+// threads may do several.
+func (k *kernel) worker() ptx.Value { return k.And(k.Special("%tid.x"), tileThreads-1) }
+
 // rowTile finds the rows of a block of threads.
-func (k *kernel) rowTile() *rowTile {
+func (k *kernel) rowTile(threads int) *rowTile {
 	tid := k.Special("%tid.x")
 	t := &rowTile{rows: k.control(ptx.U32, ControlRows), first: k.Mul(k.Special("%ctaid.y"), RowTile)}
 	t.lane, t.line = k.And(tid, lanes-1), k.Shr(tid, 3)
 	t.unit = k.Mul(t.lane, k.vector())
 	last := k.Sub(t.rows, 1)
-	for i := range RowTile * lanes / tileThreads {
-		r := k.Add(k.Add(t.first, t.line), i*tileThreads/lanes)
+	for i := range RowTile * lanes / threads {
+		r := k.Add(k.Add(t.first, t.line), i*threads/lanes)
 		t.row = append(t.row, r)
 		t.real = append(t.real, k.Lt(r, t.rows))
 		t.read = append(t.read, k.Min(r, last))

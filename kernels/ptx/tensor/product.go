@@ -90,7 +90,7 @@ type rowProduct struct {
 // rowProduct returns a product whose sums are 0.
 func (k *kernel) rowProduct(outputs ptx.Value) *rowProduct {
 	p := &rowProduct{k: k, outputs: outputs}
-	tid := k.Special("%tid.x")
+	tid := k.worker()
 	if k.matrix() {
 		warp, g, t := k.Shr(tid, 5), k.Bfe(tid, 2, 3), k.And(tid, 3)
 		row, far := k.Mad(warp, 16, g), k.Add(t, 4)
@@ -287,7 +287,7 @@ type result struct {
 // output 8i + outputs[l], with m outputs.
 func (p *rowProduct) places() result {
 	k := p.k
-	tid := k.Special("%tid.x")
+	tid := k.worker()
 	if k.matrix() {
 		row := k.Mad(k.Shr(tid, 5), 16, k.Bfe(tid, 2, 3))
 		even := k.Mul(k.And(tid, 3), 2)

@@ -30,7 +30,7 @@ func newRowCard(t testing.TB, v tensor.Variant, o emulator.Options) *rowCard {
 	c := &rowCard{emulator.New(o), t, 0, 0, map[string]*ptx.Kernel{}, map[string]cuda.Ptr{}}
 	m := v.RowModule()
 	var err error
-	c.module, _, err = c.Load(m.Text(), nil)
+	c.module, err = c.Load(m.Text())
 	c.check(err)
 	c.stream, err = c.NewStream()
 	c.check(err)

@@ -300,15 +300,22 @@ func (l *level) run(t *testing.T, name string, list []uint32, y int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded, _, err := card.Load([]byte(module.Text()), nil)
+	loaded, err := card.Load([]byte(module.Text()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, _, err := card.Function(loaded, name, 0)
+	shared, words := 0, 1
+	if name == tensor.KernelForwardResident {
+		for _, s := range l.sums {
+			shared = max(shared, tensor.Variant{Block: l.size}.ResidentBytes(int(s.Cols)))
+		}
+		words = 2
+	}
+	f, _, err := card.Function(loaded, name, shared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	launch := cuda.Launch{Function: f, Grid: [3]int{len(list), y, 1}}
+	launch := cuda.Launch{Function: f, Grid: [3]int{len(list) / words, y, 1}, Shared: shared}
 	at := map[string]cuda.Ptr{}
 	launch.Block = module.Kernels[0].Threads
 	for _, p := range module.Kernels[0].Params {

@@ -317,6 +317,9 @@ const (
 //	scale  f64  of the flows in an update: 1, or Step/(Rows·weight) for Anemone
 //	average, take  f32  shares of the averages and of the flows in the new averages
 //	grid, fine  f32  the unit of counts, and the count from which float32 is coarser (grid·2^23)
+//	pitch  u32  of ArgScratch: at least the columns and the units of every vector in the list of KernelLogForward, a multiple of 4
+//	vectors  u32  entries of the list of the kernels in log space
+//	units  u32  units of node space, VisitLen
 const (
 	ControlRows        = 0
 	ControlStep        = 8
@@ -326,6 +329,9 @@ const (
 	ControlTake        = 36
 	ControlGrid        = 40
 	ControlFine        = 44
+	ControlPitch       = 48
+	ControlVectors     = 52
+	ControlUnits       = 56
 	ControlSize        = 64
 )
 
@@ -354,7 +360,7 @@ const (
 	ArgAverNorms = "avernorms" // f32 [VisitLen], the part of averages in the place of flownorms
 	ArgResidues  = "residues"  // f32, the last part of averages
 	ArgVisits    = "visits"    // f32 [VisitLen]
-	ArgScratch   = "scratch"   // f32, of rows in log space: [R, widest sum's columns]
+	ArgScratch   = "scratch"   // of rows in log space: LogScratch·pitch words for each block of KernelLogForward
 	ArgCounts    = "counts"    // f32, of leaves with large tables
 	ArgFactors   = "factors"   // tables
 	ArgElements  = "elements"

@@ -1,0 +1,70 @@
+package tensor_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
+)
+
+// TestForwardResident evaluates the same sums by both kernels, with runs of any
+// number of groups, and wants the same bits and the same marks.
+func TestForwardResident(t *testing.T) {
+	marked, whole := 0, 0
+	for _, c := range []struct {
+		size, rows      int
+		mixed, spread   bool
+		groups          int // most of a run
+		blocks, columns int // of the last sum
+	}{
+		{16, 1, false, false, 2, 9, 3},
+		{16, 135, false, true, 1, 13, 5},
+		{16, 70, true, true, 4, 4, 32},
+		{32, 135, false, true, 3, 7, 1},
+		{32, 65, true, false, 9, 16, 16},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			l := newLevel(c.size, c.rows, uint64(c.size))
+			s := c.size
+			l.mixed = c.mixed
+			l.element(3*s, 3*s-s/2, 1, 1)
+			l.element(s, s, 3, 0)
+			l.element(2*s, 2*s, 3, 2)
+			l.element(s, s-1, 0, 1)
+			l.sum(7*s-s/3, 4, -1, band{blocks: 7})
+			l.element(c.columns*s, c.columns*s, 2, 0)
+			l.sum(c.blocks*s, 1, -1, band{blocks: c.blocks})
+			if c.spread {
+				l.spread()
+			}
+			val, exp := slices.Clone(l.val), slices.Clone(l.exp)
+			l.run(t, tensor.KernelForward, upTo(len(l.groups)), l.tiles64())
+			l.checkSums(t)
+			wantVal, wantExp, wantBad := l.val, l.exp, l.bad
+			l.val, l.exp, l.bad = val, exp, make([]uint32, len(l.bad))
+			var list []uint32
+			for _, s := range l.sums {
+				for g := uint32(0); g < s.Groups; g += uint32(c.groups) {
+					list = append(list, s.Group+g, min(s.Groups-g, uint32(c.groups)))
+				}
+			}
+			l.run(t, tensor.KernelForwardResident, list, l.tiles64())
+			for i, want := range wantVal {
+				if got := l.val[i]; got != want && (got == got || want == want) {
+					t.Fatalf("value %d: %g, want %g", i, got, want)
+				}
+			}
+			if !slices.Equal(l.exp, wantExp) || !slices.Equal(l.bad, wantBad) {
+				t.Fatal("other exponents or marks")
+			}
+			for _, b := range wantBad[:c.rows] {
+				marked += int(b)
+				whole += int(1 - b)
+			}
+		})
+	}
+	if marked < 10 || whole < 100 {
+		t.Errorf("%d rows marked and %d not; want some of both", marked, whole)
+	}
+}
