@@ -47,8 +47,8 @@ type Load struct {
 
 // PrecisionUsed returns the precision of an engine's flows, mixed or fp32.
 func (l Load) PrecisionUsed(e *engine.Engine) string {
-	info := e.Device()
-	if l.Train && l.Mixed && info.Mixed && e.Program().BlockSize >= info.MixedBlock {
+	info, p := e.Device(), e.Program()
+	if l.Train && l.Mixed && info.Mixed && p.BlockSize >= info.MixedBlock && p.TypicalUnits() >= info.MixedUnits {
 		return "mixed"
 	}
 	return "fp32"

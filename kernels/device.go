@@ -58,6 +58,7 @@ type Info struct {
 	Threads    int    // worker threads; 0 where it has no meaning
 	Mixed      bool   // products of lower precision in the flows of a mixed module
 	MixedBlock int    // units of the smallest blocks that have such products
+	MixedUnits int    // units of a program's typical sum from which on they are taken
 	// MixedForward says that log-likelihoods of a mixed module have that precision too.
 	MixedForward bool
 }

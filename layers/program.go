@@ -188,3 +188,28 @@ func (p *Program) Tabulated(v int32) bool {
 func (p *Program) ParamOffset(block int32) int64 {
 	return int64(block) * int64(p.BlockSize) * int64(p.BlockSize)
 }
+
+// TypicalUnits returns the largest number of units such that half of the edge
+// blocks, or more, belong to sums of at least so many.
+func (p *Program) TypicalUnits() int {
+	blocks := map[int]int{} // units → edge blocks
+	total := 0
+	for i := range p.Sums {
+		s := &p.Sums[i]
+		blocks[int(p.Vectors[s.Vector].Units)] += int(s.NumBlocks)
+		total += int(s.NumBlocks)
+	}
+	best := 0
+	for units := range blocks {
+		n := 0
+		for other, b := range blocks {
+			if other >= units {
+				n += b
+			}
+		}
+		if 2*n >= total {
+			best = max(best, units)
+		}
+	}
+	return best
+}

@@ -42,7 +42,7 @@ func Open(o Options) (*Device, error) {
 
 // Info describes the device.
 func (d *Device) Info() kernels.Info {
-	return kernels.Info{Name: "cpu", KernelPath: d.set.Name, Threads: d.threads, Mixed: mixedBlock(d.set) > 0, MixedBlock: mixedBlock(d.set)}
+	return kernels.Info{Name: "cpu", KernelPath: d.set.Name, Threads: d.threads, Mixed: mixedBlock(d.set) > 0, MixedBlock: mixedBlock(d.set), MixedUnits: d.set.HalfUnits}
 }
 
 // Close releases nothing: buffers are garbage-collected.

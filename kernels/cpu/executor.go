@@ -126,7 +126,7 @@ func planned(m layers.Module, set *micro.Set, threads int) *executor {
 		scales: m.Scales,
 	}
 	switch least := mixedBlock(set); {
-	case !m.Mixed || least == 0 || x.size < least:
+	case !m.Mixed || least == 0 || x.size < least || m.Program.TypicalUnits() < set.HalfUnits:
 	case set.Half != nil:
 		x.mixed = inHalves
 	default:

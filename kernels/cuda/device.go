@@ -77,7 +77,7 @@ func (d *Device) do(job func() error) error {
 
 // Info describes the device.
 func (d *Device) Info() kernels.Info {
-	return kernels.Info{Name: d.name, Card: d.card.Name, KernelPath: d.card.Architecture(), Mixed: true, MixedForward: true}
+	return kernels.Info{Name: d.name, Card: d.card.Name, KernelPath: d.card.Architecture(), Mixed: true, MixedBlock: 16, MixedForward: true}
 }
 
 // Close gives the card back, with every buffer and module.

@@ -89,6 +89,9 @@ type Set struct {
 
 	// Half, where not nil, holds the kernels on halves.
 	Half *HalfSet
+	// HalfUnits is the units of a program's typical sum from which on Half is worth
+	// its packing; 0 where the set is asked for by name.
+	HalfUnits int
 }
 
 // PanelArgs are the arguments of Set.Panel.
