@@ -27,8 +27,14 @@ func TestAll(t *testing.T) {
 // TestSelect walks over values of the environment variable.
 func TestSelect(t *testing.T) {
 	t.Setenv(Variable, "")
-	if s, err := Select(); err != nil || s != All()[0] {
-		t.Errorf("Select() = %v, %v; want the fastest", s, err)
+	if s, err := Select(); err != nil || s.Name != All()[0].Name || (s.Half != nil) != (s.HalfUnits > 0) {
+		t.Errorf("Select() = %v, %v; want the fastest, with halves for wide sums alone", s, err)
+	}
+	if first := All()[0]; first.Half != nil {
+		t.Setenv(Variable, first.Name)
+		if s, err := Select(); err != nil || s != first || s.HalfUnits != 0 {
+			t.Errorf("Select() = %v, %v; want halves for all sums", s, err)
+		}
 	}
 	t.Setenv(Variable, "generic")
 	if s, err := Select(); err != nil || s != generic {
