@@ -24,7 +24,7 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// stepLLs trains a circuit for 20 steps on a device and returns the mean
+// stepLLs trains a circuit on a device and returns the mean
 // log-likelihood of the rows of each step, before it moves the parameters, and the
 // final ones of the validation rows.
 func stepLLs(t *testing.T, o pce.TrainOptions, device string) (lls []float64, valid float64) {
@@ -70,7 +70,11 @@ func measurements(t *testing.T) pce.Rows {
 // log-likelihoods of all 20 steps agree as those of one evaluation do, 1e-5 of
 // their size. EM forgets: a step's roundings do not add up over the steps.
 func TestTrainDevices(t *testing.T) {
-	const steps, bound = 20, 1e-5
+	const bound = 1e-5
+	epochs, steps := 4, 20
+	if testing.Short() {
+		epochs, steps = 1, 5
+	}
 	for _, kind := range []string{"hclt", "hmm", "pd", "rat-spn", "gaussian"} {
 		t.Run(kind, func(t *testing.T) {
 			o := small(t, kind)
@@ -79,7 +83,7 @@ func TestTrainDevices(t *testing.T) {
 				o.Train, o.Valid, o.Test, o.Samples = measurements(t), measurements(t), nil, 0
 			}
 			o.EM.Phases = []em.Phase{{
-				Rule: em.MiniBatch, Epochs: 4, BatchRows: 64, Pseudocount: 0.1,
+				Rule: em.MiniBatch, Epochs: epochs, BatchRows: 64, Pseudocount: 0.1,
 				StepSize: em.Schedule{{Shape: em.Linear, Length: 1, From: 0.9, To: 0.1}},
 			}}
 			want, wantValid := stepLLs(t, o, "cpu")

@@ -172,7 +172,11 @@ func testHalfPanel(t *testing.T, s *HalfSet, rows, k int) {
 		columns := newMatrix(1, 32, 0, uniform(rng))
 		want := c.clone()
 		args := func(c *matrix, from, rows int) *HalfArgs {
-			x := &HalfArgs{Rows: rows, K: k, A: at(a.ptr(), from*arow), ARow: arow, ACol: acol, B: b.ptr(), BRow: b.stride,
+			first := from * arow
+			if k == 0 { // there is nothing to point to
+				first = 0
+			}
+			x := &HalfArgs{Rows: rows, K: k, A: at(a.ptr(), first), ARow: arow, ACol: acol, B: b.ptr(), BRow: b.stride,
 				C: at(c.ptr(), from*c.stride), CRow: c.stride, Scale: at(scale.ptr(), from), Sums: &scratch[1], Add: end&1 != 0}
 			if end == 1 || end == 2 {
 				x.Columns = columns.ptr()
