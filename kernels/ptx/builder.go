@@ -15,21 +15,6 @@ type Value struct {
 // Reg returns the register of a value that is one.
 func (v Value) Reg() Reg { return v.op.Reg }
 
-// classOf is the class of registers that hold a type.
-func classOf(t Type) Class {
-	switch t {
-	case Pred:
-		return P
-	case B8, U8, S8, B16, U16, S16, F16, BF16:
-		return H
-	case B32, U32, S32, F32, F16x2, BF16x2, TF32:
-		return R
-	case B64, U64, S64, F64:
-		return D
-	}
-	return NoClass
-}
-
 // Builder writes the body of one kernel. Its methods append instructions and
 // return their results in new registers, or in the one that Into has named. An
 // operand is a Value, or a Go number that becomes a literal of the type of the
@@ -58,7 +43,7 @@ func (b *Builder) Kernel() *Kernel {
 
 // Var returns a new register for values of a type.
 func (b *Builder) Var(t Type) Value {
-	c := classOf(t)
+	c := t.Class()
 	if c == NoClass {
 		panic(fmt.Sprintf("ptx: kernel %s: no register holds type %d", b.k.Name, t))
 	}
@@ -93,7 +78,7 @@ func (b *Builder) result(t Type) Value {
 		return b.Var(t)
 	}
 	v := Value{t, Operand{Kind: RegOperand, Reg: b.into}}
-	if b.into.Class != classOf(t) {
+	if b.into.Class != t.Class() {
 		panic(fmt.Sprintf("ptx: kernel %s: result of type %d in a register of another class", b.k.Name, t))
 	}
 	b.into = Reg{}
@@ -111,7 +96,7 @@ func (b *Builder) emit(op string, mods []string, types []Type, args ...Operand) 
 func (b *Builder) operand(x any, t Type) Operand {
 	switch x := x.(type) {
 	case Value:
-		if x.op.Kind == RegOperand && x.op.Reg.Class != classOf(t) && !(classOf(t) == H && x.op.Reg.Class == R) {
+		if x.op.Kind == RegOperand && x.op.Reg.Class != t.Class() && !(t.Class() == H && x.op.Reg.Class == R) {
 			panic(fmt.Sprintf("ptx: kernel %s: operand of type %d, want %d", b.k.Name, x.Type, t))
 		}
 		return x.op
@@ -212,7 +197,7 @@ func movType(t Type) Type {
 	case Pred, F32, F64, U32, S32, U64:
 		return t
 	}
-	switch classOf(t) {
+	switch t.Class() {
 	case H:
 		return B16
 	case R:
@@ -226,7 +211,7 @@ func (b *Builder) Set(v Value, x any) { b.Into(v).Mov(v.Type, x) }
 
 // As is the same register seen as another type of its size.
 func (v Value) As(t Type) Value {
-	if v.op.Kind != RegOperand || classOf(t) != v.op.Reg.Class {
+	if v.op.Kind != RegOperand || t.Class() != v.op.Reg.Class {
 		panic(fmt.Sprintf("ptx: a value of type %d seen as %d", v.Type, t))
 	}
 	return Value{t, v.op}

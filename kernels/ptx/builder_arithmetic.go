@@ -116,7 +116,7 @@ func (b *Builder) Abs(x Value) Value { return b.op("abs", nil, x.Type, x) }
 
 // bits is the type under which logic works on a type.
 func bits(t Type) Type {
-	switch classOf(t) {
+	switch t.Class() {
 	case P:
 		return Pred
 	case R:
