@@ -43,6 +43,7 @@ type Plan struct {
 	ShardRows int
 	Epochs    int
 	Start     dataset.Cursor
+	Done      int64 // steps that the run has done before
 }
 
 // StepResult is what a step saw before it moved the parameters.

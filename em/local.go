@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
@@ -82,7 +83,7 @@ func (l *Local) Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
 		if err != nil {
 			return res, err
 		}
-		res.add(ll)
+		res.Add(ll)
 		if s.Ends {
 			break
 		}
@@ -115,8 +116,8 @@ func (l *Local) next(ctx context.Context) (*dataset.Step, error) {
 	return s, err
 }
 
-// add adds the rows of a shard.
-func (r *StepResult) add(ll []float64) {
+// Add adds the rows of the next shard.
+func (r *StepResult) Add(ll []float64) {
 	sum := 0.0
 	for _, x := range ll {
 		sum += x
@@ -165,15 +166,22 @@ func (l *Local) WriteAverages(ctx context.Context, offset int64, averages []floa
 	return l.eng.WriteAverages(ctx, offset, averages)
 }
 
+// EvalRows is the rows that MeanLogLikelihood adds up before it adds the sum to
+// the total.
+const EvalRows = 512
+
 // MeanLogLikelihood returns the mean log-likelihood of the rows of src in nats:
-// -Inf if one of them is impossible. It reads rows ahead of the engine.
+// -Inf if one of them is impossible. It reads rows ahead of the engine. Rows are
+// added up within spans of EvalRows rows, in order, then spans in order, so that
+// the bits do not depend on the rows of a launch.
 func MeanLogLikelihood(ctx context.Context, eng *engine.Engine, src dataset.Source) (float64, error) {
-	loader, err := dataset.NewLoader(ctx, src, dataset.LoaderOptions{BatchRows: eng.Rows(), InOrder: true, Epochs: 1})
+	batch := EvalRows * max(1, eng.Rows()/EvalRows)
+	loader, err := dataset.NewLoader(ctx, src, dataset.LoaderOptions{BatchRows: batch, InOrder: true, Epochs: 1})
 	if err != nil {
 		return 0, err
 	}
 	defer loader.Close()
-	ll := make([]float64, eng.Rows())
+	ll := make([]float64, batch)
 	total := 0.0
 	for {
 		s, err := loader.Next(ctx)
@@ -186,8 +194,12 @@ func MeanLogLikelihood(ctx context.Context, eng *engine.Engine, src dataset.Sour
 		if err := eng.LogLikelihood(ctx, s.Batch, ll); err != nil {
 			return 0, err
 		}
-		for _, x := range ll[:s.Batch.Rows] {
-			total += x
+		for span := range slices.Chunk(ll[:s.Batch.Rows], EvalRows) {
+			sum := 0.0
+			for _, x := range span {
+				sum += x
+			}
+			total += sum
 		}
 	}
 	if math.IsNaN(total) {

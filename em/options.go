@@ -171,7 +171,7 @@ func (o *Options) averages() bool {
 }
 
 // plan returns the steps of phase i over rows training rows, from a place on.
-func (o *Options) plan(i, rows, last int, start dataset.Cursor) Plan {
+func (o *Options) plan(i, rows, last int, st *state) Plan {
 	p := &o.Phases[i]
 	return Plan{
 		Schedule: dataset.Schedule{
@@ -179,6 +179,6 @@ func (o *Options) plan(i, rows, last int, start dataset.Cursor) Plan {
 			// A step over all rows has them in any order: the stored one reads fastest.
 			InOrder: p.Rule == FullBatch && p.Subsets <= 1,
 		},
-		ShardRows: o.shardRows(), Epochs: last, Start: start,
+		ShardRows: o.shardRows(), Epochs: last, Start: st.At, Done: st.Steps,
 	}
 }

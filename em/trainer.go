@@ -177,7 +177,7 @@ func (t *Trainer) phase(ctx context.Context, i, first, last int) error {
 	if st.At.Epoch >= last || t.done() {
 		return nil
 	}
-	plan := t.opts.plan(i, t.flows.Rows(), last, st.At)
+	plan := t.opts.plan(i, t.flows.Rows(), last, st)
 	steps := plan.Steps()
 	if plan.Start.Step >= steps { // only the end of the epoch is left
 		plan.Start.Epoch, plan.Start.Step = st.At.Epoch+1, 0

@@ -377,11 +377,27 @@ func (e *Engine) needFlows(ctx context.Context) (err error) {
 
 // Apply moves the parameters by the flows and clears them.
 func (e *Engine) Apply(ctx context.Context, rule kernels.Rule) error {
+	return e.apply(ctx, kernels.UpdateArgs{Rule: rule})
+}
+
+// ApplyOwners is Apply for the owners lo to hi-1 of the program, none if these
+// are equal: no other parameters, flows and averages change. Anemone counts
+// visits by the parameters as they are, so each part of a step needs those from
+// before the step.
+func (e *Engine) ApplyOwners(ctx context.Context, rule kernels.Rule, lo, hi int) error {
+	if lo == hi { // UpdateArgs would take twice 0 for all
+		e.added = 0
+		return nil
+	}
+	return e.apply(ctx, kernels.UpdateArgs{Rule: rule, Lo: lo, Hi: hi})
+}
+
+func (e *Engine) apply(ctx context.Context, a kernels.UpdateArgs) error {
 	if err := e.needFlows(ctx); err != nil {
 		return err
 	}
-	a := kernels.UpdateArgs{Params: e.params, Flows: e.flows, Rule: rule}
-	if rule.Anemone != nil {
+	a.Params, a.Flows = e.params, e.flows
+	if a.Rule.Anemone != nil {
 		if err := e.needAverages(ctx); err != nil {
 			return err
 		}

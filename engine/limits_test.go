@@ -42,6 +42,20 @@ func TestStepRows(t *testing.T) {
 	if err := m.eng.Accumulate(ctx, b, 0, 1, ll); err != nil {
 		t.Errorf("Accumulate after Apply: %v", err)
 	}
+	for range 2047 {
+		if err := m.eng.Accumulate(ctx, b, 0, 2048, ll); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.eng.Accumulate(ctx, b, 0, 2048, ll); !errors.Is(err, kernels.ErrDevice) {
+		t.Errorf("Accumulate beyond 2^22 rows: %v, want ErrDevice", err)
+	}
+	if err := m.eng.ApplyOwners(ctx, kernels.Rule{Step: 1}, 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.eng.Accumulate(ctx, b, 0, 1, ll); err != nil {
+		t.Errorf("Accumulate after ApplyOwners: %v", err)
+	}
 }
 
 // TestDomain checks that a value outside its leaf's domain is refused.

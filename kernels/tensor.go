@@ -1,5 +1,7 @@
 package kernels
 
+import "fmt"
+
 // The kernels of a tensor program, by the names under which Load returns them.
 // They share the workspace of the loaded module: backward reads what the last
 // forward left, for the same rows.
@@ -64,12 +66,26 @@ type BackwardArgs struct {
 }
 
 // UpdateArgs are the arguments of Update, which clears Flows. Anemone alone
-// takes Averages, which it moves on, and Visits.
+// takes Averages, which it moves on, and Visits. Only what belongs to the owners
+// Lo to Hi-1 of the program changes, everything else keeps its bits; both 0
+// means all owners.
 type UpdateArgs struct {
 	Params, Flows Buffer
 	Averages      Buffer // Float32 [AverageLen]
 	Visits        Buffer // Float32 [VisitLen]
 	Rule          Rule
+	Lo, Hi        int
+}
+
+// Part returns the range of owners that change, of n.
+func (a *UpdateArgs) Part(n int) (lo, hi int, err error) {
+	if a.Lo == 0 && a.Hi == 0 {
+		return 0, n, nil
+	}
+	if a.Lo < 0 || a.Hi < a.Lo || a.Hi > n {
+		return 0, 0, fmt.Errorf("%w: update of the owners %d to %d; there are %d, counted from 0", ErrDevice, a.Lo, a.Hi-1, n)
+	}
+	return a.Lo, a.Hi, nil
 }
 
 // InspectArgs are the arguments of Inspect: the natural-log values of the units

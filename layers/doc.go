@@ -18,8 +18,8 @@
 //
 // # Errors
 //
-// Validate returns errors that match ErrShape or ErrIndex. No function in this
-// package panics on bad input.
+// Validate returns errors that match ErrShape or ErrIndex, FlowCheck those that
+// match ErrFlows. No function in this package panics on bad input.
 //
 // # Source
 //
@@ -35,4 +35,6 @@ var (
 	ErrShape = errors.New("layers: shapes disagree")
 	// ErrIndex means that an index points outside its space or backwards in time.
 	ErrIndex = errors.New("layers: index out of range")
+	// ErrFlows means that flows cannot be those of the owner they are said to be of.
+	ErrFlows = errors.New("layers: bad flows")
 )

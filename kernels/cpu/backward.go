@@ -79,7 +79,7 @@ func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
 		}
 		x.call.rule = newRule(*a.Rule)
 		if params, err := own(a.Params); err == nil {
-			x.countWeights(params)
+			x.countWeights(params, 0, len(x.owners))
 		}
 	default:
 		f, err := own(a.Flows)

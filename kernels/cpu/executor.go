@@ -10,6 +10,7 @@ import (
 // executor is a loaded program: its tasks, its schedule and its workspace.
 type executor struct {
 	prog    *layers.Program
+	owners  []layers.Owner
 	set     *micro.Set
 	size    int // units of a block
 	rowsMax int
@@ -48,9 +49,11 @@ type executor struct {
 	waker      waker
 	recomputed atomic.Int64
 
-	fans      []int32 // by unit of an owner: weights or categories that are not 0
-	counted   *buffer // the parameters that fans describes, and their state
-	countedAt int
+	fans []int32 // by unit of an owner: weights or categories that are not 0
+	// The parameters that fans describes, their state then, and whose they are.
+	counted              *buffer
+	countedAt            int
+	countedLo, countedHi int
 
 	call call
 }
@@ -122,7 +125,7 @@ func newExecutor(m layers.Module, set *micro.Set, threads int) *executor {
 // planned returns an executor without its workspace.
 func planned(m layers.Module, set *micro.Set, threads int) *executor {
 	x := &executor{
-		prog: m.Program, set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train,
+		prog: m.Program, owners: m.Program.Owners(), set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train,
 		scales: m.Scales,
 	}
 	switch least := mixedBlock(set); {

@@ -1,41 +1,50 @@
 package cpu
 
-// countWeights counts, for every unit of an owner, the weights or categories
-// that are not 0: a pseudocount is spread over these. A 0 stays 0 and nothing
-// else becomes 0, so it is done once for parameters that come from outside.
-func (x *executor) countWeights(params *buffer) {
-	if x.counted == params && x.countedAt == params.writes {
+// countWeights counts, for every unit of the owners lo to hi-1, the weights or
+// categories that are not 0: a pseudocount is spread over these. A 0 stays 0 and
+// nothing else becomes 0, so it is done once for parameters that come from
+// outside.
+func (x *executor) countWeights(params *buffer, lo, hi int) {
+	if x.counted == params && x.countedAt == params.writes && x.countedLo <= lo && hi <= x.countedHi {
 		return
 	}
-	x.counted, x.countedAt = params, params.writes
+	x.counted, x.countedAt, x.countedLo, x.countedHi = params, params.writes, lo, hi
 	if x.fans == nil {
 		x.fans = make([]int32, int(x.prog.NodeBlocks)*x.size)
 	}
-	clear(x.fans)
-	for i := range x.prog.Sums {
-		if s := &x.prog.Sums[i]; s.Owner == int32(i) {
-			fans := x.fans[x.firstUnit(s.Vector):]
-			for _, run := range x.tasks[x.taskOf[s.Vector]].sum.back {
-				at := x.prog.ParamOffset(run.param)
-				for r := range run.n {
-					row := params.f32[at+int64(r*x.size):][:x.size]
-					fans[run.row+r] += positive(row)
-				}
-			}
+	for i := range x.owners[lo:hi] {
+		if o := &x.owners[lo+i]; o.Sum >= 0 {
+			x.countSum(params.f32, o.Sum)
+		} else {
+			x.countInput(params.f32, o.Input)
 		}
 	}
-	for i := range x.prog.Inputs {
-		in := &x.prog.Inputs[i]
-		if in.Owner != int32(i) || in.Table < 0 || in.Params >= 0 {
-			continue
+}
+
+func (x *executor) countSum(params []float32, sum int32) {
+	v := x.prog.Sums[sum].Vector
+	fans := x.fans[x.firstUnit(v):][:x.prog.Width(v)]
+	clear(fans)
+	for _, run := range x.tasks[x.taskOf[v]].sum.back {
+		at := x.prog.ParamOffset(run.param)
+		for r := range run.n {
+			fans[run.row+r] += positive(params[at+int64(r*x.size):][:x.size])
 		}
-		width := x.prog.Width(in.Vector)
-		fans := x.fans[x.firstUnit(in.Vector):][:width]
-		table := params.f32[in.Table:][:int(in.Codes)*width]
-		for k, p := range table {
-			if p > 0 {
-				fans[k%width]++
-			}
+	}
+}
+
+// countInput counts for leaves whose table is what moves.
+func (x *executor) countInput(params []float32, input int32) {
+	in := &x.prog.Inputs[input]
+	if in.Table < 0 || in.Params >= 0 {
+		return
+	}
+	width := x.prog.Width(in.Vector)
+	fans := x.fans[x.firstUnit(in.Vector):][:width]
+	clear(fans)
+	for k, p := range params[in.Table:][:int(in.Codes)*width] {
+		if p > 0 {
+			fans[k%width]++
 		}
 	}
 }

@@ -302,16 +302,12 @@ func (x *executor) moveFunction(in *layers.Input, stats []float64) {
 	}
 }
 
-// applyInput moves an owning input by the flows of all shards. The averages of a
-// function leaf keep their residues from residue on.
-func (x *executor) applyInput(w *worker, owner int32, flows []int64, residue int64) {
+// applyInput moves an owning input by the flows of all shards.
+func (x *executor) applyInput(w *worker, o *layers.Owner, flows []int64) {
 	p := x.prog
-	in := &p.Inputs[owner]
+	in := &p.Inputs[o.Input]
 	width := p.Width(in.Vector)
-	if in.Family.NumParams() == 0 {
-		return
-	}
-	at := p.InputNorm(owner)
+	at := p.InputNorm(o.Input)
 	if in.Codes > 0 {
 		n := int(in.Codes) * width
 		x.counts(w.count[:n], flows, in.Table)
@@ -322,6 +318,7 @@ func (x *executor) applyInput(w *worker, owner int32, flows []int64, residue int
 	}
 	units := int(p.Vectors[in.Vector].Units)
 	ns := in.Family.NumStats()
+	residue := o.Averages[len(o.Averages)-1].Lo
 	stats := make([]float64, (ns+1)*units)
 	take := func(at, k, u int64) float64 {
 		f := float64(flows[at]) * float64(x.grid)

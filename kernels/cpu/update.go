@@ -133,7 +133,8 @@ func (x *executor) updateSum(w *worker, owner int32, t *task, counts, norm []flo
 	each(func(at int64, row, n int) { x.set.ScalePanel(&x.call.params[at], &total[row], n, x.size) })
 }
 
-// update moves the parameters by the flows of all shards, and clears them.
+// update moves the parameters of a range of owners by the flows of all shards,
+// and clears these.
 func (x *executor) update(a *kernels.UpdateArgs) error {
 	params, err := own(a.Params)
 	if err != nil {
@@ -149,28 +150,27 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 	if int64(len(flows.i64)) < x.prog.FlowLen() {
 		return shortBuffer("flows", len(flows.i64), int(x.prog.FlowLen()))
 	}
+	lo, hi, err := a.Part(len(x.owners))
+	if err != nil {
+		return err
+	}
 	x.call.params, x.call.rule = params.f32, newRule(a.Rule)
-	x.countWeights(params)
+	x.countWeights(params, lo, hi)
 	if a.Rule.Anemone != nil {
 		if err := x.anemone(a); err != nil {
 			return err
 		}
 	}
-	var owners []func(w *worker)
-	for i := range x.prog.Sums {
-		if x.prog.Sums[i].Owner == int32(i) {
-			owners = append(owners, func(w *worker) { x.applySum(w, int32(i), flows.i64) })
+	jobs := make([]func(w *worker), 0, hi-lo)
+	for i := range x.owners[lo:hi] {
+		o := &x.owners[lo+i]
+		if o.Sum >= 0 {
+			jobs = append(jobs, func(w *worker) { x.applySum(w, o.Sum, flows.i64) })
+		} else {
+			jobs = append(jobs, func(w *worker) { x.applyInput(w, o, flows.i64) })
 		}
 	}
-	next := x.prog.FlowLen()
-	for i := range x.prog.Inputs {
-		if x.prog.Inputs[i].Owner == int32(i) {
-			residue := next
-			owners = append(owners, func(w *worker) { x.applyInput(w, int32(i), flows.i64, residue) })
-			next += x.prog.Residues(int32(i))
-		}
-	}
-	x.shareOut(owners)
+	x.shareOut(jobs)
 	x.call.rule = ruleArgs{}
 	return nil
 }

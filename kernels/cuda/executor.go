@@ -14,6 +14,7 @@ import (
 type executor struct {
 	dev      *Device
 	prog     *layers.Program
+	owners   []layers.Owner
 	tables   *plan.Tables
 	schedule *plan.Schedule
 	mod      *module
@@ -38,7 +39,7 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 	}
 	t.Shared = min(t.Shared, d.card.SharedMemory)
 	x := &executor{
-		dev: d, prog: m.Program, tables: t, schedule: plan.NewSchedule(t, m.Train), train: m.Train,
+		dev: d, prog: m.Program, owners: m.Program.Owners(), tables: t, schedule: plan.NewSchedule(t, m.Train), train: m.Train,
 		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]Graph{},
 	}
 	for _, s := range t.Slot {
@@ -173,7 +174,7 @@ func (x *executor) end(c call, params, flows kernels.Buffer, rule *kernels.Rule)
 	if rule.Anemone != nil {
 		return "", nil, fmt.Errorf("%w: %s: rule Anemone in a backward pass; add flows up and launch %s", kernels.ErrDevice, x.dev.name, kernels.Update)
 	}
-	return "move", x.schedule.Move, x.countWeights(params)
+	return "move", x.schedule.Move, x.countWeights(params, 0, len(x.owners))
 }
 
 // step evaluates rows and sends their flows down.
@@ -217,8 +218,13 @@ func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
 	return x.run(end, rows, a.Rule, c, phase{phaseBackward, x.schedule.Backward}, phase{phaseUpdate, work})
 }
 
-// update moves the parameters by the flows of all shards.
+// update moves the parameters of a range of owners by the flows of all shards.
+// Each range has graphs of its own.
 func (x *executor) update(a *kernels.UpdateArgs) error {
+	lo, hi, err := a.Part(len(x.owners))
+	if err != nil {
+		return err
+	}
 	c := call{}
 	if err := x.use(c, tensor.ArgParams, a.Params, kernels.Float32, x.prog.NumParams); err != nil {
 		return err
@@ -226,11 +232,11 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 	if err := x.flows(c, a.Flows); err != nil {
 		return err
 	}
-	if err := x.countWeights(a.Params); err != nil {
+	if err := x.countWeights(a.Params, lo, hi); err != nil {
 		return err
 	}
 	if a.Rule.Anemone == nil {
-		return x.run("update", 1, &a.Rule, c, phase{phaseUpdate, x.schedule.Update})
+		return x.run(fmt.Sprintf("update %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, x.schedule.Part(x.schedule.Update, lo, hi)})
 	}
 	if m := a.Rule.Anemone; !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 {
 		return fmt.Errorf("%w: %s: Anemone over %d rows with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
@@ -244,5 +250,5 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 	}
 	c[tensor.ArgAverNorms] = c[tensor.ArgAverages] + Ptr(4*x.prog.NumParams)
 	c[tensor.ArgResidues] = c[tensor.ArgAverages] + Ptr(4*x.prog.FlowLen())
-	return x.run("anemone", 1, &a.Rule, c, phase{phaseUpdate, x.schedule.Anemone})
+	return x.run(fmt.Sprintf("anemone %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, x.schedule.Part(x.schedule.Anemone, lo, hi)})
 }

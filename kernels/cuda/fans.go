@@ -9,17 +9,18 @@ import (
 type fans struct {
 	counted *buffer
 	at      int // its writes then
+	lo, hi  int // the owners
 }
 
-// countWeights counts, for every unit of an owner, the weights or categories that
-// are not 0: a pseudocount is spread over these. A 0 stays 0 and nothing else
-// becomes 0, so it is done once for parameters that come from outside.
-func (x *executor) countWeights(params kernels.Buffer) error {
+// countWeights counts, for every unit of the owners lo to hi-1, the weights or
+// categories that are not 0: a pseudocount is spread over these. A 0 stays 0 and
+// nothing else becomes 0, so it is done once for parameters that come from outside.
+func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 	b, err := x.dev.own(params)
 	if err != nil {
 		return err
 	}
-	if x.fans.counted == b && x.fans.at == b.writes {
+	if x.fans.counted == b && x.fans.at == b.writes && x.fans.lo <= lo && hi <= x.fans.hi {
 		return nil
 	}
 	t := x.tables
@@ -31,8 +32,9 @@ func (x *executor) countWeights(params kernels.Buffer) error {
 		return x.dev.copyOut(raw(weights), b.ptr+Ptr(4*offset))
 	}
 	first, held := 0, 0 // the edge blocks in weights
-	for i := range t.Tiles {
-		tile := &t.Tiles[i]
+	firstTile, endTile := x.schedule.Tiles(lo, hi)
+	for i := range t.Tiles[firstTile:endTile] {
+		tile := &t.Tiles[firstTile+i]
 		if at := int(tile.Param); at < first || at >= first+held {
 			owner := &x.prog.Sums[t.Members[tile.Member].Sum]
 			first, held = int(owner.Param), int(owner.NumBlocks)
@@ -46,11 +48,11 @@ func (x *executor) countWeights(params kernels.Buffer) error {
 			}
 		}
 	}
-	for i := range t.Inputs {
-		in := &t.Inputs[i]
-		if x.prog.Inputs[i].Owner != int32(i) || in.Family != tensor.FamilyMass {
+	for _, o := range x.owners[lo:hi] {
+		if o.Input < 0 || t.Inputs[o.Input].Family != tensor.FamilyMass {
 			continue
 		}
+		in := &t.Inputs[o.Input]
 		if err := read(in.Table, int(in.Codes*in.Width)); err != nil {
 			return err
 		}
@@ -63,6 +65,6 @@ func (x *executor) countWeights(params kernels.Buffer) error {
 	if err := x.dev.copyIn(x.fixed[tensor.ArgFans], raw(count)); err != nil {
 		return err
 	}
-	x.fans.counted, x.fans.at = b, b.writes
+	x.fans = fans{b, b.writes, lo, hi}
 	return nil
 }

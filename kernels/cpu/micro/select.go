@@ -35,16 +35,21 @@ func ByName(name string) (*Set, error) {
 // faster.
 const halfUnits = 128
 
-// Select returns the fastest set of this machine, or the one that the
+// Measured returns a set with halves, where it has them, for wide sums alone.
+func Measured(s *Set) *Set {
+	m := *s
+	if m.Half != nil {
+		m.HalfUnits = halfUnits
+	}
+	return &m
+}
+
+// Select returns the fastest set of this machine, Measured, or the one that the
 // environment variable PCE_CPU names.
 func Select() (*Set, error) {
 	name := os.Getenv(Variable)
 	if name == "" {
-		s := *All()[0]
-		if s.Half != nil {
-			s.HalfUnits = halfUnits
-		}
-		return &s, nil
+		return Measured(All()[0]), nil
 	}
 	s, err := ByName(name)
 	if err != nil {

@@ -30,7 +30,12 @@ type Schedule struct {
 	Count    []Work // after Backward: the counts are added to the flows
 	Update   []Work
 	Anemone  []Work
+
+	before []entries // by owner of the program, and for the end
 }
+
+// entries are how many entries of the lists of Update and Anemone are there.
+type entries struct{ owners, tiles, groups, inputs int }
 
 // LogBlocks is the number of blocks of threads that share the rows in log space.
 const LogBlocks = 256
@@ -113,7 +118,11 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 // ends orders what becomes of the flows.
 func (s *Schedule) ends(t *Tables) {
 	var owners, leaves, inputs, tiles, groups []uint32 // inputs: leaves that have parameters
+	mark := func() {
+		s.before = append(s.before, entries{len(owners) / 2, len(tiles), len(groups), len(inputs) / 2})
+	}
 	for i := range t.Owners {
+		mark()
 		for r := range (t.Owners[i].Width + 31) / 32 {
 			owners = append(owners, uint32(i), r)
 		}
@@ -121,11 +130,17 @@ func (s *Schedule) ends(t *Tables) {
 		for g := range sum.Groups {
 			groups = append(groups, sum.Group+g)
 		}
+		for range t.OwnerTiles[i] {
+			tiles = append(tiles, uint32(len(tiles)))
+		}
 	}
 	for i := range t.Inputs {
 		in := &t.Program.Inputs[i]
 		if in.Owner != int32(i) {
 			continue
+		}
+		if in.Family.NumParams() > 0 {
+			mark()
 		}
 		for r := range (t.Inputs[i].Units + 31) / 32 {
 			leaves = append(leaves, uint32(i), r)
@@ -134,11 +149,10 @@ func (s *Schedule) ends(t *Tables) {
 			}
 		}
 	}
-	for i := range t.Tiles {
-		tiles = append(tiles, uint32(i))
-	}
+	mark()
 	// Tiles with the most members first, so that the last ones are short.
-	slices.SortStableFunc(tiles, func(a, b uint32) int { return cmp.Compare(t.Tiles[b].Members, t.Tiles[a].Members) })
+	shared := slices.Clone(tiles)
+	slices.SortStableFunc(shared, func(a, b uint32) int { return cmp.Compare(t.Tiles[b].Members, t.Tiles[a].Members) })
 	units := (int(t.Program.VisitLen()) + 255) / 256
 	coefficients := func(kernel string) Work { return Work{Kernel: kernel, Blocks: units} }
 
@@ -147,12 +161,12 @@ func (s *Schedule) ends(t *Tables) {
 
 	s.Move = s.each(s.Move, tensor.KernelNorms, owners, 2, 0)
 	s.Move = append(s.Move, coefficients(tensor.KernelCoefficients))
-	s.Move = s.each(s.Move, tensor.KernelMove, tiles, 1, 0)
+	s.Move = s.each(s.Move, tensor.KernelMove, shared, 1, 0)
 	s.Move = s.each(s.Move, tensor.KernelNormalise, groups, 1, 0)
 	s.Move = s.each(s.Move, tensor.KernelLeafMove, inputs, 2, 0)
 
 	s.Count = s.each(s.Count, tensor.KernelNormsCount, owners, 2, 0)
-	s.Count = s.each(s.Count, tensor.KernelCount, tiles, 1, 0)
+	s.Count = s.each(s.Count, tensor.KernelCount, shared, 1, 0)
 	s.Count = s.each(s.Count, tensor.KernelLeafCount, inputs, 2, 0)
 
 	s.Update = s.each(s.Update, tensor.KernelNormsUpdate, owners, 2, 0)
@@ -167,6 +181,40 @@ func (s *Schedule) ends(t *Tables) {
 	s.Anemone = s.each(s.Anemone, tensor.KernelNormalise, groups, 1, 0)
 	s.Anemone = s.each(s.Anemone, tensor.KernelLeafUpdateAverages, inputs, 2, 0)
 }
+
+// Part returns what is launched of Update or Anemone for the owners lo to hi-1
+// of the program: the lists have their entries in the order of owners.
+func (s *Schedule) Part(work []Work, lo, hi int) []Work {
+	a, b := s.before[lo], s.before[hi]
+	var part []Work
+	each := func(w Work, first, end, words int) {
+		if first < end {
+			w.List += first * words
+			w.Blocks = end - first
+			part = append(part, w)
+		}
+	}
+	for _, w := range work {
+		switch w.Kernel {
+		case tensor.KernelNormsUpdate, tensor.KernelNormsAverages:
+			each(w, a.owners, b.owners, 2)
+		case tensor.KernelUpdate, tensor.KernelUpdateAverages:
+			each(w, a.tiles, b.tiles, 1)
+		case tensor.KernelNormalise:
+			each(w, a.groups, b.groups, 1)
+		case tensor.KernelLeafUpdate, tensor.KernelLeafUpdateAverages:
+			each(w, a.inputs, b.inputs, 2)
+		default: // the coefficients, which all units have and sums alone use
+			if a.owners < b.owners {
+				part = append(part, w)
+			}
+		}
+	}
+	return part
+}
+
+// Tiles returns the tiles of the owners lo to hi-1 of the program.
+func (s *Schedule) Tiles(lo, hi int) (first, end int) { return s.before[lo].tiles, s.before[hi].tiles }
 
 // vector is the vector of a record of a sum.
 func (t *Tables) vector(sum int) int32 {

@@ -26,7 +26,7 @@ type Tables struct {
 	Steps     []tensor.Step
 	Columns   []tensor.Column
 	RowSteps  []tensor.RowStep
-	Tiles     []tensor.Tile
+	Tiles     []tensor.Tile // by owner
 	Members   []tensor.Member
 	Owners    []tensor.Owner
 	OwnerSums []uint32
@@ -34,13 +34,14 @@ type Tables struct {
 	Uses      []tensor.Use
 	Constants []float64
 
-	Slot      []uint64 // vector → its first float in val; NoSlot for tabulated inputs
-	valLen    int64
-	keptLen   int64
-	countsLen int64
-	users     [][]int32 // vector → the elements that multiply it
-	ownerOf   []uint32  // sum → owner
-	Pitch     int       // of scratch memory for rows in log space: the widest sum or vector
+	OwnerTiles []int    // owner → its tiles
+	Slot       []uint64 // vector → its first float in val; NoSlot for tabulated inputs
+	valLen     int64
+	keptLen    int64
+	countsLen  int64
+	users      [][]int32 // vector → the elements that multiply it
+	ownerOf    []uint32  // sum → owner
+	Pitch      int       // of scratch memory for rows in log space: the widest sum or vector
 }
 
 // NoSlot is the slot of a vector that keeps no values.
@@ -361,7 +362,7 @@ func (t *Tables) makeTiles() {
 		if p.Sums[i].Owner != int32(i) {
 			continue
 		}
-		unit := t.Sums[i].Unit
+		unit, first := t.Sums[i].Unit, len(t.Tiles)
 		var tile *tensor.Tile
 		var last tensor.Member
 		each(i, func(param, row uint32, m tensor.Member) {
@@ -379,5 +380,6 @@ func (t *Tables) makeTiles() {
 			t.Members = append(t.Members, ms...)
 			tile, last = &t.Tiles[len(t.Tiles)-1], m
 		})
+		t.OwnerTiles = append(t.OwnerTiles, len(t.Tiles)-first)
 	}
 }
