@@ -34,6 +34,7 @@ var InTests = []string{
 // TestRooms says what the tests of a package may import besides, because they
 // make circuits and run them.
 var TestRooms = map[string][]string{
+	"cluster":            {"cluster/simnet"},
 	"compile":            {"circuit/format", "circuit/structures"},
 	"em":                 {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/micro"},
 	"engine":             {"circuit", "circuit/structures", "compile", "kernels/cpu"},
@@ -49,6 +50,13 @@ var Rooms = map[string][]string{
 	".": {"circuit", "circuit/format", "circuit/structures", "compile", "dataset", "em", "engine", "kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "kernels/emulator", "layers"},
 
 	"bench/gpu":              {},
+	"cluster":                {"dataset", "em", "kernels", "layers"},
+	"cluster/bustest":        {"cluster"},
+	"cluster/natsbus":        {"cluster"},
+	"cluster/peer":           {"cluster", "cluster/peer/wire"},
+	"cluster/peer/wire":      {"cluster"},
+	"cluster/peertest":       {"cluster"},
+	"cluster/simnet":         {"cluster", "dataset", "em", "kernels", "layers"},
 	"circuit":                {},
 	"circuit/format":         {"circuit"},
 	"circuit/reference":      {"circuit", "dataset"},

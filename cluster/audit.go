@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// AuditLine is a step that counts: which worker's flows of which shards went
+// into it, by the workers' own word.
+type AuditLine struct {
+	Step   int64           `json:"step"` // counted over the run, from 1
+	At     dataset.Cursor  `json:"at"`
+	Term   Term            `json:"term"`
+	Shards int             `json:"shards"`
+	By     map[string]runs `json:"by"` // worker → shards, as lo, hi, lo, hi, ...
+}
+
+// Check reports a shard that is missing or counted twice.
+func (a *AuditLine) Check() error {
+	seen := make([]string, a.Shards)
+	for id, r := range a.By {
+		if !r.valid(a.Shards) {
+			return fmt.Errorf("%w: audit of step %d: %s has shards %v of %d", ErrCluster, a.Step, id, r, a.Shards)
+		}
+		for _, s := range r.all() {
+			if seen[s] != "" {
+				return fmt.Errorf("%w: audit of step %d: shard %d counts for %s and for %s", ErrCluster, a.Step, s, seen[s], id)
+			}
+			seen[s] = id
+		}
+	}
+	for s, id := range seen {
+		if id == "" {
+			return fmt.Errorf("%w: audit of step %d: shard %d is missing", ErrCluster, a.Step, s)
+		}
+	}
+	return nil
+}
+
+// CheckAudit reads an audit file and returns the number of its steps. It fails
+// on a step that is missing, out of order, or whose shards do not add up.
+func CheckAudit(r io.Reader) (steps int64, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var a AuditLine
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			return steps, fmt.Errorf("%w: audit line %d cannot be read: %v", ErrCluster, steps+1, err)
+		}
+		if a.Step != steps+1 {
+			return steps, fmt.Errorf("%w: audit line %d is step %d", ErrCluster, steps+1, a.Step)
+		}
+		if err := a.Check(); err != nil {
+			return steps, err
+		}
+		steps++
+	}
+	return steps, lines.Err()
+}
+
+// auditFile appends to an audit.
+type auditFile struct {
+	f    *os.File
+	step int64
+}
+
+// openAudit opens or creates a file; rewind says where it goes on.
+func openAudit(path string) (*auditFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("%w: audit: %w", ErrCluster, err)
+	}
+	return &auditFile{f: f}, nil
+}
+
+// rewind keeps the first steps lines, and cuts off what an earlier life wrote
+// after its last checkpoint.
+func (a *auditFile) rewind(steps int64) error {
+	if a == nil || a.step == steps && steps > 0 {
+		return nil
+	}
+	if _, err := a.f.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("%w: audit: %w", ErrCluster, err)
+	}
+	r := bufio.NewReader(a.f)
+	size, kept := int64(0), int64(0)
+	for kept < steps {
+		line, err := r.ReadSlice('\n')
+		size += int64(len(line))
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%w: audit: %s has %d steps, the run has done %d; it was cut or is of another run: remove it to go on without what it said", ErrCluster, a.f.Name(), kept, steps)
+		}
+		kept++
+	}
+	if err := a.f.Truncate(size); err != nil {
+		return fmt.Errorf("%w: audit: %w", ErrCluster, err)
+	}
+	if _, err := a.f.Seek(size, io.SeekStart); err != nil {
+		return fmt.Errorf("%w: audit: %w", ErrCluster, err)
+	}
+	a.step = steps
+	return nil
+}
+
+func (a *auditFile) append(line AuditLine) error {
+	if a == nil {
+		return nil
+	}
+	a.step++
+	line.Step = a.step
+	if err := line.Check(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: cluster: audit: %v", err))
+	}
+	if _, err := a.f.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("%w: audit: %w", ErrCluster, err)
+	}
+	return nil
+}
+
+// sync puts what was written on the disk.
+func (a *auditFile) sync() error {
+	if a == nil {
+		return nil
+	}
+	return a.f.Sync()
+}
+
+func (a *auditFile) close() error {
+	if a == nil {
+		return nil
+	}
+	return a.f.Close()
+}

@@ -1,0 +1,257 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// CoordinatorOptions say how a coordinator works.
+type CoordinatorOptions struct {
+	ID    string // begins with c-; kept over restarts: the same coordinator takes its own lead again at once
+	Bus   Bus
+	Peers []Peers       // one for each transport it has
+	Lease time.Duration // a worker that is silent for so long is given up; 0: DefaultLease
+	Log   *slog.Logger
+
+	defects defects
+}
+
+// Coordinator commands the workers of a cluster, one run at a time, while it has
+// the lead.
+type Coordinator struct {
+	o     CoordinatorOptions
+	log   *slog.Logger
+	inbox string
+
+	mu  sync.Mutex
+	run *Run // the present one
+}
+
+// NewCoordinator returns a coordinator that has no lead yet.
+func NewCoordinator(o CoordinatorOptions) *Coordinator {
+	if o.Lease == 0 {
+		o.Lease = DefaultLease
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Coordinator{o: o, log: o.Log, inbox: o.ID + "-" + strings.ToLower(rand.Text()[:10])}
+	for _, p := range o.Peers {
+		p.Handle(c.frame)
+	}
+	return c
+}
+
+// RunOptions describe a run to a coordinator.
+type RunOptions struct {
+	Spec      Spec
+	Status    RunStatus    // what is known at the beginning
+	Transport string       // tcp or nats
+	Workers   int          // members that the first term waits for; 0: 1
+	AuditFile string       // one AuditLine for each step that counts; "": none
+	OnWait    func(Holder) // called with each run that has the lead while Begin waits; may be nil
+}
+
+// Begin waits for the lead of the cluster and for workers, and starts a run.
+func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err error) {
+	var peers Peers
+	for _, p := range c.o.Peers {
+		if p.Endpoint().Transport == o.Transport {
+			peers = p
+		}
+	}
+	if peers == nil {
+		return nil, fmt.Errorf("%w: no transport %q here", ErrJob, o.Transport)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	l, fence, err := takeLead(ctx, c.o.Bus.Bucket(LeadBucket), Holder{ID: c.o.ID, Inbox: c.inbox, Run: o.Spec.Run, Host: host, PID: os.Getpid()}, c.o.Lease, o.OnWait)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{
+		c: c, o: o, log: c.log.With("run", o.Spec.Run), lead: l, peers: peers,
+		calls: make(chan func()), msgs: make(chan *message, 4096), found: make(chan []Member), leads: make(chan uint64), ended: make(chan struct{}),
+		workers: map[string]*workerInfo{}, speeds: map[string]*median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
+		rounds: int64(fence) << 24, // above those of earlier coordinators
+	}
+	r.status.Run, r.status.Transport, r.status.Shards = o.Spec.Run, o.Transport, map[string]int{}
+	if r.audit, err = openAudit(o.AuditFile); err != nil {
+		return nil, err
+	}
+	live, end := context.WithCancel(context.WithoutCancel(ctx))
+	r.end = end
+	stop, err := c.o.Bus.Listen(c.inbox, r.hear)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	c.mu.Lock()
+	c.run = r
+	c.mu.Unlock()
+	r.background.Go(func() { defer stop(); r.loop(live) })
+	r.background.Go(func() { r.discover(live) })
+	r.background.Go(func() { r.report(live) })
+	r.background.Go(func() {
+		l.keep(live, func(fence uint64) {
+			select {
+			case r.leads <- fence:
+			case <-live.Done():
+			}
+		})
+	})
+	if err := r.assemble(ctx); err != nil {
+		r.Close(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return r, nil
+}
+
+// frame takes a frame of a worker.
+func (c *Coordinator) frame(from string, f *Frame) {
+	c.mu.Lock()
+	r := c.run
+	c.mu.Unlock()
+	if r == nil {
+		return
+	}
+	switch f.Kind {
+	case StateFrame, ErrorFrame:
+		r.gate.state(f)
+	case FetchFrame:
+		ask := *f
+		ask.Payload = nil
+		select {
+		case r.msgs <- &message{From: from, fetch: &ask}:
+		default:
+		}
+	}
+}
+
+// hear takes a message of a worker.
+func (r *Run) hear(data []byte) {
+	m, err := decodeMessage(data)
+	if err != nil {
+		r.log.Warn("message refused", "err", err)
+		return
+	}
+	m.Payload = append([]byte(nil), m.Payload...)
+	select {
+	case r.msgs <- m:
+	default: // it comes again
+	}
+}
+
+// discover looks for workers, until ctx ends.
+func (r *Run) discover(ctx context.Context) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, r.c.o.Lease)
+		records, err := r.c.o.Bus.Bucket(MembersBucket).List(attempt)
+		cancel()
+		if err == nil {
+			var list []Member
+			for _, rec := range records {
+				var m Member
+				if err := json.Unmarshal(rec.Value, &m); err != nil {
+					r.log.Warn("member record refused", "worker", rec.Key, "err", err)
+				} else if m.ID == rec.Key {
+					list = append(list, m)
+				}
+			}
+			select {
+			case r.found <- list:
+			case <-ctx.Done():
+			}
+		}
+		select {
+		case <-time.After(r.c.o.Lease / 10):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// report keeps the run's status in its bucket, until ctx ends.
+func (r *Run) report(ctx context.Context) {
+	bucket := r.c.o.Bus.Bucket(RunsBucket)
+	last := ""
+	put := func(ctx context.Context) {
+		r.mu.Lock()
+		text, err := json.Marshal(r.status)
+		r.mu.Unlock()
+		if err != nil {
+			panic(fmt.Sprintf("BUG: cluster: status: %v", err))
+		}
+		if string(text) == last {
+			return
+		}
+		attempt, cancel := context.WithTimeout(ctx, r.c.o.Lease)
+		defer cancel()
+		if _, err := bucket.Put(attempt, r.o.Spec.Run, text); err == nil {
+			last = string(text)
+		}
+	}
+	for {
+		put(ctx)
+		select {
+		case <-time.After(r.c.o.Lease / 10):
+		case <-ctx.Done():
+			put(context.WithoutCancel(ctx))
+			return
+		}
+	}
+}
+
+// Update changes the status of the run; others see it soon.
+func (r *Run) Update(change func(*RunStatus)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.status)
+}
+
+// Close ends the run: the workers let go of it, and the lead is given back.
+func (r *Run) Close(ctx context.Context) error {
+	done := make(chan struct{})
+	select {
+	case r.calls <- func() {
+		for _, w := range r.workers {
+			r.send(w, &message{Kind: releaseMsg})
+		}
+		close(done)
+	}:
+		<-done
+	case <-r.ended:
+	}
+	r.end()
+	r.background.Wait()
+	r.gate.close()
+	r.c.mu.Lock()
+	if r.c.run == r {
+		r.c.run = nil
+	}
+	r.c.mu.Unlock()
+	attempt, cancel := context.WithTimeout(ctx, r.c.o.Lease)
+	defer cancel()
+	err := r.lead.release(attempt)
+	if auditErr := r.audit.close(); err == nil {
+		err = auditErr
+	}
+	return err
+}
+
+// lineage returns a random name for parameters that come from here.
+func lineage() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:]) | 1
+}

@@ -1,0 +1,128 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/simnet"
+)
+
+// TestBadShards plays shards that fail everywhere, or on one worker alone.
+func TestBadShards(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fault func(simnet.ToyWork) simnet.ToyFault
+		dead  bool
+	}{
+		{"fails on all", func(w simnet.ToyWork) simnet.ToyFault { return when(w.Rows.Lo == 16, simnet.ToyFails) }, true},
+		{"fails on one", func(w simnet.ToyWork) simnet.ToyFault {
+			return when(w.Rows.Lo == 16 && w.Worker == "w0", simnet.ToyFails)
+		}, false},
+		{"negative on all", func(w simnet.ToyWork) simnet.ToyFault { return when(w.Rows.Lo == 32, simnet.ToyNegative) }, true},
+		{"negative on one", func(w simnet.ToyWork) simnet.ToyFault { return when(w.Worker == "w1", simnet.ToyNegative) }, false},
+		{"unconserved on one", func(w simnet.ToyWork) simnet.ToyFault { return when(w.Worker == "w1", simnet.ToyUnconserved) }, false},
+		{"hangs on one", func(w simnet.ToyWork) simnet.ToyFault {
+			return when(w.Rows.Lo == 16 && w.Worker == "w0", simnet.ToyHangs)
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 7, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond})
+				w.fault = tc.fault
+				tr := w.addTraining("c-0")
+				for i := range 3 {
+					w.startWorker(fmt.Sprintf("w%d", i))
+				}
+				tr.startLeader()
+				for end := time.Now().Add(time.Hour); !w.over() && time.Now().Before(end); {
+					time.Sleep(time.Second)
+				}
+				letters, err := w.net.Host("reader").Bus().Jobs().Dead(context.Background())
+				if err != nil {
+					t.Error(err)
+				}
+				w.finish()
+				if !tc.dead {
+					if err := tr.check(); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				if !errors.Is(tr.fatal, cluster.ErrDead) || strings.Contains(tr.fatal.Error(), "\n") {
+					t.Errorf("training ended with %v, want one line that matches ErrDead", tr.fatal)
+				}
+				if len(letters) == 0 || letters[0].Run != "c-0" || letters[0].Reason == "" {
+					t.Errorf("dead letters %+v", letters)
+				}
+			})
+		})
+	}
+}
+
+func when(cond bool, f simnet.ToyFault) simnet.ToyFault {
+	if cond {
+		return f
+	}
+	return simnet.ToyFine
+}
+
+// TestMap asks queries while workers die and messages are lost: every answer
+// comes once, in order.
+func TestMap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: 20 * time.Millisecond, Drop: 0.02, Duplicate: 0.05, Late: 0.05, LateBy: 3 * time.Second})
+		tr := w.addTraining("c-0")
+		for i := range 3 {
+			w.startWorker(fmt.Sprintf("w%d", i))
+		}
+		host := w.net.Host("c-0")
+		c := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
+		w.all.Go(func() {
+			for i := range 12 {
+				time.Sleep(7 * time.Second)
+				id := fmt.Sprintf("w%d", i%3)
+				w.kill(id)
+				time.Sleep(2 * time.Second)
+				w.startWorker(id)
+			}
+		})
+		r, err := c.Begin(context.Background(), cluster.RunOptions{Spec: tr.toy.Spec("toy"), Transport: "memory"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref, err := simnet.NewReference(tr.toy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const all = 300
+		asked, got := 0, 0
+		err = r.Map(context.Background(), func() ([]byte, bool, error) {
+			asked++
+			return binary.LittleEndian.AppendUint64(nil, uint64(asked-1)), asked <= all, nil
+		}, func(answer []byte) error {
+			if want := ref.Query(binary.LittleEndian.AppendUint64(nil, uint64(got))); string(answer) != string(want) {
+				t.Errorf("answer %d is %x, want %x", got, answer, want)
+			}
+			got++
+			if asked-got > 64 {
+				t.Errorf("%d requests are under way", asked-got)
+			}
+			return nil
+		})
+		if err != nil || got != all {
+			t.Errorf("Map = %v after %d of %d answers", err, got, all)
+		}
+		if err := r.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		w.finish()
+		_ = host.Peers().Close()
+	})
+}

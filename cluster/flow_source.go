@@ -1,0 +1,337 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/layers"
+)
+
+// FlowSource is an em.FlowSource whose steps are done by the workers of a run.
+// Write all parameters before the first step, and again after an error that
+// matches ErrLost.
+type FlowSource struct {
+	run     *Run
+	prog    *layers.Program
+	layout  Layout
+	rows    int
+	sources map[dataset.Source]string
+	plan    em.Plan
+	at      dataset.Cursor
+	begun   bool
+	draft   []float32 // a state that is being written; nil: none
+}
+
+var _ em.FlowSource = (*FlowSource)(nil)
+
+// mirror is the coordinator's copy of the state of a version. It does not change.
+type mirror struct {
+	version Version
+	state   []float32
+}
+
+// Flows returns the run's source of flows. Sources are the named rows that
+// log-likelihoods may be asked of; the workers' sessions know them by the same
+// names. averages says that the run keeps those of Anemone.
+func (r *Run) Flows(prog *layers.Program, rows int, averages bool, sources map[dataset.Source]string) *FlowSource {
+	return &FlowSource{run: r, prog: prog, layout: LayoutOf(prog, averages), rows: rows, sources: sources}
+}
+
+// LayoutOf returns the layout of a program's parameters and flows.
+func LayoutOf(prog *layers.Program, averages bool) Layout {
+	l := Layout{Params: prog.NumParams, Flows: prog.FlowLen(), Owners: prog.Owners()}
+	if averages {
+		l.Averages = prog.AverageLen()
+	}
+	return l
+}
+
+// Program is what the parameters belong to.
+func (f *FlowSource) Program() *layers.Program { return f.prog }
+
+// Rows is the number of training rows.
+func (f *FlowSource) Rows() int { return f.rows }
+
+// Begin says which steps come next.
+func (f *FlowSource) Begin(_ context.Context, p em.Plan) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	if n := (p.BatchRows + p.ShardRows - 1) / p.ShardRows; n > maxShards {
+		return fmt.Errorf("%w: a step of %d shards, at most %d are possible; raise train.shard_rows", ErrJob, n, maxShards)
+	}
+	f.plan, f.at, f.begun = p, p.Start, true
+	var err error
+	if callErr := f.run.call(func() { err = f.run.audit.rewind(p.Done) }); callErr != nil {
+		return callErr
+	}
+	return err
+}
+
+// Step does the next step of the plan on the workers.
+func (f *FlowSource) Step(ctx context.Context, rule kernels.Rule) (res em.StepResult, err error) {
+	switch {
+	case !f.begun:
+		return res, errors.New("cluster: step without a plan; call Begin first")
+	case f.at.Epoch >= f.plan.Epochs:
+		return res, errors.New("cluster: step after the end of the plan; call Begin for further ones")
+	}
+	if err := f.publish(); err != nil {
+		return res, err
+	}
+	rows := min(f.plan.BatchRows, f.plan.Rows-f.at.Step*f.plan.BatchRows)
+	if rule.Anemone != nil {
+		a := *rule.Anemone
+		a.Rows, rule.Anemone = rows, &a
+	}
+	shards := (rows + f.plan.ShardRows - 1) / f.plan.ShardRows
+	rd := newRound(task{Kind: flowTask, Step: Step{f.plan.Schedule, f.at}, Rows: rows, ShardRows: f.plan.ShardRows}, 0, shards)
+	rd.rule, rd.step.At = &rule, f.at
+	if err := f.run.do(ctx, rd); err != nil {
+		return res, err
+	}
+	res = rd.total(0)
+	f.at.Step++
+	if f.at.Step == f.plan.Steps() {
+		f.at = dataset.Cursor{Epoch: f.at.Epoch + 1}
+	}
+	f.run.Update(func(s *RunStatus) {
+		s.Epoch, s.Epochs, s.Rows = f.at.Epoch, f.plan.Epochs, s.Rows+int64(rows)
+		s.Step++
+	})
+	return res, nil
+}
+
+// total adds up the results of a round, shard by shard, behind a sum so far.
+func (rd *round) total(sum float64) em.StepResult {
+	res := em.StepResult{LogLikelihood: sum}
+	results := rd.results
+	if rd.task.Kind == flowTask {
+		results = rd.counted
+	}
+	for s := rd.first; s < rd.end; s++ {
+		x := results[s]
+		res.LogLikelihood += math.Float64frombits(x.LL)
+		res.Rows += x.Rows
+		res.Impossible += x.Impossible
+	}
+	return res
+}
+
+// LogLikelihood returns the mean log-likelihood of the rows of src, which is one
+// of the run's sources.
+func (f *FlowSource) LogLikelihood(ctx context.Context, src dataset.Source) (float64, error) {
+	name, ok := f.sources[src]
+	if !ok {
+		return 0, fmt.Errorf("%w: rows that the workers do not have", ErrJob)
+	}
+	if err := f.publish(); err != nil {
+		return 0, err
+	}
+	rows, total := src.Rows(), 0.0
+	shards := (rows + em.EvalRows - 1) / em.EvalRows
+	for lo := 0; lo < shards; lo += maxShards {
+		rd := newRound(task{Kind: evalTask, Source: name, Rows: rows, ShardRows: em.EvalRows}, lo, min(lo+maxShards, shards))
+		if err := f.run.do(ctx, rd); err != nil {
+			return 0, err
+		}
+		total = rd.total(total).LogLikelihood
+	}
+	if math.IsNaN(total) {
+		return 0, fmt.Errorf("%w for a row to evaluate; the parameters are damaged", em.ErrNumber)
+	}
+	return total / float64(rows), nil
+}
+
+// ReadParams copies parameters.
+func (f *FlowSource) ReadParams(ctx context.Context, offset int64, params []float32) error {
+	return f.read(ctx, offset, params)
+}
+
+// WriteParams replaces parameters.
+func (f *FlowSource) WriteParams(ctx context.Context, offset int64, params []float32) error {
+	return f.write(ctx, offset, params)
+}
+
+// ReadAverages copies averages of Anemone.
+func (f *FlowSource) ReadAverages(ctx context.Context, offset int64, averages []float32) error {
+	return f.read(ctx, f.layout.Params+offset, averages)
+}
+
+// WriteAverages replaces averages of Anemone.
+func (f *FlowSource) WriteAverages(ctx context.Context, offset int64, averages []float32) error {
+	return f.write(ctx, f.layout.Params+offset, averages)
+}
+
+func (f *FlowSource) read(ctx context.Context, offset int64, dst []float32) error {
+	state := f.draft
+	if state == nil {
+		m, err := f.copyState(ctx)
+		if err != nil {
+			return err
+		}
+		state = m.state
+	}
+	if err := within(state, offset, len(dst)); err != nil {
+		return err
+	}
+	copy(dst, state[offset:])
+	return nil
+}
+
+// write changes the draft, which begins as a copy of what counts. Parameters that
+// are lost are written anew.
+func (f *FlowSource) write(ctx context.Context, offset int64, src []float32) error {
+	if f.draft == nil {
+		m, err := f.copyState(ctx)
+		switch {
+		case errors.Is(err, ErrLost):
+			f.draft = make([]float32, f.layout.stateLen())
+		case err != nil:
+			return err
+		default:
+			f.draft = slices.Clone(m.state)
+		}
+	}
+	if err := within(f.draft, offset, len(src)); err != nil {
+		return err
+	}
+	copy(f.draft[offset:], src)
+	return nil
+}
+
+func within(state []float32, offset int64, n int) error {
+	if offset < 0 || offset+int64(n) > int64(len(state)) {
+		return fmt.Errorf("%w: floats %d to %d of a state of %d", ErrCluster, offset, offset+int64(n), len(state))
+	}
+	return nil
+}
+
+// publish makes the draft the parameters that count.
+func (f *FlowSource) publish() error {
+	if f.draft == nil {
+		return nil
+	}
+	state := f.draft
+	f.draft = nil
+	return f.run.call(func() {
+		r := f.run
+		r.version, r.movedIn = Version{Lineage: lineage()}, Term{}
+		r.mirror = &mirror{r.version, state}
+		if r.started {
+			r.newTerm("parameters were written")
+		}
+	})
+}
+
+// copyState returns the mirror, up to date with the parameters that count.
+func (f *FlowSource) copyState(ctx context.Context) (*mirror, error) {
+	r := f.run
+	for {
+		var m *mirror
+		var want Version
+		var term Term
+		var from []string
+		var runErr error
+		err := r.call(func() {
+			m, want, term, runErr = r.mirror, r.version, r.term, r.err
+			for _, w := range r.members {
+				from = append(from, w.ID)
+			}
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case m != nil && want == m.version && want != Version{}:
+			return m, nil
+		case runErr != nil:
+			return nil, runErr
+		case want == Version{}:
+			return nil, fmt.Errorf("%w: none were written, or no worker is left that has them", ErrLost)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for i := range from {
+			got := newFetch(term, want, f.layout.stateLen())
+			r.gate.setFetch(got)
+			attempt, cancel := context.WithTimeout(ctx, fetchPatience(r.c.o.Lease, f.layout.stateLen()))
+			go func() { // a new term ends the attempt
+				tick := time.NewTicker(r.c.o.Lease / 20)
+				defer tick.Stop()
+				for {
+					select {
+					case <-tick.C:
+						if r.call(func() {
+							if r.term != term {
+								cancel()
+							}
+						}) != nil {
+							cancel()
+						}
+					case <-attempt.Done():
+						return
+					}
+				}
+			}()
+			err := got.get(attempt, r.peers, from[i])
+			cancel()
+			r.gate.setFetch(nil)
+			if err == nil {
+				err := r.call(func() {
+					r.mirror = &mirror{version: want, state: got.state}
+					err = r.audit.sync()
+				})
+				if err != nil {
+					return nil, err
+				}
+				break
+			}
+			r.log.Warn("parameters not fetched", "worker", from[i], "err", err)
+			if changed := r.call(func() { runErr = r.err; want = r.version }); changed != nil || runErr != nil || r.gone(term) {
+				break
+			}
+		}
+		select {
+		case <-time.After(r.c.o.Lease / 20):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// gone reports whether a term is over.
+func (r *Run) gone(t Term) (over bool) {
+	if err := r.call(func() { over = r.term != t }); err != nil {
+		return true
+	}
+	return over
+}
+
+// serve answers a worker that asks for the mirror.
+func (r *Run) serve(ctx context.Context, to string, ask *Frame) {
+	m := r.mirror
+	r.background.Go(func() { // the mirror it has now
+		serving, cancel := context.WithTimeout(ctx, fetchPatience(r.c.o.Lease, ask.Count))
+		defer cancel()
+		var err error
+		if m == nil || m.version != ask.Version {
+			err = refuse(serving, r.peers, to, ask, "the coordinator has another version")
+		} else {
+			err = answer(serving, r.peers, to, ask, int64(len(m.state)), func(at int64, x []float32) error {
+				copy(x, m.state[at:])
+				return nil
+			})
+		}
+		if err != nil {
+			r.log.Warn("parameters not sent", "to", to, "err", err)
+		}
+	})
+}

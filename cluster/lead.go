@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// leadKey is the record of the lead.
+const leadKey = "lead"
+
+// lead is the right to command the workers, as long as its record is renewed.
+type lead struct {
+	bucket Bucket
+	holder []byte
+	id     string
+	lease  time.Duration
+
+	mu  sync.Mutex
+	rev uint64 // of the record
+}
+
+// takeLead waits for the lead. onWait is called with each other holder.
+func takeLead(ctx context.Context, bucket Bucket, h Holder, lease time.Duration, onWait func(Holder)) (l *lead, fence uint64, err error) {
+	text, err := json.Marshal(h)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: cluster: holder: %v", err))
+	}
+	l = &lead{bucket: bucket, holder: text, id: h.ID, lease: lease}
+	var last Holder
+	for {
+		other, err := l.try(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		if other == nil {
+			return l, l.rev, nil
+		}
+		if *other != last && onWait != nil {
+			onWait(*other)
+		}
+		last = *other
+		select {
+		case <-time.After(lease / 5):
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+}
+
+// try takes the lead if it is free, or held by an earlier life of this one.
+func (l *lead) try(ctx context.Context) (other *Holder, err error) {
+	rev, err := l.bucket.Create(ctx, leadKey, l.holder)
+	if errors.Is(err, ErrConflict) {
+		r, getErr := l.bucket.Get(ctx, leadKey)
+		if errors.Is(getErr, ErrNoRecord) { // it has just expired
+			return &Holder{}, nil
+		}
+		if getErr != nil {
+			return nil, getErr
+		}
+		var h Holder
+		if json.Unmarshal(r.Value, &h) != nil || h.ID != l.id {
+			return &h, nil
+		}
+		if rev, err = l.bucket.Update(ctx, leadKey, l.holder, r.Revision); errors.Is(err, ErrConflict) {
+			return &h, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rev = rev
+	return nil, nil
+}
+
+// keep renews the lead until ctx ends. changed is called with a new fence after
+// the record had expired, as it does while the broker is away, and with 0 once
+// another has the lead.
+func (l *lead) keep(ctx context.Context, changed func(fence uint64)) {
+	for {
+		select {
+		case <-time.After(l.lease / 4):
+		case <-ctx.Done():
+			return
+		}
+		attempt, cancel := context.WithTimeout(ctx, l.lease)
+		rev, err := l.bucket.Update(attempt, leadKey, l.holder, l.revision())
+		switch {
+		case err == nil:
+			l.mu.Lock()
+			l.rev = rev
+			l.mu.Unlock()
+		case errors.Is(err, ErrConflict):
+			other, err := l.try(attempt)
+			if err == nil && other == nil {
+				changed(l.revision())
+			} else if err == nil && other.ID != "" {
+				cancel()
+				changed(0)
+				return
+			}
+		}
+		cancel()
+	}
+}
+
+func (l *lead) revision() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rev
+}
+
+// release gives the lead back.
+func (l *lead) release(ctx context.Context) error {
+	err := l.bucket.Delete(ctx, leadKey, l.revision())
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNoRecord) {
+		return nil // it was no longer held
+	}
+	return err
+}

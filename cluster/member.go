@@ -1,0 +1,44 @@
+package cluster
+
+// Member is what a worker says of itself in MembersBucket.
+type Member struct {
+	ID       string     `json:"id"`
+	Version  string     `json:"version"` // of the protocol
+	Host     string     `json:"host"`
+	PID      int        `json:"pid"`
+	Inbox    string     `json:"inbox"` // address on the bus, of this life of the worker
+	Peers    []Endpoint `json:"peers"` // one for each transport it has
+	Device   string     `json:"device"`
+	Paths    []string   `json:"paths"` // kernel paths, best first
+	Threads  int        `json:"threads"`
+	Roots    []string   `json:"roots,omitempty"` // directories that runs may read from
+	Fence    uint64     `json:"fence"`           // the highest it has seen
+	Stopping bool       `json:"stopping,omitempty"`
+}
+
+// Holder is the coordinator that has the lead.
+type Holder struct {
+	ID    string `json:"id"`
+	Inbox string `json:"inbox"`
+	Run   string `json:"run"`
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+}
+
+// RunStatus is what the coordinator of a run says of it in RunsBucket.
+type RunStatus struct {
+	Run       string         `json:"run"`
+	Name      string         `json:"name"`
+	Kind      string         `json:"kind"`  // train, eval, loglik or sample
+	State     string         `json:"state"` // queued, running, done, failed, cancelled or interrupted
+	Error     string         `json:"error,omitempty"`
+	Epoch     int            `json:"epoch"`
+	Epochs    int            `json:"epochs"`
+	Step      int64          `json:"step"`
+	Rows      int64          `json:"rows"` // done, of jobs over rows
+	Term      Term           `json:"term"`
+	Transport string         `json:"transport"`
+	SameBits  bool           `json:"same_bits"` // all members have one kind of device
+	Shards    map[string]int `json:"shards"`    // worker → shards that counted
+	Out       string         `json:"out"`
+}

@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// Protocol is the version of messages and records: members with another one
+// take no part.
+const Protocol = "1"
+
+// maxShards is the most shards of a step: what a worker holds must fit a message.
+const maxShards = 1 << 15
+
+// maxHeader bounds the JSON of a message.
+const maxHeader = 512 << 10
+
+// messageKind says what a message asks or tells.
+type messageKind string
+
+const (
+	// From the coordinator.
+	prepareMsg messageKind = "prepare" // load a run
+	enrollMsg  messageKind = "enroll"  // take part in a term
+	syncMsg    messageKind = "sync"    // fetch the parameters of a version
+	workMsg    messageKind = "work"    // compute shards
+	reduceMsg  messageKind = "reduce"  // all shards are done: move the parameters
+	commitMsg  messageKind = "commit"  // all members have moved
+	releaseMsg messageKind = "release" // the run needs the worker no more
+
+	// From a worker.
+	beatMsg     messageKind = "beat"
+	enrolledMsg messageKind = "enrolled"
+	doneMsg     messageKind = "done"
+	failedMsg   messageKind = "failed"
+	movedMsg    messageKind = "moved"
+	troubleMsg  messageKind = "trouble"
+)
+
+// message is what coordinator and workers tell each other. Which fields count
+// depends on the kind. Every message may be lost, doubled or late.
+type message struct {
+	Kind  messageKind `json:"kind"`
+	From  string      `json:"from"` // inbox of the sender: one life of a process
+	Term  Term        `json:"term"`
+	Round int64       `json:"round,omitempty"`
+
+	// prepare
+	Spec *Spec `json:"spec,omitempty"`
+
+	// enroll, commit, work: the version that counts, and the term in which its
+	// last move was made
+	Version Version `json:"version"`
+	MovedIn Term    `json:"moved_in"`
+
+	// enroll
+	Members []seat `json:"members,omitempty"`
+	Leader  seat   `json:"leader"`
+	Reset   bool   `json:"reset,omitempty"` // give up all shards that are held
+
+	// sync: whom to ask
+	Source string `json:"source,omitempty"`
+
+	// work, reduce
+	Task   task              `json:"task"`
+	Shards runs              `json:"shards,omitempty"`
+	Held   map[string]runs   `json:"held,omitempty"` // seat → shards that count
+	Rule   *kernels.Rule     `json:"rule,omitempty"`
+	Result *shardResult      `json:"result,omitempty"`
+	Nanos  int64             `json:"nanos,omitempty"`
+	Sums   map[string]uint32 `json:"sums,omitempty"` // moved: seat → checksum of its part
+	Info   *SessionInfo      `json:"info,omitempty"`
+	State  workerState       `json:"state,omitempty"`
+	Queue  int               `json:"queue,omitempty"` // beat: shards in hand
+	Bytes  int64             `json:"bytes,omitempty"` // beat: received of the exchange
+	Run    string            `json:"run,omitempty"`   // beat: that is loaded
+	Err    string            `json:"err,omitempty"`
+	Final  bool              `json:"final,omitempty"` // Err: no other worker will do better
+	Blame  string            `json:"blame,omitempty"` // trouble: the seat whose flows were refused
+
+	// Payload follows the JSON: the request of a shard, or its answer; results of
+	// held shards.
+	Payload []byte `json:"-"`
+
+	fetch *Frame // of a peer, on its way to the loop
+}
+
+// workerState is what a beat says of a worker.
+type workerState string
+
+const (
+	idle    workerState = "idle"
+	loading workerState = "loading"
+	ready   workerState = "ready"
+	unfit   workerState = "unfit" // cannot load the run; Err says why
+	leaving workerState = "leaving"
+)
+
+// seat is a member of a term.
+type seat struct {
+	ID       string   `json:"id"`
+	Inbox    string   `json:"inbox"`
+	Endpoint Endpoint `json:"endpoint"`
+}
+
+// taskKind says what is done with shards.
+type taskKind string
+
+const (
+	flowTask  taskKind = "flows"
+	evalTask  taskKind = "loglik"
+	queryTask taskKind = "query"
+)
+
+// task is what the shards of a round have in common. Shard i holds the rows
+// from i·ShardRows on.
+type task struct {
+	Kind      taskKind `json:"kind,omitempty"`
+	Step      Step     `json:"step"`             // flows
+	Source    string   `json:"source,omitempty"` // loglik
+	Rows      int      `json:"rows,omitempty"`
+	ShardRows int      `json:"shard_rows,omitempty"`
+}
+
+// shardResult is what a shard came to.
+type shardResult struct {
+	LL         uint64 `json:"ll"` // bits of the sum
+	Rows       int    `json:"rows"`
+	Impossible int    `json:"impossible"`
+}
+
+func resultOf(r em.StepResult) shardResult {
+	return shardResult{math.Float64bits(r.LogLikelihood), r.Rows, r.Impossible}
+}
+
+// encode writes a message: length of the JSON, JSON, payload.
+func (m *message) encode() []byte {
+	header, err := json.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: cluster: message %s: %v", m.Kind, err))
+	}
+	out := make([]byte, 4, 4+len(header)+len(m.Payload))
+	binary.LittleEndian.PutUint32(out, uint32(len(header)))
+	return append(append(out, header...), m.Payload...)
+}
+
+// decodeMessage reads what encode wrote. The payload shares memory with data.
+func decodeMessage(data []byte) (*message, error) {
+	if len(data) < 4 {
+		return nil, fmt.Errorf("%w: message of %d bytes", ErrCluster, len(data))
+	}
+	n := binary.LittleEndian.Uint32(data)
+	if n > maxHeader || int(n) > len(data)-4 {
+		return nil, fmt.Errorf("%w: message of %d bytes says that its header has %d", ErrCluster, len(data), n)
+	}
+	m := &message{}
+	if err := json.Unmarshal(data[4:4+n], m); err != nil {
+		return nil, fmt.Errorf("%w: message cannot be read: %v", ErrCluster, err)
+	}
+	m.Payload = data[4+n:]
+	return m, nil
+}
+
+// heldBytes is the size of a held shard in a payload.
+const heldBytes = 20
+
+// encodeHeld writes results by shard, in order of the shards.
+func encodeHeld(shards runs, results map[int]shardResult) []byte {
+	var out []byte
+	for _, s := range shards.all() {
+		r := results[s]
+		out = binary.LittleEndian.AppendUint32(out, uint32(s))
+		out = binary.LittleEndian.AppendUint64(out, r.LL)
+		out = binary.LittleEndian.AppendUint32(out, uint32(r.Rows))
+		out = binary.LittleEndian.AppendUint32(out, uint32(r.Impossible))
+	}
+	return out
+}
+
+func decodeHeld(data []byte) (map[int]shardResult, error) {
+	if len(data)%heldBytes != 0 {
+		return nil, fmt.Errorf("%w: %d bytes of held shards", ErrCluster, len(data))
+	}
+	out := make(map[int]shardResult, len(data)/heldBytes)
+	for ; len(data) > 0; data = data[heldBytes:] {
+		out[int(binary.LittleEndian.Uint32(data))] = shardResult{
+			LL:         binary.LittleEndian.Uint64(data[4:]),
+			Rows:       int(binary.LittleEndian.Uint32(data[12:])),
+			Impossible: int(binary.LittleEndian.Uint32(data[16:])),
+		}
+	}
+	return out, nil
+}

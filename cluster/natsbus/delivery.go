@@ -1,0 +1,134 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// takeLeases is for how many leases a taker has a job without saying that it
+// works. It is over before the server hands the job out again.
+const (
+	takeLeases   = 2
+	redeliveries = 3 // leases
+)
+
+// ackPatience is how long the answer to an acknowledgement may take. After a
+// crash the server may have forgotten that it handed the job out; then there is
+// no answer.
+const ackPatience = 2 * time.Second
+
+// delivery is a cluster.Delivery. The server's own record of who has a job may
+// be lost in a crash, so a taker writes one, which no other can write while it
+// is there.
+type delivery struct {
+	bus      *Bus
+	id       string
+	job      []byte
+	attempt  int
+	sequence uint64
+	reply    string // where the server wants to hear of it
+	taker    []byte
+	take     uint64 // revision of the taker's record
+}
+
+func (d *delivery) ID() string   { return d.id }
+func (d *delivery) Job() []byte  { return d.job }
+func (d *delivery) Attempt() int { return d.attempt }
+
+// takes are the records of who works on which job.
+func (b *Bus) takes() *bucket {
+	return &bucket{bus: b, stream: takesStream, prefix: bucketSubjects(takesStream)}
+}
+
+// claim makes the job this taker's, unless it is another's or done.
+func (d *delivery) claim(ctx context.Context) (mine bool, err error) {
+	d.taker = []byte(nuid.Next())
+	d.take, err = d.bus.takes().Create(ctx, d.id, d.taker)
+	if errors.Is(err, cluster.ErrConflict) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = d.bus.get(ctx, jobsStream, query{Seq: d.sequence})
+	if isNoRecord(err) { // done between its delivery and the claim
+		return false, d.bus.takes().Delete(ctx, d.id, d.take)
+	}
+	return err == nil, err
+}
+
+// Working matches cluster.ErrConflict if the job has become another's.
+func (d *delivery) Working(ctx context.Context) error {
+	take, err := d.bus.takes().Update(ctx, d.id, d.taker, d.take)
+	if errors.Is(err, cluster.ErrConflict) { // too late, but maybe nobody else has it
+		take, err = d.bus.takes().Create(ctx, d.id, d.taker)
+	}
+	if err != nil {
+		return d.wrap(err)
+	}
+	d.take = take
+	_, _, err = d.bus.call(ctx, &nats.Msg{Subject: d.reply, Data: []byte("+WPI")}, patience)
+	return d.wrap(err)
+}
+
+func (d *delivery) Done(ctx context.Context) error {
+	if err := d.remove(ctx); err != nil {
+		return d.wrap(err)
+	}
+	err := d.bus.takes().Delete(ctx, d.id, d.take)
+	if errors.Is(err, cluster.ErrConflict) { // of another, which will find no job
+		return nil
+	}
+	return d.wrap(err)
+}
+
+func (d *delivery) remove(ctx context.Context) error {
+	up, err := d.bus.link.wait(ctx)
+	if err != nil {
+		return d.bus.unreachable(nil, err)
+	}
+	_, _, err = d.bus.try(ctx, up, &nats.Msg{Subject: d.reply, Data: []byte("+ACK")}, ackPatience)
+	if err == nil || errors.Is(err, ErrDenied) {
+		return err
+	}
+	request := map[string]uint64{"seq": d.sequence}
+	_, err = d.bus.ask(ctx, "STREAM.MSG.DELETE."+jobsStream, request, nil)
+	var refusal *apiError
+	if errors.As(err, &refusal) {
+		if _, getErr := d.bus.get(ctx, jobsStream, query{Seq: d.sequence}); isNoRecord(getErr) {
+			return nil
+		}
+	}
+	return err
+}
+
+// Release is tried once: a second try could take the job from its next taker.
+// If that is lost, the job returns as if its taker had vanished.
+func (d *delivery) Release(ctx context.Context) error {
+	if err := d.bus.takes().Delete(ctx, d.id, d.take); err != nil {
+		return d.wrap(err)
+	}
+	up, err := d.bus.link.wait(ctx)
+	if err != nil {
+		return d.wrap(d.bus.unreachable(nil, err))
+	}
+	_, _, err = d.bus.try(ctx, up, &nats.Msg{Subject: d.reply, Data: []byte("-NAK")}, patience)
+	if err != nil && !errors.Is(err, ErrDenied) {
+		err = fmt.Errorf("%w: broker: %v", cluster.ErrUnreachable, err)
+	}
+	return d.wrap(err)
+}
+
+func (d *delivery) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("job %s: %w", d.id, err)
+}

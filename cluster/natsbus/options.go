@@ -1,0 +1,159 @@
+package natsbus
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// DefaultLease is how long a record of a member or of the lead lives unless it
+// is written again.
+const DefaultLease = 10 * time.Second
+
+// Options say which broker to connect to, and as whom.
+type Options struct {
+	URLs        string        // of the servers, with commas; without passwords
+	Credentials string        // file with an nkey seed, or with a JWT and its seed; "": none
+	CA          string        // PEM file of those who sign servers' certificates; "": the system's
+	ClientCert  string        // PEM files, for servers that ask for a certificate
+	ClientKey   string        //
+	Name        string        // of the connection, in the server's monitoring
+	Lease       time.Duration // of members and the lead; 0: what the broker has, or DefaultLease
+	Replicas    int           // of streams that are made; 0: 1
+	Logger      *slog.Logger  // nil: none
+}
+
+// servers checks the addresses of the brokers.
+func (o Options) servers() ([]string, error) {
+	var list []string
+	for _, s := range strings.Split(o.URLs, ",") {
+		s = strings.TrimSpace(s)
+		if s == "" {
+			continue
+		}
+		if !strings.Contains(s, "://") {
+			s = "nats://" + s
+		}
+		u, err := url.Parse(s)
+		switch {
+		case err != nil || u.Host == "":
+			// The text may hold a password, so it is not repeated.
+			return nil, fmt.Errorf("%w: broker URL cannot be read: write nats://HOST:PORT", cluster.ErrCluster)
+		case u.User != nil:
+			return nil, fmt.Errorf("%w: broker URL for %s holds a password: put credentials into a file", cluster.ErrCluster, u.Host)
+		case u.Scheme != "nats" && u.Scheme != "tls":
+			return nil, fmt.Errorf("%w: broker URL %s: the scheme must be nats or tls", cluster.ErrCluster, s)
+		}
+		list = append(list, s)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%w: no broker URL: write nats://HOST:PORT", cluster.ErrCluster)
+	}
+	return list, nil
+}
+
+// identity reads the credentials. The public key is "" without any.
+func (o Options) identity() (publicKey string, opts []nats.Option, err error) {
+	if o.Credentials == "" {
+		return "", nil, nil
+	}
+	data, err := readSmall(o.Credentials)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: credentials: %w", cluster.ErrCluster, err)
+	}
+	defer clear(data)
+	pair, err := nkeys.ParseDecoratedNKey(data)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: %s: no nkey seed and no JWT credentials", cluster.ErrCluster, o.Credentials)
+	}
+	defer pair.Wipe()
+	publicKey, err = pair.PublicKey()
+	if err != nil || !nkeys.IsValidPublicUserKey(publicKey) {
+		return "", nil, fmt.Errorf("%w: %s: not the key of a user", cluster.ErrCluster, o.Credentials)
+	}
+	if bytes.Contains(data, []byte("BEGIN NATS USER JWT")) {
+		return publicKey, []nats.Option{nats.UserCredentials(o.Credentials)}, nil
+	}
+	file := o.Credentials
+	return publicKey, []nats.Option{nats.Nkey(publicKey, func(nonce []byte) ([]byte, error) { return sign(file, nonce) })}, nil
+}
+
+// sign reads the seed each time, so that it does not stay in memory.
+func sign(file string, nonce []byte) ([]byte, error) {
+	data, err := readSmall(file)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(data)
+	pair, err := nkeys.ParseDecoratedNKey(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: no nkey seed", file)
+	}
+	defer pair.Wipe()
+	return pair.Sign(nonce)
+}
+
+// maxSmall bounds key and certificate files.
+const maxSmall = 1 << 20
+
+func readSmall(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxSmall {
+		return nil, fmt.Errorf("%s: not a small regular file", path)
+	}
+	return os.ReadFile(path)
+}
+
+// security returns nil if the options say nothing about TLS.
+func (o Options) security() (*tls.Config, error) {
+	if o.CA == "" && o.ClientCert == "" && o.ClientKey == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CA != "" {
+		pem, err := readSmall(o.CA)
+		if err != nil {
+			return nil, fmt.Errorf("%w: CA: %w", cluster.ErrCluster, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%w: %s: no certificate in PEM", cluster.ErrCluster, o.CA)
+		}
+	}
+	if o.ClientCert != "" || o.ClientKey != "" {
+		pair, err := tls.LoadX509KeyPair(o.ClientCert, o.ClientKey)
+		if err != nil {
+			return nil, fmt.Errorf("%w: client certificate: %w", cluster.ErrCluster, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// isLoopback reports whether only this machine can reach the host.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// refused reports whether the server does not want these credentials.
+func refused(err error) bool {
+	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) ||
+		errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAccountAuthExpired)
+}

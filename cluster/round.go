@@ -1,0 +1,431 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pce-engine/pce/kernels"
+)
+
+// round is a set of shards that are computed, and for flows the move of the
+// parameters that follows. The loop of its run owns it until it is over.
+type round struct {
+	id    int64
+	task  task
+	rule  *kernels.Rule
+	step  AuditLine // of flows
+	first int       // the shards are first to end-1
+	end   int
+
+	todo     []int // ascending
+	results  map[int]shardResult
+	by       map[int]string            // shard → worker that holds it
+	requests map[int][]byte            // of queries that have no answer
+	tries    map[int]map[string]string // shard → worker → why it failed
+	suspects map[int][]string          // shard → workers that were lost while at it
+	took     median                    // seconds a shard
+
+	counted map[int]shardResult // of the flows that are being moved
+	reduce  *message
+	moving  time.Time
+	alone   string // inbox of a sole member that was told to move
+	aloneIn Term
+
+	answers chan shardAnswer // of queries
+	over    chan struct{}    // closed at the end
+	err     error
+}
+
+type shardAnswer struct {
+	shard  int
+	answer []byte
+}
+
+// newRound returns a round over the shards first to end-1 of a task.
+func newRound(t task, first, end int) *round {
+	rd := &round{
+		task: t, first: first, end: end, results: map[int]shardResult{}, by: map[int]string{}, requests: map[int][]byte{},
+		tries: map[int]map[string]string{}, suspects: map[int][]string{}, over: make(chan struct{}),
+	}
+	for s := first; s < end; s++ {
+		rd.todo = append(rd.todo, s)
+	}
+	return rd
+}
+
+// do has the workers do a round, and waits for its end. A round that ctx ends
+// leaves the parameters as they were.
+func (r *Run) do(ctx context.Context, rd *round) error {
+	if err := r.start(rd); err != nil {
+		return err
+	}
+	select {
+	case <-rd.over:
+		return rd.err
+	case <-ctx.Done():
+	}
+	err := r.call(func() { r.giveUp(rd) })
+	<-rd.over
+	if rd.err == nil || err != nil {
+		return rd.err
+	}
+	return ctx.Err()
+}
+
+func (r *Run) start(rd *round) (err error) {
+	callErr := r.call(func() {
+		switch {
+		case r.err != nil:
+			err = r.err
+			return
+		case r.round != nil:
+			panic("BUG: cluster: two rounds at a time")
+		case rd.task.Kind == flowTask && r.version == (Version{}):
+			err = fmt.Errorf("%w: none were written, or no worker is left that has them", ErrLost)
+			return
+		}
+		r.rounds++
+		rd.id = r.rounds
+		r.round = rd
+	})
+	if callErr != nil {
+		return callErr
+	}
+	return err
+}
+
+// giveUp ends a round that nobody waits for any more.
+func (r *Run) giveUp(rd *round) {
+	if r.round != rd {
+		return
+	}
+	r.finish(context.Canceled)
+	if r.phase == reducing {
+		r.newTerm("the step was given up")
+	}
+}
+
+// deal hands out shards while workers have room, and ends the round when all
+// are done.
+func (r *Run) deal() {
+	rd := r.round
+	span := 1
+	if rd.task.Kind != queryTask {
+		span = stretch(len(rd.todo), len(r.members))
+	}
+	fresh := map[*workerInfo][]int{}
+	for len(rd.todo) > 0 {
+		worths, barred := make([]worth, len(r.members)), make([]bool, len(r.members))
+		for i, w := range r.members {
+			worths[i] = worth{leased: len(w.leased), depth: 2 * span, speed: r.speedOf(w).value()}
+			if rd.task.Kind == evalTask {
+				worths[i].depth = 8 * span
+			}
+			_, failed := rd.tries[rd.todo[0]][w.ID]
+			barred[i] = failed && len(r.members) > len(rd.tries[rd.todo[0]])
+		}
+		at := assign(worths, barred)
+		if at < 0 {
+			break
+		}
+		w := r.members[at]
+		n := 1
+		for n < span && n < len(rd.todo) && rd.todo[n] == rd.todo[0]+n && len(rd.tries[rd.todo[n]]) == 0 {
+			n++
+		}
+		taken := slices.Clone(rd.todo[:n])
+		rd.todo = rd.todo[n:]
+		w.leased = append(w.leased, taken...)
+		fresh[w] = append(fresh[w], taken...)
+	}
+	for _, w := range r.members {
+		if len(fresh[w]) > 0 {
+			r.lease(w, fresh[w])
+		}
+	}
+	if len(rd.todo) > 0 || rd.task.Kind == queryTask || len(rd.results) < rd.end-rd.first {
+		return
+	}
+	if rd.task.Kind == flowTask {
+		r.reduce()
+	} else {
+		r.finish(nil)
+	}
+}
+
+// speedOf returns the speeds of workers like this one. They share what is
+// measured: between workers of a kind differences are noise, and by that some
+// would get nothing to do in steps of few shards.
+func (r *Run) speedOf(w *workerInfo) *median {
+	kind := fmt.Sprint(w.Device, w.Paths, w.Threads)
+	if r.speeds[kind] == nil {
+		r.speeds[kind] = &median{}
+	}
+	return r.speeds[kind]
+}
+
+// lease gives shards into a worker's hands, or reminds it of them.
+func (r *Run) lease(w *workerInfo, shards []int) {
+	rd := r.round
+	w.given = time.Now()
+	m := message{Kind: workMsg, Version: r.version, MovedIn: r.movedIn, Round: rd.id, Task: rd.task}
+	if rd.task.Kind != queryTask {
+		m.Shards = runsOf(shards)
+		r.send(w, &m)
+		return
+	}
+	for _, s := range shards {
+		m.Shards, m.Payload = runs{s, s + 1}, rd.requests[s]
+		r.send(w, &m)
+	}
+}
+
+// result takes a shard's result, or its failure.
+func (r *Run) result(w *workerInfo, m *message) {
+	rd := r.round
+	if len(m.Shards) != 2 || m.Shards[1] != m.Shards[0]+1 {
+		return
+	}
+	shard := m.Shards[0]
+	at := slices.Index(w.leased, shard)
+	if at < 0 {
+		return
+	}
+	w.leased = slices.Delete(w.leased, at, at+1)
+	w.done = time.Now()
+	w.queue = max(0, w.queue-1)
+	if m.Kind == failedMsg {
+		r.failed(w, shard, m.Err)
+		return
+	}
+	if m.Result == nil {
+		return
+	}
+	if m.Nanos > 0 {
+		seconds := float64(m.Nanos) / 1e9
+		rd.took.add(seconds)
+		r.speedOf(w).add(float64(max(1, m.Result.Rows)) / seconds)
+	}
+	rd.results[shard], rd.by[shard] = *m.Result, w.ID
+	if rd.task.Kind == queryTask {
+		delete(rd.requests, shard)
+		delete(rd.results, shard)
+		rd.answers <- shardAnswer{shard, m.Payload}
+		r.count(map[string]int{w.ID: 1})
+	}
+}
+
+// failed notes that a worker could not compute a shard. Another one tries it, if
+// there is one; twice is enough.
+func (r *Run) failed(w *workerInfo, shard int, why string) {
+	rd := r.round
+	rd.note(shard, w.ID, why)
+	r.log.Warn("shard failed", "worker", w.ID, "shard", shard, "err", why)
+	if r.bury() {
+		return
+	}
+	if rd.task.Kind == flowTask { // part of its flows may have been added
+		w.reset = true
+		r.newTerm(fmt.Sprintf("shard %d failed on %s", shard, w.ID))
+		return
+	}
+	rd.todo = append([]int{shard}, rd.todo...)
+	slices.Sort(rd.todo)
+}
+
+func (rd *round) note(shard int, worker, why string) {
+	if rd.tries[shard] == nil {
+		rd.tries[shard] = map[string]string{}
+	}
+	if _, again := rd.tries[shard][worker]; again {
+		worker += " again"
+	}
+	rd.tries[shard][worker] = why
+}
+
+// blame notes a refusal for all shards that a worker's flows hold.
+func (rd *round) blame(w *workerInfo, why string) {
+	for s, id := range rd.by {
+		if id == w.ID {
+			rd.note(s, w.ID, why)
+		}
+	}
+}
+
+// suspect notes that a worker was lost while it was at a shard.
+func (rd *round) suspect(shard int, worker string) {
+	rd.suspects[shard] = append(rd.suspects[shard], worker)
+}
+
+// The most times that a shard fails, and that workers are lost over it, before it is
+// given up.
+const (
+	mostTries = 2
+	mostLost  = 3
+)
+
+// bury gives up on shards that failed too often, and on the round with them.
+func (r *Run) bury() bool {
+	rd := r.round
+	var letters []DeadLetter
+	for s := range rd.tries {
+		if len(rd.tries[s]) >= mostTries {
+			var why string
+			for _, id := range slices.Sorted(maps.Keys(rd.tries[s])) {
+				why = fmt.Sprintf("on %s: %s", id, rd.tries[s][id])
+			}
+			letters = append(letters, DeadLetter{Run: r.o.Spec.Run, Shard: s, Reason: why, Time: time.Now()})
+		}
+	}
+	for s, workers := range rd.suspects {
+		if len(workers) >= mostLost {
+			letters = append(letters, DeadLetter{Run: r.o.Spec.Run, Shard: s, Reason: fmt.Sprintf("workers were lost while at it: %v", workers), Time: time.Now()})
+		}
+	}
+	if len(letters) == 0 {
+		return false
+	}
+	slices.SortFunc(letters, func(a, b DeadLetter) int { return a.Shard - b.Shard })
+	letters = letters[:min(len(letters), 100)]
+	first := letters[0]
+	lo := first.Shard * rd.task.ShardRows
+	err := fmt.Errorf("%w: shard %d failed %d times, last %s", ErrDead, first.Shard, mostTries, first.Reason)
+	if rd.task.ShardRows > 0 {
+		err = fmt.Errorf("%w: shard %d (rows %d to %d of the step) failed %d times, last %s", ErrDead, first.Shard, lo, min(lo+rd.task.ShardRows, rd.task.Rows)-1, mostTries, first.Reason)
+	}
+	queue, log, lease := r.c.o.Bus.Jobs(), r.log, r.c.o.Lease
+	r.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*lease)
+		defer cancel()
+		for _, l := range letters {
+			if err := queue.Bury(ctx, l); err != nil {
+				log.Error("dead letter not kept", "shard", l.Shard, "err", err)
+			}
+		}
+	})
+	r.finish(err)
+	return true
+}
+
+// recall takes the shards back at the start of a term. Flows count again when
+// their holders say so.
+func (rd *round) recall(members []*workerInfo) {
+	if rd.task.Kind == flowTask {
+		clear(rd.results)
+		clear(rd.by)
+	}
+	rd.todo = nil
+	if rd.task.Kind == queryTask {
+		rd.todo = slices.Sorted(maps.Keys(rd.requests))
+		return
+	}
+	for s := rd.first; s < rd.end; s++ {
+		if _, ok := rd.results[s]; !ok {
+			rd.todo = append(rd.todo, s)
+		}
+	}
+}
+
+// credit counts a shard whose flows a member holds.
+func (rd *round) credit(shard int, w *workerInfo, result shardResult) {
+	if shard < rd.first || shard >= rd.end {
+		return
+	}
+	rd.results[shard], rd.by[shard] = result, w.ID
+	if i, ok := slices.BinarySearch(rd.todo, shard); ok {
+		rd.todo = slices.Delete(rd.todo, i, i+1)
+	}
+}
+
+// patience says how long a worker may take without finishing a shard.
+func (rd *round) patience(lease time.Duration) time.Duration {
+	if rd == nil {
+		return time.Hour
+	}
+	usual := time.Duration(30 * rd.took.value() * float64(time.Second))
+	return max(6*lease, usual)
+}
+
+// reduce has the members move the parameters by the flows of all shards.
+func (r *Run) reduce() {
+	rd := r.round
+	held := map[string][]int{}
+	for s, id := range rd.by {
+		held[id] = append(held[id], s)
+	}
+	rd.step.Shards, rd.step.By = rd.end-rd.first, map[string]runs{}
+	for id, shards := range held {
+		rd.step.By[id] = runsOf(shards)
+	}
+	rd.reduce = &message{Kind: reduceMsg, Version: r.version, Round: rd.id, Task: rd.task, Rule: rd.rule, Held: rd.step.By}
+	rd.step.Term, rd.counted = r.term, maps.Clone(rd.results)
+	r.phase, rd.moving = reducing, time.Now()
+	if len(r.members) == 1 {
+		rd.alone, rd.aloneIn = r.members[0].Inbox, r.term
+	} else {
+		rd.alone = ""
+	}
+	for _, w := range r.members {
+		w.moved = nil
+		r.send(w, rd.reduce)
+	}
+}
+
+// moved takes note that a member has moved all parts. When all have, with equal
+// results, the step counts.
+func (r *Run) moved(w *workerInfo, m *message) {
+	if r.phase != reducing || r.round == nil || m.Version != r.version.Next() {
+		return
+	}
+	w.moved = m
+	for _, other := range r.members {
+		if other.moved == nil && !r.c.o.defects.early {
+			return
+		}
+	}
+	for _, other := range r.members {
+		if other.moved != nil && !maps.Equal(other.moved.Sums, m.Sums) {
+			r.newTerm(fmt.Sprintf("%s and %s have moved the parameters to different places", other.ID, w.ID))
+			return
+		}
+	}
+	r.commit(r.term)
+}
+
+// commit makes the step count.
+func (r *Run) commit(in Term) {
+	rd := r.round
+	r.version, r.movedIn, r.phase = r.version.Next(), in, open_
+	for _, w := range r.members {
+		w.leased = nil
+		if len(r.members) == 1 {
+			w.have = r.version
+			continue
+		}
+		r.send(w, &message{Kind: commitMsg, Version: r.version, MovedIn: in})
+	}
+	if err := r.audit.append(rd.step); err != nil {
+		r.fail(err)
+		return
+	}
+	shards := map[string]int{}
+	for id, s := range rd.step.By {
+		shards[id] = s.count()
+	}
+	r.count(shards)
+	r.finish(nil)
+}
+
+// count adds shards that count to the status.
+func (r *Run) count(shards map[string]int) {
+	r.Update(func(s *RunStatus) {
+		now := maps.Clone(s.Shards)
+		for id, n := range shards {
+			now[id] += n
+		}
+		s.Shards = now
+	})
+}

@@ -1,0 +1,282 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Run is a run that a coordinator leads.
+type Run struct {
+	c     *Coordinator
+	o     RunOptions
+	log   *slog.Logger
+	lead  *lead
+	peers Peers
+	gate  *gate
+	audit *auditFile
+
+	calls chan func() // done in the loop
+	msgs  chan *message
+	found chan []Member
+	leads chan uint64
+	ended chan struct{} // closed when the loop ends
+	end   context.CancelFunc
+
+	background sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	status RunStatus
+
+	// Owned by the loop.
+	workers  map[string]*workerInfo // by inbox
+	term     Term
+	began    time.Time // of the term
+	members  []*workerInfo
+	phase    phase
+	path     string // kernel path of all; "" until the first term
+	started  bool   // workers have been invited
+	formed   bool   // a term has had members
+	troubled string // why the next tick begins a new term; "": it does not
+	version  Version
+	movedIn  Term
+	round    *round
+	rounds   int64
+	mirror   *mirror
+	speeds   map[string]*median // by kind of worker
+	err      error              // nothing more can be done
+}
+
+// phase is how far a term has come.
+type phase int
+
+const (
+	gathering phase = iota // no members
+	enrolling              // members say what they hold
+	syncing                // members fetch the parameters
+	open_                  // work is handed out
+	reducing               // the parameters move
+)
+
+// workerInfo is what a run knows of a worker: of one life of it.
+type workerInfo struct {
+	Member
+	seat     seat
+	heard    time.Time
+	state    workerState
+	err      string
+	final    bool
+	have     Version // of its parameters, by its last word
+	queue    int     // shards in its hands, by its last word
+	enrolled bool    // in the present term
+	held     map[int]shardResult
+	leased   []int // in the present term, oldest first
+	given    time.Time
+	done     time.Time // of its last shard
+	moved    *message
+	reset    bool // in the next term
+	received int64
+}
+
+func (w *workerInfo) fit() bool { return w.state == ready }
+
+// call does f in the loop. It fails once the run is over.
+func (r *Run) call(f func()) error {
+	done := make(chan struct{})
+	select {
+	case r.calls <- func() { f(); close(done) }:
+		<-done
+		return nil
+	case <-r.ended:
+		return fmt.Errorf("%w: the run %s is over", ErrCluster, r.o.Spec.Run)
+	}
+}
+
+// loop owns the run's state.
+func (r *Run) loop(ctx context.Context) {
+	defer close(r.ended)
+	tick := time.NewTicker(r.c.o.Lease / 20)
+	defer tick.Stop()
+	for {
+		select {
+		case f := <-r.calls:
+			f()
+		case m := <-r.msgs:
+			if m.fetch != nil {
+				r.serve(ctx, m.From, m.fetch)
+			} else {
+				r.receive(m)
+			}
+		case list := <-r.found:
+			r.meet(list)
+		case fence := <-r.leads:
+			r.newLead(fence)
+		case <-tick.C:
+			r.tick(time.Now())
+		case <-ctx.Done():
+			r.fail(fmt.Errorf("%w: the run was closed", ErrCluster))
+			return
+		}
+		r.advance()
+	}
+}
+
+func (r *Run) send(w *workerInfo, m *message) {
+	m.From, m.Run, m.Term = r.c.inbox, r.o.Spec.Run, r.term
+	if err := r.c.o.Bus.Send(w.Inbox, m.encode()); err != nil {
+		r.log.Warn("cannot send", "worker", w.ID, "err", err)
+	}
+}
+
+// fail ends the run with an error.
+func (r *Run) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.finish(err)
+}
+
+// receive handles a message of a worker.
+func (r *Run) receive(m *message) {
+	w := r.workers[m.From]
+	if w == nil || w.state == unfit && w.err != "" && w.final {
+		return
+	}
+	w.heard = time.Now()
+	if m.Kind == beatMsg {
+		r.beat(w, m)
+		return
+	}
+	if m.Run != r.o.Spec.Run {
+		return
+	}
+	if r.round != nil && m.Round == r.round.id && r.round.task.Kind != flowTask && (m.Kind == doneMsg || m.Kind == failedMsg) {
+		r.result(w, m) // what it says does not depend on the term
+		return
+	}
+	if m.Term != r.term || !slices.Contains(r.members, w) {
+		return
+	}
+	switch m.Kind {
+	case enrolledMsg:
+		r.enrolled(w, m)
+	case doneMsg, failedMsg:
+		if r.round != nil && m.Round == r.round.id && r.phase == open_ {
+			r.result(w, m)
+		}
+	case movedMsg:
+		r.moved(w, m)
+	case troubleMsg:
+		r.trouble(w, m)
+	}
+}
+
+// tick does what time brings: silent workers are dropped, orders that were not
+// heard are repeated, and newcomers are let in.
+func (r *Run) tick(now time.Time) {
+	lease := r.c.o.Lease
+	for _, w := range slices.SortedFunc(maps.Values(r.workers), func(a, b *workerInfo) int { return cmp.Compare(a.ID, b.ID) }) {
+		switch {
+		case now.Sub(w.heard) > lease:
+			r.drop(w, "it was silent")
+		case w.state == idle && now.Sub(w.given) > lease/5:
+			w.given = now
+			r.invite(w)
+		}
+	}
+	if !r.started || r.err != nil {
+		return
+	}
+	if r.troubled != "" {
+		r.newTerm(r.troubled)
+		return
+	}
+	if r.phase == open_ || r.phase == gathering {
+		for _, w := range r.workers {
+			if w.fit() && !slices.Contains(r.members, w) {
+				r.newTerm(w.ID + " joins")
+				return
+			}
+		}
+	}
+	for _, w := range r.members {
+		if now.Sub(r.began) < lease/10 {
+			return
+		}
+		switch r.phase {
+		case enrolling:
+			if !w.enrolled {
+				r.enroll(w)
+			}
+		case syncing:
+			r.provide()
+		case open_:
+			if w.have != r.version {
+				r.send(w, &message{Kind: commitMsg, Version: r.version, MovedIn: r.movedIn})
+			}
+			if len(w.leased) > w.queue && now.Sub(w.given) > lease/10 {
+				r.lease(w, w.leased)
+			}
+			if len(w.leased) > 0 && now.Sub(latest(w.given, w.done)) > r.round.patience(lease) {
+				w.state = idle // it may come back
+				r.drop(w, fmt.Sprintf("shard %d takes too long", w.leased[0]))
+				return
+			}
+		case reducing:
+			if w.moved == nil {
+				r.send(w, r.round.reduce)
+			}
+			if now.Sub(latest(r.round.moving, w.done)) > 3*lease {
+				r.newTerm("the parameters do not move")
+				return
+			}
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// advance goes as far as it can.
+func (r *Run) advance() {
+	switch r.phase {
+	case gathering:
+		if r.started && r.err == nil && len(r.workers) > 0 {
+			r.gather()
+		}
+	case enrolling, syncing:
+		r.settle()
+	}
+	if r.phase == open_ && r.round != nil {
+		r.deal()
+	}
+}
+
+// finish ends the round.
+func (r *Run) finish(err error) {
+	if r.round == nil {
+		return
+	}
+	r.round.err = err
+	close(r.round.over)
+	r.round = nil
+}
+
+// Info describes the devices of the run's members.
+func (r *Run) Info() (info SessionInfo) {
+	_ = r.call(func() {
+		for _, w := range r.members {
+			info.Device, info.Path = w.Device, r.path
+		}
+	})
+	return info
+}

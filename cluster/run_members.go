@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// meet takes note of the workers that there are.
+func (r *Run) meet(list []Member) {
+	for _, m := range list {
+		if _, ok := r.workers[m.Inbox]; ok {
+			continue
+		}
+		w := &workerInfo{Member: m, heard: time.Now(), state: idle}
+		w.seat = seat{ID: m.ID, Inbox: m.Inbox}
+		for _, e := range m.Peers {
+			if e.Transport == r.o.Transport {
+				w.seat.Endpoint = e
+			}
+		}
+		for _, old := range r.workers {
+			if old.ID == m.ID {
+				r.drop(old, "it started again")
+			}
+		}
+		r.workers[m.Inbox] = w
+		switch {
+		case m.Version != Protocol:
+			w.state, w.err = unfit, fmt.Sprintf("it speaks version %s of the protocol, this is %s", m.Version, Protocol)
+		case w.seat.Endpoint.Transport == "":
+			w.state, w.err = unfit, fmt.Sprintf("it has no transport %q", r.o.Transport)
+		case r.started && r.path != "" && !slices.Contains(m.Paths, r.path):
+			w.state, w.err = unfit, fmt.Sprintf("it has no kernel path %q, which the others use", r.path)
+		default:
+			r.invite(w)
+			continue
+		}
+		r.log.Warn("worker takes no part", "worker", m.ID, "err", w.err)
+	}
+}
+
+// invite asks a worker to load the run.
+func (r *Run) invite(w *workerInfo) {
+	if r.started {
+		spec := r.o.Spec
+		r.send(w, &message{Kind: prepareMsg, Spec: &spec})
+	}
+}
+
+// assemble waits for so many workers as the run wants, and starts.
+func (r *Run) assemble(ctx context.Context) error {
+	want := max(1, r.o.Workers)
+	poll := time.NewTicker(r.c.o.Lease / 20)
+	defer poll.Stop()
+	for {
+		enough := false
+		err := r.call(func() {
+			var candidates []Member
+			for _, w := range r.workers {
+				if w.state != unfit {
+					candidates = append(candidates, w.Member)
+				}
+			}
+			if enough = len(candidates) >= want || r.err != nil; !enough || r.err != nil {
+				return
+			}
+			slices.SortFunc(candidates, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+			r.path = bestPath(candidates)
+			r.o.Spec.Path, r.started = r.path, true
+			if r.path == "" {
+				r.log.Warn("the workers have no kernel path in common; bits are equal only between workers of a kind")
+			}
+			r.Update(func(s *RunStatus) { s.SameBits = r.path != "" })
+			for _, w := range r.workers {
+				if w.state != unfit {
+					r.invite(w)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if enough {
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// gather begins the first term once all invited workers are ready or unfit, or
+// some are and the others take long.
+func (r *Run) gather() {
+	fit, waiting := 0, 0
+	why := ""
+	for _, w := range r.workers {
+		switch w.state {
+		case ready:
+			fit++
+		case unfit:
+			if w.final {
+				why = w.err
+			}
+		default:
+			waiting++
+		}
+	}
+	switch {
+	case fit == 0 && waiting == 0 && why != "":
+		r.fail(fmt.Errorf("%w: %s", ErrJob, why))
+	case fit > 0 && (waiting == 0 || r.formed):
+		r.newTerm("workers are ready")
+	}
+}
+
+// drop forgets a worker.
+func (r *Run) drop(w *workerInfo, why string) {
+	delete(r.workers, w.Inbox)
+	r.log.Info("worker left", "worker", w.ID, "why", why)
+	if r.round != nil && len(w.leased) > 0 {
+		r.round.suspect(w.leased[0], w.ID)
+	}
+	if slices.Contains(r.members, w) {
+		r.newTerm("lost " + w.ID)
+	}
+}
+
+// beat takes note of what a worker is at.
+func (r *Run) beat(w *workerInfo, m *message) {
+	if m.State == leaving {
+		r.drop(w, "it was told to stop")
+		return
+	}
+	if m.Run != r.o.Spec.Run {
+		w.state = idle
+		return
+	}
+	was := w.state
+	w.state, w.err, w.final, w.queue = m.State, m.Err, m.Final, m.Queue
+	if m.Term == r.term {
+		w.have = m.Version
+		if m.Bytes != w.received {
+			w.received, w.done = m.Bytes, time.Now()
+		}
+	}
+	if w.state == unfit && was != unfit {
+		r.log.Warn("worker takes no part", "worker", w.ID, "err", w.err)
+		if slices.Contains(r.members, w) {
+			r.newTerm(w.ID + " is unfit")
+		}
+	}
+	if w.state != ready && slices.Contains(r.members, w) { // it has lost the session
+		r.newTerm(w.ID + " is not ready")
+	}
+}

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// newLead goes on under a new fence, or gives up.
+func (r *Run) newLead(fence uint64) {
+	if fence == 0 {
+		r.fail(fmt.Errorf("%w: another coordinator has the lead", ErrDeposed))
+		return
+	}
+	r.term = Term{Fence: fence}
+	if r.started {
+		r.newTerm("the lead was taken anew")
+	}
+}
+
+// newTerm begins a term with all workers that are fit.
+func (r *Run) newTerm(why string) {
+	r.term.Generation++
+	r.began, r.phase, r.members, r.troubled = time.Now(), gathering, nil, ""
+	for _, w := range r.workers {
+		if w.fit() {
+			r.members = append(r.members, w)
+		}
+	}
+	slices.SortFunc(r.members, func(a, b *workerInfo) int { return cmp.Compare(a.ID, b.ID) })
+	r.log.Info("new term", "term", r.term.String(), "members", len(r.members), "why", why)
+	r.Update(func(s *RunStatus) { s.Term = r.term })
+	if r.round != nil {
+		r.round.recall(r.members)
+	}
+	if !r.formed && slices.ContainsFunc(slices.Collect(maps.Values(r.workers)), func(w *workerInfo) bool { return w.state == idle || w.state == loading }) {
+		r.members = nil // the first term waits for all
+	}
+	if len(r.members) == 0 {
+		return
+	}
+	r.phase, r.formed = enrolling, true
+	others := map[string]Endpoint{}
+	for _, w := range r.members {
+		w.enrolled, w.held, w.leased, w.moved = false, nil, nil, nil
+		others[w.ID] = w.seat.Endpoint
+	}
+	r.peers.Admit(others)
+	for _, w := range r.members {
+		r.enroll(w)
+	}
+}
+
+// enroll tells a member of the term.
+func (r *Run) enroll(w *workerInfo) {
+	m := &message{
+		Kind: enrollMsg, Version: r.version, MovedIn: r.movedIn, Reset: w.reset,
+		Leader: seat{ID: r.c.o.ID, Inbox: r.c.inbox, Endpoint: r.peers.Endpoint()},
+	}
+	for _, other := range r.members {
+		m.Members = append(m.Members, other.seat)
+	}
+	r.send(w, m)
+}
+
+// enrolled takes note of what a member holds.
+func (r *Run) enrolled(w *workerInfo, m *message) {
+	if r.phase != enrolling && r.phase != syncing {
+		return
+	}
+	held, err := decodeHeld(m.Payload)
+	if err != nil {
+		r.log.Warn("message refused", "worker", w.ID, "err", err)
+		return
+	}
+	w.enrolled, w.have, w.held, w.reset = true, m.Version, nil, false
+	if m.Info != nil {
+		r.Update(func(*RunStatus) { w.Member.Device = m.Info.Device })
+	}
+	if r.round != nil && m.Round == r.round.id && r.round.task.Kind == flowTask {
+		w.held = held
+	}
+}
+
+// settle ends an enrollment: all members have the parameters that count, and no
+// shard is held by two.
+func (r *Run) settle() {
+	for _, w := range r.members {
+		if !w.enrolled {
+			return
+		}
+	}
+	for _, w := range r.members {
+		if r.round != nil && r.round.alone == w.Inbox && w.have == r.version.Next() {
+			r.commit(r.round.aloneIn)
+			r.newTerm(w.ID + " had moved the parameters alone, and its word was lost")
+			return
+		}
+	}
+	holders := map[int]*workerInfo{}
+	for _, w := range r.members {
+		if r.version != (Version{}) && w.have != r.version {
+			w.held = nil
+			continue
+		}
+		for s := range w.held {
+			if holders[s] != nil {
+				w.reset = true
+			}
+		}
+		if w.reset {
+			r.newTerm("a shard is held twice")
+			return
+		}
+		for s := range w.held {
+			holders[s] = w
+		}
+	}
+	if r.version != (Version{}) && !r.provide() {
+		r.phase = syncing
+		return
+	}
+	r.phase = open_
+	if r.round != nil {
+		for s, w := range holders {
+			r.round.credit(s, w, w.held[s])
+		}
+	}
+}
+
+// provide asks the members that lack the parameters to fetch them from one that
+// has them; it reports whether none does.
+func (r *Run) provide() bool {
+	var source string
+	var lack []*workerInfo
+	for _, w := range r.members {
+		if w.have == r.version {
+			if source == "" {
+				source = w.ID
+			}
+		} else {
+			lack = append(lack, w)
+		}
+	}
+	if len(lack) == 0 {
+		return true
+	}
+	if source == "" && r.mirror != nil && r.mirror.version == r.version {
+		source = r.c.o.ID
+	}
+	if source == "" {
+		r.version = Version{}
+		r.finish(fmt.Errorf("%w: no worker that is left has them", ErrLost))
+		return true
+	}
+	for _, w := range lack {
+		if r.phase != syncing || time.Since(w.given) > r.c.o.Lease/10 {
+			w.given = time.Now()
+			r.send(w, &message{Kind: syncMsg, Version: r.version, Source: source})
+		}
+	}
+	return false
+}
+
+// trouble begins a new term after a member's complaint.
+func (r *Run) trouble(w *workerInfo, m *message) {
+	r.log.Warn("trouble", "worker", w.ID, "term", r.term.String(), "err", m.Err)
+	if m.Blame != "" && r.round != nil {
+		for _, other := range r.members {
+			if other.ID == m.Blame {
+				other.reset = true
+				r.round.blame(other, m.Err)
+			}
+		}
+		r.bury()
+	}
+	if time.Since(r.began) > r.c.o.Lease/20 {
+		r.newTerm(m.Err)
+	} else { // not again and again without a pause
+		r.troubled = m.Err
+	}
+}

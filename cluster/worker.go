@@ -1,0 +1,361 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultLease is after how much silence a member is given up.
+const DefaultLease = 10 * time.Second
+
+// WorkerOptions say how a worker works.
+type WorkerOptions struct {
+	ID     string
+	Bus    Bus
+	Peers  []Peers // one for each transport it has
+	Loader Loader
+	Member Member        // what it says of itself; ID, Version, Inbox, Peers and Fence are filled in
+	Dir    string        // keeps the highest fence
+	Lease  time.Duration // 0: DefaultLease
+	Log    *slog.Logger
+
+	defects defects
+}
+
+// defects are mistakes that tests plant, to see that they are found.
+type defects struct {
+	twice    bool // flows that arrive twice count twice
+	anyFence bool // a worker obeys coordinators that were deposed
+	early    bool // a step counts before all members have moved
+}
+
+// Worker computes for the coordinator that has the lead.
+type Worker struct {
+	o     WorkerOptions
+	log   *slog.Logger
+	inbox string
+	fence *fenceFile
+	gate  *gate // frames wait here for their exchange
+	msgs  chan *message
+	after chan func() // what to do in the loop when an operation of the bench is done
+	bench chan func() // operations on the session, one after another
+	heard atomic.Int64
+
+	// Owned by the loop.
+	leader string // inbox
+	spec   *Spec
+	state  workerState
+	err    error
+	final  bool // err: no other worker can load the run either
+	sess   Session
+	layout Layout
+	info   SessionInfo
+	busy   int                // operations that the bench has not done
+	cancel context.CancelFunc // ends loading or an exchange
+
+	term    Term
+	seats   []seat
+	self    int
+	peers   Peers
+	hub     seat    // the leader
+	reset   bool    // of the last enroll
+	enrolls int     // pending enrollments
+	version Version // of the session's parameters; zero: none
+	lacking bool    // it is not the one of the term
+	ex      *exchange
+	exSums  map[string]uint32 // of ex, once it has moved
+	exDone  bool
+	staging []float32
+
+	task    task
+	round   int64
+	era     int                 // of the flows: counted up when they are cleared
+	results map[int]shardResult // held, of round; counted ones too where the round has no flows
+	answers map[int][]byte      // payloads of query results
+	queue   []lease
+	current int // shard in work; -1: none
+	leaving bool
+
+	stats stats
+}
+
+type lease struct {
+	shard   int
+	request []byte
+}
+
+// NewWorker returns a worker that has not joined yet.
+func NewWorker(o WorkerOptions) (*Worker, error) {
+	if o.Lease == 0 {
+		o.Lease = DefaultLease
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	fence, err := openFence(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{
+		o: o, log: o.Log.With("worker", o.ID), inbox: o.ID + "-" + strings.ToLower(rand.Text()[:10]), fence: fence,
+		gate: newGate(), msgs: make(chan *message, 1024), after: make(chan func(), 64), bench: make(chan func(), 64),
+		state: idle, current: -1,
+	}
+	for _, p := range o.Peers {
+		p.Handle(w.frame)
+	}
+	return w, nil
+}
+
+// Run joins the cluster and works until ctx ends: then it finishes what cannot
+// be handed back, and leaves.
+func (w *Worker) Run(ctx context.Context) error {
+	stop, err := w.o.Bus.Listen(w.inbox, func(data []byte) {
+		m, err := decodeMessage(data)
+		if err != nil {
+			w.log.Warn("message refused", "err", err)
+			return
+		}
+		m.Payload = append([]byte(nil), m.Payload...)
+		select {
+		case w.msgs <- m:
+		default: // it comes again
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer stop()
+	live, end := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	background.Go(func() { w.register(live) })
+	background.Go(func() { w.operate(live) })
+	w.loop(ctx, live)
+	w.abandon()
+	w.gate.close()
+	end()
+	background.Wait()
+	if w.sess != nil {
+		return w.sess.Close()
+	}
+	return nil
+}
+
+// operate does the operations of the bench.
+func (w *Worker) operate(ctx context.Context) {
+	for {
+		select {
+		case op := <-w.bench:
+			op()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// register keeps the worker's record alive, and removes it at the end.
+func (w *Worker) register(ctx context.Context) {
+	bucket := w.o.Bus.Bucket(MembersBucket)
+	m := w.o.Member
+	m.ID, m.Version, m.Inbox = w.o.ID, Protocol, w.inbox
+	for _, p := range w.o.Peers {
+		m.Peers = append(m.Peers, p.Endpoint())
+	}
+	for {
+		m.Fence = w.fence.value()
+		text, err := json.Marshal(m)
+		if err != nil {
+			panic(fmt.Sprintf("BUG: cluster: member: %v", err))
+		}
+		attempt, cancel := context.WithTimeout(ctx, w.o.Lease)
+		_, err = bucket.Put(attempt, w.o.ID, text)
+		cancel()
+		if err == nil {
+			w.heard.Store(time.Now().UnixNano())
+		} else if ctx.Err() == nil {
+			w.log.Warn("cannot register", "err", err)
+		}
+		select {
+		case <-time.After(w.o.Lease / 3):
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.o.Lease/4)
+			defer cancel()
+			if r, err := bucket.Get(last, w.o.ID); err == nil {
+				var now Member
+				if json.Unmarshal(r.Value, &now) == nil && now.Inbox == w.inbox { // not a later life's
+					_ = bucket.Delete(last, w.o.ID, r.Revision) // it expires anyway
+				}
+			}
+			return
+		}
+	}
+}
+
+// loop owns the worker's state.
+func (w *Worker) loop(ctx, live context.Context) {
+	beat := time.NewTicker(w.o.Lease / 10)
+	defer beat.Stop()
+	stopping := ctx.Done()
+	var grace <-chan time.Time
+	for {
+		select {
+		case m := <-w.msgs:
+			if m.fetch != nil {
+				w.serve(live, m.From, m.fetch)
+			} else {
+				w.receive(live, m)
+			}
+		case then := <-w.after:
+			w.busy--
+			then()
+		case <-beat.C:
+			w.beat()
+		case <-stopping:
+			stopping, w.leaving, w.queue = nil, true, nil
+			grace = time.After(w.o.Lease)
+			w.beat()
+		case <-grace:
+			return
+		}
+		w.next(live)
+		if w.leaving && w.busy == 0 && (w.ex == nil || w.exDone) {
+			w.beat()
+			return
+		}
+	}
+}
+
+// do runs an operation of the session on the bench, then the rest in the loop.
+func (w *Worker) do(op func() error, then func(error)) {
+	w.busy++
+	w.bench <- func() {
+		err := op()
+		w.after <- func() { then(err) }
+	}
+}
+
+func (w *Worker) send(to string, m *message) {
+	m.From, m.Run = w.inbox, ""
+	if w.spec != nil {
+		m.Run = w.spec.Run
+	}
+	if err := w.o.Bus.Send(to, m.encode()); err != nil {
+		w.log.Warn("cannot send", "err", err)
+	}
+}
+
+func (w *Worker) tell(m *message) {
+	m.Term, m.Round = w.term, w.round
+	w.send(w.leader, m)
+}
+
+// beat tells the leader that the worker lives, and what it is at.
+func (w *Worker) beat() {
+	run := ""
+	if w.spec != nil {
+		run = w.spec.Run
+	}
+	w.stats.at(w.state, run, w.term)
+	if w.leader == "" {
+		return
+	}
+	m := &message{Kind: beatMsg, State: w.state, Version: w.version, Queue: len(w.queue), Final: w.final}
+	if w.current >= 0 {
+		m.Queue++
+	}
+	if w.leaving {
+		m.State = leaving
+	}
+	if w.err != nil {
+		m.Err = oneLine(w.err)
+	}
+	if w.ex != nil {
+		m.Bytes = w.ex.received()
+	}
+	w.tell(m)
+}
+
+// receive handles a message of a coordinator.
+func (w *Worker) receive(ctx context.Context, m *message) {
+	newest, err := w.fence.pass(m.Term.Fence)
+	if err != nil {
+		w.log.Error("cannot keep the fence; orders are refused until the disk takes it", "err", err)
+		return
+	}
+	if !newest && !w.o.defects.anyFence || w.leaving {
+		return
+	}
+	w.leader = m.From
+	switch m.Kind {
+	case prepareMsg:
+		w.prepare(ctx, m.Spec)
+	case enrollMsg:
+		w.enroll(ctx, m)
+	case releaseMsg:
+		if w.spec != nil && w.spec.Run == m.Run {
+			w.unload()
+			w.spec, w.state, w.err = nil, idle, nil
+		}
+	default:
+		if m.Term != w.term || w.enrolls > 0 {
+			return
+		}
+		switch m.Kind {
+		case syncMsg:
+			w.sync(ctx, m)
+		case workMsg:
+			w.work(ctx, m)
+		case reduceMsg:
+			w.reduce(ctx, m)
+		case commitMsg:
+			w.commit(ctx, m.Version, m.MovedIn)
+		}
+	}
+}
+
+// answersKept is how many answers of queries are kept for a leader that did not
+// hear them.
+const answersKept = 64
+
+// frame takes a frame of a peer; it runs on the transport's goroutines.
+func (w *Worker) frame(from string, f *Frame) {
+	w.stats.received(len(f.Payload))
+	switch f.Kind {
+	case FlowFrame, ParamFrame:
+		if ex := w.gate.wait(f.Term, f.Version); ex != nil {
+			ex.accept(from, f)
+		}
+	case StateFrame, ErrorFrame:
+		w.gate.state(f)
+	case FetchFrame:
+		ask := *f
+		ask.Payload = nil
+		select {
+		case w.msgs <- &message{From: from, fetch: &ask}:
+		default: // it is asked again
+		}
+	}
+}
+
+// Health says what the worker does; err is set while it does not hear from the
+// broker.
+func (w *Worker) Health() (Stats, error) {
+	s := w.stats.read()
+	last := time.Unix(0, w.heard.Load())
+	if time.Since(last) > w.o.Lease {
+		return s, fmt.Errorf("%w: the broker has not answered for %v", ErrUnreachable, w.o.Lease)
+	}
+	return s, nil
+}
+
+func oneLine(err error) string {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	return text[:min(len(text), 500)]
+}

@@ -1,0 +1,230 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// adopt begins with the round of an order, if it is another one: flows of a round
+// that was given up are cleared.
+func (w *Worker) adopt(ctx context.Context, m *message) {
+	if w.results == nil {
+		w.results = map[int]shardResult{}
+	}
+	if m.Round <= w.round {
+		return
+	}
+	stale := w.task.Kind == flowTask && (len(w.results) > 0 || w.current >= 0)
+	w.round, w.task, w.queue = m.Round, m.Task, nil
+	w.results, w.answers = map[int]shardResult{}, map[int][]byte{}
+	if stale {
+		w.era++
+		w.do(func() error { return w.clear(ctx) }, func(err error) {
+			if err != nil {
+				w.broken(err)
+			}
+		})
+	}
+}
+
+// work takes shards on.
+func (w *Worker) work(ctx context.Context, m *message) {
+	w.commit(ctx, m.Version, m.MovedIn)
+	if m.Version != w.version || w.ex != nil || !m.Shards.valid(math.MaxInt32) || m.Shards.count() > maxShards {
+		return
+	}
+	w.adopt(ctx, m)
+	if m.Round != w.round {
+		return // an order of the past
+	}
+	for _, s := range m.Shards.all() {
+		if r, ok := w.results[s]; ok {
+			w.tell(&message{Kind: doneMsg, Shards: runs{s, s + 1}, Result: &r, Payload: w.answers[s]})
+			continue
+		}
+		if s == w.current {
+			continue
+		}
+		again := false
+		for _, l := range w.queue {
+			again = again || l.shard == s
+		}
+		if !again {
+			w.queue = append(w.queue, lease{s, m.Payload})
+		}
+	}
+}
+
+// next starts the next shard if the bench is free for it.
+func (w *Worker) next(ctx context.Context) {
+	if w.current >= 0 || len(w.queue) == 0 || w.enrolls > 0 || w.sess == nil {
+		return
+	}
+	l := w.queue[0]
+	w.queue, w.current = w.queue[1:], l.shard
+	sess, t, round, era := w.sess, w.task, w.round, w.era
+	span := dataset.Span{Lo: l.shard * t.ShardRows, Hi: min((l.shard+1)*t.ShardRows, t.Rows)}
+	var result shardResult
+	var answer []byte
+	begin := time.Now()
+	w.do(func() (err error) {
+		begin = time.Now()
+		result, answer, err = compute(ctx, sess, &t, span, l.request)
+		return err
+	}, func(err error) {
+		if sess != w.sess { // the run is gone
+			w.current = -1
+			return
+		}
+		w.current = -1
+		if round != w.round || era != w.era {
+			return // its flows have been cleared behind it
+		}
+		took := time.Since(begin)
+		if err != nil {
+			w.tell(&message{Kind: failedMsg, Shards: runs{l.shard, l.shard + 1}, Err: oneLine(err)})
+			return
+		}
+		w.results[l.shard] = result
+		if t.Kind == queryTask {
+			w.answers[l.shard] = answer
+			delete(w.answers, l.shard-answersKept)
+			delete(w.results, l.shard-answersKept)
+		}
+		w.stats.computed(took)
+		w.tell(&message{Kind: doneMsg, Shards: runs{l.shard, l.shard + 1}, Result: &result, Nanos: int64(took), Payload: answer})
+	})
+}
+
+func compute(ctx context.Context, sess Session, t *task, span dataset.Span, request []byte) (shardResult, []byte, error) {
+	switch t.Kind {
+	case flowTask:
+		r, err := sess.Accumulate(ctx, t.Step, span)
+		return resultOf(r), nil, err
+	case evalTask:
+		r, err := sess.LogLikelihood(ctx, t.Source, span)
+		return resultOf(r), nil, err
+	case queryTask:
+		answer, err := sess.Query(ctx, request)
+		return shardResult{}, answer, err
+	}
+	return shardResult{}, nil, fmt.Errorf("%w: task %q is unknown to this version", ErrJob, t.Kind)
+}
+
+// reduce moves the parameters together with the others.
+func (w *Worker) reduce(ctx context.Context, m *message) {
+	if w.ex != nil {
+		if w.exSums != nil {
+			w.moved()
+		}
+		return
+	}
+	if m.Version.Next() == w.version && len(w.seats) == 1 { // done, but the leader did not hear
+		w.moved()
+		return
+	}
+	if m.Version == w.version {
+		w.adopt(ctx, m)
+	}
+	own := w.held()
+	if m.Round < w.round {
+		return
+	}
+	if m.Version != w.version || m.Round != w.round || m.Rule == nil || len(w.queue) > 0 || w.current >= 0 || !slices.Equal(own, m.Held[w.seats[w.self].ID]) {
+		w.tell(&message{Kind: troubleMsg, Err: fmt.Sprintf("flows of shards %v are to be moved, but %v are held", m.Held[w.seats[w.self].ID], own)})
+		return
+	}
+	if len(w.seats) == 1 {
+		w.moveAlone(ctx, m)
+		return
+	}
+	if int64(len(w.staging)) != w.layout.stateLen() {
+		w.staging = make([]float32, w.layout.stateLen())
+	}
+	ex := &exchange{
+		term: w.term, version: w.version, seats: w.seats, self: w.self, parts: w.layout.split(len(w.seats)), rule: *m.Rule,
+		peers: w.peers, sess: w.sess, layout: w.layout, staged: w.staging, twice: w.o.defects.twice,
+	}
+	for _, s := range w.seats {
+		ex.shards = append(ex.shards, m.Held[s.ID].count())
+	}
+	ex.prepare()
+	moving, cancel := context.WithCancel(ctx)
+	w.ex, w.exDone, w.exSums, w.cancel = ex, false, nil, cancel
+	w.gate.set(w.term, ex)
+	var sums map[string]uint32
+	w.do(func() (err error) {
+		defer cancel()
+		sums, err = ex.run(moving)
+		return err
+	}, func(err error) {
+		if w.ex != ex {
+			return
+		}
+		w.exDone = true
+		if err != nil {
+			if moving.Err() == nil || !errors.Is(err, context.Canceled) {
+				w.tell(&message{Kind: troubleMsg, Err: oneLine(err), Blame: ex.blame})
+			}
+			return
+		}
+		w.exSums = sums
+		w.moved()
+	})
+}
+
+// moveAlone moves all parameters: there is nobody to share the work, or to redo
+// it.
+func (w *Worker) moveAlone(ctx context.Context, m *message) {
+	rule, sess := *m.Rule, w.sess
+	w.version, w.results = w.version.Next(), nil
+	w.exSums = map[string]uint32{w.o.ID: 0}
+	w.do(func() error { return sess.Apply(ctx, rule, 0, len(w.layout.Owners)) }, func(err error) {
+		if sess != w.sess {
+			return
+		}
+		if err != nil {
+			w.broken(err)
+			return
+		}
+		w.moved()
+	})
+}
+
+func (w *Worker) moved() {
+	v := w.version
+	if w.ex != nil {
+		v = w.ex.version.Next()
+	}
+	w.tell(&message{Kind: movedMsg, Version: v, Sums: w.exSums})
+}
+
+// finish makes a staged move count.
+func (w *Worker) finish(ctx context.Context, ex *exchange) error {
+	if err := ex.commit(ctx); err != nil {
+		return err
+	}
+	return w.clear(ctx)
+}
+
+// commit makes the staged move count, if it is the one.
+func (w *Worker) commit(ctx context.Context, v Version, in Term) {
+	if w.ex == nil || w.exSums == nil || v != w.ex.version.Next() || in != w.ex.term {
+		return
+	}
+	ex := w.ex
+	w.ex, w.exSums, w.results = nil, nil, nil
+	w.version = v
+	w.gate.set(w.term, nil)
+	w.do(func() error { return w.finish(ctx, ex) }, func(err error) {
+		if err != nil {
+			w.broken(err)
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+)
+
+// prepare loads a run.
+func (w *Worker) prepare(ctx context.Context, spec *Spec) {
+	if spec == nil {
+		return
+	}
+	if w.spec != nil && w.spec.Run == spec.Run && w.spec.Program == spec.Program {
+		w.beat()
+		return
+	}
+	w.unload()
+	w.spec, w.state, w.err, w.final = spec, loading, nil, false
+	loadCtx, cancel := context.WithCancel(ctx)
+	w.cancel = cancel
+	var sess Session
+	w.do(func() (err error) {
+		sess, err = w.o.Loader.Load(loadCtx, *spec, w.o.Bus.Blobs())
+		return err
+	}, func(err error) {
+		if w.spec != spec { // another one came meanwhile
+			if sess != nil {
+				w.do(sess.Close, func(error) {})
+			}
+			return
+		}
+		if err != nil {
+			w.state, w.err, w.final = unfit, err, errors.Is(err, ErrJob)
+			w.log.Error("cannot load the run", "run", spec.Run, "err", err)
+		} else {
+			w.sess, w.layout, w.info, w.state = sess, sess.Layout(), sess.Info(), ready
+		}
+		w.beat()
+	})
+}
+
+// unload forgets the run and all that belongs to it.
+func (w *Worker) unload() {
+	w.abandon()
+	w.exSums = nil
+	if sess := w.sess; sess != nil {
+		w.do(sess.Close, func(err error) {
+			if err != nil {
+				w.log.Warn("closing the run", "err", err)
+			}
+		})
+	}
+	w.sess, w.term, w.version, w.ex, w.staging = nil, Term{}, Version{}, nil, nil
+	w.round, w.results, w.answers = 0, nil, nil
+	w.gate.set(Term{Fence: w.fence.value()}, nil)
+}
+
+// abandon ends what is under way in a term: queued shards, and an exchange that
+// has not moved.
+func (w *Worker) abandon() {
+	w.queue = nil
+	if w.cancel != nil {
+		w.cancel()
+		w.cancel = nil
+	}
+}
+
+// enroll enters a term: once the bench is idle, parameters are those of a
+// version that counts, or none, and the worker says what it holds.
+func (w *Worker) enroll(ctx context.Context, m *message) {
+	if w.state != ready || w.spec.Run != m.Run {
+		return
+	}
+	if m.Term == w.term {
+		if w.enrolls == 0 {
+			w.enrolled()
+		}
+		return
+	}
+	if !m.Term.Above(w.term) && !w.o.defects.anyFence {
+		return
+	}
+	w.abandon()
+	w.term, w.seats, w.hub, w.self = m.Term, m.Members, m.Leader, -1
+	others := map[string]Endpoint{m.Leader.ID: m.Leader.Endpoint}
+	for i, s := range m.Members {
+		if s.Inbox == w.inbox {
+			w.self = i
+			continue
+		}
+		others[s.ID] = s.Endpoint
+	}
+	w.peers = nil
+	for _, p := range w.o.Peers {
+		if p.Endpoint().Transport == m.Leader.Endpoint.Transport {
+			w.peers = p
+		}
+	}
+	if w.peers == nil || w.self < 0 {
+		w.log.Error("term without a place for this worker", "term", m.Term, "transport", m.Leader.Endpoint.Transport)
+		return
+	}
+	w.peers.Admit(others)
+	w.gate.set(m.Term, nil)
+	w.enrolls++
+	w.do(func() error { return nil }, func(error) { // the bench is idle
+		settled := func(err error) {
+			w.enrolls--
+			if err != nil {
+				w.broken(err)
+			}
+			w.lacking = w.version != m.Version
+			if w.enrolls == 0 {
+				w.enrolled()
+			}
+		}
+		ex, sums := w.ex, w.exSums
+		w.ex, w.exSums = nil, nil
+		if ex != nil && sums != nil && m.Version == ex.version.Next() && m.MovedIn == ex.term {
+			w.results = nil
+			w.do(func() error { return w.finish(ctx, ex) }, func(err error) {
+				if err == nil {
+					w.version = m.Version
+				}
+				settled(err)
+			})
+			return
+		}
+		w.do(func() error {
+			if ex != nil {
+				if err := ex.undo(ctx); err != nil {
+					return err
+				}
+			}
+			if m.Reset {
+				return w.clear(ctx)
+			}
+			return nil
+		}, func(err error) {
+			if m.Reset {
+				w.results = nil
+			}
+			settled(err)
+		})
+	})
+}
+
+// enrolled says what the worker holds.
+func (w *Worker) enrolled() {
+	held := w.held()
+	w.tell(&message{Kind: enrolledMsg, Version: w.version, Info: &w.info, Payload: encodeHeld(held, w.results)})
+}
+
+// broken gives the parameters up after an error of the session.
+func (w *Worker) broken(err error) {
+	w.log.Error("session failed", "err", err)
+	w.version, w.results, w.ex = Version{}, nil, nil
+	w.tell(&message{Kind: troubleMsg, Err: oneLine(err)})
+}
+
+// held lists the shards whose flows the session holds.
+func (w *Worker) held() runs {
+	if w.task.Kind != flowTask {
+		return nil
+	}
+	var list []int
+	for s := range w.results {
+		list = append(list, s)
+	}
+	return runsOf(list)
+}
+
+// clear takes all shards back.
+func (w *Worker) clear(ctx context.Context) error {
+	zeros := make([]int64, min(w.layout.Flows, frameFlows))
+	for at := int64(0); at < w.layout.Flows; at += int64(len(zeros)) {
+		if err := w.sess.WriteFlows(ctx, at, zeros[:min(int64(len(zeros)), w.layout.Flows-at)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sync fetches the parameters of a version.
+func (w *Worker) sync(ctx context.Context, m *message) {
+	if w.version == m.Version {
+		w.enrolled()
+		return
+	}
+	if !w.lacking || w.ex != nil || w.gate.fetching() {
+		return
+	}
+	w.version, w.results = Version{}, nil
+	w.era++
+	f := newFetch(w.term, m.Version, w.layout.stateLen())
+	w.gate.setFetch(f)
+	fetching, cancel := context.WithTimeout(ctx, fetchPatience(w.o.Lease, w.layout.stateLen()))
+	w.cancel = cancel
+	peers, source, sess := w.peers, m.Source, w.sess
+	w.do(func() error {
+		defer cancel()
+		defer w.gate.setFetch(nil)
+		if err := f.get(fetching, peers, source); err != nil {
+			return err
+		}
+		if err := w.clear(ctx); err != nil {
+			return err
+		}
+		return sess.WriteState(ctx, 0, f.state)
+	}, func(err error) {
+		if sess != w.sess || w.term != f.term {
+			return
+		}
+		if err != nil {
+			if fetching.Err() == nil {
+				w.tell(&message{Kind: troubleMsg, Err: oneLine(err)})
+			}
+			return
+		}
+		w.version, w.lacking = f.version, false
+		w.enrolled()
+	})
+}
