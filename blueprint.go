@@ -25,7 +25,7 @@ type Blueprint struct {
 
 	pd     *Structure // settings, for the published size; nil for other structures
 	meta   map[string]string
-	params circuit.ParamFunc // starting parameters of the nodes that own some
+	params circuit.ParamFunc // starting parameters of the nodes that own some; nil: there are none
 	close  func() error
 }
 

@@ -71,5 +71,9 @@ func openDevice(o Options) (kernels.Device, error) {
 			return emulator.New(emulator.Options{Threads: o.Threads, Strict: true}), nil
 		})
 	}
-	return cpu.Open(cpu.Options{Threads: o.Threads})
+	d, err := o.cpu()
+	if err != nil {
+		return nil, err
+	}
+	return cpu.Open(d)
 }

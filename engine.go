@@ -13,6 +13,19 @@ import (
 // Engine returns the circuit on a device, with its starting parameters. The
 // memory is planned first and refused above l.MaxMemory.
 func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) {
+	e, err := b.bare(ctx, l)
+	if err != nil || b.params == nil {
+		return e, err
+	}
+	if err := b.write(ctx, e); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// bare is Engine without parameters.
+func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	l.Options = l.Options.withDefaults()
 	if err := b.check(l); err != nil {
 		return nil, err
@@ -31,10 +44,6 @@ func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) 
 	e, err := engine.New(ctx, dev, b.Program, o)
 	if err != nil {
 		dev.Close()
-		return nil, err
-	}
-	if err := b.write(ctx, e); err != nil {
-		e.Close()
 		return nil, err
 	}
 	return e, nil
@@ -70,8 +79,13 @@ func codeRanges(s *dataset.Schema) []float64 {
 	return r
 }
 
-// write moves the starting parameters to an engine, one owner at a time.
-func (b *Blueprint) write(ctx context.Context, e *engine.Engine) error {
+// paramWriter is what takes parameters in the layout of a program.
+type paramWriter interface {
+	WriteParams(ctx context.Context, offset int64, params []float32) error
+}
+
+// write moves the starting parameters to dst, one owner at a time.
+func (b *Blueprint) write(ctx context.Context, dst paramWriter) error {
 	var canonical, region []float32
 	for i := range b.Map.Len() {
 		if err := ctx.Err(); err != nil {
@@ -86,7 +100,7 @@ func (b *Blueprint) write(ctx context.Context, e *engine.Engine) error {
 		if err := b.Map.Pack(i, canonical, region); err != nil {
 			return err
 		}
-		if err := e.WriteParams(ctx, offset, region); err != nil {
+		if err := dst.WriteParams(ctx, offset, region); err != nil {
 			return err
 		}
 	}

@@ -98,7 +98,11 @@ func (m *MemoryPlan) addWork(mod layers.Module, o Options) error {
 		return err
 	}
 	if at.kind == onCPU {
-		work, err := cpu.Plan(mod, cpu.Options{Threads: o.Threads})
+		d, err := o.cpu()
+		if err != nil {
+			return err
+		}
+		work, err := cpu.Plan(mod, d)
 		m.Values, m.Flows, m.Scratch = m.Values+work.Values, m.Flows+work.Flows, m.Scratch+work.Scratch
 		return err
 	}

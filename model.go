@@ -11,6 +11,8 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/layers"
 )
 
 // Model is a circuit with parameters, ready for queries. It is safe for
@@ -113,6 +115,19 @@ func (m *Model) Schema() *dataset.Schema { return m.plan.Schema }
 
 // Graph returns the circuit. It must not be changed.
 func (m *Model) Graph() *circuit.Graph { return m.plan.Graph }
+
+// Program returns what the circuit was compiled to. It must not be changed.
+func (m *Model) Program() *layers.Program { return m.plan.Program }
+
+// Device describes the device that the model runs on.
+func (m *Model) Device(ctx context.Context) (kernels.Info, error) {
+	e, err := m.acquire(ctx)
+	if err != nil {
+		return kernels.Info{}, err
+	}
+	defer func() { m.idle <- e }()
+	return e.Device(), nil
+}
 
 // Save writes the model to a native model file.
 func (m *Model) Save(ctx context.Context, path string) error {

@@ -1,9 +1,12 @@
 package pce
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
 )
 
 // Options say where and how a circuit runs. The zero value uses the whole
@@ -14,6 +17,9 @@ type Options struct {
 	Engines   int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
 	Rows      int    // rows of a launch, at most engine.MaxShardRows; 0: 512
 	MaxMemory int64  // refuse what is planned to take more bytes; 0: no limit
+	// KernelPath is one of KernelPaths, for the CPU alone: two paths differ by
+	// rounding. "" is what the environment variable PCE_CPU names, else the best.
+	KernelPath string
 }
 
 func (o Options) withDefaults() Options {
@@ -33,6 +39,27 @@ func (o Options) validate() error {
 	case o.Rows < 1 || o.Rows > engine.MaxShardRows:
 		return fmt.Errorf("%w: %d rows a launch; want 1 to %d", ErrOptions, o.Rows, engine.MaxShardRows)
 	}
-	_, err := o.place()
+	at, err := o.place()
+	if err != nil || o.KernelPath == "" {
+		return err
+	}
+	if at.kind != onCPU {
+		return fmt.Errorf("%w: kernel path %q on device %q; it is for the CPU alone, set the device to cpu", kernels.ErrDevice, o.KernelPath, cmp.Or(o.Device, "auto"))
+	}
+	_, err = o.cpu()
 	return err
 }
+
+// cpu returns the options of the device for the CPU.
+func (o Options) cpu() (cpu.Options, error) {
+	d := cpu.Options{Threads: o.Threads}
+	if o.KernelPath == "" {
+		return d, nil
+	}
+	var err error
+	d.Set, err = cpu.KernelPath(o.KernelPath)
+	return d, err
+}
+
+// KernelPaths lists the kernels that this machine's CPU can run, best first.
+func KernelPaths() []string { return cpu.KernelPaths() }

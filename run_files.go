@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/pce-engine/pce/dataset"
-	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
@@ -20,13 +19,24 @@ func (r *run) writeConfig() error {
 	})
 }
 
-// drawSamples writes a picture of rows drawn from the model, where rows are
-// images that can be drawn.
-func (r *run) drawSamples(ctx context.Context, e *engine.Engine) error {
-	s := r.plan.Schema
-	if r.opts.Samples <= 0 || s.Image[2] != 1 && s.Image[2] != 3 {
+// draws reports whether the run ends with a picture: its rows are images that
+// can be drawn.
+func (r *run) draws() bool {
+	channels := r.plan.Schema.Image[2]
+	return r.opts.Samples > 0 && (channels == 1 || channels == 3)
+}
+
+// drawSamples writes a picture of rows drawn from the model.
+func (r *run) drawSamples(ctx context.Context, f Flows) error {
+	if !r.draws() {
 		return nil
 	}
+	e, done, err := r.sampler(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer done()
+	s := r.plan.Schema
 	b := dataset.NewBatch(s, r.opts.Samples)
 	if err := e.Sample(ctx, b, r.opts.EM.Seed, 0); err != nil {
 		return err

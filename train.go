@@ -13,7 +13,6 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
@@ -39,6 +38,9 @@ type TrainOptions struct {
 	EM      em.Options
 	Options Options // Engines and Rows do not count
 	Mixed   bool    // products of lower precision where the device has them
+	// Flows opens what computes the run; nil: an engine in this process. With it,
+	// Options say how samples are drawn, here.
+	Flows OpenFlows
 
 	Dir     string // where the run is written; created if absent
 	Resume  bool   // go on with the run in Dir, if there is one
@@ -106,12 +108,16 @@ func Train(ctx context.Context, opts TrainOptions) (_ *Result, err error) {
 		return nil, err
 	}
 	debug.FreeOSMemory() // what building took; the engine needs its own
-	e, err := b.Engine(ctx, r.load)
-	if err != nil {
-		return nil, err
+	for {
+		res, lost, err := r.train(ctx)
+		if !lost {
+			return res, err
+		}
+		if l := opts.EM.Logger; l != nil {
+			l.Error("the parameters are lost, going on from the last checkpoint", "err", err)
+		}
+		r.opts.Resume = true
 	}
-	defer e.Close()
-	return r.train(ctx, e)
 }
 
 // TrainLoad says how Train runs a circuit on so many training rows; the tables
@@ -193,43 +199,62 @@ func (r *run) check() error {
 	if err := r.load.withDefaults().validate(); err != nil {
 		return err
 	}
-	return r.plan.check(r.load)
+	if r.opts.Flows == nil {
+		return r.plan.check(r.load)
+	}
+	if r.draws() {
+		return r.plan.check(r.drawing())
+	}
+	return nil
 }
 
-func (r *run) train(ctx context.Context, e *engine.Engine) (*Result, error) {
+// train does what is left of the run. lost says that an error is no reason to
+// give up.
+func (r *run) train(ctx context.Context) (_ *Result, lost bool, err error) {
+	f, err := r.open(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		lost = err != nil && f.Lost(err)
+		err = errors.Join(err, f.Close())
+	}()
+	if r.opts.Flows != nil { // an engine of this process has them
+		if err := r.plan.write(ctx, f); err != nil {
+			return nil, false, err
+		}
+	}
 	o := r.em()
 	o.MetricsFile, o.Checkpoints.Dir = r.path(MetricsFile), r.path(CheckpointDir)
 	o.Sink = em.SinkFunc(func(ctx context.Context, params em.ParamReader) error {
 		return r.plan.save(ctx, r.path(ModelFile), params, r.meta())
 	})
-	local := em.NewLocal(e, r.plan.Train)
-	defer local.Close()
-	t, err := em.New(local, o)
+	t, err := em.New(f, o)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if r.opts.Resume {
 		if _, err := t.Resume(ctx); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	res, err := t.Run(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	test := math.NaN()
 	if r.test != nil {
-		if test, err = em.MeanLogLikelihood(ctx, e, r.test); err != nil {
-			return nil, err
+		if test, err = f.LogLikelihood(ctx, r.test); err != nil {
+			return nil, false, err
 		}
 	}
-	if err := r.drawSamples(ctx, e); err != nil {
-		return nil, err
+	if err := r.drawSamples(ctx, f); err != nil {
+		return nil, false, err
 	}
-	return r.result(res, test, e)
+	return r.result(res, test, f), false, nil
 }
 
-func (r *run) result(res em.Result, test float64, e *engine.Engine) (*Result, error) {
+func (r *run) result(res em.Result, test float64, f Flows) *Result {
 	sizes := r.plan.sizes()
 	return &Result{
 		Nodes: sizes.Nodes(), Edges: sizes.Edges(), Parameters: sizes.Params(),
@@ -238,9 +263,8 @@ func (r *run) result(res em.Result, test float64, e *engine.Engine) (*Result, er
 		CompileSeconds: r.plan.CompileTime.Seconds(), TrainSeconds: res.Seconds,
 		SamplesPerSecond: float64(res.Rows) / max(res.Seconds, 1e-9),
 		Epochs:           res.Epochs, Steps: res.Steps,
-		Device: e.Device().Name, PrecisionUsed: r.load.PrecisionUsed(e),
-		Recomputed: e.Recomputed(), Out: r.opts.Dir,
-	}, nil
+		Device: f.Device(), PrecisionUsed: f.PrecisionUsed(), Recomputed: f.Recomputed(), Out: r.opts.Dir,
+	}
 }
 
 func (r *run) meta() map[string]string {

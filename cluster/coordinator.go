@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -87,14 +88,14 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	}
 	r.status.Run, r.status.Transport, r.status.Shards = o.Spec.Run, o.Transport, map[string]int{}
 	if r.audit, err = openAudit(o.AuditFile); err != nil {
-		return nil, err
+		return nil, errors.Join(err, l.release(ctx))
 	}
 	live, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.end = end
 	stop, err := c.o.Bus.Listen(c.inbox, r.hear)
 	if err != nil {
 		end()
-		return nil, err
+		return nil, errors.Join(err, r.audit.close(), l.release(ctx))
 	}
 	c.mu.Lock()
 	c.run = r

@@ -25,8 +25,11 @@ type FlowSource struct {
 	sources map[dataset.Source]string
 	plan    em.Plan
 	at      dataset.Cursor
+	done    int64 // steps of the run
 	begun   bool
 	draft   []float32 // a state that is being written; nil: none
+
+	recomputed int64
 }
 
 var _ em.FlowSource = (*FlowSource)(nil)
@@ -59,6 +62,10 @@ func (f *FlowSource) Program() *layers.Program { return f.prog }
 // Rows is the number of training rows.
 func (f *FlowSource) Rows() int { return f.rows }
 
+// Recomputed is the number of (vector, row) pairs that were recomputed in log
+// space for what counts.
+func (f *FlowSource) Recomputed() int64 { return f.recomputed }
+
 // Begin says which steps come next.
 func (f *FlowSource) Begin(_ context.Context, p em.Plan) error {
 	if err := p.Validate(); err != nil {
@@ -67,7 +74,7 @@ func (f *FlowSource) Begin(_ context.Context, p em.Plan) error {
 	if n := (p.BatchRows + p.ShardRows - 1) / p.ShardRows; n > maxShards {
 		return fmt.Errorf("%w: a step of %d shards, at most %d are possible; raise train.shard_rows", ErrJob, n, maxShards)
 	}
-	f.plan, f.at, f.begun = p, p.Start, true
+	f.plan, f.at, f.done, f.begun = p, p.Start, p.Done, true
 	var err error
 	if callErr := f.run.call(func() { err = f.run.audit.rewind(p.Done) }); callErr != nil {
 		return callErr
@@ -98,13 +105,14 @@ func (f *FlowSource) Step(ctx context.Context, rule kernels.Rule) (res em.StepRe
 		return res, err
 	}
 	res = rd.total(0)
+	f.recomputed += res.Recomputed
+	f.done++
 	f.at.Step++
 	if f.at.Step == f.plan.Steps() {
 		f.at = dataset.Cursor{Epoch: f.at.Epoch + 1}
 	}
 	f.run.Update(func(s *RunStatus) {
-		s.Epoch, s.Epochs, s.Rows = f.at.Epoch, f.plan.Epochs, s.Rows+int64(rows)
-		s.Step++
+		s.Epoch, s.Step, s.Rows = f.at.Epoch, f.done, s.Rows+int64(rows)
 	})
 	return res, nil
 }
@@ -121,6 +129,7 @@ func (rd *round) total(sum float64) em.StepResult {
 		res.LogLikelihood += math.Float64frombits(x.LL)
 		res.Rows += x.Rows
 		res.Impossible += x.Impossible
+		res.Recomputed += x.Recomputed
 	}
 	return res
 }
@@ -142,7 +151,8 @@ func (f *FlowSource) LogLikelihood(ctx context.Context, src dataset.Source) (flo
 		if err := f.run.do(ctx, rd); err != nil {
 			return 0, err
 		}
-		total = rd.total(total).LogLikelihood
+		all := rd.total(total)
+		total, f.recomputed = all.LogLikelihood, f.recomputed+all.Recomputed
 	}
 	if math.IsNaN(total) {
 		return 0, fmt.Errorf("%w for a row to evaluate; the parameters are damaged", em.ErrNumber)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/kernels"
 )
@@ -127,15 +128,21 @@ type task struct {
 	ShardRows int      `json:"shard_rows,omitempty"`
 }
 
+// span is the rows of a shard.
+func (t *task) span(shard int) dataset.Span {
+	return dataset.Span{Lo: shard * t.ShardRows, Hi: min((shard+1)*t.ShardRows, t.Rows)}
+}
+
 // shardResult is what a shard came to.
 type shardResult struct {
 	LL         uint64 `json:"ll"` // bits of the sum
 	Rows       int    `json:"rows"`
 	Impossible int    `json:"impossible"`
+	Recomputed int64  `json:"recomputed"`
 }
 
 func resultOf(r em.StepResult) shardResult {
-	return shardResult{math.Float64bits(r.LogLikelihood), r.Rows, r.Impossible}
+	return shardResult{math.Float64bits(r.LogLikelihood), r.Rows, r.Impossible, r.Recomputed}
 }
 
 // encode writes a message: length of the JSON, JSON, payload.
@@ -167,7 +174,7 @@ func decodeMessage(data []byte) (*message, error) {
 }
 
 // heldBytes is the size of a held shard in a payload.
-const heldBytes = 20
+const heldBytes = 28
 
 // encodeHeld writes results by shard, in order of the shards.
 func encodeHeld(shards runs, results map[int]shardResult) []byte {
@@ -178,6 +185,7 @@ func encodeHeld(shards runs, results map[int]shardResult) []byte {
 		out = binary.LittleEndian.AppendUint64(out, r.LL)
 		out = binary.LittleEndian.AppendUint32(out, uint32(r.Rows))
 		out = binary.LittleEndian.AppendUint32(out, uint32(r.Impossible))
+		out = binary.LittleEndian.AppendUint64(out, uint64(r.Recomputed))
 	}
 	return out
 }
@@ -192,6 +200,7 @@ func decodeHeld(data []byte) (map[int]shardResult, error) {
 			LL:         binary.LittleEndian.Uint64(data[4:]),
 			Rows:       int(binary.LittleEndian.Uint32(data[12:])),
 			Impossible: int(binary.LittleEndian.Uint32(data[16:])),
+			Recomputed: int64(binary.LittleEndian.Uint64(data[20:])),
 		}
 	}
 	return out, nil

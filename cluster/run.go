@@ -69,6 +69,7 @@ type workerInfo struct {
 	seat     seat
 	heard    time.Time
 	state    workerState
+	info     SessionInfo // of the present run
 	err      string
 	final    bool
 	have     Version // of its parameters, by its last word
@@ -271,12 +272,25 @@ func (r *Run) finish(err error) {
 	r.round = nil
 }
 
-// Info describes the devices of the run's members.
+// Info describes the sessions of the run's members: what they have in common,
+// and "mixed" where they differ.
 func (r *Run) Info() (info SessionInfo) {
 	_ = r.call(func() {
-		for _, w := range r.members {
-			info.Device, info.Path = w.Device, r.path
+		for i, w := range r.members {
+			if i == 0 {
+				info = w.info
+				continue
+			}
+			info.Device, info.Path = common(info.Device, w.info.Device), common(info.Path, w.info.Path)
+			info.Precision = common(info.Precision, w.info.Precision)
 		}
 	})
 	return info
+}
+
+func common(a, b string) string {
+	if a != b {
+		return "mixed"
+	}
+	return a
 }

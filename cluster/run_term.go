@@ -77,7 +77,7 @@ func (r *Run) enrolled(w *workerInfo, m *message) {
 	}
 	w.enrolled, w.have, w.held, w.reset = true, m.Version, nil, false
 	if m.Info != nil {
-		r.Update(func(*RunStatus) { w.Member.Device = m.Info.Device })
+		w.info = *m.Info
 	}
 	if r.round != nil && m.Round == r.round.id && r.round.task.Kind == flowTask {
 		w.held = held

@@ -36,6 +36,9 @@ type Session interface {
 	// Layout is where parameters and flows stand.
 	Layout() Layout
 	Info() SessionInfo
+	// Prepare says which shard comes after the next one, so that its rows can be
+	// read meanwhile. It does not wait.
+	Prepare(step Step, shard dataset.Span)
 	// Accumulate adds the flows of a shard of a step to those that the session
 	// holds. Sum is that of em.StepResult, for the shard's rows.
 	Accumulate(ctx context.Context, step Step, shard dataset.Span) (em.StepResult, error)

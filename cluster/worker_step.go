@@ -69,12 +69,20 @@ func (w *Worker) next(ctx context.Context) {
 	l := w.queue[0]
 	w.queue, w.current = w.queue[1:], l.shard
 	sess, t, round, era := w.sess, w.task, w.round, w.era
-	span := dataset.Span{Lo: l.shard * t.ShardRows, Hi: min((l.shard+1)*t.ShardRows, t.Rows)}
+	span := t.span(l.shard)
 	var result shardResult
 	var answer []byte
 	begin := time.Now()
+	var ahead *dataset.Span
+	if t.Kind == flowTask && len(w.queue) > 0 {
+		span := t.span(w.queue[0].shard)
+		ahead = &span
+	}
 	w.do(func() (err error) {
 		begin = time.Now()
+		if ahead != nil {
+			sess.Prepare(t.Step, *ahead)
+		}
 		result, answer, err = compute(ctx, sess, &t, span, l.request)
 		return err
 	}, func(err error) {

@@ -17,6 +17,8 @@ type Config struct {
 	Data      Data    `yaml:"data" doc:"the rows"`
 	Compile   Compile `yaml:"compile" doc:"how the circuit becomes a program"`
 	Train     Train   `yaml:"train" doc:"how parameters are learned"`
+	Cluster   Cluster `yaml:"cluster" doc:"how work is spread over the workers of a cluster"`
+	Job       Job     `yaml:"job" doc:"what is done; read by pce cluster submit alone"`
 	Output    string  `yaml:"output" doc:"directory of the run; empty: runs/<name>"`
 }
 
@@ -157,6 +159,22 @@ type Checkpoint struct {
 	Keep     int           `yaml:"keep" min:"1" max:"1000000" doc:"newest checkpoints kept"`
 }
 
+// Cluster is how work is spread over workers.
+type Cluster struct {
+	Transport string `yaml:"transport" enum:"tcp|nats" doc:"how flows and parameters travel: between the workers directly, or through the broker"`
+	Workers   int    `yaml:"workers" min:"1" max:"4096" doc:"wait for so many workers before the work starts; more may join, and some may leave"`
+}
+
+// Job is what a cluster does. Results go to runs/<id> below its directory.
+type Job struct {
+	Kind   string `yaml:"kind" enum:"train|eval|loglik|sample" doc:"train the circuit; or evaluate job.model on job.data, write the log-likelihood of each row, or draw rows"`
+	Model  string `yaml:"model" doc:"model file of eval, loglik and sample"`
+	Data   Paths  `yaml:"data" doc:"rows of eval and loglik, read as the section data says"`
+	Rows   int    `yaml:"rows" min:"1" max:"1e12" doc:"rows that sample draws"`
+	Seed   uint64 `yaml:"seed" min:"0" doc:"seed of the draws of sample"`
+	Format string `yaml:"format" enum:"csv|npy|png" doc:"what loglik and sample write, to out.<format>; png: samples that are images"`
+}
+
 // Default returns the settings that hold where nothing else is said.
 func Default() *Config {
 	return &Config{
@@ -191,5 +209,7 @@ func Default() *Config {
 			Checkpoint:  Checkpoint{Epochs: 1, Keep: 2},
 			Samples:     64,
 		},
+		Cluster: Cluster{Transport: "tcp", Workers: 1},
+		Job:     Job{Kind: "train", Rows: 1, Format: "csv"},
 	}
 }

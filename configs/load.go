@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ const PresetPrefix = "preset:"
 
 // Options are the sources of a Config, weakest first.
 type Options struct {
+	Text  []byte   // of a config file, such as a job's; nil: none
 	Files []string // paths, or names such as preset:hclt; later ones win
 	Env   []string // the environment, as os.Environ returns it
 	Set   []string // key=value
@@ -36,15 +38,27 @@ func Load(o Options) (cfg *Config, notes []string, err error) {
 		v.SetDefault(f.path, value)
 	})
 	var given []setting
-	for _, name := range o.Files {
-		settings, err := loadFile(name)
+	merge := func(name string, settings []setting, err error) error {
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		if err := v.MergeConfigMap(nest(settings)); err != nil {
-			return nil, nil, fmt.Errorf("%w: %s: %v", ErrConfig, name, err)
+			return fmt.Errorf("%w: %s: %v", ErrConfig, name, err)
 		}
 		given = append(given, settings...)
+		return nil
+	}
+	if o.Text != nil {
+		settings, err := parseFile("config", bytes.NewReader(o.Text))
+		if err := merge("config", settings, err); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, name := range o.Files {
+		settings, err := loadFile(name)
+		if err := merge(name, settings, err); err != nil {
+			return nil, nil, err
+		}
 	}
 	env, err := parseEnv(o.Env)
 	if err != nil {

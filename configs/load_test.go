@@ -16,6 +16,7 @@ import (
 var badFiles = map[string]string{
 	"alias":            `alias.bad.yaml:2:10: threads is an alias (*s), want an integer from 0 to 4096`,
 	"bernoulli":        `bernoulli.bad.yaml:1:45: model.leaf.categories is 5, but a Bernoulli leaf has 2; leave it out or choose type categorical`,
+	"cluster-workers":  `cluster-workers.bad.yaml:1:36: cluster.workers is 0, want an integer from 1 to 4096`,
 	"columns":          `columns.bad.yaml:3:5: data.columns names "age" twice; keep one`,
 	"documents":        `documents.bad.yaml: more than one document; keep what stands before the ---`,
 	"duration":         `duration.bad.yaml:1:32: train.checkpoint.interval is 5, want a duration such as 90s or 5m`,
@@ -24,6 +25,10 @@ var badFiles = map[string]string{
 	"file":             `file.bad.yaml:1:20: model.structure is file, but model.file is empty; name the model or circuit to start from`,
 	"float-for-int":    `float-for-int.bad.yaml:1:18: model.latents is 1.5, want an integer from 1 to 65536`,
 	"inner":            `inner.bad.yaml:1:22: model.hclt.tree is random, but model.hclt.inner is 0; say how many variables are inner`,
+	"job-data":         `job-data.bad.yaml:1:13: job.kind is loglik, but job.data is empty; name the rows`,
+	"job-format":       `job-format.bad.yaml:1:55: job.format is png, but job.kind is loglik; write csv or npy`,
+	"job-kind":         `job-kind.bad.yaml:1:13: job.kind is "predict", want one of train, eval, loglik, sample`,
+	"job-model":        `job-model.bad.yaml:1:13: job.kind is eval, but job.model is empty; name a model file`,
 	"key-not-a-word":   `key-not-a-word.bad.yaml:1:3: a key must be a word`,
 	"list":             `list.bad.yaml:1:1: the file is a list, want a section of keys`,
 	"misplaced":        `misplaced.bad.yaml:2:1: unknown key epochs; did you mean train.epochs?`,
@@ -133,7 +138,7 @@ func roundTrip(t *testing.T, cfg *Config) {
 
 // normal makes empty lists nil.
 func normal(c Config) Config {
-	for _, p := range []*Paths{&c.Data.Train, &c.Data.Valid, &c.Data.Test} {
+	for _, p := range []*Paths{&c.Data.Train, &c.Data.Valid, &c.Data.Test, &c.Job.Data} {
 		if len(*p) == 0 {
 			*p = nil
 		}
@@ -223,7 +228,7 @@ func TestBadSettings(t *testing.T) {
 		{Options{Set: []string{"train={epoch: 1}"}}, `configs: --set train={epoch: 1}: unknown key train.epoch; did you mean train.epochs?`},
 		{Options{Set: []string{"data.image=[1"}}, `configs: --set data.image=[1: data.image wants a list of integers from 1 to 65536`},
 		{Options{Set: []string{"train.patience=2"}}, `configs: --set train.patience=2: train.patience is 2, but there are no data.valid rows to judge by`},
-		{Options{Env: []string{"PCE_TRAIN_EPOCHS=2"}}, `configs: variable PCE_TRAIN_EPOCHS: unknown key train_epochs; known keys: name, seed, device, precision, threads, model, data, compile, train, output`},
+		{Options{Env: []string{"PCE_TRAIN_EPOCHS=2"}}, `configs: variable PCE_TRAIN_EPOCHS: unknown key train_epochs; known keys: name, seed, device, precision, threads, model, data, compile, train, cluster, job, output`},
 		{Options{Env: []string{"PCE_SEED=-1"}}, `configs: variable PCE_SEED: seed is -1, want an integer of at least 0`},
 		{Options{Files: []string{"preset:hctl"}}, `configs: no preset "hctl"; there are ` + strings.Join(Presets(), ", ")},
 		{Options{Files: []string{"none.yaml"}}, `configs: none.yaml: no such file or directory; name a .yaml file, or one of the program's own: ` + strings.Join(Presets(), ", ")},
@@ -279,5 +284,18 @@ func TestTrained(t *testing.T) {
 		if got := train.Trained(); got != tc[2] {
 			t.Errorf("epochs %d, finish %d: %d, want %d", tc[0], tc[1], got, tc[2])
 		}
+	}
+}
+
+// TestText loads a config that is no file; files and settings win over it.
+func TestText(t *testing.T) {
+	text := []byte("name: job\ntrain: {epochs: 7, batch_size: 5, subsets: 1}\n")
+	cfg, _, err := Load(Options{Text: text, Files: []string{"testdata/empty.good.yaml"}, Set: []string{"train.batch_size=6"}})
+	if err != nil || cfg.Name != "job" || cfg.Train.Epochs != 7 || cfg.Train.BatchSize != 6 {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	_, _, err = Load(Options{Text: []byte("name: a\ntrian: {}\n")})
+	if want := "configs: config:2:1: unknown key trian; did you mean train?"; !errors.Is(err, ErrConfig) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

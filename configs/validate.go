@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -82,6 +83,22 @@ func (c *Config) Validate() error {
 	}
 	if t.Rule != "fullbatch-em" && t.Subsets > 1 {
 		return bad("train.subsets", "is %d, but only rule fullbatch-em takes subsets; %s uses batch_size", t.Subsets, t.Rule)
+	}
+	return c.Job.validate()
+}
+
+// validate checks that a job has what its kind takes.
+func (j *Job) validate() error {
+	rows := slices.ContainsFunc(j.Data, func(p string) bool { return p != "" })
+	switch {
+	case j.Kind == "train":
+		return nil
+	case j.Model == "":
+		return &keyError{"job.kind", fmt.Sprintf("is %s, but job.model is empty; name a model file", j.Kind)}
+	case !rows && j.Kind != "sample":
+		return &keyError{"job.kind", fmt.Sprintf("is %s, but job.data is empty; name the rows", j.Kind)}
+	case j.Format == "png" && j.Kind != "sample":
+		return &keyError{"job.format", fmt.Sprintf("is png, but job.kind is %s; write csv or npy", j.Kind)}
 	}
 	return nil
 }

@@ -50,6 +50,37 @@ func findFiles(paths []string, opts *Options) ([]file, error) {
 	return out, nil
 }
 
+// FindFiles lists the files that paths stand for, in the order in which they
+// are read. No builtin source may be among the paths.
+func FindFiles(paths []string, opts Options) ([]string, error) {
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	if err := onlyFiles(paths); err != nil {
+		return nil, err
+	}
+	files, err := findFiles(paths, &opts)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = f.path
+	}
+	return names, nil
+}
+
+// onlyFiles refuses lists of paths that are empty or have a builtin source.
+func onlyFiles(paths []string) error {
+	if len(paths) == 0 {
+		return badSetting("no path of data; give at least one")
+	}
+	if i := slices.IndexFunc(paths, func(p string) bool { return strings.HasPrefix(p, builtinPrefix) }); i >= 0 {
+		return badSetting("%s stands in a list of paths; a builtin source stands alone", paths[i])
+	}
+	return nil
+}
+
 // expand returns the names that a path stands for; all says that it is a
 // directory, of which files of unknown formats are left out.
 func expand(path string) (names []string, all bool, err error) {

@@ -38,14 +38,19 @@ func OpenAll(ctx context.Context, paths []string, opts Options) (Source, error) 
 // OpenReader opens what Open opens for reading once, in bounded memory. Without
 // a schema, files are read twice.
 func OpenReader(ctx context.Context, path string, opts Options) (Reader, error) {
-	if strings.HasPrefix(path, builtinPrefix) {
-		src, err := Open(ctx, path, opts)
+	return OpenReaderAll(ctx, []string{path}, opts)
+}
+
+// OpenReaderAll is OpenReader of several paths, one after another.
+func OpenReaderAll(ctx context.Context, paths []string, opts Options) (Reader, error) {
+	if len(paths) == 1 && strings.HasPrefix(paths[0], builtinPrefix) {
+		src, err := Open(ctx, paths[0], opts)
 		if err != nil {
 			return nil, err
 		}
 		return NewReader(src), nil
 	}
-	c, _, err := openChain(ctx, []string{path}, &opts)
+	c, _, err := openChain(ctx, paths, &opts)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +63,8 @@ func openChain(ctx context.Context, paths []string, opts *Options) (*chain, int,
 	if err := opts.validate(); err != nil {
 		return nil, 0, err
 	}
-	if len(paths) == 0 {
-		return nil, 0, badSetting("no path of data; give at least one")
-	}
-	if i := slices.IndexFunc(paths, func(p string) bool { return strings.HasPrefix(p, builtinPrefix) }); i >= 0 {
-		return nil, 0, badSetting("%s stands in a list of paths; a builtin source stands alone", paths[i])
+	if err := onlyFiles(paths); err != nil {
+		return nil, 0, err
 	}
 	files, err := findFiles(paths, opts)
 	if err != nil {

@@ -52,7 +52,8 @@ type StepResult struct {
 	// their shard, in order, then shards in order.
 	LogLikelihood float64
 	Rows          int
-	Impossible    int // rows of probability 0
+	Impossible    int   // rows of probability 0
+	Recomputed    int64 // (vector, row) pairs that were recomputed in log space
 }
 
 // ParamReader reads parameters in the layout of a program.

@@ -68,6 +68,7 @@ func (l *Local) Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
 		}
 	}
 	moving := context.WithoutCancel(ctx)
+	before := l.eng.Recomputed()
 	for {
 		s, err := l.next(ctx)
 		if err != nil {
@@ -88,6 +89,7 @@ func (l *Local) Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
 			break
 		}
 	}
+	res.Recomputed = l.eng.Recomputed() - before
 	if !l.stale {
 		return res, nil
 	}

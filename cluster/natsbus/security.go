@@ -175,7 +175,7 @@ func workerPermissions(id string) (publish, subscribe []string) {
 			inboxPrefix + "c.>", dataPrefix + "*." + id, dataPrefix + "*." + id + ".>", eventPrefix + "*",
 			apiPrefix + "DIRECT.GET." + blobsStream + ".>",
 		},
-		api("STREAM.INFO", membersStream, leadStream, eventsStream, blobsStream),
+		api("STREAM.INFO", allStreams...),
 		api("STREAM.MSG.GET", membersStream, leadStream, blobsStream),
 	)
 	return publish, []string{inbox, inbox + ".>", dataPrefix + id + ".>"}

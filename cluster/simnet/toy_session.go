@@ -142,6 +142,8 @@ func (s *toySession) work(ctx context.Context, w ToyWork) (ToyFault, error) {
 	return fault, nil
 }
 
+func (s *toySession) Prepare(cluster.Step, dataset.Span) { defer s.enter()() }
+
 func (s *toySession) Accumulate(ctx context.Context, step cluster.Step, shard dataset.Span) (em.StepResult, error) {
 	defer s.enter()()
 	fault, err := s.work(ctx, ToyWork{At: step.At, Rows: shard})

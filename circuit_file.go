@@ -1,0 +1,44 @@
+package pce
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// WriteCircuit writes the circuit and its schema without parameters. With equal
+// compile options ReadCircuit makes the same program of it.
+func (b *Blueprint) WriteCircuit(w io.Writer) error {
+	schema, err := json.Marshal(b.Schema)
+	if err != nil {
+		return err
+	}
+	z := gzip.NewWriter(w)
+	if err := format.Print(z, b.Graph, map[string]string{metaSchema: string(schema)}, nil); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// ReadCircuit compiles what WriteCircuit wrote, size bytes behind r, for the
+// rows of train. The parameters of its engines are zeros until they are written.
+func ReadCircuit(r io.ReaderAt, size int64, train dataset.Source, opts compile.Options) (*Blueprint, error) {
+	m, err := format.Decode(r, size)
+	if err != nil {
+		return nil, err
+	}
+	b := &Blueprint{Graph: m.Graph, Train: train, close: m.Close}
+	if b.Schema, err = schemaOf(m); err != nil {
+		return nil, err
+	}
+	if train != nil {
+		if err := accepts(b.Schema, train.Schema()); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.compile(opts)
+}

@@ -1,0 +1,135 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+)
+
+// A block is a batch as bytes, on its way between machines that know the
+// schema:
+//
+//	4 bytes "PCB1", 4 bytes rows, 4 bytes columns, cells column by column,
+//	4 bytes CRC-32C of all before
+//
+// Numbers are little-endian. A discrete cell takes one byte where its column
+// has fewer than 256 categories, 255 for a missing one, else two; a continuous
+// one is a float32.
+const (
+	blockMagic  = "PCB1"
+	blockHeader = 12
+	blockFrame  = blockHeader + 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// cellBytes is what a cell of the column takes in a block.
+func (c *Column) cellBytes() int {
+	switch {
+	case c.Kind == Continuous:
+		return 4
+	case c.Categories < 256:
+		return 1
+	}
+	return 2
+}
+
+// BlockRowBytes returns the bytes of a row of s in a block.
+func (s *Schema) BlockRowBytes() int {
+	n := 0
+	for i := range s.Columns {
+		n += s.Columns[i].cellBytes()
+	}
+	return n
+}
+
+// BlockBytes returns the bytes of a block of so many rows of s.
+func (s *Schema) BlockBytes(rows int) int { return blockFrame + rows*s.BlockRowBytes() }
+
+// BlockRows returns how many rows of s a block of so many bytes holds; 0 if
+// there is no room for any.
+func (s *Schema) BlockRows(bytes int) int { return max(0, bytes-blockFrame) / s.BlockRowBytes() }
+
+// AppendBlock appends the rows of b, which are rows of s, as a block to dst.
+func AppendBlock(dst []byte, s *Schema, b *Batch) ([]byte, error) {
+	if len(b.Columns) != len(s.Columns) {
+		return dst, badSetting("batch has %d columns, its schema %d", len(b.Columns), len(s.Columns))
+	}
+	start := len(dst)
+	dst = append(dst, blockMagic...)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(b.Rows))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(s.Columns)))
+	for i := range s.Columns {
+		c, cells := &s.Columns[i], &b.Columns[i]
+		if c.Kind == Continuous {
+			if len(cells.Values) != b.Rows {
+				return dst[:start], badSetting("%s has %d values for %d rows", s.ColumnName(i), len(cells.Values), b.Rows)
+			}
+			for _, v := range cells.Values {
+				dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+			}
+			continue
+		}
+		if len(cells.Codes) != b.Rows {
+			return dst[:start], badSetting("%s has %d codes for %d rows", s.ColumnName(i), len(cells.Codes), b.Rows)
+		}
+		narrow := c.cellBytes() == 1
+		for _, v := range cells.Codes {
+			switch {
+			case int(v) >= c.Categories && v != Missing:
+				return dst[:start], fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, s.ColumnName(i), v, c.Categories)
+			case narrow: // Missing becomes 255
+				dst = append(dst, byte(v))
+			default:
+				dst = binary.LittleEndian.AppendUint16(dst, v)
+			}
+		}
+	}
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli)), nil
+}
+
+// DecodeBlock fills b with the rows of a block of rows of s. What it allocates
+// is at most a small multiple of the block. A block that is none, or not of s,
+// gives an error that matches ErrFormat.
+func DecodeBlock(s *Schema, block []byte, b *Batch) error {
+	if len(block) < blockFrame || string(block[:4]) != blockMagic {
+		return badData("block", "%d bytes are no block of rows", len(block))
+	}
+	rows, columns := binary.LittleEndian.Uint32(block[4:]), binary.LittleEndian.Uint32(block[8:])
+	if int(columns) != len(s.Columns) {
+		return badData("block", "it has %d columns, the rows wanted have %d", columns, len(s.Columns))
+	}
+	if want := int64(rows)*int64(s.BlockRowBytes()) + blockFrame; want != int64(len(block)) {
+		return badData("block", "%d rows take %d bytes, it has %d", rows, want, len(block))
+	}
+	end := len(block) - 4
+	if got, want := crc32.Checksum(block[:end], castagnoli), binary.LittleEndian.Uint32(block[end:]); got != want {
+		return badData("block", "its checksum is %#x, its bytes give %#x; send it again", want, got)
+	}
+	b.shape(s, int(rows))
+	at := block[blockHeader:end]
+	for i := range s.Columns {
+		c, cells := &s.Columns[i], &b.Columns[i]
+		width := c.cellBytes()
+		for r := range b.Rows {
+			switch cell := at[r*width:]; {
+			case c.Kind == Continuous:
+				cells.Values[r] = math.Float32frombits(binary.LittleEndian.Uint32(cell))
+				continue
+			case width == 2:
+				cells.Codes[r] = binary.LittleEndian.Uint16(cell)
+			case cell[0] == 255:
+				cells.Codes[r] = Missing
+			default:
+				cells.Codes[r] = uint16(cell[0])
+			}
+			if v := cells.Codes[r]; int(v) >= c.Categories && v != Missing {
+				b.truncate(0)
+				return badData("block", "%s has code %d of %d categories", s.ColumnName(i), v, c.Categories)
+			}
+		}
+		at = at[b.Rows*width:]
+	}
+	return nil
+}

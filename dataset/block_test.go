@@ -1,0 +1,149 @@
+package dataset_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// mixedSchema has a column of every width of cells, at its edges.
+func mixedSchema() *dataset.Schema {
+	return &dataset.Schema{Columns: []dataset.Column{
+		{Categories: 1}, {Categories: 255}, {Categories: 256}, {Categories: dataset.MaxCategories},
+		{Kind: dataset.Continuous}, {Categories: 3, Labels: []string{"a", "b", "c"}},
+	}}
+}
+
+// mixedBatch has random rows, missing cells and the largest codes among them.
+func mixedBatch(s *dataset.Schema, rows int, seed uint64) *dataset.Batch {
+	rng := rand.New(rand.NewPCG(seed, 5))
+	b := dataset.NewBatch(s, rows)
+	for i, c := range s.Columns {
+		for r := range rows {
+			switch u := rng.Float64(); {
+			case u < 0.2: // missing
+			case c.Kind == dataset.Continuous:
+				b.Columns[i].Values[r] = math.Float32frombits(rng.Uint32())
+			case u < 0.5:
+				b.Columns[i].Codes[r] = uint16(c.Categories - 1)
+			default:
+				b.Columns[i].Codes[r] = uint16(rng.IntN(c.Categories))
+			}
+		}
+	}
+	return b
+}
+
+// sameCells compares two batches bit by bit.
+func sameCells(a, b *dataset.Batch) bool {
+	if a.Rows != b.Rows || len(a.Columns) != len(b.Columns) {
+		return false
+	}
+	for i := range a.Columns {
+		x, y := &a.Columns[i], &b.Columns[i]
+		if len(x.Codes) != len(y.Codes) || len(x.Values) != len(y.Values) {
+			return false
+		}
+		for r := range x.Codes {
+			if x.Codes[r] != y.Codes[r] {
+				return false
+			}
+		}
+		for r := range x.Values {
+			if math.Float32bits(x.Values[r]) != math.Float32bits(y.Values[r]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func TestBlockRoundTrip(t *testing.T) {
+	s := mixedSchema()
+	got := &dataset.Batch{}
+	for _, rows := range []int{0, 1, 7, 300, 2} { // got is used again
+		want := mixedBatch(s, rows, uint64(rows))
+		block, err := dataset.AppendBlock([]byte("before"), s, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block = block[len("before"):]
+		if len(block) != s.BlockBytes(rows) || s.BlockRows(len(block)) != rows || s.BlockRows(len(block)-1) != max(0, rows-1) {
+			t.Errorf("%d rows take %d bytes; said %d, of which %d rows", rows, len(block), s.BlockBytes(rows), s.BlockRows(len(block)))
+		}
+		if err := dataset.DecodeBlock(s, block, got); err != nil {
+			t.Fatal(err)
+		}
+		if !sameCells(want, got) {
+			t.Errorf("%d rows: other cells came back", rows)
+		}
+	}
+	if s.BlockRows(3) != 0 {
+		t.Errorf("3 bytes hold %d rows", s.BlockRows(3))
+	}
+}
+
+// TestBlockDamage changes every byte of a block, cuts it everywhere and reads it
+// as rows of others.
+func TestBlockDamage(t *testing.T) {
+	s := mixedSchema()
+	block, err := dataset.AppendBlock(nil, s, mixedBatch(s, 5, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &dataset.Batch{}
+	for i := range block {
+		bad := bytes.Clone(block)
+		bad[i] ^= 0x10
+		if err := dataset.DecodeBlock(s, bad, b); !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("byte %d changed: %v", i, err)
+		}
+		if err := dataset.DecodeBlock(s, block[:i], b); !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("cut after %d bytes: %v", i, err)
+		}
+	}
+	fewer := mixedSchema()
+	fewer.Columns[1].Categories = 254 // as wide, but code 254 is there
+	for name, other := range map[string]*dataset.Schema{
+		"a column less": {Columns: s.Columns[1:]}, "fewer categories": fewer,
+	} {
+		if err := dataset.DecodeBlock(other, block, b); !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := dataset.AppendBlock(nil, fewer, mixedBatch(s, 5, 1)); !errors.Is(err, dataset.ErrFormat) {
+		t.Errorf("a code too large was written: %v", err)
+	}
+	if _, err := dataset.AppendBlock(nil, &dataset.Schema{Columns: s.Columns[1:]}, mixedBatch(s, 5, 1)); !errors.Is(err, dataset.ErrSetting) {
+		t.Errorf("a batch of other columns was written: %v", err)
+	}
+}
+
+func FuzzBlock(f *testing.F) {
+	s := mixedSchema()
+	for _, rows := range []int{0, 1, 4} {
+		block, err := dataset.AppendBlock(nil, s, mixedBatch(s, rows, 2))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(block)
+	}
+	f.Add([]byte("PCB1\xff\xff\xff\xff\x06\x00\x00\x00    "))
+	f.Fuzz(func(t *testing.T, block []byte) {
+		b := &dataset.Batch{}
+		if err := dataset.DecodeBlock(s, block, b); err != nil {
+			if !errors.Is(err, dataset.ErrFormat) {
+				t.Errorf("error of no class: %v", err)
+			}
+			return
+		}
+		again, err := dataset.AppendBlock(nil, s, b)
+		if err != nil || !bytes.Equal(again, block) {
+			t.Errorf("a block that is read is written otherwise (%v)", err)
+		}
+	})
+}

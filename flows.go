@@ -1,0 +1,87 @@
+package pce
+
+import (
+	"context"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/engine"
+)
+
+// Flows is where a run is computed. Its parameters may be anything at first:
+// Train writes the starting ones.
+type Flows interface {
+	em.FlowSource
+	Device() string        // what computes, for people
+	PrecisionUsed() string // mixed or fp32
+	Recomputed() int64     // rows of vectors recomputed in log space so far
+	// Lost reports whether an error of the source means that its parameters are
+	// gone. Train then opens another one and goes on from the last checkpoint.
+	Lost(err error) bool
+	Close() error
+}
+
+// OpenFlows opens what computes a run of a circuit: b.Train are its training
+// rows, l is how one machine would run it. valid and test, nil where there are
+// none, are the other rows whose log-likelihood may be asked for.
+type OpenFlows func(ctx context.Context, b *Blueprint, l Load, valid, test dataset.Source) (Flows, error)
+
+// local is an engine of this process.
+type local struct {
+	*em.Local
+	engine    *engine.Engine
+	precision string
+}
+
+func openLocal(ctx context.Context, b *Blueprint, l Load) (*local, error) {
+	e, err := b.Engine(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	return &local{em.NewLocal(e, b.Train), e, l.PrecisionUsed(e)}, nil
+}
+
+func (l *local) Device() string        { return l.engine.Device().Name }
+func (l *local) PrecisionUsed() string { return l.precision }
+func (l *local) Recomputed() int64     { return l.engine.Recomputed() }
+func (l *local) Lost(error) bool       { return false }
+
+func (l *local) Close() error {
+	l.Local.Close()
+	return l.engine.Close()
+}
+
+// open opens what computes the run.
+func (r *run) open(ctx context.Context) (Flows, error) {
+	if r.opts.Flows == nil {
+		return openLocal(ctx, r.plan, r.load)
+	}
+	return r.opts.Flows(ctx, r.plan, r.load, r.valid, r.test)
+}
+
+// drawing is the load of an engine that draws the samples of a run which is
+// computed elsewhere.
+func (r *run) drawing() Load { return Load{Options: r.load.Options, Mixed: r.load.Mixed} }
+
+// sampler returns an engine with the parameters of f.
+func (r *run) sampler(ctx context.Context, f Flows) (_ *engine.Engine, done func(), err error) {
+	if l, ok := f.(*local); ok {
+		return l.engine, func() {}, nil
+	}
+	e, err := r.plan.bare(ctx, r.drawing())
+	if err != nil {
+		return nil, nil, err
+	}
+	buf := make([]float32, min(f.Program().NumParams, 1<<16))
+	for at := int64(0); at < f.Program().NumParams && err == nil; at += int64(len(buf)) {
+		part := buf[:min(int64(len(buf)), f.Program().NumParams-at)]
+		if err = f.ReadParams(ctx, at, part); err == nil {
+			err = e.WriteParams(ctx, at, part)
+		}
+	}
+	if err != nil {
+		e.Close()
+		return nil, nil, err
+	}
+	return e, func() { e.Close() }, nil
+}

@@ -1,0 +1,184 @@
+package pce_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+)
+
+var errLost = errors.New("lost")
+
+// elsewhere computes like another machine: its engine is made of the circuit's
+// file, and it loses all after some steps.
+type elsewhere struct {
+	*em.Local
+	engine *engine.Engine
+	left   int
+}
+
+func (e *elsewhere) Step(ctx context.Context, rule kernels.Rule) (em.StepResult, error) {
+	if e.left--; e.left == 0 {
+		return em.StepResult{}, errLost
+	}
+	return e.Local.Step(ctx, rule)
+}
+
+func (e *elsewhere) Device() string        { return "elsewhere" }
+func (e *elsewhere) PrecisionUsed() string { return "fp32" }
+func (e *elsewhere) Recomputed() int64     { return 0 }
+func (e *elsewhere) Lost(err error) bool   { return errors.Is(err, errLost) }
+func (e *elsewhere) Close() error          { e.Local.Close(); return e.engine.Close() }
+
+// metricsOf returns the lines of metrics without the times.
+func metricsOf(t *testing.T, dir string) string {
+	t.Helper()
+	var out strings.Builder
+	for line := range bytes.Lines(read(t, filepath.Join(dir, pce.MetricsFile))) {
+		var m map[string]any
+		if err := json.Unmarshal(line, &m); err != nil {
+			t.Fatal(err)
+		}
+		delete(m, "seconds")
+		delete(m, "samples_per_second")
+		text, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(append(text, '\n'))
+	}
+	return out.String()
+}
+
+// TestTrainElsewhere computes a run elsewhere, loses it now and then, and wants
+// the files of a run in this process.
+func TestTrainElsewhere(t *testing.T) {
+	here := small(t, "hclt")
+	want, err := pce.Train(t.Context(), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := small(t, "hclt")
+	losses := []int{2, 7, 0} // before the first checkpoint; in the middle of an epoch; never
+	opened := 0
+	there.Flows = func(ctx context.Context, b *pce.Blueprint, l pce.Load, valid, test dataset.Source) (pce.Flows, error) {
+		if valid == nil || test == nil || l.StepRows != 300 {
+			t.Errorf("opened with valid %v, test %v and load %+v", valid, test, l)
+		}
+		var text bytes.Buffer
+		if err := b.WriteCircuit(&text); err != nil {
+			return nil, err
+		}
+		copied, err := pce.ReadCircuit(bytes.NewReader(text.Bytes()), int64(text.Len()), b.Train, compile.Options{})
+		if err != nil {
+			return nil, err
+		}
+		e, err := copied.Engine(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		opened++
+		return &elsewhere{em.NewLocal(e, b.Train), e, losses[opened-1]}, nil
+	}
+	got, err := pce.Train(t.Context(), there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened != len(losses) || got.Device != "elsewhere" {
+		t.Errorf("opened %d times, want %d; device %q", opened, len(losses), got.Device)
+	}
+	if got.TestLL != want.TestLL || got.ValidLL != want.ValidLL || got.TrainLL != want.TrainLL || got.Steps != want.Steps {
+		t.Errorf("result %+v, want %+v", got, want)
+	}
+	for _, name := range []string{pce.ModelFile, pce.SamplesFile} {
+		if !bytes.Equal(read(t, filepath.Join(there.Dir, name)), read(t, filepath.Join(here.Dir, name))) {
+			t.Errorf("%s differs", name)
+		}
+	}
+	if got, want := metricsOf(t, there.Dir), metricsOf(t, here.Dir); got != want {
+		t.Errorf("metrics\n%swant\n%s", got, want)
+	}
+}
+
+// TestCircuitFile writes and reads circuits of every structure and leaf, and
+// wants the same programs.
+func TestCircuitFile(t *testing.T) {
+	for _, c := range []struct {
+		kind, leaf, rows string
+		edit             func(*pce.Structure)
+	}{
+		{"hclt", "auto", "builtin:random?rows=60&vars=16&categories=5", nil},
+		{"hclt", "gaussian", "builtin:random?rows=60&vars=16&categories=5", func(s *pce.Structure) { s.Leaf.MinSigma = 0.1234567890123 }},
+		{"hmm", "auto", "builtin:random?rows=60&vars=16&categories=5", nil},
+		{"hmm", "bernoulli", "builtin:random?rows=60&vars=16&categories=2", func(s *pce.Structure) { s.HMM.Tied = false }},
+		{"pd", "binomial", "builtin:random?rows=60&vars=16&categories=5", nil},
+		{"rat-spn", "histogram", "builtin:random?rows=60&vars=16&categories=50", nil},
+		{"rat-spn", "discretised-logistic", "builtin:random?rows=60&vars=16&categories=9", func(s *pce.Structure) { s.Leaf.MinScale = 1.0 / 3 }},
+		{"rat-spn", "poisson", "builtin:random?rows=60&vars=16&categories=9", nil},
+	} {
+		t.Run(c.kind+"/"+c.leaf, func(t *testing.T) {
+			src, err := dataset.Open(t.Context(), c.rows, dataset.Options{Image: [3]int{4, 4, 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := small(t, c.kind).Structure
+			s.Leaf.Type = c.leaf
+			if c.edit != nil {
+				c.edit(&s)
+			}
+			compareCircuit(t, s, src)
+		})
+	}
+	t.Run("graph", func(t *testing.T) {
+		leaf := func(v int) circuit.Leaf { return circuit.Indicator{Domain: 3, Value: v % 3} }
+		g, err := structures.RATSPN(structures.RATSPNOptions{Vars: 5, Latents: 3, Depth: 1, Repetitions: 2, Pieces: 2, Leaf: leaf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareCircuit(t, pce.Structure{Graph: g}, nil)
+	})
+}
+
+func compareCircuit(t *testing.T, s pce.Structure, src dataset.Source) {
+	t.Helper()
+	var rows pce.Rows
+	if src != nil {
+		rows = pce.Table(src)
+	}
+	b, err := pce.Build(t.Context(), s, rows, compile.Options{BlockSize: 2, MaxGroups: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var text bytes.Buffer
+	if err := b.WriteCircuit(&text); err != nil {
+		t.Fatal(err)
+	}
+	c, err := pce.ReadCircuit(bytes.NewReader(text.Bytes()), int64(text.Len()), src, compile.Options{BlockSize: 2, MaxGroups: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if c.Program.Digest() != b.Program.Digest() || !c.Schema.Equal(b.Schema) {
+		t.Error("another program or schema came back")
+	}
+	other, err := pce.ReadCircuit(bytes.NewReader(text.Bytes()), int64(text.Len()), src, compile.Options{BlockSize: 4, MaxGroups: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other.Program.Digest() == b.Program.Digest() {
+		t.Error("other options give the same program: the test compares nothing")
+	}
+}
