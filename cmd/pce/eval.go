@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -108,16 +110,17 @@ type evaluation struct {
 	Perplexity *float64 `json:"perplexity"` // of a variable
 }
 
-func evaluate(ll []float64, variables int) evaluation {
-	e := evaluation{Rows: len(ll), Variables: variables}
+func evaluate(ll iter.Seq[float64], variables int) evaluation {
+	e := evaluation{Variables: variables}
 	sum := 0.0
-	for _, x := range ll {
+	for x := range ll {
+		e.Rows++
 		sum += x
 		if math.IsInf(x, -1) {
 			e.Impossible++
 		}
 	}
-	mean := sum / float64(len(ll))
+	mean := sum / float64(e.Rows)
 	e.LL, e.BPD, e.Perplexity = finite(mean), finite(pce.BitsPerDimension(mean, variables)), finite(pce.Perplexity(mean, variables))
 	return e
 }
@@ -147,7 +150,7 @@ func (a *app) evalCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e := evaluate(ll, len(m.Schema().Columns))
+			e := evaluate(slices.Values(ll), len(m.Schema().Columns))
 			if asJSON {
 				return a.printJSON(e)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
@@ -26,6 +27,7 @@ const (
 	exitUsage        = 2
 	exitData         = 3
 	exitMachine      = 4 // device, memory or disk
+	exitCluster      = 5
 	exitCheckpointed = 75
 	exitInterrupted  = 130
 )
@@ -69,11 +71,17 @@ var exitCodes = []struct {
 	{fs.ErrNotExist, exitData},
 	{fs.ErrPermission, exitData},
 	{syscall.EISDIR, exitData},
+	{cluster.ErrJob, exitData}, // a class above says more
+	{cluster.ErrCluster, exitCluster},
 }
 
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
+	}
+	var end *endedRun
+	if errors.As(err, &end) {
+		return end.record.Code
 	}
 	for _, c := range exitCodes {
 		if errors.Is(err, c.class) {

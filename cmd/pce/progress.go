@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pce-engine/pce/em"
@@ -17,10 +18,11 @@ const (
 )
 
 // progress is a writer for log lines that keeps a bar below them on a terminal.
-// It belongs to the goroutine that trains.
 type progress struct {
-	w     io.Writer
-	bar   bool // w is a terminal
+	w   io.Writer
+	bar bool // w is a terminal
+
+	mu    sync.Mutex // guards what follows, and writing to w
 	shown bool
 	last  time.Time // when the bar was drawn
 	begin time.Time // when the epoch's first step was seen
@@ -48,11 +50,20 @@ func hasVariable(env []string, kv string) bool {
 
 // Write writes whole log lines; the bar makes room for them.
 func (p *progress) Write(line []byte) (int, error) {
-	p.hide()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
 	return p.w.Write(line)
 }
 
 func (p *progress) hide() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+}
+
+// erase is for the holder of the lock.
+func (p *progress) erase() {
 	if p.shown {
 		io.WriteString(p.w, eraseLine) // a terminal that is gone is no reason to stop
 		p.shown = false
@@ -64,6 +75,8 @@ func (p *progress) step(s em.Progress) {
 	if !p.bar {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := time.Now()
 	if s.Epoch != p.epoch {
 		p.epoch, p.rows, p.begin = s.Epoch, 0, now

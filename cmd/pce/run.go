@@ -62,6 +62,7 @@ func (a *app) root() *cobra.Command {
 	}
 	for _, c := range []*cobra.Command{
 		a.benchCommand(),
+		a.clusterCommand(),
 		a.compileCommand(),
 		a.configCommand(),
 		a.dataCommand(),
@@ -71,6 +72,7 @@ func (a *app) root() *cobra.Command {
 		a.queryCommand(),
 		a.trainCommand(),
 		a.versionCommand(),
+		a.workerCommand(),
 	} {
 		root.AddCommand(c)
 	}

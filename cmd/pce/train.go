@@ -23,6 +23,7 @@ const trainGC = 10
 type trainFlags struct {
 	config configFlags
 	run    deviceFlags
+	lead   leadFlags
 	out    string
 	resume bool
 	asJSON bool
@@ -38,7 +39,12 @@ func (a *app) trainCommand() *cobra.Command {
 The directory gets model.safetensors, metrics.jsonl (one line an epoch),
 config.yaml, checkpoints/ and, for images, samples.png. An interrupt (SIGINT or
 SIGTERM) writes a checkpoint and ends with exit code 75: run again with --resume.
-With --resume and --out, --config may be left out: the run's own is used.`,
+With --resume and --out, --config may be left out: the run's own is used.
+
+With --cluster the workers of a cluster compute, and this process leads: it waits
+until the cluster has no other run, gives the workers rows that they cannot read
+themselves, and writes the directory. The result has the bits of a run on one
+machine of the workers' kind.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := a.train(cmd.Context(), &f, cmd.Flags().Changed)
@@ -53,6 +59,7 @@ With --resume and --out, --config may be left out: the run's own is used.`,
 	}
 	f.config.register(c.Flags())
 	f.run.register(c.Flags())
+	f.lead.register(c.Flags())
 	c.Flags().StringVar(&f.out, "out", "", "directory of the run, instead of the config's output")
 	c.Flags().BoolVar(&f.resume, "resume", false, "go on with the run in the directory")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "end with one JSON object")
@@ -60,6 +67,9 @@ With --resume and --out, --config may be left out: the run's own is used.`,
 }
 
 func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool) (*pce.Result, error) {
+	if err := f.lead.check(given); err != nil {
+		return nil, err
+	}
 	if own := filepath.Join(f.out, pce.ConfigFile); len(f.config.files) == 0 && f.resume && f.out != "" {
 		if _, err := os.Stat(own); err != nil {
 			return nil, usagef("--resume without --config: %v; give --config FILE", err)
@@ -87,7 +97,12 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 	o.EM.OnStep = bar.step
 	o.EM.Logger = slog.New(slog.NewTextHandler(bar, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 	defer debug.SetGCPercent(debug.SetGCPercent(trainGC))
-	res, err := pce.Train(ctx, o)
+	var res *pce.Result
+	if f.lead.given() {
+		res, err = a.trainOnCluster(ctx, &f.lead, cfg, o, bar)
+	} else {
+		res, err = pce.Train(ctx, o)
+	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, em.ErrStopped) {
 		return nil, fmt.Errorf("%w: outside the training steps; run again with --resume", em.ErrStopped)
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// selfSigned writes tls.crt and tls.key for this machine to the current directory.
+func selfSigned(t *testing.T) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "broker"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: cert}, "tls.key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestURLFile reads back what was written, and refuses what was not.
+func TestURLFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []urlFile{{url: "nats://127.0.0.1:4222", credentials: "client.nk"}, {url: "tls://a:1", credentials: "/k/client.nk", ca: "ca.pem"}} {
+		if err := u.write("url"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readURLFile("url")
+		if err != nil || got.url != u.url || filepath.Base(got.credentials) != "client.nk" || !filepath.IsAbs(got.credentials) || (got.ca != "") != (u.ca != "") {
+			t.Errorf("wrote %+v, read %+v, %v", u, got, err)
+		}
+	}
+	entries, err := os.ReadDir(".")
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%d files left, %v", len(entries), err)
+	}
+	for name, text := range map[string]string{
+		"empty": "", "one line": "nats://a:1\n", "four lines": "a\nb\nc\nd\n", "no url": "\nb\n", "zero": "a\x00\nb\n", "large": strings.Repeat("a", maxURLFile) + "\nb\n",
+	} {
+		if err := os.WriteFile("bad", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readURLFile("bad"); !errors.Is(err, errUsage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	// What @FILE says holds unless a flag says otherwise.
+	for _, name := range []string{"client.nk", "other.nk", "ca.pem"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (urlFile{url: "tls://a:1", credentials: "client.nk", ca: "ca.pem"}).write("url"); err != nil {
+		t.Fatal(err)
+	}
+	o, err := (&clusterFlags{cluster: "@url"}).options("x")
+	if err != nil || o.URLs != "tls://a:1" || o.Credentials != filepath.Join(dir, "client.nk") || o.CA != filepath.Join(dir, "ca.pem") {
+		t.Errorf("options %+v, %v", o, err)
+	}
+	o, err = (&clusterFlags{cluster: "@url", credentials: "other.nk"}).options("x")
+	if err != nil || o.Credentials != "other.nk" {
+		t.Errorf("options %+v, %v", o, err)
+	}
+	if _, err = (&clusterFlags{cluster: "@url", credentials: "none.nk"}).options("x"); !errors.Is(err, errUsage) {
+		t.Errorf("no key: %v", err)
+	}
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/simnet"
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/em"
+)
+
+// queued puts a run into the queue, as submit does.
+func queued(t *testing.T, bus cluster.Bus, id string) {
+	t.Helper()
+	if err := putRun(t.Context(), bus, &runRecord{RunStatus: cluster.RunStatus{Run: id, State: stateQueued}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := bus.Jobs().Submit(t.Context(), id, []byte(id)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// advance writes what the coordinator of a run does.
+func advance(t *testing.T, bus cluster.Bus, id string, step int64) {
+	r := runRecord{RunStatus: cluster.RunStatus{Run: id, State: stateRunning, Step: step, Term: cluster.Term{Fence: 3}}}
+	if err := putRun(t.Context(), bus, &r); err != nil {
+		t.Error(err)
+	}
+}
+
+// inBubble runs a test of a taker in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, bus cluster.Bus)) {
+	synctest.Test(t, func(t *testing.T) { f(t, simnet.New(1, simnet.Faults{}).Host("c-up").Bus()) })
+}
+
+func quietTaker(bus cluster.Bus, run func(ctx context.Context, id string, job []byte) error) *taker {
+	return &taker{bus: bus, log: slog.New(slog.DiscardHandler), run: run, pause: setbackPause}
+}
+
+// ends waits for the end of a run, and returns its record.
+func ends(t *testing.T, bus cluster.Bus, id string) runRecord {
+	t.Helper()
+	for range 10000 {
+		r, _, err := getRun(t.Context(), bus, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.ended() {
+			return r
+		}
+		<-time.After(time.Second)
+	}
+	t.Fatalf("run %s does not end", id)
+	return runRecord{}
+}
+
+// TestTaker leads runs that end in each way, and wants the record, the exit
+// code, and an empty queue.
+func TestTaker(t *testing.T) {
+	lost := fmt.Errorf("%w: no worker has them", cluster.ErrLost)
+	for name, tc := range map[string]struct {
+		errs  []error // of one attempt after another; each makes a step
+		still bool    // but no steps
+		state string
+		code  int
+		text  string
+		dead  int
+	}{
+		"done":            {nil, false, stateDone, 0, "", 0},
+		"bad config":      {[]error{fmt.Errorf("%w: no such key", configs.ErrConfig)}, false, stateFailed, exitUsage, "no such key", 0},
+		"bad job":         {[]error{fmt.Errorf("%w: version 9", cluster.ErrJob)}, false, stateFailed, exitData, "version 9", 0},
+		"bad job, config": {[]error{fmt.Errorf("%w: %w", cluster.ErrJob, configs.ErrConfig)}, false, stateFailed, exitUsage, "", 0},
+		"dead shard":      {[]error{cluster.ErrDead}, false, stateFailed, exitCluster, "dead shard", 0},
+		"setbacks":        {[]error{lost, cluster.ErrDeposed, cluster.ErrUnreachable, lost}, true, stateDone, 0, "", 0},
+		"many setbacks with progress": {func() (all []error) {
+			for range 3 * maxSetbacks {
+				all = append(all, lost)
+			}
+			return all
+		}(), false, stateDone, 0, "", 0},
+		"no progress": {func() (all []error) {
+			for range maxSetbacks + 1 {
+				all = append(all, lost)
+			}
+			return all
+		}(), true, stateFailed, exitCluster, "given up after", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, bus cluster.Bus) {
+				attempt := 0
+				tk := quietTaker(bus, func(_ context.Context, id string, job []byte) error {
+					if id != "r-1" || string(job) != "r-1" {
+						t.Errorf("job %q of run %q", job, id)
+					}
+					attempt++
+					step := int64(attempt)
+					if tc.still {
+						step = 1
+					}
+					advance(t, bus, id, step)
+					if attempt <= len(tc.errs) {
+						return tc.errs[attempt-1]
+					}
+					return nil
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan bool, 1)
+				go func() {
+					unfinished, err := tk.work(ctx)
+					if err != nil {
+						t.Error(err)
+					}
+					ended <- unfinished
+				}()
+				queued(t, bus, "r-1")
+				r := ends(t, bus, "r-1")
+				if r.State != tc.state || r.Code != tc.code || !strings.Contains(r.Error, tc.text) || (r.Error == "") != (tc.state == stateDone) || r.Step == 0 {
+					t.Errorf("ended as %+v, want %s with code %d and %q", r, tc.state, tc.code, tc.text)
+				}
+				var end runEnd
+				err := bus.Events().Follow(ctx, "r-1", func(event []byte) bool { return json.Unmarshal(event, &end) == nil && end.Msg != endMessage })
+				if err != nil || end.State != tc.state || end.Code != tc.code {
+					t.Errorf("last event %+v, %v", end, err)
+				}
+				if dead, err := bus.Jobs().Dead(ctx); err != nil || len(dead) != tc.dead || tc.dead > 0 && (dead[0].Run != "r-1" || dead[0].Shard != -1) {
+					t.Errorf("dead letters %v, %v; want %d", dead, err, tc.dead)
+				}
+				synctest.Wait()
+				cancel()
+				if <-ended {
+					t.Error("a run is said to be unfinished")
+				}
+				short, stop := context.WithTimeout(t.Context(), time.Hour)
+				defer stop()
+				if d, err := bus.Jobs().Next(short); err == nil {
+					t.Errorf("run %s is still in the queue", d.ID())
+				}
+			})
+		})
+	}
+}
+
+// TestTakerStops ends a taker in the midst of a run, and wants the run handed
+// back, taken up by the next one and not taken twice although it takes hours.
+func TestTakerStops(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		queued(t, bus, "r-1")
+		ctx, cancel := context.WithCancel(t.Context())
+		tk := quietTaker(bus, func(ctx context.Context, id string, _ []byte) error {
+			advance(t, bus, id, 5)
+			<-time.After(2 * time.Hour)
+			cancel()
+			<-ctx.Done()
+			return fmt.Errorf("%w: checkpoint written", em.ErrStopped)
+		})
+		other := make(chan cluster.Delivery, 1)
+		began := time.Now()
+		go func() {
+			<-time.After(time.Minute)
+			d, err := bus.Jobs().Next(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			other <- d
+		}()
+		if unfinished, err := tk.work(ctx); !unfinished || err != nil {
+			t.Errorf("work = %v, %v", unfinished, err)
+		}
+		d := <-other
+		if d.ID() != "r-1" || d.Attempt() != 2 || time.Since(began) < 2*time.Hour {
+			t.Errorf("attempt %d after %v", d.Attempt(), time.Since(began))
+		}
+		if r, _, err := getRun(t.Context(), bus, "r-1"); err != nil || r.State != stateInterrupted || r.Step != 5 || r.Code != exitCheckpointed {
+			t.Errorf("record %+v, %v", r, err)
+		}
+		if err := d.Done(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTakerAgain gives a taker a job whose end the queue did not learn of.
+func TestTakerAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		queued(t, bus, "r-1")
+		if err := putRun(t.Context(), bus, &runRecord{RunStatus: cluster.RunStatus{Run: "r-1", State: stateDone}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		tk := quietTaker(bus, func(context.Context, string, []byte) error {
+			t.Error("a run that is done is run again")
+			return nil
+		})
+		if unfinished, err := tk.work(ctx); unfinished || err != nil {
+			t.Errorf("work = %v, %v", unfinished, err)
+		}
+	})
+}
+
+// TestCancel cancels runs that wait, that run, that are over and that never were.
+func TestCancel(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		ctx, cancel := context.WithCancel(t.Context())
+		running := make(chan string, 8)
+		tk := quietTaker(bus, func(ctx context.Context, id string, _ []byte) error {
+			advance(t, bus, id, 1)
+			running <- id
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", em.ErrStopped, ctx.Err())
+		})
+		ended := make(chan struct{})
+		go func() {
+			tk.work(ctx)
+			close(ended)
+		}()
+		for _, id := range []string{"r-1", "r-2", "r-3"} {
+			queued(t, bus, id)
+		}
+		if id := <-running; id != "r-1" {
+			t.Fatalf("%s runs first", id)
+		}
+		if atOnce, err := requestCancel(ctx, bus, "r-2"); !atOnce || err != nil {
+			t.Errorf("queued: %v, %v", atOnce, err)
+		}
+		if atOnce, err := requestCancel(ctx, bus, "r-1"); atOnce || err != nil {
+			t.Errorf("running: %v, %v", atOnce, err)
+		}
+		for _, id := range []string{"r-1", "r-2"} {
+			if r := ends(t, bus, id); r.State != stateCancelled || r.Error != "" {
+				t.Errorf("%s: %+v", id, r)
+			}
+		}
+		if id := <-running; id != "r-3" {
+			t.Errorf("then %s runs, want r-3", id)
+		}
+		if atOnce, err := requestCancel(ctx, bus, "r-1"); !atOnce || err != nil {
+			t.Errorf("cancelled: %v, %v", atOnce, err)
+		}
+		if _, err := requestCancel(ctx, bus, "r-9"); !errors.Is(err, errUsage) {
+			t.Errorf("unknown: %v", err)
+		}
+		if err := putRun(ctx, bus, &runRecord{RunStatus: cluster.RunStatus{Run: "r-8", State: stateDone}}); err != nil {
+			t.Error(err)
+		}
+		if _, err := requestCancel(ctx, bus, "r-8"); !errors.Is(err, errUsage) {
+			t.Errorf("done: %v", err)
+		}
+		records, err := bus.Bucket(cluster.RunsBucket).List(ctx)
+		for _, r := range records {
+			if strings.HasPrefix(r.Key, cancelPrefix) {
+				t.Errorf("request %s stays", r.Key)
+			}
+		}
+		if runs, e := listRuns(ctx, bus); err != nil || e != nil || len(runs) != 4 {
+			t.Errorf("%d runs, %v, %v", len(runs), err, e)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+func TestRunIDs(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	a, b := newRunID(at), newRunID(at.Add(time.Second))
+	if !strings.HasPrefix(a, "20260304-050607-") || a >= b || checkRunID(a) != nil || newRunID(at) == a {
+		t.Errorf("ids %q, %q", a, b)
+	}
+	for _, bad := range []string{"", "a b", "a.b", "../x", "a/b", "ä", strings.Repeat("a", maxRunID+1), cancelPrefix + a, "a\n"} {
+		if err := checkRunID(bad); !errors.Is(err, errUsage) {
+			t.Errorf("checkRunID(%q) = %v", bad, err)
+		}
+	}
+}

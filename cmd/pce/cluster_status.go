@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// statusInterval is the time between two pictures of a live table.
+const statusInterval = time.Second
+
+// shownJobs bounds the jobs of the table; JSON has them all.
+const shownJobs = 20
+
+// clusterStatus is what cluster status prints. Run, Epoch and what else belongs
+// to a run are those of the run that has the lead, or else had it last.
+type clusterStatus struct {
+	Run       string               `json:"run"`
+	State     string               `json:"state"`
+	Epoch     int                  `json:"epoch"`
+	Epochs    int                  `json:"epochs"`
+	Step      int64                `json:"step"`
+	Transport string               `json:"transport"`
+	Term      cluster.Term         `json:"term"`
+	SameBits  bool                 `json:"same_bits"`
+	Lead      *cluster.Holder      `json:"lead"` // nil: nobody
+	Workers   []workerStatus       `json:"workers"`
+	Jobs      []runRecord          `json:"jobs"`         // oldest first
+	Dead      []cluster.DeadLetter `json:"dead_letters"` // oldest first
+}
+
+// workerStatus is a member of the cluster, or a worker that is gone but
+// computed shards of the run.
+type workerStatus struct {
+	ID       string `json:"id"`
+	Device   string `json:"device"`
+	Shards   int    `json:"shards"` // of the run that counted
+	Host     string `json:"host"`
+	PID      int    `json:"pid"`
+	Threads  int    `json:"threads"`
+	Alive    bool   `json:"alive"`
+	Stopping bool   `json:"stopping"`
+}
+
+// readStatus puts the records of a cluster together.
+func readStatus(ctx context.Context, bus cluster.Bus) (*clusterStatus, error) {
+	members, err := listRecords[cluster.Member](ctx, bus.Bucket(cluster.MembersBucket))
+	if err != nil {
+		return nil, err
+	}
+	leads, err := listRecords[cluster.Holder](ctx, bus.Bucket(cluster.LeadBucket))
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := listRuns(ctx, bus)
+	if err != nil {
+		return nil, err
+	}
+	dead, err := bus.Jobs().Dead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return describeCluster(members, leads, jobs, dead), nil
+}
+
+// describeCluster picks the run that counts and gives its shards to workers.
+func describeCluster(members []cluster.Member, leads []cluster.Holder, jobs []runRecord, dead []cluster.DeadLetter) *clusterStatus {
+	s := &clusterStatus{Workers: []workerStatus{}, Jobs: jobs, Dead: dead}
+	if s.Jobs == nil {
+		s.Jobs = []runRecord{}
+	}
+	if s.Dead == nil {
+		s.Dead = []cluster.DeadLetter{}
+	}
+	if len(leads) > 0 {
+		s.Lead = &leads[0]
+	}
+	latest := latestRun(s.Lead, jobs)
+	s.Run, s.State, s.Epoch, s.Epochs, s.Step = latest.Run, latest.State, latest.Epoch, latest.Epochs, latest.Step
+	s.Transport, s.Term, s.SameBits = latest.Transport, latest.Term, latest.SameBits
+	known := map[string]bool{}
+	for _, m := range members {
+		known[m.ID] = true
+		s.Workers = append(s.Workers, workerStatus{
+			ID: m.ID, Device: m.Device, Shards: latest.Shards[m.ID], Host: m.Host, PID: m.PID, Threads: m.Threads, Alive: true, Stopping: m.Stopping,
+		})
+	}
+	for id, n := range latest.Shards {
+		if !known[id] {
+			s.Workers = append(s.Workers, workerStatus{ID: id, Shards: n})
+		}
+	}
+	slices.SortFunc(s.Workers, func(a, b workerStatus) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(s.Jobs, func(a, b runRecord) int { return strings.Compare(a.Run, b.Run) }) // ids begin with the time
+	return s
+}
+
+// latestRun is the run that has the lead, or else the one that was last heard
+// of among those that had it.
+func latestRun(lead *cluster.Holder, jobs []runRecord) runRecord {
+	var latest runRecord
+	for _, j := range jobs {
+		if lead != nil && j.Run == lead.Run {
+			return j
+		}
+		if j.State != stateQueued && j.Term.Fence > 0 && (latest.Run == "" || j.Term.Above(latest.Term)) {
+			latest = j
+		}
+	}
+	return latest
+}
+
+// table is the status for people.
+func (s *clusterStatus) table() string {
+	var b strings.Builder
+	if s.Run == "" {
+		b.WriteString("no run yet\n")
+	} else {
+		fmt.Fprintf(&b, "run %s: %s, epoch %d/%d, step %d, term %v, by %s\n", s.Run, s.State, s.Epoch, s.Epochs, s.Step, s.Term, s.Transport)
+		if !s.SameBits && s.State == stateRunning {
+			b.WriteString("the workers' devices differ in kind: bits depend on who computes what\n")
+		}
+	}
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\nWORKER\tDEVICE\tSHARDS\tTHREADS\tHOST\tPROCESS\t\n")
+	for _, w := range s.Workers {
+		note := ""
+		switch {
+		case !w.Alive:
+			note = "gone"
+		case w.Stopping:
+			note = "leaving"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", oneLine(w.ID), oneLine(w.Device), w.Shards, w.Threads, oneLine(w.Host), w.PID, note)
+	}
+	jobs := s.Jobs[max(0, len(s.Jobs)-shownJobs):]
+	if len(jobs) > 0 {
+		fmt.Fprintf(t, "\nRUN\tNAME\tKIND\tSTATE\tEPOCH\tSTEP\tERROR\n")
+	}
+	for _, j := range jobs {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d/%d\t%d\t%s\n", oneLine(j.Run), oneLine(j.Name), oneLine(j.Kind), oneLine(j.State), j.Epoch, j.Epochs, j.Step, oneLine(j.Error))
+	}
+	t.Flush() // to memory
+	if more := len(s.Jobs) - len(jobs); more > 0 {
+		fmt.Fprintf(&b, "and %d older ones; --json has them all\n", more)
+	}
+	for _, d := range s.Dead {
+		what := "the job"
+		if d.Shard >= 0 {
+			what = fmt.Sprintf("shard %d", d.Shard)
+		}
+		fmt.Fprintf(&b, "given up: %s of run %s, %s: %s\n", what, oneLine(d.Run), d.Time.Format(time.RFC3339), oneLine(d.Reason))
+	}
+	return b.String()
+}
+
+// oneLine keeps what others wrote from moving the cursor.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func (a *app) clusterStatusCommand() *cobra.Command {
+	var flags clusterFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "status --cluster URL|@FILE",
+		Short: "Print workers, runs and what was given up; on a terminal until interrupted",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			bus, err := flags.connect(cmd.Context(), "status")
+			if err != nil {
+				return err
+			}
+			defer bus.Close()
+			if !asJSON && isTerminal(a.stdout) && !hasVariable(a.env, "TERM=dumb") {
+				return watchStatus(cmd.Context(), bus, a.stdout)
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), brokerPatience)
+			defer cancel()
+			s, err := readStatus(ctx, bus)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(s)
+			}
+			_, err = io.WriteString(a.stdout, s.table())
+			return err
+		},
+	}
+	flags.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// watchStatus draws the table each second until ctx ends; that is how people
+// end it, so it is no error.
+func watchStatus(ctx context.Context, bus cluster.Bus, w io.Writer) error {
+	tick := time.NewTicker(statusInterval)
+	defer tick.Stop()
+	drawn := 0 // lines
+	for {
+		call, cancel := context.WithTimeout(ctx, brokerPatience)
+		s, err := readStatus(call, bus)
+		cancel()
+		if ctx.Err() != nil {
+			return nil
+		}
+		var text string
+		if err != nil {
+			text = oneLine(err.Error()) + "\n"
+		} else {
+			text = s.table()
+		}
+		erase := "\r\x1b[J"
+		if drawn > 0 {
+			erase = fmt.Sprintf("\r\x1b[%dA\x1b[J", drawn)
+		}
+		if _, err := io.WriteString(w, erase+text); err != nil {
+			return err
+		}
+		drawn = strings.Count(text, "\n")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// isTerminal reports whether w is one.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// listRecords decodes a bucket. Records of other versions that cannot be read
+// are an error: a table without them would mislead.
+func listRecords[T any](ctx context.Context, b cluster.Bucket) ([]T, error) {
+	records, err := b.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, len(records))
+	for i, r := range records {
+		if err := json.Unmarshal(r.Value, &out[i]); err != nil {
+			return nil, fmt.Errorf("%w: record %s cannot be read: %v; is another version of pce in the cluster?", cluster.ErrCluster, r.Key, err)
+		}
+	}
+	return out, nil
+}

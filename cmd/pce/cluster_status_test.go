@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// sample is a cluster in which a worker has died, a run has the lead and others
+// are over or wait.
+func sample() *clusterStatus {
+	run := func(id, state string, fence uint64) runRecord {
+		return runRecord{RunStatus: cluster.RunStatus{
+			Run: id, State: state, Epoch: 2, Epochs: 9, Step: 40, Term: cluster.Term{Fence: fence}, Transport: "tcp", SameBits: true,
+			Shards: map[string]int{"worker-000": int(fence), "worker-009": 1},
+		}}
+	}
+	return describeCluster(
+		[]cluster.Member{{ID: "worker-001", Device: "cuda:0", Stopping: true}, {ID: "worker-000", Device: "cpu", Host: "a\x1b[2Jb", PID: 7}},
+		[]cluster.Holder{{ID: "c-up", Run: "r-2"}},
+		[]runRecord{run("r-3", stateQueued, 0), run("r-2", stateRunning, 5), run("r-1", stateDone, 3)},
+		[]cluster.DeadLetter{{Run: "r-1", Shard: 4, Reason: "NaN\nflows", Time: time.Unix(0, 0).UTC()}},
+	)
+}
+
+// TestStatusShape holds the JSON to its contract.
+func TestStatusShape(t *testing.T) {
+	text, err := json.Marshal(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Fatal(err)
+	}
+	if object["run"] != "r-2" || object["epoch"] != 2.0 || object["transport"] != "tcp" || object["state"] != stateRunning {
+		t.Errorf("status %s", text)
+	}
+	workers := object["workers"].([]any)
+	var got []string
+	for _, w := range workers {
+		w := w.(map[string]any)
+		got = append(got, fmt.Sprintf("%v %v %v %v", w["id"], w["device"], w["shards"], w["alive"]))
+	}
+	if want := "[worker-000 cpu 5 true worker-001 cuda:0 0 true worker-009  1 false]"; fmt.Sprint(got) != want {
+		t.Errorf("workers %v, want %v", got, want)
+	}
+	if jobs := object["jobs"].([]any); len(jobs) != 3 || jobs[0].(map[string]any)["run"] != "r-1" {
+		t.Errorf("jobs %v", jobs)
+	}
+	if dead := object["dead_letters"].([]any); len(dead) != 1 {
+		t.Errorf("dead letters %v", dead)
+	}
+	empty, err := json.Marshal(describeCluster(nil, nil, nil, nil))
+	if err != nil || !strings.Contains(string(empty), `"workers":[],"jobs":[],"dead_letters":[]`) {
+		t.Errorf("an empty cluster: %s, %v", empty, err)
+	}
+	// The latest run's shards stay when it is over.
+	over := describeCluster(nil, nil, sample().Jobs, nil)
+	if over.Run != "r-2" || len(over.Workers) != 2 {
+		t.Errorf("without a lead: %+v", over)
+	}
+	table := sample().table()
+	for _, want := range []string{"run r-2: running, epoch 2/9, step 40, term 5.0, by tcp", "worker-009", "gone", "leaving", "given up: shard 4 of run r-1", "NaN flows"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in\n%s", want, table)
+		}
+	}
+	if strings.ContainsRune(table, '\x1b') {
+		t.Errorf("escapes in %q", table)
+	}
+}
+
+// TestWatchStatus draws twice and wants the first picture erased.
+func TestWatchStatus(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		var b bytes.Buffer
+		if err := watchStatus(ctx, bus, &b); err != nil {
+			t.Error(err)
+		}
+		if strings.Count(b.String(), "no run yet") != 2 || !strings.Contains(b.String(), "\r\x1b[3A\x1b[J") {
+			t.Errorf("drew %q", &b)
+		}
+	})
+}
+
+// TestLogs follows runs that go on, that end, and whose end was not told.
+func TestLogs(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		say := func(run, text string) {
+			if err := bus.Events().Publish(run, []byte(text)); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, id := range []string{"r-1", "r-2"} {
+			advance(t, bus, id, 1)
+			say(id, `{"msg":"one"}`)
+		}
+		var b bytes.Buffer
+		if end, err := (&follower{bus: bus, run: "r-1", w: &b}).print(t.Context()); err != nil || end != nil || b.String() != `{"msg":"one"}`+"\n" {
+			t.Errorf("so far: %q, %v, %v", &b, end, err)
+		}
+		go func() {
+			<-time.After(time.Hour)
+			say("r-1", "tw\x1bo")
+			say("r-1", `{"msg":"run ended","state":"failed","code":3}`)
+			say("r-1", "after the end")
+		}()
+		b.Reset()
+		end, err := (&follower{bus: bus, run: "r-1", w: &b, follow: true}).print(t.Context())
+		if err != nil || end == nil || end.Code != 3 || strings.Count(b.String(), "\n") != 3 || !strings.Contains(b.String(), "tw o\n") {
+			t.Errorf("to the end: %q, %v, %v", &b, end, err)
+		}
+		go func() {
+			<-time.After(time.Hour)
+			if err := putRun(t.Context(), bus, &runRecord{RunStatus: cluster.RunStatus{Run: "r-2", State: stateDone}}); err != nil {
+				t.Error(err)
+			}
+		}()
+		if end, err := (&follower{bus: bus, run: "r-2", w: &b, follow: true}).print(t.Context()); err != nil || end != nil {
+			t.Errorf("an end that was not told: %v, %v", end, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		advance(t, bus, "r-3", 1)
+		if _, err := (&follower{bus: bus, run: "r-3", w: &b, follow: true}).print(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("interrupted: %v", err)
+		}
+	})
+}

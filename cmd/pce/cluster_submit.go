@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/configs"
+)
+
+// submitFlags are the flags of cluster submit.
+type submitFlags struct {
+	cluster clusterFlags
+	config  configFlags
+	upload  bool
+	wait    bool
+	asJSON  bool
+}
+
+// submission is what cluster submit --json prints. The end of the run is known
+// with --wait only.
+type submission struct {
+	Run      string `json:"run"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+	Uploaded int64  `json:"uploaded_bytes"`
+	State    string `json:"state"`
+	Code     *int   `json:"code,omitempty"`
+	Error    string `json:"error,omitempty"`
+	Out      string `json:"out,omitempty"` // on the coordinator's machine
+}
+
+func (a *app) clusterSubmitCommand() *cobra.Command {
+	var f submitFlags
+	c := &cobra.Command{
+		Use:   "submit --cluster URL|@FILE --config FILE",
+		Short: "Put a job into the cluster's queue; print the id of its run",
+		Long: `Put a job into the cluster's queue, and print the id of its run.
+
+The section job of the config says what is done; training, if it says nothing.
+Files that lie in a --root of every worker are read there, all others are uploaded.
+With --wait what the run reports goes to stderr, and the exit code is the run's.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.submit(cmd.Context(), &f) },
+	}
+	f.cluster.register(c.Flags())
+	f.config.register(c.Flags())
+	c.Flags().BoolVar(&f.upload, "upload", false, "upload all files, also those that the workers could read")
+	c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end of the run")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) submit(ctx context.Context, f *submitFlags) error {
+	cfg, err := a.loadConfig(&f.config)
+	if err != nil {
+		return err
+	}
+	j, err := a.newJob(ctx, newRunID(time.Now()), cfg)
+	if err != nil {
+		return err
+	}
+	bus, err := f.cluster.connect(ctx, "submit")
+	if err != nil {
+		return err
+	}
+	defer bus.Close()
+	s, err := enqueue(ctx, bus, j, cfg, f.upload)
+	if err != nil {
+		return err
+	}
+	if !f.asJSON {
+		if _, err := fmt.Fprintln(a.stdout, s.Run); err != nil {
+			return err
+		}
+	}
+	var end error
+	if f.wait {
+		if end = s.await(ctx, bus, a.stderr); s.Code == nil {
+			return end
+		}
+	}
+	if f.asJSON {
+		if err := a.printJSON(s); err != nil {
+			return err
+		}
+	}
+	return end
+}
+
+// enqueue uploads what the workers cannot read, and puts the job into the queue.
+func enqueue(ctx context.Context, bus cluster.Bus, j *job, cfg *configs.Config, all bool) (*submission, error) {
+	s := &submission{Run: j.ID, Name: j.Name, Kind: j.Kind, State: stateQueued}
+	members, err := listRecords[cluster.Member](ctx, bus.Bucket(cluster.MembersBucket))
+	if err != nil {
+		return nil, err
+	}
+	for i := range j.Files {
+		file := &j.Files[i]
+		if !all && inEveryRoot(members, file.Path) {
+			continue
+		}
+		if err := file.upload(ctx, bus.Blobs(), file.Path); err != nil {
+			return nil, err
+		}
+		s.Uploaded += file.Size
+	}
+	text, err := j.encode(bus.MaxPayload())
+	if err != nil {
+		return nil, err
+	}
+	record, err := json.Marshal(&runRecord{RunStatus: cluster.RunStatus{
+		Run: j.ID, Name: j.Name, Kind: j.Kind, State: stateQueued, Epochs: cfg.Train.Epochs, Transport: cfg.Cluster.Transport,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	runs := bus.Bucket(cluster.RunsBucket)
+	revision, err := runs.Create(ctx, j.ID, record)
+	if err != nil {
+		return nil, err
+	}
+	if err := bus.Jobs().Submit(ctx, j.ID, text); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+		defer cancel()
+		runs.Delete(undo, j.ID, revision) // if this fails too, the run stays queued and can be cancelled
+		return nil, err
+	}
+	return s, nil
+}
+
+// inEveryRoot reports whether a path lies in a root of every member; false if
+// there are none, as those to come are not known.
+func inEveryRoot(members []cluster.Member, path string) bool {
+	for _, m := range members {
+		if _, _, ok := inRoot(m.Roots, path); !ok {
+			return false
+		}
+	}
+	return len(members) > 0
+}
+
+// await follows the run to its end. The code is set if it was seen; the error is
+// that of the run, or of following it.
+func (s *submission) await(ctx context.Context, bus cluster.Bus, w io.Writer) error {
+	if _, err := (&follower{bus: bus, run: s.Run, w: w, follow: true}).print(ctx); err != nil {
+		return fmt.Errorf("%w; run %s goes on, pce cluster logs -f %s follows it", err, s.Run, s.Run)
+	}
+	r, _, err := getRun(ctx, bus, s.Run)
+	if err != nil {
+		return err
+	}
+	if !r.ended() {
+		return fmt.Errorf("%w: run %s was left in state %s", cluster.ErrCluster, s.Run, r.State)
+	}
+	s.State, s.Code, s.Error, s.Out = r.State, &r.Code, r.Error, r.Out
+	if r.Code == exitOK {
+		return nil
+	}
+	return &endedRun{r}
+}
+
+// endedRun is the end of a run that was not done.
+type endedRun struct{ record runRecord }
+
+func (e *endedRun) Error() string {
+	text := fmt.Sprintf("run %s %s", e.record.Run, e.record.State)
+	if e.record.Error != "" {
+		text += ": " + e.record.Error
+	}
+	return text
+}

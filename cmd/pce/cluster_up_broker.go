@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/internal/atomicfile"
+)
+
+// connections are the ways to the broker.
+type connections struct {
+	coordinator natsbus.Options
+	client      urlFile  // empty for a broker that is somebody else's
+	workers     []string // keys of the workers here; "": none is needed
+	close       func() error
+}
+
+// open starts the broker, or finds it, and says how the coordinator and the
+// workers here connect to it.
+func (f *upFlags) open(log *slog.Logger) (c *connections, err error) {
+	seatsDir := filepath.Join(f.dir, "seats")
+	if f.external() {
+		o, err := f.cluster.options("coordinator")
+		if err != nil {
+			return nil, err
+		}
+		c := &connections{coordinator: o, close: func() error { return nil }}
+		c.coordinator.Lease, c.coordinator.Logger = f.lease, log
+		for i := range f.workers {
+			file := ""
+			if o.Credentials != "" {
+				file = filepath.Join(seatsDir, natsbus.WorkerName(i)+".nk")
+				if _, err := os.Stat(file); err != nil {
+					return nil, usagef("the broker wants a key from each worker: %v; put it there, or give --workers 0", err)
+				}
+			}
+			c.workers = append(c.workers, file)
+		}
+		return c, nil
+	}
+	if err := f.takeKeys(seatsDir); err != nil {
+		return nil, err
+	}
+	seats, err := natsbus.NewSeats(seatsDir, f.workers+f.seats)
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := f.listenAt()
+	if err != nil {
+		return nil, err
+	}
+	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{
+		Dir: filepath.Join(f.dir, "broker"), Host: host, Port: port, Cert: f.tlsCert, Key: f.tlsKey, Seats: seats, Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w; if another program has the port, give --addr HOST:PORT", err)
+	}
+	if err := f.keepPort(broker.Port()); err != nil {
+		broker.Close()
+		return nil, err
+	}
+	c = &connections{close: broker.Close}
+	at := natsbus.Options{URLs: f.url(host, broker.Port()), CA: f.cluster.ca, Lease: f.lease, Logger: log, Name: "pce coordinator"}
+	if f.tlsCert != "" && at.CA == "" {
+		at.CA = f.tlsCert // who shows it is the broker
+	}
+	c.client = urlFile{url: at.URLs, ca: at.CA}
+	for _, s := range seats {
+		switch s.Name {
+		case "coordinator":
+			at.Credentials = s.File
+		case "client":
+			c.client.credentials = s.File
+		default:
+			c.workers = append(c.workers, s.File)
+		}
+	}
+	c.coordinator, c.workers = at, c.workers[:f.workers]
+	return c, nil
+}
+
+// maxKeyBytes bounds a key file.
+const maxKeyBytes = 4 << 10
+
+// takeKeys copies the keys of --keys, from where they may be readable to more
+// than their owner, to where they are not.
+func (f *upFlags) takeKeys(to string) error {
+	if f.keys == "" {
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join(f.keys, "*.nk"))
+	if err != nil || len(files) == 0 {
+		return usagef("--keys %s: no key NAME.nk there", f.keys)
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	for _, file := range files {
+		in, err := os.Open(file)
+		if err != nil {
+			return usagef("--keys: %v", err)
+		}
+		key, err := io.ReadAll(io.LimitReader(in, maxKeyBytes+1))
+		in.Close()
+		if err != nil || len(key) > maxKeyBytes {
+			return usagef("--keys: %s is no key", file)
+		}
+		err = atomicfile.Write(filepath.Join(to, filepath.Base(file)), 0o600, func(w io.Writer) error {
+			_, err := w.Write(key)
+			return err
+		})
+		clear(key)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// url is where clients find the broker.
+func (f *upFlags) url(host string, port int) string {
+	if f.advertise != "" {
+		host = f.advertise
+	}
+	scheme := "nats"
+	if f.tlsCert != "" {
+		scheme = "tls"
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// portFile keeps the broker's port, so that it is found again after a restart.
+func (f *upFlags) portFile() string { return filepath.Join(f.dir, "port") }
+
+// listenAt is the address of the broker: where the port may be any, the one that
+// it had before.
+func (f *upFlags) listenAt() (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return "", 0, err
+	}
+	if port, err = strconv.Atoi(text); err != nil || port != 0 {
+		return host, port, err
+	}
+	kept, err := os.ReadFile(f.portFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return host, 0, nil
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	if len(kept) > 6 {
+		kept = kept[:6]
+	}
+	var n uint16
+	if _, err := fmt.Sscanf(string(kept), "%d\n", &n); err != nil || n == 0 {
+		return "", 0, fmt.Errorf("%w: %s holds no port; remove it", cluster.ErrCluster, f.portFile())
+	}
+	return host, int(n), nil
+}
+
+func (f *upFlags) keepPort(port int) error {
+	return writeLine(f.portFile(), strconv.Itoa(port))
+}
+
+// identity is the coordinator's name, the same after a restart, so that it may
+// take its own lead again at once.
+func (f *upFlags) identity() (string, error) {
+	file := filepath.Join(f.dir, "id")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		id := "c-up-" + newRunID(time.Now())
+		return id, writeLine(file, id)
+	}
+	if err != nil {
+		return "", err
+	}
+	id := string(text)
+	if n := len(id); n > 0 && id[n-1] == '\n' {
+		id = id[:n-1]
+	}
+	if checkRunID(id) != nil {
+		return "", fmt.Errorf("%w: %s holds no name; remove it", cluster.ErrCluster, file)
+	}
+	return id, nil
+}
+
+// writeLine replaces a file by one line.
+func writeLine(name, line string) error {
+	return atomicfile.Write(name, 0o600, func(w io.Writer) error {
+		_, err := io.WriteString(w, line+"\n")
+		return err
+	})
+}

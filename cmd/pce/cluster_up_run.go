@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/cluster/peer"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/kernels/cuda"
+)
+
+// up runs a cluster until ctx ends. What it starts ends in the reverse order:
+// runs need the workers until their last checkpoint, workers the broker.
+func (a *app) up(ctx context.Context, f *upFlags) (err error) {
+	dir, err := filepath.Abs(f.dir)
+	if err != nil {
+		return err
+	}
+	f.dir = dir
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return err
+	}
+	lock, err := atomicfile.Lock(f.dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if f.urlFile != "" { // what waits for it must not find that of an earlier cluster
+		if err := os.Remove(f.urlFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	id, err := f.identity()
+	if err != nil {
+		return err
+	}
+	to, err := f.open(log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.close()) }()
+	bus, err := connectBroker(ctx, to.coordinator)
+	if err != nil {
+		return err
+	}
+	defer bus.Close()
+	host, advertise := f.peerHost()
+	direct, err := peer.Listen(peer.Options{ID: id, Address: net.JoinHostPort(host, "0"), Advertise: advertise, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer direct.Close()
+	relayed, err := natsbus.NewPeers(bus.Conn(), id, log)
+	if err != nil {
+		return err
+	}
+	defer relayed.Close()
+	co := cluster.NewCoordinator(cluster.CoordinatorOptions{
+		ID: id, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: f.lease, Log: log,
+	})
+
+	files, err := newFileStore(f.dir, f.roots)
+	if err != nil {
+		return err
+	}
+	env := jobEnv{bus: bus, dir: f.dir, files: files, local: runOptions(f.run.device, f.run.threads), log: a.stderr}
+
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	crew := startCrew(f.children(to, program, a.env), log, func(err error) {
+		if !f.external() && f.seats == 0 { // nobody else can come
+			fail(err)
+		}
+	})
+	defer crew.stop()
+	if f.urlFile != "" {
+		if err := to.client.write(f.urlFile); err != nil {
+			return err
+		}
+		defer os.Remove(f.urlFile)
+	}
+	if _, err := fmt.Fprintf(a.stdout, "cluster ready at %s, %d workers here\n", to.coordinator.URLs, len(to.workers)); err != nil {
+		return err
+	}
+	t := &taker{bus: bus, log: log, pause: setbackPause, run: func(ctx context.Context, id string, text []byte) error {
+		return a.runJob(ctx, id, text, co, env)
+	}}
+	unfinished, err := t.work(ctx)
+	var lonely *noCrewError
+	switch {
+	case err != nil:
+		return err
+	case errors.As(context.Cause(ctx), &lonely):
+		return lonely
+	case unfinished:
+		return fmt.Errorf("%w: a run is not done; pce cluster up --dir %s goes on with it", em.ErrStopped, f.dir)
+	}
+	return nil
+}
+
+// noCrewError says why no worker is left.
+type noCrewError struct{ last error }
+
+func (e *noCrewError) Error() string {
+	return fmt.Sprintf("%v: no worker is left: %v", cluster.ErrCluster, e.last)
+}
+
+func (e *noCrewError) Unwrap() []error { return []error{cluster.ErrCluster, e.last} }
+
+// crew is the worker processes of this machine.
+type crew struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// startCrew starts the children. When all are given up, gone is called with a
+// noCrewError.
+func startCrew(children []*child, log *slog.Logger, gone func(error)) *crew {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &crew{cancel: cancel}
+	var mu sync.Mutex
+	left := len(children)
+	for _, ch := range children {
+		c.wg.Go(func() {
+			err := ch.keep(ctx, log)
+			if err == nil {
+				return
+			}
+			log.Error("worker given up", "worker", ch.name, "err", err)
+			mu.Lock()
+			defer mu.Unlock()
+			if left--; left == 0 {
+				gone(&noCrewError{err})
+			}
+		})
+	}
+	return c
+}
+
+// stop asks all children to leave, and waits until they have.
+func (c *crew) stop() {
+	c.cancel()
+	c.wg.Wait()
+}
+
+// cardDevices lists the cards that workers take in turn where the device is
+// chosen for them; empty: each gets the device that was given.
+func cardDevices(device string) []string {
+	if device != "auto" {
+		return nil
+	}
+	found, err := cuda.Cards()
+	if err != nil {
+		return nil // auto is the CPU then
+	}
+	var list []string
+	for _, c := range found {
+		list = append(list, fmt.Sprintf("cuda:%d", c.Ordinal))
+	}
+	return list
+}
+
+// children describes the workers of this machine.
+func (f *upFlags) children(c *connections, program string, env []string) []*child {
+	devices := cardDevices(f.run.device)
+	host, advertise := f.peerHost()
+	var list []*child
+	for i, key := range c.workers {
+		name := natsbus.WorkerName(i)
+		dir := filepath.Join(f.dir, "workers", name)
+		argv := []string{program, "worker", "--cluster", c.coordinator.URLs, "--id", name, "--dir", dir, "--leave-on-eof",
+			"--threads", strconv.Itoa(f.run.threads), "--lease", f.lease.String(), "--peer-addr", net.JoinHostPort(host, "0")}
+		if key != "" {
+			argv = append(argv, "--credentials", key)
+		}
+		if c.coordinator.CA != "" {
+			argv = append(argv, "--ca", c.coordinator.CA)
+		}
+		if advertise != "" {
+			argv = append(argv, "--advertise", advertise)
+		}
+		device := f.run.device
+		if len(devices) > 0 {
+			device = devices[i%len(devices)]
+		}
+		argv = append(argv, "--device", device)
+		for _, r := range f.roots {
+			argv = append(argv, "--root", r)
+		}
+		list = append(list, &child{name: name, argv: argv, env: env, dir: dir})
+	}
+	return list
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"testing"
+	"testing/fstest"
+)
+
+// TestMemory gives the reader file systems as containers and batch systems show
+// them. Sizes are in bytes; /proc/meminfo says 1000 MiB, 800 of them available.
+func TestMemory(t *testing.T) {
+	const mib = 1 << 20
+	for name, tc := range map[string]struct {
+		files            map[string]string
+		total, available uint64
+	}{
+		"no cgroups": {nil, 1000 * mib, 800 * mib},
+		"version 2, own namespace": {map[string]string{
+			"proc/self/cgroup":             "0::/\n",
+			"sys/fs/cgroup/memory.max":     "104857600\n",
+			"sys/fs/cgroup/memory.current": "52428800\n",
+			"sys/fs/cgroup/memory.stat":    "anon 10\nfile 10485760\n",
+		}, 100 * mib, 60 * mib},
+		"version 2, no limit": {map[string]string{
+			"proc/self/cgroup":           "0::/a\n",
+			"sys/fs/cgroup/a/memory.max": "max\n",
+		}, 1000 * mib, 800 * mib},
+		"version 2, limit above": {map[string]string{
+			"proc/self/cgroup":                  "0::/job/step\n",
+			"sys/fs/cgroup/job/memory.max":      "209715200\n",
+			"sys/fs/cgroup/job/memory.current":  "10485760\n",
+			"sys/fs/cgroup/job/step/memory.max": "max\n",
+		}, 200 * mib, 190 * mib},
+		"version 2, path of the host": {map[string]string{
+			"proc/self/cgroup":         "0::/kubepods/pod1/abc\n",
+			"sys/fs/cgroup/memory.max": "104857600\n",
+		}, 100 * mib, 100 * mib},
+		"version 2, above the machine": {map[string]string{
+			"proc/self/cgroup":         "0::/\n",
+			"sys/fs/cgroup/memory.max": "10485760000\n",
+		}, 1000 * mib, 800 * mib},
+		"version 1": {map[string]string{
+			"proc/self/cgroup": "7:cpu,cpuacct:/x\n5:memory:/slurm/job_7\n0::/unrelated\n",
+			"sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes": "104857600\n",
+			"sys/fs/cgroup/memory/slurm/job_7/memory.usage_in_bytes": "104857600\n",
+			"sys/fs/cgroup/memory/slurm/job_7/memory.stat":           "cache 5\ntotal_cache 20971520\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":             "9223372036854771712\n",
+		}, 100 * mib, 20 * mib},
+		"used above the limit": {map[string]string{
+			"sys/fs/cgroup/memory.max":     "104857600\n",
+			"sys/fs/cgroup/memory.current": "204857600\n",
+		}, 100 * mib, 0},
+		"damaged": {map[string]string{
+			"proc/self/cgroup":         "0::/../../etc\nx\n",
+			"sys/fs/cgroup/memory.max": "-1\n",
+		}, 1000 * mib, 800 * mib},
+	} {
+		root := fstest.MapFS{"proc/meminfo": {Data: []byte("MemTotal: 1024000 kB\nMemFree: 1 kB\nMemAvailable: 819200 kB\nbroken\n")}}
+		for file, text := range tc.files {
+			root[file] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if total, available := memoryIn(root); total != tc.total || available != tc.available {
+			t.Errorf("%s: %d and %d, want %d and %d", name, total, available, tc.total, tc.available)
+		}
+	}
+	if total, available := memoryIn(fstest.MapFS{}); total != 0 || available != 0 {
+		t.Errorf("without /proc: %d and %d, want zeros", total, available)
+	}
+	if total, available := memory(); total == 0 || available == 0 || available > total {
+		t.Errorf("this machine: %d and %d", total, available)
+	}
+}

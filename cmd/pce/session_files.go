@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// maxContents bounds the size that a file of a run may say it has.
+const maxContents = 1 << 42
+
+// fileRef names contents by their digest, and says where members find them: at a
+// path, if that lies in one of their roots, or with the broker.
+type fileRef struct {
+	Path   string `json:"path,omitempty"` // absolute
+	Name   string `json:"name"`           // whose end tells the format
+	Digest string `json:"digest"`         // SHA-256, in hexadecimal
+	Size   int64  `json:"size"`
+	Blob   bool   `json:"blob,omitempty"` // the broker has them
+}
+
+func (r *fileRef) check() error {
+	sum, err := hex.DecodeString(r.Digest)
+	switch {
+	case err != nil || len(sum) != sha256.Size || r.Digest != hex.EncodeToString(sum):
+		return fmt.Errorf("%w: %.80q is no SHA-256 digest", cluster.ErrJob, r.Digest)
+	case r.Name == "" || r.Name != filepath.Base(r.Name) || !filepath.IsLocal(r.Name) || len(r.Name) > 255:
+		return fmt.Errorf("%w: %.80q is no name of a file", cluster.ErrJob, r.Name)
+	case r.Size < 0 || r.Size > maxContents:
+		return fmt.Errorf("%w: %s has %d bytes; at most %d are taken", cluster.ErrJob, r.Name, r.Size, int64(maxContents))
+	case r.Path != "" && !filepath.IsAbs(r.Path):
+		return fmt.Errorf("%w: path %.80q does not start at /", cluster.ErrJob, r.Path)
+	}
+	return nil
+}
+
+// refTo describes the file at path.
+func refTo(path string) (fileRef, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fileRef{}, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fileRef{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fileRef{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return fileRef{}, fmt.Errorf("%w: %s is no regular file", dataset.ErrSetting, path)
+	}
+	r := fileRef{Path: path, Name: filepath.Base(path), Size: info.Size()}
+	r.Digest, err = digestOf(f)
+	return r, err
+}
+
+func digestOf(r io.Reader) (string, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// upload gives the contents of the file at path to the broker.
+func (r *fileRef) upload(ctx context.Context, blobs cluster.Blobs, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := blobs.Put(ctx, r.Digest, f, r.Size); err != nil {
+		return fmt.Errorf("upload %s: %w", path, err)
+	}
+	r.Blob = true
+	return nil
+}
+
+// inRoot returns the root that a path lies in, by its text, and its place there.
+func inRoot(roots []string, path string) (root, rel string, ok bool) {
+	for _, root := range roots {
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+			return root, rel, true
+		}
+	}
+	return "", "", false
+}
+
+// fileStore opens the files of runs: those in its roots, and copies of those
+// that the broker has.
+type fileStore struct {
+	cache string   // directory of the copies, <digest>/<name>
+	roots []string // absolute
+}
+
+// newFileStore makes the store of a member with a directory of its own.
+func newFileStore(dir string, roots []string) (*fileStore, error) {
+	s := &fileStore{cache: filepath.Join(dir, "cache")}
+	for _, root := range roots {
+		root, err := filepath.Abs(root)
+		if err != nil {
+			return nil, err
+		}
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			return nil, usagef("--root %s is no directory", root)
+		}
+		s.roots = append(s.roots, root)
+	}
+	return s, os.MkdirAll(s.cache, 0o700)
+}
+
+// open returns a path under which the contents can be read. They have been
+// compared with the digest.
+func (s *fileStore) open(ctx context.Context, r fileRef, blobs cluster.Blobs) (string, error) {
+	if err := r.check(); err != nil {
+		return "", err
+	}
+	why := fmt.Errorf("%s lies in no root of this member; start it with --root, or let the file be uploaded", r.Path)
+	if root, rel, ok := inRoot(s.roots, r.Path); ok && r.Path != "" {
+		if why = sameFile(root, rel, &r); why == nil {
+			return filepath.Join(root, rel), nil
+		}
+	}
+	if r.Blob {
+		return s.fetch(ctx, r, blobs)
+	}
+	return "", fmt.Errorf("%w: %w", dataset.ErrSetting, why)
+}
+
+// sameFile reads a file in a root, which no link leads out of, and compares it
+// with what it must be.
+func sameFile(root, rel string, r *fileRef) error {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	f, err := dir.Open(rel)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", r.Path)
+	}
+	if info.Size() != r.Size {
+		return fmt.Errorf("%s has %d bytes here and %d where the run was made; give all members the same file", r.Path, info.Size(), r.Size)
+	}
+	sum, err := digestOf(f)
+	if err == nil && sum != r.Digest {
+		err = fmt.Errorf("%s has other contents here than where the run was made; give all members the same file", r.Path)
+	}
+	return err
+}
+
+// fetch copies contents from the broker, unless a whole copy is there.
+func (s *fileStore) fetch(ctx context.Context, r fileRef, blobs cluster.Blobs) (path string, err error) {
+	dir := filepath.Join(s.cache, r.Digest)
+	path = filepath.Join(dir, r.Name)
+	if sameFile(dir, r.Name, &r) == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, ".fetch-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		f.Close()
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	w := &checkedWriter{w: f, h: sha256.New(), left: r.Size}
+	if err := blobs.Get(ctx, r.Digest, w); err != nil {
+		return "", fmt.Errorf("fetch %s: %w", r.Name, err)
+	}
+	if sum := hex.EncodeToString(w.h.Sum(nil)); sum != r.Digest || w.left != 0 {
+		return "", fmt.Errorf("%w: fetch %s: the broker gave other contents", cluster.ErrCluster, r.Name)
+	}
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	return path, os.Rename(f.Name(), path)
+}
+
+// checkedWriter adds up what passes, and lets no more pass than expected.
+type checkedWriter struct {
+	w    io.Writer
+	h    hash.Hash
+	left int64
+}
+
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	if int64(len(p)) > c.left {
+		return 0, fmt.Errorf("%w: the broker gives more bytes than the run says", cluster.ErrCluster)
+	}
+	c.left -= int64(len(p))
+	c.h.Write(p)
+	return c.w.Write(p)
+}
+
+// prune removes all copies but those of some contents: the cache holds what the
+// latest run needs.
+func (s *fileStore) prune(keep map[string]bool) error {
+	entries, err := os.ReadDir(s.cache)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if !keep[e.Name()] {
+			if err := os.RemoveAll(filepath.Join(s.cache, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

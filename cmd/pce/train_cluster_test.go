@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/em"
+)
+
+// startBroker starts a broker, and workers that are commands in this process. It
+// returns the arguments with which a client reaches the cluster.
+func startBroker(t *testing.T, workers int, roots ...string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	seats, err := natsbus.NewSeats(filepath.Join(dir, "seats"), workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{Dir: filepath.Join(dir, "broker"), Seats: seats})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, s := range seats[2:] {
+		args := []string{"worker", "--cluster", broker.URL(), "--credentials", s.File, "--dir", filepath.Join(dir, s.Name), "--device", "cpu", "--threads", "1", "--lease", "3s"}
+		for _, r := range roots {
+			args = append(args, "--root", r)
+		}
+		running.Go(func() {
+			errs, err := os.Create(filepath.Join(dir, s.Name+".log")) // a connection may still write when the command has ended
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if code := Run(ctx, args, nil, strings.NewReader(""), io.Discard, errs); code != exitCheckpointed {
+				t.Errorf("%s ends with %d: %s", s.Name, code, readFile(t, errs.Name()))
+			}
+		})
+	}
+	return []string{"--cluster", broker.URL(), "--credentials", seats[1].File}
+}
+
+// TestTrainOnCluster trains with --cluster over each transport and wants the
+// files of a run on this machine.
+func TestTrainOnCluster(t *testing.T) {
+	data := t.TempDir()
+	set := imageFiles(t, data)
+	here := testConfig(t, set...)
+	if _, err := pce.Train(t.Context(), testApp().trainOptions(here)); err != nil {
+		t.Fatal(err)
+	}
+	reach := startBroker(t, 2, data)
+	text, err := here.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, transport := range []string{"tcp", "nats"} {
+		out := filepath.Join(t.TempDir(), "run")
+		args := append([]string{"train", "--config", config, "--out", out, "--set", "cluster.workers=2", "--set", "cluster.transport=" + transport}, reach...)
+		end := runJSON(t, args...)
+		if end["device"] != "cluster: 2 × cpu" || end["precision_used"] == "" || number(t, end, "steps") != 12 {
+			t.Errorf("%s: train ends with %v", transport, end)
+		}
+		for _, file := range []string{pce.ModelFile, pce.SamplesFile} {
+			if !bytes.Equal(readFile(t, out, file), readFile(t, here.Output, file)) {
+				t.Errorf("%s: %s differs", transport, file)
+			}
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), []string{"train", "--config", config, "--credentials", "x"}, nil, nil, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "no effect without --cluster") {
+		t.Errorf("exit %d: %s", code, &errs)
+	}
+}
+
+// TestInterruptedOnCluster stops a run of the cluster after some steps, again and
+// again, and wants the model of an unbroken one.
+func TestInterruptedOnCluster(t *testing.T) {
+	data := t.TempDir()
+	set := imageFiles(t, data)
+	here := testConfig(t, set...)
+	a := testApp()
+	if _, err := pce.Train(t.Context(), a.trainOptions(here)); err != nil {
+		t.Fatal(err)
+	}
+	c := newTestCluster(t, 2, data)
+	co, env := c.coordinator(t, t.TempDir())
+	there := testConfig(t, set...)
+	for attempt := 0; ; attempt++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := a.trainOptions(there)
+		o.Resume = true
+		steps := 0
+		o.EM.OnStep = func(em.Progress) {
+			if steps++; steps == 5 {
+				cancel()
+			}
+		}
+		run := &clusterRun{app: a, co: co, bus: env.bus, cfg: there, id: "run-1", dir: there.Output, log: slog.New(slog.DiscardHandler)}
+		_, err := a.leadTraining(ctx, run, o)
+		cancel()
+		state := stateDone
+		if err != nil {
+			if !errors.Is(err, em.ErrStopped) || attempt > 3 {
+				t.Fatalf("attempt %d: %v, want ErrStopped", attempt, err)
+			}
+			state = stateInterrupted
+		}
+		r, _, getErr := getRun(t.Context(), env.bus, "run-1")
+		if getErr != nil || r.State != state || r.Kind != kindTrain || r.Epochs != 3 {
+			t.Errorf("record %+v, %v; want state %s", r, getErr, state)
+		}
+		if err == nil {
+			break
+		}
+	}
+	for _, file := range []string{pce.ModelFile, pce.SamplesFile} {
+		if !bytes.Equal(readFile(t, there.Output, file), readFile(t, here.Output, file)) {
+			t.Errorf("%s differs", file)
+		}
+	}
+	audit, err := os.Open(filepath.Join(there.Output, auditFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer audit.Close()
+	if steps, err := cluster.CheckAudit(audit); err != nil || steps != 12 {
+		t.Errorf("audit: %d steps, %v", steps, err)
+	}
+}
