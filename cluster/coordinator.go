@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pce-engine/pce/cluster/assign"
 )
 
 // CoordinatorOptions say how a coordinator works.
@@ -72,6 +74,9 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	if peers == nil {
 		return nil, fmt.Errorf("%w: no transport %q here", ErrJob, o.Transport)
 	}
+	if have := c.o.Bus.MaxPayload(); have < leastPayload {
+		return nil, fmt.Errorf("%w: the broker takes messages of %d bytes; set its max_payload to %d or more", ErrJob, have, leastPayload)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -83,7 +88,7 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	r := &Run{
 		c: c, o: o, log: c.log.With("run", o.Spec.Run), lead: l, peers: peers,
 		calls: make(chan func()), msgs: make(chan *message, 4096), found: make(chan []Member), leads: make(chan uint64), ended: make(chan struct{}),
-		workers: map[string]*workerInfo{}, speeds: map[string]*median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
+		workers: map[string]*workerInfo{}, speeds: map[string]*assign.Median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
 		rounds: int64(fence) << 24, // above those of earlier coordinators
 	}
 	r.status.Run, r.status.Transport, r.status.Shards = o.Spec.Run, o.Transport, map[string]int{}

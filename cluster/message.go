@@ -18,6 +18,9 @@ const Protocol = "1"
 // maxShards is the most shards of a step: what a worker holds must fit a message.
 const maxShards = 1 << 15
 
+// leastPayload is what messages of as many shards take.
+const leastPayload = 1 << 20
+
 // maxHeader bounds the JSON of a message.
 const maxHeader = 512 << 10
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pce-engine/pce/cluster/assign"
 	"github.com/pce-engine/pce/kernels"
 )
 
@@ -26,7 +27,7 @@ type round struct {
 	requests map[int][]byte            // of queries that have no answer
 	tries    map[int]map[string]string // shard → worker → why it failed
 	suspects map[int][]string          // shard → workers that were lost while at it
-	took     median                    // seconds a shard
+	took     assign.Median             // seconds a shard
 
 	counted map[int]shardResult // of the flows that are being moved
 	reduce  *message
@@ -114,20 +115,20 @@ func (r *Run) deal() {
 	rd := r.round
 	span := 1
 	if rd.task.Kind != queryTask {
-		span = stretch(len(rd.todo), len(r.members))
+		span = assign.Stretch(len(rd.todo), len(r.members))
 	}
 	fresh := map[*workerInfo][]int{}
 	for len(rd.todo) > 0 {
-		worths, barred := make([]worth, len(r.members)), make([]bool, len(r.members))
+		workers := make([]assign.Worker, len(r.members))
 		for i, w := range r.members {
-			worths[i] = worth{leased: len(w.leased), depth: 2 * span, speed: r.speedOf(w).value()}
+			workers[i] = assign.Worker{Leased: len(w.leased), Depth: 2 * span, Speed: r.speedOf(w).Value()}
 			if rd.task.Kind == evalTask {
-				worths[i].depth = 8 * span
+				workers[i].Depth = 8 * span
 			}
 			_, failed := rd.tries[rd.todo[0]][w.ID]
-			barred[i] = failed && len(r.members) > len(rd.tries[rd.todo[0]])
+			workers[i].Barred = failed && len(r.members) > len(rd.tries[rd.todo[0]])
 		}
-		at := assign(worths, barred)
+		at := assign.Next(workers)
 		if at < 0 {
 			break
 		}
@@ -159,10 +160,10 @@ func (r *Run) deal() {
 // speedOf returns the speeds of workers like this one. They share what is
 // measured: between workers of a kind differences are noise, and by that some
 // would get nothing to do in steps of few shards.
-func (r *Run) speedOf(w *workerInfo) *median {
+func (r *Run) speedOf(w *workerInfo) *assign.Median {
 	kind := fmt.Sprint(w.Device, w.Paths, w.Threads)
 	if r.speeds[kind] == nil {
-		r.speeds[kind] = &median{}
+		r.speeds[kind] = &assign.Median{}
 	}
 	return r.speeds[kind]
 }
@@ -206,8 +207,8 @@ func (r *Run) result(w *workerInfo, m *message) {
 	}
 	if m.Nanos > 0 {
 		seconds := float64(m.Nanos) / 1e9
-		rd.took.add(seconds)
-		r.speedOf(w).add(float64(max(1, m.Result.Rows)) / seconds)
+		rd.took.Add(seconds)
+		r.speedOf(w).Add(float64(max(1, m.Result.Rows)) / seconds)
 	}
 	rd.results[shard], rd.by[shard] = *m.Result, w.ID
 	if rd.task.Kind == queryTask {
@@ -345,7 +346,7 @@ func (rd *round) patience(lease time.Duration) time.Duration {
 	if rd == nil {
 		return time.Hour
 	}
-	usual := time.Duration(30 * rd.took.value() * float64(time.Second))
+	usual := time.Duration(30 * rd.took.Value() * float64(time.Second))
 	return max(6*lease, usual)
 }
 
@@ -370,8 +371,8 @@ func (r *Run) reduce() {
 	}
 	for _, w := range r.members {
 		w.moved = nil
-		r.send(w, rd.reduce)
 	}
+	r.sendAll(rd.reduce)
 }
 
 // moved takes note that a member has moved all parts. When all have, with equal
@@ -403,9 +404,10 @@ func (r *Run) commit(in Term) {
 		w.leased = nil
 		if len(r.members) == 1 {
 			w.have = r.version
-			continue
 		}
-		r.send(w, &message{Kind: commitMsg, Version: r.version, MovedIn: in})
+	}
+	if len(r.members) > 1 {
+		r.sendAll(&message{Kind: commitMsg, Version: r.version, MovedIn: in})
 	}
 	if err := r.audit.append(rd.step); err != nil {
 		r.fail(err)

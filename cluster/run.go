@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pce-engine/pce/cluster/assign"
 )
 
 // Run is a run that a coordinator leads.
@@ -48,8 +50,8 @@ type Run struct {
 	round    *round
 	rounds   int64
 	mirror   *mirror
-	speeds   map[string]*median // by kind of worker
-	err      error              // nothing more can be done
+	speeds   map[string]*assign.Median // by kind of worker
+	err      error                     // nothing more can be done
 }
 
 // phase is how far a term has come.
@@ -131,6 +133,17 @@ func (r *Run) send(w *workerInfo, m *message) {
 	m.From, m.Run, m.Term = r.c.inbox, r.o.Spec.Run, r.term
 	if err := r.c.o.Bus.Send(w.Inbox, m.encode()); err != nil {
 		r.log.Warn("cannot send", "worker", w.ID, "err", err)
+	}
+}
+
+// sendAll sends all members the same, written once: it may list what each holds.
+func (r *Run) sendAll(m *message) {
+	m.From, m.Run, m.Term = r.c.inbox, r.o.Spec.Run, r.term
+	data := m.encode()
+	for _, w := range r.members {
+		if err := r.c.o.Bus.Send(w.Inbox, data); err != nil {
+			r.log.Warn("cannot send", "worker", w.ID, "err", err)
+		}
 	}
 }
 

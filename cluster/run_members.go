@@ -159,3 +159,17 @@ func (r *Run) beat(w *workerInfo, m *message) {
 		r.newTerm(w.ID + " is not ready")
 	}
 }
+
+// bestPath returns the first kernel path of the first member that all members
+// have, "" if there is none.
+func bestPath(members []Member) string {
+	if len(members) == 0 {
+		return ""
+	}
+	for _, path := range members[0].Paths {
+		if !slices.ContainsFunc(members, func(m Member) bool { return !slices.Contains(m.Paths, path) }) {
+			return path
+		}
+	}
+	return ""
+}

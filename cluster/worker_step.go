@@ -25,8 +25,9 @@ func (w *Worker) adopt(ctx context.Context, m *message) {
 	w.results, w.answers = map[int]shardResult{}, map[int][]byte{}
 	if stale {
 		w.era++
-		w.do(func() error { return w.clear(ctx) }, func(err error) {
-			if err != nil {
+		sess, flows := w.sess, w.layout.Flows
+		w.do(func() error { return clearFlows(ctx, sess, flows) }, func(err error) {
+			if err != nil && sess == w.sess {
 				w.broken(err)
 			}
 		})
@@ -214,11 +215,11 @@ func (w *Worker) moved() {
 }
 
 // finish makes a staged move count.
-func (w *Worker) finish(ctx context.Context, ex *exchange) error {
+func finish(ctx context.Context, ex *exchange) error {
 	if err := ex.commit(ctx); err != nil {
 		return err
 	}
-	return w.clear(ctx)
+	return clearFlows(ctx, ex.sess, ex.layout.Flows)
 }
 
 // commit makes the staged move count, if it is the one.
@@ -230,8 +231,8 @@ func (w *Worker) commit(ctx context.Context, v Version, in Term) {
 	w.ex, w.exSums, w.results = nil, nil, nil
 	w.version = v
 	w.gate.set(w.term, nil)
-	w.do(func() error { return w.finish(ctx, ex) }, func(err error) {
-		if err != nil {
+	w.do(func() error { return finish(ctx, ex) }, func(err error) {
+		if err != nil && ex.sess == w.sess {
 			w.broken(err)
 		}
 	})

@@ -103,9 +103,13 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 	w.peers.Admit(others)
 	w.gate.set(m.Term, nil)
 	w.enrolls++
+	sess, flows := w.sess, w.layout.Flows
 	w.do(func() error { return nil }, func(error) { // the bench is idle
 		settled := func(err error) {
 			w.enrolls--
+			if sess != w.sess { // the run is gone
+				return
+			}
 			if err != nil {
 				w.broken(err)
 			}
@@ -114,12 +118,16 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 				w.enrolled()
 			}
 		}
+		if sess != w.sess {
+			settled(nil)
+			return
+		}
 		ex, sums := w.ex, w.exSums
 		w.ex, w.exSums = nil, nil
 		if ex != nil && sums != nil && m.Version == ex.version.Next() && m.MovedIn == ex.term {
 			w.results = nil
-			w.do(func() error { return w.finish(ctx, ex) }, func(err error) {
-				if err == nil {
+			w.do(func() error { return finish(ctx, ex) }, func(err error) {
+				if err == nil && sess == w.sess {
 					w.version = m.Version
 				}
 				settled(err)
@@ -133,11 +141,11 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 				}
 			}
 			if m.Reset {
-				return w.clear(ctx)
+				return clearFlows(ctx, sess, flows)
 			}
 			return nil
 		}, func(err error) {
-			if m.Reset {
+			if m.Reset && sess == w.sess {
 				w.results = nil
 			}
 			settled(err)
@@ -170,11 +178,11 @@ func (w *Worker) held() runs {
 	return runsOf(list)
 }
 
-// clear takes all shards back.
-func (w *Worker) clear(ctx context.Context) error {
-	zeros := make([]int64, min(w.layout.Flows, frameFlows))
-	for at := int64(0); at < w.layout.Flows; at += int64(len(zeros)) {
-		if err := w.sess.WriteFlows(ctx, at, zeros[:min(int64(len(zeros)), w.layout.Flows-at)]); err != nil {
+// clearFlows takes all shards back.
+func clearFlows(ctx context.Context, sess Session, flows int64) error {
+	zeros := make([]int64, min(flows, frameFlows))
+	for at := int64(0); at < flows; at += int64(len(zeros)) {
+		if err := sess.WriteFlows(ctx, at, zeros[:min(int64(len(zeros)), flows-at)]); err != nil {
 			return err
 		}
 	}
@@ -196,14 +204,14 @@ func (w *Worker) sync(ctx context.Context, m *message) {
 	w.gate.setFetch(f)
 	fetching, cancel := context.WithTimeout(ctx, fetchPatience(w.o.Lease, w.layout.stateLen()))
 	w.cancel = cancel
-	peers, source, sess := w.peers, m.Source, w.sess
+	peers, source, sess, flows := w.peers, m.Source, w.sess, w.layout.Flows
 	w.do(func() error {
 		defer cancel()
 		defer w.gate.setFetch(nil)
 		if err := f.get(fetching, peers, source); err != nil {
 			return err
 		}
-		if err := w.clear(ctx); err != nil {
+		if err := clearFlows(ctx, sess, flows); err != nil {
 			return err
 		}
 		return sess.WriteState(ctx, 0, f.state)

@@ -291,7 +291,7 @@ func TestPeersNewLife(t *testing.T) {
 	a.mu.Lock()
 	first := a.outboxes["b"]
 	a.mu.Unlock()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); ; <-time.After(time.Millisecond) {
 		first.mu.Lock()
 		acked := first.acked
 		first.mu.Unlock()

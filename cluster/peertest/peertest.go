@@ -1,5 +1,9 @@
 // Package peertest checks implementations of cluster.Peers.
 //
+// # Shapes and units
+//
+// Frames have 0 to cluster.MaxFrameBytes bytes.
+//
 // # Errors
 //
 // What is wrong fails the test.
@@ -7,6 +11,10 @@
 // # Goroutines
 //
 // Run uses as many as it needs, and waits for them.
+//
+// # Source
+//
+// The checks are the comments of cluster.Peers, one by one.
 package peertest
 
 import (

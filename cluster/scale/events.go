@@ -1,7 +1,5 @@
 package scale
 
-import "container/heap"
-
 // event is something that happens at a time. Events of one time happen in the
 // order in which they were made.
 type event struct {
@@ -10,37 +8,54 @@ type event struct {
 	do  func()
 }
 
-// events is the queue of what is to come, and the clock.
+func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
+
+// events is the queue of what is to come, and the clock: a binary heap.
 type events struct {
 	now  float64
 	made int
 	list []event
 }
 
-func (q *events) Len() int { return len(q.list) }
-func (q *events) Less(i, j int) bool {
-	a, b := &q.list[i], &q.list[j]
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
-}
-func (q *events) Swap(i, j int) { q.list[i], q.list[j] = q.list[j], q.list[i] }
-func (q *events) Push(x any)    { q.list = append(q.list, x.(event)) }
-func (q *events) Pop() any {
-	last := q.list[len(q.list)-1]
-	q.list[len(q.list)-1] = event{}
-	q.list = q.list[:len(q.list)-1]
-	return last
-}
-
 // after makes something happen at a time that is not past.
 func (q *events) after(at float64, do func()) {
 	q.made++
-	heap.Push(q, event{at, q.made, do})
+	e := event{at, q.made, do}
+	q.list = append(q.list, e)
+	i := len(q.list) - 1
+	for i > 0 && e.before(&q.list[(i-1)/2]) {
+		q.list[i] = q.list[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	q.list[i] = e
+}
+
+// next takes the first event out.
+func (q *events) next() event {
+	first, n := q.list[0], len(q.list)-1
+	e, i := q.list[n], 0
+	q.list[n] = event{}
+	q.list = q.list[:n]
+	for 2*i+1 < n {
+		child := 2*i + 1
+		if child+1 < n && q.list[child+1].before(&q.list[child]) {
+			child++
+		}
+		if e.before(&q.list[child]) {
+			break
+		}
+		q.list[i], i = q.list[child], child
+	}
+	if n > 0 {
+		q.list[i] = e
+	}
+	return first
 }
 
 // run lets everything happen.
 func (q *events) run() {
 	for len(q.list) > 0 {
-		e := heap.Pop(q).(event)
+		e := q.next()
 		q.now = e.at
 		e.do()
 	}

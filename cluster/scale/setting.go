@@ -31,20 +31,20 @@ func size(owners []layers.Owner) (flows, params int64) {
 	return flows, params
 }
 
-// Params is the number of parameters that owners have.
-func (m *Model) Params() int64 {
-	_, params := size(m.Owners)
-	return params
+// Bytes is how long all flows and all parameters are together.
+func (m *Model) Bytes() int64 {
+	flows, params := size(m.Owners)
+	return 8*flows + 4*params
 }
 
-// Largest is the largest owner's share of the bytes that a step moves.
+// Largest is the share of the bytes that the largest owner has.
 func (m *Model) Largest() float64 {
-	most, all := int64(0), int64(0)
+	most := int64(0)
 	for i := range m.Owners {
 		flows, params := size(m.Owners[i : i+1])
-		most, all = max(most, 8*flows+4*params), all+8*flows+4*params
+		most = max(most, 8*flows+4*params)
 	}
-	return float64(most) / float64(all)
+	return float64(most) / float64(m.Bytes())
 }
 
 // Transport is how flows and parameters travel.
@@ -147,6 +147,7 @@ const (
 	ByShards      = "shards"      // workers wait for the last shards
 	ByLink        = "link"        // of a worker
 	ByWire        = "wire"        // a worker's cores, with encryption and copies of the transport, or sums of flows
+	ByOwner       = "owner"       // one of these, but of the worker with the largest part, far above the others
 	ByMemory      = "memory"      // copies, clearing and checksums of a worker, and its move
 	ByBrokerLink  = "broker link" // of the broker's host
 	ByBroker      = "broker"      // its cores

@@ -1,21 +1,21 @@
 package scale
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 
+	"github.com/pce-engine/pce/cluster/assign"
 	"github.com/pce-engine/pce/layers"
 )
 
-// steps is how many are simulated: speeds are known after the first.
-const steps = 3
+// steps is how many are simulated: speeds are known in the second.
+const steps = 2
 
 // Pieces that what one worker sends another is cut into: frames, or larger ones
 // where frames are too many to follow.
 const (
 	frameBytes = 256 << 10
-	mostPieces = 24000
+	mostPieces = 12000
 )
 
 // host is a worker.
@@ -31,7 +31,8 @@ type host struct {
 	queue  []int // shards' rows
 	busy   bool
 	leased int
-	median median
+	median assign.Median
+	known  float64 // rows a second, by the median
 
 	stage  stage
 	flowIn int // pieces to come
@@ -56,7 +57,7 @@ type sim struct {
 	hosts  []host
 	flows  float64 // of the whole model
 	params float64
-	nodes  float64 // coordinator: when it is free
+	idle   float64 // from when on the coordinator is
 	lead   float64 // coordinator: seconds of work in this step
 	sum    int     // workers that have moved
 	broker struct{ in, cores, out server }
@@ -96,7 +97,7 @@ func Simulate(s Setting) (Result, error) {
 // tell sends a message of the coordinator.
 func (m *sim) tell(bytes float64, do func()) {
 	m.work(m.Costs.Message + bytes*m.Costs.Byte)
-	m.after(m.nodes+m.delay(), do)
+	m.after(m.idle+m.delay(), do)
 }
 
 // report sends a message to the coordinator, which then does something.
@@ -111,7 +112,7 @@ func (m *sim) delay() float64 { return m.Network.Latency + m.Costs.Control + m.C
 
 // work keeps the coordinator busy.
 func (m *sim) work(seconds float64) {
-	m.nodes = max(m.nodes, m.now) + seconds
+	m.idle = max(m.idle, m.now) + seconds
 	m.lead += seconds
 }
 
@@ -132,21 +133,21 @@ func (m *sim) begin() {
 	for _, s := range []*server{&m.broker.in, &m.broker.cores, &m.broker.out} {
 		s.busy = 0
 	}
-	m.began = max(m.now, m.nodes)
+	m.began = max(m.now, m.idle)
 	m.deal()
 }
 
 // deal leases shards as package cluster does.
 func (m *sim) deal() {
-	span := stretch(len(m.todo), m.Workers)
+	span := assign.Stretch(len(m.todo), m.Workers)
 	fresh := make([][]int, m.Workers)
-	worths, barred := make([]worth, m.Workers), make([]bool, m.Workers)
+	workers := make([]assign.Worker, m.Workers)
 	for len(m.todo) > 0 {
 		for i := range m.hosts {
-			worths[i] = worth{leased: m.hosts[i].leased, depth: 2 * span, speed: m.hosts[i].median.value()}
+			workers[i] = assign.Worker{Leased: m.hosts[i].leased, Depth: 2 * span, Speed: m.hosts[i].known}
 		}
 		m.work(m.Costs.Look * float64(m.Workers))
-		at := assign(worths, barred)
+		at := assign.Next(workers)
 		if at < 0 {
 			break
 		}
@@ -188,7 +189,8 @@ func (m *sim) compute(i int) {
 		h.busy = false
 		m.report(doneBytes, func() {
 			h.leased--
-			h.median.add(float64(rows) / took)
+			h.median.Add(float64(rows) / took)
+			h.known = h.median.Value()
 			m.left--
 			m.deal()
 			if m.left == 0 {
@@ -201,7 +203,7 @@ func (m *sim) compute(i int) {
 
 // reduce orders the move.
 func (m *sim) reduce() {
-	m.marks[1] = max(m.now, m.nodes)
+	m.marks[1] = max(m.now, m.idle)
 	order, pieces := workBytes+heldBytes*float64(m.Workers), m.pieces()
 	for i := range m.hosts {
 		m.hosts[i].flowIn, m.hosts[i].parIn = 0, 0
@@ -290,10 +292,24 @@ func (m *sim) spread(i, pieces int, bytes func(to int) float64, read, take float
 		for k := 1; k < m.Workers; k++ {
 			j := (i + k) % m.Workers
 			if n := bytes(j) / float64(pieces); n > 0 {
-				m.pass(m.route(i, j, n, read, take), func() { came(j) })
+				p := &piece{sim: m, to: j, came: came}
+				m.route(p, i, n, read, take)
+				p.next = p.pass
+				p.pass()
 			}
 		}
 	}
+}
+
+// piece is on its way from one worker to another.
+type piece struct {
+	*sim
+	to   int
+	way  [8]hop
+	hops int
+	at   int // the hop that comes next
+	next func()
+	came func(to int)
 }
 
 // hop is a server on a piece's way, the seconds it takes there and then to get on.
@@ -303,32 +319,42 @@ type hop struct {
 	then float64
 }
 
-// route is the way of a piece.
-func (m *sim) route(i, j int, n, read, take float64) []hop {
-	from, to, link := &m.hosts[i], &m.hosts[j], n/m.Network.Bandwidth
+// route sets the way of a piece of n bytes.
+func (m *sim) route(p *piece, i int, n, read, take float64) {
+	from, to, link := &m.hosts[i], &m.hosts[p.to], n/m.Network.Bandwidth
 	scale := 1.0
 	if m.Costs.Cores == 1 {
 		scale = 2 // one core sends and receives
 	}
-	way := make([]hop, 0, 8)
-	way = append(way, hop{&from.reads, n * read, 0}, hop{&from.send, scale * n * m.Costs.Wire, 0}, hop{&from.out, link, m.Network.Latency})
+	p.add(&from.reads, n*read, 0)
+	p.add(&from.send, scale*n*m.Costs.Wire, 0)
+	p.add(&from.out, link, m.Network.Latency)
 	if m.Network.Transport == NATS {
-		way = append(way, hop{&m.broker.in, link, 0}, hop{&m.broker.cores, n * m.Costs.Wire, 0}, hop{&m.broker.out, link, m.Network.Latency})
+		p.add(&m.broker.in, link, 0)
+		p.add(&m.broker.cores, n*m.Costs.Wire, 0)
+		p.add(&m.broker.out, link, m.Network.Latency)
 	}
-	return append(way, hop{&to.in, link, 0}, hop{&to.receive, scale * n * take, 0})
+	p.add(&to.in, link, 0)
+	p.add(&to.receive, scale*n*take, 0)
 }
 
-// pass takes a piece along its way.
-func (m *sim) pass(way []hop, end func()) {
-	at := m.now
-	for len(way) > 0 && way[0].work == 0 && way[0].then == 0 {
-		way = way[1:]
+// add adds a hop that takes time.
+func (p *piece) add(s *server, work, then float64) {
+	if work > 0 || then > 0 {
+		p.way[p.hops] = hop{s, work, then}
+		p.hops++
 	}
-	if len(way) == 0 {
-		m.after(at, end)
+}
+
+// pass takes the next hop, or ends the way.
+func (p *piece) pass() {
+	if p.at == p.hops {
+		p.came(p.to)
 		return
 	}
-	m.after(way[0].at.serve(at, way[0].work)+way[0].then, func() { m.pass(way[1:], end) })
+	h := &p.way[p.at]
+	p.at++
+	p.after(h.at.serve(p.now, h.work)+h.then, p.next)
 }
 
 // done takes note that a worker has moved, and commits once all have.
@@ -337,14 +363,14 @@ func (m *sim) done(h *host) {
 	if m.sum < m.Workers {
 		return
 	}
-	m.marks[2] = max(m.now, m.nodes)
+	m.marks[2] = max(m.now, m.idle)
 	for i := range m.hosts {
 		if m.Workers > 1 {
 			h := &m.hosts[i]
 			m.tell(workBytes, func() { m.bench(h, m.Costs.Copy*(m.params-h.params+m.flows)) })
 		}
 	}
-	m.marks[3] = max(m.now, m.nodes)
+	m.marks[3] = max(m.now, m.idle)
 	m.results = append(m.results, m.result())
 	if m.step++; m.step < steps {
 		m.begin()
@@ -374,24 +400,27 @@ func (m *sim) limit(r *Result) string {
 	load := map[string]float64{
 		ByBrokerLink: max(m.broker.in.load(), m.broker.out.load()), ByBroker: m.broker.cores.load(), ByCoordinator: m.lead,
 	}
+	mean := map[string]float64{}
 	for i := range m.hosts {
 		h := &m.hosts[i]
-		load[ByLink] = max(load[ByLink], h.out.load(), h.in.load())
-		load[ByWire] = max(load[ByWire], h.send.load(), h.receive.load())
-		load[ByMemory] = max(load[ByMemory], h.memory, h.reads.load())
+		for what, x := range map[string]float64{
+			ByLink: max(h.out.load(), h.in.load()), ByWire: max(h.send.load(), h.receive.load()), ByMemory: max(h.memory, h.reads.load()),
+		} {
+			load[what], mean[what] = max(load[what], x), mean[what]+x/float64(m.Workers)
+		}
 	}
 	load[ByShards] = r.Compute - r.Ideal
 	if m.Workers > 1 { // the commit before is in it
 		load[ByShards] -= m.Costs.Copy * (m.params + m.flows)
 	}
-	most, name := 0.0, ByLatency
-	for _, k := range []string{ByShards, ByLink, ByWire, ByMemory, ByBrokerLink, ByBroker, ByCoordinator} {
-		if cmp.Compare(load[k], most) > 0 {
-			most, name = load[k], k
+	most, name := 0.2*(r.Step-r.Ideal), ByLatency
+	for _, what := range []string{ByShards, ByLink, ByWire, ByMemory, ByBrokerLink, ByBroker, ByCoordinator} {
+		if load[what] > most {
+			most, name = load[what], what
 		}
 	}
-	if most < 0.2*(r.Step-r.Ideal) {
-		return ByLatency
+	if share := mean[name]; share > 0 && most > 1.5*share {
+		return ByOwner
 	}
 	return name
 }

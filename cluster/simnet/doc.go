@@ -13,6 +13,11 @@
 // wrong if one shard is missing, or is counted twice, or met other parameters.
 // Reference computes the same in one place.
 //
+// # Shapes and units
+//
+// Sizes are bytes, probabilities those of one way over one link. State and flows
+// of a Toy stand as its Layout says.
+//
 // # Errors
 //
 // Calls give the errors that cluster.Bus and cluster.Peers promise. Settings
@@ -25,4 +30,8 @@
 // the call. Random numbers are drawn for each link by itself, in the order in
 // which it is used, so that a seed repeats a schedule as far as goroutines are
 // scheduled alike.
+//
+// # Source
+//
+// The kinds of faults are those of Jepsen's tests of distributed systems.
 package simnet

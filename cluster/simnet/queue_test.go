@@ -77,7 +77,7 @@ func TestWaitingNext(t *testing.T) {
 		if _, err := a.Next(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second) // the question is there by now, and nobody waits
+		<-time.After(time.Second) // the question is there by now, and nobody waits
 		d, err := b.Next(ctx)
 		ok(t, err)
 		if d.Attempt() != 1 {
@@ -92,9 +92,9 @@ func TestWaitingNext(t *testing.T) {
 			ok(t, d.Done(ctx))
 		}
 		go take(a)
-		time.Sleep(4 * pollAfter)
+		<-time.After(4 * pollAfter)
 		go take(b)
-		time.Sleep(pollAfter / 2)
+		<-time.After(pollAfter / 2)
 		start := time.Now()
 		go func() { ok(t, n.Host("c").Bus().Jobs().Submit(ctx, "1", nil)) }()
 		go func() { ok(t, n.Host("d").Bus().Jobs().Submit(ctx, "2", nil)) }()
@@ -103,9 +103,9 @@ func TestWaitingNext(t *testing.T) {
 				t.Errorf("a taker that waits got a job after %v", took)
 			}
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		go take(a)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		n.StopBroker()
 		n.StartBroker()
 		start = time.Now()
@@ -113,7 +113,7 @@ func TestWaitingNext(t *testing.T) {
 		if took := (<-taken).Sub(start); took < time.Second || took > pollAfter {
 			t.Errorf("the question survived the broker, or was not repeated: a job after %v", took)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 	})
 }
 

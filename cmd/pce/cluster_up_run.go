@@ -61,7 +61,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	}
 	defer bus.Close()
 	host, advertise := f.peerHost()
-	direct, err := peer.Listen(peer.Options{ID: id, Address: net.JoinHostPort(host, "0"), Advertise: advertise, Logger: log})
+	direct, err := peer.Listen(peer.Options{ID: id, Address: net.JoinHostPort(host, "0"), Advertise: advertise, Local: f.dir, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Con
 	defer bus.Close()
 	log := runLog(w, bus.Events(), id)
 	leader := "c-" + id
-	direct, err := peer.Listen(peer.Options{ID: leader, Address: f.peerAddr, Advertise: f.advertise, Logger: log})
+	direct, err := peer.Listen(peer.Options{ID: leader, Address: f.peerAddr, Advertise: f.advertise, Local: o.Dir, Logger: log})
 	if err != nil {
 		return nil, err
 	}

@@ -201,7 +201,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 		return err
 	}
 	defer bus.Close()
-	direct, err := peer.Listen(peer.Options{ID: f.id, Address: f.peerAddr, Advertise: f.advertise, Logger: log})
+	direct, err := peer.Listen(peer.Options{ID: f.id, Address: f.peerAddr, Advertise: f.advertise, Local: f.dir, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ var InTests = []string{
 // make circuits and run them.
 var TestRooms = map[string][]string{
 	"cluster":            {"cluster/simnet"},
+	"cluster/chaos":      {"cluster", "cluster/natsbus"},
+	"cluster/scale":      {"cluster", "cluster/peer"},
 	"compile":            {"circuit/format", "circuit/structures"},
 	"em":                 {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/micro"},
 	"engine":             {"circuit", "circuit/structures", "compile", "kernels/cpu"},
@@ -50,12 +52,16 @@ var Rooms = map[string][]string{
 	".": {"circuit", "circuit/format", "circuit/structures", "compile", "dataset", "em", "engine", "kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "kernels/emulator", "layers"},
 
 	"bench/gpu":              {},
-	"cluster":                {"dataset", "em", "kernels", "layers"},
+	"bench/scale":            {"circuit", "circuit/structures", "cluster/scale", "compile"},
+	"cluster":                {"cluster/assign", "dataset", "em", "kernels", "layers"},
+	"cluster/assign":         {},
 	"cluster/bustest":        {"cluster"},
-	"cluster/natsbus":        {"cluster"},
+	"cluster/chaos":          {},
+	"cluster/natsbus":        {"cluster", "cluster/peer/wire"},
 	"cluster/peer":           {"cluster", "cluster/peer/wire"},
 	"cluster/peer/wire":      {"cluster"},
 	"cluster/peertest":       {"cluster"},
+	"cluster/scale":          {"cluster/assign", "layers"},
 	"cluster/simnet":         {"cluster", "dataset", "em", "kernels", "layers"},
 	"circuit":                {},
 	"circuit/format":         {"circuit"},

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# What a cluster costs, on one machine, as ratios of runs that alternate:
+#   one worker against plain training, full batch and mini-batch, same threads;
+#   two workers with a thread each against one worker with one thread.
+# Usage: bench/cluster.sh [RUNS]   (5 unless told; needs two free cores)
+# Seconds are those of metrics.jsonl: medians over the epochs of a run but the
+# first, then over the runs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+runs=${1:-5}
+work=$(mktemp -d)
+pids=()
+stop() {
+  for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done
+  wait
+  rm -rf "$work"
+}
+trap stop EXIT
+go build -o "$work/pce" ./cmd/pce
+
+up() { # name, workers, threads: starts a cluster
+  "$work/pce" cluster up --dir "$work/$1" --workers "$2" --threads "$3" --url-file "$work/$1.url" >"$work/$1.log" 2>&1 &
+  pids+=($!)
+  for _ in $(seq 200); do
+    [ -f "$work/$1.url" ] && return
+    sleep 0.1
+  done
+  cat "$work/$1.log" >&2
+  exit 1
+}
+
+train() { # name, then flags: seconds of an epoch
+  local out="$work/run"
+  rm -rf "$out"
+  "$work/pce" train --config preset:hclt --set model.latents=64 --set data.valid= --set data.test= --set train.samples=0 \
+    --set "data.train=builtin:random?rows=32768&vars=256&categories=16" --set "data.image=[]" \
+    --set precision=fp32 --set train.checkpoint.epochs=0 --out "$out" --json "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+  sed 's/.*"seconds":\([0-9.e+-]*\).*/\1/' "$out/metrics.jsonl" | tail -n +2 | sort -g | awk '{x[NR]=$1} END {print x[int((NR+1)/2)]}'
+}
+
+full=(--set train.rule=fullbatch-em --set train.epochs=4 --set train.finish.epochs=0)
+mini=(--set train.epochs=4 --set train.batch_size=512)
+up one 1 2
+up single 1 1
+up pair 2 1
+for _ in $(seq "$runs"); do
+  echo "plain_full $(train "${full[@]}" --threads 2)"
+  echo "one_full $(train "${full[@]}" --cluster "@$work/one.url")"
+  echo "plain_mini $(train "${mini[@]}" --threads 2)"
+  echo "one_mini $(train "${mini[@]}" --cluster "@$work/one.url")"
+  echo "single $(train "${full[@]}" --cluster "@$work/single.url")"
+  echo "pair $(train "${full[@]}" --set cluster.workers=2 --cluster "@$work/pair.url")"
+done | tee "$work/times" >&2
+awk '
+  { n[$1]++; x[$1, n[$1]] = $2 }
+  function median(k,  i, j, t) {
+    for (i = 1; i <= n[k]; i++) for (j = i + 1; j <= n[k]; j++) if (x[k, j] < x[k, i]) { t = x[k, i]; x[k, i] = x[k, j]; x[k, j] = t }
+    return x[k, int((n[k] + 1) / 2)]
+  }
+  END {
+    printf "{\"runs\":%d,", n["single"]
+    printf "\"full_batch\":{\"plain_seconds\":%.3f,\"one_worker_seconds\":%.3f,\"ratio\":%.3f},", median("plain_full"), median("one_full"), median("one_full") / median("plain_full")
+    printf "\"mini_batch\":{\"plain_seconds\":%.3f,\"one_worker_seconds\":%.3f,\"ratio\":%.3f},", median("plain_mini"), median("one_mini"), median("one_mini") / median("plain_mini")
+    printf "\"two_workers\":{\"one_seconds\":%.3f,\"two_seconds\":%.3f,\"speedup\":%.3f}}\n", median("single"), median("pair"), median("single") / median("pair")
+  }' "$work/times"
