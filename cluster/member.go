@@ -2,18 +2,20 @@ package cluster
 
 // Member is what a worker says of itself in MembersBucket.
 type Member struct {
-	ID       string     `json:"id"`
-	Version  string     `json:"version"` // of the protocol
-	Host     string     `json:"host"`
-	PID      int        `json:"pid"`
-	Inbox    string     `json:"inbox"` // address on the bus, of this life of the worker
-	Peers    []Endpoint `json:"peers"` // one for each transport it has
-	Device   string     `json:"device"`
-	Paths    []string   `json:"paths"` // kernel paths, best first
-	Threads  int        `json:"threads"`
-	Roots    []string   `json:"roots,omitempty"` // directories that runs may read from
-	Fence    uint64     `json:"fence"`           // the highest it has seen
-	Stopping bool       `json:"stopping,omitempty"`
+	ID      string     `json:"id"`
+	Version string     `json:"version"` // of the protocol
+	Host    string     `json:"host"`
+	PID     int        `json:"pid"`
+	Inbox   string     `json:"inbox"` // address on the bus, of this life of the worker
+	Peers   []Endpoint `json:"peers"` // one for each transport it has
+	Device  string     `json:"device"`
+	Paths   []string   `json:"paths"` // kernel paths, best first
+	Threads int        `json:"threads"`
+	Roots   []string   `json:"roots,omitempty"` // directories that runs may read from
+	Fence   uint64     `json:"fence"`           // the highest it has seen
+	// Ways says how it reaches those that it has sent bulk data to.
+	Ways     map[string]string `json:"ways,omitempty"`
+	Stopping bool              `json:"stopping,omitempty"`
 }
 
 // Holder is the coordinator that has the lead.

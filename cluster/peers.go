@@ -24,11 +24,20 @@ type Peers interface {
 	Close() error
 }
 
+// Wayfarer is what Peers are too that reach others in several ways.
+type Wayfarer interface {
+	// Ways says how each peer that was sent to is reached, such as unix or tcp+tls.
+	Ways() map[string]string
+}
+
 // Endpoint says how a peer is reached, and how it is known again.
 type Endpoint struct {
 	Transport   string `json:"transport"` // tcp, nats or memory
 	Address     string `json:"address"`
 	Fingerprint string `json:"fingerprint,omitempty"` // SHA-256 of the public key, in hexadecimal
+	// Local says how members on the same host reach this one without the network,
+	// in a form of the transport's own; "": not at all. Others do without it.
+	Local string `json:"local,omitempty"`
 }
 
 // FrameKind says what a frame holds.

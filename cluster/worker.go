@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,7 +66,6 @@ type Worker struct {
 	self    int
 	peers   Peers
 	hub     seat    // the leader
-	reset   bool    // of the last enroll
 	enrolls int     // pending enrollments
 	version Version // of the session's parameters; zero: none
 	lacking bool    // it is not the one of the term
@@ -169,7 +169,12 @@ func (w *Worker) register(ctx context.Context) {
 		m.Peers = append(m.Peers, p.Endpoint())
 	}
 	for {
-		m.Fence = w.fence.value()
+		m.Fence, m.Ways = w.fence.value(), map[string]string{}
+		for _, p := range w.o.Peers {
+			if p, ok := p.(Wayfarer); ok {
+				maps.Copy(m.Ways, p.Ways())
+			}
+		}
 		text, err := json.Marshal(m)
 		if err != nil {
 			panic(fmt.Sprintf("BUG: cluster: member: %v", err))

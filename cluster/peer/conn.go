@@ -2,6 +2,7 @@ package peer
 
 import (
 	"crypto/tls"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"github.com/pce-engine/pce/cluster/peer/wire"
 )
 
-// writeBytes is how much is gathered for one write to the kernel.
+// writeBytes is how much goes into one write to the kernel.
 const writeBytes = 128 << 10
 
 // batchConn gathers the records that TLS writes one at a time, and gives each
@@ -58,27 +59,61 @@ func (c *batchConn) flush() error {
 	return err
 }
 
-// frameConn is an outgoing connection after its handshake.
-type frameConn struct {
-	tls   *tls.Conn
+// frameConn is an outgoing connection after its handshake. Nothing is read from
+// it; to try is to wait for its end.
+type frameConn interface {
+	io.Reader
+	// write writes a frame with its header, of wire.PutBareHeader. One goroutine
+	// at a time.
+	write(header *[wire.HeaderBytes]byte, f *cluster.Frame) error
+}
+
+// tlsConn is a frameConn over TCP.
+type tlsConn struct {
+	*tls.Conn
 	batch *batchConn
 }
 
-func newFrameConn(t *tls.Conn, b *batchConn) *frameConn {
+func newTLSConn(t *tls.Conn, b *batchConn) *tlsConn {
 	b.held = make([]byte, 0, writeBytes)
 	b.hold = true
-	return &frameConn{t, b}
+	return &tlsConn{t, b}
 }
 
-// write writes a frame whose header has been made. One goroutine at a time.
-func (c *frameConn) write(header *[wire.HeaderBytes]byte, f *cluster.Frame) error {
-	if _, err := c.tls.Write(header[:]); err != nil {
+func (c *tlsConn) write(header *[wire.HeaderBytes]byte, f *cluster.Frame) error {
+	wire.Seal(header[:], f.Payload)
+	if _, err := c.Write(header[:]); err != nil {
 		return err
 	}
 	if len(f.Payload) > 0 {
-		if _, err := c.tls.Write(f.Payload); err != nil {
+		if _, err := c.Write(f.Payload); err != nil {
 			return err
 		}
 	}
 	return c.batch.flush()
+}
+
+// unixConn is a frameConn over a Unix socket: the kernel copies the payload from
+// the caller's buffer to the receiver's.
+type unixConn struct {
+	*net.UnixConn
+	stall  time.Duration
+	pieces [2][]byte
+}
+
+func (c *unixConn) write(header *[wire.HeaderBytes]byte, f *cluster.Frame) error {
+	head, rest := header[:], f.Payload
+	for len(head)+len(rest) > 0 {
+		n := min(len(rest), writeBytes)
+		if err := c.SetWriteDeadline(time.Now().Add(c.stall)); err != nil {
+			return err
+		}
+		c.pieces = [2][]byte{head, rest[:n]}
+		both := net.Buffers(c.pieces[:])
+		if _, err := both.WriteTo(c.UnixConn); err != nil {
+			return err
+		}
+		head, rest = nil, rest[n:]
+	}
+	return nil
 }

@@ -45,17 +45,33 @@ func newCertificate(id string) (cert tls.Certificate, fingerprint string, err er
 	if err != nil {
 		return cert, "", err
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}, fingerprintOf(leaf), nil
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}, fingerprintOf(leaf.RawSubjectPublicKeyInfo), nil
 }
 
-// fingerprintOf is the SHA-256 of a certificate's public key.
-func fingerprintOf(cert *x509.Certificate) string {
-	digest := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+// fingerprintOf is the SHA-256 of a public key in its form of RFC 8410.
+func fingerprintOf(key []byte) string {
+	digest := sha256.Sum256(key)
 	return hex.EncodeToString(digest[:])
 }
 
-// tlsConfig is that of both sides of a connection; who names the admitted
-// endpoint of the id that the other side claims.
+// claim is who the other side of a connection says it is, with a key that it has
+// proved to have.
+type claim struct{ id, fingerprint string }
+
+// check lets an admitted member pass that has the key of the id it claims; who
+// names the endpoint of an admitted id.
+func (c claim) check(who func(id string) (cluster.Endpoint, bool)) error {
+	endpoint, ok := who(c.id)
+	if !ok {
+		return fmt.Errorf("%w: %.64q", errStranger, c.id)
+	}
+	if endpoint.Transport != Transport || endpoint.Fingerprint != c.fingerprint {
+		return fmt.Errorf("%w: the key of %.64q is %s, want %s", errStranger, c.id, c.fingerprint, endpoint.Fingerprint)
+	}
+	return nil
+}
+
+// tlsConfig is that of both sides of a connection over TCP.
 func tlsConfig(cert tls.Certificate, who func(id string) (cluster.Endpoint, bool)) *tls.Config {
 	return &tls.Config{
 		Certificates: []tls.Certificate{cert},
@@ -64,27 +80,28 @@ func tlsConfig(cert tls.Certificate, who func(id string) (cluster.Endpoint, bool
 		ClientAuth:   tls.RequireAnyClientCert,
 		// No authority signs: VerifyConnection compares keys instead, and the
 		// handshake proves that the other side has the key.
-		InsecureSkipVerify:          true,
-		VerifyConnection:            func(s tls.ConnectionState) error { return verify(s, who) },
+		InsecureSkipVerify: true,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			c, err := claimOf(s)
+			if err != nil {
+				return err
+			}
+			return c.check(who)
+		},
 		SessionTicketsDisabled:      true,
 		DynamicRecordSizingDisabled: true, // records of 16 KiB from the first on
 	}
 }
 
-// verify lets an admitted member pass that has the key of the id it claims.
-func verify(s tls.ConnectionState, who func(id string) (cluster.Endpoint, bool)) error {
+// claimOf is the claim of the other side of a handshake.
+func claimOf(s tls.ConnectionState) (claim, error) {
 	if s.Version != tls.VersionTLS13 || s.NegotiatedProtocol != protocol || len(s.PeerCertificates) == 0 {
-		return fmt.Errorf("%w: TLS version %04x, protocol %q, %d certificates",
+		return claim{}, fmt.Errorf("%w: TLS version %04x, protocol %q, %d certificates",
 			errStranger, s.Version, s.NegotiatedProtocol, len(s.PeerCertificates))
 	}
 	cert := s.PeerCertificates[0]
-	id, fingerprint := cert.Subject.CommonName, fingerprintOf(cert)
-	endpoint, ok := who(id)
-	if !ok {
-		return fmt.Errorf("%w: %.64q", errStranger, id)
+	if cert.PublicKeyAlgorithm != x509.Ed25519 {
+		return claim{}, fmt.Errorf("%w: a key of kind %v, want Ed25519", errStranger, cert.PublicKeyAlgorithm)
 	}
-	if cert.PublicKeyAlgorithm != x509.Ed25519 || endpoint.Transport != Transport || endpoint.Fingerprint != fingerprint {
-		return fmt.Errorf("%w: the key of %.64q is %s, want %s", errStranger, id, fingerprint, endpoint.Fingerprint)
-	}
-	return nil
+	return claim{cert.Subject.CommonName, fingerprintOf(cert.RawSubjectPublicKeyInfo)}, nil
 }

@@ -18,6 +18,12 @@ const (
 	welcome  = "pce1"          // what the accepting side writes once it has admitted the other
 )
 
+// The ways to a member.
+const (
+	unixWay = "unix"
+	tcpWay  = "tcp+tls"
+)
+
 // keepAlive finds out within 20 s that the other side of a quiet connection is gone.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 
@@ -25,6 +31,7 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interva
 type route struct {
 	endpoint cluster.Endpoint
 	link     *link         // nil: none
+	way      string        // the newest link's; "": none yet
 	pause    time.Duration // before the next dial, grown with each that fails
 	dialAt   time.Time     // not sooner
 }
@@ -36,14 +43,16 @@ type link struct {
 	endpoint cluster.Endpoint
 	dialAt   time.Time
 	turn     chan struct{} // held by the Send that dials or writes
-	conn     *frameConn    // nil: not dialled; turn guards it
+	conn     frameConn     // nil: not dialled; turn guards it, way and why
+	way      string        // unixWay or tcpWay
+	why      error         // not by a Unix socket
 
 	failed context.Context // ends, with the cause, when the link fails
 	fail   context.CancelCauseFunc
 }
 
 func newLink(to string, r *route) *link {
-	l := &link{to: to, endpoint: r.endpoint, dialAt: r.dialAt, turn: make(chan struct{}, 1)}
+	l := &link{to: to, way: tcpWay, endpoint: r.endpoint, dialAt: r.dialAt, turn: make(chan struct{}, 1)}
 	l.failed, l.fail = context.WithCancelCause(context.Background())
 	return l
 }
@@ -58,18 +67,20 @@ func (l *link) open(ctx context.Context, p *Peers) error {
 	if err := pause(ctx, time.Until(l.dialAt)); err != nil {
 		return l.reason(err)
 	}
-	config := tlsConfig(p.cert, func(id string) (cluster.Endpoint, bool) { return l.endpoint, id == l.to })
+	var socket string
+	if socket, l.why = near(l.endpoint.Local); l.why == nil {
+		l.way = unixWay
+	}
 	var last error
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
-		dialer := net.Dialer{KeepAliveConfig: keepAlive}
-		raw, err := dialer.DialContext(ctx, "tcp", l.endpoint.Address)
+		raw, err := l.dial(ctx, socket)
 		if err != nil {
 			if last != nil && ctx.Err() != nil {
 				err = last
 			}
 			return l.reason(err)
 		}
-		conn, err := l.shake(ctx, raw, config, p.stall)
+		conn, err := l.shake(ctx, raw, p)
 		if err == nil {
 			l.conn = conn
 			return nil
@@ -82,23 +93,46 @@ func (l *link) open(ctx context.Context, p *Peers) error {
 	}
 }
 
+// dial connects. A socket that cannot be connected to leaves TCP; what follows
+// does not: whoever fails to prove who it is there is not asked again elsewhere.
+func (l *link) dial(ctx context.Context, socket string) (net.Conn, error) {
+	dialer := net.Dialer{KeepAliveConfig: keepAlive}
+	if l.way == unixWay {
+		raw, err := dialer.DialContext(ctx, "unix", socket)
+		if err == nil {
+			return raw, nil
+		}
+		l.way, l.why = tcpWay, fmt.Errorf("%w: %w", errFar, err)
+	}
+	return dialer.DialContext(ctx, "tcp", l.endpoint.Address)
+}
+
 // shake makes a connection of a dialled one, which is closed when the link fails.
-func (l *link) shake(ctx context.Context, raw net.Conn, config *tls.Config, stall time.Duration) (*frameConn, error) {
+func (l *link) shake(ctx context.Context, raw net.Conn, p *Peers) (conn frameConn, err error) {
 	defer context.AfterFunc(ctx, func() { raw.Close() })()
-	batch := &batchConn{Conn: raw, stall: stall}
-	t := tls.Client(batch, config)
-	if err := t.HandshakeContext(ctx); err != nil {
+	who := func(id string) (cluster.Endpoint, bool) { return l.endpoint, id == l.to }
+	if local, ok := raw.(*net.UnixConn); ok {
+		err = helloTo(local, p.id, p.cert, who)
+		conn = &unixConn{UnixConn: local, stall: p.stall}
+	} else {
+		batch := &batchConn{Conn: raw, stall: p.stall}
+		t := tls.Client(batch, tlsConfig(p.cert, who))
+		if err = t.HandshakeContext(ctx); err == nil {
+			conn = newTLSConn(t, batch)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	word := make([]byte, len(welcome))
-	if _, err := io.ReadFull(t, word); err != nil {
+	if _, err := io.ReadFull(conn, word); err != nil {
 		return nil, fmt.Errorf("it does not admit this member: %w", err)
 	}
 	if string(word) != welcome {
 		return nil, fmt.Errorf("%w: it says %q", errStranger, word)
 	}
 	context.AfterFunc(l.failed, func() { raw.Close() })
-	return newFrameConn(t, batch), nil
+	return conn, nil
 }
 
 // reason is why the link failed if it did, or else err.
@@ -111,7 +145,7 @@ func (l *link) reason(err error) error {
 
 // watch waits until the other side closes the connection.
 func (l *link) watch() {
-	n, err := l.conn.tls.Read(make([]byte, 1))
+	n, err := l.conn.Read(make([]byte, 1))
 	if n > 0 {
 		err = errors.New("the receiver wrote to it")
 	}

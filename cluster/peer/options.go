@@ -21,13 +21,21 @@ type Options struct {
 	Advertise string
 	// Stall is how long a member may take no bytes before Send gives up on it;
 	// 0: 15 s.
-	Stall  time.Duration
+	Stall time.Duration
+	// Local is a directory in which Listen makes one, of mode 0700, with a Unix
+	// socket for members on the same host, and Close removes both; "": none. If
+	// the path is too long they are below os.TempDir. Linux only. Where it cannot
+	// be, one line in the log says why, and the others use TCP.
+	Local  string
 	Logger *slog.Logger // nil: none
 }
 
 func (o *Options) complete() error {
 	if o.ID == "" {
 		return fmt.Errorf("%w: peer: no id; set Options.ID", cluster.ErrCluster)
+	}
+	if len(o.ID) > idBytes {
+		return fmt.Errorf("%w: peer: an id of %d bytes; want at most %d", cluster.ErrCluster, len(o.ID), idBytes)
 	}
 	if o.Address == "" {
 		o.Address = "127.0.0.1:0"

@@ -20,14 +20,15 @@ var (
 	errDropped = errors.New("no longer an admitted member")
 )
 
-// Peers is a cluster.Peers over TCP and TLS 1.3.
+// Peers is a cluster.Peers over TCP and TLS 1.3, and Unix sockets.
 type Peers struct {
 	id       string
 	endpoint cluster.Endpoint
 	cert     tls.Certificate
 	stall    time.Duration
 	log      *slog.Logger
-	listener *net.TCPListener
+	listener net.Listener
+	local    *net.UnixListener // nil: none
 	handle   func(from string, f *cluster.Frame)
 
 	closing context.Context // ends with Close
@@ -63,14 +64,22 @@ func Listen(o Options) (*Peers, error) {
 	p := &Peers{
 		id: o.ID, cert: cert, stall: o.Stall, log: o.Logger,
 		endpoint: cluster.Endpoint{Transport: Transport, Address: address, Fingerprint: fingerprint},
-		listener: listener.(*net.TCPListener),
+		listener: listener,
 		handle:   func(string, *cluster.Frame) {},
 		routes:   map[string]*route{},
 		arrivals: map[string]*arrival{},
 	}
 	p.closing, p.close = context.WithCancel(context.Background())
-	p.running.Add(1)
-	go p.accept()
+	if o.Local != "" {
+		local, at, err := listenLocal(o.Local, o.ID, fingerprint)
+		if err != nil {
+			p.log.Warn("no Unix socket for members on this host: they use TCP", "dir", o.Local, "err", err)
+		} else {
+			p.local, p.endpoint.Local = local, at.String()
+			p.running.Go(func() { p.accept(local) })
+		}
+	}
+	p.running.Go(func() { p.accept(listener) })
 	return p, nil
 }
 
@@ -116,7 +125,7 @@ func (p *Peers) Admit(members map[string]cluster.Endpoint) {
 // none. Sends to one member take turns.
 func (p *Peers) Send(ctx context.Context, to string, f *cluster.Frame) error {
 	var header [wire.HeaderBytes]byte
-	if err := wire.PutHeader(header[:], f); err != nil {
+	if err := wire.PutBareHeader(header[:], f); err != nil {
 		return fmt.Errorf("peer: to %s: %w", to, err)
 	}
 	if err := p.send(ctx, to, &header, f); err != nil {
@@ -184,9 +193,31 @@ func (p *Peers) open(ctx context.Context, l *link) error {
 	}
 	if r := p.routes[l.to]; r != nil && r.link == l {
 		r.pause, r.dialAt = 0, time.Time{}
+		if r.way != l.way {
+			r.way = l.way
+			attrs := []slog.Attr{slog.String("peer", l.to), slog.String("way", l.way)}
+			if l.why != nil {
+				attrs = append(attrs, slog.Any("why", l.why))
+			}
+			p.log.LogAttrs(context.Background(), slog.LevelInfo, "peer connected", attrs...)
+		}
 	}
 	p.running.Go(l.watch)
 	return nil
+}
+
+// Ways says how frames go to each admitted member that this one has connected to:
+// "unix" or "tcp+tls".
+func (p *Peers) Ways() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ways := map[string]string{}
+	for id, r := range p.routes {
+		if r.way != "" {
+			ways[id] = r.way
+		}
+	}
+	return ways
 }
 
 // forget makes the next Send dial anew, after a pause if this one could not dial.
@@ -208,6 +239,11 @@ func (p *Peers) forget(l *link, undialled bool) {
 func (p *Peers) admitted(id string) (cluster.Endpoint, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.member(id)
+}
+
+// member is admitted for those who hold mu.
+func (p *Peers) member(id string) (cluster.Endpoint, bool) {
 	r := p.routes[id]
 	if r == nil {
 		return cluster.Endpoint{}, false
@@ -217,24 +253,17 @@ func (p *Peers) admitted(id string) (cluster.Endpoint, bool) {
 
 // arrive makes a the connection of its sender, if that is a member still, and
 // returns the one before.
-func (p *Peers) arrive(from string, a *arrival, s tls.ConnectionState) (before *arrival, err error) {
+func (p *Peers) arrive(who claim, a *arrival) (before *arrival, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closing.Err() != nil {
 		return nil, errClosed
 	}
-	who := func(id string) (cluster.Endpoint, bool) {
-		r := p.routes[id]
-		if r == nil {
-			return cluster.Endpoint{}, false
-		}
-		return r.endpoint, true
-	}
-	if err := verify(s, who); err != nil {
+	if err := who.check(p.member); err != nil {
 		return nil, err
 	}
-	before = p.arrivals[from]
-	p.arrivals[from] = a
+	before = p.arrivals[who.id]
+	p.arrivals[who.id] = a
 	return before, nil
 }
 
@@ -261,6 +290,9 @@ func (p *Peers) Close() error {
 	}
 	p.mu.Unlock()
 	err := p.listener.Close()
+	if p.local != nil {
+		closeLocal(p.local)
+	}
 	p.running.Wait()
 	if errors.Is(err, net.ErrClosed) {
 		return nil

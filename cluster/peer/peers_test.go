@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -48,10 +50,18 @@ func listen(t *testing.T, o Options) *Peers {
 // within waits until ok returns true.
 func within(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); !ok(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not within 10 s: %s", what)
 		}
+	}
+}
+
+// bothWays runs a test without Unix sockets, and with them in a directory.
+func bothWays(t *testing.T, test func(t *testing.T, local string)) {
+	t.Run("tcp", func(t *testing.T) { test(t, "") })
+	if runtime.GOOS == "linux" {
+		t.Run("unix", func(t *testing.T) { test(t, t.TempDir()) })
 	}
 }
 
@@ -230,8 +240,12 @@ func TestStall(t *testing.T) {
 }
 
 // TestRedial breaks a connection: the next Send says so, and one after it works.
-func TestRedial(t *testing.T) {
-	a, b := listen(t, Options{ID: "a"}), listen(t, Options{ID: "b"})
+func TestRedial(t *testing.T) { bothWays(t, testRedial) }
+
+func testRedial(t *testing.T, local string) {
+	var log logged
+	a := listen(t, Options{ID: "a", Local: local, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	b := listen(t, Options{ID: "b", Local: local})
 	frames := collect(b)
 	members := map[string]cluster.Endpoint{"a": a.Endpoint(), "b": b.Endpoint()}
 	a.Admit(members)
@@ -262,6 +276,9 @@ func TestRedial(t *testing.T) {
 		t.Errorf("Send after a break and Admit: %v", err)
 	}
 	<-frames
+	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "way="+a.Ways()["b"]) {
+		t.Errorf("log is %q, want one line with the way, which is %q", lines, a.Ways()["b"])
+	}
 	// One who is not there is not dialled in a busy loop.
 	b.Close()
 	within(t, "the sender sees the end of the connection", failed)
@@ -278,8 +295,10 @@ func TestRedial(t *testing.T) {
 }
 
 // TestAdmittedLater sends before the receiver has admitted the sender.
-func TestAdmittedLater(t *testing.T) {
-	a, b := listen(t, Options{ID: "a"}), listen(t, Options{ID: "b"})
+func TestAdmittedLater(t *testing.T) { bothWays(t, testAdmittedLater) }
+
+func testAdmittedLater(t *testing.T, local string) {
+	a, b := listen(t, Options{ID: "a", Local: local}), listen(t, Options{ID: "b", Local: local})
 	frames := collect(b)
 	members := map[string]cluster.Endpoint{"a": a.Endpoint(), "b": b.Endpoint()}
 	a.Admit(members)
@@ -290,6 +309,30 @@ func TestAdmittedLater(t *testing.T) {
 	if f := <-frames; f.Offset != 5 {
 		t.Errorf("frame %d came, want 5", f.Offset)
 	}
+}
+
+// TestSilentDialler connects and says nothing: the connection is closed in time.
+func TestSilentDialler(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a handshake may")
+	}
+	bothWays(t, func(t *testing.T, local string) {
+		t.Parallel()
+		p := listen(t, Options{ID: "a", Local: local})
+		at := p.listener.Addr()
+		if p.local != nil {
+			at = p.local.Addr()
+		}
+		conn, err := net.Dial(at.Network(), at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(4 * dialTime))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("Read = %v, want a closed connection", err)
+		}
+	})
 }
 
 func TestAdvertise(t *testing.T) {

@@ -157,11 +157,11 @@ func (r *reduction) goSend(tb testing.TB, i, j int, kind cluster.FrameKind, payl
 // peerMesh is the transport of this package.
 type peerMesh []*peer.Peers
 
-func newPeerMesh(tb testing.TB) mesh {
+func newPeerMesh(tb testing.TB, local string) mesh {
 	var m peerMesh
 	members := map[string]cluster.Endpoint{}
 	for i := range reducePeers {
-		p, err := peer.Listen(peer.Options{ID: fmt.Sprint(i)})
+		p, err := peer.Listen(peer.Options{ID: fmt.Sprint(i), Local: local})
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -288,14 +288,16 @@ func bareTLS(tb testing.TB) *tls.Config {
 }
 
 // BenchmarkReduce adds up 100 MB of int64 flows over four members of one
-// process, and gathers float32 parameters: over this package, and beside it in
-// each round over bare TCP and bare TLS 1.3. It reports medians.
+// process, and gathers float32 parameters: over this package by TCP ("peer") and by
+// Unix sockets ("unix"), and beside it in each round over bare TCP and bare TLS
+// 1.3. It reports medians, and the ratios of them and of the minima.
 func BenchmarkReduce(b *testing.B) {
 	meshes := []struct {
 		name string
 		mesh mesh
 	}{
-		{"tcp", newBareMesh(b, nil)}, {"tls", newBareMesh(b, bareTLS(b))}, {"peer", newPeerMesh(b)},
+		{"tcp", newBareMesh(b, nil)}, {"tls", newBareMesh(b, bareTLS(b))}, {"peer", newPeerMesh(b, "")},
+		{"unix", newPeerMesh(b, b.TempDir())},
 	}
 	took := map[string][]float64{}
 	reductions := map[string]*reduction{}
@@ -316,6 +318,8 @@ func BenchmarkReduce(b *testing.B) {
 	for _, m := range meshes {
 		b.ReportMetric(median(m.name), m.name+"-ms")
 	}
-	b.ReportMetric(median("peer")/median("tcp"), "peer/tcp")
-	b.ReportMetric(median("tls")/median("tcp"), "tls/tcp")
+	for _, name := range []string{"tls", "peer", "unix"} {
+		b.ReportMetric(median(name)/median("tcp"), name+"/tcp")
+		b.ReportMetric(slices.Min(took[name])/slices.Min(took["tcp"]), name+"/tcp-min")
+	}
 }

@@ -50,6 +50,8 @@ type workerStatus struct {
 	Threads  int    `json:"threads"`
 	Alive    bool   `json:"alive"`
 	Stopping bool   `json:"stopping"`
+	// Ways says how it reaches the others with bulk data: unix or tcp+tls.
+	Ways map[string]string `json:"ways,omitempty"`
 }
 
 // readStatus puts the records of a cluster together.
@@ -92,7 +94,7 @@ func describeCluster(members []cluster.Member, leads []cluster.Holder, jobs []ru
 	for _, m := range members {
 		known[m.ID] = true
 		s.Workers = append(s.Workers, workerStatus{
-			ID: m.ID, Device: m.Device, Shards: latest.Shards[m.ID], Host: m.Host, PID: m.PID, Threads: m.Threads, Alive: true, Stopping: m.Stopping,
+			ID: m.ID, Device: m.Device, Shards: latest.Shards[m.ID], Host: m.Host, PID: m.PID, Threads: m.Threads, Alive: true, Stopping: m.Stopping, Ways: m.Ways,
 		})
 	}
 	for id, n := range latest.Shards {

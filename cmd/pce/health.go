@@ -79,6 +79,14 @@ type meteredPeers struct {
 	sent, received atomic.Int64
 }
 
+// Ways says how others are reached, where there are several ways.
+func (p *meteredPeers) Ways() map[string]string {
+	if w, ok := p.Peers.(cluster.Wayfarer); ok {
+		return w.Ways()
+	}
+	return nil
+}
+
 // Handle counts what comes before it is handled.
 func (p *meteredPeers) Handle(handle func(from string, f *cluster.Frame)) {
 	p.Peers.Handle(func(from string, f *cluster.Frame) {

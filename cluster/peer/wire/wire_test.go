@@ -57,6 +57,32 @@ func TestEveryBit(t *testing.T) {
 	}
 }
 
+// TestBare checks that a bare header's checksum is its own, and Seal makes it that
+// of the payload too.
+func TestBare(t *testing.T) {
+	h := make([]byte, HeaderBytes)
+	if err := PutBareHeader(h, &edge); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckBare(h); err != nil {
+		t.Error(err)
+	}
+	for i := range 8 * HeaderBytes {
+		c := bytes.Clone(h)
+		c[i/8] ^= 1 << (i % 8)
+		if err := CheckBare(c); !errors.Is(err, ErrFrame) {
+			t.Errorf("bit %d flipped: %v, want ErrFrame", i, err)
+		}
+	}
+	if err := Check(h, edge.Payload); !errors.Is(err, ErrFrame) {
+		t.Errorf("Check of a bare header: %v, want ErrFrame", err)
+	}
+	Seal(h, edge.Payload)
+	if whole := whole(t, &edge); !bytes.Equal(h, whole[:HeaderBytes]) {
+		t.Errorf("sealed header %x, want %x", h, whole[:HeaderBytes])
+	}
+}
+
 func TestRefused(t *testing.T) {
 	h := make([]byte, HeaderBytes)
 	for _, f := range []cluster.Frame{
