@@ -126,3 +126,48 @@ func TestMap(t *testing.T) {
 		_ = host.Peers().Close()
 	})
 }
+
+// TestLoad plays workers that cannot load a run: one for a while, or none ever.
+func TestLoad(t *testing.T) {
+	play := func(t *testing.T, load func(n int, worker string) error) (tries map[string]int, err error) {
+		tries = map[string]int{}
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 5, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond})
+			w.load = func(worker string) error {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				tries[worker]++
+				return load(tries[worker], worker)
+			}
+			tr := w.addTraining("c-0")
+			tr.steps = 12
+			for i := range 2 {
+				w.startWorker(fmt.Sprintf("w%d", i))
+			}
+			tr.startLeader()
+			for end := time.Now().Add(time.Hour); !w.over() && time.Now().Before(end); {
+				time.Sleep(time.Second)
+			}
+			w.finish()
+			err = tr.check()
+		})
+		return tries, err
+	}
+	t.Run("for a while", func(t *testing.T) {
+		tries, err := play(t, func(n int, worker string) error {
+			if worker == "w1" && n < 3 {
+				return errors.New("the disk is full")
+			}
+			return nil
+		})
+		if err != nil || tries["w1"] != 3 || tries["w0"] != 1 {
+			t.Errorf("%v, after tries %v", err, tries)
+		}
+	})
+	t.Run("never", func(t *testing.T) {
+		tries, err := play(t, func(int, string) error { return fmt.Errorf("%w: no such rows", cluster.ErrJob) })
+		if !errors.Is(err, cluster.ErrJob) || !strings.Contains(err.Error(), "no such rows") || tries["w0"] != 1 {
+			t.Errorf("training ended with %v after tries %v", err, tries)
+		}
+	})
+}

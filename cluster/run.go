@@ -73,7 +73,8 @@ type workerInfo struct {
 	state    workerState
 	info     SessionInfo // of the present run
 	err      string
-	final    bool
+	final    bool    // err: no worker can load the run
+	alien    bool    // it can take part in no run like this
 	have     Version // of its parameters, by its last word
 	queue    int     // shards in its hands, by its last word
 	enrolled bool    // in the present term
@@ -158,7 +159,7 @@ func (r *Run) fail(err error) {
 // receive handles a message of a worker.
 func (r *Run) receive(m *message) {
 	w := r.workers[m.From]
-	if w == nil || w.state == unfit && w.err != "" && w.final {
+	if w == nil || w.alien {
 		return
 	}
 	w.heard = time.Now()
@@ -196,9 +197,9 @@ func (r *Run) tick(now time.Time) {
 	lease := r.c.o.Lease
 	for _, w := range slices.SortedFunc(maps.Values(r.workers), func(a, b *workerInfo) int { return cmp.Compare(a.ID, b.ID) }) {
 		switch {
-		case now.Sub(w.heard) > lease:
+		case now.Sub(w.heard) > lease && !w.alien:
 			r.drop(w, "it was silent")
-		case w.state == idle && now.Sub(w.given) > lease/5:
+		case w.state == idle && now.Sub(w.given) > lease/5, w.state == unfit && !w.alien && !w.final && now.Sub(w.given) > lease:
 			w.given = now
 			r.invite(w)
 		}

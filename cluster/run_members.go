@@ -27,6 +27,7 @@ func (r *Run) meet(list []Member) {
 			}
 		}
 		r.workers[m.Inbox] = w
+		w.alien = true
 		switch {
 		case m.Version != Protocol:
 			w.state, w.err = unfit, fmt.Sprintf("it speaks version %s of the protocol, this is %s", m.Version, Protocol)
@@ -35,6 +36,7 @@ func (r *Run) meet(list []Member) {
 		case r.started && r.path != "" && !slices.Contains(m.Paths, r.path):
 			w.state, w.err = unfit, fmt.Sprintf("it has no kernel path %q, which the others use", r.path)
 		default:
+			w.alien = false
 			r.invite(w)
 			continue
 		}

@@ -54,7 +54,8 @@ type Worker struct {
 	spec   *Spec
 	state  workerState
 	err    error
-	final  bool // err: no other worker can load the run either
+	final  bool      // err: no other worker can load the run either
+	tried  time.Time // when loading began
 	sess   Session
 	layout Layout
 	info   SessionInfo

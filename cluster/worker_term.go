@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // prepare loads a run.
@@ -10,10 +11,11 @@ func (w *Worker) prepare(ctx context.Context, spec *Spec) {
 	if spec == nil {
 		return
 	}
-	if w.spec != nil && w.spec.Run == spec.Run && w.spec.Program == spec.Program {
+	if w.spec != nil && w.spec.Run == spec.Run && w.spec.Program == spec.Program && (w.state != unfit || w.final || time.Since(w.tried) < w.o.Lease/2) {
 		w.beat()
 		return
 	}
+	w.tried = time.Now()
 	w.unload()
 	w.spec, w.state, w.err, w.final = spec, loading, nil, false
 	loadCtx, cancel := context.WithCancel(ctx)

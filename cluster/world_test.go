@@ -30,7 +30,8 @@ type world struct {
 	dir   string // of the fences and audits
 	log   *slog.Logger
 	fault func(simnet.ToyWork) simnet.ToyFault
-	plant string // a defect of all workers and coordinators
+	plant string                    // a defect of all workers and coordinators
+	load  func(worker string) error // what loading fails with, if not nil
 
 	mu        sync.Mutex
 	processes map[string]*process
@@ -109,7 +110,7 @@ func (w *world) startWorker(id string) {
 		w.t.Fatal(err)
 	}
 	o := cluster.WorkerOptions{
-		ID: id, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Loader: toy, Dir: dir, Log: w.log,
+		ID: id, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Loader: loader{toy, id, w}, Dir: dir, Log: w.log,
 		Member: cluster.Member{Paths: toy.Paths(), Device: "toy"},
 	}
 	cluster.PlantWorker(&o, w.plant)
@@ -339,4 +340,20 @@ func (tr *training) check() error {
 		err = fmt.Errorf("the audit has %d steps, want %d", steps, tr.steps)
 	}
 	return err
+}
+
+// loader is a toy whose loading the world may let fail.
+type loader struct {
+	*simnet.Toy
+	id string
+	w  *world
+}
+
+func (l loader) Load(ctx context.Context, spec cluster.Spec, blobs cluster.Blobs) (cluster.Session, error) {
+	if l.w.load != nil {
+		if err := l.w.load(l.id); err != nil {
+			return nil, err
+		}
+	}
+	return l.Toy.Load(ctx, spec, blobs)
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
@@ -106,13 +108,21 @@ func (t *taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 	return false
 }
 
-// insist runs the job until it is done or cannot be. Setbacks that come from
-// the cluster and not from the job only cost time, as long as there is progress.
+// setbacks are what a run goes on from, because the cause may pass: it comes from
+// the cluster, or from a disk that is full, and not from the job.
+var setbacks = []error{cluster.ErrLost, cluster.ErrDeposed, cluster.ErrUnreachable, syscall.ENOSPC, syscall.EDQUOT}
+
+func isSetback(err error) bool {
+	return slices.ContainsFunc(setbacks, func(class error) bool { return errors.Is(err, class) })
+}
+
+// insist runs the job until it is done or cannot be. Setbacks only cost time, as
+// long as there is progress.
 func (t *taker) insist(ctx context.Context, id string, job []byte, log *slog.Logger) error {
 	if asked, err := cancelRequested(ctx, t.bus, id); err == nil && asked || context.Cause(ctx) == errCancelled {
 		return errCancelled
 	}
-	setbacks, epoch, step := 0, -1, int64(-1)
+	count, epoch, step := 0, -1, int64(-1)
 	for {
 		err := t.run(ctx, id, job)
 		if err != nil && context.Cause(ctx) == errCancelled {
@@ -121,22 +131,22 @@ func (t *taker) insist(ctx context.Context, id string, job []byte, log *slog.Log
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if !errors.Is(err, cluster.ErrLost) && !errors.Is(err, cluster.ErrDeposed) && !errors.Is(err, cluster.ErrUnreachable) {
+		if !isSetback(err) {
 			return err
 		}
 		if r, _, e := getRun(ctx, t.bus, id); e == nil && (r.Epoch > epoch || r.Step > step) {
-			setbacks, epoch, step = 0, r.Epoch, r.Step
+			count, epoch, step = 0, r.Epoch, r.Step
 		}
-		if setbacks++; setbacks > maxSetbacks {
-			err = fmt.Errorf("%w: given up after %d setbacks without progress, the last one: %w", cluster.ErrCluster, setbacks, err)
+		if count++; count > maxSetbacks {
+			err = fmt.Errorf("%w: given up after %d setbacks without progress, the last one: %w", cluster.ErrCluster, count, err)
 			letter := cluster.DeadLetter{Run: id, Shard: -1, Reason: err.Error(), Time: time.Now().UTC()}
 			if e := t.bus.Jobs().Bury(ctx, letter); e != nil {
 				log.Error("dead letter not written", "err", e)
 			}
 			return err
 		}
-		log.Warn("run set back, going on from its last checkpoint", "err", err, "setback", setbacks)
-		t.wait(ctx, setbacks-1)
+		log.Warn("run set back, going on from its last checkpoint", "err", err, "setback", count)
+		t.wait(ctx, count-1)
 	}
 }
 

@@ -69,7 +69,7 @@ func over(ctx context.Context, err error) bool {
 	if context.Cause(ctx) != nil {
 		return errors.Is(context.Cause(ctx), errCancelled)
 	}
-	return !errors.Is(err, cluster.ErrLost) && !errors.Is(err, cluster.ErrDeposed) && !errors.Is(err, cluster.ErrUnreachable)
+	return !isSetback(err)
 }
 
 // trainJob trains.
