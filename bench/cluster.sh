@@ -32,14 +32,13 @@ up() { # name, workers, threads: starts a cluster
 train() { # name, then flags: seconds of an epoch
   local out="$work/run"
   rm -rf "$out"
-  "$work/pce" train --config preset:hclt --set model.latents=64 --set data.valid= --set data.test= --set train.samples=0 \
-    --set "data.train=builtin:random?rows=32768&vars=256&categories=16" --set "data.image=[]" \
+  "$work/pce" train --config preset:hclt --set model.latents=32 --set data.valid= --set data.test= --set train.samples=0 \
     --set precision=fp32 --set train.checkpoint.epochs=0 --out "$out" --json "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
   sed 's/.*"seconds":\([0-9.e+-]*\).*/\1/' "$out/metrics.jsonl" | tail -n +2 | sort -g | awk '{x[NR]=$1} END {print x[int((NR+1)/2)]}'
 }
 
-full=(--set train.rule=fullbatch-em --set train.epochs=4 --set train.finish.epochs=0)
-mini=(--set train.epochs=4 --set train.batch_size=512)
+full=(--set train.rule=fullbatch-em --set train.epochs=3 --set train.finish.epochs=0)
+mini=(--set train.epochs=3 --set train.batch_size=512)
 up one 1 2
 up single 1 1
 up pair 2 1

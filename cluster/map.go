@@ -37,7 +37,7 @@ func (r *Run) Map(ctx context.Context, next func() (request []byte, ok bool, err
 			}
 			err := r.call(func() {
 				if r.round == rd {
-					rd.requests[asked] = request
+					rd.requests[asked], rd.end = request, asked+1
 					rd.todo = append(rd.todo, asked)
 				}
 			})

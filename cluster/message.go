@@ -75,7 +75,6 @@ type message struct {
 	Shards runs              `json:"shards,omitempty"`
 	Held   map[string]runs   `json:"held,omitempty"` // seat → shards that count
 	Rule   *kernels.Rule     `json:"rule,omitempty"`
-	Result *shardResult      `json:"result,omitempty"`
 	Nanos  int64             `json:"nanos,omitempty"`
 	Sums   map[string]uint32 `json:"sums,omitempty"` // moved: seat → checksum of its part
 	Info   *SessionInfo      `json:"info,omitempty"`

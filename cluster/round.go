@@ -121,7 +121,7 @@ func (r *Run) deal() {
 	for len(rd.todo) > 0 {
 		workers := make([]assign.Worker, len(r.members))
 		for i, w := range r.members {
-			workers[i] = assign.Worker{Leased: len(w.leased), Depth: 2 * span, Speed: r.speedOf(w).Value()}
+			workers[i] = assign.Worker{Leased: len(w.leased), Depth: 2*span + 1, Speed: r.speedOf(w).Value()}
 			if rd.task.Kind == evalTask {
 				workers[i].Depth = 8 * span
 			}
@@ -184,38 +184,60 @@ func (r *Run) lease(w *workerInfo, shards []int) {
 	}
 }
 
-// result takes a shard's result, or its failure.
+// result takes results of shards, or a shard's failure.
 func (r *Run) result(w *workerInfo, m *message) {
 	rd := r.round
-	if len(m.Shards) != 2 || m.Shards[1] != m.Shards[0]+1 {
+	if !m.Shards.valid(rd.end) || m.Kind == failedMsg && m.Shards.count() != 1 {
 		return
 	}
-	shard := m.Shards[0]
+	if rd.task.Kind == queryTask || m.Kind == failedMsg {
+		if !r.took(w, m.Shards[0]) {
+			return
+		}
+		switch {
+		case m.Kind == failedMsg:
+			r.failed(w, m.Shards[0], m.Err)
+		default:
+			r.clock(w, m, 1, 1)
+			delete(rd.requests, m.Shards[0])
+			rd.answers <- shardAnswer{m.Shards[0], m.Payload}
+			r.count(map[string]int{w.ID: 1})
+		}
+		return
+	}
+	results, err := decodeHeld(m.Payload)
+	if err != nil {
+		r.log.Warn("message refused", "worker", w.ID, "err", err)
+		return
+	}
+	rows := 0
+	for s, result := range results {
+		if r.took(w, s) {
+			rd.results[s], rd.by[s] = result, w.ID
+			rows += result.Rows
+		}
+	}
+	if len(results) > 0 {
+		r.clock(w, m, len(results), rows)
+	}
+}
+
+// took takes a shard out of a worker's hands, and reports whether it was there.
+func (r *Run) took(w *workerInfo, shard int) bool {
 	at := slices.Index(w.leased, shard)
 	if at < 0 {
-		return
+		return false
 	}
 	w.leased = slices.Delete(w.leased, at, at+1)
-	w.done = time.Now()
-	w.queue = max(0, w.queue-1)
-	if m.Kind == failedMsg {
-		r.failed(w, shard, m.Err)
-		return
-	}
-	if m.Result == nil {
-		return
-	}
-	if m.Nanos > 0 {
-		seconds := float64(m.Nanos) / 1e9
-		rd.took.Add(seconds)
-		r.speedOf(w).Add(float64(max(1, m.Result.Rows)) / seconds)
-	}
-	rd.results[shard], rd.by[shard] = *m.Result, w.ID
-	if rd.task.Kind == queryTask {
-		delete(rd.requests, shard)
-		delete(rd.results, shard)
-		rd.answers <- shardAnswer{shard, m.Payload}
-		r.count(map[string]int{w.ID: 1})
+	w.done, w.queue = time.Now(), max(0, w.queue-1)
+	return true
+}
+
+// clock notes how long shards took.
+func (r *Run) clock(w *workerInfo, m *message, shards, rows int) {
+	if seconds := float64(m.Nanos) / 1e9; seconds > 0 && rows > 0 {
+		r.round.took.Add(seconds / float64(shards))
+		r.speedOf(w).Add(float64(rows) / seconds)
 	}
 }
 

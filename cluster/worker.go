@@ -75,14 +75,17 @@ type Worker struct {
 	exDone  bool
 	staging []float32
 
-	task    task
-	round   int64
-	era     int                 // of the flows: counted up when they are cleared
-	results map[int]shardResult // held, of round; counted ones too where the round has no flows
-	answers map[int][]byte      // payloads of query results
-	queue   []lease
-	current int // shard in work; -1: none
-	leaving bool
+	task       task
+	round      int64
+	era        int                 // of the flows: counted up when they are cleared
+	results    map[int]shardResult // held, of round; counted ones too where the round has no flows
+	answers    map[int][]byte      // payloads of query results
+	untold     []int               // shards whose results have not been reported
+	untoldTime time.Duration       // that they took
+	told       time.Time           // of the last report
+	queue      []lease
+	current    int // shard in work; -1: none
+	leaving    bool
 
 	stats stats
 }
@@ -231,6 +234,7 @@ func (w *Worker) loop(ctx, live context.Context) {
 			return
 		}
 		w.next(live)
+		w.flush()
 		if w.leaving && w.busy == 0 && (w.ex == nil || w.exDone) {
 			w.beat()
 			return

@@ -23,6 +23,7 @@ func (w *Worker) adopt(ctx context.Context, m *message) {
 	stale := w.task.Kind == flowTask && (len(w.results) > 0 || w.current >= 0)
 	w.round, w.task, w.queue = m.Round, m.Task, nil
 	w.results, w.answers = map[int]shardResult{}, map[int][]byte{}
+	w.untold, w.untoldTime = nil, 0
 	if stale {
 		w.era++
 		sess, flows := w.sess, w.layout.Flows
@@ -44,22 +45,48 @@ func (w *Worker) work(ctx context.Context, m *message) {
 	if m.Round != w.round {
 		return // an order of the past
 	}
+	var again []int // whose results have not been heard
 	for _, s := range m.Shards.all() {
-		if r, ok := w.results[s]; ok {
-			w.tell(&message{Kind: doneMsg, Shards: runs{s, s + 1}, Result: &r, Payload: w.answers[s]})
+		if _, ok := w.results[s]; ok {
+			if w.task.Kind == queryTask {
+				w.tell(&message{Kind: doneMsg, Shards: runs{s, s + 1}, Payload: w.answers[s]})
+			} else {
+				again = append(again, s)
+			}
 			continue
 		}
 		if s == w.current {
 			continue
 		}
-		again := false
-		for _, l := range w.queue {
-			again = again || l.shard == s
-		}
-		if !again {
+		if !slices.ContainsFunc(w.queue, func(l lease) bool { return l.shard == s }) {
 			w.queue = append(w.queue, lease{s, m.Payload})
 		}
 	}
+	if len(again) > 0 {
+		w.report(again, 0)
+	}
+}
+
+// reportInterval is how long results are kept back while there is more to do: each
+// message takes time of the cores that compute.
+const reportInterval = 50 * time.Millisecond
+
+// report tells the results of shards, which took so long in all.
+func (w *Worker) report(shards []int, took time.Duration) {
+	done := runsOf(shards)
+	w.tell(&message{Kind: doneMsg, Shards: done, Nanos: int64(took), Payload: encodeHeld(done, w.results)})
+}
+
+// flush reports what has not been told, if it is time.
+func (w *Worker) flush() {
+	if len(w.untold) == 0 || len(w.queue) > 1 && time.Since(w.told) < reportInterval {
+		return
+	}
+	w.untold = slices.DeleteFunc(w.untold, func(s int) bool { _, ok := w.results[s]; return !ok }) // given up meanwhile
+	if len(w.untold) > 0 {
+		w.report(w.untold, w.untoldTime)
+	}
+	w.untold, w.untoldTime, w.told = nil, 0, time.Now()
 }
 
 // next starts the next shard if the bench is free for it.
@@ -107,7 +134,11 @@ func (w *Worker) next(ctx context.Context) {
 			delete(w.results, l.shard-answersKept)
 		}
 		w.stats.computed(took)
-		w.tell(&message{Kind: doneMsg, Shards: runs{l.shard, l.shard + 1}, Result: &result, Nanos: int64(took), Payload: answer})
+		if t.Kind == queryTask {
+			w.tell(&message{Kind: doneMsg, Shards: runs{l.shard, l.shard + 1}, Nanos: int64(took), Payload: answer})
+			return
+		}
+		w.untold, w.untoldTime = append(w.untold, l.shard), w.untoldTime+took
 	})
 }
 

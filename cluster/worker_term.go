@@ -157,6 +157,7 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 
 // enrolled says what the worker holds.
 func (w *Worker) enrolled() {
+	w.untold, w.untoldTime = nil, 0
 	held := w.held()
 	w.tell(&message{Kind: enrolledMsg, Version: w.version, Info: &w.info, Payload: encodeHeld(held, w.results)})
 }

@@ -144,7 +144,7 @@ func (m *sim) deal() {
 	workers := make([]assign.Worker, m.Workers)
 	for len(m.todo) > 0 {
 		for i := range m.hosts {
-			workers[i] = assign.Worker{Leased: m.hosts[i].leased, Depth: 2 * span, Speed: m.hosts[i].known}
+			workers[i] = assign.Worker{Leased: m.hosts[i].leased, Depth: 2*span + 1, Speed: m.hosts[i].known}
 		}
 		m.work(m.Costs.Look * float64(m.Workers))
 		at := assign.Next(workers)
