@@ -55,8 +55,8 @@ func TestBadShards(t *testing.T) {
 					}
 					return
 				}
-				if !errors.Is(tr.fatal, cluster.ErrDead) || strings.Contains(tr.fatal.Error(), "\n") {
-					t.Errorf("training ended with %v, want one line that matches ErrDead", tr.fatal)
+				if err := tr.fatal(); !errors.Is(err, cluster.ErrDead) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("training ended with %v, want one line that matches ErrDead", err)
 				}
 				if len(letters) == 0 || letters[0].Run != "c-0" || letters[0].Reason == "" {
 					t.Errorf("dead letters %+v", letters)

@@ -46,7 +46,7 @@ func play(t *testing.T, seed uint64, n, trainings int, plant string, f simnet.Fa
 func (w *world) over() bool {
 	synctest.Wait()
 	for _, tr := range w.trainings {
-		if !tr.done && tr.fatal == nil {
+		if !tr.done() {
 			return false
 		}
 	}
@@ -186,6 +186,9 @@ func TestSchedules(t *testing.T) {
 
 // TestPlanted wants each planted defect to be found by a schedule.
 func TestPlanted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays up to hundreds of schedules")
+	}
 	// A word that was lost is nearly always made good by the next term: begin where
 	// that is known to fail.
 	first := map[string]uint64{"lost word": 600}

@@ -54,8 +54,30 @@ type training struct {
 	state []float32
 	lls   []em.StepResult // by step
 	evals []float64
-	done  bool
-	fatal error
+
+	doneFlag bool  // guarded by the world's mu, as is fatalErr
+	fatalErr error // why there is no going on
+}
+
+// finished ends the training, with an error if it could not be done.
+func (tr *training) finished(err error) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.doneFlag, tr.fatalErr = err == nil, err
+}
+
+// done reports whether the training is over.
+func (tr *training) done() bool {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.doneFlag || tr.fatalErr != nil
+}
+
+// fatal is why the training could not be done.
+func (tr *training) fatal() error {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.fatalErr
 }
 
 type process struct {
@@ -172,7 +194,7 @@ func (tr *training) startLeader() {
 	c := cluster.NewCoordinator(o)
 	tr.begin(tr.leader, func(ctx context.Context) {
 		defer func() { _ = host.Peers().Close() }()
-		for ctx.Err() == nil && !tr.done && tr.fatal == nil {
+		for ctx.Err() == nil && !tr.done() {
 			err := tr.lead(ctx, c)
 			select {
 			case <-host.Crashed():
@@ -180,7 +202,7 @@ func (tr *training) startLeader() {
 			default:
 			}
 			if err != nil && ctx.Err() == nil && !errors.Is(err, cluster.ErrDeposed) && !errors.Is(err, cluster.ErrUnreachable) {
-				tr.fatal = err
+				tr.finished(err)
 			}
 		}
 	})
@@ -257,7 +279,7 @@ func (tr *training) train(ctx context.Context, r *cluster.Run) error {
 			tr.state, tr.saved = state, step+1
 		}
 	}
-	tr.done = true
+	tr.finished(nil)
 	return nil
 }
 
@@ -315,10 +337,10 @@ func (w *world) finish() {
 
 // check compares what the run came to with the truth.
 func (tr *training) check() error {
-	if tr.fatal != nil {
-		return tr.fatal
+	if err := tr.fatal(); err != nil {
+		return err
 	}
-	if !tr.done {
+	if !tr.done() {
 		return fmt.Errorf("not done: %d of %d steps are saved", tr.saved, tr.steps)
 	}
 	state, lls, evals := tr.truth()
