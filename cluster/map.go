@@ -38,7 +38,7 @@ func (r *Run) Map(ctx context.Context, next func() (request []byte, ok bool, err
 			err := r.call(func() {
 				if r.round == rd {
 					rd.requests[asked], rd.end = request, asked+1
-					rd.todo = append(rd.todo, asked)
+					rd.pending = append(rd.pending, asked)
 				}
 			})
 			if err != nil {

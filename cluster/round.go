@@ -21,7 +21,7 @@ type round struct {
 	first int       // the shards are first to end-1
 	end   int
 
-	todo     []int // ascending
+	pending  []int // ascending
 	results  map[int]shardResult
 	by       map[int]string            // shard → worker that holds it
 	requests map[int][]byte            // of queries that have no answer
@@ -52,7 +52,7 @@ func newRound(t task, first, end int) *round {
 		tries: map[int]map[string]string{}, suspects: map[int][]string{}, over: make(chan struct{}),
 	}
 	for s := first; s < end; s++ {
-		rd.todo = append(rd.todo, s)
+		rd.pending = append(rd.pending, s)
 	}
 	return rd
 }
@@ -115,18 +115,18 @@ func (r *Run) deal() {
 	rd := r.round
 	span := 1
 	if rd.task.Kind != queryTask {
-		span = assign.Stretch(len(rd.todo), len(r.members))
+		span = assign.Stretch(len(rd.pending), len(r.members))
 	}
 	fresh := map[*workerInfo][]int{}
-	for len(rd.todo) > 0 {
+	for len(rd.pending) > 0 {
 		workers := make([]assign.Worker, len(r.members))
 		for i, w := range r.members {
 			workers[i] = assign.Worker{Leased: len(w.leased), Depth: 2*span + 1, Speed: r.speedOf(w).Value()}
 			if rd.task.Kind == evalTask {
 				workers[i].Depth = 8 * span
 			}
-			_, failed := rd.tries[rd.todo[0]][w.ID]
-			workers[i].Barred = failed && len(r.members) > len(rd.tries[rd.todo[0]])
+			_, failed := rd.tries[rd.pending[0]][w.ID]
+			workers[i].Barred = failed && len(r.members) > len(rd.tries[rd.pending[0]])
 		}
 		at := assign.Next(workers)
 		if at < 0 {
@@ -134,11 +134,11 @@ func (r *Run) deal() {
 		}
 		w := r.members[at]
 		n := 1
-		for n < span && n < len(rd.todo) && rd.todo[n] == rd.todo[0]+n && len(rd.tries[rd.todo[n]]) == 0 {
+		for n < span && n < len(rd.pending) && rd.pending[n] == rd.pending[0]+n && len(rd.tries[rd.pending[n]]) == 0 {
 			n++
 		}
-		taken := slices.Clone(rd.todo[:n])
-		rd.todo = rd.todo[n:]
+		taken := slices.Clone(rd.pending[:n])
+		rd.pending = rd.pending[n:]
 		w.leased = append(w.leased, taken...)
 		fresh[w] = append(fresh[w], taken...)
 	}
@@ -147,7 +147,7 @@ func (r *Run) deal() {
 			r.lease(w, fresh[w])
 		}
 	}
-	if len(rd.todo) > 0 || rd.task.Kind == queryTask || len(rd.results) < rd.end-rd.first {
+	if len(rd.pending) > 0 || rd.task.Kind == queryTask || len(rd.results) < rd.end-rd.first {
 		return
 	}
 	if rd.task.Kind == flowTask {
@@ -255,8 +255,8 @@ func (r *Run) failed(w *workerInfo, shard int, why string) {
 		r.newTerm(fmt.Sprintf("shard %d failed on %s", shard, w.ID))
 		return
 	}
-	rd.todo = append([]int{shard}, rd.todo...)
-	slices.Sort(rd.todo)
+	rd.pending = append([]int{shard}, rd.pending...)
+	slices.Sort(rd.pending)
 }
 
 func (rd *round) note(shard int, worker, why string) {
@@ -340,14 +340,14 @@ func (rd *round) recall(members []*workerInfo) {
 		clear(rd.results)
 		clear(rd.by)
 	}
-	rd.todo = nil
+	rd.pending = nil
 	if rd.task.Kind == queryTask {
-		rd.todo = slices.Sorted(maps.Keys(rd.requests))
+		rd.pending = slices.Sorted(maps.Keys(rd.requests))
 		return
 	}
 	for s := rd.first; s < rd.end; s++ {
 		if _, ok := rd.results[s]; !ok {
-			rd.todo = append(rd.todo, s)
+			rd.pending = append(rd.pending, s)
 		}
 	}
 }
@@ -358,8 +358,8 @@ func (rd *round) credit(shard int, w *workerInfo, result shardResult) {
 		return
 	}
 	rd.results[shard], rd.by[shard] = result, w.ID
-	if i, ok := slices.BinarySearch(rd.todo, shard); ok {
-		rd.todo = slices.Delete(rd.todo, i, i+1)
+	if i, ok := slices.BinarySearch(rd.pending, shard); ok {
+		rd.pending = slices.Delete(rd.pending, i, i+1)
 	}
 }
 

@@ -60,7 +60,7 @@ func Next(workers []Worker) int {
 
 // Stretch is how many neighbouring shards are leased at once, so that what a
 // worker holds stays a short list of ranges.
-func Stretch(todo, workers int) int { return min(max(1, todo/(16*max(1, workers))), 64) }
+func Stretch(pending, workers int) int { return min(max(1, pending/(16*max(1, workers))), 64) }
 
 // Median is that of the last few speeds.
 type Median struct {

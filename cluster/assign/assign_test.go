@@ -29,9 +29,9 @@ func TestNext(t *testing.T) {
 }
 
 func TestStretch(t *testing.T) {
-	for _, tc := range []struct{ todo, workers, want int }{{0, 0, 1}, {4, 4, 1}, {1000, 4, 15}, {1 << 20, 1, 64}} {
-		if got := Stretch(tc.todo, tc.workers); got != tc.want {
-			t.Errorf("Stretch(%d, %d) = %d, want %d", tc.todo, tc.workers, got, tc.want)
+	for _, tc := range []struct{ pending, workers, want int }{{0, 0, 1}, {4, 4, 1}, {1000, 4, 15}, {1 << 20, 1, 64}} {
+		if got := Stretch(tc.pending, tc.workers); got != tc.want {
+			t.Errorf("Stretch(%d, %d) = %d, want %d", tc.pending, tc.workers, got, tc.want)
 		}
 	}
 }

@@ -62,7 +62,7 @@ type sim struct {
 	sum    int     // workers that have moved
 	broker struct{ in, cores, out server }
 
-	todo    []int
+	pending []int
 	left    int // shards without a result
 	step    int
 	began   float64
@@ -118,11 +118,11 @@ func (m *sim) work(seconds float64) {
 
 // begin starts a step.
 func (m *sim) begin() {
-	m.todo = nil
+	m.pending = nil
 	for at := 0; at < m.Job.Batch; at += m.Job.Shard {
-		m.todo = append(m.todo, min(m.Job.Shard, m.Job.Batch-at))
+		m.pending = append(m.pending, min(m.Job.Shard, m.Job.Batch-at))
 	}
-	m.left, m.sum, m.lead = len(m.todo), 0, 0
+	m.left, m.sum, m.lead = len(m.pending), 0, 0
 	for i := range m.hosts {
 		h := &m.hosts[i]
 		h.memory, h.stage = 0, waiting
@@ -139,10 +139,10 @@ func (m *sim) begin() {
 
 // deal leases shards as package cluster does.
 func (m *sim) deal() {
-	span := assign.Stretch(len(m.todo), m.Workers)
+	span := assign.Stretch(len(m.pending), m.Workers)
 	fresh := make([][]int, m.Workers)
 	workers := make([]assign.Worker, m.Workers)
-	for len(m.todo) > 0 {
+	for len(m.pending) > 0 {
 		for i := range m.hosts {
 			workers[i] = assign.Worker{Leased: m.hosts[i].leased, Depth: 2*span + 1, Speed: m.hosts[i].known}
 		}
@@ -151,10 +151,10 @@ func (m *sim) deal() {
 		if at < 0 {
 			break
 		}
-		n := min(span, len(m.todo))
-		fresh[at] = append(fresh[at], m.todo[:n]...)
+		n := min(span, len(m.pending))
+		fresh[at] = append(fresh[at], m.pending[:n]...)
 		m.hosts[at].leased += n
-		m.todo = m.todo[n:]
+		m.pending = m.pending[n:]
 	}
 	for i, shards := range fresh {
 		if len(shards) > 0 {
