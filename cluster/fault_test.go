@@ -66,6 +66,55 @@ func TestBadShards(t *testing.T) {
 	}
 }
 
+// TestDeadlyShard plays a shard that takes the process down with it, while a
+// supervisor starts workers again: it is given up, and others are not suspected.
+func TestDeadlyShard(t *testing.T) {
+	for n, back := range map[int]time.Duration{1: 2 * time.Second, 2: 25 * time.Second, 3: 2 * time.Second} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 7, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond})
+				deaths, healed := 0, false
+				w.fault = func(work simnet.ToyWork) simnet.ToyFault {
+					if work.Rows.Lo != 32 || healed {
+						return simnet.ToyFine
+					}
+					deaths++
+					w.all.Go(func() {
+						w.kill(work.Worker)
+						time.Sleep(back)
+						w.startWorker(work.Worker)
+					})
+					return simnet.ToyHangs
+				}
+				tr := w.addTraining("c-0")
+				for i := range n {
+					w.startWorker(fmt.Sprintf("w%d", i))
+				}
+				tr.startLeader()
+				for end := time.Now().Add(time.Hour); !w.over() && time.Now().Before(end); {
+					time.Sleep(time.Second)
+				}
+				healed = true
+				time.Sleep(time.Minute) // for the last to start again
+				letters, err := w.net.Host("reader").Bus().Jobs().Dead(context.Background())
+				if err != nil {
+					t.Error(err)
+				}
+				w.finish()
+				if err := tr.fatal(); !errors.Is(err, cluster.ErrDead) {
+					t.Errorf("training ended with %v, want one that matches ErrDead", err)
+				}
+				if len(letters) != 1 || letters[0].Shard != 2 {
+					t.Errorf("dead letters %+v, want one of shard 2", letters)
+				}
+				if deaths > 10 {
+					t.Errorf("%d workers died", deaths)
+				}
+			})
+		})
+	}
+}
+
 func when(cond bool, f simnet.ToyFault) simnet.ToyFault {
 	if cond {
 		return f

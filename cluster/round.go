@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pce-engine/pce/cluster/assign"
@@ -26,7 +27,7 @@ type round struct {
 	by       map[int]string            // shard → worker that holds it
 	requests map[int][]byte            // of queries that have no answer
 	tries    map[int]map[string]string // shard → worker → why it failed
-	suspects map[int][]string          // shard → workers that were lost while at it
+	suspects map[int][]string          // shard that a dead worker held → workers that died with it alone
 	took     assign.Median             // seconds a shard
 
 	counted map[int]shardResult // of the flows that are being moved
@@ -120,13 +121,15 @@ func (r *Run) deal() {
 	fresh := map[*workerInfo][]int{}
 	for len(rd.pending) > 0 {
 		workers := make([]assign.Worker, len(r.members))
+		suspect := rd.suspected(rd.pending[0])
 		for i, w := range r.members {
 			workers[i] = assign.Worker{Leased: len(w.leased), Depth: 2*span + 1, Speed: r.speedOf(w).Value()}
 			if rd.task.Kind == evalTask {
 				workers[i].Depth = 8 * span
 			}
 			_, failed := rd.tries[rd.pending[0]][w.ID]
-			workers[i].Barred = failed && len(r.members) > len(rd.tries[rd.pending[0]])
+			workers[i].Barred = failed && len(r.members) > len(rd.tries[rd.pending[0]]) ||
+				len(w.leased) > 0 && (suspect || rd.suspected(w.leased[0]))
 		}
 		at := assign.Next(workers)
 		if at < 0 {
@@ -134,7 +137,7 @@ func (r *Run) deal() {
 		}
 		w := r.members[at]
 		n := 1
-		for n < span && n < len(rd.pending) && rd.pending[n] == rd.pending[0]+n && len(rd.tries[rd.pending[n]]) == 0 {
+		for n < span && !suspect && n < len(rd.pending) && rd.pending[n] == rd.pending[0]+n && len(rd.tries[rd.pending[n]]) == 0 && !rd.suspected(rd.pending[n]) {
 			n++
 		}
 		taken := slices.Clone(rd.pending[:n])
@@ -278,34 +281,48 @@ func (rd *round) blame(w *workerInfo, why string) {
 	}
 }
 
-// suspect notes that a worker was lost while it was at a shard.
-func (rd *round) suspect(shard int, worker string) {
-	rd.suspects[shard] = append(rd.suspects[shard], worker)
+// suspected reports whether a worker died while it held the shard. Such a shard
+// goes to a worker that holds no other, so that the next death says which it was.
+func (rd *round) suspected(shard int) bool {
+	_, ok := rd.suspects[shard]
+	return ok
 }
 
-// The most times that a shard fails, and that workers are lost over it, before it is
-// given up.
+// suspect notes that a worker died with shards in its hands.
+func (rd *round) suspect(shards []int, worker string) {
+	for _, s := range shards {
+		if deaths, again := rd.suspects[s]; again && len(shards) == 1 {
+			rd.suspects[s] = append(deaths, worker)
+		} else if !again {
+			rd.suspects[s] = nil
+		}
+	}
+}
+
+// The most times that a shard fails, and that workers die of it, before it is given
+// up.
 const (
-	mostTries = 2
-	mostLost  = 3
+	mostTries  = 2
+	mostDeaths = 3
 )
 
 // bury gives up on shards that failed too often, and on the round with them.
 func (r *Run) bury() bool {
 	rd := r.round
 	var letters []DeadLetter
+	bad := func(shard int, why string) {
+		letters = append(letters, DeadLetter{Run: r.o.Spec.Run, Shard: shard, Reason: why, Time: time.Now()})
+	}
 	for s := range rd.tries {
 		if len(rd.tries[s]) >= mostTries {
-			var why string
-			for _, id := range slices.Sorted(maps.Keys(rd.tries[s])) {
-				why = fmt.Sprintf("on %s: %s", id, rd.tries[s][id])
-			}
-			letters = append(letters, DeadLetter{Run: r.o.Spec.Run, Shard: s, Reason: why, Time: time.Now()})
+			ids := slices.Sorted(maps.Keys(rd.tries[s]))
+			last := ids[len(ids)-1]
+			bad(s, fmt.Sprintf("failed %d times, last on %s: %s", mostTries, last, rd.tries[s][last]))
 		}
 	}
 	for s, workers := range rd.suspects {
-		if len(workers) >= mostLost {
-			letters = append(letters, DeadLetter{Run: r.o.Spec.Run, Shard: s, Reason: fmt.Sprintf("workers were lost while at it: %v", workers), Time: time.Now()})
+		if len(workers) >= mostDeaths {
+			bad(s, "took the process of a worker down each time: "+strings.Join(workers, ", "))
 		}
 	}
 	if len(letters) == 0 {
@@ -314,11 +331,11 @@ func (r *Run) bury() bool {
 	slices.SortFunc(letters, func(a, b DeadLetter) int { return a.Shard - b.Shard })
 	letters = letters[:min(len(letters), 100)]
 	first := letters[0]
-	lo := first.Shard * rd.task.ShardRows
-	err := fmt.Errorf("%w: shard %d failed %d times, last %s", ErrDead, first.Shard, mostTries, first.Reason)
-	if rd.task.ShardRows > 0 {
-		err = fmt.Errorf("%w: shard %d (rows %d to %d of the step) failed %d times, last %s", ErrDead, first.Shard, lo, min(lo+rd.task.ShardRows, rd.task.Rows)-1, mostTries, first.Reason)
+	rows := ""
+	if n := rd.task.ShardRows; n > 0 {
+		rows = fmt.Sprintf(" (rows %d to %d of the step)", first.Shard*n, min((first.Shard+1)*n, rd.task.Rows)-1)
 	}
+	err := fmt.Errorf("%w: shard %d%s %s", ErrDead, first.Shard, rows, first.Reason)
 	queue, log, lease := r.c.o.Bus.Jobs(), r.log, r.c.o.Lease
 	r.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*lease)

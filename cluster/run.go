@@ -51,6 +51,7 @@ type Run struct {
 	rounds   int64
 	mirror   *mirror
 	speeds   map[string]*assign.Median // by kind of worker
+	fallen   map[string]hands          // by ID: workers that were dropped and have not come back
 	err      error                     // nothing more can be done
 }
 
@@ -80,6 +81,7 @@ type workerInfo struct {
 	enrolled bool    // in the present term
 	held     map[int]shardResult
 	leased   []int // in the present term, oldest first
+	before   []int // in an earlier one, until it enrolls: then it has survived them
 	given    time.Time
 	done     time.Time // of its last shard
 	moved    *message

@@ -27,6 +27,7 @@ func (r *Run) meet(list []Member) {
 			}
 		}
 		r.workers[m.Inbox] = w
+		r.mourn(m)
 		w.alien = true
 		switch {
 		case m.Version != Protocol:
@@ -125,18 +126,41 @@ func (r *Run) gather() {
 func (r *Run) drop(w *workerInfo, why string) {
 	delete(r.workers, w.Inbox)
 	r.log.Info("worker left", "worker", w.ID, "why", why)
+	if len(w.leased) == 0 {
+		w.leased = w.before
+	}
 	if r.round != nil && len(w.leased) > 0 {
-		r.round.suspect(w.leased[0], w.ID)
+		r.fallen[w.ID] = hands{w.Inbox, r.round.id, slices.Clone(w.leased)}
 	}
 	if slices.Contains(r.members, w) {
 		r.newTerm("lost " + w.ID)
 	}
 }
 
+// hands are the shards that a dropped worker held.
+type hands struct {
+	inbox  string
+	round  int64
+	shards []int
+}
+
+// mourn suspects the shards that a worker held when it was dropped: now that it
+// has started again, its silence was the death of a process and no cut line.
+func (r *Run) mourn(m Member) {
+	last, ok := r.fallen[m.ID]
+	delete(r.fallen, m.ID)
+	if !ok || last.inbox == m.Inbox || r.round == nil || r.round.id != last.round {
+		return
+	}
+	r.round.suspect(last.shards, m.ID)
+	r.bury()
+}
+
 // beat takes note of what a worker is at.
 func (r *Run) beat(w *workerInfo, m *message) {
 	if m.State == leaving {
 		r.drop(w, "it was told to stop")
+		delete(r.fallen, w.ID)
 		return
 	}
 	if m.Run != r.o.Spec.Run {

@@ -44,6 +44,9 @@ func (r *Run) newTerm(why string) {
 	r.phase, r.formed = enrolling, true
 	others := map[string]Endpoint{}
 	for _, w := range r.members {
+		if len(w.leased) > 0 {
+			w.before = w.leased
+		}
 		w.enrolled, w.held, w.leased, w.moved = false, nil, nil, nil
 		others[w.ID] = w.seat.Endpoint
 	}
@@ -75,7 +78,7 @@ func (r *Run) enrolled(w *workerInfo, m *message) {
 		r.log.Warn("message refused", "worker", w.ID, "err", err)
 		return
 	}
-	w.enrolled, w.have, w.held, w.reset = true, m.Version, nil, false
+	w.enrolled, w.have, w.held, w.reset, w.before = true, m.Version, nil, false, nil
 	if m.Info != nil {
 		w.info = *m.Info
 	}

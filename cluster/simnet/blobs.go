@@ -21,7 +21,7 @@ func (s blobs) Put(ctx context.Context, digest string, r io.Reader, size int64) 
 		return fmt.Errorf("%w: blob %s of %d bytes, at most %d", cluster.ErrCluster, digest, size, maxBlob)
 	}
 	kept := s.host.net.broker.blobs
-	there, _, err := ask(ctx, s.host, "look for blob "+digest, false, func() (bool, bool) {
+	there, err := ask(ctx, s.host, "look for blob "+digest, false, func() (bool, bool) {
 		_, ok := kept[digest]
 		return ok, true
 	})
@@ -35,7 +35,7 @@ func (s blobs) Put(ctx context.Context, digest string, r io.Reader, size int64) 
 	if err := matches(digest, content); err != nil {
 		return err
 	}
-	_, _, err = ask(ctx, s.host, "put blob "+digest, false, func() (struct{}, bool) {
+	_, err = ask(ctx, s.host, "put blob "+digest, false, func() (struct{}, bool) {
 		kept[digest] = content
 		return struct{}{}, true
 	})
@@ -44,7 +44,7 @@ func (s blobs) Put(ctx context.Context, digest string, r io.Reader, size int64) 
 
 func (s blobs) Get(ctx context.Context, digest string, w io.Writer) error {
 	kept := s.host.net.broker.blobs
-	content, _, err := ask(ctx, s.host, "get blob "+digest, false, func() ([]byte, bool) {
+	content, err := ask(ctx, s.host, "get blob "+digest, false, func() ([]byte, bool) {
 		return kept[digest], true
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func (s blobs) Get(ctx context.Context, digest string, w io.Writer) error {
 
 func (s blobs) Delete(ctx context.Context, digest string) error {
 	kept := s.host.net.broker.blobs
-	_, _, err := ask(ctx, s.host, "delete blob "+digest, false, func() (struct{}, bool) {
+	_, err := ask(ctx, s.host, "delete blob "+digest, false, func() (struct{}, bool) {
 		delete(kept, digest)
 		return struct{}{}, true
 	})

@@ -89,10 +89,9 @@ type question struct {
 }
 
 // ask has op answered by the broker, with the lock held, and waits for the reply.
-// The request and the reply may be lost, so op may run several times: attempts
-// says how often it was asked for. With waits, op may answer later: it runs again
-// when something has come.
-func ask[T any](ctx context.Context, h *Host, what string, waits bool, op func() (T, bool)) (answer T, attempts int, err error) {
+// The request and the reply may be lost, so op may run several times. With waits,
+// op may answer later: it runs again when something has come.
+func ask[T any](ctx context.Context, h *Host, what string, waits bool, op func() (T, bool)) (answer T, err error) {
 	n := h.net
 	replies := make(chan T, 1)
 	q := &question{waits: waits}
@@ -119,9 +118,9 @@ func ask[T any](ctx context.Context, h *Host, what string, waits bool, op func()
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	for attempts = 1; ; attempts++ {
+	for attempt := 1; ; attempt++ {
 		if ctx.Err() != nil {
-			return answer, attempts, unreachable(h, what, context.Cause(ctx))
+			return answer, unreachable(h, what, context.Cause(ctx))
 		}
 		n.mu.Lock()
 		dead := h.dead
@@ -129,8 +128,8 @@ func ask[T any](ctx context.Context, h *Host, what string, waits bool, op func()
 			n.carry(h, h.id, Broker, requests, what, func() { n.receive(q) })
 		}
 		n.mu.Unlock()
-		if dead && attempts > 1 {
-			return answer, attempts, unreachable(h, what, errCrashed)
+		if dead && attempt > 1 {
+			return answer, unreachable(h, what, errCrashed)
 		}
 		died := h.died
 		if dead { // a caller that tries for ever must not stop the time
@@ -138,10 +137,10 @@ func ask[T any](ctx context.Context, h *Host, what string, waits bool, op func()
 		}
 		select {
 		case answer = <-replies:
-			return answer, attempts, nil
+			return answer, nil
 		case <-ctx.Done():
 		case <-died:
-			return answer, attempts, unreachable(h, what, errCrashed)
+			return answer, unreachable(h, what, errCrashed)
 		case <-timer.C:
 			timer.Reset(patience)
 		}

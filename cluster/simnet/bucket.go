@@ -3,7 +3,6 @@ package simnet
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,7 +22,11 @@ type record struct {
 	value    []byte
 	revision uint64
 	written  time.Duration
+	by       *call // nil: a call that need not be known again
 }
+
+// call is one call of a host, however often its request comes.
+type call struct{ _ byte }
 
 // read returns the record of a key, unless its lease is over.
 func (b *bucket) read(key string, now time.Duration) (record, bool) {
@@ -35,9 +38,9 @@ func (b *bucket) read(key string, now time.Duration) (record, bool) {
 	return r, ok
 }
 
-func (b *bucket) write(key string, value []byte, now time.Duration) uint64 {
+func (b *bucket) write(key string, value []byte, now time.Duration, by *call) uint64 {
 	b.revision++
-	b.records[key] = record{value, b.revision, now}
+	b.records[key] = record{value, b.revision, now, by}
 	return b.revision
 }
 
@@ -55,19 +58,19 @@ type result struct {
 }
 
 // call has op run on the bucket by the broker.
-func (s store) call(ctx context.Context, what, key string, value []byte, op func(b *bucket, now time.Duration) result) (result, int, error) {
+func (s store) call(ctx context.Context, what, key string, value []byte, op func(b *bucket, now time.Duration) result) (result, error) {
 	if err := s.check(what, key, value); err != nil {
-		return result{}, 0, err
+		return result{}, err
 	}
 	n := s.host.net
 	what += " " + s.name + "/" + key
-	r, attempts, err := ask(ctx, s.host, what, false, func() (result, bool) {
+	r, err := ask(ctx, s.host, what, false, func() (result, bool) {
 		return op(n.broker.buckets[s.name], n.now()), true
 	})
 	if err == nil && r.err != nil {
 		err = fmt.Errorf("%w: %s", r.err, what)
 	}
-	return r, attempts, err
+	return r, err
 }
 
 func (s store) check(what, key string, value []byte) error {
@@ -92,7 +95,7 @@ func isKey(key string) bool {
 }
 
 func (s store) Get(ctx context.Context, key string) (cluster.Record, error) {
-	r, _, err := s.call(ctx, "get", key, nil, func(b *bucket, now time.Duration) result {
+	r, err := s.call(ctx, "get", key, nil, func(b *bucket, now time.Duration) result {
 		r, ok := b.read(key, now)
 		if !ok {
 			return result{err: cluster.ErrNoRecord}
@@ -106,7 +109,7 @@ func (s store) Get(ctx context.Context, key string) (cluster.Record, error) {
 }
 
 func (s store) List(ctx context.Context) ([]cluster.Record, error) {
-	r, _, err := s.call(ctx, "list", "", nil, func(b *bucket, now time.Duration) result {
+	r, err := s.call(ctx, "list", "", nil, func(b *bucket, now time.Duration) result {
 		var out []cluster.Record
 		for _, key := range slices.Sorted(maps.Keys(b.records)) {
 			if r, ok := b.read(key, now); ok {
@@ -119,53 +122,41 @@ func (s store) List(ctx context.Context) ([]cluster.Record, error) {
 }
 
 func (s store) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	return s.change(ctx, "create", key, value, 0, func(b *bucket, value []byte, now time.Duration) result {
-		if _, ok := b.read(key, now); ok {
-			return result{err: cluster.ErrConflict}
-		}
-		return result{revision: b.write(key, value, now)}
-	})
+	return s.change(ctx, "create", key, value, func(_ record, ok bool) bool { return !ok })
 }
 
 func (s store) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	return s.change(ctx, "update", key, value, revision, func(b *bucket, value []byte, now time.Duration) result {
-		if r, ok := b.read(key, now); !ok || r.revision != revision {
-			return result{err: cluster.ErrConflict}
-		}
-		return result{revision: b.write(key, value, now)}
-	})
+	return s.change(ctx, "update", key, value, func(r record, ok bool) bool { return ok && r.revision == revision })
 }
 
-// change writes what nobody else may have written since. A conflict after a
-// reply was missed may be with this very call, so the record is read again.
-func (s store) change(ctx context.Context, what, key string, value []byte, above uint64, op func(b *bucket, value []byte, now time.Duration) result) (uint64, error) {
+// change writes a record if what is there allows it. A request that comes again
+// finds what the call itself has written.
+func (s store) change(ctx context.Context, what, key string, value []byte, allowed func(r record, ok bool) bool) (uint64, error) {
 	value = bytes.Clone(value)
-	r, attempts, err := s.call(ctx, what, key, value, func(b *bucket, now time.Duration) result { return op(b, value, now) })
-	if attempts <= 1 || !errors.Is(err, cluster.ErrConflict) {
-		return r.revision, err
-	}
-	newest, again := s.Get(ctx, key)
-	switch {
-	case errors.Is(again, cluster.ErrNoRecord):
-		return 0, err
-	case again != nil:
-		return 0, again
-	case newest.Revision > above && bytes.Equal(newest.Value, value):
-		return newest.Revision, nil
-	}
-	return 0, err
+	id := new(call)
+	r, err := s.call(ctx, what, key, value, func(b *bucket, now time.Duration) result {
+		r, ok := b.read(key, now)
+		switch {
+		case ok && r.by == id:
+			return result{revision: r.revision}
+		case !allowed(r, ok):
+			return result{err: cluster.ErrConflict}
+		}
+		return result{revision: b.write(key, value, now, id)}
+	})
+	return r.revision, err
 }
 
 func (s store) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	value = bytes.Clone(value)
-	r, _, err := s.call(ctx, "put", key, value, func(b *bucket, now time.Duration) result {
-		return result{revision: b.write(key, value, now)}
+	r, err := s.call(ctx, "put", key, value, func(b *bucket, now time.Duration) result {
+		return result{revision: b.write(key, value, now, nil)}
 	})
 	return r.revision, err
 }
 
 func (s store) Delete(ctx context.Context, key string, revision uint64) error {
-	_, _, err := s.call(ctx, "delete", key, nil, func(b *bucket, now time.Duration) result {
+	_, err := s.call(ctx, "delete", key, nil, func(b *bucket, now time.Duration) result {
 		r, ok := b.read(key, now)
 		if !ok { // maybe by this very call, whose reply was missed
 			return result{}

@@ -28,6 +28,26 @@ func ok(t *testing.T, err error) {
 	}
 }
 
+// TestBucketKnowsItsCalls has calls come again: they find what they wrote
+// themselves, and not what another call wrote, the same value or not.
+func TestBucketKnowsItsCalls(t *testing.T) {
+	for seed := range uint64(20) {
+		within(t, seed, bad, func(t *testing.T, n *Network) {
+			ctx, b := t.Context(), n.Host("a").Bus().Bucket(cluster.RunsBucket)
+			first, err := b.Create(ctx, "k", []byte("1"))
+			ok(t, err)
+			second, err := b.Update(ctx, "k", []byte("1"), first)
+			ok(t, err)
+			if _, err := b.Update(ctx, "k", []byte("1"), first); !errors.Is(err, cluster.ErrConflict) {
+				t.Errorf("seed %d: update of an old revision: %v", seed, err)
+			}
+			if r, err := b.Get(ctx, "k"); err != nil || r.Revision != second {
+				t.Errorf("seed %d: record %+v, %v, want revision %d", seed, r, err, second)
+			}
+		})
+	}
+}
+
 func TestBucket(t *testing.T) {
 	within(t, 1, Faults{}, func(t *testing.T, n *Network) {
 		ctx, b := t.Context(), n.Host("a").Bus().Bucket(cluster.RunsBucket)

@@ -64,7 +64,7 @@ func (s events) Follow(ctx context.Context, run string, handle func(event []byte
 	n := s.host.net
 	for next := 0; ; {
 		from := next
-		got, _, err := ask(ctx, s.host, "events of "+run, true, func() (batch, bool) {
+		got, err := ask(ctx, s.host, "events of "+run, true, func() (batch, bool) {
 			l := n.broker.events[run]
 			if l == nil {
 				return batch{}, false

@@ -23,7 +23,7 @@ type queue struct{ host *Host }
 
 // do has op run by the broker.
 func (q queue) do(ctx context.Context, what string, op func(b *broker)) error {
-	_, _, err := ask(ctx, q.host, what, false, func() (struct{}, bool) {
+	_, err := ask(ctx, q.host, what, false, func() (struct{}, bool) {
 		op(&q.host.net.broker)
 		return struct{}{}, true
 	})
@@ -48,7 +48,7 @@ func (q queue) Submit(ctx context.Context, id string, body []byte) error {
 
 func (q queue) Next(ctx context.Context) (cluster.Delivery, error) {
 	n := q.host.net
-	d, _, err := ask(ctx, q.host, "next job", true, func() (*delivery, bool) {
+	d, err := ask(ctx, q.host, "next job", true, func() (*delivery, bool) {
 		b := &n.broker
 		i := slices.IndexFunc(b.jobs, func(j *job) bool { return j.taker == 0 })
 		if i < 0 {
@@ -84,7 +84,7 @@ func (n *Network) expire(j *job, taker uint64) {
 }
 
 func (q queue) Dead(ctx context.Context) ([]cluster.DeadLetter, error) {
-	letters, _, err := ask(ctx, q.host, "dead letters", false, func() ([]cluster.DeadLetter, bool) {
+	letters, err := ask(ctx, q.host, "dead letters", false, func() ([]cluster.DeadLetter, bool) {
 		return slices.Clone(q.host.net.broker.dead), true
 	})
 	return letters, err
