@@ -227,11 +227,14 @@ func (t *taker) conclude(id, state string, cause error) error {
 	return nil
 }
 
-// finish removes a job from the queue. If that fails it comes again, and its
-// record says that it is done.
+// finish removes a job from the queue, and what was uploaded for it. If that fails
+// it comes again, and its record says that it is done.
 func (t *taker) finish(d cluster.Delivery) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
+	if err := dropUploads(ctx, t.bus, d.ID()); err != nil {
+		t.log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)
+	}
 	if err := d.Done(ctx); err != nil {
 		t.log.Error("the run was not removed from the queue", "run", d.ID(), "err", err)
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -279,4 +281,46 @@ func TestRunIDs(t *testing.T) {
 			t.Errorf("checkRunID(%q) = %v", bad, err)
 		}
 	}
+}
+
+// TestUploadsEnd wants what was uploaded for a run to go with the last run that
+// needs it.
+func TestUploadsEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		digest := func(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
+		there := func(content string) bool { return bus.Blobs().Get(t.Context(), digest(content), io.Discard) == nil }
+		for id, contents := range map[string][]string{"r-1": {"shared", "own"}, "r-2": {"shared"}} {
+			var digests []string
+			for _, c := range contents {
+				digests = append(digests, digest(c))
+				if err := bus.Blobs().Put(t.Context(), digest(c), strings.NewReader(c), int64(len(c))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := noteUploads(t.Context(), bus, id, digests); err != nil {
+				t.Fatal(err)
+			}
+		}
+		queued(t, bus, "r-1")
+		queued(t, bus, "r-2")
+		if runs, err := listRuns(t.Context(), bus); err != nil || len(runs) != 2 {
+			t.Errorf("runs %v, %v", runs, err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		tk := &taker{bus: bus, log: slog.New(slog.DiscardHandler), pause: func(int) time.Duration { return 0 }, run: func(_ context.Context, id string, _ []byte) error {
+			if !there("shared") || id == "r-2" && there("own") {
+				t.Errorf("during %s: shared %v, own %v", id, there("shared"), there("own"))
+			}
+			if id == "r-2" {
+				time.AfterFunc(time.Minute, stop)
+			}
+			return nil
+		}}
+		if unfinished, err := tk.work(ctx); unfinished || err != nil {
+			t.Errorf("work = %v, %v", unfinished, err)
+		}
+		if there("shared") || there("own") {
+			t.Error("contents are left that nobody needs")
+		}
+	})
 }

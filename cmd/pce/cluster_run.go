@@ -39,6 +39,10 @@ func (r *runRecord) ended() bool {
 // apart from the status because its writer does not read it.
 const cancelPrefix = "cancel-"
 
+// uploadsPrefix begins the keys of records in cluster.RunsBucket that list what was
+// uploaded for a run, as digests.
+const uploadsPrefix = "uploads-"
+
 // maxRunID bounds the length of a run's id.
 const maxRunID = 64
 
@@ -54,7 +58,7 @@ func checkRunID(id string) error {
 	odd := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 	}
-	if id == "" || len(id) > maxRunID || strings.HasPrefix(id, cancelPrefix) || strings.ContainsFunc(id, odd) {
+	if id == "" || len(id) > maxRunID || strings.HasPrefix(id, cancelPrefix) || strings.HasPrefix(id, uploadsPrefix) || strings.ContainsFunc(id, odd) {
 		return usagef("%.80q is no id of a run; pce cluster status lists them", id)
 	}
 	return nil
@@ -97,7 +101,7 @@ func listRuns(ctx context.Context, bus cluster.Bus) ([]runRecord, error) {
 	}
 	var out []runRecord
 	for _, rec := range records {
-		if strings.HasPrefix(rec.Key, cancelPrefix) {
+		if strings.HasPrefix(rec.Key, cancelPrefix) || strings.HasPrefix(rec.Key, uploadsPrefix) {
 			continue
 		}
 		var r runRecord
@@ -107,4 +111,58 @@ func listRuns(ctx context.Context, bus cluster.Bus) ([]runRecord, error) {
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// noteUploads says that a run needs contents, before they are uploaded.
+func noteUploads(ctx context.Context, bus cluster.Bus, id string, digests []string) error {
+	value, err := json.Marshal(digests)
+	if err != nil {
+		return err
+	}
+	_, err = bus.Bucket(cluster.RunsBucket).Put(ctx, uploadsPrefix+id, value)
+	return err
+}
+
+// dropUploads removes what was uploaded for a run that has ended, unless another
+// run needs it.
+func dropUploads(ctx context.Context, bus cluster.Bus, id string) error {
+	bucket := bus.Bucket(cluster.RunsBucket)
+	records, err := bucket.List(ctx)
+	if err != nil {
+		return err
+	}
+	var own []string
+	others := map[string]bool{}
+	for _, rec := range records {
+		run, ok := strings.CutPrefix(rec.Key, uploadsPrefix)
+		if !ok {
+			continue
+		}
+		var digests []string
+		if err := json.Unmarshal(rec.Value, &digests); err != nil {
+			return fmt.Errorf("%w: the record %s cannot be read: %v", cluster.ErrCluster, rec.Key, err)
+		}
+		if run == id {
+			own = digests
+			continue
+		}
+		for _, d := range digests {
+			others[d] = true
+		}
+	}
+	if own == nil {
+		return nil
+	}
+	for _, d := range own {
+		if others[d] {
+			continue
+		}
+		if err := bus.Blobs().Delete(ctx, d); err != nil && !errors.Is(err, cluster.ErrNoRecord) {
+			return err
+		}
+	}
+	if err := bucket.Delete(ctx, uploadsPrefix+id, 0); err != nil && !errors.Is(err, cluster.ErrNoRecord) {
+		return err
+	}
+	return nil
 }

@@ -94,44 +94,67 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 }
 
 // enqueue uploads what the workers cannot read, and puts the job into the queue.
-func enqueue(ctx context.Context, bus cluster.Bus, j *job, cfg *configs.Config, all bool) (*submission, error) {
-	s := &submission{Run: j.ID, Name: j.Name, Kind: j.Kind, State: stateQueued}
-	members, err := listRecords[cluster.Member](ctx, bus.Bucket(cluster.MembersBucket))
-	if err != nil {
-		return nil, err
-	}
-	for i := range j.Files {
-		file := &j.Files[i]
-		if !all && inEveryRoot(members, file.Path) {
-			continue
-		}
-		if err := file.upload(ctx, bus.Blobs(), file.Path); err != nil {
-			return nil, err
-		}
-		s.Uploaded += file.Size
-	}
-	text, err := j.encode(bus.MaxPayload())
-	if err != nil {
-		return nil, err
-	}
+func enqueue(ctx context.Context, bus cluster.Bus, j *job, cfg *configs.Config, all bool) (_ *submission, err error) {
 	record, err := json.Marshal(&runRecord{RunStatus: cluster.RunStatus{
 		Run: j.ID, Name: j.Name, Kind: j.Kind, State: stateQueued, Epochs: cfg.Train.Epochs, Transport: cfg.Cluster.Transport,
 	}})
 	if err != nil {
 		return nil, err
 	}
-	runs := bus.Bucket(cluster.RunsBucket)
-	revision, err := runs.Create(ctx, j.ID, record)
+	runs, revision := bus.Bucket(cluster.RunsBucket), uint64(0)
+	defer func() {
+		if err == nil {
+			return
+		}
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+		defer cancel()
+		if revision != 0 { // if this fails too, the run stays queued and can be cancelled
+			_ = runs.Delete(undo, j.ID, revision)
+		}
+		_ = dropUploads(undo, bus, j.ID)
+	}()
+	s := &submission{Run: j.ID, Name: j.Name, Kind: j.Kind, State: stateQueued}
+	if s.Uploaded, err = j.uploadMissing(ctx, bus, all); err != nil {
+		return nil, err
+	}
+	text, err := j.encode(bus.MaxPayload())
 	if err != nil {
 		return nil, err
 	}
-	if err := bus.Jobs().Submit(ctx, j.ID, text); err != nil {
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
-		defer cancel()
-		runs.Delete(undo, j.ID, revision) // if this fails too, the run stays queued and can be cancelled
+	if revision, err = runs.Create(ctx, j.ID, record); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, bus.Jobs().Submit(ctx, j.ID, text)
+}
+
+// uploadMissing gives the broker the files that some worker cannot read, or all,
+// and returns their bytes.
+func (j *job) uploadMissing(ctx context.Context, bus cluster.Bus, all bool) (bytes int64, err error) {
+	members, err := listRecords[cluster.Member](ctx, bus.Bucket(cluster.MembersBucket))
+	if err != nil {
+		return 0, err
+	}
+	var missing []*fileRef
+	var digests []string
+	for i := range j.Files {
+		file := &j.Files[i]
+		if all || !inEveryRoot(members, file.Path) {
+			missing, digests = append(missing, file), append(digests, file.Digest)
+			bytes += file.Size
+		}
+	}
+	if len(missing) == 0 {
+		return 0, nil
+	}
+	if err := noteUploads(ctx, bus, j.ID, digests); err != nil {
+		return 0, err
+	}
+	for _, file := range missing {
+		if err := file.upload(ctx, bus.Blobs(), file.Path); err != nil {
+			return 0, err
+		}
+	}
+	return bytes, nil
 }
 
 // inEveryRoot reports whether a path lies in a root of every member; false if

@@ -109,16 +109,6 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job,
 	return j, err
 }
 
-// upload gives the broker the files of the job.
-func (j *job) upload(ctx context.Context, blobs cluster.Blobs) error {
-	for i := range j.Files {
-		if err := j.Files[i].upload(ctx, blobs, j.Files[i].Path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // encode writes the job for a queue that takes messages of so many bytes.
 func (j *job) encode(most int) ([]byte, error) {
 	text, err := json.Marshal(j)

@@ -103,7 +103,7 @@ func TestResumeRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := j.upload(t.Context(), env.bus.Blobs()); err != nil {
+			if _, err := j.uploadMissing(t.Context(), env.bus, true); err != nil {
 				t.Fatal(err)
 			}
 			text, err := j.encode(env.bus.MaxPayload())

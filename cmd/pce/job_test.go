@@ -121,7 +121,7 @@ func TestTrainJob(t *testing.T) {
 				t.Fatal(err)
 			}
 			if roots == nil {
-				if err := j.upload(t.Context(), env.bus.Blobs()); err != nil {
+				if _, err := j.uploadMissing(t.Context(), env.bus, true); err != nil {
 					t.Fatal(err)
 				}
 			}
