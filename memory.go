@@ -62,17 +62,9 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 		return MemoryPlan{}, err
 	}
 	p := b.Program
-	rows := int64(l.Rows)
-	m := MemoryPlan{Rows: l.Rows, Parameters: 4 * p.NumParams, Values: 8 * rows, Program: programBytes(b), Data: l.Tables}
+	m := MemoryPlan{Rows: l.Rows, Parameters: 4 * p.NumParams, Program: programBytes(b), Data: l.Tables}
 	if err := m.addWork(layers.Module{Program: p, Rows: l.Rows, Train: l.Train, Mixed: l.Mixed}, l.Options); err != nil {
 		return MemoryPlan{}, err
-	}
-	for _, c := range p.Columns {
-		if c.Codes > 0 {
-			m.Values += 2 * rows
-		} else {
-			m.Values += 4 * rows
-		}
 	}
 	if l.Train && l.Shards {
 		m.Flows += 8 * p.FlowLen()
@@ -91,7 +83,8 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	return m, nil
 }
 
-// addWork adds what a device takes for its work.
+// addWork adds what a device takes for its work, with the rows of a launch: of two
+// where those of the next one are copied meanwhile.
 func (m *MemoryPlan) addWork(mod layers.Module, o Options) error {
 	at, err := o.place()
 	if err != nil {
@@ -103,11 +96,11 @@ func (m *MemoryPlan) addWork(mod layers.Module, o Options) error {
 			return err
 		}
 		work, err := cpu.Plan(mod, d)
-		m.Values, m.Flows, m.Scratch = m.Values+work.Values, m.Flows+work.Flows, m.Scratch+work.Scratch
+		m.Values, m.Flows, m.Scratch = m.Values+work.Values+mod.RowBytes(), m.Flows+work.Flows, m.Scratch+work.Scratch
 		return err
 	}
 	work, err := plan.MemoryOf(mod)
-	m.Values, m.Flows, m.Scratch = m.Values+work.Values, m.Flows+work.Flows, m.Scratch+work.Scratch
+	m.Values, m.Flows, m.Scratch = m.Values+work.Values+2*mod.RowBytes(), m.Flows+work.Flows, m.Scratch+work.Scratch
 	m.Program += work.Program
 	return err
 }

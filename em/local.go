@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
@@ -14,13 +13,22 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// Local is a FlowSource over one engine. It reads rows ahead of the engine.
+// Local is a FlowSource over one engine. It reads rows ahead of the engine, and
+// loads those of the next launch while the device works.
 type Local struct {
 	eng    *engine.Engine
 	src    dataset.Source
 	loader *dataset.Loader
+	ahead  *rows // that come next; nil: not read yet
 	ll     []float64
 	stale  bool // a step was given up: flows are left in the engine
+}
+
+// rows are those of a launch.
+type rows struct {
+	pass *engine.Pass
+	err  error // of loading them
+	of   *dataset.Step
 }
 
 var _ FlowSource = (*Local)(nil)
@@ -35,7 +43,7 @@ func NewLocal(eng *engine.Engine, src dataset.Source) *Local {
 func (l *Local) Close() {
 	if l.loader != nil {
 		l.loader.Close()
-		l.loader = nil
+		l.loader, l.ahead = nil, nil
 	}
 }
 
@@ -69,25 +77,26 @@ func (l *Local) Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
 	}
 	moving := context.WithoutCancel(ctx)
 	before := l.eng.Recomputed()
-	for {
-		s, err := l.next(ctx)
+	for ends := false; !ends; {
+		r, err := l.next(ctx)
 		if err != nil {
 			return res, err
 		}
-		ll := l.ll[:s.Batch.Rows]
-		if s.Ends && s.Span.Lo == 0 && rule.Anemone == nil {
-			err = l.eng.Step(moving, s.Batch, 0, s.Batch.Rows, rule, ll)
+		if ends = r.of.Ends; ends && r.of.Span.Lo == 0 && rule.Anemone == nil {
+			err = r.pass.Step(moving, rule)
 		} else {
 			l.stale = true
-			err = l.eng.Accumulate(ctx, s.Batch, 0, s.Batch.Rows, ll)
+			err = r.pass.Accumulate(ctx)
 		}
 		if err != nil {
 			return res, err
 		}
-		res.Add(ll)
-		if s.Ends {
-			break
+		// What goes wrong with the rows that come next is the next step's error.
+		l.ahead, _ = l.read(ctx)
+		if err := r.pass.Wait(moving); err != nil {
+			return res, err
 		}
+		res.Add(l.ll[:r.of.Span.Hi-r.of.Span.Lo])
 	}
 	res.Recomputed = l.eng.Recomputed() - before
 	if !l.stale {
@@ -104,18 +113,36 @@ func (l *Local) Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
 	return res, nil
 }
 
-func (l *Local) next(ctx context.Context) (*dataset.Step, error) {
+// next returns the rows of the next launch.
+func (l *Local) next(ctx context.Context) (r *rows, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if l.loader == nil {
 		return nil, errors.New("em: step without a plan; call Begin first")
 	}
-	s, err := l.loader.Next(ctx)
-	if errors.Is(err, io.EOF) {
-		return nil, errors.New("em: step after the end of the plan; call Begin for further ones")
+	if r, l.ahead = l.ahead, nil; r == nil {
+		r, err = l.read(ctx)
 	}
-	return s, err
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("em: step after the end of the plan; call Begin for further ones")
+	case err != nil:
+		return nil, err
+	}
+	return r, r.err
+}
+
+// read reads the rows after the last ones, and loads them. An error of reading comes
+// again with the next call, unless it is the context's.
+func (l *Local) read(ctx context.Context) (*rows, error) {
+	s, err := l.loader.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &rows{of: s}
+	r.pass, r.err = l.eng.Load(ctx, s.Batch, 0, s.Batch.Rows, l.ll)
+	return r, nil
 }
 
 // Add adds the rows of the next shard.
@@ -183,27 +210,26 @@ func MeanLogLikelihood(ctx context.Context, eng *engine.Engine, src dataset.Sour
 		return 0, err
 	}
 	defer loader.Close()
-	ll := make([]float64, batch)
-	total := 0.0
-	for {
+	next := func() (*dataset.Batch, error) {
 		s, err := loader.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			break
-		}
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		if err := eng.LogLikelihood(ctx, s.Batch, ll); err != nil {
-			return 0, err
-		}
-		for span := range slices.Chunk(ll[:s.Batch.Rows], EvalRows) {
-			sum := 0.0
-			for _, x := range span {
-				sum += x
-			}
-			total += sum
-		}
+		return s.Batch, nil
 	}
+	total, sum, span := 0.0, 0.0, 0
+	err = eng.Evaluate(ctx, next, func(ll []float64) {
+		for _, x := range ll {
+			if sum += x; span == EvalRows-1 {
+				total, sum = total+sum, 0
+			}
+			span = (span + 1) % EvalRows
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	total += sum
 	if math.IsNaN(total) {
 		return 0, fmt.Errorf("%w for a row to evaluate; the parameters are damaged", ErrNumber)
 	}

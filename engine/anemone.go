@@ -26,6 +26,10 @@ func (e *Engine) countVisits(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	r, err := e.clearRoom(ctx)
+	if err != nil {
+		return err
+	}
 	for _, c := range e.prog.Columns {
 		at := int(c.Slot) * e.rows
 		if c.Codes == 0 {
@@ -34,15 +38,15 @@ func (e *Engine) countVisits(ctx context.Context) (err error) {
 			e.code[at] = uint16(c.Codes)
 		}
 	}
-	if err := e.send(ctx); err != nil {
+	if err := e.send(ctx, r); err != nil {
 		return err
 	}
-	forward := kernels.ForwardArgs{Params: e.params, Codes: e.codes, Values: e.values, LL: e.ll}
+	forward := kernels.ForwardArgs{Params: e.params, Codes: r.codes, Values: r.values, LL: r.ll}
 	if err := e.dev.Launch(ctx, e.kernels[kernels.Forward], 1, &forward); err != nil {
 		return err
 	}
 	return e.dev.Launch(ctx, e.kernels[kernels.Backward], 1, &kernels.BackwardArgs{
-		Params: e.params, Codes: e.codes, Values: e.values, Visits: e.topDown,
+		Params: e.params, Codes: r.codes, Values: r.values, Visits: e.topDown,
 	})
 }
 

@@ -21,6 +21,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/pce-engine/pce/dataset"
@@ -58,9 +59,9 @@ type Engine struct {
 	families []layers.Family
 	kernels  map[string]kernels.Kernel
 	params   kernels.Buffer
-	codes    kernels.Buffer
-	values   kernels.Buffer
-	ll       kernels.Buffer
+	rooms    []room         // one, or two of a device that works while rows are copied
+	*room                   // of the last launch, whose rows it still has
+	launched int64          // passes
 	flows    kernels.Buffer // nil until the first Accumulate
 	grid     float64        // the unit of flows, in rows
 	most     int64          // rows that may be added up between two updates
@@ -71,6 +72,7 @@ type Engine struct {
 
 	code  []uint16  // [coded columns, rows], as codes has them
 	value []float32 // [value columns, rows]
+	lls   [2][]float64
 	tiles int64
 }
 
@@ -101,20 +103,30 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 			valued++
 		}
 	}
-	for _, b := range []struct {
-		buf *kernels.Buffer
-		t   kernels.DType
-		n   int
-	}{
-		{&e.params, kernels.Float32, int(prog.NumParams)},
-		{&e.codes, kernels.Uint16, coded * o.Rows},
-		{&e.values, kernels.Float32, valued * o.Rows},
-		{&e.ll, kernels.Float64, o.Rows},
-	} {
-		if *b.buf, err = dev.Alloc(ctx, b.t, b.n); err != nil {
-			return nil, err
+	if e.params, err = dev.Alloc(ctx, kernels.Float32, int(prog.NumParams)); err != nil {
+		return nil, err
+	}
+	e.rooms = make([]room, rooms(dev.Info()))
+	for i := range e.rooms {
+		r := &e.rooms[i]
+		for _, b := range []struct {
+			buf *kernels.Buffer
+			t   kernels.DType
+			n   int
+		}{
+			{&r.codes, kernels.Uint16, coded * o.Rows},
+			{&r.values, kernels.Float32, valued * o.Rows},
+			{&r.ll, kernels.Float64, o.Rows},
+		} {
+			if *b.buf, err = dev.Alloc(ctx, b.t, b.n); err != nil {
+				return nil, err
+			}
 		}
 	}
+	for i := range e.lls {
+		e.lls[i] = make([]float64, o.Rows)
+	}
+	e.room = &e.rooms[0]
 	e.code, e.value = make([]uint16, coded*o.Rows), make([]float32, valued*o.Rows)
 	return e, nil
 }
@@ -144,7 +156,11 @@ func statScales(p *layers.Program, ranges []float64) [][]float64 {
 
 // Close frees the engine's buffers, and closes its device if it owns it.
 func (e *Engine) Close() error {
-	for _, b := range []kernels.Buffer{e.params, e.codes, e.values, e.ll, e.flows, e.averages, e.topDown} {
+	all := []kernels.Buffer{e.params, e.flows, e.averages, e.topDown}
+	for _, r := range e.rooms {
+		all = append(all, r.codes, r.values, r.ll)
+	}
+	for _, b := range all {
 		if b != nil {
 			b.Free()
 		}
@@ -184,8 +200,9 @@ func (e *Engine) ReadParams(ctx context.Context, offset int64, params []float32)
 	return e.dev.Read(ctx, params, e.params, int(offset))
 }
 
-// load encodes the rows lo..hi-1 of a batch as the program reads them.
-func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
+// load encodes the rows lo..hi-1 of a batch as the program reads them and copies
+// them to a room.
+func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int) error {
 	if len(b.Columns) < e.prog.NumVars {
 		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), e.prog.NumVars)
 	}
@@ -216,29 +233,36 @@ func (e *Engine) load(ctx context.Context, b *dataset.Batch, lo, hi int) error {
 				dataset.ErrFormat, lo+bad, c.Var, cellText(cells, lo+bad), c.Codes-1)
 		}
 	}
-	return e.send(ctx)
+	return e.send(ctx, r)
 }
 
-// send copies the cells of a launch to the device.
-func (e *Engine) send(ctx context.Context) error {
-	if err := e.dev.Write(ctx, e.codes, 0, e.code); err != nil {
+// send copies the cells of a launch to a room.
+func (e *Engine) send(ctx context.Context, r *room) error {
+	if err := e.dev.Write(ctx, r.codes, 0, e.code); err != nil {
 		return err
 	}
-	return e.dev.Write(ctx, e.values, 0, e.value)
+	return e.dev.Write(ctx, r.values, 0, e.value)
 }
 
 // asCodes writes cells as codes below n, with n for missing ones. It returns the
 // first row that is neither, or -1.
 func asCodes(cells *dataset.Cells, lo int, n uint16, out []uint16) int {
 	if cells.Codes != nil {
-		for i, c := range cells.Codes[lo : lo+len(out)] {
-			if c >= n {
-				if c != dataset.Missing {
-					return i
-				}
-				c = n
+		codes := cells.Codes[lo : lo+len(out)]
+		copy(out, codes)
+		over := uint32(0) // its highest bit: some code is n or more
+		for _, c := range codes {
+			over |= uint32(n) - 1 - uint32(c)
+		}
+		if over>>31 == 0 {
+			return -1
+		}
+		for i, c := range codes {
+			if c == dataset.Missing {
+				out[i] = n
+			} else if c >= n {
+				return i
 			}
-			out[i] = c
 		}
 		return -1
 	}
@@ -294,38 +318,14 @@ func (e *Engine) check(b *dataset.Batch, lo, hi int, ll []float64) error {
 
 // evaluate runs the forward pass on the rows lo..hi-1, at most Rows of them.
 func (e *Engine) evaluate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) error {
-	if err := e.check(b, lo, hi, ll); err != nil {
+	p, err := e.Load(ctx, b, lo, hi, ll)
+	if err != nil {
 		return err
 	}
-	if err := e.load(ctx, b, lo, hi); err != nil {
+	if err := p.Evaluate(ctx); err != nil {
 		return err
 	}
-	a := kernels.ForwardArgs{Params: e.params, Codes: e.codes, Values: e.values, LL: e.ll}
-	if err := e.dev.Launch(ctx, e.kernels[kernels.Forward], hi-lo, &a); err != nil {
-		return err
-	}
-	e.tiles += a.Recomputed
-	return e.dev.Read(ctx, ll[:hi-lo], e.ll, 0)
-}
-
-// step runs both passes on the rows lo..hi-1: the parameters move by a rule, or
-// the expected counts are added to flows.
-func (e *Engine) step(ctx context.Context, b *dataset.Batch, lo, hi int, flows kernels.Buffer, rule *kernels.Rule, ll []float64) error {
-	if err := e.check(b, lo, hi, ll); err != nil {
-		return err
-	}
-	if err := e.load(ctx, b, lo, hi); err != nil {
-		return err
-	}
-	a := kernels.StepArgs{
-		ForwardArgs: kernels.ForwardArgs{Params: e.params, Codes: e.codes, Values: e.values, LL: e.ll},
-		Flows:       flows, Rule: rule,
-	}
-	if err := e.dev.Launch(ctx, e.kernels[kernels.Step], hi-lo, &a); err != nil {
-		return err
-	}
-	e.tiles += a.Recomputed
-	return e.dev.Read(ctx, ll[:hi-lo], e.ll, 0)
+	return p.Wait(ctx)
 }
 
 // LogLikelihood writes the natural log-likelihood of every row of b to ll.
@@ -334,38 +334,41 @@ func (e *Engine) LogLikelihood(ctx context.Context, b *dataset.Batch, ll []float
 	if len(ll) < b.Rows {
 		return fmt.Errorf("%w: room for %d log-likelihoods of %d rows", dataset.ErrFormat, len(ll), b.Rows)
 	}
-	for lo := 0; lo < b.Rows; lo += e.rows {
-		if err := ctx.Err(); err != nil {
-			return err
+	given := false
+	next := func() (*dataset.Batch, error) {
+		if given {
+			return nil, io.EOF
 		}
-		hi := min(lo+e.rows, b.Rows)
-		if err := e.evaluate(ctx, b, lo, hi, ll[lo:hi]); err != nil {
-			return err
-		}
+		given = true
+		return b, nil
 	}
-	return nil
+	return e.Evaluate(ctx, next, func(part []float64) { ll = ll[copy(ll, part):] })
 }
 
 // Step does one training step on the rows lo..hi-1 of b as one shard, at most
 // Rows: log-likelihoods to ll, expected counts, and the update, fused.
 func (e *Engine) Step(ctx context.Context, b *dataset.Batch, lo, hi int, rule kernels.Rule, ll []float64) error {
-	return e.step(ctx, b, lo, hi, nil, &rule, ll)
+	p, err := e.Load(ctx, b, lo, hi, ll)
+	if err != nil {
+		return err
+	}
+	if err := p.Step(ctx, rule); err != nil {
+		return err
+	}
+	return p.Wait(ctx)
 }
 
 // Accumulate adds the expected counts of the rows lo..hi-1 of b, as one shard,
 // to the flows. Any order of shards gives the same bits.
 func (e *Engine) Accumulate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) error {
-	if err := e.needFlows(ctx); err != nil {
+	p, err := e.Load(ctx, b, lo, hi, ll)
+	if err != nil {
 		return err
 	}
-	if e.added+int64(hi-lo) > e.most {
-		return fmt.Errorf("%w: flows of %d rows before an update, with room for %d; set StepRows", kernels.ErrDevice, e.added+int64(hi-lo), e.most)
-	}
-	if err := e.step(ctx, b, lo, hi, e.flows, nil, ll); err != nil {
+	if err := p.Accumulate(ctx); err != nil {
 		return err
 	}
-	e.added += int64(hi - lo)
-	return nil
+	return p.Wait(ctx)
 }
 
 func (e *Engine) needFlows(ctx context.Context) (err error) {

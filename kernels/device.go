@@ -56,6 +56,7 @@ type Info struct {
 	KernelPath string // "avx512", "avx2", "generic", "sm_90", ...
 	Card       string // "NVIDIA H200", where it is one
 	Threads    int    // worker threads; 0 where it has no meaning
+	Async      bool   // a launch returns before its work is done, and copies do not wait for it
 	Mixed      bool   // products of lower precision in the flows of a mixed module
 	MixedBlock int    // units of the smallest blocks that have such products
 	MixedUnits int    // units of a program's typical sum from which on they are taken
@@ -89,13 +90,16 @@ type Device interface {
 	Alloc(ctx context.Context, t DType, n int) (Buffer, error)
 	// Load makes the kernels of a module ready, by name.
 	Load(ctx context.Context, m Module) (map[string]Kernel, error)
-	// Launch runs a kernel on rows rows; errors may surface at the next Sync.
+	// Launch runs a kernel on rows rows. It may return before the work is done, which
+	// then sees the buffers as the calls before it left them; what the device sets in
+	// args is there, and errors surface, at the latest when a buffer of the launch was
+	// read or after Sync.
 	Launch(ctx context.Context, k Kernel, rows int, args ...Arg) error
 	// Write copies src, a slice of the buffer's element type, to the buffer at offset.
 	Write(ctx context.Context, dst Buffer, offset int, src any) error
 	// Read copies from the buffer at offset to dst, a slice of the buffer's element type.
 	Read(ctx context.Context, dst any, src Buffer, offset int) error
-	// Sync waits for all launches.
+	// Sync waits for all launches and copies.
 	Sync(ctx context.Context) error
 	Close() error
 }

@@ -20,8 +20,8 @@ type ForwardArgs struct {
 	Codes  Buffer // Uint16 [coded columns, R]
 	Values Buffer // Float32 [value columns, R]
 	LL     Buffer // Float64 [R], natural logs
-	// Recomputed is set to the number of (vector, row) pairs that were
-	// recomputed in log space.
+	// Recomputed is set, once the work is done, to the number of (vector, row)
+	// pairs that were recomputed in log space.
 	Recomputed int64
 }
 

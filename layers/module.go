@@ -18,6 +18,22 @@ type Module struct {
 // ModuleKind names the form of module: a tensor program.
 func (Module) ModuleKind() string { return "tensor" }
 
+// CellBytes is what the cells of a launch take.
+func (m Module) CellBytes() int64 {
+	n := int64(0)
+	for _, c := range m.Program.Columns {
+		if c.Codes > 0 {
+			n += 2
+		} else {
+			n += 4
+		}
+	}
+	return n * int64(m.Rows)
+}
+
+// RowBytes is what the cells and log-likelihoods of a launch take.
+func (m Module) RowBytes() int64 { return m.CellBytes() + 8*int64(m.Rows) }
+
 // FlowLen is the length of a buffer of flows: one for each parameter, in the
 // parameters' places, then the normalisers.
 func (p *Program) FlowLen() int64 { return p.NumParams + p.VisitLen() }

@@ -20,6 +20,8 @@ type prediction struct {
 	SumEdges     int64       `json:"sum_edges"`
 	Kernels      []plan.Cost `json:"kernels"`
 	Step         plan.Cost   `json:"step"`
+	CopyBytes    int64       `json:"copy_bytes"` // of the rows, to the card
+	CopySeconds  float64     `json:"copy_seconds"`
 	FloorPer1k   float64     `json:"floor_seconds_per_1k"`
 	ExpectPer1k  float64     `json:"expected_seconds_per_1k"`
 	DeviceMemory int64       `json:"device_memory_bytes"`
@@ -56,8 +58,11 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.DeviceMemory = 4*b.Program.NumParams + memory.Values + memory.Flows + memory.Scratch + memory.Program
-	p.FloorPer1k, p.ExpectPer1k = p.Step.Floor*1000/float64(rows), p.Step.Expected*1000/float64(rows)
+	p.DeviceMemory = 4*b.Program.NumParams + memory.Values + memory.Flows + memory.Scratch + memory.Program + 2*m.RowBytes()
+	// The rows of a step are copied while the card works on the step before.
+	p.CopyBytes, p.CopySeconds = m.CellBytes(), float64(m.CellBytes())/rates.Host
+	p.FloorPer1k = max(p.Step.Floor, p.CopySeconds) * 1000 / float64(rows)
+	p.ExpectPer1k = max(p.Step.Expected, p.CopySeconds) * 1000 / float64(rows)
 	return p, nil
 }
 
@@ -73,6 +78,7 @@ func (a *app) printPrediction(p *prediction) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	fmt.Fprintf(&s, "rows: %.4g MB to the card in %.4g us, while it works on the step before\n", float64(p.CopyBytes)/1e6, 1e6*p.CopySeconds)
 	fmt.Fprintf(&s, "floor %.4g s, expected %.4g s per 1000 samples; %d MiB on the card\n", p.FloorPer1k, p.ExpectPer1k, p.DeviceMemory>>20)
 	_, err := fmt.Fprint(a.stdout, s.String())
 	return err

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -15,21 +16,22 @@ type buffer struct {
 	n      int
 	bytes  int64
 	ptr    Ptr
-	writes int // from outside, so far
+	writes int   // from outside, so far
+	used   int64 // the number of the last launch that has it
 }
 
 func (b *buffer) DType() kernels.DType { return b.dtype }
 func (b *buffer) Len() int             { return b.n }
 
-// Free gives the memory back. A driver that refuses has lost its card, which the
-// next call will say.
+// Free gives the memory back when nothing uses it. A driver that refuses has lost
+// its card, which the next call will say.
 func (b *buffer) Free() {
 	if b.ptr == 0 {
 		return
 	}
 	_ = b.dev.do(func() error {
 		b.dev.meter.bytes -= b.bytes
-		return b.dev.drv.Free(b.ptr)
+		return errors.Join(b.dev.settle(), b.dev.drv.Free(b.ptr))
 	})
 	b.ptr, b.n = 0, 0
 }
@@ -63,7 +65,8 @@ func (d *Device) zeroed(bytes int64) (Ptr, error) {
 	}
 	d.meter.bytes += bytes
 	d.meter.most = max(d.meter.most, d.meter.bytes)
-	return p, d.drv.Clear(p, bytes, d.stream)
+	d.unseen = true
+	return p, d.drv.Clear(p, bytes, d.copies)
 }
 
 // raw is the memory of a slice of numbers.
@@ -117,16 +120,26 @@ func (d *Device) Write(_ context.Context, dst kernels.Buffer, offset int, src an
 		return err
 	}
 	b.writes++
-	return d.do(func() error { return d.copyIn(at, bytes) })
+	return d.do(func() error {
+		if err := d.afterLaunch(b.used); err != nil {
+			return err
+		}
+		return d.copyIn(at, bytes)
+	})
 }
 
 // Read copies from the buffer at offset to dst.
 func (d *Device) Read(_ context.Context, dst any, src kernels.Buffer, offset int) error {
-	_, at, bytes, err := d.part(src, offset, dst)
+	b, at, bytes, err := d.part(src, offset, dst)
 	if err != nil {
 		return err
 	}
-	return d.do(func() error { return d.copyOut(bytes, at) })
+	return d.do(func() error {
+		if err := d.afterLaunch(b.used); err != nil {
+			return err
+		}
+		return d.copyOut(bytes, at)
+	})
 }
 
 // staging is memory of the host that copies go through, so that they need not
@@ -143,16 +156,17 @@ func (d *Device) stage(n int) ([]byte, error) {
 	s := &d.staging
 	n = min(n, len(s.host))
 	if s.used+n > len(s.host) {
-		if err := d.drv.Wait(d.stream); err != nil {
+		if err := d.arrive(); err != nil {
 			return nil, err
 		}
-		s.used = 0
 	}
 	room := s.host[s.used : s.used+n : s.used+n]
 	s.used += (n + 63) &^ 63
 	return room, nil
 }
 
+// copyIn copies to memory that launches so far do not use, or that later copies
+// come after.
 func (d *Device) copyIn(dst Ptr, src []byte) error {
 	for len(src) > 0 {
 		room, err := d.stage(len(src))
@@ -160,7 +174,8 @@ func (d *Device) copyIn(dst Ptr, src []byte) error {
 			return err
 		}
 		n := copy(room, src)
-		if err := d.drv.CopyIn(dst, room, d.stream); err != nil {
+		d.unseen = true
+		if err := d.drv.CopyIn(dst, room, d.copies); err != nil {
 			return err
 		}
 		src, dst = src[n:], dst+Ptr(n)
@@ -168,16 +183,17 @@ func (d *Device) copyIn(dst Ptr, src []byte) error {
 	return nil
 }
 
+// copyOut copies from memory likewise, and waits for it.
 func (d *Device) copyOut(dst []byte, src Ptr) error {
 	for len(dst) > 0 {
 		room, err := d.stage(len(dst))
 		if err != nil {
 			return err
 		}
-		if err := d.drv.CopyOut(room, src, d.stream); err != nil {
+		if err := d.drv.CopyOut(room, src, d.copies); err != nil {
 			return err
 		}
-		if err := d.drv.Wait(d.stream); err != nil {
+		if err := d.arrive(); err != nil {
 			return err
 		}
 		n := copy(dst, room)

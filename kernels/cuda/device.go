@@ -13,11 +13,11 @@ import (
 // Device is a GPU, real or emulated, as a kernels.Device. One goroutine, locked
 // to its thread, makes all calls of the driver.
 type Device struct {
-	name    string
-	jobs    chan func()
-	drv     Driver
-	card    Card
-	stream  Stream
+	name string
+	jobs chan func()
+	drv  Driver
+	card Card
+	order
 	staging staging
 	modules map[tensor.Variant]*module
 	meter   meter
@@ -53,7 +53,7 @@ func (d *Device) open(open func() (Driver, error)) (err error) {
 		return err
 	}
 	d.card = d.drv.Card()
-	if d.stream, err = d.drv.NewStream(); err != nil {
+	if err = d.order.open(d.drv); err != nil {
 		return d.fail(err)
 	}
 	if d.staging.host, err = d.drv.AllocHost(stagingBytes); err != nil {
@@ -77,7 +77,7 @@ func (d *Device) do(job func() error) error {
 
 // Info describes the device.
 func (d *Device) Info() kernels.Info {
-	return kernels.Info{Name: d.name, Card: d.card.Name, KernelPath: d.card.Architecture(), Mixed: true, MixedBlock: 16, MixedForward: true}
+	return kernels.Info{Name: d.name, Card: d.card.Name, KernelPath: d.card.Architecture(), Async: true, Mixed: true, MixedBlock: 16, MixedForward: true}
 }
 
 // Close gives the card back, with every buffer and module.
@@ -87,9 +87,9 @@ func (d *Device) Close() error {
 	return err
 }
 
-// Sync waits for all launches.
+// Sync waits for all launches and copies.
 func (d *Device) Sync(context.Context) error {
-	return d.do(func() error { return d.drv.Wait(d.stream) })
+	return d.do(d.settle)
 }
 
 // Load plans a program for this device, compiles its kernels and makes its
@@ -131,7 +131,8 @@ type kernel struct {
 
 func (k *kernel) KernelName() string { return k.name }
 
-// Launch runs a kernel.
+// Launch starts a kernel. Its work is done when a buffer that it has was read, or
+// after Sync.
 func (d *Device) Launch(_ context.Context, k kernels.Kernel, rows int, args ...kernels.Arg) error {
 	kn, ok := k.(*kernel)
 	if !ok || len(args) != 1 || kn.exec.dev != d {

@@ -21,11 +21,11 @@ type executor struct {
 	train    bool
 	grid     float64
 
-	fixed   map[string]Ptr // arguments that stay
-	lists   Ptr
-	control []byte // in host memory, as the next launch will see it
-	badRows []byte // in host memory: the number of marked rows of the last launch
-	graphs  map[graphKey]Graph
+	fixed  map[string]Ptr // arguments that stay
+	lists  Ptr
+	cells  [mostGraphs]cell
+	graphs map[graphKey]*graph
+	last   int64 // the number of the last launch
 
 	fans   fans
 	values int // vectors that keep values
@@ -40,7 +40,7 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 	t.Shared = min(t.Shared, d.card.SharedMemory)
 	x := &executor{
 		dev: d, prog: m.Program, owners: m.Program.Owners(), tables: t, schedule: plan.NewSchedule(t, m.Train), train: m.Train,
-		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]Graph{},
+		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]*graph{},
 	}
 	for _, s := range t.Slot {
 		if s != plan.NoSlot {
@@ -83,21 +83,26 @@ func (x *executor) workspace() error {
 		}
 		x.fixed[s.Arg] = p
 	}
-	for _, host := range []*[]byte{&x.control, &x.badRows} {
-		b, err := x.dev.drv.AllocHost(tensor.ControlSize)
-		if err != nil {
-			return err
-		}
-		*host = b
+	host, err := x.dev.drv.AllocHost(2 * tensor.ControlSize * len(x.cells))
+	if err != nil {
+		return err
+	}
+	for i := range x.cells {
+		at := host[2*tensor.ControlSize*i:]
+		x.cells[i].control, x.cells[i].badRows = at[:tensor.ControlSize:tensor.ControlSize], at[tensor.ControlSize:][:4:4]
 	}
 	return nil
 }
 
-// call holds the arguments that a launch brings.
-type call map[string]Ptr
+// call is what a launch brings.
+type call struct {
+	args       map[string]Ptr
+	buffers    []*buffer
+	recomputed *int64 // where the number of recomputed values goes; nil: nowhere
+}
 
 // use adds a buffer of at least n elements of a type, unless none are needed.
-func (x *executor) use(c call, arg string, b kernels.Buffer, t kernels.DType, n int64) error {
+func (x *executor) use(c *call, arg string, b kernels.Buffer, t kernels.DType, n int64) error {
 	if n == 0 {
 		return nil
 	}
@@ -108,12 +113,15 @@ func (x *executor) use(c call, arg string, b kernels.Buffer, t kernels.DType, n 
 	if own.dtype != t || int64(own.n) < n {
 		return fmt.Errorf("%w: %s: buffer of %s has %d elements of type %d, want %d of type %d", kernels.ErrDevice, x.dev.name, arg, own.n, own.dtype, n, t)
 	}
-	c[arg] = own.ptr
+	if c.args == nil {
+		c.args = map[string]Ptr{}
+	}
+	c.args[arg], c.buffers = own.ptr, append(c.buffers, own)
 	return nil
 }
 
 // inputs adds parameters and data to a call.
-func (x *executor) inputs(c call, params, codes, values kernels.Buffer) error {
+func (x *executor) inputs(c *call, params, codes, values kernels.Buffer) error {
 	coded, valued := int64(0), int64(0)
 	for _, col := range x.prog.Columns {
 		if col.Codes > 0 {
@@ -133,41 +141,33 @@ func (x *executor) inputs(c call, params, codes, values kernels.Buffer) error {
 }
 
 // flows adds the two parts of a buffer of flows.
-func (x *executor) flows(c call, flows kernels.Buffer) error {
+func (x *executor) flows(c *call, flows kernels.Buffer) error {
 	if err := x.use(c, tensor.ArgFlows, flows, kernels.Int64, x.prog.FlowLen()); err != nil {
 		return err
 	}
-	c[tensor.ArgFlowNorms] = c[tensor.ArgFlows] + Ptr(8*x.prog.NumParams)
+	c.args[tensor.ArgFlowNorms] = c.args[tensor.ArgFlows] + Ptr(8*x.prog.NumParams)
 	return nil
+}
+
+// evaluation is the part of a launch that evaluates rows.
+func (x *executor) evaluation() phase {
+	return phase{phaseForward, zone{x.fixed[tensor.ArgBad], 4 * int64(x.tables.Rows)}, x.schedule.Forward}
 }
 
 // forward evaluates rows.
 func (x *executor) forward(rows int, a *kernels.ForwardArgs) error {
-	c := call{}
+	c := &call{recomputed: &a.Recomputed}
 	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
 	if err := x.use(c, tensor.ArgLL, a.LL, kernels.Float64, int64(rows)); err != nil {
 		return err
 	}
-	if err := x.run("forward", rows, nil, c, phase{phaseForward, x.schedule.Forward}); err != nil {
-		return err
-	}
-	return x.count(&a.Recomputed)
-}
-
-// count says how many values the marked rows of the last launch have.
-func (x *executor) count(recomputed *int64) error {
-	if err := x.dev.drv.Wait(x.dev.stream); err != nil {
-		return err
-	}
-	n := int64(x.badRows[0]) | int64(x.badRows[1])<<8 | int64(x.badRows[2])<<16 | int64(x.badRows[3])<<24
-	*recomputed = n * int64(x.values)
-	return nil
+	return x.run("forward", rows, nil, c, x.evaluation())
 }
 
 // end adds what becomes of the flows to a call and returns its name and work.
-func (x *executor) end(c call, params, flows kernels.Buffer, rule *kernels.Rule) (string, []plan.Work, error) {
+func (x *executor) end(c *call, params, flows kernels.Buffer, rule *kernels.Rule) (string, []plan.Work, error) {
 	if rule == nil {
 		return "count", x.schedule.Count, x.flows(c, flows)
 	}
@@ -179,7 +179,7 @@ func (x *executor) end(c call, params, flows kernels.Buffer, rule *kernels.Rule)
 
 // step evaluates rows and sends their flows down.
 func (x *executor) step(rows int, a *kernels.StepArgs) error {
-	c := call{}
+	c := &call{recomputed: &a.Recomputed}
 	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
@@ -190,15 +190,12 @@ func (x *executor) step(rows int, a *kernels.StepArgs) error {
 	if err != nil {
 		return err
 	}
-	if err := x.run("step "+end, rows, a.Rule, c, phase{phaseForward, x.schedule.Forward}, phase{phaseBackward, x.schedule.Backward}, phase{phaseUpdate, work}); err != nil {
-		return err
-	}
-	return x.count(&a.Recomputed)
+	return x.run("step "+end, rows, a.Rule, c, x.evaluation(), phase{phaseBackward, zone{}, x.schedule.Backward}, phase{phaseUpdate, zone{}, work})
 }
 
 // backward sends the flows of the rows that forward has evaluated down.
 func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
-	c := call{}
+	c := &call{}
 	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
@@ -206,16 +203,14 @@ func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
 		if err := x.use(c, tensor.ArgVisits, a.Visits, kernels.Float32, x.prog.VisitLen()); err != nil {
 			return err
 		}
-		if err := x.dev.drv.Clear(c[tensor.ArgVisits], 4*x.prog.VisitLen(), x.dev.stream); err != nil {
-			return err
-		}
-		return x.run("visits", rows, nil, c, phase{phaseBackward, x.schedule.Backward}, phase{phaseUpdate, x.schedule.Visits})
+		visits := zone{c.args[tensor.ArgVisits], 4 * x.prog.VisitLen()}
+		return x.run("visits", rows, nil, c, phase{phaseBackward, visits, x.schedule.Backward}, phase{phaseUpdate, zone{}, x.schedule.Visits})
 	}
 	end, work, err := x.end(c, a.Params, a.Flows, a.Rule)
 	if err != nil {
 		return err
 	}
-	return x.run(end, rows, a.Rule, c, phase{phaseBackward, x.schedule.Backward}, phase{phaseUpdate, work})
+	return x.run(end, rows, a.Rule, c, phase{phaseBackward, zone{}, x.schedule.Backward}, phase{phaseUpdate, zone{}, work})
 }
 
 // update moves the parameters of a range of owners by the flows of all shards.
@@ -225,7 +220,7 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 	if err != nil {
 		return err
 	}
-	c := call{}
+	c := &call{}
 	if err := x.use(c, tensor.ArgParams, a.Params, kernels.Float32, x.prog.NumParams); err != nil {
 		return err
 	}
@@ -236,7 +231,7 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 		return err
 	}
 	if a.Rule.Anemone == nil {
-		return x.run(fmt.Sprintf("update %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, x.schedule.Part(x.schedule.Update, lo, hi)})
+		return x.run(fmt.Sprintf("update %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, zone{}, x.schedule.Part(x.schedule.Update, lo, hi)})
 	}
 	if m := a.Rule.Anemone; !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 {
 		return fmt.Errorf("%w: %s: Anemone over %d rows with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
@@ -248,7 +243,7 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 	if err := x.use(c, tensor.ArgAverages, a.Averages, kernels.Float32, x.prog.AverageLen()); err != nil {
 		return err
 	}
-	c[tensor.ArgAverNorms] = c[tensor.ArgAverages] + Ptr(4*x.prog.NumParams)
-	c[tensor.ArgResidues] = c[tensor.ArgAverages] + Ptr(4*x.prog.FlowLen())
-	return x.run(fmt.Sprintf("anemone %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, x.schedule.Part(x.schedule.Anemone, lo, hi)})
+	c.args[tensor.ArgAverNorms] = c.args[tensor.ArgAverages] + Ptr(4*x.prog.NumParams)
+	c.args[tensor.ArgResidues] = c.args[tensor.ArgAverages] + Ptr(4*x.prog.FlowLen())
+	return x.run(fmt.Sprintf("anemone %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, zone{}, x.schedule.Part(x.schedule.Anemone, lo, hi)})
 }

@@ -23,6 +23,10 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 	if x.fans.counted == b && x.fans.at == b.writes && x.fans.lo <= lo && hi <= x.fans.hi {
 		return nil
 	}
+	// The last launch may still move the parameters, or read the numbers.
+	if err := x.dev.afterLaunch(max(b.used, x.last)); err != nil {
+		return err
+	}
 	t := x.tables
 	count := make([]uint32, x.prog.VisitLen())
 	block := t.Size * t.Size

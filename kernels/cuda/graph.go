@@ -23,26 +23,46 @@ type graphKey struct {
 // mostGraphs bounds the graphs that a program keeps.
 const mostGraphs = 32
 
+// graph is recorded work, which nobody launches again before it is done.
+type graph struct {
+	*cell
+	handle Graph
+	last   int64 // the number of its last launch
+}
+
+// cell is what a graph has for itself, so that several may be under way: memory of
+// the host that its copies know, and the event after its last launch.
+type cell struct {
+	control []byte // as the launch will see it
+	badRows []byte // the number of marked rows
+	done    Event  // 0: not made yet
+}
+
 // phase is a part of a launch.
 type phase struct {
-	name string
-	work []plan.Work
+	name  string
+	clear zone // before the work
+	work  []plan.Work
+}
+
+// zone is memory of the card.
+type zone struct {
+	at    Ptr
+	bytes int64
 }
 
 // run launches phases on rows rows as one graph, which is made when it is first
 // asked for; a measured launch has a graph for each phase.
-func (x *executor) run(name string, rows int, rule *kernels.Rule, c call, phases ...phase) error {
+func (x *executor) run(name string, rows int, rule *kernels.Rule, c *call, phases ...phase) error {
 	d := x.dev
-	// The last launch may still have to read the control words.
-	if err := d.drv.Wait(d.stream); err != nil {
+	if err := d.afterCopies(); err != nil {
 		return err
 	}
-	x.setControl(rows, rule)
 	if !d.meter.on {
-		return x.runGraph(name, rows, c, phases)
+		return x.runGraph(name, rows, rule, c, phases)
 	}
 	for i, p := range phases {
-		seconds, err := d.timed(func() error { return x.runGraph(fmt.Sprintf("%s %d", name, i), rows, c, phases[i:i+1]) })
+		seconds, err := d.timed(func() error { return x.runGraph(fmt.Sprintf("%s %d", name, i), rows, rule, c, phases[i:i+1]) })
 		if err != nil {
 			return err
 		}
@@ -51,59 +71,93 @@ func (x *executor) run(name string, rows int, rule *kernels.Rule, c call, phases
 	return nil
 }
 
-func (x *executor) runGraph(name string, rows int, c call, phases []phase) error {
+func (x *executor) runGraph(name string, rows int, rule *kernels.Rule, c *call, phases []phase) error {
 	d := x.dev
-	key := graphKey{name, (rows + tensor.RowTile - 1) / tensor.RowTile, c.String()}
-	if g, ok := x.graphs[key]; ok {
-		return d.drv.LaunchGraph(g, d.stream)
-	}
-	if len(x.graphs) >= mostGraphs {
-		if err := x.dropGraphs(); err != nil {
-			return err
-		}
-	}
-	if err := d.drv.Capture(d.stream); err != nil {
-		return err
-	}
-	recordErr := x.record(key.tiles*tensor.RowTile, c, phases)
-	g, err := d.drv.Captured(d.stream) // ends the capture in any case
-	if recordErr != nil {
-		return recordErr
-	}
+	g, err := x.graph(graphKey{name, (rows + tensor.RowTile - 1) / tensor.RowTile, c.String()}, c, phases)
 	if err != nil {
 		return err
 	}
-	x.graphs[key] = g
-	return d.drv.LaunchGraph(g, d.stream)
-}
-
-func (x *executor) dropGraphs() error {
-	for k, g := range x.graphs {
-		if err := x.dev.drv.FreeGraph(g); err != nil {
-			return err
-		}
-		delete(x.graphs, k)
+	x.setControl(g.control, rows, rule)
+	g.last, err = d.launch(g.handle, flight{done: g.done, badRows: g.badRows, values: x.values, recomputed: c.recomputed})
+	if err != nil {
+		return err
+	}
+	x.last = g.last
+	for _, b := range c.buffers {
+		b.used = g.last
 	}
 	return nil
 }
 
+// graph returns a graph that is not under way.
+func (x *executor) graph(key graphKey, c *call, phases []phase) (*graph, error) {
+	d := x.dev
+	if g, ok := x.graphs[key]; ok {
+		if len(d.flights) == 0 || g.last < d.flights[0].number {
+			return g, nil
+		}
+		if err := d.afterLaunch(g.last); err != nil {
+			return nil, err
+		}
+		return g, d.arrive()
+	}
+	if len(x.graphs) >= mostGraphs {
+		if err := x.dropGraphs(); err != nil {
+			return nil, err
+		}
+	}
+	g := &graph{cell: &x.cells[len(x.graphs)]}
+	var err error
+	if g.done == 0 {
+		if g.done, err = d.drv.NewEvent(); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.drv.Capture(d.launches); err != nil {
+		return nil, err
+	}
+	recordErr := x.record(g.cell, key.tiles*tensor.RowTile, c, phases)
+	g.handle, err = d.drv.Captured(d.launches) // ends the capture in any case
+	if recordErr != nil {
+		return nil, recordErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.graphs[key] = g
+	return g, nil
+}
+
+func (x *executor) dropGraphs() error {
+	if err := x.dev.settle(); err != nil {
+		return err
+	}
+	for _, g := range x.graphs {
+		if err := x.dev.drv.FreeGraph(g.handle); err != nil {
+			return err
+		}
+	}
+	clear(x.graphs)
+	return nil
+}
+
 // String lists the buffers of a call.
-func (c call) String() string {
-	names := make([]string, 0, len(c))
-	for name := range c {
+func (c *call) String() string {
+	names := make([]string, 0, len(c.args))
+	for name := range c.args {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	var b strings.Builder
 	for _, n := range names {
-		fmt.Fprintf(&b, "%s=%x ", n, c[n])
+		fmt.Fprintf(&b, "%s=%x ", n, c.args[n])
 	}
 	return b.String()
 }
 
-// setControl writes the control words of the next launch.
-func (x *executor) setControl(rows int, rule *kernels.Rule) {
-	b, le := x.control, binary.LittleEndian
+// setControl writes the control words of a launch.
+func (x *executor) setControl(b []byte, rows int, rule *kernels.Rule) {
+	le := binary.LittleEndian
 	clear(b)
 	le.PutUint32(b[tensor.ControlRows:], uint32(rows))
 	le.PutUint32(b[tensor.ControlVectors:], uint32(x.schedule.Vectors))
@@ -132,14 +186,14 @@ func (x *executor) setControl(rows int, rule *kernels.Rule) {
 
 // record puts the work on the stream, between the copies of the control words and
 // of the number of marked rows.
-func (x *executor) record(rows int, c call, phases []phase) error {
+func (x *executor) record(own *cell, rows int, c *call, phases []phase) error {
 	d := x.dev
-	if err := d.drv.CopyIn(x.fixed[tensor.ArgControl], x.control, d.stream); err != nil {
+	if err := d.drv.CopyIn(x.fixed[tensor.ArgControl], own.control, d.launches); err != nil {
 		return err
 	}
 	for _, p := range phases {
-		if p.name == phaseForward {
-			if err := d.drv.Clear(x.fixed[tensor.ArgBad], 4*int64(x.tables.Rows), d.stream); err != nil {
+		if p.clear.bytes > 0 {
+			if err := d.drv.Clear(p.clear.at, p.clear.bytes, d.launches); err != nil {
 				return err
 			}
 		}
@@ -149,10 +203,10 @@ func (x *executor) record(rows int, c call, phases []phase) error {
 			}
 		}
 	}
-	return d.drv.CopyOut(x.badRows[:4], x.fixed[tensor.ArgBadRows], d.stream)
+	return d.drv.CopyOut(own.badRows, x.fixed[tensor.ArgBadRows], d.launches)
 }
 
-func (x *executor) launch(w plan.Work, rows int, c call) error {
+func (x *executor) launch(w plan.Work, rows int, c *call) error {
 	f, ok := x.mod.functions[w.Kernel]
 	if !ok {
 		return fmt.Errorf("%w: %s: no kernel %s", kernels.ErrDevice, x.dev.name, w.Kernel)
@@ -168,7 +222,7 @@ func (x *executor) launch(w plan.Work, rows int, c call) error {
 	}
 	l.Args = make([]uint64, len(f.params))
 	for i, name := range f.params {
-		p, ok := c[name]
+		p, ok := c.args[name]
 		if !ok {
 			p = x.fixed[name]
 		}
@@ -177,5 +231,5 @@ func (x *executor) launch(w plan.Work, rows int, c call) error {
 		}
 		l.Args[i] = uint64(p)
 	}
-	return x.dev.drv.Launch(l, x.dev.stream)
+	return x.dev.drv.Launch(l, x.dev.launches)
 }

@@ -16,6 +16,9 @@ func (x *executor) inspect(rows int, a *kernels.InspectArgs) error {
 	if a.Vector < 0 || a.Vector >= len(p.Vectors) {
 		return fmt.Errorf("%w: %s: inspection of vector %d of %d", kernels.ErrDevice, x.dev.name, a.Vector, len(p.Vectors))
 	}
+	if err := x.dev.afterLaunch(x.last); err != nil {
+		return err
+	}
 	v := &p.Vectors[a.Vector]
 	units := int(v.Units)
 	if len(a.Log) < rows*units {
@@ -56,6 +59,9 @@ func (x *executor) inspectTable(rows int, in *layers.Input, a *kernels.InspectAr
 	}
 	codes, err := x.dev.own(a.Codes)
 	if err != nil {
+		return err
+	}
+	if err := x.dev.afterLaunch(max(params.used, codes.used)); err != nil {
 		return err
 	}
 	table := make([]float32, (int(in.Codes)+1)*width)

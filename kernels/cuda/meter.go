@@ -42,16 +42,16 @@ func (d *Device) timed(do func() error) (float64, error) {
 		}
 	}
 	from, to := d.meter.events[0], d.meter.events[1]
-	if err := d.drv.Record(from, d.stream); err != nil {
+	if err := d.drv.Record(from, d.launches); err != nil {
 		return 0, err
 	}
 	if err := do(); err != nil {
 		return 0, err
 	}
-	if err := d.drv.Record(to, d.stream); err != nil {
+	if err := d.drv.Record(to, d.launches); err != nil {
 		return 0, err
 	}
-	if err := d.drv.Wait(d.stream); err != nil {
+	if err := d.drv.Wait(d.launches); err != nil {
 		return 0, err
 	}
 	return d.drv.Elapsed(from, to)

@@ -199,10 +199,16 @@ func (th *theatre) build(t *testing.T, st *stage) {
 		}
 	}
 	st.memory = th.surgeon.memory[first:]
+	if err := th.dev.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range st.memory {
 		if err := th.surgeon.Emulator.CopyOut(r.bytes, r.at, th.stream); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := th.surgeon.Wait(th.stream); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -221,10 +227,14 @@ func (th *theatre) first(t *testing.T, s *scene) {
 
 // play does what a scene does, from the same memory each time.
 func (th *theatre) play(ctx context.Context, s *scene, out *outcome) error {
+	_ = th.dev.Sync(ctx) // what an earlier play has left may be at fault
 	for _, r := range s.memory {
 		if err := th.surgeon.Emulator.CopyIn(r.at, r.bytes, th.stream); err != nil {
 			return err
 		}
+	}
+	if err := th.surgeon.Wait(th.stream); err != nil {
+		return err
 	}
 	if err := s.Write(ctx); err != nil {
 		return err

@@ -102,6 +102,7 @@ func (w *warp) updateGlobal(o *op, m uint32, f func(x, y uint64) uint64) signal 
 		if a.words != nil && !w.noteStrong(a, at, o.size, lane, true) {
 			return failed
 		}
+		w.blk.touched[a.index] |= writes
 		if w.update(o, lane, a.data[at:at+o.size], f) {
 			w.blk.moves++
 		}
@@ -150,6 +151,7 @@ func storeStrong(w *warp, o *op, m uint32) signal {
 		if !ok {
 			return failed
 		}
+		w.blk.touched[a.index] |= writes
 		if a.known != nil {
 			copy(a.known[at:at+size], ones)
 		}

@@ -213,10 +213,10 @@ func TestModules(t *testing.T) {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	l := cuda.Launch{Function: f, Grid: [3]int{1, 1, 1}, Block: 40}
-	if err := errors.Join(b.Launch(l, b.s), b.Unload(m)); err != nil {
+	if err := errors.Join(b.launch(l), b.Unload(m)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Launch(l, b.s); !errors.Is(err, kernels.ErrDevice) {
+	if err := b.launch(l); !errors.Is(err, kernels.ErrDevice) {
 		t.Fatalf("a function of an unloaded module: %v", err)
 	}
 	if err := b.Unload(m); !errors.Is(err, kernels.ErrDevice) {

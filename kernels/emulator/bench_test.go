@@ -91,7 +91,7 @@ LOOP:
 	}
 	start := seconds()
 	for b.Loop() {
-		if err := e.Launch(cuda.Launch{Function: f, Grid: [3]int{1, 1, 1}, Block: 128, Args: []uint64{uint64(p)}}, e.s); err != nil {
+		if err := e.launch(cuda.Launch{Function: f, Grid: [3]int{1, 1, 1}, Block: 128, Args: []uint64{uint64(p)}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func BenchmarkLaunch(b *testing.B) {
 			e := newBench(b, Options{Threads: 1})
 			f := e.load(text("", "\tmov.u32 %r0, %tid.x;"), 0)
 			for b.Loop() {
-				if err := e.Launch(cuda.Launch{Function: f, Grid: [3]int{blocks, 1, 1}, Block: 256}, e.s); err != nil {
+				if err := e.launch(cuda.Launch{Function: f, Grid: [3]int{blocks, 1, 1}, Block: 256}); err != nil {
 					b.Fatal(err)
 				}
 			}

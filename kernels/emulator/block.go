@@ -20,6 +20,7 @@ type block struct {
 	count   []uint64 // lanes that ran each operation
 	loaded  uint64   // bytes of global memory
 	stored  uint64
+	touched []uint8       // how each allocation was touched, by its number
 	product lanes.Product // of the matrix instruction that runs
 	moves   uint64        // global words written, words changed atomically, barriers passed, warps ended
 	time    uint32        // for races between blocks: releases of this block, from 1
@@ -43,6 +44,11 @@ func (run *launch) place() *block {
 		b.count = make([]uint64, len(k.ops))
 	}
 	b.run = run
+	if n := run.em.memory.count; len(b.touched) < n {
+		b.touched = make([]uint8, n)
+	} else {
+		clear(b.touched)
+	}
 	if len(b.shared) != run.shared {
 		b.shared, b.shadow = make([]byte, run.shared), make([]uint64, (run.shared+3)/4)
 	}

@@ -244,7 +244,7 @@ func TestGrid(t *testing.T) {
 	add.u32 %r8, %r8, %r7;
 	st.global.u32 [%d1], %r8;`), 64)
 	l := cuda.Launch{Function: f, Grid: [3]int{2, 3, 4}, Block: 1, Shared: 64, Args: []uint64{uint64(out)}}
-	if err := b.Launch(l, b.s); err != nil {
+	if err := b.launch(l); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range b.read(out, 24) {
@@ -253,5 +253,5 @@ func TestGrid(t *testing.T) {
 		}
 	}
 	l.Shared = 60
-	b.mustFault(b.Launch(l, b.s), "st.shared.u32 [%r7+60], %r6;", "out of bounds of 16444 bytes")
+	b.mustFault(b.launch(l), "st.shared.u32 [%r7+60], %r6;", "out of bounds of 16444 bytes")
 }

@@ -3,6 +3,7 @@ package emulator
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"strings"
@@ -15,14 +16,14 @@ import (
 )
 
 // Options say what card to be and what to look for. The zero value is a card of
-// compute capability 9.0 that runs everything in order.
+// compute capability 9.0 that runs everything in order, as late as it can.
 type Options struct {
 	Major, Minor    int    // compute capability; 0.0 means 9.0
 	Multiprocessors int    // 0: 132
 	Memory          int64  // bytes; 0: 2 GiB
 	SharedMemory    int    // bytes that a block may ask for; 0: 227 KiB
 	Threads         int    // goroutines of a launch; 0: GOMAXPROCS
-	Seed            uint64 // 0: warps, blocks and graphs in order; else at random
+	Seed            uint64 // 0: warps, blocks and graphs in order, streams late; else at random
 	Approx          uint64 // 0: ex2, lg2 and rcp.approx round correctly; else a seed for up to ±1 unit
 	MMA             MMA    // how matrix instructions add
 	Strict          bool   // launches outside a graph are refused
@@ -45,6 +46,11 @@ type Emulator struct {
 	streams   map[cuda.Stream]*stream
 	events    map[cuda.Event]*event
 	graphs    map[cuda.Graph]*graph
+	queues    []*stream  // all streams
+	waited    clock      // what the host has waited for
+	now       moment     // of the work that is done
+	chance    *rand.Rand // which stream works early; nil without a seed
+	late      error      // of work that was done early, for the next wait
 	handles   uint64
 	launches  uint32
 	counts    map[string]*Counts
@@ -94,6 +100,7 @@ func New(o Options) *Emulator {
 		streams:   map[cuda.Stream]*stream{},
 		events:    map[cuda.Event]*event{},
 		graphs:    map[cuda.Graph]*graph{},
+		waited:    clock{},
 		counts:    map[string]*Counts{},
 	}
 }
@@ -213,7 +220,7 @@ func (e *Emulator) Function(h cuda.Module, name string, shared int) (cuda.Functi
 	return f, info, nil
 }
 
-// Launch runs a kernel, or records it where its stream is captured.
+// Launch puts a kernel on a stream, or records it where that is captured.
 func (e *Emulator) Launch(l cuda.Launch, s cuda.Stream) error {
 	f, ok := e.functions[l.Function]
 	if !ok {
@@ -230,7 +237,7 @@ func (e *Emulator) Launch(l cuda.Launch, s cuda.Stream) error {
 	if _, err := e.check(f, &l); err != nil {
 		return err
 	}
-	return st.do(func(inGraph bool) error {
+	e.do(st, func(inGraph bool) error {
 		run, err := e.check(f, &l)
 		if err != nil {
 			return err
@@ -238,6 +245,7 @@ func (e *Emulator) Launch(l cuda.Launch, s cuda.Stream) error {
 		e.log = append(e.log, Record{f.kernel.name, l.Grid, l.Block, l.Shared, inGraph})
 		return e.run(run)
 	})
+	return nil
 }
 
 // CopyIn copies from the host.
@@ -246,7 +254,10 @@ func (e *Emulator) CopyIn(dst cuda.Ptr, src []byte, s cuda.Stream) error {
 	if err != nil {
 		return err
 	}
-	return st.do(func(bool) error { return e.memory.copyIn(dst, src) })
+	e.do(st, func(bool) error {
+		return e.transfer("CopyIn", dst, int64(len(src)), writes, func() error { return e.memory.copyIn(dst, src) })
+	})
+	return nil
 }
 
 // CopyOut copies to the host. Bytes that nobody wrote arrive as 0xa5.
@@ -255,7 +266,10 @@ func (e *Emulator) CopyOut(dst []byte, src cuda.Ptr, s cuda.Stream) error {
 	if err != nil {
 		return err
 	}
-	return st.do(func(bool) error { return e.memory.copyOut(dst, src) })
+	e.do(st, func(bool) error {
+		return e.transfer("CopyOut", src, int64(len(dst)), reads, func() error { return e.memory.copyOut(dst, src) })
+	})
+	return nil
 }
 
 // Clear sets bytes to zero.
@@ -264,7 +278,18 @@ func (e *Emulator) Clear(dst cuda.Ptr, bytes int64, s cuda.Stream) error {
 	if err != nil {
 		return err
 	}
-	return st.do(func(bool) error { return e.memory.zero(dst, bytes) })
+	e.do(st, func(bool) error {
+		return e.transfer("Clear", dst, bytes, writes, func() error { return e.memory.zero(dst, bytes) })
+	})
+	return nil
+}
+
+// transfer moves bytes of the card's memory, and notes it.
+func (e *Emulator) transfer(call string, at cuda.Ptr, bytes int64, how uint8, move func() error) error {
+	if err := move(); err != nil || bytes == 0 {
+		return err
+	}
+	return e.touch(e.memory.find(uint64(at)), how, fmt.Sprintf("%s of %d bytes", call, bytes))
 }
 
 // Leaks reports memory that is still allocated, for tests of a driver's user.
@@ -283,11 +308,16 @@ func (e *Emulator) Leaks() error {
 	return errors.Join(errs...)
 }
 
-// Close ends the use of the card.
+// Close does what is left to do and ends the use of the card.
 func (e *Emulator) Close() error {
 	if e.closed {
 		return refused("Close: closed before")
 	}
 	e.closed = true
-	return nil
+	for _, s := range e.queues {
+		for s.capture == nil && len(s.queue) > 0 && e.late == nil {
+			e.late = e.advance(s)
+		}
+	}
+	return e.late
 }

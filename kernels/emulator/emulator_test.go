@@ -79,7 +79,7 @@ func (b *bench) room(n int) cuda.Ptr {
 func (b *bench) read(p cuda.Ptr, n int) []uint32 {
 	b.t.Helper()
 	dst := make([]byte, 4*n)
-	if err := b.CopyOut(dst, p, b.s); err != nil {
+	if err := errors.Join(b.CopyOut(dst, p, b.s), b.Wait(b.s)); err != nil {
 		b.t.Fatal(err)
 	}
 	v := make([]uint32, n)
@@ -117,7 +117,15 @@ func (b *bench) try(body string, grid, threads int, x, y, z uint64) error {
 	add.u64 %d5, %d1, %d3;
 `
 	f := b.load(text(".param .u64 x, .param .u64 y, .param .u64 z", head+body), 0)
-	return b.Launch(cuda.Launch{Function: f, Grid: [3]int{grid, 1, 1}, Block: threads, Args: []uint64{x, y, z}}, b.s)
+	return b.launch(cuda.Launch{Function: f, Grid: [3]int{grid, 1, 1}, Block: threads, Args: []uint64{x, y, z}})
+}
+
+// launch runs a kernel to its end.
+func (b *bench) launch(l cuda.Launch) error {
+	if err := b.Launch(l, b.s); err != nil {
+		return err
+	}
+	return b.Wait(b.s)
 }
 
 // must is try for bodies without faults.

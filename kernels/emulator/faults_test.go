@@ -280,7 +280,7 @@ func TestLaunchRefused(t *testing.T) {
 	b := newBench(t, Options{})
 	f := b.load(text(".param .u32 n", ""), 1024)
 	good := cuda.Launch{Function: f, Grid: [3]int{1, 1, 1}, Block: 256, Shared: 1024, Args: []uint64{1}}
-	if err := b.Launch(good, b.s); err != nil {
+	if err := b.launch(good); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -297,7 +297,7 @@ func TestLaunchRefused(t *testing.T) {
 	} {
 		l := good
 		c.change(&l)
-		if err := b.Launch(l, b.s); !errors.Is(err, kernels.ErrDevice) || !strings.Contains(err.Error(), c.says) {
+		if err := b.launch(l); !errors.Is(err, kernels.ErrDevice) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("got %v, want %q", err, c.says)
 		}
 	}

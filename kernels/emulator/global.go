@@ -135,6 +135,7 @@ func (w *warp) locate(address, size uint64, lane int) (*allocation, uint64, bool
 		w.fail(lane, "%d bytes at %#x: misaligned", size, address)
 		return nil, 0, false
 	}
+	w.blk.touched[a.index] |= reads
 	return a, at, true
 }
 
@@ -171,6 +172,7 @@ func (w *warp) wholeWarp(o *op, m uint32, size uint64) (*allocation, uint64) {
 	if a.words != nil {
 		return nil, 0
 	}
+	w.blk.touched[a.index] |= reads
 	return a, at
 }
 
@@ -204,6 +206,7 @@ func (w *warp) gather(o *op, m uint32, size uint64) bool {
 	if a == nil || a.words != nil || uint64(len(a.data)) < size {
 		return false
 	}
+	w.blk.touched[a.index] |= reads
 	last, base := uint64(len(a.data))-size, a.base-o.off
 	for rest := m; rest != 0; rest &= rest - 1 {
 		lane := bits.TrailingZeros32(rest) & 31
@@ -302,6 +305,7 @@ func storeGlobal(w *warp, o *op, m uint32) signal {
 	size := o.size * uint64(len(o.vec))
 	w.wrote(size * uint64(bits.OnesCount32(m)))
 	if a, at := w.wholeWarp(o, m, size); a != nil {
+		w.blk.touched[a.index] |= writes
 		dst := a.data[at : at+32*size]
 		for lane := range 32 {
 			w.take(o, lane, dst[lane*int(size):])
@@ -330,6 +334,7 @@ func (w *warp) wrote(n uint64) {
 
 // writable notes that bytes are written, and by whom.
 func (w *warp) writable(a *allocation, at, size uint64, lane int) bool {
+	w.blk.touched[a.index] |= writes
 	if a.known != nil {
 		copy(a.known[at:at+size], ones)
 	}

@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"math/rand/v2"
-	"time"
 
 	"github.com/pce-engine/pce/kernels/cuda"
 )
@@ -25,119 +24,6 @@ type capture struct {
 	graph   graph
 	streams []*stream
 	events  []*event
-}
-
-// stream does work at once, or records it.
-type stream struct {
-	capture *capture
-	after   []int // nodes that its next node comes after
-}
-
-// event is a point of a stream.
-type event struct {
-	happened bool
-	at       time.Time
-	capture  *capture
-	after    []int
-}
-
-// stream finds a stream for a call.
-func (e *Emulator) stream(call string, s cuda.Stream) (*stream, error) {
-	st, ok := e.streams[s]
-	if !ok {
-		return nil, refused("%s on stream %d, which does not exist", call, s)
-	}
-	return st, nil
-}
-
-// do does work or records it.
-func (s *stream) do(w work) error {
-	if s.capture == nil {
-		return w(false)
-	}
-	g := &s.capture.graph
-	g.nodes = append(g.nodes, node{w, s.after})
-	s.after = []int{len(g.nodes) - 1}
-	return nil
-}
-
-// NewStream makes a stream.
-func (e *Emulator) NewStream() (cuda.Stream, error) {
-	s := cuda.Stream(e.handle())
-	e.streams[s] = &stream{}
-	return s, nil
-}
-
-// Wait returns at once: work is done when it is asked for.
-func (e *Emulator) Wait(s cuda.Stream) error {
-	st, err := e.stream("Wait", s)
-	if err != nil {
-		return err
-	}
-	if st.capture != nil {
-		return refused("Wait for stream %d, which is being captured", s)
-	}
-	return nil
-}
-
-// NewEvent makes an event that has not happened.
-func (e *Emulator) NewEvent() (cuda.Event, error) {
-	h := cuda.Event(e.handle())
-	e.events[h] = &event{}
-	return h, nil
-}
-
-// Record lets the event stand for the stream's work so far.
-func (e *Emulator) Record(h cuda.Event, s cuda.Stream) error {
-	st, err := e.stream("Record", s)
-	if err != nil {
-		return err
-	}
-	ev, ok := e.events[h]
-	if !ok {
-		return refused("Record of event %d, which does not exist", h)
-	}
-	if c := st.capture; c != nil {
-		*ev = event{capture: c, after: st.after}
-		c.events = append(c.events, ev)
-		return nil
-	}
-	*ev = event{happened: true, at: time.Now()}
-	return nil
-}
-
-// WaitEvent lets later work of the stream come after the event. If that lies in a
-// stream that is captured, this one is captured too.
-func (e *Emulator) WaitEvent(s cuda.Stream, h cuda.Event) error {
-	st, err := e.stream("WaitEvent", s)
-	if err != nil {
-		return err
-	}
-	ev, ok := e.events[h]
-	switch {
-	case !ok:
-		return refused("WaitEvent of event %d, which does not exist", h)
-	case ev.capture == nil && st.capture != nil:
-		return refused("WaitEvent: stream %d is captured, event %d was recorded outside", s, h)
-	case ev.capture == nil:
-		return nil
-	case st.capture == nil:
-		st.capture, st.after = ev.capture, nil
-		st.capture.streams = append(st.capture.streams, st)
-	case st.capture != ev.capture:
-		return refused("WaitEvent: stream %d and event %d belong to different captures", s, h)
-	}
-	st.after = append(st.after[:len(st.after):len(st.after)], ev.after...)
-	return nil
-}
-
-// Elapsed is the time between two events.
-func (e *Emulator) Elapsed(from, to cuda.Event) (float64, error) {
-	a, b := e.events[from], e.events[to]
-	if a == nil || b == nil || !a.happened || !b.happened {
-		return 0, refused("Elapsed from event %d to %d, which have not both happened", from, to)
-	}
-	return b.at.Sub(a.at).Seconds(), nil
 }
 
 // Capture starts to record a stream.
@@ -193,8 +79,8 @@ func (g *graph) mark(nodes []int, marks []bool) {
 	}
 }
 
-// LaunchGraph does the work of a graph: in the order of its recording, or with a
-// seed in any order that the graph allows.
+// LaunchGraph puts the work of a graph on a stream: in the order of its recording,
+// or with a seed in any order that the graph allows.
 func (e *Emulator) LaunchGraph(h cuda.Graph, s cuda.Stream) error {
 	st, err := e.stream("LaunchGraph", s)
 	if err != nil {
@@ -207,11 +93,14 @@ func (e *Emulator) LaunchGraph(h cuda.Graph, s cuda.Stream) error {
 	if st.capture != nil {
 		return refused("LaunchGraph on stream %d, which is being captured", s)
 	}
-	for _, i := range g.order(e.o.Seed, e.launches) {
-		if err := g.nodes[i].do(true); err != nil {
-			return err
+	e.do(st, func(bool) error {
+		for _, i := range g.order(e.o.Seed, e.launches) {
+			if err := g.nodes[i].do(true); err != nil {
+				return err
+			}
 		}
-	}
+		return nil
+	})
 	return nil
 }
 

@@ -50,7 +50,7 @@ func TestGraphReplay(t *testing.T) {
 	}
 	for round := range 3 {
 		binary.LittleEndian.PutUint32(host[4:], uint32(round+50))
-		if err := b.LaunchGraph(g, b.s); err != nil {
+		if err := errors.Join(b.LaunchGraph(g, b.s), b.Wait(b.s)); err != nil {
 			t.Fatal(err)
 		}
 		if v := binary.LittleEndian.Uint32(back[4:]); v != uint32(2*(round+50)) {
@@ -115,7 +115,7 @@ func TestGraphBranches(t *testing.T) {
 		}
 		steps = append(steps, b.WaitEvent(b.s, join), launch(name("d"), b.s))
 		g, err := b.Captured(b.s)
-		if err := errors.Join(append(steps, err, b.LaunchGraph(g, b.s))...); err != nil {
+		if err := errors.Join(append(steps, err, b.LaunchGraph(g, b.s), b.Wait(b.s))...); err != nil {
 			t.Fatal(err)
 		}
 		order := ""
@@ -154,12 +154,13 @@ func TestMemory(t *testing.T) {
 		t.Fatal("900 bytes leak and nobody says so")
 	}
 	buf := make([]byte, 8)
+	waited := func(err error) error { return errors.Join(err, b.Wait(b.s)) }
 	for name, err := range map[string]error{
-		"CopyIn":  b.CopyIn(p+893, buf, b.s),
-		"CopyOut": b.CopyOut(buf, p+893, b.s),
-		"Clear":   b.Clear(p+893, 8, b.s),
+		"CopyIn":  waited(b.CopyIn(p+893, buf, b.s)),
+		"CopyOut": waited(b.CopyOut(buf, p+893, b.s)),
+		"Clear":   waited(b.Clear(p+893, 8, b.s)),
 		"Free":    b.Free(p + 256),
-		"before":  b.CopyOut(buf, p-1, b.s),
+		"before":  waited(b.CopyOut(buf, p-1, b.s)),
 		"stream":  b.CopyOut(buf, p, 999),
 		"Wait":    b.Wait(999),
 	} {
@@ -167,10 +168,10 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := errors.Join(b.CopyIn(p+892, []byte("abcdefgh"), b.s), b.CopyOut(buf, p+891, b.s)); err != nil || string(buf) != "\xa5abcdefg" {
+	if err := errors.Join(b.CopyIn(p+892, []byte("abcdefgh"), b.s), b.CopyOut(buf, p+891, b.s), b.Wait(b.s)); err != nil || string(buf) != "\xa5abcdefg" {
 		t.Fatalf("%q, %v", buf, err)
 	}
-	if err := errors.Join(b.Clear(p+894, 2, b.s), b.CopyOut(buf, p+892, b.s)); err != nil || string(buf) != "ab\x00\x00efgh" {
+	if err := errors.Join(b.Clear(p+894, 2, b.s), b.CopyOut(buf, p+892, b.s), b.Wait(b.s)); err != nil || string(buf) != "ab\x00\x00efgh" {
 		t.Fatalf("%q, %v", buf, err)
 	}
 	if err := errors.Join(b.Free(p), b.Leaks()); err != nil {
@@ -194,7 +195,7 @@ func TestMemory(t *testing.T) {
 	if _, err := b.Elapsed(from, to); !errors.Is(err, kernels.ErrDevice) {
 		t.Fatalf("events that did not happen: %v", err)
 	}
-	if err := errors.Join(b.Record(from, b.s), b.Record(to, b.s)); err != nil {
+	if err := errors.Join(b.Record(from, b.s), b.Record(to, b.s), b.Wait(b.s)); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := b.Elapsed(from, to); err != nil || s < 0 {

@@ -36,12 +36,13 @@ type launch struct {
 	stop     atomic.Bool
 	sync     map[uint64]clock // what a release at an address made visible
 
-	mu     sync.Mutex // guards those below
-	fault  *Fault
-	faulty int // block of the fault
-	loaded uint64
-	stored uint64
-	count  []uint64
+	mu      sync.Mutex // guards those below
+	fault   *Fault
+	faulty  int // block of the fault
+	loaded  uint64
+	stored  uint64
+	count   []uint64
+	touched []uint8 // as a block's
 }
 
 // check makes a launch of what the driver was asked for.
@@ -72,7 +73,7 @@ func (e *Emulator) check(f *function, l *cuda.Launch) (*launch, error) {
 		return whole("%d bytes of dynamic shared memory, the module declares none", l.Shared)
 	}
 	run.blocks = l.Grid[0] * l.Grid[1] * l.Grid[2]
-	run.count = make([]uint64, len(k.ops))
+	run.count, run.touched = make([]uint64, len(k.ops)), make([]uint8, e.memory.count)
 	return run, nil
 }
 
@@ -99,6 +100,16 @@ func (e *Emulator) run(run *launch) error {
 	e.tally(run)
 	if run.fault != nil {
 		return run.fault
+	}
+	var last *allocation
+	for _, a := range e.memory.slots {
+		if a == last || run.touched[a.index] == 0 {
+			continue
+		}
+		last = a
+		if err := e.touch(a, run.touched[a.index], "kernel "+run.kernel.name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -233,6 +244,9 @@ func (run *launch) collect(b *block) {
 	defer run.mu.Unlock()
 	for i, n := range b.count {
 		run.count[i] += n
+	}
+	for i, how := range b.touched {
+		run.touched[i] |= how
 	}
 	run.loaded += b.loaded
 	run.stored += b.stored

@@ -23,11 +23,16 @@ type allocation struct {
 	known []byte // 1 for each byte that was written; nil: all were
 	words []word // for races between blocks; nil where they are not looked for
 	freed bool
+
+	index   int           // in the order of Alloc
+	writer  use           // the last work that wrote to it; zero: none
+	readers map[int32]use // the last work of each stream that has read it since
 }
 
 // memory is the memory of the card. An address's high half finds its allocation.
 type memory struct {
 	slots []*allocation // from firstSlot
+	count int           // allocations so far
 	used  int64
 	limit int64
 	races bool
@@ -49,7 +54,9 @@ func (m *memory) alloc(size int64) (*allocation, error) {
 		size:  size,
 		data:  make([]byte, size),
 		known: make([]byte, size),
+		index: m.count,
 	}
+	m.count++
 	if m.races {
 		a.words = make([]word, (size+3)/4)
 	}

@@ -12,14 +12,16 @@ type Rates struct {
 	Cache  float64 // bytes from the second-level cache to the multiprocessors
 	TF32   float64 // operations of mma.sync on TF32
 	F16    float64 // on float16
+	Host   float64 // bytes from the memory of the host
 	Launch float64 // seconds from the end of a kernel to the start of the next one in a graph
 }
 
 // rates are the cards that predictions know, by the names that they are asked for.
 // The H200's memory and float16 rates were measured on one; the others are
-// its data sheet's, scaled by the share that mma.sync reaches of wgmma.
+// its data sheet's, scaled by the share that mma.sync reaches of wgmma, and by
+// that which packets leave of PCI Express 5.0.
 var rates = map[string]Rates{
-	"h200": {Name: "NVIDIA H200", Memory: 4.3e12, Cache: 5.6e12, TF32: 237e12, F16: 474e12, Launch: 2.5e-6},
+	"h200": {Name: "NVIDIA H200", Memory: 4.3e12, Cache: 5.6e12, TF32: 237e12, F16: 474e12, Host: 55e9, Launch: 2.5e-6},
 }
 
 // RatesOf returns the rates of a card, by the name that predictions use or by that

@@ -281,11 +281,11 @@ func launchLeaves(t *testing.T, v tensor.Variant, kernel string, grid [3]int, ar
 	for _, a := range took {
 		b := make([]byte, len(a.was))
 		check(em.CopyOut(b, a.ptr, s))
+		check(em.Wait(s))
 		if !bytes.Equal(b, a.was) {
 			check(binary.Read(bytes.NewReader(b), binary.LittleEndian, a.data))
 		}
 	}
-	check(em.Wait(s))
 }
 
 // leafFamilies are inputs of all families.

@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -338,7 +339,7 @@ func (l *level) run(t *testing.T, name string, list []uint32, y int) {
 		tensor.ArgKept: l.kept, tensor.ArgBad: l.bad,
 	} {
 		if ptr, ok := at[name]; ok && len(args[name]) > 0 {
-			if err := card.CopyOut(args[name], ptr, stream); err != nil {
+			if err := errors.Join(card.CopyOut(args[name], ptr, stream), card.Wait(stream)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := binary.Decode(args[name], binary.LittleEndian, to); err != nil {
@@ -348,7 +349,7 @@ func (l *level) run(t *testing.T, name string, list []uint32, y int) {
 	}
 	for name, b := range l.more {
 		if ptr, ok := at[name]; ok {
-			if err := card.CopyOut(b, ptr, stream); err != nil {
+			if err := errors.Join(card.CopyOut(b, ptr, stream), card.Wait(stream)); err != nil {
 				t.Fatal(err)
 			}
 		}

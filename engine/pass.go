@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// room is the device's memory for the rows of a launch.
+type room struct {
+	codes  kernels.Buffer
+	values kernels.Buffer
+	ll     kernels.Buffer
+	pass   *Pass // whose rows are or will be used; nil: nobody's
+}
+
+// rooms is how many rooms an engine has on a device.
+func rooms(info kernels.Info) int {
+	if info.Async {
+		return 2
+	}
+	return 1
+}
+
+// Pass is one launch over some rows of a batch, in steps that the caller can put
+// other work between: Load, then one of Evaluate, Step and Accumulate, which may
+// return before the device is done, then Wait. Of a device that works meanwhile two
+// passes may be under way: while it computes one, the rows of the next are copied.
+// Any number may be loaded; what finds no room is copied when it is launched.
+type Pass struct {
+	eng    *Engine
+	batch  *dataset.Batch // as long as it was not launched
+	lo, hi int
+	ll     []float64
+	at     *room
+	args   kernels.StepArgs
+	number int64 // of the launch, from 1; 0: none yet
+	done   bool
+	err    error
+}
+
+// Load brings the rows lo..hi-1 of b, at most Rows of them, to the device ahead of
+// their launch. Wait will write their log-likelihoods to ll. The batch stays as it
+// is until the launch; a pass that is not launched needs no end.
+func (e *Engine) Load(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) (*Pass, error) {
+	if err := e.check(b, lo, hi, ll); err != nil {
+		return nil, err
+	}
+	p := &Pass{eng: e, batch: b, lo: lo, hi: hi, ll: ll[:hi-lo]}
+	for i := range e.rooms {
+		if e.rooms[i].pass == nil {
+			return p, p.move(ctx, &e.rooms[i])
+		}
+	}
+	return p, nil
+}
+
+// move loads the rows into a room.
+func (p *Pass) move(ctx context.Context, r *room) error {
+	if err := p.eng.load(ctx, r, p.batch, p.lo, p.hi); err != nil {
+		return err
+	}
+	p.at, r.pass = r, p
+	return nil
+}
+
+// clearRoom returns a room that nobody uses: it takes one from a pass that can be
+// loaded again, or waits for the one that was launched first.
+func (e *Engine) clearRoom(ctx context.Context) (*room, error) {
+	first := &e.rooms[0]
+	for i := range e.rooms {
+		r := &e.rooms[i]
+		if r.pass == nil {
+			return r, nil
+		}
+		if r.pass.number < first.pass.number {
+			first = r
+		}
+	}
+	p := first.pass
+	if p.number > 0 {
+		p.finish(ctx)
+	}
+	p.at, first.pass = nil, nil
+	return first, nil
+}
+
+// launch starts a kernel on the pass's rows.
+func (p *Pass) launch(ctx context.Context, kernel string, arg func(*kernels.StepArgs) kernels.Arg) error {
+	e := p.eng
+	if p.at == nil {
+		r, err := e.clearRoom(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.move(ctx, r); err != nil {
+			return err
+		}
+	}
+	p.args.ForwardArgs = kernels.ForwardArgs{Params: e.params, Codes: p.at.codes, Values: p.at.values, LL: p.at.ll}
+	if err := e.dev.Launch(ctx, e.kernels[kernel], p.hi-p.lo, arg(&p.args)); err != nil {
+		p.leave()
+		return err
+	}
+	e.launched++
+	p.number, p.batch, e.room = e.launched, nil, p.at
+	return nil
+}
+
+// leave gives the room back.
+func (p *Pass) leave() { p.at.pass, p.at = nil, nil }
+
+// Evaluate starts the forward pass.
+func (p *Pass) Evaluate(ctx context.Context) error {
+	return p.launch(ctx, kernels.Forward, func(a *kernels.StepArgs) kernels.Arg { return &a.ForwardArgs })
+}
+
+// Step starts a training step with these rows as its only shard.
+func (p *Pass) Step(ctx context.Context, rule kernels.Rule) error {
+	p.args.Rule = &rule
+	return p.launch(ctx, kernels.Step, func(a *kernels.StepArgs) kernels.Arg { return a })
+}
+
+// Accumulate starts to add the expected counts of the rows, as one shard, to the
+// flows. Any order of shards gives the same bits.
+func (p *Pass) Accumulate(ctx context.Context) error {
+	e, rows := p.eng, int64(p.hi-p.lo)
+	if err := e.needFlows(ctx); err != nil {
+		return err
+	}
+	if e.added+rows > e.most {
+		return fmt.Errorf("%w: flows of %d rows before an update, with room for %d; set StepRows", kernels.ErrDevice, e.added+rows, e.most)
+	}
+	p.args.Flows = e.flows
+	if err := p.launch(ctx, kernels.Step, func(a *kernels.StepArgs) kernels.Arg { return a }); err != nil {
+		return err
+	}
+	e.added += rows
+	return nil
+}
+
+// Wait waits for the launch and writes the log-likelihoods.
+func (p *Pass) Wait(ctx context.Context) error {
+	if !p.done {
+		p.finish(ctx)
+	}
+	return p.err
+}
+
+// finish takes what the launch has left and gives the room back.
+func (p *Pass) finish(ctx context.Context) {
+	p.err = p.eng.dev.Read(ctx, p.ll, p.at.ll, 0)
+	p.eng.tiles += p.args.Recomputed
+	p.done = true
+	p.leave()
+}
+
+// Evaluate hands the log-likelihoods of batch after batch to take, those of a
+// launch at a time, in order. next returns io.EOF after the last batch and may use
+// a batch again that it has returned. While the device works on rows the next ones
+// are read and copied.
+func (e *Engine) Evaluate(ctx context.Context, next func() (*dataset.Batch, error), take func(ll []float64)) error {
+	var before *Pass // launched
+	end := func(p *Pass) error {
+		if p == nil {
+			return nil
+		}
+		if err := p.Wait(ctx); err != nil {
+			return err
+		}
+		take(p.ll)
+		return nil
+	}
+	for i := 0; ; {
+		b, err := next()
+		for lo := 0; err == nil && lo < b.Rows; lo += e.rows {
+			var p *Pass
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			hi := min(lo+e.rows, b.Rows)
+			if p, err = e.Load(ctx, b, lo, hi, e.lls[i%2]); err != nil {
+				break
+			}
+			if err = p.Evaluate(ctx); err != nil {
+				break
+			}
+			i++
+			if failed := end(before); failed != nil {
+				_ = p.Wait(ctx) // that error came first
+				return failed
+			}
+			before = p
+		}
+		if err != nil {
+			if failed := end(before); failed != nil || errors.Is(err, io.EOF) {
+				return failed
+			}
+			return err
+		}
+	}
+}
