@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 func TestSchedules(t *testing.T) {
 	opens := []kerneltest.Open{
 		emulated(emulator.Options{Threads: 1}),
-		emulated(emulator.Options{Threads: 2, Seed: 1}),
+		emulated(emulator.Options{Threads: 2, Seed: 1, Multiprocessors: 1}),
 		emulated(emulator.Options{Major: 8, Seed: 2}),
 	}
 	if testing.Short() {

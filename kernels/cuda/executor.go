@@ -37,7 +37,7 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Shared = min(t.Shared, d.card.SharedMemory)
+	t.Shared, t.Processors = min(t.Shared, d.card.SharedMemory), d.card.Multiprocessors
 	x := &executor{
 		dev: d, prog: m.Program, owners: m.Program.Owners(), tables: t, schedule: plan.NewSchedule(t, m.Train), train: m.Train,
 		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]*graph{},

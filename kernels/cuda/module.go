@@ -48,8 +48,20 @@ func (d *Device) module(v tensor.Variant) (*module, error) {
 
 // dynamic is the most dynamic shared memory that launches of a kernel ask for.
 func (d *Device) dynamic(v tensor.Variant, kernel string) int {
-	if kernel != tensor.KernelForwardResident {
-		return 0
+	most, fixed := 0, 0
+	switch kernel {
+	case tensor.KernelForwardResident:
+		most, fixed = v.ResidentBytes(tensor.ResidentColumns), v.ResidentShared()
+	case tensor.KernelForwardWide:
+		most = tensor.ForwardWideShared
+	case tensor.KernelBackwardWide:
+		most = tensor.WideShared
+	case tensor.KernelMoveWide, tensor.KernelCountWide:
+		most, fixed = tensor.PatchTotals(tensor.WidePatch), tensor.PatchShared(tensor.WidePatch)
+	case tensor.KernelMove, tensor.KernelCount:
+		if v.Patches() {
+			most, fixed = tensor.PatchTotals(tensor.NarrowPatch), tensor.PatchShared(tensor.NarrowPatch)
+		}
 	}
-	return min(v.ResidentBytes(tensor.ResidentColumns), d.card.SharedMemory-v.ResidentShared())
+	return min(most, d.card.SharedMemory-fixed)
 }

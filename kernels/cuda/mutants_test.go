@@ -12,6 +12,7 @@ import (
 
 	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/emulator"
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
 
 var (
@@ -41,11 +42,11 @@ type region struct {
 	bytes []byte
 }
 
-func newSurgeon() *surgeon {
+func newSurgeon(processors int) *surgeon {
 	return &surgeon{
 		// A deleted step of a loop is to be found soon.
 		// Warps in random order meet what a barrier less lets them meet.
-		Emulator: emulator.New(emulator.Options{Threads: 1, Seed: 1, Jumps: 1 << 14}),
+		Emulator: emulator.New(emulator.Options{Threads: 1, Seed: 1, Jumps: 1 << 14, Multiprocessors: processors}),
 		shared:   map[string]int{},
 		names:    map[cuda.Function]string{}, replaced: map[cuda.Function]cuda.Function{},
 		launched: map[string]bool{}, graphs: map[cuda.Graph][]func() error{},
@@ -162,10 +163,19 @@ type scene struct {
 	launched map[string]bool
 }
 
-// open makes a device and loads its kernels.
-func open(t *testing.T, block int) *theatre {
+// wideKernels are those that run where a launch has enough for all multiprocessors.
+var wideKernels = []string{
+	tensor.KernelFit, tensor.KernelForwardWide, tensor.KernelBackwardWide, tensor.KernelMoveWide, tensor.KernelCountWide,
+}
+
+// open makes a device and loads its kernels: those on wide tiles, or the others.
+func open(t *testing.T, block int, wide bool) *theatre {
 	t.Helper()
-	th := &theatre{block: block, surgeon: newSurgeon()}
+	list, processors := subjects(block), 0
+	if wide {
+		list, processors = wideSubjects(), 1
+	}
+	th := &theatre{block: block, surgeon: newSurgeon(processors)}
 	var err error
 	if th.dev, err = cuda.Open("emulator", func() (cuda.Driver, error) { return th.surgeon, nil }); err != nil {
 		t.Fatal(err)
@@ -174,7 +184,7 @@ func open(t *testing.T, block int) *theatre {
 	if th.stream, err = th.surgeon.NewStream(); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range subjects(block) {
+	for _, p := range list {
 		st := &stage{subject: p}
 		for _, w := range works {
 			th.scenes = append(th.scenes, &scene{stage: st, name: fmt.Sprintf("blocks of %d, %s, %s", block, p.name, w.name), run: w.run})
@@ -185,6 +195,7 @@ func open(t *testing.T, block int) *theatre {
 		t.Fatalf("%d modules were loaded, want one", len(th.surgeon.texts))
 	}
 	th.head, th.kernels = split(string(th.surgeon.texts[0]))
+	th.kernels = slices.DeleteFunc(th.kernels, func(k *kernelText) bool { return slices.Contains(wideKernels, k.name) != wide })
 	return th
 }
 
@@ -330,7 +341,7 @@ func TestMutants(t *testing.T) {
 		t.Skip("works through circuits for each deletion; run without -short")
 	}
 	known := survivors(t)
-	theatres := []*theatre{open(t, 1), open(t, 8), open(t, 32)}
+	theatres := []*theatre{open(t, 1, false), open(t, 8, false), open(t, 32, false), open(t, 32, true)}
 	rng := rand.New(rand.NewPCG(*mutantsSeed, 1))
 	for range *mutants {
 		th := theatres[rng.IntN(len(theatres))]

@@ -437,6 +437,20 @@ func subjects(block int) (list []subject) {
 	)
 }
 
+// wideSubjects lists the circuits for the kernels on wide tiles, in blocks of 32, small
+// ones first.
+func wideSubjects() []subject {
+	return []subject{
+		{"wide", wide, false, 70},
+		{"halves", func() *circuit.Graph { return halves(135) }, false, 20},
+		{"harsh halves", func() *circuit.Graph { return halves(135) }, true, 15},
+		{"harsh wide", wide, true, 40},
+		{"elements", func() *circuit.Graph { return elements(70, 70) }, false, 70},
+		{"harsh elements", func() *circuit.Graph { return elements(70, 70) }, true, 40},
+		{"many rows", func() *circuit.Graph { return trio(70) }, true, 300},
+	}
+}
+
 // build makes the circuit on a device, with blocks of a size.
 func (p *subject) build(t *testing.T, dev kernels.Device, block int) *job {
 	t.Helper()

@@ -27,11 +27,12 @@ func MemoryOf(m layers.Module) (Memory, error) {
 	if err != nil {
 		return Memory{}, err
 	}
+	schedule := NewSchedule(t, m.Train)
 	var plan Memory
 	for _, s := range t.Spaces(m.Train) {
 		*s.counts(&plan) += s.Bytes
 	}
-	for _, table := range t.Encode(NewSchedule(t, m.Train).Lists) {
+	for _, table := range t.Encode(schedule.Lists) {
 		plan.Program += int64(len(table.Data))
 	}
 	return plan, nil
@@ -43,13 +44,14 @@ type Space struct {
 	Bytes int64
 }
 
-// Spaces lists the workspace.
+// Spaces lists the workspace, once there is a schedule.
 func (t *Tables) Spaces(train bool) []Space {
 	rows := int64(t.Rows)
 	s := []Space{
 		{tensor.ArgControl, tensor.ControlSize},
 		{tensor.ArgVal, 4 * t.valLen},
 		{tensor.ArgExp, 4 * rows * int64(len(t.Program.Vectors))},
+		{tensor.ArgLimits, 4 * t.limitsLen()},
 		{tensor.ArgBad, 4 * rows},
 		{tensor.ArgBadRows, 4 * (1 + rows)},
 		{tensor.ArgScratch, 4 * LogBlocks * tensor.LogScratch * int64(t.Pitch)},
@@ -61,6 +63,14 @@ func (t *Tables) Spaces(train bool) []Space {
 			Space{tensor.ArgPrior, units}, Space{tensor.ArgFans, units}, Space{tensor.ArgCounts, 4 * t.countsLen})
 	}
 	return s
+}
+
+// limitsLen is the length of what KernelFit writes.
+func (t *Tables) limitsLen() int64 {
+	if len(t.Groups) == t.ownGroups {
+		return 0
+	}
+	return int64(t.Rows) * int64(len(t.Program.Vectors))
 }
 
 // counts returns the part of a plan that a space belongs to.
@@ -91,6 +101,7 @@ func (t *Tables) Encode(lists []uint32) []Table {
 		{tensor.ArgColumns, records(t.Columns, tensor.ColumnSize)},
 		{tensor.ArgRowSteps, records(t.RowSteps, tensor.RowStepSize)},
 		{tensor.ArgTiles, records(t.Tiles, tensor.TileSize)},
+		{tensor.ArgPatches, records(t.Patches, tensor.PatchSize)},
 		{tensor.ArgMembers, records(t.Members, tensor.MemberSize)},
 		{tensor.ArgOwners, records(t.Owners, tensor.OwnerSize)},
 		{tensor.ArgOwnerSums, words(t.OwnerSums)},

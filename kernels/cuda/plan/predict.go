@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"math"
+
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 	"github.com/pce-engine/pce/layers"
 )
@@ -10,6 +12,7 @@ type Rates struct {
 	Name   string
 	Memory float64 // bytes from and to memory
 	Cache  float64 // bytes from the second-level cache to the multiprocessors
+	Shared float64 // bytes from and to shared memory
 	TF32   float64 // operations of mma.sync on TF32
 	F16    float64 // on float16
 	Host   float64 // bytes from the memory of the host
@@ -17,11 +20,12 @@ type Rates struct {
 }
 
 // rates are the cards that predictions know, by the names that they are asked for.
-// The H200's memory and float16 rates were measured on one; the others are
-// its data sheet's, scaled by the share that mma.sync reaches of wgmma, and by
-// that which packets leave of PCI Express 5.0.
+// The H200's memory and float16 rates were measured on one; shared memory is 128 bytes a
+// clock of 1.755 GHz in each of 132 multiprocessors; the others are its data sheet's,
+// scaled by the share that mma.sync reaches of wgmma, and by that which packets leave of
+// PCI Express 5.0.
 var rates = map[string]Rates{
-	"h200": {Name: "NVIDIA H200", Memory: 4.3e12, Cache: 5.6e12, TF32: 237e12, F16: 474e12, Host: 55e9, Launch: 2.5e-6},
+	"h200": {Name: "NVIDIA H200", Memory: 4.3e12, Cache: 5.6e12, Shared: 29.6e12, TF32: 237e12, F16: 474e12, Host: 55e9, Launch: 2.5e-6},
 }
 
 // RatesOf returns the rates of a card, by the name that predictions use or by that
@@ -39,14 +43,22 @@ func RatesOf(card string) (Rates, bool) {
 type Cost struct {
 	Kernel   string  `json:"kernel"`
 	Launches int     `json:"launches"`
-	Flop     float64 `json:"flop"`        // of sums: multiplications and additions that a step cannot do without
-	Work     float64 `json:"tensor_flop"` // as the kernel does them on tensor cores
-	Bytes    float64 `json:"bytes"`       // from and to memory, each array once
-	Cache    float64 `json:"cache_bytes"` // from the second-level cache, as its blocks read
+	Flop     float64 `json:"flop"`         // of sums: multiplications and additions that a step cannot do without
+	Work     float64 `json:"tensor_flop"`  // as the kernel does them on tensor cores
+	Bytes    float64 `json:"bytes"`        // from and to memory, each array once
+	Cache    float64 `json:"cache_bytes"`  // from the second-level cache, as its blocks read
+	Shared   float64 `json:"shared_bytes"` // from and to shared memory, of products by matrix instructions
 	Floor    float64 `json:"floor_seconds"`
-	Expected float64 `json:"expected_seconds"` // with the cache and the launches
-	Bound    string  `json:"bound"`            // memory, tensor, cache or launch: the largest of the expected time's parts
+	Expected float64 `json:"expected_seconds"` // with the cache, shared memory and the launches
+	Bound    string  `json:"bound"`            // memory, tensor, cache, shared or launch: the largest of the expected time's parts
+
+	again                float64 // of Bytes: read before in the step
+	work, shared, cached float64 // Work, Shared and Cache over the shares of their rates that launches can reach
 }
+
+// cachePorts is the rate at which all multiprocessors together could read from the cache,
+// 64 bytes a clock each, over the cache's.
+const cachePorts = 2.6
 
 // reach is the share of a rate that a kernel is expected to get.
 const reach = 0.85
@@ -60,6 +72,7 @@ func Predict(m layers.Module, rows int, r Rates) (costs []Cost, step Cost, err e
 	}
 	s := NewSchedule(t, true)
 	place := map[string]int{}
+	read := reads{}
 	for _, part := range [][]Work{s.Forward, s.Backward, s.Move} {
 		for _, w := range part {
 			i, ok := place[w.Kernel]
@@ -68,7 +81,7 @@ func Predict(m layers.Module, rows int, r Rates) (costs []Cost, step Cost, err e
 				place[w.Kernel] = i
 				costs = append(costs, Cost{Kernel: w.Kernel})
 			}
-			costs[i].add(t.cost(w, s.Lists, float64(rows)))
+			costs[i].add(t.cost(w, s.Lists, float64(rows), read))
 		}
 	}
 	step.Kernel = "step"
@@ -91,20 +104,25 @@ func (c *Cost) add(o Cost) {
 	c.Work += o.Work
 	c.Bytes += o.Bytes
 	c.Cache += o.Cache
+	c.Shared += o.Shared
+	c.again += o.again
+	c.work += o.work
+	c.shared += o.shared
+	c.cached += o.cached
 }
 
 // judge computes the times.
 func (c *Cost) judge(r Rates) {
-	memory, tensorTime, cache := c.Bytes/r.Memory, c.Work/r.TF32, c.Cache/r.Cache
+	memory, tensorTime, cache, shared := c.Bytes/r.Memory, c.work/r.TF32, c.cached/r.Cache, c.shared/r.Shared
 	launch := float64(c.Launches) * r.Launch
-	c.Floor = max(memory, c.Flop/r.F16)
-	c.Expected = max(memory, tensorTime, cache)/reach + launch
+	c.Floor = max((c.Bytes-c.again)/r.Memory, c.Flop/r.F16)
+	c.Expected = max(memory, tensorTime, cache, shared)/reach + launch
 	c.Bound = "launch"
 	most := launch
 	for _, part := range []struct {
 		name string
 		time float64
-	}{{"memory", memory}, {"tensor", tensorTime}, {"cache", cache}} {
+	}{{"memory", memory}, {"tensor", tensorTime}, {"cache", cache}, {"shared", shared}} {
 		if part.time > most {
 			c.Bound, most = part.name, part.time
 		}
@@ -120,16 +138,17 @@ func (t *Tables) products() float64 {
 }
 
 // cost is what one launch takes.
-func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
+func (t *Tables) cost(w Work, lists []uint32, rows float64, read reads) Cost {
 	c := Cost{Launches: 1}
 	entry := func(i int) uint32 { return lists[w.List+i] }
-	size, tiles := float64(t.Size), max(1, rows/tensor.RowTile)
+	size, tiles := float64(t.Size), math.Ceil(rows/tensor.RowTile)
 	for i := range w.Blocks {
 		switch w.Kernel {
 		case tensor.KernelForward:
 			g := &t.Groups[entry(i)]
 			outputs, columns := float64(g.Blocks)*size, float64(g.Steps)*size
 			c.product(t, outputs*columns, rows)
+			c.through(t, columns, outputs, tensor.RowTile, rows)
 			weights, reads := 4*outputs*columns, t.operandBytes(&t.Sums[g.Sum], rows)
 			c.Bytes += weights + 4*outputs*rows
 			c.Cache += weights*tiles + 2*reads // once for the exponents, once for the product
@@ -144,10 +163,28 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
 				outputs += float64(g.Blocks) * size
 			}
 			c.product(t, outputs*columns, rows)
+			c.through(t, columns, outputs, tensor.RowTile, rows)
+			c.Shared += 4 * 2 * columns * rows // to scale operands
 			weights, reads := 4*outputs*columns, t.operandBytes(s, rows)
 			c.Bytes += weights + 4*outputs*rows
 			c.Cache += weights*tiles + reads
 			if first == s.Group {
+				c.Bytes += reads
+			}
+		case tensor.KernelFit:
+			reads := t.operandBytes(&t.Sums[entry(i)], rows)
+			c.Bytes, c.Cache, c.again = c.Bytes+reads, c.Cache+reads, c.again+reads // KernelForwardWide reads them too
+		case tensor.KernelForwardWide:
+			g := &t.Groups[entry(i)]
+			outputs, columns := float64(g.Blocks)*size, float64(g.Steps)*size
+			tiles := math.Ceil(rows / tensor.WideRows)
+			c.product(t, outputs*columns, rows)
+			c.fill(t, columns, outputs, rows)
+			c.through(t, columns, outputs, tensor.WideRows, rows)
+			weights, reads := 4*outputs*columns, t.operandBytes(&t.Sums[g.Sum], rows)*columns/float64(t.Sums[g.Sum].Cols)
+			c.Bytes += weights + 4*outputs*rows
+			c.Cache += weights*tiles + reads
+			if g.Row == 0 {
 				c.Bytes += reads
 			}
 		case tensor.KernelStored:
@@ -156,36 +193,23 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
 			c.Bytes += reads + 4*float64(s.Width)*rows
 			c.Cache += 2 * reads
 		case tensor.KernelBackward:
-			col := &t.Columns[entry(i)]
-			outputs, columns := float64(col.Steps)*size, float64(col.Blocks)*size
-			c.product(t, outputs*columns, rows)
-			e := &t.Elements[col.Element]
-			part := columns / float64(e.Width) * (t.elementBytes(col.Element, rows) + t.downBytes(col.Element, rows))
-			weights, ratios := 4*outputs*columns, 4*outputs*rows
-			c.Bytes += weights + part
-			c.Cache += weights*tiles + ratios + part
-			if entry(i) == t.Sums[col.Sum].Column {
-				c.Bytes += ratios
-			}
+			t.backwardCost(&c, entry(i), tensor.RowTile, rows, read)
+		case tensor.KernelBackwardWide:
+			t.backwardCost(&c, entry(i), tensor.WideRows, rows, read)
 		case tensor.KernelGather:
 			s := &t.Sums[entry(i)]
 			b := 4 * float64(s.Width) * rows * (2 + float64(s.Users))
 			c.Bytes, c.Cache = c.Bytes+b, c.Cache+b
-		case tensor.KernelMove:
-			tile := &t.Tiles[entry(i)]
-			outputs := float64(tile.Blocks) * size
-			members := float64(tile.Members)
-			c.product(t, outputs*size, rows*members)
-			weights := 8 * outputs * size
-			reads := 0.0
-			for _, m := range t.Members[tile.Member : tile.Member+tile.Members] {
-				reads += 4*outputs*rows + size/float64(t.Elements[m.Element].Width)*t.elementBytes(m.Element, rows)
+		case tensor.KernelMove, tensor.KernelMoveWide:
+			if len(t.Patches) == 0 {
+				t.tileCost(&c, &t.Tiles[entry(i)], rows, read)
+				continue
 			}
-			c.Bytes += weights
-			c.Cache += weights + reads
-			if tile.Row == 0 { // the operands of a column once
-				c.Bytes += reads
+			edge := tensor.NarrowPatch
+			if w.Kernel == tensor.KernelMoveWide {
+				edge = tensor.WidePatch
 			}
+			t.patchCost(&c, &t.Patches[entry(i)], edge, rows, read)
 		case tensor.KernelNormalise:
 			g := &t.Groups[entry(i)]
 			b := 8 * float64(g.Blocks*g.Steps) * size * size
@@ -201,6 +225,15 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64) Cost {
 			c.Bytes, c.Cache = c.Bytes+b, c.Cache+b
 		}
 	}
+	share := 1.0
+	if c.Work > 0 {
+		blocks := float64(w.Blocks)
+		if w.Rows > 0 {
+			blocks *= math.Ceil(rows / float64(w.Rows))
+		}
+		share = min(1, blocks/processors)
+	}
+	c.work, c.shared, c.cached = c.Work/share, c.Shared/share, c.Cache/min(1, share*cachePorts)
 	return c
 }
 

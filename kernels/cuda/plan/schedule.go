@@ -43,16 +43,16 @@ const LogBlocks = 256
 // NewSchedule orders the work of a program by levels.
 func NewSchedule(t *Tables, train bool) *Schedule {
 	p := t.Program
+	t.Groups, t.Columns = t.Groups[:t.ownGroups], t.Columns[:t.ownColumns]
 	s := &Schedule{}
 	depth := func(v int32) int { return int(p.Vectors[v].Depth) }
 	top := 0
 	for v := range p.Vectors {
 		top = max(top, depth(int32(v)))
 	}
-	groups, stored, resident := make([][]uint32, top+1), make([][]uint32, top+1), make([][]int, top+1)
-	columns, gathers := make([][]uint32, top+1), make([][]uint32, top+1)
+	stored, resident, other := make([][]uint32, top+1), make([][]int, top+1), make([][]int, top+1)
+	sums, gathers := make([][]int, top+1), make([][]uint32, top+1)
 	for i := range t.Sums {
-		sum := &t.Sums[i]
 		v := t.vector(i)
 		d := depth(v)
 		if i >= len(p.Sums) {
@@ -61,13 +61,9 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 		if t.resident(i) {
 			resident[d] = append(resident[d], i)
 		} else {
-			for g := range sum.Groups {
-				groups[d] = append(groups[d], sum.Group+g)
-			}
+			other[d] = append(other[d], i)
 		}
-		for c := range sum.Columns {
-			columns[d] = append(columns[d], sum.Column+c)
-		}
+		sums[d] = append(sums[d], i)
 		if t.gathered(v) {
 			gathers[d] = append(gathers[d], uint32(i))
 		}
@@ -94,7 +90,7 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 	s.Forward = s.each(s.Forward, tensor.KernelLeaf, functions, 1, tensor.LeafRows)
 	for d := range top + 1 {
 		s.Forward = s.each(s.Forward, tensor.KernelStored, stored[d], 1, tensor.RowTile)
-		s.Forward = s.each(s.Forward, tensor.KernelForward, groups[d], 1, tensor.RowTile)
+		s.addForward(t, other[d])
 		s.addResident(t, resident[d])
 	}
 	root := uint32(p.Vectors[p.Root].Def)
@@ -108,7 +104,7 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 	}
 	for d := top; d >= 0; d-- {
 		s.Backward = s.each(s.Backward, tensor.KernelGather, gathers[d], 1, tensor.RowTile)
-		s.Backward = s.each(s.Backward, tensor.KernelBackward, columns[d], 1, tensor.RowTile)
+		s.addBackward(t, sums[d])
 	}
 	s.Backward = append(s.Backward, logWork(tensor.KernelLogBackward))
 	s.ends(t)
@@ -153,6 +149,7 @@ func (s *Schedule) ends(t *Tables) {
 	// Tiles with the most members first, so that the last ones are short.
 	shared := slices.Clone(tiles)
 	slices.SortStableFunc(shared, func(a, b uint32) int { return cmp.Compare(t.Tiles[b].Members, t.Tiles[a].Members) })
+	narrow, wide := t.makePatches()
 	units := (int(t.Program.VisitLen()) + 255) / 256
 	coefficients := func(kernel string) Work { return Work{Kernel: kernel, Blocks: units} }
 
@@ -161,12 +158,12 @@ func (s *Schedule) ends(t *Tables) {
 
 	s.Move = s.each(s.Move, tensor.KernelNorms, owners, 2, 0)
 	s.Move = append(s.Move, coefficients(tensor.KernelCoefficients))
-	s.Move = s.each(s.Move, tensor.KernelMove, shared, 1, 0)
+	s.Move = s.addFlows(t, s.Move, tensor.KernelMove, tensor.KernelMoveWide, shared, narrow, wide)
 	s.Move = s.each(s.Move, tensor.KernelNormalise, groups, 1, 0)
 	s.Move = s.each(s.Move, tensor.KernelLeafMove, inputs, 2, 0)
 
 	s.Count = s.each(s.Count, tensor.KernelNormsCount, owners, 2, 0)
-	s.Count = s.each(s.Count, tensor.KernelCount, shared, 1, 0)
+	s.Count = s.addFlows(t, s.Count, tensor.KernelCount, tensor.KernelCountWide, shared, narrow, wide)
 	s.Count = s.each(s.Count, tensor.KernelLeafCount, inputs, 2, 0)
 
 	s.Update = s.each(s.Update, tensor.KernelNormsUpdate, owners, 2, 0)
@@ -180,6 +177,23 @@ func (s *Schedule) ends(t *Tables) {
 	s.Anemone = s.each(s.Anemone, tensor.KernelUpdateAverages, tiles, 1, 0)
 	s.Anemone = s.each(s.Anemone, tensor.KernelNormalise, groups, 1, 0)
 	s.Anemone = s.each(s.Anemone, tensor.KernelLeafUpdateAverages, inputs, 2, 0)
+}
+
+// addFlows adds the launches that add up the flows of all tiles, or of all patches.
+func (s *Schedule) addFlows(t *Tables, to []Work, kernel, wideKernel string, tiles, narrow, wide []uint32) []Work {
+	if len(t.Patches) == 0 {
+		return s.each(to, kernel, tiles, 1, 0)
+	}
+	add := func(kernel string, list []uint32, edge int) {
+		n := len(to)
+		to = s.each(to, kernel, list, 1, 0)
+		if len(to) > n && t.Patches[list[0]].Members > 1 {
+			to[n].Shared = tensor.PatchTotals(edge)
+		}
+	}
+	add(wideKernel, wide, tensor.WidePatch)
+	add(kernel, narrow, tensor.NarrowPatch)
+	return to
 }
 
 // Part returns what is launched of Update or Anemone for the owners lo to hi-1

@@ -19,29 +19,36 @@ type Tables struct {
 	Shared  int // bytes of shared memory that a block of threads may have
 	Mixed   bool
 
+	Processors int // multiprocessors that a launch should keep busy
+
 	Factors   []tensor.Factor
 	Elements  []tensor.Element
-	Sums      []tensor.Sum // the program's sums, then its stored products
-	Groups    []tensor.Group
+	Sums      []tensor.Sum   // the program's sums, then its stored products
+	Groups    []tensor.Group // by sum; then the wide ones that a Schedule makes of them
 	Steps     []tensor.Step
-	Columns   []tensor.Column
+	Columns   []tensor.Column // by sum; then the wide ones that a Schedule makes of them
 	RowSteps  []tensor.RowStep
-	Tiles     []tensor.Tile // by owner
-	Members   []tensor.Member
+	Tiles     []tensor.Tile   // by owner
+	Members   []tensor.Member // of tiles, then of patches
+	Patches   []tensor.Patch  // by owner; a Schedule makes them
 	Owners    []tensor.Owner
 	OwnerSums []uint32
 	Inputs    []tensor.Input
 	Uses      []tensor.Use
 	Constants []float64
 
-	OwnerTiles []int    // owner → its tiles
-	Slot       []uint64 // vector → its first float in val; NoSlot for tabulated inputs
-	valLen     int64
-	keptLen    int64
-	countsLen  int64
-	users      [][]int32 // vector → the elements that multiply it
-	ownerOf    []uint32  // sum → owner
-	Pitch      int       // of scratch memory for rows in log space: the widest sum or vector
+	OwnerTiles  []int    // owner → its tiles
+	Slot        []uint64 // vector → its first float in val; NoSlot for tabulated inputs
+	valLen      int64
+	keptLen     int64
+	countsLen   int64
+	users       [][]int32                  // vector → the elements that multiply it
+	ownerOf     []uint32                   // sum → owner
+	sharers     map[uint32][]tensor.Member // edge block that sums share → its places
+	ownGroups   int                        // of Groups
+	ownColumns  int                        // of Columns
+	tileMembers int                        // of Members
+	Pitch       int                        // of scratch memory for rows in log space: the widest sum or vector
 }
 
 // NoSlot is the slot of a vector that keeps no values.
@@ -53,7 +60,7 @@ const align = 64
 // NewTables lowers a program for launches of rows rows.
 func NewTables(m layers.Module) (*Tables, error) {
 	p := m.Program
-	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Shared: mostShared, Mixed: Variant(m, 8, 0).Mixed}
+	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Shared: mostShared, Processors: processors, Mixed: Variant(m, 8, 0).Mixed}
 	t.place()
 	t.makeElements()
 	t.makeSums()
@@ -273,6 +280,7 @@ func (t *Tables) makeGroups(edges [][]edge) {
 		}
 		t.Sums[s].Groups = uint32(len(t.Groups)) - t.Sums[s].Group
 	}
+	t.ownGroups = len(t.Groups)
 }
 
 func (t *Tables) mostBlocks() int { return max(1, outputs/t.Size) }
@@ -316,6 +324,7 @@ func (t *Tables) makeColumns(edges [][]edge) {
 		}
 		t.Sums[s].Columns = uint32(len(t.Columns)) - t.Sums[s].Column
 	}
+	t.ownColumns = len(t.Columns)
 }
 
 // beside reports whether a column block goes on with a column, whose stride it
@@ -341,7 +350,7 @@ func (t *Tables) beside(c *tensor.Column, first, next []edge) bool {
 // makeTiles cuts the weights of the owners and finds who shares them.
 func (t *Tables) makeTiles() {
 	p := t.Program
-	members := make(map[uint32][]tensor.Member) // first edge block of a column's rows → its places
+	t.sharers = make(map[uint32][]tensor.Member)
 	each := func(sum int, do func(param, row uint32, m tensor.Member)) {
 		s := &t.Sums[sum]
 		for _, c := range t.Columns[s.Column : s.Column+s.Columns] {
@@ -356,7 +365,7 @@ func (t *Tables) makeTiles() {
 		if t.Owners[t.ownerOf[i]].Members == 1 {
 			continue // noted as the tile is made
 		}
-		each(i, func(param, _ uint32, m tensor.Member) { members[param] = append(members[param], m) })
+		each(i, func(param, _ uint32, m tensor.Member) { t.sharers[param] = append(t.sharers[param], m) })
 	}
 	for i := range p.Sums {
 		if p.Sums[i].Owner != int32(i) {
@@ -370,7 +379,7 @@ func (t *Tables) makeTiles() {
 				tile.Blocks++
 				return
 			}
-			ms := members[param]
+			ms := t.sharers[param]
 			if ms == nil {
 				ms = []tensor.Member{m}
 			}
@@ -382,4 +391,5 @@ func (t *Tables) makeTiles() {
 		})
 		t.OwnerTiles = append(t.OwnerTiles, len(t.Tiles)-first)
 	}
+	t.tileMembers = len(t.Members)
 }

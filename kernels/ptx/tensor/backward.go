@@ -11,7 +11,21 @@ func (v Variant) backward() *ptx.Kernel {
 	head := k.LoadN(ptx.U32, 4, column, ColumnSum)
 	sum := k.record(ArgSums, head[0], SumSize)
 	units := k.Mul(head[3], v.Block)
-	t := k.rowTile(tileThreads)
+	t := k.rowTile(tileThreads, RowTile)
+	clear := k.unmarked(t)
+	p := k.rowProduct(units)
+	k.multiplyDown(t, p, clear, sum, column, tiles)
+	k.Sync()
+	k.unload(p, tiles)
+	k.Sync()
+	k.sendDown(t, sum, head, units, tiles, panelPitch)
+	return k.Kernel()
+}
+
+// sendDown multiplies the flows that lie in rows of shared memory, pitch floats apart,
+// by the operands of a column, given by the head of its record, and sends them to its
+// factors.
+func (k *kernel) sendDown(t *rowTile, sum ptx.Value, head []ptx.Value, units, rows ptx.Value, pitch int) {
 	clear := k.unmarked(t)
 	o := k.operands(t.read)
 	o.open(head[1])
@@ -21,25 +35,19 @@ func (v Variant) backward() *ptx.Kernel {
 		exp = append(exp, k.Load(ptx.S32, k.At(exps, r, 4), 0))
 	}
 	o.align(exp)
-	p := k.rowProduct(units)
-	k.multiplyDown(t, p, clear, sum, column, tiles)
-	k.Sync()
-	k.unload(p, tiles)
-	k.Sync()
 	d := o.down(head[1], t)
-	lines := k.At(tiles, k.Mul(t.line, panelPitch), 4)
-	k.For(ptx.U32, t.unit, units, v.chunk(), func(c ptx.Value) {
+	lines := k.At(rows, k.Mul(t.line, pitch), 4)
+	k.For(ptx.U32, t.unit, units, k.chunk(), func(c ptx.Value) {
 		unit := k.Add(head[2], c)
 		flows := o.form(unit)
 		at := k.At(lines, c, 4)
 		for i, row := range flows {
-			for j, g := range k.floats(o.vector, at, 4*16*i*panelPitch) {
+			for j, g := range k.floats(o.vector, at, 4*t.apart*i*pitch) {
 				row[j] = k.Mul(row[j], g)
 			}
 		}
 		d.send(flows, unit, clear)
 	})
-	return k.Kernel()
 }
 
 // unmarked reports, by row of a thread, whether the row exists and is not marked.
@@ -185,7 +193,7 @@ func (k *kernel) ratios(flows, values []ptx.Value) (quotients []ptx.Value) {
 func (v Variant) gather() *ptx.Kernel {
 	k := v.begin(KernelGather, tileThreads, 4, append([]string{ArgRatio, ArgKept, ArgBad, ArgUses, ArgList}, operandArgs...)...)
 	sum := k.record(ArgSums, k.entry(k.Special("%ctaid.x")), SumSize)
-	t := k.rowTile(tileThreads)
+	t := k.rowTile(tileThreads, RowTile)
 	where := k.unmarked(t)
 	width := k.Load(ptx.U32, sum, SumWidth)
 	base := k.Load(ptx.U64, sum, SumVal)

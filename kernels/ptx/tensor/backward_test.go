@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
@@ -111,7 +112,56 @@ func TestBackward(t *testing.T) {
 				}
 			}
 		}
+		if (tensor.Variant{Block: l.size}).Patches() {
+			l.checkWide(t)
+		}
 	})
+}
+
+// checkWide sends flows down in wide columns, and wants the bits of KernelBackward.
+func (l *level) checkWide(t *testing.T) {
+	t.Helper()
+	ratio, kept := slices.Clone(l.ratio), slices.Clone(l.kept)
+	for i := range l.kept {
+		l.kept[i] = poison
+	}
+	for _, e := range l.elements {
+		for _, f := range l.factors[e.Factor : e.Factor+e.Count] {
+			if f.Down == tensor.DownRatio {
+				for i := range l.cap * int(e.Width) {
+					l.ratio[int(f.Base)+i] = poison
+				}
+			}
+		}
+	}
+	first := len(l.columns)
+	for id := range l.sums {
+		most := uint32(tensor.WideColumns / l.size)
+		for _, c := range l.merged(id) {
+			for at := uint32(0); at < c.Blocks; at += most {
+				part := c
+				part.Column, part.Blocks = c.Column+at*uint32(l.size), min(most, c.Blocks-at)
+				part.Step = uint32(len(l.rowSteps))
+				for _, step := range l.rowSteps[c.Step : c.Step+c.Steps] {
+					step.Param += at * c.Stride
+					l.rowSteps = append(l.rowSteps, step)
+				}
+				l.columns = append(l.columns, part)
+			}
+		}
+	}
+	list := upTo(len(l.columns))[first:]
+	l.run(t, tensor.KernelBackwardWide, list, (l.rows+tensor.WideRows-1)/tensor.WideRows)
+	l.columns = l.columns[:first]
+	same := func(what string, got, want []float32) {
+		for i, w := range want {
+			if math.Float32bits(got[i]) != math.Float32bits(w) && (got[i] == got[i] || w == w) {
+				t.Fatalf("%s %d from wide columns: %g, want %g", what, i, got[i], w)
+			}
+		}
+	}
+	same("ratio", l.ratio, ratio)
+	same("flow", l.kept, kept)
 }
 
 // TestRowsAlone runs forward and backward for all rows and for some, whose bits may

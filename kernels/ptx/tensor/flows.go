@@ -17,31 +17,18 @@ func (v Variant) stageRows() int {
 // rowLanes is the number of lanes that share a row of operands.
 func (v Variant) rowLanes() int { return v.Block / v.vector() }
 
-// ratioPitch and operandPitch are the floats from row to row of a stage in shared
-// memory: with matrix instructions such that lanes in four rows, eight units each,
-// meet no bank twice.
-func (v Variant) ratioPitch() int {
-	if v.matrix() {
-		return outTile + 8
-	}
-	return outTile
-}
-
-func (v Variant) operandPitch() int {
-	if v.matrix() {
-		return v.Block + 8
-	}
-	return v.Block
-}
-
 // stageBytes is the shared memory of a warp's stage: ratios, then operands.
-func (v Variant) stageBytes() int { return 4 * v.stageRows() * (v.ratioPitch() + v.operandPitch()) }
+func (v Variant) stageBytes() int { return 4 * v.stageRows() * (outTile + v.Block) }
 
 // partFloats is the size of a warp's sums.
 func (v Variant) partFloats() int { return outTile * v.Block }
 
-// tileFlows adds up the parameter flows of a tile, less the weight: for each
-// member over the rows, and over the members in order.
+// putFlows takes flows of adjacent weights of a unit: the place of the first in params,
+// and the unit's in node space.
+type putFlows func(k *kernel, index, unit ptx.Value, flows []ptx.Value)
+
+// tileFlows adds up the parameter flows of a tile, less the weight, without matrix
+// instructions: for each member over the rows, and over the members in order.
 type tileFlows struct {
 	*kernel
 	tile    ptx.Value     // U64, address of the record
@@ -56,7 +43,7 @@ type tileFlows struct {
 
 // flows makes a kernel that adds up the flows of tiles and hands each thread's to
 // put, a vector of adjacent weights at a time.
-func (v Variant) flows(name string, args []string, put func(f *tileFlows, group, unit ptx.Value, flows []ptx.Value)) *ptx.Kernel {
+func (v Variant) flows(name string, args []string, put putFlows) *ptx.Kernel {
 	args = append(args, ArgRatio, ArgBad, ArgBadRows, ArgTiles, ArgMembers, ArgList)
 	k := v.begin(name, tileThreads, 3, append(args, operandArgs...)...)
 	f := &tileFlows{kernel: k, rows: k.control(ptx.U32, ControlRows)}
@@ -73,7 +60,10 @@ func (v Variant) flows(name string, args []string, put func(f *tileFlows, group,
 	k.For(ptx.U32, member, k.Add(member, k.Load(ptx.U32, f.tile, TileMembers)), 1, func(m ptx.Value) {
 		f.addMember(k.LoadN(ptx.U32, 4, k.record(ArgMembers, m, MemberSize), 0))
 	})
-	f.eachGroup(func(group, unit, _ ptx.Value) { put(f, group, unit, k.floats(v.vector(), f.total(group), 0)) })
+	node := k.Load(ptx.U32, f.tile, TileUnit)
+	f.eachGroup(func(group, unit, _ ptx.Value) {
+		put(k, f.index(group), k.Add(node, unit), k.floats(v.vector(), f.total(group), 0))
+	})
 	return k.Kernel()
 }
 
@@ -151,7 +141,7 @@ func (f *tileFlows) addRows(sum, element, column ptx.Value) {
 		line   = f.Div(f.lane, lanes)
 		unit   = f.Mul(f.Rem(f.lane, lanes), f.vector())
 		stage  = f.Mad(f.warp, f.stageBytes(), f.shared)
-		places = f.Mad(f.Mad(line, f.operandPitch(), unit), 4, f.Add(stage, 4*n*f.ratioPitch()))
+		places = f.Mad(f.Mad(line, f.Block, unit), 4, f.Add(stage, 4*n*outTile))
 		exps   = f.At(f.arg(ArgExp), f.Load(ptx.U32, sum, SumExp), 4)
 		first  = f.Add(column, unit)
 	)
@@ -179,7 +169,7 @@ func (f *tileFlows) addRows(sum, element, column ptx.Value) {
 				for j, x := range row {
 					row[j] = f.Select(here[i], x, 0.0)
 				}
-				f.putFloats(places, 4*i*apart*f.operandPitch(), row)
+				f.putFloats(places, 4*i*apart*f.Block, row)
 			}
 			f.WaitGroup(0)
 			f.SyncWarp()
@@ -201,19 +191,19 @@ func (f *tileFlows) ratioRows(sum, stage ptx.Value) func(base, mask ptx.Value) {
 		pitch  = f.Mul(f.Load(ptx.U32, sum, SumWidth), 4)
 		line   = f.Div(f.lane, across)
 		unit   = f.Mul(f.Rem(f.lane, across), n)
-		to     = f.Mad(f.Mad(line, f.ratioPitch(), unit), 4, stage)
+		to     = f.Mad(f.Mad(line, outTile, unit), 4, stage)
 	)
 	start = f.At(start, f.Add(f.Load(ptx.U32, f.tile, TileRow), unit), 4)
 	return func(base, mask ptx.Value) {
 		f.For(ptx.U32, 0, f.stageRows(), 8*deep, func(some ptx.Value) {
-			at := f.Mad(some, 4*f.ratioPitch(), to)
+			at := f.Mad(some, 4*outTile, to)
 			for i := range 8 {
 				row := f.Add(f.Add(some, line), i*deep)
 				from := f.MadWide(f.Min(f.Add(base, row), last), pitch, start)
 				here := f.Ne(f.And(f.Shr(mask, row), 1), 0)
 				for u := 0; u < outTile; u += 32 * n {
 					have := f.Select(f.And(here, f.Lt(f.Add(unit, u), f.outputs)), f.Mov(ptx.U32, 4*n), 0)
-					f.CopyAsync(at, 4*(i*deep*f.ratioPitch()+u), from, 4*u, 4*n, have)
+					f.CopyAsync(at, 4*(i*deep*outTile+u), from, 4*u, 4*n, have)
 				}
 			}
 		})
@@ -241,7 +231,7 @@ func (f *tileFlows) addMarked(sum, element, column ptx.Value) {
 				f.If(f.Gt(flow, 0.0), func() {
 					down := f.Load(ptx.F32, f.At(logs, unit, 4), 0)
 					operand := o.logs(f.Add(column, c), exp)
-					for j, theta := range f.floats(f.vector(), f.weight(group), 0) {
+					for j, theta := range f.floats(f.vector(), f.element(ArgParams, f.index(group)), 0) {
 						x := f.Mul(flow, f.Ex2(f.Sub(operand[j], down)))
 						operand[j] = f.Select(f.Eq(theta, 0.0), 0.0, x)
 					}
@@ -252,38 +242,60 @@ func (f *tileFlows) addMarked(sum, element, column ptx.Value) {
 	})
 }
 
-// weight returns the address of the weight at a place of the tile.
-func (f *tileFlows) weight(group ptx.Value) ptx.Value {
-	first := f.MulWide(f.Load(ptx.U32, f.tile, TileParam), f.Block*f.Block)
-	return f.At(f.element(ArgParams, first), group, 4)
+// index returns the place in params of the weight at a place of the tile.
+func (f *tileFlows) index(group ptx.Value) ptx.Value {
+	return f.MadWide(group, 1, f.MulWide(f.Load(ptx.U32, f.tile, TileParam), f.Block*f.Block))
 }
 
-// move adds up the flows of tiles and moves the weights by them.
-func (v Variant) move() *ptx.Kernel {
-	return v.flows(KernelMove, []string{ArgKeep, ArgGain, ArgPrior}, func(f *tileFlows, group, unit ptx.Value, flows []ptx.Value) {
-		unit = f.Add(unit, f.Load(ptx.U32, f.tile, TileUnit))
-		fine := f.control(ptx.F32, ControlFine)
-		keep := f.Load(ptx.F32, f.At(f.arg(ArgKeep), unit, 4), 0)
-		gain := f.Load(ptx.F32, f.At(f.arg(ArgGain), unit, 4), 0)
-		prior := f.Load(ptx.F32, f.At(f.arg(ArgPrior), unit, 4), 0)
-		at := f.weight(group)
-		thetas := f.floats(len(flows), at, 0)
-		for j, theta := range thetas {
-			thetas[j] = f.moved(theta, f.round(f.Mul(theta, flows[j]), fine), keep, gain, prior)
+// move adds up the flows of tiles, or patches, and moves the weights by them.
+func (v Variant) move() *ptx.Kernel { return v.moveBy(KernelMove, NarrowPatch) }
+
+// moveWide does so for wide patches.
+func (v Variant) moveWide() *ptx.Kernel { return v.moveBy(KernelMoveWide, WidePatch) }
+
+func (v Variant) moveBy(name string, p patch) *ptx.Kernel {
+	args := []string{ArgKeep, ArgGain, ArgPrior}
+	put := func(k *kernel, index, unit ptx.Value, flows []ptx.Value) {
+		fine := k.control(ptx.F32, ControlFine)
+		keep := k.Load(ptx.F32, k.At(k.arg(ArgKeep), unit, 4), 0)
+		gain := k.Load(ptx.F32, k.At(k.arg(ArgGain), unit, 4), 0)
+		prior := k.Load(ptx.F32, k.At(k.arg(ArgPrior), unit, 4), 0)
+		at := k.element(ArgParams, index)
+		n := v.vector()
+		for first := 0; first < len(flows); first += n {
+			thetas := k.floats(n, at, 4*first)
+			for j, theta := range thetas {
+				thetas[j] = k.moved(theta, k.round(k.Mul(theta, flows[first+j]), fine), keep, gain, prior)
+			}
+			k.putFloats(at, 4*first, thetas)
 		}
-		f.putFloats(at, 0, thetas)
-	})
+	}
+	if v.Patches() {
+		return v.patchFlows(name, p, args, put)
+	}
+	return v.flows(name, args, put)
 }
 
-// count adds up the flows of tiles and adds them to flows, in units of the grid.
-func (v Variant) count() *ptx.Kernel {
-	return v.flows(KernelCount, []string{ArgFlows}, func(f *tileFlows, group, _ ptx.Value, flows []ptx.Value) {
-		grid := f.Cvt(ptx.F64, f.control(ptx.F32, ControlGrid))
-		first := f.MulWide(f.Load(ptx.U32, f.tile, TileParam), f.Block*f.Block)
-		at := f.At(f.At(f.arg(ArgFlows), first, 8), group, 8)
-		for j, theta := range f.floats(len(flows), f.weight(group), 0) {
-			q := f.Cvt(ptx.S64, f.Div(f.Cvt(ptx.F64, f.Mul(theta, flows[j])), grid), "rni")
-			f.Store(ptx.S64, at, 8*j, f.Add(f.Load(ptx.S64, at, 8*j), q))
+// count adds up the flows of tiles, or patches, and adds them to flows, in units of the grid.
+func (v Variant) count() *ptx.Kernel { return v.countBy(KernelCount, NarrowPatch) }
+
+// countWide does so for wide patches.
+func (v Variant) countWide() *ptx.Kernel { return v.countBy(KernelCountWide, WidePatch) }
+
+func (v Variant) countBy(name string, p patch) *ptx.Kernel {
+	put := func(k *kernel, index, _ ptx.Value, flows []ptx.Value) {
+		grid := k.Cvt(ptx.F64, k.control(ptx.F32, ControlGrid))
+		weights, at := k.element(ArgParams, index), k.At(k.arg(ArgFlows), index, 8)
+		n := v.vector()
+		for first := 0; first < len(flows); first += n {
+			for j, theta := range k.floats(n, weights, 4*first) {
+				q := k.Cvt(ptx.S64, k.Div(k.Cvt(ptx.F64, k.Mul(theta, flows[first+j])), grid), "rni")
+				k.Store(ptx.S64, at, 8*(first+j), k.Add(k.Load(ptx.S64, at, 8*(first+j)), q))
+			}
 		}
-	})
+	}
+	if v.Patches() {
+		return v.patchFlows(name, p, []string{ArgFlows}, put)
+	}
+	return v.flows(name, []string{ArgFlows}, put)
 }

@@ -3,6 +3,7 @@ package tensor_test
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
@@ -121,22 +122,41 @@ func TestFlows(t *testing.T) {
 		l.flowing(t, l.logRow)
 		l.setGrid()
 		want := l.paramFlows()
-		flows := make([]byte, 8*len(l.params))
-		for i := range l.params {
-			binary.LittleEndian.PutUint64(flows[8*i:], 1000)
+		if !(tensor.Variant{Block: l.size}).Patches() {
+			l.checkMove(t, l.checkCount(t, want, tensor.KernelCount, len(l.tiles)), tensor.KernelMove, len(l.tiles))
+			return
 		}
-		l.more[tensor.ArgFlows] = flows
-		l.run(t, tensor.KernelCount, upTo(len(l.tiles)), 1)
-		count := make([]float32, len(l.params))
-		for i, theta := range l.params {
-			n := int64(binary.LittleEndian.Uint64(flows[8*i:])) - 1000
-			count[i] = float32(n) * testGrid
-			if x := want[i] * float64(theta); !(math.Abs(float64(count[i])-x) <= (l.noise()+1e-6)*x+testGrid) {
-				t.Fatalf("parameter %d: %g counts, want %g", i, count[i], x)
-			}
+		params := slices.Clone(l.params)
+		l.cut(tensor.NarrowPatch)
+		count := l.checkCount(t, want, tensor.KernelCount, len(l.patches))
+		l.checkMove(t, count, tensor.KernelMove, len(l.patches))
+		copy(l.params, params)
+		l.cut(tensor.WidePatch)
+		if wide := l.checkCount(t, want, tensor.KernelCountWide, len(l.patches)); !slices.Equal(wide, count) {
+			t.Error("other counts from wide patches")
 		}
-		l.checkMove(t, count)
+		l.checkMove(t, count, tensor.KernelMoveWide, len(l.patches))
 	})
+}
+
+// checkCount counts flows, and compares them with those wanted, less the weight.
+func (l *level) checkCount(t *testing.T, want []float64, kernel string, n int) []float32 {
+	t.Helper()
+	flows := make([]byte, 8*len(l.params))
+	for i := range l.params {
+		binary.LittleEndian.PutUint64(flows[8*i:], 1000)
+	}
+	l.more[tensor.ArgFlows] = flows
+	l.run(t, kernel, upTo(n), 1)
+	count := make([]float32, len(l.params))
+	for i, theta := range l.params {
+		n := int64(binary.LittleEndian.Uint64(flows[8*i:])) - 1000
+		count[i] = float32(n) * testGrid
+		if x := want[i] * float64(theta); !(math.Abs(float64(count[i])-x) <= (l.noise()+1e-6)*x+testGrid) {
+			t.Fatalf("parameter %d: %g counts, want %g", i, count[i], x)
+		}
+	}
+	return count
 }
 
 // setGrid writes the grid to the control words.
@@ -147,7 +167,7 @@ func (l *level) setGrid() {
 
 // checkMove moves the weights, and compares them bit by bit with those that the
 // counts of the same flows give.
-func (l *level) checkMove(t *testing.T, count []float32) {
+func (l *level) checkMove(t *testing.T, count []float32, kernel string, n int) {
 	t.Helper()
 	coefficients := make([][]float32, 3)
 	for i, name := range []string{tensor.ArgKeep, tensor.ArgGain, tensor.ArgPrior} {
@@ -173,7 +193,7 @@ func (l *level) checkMove(t *testing.T, count []float32) {
 			}
 		}
 	}
-	l.run(t, tensor.KernelMove, upTo(len(l.tiles)), 1)
+	l.run(t, kernel, upTo(n), 1)
 	for i, w := range want {
 		if got := l.params[i]; got != w {
 			t.Fatalf("parameter %d: %g, want %g", i, got, w)

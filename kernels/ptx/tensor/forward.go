@@ -30,7 +30,7 @@ func (v Variant) forward() *ptx.Kernel {
 	g := k.LoadN(ptx.U32, 2, group, GroupSum)
 	sum := k.record(ArgSums, g[0], SumSize)
 	outputs := k.Mul(k.Load(ptx.U32, group, GroupBlocks), v.Block)
-	t := k.rowTile(tileThreads)
+	t := k.rowTile(tileThreads, RowTile)
 	o := k.operands(t.read)
 	f := o.fitSum(sum, t.unit)
 	k.storeExps(t, sum, f, k.Eq(index, k.Load(ptx.U32, sum, SumGroup)))
@@ -178,7 +178,7 @@ func (k *kernel) finish(t *rowTile, p *rowProduct, sum, row, limits ptx.Value) {
 func (v Variant) stored() *ptx.Kernel {
 	k := v.begin(KernelStored, tileThreads, 4, append([]string{ArgBad, ArgList}, operandArgs...)...)
 	sum := k.record(ArgSums, k.entry(k.Special("%ctaid.x")), SumSize)
-	t := k.rowTile(tileThreads)
+	t := k.rowTile(tileThreads, RowTile)
 	o := k.operands(t.read)
 	f := o.fitSum(sum, t.unit)
 	k.storeExps(t, sum, f, k.Eq(t.lane, t.lane))

@@ -55,9 +55,10 @@ const (
 	KernelLeafVisits = "leaf_visits"
 	// KernelCoefficients turns norms into keep, gain and prior: x = ceil(VisitLen/256).
 	KernelCoefficients = "coefficients"
-	// KernelMove adds up parameter flows of tiles and moves the weights by them: x = entries of list (tiles).
+	// KernelMove adds up parameter flows of tiles and moves the weights by them: x =
+	// entries of list (tiles; patches of up to NarrowPatch where the variant has them).
 	KernelMove = "move"
-	// KernelCount adds up parameter flows of tiles and adds them to flows: x = entries of list (tiles).
+	// KernelCount adds up parameter flows and adds them to flows; listed as KernelMove.
 	KernelCount = "count"
 	// KernelUpdate moves the weights of tiles by flows, and clears these: x = entries of list (tiles).
 	KernelUpdate = "update"

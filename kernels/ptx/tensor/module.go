@@ -13,12 +13,12 @@ func (v Variant) Module() *ptx.Module {
 	return m
 }
 
-// addResident adds KernelForwardResident if the variant has it, with the dynamic
-// shared memory.
+// addResident adds KernelForwardResident and the kernels on wide patches if the variant
+// has them, with the dynamic shared memory.
 func (v Variant) addResident(m *ptx.Module) {
 	if v.Resident() {
 		m.Dynamic = &ptx.Var{Name: room, Align: 16}
-		m.Kernels = append(m.Kernels, v.forwardResident())
+		m.Kernels = append(m.Kernels, v.forwardResident(), v.fit(), v.forwardWide(), v.backwardWide(), v.moveWide(), v.countWide())
 	}
 }
 

@@ -432,6 +432,7 @@ func (o *operands) fitElements(sum ptx.Value, fit func(top []ptx.Value)) fitted 
 // rowTile is the rows of a block of threads: a thread forms operands in rows
 // t/8 + n·i, with n an eighth of the threads, and in units (t mod 8)·vector of a chunk.
 type rowTile struct {
+	apart int         // n
 	rows  ptx.Value   // U32, of the launch
 	first ptx.Value   // U32, of the block
 	lane  ptx.Value   // U32, t mod 8
@@ -450,14 +451,14 @@ const tileThreads = 128
 func (k *kernel) worker() ptx.Value { return k.And(k.Special("%tid.x"), tileThreads-1) }
 
 // rowTile finds the rows of a block of threads.
-func (k *kernel) rowTile(threads int) *rowTile {
+func (k *kernel) rowTile(threads, rows int) *rowTile {
 	tid := k.Special("%tid.x")
-	t := &rowTile{rows: k.control(ptx.U32, ControlRows), first: k.Mul(k.Special("%ctaid.y"), RowTile)}
+	t := &rowTile{apart: threads / lanes, rows: k.control(ptx.U32, ControlRows), first: k.Mul(k.Special("%ctaid.y"), rows)}
 	t.lane, t.line = k.And(tid, lanes-1), k.Shr(tid, 3)
 	t.unit = k.Mul(t.lane, k.vector())
 	last := k.Sub(t.rows, 1)
-	for i := range RowTile * lanes / threads {
-		r := k.Add(k.Add(t.first, t.line), i*threads/lanes)
+	for i := range rows / t.apart {
+		r := k.Add(k.Add(t.first, t.line), i*t.apart)
 		t.row = append(t.row, r)
 		t.real = append(t.real, k.Lt(r, t.rows))
 		t.read = append(t.read, k.Min(r, last))

@@ -312,91 +312,29 @@ func (p *rowProduct) eachRun(do func(run int)) {
 	}
 }
 
-// accumulators says how many sums a lane keeps, in lists of how many.
-//
-// With matrix instructions list i·S/8 + j has the outputs 16i+g, 16i+g+8 and columns
-// 8j+2t, 8j+2t+1 in the lane 4g+t. Otherwise list i is one output of the lane's: lane
-// l has the outputs from l/g·n on, with g = ⌈S/4⌉ lanes for the columns of one and
-// n = 2·g outputs, and the columns from 4·(l mod g) on.
-func (v Variant) accumulators() (lists, each int) {
-	if v.matrix() {
-		return outTile / 16 * v.Block / 8, 4
-	}
-	return 2 * v.rowLanes(), v.vector()
-}
+// accumulators says how many sums a lane keeps, in lists of how many: list i is one
+// output of the lane's: lane l has the outputs from l/g·n on, with g = ⌈S/4⌉ lanes for
+// the columns of one and n = 2·g outputs, and the columns from 4·(l mod g) on.
+func (v Variant) accumulators() (lists, each int) { return 2 * v.rowLanes(), v.vector() }
 
 // product adds the products of the ratios and operands of a warp's stage.
 func (f *tileFlows) product(stage ptx.Value) {
-	if f.matrix() {
-		f.matrixProduct(stage)
-		return
-	}
 	k := f.kernel
 	n, c := f.accumulators()
 	ratios := k.At(stage, k.Div(f.lane, f.rowLanes()), 4*n)
-	operands := k.At(k.Add(stage, 4*f.stageRows()*f.ratioPitch()), k.Rem(f.lane, f.rowLanes()), 4*c)
+	operands := k.At(k.Add(stage, 4*f.stageRows()*outTile), k.Rem(f.lane, f.rowLanes()), 4*c)
 	const unroll = 8
 	k.For(ptx.U32, 0, f.stageRows(), unroll, func(ptx.Value) {
 		for i := range unroll {
-			es := k.floats(c, operands, 4*i*f.operandPitch())
-			for o, r := range k.floats(n, ratios, 4*i*f.ratioPitch()) {
+			es := k.floats(c, operands, 4*i*f.Block)
+			for o, r := range k.floats(n, ratios, 4*i*outTile) {
 				for j, e := range es {
 					k.Into(f.acc[o][j]).FMA(r, e, f.acc[o][j])
 				}
 			}
 		}
-		k.Into(ratios).Add(ratios, 4*unroll*f.ratioPitch())
-		k.Into(operands).Add(operands, 4*unroll*f.operandPitch())
-	})
-}
-
-// eachStrip emits what do emits for each run of 16 outputs that exists.
-func (f *tileFlows) eachStrip(do func(i int)) {
-	do(0)
-	for i := 1; i < outTile/16; i++ {
-		f.If(f.Gt(f.outputs, 16*i), func() { do(i) })
-	}
-}
-
-func (f *tileFlows) matrixProduct(stage ptx.Value) {
-	k := f.kernel
-	g, t := k.Shr(f.lane, 2), k.And(f.lane, 3)
-	ratios := k.At(stage, k.Mad(t, f.ratioPitch(), g), 4)
-	operands := k.At(k.Add(stage, 4*f.stageRows()*f.ratioPitch()), k.Mad(t, f.operandPitch(), g), 4)
-	columns := f.Block / 8
-	var high, low [2][][]ptx.Value // by step of 8 rows and run of 8 columns
-	for s := range 2 {
-		for j := range columns {
-			at := 4 * (8*s*f.operandPitch() + 8*j)
-			h, l := k.tf32([]ptx.Value{k.Load(ptx.F32, operands, at), k.Load(ptx.F32, operands, at+16*f.operandPitch())})
-			high[s], low[s] = append(high[s], h), append(low[s], l)
-		}
-	}
-	f.eachStrip(func(i int) {
-		sums := k.zeros(columns, 4) // as in addHalf
-		var as [2][]ptx.Value
-		for s := range 2 {
-			at := 4 * (8*s*f.ratioPitch() + 16*i)
-			var x []ptx.Value
-			for _, a := range []int{at, at + 32, at + 16*f.ratioPitch(), at + 16*f.ratioPitch() + 32} {
-				x = append(x, k.Load(ptx.F32, ratios, a))
-			}
-			h, l := k.tf32(x)
-			if !k.Mixed {
-				k.mmas(sums, l, high[s])
-				k.mmas(sums, h, low[s])
-			}
-			as[s] = h
-		}
-		for s := range 2 {
-			k.mmas(sums, as[s], high[s])
-		}
-		for j, sum := range sums {
-			for e, x := range sum {
-				acc := f.acc[i*columns+j][e]
-				k.Into(acc).Add(acc, x)
-			}
-		}
+		k.Into(ratios).Add(ratios, 4*unroll*outTile)
+		k.Into(operands).Add(operands, 4*unroll*f.Block)
 	})
 }
 
@@ -405,18 +343,6 @@ func (f *tileFlows) matrixProduct(stage ptx.Value) {
 func (f *tileFlows) putParts() {
 	k := f.kernel
 	to := k.Mad(f.warp, 4*f.partFloats(), f.shared)
-	if f.matrix() {
-		at := k.At(to, k.Mad(k.Shr(f.lane, 2), f.Block, k.Mul(k.And(f.lane, 3), 2)), 4)
-		columns := f.Block / 8
-		f.eachStrip(func(i int) {
-			for j := range columns {
-				acc := f.acc[i*columns+j]
-				k.putFloats(at, 4*(16*i*f.Block+8*j), acc[:2])
-				k.putFloats(at, 4*((16*i+8)*f.Block+8*j), acc[2:])
-			}
-		})
-		return
-	}
 	n, c := f.accumulators()
 	first := k.Mul(k.Div(f.lane, f.rowLanes()), n)
 	at := k.At(to, k.Mad(first, f.Block, k.Mul(k.Rem(f.lane, f.rowLanes()), c)), 4)

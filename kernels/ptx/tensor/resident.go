@@ -42,7 +42,7 @@ func (v Variant) forwardResident() *ptx.Kernel {
 	slabs := k.Symbol(room)
 	run := k.LoadN(ptx.U32, 2, k.At(k.arg(ArgList), k.Special("%ctaid.x"), 8), 0)
 	sum := k.record(ArgSums, k.Load(ptx.U32, k.record(ArgGroups, run[0], GroupSize), GroupSum), SumSize)
-	t := k.rowTile(residentThreads)
+	t := k.rowTile(residentThreads, RowTile)
 	f := k.residentOperands(t, sum, slabs)
 	k.storeExps(t, sum, f, k.Eq(run[0], k.Load(ptx.U32, sum, SumGroup)))
 	limit := k.limits(sum, f)

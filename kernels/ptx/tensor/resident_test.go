@@ -49,15 +49,28 @@ func TestForwardResident(t *testing.T) {
 					list = append(list, s.Group+g, min(s.Groups-g, uint32(c.groups)))
 				}
 			}
+			before := slices.Clone(l.val)
 			l.run(t, tensor.KernelForwardResident, list, l.tiles64())
-			for i, want := range wantVal {
-				if got := l.val[i]; got != want && (got == got || want == want) {
-					t.Fatalf("value %d: %g, want %g", i, got, want)
+			check := func(what string) {
+				t.Helper()
+				for i, want := range wantVal {
+					if got := l.val[i]; got != want && (got == got || want == want) {
+						t.Fatalf("%s: value %d: %g, want %g", what, i, got, want)
+					}
+				}
+				if !slices.Equal(l.exp, wantExp) || !slices.Equal(l.bad, wantBad) {
+					t.Fatalf("%s: other exponents or marks", what)
 				}
 			}
-			if !slices.Equal(l.exp, wantExp) || !slices.Equal(l.bad, wantBad) {
-				t.Fatal("other exponents or marks")
-			}
+			check("resident")
+			l.val, l.exp, l.bad = before, slices.Clone(exp), make([]uint32, len(l.bad))
+			l.more[tensor.ArgLimits] = raw(make([]float32, len(l.exp)))
+			l.run(t, tensor.KernelFit, upTo(len(l.sums)), l.tiles64())
+			groups := l.groups
+			l.groups = l.wideGroups()
+			l.run(t, tensor.KernelForwardWide, upTo(len(l.groups)), (l.rows+tensor.WideRows-1)/tensor.WideRows)
+			l.groups = groups
+			check("wide")
 			for _, b := range wantBad[:c.rows] {
 				marked += int(b)
 				whole += int(1 - b)
@@ -67,4 +80,20 @@ func TestForwardResident(t *testing.T) {
 	if marked < 10 || whole < 100 {
 		t.Errorf("%d rows marked and %d not; want some of both", marked, whole)
 	}
+}
+
+// wideGroups puts the groups of each sum together, as wide as KernelForwardWide takes
+// them: here all groups of a sum have the same columns.
+func (l *level) wideGroups() (list []tensor.Group) {
+	most := uint32(tensor.WideColumns / l.size)
+	for _, s := range l.sums {
+		for _, g := range l.groups[s.Group : s.Group+s.Groups] {
+			if n := len(list) - 1; n >= 0 && list[n].Sum == g.Sum && list[n].Blocks+g.Blocks <= most {
+				list[n].Blocks += g.Blocks
+				continue
+			}
+			list = append(list, g)
+		}
+	}
+	return list
 }

@@ -36,9 +36,11 @@ type level struct {
 	rowSteps []tensor.RowStep
 	tiles    []tensor.Tile
 	members  []tensor.Member
+	patches  []tensor.Patch
 	uses     []tensor.Use
 
 	weights  [][]weight // of each sum
+	owner    []int      // of each sum: another whose weights it has, or -1
 	units    int        // of the sums
 	controls []byte
 	more     map[string][]byte // further arguments, by name
@@ -212,6 +214,7 @@ func (l *level) sum(units, n, owner int, bands ...band) int {
 	l.units += blocks * s
 	l.sums = append(l.sums, sum)
 	l.weights = append(l.weights, weights)
+	l.owner = append(l.owner, owner)
 	return id
 }
 
@@ -251,6 +254,56 @@ func (l *level) tie(owner, twin int) {
 	l.members = members
 }
 
+// cut makes the patches of up to edge units and columns.
+func (l *level) cut(edge int) {
+	l.patches = nil
+	most := uint32(edge / l.size)
+	for id, s := range l.sums {
+		if l.owner[id] >= 0 {
+			continue
+		}
+		unit := 0
+		for _, before := range l.sums[:id] {
+			unit += int(before.Width)
+		}
+		for _, c := range l.merged(id) {
+			for at := uint32(0); at < c.Blocks; at += most {
+				p := tensor.Patch{
+					Columns: min(most, c.Blocks-at), Stride: c.Stride, Shift: at * c.Stride, Unit: uint32(unit),
+					Member: uint32(len(l.members)), Members: 1,
+				}
+				m := tensor.Member{Sum: uint32(id), Element: c.Element, Column: c.Column + at*uint32(l.size)}
+				l.members = append(l.members, m)
+				for twin, owner := range l.owner {
+					if owner == id {
+						p.Members++
+						l.members = append(l.members, tensor.Member{
+							Sum: uint32(twin), Element: m.Element + l.sums[twin].Element - s.Element, Column: m.Column,
+						})
+					}
+				}
+				for step := uint32(0); step < c.Steps; step += most {
+					p.Step, p.Steps = c.Step+step, min(most, c.Steps-step)
+					l.patches = append(l.patches, p)
+				}
+			}
+		}
+	}
+}
+
+// merged returns the columns of a sum, those side by side in one.
+func (l *level) merged(id int) (list []tensor.Column) {
+	s := &l.sums[id]
+	for _, c := range l.columns[s.Column : s.Column+s.Columns] {
+		if n := len(list) - 1; n >= 0 && list[n].Element == c.Element && c.Column == list[n].Column+list[n].Blocks*uint32(l.size) && c.Steps == list[n].Steps {
+			list[n].Blocks += c.Blocks
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
 // words encodes a table.
 func words[T any](records []T, size int) []byte {
 	var b []byte
@@ -285,7 +338,7 @@ func (l *level) run(t *testing.T, name string, list []uint32, y int) {
 		tensor.ArgGroups: words(l.groups, tensor.GroupSize), tensor.ArgSteps: words(l.steps, tensor.StepSize),
 		tensor.ArgColumns: words(l.columns, tensor.ColumnSize), tensor.ArgRowSteps: words(l.rowSteps, tensor.RowStepSize),
 		tensor.ArgTiles: words(l.tiles, tensor.TileSize), tensor.ArgMembers: words(l.members, tensor.MemberSize),
-		tensor.ArgUses: words(l.uses, tensor.UseSize), tensor.ArgList: raw(list),
+		tensor.ArgPatches: words(l.patches, tensor.PatchSize), tensor.ArgUses: words(l.uses, tensor.UseSize), tensor.ArgList: raw(list),
 	}
 	for name, b := range l.more {
 		args[name] = b
@@ -311,6 +364,21 @@ func (l *level) run(t *testing.T, name string, list []uint32, y int) {
 			shared = max(shared, tensor.Variant{Block: l.size}.ResidentBytes(int(s.Cols)))
 		}
 		words = 2
+	}
+	for _, p := range l.patches {
+		switch {
+		case p.Members == 1:
+		case name == tensor.KernelMove || name == tensor.KernelCount:
+			shared = tensor.PatchTotals(tensor.NarrowPatch)
+		case name == tensor.KernelMoveWide || name == tensor.KernelCountWide:
+			shared = tensor.PatchTotals(tensor.WidePatch)
+		}
+	}
+	switch name {
+	case tensor.KernelBackwardWide:
+		shared = tensor.WideShared
+	case tensor.KernelForwardWide:
+		shared = tensor.ForwardWideShared
 	}
 	f, _, err := card.Function(loaded, name, shared)
 	if err != nil {

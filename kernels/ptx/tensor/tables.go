@@ -203,7 +203,35 @@ const (
 	TileSize    = 32
 )
 
-// Member is the place of a tile's column block in one of the sums that share it.
+// Patch is a run of column blocks of an element and row blocks that read them: what
+// one block of threads sums the parameter flows of by matrix instructions. With the Row and
+// the Param of its row step i, the weight of unit Row+o (o < S) and column S·j+c (c < S) is
+// params[(Param+Shift+j·Stride)·S·S + o·S + c].
+type Patch struct {
+	Step    uint32 // its first row step
+	Steps   uint32
+	Columns uint32 // column blocks
+	Stride  uint32
+	Member  uint32 // its first member: the owner and the sums that share its weights
+	Members uint32
+	Unit    uint32 // first unit in node space of the owner
+	Shift   uint32
+}
+
+// Byte offsets in a Patch, and its size.
+const (
+	PatchStep    = 0
+	PatchSteps   = 4
+	PatchColumns = 8
+	PatchStride  = 12
+	PatchMember  = 16
+	PatchMembers = 20
+	PatchUnit    = 24
+	PatchShift   = 28
+	PatchSize    = 32
+)
+
+// Member is the place of a tile's column block, or a patch's first, in one of the sums that share it.
 type Member struct {
 	Sum     uint32
 	Element uint32
@@ -344,6 +372,7 @@ const (
 	ArgValues    = "values"    // f32 [value columns, R]
 	ArgVal       = "val"       // f32, mantissas
 	ArgExp       = "exp"       // s32 [vectors, R], exponents of two
+	ArgLimits    = "limits"    // f32 [vectors, R], what outputs must reach, of sums that KernelFit does
 	ArgRatio     = "ratio"     // f32, flow over value, where val has the value; flows themselves in rows in log space
 	ArgKept      = "kept"      // f32, flows of elements
 	ArgBad       = "bad"       // u32 [R], 1 for a row whose values float32 mantissas cannot hold
@@ -370,6 +399,7 @@ const (
 	ArgColumns   = "columns"
 	ArgRowSteps  = "rowsteps"
 	ArgTiles     = "tiles"
+	ArgPatches   = "patches"
 	ArgMembers   = "members"
 	ArgOwners    = "owners"
 	ArgOwnerSums = "ownersums" // u32, sums

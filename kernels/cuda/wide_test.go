@@ -1,0 +1,69 @@
+package cuda_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/emulator"
+	"github.com/pce-engine/pce/layers"
+)
+
+// TestWide trains on a card with one multiprocessor, which any launch on wide tiles
+// keeps busy, and on one with many, and wants the same bits.
+func TestWide(t *testing.T) {
+	launched := map[string]bool{}
+	for _, p := range wideSubjects() {
+		if p.harsh || p.name == "wide" && testing.Short() {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			var want []uint64
+			for _, processors := range []int{132, 1} {
+				dev := emulated(emulator.Options{Multiprocessors: processors})(t)
+				defer dev.Close()
+				j := p.build(t, dev, 32)
+				tables, err := plan.NewTables(layers.Module{Program: j.Result.Program, Rows: p.rows, Train: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				tables.Processors = processors
+				s := plan.NewSchedule(tables, true)
+				for _, part := range [][]plan.Work{s.Forward, s.Backward, s.Move, s.Count} {
+					for _, w := range part {
+						if !slices.Contains(wideKernels, w.Kernel) {
+							continue
+						}
+						launched[w.Kernel] = true
+						if processors > 1 {
+							t.Errorf("%s for %d blocks of threads, with %d multiprocessors", w.Kernel, w.Blocks, processors)
+						}
+					}
+				}
+				var out outcome
+				for _, w := range works {
+					if w.name != "step" && w.name != "shards" {
+						continue
+					}
+					if err := j.Write(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if err := w.run(j, t.Context(), j.batch, &out); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if want == nil {
+					want = out.words
+				}
+				if !slices.Equal(out.words, want) {
+					t.Error("other bits from wide tiles")
+				}
+			}
+		})
+	}
+	for _, k := range wideKernels {
+		if !launched[k] {
+			t.Errorf("no circuit launches %s", k)
+		}
+	}
+}
