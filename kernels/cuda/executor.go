@@ -26,6 +26,7 @@ type executor struct {
 	control []byte // in host memory, as the next launch will see it
 	badRows []byte // in host memory: the number of marked rows of the last launch
 	graphs  map[graphKey]Graph
+	draws   kernels.Draws // of the next sample
 
 	fans   fans
 	values int // vectors that keep values

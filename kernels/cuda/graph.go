@@ -109,6 +109,7 @@ func (x *executor) setControl(rows int, rule *kernels.Rule) {
 	le.PutUint32(b[tensor.ControlVectors:], uint32(x.schedule.Vectors))
 	le.PutUint32(b[tensor.ControlPitch:], uint32(x.tables.Pitch))
 	le.PutUint32(b[tensor.ControlUnits:], uint32(x.prog.VisitLen()))
+	le.PutUint64(b[tensor.ControlDraws:], uint64(x.draws))
 	scale := 1.0
 	var keep, take float64
 	if rule != nil {
@@ -138,6 +139,11 @@ func (x *executor) record(rows int, c call, phases []phase) error {
 		return err
 	}
 	for _, p := range phases {
+		if p.name == phaseSample {
+			if err := d.drv.Clear(x.fixed[tensor.ArgTaken], 4*int64(x.tables.Rows)*int64(len(x.prog.Vectors)), d.stream); err != nil {
+				return err
+			}
+		}
 		if p.name == phaseForward {
 			if err := d.drv.Clear(x.fixed[tensor.ArgBad], 4*int64(x.tables.Rows), d.stream); err != nil {
 				return err

@@ -52,6 +52,7 @@ func (t *Tables) Spaces(train bool) []Space {
 		{tensor.ArgExp, 4 * rows * int64(len(t.Program.Vectors))},
 		{tensor.ArgBad, 4 * rows},
 		{tensor.ArgBadRows, 4 * (1 + rows)},
+		{tensor.ArgTaken, 4 * rows * int64(len(t.Program.Vectors))},
 		{tensor.ArgScratch, 4 * LogBlocks * tensor.LogScratch * int64(t.Pitch)},
 	}
 	if train {
