@@ -3,13 +3,14 @@ package kernels
 import "fmt"
 
 // The kernels of a tensor program, by the names under which Load returns them.
-// They share the workspace of the loaded module: backward reads what the last
-// forward left, for the same rows.
+// They share the workspace of the loaded module: Backward, Sample and Inspect read
+// what the last Forward left, for the same rows.
 const (
 	Forward  = "forward"  // ForwardArgs: log-likelihoods of a block of rows
 	Backward = "backward" // BackwardArgs: expected counts of the same rows
 	Step     = "step"     // StepArgs: Forward and Backward in one launch
 	Update   = "update"   // UpdateArgs: moves the parameters by the flows added so far
+	Sample   = "sample"   // SampleArgs: draws the missing cells of the same rows
 	Inspect  = "inspect"  // InspectArgs: copies node values out
 )
 
@@ -86,6 +87,27 @@ func (a *UpdateArgs) Part(n int) (lo, hi int, err error) {
 		return 0, 0, fmt.Errorf("%w: update of the owners %d to %d; there are %d, counted from 0", ErrDevice, a.Lo, a.Hi-1, n)
 	}
 	return a.Lo, a.Hi, nil
+}
+
+// SampleArgs are the arguments of Sample. A row goes down from the root: at a unit
+// of a sum it takes an operand in proportion to weight times value, and with it a
+// unit of each factor; where its cell is missing it takes a code of the input that
+// it comes to in proportion to the table. Missing codes are replaced in Codes, so
+// that the values of the last Forward no longer belong to them. A row whose
+// log-likelihood is -Inf takes nothing.
+//
+// The choice at vector v in row r of the launch is the first in order whose sum up
+// to there is above NewDraws(Seed, First).Row(r).Uniform(v) times the sum of all:
+// operands in the order of the sum's partition, codes from 0. Sums are taken in float64, in an
+// order that depends on the program alone. So devices differ only where a number
+// falls within the rounding of a value.
+type SampleArgs struct {
+	Params, Codes, Values Buffer
+	Seed                  uint64
+	First                 int // number of the launch's first row in the request
+	// Units is set to the unit that each row takes of the inputs without codes, in
+	// the order of the program's Functions, or -1: [functions, rows].
+	Units []int32
 }
 
 // InspectArgs are the arguments of Inspect: the natural-log values of the units

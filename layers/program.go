@@ -184,6 +184,16 @@ func (p *Program) Tabulated(v int32) bool {
 	return x.Kind == InputVector && p.Inputs[x.Def].Codes > 0
 }
 
+// Functions returns the inputs without a table, in order.
+func (p *Program) Functions() (inputs []int32) {
+	for i := range p.Inputs {
+		if p.Inputs[i].Codes == 0 {
+			inputs = append(inputs, int32(i))
+		}
+	}
+	return inputs
+}
+
 // ParamOffset returns the offset of an edge block in the parameter buffer.
 func (p *Program) ParamOffset(block int32) int64 {
 	return int64(block) * int64(p.BlockSize) * int64(p.BlockSize)

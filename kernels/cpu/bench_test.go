@@ -36,6 +36,69 @@ func BenchmarkStep(b *testing.B) {
 }
 
 func benchmarkStep(b *testing.B, tree structures.Tree, m, threads, rows int, mixed bool) {
+	e, g := benchmarkEngine(b, tree, m, threads, engine.Options{Rows: rows, Train: true, Mixed: mixed})
+	batch := dataset.NewBatch(reference.Schema(g), rows)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, c := range batch.Columns {
+		for r := range c.Codes {
+			c.Codes[r] = uint16(rng.IntN(256))
+		}
+	}
+	ll := make([]float64, rows)
+	edges := circuit.Count(g).Edges()
+	step := func() {
+		if err := e.Step(context.Background(), batch, 0, rows, kernels.Rule{Step: 0.1, Pseudocount: 0.1}, ll); err != nil {
+			b.Fatal(err)
+		}
+	}
+	step()
+	for b.Loop() {
+		step()
+	}
+	b.ReportMetric(6*float64(edges)*float64(rows)*float64(b.N)/b.Elapsed().Seconds()/1e9, "gflops")
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(rows)*1000, "s/1k")
+}
+
+// BenchmarkSample times samples of an HCLT over a 28×28 grid of 256 categories,
+// without evidence and given the upper half.
+func BenchmarkSample(b *testing.B) {
+	const rows = 512
+	tree, err := structures.GridTree(28, 28, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, threads := range []int{1, 2} {
+		for _, given := range []int{0, 28 * 14} {
+			b.Run(fmt.Sprintf("m=64/threads=%d/given=%d", threads, given), func(b *testing.B) {
+				e, g := benchmarkEngine(b, tree, 64, threads, engine.Options{Rows: rows})
+				batch := dataset.NewBatch(reference.Schema(g), rows)
+				rng := rand.New(rand.NewPCG(1, 2))
+				sample := func() {
+					for v, c := range batch.Columns {
+						for r := range c.Codes {
+							c.Codes[r] = dataset.Missing
+							if v < given {
+								c.Codes[r] = uint16(rng.IntN(256))
+							}
+						}
+					}
+					if err := e.Sample(context.Background(), batch, 1, 0); err != nil {
+						b.Fatal(err)
+					}
+				}
+				sample()
+				for b.Loop() {
+					sample()
+				}
+				b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)/rows, "ms/row")
+			})
+		}
+	}
+}
+
+// benchmarkEngine makes an HCLT over a tree and loads it.
+func benchmarkEngine(b *testing.B, tree structures.Tree, m, threads int, o engine.Options) (*engine.Engine, *circuit.Graph) {
+	b.Helper()
 	ctx := context.Background()
 	g, err := structures.HCLT(tree, structures.HCLTOptions{Latents: m, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 256} }})
 	if err != nil {
@@ -49,7 +112,7 @@ func benchmarkStep(b *testing.B, tree structures.Tree, m, threads, rows int, mix
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err := engine.New(ctx, dev, res.Program, engine.Options{Rows: rows, Train: true, Mixed: mixed})
+	e, err := engine.New(ctx, dev, res.Program, o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -67,25 +130,5 @@ func benchmarkStep(b *testing.B, tree structures.Tree, m, threads, rows int, mix
 			b.Fatal(err)
 		}
 	}
-	schema := reference.Schema(g)
-	batch := dataset.NewBatch(schema, rows)
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, c := range batch.Columns {
-		for r := range c.Codes {
-			c.Codes[r] = uint16(rng.IntN(256))
-		}
-	}
-	ll := make([]float64, rows)
-	edges := circuit.Count(g).Edges()
-	step := func() {
-		if err := e.Step(ctx, batch, 0, rows, kernels.Rule{Step: 0.1, Pseudocount: 0.1}, ll); err != nil {
-			b.Fatal(err)
-		}
-	}
-	step()
-	for b.Loop() {
-		step()
-	}
-	b.ReportMetric(6*float64(edges)*float64(rows)*float64(b.N)/b.Elapsed().Seconds()/1e9, "gflops")
-	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(rows)*1000, "s/1k")
+	return e, g
 }

@@ -161,7 +161,7 @@ func (d *Device) Load(_ context.Context, m kernels.Module) (map[string]kernels.K
 	}
 	x := newExecutor(mod, d.set, d.threads)
 	ks := make(map[string]kernels.Kernel)
-	for _, name := range []string{kernels.Forward, kernels.Inspect} {
+	for _, name := range []string{kernels.Forward, kernels.Sample, kernels.Inspect} {
 		ks[name] = &kernel{name, x}
 	}
 	if mod.Train {
@@ -193,6 +193,8 @@ func (d *Device) Launch(_ context.Context, k kernels.Kernel, rows int, args ...k
 		return kn.exec.backward(rows, &kernels.BackwardArgs{Params: a.Params, Codes: a.Codes, Values: a.Values, Flows: a.Flows, Rule: a.Rule})
 	case *kernels.UpdateArgs:
 		return kn.exec.update(a)
+	case *kernels.SampleArgs:
+		return kn.exec.sample(rows, a)
 	case *kernels.InspectArgs:
 		return kn.exec.inspect(rows, a)
 	}

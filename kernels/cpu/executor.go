@@ -36,6 +36,7 @@ type executor struct {
 	flows    []float32
 	exps     []int32 // [vector][rowsMax]
 	shifts   []int32 // [element][rowsMax]
+	taken    []int32 // [vector][rowsMax]: units that rows take in sample, from 1; 0 for none
 	kept     []float32
 	came     []float32   // [vector][rowsMax]: flow into the vector, for products of halves
 	norms    []float32   // [element block][size]: flow through each unit, over the rows
@@ -82,6 +83,7 @@ type worker struct {
 	row         []float32 // per-unit coefficients
 	factors     []micro.Factor
 	logE, logS  []float64
+	sums        []float64 // of sample
 	pairs       pairBuffers
 	half        halfBuffers
 }

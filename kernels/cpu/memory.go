@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/layers"
@@ -32,7 +33,7 @@ func Plan(m layers.Module, o Options) (Memory, error) {
 // sizes are the lengths of the workspace's parts, in elements.
 type sizes struct {
 	values, flows, norms int
-	exps, shifts         int
+	exps, shifts, taken  int
 	e, fp, tt, grad      int
 	count, width         int
 	pairs                pairSizes
@@ -60,6 +61,7 @@ func (x *executor) sizes() sizes {
 		}
 	}
 	z.exps, z.shifts = len(p.Vectors)*x.rowsMax, len(p.Elements)*x.rowsMax
+	z.taken = z.exps
 	z.norms = int(p.ElementBlocks) * x.size
 	lock := x.forwardPlan.lockstep
 	for i := range x.tasks {
@@ -104,7 +106,7 @@ func (z sizes) memory(x *executor) Memory {
 	m := Memory{
 		Values:  4 * int64(z.values+z.exps+z.shifts),
 		Flows:   4 * int64(z.flows+z.norms+z.came),
-		Scratch: 4 * int64(z.exps+len(x.prog.Vectors)), // rows in log space
+		Scratch: 4 * int64(z.taken+z.exps+len(x.prog.Vectors)), // the last two for rows in log space
 	}
 	if x.train {
 		m.Flows += 4 * int64(x.keptLen)
@@ -130,6 +132,7 @@ func (x *executor) workspace() {
 	x.values = aligned[float32](z.values)
 	x.exps = make([]int32, z.exps)
 	x.shifts = make([]int32, z.shifts)
+	x.taken = make([]int32, z.taken)
 	x.logs.init(len(x.prog.Vectors), x.rowsMax)
 	x.flows = aligned[float32](z.flows)
 	x.norms = aligned[float32](z.norms)
@@ -164,3 +167,26 @@ func (x *executor) workspace() {
 	x.gate.n = int32(threads)
 	x.waker.changed.L = &x.waker.mu
 }
+
+// hugeBytes is the size from which memory is asked for in huge pages: rows of
+// leaf tables are read in random order, and small pages make each of them a miss
+// of the address cache.
+const hugeBytes = 4 << 20
+
+// aligned returns n zeroed elements that start on a cache line.
+func aligned[T any](n int) []T {
+	var t T
+	size := int(unsafe.Sizeof(t))
+	s := make([]T, n+64/size)
+	off := 0
+	if rem := int(uintptr(unsafe.Pointer(&s[0])) % 64); rem != 0 {
+		off = (64 - rem) / size
+	}
+	if n*size >= hugeBytes {
+		preferHugePages(unsafe.Slice((*byte)(unsafe.Pointer(&s[off])), n*size))
+	}
+	return s[off : off+n : off+n]
+}
+
+// words is a slice of pairs as the kernels take it.
+func words(s []uint32) *float32 { return (*float32)(unsafe.Pointer(&s[0])) }

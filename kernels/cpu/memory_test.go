@@ -68,7 +68,7 @@ func allocated(x *executor) Memory {
 	var m Memory
 	m.Values = 4 * int64(len(x.values)+len(x.exps)+len(x.shifts))
 	m.Flows = 4 * int64(len(x.flows)+len(x.kept)+len(x.norms)+len(x.came))
-	m.Scratch = 4 * int64(len(x.logs.counts)+len(x.logs.index))
+	m.Scratch = 4 * int64(len(x.logs.counts)+len(x.logs.index)+len(x.taken))
 	for _, g := range x.groups {
 		m.Scratch += 4 * int64(len(g))
 	}

@@ -108,7 +108,7 @@ func (d *Device) Load(_ context.Context, m kernels.Module) (map[string]kernels.K
 		if err != nil {
 			return err
 		}
-		names := []string{kernels.Forward, kernels.Inspect}
+		names := []string{kernels.Forward, kernels.Sample, kernels.Inspect}
 		if mod.Train {
 			names = append(names, kernels.Backward, kernels.Step, kernels.Update)
 		}
@@ -152,6 +152,8 @@ func (d *Device) Launch(_ context.Context, k kernels.Kernel, rows int, args ...k
 			return x.step(rows, a)
 		case *kernels.UpdateArgs:
 			return x.update(a)
+		case *kernels.SampleArgs:
+			return x.sample(rows, a)
 		case *kernels.InspectArgs:
 			return x.inspect(rows, a)
 		}

@@ -25,7 +25,8 @@ type executor struct {
 	lists  Ptr
 	cells  [mostGraphs]cell
 	graphs map[graphKey]*graph
-	last   int64 // the number of the last launch
+	last   int64         // the number of the last launch
+	draws  kernels.Draws // of the next sample
 
 	fans   fans
 	values int // vectors that keep values

@@ -163,6 +163,7 @@ func (x *executor) setControl(b []byte, rows int, rule *kernels.Rule) {
 	le.PutUint32(b[tensor.ControlVectors:], uint32(x.schedule.Vectors))
 	le.PutUint32(b[tensor.ControlPitch:], uint32(x.tables.Pitch))
 	le.PutUint32(b[tensor.ControlUnits:], uint32(x.prog.VisitLen()))
+	le.PutUint64(b[tensor.ControlDraws:], uint64(x.draws))
 	scale := 1.0
 	var keep, take float64
 	if rule != nil {

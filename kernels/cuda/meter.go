@@ -5,6 +5,7 @@ import "github.com/pce-engine/pce/kernels"
 // The phases of launches.
 const (
 	phaseForward  = "forward"
+	phaseSample   = "sample"
 	phaseBackward = "backward"
 	phaseUpdate   = "update" // sums over rows included
 )

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -171,6 +172,52 @@ func layer(columns, units int) *circuit.Graph {
 	return s.root(s.sum(both))
 }
 
+// many is a circuit with more sums in a level, and more factors in a product, than
+// a block of threads looks at once.
+func many() *circuit.Graph {
+	s := &sketch{units: 2}
+	var all []circuit.NodeID
+	for range 260 {
+		all = append(all, s.sum(s.input(circuit.Categorical{Categories: 2})))
+	}
+	return s.root(s.product(all...))
+}
+
+// band is a circuit of a sum whose blocks each read two of their own: with more groups
+// than a warp looks at once.
+func band(block int) *circuit.Graph {
+	const blocks = 40
+	s := &sketch{units: blocks * block}
+	edges := &circuit.Edges{Rows: block, Cols: block}
+	for r := range int32(blocks) {
+		edges.Pairs = append(edges.Pairs, [2]int32{r, min(r, blocks-2)}, [2]int32{r, min(r, blocks-2) + 1})
+	}
+	both := s.sum(s.input(circuit.Categorical{Categories: 3}))
+	s.Nodes[both].Edges = edges
+	return s.root(s.product(both, s.input(circuit.Categorical{Categories: 3})))
+}
+
+// far is a circuit of two halves, each with two units that are too small beside the
+// other two even for float64.
+func far() *circuit.Graph {
+	s := &sketch{units: 4}
+	half := func() circuit.NodeID {
+		var list []circuit.NodeID
+		for range farLeaves {
+			list = append(list, s.input(distant))
+		}
+		at := s.sum(s.product(list...))
+		s.Nodes[at].Edges = &circuit.Edges{Rows: 2, Cols: 2, Pairs: [][2]int32{{0, 0}, {1, 1}}}
+		return at
+	}
+	return s.root(s.product(half(), half()))
+}
+
+// distant leaves are those of far, of which each half has farLeaves.
+var distant = circuit.Categorical{Categories: 6}
+
+const farLeaves = 24
+
 // top is a circuit whose root is a leaf, or a product: of tabulated leaves for a 0,
 // of sums for a 1, of other leaves for a 2.
 func top(kinds ...int) *circuit.Graph {
@@ -209,6 +256,24 @@ func harsh(g *circuit.Graph, p reference.Params, rng *rand.Rand) {
 			for u := range n.Units {
 				p[id][2*u], p[id][2*u+1] = 6*rng.Float64()-3, 0.0005
 			}
+		}
+		if n.Leaf == circuit.Leaf(distant) {
+			for i := range p[id] {
+				unit, k := i/6, i%6
+				small := (unit/2+n.Var/farLeaves)%2 == 1
+				switch p[id][i] = float64(k+1) / 15; {
+				case small && k < 5:
+					p[id][i] *= 1e-29
+				case small:
+					p[id][i] = 1
+				case k == 5:
+					p[id][i] = 0
+				}
+			}
+			continue
+		}
+		if g.Nodes[0].Leaf == circuit.Leaf(distant) { // whose weights are ordinary
+			continue
 		}
 		if p[id] == nil || n.Kind == circuit.Input && !categorical {
 			continue
@@ -334,6 +399,40 @@ var works = []struct {
 		return out.params(ctx, j)
 	}},
 	{"visits", (*job).visits},
+	{"sample", func(j *job, ctx context.Context, b *dataset.Batch, out *outcome) error {
+		given := holes(b)
+		if err := j.Engine.Sample(ctx, given, 5, 7); err != nil {
+			return err
+		}
+		for _, c := range given.Columns {
+			for _, code := range c.Codes {
+				out.words = append(out.words, uint64(code))
+			}
+			add(out, c.Values)
+		}
+		return nil
+	}},
+}
+
+// holes returns a copy of a batch with two cells of five missing, and all of every
+// fourth row.
+func holes(b *dataset.Batch) *dataset.Batch {
+	out := *b
+	out.Columns = slices.Clone(b.Columns)
+	for v := range out.Columns {
+		c := &out.Columns[v]
+		c.Codes, c.Values = slices.Clone(c.Codes), slices.Clone(c.Values)
+		for r := range b.Rows {
+			switch {
+			case r%4 != 3 && (7*r+3*v)%5 > 1:
+			case c.Codes != nil:
+				c.Codes[r] = dataset.Missing
+			default:
+				c.Values[r] = float32(math.NaN())
+			}
+		}
+	}
+	return &out
 }
 
 // visits evaluates rows, looks at every vector and counts the visits of the rows,
@@ -433,6 +532,9 @@ func subjects(block int) (list []subject) {
 		subject{"harsh tall", tall, true, 40},
 		subject{"harsh wide", wide, true, 40},
 		subject{"harsh elements", func() *circuit.Graph { return elements(parts, outputs) }, true, 40},
+		subject{"many", many, false, 15},
+		subject{"harsh far", far, true, 15},
+		subject{"band", func() *circuit.Graph { return band(block) }, false, 15},
 		subject{"many rows", func() *circuit.Graph { return trio(units) }, true, 600},
 	)
 }

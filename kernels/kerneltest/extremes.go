@@ -18,7 +18,8 @@ var extremeCases = []struct {
 	make func() (*circuit.Graph, reference.Params)
 	log  bool // must be recomputed in log space
 }{
-	{"opposed", opposed, true},
+	{"opposed", func() (*circuit.Graph, reference.Params) { return opposed(4) }, true},
+	{"far apart", func() (*circuit.Graph, reference.Params) { return opposed(24) }, true},
 	{"star", star, false},
 	{"banded", banded, true},
 	{"zeros", zeros, true},
@@ -133,19 +134,23 @@ func sum(g *circuit.Graph, p *reference.Params, units int, w []float64, cs ...ci
 	return id
 }
 
-// opposed multiplies (1, tiny) by (tiny, 1): both products are far below what
-// either factor's scale lets through. Stacked, no pair of float32 holds them.
-func opposed() (*circuit.Graph, reference.Params) {
-	g, p := &circuit.Graph{NumVars: 8}, reference.Params{}
+// opposed multiplies (1, tiny) by (tiny, 1), each of half leaves: both products are far
+// below what either factor's scale lets through. Stacked, no pair of float32 holds
+// them; of 24 leaves, no float64. Each factor is a mixture of two, which the last two
+// variables tell apart.
+func opposed(half int) (*circuit.Graph, reference.Params) {
+	g, p := &circuit.Graph{NumVars: 2*half + 2}, reference.Params{}
 	const tiny = 1e-28
-	var a, b []circuit.NodeID
-	for v := range 4 {
-		a = append(a, leaves(g, &p, v, 1-0x1p-20, tiny))
-		b = append(b, leaves(g, &p, v+4, tiny, 1-0x1p-20))
+	part := func(first, last int, mark float64, ones ...float64) circuit.NodeID {
+		list := []circuit.NodeID{leaves(g, &p, last, mark, mark)}
+		for v := range half {
+			list = append(list, leaves(g, &p, first+v, ones...))
+		}
+		return product(g, &p, list...)
 	}
-	id := []float64{1, 0, 0, 1}
-	sa := sum(g, &p, 2, id, product(g, &p, a...))
-	sb := sum(g, &p, 2, id, product(g, &p, b...))
+	mix := []float64{0.4, 0, 0.6, 0, 0, 0.4, 0, 0.6}
+	sa := sum(g, &p, 2, mix, part(0, 2*half, 0.1, 1-0x1p-20, tiny), part(0, 2*half, 0.9, 1-0x1p-20, tiny))
+	sb := sum(g, &p, 2, mix, part(half, 2*half+1, 0.2, tiny, 1-0x1p-20), part(half, 2*half+1, 0.7, tiny, 1-0x1p-20))
 	sum(g, &p, 1, []float64{0.25, 0.75}, product(g, &p, sa, sb))
 	return g, p
 }

@@ -54,6 +54,7 @@ func Run(t *testing.T, open Open, depth Depth) {
 	t.Run("mixed", func(t *testing.T) { testMixed(t, open) })
 	t.Run("topdown", func(t *testing.T) { testTopDown(t, open, depth) })
 	t.Run("anemone", func(t *testing.T) { testAnemone(t, open) })
+	t.Run("sample", func(t *testing.T) { testSample(t, open, depth) })
 	t.Run("owners", func(t *testing.T) { testOwners(t, open) })
 	if depth == Full {
 		t.Run("long", func(t *testing.T) { testLong(t, open) })

@@ -15,7 +15,7 @@ import (
 )
 
 // Same runs the same work on several devices, which must agree in every bit:
-// log-likelihoods, flows, parameters after steps of each kind, and the number of
+// log-likelihoods, draws, flows, parameters after steps of each kind, and the number of
 // values recomputed in log space.
 func Same(t *testing.T, opens ...Open) {
 	run := func(name string, g *circuit.Graph, p reference.Params, rows [][]float64, mixed bool) {
@@ -57,6 +57,7 @@ func Same(t *testing.T, opens ...Open) {
 // outcome is what a device made of the work.
 type outcome struct {
 	ll         []float64
+	samples    [][]float64
 	flows      []int64
 	params     [][]float32
 	recomputed int64
@@ -86,6 +87,9 @@ func work(t *testing.T, open Open, g *circuit.Graph, p reference.Params, rows []
 	check(m.Engine.ReadFlows(ctx, 0, o.flows))
 	check(m.Engine.Apply(ctx, rule))
 	check(m.Engine.LogLikelihood(ctx, batch, o.ll[4*n:]))
+	given := reference.Batch(reference.Schema(g), gaps(rand.New(rand.NewPCG(23, 24)), rows, 0.5))
+	check(m.Engine.Sample(ctx, given, 1, 0))
+	o.samples = reference.Rows(given)
 	o.params, o.recomputed = m.Read(t), m.Engine.Recomputed()
 	return o
 }
@@ -95,6 +99,13 @@ func (a *outcome) compare(t *testing.T, b *outcome, device int) {
 	for i := range a.ll {
 		if math.Float64bits(a.ll[i]) != math.Float64bits(b.ll[i]) {
 			t.Fatalf("device %d: log-likelihood %d is %v, want %v", device, i, b.ll[i], a.ll[i])
+		}
+	}
+	for r := range a.samples {
+		for v, x := range a.samples[r] {
+			if math.Float64bits(x) != math.Float64bits(b.samples[r][v]) {
+				t.Fatalf("device %d: variable %d of sample %d is %v, want %v", device, v, r, b.samples[r][v], x)
+			}
 		}
 	}
 	for i := range a.flows {

@@ -236,6 +236,20 @@ func (b *Builder) Unpack(t Type, x Value) (low, high Value) {
 	return low, high
 }
 
+// Split returns the halves of a register of 64 bits, B32.
+func (b *Builder) Split(x Value) (low, high Value) {
+	low, high = b.Var(B32), b.Var(B32)
+	b.emit("mov", nil, []Type{B64}, vec([]Value{low, high}), x.op)
+	return low, high
+}
+
+// Join returns the number of type t, of 64 bits, whose halves are given.
+func (b *Builder) Join(t Type, low, high Value) Value {
+	d := b.result(t)
+	b.emit("mov", nil, []Type{B64}, d.op, vec([]Value{low, high}))
+	return d
+}
+
 // TF32 rounds a float to the precision of TF32.
 func (b *Builder) TF32(x Value) Value {
 	d := b.result(B32)
@@ -254,6 +268,9 @@ func (b *Builder) Ex2(x Value) Value { return b.op("ex2", []string{"approx", "ft
 
 // Lg2 returns about log2(x).
 func (b *Builder) Lg2(x Value) Value { return b.op("lg2", []string{"approx"}, F32, x) }
+
+// Clz returns how many of the highest bits of x, of 32 bits, are 0.
+func (b *Builder) Clz(x Value) Value { return b.op("clz", nil, B32, x.As(B32)).As(U32) }
 
 // Popc returns the number of bits of x, of 32 bits, that are 1.
 func (b *Builder) Popc(x Value) Value { return b.op("popc", nil, B32, x.As(B32)).As(U32) }

@@ -54,6 +54,7 @@ func (t *Tables) Spaces(train bool) []Space {
 		{tensor.ArgLimits, 4 * t.limitsLen()},
 		{tensor.ArgBad, 4 * rows},
 		{tensor.ArgBadRows, 4 * (1 + rows)},
+		{tensor.ArgTaken, 4 * rows * int64(len(t.Program.Vectors))},
 		{tensor.ArgScratch, 4 * LogBlocks * tensor.LogScratch * int64(t.Pitch)},
 	}
 	if train {

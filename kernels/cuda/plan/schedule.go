@@ -24,6 +24,7 @@ type Schedule struct {
 	Vectors int // entries of the list of the kernels in log space
 
 	Forward  []Work
+	Sample   []Work // after Forward
 	Backward []Work // flows of all vectors
 	Visits   []Work
 	Move     []Work // after Backward: the parameters move
@@ -99,6 +100,7 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 	}
 	s.Forward = append(s.Forward, Work{Kernel: tensor.KernelBadRows, Blocks: 1}, logWork(tensor.KernelLogForward),
 		Work{Kernel: tensor.KernelRoot, List: s.list([]uint32{root}), Rows: 256})
+	s.sample(t)
 	if !train {
 		return s
 	}

@@ -39,6 +39,7 @@ type Tables struct {
 
 	OwnerTiles  []int    // owner → its tiles
 	Slot        []uint64 // vector → its first float in val; NoSlot for tabulated inputs
+	Taken       []uint32 // vector → its first number in taken: functions first, in order
 	valLen      int64
 	keptLen     int64
 	countsLen   int64
@@ -78,6 +79,7 @@ func NewTables(m layers.Module) (*Tables, error) {
 func (t *Tables) place() {
 	p := t.Program
 	t.Slot = make([]uint64, len(p.Vectors))
+	t.placeTaken()
 	t.users = make([][]int32, len(p.Vectors))
 	for v := range p.Vectors {
 		t.Slot[v] = NoSlot
@@ -125,6 +127,7 @@ func (t *Tables) makeElements() {
 			} else if !t.gathered(f) {
 				fc.Down = tensor.DownRatio
 			}
+			fc.Taken = t.Taken[f]
 			t.Factors = append(t.Factors, fc)
 			out.Count++
 		}
@@ -183,6 +186,7 @@ func (t *Tables) sum(v, lo, hi int32) tensor.Sum {
 	out := tensor.Sum{
 		Val: t.Slot[v], Exp: uint32(int(v) * t.Rows), Width: uint32(t.Program.Width(v)), Units: uint32(t.Program.Vectors[v].Units),
 		Element: uint32(lo), Elements: uint32(hi - lo), Unit: t.firstUnit(v), OwnerUnit: t.firstUnit(v),
+		Taken: t.Taken[v],
 	}
 	for e := lo; e < hi; e++ {
 		out.Cols += t.Elements[e].Width

@@ -35,6 +35,15 @@ const (
 	KernelLogBackward = "log_backward"
 	// KernelRoot writes log-likelihoods: x = ceil(rows/256); list holds the root (a sum).
 	KernelRoot = "root"
+	// KernelSample takes rows from the root down to the inputs: x = rows, or more. list
+	// holds pairs of words. The first has the number of levels n; the next n the first
+	// entry of a level and the one after its last, by pair; the entries are pairs of a
+	// sum, or stored product, and its vector. Levels come before what they read,
+	// and the root first. taken must be cleared.
+	KernelSample = "sample"
+	// KernelSampleLeaf then draws missing codes: x = entries of list (pairs: an input
+	// with a table, and its vector), y = ceil(rows/SampleRows).
+	KernelSampleLeaf = "sample_leaf"
 	// KernelGather forms the flows of vectors that several elements read, of stored
 	// products and of the root: x = entries of list (sums), y = ceil(rows/T).
 	KernelGather = "gather"

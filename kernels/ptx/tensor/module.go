@@ -25,6 +25,7 @@ func (v Variant) addResident(m *ptx.Module) {
 func (v Variant) kernels() []*ptx.Kernel {
 	return []*ptx.Kernel{
 		v.leaf(), v.forward(), v.stored(), v.badRows(), v.logForward(), v.root(),
+		v.sample(), v.sampleLeaf(),
 		v.gather(), v.backward(), v.move(), v.count(),
 		v.logBackward(), v.norms(), v.normsCount(), v.visits(), v.coefficients(), v.normalise(),
 		v.leafMove(), v.leafCount(), v.leafVisits(),

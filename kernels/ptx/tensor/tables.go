@@ -16,15 +16,18 @@ type Factor struct {
 	Kind uint32 // StoredFactor or TableFactor
 	At   uint32 // stored values: first number of the vector in exp; a table: first code of its column
 	Down uint32 // in the backward pass: DownNothing or DownRatio
+	// Taken is the first number of the vector in taken.
+	Taken uint32
 }
 
 // Byte offsets in a Factor, and its size.
 const (
-	FactorBase = 0
-	FactorKind = 8
-	FactorAt   = 12
-	FactorDown = 16
-	FactorSize = 32
+	FactorBase  = 0
+	FactorKind  = 8
+	FactorAt    = 12
+	FactorDown  = 16
+	FactorTaken = 20
+	FactorSize  = 32
 )
 
 // The kinds of factors.
@@ -81,6 +84,7 @@ type Sum struct {
 	Root      uint32 // 1 for the root: a row's flow of 1 enters unit 0
 	Unit      uint32 // first unit of the vector in node space
 	OwnerUnit uint32 // first unit in node space of the sum whose weights it shares, or its own
+	Taken     uint32 // first number in taken, [R]
 }
 
 // Byte offsets in a Sum, and its size.
@@ -101,6 +105,7 @@ const (
 	SumRoot      = 56
 	SumUnit      = 60
 	SumOwnerUnit = 64
+	SumTaken     = 68
 	SumSize      = 80
 )
 
@@ -282,6 +287,7 @@ type Input struct {
 	Constant uint32 // first of its family's constants in the table of float64 constants
 	Residue  uint32 // of an owning function: its place among the averages' residues, less FlowLen
 	Scales   uint32 // first of its statistics' scales, float64 powers of two, in the same table
+	Taken    uint32 // first number in taken, [R]
 }
 
 // SharedCodes is the most codes of a leaf whose counts fit in shared memory.
@@ -309,6 +315,7 @@ const (
 	InputConstant = 72
 	InputResidue  = 76
 	InputScales   = 80
+	InputTaken    = 84
 	InputSize     = 88
 )
 
@@ -348,6 +355,7 @@ const (
 //	pitch  u32  of ArgScratch: at least the columns and the units of every vector in the list of KernelLogForward, a multiple of 4
 //	vectors  u32  entries of the list of the kernels in log space
 //	units  u32  units of node space, VisitLen
+//	draws  u64  kernels.Draws of the launch's first row
 const (
 	ControlRows        = 0
 	ControlStep        = 8
@@ -360,7 +368,8 @@ const (
 	ControlPitch       = 48
 	ControlVectors     = 52
 	ControlUnits       = 56
-	ControlSize        = 64
+	ControlDraws       = 64
+	ControlSize        = 72
 )
 
 // The names of parameters, the same in all kernels; a kernel declares those that
@@ -377,6 +386,7 @@ const (
 	ArgKept      = "kept"      // f32, flows of elements
 	ArgBad       = "bad"       // u32 [R], 1 for a row whose values float32 mantissas cannot hold
 	ArgBadRows   = "badrows"   // u32 [1+R], their number, then the rows in order
+	ArgTaken     = "taken"     // u32 [vectors, R], the unit that a row takes as it is sampled, from 1; 0 for none
 	ArgLL        = "ll"        // f64 [R]
 	ArgNorms     = "norms"     // f32 [VisitLen], flow through each unit of an owner
 	ArgKeep      = "keep"      // f32 [VisitLen]

@@ -1,0 +1,38 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
+)
+
+// sample draws the missing cells of the rows that forward has evaluated.
+func (x *executor) sample(rows int, a *kernels.SampleArgs) error {
+	functions := len(x.prog.Functions())
+	if len(a.Units) < rows*functions {
+		return fmt.Errorf("%w: %s: room for %d units, want %d", kernels.ErrDevice, x.dev.name, len(a.Units), rows*functions)
+	}
+	c := &call{}
+	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
+		return err
+	}
+	taken := zone{x.fixed[tensor.ArgTaken], 4 * int64(x.tables.Rows) * int64(len(x.prog.Vectors))}
+	x.draws = kernels.NewDraws(a.Seed, a.First)
+	if err := x.run("sample", rows, nil, c, phase{phaseSample, taken, x.schedule.Sample}); err != nil {
+		return err
+	}
+	units := make([]uint32, x.tables.Rows*functions)
+	if err := x.dev.afterLaunch(x.last); err != nil {
+		return err
+	}
+	if err := x.dev.copyOut(raw(units), taken.at); err != nil {
+		return err
+	}
+	for i := range functions {
+		for r := range rows {
+			a.Units[i*rows+r] = int32(units[i*x.tables.Rows+r]) - 1
+		}
+	}
+	return nil
+}
