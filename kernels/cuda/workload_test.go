@@ -206,6 +206,7 @@ func far() *circuit.Graph {
 		for range farLeaves {
 			list = append(list, s.input(distant))
 		}
+		list = append(list, s.input(circuit.Categorical{Categories: 3})) // tells like units apart
 		at := s.sum(s.product(list...))
 		s.Nodes[at].Edges = &circuit.Edges{Rows: 2, Cols: 2, Pairs: [][2]int32{{0, 0}, {1, 1}}}
 		return at
@@ -260,7 +261,7 @@ func harsh(g *circuit.Graph, p reference.Params, rng *rand.Rand) {
 		if n.Leaf == circuit.Leaf(distant) {
 			for i := range p[id] {
 				unit, k := i/6, i%6
-				small := (unit/2+n.Var/farLeaves)%2 == 1
+				small := (unit/2+n.Var/(farLeaves+1))%2 == 1
 				switch p[id][i] = float64(k+1) / 15; {
 				case small && k < 5:
 					p[id][i] *= 1e-29
@@ -533,7 +534,7 @@ func subjects(block int) (list []subject) {
 		subject{"harsh wide", wide, true, 40},
 		subject{"harsh elements", func() *circuit.Graph { return elements(parts, outputs) }, true, 40},
 		subject{"many", many, false, 15},
-		subject{"harsh far", far, true, 15},
+		subject{"harsh far", far, true, 70},
 		subject{"band", func() *circuit.Graph { return band(block) }, false, 15},
 		subject{"many rows", func() *circuit.Graph { return trio(units) }, true, 600},
 	)
