@@ -164,6 +164,9 @@ var sharp = circuit.Gaussian{MinSigma: 1e-4}
 func wide() *circuit.Graph { return layer(260, 70) }
 func tall() *circuit.Graph { return layer(40, 260) }
 
+// broad has more columns than stay in shared memory.
+func broad() *circuit.Graph { return layer(520, 70) }
+
 func layer(columns, units int) *circuit.Graph {
 	s := &sketch{units: columns}
 	both := s.product(s.input(circuit.Categorical{Categories: 3}), s.input(sharp))
@@ -220,7 +223,7 @@ func harsh(g *circuit.Graph, p reference.Params, rng *rand.Rand) {
 				each, one = leaf.Categories, (unit+n.Var)%leaf.Categories
 			}
 			switch {
-			case n.Kind == circuit.Sum && each == 260: // a unit or so without the column that counts
+			case n.Kind == circuit.Sum && each >= 260: // a unit or so without the column that counts
 				if rng.IntN(50) == 0 {
 					p[id][i] = 0
 				}
@@ -447,6 +450,7 @@ func wideSubjects() []subject {
 		{"harsh wide", wide, true, 40},
 		{"elements", func() *circuit.Graph { return elements(70, 70) }, false, 70},
 		{"harsh elements", func() *circuit.Graph { return elements(70, 70) }, true, 40},
+		{"harsh broad", broad, true, 400},
 		{"many rows", func() *circuit.Graph { return trio(70) }, true, 300},
 	}
 }

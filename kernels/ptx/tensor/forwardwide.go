@@ -169,27 +169,19 @@ func (k *kernel) multiplyWideForward(p *wideProduct, sum, first, steps, tiles pt
 		k.Commit()
 	}
 	w := k.wideOperand(sum)
-	load := func(stage ptx.Value) {
-		record, within := step(stage)
-		w.load(record[0], k.Add(record[1], within))
-	}
-	k.If(k.Gt(stages, 0), func() { load(k.Mov(ptx.U32, 0)) })
-	k.For(ptx.U32, 0, stages, 1, func(stage ptx.Value) {
-		w.store(side)
-		k.WaitGroup(wideStages - 2)
-		k.Sync()
-		ahead := k.Add(stage, wideStages-1)
-		k.If(k.Lt(ahead, stages), func() {
-			back := k.Sub(slot, wideWeights)
-			fetch(ahead, k.Select(k.Gt(slot, tiles), back, k.Sub(end, wideWeights)))
+	// While a stage's factors are read, the one before is multiplied.
+	k.For(ptx.U32, 0, k.Add(stages, 1), 1, func(stage ptx.Value) {
+		exists := k.Lt(stage, stages)
+		before := k.Select(k.Gt(slot, tiles), k.Sub(slot, wideWeights), k.Sub(end, wideWeights))
+		other := k.Select(k.Eq(side, end), k.Add(end, wideLeft), end)
+		k.If(exists, func() {
+			record, within := step(stage)
+			w.load(record[0], k.Add(record[1], within))
 		})
-		k.Commit()
-		next := k.Add(stage, 1)
-		k.If(k.Lt(next, stages), func() { load(next) })
-		k.If(p.anything, func() {
+		k.If(k.And(p.anything, k.Gt(stage, 0)), func() {
 			var outs [4][]ptx.Value // by output, four columns
 			for j := range outs {
-				outs[j] = k.LoadN(ptx.F32, 4, k.Add(slot, p.rightAt), 4*wideOut*j)
+				outs[j] = k.LoadN(ptx.F32, 4, k.Add(before, p.rightAt), 4*wideOut*j)
 			}
 			var right [4][]ptx.Value
 			for c := range right {
@@ -197,11 +189,19 @@ func (k *kernel) multiplyWideForward(p *wideProduct, sum, first, steps, tiles pt
 					right[c] = append(right[c], out[c])
 				}
 			}
-			p.add(k.Add(side, p.leftAt), right)
+			p.add(k.Add(other, p.leftAt), right)
+		})
+		k.If(exists, func() {
+			w.store(side)
+			k.WaitGroup(wideStages - 2)
+			k.Sync()
+			ahead := k.Add(stage, wideStages-1)
+			k.If(k.Lt(ahead, stages), func() { fetch(ahead, before) })
+			k.Commit()
 		})
 		after := k.Add(slot, wideWeights)
 		k.Into(slot).Select(k.Lt(after, end), after, tiles)
-		k.Into(side).Select(k.Eq(side, end), k.Add(end, wideLeft), end)
+		k.Set(side, other)
 	})
 }
 

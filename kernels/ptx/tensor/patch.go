@@ -90,16 +90,16 @@ const patchLines = 8
 type patchFlows struct {
 	*kernel
 	patch
-	record                     ptx.Value // U64
-	steps                      ptx.Value // U32: row steps
-	step                       ptx.Value // U32, the first
-	columns                    ptx.Value // U32: columns that exist
-	rows                       ptx.Value // U32, of the launch
-	ratios, operandsAt, heads  ptx.Value // U32, shared memory
-	line, vec                  ptx.Value // U32: of what the thread brings to stages, its first row and its first unit or column
-	lane, warpUnit, warpColumn ptx.Value // U32: first unit and column of the warp
-	active                     ptx.Value // Pred: the warp has units and columns
-	acc                        [][][]ptx.Value
+	record                    ptx.Value // U64
+	steps                     ptx.Value // U32: row steps
+	step                      ptx.Value // U32, the first
+	columns                   ptx.Value // U32: columns that exist
+	rows                      ptx.Value // U32, of the launch
+	ratios, operandsAt, heads ptx.Value // U32, shared memory
+	line, vec                 ptx.Value // U32: of what the thread brings to stages, its first row and its first unit or column
+	left, right               ptx.Value // U32: what the lane reads first of a stage's ratios and operands, in bytes
+	active                    ptx.Value // Pred: the warp has units and columns
+	acc                       [][][]ptx.Value
 }
 
 // patchFlows makes a kernel that adds up the flows of patches and hands each thread's
@@ -117,12 +117,11 @@ func (v Variant) patchFlows(name string, p patch, args []string, put putFlows) *
 	f.step, f.steps = head[0], head[1]
 	f.columns = k.Mul(head[2], v.Block)
 	tid := k.Special("%tid.x")
-	warp := k.Shr(tid, 5)
 	f.line, f.vec = k.Div(tid, p.across()), k.Mul(k.Rem(tid, p.across()), 4)
-	f.lane = k.And(tid, 31)
-	f.warpUnit = k.Mul(k.And(warp, 1), p.warpUnits())
-	f.warpColumn = k.Mul(k.Shr(warp, 1), patchColumns)
-	f.active = k.And(k.Lt(f.warpUnit, k.Mul(f.steps, v.Block)), k.Lt(f.warpColumn, f.columns))
+	unit, column := f.warpUnit(), f.warpColumn()
+	own := k.Mad(k.And(tid, 3), p.pitch(), k.Mul(k.Bfe(tid, 2, 3), 4))
+	f.left, f.right = k.Mul(k.Add(own, unit), 4), k.Mul(k.Add(own, column), 4)
+	f.active = k.And(k.Lt(unit, k.Mul(f.steps, v.Block)), k.Lt(column, f.columns))
 	for range p.warpUnits() / 16 {
 		f.acc = append(f.acc, k.zeros(patchColumns/8, 4))
 	}
@@ -147,11 +146,20 @@ func (v Variant) patchFlows(name string, p patch, args []string, put putFlows) *
 			f.eachTotal(func(at ptx.Value, offset int, list []ptx.Value) { k.StoreN(ptx.F32, at, offset, list) })
 		})
 	})
-	unit := k.Load(ptx.U32, f.record, PatchUnit)
+	node := k.Load(ptx.U32, f.record, PatchUnit)
 	f.eachUnit(func(u patchUnit) {
-		put(k, u.index, k.Add(unit, u.unit), append(f.flows(u, 0), f.flows(u, 1)...))
+		put(k, u.index, k.Add(node, u.unit), append(f.flows(u, 0), f.flows(u, 1)...))
 	})
 	return k.Kernel()
+}
+
+// warpUnit and warpColumn are the first of the warp.
+func (f *patchFlows) warpUnit() ptx.Value {
+	return f.Mul(f.Bfe(f.Special("%tid.x"), 5, 1), f.warpUnits())
+}
+
+func (f *patchFlows) warpColumn() ptx.Value {
+	return f.Mul(f.Shr(f.Special("%tid.x"), 6), patchColumns)
 }
 
 // eachTotal goes through the thread's sums, four at a time, and the places where those
@@ -183,7 +191,7 @@ func (f *patchFlows) eachUnit(do func(u patchUnit)) {
 	f.If(f.Lt(column, f.columns), func() {
 		block := f.Mad(f.Div(column, s), k.Load(ptx.U32, f.record, PatchStride), k.Load(ptx.U32, f.record, PatchShift))
 		for q := range f.warpUnits() / 32 {
-			first := f.Add(f.Add(f.warpUnit, 32*q), f.Mul(f.Shr(f.lane, 2), 4))
+			first := f.Add(f.warpUnit(), f.Mad(f.Bfe(f.Special("%tid.x"), 2, 3), 4, f.Mov(ptx.U32, 32*q)))
 			step := f.Div(first, s)
 			f.If(f.Lt(step, f.steps), func() {
 				record := k.LoadN(ptx.U32, 2, k.record(ArgRowSteps, f.Add(f.step, step), RowStepSize), 0)
@@ -203,7 +211,9 @@ func (f *patchFlows) eachUnit(do func(u patchUnit)) {
 }
 
 // column is the first of the thread's columns in the patch.
-func (f *patchFlows) column() ptx.Value { return f.Mad(f.And(f.lane, 3), 8, f.warpColumn) }
+func (f *patchFlows) column() ptx.Value {
+	return f.Mad(f.And(f.Special("%tid.x"), 3), 8, f.warpColumn())
+}
 
 // flows are four of a unit's: of the first or the second half of its columns.
 func (f *patchFlows) flows(u patchUnit, half int) (list []ptx.Value) {
@@ -249,10 +259,7 @@ func (f *patchFlows) addRows(sum, element, column ptx.Value) {
 // product adds the products of the ratios and operands of a stage.
 func (f *patchFlows) product(ratios, operands ptx.Value) {
 	k := f.kernel
-	g, t := k.Mul(k.Shr(f.lane, 2), 4), k.Mul(k.And(f.lane, 3), f.pitch())
-	own := k.Add(g, t)
-	ratios = k.At(ratios, k.Add(own, f.warpUnit), 4)
-	operands = k.At(operands, k.Add(own, f.warpColumn), 4)
+	ratios, operands = k.Add(ratios, f.left), k.Add(operands, f.right)
 	// vectors reads a vector of row t of every four, by step of eight rows and half of it.
 	vectors := func(at ptx.Value, offset int) (v [2][2][]ptx.Value) {
 		for s := range v {
