@@ -553,7 +553,7 @@ func wideSubjects() []subject {
 		{"harsh wide", wide, true, 40},
 		{"elements", func() *circuit.Graph { return elements(70, 70) }, false, 70},
 		{"harsh elements", func() *circuit.Graph { return elements(70, 70) }, true, 40},
-		{"harsh broad", broad, true, 130},
+		{"harsh broad", broad, true, 400},
 		{"many rows", func() *circuit.Graph { return trio(70) }, true, 300},
 	}
 }
