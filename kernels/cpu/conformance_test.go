@@ -53,7 +53,7 @@ func TestThreads(t *testing.T) {
 			if testing.Short() {
 				opens = opens[:2]
 			}
-			kerneltest.Same(t, opens...)
+			kerneltest.Same(t, kerneltest.Full, opens...)
 		})
 	}
 }

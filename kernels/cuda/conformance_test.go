@@ -40,7 +40,7 @@ func TestSchedules(t *testing.T) {
 	if testing.Short() {
 		opens = opens[:2]
 	}
-	kerneltest.Same(t, opens...)
+	kerneltest.Same(t, kerneltest.Brief, opens...)
 }
 
 // TestConformanceOnCard runs the suite on the card that PCE_CARD names, "cuda:0".
@@ -62,5 +62,5 @@ func TestConformanceOnCard(t *testing.T) {
 		return d
 	}
 	kerneltest.Run(t, open, kerneltest.Full)
-	kerneltest.Same(t, open, open)
+	kerneltest.Same(t, kerneltest.Full, open, open)
 }

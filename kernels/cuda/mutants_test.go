@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	mutants     = flag.Int("mutants", 30, "instructions of kernels to delete, one at a time")
+	mutants     = flag.Int("mutants", 15, "instructions of kernels to delete, one at a time")
 	mutantsSeed = flag.Uint64("seed", 1, "which instructions")
 )
 

@@ -76,8 +76,8 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 	vals, ll := put(kernels.Float32, len(values), values), put(kernels.Float64, p.rows, p.ll)
 	forward := kernels.ForwardArgs{Params: params, Codes: codes, Values: vals, LL: ll}
 	must(dev.Launch(ctx, own[kernels.Forward], p.rows, &forward))
-	p.recomputed = forward.Recomputed
 	must(dev.Read(ctx, p.ll, ll, 0))
+	p.recomputed = forward.Recomputed
 	for v := range p.prog.Vectors {
 		log := make([]float64, p.rows*int(p.prog.Vectors[v].Units))
 		must(dev.Launch(ctx, own[kernels.Inspect], p.rows, &kernels.InspectArgs{Params: params, Codes: codes, Values: vals, Vector: v, Log: log}))

@@ -17,7 +17,7 @@ import (
 // Same runs the same work on several devices, which must agree in every bit:
 // log-likelihoods, draws, flows, parameters after steps of each kind, and the number of
 // values recomputed in log space.
-func Same(t *testing.T, opens ...Open) {
+func Same(t *testing.T, depth Depth, opens ...Open) {
 	run := func(name string, g *circuit.Graph, p reference.Params, rows [][]float64, mixed bool) {
 		t.Run(name, func(t *testing.T) {
 			var first *outcome
@@ -44,7 +44,7 @@ func Same(t *testing.T, opens ...Open) {
 		run(tc.name, g, p, allRows(g), false)
 	}
 	seeds := uint64(6)
-	if testing.Short() {
+	if testing.Short() || depth == Brief {
 		seeds = 2
 	}
 	for seed := range seeds {
