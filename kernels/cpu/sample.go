@@ -260,8 +260,8 @@ func (s *sampler) input(w *worker, in *layers.Input) {
 	var rows []int
 	for first := 0; first < width; first += groupUnits {
 		rows = rows[:0]
-		for r, c := range codes {
-			if u := int(taken[r]) - 1; u >= first && u < first+groupUnits && int32(c) == in.Codes {
+		for r := range codes { // other inputs of the column write the codes of rows that take them
+			if u := int(taken[r]) - 1; u >= first && u < first+groupUnits && int32(codes[r]) == in.Codes {
 				rows = append(rows, r)
 			}
 		}
