@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/threads=%d", set.Name, threads), func(t *testing.T) {
-				kerneltest.Run(t, opener(set, threads), depth)
+				kerneltest.Suite{Open: opener(set, threads), Depth: depth, Parallel: true}.Run(t)
 			})
 		}
 	}

@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"flag"
 	"os"
 	"strconv"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 )
+
+var whole = flag.Bool("whole", false, "run the whole suite on the emulator: every size of batches, ten thousand steps; some ten minutes")
 
 // emulated opens an emulator that runs graphs alone.
 func emulated(o emulator.Options) kerneltest.Open {
@@ -24,14 +27,20 @@ func emulated(o emulator.Options) kerneltest.Open {
 	}
 }
 
-// TestConformance runs the suite on emulated cards of both kinds.
+// TestConformance runs the suite on an emulated card.
 func TestConformance(t *testing.T) {
-	kerneltest.Run(t, emulated(emulator.Options{Major: 9}), kerneltest.Brief)
+	t.Parallel()
+	depth := kerneltest.Brief
+	if *whole {
+		depth = kerneltest.Full
+	}
+	kerneltest.Suite{Open: emulated(emulator.Options{Major: 9}), Depth: depth, Parallel: true}.Run(t)
 }
 
 // TestSchedules wants the same bits from any order in which warps and blocks of
 // threads run, and from any number of processors.
 func TestSchedules(t *testing.T) {
+	t.Parallel()
 	opens := []kerneltest.Open{
 		emulated(emulator.Options{Threads: 1}),
 		emulated(emulator.Options{Threads: 2, Seed: 1, Multiprocessors: 1}),
@@ -61,6 +70,6 @@ func TestConformanceOnCard(t *testing.T) {
 		}
 		return d
 	}
-	kerneltest.Run(t, open, kerneltest.Full)
+	kerneltest.Suite{Open: open, Depth: kerneltest.Full}.Run(t)
 	kerneltest.Same(t, kerneltest.Full, open, open)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	mutants     = flag.Int("mutants", 15, "instructions of kernels to delete, one at a time")
+	mutants     = flag.Int("mutants", 12, "instructions of kernels to delete, one at a time")
 	mutantsSeed = flag.Uint64("seed", 1, "which instructions")
 )
 
@@ -135,8 +135,15 @@ func (s *surgeon) replace(kernel string, f cuda.Function) {
 	}
 }
 
+// victim is an instruction that is to be deleted.
+type victim struct {
+	kernel *kernelText
+	line   int
+}
+
 // theatre is the workload for blocks of one size, on a device of its own.
 type theatre struct {
+	name    string
 	block   int
 	surgeon *surgeon
 	dev     *cuda.Device
@@ -144,6 +151,7 @@ type theatre struct {
 	kernels []*kernelText // of the module that was loaded
 	head    string        // of its text
 	scenes  []*scene
+	victims []victim
 }
 
 // stage is a circuit of the workload, built when it is first needed.
@@ -171,11 +179,11 @@ var wideKernels = []string{
 // open makes a device and loads its kernels: those on wide tiles, or the others.
 func open(t *testing.T, block int, wide bool) *theatre {
 	t.Helper()
-	list, processors := subjects(block), 0
+	name, list, processors := fmt.Sprintf("blocks of %d", block), subjects(block), 0
 	if wide {
-		list, processors = wideSubjects(), 1
+		name, list, processors = name+" wide", wideSubjects(), 1
 	}
-	th := &theatre{block: block, surgeon: newSurgeon(processors)}
+	th := &theatre{name: name, block: block, surgeon: newSurgeon(processors)}
 	var err error
 	if th.dev, err = cuda.Open("emulator", func() (cuda.Driver, error) { return th.surgeon, nil }); err != nil {
 		t.Fatal(err)
@@ -187,7 +195,7 @@ func open(t *testing.T, block int, wide bool) *theatre {
 	for _, p := range list {
 		st := &stage{subject: p}
 		for _, w := range works {
-			th.scenes = append(th.scenes, &scene{stage: st, name: fmt.Sprintf("blocks of %d, %s, %s", block, p.name, w.name), run: w.run})
+			th.scenes = append(th.scenes, &scene{stage: st, name: p.name + ", " + w.name, run: w.run})
 		}
 	}
 	th.build(t, th.scenes[0].stage)
@@ -253,8 +261,8 @@ func (th *theatre) play(ctx context.Context, s *scene, out *outcome) error {
 	return s.run(s.job, ctx, s.batch, out)
 }
 
-// kill deletes a line of a kernel and says what notices, "" if nothing does.
-func (th *theatre) kill(t *testing.T, k *kernelText, line int) string {
+// witness deletes a line of a kernel and says what notices, "" if nothing does.
+func (th *theatre) witness(t *testing.T, k *kernelText, line int) string {
 	t.Helper()
 	s := th.surgeon
 	m, err := s.Emulator.Load([]byte(th.head + k.without(line)))
@@ -340,40 +348,59 @@ func TestMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("works through circuits for each deletion; run without -short")
 	}
+	t.Parallel()
 	known := survivors(t)
 	theatres := []*theatre{open(t, 1, false), open(t, 8, false), open(t, 32, false), open(t, 32, true)}
 	rng := rand.New(rand.NewPCG(*mutantsSeed, 1))
 	for range *mutants {
 		th := theatres[rng.IntN(len(theatres))]
 		k := th.kernels[rng.IntN(len(th.kernels))]
-		line := k.insts[rng.IntN(len(k.insts))]
-		what := "nothing reads what it writes"
-		if !k.unread(line) {
-			what = th.kill(t, k, line)
-		}
-		for _, s := range known {
-			if what == "" && s.explains(k, line) {
-				what = "explained: " + s.reason
-			}
-		}
-		t.Logf("blocks of %d, kernel %s, line %d without %s: %s", th.block, k.name, line, strings.TrimSpace(k.lines[line]), what)
-		if what == "" {
-			t.Errorf("blocks of %d, kernel %s, line %d: nothing notices that %q is missing; extend the workload, drop the instruction or explain it in %s",
-				th.block, k.name, line, k.nameless(line), survivorsFile)
-		}
+		th.victims = append(th.victims, victim{k, k.insts[rng.IntN(len(k.insts))]})
 	}
 	for _, th := range theatres {
-		for _, s := range th.scenes {
-			if s.want == nil {
-				continue
+		t.Run(th.name, func(t *testing.T) {
+			t.Parallel()
+			for _, v := range th.victims {
+				th.kill(t, v, known)
 			}
-			var got outcome
-			if err := th.play(t.Context(), s, &got); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(got.words, s.want.words) {
-				t.Errorf("%s: other bits than at first, with the kernels as they were", s.name)
-			}
+			th.encore(t)
+		})
+	}
+}
+
+// kill deletes a line and wants somebody to notice.
+func (th *theatre) kill(t *testing.T, v victim, known []survivor) {
+	t.Helper()
+	k := v.kernel
+	what := "nothing reads what it writes"
+	if !k.unread(v.line) {
+		what = th.witness(t, k, v.line)
+	}
+	for _, s := range known {
+		if what == "" && s.explains(k, v.line) {
+			what = "explained: " + s.reason
+		}
+	}
+	t.Logf("kernel %s, line %d without %s: %s", k.name, v.line, strings.TrimSpace(k.lines[v.line]), what)
+	if what == "" {
+		t.Errorf("kernel %s, line %d: nothing notices that %q is missing; extend the workload, drop the instruction or explain it in %s",
+			k.name, v.line, k.nameless(v.line), survivorsFile)
+	}
+}
+
+// encore does each scene once more, with the kernels as they were.
+func (th *theatre) encore(t *testing.T) {
+	t.Helper()
+	for _, s := range th.scenes {
+		if s.want == nil {
+			continue
+		}
+		var got outcome
+		if err := th.play(t.Context(), s, &got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.words, s.want.words) {
+			t.Errorf("%s: other bits than at first", s.name)
 		}
 	}
 }

@@ -122,10 +122,14 @@ func checkVariables(t testing.TB, prog *layers.Program, visits []float32, tol fl
 	}
 }
 
-// testAnemone takes 20 updates of several shards, in two orders, and compares
+// testAnemone takes updates of several shards, in two orders, and compares
 // the parameters with the oracle's.
-func testAnemone(t *testing.T, open Open) {
+func testAnemone(t *testing.T, open Open, depth Depth) {
 	const window, momentum, pseudocount = 48, 0.9, 1e-6
+	updates := 20
+	if depth == Brief {
+		updates = 8 // each set of rows twice
+	}
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(21, 22))
 	type training struct {
@@ -175,7 +179,7 @@ func testAnemone(t *testing.T, open Open) {
 		ranges := []float64{mean + 10, mean + 10, mean + 10, mean + 10, mean + 10, mean + 10}
 		list = append(list, training{fmt.Sprintf("gaussian mean=%v", mean), structure{graph: g}, rows, ranges, start, tol})
 	}
-	for i := range 4 {
+	for i := range depth.count(6) {
 		g := reference.Random(rand.New(rand.NewPCG(uint64(i), 23)), reference.RandomOptions{Positive: true, MaxUnits: 9})
 		start, err := reference.Init(g, 11, nil)
 		if err != nil {
@@ -201,7 +205,7 @@ func testAnemone(t *testing.T, open Open) {
 				m := Build(t, dev, c.graph, c.start, compile.DefaultOptions(), engine.Options{Rows: 32, Train: true, Ranges: c.ranges})
 				ll := make([]float64, 32)
 				weight := 0.0
-				for step := range 20 {
+				for step := range updates {
 					lo := step % 4 * window
 					for _, s := range shards {
 						if err := m.Engine.Accumulate(ctx, batch, lo+s[0], lo+s[1], ll); err != nil {
@@ -219,7 +223,7 @@ func testAnemone(t *testing.T, open Open) {
 			sameBits(t, "shards in order", "in another", got[0], got[1])
 
 			run, p := reference.Anemone{Momentum: momentum}, c.start
-			for step := range 20 {
+			for step := range updates {
 				ev, err := reference.New(c.graph, p)
 				if err != nil {
 					t.Fatal(err)

@@ -26,7 +26,7 @@ var extremeCases = []struct {
 }
 
 // testExtremes checks log-likelihoods and training of extreme circuits.
-func testExtremes(t *testing.T, open Open) {
+func testExtremes(t *testing.T, open Open, _ Depth) {
 	for _, tc := range extremeCases {
 		t.Run(tc.name, func(t *testing.T) {
 			g, p := tc.make()

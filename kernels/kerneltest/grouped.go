@@ -46,7 +46,7 @@ func sortPairs(pairs [][2]int32) {
 
 // testGrouped runs a layer of many distinct child counts in one to eight groups:
 // grouping and block size change no result.
-func testGrouped(t *testing.T, open Open) {
+func testGrouped(t *testing.T, open Open, _ Depth) {
 	g := irregular()
 	p := initial(t, g)
 	rows := reference.RandomRows(g, rand.New(rand.NewPCG(18, 19)), 40, 0.1)

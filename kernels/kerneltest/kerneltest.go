@@ -39,25 +39,42 @@ const (
 	Full
 )
 
-// Run runs the suite on a device.
-func Run(t *testing.T, open Open, depth Depth) {
-	t.Run("loglikelihood", func(t *testing.T) { testLogLikelihood(t, open, depth) })
-	t.Run("step", func(t *testing.T) { testStep(t, open, depth) })
-	t.Run("batches", func(t *testing.T) { testBatches(t, open, depth) })
-	t.Run("tables", func(t *testing.T) { testTables(t, open) })
-	t.Run("widths", func(t *testing.T) { testWidths(t, open) })
-	t.Run("extremes", func(t *testing.T) { testExtremes(t, open) })
-	t.Run("grouped", func(t *testing.T) { testGrouped(t, open) })
-	t.Run("offsets", func(t *testing.T) { testOffsets(t, open) })
-	t.Run("mass", func(t *testing.T) { testMass(t, open, depth) })
-	t.Run("ordinary", func(t *testing.T) { testOrdinary(t, open) })
-	t.Run("mixed", func(t *testing.T) { testMixed(t, open) })
-	t.Run("topdown", func(t *testing.T) { testTopDown(t, open, depth) })
-	t.Run("anemone", func(t *testing.T) { testAnemone(t, open) })
-	t.Run("sample", func(t *testing.T) { testSample(t, open, depth) })
-	t.Run("owners", func(t *testing.T) { testOwners(t, open) })
-	if depth == Full {
-		t.Run("long", func(t *testing.T) { testLong(t, open) })
+// Suite is the suite for one kind of device.
+type Suite struct {
+	Open  Open
+	Depth Depth
+	// Parallel runs parts of the suite at once, on devices of their own. A card that
+	// records a graph refuses allocations meanwhile, so its parts follow each other.
+	Parallel bool
+}
+
+// Run runs the suite.
+func (s Suite) Run(t *testing.T) {
+	part := func(name string, run func(*testing.T, Open, Depth)) {
+		t.Run(name, func(t *testing.T) {
+			if s.Parallel {
+				t.Parallel()
+			}
+			run(t, s.Open, s.Depth)
+		})
+	}
+	part("anemone", testAnemone)
+	part("loglikelihood", testLogLikelihood)
+	part("step", testStep)
+	part("batches", testBatches)
+	part("tables", testTables)
+	part("widths", testWidths)
+	part("extremes", testExtremes)
+	part("grouped", testGrouped)
+	part("offsets", testOffsets)
+	part("mass", testMass)
+	part("ordinary", testOrdinary)
+	part("mixed", testMixed)
+	part("topdown", testTopDown)
+	part("sample", testSample)
+	part("owners", testOwners)
+	if s.Depth == Full {
+		part("long", testLong)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // testOffsets trains Gaussian and Poisson leaves far from 0, where the variance
 // is a small difference of large statistics.
-func testOffsets(t *testing.T, open Open) {
+func testOffsets(t *testing.T, open Open, _ Depth) {
 	const offset = 1e4
 	g, p := &circuit.Graph{NumVars: 2}, reference.Params{}
 	input := func(v int, l circuit.Leaf, params ...float64) circuit.NodeID {

@@ -20,7 +20,7 @@ import (
 
 // testOwners updates the owners of a program in parts, in any order, and wants
 // what an update of all leaves, bit for bit, and nothing else touched on the way.
-func testOwners(t *testing.T, open Open) {
+func testOwners(t *testing.T, open Open, _ Depth) {
 	for _, s := range append(structured(t, 8, 4), everyLeaf(t), tiedGaussians(t)) {
 		t.Run(s.name, func(t *testing.T) {
 			dev := open(t)

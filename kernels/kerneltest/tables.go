@@ -17,7 +17,7 @@ import (
 // testTables trains leaves that many rows of many variables share, and wants each
 // distribution to add up to 1 still: a count that has grown large loses small
 // flows, which must not be lost to the distribution.
-func testTables(t *testing.T, open Open) {
+func testTables(t *testing.T, open Open, _ Depth) {
 	const length, rows, steps = 16, 512, 12
 	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: 2} }
 	g, err := structures.HMM(structures.HMMOptions{Length: length, Latents: 8, Tied: true, Leaf: leaf})

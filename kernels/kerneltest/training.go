@@ -17,10 +17,13 @@ import (
 
 // testOrdinary trains every structure, on uniform data and on data with
 // structure: the exactness check fires nowhere, and every log-likelihood is finite.
-func testOrdinary(t *testing.T, open Open) {
+func testOrdinary(t *testing.T, open Open, depth Depth) {
 	ctx := context.Background()
 	const vars, codes = 16, 16
 	steps := 60
+	if depth == Brief {
+		steps = 20
+	}
 	if testing.Short() {
 		steps = 9
 	}
@@ -62,7 +65,7 @@ func testOrdinary(t *testing.T, open Open) {
 // learnt parameters: the same log-likelihoods, and expected counts with their
 // noise. Half of the rows are nothing like what was learnt; their flows depend on
 // values that are far below others, and have more noise.
-func testMixed(t *testing.T, open Open) {
+func testMixed(t *testing.T, open Open, _ Depth) {
 	const n, steps = 100, 20
 	for _, s := range structured(t, 32, 4) {
 		rng := rand.New(rand.NewPCG(12, 13))
@@ -220,7 +223,7 @@ func longRows(step int) int { return step * longBatch % 32 }
 
 // testLong takes 10,000 steps of size 0.001, each smaller than what float32
 // resolves of many parameters, and compares the end with float64.
-func testLong(t *testing.T, open Open) {
+func testLong(t *testing.T, open Open, _ Depth) {
 	if testing.Short() {
 		t.Skip("ten thousand steps; run without -short")
 	}

@@ -16,7 +16,7 @@ import (
 
 // testWidths takes a step with nodes of 1 to 256 units, on and off the edges of
 // blocks and tiles, and with each size of blocks for some of them.
-func testWidths(t *testing.T, open Open) {
+func testWidths(t *testing.T, open Open, _ Depth) {
 	widths := []int{1, 3, 7, 8, 15, 17, 31, 32, 33, 63, 64, 65, 100, 127, 129, 200, 256}
 	if testing.Short() {
 		widths = []int{1, 7, 33, 65, 129, 256}
