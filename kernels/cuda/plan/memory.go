@@ -49,9 +49,10 @@ func (t *Tables) Spaces(train bool) []Space {
 	rows := int64(t.Rows)
 	s := []Space{
 		{tensor.ArgControl, tensor.ControlSize},
-		{tensor.ArgVal, 4 * t.valLen},
+		{tensor.ArgVal, 4 * (t.valLen + t.formedLen)},
 		{tensor.ArgExp, 4 * rows * int64(len(t.Program.Vectors))},
 		{tensor.ArgLimits, 4 * t.limitsLen()},
+		{tensor.ArgOperands, 4 * t.operandsLen},
 		{tensor.ArgBad, 4 * rows},
 		{tensor.ArgBadRows, 4 * (1 + rows)},
 		{tensor.ArgTaken, 4 * rows * int64(len(t.Program.Vectors))},
@@ -68,7 +69,7 @@ func (t *Tables) Spaces(train bool) []Space {
 
 // limitsLen is the length of what KernelFit writes.
 func (t *Tables) limitsLen() int64 {
-	if len(t.Groups) == t.ownGroups {
+	if t.operandsLen == 0 {
 		return 0
 	}
 	return int64(t.Rows) * int64(len(t.Program.Vectors))

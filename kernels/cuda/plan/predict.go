@@ -168,25 +168,25 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64, read reads) Cost {
 			weights, reads := 4*outputs*columns, t.operandBytes(s, rows)
 			c.Bytes += weights + 4*outputs*rows
 			c.Cache += weights*tiles + reads
-			if first == s.Group {
-				c.Bytes += reads
+			if kept := t.keptBytes(s, rows); first == s.Group {
+				c.Bytes, c.Cache, c.again = c.Bytes+reads+kept, c.Cache+kept, c.again+kept
 			}
 		case tensor.KernelFit:
-			reads := t.operandBytes(&t.Sums[entry(i)], rows)
-			c.Bytes, c.Cache, c.again = c.Bytes+reads, c.Cache+reads, c.again+reads // KernelForwardWide reads them too
+			sum := &t.Sums[entry(2*i)]
+			reads, operands := t.operandBytes(sum, rows), 4*float64(sum.Cols)*rows
+			written := operands + t.keptBytes(sum, rows)
+			c.Bytes, c.again = c.Bytes+reads+written, c.again+written
+			c.Cache += 2*reads + written
 		case tensor.KernelForwardWide:
-			g := &t.Groups[entry(i)]
+			g := &t.Groups[entry(2*i)]
 			outputs, columns := float64(g.Blocks)*size, float64(g.Steps)*size
 			tiles := math.Ceil(rows / tensor.WideRows)
 			c.product(t, outputs*columns, rows)
 			c.fill(t, columns, outputs, rows)
 			c.through(t, columns, outputs, tensor.WideRows, rows)
-			weights, reads := 4*outputs*columns, t.operandBytes(&t.Sums[g.Sum], rows)*columns/float64(t.Sums[g.Sum].Cols)
+			weights := 4 * outputs * columns
 			c.Bytes += weights + 4*outputs*rows
-			c.Cache += weights*tiles + reads
-			if g.Row == 0 {
-				c.Bytes += reads
-			}
+			c.Cache += weights*tiles + 4*columns*rows
 		case tensor.KernelStored:
 			s := &t.Sums[entry(i)]
 			reads := t.operandBytes(s, rows)
@@ -216,8 +216,10 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64, read reads) Cost {
 			c.Bytes, c.Cache = c.Bytes+b, c.Cache+b
 		case tensor.KernelNorms:
 			o := &t.Owners[entry(2*i)]
-			b := 8 * 32 * rows * float64(o.Members)
-			c.Bytes, c.Cache = c.Bytes+b, c.Cache+b
+			for _, member := range t.OwnerSums[o.Member : o.Member+o.Members] {
+				b := 4 * 32 * rows * float64(min(2, t.Sums[member].Users))
+				c.Bytes, c.Cache = c.Bytes+b, c.Cache+b
+			}
 		case tensor.KernelLeafMove:
 			in := &t.Inputs[entry(2*i)]
 			units := float64(min(32, in.Width))
@@ -254,6 +256,25 @@ func (t *Tables) operandBytes(s *tensor.Sum, rows float64) (b float64) {
 func (t *Tables) elementBytes(id uint32, rows float64) float64 {
 	e := &t.Elements[id]
 	return 4 * float64(e.Width) * rows * float64(e.Count)
+}
+
+// productBytes is what an element's products take to read: its factors, unless the
+// forward pass has kept them.
+func (t *Tables) productBytes(id uint32, rows float64) float64 {
+	if e := &t.Elements[id]; e.Formed != tensor.NotKept {
+		return 4 * float64(e.Width) * rows
+	}
+	return t.elementBytes(id, rows)
+}
+
+// keptBytes is what the forward pass keeps of a sum's products.
+func (t *Tables) keptBytes(s *tensor.Sum, rows float64) (b float64) {
+	for _, e := range t.Elements[s.Element : s.Element+s.Elements] {
+		if e.Formed != tensor.NotKept {
+			b += 4 * float64(e.Width) * rows
+		}
+	}
+	return b
 }
 
 // downBytes is what the flows into an element's factors take.

@@ -62,7 +62,7 @@ func (t *Tables) backwardCost(c *Cost, id uint32, tile, rows float64, read reads
 	c.through(t, outputs, columns, tile, rows)
 	c.Shared += 4 * 2 * columns * rows // the sums, to those who send them on
 	e := &t.Elements[col.Element]
-	part := columns / float64(e.Width) * (t.elementBytes(col.Element, rows) + t.downBytes(col.Element, rows))
+	part := columns / float64(e.Width) * (t.productBytes(col.Element, rows) + t.downBytes(col.Element, rows))
 	weights := 4 * outputs * columns
 	c.Bytes += weights + part
 	c.Cache += weights*tiles + 4*outputs*rows + part
@@ -124,7 +124,7 @@ func (t *Tables) readRatios(c *Cost, m tensor.Member, row uint32, rows float64, 
 
 // readOperands adds the reads of the factors of a column block of a member's element.
 func (t *Tables) readOperands(c *Cost, m tensor.Member, column uint32, rows float64, read reads) {
-	b := float64(t.Size) / float64(t.Elements[m.Element].Width) * t.elementBytes(m.Element, rows)
+	b := float64(t.Size) / float64(t.Elements[m.Element].Width) * t.productBytes(m.Element, rows)
 	c.Cache += b
 	if read.first(readPart{operandsFlow, m.Element, column}) {
 		c.Bytes += b

@@ -48,6 +48,7 @@ func (s *Schedule) addResident(t *Tables, sums []int) {
 	most := max(1, groups*tiles/spread/tensor.ResidentGroups) * tensor.ResidentGroups
 	var runs []uint32
 	for _, i := range sums {
+		s.keep(t, i)
 		sum := &t.Sums[i]
 		for g := 0; g < int(sum.Groups); g += most {
 			runs = append(runs, sum.Group+uint32(g), uint32(min(most, int(sum.Groups)-g)))

@@ -33,6 +33,7 @@ type Schedule struct {
 	Anemone  []Work
 
 	before []entries // by owner of the program, and for the end
+	train  bool
 }
 
 // entries are how many entries of the lists of Update and Anemone are there.
@@ -44,8 +45,11 @@ const LogBlocks = 256
 // NewSchedule orders the work of a program by levels.
 func NewSchedule(t *Tables, train bool) *Schedule {
 	p := t.Program
-	t.Groups, t.Columns = t.Groups[:t.ownGroups], t.Columns[:t.ownColumns]
-	s := &Schedule{}
+	t.Groups, t.Columns, t.operandsLen, t.formedLen = t.Groups[:t.ownGroups], t.Columns[:t.ownColumns], 0, 0
+	for e := range t.Elements {
+		t.Elements[e].Formed = tensor.NotKept
+	}
+	s := &Schedule{train: train}
 	depth := func(v int32) int { return int(p.Vectors[v].Depth) }
 	top := 0
 	for v := range p.Vectors {

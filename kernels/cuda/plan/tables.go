@@ -43,6 +43,8 @@ type Tables struct {
 	valLen      int64
 	keptLen     int64
 	countsLen   int64
+	operandsLen int64                      // what KernelFit writes at most, once there is a schedule
+	formedLen   int64                      // products that are kept, behind val, once there is a schedule
 	users       [][]int32                  // vector → the elements that multiply it
 	ownerOf     []uint32                   // sum → owner
 	sharers     map[uint32][]tensor.Member // edge block that sums share → its places
@@ -114,7 +116,7 @@ func (t *Tables) makeElements() {
 	for id := range p.Elements {
 		e := &p.Elements[id]
 		out := tensor.Element{
-			Kept: uint64(t.keptLen), Factor: uint32(len(t.Factors)), Width: uint32(int(e.Count) * t.Size),
+			Kept: uint64(t.keptLen), Factor: uint32(len(t.Factors)), Width: uint32(int(e.Count) * t.Size), Formed: tensor.NotKept,
 		}
 		for _, f := range p.ElementFactors(int32(id)) {
 			v := &p.Vectors[f]
@@ -277,7 +279,11 @@ func (t *Tables) makeGroups(edges [][]edge) {
 				g.Blocks++
 			}
 			for _, e := range rows[i] {
-				t.Steps = append(t.Steps, tensor.Step{Element: uint32(e.element), Column: e.column, Param: e.param})
+				step := tensor.Step{Element: uint32(e.element), Column: e.column, Param: e.param, At: e.column}
+				for _, before := range t.Elements[t.Sums[s].Element:step.Element] {
+					step.At += before.Width
+				}
+				t.Steps = append(t.Steps, step)
 			}
 			t.Groups = append(t.Groups, g)
 			i += int(g.Blocks)

@@ -7,9 +7,15 @@ import (
 )
 
 // busy reports whether so many blocks of threads of the kernels on wide tiles, one at a
-// time on a multiprocessor, are better than four times as many on narrow ones: on half of
-// the multiprocessors they take as long for their products, and half of the traffic.
-func (t *Tables) busy(blocks int) bool { return 2*blocks >= t.Processors }
+// time on a multiprocessor, are better than four times as many on narrow ones. They read
+// half as much, and from processors/cachePorts blocks on at the cache's full rate. With
+// a third of the products, half as many do.
+func (t *Tables) busy(blocks int) bool {
+	if t.Mixed {
+		blocks *= 2
+	}
+	return cachePorts*float64(blocks) >= float64(t.Processors)
+}
 
 // addBackward adds the launches that send the flows of a level of sums down: columns of
 // more than half of WideColumns in wide ones, where these are enough. The bits do not
@@ -50,42 +56,82 @@ func (s *Schedule) addBackward(t *Tables, sums []int) {
 	s.Backward = s.each(s.Backward, tensor.KernelBackward, narrow, 1, tensor.RowTile)
 }
 
+// operandRoom is how many operands KernelFit writes at most before KernelForwardWide
+// reads them, unless those of one sum are more: about what the second-level cache holds.
+const operandRoom = 16 << 20
+
 // addForward adds the launches that evaluate a level of sums whose operands do not stay
 // in shared memory: sums of more than half of WideColumns units in wide groups, where these
 // are enough. The bits do not depend on it.
 func (s *Schedule) addForward(t *Tables, sums []int) {
-	var fits, narrow, wide []uint32
-	tiles := (t.Rows + tensor.WideRows - 1) / tensor.WideRows
+	first := len(t.Groups)
+	var narrow, wide []int
 	if v := (tensor.Variant{Block: t.Size}); v.Patches() && tensor.ForwardWideShared <= t.Shared {
-		first := len(t.Groups)
 		for _, i := range sums {
-			sum := &t.Sums[i]
-			list := t.wideGroups(sum)
+			list := t.wideGroups(&t.Sums[i])
 			if !slices.ContainsFunc(list, func(g tensor.Group) bool { return int(g.Blocks)*t.Size > outputs }) {
-				narrow = appendRange(narrow, sum.Group, sum.Groups)
+				narrow = append(narrow, i)
 				continue
 			}
-			fits = append(fits, uint32(i))
-			wide = appendRange(wide, uint32(len(t.Groups)), uint32(len(list)))
+			wide = append(wide, i)
 			t.Groups = append(t.Groups, list...)
 		}
-		if !t.busy(len(wide) * tiles) {
-			t.Groups, fits, narrow, wide = t.Groups[:first], nil, nil, nil
+	}
+	if !t.busy((len(t.Groups) - first) * ((t.Rows + tensor.WideRows - 1) / tensor.WideRows)) {
+		t.Groups, narrow, wide = t.Groups[:first], sums, nil
+	}
+	s.addForwardWide(t, wide, t.Groups[first:], uint32(first))
+	var groups []uint32
+	for _, i := range narrow {
+		groups = appendRange(groups, t.Sums[i].Group, t.Sums[i].Groups)
+	}
+	s.Forward = s.each(s.Forward, tensor.KernelForward, groups, 1, tensor.RowTile)
+}
+
+// addForwardWide adds the launches of sums in wide groups, which stand from one on in
+// the table, in their order: as many sums at a time as leave their operands room.
+func (s *Schedule) addForwardWide(t *Tables, sums []int, groups []tensor.Group, group uint32) {
+	var fits, wide []uint32 // pairs, with the place of the operands
+	place := int64(0)
+	flush := func() {
+		s.Forward = s.each(s.Forward, tensor.KernelFit, fits, 2, tensor.FitRows)
+		n := len(s.Forward)
+		s.Forward = s.each(s.Forward, tensor.KernelForwardWide, wide, 2, tensor.WideRows)
+		for i := range s.Forward[n:] {
+			s.Forward[n+i].Shared = tensor.ForwardWideShared
+		}
+		fits, wide, place = nil, nil, 0
+	}
+	for _, i := range sums {
+		s.keep(t, i)
+		n := int64(t.Rows) * int64(t.Sums[i].Cols)
+		if place > 0 && place+n > operandRoom {
+			flush()
+		}
+		fits = append(fits, uint32(i), uint32(place))
+		for len(groups) > 0 && groups[0].Sum == uint32(i) {
+			wide = append(wide, group, uint32(place))
+			groups, group = groups[1:], group+1
+		}
+		place += n
+		t.operandsLen = max(t.operandsLen, place)
+	}
+	flush()
+}
+
+// keep has the products of many factors kept that the kernels of a sum form in the
+// forward pass, for the backward pass and the parameter flows.
+func (s *Schedule) keep(t *Tables, sum int) {
+	if !s.train {
+		return
+	}
+	first := t.Sums[sum].Element
+	for e := first; e < first+t.Sums[sum].Elements; e++ {
+		if x := &t.Elements[e]; x.Count > tensor.BareFactors {
+			x.Formed = uint64(t.valLen + t.formedLen)
+			t.formedLen += t.span(int(x.Width))
 		}
 	}
-	if wide == nil {
-		narrow = nil
-		for _, i := range sums {
-			narrow = appendRange(narrow, t.Sums[i].Group, t.Sums[i].Groups)
-		}
-	}
-	s.Forward = s.each(s.Forward, tensor.KernelFit, fits, 1, tensor.RowTile)
-	n := len(s.Forward)
-	s.Forward = s.each(s.Forward, tensor.KernelForwardWide, wide, 1, tensor.WideRows)
-	if len(s.Forward) > n {
-		s.Forward[n].Shared = tensor.ForwardWideShared
-	}
-	s.Forward = s.each(s.Forward, tensor.KernelForward, narrow, 1, tensor.RowTile)
 }
 
 // appendRange appends n numbers from first on.

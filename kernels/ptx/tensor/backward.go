@@ -27,15 +27,16 @@ func (v Variant) backward() *ptx.Kernel {
 // factors.
 func (k *kernel) sendDown(t *rowTile, sum ptx.Value, head []ptx.Value, units, rows ptx.Value, pitch int) {
 	clear := k.unmarked(t)
-	o := k.operands(t.read)
-	o.open(head[1])
+	o, source := k.operands(t.read), k.operands(t.read)
+	o.openFormed(head[1], sum)
+	source.head(head[1])
 	exps := k.At(k.arg(ArgExp), k.Load(ptx.U32, sum, SumExp), 4)
 	var exp []ptx.Value
 	for _, r := range t.read {
 		exp = append(exp, k.Load(ptx.S32, k.At(exps, r, 4), 0))
 	}
 	o.align(exp)
-	d := o.down(head[1], t)
+	d := source.down(head[1], t)
 	lines := k.At(rows, k.Mul(t.line, pitch), 4)
 	k.For(ptx.U32, t.unit, units, k.chunk(), func(c ptx.Value) {
 		unit := k.Add(head[2], c)

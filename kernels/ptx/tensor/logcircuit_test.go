@@ -319,7 +319,7 @@ func (c *logCircuit) finish() {
 	for _, e := range c.all {
 		e.kept = e.kept || c.keep
 		record := tensor.Element{
-			Kept: tensor.NotKept, Factor: uint32(len(c.factors)), Count: uint32(len(e.factors)),
+			Kept: tensor.NotKept, Formed: tensor.NotKept, Factor: uint32(len(c.factors)), Count: uint32(len(e.factors)),
 			Width: uint32(e.width), Units: uint32(e.units),
 		}
 		if e.kept {

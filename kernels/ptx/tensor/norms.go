@@ -9,7 +9,11 @@ import (
 // normWarps is the number of warps that share the rows of 32 units.
 const normWarps = 8
 
-var normArgs = []string{ArgControl, ArgVal, ArgKept, ArgBad, ArgSums, ArgUses, ArgOwners, ArgOwnerSums, ArgList}
+// mostKept is up to how many uses a sum's flow is added up from what each use keeps;
+// beyond, it is its ratio times its value, or what a marked row has for a ratio.
+const mostKept = 2
+
+var normArgs = []string{ArgControl, ArgVal, ArgRatio, ArgKept, ArgBad, ArgSums, ArgUses, ArgOwners, ArgOwnerSums, ArgList}
 
 // norms writes the flow through each unit of owning sums, rounded to the grid.
 func (v Variant) norms() *ptx.Kernel {
@@ -84,8 +88,34 @@ func (k *kernel) unitOf(i, lane ptx.Value) (owner, unit ptx.Value) {
 // memberFlow adds to flow what goes through a unit of a sum in every eighth row.
 func (k *kernel) memberFlow(sum, unit, warp, flow ptx.Value) {
 	rows := k.control(ptx.U32, ControlRows)
+	users := k.Load(ptx.U32, sum, SumUsers)
+	k.IfElse(k.Le(users, mostKept), func() { k.usesFlow(sum, users, unit, warp, rows, flow) }, func() {
+		width := k.Load(ptx.U32, sum, SumWidth)
+		first := k.MadWide(warp, width, k.Load(ptx.U64, sum, SumVal))
+		value := k.At(k.element(ArgVal, first), unit, 4)
+		ratio := k.At(k.element(ArgRatio, first), unit, 4)
+		step := k.MulWide(width, 4*normWarps)
+		k.For(ptx.U32, warp, rows, normWarps, func(row ptx.Value) {
+			r := k.Load(ptx.F32, ratio, 0)
+			mark := k.Load(ptx.U32, k.At(k.arg(ArgBad), row, 4), 0)
+			k.Into(flow).Add(flow, k.Select(k.Eq(mark, 0), k.Mul(r, k.Load(ptx.F32, value, 0)), r))
+			k.Into(value).Add(value, step)
+			k.Into(ratio).Add(ratio, step)
+		})
+	})
+	root := k.Ne(k.Load(ptx.U32, sum, SumRoot), 0)
+	k.If(k.And(root, k.Eq(unit, 0)), func() {
+		k.For(ptx.U32, warp, rows, normWarps, func(row ptx.Value) {
+			one := k.Select(k.possible(sum, row), k.Mov(ptx.F32, 1), 0)
+			k.Into(flow).Add(flow, one)
+		})
+	})
+}
+
+// usesFlow adds to flow what the uses of a sum keep.
+func (k *kernel) usesFlow(sum, users, unit, warp, rows, flow ptx.Value) {
 	user := k.Load(ptx.U32, sum, SumUser)
-	k.For(ptx.U32, user, k.Add(user, k.Load(ptx.U32, sum, SumUsers)), 1, func(u ptx.Value) {
+	k.For(ptx.U32, user, k.Add(user, users), 1, func(u ptx.Value) {
 		use := k.record(ArgUses, u, UseSize)
 		width := k.Load(ptx.U32, use, UseWidth)
 		first := k.MadWide(warp, width, k.Load(ptx.U64, use, UseKept))
@@ -110,13 +140,6 @@ func (k *kernel) memberFlow(sum, unit, warp, flow ptx.Value) {
 			k.Into(row).Add(row, normWarps)
 		})
 		k.Into(flow).Add(flow, run)
-	})
-	root := k.Ne(k.Load(ptx.U32, sum, SumRoot), 0)
-	k.If(k.And(root, k.Eq(unit, 0)), func() {
-		k.For(ptx.U32, warp, rows, normWarps, func(row ptx.Value) {
-			one := k.Select(k.possible(sum, row), k.Mov(ptx.F32, 1), 0)
-			k.Into(flow).Add(flow, one)
-		})
 	})
 }
 

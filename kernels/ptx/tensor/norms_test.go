@@ -24,6 +24,7 @@ type normCase struct {
 	ownerSums []uint32
 	list      []uint32
 	val, kept []float32
+	ratio     []float32 // in the places of val
 	bad       []uint32
 	units     int
 	want      []float64 // flow through each unit of node space
@@ -42,9 +43,9 @@ func newNormCase(rng *rand.Rand, rows int) *normCase {
 		owner := tensor.Owner{Unit: uint32(n.units), Width: width, Member: uint32(len(n.ownerSums)), Members: uint32([]int{1, 3, 1}[o])}
 		flows := make([]float64, width)
 		for range owner.Members {
-			s := tensor.Sum{Val: uint64(len(n.val)), Width: width, Units: width - 3, User: uint32(len(n.uses)), Users: uint32(rng.IntN(3))}
+			s := tensor.Sum{Val: uint64(len(n.val)), Width: width, Units: width - 3, User: uint32(len(n.uses)), Users: uint32(rng.IntN(5))}
 			if o == 2 {
-				s.Root, s.Units = 1, 1
+				s.Root, s.Units, s.Users = 1, 1, s.Users%3
 				n.val = append(n.val, make([]float32, rows*width)...)
 				for r := range rows {
 					x := []float32{1.5, 0, -3, float32(math.Inf(-1))}[rng.IntN(4)]
@@ -56,6 +57,27 @@ func newNormCase(rng *rand.Rand, rows int) *normCase {
 						flows[0]++
 					}
 				}
+			}
+			if s.Users > 2 { // its ratios tell, and nobody reads what its uses keep
+				for i := range rows * width {
+					x, f := 0x1p-20*(1+rng.Float32()), rng.Float32()
+					switch {
+					case i%width >= int(s.Units) || rng.IntN(3) == 0:
+						x, f = 0, 0
+					case n.bad[i/width] == 1:
+						n.val, n.ratio = append(n.val, -3), append(n.ratio, f)
+						flows[i%width] += float64(f)
+						continue
+					}
+					n.val, n.ratio = append(n.val, x), append(n.ratio, f*0x1p20)
+					flows[i%width] += float64(x) * float64(f*0x1p20)
+				}
+				n.uses = append(n.uses, make([]tensor.Use, s.Users)...)
+				n.ownerSums, n.sums = append(n.ownerSums, uint32(len(n.sums))), append(n.sums, s)
+				continue
+			}
+			for len(n.ratio) < len(n.val) {
+				n.ratio = append(n.ratio, float32(math.NaN()))
 			}
 			for range s.Users {
 				const pitch = width + 8
@@ -89,6 +111,7 @@ func (n *normCase) card(t *testing.T) *rowCard {
 	c := newRowCard(t, tensor.Variant{Block: 8, Major: 8}, emulator.Options{Seed: 5})
 	c.put(tensor.ArgControl, control{Rows: uint32(n.rows), Grid: normGrid, Fine: normFine})
 	c.put(tensor.ArgVal, n.val)
+	c.put(tensor.ArgRatio, n.ratio)
 	c.put(tensor.ArgKept, append(n.kept, 0))
 	c.put(tensor.ArgBad, n.bad)
 	c.put(tensor.ArgSums, n.sums, tensor.SumSize)

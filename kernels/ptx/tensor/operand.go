@@ -2,9 +2,9 @@ package tensor
 
 import "github.com/pce-engine/pce/kernels/ptx"
 
-// bareFactors is how many factors are multiplied without an exponent for each
-// product.
-const bareFactors = 3
+// BareFactors is how many factors are multiplied without an exponent for each
+// product. Products of more are formed once a step where somebody keeps them.
+const BareFactors = 3
 
 // none is the exponent of a zero: so low that no sum of exponents that exist comes
 // near it.
@@ -29,10 +29,10 @@ type operands struct {
 	width  ptx.Value                // U32
 	factor ptx.Value                // U64, address of its first factor
 	base   []ptx.Value              // S32, by row: the exponents of its stored factors, added up
-	at     [bareFactors][]ptx.Value // U64, by factor and row: address of its first unit
+	at     [BareFactors][]ptx.Value // U64, by factor and row: address of its first unit
 	shift  []ptx.Value              // S32, by row: base less the exponent of the sum
 	scale  []ptx.Value              // F32, 2^shift
-	held   [bareFactors]place       // of the first factors, after turn
+	held   [BareFactors]place       // of the first factors, after turn
 }
 
 // operands returns a former of products in rows that exist.
@@ -74,6 +74,46 @@ func (o *operands) open(element ptx.Value) {
 	})
 }
 
+// formed hands the place in val of the element's products to do, an U64 with the first
+// float of row 0, if they are kept.
+func (o *operands) formed(element ptx.Value, do func(start ptx.Value)) {
+	k := o.k
+	at := k.Load(ptx.U64, k.record(ArgElements, element, ElementSize), ElementFormed)
+	k.If(k.Ne(at, NotKept), func() { do(k.element(ArgVal, at)) })
+}
+
+// keeper returns what keeps products of the element, those of a row from column c on,
+// if exists holds, as the program wants.
+func (o *operands) keeper(element ptx.Value) func(row int, c, exists ptx.Value, xs []ptx.Value) {
+	k := o.k
+	start := k.Mov(ptx.U64, 0)
+	o.formed(element, func(at ptx.Value) { k.Set(start, at) })
+	pitch := k.Mul(o.width, 4)
+	return func(row int, c, exists ptx.Value, xs []ptx.Value) {
+		at := k.At(k.MadWide(o.rows[row], pitch, start), c, 4)
+		k.Guard(k.And(exists, k.Ne(start, 0)), func() { k.putFloats(at, 0, xs) })
+	}
+}
+
+// openFormed is open for a reader of products, of a sum given by its address: those
+// that are kept become the element's one factor.
+func (o *operands) openFormed(element, sum ptx.Value) {
+	k := o.k
+	o.open(element)
+	o.formed(element, func(start ptx.Value) {
+		for i := range o.rows {
+			k.Set(o.base[i], 0)
+		}
+		k.Set(o.count, 1)
+		o.locate(k.formedPlace(start, sum), o.at[0], o.base)
+	})
+}
+
+// formedPlace is the place of products that are kept from an address on.
+func (k *kernel) formedPlace(start, sum ptx.Value) place {
+	return place{k.Mov(ptx.U32, StoredFactor), start, k.At(k.arg(ArgExp), k.Load(ptx.U32, sum, SumExp), 4)}
+}
+
 // turn goes to an element whose rows change: reach then goes to those that the
 // operands' rows hold.
 func (o *operands) turn(element ptx.Value) {
@@ -89,6 +129,18 @@ func (o *operands) turn(element ptx.Value) {
 			k.Set(p.side, read.side)
 		})
 	}
+}
+
+// turnFormed is turn for a reader of products, as openFormed.
+func (o *operands) turnFormed(element, sum ptx.Value) {
+	o.turn(element)
+	o.formed(element, func(start ptx.Value) {
+		k, p := o.k, o.k.formedPlace(start, sum)
+		k.Set(o.count, 1)
+		k.Set(o.held[0].kind, p.kind)
+		k.Set(o.held[0].start, p.start)
+		k.Set(o.held[0].side, p.side)
+	})
 }
 
 // reach finds the rows of the element that turn went to.
@@ -394,7 +446,7 @@ func (o *operands) fitSum(sum, column ptx.Value) fitted {
 }
 
 // isBare reports whether the products of the element are multiplied bare.
-func (o *operands) isBare() ptx.Value { return o.k.Le(o.k.Sub(o.count, 1), bareFactors-1) }
+func (o *operands) isBare() ptx.Value { return o.k.Le(o.k.Sub(o.count, 1), BareFactors-1) }
 
 // fitElements is fitSum with a fit of its own for the element that is open.
 func (o *operands) fitElements(sum ptx.Value, fit func(top []ptx.Value)) fitted {

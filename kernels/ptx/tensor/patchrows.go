@@ -15,8 +15,8 @@ type bringing struct {
 	bytes     ptx.Value                    // U32: of its vector that exist
 	column    ptx.Value                    // U32, in the element: the thread's first
 	exists    ptx.Value                    // Pred: the patch has it
-	start     [bareFactors]ptx.Value       // U64: the thread's column in row, or code, 0 of the first factors
-	values    [2][bareFactors][]ptx.Value  // F32, by the thread's rows of a stage
+	start     [BareFactors]ptx.Value       // U64: the thread's column in row, or code, 0 of the first factors
+	values    [2][BareFactors][]ptx.Value  // F32, by the thread's rows of a stage
 	offsets   [2]struct{ head, stage int } // of its rows
 }
 
@@ -39,12 +39,12 @@ func (f *patchFlows) bring(sum, element, column ptx.Value) *bringing {
 		b.offsets[i].stage = 4 * patchLines * i * f.patch.pitch()
 	}
 	for i := range b.values {
-		b.values[i] = [bareFactors][]ptx.Value{}
-		for j, list := range k.zeros(bareFactors, 4) {
+		b.values[i] = [BareFactors][]ptx.Value{}
+		for j, list := range k.zeros(BareFactors, 4) {
 			b.values[i][j] = list
 		}
 	}
-	b.turn(element)
+	b.turnFormed(element, sum)
 	for i := range b.start {
 		b.start[i] = k.Mov(ptx.U64, 0)
 		k.If(k.Gt(b.count, i), func() { k.Into(b.start[i]).At(b.held[i].start, b.column, 4) })
@@ -63,7 +63,7 @@ func (b *bringing) writeHeads(first ptx.Value) {
 		k.Into(row).Min(own, last)
 		mark := k.Load(ptx.U32, k.At(k.arg(ArgBad), row, 4), 0)
 		exp := k.Load(ptx.S32, k.At(exps, row, 4), 0)
-		places := k.Vars(ptx.U32, bareFactors)
+		places := k.Vars(ptx.U32, BareFactors)
 		for _, p := range places {
 			k.Set(p, row)
 		}

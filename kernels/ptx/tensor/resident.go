@@ -43,8 +43,9 @@ func (v Variant) forwardResident() *ptx.Kernel {
 	run := k.LoadN(ptx.U32, 2, k.At(k.arg(ArgList), k.Special("%ctaid.x"), 8), 0)
 	sum := k.record(ArgSums, k.Load(ptx.U32, k.record(ArgGroups, run[0], GroupSize), GroupSum), SumSize)
 	t := k.rowTile(residentThreads, RowTile)
-	f := k.residentOperands(t, sum, slabs)
-	k.storeExps(t, sum, f, k.Eq(run[0], k.Load(ptx.U32, sum, SumGroup)))
+	firstRun := k.Eq(run[0], k.Load(ptx.U32, sum, SumGroup))
+	f := k.residentOperands(t, sum, slabs, firstRun)
+	k.storeExps(t, sum, f, firstRun)
 	limit := k.limits(sum, f)
 	k.Guard(k.Eq(t.lane, 0), func() {
 		for i, l := range limit {
@@ -57,7 +58,9 @@ func (v Variant) forwardResident() *ptx.Kernel {
 
 // residentOperands writes the operands of a sum to slabs: first as bare products,
 // which it then scales; those of many factors are formed again for that.
-func (k *kernel) residentOperands(t *rowTile, sum, slabs ptx.Value) fitted {
+//
+// The first run of the sum's groups keeps those that are wanted again.
+func (k *kernel) residentOperands(t *rowTile, sum, slabs, firstRun ptx.Value) fitted {
 	var (
 		apart   = residentThreads / lanes * k.linePitch()
 		columns = k.Load(ptx.U32, sum, SumCols)
@@ -105,10 +108,13 @@ func (k *kernel) residentOperands(t *rowTile, sum, slabs ptx.Value) fitted {
 				put(to, rows)
 			})
 		}, func() {
+			keep := o.keeper(e)
 			k.For(ptx.U32, t.unit, o.width, k.chunk(), func(c ptx.Value) {
 				to := at(c)
 				for i := range t.read {
-					k.putFloats(to, i*apart, o.formWide(i, c))
+					xs := o.formWide(i, c)
+					k.putFloats(to, i*apart, xs)
+					keep(i, c, k.And(t.real[i], firstRun), xs)
 				}
 			})
 		})

@@ -65,10 +65,21 @@ func TestForwardResident(t *testing.T) {
 			check("resident")
 			l.val, l.exp, l.bad = before, slices.Clone(exp), make([]uint32, len(l.bad))
 			l.more[tensor.ArgLimits] = raw(make([]float32, len(l.exp)))
-			l.run(t, tensor.KernelFit, upTo(len(l.sums)), l.tiles64())
+			var fits, wide []uint32
+			places, place := map[uint32]uint32{}, uint32(0)
+			for i, sum := range l.sums {
+				places[uint32(i)] = place
+				fits = append(fits, uint32(i), place)
+				place += uint32(l.rows) * sum.Cols
+			}
+			l.more[tensor.ArgOperands] = make([]byte, 4*place)
+			l.run(t, tensor.KernelFit, fits, (l.rows+tensor.FitRows-1)/tensor.FitRows)
 			groups := l.groups
 			l.groups = l.wideGroups()
-			l.run(t, tensor.KernelForwardWide, upTo(len(l.groups)), (l.rows+tensor.WideRows-1)/tensor.WideRows)
+			for i, g := range l.groups {
+				wide = append(wide, uint32(i), places[g.Sum])
+			}
+			l.run(t, tensor.KernelForwardWide, wide, (l.rows+tensor.WideRows-1)/tensor.WideRows)
 			l.groups = groups
 			check("wide")
 			for _, b := range wantBad[:c.rows] {

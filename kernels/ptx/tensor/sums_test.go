@@ -117,7 +117,7 @@ func (l *level) element(width, units, n, m int) int {
 	}
 	kept := room(&l.kept, l.cap*width, poison)
 	l.elements = append(l.elements, tensor.Element{
-		Kept: uint64(kept), Factor: uint32(first), Count: uint32(n + m), Width: uint32(width), Units: uint32(units),
+		Kept: uint64(kept), Factor: uint32(first), Count: uint32(n + m), Width: uint32(width), Units: uint32(units), Formed: tensor.NotKept,
 	})
 	return len(l.elements) - 1
 }
@@ -156,12 +156,14 @@ func (l *level) sum(units, n, owner int, bands ...band) int {
 	row := 0
 	for _, b := range bands {
 		var cols []tensor.Step
+		before := uint32(0)
 		for e := range n {
 			for c := range int(l.elements[first+e].Width) / s {
 				if b.reads == nil || b.reads(e, c) {
-					cols = append(cols, tensor.Step{Element: uint32(first + e), Column: uint32(c * s)})
+					cols = append(cols, tensor.Step{Element: uint32(first + e), Column: uint32(c * s), At: before + uint32(c*s)})
 				}
 			}
+			before += l.elements[first+e].Width
 		}
 		var base int
 		if owner >= 0 {
@@ -377,8 +379,10 @@ func (l *level) run(t *testing.T, name string, list []uint32, y int) {
 	switch name {
 	case tensor.KernelBackwardWide:
 		shared = tensor.WideShared
+	case tensor.KernelFit:
+		words = 2
 	case tensor.KernelForwardWide:
-		shared = tensor.ForwardWideShared
+		shared, words = tensor.ForwardWideShared, 2
 	}
 	f, _, err := card.Function(loaded, name, shared)
 	if err != nil {

@@ -50,6 +50,7 @@ type Element struct {
 	Count  uint32 // factors
 	Width  uint32 // units, padding included: the pitch of rows of its factors
 	Units  uint32 // units that exist
+	Formed uint64 // first float in val of its products under the exponents of its sum, [R, Width]; NotKept if they are formed again
 }
 
 // NotKept is the offset of what is not kept.
@@ -62,6 +63,7 @@ const (
 	ElementCount  = 12
 	ElementWidth  = 16
 	ElementUnits  = 20
+	ElementFormed = 24
 	ElementSize   = 32
 )
 
@@ -136,6 +138,7 @@ type Step struct {
 	Element uint32
 	Column  uint32 // first unit in the element
 	Param   uint32 // first edge block
+	At      uint32 // its first unit among those of all elements of the sum
 }
 
 // Byte offsets in a Step, and its size.
@@ -143,6 +146,7 @@ const (
 	StepElement = 0
 	StepColumn  = 4
 	StepParam   = 8
+	StepAt      = 12
 	StepSize    = 16
 )
 
@@ -382,6 +386,7 @@ const (
 	ArgVal       = "val"       // f32, mantissas
 	ArgExp       = "exp"       // s32 [vectors, R], exponents of two
 	ArgLimits    = "limits"    // f32 [vectors, R], what outputs must reach, of sums that KernelFit does
+	ArgOperands  = "operands"  // f32, operands of the sums that KernelFit has done last
 	ArgRatio     = "ratio"     // f32, flow over value, where val has the value; flows themselves in rows in log space
 	ArgKept      = "kept"      // f32, flows of elements
 	ArgBad       = "bad"       // u32 [R], 1 for a row whose values float32 mantissas cannot hold
