@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,7 +101,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.Flags().IntVar(&f.warmup, "warmup", 2, "steps before the clock starts")
 	c.Flags().IntVar(&f.steps, "steps", 0, "steps to measure; 0: as many as --time takes, at least 5")
 	c.Flags().DurationVar(&f.least, "time", 3*time.Second, "time to measure for, without --steps")
-	c.Flags().StringVar(&f.card, "predict-card", "", "model a training step on this card instead of measuring: h200")
+	c.Flags().StringVar(&f.card, "predict-card", "", "model a training step on this card instead of measuring: "+strings.Join(plan.Cards(), " or "))
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

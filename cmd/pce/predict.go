@@ -31,7 +31,7 @@ type prediction struct {
 func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	rates, ok := plan.RatesOf(f.card)
 	if !ok {
-		return nil, usagef("--predict-card %s: want h200", f.card)
+		return nil, usagef("--predict-card %s: want %s", f.card, strings.Join(plan.Cards(), " or "))
 	}
 	if len(f.config.files) == 0 {
 		return nil, usagef("bench --predict-card wants --config FILE")

@@ -41,7 +41,7 @@ var TestRooms = map[string][]string{
 	"em":                 {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/micro"},
 	"engine":             {"circuit", "circuit/structures", "compile", "kernels/cpu"},
 	"kernels/cpu":        {"circuit", "circuit/structures", "compile", "dataset", "engine"},
-	"kernels/cuda":       {"circuit", "compile", "dataset", "engine", "kernels/emulator"},
+	"kernels/cuda":       {"circuit", "circuit/structures", "compile", "dataset", "engine", "kernels/emulator"},
 	"kernels/ptx/tensor": {"circuit", "kernels/cuda", "kernels/emulator"},
 	"layers":             {"circuit", "compile"},
 }

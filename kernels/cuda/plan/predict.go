@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 	"github.com/pce-engine/pce/layers"
@@ -20,11 +22,13 @@ type Rates struct {
 }
 
 // rates are the cards that predictions know, by the names that they are asked for.
-// The H200's memory and float16 rates were measured on one; shared memory is 128 bytes a
-// clock of 1.755 GHz in each of 132 multiprocessors; the others are its data sheet's,
+// Memory is what copies reached on one of each, float16 six tenths of what a product of
+// matrices reached; shared memory is 128 bytes a
+// clock of 1.755 GHz in each of 132 multiprocessors; the others are from data sheets,
 // scaled by the share that mma.sync reaches of wgmma, and by that which packets leave of
 // PCI Express 5.0.
 var rates = map[string]Rates{
+	"h100": {Name: "NVIDIA H100 80GB HBM3", Memory: 3.0e12, Cache: 5.6e12, Shared: 29.6e12, TF32: 237e12, F16: 474e12, Host: 55e9, Launch: 2.5e-6},
 	"h200": {Name: "NVIDIA H200", Memory: 4.3e12, Cache: 5.6e12, Shared: 29.6e12, TF32: 237e12, F16: 474e12, Host: 55e9, Launch: 2.5e-6},
 }
 
@@ -38,6 +42,9 @@ func RatesOf(card string) (Rates, bool) {
 	}
 	return Rates{}, false
 }
+
+// Cards are the names by which predictions know cards.
+func Cards() []string { return slices.Sorted(maps.Keys(rates)) }
 
 // Cost is what the launches of one kernel take in a training step.
 type Cost struct {
