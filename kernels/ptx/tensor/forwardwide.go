@@ -14,8 +14,11 @@ const (
 	KernelForwardWide = "forward_wide"
 )
 
-// FitRows is the number of rows that a block of threads of KernelFit does.
-const FitRows = tileThreads / lanes
+// FitRows is the number of rows that a block of threads of KernelFit does: each warp
+// has one, so that a level with one sum has many blocks, and few trips to memory in each.
+const FitRows = tileThreads / fitLanes
+
+const fitLanes = 32
 
 const (
 	wideOut      = wideDepth + 4                    // floats from output to output of weights: eight lanes that read vectors of two, four outputs apart, meet no bank twice
@@ -30,8 +33,9 @@ func (v Variant) fit() *ptx.Kernel {
 	k := v.begin(KernelFit, tileThreads, 4, append([]string{ArgLimits, ArgOperands, ArgList}, operandArgs...)...)
 	pair := k.LoadN(ptx.U32, 2, k.At(k.arg(ArgList), k.Special("%ctaid.x"), 8), 0)
 	sum := k.record(ArgSums, pair[0], SumSize)
-	t := k.rowTile(tileThreads, FitRows)
+	t := k.rowTileOf(tileThreads, FitRows, fitLanes)
 	o := k.operands(t.read)
+	o.lanes = fitLanes
 	f := o.fitSum(sum, t.unit)
 	k.storeExps(t, sum, f, k.Eq(t.lane, t.lane))
 	limits := k.At(k.arg(ArgLimits), k.Load(ptx.U32, sum, SumExp), 4)
@@ -46,7 +50,7 @@ func (v Variant) fit() *ptx.Kernel {
 		o.open(e)
 		o.align(f.exp)
 		keep := o.keeper(e)
-		k.For(ptx.U32, t.unit, o.width, k.chunk(), func(c ptx.Value) {
+		k.For(ptx.U32, t.unit, o.width, o.chunk(), func(c ptx.Value) {
 			for i, xs := range o.form(c) {
 				at := k.At(to[i], c, 4)
 				k.Guard(t.real[i], func() { k.putFloats(at, 0, xs) })

@@ -25,6 +25,7 @@ type operands struct {
 	k      *kernel
 	rows   []ptx.Value // U32, rows of the launch
 	vector int
+	lanes  int                      // threads that share a row
 	count  ptx.Value                // U32, factors of the element
 	width  ptx.Value                // U32
 	factor ptx.Value                // U64, address of its first factor
@@ -39,7 +40,7 @@ type operands struct {
 func (k *kernel) operands(rows []ptx.Value) *operands {
 	n := len(rows)
 	o := &operands{
-		k: k, rows: rows, vector: k.vector(),
+		k: k, rows: rows, vector: k.vector(), lanes: lanes,
 		count: k.Mov(ptx.U32, 0), width: k.Mov(ptx.U32, 0), factor: k.Mov(ptx.U64, 0),
 		base: k.Vars(ptx.S32, n), shift: k.Vars(ptx.S32, n), scale: k.Vars(ptx.F32, n),
 	}
@@ -56,6 +57,9 @@ func (k *kernel) operands(rows []ptx.Value) *operands {
 	}
 	return o
 }
+
+// chunk is the number of units of a row that its threads read at once.
+func (o *operands) chunk() int { return o.lanes * o.vector }
 
 // open turns to an element, given by its index.
 func (o *operands) open(element ptx.Value) {
@@ -397,7 +401,7 @@ func (o *operands) fit(column ptx.Value, top []ptx.Value, keep func(c ptx.Value,
 			for _, m := range most {
 				k.Set(m, 0.0)
 			}
-			k.For(ptx.U32, column, o.width, k.chunk(), func(c ptx.Value) {
+			k.For(ptx.U32, column, o.width, o.chunk(), func(c ptx.Value) {
 				rows := o.bare(n, c)
 				for i, row := range rows {
 					for _, p := range row {
@@ -418,7 +422,7 @@ func (o *operands) fit(column ptx.Value, top []ptx.Value, keep func(c ptx.Value,
 		for _, m := range most {
 			k.Set(m, none)
 		}
-		k.For(ptx.U32, column, o.width, k.chunk(), func(c ptx.Value) {
+		k.For(ptx.U32, column, o.width, o.chunk(), func(c ptx.Value) {
 			for i := range o.rows {
 				_, exps := o.wide(i, c)
 				for _, x := range exps {
@@ -469,7 +473,7 @@ func (o *operands) fitElements(sum ptx.Value, fit func(top []ptx.Value)) fitted 
 	})
 	var f fitted
 	for i, t := range top {
-		for d := lanes / 2; d > 0; d /= 2 {
+		for d := o.lanes / 2; d > 0; d /= 2 {
 			t = k.Max(t, k.Shuffle("bfly", t, d))
 		}
 		empty := k.Lt(t, none/2)
@@ -481,14 +485,14 @@ func (o *operands) fitElements(sum ptx.Value, fit func(top []ptx.Value)) fitted 
 	return f
 }
 
-// rowTile is the rows of a block of threads: a thread forms operands in rows
-// t/8 + n·i, with n an eighth of the threads, and in units (t mod 8)·vector of a chunk.
+// rowTile is the rows of a block of threads: with l lanes, a thread forms operands in
+// rows t/l + n·i, with n an l-th of the threads, and in units (t mod l)·vector of a chunk.
 type rowTile struct {
 	apart int         // n
 	rows  ptx.Value   // U32, of the launch
 	first ptx.Value   // U32, of the block
-	lane  ptx.Value   // U32, t mod 8
-	line  ptx.Value   // U32, t/8
+	lane  ptx.Value   // U32, t mod l
+	line  ptx.Value   // U32, t/l
 	unit  ptx.Value   // U32, first unit in a chunk
 	row   []ptx.Value // U32, the thread's rows
 	real  []ptx.Value // Pred: the row exists
@@ -502,11 +506,14 @@ const tileThreads = 128
 // threads may do several.
 func (k *kernel) worker() ptx.Value { return k.And(k.Special("%tid.x"), tileThreads-1) }
 
-// rowTile finds the rows of a block of threads.
-func (k *kernel) rowTile(threads, rows int) *rowTile {
+// rowTile finds the rows of a block of threads, of which lanes share a row.
+func (k *kernel) rowTile(threads, rows int) *rowTile { return k.rowTileOf(threads, rows, lanes) }
+
+// rowTileOf is rowTile with a number of lanes.
+func (k *kernel) rowTileOf(threads, rows, lanes int) *rowTile {
 	tid := k.Special("%tid.x")
 	t := &rowTile{apart: threads / lanes, rows: k.control(ptx.U32, ControlRows), first: k.Mul(k.Special("%ctaid.y"), rows)}
-	t.lane, t.line = k.And(tid, lanes-1), k.Shr(tid, 3)
+	t.lane, t.line = k.And(tid, lanes-1), k.Div(tid, lanes)
 	t.unit = k.Mul(t.lane, k.vector())
 	last := k.Sub(t.rows, 1)
 	for i := range rows / t.apart {
