@@ -63,8 +63,35 @@ func TestConformanceOnCard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fresh := func() (*cuda.Device, error) {
+		return cuda.Open(name, func() (cuda.Driver, error) { return cuda.OpenDriver(ordinal) })
+	}
+	// The suite opens the card some four hundred times. One device that stays open
+	// keeps the card's context, and the kernels that were compiled, for all others;
+	// after a fault that context is lost, and the next part gets another.
+	var keeper *cuda.Device
+	drop := func() {
+		if keeper != nil {
+			_ = keeper.Close() // a part has said what is wrong
+			keeper = nil
+		}
+	}
+	defer drop()
 	open := func(t testing.TB) kernels.Device {
-		d, err := cuda.Open(name, func() (cuda.Driver, error) { return cuda.OpenDriver(ordinal) })
+		if keeper != nil {
+			if err := keeper.Sync(t.Context()); err != nil {
+				t.Logf("an earlier part has lost the context: %v", err)
+				drop()
+			}
+		}
+		if keeper == nil {
+			d, err := fresh()
+			if err != nil {
+				t.Fatal(err)
+			}
+			keeper = d
+		}
+		d, err := fresh()
 		if err != nil {
 			t.Fatal(err)
 		}
