@@ -19,9 +19,10 @@ build: ## the program, as bin/pce
 build-cuda: ## the program with CUDA, as bin/pce-cuda; it starts without a driver too
 	.ci/cuda $(GO) build -tags cuda -o bin/pce-cuda ./cmd/pce
 
-bench-cuda: build-cuda ## what bench/gpu takes to a machine with a card: the program, the suite, itself
-	.ci/cuda $(GO) test -tags cuda -c -o bin/cuda.test ./kernels/cuda
-	CGO_ENABLED=0 $(GO) build -o bin/bench-gpu ./bench/gpu
+bench-cuda: ## what bench/gpu takes to a machine with a card, stripped: the program, the suite, itself
+	.ci/cuda $(GO) build -tags cuda -ldflags '-s -w' -o bin/pce-cuda ./cmd/pce
+	.ci/cuda $(GO) test -tags cuda -ldflags '-s -w' -c -o bin/cuda.test ./kernels/cuda
+	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/bench-gpu ./bench/gpu
 
 test-cuda: ## vet and tests of the parts that are different with CUDA
 	.ci/cuda $(GO) vet -tags cuda ./kernels/cuda/... ./cmd/...

@@ -15,7 +15,8 @@
 // # Errors
 //
 // A task that fails leaves its error in the file and the others run; the exit code
-// is 1 then.
+// is 1 then. After a failed conformance suite they run only with -anyway. What the suite
+// prints is in a file beside the results, as far as it came.
 //
 // # Source
 //

@@ -59,10 +59,19 @@ func (x *executor) run(name string, rows int, rule *kernels.Rule, c *call, phase
 		return err
 	}
 	if !d.meter.on {
-		return x.runGraph(name, rows, rule, c, phases)
+		g, err := x.graph(name, rows, c, phases)
+		if err != nil {
+			return err
+		}
+		return x.start(g, rows, rule, c)
 	}
 	for i, p := range phases {
-		seconds, err := d.timed(func() error { return x.runGraph(fmt.Sprintf("%s %d", name, i), rows, rule, c, phases[i:i+1]) })
+		// Before the clock starts: recording takes time.
+		g, err := x.graph(fmt.Sprintf("%s %d", name, i), rows, c, phases[i:i+1])
+		if err != nil {
+			return err
+		}
+		seconds, err := d.timed(func() error { return x.start(g, rows, rule, c) })
 		if err != nil {
 			return err
 		}
@@ -71,14 +80,10 @@ func (x *executor) run(name string, rows int, rule *kernels.Rule, c *call, phase
 	return nil
 }
 
-func (x *executor) runGraph(name string, rows int, rule *kernels.Rule, c *call, phases []phase) error {
-	d := x.dev
-	g, err := x.graph(graphKey{name, (rows + tensor.RowTile - 1) / tensor.RowTile, c.String()}, c, phases)
-	if err != nil {
-		return err
-	}
+// start launches a graph that is not under way.
+func (x *executor) start(g *graph, rows int, rule *kernels.Rule, c *call) (err error) {
 	x.setControl(g.control, rows, rule)
-	g.last, err = d.launch(g.handle, flight{done: g.done, badRows: g.badRows, values: x.values, recomputed: c.recomputed})
+	g.last, err = x.dev.launch(g.handle, flight{done: g.done, badRows: g.badRows, values: x.values, recomputed: c.recomputed})
 	if err != nil {
 		return err
 	}
@@ -90,8 +95,9 @@ func (x *executor) runGraph(name string, rows int, rule *kernels.Rule, c *call, 
 }
 
 // graph returns a graph that is not under way.
-func (x *executor) graph(key graphKey, c *call, phases []phase) (*graph, error) {
+func (x *executor) graph(name string, rows int, c *call, phases []phase) (*graph, error) {
 	d := x.dev
+	key := graphKey{name, (rows + tensor.RowTile - 1) / tensor.RowTile, c.String()}
 	if g, ok := x.graphs[key]; ok {
 		if len(d.flights) == 0 || g.last < d.flights[0].number {
 			return g, nil

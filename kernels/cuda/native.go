@@ -21,6 +21,7 @@ type native struct {
 	host      map[*byte]int // likewise, pinned
 	modules   map[Module]cu.Module
 	loaded    Module // the latest handle
+	context   *primary
 	functions []nativeFunction
 	streams   []cu.Stream
 	events    []cu.Event
@@ -58,9 +59,6 @@ func (d *native) Close() error {
 	for i := range d.streams {
 		keep(failure(d.streams[i].Destroy(), "cuStreamDestroy(stream %d)", i+1))
 	}
-	for m := range d.modules {
-		keep(d.Unload(m))
-	}
 	for p := range d.memory {
 		keep(d.Free(p))
 	}
@@ -68,6 +66,7 @@ func (d *native) Close() error {
 		keep(d.freeHost(p, n))
 	}
 	d.events, d.streams = nil, nil
+	keep(d.context.leave(d.card.Ordinal))
 	keep(releaseContext(d.device, d.card.Ordinal))
 	return first
 }
@@ -172,7 +171,7 @@ func (d *native) Load(text []byte) (Module, error) {
 	if len(text) == 0 {
 		return 0, fmt.Errorf("%w: cuda: load of an empty text", kernels.ErrDevice)
 	}
-	m, err := driver.Load(text)
+	m, err := d.context.load(text)
 	if err != nil {
 		return 0, failure(err, "cuModuleLoadDataEx(%d bytes of PTX on %s, driver %d)", len(text), d.card.Architecture(), d.card.DriverVersion)
 	}
@@ -181,9 +180,9 @@ func (d *native) Load(text []byte) (Module, error) {
 	return d.loaded, nil
 }
 
+// Unload forgets the module; it stays in the context for the next driver that asks.
 func (d *native) Unload(m Module) error {
-	module, ok := d.modules[m]
-	if !ok {
+	if _, ok := d.modules[m]; !ok {
 		return noHandle("module", uint64(m))
 	}
 	delete(d.modules, m)
@@ -192,7 +191,7 @@ func (d *native) Unload(m Module) error {
 			d.functions[i].module = 0
 		}
 	}
-	return failure(module.Unload(), "cuModuleUnload(module %d)", m)
+	return nil
 }
 
 func (d *native) Function(m Module, name string, shared int) (Function, FunctionInfo, error) {

@@ -287,6 +287,50 @@ func TestNativeClose(t *testing.T) {
 	}
 }
 
+// TestNativeModules wants drivers of a card to compile a text once, and its module
+// unloaded with the last of them.
+func TestNativeModules(t *testing.T) {
+	if !inFake(t) {
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	calls := record(t)
+	count := func(want map[string]int) {
+		t.Helper()
+		all := calls()
+		for name, n := range want {
+			have := 0
+			for _, c := range all {
+				if strings.HasPrefix(c, name) {
+					have++
+				}
+			}
+			if have != n {
+				t.Errorf("%d calls of %s, want %d, in %q", have, name, n, all)
+			}
+		}
+	}
+	first := must(OpenDriver(0))(t)
+	m, _ := loadAdd(t, first)
+	ok(t, first.Unload(m))
+	loadAdd(t, first)
+	second := must(OpenDriver(0))(t)
+	loadAdd(t, second)
+	count(map[string]int{"cuModuleLoadDataEx": 1, "cuModuleUnload": 0})
+	ok(t, first.Close())
+	count(map[string]int{"cuModuleUnload": 0, "cuDevicePrimaryCtxRelease": 1})
+	_, f := loadAdd(t, second)
+	p, s := must(second.Alloc(64))(t), must(second.NewStream())(t)
+	ok(t, second.Launch(Launch{Function: f, Grid: [3]int{1, 1, 1}, Block: 1, Args: []uint64{uint64(p), 1, 1}}, s))
+	ok(t, second.Close())
+	count(map[string]int{"cuModuleLoadDataEx": 0, "cuModuleUnload": 1, "cuDevicePrimaryCtxRelease": 1})
+	third := must(OpenDriver(0))(t)
+	loadAdd(t, third)
+	count(map[string]int{"cuModuleLoadDataEx": 1})
+	ok(t, third.Close())
+}
+
 // TestNativeErrors holds every failed call to the words that its error needs.
 func TestNativeErrors(t *testing.T) {
 	if !inFake(t) {
@@ -415,8 +459,10 @@ func TestNativeStart(t *testing.T) {
 
 // TestNativeWithoutLibrary has a file that is no library.
 func TestNativeWithoutLibrary(t *testing.T) {
-	if _, err := os.Stat("/usr/lib/wsl/lib/libcuda.so.1"); err == nil {
-		t.Skip("NOT TESTED: this machine has the library in a second place")
+	for _, other := range []string{"/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"} {
+		if _, err := os.Stat(other); err == nil {
+			t.Skip("NOT TESTED: this machine has the library in a second place")
+		}
 	}
 	if os.Getenv("FAKE_CUDA") == "" {
 		dir := t.TempDir()

@@ -259,29 +259,41 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-// TestApproximations checks that a seed moves results, by one unit at most.
+// TestApproximations checks that a seed moves results, by two units at most, and
+// logarithms near 0 by 2^-22.
 func TestApproximations(t *testing.T) {
-	run := func(seed uint64) []uint32 {
+	run := func(inst string, seed uint64) []uint32 {
 		e := newBench(t, Options{Approx: seed})
 		out := e.room(256)
 		e.must(`
 	cvt.rn.f32.u32 %r2, %r0;
-	div.rn.f32 %r2, %r2, 0f42C80000;
-	ex2.approx.ftz.f32 %r3, %r2;
+	add.rn.f32 %r2, %r2, 0f43000000;
+	div.rn.f32 %r2, %r2, 0f43800000;
+	`+inst+` %r3, %r2;
 	st.global.u32 [%d4], %r3;
 `, 1, 256, uint64(out), 0, 0)
 		return e.read(out, 256)
 	}
-	exact, off := run(0), 0
-	for i, v := range run(9) {
-		switch d := int32(v - exact[i]); {
-		case d == 1 || d == -1:
-			off++
-		case d != 0:
-			t.Fatalf("lane %d is %d units off", i, d)
+	for _, c := range []struct {
+		inst string
+		near func(a, b uint32) bool
+	}{
+		{"ex2.approx.ftz.f32", func(a, b uint32) bool { return int32(a-b) <= 2 && int32(b-a) <= 2 }},
+		{"lg2.approx.f32", func(a, b uint32) bool {
+			return math.Abs(float64(math.Float32frombits(a))-float64(math.Float32frombits(b))) <= 0x1.1p-22
+		}},
+	} {
+		exact, off := run(c.inst, 0), 0
+		for i, v := range run(c.inst, 9) {
+			if v != exact[i] {
+				off++
+			}
+			if !c.near(v, exact[i]) {
+				t.Fatalf("%s: lane %d is %g, not near %g", c.inst, i, math.Float32frombits(v), math.Float32frombits(exact[i]))
+			}
 		}
-	}
-	if off < 64 {
-		t.Fatalf("%d of 256 results moved", off)
+		if off < 64 {
+			t.Fatalf("%s: %d of 256 results moved", c.inst, off)
+		}
 	}
 }

@@ -119,8 +119,22 @@ func (e *Emulator) Card() cuda.Card {
 	}
 }
 
+// recording refuses a call while a stream is captured, as a driver does with those that
+// may wait for the card.
+func (e *Emulator) recording(call string) error {
+	for _, s := range e.queues {
+		if s.capture != nil {
+			return refused("%s while stream %d is being captured", call, s.id)
+		}
+	}
+	return nil
+}
+
 // Alloc makes memory whose bytes count as not written.
 func (e *Emulator) Alloc(bytes int64) (cuda.Ptr, error) {
+	if err := e.recording("Alloc"); err != nil {
+		return 0, err
+	}
 	a, err := e.memory.alloc(bytes)
 	if err != nil {
 		return 0, err
@@ -130,10 +144,18 @@ func (e *Emulator) Alloc(bytes int64) (cuda.Ptr, error) {
 
 // Free gives memory back. Its addresses are not used again, so that kernels which
 // still use them are found.
-func (e *Emulator) Free(p cuda.Ptr) error { return e.memory.free(p) }
+func (e *Emulator) Free(p cuda.Ptr) error {
+	if err := e.recording("Free"); err != nil {
+		return err
+	}
+	return e.memory.free(p)
+}
 
 // AllocHost returns memory of the host.
 func (e *Emulator) AllocHost(bytes int) ([]byte, error) {
+	if err := e.recording("AllocHost"); err != nil {
+		return nil, err
+	}
 	if bytes <= 0 {
 		return nil, refused("AllocHost of %d bytes; ask for at least one", bytes)
 	}
@@ -144,6 +166,9 @@ func (e *Emulator) AllocHost(bytes int) ([]byte, error) {
 
 // FreeHost gives back what AllocHost returned.
 func (e *Emulator) FreeHost(b []byte) error {
+	if err := e.recording("FreeHost"); err != nil {
+		return err
+	}
 	if _, ok := e.host[unsafe.SliceData(b)]; !ok {
 		return refused("FreeHost of %d bytes that AllocHost did not return", len(b))
 	}
@@ -153,6 +178,9 @@ func (e *Emulator) FreeHost(b []byte) error {
 
 // Load parses, verifies and decodes a module.
 func (e *Emulator) Load(text []byte) (cuda.Module, error) {
+	if err := e.recording("Load"); err != nil {
+		return 0, err
+	}
 	m, err := ptx.Parse(text)
 	if err == nil {
 		err = m.Verify()
@@ -178,6 +206,9 @@ func (e *Emulator) Load(text []byte) (cuda.Module, error) {
 
 // Unload forgets a module and its functions.
 func (e *Emulator) Unload(h cuda.Module) error {
+	if err := e.recording("Unload"); err != nil {
+		return err
+	}
 	m, ok := e.modules[h]
 	if !ok {
 		return refused("Unload of module %d, which is not loaded", h)

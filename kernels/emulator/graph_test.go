@@ -98,14 +98,15 @@ func TestGraphBranches(t *testing.T) {
 		}
 		fork, _ := b.NewEvent()
 		join, _ := b.NewEvent()
+		first, branch, trunk, last := name("a"), name("b"), name("c"), name("d")
 		steps := []error{
 			b.Capture(b.s),
-			launch(name("a"), b.s),
+			launch(first, b.s),
 			b.Record(fork, b.s),
 			b.WaitEvent(side, fork),
-			launch(name("b"), side),
+			launch(branch, side),
 			b.Record(join, side),
-			launch(name("c"), b.s),
+			launch(trunk, b.s),
 		}
 		if seed == 1 {
 			if _, err := b.Captured(b.s); err == nil || !strings.Contains(err.Error(), "does not wait for") {
@@ -113,7 +114,7 @@ func TestGraphBranches(t *testing.T) {
 			}
 			continue
 		}
-		steps = append(steps, b.WaitEvent(b.s, join), launch(name("d"), b.s))
+		steps = append(steps, b.WaitEvent(b.s, join), launch(last, b.s))
 		g, err := b.Captured(b.s)
 		if err := errors.Join(append(steps, err, b.LaunchGraph(g, b.s), b.Wait(b.s))...); err != nil {
 			t.Fatal(err)
@@ -203,5 +204,47 @@ func TestMemory(t *testing.T) {
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCaptureRefuses wants no call that may wait for the card while a stream is
+// captured.
+func TestCaptureRefuses(t *testing.T) {
+	b := newBench(t, Options{})
+	p, err := b.Alloc(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := b.AllocHost(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := b.Load([]byte(text("", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]func() error{
+		"Alloc":     func() error { _, err := b.Alloc(64); return err },
+		"AllocHost": func() error { _, err := b.AllocHost(64); return err },
+		"Load":      func() error { _, err := b.Load([]byte(text("", ""))); return err },
+		"Free":      func() error { return b.Free(p) },
+		"FreeHost":  func() error { return b.FreeHost(host) },
+		"Unload":    func() error { return b.Unload(m) },
+	}
+	if err := b.Capture(b.s); err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, kernels.ErrDevice) || !strings.Contains(err.Error(), name+" while stream") {
+			t.Errorf("%s while a stream is captured: %v", name, err)
+		}
+	}
+	if _, err := b.Captured(b.s); err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range calls {
+		if err := call(); err != nil {
+			t.Errorf("%s afterwards: %v", name, err)
+		}
 	}
 }

@@ -172,7 +172,9 @@ CUresult cuModuleLoadDataEx(CUmodule *m, const void *text, unsigned n, CUjit_opt
     if (o[i] == CU_JIT_ERROR_LOG_BUFFER) log = v[i];
     if (o[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) room = (size_t)(uintptr_t)v[i];
   }
-  if (log == NULL || room <= 100) return CUDA_ERROR_INVALID_VALUE;
+  char none[1];
+  if (n == 0) log = none, room = 1;
+  else if (log == NULL || room <= 100) return CUDA_ERROR_INVALID_VALUE;
   CUresult r = compile(text, log, room);
   if (r != CUDA_SUCCESS) return r;
   *m = calloc(1, sizeof **m);

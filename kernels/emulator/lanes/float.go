@@ -139,8 +139,9 @@ var approximations = map[string]func(x float64) float64{
 }
 
 // Approximation returns an operation of the special function unit by its name, or
-// nil. With a seed, results are up to one unit in the last place off, by a rule that
-// depends on the operand alone.
+// nil. With a seed, results are off by as much as NVIDIA allows, by a rule that
+// depends on the operand alone: 2 units in the last place, 1 of rcp, and 2^-22 of lg2
+// between one half and 2, where that is more.
 func Approximation(name string, ftz bool, seed uint64) Func32 {
 	f := approximations[name]
 	if f == nil {
@@ -152,8 +153,15 @@ func Approximation(name string, ftz bool, seed uint64) Func32 {
 		}
 		y := Canonical(float32(f(float64(math.Float32frombits(a)))))
 		if e := y >> 23 & 255; seed != 0 && e > 0 && e < 254 {
-			h := (uint64(a) + seed) * 0x9e3779b97f4a7c15
-			y += uint32(h>>33%3) - 1
+			h := (uint64(a) + seed) * 0x9e3779b97f4a7c15 >> 33
+			switch {
+			case name == "lg2" && e < 127:
+				y = math.Float32bits(math.Float32frombits(y) + float32(h%3)*0x1p-22 - 0x1p-22)
+			case name == "rcp":
+				y += uint32(h%3) - 1
+			default:
+				y += uint32(h%5) - 2
+			}
 		}
 		if ftz {
 			y = flush(y)

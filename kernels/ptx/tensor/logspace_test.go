@@ -149,7 +149,8 @@ func TestLogFarDown(t *testing.T) {
 	p := c.product(a, b)
 	c.sum(1, nil, nil, func(int, int) float32 { return c.rng.Float32() }, c.times(p), c.times(b, a))
 	marked := []uint32{0, 1, 3}
-	c.check(t, c.run(t, marked, 1), marked, 0x1p-19, 0x1p-16)
+	// 135 logs of tables, each up to 2^-22 off, add up to some 2^-18.
+	c.check(t, c.run(t, marked, 1), marked, 0x1p-17, 0x1p-15)
 	if w := c.nodes[len(c.nodes)-1].log[0][0]; !(w < -7000) {
 		t.Errorf("the root's log2 is %v; want one below -7000", w)
 	}

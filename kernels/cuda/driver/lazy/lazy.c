@@ -18,12 +18,15 @@ static CUresult code; // of the start
 static char problem[512];
 
 static void start(void) {
-  // On the path of the loader, else where Windows puts it for its Linux guests.
+  // On the path of the loader, else where containers of some clouds have it, and where
+  // Windows puts it for its Linux guests.
+  static const char *const others[] = {"/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
   library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
     const char *why = dlerror(); // of the first place, which is the one that is expected
     snprintf(problem, sizeof problem, "%s", why != NULL ? why : "libcuda.so.1 cannot be loaded");
-    library = dlopen("/usr/lib/wsl/lib/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; library == NULL && i < sizeof others / sizeof *others; i++)
+      library = dlopen(others[i], RTLD_NOW | RTLD_LOCAL);
   }
   if (library == NULL) {
     code = CUDA_ERROR_NO_DEVICE;
