@@ -200,6 +200,24 @@ func band(block int) *circuit.Graph {
 	return s.root(s.product(both, s.input(circuit.Categorical{Categories: 3})))
 }
 
+// notched is a circuit of a sum of products of five factors whose four row blocks read
+// four column blocks, and one of their own: nobody forms its products for all of them.
+func notched(block int) *circuit.Graph {
+	s := &sketch{units: 8 * block}
+	var five []circuit.NodeID
+	for i := range 5 {
+		five = append(five, s.input(circuit.Categorical{Categories: 2 + i}))
+	}
+	both := s.product(five...)
+	s.units = 4 * block
+	at := s.sum(both)
+	s.Nodes[at].Edges = &circuit.Edges{Rows: block, Cols: block}
+	for r := range int32(4) {
+		s.Nodes[at].Edges.Pairs = append(s.Nodes[at].Edges.Pairs, [2]int32{r, 0}, [2]int32{r, 1}, [2]int32{r, 2}, [2]int32{r, 3}, [2]int32{r, 4 + r})
+	}
+	return s.root(at)
+}
+
 // far is a circuit of two halves, each with two units that are too small beside the
 // other two even for float64.
 func far() *circuit.Graph {
@@ -540,6 +558,7 @@ func subjects(block int) (list []subject) {
 		subject{"harsh far", far, true, 70},
 		subject{"band", func() *circuit.Graph { return band(block) }, false, 15},
 		subject{"many rows", func() *circuit.Graph { return trio(units) }, true, 600},
+		subject{"harsh notched", func() *circuit.Graph { return notched(block) }, true, 40},
 	)
 }
 
@@ -555,6 +574,7 @@ func wideSubjects() []subject {
 		{"harsh elements", func() *circuit.Graph { return elements(70, 70) }, true, 40},
 		{"harsh broad", broad, true, 400},
 		{"many rows", func() *circuit.Graph { return trio(70) }, true, 300},
+		{"harsh notched", func() *circuit.Graph { return notched(32) }, true, 40},
 	}
 }
 

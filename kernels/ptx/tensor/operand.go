@@ -109,13 +109,13 @@ func (o *operands) openFormed(element, sum ptx.Value) {
 			k.Set(o.base[i], 0)
 		}
 		k.Set(o.count, 1)
-		o.locate(k.formedPlace(start, sum), o.at[0], o.base)
+		o.locateStored(start, k.sumExps(sum), o.at[0], o.base)
 	})
 }
 
-// formedPlace is the place of products that are kept from an address on.
-func (k *kernel) formedPlace(start, sum ptx.Value) place {
-	return place{k.Mov(ptx.U32, StoredFactor), start, k.At(k.arg(ArgExp), k.Load(ptx.U32, sum, SumExp), 4)}
+// sumExps is the address of the exponents of a sum.
+func (k *kernel) sumExps(sum ptx.Value) ptx.Value {
+	return k.At(k.arg(ArgExp), k.Load(ptx.U32, sum, SumExp), 4)
 }
 
 // turn goes to an element whose rows change: reach then goes to those that the
@@ -139,11 +139,11 @@ func (o *operands) turn(element ptx.Value) {
 func (o *operands) turnFormed(element, sum ptx.Value) {
 	o.turn(element)
 	o.formed(element, func(start ptx.Value) {
-		k, p := o.k, o.k.formedPlace(start, sum)
+		k := o.k
 		k.Set(o.count, 1)
-		k.Set(o.held[0].kind, p.kind)
-		k.Set(o.held[0].start, p.start)
-		k.Set(o.held[0].side, p.side)
+		k.Set(o.held[0].kind, StoredFactor)
+		k.Set(o.held[0].start, start)
+		k.Set(o.held[0].side, k.sumExps(sum))
 	})
 }
 
@@ -216,19 +216,7 @@ func (k *kernel) place(factor ptx.Value, offset int) place {
 func (o *operands) locate(p place, at, base []ptx.Value) {
 	k := o.k
 	pitch := k.Mul(o.width, 4)
-	k.IfElse(k.Eq(p.kind, StoredFactor), func() {
-		if at != nil {
-			for i, r := range o.rows {
-				k.Into(at[i]).MadWide(r, pitch, p.start)
-			}
-		}
-		if base != nil {
-			for i, r := range o.rows {
-				e := k.Load(ptx.S32, k.At(p.side, r, 4), 0)
-				k.Into(base[i]).Add(base[i], e)
-			}
-		}
-	}, func() {
+	k.IfElse(k.Eq(p.kind, StoredFactor), func() { o.locateStored(p.start, p.side, at, base) }, func() {
 		if at != nil {
 			for i, r := range o.rows {
 				code := k.Load(ptx.U16, k.At(p.side, r, 2), 0)
@@ -236,6 +224,23 @@ func (o *operands) locate(p place, at, base []ptx.Value) {
 			}
 		}
 	})
+}
+
+// locateStored is locate for stored values from an address on.
+func (o *operands) locateStored(start, exps ptx.Value, at, base []ptx.Value) {
+	k := o.k
+	if at != nil {
+		pitch := k.Mul(o.width, 4)
+		for i, r := range o.rows {
+			k.Into(at[i]).MadWide(r, pitch, start)
+		}
+	}
+	if base != nil {
+		for i, r := range o.rows {
+			e := k.Load(ptx.S32, k.At(exps, r, 4), 0)
+			k.Into(base[i]).Add(base[i], e)
+		}
+	}
 }
 
 // align sets the scales to those under a sum whose exponents are exps, by row.
