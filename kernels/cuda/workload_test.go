@@ -16,6 +16,7 @@ import (
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/kerneltest"
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -78,6 +79,16 @@ func leaves(units int) *circuit.Graph {
 		all = append(all, s.sum(s.product(list[i], list[i+1])))
 	}
 	return s.root(s.product(append(all, first)...), s.product(append(all, second)...))
+}
+
+// vocabulary is a circuit with a table so large that several blocks of threads share
+// its counts, and with a leaf that shares it.
+func vocabulary() *circuit.Graph {
+	s := &sketch{units: 3}
+	at := s.input(circuit.Categorical{Categories: tensor.PartedCodes + 7})
+	twin := s.input(circuit.Categorical{Categories: tensor.PartedCodes + 7})
+	s.Nodes[twin].TiedTo = at
+	return s.root(s.product(at, s.sum(twin)))
 }
 
 // halves is a circuit of two halves that share their parameters: with a stored
@@ -547,6 +558,7 @@ func subjects(block int) (list []subject) {
 	}
 	return append(list,
 		subject{"leaves", func() *circuit.Graph { return leaves(units) }, false, 70},
+		subject{"vocabulary", vocabulary, false, 150},
 		subject{"halves", func() *circuit.Graph { return halves(units) }, false, 70},
 		subject{"harsh halves", func() *circuit.Graph { return halves(units) }, true, 15},
 		subject{"wide", wide, false, 70},

@@ -63,6 +63,9 @@ func (t *Tables) Spaces(train bool) []Space {
 		s = append(s, Space{tensor.ArgRatio, 4 * t.valLen}, Space{tensor.ArgKept, 4 * t.keptLen},
 			Space{tensor.ArgNorms, units}, Space{tensor.ArgKeep, units}, Space{tensor.ArgGain, units},
 			Space{tensor.ArgPrior, units}, Space{tensor.ArgFans, units}, Space{tensor.ArgCounts, 4 * t.countsLen})
+		if shift := t.partShift(); shift > 0 {
+			s = append(s, Space{tensor.ArgTotals, units << shift})
+		}
 	}
 	return s
 }

@@ -227,11 +227,8 @@ func (t *Tables) cost(w Work, lists []uint32, rows float64, read reads) Cost {
 				b := 4 * 32 * rows * float64(min(2, t.Sums[member].Users))
 				c.Bytes, c.Cache = c.Bytes+b, c.Cache+b
 			}
-		case tensor.KernelLeafMove:
-			in := &t.Inputs[entry(2*i)]
-			units := float64(min(32, in.Width))
-			b := 4*units*rows*float64(in.Uses) + 8*units*float64(in.Codes)
-			c.Bytes, c.Cache = c.Bytes+b, c.Cache+b
+		case tensor.KernelLeafGather, tensor.KernelLeafMove:
+			t.leafCost(&c, w.Kernel, entry(2*i), entry(2*i+1), rows)
 		}
 	}
 	share := 1.0

@@ -113,6 +113,28 @@ func (t *Tables) patchCost(c *Cost, p *tensor.Patch, edge int, rows float64, rea
 	c.Shared += 4 * (2*float64(edge) + warps*(units+across)) * stages
 }
 
+// leafCost adds what a run of units of an input takes, or a part of it: each part reads
+// the flows of all rows, and then its share of the counts, which it wrote.
+func (t *Tables) leafCost(c *Cost, kernel string, input, run uint32, rows float64) {
+	in := &t.Inputs[input]
+	units := float64(min(32, in.Width))
+	flows, table := 4*units*rows*float64(in.Uses), 4*units*float64(in.Codes)
+	shift := t.partShift()
+	if shift == 0 || !t.parted(int(input)) {
+		c.Bytes, c.Cache = c.Bytes+flows+2*table, c.Cache+flows+2*table
+		return
+	}
+	table /= float64(int(1) << shift)
+	if kernel == tensor.KernelLeafMove {
+		c.Bytes, c.Cache, c.again = c.Bytes+3*table, c.Cache+3*table, c.again+table
+		return
+	}
+	c.Bytes, c.Cache, c.again = c.Bytes+table, c.Cache+flows+table, c.again+table
+	if run == tensor.LeafPart(run&0xffff, 0, shift) {
+		c.Bytes += flows
+	}
+}
+
 // readRatios adds the reads of a row block of a member's ratios.
 func (t *Tables) readRatios(c *Cost, m tensor.Member, row uint32, rows float64, read reads) {
 	b := 4 * float64(t.Size) * rows

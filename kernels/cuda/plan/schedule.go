@@ -120,6 +120,7 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 // ends orders what becomes of the flows.
 func (s *Schedule) ends(t *Tables) {
 	var owners, leaves, inputs, tiles, groups []uint32 // inputs: leaves that have parameters
+	var parts, shares []uint32                         // of large tables; all inputs, these in parts
 	mark := func() {
 		s.before = append(s.before, entries{len(owners) / 2, len(tiles), len(groups), len(inputs) / 2})
 	}
@@ -136,6 +137,7 @@ func (s *Schedule) ends(t *Tables) {
 			tiles = append(tiles, uint32(len(tiles)))
 		}
 	}
+	shift := t.partShift()
 	for i := range t.Inputs {
 		in := &t.Program.Inputs[i]
 		if in.Owner != int32(i) {
@@ -146,12 +148,21 @@ func (s *Schedule) ends(t *Tables) {
 		}
 		for r := range (t.Inputs[i].Units + 31) / 32 {
 			leaves = append(leaves, uint32(i), r)
-			if in.Family.NumParams() > 0 {
-				inputs = append(inputs, uint32(i), r)
+			if in.Family.NumParams() == 0 {
+				continue
+			}
+			inputs = append(inputs, uint32(i), r)
+			if shift == 0 || !t.parted(i) {
+				shares = append(shares, uint32(i), r)
+				continue
+			}
+			for part := range uint32(1) << shift {
+				parts = append(parts, uint32(i), tensor.LeafPart(r, part, shift))
 			}
 		}
 	}
 	mark()
+	shares = append(shares, parts...)
 	// Tiles with the most members first, so that the last ones are short.
 	shared := slices.Clone(tiles)
 	slices.SortStableFunc(shared, func(a, b uint32) int { return cmp.Compare(t.Tiles[b].Members, t.Tiles[a].Members) })
@@ -166,11 +177,13 @@ func (s *Schedule) ends(t *Tables) {
 	s.Move = append(s.Move, coefficients(tensor.KernelCoefficients))
 	s.Move = s.addFlows(t, s.Move, tensor.KernelMove, tensor.KernelMoveWide, shared, narrow, wide)
 	s.Move = s.each(s.Move, tensor.KernelNormalise, groups, 1, 0)
-	s.Move = s.each(s.Move, tensor.KernelLeafMove, inputs, 2, 0)
+	s.Move = s.each(s.Move, tensor.KernelLeafGather, parts, 2, 0)
+	s.Move = s.each(s.Move, tensor.KernelLeafMove, shares, 2, 0)
 
 	s.Count = s.each(s.Count, tensor.KernelNormsCount, owners, 2, 0)
 	s.Count = s.addFlows(t, s.Count, tensor.KernelCount, tensor.KernelCountWide, shared, narrow, wide)
-	s.Count = s.each(s.Count, tensor.KernelLeafCount, inputs, 2, 0)
+	s.Count = s.each(s.Count, tensor.KernelLeafGather, parts, 2, 0)
+	s.Count = s.each(s.Count, tensor.KernelLeafCount, shares, 2, 0)
 
 	s.Update = s.each(s.Update, tensor.KernelNormsUpdate, owners, 2, 0)
 	s.Update = append(s.Update, coefficients(tensor.KernelCoefficients))
@@ -183,6 +196,29 @@ func (s *Schedule) ends(t *Tables) {
 	s.Anemone = s.each(s.Anemone, tensor.KernelUpdateAverages, tiles, 1, 0)
 	s.Anemone = s.each(s.Anemone, tensor.KernelNormalise, groups, 1, 0)
 	s.Anemone = s.each(s.Anemone, tensor.KernelLeafUpdateAverages, inputs, 2, 0)
+}
+
+// parted reports whether several blocks of threads share the codes of an input, if
+// they are shared.
+func (t *Tables) parted(input int) bool {
+	in := &t.Inputs[input]
+	return in.Family == tensor.FamilyMass && in.Codes > tensor.PartedCodes && t.Program.Inputs[input].Owner == int32(input)
+}
+
+// partShift is the logarithm of the number of parts of the codes of large tables: as many
+// as make enough blocks of threads, since each reads the flows of all rows. The bits
+// depend on it, so it does not depend on the card.
+func (t *Tables) partShift() (shift uint32) {
+	runs := 0
+	for i := range t.Inputs {
+		if t.parted(i) {
+			runs += int(t.Inputs[i].Units+31) / 32
+		}
+	}
+	for runs > 0 && runs<<shift < spread && 1<<shift < tensor.LeafParts {
+		shift++
+	}
+	return shift
 }
 
 // addFlows adds the launches that add up the flows of all tiles, or of all patches.

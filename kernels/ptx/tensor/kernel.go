@@ -79,8 +79,11 @@ const (
 	// KernelNormalise makes the weights of each unit of a group of an owner add up to 1: x = entries of list (groups).
 	KernelNormalise = "normalise"
 	// KernelLeafMove gathers statistics of owning inputs and moves their parameters: x =
-	// entries of list (pairs: the input, and a run of 32 units).
+	// entries of list (pairs: the input, and a run of 32 units, or a LeafPart of it).
 	KernelLeafMove = "leaf_move"
+	// KernelLeafGather gathers the statistics of parts, before KernelLeafMove or
+	// KernelLeafCount, which then do without; listed as KernelLeafMove.
+	KernelLeafGather = "leaf_gather"
 	// KernelLeafCount gathers statistics and adds them to flows; listed as KernelLeafMove.
 	KernelLeafCount = "leaf_count"
 	// KernelLeafUpdate moves parameters of inputs by flows, and clears these; listed as KernelLeafMove.

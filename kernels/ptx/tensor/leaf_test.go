@@ -30,7 +30,7 @@ type leaves struct {
 	cases           []leafInput
 
 	Params, Values, Kept, Val, Visits, Counts []float32
-	Averages, AverNorms, Residues             []float32
+	Averages, AverNorms, Residues, Totals     []float32
 	Codes                                     []uint16
 	Exp                                       []int32
 	Fans, List                                []uint32
@@ -40,6 +40,7 @@ type leaves struct {
 
 	inputs []tensor.Input
 	uses   []tensor.Use
+	shift  uint32 // statistics are gathered in 2^shift parts, unless it is 0
 
 	step, pseudocount, scale float64
 	average, take, grid      float32
@@ -85,6 +86,7 @@ func newLeaves(size, rows int, seed uint64, cases ...leafInput) *leaves {
 	}
 	w.Flows, w.FlowNorms = make([]int64, len(w.Params)), make([]int64, unit)
 	w.Averages, w.AverNorms = make([]float32, len(w.Params)), make([]float32, unit)
+	room(&w.Totals, tensor.LeafParts*int(unit), poison)
 	w.Fans, w.Visits = make([]uint32, unit), make([]float32, unit)
 	for i, in := range w.inputs {
 		w.Inputs = append(w.Inputs, tensor.Words(in, tensor.InputSize)...)
@@ -222,6 +224,7 @@ func (w *leaves) launch(t *testing.T, kernel string, grid [3]int, more map[strin
 	w.Control = make([]byte, tensor.ControlSize)
 	put := binary.LittleEndian
 	put.PutUint32(w.Control[tensor.ControlRows:], uint32(w.rows))
+	put.PutUint32(w.Control[tensor.ControlUnits:], uint32(len(w.FlowNorms)))
 	put.PutUint64(w.Control[tensor.ControlStep:], math.Float64bits(w.step))
 	put.PutUint64(w.Control[tensor.ControlPseudocount:], math.Float64bits(w.pseudocount))
 	put.PutUint64(w.Control[tensor.ControlScale:], math.Float64bits(w.scale))
@@ -233,7 +236,7 @@ func (w *leaves) launch(t *testing.T, kernel string, grid [3]int, more map[strin
 		tensor.ArgControl: w.Control, tensor.ArgParams: w.Params, tensor.ArgCodes: w.Codes, tensor.ArgValues: w.Values,
 		tensor.ArgVal: w.Val, tensor.ArgExp: w.Exp, tensor.ArgKept: w.Kept, tensor.ArgFans: w.Fans, tensor.ArgFlows: w.Flows,
 		tensor.ArgFlowNorms: w.FlowNorms, tensor.ArgAverages: w.Averages, tensor.ArgAverNorms: w.AverNorms,
-		tensor.ArgResidues: w.Residues, tensor.ArgVisits: w.Visits, tensor.ArgCounts: w.Counts, tensor.ArgInputs: w.Inputs,
+		tensor.ArgResidues: w.Residues, tensor.ArgVisits: w.Visits, tensor.ArgCounts: w.Counts, tensor.ArgTotals: w.Totals, tensor.ArgInputs: w.Inputs,
 		tensor.ArgUses: w.Uses, tensor.ArgConstants: w.Constants, tensor.ArgList: w.List,
 	}
 	for name, a := range more {
@@ -388,14 +391,26 @@ func (w *leaves) copy() *leaves {
 	c := *w
 	c.Params, c.Flows, c.FlowNorms = slices.Clone(w.Params), slices.Clone(w.Flows), slices.Clone(w.FlowNorms)
 	c.Averages, c.AverNorms = slices.Clone(w.Averages), slices.Clone(w.AverNorms)
-	c.Residues, c.Counts = slices.Clone(w.Residues), slices.Clone(w.Counts)
+	c.Residues, c.Counts, c.Totals = slices.Clone(w.Residues), slices.Clone(w.Counts), slices.Clone(w.Totals)
 	return &c
 }
 
 // update starts one of the kernels that work on pairs of an input and a run.
 func (w *leaves) update(t *testing.T, kernel string) {
 	t.Helper()
-	w.launch(t, kernel, [3]int{len(w.List) / 2, 1, 1}, nil)
+	if w.shift == 0 || kernel != tensor.KernelLeafMove && kernel != tensor.KernelLeafCount {
+		w.launch(t, kernel, [3]int{len(w.List) / 2, 1, 1}, nil)
+		return
+	}
+	var parts []uint32
+	for i := 0; i < len(w.List); i += 2 {
+		for p := range uint32(1) << w.shift {
+			parts = append(parts, w.List[i], tensor.LeafPart(w.List[i+1], p, w.shift))
+		}
+	}
+	for _, k := range []string{tensor.KernelLeafGather, kernel} {
+		w.launch(t, k, [3]int{len(parts) / 2, 1, 1}, map[string]any{tensor.ArgList: parts})
+	}
 }
 
 // eachLeaves calls do with inputs of all families, of many widths and numbers of
@@ -415,6 +430,17 @@ func eachLeaves(t *testing.T, do func(t *testing.T, w *leaves)) {
 	} {
 		t.Run(fmt.Sprintf("%s/codes=%d", f.Name(), f.Codes()), func(t *testing.T) {
 			do(t, newLeaves(4, 90, uint64(20+i), leafInput{f, 35, 2, 0.1}))
+		})
+	}
+	for i, c := range []struct {
+		size, units, rows, codes int
+		shift                    uint32
+	}{{1, 3, 1, 257, 1}, {8, 40, 140, 300, 2}, {32, 33, 260, 1000, 4}} {
+		t.Run(fmt.Sprintf("parts/S=%d/units=%d/rows=%d/codes=%d", c.size, c.units, c.rows, c.codes), func(t *testing.T) {
+			f := circuit.Categorical{Categories: c.codes}
+			w := newLeaves(c.size, c.rows, uint64(30+i), leafInput{f, c.units, 2, 0.1}, leafInput{f, 2, 1, 0})
+			w.shift = c.shift
+			do(t, w)
 		})
 	}
 }

@@ -5,6 +5,23 @@ import "github.com/pce-engine/pce/kernels/ptx"
 // leafWarps is the number of warps of a block of the kernels on leaves.
 const leafWarps = leafThreads / 32
 
+// LeafParts is how many blocks of threads share the codes of a run of 32 units at most,
+// where one would take too long: for tables of masses of more than PartedCodes codes.
+const (
+	LeafParts   = 16
+	PartedCodes = 4096
+)
+
+// LeafPart is what a list has for one of 2^shift parts, at least two, of a run of 32 units
+// of an input: with w warps in each, part p has the codes w·p to w·p+w-1 modulo w·2^shift.
+func LeafPart(run, part, shift uint32) uint32 { return shift<<shiftAt | part<<partAt | run }
+
+// Where the numbers stand that LeafPart puts together.
+const (
+	partAt  = 16
+	shiftAt = 24
+)
+
 // leafBlock is a block of threads that works on a run of 32 units of an owning
 // input, a unit to a lane.
 type leafBlock struct {
@@ -18,6 +35,10 @@ type leafBlock struct {
 	unit   ptx.Value // U32, of the input
 	exists ptx.Value // Pred: the lane has a unit
 	place  ptx.Value // U32, of the unit in node space
+	shift  ptx.Value // U32: there are 2^shift parts of the codes, of which it does one
+	part   ptx.Value // U32
+	first  ptx.Value // U32: the warp's first code
+	stride ptx.Value // U32: from one of its codes to the next, a power of two
 	parts  ptx.Value // U32, shared memory for sum
 	grid   ptx.Value // F32, the unit of counts
 	fine   ptx.Value // F32, from which on counts lie on the grid
@@ -32,7 +53,10 @@ func (v Variant) leafBlock(name string, args ...string) *leafBlock {
 	l.lane, l.warp = l.Special("%laneid"), l.Shr(l.Special("%tid.x"), 5)
 	pair := l.LoadN(ptx.U32, 2, l.At(l.arg(ArgList), l.Special("%ctaid.x"), 8), 0)
 	l.in = l.record(ArgInputs, pair[0], InputSize)
-	l.unit = l.Mad(pair[1], 32, l.lane)
+	l.unit = l.Mad(l.Bfe(pair[1], 0, partAt), 32, l.lane)
+	l.part, l.shift = l.Bfe(pair[1], partAt, shiftAt-partAt), l.Shr(pair[1], shiftAt)
+	l.first = l.Mad(l.part, leafWarps, l.warp)
+	l.stride = l.Shl(l.Mov(ptx.U32, leafWarps), l.shift)
 	l.family, l.codes = l.field(InputFamily), l.field(InputCodes)
 	l.width = l.field(InputWidth)
 	l.exists = l.Lt(l.unit, l.field(InputUnits))
@@ -112,17 +136,17 @@ func (l *leafBlock) sum(xs ...ptx.Value) []ptx.Value {
 }
 
 // eachCode goes through the codes from the warp's on, below codes, in the order in
-// which warps own them: code c belongs to warp c mod leafWarps. It emits do for
+// which warps own them: those of a warp are a stride apart. It emits do for
 // several at a time; read emits the loads of all of them before the first do.
 func (l *leafBlock) eachCode(read func(c, ok ptx.Value) []ptx.Value, do func(c, ok ptx.Value, read []ptx.Value)) {
 	const unroll = 4
-	l.For(ptx.U32, l.warp, l.codes, unroll*leafWarps, func(base ptx.Value) {
+	l.For(ptx.U32, l.first, l.codes, l.Mul(l.stride, unroll), func(base ptx.Value) {
 		var cs, oks [unroll]ptx.Value
 		var reads [unroll][]ptx.Value
 		for i := range cs {
 			cs[i], oks[i] = base, l.exists
 			if i > 0 {
-				cs[i] = l.Add(base, i*leafWarps)
+				cs[i] = l.Mad(l.stride, i, base)
 				oks[i] = l.And(l.exists, l.Lt(cs[i], l.codes))
 			}
 			reads[i] = read(cs[i], oks[i])

@@ -5,10 +5,12 @@ import "github.com/pce-engine/pce/kernels/ptx"
 // leafStats is the most statistics of a function leaf, with the normaliser.
 const leafStats = 3
 
-// leafTile is the number of rows that a block reads at a time, leafShare each warp.
+// leafTile is the number of rows that a block reads at a time, leafShare each warp; a
+// block that does a part reads partedTiles as many.
 const (
-	leafTile  = 32
-	leafShare = leafTile / leafWarps
+	leafTile    = 32
+	leafShare   = leafTile / leafWarps
+	partedTiles = 4
 )
 
 // leafTiles is the shared memory of two tiles of flows, [2, leafTile, 32 units].
@@ -16,10 +18,37 @@ const leafTiles = "tiles"
 
 // gatherBlock starts a kernel that gathers statistics.
 func (v Variant) gatherBlock(name string, args ...string) *leafBlock {
-	l := v.leafBlock(name, append(args, ArgCodes, ArgValues, ArgKept, ArgUses, ArgConstants, ArgCounts)...)
+	l := v.leafBlock(name, append(args, ArgCodes, ArgValues, ArgKept, ArgUses, ArgConstants, ArgCounts, ArgTotals)...)
 	l.Shared(leafTiles, 16, 2*leafTile*32*4)
 	l.ReturnIf(l.is(FamilyIndicator))
 	return l
+}
+
+// leafGather gathers the counts of a part of the codes of large tables, and their sum.
+func (v Variant) leafGather() *ptx.Kernel {
+	l := v.leafBlock(KernelLeafGather, ArgCodes, ArgKept, ArgUses, ArgCounts, ArgTotals)
+	l.Shared(leafTiles, 16, 2*partedTiles*leafTile*32*4)
+	total := l.addRows(tally{l.column(ArgCounts, 4, InputCounts)}, partedTiles)
+	l.put(ptx.F32, l.And(l.exists, l.Eq(l.warp, 0)), l.total(l.part), total)
+	return l.Kernel()
+}
+
+// total is the address of the sum of a part's counts.
+func (l *leafBlock) total(part ptx.Value) ptx.Value {
+	return l.At(l.arg(ArgTotals), l.Mad(part, l.control(ptx.U32, ControlUnits), l.place), 4)
+}
+
+// norm returns the unit's normaliser on the grid: the sum of its counts, without missing
+// cells. It is not that of the flows, of which a large count loses small ones. Counts
+// of parts are there already.
+func (l *leafBlock) norm(t tally) ptx.Value {
+	total := l.Mov(ptx.F32, 0)
+	l.IfElse(l.Ne(l.shift, 0), func() {
+		l.For(ptx.U32, 0, l.Shl(l.Mov(ptx.U32, 1), l.shift), 1, func(part ptx.Value) {
+			l.Into(total).Add(total, l.existing(ptx.F32, l.exists, l.total(part)))
+		})
+	}, func() { l.Set(total, l.addRows(t, 1)) })
+	return l.round(total, l.fine)
 }
 
 // leafMove gathers statistics of owning inputs and moves their parameters.
@@ -37,7 +66,7 @@ func (v Variant) leafMove() *ptx.Kernel {
 		l.moveFunction(stats)
 	}, func() {
 		l.tallied(func(t tally) {
-			norm := l.addRows(t)
+			norm := l.norm(t)
 			read := func(c, ok ptx.Value) []ptx.Value { return []ptx.Value{t.get(c, ok)} }
 			take := func(_, _ ptx.Value, read []ptx.Value) ptx.Value { return read[0] }
 			l.IfElse(l.is(FamilyHistogram), func() { l.moveBins(t, norm) }, func() {
@@ -58,7 +87,7 @@ func (v Variant) leafCount() *ptx.Kernel {
 		l.functionFlows(func(i int, ok, at ptx.Value) { add(ok, at, stats[i]) })
 	}, func() {
 		l.tallied(func(t tally) {
-			norm := l.addRows(t)
+			norm := l.norm(t)
 			grid := l.wideGrid()
 			quantised := func(x ptx.Value) ptx.Value {
 				return l.Cvt(ptx.S64, l.Div(l.Cvt(ptx.F64, x), grid), "rni")
@@ -70,7 +99,7 @@ func (v Variant) leafCount() *ptx.Kernel {
 			}, func(_, ok ptx.Value, read []ptx.Value) {
 				l.put(ptx.S64, ok, read[1], l.Add(read[2], quantised(read[0])))
 			})
-			l.ReturnIf(l.Ne(l.warp, 0))
+			l.ReturnIf(l.Ne(l.first, 0))
 			add(l.exists, l.At(l.arg(ArgFlowNorms), l.place, 8), quantised(norm))
 		})
 	})
@@ -107,64 +136,73 @@ func (l *leafBlock) eachUse(do func(use, kept, pitch ptx.Value)) {
 	})
 }
 
-// addRows adds the flows of all rows to the counts of their codes and returns the
-// unit's normaliser on the grid: the sum of its counts, without missing cells. It is
-// not that of the flows, of which a large count loses small ones. All warps read rows for all,
+// addRows adds the flows of all rows to the counts of their codes, deep tiles of
+// rows at a time, and returns the sum of the block's counts. All warps read rows for all,
 // and each then adds those whose codes it owns, so that counts are added in the
-// order of rows. Afterwards every warp may read all counts.
-func (l *leafBlock) addRows(t tally) ptx.Value {
+// order of rows. Afterwards every warp may read the block's counts.
+func (l *leafBlock) addRows(t tally, deep int) ptx.Value {
 	tiles := l.Symbol(leafTiles)
 	rows := l.control(ptx.U32, ControlRows)
 	last := l.Sub(rows, 1)
-	l.For(ptx.U32, l.warp, l.Max(l.codes, leafWarps), leafWarps, func(c ptx.Value) { t.set(c, l.exists, l.Mov(ptx.F32, 0)) })
+	share, size := deep*leafShare, deep*leafTile*32*4
+	l.For(ptx.U32, l.first, l.Max(l.codes, leafWarps), l.stride, func(c ptx.Value) { t.set(c, l.exists, l.Mov(ptx.F32, 0)) })
 	// The count of the code that came last stays in a register.
-	code, count := l.Mov(ptx.U32, l.warp), l.Mov(ptx.F32, 0)
+	code, count := l.Mov(ptx.U32, l.first), l.Mov(ptx.F32, 0)
 	side := l.Mov(ptx.U32, 0)
-	ahead, codeAhead := l.Vars(ptx.F32, leafShare), l.Var(ptx.U32)
-	mine := l.Mad(l.warp, leafShare*32*4, l.At(tiles, l.lane, 4))
+	ahead, codesAhead := l.Vars(ptx.F32, share), l.Vars(ptx.U32, deep)
+	mine := l.Mad(l.warp, share*32*4, l.At(tiles, l.lane, 4))
+	others := l.Sub(l.stride, 1)
 	l.eachUse(func(use, kept, pitch ptx.Value) {
 		codes := l.At(l.arg(ArgCodes), l.Load(ptx.U32, use, UseAt), 2)
 		read := func(base ptx.Value) {
-			first := l.Mad(l.warp, leafShare, base)
+			first := l.Mad(l.warp, share, base)
 			for i, a := range ahead {
 				l.Into(a).Load(ptx.F32, l.MadWide(l.Min(l.Add(first, i), last), pitch, kept), 0)
 			}
-			l.Set(codeAhead, l.Load(ptx.U16, l.At(codes, l.Min(l.Add(base, l.lane), last), 2), 0))
+			own := l.Add(base, l.lane)
+			for i, c := range codesAhead {
+				l.Set(c, l.Load(ptx.U16, l.At(codes, l.Min(l.Add(own, i*leafTile), last), 2), 0))
+			}
 		}
 		read(l.Mov(ptx.U32, 0))
-		l.For(ptx.U32, 0, rows, leafTile, func(base ptx.Value) {
+		l.For(ptx.U32, 0, rows, deep*leafTile, func(base ptx.Value) {
 			out := l.Add(mine, side)
 			for i, a := range ahead {
 				l.Store(ptx.F32, out, i*32*4, a)
 			}
-			here := l.Mov(ptx.U32, codeAhead)
+			var codes []ptx.Value
+			for _, c := range codesAhead {
+				codes = append(codes, l.Mov(ptx.U32, c))
+			}
 			l.Sync()
-			next := l.Add(base, leafTile)
+			next := l.Add(base, deep*leafTile)
 			l.If(l.Lt(next, rows), func() { read(next) })
-			own := l.Eq(l.And(here, leafWarps-1), l.warp)
-			own = l.And(own, l.And(l.Lt(here, l.codes), l.Lt(l.Add(base, l.lane), rows)))
-			left := l.Ballot(own)
 			tile := l.Add(l.At(tiles, l.lane, 4), side)
-			l.While(func() ptx.Value { return l.Ne(left, 0) }, func() {
-				below := l.Sub(left, 1)
-				row := l.Popc(l.And(below, l.Not(left)))
-				l.Into(left).And(left, below)
-				c := l.Shuffle("idx", here, row)
-				flow := l.Load(ptx.F32, l.At(tile, row, 32*4), 0)
-				l.If(l.Ne(c, code), func() {
-					t.set(code, l.exists, count)
-					l.Set(count, t.get(c, l.exists))
-					l.Set(code, c)
+			for i, here := range codes {
+				own := l.Eq(l.And(here, others), l.first)
+				own = l.And(own, l.And(l.Lt(here, l.codes), l.Lt(l.Add(l.Add(base, l.lane), i*leafTile), rows)))
+				left := l.Ballot(own)
+				l.While(func() ptx.Value { return l.Ne(left, 0) }, func() {
+					below := l.Sub(left, 1)
+					row := l.Popc(l.And(below, l.Not(left)))
+					l.Into(left).And(left, below)
+					c := l.Shuffle("idx", here, row)
+					flow := l.Load(ptx.F32, l.At(tile, row, 32*4), i*leafTile*32*4)
+					l.If(l.Ne(c, code), func() {
+						t.set(code, l.exists, count)
+						l.Set(count, t.get(c, l.exists))
+						l.Set(code, c)
+					})
+					l.Into(count).Add(count, flow)
 				})
-				l.Into(count).Add(count, flow)
-			})
-			l.Into(side).Xor(side, leafTile*32*4)
+			}
+			l.Into(side).Xor(side, size)
 		})
 	})
 	t.set(code, l.exists, count)
 	total := l.Mov(ptx.F32, 0)
-	l.For(ptx.U32, l.warp, l.codes, leafWarps, func(c ptx.Value) { l.Into(total).Add(total, t.get(c, l.exists)) })
-	return l.round(l.sum(total)[0], l.fine)
+	l.For(ptx.U32, l.first, l.codes, l.stride, func(c ptx.Value) { l.Into(total).Add(total, t.get(c, l.exists)) })
+	return l.sum(total)[0]
 }
 
 // functionStats returns the statistics of a function over all rows in units of the

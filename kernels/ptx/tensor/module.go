@@ -28,7 +28,7 @@ func (v Variant) kernels() []*ptx.Kernel {
 		v.sample(), v.sampleLeaf(),
 		v.gather(), v.backward(), v.move(), v.count(),
 		v.logBackward(), v.norms(), v.normsCount(), v.visits(), v.coefficients(), v.normalise(),
-		v.leafMove(), v.leafCount(), v.leafVisits(),
+		v.leafMove(), v.leafGather(), v.leafCount(), v.leafVisits(),
 		v.normsUpdate(), v.update(), v.leafUpdate(),
 		v.normsAverages(), v.coefficientsVisits(), v.updateAverages(), v.leafUpdateAverages(),
 	}

@@ -406,6 +406,7 @@ const (
 	ArgVisits    = "visits"    // f32 [VisitLen]
 	ArgScratch   = "scratch"   // of rows in log space: LogScratch·pitch words for each block of KernelLogForward
 	ArgCounts    = "counts"    // f32, of leaves with large tables
+	ArgTotals    = "totals"    // f32 [2^shift, VisitLen], sums of the counts of parts
 	ArgFactors   = "factors"   // tables
 	ArgElements  = "elements"
 	ArgSums      = "sums"
