@@ -116,7 +116,7 @@ func (d Depth) count(n int) int {
 	case d == Full:
 		return n
 	}
-	return n / 3
+	return n / 5
 }
 
 // testLogLikelihood compares log-likelihoods, missing cells included, at every

@@ -31,8 +31,12 @@ func Same(t *testing.T, depth Depth, opens ...Open) {
 			}
 		})
 	}
+	n := 150
+	if depth == Brief {
+		n = 100
+	}
 	for _, s := range structured(t, 40, 4) {
-		rows := correlatedRows(rand.New(rand.NewPCG(20, 21)), 16, 4, 150)
+		rows := correlatedRows(rand.New(rand.NewPCG(20, 21)), 16, 4, n)
 		run(s.name, s.graph, initial(t, s.graph), rows, false)
 		run(s.name+" mixed", s.graph, initial(t, s.graph), rows, true)
 	}

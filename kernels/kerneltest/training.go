@@ -22,7 +22,7 @@ func testOrdinary(t *testing.T, open Open, depth Depth) {
 	const vars, codes = 16, 16
 	steps := 60
 	if depth == Brief {
-		steps = 20
+		steps = 12
 	}
 	if testing.Short() {
 		steps = 9
@@ -65,8 +65,12 @@ func testOrdinary(t *testing.T, open Open, depth Depth) {
 // learnt parameters: the same log-likelihoods, and expected counts with their
 // noise. Half of the rows are nothing like what was learnt; their flows depend on
 // values that are far below others, and have more noise.
-func testMixed(t *testing.T, open Open, _ Depth) {
-	const n, steps = 100, 20
+func testMixed(t *testing.T, open Open, depth Depth) {
+	const n = 100
+	steps := 20
+	if depth == Brief {
+		steps = 10
+	}
 	for _, s := range structured(t, 32, 4) {
 		rng := rand.New(rand.NewPCG(12, 13))
 		schema := reference.Schema(s.graph)
