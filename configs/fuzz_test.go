@@ -35,7 +35,7 @@ func FuzzFile(f *testing.F) {
 func FuzzSet(f *testing.F) {
 	for _, s := range []string{
 		"train.epochs=3", "train={epochs: 1}", "data.image=[1,2]", "data.image=1,2", "data.train=a", "=", "a.b=c",
-		"train.step_size.pieces=[{length: 1, from: .5, to: .5}]", "data.missing=", "name=\x00", "train=*x", "seed=0x1F",
+		"train.step_size.pieces=[{length: 1, from: .5, to: .5}]", "data.missing=", "name=\x00", "output=runs/\xe5", "train=*x", "seed=0x1F",
 	} {
 		f.Add(s)
 	}

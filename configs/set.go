@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -67,6 +68,9 @@ func parseEnv(env []string) ([]setting, error) {
 // parseText reads a value as the key's type wants it: texts as they stand,
 // everything else as YAML, and lists also without brackets.
 func parseText(f *field, text, place string) ([]setting, error) {
+	if !utf8.ValidString(text) { // YAML could not write it down as a text
+		return nil, fmt.Errorf("%w: %s: the value is not UTF-8; write it in UTF-8", ErrConfig, strings.ToValidUTF8(place, "\uFFFD"))
+	}
 	c := checker{place: place}
 	bracketed := strings.HasPrefix(strings.TrimSpace(text), "[")
 	switch {
