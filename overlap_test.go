@@ -47,6 +47,11 @@ func (s *spy) NewStream() (cuda.Stream, error) {
 	return h, err
 }
 
+func (s *spy) Capture(on cuda.Stream) error {
+	s.note("capture", on, 0)
+	return s.Emulator.Capture(on)
+}
+
 func (s *spy) LaunchGraph(g cuda.Graph, on cuda.Stream) error {
 	s.note("graph", on, 0)
 	return s.Emulator.LaunchGraph(g, on)
@@ -176,6 +181,78 @@ func checkOverlap(t *testing.T, calls []call, steps, cells int) {
 	}
 	if graphs != steps || overlapped != steps-1 {
 		t.Errorf("%d graphs were launched and the rows of %d copied meanwhile, want %d and %d: %+v", graphs, overlapped, steps, steps-1, calls)
+	}
+}
+
+// TestGraphsTakeBothSizes trains epochs whose steps have 15 and 14 rows. A graph is
+// recorded once for each of the two places of rows, and each launches both sizes:
+// three steps an epoch, so a place meets every step of an epoch in turn. All steps
+// must give the bits that they give on a card of their own, whose graph has met no
+// other size.
+func TestGraphsTakeBothSizes(t *testing.T) {
+	const rows, epochs, steps = 3*pipelineRows - 4, 4, 3
+	ctx := t.Context()
+	plan := em.Plan{Schedule: dataset.Schedule{Rows: rows, BatchRows: pipelineRows, Seed: 3}, ShardRows: pipelineRows, Epochs: epochs}
+	begin := func(p *pipeline, at dataset.Cursor) *em.Local {
+		local := em.NewLocal(p.model.Engine, p.table)
+		from := plan
+		from.Start = at
+		if err := local.Begin(ctx, from); err != nil {
+			t.Fatal(err)
+		}
+		return local
+	}
+	// step does the next step of local and returns the parameters after it.
+	step := func(local *em.Local, n, want int) (float64, []float32) {
+		r, err := local.Step(ctx, kernels.Rule{Step: 0.5 / float64(1+n), Pseudocount: 0.1})
+		if err != nil || r.Rows != want {
+			t.Fatalf("step %d: %+v, %v; want %d rows", n, r, err, want)
+		}
+		params := make([]float32, local.Program().NumParams)
+		if err := local.ReadParams(ctx, 0, params); err != nil {
+			t.Fatal(err)
+		}
+		return r.LogLikelihood, params
+	}
+	all := newPipeline(t, emulator.Options{}, rows)
+	defer all.dev.Close()
+	local := begin(all, dataset.Cursor{})
+	defer local.Close()
+	before := make([]float32, local.Program().NumParams)
+	if err := local.ReadParams(ctx, 0, before); err != nil {
+		t.Fatal(err)
+	}
+	all.spy.calls = nil
+	for n := range epochs * steps {
+		at := dataset.Cursor{Epoch: n / steps, Step: n % steps}
+		size := []int{15, 15, 14}[at.Step]
+		one := newPipeline(t, emulator.Options{}, rows)
+		alone := begin(one, at)
+		if err := alone.WriteParams(ctx, 0, before); err != nil {
+			t.Fatal(err)
+		}
+		wantLL, want := step(alone, n, size)
+		alone.Close()
+		if err := one.dev.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ll, params := step(local, n, size)
+		if ll != wantLL || !slices.Equal(params, want) {
+			t.Errorf("step %d of epoch %d, %d rows: log-likelihood %v, alone %v; other parameters: %v", at.Step, at.Epoch, size, ll, wantLL, !slices.Equal(params, want))
+		}
+		before = params
+	}
+	captures, graphs := 0, 0
+	for _, c := range all.spy.calls {
+		switch c.name {
+		case "capture":
+			captures++
+		case "graph":
+			graphs++
+		}
+	}
+	if captures != 2 || graphs != epochs*steps {
+		t.Errorf("%d graphs were recorded and %d launched, want 2 and %d", captures, graphs, epochs*steps)
 	}
 }
 

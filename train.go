@@ -127,14 +127,10 @@ func TrainLoad(opts TrainOptions, rows int) Load {
 	l := Load{Options: opts.Options, Train: true, Mixed: opts.Mixed, Best: o.Patience > 0}
 	l.Rows = o.LaunchRows(rows)
 	for _, p := range o.Phases {
-		step := p.BatchRows
-		if p.Rule == em.FullBatch {
-			n := max(1, p.Subsets)
-			step = (rows + n - 1) / n
-		}
-		l.StepRows = max(l.StepRows, int64(min(step, rows)))
+		step := p.StepRows(rows)
+		l.StepRows = max(l.StepRows, int64(step))
 		l.Averages = l.Averages || p.Epochs > 0 && p.Rule == em.Anemone
-		l.Shards = l.Shards || p.Epochs > 0 && (min(step, rows) > l.Rows || p.Rule == em.Anemone)
+		l.Shards = l.Shards || p.Epochs > 0 && (step > l.Rows || p.Rule == em.Anemone)
 	}
 	return l
 }

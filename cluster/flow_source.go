@@ -71,7 +71,7 @@ func (f *FlowSource) Begin(_ context.Context, p em.Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	if n := (p.BatchRows + p.ShardRows - 1) / p.ShardRows; n > maxShards {
+	if n := (p.StepRows(0) + p.ShardRows - 1) / p.ShardRows; n > maxShards {
 		return fmt.Errorf("%w: a step of %d shards, at most %d are possible; raise train.shard_rows", ErrJob, n, maxShards)
 	}
 	f.plan, f.at, f.done, f.begun = p, p.Start, p.Done, true
@@ -93,7 +93,7 @@ func (f *FlowSource) Step(ctx context.Context, rule kernels.Rule) (res em.StepRe
 	if err := f.publish(); err != nil {
 		return res, err
 	}
-	rows := min(f.plan.BatchRows, f.plan.Rows-f.at.Step*f.plan.BatchRows)
+	rows := f.plan.StepRows(f.at.Step)
 	if rule.Anemone != nil {
 		a := *rule.Anemone
 		a.Rows, rule.Anemone = rows, &a

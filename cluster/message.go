@@ -13,7 +13,7 @@ import (
 
 // Protocol is the version of messages and records: members with another one
 // take no part.
-const Protocol = "1"
+const Protocol = "2"
 
 // maxShards is the most shards of a step: what a worker holds must fit a message.
 const maxShards = 1 << 15

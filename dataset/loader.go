@@ -14,7 +14,8 @@ type Cursor struct {
 
 // LoaderOptions say what a Loader hands out.
 type LoaderOptions struct {
-	BatchRows int // rows of a step
+	BatchRows int // most rows of a step, as in Schedule
+	MinSteps  int // fewest steps of an epoch, as in Schedule
 	ShardRows int // rows handed out at once; 0: all of a step
 	Seed      uint64
 	InOrder   bool
@@ -47,7 +48,7 @@ type Loader struct {
 
 // NewLoader starts a Loader. Close it to end its goroutine.
 func NewLoader(ctx context.Context, src Source, opts LoaderOptions) (*Loader, error) {
-	plan := Schedule{Rows: src.Rows(), BatchRows: opts.BatchRows, Seed: opts.Seed, InOrder: opts.InOrder}
+	plan := Schedule{Rows: src.Rows(), BatchRows: opts.BatchRows, MinSteps: opts.MinSteps, Seed: opts.Seed, InOrder: opts.InOrder}
 	if err := plan.Validate(); err != nil {
 		return nil, err
 	}

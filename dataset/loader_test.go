@@ -101,7 +101,7 @@ func TestLoader(t *testing.T) {
 	}
 	for i, s := range all {
 		order := Order(9, i/3, 10)
-		lo, hi := i%3*4, min(i%3*4+4, 10)
+		lo, hi := []int{0, 4, 7}[i%3], []int{4, 7, 10}[i%3]
 		next := Cursor{i / 3, i%3 + 1}
 		if i%3 == 2 {
 			next = Cursor{i/3 + 1, 0}
@@ -119,6 +119,10 @@ func TestLoader(t *testing.T) {
 	inOrder, err := steps(t, &numbered{rows: 5}, LoaderOptions{BatchRows: 3, InOrder: true, Epochs: 1})
 	if err != nil || fmt.Sprint(inOrder) != "[{0 0} {0 1} false [0 1 2] {0 1} {1 0} true [3 4]]" {
 		t.Errorf("in order: %v, %v", inOrder, err)
+	}
+	subsets, err := steps(t, &numbered{rows: 5}, LoaderOptions{BatchRows: 5, MinSteps: 3, InOrder: true, Epochs: 1})
+	if err != nil || fmt.Sprint(subsets) != "[{0 0} {0 1} false [0 1] {0 1} {0 2} false [2 3] {0 2} {1 0} true [4]]" {
+		t.Errorf("in three parts: %v, %v", subsets, err)
 	}
 }
 

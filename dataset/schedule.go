@@ -2,15 +2,37 @@ package dataset
 
 // Schedule says which rows each step of each epoch takes. It is a pure function
 // of its fields.
+//
+// The rows of an epoch are spread evenly over its steps: sizes differ by at most
+// one row, and the larger steps come first. If all steps but the last were full,
+// the last could be left with a handful of rows, and these would move the
+// parameters as far as a full batch does.
 type Schedule struct {
 	Rows      int    // rows of the source
-	BatchRows int    // rows of a step; the last of an epoch may have fewer
+	BatchRows int    // most rows of a step; an epoch has as few steps as this allows
+	MinSteps  int    // fewest steps of an epoch, as long as each gets a row; 0: as few as BatchRows allows
 	Seed      uint64 // of the permutations
 	InOrder   bool   // take the rows from first to last in every epoch
 }
 
 // Steps returns the number of steps of an epoch.
-func (s Schedule) Steps() int { return (s.Rows + s.BatchRows - 1) / s.BatchRows }
+func (s Schedule) Steps() int {
+	return max((s.Rows-1)/s.BatchRows+1, min(s.MinSteps, s.Rows))
+}
+
+// StepRows returns the number of rows of a step, counted from 0 within its epoch.
+// No step has more than the first.
+func (s Schedule) StepRows(step int) int {
+	part := s.part(step)
+	return part.Hi - part.Lo
+}
+
+// part returns where in an epoch's order the rows of a step lie.
+func (s Schedule) part(step int) Span {
+	steps := s.Steps()
+	rows, larger := s.Rows/steps, s.Rows%steps // the first larger steps have one row more
+	return Span{step*rows + min(step, larger), (step+1)*rows + min(step+1, larger)}
+}
 
 // Order returns the rows of an epoch, all of them.
 func (s Schedule) Order(epoch int) []int {
@@ -22,14 +44,17 @@ func (s Schedule) Order(epoch int) []int {
 
 // Step returns the part of an epoch's order that a step takes.
 func (s Schedule) Step(order []int, step int) []int {
-	lo := step * s.BatchRows
-	return order[lo:min(lo+s.BatchRows, s.Rows)]
+	part := s.part(step)
+	return order[part.Lo:part.Hi]
 }
 
 // Validate reports why the schedule cannot be run.
 func (s Schedule) Validate() error {
 	if s.Rows < 1 || s.BatchRows < 1 {
 		return badSetting("schedule of %d rows in batches of %d; both must be at least 1", s.Rows, s.BatchRows)
+	}
+	if s.MinSteps < 0 {
+		return badSetting("schedule of at least %d steps an epoch; want 0 or more", s.MinSteps)
 	}
 	return nil
 }

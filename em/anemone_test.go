@@ -14,8 +14,8 @@ import (
 	"github.com/pce-engine/pce/kernels/cpu"
 )
 
-// TestAnemoneTrajectory compares 20 steps in two phases, the last of each epoch
-// smaller, with the rule in float64, and the log-likelihoods seen on the way.
+// TestAnemoneTrajectory compares 20 steps of two sizes, in two phases, with the
+// rule in float64, and the log-likelihoods seen on the way.
 func TestAnemoneTrajectory(t *testing.T) {
 	phases := []em.Phase{
 		{Rule: em.Anemone, Epochs: 3, StepSize: em.Schedule{{em.Linear, 1, 0.6, 0.2}}, Momentum: 0.9, Pseudocount: 1e-6},
@@ -42,9 +42,8 @@ func TestAnemoneTrajectory(t *testing.T) {
 							epoch++
 						}
 						order := dataset.Order(9, epoch, len(m.rows))
-						first := int(k%5) * batch
 						var rows [][]float64
-						for _, r := range order[first:min(first+batch, len(order))] {
+						for _, r := range stepRows(order, batch, int(k%5)) {
 							rows = append(rows, m.rows[r])
 						}
 						ev, err := reference.New(g, p)

@@ -56,12 +56,15 @@ func (l *Local) Rows() int { return l.src.Rows() }
 // Begin starts to read the rows of a plan.
 func (l *Local) Begin(ctx context.Context, p Plan) error {
 	l.Close()
-	if need := min(p.ShardRows, p.BatchRows); need > l.eng.Rows() {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	if need := min(p.ShardRows, p.StepRows(0)); need > l.eng.Rows() {
 		return badOption("shards of %d rows on an engine for %d; open it with Options.LaunchRows", need, l.eng.Rows())
 	}
 	var err error
 	l.loader, err = dataset.NewLoader(ctx, l.src, dataset.LoaderOptions{
-		BatchRows: p.BatchRows, ShardRows: p.ShardRows, Seed: p.Seed, InOrder: p.InOrder, Epochs: p.Epochs, Start: p.Start,
+		BatchRows: p.BatchRows, MinSteps: p.MinSteps, ShardRows: p.ShardRows, Seed: p.Seed, InOrder: p.InOrder, Epochs: p.Epochs, Start: p.Start,
 	})
 	return err
 }

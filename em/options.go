@@ -28,8 +28,8 @@ const (
 type Phase struct {
 	Rule        Rule     `json:"rule"`
 	Epochs      int      `json:"epochs"`
-	BatchRows   int      `json:"batch_rows"` // MiniBatch, Anemone: rows of a step; the last of an epoch may have fewer
-	Subsets     int      `json:"subsets"`    // FullBatch: parts of the rows, drawn anew each epoch, updated after in turn; 0: 1
+	BatchRows   int      `json:"batch_rows"` // MiniBatch, Anemone: most rows of a step; an epoch is cut into as few even steps as that allows
+	Subsets     int      `json:"subsets"`    // FullBatch: even parts of the rows, drawn anew each epoch, updated after in turn; 0: 1
 	StepSize    Schedule `json:"step_size"`  // MiniBatch, Anemone: over the steps of the phase
 	Momentum    float64  `json:"momentum"`   // Anemone: share of the averaged counts that a step keeps, below 1
 	Pseudocount float64  `json:"pseudocount"`
@@ -71,7 +71,7 @@ type Options struct {
 func (o *Options) LaunchRows(rows int) int {
 	most := 1
 	for _, p := range o.Phases {
-		most = max(most, min(p.stepRows(rows), o.shardRows()))
+		most = max(most, min(p.StepRows(rows), o.shardRows()))
 	}
 	return most
 }
@@ -143,13 +143,23 @@ func (p *Phase) validate() error {
 	return badOption("rule %q; write %s, %s or %s", p.Rule, MiniBatch, FullBatch, Anemone)
 }
 
-// stepRows returns the rows of a step.
-func (p *Phase) stepRows(rows int) int {
-	if p.Rule != FullBatch {
-		return min(p.BatchRows, max(1, rows))
+// schedule says how an epoch of the phase over rows training rows is cut into steps.
+func (p *Phase) schedule(rows int, seed uint64) dataset.Schedule {
+	s := dataset.Schedule{Rows: rows, BatchRows: rows, Seed: seed}
+	switch {
+	case p.Rule != FullBatch:
+		s.BatchRows = max(1, p.BatchRows) // Validate refuses less
+	case p.Subsets > 1:
+		s.MinSteps = p.Subsets
+	default:
+		s.InOrder = true // a step over all rows has them in any order: the stored one reads fastest
 	}
-	n := max(1, p.Subsets)
-	return max(1, (rows+n-1)/n)
+	return s
+}
+
+// StepRows returns the most rows of a step of the phase over rows training rows.
+func (p *Phase) StepRows(rows int) int {
+	return p.schedule(max(1, rows), 0).StepRows(0)
 }
 
 // rule returns how far a step of the phase goes, counted from its first. Weight
@@ -172,13 +182,7 @@ func (o *Options) averages() bool {
 
 // plan returns the steps of phase i over rows training rows, from a place on.
 func (o *Options) plan(i, rows, last int, st *state) Plan {
-	p := &o.Phases[i]
 	return Plan{
-		Schedule: dataset.Schedule{
-			Rows: rows, BatchRows: p.stepRows(rows), Seed: o.Seed,
-			// A step over all rows has them in any order: the stored one reads fastest.
-			InOrder: p.Rule == FullBatch && p.Subsets <= 1,
-		},
-		ShardRows: o.shardRows(), Epochs: last, Start: st.At, Done: st.Steps,
+		Schedule: o.Phases[i].schedule(rows, o.Seed), ShardRows: o.shardRows(), Epochs: last, Start: st.At, Done: st.Steps,
 	}
 }

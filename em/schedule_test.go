@@ -96,9 +96,14 @@ func TestLaunchRows(t *testing.T) {
 	}{
 		{"batch below a shard", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 100}}}, 1000, 100},
 		{"batch above", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 1000}}}, 1000, 512},
+		{"even steps", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 100}}}, 101, 51},
+		{"no batch", Options{Phases: []Phase{{Rule: MiniBatch}}}, 100, 1}, // Validate refuses it
+		{"no rows", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 100}, {Rule: FullBatch, Subsets: 3}}}, 0, 1},
 		{"few rows", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 1000}}}, 30, 30},
 		{"full batch", Options{Phases: []Phase{{Rule: MiniBatch, BatchRows: 10}, {Rule: FullBatch}}, ShardRows: 64}, 1000, 64},
 		{"subsets", Options{Phases: []Phase{{Rule: FullBatch, Subsets: 20}}}, 1000, 50},
+		{"uneven subsets", Options{Phases: []Phase{{Rule: FullBatch, Subsets: 6}}}, 10, 2},
+		{"more subsets than rows", Options{Phases: []Phase{{Rule: FullBatch, Subsets: 60}}}, 10, 1},
 	} {
 		if got := tc.o.LaunchRows(tc.rows); got != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)

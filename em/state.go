@@ -98,7 +98,7 @@ func (s settings) continues(old settings, at dataset.Cursor) (equal bool, why st
 		return false, fmt.Sprintf("shards of %d rows, now %d", old.ShardRows, s.ShardRows)
 	case at.Step > 0: // the rest of the epoch must be the rows that are left
 		now, was := s.phaseOf(at.Epoch), old.phaseOf(at.Epoch)
-		if now == nil || was == nil || now.Rule != was.Rule || now.stepRows(s.Rows) != was.stepRows(s.Rows) {
+		if now == nil || was == nil || now.Rule != was.Rule || now.schedule(s.Rows, 0) != was.schedule(s.Rows, 0) {
 			return false, fmt.Sprintf("another rule or batch size, in the middle of epoch %d", at.Epoch+1)
 		}
 	}

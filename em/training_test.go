@@ -45,8 +45,21 @@ func TestFullBatchNeverFalls(t *testing.T) {
 	}
 }
 
-// TestTrajectory compares ten mini-batch steps, the last of each epoch smaller,
-// with EM in float64, and the log-likelihoods seen on the way.
+// stepRows returns the rows of a step of an epoch of batch*5-7 rows in five steps:
+// -7 is 3 modulo 5, so the first three have batch-1 rows and the others batch-2.
+func stepRows(order []int, batch, step int) []int {
+	lo := step * (batch - 1)
+	if step > 3 {
+		lo--
+	}
+	hi := lo + batch - 1
+	if step >= 3 {
+		hi--
+	}
+	return order[lo:hi]
+}
+
+// TestTrajectory compares ten mini-batch steps of two sizes with EM in float64, and the log-likelihoods seen on the way.
 func TestTrajectory(t *testing.T) {
 	graphs := structured(t)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -71,7 +84,7 @@ func TestTrajectory(t *testing.T) {
 					order, sum := dataset.Order(9, epoch, len(m.rows)), 0.0
 					for step := range 5 {
 						var rows [][]float64
-						for _, r := range order[step*batch : min((step+1)*batch, len(order))] {
+						for _, r := range stepRows(order, batch, step) {
 							rows = append(rows, m.rows[r])
 						}
 						ev, err := reference.New(g, p)
@@ -265,6 +278,39 @@ func allPhases() em.Options {
 		},
 		Seed:      3,
 		ShardRows: 32,
+	}
+}
+
+// TestStepsAreEven wants the rows of an epoch spread evenly over its steps under
+// every rule: no step is left with the few rows that do not fill a batch.
+func TestStepsAreEven(t *testing.T) {
+	g := structured(t)["hclt"]
+	m := newModel(t, g, clustered(g, 6, 103, 0.1))
+	constant := em.Schedule{{em.Constant, 1, 0.5, 0.5}}
+	for _, tc := range []struct {
+		phase em.Phase
+		want  string
+	}{
+		{em.Phase{Rule: em.MiniBatch, BatchRows: 50, StepSize: constant}, "[35 34 34]"},
+		{em.Phase{Rule: em.MiniBatch, BatchRows: 51, StepSize: constant}, "[35 34 34]"},
+		{em.Phase{Rule: em.MiniBatch, BatchRows: 52, StepSize: constant}, "[52 51]"},
+		{em.Phase{Rule: em.MiniBatch, BatchRows: 102, StepSize: constant}, "[52 51]"},
+		{em.Phase{Rule: em.MiniBatch, BatchRows: 103, StepSize: constant}, "[103]"},
+		{em.Phase{Rule: em.Anemone, BatchRows: 50, StepSize: constant, Momentum: 0.5, Pseudocount: 1e-6}, "[35 34 34]"},
+		{em.Phase{Rule: em.FullBatch}, "[103]"},
+		{em.Phase{Rule: em.FullBatch, Subsets: 4}, "[26 26 26 25]"},
+		{em.Phase{Rule: em.FullBatch, Subsets: 15}, "[7 7 7 7 7 7 7 7 7 7 7 7 7 6 6]"},
+	} {
+		tc.phase.Epochs = 2
+		var sizes [2][]int
+		o := em.Options{Phases: []em.Phase{tc.phase}, Seed: 1, ShardRows: 16}
+		o.OnStep = func(p em.Progress) { sizes[p.Epoch-1] = append(sizes[p.Epoch-1], p.Rows) }
+		m.run(t, cpu.Options{}, o)
+		for epoch, got := range sizes {
+			if fmt.Sprint(got) != tc.want {
+				t.Errorf("%+v: steps of %v rows in epoch %d, want %s", tc.phase, got, epoch+1, tc.want)
+			}
+		}
 	}
 }
 

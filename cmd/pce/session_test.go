@@ -95,8 +95,7 @@ func (p *pair) Begin(_ context.Context, plan em.Plan) error {
 
 func (p *pair) Step(ctx context.Context, rule kernels.Rule) (res em.StepResult, err error) {
 	step := cluster.Step{Schedule: p.plan.Schedule, At: p.at}
-	rows := min(p.plan.BatchRows, p.plan.Rows-p.at.Step*p.plan.BatchRows)
-	shards := dataset.Shards(rows, p.plan.ShardRows)
+	shards := dataset.Shards(p.plan.StepRows(p.at.Step), p.plan.ShardRows)
 	results := make([]em.StepResult, len(shards))
 	for i := range slices.Backward(shards) { // in another order than one engine takes
 		if p.prepare && i > 1 {
@@ -315,12 +314,12 @@ func TestShardReader(t *testing.T) {
 	src := &gathered{table, make(chan []int, 100)}
 	r := newShardReader(src)
 	defer r.close()
-	plan := dataset.Schedule{Rows: 50, BatchRows: 20, Seed: 7}
+	plan := dataset.Schedule{Rows: 50, BatchRows: 20, Seed: 7} // steps of 17, 17 and 16 rows
 	type shard struct {
 		epoch, step, lo, hi int
 		ahead               bool
 	}
-	shards := []shard{{0, 0, 0, 8, true}, {0, 0, 8, 16, true}, {0, 2, 0, 10, false}, {0, 0, 16, 20, true}, {1, 1, 0, 5, true}, {1, 1, 5, 20, true}, {0, 1, 0, 20, false}}
+	shards := []shard{{0, 0, 0, 8, true}, {0, 0, 8, 16, true}, {0, 2, 0, 10, false}, {0, 0, 16, 17, true}, {1, 1, 0, 5, true}, {1, 1, 5, 17, true}, {0, 1, 0, 17, false}}
 	at := func(s shard) (cluster.Step, dataset.Span) {
 		return cluster.Step{Schedule: plan, At: dataset.Cursor{Epoch: s.epoch, Step: s.step}}, dataset.Span{Lo: s.lo, Hi: s.hi}
 	}
@@ -349,7 +348,7 @@ func TestShardReader(t *testing.T) {
 		t.Errorf("%d reads for %d shards and one that nobody took", n, len(shards))
 	}
 	for name, bad := range map[string]shard{
-		"no such step": {0, 3, 0, 1, false}, "negative epoch": {-1, 0, 0, 1, false}, "beyond the step": {0, 2, 0, 11, false}, "empty": {0, 0, 4, 4, false}, "negative": {0, 0, -1, 4, false},
+		"no such step": {0, 3, 0, 1, false}, "negative epoch": {-1, 0, 0, 1, false}, "beyond the step": {0, 2, 0, 17, false}, "empty": {0, 0, 4, 4, false}, "negative": {0, 0, -1, 4, false},
 	} {
 		step, span := at(bad)
 		r.prepare(step, span)
