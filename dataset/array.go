@@ -17,16 +17,16 @@ type arrayRecords struct {
 	row  []float64
 }
 
-func openNPY(_ context.Context, path string, _ *Options) (Records, error) {
-	return openArray(path, ndarray.OpenNPY)
+func openNPY(_ context.Context, path string, opts *Options) (Records, error) {
+	return openArray(path, opts, ndarray.OpenNPY)
 }
 
-func openIDX(_ context.Context, path string, _ *Options) (Records, error) {
-	return openArray(path, ndarray.OpenIDX)
+func openIDX(_ context.Context, path string, opts *Options) (Records, error) {
+	return openArray(path, opts, ndarray.OpenIDX)
 }
 
-func openArray(path string, open func(io.Reader) (*ndarray.Reader, error)) (Records, error) {
-	f, err := openFile(path)
+func openArray(path string, opts *Options, open func(io.Reader) (*ndarray.Reader, error)) (Records, error) {
+	f, err := openFile(path, opts)
 	if err != nil {
 		return nil, err
 	}

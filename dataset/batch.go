@@ -27,6 +27,8 @@ type Schema struct {
 	Columns []Column
 	Image   [3]int // height, width, channels; zeros when rows are no images
 	Unit    Unit   // what a cell stands for when rows are windows of text; else ""
+	// Missing are texts that mark a missing cell beside the customary ones.
+	Missing []string
 }
 
 // Cells are the cells of one column of a batch; Codes or Values is set,

@@ -21,11 +21,14 @@ type csvRecords struct {
 	file    io.Closer
 	scan    *fields.Scanner
 	missing []string
+	commas  bool // cells are separated by commas
 	codes   bool // .data: whole numbers only
 
-	// first is the first row, parsed when the file is opened. It is handed out
-	// as data unless it is the header; while undecided it is held back.
+	// first is the first row, parsed when the file is opened, and head its texts.
+	// It is handed out as data unless it is the header; while undecided it is
+	// held back.
 	first     []Value
+	head      []string
 	firstLine int
 	names     []string
 	pending   bool // first is yet to be handed out
@@ -35,11 +38,14 @@ type csvRecords struct {
 }
 
 func openCSV(_ context.Context, path string, opts *Options) (Records, error) {
-	f, err := openFile(path)
+	text, f, err := openPlain(path, opts)
 	if err != nil {
 		return nil, err
 	}
 	c := &csvRecords{path: path, file: f, missing: opts.Missing, pending: true}
+	if opts.Schema != nil {
+		c.missing = slices.Concat(opts.Missing, opts.Schema.Missing)
+	}
 	delimiter, header := byte(','), opts.Header
 	switch filepath.Ext(strings.TrimSuffix(strings.ToLower(path), ".gz")) {
 	case ".tsv":
@@ -47,7 +53,10 @@ func openCSV(_ context.Context, path string, opts *Options) (Records, error) {
 	case ".data":
 		c.codes, header = true, HeaderNo
 	}
-	c.scan = fields.NewScanner(f, delimiter)
+	start, err := text.Peek(sniffBytes)
+	dialect := dialectOf(start, err != nil, delimiter)
+	c.commas = dialect.Delimiter == ','
+	c.scan = fields.NewScanner(text, dialect)
 	if err := c.readFirst(header, opts); err != nil {
 		f.Close()
 		return nil, err
@@ -65,8 +74,10 @@ func (c *csvRecords) readFirst(header Header, opts *Options) error {
 		return c.wrap(err)
 	}
 	c.first, c.firstLine = make([]Value, len(cells)), c.scan.Line()
+	c.head = make([]string, len(cells))
 	for i, cell := range cells {
 		c.first[i] = c.parse(bytes.Clone(cell))
+		c.head[i] = string(cell)
 	}
 	c.line = c.firstLine
 	switch {
@@ -89,10 +100,7 @@ func (c *csvRecords) decide(header bool) bool {
 	c.undecided = false
 	if header {
 		c.pending = false
-		c.names = make([]string, len(c.first))
-		for i, v := range c.first {
-			c.names[i] = string(v.Text)
-		}
+		c.names = c.head
 	}
 	c.line = c.firstLine
 	return header
@@ -113,15 +121,18 @@ func (c *csvRecords) isTexts() bool {
 // namesType reports whether Options.Types has an entry for a name in the first
 // row.
 func (c *csvRecords) namesType(opts *Options) bool {
-	return slices.ContainsFunc(c.first, func(v Value) bool {
-		_, ok := opts.Types[string(v.Text)]
-		return ok && v.Kind == String
-	})
+	for i, v := range c.first {
+		if _, ok := opts.Types[c.head[i]]; ok && v.Kind == String {
+			return true
+		}
+	}
+	return false
 }
 
 // isHeaderFor reports whether the first row is a header of a file whose rows
-// follow a schema: it has the schema's names, or texts that are no data. A row
-// of texts is never skipped over where it could be meant as data.
+// follow a schema: it has the schema's names, or some of them and nothing else
+// and too few cells for a row, or texts that cannot be data. A row of texts is
+// never skipped where it could be meant as data.
 func (c *csvRecords) isHeaderFor(opts *Options) bool {
 	s := opts.Schema
 	found, named, labels := 0, 0, false
@@ -132,11 +143,11 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 			continue
 		}
 		named++
-		if slices.ContainsFunc(c.first, func(v Value) bool { return string(v.Text) == col.Name }) {
+		if slices.Contains(c.head, col.Name) {
 			found++
 		}
 	}
-	if named > 0 && found == named {
+	if named > 0 && found == named || found == len(c.head) && found < len(s.Columns) {
 		return true
 	}
 	if !c.isTexts() {
@@ -156,15 +167,14 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 	return named > 0 && (found > 0 || !labels) || named == 0 && !labels
 }
 
-// parse says what a cell holds. The value keeps cell as its text.
+// parse says what a cell holds. The value keeps cell as its text, also that of a
+// customary mark, which is a label where the schema has it as one.
 func (c *csvRecords) parse(cell []byte) Value {
+	if len(cell) == 0 || slices.ContainsFunc(c.missing, func(m string) bool { return string(cell) == m }) {
+		return Value{}
+	}
 	if isMissing(cell) {
 		return Value{Text: cell}
-	}
-	for _, m := range c.missing {
-		if string(cell) == m {
-			return Value{Text: cell}
-		}
 	}
 	if x, ok := parseNumber(cell); ok {
 		return Value{Kind: Number, Number: x, Text: cell}
@@ -172,18 +182,19 @@ func (c *csvRecords) parse(cell []byte) Value {
 	return Value{Kind: String, Text: cell}
 }
 
-// isMissing reports whether a cell is empty, ? or nan in any case.
+// isMissing reports whether a cell, which is not empty, is one of the customary
+// marks: ?, or NA, N/A, null or nan in any case.
 func isMissing(cell []byte) bool {
-	switch len(cell) {
-	case 0:
-		return true
-	case 1:
+	if len(cell) == 1 {
 		return cell[0] == '?'
-	case 3:
-		return cell[0]|32 == 'n' && cell[1]|32 == 'a' && cell[2]|32 == 'n'
 	}
-	return false
+	if len(cell) > 4 || cell[0]|32 != 'n' {
+		return false
+	}
+	return slices.ContainsFunc(customaryMarks, func(m []byte) bool { return bytes.EqualFold(cell, m) })
 }
+
+var customaryMarks = [][]byte{[]byte("na"), []byte("nan"), []byte("n/a"), []byte("null")}
 
 // parseNumber reads a finite decimal number.
 func parseNumber(cell []byte) (float64, bool) {

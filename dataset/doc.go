@@ -17,6 +17,12 @@
 // largest. Options.Types overrides this for a column. With a schema, which is
 // how further files of a model are read, a cell that does not fit is an error.
 //
+// # Tables in text
+//
+// Delimiter, line ends and encoding of a table in text are told from the start
+// of the file: commas, semicolons or tabs; LF, CR LF or CR; UTF-8 or UTF-16, with
+// or without a byte order mark. What cannot be told is refused.
+//
 // # Errors
 //
 // Readers return errors that match ErrFormat and name file, line and column,
@@ -29,6 +35,6 @@
 //
 // # Source
 //
-// CSV follows RFC 4180, .npy the format description of NumPy (versions 1 to 3),
+// CSV follows RFC 4180 but for delimiters and line ends, .npy the format description of NumPy (versions 1 to 3),
 // idx the format description on the MNIST page.
 package dataset

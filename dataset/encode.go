@@ -35,6 +35,9 @@ func newEncoder(s *Schema, noMissing bool) *encoder {
 func (e *encoder) cell(col int, v *Value) (code uint16, value float32, problem string) {
 	c := &e.schema.Columns[col]
 	if v.Kind == Absent {
+		if code, ok := e.codes[col][string(v.Text)]; ok && v.Text != nil {
+			return code, 0, "" // a customary mark that is one of the column's texts
+		}
 		if e.noMissing {
 			return 0, 0, fmt.Sprintf("cell of %s is missing; fill it or allow missing cells", e.schema.ColumnName(col))
 		}

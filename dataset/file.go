@@ -84,6 +84,9 @@ func onlyFiles(paths []string) error {
 // expand returns the names that a path stands for; all says that it is a
 // directory, of which files of unknown formats are left out.
 func expand(path string) (names []string, all bool, err error) {
+	if path == stdinPath {
+		return []string{path}, false, nil
+	}
 	root, pattern, deep := strings.Cut(path, "/**/")
 	if !deep {
 		info, err := os.Stat(path)
@@ -122,6 +125,15 @@ func expand(path string) (names []string, all bool, err error) {
 func formatOf(path string, opts *Options) (file, error) {
 	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
 	ext := filepath.Ext(name)
+	if path == stdinPath {
+		if opts.Stdin == nil || opts.Schema == nil {
+			return file{}, badSetting("-: standard input is read once, by queries of a model; give a file")
+		}
+		ext = ".csv"
+		if opts.Schema.Unit != "" {
+			return file{path: path, text: true}, nil
+		}
+	}
 	if strings.HasSuffix(name, "-ubyte") { // train-images-idx3-ubyte
 		ext = ".idx"
 	}
@@ -138,16 +150,26 @@ func formatOf(path string, opts *Options) (file, error) {
 // unpacked is a file that is unpacked while it is read, if it is gzip.
 type unpacked struct {
 	io.Reader
-	file *os.File
+	file io.Closer
 }
 
 func (u *unpacked) Close() error { return u.file.Close() }
 
-// openFile opens a file and unpacks it if its first bytes say gzip.
-func openFile(path string) (io.ReadCloser, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("dataset: %w; check the path", err)
+// stdinPath stands for standard input, which holds a table in text.
+const stdinPath = "-"
+
+// openFile opens a file, or standard input, and unpacks it if its first bytes
+// say gzip.
+func openFile(path string, opts *Options) (io.ReadCloser, error) {
+	var f io.ReadCloser
+	if path == stdinPath {
+		f = io.NopCloser(opts.Stdin)
+	} else {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("dataset: %w; check the path", err)
+		}
+		f = file
 	}
 	r := bufio.NewReaderSize(f, 1<<16)
 	magic, err := r.Peek(2)

@@ -1,13 +1,12 @@
 package dataset
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Limits of inference.
@@ -29,6 +28,7 @@ type guess struct {
 	textAt     string // place and text of the first text
 	otherAt    string // place of the first number that is no code
 	otherValue float64
+	tally
 }
 
 // inference collects the types of the columns of one file.
@@ -36,10 +36,15 @@ type inference struct {
 	recs       Records
 	columns    []guess
 	labelBytes int
+	sampled    int  // numbers sampled of a column
+	points     bool // decimal commas are refused
 }
 
 func newInference(recs Records, opts *Options) *inference {
-	f := &inference{recs: recs, columns: make([]guess, recs.Columns())}
+	f := &inference{recs: recs, columns: make([]guess, recs.Columns()), sampled: sampledPerColumn(recs.Columns())}
+	if c, ok := recs.(*csvRecords); ok {
+		f.points = !c.commas
+	}
 	names := recs.Names()
 	for i := range f.columns {
 		g := &f.columns[i]
@@ -77,6 +82,9 @@ func (f *inference) add(row []Value) error {
 			}
 			continue
 		}
+		if f.points && v.Kind == String && g.set == nil && isDecimalComma(v.Text) {
+			return badData(f.recs.Where(i), "%s has a comma where numbers have a decimal point; write points, or set the column's type to label", quote(v.Text))
+		}
 		if v.Kind == String {
 			if g.set != nil || g.other {
 				return badData(f.recs.Where(i), "%s is not a number%s; fix the cell or list the text as a missing mark", quote(v.Text), g.because())
@@ -89,6 +97,7 @@ func (f *inference) add(row []Value) error {
 			}
 			continue
 		}
+		g.tally.add(v.Number, f.sampled)
 		switch x := v.Number; {
 		case x >= 0 && x < MaxCategories && x == math.Trunc(x):
 			g.whole = true
@@ -115,11 +124,15 @@ func (g *guess) because() string {
 
 func (f *inference) addLabel(col int, text []byte) error {
 	g := &f.columns[col]
+	g.cells++
 	if _, ok := g.labels[string(text)]; ok {
+		g.repeated = true
 		return nil
 	}
 	f.labelBytes += len(text)
 	switch {
+	case !utf8.Valid(text):
+		return badData(f.recs.Where(col), "%s is not UTF-8; convert the file, as with iconv -f latin1 -t utf-8", quote(text))
 	case len(text) > maxLabelBytes:
 		return badData(f.recs.Where(col), "text of %d bytes; a category's label has at most %d", len(text), maxLabelBytes)
 	case len(g.labels) == MaxCategories:
@@ -177,6 +190,20 @@ func (f *inference) mixed() []int {
 	return cols
 }
 
+// tallies returns those of the columns that are not skipped.
+func (f *inference) tallies() []tally {
+	var kept []tally
+	for i := range f.columns {
+		g := &f.columns[i]
+		if g.set != nil && g.set.Skip {
+			continue
+		}
+		g.tally.set = g.set != nil && !g.set.mixed
+		kept = append(kept, g.tally)
+	}
+	return kept
+}
+
 // schema returns the columns found, skipped ones left out.
 func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 	s := &Schema{}
@@ -187,6 +214,9 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 			continue
 		}
 		c := Column{Name: g.name}
+		if !utf8.ValidString(c.Name) {
+			return nil, badData(path, "the header has %q, which is not UTF-8; convert the file, as with iconv -f latin1 -t utf-8", c.Name)
+		}
 		switch {
 		case g.set != nil && g.set.Labels || g.text:
 			c.Labels = slices.Sorted(maps.Keys(g.labels))
@@ -224,58 +254,6 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 	return s, nil
 }
 
-// inspect reads a whole file and returns its schema and its number of rows.
-func inspect(ctx context.Context, file file, opts *Options) (*Schema, int, error) {
-	recs, err := file.format.Open(ctx, file.path, opts)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer recs.Close()
-	f := newInference(recs, opts)
-	row := make([]Value, recs.Columns())
-	rows := 0
-	for ; ; rows++ {
-		if rows%chunkRows == 0 && ctx.Err() != nil {
-			return nil, 0, ctx.Err()
-		}
-		if err := recs.Next(row); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, 0, err
-		}
-		if err := f.add(row); err != nil {
-			return nil, 0, err
-		}
-	}
-	if c, ok := recs.(*csvRecords); ok && c.undecided {
-		if c.decide(f.looksLikeHeader(c.first)) {
-			f.rename(c.Names())
-		} else {
-			if err := f.add(c.first); err != nil {
-				return nil, 0, err
-			}
-			rows++
-		}
-	}
-	if rows == 0 {
-		return nil, 0, badData(file.path, "has no rows; give a file with at least one")
-	}
-	if err := f.checkTypes(opts); err != nil {
-		return nil, 0, err
-	}
-	if cols := f.mixed(); cols != nil {
-		return inspect(ctx, file, opts.withLabels(recs, cols))
-	}
-	s, err := f.schema(file.path, file.format.OneDomain)
-	if err != nil {
-		return nil, 0, err
-	}
-	if im, ok := recs.(interface{ Image() [3]int }); ok {
-		s.Image = im.Image()
-	}
-	return s, rows, nil
-}
-
 // withLabels returns o with the type of some columns, counted from 0, set to
 // label, and with the header settled as it was found.
 func (o *Options) withLabels(recs Records, cols []int) *Options {
@@ -285,7 +263,7 @@ func (o *Options) withLabels(recs Records, cols []int) *Options {
 		out.Types = make(map[string]Type)
 	}
 	for _, i := range cols {
-		out.Types[strconv.Itoa(i+1)] = Type{Labels: true}
+		out.Types[strconv.Itoa(i+1)] = Type{Labels: true, mixed: true}
 	}
 	out.Header = HeaderNo
 	if recs.Names() != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -76,11 +75,15 @@ func openChain(ctx context.Context, paths []string, opts *Options) (*chain, int,
 	case files[0].text:
 		schema, err = textSchema(ctx, files, opts)
 	default:
-		schema, rows, err = inspectAll(ctx, files, opts)
+		var in *inspection
+		if in, err = inspectAll(ctx, files, opts); err == nil {
+			schema, rows = in.schema, in.rows
+		}
 	}
 	if err != nil {
 		return nil, 0, err
 	}
+	schema = schema.WithMarks(opts.Missing)
 	c := &chain{schema: schema, names: joinNames(files), hint: "give a file with at least one"}
 	var text func(string) (Reader, error)
 	if files[0].text {
@@ -98,70 +101,6 @@ func openChain(ctx context.Context, paths []string, opts *Options) (*chain, int,
 		})
 	}
 	return c, rows, nil
-}
-
-// inspectAll returns the schema that holds for all files, and their rows.
-func inspectAll(ctx context.Context, files []file, opts *Options) (*Schema, int, error) {
-	var all *Schema
-	total := 0
-	for _, f := range files {
-		s, rows, err := inspect(ctx, f, opts)
-		if err != nil {
-			return nil, 0, err
-		}
-		total += rows
-		if all == nil {
-			all = s
-		} else if err := all.merge(s, f.path); err != nil {
-			return nil, 0, err
-		}
-	}
-	if opts.Image != [3]int{} {
-		all.Image = opts.Image
-	}
-	if err := all.Validate(); err != nil {
-		return nil, 0, err
-	}
-	return all, total, nil
-}
-
-// merge widens s so that rows of t, the schema of another file, are rows of s.
-func (s *Schema) merge(t *Schema, path string) error {
-	if len(s.Columns) != len(t.Columns) {
-		return badData(path, "has %d columns, the first file has %d; give files of the same columns", len(t.Columns), len(s.Columns))
-	}
-	byName := make(map[string]int, len(t.Columns))
-	for i, c := range t.Columns {
-		byName[c.Name] = i
-	}
-	for i := range s.Columns {
-		a, b := &s.Columns[i], &t.Columns[i]
-		if a.Name != "" && b.Name != "" && a.Name != b.Name {
-			j, ok := byName[a.Name]
-			if !ok {
-				return badData(path, "the header lacks %q, which the first file has; give files of the same columns", a.Name)
-			}
-			b = &t.Columns[j]
-		}
-		if (a.Labels == nil) != (b.Labels == nil) {
-			return badData(path, "%s holds texts in one file and numbers in another; set its type to label", s.ColumnName(i))
-		}
-		switch {
-		case a.Labels != nil:
-			all := append(slices.Clone(a.Labels), b.Labels...)
-			slices.Sort(all)
-			a.Labels = slices.Compact(all)
-			a.Categories = len(a.Labels)
-		case a.Kind == Continuous || b.Kind == Continuous:
-			a.Kind, a.Categories = Continuous, 0
-		default:
-			a.Categories = max(a.Categories, b.Categories)
-		}
-	}
-	if s.Image != t.Image {
-		s.Image = [3]int{}
-	}
-	return nil
 }
 
 // load reads r to its end into a table; rows is how many are expected.

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -10,10 +12,21 @@ type Options struct {
 	// Schema is what the rows must be, such as a model's; nil: the file tells.
 	Schema *Schema
 	Header Header
-	// Missing are marks of missing cells besides the empty cell, ? and nan.
+	// Missing are further marks of missing cells. The empty cell and ? always mark
+	// one, and so do NA, N/A, null and nan in any case, unless the schema has them
+	// as labels. Marks are kept in the schema, and hold for all that is read with it.
 	Missing []string
 	// NoMissing makes a missing cell an error.
 	NoMissing bool
+	// Partial allows files whose header lacks columns of Schema, which then are
+	// missing in every row. Warn names them.
+	Partial bool
+	// Stdin is what the path - reads, a table in text without a second pass: it
+	// wants a Schema.
+	Stdin io.Reader `json:"-"`
+	// Warn, unless it is nil, is told in one line what may be wrong with a file
+	// that can be read all the same.
+	Warn func(warning string) `json:"-"`
 	// Types overrides inferred types. A key is a column's name, its number in
 	// the file counted from 1, or * for all others.
 	Types map[string]Type
@@ -50,7 +63,8 @@ type Type struct {
 	Kind       ColumnKind
 	Categories int  // Discrete: codes 0..Categories-1; 0: as many as the file has
 	Labels     bool // Discrete: cells are texts, even if they look like numbers
-	Skip       bool // the column is no variable
+	Skip       bool // the column is not a variable
+	mixed      bool // inferred: texts, some of which look like numbers
 }
 
 // ParseType reads "discrete", "discrete:256", "label", "continuous" or "skip".
@@ -84,6 +98,13 @@ func (o *Options) typeOf(col int, name string) (Type, bool) {
 		}
 	}
 	return Type{}, false
+}
+
+// warn passes a warning about a file on.
+func (o *Options) warn(path, format string, args ...any) {
+	if o.Warn != nil {
+		o.Warn(path + ": " + fmt.Sprintf(format, args...))
+	}
 }
 
 func (o *Options) validate() error {

@@ -56,29 +56,38 @@ func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
 		}
 		return to, nil
 	}
-	place := make(map[string]int, len(s.Columns))
+	place := make(map[string][]int, len(s.Columns)) // columns without a name share ""
 	for i, c := range s.Columns {
-		place[c.Name] = i
+		place[c.Name] = append(place[c.Name], i)
 	}
 	for i, n := range names {
 		if to[i] < 0 {
 			continue
 		}
-		p, ok := place[n]
-		if !ok {
-			return nil, badData(recs.Where(i), "the header has %q, which is no variable of the model or stands twice; remove the column or set its type to skip", n)
+		left, known := place[n]
+		switch {
+		case !known:
+			return nil, badData(recs.Where(i), "the header has %q, which is not a variable of the model; remove the column or set its type to skip", n)
+		case len(left) == 0:
+			return nil, badData(recs.Where(i), "the header has %q twice; remove one of the columns", n)
 		}
-		delete(place, n)
-		to[i] = p
+		to[i], place[n] = left[0], left[1:]
 	}
 	var absent []string
 	for _, c := range s.Columns {
-		if _, ok := place[c.Name]; ok {
+		if left := place[c.Name]; len(left) > 0 {
 			absent = append(absent, c.Name)
+			place[c.Name] = left[1:]
 		}
 	}
-	if absent != nil {
+	switch {
+	case absent == nil:
+	case !opts.Partial || opts.NoMissing || slices.Contains(absent, ""):
 		return nil, badData(path, "the header lacks %s; add the columns", listLabels(absent))
+	case len(absent) == len(s.Columns):
+		return nil, badData(path, "the header has no variable of the model; it has %s", listLabels(absent))
+	default:
+		opts.warn(path, "the header lacks %s; they are missing in every row", listLabels(absent))
 	}
 	return to, nil
 }

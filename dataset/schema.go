@@ -83,6 +83,22 @@ func (s *Schema) validateImage() error {
 	return nil
 }
 
+// WithMarks returns s with further marks of missing cells.
+func (s *Schema) WithMarks(marks []string) *Schema {
+	var fresh []string
+	for _, m := range marks {
+		if !slices.Contains(s.Missing, m) && !slices.Contains(fresh, m) {
+			fresh = append(fresh, m)
+		}
+	}
+	if fresh == nil {
+		return s
+	}
+	out := *s
+	out.Missing = slices.Concat(s.Missing, fresh)
+	return &out
+}
+
 // Equal reports whether s and t say the same of every row.
 func (s *Schema) Equal(t *Schema) bool {
 	return s.Image == t.Image && s.Unit == t.Unit &&

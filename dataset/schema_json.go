@@ -13,6 +13,7 @@ type schemaJSON struct {
 	Labels  [][]string   `json:"labels,omitempty"`
 	Image   []int        `json:"image,omitempty"`
 	Unit    Unit         `json:"unit,omitempty"`
+	Missing []string     `json:"missing,omitempty"`
 }
 
 type columnJSON struct {
@@ -52,7 +53,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	if s.Image != [3]int{} {
 		out.Image = s.Image[:]
 	}
-	out.Unit = s.Unit
+	out.Unit, out.Missing = s.Unit, s.Missing
 	return json.Marshal(out)
 }
 
@@ -65,7 +66,7 @@ func (s *Schema) UnmarshalJSON(data []byte) error {
 	if err := d.Decode(&in); err != nil {
 		return fmt.Errorf("%w: schema: %w", ErrFormat, err)
 	}
-	out := Schema{Unit: in.Unit}
+	out := Schema{Unit: in.Unit, Missing: in.Missing}
 	for _, j := range in.Columns {
 		c := Column{Name: j.Name, Categories: j.Categories}
 		switch j.Kind {

@@ -34,8 +34,8 @@ type tokens struct {
 	word []byte
 }
 
-func openTokens(path string, unit Unit, left *int64) (*tokens, error) {
-	f, err := openFile(path)
+func openTokens(path string, unit Unit, left *int64, opts *Options) (*tokens, error) {
+	f, err := openFile(path, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func textSchema(ctx context.Context, files []file, opts *Options) (*Schema, erro
 	counts := make(map[string]int)
 	left := opts.textLeft()
 	for _, f := range files {
-		if err := countTokens(ctx, f.path, unit, left, counts); err != nil {
+		if err := countTokens(ctx, f.path, unit, left, opts, counts); err != nil {
 			return nil, err
 		}
 	}
@@ -128,8 +128,8 @@ func textSchema(ctx context.Context, files []file, opts *Options) (*Schema, erro
 	return s, s.Validate()
 }
 
-func countTokens(ctx context.Context, path string, unit Unit, left *int64, counts map[string]int) error {
-	t, err := openTokens(path, unit, left)
+func countTokens(ctx context.Context, path string, unit Unit, left *int64, opts *Options, counts map[string]int) error {
+	t, err := openTokens(path, unit, left, opts)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func openText(s *Schema, opts *Options) (func(path string) (Reader, error), erro
 	codes := newEncoder(&Schema{Columns: s.Columns[:1]}, false).codes[0]
 	left := opts.textLeft()
 	return func(path string) (Reader, error) {
-		t, err := openTokens(path, s.Unit, left)
+		t, err := openTokens(path, s.Unit, left, opts)
 		if err != nil {
 			return nil, err
 		}

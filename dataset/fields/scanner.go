@@ -11,8 +11,8 @@
 //
 // # Source
 //
-// RFC 4180, with three freedoms: lines may end in LF, a byte order mark is
-// skipped, and so are blank lines.
+// RFC 4180, with four freedoms: the delimiter is the caller's choice, lines may
+// end in LF or in CR, a byte order mark is skipped, and so are blank lines.
 package fields
 
 import (
@@ -36,10 +36,18 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Cell, e.Problem) }
 
+// Dialect is how records are written.
+type Dialect struct {
+	Delimiter byte // between cells
+	CR        bool // lines end in CR, not in LF or CR LF
+}
+
 // Scanner reads records one after another in bounded memory.
 type Scanner struct {
 	r         *bufio.Reader
 	delimiter byte
+	end, odd  byte     // the byte that ends a line, and the one that must not
+	blanks    string   // that are cut off cells: the delimiter is none of them
 	line      int      // first line of the record read last
 	lines     int      // lines read so far
 	long      []byte   // a line that does not fit r's buffer
@@ -48,9 +56,16 @@ type Scanner struct {
 	cells     [][]byte // of the record read last
 }
 
-// NewScanner returns a scanner of r whose cells are separated by delimiter.
-func NewScanner(r io.Reader, delimiter byte) *Scanner {
-	return &Scanner{r: bufio.NewReaderSize(r, 1<<16), delimiter: delimiter}
+// NewScanner returns a scanner of r, which is written in the dialect d.
+func NewScanner(r io.Reader, d Dialect) *Scanner {
+	s := &Scanner{r: bufio.NewReaderSize(r, 1<<16), delimiter: d.Delimiter, end: '\n', odd: '\r', blanks: " \t"}
+	if d.CR {
+		s.end, s.odd = '\r', '\n'
+	}
+	if d.Delimiter == '\t' {
+		s.blanks = " "
+	}
+	return s
 }
 
 // Line returns the line on which the record read last began.
@@ -65,7 +80,7 @@ func (s *Scanner) Next() ([][]byte, error) {
 			return nil, err
 		}
 		s.line = s.lines
-		if len(bytes.TrimSpace(line)) == 0 {
+		if len(bytes.Trim(line, s.blanks)) == 0 {
 			continue
 		}
 		s.cells = s.cells[:0]
@@ -80,7 +95,7 @@ func (s *Scanner) Next() ([][]byte, error) {
 
 // readLine returns the next line without its end.
 func (s *Scanner) readLine() ([]byte, error) {
-	line, err := s.r.ReadSlice('\n')
+	line, err := s.r.ReadSlice(s.end)
 	if err == bufio.ErrBufferFull {
 		s.long = s.long[:0]
 		for err == bufio.ErrBufferFull {
@@ -88,7 +103,7 @@ func (s *Scanner) readLine() ([]byte, error) {
 				return nil, &Error{s.lines + 1, 1, fmt.Sprintf("line is longer than %d MiB; is this a text file?", MaxRecordBytes>>20)}
 			}
 			s.long = append(s.long, line...)
-			line, err = s.r.ReadSlice('\n')
+			line, err = s.r.ReadSlice(s.end)
 		}
 		s.long = append(s.long, line...)
 		line = s.long
@@ -100,8 +115,10 @@ func (s *Scanner) readLine() ([]byte, error) {
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	}
 	s.lines++
-	line = bytes.TrimSuffix(line, []byte("\n"))
-	return bytes.TrimSuffix(line, []byte("\r")), nil
+	if n := len(line); n > 0 && line[n-1] == s.end {
+		line = line[:n-1]
+	}
+	return bytes.TrimRight(line, "\r"), nil // some programs write CR CR LF
 }
 
 func (s *Scanner) add(cell []byte) error {
@@ -110,6 +127,14 @@ func (s *Scanner) add(cell []byte) error {
 	}
 	s.cells = append(s.cells, cell)
 	return nil
+}
+
+// addPlain adds a cell without quotes.
+func (s *Scanner) addPlain(cell []byte) error {
+	if bytes.IndexByte(cell, s.odd) >= 0 {
+		return s.errorf("line ends are written in several ways (CR and LF); write all of them as LF")
+	}
+	return s.add(bytes.Trim(cell, s.blanks))
 }
 
 func (s *Scanner) errorf(format string, args ...any) error {
@@ -121,9 +146,9 @@ func (s *Scanner) split(line []byte) error {
 	for {
 		i := bytes.IndexByte(line, s.delimiter)
 		if i < 0 {
-			return s.add(trim(line))
+			return s.addPlain(line)
 		}
-		if err := s.add(trim(line[:i])); err != nil {
+		if err := s.addPlain(line[:i]); err != nil {
 			return err
 		}
 		line = line[i+1:]
@@ -136,13 +161,13 @@ func (s *Scanner) splitQuoted(line []byte) error {
 	s.record, s.bytes = append(s.record[:0], line...), 0
 	rest := s.record
 	for {
-		cell := trimLeft(rest)
+		cell := bytes.TrimLeft(rest, s.blanks)
 		if len(cell) == 0 || cell[0] != '"' {
 			i := bytes.IndexByte(rest, s.delimiter)
 			if i < 0 {
-				return s.add(trim(rest))
+				return s.addPlain(rest)
 			}
-			if err := s.add(trim(rest[:i])); err != nil {
+			if err := s.addPlain(rest[:i]); err != nil {
 				return err
 			}
 			rest = rest[i+1:]
@@ -152,7 +177,7 @@ func (s *Scanner) splitQuoted(line []byte) error {
 		if err != nil {
 			return err
 		}
-		after = trimLeft(after)
+		after = bytes.TrimLeft(after, s.blanks)
 		if len(after) > 0 && after[0] != s.delimiter {
 			return s.errorf("text after a closing quote; write a quote within quotes twice")
 		}
@@ -195,7 +220,3 @@ func (s *Scanner) unquote(in []byte) (text, after []byte, err error) {
 		in = in[1:]
 	}
 }
-
-func trim(b []byte) []byte { return bytes.Trim(b, " \t") }
-
-func trimLeft(b []byte) []byte { return bytes.TrimLeft(b, " \t") }

@@ -10,7 +10,11 @@ import (
 
 // scan returns all records of a text, "|" between cells, with their lines.
 func scan(in string) (out []string, err error) {
-	s := NewScanner(strings.NewReader(in), ',')
+	return scanAs(in, Dialect{Delimiter: ','})
+}
+
+func scanAs(in string, d Dialect) (out []string, err error) {
+	s := NewScanner(strings.NewReader(in), d)
 	for {
 		cells, err := s.Next()
 		if err == io.EOF {
@@ -56,6 +60,31 @@ func TestScanner(t *testing.T) {
 	}
 }
 
+// TestDialects reads the same records under every dialect.
+func TestDialects(t *testing.T) {
+	for _, tt := range []struct {
+		d        Dialect
+		in, want string
+	}{
+		{Dialect{Delimiter: ';'}, "a;\"b;c\" ; d\n;;\n", "[1:a|b;c|d 2:||]"},
+		{Dialect{Delimiter: '\t'}, "a\tb c\t\n\t\t\n\n", "[1:a|b c| 2:||]"},
+		{Dialect{Delimiter: '\t'}, "1\t\t\"a\"\t\"b\" \tc\n", "[1:1||a|b|c]"},
+		{Dialect{Delimiter: ',', CR: true}, "a,b\r1,2\r\r3,\"4\r5\"", "[1:a|b 2:1|2 4:3|4\n5]"},
+		{Dialect{Delimiter: ',', CR: true}, "a,b\r1,2\n3,4\r", "[1:a|b] 2:2: line ends are written in several ways (CR and LF); write all of them as LF"},
+		{Dialect{Delimiter: ','}, "a,b\n1,2\r3,4\n", "[1:a|b] 2:2: line ends are written in several ways (CR and LF); write all of them as LF"},
+		{Dialect{Delimiter: ','}, "a,b\r\r\n\"x\ry\",2\r\r\n", "[1:a|b 2:x\ry|2]"},
+	} {
+		got, err := scanAs(tt.in, tt.d)
+		text := fmt.Sprint(got)
+		if err != nil {
+			text += " " + err.Error()
+		}
+		if text != tt.want {
+			t.Errorf("%q\ngot  %q\nwant %q", tt.in, text, tt.want)
+		}
+	}
+}
+
 // endless is a file of one byte, again and again.
 type endless byte
 
@@ -72,7 +101,7 @@ func TestScannerLimits(t *testing.T) {
 		"1:1: row is longer than 64 MiB; is a closing quote missing?":               io.MultiReader(strings.NewReader("\"\n"), lines{}),
 		"1:1048577: more than 1048576 cells in a row; is this the right delimiter?": strings.NewReader(strings.Repeat(",", MaxCells+5)),
 	} {
-		_, err := NewScanner(r, ',').Next()
+		_, err := NewScanner(r, Dialect{Delimiter: ','}).Next()
 		var e *Error
 		if !errors.As(err, &e) || e.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -109,7 +138,7 @@ func FuzzScanner(f *testing.F) {
 		if !strings.Contains(in, `"`) {
 			n := 0
 			for _, line := range strings.Split(strings.TrimPrefix(in, "\xef\xbb\xbf"), "\n") {
-				if strings.TrimSpace(strings.TrimSuffix(line, "\r")) != "" {
+				if strings.Trim(strings.TrimRight(line, "\r"), " \t") != "" {
 					n++
 				}
 			}

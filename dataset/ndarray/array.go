@@ -200,10 +200,33 @@ func (d DType) element() func([]byte) float64 {
 		return func(b []byte) float64 { return float64(order.Uint64(b)) }
 	case "i8":
 		return func(b []byte) float64 { return float64(int64(order.Uint64(b))) }
+	case "f2":
+		return func(b []byte) float64 { return half(order.Uint16(b)) }
 	case "f4":
 		return func(b []byte) float64 { return float64(math.Float32frombits(order.Uint32(b))) }
 	case "f8":
 		return func(b []byte) float64 { return math.Float64frombits(order.Uint64(b)) }
 	}
 	return nil
+}
+
+// half returns the value of a number of 16 bits: sign, 5 bits of exponent, 10 of
+// fraction.
+func half(bits uint16) float64 {
+	exponent, fraction := int(bits>>10&0x1f), float64(bits&0x3ff)
+	var x float64
+	switch exponent {
+	case 0:
+		x = math.Ldexp(fraction, -24)
+	case 0x1f:
+		if x = math.Inf(1); fraction != 0 {
+			x = math.NaN()
+		}
+	default:
+		x = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if bits>>15 != 0 {
+		x = -x
+	}
+	return x
 }

@@ -48,7 +48,7 @@ func OpenNPY(src io.Reader) (*Reader, error) {
 }
 
 func parseDescr(s string) (DType, error) {
-	bad := fmt.Errorf("has elements of type %q; convert to one of f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1", s)
+	bad := fmt.Errorf("has elements of type %q; convert to one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1", s)
 	if len(s) != 3 || !strings.ContainsRune("<>|=", rune(s[0])) {
 		return DType{}, bad
 	}

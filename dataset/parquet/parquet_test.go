@@ -90,7 +90,7 @@ func TestRead(t *testing.T) {
 		}
 	}
 	_, err = load(t, encode(t, people(200)...), dataset.Options{Schema: &dataset.Schema{Columns: []dataset.Column{{Name: "age", Categories: 90}}}})
-	if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), `the header has "height", which is no variable of the model`) {
+	if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), `the header has "height", which is not a variable of the model`) {
 		t.Errorf("other schema: %v", err)
 	}
 }

@@ -1,0 +1,111 @@
+package dataset
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/pce-engine/pce/dataset/fields"
+)
+
+// Limits on what is looked at to tell a dialect.
+const dialectRecords = 100
+
+// dialectOf tells line ends and delimiter of a table by its first bytes; whole
+// says that there are no more. Lines end in CR if there is no LF. Where the
+// customary delimiter leaves records of one cell, or of different numbers of
+// cells, another one that gives all records the same number is taken: programs
+// write semicolons and tabs into files named .csv. A semicolon or a tab is also
+// preferred to a comma that stands in numbers only (1,5;2,5), so that reading
+// meets these numbers and refuses them.
+func dialectOf(start []byte, whole bool, customary byte) fields.Dialect {
+	d := fields.Dialect{Delimiter: customary}
+	seen := start
+	if !whole && len(seen) > 0 { // the LF of the last line may be yet to come
+		seen = seen[:len(seen)-1]
+	}
+	d.CR = bytes.IndexByte(start, '\n') < 0 && bytes.IndexByte(seen, '\r') >= 0
+	if n := cellsOf(start, whole, d); n.same && n.cells > 1 && !(customary == ',' && n.decimals) {
+		return d
+	}
+	for _, delimiter := range []byte{',', ';', '\t'} {
+		other := fields.Dialect{Delimiter: delimiter, CR: d.CR}
+		if delimiter == customary {
+			continue
+		}
+		if n := cellsOf(start, whole, other); n.same && n.cells > 1 {
+			return other
+		}
+	}
+	return d
+}
+
+// recordShape is what records have in common under a dialect.
+type recordShape struct {
+	cells    int  // of the first record
+	same     bool // all records have as many
+	decimals bool // a comma stands in numbers alone; see decimalCommas
+}
+
+// cellsOf cuts the records at the start of a file. The last one is left out if
+// it may be incomplete and is not the only one.
+func cellsOf(start []byte, whole bool, d fields.Dialect) recordShape {
+	scan := fields.NewScanner(bytes.NewReader(start), d)
+	var counts []int
+	for len(counts) <= dialectRecords {
+		cells, err := scan.Next()
+		if err != nil { // the end, or a quote that is closed further on
+			break
+		}
+		counts = append(counts, len(cells))
+	}
+	if n := len(counts); n > 1 && (!whole || n > dialectRecords) {
+		counts = counts[:n-1]
+	}
+	if len(counts) == 0 {
+		return recordShape{}
+	}
+	s := recordShape{cells: counts[0]}
+	s.same = !slices.ContainsFunc(counts, func(n int) bool { return n != s.cells })
+	s.decimals = s.same && d.Delimiter == ',' && decimalCommas(start, whole, d.CR)
+	return s
+}
+
+// decimalCommas reports whether semicolons or tabs cut the records into the same
+// number of cells, two or more, of which those with a comma are numbers.
+func decimalCommas(start []byte, whole, cr bool) bool {
+	for _, delimiter := range []byte{';', '\t'} {
+		d := fields.Dialect{Delimiter: delimiter, CR: cr}
+		if n := cellsOf(start, whole, d); !n.same || n.cells < 2 {
+			continue
+		}
+		scan, all := fields.NewScanner(bytes.NewReader(start), d), true
+		for range dialectRecords {
+			cells, err := scan.Next()
+			if err != nil {
+				break
+			}
+			for _, cell := range cells {
+				all = all && (bytes.IndexByte(cell, ',') < 0 || isDecimalComma(cell))
+			}
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// isDecimalComma reports whether a cell is a number but for commas that stand in
+// it where a point stands, or between its thousands.
+func isDecimalComma(cell []byte) bool {
+	if bytes.IndexByte(cell, ',') < 0 {
+		return false
+	}
+	cell = bytes.TrimLeft(cell, "+-")
+	for _, b := range cell {
+		if (b < '0' || b > '9') && b != ',' && b != '.' {
+			return false
+		}
+	}
+	return cell[0] != ',' || len(cell) > 1
+}

@@ -1,0 +1,158 @@
+package dataset
+
+import (
+	"context"
+	"io"
+	"slices"
+)
+
+// inspection is what a first reading finds out about files.
+type inspection struct {
+	path    string
+	schema  *Schema
+	rows    int
+	tallies []tally // of the schema's columns
+	sampled int     // numbers that a tally keeps
+}
+
+// inspect reads a whole file and returns what is to be known of it.
+func inspect(ctx context.Context, file file, opts *Options) (*inspection, error) {
+	recs, err := file.format.Open(ctx, file.path, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer recs.Close()
+	f := newInference(recs, opts)
+	row := make([]Value, recs.Columns())
+	rows := 0
+	for ; ; rows++ {
+		if rows%chunkRows == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := recs.Next(row); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if err := f.add(row); err != nil {
+			return nil, err
+		}
+	}
+	if c, ok := recs.(*csvRecords); ok && c.undecided {
+		if c.decide(f.looksLikeHeader(c.first)) {
+			f.rename(c.Names())
+		} else {
+			if err := f.add(c.first); err != nil {
+				return nil, err
+			}
+			rows++
+		}
+	}
+	if rows == 0 {
+		return nil, badData(file.path, "has no rows; give a file with at least one")
+	}
+	if err := f.checkTypes(opts); err != nil {
+		return nil, err
+	}
+	if cols := f.mixed(); cols != nil {
+		return inspect(ctx, file, opts.withLabels(recs, cols))
+	}
+	s, err := f.schema(file.path, file.format.OneDomain)
+	if err != nil {
+		return nil, err
+	}
+	if im, ok := recs.(interface{ Image() [3]int }); ok {
+		s.Image = im.Image()
+	}
+	return &inspection{path: file.path, schema: s, rows: rows, tallies: f.tallies(), sampled: f.sampled}, nil
+}
+
+// inspectAll returns what is to be known of all files together, and warns of
+// columns that identify rows.
+func inspectAll(ctx context.Context, files []file, opts *Options) (*inspection, error) {
+	var all *inspection
+	for _, f := range files {
+		in, err := inspect(ctx, f, opts)
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = in
+		} else if err := all.merge(in); err != nil {
+			return nil, err
+		}
+	}
+	if opts.Image != [3]int{} {
+		all.schema.Image = opts.Image
+	}
+	if err := all.schema.Validate(); err != nil {
+		return nil, err
+	}
+	all.path = joinNames(files)
+	all.warnOfKeys(opts)
+	return all, nil
+}
+
+// warnOfKeys warns of columns without a set type whose cells are all different.
+func (all *inspection) warnOfKeys(opts *Options) {
+	s := all.schema
+	for i := range s.Columns {
+		t := &all.tallies[i]
+		if t.set || !t.allDiffer() {
+			continue
+		}
+		what := "whole numbers"
+		if s.Columns[i].Labels != nil {
+			what = "texts"
+		}
+		many := "all"
+		if t.distinct.shift > 0 {
+			many = "nearly all"
+		}
+		opts.warn(all.path, "%s holds %d %s that are %s different; if they only name the rows, set its type to skip", s.ColumnName(i), t.cells, what, many)
+	}
+}
+
+// merge widens the schema so that rows of another inspection are rows of it too,
+// and adds the other's cells.
+func (all *inspection) merge(in *inspection) error {
+	s, t := all.schema, in.schema
+	if len(s.Columns) != len(t.Columns) {
+		return badData(in.path, "has %d columns, the first file has %d; give files of the same columns", len(t.Columns), len(s.Columns))
+	}
+	byName := make(map[string]int, len(t.Columns))
+	for i, c := range t.Columns {
+		byName[c.Name] = i
+	}
+	for i := range s.Columns {
+		a, j := &s.Columns[i], i
+		if b := &t.Columns[i]; a.Name != "" && b.Name != "" && a.Name != b.Name {
+			var ok bool
+			if j, ok = byName[a.Name]; !ok {
+				return badData(in.path, "the header lacks %q, which the first file has; give files of the same columns", a.Name)
+			}
+		}
+		b := &t.Columns[j]
+		if (a.Labels == nil) != (b.Labels == nil) {
+			return badData(in.path, "%s holds texts in one file and numbers in another; set its type to label", s.ColumnName(i))
+		}
+		all.tallies[i].merge(&in.tallies[j], all.sampled)
+		switch {
+		case a.Labels != nil:
+			labels := append(slices.Clone(a.Labels), b.Labels...)
+			slices.Sort(labels)
+			a.Labels = slices.Compact(labels)
+			a.Categories = len(a.Labels)
+			all.tallies[i].repeated = all.tallies[i].repeated || a.Categories < len(labels)
+		case a.Kind == Continuous || b.Kind == Continuous:
+			a.Kind, a.Categories = Continuous, 0
+		default:
+			a.Categories = max(a.Categories, b.Categories)
+		}
+	}
+	if s.Image != t.Image {
+		s.Image = [3]int{}
+	}
+	all.rows += in.rows
+	return nil
+}
