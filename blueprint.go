@@ -59,6 +59,9 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 		if b.Train, err = train(ctx, b.Schema); err != nil {
 			return nil, err
 		}
+		if b.Schema != nil {
+			b.Schema = b.Schema.WithMarks(b.Train.Schema().Missing)
+		}
 	}
 	if b.Graph == nil {
 		schema := b.Train.Schema()

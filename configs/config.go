@@ -85,7 +85,7 @@ type Data struct {
 	Test     Paths    `yaml:"test" doc:"test rows, used once at the end"`
 	Expected string   `yaml:"expected" doc:"which files these are and how to get them; shown when they are missing"`
 	Header   string   `yaml:"header" enum:"auto|yes|no" doc:"whether the first line of a .csv names the columns"`
-	Missing  []string `yaml:"missing" doc:"cells that mean missing, besides the empty cell, ? and nan"`
+	Missing  []string `yaml:"missing" doc:"cells that mean missing, beside the empty cell, ?, NA, N/A, null and nan in any case; a model keeps them for its queries"`
 	Columns  []Column `yaml:"columns" doc:"types of named columns; the others are inferred"`
 	Image    []int    `yaml:"image" min:"1" max:"65536" doc:"[height, width, channels] if rows are images; empty: as the file says"`
 	Text     Text     `yaml:"text" doc:"how text is cut into rows of tokens"`

@@ -35,7 +35,7 @@ func (f *queryFlags) register(flags *pflag.FlagSet) {
 }
 
 func (f *queryFlags) registerData(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern or builtin source; repeatable")
+	flags.StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern, builtin source or - for standard input; repeatable")
 }
 
 // open opens the model.
@@ -52,7 +52,7 @@ func (a *app) reader(ctx context.Context, f *configFlags, schema *dataset.Schema
 	if err != nil {
 		return nil, err
 	}
-	o, err := datasetOptions(&cfg.Data, schema)
+	o, err := a.queryOptions(&cfg.Data, schema)
 	if err != nil {
 		return nil, err
 	}

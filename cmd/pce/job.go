@@ -76,7 +76,7 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job,
 		}
 		return r.Path, err
 	}
-	o, err := datasetOptions(&cfg.Data, nil)
+	o, err := a.datasetOptions(&cfg.Data, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -169,10 +169,11 @@ func (c *clusterRun) questions(ctx context.Context, s *dataset.Schema) (question
 		}
 		return &draws{total: j.Rows, rows: rows, seed: j.Seed}, nil
 	}
-	o, err := datasetOptions(&c.cfg.Data, s)
+	o, err := c.app.queryOptions(&c.cfg.Data, s)
 	if err != nil {
 		return nil, badJob(c.id, "%w", err)
 	}
+	o.Stdin = nil // the coordinator's is not the client's
 	in, err := dataset.OpenReaderAll(ctx, j.Data, o)
 	if err != nil {
 		return nil, badJob(c.id, "%w", err)

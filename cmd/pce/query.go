@@ -2,8 +2,10 @@ package main
 
 import (
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/internal/atomicfile"
@@ -15,23 +17,50 @@ func (a *app) queryCommand() *cobra.Command {
 	return c
 }
 
+// outputFlags say where the result of a query goes.
+type outputFlags struct {
+	path  string
+	force bool
+}
+
+func (f *outputFlags) register(flags *pflag.FlagSet, formats string) {
+	flags.StringVar(&f.path, "out", "", "file to write, "+formats+"; without it, or with -, CSV goes to stdout")
+	flags.BoolVar(&f.force, "force", false, "replace the file of --out if there is one")
+}
+
+// check refuses, before any work is done, to replace a file without --force.
+func (f *outputFlags) check() error {
+	if f.stdout() || f.force {
+		return nil
+	}
+	if info, err := os.Stat(f.path); err == nil && info.Mode().IsRegular() {
+		return usagef("%s exists; name another file, or replace it with --force", f.path)
+	}
+	return nil
+}
+
+func (f *outputFlags) stdout() bool { return f.path == "" || f.path == "-" }
+
 // output writes a result to a file, which appears whole or not at all, or as
-// CSV to stdout without one. write learns the name for the format.
-func (a *app) output(path string, write func(w io.Writer, name string) error) error {
-	if path == "" {
+// CSV to stdout. write learns the name for the format.
+func (a *app) output(f *outputFlags, write func(w io.Writer, name string) error) error {
+	if f.stdout() {
 		return write(a.stdout, "stdout.csv")
 	}
-	return atomicfile.Write(path, 0o644, func(w io.Writer) error { return write(w, path) })
+	return atomicfile.Write(f.path, 0o644, func(w io.Writer) error { return write(w, f.path) })
 }
 
 func (a *app) queryLoglikCommand() *cobra.Command {
 	var f queryFlags
-	var out string
+	var out outputFlags
 	c := &cobra.Command{
 		Use:   "loglik --model MODEL --data FILE",
 		Short: "Write the natural-log likelihood of each row; missing cells are marginalised",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
 			m, err := f.open(cmd.Context())
 			if err != nil {
 				return err
@@ -41,7 +70,7 @@ func (a *app) queryLoglikCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.output(out, func(w io.Writer, name string) error {
+			return a.output(&out, func(w io.Writer, name string) error {
 				n, err := dataset.NewNumberWriter(w, name, len(ll), 1)
 				if err != nil {
 					return err
@@ -57,6 +86,6 @@ func (a *app) queryLoglikCommand() *cobra.Command {
 	}
 	f.register(c.Flags())
 	f.registerData(c.Flags())
-	c.Flags().StringVar(&out, "out", "", "file to write, .csv or .npy; without it CSV goes to stdout")
+	out.register(c.Flags(), ".csv or .npy")
 	return c
 }

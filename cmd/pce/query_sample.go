@@ -18,7 +18,7 @@ type sampleFlags struct {
 	n     int
 	seed  uint64
 	given string
-	out   string
+	out   outputFlags
 }
 
 func (a *app) querySampleCommand() *cobra.Command {
@@ -31,6 +31,9 @@ func (a *app) querySampleCommand() *cobra.Command {
 			if f.n < 1 {
 				return usagef("-n is %d; want 1 or more", f.n)
 			}
+			if err := f.out.check(); err != nil {
+				return err
+			}
 			m, err := f.query.open(cmd.Context())
 			if err != nil {
 				return err
@@ -42,8 +45,8 @@ func (a *app) querySampleCommand() *cobra.Command {
 	f.query.register(c.Flags())
 	c.Flags().IntVarP(&f.n, "rows", "n", 1, "rows to draw; with --given, completions of each row, one after another")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the draws")
-	c.Flags().StringVar(&f.given, "given", "", "rows whose missing cells are drawn given the others")
-	c.Flags().StringVar(&f.out, "out", "", "file to write, .csv, .npy, or .png for images; without it CSV goes to stdout")
+	c.Flags().StringVar(&f.given, "given", "", "rows whose missing cells are drawn given the others; - is standard input")
+	f.out.register(c.Flags(), ".csv, .npy, or .png for images")
 	return c
 }
 
@@ -56,7 +59,15 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 		if err != nil {
 			return err
 		}
-		if given, err = a.openRows(ctx, &cfg.Data, []string{f.given}, schema); err != nil {
+		o, err := a.queryOptions(&cfg.Data, schema)
+		if err != nil {
+			return err
+		}
+		paths, err := a.expandPaths(ctx, []string{f.given})
+		if err != nil {
+			return err
+		}
+		if given, err = dataset.Open(ctx, paths[0], o); err != nil {
 			return err
 		}
 		if total = given.Rows() * f.n; total/f.n != given.Rows() {
@@ -64,7 +75,7 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 		}
 	}
 	impossible := 0
-	err := a.output(f.out, func(w io.Writer, name string) error {
+	err := a.output(&f.out, func(w io.Writer, name string) error {
 		rows, err := dataset.NewWriter(w, name, schema, total)
 		if err != nil {
 			return err

@@ -9,13 +9,14 @@ import (
 )
 
 // datasetOptions says to package dataset what the config says of data. schema
-// is what the rows must be; nil lets the files tell.
-func datasetOptions(d *configs.Data, schema *dataset.Schema) (dataset.Options, error) {
+// is what the rows must be; nil lets the files tell. Warnings go to stderr.
+func (a *app) datasetOptions(d *configs.Data, schema *dataset.Schema) (dataset.Options, error) {
 	o := dataset.Options{
 		Schema:  schema,
 		Header:  dataset.Header(d.Header),
 		Missing: d.Missing,
 		Image:   imageShape(d.Image),
+		Warn:    func(warning string) { fmt.Fprintf(a.stderr, "warning: %s\n", warning) },
 		Text: dataset.Text{
 			Unit:       dataset.Unit(d.Text.Unit),
 			Length:     d.Text.Length,
@@ -52,9 +53,17 @@ func imageShape(shape []int) [3]int {
 	return s
 }
 
+// queryOptions is datasetOptions for the rows of a query: a file may lack columns
+// of the model, and - is standard input.
+func (a *app) queryOptions(d *configs.Data, schema *dataset.Schema) (dataset.Options, error) {
+	o, err := a.datasetOptions(d, schema)
+	o.Partial, o.Stdin = true, a.stdin
+	return o, err
+}
+
 // openRows loads the rows of a split; schema as in datasetOptions.
 func (a *app) openRows(ctx context.Context, d *configs.Data, paths configs.Paths, schema *dataset.Schema) (dataset.Source, error) {
-	o, err := datasetOptions(d, schema)
+	o, err := a.datasetOptions(d, schema)
 	if err != nil {
 		return nil, err
 	}

@@ -156,7 +156,7 @@ func (c *clusterRun) describe(ctx context.Context, b *pce.Blueprint, l pce.Load,
 // share says to the workers where rows come from: files that all of them have,
 // or else a copy that the broker keeps.
 func (c *clusterRun) share(ctx context.Context, paths configs.Paths, src dataset.Source) (*sourceRef, error) {
-	o, err := datasetOptions(&c.cfg.Data, src.Schema())
+	o, err := c.app.datasetOptions(&c.cfg.Data, src.Schema())
 	if err != nil {
 		return nil, err
 	}
