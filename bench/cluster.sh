@@ -1,13 +1,20 @@
 #!/usr/bin/env bash
 # What a cluster costs, on one machine, as ratios of runs that alternate:
 #   one worker against plain training, full batch and mini-batch, same threads;
-#   two workers with a thread each against one worker with one thread.
-# Usage: bench/cluster.sh [RUNS]   (5 unless told; needs two free cores)
-# Seconds are those of metrics.jsonl: medians over the epochs of a run but the
-# first, then over the runs.
+#   two workers with a thread each against one worker with one thread;
+#   short runs as a whole, with validation: one worker with a checkpoint after
+#   each epoch, one without checkpoints, plain training with them.
+# Usage: bench/cluster.sh [RUNS] [NLTCS]   (5 unless told; needs two free cores)
+# NLTCS is a directory with nltcs.train.data.gz, nltcs.valid.data.gz and
+# nltcs.test.data.gz; without it the short runs are left out.
+# Seconds of the other rows are those of metrics.jsonl: medians over the epochs of a
+# run but the first, then over the runs. Those of the short runs are the whole
+# command's.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 runs=${1:-5}
+nltcs=${2:+$(realpath "$2")}
+cd "$(dirname "$0")/.."
+[ -n "$nltcs" ] || echo "no directory of nltcs given: the short runs are left out" >&2
 work=$(mktemp -d)
 pids=()
 stop() {
@@ -37,6 +44,14 @@ train() { # name, then flags: seconds of an epoch
   sed 's/.*"seconds":\([0-9.e+-]*\).*/\1/' "$out/metrics.jsonl" | tail -n +2 | sort -g | awk '{x[NR]=$1} END {print x[int((NR+1)/2)]}'
 }
 
+whole() { # flags: seconds of a short run, start and end included
+  rm -rf "$work/run"
+  local from=$EPOCHREALTIME
+  "$work/pce" train --config preset:nltcs --set train.epochs=20 --set "data.train=$nltcs/nltcs.train.data.gz" --set "data.valid=$nltcs/nltcs.valid.data.gz" \
+    --set "data.test=$nltcs/nltcs.test.data.gz" --out "$work/run" --json "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+  awk -v a="$from" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }'
+}
+
 full=(--set train.rule=fullbatch-em --set train.epochs=3 --set train.finish.epochs=0)
 mini=(--set train.epochs=3 --set train.batch_size=512)
 up one 1 2
@@ -49,6 +64,11 @@ for _ in $(seq "$runs"); do
   echo "one_mini $(train "${mini[@]}" --cluster "@$work/one.url")"
   echo "single $(train "${full[@]}" --cluster "@$work/single.url")"
   echo "pair $(train "${full[@]}" --set cluster.workers=2 --cluster "@$work/pair.url")"
+  if [ -n "$nltcs" ]; then
+    echo "short_plain $(whole --threads 1)"
+    echo "short_saved $(whole --cluster "@$work/single.url")"
+    echo "short_unsaved $(whole --cluster "@$work/single.url" --set train.checkpoint.epochs=0)"
+  fi
 done | tee "$work/times" >&2
 awk '
   { n[$1]++; x[$1, n[$1]] = $2 }
@@ -60,5 +80,8 @@ awk '
     printf "{\"runs\":%d,", n["single"]
     printf "\"full_batch\":{\"plain_seconds\":%.3f,\"one_worker_seconds\":%.3f,\"ratio\":%.3f},", median("plain_full"), median("one_full"), median("one_full") / median("plain_full")
     printf "\"mini_batch\":{\"plain_seconds\":%.3f,\"one_worker_seconds\":%.3f,\"ratio\":%.3f},", median("plain_mini"), median("one_mini"), median("one_mini") / median("plain_mini")
-    printf "\"two_workers\":{\"one_seconds\":%.3f,\"two_seconds\":%.3f,\"speedup\":%.3f}}\n", median("single"), median("pair"), median("single") / median("pair")
+    printf "\"two_workers\":{\"one_seconds\":%.3f,\"two_seconds\":%.3f,\"speedup\":%.3f}", median("single"), median("pair"), median("single") / median("pair")
+    if (n["short_saved"])
+      printf ",\"short_run\":{\"plain_seconds\":%.3f,\"checkpoints_seconds\":%.3f,\"no_checkpoints_seconds\":%.3f,\"checkpoints_ratio\":%.3f,\"plain_ratio\":%.3f}", median("short_plain"), median("short_saved"), median("short_unsaved"), median("short_saved") / median("short_unsaved"), median("short_saved") / median("short_plain")
+    printf "}\n"
   }' "$work/times"

@@ -89,8 +89,10 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 		c: c, o: o, log: c.log.With("run", o.Spec.Run), lead: l, peers: peers,
 		calls: make(chan func()), msgs: make(chan *message, 4096), found: make(chan []Member), leads: make(chan uint64), ended: make(chan struct{}),
 		workers: map[string]*workerInfo{}, fallen: map[string]hands{}, speeds: map[string]*assign.Median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
-		rounds: int64(fence) << 24, // above those of earlier coordinators
+		rounds:  int64(fence) << 24, // above those of earlier coordinators
+		changed: make(chan struct{}),
 	}
+	r.inTerm, r.endTerm = context.WithCancel(context.Background())
 	r.status.Run, r.status.Transport, r.status.Shards = o.Spec.Run, o.Transport, map[string]int{}
 	if r.audit, err = openAudit(o.AuditFile); err != nil {
 		return nil, errors.Join(err, l.release(ctx))

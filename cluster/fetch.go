@@ -117,9 +117,15 @@ func refuse(ctx context.Context, peers Peers, to string, ask *Frame, why string)
 	return peers.Send(ctx, to, &Frame{Kind: ErrorFrame, Term: ask.Term, Version: ask.Version, Payload: []byte(why)})
 }
 
-// serve answers a peer that asks for the parameters.
+// serve answers a peer that asks for the parameters. A request may overtake the
+// commit of the version that it wants, because the two take different ways; it is
+// answered when the commit arrives.
 func (w *Worker) serve(ctx context.Context, to string, ask *Frame) {
 	if w.peers == nil || w.sess == nil || ask.Term != w.term || w.busy > cap(w.bench)/4 {
+		return
+	}
+	if w.ex != nil && ask.Version == w.ex.version.Next() {
+		w.asks[to] = ask
 		return
 	}
 	peers, sess, have := w.peers, w.sess, w.version

@@ -248,13 +248,13 @@ func (f *FlowSource) copyState(ctx context.Context) (*mirror, error) {
 		var m *mirror
 		var want Version
 		var term Term
+		var inTerm context.Context
 		var from []string
+		var changed <-chan struct{}
 		var runErr error
 		err := r.call(func() {
-			m, want, term, runErr = r.mirror, r.version, r.term, r.err
-			for _, w := range r.members {
-				from = append(from, w.ID)
-			}
+			m, want, term, inTerm, runErr = r.mirror, r.version, r.term, r.inTerm, r.err
+			from, changed = r.holders(), r.changed
 		})
 		switch {
 		case err != nil:
@@ -269,47 +269,27 @@ func (f *FlowSource) copyState(ctx context.Context) (*mirror, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for i := range from {
-			got := newFetch(term, want, f.layout.stateLen())
-			r.gate.setFetch(got)
-			attempt, cancel := context.WithTimeout(ctx, fetchPatience(r.c.o.Lease, f.layout.stateLen()))
-			go func() { // a new term ends the attempt
-				tick := time.NewTicker(r.c.o.Lease / 20)
-				defer tick.Stop()
-				for {
-					select {
-					case <-tick.C:
-						if r.call(func() {
-							if r.term != term {
-								cancel()
-							}
-						}) != nil {
-							cancel()
-						}
-					case <-attempt.Done():
-						return
-					}
-				}
-			}()
-			err := got.get(attempt, r.peers, from[i])
-			cancel()
-			r.gate.setFetch(nil)
-			if err == nil {
-				err := r.call(func() {
-					r.mirror = &mirror{version: want, state: got.state}
-					err = r.audit.sync()
-				})
-				if err != nil {
-					return nil, err
-				}
-				break
+		found := false
+		for i := 0; i < len(from) && !found && inTerm.Err() == nil; i++ {
+			got, err := f.fetchState(ctx, inTerm, term, want, from[i])
+			if err != nil {
+				r.log.Warn("parameters not fetched", "worker", from[i], "err", err)
+				continue
 			}
-			r.log.Warn("parameters not fetched", "worker", from[i], "err", err)
-			if changed := r.call(func() { runErr = r.err; want = r.version }); changed != nil || runErr != nil || r.gone(term) {
-				break
+			callErr := r.call(func() {
+				r.mirror = got
+				err = r.audit.sync()
+			})
+			if err = errors.Join(callErr, err); err != nil {
+				return nil, err
 			}
+			found = true
+		}
+		if found {
+			continue
 		}
 		select {
+		case <-changed:
 		case <-time.After(r.c.o.Lease / 20):
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -317,12 +297,31 @@ func (f *FlowSource) copyState(ctx context.Context) (*mirror, error) {
 	}
 }
 
-// gone reports whether a term is over.
-func (r *Run) gone(t Term) (over bool) {
-	if err := r.call(func() { over = r.term != t }); err != nil {
-		return true
+// fetchState asks a worker for the state of a version. The end of the term ends
+// the attempt, because the worker answers questions of its own term only.
+func (f *FlowSource) fetchState(ctx, inTerm context.Context, t Term, v Version, from string) (*mirror, error) {
+	r, n := f.run, f.layout.stateLen()
+	got := newFetch(t, v, n)
+	r.gate.setFetch(got)
+	defer r.gate.setFetch(nil)
+	attempt, cancel := context.WithTimeout(ctx, fetchPatience(r.c.o.Lease, n))
+	defer cancel()
+	defer context.AfterFunc(inTerm, cancel)()
+	if err := got.get(attempt, r.peers, from); err != nil {
+		return nil, err
 	}
-	return over
+	return &mirror{version: v, state: got.state}, nil
+}
+
+// holders lists the members that have the parameters that count and are in the
+// present term, by their own word.
+func (r *Run) holders() (ids []string) {
+	for _, w := range r.members {
+		if r.phase == open_ || w.enrolled && w.have == r.version {
+			ids = append(ids, w.ID)
+		}
+	}
+	return ids
 }
 
 // serve answers a worker that asks for the mirror.

@@ -38,7 +38,10 @@ type Run struct {
 	// Owned by the loop.
 	workers  map[string]*workerInfo // by inbox
 	term     Term
-	began    time.Time // of the term
+	inTerm   context.Context // ends with the term
+	endTerm  context.CancelFunc
+	changed  chan struct{} // closed and made anew by notify
+	began    time.Time     // of the term
 	members  []*workerInfo
 	phase    phase
 	path     string // kernel path of all; "" until the first term
@@ -156,6 +159,15 @@ func (r *Run) fail(err error) {
 		r.err = err
 	}
 	r.finish(err)
+	r.endTerm()
+	r.notify()
+}
+
+// notify wakes those outside the loop who wait for a worker to be found or
+// enrolled, for a term, or for the end.
+func (r *Run) notify() {
+	close(r.changed)
+	r.changed = make(chan struct{})
 }
 
 // receive handles a message of a worker.

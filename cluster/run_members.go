@@ -27,6 +27,7 @@ func (r *Run) meet(list []Member) {
 			}
 		}
 		r.workers[m.Inbox] = w
+		r.notify()
 		r.mourn(m)
 		w.alien = true
 		switch {
@@ -56,11 +57,11 @@ func (r *Run) invite(w *workerInfo) {
 // assemble waits for so many workers as the run wants, and starts.
 func (r *Run) assemble(ctx context.Context) error {
 	want := max(1, r.o.Workers)
-	poll := time.NewTicker(r.c.o.Lease / 20)
-	defer poll.Stop()
 	for {
 		enough := false
+		var changed <-chan struct{}
 		err := r.call(func() {
+			changed = r.changed
 			var candidates []Member
 			for _, w := range r.workers {
 				if w.state != unfit {
@@ -90,7 +91,7 @@ func (r *Run) assemble(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-poll.C:
+		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,9 @@ func (r *Run) newLead(fence uint64) {
 // newTerm begins a term with all workers that are fit.
 func (r *Run) newTerm(why string) {
 	r.term.Generation++
+	r.endTerm()
+	r.inTerm, r.endTerm = context.WithCancel(context.Background())
+	r.notify()
 	r.began, r.phase, r.members, r.troubled = time.Now(), gathering, nil, ""
 	for _, w := range r.workers {
 		if w.fit() {
@@ -79,6 +83,7 @@ func (r *Run) enrolled(w *workerInfo, m *message) {
 		return
 	}
 	w.enrolled, w.have, w.held, w.reset, w.before = true, m.Version, nil, false, nil
+	r.notify()
 	if m.Info != nil {
 		w.info = *m.Info
 	}

@@ -73,6 +73,7 @@ type Worker struct {
 	ex      *exchange
 	exSums  map[string]uint32 // of ex, once it has moved
 	exDone  bool
+	asks    map[string]*Frame // by peer: requests for the version that ex makes, answered once it counts
 	staging []float32
 
 	task       task

@@ -196,7 +196,7 @@ func (w *Worker) reduce(ctx context.Context, m *message) {
 	}
 	ex.prepare()
 	moving, cancel := context.WithCancel(ctx)
-	w.ex, w.exDone, w.exSums, w.cancel = ex, false, nil, cancel
+	w.ex, w.exDone, w.exSums, w.asks, w.cancel = ex, false, nil, map[string]*Frame{}, cancel
 	w.gate.set(w.term, ex)
 	var sums map[string]uint32
 	w.do(func() (err error) {
@@ -267,4 +267,8 @@ func (w *Worker) commit(ctx context.Context, v Version, in Term) {
 			w.broken(err)
 		}
 	})
+	for to, ask := range w.asks {
+		w.serve(ctx, to, ask)
+	}
+	w.asks = nil
 }

@@ -181,11 +181,13 @@ func (w *Worker) held() runs {
 	return runsOf(list)
 }
 
+// zeros is only read: it clears flows.
+var zeros [frameFlows]int64
+
 // clearFlows takes all shards back.
 func clearFlows(ctx context.Context, sess Session, flows int64) error {
-	zeros := make([]int64, min(flows, frameFlows))
-	for at := int64(0); at < flows; at += int64(len(zeros)) {
-		if err := sess.WriteFlows(ctx, at, zeros[:min(int64(len(zeros)), flows-at)]); err != nil {
+	for at := int64(0); at < flows; at += frameFlows {
+		if err := sess.WriteFlows(ctx, at, zeros[:min(frameFlows, flows-at)]); err != nil {
 			return err
 		}
 	}

@@ -32,6 +32,7 @@ type world struct {
 	fault func(simnet.ToyWork) simnet.ToyFault
 	plant string                    // a defect of all workers and coordinators
 	load  func(worker string) error // what loading fails with, if not nil
+	quick bool                      // computing takes no time
 
 	mu        sync.Mutex
 	processes map[string]*process
@@ -127,6 +128,9 @@ func (w *world) addTraining(leader string) *training {
 func (w *world) startWorker(id string) {
 	host := w.net.Host(id)
 	toy := &simnet.Toy{Worker: id, Seed: w.seed, MinTime: 100 * time.Millisecond, MaxTime: 2 * time.Second, Fault: w.fault}
+	if w.quick {
+		toy.MinTime, toy.MaxTime = 0, 0
+	}
 	dir := filepath.Join(w.dir, id)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		w.t.Fatal(err)

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -111,12 +112,17 @@ func (p *Peers) serve(raw net.Conn, conn io.ReadWriter, who claim) {
 	}
 }
 
+// readBytes is how much is read from the kernel at once, so that small frames do
+// not take two calls each. What is larger is read to where it belongs.
+const readBytes = 64 << 10
+
 // read calls take with each frame until the connection ends, or sends what is none.
 func (a *arrival) read(conn io.Reader, take func(*cluster.Frame)) error {
+	in := bufio.NewReaderSize(conn, readBytes)
 	header := make([]byte, wire.HeaderBytes)
 	payload := make([]byte, cluster.MaxFrameBytes)
 	for {
-		if _, err := io.ReadFull(conn, header); err != nil {
+		if _, err := io.ReadFull(in, header); err != nil {
 			return err
 		}
 		var f cluster.Frame
@@ -130,7 +136,7 @@ func (a *arrival) read(conn io.Reader, take func(*cluster.Frame)) error {
 			}
 		}
 		f.Payload = payload[:n:n]
-		if _, err := io.ReadFull(conn, f.Payload); err != nil {
+		if _, err := io.ReadFull(in, f.Payload); err != nil {
 			return err
 		}
 		if !a.bare {
