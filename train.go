@@ -42,6 +42,10 @@ type TrainOptions struct {
 	// Options say how samples are drawn, here.
 	Flows OpenFlows
 
+	// Prepare is called once the number of training rows is known, before anything
+	// is written; nil: nothing is left to do. It may complete EM and Config.
+	Prepare func(ctx context.Context, rows int, opts *TrainOptions) error
+
 	Dir     string // where the run is written; created if absent
 	Resume  bool   // go on with the run in Dir, if there is one
 	Config  []byte // the text of config.yaml; nil: no file
@@ -88,6 +92,11 @@ func Train(ctx context.Context, opts TrainOptions) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if opts.Prepare != nil {
+		if err := opts.Prepare(ctx, b.Train.Rows(), &opts); err != nil {
+			return nil, err
+		}
+	}
 	r := &run{opts: opts, plan: b, load: TrainLoad(opts, b.Train.Rows())}
 	for _, split := range []struct {
 		rows Rows

@@ -61,6 +61,8 @@ type RunOptions struct {
 	Workers   int          // members that the first term waits for; 0: 1
 	AuditFile string       // one AuditLine for each step that counts; "": none
 	OnWait    func(Holder) // called with each run that has the lead while Begin waits; may be nil
+	// OnSpare is called once if a step has fewer shards than there are workers; may be nil.
+	OnSpare func(shards, workers int)
 }
 
 // Begin waits for the lead of the cluster and for workers, and starts a run.

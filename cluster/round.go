@@ -78,6 +78,7 @@ func (r *Run) do(ctx context.Context, rd *round) error {
 }
 
 func (r *Run) start(rd *round) (err error) {
+	spare := 0
 	callErr := r.call(func() {
 		switch {
 		case r.err != nil:
@@ -92,9 +93,15 @@ func (r *Run) start(rd *round) (err error) {
 		r.rounds++
 		rd.id = r.rounds
 		r.round = rd
+		if n := len(r.members); rd.task.Kind == flowTask && rd.end-rd.first < n && !r.spare {
+			r.spare, spare = true, n
+		}
 	})
 	if callErr != nil {
 		return callErr
+	}
+	if spare > 0 && r.o.OnSpare != nil {
+		r.o.OnSpare(rd.end-rd.first, spare)
 	}
 	return err
 }

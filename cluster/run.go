@@ -46,6 +46,7 @@ type Run struct {
 	phase    phase
 	path     string // kernel path of all; "" until the first term
 	started  bool   // workers have been invited
+	spare    bool   // OnSpare has been called
 	formed   bool   // a term has had members
 	troubled string // why the next tick begins a new term; "": it does not
 	version  Version

@@ -121,7 +121,7 @@ type Train struct {
 	StepSize    StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new; for anemone from 0.4 to 0.4 unless set"`
 	Momentum    float64    `yaml:"momentum" min:"0" max:"1" doc:"share of the averaged statistics that a step of anemone keeps, below 1"`
 	Pseudocount float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly; for anemone, whose counts are those of one row, 1e-6 unless set"`
-	ShardRows   int        `yaml:"shard_rows" min:"1" max:"16777216" doc:"rows whose flows are added as one unit"`
+	ShardRows   int        `yaml:"shard_rows" min:"0" max:"16777216" doc:"rows whose flows are added as one unit; 0: 512, or on a cluster so few that each worker there at the start of the run gets a shard of every step"`
 	Subsets     int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of this many even subsets of the rows in turn"`
 	Steps       int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after so many steps; 0: as many as the epochs need"`
 	Patience    int        `yaml:"patience" min:"0" max:"1000000" doc:"stop after so many epochs without a better valid_ll and keep the best; 0: never"`
@@ -203,7 +203,6 @@ func Default() *Config {
 			StepSize:    StepSize{Schedule: "linear", From: 0.9, To: 0.05},
 			Momentum:    0.9,
 			Pseudocount: 0.1,
-			ShardRows:   512,
 			Subsets:     1,
 			Finish:      Finish{Pseudocount: 0.1},
 			Checkpoint:  Checkpoint{Epochs: 1, Keep: 2},

@@ -76,6 +76,25 @@ func (o *Options) LaunchRows(rows int) int {
 	return most
 }
 
+// SpreadShards returns how many rows a shard may have at most for each of so many
+// workers to get one in every step over rows training rows: DefaultShardRows or
+// fewer. With fewer rows in a step than workers it is 1.
+func (o *Options) SpreadShards(rows, workers int) int {
+	n := DefaultShardRows
+	for _, p := range o.Phases {
+		if p.Epochs == 0 {
+			continue
+		}
+		s := p.schedule(rows, 0)
+		small, large := s.StepRows(s.Steps()-1), s.StepRows(0)
+		n = min(n, (large-1)/workers+1)
+		for n > 1 && (small-1)/n+1 < workers { // rounding up made too few shards
+			n--
+		}
+	}
+	return n
+}
+
 func (o *Options) shardRows() int {
 	if o.ShardRows == 0 {
 		return DefaultShardRows

@@ -110,3 +110,40 @@ func TestLaunchRows(t *testing.T) {
 		}
 	}
 }
+
+// TestSpreadShards wants a shard for each worker in every step that has the rows
+// for it, and as few shards as that allows.
+func TestSpreadShards(t *testing.T) {
+	for _, phase := range []Phase{
+		{Rule: MiniBatch, Epochs: 1, BatchRows: 1}, {Rule: MiniBatch, Epochs: 1, BatchRows: 10}, {Rule: MiniBatch, Epochs: 1, BatchRows: 512},
+		{Rule: MiniBatch, Epochs: 1, BatchRows: 5000}, {Rule: FullBatch, Epochs: 1}, {Rule: FullBatch, Epochs: 1, Subsets: 7},
+	} {
+		for _, rows := range []int{1, 2, 9, 10, 11, 511, 512, 513, 1025, 3001, 17412} {
+			s := phase.schedule(rows, 0)
+			small, large := s.StepRows(s.Steps()-1), s.StepRows(0)
+			for workers := 1; workers <= 9; workers++ {
+				o := Options{Phases: []Phase{{Rule: FullBatch}, phase}} // the first has no epochs
+				n := o.SpreadShards(rows, workers)
+				if n < 1 || n > DefaultShardRows {
+					t.Fatalf("%+v, %d rows, %d workers: shards of %d rows", phase, rows, workers, n)
+				}
+				enough := func(n int) bool {
+					return (small+n-1)/n >= min(workers, small) && (large+n-1)/n >= min(workers, large)
+				}
+				if !enough(n) {
+					t.Errorf("%+v, %d rows, %d workers: shards of %d rows are too few in steps of %d to %d", phase, rows, workers, n, small, large)
+				}
+				for more := n + 1; more <= DefaultShardRows; more++ {
+					if (large+more-1)/more < (large+n-1)/n && enough(more) {
+						t.Errorf("%+v, %d rows, %d workers: shards of %d rows, and %d would do", phase, rows, workers, n, more)
+						break
+					}
+				}
+			}
+		}
+	}
+	o := Options{Phases: []Phase{{Rule: MiniBatch, Epochs: 1, BatchRows: 64}, {Rule: FullBatch, Epochs: 1}}}
+	if n := o.SpreadShards(6400, 4); n != 16 {
+		t.Errorf("batches of 64 rows for 4 workers have shards of %d rows, want 16", n)
+	}
+}

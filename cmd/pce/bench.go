@@ -136,7 +136,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	}
 	defer b.Close()
 	load := pce.Load{Options: runOptions(cfg.Device, cfg.Threads), Train: !inference, Mixed: cfg.Precision == "mixed"}
-	load.Rows = min(cfg.Train.ShardRows, cfg.Train.BatchSize, engine.MaxShardRows)
+	load.Rows = min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
 	load.Averages = em.Rule(cfg.Train.Rule) == em.Anemone
 	load.Shards = cfg.Train.BatchSize > load.Rows || load.Averages
 	e, err := b.Engine(ctx, load)

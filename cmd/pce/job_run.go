@@ -74,8 +74,26 @@ func over(ctx context.Context, err error) bool {
 
 // trainJob trains.
 func (a *app) trainJob(ctx context.Context, j *job, cfg *configs.Config, c *clusterRun, local pce.Options) error {
+	written, _, err := configs.Load(configs.Options{Text: []byte(j.Config)})
+	if err != nil {
+		return err
+	}
+	if cfg.Train.ShardRows == 0 {
+		if cfg.Train.ShardRows, err = keptShardRows(cfg.Output); err != nil {
+			return err
+		}
+		written.Train.ShardRows = cfg.Train.ShardRows
+	}
+	text, err := written.YAML()
+	if err != nil {
+		return err
+	}
+	c.written = written
 	o := a.trainOptions(cfg)
-	o.Resume, o.Config, o.Options, o.Flows = true, []byte(j.Config), local, c.open
+	if cfg.Train.ShardRows == 0 {
+		o.Prepare = c.chooseShards
+	}
+	o.Resume, o.Config, o.Options, o.Flows = true, text, local, c.open
 	o.EM.Logger = c.log
 	res, err := pce.Train(ctx, o)
 	if err != nil {

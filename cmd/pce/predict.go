@@ -48,7 +48,7 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 		return nil, err
 	}
 	defer b.Close()
-	rows := min(cfg.Train.ShardRows, cfg.Train.BatchSize, engine.MaxShardRows)
+	rows := min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
 	m := layers.Module{Program: b.Program, Rows: rows, Train: true, Mixed: cfg.Precision == "mixed"}
 	p := &prediction{Card: rates.Name, Batch: rows, SumEdges: circuit.Count(b.Graph).SumEdges}
 	if p.Kernels, p.Step, err = plan.Predict(m, rows, rates); err != nil {

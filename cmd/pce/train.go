@@ -87,6 +87,14 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 	if err := cfg.Data.RequireTraining(); err != nil {
 		return nil, err
 	}
+	if cfg.Train.ShardRows == 0 && f.resume {
+		if cfg.Train.ShardRows, err = keptShardRows(cfg.Output); err != nil {
+			return nil, err
+		}
+	}
+	if !f.lead.given() {
+		cfg.Train.ShardRows = shardRowsHere(&cfg.Train)
+	}
 	o := a.trainOptions(cfg)
 	o.Resume = f.resume
 	if o.Config, err = cfg.YAML(); err != nil {

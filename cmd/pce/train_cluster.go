@@ -33,13 +33,16 @@ type clusterRun struct {
 	co  *cluster.Coordinator
 	bus cluster.Bus
 	cfg *configs.Config
-	id  string
-	dir string // of the run; it exists
-	log *slog.Logger
+	// written is cfg as the run's config.yaml has it: with the paths that its owner
+	// knows.
+	written *configs.Config
+	id      string
+	dir     string // of the run; it exists
+	log     *slog.Logger
 
-	run     *cluster.Run // nil before begin
-	blobs   []string     // digests of contents that no other run has
-	members []cluster.Member
+	run     *cluster.Run     // nil before begin
+	blobs   []string         // digests of contents that no other run has
+	members []cluster.Member // that were there at the start; nil: nobody has looked
 }
 
 // publish gives the description of the run to the broker, and says so.
@@ -76,6 +79,10 @@ func (c *clusterRun) begin(ctx context.Context, d *description, program [32]byte
 		OnWait: func(h cluster.Holder) {
 			c.log.Info("another run has the cluster, waiting for it", "run", h.Run, "host", h.Host, "pid", h.PID)
 		},
+		OnSpare: func(shards, workers int) {
+			c.log.Warn("a step has fewer shards than there are workers, so some have nothing to do; a new run with fewer rows a shard would use all of them",
+				"shards", shards, "workers", workers, "shard_rows", c.cfg.Train.ShardRows)
+		},
 	})
 	return err
 }
@@ -105,8 +112,10 @@ func (c *clusterRun) gather(ctx context.Context) error {
 // open is a pce.OpenFlows.
 func (c *clusterRun) open(ctx context.Context, b *pce.Blueprint, l pce.Load, valid, test dataset.Source) (pce.Flows, error) {
 	if c.run == nil {
-		if err := c.gather(ctx); err != nil {
-			return nil, err
+		if c.members == nil {
+			if err := c.gather(ctx); err != nil {
+				return nil, err
+			}
 		}
 		d, err := c.describe(ctx, b, l, valid, test)
 		if err != nil {

@@ -98,7 +98,11 @@ func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Con
 	co := cluster.NewCoordinator(cluster.CoordinatorOptions{
 		ID: leader, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: bus.Lease(), Log: log,
 	})
-	return a.leadTraining(ctx, &clusterRun{app: a, co: co, bus: bus, cfg: cfg, id: id, dir: o.Dir, log: log}, o)
+	c := &clusterRun{app: a, co: co, bus: bus, cfg: cfg, written: cfg, id: id, dir: o.Dir, log: log}
+	if cfg.Train.ShardRows == 0 {
+		o.Prepare = c.chooseShards
+	}
+	return a.leadTraining(ctx, c, o)
 }
 
 // leadTraining trains, and records how the run ended.

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/em"
+)
+
+// shardRowsHere returns the rows of a shard of a run on this machine.
+func shardRowsHere(t *configs.Train) int {
+	if t.ShardRows == 0 {
+		return em.DefaultShardRows
+	}
+	return t.ShardRows
+}
+
+// keptShardRows returns train.shard_rows of the run in a directory, or 0 if it
+// holds none. The bits of a run depend on it, so it is chosen once.
+func keptShardRows(dir string) (int, error) {
+	file := filepath.Join(dir, pce.ConfigFile)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	cfg, _, err := configs.Load(configs.Options{Files: []string{file}})
+	if err != nil {
+		return 0, err
+	}
+	return cfg.Train.ShardRows, nil
+}
+
+// chooseShards is a pce.TrainOptions.Prepare for a run whose config leaves
+// train.shard_rows out: it gives each of the workers that are there a shard of
+// every step. The number goes into the run's config and stays, whoever joins or
+// leaves later.
+func (c *clusterRun) chooseShards(ctx context.Context, rows int, o *pce.TrainOptions) (err error) {
+	if err := c.gather(ctx); err != nil {
+		return err
+	}
+	n := o.EM.SpreadShards(rows, len(c.members))
+	c.log.Info("train.shard_rows was left out and is chosen for the workers that are there; it stays for the whole run", "shard_rows", n, "workers", len(c.members))
+	o.EM.ShardRows, c.cfg.Train.ShardRows = n, n
+	written := *c.written
+	written.Train.ShardRows = n
+	o.Config, err = written.YAML()
+	return err
+}
