@@ -5,11 +5,11 @@ GO          ?= go
 FUZZTIME    ?= 10s
 BENCHTIME   ?= 1s
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.7.0
-GENERATED    = kernels/cpu/micro
+GENERATED    = kernels/cpu/micro kernels/emulator/lanes
 
 # Packages with goroutines, and packages that reach assembly.
 CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu/... ./kernels/emulator/... ./internal/atomicfile
-ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/...
+ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/... ./kernels/emulator/...
 
 .PHONY: build build-cuda bench-cuda test-cuda test race noasm invariants fuzz bench generate lint check
 

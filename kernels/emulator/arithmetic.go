@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pce-engine/pce/kernels/emulator/lanes"
 	"github.com/pce-engine/pce/kernels/ptx"
@@ -28,6 +29,7 @@ func (d *decoder) arithmetic() {
 	switch {
 	case name == "mul.wide" || name == "mad.wide":
 		d.widening(t)
+		name = "mad.wide"
 	case name == "bfi" && t == ptx.B32:
 		d.op.d, d.op.a, d.op.b, d.op.c, d.op.e = d.reg(0, ptx.R), d.narrow(1), d.narrow(2), d.narrow(3), d.narrow(4)
 		d.op.step = func(w *warp, o *op, m uint32) signal {
@@ -60,6 +62,7 @@ func (d *decoder) arithmetic() {
 			d.op.step = step32(f)
 		}
 	}
+	d.computes(name, t)
 }
 
 // operands decodes a destination and up to three operands of a class.
@@ -91,6 +94,7 @@ func (d *decoder) logic() {
 		w.p[o.d] = w.p[o.d]&^m | f(w.p[o.a], w.p[o.b])&m
 		return next
 	}
+	d.computes(d.in.Op, ptx.Pred)
 }
 
 // floats decodes operations on f32, f64 and f16x2.
@@ -104,6 +108,7 @@ func (d *decoder) floats(name string, t ptx.Type) {
 		if f := lanes.Float64(name); f != nil {
 			d.op.step = step64(f)
 		}
+		d.computes(d.opcode(), t)
 		return
 	}
 	d.operands(ptx.R)
@@ -115,7 +120,11 @@ func (d *decoder) floats(name string, t ptx.Type) {
 	if f != nil {
 		d.op.step = step32(f)
 	}
+	d.computes(d.opcode(), t)
 }
+
+// opcode is the name of the instruction without its types.
+func (d *decoder) opcode() string { return strings.Join(append([]string{d.in.Op}, d.in.Mods...), ".") }
 
 // widening decodes products of 64 bits.
 func (d *decoder) widening(t ptx.Type) {
@@ -150,6 +159,7 @@ func (d *decoder) mov() {
 			w.p[o.d] = w.p[o.d]&^m | w.p[o.a]&m
 			return next
 		}
+		d.computes("mov", t)
 	case src.Kind == ptx.SpecOperand && src.Symbol == "%clock64":
 		d.op.d = d.reg(0, ptx.D)
 		d.op.step = clock64
@@ -157,19 +167,26 @@ func (d *decoder) mov() {
 		d.splits(t)
 	case t.Bytes() == 8:
 		d.op.d, d.op.a = d.reg(0, ptx.D), d.wide(1)
-		d.op.step = step64(func(d, a, _, _ *wide) { *d = *a })
-	case t.Bytes() == 4 || t.Bytes() == 2:
+		d.op.step = step64(copy64)
+		d.computes("mov", ptx.B64)
+	case t.Bytes() == 4:
 		d.op.d, d.op.a = d.reg(0, ptx.R), d.narrow(1)
-		d.op.step = step32(func(d, a, _, _ *narrow) { *d = *a })
-		if t.Bytes() == 2 {
-			d.op.step = step32(func(d, a, _, _ *narrow) {
-				for i := range d {
-					d[i] = a[i] & 0xffff
-				}
-			})
-		}
+		d.op.step = step32(copy32)
+		d.computes("mov", ptx.B32)
+	case t.Bytes() == 2:
+		d.op.d, d.op.a = d.reg(0, ptx.R), d.narrow(1)
+		d.op.step = step32(func(d, a, _, _ *narrow) {
+			for i := range d {
+				d[i] = a[i] & 0xffff
+			}
+		})
+		d.computes("cvt.u32", ptx.U16)
 	}
 }
+
+func copy32(d, a, _, _ *narrow) { *d = *a }
+
+func copy64(d, a, _, _ *wide) { *d = *a }
 
 // splits decodes mov between a register and the two halves of one.
 func (d *decoder) splits(t ptx.Type) {
@@ -183,6 +200,8 @@ func (d *decoder) splits(t ptx.Type) {
 		d.op.step = split64
 		if class == ptx.H {
 			d.op.step = split32
+		} else if len(d.op.vec) == 2 {
+			d.computesOn("split", ptx.B64, d.op.vec[0], d.op.vec[1], d.op.a)
 		}
 		return
 	}
@@ -191,6 +210,9 @@ func (d *decoder) splits(t ptx.Type) {
 		d.op.d, d.op.step = d.reg(0, ptx.R), join32
 	} else {
 		d.op.d, d.op.step = d.reg(0, ptx.D), join64
+		if len(d.op.vec) == 2 {
+			d.computesOn("join", ptx.B64, d.op.d, d.op.vec[0], d.op.vec[1])
+		}
 	}
 }
 
@@ -235,7 +257,11 @@ func join64(w *warp, o *op, m uint32) signal {
 // clock64 counts the operations that the block's warps began.
 func clock64(w *warp, o *op, m uint32) signal {
 	var n uint64
-	for _, c := range w.blk.count {
+	ops := w.blk.run.kernel.ops
+	for i, c := range w.blk.count {
+		if r := ops[i].run; r != nil {
+			c *= uint64(r.ops)
+		}
 		n += c
 	}
 	for i := range 32 {
@@ -248,9 +274,15 @@ func clock64(w *warp, o *op, m uint32) signal {
 
 // cvta decodes address conversions: generic addresses are global ones here.
 func (d *decoder) cvta() {
-	if !slices.Equal(d.in.Mods, []string{"to", "global"}) || d.typ(-1) != ptx.U64 {
+	if !d.toGlobal() {
 		return
 	}
 	d.op.d, d.op.a = d.reg(0, ptx.D), d.wide(1)
-	d.op.step = step64(func(d, a, _, _ *wide) { *d = *a })
+	d.op.step = step64(copy64)
+	d.computes("mov", ptx.B64)
+}
+
+// toGlobal reports whether the instruction is the address conversion that there is.
+func (d *decoder) toGlobal() bool {
+	return d.in.Op == "cvta" && slices.Equal(d.in.Mods, []string{"to", "global"}) && d.typ(-1) == ptx.U64
 }

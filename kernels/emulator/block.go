@@ -53,13 +53,7 @@ func (run *launch) place() *block {
 		b.shared, b.shadow = make([]byte, run.shared), make([]uint64, (run.shared+3)/4)
 	}
 	for len(b.warps) < warps {
-		w := &warp{
-			blk:   b,
-			index: len(b.warps),
-			r:     make([]narrow, k.slots32),
-			d:     make([]wide, k.slots64),
-			p:     make([]uint32, k.preds),
-		}
+		w := k.newWarp(b, len(b.warps))
 		b.warps = append(b.warps, w)
 		for _, c := range k.consts {
 			if c.from == nil {

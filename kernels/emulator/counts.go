@@ -65,6 +65,7 @@ func (e *Emulator) tally(run *launch) {
 		c = &Counts{}
 		e.counts[run.kernel.name] = c
 	}
+	run.kernel.spread(run.count)
 	var by [kinds]uint64
 	for i := range run.kernel.ops {
 		o := &run.kernel.ops[i]

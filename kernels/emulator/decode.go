@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pce-engine/pce/kernels/emulator/lanes"
 	"github.com/pce-engine/pce/kernels/ptx"
 )
 
@@ -19,6 +20,8 @@ type kernel struct {
 	consts  []constant
 	places  []place
 	params  []ptx.Param
+	set     *lanes.Set
+	layout  layout
 	threads int // the most of a block; 0 says nothing
 	static  int // bytes of shared memory that the kernel declares
 	dynamic bool
@@ -70,16 +73,20 @@ type decoder struct {
 	k       *kernel
 	in      *ptx.Inst
 	op      *op
-	known   map[holds]int32 // slots of constants
-	symbols map[string]int  // addresses in shared memory
-	labels  map[string]int  // operations
+	known   map[holds]int32    // slots of constants
+	symbols map[string]int     // addresses in shared memory
+	labels  map[string]int     // operations
+	aliases map[ptx.Reg]int32  // slots of constants that registers hold
+	folded  map[*ptx.Inst]bool // instructions that write such a register
 	err     error
 }
 
 // decode makes a kernel ready to run.
-func decode(o *Options, m *ptx.Module, source *ptx.Kernel) (*kernel, error) {
+func decode(o *Options, set *lanes.Set, m *ptx.Module, source *ptx.Kernel) (*kernel, error) {
 	d := &decoder{
 		options: o, module: m, source: source,
+		aliases: map[ptx.Reg]int32{},
+		folded:  map[*ptx.Inst]bool{},
 		known:   map[holds]int32{},
 		symbols: map[string]int{},
 		labels:  map[string]int{},
@@ -89,9 +96,13 @@ func decode(o *Options, m *ptx.Module, source *ptx.Kernel) (*kernel, error) {
 			slots64: int(source.Regs[ptx.D]),
 			preds:   int(source.Regs[ptx.P]),
 			dynamic: m.Dynamic != nil,
+			set:     set,
 		},
 	}
 	d.share()
+	if err := d.fold(); err != nil {
+		return nil, err
+	}
 	joins := meetings(source)
 	// A meeting point gets an operation of its own, before the label's first.
 	starts := make([]int, len(source.Body)+1)
@@ -134,6 +145,7 @@ func decode(o *Options, m *ptx.Module, source *ptx.Kernel) (*kernel, error) {
 		}
 	}
 	d.k.ops = append(d.k.ops, op{step: exit, guard: -1, kind: kindNone})
+	d.k.join(d.labels)
 	return d.k, nil
 }
 
@@ -175,7 +187,9 @@ func (d *decoder) inst(in *ptx.Inst, join int) error {
 			d.op.flip = all
 		}
 	}
-	if f, ok := decoders[in.Op]; ok {
+	if f, ok := decoders[in.Op]; d.folded[in] {
+		d.op.step, d.op.idle = nothing, true
+	} else if ok {
 		f(d)
 	} else {
 		d.refuse("the emulator does not know %s", in.Op)
@@ -241,6 +255,9 @@ func (d *decoder) slot(r ptx.Reg) int32 {
 	if r.Class == ptx.NoClass || r.ID >= d.source.Regs[r.Class] {
 		d.refuse("register %s is not declared", r)
 		return 0
+	}
+	if slot, ok := d.aliases[r]; ok {
+		return slot
 	}
 	if r.Class == ptx.H {
 		return d.source.Regs[ptx.R] + r.ID

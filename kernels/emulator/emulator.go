@@ -39,6 +39,7 @@ type MMA = lanes.MMA
 // Emulator is a cuda.Driver without a card.
 type Emulator struct {
 	o         Options
+	set       *lanes.Set // what computes
 	memory    memory
 	host      map[*byte]int
 	modules   map[cuda.Module]*module
@@ -93,6 +94,7 @@ func New(o Options) *Emulator {
 	}
 	return &Emulator{
 		o:         o,
+		set:       lanes.Sets()[0],
 		memory:    memory{limit: o.Memory, races: o.Races},
 		host:      map[*byte]int{},
 		modules:   map[cuda.Module]*module{},
@@ -193,7 +195,7 @@ func (e *Emulator) Load(text []byte) (cuda.Module, error) {
 	}
 	loaded := &module{kernels: map[string]*kernel{}}
 	for _, source := range m.Kernels {
-		k, err := decode(&e.o, m, source)
+		k, err := decode(&e.o, e.set, m, source)
 		if err != nil {
 			return 0, err
 		}

@@ -94,6 +94,20 @@ func (d *decoder) address(i int) {
 
 // param decodes loads of parameters: they are constants of a launch.
 func (d *decoder) param(t ptx.Type) {
+	d.op.a = d.parameter(t)
+	if t.Bytes() == 8 {
+		d.op.d = d.reg(0, ptx.D)
+		d.op.step = step64(copy64)
+		d.computes("mov", ptx.B64)
+	} else {
+		d.op.d = d.reg(0, ptx.R)
+		d.op.step = step32(copy32)
+		d.computes("mov", ptx.B32)
+	}
+}
+
+// parameter is the slot of the parameter that operand 1 names, read as a type.
+func (d *decoder) parameter(t ptx.Type) int32 {
 	a := d.arg(1)
 	for i, p := range d.source.Params {
 		if p.Name != a.Symbol || a.Kind != ptx.AddrOperand || a.Int != 0 {
@@ -101,20 +115,13 @@ func (d *decoder) param(t ptx.Type) {
 		}
 		if p.Type.Bytes() < t.Bytes() {
 			d.refuse("parameter %s has %d bytes", p.Name, p.Type.Bytes())
-			return
+			return 0
 		}
 		c := constant{wide: t.Bytes() == 8, from: func(w *warp, _ int) uint64 { return lanes.Extend(w.blk.run.args[i], t) }}
-		d.op.a = d.add(fmt.Sprint("param ", i, t), c)
-		if c.wide {
-			d.op.d = d.reg(0, ptx.D)
-			d.op.step = step64(func(d, a, _, _ *wide) { *d = *a })
-		} else {
-			d.op.d = d.reg(0, ptx.R)
-			d.op.step = step32(func(d, a, _, _ *narrow) { *d = *a })
-		}
-		return
+		return d.add(fmt.Sprint("param ", i, t), c)
 	}
 	d.refuse("no parameter %q", a.Symbol)
+	return 0
 }
 
 // locate finds size bytes of global memory, or fails.

@@ -74,6 +74,7 @@ func (d *decoder) cvt() {
 		d.op.d, d.op.a = d.reg(0, ptx.R), d.narrow(1)
 		if from == ptx.F32 && slices.Equal(d.in.Mods, []string{"rna"}) {
 			d.op.step = step32(lanes.RoundTensors)
+			d.computes("cvt.rna.tf32", from)
 		}
 		return
 	}
@@ -92,6 +93,7 @@ func (d *decoder) cvt() {
 	} else {
 		d.op.d = d.reg(0, ptx.R)
 	}
+	d.computes(d.opcode()+"."+to.String(), from)
 	if to == ptx.U64 && from == ptx.U32 { // addresses: the conversion that kernels use most
 		d.op.step = stepWiden(func(d *wide, a, _ *narrow, _ *wide) {
 			for i := range d {
@@ -137,6 +139,7 @@ func (d *decoder) setp() {
 		return
 	}
 	if len(d.in.Args) < 4 {
+		d.compares(d.in.Mods[0], t)
 		d.op.step = func(w *warp, o *op, m uint32) signal {
 			w.p[o.d] = w.p[o.d]&^m | f(w, o)&m
 			return next
@@ -153,6 +156,25 @@ func (d *decoder) setp() {
 		return next
 	}
 }
+
+// compares lets a routine compare. Of those that ask for greater there is the one for
+// less, whose operands change places; the sign of integers counts where their order
+// does.
+func (d *decoder) compares(name string, t ptx.Type) {
+	if from, ok := unsignedOrders[name]; ok && (t == ptx.U32 || t == ptx.U64) {
+		name = from
+	}
+	a, b := d.op.a, d.op.b
+	if to, ok := exchanged[name]; ok {
+		name, a, b = to, b, a
+	}
+	d.computesOn("setp."+name, t, d.op.d, a, b)
+}
+
+var (
+	unsignedOrders = map[string]string{"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+	exchanged      = map[string]string{"gt": "lt", "ge": "le", "gtu": "ltu", "geu": "leu"}
+)
 
 // connective returns an operation on predicates, or nil.
 func connective(name string) func(p, q uint32) uint32 {
@@ -179,12 +201,16 @@ func (d *decoder) selp() {
 			choose(&w.d[o.d], &w.d[o.a], &w.d[o.b], w.p[o.c], m)
 			return next
 		}
+		d.computes("selp", ptx.B64)
 		return
 	}
 	d.op.d = d.reg(0, ptx.R)
 	d.op.step = func(w *warp, o *op, m uint32) signal {
 		choose(&w.r[o.d], &w.r[o.a], &w.r[o.b], w.p[o.c], m)
 		return next
+	}
+	if t.Bytes() == 4 {
+		d.computes("selp", ptx.B32)
 	}
 }
 

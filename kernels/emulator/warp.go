@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"github.com/pce-engine/pce/kernels/emulator/lanes"
 	"github.com/pce-engine/pce/kernels/ptx"
@@ -33,26 +34,30 @@ type step func(w *warp, o *op, m uint32) signal
 // op is an instruction, decoded: registers are slots of the warp's files, literals
 // and special registers are slots that are filled once.
 type op struct {
-	step   step
-	guard  int32 // slot of the predicate, -1 for none
-	flip   uint32
-	d      int32 // destination
-	a      int32
-	b      int32
-	c      int32
-	e      int32
-	vec    []int32 // registers of a vector operand
-	vec2   []int32
-	vec3   []int32
-	size   uint64 // bytes of an element
-	off    uint64 // of an address; or a number
-	target int    // of a branch
-	join   int    // where a branch's lanes meet again; -1: they do not
-	kind   kind
-	sign   bool // a load extends the sign
-	orders bool // a load acquires, a store releases
-	line   int
-	text   string
+	step    step
+	guard   int32 // slot of the predicate, -1 for none
+	flip    uint32
+	d       int32 // destination
+	a       int32
+	b       int32
+	c       int32
+	e       int32
+	vec     []int32 // registers of a vector operand
+	vec2    []int32
+	vec3    []int32
+	size    uint64 // bytes of an element
+	off     uint64 // of an address; or a number
+	run     *run   // that begins here
+	target  int    // of a branch
+	join    int    // where a branch's lanes meet again; -1: they do not
+	kind    kind
+	sign    bool           // a load extends the sign
+	orders  bool           // a load acquires, a store releases
+	idle    bool           // there is nothing to do
+	routine *lanes.Routine // does what step does; nil: there is none
+	slots   [4]int32       // of the routine's destination and operands
+	line    int
+	text    string
 }
 
 // region is code that some lanes of a warp still have to run: from pc, until join.
@@ -65,6 +70,7 @@ type region struct {
 type warp struct {
 	blk       *block
 	index     int
+	file      unsafe.Pointer // what holds the registers r, d and p
 	r         []narrow
 	d         []wide
 	p         []uint32
@@ -108,6 +114,13 @@ func (w *warp) run() signal {
 			m &= w.p[o.guard] ^ o.flip
 		}
 		count[w.pc] += uint64(bits.OnesCount32(m))
+		if r := o.run; r != nil {
+			if r.code != nil && m != 0 {
+				w.blk.run.kernel.set.Run(r.code, w.file, m)
+			}
+			w.pc += r.ops
+			continue
+		}
 		w.pc++
 		if m == 0 {
 			continue
