@@ -64,7 +64,15 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 		}
 	}
 	if b.Graph == nil {
-		schema := b.Train.Schema()
+		schema, err := s.stored(ctx, b.Train)
+		if err != nil {
+			return nil, err
+		}
+		if !schema.Equal(b.Train.Schema()) { // the cells have to be read again
+			if b.Train, err = train(ctx, schema); err != nil {
+				return nil, err
+			}
+		}
 		leaves, err := s.Leaf.leaves(schema, s.Kind == "hmm" && s.HMM.Tied)
 		if err != nil {
 			return nil, err

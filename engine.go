@@ -30,7 +30,7 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	if err := b.check(l); err != nil {
 		return nil, err
 	}
-	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true}
+	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true, LogScales: logScales(b.Schema)}
 	if l.Train && b.Train != nil {
 		var err error
 		if o.Ranges, err = ranges(ctx, b.Train); err != nil {
@@ -68,6 +68,19 @@ func ranges(ctx context.Context, src dataset.Source) ([]float64, error) {
 		r[i] = max(math.Abs(s.Min), math.Abs(s.Max))
 	}
 	return r, nil
+}
+
+// logScales returns LogScale of every column, nil if all are 0.
+func logScales(s *dataset.Schema) []float64 {
+	logs, any := make([]float64, len(s.Columns)), false
+	for i := range logs {
+		logs[i] = s.Columns[i].LogScale()
+		any = any || logs[i] != 0
+	}
+	if !any {
+		return nil
+	}
+	return logs
 }
 
 // codeRanges returns the largest code of each discrete column.

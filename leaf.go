@@ -1,7 +1,10 @@
 package pce
 
 import (
+	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
@@ -14,7 +17,7 @@ type Leaf struct {
 	Type       string
 	Categories int     // of discrete columns without labels; 0: as many as the data has
 	Bins       int     // bins of equal width of a histogram
-	MinSigma   float64 // floor of a Gaussian's standard deviation; 0: the family's own
+	MinSigma   float64 // floor of a Gaussian's standard deviation, as numbers of the column; 0: 0.01 of the column's scale
 	MinScale   float64 // floor of a discretised logistic's scale; 0: the family's own
 }
 
@@ -49,16 +52,21 @@ func (l *Leaf) leaves(s *dataset.Schema, oneDomain bool) ([]circuit.Leaf, error)
 	return out, nil
 }
 
+// typeOf returns the family for a column.
+func (l *Leaf) typeOf(c *dataset.Column) string {
+	switch {
+	case l.Type != "" && l.Type != "auto":
+		return l.Type
+	case c.Kind == dataset.Discrete:
+		return "categorical"
+	}
+	return "gaussian"
+}
+
 // spec returns the leaf of one column.
 func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
-	spec := circuit.LeafSpec{Type: l.Type}
+	spec := circuit.LeafSpec{Type: l.typeOf(c)}
 	discrete := c.Kind == dataset.Discrete
-	if l.Type == "" || l.Type == "auto" {
-		spec.Type = "gaussian"
-		if discrete {
-			spec.Type = "categorical"
-		}
-	}
 	switch spec.Type {
 	case "gaussian", "poisson":
 		if c.Labels != nil {
@@ -66,6 +74,9 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 		}
 		if spec.Type == "gaussian" {
 			spec.MinSigma = l.MinSigma
+			if c.Scale > 0 {
+				spec.MinSigma /= c.Scale
+			}
 		}
 		return spec, nil
 	}
@@ -94,4 +105,58 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 		}
 	}
 	return spec, nil
+}
+
+// stored returns the schema under which the rows of src have to be stored for the
+// structure's leaves: that of src, but for counts of Poisson leaves, which stay as
+// they are, and for tied steps of a hidden Markov model, which share one scale as
+// they share their leaves.
+func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Schema, error) {
+	out := *src.Schema()
+	out.Columns = slices.Clone(out.Columns)
+	if s.Kind == "hmm" && s.HMM.Tied {
+		if err := shareScale(ctx, src, out.Columns); err != nil {
+			return nil, err
+		}
+	}
+	for i := range out.Columns {
+		if c := &out.Columns[i]; s.Leaf.typeOf(c) == "poisson" {
+			c.Offset, c.Scale = 0, 0
+		}
+	}
+	return &out, nil
+}
+
+// shareScale gives the continuous columns of a source the mean and the standard
+// deviation of all their numbers.
+func shareScale(ctx context.Context, src dataset.Source, columns []dataset.Column) error {
+	scaled := func(c dataset.Column) bool { return c.Kind == dataset.Continuous && c.Scale != 0 }
+	if !slices.ContainsFunc(columns, scaled) {
+		return nil
+	}
+	sums, err := dataset.Summarize(ctx, src)
+	if err != nil {
+		return err
+	}
+	n, mean, squares := 0.0, 0.0, 0.0
+	for i, c := range columns {
+		u := sums[i].Numbers(&src.Schema().Columns[i])
+		if !scaled(c) || u.Observed == 0 {
+			continue
+		}
+		m, d := float64(u.Observed), u.Mean-mean
+		mean += d * m / (n + m)
+		squares += m*u.Variance + d*d*n*m/(n+m)
+		n += m
+	}
+	sd := 1.0
+	if v := squares / n; v > 0 && !math.IsInf(v, 0) {
+		sd = math.Sqrt(v)
+	}
+	for i := range columns {
+		if scaled(columns[i]) {
+			columns[i].Offset, columns[i].Scale = mean, sd
+		}
+	}
+	return nil
 }

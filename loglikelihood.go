@@ -18,7 +18,8 @@ func (m *Model) LogLikelihood(ctx context.Context, rows [][]float64) ([]float64,
 	return m.LogLikelihoodBatch(ctx, b)
 }
 
-// LogLikelihoodBatch is LogLikelihood of a batch.
+// LogLikelihoodBatch is LogLikelihood of a batch, whose values are stored as the
+// columns of Schema say.
 func (m *Model) LogLikelihoodBatch(ctx context.Context, b *dataset.Batch) ([]float64, error) {
 	e, err := m.acquire(ctx)
 	if err != nil {
@@ -42,7 +43,7 @@ func (m *Model) batch(rows [][]float64) (*dataset.Batch, error) {
 				dataset.ErrFormat, r, len(row), n)
 		}
 		for v, x := range row {
-			b.Columns[v].Values[r] = float32(x)
+			b.Columns[v].Values[r] = m.plan.Schema.Columns[v].Standard(x)
 		}
 	}
 	return b, nil

@@ -39,7 +39,7 @@ func (m *Model) SampleGiven(ctx context.Context, rows [][]float64, seed uint64) 
 		out[r] = make([]float64, len(b.Columns))
 		for v := range out[r] {
 			if out[r][v] = rows[r][v]; math.IsNaN(out[r][v]) {
-				out[r][v] = float64(b.Columns[v].Values[r])
+				out[r][v] = m.plan.Schema.Columns[v].Number(b.Columns[v].Values[r])
 			}
 		}
 	}

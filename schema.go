@@ -31,7 +31,7 @@ func Table(src dataset.Source) Rows {
 		if schema == nil {
 			return src, nil
 		}
-		return src, accepts(schema, src.Schema())
+		return dataset.Rescaled(src, schema), accepts(schema, src.Schema())
 	}
 }
 
@@ -56,7 +56,7 @@ func withDomains(s *dataset.Schema, g *circuit.Graph) *dataset.Schema {
 		c := &out.Columns[v]
 		switch {
 		case codes > 0:
-			c.Kind, c.Categories = dataset.Discrete, codes
+			c.Kind, c.Categories, c.Offset, c.Scale = dataset.Discrete, codes, 0, 0
 		case codes == 0:
 			c.Kind, c.Categories, c.Labels = dataset.Continuous, 0, nil
 		}

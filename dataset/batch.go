@@ -11,7 +11,7 @@ type ColumnKind uint8
 // The kinds of columns.
 const (
 	Discrete   ColumnKind = iota // codes 0..Categories-1
-	Continuous                   // float32 values
+	Continuous                   // float32 values, see Column.Scale
 )
 
 // Column describes one variable.
@@ -20,6 +20,11 @@ type Column struct {
 	Kind       ColumnKind
 	Categories int      // Discrete: number of codes
 	Labels     []string // Discrete: what each code stands for; nil: the code itself
+	// Offset and Scale, of a Continuous column, say what is stored: a float32 v
+	// stands for Offset + Scale·v. Inference takes mean and standard deviation,
+	// and a Scale of 1 for a column without spread. A Scale of 0 means that
+	// numbers are stored as they are.
+	Offset, Scale float64
 }
 
 // Schema describes the columns of a source.
@@ -36,6 +41,9 @@ type Schema struct {
 type Cells struct {
 	Codes  []uint16
 	Values []float32
+	// Text, if it is not nil, has what the file says for each observed cell, and
+	// nil for the others. Writers copy it.
+	Text [][]byte
 }
 
 // Batch is a block of rows, column-major. It belongs to the caller, who may

@@ -57,14 +57,14 @@ func show(t testing.TB, src Source) string {
 	}
 	for r := range b.Rows {
 		var cells []string
-		for _, c := range b.Columns {
+		for i, c := range b.Columns {
 			switch {
 			case c.Codes != nil && c.Codes[r] == Missing || c.Codes == nil && c.Values[r] != c.Values[r]:
 				cells = append(cells, "-")
 			case c.Codes != nil:
 				cells = append(cells, fmt.Sprint(c.Codes[r]))
 			default:
-				cells = append(cells, fmt.Sprint(c.Values[r]))
+				cells = append(cells, string(src.Schema().Columns[i].appendNumber(nil, c.Values[r])))
 			}
 		}
 		out = append(out, strings.Join(cells, ","))

@@ -54,9 +54,12 @@ func (e *encoder) cell(col int, v *Value) (code uint16, value float32, problem s
 		return 0, 0, fmt.Sprintf("%s is not a number, and %s is %s; fix the cell or list the text as a missing mark", quote(v.Text), e.schema.ColumnName(col), c.Kind)
 	}
 	if c.Kind == Continuous {
-		f := float32(v.Number)
-		if math.IsInf(float64(f), 0) {
+		if math.Abs(v.Number) > math.MaxFloat32 {
 			return 0, 0, fmt.Sprintf("%v is beyond ±3.4e38; scale %s", v.Number, e.schema.ColumnName(col))
+		}
+		f := c.Standard(v.Number)
+		if math.IsInf(float64(f), 0) {
+			return 0, 0, fmt.Sprintf("%v is more than 3.4e38 standard deviations from the mean of %s; fix the cell", v.Number, e.schema.ColumnName(col))
 		}
 		return 0, f, ""
 	}

@@ -24,6 +24,9 @@ func (t *Table) Gather(ctx context.Context, b *Batch, rows []int) error {
 		gatherBytes(b, t.narrow, t.discrete, rows, &codesOnly)
 	}
 	gather(t.values, t.continuous, rows, func(col int) []float32 { return b.Columns[col].Values })
+	if t.texts != nil {
+		t.texts.gather(b, rows, t.base)
+	}
 	return nil
 }
 
@@ -93,6 +96,7 @@ func (b *Batch) shape(s *Schema, rows int) {
 	b.Rows = rows
 	for i, c := range s.Columns {
 		cells := &b.Columns[i]
+		cells.Text = nil
 		if c.Kind == Discrete {
 			cells.Values = nil
 			cells.Codes = room(cells.Codes, rows)

@@ -90,6 +90,7 @@ func inspectAll(ctx context.Context, files []file, opts *Options) (*inspection, 
 	}
 	all.path = joinNames(files)
 	all.warnOfKeys(opts)
+	all.settleScales(opts)
 	return all, nil
 }
 

@@ -110,7 +110,14 @@ func load(ctx context.Context, r Reader, rows int, opts *Options) (*Table, error
 		limit = DefaultMaxBytes
 	}
 	s := r.Schema()
-	t, err := NewTable(s, 0)
+	empty := func(rows int) (*Table, error) {
+		t, err := NewTable(s, rows)
+		if err == nil && opts.KeepText {
+			t.texts = &keptText{columns: len(s.Columns)}
+		}
+		return t, err
+	}
+	t, err := empty(0)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +131,7 @@ func load(ctx context.Context, r Reader, rows int, opts *Options) (*Table, error
 			return nil, err
 		}
 		if t.rows == 0 && rows > b.Rows && int64(rows) <= limit/4/int64(len(s.Columns)) { // room for all
-			if t, err = NewTable(s, rows); err != nil {
+			if t, err = empty(rows); err != nil {
 				return nil, err
 			}
 		}

@@ -21,6 +21,9 @@ type Options struct {
 	// Partial allows files whose header lacks columns of Schema, which then are
 	// missing in every row. Warn names them.
 	Partial bool
+	// KeepText keeps what files say in observed cells beside their codes and
+	// values, so that writers copy it. Text files have none.
+	KeepText bool
 	// Stdin is what the path - reads, a table in text without a second pass: it
 	// wants a Schema.
 	Stdin io.Reader `json:"-"`

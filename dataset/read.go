@@ -13,6 +13,7 @@ type recordReader struct {
 	enc  *encoder
 	row  []Value
 	to   []int // by column of the file: column of the schema, -1 for none
+	keep bool  // texts are kept
 }
 
 // openRecords opens a file whose rows must follow a schema.
@@ -28,7 +29,7 @@ func openRecords(ctx context.Context, f file, s *Schema, opts *Options) (Reader,
 		recs.Close()
 		return nil, err
 	}
-	return &recordReader{recs: recs, enc: newEncoder(s, opts.NoMissing), row: make([]Value, recs.Columns()), to: to}, nil
+	return &recordReader{recs: recs, enc: newEncoder(s, opts.NoMissing), row: make([]Value, recs.Columns()), to: to, keep: opts.KeepText}, nil
 }
 
 // match finds the schema's column of each column of a file: by name where both
@@ -128,6 +129,9 @@ func (r *recordReader) encode(b *Batch, n int) error {
 		code, value, problem := r.enc.cell(col, &r.row[i])
 		if problem != "" {
 			return badData(r.recs.Where(i), "%s", problem)
+		}
+		if v := &r.row[i]; r.keep && (v.Kind != Absent || code != Missing) {
+			b.Columns[col].setText(b.Rows, n, textOf(v))
 		}
 		if c := &b.Columns[col]; c.Codes != nil {
 			c.Codes[n] = code

@@ -11,6 +11,7 @@ func (b *Batch) Resize(s *Schema, rows int) {
 	nan := float32(math.NaN())
 	for i, c := range s.Columns {
 		cells := &b.Columns[i]
+		cells.Text = nil
 		if c.Kind == Discrete {
 			cells.Values = nil
 			cells.Codes = fill(cells.Codes, rows, Missing)
@@ -30,6 +31,9 @@ func (b *Batch) truncate(n int) {
 		} else {
 			c.Values = c.Values[:n]
 		}
+		if c := &b.Columns[i]; c.Text != nil {
+			c.Text = c.Text[:n]
+		}
 	}
 }
 
@@ -41,6 +45,9 @@ func (b *Batch) Slice(lo, hi int) *Batch {
 			s.Columns[i].Codes = c.Codes[lo:hi:hi]
 		} else {
 			s.Columns[i].Values = c.Values[lo:hi:hi]
+		}
+		if c.Text != nil {
+			s.Columns[i].Text = c.Text[lo:hi:hi]
 		}
 	}
 	return s

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -40,7 +41,12 @@ func (s *Schema) Validate() error {
 			if c.Categories != 0 || c.Labels != nil {
 				return badSetting("%s is continuous but has categories", s.ColumnName(i))
 			}
+			if !(c.Scale >= 0 && c.Scale <= math.MaxFloat64 && math.Abs(c.Offset) <= math.MaxFloat64) || c.Scale == 0 && c.Offset != 0 {
+				return badSetting("%s has the offset %v and the scale %v; want finite numbers and a positive scale, or two zeros", s.ColumnName(i), c.Offset, c.Scale)
+			}
 			continue
+		case c.Offset != 0 || c.Scale != 0:
+			return badSetting("%s is discrete but has an offset or a scale", s.ColumnName(i))
 		case c.Kind != Discrete:
 			return badSetting("%s has the unknown kind %d", s.ColumnName(i), c.Kind)
 		case c.Categories < 1 || c.Categories > MaxCategories:
@@ -102,9 +108,13 @@ func (s *Schema) WithMarks(marks []string) *Schema {
 // Equal reports whether s and t say the same of every row.
 func (s *Schema) Equal(t *Schema) bool {
 	return s.Image == t.Image && s.Unit == t.Unit &&
-		slices.EqualFunc(s.Columns, t.Columns, func(a, b Column) bool {
-			return a.Name == b.Name && a.Kind == b.Kind && a.Categories == b.Categories && sameLabels(a.Labels, b.Labels)
-		})
+		slices.EqualFunc(s.Columns, t.Columns, func(a, b Column) bool { return a.same(&b) })
+}
+
+// same reports whether two columns say the same of a cell.
+func (c *Column) same(d *Column) bool {
+	return c.Name == d.Name && c.Kind == d.Kind && c.Categories == d.Categories && sameLabels(c.Labels, d.Labels) &&
+		c.Offset == d.Offset && c.Scale == d.Scale
 }
 
 func sameLabels(a, b []string) bool {

@@ -17,11 +17,13 @@ type schemaJSON struct {
 }
 
 type columnJSON struct {
-	Name       string `json:"name,omitempty"`
-	Kind       string `json:"kind"`
-	Categories int    `json:"categories,omitempty"`
-	Labels     *int   `json:"labels,omitempty"` // index into schemaJSON.Labels
-	Repeat     int    `json:"repeat,omitempty"` // so many columns; 0 is 1
+	Name       string  `json:"name,omitempty"`
+	Kind       string  `json:"kind"`
+	Categories int     `json:"categories,omitempty"`
+	Labels     *int    `json:"labels,omitempty"` // index into schemaJSON.Labels
+	Offset     float64 `json:"offset,omitempty"`
+	Scale      float64 `json:"scale,omitempty"`
+	Repeat     int     `json:"repeat,omitempty"` // so many columns; 0 is 1
 }
 
 // MarshalJSON writes s in a compact form that UnmarshalJSON reads.
@@ -34,13 +36,13 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		c := &s.Columns[i]
 		if i > 0 {
 			p := &s.Columns[i-1]
-			if c.Name == "" && p.Name == "" && c.Kind == p.Kind && c.Categories == p.Categories && sameLabels(c.Labels, p.Labels) {
+			if c.Name == "" && c.same(p) {
 				last := &out.Columns[len(out.Columns)-1]
 				last.Repeat = max(last.Repeat, 1) + 1
 				continue
 			}
 		}
-		j := columnJSON{Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories}
+		j := columnJSON{Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories, Offset: c.Offset, Scale: c.Scale}
 		if c.Labels != nil {
 			if i == 0 || !sameLabels(c.Labels, s.Columns[i-1].Labels) {
 				out.Labels = append(out.Labels, c.Labels)
@@ -68,7 +70,7 @@ func (s *Schema) UnmarshalJSON(data []byte) error {
 	}
 	out := Schema{Unit: in.Unit, Missing: in.Missing}
 	for _, j := range in.Columns {
-		c := Column{Name: j.Name, Categories: j.Categories}
+		c := Column{Name: j.Name, Categories: j.Categories, Offset: j.Offset, Scale: j.Scale}
 		switch j.Kind {
 		case "discrete":
 		case "continuous":

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Summary describes the observed cells of one column; codes count as numbers.
+// Summary describes the observed cells of one column as they are stored: codes
+// count as numbers, and the numbers of a Continuous column are scaled, see Numbers.
 // Mean, Variance, Min and Max are 0 when nothing was observed.
 type Summary struct {
 	Observed       int
@@ -41,6 +42,15 @@ func Summarize(ctx context.Context, src Source) ([]Summary, error) {
 		}
 	}
 	return out, nil
+}
+
+// Numbers returns the summary of the numbers that stored values stand for.
+func (s Summary) Numbers(c *Column) Summary {
+	if c.Kind == Continuous && c.Scale != 0 && s.Observed > 0 {
+		s.Mean, s.Variance = c.Offset+c.Scale*s.Mean, c.Scale*c.Scale*s.Variance
+		s.Min, s.Max = c.shortest(float32(s.Min)), c.shortest(float32(s.Max))
+	}
+	return s
 }
 
 // chunkRows is how many rows are read at a time where all are read in order.

@@ -20,6 +20,8 @@ type Table struct {
 	wide       []uint16
 	values     []float32
 
+	texts  *keptText // nil: not kept
+	base   int       // row of texts that is the first of the table
 	isWide bool
 	// byteMissing says that code 255 of narrow is a missing cell. It is false
 	// when a column has 256 categories: the first missing cell then widens.
@@ -59,13 +61,17 @@ func (t *Table) Rows() int { return t.rows }
 
 // Bytes returns the memory that the cells take.
 func (t *Table) Bytes() int64 {
-	return int64(len(t.narrow)) + 2*int64(len(t.wide)) + 4*int64(len(t.values))
+	n := int64(len(t.narrow)) + 2*int64(len(t.wide)) + 4*int64(len(t.values))
+	if t.texts != nil {
+		n += int64(len(t.texts.bytes)) + 8*int64(len(t.texts.ends))
+	}
+	return n
 }
 
 // Slice returns rows lo to hi as a table of their own, sharing memory.
 func (t *Table) Slice(lo, hi int) *Table {
 	s := *t
-	s.rows = hi - lo
+	s.rows, s.base = hi-lo, t.base+lo
 	d, c := len(t.discrete), len(t.continuous)
 	if t.isWide {
 		s.wide = t.wide[lo*d : hi*d : hi*d]
@@ -112,6 +118,9 @@ func (t *Table) Append(b *Batch) error {
 		t.narrow = interleave(t.narrow, b, t.discrete, func(c *Cells) []uint16 { return c.Codes }, func(v uint16) uint8 { return uint8(v) })
 	}
 	t.values = interleave(t.values, b, t.continuous, func(c *Cells) []float32 { return c.Values }, func(v float32) float32 { return v })
+	if t.texts != nil {
+		t.texts.append(b)
+	}
 	t.rows += b.Rows
 	return nil
 }

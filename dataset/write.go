@@ -126,11 +126,13 @@ func (c *csvWriter) cell(cells *Cells, col, row int) error {
 	column := &c.schema.Columns[col]
 	missing := column.Kind == Discrete && cells.Codes[row] == Missing || column.Kind == Continuous && cells.Values[row] != cells.Values[row]
 	switch {
+	case cells.Text != nil && cells.Text[row] != nil:
+		c.line = appendLabel(c.line, string(cells.Text[row]))
 	case missing && len(c.schema.Columns) == 1:
 		c.line = append(c.line, '?')
 	case missing:
 	case column.Kind == Continuous:
-		c.line = strconv.AppendFloat(c.line, float64(cells.Values[row]), 'g', -1, 32)
+		c.line = column.appendNumber(c.line, cells.Values[row])
 	case int(cells.Codes[row]) >= column.Categories:
 		return badSetting("code %d of %s, which has %d categories", cells.Codes[row], c.schema.ColumnName(col), column.Categories)
 	case column.Labels == nil:
@@ -155,7 +157,7 @@ func appendLabel(line []byte, label string) []byte {
 
 func (c *csvWriter) Close() error { return c.w.Flush() }
 
-// npyWriter writes codes as u1 or u2, and values, or codes beside values, as f4.
+// npyWriter writes codes as u1 or u2, and numbers, or codes beside numbers, as f8.
 type npyWriter struct {
 	w       *bufio.Writer
 	schema  *Schema
@@ -173,7 +175,7 @@ func newNPYWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
 		}
 	}
 	if slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Kind == Continuous }) {
-		n.dtype = ndarray.DType{Kind: 'f', Size: 4}
+		n.dtype = ndarray.DType{Kind: 'f', Size: 8}
 	}
 	shape := []int{rows, len(s.Columns)}
 	if s.Image != [3]int{} {
@@ -193,12 +195,8 @@ func (n *npyWriter) Write(b *Batch) error {
 		n.line = n.line[:0]
 		for i, c := range b.Columns {
 			switch {
-			case c.Codes == nil:
-				n.line = binary.LittleEndian.AppendUint32(n.line, math.Float32bits(c.Values[r]))
-			case n.dtype.Kind == 'f' && c.Codes[r] == Missing:
-				n.line = binary.LittleEndian.AppendUint32(n.line, math.Float32bits(missingValue))
 			case n.dtype.Kind == 'f':
-				n.line = binary.LittleEndian.AppendUint32(n.line, math.Float32bits(float32(c.Codes[r])))
+				n.line = binary.LittleEndian.AppendUint64(n.line, math.Float64bits(number(&n.schema.Columns[i], &c, r)))
 			case c.Codes[r] == Missing:
 				return badSetting("a cell of %s is missing, which a .npy file of whole numbers cannot say; write .csv", n.schema.ColumnName(i))
 			case n.dtype.Size == 2:
@@ -212,6 +210,22 @@ func (n *npyWriter) Write(b *Batch) error {
 		}
 	}
 	return nil
+}
+
+// number returns a cell as a number, NaN if it is missing: what the file says if
+// that is known.
+func number(column *Column, c *Cells, row int) float64 {
+	switch {
+	case c.Codes != nil && c.Codes[row] == Missing:
+		return math.NaN()
+	case c.Codes != nil:
+		return float64(c.Codes[row])
+	case c.Text != nil && c.Text[row] != nil:
+		if x, ok := parseNumber(c.Text[row]); ok {
+			return x
+		}
+	}
+	return column.Number(c.Values[row])
 }
 
 func (n *npyWriter) Close() error {

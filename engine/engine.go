@@ -43,6 +43,10 @@ type Options struct {
 	// StepRows is the most rows between two updates. 0 allows 2^22, the most
 	// that the finest grid of counts has room for.
 	StepRows int64
+	// LogScales holds, for each variable, what the log density of an observed value
+	// has more than that of the number that it stands for; log-likelihoods are of
+	// the numbers. nil: zeros.
+	LogScales []float64
 	// OwnsDevice says that Close closes the device too.
 	OwnsDevice bool
 }
@@ -70,10 +74,11 @@ type Engine struct {
 	// Of Anemone; nil until they are first asked for.
 	averages, topDown kernels.Buffer
 
-	code  []uint16  // [coded columns, rows], as codes has them
-	value []float32 // [value columns, rows]
-	lls   [2][]float64
-	tiles int64
+	logScales []float64 // of variables; nil: zeros
+	code      []uint16  // [coded columns, rows], as codes has them
+	value     []float32 // [value columns, rows]
+	lls       [2][]float64
+	tiles     int64
 }
 
 // New loads a program on a device. Its parameters are zeros until WriteParams.
@@ -84,7 +89,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	if o.Rows < 1 || o.Rows > MaxShardRows {
 		return nil, fmt.Errorf("%w: %d rows a launch, want 1..%d", kernels.ErrDevice, o.Rows, MaxShardRows)
 	}
-	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows}
+	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows, logScales: o.LogScales}
 	var err error
 	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
 	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
@@ -109,6 +114,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	e.rooms = make([]room, rooms(dev.Info()))
 	for i := range e.rooms {
 		r := &e.rooms[i]
+		r.excess = make([]float64, o.Rows)
 		for _, b := range []struct {
 			buf *kernels.Buffer
 			t   kernels.DType
@@ -207,6 +213,7 @@ func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int
 		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), e.prog.NumVars)
 	}
 	n := hi - lo
+	clear(r.excess[:n])
 	for k, c := range e.prog.Columns {
 		cells := &b.Columns[c.Var]
 		if have := max(len(cells.Codes), len(cells.Values)); have < hi {
@@ -225,6 +232,9 @@ func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int
 				if err := e.families[k].Check(float64(v)); err != nil {
 					return fmt.Errorf("%w: row %d, variable %d: %v", dataset.ErrFormat, lo+i, c.Var, err)
 				}
+			}
+			if e.logScales != nil && cells.Codes == nil {
+				r.addExcess(value, e.logScales[c.Var])
 			}
 			continue
 		}

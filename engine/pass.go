@@ -15,7 +15,20 @@ type room struct {
 	codes  kernels.Buffer
 	values kernels.Buffer
 	ll     kernels.Buffer
-	pass   *Pass // whose rows are or will be used; nil: nobody's
+	excess []float64 // of each row: what its log density has more than that of its numbers
+	pass   *Pass     // whose rows are or will be used; nil: nobody's
+}
+
+// addExcess adds the excess of the observed values of a column.
+func (r *room) addExcess(values []float32, excess float64) {
+	if excess == 0 {
+		return
+	}
+	for i, v := range values {
+		if v == v {
+			r.excess[i] += excess
+		}
+	}
 }
 
 // rooms is how many rooms an engine has on a device.
@@ -154,6 +167,9 @@ func (p *Pass) Wait(ctx context.Context) error {
 // finish takes what the launch has left and gives the room back.
 func (p *Pass) finish(ctx context.Context) {
 	p.err = p.eng.dev.Read(ctx, p.ll, p.at.ll, 0)
+	for i, x := range p.at.excess[:len(p.ll)] {
+		p.ll[i] -= x
+	}
 	p.eng.tiles += p.args.Recomputed
 	p.done = true
 	p.leave()

@@ -44,8 +44,9 @@ func (a *app) dataListCommand() *cobra.Command {
 }
 
 // openNamed opens the paths given as arguments, or the training rows of the
-// config. How files are read is the config's business in both cases.
-func (a *app) openNamed(ctx context.Context, flags *configFlags, paths []string) (dataset.Source, error) {
+// config. How files are read is the config's business in both cases. texts keeps
+// what the files say.
+func (a *app) openNamed(ctx context.Context, flags *configFlags, paths []string, texts bool) (dataset.Source, error) {
 	cfg, err := a.loadDataConfig(flags)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,12 @@ func (a *app) openNamed(ctx context.Context, flags *configFlags, paths []string)
 		}
 		paths = cfg.Data.Train
 	}
-	return a.openRows(ctx, &cfg.Data, paths, nil)
+	o, err := a.datasetOptions(&cfg.Data, nil)
+	if err != nil {
+		return nil, err
+	}
+	o.KeepText = texts
+	return a.openAll(ctx, paths, o)
 }
 
 // loadDataConfig is loadConfig, but no file needs to be named.
@@ -78,7 +84,7 @@ func (a *app) dataSampleCommand() *cobra.Command {
 			if n < 0 {
 				return usagef("-n is %d; want how many rows to print", n)
 			}
-			src, err := a.openNamed(cmd.Context(), &flags, paths)
+			src, err := a.openNamed(cmd.Context(), &flags, paths, true)
 			if err != nil {
 				return err
 			}
@@ -116,9 +122,12 @@ func (a *app) printRows(ctx context.Context, src dataset.Source, n int) error {
 
 // cellText is a cell as a file would have it.
 func cellText(c *dataset.Column, cells *dataset.Cells, row int) string {
+	if cells.Text != nil {
+		return string(cells.Text[row])
+	}
 	if c.Kind == dataset.Continuous {
 		if v := cells.Values[row]; v == v {
-			return strconv.FormatFloat(float64(v), 'g', -1, 32)
+			return strconv.FormatFloat(c.Number(v), 'g', -1, 64)
 		}
 		return ""
 	}
@@ -160,6 +169,9 @@ func stats(ctx context.Context, src dataset.Source) (*dataStats, error) {
 		return nil, err
 	}
 	schema := src.Schema()
+	for i := range sums {
+		sums[i] = sums[i].Numbers(&schema.Columns[i])
+	}
 	s := &dataStats{Rows: src.Rows(), Variables: len(sums), Unit: schema.Unit}
 	if schema.Image != [3]int{} {
 		s.Image = slices.Clone(schema.Image[:])
@@ -215,7 +227,7 @@ func (a *app) dataStatsCommand() *cobra.Command {
 		Use:   "stats [PATH...]",
 		Short: "Print rows, types, ranges and missing cells",
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			src, err := a.openNamed(cmd.Context(), &flags, paths)
+			src, err := a.openNamed(cmd.Context(), &flags, paths, false)
 			if err != nil {
 				return err
 			}

@@ -63,11 +63,8 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 		if err != nil {
 			return err
 		}
-		paths, err := a.expandPaths(ctx, []string{f.given})
-		if err != nil {
-			return err
-		}
-		if given, err = dataset.Open(ctx, paths[0], o); err != nil {
+		o.KeepText = true
+		if given, err = a.openAll(ctx, []string{f.given}, o); err != nil {
 			return err
 		}
 		if total = given.Rows() * f.n; total/f.n != given.Rows() {

@@ -89,3 +89,39 @@ func TestMarginalByName(t *testing.T) {
 		t.Errorf("an unknown column: exit %d: %s", code, &errs)
 	}
 }
+
+// TestEvidenceComesBack completes rows whose cells are written in ways that a
+// program would not choose, and wants them back as they are.
+func TestEvidenceComesBack(t *testing.T) {
+	t.Chdir(t.TempDir())
+	rng := rand.New(rand.NewPCG(5, 2))
+	var rows strings.Builder
+	rows.WriteString("time,level,kind\n")
+	for i := range 300 {
+		fmt.Fprintf(&rows, "%d,%.3f,%s\n", 1_700_000_000+i, 1e6*rng.Float64(), []string{"a b", "c,d"}[i%2])
+	}
+	train := strings.ReplaceAll(rows.String(), "c,d", `"c,d"`)
+	if err := os.WriteFile("train.csv", []byte(train), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runJSON(t, "train", "--config", "preset:hclt", "--set", "data.train=train.csv", "--set", "data.valid=", "--set", "data.test=",
+		"--set", "model.latents=2", "--set", "train.epochs=1", "--out", "run", "--threads", "1")
+	run := func(input string) string {
+		var out, errs bytes.Buffer
+		if code := Run(t.Context(), []string{"query", "sample", "--model", "run/model.safetensors", "--given", "-"}, nil, strings.NewReader(input), &out, &errs); code != 0 {
+			t.Fatalf("exit %d: %s", code, &errs)
+		}
+		return out.String()
+	}
+	if got := run(train); got != strings.TrimPrefix(train, "time,level,kind\n") {
+		t.Errorf("complete rows come back as %.200q", got)
+	}
+	got := strings.Split(run("kind,level\n\"c,d\",1000000\na b,+1e6\nNA,0.10\n"), "\n")
+	for i, want := range []string{`,1000000,"c,d"`, ",+1e6,a b", ",0.10,"} {
+		cells := strings.SplitN(got[i], ",", 2)
+		x, err := strconv.ParseFloat(cells[0], 64)
+		if !strings.Contains(got[i], want) || err != nil || !(math.Abs(x-1.70000015e9) < 1e4) {
+			t.Errorf("row %d is completed as %q, want it to have %q", i, got[i], want)
+		}
+	}
+}

@@ -67,6 +67,11 @@ func (a *app) openRows(ctx context.Context, d *configs.Data, paths configs.Paths
 	if err != nil {
 		return nil, err
 	}
+	return a.openAll(ctx, paths, o)
+}
+
+// openAll loads the rows of paths, which may start with $GOROOT.
+func (a *app) openAll(ctx context.Context, paths []string, o dataset.Options) (dataset.Source, error) {
 	files, err := a.expandPaths(ctx, paths)
 	if err != nil {
 		return nil, err

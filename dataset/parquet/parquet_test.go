@@ -83,9 +83,9 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		height, score := b.Columns[1].Values[i], b.Columns[5].Values[i]
+		height, score := src.Schema().Columns[1].Number(b.Columns[1].Values[i]), src.Schema().Columns[5].Number(b.Columns[5].Values[i])
 		if b.Columns[0].Codes[i] != uint16(i%90) || b.Columns[2].Codes[i] != uint16(i%2) || b.Columns[3].Codes[i] != uint16(1-i%2) || b.Columns[4].Codes[i] != uint16(i%7) ||
-			i != 1 && height != float32(i)+0.5 || i == 1 && height == height || i != 2 && score != -1 || i == 2 && score == score {
+			i != 1 && !(math.Abs(height-(float64(i)+0.5)) < 1e-5) || i == 1 && height == height || i != 2 && score != -1 || i == 2 && score == score {
 			t.Fatalf("row %d differs", i)
 		}
 	}

@@ -1,0 +1,70 @@
+package dataset
+
+import (
+	"math"
+	"strconv"
+)
+
+// keptText holds the texts of a table's observed cells, row by row.
+type keptText struct {
+	bytes   []byte
+	ends    []int64 // of each cell
+	columns int
+}
+
+// append adds the texts of a batch; a column may have none.
+func (k *keptText) append(b *Batch) {
+	for r := range b.Rows {
+		for i := range b.Columns {
+			if t := b.Columns[i].Text; t != nil {
+				k.bytes = append(k.bytes, t[r]...)
+			}
+			k.ends = append(k.ends, int64(len(k.bytes)))
+		}
+	}
+}
+
+// cell returns the text of a cell, nil if there is none.
+func (k *keptText) cell(row, col int) []byte {
+	at := row*k.columns + col
+	from := int64(0)
+	if at > 0 {
+		from = k.ends[at-1]
+	}
+	if to := k.ends[at]; to > from {
+		return k.bytes[from:to:to]
+	}
+	return nil
+}
+
+// gather fills the texts of b with those of rows, from row base of the table on.
+func (k *keptText) gather(b *Batch, rows []int, base int) {
+	for i := range b.Columns {
+		text := room(b.Columns[i].Text, len(rows))
+		for n, r := range rows {
+			text[n] = k.cell(base+r, i)
+		}
+		b.Columns[i].Text = text
+	}
+}
+
+// setText keeps the text of a cell of a batch.
+func (c *Cells) setText(rows, row int, text []byte) {
+	if c.Text == nil {
+		c.Text = make([][]byte, rows)
+	}
+	c.Text[row] = text
+}
+
+// textOf returns what a file says in an observed cell. A number of a file that
+// does not write text is written without an exponent where that is readable.
+func textOf(v *Value) []byte {
+	if v.Text != nil {
+		return append([]byte(nil), v.Text...)
+	}
+	format := byte('f')
+	if m := math.Abs(v.Number); m != 0 && (m < 1e-4 || m >= 1e21) {
+		format = 'g'
+	}
+	return strconv.AppendFloat(nil, v.Number, format, -1, 64)
+}

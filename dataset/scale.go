@@ -1,0 +1,103 @@
+package dataset
+
+import (
+	"math"
+	"strconv"
+)
+
+// Standard returns how a number is stored in a Continuous column.
+func (c *Column) Standard(x float64) float32 {
+	if c.Scale == 0 {
+		return float32(x)
+	}
+	return float32((x - c.Offset) / c.Scale)
+}
+
+// Number returns the number that a stored value of a Continuous column stands
+// for: one that is stored as v, if there is one.
+func (c *Column) Number(v float32) float64 {
+	if c.Scale == 0 {
+		return float64(v)
+	}
+	x := c.Offset + float64(c.Scale*float64(v)) // rounded twice on all machines
+	for _, near := range []float64{x, math.Nextafter(x, math.Inf(1)), math.Nextafter(x, math.Inf(-1))} {
+		if c.Standard(near) == v {
+			return near
+		}
+	}
+	return x
+}
+
+// LogScale is what the log density of a stored value of a Continuous column has
+// more than that of the number it stands for.
+func (c *Column) LogScale() float64 {
+	if c.Kind != Continuous || c.Scale == 0 {
+		return 0
+	}
+	return math.Log(c.Scale)
+}
+
+// appendNumber appends the shortest text that is read as the number of v: as the
+// same stored value where the numbers of a column are scaled.
+func (c *Column) appendNumber(dst []byte, v float32) []byte {
+	if c.Scale == 0 {
+		return strconv.AppendFloat(dst, float64(v), 'g', -1, 32)
+	}
+	if c.Standard(0) == v {
+		return append(dst, '0')
+	}
+	x := c.Number(v)
+	n := len(dst)
+	reads := func(digits int) bool {
+		dst = strconv.AppendFloat(dst[:n], x, 'g', digits, 64)
+		back, err := strconv.ParseFloat(string(dst[n:]), 64)
+		return err == nil && c.Standard(back) == v
+	}
+	digits := 8
+	if reads(digits) {
+		for digits > 1 && reads(digits-1) {
+			digits--
+		}
+	} else {
+		for digits++; digits < 17 && !reads(digits); digits++ {
+		}
+	}
+	return strconv.AppendFloat(dst[:n], x, 'g', digits, 64)
+}
+
+// shortest is the number that appendNumber writes.
+func (c *Column) shortest(v float32) float64 {
+	x, err := strconv.ParseFloat(string(c.appendNumber(nil, v)), 64)
+	if err != nil {
+		return c.Number(v)
+	}
+	return x
+}
+
+// settleScales gives each continuous column without a scale the mean and the
+// standard deviation of its numbers, and warns where these leave fewer different
+// cells than there are numbers.
+func (all *inspection) settleScales(opts *Options) {
+	s := all.schema
+	for i := range s.Columns {
+		c, t := &s.Columns[i], &all.tallies[i]
+		if c.Kind != Continuous {
+			continue
+		}
+		c.Offset, c.Scale = t.mean, 1
+		if sd := math.Sqrt(t.squares / float64(t.numbers)); t.numbers > 0 && sd > 0 && !math.IsInf(sd, 0) {
+			c.Scale = sd
+		}
+		numbers := t.distinct.values()
+		left := make(map[float32]bool, len(numbers))
+		for _, x := range numbers {
+			left[c.Standard(x)] = true
+		}
+		if lost := len(numbers) - len(left); lost > 0 {
+			opts.warn(all.path, "%s has numbers too close together for its mean %v and standard deviation %v: of %d different ones, %d cannot be told from others; "+
+				"subtract an offset or remove outliers", s.ColumnName(i), shortNumber(c.Offset), shortNumber(c.Scale), len(numbers), lost)
+		}
+	}
+}
+
+func shortNumber(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }

@@ -1,0 +1,178 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestTimestamps wants numbers that differ to stay different, and those of evidence
+// to come back as the file has them.
+func TestTimestamps(t *testing.T) {
+	var in strings.Builder
+	in.WriteString("t,x,n\n")
+	for i := range 300 {
+		fmt.Fprintf(&in, "%d,%d.250,0%d\n", 1_700_000_000+i, i%2*1_000_000, i%3)
+	}
+	path := save(t, "a.csv", []byte(in.String()))
+	var warnings []string
+	o := Options{KeepText: true, Types: map[string]Type{"t": {Kind: Continuous}}, Warn: func(w string) { warnings = append(warnings, w) }}
+	src, err := Open(context.Background(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) > 0 {
+		t.Errorf("warnings %q", warnings)
+	}
+	s := src.Schema()
+	if c := s.Columns[0]; c.Offset != 1_700_000_149.5 || !(math.Abs(c.Scale-math.Sqrt((300*300-1)/12.)) < 1e-9) {
+		t.Errorf("offset %v, scale %v", c.Offset, c.Scale)
+	}
+	b := new(Batch)
+	if err := src.(*Table).Slice(0, 300).Slice(0, 300).Gather(context.Background(), b, span(0, 300)); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[float32]bool{}
+	for i, v := range b.Columns[0].Values {
+		seen[v] = true
+		text := string(s.Columns[0].appendNumber(nil, v))
+		if x, err := strconv.ParseFloat(text, 64); err != nil || x != float64(1_700_000_000+i) {
+			t.Errorf("row %d is written as %s", i, text)
+		}
+	}
+	if len(seen) != 300 {
+		t.Errorf("%d different cells of 300", len(seen))
+	}
+	var out bytes.Buffer
+	out.WriteString("t,x,n\n")
+	w, err := NewWriter(&out, "b.csv", s, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write(b.Slice(0, 100)), w.Write(b.Slice(100, 300)), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != in.String() {
+		t.Errorf("written as %q", out.String()[:100])
+	}
+	part, err := OpenReader(context.Background(), path, Options{Schema: s, KeepText: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer part.Close()
+	if err := part.Read(context.Background(), b, 7); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(b.Columns[1].Text[6]); len(b.Columns[1].Text) != 7 || got != "0.250" {
+		t.Errorf("a reader keeps %d texts, %q", len(b.Columns[1].Text), got)
+	}
+}
+
+// TestScales infers offset and scale, over one file and several.
+func TestScales(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		files         []string
+		offset, scale float64
+	}{
+		{"two numbers", []string{"x\n1.5\n2.5\n"}, 2, 0.5},
+		{"several files", []string{"x\n1.5\n2.5\n", "x\nNA\n1.5\n2.5\n1.5\n2.5\n"}, 2, 0.5},
+		{"no spread", []string{"x\n0.1\n0.1\n0.1\n"}, 0.1, 1},
+		{"no spread over two files", []string{"x\n0.1\n0.1\n", "x\n0.1\n"}, 0.1, 1},
+		{"nothing observed in the second", []string{"x\n1.5\n2.5\n", "x\n?\n"}, 2, 0.5},
+		{"large", []string{"x\n3e38\n-3e38\n"}, 0, 3e38},
+		{"small", []string{"x\n3e-150\n-3e-150\n"}, 0, 3e-150},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var paths []string
+			for i, in := range tt.files {
+				paths = append(paths, save(t, fmt.Sprintf("%d.csv", i), []byte(in)))
+			}
+			src, err := OpenAll(context.Background(), paths, Options{Types: map[string]Type{"x": {Kind: Continuous}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := src.Schema().Columns[0]
+			if !(math.Abs(c.Offset-tt.offset) <= 1e-12*math.Abs(tt.offset)) || !(math.Abs(c.Scale/tt.scale-1) <= 1e-12) {
+				t.Errorf("offset %v, scale %v, want %v and %v", c.Offset, c.Scale, tt.offset, tt.scale)
+			}
+		})
+	}
+	src, err := Open(context.Background(), save(t, "a.csv", []byte("?\n?\n")), Options{Types: map[string]Type{"1": {Kind: Continuous}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := src.Schema().Columns[0]; c.Offset != 0 || c.Scale != 1 {
+		t.Errorf("of no numbers: offset %v, scale %v", c.Offset, c.Scale)
+	}
+}
+
+// TestLostCells wants a warning where different numbers become one.
+func TestLostCells(t *testing.T) {
+	var in strings.Builder
+	in.WriteString("x\n1e30\n")
+	for i := range 20 {
+		fmt.Fprintf(&in, "%d.5\n", i)
+	}
+	var warnings []string
+	path := save(t, "a.csv", []byte(in.String()))
+	if _, err := Open(context.Background(), path, Options{Warn: func(w string) { warnings = append(warnings, w) }}); err != nil {
+		t.Fatal(err)
+	}
+	want := path + `: "x" has numbers too close together for its mean 4.7619e+28 and standard deviation 2.12959e+29: of 21 different ones, 19 cannot be told from others; subtract an offset or remove outliers`
+	if len(warnings) != 1 || warnings[0] != want {
+		t.Errorf("got  %q\nwant %q", warnings, want)
+	}
+}
+
+// TestNumbers wants the text of a cell to be read as the cell.
+func TestNumbers(t *testing.T) {
+	for _, c := range []Column{
+		{Kind: Continuous}, {Kind: Continuous, Offset: 1.7e9, Scale: 86.5}, {Kind: Continuous, Offset: -3, Scale: 1e-12},
+		{Kind: Continuous, Offset: 0.1, Scale: 1}, {Kind: Continuous, Scale: 1e35},
+	} {
+		for _, x := range []float64{0, 1, -1, 0.1, 1e6, 123456789, 1.7e9, 1.700000123e9, -1e-7, 3e30, c.Offset, c.Offset + c.Scale, c.Offset - 1e3*c.Scale} {
+			v := c.Standard(x)
+			if math.IsInf(float64(v), 0) {
+				continue
+			}
+			text := string(c.appendNumber(nil, v))
+			back, err := strconv.ParseFloat(text, 64)
+			if err != nil || c.Standard(back) != v {
+				t.Errorf("%+v: %v is written as %s, and %v is read as %v", c, x, text, v, c.Standard(back))
+			}
+			if c.Scale != 0 && math.Abs(float64(v)) < 1e6 && len(text) > len(strconv.FormatFloat(x, 'g', -1, 64)) {
+				t.Errorf("%+v: %v is written as %s", c, x, text)
+			}
+		}
+	}
+}
+
+// TestRescaled stores a source's numbers in another way.
+func TestRescaled(t *testing.T) {
+	path := save(t, "a.csv", []byte("x,n\n1.5,1\n?,0\n4.5,1\n"))
+	src, err := Open(context.Background(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Rescaled(src, src.Schema()) != src {
+		t.Error("the same scale makes another source")
+	}
+	like := &Schema{Columns: []Column{{Name: "x", Kind: Continuous, Offset: 1, Scale: 0.25}, {Name: "n", Categories: 2}}}
+	got := Rescaled(src, like)
+	if want := "x:real n:2 1.5,1 -,0 4.5,1"; show(t, got) != want {
+		t.Errorf("got %s, want %s", show(t, got), want)
+	}
+	b := new(Batch)
+	if err := got.Gather(context.Background(), b, []int{2}); err != nil {
+		t.Fatal(err)
+	}
+	if v := b.Columns[0].Values[0]; v != 14 {
+		t.Errorf("4.5 is stored as %v, want 14", v)
+	}
+}

@@ -1,0 +1,197 @@
+package pce
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+)
+
+// normalRows writes rows of d correlated normal numbers, each times factor, after
+// offset is added.
+func normalRows(t *testing.T, name string, seed uint64, rows, d int, offset, factor float64) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 7))
+	var b strings.Builder
+	for range rows {
+		z := rng.NormFloat64()
+		for i := range d {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprint(&b, (offset+z+rng.NormFloat64()*(0.5+float64(i)))*factor)
+		}
+		b.WriteByte('\n')
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func trainOn(t *testing.T, s Structure, train, test string) *Result {
+	t.Helper()
+	res, err := Train(context.Background(), TrainOptions{
+		Structure: s, Train: Files(train), Test: Files(test), Dir: t.TempDir(), Options: Options{Device: "cpu", Threads: 1},
+		EM: em.Options{Seed: 1, Phases: []em.Phase{{Rule: em.MiniBatch, Epochs: 4, BatchRows: 64, Pseudocount: 0.1,
+			StepSize: em.Schedule{{Shape: em.Linear, Length: 1, From: 0.9, To: 0.1}}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// TestScaleOfData trains on X and on X times a number, and wants the same model:
+// log-likelihoods differ by the log of the number for each column.
+func TestScaleOfData(t *testing.T) {
+	const d = 3
+	for _, kind := range []string{"hclt", "hmm"} {
+		for _, offset := range []float64{0, 1e6} {
+			s := DefaultStructure()
+			s.Kind, s.Latents = kind, 4
+			base := trainOn(t, s, normalRows(t, "train.csv", 1, 600, d, offset, 1), normalRows(t, "test.csv", 2, 200, d, offset, 1))
+			if !(base.TestLL > -12 && base.TestLL < -4) {
+				t.Errorf("%s: test ll %v", kind, base.TestLL)
+			}
+			for _, factor := range []float64{1e-4, 1e7} {
+				got := trainOn(t, s, normalRows(t, "train.csv", 1, 600, d, offset, factor), normalRows(t, "test.csv", 2, 200, d, offset, factor))
+				for what, diff := range map[string]float64{"train": got.TrainLL - base.TrainLL, "test": got.TestLL - base.TestLL} {
+					if !(math.Abs(diff+d*math.Log(factor)) < 0.01) {
+						t.Errorf("%s, offset %v, times %v: %s ll differs by %v, want %v", kind, offset, factor, what, diff, -d*math.Log(factor))
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestMinSigma wants the floor in the units of the column, or relative to its
+// spread.
+func TestMinSigma(t *testing.T) {
+	path := normalRows(t, "a.csv", 3, 100, 2, 5, 1e-3)
+	for _, tt := range []struct{ set, want float64 }{{0, 0.01}, {2e-4, 0}} {
+		s := DefaultStructure()
+		s.Latents, s.Leaf.MinSigma = 2, tt.set
+		b, err := Build(t.Context(), s, Files(path), compile.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range b.Program.Inputs {
+			in := &b.Program.Inputs[i]
+			want := tt.want
+			if want == 0 {
+				want = tt.set / b.Schema.Columns[b.Program.Columns[in.Column].Var].Scale
+			}
+			if got := in.Family.Constants()[0]; got != want {
+				t.Errorf("min_sigma %v: the floor is %v, want %v", tt.set, got, want)
+			}
+		}
+		b.Close()
+	}
+}
+
+// TestCountsStayCounts gives Poisson leaves large counts, which must not be scaled.
+func TestCountsStayCounts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var in strings.Builder
+	for range 200 {
+		fmt.Fprintf(&in, "%d,%d\n", 5000+rng.IntN(200), rng.IntN(5))
+	}
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte(in.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := DefaultStructure()
+	s.Latents, s.Leaf.Type = 2, "poisson"
+	res := trainOn(t, s, path, path)
+	if !(res.TestLL > -9 && res.TestLL < -6) {
+		t.Errorf("test ll %v", res.TestLL)
+	}
+	m, err := Open(t.Context(), filepath.Join(res.Out, ModelFile), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	rows, err := m.Sample(t.Context(), 20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r[0] != math.Trunc(r[0]) || r[0] < 4000 || r[0] > 6500 {
+			t.Errorf("a count is drawn as %v", r[0])
+		}
+	}
+}
+
+// TestNumbersOfModel asks a model with scaled columns by the library: evidence and
+// missing cells, samples, and rows of a table with a scale of its own.
+func TestNumbersOfModel(t *testing.T) {
+	path := normalRows(t, "a.csv", 1, 400, 2, 1.7e9, 1)
+	s := DefaultStructure()
+	s.Latents = 2
+	res := trainOn(t, s, path, path)
+	m, err := Open(t.Context(), filepath.Join(res.Out, ModelFile), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	nan := math.NaN()
+	// The density of the first column adds up to 1.
+	var grid [][]float64
+	const step = 0.05
+	for x := -12.0; x < 12; x += step {
+		grid = append(grid, []float64{1.7e9 + x, nan})
+	}
+	grid = append(grid, []float64{nan, nan})
+	ll, err := m.LogLikelihood(t.Context(), grid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mass := 0.0
+	for _, x := range ll[:len(ll)-1] {
+		mass += math.Exp(x) * step
+	}
+	if !(math.Abs(mass-1) < 1e-3) || ll[len(ll)-1] != 0 {
+		t.Errorf("mass %v, log-likelihood of nothing %v", mass, ll[len(ll)-1])
+	}
+	rows, err := m.SampleGiven(t.Context(), [][]float64{{1.7e9 + 0.123, nan}, {nan, nan}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows[0][0] != 1.7e9+0.123 || !(math.Abs(rows[0][1]-1.7e9) < 20) || !(math.Abs(rows[1][0]-1.7e9) < 20) {
+		t.Errorf("samples %v", rows)
+	}
+	own, err := dataset.Open(t.Context(), normalRows(t, "b.csv", 2, 100, 2, 1.7e9+3, 1), dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := Table(own)(t.Context(), m.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := new(dataset.Batch)
+	if err := as.Gather(t.Context(), b, []int{0}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.LogLikelihoodBatch(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := make([]float64, 2)
+	for i := range row {
+		row[i] = as.Schema().Columns[i].Number(b.Columns[i].Values[0])
+	}
+	if want, err := m.LogLikelihood(t.Context(), [][]float64{row}); err != nil || !(math.Abs(got[0]-want[0]) < 1e-3) {
+		t.Errorf("a table of its own scale: %v, want %v, %v", got[0], want, err)
+	}
+}
