@@ -131,7 +131,8 @@ func (c *csvRecords) namesType(opts *Options) bool {
 
 // isHeaderFor reports whether the first row is a header of a file whose rows
 // follow a schema: it has the schema's names, or some of them and nothing else
-// and too few cells for a row, or texts that cannot be data. A row of texts is
+// and too few cells for a row, or texts that cannot be data, as where their
+// number is not that of the variables. A row of texts is
 // never skipped where it could be meant as data.
 func (c *csvRecords) isHeaderFor(opts *Options) bool {
 	s := opts.Schema
@@ -152,6 +153,15 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 	}
 	if !c.isTexts() {
 		return false
+	}
+	kept := 0
+	for i, name := range c.head {
+		if t, ok := opts.typeOf(i, name); !ok || !t.Skip {
+			kept++
+		}
+	}
+	if named > 0 && kept != len(s.Columns) { // no row of the schema, whatever the texts are
+		return true
 	}
 	if len(c.first) == len(s.Columns) {
 		e, fits := newEncoder(s, false), true

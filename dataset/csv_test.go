@@ -210,7 +210,7 @@ func TestBadCSV(t *testing.T) {
 		{"a.csv", "1\n2.5\n", Options{Types: map[string]Type{"*": {}}}, "a.csv:2:1: 2.5 is no code from 0 to 65534, and the column is set to be discrete"},
 		{"a.csv", "1\n7\n", Options{Types: map[string]Type{"*": {Categories: 4}}}, "a.csv: column 1 holds the code 7 and is set to have 4 categories; give it more"},
 		{"a.csv", "1\n", Options{Types: map[string]Type{"*": {Skip: true}}}, "a.csv: all columns are skipped; leave at least one"},
-		{"a.csv", "a,a\n1,2\n", Options{}, `a.csv: dataset: bad setting: two columns are named "a"; rename one`},
+		{"a.csv", "a,a\n1,2\n", Options{}, `a.csv: two columns are named "a"; rename or remove one`},
 		{"a.data", "0,1\n0,1.5\n", Options{}, `a.data:2:2: "1.5" is not a whole number from 0 to 65534, as .data files hold; name other files .csv`},
 		{"a.data", "a,b\n0,1\n", Options{}, `a.data:1:1: "a" is not a whole number from 0 to 65534, as .data files hold; name other files .csv`},
 		{"a.data", "0,-1\n", Options{}, `a.data:1:2: "-1" is not a whole number from 0 to 65534, as .data files hold; name other files .csv`},

@@ -125,7 +125,7 @@ func TestRefusedTables(t *testing.T) {
 		{"half a character", wide("a,b\n1,2\n", binary.LittleEndian, true) + "3", "a.csv: after line 2: the text is not valid UTF-16; convert it to UTF-8; the file may be damaged"},
 		{"half a pair", wide("a,b\n1,", binary.BigEndian, true) + "\xd8\x00\x00x\x00\n", "a.csv: after line 1: the text is not valid UTF-16; convert it to UTF-8; the file may be damaged"},
 		{"mixed line ends", "a,b\n1,2\r3,4\n", "a.csv:2:2: line ends are written in several ways (CR and LF); write all of them as LF"},
-		{"two names", "a;a\n1;2\n", `a.csv: dataset: bad setting: two columns are named "a"; rename one`},
+		{"two names", "a;a\n1;2\n", `a.csv: two columns are named "a"; rename or remove one`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := save(t, "a.csv", []byte(tt.in))
@@ -205,6 +205,7 @@ func TestPartial(t *testing.T) {
 		{"by semicolons", "city;age\nParis;40\n;3\n", "40,1,-,- 3,-,-,-"},
 		{"one, whose name is a number", "7\n8\n", "-,-,-,8"},
 		{"an unknown one", "age,town\n40,Paris\n", `-:1:2: the header has "town", which is not a variable of the model; remove the column or set its type to skip`},
+		{"only unknown ones", "town\nRome\n", `-:1:1: the header has "town", which is not a variable of the model; remove the column or set its type to skip`},
 		{"one twice", "age,age\n40,41\n", `-:1:2: the header has "age" twice; remove one of the columns`},
 		{"without names", "40,Paris\n", `-:1:1: row has 2 cells for 4 variables; give one cell a variable`},
 		{"no rows", "age\n", "-: has no rows; give a file with at least one"},

@@ -248,10 +248,10 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 			}
 		}
 	}
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrFormat, path, err)
+	if name, twice := s.nameTwice(); twice {
+		return nil, badData(path, "two columns are named %q; rename or remove one", name)
 	}
-	return s, nil
+	return s, s.Validate()
 }
 
 // withLabels returns o with the type of some columns, counted from 0, set to

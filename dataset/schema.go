@@ -28,14 +28,12 @@ func (s *Schema) Validate() error {
 	if len(s.Columns) == 0 || len(s.Columns) > MaxColumns {
 		return badSetting("schema has %d columns; it takes 1 to %d", len(s.Columns), MaxColumns)
 	}
-	names := make(map[string]bool)
+	if name, twice := s.nameTwice(); twice {
+		return badSetting("two columns are named %q; rename one", name)
+	}
 	var checked *string // first of the labels that were checked last: texts share them
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		if c.Name != "" && names[c.Name] {
-			return badSetting("two columns are named %q; rename one", c.Name)
-		}
-		names[c.Name] = true
 		switch {
 		case c.Kind == Continuous:
 			if c.Categories != 0 || c.Labels != nil {
@@ -69,6 +67,19 @@ func (s *Schema) Validate() error {
 		}
 	}
 	return s.validateImage()
+}
+
+// nameTwice returns a name that two columns have.
+func (s *Schema) nameTwice() (string, bool) {
+	names := make(map[string]bool)
+	for i := range s.Columns {
+		n := s.Columns[i].Name
+		if n != "" && names[n] {
+			return n, true
+		}
+		names[n] = true
+	}
+	return "", false
 }
 
 func (s *Schema) validateImage() error {
