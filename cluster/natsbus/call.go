@@ -36,11 +36,12 @@ func (e *apiError) Error() string { return e.Description }
 
 // Codes of apiError.
 const (
-	codeMessageNotFound = 10037
-	codeStreamNotFound  = 10059
-	codeStreamExists    = 10058
-	codeWrongSequence   = 10071
-	codeWrongConstant   = 10164
+	codeMessageNotFound  = 10037
+	codeStreamNotFound   = 10059
+	codeConsumerNotFound = 10014
+	codeStreamExists     = 10058
+	codeWrongSequence    = 10071
+	codeWrongConstant    = 10164
 )
 
 func hasCode(err error, codes ...int) bool {

@@ -33,7 +33,11 @@ type Options struct {
 	Name        string        // of the connection, in the server's monitoring
 	Lease       time.Duration // of members and the lead; 0: what the broker has, or DefaultLease
 	Replicas    int           // of streams that are made; 0: 1
-	Logger      *slog.Logger  // nil: none
+	// Restarted says that the broker has just been started: its memory of who was handed
+	// which job is older than that and is cleared, so that jobs which were given back
+	// are handed out at once. A job that somebody works on stays theirs, by their record.
+	Restarted bool
+	Logger    *slog.Logger // nil: none
 }
 
 // servers checks the addresses of the brokers.

@@ -26,6 +26,7 @@ type queue struct{ bus *Bus }
 type takersState struct {
 	mu   sync.Mutex
 	made context.Context
+	old  bool // the consumer has been cleared, or needs not be
 }
 
 // Jobs is the queue of jobs. A job that nobody says to work on for three leases
@@ -58,6 +59,12 @@ func (q *queue) ensureTakers(ctx, up context.Context) error {
 	defer s.mu.Unlock()
 	if s.made == up {
 		return nil
+	}
+	if q.bus.opts.Restarted && !s.old {
+		if _, err := q.bus.ask(ctx, "CONSUMER.DELETE."+jobsStream+"."+takers, nil, nil); err != nil && !hasCode(err, codeConsumerNotFound, codeStreamNotFound) {
+			return err
+		}
+		s.old = true
 	}
 	request := struct {
 		Stream string                   `json:"stream_name"`

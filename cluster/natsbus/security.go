@@ -142,6 +142,7 @@ func coordinatorPermissions() (publish, subscribe []string) {
 		[]string{
 			"pce.>", ackPrefix + ">",
 			apiPrefix + "CONSUMER.CREATE." + jobsStream + "." + takers,
+			apiPrefix + "CONSUMER.DELETE." + jobsStream + "." + takers,
 			apiPrefix + "CONSUMER.MSG.NEXT." + jobsStream + "." + takers,
 			apiPrefix + "DIRECT.GET." + blobsStream + ".>",
 		},

@@ -70,7 +70,7 @@ func (f *upFlags) open(log *slog.Logger) (c *connections, err error) {
 		return nil, err
 	}
 	c = &connections{close: broker.Close}
-	at := natsbus.Options{URLs: f.url(host, broker.Port()), CA: f.cluster.ca, Lease: f.lease, Logger: log, Name: "pce coordinator"}
+	at := natsbus.Options{URLs: f.url(host, broker.Port()), CA: f.cluster.ca, Lease: f.lease, Logger: log, Name: "pce coordinator", Restarted: true}
 	if f.tlsCert != "" && at.CA == "" {
 		at.CA = f.tlsCert // who shows it is the broker
 	}
