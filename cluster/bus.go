@@ -111,7 +111,9 @@ type Blobs interface {
 type Events interface {
 	// Publish adds an event of a run, without waiting for the broker to store it.
 	Publish(run string, event []byte) error
-	// Follow calls handle with the events of a run from the first that is kept,
-	// until ctx ends or handle returns false.
+	// Read calls handle with the events of a run that are kept when it is called,
+	// oldest first, until handle returns false.
+	Read(ctx context.Context, run string, handle func(event []byte) bool) error
+	// Follow does as Read, and goes on with the events that come until ctx ends.
 	Follow(ctx context.Context, run string, handle func(event []byte) bool) error
 }

@@ -313,8 +313,8 @@ func (f *FlowSource) fetchState(ctx, inTerm context.Context, t Term, v Version, 
 	return &mirror{version: v, state: got.state}, nil
 }
 
-// holders lists the members that have the parameters that count and are in the
-// present term, by their own word.
+// holders lists the members that have reported the parameters that count in the
+// present term.
 func (r *Run) holders() (ids []string) {
 	for _, w := range r.members {
 		if r.phase == open_ || w.enrolled && w.have == r.version {

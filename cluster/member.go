@@ -29,18 +29,26 @@ type Holder struct {
 
 // RunStatus is what the coordinator of a run says of it in RunsBucket.
 type RunStatus struct {
-	Run       string         `json:"run"`
-	Name      string         `json:"name"`
-	Kind      string         `json:"kind"`  // train, eval, loglik or sample
-	State     string         `json:"state"` // queued, running, done, failed, cancelled or interrupted
-	Error     string         `json:"error,omitempty"`
-	Epoch     int            `json:"epoch"`
-	Epochs    int            `json:"epochs"`
-	Step      int64          `json:"step"`
-	Rows      int64          `json:"rows"` // done, of jobs over rows
-	Term      Term           `json:"term"`
-	Transport string         `json:"transport"`
-	SameBits  bool           `json:"same_bits"` // all members have one kind of device
-	Shards    map[string]int `json:"shards"`    // worker → shards that counted
-	Out       string         `json:"out"`
+	Run    string `json:"run"`
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`  // train, eval, loglik or sample
+	State  string `json:"state"` // queued, running, done, failed, cancelled or interrupted
+	Error  string `json:"error,omitempty"`
+	Epoch  int    `json:"epoch"`
+	Epochs int    `json:"epochs"`
+	Step   int64  `json:"step"`
+	Rows   int64  `json:"rows"` // done, of jobs over rows
+	// Log-likelihoods are means in nats: of the training rows as they were before the
+	// steps of the epoch, of the validation rows after the last whole epoch, and of
+	// the test rows at the end. nil: unknown or infinite.
+	TrainLL       *float64       `json:"train_ll,omitempty"`
+	ValidLL       *float64       `json:"valid_ll,omitempty"`
+	TestLL        *float64       `json:"test_ll,omitempty"`
+	RowsPerSecond *float64       `json:"rows_per_second,omitempty"`
+	SecondsLeft   *float64       `json:"seconds_left,omitempty"` // at that speed, if nothing ends the run early; nil: unknown
+	Term          Term           `json:"term"`
+	Transport     string         `json:"transport"`
+	SameBits      bool           `json:"same_bits"` // all members have one kind of device
+	Shards        map[string]int `json:"shards"`    // worker → shards that counted
+	Out           string         `json:"out"`
 }

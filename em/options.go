@@ -76,9 +76,8 @@ func (o *Options) LaunchRows(rows int) int {
 	return most
 }
 
-// SpreadShards returns how many rows a shard may have at most for each of so many
-// workers to get one in every step over rows training rows: DefaultShardRows or
-// fewer. With fewer rows in a step than workers it is 1.
+// SpreadShards returns the most rows of a shard, DefaultShardRows or fewer, with which
+// each of the workers gets a shard in every step over rows training rows. With fewer rows in a step than workers it is 1.
 func (o *Options) SpreadShards(rows, workers int) int {
 	n := DefaultShardRows
 	for _, p := range o.Phases {

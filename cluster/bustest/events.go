@@ -42,6 +42,25 @@ func eventsCheck(t *testing.T, b Bench) {
 		fatal(t, "follow", <-ended)
 	}
 
+	// Who reads gets what is there, and does not wait for more.
+	for _, most := range []int{before + 2*after, 3} {
+		got := 0
+		fatal(t, "read", y.Read(ctx, "bt-run", func(event []byte) bool {
+			if have, want := string(event), name("e", got); have != want {
+				t.Errorf("event %q, want %q", have, want)
+			}
+			got++
+			return got < most
+		}))
+		if got != most {
+			t.Errorf("read %d events, want %d", got, most)
+		}
+	}
+	fatal(t, "read", y.Read(ctx, "bt-silent", func([]byte) bool {
+		t.Error("an event of a run that has none")
+		return false
+	}))
+
 	silent, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,6 +28,7 @@ type Bus struct {
 	takers  takersState
 	events  *eventQueue
 	late    sync.WaitGroup // pulls that were given up
+	closing atomic.Bool    // Close has been called: what ends now was meant to
 }
 
 var _ cluster.Bus = (*Bus)(nil)
@@ -106,7 +108,9 @@ func (b *Bus) settings() ([]nats.Option, error) {
 				err = nats.ErrDisconnected
 			}
 			b.link.disconnected(err)
-			b.log.Warn("connection to the broker lost", "err", err)
+			if !b.closing.Load() {
+				b.log.Warn("connection to the broker lost", "err", err)
+			}
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { b.link.close() }),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
@@ -183,6 +187,7 @@ func (b *Bus) MaxPayload() int { return int(b.nc.MaxPayload()) }
 // Close stores the events that wait, for at most two seconds, and disconnects.
 func (b *Bus) Close() error {
 	err := b.events.close(2 * time.Second)
+	b.closing.Store(true)
 	b.nc.Close()
 	b.link.close()
 	b.late.Wait()

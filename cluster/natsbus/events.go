@@ -149,6 +149,26 @@ func (q *eventQueue) close(timeout time.Duration) error {
 	return nil
 }
 
+// Read takes the events up to the newest one that is stored when it begins.
+func (e *events) Read(ctx context.Context, run string, handle func(event []byte) bool) error {
+	if err := checkToken("run", run); err != nil {
+		return err
+	}
+	newest, err := e.bus.get(ctx, eventsStream, query{Last: eventPrefix + run})
+	if isNoRecord(err) {
+		return nil
+	}
+	if err == nil {
+		_, err = e.bus.walk(ctx, eventsStream, eventPrefix+run, 0, func(m stored) (bool, error) {
+			return m.Sequence <= newest.Sequence && handle(m.Data) && m.Sequence < newest.Sequence, nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("events of run %s: %w", run, err)
+	}
+	return nil
+}
+
 // Follow returns nil when handle returns false, or ctx ends while no event is
 // missing.
 func (e *events) Follow(ctx context.Context, run string, handle func(event []byte) bool) error {

@@ -60,6 +60,27 @@ type batch struct {
 	events [][]byte
 }
 
+func (s events) Read(ctx context.Context, run string, handle func(event []byte) bool) error {
+	n := s.host.net
+	got, err := ask(ctx, s.host, "events of "+run, false, func() (batch, bool) {
+		l := n.broker.events[run]
+		if l == nil {
+			return batch{}, true
+		}
+		l.trim(n.now())
+		return batch{events: slices.Clone(l.events)}, true
+	})
+	if err != nil {
+		return err
+	}
+	for _, event := range got.events {
+		if !handle(bytes.Clone(event)) {
+			break
+		}
+	}
+	return nil
+}
+
 func (s events) Follow(ctx context.Context, run string, handle func(event []byte) bool) error {
 	n := s.host.net
 	for next := 0; ; {

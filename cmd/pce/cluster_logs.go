@@ -14,22 +14,31 @@ import (
 	"github.com/pce-engine/pce/cluster"
 )
 
-// quietTime without an event means that all that are kept have come.
+// quietTime without an event makes a follower look whether its run has ended.
 const quietTime = 2 * time.Second
 
 // errQuiet is the cause of the end of following a run that says nothing more.
 var errQuiet = errors.New("no more events")
 
-// follower prints the events of a run.
-type follower struct {
-	bus    cluster.Bus
-	run    string
-	w      io.Writer
-	follow bool // on to the end of the run, instead of to the newest event
+// printEvents prints what a run has reported so far.
+func printEvents(ctx context.Context, bus cluster.Bus, run string, w io.Writer) error {
+	var broken error
+	err := bus.Events().Read(ctx, run, func(event []byte) bool {
+		_, broken = fmt.Fprintln(w, oneLine(string(event)))
+		return broken == nil
+	})
+	return errors.Join(broken, err)
 }
 
-// print prints events until the run has ended, or all are printed. The end is
-// that of the run, if an event said so.
+// follower prints the events of a run to its end.
+type follower struct {
+	bus cluster.Bus
+	run string
+	w   io.Writer
+}
+
+// print prints events until the run has ended. The end is that of the run, if an
+// event said so.
 func (f *follower) print(parent context.Context) (end *runEnd, err error) {
 	ctx, cancel := context.WithCancelCause(parent)
 	var heard atomic.Bool
@@ -78,7 +87,7 @@ func (f *follower) listening(ctx context.Context, heard *atomic.Bool) bool {
 		return true
 	}
 	r, _, err := getRun(ctx, f.bus, f.run)
-	return err != nil || f.follow && !r.ended() // without the broker, silence says nothing
+	return err != nil || !r.ended() // without the broker, silence says nothing
 }
 
 func (a *app) clusterLogsCommand() *cobra.Command {
@@ -86,7 +95,7 @@ func (a *app) clusterLogsCommand() *cobra.Command {
 	var follow bool
 	c := &cobra.Command{
 		Use:   "logs --cluster URL|@FILE RUN",
-		Short: "Print what a run reported, one JSON object a line",
+		Short: "Print what a run reported so far, one JSON object a line; with -f on to its end",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkRunID(args[0]); err != nil {
@@ -100,8 +109,11 @@ func (a *app) clusterLogsCommand() *cobra.Command {
 			if _, _, err := getRun(cmd.Context(), bus, args[0]); err != nil {
 				return err
 			}
-			_, err = (&follower{bus: bus, run: args[0], w: a.stdout, follow: follow}).print(cmd.Context())
-			if follow && cmd.Context().Err() != nil {
+			if !follow {
+				return printEvents(cmd.Context(), bus, args[0], a.stdout)
+			}
+			_, err = (&follower{bus: bus, run: args[0], w: a.stdout}).print(cmd.Context())
+			if cmd.Context().Err() != nil {
 				return nil // that is how people end it
 			}
 			return err

@@ -43,6 +43,12 @@ const cancelPrefix = "cancel-"
 // uploaded for a run, as digests.
 const uploadsPrefix = "uploads-"
 
+// isSideRecord reports whether a key of cluster.RunsBucket is that of a record beside
+// the status of a run.
+func isSideRecord(key string) bool {
+	return strings.HasPrefix(key, cancelPrefix) || strings.HasPrefix(key, uploadsPrefix) || strings.HasPrefix(key, filesPrefix)
+}
+
 // maxRunID bounds the length of a run's id.
 const maxRunID = 64
 
@@ -58,7 +64,7 @@ func checkRunID(id string) error {
 	odd := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 	}
-	if id == "" || len(id) > maxRunID || strings.HasPrefix(id, cancelPrefix) || strings.HasPrefix(id, uploadsPrefix) || strings.ContainsFunc(id, odd) {
+	if id == "" || len(id) > maxRunID || isSideRecord(id) || strings.ContainsFunc(id, odd) {
 		return usagef("%.80q is no id of a run; pce cluster status lists them", id)
 	}
 	return nil
@@ -101,7 +107,7 @@ func listRuns(ctx context.Context, bus cluster.Bus) ([]runRecord, error) {
 	}
 	var out []runRecord
 	for _, rec := range records {
-		if strings.HasPrefix(rec.Key, cancelPrefix) || strings.HasPrefix(rec.Key, uploadsPrefix) {
+		if isSideRecord(rec.Key) {
 			continue
 		}
 		var r runRecord

@@ -30,6 +30,11 @@ type clusterStatus struct {
 	Epoch     int                  `json:"epoch"`
 	Epochs    int                  `json:"epochs"`
 	Step      int64                `json:"step"`
+	TrainLL   *float64             `json:"train_ll,omitempty"`
+	ValidLL   *float64             `json:"valid_ll,omitempty"`
+	TestLL    *float64             `json:"test_ll,omitempty"`
+	Speed     *float64             `json:"rows_per_second,omitempty"`
+	Left      *float64             `json:"seconds_left,omitempty"`
 	Transport string               `json:"transport"`
 	Term      cluster.Term         `json:"term"`
 	SameBits  bool                 `json:"same_bits"`
@@ -37,6 +42,8 @@ type clusterStatus struct {
 	Workers   []workerStatus       `json:"workers"`
 	Jobs      []runRecord          `json:"jobs"`         // oldest first
 	Dead      []cluster.DeadLetter `json:"dead_letters"` // oldest first
+
+	figures string // of the run, in words
 }
 
 // workerStatus is a member of the cluster, or a worker that is gone but
@@ -89,6 +96,8 @@ func describeCluster(members []cluster.Member, leads []cluster.Holder, jobs []ru
 	}
 	latest := latestRun(s.Lead, jobs)
 	s.Run, s.State, s.Epoch, s.Epochs, s.Step = latest.Run, latest.State, latest.Epoch, latest.Epochs, latest.Step
+	s.TrainLL, s.ValidLL, s.TestLL, s.Speed, s.Left = latest.TrainLL, latest.ValidLL, latest.TestLL, latest.RowsPerSecond, latest.SecondsLeft
+	s.figures = figures(&latest.RunStatus)
 	s.Transport, s.Term, s.SameBits = latest.Transport, latest.Term, latest.SameBits
 	known := map[string]bool{}
 	for _, m := range members {
@@ -129,6 +138,9 @@ func (s *clusterStatus) table() string {
 		b.WriteString("no run yet\n")
 	} else {
 		fmt.Fprintf(&b, "run %s: %s, epoch %d/%d, step %d, term %v, by %s\n", s.Run, s.State, s.Epoch, s.Epochs, s.Step, s.Term, s.Transport)
+		if s.figures != "" {
+			b.WriteString(s.figures + "\n")
+		}
 		if !s.SameBits && s.State == stateRunning {
 			b.WriteString("the workers' devices differ in kind: bits depend on who computes what\n")
 		}

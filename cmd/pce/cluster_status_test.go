@@ -106,9 +106,22 @@ func TestLogs(t *testing.T) {
 			say(id, `{"msg":"one"}`)
 		}
 		var b bytes.Buffer
-		if end, err := (&follower{bus: bus, run: "r-1", w: &b}).print(t.Context()); err != nil || end != nil || b.String() != `{"msg":"one"}`+"\n" {
-			t.Errorf("so far: %q, %v, %v", &b, end, err)
+		chatter, stop := context.WithCancel(t.Context())
+		go func() { // the run goes on all the time
+			for chatter.Err() == nil {
+				say("r-2", `{"msg":"more"}`)
+				<-time.After(10 * time.Millisecond)
+			}
+		}()
+		<-time.After(time.Second)
+		for _, id := range []string{"r-1", "r-2"} {
+			b.Reset()
+			begin := time.Now()
+			if err := printEvents(t.Context(), bus, id, &b); err != nil || !strings.HasPrefix(b.String(), `{"msg":"one"}`+"\n") || time.Since(begin) > time.Second {
+				t.Errorf("so far: %q, %v, after %v", &b, err, time.Since(begin))
+			}
 		}
+		stop()
 		go func() {
 			<-time.After(time.Hour)
 			say("r-1", "tw\x1bo")
@@ -116,7 +129,7 @@ func TestLogs(t *testing.T) {
 			say("r-1", "after the end")
 		}()
 		b.Reset()
-		end, err := (&follower{bus: bus, run: "r-1", w: &b, follow: true}).print(t.Context())
+		end, err := (&follower{bus: bus, run: "r-1", w: &b}).print(t.Context())
 		if err != nil || end == nil || end.Code != 3 || strings.Count(b.String(), "\n") != 3 || !strings.Contains(b.String(), "tw o\n") {
 			t.Errorf("to the end: %q, %v, %v", &b, end, err)
 		}
@@ -126,13 +139,13 @@ func TestLogs(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if end, err := (&follower{bus: bus, run: "r-2", w: &b, follow: true}).print(t.Context()); err != nil || end != nil {
+		if end, err := (&follower{bus: bus, run: "r-2", w: &b}).print(t.Context()); err != nil || end != nil {
 			t.Errorf("an end that was not told: %v, %v", end, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		advance(t, bus, "r-3", 1)
-		if _, err := (&follower{bus: bus, run: "r-3", w: &b, follow: true}).print(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := (&follower{bus: bus, run: "r-3", w: &b}).print(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("interrupted: %v", err)
 		}
 	})

@@ -33,6 +33,13 @@ type submission struct {
 	Code     *int   `json:"code,omitempty"`
 	Error    string `json:"error,omitempty"`
 	Out      string `json:"out,omitempty"` // on the coordinator's machine
+
+	TrainLL       *float64 `json:"train_ll,omitempty"`
+	ValidLL       *float64 `json:"valid_ll,omitempty"`
+	TestLL        *float64 `json:"test_ll,omitempty"`
+	RowsPerSecond *float64 `json:"rows_per_second,omitempty"`
+
+	status cluster.RunStatus // at the end
 }
 
 func (a *app) clusterSubmitCommand() *cobra.Command {
@@ -44,7 +51,8 @@ func (a *app) clusterSubmitCommand() *cobra.Command {
 
 The section job of the config says what is done; training, if it says nothing.
 Files that lie in a --root of every worker are read there, all others are uploaded.
-With --wait what the run reports goes to stderr, and the exit code is the run's.`,
+With --wait what the run reports and how far it is go to stderr, what it came to is
+printed at the end, and the exit code is the run's. pce cluster fetch gets its files.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.submit(cmd.Context(), &f) },
 	}
@@ -89,8 +97,21 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 		if err := a.printJSON(s); err != nil {
 			return err
 		}
+	} else if f.wait && end == nil {
+		if _, err := fmt.Fprintln(a.stdout, s.summary()); err != nil {
+			return err
+		}
 	}
 	return end
+}
+
+// summary says what a run came to.
+func (s *submission) summary() string {
+	text := "done"
+	if f := figures(&s.status); f != "" {
+		text += ": " + f
+	}
+	return text + fmt.Sprintf("; pce cluster fetch %s DIR gets its files", s.Run)
 }
 
 // enqueue uploads what the workers cannot read, and puts the job into the queue.
@@ -171,7 +192,11 @@ func inEveryRoot(members []cluster.Member, path string) bool {
 // await follows the run to its end. The code is set if it was seen; the error is
 // that of the run, or of following it.
 func (s *submission) await(ctx context.Context, bus cluster.Bus, w io.Writer) error {
-	if _, err := (&follower{bus: bus, run: s.Run, w: w, follow: true}).print(ctx); err != nil {
+	out := &lockedWriter{w: w}
+	stop := reportProgress(ctx, bus, s.Run, out)
+	_, err := (&follower{bus: bus, run: s.Run, w: out}).print(ctx)
+	stop()
+	if err != nil {
 		return fmt.Errorf("%w; run %s goes on, pce cluster logs -f %s follows it", err, s.Run, s.Run)
 	}
 	r, _, err := getRun(ctx, bus, s.Run)
@@ -181,7 +206,8 @@ func (s *submission) await(ctx context.Context, bus cluster.Bus, w io.Writer) er
 	if !r.ended() {
 		return fmt.Errorf("%w: run %s was left in state %s", cluster.ErrCluster, s.Run, r.State)
 	}
-	s.State, s.Code, s.Error, s.Out = r.State, &r.Code, r.Error, r.Out
+	s.State, s.Code, s.Error, s.Out, s.status = r.State, &r.Code, r.Error, r.Out, r.RunStatus
+	s.TrainLL, s.ValidLL, s.TestLL, s.RowsPerSecond = r.TrainLL, r.ValidLL, r.TestLL, r.RowsPerSecond
 	if r.Code == exitOK {
 		return nil
 	}

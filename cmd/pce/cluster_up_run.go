@@ -81,6 +81,11 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	}
 	env := jobEnv{bus: bus, dir: f.dir, files: files, local: runOptions(f.run.device, f.run.threads), log: a.stderr}
 
+	quiet, err := serveFiles(ctx, bus, f.dir, log)
+	if err != nil {
+		return err
+	}
+	defer quiet()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	crew := startCrew(f.children(to, program, a.env), log, func(err error) {

@@ -58,9 +58,14 @@ func startUp(t *testing.T, dir string, args ...string) *upProcess {
 	return p
 }
 
-// stop interrupts the cluster and wants an exit code.
+// stop interrupts the cluster and wants an exit code, and no warning: what ends then
+// was meant to.
 func (p *upProcess) stop(want int) {
 	p.t.Helper()
+	before, err := os.ReadFile(p.errs)
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		p.t.Fatal(err)
 	}
@@ -70,6 +75,15 @@ func (p *upProcess) stop(want int) {
 	}
 	if _, err := os.Stat(p.urlFile); err == nil {
 		p.t.Error("the url file is still there")
+	}
+	after, err := os.ReadFile(p.errs)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, level := range []string{"level=WARN", "level=ERROR"} {
+		if text := after[len(before):]; bytes.Contains(text, []byte(level)) {
+			p.t.Errorf("the interrupted cluster says\n%s", text)
+		}
 	}
 }
 
@@ -184,6 +198,23 @@ func TestUp(t *testing.T) {
 			t.Errorf("%s differs from that of plain training (%v, %v)", name, errA, errB)
 		}
 	}
+	got := runJSON(t, "cluster", "fetch", "--cluster", "@"+up.urlFile, id, "fetched")
+	for _, f := range got["files"].([]any) {
+		name := fmt.Sprint(f.(map[string]any)["name"])
+		a, errA := os.ReadFile(filepath.Join("fetched", name))
+		b, errB := os.ReadFile(filepath.Join(dir, "runs", id, name))
+		if errA != nil || errB != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s was fetched with other bytes (%v, %v)", name, errA, errB)
+		}
+	}
+	for _, name := range []string{"model.safetensors", "metrics.jsonl", "config.yaml", "result.json"} {
+		if _, err := os.Stat(filepath.Join("fetched", name)); err != nil {
+			t.Errorf("fetch: %v", err)
+		}
+	}
+	if s.TrainLL == nil || s.ValidLL == nil || s.TestLL == nil || s.Speed == nil || s.Left != nil {
+		t.Errorf("the status lacks figures of the run: %+v", s)
+	}
 	out.Reset()
 	if code := Run(t.Context(), []string{"cluster", "logs", "--cluster", "@" + up.urlFile, id}, nil, nil, &out, &errs); code != 0 ||
 		strings.Count(out.String(), "epoch done") < 14 || !strings.Contains(out.String(), endMessage) {
@@ -218,6 +249,9 @@ func TestUpJobs(t *testing.T) {
 	done := runJSON(t, append(at[:4:4], append([]string{"--wait"}, own...)...)...)
 	if done["state"] != stateDone || done["code"] != 0.0 || done["uploaded_bytes"] != float64(rows.Len()) {
 		t.Errorf("submit --wait ends with %v", done)
+	}
+	if ll := number(t, done, "test_ll"); ll != number(t, end, "test_ll") {
+		t.Errorf("submit --wait says test_ll %v, plain training %v", ll, end["test_ll"])
 	}
 	a, errA := os.ReadFile("plain/model.safetensors")
 	b, errB := os.ReadFile(filepath.Join(fmt.Sprint(done["out"]), "model.safetensors"))

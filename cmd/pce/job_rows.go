@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
@@ -78,6 +79,8 @@ func (c *clusterRun) ask(ctx context.Context, q questions, got *answers, s *data
 	}
 	c.log.Info("asking the workers", "kind", c.cfg.Job.Kind, "rows done before", got.at.Rows)
 	var asked []int // rows of the questions under way, in order
+	begin, before := time.Now(), got.at.Rows
+	total := q.total()
 	next := func() ([]byte, bool, error) {
 		request, rows, err := q.next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -101,7 +104,14 @@ func (c *clusterRun) ask(ctx context.Context, q questions, got *answers, s *data
 		if err := got.append(answer, rows); err != nil {
 			return err
 		}
-		c.run.Update(func(s *cluster.RunStatus) { s.Rows = got.at.Rows })
+		c.run.Update(func(s *cluster.RunStatus) {
+			s.Rows = got.at.Rows
+			rate := float64(got.at.Rows-before) / max(time.Since(begin).Seconds(), 1e-3)
+			s.RowsPerSecond = finite(rate)
+			if total > 0 {
+				s.SecondsLeft = finite(float64(total-got.at.Rows) / rate)
+			}
+		})
 		return nil
 	})
 }
@@ -115,6 +125,7 @@ func (c *clusterRun) write(ctx context.Context, out string, got *answers, s *dat
 		if err != nil {
 			return err
 		}
+		c.run.Update(func(s *cluster.RunStatus) { s.TestLL = e.LL })
 		return writeJSON(out, e)
 	}
 	return atomicfile.Write(out, 0o644, func(w io.Writer) error {
@@ -151,6 +162,8 @@ type questions interface {
 	skip(ctx context.Context, rows int64) error
 	// next returns the next request and how many rows it is about, or io.EOF.
 	next(ctx context.Context) (request []byte, rows int, err error)
+	// total is the number of all rows; 0: unknown before they have been read.
+	total() int64
 	close() error
 }
 
@@ -167,7 +180,7 @@ func (c *clusterRun) questions(ctx context.Context, s *dataset.Schema) (question
 		if _, err := dataset.NewWriter(io.Discard, "out."+j.Format, s, j.Rows); err != nil {
 			return nil, badJob(c.id, "%w", err)
 		}
-		return &draws{total: j.Rows, rows: rows, seed: j.Seed}, nil
+		return &draws{all: j.Rows, rows: rows, seed: j.Seed}, nil
 	}
 	o, err := c.app.queryOptions(&c.cfg.Data, s)
 	if err != nil {
@@ -207,13 +220,15 @@ func (q *blocks) next(ctx context.Context) ([]byte, int, error) {
 	return block, q.batch.Rows, err
 }
 
+func (q *blocks) total() int64 { return 0 }
+
 func (q *blocks) close() error { return q.in.Close() }
 
 // draws asks for rows that a seed draws.
 type draws struct {
-	total, at int
-	rows      int // of a request
-	seed      uint64
+	all, at int
+	rows    int // of a request
+	seed    uint64
 }
 
 func (q *draws) skip(_ context.Context, rows int64) error {
@@ -222,13 +237,15 @@ func (q *draws) skip(_ context.Context, rows int64) error {
 }
 
 func (q *draws) next(context.Context) ([]byte, int, error) {
-	if q.at >= q.total {
+	if q.at >= q.all {
 		return nil, 0, io.EOF
 	}
-	r := sampleRequest{First: q.at, Rows: min(q.rows, q.total-q.at), Seed: q.seed}
+	r := sampleRequest{First: q.at, Rows: min(q.rows, q.all-q.at), Seed: q.seed}
 	q.at += r.Rows
 	request, err := r.encode()
 	return request, r.Rows, err
 }
+
+func (q *draws) total() int64 { return int64(q.all) }
 
 func (q *draws) close() error { return nil }

@@ -95,10 +95,12 @@ func (a *app) trainJob(ctx context.Context, j *job, cfg *configs.Config, c *clus
 	}
 	o.Resume, o.Config, o.Options, o.Flows = true, text, local, c.open
 	o.EM.Logger = c.log
+	meter := c.measured(&o)
 	res, err := pce.Train(ctx, o)
 	if err != nil {
 		return err
 	}
+	meter.end(res)
 	return writeJSON(filepath.Join(cfg.Output, resultFile), summary(res))
 }
 

@@ -36,8 +36,8 @@ func keptShardRows(dir string) (int, error) {
 
 // chooseShards is a pce.TrainOptions.Prepare for a run whose config leaves
 // train.shard_rows out: it gives each of the workers that are there a shard of
-// every step. The number goes into the run's config and stays, whoever joins or
-// leaves later.
+// every step. The number goes into the run's config and stays when workers join or
+// leave later.
 func (c *clusterRun) chooseShards(ctx context.Context, rows int, o *pce.TrainOptions) (err error) {
 	if err := c.gather(ctx); err != nil {
 		return err

@@ -42,7 +42,7 @@ type clusterRun struct {
 
 	run     *cluster.Run     // nil before begin
 	blobs   []string         // digests of contents that no other run has
-	members []cluster.Member // that were there at the start; nil: nobody has looked
+	members []cluster.Member // present at the start; nil: not read yet
 }
 
 // publish gives the description of the run to the broker, and says so.

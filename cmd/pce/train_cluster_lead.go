@@ -56,6 +56,9 @@ func (f *leadFlags) check(given func(string) bool) error {
 	return nil
 }
 
+// localRunPrefix begins the ids of runs that pce train --cluster leads.
+const localRunPrefix = "train-"
+
 // localRunID names the run of a directory of this machine, always alike: a run
 // that is resumed takes its own lead again.
 func localRunID(dir string) (string, error) {
@@ -68,7 +71,7 @@ func localRunID(dir string) (string, error) {
 		host = "unknown"
 	}
 	sum := sha256.Sum256([]byte(host + "\x00" + dir))
-	return "train-" + hex.EncodeToString(sum[:8]), nil
+	return localRunPrefix + hex.EncodeToString(sum[:8]), nil
 }
 
 // trainOnCluster trains as o says, but on the workers of a cluster: this process
@@ -111,7 +114,11 @@ func (a *app) leadTraining(ctx context.Context, c *clusterRun, o pce.TrainOption
 	watched, stop := watchCancel(ctx, c.bus, c.id)
 	defer stop()
 	o.Flows, o.EM.Logger = c.open, c.log
+	meter := c.measured(&o)
 	res, err := pce.Train(watched, o)
+	if err == nil {
+		meter.end(res)
+	}
 	record, began := runRecord{RunStatus: c.status()}, c.run != nil
 	err = errors.Join(err, c.close(watched, over(watched, err)))
 	switch {

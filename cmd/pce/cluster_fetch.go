@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/internal/atomicfile"
+)
+
+const (
+	// fetchInterval is how often a request for files is repeated, and its answer looked for.
+	fetchInterval = 500 * time.Millisecond
+	// fetchPatience is how long a coordinator may say nothing.
+	fetchPatience = 30 * time.Second
+)
+
+// fetched is what cluster fetch --json prints.
+type fetched struct {
+	Run   string        `json:"run"`
+	Dir   string        `json:"dir"`
+	Files []fetchedFile `json:"files"`
+}
+
+type fetchedFile struct {
+	Name string `json:"name"`
+	Size int64  `json:"bytes"`
+}
+
+func (a *app) clusterFetchCommand() *cobra.Command {
+	var flags clusterFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "fetch --cluster URL|@FILE RUN DIR",
+		Short: "Get the files of a run that has ended: model, metrics, answers",
+		Long: `Get the files of a run that has ended: model, metrics, config and samples, or the
+answers of a job over rows. They come from the machine that led the run, byte by
+byte; its checkpoints stay there. Files that are in DIR already are not sent again.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkRunID(args[0]); err != nil {
+				return err
+			}
+			bus, err := flags.connect(cmd.Context(), "fetch")
+			if err != nil {
+				return err
+			}
+			defer bus.Close()
+			got, err := fetch(cmd.Context(), bus, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(got)
+			}
+			for _, f := range got.Files {
+				if _, err := fmt.Fprintf(a.stdout, "%s  %d bytes\n", f.Name, f.Size); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	flags.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// fetch writes the files of a run to a directory, which it makes.
+func fetch(ctx context.Context, bus cluster.Bus, run, dir string) (*fetched, error) {
+	r, _, err := getRun(ctx, bus, run)
+	switch {
+	case err != nil:
+		return nil, err
+	case strings.HasPrefix(run, localRunPrefix):
+		return nil, usagef("run %s was led by pce train --cluster, which writes to %s on its own machine", run, oneLine(r.Out))
+	case !r.ended():
+		return nil, usagef("run %s is %s; fetch it when it has ended, pce cluster logs -f %s follows it", run, oneLine(r.State), run)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := atomicfile.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	ask := filesRequest{Run: run, Ask: rand.Text()}
+	files, err := askFiles(ctx, bus, ask)
+	if err != nil {
+		return nil, err
+	}
+	got := &fetched{Run: run, Dir: dir, Files: []fetchedFile{}}
+	for i := range files {
+		f := &files[i]
+		path, there, err := f.place(dir)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			err = atomicfile.Write(path, 0o644, func(w io.Writer) error { return bus.Blobs().Get(ctx, f.Digest, w) })
+		}
+		if err != nil {
+			return nil, fmt.Errorf("fetch %s: %w", f.Name, err)
+		}
+		got.Files = append(got.Files, fetchedFile{f.Name, f.Size})
+	}
+	ask.Done = true
+	return got, sendRequest(bus, ask)
+}
+
+func sendRequest(bus cluster.Bus, r filesRequest) error {
+	text, err := json.Marshal(&r)
+	if err != nil {
+		return err
+	}
+	return bus.Send(filesAddress, text)
+}
+
+// askFiles asks until a coordinator has given the files to the broker. It fails when
+// none says anything for fetchPatience.
+func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]fileRef, error) {
+	heard, beat := time.Now(), -1
+	for {
+		if err := sendRequest(bus, r); err != nil && !errors.Is(err, cluster.ErrUnreachable) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(fetchInterval):
+		}
+		call, cancel := context.WithTimeout(ctx, fetchPatience)
+		rec, err := bus.Bucket(cluster.RunsBucket).Get(call, filesPrefix+r.Run)
+		cancel()
+		var answer filesAnswer
+		switch {
+		case errors.Is(err, cluster.ErrNoRecord):
+		case err != nil:
+			return nil, err
+		default:
+			if err := json.Unmarshal(rec.Value, &answer); err != nil {
+				return nil, fmt.Errorf("%w: the answer about run %s cannot be read: %v", cluster.ErrCluster, r.Run, err)
+			}
+		}
+		if answer.Ask == r.Ask {
+			switch {
+			case answer.Error != "":
+				return nil, fmt.Errorf("%w: files of run %s: %s", cluster.ErrCluster, r.Run, oneLine(answer.Error))
+			case answer.Ready:
+				return answer.Files, nil
+			case answer.Beat != beat:
+				heard, beat = time.Now(), answer.Beat
+			}
+		}
+		if time.Since(heard) > fetchPatience {
+			return nil, fmt.Errorf("%w: no coordinator that has the files of run %s answered within %v; is pce cluster up running where the run was led?", cluster.ErrCluster, r.Run, fetchPatience)
+		}
+	}
+}

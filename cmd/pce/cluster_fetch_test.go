@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// endRun writes the record of a run in a state.
+func endRun(t *testing.T, bus cluster.Bus, id, state string) {
+	t.Helper()
+	if err := putRun(t.Context(), bus, &runRecord{RunStatus: cluster.RunStatus{Run: id, State: state, Out: "/there"}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFetch gets the files of runs by way of the broker, which forgets them then.
+func TestFetch(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		dir := t.TempDir()
+		files := map[string]string{"model.safetensors": strings.Repeat("model", 300000), "metrics.jsonl": "{}\n", "empty": "", "same": "{}\n"}
+		write := func(run, name, text string) {
+			path := filepath.Join(dir, "runs", run, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, run := range []string{"r-1", "r-2", "r-3"} {
+			for name, text := range files {
+				write(run, name, text)
+			}
+			write(run, "checkpoints/1", "large")
+			write(run, ".lock", "held")
+		}
+		endRun(t, bus, "r-1", stateDone)
+		endRun(t, bus, "r-2", stateFailed)
+		endRun(t, bus, "r-3", stateRunning)
+		endRun(t, bus, "r-4", stateDone) // led by a coordinator that is away
+		endRun(t, bus, localRunPrefix+"5", stateDone)
+		stop, err := serveFiles(t.Context(), bus, dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		out := t.TempDir()
+		for range 2 { // the second time all are there
+			for _, run := range []string{"r-1", "r-2"} {
+				to := filepath.Join(out, run)
+				got, err := fetch(t.Context(), bus, run, to)
+				if err != nil || len(got.Files) != len(files) {
+					t.Fatalf("fetch %s = %+v, %v", run, got, err)
+				}
+				for name, text := range files {
+					if have, err := os.ReadFile(filepath.Join(to, name)); err != nil || string(have) != text {
+						t.Errorf("%s of %s has %d bytes, %v; want %d", name, run, len(have), err, len(text))
+					}
+				}
+				if left, err := os.ReadDir(to); err != nil || len(left) != len(files)+1 { // and the lock
+					t.Errorf("%s has %v, %v", to, left, err)
+				}
+			}
+		}
+		if err := os.WriteFile(filepath.Join(out, "r-1", "metrics.jsonl"), []byte("mine"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct {
+			run, to, want string
+			class         error
+		}{
+			{"r-1", filepath.Join(out, "r-1"), "metrics.jsonl exists and is not that of the run", errUsage},
+			{"r-3", filepath.Join(out, "r-3"), "run r-3 is running", errUsage},
+			{"r-4", filepath.Join(out, "r-4"), "no coordinator that has the files", cluster.ErrCluster},
+			{localRunPrefix + "5", filepath.Join(out, "5"), "writes to /there on its own machine", errUsage},
+			{"r-9", filepath.Join(out, "r-9"), "no run r-9", errUsage},
+		} {
+			if _, err := fetch(t.Context(), bus, tc.run, tc.to); !errors.Is(err, tc.class) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("fetch %s: %v, want %q", tc.run, err, tc.want)
+			}
+		}
+		// The refused one did not say that the files have come: time drops them.
+		<-time.After(2 * filesKept)
+		records, err := bus.Bucket(cluster.RunsBucket).List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if isSideRecord(r.Key) {
+				t.Errorf("record %s is left", r.Key)
+			}
+		}
+		digest, err := digestOf(strings.NewReader(files["model.safetensors"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := bus.Blobs().Get(t.Context(), digest, new(bytes.Buffer)); !errors.Is(err, cluster.ErrNoRecord) {
+			t.Errorf("the broker still has the model: %v", err)
+		}
+	})
+}
+
+// TestFetchNames refuses names that lead out of the directory.
+func TestFetchNames(t *testing.T) {
+	for _, name := range []string{"../x", "a/b", "", ".", "..", "/etc/passwd", ".lock"} {
+		r := fileRef{Name: name, Digest: strings.Repeat("0", 64)}
+		if path, _, err := r.place(t.TempDir()); err == nil {
+			t.Errorf("%q goes to %s", name, path)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// progressPause is how often a run in the middle of a long epoch says how far it is.
+const progressPause = 10 * time.Second
+
+// lockedWriter lets several goroutines write whole lines.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// reportProgress writes how far a run is, a line for each epoch and now and then
+// one within an epoch, until stop is called.
+func reportProgress(ctx context.Context, bus cluster.Bus, run string, w io.Writer) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(statusInterval)
+		defer tick.Stop()
+		var last cluster.RunStatus
+		told := time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			call, end := context.WithTimeout(ctx, brokerPatience)
+			r, _, err := getRun(call, bus, run)
+			end()
+			moved := r.Epoch != last.Epoch || (r.Step != last.Step || r.Rows != last.Rows) && time.Since(told) >= progressPause
+			if err != nil || r.State != stateRunning || !moved {
+				continue // a broker that is away is noticed by who follows the run
+			}
+			last, told = r.RunStatus, time.Now()
+			if _, err := fmt.Fprintln(w, progressLine(&last)); err != nil {
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// progressLine says how far a run is.
+func progressLine(s *cluster.RunStatus) string {
+	text := fmt.Sprintf("%d rows", s.Rows)
+	if s.Kind == kindTrain {
+		text = fmt.Sprintf("epoch %d/%d, step %d", s.Epoch, s.Epochs, s.Step)
+	}
+	if f := figures(s); f != "" {
+		text += ", " + f
+	}
+	return text
+}

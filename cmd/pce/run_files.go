@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/internal/atomicfile"
+)
+
+const (
+	// filesAddress is where coordinators hear of those who want the files of a run.
+	filesAddress = "c-files"
+	// filesPrefix begins the keys of records in cluster.RunsBucket with the answers.
+	filesPrefix = "files-"
+	// filesKept is how long the broker keeps files for somebody who does not say that
+	// they have come.
+	filesKept = 10 * time.Minute
+	// filesBeat is the time between two words of a coordinator that is preparing files.
+	filesBeat = 5 * time.Second
+)
+
+// filesRequest asks for the files of a run that has ended. It is repeated until it is
+// answered.
+type filesRequest struct {
+	Run  string `json:"run"`
+	Ask  string `json:"ask"`  // names the request
+	Done bool   `json:"done"` // the files have come
+}
+
+// filesAnswer is a record of cluster.RunsBucket.
+type filesAnswer struct {
+	Ask   string    `json:"ask"`
+	Beat  int       `json:"beat"` // counted up while files are prepared
+	Ready bool      `json:"ready"`
+	Files []fileRef `json:"files,omitempty"`
+	Error string    `json:"error,omitempty"`
+}
+
+// fileGiver gives the files of runs that this coordinator has led to clients, by way
+// of the broker.
+type fileGiver struct {
+	bus  cluster.Bus
+	dir  string // runs are in runs/<id> in it
+	log  *slog.Logger
+	asks chan filesRequest
+
+	given map[string]map[string]time.Time // run → request → when it was answered, until its files have come
+	last  map[string]string               // run → request that the record answers
+}
+
+// serveFiles answers requests until ctx ends.
+func serveFiles(ctx context.Context, bus cluster.Bus, dir string, log *slog.Logger) (stop func(), err error) {
+	g := &fileGiver{bus: bus, dir: dir, log: log, asks: make(chan filesRequest, 16), given: map[string]map[string]time.Time{}, last: map[string]string{}}
+	deaf, err := bus.Listen(filesAddress, func(message []byte) {
+		var r filesRequest
+		if json.Unmarshal(message, &r) != nil || checkRunID(r.Run) != nil {
+			return
+		}
+		select {
+		case g.asks <- r:
+		default: // it comes again
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.loop(ctx)
+	}()
+	return func() {
+		deaf()
+		cancel()
+		<-done
+	}, nil
+}
+
+func (g *fileGiver) loop(ctx context.Context) {
+	g.sweep(ctx)
+	tick := time.NewTicker(filesKept / 10)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			for run, asks := range g.given {
+				for ask, at := range asks {
+					if time.Since(at) > filesKept {
+						g.came(ctx, run, ask)
+					}
+				}
+			}
+		case r := <-g.asks:
+			_, err := os.Stat(g.runDir(r.Run))
+			switch {
+			case err != nil: // another coordinator has it, or none
+			case r.Done:
+				g.came(ctx, r.Run, r.Ask)
+			case g.last[r.Run] != r.Ask: // else the answer is there
+				g.answer(ctx, r)
+			}
+		}
+	}
+}
+
+// came takes note that somebody has the files of a run, or waits no more. The last of
+// them makes the broker forget them.
+func (g *fileGiver) came(ctx context.Context, run, ask string) {
+	if _, ok := g.given[run][ask]; !ok {
+		return
+	}
+	if delete(g.given[run], ask); len(g.given[run]) == 0 {
+		g.drop(ctx, run)
+	}
+}
+
+func (g *fileGiver) runDir(run string) string { return filepath.Join(g.dir, "runs", run) }
+
+// answer uploads the files of a run and says so in its record.
+func (g *fileGiver) answer(ctx context.Context, r filesRequest) {
+	answer := filesAnswer{Ask: r.Ask}
+	put := func() error {
+		text, err := json.Marshal(&answer)
+		if err != nil {
+			return err
+		}
+		_, err = g.bus.Bucket(cluster.RunsBucket).Put(ctx, filesPrefix+r.Run, text)
+		return err
+	}
+	if err := put(); err != nil {
+		g.log.Warn("a request for files was not answered", "run", r.Run, "err", err)
+		return
+	}
+	uploaded := make(chan error, 1)
+	var files []fileRef
+	go func() {
+		var err error
+		files, err = g.upload(ctx, r.Run)
+		uploaded <- err
+	}()
+	beat := time.NewTicker(filesBeat)
+	defer beat.Stop()
+	for !answer.Ready {
+		select {
+		case err := <-uploaded:
+			answer.Ready, answer.Files = true, files
+			if err != nil {
+				answer.Files, answer.Error = nil, oneLine(err.Error())
+			}
+		case <-beat.C:
+			answer.Beat++
+		}
+		if err := put(); err != nil {
+			g.log.Warn("a request for files was not answered", "run", r.Run, "err", err)
+			if !answer.Ready {
+				<-uploaded
+			}
+			return
+		}
+	}
+	if g.given[r.Run] == nil {
+		g.given[r.Run] = map[string]time.Time{}
+	}
+	g.given[r.Run][r.Ask], g.last[r.Run] = time.Now(), r.Ask
+}
+
+// upload gives the broker what stands in the directory of a run: its results, and not
+// its checkpoints, which are of use to its coordinator alone.
+func (g *fileGiver) upload(ctx context.Context, run string) ([]fileRef, error) {
+	record, _, err := getRun(ctx, g.bus, run)
+	if err != nil {
+		return nil, err
+	}
+	if !record.ended() {
+		return nil, fmt.Errorf("%w: run %s is %s", cluster.ErrCluster, run, record.State)
+	}
+	entries, err := os.ReadDir(g.runDir(run))
+	if err != nil {
+		return nil, err
+	}
+	var files []fileRef
+	var digests []string
+	for _, e := range entries {
+		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") || e.Name() == answersFile || e.Name() == journalFile {
+			continue
+		}
+		f, err := refTo(filepath.Join(g.runDir(run), e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		files, digests = append(files, f), append(digests, f.Digest)
+	}
+	if err := noteUploads(ctx, g.bus, filesPrefix+run, digests); err != nil {
+		return nil, err
+	}
+	for i := range files {
+		path := files[i].Path
+		if err := files[i].upload(ctx, g.bus.Blobs(), path); err != nil {
+			return nil, err
+		}
+		files[i].Path = "" // it means nothing elsewhere
+	}
+	return files, nil
+}
+
+// drop removes the files of a run from the broker.
+func (g *fileGiver) drop(ctx context.Context, run string) {
+	delete(g.given, run)
+	delete(g.last, run)
+	err := dropUploads(ctx, g.bus, filesPrefix+run)
+	if err == nil {
+		err = g.bus.Bucket(cluster.RunsBucket).Delete(ctx, filesPrefix+run, 0)
+	}
+	if err != nil && !errors.Is(err, cluster.ErrNoRecord) && ctx.Err() == nil {
+		g.log.Warn("files for a client were not removed from the broker", "run", run, "err", err)
+	}
+}
+
+// sweep removes what an earlier life has left with the broker.
+func (g *fileGiver) sweep(ctx context.Context) {
+	records, err := g.bus.Bucket(cluster.RunsBucket).List(ctx)
+	if err != nil {
+		return // what is left is dropped by the next life
+	}
+	for _, r := range records {
+		if run, ok := strings.CutPrefix(r.Key, filesPrefix); ok {
+			if _, err := os.Stat(g.runDir(run)); err == nil {
+				g.drop(ctx, run)
+			}
+		}
+	}
+}
+
+// place says where a file that was given goes in a directory, and whether it is there
+// already. Other contents of that name are an error.
+func (r *fileRef) place(dir string) (path string, there bool, err error) {
+	if err := r.check(); err != nil {
+		return "", false, err
+	}
+	if r.Name == atomicfile.LockName {
+		return "", false, fmt.Errorf("%w: %s is not a file of a run", cluster.ErrJob, r.Name)
+	}
+	path = filepath.Join(dir, r.Name)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return path, false, nil
+	}
+	have, err := refTo(path)
+	if err != nil {
+		return "", false, err
+	}
+	if have.Digest != r.Digest {
+		return "", false, usagef("%s exists and is not that of the run; choose another directory", path)
+	}
+	return path, true, nil
+}
