@@ -20,14 +20,23 @@ const (
 // children stand before parents, shapes and settings agree, the root has one
 // unit, all leaves of a variable have the same domain, children of a sum have
 // equal scopes (smooth), children of a product have disjoint scopes
-// (decomposable). Time is linear in edges, times the words of a scope.
+// (decomposable). Time is linear in edges for a valid graph; to name what is
+// wrong takes that times the words of a scope.
 func Validate(g *Graph) error {
 	if err := checkWiring(g); err != nil {
 		return err
 	}
+	sketch, unsmooth, child := sketchScopes(g)
+	if sketch != nil {
+		return nil
+	}
 	s, faults, err := computeScopes(g, true)
-	if err != nil {
-		return err
+	switch {
+	case err != nil && unsmooth != None:
+		return fault(g, unsmooth, "is not smooth: child %d has other variables than child %d; give all children of a sum the same scope",
+			child, g.Nodes[unsmooth].Children[0])
+	case err != nil:
+		return fmt.Errorf("%w, too much to say which product is not decomposable; drop what the root cannot reach, and give the children of each product disjoint scopes", err)
 	}
 	if id := faults.unsmooth; id != None {
 		first := g.Nodes[id].Children[0]

@@ -10,6 +10,8 @@ const maxSupportSteps = 1 << 22
 // of one variable; if one is a sum, all of whose children are disjoint from the
 // other; or if one is a product, one of whose children is. A unit with one
 // weight needs no proof. Two units of one child are never shown to be disjoint.
+// The scopes may be nil: they are computed when a pair of nodes first needs them,
+// and no proof is found where they take too much memory.
 func deterministic(g *Graph, s *Scopes, used []bool) bool {
 	d := disjointness{g: g, scopes: s, known: map[[2]NodeID]bool{}}
 	for i := range g.Nodes {
@@ -86,7 +88,7 @@ func (d *disjointness) disjoint(a, b NodeID) bool {
 		a, b = b, a
 	}
 	d.steps++
-	if a == b || d.steps > maxSupportSteps || !d.scopes.Of(a).Overlaps(d.scopes.Of(b)) {
+	if a == b || d.steps > maxSupportSteps || !d.overlap(a, b) {
 		return false
 	}
 	if answer, ok := d.known[[2]NodeID{a, b}]; ok {
@@ -97,6 +99,23 @@ func (d *disjointness) disjoint(a, b NodeID) bool {
 		d.known[[2]NodeID{a, b}] = answer
 	}
 	return answer
+}
+
+// overlap reports whether two nodes share a variable; without that they have no
+// disjoint supports.
+func (d *disjointness) overlap(a, b NodeID) bool {
+	if n, m := &d.g.Nodes[a], &d.g.Nodes[b]; n.Kind == Input && m.Kind == Input {
+		return n.Var == m.Var
+	}
+	if d.scopes == nil {
+		s, _, err := computeScopes(d.g, false)
+		if err != nil {
+			d.steps = maxSupportSteps
+			return false
+		}
+		d.scopes = s
+	}
+	return d.scopes.Of(a).Overlaps(d.scopes.Of(b))
 }
 
 // prove looks for a proof by the structure of a.

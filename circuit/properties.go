@@ -45,25 +45,32 @@ func Properties(g *Graph) Props {
 	if checkWiring(g) != nil {
 		return Props{}
 	}
+	used := Reachable(g)
+	var p Props
+	if sketch, _, _ := sketchScopes(g); sketch != nil {
+		p.Smooth, p.Decomposable = true, true
+		p.TotalScope = int(sketch.size[g.Root]) == g.NumVars
+		scope, distinct := sketch.numbers()
+		p.StructuredDecomposable = splitsAlike(g, scope, distinct, used)
+		p.Deterministic = deterministic(g, nil, used)
+		return p
+	}
 	s, faults, err := computeScopes(g, false)
 	if err != nil {
 		return Props{}
 	}
-	p := Props{
-		Smooth:       faults.unsmooth == None,
-		Decomposable: faults.undecomposable == None,
-		TotalScope:   s.Of(g.Root).Len() == g.NumVars,
-	}
-	used := Reachable(g)
-	p.StructuredDecomposable = p.Smooth && p.Decomposable && splitsAlike(g, s, used)
+	p.Smooth, p.Decomposable = faults.unsmooth == None, faults.undecomposable == None
+	p.TotalScope = s.Of(g.Root).Len() == g.NumVars
+	p.StructuredDecomposable = p.Smooth && p.Decomposable && splitsAlike(g, s.nodes, s.Distinct(), used)
 	p.Deterministic = deterministic(g, s, used)
 	return p
 }
 
 // splitsAlike reports whether all products of one scope split it into the same
 // scopes. By induction from the root, the scopes then form a tree.
-func splitsAlike(g *Graph, s *Scopes, used []bool) bool {
-	splits := make([][]int32, s.Distinct())
+// scope numbers each node's scope, from 0 to distinct-1.
+func splitsAlike(g *Graph, scope []int32, distinct int, used []bool) bool {
+	splits := make([][]int32, distinct)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		if !used[i] || n.Kind != Product || len(n.Children) == 1 {
@@ -71,10 +78,10 @@ func splitsAlike(g *Graph, s *Scopes, used []bool) bool {
 		}
 		parts := make([]int32, len(n.Children))
 		for k, c := range n.Children {
-			parts[k] = s.nodes[c]
+			parts[k] = scope[c]
 		}
 		slices.Sort(parts)
-		have := &splits[s.nodes[i]]
+		have := &splits[scope[i]]
 		if *have == nil {
 			*have = parts
 		} else if !slices.Equal(*have, parts) {

@@ -68,9 +68,11 @@ type Scopes struct {
 	nodes []int32 // number of each node's scope
 }
 
-// maxScopeWords bounds the memory of all distinct scopes (1 GiB), which a
-// hostile graph could otherwise make quadratic in its size.
-const maxScopeWords = 1 << 27
+// maxScopeWords bounds the memory of all distinct scopes (256 MiB), which is
+// quadratic in the length of a chain. A valid graph is recognised without them
+// (see sketchScopes); they say what is wrong with one that is not, and help to
+// find out whether one is deterministic.
+const maxScopeWords = 1 << 25
 
 // ScopesOf computes the scopes of all nodes, children first, in time linear in
 // edges times words of a scope. It checks the wiring but not the scopes: it
@@ -193,8 +195,8 @@ func computeScopes(g *Graph, strict bool) (*Scopes, scopeFaults, error) {
 			s.nodes[i] = t.take()
 		}
 		if t.words > maxScopeWords {
-			return nil, faults, fmt.Errorf("%w: %d distinct scopes over %d variables take more than 1 GiB; split the circuit",
-				ErrGraph, len(t.sets), g.NumVars)
+			return nil, faults, fmt.Errorf("%w: %d distinct scopes over %d variables take more than %d MiB",
+				ErrGraph, len(t.sets), g.NumVars, maxScopeWords>>17)
 		}
 		if strict && faults.child != None {
 			break

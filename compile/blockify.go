@@ -31,12 +31,18 @@ func blockify(s *state) (string, error) {
 			}
 		}
 	}
-	p := &layers.Program{NumVars: s.graph.NumVars, BlockSize: size, NodeBlocks: 1, ElementBlocks: 1, ParamBlocks: 1}
+	p := &layers.Program{NumVars: s.graph.NumVars, BlockSize: size, NodeBlocks: 1, ElementBlocks: 1, ParamBlocks: 1, Factors: s.factors}
 	s.prog = p
 	var pad, real int64
 	if err := s.checkUnits(size); err != nil {
 		return "", err
 	}
+	var kinds [3]int
+	for i := range s.nodes {
+		kinds[s.nodes[i].kind]++
+	}
+	p.Vectors, p.Elements = make([]layers.Vector, 0, len(s.nodes)), make([]layers.Element, 0, len(s.cuts)-1)
+	p.Inputs, p.Sums = make([]layers.Input, 0, kinds[layers.InputVector]), make([]layers.Sum, 0, kinds[layers.SumVector])
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		count := int32((n.units + size - 1) / size)
@@ -44,15 +50,11 @@ func blockify(s *state) (string, error) {
 		p.NodeBlocks += count
 		real += int64(n.units)
 		pad += int64(count)*int64(size) - int64(n.units)
-		lo := int32(len(p.Elements))
-		for _, op := range n.operands {
-			e := layers.Element{First: p.ElementBlocks, Count: p.Vectors[op[0]].Count, FactorLo: int32(len(p.Factors))}
-			p.Factors = append(p.Factors, op...)
-			e.FactorHi = int32(len(p.Factors))
+		for k := n.lo; k < n.hi; k++ {
+			e := layers.Element{First: p.ElementBlocks, Count: p.Vectors[s.operand(k)[0]].Count, FactorLo: s.cuts[k], FactorHi: s.cuts[k+1]}
 			p.ElementBlocks += e.Count
 			p.Elements = append(p.Elements, e)
 		}
-		hi := int32(len(p.Elements))
 		switch n.kind {
 		case layers.InputVector:
 			v.Def = int32(len(p.Inputs))
@@ -61,10 +63,10 @@ func blockify(s *state) (string, error) {
 			p.Inputs = append(p.Inputs, layers.Input{Vector: int32(i), Column: col, Family: gn.Leaf, Codes: int32(gn.Leaf.Codes())})
 		case layers.SumVector:
 			v.Def = int32(len(p.Sums))
-			p.Sums = append(p.Sums, layers.Sum{Vector: int32(i), ElemLo: lo, ElemHi: hi})
+			p.Sums = append(p.Sums, layers.Sum{Vector: int32(i), ElemLo: n.lo, ElemHi: n.hi})
 		case layers.StoredVector:
 			v.Def = int32(len(p.Stored))
-			p.Stored = append(p.Stored, layers.Stored{Vector: int32(i), Element: lo})
+			p.Stored = append(p.Stored, layers.Stored{Vector: int32(i), Element: n.lo})
 		}
 		p.Vectors = append(p.Vectors, v)
 	}
@@ -82,8 +84,8 @@ func (s *state) checkUnits(size int) error {
 	var vectors, elements int64
 	for i := range s.nodes {
 		vectors += up(s.nodes[i].units)
-		for _, op := range s.nodes[i].operands {
-			elements += up(s.nodes[op[0]].units)
+		for k := s.nodes[i].lo; k < s.nodes[i].hi; k++ {
+			elements += up(s.nodes[s.operand(k)[0]].units)
 		}
 	}
 	if max(vectors, elements) > maxUnits {
@@ -100,15 +102,14 @@ func (s *state) column(v, codes int32) int32 {
 	if c, ok := s.columns[key]; ok {
 		return c
 	}
-	slot := int32(0)
-	for _, c := range s.prog.Columns {
-		if (c.Codes > 0) == (codes > 0) {
-			slot++
-		}
+	next := &s.codeSlots
+	if codes == 0 {
+		next = &s.valueSlots
 	}
 	c := int32(len(s.prog.Columns))
 	s.columns[key] = c
-	s.prog.Columns = append(s.prog.Columns, layers.Column{Var: v, Codes: codes, Slot: slot})
+	s.prog.Columns = append(s.prog.Columns, layers.Column{Var: v, Codes: codes, Slot: *next})
+	*next++
 	return c
 }
 
@@ -124,8 +125,8 @@ func (s *state) paddedEdges(b int) int64 {
 			continue
 		}
 		var cols int64
-		for _, op := range n.operands {
-			cols += up(s.nodes[op[0]].units)
+		for k := n.lo; k < n.hi; k++ {
+			cols += up(s.nodes[s.operand(k)[0]].units)
 		}
 		dense := up(n.units) * cols
 		if e := s.graph.Nodes[n.id].Edges; e != nil {

@@ -2,20 +2,25 @@ package compile
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/layers"
 )
 
-// node is a vector in the making. Its operands are the products in front of a
-// sum, or the one product that a stored vector keeps.
+// node is a vector in the making. Its operands, lo to hi-1, are the products in
+// front of a sum, or the one product that a stored vector keeps.
 type node struct {
-	id       circuit.NodeID
-	kind     layers.VectorKind
-	units    int
-	operands [][]int32 // factors of each operand: indices into state.nodes
-	depth    int32
+	id     circuit.NodeID
+	kind   layers.VectorKind
+	units  int
+	lo, hi int32
+	depth  int32
 }
+
+// operand returns the factors of operand k.
+func (s *state) operand(k int32) []int32 { return s.factors[s.cuts[k]:s.cuts[k+1]] }
 
 // maxShared is the number of factors up to which a product that several nodes
 // use is multiplied again for each of them instead of being stored.
@@ -46,57 +51,103 @@ func canonicalise(s *state) (string, error) {
 		}
 	}
 	s.index = make([]int32, len(g.Nodes))
-	flat := make([][]int32, len(g.Nodes)) // factors of products that are not stored
-	factors := func(id circuit.NodeID) []int32 {
-		if v := s.index[id]; v >= 0 {
-			return []int32{v}
-		}
-		return flat[id]
-	}
+	f := flattener{state: s, sizes: make([]int32, len(g.Nodes)), short: make(map[circuit.NodeID][]int32)}
 	dropped, flattened, stored := 0, 0, 0
-	for id := range g.Nodes {
-		s.index[id] = -1
-		n := &g.Nodes[id]
-		isRoot := circuit.NodeID(id) == g.Root
-		if uses[id] == 0 {
+	for i := range g.Nodes {
+		id, n := circuit.NodeID(i), &g.Nodes[i]
+		s.index[i] = -1
+		if uses[i] == 0 {
 			dropped++
 			continue
 		}
-		v := node{id: circuit.NodeID(id), units: n.Units}
+		v := node{id: id, units: n.Units, lo: int32(len(s.cuts) - 1)}
+		f.sizes[i] = 1
 		switch n.Kind {
 		case circuit.Input:
 			v.kind = layers.InputVector
 		case circuit.Sum:
 			v.kind = layers.SumVector
 			for _, c := range n.Children {
-				v.operands = append(v.operands, factors(c))
-			}
-		case circuit.Product:
-			var fs []int32
-			if len(n.Children) == 1 {
-				fs = factors(n.Children[0])
-			} else {
-				for _, c := range n.Children {
-					fs = append(fs, factors(c)...)
+				if err := f.operand(c); err != nil {
+					return "", err
 				}
 			}
-			if !isRoot && (uses[id] == 1 || len(fs) <= maxShared) {
-				flat[id] = fs
+		case circuit.Product:
+			if size := f.size(id); id != g.Root && (uses[i] == 1 || size <= maxShared) {
+				f.sizes[i] = size
+				if uses[i] > 1 {
+					f.short[id] = f.flatten(nil, id)
+				}
 				flattened++
 				continue
 			}
 			v.kind = layers.StoredVector
-			v.operands = [][]int32{fs}
+			if err := f.operand(id); err != nil {
+				return "", err
+			}
 			stored++
 		}
-		s.index[id] = int32(len(s.nodes))
+		v.hi = int32(len(s.cuts) - 1)
+		s.index[i] = int32(len(s.nodes))
 		s.nodes = append(s.nodes, v)
 	}
 	if root := s.index[g.Root]; s.nodes[root].kind == layers.InputVector {
-		s.nodes = append(s.nodes, node{id: circuit.None, kind: layers.StoredVector, units: 1, operands: [][]int32{{root}}})
+		k := int32(len(s.cuts) - 1)
+		s.factors = append(s.factors, root)
+		s.cuts = append(s.cuts, int32(len(s.factors)))
+		s.nodes = append(s.nodes, node{id: circuit.None, kind: layers.StoredVector, units: 1, lo: k, hi: k + 1})
 	}
 	return fmt.Sprintf("%d vectors, %d products formed in front of their sums, %d stored, %d nodes out of reach",
 		len(s.nodes), flattened, stored, dropped), nil
+}
+
+// flattener lists the factors of products. A product that is used once is
+// walked once, by the operand that it ends up in, so that a long chain of
+// products takes time that is linear in its length; what is used more often is
+// short and kept as a list.
+type flattener struct {
+	*state
+	sizes []int32                    // by node: its factors as part of an operand, 1 for a vector
+	short map[circuit.NodeID][]int32 // factors of products that are used more than once and are not stored
+	stack []circuit.NodeID
+}
+
+// size returns the number of factors of a product.
+func (f *flattener) size(id circuit.NodeID) int32 {
+	n := int64(0)
+	for _, c := range f.graph.Nodes[id].Children {
+		n += int64(f.sizes[c])
+	}
+	return int32(min(n, math.MaxInt32))
+}
+
+// operand adds the factors of a node as the next operand.
+func (f *flattener) operand(id circuit.NodeID) error {
+	f.factors = f.flatten(f.factors, id)
+	if len(f.factors) > math.MaxInt32 {
+		return fmt.Errorf("%w: the products multiply more than 2^31 factors; use a smaller circuit", circuit.ErrGraph)
+	}
+	f.cuts = append(f.cuts, int32(len(f.factors)))
+	return nil
+}
+
+// flatten appends the factors of a node in the order of the products' children.
+func (f *flattener) flatten(to []int32, id circuit.NodeID) []int32 {
+	f.stack = append(f.stack[:0], id)
+	for len(f.stack) > 0 {
+		id := f.stack[len(f.stack)-1]
+		f.stack = f.stack[:len(f.stack)-1]
+		if v := f.index[id]; v >= 0 {
+			to = append(to, v)
+		} else if list, ok := f.short[id]; ok {
+			to = append(to, list...)
+		} else {
+			for _, c := range slices.Backward(f.graph.Nodes[id].Children) {
+				f.stack = append(f.stack, c)
+			}
+		}
+	}
+	return to
 }
 
 // levelize gives each vector its depth: one more than its deepest operand. A
@@ -105,10 +156,8 @@ func levelize(s *state) (string, error) {
 	deepest := int32(0)
 	for i := range s.nodes {
 		n := &s.nodes[i]
-		for _, op := range n.operands {
-			for _, f := range op {
-				n.depth = max(n.depth, s.nodes[f].depth+1)
-			}
+		for _, f := range s.factors[s.cuts[n.lo]:s.cuts[n.hi]] {
+			n.depth = max(n.depth, s.nodes[f].depth+1)
 		}
 		deepest = max(deepest, n.depth)
 	}

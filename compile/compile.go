@@ -65,21 +65,26 @@ type Result struct {
 type state struct {
 	graph *circuit.Graph
 	opts  Options
-	nodes []node  // vectors in the making, children before parents
-	index []int32 // graph node → nodes, -1 where it is no vector
-	prog  *layers.Program
-	// columns finds the batch column of a variable and its number of codes.
-	columns map[[2]int32]int32
-	blks    [][]edgeBlock // by owning sum: its edge blocks in storage order
-	pmap    *ParamMap
-	parts   []layerParts
-	rep     Report
+	nodes []node // vectors in the making, children before parents
+	// The factors of all operands, one operand after another: indices into nodes.
+	// Operand k has factors[cuts[k]:cuts[k+1]].
+	factors, cuts []int32
+	index         []int32 // graph node → nodes, -1 where it is no vector
+	prog          *layers.Program
+	// columns finds the batch column of a variable and its number of codes;
+	// codeSlots and valueSlots count the columns of either sort.
+	columns               map[[2]int32]int32
+	codeSlots, valueSlots int32
+	blks                  [][]edgeBlock // by owning sum: its edge blocks in storage order
+	pmap                  *ParamMap
+	parts                 []layerParts
+	rep                   Report
 }
 
 // Compile turns a graph into a program. Cost is linear in blocks of edges;
 // parameters are not touched.
 func Compile(g *circuit.Graph, opts Options) (*Result, error) {
-	s := &state{graph: g, opts: opts, columns: make(map[[2]int32]int32)}
+	s := &state{graph: g, opts: opts, cuts: []int32{0}, columns: make(map[[2]int32]int32)}
 	for _, p := range passes {
 		did, err := p.run(s)
 		if err != nil {

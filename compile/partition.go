@@ -121,9 +121,10 @@ func partition(s *state) (string, error) {
 	}
 	groups := 0
 	sq := int64(p.BlockSize) * int64(p.BlockSize)
+	var children, parents, factors []int
 	for l := range s.parts {
 		lp := &s.parts[l]
-		var children, parents, factors []int
+		children, parents, factors = children[:0], parents[:0], factors[:0]
 		for _, i := range lp.sums {
 			sum := &p.Sums[i]
 			rows, cols := s.degrees(sum, s.blks[i])
@@ -154,7 +155,7 @@ func partition(s *state) (string, error) {
 			r.Edges += int64(c)
 			r.Padded += int64(capacity(lp.children, c))
 		}
-		if r.ChildCounts = slices.Compact(slices.Clone(children)); len(r.ChildCounts) > maxDistinct {
+		if r.ChildCounts, _ = distinct(children); len(r.ChildCounts) > maxDistinct {
 			roundUp(children)
 			for _, c := range children {
 				r.Rounded += int64(c)

@@ -279,11 +279,10 @@ func (t *Tables) makeGroups(edges [][]edge) {
 				g.Blocks++
 			}
 			for _, e := range rows[i] {
-				step := tensor.Step{Element: uint32(e.element), Column: e.column, Param: e.param, At: e.column}
-				for _, before := range t.Elements[t.Sums[s].Element:step.Element] {
-					step.At += before.Width
-				}
-				t.Steps = append(t.Steps, step)
+				before := t.Program.Elements[e.element].First - t.Program.Elements[t.Sums[s].Element].First // blocks of earlier elements
+				t.Steps = append(t.Steps, tensor.Step{
+					Element: uint32(e.element), Column: e.column, Param: e.param, At: uint32(int(before)*t.Size) + e.column,
+				})
 			}
 			t.Groups = append(t.Groups, g)
 			i += int(g.Blocks)
