@@ -90,7 +90,7 @@ func (d *decoder) mma() {
 	} else if !d.mod("m16n8k16") {
 		return
 	}
-	multiply := d.options.MMA.Multiplier(k, types[1])
+	multiply := d.options.MMA.Multiplier(d.k.set, k, types[1])
 	if multiply == nil {
 		return
 	}

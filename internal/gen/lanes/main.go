@@ -56,6 +56,7 @@ func write(dir string) error {
 	for _, wide := range []bool{true, false} {
 		for name, emit := range map[string]func(a *asm){
 			"zroutines": func(a *asm) { emitRoutines(a, all) },
+			"zproduct":  emitProducts,
 		} {
 			text, err := assemble(wide, emit)
 			if err != nil {
@@ -77,6 +78,7 @@ func write(dir string) error {
 		for _, d := range []struct{ name, sig, doc string }{
 			{"run", runSignature, "does operations up to the one that stops, in the lanes of a mask."},
 			{"addresses", fmt.Sprintf("(to *[%d]uintptr) (stop uintptr)", len(all)), "finds the routines, 0 for one that this set lacks, and the one that stops."},
+			{"multiply", productSignature, productDoc},
 		} {
 			fmt.Fprintf(&stubs, "\n// %s%s %s\n//\n//go:noescape\nfunc %s%s%s\n", d.name, suffix(wide), d.doc, d.name, suffix(wide), d.sig)
 		}
@@ -119,7 +121,7 @@ func assemble(wide bool, emit func(a *asm)) ([]byte, error) {
 	}
 	// Opaque pointers are bytes to avo; its names are all global.
 	for old, now := range map[string]string{
-		"TEXT ·" + static: "TEXT " + static, "code *byte, file *byte": "code *Inst, file unsafe.Pointer",
+		"TEXT ·" + static: "TEXT " + static, "code *byte, file *byte": "code *Inst, file unsafe.Pointer", "p *byte,": "p *Product,",
 	} {
 		text = bytes.ReplaceAll(text, []byte(old), []byte(now))
 	}

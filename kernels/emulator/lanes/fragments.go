@@ -15,6 +15,9 @@ type Product struct {
 	a [16][16]float64 // [16][k]
 	b [16][8]float64  // [k][8]
 	c [16][8]float32
+
+	ea [16][16]int32 // exponents of a and b, in assembly
+	eb [16][8]int32
 }
 
 // fastHalf is the value of an f16.

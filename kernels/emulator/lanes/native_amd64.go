@@ -13,15 +13,17 @@ var native = sync.OnceValue(func() []*Set {
 	var sets []*Set
 	var codes [len(routines)]uintptr
 	x := &cpu.X86
-	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasFMA {
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasFMA && x.HasF16C {
 		stop := addresses512(&codes)
 		s := newSet("avx512", codes[:], stop, run512, routines[:])
+		s.multiply = multiply512
 		sets = append(sets, s)
 	}
-	if x.HasAVX2 && x.HasFMA {
+	if x.HasAVX2 && x.HasFMA && x.HasF16C {
 		clear(codes[:])
 		stop := addresses256(&codes)
 		s := newSet("avx2", codes[:], stop, run256, routines[:])
+		s.multiply = multiply256
 		sets = append(sets, s)
 	}
 	return sets

@@ -15,35 +15,50 @@ type MMA struct {
 	ExtraBits int
 }
 
+// maxExtra is how many bits below the largest the assembly can cut to: sums of
+// integers so large are exact in float64.
+const maxExtra = 20
+
 // Multiplier returns the matrix product of 16×k and k×8 elements of a type, or nil
-// where the language has none.
-func (m MMA) Multiplier(k int, t ptx.Type) func(p *Product) {
+// where the language has none. A set multiplies if it can.
+func (m MMA) Multiplier(set *Set, k int, t ptx.Type) func(p *Product) {
 	group := m.Group
 	if t == ptx.TF32 {
 		group = (group + 1) / 2
 	}
+	group = min(group, k)
 	var gather func(p *Product)
+	kind := 0 // of the assembly's operands
 	switch {
 	case t == ptx.TF32 && k == 8:
-		gather = (*Product).gatherTensors
+		gather, kind = (*Product).gatherTensors, 0
 	case t == ptx.F16 && k == 16:
-		gather = func(p *Product) { p.gatherHalves(2) }
+		gather, kind = func(p *Product) { p.gatherHalves(2) }, 1
 	case t == ptx.F16 && k == 8:
-		gather = func(p *Product) { p.gatherHalves(1) }
+		gather, kind = func(p *Product) { p.gatherHalves(1) }, 2
 	case t == ptx.BF16 && k == 16:
-		gather = (*Product).gatherBrains
+		gather, kind = (*Product).gatherBrains, 3
 	default:
 		return nil
 	}
-	return func(p *Product) {
+	plain := func(p *Product) {
 		gather(p)
 		p.gatherSums()
 		if group > 0 && p.finite(k) {
-			p.addTruncated(k, min(group, k), m.ExtraBits)
+			p.addTruncated(k, group, m.ExtraBits)
 		} else {
 			p.addExactly(k) // infinities and NaN need no bits
 		}
 		p.scatterSums()
+	}
+	cuts := group > 0
+	if set.multiply == nil || group < 0 || cuts && (group%4 != 0 || k%group != 0 || m.ExtraBits < 0 || m.ExtraBits > maxExtra) {
+		return plain
+	}
+	return func(p *Product) {
+		if !set.multiply(p, kind, group, m.ExtraBits) {
+			plain(p)
+		}
 	}
 }
 
@@ -119,6 +134,9 @@ func (p *Product) addTruncated(k, group, extra int) {
 		for i := range p.c {
 			for j := range p.c[i] {
 				c := float64(p.c[i][j])
+				if math.IsInf(c, 0) {
+					continue // an earlier group was too large
+				}
 				top := exponentOf(c)
 				if c != 0 {
 					top = max(top, -126)

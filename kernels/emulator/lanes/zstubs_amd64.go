@@ -120,6 +120,14 @@ func run512(code *Inst, file unsafe.Pointer, mask uint32)
 //go:noescape
 func addresses512(to *[100]uintptr) (stop uintptr)
 
+// multiply512 multiplies the operands of p. Products are of a kind, see the kinds of Product.
+// With a group of 0 they are added exactly, else in such groups, of a multiple of 4, and
+// cut to extra bits. It reports false, without having done so, if operands that are to
+// be cut are not finite.
+//
+//go:noescape
+func multiply512(p *Product, kind, group, extra int) bool
+
 // run256 does operations up to the one that stops, in the lanes of a mask.
 //
 //go:noescape
@@ -129,3 +137,11 @@ func run256(code *Inst, file unsafe.Pointer, mask uint32)
 //
 //go:noescape
 func addresses256(to *[100]uintptr) (stop uintptr)
+
+// multiply256 multiplies the operands of p. Products are of a kind, see the kinds of Product.
+// With a group of 0 they are added exactly, else in such groups, of a multiple of 4, and
+// cut to extra bits. It reports false, without having done so, if operands that are to
+// be cut are not finite.
+//
+//go:noescape
+func multiply256(p *Product, kind, group, extra int) bool
