@@ -135,8 +135,9 @@ func (x *executor) ratios(t *task, r, n int) {
 				clear(row)
 				continue
 			}
-			row[0] = 1 / row[0]
-			clear(row[1:])
+			first := x.rootFlow(r+i) / row[0]
+			clear(row)
+			row[0] = first
 		}
 		return
 	case x.flowSlot[t.vec] >= 0:
@@ -403,9 +404,7 @@ func (x *executor) norm(v int32, out []float32) {
 func (x *executor) addFlow(v int32, out []float32) {
 	if v == x.prog.Root {
 		for r := range x.call.rows {
-			if e := x.logs.get(v, r); e == nil || !math.IsInf(e.log[0], -1) {
-				out[0]++
-			}
+			out[0] += x.rootFlow(r)
 		}
 	}
 	for _, e := range x.usersOf[v] {

@@ -184,15 +184,15 @@ func (x *executor) fit(w *worker, t *task, r, n int, out []float32) (low int32, 
 func (x *executor) addExponents(e *elem, ex []int32, r, n int) {
 	for i := range e.factors {
 		if f := &e.factors[i]; f.input < 0 {
-			x.set.AddInt32(&ex[0], &x.exp(f.vec)[r], n)
+			x.set.AddExponents(&ex[0], &x.exp(f.vec)[r], n)
 		}
 	}
 }
 
 // align brings the operands of a sum to the largest of their exponents. It
-// reports rows in which no operand has a value.
+// reports rows in which no operand has a value. Exponents differ by less than 2^31.
 func (x *executor) align(w *worker, t *task, ex []int32, r, n int, out []float32, low *int32) (suspect bool) {
-	const none = math.MinInt32
+	const none = math.MinInt32 // below every exponent, Lost included
 	for i := range ex {
 		ex[i] = none
 	}
@@ -203,7 +203,7 @@ func (x *executor) align(w *worker, t *task, ex []int32, r, n int, out []float32
 		x.addExponents(e, base, r, n)
 		for k, s := range x.shiftOf(e.id)[r : r+n] {
 			if s != micro.ZeroRow {
-				ex[k] = max(ex[k], base[k]+s)
+				ex[k] = max(ex[k], micro.AddExponents(base[k], s))
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func (x *executor) align(w *worker, t *task, ex []int32, r, n int, out []float32
 			case s == micro.ZeroRow:
 				*low = min(*low, ex[k]-b)
 			default:
-				d := min(ex[k]-b-s, 1<<20)
+				d := min(ex[k]-micro.AddExponents(b, s), 1<<20)
 				base[k] = d
 				shift[k] = s + d
 				move = move || d != 0

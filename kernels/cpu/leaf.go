@@ -28,7 +28,8 @@ func (x *executor) unitParams(in *layers.Input, unit int, p []float64) []float64
 }
 
 // forwardInput evaluates a function leaf: densities scaled so that the largest
-// of a row is 1 at most and above one half.
+// of a row is 1 at most and above one half. This holds for rows whose exponent is
+// Lost, too: they are told from 0 there alone, so no sum evaluates them again.
 func (x *executor) forwardInput(w *worker, t *task) {
 	in := &x.prog.Inputs[t.input]
 	if in.Codes > 0 {
@@ -62,9 +63,13 @@ func (x *executor) forwardInput(w *worker, t *task) {
 			continue
 		}
 		e := math.Ceil(top / math.Ln2)
-		ex[r] = int32(e)
+		ex[r] = micro.Exponent(e)
+		unit := e * math.Ln2
+		if ex[r] == micro.Lost {
+			unit = top // which is so far down that e·log 2 may be off by more than 1
+		}
 		for u, l := range logs {
-			row[u] = float32(math.Exp(l - e*math.Ln2))
+			row[u] = float32(math.Exp(l - unit))
 		}
 	}
 }

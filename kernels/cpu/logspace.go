@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -91,6 +92,18 @@ func (s *logStore) operandInLog(t *task, row int) bool {
 	return false
 }
 
+// lostLog is the natural log that logs end at, as exponents do: what lies below is
+// -Inf. Near it a float64 still tells logs apart that differ by 10^-6.
+const lostLog = micro.Lost * math.Ln2
+
+// held returns a natural log, or -Inf for one that is lost.
+func held(l float64) float64 {
+	if l < lostLog {
+		return math.Inf(-1)
+	}
+	return l
+}
+
 // logValue returns the natural log of a unit's value in a row.
 func (x *executor) logValue(v int32, row, unit int) float64 {
 	vec := &x.prog.Vectors[v]
@@ -100,7 +113,7 @@ func (x *executor) logValue(v int32, row, unit int) float64 {
 			code := int(x.columnCodes(in)[row])
 			return math.Log(float64(x.call.params[in.Table+int64(code*x.prog.Width(v)+unit)]))
 		}
-		return x.logDensity(in, row, unit)
+		return held(x.logDensity(in, row, unit))
 	}
 	if e := x.logs.get(v, row); e != nil {
 		return e.log[unit]
@@ -108,11 +121,15 @@ func (x *executor) logValue(v int32, row, unit int) float64 {
 	if vec.Kind == layers.StoredVector { // its mantissas may have vanished next to the row's largest
 		sum := 0.0
 		for _, f := range x.prog.ElementFactors(x.prog.Stored[vec.Def].Element) {
-			sum += x.logValue(f, row, unit)
+			sum = held(sum + x.logValue(f, row, unit))
 		}
 		return sum
 	}
-	return math.Log(float64(x.value(v, row)[unit])) + float64(x.exp(v)[row])*math.Ln2
+	e := x.exp(v)[row]
+	if e == micro.Lost {
+		return math.Inf(-1)
+	}
+	return math.Log(float64(x.value(v, row)[unit])) + float64(e)*math.Ln2
 }
 
 // logOperands writes the natural logs of a row's operands to w.logE, padding
@@ -130,7 +147,7 @@ func (x *executor) logOperands(w *worker, t *task, row int) {
 		}
 		for k := range e.factors {
 			for u := range e.units {
-				out[u] += x.logValue(e.factors[k].vec, row, u)
+				out[u] = held(out[u] + x.logValue(e.factors[k].vec, row, u))
 			}
 		}
 	}
@@ -146,7 +163,7 @@ func (x *executor) fillOperands(w *worker, t *task, row int, out []float32) {
 		return
 	}
 	ex := math.Floor(top / math.Ln2)
-	x.exp(t.vec)[row] = int32(ex)
+	x.exp(t.vec)[row] = micro.Exponent(ex)
 	for i, l := range w.logE {
 		out[i] = float32(math.Exp(l - ex*math.Ln2))
 	}
@@ -162,7 +179,7 @@ func (x *executor) recheck(w *worker, t *task, r, n int) {
 		for i := range t.elems {
 			e := &t.elems[i]
 			s := x.shiftOf(e.id)[row]
-			if s != math.MinInt32 {
+			if s != micro.ZeroRow {
 				zero = false
 				if len(e.factors) <= bareFactors && !inLog {
 					low = min(low, s)
@@ -192,7 +209,7 @@ func (x *executor) recheck(w *worker, t *task, r, n int) {
 func (x *executor) exponents(e *elem, row int) (sum int32) {
 	for i := range e.factors {
 		if f := &e.factors[i]; f.input < 0 {
-			sum += x.exp(f.vec)[row]
+			sum = micro.AddExponents(sum, x.exp(f.vec)[row])
 		}
 	}
 	return sum
@@ -218,7 +235,7 @@ func (x *executor) logSum(w *worker, t *task) {
 	for u := range w.logS {
 		switch {
 		case sum[u] > 1e-280:
-			w.logS[u] = top + math.Log(sum[u])
+			w.logS[u] = held(top + math.Log(sum[u]))
 		default: // even float64 has lost terms: the largest of this unit alone sets the scale
 			best := math.Inf(-1)
 			x.eachWeight(t, u, u+1, func(_, j int, theta float64) { best = max(best, math.Log(theta)+w.logE[j]) })
@@ -227,7 +244,7 @@ func (x *executor) logSum(w *worker, t *task) {
 			}
 			s := 0.0
 			x.eachWeight(t, u, u+1, func(_, j int, theta float64) { s += math.Exp(math.Log(theta) + w.logE[j] - best) })
-			w.logS[u] = best + math.Log(s)
+			w.logS[u] = held(best + math.Log(s))
 		}
 	}
 }

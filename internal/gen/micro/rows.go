@@ -15,7 +15,7 @@ func suffix(wide bool) string {
 
 func rowRoutines(wide bool) []routine {
 	list := []routine{
-		{"addInt32", "(dst, src *int32, n int)", "does dst[i] += src[i].", addInt32},
+		{"addExponents", "(dst, src *int32, n int)", "does dst[i] = AddExponents(dst[i], src[i]).", addExponents},
 		{"scaleRows", "(x *float32, xRow int, shift *int32, rows, width int)", "does x[r][:] *= 2^-shift[r].", scaleRows},
 		{"ratio", "(s *float32, sRow int, f *float32, fRow, rows, width int)", "does s[r][j] = f[r][j] / s[r][j], 0 where s is 0.", ratio},
 		{"addRows", "(dst *float32, dstRow int, src *float32, srcRow, rows, width int)", "does dst[r][j] += src[r][j].", addRows},
@@ -44,20 +44,38 @@ func (a *asm) add(dst, src, off gp, n int, mask reg.Register) {
 	}
 }
 
-func addInt32(a *asm) {
+// The bits of micro.Lost and micro.Most.
+const (
+	lostBits = 0xa0000000
+	mostBits = 0x1fffffff
+)
+
+// addExponents does dst[i] = max(dst[i], Lost-src[i]) + src[i], at most Most, where
+// no operation overflows, and Lost where either is Lost.
+func addExponents(a *asm) {
 	dst, src, n := a.param("dst"), a.param("src"), a.param("n")
+	lost, most := a.splat(lostBits), a.splat(mostBits)
 	a.maskOf(n)
-	a.columns(n, 4, func(off gp, n int, mask reg.Register) {
+	a.columns(n, 2, func(off gp, n int, mask reg.Register) {
 		for i := range n {
-			v := a.vec()
-			a.load(a.offset(Mem{Base: src, Index: off, Scale: 1}, i), v, mask)
+			x, y, sum := a.vec(), a.vec(), a.vec()
 			to := a.offset(Mem{Base: dst, Index: off, Scale: 1}, i)
-			if mask != nil {
-				a.VPADDD_Z(to, v, mask, v)
+			a.load(to, x, mask)
+			a.load(a.offset(Mem{Base: src, Index: off, Scale: 1}, i), y, mask)
+			a.VPSUBD(y, lost, sum)
+			a.VPMAXSD(x, sum, sum)
+			a.VPADDD(y, sum, sum)
+			a.VPMINSD(most, sum, sum)
+			a.VPMINSD(x, y, y)
+			if a.wide {
+				k := a.K()
+				a.VPCMPEQD(lost, y, k)
+				a.VPBLENDMD(lost, sum, k, sum)
 			} else {
-				a.VPADDD(to, v, v)
+				a.VPCMPEQD(lost, y, y)
+				a.VPBLENDVB(y, lost, sum, sum)
 			}
-			a.store(v, to, mask)
+			a.store(sum, to, mask)
 		}
 	})
 	a.end()

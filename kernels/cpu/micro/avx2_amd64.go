@@ -5,20 +5,20 @@ package micro
 // avx2 is the set for AVX2 and FMA. Widths that are no multiple of 8 run the
 // generic kernels.
 var avx2 = &Set{
-	Name:        "avx2",
-	Panel:       avx2Panel,
-	Transpose:   avx2Transpose,
-	Product:     avx2Product,
-	AddInt32:    avx2AddInt32,
-	ScaleRows:   avx2ScaleRows,
-	Ratio:       avx2Ratio,
-	AddRows:     avx2AddRows,
-	ColumnSums:  avx2ColumnSums,
-	ScatterAdd:  avx2ScatterAdd,
-	UpdatePanel: avx2UpdatePanel,
-	ScalePanel:  avx2ScalePanel,
-	UpdateTable: avx2UpdateTable,
-	Quantize:    avx2Quantize,
+	Name:         "avx2",
+	Panel:        avx2Panel,
+	Transpose:    avx2Transpose,
+	Product:      avx2Product,
+	AddExponents: avx2AddExponents,
+	ScaleRows:    avx2ScaleRows,
+	Ratio:        avx2Ratio,
+	AddRows:      avx2AddRows,
+	ColumnSums:   avx2ColumnSums,
+	ScatterAdd:   avx2ScatterAdd,
+	UpdatePanel:  avx2UpdatePanel,
+	ScalePanel:   avx2ScalePanel,
+	UpdateTable:  avx2UpdateTable,
+	Quantize:     avx2Quantize,
 }
 
 func avx2Panel(a *PanelArgs) {
@@ -56,11 +56,11 @@ func avx2Product(a *ProductArgs) {
 	}
 }
 
-func avx2AddInt32(dst, src *int32, n int) {
+func avx2AddExponents(dst, src *int32, n int) {
 	whole := n &^ 7
-	addInt32256(dst, src, whole)
+	addExponents256(dst, src, whole)
 	if whole < n {
-		genericAddInt32(at(dst, whole), at(src, whole), n-whole)
+		genericAddExponents(at(dst, whole), at(src, whole), n-whole)
 	}
 }
 

@@ -2,13 +2,6 @@ package micro
 
 import "unsafe"
 
-func genericAddInt32(dst, src *int32, n int) {
-	d := unsafe.Slice(dst, n)
-	for i, v := range unsafe.Slice(src, n) {
-		d[i] += v
-	}
-}
-
 func genericScaleRows(x *float32, xRow int, shift *int32, rows, width int) {
 	for r, s := range unsafe.Slice(shift, rows) {
 		if s != 0 {

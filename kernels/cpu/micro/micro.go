@@ -8,7 +8,7 @@
 // floats. A panel is a matrix of W columns whose rows lie W floats apart, W
 // being 1, 2, 4, 8, 16 or 32. Rows of values hold Width floats, a multiple of W.
 // A value is m · 2^e: m is the float32 mantissa, e an exponent that the whole
-// row shares.
+// row shares, between Lost and Most.
 //
 // # Errors
 //
@@ -48,8 +48,9 @@ type Set struct {
 	// Product multiplies factors element by element; see ProductArgs.
 	Product func(a *ProductArgs)
 
-	// AddInt32 does dst[i] += src[i].
-	AddInt32 func(dst, src *int32, n int)
+	// AddExponents does dst[i] = AddExponents(dst[i], src[i]); both lie between Lost
+	// and Most.
+	AddExponents func(dst, src *int32, n int)
 
 	// ScaleRows does x[r][:] *= 2^-shift[r], 0 where the shift is above 127 or
 	// ZeroRow; shifts below -127 count as -127.

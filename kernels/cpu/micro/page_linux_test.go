@@ -39,7 +39,7 @@ func TestOverread(t *testing.T) {
 				s.ScaleRows(x, width, pageEnd[int32](t, rows), rows, width)
 				s.ColumnSums(row, y, width, rows, width)
 				s.ScatterAdd(row, width, codes, y, width, rows, width)
-				s.AddInt32(pageEnd[int32](t, n), pageEnd[int32](t, n), n)
+				s.AddExponents(pageEnd[int32](t, n), pageEnd[int32](t, n), n)
 				s.Quantize(pageEnd[int64](t, n), x, y, n, 1)
 				s.UpdateTable(&TableArgs{Rows: rows, Width: width, T: x, Count: y, Row: width, Keep: row, Gain: row, Prior: row, Sum: row})
 				for _, extra := range []int{1, 3} {

@@ -3,6 +3,7 @@ package micro
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -78,26 +79,58 @@ func TestScalePanel(t *testing.T) {
 	})
 }
 
-// TestAddInt32 walks over lengths, with neighbours that must stay.
-func TestAddInt32(t *testing.T) {
+// TestAddExponents walks over lengths, with neighbours that must stay, and adds
+// every pair of exponents around the ends of their range.
+func TestAddExponents(t *testing.T) {
+	edges := []int32{0, 1, -1, 126, -149, 1 << 20, -1 << 20, 1 << 28, Most - 1, Most, -1 << 29, -1 << 30, -1000000000, -1442695041, Lost + 1<<20, Lost + 1, Lost}
+	want := func(a, b int32) int32 {
+		switch sum := float64(a) + float64(b); {
+		case a == Lost || b == Lost || sum < Lost:
+			return Lost
+		case sum > Most:
+			return Most
+		default:
+			return int32(sum)
+		}
+	}
 	every(t, func(t *testing.T, s *Set) {
 		for n := range 150 {
 			dst, src := make([]int32, n+2), make([]int32, n+2)
 			for i := range dst {
-				dst[i], src[i] = int32(i), int32(i*i)<<16
+				dst[i], src[i] = edges[i%len(edges)], edges[(i/len(edges)+n)%len(edges)]
 			}
-			s.AddInt32(&dst[1], &src[1], n)
+			was := slices.Clone(dst)
+			s.AddExponents(&dst[1], &src[1], n)
 			for i, got := range dst {
-				want := int32(i)
+				sum := was[i]
 				if i > 0 && i <= n {
-					want += src[i]
+					sum = want(was[i], src[i])
 				}
-				if got != want {
-					t.Fatalf("n=%d: dst[%d] = %d, want %d", n, i, got, want)
+				if got != sum {
+					t.Fatalf("n=%d: dst[%d] = %d + %d = %d, want %d", n, i, was[i], src[i], got, sum)
+				}
+			}
+		}
+		for _, a := range edges {
+			for _, b := range edges {
+				got, sum := [16]int32{}, [16]int32{}
+				for i := range got {
+					got[i], sum[i] = a, b
+				}
+				s.AddExponents(&got[0], &sum[0], 16)
+				for _, e := range got {
+					if e != want(a, b) || AddExponents(a, b) != e {
+						t.Fatalf("%d + %d = %d, of two alone %d, want %d", a, b, e, AddExponents(a, b), want(a, b))
+					}
 				}
 			}
 		}
 	})
+	for _, e := range []float64{math.Inf(-1), -1e60, Lost - 1, Lost, Lost + 1, -1e9, 0, 1, Most, Most + 1, 1e60, math.Inf(1)} {
+		if got, want := float64(Exponent(e)), min(max(e, Lost), Most); got != want {
+			t.Errorf("Exponent(%v) = %v, want %v", e, got, want)
+		}
+	}
 }
 
 // TestRatio checks quotients to two units in the last place and zeros.

@@ -34,10 +34,10 @@ func product512(a *ProductArgs)
 //go:noescape
 func productWide512(a *ProductArgs)
 
-// addInt32512 does dst[i] += src[i].
+// addExponents512 does dst[i] = AddExponents(dst[i], src[i]).
 //
 //go:noescape
-func addInt32512(dst, src *int32, n int)
+func addExponents512(dst, src *int32, n int)
 
 // scaleRows512 does x[r][:] *= 2^-shift[r].
 //
@@ -159,10 +159,10 @@ func product256(a *ProductArgs)
 //go:noescape
 func productWide256(a *ProductArgs)
 
-// addInt32256 does dst[i] += src[i].
+// addExponents256 does dst[i] = AddExponents(dst[i], src[i]).
 //
 //go:noescape
-func addInt32256(dst, src *int32, n int)
+func addExponents256(dst, src *int32, n int)
 
 // scaleRows256 does x[r][:] *= 2^-shift[r].
 //
