@@ -44,6 +44,9 @@ func (x *executor) inspect(rows int, a *kernels.InspectArgs) error {
 			if bad[r] == 0 {
 				l = math.Log2(l)
 			}
+			if exps[r] == tensor.Lost {
+				l = math.Inf(-1)
+			}
 			a.Log[r*units+u] = (l + float64(exps[r])) * math.Ln2
 		}
 	}

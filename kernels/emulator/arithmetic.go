@@ -12,9 +12,9 @@ import (
 func (d *decoder) arithmetic() {
 	t := d.typ(-1)
 	name := d.in.Op
-	for _, half := range []string{"lo", "hi", "wide"} {
-		if d.mod(half) {
-			name += "." + half
+	for _, kind := range []string{"lo", "hi", "wide", "sat"} {
+		if d.mod(kind) {
+			name += "." + kind
 		}
 	}
 	switch t {

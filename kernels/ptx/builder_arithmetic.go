@@ -23,6 +23,16 @@ func (b *Builder) Sub(x, y any) Value {
 	return b.op("sub", rounded(t), t, x, y)
 }
 
+// AddSat returns x + y of S32, or the end of their range that the sum passes.
+func (b *Builder) AddSat(x, y any) Value {
+	return b.op("add", []string{"sat"}, b.typeOf(x, y), x, y)
+}
+
+// SubSat returns x - y of S32, or the end of their range that the difference passes.
+func (b *Builder) SubSat(x, y any) Value {
+	return b.op("sub", []string{"sat"}, b.typeOf(x, y), x, y)
+}
+
 // Mul returns x · y, of integers the low half.
 func (b *Builder) Mul(x, y any) Value {
 	t := b.typeOf(x, y)

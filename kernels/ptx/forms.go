@@ -112,6 +112,7 @@ var forms = []form{
 
 	// Integers.
 	{opcode: "{add,sub}." + words, args: "T = T|# T|#"},
+	{opcode: "{add,sub}.sat.s32", args: "T = T|# T|#"},
 	{opcode: "mul.{lo,hi}." + words, args: "T = T|# T|#"},
 	{opcode: "mul.wide." + small, args: "d = T|# T|#"},
 	{opcode: "mad.lo." + words, args: "T = T|# T|# T|#"},

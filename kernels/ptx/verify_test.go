@@ -60,7 +60,7 @@ func TestAccepts(t *testing.T) {
 		"cvt.rn.f16x2.f32 %r0, %r1, %r2", "cvt.rn.bf16x2.f32 %r0, %r1, %r2", "cvt.rna.tf32.f32 %r0, %r1", "cvt.rn.bf16.f32 %h0, %r0",
 		"prmt.b32 %r0, %r1, %r2, 29712", "selp.f32 %r0, %r1, 0f3F800000, %p0", "selp.b64 %d0, 1, 2, %p0", "selp.s32 %r0, -1, 0, %p0", "selp.b16 %h0, %h1, %h2, %p0",
 		// integers
-		"add.u32 %r0, %r1, -128", "sub.s64 %d0, 0, %d1", "mul.lo.s32 %r0, %r1, %r2", "mul.hi.u64 %d0, %d1, %d2", "mul.wide.u32 %d0, %r1, 4",
+		"add.u32 %r0, %r1, -128", "add.sat.s32 %r0, %r1, -128", "sub.sat.s32 %r0, 7, %r1", "sub.s64 %d0, 0, %d1", "mul.lo.s32 %r0, %r1, %r2", "mul.hi.u64 %d0, %d1, %d2", "mul.wide.u32 %d0, %r1, 4",
 		"mad.lo.u32 %r0, %r1, 3, %r2", "mad.wide.s32 %d0, %r0, 4, %d1", "div.u32 %r0, %r1, %r2", "rem.s64 %d0, %d1, 7", "min.s32 %r0, %r1, 0", "max.u64 %d0, %d1, %d2",
 		"abs.s32 %r0, %r1", "neg.s64 %d0, %d1", "and.pred %p0, %p1, %p2", "or.b32 %r0, %r1, 255", "xor.b64 %d0, %d1, %d2", "not.pred %p0, %p1", "not.b32 %r0, %r1",
 		"shl.b32 %r0, %r1, 3", "shl.b64 %d0, %d1, %r0", "shr.s32 %r0, %r1, %r2", "shr.b64 %d0, %d1, 63", "bfe.u32 %r0, %r1, 8, 8", "bfi.b32 %r0, %r1, %r2, 0, %r3",
@@ -111,6 +111,7 @@ func TestRefuses(t *testing.T) {
 		{"foo.b32 %r0, %r1", "foo.b32 is no instruction that is known; see the table"},
 		{"add.f32 %r0, %r1, %r2", "add.f32 is no instruction that is known; want {add,sub}.{u32,s32,u64,s64} or"},
 		{"add.rz.f32 %r0, %r1, %r2", "no instruction"},
+		{"add.sat.u32 %r0, %r1, %r2", "no instruction"},
 		{"add.rn.ftz.f32 %r0, %r1, %r2", "no instruction"},
 		{"fma.rn.f32.f32 %r0, %r1, %r2, %r3", "no instruction"},
 		{"div.full.f32 %r0, %r1, %r2", "no instruction"},

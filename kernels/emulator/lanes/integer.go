@@ -1,6 +1,7 @@
 package lanes
 
 import (
+	"math"
 	"math/bits"
 	"unsafe"
 
@@ -144,25 +145,27 @@ func remainder[T int32 | uint32 | int64 | uint64](d, a, b *[32]T) {
 // whole32 are the integer operations on 32 bits by name; signed ones stand with
 // "s32" where the sign counts.
 var whole32 = map[string]Func32{
-	"add":     func(d, a, b, _ *Narrow) { add(d, a, b) },
-	"sub":     func(d, a, b, _ *Narrow) { sub(d, a, b) },
-	"mul.lo":  func(d, a, b, _ *Narrow) { mul(d, a, b) },
-	"mad.lo":  mulAdd[uint32],
-	"and":     func(d, a, b, _ *Narrow) { and(d, a, b) },
-	"or":      func(d, a, b, _ *Narrow) { or(d, a, b) },
-	"xor":     func(d, a, b, _ *Narrow) { xor(d, a, b) },
-	"not":     func(d, a, _, _ *Narrow) { not(d, a) },
-	"shl":     func(d, a, b, _ *Narrow) { shiftLeft(d, a, b) },
-	"shr":     func(d, a, b, _ *Narrow) { shiftRight(d, a, b) },
-	"shr.s32": func(d, a, b, _ *Narrow) { shiftRight(as[int32](d), as[int32](a), b) },
-	"min":     func(d, a, b, _ *Narrow) { smaller(d, a, b) },
-	"min.s32": func(d, a, b, _ *Narrow) { smaller(as[int32](d), as[int32](a), as[int32](b)) },
-	"max":     func(d, a, b, _ *Narrow) { larger(d, a, b) },
-	"max.s32": func(d, a, b, _ *Narrow) { larger(as[int32](d), as[int32](a), as[int32](b)) },
-	"div":     func(d, a, b, _ *Narrow) { divide(d, a, b) },
-	"div.s32": func(d, a, b, _ *Narrow) { divide(as[int32](d), as[int32](a), as[int32](b)) },
-	"rem":     func(d, a, b, _ *Narrow) { remainder(d, a, b) },
-	"rem.s32": func(d, a, b, _ *Narrow) { remainder(as[int32](d), as[int32](a), as[int32](b)) },
+	"add":         func(d, a, b, _ *Narrow) { add(d, a, b) },
+	"sub":         func(d, a, b, _ *Narrow) { sub(d, a, b) },
+	"add.sat.s32": each(func(a, b, _ uint32) uint32 { return saturated(int64(int32(a)) + int64(int32(b))) }),
+	"sub.sat.s32": each(func(a, b, _ uint32) uint32 { return saturated(int64(int32(a)) - int64(int32(b))) }),
+	"mul.lo":      func(d, a, b, _ *Narrow) { mul(d, a, b) },
+	"mad.lo":      mulAdd[uint32],
+	"and":         func(d, a, b, _ *Narrow) { and(d, a, b) },
+	"or":          func(d, a, b, _ *Narrow) { or(d, a, b) },
+	"xor":         func(d, a, b, _ *Narrow) { xor(d, a, b) },
+	"not":         func(d, a, _, _ *Narrow) { not(d, a) },
+	"shl":         func(d, a, b, _ *Narrow) { shiftLeft(d, a, b) },
+	"shr":         func(d, a, b, _ *Narrow) { shiftRight(d, a, b) },
+	"shr.s32":     func(d, a, b, _ *Narrow) { shiftRight(as[int32](d), as[int32](a), b) },
+	"min":         func(d, a, b, _ *Narrow) { smaller(d, a, b) },
+	"min.s32":     func(d, a, b, _ *Narrow) { smaller(as[int32](d), as[int32](a), as[int32](b)) },
+	"max":         func(d, a, b, _ *Narrow) { larger(d, a, b) },
+	"max.s32":     func(d, a, b, _ *Narrow) { larger(as[int32](d), as[int32](a), as[int32](b)) },
+	"div":         func(d, a, b, _ *Narrow) { divide(d, a, b) },
+	"div.s32":     func(d, a, b, _ *Narrow) { divide(as[int32](d), as[int32](a), as[int32](b)) },
+	"rem":         func(d, a, b, _ *Narrow) { remainder(d, a, b) },
+	"rem.s32":     func(d, a, b, _ *Narrow) { remainder(as[int32](d), as[int32](a), as[int32](b)) },
 	"mul.hi": each(func(a, b, _ uint32) uint32 {
 		return uint32(uint64(a) * uint64(b) >> 32)
 	}),
@@ -251,6 +254,9 @@ func MultiplyAddWide(t ptx.Type) Widen {
 	}
 	return nil
 }
+
+// saturated returns the nearest number of 32 bits with a sign.
+func saturated(x int64) uint32 { return uint32(int32(min(max(x, math.MinInt32), math.MaxInt32))) }
 
 // permute is prmt: each nibble of c picks one of the eight bytes of b and a, or its
 // sign.

@@ -232,7 +232,9 @@ func (v Variant) gather() *ptx.Kernel {
 		}
 		k.If(k.And(isRoot, k.Eq(c, 0)), func() {
 			for i := range flows {
-				one := k.Select(k.Gt(values[i][0], 0.0), k.Mov(ptx.F32, 1.0), 0.0)
+				exp := k.Load(ptx.S32, k.At(k.sumExps(sum), t.read[i], 4), 0)
+				possible := k.And(k.Gt(values[i][0], 0.0), k.Gt(exp, Lost))
+				one := k.Select(possible, k.Mov(ptx.F32, 1.0), 0.0)
 				k.Into(flows[i][0]).Add(flows[i][0], one)
 			}
 		})

@@ -9,10 +9,6 @@ import (
 // leafThreads is the number of threads of a block of the kernels on leaves.
 const leafThreads = 128
 
-// leastExponent is the exponent below which the densities of a row are no longer
-// told from 0.
-const leastExponent = -1 << 28
-
 // density is what the log2 density of a unit of a function leaf at x needs: of a
 // Gaussian c - ((x-a)·b)², of a Poisson x·b + c - log2 x!.
 type density struct{ a, b, c ptx.Value }
@@ -67,8 +63,8 @@ func (k *kernel) leafLog2(in, x, unit ptx.Value) ptx.Value {
 }
 
 // leaf evaluates function inputs: densities scaled so that the largest of a row is
-// 1 at most and above one half. Threads have a row each while they look for the
-// largest, then a unit each.
+// 1 at most and above one half, also where the row's exponent is Lost. Threads have a
+// row each while they look for the largest, then a unit each.
 func (v Variant) leaf() *ptx.Kernel {
 	k := v.begin(KernelLeaf, leafThreads, 4, ArgControl, ArgParams, ArgValues, ArgVal, ArgExp, ArgInputs, ArgList)
 	const chunk = leafThreads // units whose densities are in shared memory at a time
@@ -105,14 +101,16 @@ func (v Variant) leaf() *ptx.Kernel {
 	k.Sync()
 	k.If(k.Lt(tid, rows), func() {
 		top := k.Max(top, k.Load(ptx.F64, k.At(tops, tid, 8), LeafRows*8))
-		e := k.Cvt(ptx.F64, top, "rpi")
-		none := k.Or(k.IsNaN(cell), k.NotGe(e, leastExponent)) // NaN is larger than -Inf for no Max
+		exp := k.Cvt(ptx.F64, top, "rpi")
+		exp = k.Select(k.Lt(exp, Lost), top, exp)            // far down the two may differ by more than 1
+		none := k.Or(k.IsNaN(cell), k.Eq(top, math.Inf(-1))) // NaN is larger than -Inf for no Max
 		p := k.At(cells, tid, 24)
 		k.Store(ptx.F64, p, 0, cell)
 		k.Store(ptx.F64, p, 8, factorial)
-		k.Store(ptx.F64, p, 16, k.Select(none, math.Inf(1), e))
+		k.Store(ptx.F64, p, 16, k.Select(none, math.Inf(1), exp))
 		out := k.Add(k.Load(ptx.U32, in, InputExp), k.Add(first, tid))
-		k.Store(ptx.S32, k.At(k.arg(ArgExp), out, 4), 0, k.Cvt(ptx.S32, k.Select(none, 0.0, e), "rzi"))
+		held := k.Min(k.Max(exp, Lost), Most)
+		k.Store(ptx.S32, k.At(k.arg(ArgExp), out, 4), 0, k.Cvt(ptx.S32, k.Select(none, 0.0, held), "rzi"))
 	})
 	k.Sync()
 

@@ -86,7 +86,8 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
-// TestLeafFar checks rows whose densities no exponent holds: zeros.
+// TestLeafFar checks a row whose densities no exponent holds: it keeps the values,
+// as those of any other row, and its exponent is Lost.
 func TestLeafFar(t *testing.T) {
 	w := newLeaves(2, 2, 1, leafInput{circuit.Gaussian{MinSigma: 1e-3}, 2, 1, 0})
 	in := &w.inputs[0]
@@ -96,7 +97,7 @@ func TestLeafFar(t *testing.T) {
 	w.Values[in.At], w.Values[in.At+1] = 1e30, 1e-4
 	w.launch(t, tensor.KernelLeaf, [3]int{1, 1, 1}, map[string]any{tensor.ArgList: []uint32{0}})
 	v := w.Val[in.Val:]
-	if w.Exp[in.Exp] != 0 || v[0] != 0 || v[1] != 0 || !(v[2] > 0.5) {
+	if w.Exp[in.Exp] != tensor.Lost || !(max(v[0], v[1]) >= 0.5 && max(v[0], v[1]) <= 1) || !(v[2] > 0.5) {
 		t.Fatalf("exponents %d, values %v", w.Exp[in.Exp:in.Exp+2], v[:4])
 	}
 }

@@ -98,7 +98,7 @@ func (f *logBackward) sum(sum ptx.Value) {
 		f.For(ptx.U32, f.tid, units, logThreads, func(i ptx.Value) {
 			unit := f.Add(first, i)
 			l := f.logOperand(e, f.row, unit)
-			l.whole = f.Sub(l.whole, exp)
+			l.whole = f.SubSat(l.whole, exp)
 			f.hand(e, kept, unit, f.operandFlow(record, i, l))
 		})
 	})

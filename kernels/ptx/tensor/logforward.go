@@ -103,7 +103,7 @@ func (f *logForward) place(sum ptx.Value) ptx.Value {
 func (f *logForward) setExp(exp, top ptx.Value) {
 	f.If(f.Eq(f.tid, 0), func() {
 		at := f.At(f.arg(ArgExp), f.Add(exp, f.row), 4)
-		f.Store(ptx.S32, at, 0, f.Select(f.Lt(top, none/2), 0, top))
+		f.Store(ptx.S32, at, 0, f.Select(f.Le(top, Lost), 0, f.Min(top, Most)))
 	})
 }
 
@@ -121,7 +121,7 @@ func (f *logForward) input(index ptx.Value) {
 	top := f.Mov(ptx.S32, none)
 	f.each(width, func(unit ptx.Value) {
 		log2 := f.leafLog2(in, x, f.Min(unit, f.Sub(units, 1)))
-		floor := f.Max(f.Cvt(ptx.F64, log2, "rmi"), none)
+		floor := f.Max(f.Cvt(ptx.F64, log2, "rmi"), none) // what is lost comes to the same
 		whole := f.Select(f.Lt(unit, units), f.Cvt(ptx.S32, floor, "rzi"), none)
 		f.Store(ptx.S32, f.At(f.whole, unit, 4), 0, whole)
 		f.Store(ptx.F32, f.At(f.rest, unit, 4), 0, f.Cvt(ptx.F32, f.Sub(log2, floor), "rn"))
@@ -152,7 +152,7 @@ func (f *logForward) sum(sum, top ptx.Value) {
 	})
 	f.Sync()
 	best := f.Mov(ptx.S32, none)
-	f.If(f.Ge(top, none/2), func() {
+	f.If(f.Gt(top, Lost), func() {
 		group := f.Load(ptx.U32, sum, SumGroup)
 		f.For(ptx.U32, group, f.Add(group, f.Load(ptx.U32, sum, SumGroups)), 1, func(g ptx.Value) {
 			record := f.record(ArgGroups, g, GroupSize)
@@ -200,7 +200,7 @@ func (f *logForward) logOutput(sum, group, i, top ptx.Value) logValue {
 		})
 	})
 	m, e := f.split(total)
-	return f.logOf(f.Add(whole, e), f.Lg2(m)) // of 0 it is below none
+	return f.logOf(f.AddSat(whole, e), f.Lg2(m)) // of 0 it is lost
 }
 
 // eachStep goes through the steps of output i of a group: the address of its S
@@ -234,7 +234,7 @@ func (f *logForward) eachWeight(sum, group, i ptx.Value, do func(m, exp, rest pt
 	f.eachStep(sum, group, i, func(weights, column ptx.Value) {
 		f.For(ptx.U32, 0, f.Block, 1, func(c ptx.Value) {
 			theta, l := f.Load(ptx.F32, f.At(weights, c, 4), 0), f.read(f.Add(column, c))
-			f.If(f.And(f.Gt(theta, 0), f.Ge(l.whole, none/2)), func() {
+			f.If(f.And(f.Gt(theta, 0), f.Gt(l.whole, Lost)), func() {
 				m, e := f.split(theta)
 				do(m, f.Add(l.whole, e), l.rest)
 			})
@@ -243,7 +243,8 @@ func (f *logForward) eachWeight(sum, group, i ptx.Value, do func(m, exp, rest pt
 }
 
 // logValue is the log2 of a value as a whole number and a rest in [0, 1), or a whole
-// number below none/2 for a value of 0: sums of many logs keep their last bits.
+// number of at most Lost for a value that is not told from 0: sums of many logs keep
+// their last bits.
 type logValue struct {
 	whole ptx.Value // S32
 	rest  ptx.Value // F32
@@ -262,13 +263,13 @@ func (k *kernel) split(x ptx.Value) (m, e ptx.Value) {
 // logOf returns the log that is whole + rest, for a small rest.
 func (k *kernel) logOf(whole, rest ptx.Value) logValue {
 	floor := k.Cvt(ptx.F32, rest, "rmi")
-	return logValue{k.Add(whole, k.Cvt(ptx.S32, floor, "rzi")), k.Sub(rest, floor)}
+	return logValue{k.AddSat(whole, k.Cvt(ptx.S32, floor, "rzi")), k.Sub(rest, floor)}
 }
 
 // less returns the log less a whole number, -Inf for a value of 0.
 func (k *kernel) less(l logValue, whole ptx.Value) ptx.Value {
 	x := k.Add(k.Cvt(ptx.F32, k.Sub(l.whole, whole), "rn"), l.rest)
-	return k.Select(k.Lt(l.whole, none/2), math.Inf(-1), x)
+	return k.Select(k.Le(l.whole, Lost), math.Inf(-1), x)
 }
 
 // logElement is what a thread must know of an element.
@@ -311,9 +312,10 @@ func (k *kernel) logOperand(e logElement, row, unit ptx.Value) logValue {
 			k.Into(rest).Lg2(m)
 			k.Set(whole, exp)
 		})
-		next := k.logOf(k.Add(l.whole, whole), k.Add(l.rest, rest))
+		next := k.logOf(k.AddSat(l.whole, whole), k.Add(l.rest, rest))
 		k.Set(l.whole, next.whole)
 		k.Set(l.rest, next.rest)
+		k.Into(zero).Or(zero, k.Le(l.whole, Lost))
 	})
 	return logValue{k.Select(zero, none, l.whole), k.Select(zero, 0, l.rest)}
 }

@@ -13,7 +13,7 @@ const normWarps = 8
 // beyond, it is its ratio times its value, or what a marked row has for a ratio.
 const mostKept = 2
 
-var normArgs = []string{ArgControl, ArgVal, ArgRatio, ArgKept, ArgBad, ArgSums, ArgUses, ArgOwners, ArgOwnerSums, ArgList}
+var normArgs = []string{ArgControl, ArgVal, ArgExp, ArgRatio, ArgKept, ArgBad, ArgSums, ArgUses, ArgOwners, ArgOwnerSums, ArgList}
 
 // norms writes the flow through each unit of owning sums, rounded to the grid.
 func (v Variant) norms() *ptx.Kernel {
@@ -149,7 +149,8 @@ func (k *kernel) possible(sum, row ptx.Value) ptx.Value {
 	value := k.Load(ptx.F32, k.element(ArgVal, at), 0)
 	marked := k.Ne(k.Load(ptx.U32, k.At(k.arg(ArgBad), row, 4), 0), 0)
 	least := k.Select(marked, k.Mov(ptx.F32, math.Inf(-1)), 0)
-	return k.Gt(value, least)
+	exp := k.Load(ptx.S32, k.At(k.sumExps(sum), row, 4), 0)
+	return k.And(k.Gt(value, least), k.Gt(exp, Lost))
 }
 
 // round rounds a count to the grid: from fine on every float32 lies on it.

@@ -26,6 +26,7 @@ type normCase struct {
 	val, kept []float32
 	ratio     []float32 // in the places of val
 	bad       []uint32
+	exp       []int32 // of the root
 	units     int
 	want      []float64 // flow through each unit of node space
 	owned     []bool    // by unit of node space
@@ -33,10 +34,12 @@ type normCase struct {
 
 func newNormCase(rng *rand.Rand, rows int) *normCase {
 	const width = 40
-	n := &normCase{rows: rows, bad: make([]uint32, rows)}
+	n := &normCase{rows: rows, bad: make([]uint32, rows), exp: make([]int32, rows)}
 	for r := range n.bad {
 		if rng.IntN(4) == 0 {
 			n.bad[r] = 1
+		} else {
+			n.exp[r] = []int32{0, tensor.Lost + 1, tensor.Lost}[rng.IntN(3)]
 		}
 	}
 	for o := range 3 {
@@ -53,7 +56,7 @@ func newNormCase(rng *rand.Rand, rows int) *normCase {
 						x = max(x, 0)
 					}
 					n.val[int(s.Val)+r*width] = x
-					if n.bad[r] == 0 && x > 0 || n.bad[r] == 1 && !math.IsInf(float64(x), -1) {
+					if n.bad[r] == 0 && x > 0 && n.exp[r] > tensor.Lost || n.bad[r] == 1 && !math.IsInf(float64(x), -1) {
 						flows[0]++
 					}
 				}
@@ -114,6 +117,7 @@ func (n *normCase) card(t *testing.T) *rowCard {
 	c.put(tensor.ArgRatio, n.ratio)
 	c.put(tensor.ArgKept, append(n.kept, 0))
 	c.put(tensor.ArgBad, n.bad)
+	c.put(tensor.ArgExp, n.exp)
 	c.put(tensor.ArgSums, n.sums, tensor.SumSize)
 	c.put(tensor.ArgUses, n.uses, tensor.UseSize)
 	c.put(tensor.ArgOwners, n.owners, tensor.OwnerSize)

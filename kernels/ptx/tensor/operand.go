@@ -1,14 +1,49 @@
 package tensor
 
-import "github.com/pce-engine/pce/kernels/ptx"
+import (
+	"math"
+
+	"github.com/pce-engine/pce/kernels/ptx"
+)
 
 // BareFactors is how many factors are multiplied without an exponent for each
 // product. Products of more are formed once a step where somebody keeps them.
 const BareFactors = 3
 
-// none is the exponent of a zero: so low that no sum of exponents that exist comes
-// near it.
-const none = -1 << 30
+// Exponents lie between Lost and Most, so that the difference of any two is an S32.
+// Sums stop at both ends. A value whose exponent is Lost is not told from 0: Lost
+// plus any exponent is Lost again. none is the exponent of a zero, below all others.
+const (
+	Lost = -3 << 29
+	Most = 1<<29 - 1
+	none = math.MinInt32
+)
+
+// exponentSum adds up the exponents of the factors of a product.
+type exponentSum struct{ sum, least ptx.Value } // S32; least is the smallest of all terms and sums
+
+// start returns to an empty sum.
+func (k *kernel) start(e exponentSum) {
+	k.Set(e.sum, 0)
+	k.Set(e.least, 0)
+}
+
+// addTo adds an exponent, as it stands in memory.
+func (k *kernel) addTo(e exponentSum, exp ptx.Value) {
+	k.Into(e.sum).AddSat(e.sum, exp)
+	k.Into(e.least).Min(e.least, k.Min(e.sum, exp))
+}
+
+// settle returns the exponent that a sum has come to.
+func (k *kernel) settle(e exponentSum) ptx.Value {
+	return k.Select(k.Le(e.least, Lost), Lost, k.Min(e.sum, Most))
+}
+
+// addExponents returns the exponent of a product of two values, given theirs.
+func (k *kernel) addExponents(x, y ptx.Value) ptx.Value {
+	sum := k.AddSat(x, y)
+	return k.Select(k.Le(k.Min(k.Min(x, y), sum), Lost), Lost, k.Min(sum, Most))
+}
 
 // lanes is the number of threads that share a row while operands are formed.
 const lanes = 8
@@ -29,7 +64,7 @@ type operands struct {
 	count  ptx.Value                // U32, factors of the element
 	width  ptx.Value                // U32
 	factor ptx.Value                // U64, address of its first factor
-	base   []ptx.Value              // S32, by row: the exponents of its stored factors, added up
+	base   []ptx.Value              // S32, by row: the exponent that its stored factors have together
 	at     [BareFactors][]ptx.Value // U64, by factor and row: address of its first unit
 	shift  []ptx.Value              // S32, by row: base less the exponent of the sum
 	scale  []ptx.Value              // F32, 2^shift
@@ -65,17 +100,30 @@ func (o *operands) chunk() int { return o.lanes * o.vector }
 func (o *operands) open(element ptx.Value) {
 	k := o.k
 	o.head(element)
-	for _, b := range o.base {
-		k.Set(b, 0)
-	}
-	o.eachCount(func(n int) {
-		for f := range n {
-			o.locate(k.place(o.factor, f*FactorSize), o.at[f], o.base)
-		}
-		if n == 0 {
-			o.eachFactor(func(factor ptx.Value) { o.locate(k.place(factor, 0), nil, o.base) })
-		}
+	o.adding(func(sums []exponentSum) {
+		o.eachCount(func(n int) {
+			for f := range n {
+				o.locate(k.place(o.factor, f*FactorSize), o.at[f], sums)
+			}
+			if n == 0 {
+				o.eachFactor(func(factor ptx.Value) { o.locate(k.place(factor, 0), nil, sums) })
+			}
+		})
 	})
+}
+
+// adding sets the bases of the rows to what do adds up.
+func (o *operands) adding(do func(sums []exponentSum)) {
+	var sums []exponentSum
+	for _, b := range o.base {
+		e := exponentSum{b, o.k.Var(ptx.S32)}
+		o.k.start(e)
+		sums = append(sums, e)
+	}
+	do(sums)
+	for i, e := range sums {
+		o.k.Set(o.base[i], o.k.settle(e))
+	}
 }
 
 // formed hands the place in val of the element's products to do, an U64 with the first
@@ -105,11 +153,8 @@ func (o *operands) openFormed(element, sum ptx.Value) {
 	k := o.k
 	o.open(element)
 	o.formed(element, func(start ptx.Value) {
-		for i := range o.rows {
-			k.Set(o.base[i], 0)
-		}
 		k.Set(o.count, 1)
-		o.locateStored(start, k.sumExps(sum), o.at[0], o.base)
+		o.adding(func(sums []exponentSum) { o.locateStored(start, k.sumExps(sum), o.at[0], sums) })
 	})
 }
 
@@ -149,16 +194,15 @@ func (o *operands) turnFormed(element, sum ptx.Value) {
 
 // reach finds the rows of the element that turn went to.
 func (o *operands) reach() {
-	for _, b := range o.base {
-		o.k.Set(b, 0)
-	}
-	o.eachCount(func(n int) {
-		for i := range n {
-			o.locate(o.held[i], o.at[i], o.base)
-		}
-		if n == 0 {
-			o.eachFactor(func(factor ptx.Value) { o.locate(o.k.place(factor, 0), nil, o.base) })
-		}
+	o.adding(func(sums []exponentSum) {
+		o.eachCount(func(n int) {
+			for i := range n {
+				o.locate(o.held[i], o.at[i], sums)
+			}
+			if n == 0 {
+				o.eachFactor(func(factor ptx.Value) { o.locate(o.k.place(factor, 0), nil, sums) })
+			}
+		})
 	})
 }
 
@@ -212,11 +256,11 @@ func (k *kernel) place(factor ptx.Value, offset int) place {
 }
 
 // locate sets at, unless it is nil, to the places of a factor's rows, and adds
-// their exponents to base, unless that is nil.
-func (o *operands) locate(p place, at, base []ptx.Value) {
+// their exponents to sums, unless that is nil.
+func (o *operands) locate(p place, at []ptx.Value, sums []exponentSum) {
 	k := o.k
 	pitch := k.Mul(o.width, 4)
-	k.IfElse(k.Eq(p.kind, StoredFactor), func() { o.locateStored(p.start, p.side, at, base) }, func() {
+	k.IfElse(k.Eq(p.kind, StoredFactor), func() { o.locateStored(p.start, p.side, at, sums) }, func() {
 		if at != nil {
 			for i, r := range o.rows {
 				code := k.Load(ptx.U16, k.At(p.side, r, 2), 0)
@@ -227,7 +271,7 @@ func (o *operands) locate(p place, at, base []ptx.Value) {
 }
 
 // locateStored is locate for stored values from an address on.
-func (o *operands) locateStored(start, exps ptx.Value, at, base []ptx.Value) {
+func (o *operands) locateStored(start, exps ptx.Value, at []ptx.Value, sums []exponentSum) {
 	k := o.k
 	if at != nil {
 		pitch := k.Mul(o.width, 4)
@@ -235,10 +279,9 @@ func (o *operands) locateStored(start, exps ptx.Value, at, base []ptx.Value) {
 			k.Into(at[i]).MadWide(r, pitch, start)
 		}
 	}
-	if base != nil {
+	if sums != nil {
 		for i, r := range o.rows {
-			e := k.Load(ptx.S32, k.At(exps, r, 4), 0)
-			k.Into(base[i]).Add(base[i], e)
+			k.addTo(sums[i], k.Load(ptx.S32, k.At(exps, r, 4), 0))
 		}
 	}
 }
@@ -302,7 +345,7 @@ const (
 )
 
 // wide returns the products of any number of factors in one row as mantissas in
-// [2^24, 2^25) and exponents, none or less for a product of 0.
+// [2^24, 2^25) and exponents, at most Lost for a product of 0.
 func (o *operands) wide(row int, column ptx.Value) (mantissas, exps []ptx.Value) {
 	k := o.k
 	one := *o
@@ -320,7 +363,7 @@ func (o *operands) wide(row int, column ptx.Value) (mantissas, exps []ptx.Value)
 			// The carried 2^24 keeps the product of a subnormal number normal.
 			p := k.Mul(m, f).As(ptx.S32)
 			e := k.Shr(p, 23)
-			sum := k.Add(x, k.Sub(e, carryExp))
+			sum := k.AddSat(x, k.Sub(e, carryExp))
 			zero, fraction := k.Eq(e, 0), k.And(p, 0x7fffff)
 			k.Into(x).Select(zero, none, sum)
 			k.Into(m).Or(fraction, carryBits)
@@ -360,7 +403,7 @@ func (o *operands) formWide(row int, column ptx.Value) []ptx.Value {
 	k := o.k
 	mantissas, exps := o.wide(row, column)
 	for j, m := range mantissas {
-		up := k.pow2(k.Add(exps[j], o.shift[row]))
+		up := k.pow2(k.AddSat(exps[j], o.shift[row]))
 		m = k.Mul(m, 0x1p-24)
 		mantissas[j] = k.Mul(m, up)
 	}
@@ -373,17 +416,18 @@ func (o *operands) logs(column, exp ptx.Value) []ptx.Value {
 	k := o.k
 	sums := k.zeros(1, o.vector)[0]
 	at := k.Mov(ptx.U64, 0)
-	base := k.Neg(exp)
+	base := exponentSum{k.Var(ptx.S32), k.Var(ptx.S32)}
+	k.start(base)
 	o.eachFactor(func(factor ptx.Value) {
 		p := k.place(factor, 0)
-		o.locate(p, []ptx.Value{at}, []ptx.Value{base})
+		o.locate(p, []ptx.Value{at}, []exponentSum{base})
 		table := k.Eq(p.kind, TableFactor)
 		for j, x := range k.floats(o.vector, k.At(at, column, 4), 0) {
 			x = k.Select(table, k.Lg2(x), x)
 			k.Into(sums[j]).Add(sums[j], x)
 		}
 	})
-	up := k.Cvt(ptx.F32, base, "rn")
+	up := k.Cvt(ptx.F32, k.Sub(k.settle(base), exp), "rn")
 	for _, s := range sums {
 		k.Into(s).Add(s, up)
 	}
@@ -396,8 +440,7 @@ func (o *operands) logs(column, exp ptx.Value) []ptx.Value {
 func (o *operands) fit(column ptx.Value, top []ptx.Value, keep func(c ptx.Value, rows [][]ptx.Value)) {
 	k := o.k
 	raise := func(i int, exp, exists ptx.Value) {
-		sum := k.Add(exp, o.base[i])
-		sum = k.Select(exists, sum, none)
+		sum := k.Select(exists, k.addExponents(exp, o.base[i]), none)
 		k.Into(top[i]).Max(top[i], sum)
 	}
 	o.eachCount(func(n int) {
@@ -436,7 +479,7 @@ func (o *operands) fit(column ptx.Value, top []ptx.Value, keep func(c ptx.Value,
 			}
 		})
 		for i, m := range most {
-			raise(i, m, k.Gt(m, none/2))
+			raise(i, m, k.Gt(m, Lost))
 		}
 	})
 }
@@ -481,11 +524,11 @@ func (o *operands) fitElements(sum ptx.Value, fit func(top []ptx.Value)) fitted 
 		for d := o.lanes / 2; d > 0; d /= 2 {
 			t = k.Max(t, k.Shuffle("bfly", t, d))
 		}
-		empty := k.Lt(t, none/2)
+		empty := k.Lt(t, Lost)
 		exp := k.Select(empty, 0, t)
 		f.exp = append(f.exp, exp)
 		f.empty = append(f.empty, empty)
-		f.lost = append(f.lost, k.Max(k.Sub(base[i], exp), 0))
+		f.lost = append(f.lost, k.Max(k.SubSat(base[i], exp), 0))
 	}
 	return f
 }

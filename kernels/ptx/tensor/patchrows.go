@@ -67,18 +67,18 @@ func (b *bringing) writeHeads(first ptx.Value) {
 		for _, p := range places {
 			k.Set(p, row)
 		}
-		k.Set(b.base[0], 0)
-		b.eachCount(func(n int) {
-			for f := range n {
-				p := b.held[f]
-				k.IfElse(k.Eq(p.kind, StoredFactor), func() {
-					e := k.Load(ptx.S32, k.At(p.side, row, 4), 0)
-					k.Into(b.base[0]).Add(b.base[0], e)
-				}, func() { k.Set(places[f], k.Load(ptx.U16, k.At(p.side, row, 2), 0)) })
-			}
-			if n == 0 {
-				b.eachFactor(func(factor ptx.Value) { b.locate(k.place(factor, 0), nil, b.base) })
-			}
+		b.adding(func(sums []exponentSum) {
+			b.eachCount(func(n int) {
+				for f := range n {
+					p := b.held[f]
+					k.IfElse(k.Eq(p.kind, StoredFactor), func() {
+						k.addTo(sums[0], k.Load(ptx.S32, k.At(p.side, row, 4), 0))
+					}, func() { k.Set(places[f], k.Load(ptx.U16, k.At(p.side, row, 2), 0)) })
+				}
+				if n == 0 {
+					b.eachFactor(func(factor ptx.Value) { b.locate(k.place(factor, 0), nil, sums) })
+				}
+			})
 		})
 		b.align([]ptx.Value{exp})
 		clear := k.And(k.Lt(own, b.patchFlows.rows), k.Eq(mark, 0))

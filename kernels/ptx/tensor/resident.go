@@ -126,10 +126,9 @@ func (k *kernel) residentOperands(t *rowTile, sum, slabs, firstRun ptx.Value) fi
 // exponents turns to an element for its exponents and products of many factors alone.
 func (o *operands) exponents(element ptx.Value) {
 	o.head(element)
-	for _, b := range o.base {
-		o.k.Set(b, 0)
-	}
-	o.eachFactor(func(factor ptx.Value) { o.locate(o.k.place(factor, 0), nil, o.base) })
+	o.adding(func(sums []exponentSum) {
+		o.eachFactor(func(factor ptx.Value) { o.locate(o.k.place(factor, 0), nil, sums) })
+	})
 }
 
 // multiplyResident multiplies the operands in slabs with the weights of a run of

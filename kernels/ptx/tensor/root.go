@@ -14,7 +14,8 @@ func (v Variant) root() *ptx.Kernel {
 	sum := k.record(ArgSums, k.Load(ptx.U32, k.arg(ArgList), 0), SumSize)
 	first := k.MadWide(row, k.Load(ptx.U32, sum, SumWidth), k.Load(ptx.U64, sum, SumVal))
 	value := k.Load(ptx.F32, k.element(ArgVal, first), 0)
-	exp := k.Cvt(ptx.F64, k.Load(ptx.S32, k.At(k.arg(ArgExp), k.Add(k.Load(ptx.U32, sum, SumExp), row), 4), 0), "rn")
+	whole := k.Load(ptx.S32, k.At(k.arg(ArgExp), k.Add(k.Load(ptx.U32, sum, SumExp), row), 4), 0)
+	exp := k.Select(k.Eq(whole, Lost), math.Inf(-1), k.Cvt(ptx.F64, whole, "rn"))
 	marked := k.Ne(k.Load(ptx.U32, k.At(k.arg(ArgBad), row, 4), 0), 0)
 	ll := k.At(k.arg(ArgLL), row, 8)
 	k.IfElse(marked, func() {

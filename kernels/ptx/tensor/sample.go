@@ -112,12 +112,11 @@ func (d *descent) value(sum ptx.Value) ptx.Value {
 	return d.element(ArgVal, d.MadWide(d.row, d.Load(ptx.U32, sum, SumWidth), d.Load(ptx.U64, sum, SumVal)))
 }
 
-// enter takes unit 0 of the root, entry i, unless the row is impossible; only rows
-// that are marked are. It may not branch.
+// enter takes unit 0 of the root, entry i, unless the row is impossible. It may not branch.
 func (d *descent) enter(i ptx.Value) {
 	sum := d.sum(i)
-	possible := d.Gt(d.Load(ptx.F32, d.value(sum), 0), math.Inf(-1))
-	d.Store(ptx.U32, d.takenAt(d.Load(ptx.U32, sum, SumTaken)), 0, d.Select(possible, d.Mov(ptx.U32, 1), 0))
+	taken := d.Select(d.possible(sum, d.row), d.Mov(ptx.U32, 1), 0)
+	d.Store(ptx.U32, d.takenAt(d.Load(ptx.U32, sum, SumTaken)), 0, taken)
 }
 
 // level goes through the vectors of a level, each of which the warps look at 32 at a
@@ -183,7 +182,7 @@ func (d *descent) open(sum, unit ptx.Value) (steps ptx.Value) {
 	// In a marked row the log of the unit, whose terms may lie far below the row's
 	// largest; else a mantissa, below 2.
 	value := d.Load(ptx.F32, d.At(d.value(sum), unit, 4), 0)
-	d.Into(d.exp).Add(d.exp, d.Cvt(ptx.S32, value, "rmi"))
+	d.Into(d.exp).AddSat(d.exp, d.Cvt(ptx.S32, value, "rmi"))
 	return d.Load(ptx.U32, record, GroupSteps)
 }
 
@@ -198,7 +197,7 @@ func (d *descent) term(i ptx.Value) ptx.Value {
 	d.If(d.Gt(theta, 0), func() {
 		m, e := d.operand(d.record(ArgElements, place[0], ElementSize), d.Add(place[1], c), theta)
 		// A mantissa of 0 may have any exponent.
-		e = d.Select(d.Gt(m, 0), d.Max(d.Sub(e, d.exp), -1023), -1023)
+		e = d.Select(d.Gt(m, 0), d.Max(d.SubSat(e, d.exp), -1023), -1023)
 		d.Into(x).Mul(m, d.Shl(d.Cvt(ptx.U64, d.Add(e, 1023)), 52).As(ptx.F64))
 	})
 	return x
@@ -215,10 +214,10 @@ func (d *descent) operand(record, unit, theta ptx.Value) (m, e ptx.Value) {
 		first, x := d.Add(base, d.Cvt(ptx.U64, unit)), d.Var(ptx.F32)
 		d.IfElse(d.Eq(kind[0], StoredFactor), func() {
 			d.Into(x).Load(ptx.F32, d.element(ArgVal, d.MadWide(d.row, width, first)), 0)
-			d.Into(e).Add(e, d.Load(ptx.S32, d.At(d.arg(ArgExp), d.Add(kind[1], d.row), 4), 0))
+			d.Into(e).AddSat(e, d.Load(ptx.S32, d.At(d.arg(ArgExp), d.Add(kind[1], d.row), 4), 0))
 			d.If(d.marked, func() {
 				floor, none := d.Cvt(ptx.F32, x, "rmi"), d.Eq(x, math.Inf(-1))
-				d.Into(e).Add(e, d.Cvt(ptx.S32, floor, "rzi"))
+				d.Into(e).AddSat(e, d.Cvt(ptx.S32, floor, "rzi"))
 				d.Into(x).Select(none, 0, d.Ex2(d.Sub(x, floor)))
 			})
 		}, func() {
@@ -227,7 +226,7 @@ func (d *descent) operand(record, unit, theta ptx.Value) (m, e ptx.Value) {
 		})
 		d.Into(m).Mul(m, d.Cvt(ptx.F64, x))
 		bits := m.As(ptx.S64)
-		d.Into(e).Add(e, d.Sub(d.Cvt(ptx.S32, d.Shr(bits, 52)), 1023))
+		d.Into(e).AddSat(e, d.Sub(d.Cvt(ptx.S32, d.Shr(bits, 52)), 1023))
 		one := d.Or(d.And(bits, int64(1<<52-1)), int64(1023<<52)).As(ptx.F64)
 		d.Into(m).Select(d.Gt(m, 0), one, 0)
 	})

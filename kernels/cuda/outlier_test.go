@@ -1,0 +1,11 @@
+package cuda_test
+
+import (
+	"testing"
+
+	"github.com/pce-engine/pce/kernels/kerneltest"
+)
+
+// TestOutliers evaluates, trains and samples rows with cells far from everything
+// that a model knows, on an emulated card.
+func TestOutliers(t *testing.T) { kerneltest.Outliers(t, emulated(asHopper)) }
