@@ -59,6 +59,7 @@ type RunOptions struct {
 	Status    RunStatus    // what is known at the beginning
 	Transport string       // tcp or nats
 	Workers   int          // members that the first term waits for; 0: 1
+	Path      string       // kernel path of an earlier part of the run, which is taken again if all members have it
 	AuditFile string       // one AuditLine for each step that counts; "": none
 	OnWait    func(Holder) // called with each run that has the lead while Begin waits; may be nil
 	// OnSpare is called once if a step has fewer shards than there are workers; may be nil.

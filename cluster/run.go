@@ -317,6 +317,10 @@ func (r *Run) Info() (info SessionInfo) {
 	return info
 }
 
+// Path returns the kernel path that all members have, "" if there is none. It is
+// settled when the run begins.
+func (r *Run) Path() string { return r.path }
+
 func common(a, b string) string {
 	if a != b {
 		return "mixed"

@@ -72,7 +72,7 @@ func (r *Run) assemble(ctx context.Context) error {
 				return
 			}
 			slices.SortFunc(candidates, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
-			r.path = bestPath(candidates)
+			r.path = commonPath(candidates, r.o.Path)
 			r.o.Spec.Path, r.started = r.path, true
 			if r.path == "" {
 				r.log.Warn("the workers have no kernel path in common; bits are equal only between workers of a kind")
@@ -187,16 +187,20 @@ func (r *Run) beat(w *workerInfo, m *message) {
 	}
 }
 
-// bestPath returns the first kernel path of the first member that all members
-// have, "" if there is none.
-func bestPath(members []Member) string {
+// commonPath returns a kernel path that all members have: prefer if it is one,
+// else the first of the first member; "" if there is none.
+func commonPath(members []Member, prefer string) string {
 	if len(members) == 0 {
 		return ""
 	}
-	for _, path := range members[0].Paths {
-		if !slices.ContainsFunc(members, func(m Member) bool { return !slices.Contains(m.Paths, path) }) {
-			return path
-		}
+	common := slices.DeleteFunc(slices.Clone(members[0].Paths), func(path string) bool {
+		return slices.ContainsFunc(members, func(m Member) bool { return !slices.Contains(m.Paths, path) })
+	})
+	switch {
+	case len(common) == 0:
+		return ""
+	case slices.Contains(common, prefer):
+		return prefer
 	}
-	return ""
+	return common[0]
 }
