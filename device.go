@@ -2,6 +2,7 @@ package pce
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,4 +77,21 @@ func openDevice(o Options) (kernels.Device, error) {
 		return nil, err
 	}
 	return cpu.Open(d)
+}
+
+// Probe describes the device that the options name, and the kernel paths that
+// Options.KernelPath may choose from there, best first: its only one, for a card.
+func Probe(o Options) (info kernels.Info, paths []string, err error) {
+	dev, err := openDevice(o.withDefaults())
+	if err != nil {
+		return info, nil, err
+	}
+	info = dev.Info()
+	if err := dev.Close(); err != nil {
+		return info, nil, err
+	}
+	if info.Name == "cpu" {
+		return info, slices.Clone(KernelPaths()), nil
+	}
+	return info, []string{info.KernelPath}, nil
 }

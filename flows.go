@@ -6,13 +6,17 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
 )
 
 // Flows is where a run is computed. Its parameters may be anything at first:
 // Train writes the starting ones.
 type Flows interface {
 	em.FlowSource
-	Device() string        // what computes, for people
+	Device() string // what computes, for people
+	// Kernels describes what the bits depend on of the device that computes, or
+	// of all devices: Name and KernelPath. Where they differ, these are "mixed".
+	Kernels() kernels.Info
 	PrecisionUsed() string // mixed or fp32
 	Recomputed() int64     // rows of vectors recomputed in log space so far
 	// Lost reports whether an error of the source means that its parameters are
@@ -42,6 +46,7 @@ func openLocal(ctx context.Context, b *Blueprint, l Load) (*local, error) {
 }
 
 func (l *local) Device() string        { return l.engine.Device().Name }
+func (l *local) Kernels() kernels.Info { return l.engine.Device() }
 func (l *local) PrecisionUsed() string { return l.precision }
 func (l *local) Recomputed() int64     { return l.engine.Recomputed() }
 func (l *local) Lost(error) bool       { return false }

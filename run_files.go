@@ -1,22 +1,119 @@
 package pce
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
-// writeConfig writes the config that made the run.
-func (r *run) writeConfig() error {
+// historyMark begins the lines at the end of config.yaml that say where the run
+// was resumed with something else than before. They are comments: what stands
+// above them is the config that the run has now.
+const historyMark = "# history: "
+
+// startConfig writes the config of a run that has none. That of a run which is
+// resumed stays until it is known that the run continues.
+func (r *run) startConfig() error {
+	if _, err := os.Lstat(r.path(ConfigFile)); r.opts.Resume && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return r.writeConfig(nil)
+}
+
+// renewConfig writes the config of a run that is resumed. The history of a run
+// that continues is kept and what has changed is added to it.
+func (r *run) renewConfig(t *em.Trainer, found bool) error {
+	var history [][]byte
+	if found {
+		old, err := os.ReadFile(r.path(ConfigFile))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("pce: %w", err)
+		}
+		for line := range bytes.Lines(old) {
+			if bytes.HasPrefix(line, []byte(historyMark)) {
+				history = append(history, bytes.TrimSuffix(line, []byte("\n")))
+			}
+		}
+	}
+	if epochs, steps, changes := t.Resumed(); len(changes) > 0 {
+		line := fmt.Appendf(nil, "%safter %d epochs and %d steps: %s", historyMark, epochs, steps, em.ListChanges(changes))
+		// A run that was killed before its next checkpoint finds the same changes again.
+		if n := len(history); n == 0 || !bytes.Equal(history[n-1], line) {
+			history = append(history, line)
+		}
+	}
+	return r.writeConfig(history)
+}
+
+func (r *run) writeConfig(history [][]byte) error {
 	if r.opts.Config == nil {
 		return nil
 	}
 	return atomicfile.Write(r.path(ConfigFile), 0o644, func(w io.Writer) error {
 		_, err := w.Write(r.opts.Config)
+		for _, line := range history {
+			if err == nil {
+				_, err = fmt.Fprintf(w, "%s\n", line)
+			}
+		}
 		return err
 	})
+}
+
+// circuitFile, among the checkpoints, has the circuit that their parameters
+// belong to. Circuits are learned from rows, and rows may change.
+const circuitFile = "circuit.gz"
+
+// saveCircuit writes the circuit of the run, unless it continues with that of its
+// checkpoints.
+func (r *run) saveCircuit(found bool) error {
+	path := filepath.Join(r.path(CheckpointDir), circuitFile)
+	if _, err := os.Stat(path); found && err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(r.path(CheckpointDir), 0o755); err != nil {
+		return fmt.Errorf("pce: %w", err)
+	}
+	return atomicfile.Write(path, 0o644, r.plan.WriteCircuit)
+}
+
+// build makes the circuit of a run. One that is resumed with the settings that
+// its circuit was made with keeps the circuit, whatever has become of the rows.
+func (o *TrainOptions) build(ctx context.Context) (*Blueprint, error) {
+	dir := filepath.Join(o.Dir, CheckpointDir)
+	path := filepath.Join(dir, circuitFile)
+	if _, err := os.Stat(path); o.Resume && err == nil {
+		was := em.LastFingerprint(dir)
+		if was != nil && !slices.ContainsFunc(em.CompareFacts(was, o.settings()), madeCircuit) {
+			b, err := Build(ctx, Structure{Kind: "file", File: path, Init: o.Structure.Init}, o.Train, o.Compile)
+			if !errors.Is(err, format.ErrModel) {
+				return b, err
+			}
+			if l := o.EM.Logger; l != nil {
+				l.Error("the circuit of the run is damaged, making it again", "err", err)
+			}
+		}
+	}
+	return Build(ctx, o.Structure, o.Train, o.Compile)
+}
+
+// madeCircuit reports whether a change is one of a setting that circuits are made
+// with.
+func madeCircuit(c em.Change) bool {
+	section, _, _ := strings.Cut(c.Name, ".")
+	return !c.Free && slices.Contains([]string{"model", "compile", "seed", "structure"}, section)
 }
 
 // draws reports whether the run ends with a picture: its rows are images that

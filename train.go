@@ -43,14 +43,18 @@ type TrainOptions struct {
 	Flows OpenFlows
 
 	// Prepare is called once the number of training rows is known, before anything
-	// is written; nil: nothing is left to do. It may complete EM and Config.
+	// is written; nil: nothing is left to do. It may complete EM, Settings and Config.
 	Prepare func(ctx context.Context, rows int, opts *TrainOptions) error
 
-	Dir     string // where the run is written; created if absent
-	Resume  bool   // go on with the run in Dir, if there is one
-	Config  []byte // the text of config.yaml; nil: no file
-	Samples int    // images in samples.png, where rows are images; 0: no file
-	Name    string // kept in the model file
+	Dir    string // where the run is written; created if absent
+	Resume bool   // go on with the run in Dir, if there is one
+	Config []byte // the text of config.yaml; nil: no file
+	// Settings are those that the run is made of, such as those of Config: it is
+	// resumed with the same ones, but for the free ones. nil: what these options say.
+	Settings     []em.Fact
+	AllowChanges bool   // resume with other settings, rows or kernels all the same
+	Samples      int    // images in samples.png, where rows are images; 0: no file
+	Name         string // kept in the model file
 }
 
 // Result is what training came to. Log-likelihoods are means over rows in nats,
@@ -87,7 +91,7 @@ func Train(ctx context.Context, opts TrainOptions) (_ *Result, err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 
-	b, err := Build(ctx, opts.Structure, opts.Train, opts.Compile)
+	b, err := opts.build(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +117,7 @@ func Train(ctx context.Context, opts TrainOptions) (_ *Result, err error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if err := r.writeConfig(); err != nil {
+	if err := r.startConfig(); err != nil {
 		return nil, err
 	}
 	debug.FreeOSMemory() // what building took; the engine needs its own
@@ -231,6 +235,10 @@ func (r *run) train(ctx context.Context) (_ *Result, lost bool, err error) {
 	}
 	o := r.em()
 	o.MetricsFile, o.Checkpoints.Dir = r.path(MetricsFile), r.path(CheckpointDir)
+	o.AllowChanges = r.opts.AllowChanges
+	if o.Fingerprint, err = r.fingerprint(ctx, f); err != nil {
+		return nil, false, err
+	}
 	o.Sink = em.SinkFunc(func(ctx context.Context, params em.ParamReader) error {
 		return r.plan.save(ctx, r.path(ModelFile), params, r.meta())
 	})
@@ -238,10 +246,17 @@ func (r *run) train(ctx context.Context) (_ *Result, lost bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	found := false
 	if r.opts.Resume {
-		if _, err := t.Resume(ctx); err != nil {
+		if found, err = t.Resume(ctx); err != nil {
 			return nil, false, err
 		}
+		if err := r.renewConfig(t, found); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := r.saveCircuit(found); err != nil {
+		return nil, false, err
 	}
 	res, err := t.Run(ctx)
 	if err != nil {

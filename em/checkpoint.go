@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strconv"
 
 	"github.com/pce-engine/pce/internal/safetensors"
 	"github.com/pce-engine/pce/layers"
@@ -22,15 +23,18 @@ import (
 //	check    [1]           CRC-32C of all bytes before it
 //
 // Its metadata are the format and its version, the program's digest, and the
-// settings and the state as JSON.
+// settings, the fingerprint and the state as JSON. Version 1 had no fingerprint.
 const (
 	checkpointFormat  = "pce-checkpoint"
-	checkpointVersion = "1"
-	paramsTensor      = "params"
-	averagesTensor    = "averages"
-	bestTensor        = "best"
-	checkTensor       = "check"
-	checkBytes        = 8
+	checkpointVersion = 2
+	// leastVersion is the oldest version that is read. Its runs cut an epoch
+	// into other batches.
+	leastVersion   = 1
+	paramsTensor   = "params"
+	averagesTensor = "averages"
+	bestTensor     = "best"
+	checkTensor    = "check"
+	checkBytes     = 8
 
 	// chunkFloats is how many parameters are in memory at once on their way
 	// from or to a file.
@@ -39,8 +43,9 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errOther means that a checkpoint is whole, but of another run.
-var errOther = errors.New("it belongs to another run")
+// errOther means that a checkpoint is whole, but that this run cannot continue
+// from it.
+var errOther = errors.New("this run cannot continue from it")
 
 // stateReader reads what a run has in its FlowSource.
 type stateReader interface {
@@ -49,8 +54,12 @@ type stateReader interface {
 }
 
 // writeCheckpoint writes parameters and state to w. best may be nil.
-func writeCheckpoint(ctx context.Context, w io.Writer, src stateReader, best []float32, set settings, st *state) error {
+func writeCheckpoint(ctx context.Context, w io.Writer, src stateReader, best []float32, set settings, facts []Fact, st *state) error {
 	setText, err := json.Marshal(set)
+	if err != nil {
+		return err
+	}
+	factText, err := json.Marshal(facts)
 	if err != nil {
 		return err
 	}
@@ -60,8 +69,8 @@ func writeCheckpoint(ctx context.Context, w io.Writer, src stateReader, best []f
 	}
 	digest := src.Program().Digest()
 	meta := map[string]string{
-		"format": checkpointFormat, "version": checkpointVersion, "program": hex.EncodeToString(digest[:]),
-		"settings": string(setText), "state": string(stText),
+		"format": checkpointFormat, "version": strconv.Itoa(checkpointVersion), "program": hex.EncodeToString(digest[:]),
+		"settings": string(setText), "fingerprint": string(factText), "state": string(stText),
 	}
 	n, averages := src.Program().NumParams, src.Program().AverageLen()
 	tensors := []safetensors.Tensor{{Name: paramsTensor, DType: safetensors.F32, Shape: []int64{n}}}
@@ -118,13 +127,16 @@ func (s *summing) Write(p []byte) (int, error) {
 
 // checkpoint is an open checkpoint that has been checked.
 type checkpoint struct {
-	file     *safetensors.File
-	state    state
-	settings settings
+	file        *safetensors.File
+	version     int
+	state       state
+	settings    settings
+	fingerprint []Fact
 }
 
-// readCheckpoint checks a file of size bytes. Nothing is written anywhere.
-func readCheckpoint(r io.ReaderAt, size int64, prog *layers.Program) (*checkpoint, error) {
+// readCheckpoint checks a file of size bytes in itself. Nothing is written
+// anywhere.
+func readCheckpoint(r io.ReaderAt, size int64) (*checkpoint, error) {
 	if err := checkSum(r, size); err != nil {
 		return nil, err
 	}
@@ -133,24 +145,33 @@ func readCheckpoint(r io.ReaderAt, size int64, prog *layers.Program) (*checkpoin
 		return nil, err
 	}
 	if f.Metadata["format"] != checkpointFormat {
-		return nil, errors.New("it is no checkpoint")
-	}
-	if v := f.Metadata["version"]; v != checkpointVersion {
-		return nil, fmt.Errorf("it has version %q, this program reads %s", v, checkpointVersion)
-	}
-	digest := prog.Digest()
-	if f.Metadata["program"] != hex.EncodeToString(digest[:]) {
-		return nil, fmt.Errorf("%w: the circuit differs", errOther)
+		return nil, errors.New("it is not a checkpoint")
 	}
 	c := &checkpoint{file: f}
-	if err := json.Unmarshal([]byte(f.Metadata["state"]), &c.state); err != nil {
-		return nil, fmt.Errorf("its state cannot be read: %w", err)
+	if c.version, err = strconv.Atoi(f.Metadata["version"]); err != nil || c.version < leastVersion || c.version > checkpointVersion {
+		return nil, fmt.Errorf("it has version %.20q, this program reads %d to %d", f.Metadata["version"], leastVersion, checkpointVersion)
 	}
-	if err := c.state.validate(); err != nil {
+	parts := []struct {
+		name string
+		into any
+	}{{"state", &c.state}, {"settings", &c.settings}, {"fingerprint", &c.fingerprint}}
+	for _, p := range parts[:min(len(parts), c.version+1)] { // version 1 has no fingerprint
+		if err := json.Unmarshal([]byte(f.Metadata[p.name]), p.into); err != nil {
+			return nil, fmt.Errorf("its %s cannot be read: %w", p.name, err)
+		}
+	}
+	if err := c.settings.validate(); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal([]byte(f.Metadata["settings"]), &c.settings); err != nil {
-		return nil, fmt.Errorf("its settings cannot be read: %w", err)
+	return c, c.state.validate()
+}
+
+// fits reports whether the parameters are those of a program. If not, the error
+// matches errOther.
+func (c *checkpoint) fits(prog *layers.Program) error {
+	digest := prog.Digest()
+	if c.file.Metadata["program"] != hex.EncodeToString(digest[:]) {
+		return fmt.Errorf("%w: the circuit differs", errOther)
 	}
 	for _, want := range []struct {
 		name string
@@ -161,15 +182,15 @@ func readCheckpoint(r io.ReaderAt, size int64, prog *layers.Program) (*checkpoin
 		{averagesTensor, prog.AverageLen(), c.state.Averages > 0},
 		{bestTensor, prog.NumParams, c.state.BestEpoch > 0},
 	} {
-		t, ok := f.Tensor(want.name)
+		t, ok := c.file.Tensor(want.name)
 		if ok != want.has {
-			return nil, fmt.Errorf("its state wants a tensor %q: %t, but it has one: %t", want.name, want.has, ok)
+			return fmt.Errorf("its state wants a tensor %q: %t, but it has one: %t", want.name, want.has, ok)
 		}
 		if ok && (t.DType != safetensors.F32 || t.Len() != want.n) {
-			return nil, fmt.Errorf("its tensor %q does not hold %d numbers, as the circuit wants", want.name, want.n)
+			return fmt.Errorf("its tensor %q does not hold %d numbers, as the circuit wants", want.name, want.n)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // checkSum compares the checksum at the end of a file with its other bytes.

@@ -107,8 +107,10 @@ func (d *checkpointDir) load(ctx context.Context, use func(f *os.File, size int6
 			return true, nil
 		case ctx.Err() != nil:
 			return false, err
+		case errors.Is(err, ErrChanged):
+			return false, err
 		case errors.Is(err, errOther):
-			return false, fmt.Errorf("%w: %s: %w; resume with the settings it was made with or choose another directory", ErrCheckpoint, path, err)
+			return false, fmt.Errorf("%w: %s: %w", ErrCheckpoint, path, err)
 		}
 		d.log.Error("checkpoint is damaged, trying the one before", "path", path, "err", err)
 		if newest == nil {

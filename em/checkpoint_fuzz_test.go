@@ -45,17 +45,26 @@ func sample(t testing.TB, n int, best bool) ([]byte, memory) {
 	}
 	var out bytes.Buffer
 	o := Options{Seed: math.MaxUint64, Phases: []Phase{{Rule: FullBatch, Epochs: 5}}}
-	if err := writeCheckpoint(context.Background(), &out, m, b, o.settings(100), &st); err != nil {
+	if err := writeCheckpoint(context.Background(), &out, m, b, o.settings(100), o.fingerprint(100), &st); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes(), m
+}
+
+// openCheckpoint reads a checkpoint of a program.
+func openCheckpoint(b []byte, prog *layers.Program) (*checkpoint, error) {
+	c, err := readCheckpoint(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return nil, err
+	}
+	return c, c.fits(prog)
 }
 
 // TestCheckpointRoundTrip wants every bit back, of sizes around the chunks.
 func TestCheckpointRoundTrip(t *testing.T) {
 	for _, n := range []int{0, 1, chunkFloats - 1, chunkFloats, 2*chunkFloats + 3} {
 		b, m := sample(t, n, true)
-		c, err := readCheckpoint(bytes.NewReader(b), int64(len(b)), m.Program())
+		c, err := openCheckpoint(b, m.Program())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +115,7 @@ func FuzzCheckpoint(f *testing.F) {
 	prog := make(memory, 5).Program()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = binary.LittleEndian.AppendUint64(bytes.Clone(b), uint64(crc32.Checksum(b, castagnoli)))
-		c, err := readCheckpoint(bytes.NewReader(b), int64(len(b)), prog)
+		c, err := openCheckpoint(b, prog)
 		if err != nil {
 			return
 		}
@@ -126,7 +135,13 @@ func FuzzCheckpoint(f *testing.F) {
 				t.Errorf("%d averages, %v", read, err)
 			}
 		}
-		c.settings.continues(c.settings, c.state.At)
+		o := Options{Phases: []Phase{{Rule: MiniBatch, Epochs: 9, BatchRows: 7}}}
+		st := c.state
+		st.recut(c.settings, o.settings(100))
+		if err := st.validate(); err != nil {
+			t.Errorf("%+v became %+v: %v", c.state, st, err)
+		}
+		CompareFacts(c.fingerprint, o.fingerprint(100))
 	})
 }
 

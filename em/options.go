@@ -57,6 +57,12 @@ type Options struct {
 	// keeps the parameters of the best epoch however it ends; 0: it does neither.
 	Patience int
 
+	// Fingerprint is what the bits of the run depend on. Resume refuses to
+	// continue from a checkpoint with another value of a fact that is not free.
+	// nil: Facts and the number of training rows.
+	Fingerprint  []Fact
+	AllowChanges bool // Resume continues all the same, with the values that hold now
+
 	Checkpoints Checkpoints
 	MetricsFile string // one JSON line an epoch; "": none
 	Sink        ModelSink

@@ -427,69 +427,6 @@ func TestDamagedCheckpoints(t *testing.T) {
 	}
 }
 
-// TestResumeOtherRun refuses checkpoints of another circuit or with other rows,
-// and lets a run be made longer.
-func TestResumeOtherRun(t *testing.T) {
-	j := newJob(t)
-	dir := t.TempDir()
-	if _, _, err := j.try(t, context.Background(), dir, j.model.table, func(o *em.Options) { o.Steps = 3 }); err != nil {
-		t.Fatal(err)
-	}
-	other := newJob(t)
-	g, err := structures.HMM(structures.HMMOptions{Length: 6, Latents: 4, Tied: true, Leaf: categorical(3)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other.model = newModel(t, g, j.model.rows)
-	for name, try := range map[string]func() error{
-		"circuit": func() error {
-			_, _, err := other.try(t, context.Background(), dir, other.model.table, nil)
-			return err
-		},
-		"rows": func() error {
-			_, _, err := j.try(t, context.Background(), dir, j.model.table.Slice(0, 100), nil)
-			return err
-		},
-		"seed": func() error {
-			_, _, err := j.try(t, context.Background(), dir, j.model.table, func(o *em.Options) { o.Seed++ })
-			return err
-		},
-		"shards": func() error {
-			_, _, err := j.try(t, context.Background(), dir, j.model.table, func(o *em.Options) { o.ShardRows = 16 })
-			return err
-		},
-		"batch": func() error {
-			_, _, err := j.try(t, context.Background(), dir, j.model.table, func(o *em.Options) {
-				o.Phases = append([]em.Phase{}, o.Phases...)
-				o.Phases[0].BatchRows = 31
-			})
-			return err
-		},
-	} {
-		if err := try(); !errors.Is(err, em.ErrCheckpoint) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: error is %v, want ErrCheckpoint in one line", name, err)
-		}
-	}
-	var log bytes.Buffer
-	res, _, err := j.try(t, context.Background(), dir, j.model.table, func(o *em.Options) {
-		o.Phases = append(append([]em.Phase{}, o.Phases...), em.Phase{Rule: em.FullBatch, Epochs: 3})
-		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		o.Patience = 0
-	})
-	if err != nil || res.Epochs != 12 || !strings.Contains(log.String(), "settings differ") {
-		t.Errorf("a longer run: %+v, %v, %s", res, err, log.String())
-	}
-	flows := em.NewLocal(j.model.engine(t, cpu.Options{}, 75), j.model.table)
-	defer flows.Close()
-	fresh, err := em.New(flows, em.Options{Checkpoints: em.Checkpoints{Dir: filepath.Join(dir, "checkpoints")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fresh.Run(context.Background()); !errors.Is(err, em.ErrOptions) {
-		t.Errorf("a fresh run over another one's checkpoints: %v", err)
-	}
-}
-
 // TestKeep counts the checkpoints that stay.
 func TestKeep(t *testing.T) {
 	j := newJob(t)

@@ -1,10 +1,8 @@
 package em
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/pce-engine/pce/dataset"
@@ -51,6 +49,10 @@ type state struct {
 	// The best epoch, counted from 1; 0: none yet.
 	BestEpoch int   `json:"best_epoch"`
 	BestLL    exact `json:"best_ll"`
+
+	// Waiting is the epoch from which Patience counts if no later one is better:
+	// a run that has stopped early and is made longer is given all of it again.
+	Waiting int `json:"waiting,omitempty"`
 }
 
 func newState() state {
@@ -59,11 +61,12 @@ func newState() state {
 
 func (s *state) validate() error {
 	if s.At.Epoch < 0 || s.At.Step < 0 || s.Steps < int64(s.At.Step) || s.Rows < 0 || (s.Rows > 0) != (s.At.Step > 0) || s.TotalRows < s.Rows ||
-		s.BestEpoch < 0 || s.BestEpoch > s.At.Epoch {
-		return fmt.Errorf("epoch %d, step %d of %d, %d rows of %d, best epoch %d fit no run", s.At.Epoch, s.At.Step, s.Steps, s.Rows, s.TotalRows, s.BestEpoch)
+		s.BestEpoch < 0 || s.BestEpoch > s.At.Epoch || s.Waiting < 0 || s.Waiting > s.At.Epoch {
+		return fmt.Errorf("epoch %d, step %d of %d, %d rows of %d, best epoch %d and patience from epoch %d are of no run that there can be",
+			s.At.Epoch, s.At.Step, s.Steps, s.Rows, s.TotalRows, s.BestEpoch, s.Waiting)
 	}
 	if !(s.Averages >= 0 && s.Averages <= maxWeight) {
-		return fmt.Errorf("averages of weight %v fit no run", float64(s.Averages))
+		return fmt.Errorf("averages of weight %v are of no run that there can be", float64(s.Averages))
 	}
 	return nil
 }
@@ -72,7 +75,8 @@ func (s *state) validate() error {
 // rounding may add.
 const maxWeight = 1 + 0x1p-40
 
-// settings are the options that the bits of a run depend on.
+// settings say what the steps of a run are: a place in it means nothing without
+// them.
 type settings struct {
 	Seed      uint64  `json:"seed"`
 	Rows      int     `json:"rows"`
@@ -85,34 +89,61 @@ func (o *Options) settings(rows int) settings {
 	return settings{o.Seed, rows, o.shardRows(), o.Patience, o.Phases}
 }
 
-// continues reports whether a run with the settings s may go on from a
-// checkpoint of a run with the settings old, at a place; why not, if not. Equal
-// says whether its bits will be those of an unbroken run.
-func (s settings) continues(old settings, at dataset.Cursor) (equal bool, why string) {
-	switch {
-	case s.Seed != old.Seed:
-		return false, fmt.Sprintf("seed %d, now %d", old.Seed, s.Seed)
-	case s.Rows != old.Rows:
-		return false, fmt.Sprintf("%d training rows, now %d", old.Rows, s.Rows)
-	case s.ShardRows != old.ShardRows:
-		return false, fmt.Sprintf("shards of %d rows, now %d", old.ShardRows, s.ShardRows)
-	case at.Step > 0: // the rest of the epoch must be the rows that are left
-		now, was := s.phaseOf(at.Epoch), old.phaseOf(at.Epoch)
-		if now == nil || was == nil || now.Rule != was.Rule || now.schedule(s.Rows, 0) != was.schedule(s.Rows, 0) {
-			return false, fmt.Sprintf("another rule or batch size, in the middle of epoch %d", at.Epoch+1)
-		}
+func (s settings) validate() error {
+	if s.Rows < 1 {
+		return fmt.Errorf("settings of %d rows are of no run that there can be", s.Rows)
 	}
-	a, errA := json.Marshal(s)
-	b, errB := json.Marshal(old)
-	return errA == nil && errB == nil && slices.Equal(a, b), ""
-}
-
-func (s settings) phaseOf(epoch int) *Phase {
 	for i := range s.Phases {
-		if epoch < s.Phases[i].Epochs {
-			return &s.Phases[i]
+		if err := s.Phases[i].validate(); err != nil {
+			return fmt.Errorf("its settings: %w", err)
 		}
-		epoch -= s.Phases[i].Epochs
 	}
 	return nil
+}
+
+// schedule says which rows each step of an epoch takes; none are taken after
+// the last phase.
+func (s settings) schedule(epoch int) (schedule dataset.Schedule, ok bool) {
+	for i := range s.Phases {
+		p := &s.Phases[i]
+		if epoch < p.Epochs {
+			return p.schedule(s.Rows, s.Seed), true
+		}
+		epoch -= p.Epochs
+	}
+	return dataset.Schedule{}, false
+}
+
+// epochs are those of all phases.
+func (s settings) epochs() int {
+	n := 0
+	for _, p := range s.Phases {
+		n += p.Epochs
+	}
+	return n
+}
+
+// recut moves the place in an epoch to where a run with the settings now
+// continues from one with the settings was. An epoch whose rows are cut into
+// other steps begins again: what was left of it is not known any more. It
+// reports whether that happened.
+func (s *state) recut(was, now settings) (again bool) {
+	before, ok := was.schedule(s.At.Epoch)
+	after, still := now.schedule(s.At.Epoch)
+	if s.At.Step == 0 || !ok || !still || sameSteps(before, after) {
+		return false
+	}
+	if s.At.Step == before.Steps() { // only the end of the epoch is left
+		s.At.Step = after.Steps()
+		return false
+	}
+	s.At.Step = 0
+	s.LLSum, s.Rows, s.Impossible, s.Seconds = 0, 0, 0, 0
+	return true
+}
+
+// sameSteps reports whether two schedules give the same rows to each step of an
+// epoch: sizes follow from the number of rows and that of steps.
+func sameSteps(a, b dataset.Schedule) bool {
+	return a.Rows == b.Rows && a.Steps() == b.Steps() && a.InOrder == b.InOrder && (a.InOrder || a.Seed == b.Seed)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"os"
 	"time"
 
 	"github.com/pce-engine/pce/kernels"
@@ -24,6 +23,7 @@ type Trainer struct {
 	state   state
 	best    []float32 // parameters of the best epoch; nil: none
 	resumed bool
+	changes []Change  // since the checkpoint that Resume went on from
 	saved   time.Time // when the last checkpoint was written
 	dirty   bool      // the state has moved on since
 }
@@ -61,57 +61,11 @@ func New(flows FlowSource, o Options) (*Trainer, error) {
 	return t, nil
 }
 
-// Resume goes on from the newest good checkpoint: its parameters replace those
-// of the source. found is false if there is none, and the run starts afresh.
-func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
-	t.resumed = true
-	if t.dir == nil {
-		return false, nil
-	}
-	found, err = t.dir.load(ctx, func(f *os.File, size int64) error {
-		c, err := readCheckpoint(f, size, t.flows.Program())
-		if err != nil {
-			return err
-		}
-		equal, why := t.opts.settings(t.flows.Rows()).continues(c.settings, c.state.At)
-		if why != "" {
-			return fmt.Errorf("%w: %s", errOther, why)
-		}
-		best, err := c.best()
-		if err != nil {
-			return err
-		}
-		if err := c.copyTo(ctx, paramsTensor, t.flows.Program().NumParams, t.flows.WriteParams); err != nil {
-			return err
-		}
-		if !t.opts.averages() {
-			c.state.Averages = 0
-		}
-		if c.state.Averages > 0 {
-			if err := c.copyTo(ctx, averagesTensor, t.flows.Program().AverageLen(), t.flows.WriteAverages); err != nil {
-				return err
-			}
-		}
-		if !equal {
-			t.log.Warn("settings differ from the checkpoint's; the run goes on with the new ones")
-		}
-		t.state, t.best = c.state, best
-		return nil
-	})
-	if found {
-		t.log.Info("resumed", "epoch", t.state.At.Epoch, "step", t.state.Steps)
-	}
-	if err != nil {
-		return found, t.stopped(ctx, err)
-	}
-	return found, nil
-}
-
 // Run trains to the end, saves the model and returns what came out. If ctx ends
 // before, it writes a checkpoint of the last whole step and returns an error
 // that matches ErrStopped; Run may then be called again.
 func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
-	if err := t.start(); err != nil {
+	if err := t.start(ctx); err != nil {
 		return Result{}, err
 	}
 	defer func() {
@@ -143,7 +97,7 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 }
 
 // start opens what the run writes to.
-func (t *Trainer) start() error {
+func (t *Trainer) start(ctx context.Context) error {
 	if t.dir != nil {
 		if !t.resumed {
 			if all, err := t.dir.list(); err != nil {
@@ -155,6 +109,12 @@ func (t *Trainer) start() error {
 		}
 		if err := t.dir.prepare(); err != nil {
 			return err
+		}
+		if len(t.changes) > 0 { // they hold from here on, also if the run ends before the next checkpoint
+			t.dirty, t.changes = true, nil
+			if err := t.save(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	if path := t.opts.MetricsFile; path != "" {
@@ -216,8 +176,14 @@ func (t *Trainer) limited() bool { return t.opts.Steps > 0 && t.state.Steps >= t
 // done reports whether training ends here, before the epochs do.
 func (t *Trainer) done() bool {
 	st := &t.state
-	patient := t.opts.Patience == 0 || st.BestEpoch == 0 || st.At.Epoch-st.BestEpoch < t.opts.Patience
-	return st.At.Step == 0 && (t.limited() || !patient)
+	return st.At.Step == 0 && (t.limited() || t.impatient())
+}
+
+// impatient reports whether the last epochs were no better than the best one for
+// as long as Options.Patience allows.
+func (t *Trainer) impatient() bool {
+	st := &t.state
+	return t.opts.Patience > 0 && st.BestEpoch > 0 && st.At.Epoch-max(st.BestEpoch, st.Waiting) >= t.opts.Patience
 }
 
 func (t *Trainer) step(ctx context.Context, rule kernels.Rule, steps int) error {
@@ -348,7 +314,8 @@ func (t *Trainer) save(ctx context.Context) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	err := t.dir.save(t.state.Steps, func(w io.Writer) error {
-		return writeCheckpoint(ctx, w, t.flows, t.best, t.opts.settings(t.flows.Rows()), &t.state)
+		rows := t.flows.Rows()
+		return writeCheckpoint(ctx, w, t.flows, t.best, t.opts.settings(rows), t.opts.fingerprint(rows), &t.state)
 	})
 	if err != nil {
 		return err

@@ -67,6 +67,7 @@ var exitCodes = []struct {
 	{format.ErrModel, exitData},
 	{format.ErrNoParams, exitData},
 	{em.ErrCheckpoint, exitData},
+	{em.ErrChanged, exitData},
 	{em.ErrNumber, exitData},
 	{fs.ErrNotExist, exitData},
 	{fs.ErrPermission, exitData},

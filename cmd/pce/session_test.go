@@ -83,10 +83,14 @@ type pair struct {
 func (p *pair) Program() *layers.Program { return p.prog }
 func (p *pair) Rows() int                { return p.rows }
 func (p *pair) Device() string           { return p.sessions[0].Info().Device }
-func (p *pair) PrecisionUsed() string    { return p.sessions[0].Info().Precision }
-func (p *pair) Recomputed() int64        { return 0 }
-func (p *pair) Lost(error) bool          { return false }
-func (p *pair) Close() error             { return errors.Join(p.sessions[0].Close(), p.sessions[1].Close()) }
+func (p *pair) Kernels() kernels.Info {
+	i := p.sessions[0].Info()
+	return kernels.Info{Name: i.Device, KernelPath: i.Path}
+}
+func (p *pair) PrecisionUsed() string { return p.sessions[0].Info().Precision }
+func (p *pair) Recomputed() int64     { return 0 }
+func (p *pair) Lost(error) bool       { return false }
+func (p *pair) Close() error          { return errors.Join(p.sessions[0].Close(), p.sessions[1].Close()) }
 
 func (p *pair) Begin(_ context.Context, plan em.Plan) error {
 	p.plan, p.at = plan, plan.Start

@@ -45,6 +45,7 @@ func (c *clusterRun) chooseShards(ctx context.Context, rows int, o *pce.TrainOpt
 	n := o.EM.SpreadShards(rows, len(c.members))
 	c.log.Info("train.shard_rows was left out and is chosen for the workers that are there; it stays for the whole run", "shard_rows", n, "workers", len(c.members))
 	o.EM.ShardRows, c.cfg.Train.ShardRows = n, n
+	o.Settings = settingFacts(c.cfg)
 	written := *c.written
 	written.Train.ShardRows = n
 	o.Config, err = written.YAML()

@@ -26,6 +26,7 @@ type trainFlags struct {
 	lead   leadFlags
 	out    string
 	resume bool
+	allow  bool
 	asJSON bool
 }
 
@@ -40,6 +41,12 @@ The directory gets model.safetensors, metrics.jsonl (one line an epoch),
 config.yaml, checkpoints/ and, for images, samples.png. An interrupt (SIGINT or
 SIGTERM) writes a checkpoint and ends with exit code 75: run again with --resume.
 With --resume and --out, --config may be left out: the run's own is used.
+
+A checkpoint keeps a fingerprint of the rows, the settings and the kernels. A run
+that is resumed with others ends with exit code 3 and names what has changed, was
+and is; --allow-changes continues it, and config.yaml notes the changes. The number
+of epochs and steps, patience and what is written may change freely: to train a run
+for longer, resume it with a larger train.epochs.
 
 With --cluster the workers of a cluster compute, and this process leads: it waits
 until the cluster has no other run, gives the workers rows that they cannot read
@@ -61,7 +68,8 @@ machine of the workers' kind.`,
 	f.run.register(c.Flags())
 	f.lead.register(c.Flags())
 	c.Flags().StringVar(&f.out, "out", "", "directory of the run, instead of the config's output")
-	c.Flags().BoolVar(&f.resume, "resume", false, "go on with the run in the directory")
+	c.Flags().BoolVar(&f.resume, "resume", false, "continue the run in the directory")
+	c.Flags().BoolVar(&f.allow, "allow-changes", false, "with --resume: continue also if rows, settings or kernels are not those of the checkpoint")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "end with one JSON object")
 	return c
 }
@@ -69,6 +77,9 @@ machine of the workers' kind.`,
 func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool) (*pce.Result, error) {
 	if err := f.lead.check(given); err != nil {
 		return nil, err
+	}
+	if f.allow && !f.resume {
+		return nil, usagef("--allow-changes has no effect without --resume")
 	}
 	if own := filepath.Join(f.out, pce.ConfigFile); len(f.config.files) == 0 && f.resume && f.out != "" {
 		if _, err := os.Stat(own); err != nil {
@@ -96,7 +107,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 		cfg.Train.ShardRows = shardRowsHere(&cfg.Train)
 	}
 	o := a.trainOptions(cfg)
-	o.Resume = f.resume
+	o.Resume, o.AllowChanges = f.resume, f.allow
 	if o.Config, err = cfg.YAML(); err != nil {
 		return nil, err
 	}

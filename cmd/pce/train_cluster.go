@@ -18,6 +18,8 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/kernels"
 )
 
 const (
@@ -25,6 +27,8 @@ const (
 	auditFile = "audit.jsonl"
 	// memberInterval is how often the list of members is read while too few are there.
 	memberInterval = 250 * time.Millisecond
+	// mixedKernels stands for devices and kernel paths that differ between workers.
+	mixedKernels = "mixed"
 )
 
 // clusterRun leads a run that the workers of a cluster compute.
@@ -75,6 +79,7 @@ func (c *clusterRun) begin(ctx context.Context, d *description, program [32]byte
 		Status:    cluster.RunStatus{Run: c.id, Name: c.cfg.Name, Kind: d.Kind, State: stateRunning, Epochs: c.cfg.Train.Epochs, Out: c.dir},
 		Transport: c.cfg.Cluster.Transport,
 		Workers:   c.cfg.Cluster.Workers,
+		Path:      c.earlierPath(),
 		AuditFile: filepath.Join(c.dir, auditFile),
 		OnWait: func(h cluster.Holder) {
 			c.log.Info("another run has the cluster, waiting for it", "run", h.Run, "host", h.Host, "pid", h.PID)
@@ -85,6 +90,28 @@ func (c *clusterRun) begin(ctx context.Context, d *description, program [32]byte
 		},
 	})
 	return err
+}
+
+// earlierPath returns the kernel path of an earlier part of the run, "" if there
+// is none.
+func (c *clusterRun) earlierPath() string {
+	for _, f := range em.LastFingerprint(filepath.Join(c.dir, pce.CheckpointDir)) {
+		if f.Name == pce.KernelPathFact {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// kernels describes what the workers have in common that the run began with.
+func (c *clusterRun) kernels() kernels.Info {
+	path := c.run.Path()
+	for _, m := range c.members {
+		if path != "" && slices.Contains(m.Paths, path) {
+			return kernels.Info{Name: m.Device, KernelPath: path}
+		}
+	}
+	return kernels.Info{Name: mixedKernels, KernelPath: mixedKernels}
 }
 
 // gather waits until there are as many workers as the config wants.
@@ -131,7 +158,7 @@ func (c *clusterRun) open(ctx context.Context, b *pce.Blueprint, l pce.Load, val
 			sources[src] = name
 		}
 	}
-	return &clusterFlows{c.run.Flows(b.Program, b.Train.Rows(), l.Averages, sources), c.run}, nil
+	return &clusterFlows{c.run.Flows(b.Program, b.Train.Rows(), l.Averages, sources), c.run, c.kernels()}, nil
 }
 
 // describe gives the workers all that the run is made of.
@@ -236,7 +263,8 @@ func (c *clusterRun) close(ctx context.Context, over bool) error {
 // clusterFlows are the flows of a run that a cluster computes.
 type clusterFlows struct {
 	*cluster.FlowSource
-	run *cluster.Run
+	run     *cluster.Run
+	kernels kernels.Info
 }
 
 // Device counts the workers that computed shards of the run.
@@ -245,6 +273,9 @@ func (f *clusterFlows) Device() string {
 	f.run.Update(func(s *cluster.RunStatus) { n = len(s.Shards) })
 	return fmt.Sprintf("cluster: %d × %s", n, f.run.Info().Device)
 }
+
+// Kernels describes what the workers have in common.
+func (f *clusterFlows) Kernels() kernels.Info { return f.kernels }
 
 func (f *clusterFlows) PrecisionUsed() string { return f.run.Info().Precision }
 func (f *clusterFlows) Lost(err error) bool   { return errors.Is(err, cluster.ErrLost) }

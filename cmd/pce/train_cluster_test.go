@@ -151,3 +151,48 @@ func TestInterruptedOnCluster(t *testing.T) {
 		t.Errorf("audit: %d steps, %v", steps, err)
 	}
 }
+
+// TestResumeFromCluster stops a run of the cluster and resumes it with another
+// pseudocount, which is refused, with kernels that the workers have not begun with,
+// which they take again, and on this machine, which gives the bits of an unbroken run.
+func TestResumeFromCluster(t *testing.T) {
+	data := t.TempDir()
+	set := imageFiles(t, data)
+	a, here, there := testApp(), testConfig(t, set...), testConfig(t, set...)
+	if _, err := pce.Train(t.Context(), a.trainOptions(here)); err != nil {
+		t.Fatal(err)
+	}
+	c := newTestCluster(t, 2, data)
+	co, env := c.coordinator(t, t.TempDir())
+	lead := func(ctx context.Context, edit func(*pce.TrainOptions)) (string, error) {
+		o := a.trainOptions(there)
+		o.Resume = true
+		edit(&o)
+		run := &clusterRun{app: a, co: co, bus: env.bus, cfg: there, id: "run-1", dir: there.Output, log: slog.New(slog.DiscardHandler)}
+		path := run.earlierPath()
+		_, err := a.leadTraining(ctx, run, o)
+		return path, err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := lead(ctx, func(o *pce.TrainOptions) { o.EM.OnStep = func(em.Progress) { cancel() } }); !errors.Is(err, em.ErrStopped) {
+		t.Fatalf("error is %v, want ErrStopped", err)
+	}
+	changed := *there
+	changed.Train.Pseudocount *= 2
+	path, err := lead(t.Context(), func(o *pce.TrainOptions) { o.Settings = a.trainOptions(&changed).Settings })
+	if !errors.Is(err, em.ErrChanged) || !strings.Contains(err.Error(), "train.pseudocount: ") || exitCode(err) != exitData || strings.Contains(err.Error(), "kernel path") {
+		t.Errorf("another pseudocount: %v, want ErrChanged", err)
+	}
+	if path != pce.KernelPaths()[0] {
+		t.Errorf("the run had the kernel path %q, this machine's best is %q", path, pce.KernelPaths()[0])
+	}
+	o := a.trainOptions(there)
+	o.Resume = true
+	if _, err := pce.Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(readFile(t, there.Output, pce.ModelFile), readFile(t, here.Output, pce.ModelFile)) {
+		t.Error("a run that began on a cluster and ended here has another model")
+	}
+}

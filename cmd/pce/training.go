@@ -20,7 +20,17 @@ func (a *app) trainOptions(cfg *configs.Config) pce.TrainOptions {
 		Dir:       cfg.Output,
 		Samples:   cfg.Train.Samples,
 		Name:      cfg.Name,
+		Settings:  settingFacts(cfg),
 	}
+}
+
+// settingFacts returns the settings of a config as facts of a run's fingerprint.
+func settingFacts(cfg *configs.Config) []em.Fact {
+	var facts []em.Fact
+	for _, s := range cfg.Settings() {
+		facts = append(facts, em.Fact{Name: s.Key, Value: s.Value, Free: s.Free})
+	}
+	return facts
 }
 
 // emOptions says to package em what the config says of training.
@@ -38,7 +48,7 @@ func emOptions(cfg *configs.Config) em.Options {
 	}
 	return em.Options{
 		Phases: phases, Seed: cfg.Seed, ShardRows: t.ShardRows, Steps: int64(t.Steps), Patience: t.Patience,
-		Checkpoints: em.Checkpoints{Epochs: t.Checkpoint.Epochs, Interval: t.Checkpoint.Interval, Keep: t.Checkpoint.Keep},
+		Checkpoints: em.Checkpoints{Epochs: t.Checkpoint.Epochs, Steps: int64(t.Checkpoint.Steps), Interval: t.Checkpoint.Interval, Keep: t.Checkpoint.Keep},
 	}
 }
 

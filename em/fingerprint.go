@@ -1,0 +1,128 @@
+package em
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/pce-engine/pce/internal/safetensors"
+)
+
+// Fact is one thing that the bits of a run depend on, as text: a setting, the
+// rows, the kernels. The facts of a run are its fingerprint. Checkpoints keep
+// it, so that a run is not continued as another one by accident.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Free facts may differ when a run is resumed: they change its length or
+	// what is written, but no bit of a step.
+	Free bool `json:"free,omitempty"`
+}
+
+// Change is a fact that has another value than it had in the checkpoint from
+// which a run is resumed.
+type Change struct {
+	Name, Was, Now string
+	Free           bool
+}
+
+// String returns the change as part of a line, with both values.
+func (c Change) String() string {
+	return fmt.Sprintf("%s: %s, now %s", c.Name, shown(c.Was), shown(c.Now))
+}
+
+// shown returns a value as part of a line.
+func shown(value string) string {
+	if value == "" || strings.ContainsFunc(value, unicode.IsControl) {
+		return strconv.Quote(value)
+	}
+	return value
+}
+
+// ListChanges returns changes as a part of one line.
+func ListChanges(changes []Change) string {
+	list := make([]string, len(changes))
+	for i, c := range changes {
+		list[i] = c.String()
+	}
+	return strings.Join(list, "; ")
+}
+
+// CompareFacts lists the facts with another value than before. A fact that only
+// one side has is not compared: it belongs to a part of the run that the other
+// side does not have, or to another version of the program.
+func CompareFacts(was, now []Fact) []Change {
+	before := make(map[string]string, len(was))
+	for _, f := range was {
+		before[f.Name] = f.Value
+	}
+	var changes []Change
+	for _, f := range now {
+		if old, ok := before[f.Name]; ok && old != f.Value {
+			changes = append(changes, Change{f.Name, old, f.Value, f.Free})
+		}
+	}
+	return changes
+}
+
+// binding lists the changes that are not free.
+func binding(changes []Change) []Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Free })
+}
+
+// fingerprint returns the facts of a run over rows training rows.
+func (o *Options) fingerprint(rows int) []Fact {
+	if o.Fingerprint != nil {
+		return o.Fingerprint
+	}
+	return append(o.Facts(), Fact{Name: "training rows", Value: strconv.Itoa(rows)})
+}
+
+// Facts returns the facts that the options themselves are: seed, shards and
+// phases. The epochs of a phase are free.
+func (o *Options) Facts() []Fact {
+	facts := []Fact{
+		{Name: "seed", Value: strconv.FormatUint(o.Seed, 10)},
+		{Name: "shard_rows", Value: strconv.Itoa(o.shardRows())},
+	}
+	for i, p := range o.Phases {
+		at := fmt.Sprintf("phase %d: ", i+1)
+		steps, err := json.Marshal(p.StepSize)
+		if err != nil { // validate refuses what JSON has no numbers for
+			steps = fmt.Append(nil, p.StepSize)
+		}
+		facts = append(facts,
+			Fact{Name: at + "epochs", Value: strconv.Itoa(p.Epochs), Free: true},
+			Fact{Name: at + "rule", Value: string(p.Rule)},
+			Fact{Name: at + "batch_rows", Value: strconv.Itoa(p.BatchRows)},
+			Fact{Name: at + "subsets", Value: strconv.Itoa(p.Subsets)},
+			Fact{Name: at + "step_size", Value: string(steps)},
+			Fact{Name: at + "momentum", Value: fmt.Sprint(p.Momentum)},
+			Fact{Name: at + "pseudocount", Value: fmt.Sprint(p.Pseudocount)},
+		)
+	}
+	return facts
+}
+
+// LastFingerprint returns the fingerprint of the newest checkpoint in a directory,
+// nil if there is none that can be read. Only Resume checks a checkpoint.
+func LastFingerprint(dir string) []Fact {
+	d := &checkpointDir{dir: dir}
+	all, err := d.list()
+	if err != nil || len(all) == 0 {
+		return nil
+	}
+	f, err := safetensors.Open(d.path(all[0]))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var facts []Fact
+	if json.Unmarshal([]byte(f.Metadata["fingerprint"]), &facts) != nil {
+		return nil
+	}
+	return facts
+}

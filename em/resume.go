@@ -1,0 +1,122 @@
+package em
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Resume continues from the newest checkpoint that is whole: its parameters
+// replace those of the source. found is false if there is none, and the run
+// starts afresh. If a fact that is not free has changed since, the error matches
+// ErrChanged and names all such facts, unless Options.AllowChanges is set. Call
+// it before Run.
+func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
+	t.resumed = true
+	if t.dir == nil {
+		return false, nil
+	}
+	found, err = t.dir.load(ctx, func(f *os.File, size int64) error {
+		c, err := readCheckpoint(f, size)
+		if err != nil {
+			return err
+		}
+		changes, err := t.continues(c, f.Name())
+		if err != nil {
+			return err
+		}
+		return t.restore(ctx, c, changes)
+	})
+	if err != nil {
+		return found, t.stopped(ctx, err)
+	}
+	if found {
+		t.log.Info("resumed", "epoch", t.state.At.Epoch, "step", t.state.Steps)
+	}
+	return found, nil
+}
+
+// Resumed says where the run stands, after how many epochs and steps, and what
+// has changed since the checkpoint that Resume continued from. Call it before Run.
+func (t *Trainer) Resumed() (epochs int, steps int64, changes []Change) {
+	return t.state.At.Epoch, t.state.Steps, t.changes
+}
+
+// continues decides whether the run may continue from a checkpoint, and lists
+// what has changed since it was written.
+func (t *Trainer) continues(c *checkpoint, path string) ([]Change, error) {
+	changes := CompareFacts(c.fingerprint, t.opts.fingerprint(t.flows.Rows()))
+	if c.version == 1 {
+		if c.state.At.Step > 0 {
+			return nil, fmt.Errorf("%w: the version of pce that wrote it cut an epoch into other batches, and it stands inside epoch %d; finish the epoch with that version, or choose another directory",
+				errOther, c.state.At.Epoch+1)
+		}
+		changes = append(changes, Change{Name: "checkpoint version", Was: "1 (no fingerprint of rows, kernels and settings)", Now: "2"})
+	}
+	bound := binding(changes)
+	if err := c.fits(t.flows.Program()); err != nil {
+		if !errors.Is(err, errOther) {
+			return nil, err
+		}
+		if len(bound) > 0 {
+			err = fmt.Errorf("%w: %s", err, ListChanges(bound))
+		}
+		return nil, fmt.Errorf("%w; restore what was, or choose another directory", err)
+	}
+	if len(bound) > 0 && !t.opts.AllowChanges {
+		return nil, fmt.Errorf("%w since %s was written: %s; restore what was, or continue as it is with --allow-changes", ErrChanged, path, ListChanges(bound))
+	}
+	return changes, nil
+}
+
+// restore takes the run to the place of a checkpoint.
+func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) error {
+	best, err := c.best()
+	if err != nil {
+		return err
+	}
+	if err := c.copyTo(ctx, paramsTensor, t.flows.Program().NumParams, t.flows.WriteParams); err != nil {
+		return err
+	}
+	st := c.state
+	if !t.opts.averages() {
+		st.Averages = 0
+	}
+	if st.Averages > 0 {
+		if err := c.copyTo(ctx, averagesTensor, t.flows.Program().AverageLen(), t.flows.WriteAverages); err != nil {
+			return err
+		}
+	}
+	for _, change := range changes {
+		if change.Free {
+			t.log.Info("changed since the checkpoint: " + change.String())
+		} else {
+			t.log.Warn("changed since the checkpoint: " + change.String())
+		}
+	}
+	now := t.opts.settings(t.flows.Rows())
+	if st.recut(c.settings, now) {
+		t.log.Warn("the epoch begins again: its rows are cut into other steps than before", "epoch", st.At.Epoch+1)
+	}
+	t.state, t.best, t.changes = st, best, changes
+	t.extend(c.settings.epochs(), now.epochs())
+	return nil
+}
+
+// extend says what another number of epochs does to the rest of the run.
+func (t *Trainer) extend(was, now int) {
+	if was == now {
+		return
+	}
+	st := &t.state
+	if now > was && st.At.Step == 0 && t.impatient() {
+		st.Waiting = st.At.Epoch
+		t.log.Info("the run had stopped early; it continues, with all of its patience", "epoch", st.At.Epoch)
+	}
+	how := "raised"
+	if now < was {
+		how = "lowered"
+	}
+	t.log.Info(fmt.Sprintf("epochs %s from %d to %d; the schedule runs over the new total from where the run stands", how, was, now), "epoch", st.At.Epoch)
+}
