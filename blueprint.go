@@ -23,6 +23,8 @@ type Blueprint struct {
 	Report      compile.Report
 	CompileTime time.Duration
 
+	unchecked bool // the model file has no checksum
+
 	pd     *Structure // settings, for the published size; nil for other structures
 	meta   map[string]string
 	params circuit.ParamFunc // starting parameters of the nodes that own some; nil: there are none
@@ -97,7 +99,7 @@ func (b *Blueprint) fromFile(path string) error {
 	if err != nil {
 		return err
 	}
-	b.close, b.Graph, b.meta, b.params = m.Close, m.Graph, m.Meta, m.Params
+	b.close, b.Graph, b.meta, b.params, b.unchecked = m.Close, m.Graph, m.Meta, m.Params, m.Unchecked
 	if b.Schema, err = schemaOf(m); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -113,6 +113,10 @@ func (m *Model) acquire(ctx context.Context) (*engine.Engine, error) {
 // not be changed.
 func (m *Model) Schema() *dataset.Schema { return m.plan.Schema }
 
+// Unchecked reports whether the model comes from a file of an earlier version,
+// which has no checksum: damage to its parameters need not show.
+func (m *Model) Unchecked() bool { return m.plan.unchecked }
+
 // Graph returns the circuit. It must not be changed.
 func (m *Model) Graph() *circuit.Graph { return m.plan.Graph }
 

@@ -26,7 +26,8 @@
 // The metadata are format (pce.circuit), format_version (major.minor),
 // variables, root, leaves (a JSON list of leaf specs), digest (SHA-256 of the
 // structure, see Digest) and the caller's strings under meta.<key>. A reader
-// accepts its own major version up to its own minor.
+// accepts its own major version up to its own minor. Opening reads the whole file
+// once to compare the checksum.
 //
 // # Text
 //

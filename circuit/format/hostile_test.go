@@ -112,7 +112,7 @@ func TestForgedStructures(t *testing.T) {
 func TestForgedMetadata(t *testing.T) {
 	for _, tc := range []struct{ key, value, want string }{
 		{keyFormat, "", "pce.circuit"},
-		{keyVersion, "1.1", "newer"},
+		{keyVersion, "1.2", "newer"},
 		{keyVersion, "2.0", "newer"},
 		{keyVersion, "0.9", "not among"},
 		{keyVersion, "1", "major.minor"},

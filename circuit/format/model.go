@@ -11,6 +11,9 @@ import (
 type Model struct {
 	Graph *circuit.Graph
 	Meta  map[string]string // the caller's strings; nil if there are none
+	// Unchecked says that the file is native and of a version without a checksum:
+	// damage to its parameters need not show.
+	Unchecked bool
 
 	params circuit.ParamFunc // of nodes that own parameters
 	close  func() error      // nil if nothing is open

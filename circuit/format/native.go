@@ -19,7 +19,9 @@ import (
 // minor version.
 const (
 	majorVersion = 1
-	minorVersion = 0
+	minorVersion = 1
+	// checkedMinor is the first minor version with a checksum.
+	checkedMinor = 1
 )
 
 // Metadata of native files.
@@ -34,7 +36,8 @@ const (
 
 	nativeName  = "pce.circuit"
 	paramTensor = "params"
-	kindTensor  = "node.kind" // the last one
+	kindTensor  = "node.kind" // the last one of the structure
+	checkTensor = "sha256"    // of all bytes before it, the header's included
 )
 
 // Digest names the structure of a valid graph, whatever its parameters: equal
@@ -73,7 +76,7 @@ func encode(w io.Writer, g *circuit.Graph, meta map[string]string, params circui
 	return s.write(w, metadata, numParams, func(sink *safetensors.Sink) error { return writeParams(sink, g, params) })
 }
 
-// write writes the tensors.
+// write writes the tensors, and the checksum of all that stands before it.
 func (s *structure) write(w io.Writer, metadata map[string]string, numParams int64, params func(*safetensors.Sink) error) error {
 	var tensors []safetensors.Tensor
 	writers := map[string]func(*safetensors.Sink) error{}
@@ -86,7 +89,11 @@ func (s *structure) write(w io.Writer, metadata map[string]string, numParams int
 		}
 		add(c.tensor(), c.write)
 	}
-	return safetensors.Write(w, metadata, tensors, func(t *safetensors.Tensor, sink *safetensors.Sink) error {
+	sum := sha256.New()
+	add(safetensors.Tensor{Name: checkTensor, DType: safetensors.U8, Shape: []int64{sha256.Size}}, func(s *safetensors.Sink) error {
+		return safetensors.Append(s, sum.Sum(nil))
+	})
+	return safetensors.Write(io.MultiWriter(w, sum), metadata, tensors, func(t *safetensors.Tensor, sink *safetensors.Sink) error {
 		return writers[t.Name](sink)
 	})
 }
@@ -123,7 +130,15 @@ func decodeNative(r io.ReaderAt, size int64) (*Model, error) {
 	if f.Metadata[keyFormat] != nativeName {
 		return nil, fmt.Errorf("a safetensors file without %s: %s in its metadata; give a file that pce wrote", keyFormat, nativeName)
 	}
-	if err := checkVersion(f.Metadata[keyVersion]); err != nil {
+	minor, err := checkVersion(f.Metadata[keyVersion])
+	if err != nil {
+		return nil, err
+	}
+	checked, err := checkSum(f, r, size)
+	if err == nil && !checked && minor >= checkedMinor {
+		err = fmt.Errorf("no tensor %s, which format version %d.%d has; the file is damaged, get it again", checkTensor, majorVersion, minor)
+	}
+	if err != nil {
 		return nil, err
 	}
 	s, err := readStructure(f)
@@ -142,7 +157,7 @@ func decodeNative(r io.ReaderAt, size int64) (*Model, error) {
 	if !ok || t.DType != safetensors.F32 || t.Len() != numParams {
 		return nil, fmt.Errorf("tensor %s does not hold the %d parameters of the structure", paramTensor, numParams)
 	}
-	m := &Model{Graph: g}
+	m := &Model{Graph: g, Unchecked: !checked}
 	for k, v := range f.Metadata {
 		if key, ok := strings.CutPrefix(k, metaPrefix); ok {
 			if m.Meta == nil {
@@ -160,18 +175,39 @@ func decodeNative(r io.ReaderAt, size int64) (*Model, error) {
 	return m, nil
 }
 
-func checkVersion(text string) error {
-	major, minor, ok := strings.Cut(text, ".")
-	m, err := strconv.ParseUint(major, 10, 31)
-	n, err2 := strconv.ParseUint(minor, 10, 31)
+// checkSum compares the checksum at the end of a file with all bytes before it.
+// Files of the first version have none.
+func checkSum(f *safetensors.File, r io.ReaderAt, size int64) (checked bool, err error) {
+	if _, ok := f.Tensor(checkTensor); !ok {
+		return false, nil
+	}
+	var want [sha256.Size]byte
+	if err := safetensors.Read(f, checkTensor, 0, want[:]); err != nil {
+		return false, err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(r, 0, size-sha256.Size)); err != nil {
+		return false, err
+	}
+	if [sha256.Size]byte(sum.Sum(nil)) != want {
+		return false, errors.New("its bytes do not match its checksum; the file is damaged, get it again")
+	}
+	return true, nil
+}
+
+// checkVersion returns the minor version.
+func checkVersion(text string) (minor int, err error) {
+	before, after, ok := strings.Cut(text, ".")
+	m, err := strconv.ParseUint(before, 10, 31)
+	n, err2 := strconv.ParseUint(after, 10, 31)
 	if !ok || errors.Join(err, err2) != nil {
-		return fmt.Errorf("%s is %.20q, want major.minor", keyVersion, text)
+		return 0, fmt.Errorf("%s is %.20q, want major.minor", keyVersion, text)
 	}
 	if m != majorVersion || n > minorVersion {
-		return fmt.Errorf("format version %d.%d is not among %d.0 to %[3]d.%d; use the pce that wrote the file, or a newer one",
+		return 0, fmt.Errorf("format version %d.%d is not among %d.0 to %[3]d.%d; use the pce that wrote the file, or a newer one",
 			m, n, majorVersion, minorVersion)
 	}
-	return nil
+	return int(n), nil
 }
 
 func readStructure(f *safetensors.File) (*structure, error) {

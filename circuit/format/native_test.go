@@ -160,7 +160,7 @@ func circuitParams(g *circuit.Graph) int64 {
 // TestGoldenFileOfEachVersion: a file of every version that was ever released
 // opens as the model that its text says.
 func TestGoldenFileOfEachVersion(t *testing.T) {
-	for _, version := range []string{"1.0"} {
+	for _, version := range []string{"1.0", "1.1"} {
 		text, err := os.ReadFile("testdata/v" + version + ".txt")
 		if err != nil {
 			t.Fatal(err)
@@ -172,6 +172,9 @@ func TestGoldenFileOfEachVersion(t *testing.T) {
 		defer m.Close()
 		if d := diff(m, mustParse(t, string(text))); d != "" {
 			t.Errorf("version %s: %s", version, d)
+		}
+		if m.Unchecked != (version == "1.0") {
+			t.Errorf("version %s is unchecked: %t", version, m.Unchecked)
 		}
 		if version == fmt.Sprintf("%d.%d", majorVersion, minorVersion) {
 			want, err := os.ReadFile("testdata/v" + version + ".safetensors")
@@ -236,35 +239,87 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestFlippedBits damages every byte: the structure is behind a digest, the
-// parameters are checked; nothing may panic.
+// TestFlippedBits flips two bits of every byte of a file in turn: it is refused. Of a
+// compressed one, a flip may also change nothing of the model: gzip has bytes that
+// say nothing about the contents.
 func TestFlippedBits(t *testing.T) {
 	good := mustParse(t, everything)
 	b := mustEncode(t, good)
+	for i := range b {
+		for _, bit := range []int{0, 7} {
+			b[i] ^= 1 << bit
+			if _, err := decodeBytes(b); !errors.Is(err, ErrModel) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("byte %d, bit %d: error is %v, want one line of ErrModel", i, bit, err)
+			}
+			b[i] ^= 1 << bit
+		}
+	}
+	z := compress(t, b)
+	for i := range z {
+		for _, bit := range []int{0, 7} {
+			z[i] ^= 1 << bit
+			m, err := decodeBytes(z)
+			if err == nil {
+				if d := diff(m, good); d != "" {
+					t.Errorf("gzip, byte %d, bit %d: accepted as another model: %s", i, bit, d)
+				}
+			} else if !errors.Is(err, ErrModel) {
+				t.Errorf("gzip, byte %d, bit %d: error is %v, want ErrModel", i, bit, err)
+			}
+			z[i] ^= 1 << bit
+		}
+	}
+}
+
+// TestNoChecksum takes the checksum off a file of the present version: it is
+// refused, also if the file then says that it is older.
+func TestNoChecksum(t *testing.T) {
+	b := mustEncode(t, mustParse(t, everything))
 	f, err := safetensors.NewFile(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	dataBytes := 0
-	for i := range f.Tensors {
-		dataBytes += int(f.Tensors[i].Len()) * f.Tensors[i].DType.Size()
+	params := make([]float32, mustParse(t, everything).NumParams())
+	if err := safetensors.Read(f, paramTensor, 0, params); err != nil {
+		t.Fatal(err)
 	}
-	paramBytes := int(good.NumParams()) * 4
-	kindBytes := len(good.Graph.Nodes)
-	for i := range b {
-		for _, flip := range []byte{1, 0x80} {
-			b[i] ^= flip
-			m, err := decodeBytes(b)
-			structure := i >= len(b)-dataBytes && !(i >= len(b)-kindBytes-paramBytes && i < len(b)-kindBytes)
-			if structure && !errors.Is(err, ErrModel) {
-				t.Errorf("byte %d of the structure: error is %v, want ErrModel", i, err)
+	for _, tc := range []struct{ version, name, want string }{
+		{"1.1", "other", "no tensor sha256"}, {"1.0", checkTensor, "checksum"}, {"1.1", checkTensor, "checksum"},
+	} {
+		f.Metadata[keyVersion] = tc.version
+		tensors := slices.Clone(f.Tensors)
+		tensors[len(tensors)-1].Name = tc.name
+		var out bytes.Buffer
+		err := safetensors.Write(&out, f.Metadata, tensors, func(x *safetensors.Tensor, s *safetensors.Sink) error {
+			switch x.DType {
+			case safetensors.F32:
+				params[0] += 0.5
+				return safetensors.Append(s, params)
+			case safetensors.I32:
+				return copyTensor[int32](f, x, s)
+			case safetensors.I64:
+				return copyTensor[int64](f, x, s)
+			case safetensors.U64:
+				return copyTensor[uint64](f, x, s)
 			}
-			if err == nil {
-				_ = m.Verify()
+			v := make([]uint8, x.Len())
+			if x.Name == kindTensor {
+				err = safetensors.Read(f, x.Name, 0, v)
 			}
-			b[i] ^= flip
+			return errors.Join(err, safetensors.Append(s, v))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeBytes(out.Bytes()); !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("version %s with a tensor %s: error is %v, want ErrModel and %q", tc.version, tc.name, err, tc.want)
 		}
 	}
+}
+
+func copyTensor[T safetensors.Element](f *safetensors.File, x *safetensors.Tensor, s *safetensors.Sink) error {
+	v := make([]T, x.Len())
+	return errors.Join(safetensors.Read(f, x.Name, 0, v), safetensors.Append(s, v))
 }
 
 func compress(t *testing.T, b []byte) []byte {

@@ -122,7 +122,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		return nil, usagef("bench --model wants --data FILE, the rows to measure it on")
 	case inference:
 		cfg.Model.Structure, cfg.Model.File, cfg.Data.Train = "file", f.model, configs.Paths{f.data}
-		if err := verify(f.model); err != nil {
+		if err := a.verify(f.model); err != nil {
 			return nil, err
 		}
 	}

@@ -38,12 +38,21 @@ func (f *queryFlags) registerData(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern, builtin source or - for standard input; repeatable")
 }
 
-// open opens the model.
-func (f *queryFlags) open(ctx context.Context) (*pce.Model, error) {
+// open opens the model, and says to notes what its file lacks.
+func (f *queryFlags) open(ctx context.Context, notes io.Writer) (*pce.Model, error) {
 	if f.model == "" {
 		return nil, usagef("no --model; give a model file, such as model.safetensors of a run")
 	}
-	return pce.Open(ctx, f.model, runOptions(f.run.device, f.run.threads))
+	m, err := pce.Open(ctx, f.model, runOptions(f.run.device, f.run.threads))
+	if err == nil && m.Unchecked() {
+		noteUnchecked(notes, f.model)
+	}
+	return m, err
+}
+
+// noteUnchecked says that a model file has no checksum.
+func noteUnchecked(w io.Writer, path string) {
+	fmt.Fprintf(w, "note: %s is of an earlier version, without a checksum: damage to its parameters need not show\n", path)
 }
 
 // reader opens rows of a model, one path after another.
@@ -141,7 +150,7 @@ func (a *app) evalCommand() *cobra.Command {
 		Short: "Print the mean log-likelihood, bits per dimension and perplexity of rows",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := f.open(cmd.Context())
+			m, err := f.open(cmd.Context(), a.stderr)
 			if err != nil {
 				return err
 			}

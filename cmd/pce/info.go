@@ -54,7 +54,7 @@ func (a *app) info(ctx context.Context, flags *configFlags, args []string, overr
 	if len(args) == 1 {
 		cfg.Model.Structure, cfg.Model.File = "file", args[0]
 		cfg.Data = configs.Data{}
-		if err := verify(args[0]); err != nil {
+		if err := a.verify(args[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +84,7 @@ func (a *app) info(ctx context.Context, flags *configFlags, args []string, overr
 }
 
 // verify reads and checks all parameters of a model file.
-func verify(path string) error {
+func (a *app) verify(path string) error {
 	m, err := format.Open(path)
 	if err != nil {
 		return err
@@ -92,6 +92,9 @@ func verify(path string) error {
 	defer m.Close()
 	if err := m.Verify(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	if m.Unchecked {
+		noteUnchecked(a.stderr, path)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (a *app) queryLoglikCommand() *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			m, err := f.open(cmd.Context())
+			m, err := f.open(cmd.Context(), a.stderr)
 			if err != nil {
 				return err
 			}

@@ -34,7 +34,7 @@ func (a *app) querySampleCommand() *cobra.Command {
 			if err := f.out.check(); err != nil {
 				return err
 			}
-			m, err := f.query.open(cmd.Context())
+			m, err := f.query.open(cmd.Context(), a.stderr)
 			if err != nil {
 				return err
 			}
