@@ -170,8 +170,15 @@ func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
 		return nil, fmt.Errorf("pce: %w", err)
 	}
 	lock, err := atomicfile.Lock(dir)
-	if err != nil || resume {
-		return lock, err
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.RemoveTemps(dir); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	if resume {
+		return lock, nil
 	}
 	for _, name := range []string{ModelFile, MetricsFile, ConfigFile, CheckpointDir} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {

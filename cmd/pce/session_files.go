@@ -14,6 +14,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
 // maxContents bounds the size that a file of a run may say it has.
@@ -171,36 +172,25 @@ func sameFile(root, rel string, r *fileRef) error {
 }
 
 // fetch copies contents from the broker, unless a whole copy is there.
-func (s *fileStore) fetch(ctx context.Context, r fileRef, blobs cluster.Blobs) (path string, err error) {
+func (s *fileStore) fetch(ctx context.Context, r fileRef, blobs cluster.Blobs) (string, error) {
 	dir := filepath.Join(s.cache, r.Digest)
-	path = filepath.Join(dir, r.Name)
+	path := filepath.Join(dir, r.Name)
 	if sameFile(dir, r.Name, &r) == nil {
 		return path, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(dir, ".fetch-*")
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		f.Close()
-		if err != nil {
-			os.Remove(f.Name())
+	return path, atomicfile.Write(path, 0o600, func(to io.Writer) error {
+		w := &checkedWriter{w: to, h: sha256.New(), left: r.Size}
+		if err := blobs.Get(ctx, r.Digest, w); err != nil {
+			return fmt.Errorf("fetch %s: %w", r.Name, err)
 		}
-	}()
-	w := &checkedWriter{w: f, h: sha256.New(), left: r.Size}
-	if err := blobs.Get(ctx, r.Digest, w); err != nil {
-		return "", fmt.Errorf("fetch %s: %w", r.Name, err)
-	}
-	if sum := hex.EncodeToString(w.h.Sum(nil)); sum != r.Digest || w.left != 0 {
-		return "", fmt.Errorf("%w: fetch %s: the broker gave other contents", cluster.ErrCluster, r.Name)
-	}
-	if err := f.Close(); err != nil {
-		return "", err
-	}
-	return path, os.Rename(f.Name(), path)
+		if sum := hex.EncodeToString(w.h.Sum(nil)); sum != r.Digest || w.left != 0 {
+			return fmt.Errorf("%w: fetch %s: the broker gave other contents", cluster.ErrCluster, r.Name)
+		}
+		return nil
+	})
 }
 
 // checkedWriter adds up what passes, and lets no more pass than expected.

@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
 // A file of blocks is a table on its way to the members: the name of the run,
@@ -52,7 +53,7 @@ func readPart(r io.Reader, buf []byte) ([]byte, error) {
 
 // writeTable writes all rows of src to a new file in dir, and describes it.
 func writeTable(ctx context.Context, dir, run string, src dataset.Source) (path string, ref fileRef, err error) {
-	f, err := os.CreateTemp(dir, ".rows-*")
+	f, err := atomicfile.CreateTemp(dir, "rows")
 	if err != nil {
 		return "", ref, err
 	}

@@ -32,7 +32,7 @@ func Lock(dir string) (*DirLock, error) {
 	if err != nil {
 		return nil, failed("lock", dir, err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		defer f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, failed("lock", dir, err)

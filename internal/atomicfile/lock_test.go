@@ -11,8 +11,12 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be the second process of TestLock.
+// TestMain lets the test binary be the second process of tests.
 func TestMain(m *testing.M) {
+	if dir := os.Getenv("ATOMICFILE_TEST_REMOVE"); dir != "" {
+		fmt.Print(RemoveTemps(dir))
+		os.Exit(0)
+	}
 	if dir := os.Getenv("ATOMICFILE_TEST_LOCK"); dir != "" {
 		_, err := Lock(dir)
 		fmt.Print(err)
@@ -21,11 +25,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// other tries to take the lock in another process and returns its error text.
-func other(t *testing.T, dir string) string {
+// other does what a variable asks for in another process, and returns its error
+// text.
+func other(t *testing.T, what, dir string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "ATOMICFILE_TEST_LOCK="+dir)
+	cmd.Env = append(os.Environ(), what+"="+dir)
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +47,7 @@ func TestLock(t *testing.T) {
 	if _, err := Lock(dir); !errors.Is(err, ErrLocked) {
 		t.Errorf("second Lock = %v, want ErrLocked", err)
 	}
-	got := other(t, dir)
+	got := other(t, "ATOMICFILE_TEST_LOCK", dir)
 	for _, want := range []string{dir, fmt.Sprintf("process %d ", os.Getpid())} {
 		if !strings.Contains(got, want) {
 			t.Errorf("other process got %q, want it to name %q", got, want)
@@ -51,7 +56,7 @@ func TestLock(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := other(t, dir); got != "<nil>" {
+	if got := other(t, "ATOMICFILE_TEST_LOCK", dir); got != "<nil>" {
 		t.Errorf("after Close the other process got %q, want the lock", got)
 	}
 	if l, err = Lock(dir); err != nil { // the other process ended without Close

@@ -8,6 +8,10 @@
 // nil the new file survives a power cut. A target that is a symbolic link stays
 // one; a target that is a device or a pipe is written directly.
 //
+// A process that is killed leaves its temporary. The next Write of the same target
+// removes it, and RemoveTemps those of all targets in a directory. The writer of a
+// temporary holds a lock on it, so none is removed that is being written.
+//
 // # Errors
 //
 // An error leaves the old file whole and no temporary behind. Errors of the
@@ -21,18 +25,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
 // bufferBytes is what Write collects before it calls the system.
 const bufferBytes = 256 << 10
-
-// tempSuffix ends the names of temporaries.
-const tempSuffix = ".pce-tmp"
 
 // file is what Write needs of an *os.File; tests pass one that fails.
 type file interface {
@@ -45,9 +44,7 @@ type file interface {
 // buffered and valid until fill returns; perm applies to a new file, before the
 // umask, and an existing file keeps its permissions.
 func Write(path string, perm fs.FileMode, fill func(io.Writer) error) error {
-	return write(path, perm, fill, func(name string, perm fs.FileMode) (file, error) {
-		return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	})
+	return write(path, perm, fill, createTemp)
 }
 
 func write(path string, perm fs.FileMode, fill func(io.Writer) error, create func(string, fs.FileMode) (file, error)) (err error) {
@@ -65,10 +62,15 @@ func write(path string, perm fs.FileMode, fill func(io.Writer) error, create fun
 		perm = info.Mode().Perm()
 	}
 	dir := filepath.Dir(target)
-	temp := filepath.Join(dir, fmt.Sprintf(".%s.%016x%s", filepath.Base(target), rand.Uint64(), tempSuffix))
+	// What cannot be removed is in nobody's way.
+	_ = removeTemps(dir, func(name string) bool { return isTempOf(name, filepath.Base(target)) })
+	temp := filepath.Join(dir, tempName(filepath.Base(target)))
 	f, err := create(temp, perm)
 	if err != nil {
 		return failed("create", path, err)
+	}
+	if l, ok := f.(*lockedTemp); ok { // after the rename: until then the name is that of a temporary
+		defer l.unlock()
 	}
 	defer func() {
 		if err != nil {
@@ -110,24 +112,6 @@ func SyncDir(dir string) error {
 		err = nil // some network file systems sync no directories
 	}
 	return errors.Join(err, d.Close())
-}
-
-// RemoveTemps removes the temporaries that killed writers left in dir. The
-// caller holds the lock of dir or knows that nobody writes there.
-func RemoveTemps(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("atomicfile: remove temporaries: %w", err)
-	}
-	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), ".") || !strings.HasSuffix(e.Name(), tempSuffix) {
-			continue
-		}
-		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("atomicfile: remove temporaries: %w", err)
-		}
-	}
-	return nil
 }
 
 func writeDevice(path string, fill func(io.Writer) error) error {

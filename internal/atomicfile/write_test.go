@@ -190,19 +190,3 @@ func TestBadTargets(t *testing.T) {
 		t.Errorf("missing directory: %v, want ErrNotExist", err)
 	}
 }
-
-func TestRemoveTemps(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{".model.0123" + tempSuffix, "kept" + tempSuffix, ".kept"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := RemoveTemps(dir); err != nil {
-		t.Fatal(err)
-	}
-	entries, _ := os.ReadDir(dir)
-	if len(entries) != 2 || entries[0].Name() != ".kept" || entries[1].Name() != "kept"+tempSuffix {
-		t.Errorf("left are %v, want the two kept files", entries)
-	}
-}
