@@ -112,12 +112,12 @@ func (d *decoder) floats(name string, t ptx.Type) {
 		return
 	}
 	d.operands(ptx.R)
-	f := lanes.Float(name, t)
 	if d.mod("approx") {
 		d.op.kind = kindSpecial
-		f = lanes.Approximation(name, d.mod("ftz"), d.options.Approx)
-	}
-	if f != nil {
+		if f := lanes.Approximation(name, d.mod("ftz"), d.options.Approx); f != nil {
+			d.op.step = stepEach(f)
+		}
+	} else if f := lanes.Float(name, t); f != nil {
 		d.op.step = step32(f)
 	}
 	d.computes(d.opcode(), t)

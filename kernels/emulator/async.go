@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/pce-engine/pce/kernels/emulator/lanes"
@@ -64,8 +65,17 @@ func (d *decoder) copyAsync() {
 // copyAsync is cp.async: the source is read now, the destination must not be
 // touched until the copy is waited for.
 func copyAsync(w *warp, o *op, m uint32) signal {
-	w.copies = append(w.copies, asyncCopy{mask: m, size: int(o.size), group: w.groups})
-	c := &w.copies[len(w.copies)-1]
+	n := len(w.copies)
+	if n < cap(w.copies) {
+		w.copies = w.copies[:n+1] // its data need no clearing
+	} else {
+		w.copies = append(w.copies, asyncCopy{})
+	}
+	c := &w.copies[n]
+	c.mask, c.size, c.group = m, int(o.size), w.groups
+	if s, done := w.fetchAsync(o, m, c); done {
+		return s
+	}
 	for ; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m) & 31
 		n := uint64(w.r[o.c][lane])
@@ -87,6 +97,7 @@ func copyAsync(w *warp, o *op, m uint32) signal {
 			copy(c.data[lane][:], a.data[at:at+n])
 			w.blk.loaded += n
 		}
+		clear(c.data[lane][n:])
 		dst := uint32(int(w.r[o.b][lane]) + o.target)
 		if !w.touch(uint64(dst), o.size, lane, promise) {
 			return failed
@@ -94,6 +105,51 @@ func copyAsync(w *warp, o *op, m uint32) signal {
 		c.dst[lane] = dst
 	}
 	return next
+}
+
+// fetchAsync is copyAsync where each lane copies all bytes or none, within one
+// allocation, and nothing is wrong with their sources. If not it reports false, having
+// changed nothing that counts.
+func (w *warp) fetchAsync(o *op, m uint32, c *asyncCopy) (signal, bool) {
+	run, whole := w.blk.run, uint32(0)
+	address := &w.d[o.a]
+	for rest := m; rest != 0; rest &= rest - 1 {
+		lane := bits.TrailingZeros32(rest) & 31
+		switch n := uint64(w.r[o.c][lane]); {
+		case n == o.size:
+			whole |= 1 << lane
+		case n != 0 || (address[lane]+o.off)&(o.size-1) != 0:
+			return next, false
+		default:
+			clear(c.data[lane][:])
+		}
+	}
+	if whole == 0 {
+		return next, false
+	}
+	a := run.em.memory.find(address[bits.TrailingZeros32(whole)&31] + o.off)
+	if a == nil || a.words != nil || uint64(len(a.data)) < o.size || len(a.data) > math.MaxInt32 {
+		return next, false
+	}
+	set, at := run.kernel.set, &w.places
+	if set.Locate(address, a.base-o.off, uint64(len(a.data))-o.size, o.size, whole, at) == lanes.Astray ||
+		a.known != nil && !set.Known(&a.known[0], at, int(o.size>>2), whole) {
+		return next, false
+	}
+	n := uint64(len(w.blk.shared))
+	if n < o.size || set.LocateShared(&w.r[o.b], uint32(o.target), uint32(n-o.size), uint32(o.size), m, &c.dst) == lanes.Astray {
+		return next, false
+	}
+	for rest := whole; rest != 0; rest &= rest - 1 {
+		lane := bits.TrailingZeros32(rest) & 31
+		copy(c.data[lane][:o.size], a.data[at[lane]:])
+	}
+	w.blk.touched[a.index] |= reads
+	w.blk.loaded += o.size * uint64(bits.OnesCount32(whole))
+	if !w.touchPlaces(lanes.Apart, o.size, m, promise, &c.dst) {
+		return failed, true
+	}
+	return next, true
 }
 
 // commitGroup ends the group of each lane.
@@ -127,16 +183,12 @@ func (w *warp) deliver(ready func(*asyncCopy) uint32) signal {
 		c := &w.copies[i]
 		now := c.mask & ready(c)
 		c.mask &^= now
+		if !w.touchPlaces(lanes.Apart, uint64(c.size), now, arrival, &c.dst) {
+			return failed
+		}
 		for ; now != 0; now &= now - 1 {
 			lane := bits.TrailingZeros32(now) & 31
-			at := uint64(c.dst[lane])
-			for word := at >> 2; word < (at+uint64(c.size))>>2; word++ {
-				w.blk.shadow[word] &^= 15 << bytesPromised
-			}
-			if !w.touch(at, uint64(c.size), lane, plainWrite) {
-				return failed
-			}
-			copy(w.blk.shared[at:], c.data[lane][:c.size])
+			copy(w.blk.shared[c.dst[lane]:], c.data[lane][:c.size])
 		}
 		if c.mask != 0 {
 			if kept != i {

@@ -20,6 +20,9 @@ type bench struct {
 
 func newBench(t testing.TB, o Options) *bench {
 	e := New(o)
+	if chosen != nil {
+		e.set = chosen
+	}
 	s, err := e.NewStream()
 	if err != nil {
 		t.Fatal(err)

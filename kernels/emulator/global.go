@@ -3,6 +3,7 @@ package emulator
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/pce-engine/pce/kernels/emulator/lanes"
@@ -187,6 +188,9 @@ func (w *warp) wholeWarp(o *op, m uint32, size uint64) (*allocation, uint64) {
 func loadGlobal(w *warp, o *op, m uint32) signal {
 	size := o.size * uint64(len(o.vec))
 	w.blk.loaded += size * uint64(bits.OnesCount32(m))
+	if w.fetch(o, m, size) {
+		return next
+	}
 	if a, at := w.wholeWarp(o, m, size); a != nil && a.isKnown(at, 32*size) {
 		w.fill(o, a.data[at:at+32*size], int(size))
 		return next
@@ -203,6 +207,75 @@ func loadGlobal(w *warp, o *op, m uint32) signal {
 		w.put(o, lane, a.data[at:at+size])
 	}
 	return next
+}
+
+// fetch loads elements by what their places have in common, where all lanes find
+// theirs in the allocation of the first and nothing is wrong with them. If not, or
+// without assembly, it reports false.
+func (w *warp) fetch(o *op, m uint32, size uint64) bool {
+	address := &w.d[o.a]
+	run := w.blk.run
+	a := run.em.memory.find(address[bits.TrailingZeros32(m)&31] + o.off)
+	if a == nil || a.words != nil || uint64(len(a.data)) < size || len(a.data) > math.MaxInt32 {
+		return false
+	}
+	set, at := run.kernel.set, &w.places
+	switch set.Locate(address, a.base-o.off, uint64(len(a.data))-size, size, m, at) {
+	case lanes.Same:
+		first := uint64(at[bits.TrailingZeros32(m)&31])
+		if !a.isKnown(first, size) {
+			return false
+		}
+		w.fillSame(o, a.data[first:first+size], m)
+	case lanes.Row:
+		first := uint64(at[0])
+		if !a.isKnown(first, 32*size) {
+			return false
+		}
+		if o.size != 4 || size == 4 {
+			w.fill(o, a.data[first:first+32*size], int(size))
+			break
+		}
+		for e, slot := range o.vec {
+			set.Gather(&w.r[slot], &a.data[4*e], at, m)
+		}
+	case lanes.Apart:
+		if o.size != 4 || a.known != nil && !set.Known(&a.known[0], at, len(o.vec), m) {
+			return false
+		}
+		for e, slot := range o.vec {
+			set.Gather(&w.r[slot], &a.data[4*e], at, m)
+		}
+	default:
+		return false
+	}
+	w.blk.touched[a.index] |= reads
+	return true
+}
+
+// fillSame puts the same elements into the registers of the lanes of a mask.
+func (w *warp) fillSame(o *op, src []byte, m uint32) {
+	for e, slot := range o.vec {
+		switch {
+		case o.size == 4:
+			w.spread(slot, binary.LittleEndian.Uint32(src[4*e:]), m)
+		case o.size == 8:
+			v, d := binary.LittleEndian.Uint64(src[8*e:]), &w.d[slot]
+			for i := range d {
+				if m>>i&1 != 0 {
+					d[i] = v
+				}
+			}
+		case o.size == 2 && o.sign:
+			w.spread(slot, uint32(int32(int16(binary.LittleEndian.Uint16(src[2*e:])))), m)
+		case o.size == 2:
+			w.spread(slot, uint32(binary.LittleEndian.Uint16(src[2*e:])), m)
+		case o.sign:
+			w.spread(slot, uint32(int32(int8(src[e]))), m)
+		default:
+			w.spread(slot, uint32(src[e]), m)
+		}
+	}
 }
 
 // gather loads elements where all lanes find theirs in the allocation of the first

@@ -33,12 +33,11 @@ func (w *warp) rows(o *op, m uint32, to *[32][16]byte) bool {
 	if !w.whole(o, all, m) {
 		return false
 	}
+	if _, ok := w.touchAll(o, 16, uint32(1<<(8*len(o.vec))-1), plainRead, &w.places); !ok {
+		return false
+	}
 	for lane := range 8 * len(o.vec) {
-		at := w.sharedAddress(o, lane)
-		if !w.touch(at, 16, lane, plainRead) {
-			return false
-		}
-		copy(to[lane][:], w.blk.shared[at:at+16])
+		copy(to[lane][:], w.blk.shared[w.places[lane]:][:16])
 	}
 	return true
 }

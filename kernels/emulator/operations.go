@@ -34,6 +34,19 @@ func step64(f lanes.Func64) step {
 	}
 }
 
+// stepEach makes a step of a function of one lane, for functions so slow that other
+// lanes than those of the mask count.
+func stepEach(f func(uint32) uint32) step {
+	return func(w *warp, o *op, m uint32) signal {
+		d, a := &w.r[o.d], &w.r[o.a]
+		for ; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m) & 31
+			d[lane] = f(a[lane])
+		}
+		return next
+	}
+}
+
 func stepWiden(f lanes.Widen) step {
 	return func(w *warp, o *op, m uint32) signal {
 		if m == all {

@@ -3,6 +3,8 @@ package emulator
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/pce-engine/pce/kernels/emulator/lanes"
 )
 
 // The shadow of four bytes of shared memory, from the low bits: four bits each for
@@ -31,6 +33,7 @@ const (
 	atomicUpdate
 	volatileRead
 	promise // by cp.async
+	arrival // of what was promised
 )
 
 // touch checks an access of a lane to shared memory and notes it.
@@ -181,22 +184,30 @@ func loadSharedVolatile(w *warp, o *op, m uint32) signal {
 }
 
 func (w *warp) loadShared(o *op, m uint32, how access) signal {
-	var at narrow
-	if !w.touchAll(o, m, how, &at) {
+	at := &w.places
+	shape, ok := w.touchAll(o, o.size*uint64(len(o.vec)), m, how, at)
+	if !ok {
 		return failed
 	}
 	shared := w.blk.shared
-	if m != all || o.size != 4 {
+	switch {
+	case o.size != 4 || shape == lanes.Astray && m != all:
 		for ; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros32(m) & 31
 			w.put(o, lane, shared[at[lane]:])
 		}
-		return next
-	}
-	for e, slot := range o.vec {
-		d := &w.r[slot]
-		for lane, a := range &at {
-			d[lane] = binary.LittleEndian.Uint32(shared[int(a)+4*e:])
+	case shape == lanes.Same:
+		w.fillSame(o, shared[at[bits.TrailingZeros32(m)&31]:], m)
+	case shape != lanes.Astray:
+		for e, slot := range o.vec {
+			w.blk.run.kernel.set.Gather(&w.r[slot], &shared[4*e], at, m)
+		}
+	default:
+		for e, slot := range o.vec {
+			d := &w.r[slot]
+			for lane, a := range at {
+				d[lane] = binary.LittleEndian.Uint32(shared[int(a)+4*e:])
+			}
 		}
 	}
 	return next
@@ -204,8 +215,8 @@ func (w *warp) loadShared(o *op, m uint32, how access) signal {
 
 // storeShared is st.shared.
 func storeShared(w *warp, o *op, m uint32) signal {
-	var at narrow
-	if !w.touchAll(o, m, plainWrite, &at) {
+	at := &w.places
+	if _, ok := w.touchAll(o, o.size*uint64(len(o.vec)), m, plainWrite, at); !ok {
 		return failed
 	}
 	shared := w.blk.shared
@@ -218,50 +229,87 @@ func storeShared(w *warp, o *op, m uint32) signal {
 	}
 	for e, slot := range o.vec {
 		d := &w.r[slot]
-		for lane, a := range &at {
+		for lane, a := range at {
 			binary.LittleEndian.PutUint32(shared[int(a)+4*e:], d[lane])
 		}
 	}
 	return next
 }
 
-// touchAll checks the accesses of lanes, notes them and says where they are.
-func (w *warp) touchAll(o *op, m uint32, how access, at *narrow) bool {
-	size, off, r := o.size*uint64(len(o.vec)), uint32(o.off), &w.r[o.a]
-	for lane := range at {
-		at[lane] = r[lane] + off
+// touchAll checks the accesses of lanes to size bytes each, notes them and says where
+// they are, and, if it knows, what the places have in common.
+func (w *warp) touchAll(o *op, size uint64, m uint32, how access, at *narrow) (lanes.Shape, bool) {
+	b := w.blk
+	shape := lanes.Astray
+	if n := uint64(len(b.shared)); n >= size {
+		shape = b.run.kernel.set.LocateShared(&w.r[o.a], uint32(o.off), uint32(n-size), uint32(size), m, at)
 	}
-	if m == all && size >= 4 && how <= plainWrite && w.touchRun(at, size, how) {
-		return true
+	if shape == lanes.Astray {
+		for lane, a := range &w.r[o.a] {
+			at[lane] = a + uint32(o.off)
+		}
 	}
-	for ; m != 0; m &= m - 1 {
-		lane := bits.TrailingZeros32(m) & 31
+	return shape, w.touchPlaces(shape, size, m, how, at)
+}
+
+// touchPlaces checks and notes the accesses of lanes to places of a shape.
+func (w *warp) touchPlaces(shape lanes.Shape, size uint64, m uint32, how access, at *narrow) bool {
+	b := w.blk
+	marks, forbidden := b.epoch<<atEpoch, uint64(15<<bytesPromised)
+	switch how {
+	case plainRead:
+		marks |= 15 << bytesRead
+	case plainWrite:
+		marks |= 15 | 15<<bytesWritten
+	case arrival:
+		marks, forbidden = marks|15|15<<bytesWritten, 0
+	case promise:
+		marks |= 15<<bytesWritten | 15<<bytesPromised
+		// Two promises of one place are one too many, so nothing may be noted twice: each
+		// lane counts, and its words are noted all at once or not at all.
+		if shape != lanes.Astray && size != 8 {
+			shape = lanes.Apart
+		} else {
+			shape = lanes.Astray
+		}
+	default:
+		shape = lanes.Astray
+	}
+	if size < 4 {
+		shape = lanes.Astray
+	}
+	words := int(size >> 2)
+	note := func(words int, m uint32) uint32 {
+		return b.run.kernel.set.Note(b.shadow, at, words, m, uint64(w.index+1), marks, forbidden, how == plainRead)
+	}
+	switch shape {
+	case lanes.Same:
+		if note(words, m&-m) == 0 {
+			return true
+		}
+	case lanes.Row:
+		if note(32*words, 1) == 0 {
+			return true
+		}
+	}
+	for m != 0 {
+		if shape == lanes.Apart {
+			if m = note(words, m); m == 0 {
+				break
+			}
+		}
+		lane, how := bits.TrailingZeros32(m)&31, how
+		if how == arrival {
+			first := at[lane] >> 2
+			for i := range words {
+				b.shadow[int(first)+i] &^= 15 << bytesPromised
+			}
+			how = plainWrite
+		}
 		if !w.touch(uint64(at[lane]), size, lane, how) {
 			return false
 		}
+		m &= m - 1
 	}
 	return true
-}
-
-// touchRun notes accesses of all lanes to consecutive places, or to one, that
-// nothing speaks against. If it is not sure it reports false.
-func (w *warp) touchRun(at *narrow, size uint64, how access) bool {
-	b, first, step := w.blk, uint64(at[0]), at[1]-at[0]
-	total := size
-	switch {
-	case uint64(step) == size:
-		total = 32 * size
-	case step != 0:
-		return false
-	}
-	want := at[0]
-	for _, a := range at {
-		if a != want {
-			return false
-		}
-		want += step
-	}
-	n := uint64(len(b.shared))
-	return first&(size-1) == 0 && first < n && n-first >= total &&
-		b.touchFast(first>>2, total>>2, uint64(w.index+1), how) == total>>2
 }

@@ -108,10 +108,14 @@ func (d *decoder) vote() {
 // spread writes a value to the lanes of a mask.
 func (w *warp) spread(slot int32, v, m uint32) {
 	d := &w.r[slot]
-	for i := range d {
-		if m>>i&1 != 0 {
+	if m == all {
+		for i := range d {
 			d[i] = v
 		}
+		return
+	}
+	for ; m != 0; m &= m - 1 {
+		d[bits.TrailingZeros32(m)&31] = v
 	}
 }
 

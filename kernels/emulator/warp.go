@@ -85,6 +85,7 @@ type warp struct {
 	fault     *Fault
 	spare     narrow // results before they are blended in
 	spareWide wide
+	places    narrow // that an access of memory finds
 	copies    []asyncCopy
 	groups    narrow // committed groups of each lane
 }

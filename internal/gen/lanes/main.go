@@ -55,8 +55,13 @@ func write(dir string) error {
 	all := routines()
 	for _, wide := range []bool{true, false} {
 		for name, emit := range map[string]func(a *asm){
-			"zroutines": func(a *asm) { emitRoutines(a, all) },
-			"zproduct":  emitProducts,
+			"zroutines": func(a *asm) {
+				emitRun(a)
+				emitRoutines(a, "addresses", all, func(r routine) bool { return r.form[0] != 'p' })
+			},
+			"zcompare": func(a *asm) { emitRoutines(a, "comparisons", all, func(r routine) bool { return r.form[0] == 'p' }) },
+			"zproduct": emitProducts,
+			"zmemory":  emitMemory,
 		} {
 			text, err := assemble(wide, emit)
 			if err != nil {
@@ -77,8 +82,14 @@ func write(dir string) error {
 	for _, wide := range []bool{true, false} {
 		for _, d := range []struct{ name, sig, doc string }{
 			{"run", runSignature, "does operations up to the one that stops, in the lanes of a mask."},
-			{"addresses", fmt.Sprintf("(to *[%d]uintptr) (stop uintptr)", len(all)), "finds the routines, 0 for one that this set lacks, and the one that stops."},
+			{"addresses", fmt.Sprintf(addressesSignature, len(all)), "finds the routines that do not write predicates, and one that stops. What this set lacks it leaves."},
+			{"comparisons", fmt.Sprintf(addressesSignature, len(all)), "finds those that write predicates."},
 			{"multiply", productSignature, productDoc},
+			{"locate", locateSignature, locateDoc},
+			{"locateShared", locateSharedSignature, locateSharedDoc},
+			{"gather", gatherSignature, gatherDoc},
+			{"known", knownSignature, knownDoc},
+			{"note", noteSignature, noteDoc},
 		} {
 			fmt.Fprintf(&stubs, "\n// %s%s %s\n//\n//go:noescape\nfunc %s%s%s\n", d.name, suffix(wide), d.doc, d.name, suffix(wide), d.sig)
 		}
@@ -90,7 +101,10 @@ func write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "zstubs_amd64.go"), text, 0o644)
 }
 
-const runSignature = "(code *Inst, file unsafe.Pointer, mask uint32)"
+const (
+	runSignature       = "(code *Inst, file unsafe.Pointer, mask uint32)"
+	addressesSignature = "(to *[%d]uintptr) (stop uintptr)"
+)
 
 // suffix is the end of a routine's name.
 func suffix(wide bool) string {
@@ -138,15 +152,15 @@ func assemble(wide bool, emit func(a *asm)) ([]byte, error) {
 	return []byte(strings.Join(lines, "")), nil
 }
 
-// emitRoutines writes the entry, the routines and the way to find them.
-func emitRoutines(a *asm, all []routine) {
-	emitRun(a)
+// emitRoutines writes those routines that some function wants, and one that finds them.
+func emitRoutines(a *asm, name string, all []routine, wanted func(r routine) bool) {
 	a.routine("stop", func() {
 		a.VZEROUPPER()
 		a.RET()
 	})
+	has := func(r routine) bool { return wanted(r) && (a.wide || !r.wide) }
 	for i, r := range all {
-		if r.wide && !a.wide {
+		if !has(r) {
 			continue
 		}
 		a.routine(fmt.Sprint(i), func() {
@@ -156,13 +170,13 @@ func emitRoutines(a *asm, all []routine) {
 			a.next()
 		})
 	}
-	a.Function("addresses" + suffix(a.wide))
+	a.Function(name + suffix(a.wide))
 	a.Attributes(attr.NOSPLIT)
 	a.SignatureExpr(fmt.Sprintf("func(to *[%d]uint64) (stop uint64)", len(all)))
 	to, at := a.GP64(), a.GP64()
 	a.Load(a.Param("to"), to)
 	for i, r := range all {
-		if r.wide && !a.wide {
+		if !has(r) {
 			continue
 		}
 		a.LEAQ(operand.NewDataAddr(operand.Symbol{Name: static + fmt.Sprint(i), Static: true}, 0), at)

@@ -142,12 +142,12 @@ var approximations = map[string]func(x float64) float64{
 // nil. With a seed, results are off by as much as NVIDIA allows, by a rule that
 // depends on the operand alone: 2 units in the last place, 1 of rcp, and 2^-22 of lg2
 // between one half and 2, where that is more.
-func Approximation(name string, ftz bool, seed uint64) Func32 {
+func Approximation(name string, ftz bool, seed uint64) func(a uint32) uint32 {
 	f := approximations[name]
 	if f == nil {
 		return nil
 	}
-	return each(func(a, _, _ uint32) uint32 {
+	return func(a uint32) uint32 {
 		if ftz {
 			a = flush(a)
 		}
@@ -167,7 +167,7 @@ func Approximation(name string, ftz bool, seed uint64) Func32 {
 			y = flush(y)
 		}
 		return y
-	})
+	}
 }
 
 // float64s are the operations on f64 by name.

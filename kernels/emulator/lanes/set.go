@@ -17,6 +17,7 @@ type Set struct {
 	Name     string // "avx512", "avx2" or "generic"
 	run      func(code *Inst, file unsafe.Pointer, mask uint32)
 	multiply func(p *Product, kind, group, extra int) bool
+	memory   *memory // nil: there is none
 	routines map[string]*Routine
 	stop     uintptr
 }

@@ -115,10 +115,15 @@ var routines = [100]routine{
 //go:noescape
 func run512(code *Inst, file unsafe.Pointer, mask uint32)
 
-// addresses512 finds the routines, 0 for one that this set lacks, and the one that stops.
+// addresses512 finds the routines that do not write predicates, and one that stops. What this set lacks it leaves.
 //
 //go:noescape
 func addresses512(to *[100]uintptr) (stop uintptr)
+
+// comparisons512 finds those that write predicates.
+//
+//go:noescape
+func comparisons512(to *[100]uintptr) (stop uintptr)
 
 // multiply512 multiplies the operands of p. Products are of a kind, see the kinds of Product.
 // With a group of 0 they are added exactly, else in such groups, of a multiple of 4, and
@@ -128,15 +133,47 @@ func addresses512(to *[100]uintptr) (stop uintptr)
 //go:noescape
 func multiply512(p *Product, kind, group, extra int) bool
 
+// locate512 sets at to the distances of addresses from an address. It returns a Shape:
+// what the lanes of m have in common, or Astray if one is beyond last or not a multiple
+// of size, a power of two.
+//
+//go:noescape
+func locate512(address *Wide, from, last, size uint64, m uint32, at *Narrow) uint32
+
+// locateShared512 is locate for addresses of 32 bits, to which off is added.
+//
+//go:noescape
+func locateShared512(address *Narrow, off, last, size, m uint32, at *Narrow) uint32
+
+// gather512 loads the words of data at the places of the lanes of m, below 2^31.
+//
+//go:noescape
+func gather512(d *Narrow, data *byte, at *Narrow, m uint32)
+
+// known512 reports whether all bytes are 1 in a number of words at the places of the lanes of m.
+//
+//go:noescape
+func known512(known *byte, at *Narrow, words int, m uint32) bool
+
+// note512 notes accesses to shared memory, see Set.Note.
+//
+//go:noescape
+func note512(shadow *uint64, at *Narrow, words int, m uint32, warp, bits, forbidden uint64, reads bool) uint32
+
 // run256 does operations up to the one that stops, in the lanes of a mask.
 //
 //go:noescape
 func run256(code *Inst, file unsafe.Pointer, mask uint32)
 
-// addresses256 finds the routines, 0 for one that this set lacks, and the one that stops.
+// addresses256 finds the routines that do not write predicates, and one that stops. What this set lacks it leaves.
 //
 //go:noescape
 func addresses256(to *[100]uintptr) (stop uintptr)
+
+// comparisons256 finds those that write predicates.
+//
+//go:noescape
+func comparisons256(to *[100]uintptr) (stop uintptr)
 
 // multiply256 multiplies the operands of p. Products are of a kind, see the kinds of Product.
 // With a group of 0 they are added exactly, else in such groups, of a multiple of 4, and
@@ -145,3 +182,30 @@ func addresses256(to *[100]uintptr) (stop uintptr)
 //
 //go:noescape
 func multiply256(p *Product, kind, group, extra int) bool
+
+// locate256 sets at to the distances of addresses from an address. It returns a Shape:
+// what the lanes of m have in common, or Astray if one is beyond last or not a multiple
+// of size, a power of two.
+//
+//go:noescape
+func locate256(address *Wide, from, last, size uint64, m uint32, at *Narrow) uint32
+
+// locateShared256 is locate for addresses of 32 bits, to which off is added.
+//
+//go:noescape
+func locateShared256(address *Narrow, off, last, size, m uint32, at *Narrow) uint32
+
+// gather256 loads the words of data at the places of the lanes of m, below 2^31.
+//
+//go:noescape
+func gather256(d *Narrow, data *byte, at *Narrow, m uint32)
+
+// known256 reports whether all bytes are 1 in a number of words at the places of the lanes of m.
+//
+//go:noescape
+func known256(known *byte, at *Narrow, words int, m uint32) bool
+
+// note256 notes accesses to shared memory, see Set.Note.
+//
+//go:noescape
+func note256(shadow *uint64, at *Narrow, words int, m uint32, warp, bits, forbidden uint64, reads bool) uint32
