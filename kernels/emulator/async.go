@@ -124,16 +124,18 @@ func (w *warp) fetchAsync(o *op, m uint32, c *asyncCopy) (signal, bool) {
 			clear(c.data[lane][:])
 		}
 	}
-	if whole == 0 {
-		return next, false
-	}
-	a := run.em.memory.find(address[bits.TrailingZeros32(whole)&31] + o.off)
-	if a == nil || a.words != nil || uint64(len(a.data)) < o.size || len(a.data) > math.MaxInt32 {
-		return next, false
-	}
 	set, at := run.kernel.set, &w.places
-	if set.Locate(address, a.base-o.off, uint64(len(a.data))-o.size, o.size, whole, at) == lanes.Astray ||
-		a.known != nil && !set.Known(&a.known[0], at, int(o.size>>2), whole) {
+	var a *allocation
+	if whole != 0 {
+		a = run.em.memory.find(address[bits.TrailingZeros32(whole)&31] + o.off)
+	}
+	switch {
+	case whole == 0:
+		// There is no source to look at.
+	case a == nil || a.words != nil || uint64(len(a.data)) < o.size || len(a.data) > math.MaxInt32:
+		return next, false
+	case set.Locate(address, a.base-o.off, uint64(len(a.data))-o.size, o.size, whole, at) == lanes.Astray ||
+		a.known != nil && !set.Known(&a.known[0], at, int(o.size>>2), whole):
 		return next, false
 	}
 	n := uint64(len(w.blk.shared))
@@ -144,7 +146,9 @@ func (w *warp) fetchAsync(o *op, m uint32, c *asyncCopy) (signal, bool) {
 		lane := bits.TrailingZeros32(rest) & 31
 		copy(c.data[lane][:o.size], a.data[at[lane]:])
 	}
-	w.blk.touched[a.index] |= reads
+	if a != nil {
+		w.blk.touched[a.index] |= reads
+	}
 	w.blk.loaded += o.size * uint64(bits.OnesCount32(whole))
 	if !w.touchPlaces(lanes.Apart, o.size, m, promise, &c.dst) {
 		return failed, true

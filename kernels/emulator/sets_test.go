@@ -133,6 +133,17 @@ func TestLocate(t *testing.T) {
 					all1 = all1 && !slices.Contains(known[o:o+size], 0)
 				}
 			}
+			var spread, wantSpread narrow
+			for i := range spread {
+				if spread[i] = uint32(i); m>>i&1 != 0 {
+					wantSpread[i] = 1 << 31
+				} else {
+					wantSpread[i] = uint32(i)
+				}
+			}
+			if set.Spread(&spread, 1<<31, m); spread != wantSpread {
+				t.Fatalf("spread over lanes %08x: %x", m, spread)
+			}
 			set.Gather(&d, &data[size-4], &at, m)
 			if k := set.Known(&known[0], &at, int(size/4), m); d != wantD || k != all1 {
 				t.Fatalf("lanes %08x of %d bytes at %v: %v, %v, want %v, %v", m, size, offsets, d, k, wantD, all1)

@@ -107,16 +107,7 @@ func (d *decoder) vote() {
 
 // spread writes a value to the lanes of a mask.
 func (w *warp) spread(slot int32, v, m uint32) {
-	d := &w.r[slot]
-	if m == all {
-		for i := range d {
-			d[i] = v
-		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
-		d[bits.TrailingZeros32(m)&31] = v
-	}
+	w.blk.run.kernel.set.Spread(&w.r[slot], v, m)
 }
 
 // redux decodes reductions over a warp.

@@ -87,6 +87,7 @@ func write(dir string) error {
 			{"multiply", productSignature, productDoc},
 			{"locate", locateSignature, locateDoc},
 			{"locateShared", locateSharedSignature, locateSharedDoc},
+			{"spread", spreadSignature, spreadDoc},
 			{"gather", gatherSignature, gatherDoc},
 			{"known", knownSignature, knownDoc},
 			{"note", noteSignature, noteDoc},

@@ -17,6 +17,8 @@ const (
 // of size, a power of two.`
 	locateSharedSignature = "(address *Narrow, off, last, size, m uint32, at *Narrow) uint32"
 	locateSharedDoc       = "is locate for addresses of 32 bits, to which off is added."
+	spreadSignature       = "(d *Narrow, v, m uint32)"
+	spreadDoc             = "sets the lanes of m to v."
 	gatherSignature       = "(d *Narrow, data *byte, at *Narrow, m uint32)"
 	gatherDoc             = "loads the words of data at the places of the lanes of m, below 2^31."
 	knownSignature        = "(known *byte, at *Narrow, words int, m uint32) bool"
@@ -36,6 +38,7 @@ const (
 func emitMemory(a *asm) {
 	emitLocate(a, 64)
 	emitLocate(a, 32)
+	emitSpread(a)
 	emitGather(a)
 	emitKnown(a)
 	emitNote(a)
@@ -314,6 +317,26 @@ func (a *asm) masks32(m reg.GPVirtual, body func(i int, mask reg.Register)) {
 	}
 }
 
+// emitSpread sets lanes to a number.
+func emitSpread(a *asm) {
+	a.function("spread", "(d *[32]uint32, v, m uint32)")
+	d, m := a.parameter("d"), a.GP32()
+	all := a.spread(a.parameter32("v"), 32)
+	a.Load(a.Param("m"), m)
+	a.masks32(m, func(i int, mask reg.Register) {
+		to, x := Mem{Base: d, Disp: i * a.bytes()}, a.vec()
+		a.VMOVUPS(to, x)
+		if a.wide {
+			a.VMOVDQA32(all, mask, x)
+		} else {
+			a.VBLENDVPS(mask, all, x, x)
+		}
+		a.VMOVUPS(x, to)
+	})
+	a.VZEROUPPER()
+	a.RET()
+}
+
 // emitGather loads words.
 func emitGather(a *asm) {
 	a.function("gather", "(d *[32]uint32, data *byte, at *[32]uint32, m uint32)")
@@ -418,19 +441,33 @@ func emitNote(a *asm) {
 	a.LEAQ(Mem{Base: shadow, Index: place, Scale: 8}, place)
 	a.MOVQ(words, left)
 	a.Label("words")
-	ones, mem := a.GP64(), Mem{Base: place}
+	few, mem := a.GP64(), Mem{Base: place}
 	s, x, t := a.vec(), a.vec(), a.vec()
 	if a.wide {
-		lanes, bad, old, k := a.K(), a.K(), a.K(), a.K()
-		a.MOVQ(U32(255), ones)
+		// Vectors of eight words, of four or, to the end, of one: no load reaches over
+		// what has just been stored, for which it would have to wait.
+		lanes, bad, old, k, ones := a.K(), a.K(), a.K(), a.K(), a.GP32()
+		before := a.vec()
 		a.CMPQ(left, Imm(8))
-		a.JGE(LabelRef("whole"))
-		a.MOVQ(U32(1), ones)
-		a.SHLXQ(left, ones, ones)
-		a.DECQ(ones)
-		a.Label("whole")
-		a.KMOVW(ones.As32(), lanes)
-		a.VMOVDQU64_Z(mem, lanes, s)
+		a.JLT(LabelRef("under8"))
+		a.MOVQ(U32(8), few)
+		a.MOVL(U32(255), ones)
+		a.VMOVDQU64(mem, s)
+		a.JMP(LabelRef("loaded"))
+		a.Label("under8")
+		a.CMPQ(left, Imm(4))
+		a.JLT(LabelRef("under4"))
+		a.MOVQ(U32(4), few)
+		a.MOVL(U32(15), ones)
+		a.VMOVDQU(mem, s.AsY())
+		a.JMP(LabelRef("loaded"))
+		a.Label("under4")
+		a.MOVQ(U32(1), few)
+		a.MOVL(U32(1), ones)
+		a.VMOVQ(mem, s.AsX())
+		a.Label("loaded")
+		a.KMOVW(ones, lanes)
+		a.VMOVDQA64(s, before)
 		a.VPXORQ(bits, s, x)
 		a.VPTESTMQ(epoch, x, old)
 		a.VPANDQ(lasts, s, old, s) // what the barrier has left
@@ -459,13 +496,22 @@ func emitNote(a *asm) {
 		a.JNZ(LabelRef("end"))
 		a.VPANDNQ(s, epoch, s)
 		a.VPORQ(bits, s, s)
-		a.VMOVDQU64(s, lanes, mem)
-		a.ADDQ(Imm(64), place)
-		a.SUBQ(Imm(8), left)
-		a.JG(LabelRef("words"))
+		a.VPCMPQ(Imm(4), before, s, k)
+		a.KTESTW(lanes, k)
+		a.JZ(LabelRef("stored"))
+		a.CMPQ(few, Imm(4))
+		a.JEQ(LabelRef("four"))
+		a.JLT(LabelRef("one"))
+		a.VMOVDQU64(s, mem)
+		a.JMP(LabelRef("stored"))
+		a.Label("four")
+		a.VMOVDQU(s.AsY(), mem)
+		a.JMP(LabelRef("stored"))
+		a.Label("one")
+		a.VMOVQ(s.AsX(), mem)
+		a.Label("stored")
 	} else {
 		// Vectors of four words or, to the end, of one.
-		few := a.GP64()
 		bad, k, zero := a.YMM(), a.YMM(), a.zero()
 		a.CMPQ(left, Imm(4))
 		a.JGE(LabelRef("whole"))
@@ -519,10 +565,10 @@ func emitNote(a *asm) {
 		a.Label("stores")
 		a.VMOVDQU(s, mem)
 		a.Label("stored")
-		a.LEAQ(Mem{Base: place, Index: few, Scale: 8}, place)
-		a.SUBQ(few, left)
-		a.JG(LabelRef("words"))
 	}
+	a.LEAQ(Mem{Base: place, Index: few, Scale: 8}, place)
+	a.SUBQ(few, left)
+	a.JG(LabelRef("words"))
 	rest := a.GP32()
 	a.LEAL(Mem{Base: m.As64(), Disp: -1}, rest)
 	a.ANDL(rest, m)

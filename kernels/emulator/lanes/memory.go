@@ -1,9 +1,12 @@
 package lanes
 
+import "math/bits"
+
 // memory is what a set does with places in memory.
 type memory struct {
 	locate       func(address *Wide, from, last, size uint64, m uint32, at *Narrow) uint32
 	locateShared func(address *Narrow, off, last, size, m uint32, at *Narrow) uint32
+	spread       func(d *Narrow, v, m uint32)
 	gather       func(d *Narrow, data *byte, at *Narrow, m uint32)
 	known        func(known *byte, at *Narrow, words int, m uint32) bool
 	note         func(shadow *uint64, at *Narrow, words int, m uint32, warp, bits, forbidden uint64, reads bool) uint32
@@ -36,6 +39,17 @@ func (s *Set) LocateShared(address *Narrow, off, last, size, m uint32, at *Narro
 		return Astray
 	}
 	return Shape(s.memory.locateShared(address, off, last, size, m, at))
+}
+
+// Spread sets the lanes of m to v.
+func (s *Set) Spread(d *Narrow, v, m uint32) {
+	if s.memory != nil {
+		s.memory.spread(d, v, m)
+		return
+	}
+	for ; m != 0; m &= m - 1 {
+		d[bits.TrailingZeros32(m)&31] = v
+	}
 }
 
 // Gather loads words for the lanes of m. Locate has seen that data has them, and that

@@ -18,7 +18,7 @@ var native = sync.OnceValue(func() []*Set {
 		comparisons512(&codes)
 		s := newSet("avx512", codes[:], stop, run512, routines[:])
 		s.multiply = multiply512
-		s.memory = &memory{locate512, locateShared512, gather512, known512, note512}
+		s.memory = &memory{locate512, locateShared512, spread512, gather512, known512, note512}
 		sets = append(sets, s)
 	}
 	if x.HasAVX2 && x.HasFMA && x.HasF16C {
@@ -27,7 +27,7 @@ var native = sync.OnceValue(func() []*Set {
 		comparisons256(&codes)
 		s := newSet("avx2", codes[:], stop, run256, routines[:])
 		s.multiply = multiply256
-		s.memory = &memory{locate256, locateShared256, gather256, known256, note256}
+		s.memory = &memory{locate256, locateShared256, spread256, gather256, known256, note256}
 		sets = append(sets, s)
 	}
 	return sets

@@ -425,38 +425,35 @@ DATA c80000000<>+24(SB)/4, $0x80000000
 DATA c80000000<>+28(SB)/4, $0x80000000
 GLOBL c80000000<>(SB), RODATA|NOPTR, $32
 
-// func gather256(d *[32]uint32, data *byte, at *[32]uint32, m uint32)
+// func spread256(d *[32]uint32, v uint32, m uint32)
 // Requires: AVX, AVX2
-TEXT ·gather256(SB), NOSPLIT, $0-28
+TEXT ·spread256(SB), NOSPLIT, $0-16
 	MOVQ         d+0(FP), AX
-	MOVQ         data+8(FP), CX
-	MOVQ         at+16(FP), DX
-	MOVL         m+24(FP), BX
-	VMOVD        BX, X0
+	MOVL         v+8(FP), CX
+	VMOVD        CX, X0
 	VPBROADCASTD X0, Y0
-	VPSLLVD      lanes0<>+0(SB), Y0, Y1
-	VPSRAD       $0x1f, Y1, Y1
-	VMOVUPS      (DX), Y2
+	MOVL         m+12(FP), CX
+	VMOVD        CX, X1
+	VPBROADCASTD X1, Y1
+	VPSLLVD      lanes0<>+0(SB), Y1, Y2
+	VPSRAD       $0x1f, Y2, Y2
 	VMOVUPS      (AX), Y3
-	VPGATHERDD   Y1, (CX)(Y2*1), Y3
+	VBLENDVPS    Y2, Y0, Y3, Y3
 	VMOVUPS      Y3, (AX)
-	VPSLLVD      lanes1<>+0(SB), Y0, Y1
-	VPSRAD       $0x1f, Y1, Y1
-	VMOVUPS      32(DX), Y2
+	VPSLLVD      lanes1<>+0(SB), Y1, Y2
+	VPSRAD       $0x1f, Y2, Y2
 	VMOVUPS      32(AX), Y3
-	VPGATHERDD   Y1, (CX)(Y2*1), Y3
+	VBLENDVPS    Y2, Y0, Y3, Y3
 	VMOVUPS      Y3, 32(AX)
-	VPSLLVD      lanes2<>+0(SB), Y0, Y1
-	VPSRAD       $0x1f, Y1, Y1
-	VMOVUPS      64(DX), Y2
+	VPSLLVD      lanes2<>+0(SB), Y1, Y2
+	VPSRAD       $0x1f, Y2, Y2
 	VMOVUPS      64(AX), Y3
-	VPGATHERDD   Y1, (CX)(Y2*1), Y3
+	VBLENDVPS    Y2, Y0, Y3, Y3
 	VMOVUPS      Y3, 64(AX)
-	VPSLLVD      lanes3<>+0(SB), Y0, Y0
-	VPSRAD       $0x1f, Y0, Y0
-	VMOVUPS      96(DX), Y1
+	VPSLLVD      lanes3<>+0(SB), Y1, Y1
+	VPSRAD       $0x1f, Y1, Y1
 	VMOVUPS      96(AX), Y2
-	VPGATHERDD   Y0, (CX)(Y1*1), Y2
+	VBLENDVPS    Y1, Y0, Y2, Y2
 	VMOVUPS      Y2, 96(AX)
 	VZEROUPPER
 	RET
@@ -500,6 +497,42 @@ DATA lanes3<>+20(SB)/4, $0x00000002
 DATA lanes3<>+24(SB)/4, $0x00000001
 DATA lanes3<>+28(SB)/4, $0x00000000
 GLOBL lanes3<>(SB), RODATA|NOPTR, $32
+
+// func gather256(d *[32]uint32, data *byte, at *[32]uint32, m uint32)
+// Requires: AVX, AVX2
+TEXT ·gather256(SB), NOSPLIT, $0-28
+	MOVQ         d+0(FP), AX
+	MOVQ         data+8(FP), CX
+	MOVQ         at+16(FP), DX
+	MOVL         m+24(FP), BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	VPSLLVD      lanes0<>+0(SB), Y0, Y1
+	VPSRAD       $0x1f, Y1, Y1
+	VMOVUPS      (DX), Y2
+	VMOVUPS      (AX), Y3
+	VPGATHERDD   Y1, (CX)(Y2*1), Y3
+	VMOVUPS      Y3, (AX)
+	VPSLLVD      lanes1<>+0(SB), Y0, Y1
+	VPSRAD       $0x1f, Y1, Y1
+	VMOVUPS      32(DX), Y2
+	VMOVUPS      32(AX), Y3
+	VPGATHERDD   Y1, (CX)(Y2*1), Y3
+	VMOVUPS      Y3, 32(AX)
+	VPSLLVD      lanes2<>+0(SB), Y0, Y1
+	VPSRAD       $0x1f, Y1, Y1
+	VMOVUPS      64(DX), Y2
+	VMOVUPS      64(AX), Y3
+	VPGATHERDD   Y1, (CX)(Y2*1), Y3
+	VMOVUPS      Y3, 64(AX)
+	VPSLLVD      lanes3<>+0(SB), Y0, Y0
+	VPSRAD       $0x1f, Y0, Y0
+	VMOVUPS      96(DX), Y1
+	VMOVUPS      96(AX), Y2
+	VPGATHERDD   Y0, (CX)(Y1*1), Y2
+	VMOVUPS      Y2, 96(AX)
+	VZEROUPPER
+	RET
 
 // func known256(known *byte, at *[32]uint32, words int, m uint32) bool
 // Requires: AVX, AVX2

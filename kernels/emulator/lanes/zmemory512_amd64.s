@@ -221,6 +221,25 @@ DATA iota32512<>+56(SB)/4, $0x0000000e
 DATA iota32512<>+60(SB)/4, $0x0000000f
 GLOBL iota32512<>(SB), RODATA|NOPTR, $64
 
+// func spread512(d *[32]uint32, v uint32, m uint32)
+// Requires: AVX, AVX512F
+TEXT ·spread512(SB), NOSPLIT, $0-16
+	MOVQ         d+0(FP), AX
+	MOVL         v+8(FP), CX
+	VPBROADCASTD CX, Z0
+	MOVL         m+12(FP), CX
+	KMOVW        CX, K1
+	VMOVUPS      (AX), Z1
+	VMOVDQA32    Z0, K1, Z1
+	VMOVUPS      Z1, (AX)
+	SHRL         $0x10, CX
+	KMOVW        CX, K1
+	VMOVUPS      64(AX), Z1
+	VMOVDQA32    Z0, K1, Z1
+	VMOVUPS      Z1, 64(AX)
+	VZEROUPPER
+	RET
+
 // func gather512(d *[32]uint32, data *byte, at *[32]uint32, m uint32)
 // Requires: AVX, AVX512F
 TEXT ·gather512(SB), NOSPLIT, $0-28
@@ -298,7 +317,7 @@ DATA c01010101<>+28(SB)/4, $0x01010101
 GLOBL c01010101<>(SB), RODATA|NOPTR, $32
 
 // func note512(shadow *uint64, at *[32]uint32, words int, m uint32, warp uint64, bits uint64, forbidden uint64, reads bool) uint32
-// Requires: AVX, AVX512DQ, AVX512F, BMI2
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·note512(SB), NOSPLIT, $0-68
 	MOVQ         shadow+0(FP), AX
 	MOVQ         at+8(FP), CX
@@ -333,32 +352,45 @@ lane:
 	MOVQ  DX, R8
 
 words:
-	MOVQ  $0x000000ff, R9
-	CMPQ  R8, $0x08
-	JGE   whole
-	MOVQ  $0x00000001, R9
-	SHLXQ R8, R9, R9
-	DECQ  R9
+	CMPQ      R8, $0x08
+	JLT       under8
+	MOVQ      $0x00000008, R9
+	MOVL      $0x000000ff, R10
+	VMOVDQU64 (SI), Z11
+	JMP       loaded
 
-whole:
-	KMOVW       R9, K1
-	VMOVDQU64.Z (SI), K1, Z11
-	VPXORQ      Z0, Z11, Z12
-	VPTESTMQ    Z5, Z12, K2
-	VPANDQ      Z6, Z11, K2, Z11
-	VPANDQ      Z3, Z11, Z12
-	VPTESTMQ    Z12, Z12, K2
-	VPCMPQ      $0x04, Z1, Z12, K2, K2
-	VPANDQ      Z4, Z11, Z12
-	VPTESTMQ    Z12, Z12, K3
-	VPCMPQ      $0x04, Z2, Z12, K3, K3
-	TESTB       DI, DI
-	JZ          writes
-	VPANDQ      Z7, Z11, Z12
-	VPORQ       Z2, Z11, Z11
-	VPORQ       Z4, Z11, K3, Z11
-	VPCMPQ      $0x04, Z8, Z12, K3
-	JMP         checked
+under8:
+	CMPQ    R8, $0x04
+	JLT     under4
+	MOVQ    $0x00000004, R9
+	MOVL    $0x0000000f, R10
+	VMOVDQU (SI), Y11
+	JMP     loaded
+
+under4:
+	MOVQ  $0x00000001, R9
+	MOVL  $0x00000001, R10
+	VMOVQ (SI), X11
+
+loaded:
+	KMOVW     R10, K1
+	VMOVDQA64 Z11, Z13
+	VPXORQ    Z0, Z11, Z12
+	VPTESTMQ  Z5, Z12, K2
+	VPANDQ    Z6, Z11, K2, Z11
+	VPANDQ    Z3, Z11, Z12
+	VPTESTMQ  Z12, Z12, K2
+	VPCMPQ    $0x04, Z1, Z12, K2, K2
+	VPANDQ    Z4, Z11, Z12
+	VPTESTMQ  Z12, Z12, K3
+	VPCMPQ    $0x04, Z2, Z12, K3, K3
+	TESTB     DI, DI
+	JZ        writes
+	VPANDQ    Z7, Z11, Z12
+	VPORQ     Z2, Z11, Z11
+	VPORQ     Z4, Z11, K3, Z11
+	VPCMPQ    $0x04, Z8, Z12, K3
+	JMP       checked
 
 writes:
 	KORW     K3, K2, K2
@@ -372,13 +404,29 @@ checked:
 	JNZ       end
 	VPANDNQ   Z11, Z5, Z11
 	VPORQ     Z0, Z11, Z11
-	VMOVDQU64 Z11, K1, (SI)
-	ADDQ      $0x40, SI
-	SUBQ      $0x08, R8
-	JG        words
-	LEAL      -1(BX), SI
-	ANDL      SI, BX
-	JMP       lane
+	VPCMPQ    $0x04, Z13, Z11, K3
+	KTESTW    K1, K3
+	JZ        stored
+	CMPQ      R9, $0x04
+	JEQ       four
+	JLT       one
+	VMOVDQU64 Z11, (SI)
+	JMP       stored
+
+four:
+	VMOVDQU Y11, (SI)
+	JMP     stored
+
+one:
+	VMOVQ X11, (SI)
+
+stored:
+	LEAQ (SI)(R9*8), SI
+	SUBQ R9, R8
+	JG   words
+	LEAL -1(BX), SI
+	ANDL SI, BX
+	JMP  lane
 
 end:
 	VZEROUPPER

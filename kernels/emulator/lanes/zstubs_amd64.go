@@ -145,6 +145,11 @@ func locate512(address *Wide, from, last, size uint64, m uint32, at *Narrow) uin
 //go:noescape
 func locateShared512(address *Narrow, off, last, size, m uint32, at *Narrow) uint32
 
+// spread512 sets the lanes of m to v.
+//
+//go:noescape
+func spread512(d *Narrow, v, m uint32)
+
 // gather512 loads the words of data at the places of the lanes of m, below 2^31.
 //
 //go:noescape
@@ -194,6 +199,11 @@ func locate256(address *Wide, from, last, size uint64, m uint32, at *Narrow) uin
 //
 //go:noescape
 func locateShared256(address *Narrow, off, last, size, m uint32, at *Narrow) uint32
+
+// spread256 sets the lanes of m to v.
+//
+//go:noescape
+func spread256(d *Narrow, v, m uint32)
 
 // gather256 loads the words of data at the places of the lanes of m, below 2^31.
 //
