@@ -21,7 +21,7 @@ func (m *Model) LogLikelihood(ctx context.Context, rows [][]float64) ([]float64,
 // LogLikelihoodBatch is LogLikelihood of a batch, whose values are stored as the
 // columns of Schema say.
 func (m *Model) LogLikelihoodBatch(ctx context.Context, b *dataset.Batch) ([]float64, error) {
-	e, err := m.acquire(ctx)
+	e, err := m.acquire(ctx, b.Rows)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 type Model struct {
 	plan   *Blueprint
 	opts   Options
+	rows   launchRows
 	idle   chan *engine.Engine // engines that nobody uses
 	fresh  chan struct{}       // permits to make one more
 	closed chan struct{}       // one token until Close takes it
@@ -69,11 +70,15 @@ func newModel(ctx context.Context, b *Blueprint, opts Options) (*Model, error) {
 		closed: make(chan struct{}, 1),
 		done:   make(chan struct{}),
 	}
+	var err error
+	if m.rows, err = b.queryRows(opts); err != nil {
+		return nil, err
+	}
 	m.closed <- struct{}{}
 	for range opts.Engines {
 		m.fresh <- struct{}{}
 	}
-	e, err := m.acquire(ctx)
+	e, err := m.acquire(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +86,34 @@ func newModel(ctx context.Context, b *Blueprint, opts Options) (*Model, error) {
 	return m, nil
 }
 
-// acquire returns an engine that is the caller's until it is put into m.idle.
-func (m *Model) acquire(ctx context.Context) (*engine.Engine, error) {
+// acquire returns an engine for a call that asks for so many rows. It is the
+// caller's until it is put into m.idle.
+func (m *Model) acquire(ctx context.Context, rows int) (*engine.Engine, error) {
+	e, err := m.take(ctx, rows)
+	if err != nil || e.Rows() >= m.rows.of(rows) {
+		return e, err
+	}
+	// The engine was made for fewer rows; one at a time is in memory.
+	if err := e.Close(); err != nil {
+		m.fresh <- struct{}{}
+		return nil, err
+	}
+	return m.open(ctx, rows)
+}
+
+// open makes an engine, for which the caller has the permit.
+func (m *Model) open(ctx context.Context, rows int) (*engine.Engine, error) {
+	o := m.opts
+	o.Rows = m.rows.of(rows)
+	e, err := m.plan.Engine(ctx, Load{Options: o})
+	if err != nil {
+		m.fresh <- struct{}{}
+	}
+	return e, err
+}
+
+// take returns an idle engine of any size, or one that is made for so many rows.
+func (m *Model) take(ctx context.Context, rows int) (*engine.Engine, error) {
 	select {
 	case <-m.done:
 		return nil, ErrClosed
@@ -97,11 +128,7 @@ func (m *Model) acquire(ctx context.Context) (*engine.Engine, error) {
 	case e := <-m.idle:
 		return e, nil
 	case <-m.fresh:
-		e, err := m.plan.Engine(ctx, Load{Options: m.opts})
-		if err != nil {
-			m.fresh <- struct{}{}
-		}
-		return e, err
+		return m.open(ctx, rows)
 	case <-m.done:
 		return nil, ErrClosed
 	case <-ctx.Done():
@@ -125,7 +152,7 @@ func (m *Model) Program() *layers.Program { return m.plan.Program }
 
 // Device describes the device that the model runs on.
 func (m *Model) Device(ctx context.Context) (kernels.Info, error) {
-	e, err := m.acquire(ctx)
+	e, err := m.acquire(ctx, 1)
 	if err != nil {
 		return kernels.Info{}, err
 	}
@@ -135,7 +162,7 @@ func (m *Model) Device(ctx context.Context) (kernels.Info, error) {
 
 // Save writes the model to a native model file.
 func (m *Model) Save(ctx context.Context, path string) error {
-	e, err := m.acquire(ctx)
+	e, err := m.acquire(ctx, 1)
 	if err != nil {
 		return err
 	}

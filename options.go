@@ -15,8 +15,8 @@ type Options struct {
 	Device    string // auto, cpu, cuda, cuda:1, ... or emulator; "" is auto
 	Threads   int    // of a call; 0: one a core. Results do not depend on it
 	Engines   int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
-	Rows      int    // rows of a launch, at most engine.MaxShardRows; 0: 512
-	MaxMemory int64  // refuse what is planned to take more bytes; 0: no limit
+	Rows      int    // the most rows of a launch, up to engine.MaxShardRows; 0: 512. A Model takes fewer where its calls ask for fewer
+	MaxMemory int64  // bytes: a Model takes fewer rows where its plan has more, and what is planned to take more is refused; 0: no limit
 	// KernelPath is one of KernelPaths, for the CPU alone: two paths differ by
 	// rounding. "" is what the environment variable PCE_CPU names, else the best.
 	KernelPath string

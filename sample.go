@@ -50,7 +50,7 @@ func (m *Model) SampleGiven(ctx context.Context, rows [][]float64, seed uint64) 
 // number of b's first row in the whole request: draws depend on seed, the row's
 // number and its cells alone.
 func (m *Model) SampleBatch(ctx context.Context, b *dataset.Batch, seed uint64, first int) error {
-	e, err := m.acquire(ctx)
+	e, err := m.acquire(ctx, b.Rows)
 	if err != nil {
 		return err
 	}

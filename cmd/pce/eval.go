@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -16,8 +17,17 @@ import (
 	"github.com/pce-engine/pce/dataset"
 )
 
-// readRows is how many rows of a file are in memory at a time.
-const readRows = 4096
+// readRows is how many rows of a file are in memory at a time, and readCells how
+// many cells of them, if a row has no more.
+const (
+	readRows  = 4096
+	readCells = 1 << 23
+)
+
+// rowsAtOnce is how many rows of a model are read or drawn at a time.
+func rowsAtOnce(s *dataset.Schema) int {
+	return min(readRows, max(1, readCells/max(1, len(s.Columns))))
+}
 
 // queryFlags are the flags of every command that asks a model about rows.
 type queryFlags struct {
@@ -38,11 +48,16 @@ func (f *queryFlags) registerData(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern, builtin source or - for standard input; repeatable")
 }
 
+// openGC is the GOGC while a model is opened: reading and compiling a long circuit
+// leave several times what the program keeps.
+const openGC = 25
+
 // open opens the model, and says to notes what its file lacks.
 func (f *queryFlags) open(ctx context.Context, notes io.Writer) (*pce.Model, error) {
 	if f.model == "" {
 		return nil, usagef("no --model; give a model file, such as model.safetensors of a run")
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(openGC))
 	m, err := pce.Open(ctx, f.model, runOptions(f.run.device, f.run.threads))
 	if err == nil && m.Unchecked() {
 		noteUnchecked(notes, f.model)
@@ -94,7 +109,7 @@ func (a *app) logLikelihoods(ctx context.Context, f *queryFlags, m *pce.Model) (
 func appendLogLikelihoods(ctx context.Context, all []float64, m *pce.Model, r dataset.Reader) ([]float64, error) {
 	b := &dataset.Batch{}
 	for {
-		err := r.Read(ctx, b, readRows)
+		err := r.Read(ctx, b, rowsAtOnce(m.Schema()))
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}

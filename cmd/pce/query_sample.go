@@ -77,9 +77,9 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 		if err != nil {
 			return err
 		}
-		b := &dataset.Batch{}
-		for lo := 0; lo < total; lo += readRows {
-			n := min(readRows, total-lo)
+		b, most := &dataset.Batch{}, rowsAtOnce(schema)
+		for lo := 0; lo < total; lo += most {
+			n := min(most, total-lo)
 			if given == nil {
 				b = dataset.NewBatch(schema, n)
 			} else if err := given.Gather(ctx, b, repeated(lo, n, f.n)); err != nil {
