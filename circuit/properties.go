@@ -16,26 +16,21 @@ type Props struct {
 	StructuredDecomposable bool
 }
 
-// Query is a question to a circuit.
+// Query is a question to a circuit that a command of pce answers.
 type Query struct {
-	Name    string // as in `pce query`, or "entropy"
-	Allowed bool   // can be answered in one or two passes
+	Name    string // the command: `pce query NAME`
+	Allowed bool   // can be answered
 	Exact   bool   // the answer is exact, not a bound or a heuristic
 	Needs   string // the property it needs
 }
 
-// Queries lists which queries the properties allow.
+// Queries says which of the queries that pce answers the properties allow.
 func (p Props) Queries() []Query {
 	tractable := p.Smooth && p.Decomposable
 	const both = "smooth and decomposable"
 	return []Query{
 		{"loglik", tractable, tractable, both},
-		{"marginal", tractable, tractable, both},
-		{"conditional", tractable, tractable, both},
 		{"sample", tractable, tractable, both},
-		{"moments", tractable, tractable, both},
-		{"mpe", tractable, tractable && p.Deterministic, "deterministic to be exact"},
-		{"entropy", tractable && p.Deterministic, tractable && p.Deterministic, "deterministic"},
 	}
 }
 

@@ -151,23 +151,19 @@ func TestProperties(t *testing.T) {
 }
 
 func TestQueries(t *testing.T) {
-	exact := func(p Props, name string) (allowed, exact bool) {
-		for _, q := range p.Queries() {
-			if q.Name == name {
-				return q.Allowed, q.Exact
+	for _, tc := range []struct {
+		p    Props
+		want bool
+	}{
+		{Props{Smooth: true, Decomposable: true}, true},
+		{Props{Smooth: true, Deterministic: true}, false},
+		{Props{Decomposable: true, Deterministic: true}, false},
+	} {
+		for _, q := range tc.p.Queries() {
+			if q.Allowed != tc.want || q.Exact != tc.want || q.Needs == "" {
+				t.Errorf("%+v: %+v, want %v", tc.p, q, tc.want)
 			}
 		}
-		t.Fatalf("no query %q", name)
-		return
-	}
-	if a, e := exact(Props{Smooth: true, Decomposable: true}, "mpe"); !a || e {
-		t.Errorf("mpe without determinism: allowed %v, exact %v", a, e)
-	}
-	if a, e := exact(Props{Smooth: true, Decomposable: true, Deterministic: true}, "mpe"); !a || !e {
-		t.Errorf("mpe with determinism: allowed %v, exact %v", a, e)
-	}
-	if a, _ := exact(Props{Smooth: true}, "marginal"); a {
-		t.Error("marginals need decomposability")
 	}
 }
 

@@ -2,13 +2,18 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pce-engine/pce"
 )
 
 // answer runs a command that must succeed and returns the numbers that it
@@ -123,5 +128,37 @@ func TestEvidenceComesBack(t *testing.T) {
 		if !strings.Contains(got[i], want) || err != nil || !(math.Abs(x-1.70000015e9) < 1e4) {
 			t.Errorf("row %d is completed as %q, want it to have %q", i, got[i], want)
 		}
+	}
+}
+
+// TestInfoListsQueries wants info to name the commands of query, all of them and
+// nothing else.
+func TestInfoListsQueries(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.txt")
+	if err := os.WriteFile(path, []byte("circuit 1\na = input x0 bernoulli 0.3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var info struct{ Queries []pce.QueryInfo }
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), []string{"info", path, "--json"}, nil, nil, &out, &errs); code != 0 {
+		t.Fatalf("exit %d: %s", code, &errs)
+	}
+	if err := json.Unmarshal(out.Bytes(), &info); err != nil {
+		t.Fatal(err)
+	}
+	var listed, commands []string
+	for _, q := range info.Queries {
+		listed = append(listed, q.Name)
+		if !q.Allowed || !q.Exact {
+			t.Errorf("%+v of a circuit that every query can be asked", q)
+		}
+	}
+	for _, c := range testApp().queryCommand().Commands() {
+		commands = append(commands, c.Name())
+	}
+	slices.Sort(listed)
+	slices.Sort(commands)
+	if len(commands) == 0 || !slices.Equal(listed, commands) {
+		t.Errorf("info lists %q, the commands of query are %q", listed, commands)
 	}
 }
