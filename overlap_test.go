@@ -390,7 +390,7 @@ type damaged struct {
 func (d *damaged) Gather(ctx context.Context, b *dataset.Batch, rows []int) error {
 	err := d.Source.Gather(ctx, b, rows)
 	if d.at--; d.at == 0 {
-		b.Columns[1].Codes[5] = 77
+		b.Columns[1].Codes.Set(5, 77)
 	}
 	return err
 }

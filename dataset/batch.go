@@ -2,9 +2,6 @@ package dataset
 
 import "context"
 
-// Missing is the code of a missing discrete cell.
-const Missing = 0xFFFF
-
 // ColumnKind says how the cells of a column are stored.
 type ColumnKind uint8
 
@@ -39,15 +36,15 @@ type Schema struct {
 // Cells are the cells of one column of a batch; Codes or Values is set,
 // as the column's kind says. Both have Batch.Rows entries.
 type Cells struct {
-	Codes  []uint16
+	Codes  Codes
 	Values []float32
 	// Text, if it is not nil, has what the file says for each observed cell, and
 	// nil for the others. Writers copy it.
 	Text [][]byte
 }
 
-// Batch is a block of rows, column-major. It belongs to the caller, who may
-// use it again for the next read.
+// Batch is a block of rows, column-major. All its codes have the width that its
+// schema asks for. It belongs to the caller, who may use it again for the next read.
 type Batch struct {
 	Rows    int
 	Columns []Cells

@@ -13,9 +13,9 @@ import (
 //	4 bytes "PCB1", 4 bytes rows, 4 bytes columns, cells column by column,
 //	4 bytes CRC-32C of all before
 //
-// Numbers are little-endian. A discrete cell takes one byte where its column
-// has fewer than 256 categories, 255 for a missing one, else two; a continuous
-// one is a float32.
+// Numbers are little-endian. A continuous cell is a float32. A discrete cell takes
+// one byte where its column has fewer than 256 categories, two where it has fewer
+// than 65,536, else four; the largest number of its width marks a missing one.
 const (
 	blockMagic  = "PCB1"
 	blockHeader = 12
@@ -31,8 +31,10 @@ func (c *Column) cellBytes() int {
 		return 4
 	case c.Categories < 256:
 		return 1
+	case c.Categories <= MaxNarrow:
+		return 2
 	}
-	return 2
+	return 4
 }
 
 // BlockRowBytes returns the bytes of a row of s in a block.
@@ -71,18 +73,22 @@ func AppendBlock(dst []byte, s *Schema, b *Batch) ([]byte, error) {
 			}
 			continue
 		}
-		if len(cells.Codes) != b.Rows {
-			return dst[:start], badSetting("%s has %d codes for %d rows", s.ColumnName(i), len(cells.Codes), b.Rows)
+		if cells.Codes.Len() != b.Rows {
+			return dst[:start], badSetting("%s has %d codes for %d rows", s.ColumnName(i), cells.Codes.Len(), b.Rows)
 		}
-		narrow := c.cellBytes() == 1
-		for _, v := range cells.Codes {
-			switch {
-			case int(v) >= c.Categories && v != Missing:
+		width := c.cellBytes()
+		for r := range b.Rows {
+			v := cells.Codes.At(r)
+			if v >= c.Categories {
 				return dst[:start], fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, s.ColumnName(i), v, c.Categories)
-			case narrow: // Missing becomes 255
+			}
+			switch width { // Missing, -1, becomes the largest number of each
+			case 1:
 				dst = append(dst, byte(v))
+			case 2:
+				dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
 			default:
-				dst = binary.LittleEndian.AppendUint16(dst, v)
+				dst = binary.LittleEndian.AppendUint32(dst, uint32(v))
 			}
 		}
 	}
@@ -107,26 +113,32 @@ func DecodeBlock(s *Schema, block []byte, b *Batch) error {
 	if got, want := crc32.Checksum(block[:end], castagnoli), binary.LittleEndian.Uint32(block[end:]); got != want {
 		return badData("block", "its checksum is %#x, its bytes give %#x; send it again", want, got)
 	}
-	b.shape(s, int(rows))
+	b.shape(s, s.WideCodes(), int(rows))
 	at := block[blockHeader:end]
 	for i := range s.Columns {
 		c, cells := &s.Columns[i], &b.Columns[i]
 		width := c.cellBytes()
 		for r := range b.Rows {
+			var code, none uint32
 			switch cell := at[r*width:]; {
 			case c.Kind == Continuous:
 				cells.Values[r] = math.Float32frombits(binary.LittleEndian.Uint32(cell))
 				continue
+			case width == 4:
+				code, none = binary.LittleEndian.Uint32(cell), math.MaxUint32
 			case width == 2:
-				cells.Codes[r] = binary.LittleEndian.Uint16(cell)
-			case cell[0] == 255:
-				cells.Codes[r] = Missing
+				code, none = uint32(binary.LittleEndian.Uint16(cell)), math.MaxUint16
 			default:
-				cells.Codes[r] = uint16(cell[0])
+				code, none = uint32(cell[0]), math.MaxUint8
 			}
-			if v := cells.Codes[r]; int(v) >= c.Categories && v != Missing {
+			switch {
+			case code == none:
+				cells.Codes.Set(r, Missing)
+			case code >= uint32(c.Categories):
 				b.truncate(0)
-				return badData("block", "%s has code %d of %d categories", s.ColumnName(i), v, c.Categories)
+				return badData("block", "%s has code %d of %d categories", s.ColumnName(i), code, c.Categories)
+			default:
+				cells.Codes.Set(r, int(code))
 			}
 		}
 		at = at[b.Rows*width:]

@@ -5,17 +5,25 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/dataset"
 )
 
-// mixedSchema has a column of every width of cells, at its edges.
+// mixedSchema has a column of every width of narrow cells, at its edges.
 func mixedSchema() *dataset.Schema {
 	return &dataset.Schema{Columns: []dataset.Column{
-		{Categories: 1}, {Categories: 255}, {Categories: 256}, {Categories: dataset.MaxCategories},
+		{Categories: 1}, {Categories: 255}, {Categories: 256}, {Categories: dataset.MaxNarrow},
 		{Kind: dataset.Continuous}, {Categories: 3, Labels: []string{"a", "b", "c"}},
 	}}
+}
+
+// wideSchema has a column of every width of wide cells beside them.
+func wideSchema() *dataset.Schema {
+	s := mixedSchema()
+	s.Columns = append(s.Columns, dataset.Column{Categories: dataset.MaxNarrow + 1}, dataset.Column{Categories: dataset.MaxCategories})
+	return s
 }
 
 // mixedBatch has random rows, missing cells and the largest codes among them.
@@ -29,9 +37,9 @@ func mixedBatch(s *dataset.Schema, rows int, seed uint64) *dataset.Batch {
 			case c.Kind == dataset.Continuous:
 				b.Columns[i].Values[r] = math.Float32frombits(rng.Uint32())
 			case u < 0.5:
-				b.Columns[i].Codes[r] = uint16(c.Categories - 1)
+				b.Columns[i].Codes.Set(r, c.Categories-1)
 			default:
-				b.Columns[i].Codes[r] = uint16(rng.IntN(c.Categories))
+				b.Columns[i].Codes.Set(r, rng.IntN(c.Categories))
 			}
 		}
 	}
@@ -45,13 +53,11 @@ func sameCells(a, b *dataset.Batch) bool {
 	}
 	for i := range a.Columns {
 		x, y := &a.Columns[i], &b.Columns[i]
-		if len(x.Codes) != len(y.Codes) || len(x.Values) != len(y.Values) {
+		if x.Codes.Len() != y.Codes.Len() || len(x.Values) != len(y.Values) {
 			return false
 		}
-		for r := range x.Codes {
-			if x.Codes[r] != y.Codes[r] {
-				return false
-			}
+		if !slices.Equal(x.Codes.Narrow, y.Codes.Narrow) || !slices.Equal(x.Codes.Wide, y.Codes.Wide) {
+			return false
 		}
 		for r := range x.Values {
 			if math.Float32bits(x.Values[r]) != math.Float32bits(y.Values[r]) {
@@ -63,9 +69,16 @@ func sameCells(a, b *dataset.Batch) bool {
 }
 
 func TestBlockRoundTrip(t *testing.T) {
-	s := mixedSchema()
-	got := &dataset.Batch{}
-	for _, rows := range []int{0, 1, 7, 300, 2} { // got is used again
+	got := &dataset.Batch{} // is used again
+	for _, s := range []*dataset.Schema{mixedSchema(), wideSchema(), mixedSchema()} {
+		roundTrips(t, s, got)
+	}
+}
+
+// roundTrips sends blocks of several sizes through got.
+func roundTrips(t *testing.T, s *dataset.Schema, got *dataset.Batch) {
+	t.Helper()
+	for _, rows := range []int{0, 1, 7, 300, 2} {
 		want := mixedBatch(s, rows, uint64(rows))
 		block, err := dataset.AppendBlock([]byte("before"), s, want)
 		if err != nil {
@@ -90,7 +103,7 @@ func TestBlockRoundTrip(t *testing.T) {
 // TestBlockDamage changes every byte of a block, cuts it everywhere and reads it
 // as rows of others.
 func TestBlockDamage(t *testing.T) {
-	s := mixedSchema()
+	s := wideSchema()
 	block, err := dataset.AppendBlock(nil, s, mixedBatch(s, 5, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +119,7 @@ func TestBlockDamage(t *testing.T) {
 			t.Errorf("cut after %d bytes: %v", i, err)
 		}
 	}
-	fewer := mixedSchema()
+	fewer := wideSchema()
 	fewer.Columns[1].Categories = 254 // as wide, but code 254 is there
 	for name, other := range map[string]*dataset.Schema{
 		"a column less": {Columns: s.Columns[1:]}, "fewer categories": fewer,
@@ -124,7 +137,7 @@ func TestBlockDamage(t *testing.T) {
 }
 
 func FuzzBlock(f *testing.F) {
-	s := mixedSchema()
+	s := wideSchema()
 	for _, rows := range []int{0, 1, 4} {
 		block, err := dataset.AppendBlock(nil, s, mixedBatch(s, rows, 2))
 		if err != nil {
@@ -132,7 +145,7 @@ func FuzzBlock(f *testing.F) {
 		}
 		f.Add(block)
 	}
-	f.Add([]byte("PCB1\xff\xff\xff\xff\x06\x00\x00\x00    "))
+	f.Add([]byte("PCB1\xff\xff\xff\xff\x08\x00\x00\x00    "))
 	f.Fuzz(func(t *testing.T, block []byte) {
 		b := &dataset.Batch{}
 		if err := dataset.DecodeBlock(s, block, b); err != nil {

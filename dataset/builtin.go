@@ -69,7 +69,7 @@ func digitTable(seed uint64, rows int) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.narrow, _, err = digits.Render(seed, rows); err != nil {
+	if t.bytes, _, err = digits.Render(seed, rows); err != nil {
 		return nil, err
 	}
 	t.rows = rows
@@ -90,7 +90,11 @@ func randomTable(ctx context.Context, path string, values url.Values, limit int6
 		}
 		n[key] = x
 	}
-	if bytes := 2 * int64(n["rows"]) * int64(n["vars"]); bytes > limit {
+	width := int64(2)
+	if n["categories"] > MaxNarrow {
+		width = 4
+	}
+	if bytes := width * int64(n["rows"]) * int64(n["vars"]); bytes > limit {
 		return nil, badSetting("%s: takes more than %d MiB; ask for fewer rows", path, limit>>20)
 	}
 	s := &Schema{Columns: make([]Column, n["vars"])}
@@ -108,10 +112,13 @@ func randomTable(ctx context.Context, path string, values url.Values, limit int6
 		}
 		for range n["vars"] {
 			code := rng.Uint32N(uint32(n["categories"]))
-			if t.isWide {
-				t.wide = append(t.wide, uint16(code))
-			} else {
-				t.narrow = append(t.narrow, uint8(code))
+			switch t.width {
+			case 1:
+				t.bytes = append(t.bytes, uint8(code))
+			case 2:
+				t.narrow = append(t.narrow, uint16(code))
+			default:
+				t.wide = append(t.wide, code)
 			}
 		}
 	}

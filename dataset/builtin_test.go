@@ -27,7 +27,7 @@ func TestDigitsSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range b.Columns {
-		if b.Columns[i].Codes[0] != uint16(pixels[2*784+i]) {
+		if b.Columns[i].Codes.At(0) != int(pixels[2*784+i]) {
 			t.Fatalf("pixel %d differs", i)
 		}
 	}
@@ -57,7 +57,7 @@ func TestRandomSource(t *testing.T) {
 	if got, want := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16], "ec9677cf12064edf"; got != want {
 		t.Errorf("hash %s, want %s", got, want)
 	}
-	for _, query := range []string{"?rows=0", "?rows=x", "?wide=3", "?rows=1&rows=2", "?categories=65536", "?rows=2147483648&vars=1048576", "/train"} {
+	for _, query := range []string{"?rows=0", "?rows=x", "?wide=3", "?rows=1&rows=2", "?categories=16777217", "?rows=2147483648&vars=1048576", "/train"} {
 		if _, err := open(query); err == nil || !strings.HasPrefix(err.Error(), "dataset: bad setting: builtin:random"+query) {
 			t.Errorf("%s: %v", query, err)
 		}

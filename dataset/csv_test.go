@@ -59,10 +59,10 @@ func show(t testing.TB, src Source) string {
 		var cells []string
 		for i, c := range b.Columns {
 			switch {
-			case c.Codes != nil && c.Codes[r] == Missing || c.Codes == nil && c.Values[r] != c.Values[r]:
+			case c.IsMissing(r):
 				cells = append(cells, "-")
-			case c.Codes != nil:
-				cells = append(cells, fmt.Sprint(c.Codes[r]))
+			case c.Discrete():
+				cells = append(cells, fmt.Sprint(c.Codes.At(r)))
 			default:
 				cells = append(cells, string(src.Schema().Columns[i].appendNumber(nil, c.Values[r])))
 			}
@@ -207,14 +207,14 @@ func TestBadCSV(t *testing.T) {
 		{"a.csv", "a\nx\n1.5\n", Options{Header: HeaderYes}, `a.csv:3:1: 1.5 is a number in a column of texts (a.csv:2:1: "x"); fix the cell or set the column's type to label`},
 		{"a.csv", "1e39\n", Options{}, "a.csv:1:1: 1e+39 is beyond ±3.4e38; scale the column"},
 		{"a.csv", "1\nx\n", Options{Types: map[string]Type{"1": {Kind: Continuous}}}, `a.csv:2:1: "x" is not a number, and the column is set to be continuous; fix the cell or list the text as a missing mark`},
-		{"a.csv", "1\n2.5\n", Options{Types: map[string]Type{"*": {}}}, "a.csv:2:1: 2.5 is no code from 0 to 65534, and the column is set to be discrete"},
+		{"a.csv", "1\n2.5\n", Options{Types: map[string]Type{"*": {}}}, "a.csv:2:1: 2.5 is no code from 0 to 16777215, and the column is set to be discrete"},
 		{"a.csv", "1\n7\n", Options{Types: map[string]Type{"*": {Categories: 4}}}, "a.csv: column 1 holds the code 7 and is set to have 4 categories; give it more"},
 		{"a.csv", "1\n", Options{Types: map[string]Type{"*": {Skip: true}}}, "a.csv: all columns are skipped; leave at least one"},
 		{"a.csv", "a,a\n1,2\n", Options{}, `a.csv: two columns are named "a"; rename or remove one`},
-		{"a.data", "0,1\n0,1.5\n", Options{}, `a.data:2:2: "1.5" is not a whole number from 0 to 65534, as .data files hold; name other files .csv`},
-		{"a.data", "a,b\n0,1\n", Options{}, `a.data:1:1: "a" is not a whole number from 0 to 65534, as .data files hold; name other files .csv`},
-		{"a.data", "0,-1\n", Options{}, `a.data:1:2: "-1" is not a whole number from 0 to 65534, as .data files hold; name other files .csv`},
-		{"a.data", "65535\n", Options{}, `a.data:1:1: "65535" is not a whole number from 0 to 65534, as .data files hold; name other files .csv`},
+		{"a.data", "0,1\n0,1.5\n", Options{}, `a.data:2:2: "1.5" is not a whole number from 0 to 16777215, as .data files hold; name other files .csv`},
+		{"a.data", "a,b\n0,1\n", Options{}, `a.data:1:1: "a" is not a whole number from 0 to 16777215, as .data files hold; name other files .csv`},
+		{"a.data", "0,-1\n", Options{}, `a.data:1:2: "-1" is not a whole number from 0 to 16777215, as .data files hold; name other files .csv`},
+		{"a.data", "16777216\n", Options{}, `a.data:1:1: "16777216" is not a whole number from 0 to 16777215, as .data files hold; name other files .csv`},
 		{"a.csv", strings.Repeat("x", 5000) + "\ny\n", Options{Header: HeaderNo}, "a.csv:1:1: text of 5000 bytes; a category's label has at most 4096"},
 		{"a.csv.gz", "\x1f\x8b\x00", Options{}, "a.csv.gz: is damaged: unexpected EOF"},
 	} {
@@ -271,7 +271,7 @@ func TestBadSettings(t *testing.T) {
 		{path, Options{Types: map[string]Type{"age": {}}}, `a type is set for column "age", and there is none; write a name of the header, a number from 1 to 2, or *`},
 		{path, Options{Image: [3]int{2, 2, 1}}, `image shape [2 2 1] does not have 2 values`},
 		{path, Options{Text: Text{Unit: "line"}}, `text unit "line"; write char or word`},
-		{path, Options{Text: Text{Vocabulary: 1}}, "text length 0, vocabulary 1, bytes 0; length takes 1 to 1048576, vocabulary 2 to 65535"},
+		{path, Options{Text: Text{Vocabulary: 1}}, "text length 0, vocabulary 1, bytes 0; length takes 1 to 1048576, vocabulary 2 to 16777216"},
 		{unknown, Options{}, unknown + ": unknown kind of file; its name ends in one of .csv .data .idx .npy .tsv .txt, or .gz after it"},
 		{"builtin:digits/all", Options{}, "builtin:digits/all: no such source; there are " + builtinHelp},
 	} {

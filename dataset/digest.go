@@ -39,22 +39,21 @@ func Digest(ctx context.Context, src Source) (digest [sha256.Size]byte, err erro
 // of dst that it used, or a longer slice.
 func (c *Column) putCells(dst []byte, cells *Cells) []byte {
 	width := c.cellBytes()
-	dst = room(dst, width*(len(cells.Codes)+len(cells.Values)))
-	switch width {
-	case 1: // Missing becomes 255
-		for i, v := range cells.Codes {
+	dst = room(dst, width*(cells.Codes.Len()+len(cells.Values)))
+	for i, v := range cells.Values {
+		if v != v {
+			v = missingValue
+		}
+		binary.LittleEndian.PutUint32(dst[width*i:], math.Float32bits(v))
+	}
+	for i := range cells.Codes.Len() {
+		switch v := cells.Codes.At(i); width { // Missing, -1, becomes the largest number of each
+		case 1:
 			dst[i] = byte(v)
-		}
-	case 2:
-		for i, v := range cells.Codes {
-			binary.LittleEndian.PutUint16(dst[2*i:], v)
-		}
-	default:
-		for i, v := range cells.Values {
-			if v != v {
-				v = missingValue
-			}
-			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+		case 2:
+			binary.LittleEndian.PutUint16(dst[2*i:], uint16(v))
+		default:
+			binary.LittleEndian.PutUint32(dst[4*i:], uint32(v))
 		}
 	}
 	return dst

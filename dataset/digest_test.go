@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// digestTable has rows of a narrow, a wide and a continuous column.
+// digestTable has rows of a column of few categories, one of more, and a continuous one.
 func digestTable(t testing.TB, rows int, categories int, edit func(*Batch)) *Table {
 	t.Helper()
 	s := &Schema{Columns: []Column{{Kind: Discrete, Categories: 7}, {Kind: Discrete, Categories: categories}, {Name: "x", Kind: Continuous}}}
 	b := NewBatch(s, rows)
 	for i := range rows {
-		b.Columns[0].Codes[i] = uint16(i % 7)
-		b.Columns[1].Codes[i] = uint16(i * 31 % categories)
+		b.Columns[0].Codes.Set(i, i%7)
+		b.Columns[1].Codes.Set(i, i*31%categories)
 		b.Columns[2].Values[i] = float32(i) * 0.37
 	}
 	if edit != nil {
@@ -45,7 +45,7 @@ func mustDigest(t testing.TB, src Source) [sha256.Size]byte {
 // nothing else.
 func TestDigest(t *testing.T) {
 	const rows = 2*chunkRows + 1
-	for _, categories := range []int{9, 255, 256, 300} {
+	for _, categories := range []int{9, 255, 256, 300, MaxNarrow, MaxNarrow + 1, 151936} {
 		want := mustDigest(t, digestTable(t, rows, categories, nil))
 		if mustDigest(t, digestTable(t, rows, categories, nil)) != want {
 			t.Errorf("%d categories: the same rows have another digest", categories)
@@ -63,16 +63,17 @@ func TestDigest(t *testing.T) {
 		check("one row more", digestTable(t, rows+1, categories, nil))
 		check("one category more", digestTable(t, rows, categories+1, nil))
 		for _, row := range []int{0, chunkRows - 1, chunkRows, rows - 1} {
-			check("a narrow cell", digestTable(t, rows, categories, func(b *Batch) { b.Columns[0].Codes[row] = (b.Columns[0].Codes[row] + 1) % 7 }))
-			check("a missing narrow cell", digestTable(t, rows, categories, func(b *Batch) { b.Columns[0].Codes[row] = Missing }))
-			check("the last code", digestTable(t, rows, categories, func(b *Batch) { b.Columns[1].Codes[row] = uint16(categories - 1) }))
-			check("a missing wide cell", digestTable(t, rows, categories, func(b *Batch) { b.Columns[1].Codes[row] = Missing }))
+			check("a cell of few", digestTable(t, rows, categories, func(b *Batch) { b.Columns[0].Codes.Set(row, (b.Columns[0].Codes.At(row)+1)%7) }))
+			check("a missing cell of few", digestTable(t, rows, categories, func(b *Batch) { b.Columns[0].Codes.Set(row, Missing) }))
+			check("the last code", digestTable(t, rows, categories, func(b *Batch) { b.Columns[1].Codes.Set(row, categories-1) }))
+			check("a missing cell of many", digestTable(t, rows, categories, func(b *Batch) { b.Columns[1].Codes.Set(row, Missing) }))
 			check("a value", digestTable(t, rows, categories, func(b *Batch) { b.Columns[2].Values[row] += 0x1p-10 }))
 			check("a missing value", digestTable(t, rows, categories, func(b *Batch) { b.Columns[2].Values[row] = float32(math.NaN()) }))
 		}
 		check("another order", digestTable(t, rows, categories, func(b *Batch) {
 			for i := range b.Columns {
-				slices.Reverse(b.Columns[i].Codes)
+				slices.Reverse(b.Columns[i].Codes.Narrow)
+				slices.Reverse(b.Columns[i].Codes.Wide)
 				slices.Reverse(b.Columns[i].Values)
 			}
 		}))
@@ -85,7 +86,7 @@ func TestDigest(t *testing.T) {
 	if nan(0x7fc00001) != nan(0xffc01234) {
 		t.Error("two missing values have two digests")
 	}
-	wide := digestTable(t, 10, 256, func(b *Batch) { b.Columns[0].Codes[9] = Missing })
+	wide := digestTable(t, 10, 256, func(b *Batch) { b.Columns[0].Codes.Set(9, Missing) })
 	if mustDigest(t, wide.Slice(0, 9)) != mustDigest(t, digestTable(t, 9, 256, nil)) {
 		t.Error("the digest depends on how a table keeps its rows")
 	}
@@ -105,8 +106,8 @@ func BenchmarkDigest(b *testing.B) {
 	if err == nil {
 		batch := NewBatch(s, 4096)
 		for i := range batch.Columns {
-			for j := range batch.Columns[i].Codes {
-				batch.Columns[i].Codes[j] = uint16((i*31 + j*17) % 256)
+			for j := range batch.Rows {
+				batch.Columns[i].Codes.Set(j, (i*31+j*17)%256)
 			}
 		}
 		err = table.Append(batch)

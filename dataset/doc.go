@@ -3,8 +3,9 @@
 // # Shapes and units
 //
 // A batch is column-major: one slice of Rows entries for each variable. A
-// discrete cell is an unsigned 16-bit code; 65535 (Missing) is a missing cell. A
-// continuous cell is a float32; NaN is a missing cell. An image row is
+// discrete cell is a code: of 16 bits, or of 32 bits in all columns where one has
+// more than 65,535 categories, up to 2^24; the largest number of its width is a
+// missing cell. A continuous cell is a float32; NaN is a missing cell. An image row is
 // [height, width, channels], channels fastest.
 //
 // # Types

@@ -11,20 +11,20 @@ import (
 type encoder struct {
 	schema    *Schema
 	noMissing bool
-	codes     []map[string]uint16 // by column; nil: numbers
+	codes     []map[string]int // by column; nil: numbers
 }
 
 func newEncoder(s *Schema, noMissing bool) *encoder {
-	e := &encoder{schema: s, noMissing: noMissing, codes: make([]map[string]uint16, len(s.Columns))}
+	e := &encoder{schema: s, noMissing: noMissing, codes: make([]map[string]int, len(s.Columns))}
 	for i, c := range s.Columns {
 		switch {
 		case c.Labels == nil:
 		case i > 0 && sameLabels(c.Labels, s.Columns[i-1].Labels):
 			e.codes[i] = e.codes[i-1]
 		default:
-			e.codes[i] = make(map[string]uint16, len(c.Labels))
+			e.codes[i] = make(map[string]int, len(c.Labels))
 			for k, l := range c.Labels {
-				e.codes[i][l] = uint16(k)
+				e.codes[i][l] = k
 			}
 		}
 	}
@@ -32,7 +32,7 @@ func newEncoder(s *Schema, noMissing bool) *encoder {
 }
 
 // cell returns the code or the value of v in a column, or the problem with it.
-func (e *encoder) cell(col int, v *Value) (code uint16, value float32, problem string) {
+func (e *encoder) cell(col int, v *Value) (code int, value float32, problem string) {
 	c := &e.schema.Columns[col]
 	if v.Kind == Absent {
 		if code, ok := e.codes[col][string(v.Text)]; ok && v.Text != nil {
@@ -64,7 +64,7 @@ func (e *encoder) cell(col int, v *Value) (code uint16, value float32, problem s
 		return 0, f, ""
 	}
 	if n := int(v.Number); n >= 0 && n < c.Categories && float64(n) == v.Number {
-		return uint16(n), 0, ""
+		return n, 0, ""
 	}
 	return 0, 0, fmt.Sprintf("%s is out of range for %s, whose categories are 0 to %d; fix the cell or give the column more categories when training",
 		formatNumber(v.Number), e.schema.ColumnName(col), c.Categories-1)

@@ -15,42 +15,61 @@ func (t *Table) Gather(ctx context.Context, b *Batch, rows []int) error {
 			return fmt.Errorf("%w: row %d of a table of %d rows", ErrSetting, r, t.rows)
 		}
 	}
-	b.shape(t.schema, len(rows))
-	if t.isWide {
-		gather(t.wide, t.discrete, rows, func(col int) []uint16 { return b.Columns[col].Codes })
-	} else if t.byteMissing {
-		gatherBytes(b, t.narrow, t.discrete, rows, &codesOrMissing)
-	} else {
-		gatherBytes(b, t.narrow, t.discrete, rows, &codesOnly)
+	wide := t.schema.WideCodes() // the schema may be that of a model, which has more categories than the rows
+	b.shape(t.schema, wide, len(rows))
+	narrowCells := func(c *Cells) []uint16 { return c.Codes.Narrow }
+	wideCells := func(c *Cells) []uint32 { return c.Codes.Wide }
+	switch {
+	case t.width == 1 && wide:
+		gatherBytes(t.bytes, rows, cells(b, t.discrete, wideCells), codesOfBytes[uint32](t.byteMissing))
+	case t.width == 1:
+		gatherBytes(t.bytes, rows, cells(b, t.discrete, narrowCells), codesOfBytes[uint16](t.byteMissing))
+	case t.width == 2 && wide:
+		gatherWidened(t.narrow, rows, cells(b, t.discrete, wideCells))
+	case t.width == 2:
+		gather(t.narrow, rows, cells(b, t.discrete, narrowCells))
+	default:
+		gather(t.wide, rows, cells(b, t.discrete, wideCells))
 	}
-	gather(t.values, t.continuous, rows, func(col int) []float32 { return b.Columns[col].Values })
+	gather(t.values, rows, cells(b, t.continuous, func(c *Cells) []float32 { return c.Values }))
 	if t.texts != nil {
 		t.texts.gather(b, rows, t.base)
 	}
 	return nil
 }
 
-// codesOnly and codesOrMissing map a stored byte to its code; in the second
-// 255 is Missing.
-var codesOnly, codesOrMissing = func() (m, n [256]uint16) {
-	for i := range m {
-		m[i], n[i] = uint16(i), uint16(i)
+// cells lists the cells of some columns.
+func cells[T any](b *Batch, columns []int, of func(*Cells) []T) [][]T {
+	list := make([][]T, len(columns))
+	for j, col := range columns {
+		list[j] = of(&b.Columns[col])
 	}
-	n[255] = Missing
-	return m, n
-}()
+	return list
+}
 
-// gatherBytes transposes rows of src into the listed columns of b. It goes
-// eight rows at a time: eight read streams, and writes that fill 16 bytes of a
-// column before going to the next.
-func gatherBytes(b *Batch, src []uint8, columns, rows []int, code *[256]uint16) {
+// codesOfBytes maps a stored byte to its code; 255 may be a missing cell.
+func codesOfBytes[T uint16 | uint32](missing bool) *[256]T {
+	var m [256]T
+	for i := range m {
+		m[i] = T(i)
+	}
+	if missing {
+		m[255] = ^T(0)
+	}
+	return &m
+}
+
+// gatherBytes transposes rows of src into columns. It goes eight rows at a time:
+// eight read streams, and writes that fill 16 or 32 bytes of a column before
+// going to the next.
+func gatherBytes[T uint16 | uint32](src []uint8, rows []int, columns [][]T, code *[256]T) {
 	w := len(columns)
 	i := 0
 	for ; i+8 <= len(rows); i += 8 {
 		r0, r1, r2, r3 := src[rows[i]*w:][:w], src[rows[i+1]*w:][:w], src[rows[i+2]*w:][:w], src[rows[i+3]*w:][:w]
 		r4, r5, r6, r7 := src[rows[i+4]*w:][:w], src[rows[i+5]*w:][:w], src[rows[i+6]*w:][:w], src[rows[i+7]*w:][:w]
 		for j, col := range columns {
-			d := (*[8]uint16)(b.Columns[col].Codes[i:])
+			d := (*[8]T)(col[i:])
 			d[0], d[1], d[2], d[3] = code[r0[j]], code[r1[j]], code[r2[j]], code[r3[j]]
 			d[4], d[5], d[6], d[7] = code[r4[j]], code[r5[j]], code[r6[j]], code[r7[j]]
 		}
@@ -58,14 +77,13 @@ func gatherBytes(b *Batch, src []uint8, columns, rows []int, code *[256]uint16) 
 	for ; i < len(rows); i++ {
 		r := src[rows[i]*w:][:w]
 		for j, col := range columns {
-			b.Columns[col].Codes[i] = code[r[j]]
+			col[i] = code[r[j]]
 		}
 	}
 }
 
-// gather is gatherBytes for cells that are stored as they are handed out; of
-// returns the cells of a column.
-func gather[T any](src []T, columns, rows []int, of func(col int) []T) {
+// gather is gatherBytes for cells that are stored as they are handed out.
+func gather[T any](src []T, rows []int, columns [][]T) {
 	w := len(columns)
 	i := 0
 	for ; i+8 <= len(rows); i += 8 {
@@ -74,7 +92,7 @@ func gather[T any](src []T, columns, rows []int, of func(col int) []T) {
 			r[k] = src[rows[i+k]*w:][:w]
 		}
 		for j, col := range columns {
-			d := (*[8]T)(of(col)[i:])
+			d := (*[8]T)(col[i:])
 			d[0], d[1], d[2], d[3] = r[0][j], r[1][j], r[2][j], r[3][j]
 			d[4], d[5], d[6], d[7] = r[4][j], r[5][j], r[6][j], r[7][j]
 		}
@@ -82,14 +100,24 @@ func gather[T any](src []T, columns, rows []int, of func(col int) []T) {
 	for ; i < len(rows); i++ {
 		r := src[rows[i]*w:][:w]
 		for j, col := range columns {
-			of(col)[i] = r[j]
+			col[i] = r[j]
+		}
+	}
+}
+
+// gatherWidened is gatherBytes for narrow codes that are handed out as wide ones.
+func gatherWidened(src []uint16, rows []int, columns [][]uint32) {
+	for i, r := range rows {
+		row := Codes{Narrow: src[r*len(columns):][:len(columns)]}
+		for j, col := range columns {
+			col[i] = uint32(row.At(j))
 		}
 	}
 }
 
 // shape gives b rows rows like Resize, but leaves the cells as they are: the
-// caller writes every one.
-func (b *Batch) shape(s *Schema, rows int) {
+// caller writes every one. wide is the schema's WideCodes.
+func (b *Batch) shape(s *Schema, wide bool, rows int) {
 	if len(b.Columns) != len(s.Columns) {
 		b.Columns = make([]Cells, len(s.Columns))
 	}
@@ -99,9 +127,9 @@ func (b *Batch) shape(s *Schema, rows int) {
 		cells.Text = nil
 		if c.Kind == Discrete {
 			cells.Values = nil
-			cells.Codes = room(cells.Codes, rows)
+			cells.Codes.resize(wide, rows)
 		} else {
-			cells.Codes = nil
+			cells.Codes = Codes{}
 			cells.Values = room(cells.Values, rows)
 		}
 	}

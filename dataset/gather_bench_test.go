@@ -17,8 +17,8 @@ func BenchmarkGather(b *testing.B) {
 	}
 	batch := NewBatch(s, rows)
 	for i := range batch.Columns {
-		for r := range batch.Columns[i].Codes {
-			batch.Columns[i].Codes[r] = uint16(r*i) & 255
+		for r := range rows {
+			batch.Columns[i].Codes.Set(r, r*i&255)
 		}
 	}
 	if err := t.Append(batch); err != nil {

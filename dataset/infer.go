@@ -12,6 +12,7 @@ import (
 // Limits of inference.
 const (
 	maxInferredCategories = 4096 // a whole number from here on makes a column continuous
+	maxInferredLabels     = 65_535
 	maxLabelBytes         = 4096
 	maxAllLabelBytes      = 256 << 20
 )
@@ -135,6 +136,8 @@ func (f *inference) addLabel(col int, text []byte) error {
 		return badData(f.recs.Where(col), "%s is not UTF-8; convert the file, as with iconv -f latin1 -t utf-8", quote(text))
 	case len(text) > maxLabelBytes:
 		return badData(f.recs.Where(col), "text of %d bytes; a category's label has at most %d", len(text), maxLabelBytes)
+	case len(g.labels) == maxInferredLabels && (g.set == nil || g.set.mixed):
+		return badData(f.recs.Where(col), "more than %d different texts; set the column's type to skip, or to label if they are categories", maxInferredLabels)
 	case len(g.labels) == MaxCategories:
 		return badData(f.recs.Where(col), "more than %d different texts; set the column's type to skip", MaxCategories)
 	case f.labelBytes > maxAllLabelBytes:

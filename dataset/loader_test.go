@@ -59,7 +59,7 @@ func (n *numbered) Gather(_ context.Context, b *Batch, rows []int) error {
 	}
 	b.Resize(n.Schema(), len(rows))
 	for i, r := range rows {
-		b.Columns[0].Codes[i] = uint16(r)
+		b.Columns[0].Codes.Set(i, r)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func steps(t *testing.T, src Source, opts LoaderOptions) ([]string, error) {
 			t.Fatalf("%d rows, batch of %d", len(s.Rows), s.Batch.Rows)
 		}
 		for i, r := range s.Rows {
-			if s.Batch.Columns[0].Codes[i] != uint16(r) {
+			if s.Batch.Columns[0].Codes.At(i) != r {
 				t.Fatalf("row %d of the batch is not row %d", i, r)
 			}
 		}

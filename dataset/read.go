@@ -133,8 +133,8 @@ func (r *recordReader) encode(b *Batch, n int) error {
 		if v := &r.row[i]; r.keep && (v.Kind != Absent || code != Missing) {
 			b.Columns[col].setText(b.Rows, n, textOf(v))
 		}
-		if c := &b.Columns[col]; c.Codes != nil {
-			c.Codes[n] = code
+		if c := &b.Columns[col]; c.Discrete() {
+			c.Codes.Set(n, code)
 		} else {
 			c.Values[n] = value
 		}

@@ -71,7 +71,7 @@ func TestRealValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	var counts [10]int
-	for _, c := range b.Columns[0].Codes {
+	for _, c := range b.Columns[0].Codes.Narrow {
 		counts[c]++
 	}
 	if want := [10]int{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009}; counts != want {

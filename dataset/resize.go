@@ -4,20 +4,13 @@ import "math"
 
 // Resize gives b rows rows of missing cells, keeping memory where it can.
 func (b *Batch) Resize(s *Schema, rows int) {
-	b.Rows = rows
-	if len(b.Columns) != len(s.Columns) {
-		b.Columns = make([]Cells, len(s.Columns))
-	}
 	nan := float32(math.NaN())
-	for i, c := range s.Columns {
+	b.shape(s, s.WideCodes(), rows)
+	for i := range b.Columns {
 		cells := &b.Columns[i]
-		cells.Text = nil
-		if c.Kind == Discrete {
-			cells.Values = nil
-			cells.Codes = fill(cells.Codes, rows, Missing)
-		} else {
-			cells.Codes = nil
-			cells.Values = fill(cells.Values, rows, nan)
+		cells.Codes.clear()
+		for r := range cells.Values {
+			cells.Values[r] = nan
 		}
 	}
 }
@@ -26,8 +19,8 @@ func (b *Batch) Resize(s *Schema, rows int) {
 func (b *Batch) truncate(n int) {
 	b.Rows = n
 	for i := range b.Columns {
-		if c := &b.Columns[i]; c.Codes != nil {
-			c.Codes = c.Codes[:n]
+		if c := &b.Columns[i]; c.Discrete() {
+			c.Codes.resize(c.Codes.Wide != nil, n)
 		} else {
 			c.Values = c.Values[:n]
 		}
@@ -40,26 +33,16 @@ func (b *Batch) truncate(n int) {
 // Slice returns rows lo to hi of b, sharing its memory.
 func (b *Batch) Slice(lo, hi int) *Batch {
 	s := &Batch{Rows: hi - lo, Columns: make([]Cells, len(b.Columns))}
-	for i, c := range b.Columns {
-		if c.Codes != nil {
-			s.Columns[i].Codes = c.Codes[lo:hi:hi]
+	for i := range b.Columns {
+		c := &b.Columns[i]
+		if c.Discrete() {
+			s.Columns[i].Codes = c.Codes.Slice(lo, hi)
 		} else {
 			s.Columns[i].Values = c.Values[lo:hi:hi]
 		}
 		if c.Text != nil {
 			s.Columns[i].Text = c.Text[lo:hi:hi]
 		}
-	}
-	return s
-}
-
-func fill[T any](s []T, n int, v T) []T {
-	if cap(s) < n {
-		s = make([]T, n)
-	}
-	s = s[:n]
-	for i := range s {
-		s[i] = v
 	}
 	return s
 }

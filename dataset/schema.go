@@ -10,7 +10,7 @@ import (
 // Limits on schemas, whatever they come from.
 const (
 	MaxColumns    = 1 << 20
-	MaxCategories = Missing // codes 0..65534
+	MaxCategories = 1 << 24 // every code is exact as a float32
 )
 
 // ColumnName returns the name of a column for messages: its own in quotes, or

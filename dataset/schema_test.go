@@ -49,7 +49,7 @@ func TestSchemaJSONRefuses(t *testing.T) {
 		`{"columns":[{"kind":"discrete","categories":2,"repeat":9999999}]}`: "more than 1048576 columns",
 		`{"columns":[{"kind":"discrete","categories":2,"repeat":-1}]}`:      "more than",
 		`{"columns":[{"kind":"odd"}]}`:                                      "unknown column kind",
-		`{"columns":[{"kind":"discrete","categories":65536}]}`:              "takes 1 to 65535",
+		`{"columns":[{"kind":"discrete","categories":16777217}]}`:           "takes 1 to 16777216",
 		`{"columns":[{"kind":"discrete","categories":2,"labels":1}]}`:       "no labels 1",
 		`{"columns":[{"kind":"continuous"}],"extra":1}`:                     "unknown field",
 		`{"columns":[{"kind":"continuous"}],"image":[2,2,1]}`:               "does not have 1 values",

@@ -28,7 +28,7 @@ func Summarize(ctx context.Context, src Source) ([]Summary, error) {
 		}
 		for i := range out {
 			if s.Columns[i].Kind == Discrete {
-				out[i].addCodes(b.Columns[i].Codes)
+				out[i].addCodes(&b.Columns[i].Codes)
 			} else {
 				out[i].addValues(b.Columns[i].Values)
 			}
@@ -64,9 +64,9 @@ func span(lo, hi int) []int {
 	return rows
 }
 
-func (s *Summary) addCodes(codes []uint16) {
-	for _, c := range codes {
-		if c != Missing {
+func (s *Summary) addCodes(codes *Codes) {
+	for i := range codes.Len() {
+		if c := codes.At(i); c != Missing {
 			s.add(float64(c))
 		}
 	}

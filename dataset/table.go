@@ -5,26 +5,29 @@ import (
 	"math"
 )
 
-// Table is a Source in memory, stored row by row: one byte a discrete cell
-// where the codes allow it, else two, and four bytes a continuous cell. Rows
-// are added by Append; after that a Table is safe for concurrent use.
+// Table is a Source in memory, stored row by row: one, two or four bytes for a
+// discrete cell, as the largest number of categories needs, and four bytes for a
+// continuous cell. Rows are added by Append; after that a Table is safe for
+// concurrent use.
 //
-//	narrow, wide [rows, discrete columns]    one of them is in use
-//	values       [rows, continuous columns]
+//	bytes, narrow, wide [rows, discrete columns]    the one of this width is in use
+//	values              [rows, continuous columns]
 type Table struct {
 	schema     *Schema
 	rows       int
-	discrete   []int // schema columns behind the columns of narrow and wide
+	discrete   []int // schema columns behind the columns of bytes, narrow and wide
 	continuous []int // schema columns behind the columns of values
-	narrow     []uint8
-	wide       []uint16
+	width      int   // bytes of a discrete cell
+	bytes      []uint8
+	narrow     []uint16
+	wide       []uint32
 	values     []float32
 
-	texts  *keptText // nil: not kept
-	base   int       // row of texts that is the first of the table
-	isWide bool
-	// byteMissing says that code 255 of narrow is a missing cell. It is false
-	// when a column has 256 categories: the first missing cell then widens.
+	texts *keptText // nil: not kept
+	base  int       // row of texts that is the first of the table
+
+	// byteMissing says that 255 among bytes is a missing cell. It is false when a
+	// column has 256 categories: the first missing cell then makes the table narrow.
 	byteMissing bool
 }
 
@@ -43,11 +46,14 @@ func NewTable(s *Schema, rows int) (*Table, error) {
 			t.continuous = append(t.continuous, i)
 		}
 	}
-	t.isWide, t.byteMissing = most > 256, most < 256
-	if t.isWide {
-		t.wide = make([]uint16, 0, rows*len(t.discrete))
-	} else {
-		t.narrow = make([]uint8, 0, rows*len(t.discrete))
+	t.byteMissing = most < 256
+	switch n := rows * len(t.discrete); {
+	case most <= 256:
+		t.width, t.bytes = 1, make([]uint8, 0, n)
+	case most <= MaxNarrow:
+		t.width, t.narrow = 2, make([]uint16, 0, n)
+	default:
+		t.width, t.wide = 4, make([]uint32, 0, n)
 	}
 	t.values = make([]float32, 0, rows*len(t.continuous))
 	return t, nil
@@ -61,7 +67,7 @@ func (t *Table) Rows() int { return t.rows }
 
 // Bytes returns the memory that the cells take.
 func (t *Table) Bytes() int64 {
-	n := int64(len(t.narrow)) + 2*int64(len(t.wide)) + 4*int64(len(t.values))
+	n := int64(len(t.bytes)) + 2*int64(len(t.narrow)) + 4*int64(len(t.wide)) + 4*int64(len(t.values))
 	if t.texts != nil {
 		n += int64(len(t.texts.bytes)) + 8*int64(len(t.texts.ends))
 	}
@@ -73,17 +79,21 @@ func (t *Table) Slice(lo, hi int) *Table {
 	s := *t
 	s.rows, s.base = hi-lo, t.base+lo
 	d, c := len(t.discrete), len(t.continuous)
-	if t.isWide {
-		s.wide = t.wide[lo*d : hi*d : hi*d]
-	} else {
+	switch t.width {
+	case 1:
+		s.bytes = t.bytes[lo*d : hi*d : hi*d]
+	case 2:
 		s.narrow = t.narrow[lo*d : hi*d : hi*d]
+	default:
+		s.wide = t.wide[lo*d : hi*d : hi*d]
 	}
 	s.values = t.values[lo*c : hi*c : hi*c]
 	return &s
 }
 
-// Append adds the rows of b. A code that is neither a category nor Missing is
-// an error that matches ErrFormat and leaves the table as it was.
+// Append adds the rows of b, whose codes may have either width. A code that is
+// neither a category nor Missing is an error that matches ErrFormat and leaves
+// the table as it was.
 func (t *Table) Append(b *Batch) error {
 	if len(b.Columns) != len(t.schema.Columns) {
 		return fmt.Errorf("%w: batch has %d columns, table has %d", ErrFormat, len(b.Columns), len(t.schema.Columns))
@@ -97,27 +107,29 @@ func (t *Table) Append(b *Batch) error {
 			}
 			continue
 		}
-		if len(cells.Codes) != b.Rows {
-			return fmt.Errorf("%w: %s has %d codes for %d rows", ErrFormat, t.schema.ColumnName(i), len(cells.Codes), b.Rows)
+		if cells.Codes.Len() != b.Rows {
+			return fmt.Errorf("%w: %s has %d codes for %d rows", ErrFormat, t.schema.ColumnName(i), cells.Codes.Len(), b.Rows)
 		}
-		for _, v := range cells.Codes {
-			if int(v) >= c.Categories {
-				if v != Missing {
-					return fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, t.schema.ColumnName(i), v, c.Categories)
-				}
-				missing = true
+		for r := range b.Rows {
+			v := cells.Codes.At(r)
+			if v >= c.Categories {
+				return fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, t.schema.ColumnName(i), v, c.Categories)
 			}
+			missing = missing || v == Missing
 		}
 	}
-	if missing && !t.isWide && !t.byteMissing {
+	if missing && t.width == 1 && !t.byteMissing {
 		t.widen()
 	}
-	if t.isWide {
-		t.wide = interleave(t.wide, b, t.discrete, func(c *Cells) []uint16 { return c.Codes }, func(v uint16) uint16 { return v })
-	} else { // Missing becomes 255
-		t.narrow = interleave(t.narrow, b, t.discrete, func(c *Cells) []uint16 { return c.Codes }, func(v uint16) uint8 { return uint8(v) })
+	switch t.width {
+	case 1:
+		t.bytes = interleaveCodes(t.bytes, b, t.discrete)
+	case 2:
+		t.narrow = interleaveCodes(t.narrow, b, t.discrete)
+	default:
+		t.wide = interleaveCodes(t.wide, b, t.discrete)
 	}
-	t.values = interleave(t.values, b, t.continuous, func(c *Cells) []float32 { return c.Values }, func(v float32) float32 { return v })
+	t.values = interleave(t.values, b, t.continuous, func(c *Cells, r int) float32 { return c.Values[r] })
 	if t.texts != nil {
 		t.texts.append(b)
 	}
@@ -125,16 +137,22 @@ func (t *Table) Append(b *Batch) error {
 	return nil
 }
 
+// widen makes bytes without missing cells narrow codes.
 func (t *Table) widen() {
-	t.wide = make([]uint16, len(t.narrow), cap(t.narrow))
-	for i, v := range t.narrow {
-		t.wide[i] = uint16(v)
+	t.narrow = make([]uint16, len(t.bytes), cap(t.bytes))
+	for i, v := range t.bytes {
+		t.narrow[i] = uint16(v)
 	}
-	t.narrow, t.isWide = nil, true
+	t.bytes, t.width = nil, 2
+}
+
+// interleaveCodes is interleave of codes; Missing becomes the largest T.
+func interleaveCodes[T uint8 | uint16 | uint32](dst []T, b *Batch, columns []int) []T {
+	return interleave(dst, b, columns, func(c *Cells, r int) T { return T(c.Codes.At(r)) })
 }
 
 // interleave appends the listed columns of b to dst row by row.
-func interleave[T, S any](dst []T, b *Batch, columns []int, of func(*Cells) []S, convert func(S) T) []T {
+func interleave[T any](dst []T, b *Batch, columns []int, cell func(c *Cells, row int) T) []T {
 	n, w := len(dst), len(columns)
 	if w == 0 {
 		return dst
@@ -146,9 +164,9 @@ func interleave[T, S any](dst []T, b *Batch, columns []int, of func(*Cells) []S,
 	}
 	dst = dst[:n+b.Rows*w]
 	for j, col := range columns {
-		at := n + j
-		for _, v := range of(&b.Columns[col]) {
-			dst[at] = convert(v)
+		at, c := n+j, &b.Columns[col]
+		for r := range b.Rows {
+			dst[at] = cell(c, r)
 			at += w
 		}
 	}

@@ -18,7 +18,7 @@ func randomBatch(s *Schema, rows int, missing float64, rng *rand.Rand) *Batch {
 				continue
 			}
 			if c.Kind == Discrete {
-				b.Columns[i].Codes[r] = uint16(rng.IntN(c.Categories))
+				b.Columns[i].Codes.Set(r, rng.IntN(c.Categories))
 			} else {
 				b.Columns[i].Values[r] = rng.Float32()
 			}
@@ -30,8 +30,8 @@ func randomBatch(s *Schema, rows int, missing float64, rng *rand.Rand) *Batch {
 // sameCell compares a cell of two batches; missing cells are equal.
 func sameCell(a, b *Batch, col, ra, rb int) bool {
 	ca, cb := &a.Columns[col], &b.Columns[col]
-	if ca.Codes != nil {
-		return ca.Codes[ra] == cb.Codes[rb]
+	if ca.Discrete() {
+		return ca.Codes.At(ra) == cb.Codes.At(rb)
 	}
 	x, y := ca.Values[ra], cb.Values[rb]
 	return x == y || x != x && y != y
@@ -48,7 +48,9 @@ func TestTableGather(t *testing.T) {
 		{"bytes", []Column{discrete(2), discrete(255), discrete(7)}, 0.2, 3},
 		{"bytes of 256 codes", []Column{discrete(256), discrete(3)}, 0, 2},
 		{"256 codes and missing cells", []Column{discrete(256), discrete(3)}, 0.2, 4},
-		{"words", []Column{discrete(300), discrete(MaxCategories)}, 0.2, 4},
+		{"narrow", []Column{discrete(300), discrete(MaxNarrow)}, 0.2, 4},
+		{"wide", []Column{discrete(3), discrete(MaxNarrow + 1)}, 0.2, 8},
+		{"wide, and values", []Column{{Kind: Continuous}, discrete(MaxCategories), {Kind: Continuous}, discrete(9)}, 0.2, 16},
 		{"values", []Column{{Kind: Continuous}, {Kind: Continuous}}, 0.2, 8},
 		{"both", []Column{{Kind: Continuous}, discrete(4), {Kind: Continuous}, discrete(9)}, 0.2, 10},
 	} {
@@ -112,7 +114,7 @@ func TestTableAppendRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := NewBatch(s, 1)
-	b.Columns[0].Codes[0] = 3
+	b.Columns[0].Codes.Set(0, 3)
 	want := `dataset: bad data: "a" has code 3 of 3 categories`
 	if err := table.Append(b); err == nil || err.Error() != want || !errors.Is(err, ErrFormat) {
 		t.Errorf("got %v, want %s", err, want)
@@ -159,7 +161,7 @@ func TestSummarize(t *testing.T) {
 	}
 	b := NewBatch(s, 4)
 	copy(b.Columns[0].Values, []float32{1e6, 1e6 + 2, 1e6 + 4})
-	copy(b.Columns[1].Codes, []uint16{3, 0, 3, 0})
+	copy(b.Columns[1].Codes.Narrow, []uint16{3, 0, 3, 0})
 	if err := table.Append(b); err != nil {
 		t.Fatal(err)
 	}

@@ -166,8 +166,8 @@ func (o *Options) textLeft() *int64 {
 type textReader struct {
 	*tokens
 	schema *Schema
-	codes  map[string]uint16
-	window []uint16
+	codes  map[string]int
+	window []int
 }
 
 func (r *textReader) Schema() *Schema { return r.schema }
@@ -188,7 +188,7 @@ func (r *textReader) Read(ctx context.Context, b *Batch, max int) error {
 			return err
 		}
 		for i, code := range r.window {
-			b.Columns[i].Codes[n] = code
+			b.Columns[i].Codes.Set(n, code)
 		}
 	}
 	b.truncate(n)
@@ -219,6 +219,6 @@ func openText(s *Schema, opts *Options) (func(path string) (Reader, error), erro
 		if err != nil {
 			return nil, err
 		}
-		return &textReader{tokens: t, schema: s, codes: codes, window: make([]uint16, len(s.Columns))}, nil
+		return &textReader{tokens: t, schema: s, codes: codes, window: make([]int, len(s.Columns))}, nil
 	}, nil
 }

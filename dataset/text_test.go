@@ -22,7 +22,7 @@ func spell(t testing.TB, src Source) string {
 	for r := range b.Rows {
 		var tokens []string
 		for i, c := range b.Columns {
-			tokens = append(tokens, src.Schema().Columns[i].Labels[c.Codes[r]])
+			tokens = append(tokens, src.Schema().Columns[i].Labels[c.Codes.At(r)])
 		}
 		out = append(out, strings.Join(tokens, "."))
 	}
@@ -162,7 +162,7 @@ func TestOpenReader(t *testing.T) {
 	defer r.Close()
 	b := new(Batch)
 	var sizes []int
-	var codes []uint16
+	var codes []int
 	for {
 		err := r.Read(context.Background(), b, 4)
 		if err == io.EOF {
@@ -172,9 +172,11 @@ func TestOpenReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		sizes = append(sizes, b.Rows)
-		codes = append(codes, b.Columns[1].Codes...)
+		for r := range b.Rows {
+			codes = append(codes, b.Columns[1].Codes.At(r))
+		}
 	}
-	if !slices.Equal(sizes, []int{4, 4, 2}) || !slices.Equal(codes, []uint16{5, Missing, 5, Missing, 5, Missing, 5, Missing, 5, Missing}) {
+	if !slices.Equal(sizes, []int{4, 4, 2}) || !slices.Equal(codes, []int{5, Missing, 5, Missing, 5, Missing, 5, Missing, 5, Missing}) {
 		t.Errorf("batches of %v, codes %v", sizes, codes)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

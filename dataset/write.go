@@ -124,7 +124,7 @@ func (c *csvWriter) Write(b *Batch) error {
 
 func (c *csvWriter) cell(cells *Cells, col, row int) error {
 	column := &c.schema.Columns[col]
-	missing := column.Kind == Discrete && cells.Codes[row] == Missing || column.Kind == Continuous && cells.Values[row] != cells.Values[row]
+	missing := cells.IsMissing(row)
 	switch {
 	case cells.Text != nil && cells.Text[row] != nil:
 		c.line = appendLabel(c.line, string(cells.Text[row]))
@@ -133,12 +133,12 @@ func (c *csvWriter) cell(cells *Cells, col, row int) error {
 	case missing:
 	case column.Kind == Continuous:
 		c.line = column.appendNumber(c.line, cells.Values[row])
-	case int(cells.Codes[row]) >= column.Categories:
-		return badSetting("code %d of %s, which has %d categories", cells.Codes[row], c.schema.ColumnName(col), column.Categories)
+	case cells.Codes.At(row) >= column.Categories:
+		return badSetting("code %d of %s, which has %d categories", cells.Codes.At(row), c.schema.ColumnName(col), column.Categories)
 	case column.Labels == nil:
-		c.line = strconv.AppendUint(c.line, uint64(cells.Codes[row]), 10)
+		c.line = strconv.AppendInt(c.line, int64(cells.Codes.At(row)), 10)
 	default:
-		c.line = appendLabel(c.line, column.Labels[cells.Codes[row]])
+		c.line = appendLabel(c.line, column.Labels[cells.Codes.At(row)])
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func appendLabel(line []byte, label string) []byte {
 
 func (c *csvWriter) Close() error { return c.w.Flush() }
 
-// npyWriter writes codes as u1 or u2, and numbers, or codes beside numbers, as f8.
+// npyWriter writes codes as u1, u2 or u4, and numbers, or codes beside numbers, as f8.
 type npyWriter struct {
 	w       *bufio.Writer
 	schema  *Schema
@@ -170,8 +170,11 @@ type npyWriter struct {
 func newNPYWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
 	n := &npyWriter{w: bufio.NewWriter(w), schema: s, rows: rows, dtype: ndarray.DType{Kind: 'u', Size: 1}}
 	for _, c := range s.Columns {
-		if c.Categories > 256 {
-			n.dtype.Size = 2
+		switch {
+		case c.Categories > 1<<16:
+			n.dtype.Size = 4
+		case c.Categories > 1<<8:
+			n.dtype.Size = max(n.dtype.Size, 2)
 		}
 	}
 	if slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Kind == Continuous }) {
@@ -193,16 +196,21 @@ func (n *npyWriter) Write(b *Batch) error {
 	}
 	for r := range b.Rows {
 		n.line = n.line[:0]
-		for i, c := range b.Columns {
-			switch {
-			case n.dtype.Kind == 'f':
-				n.line = binary.LittleEndian.AppendUint64(n.line, math.Float64bits(number(&n.schema.Columns[i], &c, r)))
-			case c.Codes[r] == Missing:
+		for i := range b.Columns {
+			c := &b.Columns[i]
+			if n.dtype.Kind == 'f' {
+				n.line = binary.LittleEndian.AppendUint64(n.line, math.Float64bits(number(&n.schema.Columns[i], c, r)))
+				continue
+			}
+			switch code := c.Codes.At(r); {
+			case code == Missing:
 				return badSetting("a cell of %s is missing, which a .npy file of whole numbers cannot say; write .csv", n.schema.ColumnName(i))
+			case n.dtype.Size == 4:
+				n.line = binary.LittleEndian.AppendUint32(n.line, uint32(code))
 			case n.dtype.Size == 2:
-				n.line = binary.LittleEndian.AppendUint16(n.line, c.Codes[r])
+				n.line = binary.LittleEndian.AppendUint16(n.line, uint16(code))
 			default:
-				n.line = append(n.line, byte(c.Codes[r]))
+				n.line = append(n.line, byte(code))
 			}
 		}
 		if _, err := n.w.Write(n.line); err != nil {
@@ -216,10 +224,10 @@ func (n *npyWriter) Write(b *Batch) error {
 // that is known.
 func number(column *Column, c *Cells, row int) float64 {
 	switch {
-	case c.Codes != nil && c.Codes[row] == Missing:
+	case c.Discrete() && c.IsMissing(row):
 		return math.NaN()
-	case c.Codes != nil:
-		return float64(c.Codes[row])
+	case c.Discrete():
+		return float64(c.Codes.At(row))
 	case c.Text != nil && c.Text[row] != nil:
 		if x, ok := parseNumber(c.Text[row]); ok {
 			return x

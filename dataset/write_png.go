@@ -73,11 +73,11 @@ func (p *pngWriter) Write(b *Batch) error {
 // missing cells are half grey.
 func (p *pngWriter) shade(b *Batch, col, row int) uint8 {
 	if c := &p.schema.Columns[col]; c.Kind == Discrete {
-		code := b.Columns[col].Codes[row]
+		code := b.Columns[col].Codes.At(row)
 		if code == Missing {
 			return 128
 		}
-		return uint8(min(255, int(code)*255/max(1, c.Categories-1)))
+		return uint8(min(255, code*255/max(1, c.Categories-1)))
 	}
 	v := b.Columns[col].Values[row]
 	if v != v {

@@ -70,7 +70,7 @@ func TestNPYImagesRead(t *testing.T) {
 		s.Columns[i].Categories = 200
 	}
 	b := randomBatch(s, 5, 0, rand.New(rand.NewPCG(3, 4)))
-	b.Columns[4].Codes[2] = 199
+	b.Columns[4].Codes.Set(2, 199)
 	src, err := Open(context.Background(), save(t, "a.npy", written(t, "a.npy", s, b)), Options{})
 	if err != nil || !src.Schema().Equal(s) {
 		t.Errorf("%v", err)
@@ -80,7 +80,7 @@ func TestNPYImagesRead(t *testing.T) {
 func TestBadArrays(t *testing.T) {
 	s := &Schema{Columns: []Column{{Categories: 3}, {Kind: Continuous}}}
 	b := NewBatch(s, 2)
-	b.Columns[0].Codes[1] = 2
+	b.Columns[0].Codes.Set(1, 2)
 	b.Columns[1].Values[0] = float32(math.Inf(1))
 	data := written(t, "a.npy", s, b)
 	for _, tt := range []struct {
@@ -127,7 +127,7 @@ func TestWritersRefuse(t *testing.T) {
 	_, errExt2 := NewNumberWriter(&out, "a.png", 1, 2)
 	_, errPNG := NewWriter(&out, "a.png", s, 2)
 	bad := NewBatch(s, 1)
-	bad.Columns[0].Codes[0] = 3
+	bad.Columns[0].Codes.Set(0, 3)
 	for want, err := range map[string]error{
 		`a cell of "a" is missing`:                                  npy.Write(NewBatch(s, 1)),
 		"1 of 2 rows were written":                                  npy.Close(),
@@ -167,7 +167,9 @@ func TestNumberWriter(t *testing.T) {
 func TestPicture(t *testing.T) {
 	s := &Schema{Columns: []Column{{Categories: 2}, {Categories: 3}, {Kind: Continuous}, {Kind: Continuous}}, Image: [3]int{2, 2, 1}}
 	b := NewBatch(s, 5)
-	b.Columns[0].Codes[4], b.Columns[1].Codes[4], b.Columns[2].Values[4] = 1, 1, 7
+	b.Columns[0].Codes.Set(4, 1)
+	b.Columns[1].Codes.Set(4, 1)
+	b.Columns[2].Values[4] = 7
 	img, err := png.Decode(bytes.NewReader(written(t, "a.png", s, b)))
 	if err != nil {
 		t.Fatal(err)

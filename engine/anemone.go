@@ -35,7 +35,7 @@ func (e *Engine) countVisits(ctx context.Context) (err error) {
 		if c.Codes == 0 {
 			e.value[at] = float32(math.NaN())
 		} else {
-			e.code[at] = uint16(c.Codes)
+			e.code.set(at, c.Codes)
 		}
 	}
 	if err := e.send(ctx, r); err != nil {

@@ -75,7 +75,7 @@ type Engine struct {
 	averages, topDown kernels.Buffer
 
 	logScales []float64 // of variables; nil: zeros
-	code      []uint16  // [coded columns, rows], as codes has them
+	code      codes     // [coded columns, rows]
 	value     []float32 // [value columns, rows]
 	lls       [2][]float64
 	tiles     int64
@@ -111,6 +111,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	if e.params, err = dev.Alloc(ctx, kernels.Float32, int(prog.NumParams)); err != nil {
 		return nil, err
 	}
+	e.code, e.value = newCodes(prog.WideCodes(), coded*o.Rows), make([]float32, valued*o.Rows)
 	e.rooms = make([]room, rooms(dev.Info()))
 	for i := range e.rooms {
 		r := &e.rooms[i]
@@ -120,7 +121,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 			t   kernels.DType
 			n   int
 		}{
-			{&r.codes, kernels.Uint16, coded * o.Rows},
+			{&r.codes, e.code.dtype(), coded * o.Rows},
 			{&r.values, kernels.Float32, valued * o.Rows},
 			{&r.ll, kernels.Float64, o.Rows},
 		} {
@@ -133,7 +134,6 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 		e.lls[i] = make([]float64, o.Rows)
 	}
 	e.room = &e.rooms[0]
-	e.code, e.value = make([]uint16, coded*o.Rows), make([]float32, valued*o.Rows)
 	return e, nil
 }
 
@@ -216,7 +216,7 @@ func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int
 	clear(r.excess[:n])
 	for k, c := range e.prog.Columns {
 		cells := &b.Columns[c.Var]
-		if have := max(len(cells.Codes), len(cells.Values)); have < hi {
+		if have := max(cells.Codes.Len(), len(cells.Values)); have < hi {
 			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, c.Var, have, b.Rows)
 		}
 		at := int(c.Slot) * e.rows
@@ -233,12 +233,12 @@ func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int
 					return fmt.Errorf("%w: row %d, variable %d: %v", dataset.ErrFormat, lo+i, c.Var, err)
 				}
 			}
-			if e.logScales != nil && cells.Codes == nil {
+			if e.logScales != nil && !cells.Discrete() {
 				r.addExcess(value, e.logScales[c.Var])
 			}
 			continue
 		}
-		if bad := asCodes(cells, lo, uint16(c.Codes), e.code[at:at+n]); bad >= 0 {
+		if bad := e.code.encode(at, cells, lo, n, c.Codes); bad >= 0 {
 			return fmt.Errorf("%w: row %d, variable %d: %v is no category of 0..%d; leave the cell empty if it is missing",
 				dataset.ErrFormat, lo+bad, c.Var, cellText(cells, lo+bad), c.Codes-1)
 		}
@@ -248,73 +248,10 @@ func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int
 
 // send copies the cells of a launch to a room.
 func (e *Engine) send(ctx context.Context, r *room) error {
-	if err := e.dev.Write(ctx, r.codes, 0, e.code); err != nil {
+	if err := e.dev.Write(ctx, r.codes, 0, e.code.cells()); err != nil {
 		return err
 	}
 	return e.dev.Write(ctx, r.values, 0, e.value)
-}
-
-// asCodes writes cells as codes below n, with n for missing ones. It returns the
-// first row that is neither, or -1.
-func asCodes(cells *dataset.Cells, lo int, n uint16, out []uint16) int {
-	if cells.Codes != nil {
-		codes := cells.Codes[lo : lo+len(out)]
-		copy(out, codes)
-		over := uint32(0) // its highest bit: some code is n or more
-		for _, c := range codes {
-			over |= uint32(n) - 1 - uint32(c)
-		}
-		if over>>31 == 0 {
-			return -1
-		}
-		for i, c := range codes {
-			if c == dataset.Missing {
-				out[i] = n
-			} else if c >= n {
-				return i
-			}
-		}
-		return -1
-	}
-	for i, v := range cells.Values[lo : lo+len(out)] {
-		switch {
-		case v != v:
-			out[i] = n
-		case v >= 0 && v < float32(n) && v == float32(uint16(v)):
-			out[i] = uint16(v)
-		default:
-			return i
-		}
-	}
-	return -1
-}
-
-// asValues writes cells as float32 values, NaN for missing ones. It returns the
-// first row that is infinite, or -1.
-func asValues(cells *dataset.Cells, lo int, out []float32) int {
-	if cells.Codes == nil {
-		for i, v := range cells.Values[lo : lo+len(out)] {
-			if math.IsInf(float64(v), 0) {
-				return i
-			}
-			out[i] = v
-		}
-		return -1
-	}
-	for i, c := range cells.Codes[lo : lo+len(out)] {
-		out[i] = float32(c)
-		if c == dataset.Missing {
-			out[i] = float32(math.NaN())
-		}
-	}
-	return -1
-}
-
-func cellText(cells *dataset.Cells, row int) any {
-	if cells.Codes != nil {
-		return cells.Codes[row]
-	}
-	return cells.Values[row]
 }
 
 // check refuses rows that are not in the batch or too many for one launch.

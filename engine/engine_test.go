@@ -84,11 +84,13 @@ func TestCodesAndValues(t *testing.T) {
 	}
 	codes, values := &dataset.Batch{Rows: len(rows)}, &dataset.Batch{Rows: len(rows)}
 	for v := range g.NumVars {
-		c, x := make([]uint16, len(rows)), make([]float32, len(rows))
+		c, x := dataset.Codes{Narrow: make([]uint16, len(rows))}, make([]float32, len(rows))
 		for r, row := range rows {
-			x[r], c[r] = float32(row[v]), dataset.Missing
+			x[r] = float32(row[v])
 			if row[v] == row[v] {
-				c[r] = uint16(row[v])
+				c.Set(r, int(row[v]))
+			} else {
+				c.Set(r, dataset.Missing)
 			}
 		}
 		codes.Columns = append(codes.Columns, dataset.Cells{Codes: c})
@@ -110,8 +112,8 @@ func TestBadCells(t *testing.T) {
 		edit  func(b *dataset.Batch)
 		words []string
 	}{
-		{"code out of range", func(b *dataset.Batch) { b.Columns[0].Codes[5] = 4 }, []string{"row 5", "variable 0", "4 is no category of 0..3"}},
-		{"code out of range in a later launch", func(b *dataset.Batch) { b.Columns[3].Codes[9] = 77 }, []string{"row 9", "variable 3", "77", "0..3"}},
+		{"code out of range", func(b *dataset.Batch) { b.Columns[0].Codes.Set(5, 4) }, []string{"row 5", "variable 0", "4 is no category of 0..3"}},
+		{"code out of range in a later launch", func(b *dataset.Batch) { b.Columns[3].Codes.Set(9, 77) }, []string{"row 9", "variable 3", "77", "0..3"}},
 		{"value that is no code", func(b *dataset.Batch) {
 			b.Columns[0] = dataset.Cells{Values: make([]float32, 10)}
 			b.Columns[0].Values[2] = 1.5

@@ -30,12 +30,12 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 		if err := e.dev.Launch(ctx, e.kernels[kernels.Sample], hi-lo, &a); err != nil {
 			return err
 		}
-		if err := e.dev.Read(ctx, e.code, e.codes, 0); err != nil {
+		if err := e.dev.Read(ctx, e.code.cells(), e.codes, 0); err != nil {
 			return err
 		}
 		for _, c := range e.prog.Columns {
 			if c.Codes > 0 {
-				if err := fill(&b.Columns[c.Var], lo, c, e.code[int(c.Slot)*e.rows:][:hi-lo]); err != nil {
+				if err := e.fill(&b.Columns[c.Var], lo, hi, c); err != nil {
 					return err
 				}
 			}
@@ -50,11 +50,12 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 	return nil
 }
 
-// fill writes the codes that the device has drawn to the missing cells among those
-// from lo on; impossible rows have none.
-func fill(cells *dataset.Cells, lo int, c layers.Column, codes []uint16) error {
-	for r, code := range codes {
-		if int32(code) < c.Codes && isMissing(cells, lo+r) {
+// fill writes the codes that the device has drawn to the missing cells of the rows
+// lo to hi-1; impossible rows have none.
+func (e *Engine) fill(cells *dataset.Cells, lo, hi int, c layers.Column) error {
+	at := int(c.Slot) * e.rows
+	for r := range hi - lo {
+		if code := e.code.at(at + r); code < c.Codes && cells.IsMissing(lo+r) {
 			if err := put(cells, lo+r, c.Var, float64(code)); err != nil {
 				return err
 			}
@@ -72,7 +73,7 @@ func (e *Engine) drawFunction(ctx context.Context, b *dataset.Batch, lo int, in 
 	var area []float32 // [np, width], once a row needs it
 	params := make([]float64, np)
 	for r, u := range units {
-		if u < 0 || !isMissing(cells, lo+r) {
+		if u < 0 || !cells.IsMissing(lo+r) {
 			continue
 		}
 		if area == nil {
@@ -95,20 +96,13 @@ func (e *Engine) drawFunction(ctx context.Context, b *dataset.Batch, lo int, in 
 // put writes a draw to a cell.
 func put(cells *dataset.Cells, row int, variable int32, x float64) error {
 	switch {
-	case cells.Codes == nil:
+	case !cells.Discrete():
 		cells.Values[row] = float32(x)
-	case x >= 0 && x < dataset.Missing && x == math.Trunc(x):
-		cells.Codes[row] = uint16(x)
+	case x >= 0 && x < float64(cells.Codes.Limit()) && x == math.Trunc(x):
+		cells.Codes.Set(row, int(x))
 	default:
 		return fmt.Errorf("%w: row %d, variable %d: the draw %v does not fit a column of codes; pass the column as values",
 			dataset.ErrFormat, row, variable, x)
 	}
 	return nil
-}
-
-func isMissing(c *dataset.Cells, row int) bool {
-	if c.Codes != nil {
-		return c.Codes[row] == dataset.Missing
-	}
-	return c.Values[row] != c.Values[row]
 }

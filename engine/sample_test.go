@@ -216,15 +216,15 @@ func TestSampleMoments(t *testing.T) {
 func TestSampleIntoCodes(t *testing.T) {
 	m := build(t, mixedGraph(), engine.Options{Rows: 4})
 	b := m.batch([][]float64{{missing, missing, missing, missing}})
-	b.Columns[2] = dataset.Cells{Codes: []uint16{dataset.Missing}} // counts fit
+	b.Columns[2] = dataset.Cells{Codes: dataset.Codes{Narrow: []uint16{0xffff}}} // counts fit
 	if err := m.eng.Sample(context.Background(), b, 1, 0); err != nil {
 		t.Fatal(err)
 	}
-	if b.Columns[2].Codes[0] == dataset.Missing {
+	if b.Columns[2].IsMissing(0) {
 		t.Error("the count was not drawn")
 	}
 	b = m.batch([][]float64{{missing, missing, missing, missing}})
-	b.Columns[1] = dataset.Cells{Codes: []uint16{dataset.Missing}} // real numbers do not
+	b.Columns[1] = dataset.Cells{Codes: dataset.Codes{Narrow: []uint16{0xffff}}} // real numbers do not
 	if err := m.eng.Sample(context.Background(), b, 1, 0); !errors.Is(err, dataset.ErrFormat) {
 		t.Errorf("a Gaussian into codes: %v", err)
 	}

@@ -37,12 +37,13 @@ const (
 	Float64
 	Int64
 	Uint16
+	Uint32
 )
 
 // Bytes returns the size of one element.
 func (t DType) Bytes() int {
 	switch t {
-	case Float32:
+	case Float32, Uint32:
 		return 4
 	case Float64, Int64:
 		return 8

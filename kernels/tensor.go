@@ -18,7 +18,7 @@ const (
 // loaded for.
 type ForwardArgs struct {
 	Params Buffer // Float32
-	Codes  Buffer // Uint16 [coded columns, R]
+	Codes  Buffer // Uint16, or Uint32 where the program has wide codes, [coded columns, R]
 	Values Buffer // Float32 [value columns, R]
 	LL     Buffer // Float64 [R], natural logs
 	// Recomputed is set, once the work is done, to the number of (vector, row)

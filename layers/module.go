@@ -20,10 +20,13 @@ func (Module) ModuleKind() string { return "tensor" }
 
 // CellBytes is what the cells of a launch take.
 func (m Module) CellBytes() int64 {
-	n := int64(0)
+	n, code := int64(0), int64(2)
+	if m.Program.WideCodes() {
+		code = 4
+	}
 	for _, c := range m.Program.Columns {
 		if c.Codes > 0 {
-			n += 2
+			n += code
 		} else {
 			n += 4
 		}

@@ -1,6 +1,9 @@
 package layers
 
-import "math/rand/v2"
+import (
+	"math"
+	"math/rand/v2"
+)
 
 // Program is a compiled circuit: what to run, in order. It is pure data,
 // immutable once Validate has returned nil; equal graphs and options give
@@ -29,9 +32,13 @@ type Program struct {
 	NumParams                              int64 // floats of the parameter buffer: edge blocks, then the inputs' areas
 }
 
+// MaxCodes is the largest finite domain of a column, as of package dataset.
+const MaxCodes = 1 << 24
+
 // Column is one column of a batch as a program reads it: codes 0..Codes-1 with
 // Codes for a missing cell, or, with Codes = 0, float32 values with NaN for a
-// missing cell. Slot counts the columns of its own sort.
+// missing cell. Codes are all narrow or, where WideCodes says so, all wide. Slot
+// counts the columns of its own sort.
 type Column struct {
 	Var   int32
 	Codes int32
@@ -182,6 +189,17 @@ func (p *Program) ElementFactors(e int32) []int32 {
 func (p *Program) Tabulated(v int32) bool {
 	x := &p.Vectors[v]
 	return x.Kind == InputVector && p.Inputs[x.Def].Codes > 0
+}
+
+// WideCodes reports whether the codes of a batch have 32 bits, not 16: whether a
+// column has too many for 16, of which a missing cell takes one more.
+func (p *Program) WideCodes() bool {
+	for _, c := range p.Columns {
+		if c.Codes > math.MaxUint16 {
+			return true
+		}
+	}
+	return false
 }
 
 // Functions returns the inputs without a table, in order.

@@ -76,7 +76,7 @@ func (p *Program) checkVectors() error {
 func (p *Program) checkColumns() error {
 	var slots [2]int32
 	for i, c := range p.Columns {
-		if c.Var < 0 || int(c.Var) >= p.NumVars || c.Codes < 0 || c.Codes > math.MaxUint16 {
+		if c.Var < 0 || int(c.Var) >= p.NumVars || c.Codes < 0 || c.Codes > MaxCodes {
 			return fmt.Errorf("%w: column %d holds variable %d of %d with %d codes", ErrIndex, i, c.Var, p.NumVars, c.Codes)
 		}
 		sort := min(c.Codes, 1)

@@ -59,8 +59,8 @@ func Batch(s *dataset.Schema, rows [][]float64) *dataset.Batch {
 		for r, row := range rows {
 			switch {
 			case math.IsNaN(row[v]):
-			case cells.Codes != nil:
-				cells.Codes[r] = uint16(row[v])
+			case cells.Discrete():
+				cells.Codes.Set(r, int(row[v]))
 			default:
 				cells.Values[r] = float32(row[v])
 			}
@@ -75,10 +75,13 @@ func Rows(b *dataset.Batch) [][]float64 {
 	for r := range rows {
 		rows[r] = MissingRow(len(b.Columns))
 		for v, cells := range b.Columns {
-			if cells.Codes == nil {
+			if cells.IsMissing(r) {
+				continue
+			}
+			if cells.Discrete() {
+				rows[r][v] = float64(cells.Codes.At(r))
+			} else {
 				rows[r][v] = float64(cells.Values[r])
-			} else if c := cells.Codes[r]; c != dataset.Missing {
-				rows[r][v] = float64(c)
 			}
 		}
 	}

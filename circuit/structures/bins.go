@@ -29,7 +29,7 @@ const gatherRows = 4096
 func sampleBinned(ctx context.Context, src dataset.Source, opts ChowLiuOptions) ([]binned, error) {
 	rows := sampleRows(src.Rows(), opts.MaxRows, opts.Seed)
 	schema := src.Schema()
-	codes := make([][]uint16, len(schema.Columns))
+	codes := make([]dataset.Codes, len(schema.Columns))
 	values := make([][]float32, len(schema.Columns))
 	var b dataset.Batch
 	for lo := 0; lo < len(rows); lo += gatherRows {
@@ -38,7 +38,8 @@ func sampleBinned(ctx context.Context, src dataset.Source, opts ChowLiuOptions) 
 			return nil, fmt.Errorf("structures: reading rows %d to %d of the sample: %w", lo, lo+len(part)-1, err)
 		}
 		for v := range schema.Columns {
-			codes[v] = append(codes[v], b.Columns[v].Codes...)
+			codes[v].Narrow = append(codes[v].Narrow, b.Columns[v].Codes.Narrow...)
+			codes[v].Wide = append(codes[v].Wide, b.Columns[v].Codes.Wide...)
 			values[v] = append(values[v], b.Columns[v].Values...)
 		}
 	}
@@ -50,9 +51,9 @@ func sampleBinned(ctx context.Context, src dataset.Source, opts ChowLiuOptions) 
 		case c.Kind == dataset.Continuous:
 			vars[v] = binValues(values[v], opts.Bins)
 		case c.Categories > opts.Bins && c.Labels != nil:
-			vars[v], err = binLabels(codes[v], c.Categories, opts.Bins)
+			vars[v], err = binLabels(&codes[v], c.Categories, opts.Bins)
 		default:
-			vars[v], err = binCodes(codes[v], c.Categories, opts.Bins)
+			vars[v], err = binCodes(&codes[v], c.Categories, opts.Bins)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: column %d (%s): %w", ErrData, v, c.Name, err)
@@ -96,31 +97,32 @@ func (v *binned) set(r, bin int) {
 
 // binCodes cuts ordered codes into bins of equal width. Codes that fit are
 // their own bins.
-func binCodes(codes []uint16, categories, bins int) (binned, error) {
-	v := newBinned(len(codes), min(categories, bins), categories > bins)
-	for r, c := range codes {
-		switch {
+func binCodes(codes *dataset.Codes, categories, bins int) (binned, error) {
+	v := newBinned(codes.Len(), min(categories, bins), categories > bins)
+	for r := range codes.Len() {
+		switch c := codes.At(r); {
 		case c == dataset.Missing:
 			v.set(r, v.missing())
-		case int(c) >= categories:
+		case c >= categories:
 			return v, codeError(c, categories)
 		case categories > bins:
-			v.set(r, int(c)*bins/categories)
+			v.set(r, c*bins/categories)
 		default:
-			v.set(r, int(c))
+			v.set(r, c)
 		}
 	}
 	return v, nil
 }
 
 // binLabels gives the most frequent codes a bin each and all others the last.
-func binLabels(codes []uint16, categories, bins int) (binned, error) {
+func binLabels(codes *dataset.Codes, categories, bins int) (binned, error) {
 	count, order := make([]int, categories), make([]int, categories)
-	for _, c := range codes {
+	for r := range codes.Len() {
+		c := codes.At(r)
 		if c == dataset.Missing {
 			continue
 		}
-		if int(c) >= categories {
+		if c >= categories {
 			return binned{}, codeError(c, categories)
 		}
 		count[c]++
@@ -133,9 +135,9 @@ func binLabels(codes []uint16, categories, bins int) (binned, error) {
 	for i, c := range order {
 		rank[c] = min(i, bins-1)
 	}
-	v := newBinned(len(codes), bins, false)
-	for r, c := range codes {
-		if c == dataset.Missing {
+	v := newBinned(codes.Len(), bins, false)
+	for r := range codes.Len() {
+		if c := codes.At(r); c == dataset.Missing {
 			v.set(r, v.missing())
 		} else {
 			v.set(r, rank[c])
@@ -144,7 +146,7 @@ func binLabels(codes []uint16, categories, bins int) (binned, error) {
 	return v, nil
 }
 
-func codeError(code uint16, categories int) error {
+func codeError(code, categories int) error {
 	return fmt.Errorf("code %d of %d categories; codes run from 0 to %d", code, categories, categories-1)
 }
 

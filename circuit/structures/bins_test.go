@@ -13,11 +13,11 @@ func TestBins(t *testing.T) {
 	inf := float32(math.Inf(1))
 	const gone = dataset.Missing
 	src := &table{}
-	src.addCodes(2, nil, []uint16{1, 0, gone, 1, 1, 0, 1, 0})                              // fits
-	src.addCodes(8, nil, []uint16{0, 1, 2, 3, 4, 5, 6, 7})                                 // two codes a bin
-	src.addCodes(10, nil, []uint16{9, 0, 2, 3, 5, 7, gone, 8})                             // 2.5 codes a bin
-	src.addCodes(6, []string{"", "", "", "", "", ""}, []uint16{5, 5, 5, 0, 3, 3, 1, 2})    // 5, 3, 0, the rest
-	src.addCodes(3, []string{"", "", ""}, []uint16{2, 1, 0, gone, 2, 1, 0, 2})             // labels that fit
+	src.addCodes(2, nil, []int{1, 0, gone, 1, 1, 0, 1, 0})                                 // fits
+	src.addCodes(8, nil, []int{0, 1, 2, 3, 4, 5, 6, 7})                                    // two codes a bin
+	src.addCodes(10, nil, []int{9, 0, 2, 3, 5, 7, gone, 8})                                // 2.5 codes a bin
+	src.addCodes(6, []string{"", "", "", "", "", ""}, []int{5, 5, 5, 0, 3, 3, 1, 2})       // 5, 3, 0, the rest
+	src.addCodes(3, []string{"", "", ""}, []int{2, 1, 0, gone, 2, 1, 0, 2})                // labels that fit
 	src.addValues([]float32{5, 1e9, 2, -inf, 3, 8, inf, 7})                                // two rows a bin
 	src.addValues([]float32{0, 0, 0, 0, 0, 9, 8, 7})                                       // four values: categories
 	src.addValues([]float32{0, 0, 0, 0, 6, 9, 8, 7})                                       // ties stay together

@@ -68,9 +68,9 @@ func mixed(rows int) *table {
 		hidden[r] = rng.Float64()
 	}
 	codes := func(categories int, labels []string, missing float64, of func(h float64) float64) {
-		c := make([]uint16, rows)
+		c := make([]int, rows)
 		for r, h := range hidden {
-			c[r] = uint16(min(max(int(of(h)), 0), categories-1))
+			c[r] = min(max(int(of(h)), 0), categories-1)
 			if rng.Float64() < missing {
 				c[r] = dataset.Missing
 			}
@@ -140,10 +140,10 @@ func TestMutualInformation(t *testing.T) {
 // TestHandMutualInformation has numbers that were worked out by hand.
 func TestHandMutualInformation(t *testing.T) {
 	src := &table{}
-	src.addCodes(2, nil, []uint16{0, 0, 1, 1})
-	src.addCodes(2, nil, []uint16{1, 1, 0, 0})               // the other way round
-	src.addCodes(2, nil, []uint16{0, 1, 0, 1})               // independent of both
-	src.addCodes(2, nil, []uint16{0, 0, 1, dataset.Missing}) // as column 0 where observed
+	src.addCodes(2, nil, []int{0, 0, 1, 1})
+	src.addCodes(2, nil, []int{1, 1, 0, 0})               // the other way round
+	src.addCodes(2, nil, []int{0, 1, 0, 1})               // independent of both
+	src.addCodes(2, nil, []int{0, 0, 1, dataset.Missing}) // as column 0 where observed
 	mi, err := MutualInformation(t.Context(), src, DefaultChowLiu())
 	if err != nil {
 		t.Fatal(err)
@@ -240,11 +240,11 @@ func TestChowLiu(t *testing.T) {
 	}
 	const rows = 30000
 	rng := rand.New(rand.NewPCG(7, 8))
-	columns := make([][]uint16, 30)
+	columns := make([][]int, 30)
 	for _, v := range slices.Backward(order) {
-		columns[v] = make([]uint16, rows)
+		columns[v] = make([]int, rows)
 		for r := range rows {
-			columns[v][r] = uint16(rng.IntN(2))
+			columns[v][r] = rng.IntN(2)
 			if p := want.Parent[v]; p >= 0 && rng.Float64() < 0.6 {
 				columns[v][r] = columns[p][r]
 			}
@@ -307,9 +307,9 @@ func TestBadChowLiu(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	wild := &table{}
-	wild.addCodes(2, nil, []uint16{0, 1, 2})
+	wild.addCodes(2, nil, []int{0, 1, 2})
 	wildLabel := &table{}
-	wildLabel.addCodes(40, make([]string, 40), []uint16{0, 1, 40})
+	wildLabel.addCodes(40, make([]string, 40), []int{0, 1, 40})
 	empty := &table{}
 	empty.addCodes(2, nil, nil)
 	for i, tc := range []struct {
@@ -327,7 +327,7 @@ func TestBadChowLiu(t *testing.T) {
 		{t.Context(), mixed(20), func(o *ChowLiuOptions) { o.MaxRows = 0 }, ErrOptions},
 		{t.Context(), mixed(20), func(o *ChowLiuOptions) { o.Workers = 0 }, ErrOptions},
 		{t.Context(), empty, func(*ChowLiuOptions) {}, ErrData},
-		{t.Context(), &table{code: [][]uint16{{1}}, value: [][]float32{nil}}, func(*ChowLiuOptions) {}, ErrData},
+		{t.Context(), &table{code: [][]int{{1}}, value: [][]float32{nil}}, func(*ChowLiuOptions) {}, ErrData},
 		{t.Context(), wild, func(*ChowLiuOptions) {}, ErrData},
 		{t.Context(), wildLabel, func(*ChowLiuOptions) {}, ErrData},
 		{cancelled, mixed(20), func(*ChowLiuOptions) {}, context.Canceled},

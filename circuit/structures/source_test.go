@@ -11,7 +11,7 @@ import (
 // table is a source in memory: code[v] or value[v] holds column v.
 type table struct {
 	schema dataset.Schema
-	code   [][]uint16
+	code   [][]int
 	value  [][]float32
 }
 
@@ -24,7 +24,7 @@ func (t *table) Gather(ctx context.Context, b *dataset.Batch, rows []int) error 
 	for v := range t.schema.Columns {
 		for i, r := range rows {
 			if t.schema.Columns[v].Kind == dataset.Discrete {
-				b.Columns[v].Codes[i] = t.code[v][r]
+				b.Columns[v].Codes.Set(i, t.code[v][r])
 			} else {
 				b.Columns[v].Values[i] = t.value[v][r]
 			}
@@ -34,7 +34,7 @@ func (t *table) Gather(ctx context.Context, b *dataset.Batch, rows []int) error 
 }
 
 // addCodes appends a discrete column.
-func (t *table) addCodes(categories int, labels []string, codes []uint16) {
+func (t *table) addCodes(categories int, labels []string, codes []int) {
 	t.schema.Columns = append(t.schema.Columns, dataset.Column{Categories: categories, Labels: labels})
 	t.code, t.value = append(t.code, codes), append(t.value, nil)
 }
@@ -50,9 +50,9 @@ func (t *table) addValues(values []float32) {
 func strokes(rows int, seed uint64) *table {
 	const side = 28
 	rng := rand.New(rand.NewPCG(seed, 1))
-	columns := make([][]uint16, side*side)
+	columns := make([][]int, side*side)
 	for v := range columns {
-		columns[v] = make([]uint16, rows)
+		columns[v] = make([]int, rows)
 	}
 	for r := range rows {
 		for range 3 {
@@ -63,7 +63,7 @@ func strokes(rows int, seed uint64) *table {
 				for py := max(0, int(cy)-1); py <= min(side-1, int(cy)+2); py++ {
 					for px := max(0, int(cx)-1); px <= min(side-1, int(cx)+2); px++ {
 						ink := 255 * math.Exp(-0.6*((cx-float64(px))*(cx-float64(px))+(cy-float64(py))*(cy-float64(py))))
-						columns[py*side+px][r] = max(columns[py*side+px][r], uint16(ink))
+						columns[py*side+px][r] = max(columns[py*side+px][r], int(ink))
 					}
 				}
 			}
@@ -81,9 +81,9 @@ func noise(vars, rows, categories int, seed uint64) *table {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	t := &table{}
 	for range vars {
-		c := make([]uint16, rows)
+		c := make([]int, rows)
 		for r := range c {
-			c[r] = uint16(rng.IntN(categories))
+			c[r] = rng.IntN(categories)
 		}
 		t.addCodes(categories, nil, c)
 	}

@@ -131,13 +131,13 @@ func cellText(c *dataset.Column, cells *dataset.Cells, row int) string {
 		}
 		return ""
 	}
-	switch code := cells.Codes[row]; {
+	switch code := cells.Codes.At(row); {
 	case code == dataset.Missing:
 		return ""
 	case c.Labels != nil:
 		return c.Labels[code]
 	default:
-		return strconv.Itoa(int(code))
+		return strconv.Itoa(code)
 	}
 }
 

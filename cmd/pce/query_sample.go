@@ -117,8 +117,7 @@ func incomplete(b *dataset.Batch) int {
 	rows := 0
 	for r := range b.Rows {
 		for i := range b.Columns {
-			c := &b.Columns[i]
-			if c.Codes != nil && c.Codes[r] == dataset.Missing || c.Codes == nil && c.Values[r] != c.Values[r] {
+			if b.Columns[i].IsMissing(r) {
 				rows++
 				break
 			}

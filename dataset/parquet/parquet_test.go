@@ -84,7 +84,7 @@ func TestRead(t *testing.T) {
 	}
 	for i := range n {
 		height, score := src.Schema().Columns[1].Number(b.Columns[1].Values[i]), src.Schema().Columns[5].Number(b.Columns[5].Values[i])
-		if b.Columns[0].Codes[i] != uint16(i%90) || b.Columns[2].Codes[i] != uint16(i%2) || b.Columns[3].Codes[i] != uint16(1-i%2) || b.Columns[4].Codes[i] != uint16(i%7) ||
+		if b.Columns[0].Codes.At(i) != i%90 || b.Columns[2].Codes.At(i) != i%2 || b.Columns[3].Codes.At(i) != 1-i%2 || b.Columns[4].Codes.At(i) != i%7 ||
 			i != 1 && !(math.Abs(height-(float64(i)+0.5)) < 1e-5) || i == 1 && height == height || i != 2 && score != -1 || i == 2 && score == score {
 			t.Fatalf("row %d differs", i)
 		}

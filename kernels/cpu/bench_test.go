@@ -40,8 +40,8 @@ func benchmarkStep(b *testing.B, tree structures.Tree, m, threads, rows int, mix
 	batch := dataset.NewBatch(reference.Schema(g), rows)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, c := range batch.Columns {
-		for r := range c.Codes {
-			c.Codes[r] = uint16(rng.IntN(256))
+		for r := range c.Codes.Len() {
+			c.Codes.Set(r, rng.IntN(256))
 		}
 	}
 	ll := make([]float64, rows)
@@ -75,10 +75,10 @@ func BenchmarkSample(b *testing.B) {
 				rng := rand.New(rand.NewPCG(1, 2))
 				sample := func() {
 					for v, c := range batch.Columns {
-						for r := range c.Codes {
-							c.Codes[r] = dataset.Missing
+						for r := range c.Codes.Len() {
+							c.Codes.Set(r, dataset.Missing)
 							if v < given {
-								c.Codes[r] = uint16(rng.IntN(256))
+								c.Codes.Set(r, rng.IntN(256))
 							}
 						}
 					}

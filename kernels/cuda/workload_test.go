@@ -178,8 +178,8 @@ var works = []struct {
 			return err
 		}
 		for _, c := range given.Columns {
-			for _, code := range c.Codes {
-				out.words = append(out.words, uint64(code))
+			for r := range c.Codes.Len() {
+				out.words = append(out.words, uint64(c.Codes.At(r)))
 			}
 			add(out, c.Values)
 		}
@@ -194,12 +194,12 @@ func holes(b *dataset.Batch) *dataset.Batch {
 	out.Columns = slices.Clone(b.Columns)
 	for v := range out.Columns {
 		c := &out.Columns[v]
-		c.Codes, c.Values = slices.Clone(c.Codes), slices.Clone(c.Values)
+		c.Codes.Narrow, c.Codes.Wide, c.Values = slices.Clone(c.Codes.Narrow), slices.Clone(c.Codes.Wide), slices.Clone(c.Values)
 		for r := range b.Rows {
 			switch {
 			case r%4 != 3 && (7*r+3*v)%5 > 1:
-			case c.Codes != nil:
-				c.Codes[r] = dataset.Missing
+			case c.Discrete():
+				c.Codes.Set(r, dataset.Missing)
 			default:
 				c.Values[r] = float32(math.NaN())
 			}
@@ -220,11 +220,8 @@ func (j *job) visits(ctx context.Context, b *dataset.Batch, out *outcome) error 
 	}
 	codes, values := []uint16{}, []float32{}
 	for _, c := range p.Columns {
-		for _, code := range b.Columns[c.Var].Codes {
-			if code == dataset.Missing {
-				code = uint16(c.Codes)
-			}
-			codes = append(codes, code)
+		for _, code := range b.Columns[c.Var].Codes.Narrow {
+			codes = append(codes, min(code, uint16(c.Codes))) // the largest number is a missing cell
 		}
 		values = append(values, b.Columns[c.Var].Values...)
 	}
