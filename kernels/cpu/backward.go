@@ -32,10 +32,13 @@ func (x *executor) begin(rows int, params, codes, values kernels.Buffer) error {
 		if err != nil {
 			return err
 		}
-		if len(c.u16) < coded*x.rowsMax {
-			return shortBuffer("codes", len(c.u16), coded*x.rowsMax)
+		x.call.codes = columnCodes{narrow: c.u16}
+		if x.wideCodes {
+			x.call.codes = columnCodes{wide: c.u32}
 		}
-		x.call.codes = c.u16
+		if n := len(x.call.codes.narrow) + len(x.call.codes.wide); n < coded*x.rowsMax {
+			return shortBuffer("codes", n, coded*x.rowsMax)
+		}
 	}
 	if valued > 0 {
 		v, err := own(values)

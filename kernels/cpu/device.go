@@ -60,6 +60,7 @@ type buffer struct {
 	f64    []float64
 	i64    []int64
 	u16    []uint16
+	u32    []uint32
 }
 
 func (b *buffer) DType() kernels.DType { return b.dtype }
@@ -81,6 +82,8 @@ func (d *Device) Alloc(_ context.Context, t kernels.DType, n int) (kernels.Buffe
 		b.i64 = aligned[int64](n)
 	case kernels.Uint16:
 		b.u16 = aligned[uint16](n)
+	case kernels.Uint32:
+		b.u32 = aligned[uint32](n)
 	default:
 		return nil, fmt.Errorf("%w: cpu: alloc of unknown type %d", kernels.ErrDevice, t)
 	}
@@ -103,6 +106,8 @@ func (d *Device) Write(_ context.Context, dst kernels.Buffer, offset int, src an
 		return move(b, kernels.Int64, offset, len(s), func() { copy(b.i64[offset:], s) })
 	case []uint16:
 		return move(b, kernels.Uint16, offset, len(s), func() { copy(b.u16[offset:], s) })
+	case []uint32:
+		return move(b, kernels.Uint32, offset, len(s), func() { copy(b.u32[offset:], s) })
 	}
 	return fmt.Errorf("%w: cpu: write from %T", kernels.ErrDevice, src)
 }
@@ -122,6 +127,8 @@ func (d *Device) Read(_ context.Context, dst any, src kernels.Buffer, offset int
 		return move(b, kernels.Int64, offset, len(s), func() { copy(s, b.i64[offset:]) })
 	case []uint16:
 		return move(b, kernels.Uint16, offset, len(s), func() { copy(s, b.u16[offset:]) })
+	case []uint32:
+		return move(b, kernels.Uint32, offset, len(s), func() { copy(s, b.u32[offset:]) })
 	}
 	return fmt.Errorf("%w: cpu: read to %T", kernels.ErrDevice, dst)
 }

@@ -16,8 +16,10 @@ type executor struct {
 	rowsMax int
 	train   bool
 	mixed   flowKind
-	grid    float32 // the unit of counts, and the count from which float32 is coarser
-	fine    float32
+	// wideCodes says that the program has wide codes.
+	wideCodes bool
+	grid      float32 // the unit of counts, and the count from which float32 is coarser
+	fine      float32
 
 	tasks                 []task
 	taskOf                []int32 // vector → task, -1 where there is nothing to do
@@ -63,11 +65,40 @@ type executor struct {
 type call struct {
 	rows   int
 	params []float32
-	codes  []uint16
+	codes  columnCodes
 	vals   []float32
 	flows  []int64 // nil: the parameters move at once
 	count  bool    // only the visits of the units are counted
 	rule   ruleArgs
+}
+
+// columnCodes are codes of columns: narrow or wide.
+type columnCodes struct {
+	narrow []uint16
+	wide   []uint32
+}
+
+// from returns the codes from the i-th on.
+func (c columnCodes) from(i int) columnCodes {
+	if c.wide != nil {
+		return columnCodes{wide: c.wide[i:]}
+	}
+	return columnCodes{narrow: c.narrow[i:]}
+}
+
+func (c columnCodes) at(i int) int32 {
+	if c.wide != nil {
+		return int32(c.wide[i])
+	}
+	return int32(c.narrow[i])
+}
+
+func (c columnCodes) set(i, code int) {
+	if c.wide != nil {
+		c.wide[i] = uint32(code)
+	} else {
+		c.narrow[i] = uint16(code)
+	}
 }
 
 // worker holds the scratch memory of one thread.
@@ -128,7 +159,7 @@ func newExecutor(m layers.Module, set *micro.Set, threads int) *executor {
 func planned(m layers.Module, set *micro.Set, threads int) *executor {
 	x := &executor{
 		prog: m.Program, owners: m.Program.Owners(), set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train,
-		scales: m.Scales,
+		scales: m.Scales, wideCodes: m.Program.WideCodes(),
 	}
 	switch least := mixedBlock(set); {
 	case !m.Mixed || least == 0 || x.size < least || m.Program.TypicalUnits() < set.HalfUnits:
@@ -164,10 +195,9 @@ func (x *executor) shiftOf(e int32) []int32 {
 	return x.shifts[int(e)*x.rowsMax : int(e)*x.rowsMax+x.rowsMax]
 }
 
-// columnCodes returns the codes of an input's column.
-func (x *executor) columnCodes(in *layers.Input) []uint16 {
-	at := int(x.prog.Columns[in.Column].Slot) * x.rowsMax
-	return x.call.codes[at : at+x.call.rows]
+// columnCodes returns the codes of an input's column, by row.
+func (x *executor) columnCodes(in *layers.Input) columnCodes {
+	return x.call.codes.from(int(x.prog.Columns[in.Column].Slot) * x.rowsMax)
 }
 
 // columnValues returns the values of an input's column.

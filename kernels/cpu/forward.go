@@ -129,8 +129,13 @@ func (x *executor) operand(w *worker, e *elem, r int) []micro.Factor {
 		f := &e.factors[i]
 		if f.input >= 0 {
 			in := &x.prog.Inputs[f.input]
-			codes := x.columnCodes(in)
-			w.factors = append(w.factors, micro.Factor{Base: &x.call.params[in.Table], Row: e.width, Codes: &codes[r]})
+			factor := micro.Factor{Base: &x.call.params[in.Table], Row: e.width}
+			if codes := x.columnCodes(in); codes.wide != nil {
+				factor.WideCodes = &codes.wide[r]
+			} else {
+				factor.Codes = &codes.narrow[r]
+			}
+			w.factors = append(w.factors, factor)
 		} else {
 			w.factors = append(w.factors, micro.Factor{Base: &x.values[x.slot[f.vec]+r*e.width], Row: e.width})
 		}

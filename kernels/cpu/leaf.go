@@ -141,8 +141,11 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 	n := hi - lo
 	// Whoever reads counts leaves zeros; the counts of missing cells are read here.
 	for _, f := range fs {
-		codes := x.columnCodes(&x.prog.Inputs[f.input])
-		x.set.ScatterAdd(&w.count[lo], width, &codes[0], &f.flow[lo], f.row, len(codes), n)
+		if codes := x.columnCodes(&x.prog.Inputs[f.input]); codes.wide != nil {
+			x.set.ScatterAddWide(&w.count[lo], width, &codes.wide[0], &f.flow[lo], f.row, x.call.rows, n)
+		} else {
+			x.set.ScatterAdd(&w.count[lo], width, &codes.narrow[0], &f.flow[lo], f.row, x.call.rows, n)
+		}
 	}
 	clear(w.count[(rows-1)*width+lo : (rows-1)*width+hi])
 	// The normaliser is the sum of the counts, not that of the flows: where one count

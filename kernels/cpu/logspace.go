@@ -110,7 +110,7 @@ func (x *executor) logValue(v int32, row, unit int) float64 {
 	if vec.Kind == layers.InputVector {
 		in := &x.prog.Inputs[vec.Def]
 		if in.Codes > 0 {
-			code := int(x.columnCodes(in)[row])
+			code := int(x.columnCodes(in).at(row))
 			return math.Log(float64(x.call.params[in.Table+int64(code*x.prog.Width(v)+unit)]))
 		}
 		return held(x.logDensity(in, row, unit))

@@ -260,8 +260,8 @@ func (s *sampler) input(w *worker, in *layers.Input) {
 	var rows []int
 	for first := 0; first < width; first += groupUnits {
 		rows = rows[:0]
-		for r := range codes { // other inputs of the column write the codes of rows that take them
-			if u := int(taken[r]) - 1; u >= first && u < first+groupUnits && int32(codes[r]) == in.Codes {
+		for r := range s.call.rows { // other inputs of the column write the codes of rows that take them
+			if u := int(taken[r]) - 1; u >= first && u < first+groupUnits && codes.at(r) == in.Codes {
 				rows = append(rows, r)
 			}
 		}
@@ -278,7 +278,7 @@ func (s *sampler) input(w *worker, in *layers.Input) {
 						lo = mid + 1
 					}
 				}
-				codes[r] = uint16(lo)
+				codes.set(r, lo)
 			}
 			continue
 		}
@@ -291,7 +291,7 @@ func (s *sampler) input(w *worker, in *layers.Input) {
 			for ; c < n-1 && !(acc > pick); c++ {
 				acc += float64(table[(c+1)*width+u])
 			}
-			codes[r] = uint16(c)
+			codes.set(r, c)
 		}
 	}
 }

@@ -23,9 +23,10 @@ type productArgs struct {
 
 // factor mirrors micro.Factor.
 type factor struct {
-	Base  uintptr
-	Row   int
-	Codes uintptr
+	Base      uintptr
+	Row       int
+	Codes     uintptr
+	WideCodes uintptr
 }
 
 // zeroRow is micro.ZeroRow.
@@ -42,7 +43,8 @@ func productRoutines(wide bool) []routine {
 type productState struct {
 	*asm
 	args, row, out, shift gp
-	last                  gp // last row
+	last                  gp       // last row
+	rare                  []func() // code off the straight path, for end
 }
 
 func newProduct(a *asm) *productState {
@@ -72,18 +74,44 @@ func (s *productState) rows(body func()) {
 	s.JLE(LabelRef(loop))
 }
 
+// end emits the end of the routine and the code that the straight path left out.
+func (s *productState) end() {
+	s.asm.end()
+	for _, emit := range s.rare {
+		emit()
+	}
+}
+
 // factors emits a walk over the factors of a row: body gets the address of the
 // factor's row; first emits the first one. lines cache lines of coded rows
-// further on are prefetched.
+// further on are prefetched. Narrow codes are on the straight path, which wide ones
+// leave: few circuits have them.
 func (s *productState) factors(lines int, off gp, first, rest func(at Mem)) {
 	var f factor
 	p, end := s.field(s.args, unsafe.Offsetof(productArgs{}.Factors)), s.GP64()
 	n := s.field(s.args, unsafe.Offsetof(productArgs{}.Factors)+8)
-	s.LEAQ(Mem{Base: n, Index: n, Scale: 2}, end)
-	s.LEAQ(Mem{Base: p, Index: end, Scale: 8}, end)
+	s.MOVQ(n, end)
+	s.SHLQ(Imm(5), end) // bytes of a factor
+	s.ADDQ(p, end)
 	at := func() Mem {
 		i, base, codes := s.GP64(), s.GP64(), s.GP64()
-		plain := s.label("plain")
+		uncoded, found := s.label("uncoded"), s.label("found")
+		// read emits i := codes[row], and a prefetch of the row that codes name further on.
+		read := func(load func(m, r Op), size uint8) {
+			if lines > 0 {
+				soon := s.GP64()
+				s.LEAQ(Mem{Base: s.row, Disp: ahead}, soon)
+				s.CMPQ(soon, s.last)
+				s.CMOVQGT(s.last, soon)
+				load(Mem{Base: codes, Index: soon, Scale: size}, soon.As32())
+				s.IMULQ(Mem{Base: p, Disp: int(unsafe.Offsetof(f.Row))}, soon)
+				s.LEAQ(Mem{Base: base, Index: soon, Scale: 4}, soon)
+				for l := range lines {
+					s.PREFETCHT0(Mem{Base: soon, Disp: 64 * l})
+				}
+			}
+			load(Mem{Base: codes, Index: s.row, Scale: size}, i.As32())
+		}
 		s.MOVQ(s.row, i)
 		s.MOVQ(Mem{Base: p, Disp: int(unsafe.Offsetof(f.Base))}, base)
 		if off != nil {
@@ -91,23 +119,19 @@ func (s *productState) factors(lines int, off gp, first, rest func(at Mem)) {
 		}
 		s.MOVQ(Mem{Base: p, Disp: int(unsafe.Offsetof(f.Codes))}, codes)
 		s.TESTQ(codes, codes)
-		s.JZ(LabelRef(plain))
-		if lines > 0 {
-			soon := s.GP64()
-			s.LEAQ(Mem{Base: s.row, Disp: ahead}, soon)
-			s.CMPQ(soon, s.last)
-			s.CMOVQGT(s.last, soon)
-			s.MOVWLZX(Mem{Base: codes, Index: soon, Scale: 2}, soon.As32())
-			s.IMULQ(Mem{Base: p, Disp: int(unsafe.Offsetof(f.Row))}, soon)
-			s.LEAQ(Mem{Base: base, Index: soon, Scale: 4}, soon)
-			for l := range lines {
-				s.PREFETCHT0(Mem{Base: soon, Disp: 64 * l})
-			}
-		}
-		s.MOVWLZX(Mem{Base: codes, Index: s.row, Scale: 2}, i.As32())
-		s.Label(plain)
+		s.JZ(LabelRef(uncoded))
+		read(s.MOVWLZX, 2)
+		s.Label(found)
 		s.IMULQ(Mem{Base: p, Disp: int(unsafe.Offsetof(f.Row))}, i)
 		s.LEAQ(Mem{Base: base, Index: i, Scale: 4}, base)
+		s.rare = append(s.rare, func() {
+			s.Label(uncoded)
+			s.MOVQ(Mem{Base: p, Disp: int(unsafe.Offsetof(f.WideCodes))}, codes)
+			s.TESTQ(codes, codes)
+			s.JZ(LabelRef(found))
+			read(s.MOVL, 4)
+			s.JMP(LabelRef(found))
+		})
 		return Mem{Base: base}
 	}
 	first(at())

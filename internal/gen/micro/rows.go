@@ -21,6 +21,7 @@ func rowRoutines(wide bool) []routine {
 		{"addRows", "(dst *float32, dstRow int, src *float32, srcRow, rows, width int)", "does dst[r][j] += src[r][j].", addRows},
 		{"columnSums", "(sum *float32, f *float32, fRow, rows, width int)", "does sum[j] += Σ_r f[r][j].", columnSums},
 		{"scatterAdd", "(table *float32, tableRow int, codes *uint16, f *float32, fRow, rows, width int)", "does table[codes[r]][j] += f[r][j].", scatterAdd},
+		{"scatterAddWide", "(table *float32, tableRow int, codes *uint32, f *float32, fRow, rows, width int)", "does table[codes[r]][j] += f[r][j].", scatterAddWide},
 		{"scalePanel", "(x *float32, f *float32, rows, w int)", "does x[r][j] *= f[r] on a panel.", scalePanel},
 	}
 	for i := range list {
@@ -188,7 +189,12 @@ func columnSums(a *asm) {
 // ahead is the number of rows by which coded rows are prefetched.
 const ahead = 6
 
-func scatterAdd(a *asm) {
+func scatterAdd(a *asm) { scatterAddBy(a, a.MOVWLZX, 2) }
+
+func scatterAddWide(a *asm) { scatterAddBy(a, a.MOVL, 4) }
+
+// scatterAddBy emits the sum over codes of size bytes that load reads.
+func scatterAddBy(a *asm, load func(m, r Op), size uint64) {
 	table, tableRow, codes := a.param("table"), a.strideParam("tableRow"), a.param("codes")
 	f, fRow, rows, width := a.param("f"), a.strideParam("fRow"), a.param("rows"), a.param("width")
 	a.maskOf(width)
@@ -197,14 +203,14 @@ func scatterAdd(a *asm) {
 		code, dst, soon := a.GP64(), a.GP64(), a.GP64()
 		a.XORQ(soon, soon)
 		far := a.GP64()
-		a.MOVQ(U32(2*ahead), far)
+		a.MOVQ(U32(size*ahead), far)
 		a.CMPQ(rows, Imm(ahead))
 		a.CMOVQGT(far, soon)
-		a.MOVWLZX(Mem{Base: codes, Index: soon, Scale: 1}, code.As32())
+		load(Mem{Base: codes, Index: soon, Scale: 1}, code.As32())
 		a.MOVQ(code, soon)
 		a.IMULQ(tableRow, soon)
 		a.ADDQ(table, soon)
-		a.MOVWLZX(Mem{Base: codes}, code.As32())
+		load(Mem{Base: codes}, code.As32())
 		a.MOVQ(code, dst)
 		a.IMULQ(tableRow, dst)
 		a.ADDQ(table, dst)
@@ -215,7 +221,7 @@ func scatterAdd(a *asm) {
 			a.add(dst, f, off, n, mask)
 		})
 		a.ADDQ(fRow, f)
-		a.ADDQ(Imm(2), codes)
+		a.ADDQ(Imm(size), codes)
 	})
 	a.end()
 }

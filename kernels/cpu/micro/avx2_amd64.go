@@ -5,20 +5,21 @@ package micro
 // avx2 is the set for AVX2 and FMA. Widths that are no multiple of 8 run the
 // generic kernels.
 var avx2 = &Set{
-	Name:         "avx2",
-	Panel:        avx2Panel,
-	Transpose:    avx2Transpose,
-	Product:      avx2Product,
-	AddExponents: avx2AddExponents,
-	ScaleRows:    avx2ScaleRows,
-	Ratio:        avx2Ratio,
-	AddRows:      avx2AddRows,
-	ColumnSums:   avx2ColumnSums,
-	ScatterAdd:   avx2ScatterAdd,
-	UpdatePanel:  avx2UpdatePanel,
-	ScalePanel:   avx2ScalePanel,
-	UpdateTable:  avx2UpdateTable,
-	Quantize:     avx2Quantize,
+	Name:           "avx2",
+	Panel:          avx2Panel,
+	Transpose:      avx2Transpose,
+	Product:        avx2Product,
+	AddExponents:   avx2AddExponents,
+	ScaleRows:      avx2ScaleRows,
+	Ratio:          avx2Ratio,
+	AddRows:        avx2AddRows,
+	ColumnSums:     avx2ColumnSums,
+	ScatterAdd:     avx2ScatterAdd,
+	ScatterAddWide: avx2ScatterAddWide,
+	UpdatePanel:    avx2UpdatePanel,
+	ScalePanel:     avx2ScalePanel,
+	UpdateTable:    avx2UpdateTable,
+	Quantize:       avx2Quantize,
 }
 
 func avx2Panel(a *PanelArgs) {
@@ -102,6 +103,14 @@ func avx2ScatterAdd(table *float32, tableRow int, codes *uint16, f *float32, fRo
 		return
 	}
 	scatterAdd256(table, tableRow, codes, f, fRow, rows, width)
+}
+
+func avx2ScatterAddWide(table *float32, tableRow int, codes *uint32, f *float32, fRow, rows, width int) {
+	if width%8 != 0 {
+		genericScatterAdd(table, tableRow, codes, f, fRow, rows, width)
+		return
+	}
+	scatterAddWide256(table, tableRow, codes, f, fRow, rows, width)
 }
 
 func avx2UpdatePanel(a *UpdateArgs) {

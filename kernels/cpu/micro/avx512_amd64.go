@@ -5,20 +5,21 @@ package micro
 // avx512 is the set for AVX-512 (F, BW, DQ, VL) and BMI2. Widths that are no
 // multiple of 16 run under masks.
 var avx512 = &Set{
-	Name:         "avx512",
-	Panel:        avx512Panel,
-	Transpose:    avx512Transpose,
-	Product:      avx512Product,
-	AddExponents: addExponents512,
-	ScaleRows:    scaleRows512,
-	Ratio:        ratio512,
-	AddRows:      addRows512,
-	ColumnSums:   columnSums512,
-	ScatterAdd:   scatterAdd512,
-	UpdatePanel:  updatePanel512,
-	ScalePanel:   scalePanel512,
-	UpdateTable:  updateTable512,
-	Quantize:     avx512Quantize,
+	Name:           "avx512",
+	Panel:          avx512Panel,
+	Transpose:      avx512Transpose,
+	Product:        avx512Product,
+	AddExponents:   addExponents512,
+	ScaleRows:      scaleRows512,
+	Ratio:          ratio512,
+	AddRows:        addRows512,
+	ColumnSums:     columnSums512,
+	ScatterAdd:     scatterAdd512,
+	ScatterAddWide: scatterAddWide512,
+	UpdatePanel:    updatePanel512,
+	ScalePanel:     scalePanel512,
+	UpdateTable:    updateTable512,
+	Quantize:       avx512Quantize,
 }
 
 // avx512bf16 is avx512 with the kernels of AVX512_BF16.

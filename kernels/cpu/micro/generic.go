@@ -5,20 +5,21 @@ import "unsafe"
 // generic is the definition of every kernel in plain Go: it runs anywhere and
 // is what the other sets are tested against.
 var generic = &Set{
-	Name:         "generic",
-	Panel:        genericPanel,
-	Transpose:    genericTranspose,
-	Product:      genericProduct,
-	AddExponents: genericAddExponents,
-	ScaleRows:    genericScaleRows,
-	Ratio:        genericRatio,
-	AddRows:      genericAddRows,
-	ColumnSums:   genericColumnSums,
-	ScatterAdd:   genericScatterAdd,
-	UpdatePanel:  genericUpdatePanel,
-	ScalePanel:   genericScalePanel,
-	UpdateTable:  genericUpdateTable,
-	Quantize:     genericQuantize,
+	Name:           "generic",
+	Panel:          genericPanel,
+	Transpose:      genericTranspose,
+	Product:        genericProduct,
+	AddExponents:   genericAddExponents,
+	ScaleRows:      genericScaleRows,
+	Ratio:          genericRatio,
+	AddRows:        genericAddRows,
+	ColumnSums:     genericColumnSums,
+	ScatterAdd:     genericScatterAdd[uint16],
+	ScatterAddWide: genericScatterAdd[uint32],
+	UpdatePanel:    genericUpdatePanel,
+	ScalePanel:     genericScalePanel,
+	UpdateTable:    genericUpdateTable,
+	Quantize:       genericQuantize,
 }
 
 // at returns the address of element i of the array that starts at p.

@@ -8,8 +8,11 @@ const plainFactors = 3
 
 // row returns the n elements of row r of the factor.
 func (f *Factor) row(r, n int) []float32 {
-	if f.Codes != nil {
+	switch {
+	case f.Codes != nil:
 		r = int(*at(f.Codes, r))
+	case f.WideCodes != nil:
+		r = int(*at(f.WideCodes, r))
 	}
 	return row(f.Base, r*f.Row, n)
 }

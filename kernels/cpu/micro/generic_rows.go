@@ -34,7 +34,7 @@ func genericColumnSums(sum *float32, f *float32, fRow, rows, width int) {
 	}
 }
 
-func genericScatterAdd(table *float32, tableRow int, codes *uint16, f *float32, fRow, rows, width int) {
+func genericScatterAdd[T uint16 | uint32](table *float32, tableRow int, codes *T, f *float32, fRow, rows, width int) {
 	for r, c := range unsafe.Slice(codes, rows) {
 		addTo(row(table, int(c)*tableRow, width), row(f, r*fRow, width))
 	}

@@ -70,6 +70,9 @@ type Set struct {
 	// ScatterAdd does table[codes[r]][j] += f[r][j], r ascending.
 	ScatterAdd func(table *float32, tableRow int, codes *uint16, f *float32, fRow, rows, width int)
 
+	// ScatterAddWide is ScatterAdd with wide codes.
+	ScatterAddWide func(table *float32, tableRow int, codes *uint32, f *float32, fRow, rows, width int)
+
 	// UpdatePanel moves the weights of one panel; see UpdateArgs.
 	UpdatePanel func(a *UpdateArgs)
 
@@ -111,11 +114,12 @@ type PanelArgs struct {
 }
 
 // Factor is one operand of a product: row r of the factor starts at
-// Base[r*Row] or, with Codes, at Base[Codes[r]*Row].
+// Base[r*Row] or, with Codes or WideCodes, at Base[Codes[r]*Row].
 type Factor struct {
-	Base  *float32
-	Row   int
-	Codes *uint16
+	Base      *float32
+	Row       int
+	Codes     *uint16
+	WideCodes *uint32
 }
 
 // ZeroRow is the shift of a row whose elements are all 0 or below the smallest
@@ -131,7 +135,7 @@ const ZeroRow = -1 << 31
 // in [1, 2); a row without a normal float32 gets ZeroRow and zeros. Otherwise
 // Shift[r] is given; a given ZeroRow writes zeros, and shifts above 127 may
 // write zeros. Factors are not negative. Out may be the memory of one factor
-// without Codes if no other factor overlaps it. A product of no factors is 1.
+// without codes if no other factor overlaps it. A product of no factors is 1.
 //
 // At most three factors are multiplied as they are, shifts below -127 counting
 // as -127. More than three are

@@ -39,11 +39,13 @@ func TestOverread(t *testing.T) {
 				s.ScaleRows(x, width, pageEnd[int32](t, rows), rows, width)
 				s.ColumnSums(row, y, width, rows, width)
 				s.ScatterAdd(row, width, codes, y, width, rows, width)
+				wide := pageEnd[uint32](t, rows)
+				s.ScatterAddWide(row, width, wide, y, width, rows, width)
 				s.AddExponents(pageEnd[int32](t, n), pageEnd[int32](t, n), n)
 				s.Quantize(pageEnd[int64](t, n), x, y, n, 1)
 				s.UpdateTable(&TableArgs{Rows: rows, Width: width, T: x, Count: y, Row: width, Keep: row, Gain: row, Prior: row, Sum: row})
 				for _, extra := range []int{1, 3} {
-					factors := []Factor{{Base: row, Row: width, Codes: codes}, {Base: x, Row: width}, {Base: y, Row: width}, {Base: row, Row: width, Codes: codes}}
+					factors := []Factor{{Base: row, Row: width, Codes: codes}, {Base: x, Row: width}, {Base: y, Row: width}, {Base: row, Row: width, WideCodes: wide}}
 					s.Product(&ProductArgs{Rows: rows, Width: width, Factors: factors[:1+extra], Out: f(n), OutRow: width, Shift: pageEnd[int32](t, rows), Fit: true})
 				}
 				if s.BF16 != nil {

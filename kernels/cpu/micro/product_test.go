@@ -18,23 +18,27 @@ type productCase struct {
 	shift       []int32
 }
 
-func newProductCase(rows, width, factors int, fill func() float32) *productCase {
+func newProductCase(rows, width, factors int, wideCodes bool, fill func() float32) *productCase {
 	rng := seeded()
 	p := &productCase{rows: rows, width: width, out: newMatrix(rows, width, 3, fill), shift: make([]int32, rows+2)}
 	for i := range factors {
 		n := rows
-		var codes []uint16
+		codes, wide := make([]uint16, rows+1), make([]uint32, rows+1)
+		codes[rows], wide[rows] = math.MaxUint16, math.MaxUint32
 		if i%2 == 0 {
 			n = 9
-			codes = make([]uint16, rows+1)
 			for r := range rows {
-				codes[r] = uint16(rng.IntN(n))
+				c := rng.IntN(n)
+				codes[r], wide[r] = uint16(c), uint32(c)
 			}
-			codes[rows] = 65535
 		}
 		m := newMatrix(n, width, i%5, fill)
 		f := Factor{Base: m.ptr(), Row: m.stride}
-		if codes != nil {
+		switch {
+		case i%2 != 0:
+		case wideCodes:
+			f.WideCodes = &wide[0]
+		default:
 			f.Codes = &codes[0]
 		}
 		p.tables, p.factors = append(p.tables, m), append(p.factors, f)
@@ -46,9 +50,12 @@ func newProductCase(rows, width, factors int, fill func() float32) *productCase 
 func (p *productCase) args(from, rows int, fit bool) *ProductArgs {
 	a := &ProductArgs{Rows: rows, Width: p.width, Out: at(p.out.ptr(), from*p.out.stride), OutRow: p.out.stride, Shift: &p.shift[1+from], Fit: fit}
 	for _, f := range p.factors {
-		if f.Codes != nil {
+		switch {
+		case f.Codes != nil:
 			f.Codes = at(f.Codes, from)
-		} else {
+		case f.WideCodes != nil:
+			f.WideCodes = at(f.WideCodes, from)
+		default:
 			f.Base = at(f.Base, from*f.Row)
 		}
 		a.Factors = append(a.Factors, f)
@@ -118,10 +125,11 @@ func TestProduct(t *testing.T) {
 	every(t, func(t *testing.T, s *Set) {
 		rng := seeded()
 		for _, width := range rowWidths {
-			for _, factors := range []int{1, 2, 3, 4, 5, 25, 783} {
+			for i, factors := range []int{1, 2, 3, 4, 5, 25, 783, 1, 2, 3, 4} {
 				if factors == 783 && width > 48 {
 					continue
 				}
+				wide := i > 6
 				lo, hi := -40, 40
 				if factors > plainFactors {
 					lo, hi = -145, 120 // denormals too; they vanish in no product
@@ -130,12 +138,12 @@ func TestProduct(t *testing.T) {
 				if width == 16 && factors < 4 {
 					rows = 40
 				}
-				name := fmt.Sprintf("width=%d factors=%d", width, factors)
+				name := fmt.Sprintf("width=%d factors=%d wide=%v", width, factors, wide)
 				fill := spread(rng, lo, hi)
 				if factors > 5 {
 					fill = func() float32 { return float32(math.Ldexp(1+rng.Float64(), lo+rng.IntN(hi-lo))) }
 				}
-				p := newProductCase(rows, width, factors, fill)
+				p := newProductCase(rows, width, factors, wide, fill)
 				p.clearRow(3)
 				s.Product(p.args(0, rows, true))
 				p.check(t, name, true)
@@ -164,18 +172,18 @@ func TestProduct(t *testing.T) {
 // of the first one, is 0 there.
 func (p *productCase) clearRow(r int) {
 	for i, f := range p.factors {
-		if f.Codes == nil {
+		if f.Codes == nil && f.WideCodes == nil {
 			clear(p.tables[i].row(r))
 			return
 		}
 	}
-	clear(p.tables[0].row(int(*at(p.factors[0].Codes, r))))
+	clear(p.factors[0].row(r, p.width))
 }
 
 // TestProductOfNothing checks that a product of no factors is 1.
 func TestProductOfNothing(t *testing.T) {
 	every(t, func(t *testing.T, s *Set) {
-		p := newProductCase(3, 16, 0, func() float32 { return 5 })
+		p := newProductCase(3, 16, 0, false, func() float32 { return 5 })
 		s.Product(p.args(0, 3, true))
 		p.check(t, "fit", true)
 		if p.shift[1] != 0 || *p.out.at(0, 0) != 1 {
@@ -196,7 +204,7 @@ func TestProductEdges(t *testing.T) {
 				{0x1p-126, -126, 1}, {0x1.8p-126, -126, 1.5}, {0x1p-127, ZeroRow, 0}, {0, ZeroRow, 0},
 				{0x1p126, 126, 1}, {0x1.fp127, 127, 0x1.fp0}, {1, 0, 1},
 			} {
-				p := newProductCase(4, width, 1, func() float32 { return 0 })
+				p := newProductCase(4, width, 1, false, func() float32 { return 0 })
 				for r := range p.tables[0].rows {
 					*p.tables[0].at(r, width/2) = tc.value
 				}

@@ -53,6 +53,15 @@ func TestRowKernels(t *testing.T) {
 			s.ScatterAdd(table.ptr(), table.stride, &codes[0], f.ptr(), f.stride, rows, width)
 			generic.ScatterAdd(want.ptr(), want.stride, &codes[0], f.ptr(), f.stride, rows, width)
 			table.same(t, name+" ScatterAdd", want)
+
+			wide := make([]uint32, rows+1)
+			for r := range rows {
+				wide[r] = uint32(codes[r])
+			}
+			wide[rows] = math.MaxUint32 // beyond the rows: may not be used
+			generic.ScatterAdd(want.ptr(), want.stride, &codes[0], f.ptr(), f.stride, rows, width)
+			s.ScatterAddWide(table.ptr(), table.stride, &wide[0], f.ptr(), f.stride, rows, width)
+			table.same(t, name+" ScatterAddWide", want)
 		})
 	})
 }

@@ -14,7 +14,7 @@ func TestAll(t *testing.T) {
 	}
 	for _, s := range all {
 		if s.Panel == nil || s.Transpose == nil || s.Product == nil || s.AddExponents == nil || s.ScaleRows == nil ||
-			s.Ratio == nil || s.AddRows == nil || s.ColumnSums == nil || s.ScatterAdd == nil ||
+			s.Ratio == nil || s.AddRows == nil || s.ColumnSums == nil || s.ScatterAdd == nil || s.ScatterAddWide == nil ||
 			s.UpdatePanel == nil || s.ScalePanel == nil || s.UpdateTable == nil || s.Quantize == nil {
 			t.Errorf("%s lacks a kernel", s.Name)
 		}

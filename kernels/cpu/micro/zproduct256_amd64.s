@@ -44,14 +44,14 @@ columns2:
 	JLT        fewer3
 	MOVQ       16(AX), R10
 	MOVQ       24(AX), R11
-	LEAQ       (R11)(R11*2), R11
-	LEAQ       (R10)(R11*8), R11
+	SHLQ       $0x05, R11
+	ADDQ       R10, R11
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
 	MOVQ       16(R10), R14
 	TESTQ      R14, R14
-	JZ         plain4
+	JZ         uncoded4
 	LEAQ       6(SI), R12
 	CMPQ       R12, BX
 	CMOVQGT    BX, R12
@@ -62,7 +62,7 @@ columns2:
 	PREFETCHT0 64(R12)
 	MOVWLZX    (R14)(SI*2), R12
 
-plain4:
+found5:
 	IMULQ   8(R10), R12
 	LEAQ    (R13)(R12*4), R13
 	VMOVUPS (R13), Y6
@@ -70,16 +70,16 @@ plain4:
 	VMOVUPS 64(R13), Y8
 	VMOVUPS 96(R13), Y9
 
-factor5:
-	ADDQ       $0x18, R10
+factor6:
+	ADDQ       $0x20, R10
 	CMPQ       R10, R11
-	JGE        factors6
+	JGE        factors7
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
 	MOVQ       16(R10), R14
 	TESTQ      R14, R14
-	JZ         plain7
+	JZ         uncoded8
 	LEAQ       6(SI), R12
 	CMPQ       R12, BX
 	CMOVQGT    BX, R12
@@ -90,16 +90,16 @@ factor5:
 	PREFETCHT0 64(R12)
 	MOVWLZX    (R14)(SI*2), R12
 
-plain7:
+found9:
 	IMULQ  8(R10), R12
 	LEAQ   (R13)(R12*4), R13
 	VMULPS (R13), Y6, Y6
 	VMULPS 32(R13), Y7, Y7
 	VMULPS 64(R13), Y8, Y8
 	VMULPS 96(R13), Y9, Y9
-	JMP    factor5
+	JMP    factor6
 
-factors6:
+factors7:
 	VMAXPS  Y6, Y5, Y5
 	VMOVUPS Y6, (CX)(R8*1)
 	VMAXPS  Y7, Y5, Y5
@@ -113,19 +113,19 @@ factors6:
 	JMP     columns2
 
 fewer3:
-columns8:
+columns10:
 	CMPQ       R9, $0x08
-	JLT        fewer9
+	JLT        fewer11
 	MOVQ       16(AX), R10
 	MOVQ       24(AX), R11
-	LEAQ       (R11)(R11*2), R11
-	LEAQ       (R10)(R11*8), R11
+	SHLQ       $0x05, R11
+	ADDQ       R10, R11
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
 	MOVQ       16(R10), R14
 	TESTQ      R14, R14
-	JZ         plain10
+	JZ         uncoded12
 	LEAQ       6(SI), R12
 	CMPQ       R12, BX
 	CMOVQGT    BX, R12
@@ -135,21 +135,21 @@ columns8:
 	PREFETCHT0 (R12)
 	MOVWLZX    (R14)(SI*2), R12
 
-plain10:
+found13:
 	IMULQ   8(R10), R12
 	LEAQ    (R13)(R12*4), R13
 	VMOVUPS (R13), Y6
 
-factor11:
-	ADDQ       $0x18, R10
+factor14:
+	ADDQ       $0x20, R10
 	CMPQ       R10, R11
-	JGE        factors12
+	JGE        factors15
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
 	MOVQ       16(R10), R14
 	TESTQ      R14, R14
-	JZ         plain13
+	JZ         uncoded16
 	LEAQ       6(SI), R12
 	CMPQ       R12, BX
 	CMOVQGT    BX, R12
@@ -159,22 +159,22 @@ factor11:
 	PREFETCHT0 (R12)
 	MOVWLZX    (R14)(SI*2), R12
 
-plain13:
+found17:
 	IMULQ  8(R10), R12
 	LEAQ   (R13)(R12*4), R13
 	VMULPS (R13), Y6, Y6
-	JMP    factor11
+	JMP    factor14
 
-factors12:
+factors15:
 	VMAXPS  Y6, Y5, Y5
 	VMOVUPS Y6, (CX)(R8*1)
 	ADDQ    $0x00000020, R8
 	SUBQ    $0x08, R9
-	JMP     columns8
+	JMP     columns10
 
-fewer9:
+fewer11:
 	CMPB         64(AX), $0x00
-	JEQ          given14
+	JEQ          given18
 	VEXTRACTF128 $0x01, Y5, X6
 	VMAXPS       X5, X6, X6
 	VPERMILPS    $0x4e, X6, X5
@@ -193,9 +193,9 @@ fewer9:
 	VBROADCASTSS X5, Y5
 	VMOVD        X6, (DX)
 	VMOVAPS      Y5, Y5
-	JMP          scale15
+	JMP          scale19
 
-given14:
+given18:
 	MOVL         (DX), R8
 	MOVL         $0x0000007f, R9
 	SUBL         R8, R9
@@ -213,13 +213,13 @@ given14:
 	VBROADCASTSS X5, Y5
 	VMOVAPS      Y5, Y5
 
-scale15:
+scale19:
 	XORQ R8, R8
 	MOVQ DI, R9
 
-columns16:
+columns20:
 	CMPQ    R9, $0x20
-	JLT     fewer17
+	JLT     fewer21
 	VMOVUPS (CX)(R8*1), Y6
 	VMULPS  Y5, Y6, Y6
 	VMOVUPS Y6, (CX)(R8*1)
@@ -234,20 +234,20 @@ columns16:
 	VMOVUPS Y6, 96(CX)(R8*1)
 	ADDQ    $0x00000080, R8
 	SUBQ    $0x20, R9
-	JMP     columns16
+	JMP     columns20
 
-fewer17:
-columns18:
+fewer21:
+columns22:
 	CMPQ    R9, $0x08
-	JLT     fewer19
+	JLT     fewer23
 	VMOVUPS (CX)(R8*1), Y6
 	VMULPS  Y5, Y6, Y6
 	VMOVUPS Y6, (CX)(R8*1)
 	ADDQ    $0x00000020, R8
 	SUBQ    $0x08, R9
-	JMP     columns18
+	JMP     columns22
 
-fewer19:
+fewer23:
 	MOVQ 48(AX), R8
 	SHLQ $0x02, R8
 	ADDQ R8, CX
@@ -258,16 +258,16 @@ fewer19:
 	JMP  restore
 
 whole1:
-row20:
+row24:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	LEAQ       (R8)(R8*2), R8
-	LEAQ       (DI)(R8*8), R8
+	SHLQ       $0x05, R8
+	ADDQ       DI, R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain21
+	JZ         uncoded25
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -277,20 +277,20 @@ row20:
 	PREFETCHT0 (R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain21:
+found26:
 	IMULQ   8(DI), R9
 	LEAQ    (R10)(R9*4), R10
 	VMOVUPS (R10), Y5
 
-factor22:
-	ADDQ       $0x18, DI
+factor27:
+	ADDQ       $0x20, DI
 	CMPQ       DI, R8
-	JGE        factors23
+	JGE        factors28
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain24
+	JZ         uncoded29
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -300,15 +300,15 @@ factor22:
 	PREFETCHT0 (R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain24:
+found30:
 	IMULQ  8(DI), R9
 	LEAQ   (R10)(R9*4), R10
 	VMULPS (R10), Y5, Y5
-	JMP    factor22
+	JMP    factor27
 
-factors23:
+factors28:
 	CMPB         64(AX), $0x00
-	JEQ          given25
+	JEQ          given31
 	VMOVAPS      Y5, Y6
 	VEXTRACTF128 $0x01, Y6, X7
 	VMAXPS       X6, X7, X7
@@ -328,9 +328,9 @@ factors23:
 	VBROADCASTSS X6, Y6
 	VMOVD        X7, (DX)
 	VMOVAPS      Y6, Y6
-	JMP          scale26
+	JMP          scale32
 
-given25:
+given31:
 	MOVL         (DX), DI
 	MOVL         $0x0000007f, R8
 	SUBL         DI, R8
@@ -348,7 +348,7 @@ given25:
 	VBROADCASTSS X6, Y6
 	VMOVAPS      Y6, Y6
 
-scale26:
+scale32:
 	VMULPS  Y6, Y5, Y5
 	VMOVUPS Y5, (CX)
 	MOVQ    48(AX), DI
@@ -357,20 +357,20 @@ scale26:
 	ADDQ    $0x04, DX
 	INCQ    SI
 	CMPQ    SI, BX
-	JLE     row20
+	JLE     row24
 	JMP     restore
 
 whole2:
-row27:
+row33:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	LEAQ       (R8)(R8*2), R8
-	LEAQ       (DI)(R8*8), R8
+	SHLQ       $0x05, R8
+	ADDQ       DI, R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain28
+	JZ         uncoded34
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -380,21 +380,21 @@ row27:
 	PREFETCHT0 (R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain28:
+found35:
 	IMULQ   8(DI), R9
 	LEAQ    (R10)(R9*4), R10
 	VMOVUPS (R10), Y5
 	VMOVUPS 32(R10), Y6
 
-factor29:
-	ADDQ       $0x18, DI
+factor36:
+	ADDQ       $0x20, DI
 	CMPQ       DI, R8
-	JGE        factors30
+	JGE        factors37
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain31
+	JZ         uncoded38
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -404,16 +404,16 @@ factor29:
 	PREFETCHT0 (R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain31:
+found39:
 	IMULQ  8(DI), R9
 	LEAQ   (R10)(R9*4), R10
 	VMULPS (R10), Y5, Y5
 	VMULPS 32(R10), Y6, Y6
-	JMP    factor29
+	JMP    factor36
 
-factors30:
+factors37:
 	CMPB         64(AX), $0x00
-	JEQ          given32
+	JEQ          given40
 	VMOVAPS      Y5, Y7
 	VMOVAPS      Y6, Y8
 	VMAXPS       Y7, Y8, Y7
@@ -435,9 +435,9 @@ factors30:
 	VBROADCASTSS X7, Y7
 	VMOVD        X8, (DX)
 	VMOVAPS      Y7, Y7
-	JMP          scale33
+	JMP          scale41
 
-given32:
+given40:
 	MOVL         (DX), DI
 	MOVL         $0x0000007f, R8
 	SUBL         DI, R8
@@ -455,7 +455,7 @@ given32:
 	VBROADCASTSS X7, Y7
 	VMOVAPS      Y7, Y7
 
-scale33:
+scale41:
 	VMULPS  Y7, Y5, Y5
 	VMOVUPS Y5, (CX)
 	VMULPS  Y7, Y6, Y6
@@ -466,20 +466,20 @@ scale33:
 	ADDQ    $0x04, DX
 	INCQ    SI
 	CMPQ    SI, BX
-	JLE     row27
+	JLE     row33
 	JMP     restore
 
 whole4:
-row34:
+row42:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	LEAQ       (R8)(R8*2), R8
-	LEAQ       (DI)(R8*8), R8
+	SHLQ       $0x05, R8
+	ADDQ       DI, R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain35
+	JZ         uncoded43
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -490,7 +490,7 @@ row34:
 	PREFETCHT0 64(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain35:
+found44:
 	IMULQ   8(DI), R9
 	LEAQ    (R10)(R9*4), R10
 	VMOVUPS (R10), Y5
@@ -498,15 +498,15 @@ plain35:
 	VMOVUPS 64(R10), Y7
 	VMOVUPS 96(R10), Y8
 
-factor36:
-	ADDQ       $0x18, DI
+factor45:
+	ADDQ       $0x20, DI
 	CMPQ       DI, R8
-	JGE        factors37
+	JGE        factors46
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain38
+	JZ         uncoded47
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -517,18 +517,18 @@ factor36:
 	PREFETCHT0 64(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain38:
+found48:
 	IMULQ  8(DI), R9
 	LEAQ   (R10)(R9*4), R10
 	VMULPS (R10), Y5, Y5
 	VMULPS 32(R10), Y6, Y6
 	VMULPS 64(R10), Y7, Y7
 	VMULPS 96(R10), Y8, Y8
-	JMP    factor36
+	JMP    factor45
 
-factors37:
+factors46:
 	CMPB         64(AX), $0x00
-	JEQ          given39
+	JEQ          given49
 	VMAXPS       Y5, Y7, Y9
 	VMAXPS       Y6, Y8, Y10
 	VMAXPS       Y9, Y10, Y9
@@ -550,9 +550,9 @@ factors37:
 	VBROADCASTSS X9, Y9
 	VMOVD        X10, (DX)
 	VMOVAPS      Y9, Y9
-	JMP          scale40
+	JMP          scale50
 
-given39:
+given49:
 	MOVL         (DX), DI
 	MOVL         $0x0000007f, R8
 	SUBL         DI, R8
@@ -570,7 +570,7 @@ given39:
 	VBROADCASTSS X9, Y9
 	VMOVAPS      Y9, Y9
 
-scale40:
+scale50:
 	VMULPS  Y9, Y5, Y5
 	VMOVUPS Y5, (CX)
 	VMULPS  Y9, Y6, Y6
@@ -585,20 +585,20 @@ scale40:
 	ADDQ    $0x04, DX
 	INCQ    SI
 	CMPQ    SI, BX
-	JLE     row34
+	JLE     row42
 	JMP     restore
 
 whole8:
-row41:
+row51:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	LEAQ       (R8)(R8*2), R8
-	LEAQ       (DI)(R8*8), R8
+	SHLQ       $0x05, R8
+	ADDQ       DI, R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain42
+	JZ         uncoded52
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -611,7 +611,7 @@ row41:
 	PREFETCHT0 192(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain42:
+found53:
 	IMULQ   8(DI), R9
 	LEAQ    (R10)(R9*4), R10
 	VMOVUPS (R10), Y5
@@ -623,15 +623,15 @@ plain42:
 	VMOVUPS 192(R10), Y11
 	VMOVUPS 224(R10), Y12
 
-factor43:
-	ADDQ       $0x18, DI
+factor54:
+	ADDQ       $0x20, DI
 	CMPQ       DI, R8
-	JGE        factors44
+	JGE        factors55
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain45
+	JZ         uncoded56
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -644,7 +644,7 @@ factor43:
 	PREFETCHT0 192(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain45:
+found57:
 	IMULQ  8(DI), R9
 	LEAQ   (R10)(R9*4), R10
 	VMULPS (R10), Y5, Y5
@@ -655,11 +655,11 @@ plain45:
 	VMULPS 160(R10), Y10, Y10
 	VMULPS 192(R10), Y11, Y11
 	VMULPS 224(R10), Y12, Y12
-	JMP    factor43
+	JMP    factor54
 
-factors44:
+factors55:
 	CMPB         64(AX), $0x00
-	JEQ          given46
+	JEQ          given58
 	VMAXPS       Y5, Y7, Y13
 	VMAXPS       Y6, Y8, Y14
 	VMAXPS       Y9, Y13, Y13
@@ -685,9 +685,9 @@ factors44:
 	VBROADCASTSS X13, Y13
 	VMOVD        X14, (DX)
 	VMOVAPS      Y13, Y13
-	JMP          scale47
+	JMP          scale59
 
-given46:
+given58:
 	MOVL         (DX), DI
 	MOVL         $0x0000007f, R8
 	SUBL         DI, R8
@@ -705,7 +705,7 @@ given46:
 	VBROADCASTSS X13, Y13
 	VMOVAPS      Y13, Y13
 
-scale47:
+scale59:
 	VMULPS  Y13, Y5, Y5
 	VMOVUPS Y5, (CX)
 	VMULPS  Y13, Y6, Y6
@@ -728,7 +728,7 @@ scale47:
 	ADDQ    $0x04, DX
 	INCQ    SI
 	CMPQ    SI, BX
-	JLE     row41
+	JLE     row51
 
 restore:
 	LDMXCSR (SP)
@@ -736,6 +736,184 @@ restore:
 end:
 	VZEROUPPER
 	RET
+
+uncoded4:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found5
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found5
+
+uncoded8:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found9
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found9
+
+uncoded12:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found13
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found13
+
+uncoded16:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found17
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found17
+
+uncoded25:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found26
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found26
+
+uncoded29:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found30
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found30
+
+uncoded34:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found35
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found35
+
+uncoded38:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found39
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found39
+
+uncoded43:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found44
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found44
+
+uncoded47:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found48
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found48
+
+uncoded52:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found53
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found53
+
+uncoded56:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found57
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found57
 
 DATA c7f800000<>+0(SB)/4, $0x7f800000
 DATA c7f800000<>+4(SB)/4, $0x7f800000

@@ -51,14 +51,14 @@ columns2:
 	JLT        fewer3
 	MOVQ       16(AX), R10
 	MOVQ       24(AX), R11
-	LEAQ       (R11)(R11*2), R11
-	LEAQ       (R10)(R11*8), R11
+	SHLQ       $0x05, R11
+	ADDQ       R10, R11
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
 	MOVQ       16(R10), R14
 	TESTQ      R14, R14
-	JZ         plain4
+	JZ         uncoded4
 	LEAQ       6(SI), R12
 	CMPQ       R12, BX
 	CMOVQGT    BX, R12
@@ -75,7 +75,7 @@ columns2:
 	PREFETCHT0 448(R12)
 	MOVWLZX    (R14)(SI*2), R12
 
-plain4:
+found5:
 	IMULQ   8(R10), R12
 	LEAQ    (R13)(R12*4), R13
 	VMOVUPS (R13), Z6
@@ -87,16 +87,16 @@ plain4:
 	VMOVUPS 384(R13), Z12
 	VMOVUPS 448(R13), Z13
 
-factor5:
-	ADDQ       $0x18, R10
+factor6:
+	ADDQ       $0x20, R10
 	CMPQ       R10, R11
-	JGE        factors6
+	JGE        factors7
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
 	MOVQ       16(R10), R14
 	TESTQ      R14, R14
-	JZ         plain7
+	JZ         uncoded8
 	LEAQ       6(SI), R12
 	CMPQ       R12, BX
 	CMOVQGT    BX, R12
@@ -113,7 +113,7 @@ factor5:
 	PREFETCHT0 448(R12)
 	MOVWLZX    (R14)(SI*2), R12
 
-plain7:
+found9:
 	IMULQ  8(R10), R12
 	LEAQ   (R13)(R12*4), R13
 	VMULPS (R13), Z6, Z6
@@ -124,9 +124,9 @@ plain7:
 	VMULPS 320(R13), Z11, Z11
 	VMULPS 384(R13), Z12, Z12
 	VMULPS 448(R13), Z13, Z13
-	JMP    factor5
+	JMP    factor6
 
-factors6:
+factors7:
 	VMAXPS  Z6, Z5, Z5
 	VMOVUPS Z6, (CX)(R8*1)
 	VMAXPS  Z7, Z5, Z5
@@ -148,19 +148,19 @@ factors6:
 	JMP     columns2
 
 fewer3:
-columns8:
+columns10:
 	CMPQ       R9, $0x10
-	JLT        fewer9
+	JLT        fewer11
 	MOVQ       16(AX), R10
 	MOVQ       24(AX), R11
-	LEAQ       (R11)(R11*2), R11
-	LEAQ       (R10)(R11*8), R11
+	SHLQ       $0x05, R11
+	ADDQ       R10, R11
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
 	MOVQ       16(R10), R14
 	TESTQ      R14, R14
-	JZ         plain10
+	JZ         uncoded12
 	LEAQ       6(SI), R12
 	CMPQ       R12, BX
 	CMOVQGT    BX, R12
@@ -170,21 +170,21 @@ columns8:
 	PREFETCHT0 (R12)
 	MOVWLZX    (R14)(SI*2), R12
 
-plain10:
+found13:
 	IMULQ   8(R10), R12
 	LEAQ    (R13)(R12*4), R13
 	VMOVUPS (R13), Z6
 
-factor11:
-	ADDQ       $0x18, R10
+factor14:
+	ADDQ       $0x20, R10
 	CMPQ       R10, R11
-	JGE        factors12
+	JGE        factors15
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
 	MOVQ       16(R10), R14
 	TESTQ      R14, R14
-	JZ         plain13
+	JZ         uncoded16
 	LEAQ       6(SI), R12
 	CMPQ       R12, BX
 	CMOVQGT    BX, R12
@@ -194,32 +194,32 @@ factor11:
 	PREFETCHT0 (R12)
 	MOVWLZX    (R14)(SI*2), R12
 
-plain13:
+found17:
 	IMULQ  8(R10), R12
 	LEAQ   (R13)(R12*4), R13
 	VMULPS (R13), Z6, Z6
-	JMP    factor11
+	JMP    factor14
 
-factors12:
+factors15:
 	VMAXPS  Z6, Z5, Z5
 	VMOVUPS Z6, (CX)(R8*1)
 	ADDQ    $0x00000040, R8
 	SUBQ    $0x10, R9
-	JMP     columns8
+	JMP     columns10
 
-fewer9:
+fewer11:
 	TESTQ      R9, R9
-	JZ         whole14
+	JZ         whole18
 	MOVQ       16(AX), R9
 	MOVQ       24(AX), R10
-	LEAQ       (R10)(R10*2), R10
-	LEAQ       (R9)(R10*8), R10
+	SHLQ       $0x05, R10
+	ADDQ       R9, R10
 	MOVQ       SI, R11
 	MOVQ       (R9), R12
 	ADDQ       R8, R12
 	MOVQ       16(R9), R13
 	TESTQ      R13, R13
-	JZ         plain15
+	JZ         uncoded19
 	LEAQ       6(SI), R11
 	CMPQ       R11, BX
 	CMOVQGT    BX, R11
@@ -229,21 +229,21 @@ fewer9:
 	PREFETCHT0 (R11)
 	MOVWLZX    (R13)(SI*2), R11
 
-plain15:
+found20:
 	IMULQ     8(R9), R11
 	LEAQ      (R12)(R11*4), R12
 	VMOVUPS.Z (R12), K1, Z6
 
-factor16:
-	ADDQ       $0x18, R9
+factor21:
+	ADDQ       $0x20, R9
 	CMPQ       R9, R10
-	JGE        factors17
+	JGE        factors22
 	MOVQ       SI, R11
 	MOVQ       (R9), R12
 	ADDQ       R8, R12
 	MOVQ       16(R9), R13
 	TESTQ      R13, R13
-	JZ         plain18
+	JZ         uncoded23
 	LEAQ       6(SI), R11
 	CMPQ       R11, BX
 	CMOVQGT    BX, R11
@@ -253,19 +253,19 @@ factor16:
 	PREFETCHT0 (R11)
 	MOVWLZX    (R13)(SI*2), R11
 
-plain18:
+found24:
 	IMULQ    8(R9), R11
 	LEAQ     (R12)(R11*4), R12
 	VMULPS.Z (R12), Z6, K1, Z6
-	JMP      factor16
+	JMP      factor21
 
-factors17:
+factors22:
 	VMAXPS  Z6, Z5, Z5
 	VMOVUPS Z6, K1, (CX)(R8*1)
 
-whole14:
+whole18:
 	CMPB          64(AX), $0x00
-	JEQ           given19
+	JEQ           given25
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VMAXPS        Y5, Y6, Y6
 	VEXTRACTF32X4 $0x01, Y6, X5
@@ -284,9 +284,9 @@ whole14:
 	VPBROADCASTD  X5, Z5
 	VMOVD         X6, (DX)
 	VMOVAPS       Z5, Z5
-	JMP           scale20
+	JMP           scale26
 
-given19:
+given25:
 	MOVL         (DX), R8
 	MOVL         $0x0000007f, R9
 	SUBL         R8, R9
@@ -303,13 +303,13 @@ given19:
 	VPBROADCASTD R8, Z5
 	VMOVAPS      Z5, Z5
 
-scale20:
+scale26:
 	XORQ R8, R8
 	MOVQ DI, R9
 
-columns21:
+columns27:
 	CMPQ    R9, $0x80
-	JLT     fewer22
+	JLT     fewer28
 	VMOVUPS (CX)(R8*1), Z6
 	VMULPS  Z5, Z6, Z6
 	VMOVUPS Z6, (CX)(R8*1)
@@ -336,27 +336,27 @@ columns21:
 	VMOVUPS Z6, 448(CX)(R8*1)
 	ADDQ    $0x00000200, R8
 	SUBQ    $0x80, R9
-	JMP     columns21
+	JMP     columns27
 
-fewer22:
-columns23:
+fewer28:
+columns29:
 	CMPQ    R9, $0x10
-	JLT     fewer24
+	JLT     fewer30
 	VMOVUPS (CX)(R8*1), Z6
 	VMULPS  Z5, Z6, Z6
 	VMOVUPS Z6, (CX)(R8*1)
 	ADDQ    $0x00000040, R8
 	SUBQ    $0x10, R9
-	JMP     columns23
+	JMP     columns29
 
-fewer24:
+fewer30:
 	TESTQ     R9, R9
-	JZ        whole25
+	JZ        whole31
 	VMOVUPS.Z (CX)(R8*1), K1, Z6
 	VMULPS    Z5, Z6, Z6
 	VMOVUPS   Z6, K1, (CX)(R8*1)
 
-whole25:
+whole31:
 	MOVQ 48(AX), R8
 	SHLQ $0x02, R8
 	ADDQ R8, CX
@@ -367,16 +367,16 @@ whole25:
 	JMP  restore
 
 whole1:
-row26:
+row32:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	LEAQ       (R8)(R8*2), R8
-	LEAQ       (DI)(R8*8), R8
+	SHLQ       $0x05, R8
+	ADDQ       DI, R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain27
+	JZ         uncoded33
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -386,20 +386,20 @@ row26:
 	PREFETCHT0 (R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain27:
+found34:
 	IMULQ   8(DI), R9
 	LEAQ    (R10)(R9*4), R10
 	VMOVUPS (R10), Z5
 
-factor28:
-	ADDQ       $0x18, DI
+factor35:
+	ADDQ       $0x20, DI
 	CMPQ       DI, R8
-	JGE        factors29
+	JGE        factors36
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain30
+	JZ         uncoded37
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -409,15 +409,15 @@ factor28:
 	PREFETCHT0 (R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain30:
+found38:
 	IMULQ  8(DI), R9
 	LEAQ   (R10)(R9*4), R10
 	VMULPS (R10), Z5, Z5
-	JMP    factor28
+	JMP    factor35
 
-factors29:
+factors36:
 	CMPB          64(AX), $0x00
-	JEQ           given31
+	JEQ           given39
 	VMOVAPS       Z5, Z6
 	VEXTRACTF64X4 $0x01, Z6, Y7
 	VMAXPS        Y6, Y7, Y7
@@ -437,9 +437,9 @@ factors29:
 	VPBROADCASTD  X6, Z6
 	VMOVD         X7, (DX)
 	VMOVAPS       Z6, Z6
-	JMP           scale32
+	JMP           scale40
 
-given31:
+given39:
 	MOVL         (DX), DI
 	MOVL         $0x0000007f, R8
 	SUBL         DI, R8
@@ -456,7 +456,7 @@ given31:
 	VPBROADCASTD DI, Z6
 	VMOVAPS      Z6, Z6
 
-scale32:
+scale40:
 	VMULPS  Z6, Z5, Z5
 	VMOVUPS Z5, (CX)
 	MOVQ    48(AX), DI
@@ -465,20 +465,20 @@ scale32:
 	ADDQ    $0x04, DX
 	INCQ    SI
 	CMPQ    SI, BX
-	JLE     row26
+	JLE     row32
 	JMP     restore
 
 whole2:
-row33:
+row41:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	LEAQ       (R8)(R8*2), R8
-	LEAQ       (DI)(R8*8), R8
+	SHLQ       $0x05, R8
+	ADDQ       DI, R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain34
+	JZ         uncoded42
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -489,21 +489,21 @@ row33:
 	PREFETCHT0 64(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain34:
+found43:
 	IMULQ   8(DI), R9
 	LEAQ    (R10)(R9*4), R10
 	VMOVUPS (R10), Z5
 	VMOVUPS 64(R10), Z6
 
-factor35:
-	ADDQ       $0x18, DI
+factor44:
+	ADDQ       $0x20, DI
 	CMPQ       DI, R8
-	JGE        factors36
+	JGE        factors45
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain37
+	JZ         uncoded46
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -514,16 +514,16 @@ factor35:
 	PREFETCHT0 64(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain37:
+found47:
 	IMULQ  8(DI), R9
 	LEAQ   (R10)(R9*4), R10
 	VMULPS (R10), Z5, Z5
 	VMULPS 64(R10), Z6, Z6
-	JMP    factor35
+	JMP    factor44
 
-factors36:
+factors45:
 	CMPB          64(AX), $0x00
-	JEQ           given38
+	JEQ           given48
 	VMOVAPS       Z5, Z7
 	VMOVAPS       Z6, Z8
 	VMAXPS        Z7, Z8, Z7
@@ -545,9 +545,9 @@ factors36:
 	VPBROADCASTD  X7, Z7
 	VMOVD         X8, (DX)
 	VMOVAPS       Z7, Z7
-	JMP           scale39
+	JMP           scale49
 
-given38:
+given48:
 	MOVL         (DX), DI
 	MOVL         $0x0000007f, R8
 	SUBL         DI, R8
@@ -564,7 +564,7 @@ given38:
 	VPBROADCASTD DI, Z7
 	VMOVAPS      Z7, Z7
 
-scale39:
+scale49:
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS Z5, (CX)
 	VMULPS  Z7, Z6, Z6
@@ -575,20 +575,20 @@ scale39:
 	ADDQ    $0x04, DX
 	INCQ    SI
 	CMPQ    SI, BX
-	JLE     row33
+	JLE     row41
 	JMP     restore
 
 whole4:
-row40:
+row50:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	LEAQ       (R8)(R8*2), R8
-	LEAQ       (DI)(R8*8), R8
+	SHLQ       $0x05, R8
+	ADDQ       DI, R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain41
+	JZ         uncoded51
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -601,7 +601,7 @@ row40:
 	PREFETCHT0 192(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain41:
+found52:
 	IMULQ   8(DI), R9
 	LEAQ    (R10)(R9*4), R10
 	VMOVUPS (R10), Z5
@@ -609,15 +609,15 @@ plain41:
 	VMOVUPS 128(R10), Z7
 	VMOVUPS 192(R10), Z8
 
-factor42:
-	ADDQ       $0x18, DI
+factor53:
+	ADDQ       $0x20, DI
 	CMPQ       DI, R8
-	JGE        factors43
+	JGE        factors54
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain44
+	JZ         uncoded55
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -630,18 +630,18 @@ factor42:
 	PREFETCHT0 192(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain44:
+found56:
 	IMULQ  8(DI), R9
 	LEAQ   (R10)(R9*4), R10
 	VMULPS (R10), Z5, Z5
 	VMULPS 64(R10), Z6, Z6
 	VMULPS 128(R10), Z7, Z7
 	VMULPS 192(R10), Z8, Z8
-	JMP    factor42
+	JMP    factor53
 
-factors43:
+factors54:
 	CMPB          64(AX), $0x00
-	JEQ           given45
+	JEQ           given57
 	VMAXPS        Z5, Z7, Z9
 	VMAXPS        Z6, Z8, Z10
 	VMAXPS        Z9, Z10, Z9
@@ -663,9 +663,9 @@ factors43:
 	VPBROADCASTD  X9, Z9
 	VMOVD         X10, (DX)
 	VMOVAPS       Z9, Z9
-	JMP           scale46
+	JMP           scale58
 
-given45:
+given57:
 	MOVL         (DX), DI
 	MOVL         $0x0000007f, R8
 	SUBL         DI, R8
@@ -682,7 +682,7 @@ given45:
 	VPBROADCASTD DI, Z9
 	VMOVAPS      Z9, Z9
 
-scale46:
+scale58:
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS Z5, (CX)
 	VMULPS  Z9, Z6, Z6
@@ -697,20 +697,20 @@ scale46:
 	ADDQ    $0x04, DX
 	INCQ    SI
 	CMPQ    SI, BX
-	JLE     row40
+	JLE     row50
 	JMP     restore
 
 whole8:
-row47:
+row59:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	LEAQ       (R8)(R8*2), R8
-	LEAQ       (DI)(R8*8), R8
+	SHLQ       $0x05, R8
+	ADDQ       DI, R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain48
+	JZ         uncoded60
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -727,7 +727,7 @@ row47:
 	PREFETCHT0 448(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain48:
+found61:
 	IMULQ   8(DI), R9
 	LEAQ    (R10)(R9*4), R10
 	VMOVUPS (R10), Z5
@@ -739,15 +739,15 @@ plain48:
 	VMOVUPS 384(R10), Z11
 	VMOVUPS 448(R10), Z12
 
-factor49:
-	ADDQ       $0x18, DI
+factor62:
+	ADDQ       $0x20, DI
 	CMPQ       DI, R8
-	JGE        factors50
+	JGE        factors63
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain51
+	JZ         uncoded64
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -764,7 +764,7 @@ factor49:
 	PREFETCHT0 448(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain51:
+found65:
 	IMULQ  8(DI), R9
 	LEAQ   (R10)(R9*4), R10
 	VMULPS (R10), Z5, Z5
@@ -775,11 +775,11 @@ plain51:
 	VMULPS 320(R10), Z10, Z10
 	VMULPS 384(R10), Z11, Z11
 	VMULPS 448(R10), Z12, Z12
-	JMP    factor49
+	JMP    factor62
 
-factors50:
+factors63:
 	CMPB          64(AX), $0x00
-	JEQ           given52
+	JEQ           given66
 	VMAXPS        Z5, Z7, Z13
 	VMAXPS        Z6, Z8, Z14
 	VMAXPS        Z9, Z13, Z13
@@ -805,9 +805,9 @@ factors50:
 	VPBROADCASTD  X13, Z13
 	VMOVD         X14, (DX)
 	VMOVAPS       Z13, Z13
-	JMP           scale53
+	JMP           scale67
 
-given52:
+given66:
 	MOVL         (DX), DI
 	MOVL         $0x0000007f, R8
 	SUBL         DI, R8
@@ -824,7 +824,7 @@ given52:
 	VPBROADCASTD DI, Z13
 	VMOVAPS      Z13, Z13
 
-scale53:
+scale67:
 	VMULPS  Z13, Z5, Z5
 	VMOVUPS Z5, (CX)
 	VMULPS  Z13, Z6, Z6
@@ -847,20 +847,20 @@ scale53:
 	ADDQ    $0x04, DX
 	INCQ    SI
 	CMPQ    SI, BX
-	JLE     row47
+	JLE     row59
 	JMP     restore
 
 whole16:
-row54:
+row68:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	LEAQ       (R8)(R8*2), R8
-	LEAQ       (DI)(R8*8), R8
+	SHLQ       $0x05, R8
+	ADDQ       DI, R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain55
+	JZ         uncoded69
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -885,7 +885,7 @@ row54:
 	PREFETCHT0 960(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain55:
+found70:
 	IMULQ   8(DI), R9
 	LEAQ    (R10)(R9*4), R10
 	VMOVUPS (R10), Z5
@@ -905,15 +905,15 @@ plain55:
 	VMOVUPS 896(R10), Z19
 	VMOVUPS 960(R10), Z20
 
-factor56:
-	ADDQ       $0x18, DI
+factor71:
+	ADDQ       $0x20, DI
 	CMPQ       DI, R8
-	JGE        factors57
+	JGE        factors72
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
 	TESTQ      R11, R11
-	JZ         plain58
+	JZ         uncoded73
 	LEAQ       6(SI), R9
 	CMPQ       R9, BX
 	CMOVQGT    BX, R9
@@ -938,7 +938,7 @@ factor56:
 	PREFETCHT0 960(R9)
 	MOVWLZX    (R11)(SI*2), R9
 
-plain58:
+found74:
 	IMULQ  8(DI), R9
 	LEAQ   (R10)(R9*4), R10
 	VMULPS (R10), Z5, Z5
@@ -957,11 +957,11 @@ plain58:
 	VMULPS 832(R10), Z18, Z18
 	VMULPS 896(R10), Z19, Z19
 	VMULPS 960(R10), Z20, Z20
-	JMP    factor56
+	JMP    factor71
 
-factors57:
+factors72:
 	CMPB          64(AX), $0x00
-	JEQ           given59
+	JEQ           given75
 	VMAXPS        Z5, Z7, Z21
 	VMAXPS        Z6, Z8, Z22
 	VMAXPS        Z9, Z21, Z21
@@ -995,9 +995,9 @@ factors57:
 	VPBROADCASTD  X21, Z21
 	VMOVD         X22, (DX)
 	VMOVAPS       Z21, Z21
-	JMP           scale60
+	JMP           scale76
 
-given59:
+given75:
 	MOVL         (DX), DI
 	MOVL         $0x0000007f, R8
 	SUBL         DI, R8
@@ -1014,7 +1014,7 @@ given59:
 	VPBROADCASTD DI, Z21
 	VMOVAPS      Z21, Z21
 
-scale60:
+scale76:
 	VMULPS  Z21, Z5, Z5
 	VMOVUPS Z5, (CX)
 	VMULPS  Z21, Z6, Z6
@@ -1053,7 +1053,7 @@ scale60:
 	ADDQ    $0x04, DX
 	INCQ    SI
 	CMPQ    SI, BX
-	JLE     row54
+	JLE     row68
 
 restore:
 	LDMXCSR (SP)
@@ -1061,6 +1061,296 @@ restore:
 end:
 	VZEROUPPER
 	RET
+
+uncoded4:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found5
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	PREFETCHT0 128(R12)
+	PREFETCHT0 192(R12)
+	PREFETCHT0 256(R12)
+	PREFETCHT0 320(R12)
+	PREFETCHT0 384(R12)
+	PREFETCHT0 448(R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found5
+
+uncoded8:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found9
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	PREFETCHT0 128(R12)
+	PREFETCHT0 192(R12)
+	PREFETCHT0 256(R12)
+	PREFETCHT0 320(R12)
+	PREFETCHT0 384(R12)
+	PREFETCHT0 448(R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found9
+
+uncoded12:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found13
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found13
+
+uncoded16:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found17
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found17
+
+uncoded19:
+	MOVQ       24(R9), R13
+	TESTQ      R13, R13
+	JZ         found20
+	LEAQ       6(SI), R11
+	CMPQ       R11, BX
+	CMOVQGT    BX, R11
+	MOVL       (R13)(R11*4), R11
+	IMULQ      8(R9), R11
+	LEAQ       (R12)(R11*4), R11
+	PREFETCHT0 (R11)
+	MOVL       (R13)(SI*4), R11
+	JMP        found20
+
+uncoded23:
+	MOVQ       24(R9), R13
+	TESTQ      R13, R13
+	JZ         found24
+	LEAQ       6(SI), R11
+	CMPQ       R11, BX
+	CMOVQGT    BX, R11
+	MOVL       (R13)(R11*4), R11
+	IMULQ      8(R9), R11
+	LEAQ       (R12)(R11*4), R11
+	PREFETCHT0 (R11)
+	MOVL       (R13)(SI*4), R11
+	JMP        found24
+
+uncoded33:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found34
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found34
+
+uncoded37:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found38
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found38
+
+uncoded42:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found43
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found43
+
+uncoded46:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found47
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found47
+
+uncoded51:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found52
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found52
+
+uncoded55:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found56
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found56
+
+uncoded60:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found61
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found61
+
+uncoded64:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found65
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found65
+
+uncoded69:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found70
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+	PREFETCHT0 896(R9)
+	PREFETCHT0 960(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found70
+
+uncoded73:
+	MOVQ       24(DI), R11
+	TESTQ      R11, R11
+	JZ         found74
+	LEAQ       6(SI), R9
+	CMPQ       R9, BX
+	CMOVQGT    BX, R9
+	MOVL       (R11)(R9*4), R9
+	IMULQ      8(DI), R9
+	LEAQ       (R10)(R9*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+	PREFETCHT0 896(R9)
+	PREFETCHT0 960(R9)
+	MOVL       (R11)(SI*4), R9
+	JMP        found74
 
 DATA c7f800000<>+0(SB)/4, $0x7f800000
 DATA c7f800000<>+4(SB)/4, $0x7f800000

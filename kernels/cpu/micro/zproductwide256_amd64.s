@@ -33,17 +33,17 @@ columns5:
 	MOVQ    $0x00000040, R10
 	MOVQ    16(AX), R11
 	MOVQ    24(AX), R12
-	LEAQ    (R12)(R12*2), R12
-	LEAQ    (R11)(R12*8), R12
+	SHLQ    $0x05, R12
+	ADDQ    R11, R12
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain7
+	JZ      uncoded7
 	MOVWLZX (R15)(SI*2), R13
 
-plain7:
+found8:
 	IMULQ     8(R11), R13
 	LEAQ      (R14)(R13*4), R14
 	VMOVUPS   (R14), Y1
@@ -79,19 +79,19 @@ plain7:
 	VANDPS    c007fffff<>+0(SB), Y2, Y2
 	VORPS     c3f800000<>+0(SB), Y2, Y2
 
-factor8:
-	ADDQ    $0x18, R11
+factor9:
+	ADDQ    $0x20, R11
 	CMPQ    R11, R12
-	JGE     factors9
+	JGE     factors10
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain10
+	JZ      uncoded11
 	MOVWLZX (R15)(SI*2), R13
 
-plain10:
+found12:
 	IMULQ     8(R11), R13
 	LEAQ      (R14)(R13*4), R14
 	VMOVUPS   (R14), Y5
@@ -131,7 +131,7 @@ plain10:
 	VMULPS    Y5, Y2, Y2
 	VADDPS    Y6, Y4, Y4
 	DECQ      R10
-	JNZ       fine11
+	JNZ       fine13
 	VMOVAPS   Y1, Y1
 	VXORPS    Y7, Y7, Y7
 	VCMPPS    $0x00, Y7, Y1, Y7
@@ -168,10 +168,10 @@ plain10:
 	VADDPS    Y5, Y4, Y4
 	MOVQ      $0x00000040, R10
 
-fine11:
-	JMP factor8
+fine13:
+	JMP factor9
 
-factors9:
+factors10:
 	VMOVAPS   Y1, Y1
 	VXORPS    Y7, Y7, Y7
 	VCMPPS    $0x00, Y7, Y1, Y7
@@ -214,23 +214,23 @@ factors9:
 	JMP       columns5
 
 fewer6:
-columns12:
+columns14:
 	CMPQ    R9, $0x08
-	JLT     fewer13
+	JLT     fewer15
 	MOVQ    $0x00000040, R10
 	MOVQ    16(AX), R11
 	MOVQ    24(AX), R12
-	LEAQ    (R12)(R12*2), R12
-	LEAQ    (R11)(R12*8), R12
+	SHLQ    $0x05, R12
+	ADDQ    R11, R12
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain14
+	JZ      uncoded16
 	MOVWLZX (R15)(SI*2), R13
 
-plain14:
+found17:
 	IMULQ     8(R11), R13
 	LEAQ      (R14)(R13*4), R14
 	VMOVUPS   (R14), Y1
@@ -250,19 +250,19 @@ plain14:
 	VANDPS    c007fffff<>+0(SB), Y1, Y1
 	VORPS     c3f800000<>+0(SB), Y1, Y1
 
-factor15:
-	ADDQ    $0x18, R11
+factor18:
+	ADDQ    $0x20, R11
 	CMPQ    R11, R12
-	JGE     factors16
+	JGE     factors19
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain17
+	JZ      uncoded20
 	MOVWLZX (R15)(SI*2), R13
 
-plain17:
+found21:
 	IMULQ     8(R11), R13
 	LEAQ      (R14)(R13*4), R14
 	VMOVUPS   (R14), Y3
@@ -284,7 +284,7 @@ plain17:
 	VMULPS    Y3, Y1, Y1
 	VADDPS    Y4, Y2, Y2
 	DECQ      R10
-	JNZ       fine18
+	JNZ       fine22
 	VMOVAPS   Y1, Y1
 	VXORPS    Y5, Y5, Y5
 	VCMPPS    $0x00, Y5, Y1, Y5
@@ -304,10 +304,10 @@ plain17:
 	VADDPS    Y3, Y2, Y2
 	MOVQ      $0x00000040, R10
 
-fine18:
-	JMP factor15
+fine22:
+	JMP factor18
 
-factors16:
+factors19:
 	VMOVAPS   Y1, Y1
 	VXORPS    Y5, Y5, Y5
 	VCMPPS    $0x00, Y5, Y1, Y5
@@ -329,9 +329,9 @@ factors16:
 	VMAXPS    Y2, Y0, Y0
 	ADDQ      $0x00000020, R8
 	SUBQ      $0x08, R9
-	JMP       columns12
+	JMP       columns14
 
-fewer13:
+fewer15:
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X0, X1, X1
 	VPERMILPS    $0x4e, X1, X0
@@ -351,23 +351,23 @@ given4:
 	XORQ         R8, R8
 	MOVQ         DI, R9
 
-columns19:
+columns23:
 	CMPQ    R9, $0x10
-	JLT     fewer20
+	JLT     fewer24
 	MOVQ    $0x00000040, R10
 	MOVQ    16(AX), R11
 	MOVQ    24(AX), R12
-	LEAQ    (R12)(R12*2), R12
-	LEAQ    (R11)(R12*8), R12
+	SHLQ    $0x05, R12
+	ADDQ    R11, R12
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain21
+	JZ      uncoded25
 	MOVWLZX (R15)(SI*2), R13
 
-plain21:
+found26:
 	IMULQ     8(R11), R13
 	LEAQ      (R14)(R13*4), R14
 	VMOVUPS   (R14), Y2
@@ -403,19 +403,19 @@ plain21:
 	VANDPS    c007fffff<>+0(SB), Y3, Y3
 	VORPS     c3f800000<>+0(SB), Y3, Y3
 
-factor22:
-	ADDQ    $0x18, R11
+factor27:
+	ADDQ    $0x20, R11
 	CMPQ    R11, R12
-	JGE     factors23
+	JGE     factors28
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain24
+	JZ      uncoded29
 	MOVWLZX (R15)(SI*2), R13
 
-plain24:
+found30:
 	IMULQ     8(R11), R13
 	LEAQ      (R14)(R13*4), R14
 	VMOVUPS   (R14), Y6
@@ -455,7 +455,7 @@ plain24:
 	VMULPS    Y6, Y3, Y3
 	VADDPS    Y7, Y5, Y5
 	DECQ      R10
-	JNZ       fine25
+	JNZ       fine31
 	VMOVAPS   Y2, Y2
 	VXORPS    Y8, Y8, Y8
 	VCMPPS    $0x00, Y8, Y2, Y8
@@ -492,10 +492,10 @@ plain24:
 	VADDPS    Y6, Y5, Y5
 	MOVQ      $0x00000040, R10
 
-fine25:
-	JMP factor22
+fine31:
+	JMP factor27
 
-factors23:
+factors28:
 	VMOVAPS   Y2, Y2
 	VXORPS    Y8, Y8, Y8
 	VCMPPS    $0x00, Y8, Y2, Y8
@@ -551,26 +551,26 @@ factors23:
 	VMOVUPS   Y3, 32(CX)(R8*1)
 	ADDQ      $0x00000040, R8
 	SUBQ      $0x10, R9
-	JMP       columns19
+	JMP       columns23
 
-fewer20:
-columns26:
+fewer24:
+columns32:
 	CMPQ    R9, $0x08
-	JLT     fewer27
+	JLT     fewer33
 	MOVQ    $0x00000040, R10
 	MOVQ    16(AX), R11
 	MOVQ    24(AX), R12
-	LEAQ    (R12)(R12*2), R12
-	LEAQ    (R11)(R12*8), R12
+	SHLQ    $0x05, R12
+	ADDQ    R11, R12
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain28
+	JZ      uncoded34
 	MOVWLZX (R15)(SI*2), R13
 
-plain28:
+found35:
 	IMULQ     8(R11), R13
 	LEAQ      (R14)(R13*4), R14
 	VMOVUPS   (R14), Y2
@@ -590,19 +590,19 @@ plain28:
 	VANDPS    c007fffff<>+0(SB), Y2, Y2
 	VORPS     c3f800000<>+0(SB), Y2, Y2
 
-factor29:
-	ADDQ    $0x18, R11
+factor36:
+	ADDQ    $0x20, R11
 	CMPQ    R11, R12
-	JGE     factors30
+	JGE     factors37
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain31
+	JZ      uncoded38
 	MOVWLZX (R15)(SI*2), R13
 
-plain31:
+found39:
 	IMULQ     8(R11), R13
 	LEAQ      (R14)(R13*4), R14
 	VMOVUPS   (R14), Y4
@@ -624,7 +624,7 @@ plain31:
 	VMULPS    Y4, Y2, Y2
 	VADDPS    Y5, Y3, Y3
 	DECQ      R10
-	JNZ       fine32
+	JNZ       fine40
 	VMOVAPS   Y2, Y2
 	VXORPS    Y6, Y6, Y6
 	VCMPPS    $0x00, Y6, Y2, Y6
@@ -644,10 +644,10 @@ plain31:
 	VADDPS    Y4, Y3, Y3
 	MOVQ      $0x00000040, R10
 
-fine32:
-	JMP factor29
+fine40:
+	JMP factor36
 
-factors30:
+factors37:
 	VMOVAPS   Y2, Y2
 	VXORPS    Y6, Y6, Y6
 	VCMPPS    $0x00, Y6, Y2, Y6
@@ -677,9 +677,9 @@ factors30:
 	VMOVUPS   Y2, (CX)(R8*1)
 	ADDQ      $0x00000020, R8
 	SUBQ      $0x08, R9
-	JMP       columns26
+	JMP       columns32
 
-fewer27:
+fewer33:
 	MOVQ 48(AX), R8
 	SHLQ $0x02, R8
 	ADDQ R8, CX
@@ -690,20 +690,20 @@ fewer27:
 	JMP  end
 
 whole1:
-row33:
+row41:
 	MOVQ    $0x00000040, DI
 	MOVQ    16(AX), R8
 	MOVQ    24(AX), R9
-	LEAQ    (R9)(R9*2), R9
-	LEAQ    (R8)(R9*8), R9
+	SHLQ    $0x05, R9
+	ADDQ    R8, R9
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain34
+	JZ      uncoded42
 	MOVWLZX (R12)(SI*2), R10
 
-plain34:
+found43:
 	IMULQ     8(R8), R10
 	LEAQ      (R11)(R10*4), R11
 	VMOVUPS   (R11), Y0
@@ -723,18 +723,18 @@ plain34:
 	VANDPS    c007fffff<>+0(SB), Y0, Y0
 	VORPS     c3f800000<>+0(SB), Y0, Y0
 
-factor35:
-	ADDQ    $0x18, R8
+factor44:
+	ADDQ    $0x20, R8
 	CMPQ    R8, R9
-	JGE     factors36
+	JGE     factors45
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain37
+	JZ      uncoded46
 	MOVWLZX (R12)(SI*2), R10
 
-plain37:
+found47:
 	IMULQ     8(R8), R10
 	LEAQ      (R11)(R10*4), R11
 	VMOVUPS   (R11), Y2
@@ -756,7 +756,7 @@ plain37:
 	VMULPS    Y2, Y0, Y0
 	VADDPS    Y3, Y1, Y1
 	DECQ      DI
-	JNZ       fine38
+	JNZ       fine48
 	VMOVAPS   Y0, Y0
 	VXORPS    Y4, Y4, Y4
 	VCMPPS    $0x00, Y4, Y0, Y4
@@ -776,10 +776,10 @@ plain37:
 	VADDPS    Y2, Y1, Y1
 	MOVQ      $0x00000040, DI
 
-fine38:
-	JMP factor35
+fine48:
+	JMP factor44
 
-factors36:
+factors45:
 	VMOVAPS      Y0, Y0
 	VXORPS       Y4, Y4, Y4
 	VCMPPS       $0x00, Y4, Y0, Y4
@@ -799,7 +799,7 @@ factors36:
 	VADDPS       Y2, Y1, Y1
 	MOVQ         $0x00000040, DI
 	CMPB         64(AX), $0x00
-	JEQ          given39
+	JEQ          given49
 	VBROADCASTSS cff800000<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
@@ -811,7 +811,7 @@ factors36:
 	VCVTPS2DQ    X3, X3
 	VMOVD        X3, (DX)
 
-given39:
+given49:
 	MOVL         (DX), DI
 	VMOVD        DI, X2
 	VBROADCASTSS X2, Y2
@@ -833,24 +833,24 @@ given39:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row33
+	JLE          row41
 	JMP          end
 
 whole2:
-row40:
+row50:
 	MOVQ    $0x00000040, DI
 	MOVQ    16(AX), R8
 	MOVQ    24(AX), R9
-	LEAQ    (R9)(R9*2), R9
-	LEAQ    (R8)(R9*8), R9
+	SHLQ    $0x05, R9
+	ADDQ    R8, R9
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain41
+	JZ      uncoded51
 	MOVWLZX (R12)(SI*2), R10
 
-plain41:
+found52:
 	IMULQ     8(R8), R10
 	LEAQ      (R11)(R10*4), R11
 	VMOVUPS   (R11), Y0
@@ -886,18 +886,18 @@ plain41:
 	VANDPS    c007fffff<>+0(SB), Y1, Y1
 	VORPS     c3f800000<>+0(SB), Y1, Y1
 
-factor42:
-	ADDQ    $0x18, R8
+factor53:
+	ADDQ    $0x20, R8
 	CMPQ    R8, R9
-	JGE     factors43
+	JGE     factors54
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain44
+	JZ      uncoded55
 	MOVWLZX (R12)(SI*2), R10
 
-plain44:
+found56:
 	IMULQ     8(R8), R10
 	LEAQ      (R11)(R10*4), R11
 	VMOVUPS   (R11), Y4
@@ -937,7 +937,7 @@ plain44:
 	VMULPS    Y4, Y1, Y1
 	VADDPS    Y5, Y3, Y3
 	DECQ      DI
-	JNZ       fine45
+	JNZ       fine57
 	VMOVAPS   Y0, Y0
 	VXORPS    Y6, Y6, Y6
 	VCMPPS    $0x00, Y6, Y0, Y6
@@ -974,10 +974,10 @@ plain44:
 	VADDPS    Y4, Y3, Y3
 	MOVQ      $0x00000040, DI
 
-fine45:
-	JMP factor42
+fine57:
+	JMP factor53
 
-factors43:
+factors54:
 	VMOVAPS      Y0, Y0
 	VXORPS       Y6, Y6, Y6
 	VCMPPS       $0x00, Y6, Y0, Y6
@@ -1014,7 +1014,7 @@ factors43:
 	VADDPS       Y4, Y3, Y3
 	MOVQ         $0x00000040, DI
 	CMPB         64(AX), $0x00
-	JEQ          given46
+	JEQ          given58
 	VBROADCASTSS cff800000<>+0(SB), Y4
 	VMAXPS       Y2, Y4, Y4
 	VMAXPS       Y3, Y4, Y4
@@ -1027,7 +1027,7 @@ factors43:
 	VCVTPS2DQ    X5, X5
 	VMOVD        X5, (DX)
 
-given46:
+given58:
 	MOVL         (DX), DI
 	VMOVD        DI, X4
 	VBROADCASTSS X4, Y4
@@ -1058,11 +1058,95 @@ given46:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row40
+	JLE          row50
 
 end:
 	VZEROUPPER
 	RET
+
+uncoded7:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found8
+	MOVL  (R15)(SI*4), R13
+	JMP   found8
+
+uncoded11:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found12
+	MOVL  (R15)(SI*4), R13
+	JMP   found12
+
+uncoded16:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found17
+	MOVL  (R15)(SI*4), R13
+	JMP   found17
+
+uncoded20:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found21
+	MOVL  (R15)(SI*4), R13
+	JMP   found21
+
+uncoded25:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found26
+	MOVL  (R15)(SI*4), R13
+	JMP   found26
+
+uncoded29:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found30
+	MOVL  (R15)(SI*4), R13
+	JMP   found30
+
+uncoded34:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found35
+	MOVL  (R15)(SI*4), R13
+	JMP   found35
+
+uncoded38:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found39
+	MOVL  (R15)(SI*4), R13
+	JMP   found39
+
+uncoded42:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found43
+	MOVL  (R12)(SI*4), R10
+	JMP   found43
+
+uncoded46:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found47
+	MOVL  (R12)(SI*4), R10
+	JMP   found47
+
+uncoded51:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found52
+	MOVL  (R12)(SI*4), R10
+	JMP   found52
+
+uncoded55:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found56
+	MOVL  (R12)(SI*4), R10
+	JMP   found56
 
 DATA cff800000<>+0(SB)/4, $0xff800000
 DATA cff800000<>+4(SB)/4, $0xff800000

@@ -42,17 +42,17 @@ columns7:
 	MOVQ    $0x00000040, R10
 	MOVQ    16(AX), R11
 	MOVQ    24(AX), R12
-	LEAQ    (R12)(R12*2), R12
-	LEAQ    (R11)(R12*8), R12
+	SHLQ    $0x05, R12
+	ADDQ    R11, R12
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain9
+	JZ      uncoded9
 	MOVWLZX (R15)(SI*2), R13
 
-plain9:
+found10:
 	IMULQ      8(R11), R13
 	LEAQ       (R14)(R13*4), R14
 	VMOVUPS    (R14), Z1
@@ -80,19 +80,19 @@ plain9:
 	VGETEXPPS  Z8, Z16
 	VGETMANTPS $0x00, Z8, Z8
 
-factor10:
-	ADDQ    $0x18, R11
+factor11:
+	ADDQ    $0x20, R11
 	CMPQ    R11, R12
-	JGE     factors11
+	JGE     factors12
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain12
+	JZ      uncoded13
 	MOVWLZX (R15)(SI*2), R13
 
-plain12:
+found14:
 	IMULQ      8(R11), R13
 	LEAQ       (R14)(R13*4), R14
 	VMOVUPS    (R14), Z17
@@ -136,7 +136,7 @@ plain12:
 	VMULPS     Z17, Z8, Z8
 	VADDPS     Z18, Z16, Z16
 	DECQ       R10
-	JNZ        fine13
+	JNZ        fine15
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z17
 	VGETMANTPS $0x00, Z1, Z1
@@ -171,10 +171,10 @@ plain12:
 	VADDPS     Z17, Z16, Z16
 	MOVQ       $0x00000040, R10
 
-fine13:
-	JMP factor10
+fine15:
+	JMP factor11
 
-factors11:
+factors12:
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z17
 	VGETMANTPS $0x00, Z1, Z1
@@ -221,42 +221,42 @@ factors11:
 	JMP        columns7
 
 fewer8:
-columns14:
+columns16:
 	CMPQ    R9, $0x10
-	JLT     fewer15
+	JLT     fewer17
 	MOVQ    $0x00000040, R10
 	MOVQ    16(AX), R11
 	MOVQ    24(AX), R12
-	LEAQ    (R12)(R12*2), R12
-	LEAQ    (R11)(R12*8), R12
+	SHLQ    $0x05, R12
+	ADDQ    R11, R12
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain16
+	JZ      uncoded18
 	MOVWLZX (R15)(SI*2), R13
 
-plain16:
+found19:
 	IMULQ      8(R11), R13
 	LEAQ       (R14)(R13*4), R14
 	VMOVUPS    (R14), Z1
 	VGETEXPPS  Z1, Z2
 	VGETMANTPS $0x00, Z1, Z1
 
-factor17:
-	ADDQ    $0x18, R11
+factor20:
+	ADDQ    $0x20, R11
 	CMPQ    R11, R12
-	JGE     factors18
+	JGE     factors21
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain19
+	JZ      uncoded22
 	MOVWLZX (R15)(SI*2), R13
 
-plain19:
+found23:
 	IMULQ      8(R11), R13
 	LEAQ       (R14)(R13*4), R14
 	VMOVUPS    (R14), Z3
@@ -265,17 +265,17 @@ plain19:
 	VMULPS     Z3, Z1, Z1
 	VADDPS     Z4, Z2, Z2
 	DECQ       R10
-	JNZ        fine20
+	JNZ        fine24
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
 	VADDPS     Z3, Z2, Z2
 	MOVQ       $0x00000040, R10
 
-fine20:
-	JMP factor17
+fine24:
+	JMP factor20
 
-factors18:
+factors21:
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
@@ -284,44 +284,44 @@ factors18:
 	VMAXPS     Z2, Z0, Z0
 	ADDQ       $0x00000040, R8
 	SUBQ       $0x10, R9
-	JMP        columns14
+	JMP        columns16
 
-fewer15:
+fewer17:
 	TESTQ   R9, R9
-	JZ      whole21
+	JZ      whole25
 	MOVQ    $0x00000040, R9
 	MOVQ    16(AX), R10
 	MOVQ    24(AX), R11
-	LEAQ    (R11)(R11*2), R11
-	LEAQ    (R10)(R11*8), R11
+	SHLQ    $0x05, R11
+	ADDQ    R10, R11
 	MOVQ    SI, R12
 	MOVQ    (R10), R13
 	ADDQ    R8, R13
 	MOVQ    16(R10), R14
 	TESTQ   R14, R14
-	JZ      plain22
+	JZ      uncoded26
 	MOVWLZX (R14)(SI*2), R12
 
-plain22:
+found27:
 	IMULQ      8(R10), R12
 	LEAQ       (R13)(R12*4), R13
 	VMOVUPS.Z  (R13), K1, Z1
 	VGETEXPPS  Z1, Z2
 	VGETMANTPS $0x00, Z1, Z1
 
-factor23:
-	ADDQ    $0x18, R10
+factor28:
+	ADDQ    $0x20, R10
 	CMPQ    R10, R11
-	JGE     factors24
+	JGE     factors29
 	MOVQ    SI, R12
 	MOVQ    (R10), R13
 	ADDQ    R8, R13
 	MOVQ    16(R10), R14
 	TESTQ   R14, R14
-	JZ      plain25
+	JZ      uncoded30
 	MOVWLZX (R14)(SI*2), R12
 
-plain25:
+found31:
 	IMULQ      8(R10), R12
 	LEAQ       (R13)(R12*4), R13
 	VMOVUPS.Z  (R13), K1, Z3
@@ -330,17 +330,17 @@ plain25:
 	VMULPS     Z3, Z1, Z1
 	VADDPS     Z4, Z2, Z2
 	DECQ       R9
-	JNZ        fine26
+	JNZ        fine32
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
 	VADDPS     Z3, Z2, Z2
 	MOVQ       $0x00000040, R9
 
-fine26:
-	JMP factor23
+fine32:
+	JMP factor28
 
-factors24:
+factors29:
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
@@ -348,7 +348,7 @@ factors24:
 	MOVQ       $0x00000040, R9
 	VMAXPS     Z2, Z0, K1, Z0
 
-whole21:
+whole25:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VMAXPS        Y0, Y1, Y1
 	VEXTRACTF32X4 $0x01, Y1, X0
@@ -369,23 +369,23 @@ given6:
 	XORQ         R8, R8
 	MOVQ         DI, R9
 
-columns27:
+columns33:
 	CMPQ    R9, $0x80
-	JLT     fewer28
+	JLT     fewer34
 	MOVQ    $0x00000040, R10
 	MOVQ    16(AX), R11
 	MOVQ    24(AX), R12
-	LEAQ    (R12)(R12*2), R12
-	LEAQ    (R11)(R12*8), R12
+	SHLQ    $0x05, R12
+	ADDQ    R11, R12
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain29
+	JZ      uncoded35
 	MOVWLZX (R15)(SI*2), R13
 
-plain29:
+found36:
 	IMULQ      8(R11), R13
 	LEAQ       (R14)(R13*4), R14
 	VMOVUPS    (R14), Z1
@@ -413,19 +413,19 @@ plain29:
 	VGETEXPPS  Z8, Z16
 	VGETMANTPS $0x00, Z8, Z8
 
-factor30:
-	ADDQ    $0x18, R11
+factor37:
+	ADDQ    $0x20, R11
 	CMPQ    R11, R12
-	JGE     factors31
+	JGE     factors38
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain32
+	JZ      uncoded39
 	MOVWLZX (R15)(SI*2), R13
 
-plain32:
+found40:
 	IMULQ      8(R11), R13
 	LEAQ       (R14)(R13*4), R14
 	VMOVUPS    (R14), Z17
@@ -469,7 +469,7 @@ plain32:
 	VMULPS     Z17, Z8, Z8
 	VADDPS     Z18, Z16, Z16
 	DECQ       R10
-	JNZ        fine33
+	JNZ        fine41
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z17
 	VGETMANTPS $0x00, Z1, Z1
@@ -504,10 +504,10 @@ plain32:
 	VADDPS     Z17, Z16, Z16
 	MOVQ       $0x00000040, R10
 
-fine33:
-	JMP factor30
+fine41:
+	JMP factor37
 
-factors31:
+factors38:
 	VMOVAPS     Z1, Z1
 	VGETEXPPS   Z1, Z17
 	VGETMANTPS  $0x00, Z1, Z1
@@ -567,45 +567,45 @@ factors31:
 	VMOVUPS     Z8, 448(CX)(R8*1)
 	ADDQ        $0x00000200, R8
 	SUBQ        $0x80, R9
-	JMP         columns27
+	JMP         columns33
 
-fewer28:
-columns34:
+fewer34:
+columns42:
 	CMPQ    R9, $0x10
-	JLT     fewer35
+	JLT     fewer43
 	MOVQ    $0x00000040, R10
 	MOVQ    16(AX), R11
 	MOVQ    24(AX), R12
-	LEAQ    (R12)(R12*2), R12
-	LEAQ    (R11)(R12*8), R12
+	SHLQ    $0x05, R12
+	ADDQ    R11, R12
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain36
+	JZ      uncoded44
 	MOVWLZX (R15)(SI*2), R13
 
-plain36:
+found45:
 	IMULQ      8(R11), R13
 	LEAQ       (R14)(R13*4), R14
 	VMOVUPS    (R14), Z1
 	VGETEXPPS  Z1, Z2
 	VGETMANTPS $0x00, Z1, Z1
 
-factor37:
-	ADDQ    $0x18, R11
+factor46:
+	ADDQ    $0x20, R11
 	CMPQ    R11, R12
-	JGE     factors38
+	JGE     factors47
 	MOVQ    SI, R13
 	MOVQ    (R11), R14
 	ADDQ    R8, R14
 	MOVQ    16(R11), R15
 	TESTQ   R15, R15
-	JZ      plain39
+	JZ      uncoded48
 	MOVWLZX (R15)(SI*2), R13
 
-plain39:
+found49:
 	IMULQ      8(R11), R13
 	LEAQ       (R14)(R13*4), R14
 	VMOVUPS    (R14), Z3
@@ -614,17 +614,17 @@ plain39:
 	VMULPS     Z3, Z1, Z1
 	VADDPS     Z4, Z2, Z2
 	DECQ       R10
-	JNZ        fine40
+	JNZ        fine50
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
 	VADDPS     Z3, Z2, Z2
 	MOVQ       $0x00000040, R10
 
-fine40:
-	JMP factor37
+fine50:
+	JMP factor46
 
-factors38:
+factors47:
 	VMOVAPS     Z1, Z1
 	VGETEXPPS   Z1, Z3
 	VGETMANTPS  $0x00, Z1, Z1
@@ -635,44 +635,44 @@ factors38:
 	VMOVUPS     Z1, (CX)(R8*1)
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x10, R9
-	JMP         columns34
+	JMP         columns42
 
-fewer35:
+fewer43:
 	TESTQ   R9, R9
-	JZ      whole41
+	JZ      whole51
 	MOVQ    $0x00000040, R9
 	MOVQ    16(AX), R10
 	MOVQ    24(AX), R11
-	LEAQ    (R11)(R11*2), R11
-	LEAQ    (R10)(R11*8), R11
+	SHLQ    $0x05, R11
+	ADDQ    R10, R11
 	MOVQ    SI, R12
 	MOVQ    (R10), R13
 	ADDQ    R8, R13
 	MOVQ    16(R10), R14
 	TESTQ   R14, R14
-	JZ      plain42
+	JZ      uncoded52
 	MOVWLZX (R14)(SI*2), R12
 
-plain42:
+found53:
 	IMULQ      8(R10), R12
 	LEAQ       (R13)(R12*4), R13
 	VMOVUPS.Z  (R13), K1, Z1
 	VGETEXPPS  Z1, Z2
 	VGETMANTPS $0x00, Z1, Z1
 
-factor43:
-	ADDQ    $0x18, R10
+factor54:
+	ADDQ    $0x20, R10
 	CMPQ    R10, R11
-	JGE     factors44
+	JGE     factors55
 	MOVQ    SI, R12
 	MOVQ    (R10), R13
 	ADDQ    R8, R13
 	MOVQ    16(R10), R14
 	TESTQ   R14, R14
-	JZ      plain45
+	JZ      uncoded56
 	MOVWLZX (R14)(SI*2), R12
 
-plain45:
+found57:
 	IMULQ      8(R10), R12
 	LEAQ       (R13)(R12*4), R13
 	VMOVUPS.Z  (R13), K1, Z3
@@ -681,17 +681,17 @@ plain45:
 	VMULPS     Z3, Z1, Z1
 	VADDPS     Z4, Z2, Z2
 	DECQ       R9
-	JNZ        fine46
+	JNZ        fine58
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
 	VADDPS     Z3, Z2, Z2
 	MOVQ       $0x00000040, R9
 
-fine46:
-	JMP factor43
+fine58:
+	JMP factor54
 
-factors44:
+factors55:
 	VMOVAPS     Z1, Z1
 	VGETEXPPS   Z1, Z3
 	VGETMANTPS  $0x00, Z1, Z1
@@ -701,7 +701,7 @@ factors44:
 	VSCALEFPS.Z Z2, Z1, K2, Z1
 	VMOVUPS     Z1, K1, (CX)(R8*1)
 
-whole41:
+whole51:
 	MOVQ 48(AX), R8
 	SHLQ $0x02, R8
 	ADDQ R8, CX
@@ -712,38 +712,38 @@ whole41:
 	JMP  end
 
 whole1:
-row47:
+row59:
 	MOVQ    $0x00000040, DI
 	MOVQ    16(AX), R8
 	MOVQ    24(AX), R9
-	LEAQ    (R9)(R9*2), R9
-	LEAQ    (R8)(R9*8), R9
+	SHLQ    $0x05, R9
+	ADDQ    R8, R9
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain48
+	JZ      uncoded60
 	MOVWLZX (R12)(SI*2), R10
 
-plain48:
+found61:
 	IMULQ      8(R8), R10
 	LEAQ       (R11)(R10*4), R11
 	VMOVUPS    (R11), Z0
 	VGETEXPPS  Z0, Z1
 	VGETMANTPS $0x00, Z0, Z0
 
-factor49:
-	ADDQ    $0x18, R8
+factor62:
+	ADDQ    $0x20, R8
 	CMPQ    R8, R9
-	JGE     factors50
+	JGE     factors63
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain51
+	JZ      uncoded64
 	MOVWLZX (R12)(SI*2), R10
 
-plain51:
+found65:
 	IMULQ      8(R8), R10
 	LEAQ       (R11)(R10*4), R11
 	VMOVUPS    (R11), Z2
@@ -752,24 +752,24 @@ plain51:
 	VMULPS     Z2, Z0, Z0
 	VADDPS     Z3, Z1, Z1
 	DECQ       DI
-	JNZ        fine52
+	JNZ        fine66
 	VMOVAPS    Z0, Z0
 	VGETEXPPS  Z0, Z2
 	VGETMANTPS $0x00, Z0, Z0
 	VADDPS     Z2, Z1, Z1
 	MOVQ       $0x00000040, DI
 
-fine52:
-	JMP factor49
+fine66:
+	JMP factor62
 
-factors50:
+factors63:
 	VMOVAPS       Z0, Z0
 	VGETEXPPS     Z0, Z2
 	VGETMANTPS    $0x00, Z0, Z0
 	VADDPS        Z2, Z1, Z1
 	MOVQ          $0x00000040, DI
 	CMPB          64(AX), $0x00
-	JEQ           given53
+	JEQ           given67
 	VBROADCASTSS  cff800000<>+0(SB), Z2
 	VMAXPS        Z1, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y3
@@ -783,7 +783,7 @@ factors50:
 	VCVTPS2DQ     X2, X2
 	VMOVD         X2, (DX)
 
-given53:
+given67:
 	MOVL         (DX), DI
 	VPBROADCASTD DI, Z2
 	VBROADCASTSS c80000000<>+0(SB), Z3
@@ -798,24 +798,24 @@ given53:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row47
+	JLE          row59
 	JMP          end
 
 whole2:
-row54:
+row68:
 	MOVQ    $0x00000040, DI
 	MOVQ    16(AX), R8
 	MOVQ    24(AX), R9
-	LEAQ    (R9)(R9*2), R9
-	LEAQ    (R8)(R9*8), R9
+	SHLQ    $0x05, R9
+	ADDQ    R8, R9
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain55
+	JZ      uncoded69
 	MOVWLZX (R12)(SI*2), R10
 
-plain55:
+found70:
 	IMULQ      8(R8), R10
 	LEAQ       (R11)(R10*4), R11
 	VMOVUPS    (R11), Z0
@@ -825,18 +825,18 @@ plain55:
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
 
-factor56:
-	ADDQ    $0x18, R8
+factor71:
+	ADDQ    $0x20, R8
 	CMPQ    R8, R9
-	JGE     factors57
+	JGE     factors72
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain58
+	JZ      uncoded73
 	MOVWLZX (R12)(SI*2), R10
 
-plain58:
+found74:
 	IMULQ      8(R8), R10
 	LEAQ       (R11)(R10*4), R11
 	VMOVUPS    (R11), Z4
@@ -850,7 +850,7 @@ plain58:
 	VMULPS     Z4, Z1, Z1
 	VADDPS     Z5, Z3, Z3
 	DECQ       DI
-	JNZ        fine59
+	JNZ        fine75
 	VMOVAPS    Z0, Z0
 	VGETEXPPS  Z0, Z4
 	VGETMANTPS $0x00, Z0, Z0
@@ -861,10 +861,10 @@ plain58:
 	VADDPS     Z4, Z3, Z3
 	MOVQ       $0x00000040, DI
 
-fine59:
-	JMP factor56
+fine75:
+	JMP factor71
 
-factors57:
+factors72:
 	VMOVAPS       Z0, Z0
 	VGETEXPPS     Z0, Z4
 	VGETMANTPS    $0x00, Z0, Z0
@@ -875,7 +875,7 @@ factors57:
 	VADDPS        Z4, Z3, Z3
 	MOVQ          $0x00000040, DI
 	CMPB          64(AX), $0x00
-	JEQ           given60
+	JEQ           given76
 	VBROADCASTSS  cff800000<>+0(SB), Z4
 	VMAXPS        Z2, Z4, Z4
 	VMAXPS        Z3, Z4, Z4
@@ -890,7 +890,7 @@ factors57:
 	VCVTPS2DQ     X4, X4
 	VMOVD         X4, (DX)
 
-given60:
+given76:
 	MOVL         (DX), DI
 	VPBROADCASTD DI, Z4
 	VBROADCASTSS c80000000<>+0(SB), Z5
@@ -908,24 +908,24 @@ given60:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row54
+	JLE          row68
 	JMP          end
 
 whole3:
-row61:
+row77:
 	MOVQ    $0x00000040, DI
 	MOVQ    16(AX), R8
 	MOVQ    24(AX), R9
-	LEAQ    (R9)(R9*2), R9
-	LEAQ    (R8)(R9*8), R9
+	SHLQ    $0x05, R9
+	ADDQ    R8, R9
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain62
+	JZ      uncoded78
 	MOVWLZX (R12)(SI*2), R10
 
-plain62:
+found79:
 	IMULQ      8(R8), R10
 	LEAQ       (R11)(R10*4), R11
 	VMOVUPS    (R11), Z0
@@ -941,18 +941,18 @@ plain62:
 	VGETEXPPS  Z3, Z7
 	VGETMANTPS $0x00, Z3, Z3
 
-factor63:
-	ADDQ    $0x18, R8
+factor80:
+	ADDQ    $0x20, R8
 	CMPQ    R8, R9
-	JGE     factors64
+	JGE     factors81
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain65
+	JZ      uncoded82
 	MOVWLZX (R12)(SI*2), R10
 
-plain65:
+found83:
 	IMULQ      8(R8), R10
 	LEAQ       (R11)(R10*4), R11
 	VMOVUPS    (R11), Z8
@@ -976,7 +976,7 @@ plain65:
 	VMULPS     Z8, Z3, Z3
 	VADDPS     Z9, Z7, Z7
 	DECQ       DI
-	JNZ        fine66
+	JNZ        fine84
 	VMOVAPS    Z0, Z0
 	VGETEXPPS  Z0, Z8
 	VGETMANTPS $0x00, Z0, Z0
@@ -995,10 +995,10 @@ plain65:
 	VADDPS     Z8, Z7, Z7
 	MOVQ       $0x00000040, DI
 
-fine66:
-	JMP factor63
+fine84:
+	JMP factor80
 
-factors64:
+factors81:
 	VMOVAPS       Z0, Z0
 	VGETEXPPS     Z0, Z8
 	VGETMANTPS    $0x00, Z0, Z0
@@ -1017,7 +1017,7 @@ factors64:
 	VADDPS        Z8, Z7, Z7
 	MOVQ          $0x00000040, DI
 	CMPB          64(AX), $0x00
-	JEQ           given67
+	JEQ           given85
 	VBROADCASTSS  cff800000<>+0(SB), Z8
 	VMAXPS        Z4, Z8, Z8
 	VMAXPS        Z5, Z8, Z8
@@ -1034,7 +1034,7 @@ factors64:
 	VCVTPS2DQ     X8, X8
 	VMOVD         X8, (DX)
 
-given67:
+given85:
 	MOVL         (DX), DI
 	VPBROADCASTD DI, Z8
 	VBROADCASTSS c80000000<>+0(SB), Z9
@@ -1058,24 +1058,24 @@ given67:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row61
+	JLE          row77
 	JMP          end
 
 whole4:
-row68:
+row86:
 	MOVQ    $0x00000040, DI
 	MOVQ    16(AX), R8
 	MOVQ    24(AX), R9
-	LEAQ    (R9)(R9*2), R9
-	LEAQ    (R8)(R9*8), R9
+	SHLQ    $0x05, R9
+	ADDQ    R8, R9
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain69
+	JZ      uncoded87
 	MOVWLZX (R12)(SI*2), R10
 
-plain69:
+found88:
 	IMULQ      8(R8), R10
 	LEAQ       (R11)(R10*4), R11
 	VMOVUPS    (R11), Z0
@@ -1103,18 +1103,18 @@ plain69:
 	VGETEXPPS  Z7, Z15
 	VGETMANTPS $0x00, Z7, Z7
 
-factor70:
-	ADDQ    $0x18, R8
+factor89:
+	ADDQ    $0x20, R8
 	CMPQ    R8, R9
-	JGE     factors71
+	JGE     factors90
 	MOVQ    SI, R10
 	MOVQ    (R8), R11
 	MOVQ    16(R8), R12
 	TESTQ   R12, R12
-	JZ      plain72
+	JZ      uncoded91
 	MOVWLZX (R12)(SI*2), R10
 
-plain72:
+found92:
 	IMULQ      8(R8), R10
 	LEAQ       (R11)(R10*4), R11
 	VMOVUPS    (R11), Z16
@@ -1158,7 +1158,7 @@ plain72:
 	VMULPS     Z16, Z7, Z7
 	VADDPS     Z17, Z15, Z15
 	DECQ       DI
-	JNZ        fine73
+	JNZ        fine93
 	VMOVAPS    Z0, Z0
 	VGETEXPPS  Z0, Z16
 	VGETMANTPS $0x00, Z0, Z0
@@ -1193,10 +1193,10 @@ plain72:
 	VADDPS     Z16, Z15, Z15
 	MOVQ       $0x00000040, DI
 
-fine73:
-	JMP factor70
+fine93:
+	JMP factor89
 
-factors71:
+factors90:
 	VMOVAPS       Z0, Z0
 	VGETEXPPS     Z0, Z16
 	VGETMANTPS    $0x00, Z0, Z0
@@ -1231,7 +1231,7 @@ factors71:
 	VADDPS        Z16, Z15, Z15
 	MOVQ          $0x00000040, DI
 	CMPB          64(AX), $0x00
-	JEQ           given74
+	JEQ           given94
 	VBROADCASTSS  cff800000<>+0(SB), Z16
 	VMAXPS        Z8, Z16, Z16
 	VMAXPS        Z9, Z16, Z16
@@ -1252,7 +1252,7 @@ factors71:
 	VCVTPS2DQ     X16, X16
 	VMOVD         X16, (DX)
 
-given74:
+given94:
 	MOVL         (DX), DI
 	VPBROADCASTD DI, Z16
 	VBROADCASTSS c80000000<>+0(SB), Z17
@@ -1288,11 +1288,151 @@ given74:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row68
+	JLE          row86
 
 end:
 	VZEROUPPER
 	RET
+
+uncoded9:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found10
+	MOVL  (R15)(SI*4), R13
+	JMP   found10
+
+uncoded13:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found14
+	MOVL  (R15)(SI*4), R13
+	JMP   found14
+
+uncoded18:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found19
+	MOVL  (R15)(SI*4), R13
+	JMP   found19
+
+uncoded22:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found23
+	MOVL  (R15)(SI*4), R13
+	JMP   found23
+
+uncoded26:
+	MOVQ  24(R10), R14
+	TESTQ R14, R14
+	JZ    found27
+	MOVL  (R14)(SI*4), R12
+	JMP   found27
+
+uncoded30:
+	MOVQ  24(R10), R14
+	TESTQ R14, R14
+	JZ    found31
+	MOVL  (R14)(SI*4), R12
+	JMP   found31
+
+uncoded35:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found36
+	MOVL  (R15)(SI*4), R13
+	JMP   found36
+
+uncoded39:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found40
+	MOVL  (R15)(SI*4), R13
+	JMP   found40
+
+uncoded44:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found45
+	MOVL  (R15)(SI*4), R13
+	JMP   found45
+
+uncoded48:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    found49
+	MOVL  (R15)(SI*4), R13
+	JMP   found49
+
+uncoded52:
+	MOVQ  24(R10), R14
+	TESTQ R14, R14
+	JZ    found53
+	MOVL  (R14)(SI*4), R12
+	JMP   found53
+
+uncoded56:
+	MOVQ  24(R10), R14
+	TESTQ R14, R14
+	JZ    found57
+	MOVL  (R14)(SI*4), R12
+	JMP   found57
+
+uncoded60:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found61
+	MOVL  (R12)(SI*4), R10
+	JMP   found61
+
+uncoded64:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found65
+	MOVL  (R12)(SI*4), R10
+	JMP   found65
+
+uncoded69:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found70
+	MOVL  (R12)(SI*4), R10
+	JMP   found70
+
+uncoded73:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found74
+	MOVL  (R12)(SI*4), R10
+	JMP   found74
+
+uncoded78:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found79
+	MOVL  (R12)(SI*4), R10
+	JMP   found79
+
+uncoded82:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found83
+	MOVL  (R12)(SI*4), R10
+	JMP   found83
+
+uncoded87:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found88
+	MOVL  (R12)(SI*4), R10
+	JMP   found88
+
+uncoded91:
+	MOVQ  24(R8), R12
+	TESTQ R12, R12
+	JZ    found92
+	MOVL  (R12)(SI*4), R10
+	JMP   found92
 
 DATA cff800000<>+0(SB)/4, $0xff800000
 DATA cff800000<>+4(SB)/4, $0xff800000

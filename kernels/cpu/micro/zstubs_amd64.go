@@ -64,6 +64,11 @@ func columnSums512(sum *float32, f *float32, fRow, rows, width int)
 //go:noescape
 func scatterAdd512(table *float32, tableRow int, codes *uint16, f *float32, fRow, rows, width int)
 
+// scatterAddWide512 does table[codes[r]][j] += f[r][j].
+//
+//go:noescape
+func scatterAddWide512(table *float32, tableRow int, codes *uint32, f *float32, fRow, rows, width int)
+
 // scalePanel512 does x[r][j] *= f[r] on a panel.
 //
 //go:noescape
@@ -188,6 +193,11 @@ func columnSums256(sum *float32, f *float32, fRow, rows, width int)
 //
 //go:noescape
 func scatterAdd256(table *float32, tableRow int, codes *uint16, f *float32, fRow, rows, width int)
+
+// scatterAddWide256 does table[codes[r]][j] += f[r][j].
+//
+//go:noescape
+func scatterAddWide256(table *float32, tableRow int, codes *uint32, f *float32, fRow, rows, width int)
 
 // scalePanel256 does x[r][j] *= f[r] on a panel.
 //
