@@ -38,7 +38,7 @@ func (b *buffer) Free() {
 
 // Alloc returns n zeroed elements.
 func (d *Device) Alloc(_ context.Context, t kernels.DType, n int) (kernels.Buffer, error) {
-	if n < 0 || t > kernels.Uint16 {
+	if n < 0 || t > kernels.Uint32 {
 		return nil, fmt.Errorf("%w: %s: alloc of %d elements of type %d", kernels.ErrDevice, d.name, n, t)
 	}
 	b := &buffer{dev: d, dtype: t, n: n, bytes: max(least, int64(n)*int64(t.Bytes()))}
@@ -88,6 +88,8 @@ func view(s any) ([]byte, kernels.DType, int, bool) {
 		return raw(s), kernels.Int64, len(s), true
 	case []uint16:
 		return raw(s), kernels.Uint16, len(s), true
+	case []uint32:
+		return raw(s), kernels.Uint32, len(s), true
 	}
 	return nil, 0, 0, false
 }

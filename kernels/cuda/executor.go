@@ -20,6 +20,7 @@ type executor struct {
 	mod      *module
 	train    bool
 	grid     float64
+	codeType kernels.DType
 
 	fixed  map[string]Ptr // arguments that stay
 	lists  Ptr
@@ -42,6 +43,10 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 	x := &executor{
 		dev: d, prog: m.Program, owners: m.Program.Owners(), tables: t, schedule: plan.NewSchedule(t, m.Train), train: m.Train,
 		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]*graph{},
+	}
+	x.codeType = kernels.Uint16
+	if m.Program.WideCodes() {
+		x.codeType = kernels.Uint32
 	}
 	for _, s := range t.Slot {
 		if s != plan.NoSlot {
@@ -135,7 +140,7 @@ func (x *executor) inputs(c *call, params, codes, values kernels.Buffer) error {
 	if err := x.use(c, tensor.ArgParams, params, kernels.Float32, x.prog.NumParams); err != nil {
 		return err
 	}
-	if err := x.use(c, tensor.ArgCodes, codes, kernels.Uint16, coded*rows); err != nil {
+	if err := x.use(c, tensor.ArgCodes, codes, x.codeType, coded*rows); err != nil {
 		return err
 	}
 	return x.use(c, tensor.ArgValues, values, kernels.Float32, valued*rows)

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"unsafe"
@@ -71,13 +72,20 @@ func (x *executor) inspectTable(rows int, in *layers.Input, a *kernels.InspectAr
 	if err := x.dev.copyOut(raw(table), params.ptr+Ptr(4*in.Table)); err != nil {
 		return err
 	}
-	code := make([]uint16, rows)
-	if err := x.dev.copyOut(raw(code), codes.ptr+Ptr(2*int(x.tables.CodesAt(in)))); err != nil {
+	size := x.codeType.Bytes()
+	cells := make([]byte, rows*size)
+	if err := x.dev.copyOut(cells, codes.ptr+Ptr(size*int(x.tables.CodesAt(in)))); err != nil {
 		return err
 	}
-	for r, c := range code {
+	for r := range rows {
+		var c int
+		if cell := cells[r*size:]; size == 4 {
+			c = int(binary.NativeEndian.Uint32(cell))
+		} else {
+			c = int(binary.NativeEndian.Uint16(cell))
+		}
 		for u := range units {
-			a.Log[r*units+u] = math.Log(float64(table[int(c)*width+u]))
+			a.Log[r*units+u] = math.Log(float64(table[c*width+u]))
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 // Variant is the set of kernels that a module runs on.
 func Variant(m layers.Module, major, minor int) tensor.Variant {
-	return tensor.Variant{Block: m.Program.BlockSize, Mixed: m.Mixed && m.Program.BlockSize >= 16, Major: major, Minor: minor}
+	return tensor.Variant{Block: m.Program.BlockSize, Mixed: m.Mixed && m.Program.BlockSize >= 16, WideCodes: m.Program.WideCodes(), Major: major, Minor: minor}
 }
 
 // Compile returns the kernels that a module's program launches on a card of a

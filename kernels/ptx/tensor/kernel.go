@@ -12,8 +12,26 @@ type Variant struct {
 	// Mixed takes the factors of products with the precision of TF32. Blocks of less
 	// than 16 units have no matrix instructions, and float32 in any case.
 	Mixed bool
-	Major int // compute capability
-	Minor int
+	// WideCodes says that codes have 32 bits, not 16.
+	WideCodes bool
+	Major     int // compute capability
+	Minor     int
+}
+
+// codeBytes is the size of a code.
+func (v Variant) codeBytes() int {
+	if v.WideCodes {
+		return 4
+	}
+	return 2
+}
+
+// codeType is the type of a code in memory.
+func (v Variant) codeType() ptx.Type {
+	if v.WideCodes {
+		return ptx.U32
+	}
+	return ptx.U16
 }
 
 // The kernels of a module, with the launch of each: blocks along x and y, and what
@@ -132,6 +150,14 @@ func (k *kernel) entry(i ptx.Value) ptx.Value { return k.Load(ptx.U32, k.At(k.ar
 // control reads a field of the control words.
 func (k *kernel) control(t ptx.Type, field int) ptx.Value {
 	return k.Load(t, k.arg(ArgControl), field)
+}
+
+// codeAt returns the address of code i, a U32, of all columns.
+func (k *kernel) codeAt(i ptx.Value) ptx.Value { return k.At(k.arg(ArgCodes), i, k.codeBytes()) }
+
+// code reads the code of a row of a column, given by the address of its first code.
+func (k *kernel) code(column, row ptx.Value) ptx.Value {
+	return k.Load(k.codeType(), k.At(column, row, k.codeBytes()), 0)
 }
 
 // element returns the address of float i, a U64, from base, an argument, on.

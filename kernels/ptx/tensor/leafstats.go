@@ -153,7 +153,7 @@ func (l *leafBlock) addRows(t tally, deep int) ptx.Value {
 	mine := l.Mad(l.warp, share*32*4, l.At(tiles, l.lane, 4))
 	others := l.Sub(l.stride, 1)
 	l.eachUse(func(use, kept, pitch ptx.Value) {
-		codes := l.At(l.arg(ArgCodes), l.Load(ptx.U32, use, UseAt), 2)
+		codes := l.codeAt(l.Load(ptx.U32, use, UseAt))
 		read := func(base ptx.Value) {
 			first := l.Mad(l.warp, share, base)
 			for i, a := range ahead {
@@ -161,7 +161,7 @@ func (l *leafBlock) addRows(t tally, deep int) ptx.Value {
 			}
 			own := l.Add(base, l.lane)
 			for i, c := range codesAhead {
-				l.Set(c, l.Load(ptx.U16, l.At(codes, l.Min(l.Add(own, i*leafTile), last), 2), 0))
+				l.Set(c, l.code(codes, l.Min(l.Add(own, i*leafTile), last)))
 			}
 		}
 		read(l.Mov(ptx.U32, 0))

@@ -304,7 +304,7 @@ func (k *kernel) logOperand(e logElement, row, unit ptx.Value) logValue {
 			k.Set(whole, stored.whole)
 			k.Set(rest, stored.rest)
 		}, func() {
-			code := k.Load(ptx.U16, k.At(k.arg(ArgCodes), k.Add(kind[1], row), 2), 0)
+			code := k.Load(k.codeType(), k.codeAt(k.Add(kind[1], row)), 0)
 			at := k.element(ArgParams, k.Add(k.MadWide(code, e.width, base), k.Cvt(ptx.U64, unit)))
 			x := k.Load(ptx.F32, at, 0)
 			m, exp := k.split(x)

@@ -28,6 +28,10 @@ func TestModules(t *testing.T) {
 		}
 	}
 	for _, v := range variants {
+		v.WideCodes = true
+		variants = append(variants, v)
+	}
+	for _, v := range variants {
 		m := v.Module()
 		for _, k := range m.Kernels {
 			one := *m
@@ -35,6 +39,9 @@ func TestModules(t *testing.T) {
 			name := fmt.Sprintf("%s_b%d", k.Name, v.Block)
 			if v.Mixed {
 				name += "_mixed"
+			}
+			if v.WideCodes {
+				name += "_wide"
 			}
 			name = fmt.Sprintf("%s_sm%d", name, 10*v.Major)
 			text := one.Text()

@@ -250,7 +250,7 @@ func (k *kernel) place(factor ptx.Value, offset int) place {
 		k.Into(p.side).At(k.arg(ArgExp), rest[1], 4)
 	}, func() {
 		k.Into(p.start).At(k.arg(ArgParams), first, 4)
-		k.Into(p.side).At(k.arg(ArgCodes), rest[1], 2)
+		k.Into(p.side).At(k.arg(ArgCodes), rest[1], k.codeBytes())
 	})
 	return p
 }
@@ -263,8 +263,7 @@ func (o *operands) locate(p place, at []ptx.Value, sums []exponentSum) {
 	k.IfElse(k.Eq(p.kind, StoredFactor), func() { o.locateStored(p.start, p.side, at, sums) }, func() {
 		if at != nil {
 			for i, r := range o.rows {
-				code := k.Load(ptx.U16, k.At(p.side, r, 2), 0)
-				k.Into(at[i]).MadWide(code, pitch, p.start)
+				k.Into(at[i]).MadWide(k.code(p.side, r), pitch, p.start)
 			}
 		}
 	})

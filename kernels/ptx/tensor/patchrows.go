@@ -73,7 +73,7 @@ func (b *bringing) writeHeads(first ptx.Value) {
 					p := b.held[f]
 					k.IfElse(k.Eq(p.kind, StoredFactor), func() {
 						k.addTo(sums[0], k.Load(ptx.S32, k.At(p.side, row, 4), 0))
-					}, func() { k.Set(places[f], k.Load(ptx.U16, k.At(p.side, row, 2), 0)) })
+					}, func() { k.Set(places[f], k.code(p.side, row)) })
 				}
 				if n == 0 {
 					b.eachFactor(func(factor ptx.Value) { b.locate(k.place(factor, 0), nil, sums) })

@@ -221,7 +221,7 @@ func (d *descent) operand(record, unit, theta ptx.Value) (m, e ptx.Value) {
 				d.Into(x).Select(none, 0, d.Ex2(d.Sub(x, floor)))
 			})
 		}, func() {
-			code := d.Load(ptx.U16, d.At(d.arg(ArgCodes), d.Add(kind[1], d.row), 2), 0)
+			code := d.Load(d.codeType(), d.codeAt(d.Add(kind[1], d.row)), 0)
 			d.Into(x).Load(ptx.F32, d.element(ArgParams, d.MadWide(code, width, first)), 0)
 		})
 		d.Into(m).Mul(m, d.Cvt(ptx.F64, x))
@@ -272,25 +272,33 @@ func (k *kernel) shuffle(mode string, x ptx.Value, lane any) ptx.Value {
 	return k.Join(ptx.F64, k.Shuffle(mode, low, lane), k.Shuffle(mode, high, lane))
 }
 
+// storeCode writes a code, a U32.
+func (k *kernel) storeCode(cell, code ptx.Value) {
+	if !k.WideCodes {
+		code = k.Cvt(ptx.U16, code)
+	}
+	k.Store(k.codeType(), cell, 0, code)
+}
+
 // sampleLeaf draws the missing codes of inputs.
 func (v Variant) sampleLeaf() *ptx.Kernel {
 	s := v.sampler(KernelSampleLeaf, ArgControl, ArgParams, ArgCodes, ArgTaken, ArgInputs, ArgList)
 	entry := s.LoadN(ptx.U32, 2, s.At(s.arg(ArgList), s.Special("%ctaid.x"), 8), 0)
 	in := s.record(ArgInputs, entry[0], InputSize)
 	taken, n := s.Load(ptx.U32, in, InputTaken), s.Load(ptx.U32, in, InputCodes)
-	width, table := s.Load(ptx.U32, in, InputWidth), s.element(ArgParams, s.Load(ptx.U64, in, InputTable))
-	codes := s.At(s.arg(ArgCodes), s.Load(ptx.U32, in, InputAt), 2)
+	pitch, table := s.Mul(s.Load(ptx.U32, in, InputWidth), 4), s.element(ArgParams, s.Load(ptx.U64, in, InputTable))
+	codes := s.codeAt(s.Load(ptx.U32, in, InputAt))
 	first := s.Mul(s.Special("%ctaid.y"), SampleRows)
 	end := s.Min(s.Add(first, SampleRows), s.control(ptx.U32, ControlRows))
 	s.For(ptx.U32, s.Add(first, s.warp), end, sampleThreads/32, func(row ptx.Value) {
 		s.turn(row)
-		unit, cell := s.Load(ptx.U32, s.takenAt(taken), 0), s.At(codes, row, 2)
-		s.If(s.And(s.Ne(unit, 0), s.Eq(s.Load(ptx.U16, cell, 0), n)), func() {
+		unit, cell := s.Load(ptx.U32, s.takenAt(taken), 0), s.At(codes, row, s.codeBytes())
+		s.If(s.And(s.Ne(unit, 0), s.Eq(s.Load(s.codeType(), cell, 0), n)), func() {
 			column := s.At(table, s.Sub(unit, 1), 4)
 			pick := s.draw(s.uniform(entry[1]), n, func(i ptx.Value) ptx.Value {
-				return s.Cvt(ptx.F64, s.Load(ptx.F32, s.At(column, s.Mul(i, width), 4), 0))
+				return s.Cvt(ptx.F64, s.Load(ptx.F32, s.MadWide(i, pitch, column), 0))
 			})
-			s.Guard(s.Eq(s.lane, 0), func() { s.Store(ptx.U16, cell, 0, s.Cvt(ptx.U16, pick)) })
+			s.Guard(s.Eq(s.lane, 0), func() { s.storeCode(cell, pick) })
 		})
 	})
 	return s.Kernel()

@@ -381,7 +381,7 @@ const (
 const (
 	ArgControl   = "control"
 	ArgParams    = "params"    // f32 [NumParams]
-	ArgCodes     = "codes"     // u16 [coded columns, R]
+	ArgCodes     = "codes"     // u16, or u32 of a variant with wide codes, [coded columns, R]
 	ArgValues    = "values"    // f32 [value columns, R]
 	ArgVal       = "val"       // f32, mantissas
 	ArgExp       = "exp"       // s32 [vectors, R], exponents of two
