@@ -10,9 +10,8 @@ import (
 // positive probability never becomes 0, because an exact 0 is structural.
 const MinProb = 0x1p-100
 
-// MaxCodes is the largest finite domain: codes are 16 bits, and 65535 means
-// missing.
-const MaxCodes = 65535
+// MaxCodes is the largest finite domain: every code of it is exact as a float32.
+const MaxCodes = 1 << 24
 
 // massTolerance is how far the sum of stored probabilities may be from 1; files
 // of other programs print six digits.

@@ -38,8 +38,8 @@ type Model struct {
 // Leaf is the distribution of the input nodes.
 type Leaf struct {
 	Type       string  `yaml:"type" enum:"auto|categorical|bernoulli|binomial|gaussian|discretised-logistic|histogram|poisson" doc:"family; auto: categorical for discrete columns, Gaussian for continuous ones"`
-	Categories int     `yaml:"categories" min:"0" max:"65535" doc:"values of a discrete variable, 0..categories-1; 0: as many as the data has"`
-	Bins       int     `yaml:"bins" min:"1" max:"65535" doc:"bins of equal width of a histogram leaf, at most one a value"`
+	Categories int     `yaml:"categories" min:"0" max:"16777216" doc:"values of a discrete variable, 0..categories-1; 0: as many as the data has"`
+	Bins       int     `yaml:"bins" min:"1" max:"16777216" doc:"bins of equal width of a histogram leaf, at most one a value"`
 	MinSigma   float64 `yaml:"min_sigma" min:"0" doc:"least standard deviation of a Gaussian leaf, in the units of the column; 0: a hundredth of the column's standard deviation"`
 	MinScale   float64 `yaml:"min_scale" min:"0" doc:"least scale of a discretised logistic leaf; 0: the family's default"`
 }
@@ -95,14 +95,14 @@ type Data struct {
 type Column struct {
 	Name       string `yaml:"name" doc:"name in the header, number in the file counted from 1, or * for all others"`
 	Type       string `yaml:"type" enum:"discrete|continuous|label|skip" doc:"numbers 0..categories-1, real numbers, texts that are told apart, or no variable"`
-	Categories int    `yaml:"categories" min:"0" max:"65535" doc:"values of a discrete column; 0: as many as the data has"`
+	Categories int    `yaml:"categories" min:"0" max:"16777216" doc:"values of a discrete column; 0: as many as the data has"`
 }
 
 // Text says how text becomes rows of tokens.
 type Text struct {
 	Unit       string `yaml:"unit" enum:"auto|char|word" doc:"what a token is; auto: a character, and only .txt files are text"`
 	Length     int    `yaml:"length" min:"1" max:"1048576" doc:"tokens a row"`
-	Vocabulary int    `yaml:"vocabulary" min:"0" max:"65535" doc:"tokens that are told apart, the most frequent ones and one for all others; 0: 256 characters or 10000 words"`
+	Vocabulary int    `yaml:"vocabulary" min:"0" max:"16777216" doc:"tokens that are told apart, the most frequent ones and one for all others; 0: 256 characters or 10000 words"`
 	MaxBytes   int    `yaml:"max_bytes" min:"0" max:"1e15" doc:"text read of all files together; 0: all"`
 }
 

@@ -63,6 +63,7 @@ func (s Suite) Run(t *testing.T) {
 	part("step", testStep)
 	part("batches", testBatches)
 	part("tables", testTables)
+	part("codes", testCodes)
 	part("widths", testWidths)
 	part("extremes", testExtremes)
 	part("grouped", testGrouped)

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/engine"
@@ -15,7 +16,7 @@ type replay struct {
 	prog   *layers.Program
 	rows   int
 	params []float32
-	codes  []uint16
+	codes  []uint32
 	ll     []float64
 	// recomputed values, as Forward counts them
 	recomputed int64
@@ -23,7 +24,7 @@ type replay struct {
 	draws      kernels.Draws
 	sums       map[int32]place // node block → where its children stand
 
-	after []uint16 // codes
+	after []uint32 // codes
 	units []int32  // of functions
 }
 
@@ -57,9 +58,9 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 			case col.Codes == 0:
 				values = append(values, float32(x))
 			case x != x:
-				p.codes = append(p.codes, uint16(col.Codes))
+				p.codes = append(p.codes, uint32(col.Codes))
 			default:
-				p.codes = append(p.codes, uint16(x))
+				p.codes = append(p.codes, uint32(x))
 			}
 		}
 	}
@@ -72,7 +73,11 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 		return b
 	}
 	p.ll = make([]float64, p.rows)
-	params, codes := put(kernels.Float32, len(p.params), p.params), put(kernels.Uint16, len(p.codes), p.codes)
+	kind := kernels.Uint16
+	if p.prog.WideCodes() {
+		kind = kernels.Uint32
+	}
+	params, codes := put(kernels.Float32, len(p.params), p.params), put(kind, len(p.codes), p.cells(p.codes))
 	vals, ll := put(kernels.Float32, len(values), values), put(kernels.Float64, p.rows, p.ll)
 	forward := kernels.ForwardArgs{Params: params, Codes: codes, Values: vals, LL: ll}
 	must(dev.Launch(ctx, own[kernels.Forward], p.rows, &forward))
@@ -87,8 +92,9 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 	must(dev.Launch(ctx, own[kernels.Sample], p.rows, &kernels.SampleArgs{
 		Params: params, Codes: codes, Values: vals, Seed: seed, First: first, Units: p.units,
 	}))
-	p.after = make([]uint16, len(p.codes))
-	must(dev.Read(ctx, p.after, codes, 0))
+	after := p.cells(p.codes)
+	must(dev.Read(ctx, after, codes, 0))
+	p.after = p.numbers(after)
 	for l := range p.prog.Layers {
 		for i := range p.prog.Layers[l].Sums {
 			q := &p.prog.Layers[l].Sums[i]
@@ -100,13 +106,41 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 	return p
 }
 
-// nearEnd says how close to the end of an operand a number may lie, relative to the sum
-// of all, before it does not count: products of float32 numbers round.
-const nearEnd = 1e-5
+// cells returns codes as the program's buffers hold them.
+func (p *replay) cells(codes []uint32) any {
+	if p.prog.WideCodes() {
+		return slices.Clone(codes)
+	}
+	narrow := make([]uint16, len(codes))
+	for i, c := range codes {
+		narrow[i] = uint16(c)
+	}
+	return narrow
+}
+
+// numbers is the inverse of cells.
+func (p *replay) numbers(cells any) []uint32 {
+	if wide, ok := cells.([]uint32); ok {
+		return wide
+	}
+	var codes []uint32
+	for _, c := range cells.([]uint16) {
+		codes = append(codes, uint32(c))
+	}
+	return codes
+}
+
+// nearEnd and nearCode say how close to the end of an operand, or of a code, a number
+// may lie, relative to the sum of all, before it does not count: products of
+// float32 numbers round to float32, and sums of a table's numbers to float64.
+const (
+	nearEnd  = 1e-5
+	nearCode = 1e-11
+)
 
 // choice is the first of some masses whose sum up to there is above uniform times
-// the sum of all, and whether the number lies near another.
-func choice(masses []float64, uniform float64) (k int, unsure bool) {
+// the sum of all, and whether the number lies within near of another.
+func choice(masses []float64, uniform, near float64) (k int, unsure bool) {
 	total, sum := 0.0, 0.0
 	for _, x := range masses {
 		total += x
@@ -117,13 +151,13 @@ func choice(masses []float64, uniform float64) (k int, unsure bool) {
 			break
 		}
 	}
-	return k, sum-goal < nearEnd*total || goal-(sum-masses[k]) < nearEnd*total
+	return k, sum-goal < near*total || goal-(sum-masses[k]) < near*total
 }
 
 // row draws a row again and says whether a number lay near two choices; took is
 // the unit of each vector that the row takes, -1 for none, codes what it draws.
-func (p *replay) row(r int) (took []int32, codes map[int]uint16, unsure bool) {
-	took, codes = make([]int32, len(p.prog.Vectors)), map[int]uint16{}
+func (p *replay) row(r int) (took []int32, codes map[int]uint32, unsure bool) {
+	took, codes = make([]int32, len(p.prog.Vectors)), map[int]uint32{}
 	for v := range took {
 		took[v] = -1
 	}
@@ -152,8 +186,8 @@ func (p *replay) row(r int) (took []int32, codes map[int]uint16, unsure bool) {
 				masses[c] = float64(p.params[int(in.Table)+c*p.prog.Width(v)+int(unit)])
 			}
 			var c int
-			c, near = choice(masses, uniform)
-			codes[at] = uint16(c)
+			c, near = choice(masses, uniform, nearCode)
+			codes[at] = uint32(c)
 		}
 		unsure = unsure || near
 	}
@@ -197,7 +231,7 @@ func (p *replay) sum(took []int32, r int, v, unit int32, uniform float64) (unsur
 	for i, l := range masses {
 		masses[i] = math.Exp(l - top)
 	}
-	k, unsure := choice(masses, uniform)
+	k, unsure := choice(masses, uniform, nearEnd)
 	p.hand(took, operands[k].element, operands[k].unit)
 	return unsure
 }
@@ -206,7 +240,7 @@ func (p *replay) sum(took []int32, r int, v, unit int32, uniform float64) (unsur
 func (p *replay) check(t *testing.T) {
 	t.Helper()
 	functions, sure := p.prog.Functions(), 0
-	want := make([]uint16, len(p.codes))
+	want := make([]uint32, len(p.codes))
 	copy(want, p.codes)
 	for r := range p.rows {
 		took, codes, unsure := p.row(r)

@@ -22,7 +22,7 @@ func Same(t *testing.T, depth Depth, opens ...Open) {
 		t.Run(name, func(t *testing.T) {
 			var first *outcome
 			for i, open := range opens {
-				o := work(t, open, g, p, rows, mixed)
+				o := work(t, open, g, p, rows, compile.DefaultOptions(), mixed)
 				if i == 0 {
 					first = o
 					continue
@@ -67,14 +67,14 @@ type outcome struct {
 	recomputed int64
 }
 
-func work(t *testing.T, open Open, g *circuit.Graph, p reference.Params, rows [][]float64, mixed bool) *outcome {
+func work(t *testing.T, open Open, g *circuit.Graph, p reference.Params, rows [][]float64, co compile.Options, mixed bool) *outcome {
 	t.Helper()
 	dev := open(t)
 	defer dev.Close()
 	ctx := context.Background()
 	n := len(rows)
 	batch := reference.Batch(reference.Schema(g), rows)
-	m := Build(t, dev, g, p, compile.DefaultOptions(), engine.Options{Rows: n, Train: true, Mixed: mixed})
+	m := Build(t, dev, g, p, co, engine.Options{Rows: n, Train: true, Mixed: mixed})
 	o := &outcome{ll: make([]float64, 5*n), flows: make([]int64, m.Result.Program.FlowLen())}
 	rule := kernels.Rule{Step: 0.7, Pseudocount: 0.05}
 	check := func(err error) {
