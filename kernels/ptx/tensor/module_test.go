@@ -41,7 +41,7 @@ func TestModules(t *testing.T) {
 				name += "_mixed"
 			}
 			if v.WideCodes {
-				name += "_wide"
+				name += "_codes32"
 			}
 			name = fmt.Sprintf("%s_sm%d", name, 10*v.Major)
 			text := one.Text()
@@ -57,6 +57,10 @@ func TestModules(t *testing.T) {
 				t.Errorf("%s: text, parsed and printed again, is another", name)
 			}
 			if v.Major > 8 || *writeTo == "" { // the texts for sm_80 differ from others in their target alone
+				continue
+			}
+			// The width of codes changes a few loads: some sizes show what it costs.
+			if v.WideCodes && v.Block != 1 && v.Block != 8 && v.Block != 32 {
 				continue
 			}
 			if body := string(text); !seen[body] {
