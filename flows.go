@@ -27,7 +27,7 @@ type Flows interface {
 
 // OpenFlows opens what computes a run of a circuit: b.Train are its training
 // rows, l is how one machine would run it. valid and test, nil where there are
-// none, are the other rows whose log-likelihood may be asked for.
+// none, are rows whose log-likelihood is asked for, as is that of b.Train.
 type OpenFlows func(ctx context.Context, b *Blueprint, l Load, valid, test dataset.Source) (Flows, error)
 
 // local is an engine of this process.

@@ -1,6 +1,12 @@
 package pce
 
-import "math"
+import (
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+)
 
 // BitsPerDimension returns -ll in bits, divided by the number of variables. ll
 // is the mean natural-log likelihood of a row.
@@ -11,4 +17,72 @@ func BitsPerDimension(ll float64, variables int) float64 {
 // Perplexity returns e^(-ll/variables): for rows of tokens, that of a token.
 func Perplexity(ll float64, variables int) float64 {
 	return math.Exp(-ll / float64(variables))
+}
+
+// Bounds beyond which a mean log-likelihood gets a warning.
+const (
+	// A row stands out if it is this many times as far from the mean of the others as
+	// these are from 0, and as the row at the other end is from that mean.
+	outlierFactor = 10
+	// A row that stands out dominates the mean if it moves it by this share.
+	outlierShare = 0.01
+	// Probabilities of a discrete row add up to 1 but for the rounding of float32
+	// parameters, at most this much for each variable.
+	roundingPerVariable = 1e-5
+)
+
+// Warnings returns what makes the mean log-likelihood of rows doubtful, a sentence
+// for each doubt, which names a row, counted from 1. rows is a word for them:
+// "test", "".
+func Warnings(rows string, e em.Evaluation, s *dataset.Schema) []string {
+	if rows != "" {
+		rows += " "
+	}
+	var out []string
+	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if bound := roundingPerVariable * float64(len(s.Columns)); isDiscrete(s) && e.Rows > 0 && e.Highest.LL > bound {
+		warn("%srow %d has log-likelihood %.6g, the mean of %d is %.6g: the probability of a discrete row is at most 1, so the model's numbers are wrong; do not use them",
+			rows, e.Highest.Row+1, e.Highest.LL, e.Rows, e.Mean())
+	}
+	switch {
+	case e.Impossible > 0:
+		warn("the mean of %d %srows is -Inf, since %d of them have probability 0, the first is %srow %d: no training row allows what it says; look at its cells, or train with a larger pseudocount or other leaves",
+			e.Rows, rows, e.Impossible, rows, e.Lowest.Row+1)
+	case math.IsInf(e.Highest.LL, 1):
+		warn("the mean of %d %srows is +Inf, since %srow %d has an infinite density; look at its cells, or raise the smallest deviation of the leaves", e.Rows, rows, rows, e.Highest.Row+1)
+	default:
+		for _, row := range []em.RowLL{e.Lowest, e.Highest} {
+			if without, yes := dominates(&e, row); yes {
+				warn("%srow %d has log-likelihood %.6g and moves the mean of %d rows from %.6g to %.6g: look for cells that mean \"missing\" or have another unit",
+					rows, row.Row+1, row.LL, e.Rows, without, e.Mean())
+			}
+		}
+	}
+	return out
+}
+
+func isDiscrete(s *dataset.Schema) bool {
+	for _, c := range s.Columns {
+		if c.Kind != dataset.Discrete {
+			return false
+		}
+	}
+	return true
+}
+
+// dominates reports whether one of the extreme rows decides on the mean, and what
+// the mean is without it. The other extreme row says how far rows usually lie from
+// the mean: that holds also where a few rows stand out together.
+func dominates(e *em.Evaluation, row em.RowLL) (without float64, yes bool) {
+	if e.Rows < 2 {
+		return math.NaN(), false
+	}
+	without = (e.LogLikelihood - row.LL) / float64(e.Rows-1)
+	other := e.Highest.LL
+	if row == e.Highest {
+		other = e.Lowest.LL
+	}
+	usual := max(1, math.Abs(without))
+	distance := math.Abs(row.LL - without)
+	return without, distance > outlierFactor*max(usual, math.Abs(other-without)) && distance/float64(e.Rows) > outlierShare*usual
 }

@@ -151,7 +151,7 @@ func TestCopiesOverlapSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.spy.calls = nil
-		if _, err := em.MeanLogLikelihood(t.Context(), p.model.Engine, p.table); err != nil {
+		if _, err := em.Evaluate(t.Context(), p.model.Engine, p.table); err != nil {
 			t.Fatal(err)
 		}
 		p.spy.note("end", 0, 0)

@@ -57,28 +57,8 @@ type TrainOptions struct {
 	Name         string // kept in the model file
 }
 
-// Result is what training came to. Log-likelihoods are means over rows in nats,
-// NaN where there are no such rows.
-type Result struct {
-	Nodes, Edges, Parameters int64
-	Variables                int
-	Unit                     dataset.Unit // of tokens; "" for other data
-	TrainLL, ValidLL, TestLL float64
-	CompileSeconds           float64
-	TrainSeconds             float64 // spent in steps, over all parts of a resumed run
-	SamplesPerSecond         float64
-	Epochs                   int
-	Steps                    int64
-	Device                   string
-	PrecisionUsed            string // mixed or fp32
-	// Recomputed is how many rows of vectors were recomputed in log space since
-	// this part of the run began.
-	Recomputed int64
-	Out        string
-}
-
 // Train makes a circuit, trains it and writes the run to opts.Dir:
-// model.safetensors, metrics.jsonl, checkpoints and, where asked for,
+// model.safetensors, metrics.jsonl, checkpoints, result.json and, where asked for,
 // config.yaml and samples.png. If ctx ends while it trains, the error matches
 // em.ErrStopped and a run with Resume goes on with the same bits.
 func Train(ctx context.Context, opts TrainOptions) (_ *Result, err error) {
@@ -180,7 +160,7 @@ func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
 	if resume {
 		return lock, nil
 	}
-	for _, name := range []string{ModelFile, MetricsFile, ConfigFile, CheckpointDir} {
+	for _, name := range []string{ModelFile, MetricsFile, ConfigFile, CheckpointDir, ResultFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			lock.Close()
 			return nil, fmt.Errorf("%w: %s has %s; resume it with --resume or choose another directory", ErrRun, dir, name)
@@ -247,6 +227,9 @@ func (r *run) train(ctx context.Context) (_ *Result, lost bool, err error) {
 		return nil, false, err
 	}
 	o.Sink = em.SinkFunc(func(ctx context.Context, params em.ParamReader) error {
+		if err := r.removeResult(); err != nil {
+			return err
+		}
 		return r.plan.save(ctx, r.path(ModelFile), params, r.meta())
 	})
 	t, err := em.New(f, o)
@@ -269,29 +252,60 @@ func (r *run) train(ctx context.Context) (_ *Result, lost bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	test := math.NaN()
-	if r.test != nil {
-		if test, err = f.LogLikelihood(ctx, r.test); err != nil {
-			return nil, false, err
-		}
+	out := r.result(res, f)
+	if err := r.evaluate(ctx, f, out); err != nil {
+		return nil, false, err
 	}
 	if err := r.drawSamples(ctx, f); err != nil {
 		return nil, false, err
 	}
-	return r.result(res, test, f), false, nil
+	out.Recomputed = f.Recomputed()
+	return out, false, r.writeResult(out)
 }
 
-func (r *run) result(res em.Result, test float64, f Flows) *Result {
+// result returns what is known of a run without an evaluation.
+func (r *run) result(res em.Result, f Flows) *Result {
 	sizes := r.plan.sizes()
-	return &Result{
+	out := &Result{
 		Nodes: sizes.Nodes(), Edges: sizes.Edges(), Parameters: sizes.Params(),
 		Variables: r.plan.Graph.NumVars, Unit: r.plan.Schema.Unit,
-		TrainLL: res.TrainLL, ValidLL: res.ValidLL, TestLL: test,
+		BestEpoch:      res.Best,
 		CompileSeconds: r.plan.CompileTime.Seconds(), TrainSeconds: res.Seconds,
 		SamplesPerSecond: float64(res.Rows) / max(res.Seconds, 1e-9),
 		Epochs:           res.Epochs, Steps: res.Steps,
-		Device: f.Device(), PrecisionUsed: f.PrecisionUsed(), Recomputed: f.Recomputed(), Out: r.opts.Dir,
+		Device: f.Device(), PrecisionUsed: f.PrecisionUsed(), Out: r.opts.Dir, Version: ReadVersion(),
 	}
+	if out.BestEpoch == 0 {
+		out.BestEpoch = res.Epochs
+	}
+	return out
+}
+
+// evaluate adds the log-likelihoods under the parameters that were saved. Those of
+// the training rows during training are running means, of parameters that moved.
+func (r *run) evaluate(ctx context.Context, f Flows, out *Result) error {
+	for _, split := range []struct {
+		name string
+		src  dataset.Source
+		ll   *float64
+	}{{"train", r.plan.Train, &out.TrainLL}, {"valid", r.valid, &out.ValidLL}, {"test", r.test, &out.TestLL}} {
+		*split.ll = math.NaN()
+		if split.src == nil || split.src.Rows() == 0 {
+			continue
+		}
+		e, err := f.LogLikelihood(ctx, split.src)
+		if err != nil {
+			return err
+		}
+		*split.ll = e.Mean()
+		for _, w := range Warnings(split.name, e, r.plan.Schema) {
+			out.Warnings = append(out.Warnings, w)
+			if l := r.opts.EM.Logger; l != nil {
+				l.Warn(w)
+			}
+		}
+	}
+	return nil
 }
 
 func (r *run) meta() map[string]string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -104,7 +103,7 @@ func (f *FlowSource) Step(ctx context.Context, rule kernels.Rule) (res em.StepRe
 	if err := f.run.do(ctx, rd); err != nil {
 		return res, err
 	}
-	res = rd.total(0)
+	res = rd.total(em.Evaluation{}).StepResult
 	f.recomputed += res.Recomputed
 	f.done++
 	f.at.Step++
@@ -117,47 +116,38 @@ func (f *FlowSource) Step(ctx context.Context, rule kernels.Rule) (res em.StepRe
 	return res, nil
 }
 
-// total adds up the results of a round, shard by shard, behind a sum so far.
-func (rd *round) total(sum float64) em.StepResult {
-	res := em.StepResult{LogLikelihood: sum}
+// total adds the results of a round, shard by shard, to those before.
+func (rd *round) total(before em.Evaluation) em.Evaluation {
 	results := rd.results
 	if rd.task.Kind == flowTask {
 		results = rd.counted
 	}
 	for s := rd.first; s < rd.end; s++ {
-		x := results[s]
-		res.LogLikelihood += math.Float64frombits(x.LL)
-		res.Rows += x.Rows
-		res.Impossible += x.Impossible
-		res.Recomputed += x.Recomputed
+		before.Follow(results[s].evaluation())
 	}
-	return res
+	return before
 }
 
-// LogLikelihood returns the mean log-likelihood of the rows of src, which is one
-// of the run's sources.
-func (f *FlowSource) LogLikelihood(ctx context.Context, src dataset.Source) (float64, error) {
+// LogLikelihood evaluates the rows of src, which is one of the run's sources.
+func (f *FlowSource) LogLikelihood(ctx context.Context, src dataset.Source) (all em.Evaluation, err error) {
 	name, ok := f.sources[src]
 	if !ok {
-		return 0, fmt.Errorf("%w: rows that the workers do not have", ErrJob)
+		return all, fmt.Errorf("%w: rows that the workers do not have", ErrJob)
 	}
 	if err := f.publish(); err != nil {
-		return 0, err
+		return all, err
 	}
-	rows, total := src.Rows(), 0.0
+	rows := src.Rows()
 	shards := (rows + em.EvalRows - 1) / em.EvalRows
 	for lo := 0; lo < shards; lo += maxShards {
 		rd := newRound(task{Kind: evalTask, Source: name, Rows: rows, ShardRows: em.EvalRows}, lo, min(lo+maxShards, shards))
 		if err := f.run.do(ctx, rd); err != nil {
-			return 0, err
+			return all, err
 		}
-		all := rd.total(total)
-		total, f.recomputed = all.LogLikelihood, f.recomputed+all.Recomputed
+		all = rd.total(all)
 	}
-	if math.IsNaN(total) {
-		return 0, fmt.Errorf("%w for a row to evaluate; the parameters are damaged", em.ErrNumber)
-	}
-	return total / float64(rows), nil
+	f.recomputed += all.Recomputed
+	return all, all.Check()
 }
 
 // ReadParams copies parameters.

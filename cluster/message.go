@@ -137,14 +137,41 @@ func (t *task) span(shard int) dataset.Span {
 
 // shardResult is what a shard came to.
 type shardResult struct {
-	LL         uint64 `json:"ll"` // bits of the sum
-	Rows       int    `json:"rows"`
-	Impossible int    `json:"impossible"`
-	Recomputed int64  `json:"recomputed"`
+	LL         uint64 // bits of the sum
+	Rows       int
+	Impossible int
+	Recomputed int64
+
+	// The extreme rows of a shard that is evaluated, counted from its first; not sent
+	// in a step.
+	Lowest, Highest rowBits
 }
 
-func resultOf(r em.StepResult) shardResult {
-	return shardResult{math.Float64bits(r.LogLikelihood), r.Rows, r.Impossible, r.Recomputed}
+// rowBits is an em.RowLL.
+type rowBits struct {
+	Row int
+	LL  uint64 // bits, so that equal results are equal values, NaN too
+}
+
+func (r rowBits) row() em.RowLL { return em.RowLL{Row: r.Row, LL: math.Float64frombits(r.LL)} }
+
+func stepOf(r em.StepResult) shardResult {
+	return shardResult{LL: math.Float64bits(r.LogLikelihood), Rows: r.Rows, Impossible: r.Impossible, Recomputed: r.Recomputed}
+}
+
+func evaluationOf(e em.Evaluation) shardResult {
+	s := stepOf(e.StepResult)
+	s.Lowest = rowBits{e.Lowest.Row, math.Float64bits(e.Lowest.LL)}
+	s.Highest = rowBits{e.Highest.Row, math.Float64bits(e.Highest.LL)}
+	return s
+}
+
+// evaluation is the inverse of evaluationOf.
+func (s shardResult) evaluation() em.Evaluation {
+	return em.Evaluation{
+		StepResult: em.StepResult{LogLikelihood: math.Float64frombits(s.LL), Rows: s.Rows, Impossible: s.Impossible, Recomputed: s.Recomputed},
+		Lowest:     s.Lowest.row(), Highest: s.Highest.row(),
+	}
 }
 
 // encode writes a message: length of the JSON, JSON, payload.
@@ -175,35 +202,62 @@ func decodeMessage(data []byte) (*message, error) {
 	return m, nil
 }
 
-// heldBytes is the size of a held shard in a payload.
-const heldBytes = 28
+// Sizes of a result in a payload: of a shard, and of the extreme rows that an
+// evaluation adds.
+const (
+	shardBytes   = 28
+	extremeBytes = 24
+)
 
-// encodeHeld writes results by shard, in order of the shards.
-func encodeHeld(shards runs, results map[int]shardResult) []byte {
+// resultBytes is the size of a result of a kind of task in a payload.
+func resultBytes(kind taskKind) int {
+	if kind == evalTask {
+		return shardBytes + extremeBytes
+	}
+	return shardBytes
+}
+
+// encodeResults writes results by shard, in order of the shards.
+func encodeResults(kind taskKind, shards runs, results map[int]shardResult) []byte {
 	var out []byte
+	le := binary.LittleEndian
 	for _, s := range shards.all() {
 		r := results[s]
-		out = binary.LittleEndian.AppendUint32(out, uint32(s))
-		out = binary.LittleEndian.AppendUint64(out, r.LL)
-		out = binary.LittleEndian.AppendUint32(out, uint32(r.Rows))
-		out = binary.LittleEndian.AppendUint32(out, uint32(r.Impossible))
-		out = binary.LittleEndian.AppendUint64(out, uint64(r.Recomputed))
+		out = le.AppendUint32(out, uint32(s))
+		out = le.AppendUint64(out, r.LL)
+		out = le.AppendUint32(out, uint32(r.Rows))
+		out = le.AppendUint32(out, uint32(r.Impossible))
+		out = le.AppendUint64(out, uint64(r.Recomputed))
+		if kind != evalTask {
+			continue
+		}
+		for _, row := range []rowBits{r.Lowest, r.Highest} {
+			out = le.AppendUint32(out, uint32(row.Row))
+			out = le.AppendUint64(out, row.LL)
+		}
 	}
 	return out
 }
 
-func decodeHeld(data []byte) (map[int]shardResult, error) {
-	if len(data)%heldBytes != 0 {
-		return nil, fmt.Errorf("%w: %d bytes of held shards", ErrCluster, len(data))
+func decodeResults(kind taskKind, data []byte) (map[int]shardResult, error) {
+	size := resultBytes(kind)
+	if len(data)%size != 0 {
+		return nil, fmt.Errorf("%w: %d bytes of results of %d bytes each", ErrCluster, len(data), size)
 	}
-	out := make(map[int]shardResult, len(data)/heldBytes)
-	for ; len(data) > 0; data = data[heldBytes:] {
-		out[int(binary.LittleEndian.Uint32(data))] = shardResult{
-			LL:         binary.LittleEndian.Uint64(data[4:]),
-			Rows:       int(binary.LittleEndian.Uint32(data[12:])),
-			Impossible: int(binary.LittleEndian.Uint32(data[16:])),
-			Recomputed: int64(binary.LittleEndian.Uint64(data[20:])),
+	le := binary.LittleEndian
+	out := make(map[int]shardResult, len(data)/size)
+	for ; len(data) > 0; data = data[size:] {
+		r := shardResult{
+			LL:         le.Uint64(data[4:]),
+			Rows:       int(le.Uint32(data[12:])),
+			Impossible: int(le.Uint32(data[16:])),
+			Recomputed: int64(le.Uint64(data[20:])),
 		}
+		if kind == evalTask {
+			r.Lowest = rowBits{int(le.Uint32(data[28:])), le.Uint64(data[32:])}
+			r.Highest = rowBits{int(le.Uint32(data[40:])), le.Uint64(data[44:])}
+		}
+		out[int(le.Uint32(data))] = r
 	}
 	return out, nil
 }

@@ -32,26 +32,37 @@ func FuzzMessage(f *testing.F) {
 		if m.Shards.valid(maxShards) && len(m.Shards.all()) != m.Shards.count() {
 			t.Fatalf("shards %v", m.Shards)
 		}
-		if held, err := decodeHeld(m.Payload); err == nil && len(held) > len(m.Payload)/heldBytes {
-			t.Fatalf("%d shards in %d bytes", len(held), len(m.Payload))
+		for _, kind := range []taskKind{flowTask, evalTask} {
+			if results, err := decodeResults(kind, m.Payload); err == nil && len(results) > len(m.Payload)/shardBytes {
+				t.Fatalf("%d shards in %d bytes", len(results), len(m.Payload))
+			}
 		}
 	})
 }
 
-// TestHeld writes results and reads them, the infinite and the undefined ones too.
-func TestHeld(t *testing.T) {
-	want := map[int]shardResult{}
-	var list []int
-	for i, ll := range []float64{0, -1.5, math.Inf(-1), math.NaN()} {
-		want[7*i] = resultOf(em.StepResult{LogLikelihood: ll, Rows: i, Impossible: 2 * i, Recomputed: 1 << 40})
-		list = append(list, 7*i)
-	}
-	got, err := decodeHeld(encodeHeld(runsOf(list), want))
-	if err != nil || !maps.Equal(got, want) {
-		t.Errorf("read %v, %v; want %v", got, err, want)
-	}
-	if _, err := decodeHeld(make([]byte, heldBytes+1)); err == nil {
-		t.Error("half a result was read")
+// TestResults writes results and reads them, the infinite and the undefined ones too.
+func TestResults(t *testing.T) {
+	for _, kind := range []taskKind{flowTask, evalTask} {
+		want := map[int]shardResult{}
+		var list []int
+		for i, ll := range []float64{0, -1.5, math.Inf(-1), math.NaN()} {
+			want[7*i] = stepOf(em.StepResult{LogLikelihood: ll, Rows: i, Impossible: 2 * i, Recomputed: 1 << 40})
+			if kind == evalTask {
+				e := em.Evaluation{StepResult: em.StepResult{LogLikelihood: ll, Rows: i}, Lowest: em.RowLL{Row: i, LL: ll}, Highest: em.RowLL{Row: 1 << 30, LL: -ll}}
+				if want[7*i] = evaluationOf(e); i < 3 && want[7*i].evaluation() != e {
+					t.Errorf("%+v became %+v", e, want[7*i].evaluation())
+				}
+			}
+			list = append(list, 7*i)
+		}
+		data := encodeResults(kind, runsOf(list), want)
+		got, err := decodeResults(kind, data)
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: read %v, %v; want %v", kind, got, err, want)
+		}
+		if _, err := decodeResults(kind, data[:len(data)-1]); err == nil {
+			t.Errorf("%s: half a result was read", kind)
+		}
 	}
 }
 
@@ -65,7 +76,7 @@ func TestLargestMessages(t *testing.T) {
 			odd = append(odd, s)
 		}
 	}
-	m := message{Kind: enrolledMsg, Payload: encodeHeld(runs{0, maxShards}, results)}
+	m := message{Kind: enrolledMsg, Payload: encodeResults(flowTask, runs{0, maxShards}, results)}
 	if n := len(m.encode()); n > leastPayload {
 		t.Errorf("a worker that holds all shards says so in %d bytes, %d are possible", n, leastPayload)
 	}

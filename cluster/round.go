@@ -215,7 +215,7 @@ func (r *Run) result(w *workerInfo, m *message) {
 		}
 		return
 	}
-	results, err := decodeHeld(m.Payload)
+	results, err := decodeResults(rd.task.Kind, m.Payload)
 	if err != nil {
 		r.log.Warn("message refused", "worker", w.ID, "err", err)
 		return

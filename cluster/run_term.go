@@ -77,7 +77,7 @@ func (r *Run) enrolled(w *workerInfo, m *message) {
 	if r.phase != enrolling && r.phase != syncing {
 		return
 	}
-	held, err := decodeHeld(m.Payload)
+	held, err := decodeResults(flowTask, m.Payload)
 	if err != nil {
 		r.log.Warn("message refused", "worker", w.ID, "err", err)
 		return

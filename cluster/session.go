@@ -43,7 +43,7 @@ type Session interface {
 	// holds. Sum is that of em.StepResult, for the shard's rows.
 	Accumulate(ctx context.Context, step Step, shard dataset.Span) (em.StepResult, error)
 	// LogLikelihood adds up the log-likelihoods of rows of a named source.
-	LogLikelihood(ctx context.Context, source string, rows dataset.Span) (em.StepResult, error)
+	LogLikelihood(ctx context.Context, source string, rows dataset.Span) (em.Evaluation, error)
 	// Query answers a request of the run's kind.
 	Query(ctx context.Context, request []byte) ([]byte, error)
 	// ReadFlows and WriteFlows copy flows that the session holds. Writing zeros

@@ -74,7 +74,7 @@ const reportInterval = 50 * time.Millisecond
 // report tells the results of shards, which took so long in all.
 func (w *Worker) report(shards []int, took time.Duration) {
 	done := runsOf(shards)
-	w.tell(&message{Kind: doneMsg, Shards: done, Nanos: int64(took), Payload: encodeHeld(done, w.results)})
+	w.tell(&message{Kind: doneMsg, Shards: done, Nanos: int64(took), Payload: encodeResults(w.task.Kind, done, w.results)})
 }
 
 // flush reports what has not been told, if it is time.
@@ -146,10 +146,10 @@ func compute(ctx context.Context, sess Session, t *task, span dataset.Span, requ
 	switch t.Kind {
 	case flowTask:
 		r, err := sess.Accumulate(ctx, t.Step, span)
-		return resultOf(r), nil, err
+		return stepOf(r), nil, err
 	case evalTask:
 		r, err := sess.LogLikelihood(ctx, t.Source, span)
-		return resultOf(r), nil, err
+		return evaluationOf(r), nil, err
 	case queryTask:
 		answer, err := sess.Query(ctx, request)
 		return shardResult{}, answer, err

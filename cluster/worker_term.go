@@ -159,7 +159,7 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 func (w *Worker) enrolled() {
 	w.untold, w.untoldTime = nil, 0
 	held := w.held()
-	w.tell(&message{Kind: enrolledMsg, Version: w.version, Info: &w.info, Payload: encodeHeld(held, w.results)})
+	w.tell(&message{Kind: enrolledMsg, Version: w.version, Info: &w.info, Payload: encodeResults(flowTask, held, w.results)})
 }
 
 // broken gives the parameters up after an error of the session.

@@ -54,7 +54,7 @@ type training struct {
 	saved int // steps
 	state []float32
 	lls   []em.StepResult // by step
-	evals []float64
+	evals []evaluated
 
 	doneFlag bool  // guarded by the world's mu, as is fatalErr
 	fatalErr error // why there is no going on
@@ -274,7 +274,7 @@ func (tr *training) train(ctx context.Context, r *cluster.Run) error {
 		if err != nil {
 			return err
 		}
-		tr.lls, tr.evals = append(tr.lls, res), append(tr.evals, ll)
+		tr.lls, tr.evals = append(tr.lls, res), append(tr.evals, evaluated{ll.Mean(), ll.Lowest})
 		if (step+1)%tr.save == 0 || step+1 == tr.steps {
 			state := make([]float32, layout.Params)
 			if err := f.ReadParams(ctx, 0, state); err != nil {
@@ -296,7 +296,7 @@ func (tr *training) layout() cluster.Layout {
 }
 
 // truth is what the run must come to.
-func (tr *training) truth() (state []float32, lls []em.StepResult, evals []float64) {
+func (tr *training) truth() (state []float32, lls []em.StepResult, evals []evaluated) {
 	ref, err := simnet.NewReference(tr.toy)
 	if err != nil {
 		tr.t.Fatal(err)
@@ -307,11 +307,14 @@ func (tr *training) truth() (state []float32, lls []em.StepResult, evals []float
 		at := cluster.Step{Schedule: tr.schedule(), At: dataset.Cursor{Epoch: step}}
 		lls = append(lls, ref.Flows(at, dataset.Shards(tr.rows, tr.shardRows)))
 		ref.Apply(tr.rule(step))
-		total := 0.0
+		total, lowest := 0.0, em.RowLL{}
 		for _, span := range dataset.Shards(valid.Rows(), em.EvalRows) {
-			total += ref.LogLikelihood("valid", span).LogLikelihood
+			one := ref.LogLikelihood("valid", span)
+			if total += one.LogLikelihood; span.Lo == 0 || one.Lowest.LL < lowest.LL {
+				lowest = em.RowLL{Row: span.Lo + one.Lowest.Row, LL: one.Lowest.LL}
+			}
 		}
-		evals = append(evals, total/float64(valid.Rows()))
+		evals = append(evals, evaluated{total / float64(valid.Rows()), lowest})
 	}
 	return ref.State(), lls, evals
 }
@@ -337,6 +340,12 @@ func (w *world) finish() {
 		w.kill(id)
 	}
 	w.all.Wait()
+}
+
+// evaluated is what an evaluation came to.
+type evaluated struct {
+	mean   float64
+	lowest em.RowLL
 }
 
 // check compares what the run came to with the truth.

@@ -24,8 +24,8 @@ type FlowSource interface {
 	// error says that the source is lost; an error that matches the context's
 	// means that nothing was lost.
 	Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
-	// LogLikelihood returns the mean log-likelihood of the rows of src.
-	LogLikelihood(ctx context.Context, src dataset.Source) (float64, error)
+	// LogLikelihood evaluates the rows of src, spans of EvalRows rows in order.
+	LogLikelihood(ctx context.Context, src dataset.Source) (Evaluation, error)
 	// ReadParams copies parameters from the parameter buffer at offset.
 	ReadParams(ctx context.Context, offset int64, params []float32) error
 	// WriteParams copies parameters to the parameter buffer at offset.

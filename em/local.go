@@ -3,7 +3,6 @@ package em
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 
@@ -173,9 +172,9 @@ func (l *Local) clearFlows(ctx context.Context) error {
 	return nil
 }
 
-// LogLikelihood returns the mean log-likelihood of the rows of src.
-func (l *Local) LogLikelihood(ctx context.Context, src dataset.Source) (float64, error) {
-	return MeanLogLikelihood(ctx, l.eng, src)
+// LogLikelihood evaluates the rows of src.
+func (l *Local) LogLikelihood(ctx context.Context, src dataset.Source) (Evaluation, error) {
+	return Evaluate(ctx, l.eng, src)
 }
 
 // ReadParams copies parameters from the engine.
@@ -196,45 +195,4 @@ func (l *Local) ReadAverages(ctx context.Context, offset int64, averages []float
 // WriteAverages copies averages of Anemone to the engine.
 func (l *Local) WriteAverages(ctx context.Context, offset int64, averages []float32) error {
 	return l.eng.WriteAverages(ctx, offset, averages)
-}
-
-// EvalRows is the rows that MeanLogLikelihood adds up before it adds the sum to
-// the total.
-const EvalRows = 512
-
-// MeanLogLikelihood returns the mean log-likelihood of the rows of src in nats:
-// -Inf if one of them is impossible. It reads rows ahead of the engine. Rows are
-// added up within spans of EvalRows rows, in order, then spans in order, so that
-// the bits do not depend on the rows of a launch.
-func MeanLogLikelihood(ctx context.Context, eng *engine.Engine, src dataset.Source) (float64, error) {
-	batch := EvalRows * max(1, eng.Rows()/EvalRows)
-	loader, err := dataset.NewLoader(ctx, src, dataset.LoaderOptions{BatchRows: batch, InOrder: true, Epochs: 1})
-	if err != nil {
-		return 0, err
-	}
-	defer loader.Close()
-	next := func() (*dataset.Batch, error) {
-		s, err := loader.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return s.Batch, nil
-	}
-	total, sum, span := 0.0, 0.0, 0
-	err = eng.Evaluate(ctx, next, func(ll []float64) {
-		for _, x := range ll {
-			if sum += x; span == EvalRows-1 {
-				total, sum = total+sum, 0
-			}
-			span = (span + 1) % EvalRows
-		}
-	})
-	if err != nil {
-		return 0, err
-	}
-	total += sum
-	if math.IsNaN(total) {
-		return 0, fmt.Errorf("%w for a row to evaluate; the parameters are damaged", ErrNumber)
-	}
-	return total / float64(src.Rows()), nil
 }

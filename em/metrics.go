@@ -19,7 +19,7 @@ import (
 type Metrics struct {
 	Epoch            int     // epochs done
 	Step             int64   // steps done
-	TrainLL          float64 // mean over the rows of the epoch, each as it was before the step that it was part of
+	TrainLL          float64 // running mean: over the rows of the epoch, each before the step that it was part of moved the parameters
 	ValidLL          float64 // mean over the validation rows after the epoch; NaN without any
 	Seconds          float64 // spent in the epoch's steps
 	SamplesPerSecond float64
@@ -30,7 +30,7 @@ type Progress struct {
 	Epoch, Epochs int // the step's, of all
 	Step, Steps   int // the step's within its epoch, of the epoch's
 	Rows          int
-	LL            float64 // mean over the rows of the epoch so far
+	LL            float64 // running mean: over the rows of the epoch so far, each before its step
 }
 
 type metricsLine struct {

@@ -335,8 +335,8 @@ func TestEarlyStopping(t *testing.T) {
 	if err := eng.WriteParams(context.Background(), 0, kept); err != nil {
 		t.Fatal(err)
 	}
-	if ll, err := em.MeanLogLikelihood(context.Background(), eng, j.opts.Valid); err != nil || ll != first.ValidLL {
-		t.Errorf("kept parameters give %v, %v; want %v", ll, err, first.ValidLL)
+	if all, err := em.Evaluate(context.Background(), eng, j.opts.Valid); err != nil || all.Mean() != first.ValidLL {
+		t.Errorf("kept parameters give %v, %v; want %v", all.Mean(), err, first.ValidLL)
 	}
 }
 

@@ -32,7 +32,7 @@ type Trainer struct {
 type Result struct {
 	Epochs  int
 	Steps   int64
-	TrainLL float64 // of the last epoch; NaN if there was none
+	TrainLL float64 // Metrics.TrainLL of the last epoch, a running mean; NaN if there was none
 	ValidLL float64 // of the parameters that training kept; NaN if unknown
 	Best    int     // the epoch whose parameters were kept, counted from 1; 0: the last
 
@@ -227,9 +227,14 @@ func (t *Trainer) step(ctx context.Context, rule kernels.Rule, steps int) error 
 func (t *Trainer) endEpoch(ctx context.Context, cut bool) error {
 	valid := math.NaN()
 	if t.opts.Valid != nil {
-		var err error
-		if valid, err = t.flows.LogLikelihood(ctx, t.opts.Valid); err != nil {
+		all, err := t.flows.LogLikelihood(ctx, t.opts.Valid)
+		if err != nil {
 			return err
+		}
+		valid = all.Mean()
+		if all.Impossible > 0 {
+			t.log.Warn("validation rows have probability 0: valid_ll is -Inf and cannot tell epochs apart",
+				"epoch", t.state.At.Epoch+1, "samples", all.Impossible, "first_row", all.Lowest.Row+1)
 		}
 	}
 	if cut {
@@ -265,7 +270,7 @@ func (t *Trainer) endEpoch(ctx context.Context, cut bool) error {
 }
 
 func (t *Trainer) report(m Metrics) {
-	args := []any{"epoch", m.Epoch, "step", m.Step, "ll", m.TrainLL}
+	args := []any{"epoch", m.Epoch, "step", m.Step, "running_ll", m.TrainLL}
 	if t.opts.Valid != nil {
 		args = append(args, "valid_ll", m.ValidLL)
 	}

@@ -43,7 +43,7 @@ func (r *Reference) State() []float32 { return slices.Clone(r.model.state) }
 func (r *Reference) SetState(state []float32) { copy(r.model.state, state) }
 
 // LogLikelihood is that of a session with this state.
-func (r *Reference) LogLikelihood(source string, rows dataset.Span) em.StepResult {
+func (r *Reference) LogLikelihood(source string, rows dataset.Span) em.Evaluation {
 	return r.model.logLikelihood(source, rows)
 }
 

@@ -32,8 +32,15 @@ func (m *toyModel) accumulate(step cluster.Step, shard dataset.Span) em.StepResu
 	return toyResult(h, shard)
 }
 
-func (m *toyModel) logLikelihood(source string, rows dataset.Span) em.StepResult {
-	return toyResult(digest(digestText(m.params(), []byte(source)), uint64(rows.Lo), uint64(rows.Hi)), rows)
+// logLikelihood has extreme rows that it may have, somewhere among the rows.
+func (m *toyModel) logLikelihood(source string, rows dataset.Span) em.Evaluation {
+	h := digest(digestText(m.params(), []byte(source)), uint64(rows.Lo), uint64(rows.Hi))
+	e := em.Evaluation{StepResult: toyResult(h, rows)}
+	if n := uint64(e.Rows); n > 0 {
+		e.Lowest = em.RowLL{Row: int(digest(h, 4) % n), LL: -2 - float64(digest(h, 5)>>11)*0x1p-53}
+		e.Highest = em.RowLL{Row: int(digest(h, 6) % n), LL: -float64(digest(h, 7)>>11) * 0x1p-53}
+	}
+	return e
 }
 
 func toyResult(h uint64, rows dataset.Span) em.StepResult {
@@ -164,11 +171,11 @@ func (s *toySession) Accumulate(ctx context.Context, step cluster.Step, shard da
 	return r, nil
 }
 
-func (s *toySession) LogLikelihood(ctx context.Context, source string, rows dataset.Span) (em.StepResult, error) {
+func (s *toySession) LogLikelihood(ctx context.Context, source string, rows dataset.Span) (em.Evaluation, error) {
 	defer s.enter()()
 	fault, err := s.work(ctx, ToyWork{Source: source, Rows: rows})
 	if err != nil {
-		return em.StepResult{}, err
+		return em.Evaluation{}, err
 	}
 	r := s.model.logLikelihood(source, rows)
 	if fault == ToyNaN {

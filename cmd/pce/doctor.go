@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/cpu"
 
+	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
@@ -17,19 +18,19 @@ import (
 // diagnosis is what doctor finds out about the machine. Sizes are bytes; 0
 // where the system does not tell.
 type diagnosis struct {
-	Build           build    `json:"build"`
-	Cores           int      `json:"cores"`
-	CPUFeatures     []string `json:"cpu_features"`
-	KernelPath      string   `json:"kernel_path"`
-	KernelPaths     []string `json:"kernel_paths"`
-	Cards           []card   `json:"cards"`
-	NoCards         string   `json:"no_cards,omitempty"` // why there are none
-	MemoryBytes     uint64   `json:"memory_bytes"`
-	AvailableBytes  uint64   `json:"memory_available_bytes"`
-	DiskFreeBytes   uint64   `json:"disk_free_bytes"`
-	Presets         []string `json:"presets"`
-	Variables       []string `json:"variables"`
-	ConfigVariables string   `json:"config_variables"`
+	Build           pce.Version `json:"build"`
+	Cores           int         `json:"cores"`
+	CPUFeatures     []string    `json:"cpu_features"`
+	KernelPath      string      `json:"kernel_path"`
+	KernelPaths     []string    `json:"kernel_paths"`
+	Cards           []card      `json:"cards"`
+	NoCards         string      `json:"no_cards,omitempty"` // why there are none
+	MemoryBytes     uint64      `json:"memory_bytes"`
+	AvailableBytes  uint64      `json:"memory_available_bytes"`
+	DiskFreeBytes   uint64      `json:"disk_free_bytes"`
+	Presets         []string    `json:"presets"`
+	Variables       []string    `json:"variables"`
+	ConfigVariables string      `json:"config_variables"`
 }
 
 // card is a GPU that pce can compute on.
@@ -73,7 +74,7 @@ func describeCard(c cuda.Card) card {
 // kernel path that cannot run here.
 func (a *app) diagnose() (diagnosis, error) {
 	d := diagnosis{
-		Build:           readBuild(),
+		Build:           pce.ReadVersion(),
 		Cores:           runtime.GOMAXPROCS(0),
 		CPUFeatures:     cpuFeatures(),
 		Presets:         configs.Presets(),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
 )
 
 // readRows is how many rows of a file are in memory at a time, and readCells how
@@ -132,21 +133,23 @@ type evaluation struct {
 	LL         *float64 `json:"ll"`         // mean log-likelihood of a row, in nats
 	BPD        *float64 `json:"bpd"`        // bits per dimension
 	Perplexity *float64 `json:"perplexity"` // of a variable
+	Warnings   []string `json:"warnings,omitempty"`
 }
 
-func evaluate(ll iter.Seq[float64], variables int) evaluation {
-	e := evaluation{Variables: variables}
-	sum := 0.0
+// evaluate adds log-likelihoods up as training does, so that equal rows give equal
+// means.
+func evaluate(ll iter.Seq[float64], s *dataset.Schema) evaluation {
+	var tally em.Tally
 	for x := range ll {
-		e.Rows++
-		sum += x
-		if math.IsInf(x, -1) {
-			e.Impossible++
-		}
+		tally.Add(x)
 	}
-	mean := sum / float64(e.Rows)
-	e.LL, e.BPD, e.Perplexity = finite(mean), finite(pce.BitsPerDimension(mean, variables)), finite(pce.Perplexity(mean, variables))
-	return e
+	all, variables := tally.Evaluation(), len(s.Columns)
+	mean := all.Mean()
+	return evaluation{
+		Rows: all.Rows, Variables: variables, Impossible: all.Impossible,
+		LL: finite(mean), BPD: finite(pce.BitsPerDimension(mean, variables)), Perplexity: finite(pce.Perplexity(mean, variables)),
+		Warnings: pce.Warnings("", all, s),
+	}
 }
 
 // finite returns x, nil where JSON has no number for it.
@@ -174,7 +177,12 @@ func (a *app) evalCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e := evaluate(slices.Values(ll), len(m.Schema().Columns))
+			e := evaluate(slices.Values(ll), m.Schema())
+			for _, w := range e.Warnings {
+				if _, err := fmt.Fprintf(a.stderr, "warning: %s\n", w); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return a.printJSON(e)
 			}
@@ -183,9 +191,6 @@ log-likelihood      %s nats a row
 bits per dimension  %s
 perplexity          %s
 `, e.Rows, orInfinite(e.LL, "-inf"), orInfinite(e.BPD, "inf"), orInfinite(e.Perplexity, "inf"))
-			if err == nil && e.Impossible > 0 {
-				_, err = fmt.Fprintf(a.stderr, "note: %d rows have probability 0\n", e.Impossible)
-			}
 			return err
 		},
 	}

@@ -121,7 +121,7 @@ func (c *clusterRun) write(ctx context.Context, out string, got *answers, s *dat
 	rows := int(got.at.Rows)
 	if c.cfg.Job.Kind == kindEval {
 		var err error
-		e := evaluate(got.numbers(&err), len(s.Columns))
+		e := evaluate(got.numbers(&err), s)
 		if err != nil {
 			return err
 		}

@@ -15,10 +15,6 @@ import (
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
-// resultFile, in the directory of a run of training, has what train --json ends
-// with.
-const resultFile = "result.json"
-
 // jobEnv is where a coordinator runs jobs.
 type jobEnv struct {
 	bus   cluster.Bus
@@ -97,11 +93,10 @@ func (a *app) trainJob(ctx context.Context, j *job, cfg *configs.Config, c *clus
 	o.EM.Logger = c.log
 	meter := c.measured(&o)
 	res, err := pce.Train(ctx, o)
-	if err != nil {
-		return err
+	if err == nil {
+		meter.end(res)
 	}
-	meter.end(res)
-	return writeJSON(filepath.Join(cfg.Output, resultFile), summary(res))
+	return err
 }
 
 // writeJSON replaces a file by one line of JSON.

@@ -138,8 +138,11 @@ func TestTrainJob(t *testing.T) {
 					t.Errorf("%s differs", file)
 				}
 			}
-			var end trainSummary
-			if err := json.Unmarshal(readFile(t, out, resultFile), &end); err != nil || end.Steps != 12 || !strings.HasPrefix(end.Device, "cluster: 3 × cpu") {
+			var end struct {
+				Steps  int64
+				Device string
+			}
+			if err := json.Unmarshal(readFile(t, out, pce.ResultFile), &end); err != nil || end.Steps != 12 || !strings.HasPrefix(end.Device, "cluster: 3 × cpu") {
 				t.Errorf("result %+v, %v", end, err)
 			}
 			audit, err := os.Open(filepath.Join(out, auditFile))

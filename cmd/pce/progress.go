@@ -89,6 +89,6 @@ func (p *progress) step(s em.Progress) {
 	p.last, p.shown = now, true
 	done := barWidth * s.Step / s.Steps
 	rate := float64(p.rows) / max(now.Sub(p.begin).Seconds(), 1e-3)
-	fmt.Fprintf(p.w, "%sepoch %d/%d [%s%s] %d/%d  ll %.4f  %.0f rows/s", eraseLine, s.Epoch, s.Epochs,
+	fmt.Fprintf(p.w, "%sepoch %d/%d [%s%s] %d/%d  running ll %.4f  %.0f rows/s", eraseLine, s.Epoch, s.Epochs,
 		strings.Repeat("=", done), strings.Repeat(" ", barWidth-done), s.Step, s.Steps, s.LL, rate)
 }

@@ -89,10 +89,14 @@ func (c *clusterRun) measured(o *pce.TrainOptions) *runMeter {
 // figures says in words what is known of a run's numbers; "" if nothing is.
 func figures(s *cluster.RunStatus) string {
 	var list []string
+	train := "train ll"
+	if s.State != stateDone {
+		train = "running train ll" // em.Progress.LL
+	}
 	for _, ll := range []struct {
 		name  string
 		value *float64
-	}{{"train ll", s.TrainLL}, {"valid ll", s.ValidLL}, {"test ll", s.TestLL}} {
+	}{{train, s.TrainLL}, {"valid ll", s.ValidLL}, {"test ll", s.TestLL}} {
 		if ll.value != nil {
 			list = append(list, fmt.Sprintf("%s %.6g", ll.name, *ll.value))
 		}

@@ -76,8 +76,8 @@ func (s *trainSession) room(rows int) []float64 {
 }
 
 // LogLikelihood adds up rows of a source.
-func (s *trainSession) LogLikelihood(ctx context.Context, source string, rows dataset.Span) (em.StepResult, error) {
-	var res em.StepResult
+func (s *trainSession) LogLikelihood(ctx context.Context, source string, rows dataset.Span) (em.Evaluation, error) {
+	var res em.Evaluation
 	src := s.sources[source]
 	if src == nil {
 		return res, fmt.Errorf("%w: no rows named %.40q", cluster.ErrJob, source)

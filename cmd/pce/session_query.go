@@ -87,8 +87,8 @@ func (s *querySession) Accumulate(context.Context, cluster.Step, dataset.Span) (
 }
 
 // LogLikelihood refuses.
-func (s *querySession) LogLikelihood(context.Context, string, dataset.Span) (em.StepResult, error) {
-	return em.StepResult{}, errNoTraining
+func (s *querySession) LogLikelihood(context.Context, string, dataset.Span) (em.Evaluation, error) {
+	return em.Evaluation{}, errNoTraining
 }
 
 // ReadFlows refuses.

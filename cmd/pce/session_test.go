@@ -178,17 +178,16 @@ func (p *pair) Step(ctx context.Context, rule kernels.Rule) (res em.StepResult, 
 	return res, nil
 }
 
-func (p *pair) LogLikelihood(ctx context.Context, src dataset.Source) (float64, error) {
-	total := 0.0
+func (p *pair) LogLikelihood(ctx context.Context, src dataset.Source) (all em.Evaluation, err error) {
 	for lo := 0; lo < src.Rows(); lo += em.EvalRows {
 		span := dataset.Span{Lo: lo, Hi: min(lo+em.EvalRows, src.Rows())}
 		r, err := p.sessions[lo/em.EvalRows%2].LogLikelihood(ctx, p.names[src], span)
 		if err != nil {
-			return 0, err
+			return all, err
 		}
-		total += r.LogLikelihood
+		all.Follow(r)
 	}
-	return total / float64(src.Rows()), nil
+	return all, nil
 }
 
 func (p *pair) ReadParams(ctx context.Context, offset int64, params []float32) error {
@@ -220,7 +219,7 @@ func openPair(t *testing.T, c *clusterRun, roots []string, check func(*descripti
 		if err != nil {
 			return nil, err
 		}
-		p := &pair{t: t, prog: b.Program, names: map[dataset.Source]string{valid: validSource, test: testSource}, rows: b.Train.Rows(), prepare: true}
+		p := &pair{t: t, prog: b.Program, names: map[dataset.Source]string{b.Train: trainSource, valid: validSource, test: testSource}, rows: b.Train.Rows(), prepare: true}
 		for i := range p.sessions {
 			w, err := newLoader(t.TempDir(), roots, pce.Options{Device: "cpu", Threads: 1 + i})
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -38,7 +39,14 @@ func (a *app) trainCommand() *cobra.Command {
 		Long: `Train a circuit; the run is written to a directory.
 
 The directory gets model.safetensors, metrics.jsonl (one line an epoch),
-config.yaml, checkpoints/ and, for images, samples.png. An interrupt (SIGINT or
+config.yaml, checkpoints/, result.json and, for images, samples.png.
+
+train_ll in metrics.jsonl is a running mean: each row counts as it was before the
+step that it was part of, so it lags behind. What the command ends with, and
+result.json, is evaluated at the end: all log-likelihoods there are those of the
+model that was saved, the one of best_epoch.
+
+An interrupt (SIGINT or
 SIGTERM) writes a checkpoint and ends with exit code 75: run again with --resume.
 With --resume and --out, --config may be left out: the run's own is used.
 
@@ -59,7 +67,7 @@ machine of the workers' kind.`,
 				return err
 			}
 			if f.asJSON {
-				return a.printJSON(summary(res))
+				return a.printJSON(res)
 			}
 			return a.printResult(res)
 		},
@@ -136,57 +144,26 @@ func withoutTime(groups []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// trainSummary is the JSON object that train ends with. Numbers that are
-// unknown or infinite are null.
-type trainSummary struct {
-	Nodes            int64    `json:"nodes"`
-	Edges            int64    `json:"edges"`
-	Parameters       int64    `json:"parameters"`
-	TrainLL          *float64 `json:"train_ll"`
-	ValidLL          *float64 `json:"valid_ll"`
-	TestLL           *float64 `json:"test_ll"`
-	TestBPD          *float64 `json:"test_bpd"`
-	TestPerplexity   *float64 `json:"test_perplexity,omitempty"`
-	CompileSeconds   float64  `json:"compile_seconds"`
-	TrainSeconds     float64  `json:"train_seconds"`
-	SamplesPerSecond float64  `json:"samples_per_second"`
-	Device           string   `json:"device"`
-	PrecisionUsed    string   `json:"precision_used"`
-	Steps            int64    `json:"steps"`
-	Epochs           int      `json:"epochs"`
-	Recomputed       int64    `json:"recomputed_tiles"`
-	Out              string   `json:"out"`
-}
-
-func summary(r *pce.Result) trainSummary {
-	s := trainSummary{
-		Nodes: r.Nodes, Edges: r.Edges, Parameters: r.Parameters,
-		TrainLL: finite(r.TrainLL), ValidLL: finite(r.ValidLL), TestLL: finite(r.TestLL),
-		TestBPD:        finite(pce.BitsPerDimension(r.TestLL, r.Variables)),
-		CompileSeconds: r.CompileSeconds, TrainSeconds: r.TrainSeconds, SamplesPerSecond: r.SamplesPerSecond,
-		Device: r.Device, PrecisionUsed: r.PrecisionUsed, Steps: r.Steps, Epochs: r.Epochs, Recomputed: r.Recomputed, Out: r.Out,
-	}
-	if r.Unit != "" {
-		s.TestPerplexity = finite(pce.Perplexity(r.TestLL, r.Variables))
-	}
-	return s
-}
-
+// printResult prints the figures of the model that was saved.
 func (a *app) printResult(r *pce.Result) error {
-	s := summary(r)
-	text := fmt.Sprintf("circuit     %d nodes, %d edges, %d parameters\n", s.Nodes, s.Edges, s.Parameters)
+	text := fmt.Sprintf("circuit     %d nodes, %d edges, %d parameters\n", r.Nodes, r.Edges, r.Parameters)
+	perplexity := math.NaN()
+	if r.Unit != "" {
+		perplexity = pce.Perplexity(r.TestLL, r.Variables)
+	}
 	for _, x := range []struct {
 		name  string
-		value *float64
+		value float64
 	}{
-		{"train ll", s.TrainLL}, {"valid ll", s.ValidLL}, {"test ll", s.TestLL}, {"test bpd", s.TestBPD}, {"test perp.", s.TestPerplexity},
+		{"train ll", r.TrainLL}, {"valid ll", r.ValidLL}, {"test ll", r.TestLL},
+		{"test bpd", pce.BitsPerDimension(r.TestLL, r.Variables)}, {"test perp.", perplexity},
 	} {
-		if x.value != nil {
-			text += fmt.Sprintf("%-11s %.6g\n", x.name, *x.value)
+		if !math.IsNaN(x.value) {
+			text += fmt.Sprintf("%-11s %.6g\n", x.name, x.value)
 		}
 	}
-	text += fmt.Sprintf("trained     %d steps in %.1f s, %.0f rows/s on %s (%s)\nrecomputed  %d tiles in log space\nwritten     %s\n",
-		s.Steps, s.TrainSeconds, s.SamplesPerSecond, s.Device, s.PrecisionUsed, s.Recomputed, s.Out)
+	text += fmt.Sprintf("epoch       %d of %d\ntrained     %d steps in %.1f s, %.0f rows/s on %s (%s)\nrecomputed  %d tiles in log space\nwritten     %s\n",
+		r.BestEpoch, r.Epochs, r.Steps, r.TrainSeconds, r.SamplesPerSecond, r.Device, r.PrecisionUsed, r.Recomputed, r.Out)
 	_, err := fmt.Fprint(a.stdout, text)
 	return err
 }

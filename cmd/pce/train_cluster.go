@@ -153,7 +153,7 @@ func (c *clusterRun) open(ctx context.Context, b *pce.Blueprint, l pce.Load, val
 		}
 	}
 	sources := map[dataset.Source]string{}
-	for src, name := range map[dataset.Source]string{valid: validSource, test: testSource} {
+	for src, name := range map[dataset.Source]string{b.Train: trainSource, valid: validSource, test: testSource} {
 		if src != nil {
 			sources[src] = name
 		}

@@ -8,12 +8,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
 )
@@ -59,7 +61,7 @@ func TestTrainCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	end := runJSON(t, append([]string{"train", "--out", "run"}, tiny...)...)
 	for _, key := range []string{
-		"nodes", "edges", "parameters", "train_ll", "valid_ll", "test_ll", "test_bpd", "compile_seconds", "train_seconds", "samples_per_second", "steps",
+		"nodes", "edges", "parameters", "train_ll", "valid_ll", "test_ll", "test_bpd", "compile_seconds", "train_seconds", "samples_per_second", "steps", "best_epoch",
 	} {
 		number(t, end, key)
 	}
@@ -68,6 +70,10 @@ func TestTrainCommand(t *testing.T) {
 	}
 	if _, ok := end["test_perplexity"]; ok {
 		t.Errorf("perplexity of rows that are no text: %v", end)
+	}
+	var kept map[string]any
+	if err := json.Unmarshal(readFile(t, "run", pce.ResultFile), &kept); err != nil || !reflect.DeepEqual(kept, end) {
+		t.Errorf("%s says %v, the command %v (%v)", pce.ResultFile, kept, end, err)
 	}
 	metrics, err := os.ReadFile("run/metrics.jsonl")
 	if err != nil || bytes.Count(metrics, []byte("\n")) != 3 {
@@ -253,7 +259,7 @@ func TestProgress(t *testing.T) {
 	p.step(em.Progress{Epoch: 1, Epochs: 2, Step: 10, Steps: 10, Rows: 50, LL: -2})
 	p.hide()
 	text := b.String()
-	for _, want := range []string{"epoch 1/2 [===============               ] 5/10  ll -3.0000", eraseLine + "a line\n", "10/10", eraseLine} {
+	for _, want := range []string{"epoch 1/2 [===============               ] 5/10  running ll -3.0000", eraseLine + "a line\n", "10/10", eraseLine} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %q", want, text)
 		}
