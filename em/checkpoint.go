@@ -1,6 +1,7 @@
 package em
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -20,6 +21,7 @@ import (
 //	params   [NumParams]   the parameter buffer in the layout of the program
 //	averages [AverageLen]  the averaged flows; only amid a phase of Anemone
 //	best     [NumParams]   the parameters of the best epoch; only with patience, from the first epoch on
+//	metrics  [bytes]       the last lines of the metrics file; only if there are any
 //	check    [1]           CRC-32C of all bytes before it
 //
 // Its metadata are the format and its version, the program's digest, and the
@@ -33,6 +35,7 @@ const (
 	paramsTensor   = "params"
 	averagesTensor = "averages"
 	bestTensor     = "best"
+	metricsTensor  = "metrics"
 	checkTensor    = "check"
 	checkBytes     = 8
 
@@ -54,7 +57,7 @@ type stateReader interface {
 }
 
 // writeCheckpoint writes parameters and state to w. best may be nil.
-func writeCheckpoint(ctx context.Context, w io.Writer, src stateReader, best []float32, set settings, facts []Fact, st *state) error {
+func writeCheckpoint(ctx context.Context, w io.Writer, src stateReader, best []float32, set settings, facts []Fact, lines []byte, st *state) error {
 	setText, err := json.Marshal(set)
 	if err != nil {
 		return err
@@ -80,12 +83,19 @@ func writeCheckpoint(ctx context.Context, w io.Writer, src stateReader, best []f
 	if best != nil {
 		tensors = append(tensors, safetensors.Tensor{Name: bestTensor, DType: safetensors.F32, Shape: []int64{n}})
 	}
+	if len(lines) > 0 {
+		pad := -len(lines) & 7 // the checksum stays aligned
+		lines = append(lines[:len(lines):len(lines)], make([]byte, pad)...)
+		tensors = append(tensors, safetensors.Tensor{Name: metricsTensor, DType: safetensors.U8, Shape: []int64{int64(len(lines))}})
+	}
 	tensors = append(tensors, safetensors.Tensor{Name: checkTensor, DType: safetensors.U64, Shape: []int64{1}})
 	sum := &summing{w: w}
 	return safetensors.Write(sum, meta, tensors, func(t *safetensors.Tensor, s *safetensors.Sink) error {
 		switch t.Name {
 		case bestTensor:
 			return safetensors.Append(s, best)
+		case metricsTensor:
+			return safetensors.Append(s, lines)
 		case checkTensor:
 			return safetensors.Append(s, []uint64{uint64(sum.crc)})
 		}
@@ -230,4 +240,15 @@ func (c *checkpoint) best() ([]float32, error) {
 	t, _ := c.file.Tensor(bestTensor)
 	p := make([]float32, t.Len())
 	return p, safetensors.Read(c.file, bestTensor, 0, p)
+}
+
+// lines returns the last lines of metrics; nil if there are none.
+func (c *checkpoint) lines() ([]byte, error) {
+	t, ok := c.file.Tensor(metricsTensor)
+	if !ok {
+		return nil, nil
+	}
+	text := make([]byte, t.Len())
+	err := safetensors.Read(c.file, metricsTensor, 0, text)
+	return bytes.TrimRight(text, "\x00"), err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/dataset"
@@ -45,7 +44,7 @@ func sample(t testing.TB, n int, best bool) ([]byte, memory) {
 	}
 	var out bytes.Buffer
 	o := Options{Seed: math.MaxUint64, Phases: []Phase{{Rule: FullBatch, Epochs: 5}}}
-	if err := writeCheckpoint(context.Background(), &out, m, b, o.settings(100), o.fingerprint(100), &st); err != nil {
+	if err := writeCheckpoint(context.Background(), &out, m, b, o.settings(100), o.fingerprint(100), nil, &st); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes(), m
@@ -143,41 +142,4 @@ func FuzzCheckpoint(f *testing.F) {
 		}
 		CompareFacts(c.fingerprint, o.fingerprint(100))
 	})
-}
-
-// FuzzMetricsLines cuts hostile files: what is kept are whole lines of the
-// first epochs.
-func FuzzMetricsLines(f *testing.F) {
-	line := func(epoch int) string {
-		b, err := Metrics{Epoch: epoch, TrainLL: -1.5, ValidLL: math.NaN()}.MarshalJSON()
-		if err != nil {
-			f.Fatal(err)
-		}
-		return string(b) + "\n"
-	}
-	f.Add(line(1)+line(2)+line(3), 2)
-	f.Add(line(1)+line(2)[:10], 2)
-	f.Add(line(1)+line(3), 3)
-	f.Add(strings.Repeat(" ", 5000)+line(1), 1)
-	f.Fuzz(func(t *testing.T, text string, epochs int) {
-		kept, size, err := keptLines(strings.NewReader(text), epochs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if kept > max(0, epochs) || size > int64(len(text)) {
-			t.Fatalf("kept %d of %d epochs, %d of %d bytes", kept, epochs, size, len(text))
-		}
-		if n := strings.Count(text[:size], "\n"); n != kept || size > 0 && text[size-1] != '\n' {
-			t.Fatalf("%d epochs in %d lines: %q", kept, n, text[:size])
-		}
-	})
-}
-
-func TestMetricsLines(t *testing.T) {
-	text := `{"epoch":1,"step":2,"train_ll":-1,"valid_ll":null,"seconds":0,"samples_per_second":0}` + "\n" + `{"epoch":2}` + "\n" + `{"epoch":3`
-	for epochs, want := range []int{0, 1, 2, 2, 2} {
-		if kept, _, err := keptLines(strings.NewReader(text), epochs); err != nil || kept != want {
-			t.Errorf("of %d epochs kept %d, %v; want %d", epochs, kept, err, want)
-		}
-	}
 }

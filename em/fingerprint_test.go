@@ -186,7 +186,8 @@ func asVersion1(t *testing.T, path string) {
 	f.Metadata["version"] = "1"
 	delete(f.Metadata, "fingerprint")
 	var b bytes.Buffer
-	err = safetensors.Write(&b, f.Metadata, f.Tensors, func(x *safetensors.Tensor, s *safetensors.Sink) error {
+	tensors := slices.DeleteFunc(slices.Clone(f.Tensors), func(x safetensors.Tensor) bool { return x.Name == "metrics" })
+	err = safetensors.Write(&b, f.Metadata, tensors, func(x *safetensors.Tensor, s *safetensors.Sink) error {
 		if x.Name == "check" {
 			return safetensors.Append(s, []uint64{0})
 		}
@@ -278,6 +279,59 @@ func TestLongerAfterEarlyStop(t *testing.T) {
 		got := run(epochs)
 		if got.Epochs != want || got.Best != first.Best || got.ValidLL != first.ValidLL {
 			t.Errorf("run %d, with %d epochs: %+v, want %d epochs and the best as in %+v", i, epochs, got, want, first)
+		}
+	}
+}
+
+// TestDamagedMetrics damages the metrics of a run that is stopped: the resumed run
+// says so and sets the file right, to the byte.
+func TestDamagedMetrics(t *testing.T) {
+	j := newJob(t)
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	_, _, err := j.try(t, ctx, dir, j.model.table, func(o *em.Options) {
+		o.OnStep = func(p em.Progress) {
+			if p.Epoch == 4 && p.Step == 2 {
+				cancel()
+			}
+		}
+	})
+	if !errors.Is(err, em.ErrStopped) {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil || bytes.Count(whole, []byte("\n")) != 3 {
+		t.Fatalf("%q, %v; want three lines", whole, err)
+	}
+	second := bytes.IndexByte(whole, '\n') + 1
+	for name, tc := range map[string]struct {
+		spoil func(b []byte) []byte
+		log   string // "": nothing is damaged
+	}{
+		"nothing":      {func(b []byte) []byte { return b }, ""},
+		"half a line":  {func(b []byte) []byte { return append(b, `{"epoch":4,`...) }, ""},
+		"a bit":        {func(b []byte) []byte { b[second+12] ^= 1; return b }, "lines of 1 epochs are restored from the checkpoint: [2]"},
+		"cut":          {func(b []byte) []byte { return b[:second+4] }, "lines of 2 epochs are restored from the checkpoint: [2 3]"},
+		"empty":        {func([]byte) []byte { return nil }, "lines of 3 epochs are restored from the checkpoint: [1 2 3]"},
+		"another line": {func(b []byte) []byte { return append([]byte("x\n"), b...) }, "lines that belong to no epoch are removed"},
+	} {
+		own := filepath.Join(t.TempDir(), "copy")
+		if err := os.CopyFS(own, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(own, "metrics.jsonl"), tc.spoil(bytes.Clone(whole)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, log, own, err := j.resumed(t, own, changed{}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(own, "metrics.jsonl"))
+		if err != nil || !bytes.HasPrefix(got, whole) || bytes.Count(got, []byte("\n")) != 9 {
+			t.Errorf("%s: %v, %q, want nine lines that begin with\n%q", name, err, got, whole)
+		}
+		if !strings.Contains(log, tc.log) || strings.Contains(log, "damaged") != (tc.log != "") {
+			t.Errorf("%s: the log says %s, want %q", name, log, tc.log)
 		}
 	}
 }

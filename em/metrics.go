@@ -1,17 +1,8 @@
 package em
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
-
-	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
 // Metrics describe an epoch. In JSON a log-likelihood that is absent or
@@ -53,88 +44,4 @@ func finite(x float64) *float64 {
 		return nil
 	}
 	return &x
-}
-
-// metricsFile is a file of one line an epoch. A line is on the disk when append
-// returns.
-type metricsFile struct{ f *os.File }
-
-// openMetrics opens or creates a file and keeps the lines of its first epochs;
-// kept says how many that were.
-func openMetrics(path string, epochs int) (m *metricsFile, kept int, err error) {
-	_, err = os.Stat(path)
-	created := errors.Is(err, fs.ErrNotExist)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, 0, fmt.Errorf("em: metrics: %w", err)
-	}
-	kept, size, err := keptLines(f, epochs)
-	if err == nil {
-		err = f.Truncate(size)
-	}
-	if err == nil {
-		_, err = f.Seek(size, io.SeekStart)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil && created {
-		err = atomicfile.SyncDir(filepath.Dir(path))
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, fmt.Errorf("em: metrics: %w", err)
-	}
-	return &metricsFile{f}, kept, nil
-}
-
-// keptLines counts the lines of epochs 1, 2, ... that r begins with, epochs at
-// most, and their bytes.
-func keptLines(r io.Reader, epochs int) (kept int, size int64, err error) {
-	const longest = 4096
-	buf, fill := make([]byte, longest), 0
-	for kept < epochs {
-		end := bytes.IndexByte(buf[:fill], '\n')
-		if end < 0 {
-			n, err := r.Read(buf[fill:])
-			if fill += n; n > 0 {
-				continue
-			}
-			if fill == longest || errors.Is(err, io.EOF) {
-				return kept, size, nil
-			}
-			if err != nil {
-				return 0, 0, err
-			}
-			continue
-		}
-		var line struct{ Epoch int }
-		if json.Unmarshal(buf[:end], &line) != nil || line.Epoch != kept+1 {
-			return kept, size, nil
-		}
-		kept, size = kept+1, size+int64(end)+1
-		fill = copy(buf, buf[end+1:fill])
-	}
-	return kept, size, nil
-}
-
-func (m *metricsFile) append(x Metrics) error {
-	line, err := json.Marshal(x)
-	if err == nil {
-		_, err = m.f.Write(append(line, '\n'))
-	}
-	if err == nil {
-		err = m.f.Sync()
-	}
-	if err != nil {
-		return fmt.Errorf("em: metrics: %w; free space and resume the run", err)
-	}
-	return nil
-}
-
-func (m *metricsFile) close() error {
-	if err := m.f.Close(); err != nil {
-		return fmt.Errorf("em: metrics: %w", err)
-	}
-	return nil
 }

@@ -76,6 +76,10 @@ func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) 
 	if err != nil {
 		return err
 	}
+	lines, err := c.lines()
+	if err != nil {
+		return err
+	}
 	if err := c.copyTo(ctx, paramsTensor, t.flows.Program().NumParams, t.flows.WriteParams); err != nil {
 		return err
 	}
@@ -99,7 +103,7 @@ func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) 
 	if st.recut(c.settings, now) {
 		t.log.Warn("the epoch begins again: its rows are cut into other steps than before", "epoch", st.At.Epoch+1)
 	}
-	t.state, t.best, t.changes = st, best, changes
+	t.state, t.best, t.lines, t.changes = st, best, lines, changes
 	t.extend(c.settings.epochs(), now.epochs())
 	return nil
 }

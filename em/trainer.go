@@ -22,6 +22,7 @@ type Trainer struct {
 
 	state   state
 	best    []float32 // parameters of the best epoch; nil: none
+	lines   []byte    // the last lines of metrics
 	resumed bool
 	changes []Change  // since the checkpoint that Resume went on from
 	saved   time.Time // when the last checkpoint was written
@@ -110,24 +111,22 @@ func (t *Trainer) start(ctx context.Context) error {
 		if err := t.dir.prepare(); err != nil {
 			return err
 		}
-		if len(t.changes) > 0 { // they hold from here on, also if the run ends before the next checkpoint
-			t.dirty, t.changes = true, nil
-			if err := t.save(ctx); err != nil {
-				return err
-			}
-		}
 	}
 	if path := t.opts.MetricsFile; path != "" {
-		var kept int
+		var what string
 		var err error
-		if t.metrics, kept, err = openMetrics(path, t.state.At.Epoch); err != nil {
+		if t.metrics, t.lines, what, err = openMetrics(path, t.state.At.Epoch, t.lines); err != nil {
 			return err
 		}
-		if kept < t.state.At.Epoch {
-			t.log.Error("metrics file lacks epochs that the checkpoint has", "path", path, "epochs", t.state.At.Epoch, "found", kept)
+		if t.lines = keepTail(t.lines); what != "" {
+			t.log.Error("the metrics file was damaged: "+what, "path", path)
 		}
 	}
 	t.saved = time.Now()
+	if len(t.changes) > 0 { // they hold from here on, also if the run ends before the next checkpoint
+		t.dirty, t.changes = true, nil
+		return t.save(ctx)
+	}
 	return nil
 }
 
@@ -247,11 +246,13 @@ func (t *Trainer) endEpoch(ctx context.Context, cut bool) error {
 		Epoch: st.At.Epoch + 1, Step: st.Steps, TrainLL: float64(st.LLSum) / float64(st.Rows), ValidLL: valid,
 		Seconds: float64(st.Seconds), SamplesPerSecond: float64(st.Rows) / max(float64(st.Seconds), 1e-9),
 	}
+	line := metricsText(m)
 	if t.metrics != nil {
-		if err := t.metrics.append(m); err != nil {
+		if err := t.metrics.append(line); err != nil {
 			return err
 		}
 	}
+	t.lines = keepTail(append(t.lines, line...))
 	if t.opts.Patience > 0 && (st.BestEpoch == 0 || valid > float64(st.BestLL)) {
 		if err := t.copyParams(ctx); err != nil {
 			return err
@@ -320,7 +321,7 @@ func (t *Trainer) save(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	err := t.dir.save(t.state.Steps, func(w io.Writer) error {
 		rows := t.flows.Rows()
-		return writeCheckpoint(ctx, w, t.flows, t.best, t.opts.settings(rows), t.opts.fingerprint(rows), &t.state)
+		return writeCheckpoint(ctx, w, t.flows, t.best, t.opts.settings(rows), t.opts.fingerprint(rows), t.lines, &t.state)
 	})
 	if err != nil {
 		return err
