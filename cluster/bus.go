@@ -8,7 +8,8 @@ import (
 
 // Bus is what the members of a cluster share through a broker. It is safe for
 // concurrent use. Calls that need the broker wait for it until their context
-// ends, over reconnections, and then match ErrUnreachable.
+// ends, over reconnections, and then match ErrUnreachable. So do calls that a broker
+// which is there has not carried out for a while, because it cannot store.
 type Bus interface {
 	// Send gives a message to whoever listens at an address: at most once, in no
 	// order, maybe never. It does not wait for anybody. A message above

@@ -102,7 +102,7 @@ func (s *blobs) put(ctx context.Context, digest string, r io.Reader, size int64)
 		return err
 	}
 	msg := &nats.Msg{Subject: blobPrefix + digest, Data: data, Header: nats.Header{idHeader: {nuid.Next()}}}
-	_, _, err = s.bus.publish(ctx, msg, patience)
+	_, _, err = s.bus.publish(ctx, msg, quick)
 	return err
 }
 
@@ -133,7 +133,7 @@ func (s *blobs) putChunks(ctx context.Context, digest string, r io.Reader, m man
 		msg := &nats.Msg{Subject: chunkSubject(digest, m.Chunk, i), Data: chunk, Header: nats.Header{crcHeader: {checksum(chunk)}}}
 		unconfirmed.Go(func() {
 			defer func() { <-window }()
-			if _, _, err := s.bus.publish(ctx, msg, bulkPatience); err != nil {
+			if _, _, err := s.bus.publish(ctx, msg, upload); err != nil {
 				cancel(err)
 			}
 		})
@@ -230,7 +230,7 @@ func (s *blobs) getChunk(ctx context.Context, digest string, m manifest, i int64
 	subject := chunkSubject(digest, m.Chunk, i)
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: apiPrefix + "DIRECT.GET." + blobsStream + "." + subject}
-		resp, _, err := s.bus.call(ctx, msg, bulkPatience)
+		resp, _, err := s.bus.call(ctx, msg, download)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -31,6 +32,7 @@ type BrokerOptions struct {
 // Broker is a NATS server in this process.
 type Broker struct {
 	server *server.Server
+	store  string // directory of its files
 	log    *serverLog
 }
 
@@ -88,7 +90,7 @@ func start(settings *server.Options, log *slog.Logger) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: broker: %w", cluster.ErrCluster, err)
 	}
-	b := &Broker{server: s, log: newServerLog(log)}
+	b := &Broker{server: s, store: settings.StoreDir, log: newServerLog(log)}
 	s.SetLoggerV2(b.log, false, false, false)
 	started := make(chan struct{})
 	go func() {
@@ -140,6 +142,32 @@ func (b *Broker) Port() int {
 	}
 	return 0
 }
+
+// Problem says why the broker cannot keep what it is given, or nil if it can. The
+// server goes on with what it has in memory and in open files when its directory is
+// removed, and notices a full disk only when it writes.
+func (b *Broker) Problem() error {
+	if !b.server.JetStreamEnabled() {
+		return errors.New("the broker has stopped storing, as it does after its disk was full; make room and start pce cluster up again")
+	}
+	if _, err := os.Stat(filepath.Join(b.store, "jetstream")); err != nil {
+		return fmt.Errorf("the broker's files are gone: %w; what it has is lost when it ends: stop pce cluster up and start it on another --dir", err)
+	}
+	f, err := os.Create(filepath.Join(b.store, ".probe"))
+	if err != nil {
+		return fmt.Errorf("the broker's directory takes no files: %w; make room", err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(make([]byte, probeBytes))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("the broker's disk takes nothing: %w; make room", err)
+	}
+	return nil
+}
+
+// probeBytes is what must find room on the broker's disk: more than a record, so that
+// it is said before the server fails.
+const probeBytes = 1 << 20
 
 // Close stops the broker when everything is on disk.
 func (b *Broker) Close() error {

@@ -211,7 +211,7 @@ func (k *bucket) write(ctx context.Context, key string, value []byte, w write) (
 		return 0, k.wrap(key, err)
 	}
 	msg := &nats.Msg{Subject: subject, Header: w.header, Data: value}
-	sequence, doubtful, err := k.bus.publish(ctx, msg, patience)
+	sequence, doubtful, err := k.bus.publish(ctx, msg, quick)
 	if !hasCode(err, codeWrongSequence, codeWrongConstant) {
 		return sequence, k.wrap(key, err)
 	}

@@ -18,11 +18,31 @@ import (
 // ErrDenied means that the permissions of the credentials forbid it.
 var ErrDenied = fmt.Errorf("%w: denied by the broker", cluster.ErrCluster)
 
-// How long an answer may take before the question is asked again. A lost
+// ErrStorage means that the broker is there and does not carry out what it is asked:
+// its storage is full, damaged or gone. It matches cluster.ErrUnreachable, because
+// somebody may make room.
+var ErrStorage = fmt.Errorf("%w: the broker does not store", cluster.ErrUnreachable)
+
+// pace says how long an answer may take before the question is asked again. A lost
 // connection is noticed at once; this is for answers that the server drops.
+type pace struct {
+	patience time.Duration // 0: that of the bus
+	upload   bool          // patience begins when the server has read the request
+}
+
+var (
+	quick    = pace{}
+	upload   = pace{upload: true}
+	download = pace{patience: time.Minute} // answers that queue for a slow line
+)
+
 const (
-	patience     = 5 * time.Second
-	bulkPatience = time.Minute // of chunks, which queue for a slow line
+	patience = 5 * time.Second
+	// lineTime bounds how long a chunk may queue for a slow line before patience begins.
+	lineTime = 10 * time.Minute
+	// storagePatience is how long a call is repeated over a connection that is up before
+	// it matches ErrStorage.
+	storagePatience = 20 * time.Second
 )
 
 // apiError is a refusal by JetStream.
@@ -58,15 +78,22 @@ func hasCode(err error, codes ...int) bool {
 }
 
 // call sends a request until it is answered, and returns the answer. Doubtful
-// says that earlier tries may have been carried out, too.
-func (b *Bus) call(ctx context.Context, msg *nats.Msg, patience time.Duration) (resp *nats.Msg, doubtful bool, err error) {
+// says that earlier tries may have been carried out, too. Only time without a
+// connection is waited for without a bound.
+func (b *Bus) call(ctx context.Context, msg *nats.Msg, p pace) (resp *nats.Msg, doubtful bool, err error) {
 	var cause error
+	var before context.Context // the connection of the last try
+	var failing time.Duration  // spent on tries over it
 	for try := 0; ; try++ {
 		up, err := b.link.wait(ctx)
 		if err != nil {
 			return nil, doubtful, b.unreachable(cause, err)
 		}
-		resp, sent, err := b.try(ctx, up, msg, patience)
+		if up != before {
+			before, failing = up, 0
+		}
+		began := time.Now()
+		resp, sent, err := b.try(ctx, up, msg, p)
 		if err == nil {
 			return resp, doubtful, nil
 		}
@@ -77,19 +104,36 @@ func (b *Bus) call(ctx context.Context, msg *nats.Msg, patience time.Duration) (
 		if ctx.Err() == nil || cause == nil {
 			cause = err
 		}
-		if err := pause(ctx, try); err != nil {
-			return nil, doubtful, b.unreachable(cause, err)
+		pauseErr := pause(ctx, try)
+		if failing += time.Since(began); failing >= b.stubborn && try > 0 && up.Err() == nil && ctx.Err() == nil {
+			return nil, doubtful, fmt.Errorf("%w: %v for %v; look for room on its disk, its files and its log", ErrStorage, cause, failing.Round(time.Second))
+		}
+		if pauseErr != nil {
+			return nil, doubtful, b.unreachable(cause, pauseErr)
 		}
 	}
 }
 
 // try sends a request once. Sent says that it may have been carried out, though
 // there is an error.
-func (b *Bus) try(ctx, up context.Context, msg *nats.Msg, patience time.Duration) (resp *nats.Msg, sent bool, err error) {
-	ctx, stop := context.WithTimeout(ctx, patience)
-	defer stop()
+func (b *Bus) try(ctx, up context.Context, msg *nats.Msg, p pace) (resp *nats.Msg, sent bool, err error) {
+	if p.patience == 0 {
+		p.patience = b.patience
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	tired := time.AfterFunc(p.patience, func() { cancel(context.DeadlineExceeded) })
+	defer tired.Stop()
+	if p.upload {
+		tired.Stop()
+		line, stop := context.WithTimeout(ctx, lineTime)
+		defer stop()
+		time.AfterFunc(0, func() { // beside the request, whose answer may come first
+			if b.nc.FlushWithContext(line) == nil {
+				tired.Reset(p.patience)
+			}
+		})
+	}
 	defer context.AfterFunc(up, func() { cancel(nats.ErrDisconnected) })()
 	defer b.denials.watch(msg.Subject, cancel)()
 
@@ -140,7 +184,7 @@ func (b *Bus) ask(ctx context.Context, subject string, request, response any) (d
 		}
 	}
 	msg := &nats.Msg{Subject: apiPrefix + subject, Data: data}
-	resp, doubtful, err := b.call(ctx, msg, patience)
+	resp, doubtful, err := b.call(ctx, msg, quick)
 	if err != nil {
 		return doubtful, err
 	}
@@ -148,8 +192,8 @@ func (b *Bus) ask(ctx context.Context, subject string, request, response any) (d
 }
 
 // publish stores a message in the stream of its subject.
-func (b *Bus) publish(ctx context.Context, msg *nats.Msg, patience time.Duration) (sequence uint64, doubtful bool, err error) {
-	resp, doubtful, err := b.call(ctx, msg, patience)
+func (b *Bus) publish(ctx context.Context, msg *nats.Msg, p pace) (sequence uint64, doubtful bool, err error) {
+	resp, doubtful, err := b.call(ctx, msg, p)
 	if err != nil {
 		return 0, doubtful, err
 	}

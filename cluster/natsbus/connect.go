@@ -19,16 +19,18 @@ import (
 
 // Bus is a connection to the broker. It implements cluster.Bus.
 type Bus struct {
-	nc      *nats.Conn
-	link    *link
-	denials denials
-	log     *slog.Logger
-	opts    Options
-	lease   time.Duration
-	takers  takersState
-	events  *eventQueue
-	late    sync.WaitGroup // pulls that were given up
-	closing atomic.Bool    // Close has been called: what ends now was meant to
+	nc       *nats.Conn
+	link     *link
+	denials  denials
+	log      *slog.Logger
+	opts     Options
+	lease    time.Duration
+	takers   takersState
+	events   *eventQueue
+	late     sync.WaitGroup // pulls that were given up
+	patience time.Duration  // patience, shorter in tests
+	stubborn time.Duration  // storagePatience
+	closing  atomic.Bool    // Close has been called: what ends now was meant to
 }
 
 var _ cluster.Bus = (*Bus)(nil)
@@ -44,7 +46,7 @@ func Connect(ctx context.Context, opts Options) (*Bus, error) {
 	if opts.Lease < 0 || opts.Lease != 0 && opts.Lease < 500*time.Millisecond {
 		return nil, fmt.Errorf("%w: a lease of %v is too short: at least 500ms", cluster.ErrCluster, opts.Lease)
 	}
-	b := &Bus{link: newLink(), log: opts.Logger, opts: opts}
+	b := &Bus{link: newLink(), log: opts.Logger, opts: opts, patience: patience, stubborn: storagePatience}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -65,7 +67,12 @@ func Connect(ctx context.Context, opts Options) (*Bus, error) {
 		}
 	}
 	if err := b.prepare(ctx); err != nil {
+		up := b.nc.IsConnected()
+		b.closing.Store(true)
 		b.nc.Close()
+		if ctx.Err() != nil && up && !errors.Is(err, ErrStorage) {
+			err = fmt.Errorf("%w: %w", ErrStorage, err)
+		}
 		return nil, err
 	}
 	b.events = newEventQueue(b)

@@ -47,6 +47,13 @@ func (b *Bus) takes() *bucket {
 	return &bucket{bus: b, stream: takesStream, prefix: bucketSubjects(takesStream)}
 }
 
+// Probe stores a record that vanishes by itself, to see whether the broker stores: a
+// server that once could not write a file may refuse for good.
+func (b *Bus) Probe(ctx context.Context) error {
+	_, err := b.takes().Put(ctx, "broker-probe", nil)
+	return err
+}
+
 // claim makes the job this taker's, unless it is another's or done.
 func (d *delivery) claim(ctx context.Context) (mine bool, err error) {
 	d.taker = []byte(nuid.Next())
@@ -74,7 +81,7 @@ func (d *delivery) Working(ctx context.Context) error {
 		return d.wrap(err)
 	}
 	d.take = take
-	_, _, err = d.bus.call(ctx, &nats.Msg{Subject: d.reply, Data: []byte("+WPI")}, patience)
+	_, _, err = d.bus.call(ctx, &nats.Msg{Subject: d.reply, Data: []byte("+WPI")}, quick)
 	return d.wrap(err)
 }
 
@@ -94,7 +101,7 @@ func (d *delivery) remove(ctx context.Context) error {
 	if err != nil {
 		return d.bus.unreachable(nil, err)
 	}
-	_, _, err = d.bus.try(ctx, up, &nats.Msg{Subject: d.reply, Data: []byte("+ACK")}, ackPatience)
+	_, _, err = d.bus.try(ctx, up, &nats.Msg{Subject: d.reply, Data: []byte("+ACK")}, pace{patience: ackPatience})
 	if err == nil || errors.Is(err, ErrDenied) {
 		return err
 	}
@@ -119,7 +126,7 @@ func (d *delivery) Release(ctx context.Context) error {
 	if err != nil {
 		return d.wrap(d.bus.unreachable(nil, err))
 	}
-	_, _, err = d.bus.try(ctx, up, &nats.Msg{Subject: d.reply, Data: []byte("-NAK")}, patience)
+	_, _, err = d.bus.try(ctx, up, &nats.Msg{Subject: d.reply, Data: []byte("-NAK")}, quick)
 	if err != nil && !errors.Is(err, ErrDenied) {
 		err = fmt.Errorf("%w: broker: %v", cluster.ErrUnreachable, err)
 	}

@@ -246,7 +246,7 @@ func forgotten(ctx context.Context, t *testing.T, b *Bus) {
 	first := uint64(0)
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: bucketSubjects(runsStream) + "probe", Header: nats.Header{idHeader: {"probe"}}}
-		sequence, _, err := b.publish(ctx, msg, patience)
+		sequence, _, err := b.publish(ctx, msg, quick)
 		switch {
 		case err != nil:
 			t.Error(err)
@@ -326,7 +326,7 @@ func TestDamagedBlobs(t *testing.T) {
 	store := func(chunk []byte, crc string) {
 		t.Helper()
 		msg := &nats.Msg{Subject: chunkSubject(d, m.Chunk, 0), Data: chunk, Header: nats.Header{crcHeader: {crc}}}
-		if _, _, err := b.publish(ctx, msg, patience); err != nil {
+		if _, _, err := b.publish(ctx, msg, quick); err != nil {
 			t.Fatal(err)
 		}
 	}

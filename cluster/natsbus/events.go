@@ -115,9 +115,12 @@ func (q *eventQueue) store(ctx context.Context) {
 			}
 			continue
 		}
-		_, _, err := q.bus.publish(ctx, m, patience)
-		if errors.Is(err, cluster.ErrUnreachable) { // the bus is being closed
+		_, _, err := q.bus.publish(ctx, m, quick)
+		if ctx.Err() != nil { // the bus is being closed
 			return
+		}
+		if errors.Is(err, ErrStorage) { // it waits until the broker stores again
+			continue
 		}
 		if err != nil {
 			q.bus.log.Warn("an event was not stored", "subject", m.Subject, "err", err)

@@ -42,7 +42,7 @@ func (q *queue) Submit(ctx context.Context, id string, job []byte) error {
 		return fmt.Errorf("job %s: %w", id, err)
 	}
 	msg := &nats.Msg{Subject: jobPrefix + id, Data: job, Header: nats.Header{idHeader: {id}, expectHeader: {"0"}}}
-	_, _, err := q.bus.publish(ctx, msg, patience)
+	_, _, err := q.bus.publish(ctx, msg, quick)
 	if hasCode(err, codeWrongSequence, codeWrongConstant) { // it is there
 		return nil
 	}
@@ -220,7 +220,7 @@ func (q *queue) Bury(ctx context.Context, letter cluster.DeadLetter) error {
 		return fmt.Errorf("dead letter: %w", err)
 	}
 	msg := &nats.Msg{Subject: deadSubject, Data: data, Header: nats.Header{idHeader: {nuid.Next()}}}
-	if _, _, err := q.bus.publish(ctx, msg, patience); err != nil {
+	if _, _, err := q.bus.publish(ctx, msg, quick); err != nil {
 		return fmt.Errorf("dead letter: %w", err)
 	}
 	return nil

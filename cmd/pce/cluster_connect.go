@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -80,7 +81,7 @@ func connectBroker(ctx context.Context, o natsbus.Options) (*natsbus.Bus, error)
 	patient, cancel := context.WithTimeout(ctx, brokerPatience)
 	defer cancel()
 	bus, err := natsbus.Connect(patient, o)
-	if ctx.Err() == nil && patient.Err() != nil {
+	if ctx.Err() == nil && patient.Err() != nil && !errors.Is(err, natsbus.ErrStorage) {
 		return nil, fmt.Errorf("%w; no answer within %v, is pce cluster up running?", err, brokerPatience)
 	}
 	return bus, err

@@ -40,6 +40,8 @@ type follower struct {
 // print prints events until the run has ended. The end is that of the run, if an
 // event said so.
 func (f *follower) print(parent context.Context) (end *runEnd, err error) {
+	parent, stop := endWithStorage(parent, f.bus)
+	defer stop()
 	ctx, cancel := context.WithCancelCause(parent)
 	var heard atomic.Bool
 	watched := make(chan struct{})

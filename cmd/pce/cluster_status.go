@@ -40,8 +40,9 @@ type clusterStatus struct {
 	SameBits  bool                 `json:"same_bits"`
 	Lead      *cluster.Holder      `json:"lead"` // nil: nobody
 	Workers   []workerStatus       `json:"workers"`
-	Jobs      []runRecord          `json:"jobs"`         // oldest first
-	Dead      []cluster.DeadLetter `json:"dead_letters"` // oldest first
+	Jobs      []runRecord          `json:"jobs"`              // oldest first
+	Dead      []cluster.DeadLetter `json:"dead_letters"`      // oldest first
+	Storage   string               `json:"storage,omitempty"` // what is wrong with the broker's; "": nothing is known
 
 	figures string // of the run, in words
 }
@@ -63,6 +64,11 @@ type workerStatus struct {
 
 // readStatus puts the records of a cluster together.
 func readStatus(ctx context.Context, bus cluster.Bus) (*clusterStatus, error) {
+	storage := make(chan string, 1)
+	go func() { // beside what follows, since there may be no answer
+		problem, _ := askStorage(ctx, bus)
+		storage <- problem
+	}()
 	members, err := listRecords[cluster.Member](ctx, bus.Bucket(cluster.MembersBucket))
 	if err != nil {
 		return nil, err
@@ -79,7 +85,9 @@ func readStatus(ctx context.Context, bus cluster.Bus) (*clusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	return describeCluster(members, leads, jobs, dead), nil
+	s := describeCluster(members, leads, jobs, dead)
+	s.Storage = <-storage
+	return s, nil
 }
 
 // describeCluster picks the run that counts and gives its shards to workers.
@@ -134,6 +142,9 @@ func latestRun(lead *cluster.Holder, jobs []runRecord) runRecord {
 // table is the status for people.
 func (s *clusterStatus) table() string {
 	var b strings.Builder
+	if s.Storage != "" {
+		b.WriteString("the broker does not store: " + s.Storage + "\n")
+	}
 	if s.Run == "" {
 		b.WriteString("no run yet\n")
 	} else {

@@ -20,8 +20,9 @@ import (
 // connections are the ways to the broker.
 type connections struct {
 	coordinator natsbus.Options
-	client      urlFile  // empty for a broker that is somebody else's
-	workers     []string // keys of the workers here; "": none is needed
+	client      urlFile      // empty for a broker that is somebody else's
+	workers     []string     // keys of the workers here; "": none is needed
+	problem     func() error // of the broker's storage; nil: the broker is somebody else's
 	close       func() error
 }
 
@@ -69,7 +70,7 @@ func (f *upFlags) open(log *slog.Logger) (c *connections, err error) {
 		broker.Close()
 		return nil, err
 	}
-	c = &connections{close: broker.Close}
+	c = &connections{close: broker.Close, problem: broker.Problem}
 	at := natsbus.Options{URLs: f.url(host, broker.Port()), CA: f.cluster.ca, Lease: f.lease, Logger: log, Name: "pce coordinator", Restarted: true}
 	if f.tlsCert != "" && at.CA == "" {
 		at.CA = f.tlsCert // who shows it is the broker

@@ -127,10 +127,16 @@ func (c *clusterRun) gather(ctx context.Context) error {
 		}
 		if !told {
 			c.log.Info("waiting for workers", "want", c.cfg.Cluster.Workers, "have", len(c.members))
+			watched, stop := endWithStorage(ctx, c.bus)
+			defer stop()
+			ctx = watched
 		}
 		select {
 		case <-time.After(memberInterval):
 		case <-ctx.Done():
+			if cause := context.Cause(ctx); errors.Is(cause, cluster.ErrUnreachable) {
+				return cause
+			}
 			return ctx.Err()
 		}
 	}

@@ -1,0 +1,81 @@
+package natsbus
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// TestNoStorage has the server stop storing, as it does when its disk is full: calls
+// end with a reason, though their contexts do not, and a new connection does.
+func TestNoStorage(t *testing.T) {
+	broker := startBroker(t, BrokerOptions{})
+	b := connect(t, Options{URLs: broker.URL()})
+	b.patience, b.stubborn = 50*time.Millisecond, 100*time.Millisecond
+	contents := []byte("contents")
+	sum := sha256.Sum256(contents)
+	digest := hex.EncodeToString(sum[:])
+	store := *broker.server.JetStreamConfig()
+	store.StoreDir = filepath.Dir(store.StoreDir) // the server adds the name below it again
+	if err := broker.server.DisableJetStream(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	for name, call := range map[string]func() error{
+		"put":    func() error { _, err := b.Bucket(cluster.RunsBucket).Put(ctx, "r", nil); return err },
+		"list":   func() error { _, err := b.Bucket(cluster.RunsBucket).List(ctx); return err },
+		"blob":   func() error { return b.Blobs().Put(ctx, digest, bytes.NewReader(contents), int64(len(contents))) },
+		"submit": func() error { return b.Jobs().Submit(ctx, "r", nil) },
+		"follow": func() error { return b.Events().Follow(ctx, "r", func([]byte) bool { return true }) },
+	} {
+		if err := call(); !errors.Is(err, ErrStorage) || !errors.Is(err, cluster.ErrUnreachable) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want one line that matches ErrStorage", name, err)
+		}
+	}
+	if err := broker.Problem(); err == nil || !strings.Contains(err.Error(), "has stopped storing") {
+		t.Errorf("the broker says %v", err)
+	}
+	// What is published meanwhile waits, and is stored when the server stores again.
+	if err := b.Events().Publish("r", []byte("late")); err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.server.EnableJetStream(&store); err != nil {
+		t.Fatal(err)
+	}
+	came := ""
+	err := b.Events().Follow(within(t, 20*time.Second), "r", func(event []byte) bool { came = string(event); return false })
+	if err != nil || came != "late" {
+		t.Errorf("after the server stores again: event %q, %v", came, err)
+	}
+}
+
+// TestProblem wants a broker to say that its directory is gone or cannot be written.
+func TestProblem(t *testing.T) {
+	dir := t.TempDir()
+	broker := startBroker(t, BrokerOptions{Dir: dir})
+	b := connect(t, Options{URLs: broker.URL()})
+	if _, err := b.Bucket(cluster.RunsBucket).Put(t.Context(), "r", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.Problem(); err != nil {
+		t.Errorf("a sound broker: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "jetstream", ".probe*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "jetstream")); err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.Problem(); err == nil || !strings.Contains(err.Error(), "files are gone") {
+		t.Errorf("without its files: %v", err)
+	}
+}
