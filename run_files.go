@@ -76,13 +76,12 @@ func (r *run) writeConfig(history [][]byte) error {
 // belong to. Circuits are learned from rows, and rows may change.
 const circuitFile = "circuit.gz"
 
-// saveCircuit writes the circuit of the run, unless it continues with that of its
-// checkpoints.
-func (r *run) saveCircuit(found bool) error {
-	path := filepath.Join(r.path(CheckpointDir), circuitFile)
-	if _, err := os.Stat(path); found && err == nil {
+// saveCircuit writes the circuit of the run, unless it comes from there.
+func (r *run) saveCircuit() error {
+	if r.kept {
 		return nil
 	}
+	path := filepath.Join(r.path(CheckpointDir), circuitFile)
 	if err := os.MkdirAll(r.path(CheckpointDir), 0o755); err != nil {
 		return fmt.Errorf("pce: %w", err)
 	}
@@ -91,7 +90,7 @@ func (r *run) saveCircuit(found bool) error {
 
 // build makes the circuit of a run. One that is resumed with the settings that
 // its circuit was made with keeps the circuit, whatever has become of the rows.
-func (o *TrainOptions) build(ctx context.Context) (*Blueprint, error) {
+func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err error) {
 	dir := filepath.Join(o.Dir, CheckpointDir)
 	path := filepath.Join(dir, circuitFile)
 	if _, err := os.Stat(path); o.Resume && err == nil {
@@ -99,14 +98,15 @@ func (o *TrainOptions) build(ctx context.Context) (*Blueprint, error) {
 		if was != nil && !slices.ContainsFunc(em.CompareFacts(was, o.settings()), madeCircuit) {
 			b, err := Build(ctx, Structure{Kind: "file", File: path, Init: o.Structure.Init}, o.Train, o.Compile)
 			if !errors.Is(err, format.ErrModel) {
-				return b, err
+				return b, true, err
 			}
 			if l := o.EM.Logger; l != nil {
 				l.Error("the circuit of the run is damaged, making it again", "err", err)
 			}
 		}
 	}
-	return Build(ctx, o.Structure, o.Train, o.Compile)
+	b, err = Build(ctx, o.Structure, o.Train, o.Compile)
+	return b, false, err
 }
 
 // madeCircuit reports whether a change is one of a setting that circuits are made

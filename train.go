@@ -71,7 +71,7 @@ func Train(ctx context.Context, opts TrainOptions) (_ *Result, err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 
-	b, err := opts.build(ctx)
+	b, kept, err := opts.build(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func Train(ctx context.Context, opts TrainOptions) (_ *Result, err error) {
 			return nil, err
 		}
 	}
-	r := &run{opts: opts, plan: b, load: TrainLoad(opts, b.Train.Rows())}
+	r := &run{opts: opts, plan: b, kept: kept, load: TrainLoad(opts, b.Train.Rows())}
 	for _, split := range []struct {
 		rows Rows
 		src  *dataset.Source
@@ -173,6 +173,7 @@ func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
 type run struct {
 	opts        TrainOptions
 	plan        *Blueprint
+	kept        bool // plan is that of the run's checkpoints
 	load        Load
 	valid, test dataset.Source
 }
@@ -236,16 +237,16 @@ func (r *run) train(ctx context.Context) (_ *Result, lost bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	found := false
 	if r.opts.Resume {
-		if found, err = t.Resume(ctx); err != nil {
+		found, err := t.Resume(ctx)
+		if err != nil {
 			return nil, false, err
 		}
 		if err := r.renewConfig(t, found); err != nil {
 			return nil, false, err
 		}
 	}
-	if err := r.saveCircuit(found); err != nil {
+	if err := r.saveCircuit(); err != nil {
 		return nil, false, err
 	}
 	res, err := t.Run(ctx)

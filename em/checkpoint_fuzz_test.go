@@ -104,6 +104,16 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	}
 }
 
+// TestTruncatedCheckpoint cuts a checkpoint at every byte.
+func TestTruncatedCheckpoint(t *testing.T) {
+	b, m := sample(t, 5, true)
+	for n := range b {
+		if _, err := openCheckpoint(b[:n], m.Program()); err == nil {
+			t.Errorf("%d of %d bytes are a checkpoint", n, len(b))
+		}
+	}
+}
+
 // FuzzCheckpoint reads hostile files with good checksums: they are refused, or
 // hold a state that a run could have.
 func FuzzCheckpoint(f *testing.F) {

@@ -191,6 +191,31 @@ func TestResumeNamesChanges(t *testing.T) {
 	}
 }
 
+// TestResumeDamagedCircuit resumes a run whose circuit is damaged or gone: it is
+// made again of the rows, and written anew.
+func TestResumeDamagedCircuit(t *testing.T) {
+	interrupted(t)
+	_, _, whole := resume(t)
+	name := filepath.Join("checkpoints", "circuit.gz")
+	good := readFile(t, "run", name)
+	for what, spoil := range map[string]func() error{
+		"gone": func() error { return os.Remove(filepath.Join("run", name)) },
+		"cut":  func() error { return os.WriteFile(filepath.Join("run", name), good[:len(good)/2], 0o644) },
+		"none": func() error { return os.WriteFile(filepath.Join("run", name), []byte("circuit"), 0o644) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		code, log, dir := resume(t)
+		if code != exitOK || strings.Contains(log, "damaged") != (what != "gone") {
+			t.Errorf("%s: exit %d: %s", what, code, log)
+		}
+		if !bytes.Equal(readFile(t, dir, name), good) || !bytes.Equal(readFile(t, dir, "model.safetensors"), readFile(t, whole, "model.safetensors")) {
+			t.Errorf("%s: another circuit or model", what)
+		}
+	}
+}
+
 // TestResumeOtherCircuit resumes a run with a setting that makes another circuit:
 // its parameters do not fit, so --allow-changes does not help.
 func TestResumeOtherCircuit(t *testing.T) {
