@@ -99,7 +99,7 @@ func TestWidths(t *testing.T) {
 			}
 			for _, bad := range []string{fmt.Sprint(n), "4294967295", "4294967296", "-1"} {
 				_, err := Open(context.Background(), save(t, "a.csv", []byte("0,0\n"+bad+",0\n")), Options{Schema: s, Header: HeaderNo})
-				if err == nil || !strings.Contains(err.Error(), "a.csv:2:1") || !strings.Contains(err.Error(), fmt.Sprintf("0 to %d", n-1)) {
+				if err == nil || !strings.Contains(err.Error(), "a.csv:2:1: "+bad+" is out of range") || !strings.Contains(err.Error(), fmt.Sprintf("0 to %d", n-1)) {
 					t.Errorf("cell %s was read: %v", bad, err)
 				}
 			}

@@ -67,7 +67,16 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 		return n, 0, ""
 	}
 	return 0, 0, fmt.Sprintf("%s is out of range for %s, whose categories are 0 to %d; fix the cell or give the column more categories when training",
-		formatNumber(v.Number), e.schema.ColumnName(col), c.Categories-1)
+		formatCode(v.Number), e.schema.ColumnName(col), c.Categories-1)
+}
+
+// formatCode is formatNumber without an exponent for numbers that may be meant as
+// codes.
+func formatCode(f float64) string {
+	if math.Abs(f) < 1e15 {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return formatNumber(f)
 }
 
 func formatNumber(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

@@ -39,14 +39,17 @@ func testConfig(t *testing.T, set ...string) *configs.Config {
 
 // imageFiles writes train.csv, valid.csv and test.csv, 4×4 images with missing
 // cells, and returns settings that read them.
-func imageFiles(t *testing.T, dir string) []string {
+func imageFiles(t *testing.T, dir string) []string { return shadedFiles(t, dir, 4) }
+
+// shadedFiles is imageFiles with the four brightest of so many shades.
+func shadedFiles(t *testing.T, dir string, shades int) []string {
 	t.Helper()
 	set := []string{"data.image=[4, 4]"}
 	for i, name := range []string{trainSource, validSource, testSource} {
 		var text strings.Builder
 		for row := range 200 - 80*i {
 			for v := range 16 {
-				cell := fmt.Sprint((row*(v+3) + row*row/7 + i) % 4)
+				cell := fmt.Sprint((row*(v+3)+row*row/7+i)%4 + shades - 4)
 				if (row*5+v)%23 == 0 {
 					cell = "?"
 				}
@@ -238,6 +241,7 @@ func openPair(t *testing.T, c *clusterRun, roots []string, check func(*descripti
 func TestSessions(t *testing.T) {
 	data := t.TempDir()
 	files := imageFiles(t, data)
+	shades := shadedFiles(t, t.TempDir(), 70_000)
 	builtin := []string{"data.image=[4, 4]", "data.train=builtin:random?rows=200&vars=16&categories=4",
 		"data.valid=builtin:random?rows=60&vars=16&categories=4&seed=2", "data.test=builtin:random?rows=530&vars=16&categories=4&seed=3"}
 	for name, c := range map[string]struct {
@@ -245,8 +249,10 @@ func TestSessions(t *testing.T) {
 		roots []string
 		want  func(s sourceRef) bool
 	}{
-		"files in a root":     {append(files, "model.structure=hmm", "train.finish.epochs=1"), []string{data}, func(s sourceRef) bool { return len(s.Files) == 1 && s.Table == nil }},
-		"files elsewhere":     {append(files, "train.rule=anemone", "model.structure=rat-spn", "model.rat_spn.depth=2"), nil, func(s sourceRef) bool { return s.Files == nil && s.Table != nil && s.Table.Blob }},
+		"files in a root": {append(files, "model.structure=hmm", "train.finish.epochs=1"), []string{data}, func(s sourceRef) bool { return len(s.Files) == 1 && s.Table == nil }},
+		"files elsewhere": {append(files, "train.rule=anemone", "model.structure=rat-spn", "model.rat_spn.depth=2"), nil, func(s sourceRef) bool { return s.Files == nil && s.Table != nil && s.Table.Blob }},
+		"wide codes, elsewhere": {append(shades, "model.structure=hmm", "data.columns=[{name: '*', type: discrete, categories: 70000}]", "train.epochs=1"), nil,
+			func(s sourceRef) bool { return s.Table != nil }},
 		"builtin":             {append(builtin, "model.hclt.tree=grid"), nil, func(s sourceRef) bool { return s.Builtin != "" }},
 		"gaussian, elsewhere": {append(files, "model.leaf.type=gaussian", "model.leaf.min_sigma=0.1"), nil, func(s sourceRef) bool { return s.Table != nil }},
 	} {
@@ -310,7 +316,13 @@ func (g *gathered) Gather(ctx context.Context, b *dataset.Batch, rows []int) err
 // TestShardReader reads shards in and out of turn, ahead and not, and wants the
 // rows of the schedule, each read once.
 func TestShardReader(t *testing.T) {
-	table, err := dataset.Open(t.Context(), "builtin:random?rows=50&vars=3&categories=9", dataset.Options{})
+	for _, categories := range []int{9, 70_000} {
+		t.Run(fmt.Sprint(categories), func(t *testing.T) { readShards(t, categories) })
+	}
+}
+
+func readShards(t *testing.T, categories int) {
+	table, err := dataset.Open(t.Context(), fmt.Sprintf("builtin:random?rows=50&vars=3&categories=%d", categories), dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,8 +354,8 @@ func TestShardReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		for v := range want.Columns {
-			if !slices.Equal(got.Columns[v].Codes.Narrow, want.Columns[v].Codes.Narrow) {
-				t.Fatalf("shard %d: column %d is %v, want %v", i, v, got.Columns[v].Codes, want.Columns[v].Codes)
+			if a, b := got.Columns[v].Codes, want.Columns[v].Codes; !slices.Equal(a.Narrow, b.Narrow) || !slices.Equal(a.Wide, b.Wide) || a.Len() == 0 {
+				t.Fatalf("shard %d: column %d is %v, want %v", i, v, a, b)
 			}
 		}
 	}
