@@ -46,15 +46,25 @@ func (c *Column) putCells(dst []byte, cells *Cells) []byte {
 		}
 		binary.LittleEndian.PutUint32(dst[width*i:], math.Float32bits(v))
 	}
-	for i := range cells.Codes.Len() {
-		switch v := cells.Codes.At(i); width { // Missing, -1, becomes the largest number of each
-		case 1:
+	putCodes(dst, width, cells.Codes.Narrow)
+	putCodes(dst, width, cells.Codes.Wide)
+	return dst
+}
+
+// putCodes writes codes of width bytes. Missing, all ones in every width, stays so.
+func putCodes[T uint16 | uint32](dst []byte, width int, codes []T) {
+	switch width {
+	case 1:
+		for i, v := range codes {
 			dst[i] = byte(v)
-		case 2:
+		}
+	case 2:
+		for i, v := range codes {
 			binary.LittleEndian.PutUint16(dst[2*i:], uint16(v))
-		default:
+		}
+	default:
+		for i, v := range codes {
 			binary.LittleEndian.PutUint32(dst[4*i:], uint32(v))
 		}
 	}
-	return dst
 }
