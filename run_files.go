@@ -76,9 +76,12 @@ func (r *run) writeConfig(history [][]byte) error {
 // belong to. Circuits are learned from rows, and rows may change.
 const circuitFile = "circuit.gz"
 
-// saveCircuit writes the circuit of the run, unless it comes from there.
+// learned reports whether the circuit is made for the rows.
+func (s *Structure) learned() bool { return s.Graph == nil && s.Kind != "file" }
+
+// saveCircuit writes a circuit that was made for the rows of the run.
 func (r *run) saveCircuit() error {
-	if r.kept {
+	if r.kept || !r.opts.Structure.learned() {
 		return nil
 	}
 	path := filepath.Join(r.path(CheckpointDir), circuitFile)
@@ -89,11 +92,11 @@ func (r *run) saveCircuit() error {
 }
 
 // build makes the circuit of a run. One that is resumed with the settings that
-// its circuit was made with keeps the circuit, whatever has become of the rows.
+// its circuit was learned with keeps the circuit, whatever has become of the rows.
 func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err error) {
 	dir := filepath.Join(o.Dir, CheckpointDir)
 	path := filepath.Join(dir, circuitFile)
-	if _, err := os.Stat(path); o.Resume && err == nil {
+	if _, err := os.Stat(path); o.Resume && o.Structure.learned() && err == nil {
 		was := em.LastFingerprint(dir)
 		if was != nil && !slices.ContainsFunc(em.CompareFacts(was, o.settings()), madeCircuit) {
 			b, err := Build(ctx, Structure{Kind: "file", File: path, Init: o.Structure.Init}, o.Train, o.Compile)

@@ -232,6 +232,10 @@ func TestResumeVersion1(t *testing.T) {
 			}
 			continue
 		}
+		_, _, _, seeded := j.resumed(t, dir, changes[1], false)
+		if !errors.Is(seeded, em.ErrChanged) || !strings.Contains(seeded.Error(), changes[1].want) {
+			t.Errorf("between epochs, another seed: %v, want ErrChanged and %q", seeded, changes[1].want)
+		}
 		if !errors.Is(refused, em.ErrChanged) || !strings.Contains(refused.Error(), "checkpoint version: 1 (no fingerprint") {
 			t.Errorf("between epochs: %v, want ErrChanged", refused)
 		}

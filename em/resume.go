@@ -52,7 +52,9 @@ func (t *Trainer) continues(c *checkpoint, path string) ([]Change, error) {
 			return nil, fmt.Errorf("%w: the version of pce that wrote it cut an epoch into other batches, and it stands inside epoch %d; finish the epoch with that version, or choose another directory",
 				errOther, c.state.At.Epoch+1)
 		}
-		changes = append(changes, Change{Name: "checkpoint version", Was: "1 (no fingerprint of rows, kernels and settings)", Now: "2"})
+		// Its settings are all that it knows of what the run was.
+		was := Options{Seed: c.settings.Seed, ShardRows: c.settings.ShardRows, Phases: c.settings.Phases}
+		changes = append(CompareFacts(was.Facts(), t.opts.Facts()), Change{Name: "checkpoint version", Was: "1 (no fingerprint of rows, kernels and settings)", Now: "2"})
 	}
 	bound := binding(changes)
 	if err := c.fits(t.flows.Program()); err != nil {

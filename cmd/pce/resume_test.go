@@ -216,6 +216,30 @@ func TestResumeDamagedCircuit(t *testing.T) {
 	}
 }
 
+// TestResumeFile stops and resumes the training of a circuit from a file, which has
+// a node that the root cannot reach: the node keeps its parameters.
+func TestResumeFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text, nodes := "circuit 6\n", ""
+	for v := range 6 {
+		text += fmt.Sprintf("a%d = input[2] x%[1]d categorical categories=3 0.2 0.3 0.5 / 0.5 0.4 0.1\n", v)
+		nodes += fmt.Sprintf(" a%d", v)
+	}
+	text += "p = product" + nodes + "\ns = sum p : 0.4 0.6\nalone = input x0 categorical categories=3 0.1 0.2 0.7\nroot s\n"
+	if err := os.WriteFile("c.txt", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	writeLines(t, "train.csv", discreteRows(100, 1))
+	writeLines(t, "valid.csv", discreteRows(30, 2))
+	args := append(slices.Clone(onFiles), "--set", "model.structure=file", "--set", "model.file=c.txt", "--out")
+	runJSON(t, append(append([]string{"train"}, args...), "whole")...)
+	runJSON(t, append(append([]string{"train", "--set", "train.steps=3"}, args...), "broken")...)
+	runJSON(t, append(append([]string{"train", "--resume"}, args...), "broken")...)
+	if !bytes.Equal(readFile(t, "whole", "model.safetensors"), readFile(t, "broken", "model.safetensors")) {
+		t.Error("a run that was resumed has another model")
+	}
+}
+
 // TestResumeOtherCircuit resumes a run with a setting that makes another circuit:
 // its parameters do not fit, so --allow-changes does not help.
 func TestResumeOtherCircuit(t *testing.T) {
