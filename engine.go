@@ -36,6 +36,7 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 		if o.Ranges, err = ranges(ctx, b.Train); err != nil {
 			return nil, err
 		}
+		o.Limits = limits(b.Train.Schema(), o.Ranges)
 	}
 	dev, err := openDevice(l.Options)
 	if err != nil {
@@ -68,6 +69,22 @@ func ranges(ctx context.Context, src dataset.Source) ([]float64, error) {
 		r[i] = max(math.Abs(s.Min), math.Abs(s.Max))
 	}
 	return r, nil
+}
+
+// limits bounds the ranges of scaled columns, and returns the bounds where rows
+// are beyond them; nil if none are.
+func limits(s *dataset.Schema, ranges []float64) []float64 {
+	var out []float64
+	for i, r := range ranges {
+		if s.Columns[i].Scale == 0 || r <= dataset.FarValue {
+			continue
+		}
+		if out == nil {
+			out = make([]float64, len(ranges))
+		}
+		ranges[i], out[i] = dataset.FarValue, dataset.FarValue
+	}
+	return out
 }
 
 // logScales returns LogScale of every column, nil if all are 0.

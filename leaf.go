@@ -3,7 +3,6 @@ package pce
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/pce-engine/pce/circuit"
@@ -127,36 +126,20 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 	return &out, nil
 }
 
-// shareScale gives the continuous columns of a source the mean and the standard
-// deviation of all their numbers.
+// shareScale gives the continuous columns of a source one offset and one scale.
 func shareScale(ctx context.Context, src dataset.Source, columns []dataset.Column) error {
-	scaled := func(c dataset.Column) bool { return c.Kind == dataset.Continuous && c.Scale != 0 }
-	if !slices.ContainsFunc(columns, scaled) {
+	var scaled []int
+	for i, c := range columns {
+		if c.Kind == dataset.Continuous && c.Scale != 0 {
+			scaled = append(scaled, i)
+		}
+	}
+	if scaled == nil {
 		return nil
 	}
-	sums, err := dataset.Summarize(ctx, src)
-	if err != nil {
-		return err
+	offset, scale, err := dataset.Scale(ctx, src, scaled)
+	for _, i := range scaled {
+		columns[i].Offset, columns[i].Scale = offset, scale
 	}
-	n, mean, squares := 0.0, 0.0, 0.0
-	for i, c := range columns {
-		u := sums[i].Numbers(&src.Schema().Columns[i])
-		if !scaled(c) || u.Observed == 0 {
-			continue
-		}
-		m, d := float64(u.Observed), u.Mean-mean
-		mean += d * m / (n + m)
-		squares += m*u.Variance + d*d*n*m/(n+m)
-		n += m
-	}
-	sd := 1.0
-	if v := squares / n; v > 0 && !math.IsInf(v, 0) {
-		sd = math.Sqrt(v)
-	}
-	for i := range columns {
-		if scaled(columns[i]) {
-			columns[i].Offset, columns[i].Scale = mean, sd
-		}
-	}
-	return nil
+	return err
 }

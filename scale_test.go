@@ -195,3 +195,40 @@ func TestNumbersOfModel(t *testing.T) {
 		t.Errorf("a table of its own scale: %v, want %v, %v", got[0], want, err)
 	}
 }
+
+// TestSentinels trains on rows of which one in a thousand holds a number far away,
+// and wants the others to be described as without it.
+func TestSentinels(t *testing.T) {
+	read := func(path string) []string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+	test := normalRows(t, "test.csv", 2, 1000, 2, 0, 1)
+	bulk := read(normalRows(t, "train.csv", 1, 3000, 2, 0, 1))
+	for _, kind := range []string{"hclt", "hmm"} {
+		s := DefaultStructure()
+		s.Kind, s.Latents = kind, 6
+		ll := func(sentinel string) float64 {
+			rows := strings.Join(bulk, "\n") + "\n"
+			if sentinel != "" {
+				for i := range 3 {
+					rows += fmt.Sprintf("%s,%d\n", sentinel, i)
+				}
+			}
+			path := filepath.Join(t.TempDir(), "train.csv")
+			if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return trainOn(t, s, path, test).TestLL
+		}
+		want := ll("")
+		for _, sentinel := range []string{"-9999", "1e6", "-999999", "1e9", "1e30"} {
+			if got := ll(sentinel); !(got > want-0.02) {
+				t.Errorf("%s: with three rows of %s the test ll is %v, without %v", kind, sentinel, got, want)
+			}
+		}
+	}
+}

@@ -40,7 +40,7 @@ type Leaf struct {
 	Type       string  `yaml:"type" enum:"auto|categorical|bernoulli|binomial|gaussian|discretised-logistic|histogram|poisson" doc:"family; auto: categorical for discrete columns, Gaussian for continuous ones"`
 	Categories int     `yaml:"categories" min:"0" max:"16777216" doc:"values of a discrete variable, 0..categories-1; 0: as many as the data has"`
 	Bins       int     `yaml:"bins" min:"1" max:"16777216" doc:"bins of equal width of a histogram leaf, at most one a value"`
-	MinSigma   float64 `yaml:"min_sigma" min:"0" doc:"least standard deviation of a Gaussian leaf, in the units of the column; 0: a hundredth of the column's standard deviation"`
+	MinSigma   float64 `yaml:"min_sigma" min:"0" doc:"least standard deviation of a Gaussian leaf, in the units of the column; 0: a hundredth of the column's spread"`
 	MinScale   float64 `yaml:"min_scale" min:"0" doc:"least scale of a discretised logistic leaf; 0: the family's default"`
 }
 

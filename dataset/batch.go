@@ -18,9 +18,11 @@ type Column struct {
 	Categories int      // Discrete: number of codes
 	Labels     []string // Discrete: what each code stands for; nil: the code itself
 	// Offset and Scale, of a Continuous column, say what is stored: a float32 v
-	// stands for Offset + Scale·v. Inference takes mean and standard deviation,
-	// and a Scale of 1 for a column without spread. A Scale of 0 means that
-	// numbers are stored as they are.
+	// stands for Offset + Scale·v. Inference takes the median and what is the
+	// standard deviation of normal numbers with the same interquartile range; where
+	// half of the numbers are equal, mean and standard deviation; and a Scale of 1
+	// for a column without spread. A Scale of 0 means that numbers are stored as
+	// they are.
 	Offset, Scale float64
 }
 

@@ -43,7 +43,7 @@ func (r *rescaled) Gather(ctx context.Context, b *Batch, rows []int) error {
 	for _, i := range r.columns {
 		from, to := &r.Source.Schema().Columns[i], &r.schema.Columns[i]
 		for n, v := range b.Columns[i].Values {
-			b.Columns[i].Values[n] = to.Standard(from.Number(v))
+			b.Columns[i].Values[n] = to.Standard(from.shortest(v))
 		}
 	}
 	return nil

@@ -74,9 +74,14 @@ func (c *Column) shortest(v float32) float64 {
 	return x
 }
 
-// settleScales gives each continuous column without a scale the mean and the
-// standard deviation of its numbers, and warns where these leave fewer different
-// cells than there are numbers.
+// FarValue is the largest absolute value that training takes of a scaled column.
+// The statistics of farther ones leave little precision to those of the others, and
+// their log densities under leaves that describe the others are below -1e9.
+const FarValue = 1 << 14
+
+// settleScales gives each continuous column an offset and a scale, and warns where
+// these leave fewer different cells than there are numbers, or numbers too far from
+// the others to be trained.
 func (all *inspection) settleScales(opts *Options) {
 	s := all.schema
 	for i := range s.Columns {
@@ -84,9 +89,14 @@ func (all *inspection) settleScales(opts *Options) {
 		if c.Kind != Continuous {
 			continue
 		}
-		c.Offset, c.Scale = t.mean, 1
-		if sd := math.Sqrt(t.squares / float64(t.numbers)); t.numbers > 0 && sd > 0 && !math.IsInf(sd, 0) {
-			c.Scale = sd
+		c.Offset, c.Scale = t.scaleOf()
+		far := t.max
+		if c.Offset-t.min > far-c.Offset {
+			far = t.min
+		}
+		if math.Abs(float64(c.Standard(far))) > FarValue {
+			opts.warn(all.path, "%s has numbers such as %v, more than %d times its spread of %v away from %v; training takes those as missing: "+
+				"list them in data.missing if they mark missing cells", s.ColumnName(i), shortNumber(far), FarValue, shortNumber(c.Scale), shortNumber(c.Offset))
 		}
 		numbers := t.distinct.values()
 		left := make(map[float32]bool, len(numbers))
@@ -94,8 +104,8 @@ func (all *inspection) settleScales(opts *Options) {
 			left[c.Standard(x)] = true
 		}
 		if lost := len(numbers) - len(left); lost > 0 {
-			opts.warn(all.path, "%s has numbers too close together for its mean %v and standard deviation %v: of %d different ones, %d cannot be told from others; "+
-				"subtract an offset or remove outliers", s.ColumnName(i), shortNumber(c.Offset), shortNumber(c.Scale), len(numbers), lost)
+			opts.warn(all.path, "%s has numbers too close together for its offset %v and scale %v: of %d different ones, %d cannot be told from others; "+
+				"subtract an offset", s.ColumnName(i), shortNumber(c.Offset), shortNumber(c.Scale), len(numbers), lost)
 		}
 	}
 }

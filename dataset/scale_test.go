@@ -30,7 +30,7 @@ func TestTimestamps(t *testing.T) {
 		t.Errorf("warnings %q", warnings)
 	}
 	s := src.Schema()
-	if c := s.Columns[0]; c.Offset != 1_700_000_149.5 || !(math.Abs(c.Scale-math.Sqrt((300*300-1)/12.)) < 1e-9) {
+	if c := s.Columns[0]; c.Offset != 1_700_000_149.5 || !(math.Abs(c.Scale-149.5/quartiles) < 1e-9) {
 		t.Errorf("offset %v, scale %v", c.Offset, c.Scale)
 	}
 	b := new(Batch)
@@ -80,13 +80,15 @@ func TestScales(t *testing.T) {
 		files         []string
 		offset, scale float64
 	}{
-		{"two numbers", []string{"x\n1.5\n2.5\n"}, 2, 0.5},
-		{"several files", []string{"x\n1.5\n2.5\n", "x\nNA\n1.5\n2.5\n1.5\n2.5\n"}, 2, 0.5},
+		{"two numbers", []string{"x\n1.5\n2.5\n"}, 2, 0.5 / quartiles},
+		{"several files", []string{"x\n1.5\n2.5\n", "x\nNA\n1.5\n2.5\n1.5\n2.5\n"}, 2, 1 / quartiles},
+		{"a number far away", []string{"x\n1\n2\n3\n4\n1e30\n"}, 3, 2 / quartiles},
+		{"most are equal", []string{"x\n0\n0\n0\n0\n5\n"}, 1, 2},
 		{"no spread", []string{"x\n0.1\n0.1\n0.1\n"}, 0.1, 1},
 		{"no spread over two files", []string{"x\n0.1\n0.1\n", "x\n0.1\n"}, 0.1, 1},
-		{"nothing observed in the second", []string{"x\n1.5\n2.5\n", "x\n?\n"}, 2, 0.5},
-		{"large", []string{"x\n3e38\n-3e38\n"}, 0, 3e38},
-		{"small", []string{"x\n3e-150\n-3e-150\n"}, 0, 3e-150},
+		{"nothing observed in the second", []string{"x\n1.5\n2.5\n", "x\n?\n"}, 2, 0.5 / quartiles},
+		{"large", []string{"x\n3e38\n-3e38\n"}, 0, 3e38 / quartiles},
+		{"small", []string{"x\n3e-300\n-3e-300\n"}, 0, 3e-300 / quartiles},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var paths []string
@@ -115,16 +117,16 @@ func TestScales(t *testing.T) {
 // TestLostCells wants a warning where different numbers become one.
 func TestLostCells(t *testing.T) {
 	var in strings.Builder
-	in.WriteString("x\n1e30\n")
+	in.WriteString("x\n")
 	for i := range 20 {
-		fmt.Fprintf(&in, "%d.5\n", i)
+		fmt.Fprintf(&in, "%de9\n%de9\n%d\n", i, i, 1_000_000_000_000+i)
 	}
 	var warnings []string
 	path := save(t, "a.csv", []byte(in.String()))
 	if _, err := Open(context.Background(), path, Options{Warn: func(w string) { warnings = append(warnings, w) }}); err != nil {
 		t.Fatal(err)
 	}
-	want := path + `: "x" has numbers too close together for its mean 4.7619e+28 and standard deviation 2.12959e+29: of 21 different ones, 19 cannot be told from others; subtract an offset or remove outliers`
+	want := path + `: "x" has numbers too close together for its offset 1.45e+10 and scale 7.36112e+11: of 40 different ones, 19 cannot be told from others; subtract an offset`
 	if len(warnings) != 1 || warnings[0] != want {
 		t.Errorf("got  %q\nwant %q", warnings, want)
 	}
@@ -174,5 +176,40 @@ func TestRescaled(t *testing.T) {
 	}
 	if v := b.Columns[0].Values[0]; v != 14 {
 		t.Errorf("4.5 is stored as %v, want 14", v)
+	}
+}
+
+// TestPicks wants the quartiles of a sample to be near those of all numbers, also
+// where these come in order or in turns, and over two files.
+func TestPicks(t *testing.T) {
+	for name, number := range map[string]func(i int) float64{
+		"ascending": func(i int) float64 { return float64(i) },
+		"in turns":  func(i int) float64 { return float64(i % 400) },
+		"squares":   func(i int) float64 { return float64(i) * float64(i) },
+	} {
+		var all []float64
+		var p, q picks
+		for i := range 40_000 {
+			all = append(all, number(i))
+			if i < 10_000 {
+				p.add(number(i), 1000)
+			} else {
+				q.add(number(i), 1000)
+			}
+		}
+		p.merge(&q, 1000)
+		if n := len(p.list); n < 400 || n > 1000 {
+			t.Errorf("%s: %d numbers are kept", name, n)
+		}
+		var whole picks
+		for _, x := range all {
+			whole.add(x, len(all))
+		}
+		center, spread := p.spread()
+		wantCenter, wantSpread := whole.spread()
+		// Four standard errors of a quantile of 400 numbers are 0.1 of the mass.
+		if !(math.Abs(center-wantCenter) < 0.2*wantSpread*quartiles) || !(math.Abs(spread/wantSpread-1) < 0.3) {
+			t.Errorf("%s: centre %v, spread %v, of all numbers %v and %v", name, center, spread, wantCenter, wantSpread)
+		}
 	}
 }

@@ -12,6 +12,9 @@ type Summary struct {
 	Observed       int
 	Mean, Variance float64 // of the cells themselves: the sum is divided by Observed
 	Min, Max       float64
+	// Median and Spread, of Continuous columns, say where most cells are, whatever
+	// the others: see Column.Scale. They are taken from a sample.
+	Median, Spread float64
 }
 
 // Summarize reads src once, in order, and returns one Summary for each column.
@@ -21,6 +24,7 @@ func Summarize(ctx context.Context, src Source) ([]Summary, error) {
 	for i := range out {
 		out[i].Min, out[i].Max = math.Inf(1), math.Inf(-1)
 	}
+	samples := make([]picks, len(out))
 	b := &Batch{}
 	for lo := 0; lo < src.Rows(); lo += chunkRows {
 		if err := src.Gather(ctx, b, span(lo, min(lo+chunkRows, src.Rows()))); err != nil {
@@ -30,13 +34,16 @@ func Summarize(ctx context.Context, src Source) ([]Summary, error) {
 			if s.Columns[i].Kind == Discrete {
 				out[i].addCodes(&b.Columns[i].Codes)
 			} else {
-				out[i].addValues(b.Columns[i].Values)
+				out[i].addValues(b.Columns[i].Values, &samples[i], sampledPerColumn(len(out)))
 			}
 		}
 	}
 	for i := range out {
 		if n := float64(out[i].Observed); n > 0 {
 			out[i].Variance /= n
+			if s.Columns[i].Kind == Continuous {
+				out[i].settle(&samples[i])
+			}
 		} else {
 			out[i] = Summary{}
 		}
@@ -48,6 +55,7 @@ func Summarize(ctx context.Context, src Source) ([]Summary, error) {
 func (s Summary) Numbers(c *Column) Summary {
 	if c.Kind == Continuous && c.Scale != 0 && s.Observed > 0 {
 		s.Mean, s.Variance = c.Offset+c.Scale*s.Mean, c.Scale*c.Scale*s.Variance
+		s.Median, s.Spread = c.Offset+c.Scale*s.Median, c.Scale*s.Spread
 		s.Min, s.Max = c.shortest(float32(s.Min)), c.shortest(float32(s.Max))
 	}
 	return s
@@ -64,6 +72,14 @@ func span(lo, hi int) []int {
 	return rows
 }
 
+// settle takes median and spread from a sample.
+func (s *Summary) settle(sample *picks) {
+	s.Median, s.Spread = sample.spread()
+	if !usable(s.Spread) {
+		s.Median, s.Spread = s.Mean, math.Sqrt(s.Variance)
+	}
+}
+
 func (s *Summary) addCodes(codes *Codes) {
 	for i := range codes.Len() {
 		if c := codes.At(i); c != Missing {
@@ -72,10 +88,11 @@ func (s *Summary) addCodes(codes *Codes) {
 	}
 }
 
-func (s *Summary) addValues(values []float32) {
+func (s *Summary) addValues(values []float32, sample *picks, most int) {
 	for _, v := range values {
 		if v == v {
 			s.add(float64(v))
+			sample.add(float64(v), most)
 		}
 	}
 }

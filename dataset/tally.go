@@ -14,7 +14,9 @@ type tally struct {
 	repeated bool // some cell is like an earlier one, as far as the sample shows
 	mean     float64
 	squares  float64 // sum of squared deviations from the mean
+	min, max float64 // of the numbers
 	distinct sample
+	picks    picks
 }
 
 // fewest is how many cells a column must have before it is worth a remark that
@@ -25,10 +27,15 @@ const fewest = 10
 func (t *tally) add(x float64, most int) {
 	t.cells++
 	t.numbers++
+	if t.numbers == 1 {
+		t.min, t.max = x, x
+	}
+	t.min, t.max = min(t.min, x), max(t.max, x)
 	d := x - t.mean
 	t.mean += d / float64(t.numbers)
 	t.squares += d * (x - t.mean)
 	t.fraction = t.fraction || x != math.Trunc(x)
+	t.picks.add(x, most)
 	if t.distinct.add(x, most) {
 		t.repeated = true
 	}
@@ -43,7 +50,14 @@ func (t *tally) merge(u *tally, most int) {
 		t.mean += d * float64(u.numbers) / float64(n)
 		t.squares += u.squares + d*d*float64(t.numbers)*float64(u.numbers)/float64(n)
 	}
+	switch {
+	case t.numbers == 0:
+		t.min, t.max = u.min, u.max
+	case u.numbers > 0:
+		t.min, t.max = min(t.min, u.min), max(t.max, u.max)
+	}
 	t.cells, t.numbers = t.cells+u.cells, n
+	t.picks.merge(&u.picks, most)
 	t.fraction, t.repeated = t.fraction || u.fraction, t.repeated || u.repeated
 	for _, h := range u.distinct.slots {
 		if h != 0 && t.distinct.insert(h, most) {

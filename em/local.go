@@ -143,7 +143,7 @@ func (l *Local) read(ctx context.Context) (*rows, error) {
 		return nil, err
 	}
 	r := &rows{of: s}
-	r.pass, r.err = l.eng.Load(ctx, s.Batch, 0, s.Batch.Rows, l.ll)
+	r.pass, r.err = l.eng.LoadStep(ctx, s.Batch, 0, s.Batch.Rows, l.ll)
 	return r, nil
 }
 

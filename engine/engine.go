@@ -43,6 +43,9 @@ type Options struct {
 	// StepRows is the most rows between two updates. 0 allows 2^22, the most
 	// that the finest grid of counts has room for.
 	StepRows int64
+	// Limits holds, for each variable, the largest absolute value that a training
+	// step takes: it treats others as missing. 0 or nil: any value.
+	Limits []float64
 	// LogScales holds, for each variable, what the log density of an observed value
 	// has more than that of the number that it stands for; log-likelihoods are of
 	// the numbers. nil: zeros.
@@ -74,11 +77,11 @@ type Engine struct {
 	// Of Anemone; nil until they are first asked for.
 	averages, topDown kernels.Buffer
 
-	logScales []float64 // of variables; nil: zeros
-	code      codes     // [coded columns, rows]
-	value     []float32 // [value columns, rows]
-	lls       [2][]float64
-	tiles     int64
+	logScales, limits []float64 // of variables; nil: zeros
+	code              codes     // [coded columns, rows]
+	value             []float32 // [value columns, rows]
+	lls               [2][]float64
+	tiles             int64
 }
 
 // New loads a program on a device. Its parameters are zeros until WriteParams.
@@ -89,7 +92,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	if o.Rows < 1 || o.Rows > MaxShardRows {
 		return nil, fmt.Errorf("%w: %d rows a launch, want 1..%d", kernels.ErrDevice, o.Rows, MaxShardRows)
 	}
-	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows, logScales: o.LogScales}
+	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows, logScales: o.LogScales, limits: o.Limits}
 	var err error
 	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
 	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
@@ -206,9 +209,9 @@ func (e *Engine) ReadParams(ctx context.Context, offset int64, params []float32)
 	return e.dev.Read(ctx, params, e.params, int(offset))
 }
 
-// load encodes the rows lo..hi-1 of a batch as the program reads them and copies
-// them to a room.
-func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int) error {
+// load encodes the rows lo..hi-1 of a batch as the program reads them, in a
+// training step or not, and copies them to a room.
+func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int, train bool) error {
 	if len(b.Columns) < e.prog.NumVars {
 		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), e.prog.NumVars)
 	}
@@ -224,6 +227,9 @@ func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int
 			value := e.value[at : at+n]
 			if bad := asValues(cells, lo, value); bad >= 0 {
 				return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, c.Var)
+			}
+			if train && e.limits != nil && e.limits[c.Var] > 0 {
+				dropFar(value, float32(e.limits[c.Var]))
 			}
 			for i, v := range value {
 				if v != v {
@@ -244,6 +250,15 @@ func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int
 		}
 	}
 	return e.send(ctx, r)
+}
+
+// dropFar makes values beyond a limit missing.
+func dropFar(values []float32, limit float32) {
+	for i, v := range values {
+		if v > limit || v < -limit {
+			values[i] = float32(math.NaN())
+		}
+	}
 }
 
 // send copies the cells of a launch to a room.
@@ -295,7 +310,7 @@ func (e *Engine) LogLikelihood(ctx context.Context, b *dataset.Batch, ll []float
 // Step does one training step on the rows lo..hi-1 of b as one shard, at most
 // Rows: log-likelihoods to ll, expected counts, and the update, fused.
 func (e *Engine) Step(ctx context.Context, b *dataset.Batch, lo, hi int, rule kernels.Rule, ll []float64) error {
-	p, err := e.Load(ctx, b, lo, hi, ll)
+	p, err := e.LoadStep(ctx, b, lo, hi, ll)
 	if err != nil {
 		return err
 	}
@@ -308,7 +323,7 @@ func (e *Engine) Step(ctx context.Context, b *dataset.Batch, lo, hi int, rule ke
 // Accumulate adds the expected counts of the rows lo..hi-1 of b, as one shard,
 // to the flows. Any order of shards gives the same bits.
 func (e *Engine) Accumulate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) error {
-	p, err := e.Load(ctx, b, lo, hi, ll)
+	p, err := e.LoadStep(ctx, b, lo, hi, ll)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -75,5 +76,37 @@ func TestDomain(t *testing.T) {
 	}
 	if err := m.eng.LogLikelihood(ctx, m.batch([][]float64{{3}, {0}}), ll); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLimits wants training, and nothing else, to treat values beyond a limit as
+// missing, and log-likelihoods to be those of scaled numbers.
+func TestLimits(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{}, TiedTo: circuit.None},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+	}}
+	const logScale = 2.5
+	m := buildWith(t, g, reference.Params{{0, 1}, {1}}, engine.Options{Rows: 4, Train: true, Limits: []float64{4}, LogScales: []float64{logScale}})
+	b := &dataset.Batch{Rows: 4, Columns: []dataset.Cells{{Values: []float32{4, -4, 4.0000005, -5}}}}
+	density := func(x float64) float64 { return -x*x/2 - 0.5*math.Log(2*math.Pi) - logScale }
+	step, all := make([]float64, 4), make([]float64, 4)
+	if err := m.eng.Accumulate(t.Context(), b, 0, 4, step); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.eng.LogLikelihood(t.Context(), b, all); err != nil {
+		t.Fatal(err)
+	}
+	for r, v := range b.Columns[0].Values {
+		want := density(float64(v))
+		if !near(all[r], want, 1e-5) {
+			t.Errorf("%v has log-likelihood %v, want %v", v, all[r], want)
+		}
+		if r > 1 {
+			want = 0
+		}
+		if !near(step[r], want, 1e-5) {
+			t.Errorf("%v has log-likelihood %v in training, want %v", v, step[r], want)
+		}
 	}
 }

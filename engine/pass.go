@@ -48,6 +48,7 @@ type Pass struct {
 	eng    *Engine
 	batch  *dataset.Batch // as long as it was not launched
 	lo, hi int
+	train  bool // for a training step
 	ll     []float64
 	at     *room
 	args   kernels.StepArgs
@@ -60,10 +61,20 @@ type Pass struct {
 // their launch. Wait will write their log-likelihoods to ll. The batch stays as it
 // is until the launch; a pass that is not launched needs no end.
 func (e *Engine) Load(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) (*Pass, error) {
-	if err := e.check(b, lo, hi, ll); err != nil {
+	return e.loadPass(ctx, &Pass{eng: e, batch: b, lo: lo, hi: hi, ll: ll})
+}
+
+// LoadStep is Load for a training step, which treats values beyond Options.Limits
+// as missing.
+func (e *Engine) LoadStep(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) (*Pass, error) {
+	return e.loadPass(ctx, &Pass{eng: e, batch: b, lo: lo, hi: hi, ll: ll, train: true})
+}
+
+func (e *Engine) loadPass(ctx context.Context, p *Pass) (*Pass, error) {
+	if err := e.check(p.batch, p.lo, p.hi, p.ll); err != nil {
 		return nil, err
 	}
-	p := &Pass{eng: e, batch: b, lo: lo, hi: hi, ll: ll[:hi-lo]}
+	p.ll = p.ll[:p.hi-p.lo]
 	for i := range e.rooms {
 		if e.rooms[i].pass == nil {
 			return p, p.move(ctx, &e.rooms[i])
@@ -74,7 +85,7 @@ func (e *Engine) Load(ctx context.Context, b *dataset.Batch, lo, hi int, ll []fl
 
 // move loads the rows into a room.
 func (p *Pass) move(ctx context.Context, r *room) error {
-	if err := p.eng.load(ctx, r, p.batch, p.lo, p.hi); err != nil {
+	if err := p.eng.load(ctx, r, p.batch, p.lo, p.hi, p.train); err != nil {
 		return err
 	}
 	p.at, r.pass = r, p
