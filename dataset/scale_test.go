@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,7 +83,8 @@ func TestScales(t *testing.T) {
 	}{
 		{"two numbers", []string{"x\n1.5\n2.5\n"}, 2, 0.5 / quartiles},
 		{"several files", []string{"x\n1.5\n2.5\n", "x\nNA\n1.5\n2.5\n1.5\n2.5\n"}, 2, 1 / quartiles},
-		{"a number far away", []string{"x\n1\n2\n3\n4\n1e30\n"}, 3, 2 / quartiles},
+		{"a few numbers far away", []string{"x\n1e30\n" + strings.Repeat("1\n2\n3\n4\n5\n", 40)}, 3, 2 / quartiles},
+		{"more than a few", []string{"x\n1e30\n1e30\n" + strings.Repeat("1\n2\n3\n4\n5\n", 40)}, 3, 1e30 / FarValue},
 		{"most are equal", []string{"x\n0\n0\n0\n0\n5\n"}, 1, 2},
 		{"no spread", []string{"x\n0.1\n0.1\n0.1\n"}, 0.1, 1},
 		{"no spread over two files", []string{"x\n0.1\n0.1\n", "x\n0.1\n"}, 0.1, 1},
@@ -210,6 +212,57 @@ func TestPicks(t *testing.T) {
 		// Four standard errors of a quantile of 400 numbers are 0.1 of the mass.
 		if !(math.Abs(center-wantCenter) < 0.2*wantSpread*quartiles) || !(math.Abs(spread/wantSpread-1) < 0.3) {
 			t.Errorf("%s: centre %v, spread %v, of all numbers %v and %v", name, center, spread, wantCenter, wantSpread)
+		}
+	}
+}
+
+// TestFarCells wants at most a few cells to be missing in training, however the
+// numbers are spread, and a warning that counts them.
+func TestFarCells(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	for name, number := range map[string]func(i int) float64{
+		"a tight cluster and others": func(i int) float64 {
+			if i%5 == 0 {
+				return 1000 + rng.NormFloat64()
+			}
+			return 1e-6 * rng.NormFloat64()
+		},
+		"log-normal": func(int) float64 { return math.Exp(3 * rng.NormFloat64()) },
+		"Cauchy":     func(int) float64 { return rng.NormFloat64() / rng.NormFloat64() },
+		"sentinels": func(i int) float64 {
+			if i%500 == 0 {
+				return 1e9
+			}
+			return rng.NormFloat64()
+		},
+	} {
+		var in strings.Builder
+		in.WriteString("x\n")
+		const n = 20_000
+		for i := range n {
+			fmt.Fprintln(&in, number(i))
+		}
+		warned := ""
+		src, err := Open(context.Background(), save(t, "a.csv", []byte(in.String())), Options{Warn: func(w string) { warned += w }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := new(Batch)
+		if err := src.Gather(context.Background(), b, span(0, n)); err != nil {
+			t.Fatal(err)
+		}
+		far := 0
+		for _, v := range b.Columns[0].Values {
+			if math.Abs(float64(v)) > FarValue {
+				far++
+			}
+		}
+		// The sample has 2,000 cells or more: its share is within 0.003 of that of all.
+		if !(float64(far) <= (few+0.003)*n) || (name == "sentinels") != (far == n/500) {
+			t.Errorf("%s: %d of %d cells are far", name, far, n)
+		}
+		if far > 0 != strings.Contains(warned, "training takes those as missing") {
+			t.Errorf("%s: %d cells are far, and the warning is %q", name, far, warned)
 		}
 	}
 }

@@ -88,13 +88,41 @@ func quantile(xs []float64, q float64) float64 {
 	return float64((1-f)*xs[lo]) + float64(f*xs[lo+1])
 }
 
+// few is the share of a column's cells that may be beyond FarValue scales.
+const few = 0.005
+
+// reach returns the distance from center that all numbers but a few keep.
+func (p *picks) reach(center float64) float64 {
+	if len(p.list) == 0 {
+		return 0
+	}
+	far := make([]float64, len(p.list))
+	for i, k := range p.list {
+		far[i] = math.Abs(k.x - center)
+	}
+	slices.Sort(far)
+	return far[len(far)-1-int(few*float64(len(far)))]
+}
+
+// beyond counts the numbers that are farther than a distance from center.
+func (p *picks) beyond(center, distance float64) int {
+	n := 0
+	for _, k := range p.list {
+		if math.Abs(k.x-center) > distance {
+			n++
+		}
+	}
+	return n
+}
+
 // scaleOf returns an offset and a scale for numbers: median and spread of the
-// sample or, where half of the numbers and more are equal, mean and standard
-// deviation of all; 1 for numbers without spread.
+// sample, with a larger scale if more than a few numbers are beyond FarValue; where
+// half of the numbers and more are equal, mean and standard deviation of all; 1 for
+// numbers without spread.
 func (t *tally) scaleOf() (offset, scale float64) {
 	offset, scale = t.picks.spread()
 	if usable(scale) {
-		return offset, scale
+		return offset, max(scale, t.picks.reach(offset)/FarValue)
 	}
 	if sd := math.Sqrt(t.squares / float64(t.numbers)); t.numbers > 0 && usable(sd) {
 		return t.mean, sd
