@@ -17,6 +17,8 @@ func TestConstants(t *testing.T) {
 		{Indicator{Domain: 3, Value: 1}, nil},
 		{Gaussian{}, []float64{0.01}},
 		{Gaussian{MinSigma: 0.5}, []float64{0.5}},
+		{LogNormal{}, []float64{0.01}},
+		{LogNormal{MinSigma: 0.5}, []float64{0.5}},
 		{Poisson{}, []float64{0x1p-100, 1e12}},
 		{Binomial{Trials: 9}, []float64{9, 0x1p-100, 1 - 0x1p-24}},
 		{DiscretisedLogistic{Domain: 4}, []float64{0.1}},
@@ -31,7 +33,7 @@ func TestConstants(t *testing.T) {
 			// Statistics of nothing but zeros drive parameters to their least values.
 			p, least := []float64{3, 3}, got
 			switch c.leaf.(type) {
-			case Gaussian, DiscretisedLogistic:
+			case Gaussian, LogNormal, DiscretisedLogistic:
 				c.leaf.MStep(p, []float64{0, 0}, 1, 0, 1)
 				p = p[1:]
 			case Poisson:

@@ -18,6 +18,7 @@
 //	gaussian              mean, standard deviation
 //	discretised-logistic  mean, scale, in codes
 //	histogram             mass of each bin
+//	log-normal            mean, standard deviation of the logarithm
 //	poisson               rate
 //	indicator             none
 //

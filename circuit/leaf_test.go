@@ -18,7 +18,7 @@ var families = []Leaf{
 	Binomial{Trials: 1}, Binomial{Trials: 255}, Gaussian{}, Gaussian{MinSigma: 0.5},
 	DiscretisedLogistic{Domain: 2}, DiscretisedLogistic{Domain: 256},
 	Histogram{Edges: []int{0, 1}}, Histogram{Edges: []int{0, 3, 4, 10, 12}},
-	Poisson{}, Indicator{Domain: 5, Value: 3},
+	Poisson{}, Indicator{Domain: 5, Value: 3}, LogNormal{}, LogNormal{MinSigma: 0.5},
 }
 
 // forFamilies runs f on several random parameters of every family.
@@ -67,6 +67,14 @@ func expect(l Leaf, p []float64, h func(x float64) float64) float64 {
 		}
 		return e
 	}
+	if l.Name() == "log-normal" { // dx = x dy; high moments lie some sigmas above
+		e, dy := 0.0, p[1]/64
+		for k := -12 * 64; k <= 20*64; k++ {
+			x := math.Exp(p[0] + float64(k)*dy)
+			e += dy * x * math.Exp(l.LogProb(p, x)) * h(x)
+		}
+		return e
+	}
 	e := 0.0
 	for _, x := range domain(l) {
 		e += math.Exp(l.LogProb(p, x)) * h(x)
@@ -101,6 +109,11 @@ func TestLeafMode(t *testing.T) {
 			t.Fatalf("p = %v: %v", p, err)
 		}
 		others := domain(l)
+		if l.Name() == "log-normal" {
+			for range 20 {
+				others = append(others, math.Exp(p[0]+p[1]*rng.NormFloat64()))
+			}
+		}
 		if l.Name() == "gaussian" {
 			for range 20 {
 				others = append(others, p[0]+p[1]*rng.NormFloat64())
@@ -189,14 +202,25 @@ func TestLeafMStepMaximises(t *testing.T) {
 			for i := range q {
 				q[i] = near*q[i] + (1-near)*p[i]
 			}
-			if g, ok := l.(Gaussian); ok {
-				q[1] = max(q[1], orDefault(g.MinSigma, defaultMinSigma))
+			if floor := floorOf(l); floor > 0 {
+				q[1] = max(q[1], floor)
 			}
 			if ll := d.logLikelihood(l, q); !(ll <= best+1e-9) {
 				t.Errorf("p = %v has log-likelihood %v, q = %v has %v", p, best, q, ll)
 			}
 		}
 	})
+}
+
+// floorOf returns the floor of the second parameter, 0 if the leaf has none.
+func floorOf(l Leaf) float64 {
+	switch l := l.(type) {
+	case Gaussian:
+		return orDefault(l.MinSigma, defaultMinSigma)
+	case LogNormal:
+		return orDefault(l.MinSigma, defaultMinSigma)
+	}
+	return 0
 }
 
 func TestDiscretisedLogisticMStepFindsTheParameters(t *testing.T) {
@@ -235,7 +259,7 @@ func TestLeafMStepBlends(t *testing.T) {
 		d, weight := weigh(l, rng)
 		before := stats(p)
 		l.MStep(p, d.sum, weight, 0, 0.25)
-		if g, ok := l.(Gaussian); ok && p[1] == orDefault(g.MinSigma, defaultMinSigma) {
+		if floor := floorOf(l); floor > 0 && p[1] == floor {
 			return // the floor holds it
 		}
 		for i, got := range stats(p) {
@@ -323,6 +347,15 @@ func TestLogProbFarFromTheMean(t *testing.T) {
 	if got := (Gaussian{}).LogProb([]float64{0, 1}, 100); !near(got, -5000.918938533205, 1e-9) {
 		t.Errorf("gaussian: %v", got)
 	}
+	// 1/(xσ√2π) exp(-(ln x - μ)²/2σ²), by hand at x = e² and at x = e^-80.
+	for _, tc := range []struct{ x, want float64 }{
+		{math.Exp(2), -2 - math.Log(2) - 0.9189385332046727 - 0.125}, {math.Exp(-80), 80 - math.Log(2) - 0.9189385332046727 - 81*81/8.},
+		{0, math.Inf(-1)}, {-1, math.Inf(-1)},
+	} {
+		if got := (LogNormal{}).LogProb([]float64{1, 2}, tc.x); !near(got, tc.want, 1e-9) {
+			t.Errorf("log-normal at %v: %v, want %v", tc.x, got, tc.want)
+		}
+	}
 	if got := (Binomial{Trials: 5}).LogProb([]float64{0}, 0); got != 0 {
 		t.Errorf("binomial of p 0 at 0: %v", got)
 	}
@@ -352,7 +385,7 @@ func TestLeafRefuses(t *testing.T) {
 		Categorical{}, Categorical{Categories: MaxCodes + 1}, Binomial{}, Binomial{Trials: MaxCodes}, Gaussian{MinSigma: -1}, Gaussian{MinSigma: nan},
 		DiscretisedLogistic{Domain: 1}, DiscretisedLogistic{Domain: 9, MinScale: inf}, Histogram{}, Histogram{Edges: []int{0}},
 		Histogram{Edges: []int{1, 2}}, Histogram{Edges: []int{0, 2, 2}}, Histogram{Edges: []int{0, MaxCodes + 1}},
-		Indicator{}, Indicator{Domain: 3, Value: 3}, Indicator{Domain: 3, Value: -1},
+		Indicator{}, Indicator{Domain: 3, Value: 3}, Indicator{Domain: 3, Value: -1}, LogNormal{MinSigma: -1},
 	} {
 		if err := l.CheckSettings(); !errors.Is(err, ErrLeaf) {
 			t.Errorf("%s %+v: CheckSettings = %v", l.Name(), l, err)
@@ -365,7 +398,7 @@ func TestLeafRefuses(t *testing.T) {
 		{Categorical{Categories: 2}, []float64{1}}, {Categorical{Categories: 2}, []float64{0.5, 0.6}}, {Bernoulli{}, []float64{-0.5, 1.5}},
 		{Bernoulli{}, []float64{nan, 1}}, {Binomial{Trials: 2}, []float64{1.1}}, {Binomial{Trials: 2}, []float64{nan}}, {Gaussian{}, []float64{0, 0}},
 		{Gaussian{}, []float64{nan, 1}}, {Gaussian{}, []float64{inf, 1}}, {Gaussian{}, []float64{0, nan}}, {DiscretisedLogistic{Domain: 4}, []float64{0, -1}},
-		{Poisson{}, []float64{0}}, {Poisson{}, []float64{inf}}, {Poisson{}, nil}, {Indicator{Domain: 2}, []float64{1}},
+		{Poisson{}, []float64{0}}, {Poisson{}, []float64{inf}}, {Poisson{}, nil}, {LogNormal{}, []float64{0, 0}}, {LogNormal{}, []float64{nan, 1}}, {Indicator{Domain: 2}, []float64{1}},
 		{Histogram{Edges: []int{0, 1, 2}}, []float64{0.2, 0.2}},
 	} {
 		if err := tc.l.CheckParams(tc.p); !errors.Is(err, ErrLeaf) {
@@ -388,5 +421,8 @@ func TestLeafRefuses(t *testing.T) {
 	}
 	if (Poisson{}).Check(-1) == nil || (Poisson{}).Check(1.5) == nil {
 		t.Error("poisson allows -1 or 1.5")
+	}
+	if (LogNormal{}).Check(0) == nil || (LogNormal{}).Check(-1) == nil || (LogNormal{}).Check(1e39) == nil {
+		t.Error("log-normal allows 0, -1 or 1e39")
 	}
 }

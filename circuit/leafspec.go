@@ -23,7 +23,7 @@ type LeafSpec struct {
 func LeafTypes() []string {
 	return []string{
 		"bernoulli", "binomial", "categorical", "discretised-logistic",
-		"gaussian", "histogram", "indicator", "poisson",
+		"gaussian", "histogram", "indicator", "log-normal", "poisson",
 	}
 }
 
@@ -46,6 +46,8 @@ func ParseLeaf(s LeafSpec) (Leaf, error) {
 		l = Histogram{Edges: s.Edges}
 	case "indicator":
 		l = Indicator{Domain: s.Codes, Value: s.Value}
+	case "log-normal":
+		l = LogNormal{MinSigma: s.MinSigma}
 	case "poisson":
 		l = Poisson{}
 	default:
@@ -91,6 +93,8 @@ func SpecOf(l Leaf) (LeafSpec, error) {
 		s.MinSigma = l.MinSigma
 	case Histogram:
 		s.Edges = l.Edges
+	case LogNormal:
+		s.MinSigma = l.MinSigma
 	case Indicator:
 		s.Codes, s.Value = l.Domain, l.Value
 	default:

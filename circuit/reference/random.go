@@ -84,6 +84,9 @@ func (b *randomBuilder) family(v int) []circuit.Leaf {
 		if b.chance(0.3) {
 			return []circuit.Leaf{circuit.Poisson{}}
 		}
+		if b.chance(0.3) {
+			return []circuit.Leaf{circuit.LogNormal{}, circuit.LogNormal{MinSigma: 0.125}}
+		}
 		return []circuit.Leaf{circuit.Gaussian{}, circuit.Gaussian{MinSigma: 0.125}}
 	}
 	codes := 2

@@ -52,6 +52,7 @@ func leaves(units int) *circuit.Graph {
 	for _, l := range []circuit.Leaf{
 		circuit.Categorical{Categories: 41}, circuit.Binomial{Trials: 42}, circuit.Histogram{Edges: append(bins, 43)},
 		circuit.DiscretisedLogistic{Domain: 44}, circuit.Gaussian{MinSigma: 0.125}, circuit.Poisson{},
+		circuit.LogNormal{MinSigma: 0.125}, circuit.Categorical{Categories: 5},
 		circuit.Categorical{Categories: 270}, circuit.DiscretisedLogistic{Domain: 271},
 		circuit.Histogram{Edges: append(bins, 270)}, circuit.Binomial{Trials: 270},
 	} {
@@ -59,8 +60,9 @@ func leaves(units int) *circuit.Graph {
 		s.Nodes[twin].TiedTo = at
 		list = append(list, s.product(at, twin))
 	}
-	all := []circuit.NodeID{list[0], list[9]}
-	for i := 1; i < 9; i += 2 {
+	last := len(list) - 1
+	all := []circuit.NodeID{list[0], list[last]}
+	for i := 1; i < last; i += 2 {
 		all = append(all, s.sum(s.product(list[i], list[i+1])))
 	}
 	return s.root(s.product(append(all, first)...), s.product(append(all, second)...))

@@ -13,11 +13,11 @@ import (
 	"github.com/pce-engine/pce/kernels"
 )
 
-// testOffsets trains Gaussian and Poisson leaves far from 0, where the variance
-// is a small difference of large statistics.
+// testOffsets trains Gaussian, Poisson and log-normal leaves far from 0, where the
+// variance is a small difference of large statistics.
 func testOffsets(t *testing.T, open Open, _ Depth) {
 	const offset = 1e4
-	g, p := &circuit.Graph{NumVars: 2}, reference.Params{}
+	g, p := &circuit.Graph{NumVars: 3}, reference.Params{}
 	input := func(v int, l circuit.Leaf, params ...float64) circuit.NodeID {
 		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 3, Var: v, Leaf: l, TiedTo: circuit.None})
 		p = append(p, params)
@@ -25,16 +25,20 @@ func testOffsets(t *testing.T, open Open, _ Depth) {
 	}
 	a := input(0, circuit.Gaussian{}, offset-3, 1, offset, 2, offset+4, 1.5)
 	b := input(1, circuit.Poisson{}, offset-100, offset, offset+150)
-	sum(g, &p, 1, []float64{0.25, 0.25, 0.5}, product(g, &p, a, b))
+	logs := input(2, circuit.LogNormal{}, -70, 0.5, -68, 1, -66, 2) // of numbers near 2e-30
+	sum(g, &p, 1, []float64{0.25, 0.25, 0.5}, product(g, &p, a, b, logs))
 	rng := rand.New(rand.NewPCG(16, 17))
 	rows := make([][]float64, 200)
 	ranges := make([]float64, g.NumVars)
 	for r := range rows {
-		rows[r] = []float64{float64(float32(offset + 4*rng.NormFloat64())), offset + float64(rng.IntN(400)-200)}
+		rows[r] = []float64{float64(float32(offset + 4*rng.NormFloat64())), offset + float64(rng.IntN(400)-200), float64(float32(math.Exp(-68 + 1.5*rng.NormFloat64())))}
 		if r%11 == 0 {
-			rows[r][r%2] = math.NaN()
+			rows[r][r%3] = math.NaN()
 		}
 		for v, x := range rows[r] {
+			if v == 2 { // the statistics are those of the logarithm
+				x = math.Log(x)
+			}
 			if x == x {
 				ranges[v] = max(ranges[v], math.Abs(x))
 			}
@@ -71,6 +75,10 @@ func testOffsets(t *testing.T, open Open, _ Depth) {
 				mean, sigma := float64(params[a][2*u]), float64(params[a][2*u+1])
 				if !near(mean, want[a][2*u], 2e-3) || !near(sigma, want[a][2*u+1], 1e-4*want[a][2*u+1]) {
 					t.Errorf("step %v: Gaussian %d is (%v, %v), want (%v, %v)", rule.Step, u, mean, sigma, want[a][2*u], want[a][2*u+1])
+				}
+				mean, sigma = float64(params[logs][2*u]), float64(params[logs][2*u+1])
+				if !near(mean, want[logs][2*u], 1e-4) || !near(sigma, want[logs][2*u+1], 1e-4*want[logs][2*u+1]) {
+					t.Errorf("step %v: log-normal %d is (%v, %v), want (%v, %v)", rule.Step, u, mean, sigma, want[logs][2*u], want[logs][2*u+1])
 				}
 				if rate := float64(params[b][u]); !near(rate, want[b][u], 2e-3) {
 					t.Errorf("step %v: Poisson %d has rate %v, want %v", rule.Step, u, rate, want[b][u])

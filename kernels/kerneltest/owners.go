@@ -53,8 +53,9 @@ func everyLeaf(t testing.TB) structure {
 	leaves := []circuit.Leaf{
 		circuit.Categorical{Categories: 5}, circuit.Bernoulli{}, circuit.Binomial{Trials: 4}, circuit.Indicator{Domain: 3},
 		circuit.DiscretisedLogistic{Domain: 7}, circuit.Histogram{Edges: []int{0, 2, 3, 6}}, circuit.Gaussian{}, circuit.Poisson{},
+		circuit.LogNormal{},
 	}
-	tree, err := structures.GridTree(2, 4, 3)
+	tree, err := structures.GridTree(3, 3, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 // parameters are their table.
 var families = map[string]uint32{
 	"gaussian":             tensor.FamilyGaussian,
+	"log-normal":           tensor.FamilyLogNormal,
 	"poisson":              tensor.FamilyPoisson,
 	"binomial":             tensor.FamilyBinomial,
 	"discretised-logistic": tensor.FamilyLogistic,

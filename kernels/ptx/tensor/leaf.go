@@ -9,12 +9,49 @@ import (
 // leafThreads is the number of threads of a block of the kernels on leaves.
 const leafThreads = 128
 
-// density is what the log2 density of a unit of a function leaf at x needs: of a
-// Gaussian c - ((x-a)·b)², of a Poisson x·b + c - log2 x!.
+// A function leaf reads a number x as y, with a term that all units share:
+//
+//	Gaussian     y = x      term = 0
+//	log-normal   y = ln x   term = log2 x; of x <= 0 it is +Inf, and y = 0
+//	Poisson      y = x      term = log2 x!
+//
+// The log2 density of a unit is then c - ((y-a)·b)² - term of a Gaussian and a
+// log-normal, y·b + c - term of a Poisson.
+
+// density is what the log2 density of a unit of a function leaf needs.
 type density struct{ a, b, c ptx.Value }
 
-// leafDensity reads the parameters of a unit; gaussian says whether in, the
-// address of an input's record, is one or a Poisson.
+// isGaussian reports whether an input, whose record is at in, is Gaussian or
+// log-normal; the other function leaf is a Poisson.
+func (k *kernel) isGaussian(in ptx.Value) ptx.Value {
+	family := k.Load(ptx.U32, in, InputFamily)
+	return k.Or(k.Eq(family, FamilyGaussian), k.Eq(family, FamilyLogNormal))
+}
+
+// logCell returns ln x of a positive x, else 0, and whether x is positive. Of NaN it
+// is NaN.
+func (k *kernel) logCell(x ptx.Value) (y, positive ptx.Value) {
+	positive = k.Gt(x, 0)
+	y = k.Select(k.IsNaN(x), x, k.log(k.Select(positive, x, 1.0)))
+	return y, positive
+}
+
+// leafCell returns how the leaf whose record is at in reads x, F64, and the term.
+func (k *kernel) leafCell(in, gaussian, x ptx.Value) (y, term ptx.Value) {
+	y, term = k.Var(ptx.F64), k.Mov(ptx.F64, 0)
+	k.Set(y, x)
+	k.IfElse(gaussian, func() {
+		k.If(k.Eq(k.Load(ptx.U32, in, InputFamily), FamilyLogNormal), func() {
+			log, positive := k.logCell(x)
+			k.Set(y, log)
+			k.Set(term, k.Select(positive, k.Mul(log, math.Log2E), math.Inf(1)))
+		})
+	}, func() { k.Into(term).Mul(k.logFactorial(x), math.Log2E) })
+	return y, term
+}
+
+// leafDensity reads the parameters of a unit; gaussian is what isGaussian says of
+// in, the address of an input's record.
 func (k *kernel) leafDensity(in, gaussian, unit ptx.Value) density {
 	d := density{k.Var(ptx.F64), k.Var(ptx.F64), k.Var(ptx.F64)}
 	at := k.element(ArgParams, k.Add(k.Load(ptx.U64, in, InputParams), k.Cvt(ptx.U64, unit)))
@@ -32,21 +69,14 @@ func (k *kernel) leafDensity(in, gaussian, unit ptx.Value) density {
 	return d
 }
 
-// leafFactorial returns log2 x! for a Poisson and 0 for a Gaussian.
-func (k *kernel) leafFactorial(gaussian, x ptx.Value) ptx.Value {
-	f := k.Mov(ptx.F64, 0)
-	k.Unless(gaussian, func() { k.Into(f).Mul(k.logFactorial(x), math.Log2E) })
-	return f
-}
-
-// log2 is the log2 density at x, with the factorial of x; of NaN it is NaN.
-func (k *kernel) log2(d density, gaussian, x, factorial ptx.Value) ptx.Value {
+// log2 is the log2 density at y, with the term; of NaN it is NaN.
+func (k *kernel) log2(d density, gaussian, y, term ptx.Value) ptx.Value {
 	l := k.Var(ptx.F64)
 	k.IfElse(gaussian, func() {
-		z := k.Mul(k.Sub(x, d.a), d.b)
-		k.Into(l).FMA(k.Neg(z), z, d.c)
+		z := k.Mul(k.Sub(y, d.a), d.b)
+		k.Into(l).Sub(k.FMA(k.Neg(z), z, d.c), term)
 	}, func() {
-		k.Into(l).Add(k.Mul(x, d.b), k.Sub(d.c, factorial))
+		k.Into(l).Add(k.Mul(y, d.b), k.Sub(d.c, term))
 	})
 	return l
 }
@@ -55,10 +85,10 @@ func (k *kernel) log2(d density, gaussian, x, factorial ptx.Value) ptx.Value {
 // a float64, 0 where the cell is missing. in is the address of the input's record.
 // The kernel takes ArgParams.
 func (k *kernel) leafLog2(in, x, unit ptx.Value) ptx.Value {
-	gaussian := k.Eq(k.Load(ptx.U32, in, InputFamily), FamilyGaussian)
+	gaussian := k.isGaussian(in)
 	d := k.leafDensity(in, gaussian, unit)
-	wide := k.Cvt(ptx.F64, x)
-	l := k.log2(d, gaussian, wide, k.leafFactorial(gaussian, wide))
+	y, term := k.leafCell(in, gaussian, k.Cvt(ptx.F64, x))
+	l := k.log2(d, gaussian, y, term)
 	return k.Select(k.IsNaN(x), 0.0, l)
 }
 
@@ -69,19 +99,18 @@ func (v Variant) leaf() *ptx.Kernel {
 	k := v.begin(KernelLeaf, leafThreads, 4, ArgControl, ArgParams, ArgValues, ArgVal, ArgExp, ArgInputs, ArgList)
 	const chunk = leafThreads // units whose densities are in shared memory at a time
 	densities := k.Shared("densities", 8, chunk*24)
-	cells := k.Shared("cells", 8, LeafRows*24) // value, factorial, exponent
+	cells := k.Shared("cells", 8, LeafRows*24) // y, term, exponent
 	tops := k.Shared("tops", 8, leafThreads*8)
 	tid, lane := k.Special("%tid.x"), k.Special("%laneid")
 	in := k.record(ArgInputs, k.entry(k.Special("%ctaid.x")), InputSize)
 	first := k.Mul(k.Special("%ctaid.y"), LeafRows)
 	rows := k.Min(k.Sub(k.control(ptx.U32, ControlRows), first), LeafRows)
 	units, width := k.Load(ptx.U32, in, InputUnits), k.Load(ptx.U32, in, InputWidth)
-	gaussian := k.Eq(k.Load(ptx.U32, in, InputFamily), FamilyGaussian)
+	gaussian := k.isGaussian(in)
 
 	row, half := k.And(tid, LeafRows-1), k.Shr(tid, 6)
 	at := k.Add(k.Load(ptx.U32, in, InputAt), k.Add(first, k.Min(row, k.Sub(rows, 1))))
-	cell := k.Cvt(ptx.F64, k.Load(ptx.F32, k.At(k.arg(ArgValues), at, 4), 0))
-	factorial := k.leafFactorial(gaussian, cell)
+	cell, term := k.leafCell(in, gaussian, k.Cvt(ptx.F64, k.Load(ptx.F32, k.At(k.arg(ArgValues), at, 4), 0)))
 	top := k.Mov(ptx.F64, math.Inf(-1))
 	k.For(ptx.U32, 0, units, chunk, func(base ptx.Value) {
 		d := k.leafDensity(in, gaussian, k.Min(k.Add(base, tid), k.Sub(units, 1)))
@@ -94,7 +123,7 @@ func (v Variant) leaf() *ptx.Kernel {
 		k.For(ptx.U32, half, k.Min(k.Sub(units, base), chunk), leafThreads/LeafRows, func(u ptx.Value) {
 			p := k.At(densities, u, 24)
 			d := density{k.Load(ptx.F64, p, 0), k.Load(ptx.F64, p, 8), k.Load(ptx.F64, p, 16)}
-			k.Into(top).Max(top, k.log2(d, gaussian, cell, factorial))
+			k.Into(top).Max(top, k.log2(d, gaussian, cell, term))
 		})
 	})
 	k.Store(ptx.F64, k.At(tops, tid, 8), 0, top)
@@ -106,7 +135,7 @@ func (v Variant) leaf() *ptx.Kernel {
 		none := k.Or(k.IsNaN(cell), k.Eq(top, math.Inf(-1))) // NaN is larger than -Inf for no Max
 		p := k.At(cells, tid, 24)
 		k.Store(ptx.F64, p, 0, cell)
-		k.Store(ptx.F64, p, 8, factorial)
+		k.Store(ptx.F64, p, 8, term)
 		k.Store(ptx.F64, p, 16, k.Select(none, math.Inf(1), exp))
 		out := k.Add(k.Load(ptx.U32, in, InputExp), k.Add(first, tid))
 		held := k.Min(k.Max(exp, Lost), Most)

@@ -117,7 +117,7 @@ func (l *leafBlock) moveFunction(stats []ptx.Value) {
 	p, q := l.twoParams(params)
 	sum, squares := l.Mul(e.scale, stats[0]), l.Mul(e.scale, stats[1])
 	first, second := l.Var(ptx.F64), l.Mov(ptx.F64, 0)
-	l.IfElse(l.is(FamilyGaussian), func() {
+	l.IfElse(l.Or(l.is(FamilyGaussian), l.is(FamilyLogNormal)), func() {
 		m := l.blendMoments(e, moments{p, l.Mul(q, q)}, sum, squares)
 		l.Set(first, m.mean)
 		l.Into(second).Max(l.Sqrt(l.Max(m.variance, 0)), l.constant(0))

@@ -214,6 +214,7 @@ func (l *leafBlock) functionStats() []ptx.Value {
 	for _, s := range stats {
 		l.Set(s, 0)
 	}
+	logs := l.is(FamilyLogNormal)
 	l.eachUse(func(use, kept, pitch ptx.Value) {
 		values := l.At(l.arg(ArgValues), l.Load(ptx.U32, use, UseAt), 4)
 		l.For(ptx.U32, l.Mul(l.warp, leafShare), rows, leafTile, func(base ptx.Value) {
@@ -229,7 +230,12 @@ func (l *leafBlock) functionStats() []ptx.Value {
 					ok = l.And(ok, l.Lt(l.Add(base, i), rows))
 				}
 				flow := l.Cvt(ptx.F64, l.Select(ok, flows[i], 0))
-				x := l.Cvt(ptx.F64, l.Select(ok, xs[i], 0))
+				x := l.Var(ptx.F64)
+				l.Into(x).Cvt(ptx.F64, l.Select(ok, xs[i], 0))
+				l.If(logs, func() { // the statistics of a log-normal are those of ln x
+					y, _ := l.logCell(x)
+					l.Set(x, y)
+				})
 				l.Into(stats[0]).Add(stats[0], l.Mul(flow, x))
 				l.Into(stats[1]).Add(stats[1], l.Mul(flow, l.Mul(x, x)))
 				l.Into(stats[2]).Add(stats[2], flow)

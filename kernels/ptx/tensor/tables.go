@@ -332,6 +332,7 @@ const (
 	FamilyLogistic  = 4 // floor of the scale
 	FamilyHistogram = 5 // edges, one more than bins
 	FamilyIndicator = 6 // no parameters, never updated; none
+	FamilyLogNormal = 7 // floor of the standard deviation of the logarithm
 )
 
 // Use says where flows come from: an element that keeps its flows.
