@@ -66,6 +66,9 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 		}
 	}
 	if b.Graph == nil {
+		if err := s.checkLeaves(b.Train.Schema()); err != nil {
+			return nil, err
+		}
 		schema, err := s.stored(ctx, b.Train)
 		if err != nil {
 			return nil, err
@@ -75,8 +78,11 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 				return nil, err
 			}
 		}
-		leaves, err := s.Leaf.leaves(schema, s.Kind == "hmm" && s.HMM.Tied)
+		leaves, err := s.leaves(schema)
 		if err != nil {
+			return nil, err
+		}
+		if err := checkPositive(ctx, b.Train, leaves); err != nil {
 			return nil, err
 		}
 		if b.Graph, err = s.build(ctx, b.Train, leaves); err != nil {

@@ -30,10 +30,10 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	if err := b.check(l); err != nil {
 		return nil, err
 	}
-	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true, LogScales: logScales(b.Schema)}
+	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true, LogScales: logScales(b.Schema), Bins: bins(b.Schema)}
 	if l.Train && b.Train != nil {
 		var err error
-		if o.Ranges, err = ranges(ctx, b.Train); err != nil {
+		if o.Ranges, err = b.ranges(ctx); err != nil {
 			return nil, err
 		}
 		o.Limits = limits(b.Train.Schema(), o.Ranges)
@@ -50,10 +50,10 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	return e, nil
 }
 
-// ranges returns the largest absolute value of each continuous column; nil if
-// there are none.
-func ranges(ctx context.Context, src dataset.Source) ([]float64, error) {
-	any := false
+// ranges returns the largest absolute value of each column of the training rows,
+// or that of its logarithm where leaves are log-normal.
+func (b *Blueprint) ranges(ctx context.Context) ([]float64, error) {
+	src, any := b.Train, false
 	for _, c := range src.Schema().Columns {
 		any = any || c.Kind == dataset.Continuous
 	}
@@ -68,7 +68,39 @@ func ranges(ctx context.Context, src dataset.Source) ([]float64, error) {
 	for i, s := range sums {
 		r[i] = max(math.Abs(s.Min), math.Abs(s.Max))
 	}
+	for i := range b.Graph.Nodes {
+		n := &b.Graph.Nodes[i]
+		if n.Kind != circuit.Input || n.Leaf.Name() != (circuit.LogNormal{}).Name() {
+			continue
+		}
+		if s := sums[n.Var]; s.Min > 0 {
+			r[n.Var] = max(math.Abs(math.Log(s.Min)), math.Abs(math.Log(s.Max)))
+		}
+	}
 	return r, nil
+}
+
+// bins returns the bins of columns with edges, nil if there are none.
+func bins(s *dataset.Schema) []*engine.Bins {
+	var all []*engine.Bins
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.Edges == nil {
+			continue
+		}
+		if all == nil {
+			all = make([]*engine.Bins, len(s.Columns))
+		}
+		b := &engine.Bins{LogOutside: math.Log(c.Outside)}
+		for k, e := range c.Edges {
+			b.Edges = append(b.Edges, c.Standard(e))
+			if k > 0 {
+				b.LogWidth = append(b.LogWidth, math.Log(e-c.Edges[k-1]))
+			}
+		}
+		all[i] = b
+	}
+	return all
 }
 
 // limits bounds the ranges of scaled columns, and returns the bounds where rows

@@ -1,9 +1,12 @@
 package pce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
@@ -14,42 +17,101 @@ type Leaf struct {
 	// Type is a family of circuit.LeafTypes, or auto: categorical for discrete
 	// columns, Gaussian for continuous ones.
 	Type       string
-	Categories int     // of discrete columns without labels; 0: as many as the data has
-	Bins       int     // bins of equal width of a histogram
-	MinSigma   float64 // floor of a Gaussian's standard deviation, as numbers of the column; 0: 0.01 of the column's scale
-	MinScale   float64 // floor of a discretised logistic's scale; 0: the family's own
+	Categories int // of discrete columns without labels; 0: as many as the data has
+	Bins       int // bins of equal width of a histogram; 0: 32
+	// Edges are those of a histogram over a continuous column, instead of Bins from
+	// its least to its largest number; Outside is the density beyond them.
+	Edges    []float64
+	Outside  float64
+	MinSigma float64 // floor of a Gaussian's standard deviation, as numbers of the column; 0: 0.01 of the column's scale
+	MinScale float64 // floor of a discretised logistic's scale; 0: the family's own
 }
 
-// leaves returns the leaf of each column of a schema; oneDomain gives all
-// discrete columns without labels the categories of the largest.
-func (l *Leaf) leaves(s *dataset.Schema, oneDomain bool) ([]circuit.Leaf, error) {
+// defaultBins is how many bins a histogram has.
+const defaultBins = 32
+
+// over returns l with the settings of base where l says nothing.
+func (l Leaf) over(base Leaf) Leaf {
+	if l.Type == "" {
+		l.Type = base.Type
+	}
+	l.Categories = cmp.Or(l.Categories, base.Categories)
+	l.Bins = cmp.Or(l.Bins, base.Bins)
+	if len(l.Edges) == 0 {
+		l.Edges = base.Edges
+	}
+	l.Outside = cmp.Or(l.Outside, base.Outside)
+	l.MinSigma = cmp.Or(l.MinSigma, base.MinSigma)
+	l.MinScale = cmp.Or(l.MinScale, base.MinScale)
+	return l
+}
+
+// leafKey returns the key in Leaves of column i of a schema.
+func (s *Structure) leafKey(i int, c *dataset.Column) (string, bool) {
+	for _, key := range []string{c.Name, strconv.Itoa(cmp.Or(c.Place, i+1)), "*"} {
+		if _, ok := s.Leaves[key]; ok && key != "" {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// leafOf says what the leaf of column i of a schema is.
+func (s *Structure) leafOf(i int, c *dataset.Column) Leaf {
+	if key, ok := s.leafKey(i, c); ok {
+		return s.Leaves[key].over(s.Leaf)
+	}
+	return s.Leaf
+}
+
+// checkLeaves reports a leaf that is set for a column that there is not.
+func (s *Structure) checkLeaves(schema *dataset.Schema) error {
+	used := map[string]bool{"*": true}
+	for i := range schema.Columns {
+		key, _ := s.leafKey(i, &schema.Columns[i])
+		used[key] = true
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Leaves)) {
+		if !used[key] {
+			return fmt.Errorf("%w: a leaf is set for column %q, and there is none; write a name of the header, the number of a column that has none, or *", ErrOptions, key)
+		}
+	}
+	return nil
+}
+
+// leaves returns the leaf of each column of a schema. Tied leaves give all discrete
+// columns without labels the categories of the largest.
+func (s *Structure) leaves(schema *dataset.Schema) ([]circuit.Leaf, error) {
 	largest := 0
-	for i := range s.Columns {
-		if c := &s.Columns[i]; oneDomain && c.Kind == dataset.Discrete && c.Labels == nil {
+	for i := range schema.Columns {
+		if c := &schema.Columns[i]; s.tied() && c.Kind == dataset.Discrete && c.Labels == nil {
 			largest = max(largest, c.Categories)
 		}
 	}
-	out := make([]circuit.Leaf, len(s.Columns))
+	out := make([]circuit.Leaf, len(schema.Columns))
 	for i := range out {
-		c := s.Columns[i]
+		c, l := schema.Columns[i], s.leafOf(i, &schema.Columns[i])
 		if c.Kind == dataset.Discrete && c.Labels == nil {
 			c.Categories = max(c.Categories, largest)
 			if n := l.Categories; n > 0 && n < c.Categories {
 				return nil, fmt.Errorf("%w: %s has the category %d, and leaves have %d categories; give them at least %d",
-					ErrOptions, s.ColumnName(i), c.Categories-1, n, c.Categories)
+					ErrOptions, schema.ColumnName(i), c.Categories-1, n, c.Categories)
 			}
 			c.Categories = max(c.Categories, l.Categories)
 		}
 		spec, err := l.spec(&c)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s %w", ErrOptions, s.ColumnName(i), err)
+			return nil, fmt.Errorf("%w: %s %w", ErrOptions, schema.ColumnName(i), err)
 		}
 		if out[i], err = circuit.ParseLeaf(spec); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", ErrOptions, s.ColumnName(i), err)
+			return nil, fmt.Errorf("%w: %s: %w", ErrOptions, schema.ColumnName(i), err)
 		}
 	}
 	return out, nil
 }
+
+// tied reports whether columns share leaves.
+func (s *Structure) tied() bool { return s.Kind == "hmm" && s.HMM.Tied }
 
 // typeOf returns the family for a column.
 func (l *Leaf) typeOf(c *dataset.Column) string {
@@ -67,20 +129,30 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 	spec := circuit.LeafSpec{Type: l.typeOf(c)}
 	discrete := c.Kind == dataset.Discrete
 	switch spec.Type {
-	case "gaussian", "poisson":
+	case "gaussian", "log-normal", "poisson":
 		if c.Labels != nil {
 			return spec, fmt.Errorf("holds texts, which a %s leaf cannot describe; choose leaf type auto or categorical", spec.Type)
 		}
-		if spec.Type == "gaussian" {
+		if spec.Type != "poisson" {
 			spec.MinSigma = l.MinSigma
-			if c.Scale > 0 {
-				spec.MinSigma /= c.Scale
-			}
+		}
+		if spec.Type == "gaussian" && c.Scale > 0 {
+			spec.MinSigma /= c.Scale
 		}
 		return spec, nil
+	case "histogram":
+		if !discrete {
+			for i := range c.Edges {
+				spec.Edges = append(spec.Edges, i)
+			}
+			return spec, nil
+		}
+		if len(l.Edges) > 0 {
+			return spec, fmt.Errorf("is discrete, and its histogram has edges between numbers; set its type to continuous, or give bins")
+		}
 	}
 	if !discrete {
-		return spec, fmt.Errorf("is continuous, which a %s leaf cannot describe; choose leaf type auto or gaussian, or make the column discrete", spec.Type)
+		return spec, fmt.Errorf("is continuous, which a %s leaf cannot describe; choose leaf type auto, gaussian, log-normal or histogram, or make the column discrete", spec.Type)
 	}
 	n := c.Categories
 	switch spec.Type {
@@ -95,10 +167,10 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 	case "discretised-logistic":
 		spec.Codes, spec.MinScale = n, l.MinScale
 	case "histogram":
-		if l.Bins < 1 {
+		bins := min(cmp.Or(l.Bins, defaultBins), n)
+		if bins < 1 {
 			return spec, fmt.Errorf("would have a histogram of %d bins; choose at least 1", l.Bins)
 		}
-		bins := min(l.Bins, n)
 		for i := range bins + 1 {
 			spec.Edges = append(spec.Edges, i*n/bins)
 		}
@@ -108,22 +180,82 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 
 // stored returns the schema under which the rows of src have to be stored for the
 // structure's leaves: that of src, but for counts of Poisson leaves, which stay as
-// they are, and for tied steps of a hidden Markov model, which share one scale as
-// they share their leaves.
+// they are, numbers of log-normal leaves, which stay positive, and tied steps of a
+// hidden Markov model, which share one scale as they share their leaves. Columns of
+// histograms get their edges.
 func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Schema, error) {
 	out := *src.Schema()
 	out.Columns = slices.Clone(out.Columns)
-	if s.Kind == "hmm" && s.HMM.Tied {
+	if s.tied() {
 		if err := shareScale(ctx, src, out.Columns); err != nil {
 			return nil, err
 		}
 	}
+	var sums []dataset.Summary // once they are needed
 	for i := range out.Columns {
-		if c := &out.Columns[i]; s.Leaf.typeOf(c) == "poisson" {
+		c := &out.Columns[i]
+		l := s.leafOf(i, c)
+		kind := l.typeOf(c)
+		if sums == nil && kind == "histogram" {
+			var err error
+			if sums, err = dataset.Summarize(ctx, src); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case kind == "poisson":
 			c.Offset, c.Scale = 0, 0
+		case kind == "log-normal":
+			if c.Kind == dataset.Continuous && c.Scale > 0 {
+				if c.Offset > 0 {
+					c.Scale = c.Offset // numbers near the median are stored as numbers near 1
+				}
+				c.Offset = 0
+			}
+		case kind == "histogram" && c.Kind == dataset.Continuous:
+			numbers := sums[i].Numbers(&src.Schema().Columns[i])
+			c.Edges, c.Outside = l.edges(numbers.Min, numbers.Max), l.Outside
 		}
 	}
-	return &out, nil
+	return &out, out.Validate()
+}
+
+// checkPositive reports a column of rows with a number that its log-normal leaf
+// cannot describe.
+func checkPositive(ctx context.Context, src dataset.Source, leaves []circuit.Leaf) error {
+	logs := func(l circuit.Leaf) bool { _, ok := l.(circuit.LogNormal); return ok }
+	if !slices.ContainsFunc(leaves, logs) {
+		return nil
+	}
+	sums, err := dataset.Summarize(ctx, src)
+	if err != nil {
+		return err
+	}
+	s := src.Schema()
+	for i, l := range leaves {
+		if n := sums[i].Numbers(&s.Columns[i]); logs(l) && n.Observed > 0 && !(n.Min > 0) {
+			return fmt.Errorf("%w: %s has the number %v, and a log-normal leaf takes positive ones; choose another leaf, or list the number in data.missing",
+				ErrOptions, s.ColumnName(i), n.Min)
+		}
+	}
+	return nil
+}
+
+// edges returns the edges of a histogram of numbers between two.
+func (l *Leaf) edges(least, largest float64) []float64 {
+	if len(l.Edges) > 0 {
+		return slices.Clone(l.Edges)
+	}
+	bins := cmp.Or(l.Bins, defaultBins)
+	if !(least < largest) { // one number is in the middle of its bin
+		bins, least, largest = 1, least-0.5, largest+0.5
+	}
+	edges := make([]float64, bins+1)
+	for i := range edges {
+		f := float64(i) / float64(bins)
+		edges[i] = float64((1-f)*least) + float64(f*largest)
+	}
+	return edges
 }
 
 // shareScale gives the continuous columns of a source one offset and one scale.

@@ -55,10 +55,11 @@ func withDomains(s *dataset.Schema, g *circuit.Graph) *dataset.Schema {
 	for v, codes := range circuit.Domains(g) {
 		c := &out.Columns[v]
 		switch {
+		case codes > 0 && c.Kind == dataset.Continuous && len(c.Edges) == codes+1: // codes are bins
 		case codes > 0:
-			c.Kind, c.Categories, c.Offset, c.Scale = dataset.Discrete, codes, 0, 0
+			c.Kind, c.Categories, c.Offset, c.Scale, c.Edges, c.Outside = dataset.Discrete, codes, 0, 0, nil, 0
 		case codes == 0:
-			c.Kind, c.Categories, c.Labels = dataset.Continuous, 0, nil
+			c.Kind, c.Categories, c.Labels, c.Edges, c.Outside = dataset.Continuous, 0, nil, nil, 0
 		}
 	}
 	return &out

@@ -15,8 +15,11 @@ type Structure struct {
 	Kind    string // hclt, hmm, pd, rat-spn, or file to go on from File
 	Latents int    // units of a latent variable or region
 	Leaf    Leaf
-	Seed    uint64 // of everything random about the structure
-	Init    uint64 // seed of the starting parameters
+	// Leaves are those of columns: a key is a column's name, its number in the file
+	// counted from 1, or * for all others. Leaf holds where one says nothing.
+	Leaves map[string]Leaf
+	Seed   uint64 // of everything random about the structure
+	Init   uint64 // seed of the starting parameters
 
 	HCLT   HCLT
 	HMM    structures.HMMOptions    // Length, Tied; Length 0: columns of the data

@@ -150,22 +150,37 @@ func (c *checker) value(f *field, n *yaml.Node) (any, bool) {
 			}
 		}
 		v = list
+	case f.typ == reflect.TypeFor[[]float64]():
+		list := []float64{}
+		for _, e := range c.elements(f, n) {
+			if x, ok := c.scalarOf(f, reflect.Float64, e); ok {
+				list = append(list, x.(float64))
+			}
+		}
+		v = list
 	case f.typ.Kind() == reflect.Slice:
 		list := []map[string]any{}
 		for _, e := range c.elements(f, n) {
-			m := map[string]any{}
-			c.mapping(f, e, func(child *field, v *yaml.Node) {
-				if x, ok := c.value(child, v); ok {
-					m[child.key] = x
-				}
-			})
-			list = append(list, m)
+			list = append(list, c.object(f, e))
 		}
 		v = list
+	case f.isSection(): // within an element of a list
+		v = c.object(f, n)
 	default:
 		v, _ = c.scalar(f, n)
 	}
 	return v, c.err == before
+}
+
+// object returns the values of a section that is, or is in, an element of a list.
+func (c *checker) object(f *field, n *yaml.Node) map[string]any {
+	m := map[string]any{}
+	c.mapping(f, n, func(child *field, v *yaml.Node) {
+		if x, ok := c.value(child, v); ok {
+			m[child.key] = x
+		}
+	})
+	return m
 }
 
 func (c *checker) elements(f *field, n *yaml.Node) []*yaml.Node {
@@ -199,7 +214,6 @@ func (c *checker) scalar(f *field, n *yaml.Node) (any, bool) {
 		c.mismatch(f, n)
 		return nil, false
 	}
-	tag := n.ShortTag()
 	if len(f.enum) > 0 && !slices.Contains(f.enum, word(n)) {
 		c.fail(n, "%s is %q, want %s%s", f.path, clip(n.Value), f.want(), suggestWord(f.enum, n.Value))
 		return nil, false
@@ -212,7 +226,17 @@ func (c *checker) scalar(f *field, n *yaml.Node) (any, bool) {
 		c.mismatch(f, n)
 		return nil, false
 	}
-	switch f.typ.Kind() {
+	return c.scalarOf(f, f.typ.Kind(), n)
+}
+
+// scalarOf reads a word or number of a kind, for the key f or an element of it.
+func (c *checker) scalarOf(f *field, kind reflect.Kind, n *yaml.Node) (any, bool) {
+	if n.Kind != yaml.ScalarNode {
+		c.mismatch(f, n)
+		return nil, false
+	}
+	tag := n.ShortTag()
+	switch kind {
 	case reflect.String:
 		if len(f.enum) > 0 {
 			return word(n), true

@@ -37,11 +37,13 @@ type Model struct {
 
 // Leaf is the distribution of the input nodes.
 type Leaf struct {
-	Type       string  `yaml:"type" enum:"auto|categorical|bernoulli|binomial|gaussian|discretised-logistic|histogram|poisson" doc:"family; auto: categorical for discrete columns, Gaussian for continuous ones"`
-	Categories int     `yaml:"categories" min:"0" max:"16777216" doc:"values of a discrete variable, 0..categories-1; 0: as many as the data has"`
-	Bins       int     `yaml:"bins" min:"1" max:"16777216" doc:"bins of equal width of a histogram leaf, at most one a value"`
-	MinSigma   float64 `yaml:"min_sigma" min:"0" doc:"least standard deviation of a Gaussian leaf, in the units of the column; 0: a hundredth of the column's spread"`
-	MinScale   float64 `yaml:"min_scale" min:"0" doc:"least scale of a discretised logistic leaf; 0: the family's default"`
+	Type       string    `yaml:"type" enum:"auto|categorical|bernoulli|binomial|gaussian|log-normal|discretised-logistic|histogram|poisson" doc:"family; auto: categorical for discrete columns, Gaussian for continuous ones"`
+	Categories int       `yaml:"categories" min:"0" max:"16777216" doc:"values of a discrete variable, 0..categories-1; 0: as many as the data has"`
+	Bins       int       `yaml:"bins" min:"0" max:"16777216" doc:"bins of equal width of a histogram leaf, from the least to the largest number of a continuous column, at most one for each value of a discrete one; 0: 32"`
+	Edges      []float64 `yaml:"edges" doc:"ascending edges of the bins of a histogram leaf over a continuous column, instead of bins"`
+	Outside    float64   `yaml:"outside" min:"0" doc:"density of a histogram leaf over a continuous column beyond its edges"`
+	MinSigma   float64   `yaml:"min_sigma" min:"0" doc:"least standard deviation of a Gaussian leaf, in the units of the column, or of the logarithm in a log-normal one; 0: a hundredth of the column's spread, or 0.01"`
+	MinScale   float64   `yaml:"min_scale" min:"0" doc:"least scale of a discretised logistic leaf; 0: the family's default"`
 }
 
 // Init is how parameters start.
@@ -86,7 +88,7 @@ type Data struct {
 	Expected string   `yaml:"expected" doc:"which files these are and how to get them; shown when they are missing"`
 	Header   string   `yaml:"header" enum:"auto|yes|no" doc:"whether the first line of a .csv names the columns"`
 	Missing  []string `yaml:"missing" doc:"cells that mean missing, beside the empty cell, ?, NA, N/A, null and nan in any case; a model keeps them for its queries"`
-	Columns  []Column `yaml:"columns" doc:"types of named columns; the others are inferred"`
+	Columns  []Column `yaml:"columns" doc:"types and leaves of named columns; types of the others are inferred"`
 	Image    []int    `yaml:"image" min:"1" max:"65536" doc:"[height, width, channels] if rows are images; empty: as the file says"`
 	Text     Text     `yaml:"text" doc:"how text is cut into rows of tokens"`
 }
@@ -96,6 +98,7 @@ type Column struct {
 	Name       string `yaml:"name" doc:"name in the header, number in the file counted from 1, or * for all others"`
 	Type       string `yaml:"type" enum:"discrete|continuous|label|skip" doc:"numbers 0..categories-1, real numbers, texts that are told apart, or no variable"`
 	Categories int    `yaml:"categories" min:"0" max:"16777216" doc:"values of a discrete column; 0: as many as the data has"`
+	Leaf       Leaf   `yaml:"leaf" doc:"distribution of the column, instead of model.leaf, whose settings hold where this says nothing"`
 }
 
 // Text says how text becomes rows of tokens.

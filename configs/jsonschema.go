@@ -15,7 +15,7 @@ func JSONSchema() ([]byte, error) {
 		switch v := v.(type) {
 		case time.Duration:
 			defaults[f.path] = v.String()
-		case Paths, []int, []Column, []Piece:
+		case Paths, []int, []float64, []Column, []Piece:
 			// empty by default
 		default:
 			defaults[f.path] = v
@@ -60,6 +60,8 @@ func (f *field) jsonType(defaults map[string]any) map[string]any {
 		return map[string]any{"type": "array", "items": text}
 	case reflect.TypeFor[[]int]():
 		return map[string]any{"type": "array", "items": f.number("integer")}
+	case reflect.TypeFor[[]float64]():
+		return map[string]any{"type": "array", "items": f.number("number")}
 	}
 	switch f.typ.Kind() {
 	case reflect.Bool:

@@ -22,6 +22,9 @@ var badFiles = map[string]string{
 	"duration":         `duration.bad.yaml:1:32: train.checkpoint.interval is 5, want a duration such as 90s or 5m`,
 	"empty-value":      `empty-value.bad.yaml:2:10: train.epochs is empty, want an integer from 0 to 1000000`,
 	"far":              `far.bad.yaml:1:11: unknown key compile.zzzzzz; known keys: max_groups, padding_tolerance, block_size`,
+	"leaf-edges":       `leaf-edges.bad.yaml:3:5: data.columns has a leaf for "a" whose edges have 2 before 1; write them in ascending order`,
+	"leaf-skip":        `leaf-skip.bad.yaml:3:5: data.columns has a leaf for "a", which is skipped; drop one of the two`,
+	"leaf-type":        `leaf-type.bad.yaml:3:30: data.columns.leaf.type is "lognormal", want one of auto, categorical, bernoulli, binomial, gaussian, log-normal, discretised-logistic, histogram, poisson; did you mean log-normal?`,
 	"file":             `file.bad.yaml:1:20: model.structure is file, but model.file is empty; name the model or circuit to start from`,
 	"float-for-int":    `float-for-int.bad.yaml:1:18: model.latents is 1.5, want an integer from 1 to 65536`,
 	"inner":            `inner.bad.yaml:1:22: model.hclt.tree is random, but model.hclt.inner is 0; say how many variables are inner`,
@@ -148,6 +151,9 @@ func normal(c Config) Config {
 			*p = nil
 		}
 	}
+	if len(c.Model.Leaf.Edges) == 0 {
+		c.Model.Leaf.Edges = nil
+	}
 	if len(c.Data.Columns) == 0 {
 		c.Data.Columns = nil
 	}
@@ -175,7 +181,7 @@ func TestFullFile(t *testing.T) {
 		}
 	})
 	if !slices.Equal(cfg.Data.Train, Paths{"a.csv", "b, c.csv"}) || cfg.Train.Checkpoint.Interval != 90*time.Second ||
-		cfg.Data.Columns[1] != (Column{"7", "discrete", 4}) || cfg.Seed != 1<<64-1 || cfg.Data.Header != "yes" {
+		!reflect.DeepEqual(cfg.Data.Columns[1], Column{Name: "7", Type: "discrete", Categories: 4}) || cfg.Seed != 1<<64-1 || cfg.Data.Header != "yes" {
 		t.Errorf("values are off: %+v", cfg)
 	}
 }

@@ -37,6 +37,26 @@ func prune(f *field, n *yaml.Node, structure string) {
 			prune(c, v, structure)
 		case v.Kind == yaml.SequenceNode && len(c.fields) == 0:
 			v.Style = yaml.FlowStyle
+		case c.path == "data.columns":
+			for _, e := range v.Content {
+				pruneUnset(c, e)
+			}
+		}
+	}
+}
+
+// pruneUnset removes the keys of a column that say nothing.
+func pruneUnset(f *field, n *yaml.Node) {
+	for i := len(n.Content) - 2; i >= 0; i -= 2 {
+		c, v := f.child(n.Content[i].Value), n.Content[i+1]
+		if c.isSection() {
+			pruneUnset(c, v)
+		}
+		unset := v.Kind == yaml.ScalarNode && (v.Value == "" || v.Value == "0") || v.Kind != yaml.ScalarNode && len(v.Content) == 0
+		if unset && c.key != "name" {
+			n.Content = slices.Delete(n.Content, i, i+2)
+		} else if v.Kind == yaml.SequenceNode {
+			v.Style = yaml.FlowStyle
 		}
 	}
 }

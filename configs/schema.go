@@ -119,6 +119,8 @@ func (f *field) want() string {
 		return "a list of texts"
 	case reflect.TypeFor[[]int]():
 		return "a list of integers" + f.rangeWords(" ")
+	case reflect.TypeFor[[]float64]():
+		return "a list of numbers" + f.rangeWords(" ")
 	}
 	switch f.typ.Kind() {
 	case reflect.String:

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -37,8 +38,9 @@ func (c *Config) Validate() error {
 			return bad("model.pd.shape", "has %d numbers, want [height, width] or [height, width, channels]", n)
 		}
 	}
-	if m.Leaf.Type == "bernoulli" && m.Leaf.Categories != 0 && m.Leaf.Categories != 2 {
-		return bad("model.leaf.categories", "is %d, but a Bernoulli leaf has 2; leave it out or choose type categorical", m.Leaf.Categories)
+	if what := m.Leaf.problem(); what != "" {
+		key, rest, _ := strings.Cut(what, " ")
+		return bad("model.leaf."+key, "%s", rest)
 	}
 	if n := len(d.Image); n != 0 && n != 2 && n != 3 {
 		return bad("data.image", "has %d numbers, want [height, width] or [height, width, channels]", n)
@@ -52,8 +54,15 @@ func (c *Config) Validate() error {
 			return bad("data.columns", "names %.40q twice; keep one", col.Name)
 		}
 		names[col.Name] = true
-		if col.Type == "" {
-			return bad("data.columns", "has no type for %.40q; write discrete, continuous, label or skip", col.Name)
+		bare := col.Leaf.IsZero()
+		switch {
+		case col.Type == "" && bare:
+			return bad("data.columns", "has no type for %.40q; write discrete, continuous, label or skip, or a leaf", col.Name)
+		case col.Type == "skip" && !bare:
+			return bad("data.columns", "has a leaf for %.40q, which is skipped; drop one of the two", col.Name)
+		}
+		if what := col.Leaf.problem(); what != "" {
+			return bad("data.columns", "has a leaf for %.40q whose %s", col.Name, what)
 		}
 		if col.Type != "discrete" && col.Categories != 0 {
 			return bad("data.columns", "gives categories to column %.40q of type %s; drop them or write type: discrete", col.Name, col.Type)
@@ -85,6 +94,25 @@ func (c *Config) Validate() error {
 		return bad("train.subsets", "is %d, but only rule fullbatch-em takes subsets; %s uses batch_size", t.Subsets, t.Rule)
 	}
 	return c.Job.validate()
+}
+
+// IsZero reports whether l says nothing.
+func (l *Leaf) IsZero() bool { return reflect.DeepEqual(*l, Leaf{}) }
+
+// problem says which setting of a leaf conflicts with another, and why.
+func (l *Leaf) problem() string {
+	switch {
+	case l.Type == "bernoulli" && l.Categories != 0 && l.Categories != 2:
+		return fmt.Sprintf("categories is %d, but a Bernoulli leaf has 2; leave it out or choose type categorical", l.Categories)
+	case len(l.Edges) == 1:
+		return "edges are one number; give at least two, or bins"
+	}
+	for i := range len(l.Edges) - 1 {
+		if l.Edges[i] >= l.Edges[i+1] {
+			return fmt.Sprintf("edges have %v before %v; write them in ascending order", l.Edges[i], l.Edges[i+1])
+		}
+	}
+	return ""
 }
 
 // validate checks that a job has what its kind takes.

@@ -24,6 +24,14 @@ type Column struct {
 	// for a column without spread. A Scale of 0 means that numbers are stored as
 	// they are.
 	Offset, Scale float64
+	// Edges, of a Continuous column, are those of the bins whose number a histogram
+	// leaf reads for a number: ascending, the last one within the last bin. Outside
+	// is the density beyond them. nil: leaves read numbers.
+	Edges   []float64
+	Outside float64
+	// Place is the column's in the file that it was inferred from, counted
+	// from 1; 0 if it is not known. It is not stored.
+	Place int
 }
 
 // Schema describes the columns of a source.

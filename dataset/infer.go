@@ -216,7 +216,7 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 		if g.set != nil && g.set.Skip {
 			continue
 		}
-		c := Column{Name: g.name}
+		c := Column{Name: g.name, Place: i + 1}
 		if !utf8.ValidString(c.Name) {
 			return nil, badData(path, "the header has %q, which is not UTF-8; convert the file, as with iconv -f latin1 -t utf-8", c.Name)
 		}

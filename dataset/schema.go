@@ -42,9 +42,12 @@ func (s *Schema) Validate() error {
 			if !(c.Scale >= 0 && c.Scale <= math.MaxFloat64 && math.Abs(c.Offset) <= math.MaxFloat64) || c.Scale == 0 && c.Offset != 0 {
 				return badSetting("%s has the offset %v and the scale %v; want finite numbers and a positive scale, or two zeros", s.ColumnName(i), c.Offset, c.Scale)
 			}
+			if problem := c.checkEdges(); problem != "" {
+				return badSetting("%s %s", s.ColumnName(i), problem)
+			}
 			continue
-		case c.Offset != 0 || c.Scale != 0:
-			return badSetting("%s is discrete but has an offset or a scale", s.ColumnName(i))
+		case c.Offset != 0 || c.Scale != 0 || c.Edges != nil || c.Outside != 0:
+			return badSetting("%s is discrete but has an offset, a scale or edges", s.ColumnName(i))
 		case c.Kind != Discrete:
 			return badSetting("%s has the unknown kind %d", s.ColumnName(i), c.Kind)
 		case c.Categories < 1 || c.Categories > MaxCategories:
@@ -67,6 +70,22 @@ func (s *Schema) Validate() error {
 		}
 	}
 	return s.validateImage()
+}
+
+// checkEdges says what is wrong with the edges of bins.
+func (c *Column) checkEdges() string {
+	if n := len(c.Edges) - 1; c.Edges != nil && (n < 1 || n > MaxCategories) {
+		return fmt.Sprintf("has %d edges; it takes 2 to %d", n+1, MaxCategories+1)
+	}
+	for i, e := range c.Edges {
+		if !(math.Abs(e) <= math.MaxFloat32) || i > 0 && !(c.Edges[i-1] < e) {
+			return fmt.Sprintf("has the edge %v at place %d; want ascending finite numbers", e, i+1)
+		}
+	}
+	if !(c.Outside >= 0 && c.Outside <= math.MaxFloat64) || c.Edges == nil && c.Outside != 0 {
+		return fmt.Sprintf("has the density %v outside its edges; want 0 or more, and edges", c.Outside)
+	}
+	return ""
 }
 
 // nameTwice returns a name that two columns have.
@@ -125,7 +144,7 @@ func (s *Schema) Equal(t *Schema) bool {
 // same reports whether two columns say the same of a cell.
 func (c *Column) same(d *Column) bool {
 	return c.Name == d.Name && c.Kind == d.Kind && c.Categories == d.Categories && sameLabels(c.Labels, d.Labels) &&
-		c.Offset == d.Offset && c.Scale == d.Scale
+		c.Offset == d.Offset && c.Scale == d.Scale && slices.Equal(c.Edges, d.Edges) && c.Outside == d.Outside
 }
 
 func sameLabels(a, b []string) bool {

@@ -17,13 +17,15 @@ type schemaJSON struct {
 }
 
 type columnJSON struct {
-	Name       string  `json:"name,omitempty"`
-	Kind       string  `json:"kind"`
-	Categories int     `json:"categories,omitempty"`
-	Labels     *int    `json:"labels,omitempty"` // index into schemaJSON.Labels
-	Offset     float64 `json:"offset,omitempty"`
-	Scale      float64 `json:"scale,omitempty"`
-	Repeat     int     `json:"repeat,omitempty"` // so many columns; 0 is 1
+	Name       string    `json:"name,omitempty"`
+	Kind       string    `json:"kind"`
+	Categories int       `json:"categories,omitempty"`
+	Labels     *int      `json:"labels,omitempty"` // index into schemaJSON.Labels
+	Offset     float64   `json:"offset,omitempty"`
+	Scale      float64   `json:"scale,omitempty"`
+	Edges      []float64 `json:"edges,omitempty"`
+	Outside    float64   `json:"outside,omitempty"`
+	Repeat     int       `json:"repeat,omitempty"` // so many columns; 0 is 1
 }
 
 // MarshalJSON writes s in a compact form that UnmarshalJSON reads.
@@ -42,7 +44,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 				continue
 			}
 		}
-		j := columnJSON{Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories, Offset: c.Offset, Scale: c.Scale}
+		j := columnJSON{Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories, Offset: c.Offset, Scale: c.Scale, Edges: c.Edges, Outside: c.Outside}
 		if c.Labels != nil {
 			if i == 0 || !sameLabels(c.Labels, s.Columns[i-1].Labels) {
 				out.Labels = append(out.Labels, c.Labels)
@@ -70,7 +72,7 @@ func (s *Schema) UnmarshalJSON(data []byte) error {
 	}
 	out := Schema{Unit: in.Unit, Missing: in.Missing}
 	for _, j := range in.Columns {
-		c := Column{Name: j.Name, Categories: j.Categories, Offset: j.Offset, Scale: j.Scale}
+		c := Column{Name: j.Name, Categories: j.Categories, Offset: j.Offset, Scale: j.Scale, Edges: j.Edges, Outside: j.Outside}
 		switch j.Kind {
 		case "discrete":
 		case "continuous":

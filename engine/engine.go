@@ -50,6 +50,9 @@ type Options struct {
 	// has more than that of the number that it stands for; log-likelihoods are of
 	// the numbers. nil: zeros.
 	LogScales []float64
+	// Bins holds, for variables of histogram leaves whose cells are values, the bins
+	// that the leaves' codes stand for; nil where there are none.
+	Bins []*Bins
 	// OwnsDevice says that Close closes the device too.
 	OwnsDevice bool
 }
@@ -78,6 +81,7 @@ type Engine struct {
 	averages, topDown kernels.Buffer
 
 	logScales, limits []float64 // of variables; nil: zeros
+	bins              []*Bins
 	code              codes     // [coded columns, rows]
 	value             []float32 // [value columns, rows]
 	lls               [2][]float64
@@ -92,7 +96,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	if o.Rows < 1 || o.Rows > MaxShardRows {
 		return nil, fmt.Errorf("%w: %d rows a launch, want 1..%d", kernels.ErrDevice, o.Rows, MaxShardRows)
 	}
-	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows, logScales: o.LogScales, limits: o.Limits}
+	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows, logScales: o.LogScales, limits: o.Limits, bins: o.Bins}
 	var err error
 	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
 	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
@@ -242,6 +246,10 @@ func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int
 			if e.logScales != nil && !cells.Discrete() {
 				r.addExcess(value, e.logScales[c.Var])
 			}
+			continue
+		}
+		if bins := e.binsOf(c.Var); bins != nil && !cells.Discrete() {
+			bins.read(cells.Values[lo:hi], c.Codes, &e.code, at, r.excess)
 			continue
 		}
 		if bad := e.code.encode(at, cells, lo, n, c.Codes); bad >= 0 {

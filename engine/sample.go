@@ -35,6 +35,10 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 		}
 		for _, c := range e.prog.Columns {
 			if c.Codes > 0 {
+				if bins := e.binsOf(c.Var); bins != nil && !b.Columns[c.Var].Discrete() {
+					bins.draw(b.Columns[c.Var].Values[lo:hi], &e.code, int(c.Slot)*e.rows, kernels.NewDraws(seed, first+lo), int32(len(e.prog.Vectors))+c.Var)
+					continue
+				}
 				if err := e.fill(&b.Columns[c.Var], lo, hi, c); err != nil {
 					return err
 				}

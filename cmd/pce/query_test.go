@@ -162,3 +162,37 @@ func TestInfoListsQueries(t *testing.T) {
 		t.Errorf("info lists %q, the commands of query are %q", listed, commands)
 	}
 }
+
+// TestLeafOfColumn sets leaves of columns by --set, whose names have case and dots,
+// and continues with the config that the run leaves.
+func TestLeafOfColumn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	rng := rand.New(rand.NewPCG(5, 2))
+	rows := "Income,Wealth.Net,Size\n"
+	for range 200 {
+		rows += fmt.Sprintf("%v,%v,%v\n", math.Exp(rng.NormFloat64()), math.Exp(9+rng.NormFloat64()), rng.Float64())
+	}
+	if err := os.WriteFile("train.csv", []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	columns := "data.columns=[{name: Income, leaf: {type: log-normal}}, {name: Wealth.Net, leaf: {type: log-normal, min_sigma: 0.1}}, {name: Size, leaf: {type: histogram, edges: [0, 0.25, 1], outside: 0.001}}]"
+	args := []string{"--set", "train.epochs=2", "--set", "model.latents=2", "--threads", "1"}
+	first := runJSON(t, append([]string{"train", "--config", "preset:hclt", "--set", "data.train=train.csv", "--set", "data.valid=", "--set", "data.test=train.csv", "--set", columns, "--out", "run"}, args...)...)
+	again := runJSON(t, "train", "--config", "run/config.yaml", "--out", "again")
+	if a, b := number(t, first, "test_ll"), number(t, again, "test_ll"); a != b {
+		t.Errorf("test ll %v, and %v by config.yaml", a, b)
+	}
+	ll := answer(t, "Size\n0.1\n0.9\n3\n", "query", "loglik", "--model", "run/model.safetensors", "--data", "-")
+	if mass := math.Exp(ll[0])*0.25 + math.Exp(ll[1])*0.75; !(math.Abs(mass-1) < 1e-5) || !(math.Abs(ll[2]-math.Log(0.001)) < 1e-9) {
+		t.Errorf("log densities %v: mass %v", ll, mass)
+	}
+	for _, args := range [][]string{
+		{"query", "sample", "--model", "run/model.safetensors", "-n", "50"},
+		{"eval", "--model", "run/model.safetensors", "--data", "train.csv", "--device", "emulator"},
+	} {
+		var out, errs bytes.Buffer
+		if code := Run(t.Context(), args, nil, nil, &out, &errs); code != 0 {
+			t.Errorf("%v: exit %d: %s", args, code, &errs)
+		}
+	}
+}

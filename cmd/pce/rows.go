@@ -28,6 +28,9 @@ func (a *app) datasetOptions(d *configs.Data, schema *dataset.Schema) (dataset.O
 		o.Text.Unit = ""
 	}
 	for _, c := range d.Columns {
+		if c.Type == "" {
+			continue // it has a leaf alone
+		}
 		spec := c.Type
 		if c.Categories > 0 {
 			spec = fmt.Sprintf("%s:%d", c.Type, c.Categories)

@@ -18,9 +18,16 @@ func structureOf(cfg *configs.Config) pce.Structure {
 	if s.Init == 0 {
 		s.Init = cfg.Seed
 	}
-	s.Leaf = pce.Leaf{
-		Type: m.Leaf.Type, Categories: m.Leaf.Categories, Bins: m.Leaf.Bins,
-		MinSigma: m.Leaf.MinSigma, MinScale: m.Leaf.MinScale,
+	s.Leaf = leafOf(&m.Leaf)
+	for i := range cfg.Data.Columns {
+		c := &cfg.Data.Columns[i]
+		if c.Leaf.IsZero() {
+			continue
+		}
+		if s.Leaves == nil {
+			s.Leaves = map[string]pce.Leaf{}
+		}
+		s.Leaves[c.Name] = leafOf(&c.Leaf)
 	}
 	s.HCLT.Tree, s.HCLT.Inner = m.HCLT.Tree, m.HCLT.Inner
 	s.HCLT.ChowLiu.Bins, s.HCLT.ChowLiu.Softness, s.HCLT.ChowLiu.MaxRows = m.HCLT.Bins, m.HCLT.Softening, m.HCLT.MaxRows
@@ -31,6 +38,13 @@ func structureOf(cfg *configs.Config) pce.Structure {
 	s.PD.Shape, s.PD.SplitInterval, s.PD.MaxProductBlocks = imageShape(m.PD.Shape), m.PD.SplitInterval, m.PD.MaxProductBlocks
 	s.RATSPN.Depth, s.RATSPN.Repetitions, s.RATSPN.Pieces = m.RATSPN.Depth, m.RATSPN.Repetitions, m.RATSPN.Pieces
 	return s
+}
+
+func leafOf(l *configs.Leaf) pce.Leaf {
+	return pce.Leaf{
+		Type: l.Type, Categories: l.Categories, Bins: l.Bins, Edges: l.Edges, Outside: l.Outside,
+		MinSigma: l.MinSigma, MinScale: l.MinScale,
+	}
 }
 
 func compileOptions(c *configs.Compile) compile.Options {

@@ -1,0 +1,245 @@
+package pce
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+)
+
+// writeRows writes rows under a header.
+func writeRows(t *testing.T, header string, rows int, row func() []any) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(header + "\n")
+	for range rows {
+		cells := row()
+		for i, c := range cells {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprint(&b, c)
+		}
+		b.WriteByte('\n')
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestLogNormalColumns wants log-normal leaves to describe log-normal columns as
+// well as the truth does.
+func TestLogNormalColumns(t *testing.T) {
+	const mu = 10
+	truth := 0.0
+	file := func(seed uint64, n int, count bool) string {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		return writeRows(t, "Income,Wealth.Net", n, func() []any {
+			cells := make([]any, 2)
+			for i := range cells {
+				z := rng.NormFloat64()
+				if count {
+					truth += (-z*z/2 - 0.5*math.Log(2*math.Pi) - (mu + z)) / float64(n)
+				}
+				cells[i] = math.Exp(mu + z)
+			}
+			return cells
+		})
+	}
+	s := DefaultStructure()
+	s.Latents = 8
+	s.Leaves = map[string]Leaf{"Income": {Type: "log-normal"}, "Wealth.Net": {Type: "log-normal"}}
+	res, err := Train(t.Context(), TrainOptions{
+		Structure: s, Train: Files(file(1, 2000, false)), Valid: Files(file(2, 1000, false)), Test: Files(file(3, 1000, true)), Dir: t.TempDir(),
+		Options: Options{Device: "cpu", Threads: 1},
+		EM:      em.Options{Seed: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(res.TestLL > truth-0.03) || !(res.TestLL < truth+0.03) {
+		t.Errorf("test ll %v, of the truth %v", res.TestLL, truth)
+	}
+	m, err := Open(t.Context(), filepath.Join(res.Out, ModelFile), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	rows, err := m.Sample(t.Context(), 2000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logs []float64
+	for _, r := range rows {
+		if !(r[0] > 0) {
+			t.Fatalf("drew %v", r)
+		}
+		logs = append(logs, math.Log(r[0]))
+	}
+	slices.Sort(logs)
+	if median := logs[len(logs)/2]; !(math.Abs(median-mu) < 0.1) { // five standard errors of a median
+		t.Errorf("the median of the draws' logs is %v, want %v", median, mu)
+	}
+	// Beyond the domain.
+	if _, err := m.LogLikelihood(t.Context(), [][]float64{{-1, 1}}); !errors.Is(err, dataset.ErrFormat) {
+		t.Errorf("a negative number: %v", err)
+	}
+}
+
+// TestLeavesOfColumns gives columns leaves by name, number and star.
+func TestLeavesOfColumns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	path := writeRows(t, "a,b,c,d", 100, func() []any {
+		b := rng.Float64() + 0.5
+		if rng.IntN(50) == 0 {
+			b = 1e-12 // nothing beside the others, and positive
+		}
+		return []any{rng.IntN(3), b, rng.IntN(9), -rng.Float64()}
+	})
+	for _, tt := range []struct {
+		leaves map[string]Leaf
+		want   string
+	}{
+		{nil, "categorical gaussian categorical gaussian"},
+		{map[string]Leaf{"b": {Type: "log-normal"}, "3": {Type: "binomial"}}, "categorical log-normal binomial gaussian"},
+		{map[string]Leaf{"a": {Type: "poisson"}, "*": {Type: "histogram", Bins: 4}}, "poisson histogram histogram histogram"},
+		{map[string]Leaf{"c": {MinSigma: 1}}, "categorical gaussian categorical gaussian"},
+		{map[string]Leaf{"B": {Type: "log-normal"}}, `pce: bad options: a leaf is set for column "B", and there is none; write a name of the header, the number of a column that has none, or *`},
+		{map[string]Leaf{"d": {Type: "log-normal"}}, `pce: bad options: "d" has the number -0.`},
+		{map[string]Leaf{"a": {Type: "log-normal"}}, `pce: bad options: "a" has the number 0, and a log-normal leaf takes positive ones; choose another leaf, or list the number in data.missing`},
+		{map[string]Leaf{"b": {Type: "binomial"}}, `pce: bad options: "b" is continuous, which a binomial leaf cannot describe; choose leaf type auto, gaussian, log-normal or histogram, or make the column discrete`},
+		{map[string]Leaf{"a": {Type: "histogram", Edges: []float64{0, 1}}}, `pce: bad options: "a" is discrete, and its histogram has edges between numbers; set its type to continuous, or give bins`},
+		{map[string]Leaf{"b": {Type: "histogram", Edges: []float64{1, 0}}}, `dataset: bad setting: "b" has the edge 0 at place 2; want ascending finite numbers`},
+	} {
+		s := DefaultStructure()
+		s.Latents, s.Leaves = 2, tt.leaves
+		b, err := Build(t.Context(), s, Files(path), compile.DefaultOptions())
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			names := make([]string, 4)
+			for i := range b.Graph.Nodes {
+				if n := &b.Graph.Nodes[i]; n.Leaf != nil {
+					names[n.Var] = n.Leaf.Name()
+				}
+			}
+			got = strings.Join(names, " ")
+			b.Close()
+		}
+		if !strings.HasPrefix(got, tt.want) || err == nil && got != tt.want {
+			t.Errorf("%v:\ngot  %s\nwant %s", tt.leaves, got, tt.want)
+		}
+	}
+}
+
+// TestHistogramOverNumbers checks density, mass, edges, what is outside, marginals
+// and draws of histograms over a continuous column against counts.
+func TestHistogramOverNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	edges := []float64{-1, 0, 0.1, 0.5, 4}
+	var xs []float64
+	path := writeRows(t, "x,y", 1000, func() []any {
+		x := rng.NormFloat64()
+		if rng.IntN(10) == 0 {
+			x = edges[rng.IntN(len(edges))] // on an edge
+		}
+		xs = append(xs, x)
+		return []any{x, rng.IntN(2)}
+	})
+	s := DefaultStructure()
+	s.Latents = 1
+	const outside = 1e-3
+	s.Leaves = map[string]Leaf{"x": {Type: "histogram", Edges: edges, Outside: outside}}
+	res, err := Train(t.Context(), TrainOptions{
+		Structure: s, Train: Files(path), Dir: t.TempDir(), Options: Options{Device: "cpu", Threads: 1},
+		EM: em.Options{Seed: 1, Phases: []em.Phase{{Rule: em.FullBatch, Epochs: 2, Subsets: 1}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Open(t.Context(), filepath.Join(res.Out, ModelFile), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	counts, inside := make([]float64, 4), 0.0
+	bin := func(x float64) int {
+		for i := range counts {
+			if x >= edges[i] && (x < edges[i+1] || i == 3 && x == edges[4]) {
+				return i
+			}
+		}
+		return -1
+	}
+	for _, x := range xs {
+		if k := bin(x); k >= 0 {
+			counts[k]++
+			inside++
+		}
+	}
+	nan := math.NaN()
+	density := func(x float64) float64 {
+		ll, err := m.LogLikelihood(t.Context(), [][]float64{{x, nan}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return math.Exp(ll[0])
+	}
+	for _, x := range []float64{-1, -0.5, 0, 0.05, 0.1, math.Nextafter(0.5, 0) - 1e-6, 0.5, 3.9, 4, -1.00001, 4.0001, 100} {
+		want := outside
+		if k := bin(x); k >= 0 {
+			want = counts[k] / inside / (edges[k+1] - edges[k])
+		}
+		if got := density(x); !(math.Abs(got/want-1) < 1e-4) {
+			t.Errorf("density %v at %v, want %v", got, x, want)
+		}
+	}
+	rows, err := m.Sample(t.Context(), 4000, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, mean := make([]float64, 4), 0.0
+	for _, r := range rows {
+		k := bin(r[0])
+		if k < 0 {
+			t.Fatalf("drew %v", r[0])
+		}
+		drawn[k]++
+		if k == 3 {
+			mean += r[0]
+		}
+	}
+	for k, n := range drawn {
+		p := counts[k] / inside
+		if !(math.Abs(n/4000-p) < 5*math.Sqrt(p*(1-p)/4000)) {
+			t.Errorf("%v of 4000 draws in bin %d, want a share of %v", n, k, p)
+		}
+	}
+	if mean /= drawn[3]; !(math.Abs(mean-2.25) < 5*3.5/math.Sqrt(12*drawn[3])) {
+		t.Errorf("draws of the last bin have the mean %v, want 2.25", mean)
+	}
+
+	// Without edges there are bins of equal width over the numbers of the training.
+	s.Leaves = map[string]Leaf{"x": {Type: "histogram", Bins: 5}}
+	b, err := Build(t.Context(), s, Files(path), compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	e := b.Schema.Columns[0].Edges
+	if len(e) != 6 || !(math.Abs(e[0]-slices.Min(xs)) < 1e-6) || !(math.Abs(e[5]-slices.Max(xs)) < 1e-6) || !(math.Abs((e[1]-e[0])/(e[5]-e[4])-1) < 1e-9) {
+		t.Errorf("edges %v", e)
+	}
+}
