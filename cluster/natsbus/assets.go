@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,7 +25,11 @@ const (
 // anything but blobs; deletion in a bucket is a message.
 func assets(lease time.Duration, replicas int) []jetstream.StreamConfig {
 	bucket := func(stream string, age time.Duration) jetstream.StreamConfig {
-		c := jetstream.StreamConfig{Name: stream, Subjects: []string{bucketSubjects(stream) + "*"}, MaxMsgsPerSubject: 1, MaxAge: age, DenyPurge: true}
+		keys := bucketSubjects(stream) + "*"
+		if stream == runsStream {
+			keys += ".*"
+		}
+		c := jetstream.StreamConfig{Name: stream, Subjects: []string{keys}, MaxMsgsPerSubject: 1, MaxAge: age, DenyPurge: true}
 		if age != 0 {
 			c.Duplicates = min(age, dedupe)
 		}
@@ -35,11 +40,11 @@ func assets(lease time.Duration, replicas int) []jetstream.StreamConfig {
 		bucket(leadStream, lease),
 		bucket(runsStream, 0),
 		bucket(takesStream, takeLeases*lease),
-		{Name: jobsStream, Subjects: []string{jobPrefix + "*"}, Retention: jetstream.WorkQueuePolicy, MaxMsgsPerSubject: 1, DenyPurge: true},
+		{Name: jobsStream, Subjects: []string{jobPrefix + "*.*"}, Retention: jetstream.WorkQueuePolicy, MaxMsgsPerSubject: 1, DenyPurge: true},
 		{Name: deadStream, Subjects: []string{deadSubject}, MaxMsgs: deadLetters, DenyPurge: true},
 		{
-			Name: eventsStream, Subjects: []string{eventPrefix + "*"}, MaxAge: eventsAge, MaxBytes: eventsBytes, DenyPurge: true,
-			RePublish: &jetstream.RePublish{Source: eventPrefix + "*", Destination: toldPrefix + "{{wildcard(1)}}", HeadersOnly: true},
+			Name: eventsStream, Subjects: []string{eventPrefix + "*.*"}, MaxAge: eventsAge, MaxBytes: eventsBytes, DenyPurge: true,
+			RePublish: &jetstream.RePublish{Source: eventPrefix + "*.*", Destination: toldPrefix + "{{wildcard(1)}}.{{wildcard(2)}}", HeadersOnly: true},
 		},
 		{Name: blobsStream, Subjects: []string{blobPrefix + ">"}, MaxMsgsPerSubject: 1, AllowDirect: true},
 	}
@@ -80,6 +85,11 @@ func (b *Bus) prepare(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("stream %s: %w", want.Name, err)
 		}
+		if slices.Equal(have.Subjects, []string{strings.TrimSuffix(want.Subjects[0], ".*")}) {
+			if have, err = b.divide(ctx, have, want); err != nil {
+				return fmt.Errorf("stream %s: %w", want.Name, err)
+			}
+		}
 		if have.Retention != want.Retention || have.MaxMsgsPerSubject != want.MaxMsgsPerSubject ||
 			have.Storage != want.Storage || !slices.Equal(have.Subjects, want.Subjects) {
 			return fmt.Errorf("%w: stream %s of the broker was made by something else: use another account, or delete it",
@@ -95,6 +105,19 @@ func (b *Bus) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// divide gives a stream of an earlier version, whose subjects did not name the owner
+// of a run, those of now.
+func (b *Bus) divide(ctx context.Context, have, want jetstream.StreamConfig) (jetstream.StreamConfig, error) {
+	now := have
+	now.Subjects, now.RePublish = want.Subjects, want.RePublish
+	var info jetstream.StreamInfo
+	_, err := b.ask(ctx, "STREAM.UPDATE."+have.Name, now, &info)
+	if errors.Is(err, ErrDenied) {
+		return have, nil
+	}
+	return info.Config, err
 }
 
 // makeStream returns the settings of a stream, which it makes if there is none.

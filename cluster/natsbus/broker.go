@@ -33,6 +33,7 @@ type BrokerOptions struct {
 type Broker struct {
 	server *server.Server
 	store  string // directory of its files
+	given  *server.Options
 	log    *serverLog
 }
 
@@ -90,7 +91,7 @@ func start(settings *server.Options, log *slog.Logger) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: broker: %w", cluster.ErrCluster, err)
 	}
-	b := &Broker{server: s, store: settings.StoreDir, log: newServerLog(log)}
+	b := &Broker{server: s, store: settings.StoreDir, given: settings.Clone(), log: newServerLog(log)}
 	s.SetLoggerV2(b.log, false, false, false)
 	started := make(chan struct{})
 	go func() {
@@ -141,6 +142,20 @@ func (b *Broker) Port() int {
 		return a.Port
 	}
 	return 0
+}
+
+// Admit changes who may connect. Connections of those who stay go on.
+func (b *Broker) Admit(seats []Seat) error {
+	next := b.given.Clone()
+	next.Port = b.Port()
+	next.Nkeys = nil
+	for _, s := range seats {
+		next.Nkeys = append(next.Nkeys, s.user())
+	}
+	if err := b.server.ReloadOptions(next); err != nil {
+		return fmt.Errorf("%w: broker: %w", cluster.ErrCluster, err)
+	}
+	return nil
 }
 
 // Problem says why the broker cannot keep what it is given, or nil if it can. The

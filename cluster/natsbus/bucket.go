@@ -28,6 +28,7 @@ type bucket struct {
 	bus    *Bus
 	stream string
 	prefix string // of subjects
+	owned  bool   // subjects are those of ownedSubject
 	err    error  // of a name that is none
 }
 
@@ -36,7 +37,7 @@ func (b *Bus) Bucket(name string) cluster.Bucket {
 	stream := "KV_pce_" + name
 	switch name {
 	case cluster.MembersBucket, cluster.LeadBucket, cluster.RunsBucket:
-		return &bucket{bus: b, stream: stream, prefix: bucketSubjects(stream)}
+		return &bucket{bus: b, stream: stream, prefix: bucketSubjects(stream), owned: name == cluster.RunsBucket}
 	}
 	return &bucket{err: fmt.Errorf("%w: there is no bucket %q", cluster.ErrCluster, name)}
 }
@@ -51,7 +52,18 @@ func (k *bucket) subject(key string) (string, error) {
 	if err := checkToken("key", key); err != nil {
 		return "", err
 	}
+	if k.owned {
+		return ownedSubject(k.prefix, key), nil
+	}
 	return k.prefix + key, nil
+}
+
+// key is the inverse of subject.
+func (k *bucket) key(subject string) string {
+	if k.owned {
+		return ownedID(k.prefix, subject)
+	}
+	return strings.TrimPrefix(subject, k.prefix)
 }
 
 // wrap says where an error came from.
@@ -91,8 +103,8 @@ func (k *bucket) List(ctx context.Context) ([]cluster.Record, error) {
 	}
 	at := map[string]int{}
 	var list []cluster.Record
-	_, err := k.bus.walk(ctx, k.stream, k.prefix+"*", 0, func(m stored) (bool, error) {
-		key := strings.TrimPrefix(m.Subject, k.prefix)
+	_, err := k.bus.walk(ctx, k.stream, k.prefix+">", 0, func(m stored) (bool, error) {
+		key := k.key(m.Subject)
 		r := cluster.Record{Key: key, Value: m.Data, Revision: m.Sequence}
 		i, again := at[key]
 		switch {
@@ -131,6 +143,10 @@ func (k *bucket) Update(ctx context.Context, key string, value []byte, revision 
 }
 
 func (k *bucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	subject, err := k.subject(key)
+	if err != nil {
+		return 0, err
+	}
 	// What is there may be no record, and go away by itself.
 	expected := uint64(0)
 	for {
@@ -140,7 +156,7 @@ func (k *bucket) Create(ctx context.Context, key string, value []byte) (uint64, 
 		if !errors.Is(err, cluster.ErrConflict) {
 			return revision, err
 		}
-		m, getErr := k.bus.get(ctx, k.stream, query{Last: k.prefix + key})
+		m, getErr := k.bus.get(ctx, k.stream, query{Last: subject})
 		next := uint64(0)
 		switch {
 		case isNoRecord(getErr):

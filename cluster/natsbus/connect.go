@@ -185,6 +185,9 @@ func replyPrefix(key string) string { return "_INBOX." + key }
 // Conn is the connection, for bulk data on subjects of DataSubject.
 func (b *Bus) Conn() *nats.Conn { return b.nc }
 
+// Client is the name of the client whose credentials these are.
+func (b *Bus) Client() string { return ClientName(b.opts.Credentials) }
+
 // Lease is how long records of members and the lead live.
 func (b *Bus) Lease() time.Duration { return b.lease }
 

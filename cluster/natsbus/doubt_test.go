@@ -245,7 +245,7 @@ func forgotten(ctx context.Context, t *testing.T, b *Bus) {
 	t.Helper()
 	first := uint64(0)
 	for try := 0; ; try++ {
-		msg := &nats.Msg{Subject: bucketSubjects(runsStream) + "probe", Header: nats.Header{idHeader: {"probe"}}}
+		msg := &nats.Msg{Subject: ownedSubject(bucketSubjects(runsStream), "probe"), Header: nats.Header{idHeader: {"probe"}}}
 		sequence, _, err := b.publish(ctx, msg, quick)
 		switch {
 		case err != nil:

@@ -34,7 +34,7 @@ func (e *events) Publish(run string, event []byte) error {
 	if err := e.bus.checkSize(event); err != nil {
 		return fmt.Errorf("event of run %s: %w", run, err)
 	}
-	return e.bus.events.add(eventPrefix+run, event)
+	return e.bus.events.add(ownedSubject(eventPrefix, run), event)
 }
 
 // eventQueue holds what waits to be stored. One goroutine stores it in order.
@@ -157,12 +157,12 @@ func (e *events) Read(ctx context.Context, run string, handle func(event []byte)
 	if err := checkToken("run", run); err != nil {
 		return err
 	}
-	newest, err := e.bus.get(ctx, eventsStream, query{Last: eventPrefix + run})
+	newest, err := e.bus.get(ctx, eventsStream, query{Last: ownedSubject(eventPrefix, run)})
 	if isNoRecord(err) {
 		return nil
 	}
 	if err == nil {
-		_, err = e.bus.walk(ctx, eventsStream, eventPrefix+run, 0, func(m stored) (bool, error) {
+		_, err = e.bus.walk(ctx, eventsStream, ownedSubject(eventPrefix, run), 0, func(m stored) (bool, error) {
 			return m.Sequence <= newest.Sequence && handle(m.Data) && m.Sequence < newest.Sequence, nil
 		})
 	}
@@ -182,7 +182,7 @@ func (e *events) Follow(ctx context.Context, run string, handle func(event []byt
 	// The server tells of each event that it has stored. What is told while
 	// there is no connection is found by asking again.
 	told := make(chan *nats.Msg, 1)
-	sub, err := b.nc.Subscribe(toldPrefix+run, func(*nats.Msg) {
+	sub, err := b.nc.Subscribe(ownedSubject(toldPrefix, run), func(*nats.Msg) {
 		select {
 		case told <- nil:
 		default:
@@ -196,7 +196,7 @@ func (e *events) Follow(ctx context.Context, run string, handle func(event []byt
 	defer again.Stop()
 	from, ended := uint64(0), false
 	for {
-		from, err = b.walk(ctx, eventsStream, eventPrefix+run, from, func(m stored) (bool, error) {
+		from, err = b.walk(ctx, eventsStream, ownedSubject(eventPrefix, run), from, func(m stored) (bool, error) {
 			ended = !handle(m.Data)
 			return !ended && ctx.Err() == nil, nil
 		})

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -71,7 +70,7 @@ func NewPeers(nc *nats.Conn, id string, log *slog.Logger) (*Peers, error) {
 		members: map[string]cluster.Endpoint{}, outboxes: map[string]*outbox{}, inboxes: map[string]*inbox{},
 	}
 	var err error
-	if p.sub, err = nc.Subscribe(dataPrefix+id+".*", p.deliver); err != nil {
+	if p.sub, err = nc.Subscribe(dataPrefix+memberTokens(id)+".*.*.*", p.deliver); err != nil {
 		return nil, fmt.Errorf("%w: peer %s: cannot subscribe: %w", cluster.ErrUnreachable, id, err)
 	}
 	if err := nc.FlushTimeout(flushTime); err != nil { // from here on nothing is missed
@@ -117,7 +116,7 @@ func (p *Peers) Admit(members map[string]cluster.Endpoint) {
 	p.members = known
 	for id := range known {
 		if p.inboxes[id] == nil {
-			p.inboxes[id] = &inbox{peers: p, from: id, subject: dataPrefix + id + "." + p.id}
+			p.inboxes[id] = &inbox{peers: p, from: id, subject: dataPrefix + memberTokens(id) + "." + memberTokens(p.id)}
 		}
 	}
 }
@@ -170,7 +169,7 @@ func (p *Peers) outboxTo(to string) (*outbox, error) {
 	}
 	o := p.outboxes[to]
 	if o == nil {
-		o = newOutbox(rand.Uint64()|1, dataPrefix+to+"."+p.id, p.stall, p.publish)
+		o = newOutbox(rand.Uint64()|1, dataPrefix+memberTokens(to)+"."+memberTokens(p.id), p.stall, p.publish)
 		p.outboxes[to] = o
 		p.running.Go(o.run)
 	}
@@ -179,7 +178,7 @@ func (p *Peers) outboxTo(to string) (*outbox, error) {
 
 // deliver takes any message. Calls come one at a time.
 func (p *Peers) deliver(m *nats.Msg) {
-	from := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	from := senderOf(m.Subject)
 	p.mu.Lock()
 	_, member := p.members[from]
 	in, out := p.inboxes[from], p.outboxes[from]

@@ -41,7 +41,7 @@ func (q *queue) Submit(ctx context.Context, id string, job []byte) error {
 	if err := q.bus.checkSize(job); err != nil {
 		return fmt.Errorf("job %s: %w", id, err)
 	}
-	msg := &nats.Msg{Subject: jobPrefix + id, Data: job, Header: nats.Header{idHeader: {id}, expectHeader: {"0"}}}
+	msg := &nats.Msg{Subject: ownedSubject(jobPrefix, id), Data: job, Header: nats.Header{idHeader: {id}, expectHeader: {"0"}}}
 	_, _, err := q.bus.publish(ctx, msg, quick)
 	if hasCode(err, codeWrongSequence, codeWrongConstant) { // it is there
 		return nil
@@ -201,10 +201,10 @@ func (q *queue) received(m *nats.Msg) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, ok := strings.CutPrefix(m.Subject, jobPrefix)
-	if !ok {
-		return nil, fmt.Errorf("a message on %s is no job", m.Subject)
+	if !strings.HasPrefix(m.Subject, jobPrefix) {
+		return nil, fmt.Errorf("a message on %s is not a job", m.Subject)
 	}
+	id := ownedID(jobPrefix, m.Subject)
 	return &delivery{
 		bus: q.bus, id: id, job: m.Data, reply: m.Reply,
 		attempt: int(min(meta.NumDelivered, 1<<30)), sequence: meta.Sequence.Stream,

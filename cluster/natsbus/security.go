@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
@@ -17,7 +19,8 @@ const maxSeats = 1000
 
 // Seat is somebody who may connect to a broker, and what for.
 type Seat struct {
-	Name      string // coordinator, client, or the worker's identifier
+	Name      string // coordinator, that of a client, or the worker's identifier
+	Client    bool
 	Key       string // public nkey
 	File      string // of the seed
 	Publish   []string
@@ -26,10 +29,15 @@ type Seat struct {
 
 // NewSeats makes the keys of a coordinator, a client and n workers, whose
 // identifiers are worker-000, worker-001, ...: NAME.nk in a directory that
-// nobody else may read. Keys that are there stay.
+// nobody else may read. Keys that are there stay, and those of more clients are
+// taken as well, behind the workers.
 //
 // A worker may listen at addresses that are its identifier, or begin with it and
 // a -, and send to those that begin with c-. It writes no record but its own.
+//
+// A client may listen at addresses that begin with c-NAME-, send to workers, and
+// write records, jobs and events of runs whose ids end with -NAME. Of bulk data it
+// sends and gets what members send whose identifiers begin with c-NAME-.
 func NewSeats(dir string, n int) ([]Seat, error) {
 	if n < 0 || n > maxSeats {
 		return nil, fmt.Errorf("%w: %d workers: 0 to %d are possible", cluster.ErrCluster, n, maxSeats)
@@ -37,30 +45,86 @@ func NewSeats(dir string, n int) ([]Seat, error) {
 	if err := privateDir(dir); err != nil {
 		return nil, err
 	}
-	names := []string{"coordinator", "client"}
+	names := []string{"coordinator", DefaultClient}
 	for i := range n {
 		names = append(names, WorkerName(i))
 	}
-	seats := make([]Seat, len(names))
-	for i, name := range names {
-		file := filepath.Join(dir, name+".nk")
+	clients, err := clientsIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	seats := make([]Seat, 0, len(names)+len(clients))
+	for i, name := range append(names, clients...) {
+		file := filepath.Join(dir, name+keySuffix)
 		key, err := userKey(file)
 		if err != nil {
 			return nil, err
 		}
-		s := Seat{Name: name, Key: key, File: file}
-		switch i {
-		case 0:
+		s := Seat{Name: name, Key: key, File: file, Client: i == 1 || i >= len(names)}
+		switch {
+		case i == 0:
 			s.Publish, s.Subscribe = coordinatorPermissions()
-		case 1:
-			s.Publish, s.Subscribe = clientPermissions()
+		case s.Client:
+			s.Publish, s.Subscribe = clientPermissions(name)
 		default:
 			s.Publish, s.Subscribe = workerPermissions(name)
 		}
 		s.Subscribe = append(s.Subscribe, replyPrefix(key)+".>")
-		seats[i] = s
+		seats = append(seats, s)
 	}
 	return seats, nil
+}
+
+// NewClient makes the key of a client, NAME.nk in the directory of NewSeats, unless it
+// is there, and returns its file.
+func NewClient(dir, name string) (file string, err error) {
+	if !isClient(name) {
+		return "", fmt.Errorf("%w: %.40q cannot name a client: want 1 to %d lower-case letters and digits, and none of %s", cluster.ErrCluster, name, maxClientName, strings.Join(reserved, ", "))
+	}
+	if err := privateDir(dir); err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, name+keySuffix)
+	_, err = userKey(file)
+	return file, err
+}
+
+const (
+	// DefaultClient is the name of a client whose credentials do not tell one.
+	DefaultClient = "client"
+	keySuffix     = ".nk"
+	maxClientName = 24
+)
+
+// reserved are names that addresses and files of others begin with.
+var reserved = []string{"coordinator", "worker", "up", "files", "health", "main"}
+
+func isClient(name string) bool {
+	odd := func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') }
+	return name != "" && len(name) <= maxClientName && !strings.ContainsFunc(name, odd) && !slices.Contains(reserved, name)
+}
+
+// ClientName returns the name of the client whose key a file holds: NAME.nk.
+func ClientName(file string) string {
+	if name := strings.TrimSuffix(filepath.Base(file), keySuffix); isClient(name) {
+		return name
+	}
+	return DefaultClient
+}
+
+// clientsIn lists the clients that have keys in a directory, but for the default one.
+func clientsIn(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: keys: %w", cluster.ErrCluster, err)
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), keySuffix)
+		if ok && isClient(name) && name != DefaultClient {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 // WorkerName is the identifier of a worker, and the name of its seat.
@@ -150,22 +214,24 @@ func coordinatorPermissions() (publish, subscribe []string) {
 		api("STREAM.MSG.GET", allStreams...), api("STREAM.PURGE", blobsStream), api("STREAM.MSG.DELETE", jobsStream),
 	)
 	for _, s := range buckets {
-		publish = append(publish, bucketSubjects(s)+"*")
+		publish = append(publish, bucketSubjects(s)+">")
 	}
 	return publish, []string{"pce.>"}
 }
 
-func clientPermissions() (publish, subscribe []string) {
+func clientPermissions(name string) (publish, subscribe []string) {
 	publish = join(
 		[]string{
-			inboxPrefix + ">", dataPrefix + ">", jobPrefix + "*", eventPrefix + "*", blobPrefix + ">", deadSubject,
-			bucketSubjects(leadStream) + "*", bucketSubjects(runsStream) + "*",
+			inboxPrefix + "worker.>", inboxPrefix + "c.files", inboxPrefix + "c.health",
+			dataPrefix + "*.*.*.c." + name + ".*",
+			jobPrefix + name + ".*", eventPrefix + name + ".*", bucketSubjects(runsStream) + name + ".*",
+			blobPrefix + ">", deadSubject, bucketSubjects(leadStream) + "*",
 			apiPrefix + "DIRECT.GET." + blobsStream + ".>",
 		},
 		api("STREAM.INFO", allStreams...), api("STREAM.CREATE", allStreams...),
 		api("STREAM.MSG.GET", allStreams...), api("STREAM.PURGE", blobsStream),
 	)
-	return publish, []string{inboxPrefix + "c.>", dataPrefix + ">", toldPrefix + "*"}
+	return publish, []string{inboxPrefix + "c." + name + ".>", dataPrefix + "c." + name + ".>", toldPrefix + "*.*"}
 }
 
 func workerPermissions(id string) (publish, subscribe []string) {
@@ -173,11 +239,11 @@ func workerPermissions(id string) (publish, subscribe []string) {
 	publish = join(
 		[]string{
 			bucketSubjects(membersStream) + id,
-			inboxPrefix + "c.>", dataPrefix + "*." + id, dataPrefix + "*." + id + ".>", eventPrefix + "*",
+			inboxPrefix + "c.>", dataPrefix + "*.*.*." + memberTokens(id), eventPrefix + "*.*",
 			apiPrefix + "DIRECT.GET." + blobsStream + ".>",
 		},
 		api("STREAM.INFO", allStreams...),
 		api("STREAM.MSG.GET", membersStream, leadStream, blobsStream),
 	)
-	return publish, []string{inbox, inbox + ".>", dataPrefix + id + ".>"}
+	return publish, []string{inbox, inbox + ".>", dataPrefix + memberTokens(id) + ".>"}
 }

@@ -119,8 +119,8 @@ func TestPermissions(t *testing.T) {
 	do("lead", err)
 	do("blob", client.Blobs().Put(ctx, digest, bytes.NewReader(data), int64(len(data))))
 	do("blob", worker.Blobs().Get(ctx, digest, &bytes.Buffer{}))
-	do("event", worker.Events().Publish("run", data))
-	do("event", client.Events().Follow(ctx, "run", func(e []byte) bool { return !bytes.Equal(e, data) }))
+	do("event", worker.Events().Publish("run-client", data))
+	do("event", client.Events().Follow(ctx, "run-client", func(e []byte) bool { return !bytes.Equal(e, data) }))
 
 	// ... and nothing else.
 	_, err = worker.Bucket(cluster.MembersBucket).Put(ctx, "worker-001", data)
@@ -200,12 +200,12 @@ func TestPermissions(t *testing.T) {
 	bulk, err := other.Conn().SubscribeSync(subject)
 	do("subscription", err)
 	do("flush", other.Conn().Flush())
-	do("publish", worker.Conn().Publish("pce.data.worker-001.worker-002", []byte("as another")))
+	do("publish", worker.Conn().Publish("pce.data.worker.001.~.worker.002.~", []byte("as another")))
 	do("publish", worker.Conn().Publish(subject, data))
 	if m, err := bulk.NextMsgWithContext(ctx); err != nil || !bytes.Equal(m.Data, data) {
 		t.Errorf("bulk data: %v", err)
 	}
-	stolen, err := worker.Conn().SubscribeSync("pce.data.worker-001.>")
+	stolen, err := worker.Conn().SubscribeSync("pce.data.worker.001.>")
 	do("subscription", err)
 	do("flush", worker.Conn().Flush())
 	if _, err := stolen.NextMsg(time.Millisecond); !errors.Is(err, nats.ErrPermissionViolation) {
@@ -219,7 +219,7 @@ func TestPermissions(t *testing.T) {
 	}
 
 	// The coordinator.
-	do("submit", client.Jobs().Submit(ctx, "job", data))
+	do("submit", client.Jobs().Submit(ctx, "job-client", data))
 	d, err := coordinator.Jobs().Next(ctx)
 	do("next", err)
 	do("working", d.Working(ctx))

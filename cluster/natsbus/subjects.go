@@ -26,8 +26,8 @@ const (
 	apiPrefix   = "$JS.API."
 	ackPrefix   = "$JS.ACK."
 	inboxPrefix = "pce.inbox."
-	dataPrefix  = "pce.data." // <receiver>.<sender>
-	jobPrefix   = "pce.job."
+	dataPrefix  = "pce.data." // <receiver>.<sender>, three tokens each
+	jobPrefix   = "pce.job."  // an owned subject, as those of events and runs
 	deadSubject = "pce.dead"
 	eventPrefix = "pce.event."
 	toldPrefix  = "pce.told." // says that an event has been stored
@@ -65,14 +65,14 @@ func addressSubject(address string) (string, error) {
 func tokens(address string) string {
 	parts := strings.Split(address, "-")
 	for i, p := range parts {
-		if p == "" {
-			parts[i] = "="
-		}
+		parts[i] = filled(p)
 	}
 	return strings.Join(parts, ".")
 }
 
-// DataSubject is the subject of bulk data from one member to another.
+// DataSubject is the subject of bulk data from one member to another. The identifier
+// of a member is divided at its first two dashes, so that permissions can be given
+// to all members of a client.
 func DataSubject(receiver, sender string) (string, error) {
 	if err := checkToken("member", receiver); err != nil {
 		return "", err
@@ -80,7 +80,59 @@ func DataSubject(receiver, sender string) (string, error) {
 	if err := checkToken("member", sender); err != nil {
 		return "", err
 	}
-	return dataPrefix + receiver + "." + sender, nil
+	return dataPrefix + memberTokens(receiver) + "." + memberTokens(sender), nil
+}
+
+// memberTokens divides an identifier into three tokens: = is an empty one, and ~ one
+// that it does not have.
+func memberTokens(id string) string {
+	parts := strings.SplitN(id, "-", 3)
+	for i, p := range parts {
+		parts[i] = filled(p)
+	}
+	for len(parts) < 3 {
+		parts = append(parts, "~")
+	}
+	return strings.Join(parts, ".")
+}
+
+// senderOf returns the identifier that the last three tokens of a subject stand for.
+func senderOf(subject string) string {
+	parts := strings.Split(subject, ".")
+	parts = parts[max(0, len(parts)-3):]
+	for len(parts) > 0 && parts[len(parts)-1] == "~" {
+		parts = parts[:len(parts)-1]
+	}
+	return strings.ReplaceAll(strings.Join(parts, "-"), "=", "")
+}
+
+// ownedSubject is where the records, jobs and events of a run lie. The name behind
+// the last dash of its id is that of its owner, and comes first: permissions go by
+// whole tokens.
+func ownedSubject(prefix, id string) string {
+	at := strings.LastIndexByte(id, '-')
+	rest := "~" // there is no dash
+	if at >= 0 {
+		rest = filled(id[:at])
+	}
+	return prefix + filled(id[at+1:]) + "." + rest
+}
+
+// ownedID is the inverse of ownedSubject.
+func ownedID(prefix, subject string) string {
+	owner, rest, _ := strings.Cut(strings.TrimPrefix(subject, prefix), ".")
+	if rest == "~" || rest == "" { // as earlier versions wrote it
+		return strings.TrimPrefix(owner, "=")
+	}
+	return strings.TrimPrefix(rest, "=") + "-" + strings.TrimPrefix(owner, "=")
+}
+
+// filled returns a token, = for one that would be empty.
+func filled(token string) string {
+	if token == "" {
+		return "="
+	}
+	return token
 }
 
 // bucketSubjects is where the keys of a bucket's stream begin.

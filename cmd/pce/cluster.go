@@ -6,6 +6,7 @@ func (a *app) clusterCommand() *cobra.Command {
 	c := &cobra.Command{Use: "cluster", Short: "Train and evaluate on many machines"}
 	c.AddCommand(
 		a.clusterCancelCommand(),
+		a.clusterClientCommand(),
 		a.clusterFetchCommand(),
 		a.clusterLogsCommand(),
 		a.clusterStatusCommand(),

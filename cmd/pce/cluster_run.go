@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/natsbus"
 )
 
 // States of a run, as cluster.RunStatus has them.
@@ -42,6 +43,10 @@ const cancelPrefix = "cancel-"
 // uploadsPrefix begins the keys of records in cluster.RunsBucket that list what was
 // uploaded for a run, as digests.
 const uploadsPrefix = "uploads-"
+
+// ownedRun returns the id of a run of the client that has these credentials. Only that
+// one may write what belongs to the run.
+func ownedRun(id, credentials string) string { return id + "-" + natsbus.ClientName(credentials) }
 
 // isSideRecord reports whether a key of cluster.RunsBucket is that of a record beside
 // the status of a run.

@@ -69,7 +69,11 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 	if err != nil {
 		return err
 	}
-	j, err := a.newJob(ctx, newRunID(time.Now()), cfg)
+	o, err := f.cluster.options("submit")
+	if err != nil {
+		return err
+	}
+	j, err := a.newJob(ctx, ownedRun(newRunID(time.Now()), o.Credentials), cfg)
 	if err != nil {
 		return err
 	}

@@ -17,19 +17,22 @@ import (
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
+// seatsDir, in the directory of a cluster, has the keys.
+const seatsDir = "seats"
+
 // connections are the ways to the broker.
 type connections struct {
 	coordinator natsbus.Options
-	client      urlFile      // empty for a broker that is somebody else's
-	workers     []string     // keys of the workers here; "": none is needed
-	problem     func() error // of the broker's storage; nil: the broker is somebody else's
+	client      urlFile         // empty for a broker that is somebody else's
+	workers     []string        // keys of the workers here; "": none is needed
+	broker      *natsbus.Broker // nil: the broker is somebody else's
 	close       func() error
 }
 
 // open starts the broker, or finds it, and says how the coordinator and the
 // workers here connect to it.
 func (f *upFlags) open(log *slog.Logger) (c *connections, err error) {
-	seatsDir := filepath.Join(f.dir, "seats")
+	seatsDir := filepath.Join(f.dir, seatsDir)
 	if f.external() {
 		o, err := f.cluster.options("coordinator")
 		if err != nil {
@@ -70,19 +73,19 @@ func (f *upFlags) open(log *slog.Logger) (c *connections, err error) {
 		broker.Close()
 		return nil, err
 	}
-	c = &connections{close: broker.Close, problem: broker.Problem}
+	c = &connections{close: broker.Close, broker: broker}
 	at := natsbus.Options{URLs: f.url(host, broker.Port()), CA: f.cluster.ca, Lease: f.lease, Logger: log, Name: "pce coordinator", Restarted: true}
 	if f.tlsCert != "" && at.CA == "" {
 		at.CA = f.tlsCert // who shows it is the broker
 	}
 	c.client = urlFile{url: at.URLs, ca: at.CA}
 	for _, s := range seats {
-		switch s.Name {
-		case "coordinator":
+		switch {
+		case s.Name == "coordinator":
 			at.Credentials = s.File
-		case "client":
+		case s.Name == natsbus.DefaultClient:
 			c.client.credentials = s.File
-		default:
+		case !s.Client:
 			c.workers = append(c.workers, s.File)
 		}
 	}

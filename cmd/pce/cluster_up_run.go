@@ -81,12 +81,13 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	}
 	env := jobEnv{bus: bus, dir: f.dir, files: files, local: runOptions(f.run.device, f.run.threads), log: a.stderr}
 
-	if to.problem != nil {
-		still, err := watchStorage(ctx, bus, func() error { return storageProblem(ctx, to.problem, bus.Probe) }, log)
+	if to.broker != nil {
+		still, err := watchStorage(ctx, bus, func() error { return storageProblem(ctx, to.broker.Problem, bus.Probe) }, log)
 		if err != nil {
 			return err
 		}
 		defer still()
+		defer watchClients(ctx, filepath.Join(f.dir, seatsDir), f.workers+f.seats, to.broker.Admit, log)()
 	}
 	quiet, err := serveFiles(ctx, bus, f.dir, log)
 	if err != nil {

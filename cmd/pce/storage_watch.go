@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/natsbus"
 )
 
 const (
@@ -109,7 +110,11 @@ func storageProblem(ctx context.Context, files func() error, probe func(context.
 // askStorage asks what is wrong with the broker's storage. known is false where no
 // coordinator says anything in time, as none does for a broker that pce did not start.
 func askStorage(ctx context.Context, bus cluster.Bus) (problem string, known bool) {
-	at := "c-ask-" + strings.ToLower(rand.Text()[:10])
+	name := natsbus.DefaultClient
+	if c, ok := bus.(interface{ Client() string }); ok {
+		name = c.Client()
+	}
+	at := "c-" + name + "-ask-" + strings.ToLower(rand.Text()[:10])
 	answers := make(chan healthAnswer, 1)
 	stop, err := bus.Listen(at, func(message []byte) {
 		var a healthAnswer

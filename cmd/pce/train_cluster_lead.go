@@ -81,13 +81,18 @@ func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Con
 	if err != nil {
 		return nil, err
 	}
-	bus, err := f.cluster.connect(ctx, "train")
+	to, err := f.cluster.options("train")
+	if err != nil {
+		return nil, err
+	}
+	id = ownedRun(id, to.Credentials)
+	bus, err := connectBroker(ctx, to)
 	if err != nil {
 		return nil, err
 	}
 	defer bus.Close()
 	log := runLog(w, bus.Events(), id)
-	leader := "c-" + id
+	leader := "c-" + natsbus.ClientName(to.Credentials) + "-" + id
 	direct, err := peer.Listen(peer.Options{ID: leader, Address: f.peerAddr, Advertise: f.advertise, Local: o.Dir, Logger: log})
 	if err != nil {
 		return nil, err

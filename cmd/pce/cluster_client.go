@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/cluster/natsbus"
+)
+
+// clientsInterval is how often a running cluster looks for keys of new clients.
+const clientsInterval = time.Second
+
+func (a *app) clusterClientCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "client NAME --dir DIR",
+		Short: "Make the key of a client of the cluster in DIR; print its file",
+		Long: `Make the key of a client of the cluster in DIR, and print its file. A cluster that is
+running takes it at once. Whoever has the file submits, leads and cancels runs of
+their own, whose ids end with -NAME, and reads the status and the logs of all; they
+cannot write another client's. Copy the file under its name, and give it to commands
+with --credentials. Remove it from DIR to take the right away.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := os.Stat(dir); err != nil {
+				return usagef("--dir %s: %v; give the directory of pce cluster up", dir, err)
+			}
+			file, err := natsbus.NewClient(filepath.Join(dir, seatsDir), args[0])
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			_, err = fmt.Fprintln(a.stdout, file)
+			return err
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "pce-cluster", "directory of the cluster")
+	return c
+}
+
+// watchClients lets clients in whose keys appear in a directory while the cluster runs,
+// and keeps those out whose keys are removed.
+func watchClients(ctx context.Context, dir string, workers int, admit func([]natsbus.Seat) error, log *slog.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(clientsInterval)
+		defer tick.Stop()
+		last := keyFiles(dir)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			now := keyFiles(dir)
+			if slices.Equal(now, last) {
+				continue
+			}
+			last = now
+			seats, err := natsbus.NewSeats(dir, workers)
+			if err == nil {
+				err = admit(seats)
+			}
+			if err != nil {
+				log.Warn("the keys have changed, and the broker has not taken them", "dir", dir, "err", err)
+				continue
+			}
+			log.Info("the keys have changed", "dir", dir, "seats", len(seats))
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// keyFiles lists the keys in a directory.
+func keyFiles(dir string) (names []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".nk") && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
