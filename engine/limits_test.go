@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
-
-	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/kernels/cpu"
 )
 
 // TestStepRows checks that flows of more rows than there is room for are refused.
@@ -107,6 +108,93 @@ func TestLimits(t *testing.T) {
 		}
 		if !near(step[r], want, 1e-5) {
 			t.Errorf("%v has log-likelihood %v in training, want %v", v, step[r], want)
+		}
+	}
+}
+
+func TestLastCodes(t *testing.T) {
+	p := []float64{0.1, 0.2, 0.3, 0.4}
+	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 4}, TiedTo: circuit.None},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+	}}
+	m := buildWith(t, g, reference.Params{p, {1}}, engine.Options{Rows: 8})
+	want := []float64{math.Log(0.1), math.Log(0.4), 0}
+	for name, cells := range map[string]dataset.Cells{
+		"codes":  {Codes: dataset.Codes{Narrow: []uint16{0, 3, math.MaxUint16}}},
+		"wide":   {Codes: dataset.Codes{Wide: []uint32{0, 3, math.MaxUint32}}},
+		"values": {Values: []float32{0, 3, float32(math.NaN())}},
+	} {
+		ll := make([]float64, 3)
+		if err := m.eng.LogLikelihood(context.Background(), &dataset.Batch{Rows: 3, Columns: []dataset.Cells{cells}}, ll); err != nil {
+			t.Fatal(err)
+		}
+		for i := range ll {
+			if !(math.Abs(ll[i]-want[i]) <= 1e-6) {
+				t.Errorf("%s: row %d has %v, want %v", name, i, ll[i], want[i])
+			}
+		}
+	}
+}
+
+func TestRowsOfLaunches(t *testing.T) {
+	g := mixedGraph()
+	r, err := compile.Compile(g, compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows, ok := range map[int]bool{-1: false, 1: true, 2048: true, 2049: false} {
+		dev, err := cpu.Open(cpu.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := engine.New(context.Background(), dev, r.Program, engine.Options{Rows: rows, OwnsDevice: true})
+		if (err == nil) != ok || err != nil && !errors.Is(err, kernels.ErrDevice) {
+			t.Errorf("%d rows: %v, want an engine: %v", rows, err, ok)
+		}
+		if err == nil {
+			e.Close()
+		}
+	}
+}
+
+func TestStatScales(t *testing.T) {
+	for _, size := range []float64{1e-3, 1, 3e5} {
+		g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+			{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{MinSigma: 1e-9}, TiedTo: circuit.None},
+			{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+		}}
+		m := buildWith(t, g, reference.Params{{0, size}, {1}}, engine.Options{Rows: 64, Train: true, Ranges: []float64{size}})
+		rows := make([][]float64, 64)
+		for i := range rows {
+			rows[i] = []float64{size * float64(2*(i%4)-3) / 3}
+		}
+		ll := make([]float64, len(rows))
+		ctx := context.Background()
+		if err := m.eng.Accumulate(ctx, m.batch(rows), 0, len(rows), ll); err != nil {
+			t.Fatal(err)
+		}
+		flows := make([]int64, m.eng.Program().FlowLen())
+		if err := m.eng.ReadFlows(ctx, 0, flows); err != nil {
+			t.Fatal(err)
+		}
+		at := m.eng.Program().Inputs[0].Params + int64(m.eng.Program().Width(m.eng.Program().Inputs[0].Vector))
+		// The squares add up to 64·(5/9)·size²; their scale is the power of two at or above size², at least 1.
+		scale := math.Exp2(math.Ceil(2 * math.Log2(max(1, size))))
+		got, want := float64(flows[at])*m.eng.Grid()*scale, 64*5./9*size*size
+		if !(math.Abs(got-want) <= 1e-5*want) {
+			t.Errorf("values up to %v: the squares add up to %v, want %v", size, got, want)
+		}
+		if err := m.eng.Apply(ctx, kernels.Rule{Step: 1}); err != nil {
+			t.Fatal(err)
+		}
+		width := m.eng.Program().Width(m.eng.Program().Inputs[0].Vector)
+		sigma := make([]float32, 1)
+		if err := m.eng.ReadParams(ctx, m.eng.Program().Inputs[0].Params+int64(width), sigma); err != nil {
+			t.Fatal(err)
+		}
+		if want := math.Sqrt(5./9) * size; !(math.Abs(float64(sigma[0])-want) <= 1e-4*want) {
+			t.Errorf("values up to %v: sigma is %v, want %v", size, sigma[0], want)
 		}
 	}
 }

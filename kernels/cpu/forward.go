@@ -13,6 +13,10 @@ import (
 // what vanished below 2^-126 cannot matter to it.
 const trust = 0x1p-102
 
+// storedLoss is how many bits a stored product of few factors may lose at the low
+// end.
+const storedLoss = 24
+
 // bareFactors is how many factors micro.Set.Product multiplies without an
 // exponent for each element.
 const bareFactors = 3
@@ -284,10 +288,10 @@ func (x *executor) forwardStored(w *worker, t *task) {
 	}
 	vals := x.values[x.slot[t.vec]+lo*t.width:]
 	low, suspect := x.fit(w, t, lo, hi-lo, vals)
-	if suspect || low < -24 {
+	if suspect || low < -storedLoss {
 		for r := lo; r < hi; r++ {
 			s := x.shiftOf(t.elems[0].id)[r]
-			if s == micro.ZeroRow || s < -24 && len(t.elems[0].factors) <= bareFactors || x.logs.operandInLog(t, r) {
+			if s == micro.ZeroRow || s < -storedLoss && len(t.elems[0].factors) <= bareFactors || x.logs.operandInLog(t, r) {
 				x.logOperands(w, t, r)
 				x.logs.put(t.vec, r, w.logE[:t.units], nil)
 				x.recomputed.Add(1)

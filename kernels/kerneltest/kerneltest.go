@@ -74,6 +74,8 @@ func (s Suite) Run(t *testing.T) {
 	part("topdown", testTopDown)
 	part("sample", testSample)
 	part("owners", testOwners)
+	part("derivatives", testDerivatives)
+	part("thresholds", testThresholds)
 	if s.Depth == Full {
 		part("long", testLong)
 	}
