@@ -313,29 +313,35 @@ const (
 	mostDeaths = 3
 )
 
-// bury gives up on shards that failed too often, and on the round with them.
-func (r *Run) bury() bool {
-	rd := r.round
-	var letters []DeadLetter
-	bad := func(shard int, why string) {
-		letters = append(letters, DeadLetter{Run: r.o.Spec.Run, Shard: shard, Reason: why, Time: time.Now()})
-	}
+// dead lists the shards that failed too often, or that took too many workers down,
+// in order.
+func (rd *round) dead() (letters []DeadLetter) {
 	for s := range rd.tries {
 		if len(rd.tries[s]) >= mostTries {
 			ids := slices.Sorted(maps.Keys(rd.tries[s]))
 			last := ids[len(ids)-1]
-			bad(s, fmt.Sprintf("failed %d times, last on %s: %s", mostTries, last, rd.tries[s][last]))
+			letters = append(letters, DeadLetter{Shard: s, Reason: fmt.Sprintf("failed %d times, last on %s: %s", mostTries, last, rd.tries[s][last])})
 		}
 	}
 	for s, workers := range rd.suspects {
 		if len(workers) >= mostDeaths {
-			bad(s, "took the process of a worker down each time: "+strings.Join(workers, ", "))
+			letters = append(letters, DeadLetter{Shard: s, Reason: "took the process of a worker down each time: " + strings.Join(workers, ", ")})
 		}
+	}
+	slices.SortFunc(letters, func(a, b DeadLetter) int { return a.Shard - b.Shard })
+	return letters
+}
+
+// bury gives up on the shards that are dead, and on the round with them.
+func (r *Run) bury() bool {
+	rd := r.round
+	letters := rd.dead()
+	for i := range letters {
+		letters[i].Run, letters[i].Time = r.o.Spec.Run, time.Now()
 	}
 	if len(letters) == 0 {
 		return false
 	}
-	slices.SortFunc(letters, func(a, b DeadLetter) int { return a.Shard - b.Shard })
 	letters = letters[:min(len(letters), 100)]
 	first := letters[0]
 	rows := ""
