@@ -189,7 +189,7 @@ func (f *logForward) logOutput(sum, group, i, top ptx.Value) logValue {
 		}
 	})
 	// Terms below 2^-126 may have vanished; above this they do not matter.
-	limit := f.Mul(f.Cvt(ptx.F32, f.Load(ptx.U32, sum, SumCols), "rn"), 0x1p-102)
+	limit := f.Mul(f.Cvt(ptx.F32, f.Load(ptx.U32, sum, SumCols), "rn"), trust)
 	f.If(f.NotGe(total, limit), func() {
 		f.Set(whole, none)
 		f.eachWeight(sum, group, i, func(m, exp, _ ptx.Value) { f.Into(whole).Max(whole, exp) })
