@@ -155,6 +155,42 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
+// TestTrainChanged resumes runs of options alone, without a config, with other rows,
+// settings or kernels: each is refused by name.
+func TestTrainChanged(t *testing.T) {
+	for _, kind := range []string{"hclt", "pd"} {
+		dir := t.TempDir()
+		try := func(edit func(*pce.TrainOptions)) error {
+			o := small(t, kind)
+			o.Dir, o.Resume = dir, true
+			edit(&o)
+			_, err := pce.Train(t.Context(), o)
+			return err
+		}
+		if err := try(func(o *pce.TrainOptions) { o.EM.Steps = 2 }); err != nil {
+			t.Fatal(err)
+		}
+		for want, edit := range map[string]func(*pce.TrainOptions){
+			"training rows: 300 (":         func(o *pce.TrainOptions) { o.Train = images(t, 9, 300) },
+			"phase 1: pseudocount: 0.1":    func(o *pce.TrainOptions) { o.EM.Phases[0].Pseudocount = 0.2 },
+			"mixed: false, now true":       func(o *pce.TrainOptions) { o.Mixed = true },
+			"kernel path: ":                func(o *pce.TrainOptions) { o.Options.KernelPath = pce.KernelPaths()[len(pce.KernelPaths())-1] },
+			"the circuit differs: structu": func(o *pce.TrainOptions) { o.Structure.Latents++ },
+		} {
+			if strings.HasPrefix(want, "kernel") && len(pce.KernelPaths()) == 1 {
+				continue
+			}
+			err := try(edit)
+			if !errors.Is(err, em.ErrChanged) && !errors.Is(err, em.ErrCheckpoint) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "0x") {
+				t.Errorf("%s: error is %v, want %q", kind, err, want)
+			}
+		}
+		if err := try(func(o *pce.TrainOptions) { o.Valid, o.Test, o.Options.Threads = images(t, 8, 40), nil, 2 }); err != nil {
+			t.Errorf("%s: rows that decide nothing: %v", kind, err)
+		}
+	}
+}
+
 // TestTrainDirectory wants a directory that holds a run or is locked to be
 // refused and left as it was.
 func TestTrainDirectory(t *testing.T) {
