@@ -43,7 +43,7 @@ func TestLeaves(t *testing.T) {
 		{"bernoulli of 3", onlyNumbers, pce.Leaf{Type: "bernoulli"}, nil, pce.ErrOptions},
 		{"categorical of reals", path, pce.Leaf{Type: "categorical"}, nil, pce.ErrOptions},
 		{"gaussian of texts", path, pce.Leaf{Type: "gaussian"}, nil, pce.ErrOptions},
-		{"no bins", onlyNumbers, pce.Leaf{Type: "histogram"}, nil, pce.ErrOptions},
+		{"no bins", onlyNumbers, pce.Leaf{Type: "histogram", Bins: -1}, nil, pce.ErrOptions},
 		{"unknown", onlyNumbers, pce.Leaf{Type: "cauchy"}, nil, pce.ErrOptions},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
