@@ -129,8 +129,20 @@ func sendRequest(bus cluster.Bus, r filesRequest) error {
 // askFiles asks until a coordinator has given the files to the broker. It fails when
 // none says anything for fetchPatience.
 func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]fileRef, error) {
+	runs := bus.Bucket(cluster.RunsBucket)
+	defer func() {
+		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+		defer cancel()
+		_ = runs.Delete(parting, asksPrefix+r.Run, 0) // the next request replaces it anyway
+	}()
 	heard, beat := time.Now(), -1
 	for {
+		call, cancel := context.WithTimeout(ctx, fetchPatience)
+		_, err := runs.Put(call, asksPrefix+r.Run, []byte(r.Ask))
+		cancel()
+		if err != nil {
+			return nil, err
+		}
 		if err := sendRequest(bus, r); err != nil && !errors.Is(err, cluster.ErrUnreachable) {
 			return nil, err
 		}
@@ -139,8 +151,8 @@ func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]fileRef, 
 			return nil, context.Cause(ctx)
 		case <-time.After(fetchInterval):
 		}
-		call, cancel := context.WithTimeout(ctx, fetchPatience)
-		rec, err := bus.Bucket(cluster.RunsBucket).Get(call, filesPrefix+r.Run)
+		call, cancel = context.WithTimeout(ctx, fetchPatience)
+		rec, err := runs.Get(call, filesPrefix+r.Run)
 		cancel()
 		var answer filesAnswer
 		switch {

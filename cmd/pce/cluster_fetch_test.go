@@ -87,6 +87,14 @@ func TestFetch(t *testing.T) {
 				t.Errorf("fetch %s: %v, want %q", tc.run, err, tc.want)
 			}
 		}
+		// A request that is not in the owner's record is not answered.
+		if err := sendRequest(bus, filesRequest{Run: "r-2", Ask: "forged"}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		if rec, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), filesPrefix+"r-2"); err == nil && strings.Contains(string(rec.Value), "forged") {
+			t.Errorf("a forged request is answered with %s", rec.Value)
+		}
 		// The refused one did not say that the files have come: time drops them.
 		<-time.After(2 * filesKept)
 		records, err := bus.Bucket(cluster.RunsBucket).List(t.Context())

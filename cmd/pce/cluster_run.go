@@ -51,7 +51,8 @@ func ownedRun(id, credentials string) string { return id + "-" + natsbus.ClientN
 // isSideRecord reports whether a key of cluster.RunsBucket is that of a record beside
 // the status of a run.
 func isSideRecord(key string) bool {
-	return strings.HasPrefix(key, cancelPrefix) || strings.HasPrefix(key, uploadsPrefix) || strings.HasPrefix(key, filesPrefix)
+	return strings.HasPrefix(key, cancelPrefix) || strings.HasPrefix(key, uploadsPrefix) || strings.HasPrefix(key, filesPrefix) ||
+		strings.HasPrefix(key, asksPrefix)
 }
 
 // maxRunID bounds the length of a run's id.

@@ -21,6 +21,9 @@ const (
 	filesAddress = "c-files"
 	// filesPrefix begins the keys of records in cluster.RunsBucket with the answers.
 	filesPrefix = "files-"
+	// asksPrefix begins the keys of records with the name of a request. Only the owner
+	// of a run may write it, so nobody else's requests are answered.
+	asksPrefix = "ask-"
 	// filesKept is how long the broker keeps files for somebody who does not say that
 	// they have come.
 	filesKept = 10 * time.Minute
@@ -108,11 +111,19 @@ func (g *fileGiver) loop(ctx context.Context) {
 			case err != nil: // another coordinator has it, or none
 			case r.Done:
 				g.came(ctx, r.Run, r.Ask)
-			case g.last[r.Run] != r.Ask: // else the answer is there
+			case g.last[r.Run] != r.Ask && g.asked(ctx, r): // else the answer is there
 				g.answer(ctx, r)
 			}
 		}
 	}
+}
+
+// asked reports whether the owner of a run has made a request.
+func (g *fileGiver) asked(ctx context.Context, r filesRequest) bool {
+	call, cancel := context.WithTimeout(ctx, partingTime)
+	defer cancel()
+	rec, err := g.bus.Bucket(cluster.RunsBucket).Get(call, asksPrefix+r.Run)
+	return err == nil && string(rec.Value) == r.Ask
 }
 
 // came takes note that somebody has the files of a run, or waits no more. The last of
@@ -220,8 +231,10 @@ func (g *fileGiver) drop(ctx context.Context, run string) {
 	delete(g.given, run)
 	delete(g.last, run)
 	err := dropUploads(ctx, g.bus, filesPrefix+run)
-	if err == nil {
-		err = g.bus.Bucket(cluster.RunsBucket).Delete(ctx, filesPrefix+run, 0)
+	for _, prefix := range []string{filesPrefix, asksPrefix} {
+		if err == nil {
+			err = g.bus.Bucket(cluster.RunsBucket).Delete(ctx, prefix+run, 0)
+		}
 	}
 	if err != nil && !errors.Is(err, cluster.ErrNoRecord) && ctx.Err() == nil {
 		g.log.Warn("files for a client were not removed from the broker", "run", run, "err", err)
