@@ -76,7 +76,7 @@ func TestClients(t *testing.T) {
 			t.Errorf("%s is called %s", name, got)
 		}
 	}
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, 2*time.Minute)
 	alice, bob := buses["alice"], buses["bob"]
 	do := func(what string, err error) {
 		t.Helper()

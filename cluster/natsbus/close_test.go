@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"log/slog"
 	"testing"
+	"time"
 )
 
 // TestCloseIsQuiet wants no warning of a connection that this side closes.
 func TestCloseIsQuiet(t *testing.T) {
 	broker := startBroker(t, BrokerOptions{})
 	var log bytes.Buffer
-	b, err := Connect(within(t, patience), Options{URLs: broker.URL(), Lease: testLease, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	b, err := Connect(within(t, time.Minute), Options{URLs: broker.URL(), Lease: testLease, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func connect(t *testing.T, opts Options) *Bus {
 	if opts.Lease == 0 {
 		opts.Lease = testLease
 	}
-	b, err := Connect(within(t, 20*time.Second), opts)
+	b, err := Connect(within(t, time.Minute), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

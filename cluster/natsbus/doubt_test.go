@@ -107,7 +107,7 @@ func TestLostAnswers(t *testing.T) {
 	proxy := newLossy(t, broker)
 	direct := connect(t, Options{URLs: broker.URL()})
 	b := connect(t, Options{URLs: proxy.listener.Addr().String()})
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, 3*time.Minute)
 	runs, mine := direct.Bucket(cluster.RunsBucket), b.Bucket(cluster.RunsBucket)
 
 	// doubt calls do, and waits until the broker has done it. The answer to what
@@ -304,7 +304,7 @@ func TestDamagedBlobs(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t, BrokerOptions{})
 	b := connect(t, Options{URLs: broker.URL()})
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, 2*time.Minute)
 	size := int64(3 << 20)
 	d := random(1, size)
 	wantError(t, b.Blobs().Put(ctx, d, io.MultiReader(source(1, size), bytes.NewReader([]byte{0})), size), cluster.ErrCluster, "more than")
@@ -351,7 +351,7 @@ func TestStrayAnswers(t *testing.T) {
 	t.Parallel()
 	_, buses := table(t)
 	worker, client := buses["worker-000"], buses["client"]
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, 2*time.Minute)
 	if err := worker.nc.PublishRequest(apiPrefix+"STREAM.INFO."+leadStream, bucketSubjects(leadStream)+"lead", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestKill(t *testing.T) {
 	broker := startChild(t)
 	x := connect(t, Options{URLs: broker.url()})
 	y := connect(t, Options{URLs: broker.url()})
-	ctx := within(t, 60*time.Second)
+	ctx := within(t, 4*time.Minute)
 	stop := make(chan struct{})
 	stopped := func() bool {
 		select {
@@ -281,7 +281,7 @@ func TestRevisionsOverKill(t *testing.T) {
 	t.Parallel()
 	broker := startChild(t)
 	x := connect(t, Options{URLs: broker.url()})
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, 3*time.Minute)
 	k := x.Bucket(cluster.LeadBucket)
 	var last uint64
 	for range 3 {
@@ -323,7 +323,7 @@ func TestBrokerComesLate(t *testing.T) {
 		t.Errorf("%v does not say that time is over", err)
 	}
 	come := make(chan error, 1)
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, 2*time.Minute)
 	go func() {
 		b, err := Connect(ctx, opts)
 		if err == nil {
@@ -344,7 +344,7 @@ func TestJobOverKill(t *testing.T) {
 	broker := startChild(t)
 	opts := Options{URLs: broker.url(), Lease: 3 * time.Second}
 	x, y := connect(t, opts), connect(t, opts)
-	ctx := within(t, 60*time.Second)
+	ctx := within(t, 4*time.Minute)
 	for i := range 3 {
 		id := fmt.Sprintf("kept-%d", i)
 		if err := x.Jobs().Submit(ctx, id, nil); err != nil {

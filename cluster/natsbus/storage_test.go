@@ -52,7 +52,7 @@ func TestNoStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	came := ""
-	err := b.Events().Follow(within(t, 20*time.Second), "r", func(event []byte) bool { came = string(event); return false })
+	err := b.Events().Follow(within(t, 2*time.Minute), "r", func(event []byte) bool { came = string(event); return false })
 	if err != nil || came != "late" {
 		t.Errorf("after the server stores again: event %q, %v", came, err)
 	}

@@ -150,7 +150,7 @@ func TestUnixStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		conn.SetDeadline(time.Now().Add(time.Minute))
 		mine, _, err := me(id, c.cert)
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestUnixBadFrames(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			conn.SetDeadline(time.Now().Add(time.Minute))
 			if err := helloTo(conn, "a", a.cert, func(string) (cluster.Endpoint, bool) { return p.Endpoint(), true }); err != nil {
 				t.Fatal(err)
 			}

@@ -74,9 +74,10 @@ func roleOf(t *testing.T, role string) *child {
 // eventually polls until ok is true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); {
+	const patience = 4 * time.Minute // of a machine with other things to do
+	for deadline := time.Now().Add(patience); !ok(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited a minute for %s", what)
+			t.Fatalf("waited %v for %s", patience, what)
 		}
 		<-time.After(5 * time.Millisecond)
 	}
