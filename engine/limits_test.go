@@ -112,6 +112,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLastCodes takes the first and the last code of a domain and a missing cell,
+// as codes and as values, each for what it is.
 func TestLastCodes(t *testing.T) {
 	p := []float64{0.1, 0.2, 0.3, 0.4}
 	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
@@ -137,6 +139,7 @@ func TestLastCodes(t *testing.T) {
 	}
 }
 
+// TestRowsOfLaunches opens engines for the fewest and the most rows of a launch.
 func TestRowsOfLaunches(t *testing.T) {
 	g := mixedGraph()
 	r, err := compile.Compile(g, compile.DefaultOptions())
@@ -158,6 +161,10 @@ func TestRowsOfLaunches(t *testing.T) {
 	}
 }
 
+// TestStatScales trains a Gaussian on values up to the range that it was told, at
+// both ends of what a scale must hold: squares of large numbers overflow the
+// integers of flows where their scale is too small, and small numbers vanish on
+// the grid where it is too large.
 func TestStatScales(t *testing.T) {
 	for _, size := range []float64{1e-3, 1, 3e5} {
 		g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
