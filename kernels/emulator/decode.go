@@ -179,7 +179,7 @@ func (d *decoder) share() {
 
 // inst decodes one instruction.
 func (d *decoder) inst(in *ptx.Inst, join int) error {
-	d.k.ops = append(d.k.ops, op{guard: -1, line: in.Line, text: in.String(), join: join, kind: kindInteger})
+	d.k.ops = append(d.k.ops, op{guard: -1, line: in.Line, source: in, join: join, kind: kindInteger})
 	d.in, d.op = in, &d.k.ops[len(d.k.ops)-1]
 	if in.Guard.Class != ptx.NoClass {
 		d.op.guard = in.Guard.ID

@@ -57,7 +57,15 @@ type op struct {
 	routine *lanes.Routine // does what step does; nil: there is none
 	slots   [4]int32       // of the routine's destination and operands
 	line    int
-	text    string
+	source  *ptx.Inst // nil for operations that the decoder adds
+}
+
+// text is the instruction as the module has it.
+func (o *op) text() string {
+	if o.source == nil {
+		return ""
+	}
+	return o.source.String()
 }
 
 // region is code that some lanes of a warp still have to run: from pc, until join.
