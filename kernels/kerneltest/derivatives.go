@@ -176,19 +176,38 @@ func (d *derivatives) input(id circuit.NodeID, owner int) {
 					}
 				}
 			} else {
-				// bend(x) = b + a₁·x + a₂·x², for statistics x and x².
-				y0, y1, y2 := bend(0), bend(1), bend(2)
-				a := [2]float64{y1 - y0, 0}
-				if n.Leaf.NumStats() == 2 {
-					a[1] = (y2 - 2*y1 + y0) / 2
-					a[0] -= a[1]
-				}
-				got = y0 * d.flows[norm+u]
-				for s := range int64(n.Leaf.NumStats()) {
-					got += a[s] * d.flows[in.Params+s*width+u]
+				constant, a := affine(n.Leaf, bend)
+				got = constant * d.flows[norm+u]
+				for s := range a {
+					got += a[s] * d.flows[in.Params+int64(s)*width+u]
 				}
 			}
 			d.compare(id, int(u)*np+k, theta[k]*got, theta[k]*d.slope(&theta[k]))
 		}
 	}
+}
+
+// affine returns b and a of a function that is b + a·T(x), with one or two
+// statistics T of a leaf.
+func affine(leaf circuit.Leaf, of func(x float64) float64) (b float64, a []float64) {
+	var t [3][2]float64 // a leaf of one statistic leaves 0 in the second place
+	var y [3]float64
+	for i := range t {
+		x := float64(i + 1)
+		leaf.Stats(x, t[i][:leaf.NumStats()])
+		y[i] = of(x)
+	}
+	p, q := [2]float64{t[1][0] - t[0][0], t[1][1] - t[0][1]}, [2]float64{t[2][0] - t[0][0], t[2][1] - t[0][1]}
+	u, v := y[1]-y[0], y[2]-y[0]
+	if leaf.NumStats() == 1 {
+		a = []float64{u / p[0]}
+	} else {
+		det := p[0]*q[1] - p[1]*q[0]
+		a = []float64{(u*q[1] - p[1]*v) / det, (p[0]*v - u*q[0]) / det}
+	}
+	b = y[0]
+	for i := range a {
+		b -= a[i] * t[0][i]
+	}
+	return b, a
 }
