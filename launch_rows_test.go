@@ -90,7 +90,7 @@ func TestQueryMemory(t *testing.T) {
 		}
 		first := idleRows(m)
 		p, next := plan(first), plan(2*first)
-		if p.Values+p.Flows+p.Scratch > firstBytes || next.Values+next.Flows+next.Scratch <= firstBytes || m.rows.most != 512 {
+		if p.Values+p.Flows+p.Scratch > 64<<20 || next.Values+next.Flows+next.Scratch <= 64<<20 || m.rows.most != 512 {
 			t.Errorf("%s: %+v rows, which take %+v", device, m.rows, p)
 		}
 		if device == "emulator" {
