@@ -125,7 +125,7 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 		cols = make([]circuit.ColumnStats, len(sums))
 		for i, s := range sums {
 			cols[i] = circuit.ColumnStats{Mean: s.Mean, Variance: s.Variance, Min: s.Min, Max: s.Max}
-			if c := &b.Train.Schema().Columns[i]; c.Kind == dataset.Continuous && c.Scale != 0 { // outliers are no place to start
+			if c := &b.Train.Schema().Columns[i]; c.Kind == dataset.Continuous && c.Scale != 0 { // outliers would be a bad start
 				cols[i].Mean, cols[i].Variance = s.Median, s.Spread*s.Spread
 			}
 		}

@@ -39,7 +39,7 @@ func (r *run) fingerprint(ctx context.Context, f Flows) ([]em.Fact, error) {
 	return facts, nil
 }
 
-// shownDigest is how many bytes of a digest stand in a fact: rows change by
+// shownDigest is how many bytes of a digest a fact shows: rows change by
 // accident.
 const shownDigest = 8
 

@@ -13,7 +13,7 @@ import (
 	"github.com/pce-engine/pce/kernels"
 )
 
-// longHMM is a model of so many steps with 8 states, each with weights of its own.
+// longHMM is a model of the given number of steps with 8 states, each with weights of its own.
 func longHMM(t *testing.T, steps int, o Options) (*Model, error) {
 	t.Helper()
 	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: 4} }

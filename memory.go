@@ -219,7 +219,7 @@ func (b *Blueprint) queryRows(o Options) (launchRows, error) {
 }
 
 // rowsWithin returns the largest power of two below full rows that takes at most
-// so many bytes, where one row and full rows take what is given, and at least 1.
+// bytes bytes, at least 1; one row takes one bytes, full rows take all.
 func rowsWithin(bytes, one, all int64, full int) int {
 	rows := 1
 	for n := 2; n < full && one+(all-one)/int64(full-1)*int64(n-1) <= bytes; n *= 2 {
@@ -228,7 +228,7 @@ func rowsWithin(bytes, one, all int64, full int) int {
 	return rows
 }
 
-// of returns the rows of a launch for a call that asks for so many.
+// of returns the rows of a launch for a call over asked rows.
 func (r launchRows) of(asked int) int {
 	if asked <= r.first {
 		return r.first

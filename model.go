@@ -86,7 +86,7 @@ func newModel(ctx context.Context, b *Blueprint, opts Options) (*Model, error) {
 	return m, nil
 }
 
-// acquire returns an engine for a call that asks for so many rows. It is the
+// acquire returns an engine for a call that asks for the given number of rows. It is the
 // caller's until it is put into m.idle.
 func (m *Model) acquire(ctx context.Context, rows int) (*engine.Engine, error) {
 	e, err := m.take(ctx, rows)
@@ -112,7 +112,7 @@ func (m *Model) open(ctx context.Context, rows int) (*engine.Engine, error) {
 	return e, err
 }
 
-// take returns an idle engine of any size, or one that is made for so many rows.
+// take returns an idle engine of any size, or one that is made for the given number of rows.
 func (m *Model) take(ctx context.Context, rows int) (*engine.Engine, error) {
 	select {
 	case <-m.done:

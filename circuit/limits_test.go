@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// oneSum is a sum of so many units over inputs of the given units, and the root.
+// oneSum is a sum of the given number of units over inputs of the given units, and the root.
 func oneSum(units int, inputs ...int) *Graph {
 	g := &Graph{NumVars: 1}
 	var children []NodeID

@@ -115,6 +115,6 @@ type Events interface {
 	// Read calls handle with the events of a run that are kept when it is called,
 	// oldest first, until handle returns false.
 	Read(ctx context.Context, run string, handle func(event []byte) bool) error
-	// Follow does as Read, and goes on with the events that come until ctx ends.
+	// Follow does as Read, and then passes on new events until ctx ends.
 	Follow(ctx context.Context, run string, handle func(event []byte) bool) error
 }

@@ -207,7 +207,7 @@ func TestBadCSV(t *testing.T) {
 		{"a.csv", "a\nx\n1.5\n", Options{Header: HeaderYes}, `a.csv:3:1: 1.5 is a number in a column of texts (a.csv:2:1: "x"); fix the cell or set the column's type to label`},
 		{"a.csv", "1e39\n", Options{}, "a.csv:1:1: 1e+39 is beyond ±3.4e38; scale the column"},
 		{"a.csv", "1\nx\n", Options{Types: map[string]Type{"1": {Kind: Continuous}}}, `a.csv:2:1: "x" is not a number, and the column is set to be continuous; fix the cell or list the text as a missing mark`},
-		{"a.csv", "1\n2.5\n", Options{Types: map[string]Type{"*": {}}}, "a.csv:2:1: 2.5 is no code from 0 to 16777215, and the column is set to be discrete"},
+		{"a.csv", "1\n2.5\n", Options{Types: map[string]Type{"*": {}}}, "a.csv:2:1: 2.5 is not a code (want 0..16777215), and the column is set to be discrete"},
 		{"a.csv", "1\n7\n", Options{Types: map[string]Type{"*": {Categories: 4}}}, "a.csv: column 1 holds the code 7 and is set to have 4 categories; give it more"},
 		{"a.csv", "1\n", Options{Types: map[string]Type{"*": {Skip: true}}}, "a.csv: all columns are skipped; leave at least one"},
 		{"a.csv", "a,a\n1,2\n", Options{}, `a.csv: two columns are named "a"; rename or remove one`},

@@ -15,7 +15,7 @@ const dialectRecords = 100
 // customary delimiter leaves records of one cell, or of different numbers of
 // cells, another one that gives all records the same number is taken: programs
 // write semicolons and tabs into files named .csv. A semicolon or a tab is also
-// preferred to a comma that stands in numbers only (1,5;2,5), so that reading
+// preferred to a comma that occurs in numbers only (1,5;2,5), so that reading
 // meets these numbers and refuses them.
 func dialectOf(start []byte, whole bool, customary byte) fields.Dialect {
 	d := fields.Dialect{Delimiter: customary}
@@ -43,7 +43,7 @@ func dialectOf(start []byte, whole bool, customary byte) fields.Dialect {
 type recordShape struct {
 	cells    int  // of the first record
 	same     bool // all records have as many
-	decimals bool // a comma stands in numbers alone; see decimalCommas
+	decimals bool // commas occur in numbers only; see decimalCommas
 }
 
 // cellsOf cuts the records at the start of a file. The last one is left out if

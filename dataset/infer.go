@@ -104,7 +104,7 @@ func (f *inference) add(row []Value) error {
 			g.whole = true
 			g.most = max(g.most, x)
 		case g.set != nil && g.set.Kind == Discrete:
-			return badData(f.recs.Where(i), "%s is no code from 0 to %d, and the column is set to be discrete", formatCode(x), MaxCategories-1)
+			return badData(f.recs.Where(i), "%s is not a code (want 0..%d), and the column is set to be discrete", formatCode(x), MaxCategories-1)
 		case math.Abs(x) > math.MaxFloat32:
 			return badData(f.recs.Where(i), "%s is beyond ±3.4e38; scale the column", formatNumber(x))
 		case g.text:

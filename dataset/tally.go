@@ -23,7 +23,7 @@ type tally struct {
 // all of them differ.
 const fewest = 10
 
-// add counts a number. The sample keeps at most so many of them.
+// add counts a number. The sample keeps up to most of them.
 func (t *tally) add(x float64, most int) {
 	t.cells++
 	t.numbers++

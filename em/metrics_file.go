@@ -98,7 +98,7 @@ func damage(mended, lost []int) string {
 	return text
 }
 
-// readMetrics reads what so many epochs may take of a file; nothing of a file that
+// readMetrics reads what the given number of epochs may take of a file; nothing of a file that
 // is not there.
 func readMetrics(path string, epochs int) ([]byte, error) {
 	if epochs == 0 {

@@ -49,7 +49,7 @@ func (t *Trainer) continues(c *checkpoint, path string) ([]Change, error) {
 	changes := CompareFacts(c.fingerprint, t.opts.fingerprint(t.flows.Rows()))
 	if c.version == 1 {
 		if c.state.At.Step > 0 {
-			return nil, fmt.Errorf("%w: the version of pce that wrote it cut an epoch into other batches, and it stands inside epoch %d; finish the epoch with that version, or choose another directory",
+			return nil, fmt.Errorf("%w: the version of pce that wrote it cut an epoch into other batches, and it was written inside epoch %d; finish the epoch with that version, or choose another directory",
 				errOther, c.state.At.Epoch+1)
 		}
 		// Its settings are all that it knows of what the run was.

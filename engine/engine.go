@@ -253,7 +253,7 @@ func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int
 			continue
 		}
 		if bad := e.code.encode(at, cells, lo, n, c.Codes); bad >= 0 {
-			return fmt.Errorf("%w: row %d, variable %d: %v is no category of 0..%d; leave the cell empty if it is missing",
+			return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
 				dataset.ErrFormat, lo+bad, c.Var, cellText(cells, lo+bad), c.Codes-1)
 		}
 	}

@@ -112,33 +112,33 @@ func TestBadCells(t *testing.T) {
 		edit  func(b *dataset.Batch)
 		words []string
 	}{
-		{"code out of range", func(b *dataset.Batch) { b.Columns[0].Codes.Set(5, 4) }, []string{"row 5", "variable 0", "4 is no category of 0..3"}},
-		{"last code but one past the domain", func(b *dataset.Batch) { b.Columns[0].Codes.Set(5, 65534) }, []string{"row 5", "65534 is no category of 0..3"}},
+		{"code out of range", func(b *dataset.Batch) { b.Columns[0].Codes.Set(5, 4) }, []string{"row 5", "variable 0", "4 is not a category (want 0..3)"}},
+		{"last code but one past the domain", func(b *dataset.Batch) { b.Columns[0].Codes.Set(5, 65534) }, []string{"row 5", "65534 is not a category (want 0..3)"}},
 		{"code out of range in a later launch", func(b *dataset.Batch) { b.Columns[3].Codes.Set(9, 77) }, []string{"row 9", "variable 3", "77", "0..3"}},
 		{"value that is no code", func(b *dataset.Batch) {
 			b.Columns[0] = dataset.Cells{Values: make([]float32, 10)}
 			b.Columns[0].Values[2] = 1.5
 		},
-			[]string{"row 2", "variable 0", "1.5 is no category"}},
+			[]string{"row 2", "variable 0", "1.5 is not a category"}},
 		{"value one past the last code", func(b *dataset.Batch) {
 			b.Columns[0] = dataset.Cells{Values: make([]float32, 10)}
 			b.Columns[0].Values[2] = 4
 		},
-			[]string{"row 2", "variable 0", "4 is no category of 0..3"}},
+			[]string{"row 2", "variable 0", "4 is not a category (want 0..3)"}},
 		{"value just below 0", func(b *dataset.Batch) {
 			b.Columns[0] = dataset.Cells{Values: make([]float32, 10)}
 			b.Columns[0].Values[2] = -0x1p-60
 		},
-			[]string{"row 2", "variable 0", "is no category of 0..3"}},
+			[]string{"row 2", "variable 0", "is not a category (want 0..3)"}},
 		{"negative value for a code", func(b *dataset.Batch) {
 			b.Columns[0] = dataset.Cells{Values: make([]float32, 10)}
 			b.Columns[0].Values[2] = -1
 		},
-			[]string{"row 2", "variable 0", "-1 is no category"}},
+			[]string{"row 2", "variable 0", "-1 is not a category"}},
 		{"infinite value for a code", func(b *dataset.Batch) {
 			b.Columns[0] = dataset.Cells{Values: make([]float32, 10)}
 			b.Columns[0].Values[2] = float32(math.Inf(1))
-		}, []string{"row 2", "variable 0", "+Inf is no category"}},
+		}, []string{"row 2", "variable 0", "+Inf is not a category"}},
 		{"infinite value", func(b *dataset.Batch) { b.Columns[1].Values[8] = float32(math.Inf(-1)) }, []string{"row 8", "variable 1", "infinite"}},
 		{"short column", func(b *dataset.Batch) { b.Columns[1].Values = b.Columns[1].Values[:9] }, []string{"variable 1", "9 cells", "10 rows"}},
 		{"column without cells", func(b *dataset.Batch) { b.Columns[2] = dataset.Cells{} }, []string{"variable 2", "0 cells"}},

@@ -16,7 +16,7 @@ type room struct {
 	values kernels.Buffer
 	ll     kernels.Buffer
 	excess []float64 // of each row: what its log density has more than that of its numbers
-	pass   *Pass     // whose rows are or will be used; nil: nobody's
+	pass   *Pass     // whose rows are or will be used; nil: free
 }
 
 // addExcess adds the excess of the observed values of a column.

@@ -159,7 +159,7 @@ func (b *Broker) Admit(seats []Seat) error {
 }
 
 // Problem says why the broker cannot keep what it is given, or nil if it can. The
-// server goes on with what it has in memory and in open files when its directory is
+// server continues with what it has in memory and in open files when its directory is
 // removed, and notices a full disk only when it writes.
 func (b *Broker) Problem() error {
 	if !b.server.JetStreamEnabled() {

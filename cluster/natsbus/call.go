@@ -20,7 +20,7 @@ var ErrDenied = fmt.Errorf("%w: denied by the broker", cluster.ErrCluster)
 
 // ErrStorage means that the broker is there and does not carry out what it is asked:
 // its storage is full, damaged or gone. It matches cluster.ErrUnreachable, because
-// somebody may make room.
+// room may be made.
 var ErrStorage = fmt.Errorf("%w: the broker does not store", cluster.ErrUnreachable)
 
 // pace says how long an answer may take before the question is asked again. A lost

@@ -35,7 +35,7 @@ type Options struct {
 	Replicas    int           // of streams that are made; 0: 1
 	// Restarted says that the broker has just been started: its memory of who was handed
 	// which job is older than that and is cleared, so that jobs which were given back
-	// are handed out at once. A job that somebody works on stays theirs, by their record.
+	// are handed out at once. A job that is being worked on keeps its worker, which its record names.
 	Restarted bool
 	Logger    *slog.Logger // nil: none
 }

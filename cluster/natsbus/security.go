@@ -29,7 +29,7 @@ type Seat struct {
 
 // NewSeats makes the keys of a coordinator, a client and n workers, whose
 // identifiers are worker-000, worker-001, ...: NAME.nk in a directory that
-// nobody else may read. Keys that are there stay, and those of more clients are
+// no other user may read. Keys that are there stay, and those of more clients are
 // taken as well, behind the workers.
 //
 // A worker may listen at addresses that are its identifier, or begin with it and

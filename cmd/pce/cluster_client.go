@@ -24,7 +24,7 @@ func (a *app) clusterClientCommand() *cobra.Command {
 		Use:   "client NAME --dir DIR",
 		Short: "Make the key of a client of the cluster in DIR; print its file",
 		Long: `Make the key of a client of the cluster in DIR, and print its file. A cluster that is
-running takes it at once. Whoever has the file submits, leads and cancels runs of
+running takes it at once. The file is all that is needed to submit, lead and cancel runs of
 their own, whose ids end with -NAME, and reads the status and the logs of all; they
 cannot write another client's. Copy the file under its name, and give it to commands
 with --credentials. Remove it from DIR to take the right away.`,

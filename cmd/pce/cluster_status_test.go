@@ -107,7 +107,7 @@ func TestLogs(t *testing.T) {
 		}
 		var b bytes.Buffer
 		chatter, stop := context.WithCancel(t.Context())
-		go func() { // the run goes on all the time
+		go func() { // the run continues all the time
 			for chatter.Err() == nil {
 				say("r-2", `{"msg":"more"}`)
 				<-time.After(10 * time.Millisecond)

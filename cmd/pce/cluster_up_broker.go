@@ -23,9 +23,9 @@ const seatsDir = "seats"
 // connections are the ways to the broker.
 type connections struct {
 	coordinator natsbus.Options
-	client      urlFile         // empty for a broker that is somebody else's
+	client      urlFile         // empty for a broker that another process runs
 	workers     []string        // keys of the workers here; "": none is needed
-	broker      *natsbus.Broker // nil: the broker is somebody else's
+	broker      *natsbus.Broker // nil: another process runs the broker
 	close       func() error
 }
 

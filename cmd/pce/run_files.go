@@ -22,9 +22,9 @@ const (
 	// filesPrefix begins the keys of records in cluster.RunsBucket with the answers.
 	filesPrefix = "files-"
 	// asksPrefix begins the keys of records with the name of a request. Only the owner
-	// of a run may write it, so nobody else's requests are answered.
+	// of a run may write it, so only its requests are answered.
 	asksPrefix = "ask-"
-	// filesKept is how long the broker keeps files for somebody who does not say that
+	// filesKept is how long the broker keeps files for a client that does not say that
 	// they have come.
 	filesKept = 10 * time.Minute
 	// filesBeat is the time between two words of a coordinator that is preparing files.
@@ -126,7 +126,7 @@ func (g *fileGiver) asked(ctx context.Context, r filesRequest) bool {
 	return err == nil && string(rec.Value) == r.Ask
 }
 
-// came takes note that somebody has the files of a run, or waits no more. The last of
+// came takes note that a client has the files of a run, or has stopped waiting. The last of
 // them makes the broker forget them.
 func (g *fileGiver) came(ctx context.Context, run, ask string) {
 	if _, ok := g.given[run][ask]; !ok {
@@ -187,7 +187,7 @@ func (g *fileGiver) answer(ctx context.Context, r filesRequest) {
 	g.given[r.Run][r.Ask], g.last[r.Run] = time.Now(), r.Ask
 }
 
-// upload gives the broker what stands in the directory of a run: its results, and not
+// upload gives the broker what the directory of a run holds: its results, and not
 // its checkpoints, which are of use to its coordinator alone.
 func (g *fileGiver) upload(ctx context.Context, run string) ([]fileRef, error) {
 	record, _, err := getRun(ctx, g.bus, run)

@@ -95,7 +95,7 @@ func (s *stopAt) Write(line []byte) (int, error) {
 	return s.text.Write(line)
 }
 
-// TestKeptShards wants a run that goes on to keep the shards of its config.yaml
+// TestKeptShards wants a run that is continued to keep the shards of its config.yaml
 // where the settings leave them out, and a run on this machine to note its own.
 func TestKeptShards(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
@@ -106,7 +106,7 @@ func TestKeptShards(t *testing.T) {
 	runJSON(t, append([]string{"train", "--set", "train.epochs=1", "--set", "train.shard_rows=13"}, args...)...)
 	runJSON(t, append([]string{"train", "--set", "train.epochs=2", "--resume"}, args...)...)
 	if n := shardsIn(t, out); n != 13 {
-		t.Errorf("the run goes on with shards of %d rows, want 13", n)
+		t.Errorf("the run continues with shards of %d rows, want 13", n)
 	}
 	if err := os.RemoveAll(out); err != nil {
 		t.Fatal(err)

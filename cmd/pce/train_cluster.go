@@ -27,7 +27,7 @@ const (
 	auditFile = "audit.jsonl"
 	// memberInterval is how often the list of members is read while too few are there.
 	memberInterval = 250 * time.Millisecond
-	// mixedKernels stands for devices and kernel paths that differ between workers.
+	// mixedKernels is the fact for devices and kernel paths that differ between workers.
 	mixedKernels = "mixed"
 )
 

@@ -111,7 +111,7 @@ func CreateTemp(dir, base string) (*os.File, error) {
 }
 
 // RemoveTemps removes the temporaries that killed writers left in dir. Those that
-// somebody writes, in this process or another one, stay.
+// are being written, in this process or another one, stay.
 func RemoveTemps(dir string) error {
 	if err := removeTemps(dir, isTemp); err != nil {
 		return fmt.Errorf("atomicfile: remove temporaries: %w", err)
@@ -137,7 +137,7 @@ func removeTemps(dir string, which func(name string) bool) error {
 	return err
 }
 
-// removeTemp removes a regular file that nobody has locked. One that vanishes
+// removeTemp removes a regular file that is not locked. One that vanishes
 // meanwhile is not an error.
 func removeTemp(name string) error {
 	info, err := os.Lstat(name)

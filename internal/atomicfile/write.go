@@ -62,7 +62,7 @@ func write(path string, perm fs.FileMode, fill func(io.Writer) error, create fun
 		perm = info.Mode().Perm()
 	}
 	dir := filepath.Dir(target)
-	// What cannot be removed is in nobody's way.
+	// A temporary that cannot be removed does no harm.
 	_ = removeTemps(dir, func(name string) bool { return isTempOf(name, filepath.Base(target)) })
 	temp := filepath.Join(dir, tempName(filepath.Base(target)))
 	f, err := create(temp, perm)

@@ -50,7 +50,7 @@ func (a *asm) begin(form string) {
 	}
 }
 
-// next goes on to the next operation.
+// next jumps to the next operation.
 func (a *asm) next() {
 	a.MOVQ(Mem{Base: code, Disp: instBytes}, reg.R8)
 	a.ADDQ(Imm(instBytes), code)
