@@ -66,6 +66,9 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 		}
 	}
 	if b.Graph == nil {
+		if s.Latents == 0 {
+			s.Latents = latentsFor(b.Train.Rows())
+		}
 		if err := s.checkLeaves(b.Train.Schema()); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 // zeros are no usable settings.
 type Structure struct {
 	Kind    string // hclt, hmm, pd, rat-spn, or file to go on from File
-	Latents int    // units of a latent variable or region
+	Latents int    // units of a latent variable or region; 0: as many as the rows support
 	Leaf    Leaf
 	// Leaves are those of columns: a key is a column's name, its number in the file
 	// counted from 1, or * for all others. Leaf holds where one says nothing.
@@ -51,6 +51,17 @@ func DefaultStructure() Structure {
 		PD:      structures.DefaultPD(),
 		RATSPN:  structures.DefaultRATSPN(),
 	}
+}
+
+// latentsFor returns how many units so many rows support: the power of two nearest
+// to a quarter of the root of their number, from 8 to 64. More units describe the
+// rows better and others like them worse.
+func latentsFor(rows int) int {
+	units := 8
+	for units < 64 && rows >= 32*units*units { // the root of rows / 16 is nearer to the next power
+		units *= 2
+	}
+	return units
 }
 
 // build returns the graph of a named structure for the rows of src.

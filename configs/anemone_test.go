@@ -13,10 +13,10 @@ func TestAnemoneDefaults(t *testing.T) {
 		from, to, pseudocount float64
 		notes                 []string
 	}{
-		{nil, 0.9, 0.05, 0.1, nil},
+		{nil, 0.9, 0.05, 0.01, nil},
 		{[]string{"train.rule=anemone"}, 0.4, 0.4, 1e-6, nil},
 		{[]string{"train.rule=anemone", "train.step_size.to=0.1", "train.pseudocount=0"}, 0.4, 0.1, 0, nil},
-		{[]string{"train.rule=anemone", "train.rule=minibatch-em"}, 0.9, 0.05, 0.1, nil},
+		{[]string{"train.rule=anemone", "train.rule=minibatch-em"}, 0.9, 0.05, 0.01, nil},
 		{[]string{"train.rule=anemone", "train.pseudocount=0.1"}, 0.4, 0.4, 0.1, []string{
 			"--set train.pseudocount=0.1: train.pseudocount 0.1 is heavy for train.rule anemone, whose counts are those of one row; 1e-6 is usual",
 		}},

@@ -25,7 +25,7 @@ type Config struct {
 // Model is the circuit. Each structure reads its own section and Latents.
 type Model struct {
 	Structure string `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|file" doc:"what the circuit looks like; file goes on from model.file"`
-	Latents   int    `yaml:"latents" min:"1" max:"65536" doc:"units of a latent variable or region"`
+	Latents   int    `yaml:"latents" min:"0" max:"65536" doc:"units of a latent variable or region; 0: by the number of training rows, 8 for 2000 and fewer to 64 for 33000 and more"`
 	Leaf      Leaf   `yaml:"leaf" doc:"distribution of the input nodes"`
 	Init      Init   `yaml:"init" doc:"starting parameters"`
 	HCLT      HCLT   `yaml:"hclt" for:"hclt" doc:"hidden Chow-Liu tree"`
@@ -187,7 +187,6 @@ func Default() *Config {
 		Precision: "mixed",
 		Model: Model{
 			Structure: "hclt",
-			Latents:   64,
 			Leaf:      Leaf{Type: "auto", Bins: 32},
 			HCLT:      HCLT{Tree: "chow-liu", Bins: 32, Softening: 0.5, MaxRows: 20000},
 			HMM:       HMM{Tied: true},
@@ -205,7 +204,7 @@ func Default() *Config {
 			BatchSize:   512,
 			StepSize:    StepSize{Schedule: "linear", From: 0.9, To: 0.05},
 			Momentum:    0.9,
-			Pseudocount: 0.1,
+			Pseudocount: 0.01,
 			Subsets:     1,
 			Finish:      Finish{Pseudocount: 0.1},
 			Checkpoint:  Checkpoint{Epochs: 1, Keep: 2},

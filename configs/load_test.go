@@ -26,7 +26,7 @@ var badFiles = map[string]string{
 	"leaf-skip":        `leaf-skip.bad.yaml:3:5: data.columns has a leaf for "a", which is skipped; drop one of the two`,
 	"leaf-type":        `leaf-type.bad.yaml:3:30: data.columns.leaf.type is "lognormal", want one of auto, categorical, bernoulli, binomial, gaussian, log-normal, discretised-logistic, histogram, poisson; did you mean log-normal?`,
 	"file":             `file.bad.yaml:1:20: model.structure is file, but model.file is empty; name the model or circuit to start from`,
-	"float-for-int":    `float-for-int.bad.yaml:1:18: model.latents is 1.5, want an integer from 1 to 65536`,
+	"float-for-int":    `float-for-int.bad.yaml:1:18: model.latents is 1.5, want an integer from 0 to 65536`,
 	"inner":            `inner.bad.yaml:1:22: model.hclt.tree is random, but model.hclt.inner is 0; say how many variables are inner`,
 	"job-data":         `job-data.bad.yaml:1:13: job.kind is loglik, but job.data is empty; name the rows`,
 	"job-format":       `job-format.bad.yaml:1:55: job.format is png, but job.kind is loglik; write csv or npy`,
@@ -206,7 +206,7 @@ func TestPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := []any{cfg.Train.Pseudocount, cfg.Train.Epochs, cfg.Train.Steps, cfg.Train.BatchSize, cfg.Name, cfg.Seed}
-	if want := []any{0.1, 1, 3, 5, "007", uint64(42)}; !reflect.DeepEqual(got, want) {
+	if want := []any{0.01, 1, 3, 5, "007", uint64(42)}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if !slices.Equal(cfg.Data.Train, Paths{"x: [y"}) || !slices.Equal(cfg.Data.Image, []int{4, 5}) ||

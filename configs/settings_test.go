@@ -27,7 +27,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{
-		"seed": "42", "model.structure": "rat-spn", "model.rat_spn.depth": "5", "train.pseudocount": "0.1", "train.checkpoint.interval": "0s",
+		"seed": "42", "model.structure": "rat-spn", "model.rat_spn.depth": "5", "train.pseudocount": "0.01", "train.checkpoint.interval": "0s",
 		"train.step_size.schedule": "linear", "train.step_size.pieces": "[{length: 3, from: 0.9, to: 0.1}, {length: 1, from: 0.1, to: 0.1}]",
 		"data.image": "[" + strings.Repeat("1000, ", 39) + "1000]",
 	} {

@@ -196,3 +196,27 @@ func TestLeafOfColumn(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaults trains on dna, of few rows and many columns, with default settings,
+// and wants nearly what the preset reaches.
+func TestDefaults(t *testing.T) {
+	dir, err := filepath.Abs("../../../shared/data/density/dna")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("no data: %v", err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("own.yaml", []byte("name: own\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"train", "--config", "own.yaml", "--out", "run"}
+	for _, split := range []string{"train", "valid", "test"} {
+		args = append(args, "--set", fmt.Sprintf("data.%s=%s/dna.%s.data.gz", split, dir, split))
+	}
+	const preset = -79.72
+	if ll := number(t, runJSON(t, args...), "test_ll"); !(ll > preset-0.5) {
+		t.Errorf("test ll %v, the preset has %v", ll, preset)
+	}
+}
