@@ -37,6 +37,9 @@ const computed = `
 	selp.b64 %d0, %d1, %d2, %p1;
 	add.u32 %r0, %r1, %r2;
 	add.s32 %r1, %r1, %r1;
+	add.sat.s32 %r0, %r1, %r2;
+	sub.sat.s32 %r0, %r1, %r2;
+	sub.sat.s32 %r2, %r1, %r2;
 	sub.u32 %r0, %r1, %r2;
 	mul.lo.s32 %r0, %r1, %r2;
 	mad.lo.u32 %r0, %r1, %r2, %r3;

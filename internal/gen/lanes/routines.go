@@ -188,6 +188,8 @@ func (a *asm) halves(i int) (lo, hi vec) {
 func integers32() []routine {
 	return []routine{
 		binary("add.b32", "rrr", func(a *asm, x vec, y Mem) { a.VPADDD(y, x, x) }),
+		{name: "add.sat.s32", form: "rrr", emit: func(a *asm) { saturated(a, false) }},
+		{name: "sub.sat.s32", form: "rrr", emit: func(a *asm) { saturated(a, true) }},
 		binary("sub.b32", "rrr", func(a *asm, x vec, y Mem) { a.VPSUBD(y, x, x) }),
 		binary("mul.lo.b32", "rrr", func(a *asm, x vec, y Mem) { a.VPMULLD(y, x, x) }),
 		{name: "mad.lo.b32", form: "rrrr", emit: func(a *asm) {
@@ -231,6 +233,35 @@ func integers32() []routine {
 			})
 		}},
 	}
+}
+
+// saturated adds or takes away. Where the result has not the sign that the operands
+// ask for, it is the largest number of the sign of the first.
+func saturated(a *asm, minus bool) {
+	most := a.splat(1<<31 - 1)
+	a.each32(func(i int) {
+		x, y, s, over := a.load(opA, i), a.load(opB, i), a.vec(), a.vec()
+		a.VMOVAPS(x, over)
+		a.xor(y, over) // the sign bit: operands differ
+		if minus {
+			a.VPSUBD(y, x, s)
+		} else {
+			a.VPADDD(y, x, s)
+			a.xor(a.splat(^uint32(0)), over)
+		}
+		changed := a.vec()
+		a.VMOVAPS(x, changed)
+		a.xor(s, changed)
+		a.and(changed, over)
+		a.VPSRAD(Imm(31), x, x)
+		a.xor(most, x)
+		// All bits of words that are too large.
+		a.VPSRAD(Imm(31), over, over)
+		a.xor(s, x)
+		a.and(over, x)
+		a.xor(x, s)
+		a.store32(s, i)
+	})
 }
 
 // integers64 are those on integers of 64 bits.

@@ -514,6 +514,202 @@ TEXT local_6<>(SB), NOSPLIT|NOFRAME, $0
 // 7()
 // Requires: AVX, AVX2
 TEXT local_7<>(SB), NOSPLIT|NOFRAME, $0
+	// add.sat.s32 rrr
+	MOVL         8(SI), AX
+	MOVL         12(SI), BX
+	MOVL         16(SI), CX
+	VBROADCASTSS c7fffffff<>+0(SB), Y0
+	VMOVUPS      (DI)(BX*1), Y1
+	VMOVUPS      (DI)(CX*1), Y2
+	VMOVAPS      Y1, Y3
+	VPXOR        Y2, Y3, Y3
+	VPADDD       Y2, Y1, Y2
+	VBROADCASTSS cffffffff<>+0(SB), Y4
+	VPXOR        Y4, Y3, Y3
+	VMOVAPS      Y1, Y4
+	VPXOR        Y2, Y4, Y4
+	VPAND        Y4, Y3, Y3
+	VPSRAD       $0x1f, Y1, Y1
+	VPXOR        Y0, Y1, Y1
+	VPSRAD       $0x1f, Y3, Y3
+	VPXOR        Y2, Y1, Y1
+	VPAND        Y3, Y1, Y1
+	VPXOR        Y1, Y2, Y2
+	VMOVDQU      (DI), Y1
+	VMOVDQU      (DI)(AX*1), Y3
+	VBLENDVPS    Y1, Y2, Y3, Y2
+	VMOVUPS      Y2, (DI)(AX*1)
+	VMOVUPS      32(DI)(BX*1), Y1
+	VMOVUPS      32(DI)(CX*1), Y2
+	VMOVAPS      Y1, Y3
+	VPXOR        Y2, Y3, Y3
+	VPADDD       Y2, Y1, Y2
+	VBROADCASTSS cffffffff<>+0(SB), Y4
+	VPXOR        Y4, Y3, Y3
+	VMOVAPS      Y1, Y4
+	VPXOR        Y2, Y4, Y4
+	VPAND        Y4, Y3, Y3
+	VPSRAD       $0x1f, Y1, Y1
+	VPXOR        Y0, Y1, Y1
+	VPSRAD       $0x1f, Y3, Y3
+	VPXOR        Y2, Y1, Y1
+	VPAND        Y3, Y1, Y1
+	VPXOR        Y1, Y2, Y2
+	VMOVDQU      32(DI), Y1
+	VMOVDQU      32(DI)(AX*1), Y3
+	VBLENDVPS    Y1, Y2, Y3, Y2
+	VMOVUPS      Y2, 32(DI)(AX*1)
+	VMOVUPS      64(DI)(BX*1), Y1
+	VMOVUPS      64(DI)(CX*1), Y2
+	VMOVAPS      Y1, Y3
+	VPXOR        Y2, Y3, Y3
+	VPADDD       Y2, Y1, Y2
+	VBROADCASTSS cffffffff<>+0(SB), Y4
+	VPXOR        Y4, Y3, Y3
+	VMOVAPS      Y1, Y4
+	VPXOR        Y2, Y4, Y4
+	VPAND        Y4, Y3, Y3
+	VPSRAD       $0x1f, Y1, Y1
+	VPXOR        Y0, Y1, Y1
+	VPSRAD       $0x1f, Y3, Y3
+	VPXOR        Y2, Y1, Y1
+	VPAND        Y3, Y1, Y1
+	VPXOR        Y1, Y2, Y2
+	VMOVDQU      64(DI), Y1
+	VMOVDQU      64(DI)(AX*1), Y3
+	VBLENDVPS    Y1, Y2, Y3, Y2
+	VMOVUPS      Y2, 64(DI)(AX*1)
+	VMOVUPS      96(DI)(BX*1), Y1
+	VMOVUPS      96(DI)(CX*1), Y2
+	VMOVAPS      Y1, Y3
+	VPXOR        Y2, Y3, Y3
+	VPADDD       Y2, Y1, Y2
+	VBROADCASTSS cffffffff<>+0(SB), Y4
+	VPXOR        Y4, Y3, Y3
+	VMOVAPS      Y1, Y4
+	VPXOR        Y2, Y4, Y4
+	VPAND        Y4, Y3, Y3
+	VPSRAD       $0x1f, Y1, Y1
+	VPXOR        Y0, Y1, Y1
+	VPSRAD       $0x1f, Y3, Y3
+	VPXOR        Y2, Y1, Y1
+	VPAND        Y3, Y1, Y1
+	VPXOR        Y1, Y2, Y2
+	VMOVDQU      96(DI), Y0
+	VMOVDQU      96(DI)(AX*1), Y1
+	VBLENDVPS    Y0, Y2, Y1, Y2
+	VMOVUPS      Y2, 96(DI)(AX*1)
+	MOVQ         24(SI), R8
+	ADDQ         $0x18, SI
+	JMP          R8
+
+DATA c7fffffff<>+0(SB)/4, $0x7fffffff
+DATA c7fffffff<>+4(SB)/4, $0x7fffffff
+DATA c7fffffff<>+8(SB)/4, $0x7fffffff
+DATA c7fffffff<>+12(SB)/4, $0x7fffffff
+DATA c7fffffff<>+16(SB)/4, $0x7fffffff
+DATA c7fffffff<>+20(SB)/4, $0x7fffffff
+DATA c7fffffff<>+24(SB)/4, $0x7fffffff
+DATA c7fffffff<>+28(SB)/4, $0x7fffffff
+GLOBL c7fffffff<>(SB), RODATA|NOPTR, $32
+
+DATA cffffffff<>+0(SB)/4, $0xffffffff
+DATA cffffffff<>+4(SB)/4, $0xffffffff
+DATA cffffffff<>+8(SB)/4, $0xffffffff
+DATA cffffffff<>+12(SB)/4, $0xffffffff
+DATA cffffffff<>+16(SB)/4, $0xffffffff
+DATA cffffffff<>+20(SB)/4, $0xffffffff
+DATA cffffffff<>+24(SB)/4, $0xffffffff
+DATA cffffffff<>+28(SB)/4, $0xffffffff
+GLOBL cffffffff<>(SB), RODATA|NOPTR, $32
+
+// 8()
+// Requires: AVX, AVX2
+TEXT local_8<>(SB), NOSPLIT|NOFRAME, $0
+	// sub.sat.s32 rrr
+	MOVL         8(SI), AX
+	MOVL         12(SI), BX
+	MOVL         16(SI), CX
+	VBROADCASTSS c7fffffff<>+0(SB), Y0
+	VMOVUPS      (DI)(BX*1), Y1
+	VMOVUPS      (DI)(CX*1), Y2
+	VMOVAPS      Y1, Y3
+	VPXOR        Y2, Y3, Y3
+	VPSUBD       Y2, Y1, Y2
+	VMOVAPS      Y1, Y4
+	VPXOR        Y2, Y4, Y4
+	VPAND        Y4, Y3, Y3
+	VPSRAD       $0x1f, Y1, Y1
+	VPXOR        Y0, Y1, Y1
+	VPSRAD       $0x1f, Y3, Y3
+	VPXOR        Y2, Y1, Y1
+	VPAND        Y3, Y1, Y1
+	VPXOR        Y1, Y2, Y2
+	VMOVDQU      (DI), Y1
+	VMOVDQU      (DI)(AX*1), Y3
+	VBLENDVPS    Y1, Y2, Y3, Y2
+	VMOVUPS      Y2, (DI)(AX*1)
+	VMOVUPS      32(DI)(BX*1), Y1
+	VMOVUPS      32(DI)(CX*1), Y2
+	VMOVAPS      Y1, Y3
+	VPXOR        Y2, Y3, Y3
+	VPSUBD       Y2, Y1, Y2
+	VMOVAPS      Y1, Y4
+	VPXOR        Y2, Y4, Y4
+	VPAND        Y4, Y3, Y3
+	VPSRAD       $0x1f, Y1, Y1
+	VPXOR        Y0, Y1, Y1
+	VPSRAD       $0x1f, Y3, Y3
+	VPXOR        Y2, Y1, Y1
+	VPAND        Y3, Y1, Y1
+	VPXOR        Y1, Y2, Y2
+	VMOVDQU      32(DI), Y1
+	VMOVDQU      32(DI)(AX*1), Y3
+	VBLENDVPS    Y1, Y2, Y3, Y2
+	VMOVUPS      Y2, 32(DI)(AX*1)
+	VMOVUPS      64(DI)(BX*1), Y1
+	VMOVUPS      64(DI)(CX*1), Y2
+	VMOVAPS      Y1, Y3
+	VPXOR        Y2, Y3, Y3
+	VPSUBD       Y2, Y1, Y2
+	VMOVAPS      Y1, Y4
+	VPXOR        Y2, Y4, Y4
+	VPAND        Y4, Y3, Y3
+	VPSRAD       $0x1f, Y1, Y1
+	VPXOR        Y0, Y1, Y1
+	VPSRAD       $0x1f, Y3, Y3
+	VPXOR        Y2, Y1, Y1
+	VPAND        Y3, Y1, Y1
+	VPXOR        Y1, Y2, Y2
+	VMOVDQU      64(DI), Y1
+	VMOVDQU      64(DI)(AX*1), Y3
+	VBLENDVPS    Y1, Y2, Y3, Y2
+	VMOVUPS      Y2, 64(DI)(AX*1)
+	VMOVUPS      96(DI)(BX*1), Y1
+	VMOVUPS      96(DI)(CX*1), Y2
+	VMOVAPS      Y1, Y3
+	VPXOR        Y2, Y3, Y3
+	VPSUBD       Y2, Y1, Y2
+	VMOVAPS      Y1, Y4
+	VPXOR        Y2, Y4, Y4
+	VPAND        Y4, Y3, Y3
+	VPSRAD       $0x1f, Y1, Y1
+	VPXOR        Y0, Y1, Y1
+	VPSRAD       $0x1f, Y3, Y3
+	VPXOR        Y2, Y1, Y1
+	VPAND        Y3, Y1, Y1
+	VPXOR        Y1, Y2, Y2
+	VMOVDQU      96(DI), Y0
+	VMOVDQU      96(DI)(AX*1), Y1
+	VBLENDVPS    Y0, Y2, Y1, Y2
+	VMOVUPS      Y2, 96(DI)(AX*1)
+	MOVQ         24(SI), R8
+	ADDQ         $0x18, SI
+	JMP          R8
+
+// 9()
+// Requires: AVX, AVX2
+TEXT local_9<>(SB), NOSPLIT|NOFRAME, $0
 	// sub.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -546,9 +742,9 @@ TEXT local_7<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 8()
+// 10()
 // Requires: AVX, AVX2
-TEXT local_8<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_10<>(SB), NOSPLIT|NOFRAME, $0
 	// mul.lo.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -581,9 +777,9 @@ TEXT local_8<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 9()
+// 11()
 // Requires: AVX, AVX2
-TEXT local_9<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_11<>(SB), NOSPLIT|NOFRAME, $0
 	// mad.lo.b32 rrrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -621,9 +817,9 @@ TEXT local_9<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 10()
+// 12()
 // Requires: AVX, AVX2
-TEXT local_10<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_12<>(SB), NOSPLIT|NOFRAME, $0
 	// and.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -656,9 +852,9 @@ TEXT local_10<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 11()
+// 13()
 // Requires: AVX, AVX2
-TEXT local_11<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_13<>(SB), NOSPLIT|NOFRAME, $0
 	// or.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -691,9 +887,9 @@ TEXT local_11<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 12()
+// 14()
 // Requires: AVX, AVX2
-TEXT local_12<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_14<>(SB), NOSPLIT|NOFRAME, $0
 	// xor.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -726,9 +922,9 @@ TEXT local_12<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 13()
+// 15()
 // Requires: AVX, AVX2
-TEXT local_13<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_15<>(SB), NOSPLIT|NOFRAME, $0
 	// not.b32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -764,19 +960,9 @@ TEXT local_13<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-DATA cffffffff<>+0(SB)/4, $0xffffffff
-DATA cffffffff<>+4(SB)/4, $0xffffffff
-DATA cffffffff<>+8(SB)/4, $0xffffffff
-DATA cffffffff<>+12(SB)/4, $0xffffffff
-DATA cffffffff<>+16(SB)/4, $0xffffffff
-DATA cffffffff<>+20(SB)/4, $0xffffffff
-DATA cffffffff<>+24(SB)/4, $0xffffffff
-DATA cffffffff<>+28(SB)/4, $0xffffffff
-GLOBL cffffffff<>(SB), RODATA|NOPTR, $32
-
-// 14()
+// 16()
 // Requires: AVX, AVX2
-TEXT local_14<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_16<>(SB), NOSPLIT|NOFRAME, $0
 	// neg.b32 rr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -812,9 +998,9 @@ TEXT local_14<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 15()
+// 17()
 // Requires: AVX, AVX2
-TEXT local_15<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_17<>(SB), NOSPLIT|NOFRAME, $0
 	// abs.s32 rr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -846,9 +1032,9 @@ TEXT local_15<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 16()
+// 18()
 // Requires: AVX, AVX2
-TEXT local_16<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_18<>(SB), NOSPLIT|NOFRAME, $0
 	// shl.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -881,9 +1067,9 @@ TEXT local_16<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 17()
+// 19()
 // Requires: AVX, AVX2
-TEXT local_17<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_19<>(SB), NOSPLIT|NOFRAME, $0
 	// shr.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -916,9 +1102,9 @@ TEXT local_17<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 18()
+// 20()
 // Requires: AVX, AVX2
-TEXT local_18<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_20<>(SB), NOSPLIT|NOFRAME, $0
 	// shr.s32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -951,9 +1137,9 @@ TEXT local_18<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 19()
+// 21()
 // Requires: AVX, AVX2
-TEXT local_19<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_21<>(SB), NOSPLIT|NOFRAME, $0
 	// min.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -986,9 +1172,9 @@ TEXT local_19<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 20()
+// 22()
 // Requires: AVX, AVX2
-TEXT local_20<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_22<>(SB), NOSPLIT|NOFRAME, $0
 	// min.s32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1021,9 +1207,9 @@ TEXT local_20<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 21()
+// 23()
 // Requires: AVX, AVX2
-TEXT local_21<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_23<>(SB), NOSPLIT|NOFRAME, $0
 	// max.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1056,9 +1242,9 @@ TEXT local_21<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 22()
+// 24()
 // Requires: AVX, AVX2
-TEXT local_22<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_24<>(SB), NOSPLIT|NOFRAME, $0
 	// max.s32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1091,9 +1277,9 @@ TEXT local_22<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 23()
+// 25()
 // Requires: AVX, AVX2
-TEXT local_23<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_25<>(SB), NOSPLIT|NOFRAME, $0
 	// bfe.u32 rrrr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1177,9 +1363,9 @@ DATA c00000001<>+24(SB)/4, $0x00000001
 DATA c00000001<>+28(SB)/4, $0x00000001
 GLOBL c00000001<>(SB), RODATA|NOPTR, $32
 
-// 24()
+// 26()
 // Requires: AVX, AVX2
-TEXT local_24<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_26<>(SB), NOSPLIT|NOFRAME, $0
 	// add.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1236,9 +1422,9 @@ TEXT local_24<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 25()
+// 27()
 // Requires: AVX, AVX2
-TEXT local_25<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_27<>(SB), NOSPLIT|NOFRAME, $0
 	// sub.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1295,9 +1481,9 @@ TEXT local_25<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 26()
+// 28()
 // Requires: AVX, AVX2
-TEXT local_26<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_28<>(SB), NOSPLIT|NOFRAME, $0
 	// mul.lo.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1418,9 +1604,9 @@ TEXT local_26<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 27()
+// 29()
 // Requires: AVX, AVX2
-TEXT local_27<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_29<>(SB), NOSPLIT|NOFRAME, $0
 	// mad.lo.b64 dddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1550,9 +1736,9 @@ TEXT local_27<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 28()
+// 30()
 // Requires: AVX, AVX2
-TEXT local_28<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_30<>(SB), NOSPLIT|NOFRAME, $0
 	// and.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1609,9 +1795,9 @@ TEXT local_28<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 29()
+// 31()
 // Requires: AVX, AVX2
-TEXT local_29<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_31<>(SB), NOSPLIT|NOFRAME, $0
 	// or.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1668,9 +1854,9 @@ TEXT local_29<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 30()
+// 32()
 // Requires: AVX, AVX2
-TEXT local_30<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_32<>(SB), NOSPLIT|NOFRAME, $0
 	// xor.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1727,9 +1913,9 @@ TEXT local_30<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 31()
+// 33()
 // Requires: AVX, AVX2
-TEXT local_31<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_33<>(SB), NOSPLIT|NOFRAME, $0
 	// not.b64 dd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1793,9 +1979,9 @@ TEXT local_31<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-// 32()
+// 34()
 // Requires: AVX, AVX2
-TEXT local_32<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_34<>(SB), NOSPLIT|NOFRAME, $0
 	// shl.b64 ddr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1860,9 +2046,9 @@ TEXT local_32<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 33()
+// 35()
 // Requires: AVX, AVX2
-TEXT local_33<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_35<>(SB), NOSPLIT|NOFRAME, $0
 	// shr.b64 ddr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1927,9 +2113,9 @@ TEXT local_33<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 34()
+// 36()
 // Requires: AVX, AVX2
-TEXT local_34<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_36<>(SB), NOSPLIT|NOFRAME, $0
 	// shr.s64 ddr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2026,9 +2212,9 @@ TEXT local_34<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 35()
+// 37()
 // Requires: AVX, AVX2
-TEXT local_35<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_37<>(SB), NOSPLIT|NOFRAME, $0
 	// mad.wide.u32 drrd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2102,9 +2288,9 @@ TEXT local_35<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 36()
+// 38()
 // Requires: AVX, AVX2
-TEXT local_36<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_38<>(SB), NOSPLIT|NOFRAME, $0
 	// mad.wide.s32 drrd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2178,9 +2364,9 @@ TEXT local_36<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 37()
+// 39()
 // Requires: AVX
-TEXT local_37<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_39<>(SB), NOSPLIT|NOFRAME, $0
 	// add.rn.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2221,9 +2407,9 @@ TEXT local_37<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 38()
+// 40()
 // Requires: AVX
-TEXT local_38<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_40<>(SB), NOSPLIT|NOFRAME, $0
 	// sub.rn.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2264,9 +2450,9 @@ TEXT local_38<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 39()
+// 41()
 // Requires: AVX
-TEXT local_39<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_41<>(SB), NOSPLIT|NOFRAME, $0
 	// mul.rn.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2307,9 +2493,9 @@ TEXT local_39<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 40()
+// 42()
 // Requires: AVX
-TEXT local_40<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_42<>(SB), NOSPLIT|NOFRAME, $0
 	// div.rn.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2350,9 +2536,9 @@ TEXT local_40<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 41()
+// 43()
 // Requires: AVX, FMA3
-TEXT local_41<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_43<>(SB), NOSPLIT|NOFRAME, $0
 	// fma.rn.f32 rrrr
 	MOVL        8(SI), AX
 	MOVL        12(SI), BX
@@ -2398,9 +2584,9 @@ TEXT local_41<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ        $0x18, SI
 	JMP         R8
 
-// 42()
+// 44()
 // Requires: AVX, AVX2
-TEXT local_42<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_44<>(SB), NOSPLIT|NOFRAME, $0
 	// min.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2481,9 +2667,9 @@ TEXT local_42<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 43()
+// 45()
 // Requires: AVX, AVX2
-TEXT local_43<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_45<>(SB), NOSPLIT|NOFRAME, $0
 	// max.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2564,9 +2750,9 @@ TEXT local_43<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 44()
+// 46()
 // Requires: AVX, AVX2
-TEXT local_44<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_46<>(SB), NOSPLIT|NOFRAME, $0
 	// abs.f32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -2602,19 +2788,9 @@ TEXT local_44<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-DATA c7fffffff<>+0(SB)/4, $0x7fffffff
-DATA c7fffffff<>+4(SB)/4, $0x7fffffff
-DATA c7fffffff<>+8(SB)/4, $0x7fffffff
-DATA c7fffffff<>+12(SB)/4, $0x7fffffff
-DATA c7fffffff<>+16(SB)/4, $0x7fffffff
-DATA c7fffffff<>+20(SB)/4, $0x7fffffff
-DATA c7fffffff<>+24(SB)/4, $0x7fffffff
-DATA c7fffffff<>+28(SB)/4, $0x7fffffff
-GLOBL c7fffffff<>(SB), RODATA|NOPTR, $32
-
-// 45()
+// 47()
 // Requires: AVX, AVX2
-TEXT local_45<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_47<>(SB), NOSPLIT|NOFRAME, $0
 	// neg.f32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -2660,9 +2836,9 @@ DATA c80000000<>+24(SB)/4, $0x80000000
 DATA c80000000<>+28(SB)/4, $0x80000000
 GLOBL c80000000<>(SB), RODATA|NOPTR, $32
 
-// 46()
+// 48()
 // Requires: AVX
-TEXT local_46<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_48<>(SB), NOSPLIT|NOFRAME, $0
 	// sqrt.rn.f32 rr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2702,9 +2878,9 @@ TEXT local_46<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 47()
+// 49()
 // Requires: AVX
-TEXT local_47<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_49<>(SB), NOSPLIT|NOFRAME, $0
 	// rcp.rn.f32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -2758,9 +2934,9 @@ DATA c3f800000<>+24(SB)/4, $0x3f800000
 DATA c3f800000<>+28(SB)/4, $0x3f800000
 GLOBL c3f800000<>(SB), RODATA|NOPTR, $32
 
-// 48()
+// 50()
 // Requires: AVX, AVX2
-TEXT local_48<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_50<>(SB), NOSPLIT|NOFRAME, $0
 	// add.rn.f64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2817,9 +2993,9 @@ TEXT local_48<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 49()
+// 51()
 // Requires: AVX, AVX2
-TEXT local_49<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_51<>(SB), NOSPLIT|NOFRAME, $0
 	// sub.rn.f64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2876,9 +3052,9 @@ TEXT local_49<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 50()
+// 52()
 // Requires: AVX, AVX2
-TEXT local_50<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_52<>(SB), NOSPLIT|NOFRAME, $0
 	// mul.rn.f64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2935,9 +3111,9 @@ TEXT local_50<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 51()
+// 53()
 // Requires: AVX, AVX2
-TEXT local_51<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_53<>(SB), NOSPLIT|NOFRAME, $0
 	// div.rn.f64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -2994,9 +3170,9 @@ TEXT local_51<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 52()
+// 54()
 // Requires: AVX, AVX2, FMA3
-TEXT local_52<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_54<>(SB), NOSPLIT|NOFRAME, $0
 	// fma.rn.f64 dddd
 	MOVL        8(SI), AX
 	MOVL        12(SI), BX
@@ -3062,9 +3238,9 @@ TEXT local_52<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ        $0x18, SI
 	JMP         R8
 
-// 53()
+// 55()
 // Requires: AVX, AVX2
-TEXT local_53<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_55<>(SB), NOSPLIT|NOFRAME, $0
 	// abs.f64 dd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -3138,9 +3314,9 @@ DATA d7fffffffffffffff<>+24(SB)/4, $0xffffffff
 DATA d7fffffffffffffff<>+28(SB)/4, $0x7fffffff
 GLOBL d7fffffffffffffff<>(SB), RODATA|NOPTR, $32
 
-// 54()
+// 56()
 // Requires: AVX, AVX2
-TEXT local_54<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_56<>(SB), NOSPLIT|NOFRAME, $0
 	// neg.f64 dd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -3214,9 +3390,9 @@ DATA d8000000000000000<>+24(SB)/4, $0x00000000
 DATA d8000000000000000<>+28(SB)/4, $0x80000000
 GLOBL d8000000000000000<>(SB), RODATA|NOPTR, $32
 
-// 55()
+// 57()
 // Requires: AVX, AVX2
-TEXT local_55<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_57<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.u64.u32 dr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -3264,9 +3440,9 @@ TEXT local_55<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 56()
+// 58()
 // Requires: AVX, AVX2
-TEXT local_56<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_58<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.s64.s32 dr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -3314,9 +3490,9 @@ TEXT local_56<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 57()
+// 59()
 // Requires: AVX, AVX2
-TEXT local_57<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_59<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.u32.u16 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -3362,9 +3538,9 @@ DATA c0000ffff<>+24(SB)/4, $0x0000ffff
 DATA c0000ffff<>+28(SB)/4, $0x0000ffff
 GLOBL c0000ffff<>(SB), RODATA|NOPTR, $32
 
-// 58()
+// 60()
 // Requires: AVX, AVX2
-TEXT local_58<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_60<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.rna.tf32.f32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -3436,9 +3612,9 @@ DATA cffffe000<>+24(SB)/4, $0xffffe000
 DATA cffffe000<>+28(SB)/4, $0xffffe000
 GLOBL cffffe000<>(SB), RODATA|NOPTR, $32
 
-// 59()
+// 61()
 // Requires: AVX
-TEXT local_59<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_61<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.rn.f32.s32 rr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -3470,9 +3646,9 @@ TEXT local_59<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 61()
+// 63()
 // Requires: AVX, AVX2
-TEXT local_61<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_63<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.f64.f32 dr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -3520,9 +3696,9 @@ TEXT local_61<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 62()
+// 64()
 // Requires: AVX
-TEXT local_62<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_64<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.rn.f32.f64 rd
 	MOVL        8(SI), AX
 	MOVL        12(SI), BX
@@ -3566,7 +3742,7 @@ TEXT local_62<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ        $0x18, SI
 	JMP         R8
 
-// func addresses256(to *[100]uint64) (stop uint64)
+// func addresses256(to *[102]uint64) (stop uint64)
 TEXT ·addresses256(SB), NOSPLIT, $0-16
 	MOVQ to+0(FP), AX
 	LEAQ local_0<>+0(SB), CX
@@ -3689,10 +3865,14 @@ TEXT ·addresses256(SB), NOSPLIT, $0-16
 	MOVQ CX, 464(AX)
 	LEAQ local_59<>+0(SB), CX
 	MOVQ CX, 472(AX)
+	LEAQ local_60<>+0(SB), CX
+	MOVQ CX, 480(AX)
 	LEAQ local_61<>+0(SB), CX
 	MOVQ CX, 488(AX)
-	LEAQ local_62<>+0(SB), CX
-	MOVQ CX, 496(AX)
+	LEAQ local_63<>+0(SB), CX
+	MOVQ CX, 504(AX)
+	LEAQ local_64<>+0(SB), CX
+	MOVQ CX, 512(AX)
 	LEAQ local_stop<>+0(SB), CX
 	MOVQ CX, stop+8(FP)
 	RET

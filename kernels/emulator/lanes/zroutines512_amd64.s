@@ -231,6 +231,118 @@ TEXT local_6<>(SB), NOSPLIT|NOFRAME, $0
 // 7()
 // Requires: AVX512F
 TEXT local_7<>(SB), NOSPLIT|NOFRAME, $0
+	// add.sat.s32 rrr
+	MOVL         8(SI), AX
+	MOVL         12(SI), BX
+	MOVL         16(SI), CX
+	VBROADCASTSS c7fffffff<>+0(SB), Z0
+	VMOVUPS      (DI)(BX*1), Z1
+	VMOVUPS      (DI)(CX*1), Z2
+	VMOVAPS      Z1, Z3
+	VPXORD       Z2, Z3, Z3
+	VPADDD       Z2, Z1, Z2
+	VBROADCASTSS cffffffff<>+0(SB), Z4
+	VPXORD       Z4, Z3, Z3
+	VMOVAPS      Z1, Z4
+	VPXORD       Z2, Z4, Z4
+	VPANDD       Z4, Z3, Z3
+	VPSRAD       $0x1f, Z1, Z1
+	VPXORD       Z0, Z1, Z1
+	VPSRAD       $0x1f, Z3, Z3
+	VPXORD       Z2, Z1, Z1
+	VPANDD       Z3, Z1, Z1
+	VPXORD       Z1, Z2, Z2
+	VMOVDQU32    (DI)(AX*1), K1, Z2
+	VMOVUPS      Z2, (DI)(AX*1)
+	VMOVUPS      64(DI)(BX*1), Z1
+	VMOVUPS      64(DI)(CX*1), Z2
+	VMOVAPS      Z1, Z3
+	VPXORD       Z2, Z3, Z3
+	VPADDD       Z2, Z1, Z2
+	VBROADCASTSS cffffffff<>+0(SB), Z4
+	VPXORD       Z4, Z3, Z3
+	VMOVAPS      Z1, Z4
+	VPXORD       Z2, Z4, Z4
+	VPANDD       Z4, Z3, Z3
+	VPSRAD       $0x1f, Z1, Z1
+	VPXORD       Z0, Z1, Z1
+	VPSRAD       $0x1f, Z3, Z3
+	VPXORD       Z2, Z1, Z1
+	VPANDD       Z3, Z1, Z1
+	VPXORD       Z1, Z2, Z2
+	VMOVDQU32    64(DI)(AX*1), K3, Z2
+	VMOVUPS      Z2, 64(DI)(AX*1)
+	MOVQ         24(SI), R8
+	ADDQ         $0x18, SI
+	JMP          R8
+
+DATA c7fffffff<>+0(SB)/4, $0x7fffffff
+DATA c7fffffff<>+4(SB)/4, $0x7fffffff
+DATA c7fffffff<>+8(SB)/4, $0x7fffffff
+DATA c7fffffff<>+12(SB)/4, $0x7fffffff
+DATA c7fffffff<>+16(SB)/4, $0x7fffffff
+DATA c7fffffff<>+20(SB)/4, $0x7fffffff
+DATA c7fffffff<>+24(SB)/4, $0x7fffffff
+DATA c7fffffff<>+28(SB)/4, $0x7fffffff
+GLOBL c7fffffff<>(SB), RODATA|NOPTR, $32
+
+DATA cffffffff<>+0(SB)/4, $0xffffffff
+DATA cffffffff<>+4(SB)/4, $0xffffffff
+DATA cffffffff<>+8(SB)/4, $0xffffffff
+DATA cffffffff<>+12(SB)/4, $0xffffffff
+DATA cffffffff<>+16(SB)/4, $0xffffffff
+DATA cffffffff<>+20(SB)/4, $0xffffffff
+DATA cffffffff<>+24(SB)/4, $0xffffffff
+DATA cffffffff<>+28(SB)/4, $0xffffffff
+GLOBL cffffffff<>(SB), RODATA|NOPTR, $32
+
+// 8()
+// Requires: AVX512F
+TEXT local_8<>(SB), NOSPLIT|NOFRAME, $0
+	// sub.sat.s32 rrr
+	MOVL         8(SI), AX
+	MOVL         12(SI), BX
+	MOVL         16(SI), CX
+	VBROADCASTSS c7fffffff<>+0(SB), Z0
+	VMOVUPS      (DI)(BX*1), Z1
+	VMOVUPS      (DI)(CX*1), Z2
+	VMOVAPS      Z1, Z3
+	VPXORD       Z2, Z3, Z3
+	VPSUBD       Z2, Z1, Z2
+	VMOVAPS      Z1, Z4
+	VPXORD       Z2, Z4, Z4
+	VPANDD       Z4, Z3, Z3
+	VPSRAD       $0x1f, Z1, Z1
+	VPXORD       Z0, Z1, Z1
+	VPSRAD       $0x1f, Z3, Z3
+	VPXORD       Z2, Z1, Z1
+	VPANDD       Z3, Z1, Z1
+	VPXORD       Z1, Z2, Z2
+	VMOVDQU32    (DI)(AX*1), K1, Z2
+	VMOVUPS      Z2, (DI)(AX*1)
+	VMOVUPS      64(DI)(BX*1), Z1
+	VMOVUPS      64(DI)(CX*1), Z2
+	VMOVAPS      Z1, Z3
+	VPXORD       Z2, Z3, Z3
+	VPSUBD       Z2, Z1, Z2
+	VMOVAPS      Z1, Z4
+	VPXORD       Z2, Z4, Z4
+	VPANDD       Z4, Z3, Z3
+	VPSRAD       $0x1f, Z1, Z1
+	VPXORD       Z0, Z1, Z1
+	VPSRAD       $0x1f, Z3, Z3
+	VPXORD       Z2, Z1, Z1
+	VPANDD       Z3, Z1, Z1
+	VPXORD       Z1, Z2, Z2
+	VMOVDQU32    64(DI)(AX*1), K3, Z2
+	VMOVUPS      Z2, 64(DI)(AX*1)
+	MOVQ         24(SI), R8
+	ADDQ         $0x18, SI
+	JMP          R8
+
+// 9()
+// Requires: AVX512F
+TEXT local_9<>(SB), NOSPLIT|NOFRAME, $0
 	// sub.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -247,9 +359,9 @@ TEXT local_7<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 8()
+// 10()
 // Requires: AVX512F
-TEXT local_8<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_10<>(SB), NOSPLIT|NOFRAME, $0
 	// mul.lo.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -266,9 +378,9 @@ TEXT local_8<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 9()
+// 11()
 // Requires: AVX512F
-TEXT local_9<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_11<>(SB), NOSPLIT|NOFRAME, $0
 	// mad.lo.b32 rrrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -288,9 +400,9 @@ TEXT local_9<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 10()
+// 12()
 // Requires: AVX512F
-TEXT local_10<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_12<>(SB), NOSPLIT|NOFRAME, $0
 	// and.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -307,9 +419,9 @@ TEXT local_10<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 11()
+// 13()
 // Requires: AVX512F
-TEXT local_11<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_13<>(SB), NOSPLIT|NOFRAME, $0
 	// or.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -326,9 +438,9 @@ TEXT local_11<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 12()
+// 14()
 // Requires: AVX512F
-TEXT local_12<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_14<>(SB), NOSPLIT|NOFRAME, $0
 	// xor.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -345,9 +457,9 @@ TEXT local_12<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 13()
+// 15()
 // Requires: AVX512F
-TEXT local_13<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_15<>(SB), NOSPLIT|NOFRAME, $0
 	// not.b32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -365,19 +477,9 @@ TEXT local_13<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-DATA cffffffff<>+0(SB)/4, $0xffffffff
-DATA cffffffff<>+4(SB)/4, $0xffffffff
-DATA cffffffff<>+8(SB)/4, $0xffffffff
-DATA cffffffff<>+12(SB)/4, $0xffffffff
-DATA cffffffff<>+16(SB)/4, $0xffffffff
-DATA cffffffff<>+20(SB)/4, $0xffffffff
-DATA cffffffff<>+24(SB)/4, $0xffffffff
-DATA cffffffff<>+28(SB)/4, $0xffffffff
-GLOBL cffffffff<>(SB), RODATA|NOPTR, $32
-
-// 14()
+// 16()
 // Requires: AVX512DQ, AVX512F
-TEXT local_14<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_16<>(SB), NOSPLIT|NOFRAME, $0
 	// neg.b32 rr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -395,9 +497,9 @@ TEXT local_14<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 15()
+// 17()
 // Requires: AVX512F
-TEXT local_15<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_17<>(SB), NOSPLIT|NOFRAME, $0
 	// abs.s32 rr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -413,9 +515,9 @@ TEXT local_15<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 16()
+// 18()
 // Requires: AVX512F
-TEXT local_16<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_18<>(SB), NOSPLIT|NOFRAME, $0
 	// shl.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -432,9 +534,9 @@ TEXT local_16<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 17()
+// 19()
 // Requires: AVX512F
-TEXT local_17<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_19<>(SB), NOSPLIT|NOFRAME, $0
 	// shr.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -451,9 +553,9 @@ TEXT local_17<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 18()
+// 20()
 // Requires: AVX512F
-TEXT local_18<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_20<>(SB), NOSPLIT|NOFRAME, $0
 	// shr.s32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -470,9 +572,9 @@ TEXT local_18<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 19()
+// 21()
 // Requires: AVX512F
-TEXT local_19<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_21<>(SB), NOSPLIT|NOFRAME, $0
 	// min.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -489,9 +591,9 @@ TEXT local_19<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 20()
+// 22()
 // Requires: AVX512F
-TEXT local_20<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_22<>(SB), NOSPLIT|NOFRAME, $0
 	// min.s32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -508,9 +610,9 @@ TEXT local_20<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 21()
+// 23()
 // Requires: AVX512F
-TEXT local_21<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_23<>(SB), NOSPLIT|NOFRAME, $0
 	// max.b32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -527,9 +629,9 @@ TEXT local_21<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 22()
+// 24()
 // Requires: AVX512F
-TEXT local_22<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_24<>(SB), NOSPLIT|NOFRAME, $0
 	// max.s32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -546,9 +648,9 @@ TEXT local_22<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 23()
+// 25()
 // Requires: AVX512F
-TEXT local_23<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_25<>(SB), NOSPLIT|NOFRAME, $0
 	// bfe.u32 rrrr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -602,9 +704,9 @@ DATA c00000001<>+24(SB)/4, $0x00000001
 DATA c00000001<>+28(SB)/4, $0x00000001
 GLOBL c00000001<>(SB), RODATA|NOPTR, $32
 
-// 24()
+// 26()
 // Requires: AVX512F
-TEXT local_24<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_26<>(SB), NOSPLIT|NOFRAME, $0
 	// add.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -629,9 +731,9 @@ TEXT local_24<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 25()
+// 27()
 // Requires: AVX512F
-TEXT local_25<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_27<>(SB), NOSPLIT|NOFRAME, $0
 	// sub.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -656,9 +758,9 @@ TEXT local_25<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 26()
+// 28()
 // Requires: AVX512DQ, AVX512F
-TEXT local_26<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_28<>(SB), NOSPLIT|NOFRAME, $0
 	// mul.lo.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -683,9 +785,9 @@ TEXT local_26<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 27()
+// 29()
 // Requires: AVX512DQ, AVX512F
-TEXT local_27<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_29<>(SB), NOSPLIT|NOFRAME, $0
 	// mad.lo.b64 dddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -715,9 +817,9 @@ TEXT local_27<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 28()
+// 30()
 // Requires: AVX512F
-TEXT local_28<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_30<>(SB), NOSPLIT|NOFRAME, $0
 	// and.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -742,9 +844,9 @@ TEXT local_28<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 29()
+// 31()
 // Requires: AVX512F
-TEXT local_29<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_31<>(SB), NOSPLIT|NOFRAME, $0
 	// or.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -769,9 +871,9 @@ TEXT local_29<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 30()
+// 32()
 // Requires: AVX512F
-TEXT local_30<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_32<>(SB), NOSPLIT|NOFRAME, $0
 	// xor.b64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -796,9 +898,9 @@ TEXT local_30<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 31()
+// 33()
 // Requires: AVX512F
-TEXT local_31<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_33<>(SB), NOSPLIT|NOFRAME, $0
 	// not.b64 dd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -826,9 +928,9 @@ TEXT local_31<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-// 32()
+// 34()
 // Requires: AVX512F
-TEXT local_32<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_34<>(SB), NOSPLIT|NOFRAME, $0
 	// shl.b64 ddr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -857,9 +959,9 @@ TEXT local_32<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 33()
+// 35()
 // Requires: AVX512F
-TEXT local_33<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_35<>(SB), NOSPLIT|NOFRAME, $0
 	// shr.b64 ddr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -888,9 +990,9 @@ TEXT local_33<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 34()
+// 36()
 // Requires: AVX512F
-TEXT local_34<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_36<>(SB), NOSPLIT|NOFRAME, $0
 	// shr.s64 ddr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -919,9 +1021,9 @@ TEXT local_34<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 35()
+// 37()
 // Requires: AVX512F
-TEXT local_35<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_37<>(SB), NOSPLIT|NOFRAME, $0
 	// mad.wide.u32 drrd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -955,9 +1057,9 @@ TEXT local_35<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 36()
+// 38()
 // Requires: AVX512F
-TEXT local_36<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_38<>(SB), NOSPLIT|NOFRAME, $0
 	// mad.wide.s32 drrd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -991,9 +1093,9 @@ TEXT local_36<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 37()
+// 39()
 // Requires: AVX512F
-TEXT local_37<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_39<>(SB), NOSPLIT|NOFRAME, $0
 	// add.rn.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1014,9 +1116,9 @@ TEXT local_37<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 38()
+// 40()
 // Requires: AVX512F
-TEXT local_38<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_40<>(SB), NOSPLIT|NOFRAME, $0
 	// sub.rn.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1037,9 +1139,9 @@ TEXT local_38<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 39()
+// 41()
 // Requires: AVX512F
-TEXT local_39<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_41<>(SB), NOSPLIT|NOFRAME, $0
 	// mul.rn.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1060,9 +1162,9 @@ TEXT local_39<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 40()
+// 42()
 // Requires: AVX512F
-TEXT local_40<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_42<>(SB), NOSPLIT|NOFRAME, $0
 	// div.rn.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1083,9 +1185,9 @@ TEXT local_40<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 41()
+// 43()
 // Requires: AVX512F
-TEXT local_41<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_43<>(SB), NOSPLIT|NOFRAME, $0
 	// fma.rn.f32 rrrr
 	MOVL        8(SI), AX
 	MOVL        12(SI), BX
@@ -1109,9 +1211,9 @@ TEXT local_41<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ        $0x18, SI
 	JMP         R8
 
-// 42()
+// 44()
 // Requires: AVX512F
-TEXT local_42<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_44<>(SB), NOSPLIT|NOFRAME, $0
 	// min.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1152,9 +1254,9 @@ TEXT local_42<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 43()
+// 45()
 // Requires: AVX512F
-TEXT local_43<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_45<>(SB), NOSPLIT|NOFRAME, $0
 	// max.f32 rrr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1195,9 +1297,9 @@ TEXT local_43<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 44()
+// 46()
 // Requires: AVX512F
-TEXT local_44<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_46<>(SB), NOSPLIT|NOFRAME, $0
 	// abs.f32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1215,19 +1317,9 @@ TEXT local_44<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-DATA c7fffffff<>+0(SB)/4, $0x7fffffff
-DATA c7fffffff<>+4(SB)/4, $0x7fffffff
-DATA c7fffffff<>+8(SB)/4, $0x7fffffff
-DATA c7fffffff<>+12(SB)/4, $0x7fffffff
-DATA c7fffffff<>+16(SB)/4, $0x7fffffff
-DATA c7fffffff<>+20(SB)/4, $0x7fffffff
-DATA c7fffffff<>+24(SB)/4, $0x7fffffff
-DATA c7fffffff<>+28(SB)/4, $0x7fffffff
-GLOBL c7fffffff<>(SB), RODATA|NOPTR, $32
-
-// 45()
+// 47()
 // Requires: AVX512F
-TEXT local_45<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_47<>(SB), NOSPLIT|NOFRAME, $0
 	// neg.f32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1255,9 +1347,9 @@ DATA c80000000<>+24(SB)/4, $0x80000000
 DATA c80000000<>+28(SB)/4, $0x80000000
 GLOBL c80000000<>(SB), RODATA|NOPTR, $32
 
-// 46()
+// 48()
 // Requires: AVX512F
-TEXT local_46<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_48<>(SB), NOSPLIT|NOFRAME, $0
 	// sqrt.rn.f32 rr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1277,9 +1369,9 @@ TEXT local_46<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 47()
+// 49()
 // Requires: AVX512F
-TEXT local_47<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_49<>(SB), NOSPLIT|NOFRAME, $0
 	// rcp.rn.f32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1311,9 +1403,9 @@ DATA c3f800000<>+24(SB)/4, $0x3f800000
 DATA c3f800000<>+28(SB)/4, $0x3f800000
 GLOBL c3f800000<>(SB), RODATA|NOPTR, $32
 
-// 48()
+// 50()
 // Requires: AVX512F
-TEXT local_48<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_50<>(SB), NOSPLIT|NOFRAME, $0
 	// add.rn.f64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1338,9 +1430,9 @@ TEXT local_48<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 49()
+// 51()
 // Requires: AVX512F
-TEXT local_49<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_51<>(SB), NOSPLIT|NOFRAME, $0
 	// sub.rn.f64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1365,9 +1457,9 @@ TEXT local_49<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 50()
+// 52()
 // Requires: AVX512F
-TEXT local_50<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_52<>(SB), NOSPLIT|NOFRAME, $0
 	// mul.rn.f64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1392,9 +1484,9 @@ TEXT local_50<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 51()
+// 53()
 // Requires: AVX512F
-TEXT local_51<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_53<>(SB), NOSPLIT|NOFRAME, $0
 	// div.rn.f64 ddd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1419,9 +1511,9 @@ TEXT local_51<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 52()
+// 54()
 // Requires: AVX512F
-TEXT local_52<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_54<>(SB), NOSPLIT|NOFRAME, $0
 	// fma.rn.f64 dddd
 	MOVL        8(SI), AX
 	MOVL        12(SI), BX
@@ -1451,9 +1543,9 @@ TEXT local_52<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ        $0x18, SI
 	JMP         R8
 
-// 53()
+// 55()
 // Requires: AVX512F
-TEXT local_53<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_55<>(SB), NOSPLIT|NOFRAME, $0
 	// abs.f64 dd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1491,9 +1583,9 @@ DATA d7fffffffffffffff<>+24(SB)/4, $0xffffffff
 DATA d7fffffffffffffff<>+28(SB)/4, $0x7fffffff
 GLOBL d7fffffffffffffff<>(SB), RODATA|NOPTR, $32
 
-// 54()
+// 56()
 // Requires: AVX512F
-TEXT local_54<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_56<>(SB), NOSPLIT|NOFRAME, $0
 	// neg.f64 dd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1531,9 +1623,9 @@ DATA d8000000000000000<>+24(SB)/4, $0x00000000
 DATA d8000000000000000<>+28(SB)/4, $0x80000000
 GLOBL d8000000000000000<>(SB), RODATA|NOPTR, $32
 
-// 55()
+// 57()
 // Requires: AVX512F
-TEXT local_55<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_57<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.u64.u32 dr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1553,9 +1645,9 @@ TEXT local_55<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 56()
+// 58()
 // Requires: AVX512F
-TEXT local_56<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_58<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.s64.s32 dr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1575,9 +1667,9 @@ TEXT local_56<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 57()
+// 59()
 // Requires: AVX512F
-TEXT local_57<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_59<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.u32.u16 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1605,9 +1697,9 @@ DATA c0000ffff<>+24(SB)/4, $0x0000ffff
 DATA c0000ffff<>+28(SB)/4, $0x0000ffff
 GLOBL c0000ffff<>(SB), RODATA|NOPTR, $32
 
-// 58()
+// 60()
 // Requires: AVX512F
-TEXT local_58<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_60<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.rna.tf32.f32 rr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1653,9 +1745,9 @@ DATA cffffe000<>+24(SB)/4, $0xffffe000
 DATA cffffe000<>+28(SB)/4, $0xffffe000
 GLOBL cffffe000<>(SB), RODATA|NOPTR, $32
 
-// 59()
+// 61()
 // Requires: AVX512F
-TEXT local_59<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_61<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.rn.f32.s32 rr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1671,9 +1763,9 @@ TEXT local_59<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 60()
+// 62()
 // Requires: AVX512F
-TEXT local_60<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_62<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.rn.f32.u32 rr
 	MOVL       8(SI), AX
 	MOVL       12(SI), BX
@@ -1689,9 +1781,9 @@ TEXT local_60<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ       $0x18, SI
 	JMP        R8
 
-// 61()
+// 63()
 // Requires: AVX512F
-TEXT local_61<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_63<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.f64.f32 dr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1711,9 +1803,9 @@ TEXT local_61<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 62()
+// 64()
 // Requires: AVX512F
-TEXT local_62<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_64<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.rn.f32.f64 rd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1735,7 +1827,7 @@ TEXT local_62<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-// func addresses512(to *[100]uint64) (stop uint64)
+// func addresses512(to *[102]uint64) (stop uint64)
 TEXT ·addresses512(SB), NOSPLIT, $0-16
 	MOVQ to+0(FP), AX
 	LEAQ local_0<>+0(SB), CX
@@ -1864,6 +1956,10 @@ TEXT ·addresses512(SB), NOSPLIT, $0-16
 	MOVQ CX, 488(AX)
 	LEAQ local_62<>+0(SB), CX
 	MOVQ CX, 496(AX)
+	LEAQ local_63<>+0(SB), CX
+	MOVQ CX, 504(AX)
+	LEAQ local_64<>+0(SB), CX
+	MOVQ CX, 512(AX)
 	LEAQ local_stop<>+0(SB), CX
 	MOVQ CX, stop+8(FP)
 	RET

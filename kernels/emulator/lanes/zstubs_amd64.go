@@ -7,7 +7,7 @@ package lanes
 import "unsafe"
 
 // routines lists what the assembly computes, and the form of its operands.
-var routines = [100]routine{
+var routines = [102]routine{
 	{"mov.b32", "rr"},
 	{"mov.b64", "dd"},
 	{"selp.b32", "rrrp"},
@@ -15,6 +15,8 @@ var routines = [100]routine{
 	{"split.b64", "rrd"},
 	{"join.b64", "drr"},
 	{"add.b32", "rrr"},
+	{"add.sat.s32", "rrr"},
+	{"sub.sat.s32", "rrr"},
 	{"sub.b32", "rrr"},
 	{"mul.lo.b32", "rrr"},
 	{"mad.lo.b32", "rrrr"},
@@ -118,12 +120,12 @@ func run512(code *Inst, file unsafe.Pointer, mask uint32)
 // addresses512 finds the routines that do not write predicates, and one that stops. What this set lacks it leaves.
 //
 //go:noescape
-func addresses512(to *[100]uintptr) (stop uintptr)
+func addresses512(to *[102]uintptr) (stop uintptr)
 
 // comparisons512 finds those that write predicates.
 //
 //go:noescape
-func comparisons512(to *[100]uintptr) (stop uintptr)
+func comparisons512(to *[102]uintptr) (stop uintptr)
 
 // multiply512 multiplies the operands of p. Products are of a kind, see the kinds of Product.
 // With a group of 0 they are added exactly, else in such groups, of a multiple of 4, and
@@ -173,12 +175,12 @@ func run256(code *Inst, file unsafe.Pointer, mask uint32)
 // addresses256 finds the routines that do not write predicates, and one that stops. What this set lacks it leaves.
 //
 //go:noescape
-func addresses256(to *[100]uintptr) (stop uintptr)
+func addresses256(to *[102]uintptr) (stop uintptr)
 
 // comparisons256 finds those that write predicates.
 //
 //go:noescape
-func comparisons256(to *[100]uintptr) (stop uintptr)
+func comparisons256(to *[102]uintptr) (stop uintptr)
 
 // multiply256 multiplies the operands of p. Products are of a kind, see the kinds of Product.
 // With a group of 0 they are added exactly, else in such groups, of a multiple of 4, and
