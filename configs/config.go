@@ -121,9 +121,9 @@ type Train struct {
 	Rule        string     `yaml:"rule" enum:"minibatch-em|fullbatch-em|anemone" doc:"update rule"`
 	Epochs      int        `yaml:"epochs" min:"0" max:"1000000" doc:"passes over the training rows, train.finish.epochs included"`
 	BatchSize   int        `yaml:"batch_size" min:"1" max:"16777216" doc:"most rows of a step: an epoch is spread evenly over as few steps as that allows; it may exceed what fits in memory"`
-	StepSize    StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new; for anemone from 0.4 to 0.4 unless set"`
+	StepSize    StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new"`
 	Momentum    float64    `yaml:"momentum" min:"0" max:"1" doc:"share of the averaged statistics that a step of anemone keeps, below 1"`
-	Pseudocount float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly; for anemone, whose counts are those of one row, 1e-6 unless set"`
+	Pseudocount float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly; for anemone, whose counts are those of one row, 5e-6 unless set"`
 	ShardRows   int        `yaml:"shard_rows" min:"0" max:"16777216" doc:"rows whose flows are added as one unit; 0: 512, or on a cluster so few that each worker there at the start of the run gets a shard of every step"`
 	Subsets     int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of this many even subsets of the rows in turn"`
 	Steps       int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after so many steps; 0: as many as the epochs need"`
@@ -203,7 +203,7 @@ func Default() *Config {
 			Epochs:      20,
 			BatchSize:   512,
 			StepSize:    StepSize{Schedule: "linear", From: 0.9, To: 0.05},
-			Momentum:    0.9,
+			Momentum:    0.5,
 			Pseudocount: 0.01,
 			Subsets:     1,
 			Finish:      Finish{Pseudocount: 0.1},

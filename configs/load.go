@@ -37,40 +37,23 @@ func Load(o Options) (cfg *Config, notes []string, err error) {
 	schema.values(reflect.ValueOf(*Default()), func(f *field, value any) {
 		v.SetDefault(f.path, value)
 	})
+	sources, files, err := o.sources()
+	if err != nil {
+		return nil, nil, err
+	}
+	notes = ofOtherRules(sources)
 	var given []setting
-	merge := func(name string, settings []setting, err error) error {
-		if err != nil {
-			return err
-		}
-		if err := v.MergeConfigMap(nest(settings)); err != nil {
-			return fmt.Errorf("%w: %s: %v", ErrConfig, name, err)
-		}
+	for i, settings := range sources {
 		given = append(given, settings...)
-		return nil
-	}
-	if o.Text != nil {
-		settings, err := parseFile("config", bytes.NewReader(o.Text))
-		if err := merge("config", settings, err); err != nil {
-			return nil, nil, err
+		if i < files {
+			if err := v.MergeConfigMap(nest(settings)); err != nil {
+				return nil, nil, fmt.Errorf("%w: %v", ErrConfig, err)
+			}
+			continue
 		}
-	}
-	for _, name := range o.Files {
-		settings, err := loadFile(name)
-		if err := merge(name, settings, err); err != nil {
-			return nil, nil, err
+		for _, s := range settings {
+			v.Set(s.field.path, s.value)
 		}
-	}
-	env, err := parseEnv(o.Env)
-	if err != nil {
-		return nil, nil, err
-	}
-	set, err := parseSet(o.Set)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, s := range append(env, set...) {
-		v.Set(s.field.path, s.value)
-		given = append(given, s)
 	}
 	if v.GetString("train.rule") == "anemone" {
 		for path, value := range anemoneDefaults {
@@ -92,14 +75,36 @@ func Load(o Options) (cfg *Config, notes []string, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, placed(err, given)
 	}
-	return cfg, append(ignored(cfg, given), heavy(cfg, given)...), nil
+	return cfg, slices.Concat(notes, ignored(cfg, given), heavy(cfg, given)), nil
+}
+
+// sources reads all sources, weakest first. The first files of them are merged
+// section by section, the others key by key.
+func (o *Options) sources() (all [][]setting, files int, err error) {
+	add := func(settings []setting, err error) error {
+		all = append(all, settings)
+		return err
+	}
+	if o.Text != nil {
+		if err := add(parseFile("config", bytes.NewReader(o.Text))); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, name := range o.Files {
+		if err := add(loadFile(name)); err != nil {
+			return nil, 0, err
+		}
+	}
+	files = len(all)
+	if err := add(parseEnv(o.Env)); err != nil {
+		return nil, 0, err
+	}
+	return all, files, add(parseSet(o.Set))
 }
 
 // anemoneDefaults hold instead of those of Default where the rule is anemone.
 var anemoneDefaults = map[string]any{
-	"train.step_size.from": 0.4,
-	"train.step_size.to":   0.4,
-	"train.pseudocount":    1e-6,
+	"train.pseudocount": 5e-6,
 }
 
 // heavyPseudocount is what a pseudocount of anemone should stay below: it stands
@@ -113,7 +118,7 @@ func heavy(cfg *Config, given []setting) []string {
 	}
 	for _, s := range slices.Backward(given) {
 		if s.field.path == "train.pseudocount" {
-			return []string{fmt.Sprintf("%s: train.pseudocount %v is heavy for train.rule anemone, whose counts are those of one row; 1e-6 is usual",
+			return []string{fmt.Sprintf("%s: train.pseudocount %v is heavy for train.rule anemone, whose counts are those of one row; 5e-6 is usual",
 				s.place, cfg.Train.Pseudocount)}
 		}
 	}
