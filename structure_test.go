@@ -92,7 +92,8 @@ func TestStructureErrors(t *testing.T) {
 		{"pd of another size", func(s *pce.Structure) { s.Kind, s.PD.Shape = "pd", [3]int{2, 2, 1} }, rows, pce.ErrOptions},
 		{"pd", func(s *pce.Structure) { s.Kind, s.PD.Shape = "pd", [3]int{2, 3, 1} }, rows, nil},
 		{"hmm of another length", func(s *pce.Structure) { s.Kind, s.HMM.Length = "hmm", 5 }, rows, pce.ErrOptions},
-		{"no latents", func(s *pce.Structure) { s.Latents = 0 }, rows, structures.ErrOptions},
+		{"latents by the rows", func(s *pce.Structure) { s.Latents = 0 }, rows, nil},
+		{"negative latents", func(s *pce.Structure) { s.Latents = -1 }, rows, structures.ErrOptions},
 		{"no file", func(s *pce.Structure) { s.Kind, s.File = "file", "nowhere" }, rows, os.ErrNotExist},
 	} {
 		s := pce.DefaultStructure()
