@@ -64,6 +64,14 @@ func (l Binomial) LogProb(p []float64, x float64) float64 {
 	return lp
 }
 
+// ChainStart returns the log of P(0) = (1-p)^n, and the odds p/(1-p).
+func (l Binomial) ChainStart(p float64) (log, odds float64) {
+	return float64(l.Trials) * math.Log1p(-p), p / (1 - p)
+}
+
+// Factor is P(x+1)/P(x) without the odds: (n-x)/(x+1).
+func (l Binomial) Factor(x int) float64 { return float64(l.Trials-x) / float64(x+1) }
+
 // Mode is the whole part of (n+1)·p.
 func (l Binomial) Mode(p []float64) float64 {
 	return min(math.Floor(float64(l.Trials+1)*p[0]), float64(l.Trials))

@@ -22,6 +22,9 @@ func (l Histogram) NumParams() int { return len(l.Edges) - 1 }
 // NumStats returns the number of bins.
 func (l Histogram) NumStats() int { return len(l.Edges) - 1 }
 
+// TableIsShares returns true: a code's probability is a share of its bin's mass.
+func (Histogram) TableIsShares() bool { return true }
+
 // Codes returns the last edge.
 func (l Histogram) Codes() int { return l.Edges[len(l.Edges)-1] }
 

@@ -65,7 +65,9 @@ func (c ColumnStats) known() bool { return c.Max > c.Min }
 type Tabular interface{ ParamsAreTable() bool }
 
 // ParamsAreTable reports whether parameter c of the leaf is the probability of
-// code c. The table of any other finite leaf is exp(LogProb) of its codes.
+// code c. The table of any other finite leaf is exp(LogProb) of its codes, each with an
+// exponent of its own, or without one where a method TableIsShares() bool returns true:
+// then float32 holds the probabilities as well as the parameters.
 func ParamsAreTable(l Leaf) bool {
 	t, ok := l.(Tabular)
 	return ok && t.ParamsAreTable()

@@ -56,11 +56,11 @@ func edges(s *state) (string, error) {
 		in := &p.Inputs[i]
 		if in.Owner != int32(i) {
 			o := &p.Inputs[in.Owner]
-			in.Table, in.Params, in.Zeros = o.Table, o.Params, o.Zeros
+			in.Table, in.Params, in.Exps, in.Zeros = o.Table, o.Params, o.Exps, o.Zeros
 			continue
 		}
 		width := int64(p.Width(in.Vector))
-		in.Table, in.Params = -1, -1
+		in.Table, in.Params, in.Exps = -1, -1, -1
 		if in.Codes > 0 {
 			in.Table = p.NumParams
 			p.NumParams += int64(in.Codes+1) * width
@@ -68,6 +68,10 @@ func edges(s *state) (string, error) {
 		if !tableIsParams(in.Family) {
 			in.Params = p.NumParams
 			p.NumParams += int64(in.Family.NumParams()) * width
+			if in.Codes > 0 && in.Family.NumParams() > 0 && !tableIsShares(in.Family) {
+				in.Exps = p.NumParams
+				p.NumParams += int64(in.Codes+1) * width
+			}
 		}
 		if z, ok := in.Family.(interface{ HasZeros() bool }); ok {
 			in.Zeros = z.HasZeros()
@@ -90,6 +94,13 @@ func (s *state) room(n int64) error {
 func tableIsParams(f layers.Family) bool {
 	t, ok := f.(interface{ ParamsAreTable() bool })
 	return ok && t.ParamsAreTable()
+}
+
+// tableIsShares reports whether the probabilities of a family's codes are shares of
+// its parameters, so that float32 holds them as well as these.
+func tableIsShares(f layers.Family) bool {
+	t, ok := f.(interface{ TableIsShares() bool })
+	return ok && t.TableIsShares()
 }
 
 func fanSum(fan []int32) (n int64) {

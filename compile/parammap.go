@@ -2,7 +2,6 @@ package compile
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/layers"
@@ -48,6 +47,9 @@ func (m *ParamMap) Region(i int) (offset int64, length int) {
 		}
 		length += in.Family.NumParams() * width
 	}
+	if in.Exps >= 0 {
+		length += (int(in.Codes) + 1) * width
+	}
 	return offset, length
 }
 
@@ -75,36 +77,24 @@ func (m *ParamMap) Pack(i int, canonical, region []float32) error {
 		params := region
 		if in.Table >= 0 {
 			params = region[(codes+1)*width:]
-			if err := Tabulate(in.Family, canonical, units, width, region); err != nil {
-				return err
-			}
 		}
 		for u := range units {
 			for k := range np {
 				params[k*width+u] = canonical[u*np+k]
 			}
 		}
+		if in.Table >= 0 {
+			var exps []float32
+			if in.Exps >= 0 {
+				exps = region[in.Exps-in.Table:]
+			}
+			layers.Tabulate(in.Family, params, width, 0, units, region, exps)
+		}
 	}
 	if in.Table >= 0 {
 		missing := region[codes*width : codes*width+units]
 		for u := range missing {
 			missing[u] = 1
-		}
-	}
-	return nil
-}
-
-// Tabulate writes the probabilities of a family's codes, [Codes, width], from
-// the canonical parameters of units units.
-func Tabulate(f layers.Family, canonical []float32, units, width int, table []float32) error {
-	np := f.NumParams()
-	p := make([]float64, np)
-	for u := range units {
-		for k := range p {
-			p[k] = float64(canonical[u*np+k])
-		}
-		for c := range f.Codes() {
-			table[c*width+u] = float32(math.Exp(f.LogProb(p, float64(c))))
 		}
 	}
 	return nil

@@ -123,7 +123,11 @@ func checkWeights(t *testing.T, r *Result, buf []float32) {
 				want = 1
 			}
 			for c := range int(in.Codes) {
-				mass += float64(buf[in.Table+int64(c*width+u)])
+				cell, e := int64(c*width+u), 0.0
+				if in.Exps >= 0 {
+					e = float64(buf[in.Exps+cell])
+				}
+				mass += math.Ldexp(float64(buf[in.Table+cell]), int(e))
 			}
 			if got := float64(buf[in.Table+int64(int(in.Codes)*width+u)]); got != want || !(math.Abs(mass-want) <= 1e-5) {
 				t.Fatalf("input %d unit %d: a missing cell reads %v and the codes add up to %v, want %v", i, u, got, mass, want)

@@ -24,6 +24,9 @@ func (p *Program) Digest() [32]byte {
 		family := fmt.Sprintf("%s%+v", in.Family.Name(), in.Family) // the fixed settings included
 		d.ints(int64(in.Vector), int64(in.Column), int64(in.Codes), in.Table, in.Params, int64(in.Owner), int64(len(family)))
 		h.Write([]byte(family))
+		if in.Exps >= 0 {
+			d.ints(in.Exps)
+		}
 	}
 	for i := range p.Sums {
 		s := &p.Sums[i]

@@ -74,6 +74,9 @@ func (p *Program) inputOwner(i int32, sharers int, residues Range) Owner {
 	if in.Params >= 0 {
 		o.Params = append(o.Params, Range{in.Params, in.Params + int64(in.Family.NumParams())*width})
 	}
+	if in.Exps >= 0 {
+		o.Params = append(o.Params, Range{in.Exps, in.Exps + int64(in.Codes)*width})
+	}
 	o.Flows, o.Averages = []Range{table, norms}, []Range{table, norms}
 	return o
 }

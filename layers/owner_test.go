@@ -91,6 +91,9 @@ func TestOwners(t *testing.T) {
 			if in.Params >= 0 {
 				fill(want, in.Params, int64(in.Family.NumParams())*width)
 			}
+			if in.Exps >= 0 {
+				fill(want, in.Exps, int64(in.Codes)*width)
+			}
 			if in.Codes == 0 {
 				fill(wantFlows, in.Params, int64(in.Family.NumStats())*width)
 			}

@@ -95,6 +95,10 @@ type Input struct {
 	// Params is the offset of [NumParams, Count·BlockSize] parameters, or -1
 	// where the table holds them.
 	Params int64
+	// Exps is the offset of the exponents of the table's numbers, whole numbers in
+	// the table's shape: a probability is the table's number times 2^exponent. -1
+	// where float32 holds the probabilities as they are.
+	Exps int64
 	// Owner is the input whose areas this one shares; its own index if none.
 	Owner int32
 	// Zeros says that the table may hold exact zeros.

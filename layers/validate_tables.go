@@ -131,7 +131,7 @@ func (p *Program) checkInputs() error {
 		}
 		width := int64(p.Width(in.Vector))
 		o := &p.Inputs[in.Owner]
-		table, params := in.Table, in.Params
+		table, params, exps := in.Table, in.Params, in.Exps
 		if int(in.Owner) == i {
 			if in.Codes > 0 {
 				table, next = next, next+int64(in.Codes+1)*width
@@ -139,12 +139,16 @@ func (p *Program) checkInputs() error {
 			if in.Params >= 0 {
 				params, next = next, next+int64(in.Family.NumParams())*width
 			}
+			if in.Exps >= 0 {
+				exps, next = next, next+int64(in.Codes+1)*width
+			}
 		} else {
-			table, params = o.Table, o.Params
+			table, params, exps = o.Table, o.Params, o.Exps
 		}
-		if in.Table != table || in.Params != params || (in.Codes > 0) != (in.Table >= 0) || in.Table < 0 && in.Params < 0 {
-			return fmt.Errorf("%w: input %d with %d codes has its table at %d and its parameters at %d, want %d and %d",
-				ErrShape, i, in.Codes, in.Table, in.Params, table, params)
+		if in.Table != table || in.Params != params || in.Exps != exps || (in.Codes > 0) != (in.Table >= 0) || in.Table < 0 && in.Params < 0 ||
+			in.Exps >= 0 && (in.Table < 0 || in.Params < 0) {
+			return fmt.Errorf("%w: input %d with %d codes has its table at %d, its parameters at %d and exponents at %d, want %d, %d and %d",
+				ErrShape, i, in.Codes, in.Table, in.Params, in.Exps, table, params, exps)
 		}
 		if o.Owner != in.Owner || o.Codes != in.Codes || p.Width(o.Vector) != p.Width(in.Vector) || o.Family.Name() != in.Family.Name() {
 			return fmt.Errorf("%w: input %d and its owner %d differ", ErrShape, i, in.Owner)

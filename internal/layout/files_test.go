@@ -63,6 +63,7 @@ var flagged = map[string]string{
 	"dataset": "one file for each step from a path to a batch; formats are sub-packages",
 
 	"kernels/emulator":   "one file for each kind of instruction and of check",
+	"kernels/kerneltest": "one file for each part of the suite",
 	"kernels/ptx/tensor": "one file for each kernel; they share tables and the forming of operands",
 }
 

@@ -27,6 +27,7 @@ type executor struct {
 	usersOf               [][]int32
 	members, inputMembers [][]int32 // owner → vectors that share its parameters
 	keptAt                []int     // element → its first float in kept
+	wide, spread          []bool    // layers.Program.Wide
 	groupParams           []int     // floats of the weights that several sums share
 	keptLen               int
 
@@ -34,6 +35,8 @@ type executor struct {
 
 	slot     []int     // vector → its first float in values, -1 if it keeps none
 	values   []float32 // [vector][rowsMax][width]
+	ownSlot  []int     // vector → its first number in ownExps, -1 if its units have no exponents of their own
+	ownExps  []float32 // [vector][rowsMax][width], whole numbers
 	flowSlot []int     // vector → its first float in flows, -1 if flows replace values
 	flows    []float32
 	exps     []int32 // [vector][rowsMax]
@@ -183,6 +186,17 @@ func (x *executor) value(v int32, r int) []float32 {
 	w := x.prog.Width(v)
 	at := x.slot[v] + r*w
 	return x.values[at : at+w : at+w]
+}
+
+// ownExp returns the exponents of the units of a vector in row r, nil if they have
+// none of their own.
+func (x *executor) ownExp(v int32, r int) []float32 {
+	if x.ownSlot[v] < 0 {
+		return nil
+	}
+	w := x.prog.Width(v)
+	at := x.ownSlot[v] + r*w
+	return x.ownExps[at : at+w : at+w]
 }
 
 // exp returns the exponents of a vector's rows.

@@ -18,7 +18,7 @@ const trust = 0x1p-102
 const storedLoss = 24
 
 // bareFactors is how many factors micro.Set.Product multiplies without an
-// exponent for each element.
+// exponent for each element, unless one of them comes with exponents of its own.
 const bareFactors = 3
 
 // forward evaluates rows rows.
@@ -139,9 +139,16 @@ func (x *executor) operand(w *worker, e *elem, r int) []micro.Factor {
 			} else {
 				factor.Codes = &codes.narrow[r]
 			}
+			if in.Exps >= 0 {
+				factor.Exps = &x.call.params[in.Exps]
+			}
 			w.factors = append(w.factors, factor)
 		} else {
-			w.factors = append(w.factors, micro.Factor{Base: &x.values[x.slot[f.vec]+r*e.width], Row: e.width})
+			read := micro.Factor{Base: &x.values[x.slot[f.vec]+r*e.width], Row: e.width}
+			if own := x.ownExp(f.vec, r); own != nil {
+				read.Exps = &own[0]
+			}
+			w.factors = append(w.factors, read)
 		}
 	}
 	return w.factors
@@ -158,18 +165,17 @@ func (x *executor) fit(w *worker, t *task, r, n int, out []float32) (low int32, 
 		shift := x.shiftOf(e.id)[r : r+n]
 		x.set.Product(&micro.ProductArgs{
 			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
-			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0], Fit: true,
+			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0], Fit: true, Wide: e.wide,
 		})
 	}
 	if len(t.elems) == 1 {
 		e := &t.elems[0]
-		bare := len(e.factors) <= bareFactors
 		for i, s := range x.shiftOf(e.id)[r : r+n] {
 			ex[i] = s
 			if s == micro.ZeroRow {
 				suspect = true
 				ex[i] = 0
-			} else if bare {
+			} else if !e.wide {
 				low = min(low, s)
 			}
 		}
@@ -218,7 +224,6 @@ func (x *executor) align(w *worker, t *task, ex []int32, r, n int, out []float32
 	}
 	for i := range t.elems {
 		e := &t.elems[i]
-		bare := len(e.factors) <= bareFactors
 		clear(base)
 		x.addExponents(e, base, r, n)
 		shift := x.shiftOf(e.id)[r : r+n]
@@ -235,7 +240,7 @@ func (x *executor) align(w *worker, t *task, ex []int32, r, n int, out []float32
 				base[k] = d
 				shift[k] = s + d
 				move = move || d != 0
-				if bare {
+				if !e.wide {
 					*low = min(*low, shift[k])
 				}
 			}
@@ -259,7 +264,7 @@ func (x *executor) form(w *worker, t *task, r, n int, out []float32) {
 		shift := x.shiftOf(e.id)[r : r+n]
 		x.set.Product(&micro.ProductArgs{
 			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
-			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0],
+			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0], Wide: e.wide,
 		})
 	}
 	if x.logs.any(t) {
@@ -291,7 +296,7 @@ func (x *executor) forwardStored(w *worker, t *task) {
 	if suspect || low < -storedLoss {
 		for r := lo; r < hi; r++ {
 			s := x.shiftOf(t.elems[0].id)[r]
-			if s == micro.ZeroRow || s < -storedLoss && len(t.elems[0].factors) <= bareFactors || x.logs.operandInLog(t, r) {
+			if s == micro.ZeroRow || s < -storedLoss && !t.elems[0].wide || x.logs.operandInLog(t, r) {
 				x.logOperands(w, t, r)
 				x.logs.put(t.vec, r, w.logE[:t.units], nil)
 				x.recomputed.Add(1)

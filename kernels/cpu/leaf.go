@@ -49,6 +49,7 @@ func (x *executor) forwardInput(w *worker, t *task) {
 		clear(row)
 		ex[r] = 0
 		if v != v {
+			clear(x.ownExp(t.vec, r))
 			for u := range t.units {
 				row[u] = 1
 			}
@@ -60,7 +61,7 @@ func (x *executor) forwardInput(w *worker, t *task) {
 			top = max(top, logs[u])
 		}
 		if math.IsInf(top, -1) {
-			continue
+			continue // values of 0, whatever exponents the units have
 		}
 		e := math.Ceil(top / math.Ln2)
 		ex[r] = micro.Exponent(e)
@@ -70,6 +71,21 @@ func (x *executor) forwardInput(w *worker, t *task) {
 		}
 		for u, l := range logs {
 			row[u] = float32(math.Exp(l - unit))
+		}
+		if own := x.ownExp(t.vec, r); own != nil {
+			splitSmall(row, own, logs, unit)
+		}
+	}
+}
+
+// splitSmall gives the values of a row that are no normal float32 an exponent of their own,
+// given their logs and that of the row's unit.
+func splitSmall(row, own []float32, logs []float64, unit float64) {
+	clear(own)
+	for u, l := range logs {
+		if row[u] < 0x1p-126 && !math.IsInf(l, -1) {
+			m, e := layers.SplitLog(l - unit)
+			row[u], own[u] = float32(m), float32(e)
 		}
 	}
 }
@@ -157,7 +173,17 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 		norm[i] = x.round(norm[i])
 	}
 	if x.call.flows == nil {
-		x.moveInput(w, in, lo, hi, norm)
+		var seen []bool
+		if in.Params >= 0 {
+			seen = make([]bool, rows)
+			for _, f := range fs {
+				codes := x.columnCodes(&x.prog.Inputs[f.input])
+				for r := range x.call.rows {
+					seen[codes.at(r)] = true
+				}
+			}
+		}
+		x.moveInput(w, in, lo, hi, norm, seen)
 		return
 	}
 	for c := range rows - 1 {
@@ -180,13 +206,12 @@ func clearColumns(m []float32, width, rows, lo, hi int) {
 }
 
 // moveInput moves the units lo..hi-1 of a tabulated input by the counts in
-// w.count.
-func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []float32) {
+// w.count; seen is as of moveFamily.
+func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []float32, seen []bool) {
 	width := x.prog.Width(in.Vector)
 	units := int(x.prog.Vectors[in.Vector].Units)
 	if in.Params >= 0 {
-		x.moveFamily(w, in, lo, min(hi, units), norm)
-		clearColumns(w.count, width, int(in.Codes), lo, hi)
+		x.moveFamily(w, in, lo, min(hi, units), norm, seen)
 		return
 	}
 	n := hi - lo
@@ -202,36 +227,71 @@ func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []flo
 	})
 }
 
+// roundCounts rounds counts to the grid and reports whether any is not 0.
+func (x *executor) roundCounts(counts []float32) bool {
+	fine, bits := x.fine, uint32(0)
+	for i, f := range counts {
+		if f < fine {
+			f = (f + fine) - fine
+		}
+		counts[i] = f
+		bits |= math.Float32bits(f)
+	}
+	return bits != 0
+}
+
 // moveFamily moves the parameters of a tabulated family that has its own
-// M-step, and tabulates it anew.
-func (x *executor) moveFamily(w *worker, in *layers.Input, lo, hi int, norm []float32) {
+// M-step by the counts in w.count, which it clears, and tabulates it anew.
+//
+// Codes that are not seen, unless seen is nil, have no counts.
+func (x *executor) moveFamily(w *worker, in *layers.Input, lo, hi int, norm []float32, seen []bool) {
 	width := x.prog.Width(in.Vector)
-	stat := make([]float64, in.Family.NumStats())
-	sum := make([]float64, len(stat))
+	n, ns := hi-lo, in.Family.NumStats()
 	rule, first := &x.call.rule, x.firstUnit(in.Vector)
-	var p []float64
-	for u := lo; u < hi; u++ {
-		clear(sum)
-		for c := range int(in.Codes) {
-			n := rule.scale * float64(x.round(w.count[c*width+u]))
-			if n == 0 {
+	sums, stat := make([]float64, n*ns), make([]float64, ns) // sums: [statistic, unit]
+	for c := range int(in.Codes) {
+		counts := w.count[c*width+lo : c*width+hi]
+		if seen != nil && !seen[c] || !x.roundCounts(counts) {
+			continue
+		}
+		in.Family.Stats(float64(c), stat)
+		for k, s := range stat {
+			if s == 0 {
 				continue
 			}
-			in.Family.Stats(float64(c), stat)
-			for k, s := range stat {
-				sum[k] += n * s
+			of, scale := sums[k*n:][:len(counts)], rule.scale
+			for u, f := range counts {
+				of[u] += scale * float64(f) * s
 			}
 		}
-		p = x.unitParams(in, u, p)
-		in.Family.MStep(p, sum, rule.scale*float64(norm[u-lo]), rule.pseudocount, rule.stepOf(float64(norm[u-lo]), first+u))
-		x.setUnitParams(in, u, p)
-		for k := range p { // tabulate what is stored, not what was computed
-			p[k] = float64(float32(p[k]))
-		}
-		for c := range int(in.Codes) {
-			x.call.params[in.Table+int64(c*width+u)] = float32(math.Exp(in.Family.LogProb(p, float64(c))))
-		}
+		clear(counts)
 	}
+	var p []float64
+	for u := lo; u < hi; u++ {
+		for k := range stat {
+			stat[k] = sums[k*n+u-lo]
+		}
+		p = x.unitParams(in, u, p)
+		in.Family.MStep(p, stat, rule.scale*float64(norm[u-lo]), rule.pseudocount, rule.stepOf(float64(norm[u-lo]), first+u))
+		x.setUnitParams(in, u, p)
+	}
+	var exps []float32
+	if in.Exps >= 0 {
+		exps = x.call.params[in.Exps:][:int(in.Codes)*width]
+	}
+	// The table is made of what is stored, not of what was computed.
+	params, table := x.call.params[in.Params:], x.call.params[in.Table:][:int(in.Codes)*width]
+	chain, ok := in.Family.(layers.Chain)
+	if !ok || exps == nil || x.set.Chain == nil || n%8 != 0 {
+		layers.Tabulate(in.Family, params, width, lo, hi, table, exps)
+		return
+	}
+	l := layers.NewLinks(chain, params[lo:hi])
+	x.set.Chain(&micro.ChainArgs{
+		Rows: int(in.Codes), Width: n, T: &table[lo], Exps: &exps[lo], Row: width,
+		M: &l.M[0], E: &l.E[0], Odds: &l.Odds[0], Factors: &l.Factors[0],
+	})
+	l.Finish(table[lo:], width)
 }
 
 func (x *executor) setUnitParams(in *layers.Input, unit int, p []float64) {
@@ -321,7 +381,7 @@ func (x *executor) applyInput(w *worker, o *layers.Owner, flows []int64) {
 		x.counts(w.count[:n], flows, in.Table)
 		norm := w.row[:width]
 		x.counts(norm, flows, at)
-		x.moveInput(w, in, 0, width, norm)
+		x.moveInput(w, in, 0, width, norm, nil)
 		return
 	}
 	units := int(p.Vectors[in.Vector].Units)

@@ -110,8 +110,8 @@ func (x *executor) logValue(v int32, row, unit int) float64 {
 	if vec.Kind == layers.InputVector {
 		in := &x.prog.Inputs[vec.Def]
 		if in.Codes > 0 {
-			code := int(x.columnCodes(in).at(row))
-			return math.Log(float64(x.call.params[in.Table+int64(code*x.prog.Width(v)+unit)]))
+			m, e := x.tabulated(in, int(x.columnCodes(in).at(row)), unit)
+			return held(math.Log(m) + e*math.Ln2)
 		}
 		return held(x.logDensity(in, row, unit))
 	}
@@ -130,6 +130,15 @@ func (x *executor) logValue(v int32, row, unit int) float64 {
 		return math.Inf(-1)
 	}
 	return math.Log(float64(x.value(v, row)[unit])) + float64(e)*math.Ln2
+}
+
+// tabulated returns the probability m·2^e of a code of a unit.
+func (x *executor) tabulated(in *layers.Input, code, unit int) (m, e float64) {
+	at := int64(code*x.prog.Width(in.Vector) + unit)
+	if in.Exps >= 0 {
+		e = float64(x.call.params[in.Exps+at])
+	}
+	return float64(x.call.params[in.Table+at]), e
 }
 
 // logOperands writes the natural logs of a row's operands to w.logE, padding
@@ -181,7 +190,7 @@ func (x *executor) recheck(w *worker, t *task, r, n int) {
 			s := x.shiftOf(e.id)[row]
 			if s != micro.ZeroRow {
 				zero = false
-				if len(e.factors) <= bareFactors && !inLog {
+				if !e.wide && !inLog {
 					low = min(low, s)
 				}
 			} else if !inLog {

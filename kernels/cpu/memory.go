@@ -33,6 +33,7 @@ func Plan(m layers.Module, o Options) (Memory, error) {
 // sizes are the lengths of the workspace's parts, in elements.
 type sizes struct {
 	values, flows, norms int
+	own                  int
 	exps, shifts, taken  int
 	e, fp, tt, grad      int
 	count, width         int
@@ -47,12 +48,17 @@ func (x *executor) sizes() sizes {
 	var z sizes
 	x.slot = make([]int, len(p.Vectors))
 	x.flowSlot = make([]int, len(p.Vectors))
+	x.ownSlot = make([]int, len(p.Vectors))
 	for i := range p.Vectors {
-		x.slot[i], x.flowSlot[i] = -1, -1
+		x.slot[i], x.flowSlot[i], x.ownSlot[i] = -1, -1, -1
 		width := p.Width(int32(i))
 		if !p.Tabulated(int32(i)) {
 			x.slot[i] = z.values
 			z.values += x.rowsMax * width
+			if x.spread[i] {
+				x.ownSlot[i] = z.own
+				z.own += x.rowsMax * width
+			}
 		}
 		v := &p.Vectors[i]
 		if v.Kind == layers.StoredVector || v.Kind == layers.SumVector && x.users[i] > 1 {
@@ -104,7 +110,7 @@ func (x *executor) sizes() sizes {
 // memory counts the bytes of a workspace.
 func (z sizes) memory(x *executor) Memory {
 	m := Memory{
-		Values:  4 * int64(z.values+z.exps+z.shifts),
+		Values:  4 * int64(z.values+z.own+z.exps+z.shifts),
 		Flows:   4 * int64(z.flows+z.norms+z.came),
 		Scratch: 4 * int64(z.taken+z.exps+len(x.prog.Vectors)), // the last two for rows in log space
 	}
@@ -130,6 +136,7 @@ func (z sizes) memory(x *executor) Memory {
 func (x *executor) workspace() {
 	z := x.sizes()
 	x.values = aligned[float32](z.values)
+	x.ownExps = aligned[float32](z.own)
 	x.exps = make([]int32, z.exps)
 	x.shifts = make([]int32, z.shifts)
 	x.taken = make([]int32, z.taken)

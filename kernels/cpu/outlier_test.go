@@ -14,3 +14,10 @@ func TestOutliers(t *testing.T) {
 		t.Run(set.Name, func(t *testing.T) { kerneltest.Outliers(t, opener(set, 2)) })
 	}
 }
+
+// TestImages trains binomial leaves on images with every set of kernels.
+func TestImages(t *testing.T) {
+	for _, set := range sets() {
+		t.Run(set.Name, func(t *testing.T) { kerneltest.Images(t, opener(set, 2), 4, 5) })
+	}
+}

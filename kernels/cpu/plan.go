@@ -29,7 +29,8 @@ type elem struct {
 	width   int
 	units   int
 	factors []factor
-	kept    int // offset in the kept flows [rows, width], -1 if nobody needs them later
+	wide    bool // multiplied with an exponent for each element
+	kept    int  // offset in the kept flows [rows, width], -1 if nobody needs them later
 }
 
 // factor is one vector that a product reads.
@@ -84,6 +85,7 @@ func (x *executor) plan() {
 	size := p.BlockSize
 	x.taskOf = make([]int32, len(p.Vectors))
 	x.keptAt = make([]int, len(p.Elements))
+	x.wide, x.spread = p.Wide(bareFactors)
 	x.members = make([][]int32, len(p.Sums))
 	x.inputMembers = make([][]int32, len(p.Inputs))
 	users := make([]int32, len(p.Vectors)) // elements that read each vector
@@ -109,7 +111,7 @@ func (x *executor) plan() {
 	kept := 0
 	makeElem := func(id int32, col int) elem {
 		pe := &p.Elements[id]
-		e := elem{id: id, col: col, width: int(pe.Count) * size, kept: -1}
+		e := elem{id: id, col: col, width: int(pe.Count) * size, kept: -1, wide: x.wide[id]}
 		keep := false
 		for _, f := range p.ElementFactors(id) {
 			v := &p.Vectors[f]

@@ -255,7 +255,6 @@ func (s *sampler) input(w *worker, in *layers.Input) {
 		return
 	}
 	width, n := s.prog.Width(in.Vector), int(in.Codes)
-	table := s.call.params[in.Table:][:n*width]
 	codes, taken := s.columnCodes(in), s.takenOf(in.Vector)
 	var rows []int
 	for first := 0; first < width; first += groupUnits {
@@ -266,7 +265,7 @@ func (s *sampler) input(w *worker, in *layers.Input) {
 			}
 		}
 		if len(rows) >= groupRows && n <= groupCodes {
-			sums := w.sumTable(table[first:], width, min(groupUnits, width-first), n)
+			sums := s.sumTable(w, in, first, min(groupUnits, width-first))
 			for _, r := range rows {
 				u := int(taken[r]) - 1 - first
 				pick := s.draws.Row(r).Uniform(in.Vector) * sums[(n-1)*groupUnits+u]
@@ -284,27 +283,37 @@ func (s *sampler) input(w *worker, in *layers.Input) {
 		}
 		for _, r := range rows {
 			u, total := int(taken[r])-1, 0.0
-			for at := u; at < len(table); at += width {
-				total += float64(table[at])
+			for c := range n {
+				total += s.prob(in, c, u)
 			}
-			pick, acc, c := s.draws.Row(r).Uniform(in.Vector)*total, float64(table[u]), 0
+			pick, acc, c := s.draws.Row(r).Uniform(in.Vector)*total, s.prob(in, 0, u), 0
 			for ; c < n-1 && !(acc > pick); c++ {
-				acc += float64(table[(c+1)*width+u])
+				acc += s.prob(in, c+1, u)
 			}
 			codes.set(r, c)
 		}
 	}
 }
 
-// sumTable adds up the columns of a table, units of them in n rows, in order:
-// [n, groupUnits].
-func (w *worker) sumTable(table []float32, width, units, n int) []float64 {
+// prob returns the probability of a code of a unit.
+func (s *sampler) prob(in *layers.Input, code, unit int) float64 {
+	m, e := s.tabulated(in, code, unit)
+	if e == 0 {
+		return m
+	}
+	return math.Ldexp(m, int(e))
+}
+
+// sumTable adds up columns of a table, those of units units from first on, in
+// order: [codes, groupUnits].
+func (s *sampler) sumTable(w *worker, in *layers.Input, first, units int) []float64 {
+	n := int(in.Codes)
 	w.sums = slices.Grow(w.sums[:0], n*groupUnits)[:n*groupUnits]
 	var acc [groupUnits]float64
 	for c := range n {
 		out := (*[groupUnits]float64)(w.sums[c*groupUnits:])
-		for u, x := range table[c*width:][:units] {
-			acc[u] += float64(x)
+		for u := range units {
+			acc[u] += s.prob(in, c, first+u)
 		}
 		*out = acc
 	}

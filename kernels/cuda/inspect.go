@@ -39,11 +39,15 @@ func (x *executor) inspect(rows int, a *kernels.InspectArgs) error {
 	if err := x.dev.copyOut(raw(bad), x.fixed[tensor.ArgBad]); err != nil {
 		return err
 	}
+	own, err := x.ownExps(int32(a.Vector), len(values))
+	if err != nil {
+		return err
+	}
 	for r := range rows {
 		for u := range units {
 			l := float64(values[r*width+u])
 			if bad[r] == 0 {
-				l = math.Log2(l)
+				l = math.Log2(l) + float64(own[r*width+u])
 			}
 			if exps[r] == tensor.Lost {
 				l = math.Inf(-1)
@@ -52,6 +56,18 @@ func (x *executor) inspect(rows int, a *kernels.InspectArgs) error {
 		}
 	}
 	return nil
+}
+
+// ownExps returns the exponents that the units of a vector have of their own in its
+// first n values, zeros if they have none.
+func (x *executor) ownExps(vector int32, n int) ([]float32, error) {
+	own := make([]float32, n)
+	v := &x.prog.Vectors[vector]
+	if v.Kind != layers.InputVector || x.tables.Inputs[v.Def].Exps == 0 {
+		return own, nil
+	}
+	at := x.tables.Slot[vector] + uint64(x.tables.Inputs[v.Def].Exps)
+	return own, x.dev.copyOut(raw(own), x.fixed[tensor.ArgVal]+Ptr(4*at))
 }
 
 // inspectTable looks the logs of a tabulated leaf up.
@@ -68,9 +84,14 @@ func (x *executor) inspectTable(rows int, in *layers.Input, a *kernels.InspectAr
 	if err := x.dev.afterLaunch(max(params.used, codes.used)); err != nil {
 		return err
 	}
-	table := make([]float32, (int(in.Codes)+1)*width)
+	table, exps := make([]float32, (int(in.Codes)+1)*width), make([]float32, (int(in.Codes)+1)*width)
 	if err := x.dev.copyOut(raw(table), params.ptr+Ptr(4*in.Table)); err != nil {
 		return err
+	}
+	if in.Exps >= 0 {
+		if err := x.dev.copyOut(raw(exps), params.ptr+Ptr(4*in.Exps)); err != nil {
+			return err
+		}
 	}
 	size := x.codeType.Bytes()
 	cells := make([]byte, rows*size)
@@ -85,7 +106,8 @@ func (x *executor) inspectTable(rows int, in *layers.Input, a *kernels.InspectAr
 			c = int(binary.NativeEndian.Uint16(cell))
 		}
 		for u := range units {
-			a.Log[r*units+u] = math.Log(float64(table[c*width+u]))
+			at := c*width + u
+			a.Log[r*units+u] = math.Log(float64(table[at])) + float64(exps[at])*math.Ln2
 		}
 	}
 	return nil

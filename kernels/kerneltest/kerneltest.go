@@ -66,6 +66,7 @@ func (s Suite) Run(t *testing.T) {
 	part("codes", testCodes)
 	part("widths", testWidths)
 	part("extremes", testExtremes)
+	part("far leaves", testFarLeaves)
 	part("grouped", testGrouped)
 	part("offsets", testOffsets)
 	part("mass", testMass)

@@ -183,7 +183,11 @@ func (p *replay) row(r int) (took []int32, codes map[int]uint32, unsure bool) {
 			}
 			masses := make([]float64, in.Codes)
 			for c := range masses {
-				masses[c] = float64(p.params[int(in.Table)+c*p.prog.Width(v)+int(unit)])
+				cell := int64(c*p.prog.Width(v) + int(unit))
+				masses[c] = float64(p.params[in.Table+cell])
+				if in.Exps >= 0 {
+					masses[c] = math.Ldexp(masses[c], int(p.params[in.Exps+cell]))
+				}
 			}
 			var c int
 			c, near = choice(masses, uniform, nearCode)

@@ -19,7 +19,13 @@ type structure struct {
 // over 16 variables with the given codes.
 func structured(t testing.TB, latents, codes int) []structure {
 	t.Helper()
-	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: codes} }
+	return structuredOver(t, latents, circuit.Categorical{Categories: codes})
+}
+
+// structuredOver is structured with leaves of a family.
+func structuredOver(t testing.TB, latents int, family circuit.Leaf) []structure {
+	t.Helper()
+	leaf := func(int) circuit.Leaf { return family }
 	tree, err := structures.GridTree(4, 4, 3)
 	if err != nil {
 		t.Fatal(err)

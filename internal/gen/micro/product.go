@@ -19,6 +19,7 @@ type productArgs struct {
 	OutRow int
 	Shift  uintptr
 	Fit    bool
+	Wide   bool
 }
 
 // factor mirrors micro.Factor.
@@ -27,6 +28,7 @@ type factor struct {
 	Row       int
 	Codes     uintptr
 	WideCodes uintptr
+	Exps      uintptr
 }
 
 // zeroRow is micro.ZeroRow.
@@ -82,20 +84,25 @@ func (s *productState) end() {
 	}
 }
 
-// factors emits a walk over the factors of a row: body gets the address of the
-// factor's row; first emits the first one. lines cache lines of coded rows
-// further on are prefetched. Narrow codes are on the straight path, which wide ones
-// leave: few circuits have them.
+// factors emits a walk over the factors of a row: first and rest get the address of
+// the factor's row. lines cache lines of coded rows further on are prefetched. Narrow
+// codes are on the straight path, which wide ones leave: few circuits have them.
 func (s *productState) factors(lines int, off gp, first, rest func(at Mem)) {
+	s.factorsWith(false, lines, off, func(at Mem, _ gp) { first(at) }, func(at Mem, _ gp) { rest(at) })
+}
+
+// factorsWith is factors; with exps, first and rest also get the address of the
+// row's exponents, 0 where the factor has none.
+func (s *productState) factorsWith(exps bool, lines int, off gp, first, rest func(at Mem, exps gp)) {
 	var f factor
 	p, end := s.field(s.args, unsafe.Offsetof(productArgs{}.Factors)), s.GP64()
 	n := s.field(s.args, unsafe.Offsetof(productArgs{}.Factors)+8)
-	s.MOVQ(n, end)
-	s.SHLQ(Imm(5), end) // bytes of a factor
-	s.ADDQ(p, end)
-	at := func() Mem {
+	s.LEAQ(Mem{Base: n, Index: n, Scale: 4}, end)
+	s.LEAQ(Mem{Base: p, Index: end, Scale: 8}, end) // 40 bytes each
+	at := func() (Mem, gp) {
 		i, base, codes := s.GP64(), s.GP64(), s.GP64()
 		uncoded, found := s.label("uncoded"), s.label("found")
+		own := gp(nil)
 		// read emits i := codes[row], and a prefetch of the row that codes name further on.
 		read := func(load func(m, r Op), size uint8) {
 			if lines > 0 {
@@ -105,6 +112,11 @@ func (s *productState) factors(lines int, off gp, first, rest func(at Mem)) {
 				s.CMOVQGT(s.last, soon)
 				load(Mem{Base: codes, Index: soon, Scale: size}, soon.As32())
 				s.IMULQ(Mem{Base: p, Disp: int(unsafe.Offsetof(f.Row))}, soon)
+				if exps { // a prefetch from nowhere does nothing
+					for l := range lines {
+						s.PREFETCHT0(Mem{Base: own, Index: soon, Scale: 4, Disp: 64 * l})
+					}
+				}
 				s.LEAQ(Mem{Base: base, Index: soon, Scale: 4}, soon)
 				for l := range lines {
 					s.PREFETCHT0(Mem{Base: soon, Disp: 64 * l})
@@ -118,6 +130,17 @@ func (s *productState) factors(lines int, off gp, first, rest func(at Mem)) {
 			s.ADDQ(off, base)
 		}
 		s.MOVQ(Mem{Base: p, Disp: int(unsafe.Offsetof(f.Codes))}, codes)
+		if exps {
+			none := s.label("none")
+			own = s.GP64()
+			s.MOVQ(Mem{Base: p, Disp: int(unsafe.Offsetof(f.Exps))}, own)
+			if off != nil {
+				s.TESTQ(own, own)
+				s.JZ(LabelRef(none))
+				s.ADDQ(off, own)
+				s.Label(none)
+			}
+		}
 		s.TESTQ(codes, codes)
 		s.JZ(LabelRef(uncoded))
 		read(s.MOVWLZX, 2)
@@ -132,7 +155,15 @@ func (s *productState) factors(lines int, off gp, first, rest func(at Mem)) {
 			read(s.MOVL, 4)
 			s.JMP(LabelRef(found))
 		})
-		return Mem{Base: base}
+		if !exps {
+			return Mem{Base: base}, nil
+		}
+		none := s.label("none")
+		s.TESTQ(own, own)
+		s.JZ(LabelRef(none))
+		s.LEAQ(Mem{Base: own, Index: i, Scale: 4}, own)
+		s.Label(none)
+		return Mem{Base: base}, own
 	}
 	first(at())
 	loop, done := s.label("factor"), s.label("factors")

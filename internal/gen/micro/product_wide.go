@@ -49,15 +49,31 @@ func (s *productState) extended(m, e []vec, off gp, mask reg.Register) {
 		}
 		s.MOVQ(U32(renormal), n)
 	}
-	s.factors(0, off,
-		func(at Mem) {
+	// own adds a row's own exponents, if it has some.
+	own := func(exps gp) {
+		none := s.label("alike")
+		s.TESTQ(exps, exps)
+		s.JZ(LabelRef(none))
+		for i, v := range e {
+			to := s.offset(Mem{Base: exps}, i)
+			if mask != nil {
+				s.VADDPS_Z(to, v, mask, v)
+			} else {
+				s.VADDPS(to, v, v)
+			}
+		}
+		s.Label(none)
+	}
+	s.factorsWith(true, (len(m)*s.lanes()*4+63)/64, off,
+		func(at Mem, exps gp) {
 			for i := range m {
 				x := s.vec()
 				s.load(s.offset(at, i), x, mask)
 				s.split(x, m[i], e[i])
 			}
+			own(exps)
 		},
-		func(at Mem) {
+		func(at Mem, exps gp) {
 			for i := range m {
 				x, y, up := s.vec(), s.vec(), s.vec()
 				s.load(s.offset(at, i), x, mask)
@@ -65,6 +81,7 @@ func (s *productState) extended(m, e []vec, off gp, mask reg.Register) {
 				s.VMULPS(y, m[i], m[i])
 				s.VADDPS(up, e[i], e[i])
 			}
+			own(exps)
 			enough := s.label("fine")
 			s.DECQ(n)
 			s.JNZ(LabelRef(enough))

@@ -50,7 +50,7 @@ func avx2Product(a *ProductArgs) {
 	switch {
 	case len(a.Factors) == 0 || a.Width%8 != 0:
 		genericProduct(a)
-	case len(a.Factors) <= plainFactors:
+	case !a.isWide():
 		product256(a)
 	default:
 		productWide256(a)

@@ -20,6 +20,7 @@ var avx512 = &Set{
 	ScalePanel:     scalePanel512,
 	UpdateTable:    updateTable512,
 	Quantize:       avx512Quantize,
+	Chain:          chain512,
 }
 
 // avx512bf16 is avx512 with the kernels of AVX512_BF16.
@@ -66,7 +67,7 @@ func avx512Product(a *ProductArgs) {
 	switch {
 	case len(a.Factors) == 0:
 		genericProduct(a)
-	case len(a.Factors) <= plainFactors:
+	case !a.isWide():
 		product512(a)
 	default:
 		productWide512(a)

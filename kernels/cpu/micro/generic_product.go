@@ -6,15 +6,21 @@ import "math"
 // an exponent for each element.
 const plainFactors = 3
 
-// row returns the n elements of row r of the factor.
-func (f *Factor) row(r, n int) []float32 {
+// isWide reports whether elements are multiplied with an exponent for each.
+func (a *ProductArgs) isWide() bool { return a.Wide || len(a.Factors) > plainFactors }
+
+// row returns the n elements of row r of the factor, and their exponents or nil.
+func (f *Factor) row(r, n int) (xs, exps []float32) {
 	switch {
 	case f.Codes != nil:
 		r = int(*at(f.Codes, r))
 	case f.WideCodes != nil:
 		r = int(*at(f.WideCodes, r))
 	}
-	return row(f.Base, r*f.Row, n)
+	if f.Exps != nil {
+		exps = row(f.Exps, r*f.Row, n)
+	}
+	return row(f.Base, r*f.Row, n), exps
 }
 
 func genericProduct(a *ProductArgs) {
@@ -22,7 +28,7 @@ func genericProduct(a *ProductArgs) {
 		return
 	}
 	var exps []int32
-	if len(a.Factors) > plainFactors {
+	if a.isWide() {
 		exps = make([]int32, a.Width)
 	}
 	for r := range a.Rows {
@@ -44,7 +50,7 @@ func plainProduct(out []float32, shift *int32, a *ProductArgs, r int) {
 		}
 	}
 	for i := range a.Factors {
-		x := a.Factors[i].row(r, len(out))
+		x, _ := a.Factors[i].row(r, len(out))
 		if i == 0 {
 			copy(out, x)
 			continue
@@ -95,7 +101,8 @@ func wideProduct(out []float32, exps []int32, shift *int32, a *ProductArgs, r in
 		out[j], exps[j] = 1, 0
 	}
 	for i := range a.Factors {
-		for j, v := range a.Factors[i].row(r, len(out)) {
+		xs, own := a.Factors[i].row(r, len(out))
+		for j, v := range xs {
 			if v == 0 {
 				exps[j] = lostExponent
 			}
@@ -103,8 +110,11 @@ func wideProduct(out []float32, exps []int32, shift *int32, a *ProductArgs, r in
 				continue
 			}
 			m, e := split(v)
+			if own != nil {
+				e += int32(own[j])
+			}
 			m, up := split(out[j] * m)
-			out[j], exps[j] = m, exps[j]+e+up
+			out[j], exps[j] = m, max(exps[j]+e+up, lostExponent+1)
 		}
 	}
 	if a.Fit {

@@ -88,6 +88,10 @@ type Set struct {
 	// below 2^63; y == nil stands for ones.
 	Quantize func(acc *int64, x, y *float32, n int, grid float32)
 
+	// Chain, where not nil, tabulates probabilities that follow each other by factors;
+	// see ChainArgs.
+	Chain func(a *ChainArgs)
+
 	// BF16, where not nil, holds the kernels on bfloat16 pairs.
 	BF16 *BF16Set
 
@@ -114,12 +118,15 @@ type PanelArgs struct {
 }
 
 // Factor is one operand of a product: row r of the factor starts at
-// Base[r*Row] or, with Codes or WideCodes, at Base[Codes[r]*Row].
+// Base[r*Row] or, with Codes or WideCodes, at Base[Codes[r]*Row]. With Exps, which
+// only wide products take, each element has an exponent of its own, a whole number in
+// the place that the element has in Base.
 type Factor struct {
 	Base      *float32
 	Row       int
 	Codes     *uint16
 	WideCodes *uint32
+	Exps      *float32
 }
 
 // ZeroRow is the shift of a row whose elements are all 0 or below the smallest
@@ -138,10 +145,10 @@ const ZeroRow = -1 << 31
 // without codes if no other factor overlaps it. A product of no factors is 1.
 //
 // At most three factors are multiplied as they are, shifts below -127 counting
-// as -127. More than three are
+// as -127. More than three, and any number of them if the product is Wide, are
 // multiplied with an exponent for each element, so that nothing vanishes before
 // the row is scaled: an element is lost only if it is below 2^-126 of its row's
-// maximum.
+// maximum. Exponents of elements are exact up to 2^24.
 type ProductArgs struct {
 	Rows, Width int
 	Factors     []Factor
@@ -149,6 +156,7 @@ type ProductArgs struct {
 	OutRow      int
 	Shift       *int32
 	Fit         bool
+	Wide        bool
 }
 
 // UpdateArgs are the arguments of Set.UpdatePanel: for r < Rows, j < W, with
@@ -185,6 +193,20 @@ type TableArgs struct {
 	Keep, Gain, Prior *float32
 	Sum               *float32
 	Grid, Floor       float32
+}
+
+// ChainArgs are the arguments of Set.Chain: for r < Rows, j < Width, a multiple of 8,
+//
+//	T[r][j], Exps[r][j] = M[j], E[j]          rounded to float32
+//	M[j]·2^E[j] *= Factors[r]·Odds[j]         except after the last row; M is in [1, 2), and a product of 0 has E = 0
+//
+// Its definition in plain Go, for any width, is layers.Links.Walk.
+type ChainArgs struct {
+	Rows, Width int
+	T, Exps     *float32
+	Row         int
+	M, E, Odds  *float64
+	Factors     *float64
 }
 
 // BF16Set holds the kernels that multiply bfloat16 pairs and add in float32.

@@ -16,6 +16,7 @@ type productCase struct {
 	tables      []*matrix
 	out         *matrix
 	shift       []int32
+	wide        bool
 }
 
 func newProductCase(rows, width, factors int, wideCodes bool, fill func() float32) *productCase {
@@ -47,8 +48,21 @@ func newProductCase(rows, width, factors int, wideCodes bool, fill func() float3
 	return p
 }
 
+// spread makes the product wide and gives two of three factors exponents of their
+// own, from -3000 to 1000.
+func (p *productCase) spread() {
+	rng := seeded()
+	p.wide = true
+	for i := range p.factors {
+		if m := p.tables[i]; i%3 < 2 {
+			own := newMatrix(m.rows, m.cols, m.stride-m.cols, func() float32 { return float32(rng.IntN(4000) - 3000) })
+			p.factors[i].Exps = own.ptr()
+		}
+	}
+}
+
 func (p *productCase) args(from, rows int, fit bool) *ProductArgs {
-	a := &ProductArgs{Rows: rows, Width: p.width, Out: at(p.out.ptr(), from*p.out.stride), OutRow: p.out.stride, Shift: &p.shift[1+from], Fit: fit}
+	a := &ProductArgs{Rows: rows, Width: p.width, Out: at(p.out.ptr(), from*p.out.stride), OutRow: p.out.stride, Shift: &p.shift[1+from], Fit: fit, Wide: p.wide}
 	for _, f := range p.factors {
 		switch {
 		case f.Codes != nil:
@@ -57,6 +71,7 @@ func (p *productCase) args(from, rows int, fit bool) *ProductArgs {
 			f.WideCodes = at(f.WideCodes, from)
 		default:
 			f.Base = at(f.Base, from*f.Row)
+			f.Exps = offsetBy(f.Exps, from*f.Row)
 		}
 		a.Factors = append(a.Factors, f)
 	}
@@ -67,7 +82,11 @@ func (p *productCase) args(from, rows int, fit bool) *ProductArgs {
 func (p *productCase) exact(r, j int) (float64, int) {
 	m, e := 1.0, 0
 	for i := range p.factors {
-		x, up := math.Frexp(float64(p.factors[i].row(r, p.width)[j]))
+		xs, own := p.factors[i].row(r, p.width)
+		x, up := math.Frexp(float64(xs[j]))
+		if own != nil {
+			up += int(own[j])
+		}
 		y, carry := math.Frexp(m * x)
 		m, e = y, e+up+carry
 	}
@@ -78,7 +97,7 @@ func (p *productCase) exact(r, j int) (float64, int) {
 // which a plain product may be taken as 0.
 func (p *productCase) check(t *testing.T, name string, fit bool) {
 	t.Helper()
-	plain := len(p.factors) <= plainFactors
+	plain := len(p.factors) <= plainFactors && !p.wide
 	for r := range p.rows {
 		shift := int(p.shift[1+r])
 		var most float32
@@ -125,11 +144,11 @@ func TestProduct(t *testing.T) {
 	every(t, func(t *testing.T, s *Set) {
 		rng := seeded()
 		for _, width := range rowWidths {
-			for i, factors := range []int{1, 2, 3, 4, 5, 25, 783, 1, 2, 3, 4} {
+			for i, factors := range []int{1, 2, 3, 4, 5, 25, 783, 1, 2, 3, 4, 25} {
 				if factors == 783 && width > 48 {
 					continue
 				}
-				wide := i > 6
+				wide, ownExps := i > 6, i > 6 && (i+width)%2 == 0
 				lo, hi := -40, 40
 				if factors > plainFactors {
 					lo, hi = -145, 120 // denormals too; they vanish in no product
@@ -138,12 +157,15 @@ func TestProduct(t *testing.T) {
 				if width == 16 && factors < 4 {
 					rows = 40
 				}
-				name := fmt.Sprintf("width=%d factors=%d wide=%v", width, factors, wide)
+				name := fmt.Sprintf("width=%d factors=%d wide=%v own=%v", width, factors, wide, ownExps)
 				fill := spread(rng, lo, hi)
 				if factors > 5 {
 					fill = func() float32 { return float32(math.Ldexp(1+rng.Float64(), lo+rng.IntN(hi-lo))) }
 				}
 				p := newProductCase(rows, width, factors, wide, fill)
+				if ownExps {
+					p.spread()
+				}
 				p.clearRow(3)
 				s.Product(p.args(0, rows, true))
 				p.check(t, name, true)
@@ -168,6 +190,14 @@ func TestProduct(t *testing.T) {
 	})
 }
 
+// offsetBy returns the address of element i of p, nil where p is.
+func offsetBy(p *float32, i int) *float32 {
+	if p == nil {
+		return nil
+	}
+	return at(p, i)
+}
+
 // clearRow makes a product row 0: the last factor without codes, or all rows
 // of the first one, is 0 there.
 func (p *productCase) clearRow(r int) {
@@ -177,7 +207,8 @@ func (p *productCase) clearRow(r int) {
 			return
 		}
 	}
-	clear(p.factors[0].row(r, p.width))
+	xs, _ := p.factors[0].row(r, p.width)
+	clear(xs)
 }
 
 // TestProductOfNothing checks that a product of no factors is 1.

@@ -44,8 +44,8 @@ columns2:
 	JLT        fewer3
 	MOVQ       16(AX), R10
 	MOVQ       24(AX), R11
-	SHLQ       $0x05, R11
-	ADDQ       R10, R11
+	LEAQ       (R11)(R11*4), R11
+	LEAQ       (R10)(R11*8), R11
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
@@ -71,7 +71,7 @@ found5:
 	VMOVUPS 96(R13), Y9
 
 factor6:
-	ADDQ       $0x20, R10
+	ADDQ       $0x28, R10
 	CMPQ       R10, R11
 	JGE        factors7
 	MOVQ       SI, R12
@@ -118,8 +118,8 @@ columns10:
 	JLT        fewer11
 	MOVQ       16(AX), R10
 	MOVQ       24(AX), R11
-	SHLQ       $0x05, R11
-	ADDQ       R10, R11
+	LEAQ       (R11)(R11*4), R11
+	LEAQ       (R10)(R11*8), R11
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
@@ -141,7 +141,7 @@ found13:
 	VMOVUPS (R13), Y6
 
 factor14:
-	ADDQ       $0x20, R10
+	ADDQ       $0x28, R10
 	CMPQ       R10, R11
 	JGE        factors15
 	MOVQ       SI, R12
@@ -261,8 +261,8 @@ whole1:
 row24:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	SHLQ       $0x05, R8
-	ADDQ       DI, R8
+	LEAQ       (R8)(R8*4), R8
+	LEAQ       (DI)(R8*8), R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
@@ -283,7 +283,7 @@ found26:
 	VMOVUPS (R10), Y5
 
 factor27:
-	ADDQ       $0x20, DI
+	ADDQ       $0x28, DI
 	CMPQ       DI, R8
 	JGE        factors28
 	MOVQ       SI, R9
@@ -364,8 +364,8 @@ whole2:
 row33:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	SHLQ       $0x05, R8
-	ADDQ       DI, R8
+	LEAQ       (R8)(R8*4), R8
+	LEAQ       (DI)(R8*8), R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
@@ -387,7 +387,7 @@ found35:
 	VMOVUPS 32(R10), Y6
 
 factor36:
-	ADDQ       $0x20, DI
+	ADDQ       $0x28, DI
 	CMPQ       DI, R8
 	JGE        factors37
 	MOVQ       SI, R9
@@ -473,8 +473,8 @@ whole4:
 row42:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	SHLQ       $0x05, R8
-	ADDQ       DI, R8
+	LEAQ       (R8)(R8*4), R8
+	LEAQ       (DI)(R8*8), R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
@@ -499,7 +499,7 @@ found44:
 	VMOVUPS 96(R10), Y8
 
 factor45:
-	ADDQ       $0x20, DI
+	ADDQ       $0x28, DI
 	CMPQ       DI, R8
 	JGE        factors46
 	MOVQ       SI, R9
@@ -592,8 +592,8 @@ whole8:
 row51:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	SHLQ       $0x05, R8
-	ADDQ       DI, R8
+	LEAQ       (R8)(R8*4), R8
+	LEAQ       (DI)(R8*8), R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
@@ -624,7 +624,7 @@ found53:
 	VMOVUPS 224(R10), Y12
 
 factor54:
-	ADDQ       $0x20, DI
+	ADDQ       $0x28, DI
 	CMPQ       DI, R8
 	JGE        factors55
 	MOVQ       SI, R9

@@ -51,8 +51,8 @@ columns2:
 	JLT        fewer3
 	MOVQ       16(AX), R10
 	MOVQ       24(AX), R11
-	SHLQ       $0x05, R11
-	ADDQ       R10, R11
+	LEAQ       (R11)(R11*4), R11
+	LEAQ       (R10)(R11*8), R11
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
@@ -88,7 +88,7 @@ found5:
 	VMOVUPS 448(R13), Z13
 
 factor6:
-	ADDQ       $0x20, R10
+	ADDQ       $0x28, R10
 	CMPQ       R10, R11
 	JGE        factors7
 	MOVQ       SI, R12
@@ -153,8 +153,8 @@ columns10:
 	JLT        fewer11
 	MOVQ       16(AX), R10
 	MOVQ       24(AX), R11
-	SHLQ       $0x05, R11
-	ADDQ       R10, R11
+	LEAQ       (R11)(R11*4), R11
+	LEAQ       (R10)(R11*8), R11
 	MOVQ       SI, R12
 	MOVQ       (R10), R13
 	ADDQ       R8, R13
@@ -176,7 +176,7 @@ found13:
 	VMOVUPS (R13), Z6
 
 factor14:
-	ADDQ       $0x20, R10
+	ADDQ       $0x28, R10
 	CMPQ       R10, R11
 	JGE        factors15
 	MOVQ       SI, R12
@@ -212,8 +212,8 @@ fewer11:
 	JZ         whole18
 	MOVQ       16(AX), R9
 	MOVQ       24(AX), R10
-	SHLQ       $0x05, R10
-	ADDQ       R9, R10
+	LEAQ       (R10)(R10*4), R10
+	LEAQ       (R9)(R10*8), R10
 	MOVQ       SI, R11
 	MOVQ       (R9), R12
 	ADDQ       R8, R12
@@ -235,7 +235,7 @@ found20:
 	VMOVUPS.Z (R12), K1, Z6
 
 factor21:
-	ADDQ       $0x20, R9
+	ADDQ       $0x28, R9
 	CMPQ       R9, R10
 	JGE        factors22
 	MOVQ       SI, R11
@@ -370,8 +370,8 @@ whole1:
 row32:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	SHLQ       $0x05, R8
-	ADDQ       DI, R8
+	LEAQ       (R8)(R8*4), R8
+	LEAQ       (DI)(R8*8), R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
@@ -392,7 +392,7 @@ found34:
 	VMOVUPS (R10), Z5
 
 factor35:
-	ADDQ       $0x20, DI
+	ADDQ       $0x28, DI
 	CMPQ       DI, R8
 	JGE        factors36
 	MOVQ       SI, R9
@@ -472,8 +472,8 @@ whole2:
 row41:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	SHLQ       $0x05, R8
-	ADDQ       DI, R8
+	LEAQ       (R8)(R8*4), R8
+	LEAQ       (DI)(R8*8), R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
@@ -496,7 +496,7 @@ found43:
 	VMOVUPS 64(R10), Z6
 
 factor44:
-	ADDQ       $0x20, DI
+	ADDQ       $0x28, DI
 	CMPQ       DI, R8
 	JGE        factors45
 	MOVQ       SI, R9
@@ -582,8 +582,8 @@ whole4:
 row50:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	SHLQ       $0x05, R8
-	ADDQ       DI, R8
+	LEAQ       (R8)(R8*4), R8
+	LEAQ       (DI)(R8*8), R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
@@ -610,7 +610,7 @@ found52:
 	VMOVUPS 192(R10), Z8
 
 factor53:
-	ADDQ       $0x20, DI
+	ADDQ       $0x28, DI
 	CMPQ       DI, R8
 	JGE        factors54
 	MOVQ       SI, R9
@@ -704,8 +704,8 @@ whole8:
 row59:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	SHLQ       $0x05, R8
-	ADDQ       DI, R8
+	LEAQ       (R8)(R8*4), R8
+	LEAQ       (DI)(R8*8), R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
@@ -740,7 +740,7 @@ found61:
 	VMOVUPS 448(R10), Z12
 
 factor62:
-	ADDQ       $0x20, DI
+	ADDQ       $0x28, DI
 	CMPQ       DI, R8
 	JGE        factors63
 	MOVQ       SI, R9
@@ -854,8 +854,8 @@ whole16:
 row68:
 	MOVQ       16(AX), DI
 	MOVQ       24(AX), R8
-	SHLQ       $0x05, R8
-	ADDQ       DI, R8
+	LEAQ       (R8)(R8*4), R8
+	LEAQ       (DI)(R8*8), R8
 	MOVQ       SI, R9
 	MOVQ       (DI), R10
 	MOVQ       16(DI), R11
@@ -906,7 +906,7 @@ found70:
 	VMOVUPS 960(R10), Z20
 
 factor71:
-	ADDQ       $0x20, DI
+	ADDQ       $0x28, DI
 	CMPQ       DI, R8
 	JGE        factors72
 	MOVQ       SI, R9

@@ -5,8 +5,8 @@
 #include "textflag.h"
 
 // func productWide256(a *ProductArgs)
-// Requires: AVX, AVX2
-TEXT ·productWide256(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·productWide256(SB), NOSPLIT, $8-8
 	MOVQ a+0(FP), AX
 	MOVQ 40(AX), CX
 	MOVQ 56(AX), DX
@@ -28,24 +28,43 @@ row3:
 	MOVQ         DI, R9
 
 columns5:
-	CMPQ    R9, $0x10
-	JLT     fewer6
-	MOVQ    $0x00000040, R10
-	MOVQ    16(AX), R11
-	MOVQ    24(AX), R12
-	SHLQ    $0x05, R12
-	ADDQ    R11, R12
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded7
-	MOVWLZX (R15)(SI*2), R13
+	CMPQ  R9, $0x10
+	JLT   fewer6
+	MOVQ  $0x00000040, R10
+	MOVQ  16(AX), R11
+	MOVQ  24(AX), R12
+	LEAQ  (R12)(R12*4), R12
+	LEAQ  (R11)(R12*8), R12
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none9
+	ADDQ  R8, BP
+
+none9:
+	TESTQ      R15, R15
+	JZ         uncoded7
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
 
 found8:
-	IMULQ     8(R11), R13
-	LEAQ      (R14)(R13*4), R14
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none10
+	LEAQ  (BP)(R13*4), BP
+
+none10:
 	VMOVUPS   (R14), Y1
 	VXORPS    Y4, Y4, Y4
 	VCMPPS    $0x00, Y4, Y1, Y4
@@ -78,22 +97,46 @@ found8:
 	VBLENDVPS Y6, Y7, Y4, Y4
 	VANDPS    c007fffff<>+0(SB), Y2, Y2
 	VORPS     c3f800000<>+0(SB), Y2, Y2
+	TESTQ     BP, BP
+	JZ        alike11
+	VADDPS    (BP), Y3, Y3
+	VADDPS    32(BP), Y4, Y4
 
-factor9:
-	ADDQ    $0x20, R11
-	CMPQ    R11, R12
-	JGE     factors10
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded11
-	MOVWLZX (R15)(SI*2), R13
+alike11:
+factor12:
+	ADDQ  $0x28, R11
+	CMPQ  R11, R12
+	JGE   factors13
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none16
+	ADDQ  R8, BP
 
-found12:
-	IMULQ     8(R11), R13
-	LEAQ      (R14)(R13*4), R14
+none16:
+	TESTQ      R15, R15
+	JZ         uncoded14
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found15:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none17
+	LEAQ  (BP)(R13*4), BP
+
+none17:
 	VMOVUPS   (R14), Y5
 	VXORPS    Y8, Y8, Y8
 	VCMPPS    $0x00, Y8, Y5, Y8
@@ -130,8 +173,14 @@ found12:
 	VORPS     c3f800000<>+0(SB), Y5, Y5
 	VMULPS    Y5, Y2, Y2
 	VADDPS    Y6, Y4, Y4
+	TESTQ     BP, BP
+	JZ        alike18
+	VADDPS    (BP), Y3, Y3
+	VADDPS    32(BP), Y4, Y4
+
+alike18:
 	DECQ      R10
-	JNZ       fine13
+	JNZ       fine19
 	VMOVAPS   Y1, Y1
 	VXORPS    Y7, Y7, Y7
 	VCMPPS    $0x00, Y7, Y1, Y7
@@ -168,10 +217,10 @@ found12:
 	VADDPS    Y5, Y4, Y4
 	MOVQ      $0x00000040, R10
 
-fine13:
-	JMP factor9
+fine19:
+	JMP factor12
 
-factors10:
+factors13:
 	VMOVAPS   Y1, Y1
 	VXORPS    Y7, Y7, Y7
 	VCMPPS    $0x00, Y7, Y1, Y7
@@ -214,25 +263,44 @@ factors10:
 	JMP       columns5
 
 fewer6:
-columns14:
-	CMPQ    R9, $0x08
-	JLT     fewer15
-	MOVQ    $0x00000040, R10
-	MOVQ    16(AX), R11
-	MOVQ    24(AX), R12
-	SHLQ    $0x05, R12
-	ADDQ    R11, R12
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded16
-	MOVWLZX (R15)(SI*2), R13
+columns20:
+	CMPQ  R9, $0x08
+	JLT   fewer21
+	MOVQ  $0x00000040, R10
+	MOVQ  16(AX), R11
+	MOVQ  24(AX), R12
+	LEAQ  (R12)(R12*4), R12
+	LEAQ  (R11)(R12*8), R12
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none24
+	ADDQ  R8, BP
 
-found17:
-	IMULQ     8(R11), R13
-	LEAQ      (R14)(R13*4), R14
+none24:
+	TESTQ      R15, R15
+	JZ         uncoded22
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found23:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none25
+	LEAQ  (BP)(R13*4), BP
+
+none25:
 	VMOVUPS   (R14), Y1
 	VXORPS    Y4, Y4, Y4
 	VCMPPS    $0x00, Y4, Y1, Y4
@@ -249,22 +317,45 @@ found17:
 	VBLENDVPS Y4, Y5, Y2, Y2
 	VANDPS    c007fffff<>+0(SB), Y1, Y1
 	VORPS     c3f800000<>+0(SB), Y1, Y1
+	TESTQ     BP, BP
+	JZ        alike26
+	VADDPS    (BP), Y2, Y2
 
-factor18:
-	ADDQ    $0x20, R11
-	CMPQ    R11, R12
-	JGE     factors19
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded20
-	MOVWLZX (R15)(SI*2), R13
+alike26:
+factor27:
+	ADDQ  $0x28, R11
+	CMPQ  R11, R12
+	JGE   factors28
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none31
+	ADDQ  R8, BP
 
-found21:
-	IMULQ     8(R11), R13
-	LEAQ      (R14)(R13*4), R14
+none31:
+	TESTQ      R15, R15
+	JZ         uncoded29
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found30:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none32
+	LEAQ  (BP)(R13*4), BP
+
+none32:
 	VMOVUPS   (R14), Y3
 	VXORPS    Y6, Y6, Y6
 	VCMPPS    $0x00, Y6, Y3, Y6
@@ -283,8 +374,13 @@ found21:
 	VORPS     c3f800000<>+0(SB), Y3, Y3
 	VMULPS    Y3, Y1, Y1
 	VADDPS    Y4, Y2, Y2
+	TESTQ     BP, BP
+	JZ        alike33
+	VADDPS    (BP), Y2, Y2
+
+alike33:
 	DECQ      R10
-	JNZ       fine22
+	JNZ       fine34
 	VMOVAPS   Y1, Y1
 	VXORPS    Y5, Y5, Y5
 	VCMPPS    $0x00, Y5, Y1, Y5
@@ -304,10 +400,10 @@ found21:
 	VADDPS    Y3, Y2, Y2
 	MOVQ      $0x00000040, R10
 
-fine22:
-	JMP factor18
+fine34:
+	JMP factor27
 
-factors19:
+factors28:
 	VMOVAPS   Y1, Y1
 	VXORPS    Y5, Y5, Y5
 	VCMPPS    $0x00, Y5, Y1, Y5
@@ -329,9 +425,9 @@ factors19:
 	VMAXPS    Y2, Y0, Y0
 	ADDQ      $0x00000020, R8
 	SUBQ      $0x08, R9
-	JMP       columns14
+	JMP       columns20
 
-fewer15:
+fewer21:
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X0, X1, X1
 	VPERMILPS    $0x4e, X1, X0
@@ -351,25 +447,44 @@ given4:
 	XORQ         R8, R8
 	MOVQ         DI, R9
 
-columns23:
-	CMPQ    R9, $0x10
-	JLT     fewer24
-	MOVQ    $0x00000040, R10
-	MOVQ    16(AX), R11
-	MOVQ    24(AX), R12
-	SHLQ    $0x05, R12
-	ADDQ    R11, R12
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded25
-	MOVWLZX (R15)(SI*2), R13
+columns35:
+	CMPQ  R9, $0x10
+	JLT   fewer36
+	MOVQ  $0x00000040, R10
+	MOVQ  16(AX), R11
+	MOVQ  24(AX), R12
+	LEAQ  (R12)(R12*4), R12
+	LEAQ  (R11)(R12*8), R12
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none39
+	ADDQ  R8, BP
 
-found26:
-	IMULQ     8(R11), R13
-	LEAQ      (R14)(R13*4), R14
+none39:
+	TESTQ      R15, R15
+	JZ         uncoded37
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found38:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none40
+	LEAQ  (BP)(R13*4), BP
+
+none40:
 	VMOVUPS   (R14), Y2
 	VXORPS    Y5, Y5, Y5
 	VCMPPS    $0x00, Y5, Y2, Y5
@@ -402,22 +517,46 @@ found26:
 	VBLENDVPS Y7, Y8, Y5, Y5
 	VANDPS    c007fffff<>+0(SB), Y3, Y3
 	VORPS     c3f800000<>+0(SB), Y3, Y3
+	TESTQ     BP, BP
+	JZ        alike41
+	VADDPS    (BP), Y4, Y4
+	VADDPS    32(BP), Y5, Y5
 
-factor27:
-	ADDQ    $0x20, R11
-	CMPQ    R11, R12
-	JGE     factors28
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded29
-	MOVWLZX (R15)(SI*2), R13
+alike41:
+factor42:
+	ADDQ  $0x28, R11
+	CMPQ  R11, R12
+	JGE   factors43
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none46
+	ADDQ  R8, BP
 
-found30:
-	IMULQ     8(R11), R13
-	LEAQ      (R14)(R13*4), R14
+none46:
+	TESTQ      R15, R15
+	JZ         uncoded44
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found45:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none47
+	LEAQ  (BP)(R13*4), BP
+
+none47:
 	VMOVUPS   (R14), Y6
 	VXORPS    Y9, Y9, Y9
 	VCMPPS    $0x00, Y9, Y6, Y9
@@ -454,8 +593,14 @@ found30:
 	VORPS     c3f800000<>+0(SB), Y6, Y6
 	VMULPS    Y6, Y3, Y3
 	VADDPS    Y7, Y5, Y5
+	TESTQ     BP, BP
+	JZ        alike48
+	VADDPS    (BP), Y4, Y4
+	VADDPS    32(BP), Y5, Y5
+
+alike48:
 	DECQ      R10
-	JNZ       fine31
+	JNZ       fine49
 	VMOVAPS   Y2, Y2
 	VXORPS    Y8, Y8, Y8
 	VCMPPS    $0x00, Y8, Y2, Y8
@@ -492,10 +637,10 @@ found30:
 	VADDPS    Y6, Y5, Y5
 	MOVQ      $0x00000040, R10
 
-fine31:
-	JMP factor27
+fine49:
+	JMP factor42
 
-factors28:
+factors43:
 	VMOVAPS   Y2, Y2
 	VXORPS    Y8, Y8, Y8
 	VCMPPS    $0x00, Y8, Y2, Y8
@@ -551,28 +696,47 @@ factors28:
 	VMOVUPS   Y3, 32(CX)(R8*1)
 	ADDQ      $0x00000040, R8
 	SUBQ      $0x10, R9
-	JMP       columns23
+	JMP       columns35
 
-fewer24:
-columns32:
-	CMPQ    R9, $0x08
-	JLT     fewer33
-	MOVQ    $0x00000040, R10
-	MOVQ    16(AX), R11
-	MOVQ    24(AX), R12
-	SHLQ    $0x05, R12
-	ADDQ    R11, R12
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded34
-	MOVWLZX (R15)(SI*2), R13
+fewer36:
+columns50:
+	CMPQ  R9, $0x08
+	JLT   fewer51
+	MOVQ  $0x00000040, R10
+	MOVQ  16(AX), R11
+	MOVQ  24(AX), R12
+	LEAQ  (R12)(R12*4), R12
+	LEAQ  (R11)(R12*8), R12
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none54
+	ADDQ  R8, BP
 
-found35:
-	IMULQ     8(R11), R13
-	LEAQ      (R14)(R13*4), R14
+none54:
+	TESTQ      R15, R15
+	JZ         uncoded52
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found53:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none55
+	LEAQ  (BP)(R13*4), BP
+
+none55:
 	VMOVUPS   (R14), Y2
 	VXORPS    Y5, Y5, Y5
 	VCMPPS    $0x00, Y5, Y2, Y5
@@ -589,22 +753,45 @@ found35:
 	VBLENDVPS Y5, Y6, Y3, Y3
 	VANDPS    c007fffff<>+0(SB), Y2, Y2
 	VORPS     c3f800000<>+0(SB), Y2, Y2
+	TESTQ     BP, BP
+	JZ        alike56
+	VADDPS    (BP), Y3, Y3
 
-factor36:
-	ADDQ    $0x20, R11
-	CMPQ    R11, R12
-	JGE     factors37
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded38
-	MOVWLZX (R15)(SI*2), R13
+alike56:
+factor57:
+	ADDQ  $0x28, R11
+	CMPQ  R11, R12
+	JGE   factors58
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none61
+	ADDQ  R8, BP
 
-found39:
-	IMULQ     8(R11), R13
-	LEAQ      (R14)(R13*4), R14
+none61:
+	TESTQ      R15, R15
+	JZ         uncoded59
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found60:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none62
+	LEAQ  (BP)(R13*4), BP
+
+none62:
 	VMOVUPS   (R14), Y4
 	VXORPS    Y7, Y7, Y7
 	VCMPPS    $0x00, Y7, Y4, Y7
@@ -623,8 +810,13 @@ found39:
 	VORPS     c3f800000<>+0(SB), Y4, Y4
 	VMULPS    Y4, Y2, Y2
 	VADDPS    Y5, Y3, Y3
+	TESTQ     BP, BP
+	JZ        alike63
+	VADDPS    (BP), Y3, Y3
+
+alike63:
 	DECQ      R10
-	JNZ       fine40
+	JNZ       fine64
 	VMOVAPS   Y2, Y2
 	VXORPS    Y6, Y6, Y6
 	VCMPPS    $0x00, Y6, Y2, Y6
@@ -644,10 +836,10 @@ found39:
 	VADDPS    Y4, Y3, Y3
 	MOVQ      $0x00000040, R10
 
-fine40:
-	JMP factor36
+fine64:
+	JMP factor57
 
-factors37:
+factors58:
 	VMOVAPS   Y2, Y2
 	VXORPS    Y6, Y6, Y6
 	VCMPPS    $0x00, Y6, Y2, Y6
@@ -677,9 +869,9 @@ factors37:
 	VMOVUPS   Y2, (CX)(R8*1)
 	ADDQ      $0x00000020, R8
 	SUBQ      $0x08, R9
-	JMP       columns32
+	JMP       columns50
 
-fewer33:
+fewer51:
 	MOVQ 48(AX), R8
 	SHLQ $0x02, R8
 	ADDQ R8, CX
@@ -690,22 +882,36 @@ fewer33:
 	JMP  end
 
 whole1:
-row41:
-	MOVQ    $0x00000040, DI
-	MOVQ    16(AX), R8
-	MOVQ    24(AX), R9
-	SHLQ    $0x05, R9
-	ADDQ    R8, R9
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded42
-	MOVWLZX (R12)(SI*2), R10
+row65:
+	MOVQ       $0x00000040, DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	LEAQ       (R9)(R9*4), R9
+	LEAQ       (R8)(R9*8), R9
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded66
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVWLZX    (R12)(SI*2), R10
 
-found43:
-	IMULQ     8(R8), R10
-	LEAQ      (R11)(R10*4), R11
+found67:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none69
+	LEAQ  (R13)(R10*4), R13
+
+none69:
 	VMOVUPS   (R11), Y0
 	VXORPS    Y3, Y3, Y3
 	VCMPPS    $0x00, Y3, Y0, Y3
@@ -722,21 +928,39 @@ found43:
 	VBLENDVPS Y3, Y4, Y1, Y1
 	VANDPS    c007fffff<>+0(SB), Y0, Y0
 	VORPS     c3f800000<>+0(SB), Y0, Y0
+	TESTQ     R13, R13
+	JZ        alike70
+	VADDPS    (R13), Y1, Y1
 
-factor44:
-	ADDQ    $0x20, R8
-	CMPQ    R8, R9
-	JGE     factors45
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded46
-	MOVWLZX (R12)(SI*2), R10
+alike70:
+factor71:
+	ADDQ       $0x28, R8
+	CMPQ       R8, R9
+	JGE        factors72
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded73
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVWLZX    (R12)(SI*2), R10
 
-found47:
-	IMULQ     8(R8), R10
-	LEAQ      (R11)(R10*4), R11
+found74:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none76
+	LEAQ  (R13)(R10*4), R13
+
+none76:
 	VMOVUPS   (R11), Y2
 	VXORPS    Y5, Y5, Y5
 	VCMPPS    $0x00, Y5, Y2, Y5
@@ -755,8 +979,13 @@ found47:
 	VORPS     c3f800000<>+0(SB), Y2, Y2
 	VMULPS    Y2, Y0, Y0
 	VADDPS    Y3, Y1, Y1
+	TESTQ     R13, R13
+	JZ        alike77
+	VADDPS    (R13), Y1, Y1
+
+alike77:
 	DECQ      DI
-	JNZ       fine48
+	JNZ       fine78
 	VMOVAPS   Y0, Y0
 	VXORPS    Y4, Y4, Y4
 	VCMPPS    $0x00, Y4, Y0, Y4
@@ -776,10 +1005,10 @@ found47:
 	VADDPS    Y2, Y1, Y1
 	MOVQ      $0x00000040, DI
 
-fine48:
-	JMP factor44
+fine78:
+	JMP factor71
 
-factors45:
+factors72:
 	VMOVAPS      Y0, Y0
 	VXORPS       Y4, Y4, Y4
 	VCMPPS       $0x00, Y4, Y0, Y4
@@ -799,7 +1028,7 @@ factors45:
 	VADDPS       Y2, Y1, Y1
 	MOVQ         $0x00000040, DI
 	CMPB         64(AX), $0x00
-	JEQ          given49
+	JEQ          given79
 	VBROADCASTSS cff800000<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
@@ -811,7 +1040,7 @@ factors45:
 	VCVTPS2DQ    X3, X3
 	VMOVD        X3, (DX)
 
-given49:
+given79:
 	MOVL         (DX), DI
 	VMOVD        DI, X2
 	VBROADCASTSS X2, Y2
@@ -833,26 +1062,40 @@ given49:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row41
+	JLE          row65
 	JMP          end
 
 whole2:
-row50:
-	MOVQ    $0x00000040, DI
-	MOVQ    16(AX), R8
-	MOVQ    24(AX), R9
-	SHLQ    $0x05, R9
-	ADDQ    R8, R9
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded51
-	MOVWLZX (R12)(SI*2), R10
+row80:
+	MOVQ       $0x00000040, DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	LEAQ       (R9)(R9*4), R9
+	LEAQ       (R8)(R9*8), R9
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded81
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVWLZX    (R12)(SI*2), R10
 
-found52:
-	IMULQ     8(R8), R10
-	LEAQ      (R11)(R10*4), R11
+found82:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none84
+	LEAQ  (R13)(R10*4), R13
+
+none84:
 	VMOVUPS   (R11), Y0
 	VXORPS    Y3, Y3, Y3
 	VCMPPS    $0x00, Y3, Y0, Y3
@@ -885,21 +1128,40 @@ found52:
 	VBLENDVPS Y5, Y6, Y3, Y3
 	VANDPS    c007fffff<>+0(SB), Y1, Y1
 	VORPS     c3f800000<>+0(SB), Y1, Y1
+	TESTQ     R13, R13
+	JZ        alike85
+	VADDPS    (R13), Y2, Y2
+	VADDPS    32(R13), Y3, Y3
 
-factor53:
-	ADDQ    $0x20, R8
-	CMPQ    R8, R9
-	JGE     factors54
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded55
-	MOVWLZX (R12)(SI*2), R10
+alike85:
+factor86:
+	ADDQ       $0x28, R8
+	CMPQ       R8, R9
+	JGE        factors87
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded88
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVWLZX    (R12)(SI*2), R10
 
-found56:
-	IMULQ     8(R8), R10
-	LEAQ      (R11)(R10*4), R11
+found89:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none91
+	LEAQ  (R13)(R10*4), R13
+
+none91:
 	VMOVUPS   (R11), Y4
 	VXORPS    Y7, Y7, Y7
 	VCMPPS    $0x00, Y7, Y4, Y7
@@ -936,8 +1198,14 @@ found56:
 	VORPS     c3f800000<>+0(SB), Y4, Y4
 	VMULPS    Y4, Y1, Y1
 	VADDPS    Y5, Y3, Y3
+	TESTQ     R13, R13
+	JZ        alike92
+	VADDPS    (R13), Y2, Y2
+	VADDPS    32(R13), Y3, Y3
+
+alike92:
 	DECQ      DI
-	JNZ       fine57
+	JNZ       fine93
 	VMOVAPS   Y0, Y0
 	VXORPS    Y6, Y6, Y6
 	VCMPPS    $0x00, Y6, Y0, Y6
@@ -974,10 +1242,10 @@ found56:
 	VADDPS    Y4, Y3, Y3
 	MOVQ      $0x00000040, DI
 
-fine57:
-	JMP factor53
+fine93:
+	JMP factor86
 
-factors54:
+factors87:
 	VMOVAPS      Y0, Y0
 	VXORPS       Y6, Y6, Y6
 	VCMPPS       $0x00, Y6, Y0, Y6
@@ -1014,7 +1282,7 @@ factors54:
 	VADDPS       Y4, Y3, Y3
 	MOVQ         $0x00000040, DI
 	CMPB         64(AX), $0x00
-	JEQ          given58
+	JEQ          given94
 	VBROADCASTSS cff800000<>+0(SB), Y4
 	VMAXPS       Y2, Y4, Y4
 	VMAXPS       Y3, Y4, Y4
@@ -1027,7 +1295,7 @@ factors54:
 	VCVTPS2DQ    X5, X5
 	VMOVD        X5, (DX)
 
-given58:
+given94:
 	MOVL         (DX), DI
 	VMOVD        DI, X4
 	VBROADCASTSS X4, Y4
@@ -1058,95 +1326,191 @@ given58:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row50
+	JLE          row80
 
 end:
 	VZEROUPPER
 	RET
 
 uncoded7:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found8
-	MOVL  (R15)(SI*4), R13
-	JMP   found8
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found8
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found8
 
-uncoded11:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found12
-	MOVL  (R15)(SI*4), R13
-	JMP   found12
+uncoded14:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found15
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found15
 
-uncoded16:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found17
-	MOVL  (R15)(SI*4), R13
-	JMP   found17
-
-uncoded20:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found21
-	MOVL  (R15)(SI*4), R13
-	JMP   found21
-
-uncoded25:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found26
-	MOVL  (R15)(SI*4), R13
-	JMP   found26
+uncoded22:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found23
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found23
 
 uncoded29:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found30
-	MOVL  (R15)(SI*4), R13
-	JMP   found30
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found30
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found30
 
-uncoded34:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found35
-	MOVL  (R15)(SI*4), R13
-	JMP   found35
+uncoded37:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found38
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found38
 
-uncoded38:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found39
-	MOVL  (R15)(SI*4), R13
-	JMP   found39
+uncoded44:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found45
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found45
 
-uncoded42:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found43
-	MOVL  (R12)(SI*4), R10
-	JMP   found43
+uncoded52:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found53
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found53
 
-uncoded46:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found47
-	MOVL  (R12)(SI*4), R10
-	JMP   found47
+uncoded59:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found60
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found60
 
-uncoded51:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found52
-	MOVL  (R12)(SI*4), R10
-	JMP   found52
+uncoded66:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found67
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found67
 
-uncoded55:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found56
-	MOVL  (R12)(SI*4), R10
-	JMP   found56
+uncoded73:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found74
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found74
+
+uncoded81:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found82
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found82
+
+uncoded88:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found89
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found89
 
 DATA cff800000<>+0(SB)/4, $0xff800000
 DATA cff800000<>+4(SB)/4, $0xff800000

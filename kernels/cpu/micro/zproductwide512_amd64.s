@@ -5,8 +5,8 @@
 #include "textflag.h"
 
 // func productWide512(a *ProductArgs)
-// Requires: AVX, AVX512F, AVX512VL, BMI2
-TEXT ·productWide512(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+TEXT ·productWide512(SB), NOSPLIT, $8-8
 	MOVQ  a+0(FP), AX
 	MOVQ  40(AX), CX
 	MOVQ  56(AX), DX
@@ -37,24 +37,57 @@ row5:
 	MOVQ         DI, R9
 
 columns7:
-	CMPQ    R9, $0x80
-	JLT     fewer8
-	MOVQ    $0x00000040, R10
-	MOVQ    16(AX), R11
-	MOVQ    24(AX), R12
-	SHLQ    $0x05, R12
-	ADDQ    R11, R12
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded9
-	MOVWLZX (R15)(SI*2), R13
+	CMPQ  R9, $0x80
+	JLT   fewer8
+	MOVQ  $0x00000040, R10
+	MOVQ  16(AX), R11
+	MOVQ  24(AX), R12
+	LEAQ  (R12)(R12*4), R12
+	LEAQ  (R11)(R12*8), R12
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none11
+	ADDQ  R8, BP
+
+none11:
+	TESTQ      R15, R15
+	JZ         uncoded9
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	PREFETCHT0 64(BP)(R13*4)
+	PREFETCHT0 128(BP)(R13*4)
+	PREFETCHT0 192(BP)(R13*4)
+	PREFETCHT0 256(BP)(R13*4)
+	PREFETCHT0 320(BP)(R13*4)
+	PREFETCHT0 384(BP)(R13*4)
+	PREFETCHT0 448(BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	PREFETCHT0 256(R13)
+	PREFETCHT0 320(R13)
+	PREFETCHT0 384(R13)
+	PREFETCHT0 448(R13)
+	MOVWLZX    (R15)(SI*2), R13
 
 found10:
-	IMULQ      8(R11), R13
-	LEAQ       (R14)(R13*4), R14
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none12
+	LEAQ  (BP)(R13*4), BP
+
+none12:
 	VMOVUPS    (R14), Z1
 	VGETEXPPS  Z1, Z9
 	VGETMANTPS $0x00, Z1, Z1
@@ -79,22 +112,66 @@ found10:
 	VMOVUPS    448(R14), Z8
 	VGETEXPPS  Z8, Z16
 	VGETMANTPS $0x00, Z8, Z8
+	TESTQ      BP, BP
+	JZ         alike13
+	VADDPS     (BP), Z9, Z9
+	VADDPS     64(BP), Z10, Z10
+	VADDPS     128(BP), Z11, Z11
+	VADDPS     192(BP), Z12, Z12
+	VADDPS     256(BP), Z13, Z13
+	VADDPS     320(BP), Z14, Z14
+	VADDPS     384(BP), Z15, Z15
+	VADDPS     448(BP), Z16, Z16
 
-factor11:
-	ADDQ    $0x20, R11
-	CMPQ    R11, R12
-	JGE     factors12
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded13
-	MOVWLZX (R15)(SI*2), R13
+alike13:
+factor14:
+	ADDQ  $0x28, R11
+	CMPQ  R11, R12
+	JGE   factors15
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none18
+	ADDQ  R8, BP
 
-found14:
+none18:
+	TESTQ      R15, R15
+	JZ         uncoded16
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
 	IMULQ      8(R11), R13
-	LEAQ       (R14)(R13*4), R14
+	PREFETCHT0 (BP)(R13*4)
+	PREFETCHT0 64(BP)(R13*4)
+	PREFETCHT0 128(BP)(R13*4)
+	PREFETCHT0 192(BP)(R13*4)
+	PREFETCHT0 256(BP)(R13*4)
+	PREFETCHT0 320(BP)(R13*4)
+	PREFETCHT0 384(BP)(R13*4)
+	PREFETCHT0 448(BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	PREFETCHT0 256(R13)
+	PREFETCHT0 320(R13)
+	PREFETCHT0 384(R13)
+	PREFETCHT0 448(R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found17:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none19
+	LEAQ  (BP)(R13*4), BP
+
+none19:
 	VMOVUPS    (R14), Z17
 	VGETEXPPS  Z17, Z18
 	VGETMANTPS $0x00, Z17, Z17
@@ -135,8 +212,20 @@ found14:
 	VGETMANTPS $0x00, Z17, Z17
 	VMULPS     Z17, Z8, Z8
 	VADDPS     Z18, Z16, Z16
+	TESTQ      BP, BP
+	JZ         alike20
+	VADDPS     (BP), Z9, Z9
+	VADDPS     64(BP), Z10, Z10
+	VADDPS     128(BP), Z11, Z11
+	VADDPS     192(BP), Z12, Z12
+	VADDPS     256(BP), Z13, Z13
+	VADDPS     320(BP), Z14, Z14
+	VADDPS     384(BP), Z15, Z15
+	VADDPS     448(BP), Z16, Z16
+
+alike20:
 	DECQ       R10
-	JNZ        fine15
+	JNZ        fine21
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z17
 	VGETMANTPS $0x00, Z1, Z1
@@ -171,10 +260,10 @@ found14:
 	VADDPS     Z17, Z16, Z16
 	MOVQ       $0x00000040, R10
 
-fine15:
-	JMP factor11
+fine21:
+	JMP factor14
 
-factors12:
+factors15:
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z17
 	VGETMANTPS $0x00, Z1, Z1
@@ -221,61 +310,108 @@ factors12:
 	JMP        columns7
 
 fewer8:
-columns16:
-	CMPQ    R9, $0x10
-	JLT     fewer17
-	MOVQ    $0x00000040, R10
-	MOVQ    16(AX), R11
-	MOVQ    24(AX), R12
-	SHLQ    $0x05, R12
-	ADDQ    R11, R12
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded18
-	MOVWLZX (R15)(SI*2), R13
+columns22:
+	CMPQ  R9, $0x10
+	JLT   fewer23
+	MOVQ  $0x00000040, R10
+	MOVQ  16(AX), R11
+	MOVQ  24(AX), R12
+	LEAQ  (R12)(R12*4), R12
+	LEAQ  (R11)(R12*8), R12
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none26
+	ADDQ  R8, BP
 
-found19:
+none26:
+	TESTQ      R15, R15
+	JZ         uncoded24
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
 	IMULQ      8(R11), R13
-	LEAQ       (R14)(R13*4), R14
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found25:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none27
+	LEAQ  (BP)(R13*4), BP
+
+none27:
 	VMOVUPS    (R14), Z1
 	VGETEXPPS  Z1, Z2
 	VGETMANTPS $0x00, Z1, Z1
+	TESTQ      BP, BP
+	JZ         alike28
+	VADDPS     (BP), Z2, Z2
 
-factor20:
-	ADDQ    $0x20, R11
-	CMPQ    R11, R12
-	JGE     factors21
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded22
-	MOVWLZX (R15)(SI*2), R13
+alike28:
+factor29:
+	ADDQ  $0x28, R11
+	CMPQ  R11, R12
+	JGE   factors30
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none33
+	ADDQ  R8, BP
 
-found23:
+none33:
+	TESTQ      R15, R15
+	JZ         uncoded31
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
 	IMULQ      8(R11), R13
-	LEAQ       (R14)(R13*4), R14
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found32:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none34
+	LEAQ  (BP)(R13*4), BP
+
+none34:
 	VMOVUPS    (R14), Z3
 	VGETEXPPS  Z3, Z4
 	VGETMANTPS $0x00, Z3, Z3
 	VMULPS     Z3, Z1, Z1
 	VADDPS     Z4, Z2, Z2
+	TESTQ      BP, BP
+	JZ         alike35
+	VADDPS     (BP), Z2, Z2
+
+alike35:
 	DECQ       R10
-	JNZ        fine24
+	JNZ        fine36
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
 	VADDPS     Z3, Z2, Z2
 	MOVQ       $0x00000040, R10
 
-fine24:
-	JMP factor20
+fine36:
+	JMP factor29
 
-factors21:
+factors30:
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
@@ -284,63 +420,110 @@ factors21:
 	VMAXPS     Z2, Z0, Z0
 	ADDQ       $0x00000040, R8
 	SUBQ       $0x10, R9
-	JMP        columns16
+	JMP        columns22
 
-fewer17:
-	TESTQ   R9, R9
-	JZ      whole25
-	MOVQ    $0x00000040, R9
-	MOVQ    16(AX), R10
-	MOVQ    24(AX), R11
-	SHLQ    $0x05, R11
-	ADDQ    R10, R11
-	MOVQ    SI, R12
-	MOVQ    (R10), R13
-	ADDQ    R8, R13
-	MOVQ    16(R10), R14
-	TESTQ   R14, R14
-	JZ      uncoded26
-	MOVWLZX (R14)(SI*2), R12
+fewer23:
+	TESTQ R9, R9
+	JZ    whole37
+	MOVQ  $0x00000040, R9
+	MOVQ  16(AX), R10
+	MOVQ  24(AX), R11
+	LEAQ  (R11)(R11*4), R11
+	LEAQ  (R10)(R11*8), R11
+	MOVQ  SI, R12
+	MOVQ  (R10), R13
+	ADDQ  R8, R13
+	MOVQ  16(R10), R14
+	MOVQ  32(R10), R15
+	TESTQ R15, R15
+	JZ    none40
+	ADDQ  R8, R15
 
-found27:
+none40:
+	TESTQ      R14, R14
+	JZ         uncoded38
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVWLZX    (R14)(R12*2), R12
 	IMULQ      8(R10), R12
-	LEAQ       (R13)(R12*4), R13
+	PREFETCHT0 (R15)(R12*4)
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVWLZX    (R14)(SI*2), R12
+
+found39:
+	IMULQ 8(R10), R12
+	LEAQ  (R13)(R12*4), R13
+	TESTQ R15, R15
+	JZ    none41
+	LEAQ  (R15)(R12*4), R15
+
+none41:
 	VMOVUPS.Z  (R13), K1, Z1
 	VGETEXPPS  Z1, Z2
 	VGETMANTPS $0x00, Z1, Z1
+	TESTQ      R15, R15
+	JZ         alike42
+	VADDPS.Z   (R15), Z2, K1, Z2
 
-factor28:
-	ADDQ    $0x20, R10
-	CMPQ    R10, R11
-	JGE     factors29
-	MOVQ    SI, R12
-	MOVQ    (R10), R13
-	ADDQ    R8, R13
-	MOVQ    16(R10), R14
-	TESTQ   R14, R14
-	JZ      uncoded30
-	MOVWLZX (R14)(SI*2), R12
+alike42:
+factor43:
+	ADDQ  $0x28, R10
+	CMPQ  R10, R11
+	JGE   factors44
+	MOVQ  SI, R12
+	MOVQ  (R10), R13
+	ADDQ  R8, R13
+	MOVQ  16(R10), R14
+	MOVQ  32(R10), R15
+	TESTQ R15, R15
+	JZ    none47
+	ADDQ  R8, R15
 
-found31:
+none47:
+	TESTQ      R14, R14
+	JZ         uncoded45
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVWLZX    (R14)(R12*2), R12
 	IMULQ      8(R10), R12
-	LEAQ       (R13)(R12*4), R13
+	PREFETCHT0 (R15)(R12*4)
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVWLZX    (R14)(SI*2), R12
+
+found46:
+	IMULQ 8(R10), R12
+	LEAQ  (R13)(R12*4), R13
+	TESTQ R15, R15
+	JZ    none48
+	LEAQ  (R15)(R12*4), R15
+
+none48:
 	VMOVUPS.Z  (R13), K1, Z3
 	VGETEXPPS  Z3, Z4
 	VGETMANTPS $0x00, Z3, Z3
 	VMULPS     Z3, Z1, Z1
 	VADDPS     Z4, Z2, Z2
+	TESTQ      R15, R15
+	JZ         alike49
+	VADDPS.Z   (R15), Z2, K1, Z2
+
+alike49:
 	DECQ       R9
-	JNZ        fine32
+	JNZ        fine50
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
 	VADDPS     Z3, Z2, Z2
 	MOVQ       $0x00000040, R9
 
-fine32:
-	JMP factor28
+fine50:
+	JMP factor43
 
-factors29:
+factors44:
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
@@ -348,7 +531,7 @@ factors29:
 	MOVQ       $0x00000040, R9
 	VMAXPS     Z2, Z0, K1, Z0
 
-whole25:
+whole37:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VMAXPS        Y0, Y1, Y1
 	VEXTRACTF32X4 $0x01, Y1, X0
@@ -369,25 +552,58 @@ given6:
 	XORQ         R8, R8
 	MOVQ         DI, R9
 
-columns33:
-	CMPQ    R9, $0x80
-	JLT     fewer34
-	MOVQ    $0x00000040, R10
-	MOVQ    16(AX), R11
-	MOVQ    24(AX), R12
-	SHLQ    $0x05, R12
-	ADDQ    R11, R12
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded35
-	MOVWLZX (R15)(SI*2), R13
+columns51:
+	CMPQ  R9, $0x80
+	JLT   fewer52
+	MOVQ  $0x00000040, R10
+	MOVQ  16(AX), R11
+	MOVQ  24(AX), R12
+	LEAQ  (R12)(R12*4), R12
+	LEAQ  (R11)(R12*8), R12
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none55
+	ADDQ  R8, BP
 
-found36:
+none55:
+	TESTQ      R15, R15
+	JZ         uncoded53
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
 	IMULQ      8(R11), R13
-	LEAQ       (R14)(R13*4), R14
+	PREFETCHT0 (BP)(R13*4)
+	PREFETCHT0 64(BP)(R13*4)
+	PREFETCHT0 128(BP)(R13*4)
+	PREFETCHT0 192(BP)(R13*4)
+	PREFETCHT0 256(BP)(R13*4)
+	PREFETCHT0 320(BP)(R13*4)
+	PREFETCHT0 384(BP)(R13*4)
+	PREFETCHT0 448(BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	PREFETCHT0 256(R13)
+	PREFETCHT0 320(R13)
+	PREFETCHT0 384(R13)
+	PREFETCHT0 448(R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found54:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none56
+	LEAQ  (BP)(R13*4), BP
+
+none56:
 	VMOVUPS    (R14), Z1
 	VGETEXPPS  Z1, Z9
 	VGETMANTPS $0x00, Z1, Z1
@@ -412,22 +628,66 @@ found36:
 	VMOVUPS    448(R14), Z8
 	VGETEXPPS  Z8, Z16
 	VGETMANTPS $0x00, Z8, Z8
+	TESTQ      BP, BP
+	JZ         alike57
+	VADDPS     (BP), Z9, Z9
+	VADDPS     64(BP), Z10, Z10
+	VADDPS     128(BP), Z11, Z11
+	VADDPS     192(BP), Z12, Z12
+	VADDPS     256(BP), Z13, Z13
+	VADDPS     320(BP), Z14, Z14
+	VADDPS     384(BP), Z15, Z15
+	VADDPS     448(BP), Z16, Z16
 
-factor37:
-	ADDQ    $0x20, R11
-	CMPQ    R11, R12
-	JGE     factors38
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded39
-	MOVWLZX (R15)(SI*2), R13
+alike57:
+factor58:
+	ADDQ  $0x28, R11
+	CMPQ  R11, R12
+	JGE   factors59
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none62
+	ADDQ  R8, BP
 
-found40:
+none62:
+	TESTQ      R15, R15
+	JZ         uncoded60
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
 	IMULQ      8(R11), R13
-	LEAQ       (R14)(R13*4), R14
+	PREFETCHT0 (BP)(R13*4)
+	PREFETCHT0 64(BP)(R13*4)
+	PREFETCHT0 128(BP)(R13*4)
+	PREFETCHT0 192(BP)(R13*4)
+	PREFETCHT0 256(BP)(R13*4)
+	PREFETCHT0 320(BP)(R13*4)
+	PREFETCHT0 384(BP)(R13*4)
+	PREFETCHT0 448(BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	PREFETCHT0 256(R13)
+	PREFETCHT0 320(R13)
+	PREFETCHT0 384(R13)
+	PREFETCHT0 448(R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found61:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none63
+	LEAQ  (BP)(R13*4), BP
+
+none63:
 	VMOVUPS    (R14), Z17
 	VGETEXPPS  Z17, Z18
 	VGETMANTPS $0x00, Z17, Z17
@@ -468,8 +728,20 @@ found40:
 	VGETMANTPS $0x00, Z17, Z17
 	VMULPS     Z17, Z8, Z8
 	VADDPS     Z18, Z16, Z16
+	TESTQ      BP, BP
+	JZ         alike64
+	VADDPS     (BP), Z9, Z9
+	VADDPS     64(BP), Z10, Z10
+	VADDPS     128(BP), Z11, Z11
+	VADDPS     192(BP), Z12, Z12
+	VADDPS     256(BP), Z13, Z13
+	VADDPS     320(BP), Z14, Z14
+	VADDPS     384(BP), Z15, Z15
+	VADDPS     448(BP), Z16, Z16
+
+alike64:
 	DECQ       R10
-	JNZ        fine41
+	JNZ        fine65
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z17
 	VGETMANTPS $0x00, Z1, Z1
@@ -504,10 +776,10 @@ found40:
 	VADDPS     Z17, Z16, Z16
 	MOVQ       $0x00000040, R10
 
-fine41:
-	JMP factor37
+fine65:
+	JMP factor58
 
-factors38:
+factors59:
 	VMOVAPS     Z1, Z1
 	VGETEXPPS   Z1, Z17
 	VGETMANTPS  $0x00, Z1, Z1
@@ -567,64 +839,111 @@ factors38:
 	VMOVUPS     Z8, 448(CX)(R8*1)
 	ADDQ        $0x00000200, R8
 	SUBQ        $0x80, R9
-	JMP         columns33
+	JMP         columns51
 
-fewer34:
-columns42:
-	CMPQ    R9, $0x10
-	JLT     fewer43
-	MOVQ    $0x00000040, R10
-	MOVQ    16(AX), R11
-	MOVQ    24(AX), R12
-	SHLQ    $0x05, R12
-	ADDQ    R11, R12
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded44
-	MOVWLZX (R15)(SI*2), R13
+fewer52:
+columns66:
+	CMPQ  R9, $0x10
+	JLT   fewer67
+	MOVQ  $0x00000040, R10
+	MOVQ  16(AX), R11
+	MOVQ  24(AX), R12
+	LEAQ  (R12)(R12*4), R12
+	LEAQ  (R11)(R12*8), R12
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none70
+	ADDQ  R8, BP
 
-found45:
+none70:
+	TESTQ      R15, R15
+	JZ         uncoded68
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
 	IMULQ      8(R11), R13
-	LEAQ       (R14)(R13*4), R14
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found69:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none71
+	LEAQ  (BP)(R13*4), BP
+
+none71:
 	VMOVUPS    (R14), Z1
 	VGETEXPPS  Z1, Z2
 	VGETMANTPS $0x00, Z1, Z1
+	TESTQ      BP, BP
+	JZ         alike72
+	VADDPS     (BP), Z2, Z2
 
-factor46:
-	ADDQ    $0x20, R11
-	CMPQ    R11, R12
-	JGE     factors47
-	MOVQ    SI, R13
-	MOVQ    (R11), R14
-	ADDQ    R8, R14
-	MOVQ    16(R11), R15
-	TESTQ   R15, R15
-	JZ      uncoded48
-	MOVWLZX (R15)(SI*2), R13
+alike72:
+factor73:
+	ADDQ  $0x28, R11
+	CMPQ  R11, R12
+	JGE   factors74
+	MOVQ  SI, R13
+	MOVQ  (R11), R14
+	ADDQ  R8, R14
+	MOVQ  16(R11), R15
+	MOVQ  32(R11), BP
+	TESTQ BP, BP
+	JZ    none77
+	ADDQ  R8, BP
 
-found49:
+none77:
+	TESTQ      R15, R15
+	JZ         uncoded75
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVWLZX    (R15)(R13*2), R13
 	IMULQ      8(R11), R13
-	LEAQ       (R14)(R13*4), R14
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVWLZX    (R15)(SI*2), R13
+
+found76:
+	IMULQ 8(R11), R13
+	LEAQ  (R14)(R13*4), R14
+	TESTQ BP, BP
+	JZ    none78
+	LEAQ  (BP)(R13*4), BP
+
+none78:
 	VMOVUPS    (R14), Z3
 	VGETEXPPS  Z3, Z4
 	VGETMANTPS $0x00, Z3, Z3
 	VMULPS     Z3, Z1, Z1
 	VADDPS     Z4, Z2, Z2
+	TESTQ      BP, BP
+	JZ         alike79
+	VADDPS     (BP), Z2, Z2
+
+alike79:
 	DECQ       R10
-	JNZ        fine50
+	JNZ        fine80
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
 	VADDPS     Z3, Z2, Z2
 	MOVQ       $0x00000040, R10
 
-fine50:
-	JMP factor46
+fine80:
+	JMP factor73
 
-factors47:
+factors74:
 	VMOVAPS     Z1, Z1
 	VGETEXPPS   Z1, Z3
 	VGETMANTPS  $0x00, Z1, Z1
@@ -635,63 +954,110 @@ factors47:
 	VMOVUPS     Z1, (CX)(R8*1)
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x10, R9
-	JMP         columns42
+	JMP         columns66
 
-fewer43:
-	TESTQ   R9, R9
-	JZ      whole51
-	MOVQ    $0x00000040, R9
-	MOVQ    16(AX), R10
-	MOVQ    24(AX), R11
-	SHLQ    $0x05, R11
-	ADDQ    R10, R11
-	MOVQ    SI, R12
-	MOVQ    (R10), R13
-	ADDQ    R8, R13
-	MOVQ    16(R10), R14
-	TESTQ   R14, R14
-	JZ      uncoded52
-	MOVWLZX (R14)(SI*2), R12
+fewer67:
+	TESTQ R9, R9
+	JZ    whole81
+	MOVQ  $0x00000040, R9
+	MOVQ  16(AX), R10
+	MOVQ  24(AX), R11
+	LEAQ  (R11)(R11*4), R11
+	LEAQ  (R10)(R11*8), R11
+	MOVQ  SI, R12
+	MOVQ  (R10), R13
+	ADDQ  R8, R13
+	MOVQ  16(R10), R14
+	MOVQ  32(R10), R15
+	TESTQ R15, R15
+	JZ    none84
+	ADDQ  R8, R15
 
-found53:
+none84:
+	TESTQ      R14, R14
+	JZ         uncoded82
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVWLZX    (R14)(R12*2), R12
 	IMULQ      8(R10), R12
-	LEAQ       (R13)(R12*4), R13
+	PREFETCHT0 (R15)(R12*4)
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVWLZX    (R14)(SI*2), R12
+
+found83:
+	IMULQ 8(R10), R12
+	LEAQ  (R13)(R12*4), R13
+	TESTQ R15, R15
+	JZ    none85
+	LEAQ  (R15)(R12*4), R15
+
+none85:
 	VMOVUPS.Z  (R13), K1, Z1
 	VGETEXPPS  Z1, Z2
 	VGETMANTPS $0x00, Z1, Z1
+	TESTQ      R15, R15
+	JZ         alike86
+	VADDPS.Z   (R15), Z2, K1, Z2
 
-factor54:
-	ADDQ    $0x20, R10
-	CMPQ    R10, R11
-	JGE     factors55
-	MOVQ    SI, R12
-	MOVQ    (R10), R13
-	ADDQ    R8, R13
-	MOVQ    16(R10), R14
-	TESTQ   R14, R14
-	JZ      uncoded56
-	MOVWLZX (R14)(SI*2), R12
+alike86:
+factor87:
+	ADDQ  $0x28, R10
+	CMPQ  R10, R11
+	JGE   factors88
+	MOVQ  SI, R12
+	MOVQ  (R10), R13
+	ADDQ  R8, R13
+	MOVQ  16(R10), R14
+	MOVQ  32(R10), R15
+	TESTQ R15, R15
+	JZ    none91
+	ADDQ  R8, R15
 
-found57:
+none91:
+	TESTQ      R14, R14
+	JZ         uncoded89
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVWLZX    (R14)(R12*2), R12
 	IMULQ      8(R10), R12
-	LEAQ       (R13)(R12*4), R13
+	PREFETCHT0 (R15)(R12*4)
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVWLZX    (R14)(SI*2), R12
+
+found90:
+	IMULQ 8(R10), R12
+	LEAQ  (R13)(R12*4), R13
+	TESTQ R15, R15
+	JZ    none92
+	LEAQ  (R15)(R12*4), R15
+
+none92:
 	VMOVUPS.Z  (R13), K1, Z3
 	VGETEXPPS  Z3, Z4
 	VGETMANTPS $0x00, Z3, Z3
 	VMULPS     Z3, Z1, Z1
 	VADDPS     Z4, Z2, Z2
+	TESTQ      R15, R15
+	JZ         alike93
+	VADDPS.Z   (R15), Z2, K1, Z2
+
+alike93:
 	DECQ       R9
-	JNZ        fine58
+	JNZ        fine94
 	VMOVAPS    Z1, Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
 	VADDPS     Z3, Z2, Z2
 	MOVQ       $0x00000040, R9
 
-fine58:
-	JMP factor54
+fine94:
+	JMP factor87
 
-factors55:
+factors88:
 	VMOVAPS     Z1, Z1
 	VGETEXPPS   Z1, Z3
 	VGETMANTPS  $0x00, Z1, Z1
@@ -701,7 +1067,7 @@ factors55:
 	VSCALEFPS.Z Z2, Z1, K2, Z1
 	VMOVUPS     Z1, K1, (CX)(R8*1)
 
-whole51:
+whole81:
 	MOVQ 48(AX), R8
 	SHLQ $0x02, R8
 	ADDQ R8, CX
@@ -712,64 +1078,101 @@ whole51:
 	JMP  end
 
 whole1:
-row59:
-	MOVQ    $0x00000040, DI
-	MOVQ    16(AX), R8
-	MOVQ    24(AX), R9
-	SHLQ    $0x05, R9
-	ADDQ    R8, R9
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded60
-	MOVWLZX (R12)(SI*2), R10
-
-found61:
+row95:
+	MOVQ       $0x00000040, DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	LEAQ       (R9)(R9*4), R9
+	LEAQ       (R8)(R9*8), R9
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded96
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
 	IMULQ      8(R8), R10
-	LEAQ       (R11)(R10*4), R11
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVWLZX    (R12)(SI*2), R10
+
+found97:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none99
+	LEAQ  (R13)(R10*4), R13
+
+none99:
 	VMOVUPS    (R11), Z0
 	VGETEXPPS  Z0, Z1
 	VGETMANTPS $0x00, Z0, Z0
+	TESTQ      R13, R13
+	JZ         alike100
+	VADDPS     (R13), Z1, Z1
 
-factor62:
-	ADDQ    $0x20, R8
-	CMPQ    R8, R9
-	JGE     factors63
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded64
-	MOVWLZX (R12)(SI*2), R10
-
-found65:
+alike100:
+factor101:
+	ADDQ       $0x28, R8
+	CMPQ       R8, R9
+	JGE        factors102
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded103
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
 	IMULQ      8(R8), R10
-	LEAQ       (R11)(R10*4), R11
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVWLZX    (R12)(SI*2), R10
+
+found104:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none106
+	LEAQ  (R13)(R10*4), R13
+
+none106:
 	VMOVUPS    (R11), Z2
 	VGETEXPPS  Z2, Z3
 	VGETMANTPS $0x00, Z2, Z2
 	VMULPS     Z2, Z0, Z0
 	VADDPS     Z3, Z1, Z1
+	TESTQ      R13, R13
+	JZ         alike107
+	VADDPS     (R13), Z1, Z1
+
+alike107:
 	DECQ       DI
-	JNZ        fine66
+	JNZ        fine108
 	VMOVAPS    Z0, Z0
 	VGETEXPPS  Z0, Z2
 	VGETMANTPS $0x00, Z0, Z0
 	VADDPS     Z2, Z1, Z1
 	MOVQ       $0x00000040, DI
 
-fine66:
-	JMP factor62
+fine108:
+	JMP factor101
 
-factors63:
+factors102:
 	VMOVAPS       Z0, Z0
 	VGETEXPPS     Z0, Z2
 	VGETMANTPS    $0x00, Z0, Z0
 	VADDPS        Z2, Z1, Z1
 	MOVQ          $0x00000040, DI
 	CMPB          64(AX), $0x00
-	JEQ           given67
+	JEQ           given109
 	VBROADCASTSS  cff800000<>+0(SB), Z2
 	VMAXPS        Z1, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y3
@@ -783,7 +1186,7 @@ factors63:
 	VCVTPS2DQ     X2, X2
 	VMOVD         X2, (DX)
 
-given67:
+given109:
 	MOVL         (DX), DI
 	VPBROADCASTD DI, Z2
 	VBROADCASTSS c80000000<>+0(SB), Z3
@@ -798,47 +1201,84 @@ given67:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row59
+	JLE          row95
 	JMP          end
 
 whole2:
-row68:
-	MOVQ    $0x00000040, DI
-	MOVQ    16(AX), R8
-	MOVQ    24(AX), R9
-	SHLQ    $0x05, R9
-	ADDQ    R8, R9
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded69
-	MOVWLZX (R12)(SI*2), R10
-
-found70:
+row110:
+	MOVQ       $0x00000040, DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	LEAQ       (R9)(R9*4), R9
+	LEAQ       (R8)(R9*8), R9
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded111
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
 	IMULQ      8(R8), R10
-	LEAQ       (R11)(R10*4), R11
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	MOVWLZX    (R12)(SI*2), R10
+
+found112:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none114
+	LEAQ  (R13)(R10*4), R13
+
+none114:
 	VMOVUPS    (R11), Z0
 	VGETEXPPS  Z0, Z2
 	VGETMANTPS $0x00, Z0, Z0
 	VMOVUPS    64(R11), Z1
 	VGETEXPPS  Z1, Z3
 	VGETMANTPS $0x00, Z1, Z1
+	TESTQ      R13, R13
+	JZ         alike115
+	VADDPS     (R13), Z2, Z2
+	VADDPS     64(R13), Z3, Z3
 
-factor71:
-	ADDQ    $0x20, R8
-	CMPQ    R8, R9
-	JGE     factors72
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded73
-	MOVWLZX (R12)(SI*2), R10
-
-found74:
+alike115:
+factor116:
+	ADDQ       $0x28, R8
+	CMPQ       R8, R9
+	JGE        factors117
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded118
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
 	IMULQ      8(R8), R10
-	LEAQ       (R11)(R10*4), R11
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	MOVWLZX    (R12)(SI*2), R10
+
+found119:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none121
+	LEAQ  (R13)(R10*4), R13
+
+none121:
 	VMOVUPS    (R11), Z4
 	VGETEXPPS  Z4, Z5
 	VGETMANTPS $0x00, Z4, Z4
@@ -849,8 +1289,14 @@ found74:
 	VGETMANTPS $0x00, Z4, Z4
 	VMULPS     Z4, Z1, Z1
 	VADDPS     Z5, Z3, Z3
+	TESTQ      R13, R13
+	JZ         alike122
+	VADDPS     (R13), Z2, Z2
+	VADDPS     64(R13), Z3, Z3
+
+alike122:
 	DECQ       DI
-	JNZ        fine75
+	JNZ        fine123
 	VMOVAPS    Z0, Z0
 	VGETEXPPS  Z0, Z4
 	VGETMANTPS $0x00, Z0, Z0
@@ -861,10 +1307,10 @@ found74:
 	VADDPS     Z4, Z3, Z3
 	MOVQ       $0x00000040, DI
 
-fine75:
-	JMP factor71
+fine123:
+	JMP factor116
 
-factors72:
+factors117:
 	VMOVAPS       Z0, Z0
 	VGETEXPPS     Z0, Z4
 	VGETMANTPS    $0x00, Z0, Z0
@@ -875,7 +1321,7 @@ factors72:
 	VADDPS        Z4, Z3, Z3
 	MOVQ          $0x00000040, DI
 	CMPB          64(AX), $0x00
-	JEQ           given76
+	JEQ           given124
 	VBROADCASTSS  cff800000<>+0(SB), Z4
 	VMAXPS        Z2, Z4, Z4
 	VMAXPS        Z3, Z4, Z4
@@ -890,7 +1336,7 @@ factors72:
 	VCVTPS2DQ     X4, X4
 	VMOVD         X4, (DX)
 
-given76:
+given124:
 	MOVL         (DX), DI
 	VPBROADCASTD DI, Z4
 	VBROADCASTSS c80000000<>+0(SB), Z5
@@ -908,26 +1354,46 @@ given76:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row68
+	JLE          row110
 	JMP          end
 
 whole3:
-row77:
-	MOVQ    $0x00000040, DI
-	MOVQ    16(AX), R8
-	MOVQ    24(AX), R9
-	SHLQ    $0x05, R9
-	ADDQ    R8, R9
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded78
-	MOVWLZX (R12)(SI*2), R10
-
-found79:
+row125:
+	MOVQ       $0x00000040, DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	LEAQ       (R9)(R9*4), R9
+	LEAQ       (R8)(R9*8), R9
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded126
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
 	IMULQ      8(R8), R10
-	LEAQ       (R11)(R10*4), R11
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	PREFETCHT0 128(R13)(R10*4)
+	PREFETCHT0 192(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	MOVWLZX    (R12)(SI*2), R10
+
+found127:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none129
+	LEAQ  (R13)(R10*4), R13
+
+none129:
 	VMOVUPS    (R11), Z0
 	VGETEXPPS  Z0, Z4
 	VGETMANTPS $0x00, Z0, Z0
@@ -940,21 +1406,48 @@ found79:
 	VMOVUPS    192(R11), Z3
 	VGETEXPPS  Z3, Z7
 	VGETMANTPS $0x00, Z3, Z3
+	TESTQ      R13, R13
+	JZ         alike130
+	VADDPS     (R13), Z4, Z4
+	VADDPS     64(R13), Z5, Z5
+	VADDPS     128(R13), Z6, Z6
+	VADDPS     192(R13), Z7, Z7
 
-factor80:
-	ADDQ    $0x20, R8
-	CMPQ    R8, R9
-	JGE     factors81
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded82
-	MOVWLZX (R12)(SI*2), R10
-
-found83:
+alike130:
+factor131:
+	ADDQ       $0x28, R8
+	CMPQ       R8, R9
+	JGE        factors132
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded133
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
 	IMULQ      8(R8), R10
-	LEAQ       (R11)(R10*4), R11
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	PREFETCHT0 128(R13)(R10*4)
+	PREFETCHT0 192(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	MOVWLZX    (R12)(SI*2), R10
+
+found134:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none136
+	LEAQ  (R13)(R10*4), R13
+
+none136:
 	VMOVUPS    (R11), Z8
 	VGETEXPPS  Z8, Z9
 	VGETMANTPS $0x00, Z8, Z8
@@ -975,8 +1468,16 @@ found83:
 	VGETMANTPS $0x00, Z8, Z8
 	VMULPS     Z8, Z3, Z3
 	VADDPS     Z9, Z7, Z7
+	TESTQ      R13, R13
+	JZ         alike137
+	VADDPS     (R13), Z4, Z4
+	VADDPS     64(R13), Z5, Z5
+	VADDPS     128(R13), Z6, Z6
+	VADDPS     192(R13), Z7, Z7
+
+alike137:
 	DECQ       DI
-	JNZ        fine84
+	JNZ        fine138
 	VMOVAPS    Z0, Z0
 	VGETEXPPS  Z0, Z8
 	VGETMANTPS $0x00, Z0, Z0
@@ -995,10 +1496,10 @@ found83:
 	VADDPS     Z8, Z7, Z7
 	MOVQ       $0x00000040, DI
 
-fine84:
-	JMP factor80
+fine138:
+	JMP factor131
 
-factors81:
+factors132:
 	VMOVAPS       Z0, Z0
 	VGETEXPPS     Z0, Z8
 	VGETMANTPS    $0x00, Z0, Z0
@@ -1017,7 +1518,7 @@ factors81:
 	VADDPS        Z8, Z7, Z7
 	MOVQ          $0x00000040, DI
 	CMPB          64(AX), $0x00
-	JEQ           given85
+	JEQ           given139
 	VBROADCASTSS  cff800000<>+0(SB), Z8
 	VMAXPS        Z4, Z8, Z8
 	VMAXPS        Z5, Z8, Z8
@@ -1034,7 +1535,7 @@ factors81:
 	VCVTPS2DQ     X8, X8
 	VMOVD         X8, (DX)
 
-given85:
+given139:
 	MOVL         (DX), DI
 	VPBROADCASTD DI, Z8
 	VBROADCASTSS c80000000<>+0(SB), Z9
@@ -1058,26 +1559,54 @@ given85:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row77
+	JLE          row125
 	JMP          end
 
 whole4:
-row86:
-	MOVQ    $0x00000040, DI
-	MOVQ    16(AX), R8
-	MOVQ    24(AX), R9
-	SHLQ    $0x05, R9
-	ADDQ    R8, R9
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded87
-	MOVWLZX (R12)(SI*2), R10
-
-found88:
+row140:
+	MOVQ       $0x00000040, DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	LEAQ       (R9)(R9*4), R9
+	LEAQ       (R8)(R9*8), R9
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded141
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
 	IMULQ      8(R8), R10
-	LEAQ       (R11)(R10*4), R11
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	PREFETCHT0 128(R13)(R10*4)
+	PREFETCHT0 192(R13)(R10*4)
+	PREFETCHT0 256(R13)(R10*4)
+	PREFETCHT0 320(R13)(R10*4)
+	PREFETCHT0 384(R13)(R10*4)
+	PREFETCHT0 448(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	PREFETCHT0 256(R10)
+	PREFETCHT0 320(R10)
+	PREFETCHT0 384(R10)
+	PREFETCHT0 448(R10)
+	MOVWLZX    (R12)(SI*2), R10
+
+found142:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none144
+	LEAQ  (R13)(R10*4), R13
+
+none144:
 	VMOVUPS    (R11), Z0
 	VGETEXPPS  Z0, Z8
 	VGETMANTPS $0x00, Z0, Z0
@@ -1102,21 +1631,60 @@ found88:
 	VMOVUPS    448(R11), Z7
 	VGETEXPPS  Z7, Z15
 	VGETMANTPS $0x00, Z7, Z7
+	TESTQ      R13, R13
+	JZ         alike145
+	VADDPS     (R13), Z8, Z8
+	VADDPS     64(R13), Z9, Z9
+	VADDPS     128(R13), Z10, Z10
+	VADDPS     192(R13), Z11, Z11
+	VADDPS     256(R13), Z12, Z12
+	VADDPS     320(R13), Z13, Z13
+	VADDPS     384(R13), Z14, Z14
+	VADDPS     448(R13), Z15, Z15
 
-factor89:
-	ADDQ    $0x20, R8
-	CMPQ    R8, R9
-	JGE     factors90
-	MOVQ    SI, R10
-	MOVQ    (R8), R11
-	MOVQ    16(R8), R12
-	TESTQ   R12, R12
-	JZ      uncoded91
-	MOVWLZX (R12)(SI*2), R10
-
-found92:
+alike145:
+factor146:
+	ADDQ       $0x28, R8
+	CMPQ       R8, R9
+	JGE        factors147
+	MOVQ       SI, R10
+	MOVQ       (R8), R11
+	MOVQ       16(R8), R12
+	MOVQ       32(R8), R13
+	TESTQ      R12, R12
+	JZ         uncoded148
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVWLZX    (R12)(R10*2), R10
 	IMULQ      8(R8), R10
-	LEAQ       (R11)(R10*4), R11
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	PREFETCHT0 128(R13)(R10*4)
+	PREFETCHT0 192(R13)(R10*4)
+	PREFETCHT0 256(R13)(R10*4)
+	PREFETCHT0 320(R13)(R10*4)
+	PREFETCHT0 384(R13)(R10*4)
+	PREFETCHT0 448(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	PREFETCHT0 256(R10)
+	PREFETCHT0 320(R10)
+	PREFETCHT0 384(R10)
+	PREFETCHT0 448(R10)
+	MOVWLZX    (R12)(SI*2), R10
+
+found149:
+	IMULQ 8(R8), R10
+	LEAQ  (R11)(R10*4), R11
+	TESTQ R13, R13
+	JZ    none151
+	LEAQ  (R13)(R10*4), R13
+
+none151:
 	VMOVUPS    (R11), Z16
 	VGETEXPPS  Z16, Z17
 	VGETMANTPS $0x00, Z16, Z16
@@ -1157,8 +1725,20 @@ found92:
 	VGETMANTPS $0x00, Z16, Z16
 	VMULPS     Z16, Z7, Z7
 	VADDPS     Z17, Z15, Z15
+	TESTQ      R13, R13
+	JZ         alike152
+	VADDPS     (R13), Z8, Z8
+	VADDPS     64(R13), Z9, Z9
+	VADDPS     128(R13), Z10, Z10
+	VADDPS     192(R13), Z11, Z11
+	VADDPS     256(R13), Z12, Z12
+	VADDPS     320(R13), Z13, Z13
+	VADDPS     384(R13), Z14, Z14
+	VADDPS     448(R13), Z15, Z15
+
+alike152:
 	DECQ       DI
-	JNZ        fine93
+	JNZ        fine153
 	VMOVAPS    Z0, Z0
 	VGETEXPPS  Z0, Z16
 	VGETMANTPS $0x00, Z0, Z0
@@ -1193,10 +1773,10 @@ found92:
 	VADDPS     Z16, Z15, Z15
 	MOVQ       $0x00000040, DI
 
-fine93:
-	JMP factor89
+fine153:
+	JMP factor146
 
-factors90:
+factors147:
 	VMOVAPS       Z0, Z0
 	VGETEXPPS     Z0, Z16
 	VGETMANTPS    $0x00, Z0, Z0
@@ -1231,7 +1811,7 @@ factors90:
 	VADDPS        Z16, Z15, Z15
 	MOVQ          $0x00000040, DI
 	CMPB          64(AX), $0x00
-	JEQ           given94
+	JEQ           given154
 	VBROADCASTSS  cff800000<>+0(SB), Z16
 	VMAXPS        Z8, Z16, Z16
 	VMAXPS        Z9, Z16, Z16
@@ -1252,7 +1832,7 @@ factors90:
 	VCVTPS2DQ     X16, X16
 	VMOVD         X16, (DX)
 
-given94:
+given154:
 	MOVL         (DX), DI
 	VPBROADCASTD DI, Z16
 	VBROADCASTSS c80000000<>+0(SB), Z17
@@ -1288,151 +1868,411 @@ given94:
 	ADDQ         $0x04, DX
 	INCQ         SI
 	CMPQ         SI, BX
-	JLE          row86
+	JLE          row140
 
 end:
 	VZEROUPPER
 	RET
 
 uncoded9:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found10
-	MOVL  (R15)(SI*4), R13
-	JMP   found10
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found10
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	PREFETCHT0 64(BP)(R13*4)
+	PREFETCHT0 128(BP)(R13*4)
+	PREFETCHT0 192(BP)(R13*4)
+	PREFETCHT0 256(BP)(R13*4)
+	PREFETCHT0 320(BP)(R13*4)
+	PREFETCHT0 384(BP)(R13*4)
+	PREFETCHT0 448(BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	PREFETCHT0 256(R13)
+	PREFETCHT0 320(R13)
+	PREFETCHT0 384(R13)
+	PREFETCHT0 448(R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found10
 
-uncoded13:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found14
-	MOVL  (R15)(SI*4), R13
-	JMP   found14
+uncoded16:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found17
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	PREFETCHT0 64(BP)(R13*4)
+	PREFETCHT0 128(BP)(R13*4)
+	PREFETCHT0 192(BP)(R13*4)
+	PREFETCHT0 256(BP)(R13*4)
+	PREFETCHT0 320(BP)(R13*4)
+	PREFETCHT0 384(BP)(R13*4)
+	PREFETCHT0 448(BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	PREFETCHT0 256(R13)
+	PREFETCHT0 320(R13)
+	PREFETCHT0 384(R13)
+	PREFETCHT0 448(R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found17
 
-uncoded18:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found19
-	MOVL  (R15)(SI*4), R13
-	JMP   found19
+uncoded24:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found25
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found25
 
-uncoded22:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found23
-	MOVL  (R15)(SI*4), R13
-	JMP   found23
+uncoded31:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found32
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found32
 
-uncoded26:
-	MOVQ  24(R10), R14
-	TESTQ R14, R14
-	JZ    found27
-	MOVL  (R14)(SI*4), R12
-	JMP   found27
+uncoded38:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found39
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	PREFETCHT0 (R15)(R12*4)
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found39
 
-uncoded30:
-	MOVQ  24(R10), R14
-	TESTQ R14, R14
-	JZ    found31
-	MOVL  (R14)(SI*4), R12
-	JMP   found31
+uncoded45:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found46
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	PREFETCHT0 (R15)(R12*4)
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found46
 
-uncoded35:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found36
-	MOVL  (R15)(SI*4), R13
-	JMP   found36
-
-uncoded39:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found40
-	MOVL  (R15)(SI*4), R13
-	JMP   found40
-
-uncoded44:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found45
-	MOVL  (R15)(SI*4), R13
-	JMP   found45
-
-uncoded48:
-	MOVQ  24(R11), R15
-	TESTQ R15, R15
-	JZ    found49
-	MOVL  (R15)(SI*4), R13
-	JMP   found49
-
-uncoded52:
-	MOVQ  24(R10), R14
-	TESTQ R14, R14
-	JZ    found53
-	MOVL  (R14)(SI*4), R12
-	JMP   found53
-
-uncoded56:
-	MOVQ  24(R10), R14
-	TESTQ R14, R14
-	JZ    found57
-	MOVL  (R14)(SI*4), R12
-	JMP   found57
+uncoded53:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found54
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	PREFETCHT0 64(BP)(R13*4)
+	PREFETCHT0 128(BP)(R13*4)
+	PREFETCHT0 192(BP)(R13*4)
+	PREFETCHT0 256(BP)(R13*4)
+	PREFETCHT0 320(BP)(R13*4)
+	PREFETCHT0 384(BP)(R13*4)
+	PREFETCHT0 448(BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	PREFETCHT0 256(R13)
+	PREFETCHT0 320(R13)
+	PREFETCHT0 384(R13)
+	PREFETCHT0 448(R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found54
 
 uncoded60:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found61
-	MOVL  (R12)(SI*4), R10
-	JMP   found61
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found61
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	PREFETCHT0 64(BP)(R13*4)
+	PREFETCHT0 128(BP)(R13*4)
+	PREFETCHT0 192(BP)(R13*4)
+	PREFETCHT0 256(BP)(R13*4)
+	PREFETCHT0 320(BP)(R13*4)
+	PREFETCHT0 384(BP)(R13*4)
+	PREFETCHT0 448(BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	PREFETCHT0 256(R13)
+	PREFETCHT0 320(R13)
+	PREFETCHT0 384(R13)
+	PREFETCHT0 448(R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found61
 
-uncoded64:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found65
-	MOVL  (R12)(SI*4), R10
-	JMP   found65
+uncoded68:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found69
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found69
 
-uncoded69:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found70
-	MOVL  (R12)(SI*4), R10
-	JMP   found70
-
-uncoded73:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found74
-	MOVL  (R12)(SI*4), R10
-	JMP   found74
-
-uncoded78:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found79
-	MOVL  (R12)(SI*4), R10
-	JMP   found79
+uncoded75:
+	MOVQ       24(R11), R15
+	TESTQ      R15, R15
+	JZ         found76
+	LEAQ       6(SI), R13
+	CMPQ       R13, BX
+	CMOVQGT    BX, R13
+	MOVL       (R15)(R13*4), R13
+	IMULQ      8(R11), R13
+	PREFETCHT0 (BP)(R13*4)
+	LEAQ       (R14)(R13*4), R13
+	PREFETCHT0 (R13)
+	MOVL       (R15)(SI*4), R13
+	JMP        found76
 
 uncoded82:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found83
-	MOVL  (R12)(SI*4), R10
-	JMP   found83
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found83
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	PREFETCHT0 (R15)(R12*4)
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found83
 
-uncoded87:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found88
-	MOVL  (R12)(SI*4), R10
-	JMP   found88
+uncoded89:
+	MOVQ       24(R10), R14
+	TESTQ      R14, R14
+	JZ         found90
+	LEAQ       6(SI), R12
+	CMPQ       R12, BX
+	CMOVQGT    BX, R12
+	MOVL       (R14)(R12*4), R12
+	IMULQ      8(R10), R12
+	PREFETCHT0 (R15)(R12*4)
+	LEAQ       (R13)(R12*4), R12
+	PREFETCHT0 (R12)
+	MOVL       (R14)(SI*4), R12
+	JMP        found90
 
-uncoded91:
-	MOVQ  24(R8), R12
-	TESTQ R12, R12
-	JZ    found92
-	MOVL  (R12)(SI*4), R10
-	JMP   found92
+uncoded96:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found97
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found97
+
+uncoded103:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found104
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found104
+
+uncoded111:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found112
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found112
+
+uncoded118:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found119
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found119
+
+uncoded126:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found127
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	PREFETCHT0 128(R13)(R10*4)
+	PREFETCHT0 192(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found127
+
+uncoded133:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found134
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	PREFETCHT0 128(R13)(R10*4)
+	PREFETCHT0 192(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found134
+
+uncoded141:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found142
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	PREFETCHT0 128(R13)(R10*4)
+	PREFETCHT0 192(R13)(R10*4)
+	PREFETCHT0 256(R13)(R10*4)
+	PREFETCHT0 320(R13)(R10*4)
+	PREFETCHT0 384(R13)(R10*4)
+	PREFETCHT0 448(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	PREFETCHT0 256(R10)
+	PREFETCHT0 320(R10)
+	PREFETCHT0 384(R10)
+	PREFETCHT0 448(R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found142
+
+uncoded148:
+	MOVQ       24(R8), R12
+	TESTQ      R12, R12
+	JZ         found149
+	LEAQ       6(SI), R10
+	CMPQ       R10, BX
+	CMOVQGT    BX, R10
+	MOVL       (R12)(R10*4), R10
+	IMULQ      8(R8), R10
+	PREFETCHT0 (R13)(R10*4)
+	PREFETCHT0 64(R13)(R10*4)
+	PREFETCHT0 128(R13)(R10*4)
+	PREFETCHT0 192(R13)(R10*4)
+	PREFETCHT0 256(R13)(R10*4)
+	PREFETCHT0 320(R13)(R10*4)
+	PREFETCHT0 384(R13)(R10*4)
+	PREFETCHT0 448(R13)(R10*4)
+	LEAQ       (R11)(R10*4), R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	PREFETCHT0 256(R10)
+	PREFETCHT0 320(R10)
+	PREFETCHT0 384(R10)
+	PREFETCHT0 448(R10)
+	MOVL       (R12)(SI*4), R10
+	JMP        found149
 
 DATA cff800000<>+0(SB)/4, $0xff800000
 DATA cff800000<>+4(SB)/4, $0xff800000

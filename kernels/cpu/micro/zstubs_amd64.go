@@ -89,6 +89,11 @@ func updateTable512(a *TableArgs)
 //go:noescape
 func quantize512(acc *int64, x, y *float32, n int, scale float64)
 
+// chain512 is Set.Chain.
+//
+//go:noescape
+func chain512(a *ChainArgs)
+
 // transpose512 transposes a block of 16×16 floats.
 //
 //go:noescape

@@ -45,6 +45,7 @@ func (t *Tables) makeInputs(scales [][]float64) error {
 			Family: family, At: t.CodesAt(in), Unit: t.firstUnit(in.Vector), Stats: uint32(in.Family.NumStats()),
 			Taken: t.Taken[in.Vector],
 		}
+		out.Exps = t.ownExps(in)
 		if in.Codes > 0 {
 			out.Table = uint64(in.Table)
 		}
@@ -78,6 +79,18 @@ func (t *Tables) makeInputs(scales [][]float64) error {
 		t.Inputs = append(t.Inputs, out)
 	}
 	return nil
+}
+
+// ownExps is the floats from a value of an input to the exponent that it has of its
+// own, 0 if it has none.
+func (t *Tables) ownExps(in *layers.Input) uint32 {
+	switch {
+	case in.Exps >= 0:
+		return uint32(in.Exps - in.Table)
+	case in.Codes == 0 && t.spread[in.Vector]:
+		return uint32(t.span(t.Program.Width(in.Vector))) // they stand behind the values
+	}
+	return 0
 }
 
 // scales puts the scales of an input's statistics among the constants.

@@ -37,21 +37,22 @@ type Tables struct {
 	Uses      []tensor.Use
 	Constants []float64
 
-	OwnerTiles  []int    // owner → its tiles
-	Slot        []uint64 // vector → its first float in val; NoSlot for tabulated inputs
-	Taken       []uint32 // vector → its first number in taken: functions first, in order
-	valLen      int64
-	keptLen     int64
-	countsLen   int64
-	operandsLen int64                      // what KernelFit writes at most, once there is a schedule
-	formedLen   int64                      // products that are kept, behind val, once there is a schedule
-	users       [][]int32                  // vector → the elements that multiply it
-	ownerOf     []uint32                   // sum → owner
-	sharers     map[uint32][]tensor.Member // edge block that sums share → its places
-	ownGroups   int                        // of Groups
-	ownColumns  int                        // of Columns
-	tileMembers int                        // of Members
-	Pitch       int                        // of scratch memory for rows in log space: the widest sum or vector
+	OwnerTiles   []int    // owner → its tiles
+	Slot         []uint64 // vector → its first float in val; NoSlot for tabulated inputs
+	Taken        []uint32 // vector → its first number in taken: functions first, in order
+	valLen       int64
+	keptLen      int64
+	countsLen    int64
+	operandsLen  int64                      // what KernelFit writes at most, once there is a schedule
+	formedLen    int64                      // products that are kept, behind val, once there is a schedule
+	users        [][]int32                  // vector → the elements that multiply it
+	wide, spread []bool                     // layers.Program.Wide
+	ownerOf      []uint32                   // sum → owner
+	sharers      map[uint32][]tensor.Member // edge block that sums share → its places
+	ownGroups    int                        // of Groups
+	ownColumns   int                        // of Columns
+	tileMembers  int                        // of Members
+	Pitch        int                        // of scratch memory for rows in log space: the widest sum or vector
 }
 
 // NoSlot is the slot of a vector that keeps no values.
@@ -83,12 +84,16 @@ func (t *Tables) place() {
 	t.Slot = make([]uint64, len(p.Vectors))
 	t.placeTaken()
 	t.users = make([][]int32, len(p.Vectors))
+	t.wide, t.spread = p.Wide(tensor.BareFactors)
 	for v := range p.Vectors {
 		t.Slot[v] = NoSlot
 		if !p.Tabulated(int32(v)) {
 			t.Pitch = max(t.Pitch, (p.Width(int32(v))+3)&^3)
 			t.Slot[v] = uint64(t.valLen)
 			t.valLen += t.span(p.Width(int32(v)))
+			if t.spread[v] {
+				t.valLen += t.span(p.Width(int32(v)))
+			}
 		}
 	}
 	for e := range p.Elements {
@@ -118,14 +123,19 @@ func (t *Tables) makeElements() {
 		out := tensor.Element{
 			Kept: uint64(t.keptLen), Factor: uint32(len(t.Factors)), Width: uint32(int(e.Count) * t.Size), Formed: tensor.NotKept,
 		}
+		if t.wide[id] {
+			out.Wide = 1
+		}
 		for _, f := range p.ElementFactors(int32(id)) {
 			v := &p.Vectors[f]
 			out.Units = uint32(v.Units)
 			fc := tensor.Factor{Kind: tensor.StoredFactor, Base: t.Slot[f], At: uint32(int(f) * t.Rows)}
 			if v.Kind == layers.InputVector {
-				if in := &p.Inputs[v.Def]; in.Codes > 0 {
+				in := &p.Inputs[v.Def]
+				if in.Codes > 0 {
 					fc = tensor.Factor{Kind: tensor.TableFactor, Base: uint64(in.Table), At: t.CodesAt(in)}
 				}
+				fc.Exps = t.ownExps(in)
 			} else if !t.gathered(f) {
 				fc.Down = tensor.DownRatio
 			}

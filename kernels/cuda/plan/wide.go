@@ -127,7 +127,7 @@ func (s *Schedule) keep(t *Tables, sum int) {
 	}
 	first := t.Sums[sum].Element
 	for e := first; e < first+t.Sums[sum].Elements; e++ {
-		if x := &t.Elements[e]; x.Count > tensor.BareFactors {
+		if x := &t.Elements[e]; x.Wide == 1 {
 			x.Formed = uint64(t.valLen + t.formedLen)
 			t.formedLen += t.span(int(x.Width))
 		}

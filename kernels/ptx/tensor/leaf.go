@@ -92,6 +92,10 @@ func (k *kernel) leafLog2(in, x, unit ptx.Value) ptx.Value {
 	return k.Select(k.IsNaN(x), 0.0, l)
 }
 
+// leastOwn is the exponent below which a value that has one of its own is 0, so that
+// sums of exponents have room.
+const leastOwn = -1 << 28
+
 // leaf evaluates function inputs: densities scaled so that the largest of a row is
 // 1 at most and above one half, also where the row's exponent is Lost. Threads have a
 // row each while they look for the largest, then a unit each.
@@ -152,14 +156,23 @@ func (v Variant) leaf() *ptx.Kernel {
 		real, inside := k.Lt(unit, units), k.Lt(unit, width)
 		out := k.Add(k.Load(ptx.U64, in, InputVal), k.MadWide(k.Add(first, from), width, k.Cvt(ptx.U64, unit)))
 		out = k.element(ArgVal, out)
+		exps := k.Load(ptx.U32, in, InputExps)
 		k.For(ptx.U32, from, to, 1, func(r ptx.Value) {
 			p := k.At(cells, r, 24)
 			x := k.Load(ptx.F64, p, 0)
 			l := k.Sub(k.log2(d, gaussian, x, k.Load(ptx.F64, p, 8)), k.Load(ptx.F64, p, 16))
-			y := k.Cvt(ptx.F32, k.exp2(l), "rn")
+			y, own := k.Mov(ptx.F32, k.Cvt(ptx.F32, k.exp2(l), "rn")), k.Mov(ptx.F32, 0)
+			k.If(k.And(k.Ne(exps, 0), k.And(k.Lt(y, 0x1p-126), k.Ge(l, leastOwn))), func() {
+				whole := k.Cvt(ptx.F64, l, "rmi")
+				k.Into(y).Cvt(ptx.F32, k.exp2(k.Sub(l, whole)), "rn")
+				k.Into(own).Cvt(ptx.F32, whole, "rn")
+			})
+			some := k.And(real, k.Not(k.IsNaN(x)))
+			own = k.Select(some, own, 0)
 			y = k.Select(k.IsNaN(x), 1, y)
 			y = k.Select(real, y, 0)
 			k.Guard(inside, func() { k.Store(ptx.F32, out, 0, y) })
+			k.Guard(k.And(inside, k.Ne(exps, 0)), func() { k.Store(ptx.F32, k.At(out, exps, 4), 0, own) })
 			k.Into(out).MadWide(width, 4, out)
 		})
 	})

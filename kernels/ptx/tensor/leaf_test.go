@@ -116,6 +116,9 @@ func (w *leaves) parameters(in *tensor.Input, c leafInput) {
 		in.Params = uint64(len(w.Params))
 		w.Params = append(w.Params, make([]float32, np*width)...)
 	}
+	if own && in.Family != tensor.FamilyHistogram {
+		in.Exps = uint32(room(&w.Params, (int(in.Codes)+1)*width, 0)) - uint32(in.Table)
+	}
 	p := make([]float64, np)
 	for u := range c.units {
 		col := circuit.ColumnStats{Mean: 2, Variance: 3, Max: 1}
@@ -156,7 +159,38 @@ func (w *leaves) putParams(in *tensor.Input, u int, f circuit.Leaf, p []float64)
 		}
 	}
 	for c := range int(in.Codes) {
-		w.Params[in.Table+uint64(c*width+u)] = float32(math.Exp(f.LogProb(p, float64(c))))
+		at := in.Table + uint64(c*width+u)
+		log := f.LogProb(p, float64(c))
+		if in.Exps == 0 {
+			w.Params[at] = float32(math.Exp(log))
+			continue
+		}
+		w.Params[at], w.Params[at+uint64(in.Exps)] = 0, 0
+		if e := math.Floor(log / math.Ln2); e > math.Inf(-1) {
+			w.Params[at], w.Params[at+uint64(in.Exps)] = float32(math.Exp(log-e*math.Ln2)), float32(e)
+		}
+	}
+}
+
+// compareTables checks the tables of an input whose numbers have exponents against
+// others: a relative error of 1e-6 for probabilities far below float32's.
+func (w *leaves) compareTables(t *testing.T, i int, want *leaves) {
+	t.Helper()
+	in := &w.inputs[i]
+	log2 := func(l *leaves, at uint64) float64 {
+		m, e := float64(l.Params[at]), float64(l.Params[at+uint64(in.Exps)])
+		if m != 0 && !(m >= 1 && m <= 2) || m == 0 && e != 0 || e != math.Trunc(e) {
+			t.Fatalf("%s: a probability is %v·2^%v", w.place(int(at)), m, e)
+		}
+		return math.Log2(m) + e
+	}
+	for c := range int(in.Codes) {
+		for u := range w.cases[i].units {
+			at := in.Table + uint64(c*int(in.Width)+u)
+			if got, want := log2(w, at), log2(want, at); !(got == want || math.Abs(got-want) <= 1.5e-6) {
+				t.Fatalf("%s: code %d of unit %d has a probability of 2^%v, but 2^%v by the parameters that are stored", w.place(int(at)), c, u, got, want)
+			}
+		}
 	}
 }
 
@@ -349,6 +383,7 @@ func (w *leaves) compare(t *testing.T, was *leaves, tol float64, mstep func(i, u
 	stored := *was
 	stored.Params = slices.Clone(was.Params)
 	moved := 0
+	apart := make([]bool, len(w.Params))
 	for i := range w.inputs {
 		in, f := &w.inputs[i], w.cases[i].family
 		for u := range w.cases[i].units {
@@ -357,8 +392,17 @@ func (w *leaves) compare(t *testing.T, was *leaves, tol float64, mstep func(i, u
 			want.putParams(in, u, f, p)
 			stored.putParams(in, u, f, w.params(in, u, f))
 		}
+		if in.Exps > 0 {
+			w.compareTables(t, i, &stored)
+			for k := range uint64(in.Codes * in.Width) {
+				apart[in.Table+k], apart[in.Table+uint64(in.Exps)+k] = true, true
+			}
+		}
 	}
 	for k, p := range w.Params {
+		if apart[k] {
+			continue
+		}
 		if e := stored.Params[k]; !(math.Abs(float64(p-e)) <= 0x1p-22*float64(e)+0x1p-140) && e > 0 {
 			t.Fatalf("%s: parameter %d is %v, but %v by those that are stored", w.place(k), k, p, e)
 		}

@@ -186,9 +186,21 @@ func (l *leafBlock) tabulateBinomial(trials, p ptx.Value) {
 			rest := l.Sub(trials, x)
 			y = l.Add(y, l.Select(l.Gt(x, 0), l.Mul(x, success), 0.0))
 			y = l.Add(y, l.Select(l.Gt(rest, 0), l.Mul(rest, failure), 0.0))
-			l.put(ptx.F32, l.exists, table.at(c), l.Cvt(ptx.F32, l.exp(y), "rn"))
+			l.putLog(table, c, y)
 		})
 	})
+}
+
+// putLog writes the probability of a code, given its natural log, with an exponent of
+// its own.
+func (l *leafBlock) putLog(table column, c, log ptx.Value) {
+	log = l.Mul(log, math.Log2E)
+	whole := l.Cvt(ptx.F64, log, "rmi")
+	some := l.Ge(whole, leastOwn)
+	at := table.at(c)
+	x := l.Cvt(ptx.F32, l.exp2(l.Sub(log, whole)), "rn")
+	l.put(ptx.F32, l.exists, at, l.Select(some, x, 0))
+	l.put(ptx.F32, l.exists, l.At(at, l.field(InputExps), 4), l.Cvt(ptx.F32, l.Select(some, whole, 0.0), "rn"))
 }
 
 // tabulateLogistic writes the probabilities of a discretised logistic distribution.
@@ -204,7 +216,7 @@ func (l *leafBlock) tabulateLogistic(mean, scale ptx.Value) {
 		low, high := l.Gt(c, 0), l.Lt(c, last)
 		y := l.Neg(l.Add(l.Select(low, below, 0.0), l.Select(high, above, 0.0)))
 		y = l.Add(y, l.Select(l.And(low, high), both, 0.0))
-		l.put(ptx.F32, l.exists, table.at(c), l.Cvt(ptx.F32, l.exp(y), "rn"))
+		l.putLog(table, c, y)
 	})
 }
 

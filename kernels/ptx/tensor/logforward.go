@@ -308,9 +308,10 @@ func (k *kernel) logOperand(e logElement, row, unit ptx.Value) logValue {
 			at := k.element(ArgParams, k.Add(k.MadWide(code, e.width, base), k.Cvt(ptx.U64, unit)))
 			x := k.Load(ptx.F32, at, 0)
 			m, exp := k.split(x)
+			own := k.ownExps(1, k.Load(ptx.U32, record, FactorExps), at)[0]
 			k.Into(zero).Or(zero, k.Not(k.Gt(x, 0)))
 			k.Into(rest).Lg2(m)
-			k.Set(whole, exp)
+			k.Into(whole).Add(exp, k.Cvt(ptx.S32, own, "rzi"))
 		})
 		next := k.logOf(k.AddSat(l.whole, whole), k.Add(l.rest, rest))
 		k.Set(l.whole, next.whole)

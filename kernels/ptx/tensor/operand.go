@@ -1,49 +1,10 @@
 package tensor
 
-import (
-	"math"
-
-	"github.com/pce-engine/pce/kernels/ptx"
-)
+import "github.com/pce-engine/pce/kernels/ptx"
 
 // BareFactors is how many factors are multiplied without an exponent for each
 // product. Products of more are formed once a step where somebody keeps them.
 const BareFactors = 3
-
-// Exponents lie between Lost and Most, so that the difference of any two is an S32.
-// Sums stop at both ends. A value whose exponent is Lost is not told from 0: Lost
-// plus any exponent is Lost again. none is the exponent of a zero, below all others.
-const (
-	Lost = -3 << 29
-	Most = 1<<29 - 1
-	none = math.MinInt32
-)
-
-// exponentSum adds up the exponents of the factors of a product.
-type exponentSum struct{ sum, least ptx.Value } // S32; least is the smallest of all terms and sums
-
-// start returns to an empty sum.
-func (k *kernel) start(e exponentSum) {
-	k.Set(e.sum, 0)
-	k.Set(e.least, 0)
-}
-
-// addTo adds an exponent, as it stands in memory.
-func (k *kernel) addTo(e exponentSum, exp ptx.Value) {
-	k.Into(e.sum).AddSat(e.sum, exp)
-	k.Into(e.least).Min(e.least, k.Min(e.sum, exp))
-}
-
-// settle returns the exponent that a sum has come to.
-func (k *kernel) settle(e exponentSum) ptx.Value {
-	return k.Select(k.Le(e.least, Lost), Lost, k.Min(e.sum, Most))
-}
-
-// addExponents returns the exponent of a product of two values, given theirs.
-func (k *kernel) addExponents(x, y ptx.Value) ptx.Value {
-	sum := k.AddSat(x, y)
-	return k.Select(k.Le(k.Min(k.Min(x, y), sum), Lost), Lost, k.Min(sum, Most))
-}
 
 // lanes is the number of threads that share a row while operands are formed.
 const lanes = 8
@@ -54,6 +15,10 @@ func (v Variant) vector() int { return min(v.Block, 4) }
 // chunk is the number of units of a row that lanes threads read at once.
 func (v Variant) chunk() int { return lanes * v.vector() }
 
+// wideCount marks the number of factors of an element whose products take an exponent
+// each, though they may be of few factors.
+const wideCount = 1 << 31
+
 // operands forms the products of elements in some rows, a vector of units at a
 // time. Its values are one thread's.
 type operands struct {
@@ -61,7 +26,7 @@ type operands struct {
 	rows   []ptx.Value // U32, rows of the launch
 	vector int
 	lanes  int                      // threads that share a row
-	count  ptx.Value                // U32, factors of the element
+	count  ptx.Value                // U32, factors of the element, and wideCount where its products are wide
 	width  ptx.Value                // U32
 	factor ptx.Value                // U64, address of its first factor
 	base   []ptx.Value              // S32, by row: the exponent that its stored factors have together
@@ -171,7 +136,7 @@ func (o *operands) turn(element ptx.Value) {
 	for i := range o.held {
 		p := &o.held[i]
 		*p = place{k.Mov(ptx.U32, 0), k.Mov(ptx.U64, 0), k.Mov(ptx.U64, 0)}
-		k.If(k.Gt(o.count, i), func() {
+		k.If(k.Gt(o.factors(), i), func() {
 			read := k.place(o.factor, i*FactorSize)
 			k.Set(p.kind, read.kind)
 			k.Set(p.start, read.start)
@@ -212,12 +177,15 @@ func (o *operands) head(element ptx.Value) {
 	record := k.record(ArgElements, element, ElementSize)
 	first := k.LoadN(ptx.U32, 2, record, ElementFactor)
 	k.Into(o.width).Load(ptx.U32, record, ElementWidth)
-	k.Set(o.count, first[1])
+	k.Into(o.count).Mad(k.Load(ptx.U32, record, ElementWide), wideCount, first[1])
 	k.Into(o.factor).At(k.arg(ArgFactors), first[0], FactorSize)
 }
 
-// eachCount emits what do emits for elements of 1, 2 and 3 factors, and of n = 0
-// for all others.
+// factors is the number of factors of the element.
+func (o *operands) factors() ptx.Value { return o.k.And(o.count, wideCount-1) }
+
+// eachCount emits what do emits for elements of 1, 2 and 3 factors that are multiplied
+// bare, and of n = 0 for all others.
 func (o *operands) eachCount(do func(n int)) {
 	k := o.k
 	k.IfElse(k.Eq(o.count, 2), func() { do(2) }, func() {
@@ -230,7 +198,7 @@ func (o *operands) eachCount(do func(n int)) {
 // eachFactor goes through the factors of the element.
 func (o *operands) eachFactor(do func(factor ptx.Value)) {
 	k := o.k
-	k.For(ptx.U32, 0, o.count, 1, func(i ptx.Value) { do(k.At(o.factor, i, FactorSize)) })
+	k.For(ptx.U32, 0, o.factors(), 1, func(i ptx.Value) { do(k.At(o.factor, i, FactorSize)) })
 }
 
 // place is where a factor's values stand.
@@ -308,6 +276,18 @@ func (k *kernel) floats(n int, addr ptx.Value, offset int) []ptx.Value {
 	return k.LoadN(ptx.F32, n, addr, offset)
 }
 
+// ownExps returns the exponents that n adjacent values from an address on have of their
+// own, F32: they stand exps floats further, or are 0 where that is 0.
+func (k *kernel) ownExps(n int, exps, start ptx.Value) []ptx.Value {
+	own := k.zeros(1, n)[0]
+	k.If(k.Ne(exps, 0), func() {
+		for j, x := range k.floats(n, k.At(start, exps, 4), 0) {
+			k.Set(own[j], x)
+		}
+	})
+	return own
+}
+
 // putFloats writes 1, 2 or 4 adjacent floats.
 func (k *kernel) putFloats(addr ptx.Value, offset int, xs []ptx.Value) {
 	if len(xs) == 1 {
@@ -357,7 +337,9 @@ func (o *operands) wide(row int, column ptx.Value) (mantissas, exps []ptx.Value)
 	}
 	o.eachFactor(func(factor ptx.Value) {
 		one.locate(k.place(factor, 0), at, nil)
-		for j, f := range k.floats(o.vector, k.At(at[0], column, 4), 0) {
+		start := k.At(at[0], column, 4)
+		own := k.Load(ptx.U32, factor, FactorExps)
+		for j, f := range k.floats(o.vector, start, 0) {
 			m, x := mantissas[j], exps[j]
 			// The carried 2^24 keeps the product of a subnormal number normal.
 			p := k.Mul(m, f).As(ptx.S32)
@@ -367,6 +349,11 @@ func (o *operands) wide(row int, column ptx.Value) (mantissas, exps []ptx.Value)
 			k.Into(x).Select(zero, none, sum)
 			k.Into(m).Or(fraction, carryBits)
 		}
+		k.If(k.Ne(own, 0), func() {
+			for j, e := range k.floats(o.vector, k.At(start, own, 4), 0) {
+				k.Into(exps[j]).AddSat(exps[j], k.Cvt(ptx.S32, e, "rzi"))
+			}
+		})
 	})
 	return mantissas, exps
 }
@@ -421,8 +408,11 @@ func (o *operands) logs(column, exp ptx.Value) []ptx.Value {
 		p := k.place(factor, 0)
 		o.locate(p, []ptx.Value{at}, []exponentSum{base})
 		table := k.Eq(p.kind, TableFactor)
-		for j, x := range k.floats(o.vector, k.At(at, column, 4), 0) {
-			x = k.Select(table, k.Lg2(x), x)
+		start := k.At(at, column, 4)
+		// Marked rows have logs for values, whatever exponents these have in others.
+		own := k.ownExps(o.vector, k.Select(table, k.Load(ptx.U32, factor, FactorExps), 0), start)
+		for j, x := range k.floats(o.vector, start, 0) {
+			x = k.Select(table, k.Add(k.Lg2(x), own[j]), x)
 			k.Into(sums[j]).Add(sums[j], x)
 		}
 	})

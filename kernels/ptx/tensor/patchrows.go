@@ -47,7 +47,7 @@ func (f *patchFlows) bring(sum, element, column ptx.Value) *bringing {
 	b.turnFormed(element, sum)
 	for i := range b.start {
 		b.start[i] = k.Mov(ptx.U64, 0)
-		k.If(k.Gt(b.count, i), func() { k.Into(b.start[i]).At(b.held[i].start, b.column, 4) })
+		k.If(k.Gt(b.factors(), i), func() { k.Into(b.start[i]).At(b.held[i].start, b.column, 4) })
 	}
 	return b
 }

@@ -197,10 +197,15 @@ func (d *descent) term(i ptx.Value) ptx.Value {
 	d.If(d.Gt(theta, 0), func() {
 		m, e := d.operand(d.record(ArgElements, place[0], ElementSize), d.Add(place[1], c), theta)
 		// A mantissa of 0 may have any exponent.
-		e = d.Select(d.Gt(m, 0), d.Max(d.SubSat(e, d.exp), -1023), -1023)
-		d.Into(x).Mul(m, d.Shl(d.Cvt(ptx.U64, d.Add(e, 1023)), 52).As(ptx.F64))
+		e = d.Select(d.Gt(m, 0), d.SubSat(e, d.exp), -1023)
+		d.Into(x).Mul(m, d.widePow2(e))
 	})
 	return x
+}
+
+// widePow2 returns 2^n as an F64 for an S32 up to 1023, 0 below 2^-1022.
+func (k *kernel) widePow2(n ptx.Value) ptx.Value {
+	return k.Shl(k.Cvt(ptx.U64, k.Add(k.Max(n, -1023), 1023)), 52).As(ptx.F64)
 }
 
 // operand returns theta times a unit of an element, as a mantissa in [1, 2) or 0, and
@@ -212,8 +217,11 @@ func (d *descent) operand(record, unit, theta ptx.Value) (m, e ptx.Value) {
 		factor := d.record(ArgFactors, f, FactorSize)
 		base, kind := d.Load(ptx.U64, factor, FactorBase), d.LoadN(ptx.U32, 2, factor, FactorKind)
 		first, x := d.Add(base, d.Cvt(ptx.U64, unit)), d.Var(ptx.F32)
+		exps, own := d.Load(ptx.U32, factor, FactorExps), d.Mov(ptx.F32, 0)
 		d.IfElse(d.Eq(kind[0], StoredFactor), func() {
-			d.Into(x).Load(ptx.F32, d.element(ArgVal, d.MadWide(d.row, width, first)), 0)
+			at := d.element(ArgVal, d.MadWide(d.row, width, first))
+			d.Into(x).Load(ptx.F32, at, 0)
+			d.Set(own, d.ownExps(1, d.Select(d.marked, 0, exps), at)[0])
 			d.Into(e).AddSat(e, d.Load(ptx.S32, d.At(d.arg(ArgExp), d.Add(kind[1], d.row), 4), 0))
 			d.If(d.marked, func() {
 				floor, none := d.Cvt(ptx.F32, x, "rmi"), d.Eq(x, math.Inf(-1))
@@ -222,8 +230,11 @@ func (d *descent) operand(record, unit, theta ptx.Value) (m, e ptx.Value) {
 			})
 		}, func() {
 			code := d.Load(d.codeType(), d.codeAt(d.Add(kind[1], d.row)), 0)
-			d.Into(x).Load(ptx.F32, d.element(ArgParams, d.MadWide(code, width, first)), 0)
+			at := d.element(ArgParams, d.MadWide(code, width, first))
+			d.Into(x).Load(ptx.F32, at, 0)
+			d.Set(own, d.ownExps(1, exps, at)[0])
 		})
+		d.Into(e).AddSat(e, d.Cvt(ptx.S32, own, "rzi"))
 		d.Into(m).Mul(m, d.Cvt(ptx.F64, x))
 		bits := m.As(ptx.S64)
 		d.Into(e).AddSat(e, d.Sub(d.Cvt(ptx.S32, d.Shr(bits, 52)), 1023))
@@ -287,6 +298,7 @@ func (v Variant) sampleLeaf() *ptx.Kernel {
 	in := s.record(ArgInputs, entry[0], InputSize)
 	taken, n := s.Load(ptx.U32, in, InputTaken), s.Load(ptx.U32, in, InputCodes)
 	pitch, table := s.Mul(s.Load(ptx.U32, in, InputWidth), 4), s.element(ArgParams, s.Load(ptx.U64, in, InputTable))
+	exps := s.Load(ptx.U32, in, InputExps)
 	codes := s.codeAt(s.Load(ptx.U32, in, InputAt))
 	first := s.Mul(s.Special("%ctaid.y"), SampleRows)
 	end := s.Min(s.Add(first, SampleRows), s.control(ptx.U32, ControlRows))
@@ -296,7 +308,9 @@ func (v Variant) sampleLeaf() *ptx.Kernel {
 		s.If(s.And(s.Ne(unit, 0), s.Eq(s.Load(s.codeType(), cell, 0), n)), func() {
 			column := s.At(table, s.Sub(unit, 1), 4)
 			pick := s.draw(s.uniform(entry[1]), n, func(i ptx.Value) ptx.Value {
-				return s.Cvt(ptx.F64, s.Load(ptx.F32, s.MadWide(i, pitch, column), 0))
+				at := s.MadWide(i, pitch, column)
+				own := s.Cvt(ptx.S32, s.ownExps(1, exps, at)[0], "rzi")
+				return s.Mul(s.Cvt(ptx.F64, s.Load(ptx.F32, at, 0)), s.widePow2(own))
 			})
 			s.Guard(s.Eq(s.lane, 0), func() { s.storeCode(cell, pick) })
 		})

@@ -18,6 +18,9 @@ type Factor struct {
 	Down uint32 // in the backward pass: DownNothing or DownRatio
 	// Taken is the first number of the vector in taken.
 	Taken uint32
+	// Exps is the floats from a value to the exponent that it has of its own, a whole
+	// number; 0 if it has none.
+	Exps uint32
 }
 
 // Byte offsets in a Factor, and its size.
@@ -27,6 +30,7 @@ const (
 	FactorAt    = 12
 	FactorDown  = 16
 	FactorTaken = 20
+	FactorExps  = 24
 	FactorSize  = 32
 )
 
@@ -51,6 +55,7 @@ type Element struct {
 	Width  uint32 // units, padding included: the pitch of rows of its factors
 	Units  uint32 // units that exist
 	Formed uint64 // first float in val of its products under the exponents of its sum, [R, Width]; NotKept if they are formed again
+	Wide   uint32 // 1 if products are to be multiplied with an exponent for each, whatever their number of factors
 }
 
 // NotKept is the offset of what is not kept.
@@ -64,7 +69,8 @@ const (
 	ElementWidth  = 16
 	ElementUnits  = 20
 	ElementFormed = 24
-	ElementSize   = 32
+	ElementWide   = 32
+	ElementSize   = 40
 )
 
 // Sum is a vector of weighted sums, or a stored product, which has one element and
@@ -292,6 +298,7 @@ type Input struct {
 	Residue  uint32 // of an owning function: its place among the averages' residues, less FlowLen
 	Scales   uint32 // first of its statistics' scales, float64 powers of two, in the same table
 	Taken    uint32 // first number in taken, [R]
+	Exps     uint32 // as a Factor's, of its table or of its values
 }
 
 // SharedCodes is the most codes of a leaf whose counts fit in shared memory.
@@ -320,7 +327,8 @@ const (
 	InputResidue  = 76
 	InputScales   = 80
 	InputTaken    = 84
-	InputSize     = 88
+	InputExps     = 88
+	InputSize     = 96
 )
 
 // The families of leaves, with what their layers.Family's Constants are.
