@@ -11,21 +11,38 @@ import (
 type encoder struct {
 	schema    *Schema
 	noMissing bool
-	codes     []map[string]int // by column; nil: numbers
+	labels    []labelCodes // by column; zero: numbers
+}
+
+// labelCodes finds the codes of a column's labels.
+type labelCodes struct {
+	texts   map[string]int
+	numbers map[float64]int // nil unless all labels are numbers
+}
+
+func newLabelCodes(c *Column) labelCodes {
+	l := labelCodes{texts: make(map[string]int, len(c.Labels))}
+	for code, label := range c.Labels {
+		l.texts[label] = code
+	}
+	if numbers := c.labelNumbers(); numbers != nil {
+		l.numbers = make(map[float64]int, len(numbers))
+		for code, x := range numbers {
+			l.numbers[x] = code
+		}
+	}
+	return l
 }
 
 func newEncoder(s *Schema, noMissing bool) *encoder {
-	e := &encoder{schema: s, noMissing: noMissing, codes: make([]map[string]int, len(s.Columns))}
+	e := &encoder{schema: s, noMissing: noMissing, labels: make([]labelCodes, len(s.Columns))}
 	for i, c := range s.Columns {
 		switch {
 		case c.Labels == nil:
 		case i > 0 && sameLabels(c.Labels, s.Columns[i-1].Labels):
-			e.codes[i] = e.codes[i-1]
+			e.labels[i] = e.labels[i-1]
 		default:
-			e.codes[i] = make(map[string]int, len(c.Labels))
-			for k, l := range c.Labels {
-				e.codes[i][l] = k
-			}
+			e.labels[i] = newLabelCodes(&c)
 		}
 	}
 	return e
@@ -35,7 +52,7 @@ func newEncoder(s *Schema, noMissing bool) *encoder {
 func (e *encoder) cell(col int, v *Value) (code int, value float32, problem string) {
 	c := &e.schema.Columns[col]
 	if v.Kind == Absent {
-		if code, ok := e.codes[col][string(v.Text)]; ok && v.Text != nil {
+		if code, ok := e.labels[col].texts[string(v.Text)]; ok && v.Text != nil {
 			return code, 0, "" // a customary mark that is one of the column's texts
 		}
 		if e.noMissing {
@@ -43,10 +60,15 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 		}
 		return Missing, missingValue, ""
 	}
-	if m := e.codes[col]; m != nil && v.Text != nil {
-		code, ok := m[string(v.Text)]
+	if m := &e.labels[col]; m.texts != nil && (v.Text != nil || m.numbers != nil) {
+		text := v.Text
+		code, ok := m.texts[string(text)]
+		if text == nil {
+			text = []byte(formatNumber(v.Number))
+			code, ok = m.numbers[v.Number]
+		}
 		if !ok {
-			return 0, 0, fmt.Sprintf("%s is not a category of %s; it has %s", quote(v.Text), e.schema.ColumnName(col), listLabels(c.Labels))
+			return 0, 0, fmt.Sprintf("%s is not a category of %s; it has %s", quote(text), e.schema.ColumnName(col), listLabels(c.Labels))
 		}
 		return code, 0, ""
 	}

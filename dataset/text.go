@@ -212,7 +212,7 @@ func openText(s *Schema, opts *Options) (func(path string) (Reader, error), erro
 	if s.Unit == "" || s.Columns[0].Labels == nil || s.Columns[0].Labels[unknownCode] != unknownToken {
 		return nil, badData("data", "is text, and the model's variables are no tokens; give a table of %d columns", len(s.Columns))
 	}
-	codes := newEncoder(&Schema{Columns: s.Columns[:1]}, false).codes[0]
+	codes := newEncoder(&Schema{Columns: s.Columns[:1]}, false).labels[0].texts
 	left := opts.textLeft()
 	return func(path string) (Reader, error) {
 		t, err := openTokens(path, s.Unit, left, opts)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -157,10 +156,12 @@ func appendLabel(line []byte, label string) []byte {
 
 func (c *csvWriter) Close() error { return c.w.Flush() }
 
-// npyWriter writes codes as u1, u2 or u4, and numbers, or codes beside numbers, as f8.
+// npyWriter writes codes as u1, u2 or u4, and numbers, or codes beside numbers, as
+// f8. A category whose label is a number is written as that number.
 type npyWriter struct {
 	w       *bufio.Writer
 	schema  *Schema
+	labels  [][]float64 // by column: the numbers of its labels, nil for others
 	dtype   ndarray.DType
 	rows    int
 	written int
@@ -168,8 +169,15 @@ type npyWriter struct {
 }
 
 func newNPYWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
-	n := &npyWriter{w: bufio.NewWriter(w), schema: s, rows: rows, dtype: ndarray.DType{Kind: 'u', Size: 1}}
-	for _, c := range s.Columns {
+	n := &npyWriter{w: bufio.NewWriter(w), schema: s, labels: make([][]float64, len(s.Columns)), rows: rows, dtype: ndarray.DType{Kind: 'u', Size: 1}}
+	reals := false
+	for i, c := range s.Columns {
+		if i > 0 && sameLabels(c.Labels, s.Columns[i-1].Labels) {
+			n.labels[i] = n.labels[i-1]
+		} else {
+			n.labels[i] = c.labelNumbers()
+		}
+		reals = reals || c.Kind == Continuous || n.labels[i] != nil
 		switch {
 		case c.Categories > 1<<16:
 			n.dtype.Size = 4
@@ -177,7 +185,7 @@ func newNPYWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
 			n.dtype.Size = max(n.dtype.Size, 2)
 		}
 	}
-	if slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Kind == Continuous }) {
+	if reals {
 		n.dtype = ndarray.DType{Kind: 'f', Size: 8}
 	}
 	shape := []int{rows, len(s.Columns)}
@@ -198,8 +206,11 @@ func (n *npyWriter) Write(b *Batch) error {
 		n.line = n.line[:0]
 		for i := range b.Columns {
 			c := &b.Columns[i]
+			if column := &n.schema.Columns[i]; c.Discrete() && c.Codes.At(r) >= column.Categories {
+				return badSetting("code %d of %s, which has %d categories", c.Codes.At(r), n.schema.ColumnName(i), column.Categories)
+			}
 			if n.dtype.Kind == 'f' {
-				n.line = binary.LittleEndian.AppendUint64(n.line, math.Float64bits(number(&n.schema.Columns[i], c, r)))
+				n.line = binary.LittleEndian.AppendUint64(n.line, math.Float64bits(n.number(i, c, r)))
 				continue
 			}
 			switch code := c.Codes.At(r); {
@@ -220,12 +231,14 @@ func (n *npyWriter) Write(b *Batch) error {
 	return nil
 }
 
-// number returns a cell as a number, NaN if it is missing: what the file says if
-// that is known.
-func number(column *Column, c *Cells, row int) float64 {
+// number returns a cell of a column as a number, NaN if it is missing: what the file
+// says if that is known.
+func (n *npyWriter) number(col int, c *Cells, row int) float64 {
 	switch {
 	case c.Discrete() && c.IsMissing(row):
 		return math.NaN()
+	case c.Discrete() && n.labels[col] != nil:
+		return n.labels[col][c.Codes.At(row)]
 	case c.Discrete():
 		return float64(c.Codes.At(row))
 	case c.Text != nil && c.Text[row] != nil:
@@ -233,7 +246,7 @@ func number(column *Column, c *Cells, row int) float64 {
 			return x
 		}
 	}
-	return column.Number(c.Values[row])
+	return n.schema.Columns[col].Number(c.Values[row])
 }
 
 func (n *npyWriter) Close() error {

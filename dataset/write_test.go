@@ -115,6 +115,10 @@ func TestWritersRefuse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	codes, err := NewWriter(&out, "a.npy", s, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	csv, err := NewWriter(&out, "a.csv", s, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -132,6 +136,7 @@ func TestWritersRefuse(t *testing.T) {
 		`a cell of "a" is missing`:                                  npy.Write(NewBatch(s, 1)),
 		"1 of 2 rows were written":                                  npy.Close(),
 		"code 3 of \"a\", which has 3 categories":                   csv.Write(bad),
+		"code 3 of \"a\"":                                           codes.Write(bad),
 		"row 1 of 1 numbers written to a file of 1 x 2":             numbers.Write([]float64{1}),
 		"0 of 1 rows were written":                                  numbers.Close(),
 		"a.doc: output files end in .csv, .npy, or .png for images": errExt,

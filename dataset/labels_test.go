@@ -1,0 +1,75 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pce-engine/pce/dataset/ndarray"
+)
+
+// numbers makes a .npy file of float64 rows.
+func numbers(t *testing.T, rows [][]float64) string {
+	t.Helper()
+	s := &Schema{Columns: make([]Column, len(rows[0]))}
+	b := &Batch{}
+	for i := range s.Columns {
+		s.Columns[i].Kind = Continuous
+	}
+	b.Resize(s, len(rows))
+	for r, row := range rows {
+		for i, x := range row {
+			b.Columns[i].Values[r] = float32(x)
+		}
+	}
+	return save(t, "numbers.npy", written(t, "numbers.npy", s, b))
+}
+
+// TestNumbersAreLabels wants a number of a file that does not write text to be the
+// category with that label, in inference and under a schema, and to be written as
+// that number again. Categories of other texts have their codes in such files.
+func TestNumbersAreLabels(t *testing.T) {
+	ctx := context.Background()
+	path := numbers(t, [][]float64{{10, 0}, {2, 1}, {-1.5, 2}, {10, 1}})
+	src, err := Open(ctx, path, Options{Types: map[string]Type{"1": {Labels: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := src.Schema().Columns[0].Labels, []string{"-1.5", "10", "2"}; !slices.Equal(got, want) {
+		t.Fatalf("labels %q, want %q", got, want)
+	}
+	b := &Batch{}
+	if err := src.Gather(ctx, b, []int{0, 1, 2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	var codes []int
+	for r := range b.Rows {
+		codes = append(codes, b.Columns[0].Codes.At(r))
+	}
+	if want := []int{1, 2, 0, 1}; !slices.Equal(codes, want) {
+		t.Errorf("codes %v, want %v", codes, want)
+	}
+	r, err := ndarray.OpenNPY(bytes.NewReader(written(t, "out.npy", src.Schema(), b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := make([]float64, 2)
+	for n, want := range []string{"[10 0]", "[2 1]", "[-1.5 2]", "[10 1]"} {
+		if err := r.Next(row); err != nil || fmt.Sprint(row) != want {
+			t.Errorf("row %d is written as %v, %v; want %s", n, row, err, want)
+		}
+	}
+	if _, err := Open(ctx, numbers(t, [][]float64{{3, 0}}), Options{Schema: src.Schema()}); err == nil {
+		t.Error("a number that is not a label was taken for one")
+	}
+
+	texts := &Schema{Columns: []Column{{Categories: 3, Labels: []string{"07", "7", "x"}}, {Categories: 3}}}
+	if src, err = Open(ctx, numbers(t, [][]float64{{2, 0}, {0, 1}}), Options{Schema: texts}); err != nil {
+		t.Fatal(err)
+	}
+	if err := src.Gather(ctx, b, []int{0, 1}); err != nil || b.Columns[0].Codes.At(0) != 2 || b.Columns[0].Codes.At(1) != 0 {
+		t.Errorf("codes %v, %v; want those of the file", b.Columns[0].Codes, err)
+	}
+}
