@@ -16,7 +16,10 @@ type Product struct {
 	b [16][8]float64  // [k][8]
 	c [16][8]float32
 
-	ea [16][16]int32 // exponents of a and b, in assembly
+	// The exponents of a and b, which only the assembly keeps.
+	//lint:ignore U1000 the assembly finds them by their places
+	ea [16][16]int32
+	//lint:ignore U1000 as ea
 	eb [16][8]int32
 }
 
