@@ -305,14 +305,18 @@ func (v Variant) sampleLeaf() *ptx.Kernel {
 	s.For(ptx.U32, s.Add(first, s.warp), end, sampleThreads/32, func(row ptx.Value) {
 		s.turn(row)
 		unit, cell := s.Load(ptx.U32, s.takenAt(taken), 0), s.At(codes, row, s.codeBytes())
-		s.If(s.And(s.Ne(unit, 0), s.Eq(s.Load(s.codeType(), cell, 0), n)), func() {
-			column := s.At(table, s.Sub(unit, 1), 4)
-			pick := s.draw(s.uniform(entry[1]), n, func(i ptx.Value) ptx.Value {
-				at := s.MadWide(i, pitch, column)
-				own := s.Cvt(ptx.S32, s.ownExps(1, exps, at)[0], "rzi")
-				return s.Mul(s.Cvt(ptx.F64, s.Load(ptx.F32, at, 0)), s.widePow2(own))
+		// A row takes one input of each variable. The block of that input may be writing
+		// the cell, so those of the others must not read it.
+		s.If(s.Ne(unit, 0), func() {
+			s.If(s.Eq(s.Load(s.codeType(), cell, 0), n), func() {
+				column := s.At(table, s.Sub(unit, 1), 4)
+				pick := s.draw(s.uniform(entry[1]), n, func(i ptx.Value) ptx.Value {
+					at := s.MadWide(i, pitch, column)
+					own := s.Cvt(ptx.S32, s.ownExps(1, exps, at)[0], "rzi")
+					return s.Mul(s.Cvt(ptx.F64, s.Load(ptx.F32, at, 0)), s.widePow2(own))
+				})
+				s.Guard(s.Eq(s.lane, 0), func() { s.storeCode(cell, pick) })
 			})
-			s.Guard(s.Eq(s.lane, 0), func() { s.storeCode(cell, pick) })
 		})
 	})
 	return s.Kernel()
