@@ -10,7 +10,7 @@ import (
 const rulePath = "train.rule"
 
 // ofRule reports whether the value of a key is chosen for an update rule: what
-// suits one is far off for another. A pseudocount stands beside the counts of a
+// suits one is far off for another. A pseudocount is added to the counts of a
 // batch under one rule, and beside those of one row under another.
 func ofRule(path string) bool {
 	return path == "train.pseudocount" || path == "train.momentum" || path == "train.subsets" || strings.HasPrefix(path, "train.step_size.")

@@ -141,7 +141,7 @@ func TestWideVocabulary(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := rowsOf(t, src, size > MaxNarrow)
-		want := make([]int, words) // words that come once stand in the order of the alphabet, the rest is <unk>
+		want := make([]int, words) // words that come once are in alphabetical order, the rest is <unk>
 		for i := range size - 1 {
 			want[i] = i + 1
 		}

@@ -107,7 +107,7 @@ func TestClients(t *testing.T) {
 		denied("another's record "+key, bob.Bucket(cluster.RunsBucket).Delete(ctx, key, 0))
 	}
 	_, err := alice.Bucket(cluster.RunsBucket).Put(ctx, "20260102-030405-0a1b2c3d", nil)
-	denied("a run that is nobody's", err)
+	denied("a run without an owner", err)
 	do("submit", alice.Jobs().Submit(ctx, own, []byte("job")))
 	denied("another's job", alice.Jobs().Submit(ctx, other, []byte("job")))
 	d, err := coordinator.Jobs().Next(ctx)

@@ -96,7 +96,7 @@ func memberTokens(id string) string {
 	return strings.Join(parts, ".")
 }
 
-// senderOf returns the identifier that the last three tokens of a subject stand for.
+// senderOf returns the identifier that the last three tokens of a subject spell.
 func senderOf(subject string) string {
 	parts := strings.Split(subject, ".")
 	parts = parts[max(0, len(parts)-3):]
