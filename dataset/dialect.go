@@ -11,7 +11,7 @@ import (
 const dialectRecords = 100
 
 // dialectOf tells line ends and delimiter of a table by its first bytes; whole
-// says that there are no more. Lines end in CR if there is no LF. Where the
+// says that these are all. Lines end in CR if there is no LF. Where the
 // customary delimiter leaves records of one cell, or of different numbers of
 // cells, another one that gives all records the same number is taken: programs
 // write semicolons and tabs into files named .csv. A semicolon or a tab is also
@@ -95,8 +95,8 @@ func decimalCommas(start []byte, whole, cr bool) bool {
 	return false
 }
 
-// isDecimalComma reports whether a cell is a number but for commas that stand in
-// it where a point stands, or between its thousands.
+// isDecimalComma reports whether a cell is a number but for commas that are used
+// for its decimal point or between its thousands.
 func isDecimalComma(cell []byte) bool {
 	if bytes.IndexByte(cell, ',') < 0 {
 		return false

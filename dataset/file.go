@@ -155,7 +155,7 @@ type unpacked struct {
 
 func (u *unpacked) Close() error { return u.file.Close() }
 
-// stdinPath stands for standard input, which holds a table in text.
+// stdinPath means standard input, which holds a table in text.
 const stdinPath = "-"
 
 // openFile opens a file, or standard input, and unpacks it if its first bytes
