@@ -30,7 +30,7 @@ func Validate(g *Graph) error {
 	if sketch != nil {
 		return nil
 	}
-	s, faults, err := computeScopes(g, true)
+	s, faults, err := computeScopes(g, true, maxScopeWords)
 	switch {
 	case err != nil && unsmooth != None:
 		return fault(g, unsmooth, "is not smooth: child %d has other variables than child %d; give all children of a sum the same scope",

@@ -108,7 +108,7 @@ func (d *disjointness) overlap(a, b NodeID) bool {
 		return n.Var == m.Var
 	}
 	if d.scopes == nil {
-		s, _, err := computeScopes(d.g, false)
+		s, _, err := computeScopes(d.g, false, maxScopeWords)
 		if err != nil {
 			d.steps = maxSupportSteps
 			return false

@@ -50,7 +50,7 @@ func Properties(g *Graph) Props {
 		p.Deterministic = deterministic(g, nil, used)
 		return p
 	}
-	s, faults, err := computeScopes(g, false)
+	s, faults, err := computeScopes(g, false, maxScopeWords)
 	if err != nil {
 		return Props{}
 	}

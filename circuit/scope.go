@@ -81,7 +81,7 @@ func ScopesOf(g *Graph) (*Scopes, error) {
 	if err := checkWiring(g); err != nil {
 		return nil, err
 	}
-	s, _, err := computeScopes(g, false)
+	s, _, err := computeScopes(g, false, maxScopeWords)
 	return s, err
 }
 
@@ -153,8 +153,9 @@ func (t *scopeTable) take() int32 {
 }
 
 // computeScopes wants a graph whose wiring is in order. With strict set it
-// stops at the first fault.
-func computeScopes(g *Graph, strict bool) (*Scopes, scopeFaults, error) {
+// stops at the first fault. It refuses graphs whose distinct scopes take more
+// than maxWords words.
+func computeScopes(g *Graph, strict bool, maxWords int) (*Scopes, scopeFaults, error) {
 	t := &scopeTable{seed: maphash.MakeSeed(), index: map[uint64][]int32{}, lo: int(^uint(0) >> 1)}
 	s := &Scopes{nodes: make([]int32, len(g.Nodes))}
 	faults := scopeFaults{unsmooth: None, undecomposable: None, child: None}
@@ -194,9 +195,9 @@ func computeScopes(g *Graph, strict bool) (*Scopes, scopeFaults, error) {
 			}
 			s.nodes[i] = t.take()
 		}
-		if t.words > maxScopeWords {
+		if t.words > maxWords {
 			return nil, faults, fmt.Errorf("%w: %d distinct scopes over %d variables take more than %d MiB",
-				ErrGraph, len(t.sets), g.NumVars, maxScopeWords>>17)
+				ErrGraph, len(t.sets), g.NumVars, maxWords>>17)
 		}
 		if strict && faults.child != None {
 			break

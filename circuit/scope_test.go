@@ -69,14 +69,14 @@ func TestSketchAgrees(t *testing.T) {
 				}
 			}
 			g.Nodes = append(g.Nodes, n)
-			if _, faults, err := computeScopes(g, true); err != nil || faults.child != None {
+			if _, faults, err := computeScopes(g, true, maxScopeWords); err != nil || faults.child != None {
 				if rng.IntN(8) > 0 { // seldom keep what is broken
 					g.Nodes = g.Nodes[:len(g.Nodes)-1]
 				}
 			}
 		}
 		g.Root = NodeID(rng.IntN(len(g.Nodes)))
-		s, faults, err := computeScopes(g, false)
+		s, faults, err := computeScopes(g, false, maxScopeWords)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,5 +129,25 @@ func TestSketchOfManyRoots(t *testing.T) {
 		if p := Properties(g); !p.Decomposable || !p.StructuredDecomposable || !p.TotalScope {
 			t.Errorf("%d roots: %+v", roots, p)
 		}
+	}
+}
+
+// TestScopesTakeTooMuch computes scopes that take as many words as they may, and
+// refuses the same graph where they may take one word less.
+func TestScopesTakeTooMuch(t *testing.T) {
+	g := chainGraph(200)
+	s, _, err := computeScopes(g, false, maxScopeWords)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := 0
+	for _, set := range s.sets {
+		words += len(set.words)
+	}
+	if _, _, err := computeScopes(g, false, words); err != nil {
+		t.Errorf("%d words of at most %d: %v", words, words, err)
+	}
+	if _, _, err := computeScopes(g, false, words-1); !errors.Is(err, ErrGraph) || !strings.Contains(err.Error(), "distinct scopes over 200 variables take more than 0 MiB") {
+		t.Errorf("%d words of at most %d: %v", words, words-1, err)
 	}
 }

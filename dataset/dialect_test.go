@@ -280,6 +280,7 @@ func TestKeys(t *testing.T) {
 		{"over two files", []string{table(20, number), table(50, func(i int) string { return number(i + 20) })}, Options{}, `"id" holds 70 whole numbers that are all different; if they only name the rows, set its type to skip`},
 		{"the same in two files", []string{table(20, number), table(50, number)}, Options{}, ``},
 		{"the same texts in two files", []string{table(20, func(i int) string { return fmt.Sprintf("row %d", i) }), table(30, func(i int) string { return fmt.Sprintf("row %d", i) })}, Options{}, ``},
+		{"just enough rows", []string{table(10, number)}, Options{}, `"id" holds 10 whole numbers that are all different; if they only name the rows, set its type to skip`},
 		{"few rows", []string{table(9, number)}, Options{}, ``},
 		{"one number twice", []string{table(50, number) + "1000,1\n"}, Options{}, ``},
 		{"measures", []string{table(50, func(i int) string { return fmt.Sprint(float64(i) + 0.5) })}, Options{}, ``},

@@ -88,10 +88,10 @@ func (t *tokens) next() ([]byte, error) {
 			}
 			continue
 		}
+		t.word = append(t.word, string(r)...)
 		if len(t.word) > maxWordBytes {
 			return nil, badData(fmt.Sprintf("%s:%d", t.path, t.line), "word of more than %d bytes; is this a text file?", maxWordBytes)
 		}
-		t.word = append(t.word, string(r)...)
 	}
 }
 
@@ -112,7 +112,7 @@ func textSchema(ctx context.Context, files []file, opts *Options) (*Schema, erro
 	counts := make(map[string]int)
 	left := opts.textLeft()
 	for _, f := range files {
-		if err := countTokens(ctx, f.path, unit, left, opts, counts); err != nil {
+		if err := countTokens(ctx, f.path, unit, left, opts, counts, maxDistinct); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +128,7 @@ func textSchema(ctx context.Context, files []file, opts *Options) (*Schema, erro
 	return s, s.Validate()
 }
 
-func countTokens(ctx context.Context, path string, unit Unit, left *int64, opts *Options, counts map[string]int) error {
+func countTokens(ctx context.Context, path string, unit Unit, left *int64, opts *Options, counts map[string]int, most int) error {
 	t, err := openTokens(path, unit, left, opts)
 	if err != nil {
 		return err
@@ -145,8 +145,8 @@ func countTokens(ctx context.Context, path string, unit Unit, left *int64, opts 
 		if err != nil {
 			return err
 		}
-		if _, ok := counts[string(word)]; !ok && len(counts) == maxDistinct {
-			return badData(fmt.Sprintf("%s:%d", path, t.line), "more than %d different words; use fewer files or the unit char", maxDistinct)
+		if _, ok := counts[string(word)]; !ok && len(counts) == most {
+			return badData(fmt.Sprintf("%s:%d", path, t.line), "more than %d different words; use fewer files or the unit char", most)
 		}
 		counts[string(word)]++
 	}

@@ -72,7 +72,7 @@ func TestBadText(t *testing.T) {
 		{"ab", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
 		{"", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
 		{"a\nb\x00", Options{}, "a.txt:2: holds a zero byte; is this a text file?"},
-		{strings.Repeat("x", 5000), Options{Text: Text{Unit: Word}}, "a.txt:1: word of more than 4096 bytes; is this a text file?"},
+		{strings.Repeat("x", maxWordBytes+1), Options{Text: Text{Unit: Word}}, "a.txt:1: word of more than 4096 bytes; is this a text file?"},
 		{"abc", Options{Schema: table}, "data: is text, and the model's variables are no tokens; give a table of 1 columns"},
 	} {
 		path := save(t, "a.txt", []byte(tt.in))
@@ -82,6 +82,35 @@ func TestBadText(t *testing.T) {
 		}
 		if got := message(t, err, path); got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}
+
+// TestLongestWord reads a word of as many bytes as one may have.
+func TestLongestWord(t *testing.T) {
+	word := strings.Repeat("x", maxWordBytes)
+	src, err := Open(t.Context(), save(t, "a.txt", []byte(word)), Options{Text: Text{Unit: Word, Length: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if labels := src.Schema().Columns[0].Labels; !slices.Contains(labels, word) {
+		t.Errorf("a vocabulary of %d words lacks the one of %d bytes", len(labels), len(word))
+	}
+}
+
+// TestDifferentWords counts as many different words as there may be, and refuses
+// one more at its line.
+func TestDifferentWords(t *testing.T) {
+	path := save(t, "a.txt", []byte("one two one\nthree two\nfour"))
+	for most, want := range map[int]string{4: "", 3: "a.txt:3: more than 3 different words; use fewer files or the unit char"} {
+		counts := map[string]int{}
+		err := countTokens(t.Context(), path, Word, nil, &Options{}, counts, most)
+		got := ""
+		if err != nil {
+			got = message(t, err, path)
+		}
+		if got != want || len(counts) != most || counts["one"] != 2 || counts["two"] != 2 {
+			t.Errorf("at most %d words: %q and counts %v; want %q", most, got, counts, want)
 		}
 	}
 }

@@ -117,6 +117,10 @@ func TestBadNPY(t *testing.T) {
 		{npy(header("|u1", "False", "(99999999999, 1)")), "axis 0 has 99999999999 elements; it takes 0 to 2147483647"},
 		{npy(header("|u1", "False", "(3, 2)"), 1, 2, 3), "ends after 1 of the 3 rows of its header; the file is cut short"},
 		{npy(header("|u1", "True", "(3, 2)"), 1, 2, 3), "ends after 1 of the 3 rows of its header; the file is cut short"},
+		{append([]byte("\x93NUMPY\x02\x00\x01\x00\x01\x00"), make([]byte, 65537)...), "has a header of 65537 bytes; it takes at most 65536"},
+		{npy(header("|u1", "True", "(1073741824, 4)"), 1, 2, 3, 4), "ends after 1 of the 1073741824 rows of its header; the file is cut short"},
+		{npy(header("|u1", "True", "(2147483647, 3)"), 1), "array of 6442450941 bytes in Fortran order; save it in C order"},
+		{npy(header("|u1", "True", "(858993460, 5)"), 1), "array of 4294967300 bytes in Fortran order; save it in C order"},
 		{npy(header("<f8", "True", "(2147483647, 1000)"), 1), "array of 17179869176000 bytes in Fortran order; save it in C order"},
 		{npy(header("|u1", "False", "(1, 2)"), 1, 2, 3), "goes on after the 1 rows of its header; save one array a file"},
 		{npy(header("|b1", "False", "(1, 2)"), 1, 2), "row 1 has 2 for Boolean 2; it takes 0 or 1"},
@@ -128,6 +132,20 @@ func TestBadNPY(t *testing.T) {
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%.60q\ngot  %v\nwant %s", tt.in, err, tt.want)
 		}
+	}
+}
+
+// TestLongestHeader reads a header of as many bytes as one may have.
+func TestLongestHeader(t *testing.T) {
+	text := header("|u1", "False", "(1, 2)")
+	text += strings.Repeat(" ", maxHeaderBytes-len(text))
+	in := append([]byte("\x93NUMPY\x02\x00\x00\x00\x01\x00"), text...)
+	r, err := OpenNPY(bytes.NewReader(append(in, 7, 8)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := rows(r); err != nil || got != "[7 8]" {
+		t.Errorf("rows %q, %v", got, err)
 	}
 }
 

@@ -36,7 +36,7 @@ import (
 var Format = dataset.Format{Open: open}
 
 const (
-	maxColumns = 1 << 16
+	maxColumns = parquet.MaxColumnIndex // the decoder numbers them in 16 bits and panics beyond
 	rowsAtOnce = 64
 )
 
@@ -129,7 +129,7 @@ func kindOf(c *parquet.Column) (k kind, problem string) {
 func (r *records) guard(decode func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = r.bad("the decoder gave up (%v); the file is damaged", p)
+			err = r.bad("the decoder gave up (%v); the file is damaged, or has more than %d columns", p, maxColumns)
 		}
 	}()
 	return decode()
