@@ -21,7 +21,7 @@ var small = slices.Clip([]string{
 	"data.valid=builtin:random?rows=64&vars=64&categories=16&seed=2", "data.test=builtin:random?rows=64&vars=64&categories=16&seed=3",
 })
 
-// digestRuns are the runs whose models testdata/digests.txt lists: a config of
+// digestRuns are the runs whose models testdata/models.sha256 lists: a config of
 // each structure, made small, and its data.
 var digestRuns = []struct {
 	name, config string
@@ -42,7 +42,7 @@ func TestModelDigests(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skipf("the digests are those of amd64; %s may contract a product and a sum", runtime.GOARCH)
 	}
-	const path = "testdata/digests.txt"
+	const path = "testdata/models.sha256"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
