@@ -6,9 +6,18 @@ import (
 	"io"
 
 	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/native"
+	"github.com/pce-engine/pce/circuit/format/text"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 )
+
+// init registers the formats of model files that come with pce. A program that
+// reads others registers them as well.
+func init() {
+	format.Register(native.Format)
+	format.Register(text.Format)
+}
 
 // WriteCircuit writes the circuit and its schema without parameters. With equal
 // compile options ReadCircuit makes the same program of it.
@@ -18,7 +27,7 @@ func (b *Blueprint) WriteCircuit(w io.Writer) error {
 		return err
 	}
 	z := gzip.NewWriter(w)
-	if err := format.Print(z, b.Graph, map[string]string{metaSchema: string(schema)}, nil); err != nil {
+	if err := text.Print(z, b.Graph, map[string]string{metaSchema: string(schema)}, nil); err != nil {
 		return err
 	}
 	return z.Close()

@@ -4,7 +4,7 @@ import (
 	"encoding/hex"
 
 	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/native"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
 )
@@ -52,7 +52,7 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	structure, err := format.Digest(b.Graph)
+	structure, err := native.Digest(b.Graph)
 	if err != nil {
 		return nil, err
 	}

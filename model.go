@@ -7,7 +7,7 @@ import (
 	"maps"
 
 	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/native"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
@@ -182,7 +182,7 @@ func (b *Blueprint) save(ctx context.Context, path string, params paramReader, m
 	}
 	maps.Copy(all, meta)
 	all[metaSchema] = string(text)
-	return format.Write(path, b.Graph, all, b.read(ctx, params))
+	return native.Write(path, b.Graph, all, b.read(ctx, params))
 }
 
 // Close waits for running calls and frees the model's memory. Later calls fail

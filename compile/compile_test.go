@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/text"
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/layers"
@@ -170,7 +170,7 @@ func TestTooBig(t *testing.T) {
 		"edges": {"circuit 1\na = input[1048576] x0 bernoulli\ns = sum[1048576] a\nr = sum s\n", ErrOptions},
 		"units": {"circuit 1\na = input[16777216] x0 bernoulli\ns = sum" + strings.Repeat(" a", 20) + "\n", circuit.ErrGraph},
 	} {
-		m, err := format.Parse(tc.text)
+		m, err := text.Parse(tc.text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,9 +207,9 @@ func FuzzCompileText(f *testing.F) {
 	f.Add("circuit 1\na = input[3] x0 bernoulli\ns = sum[2] a edges 1x1 (0,0) (1,2)\nr = sum s\n")
 	f.Add("circuit 2\na = input x0 gaussian\nb = input x1 poisson\np = product a b\n")
 	f.Add("circuit 2\na = input[2] x0 categorical categories=3\nb = input[2] x1 indicator codes=3 value=1\np = product a b\nq = product p\nr = sum q\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		m, err := format.Parse(text)
-		if err != nil || len(text) > 1<<12 {
+	f.Fuzz(func(t *testing.T, input string) {
+		m, err := text.Parse(input)
+		if err != nil || len(input) > 1<<12 {
 			return
 		}
 		size := 0

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/text"
 	"github.com/pce-engine/pce/internal/golden"
 	"github.com/pce-engine/pce/layers"
 )
@@ -40,8 +40,8 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-func compileText(args []string, text string) (*Result, string) {
-	m, err := format.Parse(text)
+func compileText(args []string, input string) (*Result, string) {
+	m, err := text.Parse(input)
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -24,6 +24,17 @@
 // of the file: commas, semicolons or tabs; LF, CR LF or CR; UTF-8 or UTF-16, with
 // or without a byte order mark. What cannot be told is refused.
 //
+// # Formats
+//
+// A file's format is told by its extension, .gz left out, for a table in text has
+// nothing else to be told by. A new format is a package below this one with a
+// variable Format, which says how its rows are read, and a program that wants it
+// calls
+//
+//	dataset.Register(".parquet", parquet.Format)
+//
+// as package circuit/format does with the formats of model files.
+//
 // # Errors
 //
 // Readers return errors that match ErrFormat and name file, line and column,

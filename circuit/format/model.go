@@ -3,6 +3,7 @@ package format
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 )
@@ -11,19 +12,28 @@ import (
 type Model struct {
 	Graph *circuit.Graph
 	Meta  map[string]string // the caller's strings; nil if there are none
-	// Unchecked says that the file is native and of a version without a checksum:
-	// damage to its parameters need not show.
+	// Unchecked says that the file should have a checksum and is of a version
+	// without one: damage to its parameters need not show.
 	Unchecked bool
 
 	params circuit.ParamFunc // of nodes that own parameters
 	close  func() error      // nil if nothing is open
 }
 
+// NewModel returns a model for the decoder of a format: a valid graph, strings
+// (nil if there are none) and the reader of the nodes that own parameters, which
+// must be safe for concurrent use. It gives an error that matches ErrNoParams for
+// a node that the file leaves open. What it reads need not be valid: the model
+// checks it.
+func NewModel(g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) *Model {
+	return &Model{Graph: g, Meta: meta, params: params}
+}
+
 // Params fills dst with the parameters of a node in canonical order; a tied node
 // gives those that it shares. It checks them, so it never hands out parameters
 // that are not finite or not normalised. It matches circuit.ParamFunc and is
-// safe for concurrent use. A node that a text model leaves open gives an error
-// that matches ErrNoParams.
+// safe for concurrent use. A node that the file leaves open gives an error that
+// matches ErrNoParams.
 func (m *Model) Params(id circuit.NodeID, dst []float32) error {
 	if id < 0 || int(id) >= len(m.Graph.Nodes) {
 		return fmt.Errorf("%w: no node %d; there are %d", ErrModel, id, len(m.Graph.Nodes))
@@ -55,20 +65,12 @@ func (m *Model) Verify() error {
 		if !m.Graph.OwnsParams(id) {
 			continue
 		}
-		buf = resize(buf, m.Graph.NumParams(id))
+		buf = slices.Grow(buf[:0], m.Graph.NumParams(id))[:m.Graph.NumParams(id)]
 		if err := m.Params(id, buf); err != nil && !errors.Is(err, ErrNoParams) {
 			return err
 		}
 	}
 	return nil
-}
-
-// resize returns a slice of n elements in the memory of buf if it has room.
-func resize(buf []float32, n int) []float32 {
-	if cap(buf) < n {
-		return make([]float32, n)
-	}
-	return buf[:n]
 }
 
 // NumParams returns the number of parameters in the file or left open by it,
@@ -90,3 +92,5 @@ func (m *Model) Close() error {
 	}
 	return m.close()
 }
+
+var _ circuit.ParamFunc = (*Model)(nil).Params

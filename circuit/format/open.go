@@ -7,34 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/pce-engine/pce/circuit"
 )
 
 // maxInMemory bounds what is read into memory as a whole: text, compressed files
 // and pipes. Plain native files of any size stay on disk.
 const maxInMemory = 1 << 30
 
-// headBytes is how much of a file its format is recognised by.
-const headBytes = 64 << 10
-
-// formats are the formats that Open recognises by content.
-var formats = []struct {
-	is   func(head []byte) bool
-	open func(r io.ReaderAt, size int64) (*Model, error)
-}{
-	{isNative, decodeNative},
-	{isText, decodeText},
-}
-
-// isNative: the length of the header is below 4 GiB, and the header is JSON.
-func isNative(head []byte) bool {
-	return len(head) > 8 && bytes.Equal(head[4:9], []byte{0, 0, 0, 0, '{'})
-}
-
-// Open opens the model file at path, whatever its format, gzip included, and
-// validates its structure. Parameters are read and checked when they are asked
-// for. The caller closes the model.
+// Open opens the model file at path, whichever registered format it has, gzip
+// included, and validates its structure. Parameters are read and checked when
+// they are asked for. The caller closes the model.
 func Open(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -86,16 +67,15 @@ func decode(r io.ReaderAt, size, limit int64) (*Model, error) {
 			return nil, err
 		}
 	}
-	for _, format := range formats {
-		if format.is(head) {
-			return format.open(r, size)
-		}
+	f, ok := find(head)
+	if !ok {
+		return nil, fmt.Errorf("its first bytes are those of no known format (tried: %s); give a model file, or get it again if it was cut short", tried())
 	}
-	return nil, errors.New("neither a pce model nor a text circuit, or cut short; give a model file")
+	return f.Decode(r, size)
 }
 
 func readHead(r io.ReaderAt, size int64) ([]byte, error) {
-	head := make([]byte, min(size, headBytes))
+	head := make([]byte, min(size, HeadBytes))
 	n, err := r.ReadAt(head, 0)
 	if n < len(head) {
 		return nil, err
@@ -124,5 +104,3 @@ func Decode(r io.ReaderAt, size int64) (*Model, error) {
 	}
 	return m, nil
 }
-
-var _ circuit.ParamFunc = (*Model)(nil).Params

@@ -1,4 +1,4 @@
-package format
+package native
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/formattest"
 	"github.com/pce-engine/pce/internal/safetensors"
 )
 
@@ -17,7 +19,7 @@ import (
 // that fits: only the checks behind the digest can refuse it.
 func forge(t *testing.T, edit func(s *structure), editMeta func(m map[string]string)) []byte {
 	t.Helper()
-	m := mustParse(t, everything)
+	m := mustParse(t, formattest.Everything)
 	s, err := flatten(m.Graph)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +101,7 @@ func TestForgedStructures(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := decodeBytes(forge(t, tc.edit, keepMeta))
-			if !errors.Is(err, ErrModel) {
+			if !errors.Is(err, format.ErrModel) {
 				t.Fatalf("error is %v, want ErrModel", err)
 			}
 			if text := err.Error(); !strings.Contains(text, tc.want) || strings.Contains(text, "\n") {
@@ -130,7 +132,7 @@ func TestForgedMetadata(t *testing.T) {
 	} {
 		b := forge(t, keep, func(m map[string]string) { m[tc.key] = tc.value })
 		_, err := decodeBytes(b)
-		if !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s = %q: error is %v, want one line that matches ErrModel and says %q", tc.key, tc.value, err, tc.want)
 		}
 	}
@@ -138,7 +140,7 @@ func TestForgedMetadata(t *testing.T) {
 
 // TestBadParameters: neither Write nor Params lets them through.
 func TestBadParameters(t *testing.T) {
-	m := mustParse(t, everything)
+	m := mustParse(t, formattest.Everything)
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, tc := range []struct {
 		name string
@@ -168,7 +170,7 @@ func TestBadParameters(t *testing.T) {
 			}
 			dir := t.TempDir()
 			path := filepath.Join(dir, "model")
-			if err := Write(path, m.Graph, nil, bad); !errors.Is(err, ErrModel) {
+			if err := Write(path, m.Graph, nil, bad); !errors.Is(err, format.ErrModel) {
 				t.Errorf("Write = %v, want ErrModel", err)
 			}
 			if left, _ := os.ReadDir(dir); len(left) != 0 {
@@ -207,65 +209,45 @@ func TestBadParameters(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = got.Params(tc.node, make([]float32, m.Graph.NumParams(tc.node)))
-			if !errors.Is(err, ErrModel) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("Params = %v, want one line that matches ErrModel", err)
+			if !errors.Is(err, format.ErrModel) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Params = %v, want one line that matches format.ErrModel", err)
 			}
-			if err := got.Verify(); !errors.Is(err, ErrModel) {
+			if err := got.Verify(); !errors.Is(err, format.ErrModel) {
 				t.Errorf("Verify = %v, want ErrModel", err)
 			}
 		})
 	}
 }
 
-func TestParamsUse(t *testing.T) {
-	m, err := decodeBytes(mustEncode(t, mustParse(t, everything)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		id  circuit.NodeID
-		len int
-	}{{-1, 0}, {99, 0}, {0, 1}, {0, 3}, {7, 1}} {
-		if err := m.Params(tc.id, make([]float32, tc.len)); !errors.Is(err, ErrModel) {
-			t.Errorf("Params(%d, [%d]) = %v, want ErrModel", tc.id, tc.len, err)
-		}
-	}
-	var own, tied [4]float32
-	if err := errors.Join(m.Params(0, own[:]), m.Params(5, tied[:])); err != nil || own != tied || own != [4]float32{0.75, 0.25, 1 - own[3], 0.9} {
-		t.Errorf("node 0 has %v, node 5, tied to it, %v: %v", own, tied, err)
-	}
-	if err := m.Params(7, nil); err != nil { // a product
-		t.Error(err)
-	}
+// TestWriteRefuses leaves no file where the model is none.
+func TestWriteRefuses(t *testing.T) {
 	open := mustParse(t, "circuit 1\na = input x0 bernoulli\n")
-	if err := open.Params(0, own[:2]); !errors.Is(err, ErrNoParams) {
-		t.Errorf("an open node: %v, want ErrNoParams", err)
-	}
 	path := filepath.Join(t.TempDir(), "model")
-	if err := Write(path, open.Graph, nil, open.Params); !errors.Is(err, ErrNoParams) {
+	if err := Write(path, open.Graph, nil, open.Params); !errors.Is(err, format.ErrNoParams) {
 		t.Errorf("Write of an open model: %v, want ErrNoParams", err)
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a model without parameters was written")
 	}
+	m := mustParse(t, formattest.Everything)
 	bad := *m.Graph
 	bad.Root = 0
-	if err := Write(path, &bad, nil, m.Params); !errors.Is(err, circuit.ErrGraph) || !errors.Is(err, ErrModel) {
-		t.Errorf("Write of a bad graph: %v, want ErrGraph and ErrModel", err)
+	if err := Write(path, &bad, nil, m.Params); !errors.Is(err, circuit.ErrGraph) || !errors.Is(err, format.ErrModel) {
+		t.Errorf("Write of a bad graph: %v, want ErrGraph and format.ErrModel", err)
 	}
 }
 
 // FuzzDecode reads hostile files of every format. What is accepted and has good
 // parameters survives a copy.
 func FuzzDecode(f *testing.F) {
-	native := mustEncode(f, mustParse(f, everything))
+	native := mustEncode(f, mustParse(f, formattest.Everything))
 	f.Add(native)
-	f.Add([]byte(everything))
+	f.Add([]byte(formattest.Everything))
 	f.Add(mustEncode(f, mustParse(f, "circuit 1\na = input x0 indicator codes=2 value=1\n")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decodeBytes(b)
 		if err != nil {
-			if !errors.Is(err, ErrModel) {
+			if !errors.Is(err, format.ErrModel) {
 				t.Fatalf("error %v does not match ErrModel", err)
 			}
 			return
@@ -275,7 +257,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var out bytes.Buffer
 		if err := encode(&out, m.Graph, m.Meta, m.Params); err != nil {
-			if errors.Is(err, ErrNoParams) || errors.Is(err, safetensors.ErrUse) { // open nodes, strings that are not UTF-8
+			if errors.Is(err, format.ErrNoParams) || errors.Is(err, safetensors.ErrUse) { // open nodes, strings that are not UTF-8
 				return
 			}
 			t.Fatal(err)
@@ -284,7 +266,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := diff(again, m); d != "" {
+		if d := formattest.Diff(again, m); d != "" {
 			t.Fatal(d)
 		}
 	})

@@ -1,4 +1,4 @@
-package format
+package text
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
 )
 
 // lineParams is how many parameters Print writes on the line of their node; more
@@ -19,10 +20,10 @@ const lineParams = 16
 
 // Print writes a valid graph as a text model that reads back as the same graph,
 // strings and parameters. Node i is called ni. Without params, or where they
-// give ErrNoParams, parameters are left open.
+// give format.ErrNoParams, parameters are left open.
 func Print(w io.Writer, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) error {
 	if err := circuit.Validate(g); err != nil {
-		return fmt.Errorf("%w: %w", ErrModel, err)
+		return fmt.Errorf("%w: %w", format.ErrModel, err)
 	}
 	b := bufio.NewWriter(w) // keeps its first error until Flush
 	fmt.Fprintf(b, "circuit %d\n", g.NumVars)
@@ -34,19 +35,19 @@ func Print(w io.Writer, g *circuit.Graph, meta map[string]string, params circuit
 		id := circuit.NodeID(i)
 		line, err := formatNode(g, id)
 		if err != nil {
-			return fmt.Errorf("%w: node %d: %w", ErrModel, i, err)
+			return fmt.Errorf("%w: node %d: %w", format.ErrModel, i, err)
 		}
 		b.WriteString(line)
 		if params != nil && g.OwnsParams(id) {
-			buf = resize(buf, g.NumParams(id))
+			buf = slices.Grow(buf[:0], g.NumParams(id))[:g.NumParams(id)]
 			err := params(id, buf)
 			if err == nil {
 				err = circuit.CheckParams(g, id, buf)
 			}
 			if err == nil {
 				printRows(b, &g.Nodes[i], buf)
-			} else if !errors.Is(err, ErrNoParams) {
-				return fmt.Errorf("%w: %w", ErrModel, err)
+			} else if !errors.Is(err, format.ErrNoParams) {
+				return fmt.Errorf("%w: %w", format.ErrModel, err)
 			}
 		}
 		b.WriteByte('\n')

@@ -1,14 +1,14 @@
-package format_test
+package text_test
 
 import (
 	"fmt"
 	"os"
 
-	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/text"
 )
 
 func ExampleParse() {
-	m, err := format.Parse(`circuit 2
+	m, err := text.Parse(`circuit 2
 cloudy = input[2] x0 bernoulli 0.2 / 0.9
 rain   = input[2] x1 bernoulli 0.1 / 0.6
 both   = product cloudy rain
@@ -18,7 +18,7 @@ day    = sum both : 0.7 0.3
 		fmt.Println(err)
 		return
 	}
-	if err := format.Print(os.Stdout, m.Graph, m.Meta, m.Params); err != nil {
+	if err := text.Print(os.Stdout, m.Graph, m.Meta, m.Params); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

@@ -1,4 +1,4 @@
-package format
+package text
 
 import (
 	"bytes"
@@ -9,13 +9,31 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/formattest"
 	"github.com/pce-engine/pce/internal/golden"
 )
 
-func printText(m *Model) (string, error) {
+func init() { format.Register(Format) }
+
+func mustParse(t *testing.T, text string) *format.Model {
+	t.Helper()
+	m, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func printText(m *format.Model) (string, error) {
 	var b bytes.Buffer
 	err := Print(&b, m.Graph, m.Meta, m.Params)
 	return b.String(), err
+}
+
+// TestFormat holds the format to what all of them promise.
+func TestFormat(t *testing.T) {
+	formattest.Run(t, Format, []byte(formattest.Everything), []byte("# a comment\n\ncircuit 1\na = input x0 bernoulli\n"))
 }
 
 // TestTextDialogues: "parse" reads a text model and prints it, or its error.
@@ -31,8 +49,8 @@ func TestTextDialogues(t *testing.T) {
 			}
 			m, err := Parse(input)
 			if err != nil {
-				if !errors.Is(err, ErrModel) || strings.Contains(err.Error(), "\n") {
-					t.Errorf("error %q is not one line that matches ErrModel", err)
+				if !errors.Is(err, format.ErrModel) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("error %q is not one line that matches format.ErrModel", err)
 				}
 				return strings.TrimPrefix(err.Error(), "format: bad model: ")
 			}
@@ -47,13 +65,13 @@ func TestTextDialogues(t *testing.T) {
 }
 
 // checkIdentity: what m prints as reads back as m and prints as itself.
-func checkIdentity(t *testing.T, m *Model, text string) {
+func checkIdentity(t *testing.T, m *format.Model, text string) {
 	t.Helper()
 	again, err := Parse(text)
 	if err != nil {
 		t.Fatalf("printed text is not read: %v\n%s", err, text)
 	}
-	if d := diff(again, m); d != "" {
+	if d := formattest.Diff(again, m); d != "" {
 		t.Fatal(d)
 	}
 	second, err := printText(again)
@@ -68,15 +86,15 @@ func checkIdentity(t *testing.T, m *Model, text string) {
 func TestTextRoundTripOfRandomCircuits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range 100 {
-		m := randomModel(t, rng)
+		m := formattest.Random(t, rng)
 		if i%2 == 1 { // leave every third node open
-			read := m.params
-			m.params = func(id circuit.NodeID, dst []float32) error {
+			whole := m
+			m = format.NewModel(m.Graph, m.Meta, func(id circuit.NodeID, dst []float32) error {
 				if id%3 == 0 {
-					return ErrNoParams
+					return format.ErrNoParams
 				}
-				return read(id, dst)
-			}
+				return whole.Params(id, dst)
+			})
 		}
 		text, err := printText(m)
 		if err != nil {
@@ -96,11 +114,11 @@ func TestTextLimits(t *testing.T) {
 		{wide + "s = sum[16777216] a edges 16777216x16777216 (0,0) (0,1)\n", "more than the 1 edge blocks"},
 		{wide + "s = sum[16777216] a edges 1x16777216 (0,0) mask 1\n", "mask bits"},
 		{wide + "s = sum[16777216] a : 1\n", "want 281474976710656"},
-		{strings.Repeat(" ", maxTextBytes) + "circuit 1", "text circuit"},
+		{strings.Repeat(" ", maxTextBytes) + "circuit 1", "tried: text"},
 		{"circuit 1" + strings.Repeat(" ", maxTextBytes), "at most"},
 	} {
-		_, err := decodeBytes([]byte(tc.text))
-		if !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), tc.want) {
+		_, err := format.Decode(strings.NewReader(tc.text), int64(len(tc.text)))
+		if !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%.100q: error is %v, want ErrModel with %q", tc.text, err, tc.want)
 		}
 	}
@@ -111,32 +129,32 @@ func TestTextLimits(t *testing.T) {
 }
 
 func TestPrintErrors(t *testing.T) {
-	m := mustParse(t, everything)
+	m := mustParse(t, formattest.Everything)
 	boom := errors.New("boom")
-	if err := Print(&fullDisk{10}, m.Graph, m.Meta, m.Params); err == nil {
+	if err := Print(&formattest.FullDisk{Room: 10}, m.Graph, m.Meta, m.Params); err == nil {
 		t.Error("a full disk was not reported")
 	}
 	if err := Print(&bytes.Buffer{}, m.Graph, nil, func(circuit.NodeID, []float32) error { return boom }); !errors.Is(err, boom) {
 		t.Errorf("error is %v, want boom", err)
 	}
-	if err := Print(&bytes.Buffer{}, m.Graph, nil, func(circuit.NodeID, []float32) error { return nil }); !errors.Is(err, ErrModel) {
+	if err := Print(&bytes.Buffer{}, m.Graph, nil, func(circuit.NodeID, []float32) error { return nil }); !errors.Is(err, format.ErrModel) {
 		t.Errorf("zeros as parameters: error is %v, want ErrModel", err)
 	}
-	if err := Print(&bytes.Buffer{}, &circuit.Graph{}, nil, nil); !errors.Is(err, ErrModel) {
+	if err := Print(&bytes.Buffer{}, &circuit.Graph{}, nil, nil); !errors.Is(err, format.ErrModel) {
 		t.Errorf("empty graph: error is %v, want ErrModel", err)
 	}
 }
 
 // FuzzParse: what is read prints and reads back as the same model.
 func FuzzParse(f *testing.F) {
-	f.Add(everything)
+	f.Add(formattest.Everything)
 	f.Add("circuit 1\n# c\na = input x0\n poisson 2.5\n\nroot a")
 	f.Add("circuit 2\na=input[3]x0 binomial trials=4 .5/.5/1\nb=sum a edges 1x1(0,0)(0,2)mask 1 1:0.5 0.5")
 	f.Add("circuit 1\na = input x0 discretised-logistic codes=256 min_scale=0.1 1e1 2\nmeta \"\\xff\" \"\\\\\"")
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := Parse(text)
 		if err != nil {
-			if !errors.Is(err, ErrModel) {
+			if !errors.Is(err, format.ErrModel) {
 				t.Fatalf("error %v does not match ErrModel", err)
 			}
 			return

@@ -1,4 +1,4 @@
-package format
+package native
 
 import (
 	"crypto/sha256"
@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/internal/safetensors"
 )
 
@@ -75,11 +76,11 @@ func flatten(g *circuit.Graph) (*structure, error) {
 			if last == nil || !circuit.SameLeaf(last, n.Leaf) {
 				spec, err := circuit.SpecOf(n.Leaf)
 				if err != nil {
-					return nil, fmt.Errorf("%w: input node %d: %w", ErrModel, i, err)
+					return nil, fmt.Errorf("%w: input node %d: %w", format.ErrModel, i, err)
 				}
 				key, err := json.Marshal(spec)
 				if err != nil {
-					return nil, fmt.Errorf("%w: input node %d: %w", ErrModel, i, err)
+					return nil, fmt.Errorf("%w: input node %d: %w", format.ErrModel, i, err)
 				}
 				k, ok := known[string(key)]
 				if !ok {
@@ -218,7 +219,7 @@ func checkStarts(name string, starts []int64, total int) error {
 func (s *structure) digest() ([sha256.Size]byte, error) {
 	leaves, err := json.Marshal(s.leaves)
 	if err != nil {
-		return [sha256.Size]byte{}, fmt.Errorf("%w: %w", ErrModel, err)
+		return [sha256.Size]byte{}, fmt.Errorf("%w: %w", format.ErrModel, err)
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %d %d %s\n", s.numVars, s.root, len(leaves), leaves)

@@ -1,4 +1,4 @@
-package format
+package text
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
 )
 
 // maxTextBytes bounds a text model.
@@ -20,13 +21,16 @@ const maxTextBytes = 64 << 20
 // overflow before the graph is validated.
 const maxColumns = 1 << 31
 
-// isText: the first statement starts with the word circuit.
-func isText(head []byte) bool {
+// Format is the format of texts.
+var Format = format.Format{Name: "text", Recognises: recognises, Decode: decode}
+
+// recognises: the first statement starts with the word circuit.
+func recognises(head []byte) bool {
 	l := newLexer(string(head))
 	return l.next.kind == 'w' && l.next.text == "circuit"
 }
 
-func decodeText(r io.ReaderAt, size int64) (*Model, error) {
+func decode(r io.ReaderAt, size int64) (*format.Model, error) {
 	if size > maxTextBytes {
 		return nil, fmt.Errorf("a text model of %d bytes, at most %d are allowed; convert it where it was made", size, maxTextBytes)
 	}
@@ -38,15 +42,15 @@ func decodeText(r io.ReaderAt, size int64) (*Model, error) {
 }
 
 // Parse reads a text model.
-func Parse(text string) (*Model, error) {
+func Parse(text string) (*format.Model, error) {
 	m, err := parseText(text)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrModel, err)
+		return nil, fmt.Errorf("%w: %w", format.ErrModel, err)
 	}
 	return m, nil
 }
 
-func parseText(text string) (*Model, error) {
+func parseText(text string) (*format.Model, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("the text is not UTF-8")
 	}
@@ -70,13 +74,13 @@ func parseText(text string) (*Model, error) {
 		}
 	}
 	params := p.params
-	return &Model{Graph: p.g, Meta: p.meta, params: func(id circuit.NodeID, dst []float32) error {
+	return format.NewModel(p.g, p.meta, func(id circuit.NodeID, dst []float32) error {
 		if params[id] == nil {
-			return fmt.Errorf("%w: %v node %d; initialise it or write its parameters in the text", ErrNoParams, p.g.Nodes[id].Kind, id)
+			return fmt.Errorf("%w: %v node %d; initialise it or write its parameters in the text", format.ErrNoParams, p.g.Nodes[id].Kind, id)
 		}
 		copy(dst, params[id])
 		return nil
-	}}, nil
+	}), nil
 }
 
 // parser builds a graph statement by statement.

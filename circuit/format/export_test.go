@@ -1,0 +1,7 @@
+package format
+
+// Open and decode with a limit of what they read into memory.
+var (
+	OpenWithin   = open
+	DecodeWithin = decode
+)

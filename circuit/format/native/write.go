@@ -1,0 +1,109 @@
+package native
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/internal/safetensors"
+)
+
+// Write writes a native model file: the old file at path stays whole until the
+// new one is complete. The parameters are read and checked node by node.
+func Write(path string, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) error {
+	if err := circuit.Validate(g); err != nil {
+		return fmt.Errorf("%w: %w", format.ErrModel, err)
+	}
+	return atomicfile.Write(path, 0o644, func(w io.Writer) error { return encode(w, g, meta, params) })
+}
+
+// encode writes a native model of a valid graph.
+func encode(w io.Writer, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) error {
+	s, err := flatten(g)
+	if err != nil {
+		return err
+	}
+	metadata, err := s.metadata(meta)
+	if err != nil {
+		return err
+	}
+	numParams, _, err := paramOffsets(g)
+	if err != nil {
+		return fmt.Errorf("%w: %w", format.ErrModel, err)
+	}
+	return s.write(w, metadata, numParams, func(sink *safetensors.Sink) error { return writeParams(sink, g, params) })
+}
+
+// write writes the tensors, and the checksum of all that stands before it.
+func (s *structure) write(w io.Writer, metadata map[string]string, numParams int64, params func(*safetensors.Sink) error) error {
+	var tensors []safetensors.Tensor
+	writers := map[string]func(*safetensors.Sink) error{}
+	add := func(t safetensors.Tensor, write func(*safetensors.Sink) error) {
+		tensors, writers[t.Name] = append(tensors, t), write
+	}
+	for _, c := range s.columns() {
+		if c.tensor().Name == kindTensor { // params before the bytes: they stay aligned
+			add(safetensors.Tensor{Name: paramTensor, DType: safetensors.F32, Shape: []int64{numParams}}, params)
+		}
+		add(c.tensor(), c.write)
+	}
+	sum := sha256.New()
+	add(safetensors.Tensor{Name: checkTensor, DType: safetensors.U8, Shape: []int64{sha256.Size}}, func(s *safetensors.Sink) error {
+		return safetensors.Append(s, sum.Sum(nil))
+	})
+	return safetensors.Write(io.MultiWriter(w, sum), metadata, tensors, func(t *safetensors.Tensor, sink *safetensors.Sink) error {
+		return writers[t.Name](sink)
+	})
+}
+
+func (s *structure) metadata(meta map[string]string) (map[string]string, error) {
+	leaves, err := json.Marshal(s.leaves)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", format.ErrModel, err)
+	}
+	digest, err := s.digest()
+	if err != nil {
+		return nil, err
+	}
+	m := map[string]string{
+		keyFormat:    nativeName,
+		keyVersion:   fmt.Sprintf("%d.%d", majorVersion, minorVersion),
+		keyVariables: strconv.Itoa(s.numVars),
+		keyRoot:      strconv.Itoa(int(s.root)),
+		keyLeaves:    string(leaves),
+		keyDigest:    hex.EncodeToString(digest[:]),
+	}
+	for k, v := range meta {
+		m[metaPrefix+k] = v
+	}
+	return m, nil
+}
+
+// writeParams streams the parameters of all nodes that own some.
+func writeParams(s *safetensors.Sink, g *circuit.Graph, params circuit.ParamFunc) error {
+	var buf []float32
+	for i := range g.Nodes {
+		id := circuit.NodeID(i)
+		if !g.OwnsParams(id) {
+			continue
+		}
+		buf = slices.Grow(buf[:0], g.NumParams(id))[:g.NumParams(id)]
+		if err := params(id, buf); err != nil {
+			return err
+		}
+		if err := circuit.CheckParams(g, id, buf); err != nil {
+			return fmt.Errorf("%w: %w", format.ErrModel, err)
+		}
+		if err := safetensors.Append(s, buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
