@@ -46,6 +46,7 @@ var TestRooms = map[string][]string{
 	"kernels/cuda":          {"circuit", "circuit/structures", "compile", "dataset", "engine", "kernels/emulator"},
 	"kernels/ptx/tensor":    {"circuit", "kernels/cuda", "kernels/emulator"},
 	"layers":                {"circuit", "compile"},
+	"kernels/cuda/plan":     {"circuit", "circuit/structures", "compile"},
 }
 
 // Rooms says for each package, relative to the module, which packages of the

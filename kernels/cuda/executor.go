@@ -18,7 +18,6 @@ type executor struct {
 	tables   *plan.Tables
 	schedule *plan.Schedule
 	mod      *module
-	train    bool
 	grid     float64
 	codeType kernels.DType
 
@@ -40,16 +39,17 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 		return nil, err
 	}
 	t.Shared, t.Processors = min(t.Shared, d.card.SharedMemory), d.card.Multiprocessors
+	s := plan.NewSchedule(t, m.Train)
 	x := &executor{
-		dev: d, prog: m.Program, owners: m.Program.Owners(), tables: t, schedule: plan.NewSchedule(t, m.Train), train: m.Train,
+		dev: d, prog: m.Program, owners: m.Program.Owners(), tables: s.Tables, schedule: s,
 		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]*graph{},
 	}
 	x.codeType = kernels.Uint16
 	if m.Program.WideCodes() {
 		x.codeType = kernels.Uint32
 	}
-	for _, s := range t.Slot {
-		if s != plan.NoSlot {
+	for _, slot := range t.Slot {
+		if slot != plan.NoSlot {
 			x.values++
 		}
 	}
@@ -66,7 +66,7 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 
 // upload copies the tables to the card.
 func (x *executor) upload() error {
-	for _, table := range x.tables.Encode(x.schedule.Lists) {
+	for _, table := range x.schedule.Encode() {
 		p, err := x.dev.zeroed(int64(len(table.Data)))
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func (x *executor) upload() error {
 
 // workspace allocates what the kernels write besides the caller's buffers.
 func (x *executor) workspace() error {
-	for _, s := range x.tables.Spaces(x.train) {
+	for _, s := range x.schedule.Spaces() {
 		p, err := x.dev.zeroed(s.Bytes)
 		if err != nil {
 			return err

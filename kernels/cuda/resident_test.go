@@ -47,13 +47,14 @@ func TestResident(t *testing.T) {
 			t.Fatal(err)
 		}
 		tables.Shared = shared
-		uses := slices.ContainsFunc(plan.NewSchedule(tables, true).Forward, func(w plan.Work) bool {
+		s := plan.NewSchedule(tables, true)
+		uses := slices.ContainsFunc(s.Forward, func(w plan.Work) bool {
 			return w.Kernel == tensor.KernelForwardResident && w.Shared > 0
 		})
 		if uses != (shared > 48<<10) {
 			t.Errorf("with %d bytes of shared memory, operands stay there: %v", shared, uses)
 		}
-		kept := slices.ContainsFunc(tables.Elements, func(e tensor.Element) bool { return e.Formed != tensor.NotKept })
+		kept := slices.ContainsFunc(s.Tables.Elements, func(e tensor.Element) bool { return e.Formed != tensor.NotKept })
 		if kept != uses {
 			t.Errorf("with %d bytes of shared memory, products are kept: %v", shared, kept)
 		}

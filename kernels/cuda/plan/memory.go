@@ -29,10 +29,10 @@ func MemoryOf(m layers.Module) (Memory, error) {
 	}
 	schedule := NewSchedule(t, m.Train)
 	var plan Memory
-	for _, s := range t.Spaces(m.Train) {
+	for _, s := range schedule.Spaces() {
 		*s.counts(&plan) += s.Bytes
 	}
-	for _, table := range t.Encode(schedule.Lists) {
+	for _, table := range schedule.Encode() {
 		plan.Program += int64(len(table.Data))
 	}
 	return plan, nil
@@ -44,38 +44,39 @@ type Space struct {
 	Bytes int64
 }
 
-// Spaces lists the workspace, once there is a schedule.
-func (t *Tables) Spaces(train bool) []Space {
+// Spaces lists the workspace.
+func (s *Schedule) Spaces() []Space {
+	t := s.Tables
 	rows := int64(t.Rows)
-	s := []Space{
+	list := []Space{
 		{tensor.ArgControl, tensor.ControlSize},
-		{tensor.ArgVal, 4 * (t.valLen + t.formedLen)},
+		{tensor.ArgVal, 4 * (t.valLen + s.formedLen)},
 		{tensor.ArgExp, 4 * rows * int64(len(t.Program.Vectors))},
-		{tensor.ArgLimits, 4 * t.limitsLen()},
-		{tensor.ArgOperands, 4 * t.operandsLen},
+		{tensor.ArgLimits, 4 * s.limitsLen()},
+		{tensor.ArgOperands, 4 * s.operandsLen},
 		{tensor.ArgBad, 4 * rows},
 		{tensor.ArgBadRows, 4 * (1 + rows)},
 		{tensor.ArgTaken, 4 * rows * int64(len(t.Program.Vectors))},
 		{tensor.ArgScratch, 4 * LogBlocks * tensor.LogScratch * int64(t.Pitch)},
 	}
-	if train {
+	if s.train {
 		units := 4 * t.Program.VisitLen()
-		s = append(s, Space{tensor.ArgRatio, 4 * t.valLen}, Space{tensor.ArgKept, 4 * t.keptLen},
+		list = append(list, Space{tensor.ArgRatio, 4 * t.valLen}, Space{tensor.ArgKept, 4 * t.keptLen},
 			Space{tensor.ArgNorms, units}, Space{tensor.ArgKeep, units}, Space{tensor.ArgGain, units},
 			Space{tensor.ArgPrior, units}, Space{tensor.ArgFans, units}, Space{tensor.ArgCounts, 4 * t.countsLen})
 		if shift := t.partShift(); shift > 0 {
-			s = append(s, Space{tensor.ArgTotals, units << shift})
+			list = append(list, Space{tensor.ArgTotals, units << shift})
 		}
 	}
-	return s
+	return list
 }
 
 // limitsLen is the length of what KernelFit writes.
-func (t *Tables) limitsLen() int64 {
-	if t.operandsLen == 0 {
+func (s *Schedule) limitsLen() int64 {
+	if s.operandsLen == 0 {
 		return 0
 	}
-	return int64(t.Rows) * int64(len(t.Program.Vectors))
+	return int64(s.Tables.Rows) * int64(len(s.Tables.Program.Vectors))
 }
 
 // counts returns the part of a plan that a space belongs to.
@@ -96,7 +97,8 @@ type Table struct {
 }
 
 // Encode lists the tables as the card reads them.
-func (t *Tables) Encode(lists []uint32) []Table {
+func (s *Schedule) Encode() []Table {
+	t := s.Tables
 	return []Table{
 		{tensor.ArgFactors, records(t.Factors, tensor.FactorSize)},
 		{tensor.ArgElements, records(t.Elements, tensor.ElementSize)},
@@ -113,7 +115,7 @@ func (t *Tables) Encode(lists []uint32) []Table {
 		{tensor.ArgInputs, records(t.Inputs, tensor.InputSize)},
 		{tensor.ArgUses, records(t.Uses, tensor.UseSize)},
 		{tensor.ArgConstants, words(t.Constants)},
-		{tensor.ArgList, words(lists)},
+		{tensor.ArgList, words(s.Lists)},
 	}
 }
 

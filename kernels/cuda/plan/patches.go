@@ -29,7 +29,6 @@ func (r *region) wide(size int) bool { return int(min(r.steps, r.columns))*size 
 // Wide ones halve the traffic of sums with more than NarrowPatch units and columns;
 // they are taken where they are enough. The bits do not depend on it.
 func (t *Tables) makePatches() (narrow, wide []uint32) {
-	t.Patches, t.Members = nil, t.Members[:t.tileMembers]
 	if v := (tensor.Variant{Block: t.Size}); !v.Patches() {
 		return nil, nil
 	}

@@ -88,7 +88,7 @@ func Predict(m layers.Module, rows int, r Rates) (costs []Cost, step Cost, err e
 				place[w.Kernel] = i
 				costs = append(costs, Cost{Kernel: w.Kernel})
 			}
-			costs[i].add(t.cost(w, s.Lists, float64(rows), read))
+			costs[i].add(s.Tables.cost(w, s.Lists, float64(rows), read))
 		}
 	}
 	step.Kernel = "step"

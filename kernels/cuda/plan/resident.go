@@ -38,7 +38,8 @@ func (t *Tables) resident(sum int) bool {
 
 // addResident adds the launch of sums with their operands in shared memory. A block
 // of threads takes as many groups as leave enough blocks.
-func (s *Schedule) addResident(t *Tables, sums []int) {
+func (s *Schedule) addResident(sums []int) {
+	t := s.Tables
 	groups, columns := 0, 0
 	for _, i := range sums {
 		groups += int(t.Sums[i].Groups)
@@ -48,7 +49,7 @@ func (s *Schedule) addResident(t *Tables, sums []int) {
 	most := max(1, groups*tiles/spread/tensor.ResidentGroups) * tensor.ResidentGroups
 	var runs []uint32
 	for _, i := range sums {
-		s.keep(t, i)
+		s.keep(i)
 		sum := &t.Sums[i]
 		for g := 0; g < int(sum.Groups); g += most {
 			runs = append(runs, sum.Group+uint32(g), uint32(min(most, int(sum.Groups)-g)))

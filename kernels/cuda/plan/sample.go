@@ -29,7 +29,8 @@ func (t *Tables) placeTaken() {
 
 // sample orders the draws: sums and stored products by levels, the root first, then
 // tabulated inputs.
-func (s *Schedule) sample(t *Tables) {
+func (s *Schedule) sample() {
+	t := s.Tables
 	p := t.Program
 	order := make([]int, len(t.Sums))
 	for i := range order {

@@ -20,6 +20,10 @@ type Work struct {
 // Schedule is what each entry point launches, in order. Kernels of one level do
 // not depend on each other.
 type Schedule struct {
+	// Tables are those that the schedule was made from, extended by what its launches
+	// read as well: wide groups, wide columns, patches with their members, and places
+	// for the products that are kept.
+	Tables  *Tables
 	Lists   []uint32
 	Vectors int // entries of the list of the kernels in log space
 
@@ -32,8 +36,10 @@ type Schedule struct {
 	Update   []Work
 	Anemone  []Work
 
-	before []entries // by owner of the program, and for the end
-	train  bool
+	before      []entries // by owner of the program, and for the end
+	train       bool
+	operandsLen int64 // floats that KernelFit writes at most
+	formedLen   int64 // floats of products that are kept, behind val
 }
 
 // entries are how many entries of the lists of Update and Anemone are there.
@@ -42,14 +48,15 @@ type entries struct{ owners, tiles, groups, inputs int }
 // LogBlocks is the number of blocks of threads that share the rows in log space.
 const LogBlocks = 256
 
-// NewSchedule orders the work of a program by levels.
-func NewSchedule(t *Tables, train bool) *Schedule {
+// NewSchedule orders the work of a program by levels. It leaves the tables, which
+// NewTables returned, as they are: the schedule has its own.
+func NewSchedule(tables *Tables, train bool) *Schedule {
+	t := new(Tables)
+	*t = *tables
+	t.Groups, t.Columns, t.Members = slices.Clip(t.Groups), slices.Clip(t.Columns), slices.Clip(t.Members)
+	t.Elements = slices.Clone(t.Elements)
+	s := &Schedule{Tables: t, train: train}
 	p := t.Program
-	t.Groups, t.Columns, t.operandsLen, t.formedLen = t.Groups[:t.ownGroups], t.Columns[:t.ownColumns], 0, 0
-	for e := range t.Elements {
-		t.Elements[e].Formed = tensor.NotKept
-	}
-	s := &Schedule{train: train}
 	depth := func(v int32) int { return int(p.Vectors[v].Depth) }
 	top := 0
 	for v := range p.Vectors {
@@ -95,8 +102,8 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 	s.Forward = s.each(s.Forward, tensor.KernelLeaf, functions, 1, tensor.LeafRows)
 	for d := range top + 1 {
 		s.Forward = s.each(s.Forward, tensor.KernelStored, stored[d], 1, tensor.RowTile)
-		s.addForward(t, other[d])
-		s.addResident(t, resident[d])
+		s.addForward(other[d])
+		s.addResident(resident[d])
 	}
 	root := uint32(p.Vectors[p.Root].Def)
 	if p.Vectors[p.Root].Kind == layers.StoredVector {
@@ -104,21 +111,22 @@ func NewSchedule(t *Tables, train bool) *Schedule {
 	}
 	s.Forward = append(s.Forward, Work{Kernel: tensor.KernelBadRows, Blocks: 1}, logWork(tensor.KernelLogForward),
 		Work{Kernel: tensor.KernelRoot, List: s.list([]uint32{root}), Rows: 256})
-	s.sample(t)
+	s.sample()
 	if !train {
 		return s
 	}
 	for d := top; d >= 0; d-- {
 		s.Backward = s.each(s.Backward, tensor.KernelGather, gathers[d], 1, tensor.RowTile)
-		s.addBackward(t, sums[d])
+		s.addBackward(sums[d])
 	}
 	s.Backward = append(s.Backward, logWork(tensor.KernelLogBackward))
-	s.ends(t)
+	s.ends()
 	return s
 }
 
 // ends orders what becomes of the flows.
-func (s *Schedule) ends(t *Tables) {
+func (s *Schedule) ends() {
+	t := s.Tables
 	var owners, leaves, inputs, tiles, groups []uint32 // inputs: leaves that have parameters
 	var parts, shares []uint32                         // of large tables; all inputs, these in parts
 	mark := func() {
@@ -175,13 +183,13 @@ func (s *Schedule) ends(t *Tables) {
 
 	s.Move = s.each(s.Move, tensor.KernelNorms, owners, 2, 0)
 	s.Move = append(s.Move, coefficients(tensor.KernelCoefficients))
-	s.Move = s.addFlows(t, s.Move, tensor.KernelMove, tensor.KernelMoveWide, shared, narrow, wide)
+	s.Move = s.addFlows(s.Move, tensor.KernelMove, tensor.KernelMoveWide, shared, narrow, wide)
 	s.Move = s.each(s.Move, tensor.KernelNormalise, groups, 1, 0)
 	s.Move = s.each(s.Move, tensor.KernelLeafGather, parts, 2, 0)
 	s.Move = s.each(s.Move, tensor.KernelLeafMove, shares, 2, 0)
 
 	s.Count = s.each(s.Count, tensor.KernelNormsCount, owners, 2, 0)
-	s.Count = s.addFlows(t, s.Count, tensor.KernelCount, tensor.KernelCountWide, shared, narrow, wide)
+	s.Count = s.addFlows(s.Count, tensor.KernelCount, tensor.KernelCountWide, shared, narrow, wide)
 	s.Count = s.each(s.Count, tensor.KernelLeafGather, parts, 2, 0)
 	s.Count = s.each(s.Count, tensor.KernelLeafCount, shares, 2, 0)
 
@@ -222,14 +230,15 @@ func (t *Tables) partShift() (shift uint32) {
 }
 
 // addFlows adds the launches that add up the flows of all tiles, or of all patches.
-func (s *Schedule) addFlows(t *Tables, to []Work, kernel, wideKernel string, tiles, narrow, wide []uint32) []Work {
-	if len(t.Patches) == 0 {
+func (s *Schedule) addFlows(to []Work, kernel, wideKernel string, tiles, narrow, wide []uint32) []Work {
+	patches := s.Tables.Patches
+	if len(patches) == 0 {
 		return s.each(to, kernel, tiles, 1, 0)
 	}
 	add := func(kernel string, list []uint32, edge int) {
 		n := len(to)
 		to = s.each(to, kernel, list, 1, 0)
-		if len(to) > n && t.Patches[list[0]].Members > 1 {
+		if len(to) > n && patches[list[0]].Members > 1 {
 			to[n].Shared = tensor.PatchTotals(edge)
 		}
 	}

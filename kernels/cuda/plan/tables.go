@@ -24,13 +24,13 @@ type Tables struct {
 	Factors   []tensor.Factor
 	Elements  []tensor.Element
 	Sums      []tensor.Sum   // the program's sums, then its stored products
-	Groups    []tensor.Group // by sum; then the wide ones that a Schedule makes of them
+	Groups    []tensor.Group // by sum; then, in a Schedule, the wide ones made of them
 	Steps     []tensor.Step
-	Columns   []tensor.Column // by sum; then the wide ones that a Schedule makes of them
+	Columns   []tensor.Column // by sum; then, in a Schedule, the wide ones made of them
 	RowSteps  []tensor.RowStep
 	Tiles     []tensor.Tile   // by owner
-	Members   []tensor.Member // of tiles, then of patches
-	Patches   []tensor.Patch  // by owner; a Schedule makes them
+	Members   []tensor.Member // of tiles; then, in a Schedule, of patches
+	Patches   []tensor.Patch  // by owner, in a Schedule alone
 	Owners    []tensor.Owner
 	OwnerSums []uint32
 	Inputs    []tensor.Input
@@ -43,15 +43,10 @@ type Tables struct {
 	valLen       int64
 	keptLen      int64
 	countsLen    int64
-	operandsLen  int64                      // what KernelFit writes at most, once there is a schedule
-	formedLen    int64                      // products that are kept, behind val, once there is a schedule
 	users        [][]int32                  // vector → the elements that multiply it
 	wide, spread []bool                     // layers.Program.Wide
 	ownerOf      []uint32                   // sum → owner
 	sharers      map[uint32][]tensor.Member // edge block that sums share → its places
-	ownGroups    int                        // of Groups
-	ownColumns   int                        // of Columns
-	tileMembers  int                        // of Members
 	Pitch        int                        // of scratch memory for rows in log space: the widest sum or vector
 }
 
@@ -299,7 +294,6 @@ func (t *Tables) makeGroups(edges [][]edge) {
 		}
 		t.Sums[s].Groups = uint32(len(t.Groups)) - t.Sums[s].Group
 	}
-	t.ownGroups = len(t.Groups)
 }
 
 func (t *Tables) mostBlocks() int { return max(1, outputs/t.Size) }
@@ -343,7 +337,6 @@ func (t *Tables) makeColumns(edges [][]edge) {
 		}
 		t.Sums[s].Columns = uint32(len(t.Columns)) - t.Sums[s].Column
 	}
-	t.ownColumns = len(t.Columns)
 }
 
 // beside reports whether a column block goes on with a column, whose stride it
@@ -410,5 +403,4 @@ func (t *Tables) makeTiles() {
 		})
 		t.OwnerTiles = append(t.OwnerTiles, len(t.Tiles)-first)
 	}
-	t.tileMembers = len(t.Members)
 }

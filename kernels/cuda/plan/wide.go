@@ -20,7 +20,8 @@ func (t *Tables) busy(blocks int) bool {
 // addBackward adds the launches that send the flows of a level of sums down: columns of
 // more than half of WideColumns in wide ones, where these are enough. The bits do not
 // depend on it.
-func (s *Schedule) addBackward(t *Tables, sums []int) {
+func (s *Schedule) addBackward(sums []int) {
+	t := s.Tables
 	var narrow, wide []uint32
 	tiles := (t.Rows + tensor.WideRows - 1) / tensor.WideRows
 	if v := (tensor.Variant{Block: t.Size}); v.Patches() && tensor.WideShared <= t.Shared {
@@ -63,7 +64,8 @@ const operandRoom = 16 << 20
 // addForward adds the launches that evaluate a level of sums whose operands do not stay
 // in shared memory: sums of more than half of WideColumns units in wide groups, where these
 // are enough. The bits do not depend on it.
-func (s *Schedule) addForward(t *Tables, sums []int) {
+func (s *Schedule) addForward(sums []int) {
+	t := s.Tables
 	first := len(t.Groups)
 	var narrow, wide []int
 	if v := (tensor.Variant{Block: t.Size}); v.Patches() && tensor.ForwardWideShared <= t.Shared {
@@ -80,7 +82,7 @@ func (s *Schedule) addForward(t *Tables, sums []int) {
 	if !t.busy((len(t.Groups) - first) * ((t.Rows + tensor.WideRows - 1) / tensor.WideRows)) {
 		t.Groups, narrow, wide = t.Groups[:first], sums, nil
 	}
-	s.addForwardWide(t, wide, t.Groups[first:], uint32(first))
+	s.addForwardWide(wide, t.Groups[first:], uint32(first))
 	var groups []uint32
 	for _, i := range narrow {
 		groups = appendRange(groups, t.Sums[i].Group, t.Sums[i].Groups)
@@ -90,7 +92,8 @@ func (s *Schedule) addForward(t *Tables, sums []int) {
 
 // addForwardWide adds the launches of sums in wide groups, which stand from one on in
 // the table, in their order: as many sums at a time as leave their operands room.
-func (s *Schedule) addForwardWide(t *Tables, sums []int, groups []tensor.Group, group uint32) {
+func (s *Schedule) addForwardWide(sums []int, groups []tensor.Group, group uint32) {
+	t := s.Tables
 	var fits, wide []uint32 // pairs, with the place of the operands
 	place := int64(0)
 	flush := func() {
@@ -103,7 +106,7 @@ func (s *Schedule) addForwardWide(t *Tables, sums []int, groups []tensor.Group, 
 		fits, wide, place = nil, nil, 0
 	}
 	for _, i := range sums {
-		s.keep(t, i)
+		s.keep(i)
 		n := int64(t.Rows) * int64(t.Sums[i].Cols)
 		if place > 0 && place+n > operandRoom {
 			flush()
@@ -114,22 +117,23 @@ func (s *Schedule) addForwardWide(t *Tables, sums []int, groups []tensor.Group, 
 			groups, group = groups[1:], group+1
 		}
 		place += n
-		t.operandsLen = max(t.operandsLen, place)
+		s.operandsLen = max(s.operandsLen, place)
 	}
 	flush()
 }
 
 // keep has the products of many factors kept that the kernels of a sum form in the
 // forward pass, for the backward pass and the parameter flows.
-func (s *Schedule) keep(t *Tables, sum int) {
+func (s *Schedule) keep(sum int) {
 	if !s.train {
 		return
 	}
+	t := s.Tables
 	first := t.Sums[sum].Element
 	for e := first; e < first+t.Sums[sum].Elements; e++ {
 		if x := &t.Elements[e]; x.Wide == 1 {
-			x.Formed = uint64(t.valLen + t.formedLen)
-			t.formedLen += t.span(int(x.Width))
+			x.Formed = uint64(t.valLen + s.formedLen)
+			s.formedLen += t.span(int(x.Width))
 		}
 	}
 }
