@@ -90,7 +90,7 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	}
 	r := &Run{
 		c: c, o: o, log: c.log.With("run", o.Spec.Run), lead: l, peers: peers,
-		calls: make(chan func()), msgs: make(chan *message, 4096), found: make(chan []Member), leads: make(chan uint64), ended: make(chan struct{}),
+		calls: make(chan func()), msgs: make(chan *message, 4096), fetches: make(chan stateRequest, 1024), found: make(chan []Member), leads: make(chan uint64), ended: make(chan struct{}),
 		workers: map[string]*workerInfo{}, fallen: map[string]hands{}, speeds: map[string]*assign.Median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
 		rounds:  int64(fence) << 24, // above those of earlier coordinators
 		changed: make(chan struct{}),
@@ -140,11 +140,9 @@ func (c *Coordinator) frame(from string, f *Frame) {
 	case StateFrame, ErrorFrame:
 		r.gate.state(f)
 	case FetchFrame:
-		ask := *f
-		ask.Payload = nil
 		select {
-		case r.msgs <- &message{From: from, fetch: &ask}:
-		default:
+		case r.fetches <- newStateRequest(from, f):
+		default: // it is asked again
 		}
 	}
 }
@@ -236,7 +234,7 @@ func (r *Run) Close(ctx context.Context) error {
 	select {
 	case r.calls <- func() {
 		for _, w := range r.workers {
-			r.send(w, &message{Kind: releaseMsg})
+			r.send(w, &releaseOrder{})
 		}
 		close(done)
 	}:

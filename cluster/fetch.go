@@ -117,6 +117,18 @@ func refuse(ctx context.Context, peers Peers, to string, ask *Frame, why string)
 	return peers.Send(ctx, to, &Frame{Kind: ErrorFrame, Term: ask.Term, Version: ask.Version, Payload: []byte(why)})
 }
 
+// stateRequest is a FetchFrame on its way to the goroutine that answers it.
+type stateRequest struct {
+	from  string
+	frame Frame // without a payload: that is the transport's
+}
+
+func newStateRequest(from string, f *Frame) stateRequest {
+	r := stateRequest{from, *f}
+	r.frame.Payload = nil
+	return r
+}
+
 // serve answers a peer that asks for the parameters. A request may overtake the
 // commit of the version that it wants, because the two take different ways; it is
 // answered when the commit arrives.

@@ -31,7 +31,7 @@ type round struct {
 	took     assign.Median             // seconds a shard
 
 	counted map[int]shardResult // of the flows that are being moved
-	reduce  *message
+	reduce  *reduceOrder
 	moving  time.Time
 	alone   string // inbox of a sole member that was told to move
 	aloneIn Term
@@ -182,40 +182,33 @@ func (r *Run) speedOf(w *workerInfo) *assign.Median {
 func (r *Run) lease(w *workerInfo, shards []int) {
 	rd := r.round
 	w.given = time.Now()
-	m := message{Kind: workMsg, Version: r.version, MovedIn: r.movedIn, Round: rd.id, Task: rd.task}
+	order := workOrder{Version: r.version, MovedIn: r.movedIn, Task: rd.task}
 	if rd.task.Kind != queryTask {
-		m.Shards = runsOf(shards)
-		r.send(w, &m)
+		order.Shards = runsOf(shards)
+		r.send(w, &order)
 		return
 	}
 	for _, s := range shards {
-		m.Shards, m.Payload = runs{s, s + 1}, rd.requests[s]
-		r.send(w, &m)
+		order.Shards = runs{s, s + 1}
+		m := r.message(&order)
+		m.Payload = rd.requests[s]
+		r.sendMessage(w, m)
 	}
 }
 
-// result takes results of shards, or a shard's failure.
-func (r *Run) result(w *workerInfo, m *message) {
+// done takes results of shards, or the answer of a query.
+func (r *Run) done(w *workerInfo, b *doneReport, payload []byte) {
 	rd := r.round
-	if !m.Shards.valid(rd.end) || m.Kind == failedMsg && m.Shards.count() != 1 {
-		return
-	}
-	if rd.task.Kind == queryTask || m.Kind == failedMsg {
-		if !r.took(w, m.Shards[0]) {
-			return
-		}
-		switch {
-		case m.Kind == failedMsg:
-			r.failed(w, m.Shards[0], m.Err)
-		default:
-			r.clock(w, m, 1, 1)
-			delete(rd.requests, m.Shards[0])
-			rd.answers <- shardAnswer{m.Shards[0], m.Payload}
+	if rd.task.Kind == queryTask {
+		if s := b.Shards[0]; b.Shards.count() == 1 && r.took(w, s) {
+			r.clock(w, b, 1, 1)
+			delete(rd.requests, s)
+			rd.answers <- shardAnswer{s, payload}
 			r.count(map[string]int{w.ID: 1})
 		}
 		return
 	}
-	results, err := decodeResults(rd.task.Kind, m.Payload)
+	results, err := decodeResults(rd.task.Kind, payload)
 	if err != nil {
 		r.log.Warn("message refused", "worker", w.ID, "err", err)
 		return
@@ -228,7 +221,7 @@ func (r *Run) result(w *workerInfo, m *message) {
 		}
 	}
 	if len(results) > 0 {
-		r.clock(w, m, len(results), rows)
+		r.clock(w, b, len(results), rows)
 	}
 }
 
@@ -244,8 +237,8 @@ func (r *Run) took(w *workerInfo, shard int) bool {
 }
 
 // clock notes how long shards took.
-func (r *Run) clock(w *workerInfo, m *message, shards, rows int) {
-	if seconds := float64(m.Nanos) / 1e9; seconds > 0 && rows > 0 {
+func (r *Run) clock(w *workerInfo, b *doneReport, shards, rows int) {
+	if seconds := float64(b.Nanos) / 1e9; seconds > 0 && rows > 0 {
 		r.round.took.Add(seconds / float64(shards))
 		r.speedOf(w).Add(float64(rows) / seconds)
 	}
@@ -253,8 +246,11 @@ func (r *Run) clock(w *workerInfo, m *message, shards, rows int) {
 
 // failed notes that a worker could not compute a shard. Another one tries it, if
 // there is one; twice is enough.
-func (r *Run) failed(w *workerInfo, shard int, why string) {
-	rd := r.round
+func (r *Run) failed(w *workerInfo, b *failedReport) {
+	rd, shard, why := r.round, b.Shard, b.Err
+	if !r.took(w, shard) {
+		return
+	}
 	rd.note(shard, w.ID, why)
 	r.log.Warn("shard failed", "worker", w.ID, "shard", shard, "err", why)
 	if r.bury() {
@@ -413,7 +409,7 @@ func (r *Run) reduce() {
 	for id, shards := range held {
 		rd.step.By[id] = runsOf(shards)
 	}
-	rd.reduce = &message{Kind: reduceMsg, Version: r.version, Round: rd.id, Task: rd.task, Rule: rd.rule, Held: rd.step.By}
+	rd.reduce = &reduceOrder{Version: r.version, Task: rd.task, Rule: rd.rule, Held: rd.step.By}
 	rd.step.Term, rd.counted = r.term, maps.Clone(rd.results)
 	r.phase, rd.moving = reducing, time.Now()
 	if len(r.members) == 1 {
@@ -429,18 +425,18 @@ func (r *Run) reduce() {
 
 // moved takes note that a member has moved all parts. When all have, with equal
 // results, the step counts.
-func (r *Run) moved(w *workerInfo, m *message) {
-	if r.phase != reducing || r.round == nil || m.Version != r.version.Next() {
+func (r *Run) moved(w *workerInfo, b *movedReport) {
+	if r.phase != reducing || r.round == nil || b.Version != r.version.Next() {
 		return
 	}
-	w.moved = m
+	w.moved = b
 	for _, other := range r.members {
 		if other.moved == nil && !r.c.o.defects.early {
 			return
 		}
 	}
 	for _, other := range r.members {
-		if other.moved != nil && !maps.Equal(other.moved.Sums, m.Sums) {
+		if other.moved != nil && !maps.Equal(other.moved.Sums, b.Sums) {
 			r.newTerm(fmt.Sprintf("%s and %s have moved the parameters to different places", other.ID, w.ID))
 			return
 		}
@@ -459,7 +455,7 @@ func (r *Run) commit(in Term) {
 		}
 	}
 	if len(r.members) > 1 {
-		r.sendAll(&message{Kind: commitMsg, Version: r.version, MovedIn: in})
+		r.sendAll(&commitOrder{Version: r.version, MovedIn: in})
 	}
 	if err := r.audit.append(rd.step); err != nil {
 		r.fail(err)

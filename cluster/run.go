@@ -23,12 +23,13 @@ type Run struct {
 	gate  *gate
 	audit *auditFile
 
-	calls chan func() // done in the loop
-	msgs  chan *message
-	found chan []Member
-	leads chan uint64
-	ended chan struct{} // closed when the loop ends
-	end   context.CancelFunc
+	calls   chan func() // done in the loop
+	msgs    chan *message
+	fetches chan stateRequest
+	found   chan []Member
+	leads   chan uint64
+	ended   chan struct{} // closed when the loop ends
+	end     context.CancelFunc
 
 	background sync.WaitGroup
 
@@ -88,7 +89,7 @@ type workerInfo struct {
 	before   []int // in an earlier one, until it enrolls: then it has survived them
 	given    time.Time
 	done     time.Time // of its last shard
-	moved    *message
+	moved    *movedReport
 	reset    bool // in the next term
 	received int64
 }
@@ -117,11 +118,9 @@ func (r *Run) loop(ctx context.Context) {
 		case f := <-r.calls:
 			f()
 		case m := <-r.msgs:
-			if m.fetch != nil {
-				r.serve(ctx, m.From, m.fetch)
-			} else {
-				r.receive(m)
-			}
+			r.receive(m)
+		case ask := <-r.fetches:
+			r.serve(ctx, ask.from, &ask.frame)
 		case list := <-r.found:
 			r.meet(list)
 		case fence := <-r.leads:
@@ -136,17 +135,27 @@ func (r *Run) loop(ctx context.Context) {
 	}
 }
 
-func (r *Run) send(w *workerInfo, m *message) {
-	m.From, m.Run, m.Term = r.c.inbox, r.o.Spec.Run, r.term
+// send gives a worker an order.
+func (r *Run) send(w *workerInfo, order body) { r.sendMessage(w, r.message(order)) }
+
+// message returns an order of the present term, about the round that is under way.
+func (r *Run) message(order body) *message {
+	m := &message{From: r.c.inbox, Run: r.o.Spec.Run, Term: r.term, Body: order}
+	if r.round != nil {
+		m.Round = r.round.id
+	}
+	return m
+}
+
+func (r *Run) sendMessage(w *workerInfo, m *message) {
 	if err := r.c.o.Bus.Send(w.Inbox, m.encode()); err != nil {
 		r.log.Warn("cannot send", "worker", w.ID, "err", err)
 	}
 }
 
 // sendAll sends all members the same, written once: it may list what each holds.
-func (r *Run) sendAll(m *message) {
-	m.From, m.Run, m.Term = r.c.inbox, r.o.Spec.Run, r.term
-	data := m.encode()
+func (r *Run) sendAll(order body) {
+	data := r.message(order).encode()
 	for _, w := range r.members {
 		if err := r.c.o.Bus.Send(w.Inbox, data); err != nil {
 			r.log.Warn("cannot send", "worker", w.ID, "err", err)
@@ -178,32 +187,46 @@ func (r *Run) receive(m *message) {
 		return
 	}
 	w.heard = time.Now()
-	if m.Kind == beatMsg {
-		r.beat(w, m)
+	if b, ok := m.Body.(*beatReport); ok {
+		r.beat(w, m, b)
 		return
 	}
 	if m.Run != r.o.Spec.Run {
 		return
 	}
-	if r.round != nil && m.Round == r.round.id && r.round.task.Kind != flowTask && (m.Kind == doneMsg || m.Kind == failedMsg) {
-		r.result(w, m) // what it says does not depend on the term
-		return
-	}
-	if m.Term != r.term || !slices.Contains(r.members, w) {
-		return
-	}
-	switch m.Kind {
-	case enrolledMsg:
-		r.enrolled(w, m)
-	case doneMsg, failedMsg:
-		if r.round != nil && m.Round == r.round.id && r.phase == open_ {
-			r.result(w, m)
+	present := m.Term == r.term && slices.Contains(r.members, w)
+	switch b := m.Body.(type) {
+	case *doneReport:
+		if r.awaits(m, present) {
+			r.done(w, b, m.Payload)
 		}
-	case movedMsg:
-		r.moved(w, m)
-	case troubleMsg:
-		r.trouble(w, m)
+	case *failedReport:
+		if r.awaits(m, present) {
+			r.failed(w, b)
+		}
+	case *enrolledReport:
+		if present {
+			r.enrolled(w, m, b)
+		}
+	case *movedReport:
+		if present {
+			r.moved(w, b)
+		}
+	case *troubleReport:
+		if present {
+			r.trouble(w, b)
+		}
 	}
+}
+
+// awaits reports whether a result of a shard is one of the round under way. That
+// of an evaluation or a query does not depend on the term in which it was computed;
+// flows count only while the term is open.
+func (r *Run) awaits(m *message, present bool) bool {
+	if r.round == nil || m.Round != r.round.id {
+		return false
+	}
+	return r.round.task.Kind != flowTask || present && r.phase == open_
 }
 
 // tick does what time brings: silent workers are dropped, orders that were not
@@ -247,7 +270,7 @@ func (r *Run) tick(now time.Time) {
 			r.provide()
 		case open_:
 			if w.have != r.version {
-				r.send(w, &message{Kind: commitMsg, Version: r.version, MovedIn: r.movedIn})
+				r.send(w, &commitOrder{Version: r.version, MovedIn: r.movedIn})
 			}
 			if len(w.leased) > w.queue && now.Sub(w.given) > lease/10 {
 				r.lease(w, w.leased)

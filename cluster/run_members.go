@@ -33,6 +33,10 @@ func (r *Run) meet(list []Member) {
 		switch {
 		case m.Version != Protocol:
 			w.state, w.err = unfit, fmt.Sprintf("it speaks version %s of the protocol, this is %s", m.Version, Protocol)
+		case w.seat.check() != nil:
+			w.state, w.err = unfit, "its record cannot be sent to the others: "+w.seat.check().Error()
+		case len(r.workers) > maxMembers:
+			w.state, w.err = unfit, fmt.Sprintf("the run has %d workers already", maxMembers)
 		case w.seat.Endpoint.Transport == "":
 			w.state, w.err = unfit, fmt.Sprintf("it has no transport %q", r.o.Transport)
 		case r.started && r.path != "" && !slices.Contains(m.Paths, r.path):
@@ -49,8 +53,7 @@ func (r *Run) meet(list []Member) {
 // invite asks a worker to load the run.
 func (r *Run) invite(w *workerInfo) {
 	if r.started {
-		spec := r.o.Spec
-		r.send(w, &message{Kind: prepareMsg, Spec: &spec})
+		r.send(w, &prepareOrder{Spec: r.o.Spec})
 	}
 }
 
@@ -158,8 +161,8 @@ func (r *Run) mourn(m Member) {
 }
 
 // beat takes note of what a worker is at.
-func (r *Run) beat(w *workerInfo, m *message) {
-	if m.State == leaving {
+func (r *Run) beat(w *workerInfo, m *message, b *beatReport) {
+	if b.State == leaving {
 		r.drop(w, "it was told to stop")
 		delete(r.fallen, w.ID)
 		return
@@ -169,11 +172,11 @@ func (r *Run) beat(w *workerInfo, m *message) {
 		return
 	}
 	was := w.state
-	w.state, w.err, w.final, w.queue = m.State, m.Err, m.Final, m.Queue
+	w.state, w.err, w.final, w.queue = b.State, b.Err, b.Final, b.Queue
 	if m.Term == r.term {
-		w.have = m.Version
-		if m.Bytes != w.received {
-			w.received, w.done = m.Bytes, time.Now()
+		w.have = b.Version
+		if b.Bytes != w.received {
+			w.received, w.done = b.Bytes, time.Now()
 		}
 	}
 	if w.state == unfit && was != unfit {

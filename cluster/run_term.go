@@ -62,18 +62,18 @@ func (r *Run) newTerm(why string) {
 
 // enroll tells a member of the term.
 func (r *Run) enroll(w *workerInfo) {
-	m := &message{
-		Kind: enrollMsg, Version: r.version, MovedIn: r.movedIn, Reset: w.reset,
+	order := &enrollOrder{
+		Version: r.version, MovedIn: r.movedIn, Reset: w.reset,
 		Leader: seat{ID: r.c.o.ID, Inbox: r.c.inbox, Endpoint: r.peers.Endpoint()},
 	}
 	for _, other := range r.members {
-		m.Members = append(m.Members, other.seat)
+		order.Members = append(order.Members, other.seat)
 	}
-	r.send(w, m)
+	r.send(w, order)
 }
 
 // enrolled takes note of what a member holds.
-func (r *Run) enrolled(w *workerInfo, m *message) {
+func (r *Run) enrolled(w *workerInfo, m *message, b *enrolledReport) {
 	if r.phase != enrolling && r.phase != syncing {
 		return
 	}
@@ -82,11 +82,9 @@ func (r *Run) enrolled(w *workerInfo, m *message) {
 		r.log.Warn("message refused", "worker", w.ID, "err", err)
 		return
 	}
-	w.enrolled, w.have, w.held, w.reset, w.before = true, m.Version, nil, false, nil
+	w.enrolled, w.have, w.held, w.reset, w.before = true, b.Version, nil, false, nil
 	r.notify()
-	if m.Info != nil {
-		w.info = *m.Info
-	}
+	w.info = b.Info
 	if r.round != nil && m.Round == r.round.id && r.round.task.Kind == flowTask {
 		w.held = held
 	}
@@ -166,27 +164,27 @@ func (r *Run) provide() bool {
 	for _, w := range lack {
 		if r.phase != syncing || time.Since(w.given) > r.c.o.Lease/10 {
 			w.given = time.Now()
-			r.send(w, &message{Kind: syncMsg, Version: r.version, Source: source})
+			r.send(w, &syncOrder{Version: r.version, Source: source})
 		}
 	}
 	return false
 }
 
 // trouble begins a new term after a member's complaint.
-func (r *Run) trouble(w *workerInfo, m *message) {
-	r.log.Warn("trouble", "worker", w.ID, "term", r.term.String(), "err", m.Err)
-	if m.Blame != "" && r.round != nil {
+func (r *Run) trouble(w *workerInfo, b *troubleReport) {
+	r.log.Warn("trouble", "worker", w.ID, "term", r.term.String(), "err", b.Err)
+	if b.Blame != "" && r.round != nil {
 		for _, other := range r.members {
-			if other.ID == m.Blame {
+			if other.ID == b.Blame {
 				other.reset = true
-				r.round.blame(other, m.Err)
+				r.round.blame(other, b.Err)
 			}
 		}
 		r.bury()
 	}
 	if time.Since(r.began) > r.c.o.Lease/20 {
-		r.newTerm(m.Err)
+		r.newTerm(b.Err)
 	} else { // not again and again without a pause
-		r.troubled = m.Err
+		r.troubled = b.Err
 	}
 }

@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // runs is a set of shards as ascending, separate ranges: lo, hi, lo, hi, ...
 type runs []int
@@ -52,4 +55,16 @@ func (r runs) valid(n int) bool {
 		last = r[i+1]
 	}
 	return true
+}
+
+// check refuses a set that is empty, has more than most shards, or some beyond
+// the first n.
+func (r runs) check(n, most int) error {
+	if !r.valid(n) {
+		return fmt.Errorf("shards %.100s, want ascending ranges in 0..%d", fmt.Sprint([]int(r)), n-1)
+	}
+	if count := r.count(); count < 1 || count > most {
+		return fmt.Errorf("%d shards, want 1..%d", count, most)
+	}
+	return nil
 }

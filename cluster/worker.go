@@ -39,15 +39,16 @@ type defects struct {
 
 // Worker computes for the coordinator that has the lead.
 type Worker struct {
-	o     WorkerOptions
-	log   *slog.Logger
-	inbox string
-	fence *fenceFile
-	gate  *gate // frames wait here for their exchange
-	msgs  chan *message
-	after chan func() // what to do in the loop when an operation of the bench is done
-	bench chan func() // operations on the session, one after another
-	heard atomic.Int64
+	o       WorkerOptions
+	log     *slog.Logger
+	inbox   string
+	fence   *fenceFile
+	gate    *gate // frames wait here for their exchange
+	msgs    chan *message
+	fetches chan stateRequest
+	after   chan func() // what to do in the loop when an operation of the bench is done
+	bench   chan func() // operations on the session, one after another
+	heard   atomic.Int64
 
 	// Owned by the loop.
 	leader string // inbox
@@ -66,7 +67,6 @@ type Worker struct {
 	seats   []seat
 	self    int
 	peers   Peers
-	hub     seat    // the leader
 	enrolls int     // pending enrollments
 	version Version // of the session's parameters; zero: none
 	lacking bool    // it is not the one of the term
@@ -110,7 +110,7 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	}
 	w := &Worker{
 		o: o, log: o.Log.With("worker", o.ID), inbox: o.ID + "-" + strings.ToLower(rand.Text()[:10]), fence: fence,
-		gate: newGate(), msgs: make(chan *message, 1024), after: make(chan func(), 64), bench: make(chan func(), 64),
+		gate: newGate(), msgs: make(chan *message, 1024), fetches: make(chan stateRequest, 1024), after: make(chan func(), 64), bench: make(chan func(), 64),
 		state: idle, current: -1,
 	}
 	for _, p := range o.Peers {
@@ -217,11 +217,9 @@ func (w *Worker) loop(ctx, live context.Context) {
 	for {
 		select {
 		case m := <-w.msgs:
-			if m.fetch != nil {
-				w.serve(live, m.From, m.fetch)
-			} else {
-				w.receive(live, m)
-			}
+			w.receive(live, m)
+		case ask := <-w.fetches:
+			w.serve(live, ask.from, &ask.frame)
 		case then := <-w.after:
 			w.busy--
 			then()
@@ -252,19 +250,15 @@ func (w *Worker) do(op func() error, then func(error)) {
 	}
 }
 
-func (w *Worker) send(to string, m *message) {
-	m.From, m.Run = w.inbox, ""
+// tell sends the leader a report. The payload is that of the kind of report.
+func (w *Worker) tell(report body, payload []byte) {
+	m := message{From: w.inbox, Term: w.term, Round: w.round, Body: report, Payload: payload}
 	if w.spec != nil {
 		m.Run = w.spec.Run
 	}
-	if err := w.o.Bus.Send(to, m.encode()); err != nil {
+	if err := w.o.Bus.Send(w.leader, m.encode()); err != nil {
 		w.log.Warn("cannot send", "err", err)
 	}
-}
-
-func (w *Worker) tell(m *message) {
-	m.Term, m.Round = w.term, w.round
-	w.send(w.leader, m)
 }
 
 // beat tells the leader that the worker lives, and what it is at.
@@ -277,20 +271,20 @@ func (w *Worker) beat() {
 	if w.leader == "" {
 		return
 	}
-	m := &message{Kind: beatMsg, State: w.state, Version: w.version, Queue: len(w.queue), Final: w.final}
+	b := &beatReport{State: w.state, Version: w.version, Queue: len(w.queue), Final: w.final}
 	if w.current >= 0 {
-		m.Queue++
+		b.Queue++
 	}
 	if w.leaving {
-		m.State = leaving
+		b.State = leaving
 	}
 	if w.err != nil {
-		m.Err = oneLine(w.err)
+		b.Err = reasonOf(w.err)
 	}
 	if w.ex != nil {
-		m.Bytes = w.ex.received()
+		b.Bytes = w.ex.received()
 	}
-	w.tell(m)
+	w.tell(b, nil)
 }
 
 // receive handles a message of a coordinator.
@@ -304,30 +298,32 @@ func (w *Worker) receive(ctx context.Context, m *message) {
 		return
 	}
 	w.leader = m.From
-	switch m.Kind {
-	case prepareMsg:
-		w.prepare(ctx, m.Spec)
-	case enrollMsg:
-		w.enroll(ctx, m)
-	case releaseMsg:
+	switch b := m.Body.(type) {
+	case *prepareOrder:
+		w.prepare(ctx, &b.Spec)
+		return
+	case *enrollOrder:
+		w.enroll(ctx, m, b)
+		return
+	case *releaseOrder:
 		if w.spec != nil && w.spec.Run == m.Run {
 			w.unload()
 			w.spec, w.state, w.err = nil, idle, nil
 		}
-	default:
-		if m.Term != w.term || w.enrolls > 0 {
-			return
-		}
-		switch m.Kind {
-		case syncMsg:
-			w.sync(ctx, m)
-		case workMsg:
-			w.work(ctx, m)
-		case reduceMsg:
-			w.reduce(ctx, m)
-		case commitMsg:
-			w.commit(ctx, m.Version, m.MovedIn)
-		}
+		return
+	}
+	if m.Term != w.term || w.enrolls > 0 {
+		return
+	}
+	switch b := m.Body.(type) {
+	case *syncOrder:
+		w.sync(ctx, b)
+	case *workOrder:
+		w.work(ctx, m, b)
+	case *reduceOrder:
+		w.reduce(ctx, m, b)
+	case *commitOrder:
+		w.commit(ctx, b.Version, b.MovedIn)
 	}
 }
 
@@ -346,10 +342,8 @@ func (w *Worker) frame(from string, f *Frame) {
 	case StateFrame, ErrorFrame:
 		w.gate.state(f)
 	case FetchFrame:
-		ask := *f
-		ask.Payload = nil
 		select {
-		case w.msgs <- &message{From: from, fetch: &ask}:
+		case w.fetches <- newStateRequest(from, f):
 		default: // it is asked again
 		}
 	}
@@ -366,7 +360,12 @@ func (w *Worker) Health() (Stats, error) {
 	return s, nil
 }
 
-func oneLine(err error) string {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	return text[:min(len(text), 500)]
+// reasonOf returns the text of an error as messages have it: one line, which
+// takes its room in JSON too because it is valid UTF-8.
+func reasonOf(err error) string {
+	text := strings.ToValidUTF8(strings.Join(strings.Fields(err.Error()), " "), "?")
+	if text == "" {
+		return "an error without a text"
+	}
+	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "") // no half of a letter
 }

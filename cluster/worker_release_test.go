@@ -44,8 +44,8 @@ func TestReleaseBehindOrders(t *testing.T) {
 			w.commit(t.Context(), w.ex.version.Next(), term)
 		}, []string{"clear", "close"}},
 		{"enroll", func(w *Worker, _ Session) {
-			w.enroll(t.Context(), &message{
-				Run: "r", Term: term, Reset: true, Leader: seat{Endpoint: nobody{}.Endpoint()}, Members: []seat{{Inbox: w.inbox}},
+			w.enroll(t.Context(), &message{Run: "r", Term: term}, &enrollOrder{
+				Reset: true, Leader: seat{Endpoint: nobody{}.Endpoint()}, Members: []seat{{Inbox: w.inbox}},
 			})
 		}, []string{"close"}},
 	} {

@@ -4,24 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/kernels"
 )
 
 // adopt begins with the round of an order, if it is another one: flows of a round
 // that was given up are cleared.
-func (w *Worker) adopt(ctx context.Context, m *message) {
+func (w *Worker) adopt(ctx context.Context, round int64, t task) {
 	if w.results == nil {
 		w.results = map[int]shardResult{}
 	}
-	if m.Round <= w.round {
+	if round <= w.round {
 		return
 	}
 	stale := w.task.Kind == flowTask && (len(w.results) > 0 || w.current >= 0)
-	w.round, w.task, w.queue = m.Round, m.Task, nil
+	w.round, w.task, w.queue = round, t, nil
 	w.results, w.answers = map[int]shardResult{}, map[int][]byte{}
 	w.untold, w.untoldTime = nil, 0
 	if stale {
@@ -36,20 +36,20 @@ func (w *Worker) adopt(ctx context.Context, m *message) {
 }
 
 // work takes shards on.
-func (w *Worker) work(ctx context.Context, m *message) {
-	w.commit(ctx, m.Version, m.MovedIn)
-	if m.Version != w.version || w.ex != nil || !m.Shards.valid(math.MaxInt32) || m.Shards.count() > maxShards {
+func (w *Worker) work(ctx context.Context, m *message, b *workOrder) {
+	w.commit(ctx, b.Version, b.MovedIn)
+	if b.Version != w.version || w.ex != nil {
 		return
 	}
-	w.adopt(ctx, m)
+	w.adopt(ctx, m.Round, b.Task)
 	if m.Round != w.round {
 		return // an order of the past
 	}
 	var again []int // whose results have not been heard
-	for _, s := range m.Shards.all() {
+	for _, s := range b.Shards.all() {
 		if _, ok := w.results[s]; ok {
 			if w.task.Kind == queryTask {
-				w.tell(&message{Kind: doneMsg, Shards: runs{s, s + 1}, Payload: w.answers[s]})
+				w.tell(&doneReport{Shards: runs{s, s + 1}}, w.answers[s])
 			} else {
 				again = append(again, s)
 			}
@@ -74,7 +74,7 @@ const reportInterval = 50 * time.Millisecond
 // report tells the results of shards, which took so long in all.
 func (w *Worker) report(shards []int, took time.Duration) {
 	done := runsOf(shards)
-	w.tell(&message{Kind: doneMsg, Shards: done, Nanos: int64(took), Payload: encodeResults(w.task.Kind, done, w.results)})
+	w.tell(&doneReport{Shards: done, Nanos: int64(took)}, encodeResults(w.task.Kind, done, w.results))
 }
 
 // flush reports what has not been told, if it is time.
@@ -124,7 +124,7 @@ func (w *Worker) next(ctx context.Context) {
 		}
 		took := time.Since(begin)
 		if err != nil {
-			w.tell(&message{Kind: failedMsg, Shards: runs{l.shard, l.shard + 1}, Err: oneLine(err)})
+			w.tell(&failedReport{Shard: l.shard, Err: reasonOf(err)}, nil)
 			return
 		}
 		w.results[l.shard] = result
@@ -135,7 +135,7 @@ func (w *Worker) next(ctx context.Context) {
 		}
 		w.stats.computed(took)
 		if t.Kind == queryTask {
-			w.tell(&message{Kind: doneMsg, Shards: runs{l.shard, l.shard + 1}, Nanos: int64(took), Payload: answer})
+			w.tell(&doneReport{Shards: runs{l.shard, l.shard + 1}, Nanos: int64(took)}, answer)
 			return
 		}
 		w.untold, w.untoldTime = append(w.untold, l.shard), w.untoldTime+took
@@ -158,41 +158,41 @@ func compute(ctx context.Context, sess Session, t *task, span dataset.Span, requ
 }
 
 // reduce moves the parameters together with the others.
-func (w *Worker) reduce(ctx context.Context, m *message) {
+func (w *Worker) reduce(ctx context.Context, m *message, b *reduceOrder) {
 	if w.ex != nil {
 		if w.exSums != nil {
 			w.moved()
 		}
 		return
 	}
-	if m.Version.Next() == w.version && len(w.seats) == 1 { // done, but the leader did not hear
+	if b.Version.Next() == w.version && len(w.seats) == 1 { // done, but the leader did not hear
 		w.moved()
 		return
 	}
-	if m.Version == w.version {
-		w.adopt(ctx, m)
+	if b.Version == w.version {
+		w.adopt(ctx, m.Round, b.Task)
 	}
 	own := w.held()
 	if m.Round < w.round {
 		return
 	}
-	if m.Version != w.version || m.Round != w.round || m.Rule == nil || len(w.queue) > 0 || w.current >= 0 || !slices.Equal(own, m.Held[w.seats[w.self].ID]) {
-		w.tell(&message{Kind: troubleMsg, Err: fmt.Sprintf("flows of shards %v are to be moved, but %v are held", m.Held[w.seats[w.self].ID], own)})
+	if want := b.Held[w.seats[w.self].ID]; b.Version != w.version || m.Round != w.round || len(w.queue) > 0 || w.current >= 0 || !slices.Equal(own, want) {
+		w.tell(&troubleReport{Err: reasonOf(fmt.Errorf("flows of shards %v are to be moved, but %v are held", want, own))}, nil)
 		return
 	}
 	if len(w.seats) == 1 {
-		w.moveAlone(ctx, m)
+		w.moveAlone(ctx, *b.Rule)
 		return
 	}
 	if int64(len(w.staging)) != w.layout.stateLen() {
 		w.staging = make([]float32, w.layout.stateLen())
 	}
 	ex := &exchange{
-		term: w.term, version: w.version, seats: w.seats, self: w.self, parts: w.layout.split(len(w.seats)), rule: *m.Rule,
+		term: w.term, version: w.version, seats: w.seats, self: w.self, parts: w.layout.split(len(w.seats)), rule: *b.Rule,
 		peers: w.peers, sess: w.sess, layout: w.layout, staged: w.staging, twice: w.o.defects.twice,
 	}
 	for _, s := range w.seats {
-		ex.shards = append(ex.shards, m.Held[s.ID].count())
+		ex.shards = append(ex.shards, b.Held[s.ID].count())
 	}
 	ex.prepare()
 	moving, cancel := context.WithCancel(ctx)
@@ -210,7 +210,7 @@ func (w *Worker) reduce(ctx context.Context, m *message) {
 		w.exDone = true
 		if err != nil {
 			if moving.Err() == nil || !errors.Is(err, context.Canceled) {
-				w.tell(&message{Kind: troubleMsg, Err: oneLine(err), Blame: ex.blame})
+				w.tell(&troubleReport{Err: reasonOf(err), Blame: ex.blame}, nil)
 			}
 			return
 		}
@@ -221,8 +221,8 @@ func (w *Worker) reduce(ctx context.Context, m *message) {
 
 // moveAlone moves all parameters: there is nobody to share the work, or to redo
 // it.
-func (w *Worker) moveAlone(ctx context.Context, m *message) {
-	rule, sess := *m.Rule, w.sess
+func (w *Worker) moveAlone(ctx context.Context, rule kernels.Rule) {
+	sess := w.sess
 	w.version, w.results = w.version.Next(), nil
 	w.exSums = map[string]uint32{w.o.ID: 0}
 	w.do(func() error { return sess.Apply(ctx, rule, 0, len(w.layout.Owners)) }, func(err error) {
@@ -242,7 +242,7 @@ func (w *Worker) moved() {
 	if w.ex != nil {
 		v = w.ex.version.Next()
 	}
-	w.tell(&message{Kind: movedMsg, Version: v, Sums: w.exSums})
+	w.tell(&movedReport{Version: v, Sums: w.exSums}, nil)
 }
 
 // finish makes a staged move count.

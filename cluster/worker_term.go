@@ -8,9 +8,6 @@ import (
 
 // prepare loads a run.
 func (w *Worker) prepare(ctx context.Context, spec *Spec) {
-	if spec == nil {
-		return
-	}
 	if w.spec != nil && w.spec.Run == spec.Run && w.spec.Program == spec.Program && (w.state != unfit || w.final || time.Since(w.tried) < w.o.Lease/2) {
 		w.beat()
 		return
@@ -69,7 +66,7 @@ func (w *Worker) abandon() {
 
 // enroll enters a term: once the bench is idle, parameters are those of a
 // version that counts, or none, and the worker says what it holds.
-func (w *Worker) enroll(ctx context.Context, m *message) {
+func (w *Worker) enroll(ctx context.Context, m *message, b *enrollOrder) {
 	if w.state != ready || w.spec.Run != m.Run {
 		return
 	}
@@ -83,9 +80,9 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 		return
 	}
 	w.abandon()
-	w.term, w.seats, w.hub, w.self = m.Term, m.Members, m.Leader, -1
-	others := map[string]Endpoint{m.Leader.ID: m.Leader.Endpoint}
-	for i, s := range m.Members {
+	w.term, w.seats, w.self = m.Term, b.Members, -1
+	others := map[string]Endpoint{b.Leader.ID: b.Leader.Endpoint}
+	for i, s := range b.Members {
 		if s.Inbox == w.inbox {
 			w.self = i
 			continue
@@ -94,12 +91,12 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 	}
 	w.peers = nil
 	for _, p := range w.o.Peers {
-		if p.Endpoint().Transport == m.Leader.Endpoint.Transport {
+		if p.Endpoint().Transport == b.Leader.Endpoint.Transport {
 			w.peers = p
 		}
 	}
 	if w.peers == nil || w.self < 0 {
-		w.log.Error("term without a place for this worker", "term", m.Term, "transport", m.Leader.Endpoint.Transport)
+		w.log.Error("term without a place for this worker", "term", m.Term, "transport", b.Leader.Endpoint.Transport)
 		return
 	}
 	w.peers.Admit(others)
@@ -115,7 +112,7 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 			if err != nil {
 				w.broken(err)
 			}
-			w.lacking = w.version != m.Version
+			w.lacking = w.version != b.Version
 			if w.enrolls == 0 {
 				w.enrolled()
 			}
@@ -126,11 +123,11 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 		}
 		ex, sums := w.ex, w.exSums
 		w.ex, w.exSums = nil, nil
-		if ex != nil && sums != nil && m.Version == ex.version.Next() && m.MovedIn == ex.term {
+		if ex != nil && sums != nil && b.Version == ex.version.Next() && b.MovedIn == ex.term {
 			w.results = nil
 			w.do(func() error { return finish(ctx, ex) }, func(err error) {
 				if err == nil && sess == w.sess {
-					w.version = m.Version
+					w.version = b.Version
 				}
 				settled(err)
 			})
@@ -142,12 +139,12 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 					return err
 				}
 			}
-			if m.Reset {
+			if b.Reset {
 				return clearFlows(ctx, sess, flows)
 			}
 			return nil
 		}, func(err error) {
-			if m.Reset && sess == w.sess {
+			if b.Reset && sess == w.sess {
 				w.results = nil
 			}
 			settled(err)
@@ -159,14 +156,14 @@ func (w *Worker) enroll(ctx context.Context, m *message) {
 func (w *Worker) enrolled() {
 	w.untold, w.untoldTime = nil, 0
 	held := w.held()
-	w.tell(&message{Kind: enrolledMsg, Version: w.version, Info: &w.info, Payload: encodeResults(flowTask, held, w.results)})
+	w.tell(&enrolledReport{Version: w.version, Info: w.info}, encodeResults(flowTask, held, w.results))
 }
 
 // broken gives the parameters up after an error of the session.
 func (w *Worker) broken(err error) {
 	w.log.Error("session failed", "err", err)
 	w.version, w.results, w.ex = Version{}, nil, nil
-	w.tell(&message{Kind: troubleMsg, Err: oneLine(err)})
+	w.tell(&troubleReport{Err: reasonOf(err)}, nil)
 }
 
 // held lists the shards whose flows the session holds.
@@ -195,8 +192,8 @@ func clearFlows(ctx context.Context, sess Session, flows int64) error {
 }
 
 // sync fetches the parameters of a version.
-func (w *Worker) sync(ctx context.Context, m *message) {
-	if w.version == m.Version {
+func (w *Worker) sync(ctx context.Context, b *syncOrder) {
+	if w.version == b.Version {
 		w.enrolled()
 		return
 	}
@@ -205,11 +202,11 @@ func (w *Worker) sync(ctx context.Context, m *message) {
 	}
 	w.version, w.results = Version{}, nil
 	w.era++
-	f := newFetch(w.term, m.Version, w.layout.stateLen())
+	f := newFetch(w.term, b.Version, w.layout.stateLen())
 	w.gate.setFetch(f)
 	fetching, cancel := context.WithTimeout(ctx, fetchPatience(w.o.Lease, w.layout.stateLen()))
 	w.cancel = cancel
-	peers, source, sess, flows := w.peers, m.Source, w.sess, w.layout.Flows
+	peers, source, sess, flows := w.peers, b.Source, w.sess, w.layout.Flows
 	w.do(func() error {
 		defer cancel()
 		defer w.gate.setFetch(nil)
@@ -226,7 +223,7 @@ func (w *Worker) sync(ctx context.Context, m *message) {
 		}
 		if err != nil {
 			if fetching.Err() == nil {
-				w.tell(&message{Kind: troubleMsg, Err: oneLine(err)})
+				w.tell(&troubleReport{Err: reasonOf(err)}, nil)
 			}
 			return
 		}
