@@ -23,8 +23,6 @@ type CoordinatorOptions struct {
 	Peers []Peers       // one for each transport it has
 	Lease time.Duration // a worker that is silent for so long is given up; 0: DefaultLease
 	Log   *slog.Logger
-
-	defects defects
 }
 
 // Coordinator commands the workers of a cluster, one run at a time, while it has

@@ -14,6 +14,15 @@ import (
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
+// fence says which coordinators a worker obeys.
+type fence interface {
+	// pass reports whether a coordinator with this fence may command: no higher one
+	// has been seen. A new highest one is kept when pass returns.
+	pass(fence uint64) (bool, error)
+	// value is the highest that has been seen.
+	value() uint64
+}
+
 // fenceFile keeps the highest fence that a worker has obeyed, so that a worker
 // that starts again does not obey a coordinator that was deposed.
 type fenceFile struct {

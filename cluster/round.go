@@ -431,12 +431,12 @@ func (r *Run) moved(w *workerInfo, b *movedReport) {
 	}
 	w.moved = b
 	for _, other := range r.members {
-		if other.moved == nil && !r.c.o.defects.early {
+		if other.moved == nil {
 			return
 		}
 	}
 	for _, other := range r.members {
-		if other.moved != nil && !maps.Equal(other.moved.Sums, b.Sums) {
+		if !maps.Equal(other.moved.Sums, b.Sums) {
 			r.newTerm(fmt.Sprintf("%s and %s have moved the parameters to different places", other.ID, w.ID))
 			return
 		}

@@ -26,15 +26,6 @@ type WorkerOptions struct {
 	Dir    string        // keeps the highest fence
 	Lease  time.Duration // 0: DefaultLease
 	Log    *slog.Logger
-
-	defects defects
-}
-
-// defects are mistakes that tests plant, to see that they are found.
-type defects struct {
-	twice    bool // flows that arrive twice count twice
-	anyFence bool // a worker obeys coordinators that were deposed
-	early    bool // a step counts before all members have moved
 }
 
 // Worker computes for the coordinator that has the lead.
@@ -42,7 +33,7 @@ type Worker struct {
 	o       WorkerOptions
 	log     *slog.Logger
 	inbox   string
-	fence   *fenceFile
+	fence   fence
 	gate    *gate // frames wait here for their exchange
 	msgs    chan *message
 	fetches chan stateRequest
@@ -294,7 +285,7 @@ func (w *Worker) receive(ctx context.Context, m *message) {
 		w.log.Error("cannot keep the fence; orders are refused until the disk takes it", "err", err)
 		return
 	}
-	if !newest && !w.o.defects.anyFence || w.leaving {
+	if !newest || w.leaving {
 		return
 	}
 	w.leader = m.From

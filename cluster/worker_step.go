@@ -189,7 +189,7 @@ func (w *Worker) reduce(ctx context.Context, m *message, b *reduceOrder) {
 	}
 	ex := &exchange{
 		term: w.term, version: w.version, seats: w.seats, self: w.self, parts: w.layout.split(len(w.seats)), rule: *b.Rule,
-		peers: w.peers, sess: w.sess, layout: w.layout, staged: w.staging, twice: w.o.defects.twice,
+		peers: w.peers, sess: w.sess, layout: w.layout, staged: w.staging,
 	}
 	for _, s := range w.seats {
 		ex.shards = append(ex.shards, b.Held[s.ID].count())

@@ -76,7 +76,7 @@ func (w *Worker) enroll(ctx context.Context, m *message, b *enrollOrder) {
 		}
 		return
 	}
-	if !m.Term.Above(w.term) && !w.o.defects.anyFence {
+	if !m.Term.Above(w.term) {
 		return
 	}
 	w.abandon()

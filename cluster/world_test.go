@@ -139,8 +139,7 @@ func (w *world) startWorker(id string) {
 		ID: id, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Loader: loader{toy, id, w}, Dir: dir, Log: w.log,
 		Member: cluster.Member{Paths: toy.Paths(), Device: "toy"},
 	}
-	cluster.PlantWorker(&o, w.plant)
-	worker, err := cluster.NewWorker(o)
+	worker, err := cluster.NewPlantedWorker(o, w.plant)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -193,9 +192,7 @@ func (w *world) stop(id string) {
 // startLeader begins a life of a coordinator, which trains to the end.
 func (tr *training) startLeader() {
 	host := tr.net.Host(tr.leader)
-	o := cluster.CoordinatorOptions{ID: tr.leader, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: tr.log}
-	cluster.PlantCoordinator(&o, tr.plant)
-	c := cluster.NewCoordinator(o)
+	c := cluster.NewPlantedCoordinator(cluster.CoordinatorOptions{ID: tr.leader, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: tr.log}, tr.plant)
 	tr.begin(tr.leader, func(ctx context.Context) {
 		defer func() { _ = host.Peers().Close() }()
 		for ctx.Err() == nil && !tr.done() {
