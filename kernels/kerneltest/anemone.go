@@ -224,20 +224,26 @@ func testAnemone(t *testing.T, open Open, depth Depth) {
 			}
 			sameBits(t, "shards in order", "in another", got[0], got[1])
 
-			run, p := reference.Anemone{Momentum: momentum}, c.start
-			for step := range updates {
-				ev, err := reference.New(c.graph, p)
-				if err != nil {
-					t.Fatal(err)
+			want := ask(c.graph, c.start, c.rows, fmt.Sprintf("%d updates of Anemone", updates), func() answer {
+				run, p := reference.Anemone{Momentum: momentum}, c.start
+				for step := range updates {
+					ev, err := reference.New(c.graph, p)
+					if err != nil {
+						return answer{err: err}
+					}
+					lo := step % 4 * window
+					f, err := ev.Flows(c.rows[lo : lo+window])
+					if err != nil {
+						return answer{err: err}
+					}
+					p = run.Step(ev, f, window, reference.Step{Size: anemoneStep(step), Pseudocount: pseudocount})
 				}
-				lo := step % 4 * window
-				f, err := ev.Flows(c.rows[lo : lo+window])
-				if err != nil {
-					t.Fatal(err)
-				}
-				p = run.Step(ev, f, window, reference.Step{Size: anemoneStep(step), Pseudocount: pseudocount})
+				return answer{params: p}
+			})
+			if want.err != nil {
+				t.Fatal(want.err)
 			}
-			compareAnemone(t, c.graph, got[0], p, c.tol)
+			compareAnemone(t, c.graph, got[0], want.params, c.tol)
 		})
 	}
 }

@@ -71,26 +71,6 @@ func newCase(seed uint64) *randomCase {
 	return c
 }
 
-// oracle returns the log-likelihood of every row, and the parameters after one
-// step on all of them.
-func oracle(g *circuit.Graph, p reference.Params, rows [][]float64, rule kernels.Rule) ([]float64, reference.Params, error) {
-	ev, err := reference.New(g, p)
-	if err != nil {
-		return nil, nil, err
-	}
-	ll := make([]float64, len(rows))
-	for r, row := range rows {
-		if ll[r], err = ev.LogLikelihood(row); err != nil {
-			return nil, nil, err
-		}
-	}
-	flows, err := ev.Flows(rows)
-	if err != nil {
-		return nil, nil, err
-	}
-	return ll, ev.EM(flows, reference.Step{Size: rule.Step, Pseudocount: rule.Pseudocount}), nil
-}
-
 func (c *randomCase) options() compile.Options {
 	co := compile.DefaultOptions()
 	co.BlockSize = c.size
