@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"container/heap"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -90,6 +91,7 @@ func (x *executor) schedules(threads int) {
 	lock := threads > 1 && (x.forwardPlan.efficiency(x.tasks, threads) < 0.7 || x.backwardPlan.efficiency(x.tasks, threads) < 0.7)
 	x.forwardPlan.lockstep, x.backwardPlan.lockstep = lock, lock
 	x.threads = threads
+	x.waker.crowded = threads >= runtime.GOMAXPROCS(0)
 }
 
 func (x *executor) newSchedule(waits [][]int32, order []int32) schedule {
@@ -268,8 +270,16 @@ func (x *executor) queueWork(s *schedule, do func(w *worker, t *task)) func(w *w
 // More would take the core from whoever it waits for where cores are shared.
 const patience = 50 * time.Microsecond
 
+// courtesy is how long a waiting thread keeps its core to itself. Later it lets other
+// goroutines run between two looks: where they outnumber the cores, whoever it waits for
+// may be among them, and would otherwise wait in turn until patience is over.
+const courtesy = 2 * time.Microsecond
+
 // waker lets threads wait for each other: a short wait spins, a long one sleeps.
 type waker struct {
+	// crowded says that the threads take all cores or more. Where cores are idle there
+	// is nobody to make room for, and the scheduler would wake them to look for work.
+	crowded  bool
 	sleepers atomic.Int32
 	mu       sync.Mutex
 	changed  sync.Cond // with mu: something that a sleeper waits for may have happened
@@ -280,11 +290,14 @@ func (k *waker) until(ok func() bool) {
 	if ok() {
 		return
 	}
-	for start := time.Now(); time.Since(start) < patience; {
+	for start, waited := time.Now(), time.Duration(0); waited < patience; waited = time.Since(start) {
 		for range 256 {
 			if ok() {
 				return
 			}
+		}
+		if k.crowded && waited >= courtesy {
+			runtime.Gosched()
 		}
 	}
 	k.mu.Lock()
