@@ -3,10 +3,10 @@
 //	m, err := pce.Open(ctx, "model.safetensors", pce.Options{})
 //	ll, err := m.LogLikelihood(ctx, rows)
 //
-// Open gives a Model, which answers queries; Train makes a model file from data;
-// Build makes the circuit alone, without parameters, and says what it would
-// cost. Circuits come from a named structure (DefaultStructure), from a model
-// file or from a graph made by hand.
+// Open gives a Model, which answers queries; Train makes a model file from data.
+// Circuits come from a named structure (DefaultStructure), from a model file or from
+// a graph made by hand (New). Package run, whose types these are, also makes a circuit
+// alone and says what it would cost.
 //
 // # Shapes and units
 //
@@ -28,7 +28,6 @@
 //
 // # Source
 //
-// The package joins the others: structures and format make circuits, compile
-// makes programs of them, engine runs these and em trains them. Where each of
-// them comes from stands in its own doc.
+// The package is the face of run, which joins the others. Where each of them comes
+// from stands in its own doc.
 package pce

@@ -1,13 +1,17 @@
 package pce
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/pce-engine/pce/run"
+)
 
 // Errors that callers may test for with errors.Is.
 var (
 	// ErrClosed means that a model was used after Close.
 	ErrClosed = errors.New("pce: model is closed")
 	// ErrOptions means that options contradict each other or the data.
-	ErrOptions = errors.New("pce: bad options")
+	ErrOptions = run.ErrOptions
 	// ErrRun means that a directory holds a run already.
-	ErrRun = errors.New("pce: directory holds a run")
+	ErrRun = run.ErrRun
 )

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/em"
 )
 
@@ -93,20 +92,4 @@ func ExampleTrain() {
 	}
 	fmt.Printf("%d epochs, %.1f bits a variable\n", r.Epochs, pce.BitsPerDimension(r.TrainLL, r.Variables))
 	// Output: 10 epochs, 1.0 bits a variable
-}
-
-func ExampleBuild() {
-	s := pce.DefaultStructure()
-	s.Kind, s.Latents = "hmm", 512
-	b, err := pce.Build(context.Background(), s, pce.Files("builtin:random?rows=1&vars=32&categories=100"), compile.Options{})
-	if err != nil {
-		panic(err)
-	}
-	defer b.Close()
-	info, err := b.Info(pce.Load{Train: true})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(info.Nodes, "nodes,", info.Edges, "edges")
-	// Output: 32257 nodes, 8158720 edges
 }

@@ -1,65 +1,10 @@
 package pce
 
-import (
-	"cmp"
-	"fmt"
+import "github.com/pce-engine/pce/run"
 
-	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
-	"github.com/pce-engine/pce/kernels/cpu"
-)
+// Options say where and how a circuit runs. The zero value uses the whole machine.
+type Options = run.Options
 
-// Options say where and how a circuit runs. The zero value uses the whole
-// machine.
-type Options struct {
-	Device    string // auto, cpu, cuda, cuda:1, ... or emulator; "" is auto
-	Threads   int    // of a call; 0: one a core. Results do not depend on it
-	Engines   int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
-	Rows      int    // the most rows of a launch, up to engine.MaxShardRows; 0: 512. A Model takes fewer where its calls ask for fewer
-	MaxMemory int64  // bytes: a Model takes fewer rows where its plan has more, and what is planned to take more is refused; 0: no limit
-	// KernelPath is one of KernelPaths, for the CPU alone: two paths differ by
-	// rounding. "" is what the environment variable PCE_CPU names, else the best.
-	KernelPath string
-}
-
-func (o Options) withDefaults() Options {
-	if o.Engines == 0 {
-		o.Engines = 2
-	}
-	if o.Rows == 0 {
-		o.Rows = 512
-	}
-	return o
-}
-
-func (o Options) validate() error {
-	switch {
-	case o.Threads < 0 || o.Engines < 1 || o.Engines > 1024:
-		return fmt.Errorf("%w: %d threads and %d engines; want 0 or more threads and 1 to 1024 engines", ErrOptions, o.Threads, o.Engines)
-	case o.Rows < 1 || o.Rows > engine.MaxShardRows:
-		return fmt.Errorf("%w: %d rows a launch; want 1 to %d", ErrOptions, o.Rows, engine.MaxShardRows)
-	}
-	at, err := o.place()
-	if err != nil || o.KernelPath == "" {
-		return err
-	}
-	if at.kind != onCPU {
-		return fmt.Errorf("%w: kernel path %q on device %q; it is for the CPU alone, set the device to cpu", kernels.ErrDevice, o.KernelPath, cmp.Or(o.Device, "auto"))
-	}
-	_, err = o.cpu()
-	return err
-}
-
-// cpu returns the options of the device for the CPU.
-func (o Options) cpu() (cpu.Options, error) {
-	d := cpu.Options{Threads: o.Threads}
-	if o.KernelPath == "" {
-		return d, nil
-	}
-	var err error
-	d.Set, err = cpu.KernelPath(o.KernelPath)
-	return d, err
-}
-
-// KernelPaths lists the kernels that this machine's CPU can run, best first.
-func KernelPaths() []string { return cpu.KernelPaths() }
+// KernelPaths lists the kernels that this machine's CPU can run, best first: what
+// Options.KernelPath may be.
+func KernelPaths() []string { return run.KernelPaths() }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
 )
 
 // LogLikelihood returns the natural-log likelihood of each row. Cells are codes
@@ -22,13 +23,11 @@ func (m *Model) LogLikelihood(ctx context.Context, rows [][]float64) ([]float64,
 // LogLikelihoodBatch is LogLikelihood of a batch, whose values are stored as the
 // columns of Schema say.
 func (m *Model) LogLikelihoodBatch(ctx context.Context, b *dataset.Batch) ([]float64, error) {
-	e, err := m.acquire(ctx, b.Rows)
-	if err != nil {
+	ll := make([]float64, b.Rows)
+	if err := m.do(ctx, b.Rows, func(e *engine.Engine) error { return e.LogLikelihood(ctx, b, ll) }); err != nil {
 		return nil, err
 	}
-	defer func() { m.idle <- e }()
-	ll := make([]float64, b.Rows)
-	return ll, e.LogLikelihood(ctx, b, ll)
+	return ll, nil
 }
 
 // batch turns rows into columns of values; engines read codes from them too.
@@ -92,10 +91,5 @@ func (m *Model) SampleGiven(ctx context.Context, rows [][]float64, seed uint64) 
 // number of b's first row in the whole request: draws depend on seed, the row's
 // number and its cells alone.
 func (m *Model) SampleBatch(ctx context.Context, b *dataset.Batch, seed uint64, first int) error {
-	e, err := m.acquire(ctx, b.Rows)
-	if err != nil {
-		return err
-	}
-	defer func() { m.idle <- e }()
-	return e.Sample(ctx, b, seed, first)
+	return m.do(ctx, b.Rows, func(e *engine.Engine) error { return e.Sample(ctx, b, seed, first) })
 }

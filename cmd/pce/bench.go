@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
@@ -18,6 +17,7 @@ import (
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda/plan"
 	"github.com/pce-engine/pce/layers"
+	"github.com/pce-engine/pce/run"
 )
 
 // Floating-point operations of a sum edge and a sample: a multiplication and
@@ -135,7 +135,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		return nil, err
 	}
 	defer b.Close()
-	load := pce.Load{Options: runOptions(cfg.Device, cfg.Threads), Train: !inference, Mixed: cfg.Precision == "mixed"}
+	load := run.Load{Options: runOptions(cfg.Device, cfg.Threads), Train: !inference, Mixed: cfg.Precision == "mixed"}
 	load.Rows = min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
 	load.Averages = em.Rule(cfg.Train.Rule) == em.Anemone
 	load.Shards = cfg.Train.BatchSize > load.Rows || load.Averages
@@ -165,7 +165,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 
 // meter asks the device for what it measures itself, and for the phases of one more
 // step.
-func (r *benchResult) meter(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, load pce.Load) error {
+func (r *benchResult) meter(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, load run.Load) error {
 	m := e.Meter()
 	if m == nil {
 		return nil
@@ -188,7 +188,7 @@ func (r *benchResult) meter(ctx context.Context, e *engine.Engine, src dataset.S
 }
 
 // measure times steps on batches that walk through the rows.
-func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, f *benchFlags, load pce.Load) (*benchResult, error) {
+func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, f *benchFlags, load run.Load) (*benchResult, error) {
 	info := e.Device()
 	r := &benchResult{
 		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,

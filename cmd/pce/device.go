@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/run"
 )
 
 // deviceFlags are the flags of every command that runs a circuit.
@@ -29,7 +29,7 @@ func (f *deviceFlags) override(cfg *configs.Config, given func(flag string) bool
 }
 
 // runOptions limits a run to the memory that the machine has available.
-func runOptions(device string, threads int) pce.Options {
+func runOptions(device string, threads int) run.Options {
 	_, available := memory()
-	return pce.Options{Device: device, Threads: threads, Engines: 1, MaxMemory: int64(available)}
+	return run.Options{Device: device, Threads: threads, Engines: 1, MaxMemory: int64(available)}
 }

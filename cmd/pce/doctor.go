@@ -8,17 +8,17 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/cpu"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/kernels/cuda"
+	"github.com/pce-engine/pce/run"
 )
 
 // diagnosis is what doctor finds out about the machine. Sizes are bytes; 0
 // where the system does not tell.
 type diagnosis struct {
-	Build           pce.Version `json:"build"`
+	Build           run.Version `json:"build"`
 	Cores           int         `json:"cores"`
 	CPUFeatures     []string    `json:"cpu_features"`
 	KernelPath      string      `json:"kernel_path"`
@@ -74,7 +74,7 @@ func describeCard(c cuda.Card) card {
 // kernel path that cannot run here.
 func (a *app) diagnose() (diagnosis, error) {
 	d := diagnosis{
-		Build:           pce.ReadVersion(),
+		Build:           run.ReadVersion(),
 		Cores:           runtime.GOMAXPROCS(0),
 		CPUFeatures:     cpuFeatures(),
 		Presets:         configs.Presets(),

@@ -16,6 +16,7 @@ import (
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // readRows is how many rows of a file are in memory at a time, and readCells how
@@ -147,8 +148,8 @@ func evaluate(ll iter.Seq[float64], s *dataset.Schema) evaluation {
 	mean := all.Mean()
 	return evaluation{
 		Rows: all.Rows, Variables: variables, Impossible: all.Impossible,
-		LL: finite(mean), BPD: finite(pce.BitsPerDimension(mean, variables)), Perplexity: finite(pce.Perplexity(mean, variables)),
-		Warnings: pce.Warnings("", all, s),
+		LL: finite(mean), BPD: finite(run.BitsPerDimension(mean, variables)), Perplexity: finite(run.Perplexity(mean, variables)),
+		Warnings: run.Warnings("", all, s),
 	}
 }
 

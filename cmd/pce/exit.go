@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/structures"
@@ -18,6 +17,7 @@ import (
 	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/run"
 )
 
 // Exit codes. Scripts and job schedulers act on them; they do not change.
@@ -49,8 +49,8 @@ var exitCodes = []struct {
 	{structures.ErrOptions, exitUsage},
 	{compile.ErrOptions, exitUsage},
 	{em.ErrOptions, exitUsage},
-	{pce.ErrOptions, exitUsage},
-	{pce.ErrRun, exitUsage},
+	{run.ErrOptions, exitUsage},
+	{run.ErrRun, exitUsage},
 	{micro.ErrSet, exitMachine},
 	{kernels.ErrDevice, exitMachine},
 	{kernels.ErrMemory, exitMachine},

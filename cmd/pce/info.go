@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 func (a *app) infoCommand() *cobra.Command {
@@ -45,7 +45,7 @@ func (a *app) infoCommand() *cobra.Command {
 
 // info describes a model file as queries run it, or a config's circuit as train
 // runs it. No parameters are allocated.
-func (a *app) info(ctx context.Context, flags *configFlags, args []string, override func(*configs.Config)) (*pce.Info, error) {
+func (a *app) info(ctx context.Context, flags *configFlags, args []string, override func(*configs.Config)) (*run.Info, error) {
 	cfg, err := a.loadDataConfig(flags)
 	if err != nil {
 		return nil, err
@@ -63,9 +63,9 @@ func (a *app) info(ctx context.Context, flags *configFlags, args []string, overr
 		return nil, err
 	}
 	defer b.Close()
-	load := pce.Load{Options: runOptions(cfg.Device, cfg.Threads)}
+	load := run.Load{Options: runOptions(cfg.Device, cfg.Threads)}
 	if b.Train != nil {
-		load = pce.TrainLoad(a.trainOptions(cfg), b.Train.Rows())
+		load = run.TrainLoad(a.trainOptions(cfg), b.Train.Rows())
 	}
 	for _, paths := range []configs.Paths{cfg.Data.Valid, cfg.Data.Test} {
 		rows := a.split(&cfg.Data, paths)
@@ -99,7 +99,7 @@ func (a *app) verify(path string) error {
 	return nil
 }
 
-func (a *app) printInfo(i *pce.Info) error {
+func (a *app) printInfo(i *run.Info) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "variables    %d\n", i.Variables)
 	fmt.Fprintf(&b, "nodes        %d\n", i.Nodes)

@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/run"
 )
 
 // evaluationFile, in the directory of an eval job, has what eval --json prints.
@@ -31,7 +31,7 @@ func (c *clusterRun) answer(ctx context.Context) error {
 	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
 		return err // it appears when all is done
 	}
-	b, err := pce.Build(ctx, pce.Structure{Kind: "file", File: j.Model}, nil, compile.DefaultOptions())
+	b, err := run.Build(ctx, run.Structure{Kind: "file", File: j.Model}, nil, compile.DefaultOptions())
 	if err != nil {
 		return badJob(c.id, "%w", err)
 	}

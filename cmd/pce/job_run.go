@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/run"
 )
 
 // jobEnv is where a coordinator runs jobs.
@@ -20,7 +20,7 @@ type jobEnv struct {
 	bus   cluster.Bus
 	dir   string      // runs are written to runs/<id> in it
 	files *fileStore  // what jobs may read
-	local pce.Options // what is computed here: pictures of samples
+	local run.Options // what is computed here: pictures of samples
 	log   io.Writer   // gets log lines, besides the run's events
 }
 
@@ -69,7 +69,7 @@ func over(ctx context.Context, err error) bool {
 }
 
 // trainJob trains.
-func (a *app) trainJob(ctx context.Context, j *job, cfg *configs.Config, c *clusterRun, local pce.Options) error {
+func (a *app) trainJob(ctx context.Context, j *job, cfg *configs.Config, c *clusterRun, local run.Options) error {
 	written, _, err := configs.Load(configs.Options{Text: []byte(j.Config)})
 	if err != nil {
 		return err
@@ -86,13 +86,10 @@ func (a *app) trainJob(ctx context.Context, j *job, cfg *configs.Config, c *clus
 	}
 	c.written = written
 	o := a.trainOptions(cfg)
-	if cfg.Train.ShardRows == 0 {
-		o.Prepare = c.chooseShards
-	}
-	o.Resume, o.Config, o.Options, o.Flows = true, text, local, c.open
+	o.Resume, o.Config, o.Options = true, text, local
 	o.EM.Logger = c.log
 	meter := c.measured(&o)
-	res, err := pce.Train(ctx, o)
+	res, err := run.TrainElsewhere(ctx, o, c.elsewhere())
 	if err == nil {
 		meter.end(res)
 	}

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/peer"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // testCluster is a broker and workers in this process; bulk data goes over TCP.
@@ -56,7 +56,7 @@ func testPeers(t *testing.T, id string) *peer.Peers {
 func (c *testCluster) start(t *testing.T, id string, roots []string) {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := newLoader(dir, roots, pce.Options{Device: "cpu", Threads: 1})
+	l, err := newLoader(dir, roots, run.Options{Device: "cpu", Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (c *testCluster) coordinator(t *testing.T, dir string, roots ...string) (*c
 		t.Fatal(err)
 	}
 	co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: id, Bus: bus, Peers: []cluster.Peers{p}})
-	return co, jobEnv{bus: bus, dir: dir, files: files, local: pce.Options{Device: "cpu", Threads: 1}, log: testLog{t}}
+	return co, jobEnv{bus: bus, dir: dir, files: files, local: run.Options{Device: "cpu", Threads: 1}, log: testLog{t}}
 }
 
 // testLog is a writer to the log of a test.
@@ -108,7 +108,7 @@ func TestTrainJob(t *testing.T) {
 	set := append(imageFiles(t, data), "cluster.workers=3")
 	here := testConfig(t, set...)
 	a := testApp()
-	if _, err := pce.Train(t.Context(), a.trainOptions(here)); err != nil {
+	if _, err := run.Train(t.Context(), a.trainOptions(here)); err != nil {
 		t.Fatal(err)
 	}
 	for name, roots := range map[string][]string{"shared": {data}, "uploaded": nil} {
@@ -133,7 +133,7 @@ func TestTrainJob(t *testing.T) {
 				t.Fatal(err)
 			}
 			out := filepath.Join(dir, "runs", j.ID)
-			for _, file := range []string{pce.ModelFile, pce.SamplesFile} {
+			for _, file := range []string{run.ModelFile, run.SamplesFile} {
 				if !bytes.Equal(readFile(t, out, file), readFile(t, here.Output, file)) {
 					t.Errorf("%s differs", file)
 				}
@@ -142,7 +142,7 @@ func TestTrainJob(t *testing.T) {
 				Steps  int64
 				Device string
 			}
-			if err := json.Unmarshal(readFile(t, out, pce.ResultFile), &end); err != nil || end.Steps != 12 || !strings.HasPrefix(end.Device, "cluster: 3 × cpu") {
+			if err := json.Unmarshal(readFile(t, out, run.ResultFile), &end); err != nil || end.Steps != 12 || !strings.HasPrefix(end.Device, "cluster: 3 × cpu") {
 				t.Errorf("result %+v, %v", end, err)
 			}
 			audit, err := os.Open(filepath.Join(out, auditFile))
@@ -161,10 +161,10 @@ func TestTrainJob(t *testing.T) {
 func trained(t *testing.T, set ...string) string {
 	t.Helper()
 	cfg := testConfig(t, set...)
-	if _, err := pce.Train(t.Context(), testApp().trainOptions(cfg)); err != nil {
+	if _, err := run.Train(t.Context(), testApp().trainOptions(cfg)); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(cfg.Output, pce.ModelFile)
+	return filepath.Join(cfg.Output, run.ModelFile)
 }
 
 // TestRowJobs asks a cluster what this machine is asked too, and wants the same
@@ -331,7 +331,7 @@ func TestLoaderRefuses(t *testing.T) {
 	cfg := testConfig(t, imageFiles(t, data)...)
 	a := testApp()
 	bus := simnet.New(1, simnet.Faults{}).Host("c").Bus()
-	run := &clusterRun{app: a, bus: bus, cfg: cfg, id: "run-1", dir: t.TempDir(), log: slog.New(slog.DiscardHandler), members: []cluster.Member{{ID: "w", Roots: []string{data}}}}
+	lead := &clusterRun{app: a, bus: bus, cfg: cfg, id: "run-1", dir: t.TempDir(), log: slog.New(slog.DiscardHandler), members: []cluster.Member{{ID: "w", Roots: []string{data}}}}
 	b, err := a.blueprint(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestLoaderRefuses(t *testing.T) {
 	defer b.Close()
 	o := a.trainOptions(cfg)
 	describe := func() *description {
-		d, err := run.describe(t.Context(), b, pce.TrainLoad(o, b.Train.Rows()), nil, nil)
+		d, err := lead.describe(t.Context(), b, run.TrainLoad(o, b.Train.Rows()), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -388,14 +388,14 @@ func TestLoaderRefuses(t *testing.T) {
 			if bad.edit != nil {
 				bad.edit(d)
 			}
-			spec, err := run.publish(t.Context(), d, b.Program.Digest())
+			spec, err := lead.publish(t.Context(), d, b.Program.Digest())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if bad.spec != nil {
 				bad.spec(&spec)
 			}
-			l, err := newLoader(t.TempDir(), bad.roots, pce.Options{Device: "cpu", Threads: 1})
+			l, err := newLoader(t.TempDir(), bad.roots, run.Options{Device: "cpu", Threads: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/run"
 )
 
 // answer runs a command that must succeed and returns the numbers that it
@@ -138,7 +138,7 @@ func TestInfoListsQueries(t *testing.T) {
 	if err := os.WriteFile(path, []byte("circuit 1\na = input x0 bernoulli 0.3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var info struct{ Queries []pce.QueryInfo }
+	var info struct{ Queries []run.QueryInfo }
 	var out, errs bytes.Buffer
 	if code := Run(t.Context(), []string{"info", path, "--json"}, nil, nil, &out, &errs); code != 0 {
 		t.Fatalf("exit %d: %s", code, &errs)

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // runMeter keeps the status of a run of training up to date with what the trainer
@@ -56,7 +56,7 @@ func (m *runMeter) epoch(x em.Metrics) {
 }
 
 // end takes note of what the run came to.
-func (m *runMeter) end(r *pce.Result) {
+func (m *runMeter) end(r *run.Result) {
 	m.update(func(s *cluster.RunStatus) {
 		s.TrainLL, s.ValidLL, s.TestLL = finite(r.TrainLL), finite(r.ValidLL), finite(r.TestLL)
 		s.RowsPerSecond, s.SecondsLeft = finite(r.SamplesPerSecond), nil
@@ -64,7 +64,7 @@ func (m *runMeter) end(r *pce.Result) {
 }
 
 // measured wraps the callbacks of a run of training.
-func (c *clusterRun) measured(o *pce.TrainOptions) *runMeter {
+func (c *clusterRun) measured(o *run.TrainOptions) *runMeter {
 	m := &runMeter{steps: int64(c.cfg.Train.Steps), update: func(change func(*cluster.RunStatus)) {
 		if c.run != nil {
 			c.run.Update(change)

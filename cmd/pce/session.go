@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/run"
 )
 
 // Names of the sources of a run.
@@ -21,7 +21,7 @@ const (
 
 // trainSession is a run of training on a worker.
 type trainSession struct {
-	plan     *pce.Blueprint
+	plan     *run.Blueprint
 	engine   *engine.Engine
 	info     cluster.SessionInfo
 	averages bool // the state has averages

@@ -11,13 +11,14 @@ import (
 	"os"
 	"strings"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/layers"
+	"github.com/pce-engine/pce/run"
 )
 
 // Kinds of runs, as configs.Job has them.
@@ -51,7 +52,7 @@ type description struct {
 	Model *fileRef `json:"model,omitempty"`
 }
 
-// loadRef is a pce.Load without what is each member's own.
+// loadRef is a run.Load without what is each member's own.
 type loadRef struct {
 	Rows     int   `json:"rows"`
 	StepRows int64 `json:"step_rows"`
@@ -72,7 +73,7 @@ type sourceRef struct {
 // loader makes the sessions of a worker.
 type loader struct {
 	files   *fileStore
-	options pce.Options
+	options run.Options
 	cpu     bool
 	paths   []string // kernel paths, best first
 }
@@ -81,12 +82,12 @@ var _ cluster.Loader = (*loader)(nil)
 
 // newLoader returns the loader of a worker that keeps copies of files below dir,
 // reads others in the roots alone, and computes as o says.
-func newLoader(dir string, roots []string, o pce.Options) (*loader, error) {
+func newLoader(dir string, roots []string, o run.Options) (*loader, error) {
 	files, err := newFileStore(dir, roots)
 	if err != nil {
 		return nil, err
 	}
-	info, paths, err := pce.Probe(o)
+	info, paths, err := run.Probe(o)
 	if err != nil {
 		return nil, err
 	}
@@ -173,9 +174,9 @@ func strictJSON(text []byte, v any) error {
 }
 
 // trains makes a session that trains.
-func (l *loader) trains(ctx context.Context, spec cluster.Spec, d *description, o pce.Options, blobs cluster.Blobs) (_ cluster.Session, err error) {
+func (l *loader) trains(ctx context.Context, spec cluster.Spec, d *description, o run.Options, blobs cluster.Blobs) (_ cluster.Session, err error) {
 	s := &trainSession{sources: map[string]dataset.Source{}, averages: d.Load.Averages}
-	load := pce.Load{Options: o, Train: true, Shards: true, Mixed: d.Load.Mixed, Averages: d.Load.Averages, StepRows: d.Load.StepRows}
+	load := run.Load{Options: o, Train: true, Shards: true, Mixed: d.Load.Mixed, Averages: d.Load.Averages, StepRows: d.Load.StepRows}
 	load.Rows = d.Load.Rows
 	for name, ref := range d.Sources {
 		src, err := l.source(ctx, &ref, blobs)
@@ -191,7 +192,7 @@ func (l *loader) trains(ctx context.Context, spec cluster.Spec, d *description, 
 	if train == nil {
 		return nil, fmt.Errorf("%w: run %s has no training rows", cluster.ErrJob, spec.Run)
 	}
-	if s.plan, err = pce.ReadCircuit(bytes.NewReader(d.Circuit), int64(len(d.Circuit)), train, d.Compile); err != nil {
+	if s.plan, err = run.ReadCircuit(bytes.NewReader(d.Circuit), int64(len(d.Circuit)), train, d.Compile); err != nil {
 		return nil, fmt.Errorf("%w: run %s: %w", cluster.ErrJob, spec.Run, err)
 	}
 	defer func() {
@@ -212,7 +213,7 @@ func (l *loader) trains(ctx context.Context, spec cluster.Spec, d *description, 
 }
 
 // answers makes a session that answers queries.
-func (l *loader) answers(ctx context.Context, spec cluster.Spec, d *description, o pce.Options, blobs cluster.Blobs) (cluster.Session, error) {
+func (l *loader) answers(ctx context.Context, spec cluster.Spec, d *description, o run.Options, blobs cluster.Blobs) (cluster.Session, error) {
 	if d.Model == nil {
 		return nil, fmt.Errorf("%w: run %s has no model", cluster.ErrJob, spec.Run)
 	}
@@ -220,23 +221,37 @@ func (l *loader) answers(ctx context.Context, spec cluster.Spec, d *description,
 	if err != nil {
 		return nil, err
 	}
+	s := &querySession{kind: d.Kind}
+	if s.plan, err = run.OpenModel(path, compile.Options{}); err != nil {
+		return nil, badModel(spec, err)
+	}
+	if err := sameProgram(spec, s.plan.Program); err != nil {
+		s.plan.Close()
+		return nil, err
+	}
 	o.Engines = 1
-	m, err := pce.Open(ctx, path, o)
+	if s.pool, err = s.plan.Pool(ctx, o); err != nil {
+		s.plan.Close()
+		return nil, badModel(spec, fmt.Errorf("%s: %w", path, err))
+	}
+	err = s.pool.Do(ctx, 0, func(e *engine.Engine) error {
+		info := e.Device()
+		s.info = cluster.SessionInfo{Device: info.Name, Path: info.KernelPath, Precision: "fp32"}
+		return nil
+	})
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// badModel says that a run is to blame for a model that cannot be read.
+func badModel(spec cluster.Spec, err error) error {
 	if errors.Is(err, format.ErrModel) || errors.Is(err, format.ErrNoParams) {
-		err = badJob(spec.Run, "%w", err)
+		return badJob(spec.Run, "%w", err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	info, err := m.Device(ctx)
-	if err == nil {
-		err = sameProgram(spec, m.Program())
-	}
-	if err != nil {
-		m.Close()
-		return nil, err
-	}
-	return &querySession{model: m, kind: d.Kind, info: cluster.SessionInfo{Device: info.Name, Path: info.KernelPath, Precision: "fp32"}}, nil
+	return err
 }
 
 // sameProgram refuses a program that is not the run's.

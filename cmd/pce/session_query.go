@@ -4,20 +4,23 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/run"
 )
 
 // querySession answers questions about a model on a worker: the log-likelihoods
 // of the rows of a block, as float64 numbers, or drawn rows, as a block.
 type querySession struct {
-	model *pce.Model
+	plan  *run.Blueprint
+	pool  *engine.Pool[*engine.Engine]
 	kind  string
 	info  cluster.SessionInfo
 	batch dataset.Batch
@@ -46,7 +49,7 @@ func (s *querySession) Info() cluster.SessionInfo { return s.info }
 
 // Query answers a request.
 func (s *querySession) Query(ctx context.Context, request []byte) ([]byte, error) {
-	schema := s.model.Schema()
+	schema := s.plan.Schema
 	if s.kind == kindSample {
 		var r sampleRequest
 		if err := strictJSON(request, &r); err != nil {
@@ -56,7 +59,8 @@ func (s *querySession) Query(ctx context.Context, request []byte) ([]byte, error
 			return nil, fmt.Errorf("%w: request of %d rows from row %d on", cluster.ErrJob, r.Rows, r.First)
 		}
 		s.batch.Resize(schema, r.Rows)
-		if err := s.model.SampleBatch(ctx, &s.batch, r.Seed, r.First); err != nil {
+		draw := func(e *engine.Engine) error { return e.Sample(ctx, &s.batch, r.Seed, r.First) }
+		if err := s.pool.Do(ctx, r.Rows, draw); err != nil {
 			return nil, err
 		}
 		return dataset.AppendBlock(nil, schema, &s.batch)
@@ -64,8 +68,8 @@ func (s *querySession) Query(ctx context.Context, request []byte) ([]byte, error
 	if err := dataset.DecodeBlock(schema, request, &s.batch); err != nil {
 		return nil, err
 	}
-	ll, err := s.model.LogLikelihoodBatch(ctx, &s.batch)
-	if err != nil {
+	ll := make([]float64, s.batch.Rows)
+	if err := s.pool.Do(ctx, s.batch.Rows, func(e *engine.Engine) error { return e.LogLikelihood(ctx, &s.batch, ll) }); err != nil {
 		return nil, err
 	}
 	out := make([]byte, 0, 8*len(ll))
@@ -79,7 +83,7 @@ func (s *querySession) Query(ctx context.Context, request []byte) ([]byte, error
 func (r sampleRequest) encode() ([]byte, error) { return json.Marshal(r) }
 
 // Close frees the model.
-func (s *querySession) Close() error { return s.model.Close() }
+func (s *querySession) Close() error { return errors.Join(s.pool.Close(), s.plan.Close()) }
 
 // Accumulate refuses.
 func (s *querySession) Accumulate(context.Context, cluster.Step, dataset.Span) (em.StepResult, error) {

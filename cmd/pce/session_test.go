@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/configs"
@@ -21,6 +20,7 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/layers"
+	"github.com/pce-engine/pce/run"
 )
 
 // testApp is the app of a test, whose messages are lost.
@@ -210,9 +210,9 @@ func (p *pair) WriteAverages(ctx context.Context, offset int64, averages []float
 	return errors.Join(p.sessions[0].WriteState(ctx, offset, averages), p.sessions[1].WriteState(ctx, offset, averages))
 }
 
-// openPair is a pce.OpenFlows over two loaders.
-func openPair(t *testing.T, c *clusterRun, roots []string, check func(*description)) pce.OpenFlows {
-	return func(ctx context.Context, b *pce.Blueprint, l pce.Load, valid, test dataset.Source) (pce.Flows, error) {
+// openPair is a run.OpenFlows over two loaders.
+func openPair(t *testing.T, c *clusterRun, roots []string, check func(*description)) run.OpenFlows {
+	return func(ctx context.Context, b *run.Blueprint, l run.Load, valid, test dataset.Source) (run.Flows, error) {
 		d, err := c.describe(ctx, b, l, valid, test)
 		if err != nil {
 			return nil, err
@@ -224,7 +224,7 @@ func openPair(t *testing.T, c *clusterRun, roots []string, check func(*descripti
 		}
 		p := &pair{t: t, prog: b.Program, names: map[dataset.Source]string{b.Train: trainSource, valid: validSource, test: testSource}, rows: b.Train.Rows(), prepare: true}
 		for i := range p.sessions {
-			w, err := newLoader(t.TempDir(), roots, pce.Options{Device: "cpu", Threads: 1 + i})
+			w, err := newLoader(t.TempDir(), roots, run.Options{Device: "cpu", Threads: 1 + i})
 			if err != nil {
 				return nil, err
 			}
@@ -260,31 +260,31 @@ func TestSessions(t *testing.T) {
 			a := testApp()
 			here := testConfig(t, c.set...)
 			o := a.trainOptions(here)
-			want, err := pce.Train(t.Context(), o)
+			want, err := run.Train(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			there := testConfig(t, c.set...)
-			run := &clusterRun{
+			lead := &clusterRun{
 				app: a, bus: simnet.New(1, simnet.Faults{}).Host("c").Bus(), cfg: there, id: "run-1", dir: there.Output, log: slog.New(slog.DiscardHandler),
 				members: []cluster.Member{{ID: "w", Roots: c.roots}},
 			}
 			o = a.trainOptions(there)
-			o.Flows = openPair(t, run, c.roots, func(d *description) {
+			open := openPair(t, lead, c.roots, func(d *description) {
 				for _, source := range []string{trainSource, validSource, testSource} {
 					if s, ok := d.Sources[source]; !ok || !c.want(s) {
 						t.Errorf("source %s is %+v", source, s)
 					}
 				}
 			})
-			got, err := pce.Train(t.Context(), o)
+			got, err := run.TrainElsewhere(t.Context(), o, run.Elsewhere{Flows: open})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got.TrainLL != want.TrainLL || got.ValidLL != want.ValidLL || got.TestLL != want.TestLL || got.PrecisionUsed != want.PrecisionUsed {
 				t.Errorf("result %+v, want %+v", got, want)
 			}
-			for _, file := range []string{pce.ModelFile, pce.SamplesFile} {
+			for _, file := range []string{run.ModelFile, run.SamplesFile} {
 				if !bytes.Equal(readFile(t, there.Output, file), readFile(t, here.Output, file)) {
 					t.Errorf("%s differs", file)
 				}

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // shardRowsHere returns the rows of a shard of a run on this machine.
@@ -23,7 +23,7 @@ func shardRowsHere(t *configs.Train) int {
 // keptShardRows returns train.shard_rows of the run in a directory, or 0 if it
 // holds none. The bits of a run depend on it, so it is chosen once.
 func keptShardRows(dir string) (int, error) {
-	file := filepath.Join(dir, pce.ConfigFile)
+	file := filepath.Join(dir, run.ConfigFile)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -34,11 +34,11 @@ func keptShardRows(dir string) (int, error) {
 	return cfg.Train.ShardRows, nil
 }
 
-// chooseShards is a pce.TrainOptions.Prepare for a run whose config leaves
+// chooseShards is a run.Elsewhere.Prepare for a run whose config leaves
 // train.shard_rows out: it gives each of the workers that are there a shard of
 // every step. The number goes into the run's config and stays when workers join or
 // leave later.
-func (c *clusterRun) chooseShards(ctx context.Context, rows int, o *pce.TrainOptions) (err error) {
+func (c *clusterRun) chooseShards(ctx context.Context, rows int, o *run.TrainOptions) (err error) {
 	if err := c.gather(ctx); err != nil {
 		return err
 	}

@@ -12,15 +12,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // shardsIn reads train.shard_rows from the config.yaml of a run.
 func shardsIn(t *testing.T, dir string) int {
 	t.Helper()
-	cfg, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(dir, pce.ConfigFile)}})
+	cfg, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(dir, run.ConfigFile)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,15 +68,15 @@ func TestChosenShards(t *testing.T) {
 	if n := shardsIn(t, out); n != chosen {
 		t.Errorf("with a worker more there are shards of %d rows, %d before", n, chosen)
 	}
-	here, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(out, pce.ConfigFile)}})
+	here, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(out, run.ConfigFile)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	here.Output, here.Device, here.Threads = filepath.Join(t.TempDir(), "here"), "cpu", 1
-	if _, err := pce.Train(t.Context(), a.trainOptions(here)); err != nil {
+	if _, err := run.Train(t.Context(), a.trainOptions(here)); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(readFile(t, here.Output, pce.ModelFile), readFile(t, out, pce.ModelFile)) {
+	if !bytes.Equal(readFile(t, here.Output, run.ModelFile), readFile(t, out, run.ModelFile)) {
 		t.Error("config.yaml gives another model on this machine")
 	}
 }

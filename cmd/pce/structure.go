@@ -3,17 +3,17 @@ package main
 import (
 	"context"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // structureOf says to package pce what the config says of the circuit.
-func structureOf(cfg *configs.Config) pce.Structure {
+func structureOf(cfg *configs.Config) run.Structure {
 	m := &cfg.Model
-	s := pce.DefaultStructure()
+	s := run.DefaultStructure()
 	s.Kind, s.Latents, s.Seed, s.Init, s.File = m.Structure, m.Latents, cfg.Seed, m.Init.Seed, m.File
 	if s.Init == 0 {
 		s.Init = cfg.Seed
@@ -25,7 +25,7 @@ func structureOf(cfg *configs.Config) pce.Structure {
 			continue
 		}
 		if s.Leaves == nil {
-			s.Leaves = map[string]pce.Leaf{}
+			s.Leaves = map[string]run.Leaf{}
 		}
 		s.Leaves[c.Name] = leafOf(&c.Leaf)
 	}
@@ -40,8 +40,8 @@ func structureOf(cfg *configs.Config) pce.Structure {
 	return s
 }
 
-func leafOf(l *configs.Leaf) pce.Leaf {
-	return pce.Leaf{
+func leafOf(l *configs.Leaf) run.Leaf {
+	return run.Leaf{
 		Type: l.Type, Categories: l.Categories, Bins: l.Bins, Edges: l.Edges, Outside: l.Outside,
 		MinSigma: l.MinSigma, MinScale: l.MinScale,
 	}
@@ -52,7 +52,7 @@ func compileOptions(c *configs.Compile) compile.Options {
 }
 
 // split returns the rows of a split of the config, nil where it has none.
-func (a *app) split(d *configs.Data, paths configs.Paths) pce.Rows {
+func (a *app) split(d *configs.Data, paths configs.Paths) run.Rows {
 	if len(paths) == 0 || len(paths) == 1 && paths[0] == "" {
 		return nil
 	}
@@ -63,10 +63,10 @@ func (a *app) split(d *configs.Data, paths configs.Paths) pce.Rows {
 
 // blueprint builds the circuit of a config. A circuit from a file needs no
 // training rows.
-func (a *app) blueprint(ctx context.Context, cfg *configs.Config) (*pce.Blueprint, error) {
+func (a *app) blueprint(ctx context.Context, cfg *configs.Config) (*run.Blueprint, error) {
 	rows := a.split(&cfg.Data, cfg.Data.Train)
 	if rows == nil && cfg.Model.Structure != "file" {
 		return nil, cfg.Data.RequireTraining()
 	}
-	return pce.Build(ctx, structureOf(cfg), rows, compileOptions(&cfg.Compile))
+	return run.Build(ctx, structureOf(cfg), rows, compileOptions(&cfg.Compile))
 }

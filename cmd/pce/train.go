@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // trainGC is GOGC while training: nearly all of the heap are big buffers that
@@ -82,14 +82,14 @@ machine of the workers' kind.`,
 	return c
 }
 
-func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool) (*pce.Result, error) {
+func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool) (*run.Result, error) {
 	if err := f.lead.check(given); err != nil {
 		return nil, err
 	}
 	if f.allow && !f.resume {
 		return nil, usagef("--allow-changes has no effect without --resume")
 	}
-	if own := filepath.Join(f.out, pce.ConfigFile); len(f.config.files) == 0 && f.resume && f.out != "" {
+	if own := filepath.Join(f.out, run.ConfigFile); len(f.config.files) == 0 && f.resume && f.out != "" {
 		if _, err := os.Stat(own); err != nil {
 			return nil, usagef("--resume without --config: %v; give --config FILE", err)
 		}
@@ -124,11 +124,11 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 	o.EM.OnStep = bar.step
 	o.EM.Logger = slog.New(slog.NewTextHandler(bar, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 	defer debug.SetGCPercent(debug.SetGCPercent(trainGC))
-	var res *pce.Result
+	var res *run.Result
 	if f.lead.given() {
 		res, err = a.trainOnCluster(ctx, &f.lead, cfg, o, bar)
 	} else {
-		res, err = pce.Train(ctx, o)
+		res, err = run.Train(ctx, o)
 	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, em.ErrStopped) {
 		return nil, fmt.Errorf("%w: outside the training steps; run again with --resume", em.ErrStopped)
@@ -145,18 +145,18 @@ func withoutTime(groups []string, attr slog.Attr) slog.Attr {
 }
 
 // printResult prints the figures of the model that was saved.
-func (a *app) printResult(r *pce.Result) error {
+func (a *app) printResult(r *run.Result) error {
 	text := fmt.Sprintf("circuit     %d nodes, %d edges, %d parameters\n", r.Nodes, r.Edges, r.Parameters)
 	perplexity := math.NaN()
 	if r.Unit != "" {
-		perplexity = pce.Perplexity(r.TestLL, r.Variables)
+		perplexity = run.Perplexity(r.TestLL, r.Variables)
 	}
 	for _, x := range []struct {
 		name  string
 		value float64
 	}{
 		{"train ll", r.TrainLL}, {"valid ll", r.ValidLL}, {"test ll", r.TestLL},
-		{"test bpd", pce.BitsPerDimension(r.TestLL, r.Variables)}, {"test perp.", perplexity},
+		{"test bpd", run.BitsPerDimension(r.TestLL, r.Variables)}, {"test perp.", perplexity},
 	} {
 		if !math.IsNaN(x.value) {
 			text += fmt.Sprintf("%-11s %.6g\n", x.name, x.value)

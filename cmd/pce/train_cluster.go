@@ -14,12 +14,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/run"
 )
 
 const (
@@ -95,8 +95,8 @@ func (c *clusterRun) begin(ctx context.Context, d *description, program [32]byte
 // earlierPath returns the kernel path of an earlier part of the run, "" if there
 // is none.
 func (c *clusterRun) earlierPath() string {
-	for _, f := range em.LastFingerprint(filepath.Join(c.dir, pce.CheckpointDir)) {
-		if f.Name == pce.KernelPathFact {
+	for _, f := range em.LastFingerprint(filepath.Join(c.dir, run.CheckpointDir)) {
+		if f.Name == run.KernelPathFact {
 			return f.Value
 		}
 	}
@@ -142,8 +142,18 @@ func (c *clusterRun) gather(ctx context.Context) error {
 	}
 }
 
-// open is a pce.OpenFlows.
-func (c *clusterRun) open(ctx context.Context, b *pce.Blueprint, l pce.Load, valid, test dataset.Source) (pce.Flows, error) {
+// elsewhere says that the workers compute. A config that leaves train.shard_rows out
+// gets them once the workers are there.
+func (c *clusterRun) elsewhere() run.Elsewhere {
+	by := run.Elsewhere{Flows: c.open}
+	if c.cfg.Train.ShardRows == 0 {
+		by.Prepare = c.chooseShards
+	}
+	return by
+}
+
+// open is a run.OpenFlows.
+func (c *clusterRun) open(ctx context.Context, b *run.Blueprint, l run.Load, valid, test dataset.Source) (run.Flows, error) {
 	if c.run == nil {
 		if c.members == nil {
 			if err := c.gather(ctx); err != nil {
@@ -168,7 +178,7 @@ func (c *clusterRun) open(ctx context.Context, b *pce.Blueprint, l pce.Load, val
 }
 
 // describe gives the workers all that the run is made of.
-func (c *clusterRun) describe(ctx context.Context, b *pce.Blueprint, l pce.Load, valid, test dataset.Source) (*description, error) {
+func (c *clusterRun) describe(ctx context.Context, b *run.Blueprint, l run.Load, valid, test dataset.Source) (*description, error) {
 	d := &description{
 		Kind: kindTrain, Compile: compileOptions(&c.cfg.Compile), Sources: map[string]sourceRef{},
 		Load: loadRef{Rows: l.Rows, StepRows: l.StepRows, Mixed: l.Mixed, Averages: l.Averages},

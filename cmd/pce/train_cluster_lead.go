@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/cluster/peer"
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/run"
 )
 
 // leadFlags are the flags of a command that leads a run itself.
@@ -76,7 +76,7 @@ func localRunID(dir string) (string, error) {
 
 // trainOnCluster trains as o says, but on the workers of a cluster: this process
 // leads the run. Log lines go to w too.
-func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Config, o pce.TrainOptions, w io.Writer) (res *pce.Result, err error) {
+func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Config, o run.TrainOptions, w io.Writer) (res *run.Result, err error) {
 	id, err := localRunID(o.Dir)
 	if err != nil {
 		return nil, err
@@ -107,20 +107,17 @@ func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Con
 		ID: leader, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: bus.Lease(), Log: log,
 	})
 	c := &clusterRun{app: a, co: co, bus: bus, cfg: cfg, written: cfg, id: id, dir: o.Dir, log: log}
-	if cfg.Train.ShardRows == 0 {
-		o.Prepare = c.chooseShards
-	}
 	return a.leadTraining(ctx, c, o)
 }
 
 // leadTraining trains, and records how the run ended.
-func (a *app) leadTraining(ctx context.Context, c *clusterRun, o pce.TrainOptions) (*pce.Result, error) {
+func (a *app) leadTraining(ctx context.Context, c *clusterRun, o run.TrainOptions) (*run.Result, error) {
 	c.forgetCancel(ctx)
 	watched, stop := watchCancel(ctx, c.bus, c.id)
 	defer stop()
-	o.Flows, o.EM.Logger = c.open, c.log
+	o.EM.Logger = c.log
 	meter := c.measured(&o)
-	res, err := pce.Train(watched, o)
+	res, err := run.TrainElsewhere(watched, o, c.elsewhere())
 	if err == nil {
 		meter.end(res)
 	}

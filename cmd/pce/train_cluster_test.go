@@ -12,10 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // startBroker starts a broker, and workers that are commands in this process. It
@@ -65,7 +65,7 @@ func TestTrainOnCluster(t *testing.T) {
 	data := t.TempDir()
 	set := imageFiles(t, data)
 	here := testConfig(t, set...)
-	if _, err := pce.Train(t.Context(), testApp().trainOptions(here)); err != nil {
+	if _, err := run.Train(t.Context(), testApp().trainOptions(here)); err != nil {
 		t.Fatal(err)
 	}
 	reach := startBroker(t, 2, data)
@@ -84,7 +84,7 @@ func TestTrainOnCluster(t *testing.T) {
 		if end["device"] != "cluster: 2 × cpu" || end["precision_used"] == "" || number(t, end, "steps") != 12 {
 			t.Errorf("%s: train ends with %v", transport, end)
 		}
-		for _, file := range []string{pce.ModelFile, pce.SamplesFile} {
+		for _, file := range []string{run.ModelFile, run.SamplesFile} {
 			if !bytes.Equal(readFile(t, out, file), readFile(t, here.Output, file)) {
 				t.Errorf("%s: %s differs", transport, file)
 			}
@@ -103,7 +103,7 @@ func TestInterruptedOnCluster(t *testing.T) {
 	set := imageFiles(t, data)
 	here := testConfig(t, set...)
 	a := testApp()
-	if _, err := pce.Train(t.Context(), a.trainOptions(here)); err != nil {
+	if _, err := run.Train(t.Context(), a.trainOptions(here)); err != nil {
 		t.Fatal(err)
 	}
 	c := newTestCluster(t, 2, data)
@@ -119,8 +119,8 @@ func TestInterruptedOnCluster(t *testing.T) {
 				cancel()
 			}
 		}
-		run := &clusterRun{app: a, co: co, bus: env.bus, cfg: there, id: "run-1", dir: there.Output, log: slog.New(slog.DiscardHandler)}
-		_, err := a.leadTraining(ctx, run, o)
+		lead := &clusterRun{app: a, co: co, bus: env.bus, cfg: there, id: "run-1", dir: there.Output, log: slog.New(slog.DiscardHandler)}
+		_, err := a.leadTraining(ctx, lead, o)
 		cancel()
 		state := stateDone
 		if err != nil {
@@ -137,7 +137,7 @@ func TestInterruptedOnCluster(t *testing.T) {
 			break
 		}
 	}
-	for _, file := range []string{pce.ModelFile, pce.SamplesFile} {
+	for _, file := range []string{run.ModelFile, run.SamplesFile} {
 		if !bytes.Equal(readFile(t, there.Output, file), readFile(t, here.Output, file)) {
 			t.Errorf("%s differs", file)
 		}
@@ -159,40 +159,40 @@ func TestResumeFromCluster(t *testing.T) {
 	data := t.TempDir()
 	set := imageFiles(t, data)
 	a, here, there := testApp(), testConfig(t, set...), testConfig(t, set...)
-	if _, err := pce.Train(t.Context(), a.trainOptions(here)); err != nil {
+	if _, err := run.Train(t.Context(), a.trainOptions(here)); err != nil {
 		t.Fatal(err)
 	}
 	c := newTestCluster(t, 2, data)
 	co, env := c.coordinator(t, t.TempDir())
-	lead := func(ctx context.Context, edit func(*pce.TrainOptions)) (string, error) {
+	lead := func(ctx context.Context, edit func(*run.TrainOptions)) (string, error) {
 		o := a.trainOptions(there)
 		o.Resume = true
 		edit(&o)
-		run := &clusterRun{app: a, co: co, bus: env.bus, cfg: there, id: "run-1", dir: there.Output, log: slog.New(slog.DiscardHandler)}
-		path := run.earlierPath()
-		_, err := a.leadTraining(ctx, run, o)
+		c := &clusterRun{app: a, co: co, bus: env.bus, cfg: there, id: "run-1", dir: there.Output, log: slog.New(slog.DiscardHandler)}
+		path := c.earlierPath()
+		_, err := a.leadTraining(ctx, c, o)
 		return path, err
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := lead(ctx, func(o *pce.TrainOptions) { o.EM.OnStep = func(em.Progress) { cancel() } }); !errors.Is(err, em.ErrStopped) {
+	if _, err := lead(ctx, func(o *run.TrainOptions) { o.EM.OnStep = func(em.Progress) { cancel() } }); !errors.Is(err, em.ErrStopped) {
 		t.Fatalf("error is %v, want ErrStopped", err)
 	}
 	changed := *there
 	changed.Train.Pseudocount *= 2
-	path, err := lead(t.Context(), func(o *pce.TrainOptions) { o.Settings = a.trainOptions(&changed).Settings })
+	path, err := lead(t.Context(), func(o *run.TrainOptions) { o.Settings = a.trainOptions(&changed).Settings })
 	if !errors.Is(err, em.ErrChanged) || !strings.Contains(err.Error(), "train.pseudocount: ") || exitCode(err) != exitData || strings.Contains(err.Error(), "kernel path") {
 		t.Errorf("another pseudocount: %v, want ErrChanged", err)
 	}
-	if path != pce.KernelPaths()[0] {
-		t.Errorf("the run had the kernel path %q, this machine's best is %q", path, pce.KernelPaths()[0])
+	if path != run.KernelPaths()[0] {
+		t.Errorf("the run had the kernel path %q, this machine's best is %q", path, run.KernelPaths()[0])
 	}
 	o := a.trainOptions(there)
 	o.Resume = true
-	if _, err := pce.Train(t.Context(), o); err != nil {
+	if _, err := run.Train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(readFile(t, there.Output, pce.ModelFile), readFile(t, here.Output, pce.ModelFile)) {
+	if !bytes.Equal(readFile(t, there.Output, run.ModelFile), readFile(t, here.Output, run.ModelFile)) {
 		t.Error("a run that began on a cluster and ended here has another model")
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // tiny are the arguments of a short run on small random images.
@@ -72,8 +72,8 @@ func TestTrainCommand(t *testing.T) {
 		t.Errorf("perplexity of rows that are no text: %v", end)
 	}
 	var kept map[string]any
-	if err := json.Unmarshal(readFile(t, "run", pce.ResultFile), &kept); err != nil || !reflect.DeepEqual(kept, end) {
-		t.Errorf("%s says %v, the command %v (%v)", pce.ResultFile, kept, end, err)
+	if err := json.Unmarshal(readFile(t, "run", run.ResultFile), &kept); err != nil || !reflect.DeepEqual(kept, end) {
+		t.Errorf("%s says %v, the command %v (%v)", run.ResultFile, kept, end, err)
 	}
 	metrics, err := os.ReadFile("run/metrics.jsonl")
 	if err != nil || bytes.Count(metrics, []byte("\n")) != 3 {

@@ -1,14 +1,14 @@
 package main
 
 import (
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // trainOptions says to package pce what the config says of a run.
-func (a *app) trainOptions(cfg *configs.Config) pce.TrainOptions {
-	return pce.TrainOptions{
+func (a *app) trainOptions(cfg *configs.Config) run.TrainOptions {
+	return run.TrainOptions{
 		Structure: structureOf(cfg),
 		Compile:   compileOptions(&cfg.Compile),
 		Train:     a.split(&cfg.Data, cfg.Data.Train),

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/run"
 )
 
 func (a *app) versionCommand() *cobra.Command {
@@ -15,7 +15,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := pce.ReadVersion()
+			v := run.ReadVersion()
 			if asJSON {
 				return a.printJSON(v)
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/run"
 )
 
 // vocabulary is a tied HMM over a vocabulary of 151,936 tokens.
@@ -42,7 +42,7 @@ func TestVocabulary(t *testing.T) {
 			t.Errorf("%s: train_ll %v after %v steps", device, ll, end["steps"])
 		}
 		var out, errs bytes.Buffer
-		if code := Run(t.Context(), []string{"query", "loglik", "--model", device + "/" + pce.ModelFile, "--data", "rows.csv"}, nil, nil, &out, &errs); code != 0 {
+		if code := Run(t.Context(), []string{"query", "loglik", "--model", device + "/" + run.ModelFile, "--data", "rows.csv"}, nil, nil, &out, &errs); code != 0 {
 			t.Fatalf("exit %d: %s", code, &errs)
 		}
 		lls[device] = out.String()
@@ -54,15 +54,15 @@ func TestVocabulary(t *testing.T) {
 			t.Errorf("%s: a log-likelihood of %s without evidence, want 0", device, lines[1])
 		}
 	}
-	runJSON(t, "train", "--config", "hmm.yaml", "--out", "again", "--set", "model.structure=file", "--set", "model.file=cpu/"+pce.ModelFile, "--set", "train.epochs=0")
+	runJSON(t, "train", "--config", "hmm.yaml", "--out", "again", "--set", "model.structure=file", "--set", "model.file=cpu/"+run.ModelFile, "--set", "train.epochs=0")
 	var out, errs bytes.Buffer
-	if code := Run(t.Context(), []string{"query", "loglik", "--model", "again/" + pce.ModelFile, "--data", "rows.csv"}, nil, nil, &out, &errs); code != 0 || out.String() != lls["cpu"] {
+	if code := Run(t.Context(), []string{"query", "loglik", "--model", "again/" + run.ModelFile, "--data", "rows.csv"}, nil, nil, &out, &errs); code != 0 || out.String() != lls["cpu"] {
 		t.Errorf("exit %d: a model that was read and written says %q of rows, want %q (%s)", code, out.String(), lls["cpu"], &errs)
 	}
 	if err := os.WriteFile("rows.csv", []byte("151936,0,0,0\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	code := Run(t.Context(), []string{"query", "loglik", "--model", "cpu/" + pce.ModelFile, "--data", "rows.csv"}, nil, nil, &out, &errs)
+	code := Run(t.Context(), []string{"query", "loglik", "--model", "cpu/" + run.ModelFile, "--data", "rows.csv"}, nil, nil, &out, &errs)
 	if code != 3 || !strings.Contains(errs.String(), "rows.csv:1:1: 151936 is out of range for column 1, whose categories are 0 to 151935") {
 		t.Errorf("exit %d: %s", code, &errs)
 	}

@@ -17,12 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/cluster/peer"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/run"
 )
 
 // workerFlags are the flags of worker.
@@ -165,7 +165,7 @@ func isWildcard(host string) bool {
 }
 
 // threadsOf is how many threads the CPU device takes.
-func threadsOf(o pce.Options) int {
+func threadsOf(o run.Options) int {
 	if o.Threads > 0 {
 		return o.Threads
 	}
@@ -213,7 +213,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 	defer relayed.Close()
 	metered := []*meteredPeers{{Peers: direct}, {Peers: relayed}}
 	compute := runOptions(f.run.device, f.run.threads)
-	info, paths, err := pce.Probe(compute)
+	info, paths, err := run.Probe(compute)
 	if err != nil {
 		return err
 	}

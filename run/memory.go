@@ -1,8 +1,7 @@
-package pce
+package run
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
@@ -30,29 +29,6 @@ type MemoryPlan struct {
 	Data       int64 `json:"data"`
 	Runtime    int64 `json:"runtime"`
 	Total      int64 `json:"total"`
-}
-
-// Load says how a circuit will be run.
-type Load struct {
-	Options
-	Train  bool
-	Mixed  bool // products of lower precision where the device has them
-	Shards bool // integer flows are kept, as steps of several shards need
-	// Averages says that averaged flows are kept, as Anemone needs.
-	Averages bool
-	StepRows int64 // the most rows between two updates
-	Best     bool  // the parameters of the best epoch are kept beside the present ones
-	// Tables are the bytes of the tables in memory besides Blueprint.Train.
-	Tables int64
-}
-
-// PrecisionUsed returns the precision of an engine's flows, mixed or fp32.
-func (l Load) PrecisionUsed(e *engine.Engine) string {
-	info, p := e.Device(), e.Program()
-	if l.Train && l.Mixed && info.Mixed && p.BlockSize >= info.MixedBlock && p.TypicalUnits() >= info.MixedUnits {
-		return "mixed"
-	}
-	return "fp32"
 }
 
 // Memory plans what the circuit takes when it is run, before anything is
@@ -170,51 +146,44 @@ func (b *Blueprint) check(l Load) error {
 		kernels.ErrMemory, need>>20, l.MaxMemory>>20)
 }
 
-// firstBytes is what an engine of a Model may take for its launches before a call
+// firstBytes is what an engine of a pool may take for its launches before a call
 // asks for many rows. Where the rows of a full launch take less, as those of most
 // circuits do, the first engine has room for all of them.
 const firstBytes = 64 << 20
 
-// launchRows says how many rows the launches of a Model's engines may have. Results
-// do not depend on it.
-type launchRows struct {
-	first int // of an engine whatever it is asked for
-	most  int // that memory allows, at most Options.Rows
-}
-
-// queryRows plans the launches of a Model.
-func (b *Blueprint) queryRows(o Options) (launchRows, error) {
+// queryRows plans the launches of engines that answer queries.
+func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
 	full, err := b.Memory(Load{Options: o})
 	if err != nil {
-		return launchRows{}, err
+		return engine.LaunchRows{}, err
 	}
 	work := func(m MemoryPlan) int64 { return m.Values + m.Flows + m.Scratch }
 	total := func(m MemoryPlan) int64 { return m.Total }
 	fits := func(m MemoryPlan) bool { return o.MaxMemory <= 0 || m.Total <= o.MaxMemory }
-	r := launchRows{first: full.Rows, most: full.Rows}
+	r := engine.LaunchRows{First: full.Rows, Most: full.Rows}
 	if fits(full) && work(full) <= firstBytes {
 		return r, nil
 	}
 	o.Rows = 1
 	one, err := b.Memory(Load{Options: o})
 	if err != nil {
-		return launchRows{}, err
+		return engine.LaunchRows{}, err
 	}
-	r.first = rowsWithin(firstBytes, work(one), work(full), full.Rows)
+	r.First = rowsWithin(firstBytes, work(one), work(full), full.Rows)
 	if !fits(full) {
-		r.most = rowsWithin(o.MaxMemory, total(one), total(full), full.Rows)
-		for o.Rows = r.most; o.Rows > 1; o.Rows /= 2 { // memory need not grow evenly with rows
+		r.Most = rowsWithin(o.MaxMemory, total(one), total(full), full.Rows)
+		for o.Rows = r.Most; o.Rows > 1; o.Rows /= 2 { // memory need not grow evenly with rows
 			m, err := b.Memory(Load{Options: o})
 			if err != nil {
-				return launchRows{}, err
+				return engine.LaunchRows{}, err
 			}
 			if fits(m) {
 				break
 			}
 		}
-		r.most = o.Rows
+		r.Most = o.Rows
 	}
-	r.first = min(r.first, r.most)
+	r.First = min(r.First, r.Most)
 	return r, nil
 }
 
@@ -226,12 +195,4 @@ func rowsWithin(bytes, one, all int64, full int) int {
 		rows = n
 	}
 	return rows
-}
-
-// of returns the rows of a launch for a call over asked rows.
-func (r launchRows) of(asked int) int {
-	if asked <= r.first {
-		return r.first
-	}
-	return min(r.most, 1<<bits.Len(uint(asked-1)))
 }

@@ -1,4 +1,4 @@
-package pce
+package run
 
 import (
 	"context"
@@ -30,6 +30,14 @@ type Flows interface {
 // none, are rows whose log-likelihood is asked for, as is that of b.Train.
 type OpenFlows func(ctx context.Context, b *Blueprint, l Load, valid, test dataset.Source) (Flows, error)
 
+// Elsewhere says how a run is computed by others than an engine of this process.
+type Elsewhere struct {
+	Flows OpenFlows
+	// Prepare is called once the number of training rows is known, before anything
+	// is written; nil: nothing is left to do. It may complete EM, Settings and Config.
+	Prepare func(ctx context.Context, rows int, opts *TrainOptions) error
+}
+
 // local is an engine of this process.
 type local struct {
 	*em.Local
@@ -57,19 +65,19 @@ func (l *local) Close() error {
 }
 
 // open opens what computes the run.
-func (r *run) open(ctx context.Context) (Flows, error) {
-	if r.opts.Flows == nil {
+func (r *training) open(ctx context.Context) (Flows, error) {
+	if r.flows == nil {
 		return openLocal(ctx, r.plan, r.load)
 	}
-	return r.opts.Flows(ctx, r.plan, r.load, r.valid, r.test)
+	return r.flows(ctx, r.plan, r.load, r.valid, r.test)
 }
 
 // drawing is the load of an engine that draws the samples of a run which is
 // computed elsewhere.
-func (r *run) drawing() Load { return Load{Options: r.load.Options, Mixed: r.load.Mixed} }
+func (r *training) drawing() Load { return Load{Options: r.load.Options, Mixed: r.load.Mixed} }
 
 // sampler returns an engine with the parameters of f.
-func (r *run) sampler(ctx context.Context, f Flows) (_ *engine.Engine, done func(), err error) {
+func (r *training) sampler(ctx context.Context, f Flows) (_ *engine.Engine, done func(), err error) {
 	if l, ok := f.(*local); ok {
 		return l.engine, func() {}, nil
 	}

@@ -1,4 +1,4 @@
-package pce
+package run
 
 import (
 	"fmt"

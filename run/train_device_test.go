@@ -1,4 +1,4 @@
-package pce_test
+package run_test
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/circuit/structures"
@@ -22,12 +21,13 @@ import (
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/layers"
+	"github.com/pce-engine/pce/run"
 )
 
 // stepLLs trains a circuit on a device and returns the mean
 // log-likelihood of the rows of each step, before it moves the parameters, and the
 // final ones of the validation rows.
-func stepLLs(t *testing.T, o pce.TrainOptions, device string) (lls []float64, valid float64) {
+func stepLLs(t *testing.T, o run.TrainOptions, device string) (lls []float64, valid float64) {
 	t.Helper()
 	o.Options.Device, o.Dir = device, t.TempDir()
 	sum, rows := 0.0, 0
@@ -40,7 +40,7 @@ func stepLLs(t *testing.T, o pce.TrainOptions, device string) (lls []float64, va
 		lls = append(lls, (total-sum)/float64(p.Rows))
 		sum = total
 	}
-	r, err := pce.Train(t.Context(), o)
+	r, err := run.Train(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func stepLLs(t *testing.T, o pce.TrainOptions, device string) (lls []float64, va
 }
 
 // measurements is a file of rows with four continuous columns, in two groups.
-func measurements(t *testing.T) pce.Rows {
+func measurements(t *testing.T) run.Rows {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var b strings.Builder
 	b.WriteString("a,b,c,d\n")
@@ -63,7 +63,7 @@ func measurements(t *testing.T) pce.Rows {
 	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return pce.Files(path)
+	return run.Files(path)
 }
 
 // TestTrainDevices trains each structure on the CPU and on the emulated card: the

@@ -1,4 +1,4 @@
-package pce_test
+package run_test
 
 import (
 	"bytes"
@@ -14,12 +14,13 @@ import (
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // meanOf returns the mean log-likelihood of rows under a saved model.
-func meanOf(t *testing.T, dir string, rows pce.Rows) float64 {
+func meanOf(t *testing.T, dir string, rows run.Rows) float64 {
 	t.Helper()
-	m, err := pce.Open(t.Context(), filepath.Join(dir, pce.ModelFile), pce.Options{})
+	m, err := pce.Open(t.Context(), filepath.Join(dir, run.ModelFile), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestResultIsOfTheSavedModel(t *testing.T) {
 			o.EM.Patience = patience
 			var epochs []em.Metrics
 			o.EM.OnEpoch = func(m em.Metrics) { epochs = append(epochs, m) }
-			r, err := pce.Train(t.Context(), o)
+			r, err := run.Train(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +68,7 @@ func TestResultIsOfTheSavedModel(t *testing.T) {
 			}
 			for split, got := range map[string]struct {
 				ll   float64
-				rows pce.Rows
+				rows run.Rows
 			}{"train": {r.TrainLL, o.Train}, "valid": {r.ValidLL, o.Valid}, "test": {r.TestLL, o.Test}} {
 				if want := meanOf(t, o.Dir, got.rows); got.ll != want {
 					t.Errorf("%s_ll %v, the saved model has %v", split, got.ll, want)
@@ -79,10 +80,10 @@ func TestResultIsOfTheSavedModel(t *testing.T) {
 			if running := epochs[r.BestEpoch-1].TrainLL; running == r.TrainLL {
 				t.Errorf("train_ll %v is the running mean", running)
 			}
-			text := read(t, filepath.Join(o.Dir, pce.ResultFile))
+			text := read(t, filepath.Join(o.Dir, run.ResultFile))
 			line, err := json.Marshal(r)
 			if err != nil || !bytes.Equal(bytes.TrimSpace(text), line) {
-				t.Errorf("%s is %s, the result %s (%v)", pce.ResultFile, text, line, err)
+				t.Errorf("%s is %s, the result %s (%v)", run.ResultFile, text, line, err)
 			}
 			var keys struct {
 				BestEpoch int     `json:"best_epoch"`
@@ -90,7 +91,7 @@ func TestResultIsOfTheSavedModel(t *testing.T) {
 				Version   struct{ Version, Go string }
 			}
 			if err := json.Unmarshal(text, &keys); err != nil || keys.BestEpoch != r.BestEpoch || keys.TestLL != r.TestLL || keys.Version.Go == "" || keys.Version.Version == "" {
-				t.Errorf("%s says %+v, %v", pce.ResultFile, keys, err)
+				t.Errorf("%s says %+v, %v", run.ResultFile, keys, err)
 			}
 		})
 	}
@@ -100,7 +101,7 @@ func TestResultIsOfTheSavedModel(t *testing.T) {
 // model that it is not of, and the same one where nothing was left to train.
 func TestResultBelongsToTheModel(t *testing.T) {
 	o := small(t, "hclt")
-	if _, err := pce.Train(t.Context(), o); err != nil {
+	if _, err := run.Train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	figures := func() (train, test float64) {
@@ -108,14 +109,14 @@ func TestResultBelongsToTheModel(t *testing.T) {
 			TrainLL float64 `json:"train_ll"`
 			TestLL  float64 `json:"test_ll"`
 		}
-		if err := json.Unmarshal(read(t, filepath.Join(o.Dir, pce.ResultFile)), &r); err != nil {
+		if err := json.Unmarshal(read(t, filepath.Join(o.Dir, run.ResultFile)), &r); err != nil {
 			t.Fatal(err)
 		}
 		return r.TrainLL, r.TestLL
 	}
 	train, test := figures()
 	o.Resume = true
-	if _, err := pce.Train(t.Context(), o); err != nil {
+	if _, err := run.Train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := figures(); a != train || b != test {
@@ -126,18 +127,18 @@ func TestResultBelongsToTheModel(t *testing.T) {
 		src, err := images(t, 3, 50)(ctx, s)
 		return &broken{src}, err
 	}
-	if _, err := pce.Train(t.Context(), o); !errors.Is(err, errBroken) {
+	if _, err := run.Train(t.Context(), o); !errors.Is(err, errBroken) {
 		t.Fatalf("%v, want the error of the test rows", err)
 	}
-	if _, err := os.Stat(filepath.Join(o.Dir, pce.ResultFile)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(o.Dir, run.ResultFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the result of another model was kept: %v", err)
 	}
 	fresh := small(t, "hclt")
 	fresh.Dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(fresh.Dir, pce.ResultFile), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(fresh.Dir, run.ResultFile), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pce.Train(t.Context(), fresh); !errors.Is(err, pce.ErrRun) {
+	if _, err := run.Train(t.Context(), fresh); !errors.Is(err, run.ErrRun) {
 		t.Errorf("a directory with a result: %v, want ErrRun", err)
 	}
 }
@@ -190,7 +191,7 @@ func TestWarnings(t *testing.T) {
 	} {
 		var tally em.Tally
 		tally.Add(tc.ll...)
-		got := pce.Warnings("test", tally.Evaluation(), tc.schema)
+		got := run.Warnings("test", tally.Evaluation(), tc.schema)
 		ok := len(got) == len(tc.want)
 		for i := range min(len(got), len(tc.want)) {
 			ok = ok && strings.Contains(got[i], tc.want[i])

@@ -1,4 +1,4 @@
-package pce_test
+package run_test
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
@@ -17,6 +16,7 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/run"
 )
 
 var errLost = errors.New("lost")
@@ -47,7 +47,7 @@ func (e *elsewhere) Close() error          { e.Local.Close(); return e.engine.Cl
 func metricsOf(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder
-	for line := range bytes.Lines(read(t, filepath.Join(dir, pce.MetricsFile))) {
+	for line := range bytes.Lines(read(t, filepath.Join(dir, run.MetricsFile))) {
 		var m map[string]any
 		if err := json.Unmarshal(line, &m); err != nil {
 			t.Fatal(err)
@@ -67,14 +67,14 @@ func metricsOf(t *testing.T, dir string) string {
 // the files of a run in this process.
 func TestTrainElsewhere(t *testing.T) {
 	here := small(t, "hclt")
-	want, err := pce.Train(t.Context(), here)
+	want, err := run.Train(t.Context(), here)
 	if err != nil {
 		t.Fatal(err)
 	}
 	there := small(t, "hclt")
 	losses := []int{2, 7, 0} // before the first checkpoint; in the middle of an epoch; never
 	opened := 0
-	there.Flows = func(ctx context.Context, b *pce.Blueprint, l pce.Load, valid, test dataset.Source) (pce.Flows, error) {
+	open := func(ctx context.Context, b *run.Blueprint, l run.Load, valid, test dataset.Source) (run.Flows, error) {
 		if valid == nil || test == nil || l.StepRows != 300 {
 			t.Errorf("opened with valid %v, test %v and load %+v", valid, test, l)
 		}
@@ -82,7 +82,7 @@ func TestTrainElsewhere(t *testing.T) {
 		if err := b.WriteCircuit(&text); err != nil {
 			return nil, err
 		}
-		copied, err := pce.ReadCircuit(bytes.NewReader(text.Bytes()), int64(text.Len()), b.Train, compile.Options{})
+		copied, err := run.ReadCircuit(bytes.NewReader(text.Bytes()), int64(text.Len()), b.Train, compile.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func TestTrainElsewhere(t *testing.T) {
 		opened++
 		return &elsewhere{em.NewLocal(e, b.Train), e, losses[opened-1]}, nil
 	}
-	got, err := pce.Train(t.Context(), there)
+	got, err := run.TrainElsewhere(t.Context(), there, run.Elsewhere{Flows: open})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestTrainElsewhere(t *testing.T) {
 	if got.TestLL != want.TestLL || got.ValidLL != want.ValidLL || got.TrainLL != want.TrainLL || got.Steps != want.Steps {
 		t.Errorf("result %+v, want %+v", got, want)
 	}
-	for _, name := range []string{pce.ModelFile, pce.SamplesFile} {
+	for _, name := range []string{run.ModelFile, run.SamplesFile} {
 		if !bytes.Equal(read(t, filepath.Join(there.Dir, name)), read(t, filepath.Join(here.Dir, name))) {
 			t.Errorf("%s differs", name)
 		}
@@ -118,15 +118,15 @@ func TestTrainElsewhere(t *testing.T) {
 func TestCircuitFile(t *testing.T) {
 	for _, c := range []struct {
 		kind, leaf, rows string
-		edit             func(*pce.Structure)
+		edit             func(*run.Structure)
 	}{
 		{"hclt", "auto", "builtin:random?rows=60&vars=16&categories=5", nil},
-		{"hclt", "gaussian", "builtin:random?rows=60&vars=16&categories=5", func(s *pce.Structure) { s.Leaf.MinSigma = 0.1234567890123 }},
+		{"hclt", "gaussian", "builtin:random?rows=60&vars=16&categories=5", func(s *run.Structure) { s.Leaf.MinSigma = 0.1234567890123 }},
 		{"hmm", "auto", "builtin:random?rows=60&vars=16&categories=5", nil},
-		{"hmm", "bernoulli", "builtin:random?rows=60&vars=16&categories=2", func(s *pce.Structure) { s.HMM.Tied = false }},
+		{"hmm", "bernoulli", "builtin:random?rows=60&vars=16&categories=2", func(s *run.Structure) { s.HMM.Tied = false }},
 		{"pd", "binomial", "builtin:random?rows=60&vars=16&categories=5", nil},
 		{"rat-spn", "histogram", "builtin:random?rows=60&vars=16&categories=50", nil},
-		{"rat-spn", "discretised-logistic", "builtin:random?rows=60&vars=16&categories=9", func(s *pce.Structure) { s.Leaf.MinScale = 1.0 / 3 }},
+		{"rat-spn", "discretised-logistic", "builtin:random?rows=60&vars=16&categories=9", func(s *run.Structure) { s.Leaf.MinScale = 1.0 / 3 }},
 		{"rat-spn", "poisson", "builtin:random?rows=60&vars=16&categories=9", nil},
 	} {
 		t.Run(c.kind+"/"+c.leaf, func(t *testing.T) {
@@ -148,17 +148,17 @@ func TestCircuitFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareCircuit(t, pce.Structure{Graph: g}, nil)
+		compareCircuit(t, run.Structure{Graph: g}, nil)
 	})
 }
 
-func compareCircuit(t *testing.T, s pce.Structure, src dataset.Source) {
+func compareCircuit(t *testing.T, s run.Structure, src dataset.Source) {
 	t.Helper()
-	var rows pce.Rows
+	var rows run.Rows
 	if src != nil {
-		rows = pce.Table(src)
+		rows = run.Table(src)
 	}
-	b, err := pce.Build(t.Context(), s, rows, compile.Options{BlockSize: 2, MaxGroups: 3})
+	b, err := run.Build(t.Context(), s, rows, compile.Options{BlockSize: 2, MaxGroups: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func compareCircuit(t *testing.T, s pce.Structure, src dataset.Source) {
 	if err := b.WriteCircuit(&text); err != nil {
 		t.Fatal(err)
 	}
-	c, err := pce.ReadCircuit(bytes.NewReader(text.Bytes()), int64(text.Len()), src, compile.Options{BlockSize: 2, MaxGroups: 3})
+	c, err := run.ReadCircuit(bytes.NewReader(text.Bytes()), int64(text.Len()), src, compile.Options{BlockSize: 2, MaxGroups: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func compareCircuit(t *testing.T, s pce.Structure, src dataset.Source) {
 	if c.Program.Digest() != b.Program.Digest() || !c.Schema.Equal(b.Schema) {
 		t.Error("another program or schema came back")
 	}
-	other, err := pce.ReadCircuit(bytes.NewReader(text.Bytes()), int64(text.Len()), src, compile.Options{BlockSize: 4, MaxGroups: 3})
+	other, err := run.ReadCircuit(bytes.NewReader(text.Bytes()), int64(text.Len()), src, compile.Options{BlockSize: 4, MaxGroups: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

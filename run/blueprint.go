@@ -1,8 +1,7 @@
-package pce
+package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,7 +22,9 @@ type Blueprint struct {
 	Report      compile.Report
 	CompileTime time.Duration
 
-	unchecked bool // the model file has no checksum
+	// Unchecked says that the circuit comes from a model file of an earlier version,
+	// which has no checksum: damage to its parameters need not show.
+	Unchecked bool
 
 	pd     *Structure // settings, for the published size; nil for other structures
 	meta   map[string]string
@@ -102,55 +103,50 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 	return b, b.compile(opts)
 }
 
+// OpenModel opens the model file at path, native or text, gzip included. Every
+// parameter must be in the file. Zero compile options are the default ones. Close
+// the Blueprint.
+func OpenModel(path string, opts compile.Options) (*Blueprint, error) {
+	b := &Blueprint{close: func() error { return nil }}
+	err := b.fromFile(path)
+	if err == nil {
+		err = b.compile(opts)
+	}
+	if err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// FromGraph compiles a circuit made by hand, whose parameters params gives. Zero
+// compile options are the default ones.
+func FromGraph(g *circuit.Graph, params circuit.ParamFunc, opts compile.Options) (*Blueprint, error) {
+	b := &Blueprint{Graph: g, params: params, close: func() error { return nil }}
+	if err := circuit.Validate(g); err != nil {
+		return nil, err
+	}
+	var err error
+	if b.Schema, err = graphSchema(g); err != nil {
+		return nil, err
+	}
+	if err := b.compile(opts); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
 // fromFile takes graph, schema and parameters from a model file.
 func (b *Blueprint) fromFile(path string) error {
 	m, err := format.Open(path)
 	if err != nil {
 		return err
 	}
-	b.close, b.Graph, b.meta, b.params, b.unchecked = m.Close, m.Graph, m.Meta, m.Params, m.Unchecked
+	b.close, b.Graph, b.meta, b.params, b.Unchecked = m.Close, m.Graph, m.Meta, m.Params, m.Unchecked
 	if b.Schema, err = schemaOf(m); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
-}
-
-// start returns the starting parameters: those of the file that the circuit
-// comes from, random ones where it has none.
-func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, error) {
-	given := b.params
-	var cols []circuit.ColumnStats
-	if b.Train != nil && needsStats(b.Graph) {
-		sums, err := dataset.Summarize(ctx, b.Train)
-		if err != nil {
-			return nil, err
-		}
-		cols = make([]circuit.ColumnStats, len(sums))
-		for i, s := range sums {
-			cols[i] = circuit.ColumnStats{Mean: s.Mean, Variance: s.Variance, Min: s.Min, Max: s.Max}
-			if c := &b.Train.Schema().Columns[i]; c.Kind == dataset.Continuous && c.Scale != 0 { // outliers would be a bad start
-				cols[i].Mean, cols[i].Variance = s.Median, s.Spread*s.Spread
-			}
-		}
-	}
-	return func(id circuit.NodeID, dst []float32) error {
-		if given != nil {
-			if err := given(id, dst); !errors.Is(err, format.ErrNoParams) {
-				return err
-			}
-		}
-		return circuit.InitParams(b.Graph, id, seed, cols, dst)
-	}, nil
-}
-
-// needsStats reports whether some leaf starts from what the data looks like.
-func needsStats(g *circuit.Graph) bool {
-	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Kind == circuit.Input && !circuit.ParamsAreTable(n.Leaf) {
-			return true
-		}
-	}
-	return false
 }
 
 func (b *Blueprint) compile(opts compile.Options) error {

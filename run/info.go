@@ -1,4 +1,4 @@
-package pce
+package run
 
 import (
 	"encoding/hex"
@@ -101,6 +101,3 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 	}
 	return i, nil
 }
-
-// Info describes the model; its memory is that of one engine.
-func (m *Model) Info() (*Info, error) { return m.plan.Info(Load{Options: m.opts}) }

@@ -1,4 +1,4 @@
-package pce_test
+package run_test
 
 import (
 	"bytes"
@@ -18,15 +18,16 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/run"
 )
 
 // small returns options of a short run on small random images.
-func small(t *testing.T, kind string) pce.TrainOptions {
-	s := pce.DefaultStructure()
+func small(t *testing.T, kind string) run.TrainOptions {
+	s := run.DefaultStructure()
 	s.Kind, s.Latents = kind, 4
 	s.PD.SplitInterval = 1
 	s.RATSPN.Depth = 2
-	return pce.TrainOptions{
+	return run.TrainOptions{
 		Structure: s,
 		Train:     images(t, 1, 300),
 		Valid:     images(t, 2, 50),
@@ -39,7 +40,7 @@ func small(t *testing.T, kind string) pce.TrainOptions {
 			ShardRows:   100,
 			Checkpoints: em.Checkpoints{Epochs: 1},
 		},
-		Options: pce.Options{Threads: 1},
+		Options: run.Options{Threads: 1},
 		Dir:     t.TempDir(),
 		Samples: 4,
 		Config:  []byte("name: small\n"),
@@ -47,13 +48,13 @@ func small(t *testing.T, kind string) pce.TrainOptions {
 }
 
 // images returns 4×4 binary images: random rows of a few stripes.
-func images(t *testing.T, seed, rows int) pce.Rows {
+func images(t *testing.T, seed, rows int) run.Rows {
 	src, err := dataset.Open(t.Context(), fmt.Sprintf("builtin:random?rows=%d&vars=16&categories=2&seed=%d", rows, seed),
 		dataset.Options{Image: [3]int{4, 4, 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pce.Table(src)
+	return run.Table(src)
 }
 
 // TestTrain trains each structure and wants its mass over all states to be 1.
@@ -68,7 +69,7 @@ func TestTrain(t *testing.T) {
 	for _, kind := range []string{"hclt", "hmm", "pd", "rat-spn"} {
 		t.Run(kind, func(t *testing.T) {
 			o := small(t, kind)
-			r, err := pce.Train(t.Context(), o)
+			r, err := run.Train(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,12 +81,12 @@ func TestTrain(t *testing.T) {
 			if r.Epochs != 4 || r.Steps != 16 || r.Variables != 16 || r.Device != "cpu" {
 				t.Errorf("result %+v", r)
 			}
-			for _, name := range []string{pce.ModelFile, pce.MetricsFile, pce.ConfigFile, pce.CheckpointDir, pce.SamplesFile} {
+			for _, name := range []string{run.ModelFile, run.MetricsFile, run.ConfigFile, run.CheckpointDir, run.SamplesFile} {
 				if _, err := os.Stat(filepath.Join(o.Dir, name)); err != nil {
 					t.Error(err)
 				}
 			}
-			m, err := pce.Open(t.Context(), filepath.Join(o.Dir, pce.ModelFile), pce.Options{Rows: 2048})
+			m, err := pce.Open(t.Context(), filepath.Join(o.Dir, run.ModelFile), run.Options{Rows: 2048})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,10 +113,10 @@ func TestTrain(t *testing.T) {
 // model as that of an unbroken one.
 func TestTrainResume(t *testing.T) {
 	whole := small(t, "hclt")
-	if _, err := pce.Train(t.Context(), whole); err != nil {
+	if _, err := run.Train(t.Context(), whole); err != nil {
 		t.Fatal(err)
 	}
-	want := read(t, filepath.Join(whole.Dir, pce.ModelFile))
+	want := read(t, filepath.Join(whole.Dir, run.ModelFile))
 	for stop := 1; stop < 16; stop += 3 {
 		o := small(t, "hclt")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -125,7 +126,7 @@ func TestTrainResume(t *testing.T) {
 				cancel()
 			}
 		}
-		_, err := pce.Train(ctx, o)
+		_, err := run.Train(ctx, o)
 		cancel()
 		if !errors.Is(err, em.ErrStopped) {
 			t.Fatalf("stopped after %d steps: %v, want ErrStopped", stop, err)
@@ -134,13 +135,13 @@ func TestTrainResume(t *testing.T) {
 			t.Errorf("did %d steps, want %d", steps, stop)
 		}
 		o.Resume = true
-		if _, err := pce.Train(t.Context(), o); err != nil {
+		if _, err := run.Train(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(read(t, filepath.Join(o.Dir, pce.ModelFile)), want) {
+		if !bytes.Equal(read(t, filepath.Join(o.Dir, run.ModelFile)), want) {
 			t.Errorf("stopped after %d steps: the model differs", stop)
 		}
-		if n := bytes.Count(read(t, filepath.Join(o.Dir, pce.MetricsFile)), []byte("\n")); n != 4 {
+		if n := bytes.Count(read(t, filepath.Join(o.Dir, run.MetricsFile)), []byte("\n")); n != 4 {
 			t.Errorf("stopped after %d steps: %d lines of metrics, want 4", stop, n)
 		}
 	}
@@ -160,24 +161,24 @@ func read(t *testing.T, path string) []byte {
 func TestTrainChanged(t *testing.T) {
 	for _, kind := range []string{"hclt", "pd"} {
 		dir := t.TempDir()
-		try := func(edit func(*pce.TrainOptions)) error {
+		try := func(edit func(*run.TrainOptions)) error {
 			o := small(t, kind)
 			o.Dir, o.Resume = dir, true
 			edit(&o)
-			_, err := pce.Train(t.Context(), o)
+			_, err := run.Train(t.Context(), o)
 			return err
 		}
-		if err := try(func(o *pce.TrainOptions) { o.EM.Steps = 2 }); err != nil {
+		if err := try(func(o *run.TrainOptions) { o.EM.Steps = 2 }); err != nil {
 			t.Fatal(err)
 		}
-		for want, edit := range map[string]func(*pce.TrainOptions){
-			"training rows: 300 (":         func(o *pce.TrainOptions) { o.Train = images(t, 9, 300) },
-			"phase 1: pseudocount: 0.1":    func(o *pce.TrainOptions) { o.EM.Phases[0].Pseudocount = 0.2 },
-			"mixed: false, now true":       func(o *pce.TrainOptions) { o.Mixed = true },
-			"kernel path: ":                func(o *pce.TrainOptions) { o.Options.KernelPath = pce.KernelPaths()[len(pce.KernelPaths())-1] },
-			"the circuit differs: structu": func(o *pce.TrainOptions) { o.Structure.Latents++ },
+		for want, edit := range map[string]func(*run.TrainOptions){
+			"training rows: 300 (":         func(o *run.TrainOptions) { o.Train = images(t, 9, 300) },
+			"phase 1: pseudocount: 0.1":    func(o *run.TrainOptions) { o.EM.Phases[0].Pseudocount = 0.2 },
+			"mixed: false, now true":       func(o *run.TrainOptions) { o.Mixed = true },
+			"kernel path: ":                func(o *run.TrainOptions) { o.Options.KernelPath = run.KernelPaths()[len(run.KernelPaths())-1] },
+			"the circuit differs: structu": func(o *run.TrainOptions) { o.Structure.Latents++ },
 		} {
-			if strings.HasPrefix(want, "kernel") && len(pce.KernelPaths()) == 1 {
+			if strings.HasPrefix(want, "kernel") && len(run.KernelPaths()) == 1 {
 				continue
 			}
 			err := try(edit)
@@ -185,7 +186,7 @@ func TestTrainChanged(t *testing.T) {
 				t.Errorf("%s: error is %v, want %q", kind, err, want)
 			}
 		}
-		if err := try(func(o *pce.TrainOptions) { o.Valid, o.Test, o.Options.Threads = images(t, 8, 40), nil, 2 }); err != nil {
+		if err := try(func(o *run.TrainOptions) { o.Valid, o.Test, o.Options.Threads = images(t, 8, 40), nil, 2 }); err != nil {
 			t.Errorf("%s: rows that decide nothing: %v", kind, err)
 		}
 	}
@@ -195,13 +196,13 @@ func TestTrainChanged(t *testing.T) {
 // refused and left as it was.
 func TestTrainDirectory(t *testing.T) {
 	o := small(t, "hclt")
-	if err := os.WriteFile(filepath.Join(o.Dir, pce.MetricsFile), []byte("kept"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(o.Dir, run.MetricsFile), []byte("kept"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pce.Train(t.Context(), o); !errors.Is(err, pce.ErrRun) {
+	if _, err := run.Train(t.Context(), o); !errors.Is(err, run.ErrRun) {
 		t.Errorf("directory with a run: %v, want ErrRun", err)
 	}
-	if got := read(t, filepath.Join(o.Dir, pce.MetricsFile)); string(got) != "kept" {
+	if got := read(t, filepath.Join(o.Dir, run.MetricsFile)); string(got) != "kept" {
 		t.Errorf("metrics are now %q", got)
 	}
 	o.Dir = t.TempDir()
@@ -209,12 +210,12 @@ func TestTrainDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pce.Train(t.Context(), o); !errors.Is(err, atomicfile.ErrLocked) {
+	if _, err := run.Train(t.Context(), o); !errors.Is(err, atomicfile.ErrLocked) {
 		t.Errorf("locked directory: %v, want ErrLocked", err)
 	}
 	lock.Close()
 	o.Dir = ""
-	if _, err := pce.Train(t.Context(), o); !errors.Is(err, pce.ErrOptions) {
+	if _, err := run.Train(t.Context(), o); !errors.Is(err, run.ErrOptions) {
 		t.Errorf("no directory: %v, want ErrOptions", err)
 	}
 }
@@ -224,13 +225,13 @@ func TestTrainDirectory(t *testing.T) {
 func TestTrainMemory(t *testing.T) {
 	o := small(t, "hclt")
 	o.Structure.Latents = 512
-	b, err := pce.Build(t.Context(), o.Structure, o.Train, o.Compile)
+	b, err := run.Build(t.Context(), o.Structure, o.Train, o.Compile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	l := pce.TrainLoad(o, 300)
-	if few := pce.TrainLoad(o, 60); l.Rows != 100 || !l.Shards || few.Rows != 60 || few.Shards {
+	l := run.TrainLoad(o, 300)
+	if few := run.TrainLoad(o, 60); l.Rows != 100 || !l.Shards || few.Rows != 60 || few.Shards {
 		t.Errorf("load %+v for 300 rows and %+v for 60, want shards of 100, and one of 60", l, few)
 	}
 	l.Rows /= 4
@@ -239,7 +240,7 @@ func TestTrainMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Options.MaxMemory = m.Total + 4096 // and the tables of other rows
-	_, err = pce.Train(t.Context(), o)
+	_, err = run.Train(t.Context(), o)
 	if !errors.Is(err, kernels.ErrMemory) || !strings.Contains(err.Error(), "with 25 rows") {
 		t.Errorf("%v, want ErrMemory with the rows that fit", err)
 	}
@@ -255,9 +256,9 @@ func TestTrainFile(t *testing.T) {
 		return path
 	}
 	first := small(t, "hclt")
-	first.Train = pce.Files(write("a.csv", "colour,size,n\nred,1.5,0\nblue,2.5,1\nred,,2\nblue,1.75,0\n"))
-	first.Valid, first.Test = nil, pce.Files(write("b.csv", "n,colour,size\n0,red,3\n"))
-	r, err := pce.Train(t.Context(), first)
+	first.Train = run.Files(write("a.csv", "colour,size,n\nred,1.5,0\nblue,2.5,1\nred,,2\nblue,1.75,0\n"))
+	first.Valid, first.Test = nil, run.Files(write("b.csv", "n,colour,size\n0,red,3\n"))
+	r, err := run.Train(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,12 +266,12 @@ func TestTrainFile(t *testing.T) {
 		t.Errorf("valid %v, want NaN; test %v, want a number", r.ValidLL, r.TestLL)
 	}
 	second := small(t, "file")
-	second.Structure.File = filepath.Join(first.Dir, pce.ModelFile)
-	second.Train, second.Valid, second.Test = pce.Files(write("c.csv", "size,n,colour\n1,0,blue\n2,1,red\n")), nil, nil
-	if _, err := pce.Train(t.Context(), second); err != nil {
+	second.Structure.File = filepath.Join(first.Dir, run.ModelFile)
+	second.Train, second.Valid, second.Test = run.Files(write("c.csv", "size,n,colour\n1,0,blue\n2,1,red\n")), nil, nil
+	if _, err := run.Train(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	m, err := pce.Open(t.Context(), filepath.Join(second.Dir, pce.ModelFile), pce.Options{})
+	m, err := pce.Open(t.Context(), filepath.Join(second.Dir, run.ModelFile), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,8 +279,8 @@ func TestTrainFile(t *testing.T) {
 	if c := m.Schema().Columns[0]; c.Name != "colour" || len(c.Labels) != 2 || c.Labels[0] != "blue" {
 		t.Errorf("column 0 is %+v", c)
 	}
-	second.Dir, second.Train = t.TempDir(), pce.Files(write("d.csv", "size,n,colour\n1,0,green\n"))
-	if _, err := pce.Train(t.Context(), second); !errors.Is(err, dataset.ErrFormat) {
+	second.Dir, second.Train = t.TempDir(), run.Files(write("d.csv", "size,n,colour\n1,0,green\n"))
+	if _, err := run.Train(t.Context(), second); !errors.Is(err, dataset.ErrFormat) {
 		t.Errorf("a label that the model lacks: %v, want ErrFormat", err)
 	}
 }
@@ -292,14 +293,14 @@ func TestTrainGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := small(t, "")
-	o.Structure = pce.Structure{Graph: g}
-	if _, err := pce.Train(t.Context(), o); err != nil {
+	o.Structure = run.Structure{Graph: g}
+	if _, err := run.Train(t.Context(), o); err != nil {
 		t.Error(err)
 	}
 	o = small(t, "")
-	o.Structure = pce.Structure{Graph: g}
-	o.Train = pce.Files("builtin:random?rows=9&vars=16&categories=3")
-	if _, err := pce.Train(t.Context(), o); !errors.Is(err, dataset.ErrFormat) {
+	o.Structure = run.Structure{Graph: g}
+	o.Train = run.Files("builtin:random?rows=9&vars=16&categories=3")
+	if _, err := run.Train(t.Context(), o); !errors.Is(err, dataset.ErrFormat) {
 		t.Errorf("three categories for leaves of two: %v, want ErrFormat", err)
 	}
 }

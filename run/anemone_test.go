@@ -1,4 +1,4 @@
-package pce_test
+package run_test
 
 import (
 	"bytes"
@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
-func withAnemone(t *testing.T) pce.TrainOptions {
+func withAnemone(t *testing.T) run.TrainOptions {
 	o := small(t, "hclt")
 	o.EM.Phases = []em.Phase{{
 		Rule: em.Anemone, Epochs: 4, BatchRows: 64, Momentum: 0.9, Pseudocount: 1e-6,
@@ -31,14 +31,14 @@ func TestTrainAnemone(t *testing.T) {
 			first = m.TrainLL
 		}
 	}
-	r, err := pce.Train(t.Context(), whole)
+	r, err := run.Train(t.Context(), whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !(r.TrainLL > first+0.1) {
 		t.Errorf("train_ll went from %v to %v; it has learned nothing", first, r.TrainLL)
 	}
-	want := read(t, filepath.Join(whole.Dir, pce.ModelFile))
+	want := read(t, filepath.Join(whole.Dir, run.ModelFile))
 	for _, stop := range []int{1, 7, 19} {
 		o := withAnemone(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -48,16 +48,16 @@ func TestTrainAnemone(t *testing.T) {
 				cancel()
 			}
 		}
-		_, err := pce.Train(ctx, o)
+		_, err := run.Train(ctx, o)
 		cancel()
 		if !errors.Is(err, em.ErrStopped) {
 			t.Fatalf("stop %d: %v", stop, err)
 		}
 		o.EM.OnStep, o.Resume = nil, true
-		if _, err := pce.Train(t.Context(), o); err != nil {
+		if _, err := run.Train(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		if got := read(t, filepath.Join(o.Dir, pce.ModelFile)); !bytes.Equal(got, want) {
+		if got := read(t, filepath.Join(o.Dir, run.ModelFile)); !bytes.Equal(got, want) {
 			t.Errorf("stopped after %d steps, the run ends with another model", stop)
 		}
 	}
@@ -67,13 +67,13 @@ func TestTrainAnemone(t *testing.T) {
 // alone.
 func TestAnemoneMemory(t *testing.T) {
 	o := withAnemone(t)
-	b, err := pce.Build(t.Context(), o.Structure, o.Train, compile.DefaultOptions())
+	b, err := run.Build(t.Context(), o.Structure, o.Train, compile.DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	flows := func(o pce.TrainOptions) int64 {
-		m, err := b.Memory(pce.TrainLoad(o, b.Train.Rows()))
+	flows := func(o run.TrainOptions) int64 {
+		m, err := b.Memory(run.TrainLoad(o, b.Train.Rows()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package pce_test
+package run_test
 
 import (
 	"context"

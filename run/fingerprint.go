@@ -1,4 +1,4 @@
-package pce
+package run
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const KernelPathFact = "kernel path"
 // fingerprint returns what the bits of the run depend on: its settings, its rows
 // and the kernels that compute it. Files and numbers of devices do not count: the
 // same rows may come from elsewhere, and one card computes what another one does.
-func (r *run) fingerprint(ctx context.Context, f Flows) ([]em.Fact, error) {
+func (r *training) fingerprint(ctx context.Context, f Flows) ([]em.Fact, error) {
 	facts := r.opts.settings()
 	rows, err := rowsOf(ctx, "training rows", r.plan.Train, false)
 	if err != nil {

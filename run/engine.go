@@ -1,8 +1,7 @@
-package pce
+package run
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/pce-engine/pce/circuit"
@@ -22,6 +21,25 @@ func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) 
 		return nil, err
 	}
 	return e, nil
+}
+
+// Pool returns up to o.Engines engines for queries, with the starting parameters. An
+// engine takes fewer rows at a time than o.Rows where its calls ask for fewer or
+// o.MaxMemory wants it. Close the pool before the Blueprint.
+func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[*engine.Engine], error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	rows, err := b.queryRows(o)
+	if err != nil {
+		return nil, err
+	}
+	return engine.OpenPool(ctx, o.Engines, rows, func(ctx context.Context, rows int) (*engine.Engine, error) {
+		o := o
+		o.Rows = rows
+		return b.Engine(ctx, Load{Options: o})
+	})
 }
 
 // bare is Engine without parameters.
@@ -139,67 +157,4 @@ func codeRanges(s *dataset.Schema) []float64 {
 		r[i] = float64(c.Categories)
 	}
 	return r
-}
-
-// paramWriter is what takes parameters in the layout of a program.
-type paramWriter interface {
-	WriteParams(ctx context.Context, offset int64, params []float32) error
-}
-
-// write moves the starting parameters to dst, one owner at a time.
-func (b *Blueprint) write(ctx context.Context, dst paramWriter) error {
-	var canonical, region []float32
-	for i := range b.Map.Len() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		id := b.Map.Node(i)
-		offset, n := b.Map.Region(i)
-		canonical, region = sized(canonical, b.Graph.NumParams(id)), sized(region, n)
-		if err := b.params(id, canonical); err != nil {
-			return err
-		}
-		if err := b.Map.Pack(i, canonical, region); err != nil {
-			return err
-		}
-		if err := dst.WriteParams(ctx, offset, region); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// paramReader is what holds parameters in the layout of a program.
-type paramReader interface {
-	ReadParams(ctx context.Context, offset int64, params []float32) error
-}
-
-// read returns a ParamFunc over a program's parameters. Nodes that the root
-// cannot reach have no place there: they keep what they started with.
-func (b *Blueprint) read(ctx context.Context, src paramReader) circuit.ParamFunc {
-	owner := make(map[circuit.NodeID]int, b.Map.Len())
-	for i := range b.Map.Len() {
-		owner[b.Map.Node(i)] = i
-	}
-	var region []float32
-	return func(id circuit.NodeID, dst []float32) error {
-		i, ok := owner[id]
-		if !ok {
-			return b.params(id, dst)
-		}
-		offset, n := b.Map.Region(i)
-		region = sized(region, n)
-		if err := src.ReadParams(ctx, offset, region); err != nil {
-			return fmt.Errorf("pce: read parameters of node %d: %w", id, err)
-		}
-		return b.Map.Unpack(i, region, dst)
-	}
-}
-
-// sized returns a slice of n floats in the memory of buf if it has room.
-func sized(buf []float32, n int) []float32 {
-	if cap(buf) < n {
-		return make([]float32, n)
-	}
-	return buf[:n]
 }

@@ -1,4 +1,4 @@
-package pce
+package run_test
 
 import (
 	"context"
@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // normalRows writes rows of d correlated normal numbers, each times factor, after
@@ -38,10 +40,10 @@ func normalRows(t *testing.T, name string, seed uint64, rows, d int, offset, fac
 	return path
 }
 
-func trainOn(t *testing.T, s Structure, train, test string) *Result {
+func trainOn(t *testing.T, s run.Structure, train, test string) *run.Result {
 	t.Helper()
-	res, err := Train(context.Background(), TrainOptions{
-		Structure: s, Train: Files(train), Test: Files(test), Dir: t.TempDir(), Options: Options{Device: "cpu", Threads: 1},
+	res, err := run.Train(context.Background(), run.TrainOptions{
+		Structure: s, Train: run.Files(train), Test: run.Files(test), Dir: t.TempDir(), Options: run.Options{Device: "cpu", Threads: 1},
 		EM: em.Options{Seed: 1, Phases: []em.Phase{{Rule: em.MiniBatch, Epochs: 4, BatchRows: 64, Pseudocount: 0.1,
 			StepSize: em.Schedule{{Shape: em.Linear, Length: 1, From: 0.9, To: 0.1}}}}},
 	})
@@ -57,7 +59,7 @@ func TestScaleOfData(t *testing.T) {
 	const d = 3
 	for _, kind := range []string{"hclt", "hmm"} {
 		for _, offset := range []float64{0, 1e6} {
-			s := DefaultStructure()
+			s := run.DefaultStructure()
 			s.Kind, s.Latents = kind, 4
 			base := trainOn(t, s, normalRows(t, "train.csv", 1, 600, d, offset, 1), normalRows(t, "test.csv", 2, 200, d, offset, 1))
 			if !(base.TestLL > -12 && base.TestLL < -4) {
@@ -80,9 +82,9 @@ func TestScaleOfData(t *testing.T) {
 func TestMinSigma(t *testing.T) {
 	path := normalRows(t, "a.csv", 3, 100, 2, 5, 1e-3)
 	for _, tt := range []struct{ set, want float64 }{{0, 0.01}, {2e-4, 0}} {
-		s := DefaultStructure()
+		s := run.DefaultStructure()
 		s.Latents, s.Leaf.MinSigma = 2, tt.set
-		b, err := Build(t.Context(), s, Files(path), compile.DefaultOptions())
+		b, err := run.Build(t.Context(), s, run.Files(path), compile.DefaultOptions())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,13 +113,13 @@ func TestCountsStayCounts(t *testing.T) {
 	if err := os.WriteFile(path, []byte(in.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := DefaultStructure()
+	s := run.DefaultStructure()
 	s.Latents, s.Leaf.Type = 2, "poisson"
 	res := trainOn(t, s, path, path)
 	if !(res.TestLL > -9 && res.TestLL < -6) {
 		t.Errorf("test ll %v", res.TestLL)
 	}
-	m, err := Open(t.Context(), filepath.Join(res.Out, ModelFile), Options{})
+	m, err := pce.Open(t.Context(), filepath.Join(res.Out, run.ModelFile), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +139,10 @@ func TestCountsStayCounts(t *testing.T) {
 // missing cells, samples, and rows of a table with a scale of its own.
 func TestNumbersOfModel(t *testing.T) {
 	path := normalRows(t, "a.csv", 1, 400, 2, 1.7e9, 1)
-	s := DefaultStructure()
+	s := run.DefaultStructure()
 	s.Latents = 2
 	res := trainOn(t, s, path, path)
-	m, err := Open(t.Context(), filepath.Join(res.Out, ModelFile), Options{})
+	m, err := pce.Open(t.Context(), filepath.Join(res.Out, run.ModelFile), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,7 @@ func TestNumbersOfModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	as, err := Table(own)(t.Context(), m.Schema())
+	as, err := run.Table(own)(t.Context(), m.Schema())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func TestSentinels(t *testing.T) {
 	test := normalRows(t, "test.csv", 2, 1000, 2, 0, 1)
 	bulk := read(normalRows(t, "train.csv", 1, 3000, 2, 0, 1))
 	for _, kind := range []string{"hclt", "hmm"} {
-		s := DefaultStructure()
+		s := run.DefaultStructure()
 		s.Kind, s.Latents = kind, 6
 		ll := func(sentinel string) float64 {
 			rows := strings.Join(bulk, "\n") + "\n"

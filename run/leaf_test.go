@@ -1,4 +1,4 @@
-package pce
+package run_test
 
 import (
 	"errors"
@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // writeRows writes rows under a header.
@@ -57,12 +59,12 @@ func TestLogNormalColumns(t *testing.T) {
 			return cells
 		})
 	}
-	s := DefaultStructure()
+	s := run.DefaultStructure()
 	s.Latents = 8
-	s.Leaves = map[string]Leaf{"Income": {Type: "log-normal"}, "Wealth.Net": {Type: "log-normal"}}
-	res, err := Train(t.Context(), TrainOptions{
-		Structure: s, Train: Files(file(1, 2000, false)), Valid: Files(file(2, 1000, false)), Test: Files(file(3, 1000, true)), Dir: t.TempDir(),
-		Options: Options{Device: "cpu", Threads: 1},
+	s.Leaves = map[string]run.Leaf{"Income": {Type: "log-normal"}, "Wealth.Net": {Type: "log-normal"}}
+	res, err := run.Train(t.Context(), run.TrainOptions{
+		Structure: s, Train: run.Files(file(1, 2000, false)), Valid: run.Files(file(2, 1000, false)), Test: run.Files(file(3, 1000, true)), Dir: t.TempDir(),
+		Options: run.Options{Device: "cpu", Threads: 1},
 		EM:      em.Options{Seed: 1},
 	})
 	if err != nil {
@@ -71,7 +73,7 @@ func TestLogNormalColumns(t *testing.T) {
 	if !(res.TestLL > truth-0.03) || !(res.TestLL < truth+0.03) {
 		t.Errorf("test ll %v, of the truth %v", res.TestLL, truth)
 	}
-	m, err := Open(t.Context(), filepath.Join(res.Out, ModelFile), Options{})
+	m, err := pce.Open(t.Context(), filepath.Join(res.Out, run.ModelFile), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,23 +110,23 @@ func TestLeavesOfColumns(t *testing.T) {
 		return []any{rng.IntN(3), b, rng.IntN(9), -rng.Float64()}
 	})
 	for _, tt := range []struct {
-		leaves map[string]Leaf
+		leaves map[string]run.Leaf
 		want   string
 	}{
 		{nil, "categorical gaussian categorical gaussian"},
-		{map[string]Leaf{"b": {Type: "log-normal"}, "3": {Type: "binomial"}}, "categorical log-normal binomial gaussian"},
-		{map[string]Leaf{"a": {Type: "poisson"}, "*": {Type: "histogram", Bins: 4}}, "poisson histogram histogram histogram"},
-		{map[string]Leaf{"c": {MinSigma: 1}}, "categorical gaussian categorical gaussian"},
-		{map[string]Leaf{"B": {Type: "log-normal"}}, `pce: bad options: a leaf is set for column "B", and there is none; write a name of the header, the number of a column that has none, or *`},
-		{map[string]Leaf{"d": {Type: "log-normal"}}, `pce: bad options: "d" has the number -0.`},
-		{map[string]Leaf{"a": {Type: "log-normal"}}, `pce: bad options: "a" has the number 0, and a log-normal leaf takes positive ones; choose another leaf, or list the number in data.missing`},
-		{map[string]Leaf{"b": {Type: "binomial"}}, `pce: bad options: "b" is continuous, which a binomial leaf cannot describe; choose leaf type auto, gaussian, log-normal or histogram, or make the column discrete`},
-		{map[string]Leaf{"a": {Type: "histogram", Edges: []float64{0, 1}}}, `pce: bad options: "a" is discrete, and its histogram has edges between numbers; set its type to continuous, or give bins`},
-		{map[string]Leaf{"b": {Type: "histogram", Edges: []float64{1, 0}}}, `dataset: bad setting: "b" has the edge 0 at place 2; want ascending finite numbers`},
+		{map[string]run.Leaf{"b": {Type: "log-normal"}, "3": {Type: "binomial"}}, "categorical log-normal binomial gaussian"},
+		{map[string]run.Leaf{"a": {Type: "poisson"}, "*": {Type: "histogram", Bins: 4}}, "poisson histogram histogram histogram"},
+		{map[string]run.Leaf{"c": {MinSigma: 1}}, "categorical gaussian categorical gaussian"},
+		{map[string]run.Leaf{"B": {Type: "log-normal"}}, `pce: bad options: a leaf is set for column "B", and there is none; write a name of the header, the number of a column that has none, or *`},
+		{map[string]run.Leaf{"d": {Type: "log-normal"}}, `pce: bad options: "d" has the number -0.`},
+		{map[string]run.Leaf{"a": {Type: "log-normal"}}, `pce: bad options: "a" has the number 0, and a log-normal leaf takes positive ones; choose another leaf, or list the number in data.missing`},
+		{map[string]run.Leaf{"b": {Type: "binomial"}}, `pce: bad options: "b" is continuous, which a binomial leaf cannot describe; choose leaf type auto, gaussian, log-normal or histogram, or make the column discrete`},
+		{map[string]run.Leaf{"a": {Type: "histogram", Edges: []float64{0, 1}}}, `pce: bad options: "a" is discrete, and its histogram has edges between numbers; set its type to continuous, or give bins`},
+		{map[string]run.Leaf{"b": {Type: "histogram", Edges: []float64{1, 0}}}, `dataset: bad setting: "b" has the edge 0 at place 2; want ascending finite numbers`},
 	} {
-		s := DefaultStructure()
+		s := run.DefaultStructure()
 		s.Latents, s.Leaves = 2, tt.leaves
-		b, err := Build(t.Context(), s, Files(path), compile.DefaultOptions())
+		b, err := run.Build(t.Context(), s, run.Files(path), compile.DefaultOptions())
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -158,18 +160,18 @@ func TestHistogramOverNumbers(t *testing.T) {
 		xs = append(xs, x)
 		return []any{x, rng.IntN(2)}
 	})
-	s := DefaultStructure()
+	s := run.DefaultStructure()
 	s.Latents = 1
 	const outside = 1e-3
-	s.Leaves = map[string]Leaf{"x": {Type: "histogram", Edges: edges, Outside: outside}}
-	res, err := Train(t.Context(), TrainOptions{
-		Structure: s, Train: Files(path), Dir: t.TempDir(), Options: Options{Device: "cpu", Threads: 1},
+	s.Leaves = map[string]run.Leaf{"x": {Type: "histogram", Edges: edges, Outside: outside}}
+	res, err := run.Train(t.Context(), run.TrainOptions{
+		Structure: s, Train: run.Files(path), Dir: t.TempDir(), Options: run.Options{Device: "cpu", Threads: 1},
 		EM: em.Options{Seed: 1, Phases: []em.Phase{{Rule: em.FullBatch, Epochs: 2, Subsets: 1}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Open(t.Context(), filepath.Join(res.Out, ModelFile), Options{})
+	m, err := pce.Open(t.Context(), filepath.Join(res.Out, run.ModelFile), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,8 +234,8 @@ func TestHistogramOverNumbers(t *testing.T) {
 	}
 
 	// Without edges there are bins of equal width over the numbers of the training.
-	s.Leaves = map[string]Leaf{"x": {Type: "histogram", Bins: 5}}
-	b, err := Build(t.Context(), s, Files(path), compile.DefaultOptions())
+	s.Leaves = map[string]run.Leaf{"x": {Type: "histogram", Bins: 5}}
+	b, err := run.Build(t.Context(), s, run.Files(path), compile.DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,14 +243,5 @@ func TestHistogramOverNumbers(t *testing.T) {
 	e := b.Schema.Columns[0].Edges
 	if len(e) != 6 || !(math.Abs(e[0]-slices.Min(xs)) < 1e-6) || !(math.Abs(e[5]-slices.Max(xs)) < 1e-6) || !(math.Abs((e[1]-e[0])/(e[5]-e[4])-1) < 1e-9) {
 		t.Errorf("edges %v", e)
-	}
-}
-
-// TestLatents wants the defaults on both sides of each threshold.
-func TestLatents(t *testing.T) {
-	for rows, want := range map[int]int{1: 8, 1600: 8, 2047: 8, 2048: 16, 8191: 16, 8192: 32, 17_412: 32, 32_767: 32, 32_768: 64, 60_000: 64, 1 << 30: 64} {
-		if got := latentsFor(rows); got != want {
-			t.Errorf("%d rows get %d units, want %d", rows, got, want)
-		}
 	}
 }

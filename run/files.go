@@ -1,8 +1,9 @@
-package pce
+package run
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,47 @@ import (
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
+// The files of a run in its directory.
+const (
+	ModelFile     = "model.safetensors"
+	MetricsFile   = "metrics.jsonl"
+	ConfigFile    = "config.yaml"
+	CheckpointDir = "checkpoints"
+	SamplesFile   = "samples.png"
+	// ResultFile has the Result of the model beside it. It is written when all else
+	// is, and removed before another model replaces it.
+	ResultFile = "result.json"
+)
+
+// claim makes and locks the directory of a run, and refuses one that holds a
+// run unless it is to be resumed.
+func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
+	if dir == "" {
+		return nil, fmt.Errorf("%w: no directory for the run; set Dir", ErrOptions)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("pce: %w", err)
+	}
+	lock, err := atomicfile.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.RemoveTemps(dir); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	if resume {
+		return lock, nil
+	}
+	for _, name := range []string{ModelFile, MetricsFile, ConfigFile, CheckpointDir, ResultFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			lock.Close()
+			return nil, fmt.Errorf("%w: %s has %s; resume it with --resume or choose another directory", ErrRun, dir, name)
+		}
+	}
+	return lock, nil
+}
+
 // historyMark begins the lines at the end of config.yaml that say where the run
 // was resumed with something else than before. They are comments: what stands
 // above them is the config that the run has now.
@@ -25,7 +67,7 @@ const historyMark = "# history: "
 
 // startConfig writes the config of a run that has none. That of a run which is
 // resumed stays until it is known that the run continues.
-func (r *run) startConfig() error {
+func (r *training) startConfig() error {
 	if _, err := os.Lstat(r.path(ConfigFile)); r.opts.Resume && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -34,7 +76,7 @@ func (r *run) startConfig() error {
 
 // renewConfig writes the config of a run that is resumed. The history of a run
 // that continues is kept and what has changed is added to it.
-func (r *run) renewConfig(t *em.Trainer, found bool) error {
+func (r *training) renewConfig(t *em.Trainer, found bool) error {
 	var history [][]byte
 	if found {
 		old, err := os.ReadFile(r.path(ConfigFile))
@@ -57,7 +99,7 @@ func (r *run) renewConfig(t *em.Trainer, found bool) error {
 	return r.writeConfig(history)
 }
 
-func (r *run) writeConfig(history [][]byte) error {
+func (r *training) writeConfig(history [][]byte) error {
 	if r.opts.Config == nil {
 		return nil
 	}
@@ -72,6 +114,18 @@ func (r *run) writeConfig(history [][]byte) error {
 	})
 }
 
+func (r *training) writeResult(res *Result) error {
+	return atomicfile.Write(r.path(ResultFile), 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(res) })
+}
+
+// removeResult removes the result of the model that is about to be replaced.
+func (r *training) removeResult() error {
+	if err := os.Remove(r.path(ResultFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("pce: %w", err)
+	}
+	return nil
+}
+
 // circuitFile, among the checkpoints, has the circuit that their parameters
 // belong to. Circuits are learned from rows, and rows may change.
 const circuitFile = "circuit.gz"
@@ -80,7 +134,7 @@ const circuitFile = "circuit.gz"
 func (s *Structure) learned() bool { return s.Graph == nil && s.Kind != "file" }
 
 // saveCircuit writes a circuit that was made for the rows of the run.
-func (r *run) saveCircuit() error {
+func (r *training) saveCircuit() error {
 	if r.kept || !r.opts.Structure.learned() {
 		return nil
 	}
@@ -121,13 +175,13 @@ func madeCircuit(c em.Change) bool {
 
 // draws reports whether the run ends with a picture: its rows are images that
 // can be drawn.
-func (r *run) draws() bool {
+func (r *training) draws() bool {
 	channels := r.plan.Schema.Image[2]
 	return r.opts.Samples > 0 && (channels == 1 || channels == 3)
 }
 
 // drawSamples writes a picture of rows drawn from the model.
-func (r *run) drawSamples(ctx context.Context, f Flows) error {
+func (r *training) drawSamples(ctx context.Context, f Flows) error {
 	if !r.draws() {
 		return nil
 	}

@@ -1,0 +1,131 @@
+package run
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// TestRowsWithin wants powers of two below the full launch, and one row at least.
+func TestRowsWithin(t *testing.T) {
+	for _, tc := range []struct {
+		bytes, one, all int64
+		full, want      int
+	}{
+		{100, 10, 10 + 511*10, 512, 8}, {89, 10, 10 + 511*10, 512, 8}, {79, 10, 10 + 511*10, 512, 4},
+		{5, 10, 10 + 511*10, 512, 1}, {1 << 40, 10, 10 + 511*10, 512, 256}, {100, 10, 20, 1, 1}, {100, 10, 20, 2, 1},
+	} {
+		if got := rowsWithin(tc.bytes, tc.one, tc.all, tc.full); got != tc.want {
+			t.Errorf("%d bytes where one row takes %d and %d take %d: %d rows, want %d", tc.bytes, tc.one, tc.full, tc.all, got, tc.want)
+		}
+	}
+}
+
+// longHMM is a chain of the given number of steps with 8 states, each with weights
+// of its own.
+func longHMM(t *testing.T, steps int) *Blueprint {
+	t.Helper()
+	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: 4} }
+	g, err := structures.HMM(structures.HMMOptions{Length: steps, Latents: 8, Leaf: leaf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := reference.Init(g, 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := FromGraph(g, p.Read, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// asked is what a pool gives for rows, and the rows of a launch of the engine that
+// it leaves idle.
+func asked(t *testing.T, p *engine.Pool[*engine.Engine], b *Blueprint, rows [][]float64) (ll []float64, launch int) {
+	t.Helper()
+	batch := reference.Batch(b.Schema, rows)
+	ll = make([]float64, len(rows))
+	if err := p.Do(t.Context(), len(rows), func(e *engine.Engine) error {
+		launch = e.Rows()
+		return e.LogLikelihood(t.Context(), batch, ll)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return ll, launch
+}
+
+// TestQueryMemory asks a long chain for one row, then for many: the first engine
+// takes little, a later one what the call asks for, within MaxMemory.
+func TestQueryMemory(t *testing.T) {
+	const steps = 4000
+	b := longHMM(t, steps)
+	for _, device := range []string{"cpu", "emulator"} {
+		o := Options{Device: device, Engines: 1}
+		plan := func(rows int) MemoryPlan {
+			p, err := b.Memory(Load{Options: Options{Device: device, Rows: rows}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		rows, err := b.queryRows(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, next := plan(rows.First), plan(2*rows.First)
+		if p.Values+p.Flows+p.Scratch > 64<<20 || next.Values+next.Flows+next.Scratch <= 64<<20 || rows.Most != 512 {
+			t.Errorf("%s: %+v rows, which take %+v", device, rows, p)
+		}
+		if device == "emulator" {
+			continue // runs of 4,000 levels take long
+		}
+		pool := func(o Options) *engine.Pool[*engine.Engine] {
+			t.Helper()
+			p, err := b.Pool(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { p.Close() })
+			return p
+		}
+		row := make([]float64, steps)
+		for i := range row {
+			row[i] = float64(i * 7 % 4)
+		}
+		wide := pool(o)
+		one, launch := asked(t, wide, b, [][]float64{row})
+		if launch != rows.First {
+			t.Fatalf("an engine for %d rows, want %d", launch, rows.First)
+		}
+		many, launch := asked(t, wide, b, slices.Repeat([][]float64{row}, rows.First+1))
+		if launch != 2*rows.First || math.Float64bits(many[rows.First]) != math.Float64bits(one[0]) {
+			t.Fatalf("an engine for %d rows, want %d; %v and %v", launch, 2*rows.First, one[0], many[rows.First])
+		}
+		if _, launch := asked(t, wide, b, [][]float64{row}); launch != 2*rows.First {
+			t.Errorf("an engine for %d rows once there was one for %d", launch, 2*rows.First)
+		}
+		o.MaxMemory = plan(2).Total
+		if rows, err := b.queryRows(o); err != nil || rows != (engine.LaunchRows{First: 2, Most: 2}) {
+			t.Fatalf("%v: %+v with room for 2 rows", err, rows)
+		}
+		few, _ := asked(t, pool(o), b, slices.Repeat([][]float64{row}, 5))
+		if math.Float64bits(few[4]) != math.Float64bits(one[0]) {
+			t.Errorf("%v in launches of 2 rows, want %v", few, one[0])
+		}
+		o.MaxMemory = plan(1).Total - 1
+		if _, err := b.Pool(t.Context(), o); !errors.Is(err, kernels.ErrMemory) {
+			t.Errorf("room for no row: %v, want ErrMemory", err)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/native"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// start returns the starting parameters: those of the file that the circuit
+// comes from, random ones where it has none.
+func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, error) {
+	given := b.params
+	var cols []circuit.ColumnStats
+	if b.Train != nil && needsStats(b.Graph) {
+		sums, err := dataset.Summarize(ctx, b.Train)
+		if err != nil {
+			return nil, err
+		}
+		cols = make([]circuit.ColumnStats, len(sums))
+		for i, s := range sums {
+			cols[i] = circuit.ColumnStats{Mean: s.Mean, Variance: s.Variance, Min: s.Min, Max: s.Max}
+			if c := &b.Train.Schema().Columns[i]; c.Kind == dataset.Continuous && c.Scale != 0 { // outliers would be a bad start
+				cols[i].Mean, cols[i].Variance = s.Median, s.Spread*s.Spread
+			}
+		}
+	}
+	return func(id circuit.NodeID, dst []float32) error {
+		if given != nil {
+			if err := given(id, dst); !errors.Is(err, format.ErrNoParams) {
+				return err
+			}
+		}
+		return circuit.InitParams(b.Graph, id, seed, cols, dst)
+	}, nil
+}
+
+// needsStats reports whether some leaf starts from what the data looks like.
+func needsStats(g *circuit.Graph) bool {
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Kind == circuit.Input && !circuit.ParamsAreTable(n.Leaf) {
+			return true
+		}
+	}
+	return false
+}
+
+// paramWriter is what takes parameters in the layout of a program.
+type paramWriter interface {
+	WriteParams(ctx context.Context, offset int64, params []float32) error
+}
+
+// write moves the starting parameters to dst, one owner at a time.
+func (b *Blueprint) write(ctx context.Context, dst paramWriter) error {
+	var canonical, region []float32
+	for i := range b.Map.Len() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		id := b.Map.Node(i)
+		offset, n := b.Map.Region(i)
+		canonical, region = sized(canonical, b.Graph.NumParams(id)), sized(region, n)
+		if err := b.params(id, canonical); err != nil {
+			return err
+		}
+		if err := b.Map.Pack(i, canonical, region); err != nil {
+			return err
+		}
+		if err := dst.WriteParams(ctx, offset, region); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ParamReader is what holds parameters in the layout of a program.
+type ParamReader interface {
+	ReadParams(ctx context.Context, offset int64, params []float32) error
+}
+
+// read returns a ParamFunc over a program's parameters. Nodes that the root
+// cannot reach have no place there: they keep what they started with.
+func (b *Blueprint) read(ctx context.Context, src ParamReader) circuit.ParamFunc {
+	owner := make(map[circuit.NodeID]int, b.Map.Len())
+	for i := range b.Map.Len() {
+		owner[b.Map.Node(i)] = i
+	}
+	var region []float32
+	return func(id circuit.NodeID, dst []float32) error {
+		i, ok := owner[id]
+		if !ok {
+			return b.params(id, dst)
+		}
+		offset, n := b.Map.Region(i)
+		region = sized(region, n)
+		if err := src.ReadParams(ctx, offset, region); err != nil {
+			return fmt.Errorf("pce: read parameters of node %d: %w", id, err)
+		}
+		return b.Map.Unpack(i, region, dst)
+	}
+}
+
+// Save writes the circuit with parameters to a native model file. meta is kept in
+// it, besides what the file that the circuit comes from says.
+func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, meta map[string]string) error {
+	text, err := json.Marshal(b.Schema)
+	if err != nil {
+		return err
+	}
+	all := maps.Clone(b.meta)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, meta)
+	all[metaSchema] = string(text)
+	return native.Write(path, b.Graph, all, b.read(ctx, params))
+}
+
+// sized returns a slice of n floats in the memory of buf if it has room.
+func sized(buf []float32, n int) []float32 {
+	if cap(buf) < n {
+		return make([]float32, n)
+	}
+	return buf[:n]
+}

@@ -1,0 +1,80 @@
+package run
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// Result is what training came to. Log-likelihoods are means over rows in nats
+// under the parameters that were saved, NaN where there are no such rows.
+type Result struct {
+	Nodes, Edges, Parameters int64
+	Variables                int
+	Unit                     dataset.Unit // of tokens; "" for other data
+	TrainLL, ValidLL, TestLL float64
+	BestEpoch                int      // the epoch whose parameters were saved, counted from 1; 0: none, they are the starting ones
+	Warnings                 []string // what makes these log-likelihoods doubtful; see the function Warnings
+	CompileSeconds           float64
+	TrainSeconds             float64 // spent in steps, over all parts of a resumed run
+	SamplesPerSecond         float64
+	Epochs                   int
+	Steps                    int64
+	Device                   string
+	PrecisionUsed            string // mixed or fp32
+	// Recomputed is how many rows of vectors were recomputed in log space since
+	// this part of the run began.
+	Recomputed int64
+	Out        string
+	Version    Version
+}
+
+// resultJSON is a Result in JSON. Numbers that are unknown or infinite are null.
+type resultJSON struct {
+	Nodes            int64    `json:"nodes"`
+	Edges            int64    `json:"edges"`
+	Parameters       int64    `json:"parameters"`
+	TrainLL          *float64 `json:"train_ll"`
+	ValidLL          *float64 `json:"valid_ll"`
+	TestLL           *float64 `json:"test_ll"`
+	TestBPD          *float64 `json:"test_bpd"`
+	TestPerplexity   *float64 `json:"test_perplexity,omitempty"`
+	BestEpoch        int      `json:"best_epoch"`
+	Warnings         []string `json:"warnings,omitempty"`
+	CompileSeconds   float64  `json:"compile_seconds"`
+	TrainSeconds     float64  `json:"train_seconds"`
+	SamplesPerSecond float64  `json:"samples_per_second"`
+	Device           string   `json:"device"`
+	PrecisionUsed    string   `json:"precision_used"`
+	Steps            int64    `json:"steps"`
+	Epochs           int      `json:"epochs"`
+	Recomputed       int64    `json:"recomputed_tiles"`
+	Out              string   `json:"out"`
+	Version          Version  `json:"version"`
+}
+
+// MarshalJSON writes one object, the line that pce train --json ends with.
+func (r *Result) MarshalJSON() ([]byte, error) {
+	j := resultJSON{
+		Nodes: r.Nodes, Edges: r.Edges, Parameters: r.Parameters,
+		TrainLL: finite(r.TrainLL), ValidLL: finite(r.ValidLL), TestLL: finite(r.TestLL),
+		TestBPD:   finite(BitsPerDimension(r.TestLL, r.Variables)),
+		BestEpoch: r.BestEpoch, Warnings: r.Warnings,
+		CompileSeconds: r.CompileSeconds, TrainSeconds: r.TrainSeconds, SamplesPerSecond: r.SamplesPerSecond,
+		Device: r.Device, PrecisionUsed: r.PrecisionUsed, Steps: r.Steps, Epochs: r.Epochs, Recomputed: r.Recomputed, Out: r.Out,
+		Version: r.Version,
+	}
+	if r.Unit != "" {
+		j.TestPerplexity = finite(Perplexity(r.TestLL, r.Variables))
+	}
+	return json.Marshal(j)
+}
+
+// finite returns x, nil where JSON has no number for it.
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}

@@ -1,0 +1,137 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// Structure says what a circuit looks like. Start from DefaultStructure: most
+// zeros are no usable settings.
+type Structure struct {
+	Kind    string // hclt, hmm, pd, rat-spn, or file to go on from File
+	Latents int    // units of a latent variable or region; 0: as many as the rows support
+	Leaf    Leaf
+	// Leaves are those of columns: a key is a column's name, its number in the file
+	// counted from 1, or * for all others. Leaf holds where one says nothing.
+	Leaves map[string]Leaf
+	Seed   uint64 // of everything random about the structure
+	Init   uint64 // seed of the starting parameters
+
+	HCLT   HCLT
+	HMM    structures.HMMOptions    // Length, Tied; Length 0: columns of the data
+	PD     structures.PDOptions     // Shape, SplitInterval, MaxProductBlocks; Shape zero: that of the data
+	RATSPN structures.RATSPNOptions // Depth, Repetitions, Pieces
+
+	File  string         // a model file or a circuit in the text format
+	Graph *circuit.Graph // a circuit made by hand; with it, Kind does not count
+}
+
+// HCLT says where the tree of a hidden Chow-Liu tree comes from.
+type HCLT struct {
+	Tree    string // chow-liu: learned from the rows; grid: random over the image; random
+	Inner   int    // inner variables of a random tree
+	ChowLiu structures.ChowLiuOptions
+}
+
+// DefaultStructure returns a hidden Chow-Liu tree of 64 latents, and usual
+// settings for the other structures.
+func DefaultStructure() Structure {
+	return Structure{
+		Kind:    "hclt",
+		Latents: 64,
+		Leaf:    Leaf{Type: "auto", Bins: 32},
+		Seed:    42,
+		Init:    42,
+		HCLT:    HCLT{Tree: "chow-liu", ChowLiu: structures.DefaultChowLiu()},
+		HMM:     structures.HMMOptions{Tied: true},
+		PD:      structures.DefaultPD(),
+		RATSPN:  structures.DefaultRATSPN(),
+	}
+}
+
+// latentsFor returns how many units so many rows support: the power of two nearest
+// to a quarter of the root of their number, from 8 to 64. More units describe the
+// rows better and others like them worse.
+func latentsFor(rows int) int {
+	units := 8
+	for units < 64 && rows >= 32*units*units { // the root of rows / 16 is nearer to the next power
+		units *= 2
+	}
+	return units
+}
+
+// build returns the graph of a named structure for the rows of src.
+func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circuit.Leaf) (*circuit.Graph, error) {
+	leaf := func(v int) circuit.Leaf { return leaves[v] }
+	vars := len(leaves)
+	switch s.Kind {
+	case "hclt":
+		tree, err := s.tree(ctx, src)
+		if err != nil {
+			return nil, err
+		}
+		return structures.HCLT(tree, structures.HCLTOptions{Latents: s.Latents, Leaf: leaf})
+	case "hmm":
+		o := s.HMM
+		o.Latents, o.Leaf = s.Latents, leaf
+		if o.Length == 0 {
+			o.Length = vars
+		}
+		if o.Length != vars {
+			return nil, fmt.Errorf("%w: hmm of length %d over data of %d columns; leave the length out", ErrOptions, o.Length, vars)
+		}
+		return structures.HMM(o)
+	case "pd":
+		o, err := s.pd(src.Schema())
+		if err != nil {
+			return nil, err
+		}
+		o.Leaf = leaf
+		return structures.PD(o)
+	case "rat-spn":
+		o := s.RATSPN
+		o.Vars, o.Latents, o.Seed, o.Leaf = vars, s.Latents, s.Seed, leaf
+		return structures.RATSPN(o)
+	}
+	return nil, fmt.Errorf("%w: no structure %q; there are hclt, hmm, pd, rat-spn and file", ErrOptions, s.Kind)
+}
+
+func (s *Structure) tree(ctx context.Context, src dataset.Source) (structures.Tree, error) {
+	schema := src.Schema()
+	switch s.HCLT.Tree {
+	case "chow-liu":
+		o := s.HCLT.ChowLiu
+		o.Seed = s.Seed
+		return structures.ChowLiu(ctx, src, o)
+	case "grid":
+		if schema.Image[2] != 1 {
+			return structures.Tree{}, fmt.Errorf("%w: a grid tree needs images of one channel, the data's shape is %v; set the image shape (data.image in a config) or choose another tree",
+				ErrOptions, schema.Image)
+		}
+		return structures.GridTree(schema.Image[0], schema.Image[1], s.Seed)
+	case "random":
+		return structures.RandomTreeInner(len(schema.Columns), s.HCLT.Inner, s.Seed)
+	}
+	return structures.Tree{}, fmt.Errorf("%w: no tree %q; there are chow-liu, grid and random", ErrOptions, s.HCLT.Tree)
+}
+
+// pd returns the complete options of a pd circuit over rows of a schema.
+func (s *Structure) pd(schema *dataset.Schema) (structures.PDOptions, error) {
+	o := s.PD
+	o.Latents, o.Seed = s.Latents, s.Seed
+	if o.Shape == [3]int{} {
+		o.Shape = schema.Image
+	}
+	if o.Shape == [3]int{} {
+		return o, fmt.Errorf("%w: pd needs images, and the data does not say their shape; set it (data.image in a config)", ErrOptions)
+	}
+	if n := o.Shape[0] * o.Shape[1] * o.Shape[2]; n != len(schema.Columns) {
+		return o, fmt.Errorf("%w: pd over images of shape %v, which have %d values, and data of %d columns; set the right shape",
+			ErrOptions, o.Shape, n, len(schema.Columns))
+	}
+	return o, nil
+}

@@ -1,0 +1,135 @@
+package run_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/run"
+)
+
+const table = "b,k,x,t\n0,0,1.5,red\n1,2,2.5,blue\n0,1,3.5,red\n"
+
+// TestLeaves wants each column's leaf and what the model's schema makes of it.
+func TestLeaves(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.csv")
+	if err := os.WriteFile(path, []byte(table), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	onlyNumbers := filepath.Join(t.TempDir(), "n.csv")
+	if err := os.WriteFile(onlyNumbers, []byte("0,0\n1,2\n0,1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		path string
+		leaf run.Leaf
+		want []string // by column: family and codes of the domain
+		err  error
+	}{
+		{"auto", path, run.Leaf{Type: "auto"}, []string{"categorical 2", "categorical 3", "gaussian 0", "categorical 2"}, nil},
+		{"zero", path, run.Leaf{}, []string{"categorical 2", "categorical 3", "gaussian 0", "categorical 2"}, nil},
+		{"more categories", path, run.Leaf{Categories: 5}, []string{"categorical 5", "categorical 5", "gaussian 0", "categorical 2"}, nil},
+		{"binomial", onlyNumbers, run.Leaf{Type: "binomial"}, []string{"binomial 2", "binomial 3"}, nil},
+		{"histogram", onlyNumbers, run.Leaf{Type: "histogram", Bins: 2}, []string{"histogram 2", "histogram 3"}, nil},
+		{"logistic", onlyNumbers, run.Leaf{Type: "discretised-logistic"}, []string{"discretised-logistic 2", "discretised-logistic 3"}, nil},
+		{"poisson", onlyNumbers, run.Leaf{Type: "poisson"}, []string{"poisson 0", "poisson 0"}, nil},
+		{"gaussian", onlyNumbers, run.Leaf{Type: "gaussian", MinSigma: 0.5}, []string{"gaussian 0", "gaussian 0"}, nil},
+		{"fewer categories", path, run.Leaf{Categories: 2}, nil, run.ErrOptions},
+		{"bernoulli of 3", onlyNumbers, run.Leaf{Type: "bernoulli"}, nil, run.ErrOptions},
+		{"categorical of reals", path, run.Leaf{Type: "categorical"}, nil, run.ErrOptions},
+		{"gaussian of texts", path, run.Leaf{Type: "gaussian"}, nil, run.ErrOptions},
+		{"no bins", onlyNumbers, run.Leaf{Type: "histogram", Bins: -1}, nil, run.ErrOptions},
+		{"unknown", onlyNumbers, run.Leaf{Type: "cauchy"}, nil, run.ErrOptions},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := run.DefaultStructure()
+			s.Kind, s.Leaf = "rat-spn", tc.leaf
+			b, err := run.Build(t.Context(), s, run.Files(tc.path), compile.Options{})
+			if !errors.Is(err, tc.err) {
+				t.Fatalf("Build = %v, want %v", err, tc.err)
+			}
+			if err != nil {
+				return
+			}
+			defer b.Close()
+			domains := circuit.Domains(b.Graph)
+			for i := range b.Graph.Nodes {
+				n := &b.Graph.Nodes[i]
+				if n.Kind != circuit.Input {
+					continue
+				}
+				if got := n.Leaf.Name() + " " + string(rune('0'+domains[n.Var])); got != tc.want[n.Var] {
+					t.Errorf("column %d has %s, want %s", n.Var, got, tc.want[n.Var])
+				}
+				if c := b.Schema.Columns[n.Var]; c.Categories != domains[n.Var] {
+					t.Errorf("column %d has %d categories and a domain of %d", n.Var, c.Categories, domains[n.Var])
+				}
+			}
+		})
+	}
+}
+
+func TestStructureErrors(t *testing.T) {
+	rows := run.Files("builtin:random?rows=20&vars=6&categories=3")
+	for _, tc := range []struct {
+		name string
+		edit func(*run.Structure)
+		rows run.Rows
+		want error
+	}{
+		{"valid", func(*run.Structure) {}, rows, nil},
+		{"unknown kind", func(s *run.Structure) { s.Kind = "spn" }, rows, run.ErrOptions},
+		{"unknown tree", func(s *run.Structure) { s.HCLT.Tree = "oak" }, rows, run.ErrOptions},
+		{"no rows", func(*run.Structure) {}, nil, run.ErrOptions},
+		{"grid without images", func(s *run.Structure) { s.HCLT.Tree = "grid" }, rows, run.ErrOptions},
+		{"random tree", func(s *run.Structure) { s.HCLT.Tree, s.HCLT.Inner = "random", 3 }, rows, nil},
+		{"pd without images", func(s *run.Structure) { s.Kind = "pd" }, rows, run.ErrOptions},
+		{"pd of another size", func(s *run.Structure) { s.Kind, s.PD.Shape = "pd", [3]int{2, 2, 1} }, rows, run.ErrOptions},
+		{"pd", func(s *run.Structure) { s.Kind, s.PD.Shape = "pd", [3]int{2, 3, 1} }, rows, nil},
+		{"hmm of another length", func(s *run.Structure) { s.Kind, s.HMM.Length = "hmm", 5 }, rows, run.ErrOptions},
+		{"latents by the rows", func(s *run.Structure) { s.Latents = 0 }, rows, nil},
+		{"negative latents", func(s *run.Structure) { s.Latents = -1 }, rows, structures.ErrOptions},
+		{"no file", func(s *run.Structure) { s.Kind, s.File = "file", "nowhere" }, rows, os.ErrNotExist},
+	} {
+		s := run.DefaultStructure()
+		tc.edit(&s)
+		b, err := run.Build(t.Context(), s, tc.rows, compile.Options{})
+		if !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		}
+		if b != nil {
+			b.Close()
+		}
+	}
+}
+
+// TestInfo compares sizes with DESIGN's formula for the HMM of length 32.
+func TestInfo(t *testing.T) {
+	const m = 96
+	s := run.DefaultStructure()
+	s.Kind, s.Latents = "hmm", m
+	b, err := run.Build(t.Context(), s, run.Files("builtin:random?rows=9&vars=32&categories=10"), compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	i, err := b.Info(run.Load{Train: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.Nodes != 63*m+1 || i.Edges != 31*m*m+63*m || i.Parameters != m*m+m+10*m {
+		t.Errorf("%d nodes, %d edges, %d parameters", i.Nodes, i.Edges, i.Parameters)
+	}
+	if i.SumEdges != 31*m*m+m || i.Leaves["categorical"] != 32 || !i.Properties["smooth"] || len(i.Queries) == 0 {
+		t.Errorf("info %+v", i)
+	}
+	y := i.Memory
+	if sum := y.Parameters + y.Values + y.Flows + y.Scratch + y.Program + y.Data + y.Runtime; sum != y.Total || y.Parameters < 4*i.Parameters {
+		t.Errorf("memory %+v", y)
+	}
+}

@@ -1,0 +1,261 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+)
+
+// TrainOptions say what is trained, on what, and how.
+type TrainOptions struct {
+	Structure Structure
+	Compile   compile.Options // zero: the default
+	Train     Rows
+	Valid     Rows // nil: none
+	Test      Rows // nil: none
+
+	// EM says how. Without phases there are 20 epochs of mini-batch EM. Valid,
+	// Sink, MetricsFile and Checkpoints.Dir are set by Train.
+	EM      em.Options
+	Options Options // Engines and Rows do not count
+	Mixed   bool    // products of lower precision where the device has them
+
+	Dir    string // where the run is written; created if absent
+	Resume bool   // go on with the run in Dir, if there is one
+	Config []byte // the text of config.yaml; nil: no file
+	// Settings are those that the run is made of, such as those of Config: it is
+	// resumed with the same ones, but for the free ones. nil: what these options say.
+	Settings     []em.Fact
+	AllowChanges bool   // resume with other settings, rows or kernels all the same
+	Samples      int    // images in samples.png, where rows are images; 0: no file
+	Name         string // kept in the model file
+}
+
+// Train makes a circuit, trains it and writes the run to opts.Dir:
+// model.safetensors, metrics.jsonl, checkpoints, result.json and, where asked for,
+// config.yaml and samples.png. If ctx ends while it trains, the error matches
+// em.ErrStopped and a run with Resume goes on with the same bits.
+func Train(ctx context.Context, opts TrainOptions) (*Result, error) {
+	return TrainElsewhere(ctx, opts, Elsewhere{})
+}
+
+// TrainElsewhere is Train of a run that others compute; opts.Options say how
+// samples are drawn, here. Without Flows it is computed in this process.
+func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Result, err error) {
+	if opts.Train == nil {
+		return nil, fmt.Errorf("%w: no training rows; set Train", ErrOptions)
+	}
+	lock, err := claim(opts.Dir, opts.Resume)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+
+	b, kept, err := opts.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if by.Prepare != nil {
+		if err := by.Prepare(ctx, b.Train.Rows(), &opts); err != nil {
+			return nil, err
+		}
+	}
+	r := &training{opts: opts, flows: by.Flows, plan: b, kept: kept, load: TrainLoad(opts, b.Train.Rows())}
+	for _, split := range []struct {
+		rows Rows
+		src  *dataset.Source
+	}{{opts.Valid, &r.valid}, {opts.Test, &r.test}} {
+		if split.rows == nil {
+			continue
+		}
+		if *split.src, err = split.rows(ctx, b.Schema); err != nil {
+			return nil, err
+		}
+		r.load.Tables += tableBytes(*split.src)
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if err := r.startConfig(); err != nil {
+		return nil, err
+	}
+	debug.FreeOSMemory() // what building took; the engine needs its own
+	for {
+		res, lost, err := r.train(ctx)
+		if !lost {
+			return res, err
+		}
+		if l := opts.EM.Logger; l != nil {
+			l.Error("the parameters are lost, going on from the last checkpoint", "err", err)
+		}
+		r.opts.Resume = true
+	}
+}
+
+// em returns the training options with the default phases.
+func (o *TrainOptions) em() em.Options {
+	e := o.EM
+	if len(e.Phases) == 0 {
+		e.Phases = []em.Phase{{
+			Rule: em.MiniBatch, Epochs: 20, BatchRows: 512, Pseudocount: 0.1,
+			StepSize: em.Schedule{{Shape: em.Linear, Length: 1, From: 0.9, To: 0.05}},
+		}}
+	}
+	return e
+}
+
+// training is a run in the making.
+type training struct {
+	opts        TrainOptions
+	flows       OpenFlows // nil: an engine of this process
+	plan        *Blueprint
+	kept        bool // plan is that of the run's checkpoints
+	load        Load
+	valid, test dataset.Source
+}
+
+func (r *training) path(name string) string { return filepath.Join(r.opts.Dir, name) }
+
+// em returns the training options for the run's rows.
+func (r *training) em() em.Options {
+	o := r.opts.em()
+	o.Valid = r.valid
+	return o
+}
+
+// check finds what cannot work before anything is written.
+func (r *training) check() error {
+	o := r.em()
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if err := r.load.withDefaults().validate(); err != nil {
+		return err
+	}
+	if r.flows == nil {
+		return r.plan.check(r.load)
+	}
+	if r.draws() {
+		return r.plan.check(r.drawing())
+	}
+	return nil
+}
+
+// train does what is left of the run. lost says that an error is no reason to
+// give up.
+func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) {
+	f, err := r.open(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		lost = err != nil && f.Lost(err)
+		err = errors.Join(err, f.Close())
+	}()
+	if r.flows != nil { // an engine of this process has them
+		if err := r.plan.write(ctx, f); err != nil {
+			return nil, false, err
+		}
+	}
+	o := r.em()
+	o.MetricsFile, o.Checkpoints.Dir = r.path(MetricsFile), r.path(CheckpointDir)
+	o.AllowChanges = r.opts.AllowChanges
+	if o.Fingerprint, err = r.fingerprint(ctx, f); err != nil {
+		return nil, false, err
+	}
+	o.Sink = em.SinkFunc(func(ctx context.Context, params em.ParamReader) error {
+		if err := r.removeResult(); err != nil {
+			return err
+		}
+		return r.plan.Save(ctx, r.path(ModelFile), params, r.meta())
+	})
+	t, err := em.New(f, o)
+	if err != nil {
+		return nil, false, err
+	}
+	if r.opts.Resume {
+		found, err := t.Resume(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		if err := r.renewConfig(t, found); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := r.saveCircuit(); err != nil {
+		return nil, false, err
+	}
+	res, err := t.Run(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	out := r.result(res, f)
+	if err := r.evaluate(ctx, f, out); err != nil {
+		return nil, false, err
+	}
+	if err := r.drawSamples(ctx, f); err != nil {
+		return nil, false, err
+	}
+	out.Recomputed = f.Recomputed()
+	return out, false, r.writeResult(out)
+}
+
+// result returns what is known of a run without an evaluation.
+func (r *training) result(res em.Result, f Flows) *Result {
+	sizes := r.plan.sizes()
+	out := &Result{
+		Nodes: sizes.Nodes(), Edges: sizes.Edges(), Parameters: sizes.Params(),
+		Variables: r.plan.Graph.NumVars, Unit: r.plan.Schema.Unit,
+		BestEpoch:      res.Best,
+		CompileSeconds: r.plan.CompileTime.Seconds(), TrainSeconds: res.Seconds,
+		SamplesPerSecond: float64(res.Rows) / max(res.Seconds, 1e-9),
+		Epochs:           res.Epochs, Steps: res.Steps,
+		Device: f.Device(), PrecisionUsed: f.PrecisionUsed(), Out: r.opts.Dir, Version: ReadVersion(),
+	}
+	if out.BestEpoch == 0 {
+		out.BestEpoch = res.Epochs
+	}
+	return out
+}
+
+// evaluate adds the log-likelihoods under the parameters that were saved. Those of
+// the training rows during training are running means, of parameters that moved.
+func (r *training) evaluate(ctx context.Context, f Flows, out *Result) error {
+	for _, split := range []struct {
+		name string
+		src  dataset.Source
+		ll   *float64
+	}{{"train", r.plan.Train, &out.TrainLL}, {"valid", r.valid, &out.ValidLL}, {"test", r.test, &out.TestLL}} {
+		*split.ll = math.NaN()
+		if split.src == nil || split.src.Rows() == 0 {
+			continue
+		}
+		e, err := f.LogLikelihood(ctx, split.src)
+		if err != nil {
+			return err
+		}
+		*split.ll = e.Mean()
+		for _, w := range Warnings(split.name, e, r.plan.Schema) {
+			out.Warnings = append(out.Warnings, w)
+			if l := r.opts.EM.Logger; l != nil {
+				l.Warn(w)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *training) meta() map[string]string {
+	if r.opts.Name == "" {
+		return nil
+	}
+	return map[string]string{"name": r.opts.Name}
+}

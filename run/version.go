@@ -1,0 +1,62 @@
+package run
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// modulePath is this module's, as the Go toolchain records it.
+const modulePath = "github.com/pce-engine/pce"
+
+// Version is what the Go toolchain recorded about this build of the module.
+type Version struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the program's sources, where the program is of this module
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+// ReadVersion returns the version of the module in this program.
+func ReadVersion() Version {
+	v := Version{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	own := &info.Main
+	for _, m := range info.Deps {
+		if m.Path == modulePath {
+			own = m
+		}
+	}
+	if own.Version != "" {
+		v.Version = own.Version
+	}
+	if own != &info.Main {
+		return v
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+// String is one line.
+func (v Version) String() string {
+	s := fmt.Sprintf("pce %s %s %s/%s", v.Version, v.Go, v.OS, v.Arch)
+	if v.Revision != "" {
+		s += " " + v.Revision
+	}
+	if v.Modified {
+		s += " modified"
+	}
+	return s
+}
