@@ -81,6 +81,10 @@ func (e *Edges) Has(i int) bool {
 // models move: no caller needs all parameters at once.
 type ParamFunc func(id NodeID, dst []float32) error
 
+// ParamFunc64 is ParamFunc in float64: imported weights have more digits than
+// float32 holds, and circuit/reference computes with all of them.
+type ParamFunc64 func(id NodeID, dst []float64) error
+
 // Columns returns the number of units of all children of a sum.
 func (g *Graph) Columns(id NodeID) int {
 	n := 0

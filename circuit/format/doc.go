@@ -7,7 +7,9 @@
 //
 // A Model is a graph, free strings and parameters, which are read node by node
 // in the canonical order of package circuit: no caller needs all of them at
-// once.
+// once. Parameters are float32, as engines compute, or float64, as imported
+// weights are: a Model gives both, whichever the file has. Widening is exact, and
+// rounding happens once.
 //
 // # Formats
 //

@@ -16,16 +16,30 @@ type Model struct {
 	// without one: damage to its parameters need not show.
 	Unchecked bool
 
-	params circuit.ParamFunc // of nodes that own parameters
-	close  func() error      // nil if nothing is open
+	params Params
+	close  func() error // nil if nothing is open
+}
+
+// Params are the parameters of a file, read node by node for those that own some.
+// A format sets the one whose precision the file has; the other then follows:
+// float32 is widened, which is exact, and float64 is rounded once. A format whose
+// numbers are decimals sets both, and rounds each once. With neither, all nodes
+// are left open.
+type Params struct {
+	Float32 circuit.ParamFunc
+	Float64 circuit.ParamFunc64
 }
 
 // NewModel returns a model for the decoder of a format: a valid graph, strings
-// (nil if there are none) and the reader of the nodes that own parameters, which
-// must be safe for concurrent use. It gives an error that matches ErrNoParams for
-// a node that the file leaves open. What it reads need not be valid: the model
-// checks it.
-func NewModel(g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) *Model {
+// (nil if there are none) and its parameters, which must be safe for concurrent
+// use. They give errors that match ErrNoParams for a node that the file leaves
+// open. What they read need not be valid: the model checks it.
+func NewModel(g *circuit.Graph, meta map[string]string, params Params) *Model {
+	if params.Float32 == nil && params.Float64 == nil {
+		params.Float32 = func(id circuit.NodeID, _ []float32) error {
+			return fmt.Errorf("%w: node %d; initialise it", ErrNoParams, id)
+		}
+	}
 	return &Model{Graph: g, Meta: meta, params: params}
 }
 
@@ -33,31 +47,70 @@ func NewModel(g *circuit.Graph, meta map[string]string, params circuit.ParamFunc
 // gives those that it shares. It checks them, so it never hands out parameters
 // that are not finite or not normalised. It matches circuit.ParamFunc and is
 // safe for concurrent use. A node that the file leaves open gives an error that
-// matches ErrNoParams.
+// matches ErrNoParams. Engines read these: they compute in float32.
 func (m *Model) Params(id circuit.NodeID, dst []float32) error {
-	if id < 0 || int(id) >= len(m.Graph.Nodes) {
-		return fmt.Errorf("%w: no node %d; there are %d", ErrModel, id, len(m.Graph.Nodes))
+	if m.params.Float32 != nil {
+		return read(m.Graph, id, dst, m.params.Float32)
 	}
-	if n := m.Graph.NumParams(id); len(dst) != n {
+	wide := make([]float64, len(dst))
+	if err := m.Params64(id, wide); err != nil {
+		return err
+	}
+	for i, v := range wide {
+		dst[i] = float32(v)
+	}
+	if err := check(m.Graph, id, dst); err != nil {
+		return fmt.Errorf("rounded to float32: %w", err)
+	}
+	return nil
+}
+
+// Params64 is Params in float64, with every digit that the file has. It matches
+// circuit.ParamFunc64; circuit/reference and converters read these.
+func (m *Model) Params64(id circuit.NodeID, dst []float64) error {
+	if m.params.Float64 != nil {
+		return read(m.Graph, id, dst, m.params.Float64)
+	}
+	narrow := make([]float32, len(dst))
+	if err := m.Params(id, narrow); err != nil {
+		return err
+	}
+	for i, v := range narrow {
+		dst[i] = float64(v)
+	}
+	return nil
+}
+
+// read fills dst with the parameters of a node, or of the one that it is tied to,
+// and checks them.
+func read[F float32 | float64](g *circuit.Graph, id circuit.NodeID, dst []F, params func(circuit.NodeID, []F) error) error {
+	if id < 0 || int(id) >= len(g.Nodes) {
+		return fmt.Errorf("%w: no node %d; there are %d", ErrModel, id, len(g.Nodes))
+	}
+	if n := g.NumParams(id); len(dst) != n {
 		return fmt.Errorf("%w: node %d has %d parameters and a slice of %d; pass NumParams of them", ErrModel, id, n, len(dst))
 	}
 	if len(dst) == 0 {
 		return nil
 	}
-	if owner := m.Graph.Nodes[id].TiedTo; owner != circuit.None {
+	if owner := g.Nodes[id].TiedTo; owner != circuit.None {
 		id = owner
 	}
-	if err := m.params(id, dst); err != nil {
+	if err := params(id, dst); err != nil {
 		return err
 	}
-	if err := circuit.CheckParams(m.Graph, id, dst); err != nil {
+	return check(g, id, dst)
+}
+
+func check[F float32 | float64](g *circuit.Graph, id circuit.NodeID, p []F) error {
+	if err := circuit.CheckParams(g, id, p); err != nil {
 		return fmt.Errorf("%w: %w", ErrModel, err)
 	}
 	return nil
 }
 
 // Verify reads and checks the parameters of every node, in memory for the
-// largest one. Nodes that are left open are fine.
+// largest one, as engines read them. Nodes that are left open are fine.
 func (m *Model) Verify() error {
 	var buf []float32
 	for i := range m.Graph.Nodes {
@@ -93,4 +146,7 @@ func (m *Model) Close() error {
 	return m.close()
 }
 
-var _ circuit.ParamFunc = (*Model)(nil).Params
+var (
+	_ circuit.ParamFunc   = (*Model)(nil).Params
+	_ circuit.ParamFunc64 = (*Model)(nil).Params64
+)

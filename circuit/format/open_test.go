@@ -177,6 +177,12 @@ func TestParamsUse(t *testing.T) {
 	if got := want.NumParams(); got != 45 || m.NumParams() != got {
 		t.Errorf("%d and %d parameters, want 45", got, m.NumParams())
 	}
+	if p := make([]float64, 2); m.Params64(-1, nil) == nil || m.Params64(0, p) == nil || want.Params64(99, nil) == nil || want.Params64(1, p) == nil {
+		t.Error("Params64 takes another number of parameters or another node than there is")
+	}
+	if err := format.NewModel(m.Graph, nil, format.Params{}).Params64(0, make([]float64, 4)); !errors.Is(err, format.ErrNoParams) {
+		t.Errorf("a model without parameters: %v, want ErrNoParams", err)
+	}
 	open, err := text.Parse("circuit 1\na = input x0 bernoulli\n")
 	if err != nil {
 		t.Fatal(err)

@@ -17,21 +17,33 @@ func Init(g *circuit.Graph, seed uint64, cols []circuit.ColumnStats) (Params, er
 	})
 }
 
-// Load collects the parameters of a valid graph.
+// Load collects the float32 parameters of a valid graph: those that an engine
+// computes with.
 func Load(g *circuit.Graph, read circuit.ParamFunc) (Params, error) {
+	return Load64(g, func(id circuit.NodeID, dst []float64) error {
+		narrow := make([]float32, len(dst))
+		if err := read(id, narrow); err != nil {
+			return err
+		}
+		for k, v := range narrow {
+			dst[k] = float64(v)
+		}
+		return nil
+	})
+}
+
+// Load64 collects the float64 parameters of a valid graph, which have all digits
+// of a model that was imported.
+func Load64(g *circuit.Graph, read circuit.ParamFunc64) (Params, error) {
 	p := make(Params, len(g.Nodes))
 	for i := range g.Nodes {
 		id := circuit.NodeID(i)
 		if !g.OwnsParams(id) {
 			continue
 		}
-		narrow := make([]float32, g.NumParams(id))
-		if err := read(id, narrow); err != nil {
+		p[i] = make([]float64, g.NumParams(id))
+		if err := read(id, p[i]); err != nil {
 			return nil, err
-		}
-		p[i] = make([]float64, len(narrow))
-		for k, v := range narrow {
-			p[i][k] = float64(v)
 		}
 	}
 	return p, nil
@@ -71,6 +83,16 @@ func (p Params) Read(id circuit.NodeID, dst []float32) error {
 	for i, v := range p[id] {
 		dst[i] = float32(v)
 	}
+	return nil
+}
+
+// Read64 copies the parameters of one node to dst: p.Read64 is a
+// circuit.ParamFunc64.
+func (p Params) Read64(id circuit.NodeID, dst []float64) error {
+	if int(id) >= len(p) || len(p[id]) != len(dst) {
+		return fmt.Errorf("%w: no %d parameters of node %d", circuit.ErrGraph, len(dst), id)
+	}
+	copy(dst, p[id])
 	return nil
 }
 

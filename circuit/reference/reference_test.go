@@ -370,3 +370,32 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("too many states: %v", err)
 	}
 }
+
+// TestLoad64 keeps the digits that Load rounds away.
+func TestLoad64(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}, TiedTo: circuit.None}}}
+	wide := Params{{0.9, 0.1}}
+	for _, tc := range []struct {
+		name string
+		load func() (Params, error)
+		want float64
+	}{
+		{"Load", func() (Params, error) { return Load(g, wide.Read) }, math.Log(float64(float32(0.1)))},
+		{"Load64", func() (Params, error) { return Load64(g, wide.Read64) }, math.Log(0.1)},
+	} {
+		p, err := tc.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := New(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := e.LogLikelihood([]float64{1}); err != nil || got != tc.want {
+			t.Errorf("%s: log probability is %v, want %v: %v", tc.name, got, tc.want, err)
+		}
+	}
+	if err := wide.Read64(0, make([]float64, 1)); !errors.Is(err, circuit.ErrGraph) {
+		t.Errorf("a slice of another length: %v, want ErrGraph", err)
+	}
+}

@@ -55,8 +55,20 @@ after = sum[3] s : 1 / 1 / 1
 root s
 `
 
-// Diff says how two models differ, bit by bit; "" means that they do not.
+// Diff says how two models differ, bit by bit in float32; "" means that they do
+// not.
 func Diff(a, b *format.Model) string {
+	same := func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }
+	return diff(a, b, a.Params, b.Params, same)
+}
+
+// Diff64 is Diff with float64 parameters.
+func Diff64(a, b *format.Model) string {
+	same := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
+	return diff(a, b, a.Params64, b.Params64, same)
+}
+
+func diff[F float32 | float64](a, b *format.Model, readA, readB func(circuit.NodeID, []F) error, same func(x, y F) bool) string {
 	if !reflect.DeepEqual(a.Graph, b.Graph) {
 		return fmt.Sprintf("graphs %+v and %+v", a.Graph, b.Graph)
 	}
@@ -65,16 +77,15 @@ func Diff(a, b *format.Model) string {
 	}
 	for i := range a.Graph.Nodes {
 		id := circuit.NodeID(i)
-		p := make([]float32, a.Graph.NumParams(id))
-		q := make([]float32, len(p))
-		errA, errB := a.Params(id, p), b.Params(id, q)
+		p := make([]F, a.Graph.NumParams(id))
+		q := make([]F, len(p))
+		errA, errB := readA(id, p), readB(id, q)
 		if errors.Is(errA, format.ErrNoParams) && errors.Is(errB, format.ErrNoParams) {
 			continue
 		}
 		if err := errors.Join(errA, errB); err != nil {
 			return err.Error()
 		}
-		same := func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }
 		if !slices.EqualFunc(p, q, same) {
 			return fmt.Sprintf("node %d: parameters %v and %v", i, p, q)
 		}
@@ -82,7 +93,7 @@ func Diff(a, b *format.Model) string {
 	return ""
 }
 
-// Random returns a random circuit with random parameters.
+// Random returns a random circuit with random float32 parameters.
 func Random(t testing.TB, rng *rand.Rand) *format.Model {
 	t.Helper()
 	g := reference.Random(rng, reference.RandomOptions{})
@@ -90,7 +101,24 @@ func Random(t testing.TB, rng *rand.Rand) *format.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return format.NewModel(g, map[string]string{"k": "v"}, p.Read)
+	return format.NewModel(g, map[string]string{"k": "v"}, format.Params{Float32: p.Read})
+}
+
+// Random64 returns a random circuit whose parameters have more digits than float32
+// holds, as those of an import have.
+func Random64(t testing.TB, rng *rand.Rand) *format.Model {
+	t.Helper()
+	g := reference.Random(rng, reference.RandomOptions{})
+	p, err := reference.Init(g, rng.Uint64(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, values := range p {
+		for i := range values { // far within the tolerance of a row's sum
+			values[i] *= 1 - 1e-7*rng.Float64()
+		}
+	}
+	return format.NewModel(g, map[string]string{"k": "v"}, format.Params{Float64: p.Read64})
 }
 
 // Compress returns b as gzip.

@@ -41,7 +41,7 @@ func Run(t *testing.T, f format.Format, files ...[]byte) {
 				got, err := format.Decode(bytes.NewReader(b), int64(len(b)))
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
-				} else if d := Diff(got, want); d != "" {
+				} else if d := Diff(got, want) + Diff64(got, want); d != "" {
 					t.Errorf("%s: %s", name, d)
 				}
 			}

@@ -19,15 +19,17 @@
 //	sparse.pair        I32 [B, 2]  row block and column block
 //	sparse.mask_start  I64 [S+1]   first word of each sum; no words: no mask
 //	sparse.mask        U64 [W]     bit i of word w is weight 64w+i
-//	params             F32 [P]     of the nodes that own parameters, in node order
+//	params             F32 [P]     of the nodes that own parameters, in node order;
+//	                   or F64      where they were imported with more digits
 //
 // The metadata are format (pce.circuit), format_version (major.minor),
 // variables, root, leaves (a JSON list of leaf specs), digest (SHA-256 of the
 // structure, see Digest) and the caller's strings under meta.<key>. The last
 // tensor, sha256, is the checksum of all bytes before it; files of version 1.0
-// have none. A reader accepts its own major version up to its own minor. Opening
-// reads the whole file once to compare the checksum; parameters stay on disk
-// until they are asked for.
+// have none. Files with float32 parameters are of version 1.1, those with float64
+// parameters of version 1.2. A reader accepts its own major version up to its own
+// minor. Opening reads the whole file once to compare the checksum; parameters
+// stay on disk until they are asked for.
 //
 // # Errors
 //

@@ -25,17 +25,22 @@ func forge(t *testing.T, edit func(s *structure), editMeta func(m map[string]str
 		t.Fatal(err)
 	}
 	edit(s)
-	metadata, err := s.metadata(m.Meta)
+	metadata, err := s.metadata(m.Meta, safetensors.F32)
 	if err != nil {
 		t.Fatal(err)
 	}
 	editMeta(metadata)
 	var b bytes.Buffer
-	err = s.write(&b, metadata, m.NumParams(), func(sink *safetensors.Sink) error { return writeParams(sink, m.Graph, m.Params) })
+	err = s.write(&b, metadata, paramsOf(m, safetensors.F32), func(sink *safetensors.Sink) error { return writeParams(sink, m.Graph, m.Params) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// paramsOf is the tensor of a model's parameters.
+func paramsOf(m *format.Model, dtype safetensors.DType) safetensors.Tensor {
+	return safetensors.Tensor{Name: paramTensor, DType: dtype, Shape: []int64{m.NumParams()}}
 }
 
 func keepMeta(map[string]string) {}
@@ -114,7 +119,7 @@ func TestForgedStructures(t *testing.T) {
 func TestForgedMetadata(t *testing.T) {
 	for _, tc := range []struct{ key, value, want string }{
 		{keyFormat, "", "pce.circuit"},
-		{keyVersion, "1.2", "newer"},
+		{keyVersion, "1.3", "newer"},
 		{keyVersion, "2.0", "newer"},
 		{keyVersion, "0.9", "not among"},
 		{keyVersion, "1", "major.minor"},
@@ -180,12 +185,12 @@ func TestBadParameters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			metadata, err := s.metadata(nil)
+			metadata, err := s.metadata(nil, safetensors.F32)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var b bytes.Buffer
-			err = s.write(&b, metadata, m.NumParams(), func(sink *safetensors.Sink) error {
+			err = s.write(&b, metadata, paramsOf(m, safetensors.F32), func(sink *safetensors.Sink) error {
 				for i := range m.Graph.Nodes {
 					id := circuit.NodeID(i)
 					if !m.Graph.OwnsParams(id) {
@@ -219,6 +224,101 @@ func TestBadParameters(t *testing.T) {
 	}
 }
 
+// TestBadFloat64 has float64 parameters that are none, that only float64 holds,
+// and that the file's version has not.
+func TestBadFloat64(t *testing.T) {
+	m := mustParse(t, formattest.Everything)
+	forge := func(node circuit.NodeID, at int, v float64, version string, tensor safetensors.Tensor) []byte {
+		s, err := flatten(m.Graph)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metadata, err := s.metadata(nil, safetensors.F64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metadata[keyVersion] = version
+		var b bytes.Buffer
+		err = s.write(&b, metadata, tensor, func(sink *safetensors.Sink) error {
+			left := tensor.Len()
+			for i := range m.Graph.Nodes {
+				id := circuit.NodeID(i)
+				if !m.Graph.OwnsParams(id) {
+					continue
+				}
+				p := make([]float64, m.Graph.NumParams(id))
+				if err := m.Params64(id, p); err != nil {
+					return err
+				}
+				if id == node {
+					p[at] = v
+				}
+				p = p[:min(int64(len(p)), left)]
+				left -= int64(len(p))
+				if err := safetensors.Append(sink, p); err != nil {
+					return err
+				}
+			}
+			return safetensors.Append(sink, make([]float64, left))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	whole := paramsOf(m, safetensors.F64)
+	for _, version := range []string{"1.0", "1.1"} {
+		_, err := decodeBytes(forge(0, 0, 0.75, version, whole))
+		if !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), "of type F64") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("float64 parameters in version %s: %v, want one line of ErrModel that says F64", version, err)
+		}
+	}
+	for _, n := range []int64{0, m.NumParams() - 1, m.NumParams() + 1} {
+		short := whole
+		short.Shape = []int64{n}
+		if _, err := decodeBytes(forge(0, 0, 0.75, "1.2", short)); !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), "45 parameters") {
+			t.Errorf("%d parameters: %v, want ErrModel", n, err)
+		}
+	}
+	for _, tc := range []struct {
+		node   circuit.NodeID
+		at     int
+		v      float64
+		wide   bool // float64 holds it
+		narrow bool // so does float32
+	}{
+		{3, 0, 0.1, true, true},
+		{3, 0, math.MaxFloat32, true, true},
+		{3, 0, 1e300, false, false}, // leaves stay within float32
+		{3, 1, 1e-60, true, false},  // a standard deviation that rounds to 0
+		{3, 0, math.NaN(), false, false},
+		{3, 0, math.Inf(1), false, false},
+		{14, 0, 0.102, false, false},
+		{14, 0, 1e300, false, false},
+		{14, 0, -1e-300, false, false}, // rounds to -0
+	} {
+		got, err := decodeBytes(forge(tc.node, tc.at, tc.v, "1.2", whole))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := got.Graph.NumParams(tc.node)
+		err = got.Params64(tc.node, make([]float64, n))
+		if (err == nil) != tc.wide || err != nil && !errors.Is(err, format.ErrModel) {
+			t.Errorf("%v in float64: %v, want ErrModel: %t", tc.v, err, !tc.wide)
+		}
+		err = got.Params(tc.node, make([]float32, n))
+		if (err == nil) != tc.narrow || err != nil && !errors.Is(err, format.ErrModel) {
+			t.Errorf("%v in float32: %v, want ErrModel: %t", tc.v, err, !tc.narrow)
+		}
+		if tc.wide && !tc.narrow && !strings.Contains(err.Error(), "rounded to float32") {
+			t.Errorf("%v in float32: %v does not say why", tc.v, err)
+		}
+		if (got.Verify() == nil) != tc.narrow {
+			t.Errorf("%v: Verify is %v", tc.v, got.Verify())
+		}
+	}
+}
+
 // TestWriteRefuses leaves no file where the model is none.
 func TestWriteRefuses(t *testing.T) {
 	open := mustParse(t, "circuit 1\na = input x0 bernoulli\n")
@@ -244,6 +344,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(native)
 	f.Add([]byte(formattest.Everything))
 	f.Add(mustEncode(f, mustParse(f, "circuit 1\na = input x0 indicator codes=2 value=1\n")))
+	f.Add(mustEncode64(f, mustParse(f, formattest.Everything)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decodeBytes(b)
 		if err != nil {
@@ -267,6 +368,12 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if d := formattest.Diff(again, m); d != "" {
+			t.Fatal(d)
+		}
+		if again, err = decodeBytes(mustEncode64(t, m)); err != nil {
+			t.Fatal(err)
+		}
+		if d := formattest.Diff64(again, m); d != "" {
 			t.Fatal(d)
 		}
 	})

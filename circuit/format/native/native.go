@@ -16,13 +16,14 @@ func recognises(head []byte) bool {
 	return len(head) > 8 && bytes.Equal(head[4:9], []byte{0, 0, 0, 0, '{'})
 }
 
-// The version that is written. A reader accepts its major version up to its
-// minor version.
+// Versions. A reader accepts its major version up to its minor version; a writer
+// gives a file the least version that has what is in it, so that programs that
+// are older read what they can.
 const (
 	majorVersion = 1
-	minorVersion = 1
-	// checkedMinor is the first minor version with a checksum.
-	checkedMinor = 1
+	minorVersion = 2
+	checkedMinor = 1 // the first minor version with a checksum
+	wideMinor    = 2 // the first minor version with float64 parameters
 )
 
 // Metadata of native files.
@@ -37,8 +38,9 @@ const (
 
 	nativeName  = "pce.circuit"
 	paramTensor = "params"
-	kindTensor  = "node.kind" // the last one of the structure
-	checkTensor = "sha256"    // of all bytes before it, the header's included
+	unitTensor  = "node.units" // the first one of 4-byte elements
+	kindTensor  = "node.kind"  // the last one of the structure
+	checkTensor = "sha256"     // of all bytes before it, the header's included
 )
 
 // Digest names the structure of a valid graph, whatever its parameters: equal

@@ -3,7 +3,6 @@ package native
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -43,6 +42,15 @@ func mustEncode(t testing.TB, m *format.Model) []byte {
 	return b.Bytes()
 }
 
+func mustEncode64(t testing.TB, m *format.Model) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := encode(&b, m.Graph, m.Meta, m.Params64); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 func decodeBytes(b []byte) (*format.Model, error) {
 	return format.Decode(bytes.NewReader(b), int64(len(b)))
 }
@@ -67,6 +75,61 @@ func TestRoundTripOfRandomCircuits(t *testing.T) {
 		}
 		if err := errors.Join(got.Verify(), got.Close()); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestFloat64RoundTrip: every bit of float64 parameters survives a file, and who
+// reads float32 gets them rounded once.
+func TestFloat64RoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	for range 100 {
+		want := formattest.Random64(t, rng)
+		if err := Write64(path, want.Graph, want.Meta, want.Params64); err != nil {
+			t.Fatal(err)
+		}
+		got, err := format.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := formattest.Diff64(got, want); d != "" {
+			t.Fatal(d)
+		}
+		for i := range got.Graph.Nodes {
+			id := circuit.NodeID(i)
+			wide := make([]float64, got.Graph.NumParams(id))
+			narrow := make([]float32, len(wide))
+			if err := errors.Join(got.Params64(id, wide), got.Params(id, narrow)); err != nil {
+				t.Fatal(err)
+			}
+			for k := range wide {
+				if narrow[k] != float32(wide[k]) {
+					t.Fatalf("node %d has %v as float32 and %v as float64", i, narrow[k], wide[k])
+				}
+			}
+		}
+		if err := errors.Join(got.Verify(), got.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAlignment: tensors start on multiples of the size of their elements, as
+// programs that map a file into memory need it.
+func TestAlignment(t *testing.T) {
+	m := mustParse(t, formattest.Everything)
+	for _, b := range [][]byte{mustEncode(t, m), mustEncode64(t, m)} {
+		f, err := safetensors.NewFile(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := int64(0) // the data start on a multiple of safetensors.Alignment
+		for _, x := range f.Tensors {
+			if at%int64(x.DType.Size()) != 0 {
+				t.Errorf("tensor %s of type %s starts at byte %d", x.Name, x.DType, at)
+			}
+			at += x.Len() * int64(x.DType.Size())
 		}
 	}
 }
@@ -103,7 +166,7 @@ func circuitParams(g *circuit.Graph) int64 {
 // TestGoldenFileOfEachVersion: a file of every version that was ever released
 // opens as the model that its text says.
 func TestGoldenFileOfEachVersion(t *testing.T) {
-	for _, version := range []string{"1.0", "1.1"} {
+	for _, version := range []string{"1.0", "1.1", "1.2"} {
 		text, err := os.ReadFile("testdata/v" + version + ".txt")
 		if err != nil {
 			t.Fatal(err)
@@ -113,18 +176,23 @@ func TestGoldenFileOfEachVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		if d := formattest.Diff(m, mustParse(t, string(text))); d != "" {
+		diff := formattest.Diff
+		if version == "1.2" {
+			diff = formattest.Diff64
+		}
+		if d := diff(m, mustParse(t, string(text))); d != "" {
 			t.Errorf("version %s: %s", version, d)
 		}
 		if m.Unchecked != (version == "1.0") {
 			t.Errorf("version %s is unchecked: %t", version, m.Unchecked)
 		}
-		if version == fmt.Sprintf("%d.%d", majorVersion, minorVersion) {
+		write := map[string]func(testing.TB, *format.Model) []byte{"1.1": mustEncode, "1.2": mustEncode64}[version]
+		if write != nil {
 			want, err := os.ReadFile("testdata/v" + version + ".safetensors")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Equal(mustEncode(t, m), want) {
+			if !bytes.Equal(write(t, m), want) {
 				t.Errorf("version %s is written in other bytes than before; raise the minor version", version)
 			}
 		}
@@ -163,25 +231,27 @@ func TestDigestNamesTheStructure(t *testing.T) {
 
 // TestFormat holds the format to what all of them promise.
 func TestFormat(t *testing.T) {
-	formattest.Run(t, Format, mustEncode(t, mustParse(t, formattest.Everything)))
+	formattest.Run(t, Format, mustEncode64(t, mustParse(t, formattest.Everything)))
 }
 
 // TestEveryByteCounts cuts a file at every byte and flips two bits of every byte
 // in turn: it is refused each time.
 func TestEveryByteCounts(t *testing.T) {
-	b := mustEncode(t, mustParse(t, formattest.Everything))
-	for n := range b {
-		if _, err := decodeBytes(b[:n]); !errors.Is(err, format.ErrModel) {
-			t.Fatalf("%d of %d bytes: error is %v, want ErrModel", n, len(b), err)
-		}
-	}
-	for i := range b {
-		for _, bit := range []int{0, 7} {
-			b[i] ^= 1 << bit
-			if _, err := decodeBytes(b); !errors.Is(err, format.ErrModel) {
-				t.Errorf("byte %d, bit %d: error is %v, want ErrModel", i, bit, err)
+	m := mustParse(t, formattest.Everything)
+	for _, b := range [][]byte{mustEncode(t, m), mustEncode64(t, m)} {
+		for n := range b {
+			if _, err := decodeBytes(b[:n]); !errors.Is(err, format.ErrModel) {
+				t.Fatalf("%d of %d bytes: error is %v, want ErrModel", n, len(b), err)
 			}
-			b[i] ^= 1 << bit
+		}
+		for i := range b {
+			for _, bit := range []int{0, 7} {
+				b[i] ^= 1 << bit
+				if _, err := decodeBytes(b); !errors.Is(err, format.ErrModel) {
+					t.Errorf("byte %d, bit %d: error is %v, want ErrModel", i, bit, err)
+				}
+				b[i] ^= 1 << bit
+			}
 		}
 	}
 }

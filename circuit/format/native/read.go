@@ -48,8 +48,17 @@ func decode(r io.ReaderAt, size int64) (*format.Model, error) {
 		return nil, err
 	}
 	t, ok := f.Tensor(paramTensor)
-	if !ok || t.DType != safetensors.F32 || t.Len() != numParams {
+	if !ok || t.Len() != numParams {
 		return nil, fmt.Errorf("tensor %s does not hold the %d parameters of the structure", paramTensor, numParams)
+	}
+	var params format.Params
+	switch {
+	case t.DType == safetensors.F32:
+		params.Float32 = readParams[float32](f, offsets)
+	case t.DType == safetensors.F64 && minor >= wideMinor:
+		params.Float64 = readParams[float64](f, offsets)
+	default:
+		return nil, fmt.Errorf("tensor %s is of type %s, which format version %d.%d has not; the file is damaged, get it again", paramTensor, t.DType, majorVersion, minor)
 	}
 	var meta map[string]string
 	for k, v := range f.Metadata {
@@ -60,14 +69,19 @@ func decode(r io.ReaderAt, size int64) (*format.Model, error) {
 			meta[key] = v
 		}
 	}
-	m := format.NewModel(g, meta, func(id circuit.NodeID, dst []float32) error {
+	m := format.NewModel(g, meta, params)
+	m.Unchecked = !checked
+	return m, nil
+}
+
+// readParams reads the parameters of a node from their place in the file.
+func readParams[F float32 | float64](f *safetensors.File, offsets []int64) func(circuit.NodeID, []F) error {
+	return func(id circuit.NodeID, dst []F) error {
 		if err := safetensors.Read(f, paramTensor, offsets[id], dst); err != nil {
 			return fmt.Errorf("%w: %w", format.ErrModel, err)
 		}
 		return nil
-	})
-	m.Unchecked = !checked
-	return m, nil
+	}
 }
 
 // checkSum compares the checksum at the end of a file with all bytes before it.

@@ -46,7 +46,7 @@ func (s *structure) columns() []column {
 		typed[int64]{"sparse.pair_start", 1, &s.pairStart},
 		typed[int64]{"sparse.mask_start", 1, &s.maskStart},
 		typed[uint64]{"sparse.mask", 1, &s.mask},
-		typed[int32]{"node.units", 1, &s.units},
+		typed[int32]{unitTensor, 1, &s.units},
 		typed[int32]{"node.variable", 1, &s.variable},
 		typed[int32]{"node.leaf", 1, &s.leaf},
 		typed[int32]{"node.tied_to", 1, &s.tiedTo},
@@ -123,7 +123,7 @@ func (s *structure) graph() (*circuit.Graph, error) {
 		name      string
 		len, want int
 	}{
-		{"node.units", len(s.units), n},
+		{unitTensor, len(s.units), n},
 		{"node.variable", len(s.variable), n},
 		{"node.leaf", len(s.leaf), n},
 		{"node.tied_to", len(s.tiedTo), n},

@@ -15,9 +15,21 @@ import (
 	"github.com/pce-engine/pce/internal/safetensors"
 )
 
-// Write writes a native model file: the old file at path stays whole until the
-// new one is complete. The parameters are read and checked node by node.
+// Write writes a native model file with float32 parameters: the old file at path
+// stays whole until the new one is complete. The parameters are read and checked
+// node by node.
 func Write(path string, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) error {
+	return writeFile(path, g, meta, params)
+}
+
+// Write64 is Write with float64 parameters, for models that were imported: what
+// is read back has the same bits. The file has twice the size, and programs that
+// know format versions up to 1.1 refuse it.
+func Write64(path string, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc64) error {
+	return writeFile(path, g, meta, params)
+}
+
+func writeFile[F float32 | float64](path string, g *circuit.Graph, meta map[string]string, params func(circuit.NodeID, []F) error) error {
 	if err := circuit.Validate(g); err != nil {
 		return fmt.Errorf("%w: %w", format.ErrModel, err)
 	}
@@ -25,12 +37,13 @@ func Write(path string, g *circuit.Graph, meta map[string]string, params circuit
 }
 
 // encode writes a native model of a valid graph.
-func encode(w io.Writer, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) error {
+func encode[F float32 | float64](w io.Writer, g *circuit.Graph, meta map[string]string, params func(circuit.NodeID, []F) error) error {
 	s, err := flatten(g)
 	if err != nil {
 		return err
 	}
-	metadata, err := s.metadata(meta)
+	dtype := safetensors.DTypeOf[F]()
+	metadata, err := s.metadata(meta, dtype)
 	if err != nil {
 		return err
 	}
@@ -38,19 +51,24 @@ func encode(w io.Writer, g *circuit.Graph, meta map[string]string, params circui
 	if err != nil {
 		return fmt.Errorf("%w: %w", format.ErrModel, err)
 	}
-	return s.write(w, metadata, numParams, func(sink *safetensors.Sink) error { return writeParams(sink, g, params) })
+	tensor := safetensors.Tensor{Name: paramTensor, DType: dtype, Shape: []int64{numParams}}
+	return s.write(w, metadata, tensor, func(sink *safetensors.Sink) error { return writeParams(sink, g, params) })
 }
 
 // write writes the tensors, and the checksum of all that stands before it.
-func (s *structure) write(w io.Writer, metadata map[string]string, numParams int64, params func(*safetensors.Sink) error) error {
+func (s *structure) write(w io.Writer, metadata map[string]string, tensor safetensors.Tensor, params func(*safetensors.Sink) error) error {
 	var tensors []safetensors.Tensor
 	writers := map[string]func(*safetensors.Sink) error{}
 	add := func(t safetensors.Tensor, write func(*safetensors.Sink) error) {
 		tensors, writers[t.Name] = append(tensors, t), write
 	}
+	next := kindTensor // params stand before tensors of smaller elements: they stay aligned
+	if tensor.DType == safetensors.F64 {
+		next = unitTensor
+	}
 	for _, c := range s.columns() {
-		if c.tensor().Name == kindTensor { // params before the bytes: they stay aligned
-			add(safetensors.Tensor{Name: paramTensor, DType: safetensors.F32, Shape: []int64{numParams}}, params)
+		if c.tensor().Name == next {
+			add(tensor, params)
 		}
 		add(c.tensor(), c.write)
 	}
@@ -63,7 +81,7 @@ func (s *structure) write(w io.Writer, metadata map[string]string, numParams int
 	})
 }
 
-func (s *structure) metadata(meta map[string]string) (map[string]string, error) {
+func (s *structure) metadata(meta map[string]string, params safetensors.DType) (map[string]string, error) {
 	leaves, err := json.Marshal(s.leaves)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", format.ErrModel, err)
@@ -72,9 +90,13 @@ func (s *structure) metadata(meta map[string]string) (map[string]string, error) 
 	if err != nil {
 		return nil, err
 	}
+	minor := checkedMinor
+	if params == safetensors.F64 {
+		minor = wideMinor
+	}
 	m := map[string]string{
 		keyFormat:    nativeName,
-		keyVersion:   fmt.Sprintf("%d.%d", majorVersion, minorVersion),
+		keyVersion:   fmt.Sprintf("%d.%d", majorVersion, minor),
 		keyVariables: strconv.Itoa(s.numVars),
 		keyRoot:      strconv.Itoa(int(s.root)),
 		keyLeaves:    string(leaves),
@@ -87,8 +109,8 @@ func (s *structure) metadata(meta map[string]string) (map[string]string, error) 
 }
 
 // writeParams streams the parameters of all nodes that own some.
-func writeParams(s *safetensors.Sink, g *circuit.Graph, params circuit.ParamFunc) error {
-	var buf []float32
+func writeParams[F float32 | float64](s *safetensors.Sink, g *circuit.Graph, params func(circuit.NodeID, []F) error) error {
+	var buf []F
 	for i := range g.Nodes {
 		id := circuit.NodeID(i)
 		if !g.OwnsParams(id) {

@@ -17,6 +17,10 @@
 //	tie       = "tied" name                                shares that node's parameters
 //	rows      = number { ["/"] number }                    parameters in canonical order
 //
+// Numbers are decimals: a reader of float32 parameters gets each rounded once to
+// float32, a reader of float64 parameters to float64. They are within the range of
+// float32, in which engines compute.
+//
 // A slash may stand between the rows of a dense sum, the units of an input or
 // the edge blocks of a sparse sum, and nowhere else. Mask bits follow the order
 // of the weights; the weight of a 0 bit is written as 0. A Bernoulli unit may be

@@ -157,8 +157,8 @@ func isCoin(n *circuit.Node) bool {
 }
 
 // pairCoins turns probabilities of 1 into pairs of parameters.
-func pairCoins(ones []float32) []float32 {
-	pairs := make([]float32, 0, 2*len(ones))
+func pairCoins[F float32 | float64](ones []F) []F {
+	pairs := make([]F, 0, 2*len(ones))
 	for _, p := range ones {
 		pairs = append(pairs, 1-p, p)
 	}
@@ -166,9 +166,10 @@ func pairCoins(ones []float32) []float32 {
 }
 
 // singleCoins is the inverse of pairCoins; ok is false if there is none.
-func singleCoins(pairs []float32) (ones []float32, ok bool) {
+func singleCoins[F float32 | float64](pairs []F) (ones []F, ok bool) {
 	for i := 0; i < len(pairs); i += 2 {
-		if math.Float32bits(pairs[i]) != math.Float32bits(1-pairs[i+1]) {
+		rest := 1 - pairs[i+1]
+		if pairs[i] != rest || math.Signbit(float64(pairs[i])) != math.Signbit(float64(rest)) {
 			return nil, false
 		}
 		ones = append(ones, pairs[i+1])
@@ -176,5 +177,11 @@ func singleCoins(pairs []float32) (ones []float32, ok bool) {
 	return ones, true
 }
 
-// formatFloat is the shortest text that reads back as the same float32.
-func formatFloat(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1, 32) }
+// formatFloat is the shortest text that reads back as the same number.
+func formatFloat[F float32 | float64](v F) string {
+	bits := 64
+	if _, ok := any(v).(float32); ok {
+		bits = 32
+	}
+	return strconv.FormatFloat(float64(v), 'g', -1, bits)
+}

@@ -65,21 +65,37 @@ func parseText(text string) (*format.Model, error) {
 	if err := circuit.Validate(p.g); err != nil {
 		return nil, p.fail(p.culprit(), "%w", err)
 	}
-	for i, values := range p.params {
-		if values == nil {
+	for i, v := range p.params {
+		if v == nil {
 			continue
 		}
-		if err := circuit.CheckParams(p.g, circuit.NodeID(i), values); err != nil {
+		err := circuit.CheckParams(p.g, circuit.NodeID(i), v.wide)
+		if err == nil {
+			err = circuit.CheckParams(p.g, circuit.NodeID(i), v.narrow)
+		}
+		if err != nil {
 			return nil, p.fail(p.starts[i], "%w", err)
 		}
 	}
-	params := p.params
-	return format.NewModel(p.g, p.meta, func(id circuit.NodeID, dst []float32) error {
-		if params[id] == nil {
-			return fmt.Errorf("%w: %v node %d; initialise it or write its parameters in the text", format.ErrNoParams, p.g.Nodes[id].Kind, id)
-		}
-		copy(dst, params[id])
-		return nil
+	g, params := p.g, p.params
+	left := func(id circuit.NodeID) error {
+		return fmt.Errorf("%w: %v node %d; initialise it or write its parameters in the text", format.ErrNoParams, g.Nodes[id].Kind, id)
+	}
+	return format.NewModel(g, p.meta, format.Params{
+		Float32: func(id circuit.NodeID, dst []float32) error {
+			if params[id] == nil {
+				return left(id)
+			}
+			copy(dst, params[id].narrow)
+			return nil
+		},
+		Float64: func(id circuit.NodeID, dst []float64) error {
+			if params[id] == nil {
+				return left(id)
+			}
+			copy(dst, params[id].wide)
+			return nil
+		},
 	}), nil
 }
 
@@ -90,8 +106,14 @@ type parser struct {
 	g      *circuit.Graph
 	root   circuit.NodeID
 	meta   map[string]string
-	params [][]float32 // of each node; nil: left open
-	starts []int       // offset of each node's statement
+	params []*values // of each node; nil: left open
+	starts []int     // offset of each node's statement
+}
+
+// values are the parameters of a node: decimals, rounded once to either precision.
+type values struct {
+	narrow []float32
+	wide   []float64
 }
 
 // culprit is the offset of the first statement that makes the graph invalid,
@@ -294,36 +316,41 @@ func (p *parser) units() (int, error) {
 // rows reads the parameters of a node; a slash may stand between rows.
 func (p *parser) rows(id circuit.NodeID, row int) error {
 	want := p.g.NumParams(id)
-	var values []float32
+	v := new(values)
 	var slashes []token
 	var before []int // values in front of each slash
 	for {
 		if p.next.kind == '/' {
-			slashes, before = append(slashes, p.take()), append(before, len(values))
+			slashes, before = append(slashes, p.take()), append(before, len(v.wide))
 		} else if p.next.kind != 'w' {
 			break
 		}
-		if p.next.kind == 'w' && len(values) == want {
+		if p.next.kind == 'w' && len(v.wide) == want {
 			return p.fail(p.next.at, "more than the %d parameters of the node", want)
 		}
-		v, err := p.number(32)
+		decimal := p.next.text
+		narrow, err := p.number(32)
 		if err != nil {
 			return err
 		}
-		values = append(values, float32(v))
+		wide, err := strconv.ParseFloat(decimal, 64)
+		if err != nil {
+			return err // BUG: it is a number of 32 bits
+		}
+		v.narrow, v.wide = append(v.narrow, float32(narrow)), append(v.wide, wide)
 	}
-	if n := &p.g.Nodes[id]; isCoin(n) && len(values) == n.Units {
-		values, row = pairCoins(values), 1
+	if n := &p.g.Nodes[id]; isCoin(n) && len(v.wide) == n.Units {
+		v.narrow, v.wide, row = pairCoins(v.narrow), pairCoins(v.wide), 1
 	}
-	if len(values) != want {
-		return p.fail(p.next.at, "%d parameters, want %d in rows of %d", len(values), want, row)
+	if len(v.wide) != want {
+		return p.fail(p.next.at, "%d parameters, want %d in rows of %d", len(v.wide), want, row)
 	}
 	for i, slash := range slashes {
 		if before[i] == 0 || before[i]%row != 0 {
 			return p.fail(slash.at, "a slash after %d parameters; rows have %d", before[i], row)
 		}
 	}
-	p.params[id] = values
+	p.params[id] = v
 	return nil
 }
 

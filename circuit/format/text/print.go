@@ -19,9 +19,19 @@ import (
 const lineParams = 16
 
 // Print writes a valid graph as a text model that reads back as the same graph,
-// strings and parameters. Node i is called ni. Without params, or where they
-// give format.ErrNoParams, parameters are left open.
+// strings and float32 parameters. Node i is called ni. Without params, or where
+// they give format.ErrNoParams, parameters are left open.
 func Print(w io.Writer, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) error {
+	return write(w, g, meta, params)
+}
+
+// Print64 is Print with float64 parameters: what is read back as float64 has the
+// same bits, if the numbers are within the range of float32.
+func Print64(w io.Writer, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc64) error {
+	return write(w, g, meta, params)
+}
+
+func write[F float32 | float64](w io.Writer, g *circuit.Graph, meta map[string]string, params func(circuit.NodeID, []F) error) error {
 	if err := circuit.Validate(g); err != nil {
 		return fmt.Errorf("%w: %w", format.ErrModel, err)
 	}
@@ -30,7 +40,7 @@ func Print(w io.Writer, g *circuit.Graph, meta map[string]string, params circuit
 	for _, k := range slices.Sorted(maps.Keys(meta)) {
 		fmt.Fprintf(b, "meta %s %s\n", strconv.Quote(k), strconv.Quote(meta[k]))
 	}
-	var buf []float32
+	var buf []F
 	for i := range g.Nodes {
 		id := circuit.NodeID(i)
 		line, err := formatNode(g, id)
@@ -98,7 +108,7 @@ func formatNode(g *circuit.Graph, id circuit.NodeID) (string, error) {
 }
 
 // printRows writes parameters, with a slash between rows.
-func printRows(b *bufio.Writer, n *circuit.Node, p []float32) {
+func printRows[F float32 | float64](b *bufio.Writer, n *circuit.Node, p []F) {
 	if isCoin(n) {
 		if ones, ok := singleCoins(p); ok {
 			p = ones

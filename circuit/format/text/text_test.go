@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,18 +90,48 @@ func TestTextRoundTripOfRandomCircuits(t *testing.T) {
 		m := formattest.Random(t, rng)
 		if i%2 == 1 { // leave every third node open
 			whole := m
-			m = format.NewModel(m.Graph, m.Meta, func(id circuit.NodeID, dst []float32) error {
+			m = format.NewModel(m.Graph, m.Meta, format.Params{Float32: func(id circuit.NodeID, dst []float32) error {
 				if id%3 == 0 {
 					return format.ErrNoParams
 				}
 				return whole.Params(id, dst)
-			})
+			}})
 		}
 		text, err := printText(m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkIdentity(t, m, text)
+	}
+}
+
+// TestFloat64 reads decimals in both precisions, each rounded once.
+func TestFloat64(t *testing.T) {
+	m := mustParse(t, "circuit 2\na = input[2] x0 bernoulli 0.9 / 1e-50\nb = input[2] x1 gaussian 0.1 1 / 16777217.00000001 0.3\np = product a b\ns = sum p : 0.7 0.3\n")
+	nine := 0.9 // a variable: constants are subtracted exactly
+	for id, want := range [][]float64{{1 - nine, 0.9, 1, 1e-50}, {0.1, 1, 16777217.00000001, 0.3}, {}, {0.7, 0.3}} {
+		got := make([]float64, len(want))
+		if err := m.Params64(circuit.NodeID(id), got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("node %d has %v in float64, want %v: %v", id, got, want, err)
+		}
+	}
+	// By way of float64, 16777217.00000001 would become 16777216.
+	for id, want := range [][]float32{{1 - float32(nine), 0.9, 1, 0}, {0.1, 1, 16777218, 0.3}, {}, {0.7, 0.3}} {
+		got := make([]float32, len(want))
+		if err := m.Params(circuit.NodeID(id), got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("node %d has %v in float32, want %v: %v", id, got, want, err)
+		}
+	}
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 100 {
+		m := formattest.Random64(t, rng)
+		var b bytes.Buffer
+		if err := Print64(&b, m.Graph, m.Meta, m.Params64); err != nil {
+			t.Fatal(err)
+		}
+		if d := formattest.Diff64(mustParse(t, b.String()), m); d != "" {
+			t.Fatal(d)
+		}
 	}
 }
 
