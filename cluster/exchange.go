@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -26,7 +26,7 @@ type exchange struct {
 	self    int
 	parts   []part
 	shards  []int // how many the flows of each seat hold
-	rule    kernels.Rule
+	rule    tensor.Rule
 	peers   Peers
 	sess    Session
 	layout  Layout

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -82,7 +82,7 @@ func (f *FlowSource) Begin(_ context.Context, p em.Plan) error {
 }
 
 // Step does the next step of the plan on the workers.
-func (f *FlowSource) Step(ctx context.Context, rule kernels.Rule) (res em.StepResult, err error) {
+func (f *FlowSource) Step(ctx context.Context, rule tensor.Rule) (res em.StepResult, err error) {
 	switch {
 	case !f.begun:
 		return res, errors.New("cluster: step without a plan; call Begin first")

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // prepareOrder has a worker load a run.
@@ -44,7 +44,7 @@ type workOrder struct {
 type reduceOrder struct {
 	Version Version         `json:"version"`
 	Task    task            `json:"task"`
-	Rule    *kernels.Rule   `json:"rule"`
+	Rule    *tensor.Rule    `json:"rule"`
 	Held    map[string]runs `json:"held"` // ID of a member → the shards whose flows it holds
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // examples are a message of every kind; of work, one of every task.
@@ -31,7 +31,7 @@ func examples() []*message {
 		{Body: &workOrder{Version: v, MovedIn: term, Task: flows, Shards: done}},
 		{Body: &workOrder{Version: v, Task: task{Kind: evalTask, Source: "valid", Rows: 50, ShardRows: 10}, Shards: runs{2, 5}}},
 		{Body: &workOrder{Task: task{Kind: queryTask}, Shards: runs{8, 9}}, Payload: []byte("question")},
-		{Body: &reduceOrder{Version: v, Task: flows, Rule: &kernels.Rule{Step: 0.5}, Held: map[string]runs{"w0": {0, 2}, "w1": {2, 5}}}},
+		{Body: &reduceOrder{Version: v, Task: flows, Rule: &tensor.Rule{Step: 0.5}, Held: map[string]runs{"w0": {0, 2}, "w1": {2, 5}}}},
 		{Body: &commitOrder{Version: v, MovedIn: term}},
 		{Body: &releaseOrder{}},
 		{Body: &beatReport{State: unfit, Version: v, Queue: 3, Bytes: 9, Err: "no rows", Final: true}},
@@ -304,7 +304,7 @@ func TestBounds(t *testing.T) {
 	at(t, "shards", func(b reduce, _ msg) { b.Held["w1"] = runs{4, 5} }, func(b reduce, _ msg) { b.Held["w1"] = runs{4, 6} })
 	at(t, "no shards", func(b reduce, _ msg) { b.Held["w1"] = runs{4, 5} }, func(b reduce, _ msg) { b.Held["w1"] = nil })
 	at(t, "name", func(b reduce, _ msg) { b.Held[longest] = runs{4, 5} }, func(b reduce, _ msg) { b.Held[longer] = runs{4, 5} })
-	at(t, "rule", func(b reduce, _ msg) { b.Rule = &kernels.Rule{} }, func(b reduce, _ msg) { b.Rule = nil })
+	at(t, "rule", func(b reduce, _ msg) { b.Rule = &tensor.Rule{} }, func(b reduce, _ msg) { b.Rule = nil })
 	at(t, "task", func(b reduce, _ msg) {}, func(b reduce, _ msg) { b.Task.Kind, b.Task.Source = evalTask, "v" })
 	at(t, "task's rows", func(b reduce, _ msg) {}, func(b reduce, _ msg) { b.Task.Rows = -1 })
 	at(t, "version", func(b reduce, _ msg) { b.Version = Version{Lineage: 1} }, func(b reduce, _ msg) { b.Version = Version{} })
@@ -451,7 +451,7 @@ func TestLargestMessages(t *testing.T) {
 	for what, m := range map[string]*message{
 		"what a worker holds": {Body: &enrolledReport{Version: v, Info: SessionInfo{Device: "cpu"}}, Payload: encodeResults(flowTask, runs{0, maxShards}, results)},
 		"an order to move": {Body: &reduceOrder{
-			Version: v, Task: task{Kind: flowTask, Rows: maxShards, ShardRows: 1}, Rule: &kernels.Rule{}, Held: map[string]runs{"worker-000": runsOf(odd)},
+			Version: v, Task: task{Kind: flowTask, Rows: maxShards, ShardRows: 1}, Rule: &tensor.Rule{}, Held: map[string]runs{"worker-000": runsOf(odd)},
 		}},
 		"an order to compute": {Body: &workOrder{Version: v, Task: task{Kind: flowTask, Rows: maxShards, ShardRows: 1}, Shards: runsOf(odd)}},
 		"the members":         {Body: &enrollOrder{Version: v, Leader: members[0], Members: members}},

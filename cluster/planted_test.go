@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // Defects are mistakes that can be planted in a worker or a coordinator, to see
@@ -129,7 +129,7 @@ type doublingSession struct {
 	doubles *doubles
 }
 
-func (s doublingSession) Apply(ctx context.Context, rule kernels.Rule, lo, hi int) error {
+func (s doublingSession) Apply(ctx context.Context, rule tensor.Rule, lo, hi int) error {
 	s.doubles.mu.Lock()
 	again := s.doubles.again
 	s.doubles.again = nil

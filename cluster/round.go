@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster/assign"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // round is a set of shards that are computed, and for flows the move of the
@@ -17,7 +17,7 @@ import (
 type round struct {
 	id    int64
 	task  task
-	rule  *kernels.Rule
+	rule  *tensor.Rule
 	step  AuditLine // of flows
 	first int       // the shards are first to end-1
 	end   int

@@ -6,7 +6,7 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -52,7 +52,7 @@ type Session interface {
 	WriteFlows(ctx context.Context, offset int64, flows []int64) error
 	// Apply moves the parameters of owners lo to hi-1 of the layout by the flows
 	// held for them, and clears these. Nothing else changes.
-	Apply(ctx context.Context, rule kernels.Rule, lo, hi int) error
+	Apply(ctx context.Context, rule tensor.Rule, lo, hi int) error
 	// ReadState and WriteState copy the parameters, and behind them the averages
 	// of Anemone where the run keeps any.
 	ReadState(ctx context.Context, offset int64, state []float32) error

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/dataset"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // adopt begins with the round of an order, if it is another one: flows of a round
@@ -221,7 +221,7 @@ func (w *Worker) reduce(ctx context.Context, m *message, b *reduceOrder) {
 
 // moveAlone moves all parameters: there is nobody to share the work, or to redo
 // it.
-func (w *Worker) moveAlone(ctx context.Context, rule kernels.Rule) {
+func (w *Worker) moveAlone(ctx context.Context, rule tensor.Rule) {
 	sess := w.sess
 	w.version, w.results = w.version.Next(), nil
 	w.exSums = map[string]uint32{w.o.ID: 0}

@@ -17,7 +17,7 @@ import (
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // world is a cluster of toys on an in-memory network, with a trainer that keeps
@@ -243,8 +243,8 @@ func (tr *training) schedule() dataset.Schedule {
 	return dataset.Schedule{Rows: tr.rows, BatchRows: tr.rows, Seed: tr.seed}
 }
 
-func (tr *training) rule(step int) kernels.Rule {
-	r := kernels.Rule{Step: 1 / float64(step+1), Pseudocount: 0.5}
+func (tr *training) rule(step int) tensor.Rule {
+	r := tensor.Rule{Step: 1 / float64(step+1), Pseudocount: 0.5}
 	return r
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // TestAnemoneTrajectory compares 20 steps of two sizes, in two phases, with the
@@ -84,14 +84,14 @@ func TestAnemoneShardsInAnyOrder(t *testing.T) {
 		for try := range 4 {
 			rng := rand.New(rand.NewPCG(uint64(try), 1))
 			eng := m.engine(t, cpu.Options{Threads: 1 + try%3}, 32)
-			rule := kernels.Anemone{Momentum: 0.8, Rows: len(m.rows)}
+			rule := tensor.Anemone{Momentum: 0.8, Rows: len(m.rows)}
 			for range 3 {
 				for _, s := range rng.Perm(len(shards)) {
 					if err := eng.Accumulate(ctx, batch, shards[s].Lo, shards[s].Hi, ll); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if err := eng.Apply(ctx, kernels.Rule{Step: 0.4, Pseudocount: 1e-6, Anemone: &rule}); err != nil {
+				if err := eng.Apply(ctx, tensor.Rule{Step: 0.4, Pseudocount: 1e-6, Anemone: &rule}); err != nil {
 					t.Fatal(err)
 				}
 				rule.Weight = rule.Next()

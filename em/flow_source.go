@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/pce-engine/pce/dataset"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -23,7 +23,7 @@ type FlowSource interface {
 	// Anemone. After an error parameters and averages are as they were, or the
 	// error says that the source is lost; an error that matches the context's
 	// means that nothing was lost.
-	Step(ctx context.Context, rule kernels.Rule) (StepResult, error)
+	Step(ctx context.Context, rule tensor.Rule) (StepResult, error)
 	// LogLikelihood evaluates the rows of src, spans of EvalRows rows in order.
 	LogLikelihood(ctx context.Context, src dataset.Source) (Evaluation, error)
 	// ReadParams copies parameters from the parameter buffer at offset.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -70,7 +70,7 @@ func (l *Local) Begin(ctx context.Context, p Plan) error {
 
 // Step does the next step: fused if its rows are one shard, but for Anemone.
 // Once the parameters begin to move the context no longer interrupts it.
-func (l *Local) Step(ctx context.Context, rule kernels.Rule) (StepResult, error) {
+func (l *Local) Step(ctx context.Context, rule tensor.Rule) (StepResult, error) {
 	var res StepResult
 	if l.stale {
 		if err := l.clearFlows(ctx); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // DefaultShardRows are the rows of a shard unless told.
@@ -21,7 +21,7 @@ type Rule string
 const (
 	MiniBatch Rule = "minibatch-em" // θ ← (1-α)·θ + α·θ_new, θ_new from the counts of a batch
 	FullBatch Rule = "fullbatch-em" // θ ← θ_new, θ_new from the counts of all rows or of a subset
-	Anemone   Rule = "anemone"      // a blend of averaged counts and those that the model expects; see kernels.Anemone
+	Anemone   Rule = "anemone"      // a blend of averaged counts and those that the model expects; see tensor.Anemone
 )
 
 // Phase is a run of epochs under one rule.
@@ -188,13 +188,13 @@ func (p *Phase) StepRows(rows int) int {
 
 // rule returns how far a step of the phase goes, counted from its first. Weight
 // is that of the averages of Anemone before it.
-func (p *Phase) rule(step, steps int64, weight float64) kernels.Rule {
-	r := kernels.Rule{Step: 1, Pseudocount: p.Pseudocount}
+func (p *Phase) rule(step, steps int64, weight float64) tensor.Rule {
+	r := tensor.Rule{Step: 1, Pseudocount: p.Pseudocount}
 	if p.Rule != FullBatch {
 		r.Step = p.StepSize.At(step, steps)
 	}
 	if p.Rule == Anemone {
-		r.Anemone = &kernels.Anemone{Momentum: p.Momentum, Weight: weight}
+		r.Anemone = &tensor.Anemone{Momentum: p.Momentum, Weight: weight}
 	}
 	return r
 }

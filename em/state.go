@@ -29,7 +29,7 @@ type state struct {
 	At    dataset.Cursor `json:"at"`    // the step that comes next; Step may be the epoch's number of steps
 	Steps int64          `json:"steps"` // done, over all epochs
 
-	// Weight of the averages of Anemone, as kernels.Anemone has it; 0: none are kept.
+	// Weight of the averages of Anemone, as tensor.Anemone has it; 0: none are kept.
 	Averages exact `json:"averages"`
 
 	// Of the epoch so far.

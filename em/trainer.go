@@ -9,7 +9,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // Trainer does a run of training.
@@ -185,7 +185,7 @@ func (t *Trainer) impatient() bool {
 	return t.opts.Patience > 0 && st.BestEpoch > 0 && st.At.Epoch-max(st.BestEpoch, st.Waiting) >= t.opts.Patience
 }
 
-func (t *Trainer) step(ctx context.Context, rule kernels.Rule, steps int) error {
+func (t *Trainer) step(ctx context.Context, rule tensor.Rule, steps int) error {
 	st := &t.state
 	begin := time.Now()
 	res, err := t.flows.Step(ctx, rule)

@@ -12,9 +12,9 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // TestFullBatchNeverFalls is the law of EM: without pseudocount no epoch lowers
@@ -140,7 +140,7 @@ func compareParams(t *testing.T, m *model, got []float32, want reference.Params,
 // as the workers of a cluster would, and wants the bits of Local's step.
 func TestShardsInAnyOrder(t *testing.T) {
 	ctx := context.Background()
-	rule := kernels.Rule{Step: 0.3, Pseudocount: 0.2}
+	rule := tensor.Rule{Step: 0.3, Pseudocount: 0.2}
 	for name, g := range structured(t) {
 		m := newModel(t, g, clustered(g, 4, 230, 0.1))
 		batch := reference.Batch(reference.Schema(g), m.rows)
@@ -157,7 +157,7 @@ func TestShardsInAnyOrder(t *testing.T) {
 		if err := local.Begin(ctx, plan); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := local.Step(ctx, kernels.Rule{Step: 1, Pseudocount: 0.2}); err != nil {
+		if _, err := local.Step(ctx, tensor.Rule{Step: 1, Pseudocount: 0.2}); err != nil {
 			t.Fatal(err)
 		}
 		if !sameBits(want, bits(t, local)) {
@@ -220,7 +220,7 @@ func TestFusedStepBits(t *testing.T) {
 	for name, g := range graphs {
 		m := newModel(t, g, clustered(g, 5, 64, 0.1))
 		batch := reference.Batch(reference.Schema(g), m.rows)
-		rule := kernels.Rule{Step: 0.4, Pseudocount: 0.3}
+		rule := tensor.Rule{Step: 0.4, Pseudocount: 0.3}
 		ll := make([]float64, 64)
 		for _, set := range micro.All() {
 			dev := cpu.Options{Set: set}
@@ -406,7 +406,7 @@ func TestFailingStep(t *testing.T) {
 	if got := bits(t, local); !sameBits(want, got) {
 		t.Errorf("flows of the step that failed were kept: %s", firstDifference(want, got))
 	}
-	if _, err := local.Step(ctx, kernels.Rule{Step: 1}); err == nil {
+	if _, err := local.Step(ctx, tensor.Rule{Step: 1}); err == nil {
 		t.Error("a step after the end of the plan")
 	}
 	plan := em.Plan{Schedule: dataset.Schedule{Rows: 200, BatchRows: 200}, ShardRows: 33, Epochs: 1}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // TopDown writes how often each unit that owns parameters is visited, in
@@ -41,11 +42,11 @@ func (e *Engine) countVisits(ctx context.Context) (err error) {
 	if err := e.send(ctx, r); err != nil {
 		return err
 	}
-	forward := kernels.ForwardArgs{Params: e.params, Codes: r.codes, Values: r.values, LL: r.ll}
-	if err := e.dev.Launch(ctx, e.kernels[kernels.Forward], 1, &forward); err != nil {
+	forward := tensor.ForwardArgs{Params: e.params, Codes: r.codes, Values: r.values, LL: r.ll}
+	if err := e.exec.Forward(ctx, 1, &forward); err != nil {
 		return err
 	}
-	return e.dev.Launch(ctx, e.kernels[kernels.Backward], 1, &kernels.BackwardArgs{
+	return e.exec.Backward(ctx, 1, &tensor.BackwardArgs{
 		Params: e.params, Codes: r.codes, Values: r.values, Visits: e.topDown,
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sort"
 
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // Bins are the bins of a histogram over values: leaves read the number of a
@@ -52,7 +52,7 @@ func (b *Bins) read(values []float32, missing int32, codes *codes, at int, exces
 // draw fills missing values from the codes that were drawn for them, from place at
 // on; codes beyond the bins are those of impossible rows. source tells the draws of a variable from
 // those of others.
-func (b *Bins) draw(values []float32, codes *codes, at int, draws kernels.Draws, source int32) {
+func (b *Bins) draw(values []float32, codes *codes, at int, draws tensor.Draws, source int32) {
 	for i, v := range values {
 		code := int(codes.at(at + i))
 		if v == v || code >= len(b.LogWidth) {

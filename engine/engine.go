@@ -26,6 +26,7 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -67,7 +68,7 @@ type Engine struct {
 	// families holds, for each column, a family of its leaves: all of a variable
 	// share one domain.
 	families []layers.Family
-	kernels  map[string]kernels.Kernel
+	exec     tensor.Program
 	params   kernels.Buffer
 	rooms    []room         // one, or two of a device that works while rows are copied
 	*room                   // of the last launch, whose rows it still has
@@ -100,13 +101,24 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	var err error
 	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
 	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
-	if e.kernels, err = dev.Load(ctx, mod); err != nil {
+	if e.exec, err = kernels.LoadAs[tensor.Program](ctx, dev, mod); err != nil {
 		return nil, err
 	}
 	e.families = make([]layers.Family, len(prog.Columns))
 	for _, in := range prog.Inputs {
 		e.families[in.Column] = in.Family
 	}
+	if err := e.alloc(ctx); err != nil {
+		e.free()
+		return nil, err
+	}
+	e.room = &e.rooms[0]
+	return e, nil
+}
+
+// alloc makes the buffers that every call needs.
+func (e *Engine) alloc(ctx context.Context) (err error) {
+	prog, dev := e.prog, e.dev
 	coded, valued := 0, 0
 	for _, c := range prog.Columns {
 		if c.Codes > 0 {
@@ -116,32 +128,31 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 		}
 	}
 	if e.params, err = dev.Alloc(ctx, kernels.Float32, int(prog.NumParams)); err != nil {
-		return nil, err
+		return err
 	}
-	e.code, e.value = newCodes(prog.WideCodes(), coded*o.Rows), make([]float32, valued*o.Rows)
+	e.code, e.value = newCodes(prog.WideCodes(), coded*e.rows), make([]float32, valued*e.rows)
 	e.rooms = make([]room, rooms(dev.Info()))
 	for i := range e.rooms {
 		r := &e.rooms[i]
-		r.excess = make([]float64, o.Rows)
+		r.excess = make([]float64, e.rows)
 		for _, b := range []struct {
 			buf *kernels.Buffer
 			t   kernels.DType
 			n   int
 		}{
-			{&r.codes, e.code.dtype(), coded * o.Rows},
-			{&r.values, kernels.Float32, valued * o.Rows},
-			{&r.ll, kernels.Float64, o.Rows},
+			{&r.codes, e.code.dtype(), coded * e.rows},
+			{&r.values, kernels.Float32, valued * e.rows},
+			{&r.ll, kernels.Float64, e.rows},
 		} {
 			if *b.buf, err = dev.Alloc(ctx, b.t, b.n); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
 	for i := range e.lls {
-		e.lls[i] = make([]float64, o.Rows)
+		e.lls[i] = make([]float64, e.rows)
 	}
-	e.room = &e.rooms[0]
-	return e, nil
+	return nil
 }
 
 // statScales gives each statistic of a continuous leaf a power of two above the
@@ -167,8 +178,19 @@ func statScales(p *layers.Program, ranges []float64) [][]float64 {
 	return scales
 }
 
-// Close frees the engine's buffers, and closes its device if it owns it.
+// Close frees the engine's program and buffers, and closes its device if it owns
+// it. It may be called more than once.
 func (e *Engine) Close() error {
+	e.free()
+	if e.owns {
+		return e.dev.Close()
+	}
+	return nil
+}
+
+// free gives back what the engine has on its device.
+func (e *Engine) free() {
+	e.exec.Free()
 	all := []kernels.Buffer{e.params, e.flows, e.averages, e.topDown}
 	for _, r := range e.rooms {
 		all = append(all, r.codes, r.values, r.ll)
@@ -178,10 +200,6 @@ func (e *Engine) Close() error {
 			b.Free()
 		}
 	}
-	if e.owns {
-		return e.dev.Close()
-	}
-	return nil
 }
 
 // Program returns the program that the engine runs.
@@ -189,6 +207,9 @@ func (e *Engine) Program() *layers.Program { return e.prog }
 
 // Device describes the engine's device.
 func (e *Engine) Device() kernels.Info { return e.dev.Info() }
+
+// Precision says where the engine's program has products of lower precision.
+func (e *Engine) Precision() tensor.Precision { return e.exec.Precision() }
 
 // Meter returns what the device measures of itself, nil if it does not.
 func (e *Engine) Meter() kernels.Meter {
@@ -317,7 +338,7 @@ func (e *Engine) LogLikelihood(ctx context.Context, b *dataset.Batch, ll []float
 
 // Step does one training step on the rows lo..hi-1 of b as one shard, at most
 // Rows: log-likelihoods to ll, expected counts, and the update, fused.
-func (e *Engine) Step(ctx context.Context, b *dataset.Batch, lo, hi int, rule kernels.Rule, ll []float64) error {
+func (e *Engine) Step(ctx context.Context, b *dataset.Batch, lo, hi int, rule tensor.Rule, ll []float64) error {
 	p, err := e.LoadStep(ctx, b, lo, hi, ll)
 	if err != nil {
 		return err
@@ -349,23 +370,23 @@ func (e *Engine) needFlows(ctx context.Context) (err error) {
 }
 
 // Apply moves the parameters by the flows and clears them.
-func (e *Engine) Apply(ctx context.Context, rule kernels.Rule) error {
-	return e.apply(ctx, kernels.UpdateArgs{Rule: rule})
+func (e *Engine) Apply(ctx context.Context, rule tensor.Rule) error {
+	return e.apply(ctx, tensor.UpdateArgs{Rule: rule})
 }
 
 // ApplyOwners is Apply for the owners lo to hi-1 of the program, none if these
 // are equal: no other parameters, flows and averages change. Anemone counts
 // visits by the parameters as they are, so each part of a step needs those from
 // before the step.
-func (e *Engine) ApplyOwners(ctx context.Context, rule kernels.Rule, lo, hi int) error {
+func (e *Engine) ApplyOwners(ctx context.Context, rule tensor.Rule, lo, hi int) error {
 	if lo == hi { // UpdateArgs would take twice 0 for all
 		e.added = 0
 		return nil
 	}
-	return e.apply(ctx, kernels.UpdateArgs{Rule: rule, Lo: lo, Hi: hi})
+	return e.apply(ctx, tensor.UpdateArgs{Rule: rule, Lo: lo, Hi: hi})
 }
 
-func (e *Engine) apply(ctx context.Context, a kernels.UpdateArgs) error {
+func (e *Engine) apply(ctx context.Context, a tensor.UpdateArgs) error {
 	if err := e.needFlows(ctx); err != nil {
 		return err
 	}
@@ -380,7 +401,7 @@ func (e *Engine) apply(ctx context.Context, a kernels.UpdateArgs) error {
 		a.Averages, a.Visits = e.averages, e.topDown
 	}
 	e.added = 0
-	return e.dev.Launch(ctx, e.kernels[kernels.Update], 1, &a)
+	return e.exec.Update(ctx, &a)
 }
 
 // Grid is the unit of the integer flows, in rows.

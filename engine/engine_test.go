@@ -13,6 +13,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 func (m *model) logLikelihood(t testing.TB, b *dataset.Batch) []float64 {
@@ -177,7 +178,7 @@ func TestBadLaunches(t *testing.T) {
 	b := m.batch(reference.RandomRows(g, rand.New(rand.NewPCG(5, 6)), 10, 0))
 	ctx := context.Background()
 	ll := make([]float64, 10)
-	rule := kernels.Rule{Step: 1}
+	rule := tensor.Rule{Step: 1}
 	for _, r := range []struct{ lo, hi, room int }{{0, 5, 10}, {-1, 2, 10}, {8, 11, 10}, {3, 3, 10}, {4, 2, 10}, {0, 4, 3}} {
 		if err := m.eng.Step(ctx, b, r.lo, r.hi, rule, ll[:r.room]); !errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("Step of rows %d..%d with room for %d: %v", r.lo, r.hi, r.room, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // TestStepRows checks that flows of more rows than there is room for are refused.
@@ -38,7 +39,7 @@ func TestStepRows(t *testing.T) {
 	if err := m.eng.Accumulate(ctx, b, 0, 1, ll); !errors.Is(err, kernels.ErrDevice) {
 		t.Errorf("Accumulate beyond 2^22 rows: %v, want ErrDevice", err)
 	}
-	if err := m.eng.Apply(ctx, kernels.Rule{Step: 1}); err != nil {
+	if err := m.eng.Apply(ctx, tensor.Rule{Step: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.eng.Accumulate(ctx, b, 0, 1, ll); err != nil {
@@ -52,7 +53,7 @@ func TestStepRows(t *testing.T) {
 	if err := m.eng.Accumulate(ctx, b, 0, 2048, ll); !errors.Is(err, kernels.ErrDevice) {
 		t.Errorf("Accumulate beyond 2^22 rows: %v, want ErrDevice", err)
 	}
-	if err := m.eng.ApplyOwners(ctx, kernels.Rule{Step: 1}, 1, 2); err != nil {
+	if err := m.eng.ApplyOwners(ctx, tensor.Rule{Step: 1}, 1, 2); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.eng.Accumulate(ctx, b, 0, 1, ll); err != nil {
@@ -192,7 +193,7 @@ func TestStatScales(t *testing.T) {
 		if !(math.Abs(got-want) <= 1e-5*want) {
 			t.Errorf("values up to %v: the squares add up to %v, want %v", size, got, want)
 		}
-		if err := m.eng.Apply(ctx, kernels.Rule{Step: 1}); err != nil {
+		if err := m.eng.Apply(ctx, tensor.Rule{Step: 1}); err != nil {
 			t.Fatal(err)
 		}
 		width := m.eng.Program().Width(m.eng.Program().Inputs[0].Vector)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // room is the device's memory for the rows of a launch.
@@ -51,7 +52,7 @@ type Pass struct {
 	train  bool // for a training step
 	ll     []float64
 	at     *room
-	args   kernels.StepArgs
+	args   tensor.StepArgs
 	number int64 // of the launch, from 1; 0: none yet
 	done   bool
 	err    error
@@ -113,8 +114,9 @@ func (e *Engine) clearRoom(ctx context.Context) (*room, error) {
 	return first, nil
 }
 
-// launch starts a kernel on the pass's rows.
-func (p *Pass) launch(ctx context.Context, kernel string, arg func(*kernels.StepArgs) kernels.Arg) error {
+// launch brings the rows to the device, unless they are there, and starts a call of
+// the program on them.
+func (p *Pass) launch(ctx context.Context, call func() error) error {
 	e := p.eng
 	if p.at == nil {
 		r, err := e.clearRoom(ctx)
@@ -125,8 +127,8 @@ func (p *Pass) launch(ctx context.Context, kernel string, arg func(*kernels.Step
 			return err
 		}
 	}
-	p.args.ForwardArgs = kernels.ForwardArgs{Params: e.params, Codes: p.at.codes, Values: p.at.values, LL: p.at.ll}
-	if err := e.dev.Launch(ctx, e.kernels[kernel], p.hi-p.lo, arg(&p.args)); err != nil {
+	p.args.ForwardArgs = tensor.ForwardArgs{Params: e.params, Codes: p.at.codes, Values: p.at.values, LL: p.at.ll}
+	if err := call(); err != nil {
 		p.leave()
 		return err
 	}
@@ -140,13 +142,13 @@ func (p *Pass) leave() { p.at.pass, p.at = nil, nil }
 
 // Evaluate starts the forward pass.
 func (p *Pass) Evaluate(ctx context.Context) error {
-	return p.launch(ctx, kernels.Forward, func(a *kernels.StepArgs) kernels.Arg { return &a.ForwardArgs })
+	return p.launch(ctx, func() error { return p.eng.exec.Forward(ctx, p.hi-p.lo, &p.args.ForwardArgs) })
 }
 
 // Step starts a training step with these rows as its only shard.
-func (p *Pass) Step(ctx context.Context, rule kernels.Rule) error {
+func (p *Pass) Step(ctx context.Context, rule tensor.Rule) error {
 	p.args.Rule = &rule
-	return p.launch(ctx, kernels.Step, func(a *kernels.StepArgs) kernels.Arg { return a })
+	return p.launchStep(ctx)
 }
 
 // Accumulate starts to add the expected counts of the rows, as one shard, to the
@@ -160,11 +162,15 @@ func (p *Pass) Accumulate(ctx context.Context) error {
 		return fmt.Errorf("%w: flows of %d rows before an update, with room for %d; set StepRows", kernels.ErrDevice, e.added+rows, e.most)
 	}
 	p.args.Flows = e.flows
-	if err := p.launch(ctx, kernels.Step, func(a *kernels.StepArgs) kernels.Arg { return a }); err != nil {
+	if err := p.launchStep(ctx); err != nil {
 		return err
 	}
 	e.added += rows
 	return nil
+}
+
+func (p *Pass) launchStep(ctx context.Context) error {
+	return p.launch(ctx, func() error { return p.eng.exec.Step(ctx, p.hi-p.lo, &p.args) })
 }
 
 // Wait waits for the launch and writes the log-likelihoods.

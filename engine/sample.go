@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/pce-engine/pce/dataset"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -26,8 +26,8 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 		if err := e.evaluate(ctx, b, lo, hi, ll); err != nil {
 			return err
 		}
-		a := kernels.SampleArgs{Params: e.params, Codes: e.codes, Values: e.values, Seed: seed, First: first + lo, Units: units}
-		if err := e.dev.Launch(ctx, e.kernels[kernels.Sample], hi-lo, &a); err != nil {
+		a := tensor.SampleArgs{Params: e.params, Codes: e.codes, Values: e.values, Seed: seed, First: first + lo, Units: units}
+		if err := e.exec.Sample(ctx, hi-lo, &a); err != nil {
 			return err
 		}
 		if err := e.dev.Read(ctx, e.code.cells(), e.codes, 0); err != nil {
@@ -36,7 +36,7 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 		for _, c := range e.prog.Columns {
 			if c.Codes > 0 {
 				if bins := e.binsOf(c.Var); bins != nil && !b.Columns[c.Var].Discrete() {
-					bins.draw(b.Columns[c.Var].Values[lo:hi], &e.code, int(c.Slot)*e.rows, kernels.NewDraws(seed, first+lo), int32(len(e.prog.Vectors))+c.Var)
+					bins.draw(b.Columns[c.Var].Values[lo:hi], &e.code, int(c.Slot)*e.rows, tensor.NewDraws(seed, first+lo), int32(len(e.prog.Vectors))+c.Var)
 					continue
 				}
 				if err := e.fill(&b.Columns[c.Var], lo, hi, c); err != nil {
@@ -44,7 +44,7 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 				}
 			}
 		}
-		draws := kernels.NewDraws(seed, first+lo)
+		draws := tensor.NewDraws(seed, first+lo)
 		for i, f := range functions {
 			if err := e.drawFunction(ctx, b, lo, &e.prog.Inputs[f], units[i*(hi-lo):][:hi-lo], draws); err != nil {
 				return err
@@ -70,7 +70,7 @@ func (e *Engine) fill(cells *dataset.Cells, lo, hi int, c layers.Column) error {
 
 // drawFunction draws the missing cells of a leaf without a table, whose units the
 // device has chosen.
-func (e *Engine) drawFunction(ctx context.Context, b *dataset.Batch, lo int, in *layers.Input, units []int32, draws kernels.Draws) error {
+func (e *Engine) drawFunction(ctx context.Context, b *dataset.Batch, lo int, in *layers.Input, units []int32, draws tensor.Draws) error {
 	width, np := e.prog.Width(in.Vector), in.Family.NumParams()
 	variable := e.prog.Columns[in.Column].Var
 	cells := &b.Columns[variable]

@@ -1,6 +1,6 @@
 package kernels
 
-// Phase is a part of a launch: forward, backward, update.
+// Phase is a part of what a program does: forward, backward, update.
 type Phase struct {
 	Name    string
 	Seconds float64
@@ -8,7 +8,7 @@ type Phase struct {
 
 // Meter is what a device may offer besides: what a benchmark wants to know of it.
 type Meter interface {
-	// Measure makes later launches time their phases, which costs some time; it
+	// Measure makes later calls of programs time their phases, which costs some time; it
 	// starts afresh.
 	Measure(on bool)
 	// Phases returns the time in each phase since Measure.

@@ -16,7 +16,10 @@ type Module struct {
 }
 
 // ModuleKind names the form of module: a tensor program.
-func (Module) ModuleKind() string { return "tensor" }
+const ModuleKind = "tensor"
+
+// ModuleKind names the form of module: a tensor program.
+func (Module) ModuleKind() string { return ModuleKind }
 
 // CellBytes is what the cells of a launch take.
 func (m Module) CellBytes() int64 {

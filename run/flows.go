@@ -50,7 +50,7 @@ func openLocal(ctx context.Context, b *Blueprint, l Load) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &local{em.NewLocal(e, b.Train), e, l.PrecisionUsed(e)}, nil
+	return &local{em.NewLocal(e, b.Train), e, e.Precision().String()}, nil
 }
 
 func (l *local) Device() string        { return l.engine.Device().Name }

@@ -16,6 +16,7 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -29,7 +30,7 @@ type elsewhere struct {
 	left   int
 }
 
-func (e *elsewhere) Step(ctx context.Context, rule kernels.Rule) (em.StepResult, error) {
+func (e *elsewhere) Step(ctx context.Context, rule tensor.Rule) (em.StepResult, error) {
 	if e.left--; e.left == 0 {
 		return em.StepResult{}, errLost
 	}

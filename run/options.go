@@ -79,15 +79,6 @@ type Load struct {
 	Tables int64
 }
 
-// PrecisionUsed returns the precision of an engine's flows, mixed or fp32.
-func (l Load) PrecisionUsed(e *engine.Engine) string {
-	info, p := e.Device(), e.Program()
-	if l.Train && l.Mixed && info.Mixed && p.BlockSize >= info.MixedBlock && p.TypicalUnits() >= info.MixedUnits {
-		return "mixed"
-	}
-	return "fp32"
-}
-
 // TrainLoad says how Train runs a circuit on so many training rows; the tables
 // of other rows are not counted.
 func TrainLoad(opts TrainOptions, rows int) Load {

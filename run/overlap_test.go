@@ -14,10 +14,10 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // spy is an emulator that writes down what its user asks for, and can be made deaf
@@ -121,7 +121,7 @@ func (p *pipeline) train(ctx context.Context, steps int) (lls []float64, params 
 		return nil, nil, err
 	}
 	for i := range steps {
-		r, err := local.Step(ctx, kernels.Rule{Step: 0.5 / float64(1+i), Pseudocount: 0.1})
+		r, err := local.Step(ctx, tensor.Rule{Step: 0.5 / float64(1+i), Pseudocount: 0.1})
 		if err != nil {
 			return lls, nil, err
 		}
@@ -204,7 +204,7 @@ func TestGraphsTakeBothSizes(t *testing.T) {
 	}
 	// step does the next step of local and returns the parameters after it.
 	step := func(local *em.Local, n, want int) (float64, []float32) {
-		r, err := local.Step(ctx, kernels.Rule{Step: 0.5 / float64(1+n), Pseudocount: 0.1})
+		r, err := local.Step(ctx, tensor.Rule{Step: 0.5 / float64(1+n), Pseudocount: 0.1})
 		if err != nil || r.Rows != want {
 			t.Fatalf("step %d: %+v, %v; want %d rows", n, r, err, want)
 		}
@@ -321,13 +321,13 @@ func TestUnderWay(t *testing.T) {
 				}
 			}
 			for _, step := range []float64{0.9, 0.1, 0.5} {
-				check(e.Apply(ctx, kernels.Rule{Step: step, Pseudocount: 0.2}))
+				check(e.Apply(ctx, tensor.Rule{Step: step, Pseudocount: 0.2}))
 			}
 			n := len(e.Program().Owners())
 			for _, part := range [][2]int{{0, n / 2}, {n / 2, n}} {
 				check(e.WriteParams(ctx, 0, []float32{0.5}))
-				check(e.ApplyOwners(ctx, kernels.Rule{Step: 0.3, Pseudocount: 0.1}, part[0], part[1]))
-				check(e.ApplyOwners(ctx, kernels.Rule{Step: 0.3, Pseudocount: 0.1}, n-part[1], n-part[0]))
+				check(e.ApplyOwners(ctx, tensor.Rule{Step: 0.3, Pseudocount: 0.1}, part[0], part[1]))
+				check(e.ApplyOwners(ctx, tensor.Rule{Step: 0.3, Pseudocount: 0.1}, n-part[1], n-part[0]))
 			}
 			all := make([]float64, rows)
 			check(e.LogLikelihood(ctx, p.batch, all))
@@ -362,7 +362,7 @@ func TestErrorsOfNextRows(t *testing.T) {
 	if err := local.Begin(ctx, plan); err != nil {
 		t.Fatal(err)
 	}
-	rule := kernels.Rule{Step: 0.5, Pseudocount: 0.1}
+	rule := tensor.Rule{Step: 0.5, Pseudocount: 0.1}
 	r, err := local.Step(ctx, rule)
 	if err != nil || r.Rows != pipelineRows {
 		t.Fatalf("the step before: %+v, %v", r, err)

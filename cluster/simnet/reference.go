@@ -6,7 +6,7 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // Reference is what a toy is compared with: the same steps in one place, one
@@ -34,7 +34,7 @@ func (r *Reference) Flows(step cluster.Step, shards []dataset.Span) em.StepResul
 }
 
 // Apply moves all parameters by the flows that were added, and clears these.
-func (r *Reference) Apply(rule kernels.Rule) { r.model.apply(rule, 0, len(r.model.layout.Owners)) }
+func (r *Reference) Apply(rule tensor.Rule) { r.model.apply(rule, 0, len(r.model.layout.Owners)) }
 
 // State returns a copy of the parameters, and of the averages behind them.
 func (r *Reference) State() []float32 { return slices.Clone(r.model.state) }

@@ -11,7 +11,7 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // accumulate adds the flows of a shard.
@@ -57,7 +57,7 @@ func (m *toyModel) query(request []byte) []byte {
 }
 
 // apply moves owners lo to hi-1.
-func (m *toyModel) apply(rule kernels.Rule, lo, hi int) {
+func (m *toyModel) apply(rule tensor.Rule, lo, hi int) {
 	h := digest(4, math.Float64bits(rule.Step), math.Float64bits(rule.Pseudocount))
 	if a := rule.Anemone; a != nil {
 		h = digest(h, math.Float64bits(a.Momentum), math.Float64bits(a.Weight), uint64(a.Rows))
@@ -234,7 +234,7 @@ func window[T any](ctx context.Context, what string, all []T, offset int64, n in
 	return all[offset : offset+int64(n)], nil
 }
 
-func (s *toySession) Apply(ctx context.Context, rule kernels.Rule, lo, hi int) error {
+func (s *toySession) Apply(ctx context.Context, rule tensor.Rule, lo, hi int) error {
 	defer s.enter()()
 	if err := ctx.Err(); err != nil {
 		return err

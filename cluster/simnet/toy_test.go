@@ -12,14 +12,14 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
 var (
 	toySpec  = ToySpec{Params: 24, Owners: 6, Averages: true, Seed: 3}
 	schedule = dataset.Schedule{Rows: 100, BatchRows: 50, Seed: 1}
-	rule     = kernels.Rule{Step: 0.5, Anemone: &kernels.Anemone{Momentum: 0.9, Rows: 50}}
+	rule     = tensor.Rule{Step: 0.5, Anemone: &tensor.Anemone{Momentum: 0.9, Rows: 50}}
 )
 
 func load(t *testing.T, toy *Toy, spec ToySpec) cluster.Session {
@@ -130,7 +130,7 @@ func TestToy(t *testing.T) {
 // TestToyShowsMistakes does a step wrongly in each way.
 func TestToyShowsMistakes(t *testing.T) {
 	step := cluster.Step{Schedule: schedule}
-	do := func(shards []dataset.Span, step cluster.Step, rule kernels.Rule, seed uint64) []float32 {
+	do := func(shards []dataset.Span, step cluster.Step, rule tensor.Rule, seed uint64) []float32 {
 		spec := toySpec
 		spec.Seed = seed
 		ref, err := NewReference(spec)
@@ -156,7 +156,7 @@ func TestToyShowsMistakes(t *testing.T) {
 	for name, wrong := range map[string][]float32{
 		"missing":   do(shards[1:], step, rule, 3),
 		"twice":     do(append(shards, shards[0]), step, rule, 3),
-		"rule":      do(shards, step, kernels.Rule{Step: 0.5}, 3),
+		"rule":      do(shards, step, tensor.Rule{Step: 0.5}, 3),
 		"step":      do(shards, later, rule, 3),
 		"norm":      norm.State(),
 		"parameter": do(shards, step, rule, 4),

@@ -14,8 +14,8 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 	"github.com/pce-engine/pce/run"
 )
@@ -192,13 +192,13 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 	info := e.Device()
 	r := &benchResult{
 		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,
-		PrecisionUsed: load.PrecisionUsed(e),
+		PrecisionUsed: e.Precision().String(),
 	}
 	rows, batch := make([]int, r.Batch), &dataset.Batch{}
 	ll := make([]float64, r.Batch)
-	rule := kernels.Rule{Step: cfg.Train.StepSize.From, Pseudocount: cfg.Train.Pseudocount}
+	rule := tensor.Rule{Step: cfg.Train.StepSize.From, Pseudocount: cfg.Train.Pseudocount}
 	if load.Averages {
-		rule.Anemone = &kernels.Anemone{Momentum: cfg.Train.Momentum, Rows: r.Batch}
+		rule.Anemone = &tensor.Anemone{Momentum: cfg.Train.Momentum, Rows: r.Batch}
 	}
 	var times []time.Duration
 	var total time.Duration
@@ -241,7 +241,7 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 
 // trainStep is forward, backward and update: fused where the batch is one
 // launch, but for Anemone.
-func trainStep(ctx context.Context, e *engine.Engine, b *dataset.Batch, rule kernels.Rule, ll []float64) error {
+func trainStep(ctx context.Context, e *engine.Engine, b *dataset.Batch, rule tensor.Rule, ll []float64) error {
 	if b.Rows <= e.Rows() && rule.Anemone == nil {
 		return e.Step(ctx, b, 0, b.Rows, rule, ll)
 	}

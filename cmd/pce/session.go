@@ -8,7 +8,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -118,7 +118,7 @@ func (s *trainSession) WriteFlows(ctx context.Context, offset int64, flows []int
 }
 
 // Apply moves the parameters of some owners.
-func (s *trainSession) Apply(ctx context.Context, rule kernels.Rule, lo, hi int) error {
+func (s *trainSession) Apply(ctx context.Context, rule tensor.Rule, lo, hi int) error {
 	return s.engine.ApplyOwners(ctx, rule, lo, hi)
 }
 

@@ -207,7 +207,7 @@ func (l *loader) trains(ctx context.Context, spec cluster.Spec, d *description, 
 		return nil, err
 	}
 	info := s.engine.Device()
-	s.info = cluster.SessionInfo{Device: info.Name, Path: info.KernelPath, Precision: load.PrecisionUsed(s.engine)}
+	s.info = cluster.SessionInfo{Device: info.Name, Path: info.KernelPath, Precision: s.engine.Precision().String()}
 	s.start()
 	return s, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -102,7 +102,7 @@ func (s *querySession) ReadFlows(context.Context, int64, []int64) error { return
 func (s *querySession) WriteFlows(context.Context, int64, []int64) error { return errNoTraining }
 
 // Apply refuses.
-func (s *querySession) Apply(context.Context, kernels.Rule, int, int) error { return errNoTraining }
+func (s *querySession) Apply(context.Context, tensor.Rule, int, int) error { return errNoTraining }
 
 // ReadState has nothing to copy.
 func (s *querySession) ReadState(_ context.Context, _ int64, state []float32) error {

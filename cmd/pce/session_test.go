@@ -19,6 +19,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 	"github.com/pce-engine/pce/run"
 )
@@ -100,7 +101,7 @@ func (p *pair) Begin(_ context.Context, plan em.Plan) error {
 	return nil
 }
 
-func (p *pair) Step(ctx context.Context, rule kernels.Rule) (res em.StepResult, err error) {
+func (p *pair) Step(ctx context.Context, rule tensor.Rule) (res em.StepResult, err error) {
 	step := cluster.Step{Schedule: p.plan.Schedule, At: p.at}
 	shards := dataset.Shards(p.plan.StepRows(p.at.Step), p.plan.ShardRows)
 	results := make([]em.StepResult, len(shards))

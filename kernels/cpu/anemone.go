@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // trace is what an average of flows becomes 0 below, far under the grid: without
@@ -12,20 +13,14 @@ import (
 const trace = 0x1p-64
 
 // anemone takes over the further arguments of an update by Anemone.
-func (x *executor) anemone(a *kernels.UpdateArgs) error {
-	visits, err := own(a.Visits)
+func (x *executor) anemone(a *tensor.UpdateArgs) error {
+	visits, err := argument[float32](x.dev, "visits", a.Visits, x.prog.VisitLen())
 	if err != nil {
 		return err
 	}
-	averages, err := own(a.Averages)
+	averages, err := argument[float32](x.dev, "averages", a.Averages, x.prog.AverageLen())
 	if err != nil {
 		return err
-	}
-	if int64(len(visits.f32)) < x.prog.VisitLen() {
-		return shortBuffer("visits", len(visits.f32), int(x.prog.VisitLen()))
-	}
-	if int64(len(averages.f32)) < x.prog.AverageLen() {
-		return shortBuffer("averages", len(averages.f32), int(x.prog.AverageLen()))
 	}
 	m := a.Rule.Anemone
 	if !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 {
@@ -33,7 +28,7 @@ func (x *executor) anemone(a *kernels.UpdateArgs) error {
 			kernels.ErrDevice, m.Rows, m.Momentum, m.Weight)
 	}
 	r := &x.call.rule
-	r.visits, r.averages = visits.f32, averages.f32
+	r.visits, r.averages = visits, averages
 	r.keep = float64(float32(m.Momentum)) // shares that add up to 1 in float32 too
 	r.take = 1 - r.keep
 	if m.Weight == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/kerneltest"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // TestAnemoneArguments wants updates by Anemone that cannot be done to be refused
@@ -37,13 +38,13 @@ func TestAnemoneArguments(t *testing.T) {
 	batch := reference.Batch(reference.Schema(g), [][]float64{{0, 1, 2}, {1, 1, 0}})
 	ll := make([]float64, 2)
 	before := m.Read(t)
-	if err := m.Engine.Step(ctx, batch, 0, 2, kernels.Rule{Step: 0.4, Anemone: &kernels.Anemone{Rows: 2}}, ll); !errors.Is(err, kernels.ErrDevice) {
+	if err := m.Engine.Step(ctx, batch, 0, 2, tensor.Rule{Step: 0.4, Anemone: &tensor.Anemone{Rows: 2}}, ll); !errors.Is(err, kernels.ErrDevice) {
 		t.Errorf("fused: %v, want ErrDevice", err)
 	}
 	if err := m.Engine.Accumulate(ctx, batch, 0, 2, ll); err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range []kernels.Anemone{
+	for _, a := range []tensor.Anemone{
 		{Rows: 0},
 		{Rows: 2, Momentum: 1},
 		{Rows: 2, Momentum: 1 - 1e-12}, // 1 in float32
@@ -51,7 +52,7 @@ func TestAnemoneArguments(t *testing.T) {
 		{Rows: 2, Momentum: math.NaN()},
 		{Rows: 2, Weight: math.NaN()},
 	} {
-		err := m.Engine.Apply(ctx, kernels.Rule{Step: 0.4, Anemone: &a})
+		err := m.Engine.Apply(ctx, tensor.Rule{Step: 0.4, Anemone: &a})
 		if !errors.Is(err, kernels.ErrDevice) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v, want ErrDevice in one line", a, err)
 		}
@@ -64,7 +65,7 @@ func TestAnemoneArguments(t *testing.T) {
 			}
 		}
 	}
-	if err := m.Engine.Apply(ctx, kernels.Rule{Step: 0.4, Anemone: &kernels.Anemone{Rows: 2}}); err != nil {
+	if err := m.Engine.Apply(ctx, tensor.Rule{Step: 0.4, Anemone: &tensor.Anemone{Rows: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	flows := make([]int64, m.Result.Program.FlowLen())

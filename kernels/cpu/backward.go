@@ -6,61 +6,14 @@ import (
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
-
-// begin takes over the arguments of a launch.
-func (x *executor) begin(rows int, params, codes, values kernels.Buffer) error {
-	p, err := own(params)
-	if err != nil {
-		return err
-	}
-	if int64(len(p.f32)) < x.prog.NumParams {
-		return shortBuffer("parameters", len(p.f32), int(x.prog.NumParams))
-	}
-	x.call.rows, x.call.params = rows, p.f32
-	coded, valued := 0, 0
-	for _, c := range x.prog.Columns {
-		if c.Codes > 0 {
-			coded++
-		} else {
-			valued++
-		}
-	}
-	if coded > 0 {
-		c, err := own(codes)
-		if err != nil {
-			return err
-		}
-		x.call.codes = columnCodes{narrow: c.u16}
-		if x.wideCodes {
-			x.call.codes = columnCodes{wide: c.u32}
-		}
-		if n := len(x.call.codes.narrow) + len(x.call.codes.wide); n < coded*x.rowsMax {
-			return shortBuffer("codes", n, coded*x.rowsMax)
-		}
-	}
-	if valued > 0 {
-		v, err := own(values)
-		if err != nil {
-			return err
-		}
-		if len(v.f32) < valued*x.rowsMax {
-			return shortBuffer("values", len(v.f32), valued*x.rowsMax)
-		}
-		x.call.vals = v.f32
-	}
-	return nil
-}
-
-func shortBuffer(what string, have, want int) error {
-	return fmt.Errorf("%w: cpu: buffer of %s has %d elements, want %d", kernels.ErrDevice, what, have, want)
-}
 
 // backward sends one count for each row from the root down, and moves the
 // parameters, adds the flows up or counts visits. It replaces the values that
 // forward left.
-func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
+func (x *executor) backward(rows int, a *tensor.BackwardArgs) error {
 	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
@@ -68,31 +21,23 @@ func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
 	x.call.flows, x.call.count = nil, a.Visits != nil
 	switch {
 	case a.Visits != nil:
-		v, err := own(a.Visits)
-		if err != nil {
+		var err error
+		if visits, err = argument[float32](x.dev, "visits", a.Visits, x.prog.VisitLen()); err != nil {
 			return err
 		}
-		if int64(len(v.f32)) < x.prog.VisitLen() {
-			return shortBuffer("visits", len(v.f32), int(x.prog.VisitLen()))
-		}
-		visits = v.f32
 	case a.Rule != nil:
 		if a.Rule.Anemone != nil {
-			return fmt.Errorf("%w: cpu: rule Anemone in a backward pass; add flows up and launch %s", kernels.ErrDevice, kernels.Update)
+			return fmt.Errorf("%w: cpu: rule Anemone in a backward pass; add flows up and call Update", kernels.ErrDevice)
 		}
 		x.call.rule = newRule(*a.Rule)
-		if params, err := own(a.Params); err == nil {
-			x.countWeights(params, 0, len(x.owners))
-		}
-	default:
-		f, err := own(a.Flows)
-		if err != nil {
+		if err := x.countWeights(a.Params, 0, len(x.owners)); err != nil {
 			return err
 		}
-		if int64(len(f.i64)) < x.prog.FlowLen() {
-			return shortBuffer("flows", len(f.i64), int(x.prog.FlowLen()))
+	default:
+		var err error
+		if x.call.flows, err = argument[int64](x.dev, "flows", a.Flows, x.prog.FlowLen()); err != nil {
+			return err
 		}
-		x.call.flows = f.i64
 	}
 	x.run(&x.backwardPlan, func(w *worker, t *task) {
 		switch t.kind {

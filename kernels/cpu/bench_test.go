@@ -12,8 +12,8 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // BenchmarkStep times whole training steps of an HCLT over a 28×28 grid, with
@@ -47,7 +47,7 @@ func benchmarkStep(b *testing.B, tree structures.Tree, m, threads, rows int, mix
 	ll := make([]float64, rows)
 	edges := circuit.Count(g).Edges()
 	step := func() {
-		if err := e.Step(context.Background(), batch, 0, rows, kernels.Rule{Step: 0.1, Pseudocount: 0.1}, ll); err != nil {
+		if err := e.Step(context.Background(), batch, 0, rows, tensor.Rule{Step: 0.1, Pseudocount: 0.1}, ll); err != nil {
 			b.Fatal(err)
 		}
 	}

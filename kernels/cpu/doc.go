@@ -13,7 +13,7 @@
 //
 // # Goroutines
 //
-// A launch starts Threads-1 goroutines and waits for them. They take tasks from a
+// A call of a program starts Threads-1 goroutines and waits for them. They take tasks from a
 // common queue; a node is computed by one of them, or by all in
 // lockstep where the circuit is a chain. No float depends on their number.
 //

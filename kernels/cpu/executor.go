@@ -9,6 +9,7 @@ import (
 
 // executor is a loaded program: its tasks, its schedule and its workspace.
 type executor struct {
+	dev     *Device
 	prog    *layers.Program
 	owners  []layers.Owner
 	set     *micro.Set
@@ -57,14 +58,14 @@ type executor struct {
 
 	fans []int32 // by unit of an owner: weights or categories that are not 0
 	// The parameters that fans describes, their state then, and whose they are.
-	counted              *buffer
+	counted              *Buffer
 	countedAt            int
 	countedLo, countedHi int
 
 	call call
 }
 
-// call is what the running launch works on.
+// call is what the running call of the program works on.
 type call struct {
 	rows   int
 	params []float32
@@ -152,16 +153,17 @@ func tileRows(cols int) int {
 	return 128
 }
 
-func newExecutor(m layers.Module, set *micro.Set, threads int) *executor {
-	x := planned(m, set, threads)
+func newExecutor(m layers.Module, d *Device) *executor {
+	x := planned(m, d)
 	x.workspace()
 	return x
 }
 
 // planned returns an executor without its workspace.
-func planned(m layers.Module, set *micro.Set, threads int) *executor {
+func planned(m layers.Module, d *Device) *executor {
+	set := d.set
 	x := &executor{
-		prog: m.Program, owners: m.Program.Owners(), set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train,
+		dev: d, prog: m.Program, owners: m.Program.Owners(), set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train,
 		scales: m.Scales, wideCodes: m.Program.WideCodes(),
 	}
 	switch least := mixedBlock(set); {
@@ -177,7 +179,7 @@ func planned(m layers.Module, set *micro.Set, threads int) *executor {
 	x.grid = float32(m.Program.Grid(max(m.StepRows, int64(m.Rows))))
 	x.fine = x.grid * (1 << 23)
 	x.plan()
-	x.schedules(threads)
+	x.schedules(d.threads)
 	return x
 }
 

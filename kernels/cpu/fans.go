@@ -1,40 +1,47 @@
 package cpu
 
+import "github.com/pce-engine/pce/kernels"
+
 // countWeights counts, for every unit of the owners lo to hi-1, the weights or
 // categories that are not 0: a pseudocount is spread over these. A 0 stays 0 and
 // nothing else becomes 0, so it is done once for parameters that come from
 // outside.
-func (x *executor) countWeights(params *buffer, lo, hi int) {
-	if x.counted == params && x.countedAt == params.writes && x.countedLo <= lo && hi <= x.countedHi {
-		return
+func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
+	b, err := x.dev.Own(params)
+	if err != nil {
+		return err
 	}
-	x.counted, x.countedAt, x.countedLo, x.countedHi = params, params.writes, lo, hi
+	if x.counted == b && x.countedAt == b.Writes() && x.countedLo <= lo && hi <= x.countedHi {
+		return nil
+	}
+	x.counted, x.countedAt, x.countedLo, x.countedHi = b, b.Writes(), lo, hi
 	if x.fans == nil {
 		x.fans = make([]int32, int(x.prog.NodeBlocks)*x.size)
 	}
 	for i := range x.owners[lo:hi] {
 		if o := &x.owners[lo+i]; o.Sum >= 0 {
-			x.countSum(params.f32, o.Sum)
+			x.countSum(o.Sum)
 		} else {
-			x.countInput(params.f32, o.Input)
+			x.countInput(o.Input)
 		}
 	}
+	return nil
 }
 
-func (x *executor) countSum(params []float32, sum int32) {
+func (x *executor) countSum(sum int32) {
 	v := x.prog.Sums[sum].Vector
 	fans := x.fans[x.firstUnit(v):][:x.prog.Width(v)]
 	clear(fans)
 	for _, run := range x.tasks[x.taskOf[v]].sum.back {
 		at := x.prog.ParamOffset(run.param)
 		for r := range run.n {
-			fans[run.row+r] += positive(params[at+int64(r*x.size):][:x.size])
+			fans[run.row+r] += positive(x.call.params[at+int64(r*x.size):][:x.size])
 		}
 	}
 }
 
 // countInput counts for leaves whose table is what moves.
-func (x *executor) countInput(params []float32, input int32) {
+func (x *executor) countInput(input int32) {
 	in := &x.prog.Inputs[input]
 	if in.Table < 0 || in.Params >= 0 {
 		return
@@ -42,7 +49,7 @@ func (x *executor) countInput(params []float32, input int32) {
 	width := x.prog.Width(in.Vector)
 	fans := x.fans[x.firstUnit(in.Vector):][:width]
 	clear(fans)
-	for k, p := range params[in.Table:][:int(in.Codes)*width] {
+	for k, p := range x.call.params[in.Table:][:int(in.Codes)*width] {
 		if p > 0 {
 			fans[k%width]++
 		}

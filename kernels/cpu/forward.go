@@ -3,8 +3,8 @@ package cpu
 import (
 	"math"
 
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -22,16 +22,13 @@ const storedLoss = 24
 const bareFactors = 3
 
 // forward evaluates rows rows.
-func (x *executor) forward(rows int, a *kernels.ForwardArgs) error {
-	ll, err := own(a.LL)
+func (x *executor) forward(rows int, a *tensor.ForwardArgs) error {
+	ll, err := argument[float64](x.dev, "log-likelihoods", a.LL, int64(rows))
 	if err != nil {
 		return err
 	}
 	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
 		return err
-	}
-	if len(ll.f64) < rows {
-		return shortBuffer("log-likelihoods", len(ll.f64), rows)
 	}
 	x.logs.reset()
 	x.recomputed.Store(0)
@@ -46,10 +43,10 @@ func (x *executor) forward(rows int, a *kernels.ForwardArgs) error {
 		}
 	})
 	for r := range rows {
-		ll.f64[r] = x.logValue(x.prog.Root, r, 0)
+		ll[r] = x.logValue(x.prog.Root, r, 0)
 	}
 	a.Recomputed = x.recomputed.Load()
-	x.checkLogs(ll.f64[:rows])
+	x.checkLogs(ll[:rows])
 	return nil
 }
 

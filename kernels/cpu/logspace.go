@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -276,16 +278,16 @@ func (x *executor) eachWeight(t *task, lo, hi int, do func(i, j int, theta float
 }
 
 // inspect copies the log values of a vector.
-func (x *executor) inspect(rows int, a *kernels.InspectArgs) error {
+func (x *executor) inspect(rows int, a *tensor.InspectArgs) error {
 	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
 	if a.Vector < 0 || a.Vector >= len(x.prog.Vectors) {
-		return shortBuffer("vectors", len(x.prog.Vectors), a.Vector)
+		return fmt.Errorf("%w: cpu: inspection of vector %d, want 0..%d", kernels.ErrDevice, a.Vector, len(x.prog.Vectors)-1)
 	}
 	units := int(x.prog.Vectors[a.Vector].Units)
 	if len(a.Log) < rows*units {
-		return shortBuffer("log values", len(a.Log), rows*units)
+		return tooShort("log values", len(a.Log), rows*units)
 	}
 	for r := range rows {
 		for u := range units {

@@ -1,10 +1,8 @@
 package cpu
 
 import (
-	"fmt"
 	"unsafe"
 
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -23,10 +21,10 @@ func Plan(m layers.Module, o Options) (Memory, error) {
 	if err != nil {
 		return Memory{}, err
 	}
-	if m.Rows < 1 || m.Rows > 1<<20 {
-		return Memory{}, fmt.Errorf("%w: cpu: %d rows a launch, want 1..%d", kernels.ErrDevice, m.Rows, 1<<20)
+	if err := checkRows(m.Rows); err != nil {
+		return Memory{}, err
 	}
-	x := planned(m, d.set, d.threads)
+	x := planned(m, d)
 	return x.sizes().memory(x), nil
 }
 

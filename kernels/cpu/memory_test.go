@@ -46,9 +46,9 @@ func TestMemory(t *testing.T) {
 				for _, threads := range []int{1, 2, 3} {
 					t.Run(fmt.Sprintf("%s/train=%v/mixed=%v/threads=%d", name, train, mixed, threads), func(t *testing.T) {
 						m := layers.Module{Program: r.Program, Rows: 77, Train: train, Mixed: mixed}
-						set := widest()
-						want := allocated(newExecutor(m, set, threads))
-						got, err := Plan(m, Options{Threads: threads, Set: set})
+						o := Options{Threads: threads, Set: widest()}
+						want := allocated(newExecutor(m, opened(t, o)))
+						got, err := Plan(m, o)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -97,6 +97,15 @@ func allocated(x *executor) Memory {
 		}
 	}
 	return m
+}
+
+func opened(t testing.TB, o Options) *Device {
+	t.Helper()
+	d, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // widest returns the set with the most kernels.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -18,19 +18,19 @@ const sampleRows = 32
 // other row does, so any thread may do it.
 type sampler struct {
 	*executor
-	draws kernels.Draws
+	draws tensor.Draws
 }
 
 // sample draws the missing cells of the rows that forward has evaluated.
-func (x *executor) sample(rows int, a *kernels.SampleArgs) error {
+func (x *executor) sample(rows int, a *tensor.SampleArgs) error {
 	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
 	functions := x.prog.Functions()
 	if len(a.Units) < rows*len(functions) {
-		return shortBuffer("units", len(a.Units), rows*len(functions))
+		return tooShort("units", len(a.Units), rows*len(functions))
 	}
-	s := &sampler{x, kernels.NewDraws(a.Seed, a.First)}
+	s := &sampler{x, tensor.NewDraws(a.Seed, a.First)}
 	x.share((rows+sampleRows-1)/sampleRows, func(w *worker, i int) {
 		s.descend(w, i*sampleRows, min((i+1)*sampleRows, rows))
 	})

@@ -21,7 +21,7 @@ func plannedFor(t testing.TB, g *circuit.Graph, threads int) *executor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return planned(layers.Module{Program: r.Program, Rows: 16, Train: true}, micro.All()[0], threads)
+	return planned(layers.Module{Program: r.Program, Rows: 16, Train: true}, opened(t, Options{Threads: threads, Set: micro.All()[0]}))
 }
 
 func bit(int) circuit.Leaf { return circuit.Bernoulli{} }
@@ -290,7 +290,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := newExecutor(layers.Module{Program: r.Program, Rows: 4, Train: true}, micro.All()[0], threads)
+			x := newExecutor(layers.Module{Program: r.Program, Rows: 4, Train: true}, opened(t, Options{Threads: threads, Set: micro.All()[0]}))
 			for pass, s := range map[string]*schedule{"forward": &x.forwardPlan, "backward": &x.backwardPlan} {
 				each := int32(1)
 				if s.lockstep {

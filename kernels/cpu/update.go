@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // floorWeight is the least a positive weight can become: it keeps flow over
@@ -23,7 +23,7 @@ type ruleArgs struct {
 	keep, take        float64   // shares of the averages and of the flows in the new averages
 }
 
-func newRule(r kernels.Rule) ruleArgs {
+func newRule(r tensor.Rule) ruleArgs {
 	return ruleArgs{step: r.Step, pseudocount: r.Pseudocount, scale: 1}
 }
 
@@ -135,27 +135,23 @@ func (x *executor) updateSum(w *worker, owner int32, t *task, counts, norm []flo
 
 // update moves the parameters of a range of owners by the flows of all shards,
 // and clears these.
-func (x *executor) update(a *kernels.UpdateArgs) error {
-	params, err := own(a.Params)
+func (x *executor) update(a *tensor.UpdateArgs) error {
+	params, err := argument[float32](x.dev, "parameters", a.Params, x.prog.NumParams)
 	if err != nil {
 		return err
 	}
-	flows, err := own(a.Flows)
+	flows, err := argument[int64](x.dev, "flows", a.Flows, x.prog.FlowLen())
 	if err != nil {
 		return err
-	}
-	if int64(len(params.f32)) < x.prog.NumParams {
-		return shortBuffer("parameters", len(params.f32), int(x.prog.NumParams))
-	}
-	if int64(len(flows.i64)) < x.prog.FlowLen() {
-		return shortBuffer("flows", len(flows.i64), int(x.prog.FlowLen()))
 	}
 	lo, hi, err := a.Part(len(x.owners))
 	if err != nil {
 		return err
 	}
-	x.call.params, x.call.rule = params.f32, newRule(a.Rule)
-	x.countWeights(params, lo, hi)
+	x.call.params, x.call.rule = params, newRule(a.Rule)
+	if err := x.countWeights(a.Params, lo, hi); err != nil {
+		return err
+	}
 	if a.Rule.Anemone != nil {
 		if err := x.anemone(a); err != nil {
 			return err
@@ -165,9 +161,9 @@ func (x *executor) update(a *kernels.UpdateArgs) error {
 	for i := range x.owners[lo:hi] {
 		o := &x.owners[lo+i]
 		if o.Sum >= 0 {
-			jobs = append(jobs, func(w *worker) { x.applySum(w, o.Sum, flows.i64) })
+			jobs = append(jobs, func(w *worker) { x.applySum(w, o.Sum, flows) })
 		} else {
-			jobs = append(jobs, func(w *worker) { x.applyInput(w, o, flows.i64) })
+			jobs = append(jobs, func(w *worker) { x.applyInput(w, o, flows) })
 		}
 	}
 	x.shareOut(jobs)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/pce-engine/pce/kernels"
 )
@@ -30,19 +29,19 @@ func (b *buffer) Free() {
 		return
 	}
 	_ = b.dev.do(func() error {
-		b.dev.meter.bytes -= b.bytes
-		return errors.Join(b.dev.settle(), b.dev.drv.Free(b.ptr))
+		return errors.Join(b.dev.settle(), b.dev.release(b.ptr, b.bytes))
 	})
 	b.ptr, b.n = 0, 0
 }
 
 // Alloc returns n zeroed elements.
 func (d *Device) Alloc(_ context.Context, t kernels.DType, n int) (kernels.Buffer, error) {
-	if n < 0 || t > kernels.Uint32 {
-		return nil, fmt.Errorf("%w: %s: alloc of %d elements of type %d", kernels.ErrDevice, d.name, n, t)
+	bytes, err := kernels.Size(t, n)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
-	b := &buffer{dev: d, dtype: t, n: n, bytes: max(least, int64(n)*int64(t.Bytes()))}
-	err := d.do(func() (err error) {
+	b := &buffer{dev: d, dtype: t, n: n, bytes: max(least, bytes)}
+	err = d.do(func() (err error) {
 		b.ptr, err = d.zeroed(b.bytes)
 		return err
 	})
@@ -69,29 +68,10 @@ func (d *Device) zeroed(bytes int64) (Ptr, error) {
 	return p, d.drv.Clear(p, bytes, d.copies)
 }
 
-// raw is the memory of a slice of numbers.
-func raw[T uint16 | uint32 | float32 | float64 | int64](s []T) []byte {
-	if len(s) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
-}
-
-// view returns the memory of a slice that Read and Write take, and its type.
-func view(s any) ([]byte, kernels.DType, int, bool) {
-	switch s := s.(type) {
-	case []float32:
-		return raw(s), kernels.Float32, len(s), true
-	case []float64:
-		return raw(s), kernels.Float64, len(s), true
-	case []int64:
-		return raw(s), kernels.Int64, len(s), true
-	case []uint16:
-		return raw(s), kernels.Uint16, len(s), true
-	case []uint32:
-		return raw(s), kernels.Uint32, len(s), true
-	}
-	return nil, 0, 0, false
+// release gives memory of zeroed back, which no work uses any more.
+func (d *Device) release(p Ptr, bytes int64) error {
+	d.meter.bytes -= bytes
+	return d.drv.Free(p)
 }
 
 // part finds the part of a buffer that a copy of a slice reaches.
@@ -100,9 +80,12 @@ func (d *Device) part(buf kernels.Buffer, offset int, s any) (*buffer, Ptr, []by
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	bytes, t, n, ok := view(s)
-	if !ok || t != b.dtype || offset < 0 || n > b.n-offset {
-		return nil, 0, nil, fmt.Errorf("%w: %s: copy of %d elements (%T) at %d of a buffer of %d of type %d", kernels.ErrDevice, d.name, n, s, offset, b.n, b.dtype)
+	t, n, bytes, ok := kernels.View(s)
+	if !ok {
+		return nil, 0, nil, fmt.Errorf("%w: %s: copy of %T; want a slice of a buffer's elements", kernels.ErrDevice, d.name, s)
+	}
+	if t != b.dtype || offset < 0 || n > b.n-offset {
+		return nil, 0, nil, fmt.Errorf("%w: %s: copy of %d elements of %v at %d of a buffer of %d of %v", kernels.ErrDevice, d.name, n, t, offset, b.n, b.dtype)
 	}
 	return b, b.ptr + Ptr(offset*t.Bytes()), bytes, nil
 }

@@ -1,11 +1,13 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda/plan"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	contract "github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -18,15 +20,18 @@ type executor struct {
 	tables   *plan.Tables
 	schedule *plan.Schedule
 	mod      *module
+	train    bool // it has room for flows
 	grid     float64
 	codeType kernels.DType
 
 	fixed  map[string]Ptr // arguments that stay
 	lists  Ptr
+	owned  []zone // all memory on the card
+	host   []byte // of the cells
 	cells  [mostGraphs]cell
 	graphs map[graphKey]*graph
-	last   int64         // the number of the last launch
-	draws  kernels.Draws // of the next sample
+	last   int64          // the number of the last launch
+	draws  contract.Draws // of the next sample
 
 	fans   fans
 	values int // vectors that keep values
@@ -41,7 +46,7 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 	t.Shared, t.Processors = min(t.Shared, d.card.SharedMemory), d.card.Multiprocessors
 	s := plan.NewSchedule(t, m.Train)
 	x := &executor{
-		dev: d, prog: m.Program, owners: m.Program.Owners(), tables: s.Tables, schedule: s,
+		dev: d, prog: m.Program, owners: m.Program.Owners(), tables: s.Tables, schedule: s, train: m.Train,
 		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]*graph{},
 	}
 	x.codeType = kernels.Uint16
@@ -58,7 +63,7 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 	}
 	for _, step := range []func() error{x.upload, x.workspace} {
 		if err := step(); err != nil {
-			return nil, err
+			return nil, errors.Join(err, x.free())
 		}
 	}
 	return x, nil
@@ -67,7 +72,7 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 // upload copies the tables to the card.
 func (x *executor) upload() error {
 	for _, table := range x.schedule.Encode() {
-		p, err := x.dev.zeroed(int64(len(table.Data)))
+		p, err := x.alloc(int64(len(table.Data)))
 		if err != nil {
 			return err
 		}
@@ -83,7 +88,7 @@ func (x *executor) upload() error {
 // workspace allocates what the kernels write besides the caller's buffers.
 func (x *executor) workspace() error {
 	for _, s := range x.schedule.Spaces() {
-		p, err := x.dev.zeroed(s.Bytes)
+		p, err := x.alloc(s.Bytes)
 		if err != nil {
 			return err
 		}
@@ -93,11 +98,41 @@ func (x *executor) workspace() error {
 	if err != nil {
 		return err
 	}
+	x.host = host
 	for i := range x.cells {
 		at := host[2*tensor.ControlSize*i:]
 		x.cells[i].control, x.cells[i].badRows = at[:tensor.ControlSize:tensor.ControlSize], at[tensor.ControlSize:][:4:4]
 	}
 	return nil
+}
+
+// alloc returns cleared memory that the program owns.
+func (x *executor) alloc(bytes int64) (Ptr, error) {
+	p, err := x.dev.zeroed(bytes)
+	if err == nil {
+		x.owned = append(x.owned, zone{p, max(bytes, least)})
+	}
+	return p, err
+}
+
+// free waits for what is under way and gives back all that the program has on the
+// card. Compiled kernels stay with the device, for the next program that needs
+// them.
+func (x *executor) free() error {
+	errs := []error{x.dropGraphs()}
+	for i := range x.cells {
+		if e := x.cells[i].done; e != 0 {
+			x.dev.events = append(x.dev.events, e)
+		}
+	}
+	for _, z := range x.owned {
+		errs = append(errs, x.dev.release(z.at, z.bytes))
+	}
+	if x.host != nil {
+		errs = append(errs, x.dev.drv.FreeHost(x.host))
+	}
+	x.owned, x.host = nil, nil
+	return errors.Join(errs...)
 }
 
 // call is what a launch brings.
@@ -117,7 +152,7 @@ func (x *executor) use(c *call, arg string, b kernels.Buffer, t kernels.DType, n
 		return err
 	}
 	if own.dtype != t || int64(own.n) < n {
-		return fmt.Errorf("%w: %s: buffer of %s has %d elements of type %d, want %d of type %d", kernels.ErrDevice, x.dev.name, arg, own.n, own.dtype, n, t)
+		return fmt.Errorf("%w: %s: buffer of %s has %d elements of %v, want %d of %v", kernels.ErrDevice, x.dev.name, arg, own.n, own.dtype, n, t)
 	}
 	if c.args == nil {
 		c.args = map[string]Ptr{}
@@ -161,7 +196,7 @@ func (x *executor) evaluation() phase {
 }
 
 // forward evaluates rows.
-func (x *executor) forward(rows int, a *kernels.ForwardArgs) error {
+func (x *executor) forward(rows int, a *contract.ForwardArgs) error {
 	c := &call{recomputed: &a.Recomputed}
 	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
 		return err
@@ -173,18 +208,18 @@ func (x *executor) forward(rows int, a *kernels.ForwardArgs) error {
 }
 
 // end adds what becomes of the flows to a call and returns its name and work.
-func (x *executor) end(c *call, params, flows kernels.Buffer, rule *kernels.Rule) (string, []plan.Work, error) {
+func (x *executor) end(c *call, params, flows kernels.Buffer, rule *contract.Rule) (string, []plan.Work, error) {
 	if rule == nil {
 		return "count", x.schedule.Count, x.flows(c, flows)
 	}
 	if rule.Anemone != nil {
-		return "", nil, fmt.Errorf("%w: %s: rule Anemone in a backward pass; add flows up and launch %s", kernels.ErrDevice, x.dev.name, kernels.Update)
+		return "", nil, fmt.Errorf("%w: %s: rule Anemone in a backward pass; add flows up and call Update", kernels.ErrDevice, x.dev.name)
 	}
 	return "move", x.schedule.Move, x.countWeights(params, 0, len(x.owners))
 }
 
 // step evaluates rows and sends their flows down.
-func (x *executor) step(rows int, a *kernels.StepArgs) error {
+func (x *executor) step(rows int, a *contract.StepArgs) error {
 	c := &call{recomputed: &a.Recomputed}
 	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
 		return err
@@ -200,7 +235,7 @@ func (x *executor) step(rows int, a *kernels.StepArgs) error {
 }
 
 // backward sends the flows of the rows that forward has evaluated down.
-func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
+func (x *executor) backward(rows int, a *contract.BackwardArgs) error {
 	c := &call{}
 	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
 		return err
@@ -221,7 +256,7 @@ func (x *executor) backward(rows int, a *kernels.BackwardArgs) error {
 
 // update moves the parameters of a range of owners by the flows of all shards.
 // Each range has graphs of its own.
-func (x *executor) update(a *kernels.UpdateArgs) error {
+func (x *executor) update(a *contract.UpdateArgs) error {
 	lo, hi, err := a.Part(len(x.owners))
 	if err != nil {
 		return err

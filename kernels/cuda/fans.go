@@ -33,7 +33,7 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 	var weights []float32
 	read := func(offset uint64, n int) error {
 		weights = append(weights[:0], make([]float32, n)...)
-		return x.dev.copyOut(raw(weights), b.ptr+Ptr(4*offset))
+		return x.dev.copyOut(kernels.Memory(weights), b.ptr+Ptr(4*offset))
 	}
 	first, held := 0, 0 // the edge blocks in weights
 	firstTile, endTile := x.schedule.Tiles(lo, hi)
@@ -66,7 +66,7 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 			}
 		}
 	}
-	if err := x.dev.copyIn(x.fixed[tensor.ArgFans], raw(count)); err != nil {
+	if err := x.dev.copyIn(x.fixed[tensor.ArgFans], kernels.Memory(count)); err != nil {
 		return err
 	}
 	x.fans = fans{b, b.writes, lo, hi}

@@ -10,6 +10,7 @@ import (
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda/plan"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	contract "github.com/pce-engine/pce/kernels/tensor"
 )
 
 // graphKey names a graph: what it launches, on how many tiles of rows, with which
@@ -53,7 +54,7 @@ type zone struct {
 
 // run launches phases on rows rows as one graph, which is made when it is first
 // asked for; a measured launch has a graph for each phase.
-func (x *executor) run(name string, rows int, rule *kernels.Rule, c *call, phases ...phase) error {
+func (x *executor) run(name string, rows int, rule *contract.Rule, c *call, phases ...phase) error {
 	d := x.dev
 	if err := d.afterCopies(); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (x *executor) run(name string, rows int, rule *kernels.Rule, c *call, phase
 }
 
 // start launches a graph that is not under way.
-func (x *executor) start(g *graph, rows int, rule *kernels.Rule, c *call) (err error) {
+func (x *executor) start(g *graph, rows int, rule *contract.Rule, c *call) (err error) {
 	x.setControl(g.control, rows, rule)
 	g.last, err = x.dev.launch(g.handle, flight{done: g.done, badRows: g.badRows, values: x.values, recomputed: c.recomputed})
 	if err != nil {
@@ -115,7 +116,7 @@ func (x *executor) graph(name string, rows int, c *call, phases []phase) (*graph
 	g := &graph{cell: &x.cells[len(x.graphs)]}
 	var err error
 	if g.done == 0 {
-		if g.done, err = d.drv.NewEvent(); err != nil {
+		if g.done, err = d.event(); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +163,7 @@ func (c *call) String() string {
 }
 
 // setControl writes the control words of a launch.
-func (x *executor) setControl(b []byte, rows int, rule *kernels.Rule) {
+func (x *executor) setControl(b []byte, rows int, rule *contract.Rule) {
 	le := binary.LittleEndian
 	clear(b)
 	le.PutUint32(b[tensor.ControlRows:], uint32(rows))

@@ -8,11 +8,12 @@ import (
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	contract "github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
 // inspect copies the log values of a vector.
-func (x *executor) inspect(rows int, a *kernels.InspectArgs) error {
+func (x *executor) inspect(rows int, a *contract.InspectArgs) error {
 	p := x.prog
 	if a.Vector < 0 || a.Vector >= len(p.Vectors) {
 		return fmt.Errorf("%w: %s: inspection of vector %d of %d", kernels.ErrDevice, x.dev.name, a.Vector, len(p.Vectors))
@@ -30,13 +31,13 @@ func (x *executor) inspect(rows int, a *kernels.InspectArgs) error {
 	}
 	width := p.Width(int32(a.Vector))
 	values, exps, bad := make([]float32, rows*width), make([]int32, rows), make([]uint32, rows)
-	if err := x.dev.copyOut(raw(values), x.fixed[tensor.ArgVal]+Ptr(4*x.tables.Slot[a.Vector])); err != nil {
+	if err := x.dev.copyOut(kernels.Memory(values), x.fixed[tensor.ArgVal]+Ptr(4*x.tables.Slot[a.Vector])); err != nil {
 		return err
 	}
 	if err := x.dev.copyOut(unsafe.Slice((*byte)(unsafe.Pointer(&exps[0])), 4*rows), x.fixed[tensor.ArgExp]+Ptr(4*a.Vector*x.tables.Rows)); err != nil {
 		return err
 	}
-	if err := x.dev.copyOut(raw(bad), x.fixed[tensor.ArgBad]); err != nil {
+	if err := x.dev.copyOut(kernels.Memory(bad), x.fixed[tensor.ArgBad]); err != nil {
 		return err
 	}
 	own, err := x.ownExps(int32(a.Vector), len(values))
@@ -67,11 +68,11 @@ func (x *executor) ownExps(vector int32, n int) ([]float32, error) {
 		return own, nil
 	}
 	at := x.tables.Slot[vector] + uint64(x.tables.Inputs[v.Def].Exps)
-	return own, x.dev.copyOut(raw(own), x.fixed[tensor.ArgVal]+Ptr(4*at))
+	return own, x.dev.copyOut(kernels.Memory(own), x.fixed[tensor.ArgVal]+Ptr(4*at))
 }
 
 // inspectTable looks the logs of a tabulated leaf up.
-func (x *executor) inspectTable(rows int, in *layers.Input, a *kernels.InspectArgs) error {
+func (x *executor) inspectTable(rows int, in *layers.Input, a *contract.InspectArgs) error {
 	width, units := x.prog.Width(in.Vector), int(x.prog.Vectors[in.Vector].Units)
 	params, err := x.dev.own(a.Params)
 	if err != nil {
@@ -85,11 +86,11 @@ func (x *executor) inspectTable(rows int, in *layers.Input, a *kernels.InspectAr
 		return err
 	}
 	table, exps := make([]float32, (int(in.Codes)+1)*width), make([]float32, (int(in.Codes)+1)*width)
-	if err := x.dev.copyOut(raw(table), params.ptr+Ptr(4*in.Table)); err != nil {
+	if err := x.dev.copyOut(kernels.Memory(table), params.ptr+Ptr(4*in.Table)); err != nil {
 		return err
 	}
 	if in.Exps >= 0 {
-		if err := x.dev.copyOut(raw(exps), params.ptr+Ptr(4*in.Exps)); err != nil {
+		if err := x.dev.copyOut(kernels.Memory(exps), params.ptr+Ptr(4*in.Exps)); err != nil {
 			return err
 		}
 	}

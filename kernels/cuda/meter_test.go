@@ -8,10 +8,10 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // clerk is a card that writes down what its driver is asked for around graphs.
@@ -55,7 +55,7 @@ func TestMeterClock(t *testing.T) {
 	batch := reference.Batch(reference.Schema(g), reference.RandomRows(g, rng, n, 0))
 	dev.Measure(true)
 	c.calls = nil // Measure has waited for the driver's thread
-	if err := m.Engine.Step(context.Background(), batch, 0, n, kernels.Rule{Step: 0.5}, make([]float64, n)); err != nil {
+	if err := m.Engine.Step(context.Background(), batch, 0, n, tensor.Rule{Step: 0.5}, make([]float64, n)); err != nil {
 		t.Fatal(err)
 	}
 	launches := 0

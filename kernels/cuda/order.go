@@ -12,7 +12,8 @@ type order struct {
 	unseen           bool  // there are copies that launches do not wait for yet
 	number           int64 // of the last launch, from 1
 	flights          []flight
-	awaited          int64 // the last launch that copies come after
+	awaited          int64   // the last launch that copies come after
+	events           []Event // of programs that were freed
 }
 
 // flight is a launch that is not known to be done. Those before it are in front.
@@ -33,6 +34,16 @@ func (o *order) open(drv Driver) (err error) {
 	}
 	o.copied, err = drv.NewEvent()
 	return err
+}
+
+// event returns an event that no work uses.
+func (d *Device) event() (Event, error) {
+	if n := len(d.events); n > 0 {
+		e := d.events[n-1]
+		d.events = d.events[:n-1]
+		return e, nil
+	}
+	return d.drv.NewEvent()
 }
 
 // afterCopies lets later launches come after the copies so far.

@@ -10,11 +10,11 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda/plan"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	contract "github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -60,7 +60,7 @@ func TestResident(t *testing.T) {
 		}
 		ll := make([]float64, n)
 		for range 2 { // the second step from parameters that differ
-			if err := m.Engine.Step(context.Background(), batch, 0, n, kernels.Rule{Step: 0.7, Pseudocount: 0.05}, ll); err != nil {
+			if err := m.Engine.Step(context.Background(), batch, 0, n, contract.Rule{Step: 0.7, Pseudocount: 0.05}, ll); err != nil {
 				t.Fatal(err)
 			}
 		}

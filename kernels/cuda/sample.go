@@ -5,10 +5,11 @@ import (
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	contract "github.com/pce-engine/pce/kernels/tensor"
 )
 
 // sample draws the missing cells of the rows that forward has evaluated.
-func (x *executor) sample(rows int, a *kernels.SampleArgs) error {
+func (x *executor) sample(rows int, a *contract.SampleArgs) error {
 	functions := len(x.prog.Functions())
 	if len(a.Units) < rows*functions {
 		return fmt.Errorf("%w: %s: room for %d units, want %d", kernels.ErrDevice, x.dev.name, len(a.Units), rows*functions)
@@ -18,7 +19,7 @@ func (x *executor) sample(rows int, a *kernels.SampleArgs) error {
 		return err
 	}
 	taken := zone{x.fixed[tensor.ArgTaken], 4 * int64(x.tables.Rows) * int64(len(x.prog.Vectors))}
-	x.draws = kernels.NewDraws(a.Seed, a.First)
+	x.draws = contract.NewDraws(a.Seed, a.First)
 	if err := x.run("sample", rows, nil, c, phase{phaseSample, taken, x.schedule.Sample}); err != nil {
 		return err
 	}
@@ -26,7 +27,7 @@ func (x *executor) sample(rows int, a *kernels.SampleArgs) error {
 	if err := x.dev.afterLaunch(x.last); err != nil {
 		return err
 	}
-	if err := x.dev.copyOut(raw(units), taken.at); err != nil {
+	if err := x.dev.copyOut(kernels.Memory(units), taken.at); err != nil {
 		return err
 	}
 	for i := range functions {

@@ -16,6 +16,7 @@ import (
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/kerneltest"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -80,10 +81,10 @@ func harsh(g *circuit.Graph, p reference.Params, rng *rand.Rand) {
 type job struct {
 	*kerneltest.Model
 	batch, other *dataset.Batch
-	rule         kernels.Rule
+	rule         tensor.Rule
 
 	dev     kernels.Device
-	own     map[string]kernels.Kernel // of the device, without the engine
+	own     tensor.Program // on the device, without the engine
 	buffers [5]kernels.Buffer
 }
 
@@ -135,7 +136,7 @@ var works = []struct {
 			if err := j.Engine.Accumulate(ctx, b, part[0], part[1], ll[part[0]:]); err != nil {
 				return err
 			}
-			r.Anemone = &kernels.Anemone{Momentum: 0.75, Rows: part[1] - part[0], Weight: weight}
+			r.Anemone = &tensor.Anemone{Momentum: 0.75, Rows: part[1] - part[0], Weight: weight}
 			if err := j.Engine.Apply(ctx, r); err != nil {
 				return err
 			}
@@ -214,7 +215,7 @@ func (j *job) visits(ctx context.Context, b *dataset.Batch, out *outcome) error 
 	p := j.Result.Program
 	if j.own == nil {
 		var err error
-		if j.own, err = j.dev.Load(ctx, layers.Module{Program: p, Rows: b.Rows, Train: true}); err != nil {
+		if j.own, err = kernels.LoadAs[tensor.Program](ctx, j.dev, layers.Module{Program: p, Rows: b.Rows, Train: true}); err != nil {
 			return err
 		}
 	}
@@ -243,17 +244,17 @@ func (j *job) visits(ctx context.Context, b *dataset.Batch, out *outcome) error 
 		}
 	}
 	bufs := &j.buffers
-	if err := j.dev.Launch(ctx, j.own[kernels.Forward], b.Rows, &kernels.ForwardArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], LL: bufs[3]}); err != nil {
+	if err := j.own.Forward(ctx, b.Rows, &tensor.ForwardArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], LL: bufs[3]}); err != nil {
 		return err
 	}
 	for v := range p.Vectors {
 		log := make([]float64, b.Rows*int(p.Vectors[v].Units))
-		if err := j.dev.Launch(ctx, j.own[kernels.Inspect], b.Rows, &kernels.InspectArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], Vector: v, Log: log}); err != nil {
+		if err := j.own.Inspect(ctx, b.Rows, &tensor.InspectArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], Vector: v, Log: log}); err != nil {
 			return err
 		}
 		add(out, log)
 	}
-	if err := j.dev.Launch(ctx, j.own[kernels.Backward], b.Rows, &kernels.BackwardArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], Visits: bufs[4]}); err != nil {
+	if err := j.own.Backward(ctx, b.Rows, &tensor.BackwardArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], Visits: bufs[4]}); err != nil {
 		return err
 	}
 	err := j.dev.Read(ctx, visits, bufs[4], 0)
@@ -335,7 +336,7 @@ func (p *subject) build(t *testing.T, dev kernels.Device, block int) *job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{rule: kernels.Rule{Step: 0.7, Pseudocount: 0.05}, dev: dev}
+	j := &job{rule: tensor.Rule{Step: 0.7, Pseudocount: 0.05}, dev: dev}
 	if p.harsh {
 		harsh(g, params, rng)
 		j.rule.Pseudocount = 0

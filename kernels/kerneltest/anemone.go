@@ -12,7 +12,7 @@ import (
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -38,7 +38,7 @@ func testTopDown(t *testing.T, open Open, depth Depth) {
 			// Up and down a dozen levels, some roundings of 2^-24 each, or as many of
 			// mixed precision as in a step.
 			tol := 1e-5
-			lower := mixed && dev.Info().MixedForward
+			lower := m.Engine.Precision().Values
 			if lower {
 				tol = 0x1p-8
 			}
@@ -214,8 +214,8 @@ func testAnemone(t *testing.T, open Open, depth Depth) {
 							t.Fatal(err)
 						}
 					}
-					rule := kernels.Anemone{Momentum: momentum, Weight: weight, Rows: window}
-					if err := m.Engine.Apply(ctx, kernels.Rule{Step: anemoneStep(step), Pseudocount: pseudocount, Anemone: &rule}); err != nil {
+					rule := tensor.Anemone{Momentum: momentum, Weight: weight, Rows: window}
+					if err := m.Engine.Apply(ctx, tensor.Rule{Step: anemoneStep(step), Pseudocount: pseudocount, Anemone: &rule}); err != nil {
 						t.Fatal(err)
 					}
 					weight = rule.Next()

@@ -12,7 +12,7 @@ import (
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // mostNarrow is the most codes of a column of which a program has narrow codes.
@@ -54,7 +54,7 @@ func checkBorder(t *testing.T, open Open, latents, n int) {
 		{last, last, last}, {0, last, nan}, {last - 1, 1, last}, {nan, nan, nan}, {nan, last, nan}, {65533, 0, last - 1}, {0, 0, 0},
 		{1, nan, 65533}, {float64((n - 1) & 0xffff), last, 0}, {last, nan, nan},
 	}
-	rule := kernels.Rule{Step: 0.6, Pseudocount: 0.1}
+	rule := tensor.Rule{Step: 0.6, Pseudocount: 0.1}
 	want, after, err := oracle(g, start, rows, rule)
 	if err != nil {
 		t.Fatal(err)

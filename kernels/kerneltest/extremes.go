@@ -9,7 +9,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // extremeCases are circuits whose values float32 cannot hold side by side.
@@ -34,7 +34,7 @@ func testExtremes(t *testing.T, open Open, _ Depth) {
 			defer dev.Close()
 			ctx := context.Background()
 			rows := allRows(g)
-			rule := kernels.Rule{Step: 1, Pseudocount: 0.01}
+			rule := tensor.Rule{Step: 1, Pseudocount: 0.01}
 			want, after, err := oracle(g, p, rows, rule)
 			if err != nil {
 				t.Fatal(err)
@@ -67,7 +67,7 @@ func testFarDown(t *testing.T, open Open) {
 	ctx := context.Background()
 	rows := allRows(g)
 	batch := reference.Batch(reference.Schema(g), rows)
-	rule := kernels.Rule{Step: 0.001, Pseudocount: 0.01}
+	rule := tensor.Rule{Step: 0.001, Pseudocount: 0.01}
 	m := Build(t, dev, g, p, compile.DefaultOptions(), engine.Options{Rows: 8, Train: true})
 	ll := make([]float64, len(rows))
 	for step := range 5 {

@@ -10,7 +10,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // testFarLeaves evaluates, trains and samples leaves whose probabilities lie far
@@ -78,7 +78,7 @@ func opposedNormals() (*circuit.Graph, reference.Params) {
 func checkFar(t *testing.T, open Open, g *circuit.Graph, p reference.Params, rows [][]float64, tol float64) {
 	t.Helper()
 	ctx := context.Background()
-	rule := kernels.Rule{Step: 0.7, Pseudocount: 0.1}
+	rule := tensor.Rule{Step: 0.7, Pseudocount: 0.1}
 	want, after, err := oracle(g, p, rows, rule)
 	if err != nil {
 		t.Fatal(err)

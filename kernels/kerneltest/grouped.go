@@ -9,7 +9,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // irregular is a circuit whose layer of sums has seven distinct numbers of child
@@ -50,7 +50,7 @@ func testGrouped(t *testing.T, open Open, _ Depth) {
 	g := irregular()
 	p := initial(t, g)
 	rows := reference.RandomRows(g, rand.New(rand.NewPCG(18, 19)), 40, 0.1)
-	rule := kernels.Rule{Step: 0.5, Pseudocount: 0.1}
+	rule := tensor.Rule{Step: 0.5, Pseudocount: 0.1}
 	ll, want, err := oracle(g, p, rows, rule)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // Images trains binomial leaves of 256 codes on images of MNIST and compares the
@@ -76,7 +76,7 @@ func Images(t *testing.T, open Open, latents, count int) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := m.Engine.Step(ctx, batch, 0, count, kernels.Rule{Step: 0.9, Pseudocount: 0.1}, ll); err != nil {
+				if err := m.Engine.Step(ctx, batch, 0, count, tensor.Rule{Step: 0.9, Pseudocount: 0.1}, ll); err != nil {
 					t.Fatal(err)
 				}
 				var want []float64

@@ -58,6 +58,8 @@ func (s Suite) Run(t *testing.T) {
 			run(t, s.Open, s.Depth)
 		})
 	}
+	part("buffers", testBuffers)
+	part("calls", testCalls)
 	part("anemone", testAnemone)
 	part("loglikelihood", testLogLikelihood)
 	part("step", testStep)

@@ -9,7 +9,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // testMass adds up the probabilities of all states of 16 binary variables, before
@@ -64,7 +64,7 @@ func testMass(t *testing.T, open Open, depth Depth) {
 			first := 0.0
 			for step := range 30 {
 				lo := step % 4 * 64
-				if err := m.Engine.Step(ctx, batch, lo, lo+64, kernels.Rule{Step: 0.3, Pseudocount: 0.1}, ll[:64]); err != nil {
+				if err := m.Engine.Step(ctx, batch, lo, lo+64, tensor.Rule{Step: 0.3, Pseudocount: 0.1}, ll[:64]); err != nil {
 					t.Fatal(err)
 				}
 				if step < 4 {

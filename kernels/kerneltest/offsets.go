@@ -10,7 +10,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // testOffsets trains Gaussian, Poisson and log-normal leaves far from 0, where the
@@ -46,7 +46,7 @@ func testOffsets(t *testing.T, open Open, _ Depth) {
 	}
 	ctx := context.Background()
 	batch := reference.Batch(reference.Schema(g), rows)
-	for _, rule := range []kernels.Rule{{Step: 1}, {Step: 0.1, Pseudocount: 0.1}} {
+	for _, rule := range []tensor.Rule{{Step: 1}, {Step: 0.1, Pseudocount: 0.1}} {
 		ll, want, err := oracle(g, p, rows, rule)
 		if err != nil {
 			t.Fatal(err)

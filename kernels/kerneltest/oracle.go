@@ -10,7 +10,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // answer is what the reference says of a circuit on some rows.
@@ -27,12 +27,12 @@ var answers sync.Map // [sha256.Size]byte → func() answer
 
 // oracle returns the log-likelihood of every row, and the parameters after one step
 // on all of them. Callers share both and must not change them.
-func oracle(g *circuit.Graph, p reference.Params, rows [][]float64, rule kernels.Rule) ([]float64, reference.Params, error) {
+func oracle(g *circuit.Graph, p reference.Params, rows [][]float64, rule tensor.Rule) ([]float64, reference.Params, error) {
 	a := ask(g, p, rows, fmt.Sprintf("step %v, pseudocount %v", rule.Step, rule.Pseudocount), func() answer { return step(g, p, rows, rule) })
 	return a.ll, a.params, a.err
 }
 
-func step(g *circuit.Graph, p reference.Params, rows [][]float64, rule kernels.Rule) answer {
+func step(g *circuit.Graph, p reference.Params, rows [][]float64, rule tensor.Rule) answer {
 	ev, err := reference.New(g, p)
 	if err != nil {
 		return answer{err: err}

@@ -12,6 +12,7 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // leastFinite is the log-likelihood down to which every device answers with a
@@ -162,7 +163,7 @@ func testOutlierLogs(t *testing.T, open Open, tc outlierCase, rows [][]float64) 
 // device could hold. These change no parameter.
 func testOutlierTraining(t *testing.T, open Open, tc outlierCase, rows [][]float64) {
 	ctx := context.Background()
-	rule := kernels.Rule{Step: 0.5, Pseudocount: 0.1}
+	rule := tensor.Rule{Step: 0.5, Pseudocount: 0.1}
 	ranges := make([]float64, tc.graph.NumVars)
 	ll := make([]float64, len(rows))
 	load := func() (*Model, kernels.Device) {

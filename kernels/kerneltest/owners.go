@@ -15,6 +15,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -33,14 +34,14 @@ func testOwners(t *testing.T, open Open, _ Depth) {
 			batch := reference.Batch(reference.Schema(s.graph), rows)
 			accumulate(t, m, batch)
 			testFlowCheck(t, m)
-			testParts(t, m, build(), kernels.Rule{Step: 0.6, Pseudocount: 0.1})
+			testParts(t, m, build(), tensor.Rule{Step: 0.6, Pseudocount: 0.1})
 			accumulate(t, m, batch)
-			first := kernels.Anemone{Momentum: 0.9, Rows: 48}
-			rule := kernels.Rule{Step: 0.3, Pseudocount: 0.1, Anemone: &first}
+			first := tensor.Anemone{Momentum: 0.9, Rows: 48}
+			rule := tensor.Rule{Step: 0.3, Pseudocount: 0.1, Anemone: &first}
 			if err := m.Engine.Apply(context.Background(), rule); err != nil {
 				t.Fatal(err)
 			}
-			rule.Anemone = &kernels.Anemone{Momentum: 0.9, Weight: first.Next(), Rows: 48}
+			rule.Anemone = &tensor.Anemone{Momentum: 0.9, Weight: first.Next(), Rows: 48}
 			accumulate(t, m, batch)
 			testParts(t, m, build(), rule)
 		})
@@ -150,7 +151,7 @@ func compareBits[T comparable](t testing.TB, what string, got, want []T, bits fu
 
 // testParts updates by the flows that are there, at once and, in another engine,
 // in parts.
-func testParts(t *testing.T, m, other *Model, rule kernels.Rule) {
+func testParts(t *testing.T, m, other *Model, rule tensor.Rule) {
 	t.Helper()
 	ctx := context.Background()
 	e, owners := other.Engine, m.Result.Program.Owners()

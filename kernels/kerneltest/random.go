@@ -12,7 +12,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // randomCase is a random circuit with parameters, rows, and what the oracle says
@@ -22,7 +22,7 @@ type randomCase struct {
 	params reference.Params
 	rows   [][]float64
 	ll     []float64
-	rule   kernels.Rule
+	rule   tensor.Rule
 	after  reference.Params // after one step of rule
 	size   int              // of blocks
 	err    error
@@ -63,7 +63,7 @@ func newCase(seed uint64) *randomCase {
 	}
 	c.rows = reference.RandomRows(c.graph, rng, 70, 0.2)
 	c.size = blockSizes[rng.IntN(len(blockSizes))]
-	c.rule = kernels.Rule{Step: 0.1 + 0.9*rng.Float64(), Pseudocount: 0.1}
+	c.rule = tensor.Rule{Step: 0.1 + 0.9*rng.Float64(), Pseudocount: 0.1}
 	if rng.IntN(3) == 0 {
 		c.rule.Step = 1
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -21,7 +22,7 @@ type replay struct {
 	// recomputed values, as Forward counts them
 	recomputed int64
 	logs       [][]float64 // by vector: [rows, units], natural logs
-	draws      kernels.Draws
+	draws      tensor.Draws
 	sums       map[int32]place // node block → where its children stand
 
 	after []uint32 // codes
@@ -40,7 +41,7 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 	dev := open(t)
 	defer dev.Close()
 	ctx := context.Background()
-	p := &replay{rows: len(rows), draws: kernels.NewDraws(seed, first), sums: map[int32]place{}}
+	p := &replay{rows: len(rows), draws: tensor.NewDraws(seed, first), sums: map[int32]place{}}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -64,7 +65,7 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 			}
 		}
 	}
-	own, err := dev.Load(ctx, layers.Module{Program: p.prog, Rows: p.rows})
+	own, err := kernels.LoadAs[tensor.Program](ctx, dev, layers.Module{Program: p.prog, Rows: p.rows})
 	must(err)
 	put := func(kind kernels.DType, n int, s any) kernels.Buffer {
 		b, err := dev.Alloc(ctx, kind, n)
@@ -79,17 +80,17 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 	}
 	params, codes := put(kernels.Float32, len(p.params), p.params), put(kind, len(p.codes), p.cells(p.codes))
 	vals, ll := put(kernels.Float32, len(values), values), put(kernels.Float64, p.rows, p.ll)
-	forward := kernels.ForwardArgs{Params: params, Codes: codes, Values: vals, LL: ll}
-	must(dev.Launch(ctx, own[kernels.Forward], p.rows, &forward))
+	forward := tensor.ForwardArgs{Params: params, Codes: codes, Values: vals, LL: ll}
+	must(own.Forward(ctx, p.rows, &forward))
 	must(dev.Read(ctx, p.ll, ll, 0))
 	p.recomputed = forward.Recomputed
 	for v := range p.prog.Vectors {
 		log := make([]float64, p.rows*int(p.prog.Vectors[v].Units))
-		must(dev.Launch(ctx, own[kernels.Inspect], p.rows, &kernels.InspectArgs{Params: params, Codes: codes, Values: vals, Vector: v, Log: log}))
+		must(own.Inspect(ctx, p.rows, &tensor.InspectArgs{Params: params, Codes: codes, Values: vals, Vector: v, Log: log}))
 		p.logs = append(p.logs, log)
 	}
 	p.units = make([]int32, p.rows*len(p.prog.Functions()))
-	must(dev.Launch(ctx, own[kernels.Sample], p.rows, &kernels.SampleArgs{
+	must(own.Sample(ctx, p.rows, &tensor.SampleArgs{
 		Params: params, Codes: codes, Values: vals, Seed: seed, First: first, Units: p.units,
 	}))
 	after := p.cells(p.codes)

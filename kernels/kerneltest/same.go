@@ -11,7 +11,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // Same runs the same work on several devices, which must agree in every bit:
@@ -76,7 +76,7 @@ func work(t *testing.T, open Open, g *circuit.Graph, p reference.Params, rows []
 	batch := reference.Batch(reference.Schema(g), rows)
 	m := Build(t, dev, g, p, co, engine.Options{Rows: n, Train: true, Mixed: mixed})
 	o := &outcome{ll: make([]float64, 5*n), flows: make([]int64, m.Result.Program.FlowLen())}
-	rule := kernels.Rule{Step: 0.7, Pseudocount: 0.05}
+	rule := tensor.Rule{Step: 0.7, Pseudocount: 0.05}
 	check := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // testTables trains leaves that many rows of many variables share, and wants each
@@ -45,7 +45,7 @@ func testTables(t *testing.T, open Open, _ Depth) {
 			var after [][]float32
 			for i := range c.kinds {
 				m := Build(t, dev, g, initial(t, g), compile.DefaultOptions(), engine.Options{Rows: c.rows, Train: true})
-				rule := kernels.Rule{Step: 1, Pseudocount: 0.01}
+				rule := tensor.Rule{Step: 1, Pseudocount: 0.01}
 				for range c.steps {
 					if err := m.Engine.Step(ctx, batch, 0, c.rows, rule, ll); err != nil {
 						t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // Bounds that every device keeps, from which values are computed again in log
@@ -95,7 +95,7 @@ func testFloors(t *testing.T, open Open) {
 	var p reference.Params
 	g := &circuit.Graph{NumVars: 1}
 	g.Root = sum(g, &p, 1, []float64{0.5, 0.5}, leaves(g, &p, 0, 0.5, 0x1p-120))
-	rule := kernels.Rule{Step: 1}
+	rule := tensor.Rule{Step: 1}
 	ctx := t.Context()
 	batch := reference.Batch(reference.Schema(g), [][]float64{{1}})
 	for _, fused := range []bool{true, false} {
@@ -142,7 +142,7 @@ func testTraces(t *testing.T, open Open) {
 	if err := m.Engine.Accumulate(ctx, reference.Batch(reference.Schema(g), [][]float64{{1}}), 0, 1, make([]float64, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Engine.Apply(ctx, kernels.Rule{Step: 0.1, Anemone: &kernels.Anemone{Momentum: 0.5, Rows: 1, Weight: 1}}); err != nil {
+	if err := m.Engine.Apply(ctx, tensor.Rule{Step: 0.1, Anemone: &tensor.Anemone{Momentum: 0.5, Rows: 1, Weight: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Engine.ReadAverages(ctx, 0, averages); err != nil {

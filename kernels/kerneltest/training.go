@@ -12,7 +12,7 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // testOrdinary trains every structure, on uniform data and on data with
@@ -44,7 +44,7 @@ func testOrdinary(t *testing.T, open Open, depth Depth) {
 				ll := make([]float64, 64)
 				for step := range steps {
 					lo := step % 3 * 64
-					if err := m.Engine.Step(ctx, batch, lo, lo+64, kernels.Rule{Step: 0.4, Pseudocount: 0.1}, ll); err != nil {
+					if err := m.Engine.Step(ctx, batch, lo, lo+64, tensor.Rule{Step: 0.4, Pseudocount: 0.1}, ll); err != nil {
 						t.Fatal(err)
 					}
 					for r, l := range ll {
@@ -79,7 +79,7 @@ func testMixed(t *testing.T, open Open, depth Depth) {
 		start := initial(t, s.graph)
 		t.Run(s.name, func(t *testing.T) { testMixedStep(t, open, s.graph, start, known, 2*0x1p-8) })
 		t.Run(s.name+" learnt", func(t *testing.T) {
-			learnt := stepped(t, open, s.graph, start, known, engine.Options{Rows: n, Train: true}, kernels.Rule{Step: 1, Pseudocount: 1e-6}, steps)
+			learnt := stepped(t, open, s.graph, start, known, engine.Options{Rows: n, Train: true}, tensor.Rule{Step: 1, Pseudocount: 1e-6}, steps)
 			from := make(reference.Params, len(start))
 			for id, params := range learnt.params {
 				for _, x := range params {
@@ -93,13 +93,13 @@ func testMixed(t *testing.T, open Open, depth Depth) {
 
 // learning is what steps leave.
 type learning struct {
-	ll     []float64 // before the last step
-	params [][]float32
-	device kernels.Info
+	ll        []float64 // before the last step
+	params    [][]float32
+	precision tensor.Precision
 }
 
 // stepped takes steps on a whole batch.
-func stepped(t *testing.T, open Open, g *circuit.Graph, from reference.Params, batch *dataset.Batch, o engine.Options, rule kernels.Rule, steps int) learning {
+func stepped(t *testing.T, open Open, g *circuit.Graph, from reference.Params, batch *dataset.Batch, o engine.Options, rule tensor.Rule, steps int) learning {
 	t.Helper()
 	dev := open(t)
 	defer dev.Close()
@@ -110,7 +110,7 @@ func stepped(t *testing.T, open Open, g *circuit.Graph, from reference.Params, b
 			t.Fatal(err)
 		}
 	}
-	return learning{ll, m.Read(t), dev.Info()}
+	return learning{ll, m.Read(t), m.Engine.Precision()}
 }
 
 // mixedNoise is the most that a log-likelihood may differ in mixed precision, in nats
@@ -121,11 +121,11 @@ const mixedNoise = 2e-4
 // expected count is half of bound, over all levels; a parameter is a count over a
 // sum of counts.
 func testMixedStep(t *testing.T, open Open, g *circuit.Graph, from reference.Params, batch *dataset.Batch, bound float64) {
-	rule := kernels.Rule{Step: 1, Pseudocount: 0.5}
+	rule := tensor.Rule{Step: 1, Pseudocount: 0.5}
 	want := stepped(t, open, g, from, batch, engine.Options{Rows: batch.Rows, Train: true}, rule, 1)
 	got := stepped(t, open, g, from, batch, engine.Options{Rows: batch.Rows, Train: true, Mixed: true}, rule, 1)
 	tol := 0.0 // the same bits
-	if got.device.MixedForward {
+	if got.precision.Values {
 		tol = mixedNoise * float64(len(batch.Columns))
 	}
 	for r := range want.ll {
@@ -133,7 +133,7 @@ func testMixedStep(t *testing.T, open Open, g *circuit.Graph, from reference.Par
 			t.Errorf("row %d: log-likelihood %v, mixed %v; want a difference of %v at most", r, want.ll[r], got.ll[r], tol)
 		}
 	}
-	if !got.device.Mixed { // the device has float32 alone
+	if !got.precision.Flows { // the device has float32 alone
 		sameBits(t, "fp32", "mixed", want.params, got.params)
 		return
 	}
@@ -241,7 +241,7 @@ func testLong(t *testing.T, open Open, _ Depth) {
 	batch := reference.Batch(reference.Schema(l.graph), l.rows)
 	m := Build(t, dev, l.graph, l.start, compile.DefaultOptions(), engine.Options{Rows: 32, Train: true})
 	ll := make([]float64, len(l.rows))
-	rule := kernels.Rule{Step: longStep, Pseudocount: 0.01}
+	rule := tensor.Rule{Step: longStep, Pseudocount: 0.01}
 	for step := range longSteps {
 		lo := longRows(step)
 		if err := m.Engine.Step(ctx, batch, lo, lo+longBatch, rule, ll); err != nil {

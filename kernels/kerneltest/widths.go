@@ -11,7 +11,7 @@ import (
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // testWidths takes a step with nodes of 1 to 256 units, on and off the edges of
@@ -43,7 +43,7 @@ func checkWidth(t *testing.T, open Open, units, size int) {
 	start := initial(t, g)
 	rng := rand.New(rand.NewPCG(uint64(units), 31))
 	rows := append(correlatedRows(rng, 4, 3, 30), reference.RandomRows(g, rng, 7, 0.3)...)
-	rule := kernels.Rule{Step: 0.6, Pseudocount: 0.1}
+	rule := tensor.Rule{Step: 0.6, Pseudocount: 0.1}
 	want, after, err := oracle(g, start, rows, rule)
 	if err != nil {
 		t.Fatal(err)

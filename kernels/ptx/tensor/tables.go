@@ -368,7 +368,7 @@ const (
 //	pitch  u32  of ArgScratch: at least the columns and the units of every vector in the list of KernelLogForward, a multiple of 4
 //	vectors  u32  entries of the list of the kernels in log space
 //	units  u32  units of node space, VisitLen
-//	draws  u64  kernels.Draws of the launch's first row
+//	draws  u64  kernels/tensor.Draws of the launch's first row
 const (
 	ControlRows        = 0
 	ControlStep        = 8

@@ -1,4 +1,4 @@
-package kernels
+package tensor
 
 // Draws are the random numbers of a request, from one of its rows on. A number is a
 // function of the request's seed, the row and the vector that it is drawn for, the

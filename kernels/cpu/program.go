@@ -1,0 +1,123 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// program is a loaded tensor program.
+type program struct {
+	exec *executor // nil once it is freed
+}
+
+var _ tensor.Program = (*program)(nil)
+
+// loadTensor plans a tensor program for this device and makes its workspace.
+func loadTensor(_ context.Context, d *Device, m kernels.Module) (kernels.Program, error) {
+	mod, ok := m.(layers.Module)
+	if !ok {
+		return nil, fmt.Errorf("%w: cpu: module of kind %q is a %T, want %T", kernels.ErrDevice, m.ModuleKind(), m, mod)
+	}
+	if err := checkRows(mod.Rows); err != nil {
+		return nil, err
+	}
+	return &program{newExecutor(mod, d)}, nil
+}
+
+// checkRows bounds the rows that a module is loaded for.
+func checkRows(rows int) error {
+	if rows < 1 || rows > 1<<20 {
+		return fmt.Errorf("%w: cpu: module for %d rows, want 1..%d", kernels.ErrDevice, rows, 1<<20)
+	}
+	return nil
+}
+
+// Free drops the program and its workspace.
+func (p *program) Free() { p.exec = nil }
+
+// Precision says where products are of lower precision.
+func (p *program) Precision() tensor.Precision {
+	return tensor.Precision{Flows: p.exec != nil && p.exec.train && p.exec.mixed != inFloats}
+}
+
+// ready returns the executor for a call over some rows.
+func (p *program) ready(call string, rows int) (*executor, error) {
+	x := p.exec
+	if x == nil {
+		return nil, fmt.Errorf("%w: cpu: %s of a program that was freed", kernels.ErrDevice, call)
+	}
+	if rows < 1 || rows > x.rowsMax {
+		return nil, fmt.Errorf("%w: cpu: %s of %d rows, want 1..%d", kernels.ErrDevice, call, rows, x.rowsMax)
+	}
+	return x, nil
+}
+
+// training is ready for a call that only programs for training have.
+func (p *program) training(call string, rows int) (*executor, error) {
+	x, err := p.ready(call, rows)
+	if err == nil && !x.train {
+		return nil, fmt.Errorf("%w: cpu: %s of a program without room for flows; load the module for training", kernels.ErrDevice, call)
+	}
+	return x, err
+}
+
+// Forward evaluates rows.
+func (p *program) Forward(_ context.Context, rows int, a *tensor.ForwardArgs) error {
+	x, err := p.ready("Forward", rows)
+	if err != nil {
+		return err
+	}
+	return x.forward(rows, a)
+}
+
+// Backward computes the expected counts of the rows that Forward has evaluated.
+func (p *program) Backward(_ context.Context, rows int, a *tensor.BackwardArgs) error {
+	x, err := p.training("Backward", rows)
+	if err != nil {
+		return err
+	}
+	return x.backward(rows, a)
+}
+
+// Step is Forward and Backward.
+func (p *program) Step(_ context.Context, rows int, a *tensor.StepArgs) error {
+	x, err := p.training("Step", rows)
+	if err != nil {
+		return err
+	}
+	if err := x.forward(rows, &a.ForwardArgs); err != nil {
+		return err
+	}
+	return x.backward(rows, &tensor.BackwardArgs{Params: a.Params, Codes: a.Codes, Values: a.Values, Flows: a.Flows, Rule: a.Rule})
+}
+
+// Update moves the parameters by the flows that were added up.
+func (p *program) Update(_ context.Context, a *tensor.UpdateArgs) error {
+	x, err := p.training("Update", 1)
+	if err != nil {
+		return err
+	}
+	return x.update(a)
+}
+
+// Sample draws the missing cells of the rows that Forward has evaluated.
+func (p *program) Sample(_ context.Context, rows int, a *tensor.SampleArgs) error {
+	x, err := p.ready("Sample", rows)
+	if err != nil {
+		return err
+	}
+	return x.sample(rows, a)
+}
+
+// Inspect copies the log values of a vector.
+func (p *program) Inspect(_ context.Context, rows int, a *tensor.InspectArgs) error {
+	x, err := p.ready("Inspect", rows)
+	if err != nil {
+		return err
+	}
+	return x.inspect(rows, a)
+}

@@ -1,0 +1,110 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pce-engine/pce/kernels"
+	contract "github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// program is a loaded tensor program. Its methods hand the work to the driver's
+// goroutine.
+type program struct {
+	dev  *Device
+	exec *executor // nil once it is freed
+}
+
+var _ contract.Program = (*program)(nil)
+
+// loadTensor plans a tensor program for this device, compiles its kernels and
+// makes its workspace.
+func loadTensor(_ context.Context, d *Device, m kernels.Module) (kernels.Program, error) {
+	mod, ok := m.(layers.Module)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s: module of kind %q is a %T, want %T", kernels.ErrDevice, d.name, m.ModuleKind(), m, mod)
+	}
+	if mod.Rows < 1 || mod.Rows > 1<<20 {
+		return nil, fmt.Errorf("%w: %s: module for %d rows, want 1..%d", kernels.ErrDevice, d.name, mod.Rows, 1<<20)
+	}
+	p := &program{dev: d}
+	err := d.do(func() (err error) {
+		p.exec, err = newExecutor(d, mod)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Free gives the program's memory back once nothing uses it. A driver that
+// refuses has lost its card, which the next call will say.
+func (p *program) Free() {
+	x := p.exec
+	if x == nil {
+		return
+	}
+	p.exec = nil
+	_ = p.dev.do(x.free)
+}
+
+// Precision says where products are of lower precision.
+func (p *program) Precision() contract.Precision {
+	if p.exec == nil {
+		return contract.Precision{}
+	}
+	mixed := p.exec.tables.Mixed
+	return contract.Precision{Values: mixed, Flows: mixed && p.exec.train}
+}
+
+// call runs a call over some rows on the driver's goroutine.
+func (p *program) call(name string, rows int, do func(x *executor) error) error {
+	x := p.exec
+	if x == nil {
+		return fmt.Errorf("%w: %s: %s of a program that was freed", kernels.ErrDevice, p.dev.name, name)
+	}
+	if rows < 1 || rows > x.tables.Rows {
+		return fmt.Errorf("%w: %s: %s of %d rows, want 1..%d", kernels.ErrDevice, p.dev.name, name, rows, x.tables.Rows)
+	}
+	return p.dev.do(func() error { return do(x) })
+}
+
+// training is call for what only programs for training can do.
+func (p *program) training(name string, rows int, do func(x *executor) error) error {
+	if x := p.exec; x != nil && !x.train {
+		return fmt.Errorf("%w: %s: %s of a program without room for flows; load the module for training", kernels.ErrDevice, p.dev.name, name)
+	}
+	return p.call(name, rows, do)
+}
+
+// Forward evaluates rows.
+func (p *program) Forward(_ context.Context, rows int, a *contract.ForwardArgs) error {
+	return p.call("Forward", rows, func(x *executor) error { return x.forward(rows, a) })
+}
+
+// Backward computes the expected counts of the rows that Forward has evaluated.
+func (p *program) Backward(_ context.Context, rows int, a *contract.BackwardArgs) error {
+	return p.training("Backward", rows, func(x *executor) error { return x.backward(rows, a) })
+}
+
+// Step is Forward and Backward.
+func (p *program) Step(_ context.Context, rows int, a *contract.StepArgs) error {
+	return p.training("Step", rows, func(x *executor) error { return x.step(rows, a) })
+}
+
+// Update moves the parameters by the flows that were added up.
+func (p *program) Update(_ context.Context, a *contract.UpdateArgs) error {
+	return p.training("Update", 1, func(x *executor) error { return x.update(a) })
+}
+
+// Sample draws the missing cells of the rows that Forward has evaluated.
+func (p *program) Sample(_ context.Context, rows int, a *contract.SampleArgs) error {
+	return p.call("Sample", rows, func(x *executor) error { return x.sample(rows, a) })
+}
+
+// Inspect copies the log values of a vector.
+func (p *program) Inspect(_ context.Context, rows int, a *contract.InspectArgs) error {
+	return p.call("Inspect", rows, func(x *executor) error { return x.inspect(rows, a) })
+}

@@ -1,0 +1,136 @@
+package kerneltest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// testCalls wants calls that a program cannot do to be refused: rows that it has no
+// room for, flows without training, anything after Free.
+func testCalls(t *testing.T, open Open, _ Depth) {
+	const rows = 5
+	dev := open(t)
+	ctx := t.Context()
+	g := reference.Random(rand.New(rand.NewPCG(3, 4)), reference.RandomOptions{Vars: 3})
+	r, err := compile.Compile(g, compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, err error, words ...string) {
+		t.Helper()
+		if !errors.Is(err, kernels.ErrDevice) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want ErrDevice in one line", what, err)
+			return
+		}
+		for _, w := range words {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v, which does not say %q", what, err, w)
+			}
+		}
+	}
+	for _, n := range []int{-1, 0, 1<<20 + 1} {
+		_, err := dev.Load(ctx, layers.Module{Program: r.Program, Rows: n})
+		refused("Load", err, "1048576")
+	}
+	for _, train := range []bool{false, true} {
+		p, err := kernels.LoadAs[tensor.Program](ctx, dev, layers.Module{Program: r.Program, Rows: rows, Train: train})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := callsOf(t, dev, p, r.Program, rows)
+		for _, c := range calls {
+			if c.training && !train {
+				refused(c.name, c.call(ctx, 1), c.name, "training")
+				continue
+			}
+			for _, n := range []int{1, rows} {
+				if err := errors.Join(calls[0].call(ctx, n), c.call(ctx, n)); err != nil {
+					t.Errorf("%s of %d rows: %v", c.name, n, err)
+				}
+			}
+			if c.name == "Update" {
+				continue // of no rows
+			}
+			for _, n := range []int{-1, 0, rows + 1} {
+				refused(c.name, c.call(ctx, n), c.name, "1..5")
+			}
+		}
+		p.Free() // what was started may still be under way
+		p.Free()
+		for _, c := range calls {
+			if train || !c.training {
+				refused(c.name, c.call(ctx, 1), c.name, "freed")
+			}
+		}
+	}
+	if err := dev.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}
+
+// namedCall is a method of a program with arguments that fit it.
+type namedCall struct {
+	name     string
+	training bool
+	call     func(ctx context.Context, rows int) error
+}
+
+// callsOf returns all calls of a program. Each may follow the first one, Forward.
+func callsOf(t *testing.T, dev kernels.Device, p tensor.Program, prog *layers.Program, rows int) []namedCall {
+	t.Helper()
+	alloc := func(kind kernels.DType, n int64) kernels.Buffer {
+		b, err := dev.Alloc(t.Context(), kind, int(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	cells := int64(len(prog.Columns) * rows)
+	codes := kernels.Uint16
+	if prog.WideCodes() {
+		codes = kernels.Uint32
+	}
+	f := tensor.ForwardArgs{
+		Params: alloc(kernels.Float32, prog.NumParams), Codes: alloc(codes, cells), Values: alloc(kernels.Float32, cells), LL: alloc(kernels.Float64, int64(rows)),
+	}
+	flows := alloc(kernels.Int64, prog.FlowLen())
+	ones := make([]float32, prog.NumParams)
+	for i := range ones {
+		ones[i] = 1
+	}
+	if err := dev.Write(t.Context(), f.Params, 0, ones); err != nil {
+		t.Fatal(err)
+	}
+	return []namedCall{
+		{"Forward", false, func(ctx context.Context, n int) error { return p.Forward(ctx, n, &f) }},
+		{"Inspect", false, func(ctx context.Context, n int) error {
+			return p.Inspect(ctx, n, &tensor.InspectArgs{
+				Params: f.Params, Codes: f.Codes, Values: f.Values, Vector: int(prog.Root), Log: make([]float64, rows*int(prog.Vectors[prog.Root].Units)),
+			})
+		}},
+		{"Sample", false, func(ctx context.Context, n int) error {
+			return p.Sample(ctx, n, &tensor.SampleArgs{Params: f.Params, Codes: f.Codes, Values: f.Values, Units: make([]int32, rows*len(prog.Functions()))})
+		}},
+		{"Backward", true, func(ctx context.Context, n int) error {
+			return p.Backward(ctx, n, &tensor.BackwardArgs{Params: f.Params, Codes: f.Codes, Values: f.Values, Flows: flows})
+		}},
+		{"Step", true, func(ctx context.Context, n int) error {
+			return p.Step(ctx, n, &tensor.StepArgs{ForwardArgs: f, Flows: flows})
+		}},
+		{"Update", true, func(ctx context.Context, n int) error {
+			return p.Update(ctx, &tensor.UpdateArgs{Params: f.Params, Flows: flows, Rule: tensor.Rule{Step: 0.5, Pseudocount: 0.1}})
+		}},
+	}
+}
