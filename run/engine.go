@@ -28,9 +28,6 @@ func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) 
 // o.MaxMemory wants it. Close the pool before the Blueprint.
 func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[*engine.Engine], error) {
 	o = o.withDefaults()
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
 	rows, err := b.queryRows(o)
 	if err != nil {
 		return nil, err
@@ -56,7 +53,11 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 		}
 		o.Limits = limits(b.Train.Schema(), o.Ranges)
 	}
-	dev, err := openDevice(l.Options)
+	at, err := l.place()
+	if err != nil {
+		return nil, err
+	}
+	dev, err := at.Open(l.device())
 	if err != nil {
 		return nil, err
 	}

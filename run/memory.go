@@ -6,8 +6,6 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
-	"github.com/pce-engine/pce/kernels/cpu"
-	"github.com/pce-engine/pce/kernels/cuda/plan"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -35,13 +33,18 @@ type MemoryPlan struct {
 // allocated.
 func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	l.Options = l.Options.withDefaults()
-	if err := l.validate(); err != nil {
+	p := b.Program
+	at, err := l.place()
+	if err != nil {
 		return MemoryPlan{}, err
 	}
-	p := b.Program
-	m := MemoryPlan{Rows: l.Rows, Parameters: 4 * p.NumParams, Program: programBytes(b), Data: l.Tables}
-	if err := m.addWork(layers.Module{Program: p, Rows: l.Rows, Train: l.Train, Mixed: l.Mixed}, l.Options); err != nil {
+	work, err := at.Plan(layers.Module{Program: p, Rows: l.Rows, Train: l.Train, Mixed: l.Mixed}, l.device())
+	if err != nil {
 		return MemoryPlan{}, err
+	}
+	m := MemoryPlan{
+		Rows: l.Rows, Parameters: 4 * p.NumParams, Values: work.Values, Flows: work.Flows, Scratch: work.Scratch,
+		Program: programBytes(b) + work.Program, Data: l.Tables,
 	}
 	if l.Train && l.Shards {
 		m.Flows += 8 * p.FlowLen()
@@ -58,28 +61,6 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	m.Runtime = runtimeBytes + live/slack
 	m.Total = live + m.Runtime
 	return m, nil
-}
-
-// addWork adds what a device takes for its work, with the rows of a launch: of two
-// where those of the next one are copied meanwhile.
-func (m *MemoryPlan) addWork(mod layers.Module, o Options) error {
-	at, err := o.place()
-	if err != nil {
-		return err
-	}
-	if at.kind == onCPU {
-		d, err := o.cpu()
-		if err != nil {
-			return err
-		}
-		work, err := cpu.Plan(mod, d)
-		m.Values, m.Flows, m.Scratch = m.Values+work.Values+mod.RowBytes(), m.Flows+work.Flows, m.Scratch+work.Scratch
-		return err
-	}
-	work, err := plan.MemoryOf(mod)
-	m.Values, m.Flows, m.Scratch = m.Values+work.Values+2*mod.RowBytes(), m.Flows+work.Flows, m.Scratch+work.Scratch
-	m.Program += work.Program
-	return err
 }
 
 // tableBytes returns what a source takes in memory; 0 for one that is elsewhere.

@@ -1,19 +1,18 @@
 package run
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
-	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/device"
 )
 
 // Options say where and how a circuit runs. The zero value uses the whole
 // machine.
 type Options struct {
-	Device    string // auto, cpu, cuda, cuda:1, ... or emulator; "" is auto
+	Device    string // auto, cpu, cuda, cuda:1, ... or what else is registered with package device; "" is auto
 	Threads   int    // of a call; 0: one a core. Results do not depend on it
 	Engines   int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
 	Rows      int    // the most rows of a launch, up to engine.MaxShardRows; 0: 512. A Model takes fewer where its calls ask for fewer
@@ -33,37 +32,35 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) validate() error {
+// place checks the options and finds the device that they name.
+func (o Options) place() (device.Place, error) {
 	switch {
 	case o.Threads < 0 || o.Engines < 1 || o.Engines > 1024:
-		return fmt.Errorf("%w: %d threads and %d engines; want 0 or more threads and 1 to 1024 engines", ErrOptions, o.Threads, o.Engines)
+		return device.Place{}, fmt.Errorf("%w: %d threads and %d engines; want 0 or more threads and 1 to 1024 engines", ErrOptions, o.Threads, o.Engines)
 	case o.Rows < 1 || o.Rows > engine.MaxShardRows:
-		return fmt.Errorf("%w: %d rows a launch; want 1 to %d", ErrOptions, o.Rows, engine.MaxShardRows)
+		return device.Place{}, fmt.Errorf("%w: %d rows a launch; want 1 to %d", ErrOptions, o.Rows, engine.MaxShardRows)
 	}
-	at, err := o.place()
-	if err != nil || o.KernelPath == "" {
-		return err
+	at, err := device.Find(o.Device)
+	if err != nil {
+		return device.Place{}, err
 	}
-	if at.kind != onCPU {
-		return fmt.Errorf("%w: kernel path %q on device %q; it is for the CPU alone, set the device to cpu", kernels.ErrDevice, o.KernelPath, cmp.Or(o.Device, "auto"))
-	}
-	_, err = o.cpu()
-	return err
+	return at, at.Check(o.device())
 }
 
-// cpu returns the options of the device for the CPU.
-func (o Options) cpu() (cpu.Options, error) {
-	d := cpu.Options{Threads: o.Threads}
-	if o.KernelPath == "" {
-		return d, nil
-	}
-	var err error
-	d.Set, err = cpu.KernelPath(o.KernelPath)
-	return d, err
+// device returns what the options say to a device.
+func (o Options) device() device.Options {
+	return device.Options{Threads: o.Threads, KernelPath: o.KernelPath}
 }
 
-// KernelPaths lists the kernels that this machine's CPU can run, best first.
-func KernelPaths() []string { return cpu.KernelPaths() }
+// Probe describes the device that the options name, and the kernel paths that
+// Options.KernelPath may choose from there, best first: its only one, for a card.
+func Probe(o Options) (info kernels.Info, paths []string, err error) {
+	at, err := o.withDefaults().place()
+	if err != nil {
+		return info, nil, err
+	}
+	return at.Probe(o.device())
+}
 
 // Load says how a circuit will be run.
 type Load struct {

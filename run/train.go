@@ -137,7 +137,7 @@ func (r *training) check() error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	if err := r.load.withDefaults().validate(); err != nil {
+	if _, err := r.load.withDefaults().place(); err != nil {
 		return err
 	}
 	if r.flows == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -175,10 +176,10 @@ func TestTrainChanged(t *testing.T) {
 			"training rows: 300 (":         func(o *run.TrainOptions) { o.Train = images(t, 9, 300) },
 			"phase 1: pseudocount: 0.1":    func(o *run.TrainOptions) { o.EM.Phases[0].Pseudocount = 0.2 },
 			"mixed: false, now true":       func(o *run.TrainOptions) { o.Mixed = true },
-			"kernel path: ":                func(o *run.TrainOptions) { o.Options.KernelPath = run.KernelPaths()[len(run.KernelPaths())-1] },
+			"kernel path: ":                func(o *run.TrainOptions) { o.Options.KernelPath = cpu.KernelPaths()[len(cpu.KernelPaths())-1] },
 			"the circuit differs: structu": func(o *run.TrainOptions) { o.Structure.Latents++ },
 		} {
-			if strings.HasPrefix(want, "kernel") && len(run.KernelPaths()) == 1 {
+			if strings.HasPrefix(want, "kernel") && len(cpu.KernelPaths()) == 1 {
 				continue
 			}
 			err := try(edit)

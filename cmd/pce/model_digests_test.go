@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce/run"
+	"github.com/pce-engine/pce/kernels/cpu"
 )
 
 // small replaces the images of a config by ones of 8 by 8 dots.
@@ -57,7 +57,7 @@ func TestModelDigests(t *testing.T) {
 	letters, rows := filepath.Join(dir, "letters.txt"), filepath.Join(dir, "rows.csv")
 	writeDigestData(t, letters, rows)
 	for _, r := range digestRuns {
-		for _, kernels := range run.KernelPaths() {
+		for _, kernels := range cpu.KernelPaths() {
 			family, _, _ := strings.Cut(kernels, "bf16") // kernels of fp32 are those without halves
 			family, _, _ = strings.Cut(family, "fp16")
 			name := r.name + " " + family

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce/run"
+	"github.com/pce-engine/pce/kernels/cpu"
 )
 
 // discreteRows returns seeded rows of six columns that depend on each other, as
@@ -104,7 +104,7 @@ func TestResumeNamesChanges(t *testing.T) {
 	edited[137] = "0,1,2,0,1,2"
 	elsewhere := slices.Clone(valid)
 	elsewhere[7] = "0,1,2,0,1,2"
-	kernelPaths := run.KernelPaths()
+	kernelPaths := cpu.KernelPaths()
 	best, other := kernelPaths[0], kernelPaths[len(kernelPaths)-1]
 	for _, tc := range []struct {
 		name         string

@@ -15,6 +15,7 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -184,8 +185,8 @@ func TestResumeFromCluster(t *testing.T) {
 	if !errors.Is(err, em.ErrChanged) || !strings.Contains(err.Error(), "train.pseudocount: ") || exitCode(err) != exitData || strings.Contains(err.Error(), "kernel path") {
 		t.Errorf("another pseudocount: %v, want ErrChanged", err)
 	}
-	if path != run.KernelPaths()[0] {
-		t.Errorf("the run had the kernel path %q, this machine's best is %q", path, run.KernelPaths()[0])
+	if path != cpu.KernelPaths()[0] {
+		t.Errorf("the run had the kernel path %q, this machine's best is %q", path, cpu.KernelPaths()[0])
 	}
 	o := a.trainOptions(there)
 	o.Resume = true

@@ -47,14 +47,15 @@ var TestRooms = map[string][]string{
 	"kernels/ptx/tensor":    {"circuit", "kernels/cuda", "kernels/emulator"},
 	"layers":                {"circuit", "compile"},
 	"kernels/cuda/plan":     {"circuit", "circuit/structures", "compile"},
-	".":                     {"circuit/format", "circuit/structures", "em"},
-	"run":                   {"."},
+	".":                     {"circuit/format", "circuit/structures", "em", "kernels/device", "kernels/emulator"},
+	"run":                   {".", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "kernels/emulator"},
+	"kernels/device":        {"circuit", "circuit/structures", "compile", "kernels/emulator"},
 }
 
 // Rooms says for each package, relative to the module, which packages of the
 // module it may import. A package that is not listed fails the test.
 var Rooms = map[string][]string{
-	".": {"circuit", "compile", "dataset", "engine", "kernels", "run"},
+	".": {"circuit", "compile", "dataset", "engine", "kernels", "kernels/cpu", "run"},
 
 	"bench/gpu":                 {},
 	"bench/scale":               {"circuit", "circuit/structures", "cluster/scale", "compile"},
@@ -94,7 +95,7 @@ var Rooms = map[string][]string{
 	"kernels/cuda":              {"kernels", "kernels/cuda/driver", "kernels/cuda/plan", "kernels/ptx/tensor", "kernels/tensor", "layers"},
 	"kernels/cuda/plan":         {"kernels", "kernels/ptx", "kernels/ptx/tensor", "layers"},
 	"kernels/cuda/driver":       {},
-	"kernels/emulator":          {"kernels", "kernels/cuda", "kernels/emulator/lanes", "kernels/ptx"},
+	"kernels/emulator":          {"kernels", "kernels/cuda", "kernels/device", "kernels/emulator/lanes", "kernels/ptx"},
 	"kernels/emulator/lanes":    {"kernels/ptx"},
 	"kernels/ptx":               {},
 	"kernels/ptx/tensor":        {"kernels/ptx"},
@@ -107,5 +108,6 @@ var Rooms = map[string][]string{
 	"internal/invariants":  {},
 	"internal/layout":      {},
 	"internal/safetensors": {"internal/atomicfile"},
-	"run":                  {"circuit", "circuit/format", "circuit/format/native", "circuit/format/text", "circuit/structures", "compile", "dataset", "em", "engine", "kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "kernels/emulator", "kernels/tensor", "layers"},
+	"run":                  {"circuit", "circuit/format", "circuit/format/native", "circuit/format/text", "circuit/structures", "compile", "dataset", "em", "engine", "kernels", "kernels/device", "kernels/tensor", "layers"},
+	"kernels/device":       {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "layers"},
 }

@@ -1,0 +1,41 @@
+package device
+
+import (
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/layers"
+)
+
+// processor is the machine's CPU.
+var processor = Kind{
+	Name:    "cpu",
+	Present: func() bool { return true },
+	Open: func(_ int, o Options) (kernels.Device, error) {
+		c, err := cpuOptions(o)
+		if err != nil {
+			return nil, err
+		}
+		return cpu.Open(c)
+	},
+	Plan: func(m layers.Module, o Options) (Memory, error) {
+		c, err := cpuOptions(o)
+		if err != nil {
+			return Memory{}, err
+		}
+		work, err := cpu.Plan(m, c)
+		return Memory{Values: work.Values + m.RowBytes(), Flows: work.Flows, Scratch: work.Scratch}, err
+	},
+	Paths: cpu.KernelPaths,
+	Check: func(o Options) error {
+		_, err := cpuOptions(o)
+		return err
+	},
+}
+
+func cpuOptions(o Options) (c cpu.Options, err error) {
+	c.Threads = o.Threads
+	if o.KernelPath != "" {
+		c.Set, err = cpu.KernelPath(o.KernelPath)
+	}
+	return c, err
+}

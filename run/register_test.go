@@ -1,0 +1,8 @@
+package run_test
+
+import (
+	"github.com/pce-engine/pce/kernels/device"
+	"github.com/pce-engine/pce/kernels/emulator"
+)
+
+func init() { device.Register(emulator.Kind) }
