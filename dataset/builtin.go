@@ -2,35 +2,100 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/pce-engine/pce/dataset/digits"
 )
 
-// builtinHelp lists the builtin sources for messages.
-const builtinHelp = "builtin:digits/train, /valid or /test, or builtin:random?rows=512&vars=784&categories=256&seed=1"
+// Builtin is a source that a program makes itself. Its paths begin with builtin: and
+// its name, up to a slash or a question mark.
+type Builtin struct {
+	// Paths lists paths that Open takes, for people; those of one place differ behind
+	// their last slash. There is at least one.
+	Paths []string
+	// Open returns the rows of a path, which take at most limit bytes. An error that
+	// matches ErrNoSource says that there is no such path.
+	Open func(ctx context.Context, path string, limit int64) (*Table, error)
+}
+
+var builtins = struct {
+	sync.Mutex // guards byName
+	byName     map[string]Builtin
+}{byName: map[string]Builtin{
+	"random": {Paths: []string{randomPath}, Open: openRandom},
+}}
+
+// RegisterBuiltin adds a source that a program makes itself, for paths that begin
+// with builtin: and name. A later call for the same name wins.
+func RegisterBuiltin(name string, b Builtin) {
+	builtins.Lock()
+	defer builtins.Unlock()
+	builtins.byName[name] = b
+}
+
+func lookupBuiltin(name string) (Builtin, bool) {
+	builtins.Lock()
+	defer builtins.Unlock()
+	b, ok := builtins.byName[name]
+	return b, ok
+}
+
+// Builtins lists paths of the builtin sources.
+func Builtins() []string {
+	builtins.Lock()
+	defer builtins.Unlock()
+	var paths []string
+	for _, name := range slices.Sorted(maps.Keys(builtins.byName)) {
+		paths = append(paths, builtins.byName[name].Paths...)
+	}
+	return paths
+}
+
+// builtinHelp lists the builtin sources for messages; of paths in one place the
+// first one has it.
+func builtinHelp() string {
+	builtins.Lock()
+	defer builtins.Unlock()
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(builtins.byName)) {
+		paths := slices.Clone(builtins.byName[name].Paths)
+		for i := len(paths) - 1; i > 0; i-- {
+			if at := strings.LastIndexByte(paths[0], '/'); at >= 0 && strings.HasPrefix(paths[i], paths[0][:at+1]) {
+				paths[i] = paths[i][at:]
+			}
+		}
+		text := paths[0]
+		if last := len(paths) - 1; last > 0 {
+			text = strings.Join(paths[:last], ", ") + " or " + paths[last]
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", or ")
+}
 
 // openBuiltin makes a builtin source under opts.Schema, if there is one.
 func openBuiltin(ctx context.Context, path string, opts *Options) (Source, error) {
-	name, query, _ := strings.Cut(strings.TrimPrefix(path, builtinPrefix), "?")
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return nil, badSetting("%s: %v; builtin sources are %s", path, err, builtinHelp)
+	name := strings.TrimPrefix(path, builtinPrefix)
+	if i := strings.IndexAny(name, "/?"); i >= 0 {
+		name = name[:i]
 	}
-	var t *Table
-	kind, split, _ := strings.Cut(name, "/")
-	switch {
-	case kind == "digits" && digitSplits[split] != nil && query == "":
-		t, err = digitSplits[split]()
-	case name == "random":
-		t, err = randomTable(ctx, path, values, opts.MaxBytes)
-	default:
-		return nil, badSetting("%s: no such source; there are %s", path, builtinHelp)
+	b, ok := lookupBuiltin(name)
+	if !ok {
+		return nil, noSource(path)
+	}
+	limit := opts.MaxBytes
+	if limit == 0 {
+		limit = DefaultMaxBytes
+	}
+	t, err := b.Open(ctx, path, limit)
+	if errors.Is(err, ErrNoSource) {
+		return nil, noSource(path)
 	}
 	if err != nil {
 		return nil, err
@@ -53,40 +118,29 @@ func openBuiltin(ctx context.Context, path string, opts *Options) (Source, error
 	return &under, nil
 }
 
-// digitSplits render the digits when they are first asked for and keep them.
-var digitSplits = map[string]func() (*Table, error){
-	"train": sync.OnceValues(func() (*Table, error) { return digitTable(1, 60_000) }),
-	"valid": sync.OnceValues(func() (*Table, error) { return digitTable(2, 5_000) }),
-	"test":  sync.OnceValues(func() (*Table, error) { return digitTable(3, 10_000) }),
+func noSource(path string) error {
+	return badSetting("%s: no such source; there are %s", path, builtinHelp())
 }
 
-func digitTable(seed uint64, rows int) (*Table, error) {
-	s := &Schema{Columns: make([]Column, digits.Pixels), Image: [3]int{digits.Side, digits.Side, 1}}
-	for i := range s.Columns {
-		s.Columns[i].Categories = 256
+// randomPath has the settings of random rows that it has without a query.
+const randomPath = builtinPrefix + "random?rows=512&vars=784&categories=256&seed=1"
+
+// openRandom returns rows of uniformly random codes.
+func openRandom(ctx context.Context, path string, limit int64) (*Table, error) {
+	name, query, _ := strings.Cut(path, "?")
+	if name != builtinPrefix+"random" {
+		return nil, ErrNoSource
 	}
-	t, err := NewTable(s, 0)
+	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, err
-	}
-	if t.bytes, _, err = digits.Render(seed, rows); err != nil {
-		return nil, err
-	}
-	t.rows = rows
-	return t, nil
-}
-
-// randomTable returns rows of uniformly random codes.
-func randomTable(ctx context.Context, path string, values url.Values, limit int64) (*Table, error) {
-	if limit == 0 {
-		limit = DefaultMaxBytes
+		return nil, badSetting("%s: %v; write it as in %s", path, err, randomPath)
 	}
 	n := map[string]int{"rows": 512, "vars": 784, "categories": 256, "seed": 1}
 	most := map[string]int{"rows": 1 << 31, "vars": MaxColumns, "categories": MaxCategories, "seed": 1 << 62}
 	for key, v := range values {
 		x, err := strconv.Atoi(v[0])
 		if _, ok := n[key]; !ok || err != nil || len(v) > 1 || x < 1 || x > most[key] {
-			return nil, badSetting("%s: %s=%s; write numbers from 1, as in %s", path, key, strings.Join(v, ","), builtinHelp)
+			return nil, badSetting("%s: %s=%s; write numbers from 1, as in %s", path, key, strings.Join(v, ","), randomPath)
 		}
 		n[key] = x
 	}

@@ -273,7 +273,9 @@ func TestBadSettings(t *testing.T) {
 		{path, Options{Text: Text{Unit: "line"}}, `text unit "line"; write char or word`},
 		{path, Options{Text: Text{Vocabulary: 1}}, "text length 0, vocabulary 1, bytes 0; length takes 1 to 1048576, vocabulary 2 to 16777216"},
 		{unknown, Options{}, unknown + ": unknown kind of file; its name ends in one of .csv .data .idx .npy .tsv .txt, or .gz after it"},
-		{"builtin:digits/all", Options{}, "builtin:digits/all: no such source; there are " + builtinHelp},
+		{"builtin:letters/all", Options{}, "builtin:letters/all: no such source; there are builtin:random?rows=512&vars=784&categories=256&seed=1"},
+		{"builtin:", Options{}, "builtin:: no such source; there are builtin:random?rows=512&vars=784&categories=256&seed=1"},
+		{"builtin:random/train", Options{}, "builtin:random/train: no such source; there are builtin:random?rows=512&vars=784&categories=256&seed=1"},
 	} {
 		_, err := Open(context.Background(), tt.path, tt.opts)
 		if want := "dataset: bad setting: " + tt.want; err == nil || err.Error() != want || !errors.Is(err, ErrSetting) {

@@ -33,7 +33,9 @@
 //
 //	dataset.Register(".parquet", parquet.Format)
 //
-// as package circuit/format does with the formats of model files.
+// as package circuit/format does with the formats of model files. Sources that a
+// program makes itself, such as builtin:digits/train, are added by RegisterBuiltin;
+// builtin:random is always there.
 //
 // # Errors
 //
@@ -42,8 +44,7 @@
 //
 // # Goroutines
 //
-// A Loader runs one goroutine, which Close ends and waits for. Rendering the
-// builtin digits starts a few, which end before Open returns.
+// A Loader runs one goroutine, which Close ends and waits for.
 //
 // # Source
 //

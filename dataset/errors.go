@@ -11,6 +11,8 @@ var (
 	ErrFormat = errors.New("dataset: bad data")
 	// ErrSetting means that a path, an option or an argument cannot work.
 	ErrSetting = errors.New("dataset: bad setting")
+	// ErrNoSource is what Builtin.Open says of a path that it does not know.
+	ErrNoSource = errors.New("dataset: no such source")
 )
 
 // badData returns an error that matches ErrFormat. where is a file, or a file

@@ -59,6 +59,28 @@ func NewTable(s *Schema, rows int) (*Table, error) {
 	return t, nil
 }
 
+// TableOf returns a table of rows without missing cells in the memory of codes, a byte
+// for each cell, [rows, columns]. All columns are discrete, with at most 256
+// categories. A code that is no category is an error that matches ErrFormat.
+func TableOf(s *Schema, codes []byte) (*Table, error) {
+	t, err := NewTable(s, 0)
+	if err != nil {
+		return nil, err
+	}
+	n := len(s.Columns)
+	if t.width != 1 || len(t.discrete) != n || len(codes)%n != 0 {
+		return nil, badSetting("%d bytes for rows of %d columns, of which %d are discrete; want whole rows of discrete columns of at most 256 categories",
+			len(codes), n, len(t.discrete))
+	}
+	for i, code := range codes {
+		if c := &s.Columns[i%n]; int(code) >= c.Categories {
+			return nil, fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, s.ColumnName(i%n), code, c.Categories)
+		}
+	}
+	t.rows, t.bytes = len(codes)/n, codes
+	return t, nil
+}
+
 // Schema returns the schema, which must not be changed.
 func (t *Table) Schema() *Schema { return t.schema }
 

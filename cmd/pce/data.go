@@ -27,10 +27,7 @@ func (a *app) dataListCommand() *cobra.Command {
 		Short: "List the builtin data and the kinds of files that can be read",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			builtins := []string{
-				"builtin:digits/train", "builtin:digits/valid", "builtin:digits/test",
-				"builtin:random?rows=512&vars=784&categories=256&seed=1",
-			}
+			builtins := dataset.Builtins()
 			if asJSON {
 				return a.printJSON(map[string]any{"builtin": builtins, "files": dataset.Extensions()})
 			}

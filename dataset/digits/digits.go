@@ -1,5 +1,6 @@
 // Package digits renders pictures of digits from the Go fonts: data to learn
-// from on a machine that has nothing else.
+// from on a machine that has nothing else. Builtin makes them sources of package
+// dataset.
 //
 // # Shapes and units
 //
@@ -8,6 +9,10 @@
 // # Errors
 //
 // Render fails only if the fonts that are built in cannot be read.
+//
+// # Goroutines
+//
+// Render starts a few, which end before it returns.
 //
 // # Source
 //

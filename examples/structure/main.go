@@ -9,9 +9,12 @@ import (
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/dataset/digits"
 )
 
 func main() {
+	dataset.RegisterBuiltin("digits", digits.Builtin)
 	const vars, parts = 784, 10
 	g := &circuit.Graph{NumVars: vars}
 	product := circuit.Node{Kind: circuit.Product, Units: parts, TiedTo: circuit.None}

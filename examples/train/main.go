@@ -9,10 +9,13 @@ import (
 	"log"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/dataset/digits"
 	"github.com/pce-engine/pce/em"
 )
 
 func main() {
+	dataset.RegisterBuiltin("digits", digits.Builtin)
 	s := pce.DefaultStructure()
 	s.Latents = 16
 	r, err := pce.Train(context.Background(), pce.TrainOptions{
