@@ -53,9 +53,9 @@ func ExampleModel_SampleGiven() {
 	ctx := context.Background()
 	leaf := circuit.Bernoulli{}
 	g := &circuit.Graph{NumVars: 2, Root: 2, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 1, Var: 0, Leaf: leaf, TiedTo: circuit.None},
-		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: leaf, TiedTo: circuit.None},
-		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 1, Var: 0, Leaf: leaf},
+		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: leaf},
+		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1}},
 	}}
 	always := func(id circuit.NodeID, p []float32) error { // both variables are always 1
 		p[len(p)-1] = 1

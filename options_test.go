@@ -86,8 +86,8 @@ func TestKernelPath(t *testing.T) {
 // not compute.
 func TestBadKernelPath(t *testing.T) {
 	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 	}}
 	for _, tc := range []struct {
 		opts  pce.Options

@@ -112,32 +112,33 @@ func checkWiring(g *Graph) error {
 // checkTie wants a node that passed the checks of its kind.
 func checkTie(g *Graph, id NodeID) error {
 	n := &g.Nodes[id]
-	if n.TiedTo == None {
+	to := n.Tie.Node()
+	if to == None {
 		return nil
 	}
-	if n.TiedTo < 0 || n.TiedTo >= id {
-		return fault(g, id, "is tied to node %d; tie it to an earlier node or to None (%d)", n.TiedTo, None)
+	if to < 0 || to >= id {
+		return fault(g, id, "is tied to node %d; tie it to an earlier node or leave Tie out", to)
 	}
-	t := &g.Nodes[n.TiedTo]
+	t := &g.Nodes[to]
 	switch {
 	case n.Kind == Product:
-		return fault(g, id, "is tied to node %d; products have no parameters, set TiedTo to None (%d)", n.TiedTo, None)
+		return fault(g, id, "is tied to node %d; products have no parameters, leave Tie out", to)
 	case t.Kind != n.Kind:
-		return fault(g, id, "is tied to %v node %d; tie it to its own kind", t.Kind, n.TiedTo)
-	case t.TiedTo != None:
-		return fault(g, id, "is tied to node %d, which is tied to %d; tie both to the same node", n.TiedTo, t.TiedTo)
+		return fault(g, id, "is tied to %v node %d; tie it to its own kind", t.Kind, to)
+	case t.Tie.Node() != None:
+		return fault(g, id, "is tied to node %d, which is tied to %d; tie both to the same node", to, t.Tie.Node())
 	case t.Units != n.Units:
-		return fault(g, id, "has %d units and is tied to node %d with %d; tie equal shapes", n.Units, n.TiedTo, t.Units)
+		return fault(g, id, "has %d units and is tied to node %d with %d; tie equal shapes", n.Units, to, t.Units)
 	case n.Kind == Input && !SameLeaf(n.Leaf, t.Leaf):
-		return fault(g, id, "is tied to node %d, which has other leaves; tie equal leaves", n.TiedTo)
+		return fault(g, id, "is tied to node %d, which has other leaves; tie equal leaves", to)
 	case n.Kind == Sum && !n.Edges.equal(t.Edges):
-		return fault(g, id, "is tied to node %d, which has other edge blocks; tie equal shapes", n.TiedTo)
+		return fault(g, id, "is tied to node %d, which has other edge blocks; tie equal shapes", to)
 	case n.Kind == Sum && len(n.Children) != len(t.Children):
-		return fault(g, id, "has %d children and is tied to node %d with %d; tie equal shapes", len(n.Children), n.TiedTo, len(t.Children))
+		return fault(g, id, "has %d children and is tied to node %d with %d; tie equal shapes", len(n.Children), to, len(t.Children))
 	}
 	for k, c := range n.Children {
 		if a, b := g.Nodes[c].Units, g.Nodes[t.Children[k]].Units; a != b {
-			return fault(g, id, "has %d units in child %d and is tied to node %d with %d there; tie equal shapes", a, k, n.TiedTo, b)
+			return fault(g, id, "has %d units in child %d and is tied to node %d with %d there; tie equal shapes", a, k, to, b)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package circuit
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -20,15 +21,15 @@ func sampleGraph() *Graph {
 	cat := Categorical{Categories: 3}
 	edges := &Edges{Rows: 2, Cols: 4, Pairs: [][2]int32{{0, 0}, {1, 0}, {1, 1}}, Mask: []uint64{0x00fff1}}
 	return &Graph{NumVars: 2, Root: 8, Nodes: []Node{
-		{Kind: Input, Units: 4, Var: 0, Leaf: cat, TiedTo: None},
-		{Kind: Input, Units: 4, Var: 0, Leaf: cat, TiedTo: 0},
-		{Kind: Input, Units: 4, Var: 1, Leaf: Gaussian{}, TiedTo: None},
-		{Kind: Product, Units: 4, Children: []NodeID{0, 2}, TiedTo: None},
-		{Kind: Product, Units: 4, Children: []NodeID{1, 2}, TiedTo: None},
-		{Kind: Sum, Units: 4, Children: []NodeID{3, 4}, Edges: edges, TiedTo: None},
-		{Kind: Sum, Units: 4, Children: []NodeID{3, 4}, TiedTo: None},
-		{Kind: Sum, Units: 4, Children: []NodeID{4, 3}, TiedTo: 6},
-		{Kind: Sum, Units: 1, Children: []NodeID{5, 6, 7}, TiedTo: None},
+		{Kind: Input, Units: 4, Var: 0, Leaf: cat},
+		{Kind: Input, Units: 4, Var: 0, Leaf: cat, Tie: TieTo(0)},
+		{Kind: Input, Units: 4, Var: 1, Leaf: Gaussian{}},
+		{Kind: Product, Units: 4, Children: []NodeID{0, 2}},
+		{Kind: Product, Units: 4, Children: []NodeID{1, 2}},
+		{Kind: Sum, Units: 4, Children: []NodeID{3, 4}, Edges: edges},
+		{Kind: Sum, Units: 4, Children: []NodeID{3, 4}},
+		{Kind: Sum, Units: 4, Children: []NodeID{4, 3}, Tie: TieTo(6)},
+		{Kind: Sum, Units: 1, Children: []NodeID{5, 6, 7}},
 	}}
 }
 
@@ -63,23 +64,22 @@ func TestValidate(t *testing.T) {
 		{"sum with leaf", func(g *Graph) { g.Nodes[6].Leaf = Bernoulli{} }, "has a leaf"},
 		{"variable outside", func(g *Graph) { g.Nodes[2].Var = 2 }, "variable 2 of 2"},
 		{"impossible leaf", func(g *Graph) { g.Nodes[2].Leaf = Categorical{} }, "0 categories"},
-		{"two domains", func(g *Graph) { g.Nodes[1].Leaf, g.Nodes[1].TiedTo = Categorical{Categories: 4}, None }, "one domain"},
+		{"two domains", func(g *Graph) { g.Nodes[1].Leaf, g.Nodes[1].Tie = Categorical{Categories: 4}, Tie{} }, "one domain"},
 		{"product of unequal units", func(g *Graph) { g.Nodes[2].Units = 2 }, "child 2 has 2"},
 		{"product with edges", func(g *Graph) { g.Nodes[3].Edges = g.Nodes[5].Edges }, "only sums"},
-		{"tied product", func(g *Graph) { g.Nodes[4].TiedTo = 3 }, "products have no parameters"},
-		{"forgotten TiedTo", func(g *Graph) { g.Nodes[3].TiedTo = 0 }, "products have no parameters"},
-		{"tied to a later node", func(g *Graph) { g.Nodes[0].TiedTo = 1 }, "earlier node"},
-		{"tied to itself", func(g *Graph) { g.Nodes[0].TiedTo = 0 }, "earlier node"},
-		{"tied to a negative node", func(g *Graph) { g.Nodes[1].TiedTo = -2 }, "earlier node"},
-		{"tied to another kind", func(g *Graph) { g.Nodes[7].TiedTo = 4 }, "tied to product"},
-		{"tied to a tied node", func(g *Graph) { g.Nodes[2].Leaf, g.Nodes[2].TiedTo = g.Nodes[0].Leaf, 1 }, "which is tied to 0"},
+		{"tied product", func(g *Graph) { g.Nodes[4].Tie = TieTo(3) }, "products have no parameters"},
+		{"tied to a later node", func(g *Graph) { g.Nodes[0].Tie = TieTo(1) }, "earlier node"},
+		{"tied to itself", func(g *Graph) { g.Nodes[0].Tie = TieTo(0) }, "earlier node"},
+		{"tied to a negative node", func(g *Graph) { g.Nodes[1].Tie = TieTo(-2) }, "earlier node"},
+		{"tied to another kind", func(g *Graph) { g.Nodes[7].Tie = TieTo(4) }, "tied to product"},
+		{"tied to a tied node", func(g *Graph) { g.Nodes[2].Leaf, g.Nodes[2].Tie = g.Nodes[0].Leaf, TieTo(1) }, "which is tied to 0"},
 		{"tied input with children", func(g *Graph) { g.Nodes[1].Children = []NodeID{0} }, "inputs have none"},
 		{"tied to another leaf", func(g *Graph) { g.Nodes[1].Leaf = Binomial{Trials: 2} }, "other leaves"},
 		{"tied to other units", func(g *Graph) { g.Nodes[1].Units = 3 }, "3 units and is tied"},
-		{"tied to other edges", func(g *Graph) { g.Nodes[7].TiedTo = 5 }, "other edge blocks"},
+		{"tied to other edges", func(g *Graph) { g.Nodes[7].Tie = TieTo(5) }, "other edge blocks"},
 		{"tied to fewer children", func(g *Graph) { g.Nodes[7].Children = []NodeID{3} }, "1 children"},
 		{"tied to children of other units", func(g *Graph) {
-			g.Nodes = append(g.Nodes, Node{Kind: Sum, Units: 1, Children: []NodeID{8, 5}, TiedTo: None}, Node{Kind: Sum, Units: 1, Children: []NodeID{5, 8}, TiedTo: 9})
+			g.Nodes = append(g.Nodes, Node{Kind: Sum, Units: 1, Children: []NodeID{8, 5}}, Node{Kind: Sum, Units: 1, Children: []NodeID{5, 8}, Tie: TieTo(9)})
 			g.Root = 10
 		}, "4 units in child 0"},
 		{"blocks that do not divide", other(func(e *Edges) { e.Rows = 3 }), "blocks divide"},
@@ -128,7 +128,7 @@ func TestValidate(t *testing.T) {
 func BenchmarkValidate(b *testing.B) {
 	g := &Graph{NumVars: 784}
 	add := func(n Node) NodeID {
-		n.Units, n.TiedTo = 1, None
+		n.Units = 1
 		g.Nodes = append(g.Nodes, n)
 		return NodeID(len(g.Nodes) - 1)
 	}
@@ -228,7 +228,7 @@ func graphFromBytes(data []byte) *Graph {
 	}
 	g := &Graph{NumVars: next()}
 	for len(data) > 0 && len(g.Nodes) < 50 {
-		n := Node{Kind: Kind(next()), Units: next(), TiedTo: NodeID(next() - 1), Var: next()}
+		n := Node{Kind: Kind(next()), Units: next(), Tie: TieTo(NodeID(next() - 1)), Var: next()}
 		for range next() & 3 {
 			n.Children = append(n.Children, NodeID(next()))
 		}
@@ -250,4 +250,33 @@ func graphFromBytes(data []byte) *Graph {
 	}
 	g.Root = NodeID(len(g.Nodes) - 1)
 	return g
+}
+
+// TestTie: a literal that says nothing of a tie has parameters of its own, and
+// every node can be named, the first one as well.
+func TestTie(t *testing.T) {
+	for _, id := range []NodeID{0, 1, math.MaxInt32, -2, math.MinInt32} {
+		if tie := TieTo(id); tie.Node() != id || tie == (Tie{}) {
+			t.Errorf("the tie to node %d is %+v, to node %d", id, tie, tie.Node())
+		}
+	}
+	if TieTo(None) != (Tie{}) || (Tie{}).Node() != None {
+		t.Error("no tie names a node")
+	}
+	g := &Graph{NumVars: 1, Root: 2, Nodes: []Node{
+		{Kind: Input, Units: 2, Leaf: Bernoulli{}},
+		{Kind: Input, Units: 2, Leaf: Bernoulli{}, Tie: TieTo(0)},
+		{Kind: Sum, Units: 1, Children: []NodeID{0, 1}},
+	}}
+	if err := Validate(g); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range []struct {
+		owns  bool
+		owner NodeID
+	}{{true, 0}, {false, 0}, {true, 2}} {
+		if id := NodeID(id); g.OwnsParams(id) != want.owns || g.Owner(id) != want.owner {
+			t.Errorf("node %d owns parameters: %t, uses those of %d; want %+v", id, g.OwnsParams(id), g.Owner(id), want)
+		}
+	}
 }

@@ -10,10 +10,10 @@ import (
 // units.
 func ExampleValidate() {
 	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Bernoulli{}, TiedTo: circuit.None},
-		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Bernoulli{}, TiedTo: circuit.None},
-		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Bernoulli{}},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Bernoulli{}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
 	}}
 	fmt.Println(circuit.Validate(g))
 	s := circuit.Count(g)

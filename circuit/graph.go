@@ -56,10 +56,23 @@ type Node struct {
 	// unit is connected to every unit of every child.
 	Edges *Edges
 
-	// TiedTo is the earlier node whose parameters this sum or input shares, or
-	// None. The earlier node has the same shape and is not tied itself.
-	TiedTo NodeID
+	// Tie names the earlier node whose parameters this sum or input shares. That
+	// node has the same shape and is not tied itself. The zero Tie is none: the node
+	// has parameters of its own.
+	Tie Tie
 }
+
+// Tie is the sharing of an earlier node's parameters, or none, which is its zero
+// value.
+type Tie struct {
+	after NodeID // the one after the node, so that zero is free to mean no tie
+}
+
+// TieTo returns the tie to a node, and no tie for None.
+func TieTo(id NodeID) Tie { return Tie{after: id + 1} }
+
+// Node returns the node whose parameters are shared, None without a tie.
+func (t Tie) Node() NodeID { return t.after - 1 }
 
 // Edges are the edge blocks of a block-sparse sum. Columns count the units of
 // all children, one child after another.
@@ -113,5 +126,14 @@ func (g *Graph) NumParams(id NodeID) int {
 // OwnsParams reports whether a node has parameters of its own.
 func (g *Graph) OwnsParams(id NodeID) bool {
 	n := &g.Nodes[id]
-	return n.Kind != Product && n.TiedTo == None && g.NumParams(id) > 0
+	return n.Kind != Product && g.Owner(id) == id && g.NumParams(id) > 0
+}
+
+// Owner returns the node whose parameters a node uses: the one that it is tied
+// to, or itself.
+func (g *Graph) Owner(id NodeID) NodeID {
+	if to := g.Nodes[id].Tie.Node(); to != None {
+		return to
+	}
+	return id
 }

@@ -21,8 +21,8 @@ func InitParams(g *Graph, id NodeID, seed uint64, cols []ColumnStats, dst []floa
 		return fmt.Errorf("%w: no node %d; there are %d", ErrGraph, id, len(g.Nodes))
 	}
 	n := &g.Nodes[id]
-	if n.Kind != Product && n.TiedTo != None {
-		return fault(g, id, "shares its parameters; start those of node %d", n.TiedTo)
+	if owner := g.Owner(id); n.Kind != Product && owner != id {
+		return fault(g, id, "shares its parameters; start those of node %d", owner)
 	}
 	if want := g.NumParams(id); len(dst) != want {
 		return fault(g, id, "has %d parameters and a slice of %d; pass NumParams of them", want, len(dst))

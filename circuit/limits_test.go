@@ -12,10 +12,10 @@ func oneSum(units int, inputs ...int) *Graph {
 	var children []NodeID
 	for _, u := range inputs {
 		children = append(children, NodeID(len(g.Nodes)))
-		g.Nodes = append(g.Nodes, Node{Kind: Input, Units: u, Leaf: Bernoulli{}, TiedTo: None})
+		g.Nodes = append(g.Nodes, Node{Kind: Input, Units: u, Leaf: Bernoulli{}})
 	}
-	g.Nodes = append(g.Nodes, Node{Kind: Sum, Units: units, Children: children, TiedTo: None})
-	g.Nodes = append(g.Nodes, Node{Kind: Sum, Units: 1, Children: []NodeID{NodeID(len(g.Nodes) - 1)}, TiedTo: None})
+	g.Nodes = append(g.Nodes, Node{Kind: Sum, Units: units, Children: children})
+	g.Nodes = append(g.Nodes, Node{Kind: Sum, Units: 1, Children: []NodeID{NodeID(len(g.Nodes) - 1)}})
 	g.Root = NodeID(len(g.Nodes) - 1)
 	return g
 }
@@ -89,8 +89,8 @@ func TestMassTolerance(t *testing.T) {
 // step that is allowed, and with the one after it.
 func TestSupportSteps(t *testing.T) {
 	g := &Graph{NumVars: 1, Nodes: []Node{
-		{Kind: Input, Units: 1, Leaf: Indicator{Domain: 2}, TiedTo: None},
-		{Kind: Input, Units: 1, Leaf: Indicator{Domain: 2, Value: 1}, TiedTo: None},
+		{Kind: Input, Units: 1, Leaf: Indicator{Domain: 2}},
+		{Kind: Input, Units: 1, Leaf: Indicator{Domain: 2, Value: 1}},
 	}}
 	for before, want := range map[int]bool{0: true, 1<<22 - 1: true, 1 << 22: false} {
 		d := disjointness{g: g, known: map[[2]NodeID]bool{}, steps: before}

@@ -12,7 +12,7 @@ import (
 func chainGraph(n int) *Graph {
 	g := &Graph{NumVars: n}
 	add := func(kind Kind, v int, children ...NodeID) NodeID {
-		node := Node{Kind: kind, Units: 1, Children: children, TiedTo: None}
+		node := Node{Kind: kind, Units: 1, Children: children}
 		if kind == Input {
 			node.Var, node.Leaf = v, Bernoulli{}
 		}
@@ -58,7 +58,7 @@ func TestSketchAgrees(t *testing.T) {
 	for range 4000 {
 		g := &Graph{NumVars: 1 + rng.IntN(5)}
 		for len(g.Nodes) < 14 {
-			n := Node{Kind: Kind(rng.IntN(3)), Units: 1, TiedTo: None, Var: rng.IntN(g.NumVars), Leaf: Bernoulli{}}
+			n := Node{Kind: Kind(rng.IntN(3)), Units: 1, Var: rng.IntN(g.NumVars), Leaf: Bernoulli{}}
 			if len(g.Nodes) < 3 {
 				n.Kind = Input
 			}
@@ -117,7 +117,7 @@ func TestSketchOfManyRoots(t *testing.T) {
 	for _, roots := range []int{1, 7, 9, 40} {
 		g := chainGraph(500)
 		for range roots - 1 {
-			g.Nodes = append(g.Nodes, Node{Kind: Sum, Units: 1, Children: []NodeID{g.Root}, TiedTo: None})
+			g.Nodes = append(g.Nodes, Node{Kind: Sum, Units: 1, Children: []NodeID{g.Root}})
 		}
 		sketch, _, _ := sketchScopes(g)
 		if (sketch != nil) != (roots <= 8) {

@@ -37,10 +37,7 @@ func Count(g *Graph) Stats {
 			depth[i] = max(depth[i], depth[c])
 		}
 		depth[i]++
-		owner := id
-		if n.TiedTo != None {
-			owner = n.TiedTo
-		}
+		owner := g.Owner(id)
 		first := !counted[owner]
 		counted[owner] = true
 		units := int64(n.Units)

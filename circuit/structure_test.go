@@ -40,18 +40,18 @@ func TestCountHMM(t *testing.T) {
 	}
 	emission, transition, last := None, None, None
 	for v := range length {
-		x := add(Node{Kind: Input, Units: m, Var: v, Leaf: Categorical{Categories: 10}, TiedTo: emission})
+		x := add(Node{Kind: Input, Units: m, Var: v, Leaf: Categorical{Categories: 10}, Tie: TieTo(emission)})
 		if v == 0 {
 			emission, last = x, x
 			continue
 		}
-		s := add(Node{Kind: Sum, Units: m, Children: []NodeID{last}, TiedTo: transition})
+		s := add(Node{Kind: Sum, Units: m, Children: []NodeID{last}, Tie: TieTo(transition)})
 		if v == 1 {
 			transition = s
 		}
-		last = add(Node{Kind: Product, Units: m, Children: []NodeID{s, x}, TiedTo: None})
+		last = add(Node{Kind: Product, Units: m, Children: []NodeID{s, x}})
 	}
-	g.Root = add(Node{Kind: Sum, Units: 1, Children: []NodeID{last}, TiedTo: None})
+	g.Root = add(Node{Kind: Sum, Units: 1, Children: []NodeID{last}})
 	if err := Validate(g); err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func TestCountHMM(t *testing.T) {
 
 func TestScopes(t *testing.T) {
 	g := &Graph{NumVars: 500, Root: 4, Nodes: []Node{
-		{Kind: Input, Units: 1, Var: 3, Leaf: Bernoulli{}, TiedTo: None},
-		{Kind: Input, Units: 1, Var: 470, Leaf: Bernoulli{}, TiedTo: None},
-		{Kind: Product, Units: 1, Children: []NodeID{0, 1}, TiedTo: None},
-		{Kind: Product, Units: 1, Children: []NodeID{1, 0}, TiedTo: None},
-		{Kind: Sum, Units: 1, Children: []NodeID{2, 3}, TiedTo: None},
+		{Kind: Input, Units: 1, Var: 3, Leaf: Bernoulli{}},
+		{Kind: Input, Units: 1, Var: 470, Leaf: Bernoulli{}},
+		{Kind: Product, Units: 1, Children: []NodeID{0, 1}},
+		{Kind: Product, Units: 1, Children: []NodeID{1, 0}},
+		{Kind: Sum, Units: 1, Children: []NodeID{2, 3}},
 	}}
 	s, err := ScopesOf(g)
 	if err != nil {
@@ -94,10 +94,10 @@ func TestScopes(t *testing.T) {
 
 func TestProperties(t *testing.T) {
 	ind := func(v, x int) Node {
-		return Node{Kind: Input, Units: 1, Var: v, Leaf: Indicator{Domain: 2, Value: x}, TiedTo: None}
+		return Node{Kind: Input, Units: 1, Var: v, Leaf: Indicator{Domain: 2, Value: x}}
 	}
-	and := func(c ...NodeID) Node { return Node{Kind: Product, Units: 1, Children: c, TiedTo: None} }
-	or := func(c ...NodeID) Node { return Node{Kind: Sum, Units: 1, Children: c, TiedTo: None} }
+	and := func(c ...NodeID) Node { return Node{Kind: Product, Units: 1, Children: c} }
+	or := func(c ...NodeID) Node { return Node{Kind: Sum, Units: 1, Children: c} }
 	literals := []Node{ind(0, 0), ind(0, 1), ind(1, 0), ind(1, 1), ind(2, 0), ind(2, 1)} // 0..5
 	for _, tc := range []struct {
 		name  string
@@ -132,8 +132,8 @@ func TestProperties(t *testing.T) {
 	}
 	masked := sampleGraph()
 	one := &Edges{Rows: 4, Cols: 8, Pairs: [][2]int32{{0, 0}}, Mask: []uint64{0x80402001}}
-	masked.Nodes = append(masked.Nodes[:5:5], Node{Kind: Sum, Units: 4, Children: []NodeID{3, 4}, Edges: one, TiedTo: None},
-		Node{Kind: Sum, Units: 1, Children: []NodeID{5}, Edges: &Edges{Rows: 1, Cols: 1, Pairs: [][2]int32{{0, 2}}}, TiedTo: None})
+	masked.Nodes = append(masked.Nodes[:5:5], Node{Kind: Sum, Units: 4, Children: []NodeID{3, 4}, Edges: one},
+		Node{Kind: Sum, Units: 1, Children: []NodeID{5}, Edges: &Edges{Rows: 1, Cols: 1, Pairs: [][2]int32{{0, 2}}}})
 	masked.Root = 6
 	if err := Validate(masked); err != nil {
 		t.Fatal(err)

@@ -145,10 +145,7 @@ func tie(s *state) (string, error) {
 	inputs := make(map[circuit.NodeID]int32)
 	tied := 0
 	own := func(first map[circuit.NodeID]int32, id circuit.NodeID, def int32) (int32, bool) {
-		key := id
-		if t := s.graph.Nodes[id].TiedTo; t != circuit.None {
-			key = t
-		}
+		key := s.graph.Owner(id)
 		if o, ok := first[key]; ok {
 			tied++
 			return o, false
@@ -160,8 +157,8 @@ func tie(s *state) (string, error) {
 		v := &p.Vectors[i]
 		id := s.nodes[i].id
 		key := id
-		if id != circuit.None && s.graph.Nodes[id].TiedTo != circuit.None {
-			key = s.graph.Nodes[id].TiedTo
+		if id != circuit.None {
+			key = s.graph.Owner(id)
 		}
 		switch v.Kind {
 		case layers.SumVector:

@@ -58,7 +58,7 @@ func TestDigestReadsEverySetting(t *testing.T) {
 	} {
 		var digest [2][32]byte
 		for i, leaf := range pair {
-			g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: leaf, TiedTo: circuit.None}}}
+			g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: leaf}}}
 			digest[i] = mustCompile(t, g, DefaultOptions()).Program.Digest()
 		}
 		if digest[0] == digest[1] {

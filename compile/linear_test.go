@@ -64,7 +64,7 @@ func (b *graphOf) input(v int) circuit.NodeID {
 }
 
 func (b *graphOf) add(kind circuit.Kind, children ...circuit.NodeID) circuit.NodeID {
-	b.g.Nodes = append(b.g.Nodes, circuit.Node{Kind: kind, Units: 1, Children: children, TiedTo: circuit.None})
+	b.g.Nodes = append(b.g.Nodes, circuit.Node{Kind: kind, Units: 1, Children: children})
 	return circuit.NodeID(len(b.g.Nodes) - 1)
 }
 

@@ -350,9 +350,9 @@ func TestThreadsAndSets(t *testing.T) {
 // the run goes on.
 func TestImpossibleRows(t *testing.T) {
 	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 1, Leaf: circuit.Indicator{Domain: 3, Value: 0}, TiedTo: circuit.None},
-		{Kind: circuit.Input, Units: 1, Leaf: circuit.Indicator{Domain: 3, Value: 1}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0, 1}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Indicator{Domain: 3, Value: 0}},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Indicator{Domain: 3, Value: 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0, 1}},
 	}, Root: 2}
 	m := newModel(t, g, [][]float64{{0}, {0}, {0}, {1}, {2}})
 	res, got := m.run(t, cpu.Options{}, em.Options{Phases: []em.Phase{{Rule: em.FullBatch, Epochs: 2}}})

@@ -61,11 +61,11 @@ func TestLogLikelihoodOfStructures(t *testing.T) {
 func mixedGraph() *circuit.Graph {
 	g := &circuit.Graph{NumVars: 4, Root: 5}
 	for v, l := range []circuit.Leaf{circuit.Categorical{Categories: 4}, circuit.Gaussian{}, circuit.Poisson{}, circuit.Binomial{Trials: 3}} {
-		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 3, Var: v, Leaf: l, TiedTo: circuit.None})
+		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 3, Var: v, Leaf: l})
 	}
 	g.Nodes = append(g.Nodes,
-		circuit.Node{Kind: circuit.Product, Units: 3, Children: []circuit.NodeID{0, 1, 2, 3}, TiedTo: circuit.None},
-		circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{4}, TiedTo: circuit.None})
+		circuit.Node{Kind: circuit.Product, Units: 3, Children: []circuit.NodeID{0, 1, 2, 3}},
+		circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{4}})
 	return g
 }
 
@@ -231,8 +231,8 @@ func TestCancelled(t *testing.T) {
 // TestImpossibleRows gives -Inf and no flows.
 func TestImpossibleRows(t *testing.T) {
 	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 2, Leaf: circuit.Categorical{Categories: 3}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 2, Leaf: circuit.Categorical{Categories: 3}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 	}}
 	params := reference.Params{{0.5, 0.5, 0, 1, 0, 0}, {0.25, 0.75}}
 	m := buildWith(t, g, params, engine.Options{Rows: 8, Train: true})

@@ -20,8 +20,8 @@ import (
 // TestStepRows checks that flows of more rows than there is room for are refused.
 func TestStepRows(t *testing.T) {
 	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 2}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 	}}
 	m := buildWith(t, g, reference.Params{{0.5, 0.5}, {1}}, engine.Options{Rows: 2048, Train: true})
 	rows := make([][]float64, 2048)
@@ -64,8 +64,8 @@ func TestStepRows(t *testing.T) {
 // TestDomain checks that a value outside its leaf's domain is refused.
 func TestDomain(t *testing.T) {
 	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 1, Leaf: circuit.Poisson{}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Poisson{}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 	}}
 	m := buildWith(t, g, reference.Params{{2}, {1}}, engine.Options{Rows: 8})
 	ctx := context.Background()
@@ -85,8 +85,8 @@ func TestDomain(t *testing.T) {
 // missing, and log-likelihoods to be those of scaled numbers.
 func TestLimits(t *testing.T) {
 	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 	}}
 	const logScale = 2.5
 	m := buildWith(t, g, reference.Params{{0, 1}, {1}}, engine.Options{Rows: 4, Train: true, Limits: []float64{4}, LogScales: []float64{logScale}})
@@ -118,8 +118,8 @@ func TestLimits(t *testing.T) {
 func TestLastCodes(t *testing.T) {
 	p := []float64{0.1, 0.2, 0.3, 0.4}
 	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 4}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 4}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 	}}
 	m := buildWith(t, g, reference.Params{p, {1}}, engine.Options{Rows: 8})
 	want := []float64{math.Log(0.1), math.Log(0.4), 0}
@@ -169,8 +169,8 @@ func TestRowsOfLaunches(t *testing.T) {
 func TestStatScales(t *testing.T) {
 	for _, size := range []float64{1e-3, 1, 3e5} {
 		g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
-			{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{MinSigma: 1e-9}, TiedTo: circuit.None},
-			{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+			{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{MinSigma: 1e-9}},
+			{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 		}}
 		m := buildWith(t, g, reference.Params{{0, size}, {1}}, engine.Options{Rows: 64, Train: true, Ranges: []float64{size}})
 		rows := make([][]float64, 64)

@@ -161,10 +161,10 @@ func TestSampleDependsOnTheRowAlone(t *testing.T) {
 // impossible, and fills those of the others.
 func TestSampleImpossible(t *testing.T) {
 	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Categorical{Categories: 3}, TiedTo: circuit.None},
-		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Categorical{Categories: 2}, TiedTo: circuit.None},
-		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Categorical{Categories: 3}},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
 	}}
 	params := reference.Params{{1, 0, 0, 0, 1, 0}, {1, 0, 0, 1}, nil, {0.5, 0.5}}
 	m := buildWith(t, g, params, engine.Options{Rows: 4})

@@ -24,10 +24,10 @@ func sample(t testing.TB) *layers.Program {
 		return g.Root
 	}
 	input := func(v int, l circuit.Leaf, tied circuit.NodeID) circuit.NodeID {
-		return add(circuit.Node{Kind: circuit.Input, Units: 3, Var: v, Leaf: l, TiedTo: tied})
+		return add(circuit.Node{Kind: circuit.Input, Units: 3, Var: v, Leaf: l, Tie: circuit.TieTo(tied)})
 	}
 	sum := func(units int, e *circuit.Edges, tied circuit.NodeID, children ...circuit.NodeID) circuit.NodeID {
-		return add(circuit.Node{Kind: circuit.Sum, Units: units, Edges: e, TiedTo: tied, Children: children})
+		return add(circuit.Node{Kind: circuit.Sum, Units: units, Edges: e, Tie: circuit.TieTo(tied), Children: children})
 	}
 	a := input(0, circuit.Categorical{Categories: 4}, circuit.None)
 	b := input(1, circuit.Categorical{Categories: 4}, a)
@@ -37,7 +37,7 @@ func sample(t testing.TB) *layers.Program {
 	f := input(5, circuit.Bernoulli{}, circuit.None)
 	s := sum(3, nil, circuit.None, a)
 	tied := sum(3, nil, s, b)
-	p := add(circuit.Node{Kind: circuit.Product, Units: 3, Children: []circuit.NodeID{s, tied, c, d, e, f}, TiedTo: circuit.None})
+	p := add(circuit.Node{Kind: circuit.Product, Units: 3, Children: []circuit.NodeID{s, tied, c, d, e, f}})
 	dense := sum(3, nil, circuit.None, p)
 	sparse := sum(4, &circuit.Edges{Rows: 2, Cols: 1, Pairs: [][2]int32{{0, 0}, {1, 1}, {1, 2}}}, circuit.None, p)
 	sum(1, nil, circuit.None, dense, sparse)

@@ -93,9 +93,7 @@ func read[F float32 | float64](g *circuit.Graph, id circuit.NodeID, dst []F, par
 	if len(dst) == 0 {
 		return nil
 	}
-	if owner := g.Nodes[id].TiedTo; owner != circuit.None {
-		id = owner
-	}
+	id = g.Owner(id)
 	if err := params(id, dst); err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func (ev *Evaluator) Visits() [][]float64 {
 				continue
 			}
 			seen[parent] = true
-			theta := ev.p[owner(ev.g, parent)]
+			theta := ev.p[ev.g.Owner(parent)]
 			for u, edges := range ev.edges[parent] {
 				for _, e := range edges {
 					if e.child == id {
@@ -146,7 +146,7 @@ func (ev *Evaluator) Visits() [][]float64 {
 	}
 	for i := range own {
 		for u, x := range visit(circuit.NodeID(i)) {
-			pooled[owner(ev.g, circuit.NodeID(i))][u] += x
+			pooled[ev.g.Owner(circuit.NodeID(i))][u] += x
 		}
 	}
 	return pooled

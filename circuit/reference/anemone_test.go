@@ -27,7 +27,7 @@ func TestVisitsAreFlowsWithoutEvidence(t *testing.T) {
 		total := 0.0
 		for i := range f.Nodes {
 			for u, x := range f.Nodes[i] {
-				want[owner(g, circuit.NodeID(i))][u] += x
+				want[g.Owner(circuit.NodeID(i))][u] += x
 				if g.Nodes[i].Kind == circuit.Input {
 					total += x
 				}
@@ -51,9 +51,9 @@ func TestVisitsAreFlowsWithoutEvidence(t *testing.T) {
 // certain values, and of one of them that is never chosen, worked out on paper.
 func TestAnemoneByHand(t *testing.T) {
 	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 1, Leaf: circuit.Indicator{Domain: 2, Value: 0}, TiedTo: circuit.None},
-		{Kind: circuit.Input, Units: 1, Leaf: circuit.Indicator{Domain: 2, Value: 1}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0, 1}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Indicator{Domain: 2, Value: 0}},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Indicator{Domain: 2, Value: 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0, 1}},
 	}, Root: 2}
 	p := Params{nil, nil, {0.5, 0.5}}
 	run := Anemone{Momentum: 0.5}
@@ -84,8 +84,8 @@ func TestAnemoneByHand(t *testing.T) {
 func TestAnemoneLeaves(t *testing.T) {
 	for _, leaf := range []circuit.Leaf{circuit.Categorical{Categories: 3}, circuit.Gaussian{}, circuit.Binomial{Trials: 4}, circuit.Poisson{}} {
 		g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{
-			{Kind: circuit.Input, Units: 2, Leaf: leaf, TiedTo: circuit.None},
-			{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}, TiedTo: circuit.None},
+			{Kind: circuit.Input, Units: 2, Leaf: leaf},
+			{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 		}, Root: 1}
 		p, err := Init(g, 3, nil)
 		if err != nil {

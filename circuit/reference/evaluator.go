@@ -87,7 +87,7 @@ func leafParams(g *circuit.Graph, p Params, id circuit.NodeID, unit int) []float
 	if n == 0 {
 		return nil
 	}
-	return p[owner(g, id)][unit*n : (unit+1)*n]
+	return p[g.Owner(id)][unit*n : (unit+1)*n]
 }
 
 // CheckRow returns an error that matches ErrRow if a row is none of the circuit.
@@ -135,7 +135,7 @@ func (ev *Evaluator) Values(row []float64) ([][]float64, error) {
 					values[i][u] += values[c][u]
 				}
 			case circuit.Sum:
-				theta := ev.p[owner(ev.g, id)]
+				theta := ev.p[ev.g.Owner(id)]
 				terms := make([]float64, 0, len(ev.edges[i][u]))
 				for _, e := range ev.edges[i][u] {
 					terms = append(terms, math.Log(theta[e.param])+values[e.child][e.unit])

@@ -27,7 +27,7 @@ func NewFlows(g *circuit.Graph) *Flows {
 	for i := range g.Nodes {
 		node, id := &g.Nodes[i], circuit.NodeID(i)
 		f.Nodes[i] = make([]float64, node.Units)
-		if owner(g, id) != id {
+		if g.Owner(id) != id {
 			continue
 		}
 		switch node.Kind {
@@ -73,7 +73,7 @@ func (ev *Evaluator) addFlows(f *Flows, row []float64) error {
 	flow[root][0] = 1
 	for i := int(root); i >= 0; i-- {
 		n, id := &ev.g.Nodes[i], circuit.NodeID(i)
-		own := owner(ev.g, id)
+		own := ev.g.Owner(id)
 		for u := range n.Units {
 			here := flow[i][u]
 			if here == 0 {

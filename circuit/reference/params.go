@@ -106,11 +106,3 @@ func (p Params) Clone() Params {
 	}
 	return q
 }
-
-// owner returns the node whose parameters a node uses.
-func owner(g *circuit.Graph, id circuit.NodeID) circuit.NodeID {
-	if t := g.Nodes[id].TiedTo; g.Nodes[id].Kind != circuit.Product && t != circuit.None {
-		return t
-	}
-	return id
-}

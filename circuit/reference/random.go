@@ -123,7 +123,6 @@ func scopeKey(vars []int) string {
 
 func (b *randomBuilder) add(vars []int, n circuit.Node) circuit.NodeID {
 	id := circuit.NodeID(len(b.g.Nodes))
-	n.TiedTo = circuit.None
 	b.g.Nodes = append(b.g.Nodes, n)
 	if !b.o.Untied && n.Kind != circuit.Product && b.chance(0.5) {
 		b.tie(id)
@@ -138,7 +137,7 @@ func (b *randomBuilder) tie(id circuit.NodeID) {
 	n := &b.g.Nodes[id]
 	for t := range id {
 		m := &b.g.Nodes[t]
-		if m.Kind != n.Kind || m.TiedTo != circuit.None || m.Units != n.Units || len(m.Children) != len(n.Children) {
+		if m.Kind != n.Kind || m.Tie.Node() != circuit.None || m.Units != n.Units || len(m.Children) != len(n.Children) {
 			continue
 		}
 		if n.Kind == circuit.Input && !circuit.SameLeaf(m.Leaf, n.Leaf) {
@@ -149,7 +148,7 @@ func (b *randomBuilder) tie(id circuit.NodeID) {
 			same = same && b.g.Nodes[c].Units == b.g.Nodes[m.Children[k]].Units
 		}
 		if same {
-			n.TiedTo, n.Edges = t, m.Edges
+			n.Tie, n.Edges = circuit.TieTo(t), m.Edges
 			return
 		}
 	}

@@ -48,7 +48,7 @@ func TestRandomCovers(t *testing.T) {
 			if n.Kind == circuit.Input {
 				seen[n.Leaf.Name()]++
 			}
-			if n.TiedTo != circuit.None && n.Kind != circuit.Product {
+			if n.Tie.Node() != circuit.None && n.Kind != circuit.Product {
 				seen["tied "+key]++
 				if n.Edges != nil {
 					seen["tied edges"]++
@@ -111,10 +111,10 @@ func TestMassIsOne(t *testing.T) {
 // TestHandComputed compares with numbers worked out on paper.
 func TestHandComputed(t *testing.T) {
 	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Bernoulli{}, TiedTo: circuit.None},
-		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Bernoulli{}, TiedTo: 0},
-		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}, TiedTo: circuit.None},
-		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Bernoulli{}},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Bernoulli{}, Tie: circuit.TieTo(0)},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
 	}}
 	p := Params{{0.25, 0.75, 0.5, 0.5}, nil, nil, {0.125, 0.875}}
 	ev, err := New(g, p)
@@ -193,7 +193,7 @@ func checkConservation(t *testing.T, seed uint64, g *circuit.Graph, ev *Evaluato
 		case circuit.Input:
 			cover[n.Var] += flow
 		case circuit.Sum:
-			pooled[owner(g, id)] += flow
+			pooled[g.Owner(id)] += flow
 		}
 	}
 	for id, want := range pooled {
@@ -364,7 +364,7 @@ func TestRefuses(t *testing.T) {
 	}
 	many := &circuit.Graph{NumVars: 4}
 	for v := range 4 {
-		many.Nodes = append(many.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: circuit.Categorical{Categories: 256}, TiedTo: circuit.None})
+		many.Nodes = append(many.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: circuit.Categorical{Categories: 256}})
 	}
 	if _, err := States(many, MissingRow(4)); !errors.Is(err, ErrDomain) {
 		t.Errorf("too many states: %v", err)
@@ -373,7 +373,7 @@ func TestRefuses(t *testing.T) {
 
 // TestLoad64 keeps the digits that Load rounds away.
 func TestLoad64(t *testing.T) {
-	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}, TiedTo: circuit.None}}}
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}}}}
 	wide := Params{{0.9, 0.1}}
 	for _, tc := range []struct {
 		name string

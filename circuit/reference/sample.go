@@ -34,7 +34,7 @@ func (ev *Evaluator) Sample(given []float64, rng *rand.Rand) ([]float64, error) 
 				walk(c, unit)
 			}
 		case circuit.Sum:
-			theta := ev.p[owner(ev.g, id)]
+			theta := ev.p[ev.g.Owner(id)]
 			u := rng.Float64()
 			var pick edge
 			for _, e := range ev.edges[id][unit] {

@@ -57,7 +57,7 @@ func (b *builder) input(v int) circuit.NodeID {
 	if l == nil && b.err == nil {
 		b.err = fmt.Errorf("%w: variable %d has no leaf distribution; Leaf returned nil", ErrOptions, v)
 	}
-	return b.add(circuit.Node{Kind: circuit.Input, Units: b.units, Var: v, Leaf: l, TiedTo: circuit.None})
+	return b.add(circuit.Node{Kind: circuit.Input, Units: b.units, Var: v, Leaf: l})
 }
 
 // inputs adds the input nodes of all variables; node v is variable v.
@@ -73,17 +73,17 @@ func (b *builder) product(children ...circuit.NodeID) circuit.NodeID {
 	if len(children) == 1 {
 		return children[0]
 	}
-	return b.add(circuit.Node{Kind: circuit.Product, Units: b.units, Children: children, TiedTo: circuit.None})
+	return b.add(circuit.Node{Kind: circuit.Product, Units: b.units, Children: children})
 }
 
 // sum adds a dense sum. The builder keeps children.
 func (b *builder) sum(children ...circuit.NodeID) circuit.NodeID {
-	return b.add(circuit.Node{Kind: circuit.Sum, Units: b.units, Children: children, TiedTo: circuit.None})
+	return b.add(circuit.Node{Kind: circuit.Sum, Units: b.units, Children: children})
 }
 
 // root adds the dense sum of one unit that ends the graph, and returns it.
 func (b *builder) root(children ...circuit.NodeID) (*circuit.Graph, error) {
-	b.g.Root = b.add(circuit.Node{Kind: circuit.Sum, Units: 1, Children: children, TiedTo: circuit.None})
+	b.g.Root = b.add(circuit.Node{Kind: circuit.Sum, Units: 1, Children: children})
 	if b.err != nil {
 		return nil, b.err
 	}

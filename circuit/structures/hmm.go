@@ -34,12 +34,12 @@ func HMM(opts HMMOptions) (*circuit.Graph, error) {
 	}
 	for t := opts.Length - 2; t >= 0; t-- {
 		next := b.sum(state)
-		b.g.Nodes[next].TiedTo = transition
+		b.g.Nodes[next].Tie = circuit.TieTo(transition)
 		if opts.Tied && transition == circuit.None {
 			transition = next
 		}
 		in := b.input(t)
-		b.g.Nodes[in].TiedTo = emission
+		b.g.Nodes[in].Tie = circuit.TieTo(emission)
 		if opts.Tied && !reflect.DeepEqual(b.g.Nodes[in].Leaf, b.g.Nodes[emission].Leaf) {
 			return nil, fmt.Errorf("%w: tied hmm whose leaves of steps %d and %d differ; "+
 				"give all steps the same leaf or untie them", ErrOptions, t, opts.Length-1)

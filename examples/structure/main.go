@@ -17,14 +17,14 @@ func main() {
 	dataset.RegisterBuiltin("digits", digits.Builtin)
 	const vars, parts = 784, 10
 	g := &circuit.Graph{NumVars: vars}
-	product := circuit.Node{Kind: circuit.Product, Units: parts, TiedTo: circuit.None}
+	product := circuit.Node{Kind: circuit.Product, Units: parts}
 	for v := range vars {
 		product.Children = append(product.Children, circuit.NodeID(v))
 		g.Nodes = append(g.Nodes, circuit.Node{
-			Kind: circuit.Input, Units: parts, Var: v, Leaf: circuit.Categorical{Categories: 256}, TiedTo: circuit.None,
+			Kind: circuit.Input, Units: parts, Var: v, Leaf: circuit.Categorical{Categories: 256},
 		})
 	}
-	sum := circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{vars}, TiedTo: circuit.None}
+	sum := circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{vars}}
 	g.Nodes = append(g.Nodes, product, sum)
 	g.Root = vars + 1
 	r, err := pce.Train(context.Background(), pce.TrainOptions{

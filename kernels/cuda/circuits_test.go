@@ -15,7 +15,6 @@ func (s *sketch) add(n circuit.Node) circuit.NodeID {
 	if n.Units == 0 {
 		n.Units = s.units
 	}
-	n.TiedTo = circuit.None
 	s.Nodes = append(s.Nodes, n)
 	s.Root = circuit.NodeID(len(s.Nodes) - 1)
 	return s.Root
@@ -57,7 +56,7 @@ func leaves(units int) *circuit.Graph {
 		circuit.Histogram{Edges: append(bins, 270)}, circuit.Binomial{Trials: 270},
 	} {
 		at, twin := s.input(l), s.input(l)
-		s.Nodes[twin].TiedTo = at
+		s.Nodes[twin].Tie = circuit.TieTo(at)
 		list = append(list, s.product(at, twin))
 	}
 	last := len(list) - 1
@@ -74,7 +73,7 @@ func vocabulary() *circuit.Graph {
 	s := &sketch{units: 3}
 	at := s.input(circuit.Categorical{Categories: tensor.PartedCodes + 7})
 	twin := s.input(circuit.Categorical{Categories: tensor.PartedCodes + 7})
-	s.Nodes[twin].TiedTo = at
+	s.Nodes[twin].Tie = circuit.TieTo(at)
 	return s.root(s.product(at, s.sum(twin)))
 }
 
@@ -116,7 +115,7 @@ func halves(units int) *circuit.Graph {
 	c, d := half()
 	for i := n; i < 2*n; i++ {
 		if s.Nodes[i].Kind != circuit.Product {
-			s.Nodes[i].TiedTo = i - n
+			s.Nodes[i].Tie = circuit.TieTo(i - n)
 		}
 	}
 	return s.root(s.product(a, c), s.product(b, d), s.product(a, d))

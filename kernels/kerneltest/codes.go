@@ -147,7 +147,7 @@ func mark(g *circuit.Graph, p reference.Params, rows [][]float64, n int) (*circu
 	p = append(reference.Params{}, p...)
 	indicator := circuit.NodeID(len(marked.Nodes))
 	marked.Nodes = append(marked.Nodes, circuit.Node{
-		Kind: circuit.Input, Units: 1, Var: g.NumVars, Leaf: circuit.Indicator{Domain: n, Value: n - 1}, TiedTo: circuit.None,
+		Kind: circuit.Input, Units: 1, Var: g.NumVars, Leaf: circuit.Indicator{Domain: n, Value: n - 1},
 	})
 	p = append(p, nil)
 	marked.Root = product(marked, &p, g.Root, indicator)

@@ -110,7 +110,7 @@ func allRows(g *circuit.Graph) [][]float64 {
 
 func leaves(g *circuit.Graph, p *reference.Params, v int, ones ...float64) circuit.NodeID {
 	id := circuit.NodeID(len(g.Nodes))
-	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: len(ones), Var: v, Leaf: circuit.Categorical{Categories: 2}, TiedTo: circuit.None})
+	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: len(ones), Var: v, Leaf: circuit.Categorical{Categories: 2}})
 	var q []float64
 	for _, x := range ones {
 		q = append(q, 1-x, x)
@@ -121,14 +121,14 @@ func leaves(g *circuit.Graph, p *reference.Params, v int, ones ...float64) circu
 
 func product(g *circuit.Graph, p *reference.Params, cs ...circuit.NodeID) circuit.NodeID {
 	id := circuit.NodeID(len(g.Nodes))
-	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Product, Units: g.Nodes[cs[0]].Units, Children: cs, TiedTo: circuit.None})
+	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Product, Units: g.Nodes[cs[0]].Units, Children: cs})
 	*p = append(*p, nil)
 	return id
 }
 
 func sum(g *circuit.Graph, p *reference.Params, units int, w []float64, cs ...circuit.NodeID) circuit.NodeID {
 	id := circuit.NodeID(len(g.Nodes))
-	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Sum, Units: units, Children: cs, TiedTo: circuit.None})
+	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Sum, Units: units, Children: cs})
 	*p = append(*p, w)
 	g.Root = id
 	return id

@@ -52,7 +52,7 @@ func testFarLeaves(t *testing.T, open Open, depth Depth) {
 		g, p := &circuit.Graph{NumVars: 2}, reference.Params{}
 		var xs []circuit.NodeID
 		for v := range 2 {
-			g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 4, Var: v, Leaf: circuit.Binomial{Trials: 100}, TiedTo: circuit.None})
+			g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 4, Var: v, Leaf: circuit.Binomial{Trials: 100}})
 			p = append(p, []float64{0, 1, 1e-30, 0.5})
 			xs = append(xs, circuit.NodeID(v))
 		}

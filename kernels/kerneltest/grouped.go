@@ -17,7 +17,6 @@ import (
 func irregular() *circuit.Graph {
 	g := &circuit.Graph{NumVars: 2}
 	add := func(n circuit.Node) circuit.NodeID {
-		n.TiedTo = circuit.None
 		g.Nodes = append(g.Nodes, n)
 		return circuit.NodeID(len(g.Nodes) - 1)
 	}

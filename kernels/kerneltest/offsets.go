@@ -19,7 +19,7 @@ func testOffsets(t *testing.T, open Open, _ Depth) {
 	const offset = 1e4
 	g, p := &circuit.Graph{NumVars: 3}, reference.Params{}
 	input := func(v int, l circuit.Leaf, params ...float64) circuit.NodeID {
-		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 3, Var: v, Leaf: l, TiedTo: circuit.None})
+		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 3, Var: v, Leaf: l})
 		p = append(p, params)
 		return circuit.NodeID(len(g.Nodes) - 1)
 	}

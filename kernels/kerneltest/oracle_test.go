@@ -41,7 +41,7 @@ func TestAsk(t *testing.T) {
 		"the root":            func(q *question) { q.g.Root-- },
 		"a leaf":              func(q *question) { q.g.Nodes[0].Leaf = circuit.Categorical{Categories: 3} },
 		"a leaf's family":     func(q *question) { q.g.Nodes[0].Leaf = circuit.Bernoulli{} },
-		"a tie":               func(q *question) { q.g.Nodes[1].TiedTo = 0 },
+		"a tie":               func(q *question) { q.g.Nodes[1].Tie = circuit.TieTo(0) },
 		"a mask":              func(q *question) { last(q.g).Edges.Mask[0] ^= 1 },
 		"a pair":              func(q *question) { last(q.g).Edges.Pairs[0][0]++ },
 		"that it has no mask": func(q *question) { last(q.g).Edges = nil },

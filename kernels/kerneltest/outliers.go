@@ -92,7 +92,7 @@ func outlierCases(t *testing.T) []outlierCase {
 
 // normal adds Gaussian leaves with the given means and standard deviations, in turn.
 func normal(g *circuit.Graph, p *reference.Params, v int, params ...float64) circuit.NodeID {
-	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: len(params) / 2, Var: v, Leaf: circuit.Gaussian{}, TiedTo: circuit.None})
+	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: len(params) / 2, Var: v, Leaf: circuit.Gaussian{}})
 	*p = append(*p, params)
 	return circuit.NodeID(len(g.Nodes) - 1)
 }

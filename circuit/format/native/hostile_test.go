@@ -78,6 +78,8 @@ func TestForgedStructures(t *testing.T) {
 		{"variable out of range", func(s *structure) { s.variable[0] = 4 }, "variable"},
 		{"variable negative", func(s *structure) { s.variable[0] = -1 }, "variable"},
 		{"tied to nothing", func(s *structure) { s.tiedTo[0] = 99 }, "tied"},
+		{"tied to the largest number", func(s *structure) { s.tiedTo[0] = math.MaxInt32 }, "tied"},
+		{"tied to the smallest number", func(s *structure) { s.tiedTo[0] = math.MinInt32 }, "tied"},
 		{"tied below none", func(s *structure) { s.tiedTo[0] = -2 }, "tied"},
 		{"many variables", func(s *structure) { s.numVars = math.MaxInt32 }, "variables"},
 		{"negative variables", func(s *structure) { s.numVars = -1 }, "variables"},

@@ -96,7 +96,7 @@ func flatten(g *circuit.Graph) (*structure, error) {
 		s.units = append(s.units, int32(n.Units))
 		s.variable = append(s.variable, variable)
 		s.leaf = append(s.leaf, entry)
-		s.tiedTo = append(s.tiedTo, int32(n.TiedTo))
+		s.tiedTo = append(s.tiedTo, int32(n.Tie.Node()))
 		for _, c := range n.Children {
 			s.children = append(s.children, int32(c))
 		}
@@ -154,7 +154,7 @@ func (s *structure) graph() (*circuit.Graph, error) {
 	}
 	for i := range g.Nodes {
 		from, to := s.childStart[i], s.childStart[i+1]
-		node := circuit.Node{Kind: circuit.Kind(s.kind[i]), Units: int(s.units[i]), TiedTo: circuit.NodeID(s.tiedTo[i])}
+		node := circuit.Node{Kind: circuit.Kind(s.kind[i]), Units: int(s.units[i]), Tie: circuit.TieTo(circuit.NodeID(s.tiedTo[i]))}
 		if from < to {
 			node.Children = children[from:to:to]
 		}

@@ -184,7 +184,7 @@ func (p *parser) statement() error {
 		return p.fail(eq.at, "%v where = should be", eq)
 	}
 	kind := p.take()
-	p.g.Nodes = append(p.g.Nodes, circuit.Node{TiedTo: circuit.None})
+	p.g.Nodes = append(p.g.Nodes, circuit.Node{})
 	p.params = append(p.params, nil)
 	p.starts = append(p.starts, t.at)
 	id := circuit.NodeID(len(p.g.Nodes) - 1)
@@ -296,7 +296,7 @@ func (p *parser) node() (circuit.NodeID, error) {
 
 func (p *parser) tie(n *circuit.Node) error {
 	id, err := p.node()
-	n.TiedTo = id
+	n.Tie = circuit.TieTo(id)
 	return err
 }
 

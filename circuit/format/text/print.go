@@ -101,8 +101,8 @@ func formatNode(g *circuit.Graph, id circuit.NodeID) (string, error) {
 			}
 		}
 	}
-	if n.TiedTo != circuit.None {
-		fmt.Fprintf(&b, " tied n%d", n.TiedTo)
+	if to := n.Tie.Node(); to != circuit.None {
+		fmt.Fprintf(&b, " tied n%d", to)
 	}
 	return b.String(), nil
 }

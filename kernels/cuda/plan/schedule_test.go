@@ -22,7 +22,6 @@ func module(t *testing.T) layers.Module {
 		if n.Units == 0 {
 			n.Units = units
 		}
-		n.TiedTo = circuit.None
 		g.Nodes = append(g.Nodes, n)
 		return circuit.NodeID(len(g.Nodes) - 1)
 	}
