@@ -26,16 +26,6 @@ func (s *state) operand(k int32) []int32 { return s.factors[s.cuts[k]:s.cuts[k+1
 // use is multiplied again for each of them instead of being stored.
 const maxShared = 4
 
-func validate(s *state) (string, error) {
-	if err := s.opts.validate(); err != nil {
-		return "", err
-	}
-	if err := circuit.Validate(s.graph); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d nodes, %d variables", len(s.graph.Nodes), s.graph.NumVars), nil
-}
-
 // canonicalise drops what the root cannot reach, flattens products of products
 // and reads one-child products as their child. What remains are inputs, sums,
 // and those products that are used more than once and have many factors.
@@ -148,18 +138,4 @@ func (f *flattener) flatten(to []int32, id circuit.NodeID) []int32 {
 		}
 	}
 	return to
-}
-
-// levelize gives each vector its depth: one more than its deepest operand. A
-// product reads vectors of any lower depth, so nothing is passed through.
-func levelize(s *state) (string, error) {
-	deepest := int32(0)
-	for i := range s.nodes {
-		n := &s.nodes[i]
-		for _, f := range s.factors[s.cuts[n.lo]:s.cuts[n.hi]] {
-			n.depth = max(n.depth, s.nodes[f].depth+1)
-		}
-		deepest = max(deepest, n.depth)
-	}
-	return fmt.Sprintf("%d layers above the inputs", deepest), nil
 }

@@ -12,7 +12,8 @@ type pass struct {
 	run  func(*state) (string, error)
 }
 
-// passes is the whole compiler, in order.
+// passes is the whole compiler, in order. A pass stands in the file of its name;
+// what it does to small circuits is in testdata under the same name.
 var passes = []pass{
 	{"validate", validate},
 	{"canonicalise", canonicalise},
@@ -81,10 +82,14 @@ type state struct {
 	rep                   Report
 }
 
+func newState(g *circuit.Graph, opts Options) *state {
+	return &state{graph: g, opts: opts, cuts: []int32{0}, columns: make(map[[2]int32]int32)}
+}
+
 // Compile turns a graph into a program. Cost is linear in blocks of edges;
 // parameters are not touched.
 func Compile(g *circuit.Graph, opts Options) (*Result, error) {
-	s := &state{graph: g, opts: opts, cuts: []int32{0}, columns: make(map[[2]int32]int32)}
+	s := newState(g, opts)
 	for _, p := range passes {
 		did, err := p.run(s)
 		if err != nil {

@@ -51,6 +51,7 @@ func edges(s *state) (string, error) {
 		p.ParamBlocks += sum.NumBlocks
 		s.rep.Edges += fanSum(sum.Fan)
 	}
+	s.pmap.blks = s.blks
 	p.NumParams = p.ParamOffset(p.ParamBlocks)
 	for i := range p.Inputs {
 		in := &p.Inputs[i]

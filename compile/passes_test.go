@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,14 +13,14 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// TestPasses shows what the passes make of small circuits. A command circuit
+// TestPasses shows what each pass makes of small circuits. A command circuit
 // compiles its input with the options block, groups and tolerance; those after
-// it show parts of the program.
+// it show parts of the program. The check at the end has a test of its own.
 func TestPasses(t *testing.T) {
-	for _, name := range []string{"canonicalise", "blockify", "tie", "partition", "index"} {
-		t.Run(name, func(t *testing.T) {
+	for _, p := range passes[:len(passes)-1] {
+		t.Run(p.name, func(t *testing.T) {
 			var r *Result
-			golden.Run(t, "testdata/"+name+".txt", func(cmd string, args []string, input string) string {
+			golden.Run(t, "testdata/"+p.file()+".txt", func(cmd string, args []string, input string) string {
 				if cmd == "circuit" {
 					var did string
 					r, did = compileText(args, input)
@@ -37,6 +38,54 @@ func TestPasses(t *testing.T) {
 				return b.String()
 			})
 		})
+	}
+}
+
+// file is the name of a pass's files without their endings.
+func (p *pass) file() string { return strings.ReplaceAll(p.name, " ", "_") }
+
+// TestPassFiles: a pass is found by its name.
+func TestPassFiles(t *testing.T) {
+	for _, p := range passes {
+		text, err := os.ReadFile(p.file() + ".go")
+		if err != nil {
+			t.Errorf("pass %q: %v", p.name, err)
+			continue
+		}
+		words := strings.Fields(p.name)
+		for i, w := range words[1:] {
+			words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+		}
+		if want := "func " + strings.Join(words, "") + "(s *state) (string, error) {"; !strings.Contains(string(text), want) {
+			t.Errorf("%s.go does not hold %q", p.file(), want)
+		}
+	}
+}
+
+// TestCheck damages a program before the last pass, which reports it as a bug.
+func TestCheck(t *testing.T) {
+	m, err := text.Parse("circuit 1\na = input[2] x0 bernoulli\ns = sum a\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, damage := range []func(*layers.Program){
+		func(*layers.Program) {},
+		func(p *layers.Program) { p.Layers[0].Sums[0].ChildIDs[0]++ },
+		func(p *layers.Program) { p.Root = 99 },
+		func(p *layers.Program) { p.NumParams-- },
+	} {
+		s := newState(m.Graph, DefaultOptions())
+		for _, p := range passes[:len(passes)-1] {
+			if _, err := p.run(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := s.prog.Digest()
+		damage(s.prog)
+		_, err := check(s)
+		if damaged := s.prog.Digest() != before; (err != nil) != damaged || damaged && !strings.Contains(err.Error(), "BUG") {
+			t.Errorf("damaged: %t, error %v", damaged, err)
+		}
 	}
 }
 
