@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/pce-engine/pce/kernels"
@@ -29,6 +30,10 @@ func sets() []*micro.Set {
 	return micro.All()
 }
 
+// conformance names the environment variable that chooses a part of the suite, as
+// kerneltest.Suite.Choose takes it.
+const conformance = "PCE_CONFORMANCE"
+
 // TestConformance runs the suite with every set of kernels that this machine
 // has, on one thread and, since TestThreads wants the same bits, a part of it on
 // two.
@@ -39,7 +44,8 @@ func TestConformance(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/threads=%d", set.Name, threads), func(t *testing.T) {
-				kerneltest.Suite{Open: opener(set, threads), Depth: depth, Parallel: true}.Run(t)
+				s := kerneltest.Suite{Open: opener(set, threads), Depth: depth, Parallel: true}
+				s.Choose(os.Getenv(conformance)).Run(t)
 			})
 		}
 	}

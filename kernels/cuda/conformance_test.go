@@ -1,7 +1,6 @@
 package cuda_test
 
 import (
-	"flag"
 	"os"
 	"strconv"
 	"strings"
@@ -12,8 +11,6 @@ import (
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 )
-
-var whole = flag.Bool("whole", false, "run the whole suite on the emulator: every size of batches, ten thousand steps; some ten minutes")
 
 // emulated opens an emulator that runs graphs alone.
 func emulated(o emulator.Options) kerneltest.Open {
@@ -31,14 +28,15 @@ func emulated(o emulator.Options) kerneltest.Open {
 // card.
 var asHopper = emulator.Options{Major: 9, Approx: 7, MMA: emulator.MMA{Group: 16, ExtraBits: 2}}
 
+// conformance names the environment variable that chooses a part of the suite, as
+// kerneltest.Suite.Choose takes it. Alone, the tests run what an emulator does in a minute.
+const conformance = "PCE_CONFORMANCE"
+
 // TestConformance runs the suite on an emulated card.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	depth := kerneltest.Brief
-	if *whole {
-		depth = kerneltest.Full
-	}
-	kerneltest.Suite{Open: emulated(asHopper), Depth: depth, Parallel: true}.Run(t)
+	s := kerneltest.Suite{Open: emulated(asHopper), Depth: kerneltest.Brief, Parallel: true}
+	s.Choose(os.Getenv(conformance)).Run(t)
 }
 
 // TestSchedules wants the same bits from any order in which warps and blocks of
@@ -53,7 +51,11 @@ func TestSchedules(t *testing.T) {
 	if testing.Short() {
 		opens = opens[:2]
 	}
-	kerneltest.Same(t, kerneltest.Brief, opens...)
+	depth := kerneltest.Brief
+	if os.Getenv(conformance) == kerneltest.Whole {
+		depth = kerneltest.Full
+	}
+	kerneltest.Same(t, depth, opens...)
 }
 
 // TestConformanceOnCard runs the suite on the card that PCE_CARD names, "cuda:0".

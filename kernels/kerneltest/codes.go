@@ -43,6 +43,8 @@ func testBorders(t *testing.T, open Open, depth Depth) {
 
 func checkBorder(t *testing.T, open Open, latents, n int) {
 	t.Helper()
+	dev := open(t)
+	defer dev.Close()
 	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: n} }
 	g, err := structures.HMM(structures.HMMOptions{Length: 3, Latents: latents, Tied: true, Leaf: leaf})
 	if err != nil {
@@ -59,8 +61,6 @@ func checkBorder(t *testing.T, open Open, latents, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev := open(t)
-	defer dev.Close()
 	ctx := context.Background()
 	batch := reference.Batch(reference.Schema(g), rows)
 	fused := Build(t, dev, g, start, compile.DefaultOptions(), engine.Options{Rows: len(rows), Train: true})

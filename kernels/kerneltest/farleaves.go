@@ -79,12 +79,12 @@ func checkFar(t *testing.T, open Open, g *circuit.Graph, p reference.Params, row
 	t.Helper()
 	ctx := context.Background()
 	rule := tensor.Rule{Step: 0.7, Pseudocount: 0.1}
+	dev := open(t)
+	defer dev.Close()
 	want, after, err := oracle(g, p, rows, rule)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev := open(t)
-	defer dev.Close()
 	ranges := make([]float64, g.NumVars)
 	for v := range ranges {
 		ranges[v] = 16

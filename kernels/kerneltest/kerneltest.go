@@ -46,16 +46,19 @@ type Suite struct {
 	// Parallel runs parts of the suite at once, on devices of their own. A card that
 	// records a graph refuses allocations meanwhile, so its parts follow each other.
 	Parallel bool
+
+	choice string
 }
 
 // Run runs the suite.
 func (s Suite) Run(t *testing.T) {
+	open := s.choose(t)
 	part := func(name string, run func(*testing.T, Open, Depth)) {
 		t.Run(name, func(t *testing.T) {
 			if s.Parallel {
 				t.Parallel()
 			}
-			run(t, s.Open, s.Depth)
+			run(t, open, s.Depth)
 		})
 	}
 	part("buffers", testBuffers)

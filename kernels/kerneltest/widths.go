@@ -31,6 +31,8 @@ func testWidths(t *testing.T, open Open, _ Depth) {
 
 // checkWidth compares a step of a tree of four variables with the oracle's.
 func checkWidth(t *testing.T, open Open, units, size int) {
+	dev := open(t)
+	defer dev.Close()
 	tree, err := structures.GridTree(2, 2, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -48,8 +50,6 @@ func checkWidth(t *testing.T, open Open, units, size int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev := open(t)
-	defer dev.Close()
 	co := compile.DefaultOptions()
 	co.BlockSize = size
 	m := Build(t, dev, g, start, co, engine.Options{Rows: len(rows), Train: true})
