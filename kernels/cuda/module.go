@@ -22,13 +22,13 @@ func (d *Device) module(v tensor.Variant) (*module, error) {
 	if m, ok := d.modules[v]; ok {
 		return m, nil
 	}
-	text := v.Module()
-	handle, err := d.drv.Load(text.Text())
+	source, text := v.Printed()
+	handle, err := d.drv.Load(text)
 	if err != nil {
 		return nil, err
 	}
 	m := &module{functions: map[string]function{}}
-	for _, k := range text.Kernels {
+	for _, k := range source.Kernels {
 		f, info, err := d.drv.Function(handle, k.Name, d.dynamic(v, k.Name))
 		if err != nil {
 			return nil, err

@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"strconv"
-	"strings"
 	"unsafe"
 
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/emulator/lanes"
-	"github.com/pce-engine/pce/kernels/ptx"
 )
 
 // Options say what card to be and what to look for. The zero value is a card of
@@ -61,11 +57,6 @@ type Emulator struct {
 }
 
 var _ cuda.Driver = (*Emulator)(nil)
-
-type module struct {
-	kernels   map[string]*kernel
-	functions []cuda.Function
-}
 
 type function struct {
 	kernel *kernel
@@ -175,56 +166,6 @@ func (e *Emulator) FreeHost(b []byte) error {
 		return refused("FreeHost of %d bytes that AllocHost did not return", len(b))
 	}
 	delete(e.host, unsafe.SliceData(b))
-	return nil
-}
-
-// Load parses, verifies and decodes a module.
-func (e *Emulator) Load(text []byte) (cuda.Module, error) {
-	if err := e.recording("Load"); err != nil {
-		return 0, err
-	}
-	m, err := ptx.Parse(text)
-	if err == nil {
-		err = m.Verify()
-	}
-	if err != nil {
-		return 0, fmt.Errorf("emulator: Load: %w: %w", err, kernels.ErrDevice)
-	}
-	if sm, _ := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(m.Target, "sm_"), "af")); sm > 10*e.o.Major+e.o.Minor {
-		return 0, refused("Load: target %s on a card of compute capability %d.%d", m.Target, e.o.Major, e.o.Minor)
-	}
-	loaded := &module{kernels: map[string]*kernel{}}
-	for _, source := range m.Kernels {
-		k, err := decode(&e.o, e.set, m, source)
-		if err != nil {
-			return 0, err
-		}
-		loaded.kernels[k.name] = k
-	}
-	h := cuda.Module(e.handle())
-	e.modules[h] = loaded
-	return h, nil
-}
-
-// Unload forgets a module and its functions.
-func (e *Emulator) Unload(h cuda.Module) error {
-	if err := e.recording("Unload"); err != nil {
-		return err
-	}
-	m, ok := e.modules[h]
-	if !ok {
-		return refused("Unload of module %d, which is not loaded", h)
-	}
-	for _, k := range m.kernels {
-		for _, b := range k.idle {
-			e.idle -= b.bytes()
-		}
-		k.idle = nil
-	}
-	for _, f := range m.functions {
-		delete(e.functions, f)
-	}
-	delete(e.modules, h)
 	return nil
 }
 

@@ -1,6 +1,27 @@
 package tensor
 
-import "github.com/pce-engine/pce/kernels/ptx"
+import (
+	"sync"
+
+	"github.com/pce-engine/pce/kernels/ptx"
+)
+
+// printed holds the modules of variants and their texts: Variant → func() (module, text).
+var printed sync.Map
+
+// Printed returns the module of a variant and its text. Both are made when a variant is
+// first asked for, and shared from then on: nobody may change them. A device takes
+// variants from a few dozen at most, and each text has some hundred kilobytes.
+func (v Variant) Printed() (*ptx.Module, []byte) {
+	once, ok := printed.Load(v)
+	if !ok {
+		once, _ = printed.LoadOrStore(v, sync.OnceValues(func() (*ptx.Module, []byte) {
+			m := v.Module()
+			return m, m.Text()
+		}))
+	}
+	return once.(func() (*ptx.Module, []byte))()
+}
 
 // Module returns the kernels of a variant, for the target that its compute
 // capability has.
