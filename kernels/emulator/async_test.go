@@ -15,7 +15,7 @@ import (
 // copyModel is what shared memory holds while lanes copy to it asynchronously, one
 // lane after the other.
 type copyModel struct {
-	from          *source
+	from          *sheet
 	data          []byte
 	known, copied []bool // written; promised by a copy that nobody has waited for
 	open          [32][]copied
@@ -109,7 +109,7 @@ func TestCopies(t *testing.T) {
 		given, out := b.room(160*copySteps), b.room(32)
 		seen := map[string]int{}
 		for range 300 {
-			testCopies(t, b, random, []*source{holes, whole}[random.IntN(2)], given, out, seen)
+			testCopies(t, b, random, []*sheet{holes, whole}[random.IntN(2)], given, out, seen)
 		}
 		for _, what := range []string{"", "cp.async bytes not waited for", "not initialised", "out of bounds", "misaligned", "cp.async reads"} {
 			if seen[what] < 3 {
@@ -122,7 +122,7 @@ func TestCopies(t *testing.T) {
 // copySteps is how many instructions a program of TestCopies has.
 const copySteps = 30
 
-func testCopies(t *testing.T, b *bench, random *rand.Rand, from *source, given, out cuda.Ptr, seen map[string]int) {
+func testCopies(t *testing.T, b *bench, random *rand.Rand, from *sheet, given, out cuda.Ptr, seen map[string]int) {
 	const length = 16384 // of shared memory
 	m := &copyModel{from: from, data: make([]byte, length), known: make([]bool, length), copied: make([]bool, length)}
 	var body strings.Builder

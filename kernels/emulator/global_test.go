@@ -22,8 +22,8 @@ func onSets(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// source is memory of the card of which the test knows every byte.
-type source struct {
+// sheet is memory of the card of which the test knows every byte.
+type sheet struct {
 	at    cuda.Ptr
 	data  []byte
 	known []bool
@@ -32,14 +32,14 @@ type source struct {
 // newSource allocates memory, and writes what is to be known of it. It does not end
 // where a slot of the address space ends, so what lies behind it is out of its bounds
 // and not another allocation.
-func newSource(b *bench, random *rand.Rand, size int, known func(at int) bool) *source {
+func newSource(b *bench, random *rand.Rand, size int, known func(at int) bool) *sheet {
 	b.t.Helper()
 	b.room(1) // the first allocation ends with its slot if it has 256 bytes
 	at, err := b.Alloc(int64(size))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	s := &source{at, make([]byte, size), make([]bool, size)}
+	s := &sheet{at, make([]byte, size), make([]bool, size)}
 	for i := range s.data {
 		s.data[i], s.known[i] = byte(random.Uint32()), known(i)
 	}
@@ -59,7 +59,7 @@ func newSource(b *bench, random *rand.Rand, size int, known func(at int) bool) *
 }
 
 // wrong says why size bytes at an offset, to be aligned, cannot be read, "" if they can.
-func (s *source) wrong(offset, size, align int) string {
+func (s *sheet) wrong(offset, size, align int) string {
 	switch {
 	case offset < 0 || offset > len(s.data)-size:
 		return "out of bounds"
