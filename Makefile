@@ -8,7 +8,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 GENERATED    = kernels/cpu/micro kernels/emulator/lanes
 
 # Packages with goroutines, and packages that reach assembly.
-CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu/... ./kernels/emulator/... ./internal/atomicfile
+CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu/... ./kernels/emulator/... ./internal/atomicfile ./serve/...
 ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/... ./kernels/emulator/...
 
 .PHONY: build build-cuda bench-cuda test-cuda test conformance race noasm invariants fuzz bench generate lint check

@@ -25,7 +25,7 @@ func newLabelCodes(c *Column) labelCodes {
 	for code, label := range c.Labels {
 		l.texts[label] = code
 	}
-	if numbers := c.labelNumbers(); numbers != nil {
+	if numbers := c.LabelNumbers(); numbers != nil {
 		l.numbers = make(map[float64]int, len(numbers))
 		for code, x := range numbers {
 			l.numbers[x] = code

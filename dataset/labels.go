@@ -1,11 +1,11 @@
 package dataset
 
-// labelNumbers returns the numbers that the labels of a column spell, in the order
+// LabelNumbers returns the numbers that the labels of a column spell, in the order
 // of its codes; nil unless each label is a number and no two are the same one.
 //
 // A file that does not write text, such as .npy, says such a number for the
 // category, as a table in text does. It says the code of any other label.
-func (c *Column) labelNumbers() []float64 {
+func (c *Column) LabelNumbers() []float64 {
 	if len(c.Labels) == 0 {
 		return nil
 	}

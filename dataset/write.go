@@ -175,7 +175,7 @@ func newNPYWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
 		if i > 0 && sameLabels(c.Labels, s.Columns[i-1].Labels) {
 			n.labels[i] = n.labels[i-1]
 		} else {
-			n.labels[i] = c.labelNumbers()
+			n.labels[i] = c.LabelNumbers()
 		}
 		reals = reals || c.Kind == Continuous || n.labels[i] != nil
 		switch {

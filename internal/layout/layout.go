@@ -110,4 +110,6 @@ var Rooms = map[string][]string{
 	"internal/safetensors": {"internal/atomicfile"},
 	"run":                  {"circuit", "circuit/format", "circuit/format/native", "circuit/format/text", "circuit/structures", "compile", "dataset", "em", "engine", "kernels", "kernels/device", "kernels/tensor", "layers"},
 	"kernels/device":       {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "layers"},
+	"serve":                {"dataset", "serve/oip"},
+	"serve/oip":            {},
 }

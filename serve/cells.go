@@ -1,0 +1,260 @@
+package serve
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"unsafe"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// number are the types whose elements may be cells.
+type number interface {
+	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | ~float32 | ~float64
+}
+
+// rowReader turns tensors into rows of a schema.
+type rowReader struct {
+	schema *dataset.Schema
+	labels []columnLabels
+}
+
+// columnLabels are the labels of a column; columns with the same labels share them.
+type columnLabels struct {
+	texts   map[string]int
+	numbers map[float64]int // nil unless each label is a number
+}
+
+func newRowReader(s *dataset.Schema) *rowReader {
+	r := &rowReader{schema: s, labels: make([]columnLabels, len(s.Columns))}
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if len(c.Labels) == 0 {
+			continue
+		}
+		if i > 0 && len(s.Columns[i-1].Labels) == len(c.Labels) && &s.Columns[i-1].Labels[0] == &c.Labels[0] {
+			r.labels[i] = r.labels[i-1]
+			continue
+		}
+		l := columnLabels{texts: make(map[string]int, len(c.Labels))}
+		for code, label := range c.Labels {
+			l.texts[label] = code
+		}
+		if numbers := c.LabelNumbers(); numbers != nil {
+			l.numbers = make(map[float64]int, len(numbers))
+			for code, x := range numbers {
+				l.numbers[x] = code
+			}
+		}
+		r.labels[i] = l
+	}
+	return r
+}
+
+// read returns the rows of x, [rows, columns]. Cells that observed marks with 0 are
+// missing whatever x says; a nil observed observes all.
+func (r *rowReader) read(x *oip.Tensor, observed []byte, rows int) (*dataset.Batch, error) {
+	b := dataset.NewBatch(r.schema, rows)
+	var err error
+	switch x.Datatype {
+	case oip.Bool, oip.Uint8:
+		err = fill(r, b, x.Raw, observed)
+	case oip.Int8:
+		err = fill(r, b, view[int8](x.Raw), observed)
+	case oip.Uint16:
+		err = fill(r, b, view[uint16](x.Raw), observed)
+	case oip.Int16:
+		err = fill(r, b, view[int16](x.Raw), observed)
+	case oip.Uint32:
+		err = fill(r, b, view[uint32](x.Raw), observed)
+	case oip.Int32:
+		err = fill(r, b, view[int32](x.Raw), observed)
+	case oip.Uint64:
+		err = fill(r, b, view[uint64](x.Raw), observed)
+	case oip.Int64:
+		err = fill(r, b, view[int64](x.Raw), observed)
+	case oip.FP32:
+		err = fill(r, b, view[float32](x.Raw), observed)
+	case oip.Bytes:
+		err = r.texts(b, x.Texts(), observed)
+	default:
+		err = fill(r, b, floats(x), observed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: input %q: data: %w", ErrRequest, x.Name, err)
+	}
+	return b, nil
+}
+
+// littleEndian reports whether this machine stores numbers as tensors do.
+var littleEndian = func() bool {
+	x := uint16(1)
+	return *(*byte)(unsafe.Pointer(&x)) == 1
+}()
+
+// view returns the elements of a tensor: its own memory where the machine can read
+// it in place, a copy elsewhere.
+func view[T number](raw []byte) []T {
+	var x T
+	size := int(unsafe.Sizeof(x))
+	n := len(raw) / size
+	if n == 0 {
+		return nil
+	}
+	if littleEndian && uintptr(unsafe.Pointer(&raw[0]))%uintptr(size) == 0 {
+		return unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n)
+	}
+	out := make([]T, n)
+	if _, err := binary.Decode(raw, binary.LittleEndian, out); err != nil {
+		panic("BUG: " + err.Error()) // n whole elements are there
+	}
+	return out
+}
+
+// floats returns the elements of a numeric tensor as float64.
+func floats(t *oip.Tensor) []float64 {
+	switch t.Datatype {
+	case oip.FP64:
+		return view[float64](t.Raw)
+	case oip.FP32:
+		return widen(view[float32](t.Raw))
+	case oip.Bool:
+		out := make([]float64, len(t.Raw))
+		for i, b := range t.Raw {
+			if b != 0 {
+				out[i] = 1
+			}
+		}
+		return out
+	case oip.Uint8:
+		return widen(t.Raw)
+	case oip.Int8:
+		return widen(view[int8](t.Raw))
+	case oip.Uint16:
+		return widen(view[uint16](t.Raw))
+	case oip.Int16:
+		return widen(view[int16](t.Raw))
+	case oip.Uint32:
+		return widen(view[uint32](t.Raw))
+	case oip.Int32:
+		return widen(view[int32](t.Raw))
+	case oip.Uint64:
+		return widen(view[uint64](t.Raw))
+	case oip.Int64:
+		return widen(view[int64](t.Raw))
+	}
+	halves := view[uint16](t.Raw)
+	out := make([]float64, len(halves))
+	for i, h := range halves {
+		if t.Datatype == oip.FP16 {
+			out[i] = oip.HalfFloat(h)
+		} else {
+			out[i] = oip.BFloat(h)
+		}
+	}
+	return out
+}
+
+func widen[T number](x []T) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+// strip is how many rows are turned into columns at a time: their cells stay in the
+// cache while one column after another takes its own.
+const strip = 64
+
+// fill writes cells in row-major order to the columns of b, whose cells are missing.
+func fill[T number](r *rowReader, b *dataset.Batch, cells []T, observed []byte) error {
+	columns := len(b.Columns)
+	for lo := 0; lo < b.Rows; lo += strip {
+		hi := min(lo+strip, b.Rows)
+		for v := range b.Columns {
+			c := &r.schema.Columns[v]
+			if narrow := b.Columns[v].Codes.Narrow; narrow != nil && r.labels[v].numbers == nil {
+				for row := lo; row < hi; row++ {
+					at := row*columns + v
+					x := cells[at]
+					if code := int(x); code >= 0 && code < c.Categories && T(code) == x && (observed == nil || observed[at] != 0) {
+						narrow[row] = uint16(code)
+					} else if err := r.cell(b, row, v, float64(x), observed == nil || observed[at] != 0); err != nil {
+						return err
+					}
+				}
+				continue
+			}
+			for row := lo; row < hi; row++ {
+				at := row*columns + v
+				if err := r.cell(b, row, v, float64(cells[at]), observed == nil || observed[at] != 0); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// cell writes one cell of any kind.
+func (r *rowReader) cell(b *dataset.Batch, row, v int, x float64, observed bool) error {
+	if !observed || x != x {
+		return nil // it is missing already
+	}
+	c, cells := &r.schema.Columns[v], &b.Columns[v]
+	if c.Kind == dataset.Continuous {
+		f := c.Standard(x)
+		if math.IsInf(float64(f), 0) {
+			return fmt.Errorf("row %d, %s: %v is beyond the range of the column; use NaN or observed for a missing cell", row, r.schema.ColumnName(v), x)
+		}
+		cells.Values[row] = f
+		return nil
+	}
+	if numbers := r.labels[v].numbers; numbers != nil {
+		code, ok := numbers[x]
+		if !ok {
+			return fmt.Errorf("row %d, %s: %v is not a category; the model's metadata lists them", row, r.schema.ColumnName(v), x)
+		}
+		cells.Codes.Set(row, code)
+		return nil
+	}
+	if !(x >= 0 && x < float64(c.Categories) && x == math.Trunc(x)) {
+		return fmt.Errorf("row %d, %s: %v is not a category (want 0..%d); use observed for a missing cell", row, r.schema.ColumnName(v), x, c.Categories-1)
+	}
+	cells.Codes.Set(row, int(x))
+	return nil
+}
+
+// texts writes cells that are text: a label, or a number; an empty one, or one of
+// the schema's marks, is missing.
+func (r *rowReader) texts(b *dataset.Batch, cells [][]byte, observed []byte) error {
+	missing := map[string]bool{"": true}
+	for _, m := range r.schema.Missing {
+		missing[m] = true
+	}
+	for i, text := range cells {
+		row, v := i/len(b.Columns), i%len(b.Columns)
+		if observed != nil && observed[i] == 0 {
+			continue
+		}
+		if code, ok := r.labels[v].texts[string(text)]; ok {
+			b.Columns[v].Codes.Set(row, code)
+			continue
+		}
+		if missing[string(text)] {
+			continue
+		}
+		x, err := strconv.ParseFloat(string(text), 64)
+		if err != nil || r.labels[v].texts != nil && r.labels[v].numbers == nil {
+			return fmt.Errorf("row %d, %s: %.40q is neither a category nor a number", row, r.schema.ColumnName(v), text)
+		}
+		if err := r.cell(b, row, v, x, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}

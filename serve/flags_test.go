@@ -1,0 +1,19 @@
+package serve
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// nodePath is where Node's modules are looked for.
+var nodePath string
+
+func TestMain(m *testing.M) {
+	home, _ := os.UserHomeDir() // "": not looked at
+	usual := filepath.Join(home, "node_modules") + string(filepath.ListSeparator) + "/usr/share/nodejs" + string(filepath.ListSeparator) + "/usr/lib/node_modules"
+	flag.StringVar(&nodePath, "node", usual, "directories with Node's modules")
+	flag.Parse()
+	m.Run()
+}

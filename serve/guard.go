@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// guard lets requests through that may be here: those with a Host that is answered,
+// from no other origin, and with the token, which health checks do not need.
+func (s *Server) guard(next http.Handler) http.Handler {
+	origins := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		err := s.host(r)
+		if err == nil && origins.Check(r) != nil {
+			err = fail(ErrForbidden, "pages of other origins may not send requests here")
+		}
+		if err == nil && s.opts.Token != "" && !open(r) && !s.authorized(r) {
+			err = fail(ErrToken, "send the header Authorization: Bearer with the server's token")
+		}
+		if err != nil {
+			s.count(r, err)
+			s.refuse(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// host checks the name by which the client reached the server.
+func (s *Server) host(r *http.Request) error {
+	if s.opts.Hosts == nil {
+		return nil
+	}
+	name := r.Host
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	name = strings.ToLower(strings.Trim(name, "[]"))
+	if !slices.Contains(s.opts.Hosts, name) {
+		return fail(ErrForbidden, "host %q; this server answers to %v", clip(r.Host), s.opts.Hosts)
+	}
+	return nil
+}
+
+// open reports whether a request is a health check.
+func open(r *http.Request) bool {
+	return r.URL.Path == "/v2/health/live" || r.URL.Path == "/v2/health/ready" || r.URL.Path == grpcHealth+"Check"
+}
+
+// authorized compares tokens in a time that tells nothing of either.
+func (s *Server) authorized(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(token))
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1
+}

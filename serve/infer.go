@@ -1,0 +1,407 @@
+package serve
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// infer answers a request. bytes is the memory that its body takes, for which the
+// caller accounts.
+func (s *Server) infer(ctx context.Context, req *oip.Request) (resp *oip.Response, err error) {
+	from := time.Now()
+	timeout, err := s.timeout(req.Params)
+	if err != nil {
+		s.metrics.refused(400)
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	v, err := s.models.acquire(ctx, req.Model, req.Version)
+	if err != nil {
+		status, _ := statusOf(err)
+		s.metrics.refused(status)
+		return nil, err
+	}
+	defer v.release()
+	call := call{server: s, version: v, req: req}
+	name := ""
+	defer func() {
+		s.metrics.pending.Add(-call.reserved)
+		status, _ := statusOf(err)
+		v.stats.request(v.number, name, status, call.rows*call.repeat, time.Since(from), call.job.queued, call.job.compute)
+	}()
+	i, ok := v.query(text(req.Params["query"]))
+	if !ok {
+		return nil, fail(ErrRequest, "parameters: query %q; model %q answers %v", clip(fmt.Sprint(req.Params["query"])), v.name, queryNames(v.queries))
+	}
+	call.query, call.job.query, name = &v.queries[i], i, v.queries[i].Name
+	if err := call.prepare(); err != nil {
+		return nil, err
+	}
+	read := time.Since(from)
+	if call.rows > 0 {
+		if err := call.run(ctx, from); err != nil {
+			return nil, err
+		}
+	}
+	written := time.Now()
+	resp, err = call.response()
+	v.stats.tensors(read, time.Since(written))
+	return resp, err
+}
+
+func queryNames(list []Query) []string {
+	var names []string
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	return names
+}
+
+// text returns a parameter that is a string, and something that is not the name of
+// a query for one of another type.
+func text(x any) string {
+	switch x := x.(type) {
+	case nil:
+		return ""
+	case string:
+		if x == "" {
+			return "\x00"
+		}
+		return x
+	}
+	return "\x00"
+}
+
+// timeout is how long a request may take: what its parameter timeout says, in
+// microseconds, at most Options.Timeout.
+func (s *Server) timeout(p oip.Params) (time.Duration, error) {
+	x, ok := p["timeout"]
+	if !ok {
+		return s.opts.Timeout, nil
+	}
+	n, ok := convert(x, int64(0))
+	us, _ := n.(int64)
+	if !ok || us < 0 {
+		return 0, fail(ErrRequest, "parameters: timeout is %v; want microseconds", x)
+	}
+	if us == 0 || us > s.opts.Timeout.Microseconds() {
+		return s.opts.Timeout, nil
+	}
+	return time.Duration(us) * time.Microsecond, nil
+}
+
+// call is a request for a query of a version.
+type call struct {
+	server   *Server
+	version  *version
+	query    *Query
+	req      *oip.Request
+	rows     int // of the request
+	repeat   int // rows of the model for each of them
+	reserved int64
+	job      job
+	outputs  []oip.Output // what the request asks for, or all that it gets unasked
+	places   []int        // of outputs, in Query.Outputs
+	types    []oip.Datatype
+}
+
+// prepare checks everything that can be checked, and makes the job.
+func (c *call) prepare() error {
+	if err := c.params(); err != nil {
+		return err
+	}
+	if err := c.wanted(); err != nil {
+		return err
+	}
+	x, observed, further, err := c.tensors()
+	if err != nil {
+		return err
+	}
+	if err := c.cost(); err != nil {
+		return err
+	}
+	var mask []byte
+	if observed != nil {
+		mask = observed.Raw
+	}
+	if x != nil {
+		if c.job.rows, err = c.version.rows.read(x, mask, c.rows); err != nil {
+			return err
+		}
+	} else {
+		c.job.rows = dataset.NewBatch(c.version.schema, c.rows)
+	}
+	c.job.rows = repeated(c.version.schema, c.job.rows, c.repeat)
+	c.job.inputs = make([][]float64, len(further))
+	for i, t := range further {
+		if t != nil {
+			c.job.inputs[i] = repeatedNumbers(floats(t), width(c.query.Inputs[i].Shape), c.repeat)
+		}
+	}
+	c.job.outputs, c.job.want = make([][]float64, len(c.query.Outputs)), make([]bool, len(c.query.Outputs))
+	for _, k := range c.places {
+		if c.job.outputs[k] == nil {
+			c.job.want[k] = true
+			c.job.outputs[k] = make([]float64, c.rows*c.repeat*width(c.query.Outputs[k].Shape))
+		}
+	}
+	return nil
+}
+
+// tensors finds the inputs and checks their shapes.
+func (c *call) tensors() (x, observed *oip.Tensor, further []*oip.Tensor, err error) {
+	further = make([]*oip.Tensor, len(c.query.Inputs))
+	columns := int64(len(c.version.schema.Columns))
+	c.rows = -1
+	for i := range c.req.Inputs {
+		t := &c.req.Inputs[i]
+		slot, shape := &x, []int64{columns}
+		switch t.Name {
+		case "x":
+		case "observed":
+			if slot = &observed; t.Datatype != oip.Bool {
+				return nil, nil, nil, fail(ErrRequest, "input %q: datatype: %s; want BOOL", t.Name, t.Datatype)
+			}
+		default:
+			k := -1
+			for j := range c.query.Inputs {
+				if c.query.Inputs[j].Name == t.Name {
+					k = j
+				}
+			}
+			if k < 0 {
+				return nil, nil, nil, fail(ErrRequest, "input %q: name: query %q takes %v", clip(t.Name), c.query.Name, c.inputNames())
+			}
+			if t.Datatype == oip.Bytes {
+				return nil, nil, nil, fail(ErrRequest, "input %q: datatype: BYTES; want numbers, such as %s", t.Name, c.query.Inputs[k].Datatype)
+			}
+			slot, shape = &further[k], c.query.Inputs[k].Shape
+		}
+		if *slot != nil {
+			return nil, nil, nil, fail(ErrRequest, "input %q: given twice", t.Name)
+		}
+		*slot = t
+		for key := range t.Params {
+			if key != "binary_data_size" {
+				return nil, nil, nil, fail(ErrRequest, "input %q: parameters: %q is not known", t.Name, clip(key))
+			}
+		}
+		if !rowsOf(t.Shape, shape) {
+			return nil, nil, nil, fail(ErrRequest, "input %q: shape: %v; want [N%s]", t.Name, t.Shape, dims(shape))
+		}
+		if n := t.Shape[0]; c.rows >= 0 && int64(c.rows) != n {
+			return nil, nil, nil, fail(ErrRequest, "input %q: shape: %d rows; the input before it has %d", t.Name, n, c.rows)
+		} else if n > math.MaxInt32 {
+			return nil, nil, nil, fail(ErrTooLarge, "input %q: shape: %d rows", t.Name, n)
+		} else {
+			c.rows = int(n)
+		}
+	}
+	if x == nil && (observed != nil || !c.query.RowsOptional) {
+		return nil, nil, nil, fail(ErrRequest, `input "x": missing; query %q takes %v`, c.query.Name, c.inputNames())
+	}
+	for i, t := range further {
+		if t == nil && !c.query.Inputs[i].Optional {
+			return nil, nil, nil, fail(ErrRequest, "input %q: missing; query %q takes %v", c.query.Inputs[i].Name, c.query.Name, c.inputNames())
+		}
+	}
+	if c.rows < 0 {
+		c.rows = 1
+	}
+	return x, observed, further, nil
+}
+
+// rowsOf reports whether a shape is [N, row...].
+func rowsOf(shape, row []int64) bool {
+	if len(shape) != len(row)+1 {
+		return false
+	}
+	for i, d := range row {
+		if shape[i+1] != d {
+			return false
+		}
+	}
+	return true
+}
+
+func dims(row []int64) string {
+	s := ""
+	for _, d := range row {
+		s += fmt.Sprintf(" %d", d)
+	}
+	return s
+}
+
+func (c *call) inputNames() []string {
+	names := []string{"x", "observed"}
+	for i := range c.query.Inputs {
+		names = append(names, c.query.Inputs[i].Name)
+	}
+	return names
+}
+
+// cost refuses what is beyond a limit before memory is taken and work is done.
+func (c *call) cost() error {
+	o := &c.server.opts
+	rows := float64(c.rows) * float64(c.repeat)
+	columns := float64(len(c.version.schema.Columns))
+	cells, outs := rows*columns, 0.0
+	for _, k := range c.places {
+		n := float64(width(c.query.Outputs[k].Shape))
+		cells, outs = max(cells, rows*n), outs+n
+	}
+	if cells > float64(o.MaxCells) {
+		return fail(ErrTooLarge, "%v rows of %v columns have %v cells, %d may be asked for at once; send fewer rows", rows, columns, cells, o.MaxCells)
+	}
+	if flops := rows * float64(c.query.Flops); flops > o.MaxFlops {
+		return fail(ErrTooLarge, "query %q of %v rows takes %.3g operations, %.3g may be asked for at once; send fewer rows", c.query.Name, rows, flops, o.MaxFlops)
+	}
+	further := 0.0
+	for i := range c.query.Inputs {
+		further += float64(width(c.query.Inputs[i].Shape))
+	}
+	// Cells take 2 or 4 bytes; numbers 8, as outputs do again in the answer.
+	bytes := rows * (4*columns + 8*further + 16*outs)
+	if c.repeat > 1 {
+		bytes += float64(c.rows) * 4 * columns
+	}
+	if bytes > float64(o.MaxBytes) {
+		return fail(ErrTooLarge, "%v rows take %.0f bytes, %d may be asked for at once; send fewer rows", rows, bytes, o.MaxBytes)
+	}
+	if err := c.server.reserve(int64(bytes)); err != nil {
+		return err
+	}
+	c.reserved += int64(bytes)
+	return nil
+}
+
+// run waits for the job's answer. When ctx ends first, what has not begun is not begun.
+func (c *call) run(ctx context.Context, from time.Time) error {
+	j := &job{
+		ctx: ctx, query: c.job.query, rows: c.job.rows, inputs: c.job.inputs, params: c.job.params,
+		want: c.job.want, outputs: c.job.outputs, seen: from,
+	}
+	if err := ctx.Err(); err != nil {
+		return late(err)
+	}
+	if err := c.version.lane.submit(c.version, j); err != nil {
+		return err
+	}
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		c.version.lane.abandon(j)
+		return late(ctx.Err())
+	}
+	c.job.queued, c.job.compute, c.job.answer = j.queued, j.compute, j.answer
+	if j.err != nil && ctx.Err() != nil {
+		return late(ctx.Err())
+	}
+	return j.err
+}
+
+func late(err error) error {
+	if err == context.Canceled {
+		return err
+	}
+	return fail(ErrLate, "the answer was not there in time; ask for fewer rows or allow more")
+}
+
+// response turns results into tensors.
+func (c *call) response() (*oip.Response, error) {
+	resp := &oip.Response{Model: c.version.name, Version: c.version.number, ID: c.req.ID, Params: c.job.answer}
+	for _, p := range c.query.Params {
+		if p.Default == nil {
+			if resp.Params = cloned(resp.Params); resp.Params[p.Name] == nil {
+				resp.Params[p.Name] = c.job.params[p.Name]
+			}
+		}
+	}
+	for i, k := range c.places {
+		out := &c.query.Outputs[k]
+		t := oip.Tensor{Name: out.Name, Datatype: c.types[i], Shape: []int64{int64(c.rows)}}
+		if c.query.Repeat != "" {
+			t.Shape = append(t.Shape, int64(c.repeat))
+		}
+		t.Shape = append(t.Shape, out.Shape...)
+		var err error
+		if t.Raw, err = encode(c.job.outputs[k], t.Datatype); err != nil {
+			return nil, fail(ErrRequest, "output %q: datatype: %v; ask for FP64", out.Name, err)
+		}
+		resp.Outputs = append(resp.Outputs, t)
+	}
+	return resp, nil
+}
+
+func cloned(p oip.Params) oip.Params {
+	out := make(oip.Params, len(p)+1)
+	for k, x := range p {
+		out[k] = x
+	}
+	return out
+}
+
+// encode turns numbers into the contents of a tensor.
+func encode(x []float64, d oip.Datatype) ([]byte, error) {
+	raw := make([]byte, 0, len(x)*d.Size())
+	var err error
+	switch d {
+	case oip.FP64:
+		for _, v := range x {
+			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(v))
+		}
+	case oip.FP32:
+		for _, v := range x {
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(v)))
+		}
+	default:
+		for _, v := range x {
+			if raw, err = oip.AppendFloat(raw, d, v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return raw, nil
+}
+
+// repeated returns a batch in which each row stands times times.
+func repeated(s *dataset.Schema, b *dataset.Batch, times int) *dataset.Batch {
+	if times == 1 {
+		return b
+	}
+	out := dataset.NewBatch(s, b.Rows*times)
+	for v := range out.Columns {
+		to, from := &out.Columns[v], &b.Columns[v]
+		for row := range out.Rows {
+			switch {
+			case to.Codes.Narrow != nil:
+				to.Codes.Narrow[row] = from.Codes.Narrow[row/times]
+			case to.Codes.Wide != nil:
+				to.Codes.Wide[row] = from.Codes.Wide[row/times]
+			default:
+				to.Values[row] = from.Values[row/times]
+			}
+		}
+	}
+	return out
+}
+
+func repeatedNumbers(x []float64, width, times int) []float64 {
+	if times == 1 {
+		return x
+	}
+	out := make([]float64, 0, len(x)*times)
+	for at := 0; at < len(x); at += width {
+		for range times {
+			out = append(out, x[at:at+width]...)
+		}
+	}
+	return out
+}

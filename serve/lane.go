@@ -1,0 +1,386 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// job is a request's rows on their way through a lane. The goroutine of the request
+// makes it, waits for done, and reads the rest only then.
+type job struct {
+	ctx    context.Context
+	query  int // index into the model's queries
+	rows   *dataset.Batch
+	inputs [][]float64
+	params oip.Params
+	want   []bool // outputs, by Query.Outputs
+	seen   time.Time
+
+	done    chan struct{} // closed when the answer or an error is there
+	outputs [][]float64
+	answer  oip.Params
+	err     error
+	queued  time.Duration // until the first of its rows was taken
+	compute time.Duration // of the batches that its rows were in
+
+	// Guarded by lane.mu.
+	next int // rows that batches have taken
+	left int // rows without an answer
+	over bool
+}
+
+// queue holds the jobs of one query of one version, oldest first.
+type queue struct {
+	version *version
+	jobs    []*job
+	rows    int // that no batch has taken
+}
+
+// lane runs the batches of the models of one device. Batches form per version and
+// query. A batch is due when it is full or its oldest job has waited for MaxQueueDelay;
+// of the batches that are due, the one whose model has used least goes first.
+type lane struct {
+	opts   *Options
+	wake   chan struct{} // one token for each goroutine that should look again
+	closed chan struct{}
+	group  sync.WaitGroup
+
+	mu     sync.Mutex
+	queues []*queue
+	clock  float64 // the use of the model that was served last
+}
+
+// newLane starts the goroutines of a lane.
+func newLane(o *Options) *lane {
+	l := &lane{opts: o, wake: make(chan struct{}, o.Parallel), closed: make(chan struct{})}
+	for range o.Parallel {
+		l.group.Go(l.run)
+	}
+	return l
+}
+
+// close ends the lane once its queues are empty.
+func (l *lane) close() {
+	close(l.closed)
+	l.group.Wait()
+}
+
+func (l *lane) rouse() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// submit queues a job, or says how long the queue is. The version stays open until
+// the job is done.
+func (l *lane) submit(v *version, j *job) error {
+	j.done = make(chan struct{})
+	j.left = j.rows.Rows
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v.waiting > 0 && v.waiting+j.rows.Rows > l.opts.MaxQueueRows {
+		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; try again later", v.waiting, v.name, l.opts.MaxQueueRows),
+			time.Duration(float64(v.waiting) * v.rowTime)}
+	}
+	if v.waiting == 0 {
+		v.used = max(v.used, l.clock) // what it did not use before, it cannot save up
+	}
+	i := slices.IndexFunc(l.queues, func(q *queue) bool { return q.version == v && q.jobs[0].query == j.query })
+	if i < 0 {
+		i = len(l.queues)
+		l.queues = append(l.queues, &queue{version: v})
+	}
+	q := l.queues[i]
+	q.jobs, q.rows, v.waiting = append(q.jobs, j), q.rows+j.rows.Rows, v.waiting+j.rows.Rows
+	v.hold()
+	l.rouse()
+	return nil
+}
+
+// abandon takes a job that nobody waits for any more out of the queue. Rows that a
+// batch has taken stay in it.
+func (l *lane) abandon(j *job) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, q := range l.queues {
+		if k := slices.Index(q.jobs, j); k >= 0 {
+			l.drop(q, k)
+			return
+		}
+	}
+}
+
+// drop takes what no batch has taken of a job out of its queue. The caller holds mu.
+func (l *lane) drop(q *queue, k int) {
+	j := q.jobs[k]
+	rest := j.rows.Rows - j.next
+	q.jobs = slices.Delete(q.jobs, k, k+1)
+	q.rows -= rest
+	q.version.waiting -= rest
+	if len(q.jobs) == 0 {
+		l.queues = slices.DeleteFunc(l.queues, func(x *queue) bool { return x == q })
+	}
+	l.answered(q.version, j, rest)
+}
+
+// answered notes that rows of a job are done with. The caller holds mu.
+func (l *lane) answered(v *version, j *job, rows int) {
+	if j.left -= rows; j.left == 0 {
+		close(j.done)
+		v.release()
+	}
+}
+
+// piece is the part of a batch that belongs to one job.
+type piece struct {
+	job    *job
+	lo, hi int
+}
+
+// batch is what a lane runs at once.
+type batch struct {
+	version *version
+	query   int
+	pieces  []piece
+	rows    int
+}
+
+// next takes a batch that is due, or returns how long until one is; forever where
+// none waits.
+func (l *lane) next(now time.Time) (*batch, time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		best, wait := l.due(now)
+		if best == nil {
+			return nil, wait
+		}
+		b := l.form(best, now)
+		if b.rows == 0 {
+			continue // nobody waited for its jobs any more
+		}
+		l.clock = b.version.used
+		b.version.used += float64(b.rows) * float64(max(1, b.version.queries[b.query].Flops))
+		if len(l.queues) > 0 {
+			l.rouse() // another goroutine may find a batch
+		}
+		return b, 0
+	}
+}
+
+// due returns the queue whose turn it is, or how long until there is one. The caller
+// holds mu.
+func (l *lane) due(now time.Time) (best *queue, wait time.Duration) {
+	wait = math.MaxInt64
+	for _, q := range l.queues {
+		left := q.jobs[0].seen.Add(max(0, l.opts.MaxQueueDelay)).Sub(now)
+		if q.rows < l.opts.MaxBatchRows && left > 0 {
+			wait = min(wait, left)
+		} else if best == nil || q.version.used < best.version.used {
+			best = q
+		}
+	}
+	return best, wait
+}
+
+// form takes up to MaxBatchRows rows out of a queue, oldest first. Jobs whose time is
+// up are dropped. The caller holds mu.
+func (l *lane) form(q *queue, now time.Time) *batch {
+	b := &batch{version: q.version, query: q.jobs[0].query}
+	for len(q.jobs) > 0 && b.rows < l.opts.MaxBatchRows {
+		j := q.jobs[0]
+		if j.ctx.Err() != nil {
+			l.drop(q, 0)
+			continue
+		}
+		n := min(j.rows.Rows-j.next, l.opts.MaxBatchRows-b.rows)
+		if j.next == 0 {
+			j.queued = now.Sub(j.seen)
+		}
+		b.pieces = append(b.pieces, piece{j, j.next, j.next + n})
+		j.next += n
+		b.rows += n
+		if j.next == j.rows.Rows {
+			q.jobs = q.jobs[1:]
+		}
+	}
+	q.rows -= b.rows
+	q.version.waiting -= b.rows
+	if len(q.jobs) == 0 {
+		l.queues = slices.DeleteFunc(l.queues, func(x *queue) bool { return x == q })
+	}
+	return b
+}
+
+// run is a goroutine of a lane.
+func (l *lane) run() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var scratch dataset.Batch
+	for {
+		b, wait := l.next(time.Now())
+		if b != nil {
+			l.execute(b, &scratch)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-l.wake:
+		case <-timer.C:
+		case <-l.closed:
+			if wait == math.MaxInt64 {
+				return
+			}
+			select {
+			case <-l.wake:
+			case <-timer.C:
+			}
+		}
+	}
+}
+
+// execute runs a batch and hands out its results. Its context ends when no job of
+// it has a client that waits.
+func (l *lane) execute(b *batch, scratch *dataset.Batch) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var mu sync.Mutex
+	waiting := len(b.pieces)
+	for _, p := range b.pieces {
+		stop := context.AfterFunc(p.job.ctx, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if waiting--; waiting == 0 {
+				cancel()
+			}
+		})
+		defer stop()
+	}
+	q := &b.version.queries[b.query]
+	w := b.work(q, scratch)
+	from := time.Now()
+	err := b.version.answer(ctx, w)
+	took := time.Since(from)
+	b.version.stats.batch(b.rows, took)
+	l.finish(b, q, w, took, err)
+}
+
+// work puts the rows of a batch together. The rows of a job alone stay where they are.
+func (b *batch) work(q *Query, scratch *dataset.Batch) *Work {
+	w := &Work{Query: q.Name, Parts: make([]Part, len(b.pieces)), Inputs: make([][]float64, len(q.Inputs)), Outputs: make([][]float64, len(q.Outputs))}
+	for i, p := range b.pieces {
+		w.Parts[i] = Part{Rows: p.hi - p.lo, First: p.lo, Params: p.job.params}
+	}
+	if first := b.pieces[0]; len(b.pieces) == 1 {
+		w.Batch = first.job.rows
+		if first.hi-first.lo < w.Batch.Rows {
+			w.Batch = w.Batch.Slice(first.lo, first.hi)
+		}
+		for i, in := range q.Inputs {
+			if all := first.job.inputs[i]; all != nil {
+				n := width(in.Shape)
+				w.Inputs[i] = all[first.lo*n : first.hi*n]
+			}
+		}
+		for i, out := range q.Outputs {
+			if all := first.job.outputs[i]; all != nil {
+				n := width(out.Shape)
+				w.Outputs[i] = all[first.lo*n : first.hi*n]
+			}
+		}
+		return w
+	}
+	w.Batch = scratch
+	scratch.Resize(b.version.schema, b.rows)
+	at := 0
+	for _, p := range b.pieces {
+		for v := range scratch.Columns {
+			to, from := &scratch.Columns[v], &p.job.rows.Columns[v]
+			switch {
+			case to.Codes.Narrow != nil:
+				copy(to.Codes.Narrow[at:], from.Codes.Narrow[p.lo:p.hi])
+			case to.Codes.Wide != nil:
+				copy(to.Codes.Wide[at:], from.Codes.Wide[p.lo:p.hi])
+			default:
+				copy(to.Values[at:], from.Values[p.lo:p.hi])
+			}
+		}
+		for i, in := range q.Inputs {
+			n := width(in.Shape)
+			if all := p.job.inputs[i]; all != nil {
+				if w.Inputs[i] == nil {
+					w.Inputs[i] = nans(b.rows * n)
+				}
+				copy(w.Inputs[i][at*n:], all[p.lo*n:p.hi*n])
+			}
+		}
+		for i, out := range q.Outputs {
+			if p.job.want[i] && w.Outputs[i] == nil {
+				w.Outputs[i] = make([]float64, b.rows*width(out.Shape))
+			}
+		}
+		at += p.hi - p.lo
+	}
+	return w
+}
+
+func nans(n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	return out
+}
+
+// finish gives each job of a batch its part of the results.
+func (l *lane) finish(b *batch, q *Query, w *Work, took time.Duration, err error) {
+	if len(b.pieces) > 1 && err == nil {
+		at := 0
+		for _, p := range b.pieces {
+			for i, out := range q.Outputs {
+				if p.job.outputs[i] != nil {
+					n := width(out.Shape)
+					copy(p.job.outputs[i][p.lo*n:], w.Outputs[i][at*n:(at+p.hi-p.lo)*n])
+				}
+			}
+			at += p.hi - p.lo
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b.version.learn(b.rows, took)
+	for _, p := range b.pieces {
+		j := p.job
+		j.compute += took
+		if j.answer = w.Answer; err != nil && j.err == nil {
+			j.err = err
+		}
+		l.answered(b.version, j, p.hi-p.lo)
+	}
+}
+
+// answer runs the model. A model that panics fails the batch, not the server.
+func (v *version) answer(ctx context.Context, w *Work) (err error) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			err = fail(ErrInternal, "query %s of model %q: %v; the server's log has the details", w.Query, v.name, bug)
+			v.log.Error("model failed", "model", v.name, "query", w.Query, "err", fmt.Sprint(bug), "stack", string(debug.Stack()))
+		}
+	}()
+	if err := v.model.Run(ctx, w); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return fmt.Errorf("%w: query %s of model %q: %w", ErrInternal, w.Query, v.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,332 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// rowsRequest is a request for n rows, the k-th of which has the log_prob -k-first.
+func rowsRequest(n, first int) *oip.Request {
+	x := oip.Tensor{Name: "x", Datatype: oip.Int32, Shape: []int64{int64(n), 5}}
+	for i := range n {
+		for _, v := range []float64{0, float64((first + i) % 200), 0, 10, 1} {
+			x.Raw, _ = oip.AppendFloat(x.Raw, oip.Int32, v)
+		}
+	}
+	return &oip.Request{Model: "m", Inputs: []oip.Tensor{x}, Outputs: []oip.Output{{Name: "log_prob", Params: oip.Params{"datatype": "FP64"}}}}
+}
+
+// checkRows sees that the answer of rowsRequest is right.
+func checkRows(t testing.TB, r *oip.Response, n, first int) {
+	t.Helper()
+	var wants []float64
+	for i := range n {
+		wants = append(wants, -float64((first+i)%200))
+	}
+	if got := view[float64](r.Outputs[0].Raw); !slices.Equal(got, wants) {
+		t.Errorf("rows %d to %d: got %v", first, first+n-1, got)
+	}
+}
+
+// sizes returns the rows of the parts of the batches that a model ran.
+func (m *fakeModel) sizes() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list [][]int
+	for _, parts := range m.batches {
+		var rows []int
+		for _, p := range parts {
+			rows = append(rows, p.Rows)
+		}
+		list = append(list, rows)
+	}
+	return fmt.Sprint(list)
+}
+
+// bubble runs f in virtual time with a server of one model that takes 10 ms a batch.
+func bubble(t *testing.T, o Options, f func(t *testing.T, s *Server, m *fakeModel)) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLoader{bytes: 1, make: func(string) *fakeModel {
+			return &fakeModel{schema: fakeSchema(), bytes: 1, device: "cpu", took: 10 * time.Millisecond}
+		}}
+		o.ReloadEvery = -1
+		s := testServer(t, l, o, "m")
+		f(t, s, l.models()[0])
+		if n := s.metrics.pending.Load(); n != 0 {
+			t.Errorf("%d bytes stay reserved", n)
+		}
+		s.Close()
+	})
+}
+
+// TestBatchDelay: a batch begins when its oldest request has waited for the delay, or
+// when it is full.
+func TestBatchDelay(t *testing.T) {
+	bubble(t, Options{MaxQueueDelay: 3 * time.Millisecond, MaxBatchRows: 8}, func(t *testing.T, s *Server, m *fakeModel) {
+		start := time.Now()
+		var group sync.WaitGroup
+		ask := func(n, first int, want time.Duration) {
+			group.Go(func() {
+				r, err := s.infer(t.Context(), rowsRequest(n, first))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				checkRows(t, r, n, first)
+				if got := time.Since(start); got != want {
+					t.Errorf("%d rows from %d were answered after %v, want %v", n, first, got, want)
+				}
+			})
+			synctest.Wait()
+		}
+		ask(1, 0, 13*time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
+		ask(3, 10, 13*time.Millisecond)
+		time.Sleep(2 * time.Millisecond) // the batch has begun; the next one waits for it
+		ask(4, 20, 23*time.Millisecond)
+		group.Wait()
+
+		start = time.Now()
+		ask(5, 30, 10*time.Millisecond)
+		ask(3, 40, 10*time.Millisecond) // full at once
+		group.Wait()
+		if got := m.sizes(); got != "[[1 3] [4] [5 3]]" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestBatchCuts: long requests are cut into batches, which others may share.
+func TestBatchCuts(t *testing.T) {
+	bubble(t, Options{MaxQueueDelay: time.Millisecond, MaxBatchRows: 4, MaxQueueRows: 100}, func(t *testing.T, s *Server, m *fakeModel) {
+		var group sync.WaitGroup
+		for i, n := range []int{6, 1, 4, 1} {
+			group.Go(func() {
+				r, err := s.infer(t.Context(), rowsRequest(n, 20*i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				checkRows(t, r, n, 20*i)
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		if got := m.sizes(); got != "[[4] [2 1 1] [3 1]]" {
+			t.Error(got)
+		}
+		// A sample knows the number of its row, whatever batch it was in.
+		req := &oip.Request{Model: "m", Params: oip.Params{"query": "sample", "seed": int64(1), "n_samples": int64(6)}}
+		r, err := s.infer(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range view[float32](r.Outputs[0].Raw) {
+			if x != float32(1000+i/5) {
+				t.Fatalf("cell %d is %v", i, x)
+			}
+		}
+	})
+}
+
+// TestDeadlines: a request whose time is up is answered at once; what of it has not
+// begun is not begun, and what has begun ends when nobody else waits for it.
+func TestDeadlines(t *testing.T) {
+	bubble(t, Options{MaxQueueDelay: -1, MaxBatchRows: 4, MaxQueueRows: 100, Timeout: time.Second}, func(t *testing.T, s *Server, m *fakeModel) {
+		start := time.Now()
+		req := rowsRequest(12, 0) // three batches of 10 ms
+		req.Params = oip.Params{"timeout": int64(15_000)}
+		_, err := s.infer(t.Context(), req)
+		if got := time.Since(start); !errors.Is(err, ErrLate) || got != 15*time.Millisecond {
+			t.Errorf("%v after %v", err, got)
+		}
+		synctest.Wait()
+		if got := m.sizes(); got != "[[4] [4]]" {
+			t.Error(got)
+		}
+		// The second batch was cut off: the next request begins at once.
+		start = time.Now()
+		if _, err := s.infer(t.Context(), rowsRequest(1, 0)); err != nil || time.Since(start) != 10*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+
+		// A batch goes on while one of its clients waits.
+		gone, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { s.infer(t.Context(), rowsRequest(4, 0)) })
+		synctest.Wait()
+		start = time.Now()
+		group.Go(func() {
+			if _, err := s.infer(gone, rowsRequest(1, 0)); !errors.Is(err, context.Canceled) || time.Since(start) != 15*time.Millisecond {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		})
+		group.Go(func() {
+			r, err := s.infer(t.Context(), rowsRequest(1, 7))
+			if err != nil || time.Since(start) != 20*time.Millisecond {
+				t.Errorf("%v after %v", err, time.Since(start))
+				return
+			}
+			checkRows(t, r, 1, 7)
+		})
+		time.Sleep(15 * time.Millisecond)
+		cancel()
+		group.Wait()
+
+		// Time that is up before the request came, and time that ends in the queue.
+		runs := m.runs.Load()
+		late, cancel := context.WithDeadline(t.Context(), time.Now())
+		defer cancel()
+		if _, err := s.infer(late, rowsRequest(1, 0)); !errors.Is(err, ErrLate) {
+			t.Error(err)
+		}
+		group.Go(func() { s.infer(t.Context(), rowsRequest(4, 0)) })
+		synctest.Wait()
+		req = rowsRequest(1, 0)
+		req.Params = oip.Params{"timeout": int64(1)}
+		if _, err := s.infer(t.Context(), req); !errors.Is(err, ErrLate) {
+			t.Error(err)
+		}
+		group.Wait()
+		if n := m.runs.Load() - runs; n != 1 {
+			t.Errorf("%d batches, want that of the request that waited", n)
+		}
+	})
+}
+
+// TestQueueFull: rows beyond the limit get 429 and a time to come back; a single
+// request is always taken.
+func TestQueueFull(t *testing.T) {
+	bubble(t, Options{MaxQueueDelay: -1, MaxBatchRows: 4, MaxQueueRows: 6}, func(t *testing.T, s *Server, m *fakeModel) {
+		var group sync.WaitGroup
+		ask := func(n int) {
+			group.Go(func() {
+				r, err := s.infer(t.Context(), rowsRequest(n, 3))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				checkRows(t, r, n, 3)
+			})
+			synctest.Wait()
+		}
+		ask(20) // more than may wait: 16 do
+		if _, err := s.infer(t.Context(), rowsRequest(1, 0)); !errors.Is(err, ErrFull) || retryAfter(err) != 1 {
+			t.Error(err)
+		}
+		group.Wait()
+		ask(4)
+		ask(6)
+		if w := ask429(t, s); w.Code != 429 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `6 rows of model \"m\" wait, 6 may`) {
+			t.Error(w.Code, w.Header(), w.Body)
+		}
+		group.Wait()
+		ask(4)
+		ask(5)
+		ask(1) // the sixth row
+		group.Wait()
+	})
+	bubble(t, Options{MaxInFlight: 1, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
+		leave, err := s.enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := ask429(t, s); w.Code != 429 || w.Header().Get("Retry-After") != "1" {
+			t.Error(w.Code, w.Body)
+		}
+		leave()
+		if w := ask429(t, s); w.Code != 200 {
+			t.Error(w.Code, w.Body)
+		}
+	})
+	bubble(t, Options{MaxPending: 2000, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
+		if err := s.reserve(1990); err != nil {
+			t.Fatal(err)
+		}
+		if w := ask429(t, s); w.Code != 429 {
+			t.Error(w.Code, w.Body)
+		}
+		s.metrics.pending.Add(-1990)
+		if w := ask429(t, s); w.Code != 200 {
+			t.Error(w.Code, w.Body)
+		}
+	})
+}
+
+func ask429(t *testing.T, s *Server) *httptest.ResponseRecorder {
+	return ask(t, s, "POST", "/v2/models/m/infer", row)
+}
+
+// TestTurns: models of a device take turns by what they used, so that a flood on one
+// does not keep the other waiting for more than a batch.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLoader{bytes: 1, make: func(string) *fakeModel {
+			return &fakeModel{schema: fakeSchema(), bytes: 1, device: "cpu", took: 10 * time.Millisecond}
+		}}
+		s := testServer(t, l, Options{MaxQueueDelay: -1, MaxBatchRows: 4, MaxQueueRows: 1000, ReloadEvery: -1}, "m", "other")
+		var group sync.WaitGroup
+		for range 100 {
+			group.Go(func() {
+				if _, err := s.infer(t.Context(), rowsRequest(4, 0)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		time.Sleep(35 * time.Millisecond) // in the middle of a batch
+		for range 5 {
+			start := time.Now()
+			req := rowsRequest(1, 0)
+			req.Model = "other"
+			if _, err := s.infer(t.Context(), req); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(start); took > 20*time.Millisecond {
+				t.Errorf("the other model's request took %v", took)
+			}
+		}
+		group.Wait()
+		s.Close()
+	})
+}
+
+// TestLaneClose: what is queued when the server is closed is answered.
+func TestLaneClose(t *testing.T) {
+	bubble(t, Options{MaxQueueDelay: 50 * time.Millisecond}, func(t *testing.T, s *Server, m *fakeModel) {
+		var group sync.WaitGroup
+		group.Go(func() {
+			w := ask429(t, s)
+			if w.Code != 200 {
+				t.Error(w.Code, w.Body)
+			}
+		})
+		synctest.Wait()
+		s.Drain()
+		if w := ask(t, s, "GET", "/v2/health/ready", ""); w.Code != 503 {
+			t.Error(w.Code)
+		}
+		if w := ask(t, s, "GET", "/v2/health/live", ""); w.Code != 200 {
+			t.Error(w.Code)
+		}
+		s.Close()
+		s.Close()
+		group.Wait()
+		if m.closed.Load() != 1 {
+			t.Errorf("the model was closed %d times", m.closed.Load())
+		}
+		if w := ask429(t, s); w.Code != 503 {
+			t.Error(w.Code, w.Body)
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package serve
+
+import (
+	"context"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// modelInfo is the metadata of a model: that of the protocol, whose outputs are those
+// of the first query, and what each query takes and gives.
+type modelInfo struct {
+	oip.ModelInfo
+	Queries []queryInfo  `json:"queries"`
+	Columns []columnInfo `json:"columns"`
+}
+
+type queryInfo struct {
+	Name       string           `json:"name"`
+	Inputs     []oip.TensorInfo `json:"inputs"`
+	Outputs    []oip.TensorInfo `json:"outputs"`
+	Parameters []paramInfo      `json:"parameters,omitempty"`
+}
+
+type paramInfo struct {
+	Name    string  `json:"name"`
+	Default any     `json:"default"` // null: the server draws one and returns it
+	Min     float64 `json:"min,omitempty"`
+	Max     float64 `json:"max,omitempty"`
+}
+
+// columnInfo is a run of like columns of x.
+type columnInfo struct {
+	Name       string   `json:"name,omitempty"`
+	Kind       string   `json:"kind"`
+	Categories int      `json:"categories,omitempty"`
+	Labels     []string `json:"labels,omitempty"`
+	Repeat     int      `json:"repeat,omitempty"` // so many columns; left out: one
+}
+
+// describe returns the metadata of a model, which is opened if it is not in memory.
+func (s *Server) describe(ctx context.Context, name, number string) (*modelInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	defer cancel()
+	v, err := s.models.acquire(ctx, name, number)
+	if err != nil {
+		return nil, err
+	}
+	defer v.release()
+	columns := int64(len(v.schema.Columns))
+	x := oip.TensorInfo{Name: "x", Datatype: typeOf(v.schema), Shape: []int64{-1, columns}}
+	m := &modelInfo{ModelInfo: oip.ModelInfo{Name: v.name, Versions: []string{v.number}, Platform: "pce", Inputs: []oip.TensorInfo{x}}}
+	for i := range v.queries {
+		q := &v.queries[i]
+		info := queryInfo{Name: q.Name, Inputs: []oip.TensorInfo{x, {Name: "observed", Datatype: oip.Bool, Shape: x.Shape}}}
+		for _, in := range q.Inputs {
+			info.Inputs = append(info.Inputs, oip.TensorInfo{Name: in.Name, Datatype: in.Datatype, Shape: append([]int64{-1}, in.Shape...)})
+		}
+		for _, out := range q.Outputs {
+			shape := []int64{-1}
+			if q.Repeat != "" {
+				shape = append(shape, -1)
+			}
+			t := oip.TensorInfo{Name: out.Name, Datatype: out.Datatype, Shape: append(shape, out.Shape...)}
+			info.Outputs = append(info.Outputs, t)
+			if i == 0 && !out.OnRequest {
+				m.Outputs = append(m.Outputs, t)
+			}
+		}
+		for _, p := range q.Params {
+			info.Parameters = append(info.Parameters, paramInfo(p))
+		}
+		m.Queries = append(m.Queries, info)
+	}
+	for i := range v.schema.Columns {
+		c := &v.schema.Columns[i]
+		info := columnInfo{Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories, Labels: c.Labels}
+		if last := len(m.Columns) - 1; last >= 0 && c.Name == "" && c.Labels == nil {
+			if l := &m.Columns[last]; l.Name == "" && l.Labels == nil && l.Kind == info.Kind && l.Categories == info.Categories {
+				l.Repeat = max(l.Repeat, 1) + 1
+				continue
+			}
+		}
+		m.Columns = append(m.Columns, info)
+	}
+	return m, nil
+}
+
+// typeOf is the datatype that metadata names for x: one that holds all cells.
+func typeOf(s *dataset.Schema) oip.Datatype {
+	for i := range s.Columns {
+		if s.Columns[i].Kind == dataset.Continuous {
+			return oip.FP64
+		}
+	}
+	return oip.Int32
+}

@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"context"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// Model answers queries over batches of rows. It is safe for concurrent use, and is
+// closed after its last Run has returned.
+type Model interface {
+	// Schema says what a row is. It must not change.
+	Schema() *dataset.Schema
+	// Queries lists what the model answers; requests that name no query get the first.
+	// It must not change.
+	Queries() []Query
+	// Device names what the model runs on. Models of one device take turns.
+	Device() string
+	// Bytes is the memory that the model takes.
+	Bytes() int64
+	// Run answers one query for a batch. It returns soon after ctx ends, with the
+	// error of ctx; a model that launches several times looks at ctx in between.
+	Run(ctx context.Context, w *Work) error
+	Close() error
+}
+
+// Loader opens models. It is safe for concurrent use.
+type Loader interface {
+	// Plan returns the memory that the model at path would take, without taking it.
+	Plan(ctx context.Context, path string) (bytes int64, err error)
+	// Open opens the model at path.
+	Open(ctx context.Context, path string) (Model, error)
+}
+
+// Query describes one question that a model answers.
+type Query struct {
+	Name    string
+	Inputs  []Input  // besides x and observed
+	Outputs []Output // requests that name none get all but those OnRequest
+	Params  []Param
+	// RowsOptional says that a request without x stands for one row without evidence.
+	RowsOptional bool
+	// Repeat names the integer parameter that says how many rows the model sees for
+	// each row of the request, one after another; outputs then have that dimension
+	// after N. Empty: one, and no dimension.
+	Repeat string
+	// Flops is what a row takes, in operations: the limit on requests and the fairness
+	// between models count in them.
+	Flops int64
+}
+
+// Input is a further tensor of a query, [N, Shape...], whose numbers a model gets as
+// float64.
+type Input struct {
+	Name     string
+	Datatype oip.Datatype // named in metadata; any numeric one is accepted
+	Shape    []int64
+	Optional bool // rows of requests that lack it hold NaN
+}
+
+// Output is a tensor that a query gives, [N, Shape...] or [N, S, Shape...].
+type Output struct {
+	Name     string
+	Datatype oip.Datatype // unless the request asks for another
+	Shape    []int64
+	// OnRequest outputs are given to requests that name them.
+	OnRequest bool
+}
+
+// Param is a parameter of a query.
+type Param struct {
+	Name string
+	// Default is its value where a request lacks it; its type, int64, uint64, float64,
+	// bool or string, is the parameter's. A nil Default is a uint64 that the server
+	// draws and returns, as for a seed.
+	Default  any
+	Min, Max float64 // of a number; both 0: any
+}
+
+// Work is a batch of rows of one or more requests for the same query.
+type Work struct {
+	Query string
+	// Batch has the rows. Run may overwrite it.
+	Batch *dataset.Batch
+	// Parts say which requests the rows come from, in order.
+	Parts []Part
+	// Inputs are the numbers of Query.Inputs, in order, [Batch.Rows, Shape...]; nil
+	// for one that no request of the batch has.
+	Inputs [][]float64
+	// Outputs take the results of Query.Outputs, in order, [Batch.Rows, Shape...]; nil
+	// for one that nobody asked for.
+	Outputs [][]float64
+	// Answer holds parameters of the answer, such as whether it is exact: a bool, an
+	// int64, a uint64, a float64 or a string each. It may stay nil.
+	Answer oip.Params
+}
+
+// Part is a run of rows of one request.
+type Part struct {
+	Rows int
+	// First is the number of its first row in the request, counted after Repeat. What
+	// is random may depend on Params, this number and the row alone.
+	First  int
+	Params oip.Params // every parameter of the query, with its type
+}
+
+// width is the number of elements that a row has.
+func width(shape []int64) int {
+	n := 1
+	for _, d := range shape {
+		n *= int(d)
+	}
+	return n
+}

@@ -1,0 +1,230 @@
+package oip
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// whole decodes a body that is JSON alone.
+func whole(text string) (*Request, error) { return DecodeJSON([]byte(text), len(text), 16) }
+
+// tensor wraps the fields of an input.
+func tensor(fields string) string { return `{"inputs":[{"name":"x",` + fields + `}]}` }
+
+func TestDecodeJSON(t *testing.T) {
+	r, err := whole(` { "id" : "\u00e9\ud83d\ude00\n" , "parameters":{"a":true,"b":-3,"c":18446744073709551615,"d":1.5,"e":"s"},
+		"inputs":[{"name":"x","shape":[2,2],"datatype":"INT16","data":[[1,-2],[3,32767]],"parameters":{"p":1}}],"outputs":[{"name":"y","parameters":{"q":false}}] } `)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.ID != "é😀\n" || fmt.Sprint(r.Params) != "map[a:true b:-3 c:18446744073709551615 d:1.5 e:s]" || fmt.Sprint(r.Outputs) != "[{y map[q:false]}]" {
+		t.Errorf("%q %v %v", r.ID, r.Params, r.Outputs)
+	}
+	x := r.Inputs[0]
+	if x.Name != "x" || x.Datatype != Int16 || fmt.Sprint(x.Shape, x.Raw) != "[2 2] [1 0 254 255 3 0 255 127]" {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestDecodeJSONNumbers reads each datatype at both ends of its range and one beyond.
+func TestDecodeJSONNumbers(t *testing.T) {
+	for _, tc := range []struct {
+		datatype Datatype
+		good     string
+		bad      []string
+	}{
+		{Bool, "true,false,1,0", []string{"2", "-1", `"true"`, "null"}},
+		{Uint8, "0,255,2e1,3.0", []string{"-1", "256", "1.5", "true", "1e99"}},
+		{Int8, "-128,127", []string{"-129", "128"}},
+		{Uint16, "0,65535", []string{"-1", "65536"}},
+		{Int16, "-32768,32767", []string{"-32769", "32768"}},
+		{Uint32, "0,4294967295", []string{"-1", "4294967296"}},
+		{Int32, "-2147483648,2147483647", []string{"-2147483649", "2147483648"}},
+		{Uint64, "0,18446744073709551615", []string{"-1", "18446744073709551616"}},
+		{Int64, "-9223372036854775808,9223372036854775807", []string{"9223372036854775808", "-9223372036854775809"}},
+		{FP16, "0.5,-2,null", []string{`"1"`, "true", "[1]"}},
+		{BF16, "0.5,-2", nil},
+		{FP32, `0.5,-0.0,3.4e38,"NaN","Infinity","-Infinity",null`, []string{"1e39", `"inf"`, "nul"}},
+		{FP64, `0.1,1.7e308,-0,123456789012345678`, []string{"1e309", "0x1", "1_0", ".5", "5.", "01", "+1"}},
+		{Bytes, `"","é","\u0000"`, []string{"1", "null", `"\x"`, `"\ud800"`}},
+		{"BF8", "", []string{"1"}},
+	} {
+		if n := strings.Count(tc.good, ",") + 1; tc.good != "" {
+			r, err := whole(tensor(fmt.Sprintf(`"shape":[%d],"datatype":%q,"data":[%s]`, n, tc.datatype, tc.good)))
+			if err != nil {
+				t.Errorf("%s %s: %v", tc.datatype, tc.good, err)
+				continue
+			}
+			// What is written reads back to the same bytes.
+			out, _ := (&Response{Outputs: r.Inputs}).AppendJSON(nil, func(string) bool { return false })
+			if !json.Valid(out) {
+				t.Errorf("%s is not JSON", out)
+			}
+			back, err := whole(strings.Replace(string(out), `"outputs"`, `"inputs"`, 1))
+			if err != nil || !bytes.Equal(back.Inputs[0].Raw, r.Inputs[0].Raw) {
+				t.Errorf("%s: %v\n%v\n%v", out, err, back, r.Inputs[0].Raw)
+			}
+		}
+		for _, bad := range tc.bad {
+			_, err := whole(tensor(fmt.Sprintf(`"shape":[1],"datatype":%q,"data":[%s]`, tc.datatype, bad)))
+			if !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), `inputs[0] "x"`) {
+				t.Errorf("%s %s: %v", tc.datatype, bad, err)
+			}
+		}
+	}
+}
+
+// TestDecodeJSONErrors names the tensor and the field, whatever is wrong.
+func TestDecodeJSONErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		``:            "want '{', found the end",
+		`[]`:          `want '{', found "[]"`,
+		`{"inputs":1`: `want '['`,
+		`{} {}`:       `nothing may follow the request`,
+		`{"id":1}`:    `id: want a string`,
+		`{"id":"` + strings.Repeat("a", MaxName+1) + `"}`:                                                            `id: longer than 1024 bytes`,
+		`{"parameters":{"a":null}}`:                                                                                  `parameters: a: want a string, a number, true or false`,
+		`{"parameters":{"a":1e999}}`:                                                                                 `parameters: a: 1e999 is not a number that fits`,
+		`{"a":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]}`:                                                                 `nested too deeply`,
+		`{"inputs":[{"shape":[1],"datatype":"BOOL","data":[1]}]}`:                                                    `inputs[0]: name: missing`,
+		tensor(`"datatype":"BOOL","data":[1]`):                                                                       `inputs[0] "x": shape: missing`,
+		tensor(`"shape":[1],"data":[1]`):                                                                             `inputs[0] "x": datatype: ""`,
+		tensor(`"shape":[1],"datatype":"BOOL"`):                                                                      `inputs[0] "x": data: missing`,
+		tensor(`"shape":[1],"datatype":"BOOL","data":[1],"data":[1]`):                                                `data: given twice`,
+		tensor(`"shape":[1.5],"datatype":"BOOL","data":[1]`):                                                         `shape: dimension 1.5`,
+		tensor(`"shape":[-1],"datatype":"BOOL","data":[1]`):                                                          `shape: dimension -1`,
+		tensor(`"shape":[9223372036854775807,3],"datatype":"BOOL","data":[1]`):                                       `more elements than fit 63 bits`,
+		tensor(`"shape":[4611686018427387904],"datatype":"FP64","data":[1]`):                                         `data: 8 bytes are 1 elements of FP64`,
+		tensor(`"shape":[2],"datatype":"BOOL","data":[1]`):                                                           `data: 1 bytes are 1 elements of BOOL; shape [2] wants 2`,
+		tensor(`"shape":[2,2],"datatype":"BOOL","data":[[1,1,1],[1]]`):                                               `data: lists of 3 and 1 members side by side`,
+		tensor(`"shape":[2,2],"datatype":"BOOL","data":[[1,1],1,1]`):                                                 `data: lists stand beside elements`,
+		tensor(`"shape":[4],"datatype":"BOOL","data":[[1,1],[1,1]]`):                                                 `data: nested 2 deep; shape [4] wants 1`,
+		tensor(`"shape":[1,4],"datatype":"BOOL","data":[[1,1],[1,1]]`):                                               `data: lists of 2 members where shape [1 4] wants 1`,
+		tensor(`"shape":[2,1,1],"datatype":"BOOL","data":[[[1]],[1]]`):                                               `data: element 1 stands less deep`,
+		tensor(`"shape":[1],"datatype":"BOOL","parameters":{"binary_data_size":1},"data":[1]`):                       `data: given beside the parameter binary_data_size`,
+		tensor(`"shape":[1],"datatype":"BOOL","parameters":{"binary_data_size":1}`):                                  `binary_data_size is 1; 0 bytes are left`,
+		tensor(`"shape":[1],"datatype":"BOOL","parameters":{"binary_data_size":"1"}`):                                `binary_data_size is 1;`,
+		tensor(`"shape":[` + strings.Repeat("1,", MaxDims) + `1]`):                                                   `shape: more than 16 dimensions`,
+		`{"inputs":[` + strings.Repeat(`{"name":"x","shape":[0],"datatype":"BOOL","data":[]},`, MaxTensors) + `{}]}`: `inputs: more than 64`,
+		`{"outputs":[{}]}`:                     `outputs[0]: name: missing`,
+		`{"outputs":[{"name":"y","name":[]}]}`: `outputs[0] "y": name: want a string`,
+		"{\"id\":\"a\x01\"}":                   `control character`,
+		"{\"id\":\"\xff\"}":                    `not UTF-8`,
+	} {
+		if _, err := whole(text); !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+	if _, err := DecodeJSON([]byte("{}x"), 2, 16); err == nil || !strings.Contains(err.Error(), "1 bytes follow the last binary tensor") {
+		t.Error(err)
+	}
+	for _, header := range []int{-1, 3} {
+		if _, err := DecodeJSON([]byte("{}"), header, 16); !errors.Is(err, ErrMessage) {
+			t.Error(header, err)
+		}
+	}
+}
+
+// TestDecodeJSONDepth tries both sides of the limit, also for contents that come
+// before the shape.
+func TestDecodeJSONDepth(t *testing.T) {
+	for _, text := range []string{
+		tensor(`"shape":[1,1],"datatype":"BOOL","data":[[1]]`),
+		tensor(`"data":[[1]],"shape":[1,1],"datatype":"BOOL"`),
+	} {
+		for depth, ok := range map[int]bool{4: false, 5: true} { // request, inputs, tensor, list, list
+			if _, err := DecodeJSON([]byte(text), len(text), depth); (err == nil) != ok {
+				t.Errorf("depth %d: %v", depth, err)
+			}
+		}
+	}
+}
+
+// TestTextsOfBinary refuses lengths that lie.
+func TestTextsOfBinary(t *testing.T) {
+	raw := AppendText(AppendText(nil, "ab"), "")
+	for cut := range len(raw) {
+		x := Tensor{Datatype: Bytes, Shape: []int64{2}, Raw: raw[:cut]}
+		if x.check() == nil {
+			t.Errorf("%d of %d bytes pass", cut, len(raw))
+		}
+	}
+	x := Tensor{Datatype: Bytes, Shape: []int64{2}, Raw: raw}
+	if err := x.check(); err != nil || fmt.Sprintf("%q", x.Texts()) != `["ab" ""]` {
+		t.Errorf("%v %q", err, x.Texts())
+	}
+	x.Raw = binary.LittleEndian.AppendUint32(nil, math.MaxUint32)
+	if x.check() == nil {
+		t.Error("an element of 4 GiB passes")
+	}
+}
+
+// TestHalves reads every number of 16 bits back, and rounds ties to even.
+func TestHalves(t *testing.T) {
+	for h := range 1 << 16 {
+		x := HalfFloat(uint16(h))
+		if got := halfBits(x); x == x && got != uint16(h) {
+			t.Fatalf("FP16 %#x is %v, which is %#x", h, x, got)
+		}
+		if x != x && HalfFloat(halfBits(x)) == x {
+			t.Fatal("NaN")
+		}
+		b := BFloat(uint16(h))
+		if got := bfloatBits(b); b == b && got != uint16(h) {
+			t.Fatalf("BF16 %#x is %v, which is %#x", h, b, got)
+		}
+	}
+	for x, want := range map[float64]float64{
+		2049: 2048, 2051: 2052, 65519: 65504, 65520: math.Inf(1), -1e9: math.Inf(-1),
+		math.Ldexp(1, -25): 0, math.Ldexp(3, -25): math.Ldexp(2, -24), math.Ldexp(2047, -25): math.Ldexp(1024, -24),
+	} {
+		if got := HalfFloat(halfBits(x)); got != want {
+			t.Errorf("%v rounds to %v, want %v", x, got, want)
+		}
+	}
+	if BFloat(bfloatBits(257)) != 256 || BFloat(bfloatBits(259)) != 260 {
+		t.Error("BF16 does not round to even")
+	}
+	if x := BFloat(bfloatBits(math.NaN())); x == x {
+		t.Error("NaN is lost")
+	}
+}
+
+// FuzzJSON: what is accepted is JSON, its tensors are whole, and nothing panics.
+func FuzzJSON(f *testing.F) {
+	f.Add([]byte(tensor(`"shape":[1,2],"datatype":"FP32","data":[[1,"NaN"]]`)), 0)
+	f.Add([]byte(tensor(`"data":[true],"datatype":"BOOL","shape":[1]`)), 0)
+	f.Add([]byte(tensor(`"shape":[1],"datatype":"INT8","parameters":{"binary_data_size":1}`)+"a"), 1)
+	f.Add([]byte(`{"id":"\ud83d\ude00","parameters":{"a":1e3},"outputs":[{"name":"y"}]}`), 0)
+	f.Fuzz(func(t *testing.T, body []byte, binary int) {
+		header := len(body) - max(0, binary)
+		r, err := DecodeJSON(body, header, 16)
+		if err != nil {
+			if !errors.Is(err, ErrMessage) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if !json.Valid(body[:header]) {
+			t.Fatalf("%q is accepted", body[:header])
+		}
+		for i := range r.Inputs {
+			if err := r.Inputs[i].check(); err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Inputs[i].Raw) > 8*len(body) {
+				t.Fatalf("%d bytes of a body of %d", len(r.Inputs[i].Raw), len(body))
+			}
+		}
+		out, n := (&Response{Outputs: r.Inputs, Params: r.Params, ID: r.ID}).AppendJSON(nil, func(string) bool { return false })
+		if n != len(out) || !json.Valid(out) {
+			t.Fatalf("%q", out)
+		}
+	})
+}

@@ -1,0 +1,167 @@
+package serve
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// protocol parameters of a request, which every query takes.
+var protocolParams = map[string]bool{"query": true, "timeout": true, "binary_data_output": true}
+
+// params reads the parameters of the query.
+func (c *call) params() error {
+	for key := range c.req.Params {
+		known := protocolParams[key]
+		for _, p := range c.query.Params {
+			known = known || p.Name == key
+		}
+		if !known {
+			return fail(ErrRequest, "parameters: %q is not known; query %q takes %v", clip(key), c.query.Name, c.paramNames())
+		}
+	}
+	if _, ok := c.req.Params["binary_data_output"].(bool); !ok && c.req.Params["binary_data_output"] != nil {
+		return fail(ErrRequest, "parameters: binary_data_output is %v; want true or false", c.req.Params["binary_data_output"])
+	}
+	c.job.params, c.repeat = make(oip.Params, len(c.query.Params)), 1
+	for _, p := range c.query.Params {
+		given, asked := c.req.Params[p.Name]
+		like, x := p.Default, p.Default
+		if like == nil {
+			like, x = uint64(0), rand.Uint64()>>11 // exact in JSON numbers, whoever reads them
+		}
+		if asked {
+			var ok bool
+			if x, ok = convert(given, like); !ok {
+				return fail(ErrRequest, "parameters: %s is %v; want %s", p.Name, given, kindOf(like))
+			}
+		}
+		if n, ok := convert(x, 0.0); ok && (p.Min != 0 || p.Max != 0) {
+			if f, _ := n.(float64); !(f >= p.Min && f <= p.Max) {
+				return fail(ErrRequest, "parameters: %s is %v; want %v to %v", p.Name, x, p.Min, p.Max)
+			}
+		}
+		c.job.params[p.Name] = x
+		if p.Name == c.query.Repeat {
+			n, _ := x.(int64)
+			if n < 1 || n > math.MaxInt32 {
+				return fail(ErrRequest, "parameters: %s is %v; want 1 or more", p.Name, x)
+			}
+			c.repeat = int(n)
+		}
+	}
+	return nil
+}
+
+func (c *call) paramNames() []string {
+	names := []string{"query", "timeout", "binary_data_output"}
+	for _, p := range c.query.Params {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// convert returns x with the type of like, if it stands for a value of that type.
+func convert(x, like any) (any, bool) {
+	switch like.(type) {
+	case int64:
+		switch x := x.(type) {
+		case int64:
+			return x, true
+		case uint64:
+			return int64(x), x <= math.MaxInt64
+		case float64:
+			return int64(x), x == math.Trunc(x) && math.Abs(x) <= 1<<53
+		}
+	case uint64:
+		switch x := x.(type) {
+		case uint64:
+			return x, true
+		case int64:
+			return uint64(x), x >= 0
+		case float64:
+			return uint64(max(0, x)), x == math.Trunc(x) && x >= 0 && x <= 1<<53
+		}
+	case float64:
+		switch x := x.(type) {
+		case float64:
+			return x, true
+		case int64:
+			return float64(x), true
+		case uint64:
+			return float64(x), true
+		}
+	case bool:
+		b, ok := x.(bool)
+		return b, ok
+	case string:
+		s, ok := x.(string)
+		return s, ok
+	}
+	return nil, false
+}
+
+func kindOf(like any) string {
+	switch like.(type) {
+	case int64:
+		return "an integer"
+	case uint64:
+		return "an integer of 0 or more"
+	case float64:
+		return "a number"
+	case bool:
+		return "true or false"
+	}
+	return "a string"
+}
+
+// wanted finds the outputs that the request gets, and their datatypes.
+func (c *call) wanted() error {
+	c.outputs = c.req.Outputs
+	if len(c.outputs) == 0 {
+		for i := range c.query.Outputs {
+			if !c.query.Outputs[i].OnRequest {
+				c.outputs = append(c.outputs, oip.Output{Name: c.query.Outputs[i].Name})
+			}
+		}
+	}
+	for i := range c.outputs {
+		out, k := &c.outputs[i], -1
+		for j := range c.query.Outputs {
+			if c.query.Outputs[j].Name == out.Name {
+				k = j
+			}
+		}
+		if k < 0 {
+			var names []string
+			for j := range c.query.Outputs {
+				names = append(names, c.query.Outputs[j].Name)
+			}
+			return fail(ErrRequest, "output %q: name: query %q gives %v", clip(out.Name), c.query.Name, names)
+		}
+		for j := range i {
+			if c.outputs[j].Name == out.Name {
+				return fail(ErrRequest, "output %q: asked for twice", out.Name)
+			}
+		}
+		d := c.query.Outputs[k].Datatype
+		for key, x := range out.Params {
+			switch key {
+			case "binary_data":
+				if _, ok := x.(bool); !ok {
+					return fail(ErrRequest, "output %q: parameters: binary_data is %v; want true or false", out.Name, x)
+				}
+			case "datatype":
+				s, _ := x.(string)
+				if d = oip.Datatype(s); d.Size() <= 0 {
+					return fail(ErrRequest, "output %q: parameters: datatype is %v; want a datatype of numbers, such as FP64", out.Name, x)
+				}
+			default:
+				return fail(ErrRequest, "output %q: parameters: %q is not known; datatype and binary_data are", out.Name, clip(key))
+			}
+		}
+		c.places, c.types = append(c.places, k), append(c.types, d)
+	}
+	return nil
+}

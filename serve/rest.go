@@ -1,0 +1,244 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// headerLength is the header of the binary tensor extension: how much of the body is
+// JSON.
+const headerLength = "Inference-Header-Content-Length"
+
+// routes are the paths that the server answers.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	get := func(path string, answer func(r *http.Request) (any, error)) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			x, err := answer(r)
+			s.reply(w, r, x, err)
+		})
+	}
+	health := map[string]bool{"live": true, "ready": true} // the protocol's text names the one, its schema the other
+	get("/v2/health/live", func(*http.Request) (any, error) { return health, nil })
+	get("/v2/health/ready", func(*http.Request) (any, error) { return health, s.models.ready() })
+	get("/v2", func(*http.Request) (any, error) { return s.info(), nil })
+	get("/v2/models", func(*http.Request) (any, error) { return s.models.index(false), nil })
+	get("/v2/models/stats", func(r *http.Request) (any, error) { return s.stats(r) })
+	for _, path := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
+		get(path, func(r *http.Request) (any, error) {
+			return s.describe(r.Context(), r.PathValue("model"), r.PathValue("version"))
+		})
+		get(path+"/ready", func(r *http.Request) (any, error) {
+			return map[string]any{"name": r.PathValue("model"), "ready": true}, s.models.modelReady(r.PathValue("model"), r.PathValue("version"))
+		})
+		get(path+"/stats", func(r *http.Request) (any, error) { return s.stats(r) })
+		mux.HandleFunc("POST "+path+"/infer", s.restInfer)
+	}
+	mux.HandleFunc("POST /v2/repository/index", s.restIndex)
+	mux.HandleFunc("POST /v2/repository/models/{model}/{verb}", s.restControl)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		io.WriteString(w, s.metrics.text(s.models.waiting()))
+	})
+	mux.HandleFunc("POST "+grpcService+"{method}", s.grpcCall)
+	mux.HandleFunc("POST "+grpcHealth+"{method}", s.grpcCall)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, fail(ErrModel, "%s is not a path of this server; GET /v2 says what it is", clip(r.URL.Path)))
+	})
+	return mux
+}
+
+// reply writes a small answer.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, x any, err error) {
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	text, err := json.Marshal(x)
+	if err != nil {
+		s.refuse(w, r, fail(ErrInternal, "%v", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(text)
+}
+
+// refuse writes an error in the form that the client reads.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status, code := statusOf(err)
+	if isGRPC(r) {
+		writeStatus(w, code, err)
+		return
+	}
+	if after := retryAfter(err); after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(after))
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	text, _ := json.Marshal(map[string]string{"error": err.Error()}) // strings always have a form
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(text)
+}
+
+func (s *Server) stats(r *http.Request) (any, error) {
+	list, err := s.statistics(r.Context(), r.PathValue("model"), r.PathValue("version"))
+	return map[string]any{"model_stats": list}, err
+}
+
+// restInfer answers POST .../infer.
+func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
+	body, done, err := s.body(w, r)
+	defer done()
+	if err != nil {
+		s.count(r, err)
+		s.refuse(w, r, err)
+		return
+	}
+	leave, err := s.enter()
+	if err != nil {
+		s.count(r, err)
+		s.refuse(w, r, err)
+		return
+	}
+	defer leave()
+	req, err := s.restRequest(r, body)
+	if err != nil {
+		s.count(r, err)
+		s.refuse(w, r, err)
+		return
+	}
+	resp, err := s.infer(r.Context(), req)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	out, header := resp.AppendJSON(nil, func(name string) bool {
+		for _, o := range req.Outputs {
+			if o.Name == name {
+				if b, ok := o.Params["binary_data"].(bool); ok {
+					return b
+				}
+			}
+		}
+		b, _ := req.Params["binary_data_output"].(bool)
+		return b
+	})
+	w.Header().Set("Content-Type", "application/json")
+	if header < len(out) {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set(headerLength, strconv.Itoa(header))
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(out)))
+	w.Write(out)
+}
+
+// count counts a request that was refused before it reached a model.
+func (s *Server) count(_ *http.Request, err error) {
+	status, _ := statusOf(err)
+	s.metrics.refused(status)
+}
+
+func (s *Server) restRequest(r *http.Request, body []byte) (*oip.Request, error) {
+	header := len(body)
+	if text := r.Header.Get(headerLength); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fail(ErrRequest, "%s: %q; want the bytes of JSON", headerLength, clip(text))
+		}
+		header = n
+	}
+	req, err := oip.DecodeJSON(body, header, s.opts.MaxDepth)
+	if err != nil {
+		return nil, err
+	}
+	req.Model, req.Version = r.PathValue("model"), r.PathValue("version")
+	return req, nil
+}
+
+// firstRead is what is allocated for a body on the strength of its stated length;
+// the rest follows what has come.
+const firstRead = 64 << 10
+
+// body reads a request's body within the limits. done gives its memory back; it is
+// to be called in any case.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, done func(), err error) {
+	reserved := int64(0)
+	done = func() { s.metrics.pending.Add(-reserved) }
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, done, fail(ErrRequest, "Content-Encoding %q; send the body as it is", clip(enc))
+	}
+	tooLarge := func() error {
+		w.Header().Set("Connection", "close") // the rest is not read
+		return fail(ErrTooLarge, "the body has more than %d bytes; send fewer rows, or raise the server's limit", s.opts.MaxBody)
+	}
+	if r.ContentLength > s.opts.MaxBody {
+		return nil, done, tooLarge()
+	}
+	size := int64(firstRead)
+	if r.ContentLength >= 0 && r.ContentLength < size {
+		size = r.ContentLength
+	}
+	for {
+		if err := s.reserve(size + 1 - int64(cap(body))); err != nil {
+			return nil, done, err
+		}
+		reserved = size + 1
+		body = append(make([]byte, 0, size+1), body...)
+		for len(body) < cap(body) {
+			n, err := r.Body.Read(body[len(body):cap(body)])
+			body = body[:len(body)+n]
+			if errors.Is(err, io.EOF) {
+				return body, done, nil
+			}
+			if err != nil {
+				return nil, done, fail(ErrRequest, "the body cannot be read: %v", err)
+			}
+		}
+		if int64(len(body)) > s.opts.MaxBody {
+			return nil, done, tooLarge()
+		}
+		size = min(2*size, s.opts.MaxBody)
+		if r.ContentLength >= 0 {
+			size = min(size, r.ContentLength)
+		}
+		size = max(size, int64(len(body))) // one more byte tells whether it is the end
+	}
+}
+
+// restIndex answers POST /v2/repository/index.
+func (s *Server) restIndex(w http.ResponseWriter, r *http.Request) {
+	var ask struct {
+		Ready bool `json:"ready"`
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
+	if err == nil && len(strings.TrimSpace(string(body))) > 0 {
+		err = json.Unmarshal(body, &ask)
+	}
+	if err != nil {
+		s.refuse(w, r, fail(ErrRequest, "%v", err))
+		return
+	}
+	s.reply(w, r, s.models.index(ask.Ready), nil)
+}
+
+// restControl answers POST /v2/repository/models/M/load and unload.
+func (s *Server) restControl(w http.ResponseWriter, r *http.Request) {
+	var err error
+	switch verb := r.PathValue("verb"); verb {
+	case "load":
+		err = s.control(r.Context(), r.PathValue("model"), true)
+	case "unload":
+		err = s.control(r.Context(), r.PathValue("model"), false)
+	default:
+		err = fail(ErrModel, "%s is not a path of this server; load and unload are", clip(r.URL.Path))
+	}
+	s.reply(w, r, struct{}{}, err)
+}

@@ -1,0 +1,169 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// Server answers inference requests. It is an http.Handler, and safe for concurrent
+// use.
+type Server struct {
+	opts    Options
+	models  *repository
+	metrics *metrics
+	handler http.Handler
+	token   [sha256.Size]byte
+	cancel  context.CancelFunc
+	watcher sync.WaitGroup
+	once    sync.Once
+	done    chan struct{}
+
+	mu      sync.Mutex
+	calls   int           // requests that are being answered
+	closing chan struct{} // set by Close, closed when calls is 0
+}
+
+// New makes a server. It answers at once; Load opens the models. Close it.
+func New(o Options) (*Server, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{opts: o, metrics: &metrics{}, cancel: cancel, done: make(chan struct{}), token: sha256.Sum256([]byte(o.Token))}
+	s.models = newRepository(ctx, &s.opts, s.metrics)
+	s.handler = s.guard(s.routes())
+	if o.ReloadEvery > 0 {
+		s.watcher.Go(s.models.watch) // the watcher
+	}
+	return s, nil
+}
+
+// Load opens every model once, as many as memory has room for. It returns the first
+// error; models whose files are at fault are tried again when a request wants them.
+func (s *Server) Load(ctx context.Context) error {
+	for _, m := range s.opts.Models {
+		if err := s.models.load(ctx, m.Name); err != nil {
+			return fmt.Errorf("serve: %w", err)
+		}
+	}
+	return nil
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Drain makes readiness checks fail, so that no new requests are sent here. Those
+// that come are still answered.
+func (s *Server) Drain() { s.models.stop() }
+
+// Close waits for the requests that are being answered, then frees the models.
+// Later requests are refused as unavailable; a second Close waits for the first.
+func (s *Server) Close() error {
+	s.once.Do(func() {
+		defer close(s.done)
+		s.models.stop()
+		s.finish()
+		s.cancel()
+		s.watcher.Wait()
+		s.models.close()
+	})
+	<-s.done
+	return nil
+}
+
+// enter counts a request in, unless too many are being answered.
+func (s *Server) enter() (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing != nil {
+		return nil, fail(ErrUnavailable, "the server is shutting down")
+	}
+	if s.calls >= s.opts.MaxInFlight {
+		return nil, &retryError{fail(ErrFull, "%d requests are being answered, as many as may be; try again later", s.calls), time.Second}
+	}
+	s.calls++
+	s.metrics.inFlight.Store(int64(s.calls))
+	return s.leave, nil
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls--
+	s.metrics.inFlight.Store(int64(s.calls))
+	if s.closing != nil && s.calls == 0 {
+		close(s.closing)
+	}
+}
+
+// finish refuses further requests and waits for those that are being answered.
+func (s *Server) finish() {
+	s.mu.Lock()
+	s.closing = make(chan struct{})
+	if s.calls == 0 {
+		close(s.closing)
+	}
+	s.mu.Unlock()
+	<-s.closing
+}
+
+// reserve accounts for memory that a request takes, which the caller gives back to
+// metrics.pending.
+func (s *Server) reserve(bytes int64) error {
+	if n := s.metrics.pending.Add(bytes); n > s.opts.MaxPending {
+		s.metrics.pending.Add(-bytes)
+		return &retryError{fail(ErrFull, "requests take %d MiB, %d may be; try again later", mib(n-bytes), mib(s.opts.MaxPending)), time.Second}
+	}
+	return nil
+}
+
+// info is the server's metadata.
+func (s *Server) info() *oip.ServerInfo {
+	return &oip.ServerInfo{Name: "pce", Version: s.opts.Version, Extensions: []string{"binary_tensor_data", "statistics", "model_repository"}}
+}
+
+// statistics lists those of one model, or of all.
+func (s *Server) statistics(ctx context.Context, name, number string) ([]oip.Statistics, error) {
+	list := []oip.Statistics{}
+	for _, m := range s.metrics.list {
+		if name == "" || m.name == name {
+			list = append(list, m.report())
+		}
+	}
+	if name == "" {
+		return list, nil
+	}
+	if _, err := s.models.find(name); err != nil {
+		return nil, err
+	}
+	if number != "" && list[0].Version != number {
+		return nil, fail(ErrModel, "version %q of model %q; %q is served", clip(number), name, list[0].Version)
+	}
+	return list, nil
+}
+
+// waiting counts the rows of each model that wait.
+func (r *repository) waiting() map[string]int {
+	r.mu.Lock()
+	lanes := make([]*lane, 0, len(r.lanes))
+	for _, l := range r.lanes {
+		lanes = append(lanes, l)
+	}
+	r.mu.Unlock()
+	rows := map[string]int{}
+	for _, l := range lanes {
+		l.mu.Lock()
+		for _, q := range l.queues {
+			rows[q.version.name] += q.rows
+		}
+		l.mu.Unlock()
+	}
+	return rows
+}

@@ -1,0 +1,57 @@
+package serve
+
+import (
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// version is an open model. It is closed when the repository and all requests have
+// let go of it.
+type version struct {
+	name    string
+	number  string
+	model   Model
+	schema  *dataset.Schema
+	queries []Query
+	rows    *rowReader
+	bytes   int64
+	lane    *lane
+	stats   *statistics
+	log     *slog.Logger
+
+	holders atomic.Int64
+	closed  func() // called once, by the last to let go
+
+	// Guarded by lane.mu.
+	waiting int     // rows in queues
+	used    float64 // operations that batches took, as fairness counts them
+	rowTime float64 // nanoseconds that a row takes, a running mean
+}
+
+// hold keeps the version open until release. Whoever calls it holds the version
+// already, or the repository's lock.
+func (v *version) hold() { v.holders.Add(1) }
+
+func (v *version) release() {
+	switch n := v.holders.Add(-1); {
+	case n == 0:
+		v.closed()
+	case n < 0:
+		panic("BUG: serve: version " + v.number + " of " + v.name + " released twice")
+	}
+}
+
+// query returns the index of a query, or false.
+func (v *version) query(name string) (int, bool) {
+	if name == "" {
+		return 0, len(v.queries) > 0
+	}
+	for i := range v.queries {
+		if v.queries[i].Name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
