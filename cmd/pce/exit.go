@@ -18,6 +18,7 @@ import (
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/run"
+	"github.com/pce-engine/pce/serve"
 )
 
 // Exit codes. Scripts and job schedulers act on them; they do not change.
@@ -51,6 +52,7 @@ var exitCodes = []struct {
 	{em.ErrOptions, exitUsage},
 	{run.ErrOptions, exitUsage},
 	{run.ErrRun, exitUsage},
+	{serve.ErrOptions, exitUsage},
 	{micro.ErrSet, exitMachine},
 	{kernels.ErrDevice, exitMachine},
 	{kernels.ErrMemory, exitMachine},
@@ -72,7 +74,8 @@ var exitCodes = []struct {
 	{fs.ErrNotExist, exitData},
 	{fs.ErrPermission, exitData},
 	{syscall.EISDIR, exitData},
-	{cluster.ErrJob, exitData}, // a class above says more
+	{cluster.ErrJob, exitData},       // a class above says more
+	{serve.ErrUnavailable, exitData}, // likewise
 	{cluster.ErrCluster, exitCluster},
 }
 

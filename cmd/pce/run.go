@@ -70,6 +70,7 @@ func (a *app) root() *cobra.Command {
 		a.evalCommand(),
 		a.infoCommand(),
 		a.queryCommand(),
+		a.serveCommand(),
 		a.trainCommand(),
 		a.versionCommand(),
 		a.workerCommand(),

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/run"
+	"github.com/pce-engine/pce/serve"
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	run       deviceFlags
+	models    []string
+	addr      string
+	tokenFile string
+	tlsCert   string
+	tlsKey    string
+	insecure  bool
+	drain     time.Duration
+	memoryMiB int64
+	bodyMiB   int64
+	conns     int
+	options   serve.Options
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:   "serve --model NAME=PATH... [--addr HOST:PORT]",
+		Short: "Answer inference requests over HTTP and gRPC",
+		Long: `Answer inference requests, until SIGINT or SIGTERM: then those that have come are
+answered first. The Open Inference Protocol, version 2, is spoken as REST and as gRPC
+on one port. Once the models are loaded, one line on stdout says where.
+
+A model file that is replaced is loaded without a request being lost. Models leave
+memory, the least recently used first, when others need it.
+
+An --addr beyond this machine needs --token-file (or PCE_SERVE_TOKEN) or TLS.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
+	}
+	flags := c.Flags()
+	flags.StringArrayVar(&f.models, "model", nil, "NAME=PATH of a model file; repeatable")
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "HOST:PORT to listen at; port 0: any free one")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests need as Authorization: Bearer")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file with the server's certificate")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file with the server's key")
+	flags.BoolVar(&f.insecure, "insecure", false, "allow an --addr beyond this machine with neither token nor TLS")
+	flags.BoolVar(&f.options.ModelControl, "model-control", false, "let requests load and unload models")
+	flags.IntVar(&f.options.MaxBatchRows, "max-batch-rows", 1024, "rows of several requests that are computed together")
+	flags.DurationVar(&f.options.MaxQueueDelay, "max-queue-delay", 500*time.Microsecond, "how long a request waits for others to be computed with")
+	flags.IntVar(&f.options.MaxQueueRows, "max-queue-rows", 0, "rows of a model that may wait; further requests get 429; 0: --max-batch-rows")
+	flags.DurationVar(&f.options.Timeout, "timeout", 30*time.Second, "how long a request may take")
+	flags.Int64Var(&f.bodyMiB, "max-body", 64, "MiB that a request may have")
+	flags.Int64Var(&f.memoryMiB, "max-memory", 0, "MiB that all models may take; 0: what the machine has available")
+	flags.IntVar(&f.conns, "max-connections", 4096, "connections at a time; others wait")
+	flags.DurationVar(&f.drain, "drain", 30*time.Second, "how long requests may take to end after SIGTERM")
+	f.run.register(flags)
+	return c
+}
+
+// serve serves until ctx ends.
+func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+	if err := f.complete(a, log); err != nil {
+		return err
+	}
+	var certs []tls.Certificate
+	if f.tlsCert != "" || f.tlsKey != "" {
+		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
+		if err != nil {
+			return usagef("--tls-cert %q and --tls-key %q: %v; give both, as PEM files", f.tlsCert, f.tlsKey, err)
+		}
+		certs = append(certs, pair)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", f.addr)
+	if err != nil {
+		return usagef("--addr %s: %v; give another HOST:PORT", f.addr, err)
+	}
+	defer l.Close()
+	if err := serve.CheckAddress(l.Addr(), f.options.Token != "" || f.insecure, len(certs) > 0); err != nil {
+		return usagef("%v; --token-file, --tls-cert with --tls-key, or --insecure", err)
+	}
+	if l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		f.options.Hosts = serve.LoopbackHosts
+	}
+	s, err := serve.New(f.options)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return a.answer(ctx, f, s, serve.LimitListener(l, f.conns), certs, log)
+}
+
+// answer answers the requests that come in at l.
+func (a *app) answer(ctx context.Context, f *serveFlags, s *serve.Server, l net.Listener, certs []tls.Certificate, log *slog.Logger) error {
+	h := serve.HTTPServer(s, f.options.Timeout, log)
+	scheme, listen := "http", func() error { return h.Serve(l) }
+	if certs != nil {
+		h.TLSConfig = &tls.Config{Certificates: certs, MinVersion: tls.VersionTLS12}
+		scheme, listen = "https", func() error { return h.ServeTLS(l, "", "") }
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- listen() }()
+	err := s.Load(ctx)
+	if err == nil {
+		fmt.Fprintf(a.stdout, "%s://%s\n", scheme, l.Addr())
+		select {
+		case err = <-ended:
+			return fmt.Errorf("serve: %s: %w", l.Addr(), err)
+		case <-ctx.Done():
+			log.Info("draining", "for", f.drain)
+		}
+	}
+	s.Drain()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.drain)
+	defer cancel()
+	if late := h.Shutdown(last); late != nil {
+		log.Warn("requests are cut off", "err", late)
+		h.Close()
+	}
+	if failed := <-ended; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// complete checks the flags and turns them into options.
+func (f *serveFlags) complete(a *app, log *slog.Logger) error {
+	o := &f.options
+	for _, m := range f.models {
+		name, path, ok := strings.Cut(m, "=")
+		if !ok {
+			return usagef("--model %s: want NAME=PATH, such as --model digits=runs/hclt-digits/model.safetensors", m)
+		}
+		o.Models = append(o.Models, serve.Source{Name: name, Path: path})
+	}
+	switch {
+	case len(o.Models) == 0:
+		return usagef("no --model; give NAME=PATH, such as --model digits=runs/hclt-digits/model.safetensors")
+	case f.bodyMiB < 1 || f.bodyMiB > 1<<20:
+		return usagef("--max-body %d; want 1 to %d MiB", f.bodyMiB, 1<<20)
+	case f.memoryMiB < 0 || f.memoryMiB > 1<<40:
+		return usagef("--max-memory %d; want 0 or more MiB", f.memoryMiB)
+	case f.conns < 1:
+		return usagef("--max-connections %d; want 1 or more", f.conns)
+	}
+	for _, kv := range a.env {
+		if token, ok := strings.CutPrefix(kv, "PCE_SERVE_TOKEN="); ok {
+			o.Token = token
+		}
+	}
+	if f.tokenFile != "" {
+		text, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return err
+		}
+		if o.Token = strings.TrimSpace(string(text)); o.Token == "" {
+			return usagef("--token-file %s is empty; write a token to it", f.tokenFile)
+		}
+	}
+	o.MaxBody, o.MaxMemory = f.bodyMiB<<20, f.memoryMiB<<20
+	on := runOptions(f.run.device, f.run.threads)
+	if o.MaxMemory == 0 {
+		o.MaxMemory = on.MaxMemory
+	}
+	o.Loader, o.Version, o.Log = &circuitLoader{run: on, notes: a.stderr}, run.ReadVersion().String(), log
+	return nil
+}
