@@ -14,6 +14,7 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/cpu"
+	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 )
 
 // model is a circuit with a start and rows to train it on.
@@ -54,7 +55,7 @@ func tableOf(t testing.TB, g *circuit.Graph, rows [][]float64) *dataset.Table {
 // engine opens the model on a device with its starting parameters.
 func (m *model) engine(t testing.TB, dev cpu.Options, rows int) *engine.Engine {
 	t.Helper()
-	d, err := cpu.Open(dev)
+	d, err := cputensor.Open(dev)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
+	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
@@ -148,7 +149,7 @@ func TestRowsOfLaunches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rows, ok := range map[int]bool{-1: false, 1: true, 2048: true, 2049: false} {
-		dev, err := cpu.Open(cpu.Options{Threads: 1})
+		dev, err := cputensor.Open(cpu.Options{Threads: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/cpu"
+	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 )
 
 // model is a circuit with an engine and the oracle.
@@ -42,7 +43,7 @@ func buildWith(t testing.TB, g *circuit.Graph, params reference.Params, o engine
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := cpu.Open(cpu.Options{Threads: 2})
+	dev, err := cputensor.Open(cpu.Options{Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,9 @@ package kernels
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 )
 
 // Module is a compiled program in a form that a device may be able to load.
@@ -26,6 +28,22 @@ type CodeProgram interface {
 	// run. Calls take effect in the order they are made. The outputs, and any error,
 	// are available after the next Read of one of its buffers, or after Sync.
 	Run(ctx context.Context, rows int, in, out []Buffer) error
+}
+
+// Loader makes a program of a module of one kind on a device of type D.
+type Loader[D Device] func(ctx context.Context, d D, m Module) (Program, error)
+
+// Loaders are what a device makes programs with, by kind of module.
+type Loaders[D Device] map[string]Loader[D]
+
+// Load makes a program of a module with the loader for its kind.
+func (l Loaders[D]) Load(ctx context.Context, d D, m Module) (Program, error) {
+	load, ok := l[m.ModuleKind()]
+	if !ok {
+		return nil, fmt.Errorf("%w: %s has no loader for modules of kind %q, only for %q; open it with one",
+			ErrDevice, d.Info().Name, m.ModuleKind(), slices.Sorted(maps.Keys(l)))
+	}
+	return load(ctx, d, m)
 }
 
 // LoadAs loads a module as a program of kind P. If the device makes another kind

@@ -40,9 +40,8 @@ var TestRooms = map[string][]string{
 	"cluster/scale":         {"cluster", "cluster/peer"},
 	"circuit/format/native": {"circuit/format/text"},
 	"compile":               {"circuit/format/text", "circuit/structures"},
-	"em":                    {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/micro"},
-	"engine":                {"circuit", "circuit/structures", "compile", "kernels/cpu"},
-	"kernels/cpu":           {"circuit", "circuit/structures", "compile", "dataset", "engine"},
+	"em":                    {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/micro", "kernels/cpu/tensor"},
+	"engine":                {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/tensor"},
 	"kernels/cuda":          {"circuit", "circuit/structures", "compile", "dataset", "engine", "kernels/emulator"},
 	"kernels/ptx/tensor":    {"circuit", "kernels/cuda", "kernels/emulator"},
 	"layers":                {"circuit", "compile"},
@@ -50,6 +49,7 @@ var TestRooms = map[string][]string{
 	".":                     {"circuit/format", "circuit/structures", "em", "kernels/device", "kernels/emulator"},
 	"run":                   {".", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "kernels/emulator"},
 	"kernels/device":        {"circuit", "circuit/structures", "compile", "kernels/emulator"},
+	"kernels/cpu/tensor":    {"circuit", "circuit/structures", "compile", "dataset", "engine"},
 }
 
 // Rooms says for each package, relative to the module, which packages of the
@@ -90,7 +90,7 @@ var Rooms = map[string][]string{
 	"examples/structure":        {".", "circuit", "dataset", "dataset/digits"},
 	"examples/train":            {".", "dataset", "dataset/digits", "em"},
 	"kernels":                   {},
-	"kernels/cpu":               {"kernels", "kernels/cpu/micro", "kernels/tensor", "layers"},
+	"kernels/cpu":               {"kernels", "kernels/cpu/micro"},
 	"kernels/cpu/micro":         {},
 	"kernels/cuda":              {"kernels", "kernels/cuda/driver", "kernels/cuda/plan", "kernels/ptx/tensor", "kernels/tensor", "layers"},
 	"kernels/cuda/plan":         {"kernels", "kernels/ptx", "kernels/ptx/tensor", "layers"},
@@ -109,7 +109,8 @@ var Rooms = map[string][]string{
 	"internal/layout":      {},
 	"internal/safetensors": {"internal/atomicfile"},
 	"run":                  {"circuit", "circuit/format", "circuit/format/native", "circuit/format/text", "circuit/structures", "compile", "dataset", "em", "engine", "kernels", "kernels/device", "kernels/tensor", "layers"},
-	"kernels/device":       {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "layers"},
+	"kernels/device":       {"kernels", "kernels/cpu", "kernels/cpu/tensor", "kernels/cuda", "kernels/cuda/plan", "layers"},
 	"serve":                {"dataset", "serve/oip"},
 	"serve/oip":            {},
+	"kernels/cpu/tensor":   {"kernels", "kernels/cpu", "kernels/cpu/micro", "kernels/tensor", "layers"},
 }

@@ -44,7 +44,7 @@ func (d *Device) Alloc(_ context.Context, t kernels.DType, n int) (kernels.Buffe
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	return &Buffer{dev: d, dtype: t, n: n, memory: aligned[byte](int(bytes))}, nil
+	return &Buffer{dev: d, dtype: t, n: n, memory: Aligned[byte](int(bytes))}, nil
 }
 
 // Own returns a buffer of this device, for programs that work on its memory.

@@ -2,41 +2,38 @@ package cpu
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"runtime"
-	"slices"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
-	"github.com/pce-engine/pce/layers"
 )
 
 // Options choose how the device runs.
 type Options struct {
 	Threads int        // 0: as many as the Go runtime may use
 	Set     *micro.Set // nil: the fastest, or the one that PCE_CPU names
-	// Loaders are loaders of further kinds of modules, by kind. Tensor programs
-	// are loaded without one.
-	Loaders map[string]Loader
+	// Loaders make the programs of the device, by kind of module: those of
+	// package kernels/cpu/tensor and others. Without one the device has buffers
+	// alone.
+	Loaders Loaders
 }
 
-// Loader makes a program of a module of one kind on the device.
-type Loader func(ctx context.Context, d *Device, m kernels.Module) (kernels.Program, error)
+// Loaders make programs of modules on the device, by kind.
+type Loaders = kernels.Loaders[*Device]
 
 // Device is the CPU as a kernels.Device.
 type Device struct {
 	threads int
 	set     *micro.Set
-	loaders map[string]Loader
+	loaders Loaders
 }
 
 var _ kernels.Device = (*Device)(nil)
 
 // Open returns the CPU device.
 func Open(o Options) (*Device, error) {
-	d := &Device{threads: o.Threads, set: o.Set, loaders: map[string]Loader{layers.ModuleKind: loadTensor}}
-	maps.Copy(d.loaders, o.Loaders)
+	d := &Device{threads: o.Threads, set: o.Set, loaders: maps.Clone(o.Loaders)}
 	if d.threads <= 0 {
 		d.threads = runtime.GOMAXPROCS(0)
 	}
@@ -57,12 +54,14 @@ func (d *Device) Info() kernels.Info {
 
 // Load makes a program of a module.
 func (d *Device) Load(ctx context.Context, m kernels.Module) (kernels.Program, error) {
-	load, ok := d.loaders[m.ModuleKind()]
-	if !ok {
-		return nil, fmt.Errorf("%w: cpu: module of kind %q; want one of %q", kernels.ErrDevice, m.ModuleKind(), slices.Sorted(maps.Keys(d.loaders)))
-	}
-	return load(ctx, d, m)
+	return d.loaders.Load(ctx, d, m)
 }
+
+// Threads returns how many threads a program may use at a time.
+func (d *Device) Threads() int { return d.threads }
+
+// Set returns the kernels that programs use.
+func (d *Device) Set() *micro.Set { return d.set }
 
 // Close releases nothing: buffers are garbage-collected.
 func (d *Device) Close() error { return nil }

@@ -1,11 +1,10 @@
-// Package cpu runs programs on the machine's processor: float32 values with a
-// shared exponent for each row, panels of weights, nodes over cores.
+// Package cpu is the machine's processor as a device: its memory, its threads and
+// the set of kernels that it has. What it runs is up to its loaders; that of tensor
+// programs is package kernels/cpu/tensor.
 //
 // # Shapes and units
 //
-// Values of a vector are rows of Width floats, one row for each sample:
-// [sample][unit]. A value is mantissa · 2^e, e shared by the row. Flows are
-// expected counts.
+// Buffers are flat runs of elements that start on a cache line.
 //
 // # Errors
 //
@@ -13,11 +12,10 @@
 //
 // # Goroutines
 //
-// A call of a program starts Threads-1 goroutines and waits for them. They take tasks from a
-// common queue; a node is computed by one of them, or by all in
-// lockstep where the circuit is a chain. No float depends on their number.
+// The device starts none: Write and Read copy before they return, and programs run
+// on the caller's goroutine and those that they start.
 //
 // # Source
 //
-// Layout and schedule are described in docs/architecture.md.
+// Original.
 package cpu

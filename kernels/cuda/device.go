@@ -3,23 +3,21 @@ package cuda
 import (
 	"context"
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
-// Loader makes a program of a module of one kind on the device.
-type Loader func(ctx context.Context, d *Device, m kernels.Module) (kernels.Program, error)
+// Loaders make programs of modules on the device, by kind.
+type Loaders = kernels.Loaders[*Device]
 
 // Device is a GPU, real or emulated, as a kernels.Device. One goroutine, locked
 // to its thread, makes all calls of the driver.
 type Device struct {
 	name    string
-	loaders map[string]Loader
+	loaders Loaders
 	closed  bool
 	jobs    chan func()
 	drv     Driver
@@ -35,7 +33,7 @@ var _ kernels.Device = (*Device)(nil)
 // Open opens a device under a name, "cuda:0" or "emulator". The driver is opened
 // and used on one thread.
 func Open(name string, open func() (Driver, error)) (*Device, error) {
-	d := &Device{name: name, loaders: map[string]Loader{layers.ModuleKind: loadTensor}, jobs: make(chan func()), modules: map[tensor.Variant]*module{}}
+	d := &Device{name: name, loaders: Loaders{layers.ModuleKind: loadTensor}, jobs: make(chan func()), modules: map[tensor.Variant]*module{}}
 	opened := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -109,9 +107,5 @@ func (d *Device) Sync(context.Context) error {
 
 // Load makes a program of a module.
 func (d *Device) Load(ctx context.Context, m kernels.Module) (kernels.Program, error) {
-	load, ok := d.loaders[m.ModuleKind()]
-	if !ok {
-		return nil, fmt.Errorf("%w: %s: module of kind %q; want one of %q", kernels.ErrDevice, d.name, m.ModuleKind(), slices.Sorted(maps.Keys(d.loaders)))
-	}
-	return load(ctx, d, m)
+	return d.loaders.Load(ctx, d, m)
 }

@@ -3,6 +3,7 @@ package device
 import (
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
+	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -15,14 +16,14 @@ var processor = Kind{
 		if err != nil {
 			return nil, err
 		}
-		return cpu.Open(c)
+		return cputensor.Open(c)
 	},
 	Plan: func(m layers.Module, o Options) (Memory, error) {
 		c, err := cpuOptions(o)
 		if err != nil {
 			return Memory{}, err
 		}
-		work, err := cpu.Plan(m, c)
+		work, err := cputensor.Plan(m, c)
 		return Memory{Values: work.Values + m.RowBytes(), Flows: work.Flows, Scratch: work.Scratch}, err
 	},
 	Paths: cpu.KernelPaths,

@@ -12,6 +12,7 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
+	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/cuda/plan"
 	"github.com/pce-engine/pce/kernels/device"
@@ -140,7 +141,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := layers.Module{Program: r.Program, Rows: 64, Train: true}
-	onCPU, err := cpu.Plan(m, cpu.Options{Threads: 2})
+	onCPU, err := cputensor.Plan(m, cpu.Options{Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,16 @@
-package cpu
+package tensor
 
 import (
 	"sync/atomic"
 
+	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
 )
 
 // executor is a loaded program: its tasks, its schedule and its workspace.
 type executor struct {
-	dev     *Device
+	dev     *cpu.Device
 	prog    *layers.Program
 	owners  []layers.Owner
 	set     *micro.Set
@@ -58,7 +59,7 @@ type executor struct {
 
 	fans []int32 // by unit of an owner: weights or categories that are not 0
 	// The parameters that fans describes, their state then, and whose they are.
-	counted              *Buffer
+	counted              *cpu.Buffer
 	countedAt            int
 	countedLo, countedHi int
 
@@ -153,15 +154,15 @@ func tileRows(cols int) int {
 	return 128
 }
 
-func newExecutor(m layers.Module, d *Device) *executor {
+func newExecutor(m layers.Module, d *cpu.Device) *executor {
 	x := planned(m, d)
 	x.workspace()
 	return x
 }
 
 // planned returns an executor without its workspace.
-func planned(m layers.Module, d *Device) *executor {
-	set := d.set
+func planned(m layers.Module, d *cpu.Device) *executor {
+	set := d.Set()
 	x := &executor{
 		dev: d, prog: m.Program, owners: m.Program.Owners(), set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train,
 		scales: m.Scales, wideCodes: m.Program.WideCodes(),
@@ -179,7 +180,7 @@ func planned(m layers.Module, d *Device) *executor {
 	x.grid = float32(m.Program.Grid(max(m.StepRows, int64(m.Rows))))
 	x.fine = x.grid * (1 << 23)
 	x.plan()
-	x.schedules(d.threads)
+	x.schedules(d.Threads())
 	return x
 }
 

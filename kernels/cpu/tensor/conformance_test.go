@@ -1,4 +1,4 @@
-package cpu_test
+package tensor_test
 
 import (
 	"fmt"
@@ -8,12 +8,13 @@ import (
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 )
 
 func opener(set *micro.Set, threads int) kerneltest.Open {
 	return func(t testing.TB) kernels.Device {
-		d, err := cpu.Open(cpu.Options{Threads: threads, Set: set})
+		d, err := cputensor.Open(cpu.Options{Threads: threads, Set: set})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package cpu
+package tensor
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
 )
@@ -46,7 +47,7 @@ func TestMemory(t *testing.T) {
 				for _, threads := range []int{1, 2, 3} {
 					t.Run(fmt.Sprintf("%s/train=%v/mixed=%v/threads=%d", name, train, mixed, threads), func(t *testing.T) {
 						m := layers.Module{Program: r.Program, Rows: 77, Train: train, Mixed: mixed}
-						o := Options{Threads: threads, Set: widest()}
+						o := cpu.Options{Threads: threads, Set: widest()}
 						want := allocated(newExecutor(m, opened(t, o)))
 						got, err := Plan(m, o)
 						if err != nil {
@@ -99,7 +100,7 @@ func allocated(x *executor) Memory {
 	return m
 }
 
-func opened(t testing.TB, o Options) *Device {
+func opened(t testing.TB, o cpu.Options) *cpu.Device {
 	t.Helper()
 	d, err := Open(o)
 	if err != nil {

@@ -1,9 +1,10 @@
-package cpu
+package tensor
 
 import (
 	"fmt"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
 )
 
 // begin takes over the arguments of a call over rows.
@@ -35,7 +36,7 @@ func (x *executor) begin(rows int, params, codes, values kernels.Buffer) (err er
 
 // argument returns the memory of a buffer that must hold n elements of type T; of
 // none it may be any, or nil.
-func argument[T kernels.Element](d *Device, what string, b kernels.Buffer, n int64) ([]T, error) {
+func argument[T kernels.Element](d *cpu.Device, what string, b kernels.Buffer, n int64) ([]T, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -46,7 +47,7 @@ func argument[T kernels.Element](d *Device, what string, b kernels.Buffer, n int
 	if t := kernels.TypeOf[T](); own.DType() != t || int64(own.Len()) < n {
 		return nil, fmt.Errorf("%w: cpu: buffer of %s has %d elements of %v, want %d of %v", kernels.ErrDevice, what, own.Len(), own.DType(), n, t)
 	}
-	return Elements[T](own), nil
+	return cpu.Elements[T](own), nil
 }
 
 func tooShort(what string, have, want int) error {

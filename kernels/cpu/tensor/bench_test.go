@@ -1,4 +1,4 @@
-package cpu_test
+package tensor_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/cpu"
+	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
@@ -108,7 +109,7 @@ func benchmarkEngine(b *testing.B, tree structures.Tree, m, threads int, o engin
 	if err != nil {
 		b.Fatal(err)
 	}
-	dev, err := cpu.Open(cpu.Options{Threads: threads})
+	dev, err := cputensor.Open(cpu.Options{Threads: threads})
 	if err != nil {
 		b.Fatal(err)
 	}

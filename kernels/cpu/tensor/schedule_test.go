@@ -1,4 +1,4 @@
-package cpu
+package tensor
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
 )
@@ -21,7 +22,7 @@ func plannedFor(t testing.TB, g *circuit.Graph, threads int) *executor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return planned(layers.Module{Program: r.Program, Rows: 16, Train: true}, opened(t, Options{Threads: threads, Set: micro.All()[0]}))
+	return planned(layers.Module{Program: r.Program, Rows: 16, Train: true}, opened(t, cpu.Options{Threads: threads, Set: micro.All()[0]}))
 }
 
 func bit(int) circuit.Leaf { return circuit.Bernoulli{} }
@@ -290,7 +291,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := newExecutor(layers.Module{Program: r.Program, Rows: 4, Train: true}, opened(t, Options{Threads: threads, Set: micro.All()[0]}))
+			x := newExecutor(layers.Module{Program: r.Program, Rows: 4, Train: true}, opened(t, cpu.Options{Threads: threads, Set: micro.All()[0]}))
 			for pass, s := range map[string]*schedule{"forward": &x.forwardPlan, "backward": &x.backwardPlan} {
 				each := int32(1)
 				if s.lockstep {

@@ -1,8 +1,9 @@
-package cpu
+package tensor
 
 import (
 	"math"
 
+	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
 )
@@ -85,14 +86,14 @@ func (b *halfBuffers) init(z halfSizes) {
 	if z.units == 0 {
 		return
 	}
-	b.weights, b.ratios, b.operands = aligned[uint16](z.weights), aligned[uint16](z.ratios), aligned[uint16](z.operands)
-	b.sums = aligned[uint16](micro.HalfScratch)
+	b.weights, b.ratios, b.operands = cpu.Aligned[uint16](z.weights), cpu.Aligned[uint16](z.ratios), cpu.Aligned[uint16](z.operands)
+	b.sums = cpu.Aligned[uint16](micro.HalfScratch)
 	b.top, b.shift, b.aside = make([]int32, z.rows), make([]int32, z.rows), make([]int32, 0, z.rows)
 	b.scale, b.sent = make([]float32, z.units), make([]float32, z.sent)
-	b.ratioUp, b.ratioDown = aligned[float32](z.ratioWidth), aligned[float32](z.ratioWidth)
-	b.operandUp, b.operandDown = aligned[float32](z.operandWidth), aligned[float32](z.operandWidth)
-	b.asideRatios = aligned[float32](aside * z.ratioWidth)
-	b.asideOperands, b.asideFlows = aligned[float32](aside*z.operandWidth), aligned[float32](aside*z.operandWidth)
+	b.ratioUp, b.ratioDown = cpu.Aligned[float32](z.ratioWidth), cpu.Aligned[float32](z.ratioWidth)
+	b.operandUp, b.operandDown = cpu.Aligned[float32](z.operandWidth), cpu.Aligned[float32](z.operandWidth)
+	b.asideRatios = cpu.Aligned[float32](aside * z.ratioWidth)
+	b.asideOperands, b.asideFlows = cpu.Aligned[float32](aside*z.operandWidth), cpu.Aligned[float32](aside*z.operandWidth)
 }
 
 // halfWeights rounds the weights of a sum to halves.

@@ -1,4 +1,4 @@
-package cpu
+package tensor
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/tensor"
-	"github.com/pce-engine/pce/layers"
 )
 
 // program is a loaded tensor program.
@@ -15,26 +14,6 @@ type program struct {
 }
 
 var _ tensor.Program = (*program)(nil)
-
-// loadTensor plans a tensor program for this device and makes its workspace.
-func loadTensor(_ context.Context, d *Device, m kernels.Module) (kernels.Program, error) {
-	mod, ok := m.(layers.Module)
-	if !ok {
-		return nil, fmt.Errorf("%w: cpu: module of kind %q is a %T, want %T", kernels.ErrDevice, m.ModuleKind(), m, mod)
-	}
-	if err := checkRows(mod.Rows); err != nil {
-		return nil, err
-	}
-	return &program{newExecutor(mod, d)}, nil
-}
-
-// checkRows bounds the rows that a module is loaded for.
-func checkRows(rows int) error {
-	if rows < 1 || rows > 1<<20 {
-		return fmt.Errorf("%w: cpu: module for %d rows, want 1..%d", kernels.ErrDevice, rows, 1<<20)
-	}
-	return nil
-}
 
 // Free drops the program and its workspace.
 func (p *program) Free() { p.exec = nil }

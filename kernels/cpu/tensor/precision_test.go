@@ -1,4 +1,4 @@
-package cpu
+package tensor
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
@@ -35,7 +36,7 @@ func TestPrecision(t *testing.T) {
 			for _, halfUnits := range []int{0, units, units + 1} {
 				set := *fastest
 				set.HalfUnits = halfUnits
-				d := opened(t, Options{Threads: 1, Set: &set})
+				d := opened(t, cpu.Options{Threads: 1, Set: &set})
 				for _, m := range []layers.Module{{}, {Train: true}, {Mixed: true}, {Train: true, Mixed: true}} {
 					m.Program, m.Rows = r.Program, 4
 					p, err := kernels.LoadAs[tensor.Program](t.Context(), d, m)

@@ -1,4 +1,4 @@
-package cpu_test
+package tensor_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package cpu_test
+package tensor_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
+	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/tensor"
 )
@@ -29,7 +30,7 @@ func TestAnemoneArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := cpu.Open(cpu.Options{Threads: 1})
+	dev, err := cputensor.Open(cpu.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

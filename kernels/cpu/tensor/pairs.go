@@ -1,6 +1,7 @@
-package cpu
+package tensor
 
 import (
+	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 )
 
@@ -25,8 +26,8 @@ func (z *pairSizes) grow(rows int, t *task, n int) {
 func (z pairSizes) total() int { return z.weights + z.ratios + z.ratioT + z.operands }
 
 func (b *pairBuffers) init(z pairSizes) {
-	b.weights, b.ratios = aligned[uint32](z.weights), aligned[uint32](z.ratios)
-	b.ratioT, b.operands = aligned[uint32](z.ratioT), aligned[uint32](z.operands)
+	b.weights, b.ratios = cpu.Aligned[uint32](z.weights), cpu.Aligned[uint32](z.ratios)
+	b.ratioT, b.operands = cpu.Aligned[uint32](z.ratioT), cpu.Aligned[uint32](z.operands)
 }
 
 // packWeights rounds the weights of a sum to pairs of units.
