@@ -87,7 +87,7 @@ func (m *Model) Info() (*Info, error) { return m.plan.Info(run.Load{Options: m.o
 // Device describes the device that the model runs on.
 func (m *Model) Device(ctx context.Context) (info kernels.Info, err error) {
 	err = m.do(ctx, 0, func(e *engine.Engine) error {
-		info = e.Device()
+		info = e.Info().Device
 		return nil
 	})
 	return info, err

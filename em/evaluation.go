@@ -93,7 +93,7 @@ func (t *Tally) Evaluation() Evaluation {
 // Evaluate returns what the log-likelihoods of the rows of src came to. It reads
 // rows ahead of the engine.
 func Evaluate(ctx context.Context, eng *engine.Engine, src dataset.Source) (Evaluation, error) {
-	batch := EvalRows * max(1, eng.Rows()/EvalRows)
+	batch := EvalRows * max(1, eng.Info().Rows/EvalRows)
 	loader, err := dataset.NewLoader(ctx, src, dataset.LoaderOptions{BatchRows: batch, InOrder: true, Epochs: 1})
 	if err != nil {
 		return Evaluation{}, err

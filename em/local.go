@@ -35,7 +35,7 @@ var _ FlowSource = (*Local)(nil)
 // NewLocal trains an engine that was opened for training on the rows of src.
 // The engine stays the caller's to close.
 func NewLocal(eng *engine.Engine, src dataset.Source) *Local {
-	return &Local{eng: eng, src: src, ll: make([]float64, eng.Rows())}
+	return &Local{eng: eng, src: src, ll: make([]float64, eng.Info().Rows)}
 }
 
 // Close ends reading ahead; the engine stays open.
@@ -58,8 +58,8 @@ func (l *Local) Begin(ctx context.Context, p Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	if need := min(p.ShardRows, p.StepRows(0)); need > l.eng.Rows() {
-		return badOption("shards of %d rows on an engine for %d; open it with Options.LaunchRows", need, l.eng.Rows())
+	if need := min(p.ShardRows, p.StepRows(0)); need > l.eng.Info().Rows {
+		return badOption("shards of %d rows on an engine for %d; open it with Options.LaunchRows", need, l.eng.Info().Rows)
 	}
 	var err error
 	l.loader, err = dataset.NewLoader(ctx, l.src, dataset.LoaderOptions{

@@ -4,23 +4,47 @@ import (
 	"math"
 	"sort"
 
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
-// Bins are the bins of a histogram over values: leaves read the number of a
+// bins are the bins of a histogram over values: leaves read the number of a
 // value's bin, and draws are spread evenly over a bin. A log density is that of the
 // number less the log of the bin's width.
 //
-//	Edges    [bins + 1]  ascending, as values are stored; the last bin has both of its edges
-//	LogWidth [bins]      in the units that log-likelihoods are of
-type Bins struct {
-	Edges      []float32
-	LogWidth   []float64
-	LogOutside float64 // log density of a value outside all bins, for every leaf
+//	edges    [bins + 1]  ascending, as values are stored; the last bin has both of its edges
+//	logWidth [bins]      in the units that log-likelihoods are of
+type bins struct {
+	edges      []float32
+	logWidth   []float64
+	logOutside float64 // log density of a value outside all bins, for every leaf
+}
+
+// binsOf returns the bins of columns with edges, nil if there are none.
+func binsOf(s *dataset.Schema) []*bins {
+	var all []*bins
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.Edges == nil {
+			continue
+		}
+		if all == nil {
+			all = make([]*bins, len(s.Columns))
+		}
+		b := &bins{logOutside: math.Log(c.Outside)}
+		for k, e := range c.Edges {
+			b.edges = append(b.edges, c.Standard(e))
+			if k > 0 {
+				b.logWidth = append(b.logWidth, math.Log(e-c.Edges[k-1]))
+			}
+		}
+		all[i] = b
+	}
+	return all
 }
 
 // binsOf returns the bins of a variable, nil if it has none.
-func (e *Engine) binsOf(variable int32) *Bins {
+func (e *Engine) binsOf(variable int32) *bins {
 	if e.bins == nil {
 		return nil
 	}
@@ -29,11 +53,11 @@ func (e *Engine) binsOf(variable int32) *Bins {
 
 // read writes the bins of values as codes from place at on, missing for values outside, and adds to
 // excess what the log density of the code has more than that of the value.
-func (b *Bins) read(values []float32, missing int32, codes *codes, at int, excess []float64) {
-	last := len(b.LogWidth) - 1
+func (b *bins) read(values []float32, missing int32, codes *codes, at int, excess []float64) {
+	last := len(b.logWidth) - 1
 	for i, v := range values {
-		code := sort.Search(len(b.Edges), func(k int) bool { return b.Edges[k] > v }) - 1
-		if v == b.Edges[last+1] {
+		code := sort.Search(len(b.edges), func(k int) bool { return b.edges[k] > v }) - 1
+		if v == b.edges[last+1] {
 			code = last
 		}
 		switch {
@@ -41,10 +65,10 @@ func (b *Bins) read(values []float32, missing int32, codes *codes, at int, exces
 			codes.set(at+i, missing)
 		case code < 0 || code > last:
 			codes.set(at+i, missing)
-			excess[i] -= b.LogOutside
+			excess[i] -= b.logOutside
 		default:
 			codes.set(at+i, int32(code))
-			excess[i] += b.LogWidth[code]
+			excess[i] += b.logWidth[code]
 		}
 	}
 }
@@ -52,13 +76,13 @@ func (b *Bins) read(values []float32, missing int32, codes *codes, at int, exces
 // draw fills missing values from the codes that were drawn for them, from place at
 // on; codes beyond the bins are those of impossible rows. source tells the draws of a variable from
 // those of others.
-func (b *Bins) draw(values []float32, codes *codes, at int, draws tensor.Draws, source int32) {
+func (b *bins) draw(values []float32, codes *codes, at int, draws tensor.Draws, source int32) {
 	for i, v := range values {
 		code := int(codes.at(at + i))
-		if v == v || code >= len(b.LogWidth) {
+		if v == v || code >= len(b.logWidth) {
 			continue
 		}
-		lo, hi := float64(b.Edges[code]), float64(b.Edges[code+1])
+		lo, hi := float64(b.edges[code]), float64(b.edges[code+1])
 		x := float32(lo + draws.Row(i).Uniform(source)*(hi-lo))
 		if float64(x) >= hi { // rounding must not lead into the next bin
 			x = math.Nextafter32(float32(hi), float32(lo))

@@ -1,5 +1,8 @@
-// Package engine runs one compiled program on one device: log-likelihoods,
-// expected counts, parameter updates and samples.
+// Package engine runs compiled programs on devices.
+//
+// A Runner turns rows into numbers, whatever its program is. Engine is that of a
+// circuit's tensor program: besides log-likelihoods it gives expected counts,
+// parameter updates and samples. A Pool lends runners to many calls at a time.
 //
 // # Shapes and units
 //
@@ -21,7 +24,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/pce-engine/pce/dataset"
@@ -47,13 +49,10 @@ type Options struct {
 	// Limits holds, for each variable, the largest absolute value that a training
 	// step takes: it treats others as missing. 0 or nil: any value.
 	Limits []float64
-	// LogScales holds, for each variable, what the log density of an observed value
-	// has more than that of the number that it stands for; log-likelihoods are of
-	// the numbers. nil: zeros.
-	LogScales []float64
-	// Bins holds, for variables of histogram leaves whose cells are values, the bins
-	// that the leaves' codes stand for; nil where there are none.
-	Bins []*Bins
+	// Schema says what a row is: of which numbers the cells of a column are stored, as
+	// log-likelihoods are of the numbers, and which bins the codes of a histogram over
+	// values stand for. nil: cells are the numbers.
+	Schema *dataset.Schema
 	// OwnsDevice says that Close closes the device too.
 	OwnsDevice bool
 }
@@ -81,10 +80,11 @@ type Engine struct {
 	// Of Anemone; nil until they are first asked for.
 	averages, topDown kernels.Buffer
 
-	logScales, limits []float64 // of variables; nil: zeros
-	bins              []*Bins
-	code              codes     // [coded columns, rows]
-	value             []float32 // [value columns, rows]
+	logScales, limits []float64       // of variables; nil: zeros
+	schema            *dataset.Schema // nil: not told
+	bins              []*bins         // of variables; nil: none has any
+	code              codes           // [coded columns, rows]
+	value             []float32       // [value columns, rows]
 	lls               [2][]float64
 	tiles             int64
 }
@@ -97,8 +97,11 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	if o.Rows < 1 || o.Rows > MaxShardRows {
 		return nil, fmt.Errorf("%w: %d rows a launch, want 1..%d", kernels.ErrDevice, o.Rows, MaxShardRows)
 	}
-	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows, logScales: o.LogScales, limits: o.Limits, bins: o.Bins}
-	var err error
+	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows, limits: o.Limits}
+	err := e.describe(o.Schema)
+	if err != nil {
+		return nil, err
+	}
 	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
 	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
 	if e.exec, err = kernels.LoadAs[tensor.Program](ctx, dev, mod); err != nil {
@@ -205,8 +208,11 @@ func (e *Engine) free() {
 // Program returns the program that the engine runs.
 func (e *Engine) Program() *layers.Program { return e.prog }
 
-// Device describes the engine's device.
-func (e *Engine) Device() kernels.Info { return e.dev.Info() }
+// Schema says what a row is, nil if New was not told.
+func (e *Engine) Schema() *dataset.Schema { return e.schema }
+
+// Info describes the engine, which gives a log-likelihood for each row.
+func (e *Engine) Info() Info { return Info{Device: e.dev.Info(), Rows: e.rows, Outputs: 1} }
 
 // Precision says where the engine's program has products of lower precision.
 func (e *Engine) Precision() tensor.Precision { return e.exec.Precision() }
@@ -216,9 +222,6 @@ func (e *Engine) Meter() kernels.Meter {
 	m, _ := e.dev.(kernels.Meter)
 	return m
 }
-
-// Rows is the most rows of a launch.
-func (e *Engine) Rows() int { return e.rows }
 
 // Recomputed is the number of (vector, row) pairs that forward passes have
 // recomputed in log space so far.
@@ -322,18 +325,7 @@ func (e *Engine) evaluate(ctx context.Context, b *dataset.Batch, lo, hi int, ll 
 // LogLikelihood writes the natural log-likelihood of every row of b to ll.
 // Missing cells are marginalised; an impossible row gives -Inf.
 func (e *Engine) LogLikelihood(ctx context.Context, b *dataset.Batch, ll []float64) error {
-	if len(ll) < b.Rows {
-		return fmt.Errorf("%w: room for %d log-likelihoods of %d rows", dataset.ErrFormat, len(ll), b.Rows)
-	}
-	given := false
-	next := func() (*dataset.Batch, error) {
-		if given {
-			return nil, io.EOF
-		}
-		given = true
-		return b, nil
-	}
-	return e.Evaluate(ctx, next, func(part []float64) { ll = ll[copy(ll, part):] })
+	return EvaluateBatch(ctx, e, b, ll)
 }
 
 // Step does one training step on the rows lo..hi-1 of b as one shard, at most

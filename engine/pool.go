@@ -9,13 +9,6 @@ import (
 // ErrClosed means that a pool was used after Close.
 var ErrClosed = errors.New("engine: pool is closed")
 
-// Runner is what a pool hands out. It is not safe for concurrent use.
-type Runner interface {
-	// Rows is the most rows of a launch.
-	Rows() int
-	Close() error
-}
-
 // LaunchRows says how many rows the launches of a pool's runners may have. Results
 // do not depend on it: fewer take less memory, more take less time.
 type LaunchRows struct {
@@ -72,7 +65,7 @@ func (p *Pool[R]) Do(ctx context.Context, rows int, use func(R) error) error {
 	if err != nil {
 		return err
 	}
-	if r.Rows() < p.rows.Of(rows) { // it was made for fewer rows; one at a time is in memory
+	if r.Info().Rows < p.rows.Of(rows) { // it was made for fewer rows; one at a time is in memory
 		if err := r.Close(); err != nil {
 			p.fresh <- struct{}{}
 			return err

@@ -3,9 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/pce-engine/pce/dataset"
 )
 
 // TestLaunchRows wants the rows that a call asks for, in powers of two, as far as
@@ -17,7 +21,7 @@ func TestLaunchRows(t *testing.T) {
 	}{
 		{LaunchRows{4, 512}, 0, 4}, {LaunchRows{4, 512}, 1, 4}, {LaunchRows{4, 512}, 4, 4}, {LaunchRows{4, 512}, 5, 8},
 		{LaunchRows{4, 512}, 256, 256}, {LaunchRows{4, 512}, 257, 512}, {LaunchRows{4, 512}, 512, 512}, {LaunchRows{4, 512}, 1 << 20, 512},
-		{LaunchRows{4, 16}, 17, 16}, {LaunchRows{1, 1}, 100, 1}, {LaunchRows{512, 512}, 1, 512}, {LaunchRows{7, 7}, 9, 7},
+		{LaunchRows{4, 16}, 17, 16}, {LaunchRows{7, 512}, 7, 7}, {LaunchRows{7, 512}, 8, 8}, {LaunchRows{1, 1}, 100, 1}, {LaunchRows{512, 512}, 1, 512}, {LaunchRows{7, 7}, 9, 7},
 	} {
 		if got := tc.r.Of(tc.asked); got != tc.want {
 			t.Errorf("%+v: %d rows for %d, want %d", tc.r, got, tc.asked, tc.want)
@@ -25,7 +29,8 @@ func TestLaunchRows(t *testing.T) {
 	}
 }
 
-// worker is a runner that does nothing.
+// worker is a runner that is no circuit: of two columns it gives the sum and the
+// difference.
 type worker struct {
 	rows   int
 	number int // of the workers that were made, from 1
@@ -34,6 +39,7 @@ type worker struct {
 
 // shop makes workers.
 type shop struct {
+	sync.Mutex
 	made   []int // rows of each
 	closed []int // numbers, in order
 	refuse error // of the next worker
@@ -41,6 +47,8 @@ type shop struct {
 }
 
 func (s *shop) open(ctx context.Context, rows int) (*worker, error) {
+	s.Lock()
+	defer s.Unlock()
 	if err := s.refuse; err != nil {
 		s.refuse = nil
 		return nil, err
@@ -52,9 +60,32 @@ func (s *shop) open(ctx context.Context, rows int) (*worker, error) {
 	return &worker{rows, len(s.made), s}, nil
 }
 
-func (w *worker) Rows() int { return w.rows }
+func (w *worker) Schema() *dataset.Schema { return nil }
+func (w *worker) Info() Info              { return Info{Rows: w.rows, Outputs: 2} }
+
+func (w *worker) Evaluate(ctx context.Context, next func() (*dataset.Batch, error), take func([]float64)) error {
+	for {
+		b, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for lo := 0; lo < b.Rows; lo += w.rows {
+			var out []float64
+			for r := lo; r < min(lo+w.rows, b.Rows); r++ {
+				x, y := float64(b.Columns[0].Values[r]), float64(b.Columns[1].Values[r])
+				out = append(out, x+y, x-y)
+			}
+			take(out)
+		}
+	}
+}
 
 func (w *worker) Close() error {
+	w.shop.Lock()
+	defer w.shop.Unlock()
 	w.shop.closed = append(w.shop.closed, w.number)
 	err := w.shop.stuck
 	w.shop.stuck = nil
@@ -202,4 +233,37 @@ func TestPoolWaits(t *testing.T) {
 			t.Errorf("%v, closed %v", err, s.closed)
 		}
 	})
+}
+
+// TestPoolAnswers asks a pool of runners with two outputs from many goroutines, with
+// more rows than a launch takes.
+func TestPoolAnswers(t *testing.T) {
+	_, p := openShop(t, 3)
+	var wg sync.WaitGroup
+	for n := range 40 {
+		wg.Go(func() {
+			b := &dataset.Batch{Rows: n, Columns: []dataset.Cells{{Values: make([]float32, n)}, {Values: make([]float32, n)}}}
+			want := make([]float64, 2*n)
+			for r := range n {
+				b.Columns[0].Values[r], b.Columns[1].Values[r] = float32(r), float32(n)
+				want[2*r], want[2*r+1] = float64(r+n), float64(r-n)
+			}
+			out := make([]float64, 2*n)
+			err := p.Do(t.Context(), n, func(w *worker) error { return EvaluateBatch(t.Context(), w, b, out) })
+			if err != nil || !slices.Equal(out, want) {
+				t.Errorf("%d rows: %v, %v; want %v", n, err, out, want)
+			}
+			if n == 0 {
+				return
+			}
+			err = p.Do(t.Context(), n, func(w *worker) error { return EvaluateBatch(t.Context(), w, b, out[:2*n-1]) })
+			if !errors.Is(err, dataset.ErrFormat) {
+				t.Errorf("%d rows and room for %d numbers: %v", n, 2*n-1, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -45,7 +45,7 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	if err := b.check(l); err != nil {
 		return nil, err
 	}
-	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true, LogScales: logScales(b.Schema), Bins: bins(b.Schema)}
+	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true, Schema: b.Schema}
 	if l.Train && b.Train != nil {
 		var err error
 		if o.Ranges, err = b.ranges(ctx); err != nil {
@@ -99,29 +99,6 @@ func (b *Blueprint) ranges(ctx context.Context) ([]float64, error) {
 	return r, nil
 }
 
-// bins returns the bins of columns with edges, nil if there are none.
-func bins(s *dataset.Schema) []*engine.Bins {
-	var all []*engine.Bins
-	for i := range s.Columns {
-		c := &s.Columns[i]
-		if c.Edges == nil {
-			continue
-		}
-		if all == nil {
-			all = make([]*engine.Bins, len(s.Columns))
-		}
-		b := &engine.Bins{LogOutside: math.Log(c.Outside)}
-		for k, e := range c.Edges {
-			b.Edges = append(b.Edges, c.Standard(e))
-			if k > 0 {
-				b.LogWidth = append(b.LogWidth, math.Log(e-c.Edges[k-1]))
-			}
-		}
-		all[i] = b
-	}
-	return all
-}
-
 // limits bounds the ranges of scaled columns, and returns the bounds where rows
 // are beyond them; nil if none are.
 func limits(s *dataset.Schema, ranges []float64) []float64 {
@@ -136,19 +113,6 @@ func limits(s *dataset.Schema, ranges []float64) []float64 {
 		ranges[i], out[i] = dataset.FarValue, dataset.FarValue
 	}
 	return out
-}
-
-// logScales returns LogScale of every column, nil if all are 0.
-func logScales(s *dataset.Schema) []float64 {
-	logs, any := make([]float64, len(s.Columns)), false
-	for i := range logs {
-		logs[i] = s.Columns[i].LogScale()
-		any = any || logs[i] != 0
-	}
-	if !any {
-		return nil
-	}
-	return logs
 }
 
 // codeRanges returns the largest code of each discrete column.

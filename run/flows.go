@@ -53,8 +53,8 @@ func openLocal(ctx context.Context, b *Blueprint, l Load) (*local, error) {
 	return &local{em.NewLocal(e, b.Train), e, e.Precision().String()}, nil
 }
 
-func (l *local) Device() string        { return l.engine.Device().Name }
-func (l *local) Kernels() kernels.Info { return l.engine.Device() }
+func (l *local) Device() string        { return l.engine.Info().Device.Name }
+func (l *local) Kernels() kernels.Info { return l.engine.Info().Device }
 func (l *local) PrecisionUsed() string { return l.precision }
 func (l *local) Recomputed() int64     { return l.engine.Recomputed() }
 func (l *local) Lost(error) bool       { return false }

@@ -38,7 +38,7 @@ func (e *elsewhere) Step(ctx context.Context, rule tensor.Rule) (em.StepResult, 
 }
 
 func (e *elsewhere) Device() string        { return "elsewhere" }
-func (e *elsewhere) Kernels() kernels.Info { return e.engine.Device() }
+func (e *elsewhere) Kernels() kernels.Info { return e.engine.Info().Device }
 func (e *elsewhere) PrecisionUsed() string { return "fp32" }
 func (e *elsewhere) Recomputed() int64     { return 0 }
 func (e *elsewhere) Lost(err error) bool   { return errors.Is(err, errLost) }

@@ -57,7 +57,7 @@ func asked(t *testing.T, p *engine.Pool[*engine.Engine], b *Blueprint, rows [][]
 	batch := reference.Batch(b.Schema, rows)
 	ll = make([]float64, len(rows))
 	if err := p.Do(t.Context(), len(rows), func(e *engine.Engine) error {
-		launch = e.Rows()
+		launch = e.Info().Rows
 		return e.LogLikelihood(t.Context(), batch, ll)
 	}); err != nil {
 		t.Fatal(err)

@@ -153,7 +153,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	}
 	r.CompileSeconds = b.CompileTime.Seconds()
 	r.judge(circuit.Count(b.Graph).SumEdges, inference)
-	if rates, ok := plan.RatesOf(e.Device().Card); ok && !inference {
+	if rates, ok := plan.RatesOf(e.Info().Device.Card); ok && !inference {
 		_, step, err := plan.Predict(layers.Module{Program: b.Program, Rows: load.Rows, Train: true, Mixed: load.Mixed}, load.Rows, rates)
 		if err != nil {
 			return nil, err
@@ -189,7 +189,7 @@ func (r *benchResult) meter(ctx context.Context, e *engine.Engine, src dataset.S
 
 // measure times steps on batches that walk through the rows.
 func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, f *benchFlags, load run.Load) (*benchResult, error) {
-	info := e.Device()
+	info := e.Info().Device
 	r := &benchResult{
 		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,
 		PrecisionUsed: e.Precision().String(),
@@ -242,10 +242,10 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 // trainStep is forward, backward and update: fused where the batch is one
 // launch, but for Anemone.
 func trainStep(ctx context.Context, e *engine.Engine, b *dataset.Batch, rule tensor.Rule, ll []float64) error {
-	if b.Rows <= e.Rows() && rule.Anemone == nil {
+	if b.Rows <= e.Info().Rows && rule.Anemone == nil {
 		return e.Step(ctx, b, 0, b.Rows, rule, ll)
 	}
-	for _, s := range dataset.Shards(b.Rows, e.Rows()) {
+	for _, s := range dataset.Shards(b.Rows, e.Info().Rows) {
 		if err := e.Accumulate(ctx, b, s.Lo, s.Hi, ll[s.Lo:s.Hi]); err != nil {
 			return err
 		}

@@ -206,7 +206,7 @@ func (l *loader) trains(ctx context.Context, spec cluster.Spec, d *description, 
 	if s.engine, err = s.plan.Engine(ctx, load); err != nil {
 		return nil, err
 	}
-	info := s.engine.Device()
+	info := s.engine.Info().Device
 	s.info = cluster.SessionInfo{Device: info.Name, Path: info.KernelPath, Precision: s.engine.Precision().String()}
 	s.start()
 	return s, nil
@@ -235,7 +235,7 @@ func (l *loader) answers(ctx context.Context, spec cluster.Spec, d *description,
 		return nil, badModel(spec, fmt.Errorf("%s: %w", path, err))
 	}
 	err = s.pool.Do(ctx, 0, func(e *engine.Engine) error {
-		info := e.Device()
+		info := e.Info().Device
 		s.info = cluster.SessionInfo{Device: info.Name, Path: info.KernelPath, Precision: "fp32"}
 		return nil
 	})
