@@ -18,9 +18,9 @@ var _ engine.Runner = (*engine.Engine)(nil)
 // numbers are scaled, and what does not fit the program is refused.
 func TestSchema(t *testing.T) {
 	g := &circuit.Graph{NumVars: 2, Root: 2, Nodes: []circuit.Node{
-		{Kind: circuit.Input, Units: 1, Var: 0, Leaf: circuit.Categorical{Categories: 2}, TiedTo: circuit.None},
-		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: circuit.Gaussian{}, TiedTo: circuit.None},
-		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1}, TiedTo: circuit.None},
+		{Kind: circuit.Input, Units: 1, Var: 0, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: circuit.Gaussian{}},
+		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1}},
 	}}
 	schema := &dataset.Schema{Columns: []dataset.Column{
 		{Kind: dataset.Continuous, Edges: []float64{0, 1, 5}, Outside: 1e-3},
