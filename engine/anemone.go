@@ -27,10 +27,8 @@ func (e *Engine) countVisits(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r, err := e.clearRoom(ctx)
-	if err != nil {
-		return err
-	}
+	s := e.slot()
+	s.clear(ctx)
 	for _, c := range e.prog.Columns {
 		at := int(c.Slot) * e.rows
 		if c.Codes == 0 {
@@ -39,15 +37,15 @@ func (e *Engine) countVisits(ctx context.Context) (err error) {
 			e.code.set(at, c.Codes)
 		}
 	}
-	if err := e.send(ctx, r); err != nil {
+	if err := e.send(ctx, s); err != nil {
 		return err
 	}
-	forward := tensor.ForwardArgs{Params: e.params, Codes: r.codes, Values: r.values, LL: r.ll}
+	forward := tensor.ForwardArgs{Params: e.params, Codes: s.codes, Values: s.values, LL: s.ll}
 	if err := e.exec.Forward(ctx, 1, &forward); err != nil {
 		return err
 	}
 	return e.exec.Backward(ctx, 1, &tensor.BackwardArgs{
-		Params: e.params, Codes: r.codes, Values: r.values, Visits: e.topDown,
+		Params: e.params, Codes: s.codes, Values: s.values, Visits: e.topDown,
 	})
 }
 

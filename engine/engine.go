@@ -37,17 +37,17 @@ const MaxShardRows = 2048
 
 // Options choose how an engine works.
 type Options struct {
-	Rows  int  // the most rows of a launch; more are done in turn. 0: 512
-	Train bool // make room for flows and updates
+	Rows  int  // the most rows per call of the program; more take several calls. 0: 512
+	Train bool // flows and updates can be computed
 	Mixed bool // products of lower precision where the device has them
 	// Ranges holds, for each variable, the largest absolute value that its
 	// continuous leaves will see; it scales their statistics. nil: ones.
 	Ranges []float64
-	// StepRows is the most rows between two updates. 0 allows 2^22, the most
-	// that the finest grid of counts has room for.
+	// StepRows is the most rows between two updates. 0: 2^22, the most that
+	// the finest grid of counts can hold.
 	StepRows int64
 	// Limits holds, for each variable, the largest absolute value that a training
-	// step takes: it treats others as missing. 0 or nil: any value.
+	// step uses; it treats larger ones as missing. 0 or nil: no limit.
 	Limits []float64
 	// Schema says what a row is: of which numbers the cells of a column are stored, as
 	// log-likelihoods are of the numbers, and which bins the codes of a histogram over
@@ -69,9 +69,8 @@ type Engine struct {
 	families []layers.Family
 	exec     tensor.Program
 	params   kernels.Buffer
-	rooms    []room         // one, or two of a device that works while rows are copied
-	*room                   // of the last launch, whose rows it still has
-	launched int64          // passes
+	slots    []slot         // one, or two on a device that works while rows are copied; passes take turns
+	loaded   int64          // passes that have taken a slot
 	flows    kernels.Buffer // nil until the first Accumulate
 	grid     float64        // the unit of flows, in rows
 	most     int64          // rows that may be added up between two updates
@@ -86,7 +85,7 @@ type Engine struct {
 	code              codes           // [coded columns, rows]
 	value             []float32       // [value columns, rows]
 	lls               [2][]float64
-	tiles             int64
+	recomputed        int64
 }
 
 // New loads a program on a device. Its parameters are zeros until WriteParams.
@@ -95,7 +94,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 		o.Rows = 512
 	}
 	if o.Rows < 1 || o.Rows > MaxShardRows {
-		return nil, fmt.Errorf("%w: %d rows a launch, want 1..%d", kernels.ErrDevice, o.Rows, MaxShardRows)
+		return nil, fmt.Errorf("%w: %d rows per call, want 1..%d", kernels.ErrDevice, o.Rows, MaxShardRows)
 	}
 	e := &Engine{prog: prog, dev: dev, owns: o.OwnsDevice, rows: o.Rows, limits: o.Limits}
 	err := e.describe(o.Schema)
@@ -115,7 +114,6 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 		e.free()
 		return nil, err
 	}
-	e.room = &e.rooms[0]
 	return e, nil
 }
 
@@ -134,18 +132,18 @@ func (e *Engine) alloc(ctx context.Context) (err error) {
 		return err
 	}
 	e.code, e.value = newCodes(prog.WideCodes(), coded*e.rows), make([]float32, valued*e.rows)
-	e.rooms = make([]room, rooms(dev.Info()))
-	for i := range e.rooms {
-		r := &e.rooms[i]
-		r.excess = make([]float64, e.rows)
+	e.slots = make([]slot, slots(dev.Info()))
+	for i := range e.slots {
+		s := &e.slots[i]
+		s.excess = make([]float64, e.rows)
 		for _, b := range []struct {
 			buf *kernels.Buffer
 			t   kernels.DType
 			n   int
 		}{
-			{&r.codes, e.code.dtype(), coded * e.rows},
-			{&r.values, kernels.Float32, valued * e.rows},
-			{&r.ll, kernels.Float64, e.rows},
+			{&s.codes, e.code.dtype(), coded * e.rows},
+			{&s.values, kernels.Float32, valued * e.rows},
+			{&s.ll, kernels.Float64, e.rows},
 		} {
 			if *b.buf, err = dev.Alloc(ctx, b.t, b.n); err != nil {
 				return err
@@ -195,8 +193,9 @@ func (e *Engine) Close() error {
 func (e *Engine) free() {
 	e.exec.Free()
 	all := []kernels.Buffer{e.params, e.flows, e.averages, e.topDown}
-	for _, r := range e.rooms {
-		all = append(all, r.codes, r.values, r.ll)
+	for i := range e.slots {
+		s := &e.slots[i]
+		all = append(all, s.codes, s.values, s.ll)
 	}
 	for _, b := range all {
 		if b != nil {
@@ -225,7 +224,7 @@ func (e *Engine) Meter() kernels.Meter {
 
 // Recomputed is the number of (vector, row) pairs that forward passes have
 // recomputed in log space so far.
-func (e *Engine) Recomputed() int64 { return e.tiles }
+func (e *Engine) Recomputed() int64 { return e.recomputed }
 
 // WriteParams copies parameters to the parameter buffer at offset.
 func (e *Engine) WriteParams(ctx context.Context, offset int64, params []float32) error {
@@ -237,89 +236,13 @@ func (e *Engine) ReadParams(ctx context.Context, offset int64, params []float32)
 	return e.dev.Read(ctx, params, e.params, int(offset))
 }
 
-// load encodes the rows lo..hi-1 of a batch as the program reads them, in a
-// training step or not, and copies them to a room.
-func (e *Engine) load(ctx context.Context, r *room, b *dataset.Batch, lo, hi int, train bool) error {
-	if len(b.Columns) < e.prog.NumVars {
-		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), e.prog.NumVars)
-	}
-	n := hi - lo
-	clear(r.excess[:n])
-	for k, c := range e.prog.Columns {
-		cells := &b.Columns[c.Var]
-		if have := max(cells.Codes.Len(), len(cells.Values)); have < hi {
-			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, c.Var, have, b.Rows)
-		}
-		at := int(c.Slot) * e.rows
-		if c.Codes == 0 {
-			value := e.value[at : at+n]
-			if bad := asValues(cells, lo, value); bad >= 0 {
-				return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, c.Var)
-			}
-			if train && e.limits != nil && e.limits[c.Var] > 0 {
-				dropFar(value, float32(e.limits[c.Var]))
-			}
-			for i, v := range value {
-				if v != v {
-					continue
-				}
-				if err := e.families[k].Check(float64(v)); err != nil {
-					return fmt.Errorf("%w: row %d, variable %d: %v", dataset.ErrFormat, lo+i, c.Var, err)
-				}
-			}
-			if e.logScales != nil && !cells.Discrete() {
-				r.addExcess(value, e.logScales[c.Var])
-			}
-			continue
-		}
-		if bins := e.binsOf(c.Var); bins != nil && !cells.Discrete() {
-			bins.read(cells.Values[lo:hi], c.Codes, &e.code, at, r.excess)
-			continue
-		}
-		if bad := e.code.encode(at, cells, lo, n, c.Codes); bad >= 0 {
-			return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
-				dataset.ErrFormat, lo+bad, c.Var, cellText(cells, lo+bad), c.Codes-1)
-		}
-	}
-	return e.send(ctx, r)
-}
-
-// dropFar makes values beyond a limit missing.
-func dropFar(values []float32, limit float32) {
-	for i, v := range values {
-		if v > limit || v < -limit {
-			values[i] = float32(math.NaN())
-		}
-	}
-}
-
-// send copies the cells of a launch to a room.
-func (e *Engine) send(ctx context.Context, r *room) error {
-	if err := e.dev.Write(ctx, r.codes, 0, e.code.cells()); err != nil {
-		return err
-	}
-	return e.dev.Write(ctx, r.values, 0, e.value)
-}
-
-// check refuses rows that are not in the batch or too many for one launch.
+// check refuses rows that are not in the batch, or more than one call takes.
 func (e *Engine) check(b *dataset.Batch, lo, hi int, ll []float64) error {
 	if lo < 0 || lo >= hi || hi > b.Rows || hi-lo > e.rows || len(ll) < hi-lo {
-		return fmt.Errorf("%w: rows %d..%d of %d in one launch with room for %d log-likelihoods; want 1..%d rows",
+		return fmt.Errorf("%w: rows %d..%d of %d with space for %d log-likelihoods; want 1..%d rows per call",
 			dataset.ErrFormat, lo, hi-1, b.Rows, len(ll), e.rows)
 	}
 	return nil
-}
-
-// evaluate runs the forward pass on the rows lo..hi-1, at most Rows of them.
-func (e *Engine) evaluate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) error {
-	p, err := e.Load(ctx, b, lo, hi, ll)
-	if err != nil {
-		return err
-	}
-	if err := p.Evaluate(ctx); err != nil {
-		return err
-	}
-	return p.Wait(ctx)
 }
 
 // LogLikelihood writes the natural log-likelihood of every row of b to ll.
@@ -352,67 +275,4 @@ func (e *Engine) Accumulate(ctx context.Context, b *dataset.Batch, lo, hi int, l
 		return err
 	}
 	return p.Wait(ctx)
-}
-
-func (e *Engine) needFlows(ctx context.Context) (err error) {
-	if e.flows == nil {
-		e.flows, err = e.dev.Alloc(ctx, kernels.Int64, int(e.prog.FlowLen()))
-	}
-	return err
-}
-
-// Apply moves the parameters by the flows and clears them.
-func (e *Engine) Apply(ctx context.Context, rule tensor.Rule) error {
-	return e.apply(ctx, tensor.UpdateArgs{Rule: rule})
-}
-
-// ApplyOwners is Apply for the owners lo to hi-1 of the program, none if these
-// are equal: no other parameters, flows and averages change. Anemone counts
-// visits by the parameters as they are, so each part of a step needs those from
-// before the step.
-func (e *Engine) ApplyOwners(ctx context.Context, rule tensor.Rule, lo, hi int) error {
-	if lo == hi { // UpdateArgs would take twice 0 for all
-		e.added = 0
-		return nil
-	}
-	return e.apply(ctx, tensor.UpdateArgs{Rule: rule, Lo: lo, Hi: hi})
-}
-
-func (e *Engine) apply(ctx context.Context, a tensor.UpdateArgs) error {
-	if err := e.needFlows(ctx); err != nil {
-		return err
-	}
-	a.Params, a.Flows = e.params, e.flows
-	if a.Rule.Anemone != nil {
-		if err := e.needAverages(ctx); err != nil {
-			return err
-		}
-		if err := e.countVisits(ctx); err != nil {
-			return err
-		}
-		a.Averages, a.Visits = e.averages, e.topDown
-	}
-	e.added = 0
-	return e.exec.Update(ctx, &a)
-}
-
-// Grid is the unit of the integer flows, in rows.
-func (e *Engine) Grid() float64 { return e.grid }
-
-// ReadFlows copies the integer flows at offset, in units of Grid.
-func (e *Engine) ReadFlows(ctx context.Context, offset int64, flows []int64) error {
-	if err := e.needFlows(ctx); err != nil {
-		return err
-	}
-	return e.dev.Read(ctx, flows, e.flows, int(offset))
-}
-
-// WriteFlows replaces the integer flows at offset. The caller answers for the
-// number of rows in them.
-func (e *Engine) WriteFlows(ctx context.Context, offset int64, flows []int64) error {
-	e.added = 0
-	if err := e.needFlows(ctx); err != nil {
-		return err
-	}
-	return e.dev.Write(ctx, e.flows, int(offset), flows)
 }

@@ -11,51 +11,23 @@ import (
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
-// room is the device's memory for the rows of a launch.
-type room struct {
-	codes  kernels.Buffer
-	values kernels.Buffer
-	ll     kernels.Buffer
-	excess []float64 // of each row: what its log density has more than that of its numbers
-	pass   *Pass     // whose rows are or will be used; nil: free
-}
-
-// addExcess adds the excess of the observed values of a column.
-func (r *room) addExcess(values []float32, excess float64) {
-	if excess == 0 {
-		return
-	}
-	for i, v := range values {
-		if v == v {
-			r.excess[i] += excess
-		}
-	}
-}
-
-// rooms is how many rooms an engine has on a device.
-func rooms(info kernels.Info) int {
-	if info.Async {
-		return 2
-	}
-	return 1
-}
-
-// Pass is one launch over some rows of a batch, in steps that the caller can put
-// other work between: Load, then one of Evaluate, Step and Accumulate, which may
-// return before the device is done, then Wait. Of a device that works meanwhile two
-// passes may be under way: while it computes one, the rows of the next are copied.
-// Any number may be loaded; what finds no room is copied when it is launched.
+// Pass is one call of the program over some rows of a batch, in stages that let the
+// caller work in between: Load, then one of Evaluate, Step and Accumulate, which may
+// return before the device is done, then Wait. On a device that works meanwhile two
+// passes may be in flight: while it computes one, the rows of the next are copied.
+// Load may be called ahead of time for any number of passes; if the slot that is next
+// is busy, the rows are copied at launch.
 type Pass struct {
 	eng    *Engine
 	batch  *dataset.Batch // as long as it was not launched
 	lo, hi int
 	train  bool // for a training step
 	ll     []float64
-	at     *room
+	at     *slot // nil: its rows are not on the device
 	args   tensor.StepArgs
-	number int64 // of the launch, from 1; 0: none yet
-	done   bool
-	err    error
+
+	launched, done bool
+	err            error
 }
 
 // Load brings the rows lo..hi-1 of b, at most Rows of them, to the device ahead of
@@ -76,54 +48,33 @@ func (e *Engine) loadPass(ctx context.Context, p *Pass) (*Pass, error) {
 		return nil, err
 	}
 	p.ll = p.ll[:p.hi-p.lo]
-	for i := range e.rooms {
-		if e.rooms[i].pass == nil {
-			return p, p.move(ctx, &e.rooms[i])
-		}
+	if s := e.slot(); s.pass == nil {
+		return p, p.move(ctx, s)
 	}
 	return p, nil
 }
 
-// move loads the rows into a room.
-func (p *Pass) move(ctx context.Context, r *room) error {
-	if err := p.eng.load(ctx, r, p.batch, p.lo, p.hi, p.train); err != nil {
+// move copies the rows to a free slot.
+func (p *Pass) move(ctx context.Context, s *slot) error {
+	if err := p.eng.load(ctx, s, p.batch, p.lo, p.hi, p.train); err != nil {
 		return err
 	}
-	p.at, r.pass = r, p
+	p.at, s.pass = s, p
+	p.eng.loaded++
 	return nil
-}
-
-// clearRoom returns a room that nobody uses: it takes one from a pass that can be
-// loaded again, or waits for the one that was launched first.
-func (e *Engine) clearRoom(ctx context.Context) (*room, error) {
-	first := &e.rooms[0]
-	for i := range e.rooms {
-		r := &e.rooms[i]
-		if r.pass == nil {
-			return r, nil
-		}
-		if r.pass.number < first.pass.number {
-			first = r
-		}
-	}
-	p := first.pass
-	if p.number > 0 {
-		p.finish(ctx)
-	}
-	p.at, first.pass = nil, nil
-	return first, nil
 }
 
 // launch brings the rows to the device, unless they are there, and starts a call of
 // the program on them.
 func (p *Pass) launch(ctx context.Context, call func() error) error {
 	e := p.eng
+	if p.launched {
+		return fmt.Errorf("%w: a pass was launched twice; load its rows again", kernels.ErrDevice)
+	}
 	if p.at == nil {
-		r, err := e.clearRoom(ctx)
-		if err != nil {
-			return err
-		}
-		if err := p.move(ctx, r); err != nil {
+		s := e.slot()
+		s.clear(ctx)
+		if err := p.move(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -132,12 +83,11 @@ func (p *Pass) launch(ctx context.Context, call func() error) error {
 		p.leave()
 		return err
 	}
-	e.launched++
-	p.number, p.batch, e.room = e.launched, nil, p.at
+	p.launched, p.batch = true, nil
 	return nil
 }
 
-// leave gives the room back.
+// leave gives the slot back.
 func (p *Pass) leave() { p.at.pass, p.at = nil, nil }
 
 // Evaluate starts the forward pass.
@@ -175,19 +125,22 @@ func (p *Pass) launchStep(ctx context.Context) error {
 
 // Wait waits for the launch and writes the log-likelihoods.
 func (p *Pass) Wait(ctx context.Context) error {
+	if !p.launched {
+		return fmt.Errorf("%w: wait for a pass that was not launched", kernels.ErrDevice)
+	}
 	if !p.done {
 		p.finish(ctx)
 	}
 	return p.err
 }
 
-// finish takes what the launch has left and gives the room back.
+// finish takes what the call has left in the slot, and gives that back.
 func (p *Pass) finish(ctx context.Context) {
 	p.err = p.eng.dev.Read(ctx, p.ll, p.at.ll, 0)
 	for i, x := range p.at.excess[:len(p.ll)] {
 		p.ll[i] -= x
 	}
-	p.eng.tiles += p.args.Recomputed
+	p.eng.recomputed += p.args.Recomputed
 	p.done = true
 	p.leave()
 }

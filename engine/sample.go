@@ -23,14 +23,15 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 			return err
 		}
 		hi := min(lo+e.rows, b.Rows)
-		if err := e.evaluate(ctx, b, lo, hi, ll); err != nil {
+		s, err := e.evaluate(ctx, b, lo, hi, ll)
+		if err != nil {
 			return err
 		}
-		a := tensor.SampleArgs{Params: e.params, Codes: e.codes, Values: e.values, Seed: seed, First: first + lo, Units: units}
+		a := tensor.SampleArgs{Params: e.params, Codes: s.codes, Values: s.values, Seed: seed, First: first + lo, Units: units}
 		if err := e.exec.Sample(ctx, hi-lo, &a); err != nil {
 			return err
 		}
-		if err := e.dev.Read(ctx, e.code.cells(), e.codes, 0); err != nil {
+		if err := e.dev.Read(ctx, e.code.cells(), s.codes, 0); err != nil {
 			return err
 		}
 		for _, c := range e.prog.Columns {
@@ -52,6 +53,20 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 		}
 	}
 	return nil
+}
+
+// evaluate computes the log-likelihoods of the rows lo to hi-1 and returns the slot that
+// still has the rows.
+func (e *Engine) evaluate(ctx context.Context, b *dataset.Batch, lo, hi int, ll []float64) (*slot, error) {
+	p, err := e.Load(ctx, b, lo, hi, ll)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Evaluate(ctx); err != nil {
+		return nil, err
+	}
+	s := p.at
+	return s, p.Wait(ctx)
 }
 
 // fill writes the codes that the device has drawn to the missing cells of the rows

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/kernels"
+)
+
+// slot is device memory for the rows of a pass.
+type slot struct {
+	codes  kernels.Buffer
+	values kernels.Buffer
+	ll     kernels.Buffer
+	excess []float64 // of each row: what its log density has more than that of its numbers
+	pass   *Pass     // whose rows are in the slot; nil: free
+}
+
+// slots is how many slots an engine has on a device: two where rows can be copied
+// while the device works.
+func slots(info kernels.Info) int {
+	if info.Async {
+		return 2
+	}
+	return 1
+}
+
+// slot returns the slot that the next pass takes.
+func (e *Engine) slot() *slot { return &e.slots[e.loaded%int64(len(e.slots))] }
+
+// clear frees a slot. A pass that was launched is waited for; the rows of another are
+// loaded again when it is launched.
+func (s *slot) clear(ctx context.Context) {
+	p := s.pass
+	switch {
+	case p == nil:
+	case p.launched:
+		p.finish(ctx)
+	default:
+		p.leave()
+	}
+}
+
+// addExcess adds the excess of the observed values of a column.
+func (s *slot) addExcess(values []float32, excess float64) {
+	if excess == 0 {
+		return
+	}
+	for i, v := range values {
+		if v == v {
+			s.excess[i] += excess
+		}
+	}
+}
+
+// load encodes the rows lo..hi-1 of a batch as the program reads them, in a
+// training step or not, and copies them to a slot.
+func (e *Engine) load(ctx context.Context, s *slot, b *dataset.Batch, lo, hi int, train bool) error {
+	if len(b.Columns) < e.prog.NumVars {
+		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), e.prog.NumVars)
+	}
+	n := hi - lo
+	clear(s.excess[:n])
+	for k, c := range e.prog.Columns {
+		cells := &b.Columns[c.Var]
+		if have := max(cells.Codes.Len(), len(cells.Values)); have < hi {
+			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, c.Var, have, b.Rows)
+		}
+		at := int(c.Slot) * e.rows
+		if c.Codes == 0 {
+			value := e.value[at : at+n]
+			if bad := asValues(cells, lo, value); bad >= 0 {
+				return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, c.Var)
+			}
+			if train && e.limits != nil && e.limits[c.Var] > 0 {
+				dropFar(value, float32(e.limits[c.Var]))
+			}
+			for i, v := range value {
+				if v != v {
+					continue
+				}
+				if err := e.families[k].Check(float64(v)); err != nil {
+					return fmt.Errorf("%w: row %d, variable %d: %v", dataset.ErrFormat, lo+i, c.Var, err)
+				}
+			}
+			if e.logScales != nil && !cells.Discrete() {
+				s.addExcess(value, e.logScales[c.Var])
+			}
+			continue
+		}
+		if bins := e.binsOf(c.Var); bins != nil && !cells.Discrete() {
+			bins.read(cells.Values[lo:hi], c.Codes, &e.code, at, s.excess)
+			continue
+		}
+		if bad := e.code.encode(at, cells, lo, n, c.Codes); bad >= 0 {
+			return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
+				dataset.ErrFormat, lo+bad, c.Var, cellText(cells, lo+bad), c.Codes-1)
+		}
+	}
+	return e.send(ctx, s)
+}
+
+// dropFar makes values beyond a limit missing.
+func dropFar(values []float32, limit float32) {
+	for i, v := range values {
+		if v > limit || v < -limit {
+			values[i] = float32(math.NaN())
+		}
+	}
+}
+
+// send copies the cells of a call to a slot.
+func (e *Engine) send(ctx context.Context, s *slot) error {
+	if err := e.dev.Write(ctx, s.codes, 0, e.code.cells()); err != nil {
+		return err
+	}
+	return e.dev.Write(ctx, s.values, 0, e.value)
+}

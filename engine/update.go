@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/tensor"
+)
+
+func (e *Engine) needFlows(ctx context.Context) (err error) {
+	if e.flows == nil {
+		e.flows, err = e.dev.Alloc(ctx, kernels.Int64, int(e.prog.FlowLen()))
+	}
+	return err
+}
+
+// Apply moves the parameters by the flows and clears them.
+func (e *Engine) Apply(ctx context.Context, rule tensor.Rule) error {
+	return e.apply(ctx, tensor.UpdateArgs{Rule: rule})
+}
+
+// ApplyOwners is Apply for the owners lo to hi-1 of the program, none if these
+// are equal: no other parameters, flows and averages change. Anemone counts
+// visits by the parameters as they are, so each part of a step needs those from
+// before the step.
+func (e *Engine) ApplyOwners(ctx context.Context, rule tensor.Rule, lo, hi int) error {
+	if lo == hi { // UpdateArgs would take twice 0 for all
+		e.added = 0
+		return nil
+	}
+	return e.apply(ctx, tensor.UpdateArgs{Rule: rule, Lo: lo, Hi: hi})
+}
+
+func (e *Engine) apply(ctx context.Context, a tensor.UpdateArgs) error {
+	if err := e.needFlows(ctx); err != nil {
+		return err
+	}
+	a.Params, a.Flows = e.params, e.flows
+	if a.Rule.Anemone != nil {
+		if err := e.needAverages(ctx); err != nil {
+			return err
+		}
+		if err := e.countVisits(ctx); err != nil {
+			return err
+		}
+		a.Averages, a.Visits = e.averages, e.topDown
+	}
+	e.added = 0
+	return e.exec.Update(ctx, &a)
+}
+
+// Grid is the unit of the integer flows, in rows.
+func (e *Engine) Grid() float64 { return e.grid }
+
+// ReadFlows copies the integer flows at offset, in units of Grid.
+func (e *Engine) ReadFlows(ctx context.Context, offset int64, flows []int64) error {
+	if err := e.needFlows(ctx); err != nil {
+		return err
+	}
+	return e.dev.Read(ctx, flows, e.flows, int(offset))
+}
+
+// WriteFlows replaces the integer flows at offset. The caller answers for the
+// number of rows in them.
+func (e *Engine) WriteFlows(ctx context.Context, offset int64, flows []int64) error {
+	e.added = 0
+	if err := e.needFlows(ctx); err != nil {
+		return err
+	}
+	return e.dev.Write(ctx, e.flows, int(offset), flows)
+}
