@@ -25,7 +25,7 @@ func examples() []*message {
 	done := runs{0, 1, 3, 5}
 	results := map[int]shardResult{0: {Rows: 10}, 3: {Rows: 10, Recomputed: 4}, 4: {Rows: 10, Impossible: 1}}
 	all := []*message{
-		{Body: &prepareOrder{Spec: Spec{Run: "r", Program: "0a", Path: "avx2", Body: []byte(`{"x":1}`)}}},
+		{Body: &prepareOrder{Spec: Spec{Run: "r", Model: "0a", Path: "avx2", Body: []byte(`{"x":1}`)}}},
 		{Body: &enrollOrder{Version: v, MovedIn: term, Leader: seat{ID: "c", Inbox: "c-a"}, Members: members, Reset: true}},
 		{Body: &syncOrder{Version: v, Source: "w0"}},
 		{Body: &workOrder{Version: v, MovedIn: term, Task: flows, Shards: done}},

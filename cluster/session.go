@@ -12,8 +12,8 @@ import (
 
 // Spec describes a run to workers: data only, never code.
 type Spec struct {
-	Run     string `json:"run"`
-	Program string `json:"program"` // digest of the compiled program, in hexadecimal
+	Run   string `json:"run"`
+	Model string `json:"model"` // digest of what the model compiles to, in hexadecimal
 	// Path is the kernel path that all members have; "": each takes its best, and
 	// bits are equal only between members of a kind.
 	Path string `json:"path,omitempty"`

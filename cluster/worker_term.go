@@ -8,7 +8,7 @@ import (
 
 // prepare loads a run.
 func (w *Worker) prepare(ctx context.Context, spec *Spec) {
-	if w.spec != nil && w.spec.Run == spec.Run && w.spec.Program == spec.Program && (w.state != unfit || w.final || time.Since(w.tried) < w.o.Lease/2) {
+	if w.spec != nil && w.spec.Run == spec.Run && w.spec.Model == spec.Model && (w.state != unfit || w.final || time.Since(w.tried) < w.o.Lease/2) {
 		w.beat()
 		return
 	}

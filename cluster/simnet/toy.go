@@ -31,7 +31,7 @@ func (s ToySpec) Spec(run string) cluster.Spec {
 	if err != nil {
 		panic("BUG: numbers that are no JSON: " + err.Error())
 	}
-	return cluster.Spec{Run: run, Program: fmt.Sprintf("%064x", digest(0, s.Seed, uint64(s.Params), uint64(s.Owners))), Body: body}
+	return cluster.Spec{Run: run, Model: fmt.Sprintf("%064x", digest(0, s.Seed, uint64(s.Params), uint64(s.Owners))), Body: body}
 }
 
 func (s ToySpec) validate() error {

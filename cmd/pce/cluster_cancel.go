@@ -10,37 +10,35 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 // cancelInterval is how often a run looks for a request to cancel it.
 const cancelInterval = time.Second
-
-// errCancelled is the cause of the end of a run that was cancelled.
-var errCancelled = errors.New("cancelled")
 
 // requestCancel asks for the end of a run. One that nobody works on is cancelled
 // at once, any other when its coordinator sees the request; the result says
 // whether it was the former.
 func requestCancel(ctx context.Context, bus cluster.Bus, id string) (atOnce bool, err error) {
 	for {
-		r, revision, err := getRun(ctx, bus, id)
+		r, revision, err := job.GetRun(ctx, bus, id)
 		if err != nil {
 			return false, err
 		}
 		switch {
-		case r.State == stateCancelled:
+		case r.State == job.StateCancelled:
 			return true, nil
-		case r.ended():
+		case r.Ended():
 			return false, usagef("run %s is %s already", id, r.State)
 		}
 		runs := bus.Bucket(cluster.RunsBucket)
-		if _, err := runs.Put(ctx, cancelPrefix+id, []byte(time.Now().UTC().Format(time.RFC3339))); err != nil {
+		if _, err := runs.Put(ctx, job.CancelPrefix+id, []byte(time.Now().UTC().Format(time.RFC3339))); err != nil {
 			return false, err
 		}
-		if r.State == stateRunning {
+		if r.State == job.StateRunning {
 			return false, nil
 		}
-		r.State = stateCancelled
+		r.State = job.StateCancelled
 		value, err := json.Marshal(&r)
 		if err != nil {
 			return false, err
@@ -56,14 +54,14 @@ func requestCancel(ctx context.Context, bus cluster.Bus, id string) (atOnce bool
 
 // cancelRequested reports whether somebody asked for the end of a run.
 func cancelRequested(ctx context.Context, bus cluster.Bus, id string) (bool, error) {
-	_, err := bus.Bucket(cluster.RunsBucket).Get(ctx, cancelPrefix+id)
+	_, err := bus.Bucket(cluster.RunsBucket).Get(ctx, job.CancelPrefix+id)
 	if errors.Is(err, cluster.ErrNoRecord) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// watchCancel returns a context that ends, with the cause errCancelled, when
+// watchCancel returns a context that ends, with the cause job.ErrCancelled, when
 // somebody asks for the end of a run. Stop ends the watch and waits for it.
 func watchCancel(parent context.Context, bus cluster.Bus, id string) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -75,7 +73,7 @@ func watchCancel(parent context.Context, bus cluster.Bus, id string) (ctx contex
 		for {
 			// A broker that is away is no reason to stop: the next look may find it.
 			if asked, err := cancelRequested(ctx, bus, id); err == nil && asked {
-				cancel(errCancelled)
+				cancel(job.ErrCancelled)
 				return
 			}
 			select {
@@ -98,7 +96,7 @@ func (a *app) clusterCancelCommand() *cobra.Command {
 		Short: "End a run that is queued or running; what it has written stays",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkRunID(args[0]); err != nil {
+			if err := job.CheckID(args[0]); err != nil {
 				return err
 			}
 			bus, err := flags.connect(cmd.Context(), "cancel")

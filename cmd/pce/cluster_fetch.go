@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
@@ -47,7 +50,7 @@ answers of a job over rows. They come from the machine that led the run, byte by
 byte; its checkpoints stay there. Files that are in DIR already are not sent again.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkRunID(args[0]); err != nil {
+			if err := job.CheckID(args[0]); err != nil {
 				return err
 			}
 			bus, err := flags.connect(cmd.Context(), "fetch")
@@ -77,13 +80,13 @@ byte; its checkpoints stay there. Files that are in DIR already are not sent aga
 
 // fetch writes the files of a run to a directory, which it makes.
 func fetch(ctx context.Context, bus cluster.Bus, run, dir string) (*fetched, error) {
-	r, _, err := getRun(ctx, bus, run)
+	r, _, err := job.GetRun(ctx, bus, run)
 	switch {
 	case err != nil:
 		return nil, err
 	case strings.HasPrefix(run, localRunPrefix):
 		return nil, usagef("run %s was led by pce train --cluster, which writes to %s on its own machine", run, oneLine(r.Out))
-	case !r.ended():
+	case !r.Ended():
 		return nil, usagef("run %s is %s; fetch it when it has ended, pce cluster logs -f %s follows it", run, oneLine(r.State), run)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -102,7 +105,7 @@ func fetch(ctx context.Context, bus cluster.Bus, run, dir string) (*fetched, err
 	got := &fetched{Run: run, Dir: dir, Files: []fetchedFile{}}
 	for i := range files {
 		f := &files[i]
-		path, there, err := f.place(dir)
+		path, there, err := placeFile(f, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -128,17 +131,17 @@ func sendRequest(bus cluster.Bus, r filesRequest) error {
 
 // askFiles asks until a coordinator has given the files to the broker. It fails when
 // none says anything for fetchPatience.
-func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]fileRef, error) {
+func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]job.FileRef, error) {
 	runs := bus.Bucket(cluster.RunsBucket)
 	defer func() {
 		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 		defer cancel()
-		_ = runs.Delete(parting, asksPrefix+r.Run, 0) // the next request replaces it anyway
+		_ = runs.Delete(parting, job.AsksPrefix+r.Run, 0) // the next request replaces it anyway
 	}()
 	heard, beat := time.Now(), -1
 	for {
 		call, cancel := context.WithTimeout(ctx, fetchPatience)
-		_, err := runs.Put(call, asksPrefix+r.Run, []byte(r.Ask))
+		_, err := runs.Put(call, job.AsksPrefix+r.Run, []byte(r.Ask))
 		cancel()
 		if err != nil {
 			return nil, err
@@ -152,7 +155,7 @@ func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]fileRef, 
 		case <-time.After(fetchInterval):
 		}
 		call, cancel = context.WithTimeout(ctx, fetchPatience)
-		rec, err := runs.Get(call, filesPrefix+r.Run)
+		rec, err := runs.Get(call, job.FilesPrefix+r.Run)
 		cancel()
 		var answer filesAnswer
 		switch {
@@ -178,4 +181,27 @@ func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]fileRef, 
 			return nil, fmt.Errorf("%w: no coordinator that has the files of run %s answered within %v; is pce cluster up running where the run was led?", cluster.ErrCluster, r.Run, fetchPatience)
 		}
 	}
+}
+
+// placeFile says where a file that was given goes in a directory, and whether it is there
+// already. Other contents of that name are an error.
+func placeFile(r *job.FileRef, dir string) (path string, there bool, err error) {
+	if err := r.Check(); err != nil {
+		return "", false, err
+	}
+	if r.Name == atomicfile.LockName {
+		return "", false, fmt.Errorf("%w: %s is not a file of a run", cluster.ErrJob, r.Name)
+	}
+	path = filepath.Join(dir, r.Name)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return path, false, nil
+	}
+	have, err := job.FileAt(path)
+	if err != nil {
+		return "", false, err
+	}
+	if have.Digest != r.Digest {
+		return "", false, usagef("%s exists and is not that of the run; choose another directory", path)
+	}
+	return path, true, nil
 }

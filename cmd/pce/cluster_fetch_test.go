@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,12 +13,13 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 // endRun writes the record of a run in a state.
 func endRun(t *testing.T, bus cluster.Bus, id, state string) {
 	t.Helper()
-	if err := putRun(t.Context(), bus, &runRecord{RunStatus: cluster.RunStatus{Run: id, State: state, Out: "/there"}}); err != nil {
+	if err := job.PutRun(t.Context(), bus, &job.Record{RunStatus: cluster.RunStatus{Run: id, State: state, Out: "/there"}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -42,11 +45,11 @@ func TestFetch(t *testing.T) {
 			write(run, "checkpoints/1", "large")
 			write(run, ".lock", "held")
 		}
-		endRun(t, bus, "r-1", stateDone)
-		endRun(t, bus, "r-2", stateFailed)
-		endRun(t, bus, "r-3", stateRunning)
-		endRun(t, bus, "r-4", stateDone) // led by a coordinator that is away
-		endRun(t, bus, localRunPrefix+"5", stateDone)
+		endRun(t, bus, "r-1", job.StateDone)
+		endRun(t, bus, "r-2", job.StateFailed)
+		endRun(t, bus, "r-3", job.StateRunning)
+		endRun(t, bus, "r-4", job.StateDone) // led by a coordinator that is away
+		endRun(t, bus, localRunPrefix+"5", job.StateDone)
 		stop, err := serveFiles(t.Context(), bus, dir, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +84,7 @@ func TestFetch(t *testing.T) {
 			{"r-3", filepath.Join(out, "r-3"), "run r-3 is running", errUsage},
 			{"r-4", filepath.Join(out, "r-4"), "no coordinator that has the files", cluster.ErrCluster},
 			{localRunPrefix + "5", filepath.Join(out, "5"), "writes to /there on its own machine", errUsage},
-			{"r-9", filepath.Join(out, "r-9"), "no run r-9", errUsage},
+			{"r-9", filepath.Join(out, "r-9"), "no run r-9", job.ErrNoRun},
 		} {
 			if _, err := fetch(t.Context(), bus, tc.run, tc.to); !errors.Is(err, tc.class) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("fetch %s: %v, want %q", tc.run, err, tc.want)
@@ -92,7 +95,7 @@ func TestFetch(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(time.Minute)
-		if rec, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), filesPrefix+"r-2"); err == nil && strings.Contains(string(rec.Value), "forged") {
+		if rec, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), job.FilesPrefix+"r-2"); err == nil && strings.Contains(string(rec.Value), "forged") {
 			t.Errorf("a forged request is answered with %s", rec.Value)
 		}
 		// The refused one did not say that the files have come: time drops them.
@@ -102,14 +105,11 @@ func TestFetch(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range records {
-			if isSideRecord(r.Key) {
+			if job.IsSideRecord(r.Key) {
 				t.Errorf("record %s is left", r.Key)
 			}
 		}
-		digest, err := digestOf(strings.NewReader(files["model.safetensors"]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		digest := fmt.Sprintf("%x", sha256.Sum256([]byte(files["model.safetensors"])))
 		if err := bus.Blobs().Get(t.Context(), digest, new(bytes.Buffer)); !errors.Is(err, cluster.ErrNoRecord) {
 			t.Errorf("the broker still has the model: %v", err)
 		}
@@ -119,8 +119,8 @@ func TestFetch(t *testing.T) {
 // TestFetchNames refuses names that lead out of the directory.
 func TestFetchNames(t *testing.T) {
 	for _, name := range []string{"../x", "a/b", "", ".", "..", "/etc/passwd", ".lock"} {
-		r := fileRef{Name: name, Digest: strings.Repeat("0", 64)}
-		if path, _, err := r.place(t.TempDir()); err == nil {
+		r := job.FileRef{Name: name, Digest: strings.Repeat("0", 64)}
+		if path, _, err := placeFile(&r, t.TempDir()); err == nil {
 			t.Errorf("%q goes to %s", name, path)
 		}
 	}

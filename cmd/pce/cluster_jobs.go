@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"syscall"
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 const (
@@ -30,7 +29,7 @@ type taker struct {
 	log *slog.Logger
 	// run leads a run, from where it stood, until it is done. It changes the
 	// record of the run while it goes on.
-	run func(ctx context.Context, id string, job []byte) error
+	run func(ctx context.Context, id string, text []byte) error
 	// pause is what it waits after the n-th setback.
 	pause func(n int) time.Duration
 }
@@ -79,28 +78,28 @@ func (t *taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 	log.Info("run taken", "attempt", d.Attempt())
 	watched, end := watchCancel(ctx, t.bus, id)
 	defer end()
-	if old, _, err := getRun(ctx, t.bus, id); err == nil && old.ended() && old.State != stateCancelled {
+	if old, _, err := job.GetRun(ctx, t.bus, id); err == nil && old.Ended() && old.State != job.StateCancelled {
 		t.finish(d) // it was done before, only the queue did not learn of it
 		return false
 	}
 	err := t.insist(watched, id, d.Job(), log)
 	end()
-	state, text := stateDone, "run done"
+	state, text := job.StateDone, "run done"
 	switch {
-	case errors.Is(err, errCancelled):
-		state, text, err = stateCancelled, "run cancelled", nil
+	case errors.Is(err, job.ErrCancelled):
+		state, text, err = job.StateCancelled, "run cancelled", nil
 	case err != nil && ctx.Err() != nil:
-		state, text, err = stateInterrupted, "run left unfinished", nil
+		state, text, err = job.StateInterrupted, "run left unfinished", nil
 	case err != nil:
-		state, text = stateFailed, "run failed"
+		state, text = job.StateFailed, "run failed"
 	}
 	log.Info(text, "err", err)
 	if err := t.conclude(id, state, err); err != nil { // then let it come again
 		log.Error("the end of the run was not recorded", "err", err)
 		t.giveBack(d)
-		return state == stateInterrupted
+		return state == job.StateInterrupted
 	}
-	if state == stateInterrupted {
+	if state == job.StateInterrupted {
 		t.giveBack(d)
 		return true
 	}
@@ -108,33 +107,25 @@ func (t *taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 	return false
 }
 
-// setbacks are what a run goes on from, because the cause may pass: it comes from
-// the cluster, or from a disk that is full, and not from the job.
-var setbacks = []error{cluster.ErrLost, cluster.ErrDeposed, cluster.ErrUnreachable, syscall.ENOSPC, syscall.EDQUOT}
-
-func isSetback(err error) bool {
-	return slices.ContainsFunc(setbacks, func(class error) bool { return errors.Is(err, class) })
-}
-
 // insist runs the job until it is done or cannot be. Setbacks only cost time, as
 // long as there is progress.
-func (t *taker) insist(ctx context.Context, id string, job []byte, log *slog.Logger) error {
-	if asked, err := cancelRequested(ctx, t.bus, id); err == nil && asked || context.Cause(ctx) == errCancelled {
-		return errCancelled
+func (t *taker) insist(ctx context.Context, id string, text []byte, log *slog.Logger) error {
+	if asked, err := cancelRequested(ctx, t.bus, id); err == nil && asked || context.Cause(ctx) == job.ErrCancelled {
+		return job.ErrCancelled
 	}
 	count, epoch, step := 0, -1, int64(-1)
 	for {
-		err := t.run(ctx, id, job)
-		if err != nil && context.Cause(ctx) == errCancelled {
-			return errCancelled
+		err := t.run(ctx, id, text)
+		if err != nil && context.Cause(ctx) == job.ErrCancelled {
+			return job.ErrCancelled
 		}
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if !isSetback(err) {
+		if !job.IsSetback(err) {
 			return err
 		}
-		if r, _, e := getRun(ctx, t.bus, id); e == nil && (r.Epoch > epoch || r.Step > step) {
+		if r, _, e := job.GetRun(ctx, t.bus, id); e == nil && (r.Epoch > epoch || r.Step > step) {
 			count, epoch, step = 0, r.Epoch, r.Step
 		}
 		if count++; count > maxSetbacks {
@@ -194,8 +185,8 @@ const endMessage = "run ended"
 func (t *taker) conclude(id, state string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
-	r, _, err := getRun(ctx, t.bus, id)
-	if err != nil && !errors.Is(err, errUsage) { // without a record a new one does
+	r, _, err := job.GetRun(ctx, t.bus, id)
+	if err != nil && !errors.Is(err, job.ErrNoRun) { // without a record a new one does
 		return err
 	}
 	r.Run, r.State, r.Error, r.Code = id, state, "", exitOK
@@ -203,12 +194,12 @@ func (t *taker) conclude(id, state string, cause error) error {
 	switch {
 	case cause != nil:
 		r.Error, r.Code, level = cause.Error(), exitCode(cause), slog.LevelError
-	case state == stateCancelled:
+	case state == job.StateCancelled:
 		r.Code = exitInterrupted
-	case state == stateInterrupted:
+	case state == job.StateInterrupted:
 		r.Code = exitCheckpointed
 	}
-	if err := putRun(ctx, t.bus, &r); err != nil || !r.ended() {
+	if err := job.PutRun(ctx, t.bus, &r); err != nil || !r.Ended() {
 		return err
 	}
 	event, err := json.Marshal(runEnd{
@@ -220,7 +211,7 @@ func (t *taker) conclude(id, state string, cause error) error {
 	if err := t.bus.Events().Publish(id, event); err != nil {
 		t.log.Warn("the end of the run was not published", "run", id, "err", err)
 	}
-	err = t.bus.Bucket(cluster.RunsBucket).Delete(ctx, cancelPrefix+id, 0)
+	err = t.bus.Bucket(cluster.RunsBucket).Delete(ctx, job.CancelPrefix+id, 0)
 	if err != nil && !errors.Is(err, cluster.ErrNoRecord) {
 		t.log.Warn("the request to cancel the run was not removed", "run", id, "err", err)
 	}
@@ -232,7 +223,7 @@ func (t *taker) conclude(id, state string, cause error) error {
 func (t *taker) finish(d cluster.Delivery) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
-	if err := dropUploads(ctx, t.bus, d.ID()); err != nil {
+	if err := job.DropUploads(ctx, t.bus, d.ID()); err != nil {
 		t.log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)
 	}
 	if err := d.Done(ctx); err != nil {

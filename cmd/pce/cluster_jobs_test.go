@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
@@ -22,7 +23,7 @@ import (
 // queued puts a run into the queue, as submit does.
 func queued(t *testing.T, bus cluster.Bus, id string) {
 	t.Helper()
-	if err := putRun(t.Context(), bus, &runRecord{RunStatus: cluster.RunStatus{Run: id, State: stateQueued}}); err != nil {
+	if err := job.PutRun(t.Context(), bus, &job.Record{RunStatus: cluster.RunStatus{Run: id, State: job.StateQueued}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := bus.Jobs().Submit(t.Context(), id, []byte(id)); err != nil {
@@ -32,8 +33,8 @@ func queued(t *testing.T, bus cluster.Bus, id string) {
 
 // advance writes what the coordinator of a run does.
 func advance(t *testing.T, bus cluster.Bus, id string, step int64) {
-	r := runRecord{RunStatus: cluster.RunStatus{Run: id, State: stateRunning, Step: step, Term: cluster.Term{Fence: 3}}}
-	if err := putRun(t.Context(), bus, &r); err != nil {
+	r := job.Record{RunStatus: cluster.RunStatus{Run: id, State: job.StateRunning, Step: step, Term: cluster.Term{Fence: 3}}}
+	if err := job.PutRun(t.Context(), bus, &r); err != nil {
 		t.Error(err)
 	}
 }
@@ -48,20 +49,20 @@ func quietTaker(bus cluster.Bus, run func(ctx context.Context, id string, job []
 }
 
 // ends waits for the end of a run, and returns its record.
-func ends(t *testing.T, bus cluster.Bus, id string) runRecord {
+func ends(t *testing.T, bus cluster.Bus, id string) job.Record {
 	t.Helper()
 	for range 10000 {
-		r, _, err := getRun(t.Context(), bus, id)
+		r, _, err := job.GetRun(t.Context(), bus, id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.ended() {
+		if r.Ended() {
 			return r
 		}
 		<-time.After(time.Second)
 	}
 	t.Fatalf("run %s does not end", id)
-	return runRecord{}
+	return job.Record{}
 }
 
 // TestTaker leads runs that end in each way, and wants the record, the exit
@@ -76,24 +77,24 @@ func TestTaker(t *testing.T) {
 		text  string
 		dead  int
 	}{
-		"done":            {nil, false, stateDone, 0, "", 0},
-		"bad config":      {[]error{fmt.Errorf("%w: no such key", configs.ErrConfig)}, false, stateFailed, exitUsage, "no such key", 0},
-		"bad job":         {[]error{fmt.Errorf("%w: version 9", cluster.ErrJob)}, false, stateFailed, exitData, "version 9", 0},
-		"bad job, config": {[]error{fmt.Errorf("%w: %w", cluster.ErrJob, configs.ErrConfig)}, false, stateFailed, exitUsage, "", 0},
-		"dead shard":      {[]error{cluster.ErrDead}, false, stateFailed, exitCluster, "dead shard", 0},
-		"setbacks":        {[]error{lost, cluster.ErrDeposed, cluster.ErrUnreachable, lost}, true, stateDone, 0, "", 0},
+		"done":            {nil, false, job.StateDone, 0, "", 0},
+		"bad config":      {[]error{fmt.Errorf("%w: no such key", configs.ErrConfig)}, false, job.StateFailed, exitUsage, "no such key", 0},
+		"bad job":         {[]error{fmt.Errorf("%w: version 9", cluster.ErrJob)}, false, job.StateFailed, exitData, "version 9", 0},
+		"bad job, config": {[]error{fmt.Errorf("%w: %w", cluster.ErrJob, configs.ErrConfig)}, false, job.StateFailed, exitUsage, "", 0},
+		"dead shard":      {[]error{cluster.ErrDead}, false, job.StateFailed, exitCluster, "dead shard", 0},
+		"setbacks":        {[]error{lost, cluster.ErrDeposed, cluster.ErrUnreachable, lost}, true, job.StateDone, 0, "", 0},
 		"many setbacks with progress": {func() (all []error) {
 			for range 3 * maxSetbacks {
 				all = append(all, lost)
 			}
 			return all
-		}(), false, stateDone, 0, "", 0},
+		}(), false, job.StateDone, 0, "", 0},
 		"no progress": {func() (all []error) {
 			for range maxSetbacks + 1 {
 				all = append(all, lost)
 			}
 			return all
-		}(), true, stateFailed, exitCluster, "given up after", 1},
+		}(), true, job.StateFailed, exitCluster, "given up after", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, bus cluster.Bus) {
@@ -124,7 +125,7 @@ func TestTaker(t *testing.T) {
 				}()
 				queued(t, bus, "r-1")
 				r := ends(t, bus, "r-1")
-				if r.State != tc.state || r.Code != tc.code || !strings.Contains(r.Error, tc.text) || (r.Error == "") != (tc.state == stateDone) || r.Step == 0 {
+				if r.State != tc.state || r.Code != tc.code || !strings.Contains(r.Error, tc.text) || (r.Error == "") != (tc.state == job.StateDone) || r.Step == 0 {
 					t.Errorf("ended as %+v, want %s with code %d and %q", r, tc.state, tc.code, tc.text)
 				}
 				var end runEnd
@@ -180,7 +181,7 @@ func TestTakerStops(t *testing.T) {
 		if d.ID() != "r-1" || d.Attempt() != 2 || time.Since(began) < 2*time.Hour {
 			t.Errorf("attempt %d after %v", d.Attempt(), time.Since(began))
 		}
-		if r, _, err := getRun(t.Context(), bus, "r-1"); err != nil || r.State != stateInterrupted || r.Step != 5 || r.Code != exitCheckpointed {
+		if r, _, err := job.GetRun(t.Context(), bus, "r-1"); err != nil || r.State != job.StateInterrupted || r.Step != 5 || r.Code != exitCheckpointed {
 			t.Errorf("record %+v, %v", r, err)
 		}
 		if err := d.Done(t.Context()); err != nil {
@@ -193,7 +194,7 @@ func TestTakerStops(t *testing.T) {
 func TestTakerAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, bus cluster.Bus) {
 		queued(t, bus, "r-1")
-		if err := putRun(t.Context(), bus, &runRecord{RunStatus: cluster.RunStatus{Run: "r-1", State: stateDone}}); err != nil {
+		if err := job.PutRun(t.Context(), bus, &job.Record{RunStatus: cluster.RunStatus{Run: "r-1", State: job.StateDone}}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -237,7 +238,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("running: %v, %v", atOnce, err)
 		}
 		for _, id := range []string{"r-1", "r-2"} {
-			if r := ends(t, bus, id); r.State != stateCancelled || r.Error != "" {
+			if r := ends(t, bus, id); r.State != job.StateCancelled || r.Error != "" {
 				t.Errorf("%s: %+v", id, r)
 			}
 		}
@@ -247,10 +248,10 @@ func TestCancel(t *testing.T) {
 		if atOnce, err := requestCancel(ctx, bus, "r-1"); !atOnce || err != nil {
 			t.Errorf("cancelled: %v, %v", atOnce, err)
 		}
-		if _, err := requestCancel(ctx, bus, "r-9"); !errors.Is(err, errUsage) {
+		if _, err := requestCancel(ctx, bus, "r-9"); !errors.Is(err, job.ErrNoRun) {
 			t.Errorf("unknown: %v", err)
 		}
-		if err := putRun(ctx, bus, &runRecord{RunStatus: cluster.RunStatus{Run: "r-8", State: stateDone}}); err != nil {
+		if err := job.PutRun(ctx, bus, &job.Record{RunStatus: cluster.RunStatus{Run: "r-8", State: job.StateDone}}); err != nil {
 			t.Error(err)
 		}
 		if _, err := requestCancel(ctx, bus, "r-8"); !errors.Is(err, errUsage) {
@@ -258,29 +259,16 @@ func TestCancel(t *testing.T) {
 		}
 		records, err := bus.Bucket(cluster.RunsBucket).List(ctx)
 		for _, r := range records {
-			if strings.HasPrefix(r.Key, cancelPrefix) {
+			if strings.HasPrefix(r.Key, job.CancelPrefix) {
 				t.Errorf("request %s stays", r.Key)
 			}
 		}
-		if runs, e := listRuns(ctx, bus); err != nil || e != nil || len(runs) != 4 {
+		if runs, e := job.ListRuns(ctx, bus); err != nil || e != nil || len(runs) != 4 {
 			t.Errorf("%d runs, %v, %v", len(runs), err, e)
 		}
 		cancel()
 		<-ended
 	})
-}
-
-func TestRunIDs(t *testing.T) {
-	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	a, b := newRunID(at), newRunID(at.Add(time.Second))
-	if !strings.HasPrefix(a, "20260304-050607-") || a >= b || checkRunID(a) != nil || newRunID(at) == a {
-		t.Errorf("ids %q, %q", a, b)
-	}
-	for _, bad := range []string{"", "a b", "a.b", "../x", "a/b", "ä", strings.Repeat("a", maxRunID+1), cancelPrefix + a, "a\n"} {
-		if err := checkRunID(bad); !errors.Is(err, errUsage) {
-			t.Errorf("checkRunID(%q) = %v", bad, err)
-		}
-	}
 }
 
 // TestUploadsEnd wants what was uploaded for a run to go with the last run that
@@ -297,13 +285,13 @@ func TestUploadsEnd(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := noteUploads(t.Context(), bus, id, digests); err != nil {
+			if err := job.NoteUploads(t.Context(), bus, id, digests); err != nil {
 				t.Fatal(err)
 			}
 		}
 		queued(t, bus, "r-1")
 		queued(t, bus, "r-2")
-		if runs, err := listRuns(t.Context(), bus); err != nil || len(runs) != 2 {
+		if runs, err := job.ListRuns(t.Context(), bus); err != nil || len(runs) != 2 {
 			t.Errorf("runs %v, %v", runs, err)
 		}
 		ctx, stop := context.WithCancel(t.Context())

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 // quietTime without an event makes a follower look whether its run has ended.
@@ -88,8 +89,8 @@ func (f *follower) listening(ctx context.Context, heard *atomic.Bool) bool {
 	if heard.Swap(false) {
 		return true
 	}
-	r, _, err := getRun(ctx, f.bus, f.run)
-	return err != nil || !r.ended() // without the broker, silence says nothing
+	r, _, err := job.GetRun(ctx, f.bus, f.run)
+	return err != nil || !r.Ended() // without the broker, silence says nothing
 }
 
 func (a *app) clusterLogsCommand() *cobra.Command {
@@ -100,7 +101,7 @@ func (a *app) clusterLogsCommand() *cobra.Command {
 		Short: "Print what a run reported so far, one JSON object a line; with -f on to its end",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkRunID(args[0]); err != nil {
+			if err := job.CheckID(args[0]); err != nil {
 				return err
 			}
 			bus, err := flags.connect(cmd.Context(), "logs")
@@ -108,7 +109,7 @@ func (a *app) clusterLogsCommand() *cobra.Command {
 				return err
 			}
 			defer bus.Close()
-			if _, _, err := getRun(cmd.Context(), bus, args[0]); err != nil {
+			if _, _, err := job.GetRun(cmd.Context(), bus, args[0]); err != nil {
 				return err
 			}
 			if !follow {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 // progressPause is how often a run in the middle of a long epoch says how far it is.
@@ -43,10 +44,10 @@ func reportProgress(ctx context.Context, bus cluster.Bus, run string, w io.Write
 			case <-tick.C:
 			}
 			call, end := context.WithTimeout(ctx, brokerPatience)
-			r, _, err := getRun(call, bus, run)
+			r, _, err := job.GetRun(call, bus, run)
 			end()
 			moved := r.Epoch != last.Epoch || (r.Step != last.Step || r.Rows != last.Rows) && time.Since(told) >= progressPause
-			if err != nil || r.State != stateRunning || !moved {
+			if err != nil || r.State != job.StateRunning || !moved {
 				continue // a broker that is away is noticed by who follows the run
 			}
 			last, told = r.RunStatus, time.Now()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 // statusInterval is the time between two pictures of a live table.
@@ -40,7 +40,7 @@ type clusterStatus struct {
 	SameBits  bool                 `json:"same_bits"`
 	Lead      *cluster.Holder      `json:"lead"` // nil: nobody
 	Workers   []workerStatus       `json:"workers"`
-	Jobs      []runRecord          `json:"jobs"`              // oldest first
+	Jobs      []job.Record         `json:"jobs"`              // oldest first
 	Dead      []cluster.DeadLetter `json:"dead_letters"`      // oldest first
 	Storage   string               `json:"storage,omitempty"` // what is wrong with the broker's; "": nothing is known
 
@@ -69,15 +69,15 @@ func readStatus(ctx context.Context, bus cluster.Bus) (*clusterStatus, error) {
 		problem, _ := askStorage(ctx, bus)
 		storage <- problem
 	}()
-	members, err := listRecords[cluster.Member](ctx, bus.Bucket(cluster.MembersBucket))
+	members, err := job.Members(ctx, bus)
 	if err != nil {
 		return nil, err
 	}
-	leads, err := listRecords[cluster.Holder](ctx, bus.Bucket(cluster.LeadBucket))
+	leads, err := job.Records[cluster.Holder](ctx, bus.Bucket(cluster.LeadBucket))
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := listRuns(ctx, bus)
+	jobs, err := job.ListRuns(ctx, bus)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +91,10 @@ func readStatus(ctx context.Context, bus cluster.Bus) (*clusterStatus, error) {
 }
 
 // describeCluster picks the run that counts and gives its shards to workers.
-func describeCluster(members []cluster.Member, leads []cluster.Holder, jobs []runRecord, dead []cluster.DeadLetter) *clusterStatus {
+func describeCluster(members []cluster.Member, leads []cluster.Holder, jobs []job.Record, dead []cluster.DeadLetter) *clusterStatus {
 	s := &clusterStatus{Workers: []workerStatus{}, Jobs: jobs, Dead: dead}
 	if s.Jobs == nil {
-		s.Jobs = []runRecord{}
+		s.Jobs = []job.Record{}
 	}
 	if s.Dead == nil {
 		s.Dead = []cluster.DeadLetter{}
@@ -120,19 +120,19 @@ func describeCluster(members []cluster.Member, leads []cluster.Holder, jobs []ru
 		}
 	}
 	slices.SortFunc(s.Workers, func(a, b workerStatus) int { return strings.Compare(a.ID, b.ID) })
-	slices.SortFunc(s.Jobs, func(a, b runRecord) int { return strings.Compare(a.Run, b.Run) }) // ids begin with the time
+	slices.SortFunc(s.Jobs, func(a, b job.Record) int { return strings.Compare(a.Run, b.Run) }) // ids begin with the time
 	return s
 }
 
 // latestRun is the run that has the lead, or else the one that was last heard
 // of among those that had it.
-func latestRun(lead *cluster.Holder, jobs []runRecord) runRecord {
-	var latest runRecord
+func latestRun(lead *cluster.Holder, jobs []job.Record) job.Record {
+	var latest job.Record
 	for _, j := range jobs {
 		if lead != nil && j.Run == lead.Run {
 			return j
 		}
-		if j.State != stateQueued && j.Term.Fence > 0 && (latest.Run == "" || j.Term.Above(latest.Term)) {
+		if j.State != job.StateQueued && j.Term.Fence > 0 && (latest.Run == "" || j.Term.Above(latest.Term)) {
 			latest = j
 		}
 	}
@@ -152,7 +152,7 @@ func (s *clusterStatus) table() string {
 		if s.figures != "" {
 			b.WriteString(s.figures + "\n")
 		}
-		if !s.SameBits && s.State == stateRunning {
+		if !s.SameBits && s.State == job.StateRunning {
 			b.WriteString("the workers' devices differ in kind: bits depend on who computes what\n")
 		}
 	}
@@ -276,20 +276,4 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// listRecords decodes a bucket. Records of other versions that cannot be read
-// are an error: a table without them would mislead.
-func listRecords[T any](ctx context.Context, b cluster.Bucket) ([]T, error) {
-	records, err := b.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]T, len(records))
-	for i, r := range records {
-		if err := json.Unmarshal(r.Value, &out[i]); err != nil {
-			return nil, fmt.Errorf("%w: record %s cannot be read: %v; is another version of pce in the cluster?", cluster.ErrCluster, r.Key, err)
-		}
-	}
-	return out, nil
 }

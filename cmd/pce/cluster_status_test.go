@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 // sample is a cluster in which a worker has died, a run has the lead and others
 // are over or wait.
 func sample() *clusterStatus {
-	run := func(id, state string, fence uint64) runRecord {
-		return runRecord{RunStatus: cluster.RunStatus{
+	run := func(id, state string, fence uint64) job.Record {
+		return job.Record{RunStatus: cluster.RunStatus{
 			Run: id, State: state, Epoch: 2, Epochs: 9, Step: 40, Term: cluster.Term{Fence: fence}, Transport: "tcp", SameBits: true,
 			Shards: map[string]int{"worker-000": int(fence), "worker-009": 1},
 		}}
@@ -25,7 +26,7 @@ func sample() *clusterStatus {
 	return describeCluster(
 		[]cluster.Member{{ID: "worker-001", Device: "cuda:0", Stopping: true}, {ID: "worker-000", Device: "cpu", Host: "a\x1b[2Jb", PID: 7}},
 		[]cluster.Holder{{ID: "c-up", Run: "r-2"}},
-		[]runRecord{run("r-3", stateQueued, 0), run("r-2", stateRunning, 5), run("r-1", stateDone, 3)},
+		[]job.Record{run("r-3", job.StateQueued, 0), run("r-2", job.StateRunning, 5), run("r-1", job.StateDone, 3)},
 		[]cluster.DeadLetter{{Run: "r-1", Shard: 4, Reason: "NaN\nflows", Time: time.Unix(0, 0).UTC()}},
 	)
 }
@@ -40,7 +41,7 @@ func TestStatusShape(t *testing.T) {
 	if err := json.Unmarshal(text, &object); err != nil {
 		t.Fatal(err)
 	}
-	if object["run"] != "r-2" || object["epoch"] != 2.0 || object["transport"] != "tcp" || object["state"] != stateRunning {
+	if object["run"] != "r-2" || object["epoch"] != 2.0 || object["transport"] != "tcp" || object["state"] != job.StateRunning {
 		t.Errorf("status %s", text)
 	}
 	workers := object["workers"].([]any)
@@ -135,7 +136,7 @@ func TestLogs(t *testing.T) {
 		}
 		go func() {
 			<-time.After(time.Hour)
-			if err := putRun(t.Context(), bus, &runRecord{RunStatus: cluster.RunStatus{Run: "r-2", State: stateDone}}); err != nil {
+			if err := job.PutRun(t.Context(), bus, &job.Record{RunStatus: cluster.RunStatus{Run: "r-2", State: job.StateDone}}); err != nil {
 				t.Error(err)
 			}
 		}()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/configs"
 )
 
@@ -73,7 +74,7 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 	if err != nil {
 		return err
 	}
-	j, err := a.newJob(ctx, ownedRun(newRunID(time.Now()), o.Credentials), cfg)
+	j, err := a.newJob(ctx, ownedRun(job.NewID(time.Now()), o.Credentials), cfg)
 	if err != nil {
 		return err
 	}
@@ -119,9 +120,9 @@ func (s *submission) summary() string {
 }
 
 // enqueue uploads what the workers cannot read, and puts the job into the queue.
-func enqueue(ctx context.Context, bus cluster.Bus, j *job, cfg *configs.Config, all bool) (_ *submission, err error) {
-	record, err := json.Marshal(&runRecord{RunStatus: cluster.RunStatus{
-		Run: j.ID, Name: j.Name, Kind: j.Kind, State: stateQueued, Epochs: cfg.Train.Epochs, Transport: cfg.Cluster.Transport,
+func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Config, all bool) (_ *submission, err error) {
+	record, err := json.Marshal(&job.Record{RunStatus: cluster.RunStatus{
+		Run: j.ID, Name: j.Name, Kind: j.Kind, State: job.StateQueued, Epochs: cfg.Train.Epochs, Transport: cfg.Cluster.Transport,
 	}})
 	if err != nil {
 		return nil, err
@@ -136,13 +137,13 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job, cfg *configs.Config, 
 		if revision != 0 { // if this fails too, the run stays queued and can be cancelled
 			_ = runs.Delete(undo, j.ID, revision)
 		}
-		_ = dropUploads(undo, bus, j.ID)
+		_ = job.DropUploads(undo, bus, j.ID)
 	}()
-	s := &submission{Run: j.ID, Name: j.Name, Kind: j.Kind, State: stateQueued}
-	if s.Uploaded, err = j.uploadMissing(ctx, bus, all); err != nil {
+	s := &submission{Run: j.ID, Name: j.Name, Kind: j.Kind, State: job.StateQueued}
+	if s.Uploaded, err = uploadMissing(ctx, bus, j, all); err != nil {
 		return nil, err
 	}
-	text, err := j.encode(bus.MaxPayload())
+	text, err := j.Encode(bus.MaxPayload())
 	if err != nil {
 		return nil, err
 	}
@@ -154,16 +155,16 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job, cfg *configs.Config, 
 
 // uploadMissing gives the broker the files that some worker cannot read, or all,
 // and returns their bytes.
-func (j *job) uploadMissing(ctx context.Context, bus cluster.Bus, all bool) (bytes int64, err error) {
-	members, err := listRecords[cluster.Member](ctx, bus.Bucket(cluster.MembersBucket))
+func uploadMissing(ctx context.Context, bus cluster.Bus, j *job.Job, all bool) (bytes int64, err error) {
+	members, err := job.Members(ctx, bus)
 	if err != nil {
 		return 0, err
 	}
-	var missing []*fileRef
+	var missing []*job.FileRef
 	var digests []string
 	for i := range j.Files {
 		file := &j.Files[i]
-		if all || !inEveryRoot(members, file.Path) {
+		if all || !job.InEveryRoot(members, file.Path) {
 			missing, digests = append(missing, file), append(digests, file.Digest)
 			bytes += file.Size
 		}
@@ -171,26 +172,15 @@ func (j *job) uploadMissing(ctx context.Context, bus cluster.Bus, all bool) (byt
 	if len(missing) == 0 {
 		return 0, nil
 	}
-	if err := noteUploads(ctx, bus, j.ID, digests); err != nil {
+	if err := job.NoteUploads(ctx, bus, j.ID, digests); err != nil {
 		return 0, err
 	}
 	for _, file := range missing {
-		if err := file.upload(ctx, bus.Blobs(), file.Path); err != nil {
+		if err := file.Upload(ctx, bus.Blobs(), file.Path); err != nil {
 			return 0, err
 		}
 	}
 	return bytes, nil
-}
-
-// inEveryRoot reports whether a path lies in a root of every member; false if
-// there are none, as those to come are not known.
-func inEveryRoot(members []cluster.Member, path string) bool {
-	for _, m := range members {
-		if _, _, ok := inRoot(m.Roots, path); !ok {
-			return false
-		}
-	}
-	return len(members) > 0
 }
 
 // await follows the run to its end. The code is set if it was seen; the error is
@@ -203,11 +193,11 @@ func (s *submission) await(ctx context.Context, bus cluster.Bus, w io.Writer) er
 	if err != nil {
 		return fmt.Errorf("%w; run %s goes on, pce cluster logs -f %s follows it", err, s.Run, s.Run)
 	}
-	r, _, err := getRun(ctx, bus, s.Run)
+	r, _, err := job.GetRun(ctx, bus, s.Run)
 	if err != nil {
 		return err
 	}
-	if !r.ended() {
+	if !r.Ended() {
 		return fmt.Errorf("%w: run %s was left in state %s", cluster.ErrCluster, s.Run, r.State)
 	}
 	s.State, s.Code, s.Error, s.Out, s.status = r.State, &r.Code, r.Error, r.Out, r.RunStatus
@@ -219,7 +209,7 @@ func (s *submission) await(ctx context.Context, bus cluster.Bus, w io.Writer) er
 }
 
 // endedRun is the end of a run that was not done.
-type endedRun struct{ record runRecord }
+type endedRun struct{ record job.Record }
 
 func (e *endedRun) Error() string {
 	text := fmt.Sprintf("run %s %s", e.record.Run, e.record.State)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
@@ -183,7 +184,7 @@ func (f *upFlags) identity() (string, error) {
 	file := filepath.Join(f.dir, "id")
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		id := "c-up-" + newRunID(time.Now())
+		id := "c-up-" + job.NewID(time.Now())
 		return id, writeLine(file, id)
 	}
 	if err != nil {
@@ -193,7 +194,7 @@ func (f *upFlags) identity() (string, error) {
 	if n := len(id); n > 0 && id[n-1] == '\n' {
 		id = id[:n-1]
 	}
-	if checkRunID(id) != nil {
+	if job.CheckID(id) != nil {
 		return "", fmt.Errorf("%w: %s holds no name; remove it", cluster.ErrCluster, file)
 	}
 	return id, nil

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/cluster/peer"
 	"github.com/pce-engine/pce/em"
@@ -75,11 +76,13 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 		ID: id, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: f.lease, Log: log,
 	})
 
-	files, err := newFileStore(f.dir, f.roots)
+	files, err := job.NewFiles(f.dir, f.roots)
 	if err != nil {
 		return err
 	}
-	env := jobEnv{bus: bus, dir: f.dir, files: files, local: runOptions(f.run.device, f.run.threads), log: a.stderr}
+	runner := &job.Runner{
+		Coordinator: co, Bus: bus, Kinds: a.jobKinds(runOptions(f.run.device, f.run.threads)), Dir: f.dir, Files: files, Log: a.stderr, Watch: endWithStorage,
+	}
 
 	if to.broker != nil {
 		still, err := watchStorage(ctx, bus, func() error { return storageProblem(ctx, to.broker.Problem, bus.Probe) }, log)
@@ -111,9 +114,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	if _, err := fmt.Fprintf(a.stdout, "cluster ready at %s, %d workers here\n", to.coordinator.URLs, len(to.workers)); err != nil {
 		return err
 	}
-	t := &taker{bus: bus, log: log, pause: setbackPause, run: func(ctx context.Context, id string, text []byte) error {
-		return a.runJob(ctx, id, text, co, env)
-	}}
+	t := &taker{bus: bus, log: log, pause: setbackPause, run: runner.Do}
 	unfinished, err := t.work(ctx)
 	var lonely *noCrewError
 	switch {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 // upProcess is a pce cluster up of its own.
@@ -117,7 +119,7 @@ func (p *upProcess) submit(args ...string) string {
 	p.t.Helper()
 	s := runJSON(p.t, append([]string{"cluster", "submit", "--cluster", "@" + p.urlFile}, args...)...)
 	id, ok := s["run"].(string)
-	if !ok || checkRunID(id) != nil {
+	if !ok || job.CheckID(id) != nil {
 		p.t.Fatalf("submit says %v", s)
 	}
 	return id
@@ -175,7 +177,7 @@ func upOutlasts(t *testing.T, epochs int) bool {
 		t.Helper()
 		eventually(t, fmt.Sprintf("step %d", step), func() bool {
 			s = up.status()
-			if s.State == stateFailed {
+			if s.State == job.StateFailed {
 				t.Fatalf("the run failed: %s", s.Jobs[0].Error)
 			}
 			return s.Run == id && s.Step >= step
@@ -194,7 +196,7 @@ func upOutlasts(t *testing.T, epochs int) bool {
 		s = up.status()
 		return len(s.Workers) == 2 && s.Workers[0].Alive && s.Workers[0].PID != victim.PID
 	})
-	if s.State != stateRunning {
+	if s.State != job.StateRunning {
 		up.stop(0)
 		return false
 	}
@@ -210,13 +212,13 @@ func upOutlasts(t *testing.T, epochs int) bool {
 	}
 	eventually(t, "the end of the run", func() bool {
 		s = up.status()
-		return (s.State == stateDone || s.State == stateFailed) && s.Lead == nil
+		return (s.State == job.StateDone || s.State == job.StateFailed) && s.Lead == nil
 	})
 	shards := 0
 	for _, w := range s.Workers {
 		shards += w.Shards
 	}
-	if s.State != stateDone || s.Epoch != epochs || shards == 0 || len(s.Dead) != 0 || s.Jobs[0].Code != 0 {
+	if s.State != job.StateDone || s.Epoch != epochs || shards == 0 || len(s.Dead) != 0 || s.Jobs[0].Code != 0 {
 		t.Errorf("status after the run: %+v", s)
 	}
 	for _, name := range []string{"model.safetensors", "samples.png"} {
@@ -276,7 +278,7 @@ func TestUpJobs(t *testing.T) {
 	up := startUp(t, filepath.Join(base, "cluster"), "--workers", "1", "--seats", "1", "--tls-cert", "tls.crt", "--tls-key", "tls.key")
 	at := []string{"cluster", "submit", "--cluster", "@" + up.urlFile, "--wait", "--json"}
 	done := runJSON(t, append(at[:4:4], append([]string{"--wait"}, own...)...)...)
-	if done["state"] != stateDone || done["code"] != 0.0 || done["uploaded_bytes"] != float64(rows.Len()) {
+	if done["state"] != job.StateDone || done["code"] != 0.0 || done["uploaded_bytes"] != float64(rows.Len()) {
 		t.Errorf("submit --wait ends with %v", done)
 	}
 	if ll := number(t, done, "test_ll"); ll != number(t, end, "test_ll") {
@@ -299,7 +301,7 @@ func TestUpJobs(t *testing.T) {
 	eventually(t, "the end of the cancelled runs", func() bool {
 		n := 0
 		for _, j := range up.status().Jobs {
-			if j.State == stateCancelled && j.Code == exitInterrupted {
+			if j.State == job.StateCancelled && j.Code == exitInterrupted {
 				n++
 			}
 		}
@@ -316,7 +318,7 @@ func TestUpJobs(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := Run(t.Context(), append(at, append(own, "--set", "data.valid=bad.data")...), nil, nil, &out, &errs)
 	var failed submission
-	if err := json.Unmarshal(out.Bytes(), &failed); err != nil || code != exitData || failed.State != stateFailed || *failed.Code != exitData || failed.Error == "" {
+	if err := json.Unmarshal(out.Bytes(), &failed); err != nil || code != exitData || failed.State != job.StateFailed || *failed.Code != exitData || failed.Error == "" {
 		t.Errorf("a job with bad data: exit %d, %+v, %v\n%s", code, failed, err, &errs)
 	}
 	up.stop(0)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
-	"math"
 	"runtime/debug"
 	"slices"
 
@@ -14,9 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/dataset"
-	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/run"
 )
 
 // readRows is how many rows of a file are in memory at a time, and readCells how
@@ -126,41 +123,6 @@ func appendLogLikelihoods(ctx context.Context, all []float64, m *pce.Model, r da
 	}
 }
 
-// evaluation is the output of eval. Numbers that are infinite are null.
-type evaluation struct {
-	Rows       int      `json:"rows"`
-	Variables  int      `json:"variables"`
-	Impossible int      `json:"impossible"` // rows of probability 0
-	LL         *float64 `json:"ll"`         // mean log-likelihood of a row, in nats
-	BPD        *float64 `json:"bpd"`        // bits per dimension
-	Perplexity *float64 `json:"perplexity"` // of a variable
-	Warnings   []string `json:"warnings,omitempty"`
-}
-
-// evaluate adds log-likelihoods up as training does, so that equal rows give equal
-// means.
-func evaluate(ll iter.Seq[float64], s *dataset.Schema) evaluation {
-	var tally em.Tally
-	for x := range ll {
-		tally.Add(x)
-	}
-	all, variables := tally.Evaluation(), len(s.Columns)
-	mean := all.Mean()
-	return evaluation{
-		Rows: all.Rows, Variables: variables, Impossible: all.Impossible,
-		LL: finite(mean), BPD: finite(run.BitsPerDimension(mean, variables)), Perplexity: finite(run.Perplexity(mean, variables)),
-		Warnings: run.Warnings("", all, s),
-	}
-}
-
-// finite returns x, nil where JSON has no number for it.
-func finite(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
-}
-
 func (a *app) evalCommand() *cobra.Command {
 	var f queryFlags
 	var asJSON bool
@@ -178,7 +140,7 @@ func (a *app) evalCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e := evaluate(slices.Values(ll), m.Schema())
+			e := job.Evaluate(slices.Values(ll), m.Schema())
 			for _, w := range e.Warnings {
 				if _, err := fmt.Fprintf(a.stderr, "warning: %s\n", w); err != nil {
 					return err

@@ -10,6 +10,7 @@ import (
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
@@ -44,6 +45,7 @@ var exitCodes = []struct {
 	{em.ErrStopped, exitCheckpointed}, // before Canceled, which it may wrap
 	{context.Canceled, exitInterrupted},
 	{errUsage, exitUsage},
+	{job.ErrNoRun, exitUsage},
 	{configs.ErrConfig, exitUsage},
 	{atomicfile.ErrLocked, exitUsage},
 	{dataset.ErrSetting, exitUsage},

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/peer"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/configs"
-	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -56,7 +56,12 @@ func testPeers(t *testing.T, id string) *peer.Peers {
 func (c *testCluster) start(t *testing.T, id string, roots []string) {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := newLoader(dir, roots, run.Options{Device: "cpu", Threads: 1})
+	files, err := job.NewFiles(dir, roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compute := run.Options{Device: "cpu", Threads: 1}
+	l, err := job.NewLoader(testApp().jobKinds(compute), files, compute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,19 +83,28 @@ func (c *testCluster) start(t *testing.T, id string, roots []string) {
 	})
 }
 
-// coordinator returns a coordinator, and where it runs jobs.
-func (c *testCluster) coordinator(t *testing.T, dir string, roots ...string) (*cluster.Coordinator, jobEnv) {
+// runner returns a coordinator that does jobs.
+func (c *testCluster) runner(t *testing.T, dir string, roots ...string) *job.Runner {
 	t.Helper()
 	const id = "c-1"
 	bus := c.net.Host(id).Bus()
 	p := testPeers(t, id)
 	t.Cleanup(func() { p.Close() })
-	files, err := newFileStore(dir, roots)
+	files, err := job.NewFiles(dir, roots)
 	if err != nil {
 		t.Fatal(err)
 	}
 	co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: id, Bus: bus, Peers: []cluster.Peers{p}})
-	return co, jobEnv{bus: bus, dir: dir, files: files, local: run.Options{Device: "cpu", Threads: 1}, log: testLog{t}}
+	return &job.Runner{
+		Coordinator: co, Bus: bus, Kinds: testApp().jobKinds(run.Options{Device: "cpu", Threads: 1}), Dir: dir, Files: files, Log: testLog{t},
+	}
+}
+
+// testTraining returns a run of training that the coordinator of r leads.
+func testTraining(r *job.Runner, cfg *configs.Config, log *slog.Logger) *clusterTraining {
+	l := &job.Lead{Coordinator: r.Coordinator, Bus: r.Bus, ID: "run-1", Kind: kindTrain, Dir: cfg.Output, Log: log}
+	configure(l, cfg)
+	return &clusterTraining{app: testApp(), Lead: l, cfg: cfg, written: cfg}
 }
 
 // testLog is a writer to the log of a test.
@@ -115,21 +129,21 @@ func TestTrainJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newTestCluster(t, 3, roots...)
 			dir := t.TempDir()
-			co, env := c.coordinator(t, dir, roots...)
+			r := c.runner(t, dir, roots...)
 			j, err := a.newJob(t.Context(), "run-1", testConfig(t, set...))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if roots == nil {
-				if _, err := j.uploadMissing(t.Context(), env.bus, true); err != nil {
+				if _, err := uploadMissing(t.Context(), r.Bus, j, true); err != nil {
 					t.Fatal(err)
 				}
 			}
-			text, err := j.encode(env.bus.MaxPayload())
+			text, err := j.Encode(r.Bus.MaxPayload())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := a.runJob(t.Context(), j.ID, text, co, env); err != nil {
+			if err := r.Do(t.Context(), j.ID, text); err != nil {
 				t.Fatal(err)
 			}
 			out := filepath.Join(dir, "runs", j.ID)
@@ -145,7 +159,7 @@ func TestTrainJob(t *testing.T) {
 			if err := json.Unmarshal(readFile(t, out, run.ResultFile), &end); err != nil || end.Steps != 12 || !strings.HasPrefix(end.Device, "cluster: 3 × cpu") {
 				t.Errorf("result %+v, %v", end, err)
 			}
-			audit, err := os.Open(filepath.Join(out, auditFile))
+			audit, err := os.Open(filepath.Join(out, job.AuditFile))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +189,7 @@ func TestRowJobs(t *testing.T) {
 	model := trained(t, set...)
 	c := newTestCluster(t, 2, data)
 	dir := t.TempDir()
-	co, env := c.coordinator(t, dir, data)
+	r := c.runner(t, dir, data)
 	a := testApp()
 	rows := []string{filepath.Join(data, "train.csv"), filepath.Join(data, "test.csv")}
 	list := fmt.Sprintf("job.data=[%q, %q]", rows[0], rows[1])
@@ -184,11 +198,11 @@ func TestRowJobs(t *testing.T) {
 		set               []string
 		args              []string
 	}{
-		{kindLoglik, "csv", "out.csv", []string{list}, []string{"query", "loglik", "--data", rows[0], "--data", rows[1], "--out"}},
-		{kindLoglik, "npy", "out.npy", []string{list}, []string{"query", "loglik", "--data", rows[0], "--data", rows[1], "--out"}},
-		{kindSample, "csv", "out.csv", []string{"job.rows=100", "job.seed=5"}, []string{"query", "sample", "-n", "100", "--seed", "5", "--out"}},
-		{kindSample, "png", "out.png", []string{"job.rows=9"}, []string{"query", "sample", "-n", "9", "--out"}},
-		{kindEval, "csv", evaluationFile, []string{list}, []string{"eval", "--data", rows[0], "--data", rows[1], "--json"}},
+		{"loglik", "csv", "out.csv", []string{list}, []string{"query", "loglik", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"loglik", "npy", "out.npy", []string{list}, []string{"query", "loglik", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"sample", "csv", "out.csv", []string{"job.rows=100", "job.seed=5"}, []string{"query", "sample", "-n", "100", "--seed", "5", "--out"}},
+		{"sample", "png", "out.png", []string{"job.rows=9"}, []string{"query", "sample", "-n", "9", "--out"}},
+		{"eval", "csv", job.EvaluationFile, []string{list}, []string{"eval", "--data", rows[0], "--data", rows[1], "--json"}},
 	} {
 		t.Run(kind.kind+"/"+kind.format, func(t *testing.T) {
 			id := "run-" + kind.kind + "-" + kind.format
@@ -199,29 +213,29 @@ func TestRowJobs(t *testing.T) {
 			}
 			for i := range j.Files {
 				if j.Files[i].Path == model { // it lies in no root
-					if err := j.Files[i].upload(t.Context(), env.bus.Blobs(), model); err != nil {
+					if err := j.Files[i].Upload(t.Context(), r.Bus.Blobs(), model); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			text, err := j.encode(env.bus.MaxPayload())
+			text, err := j.Encode(r.Bus.MaxPayload())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := a.runJob(t.Context(), id, text, co, env); err != nil {
+			if err := r.Do(t.Context(), id, text); err != nil {
 				t.Fatal(err)
 			}
 			got := readFile(t, dir, "runs", id, kind.out)
 			args := append(kind.args, "--model", model, "--device", "cpu")
 			want := t.TempDir() + "/" + kind.out
-			if kind.kind != kindEval {
+			if kind.kind != "eval" {
 				args = append(append(kind.args, want), "--model", model, "--device", "cpu")
 			}
 			var out, errs bytes.Buffer
 			if code := Run(t.Context(), args, nil, nil, &out, &errs); code != 0 {
 				t.Fatalf("%v: %s", args, &errs)
 			}
-			if kind.kind != kindEval {
+			if kind.kind != "eval" {
 				out.Reset()
 				out.Write(readFile(t, want))
 			}
@@ -241,7 +255,7 @@ func TestBadJobs(t *testing.T) {
 	data, other := t.TempDir(), t.TempDir()
 	set := imageFiles(t, data)
 	c := newTestCluster(t, 0)
-	co, env := c.coordinator(t, t.TempDir(), data)
+	r := c.runner(t, t.TempDir(), data)
 	a := testApp()
 	good, err := a.newJob(t.Context(), "run-1", testConfig(t, set...))
 	if err != nil {
@@ -256,8 +270,8 @@ func TestBadJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	// trainOn makes a job whose training rows are a file, which it may list.
-	trainOn := func(path string, list bool) func(*job) {
-		return func(j *job) {
+	trainOn := func(path string, list bool) func(*job.Job) {
+		return func(j *job.Job) {
 			cfg, _, err := configs.Load(configs.Options{Text: []byte(j.Config), Set: []string{"data.train=" + path}})
 			if err != nil {
 				t.Fatal(err)
@@ -268,7 +282,7 @@ func TestBadJobs(t *testing.T) {
 			}
 			j.Config = string(text)
 			if list {
-				r, err := refTo(path)
+				r, err := job.FileAt(path)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -277,190 +291,50 @@ func TestBadJobs(t *testing.T) {
 		}
 	}
 	for name, bad := range map[string]struct {
-		edit func(*job)
+		edit func(*job.Job)
 		want string
 		code int
 	}{
-		"other version":     {func(j *job) { j.Version = 2 }, "it has version 2, this program takes 1", exitData},
-		"unknown kind":      {func(j *job) { j.Kind = "mine" }, `its kind is "mine"`, exitData},
-		"other id":          {func(j *job) { j.ID = "run-2" }, `says that it is run "run-2"`, exitData},
-		"bad config":        {func(j *job) { j.Config = "trian: {}\n" }, "unknown key trian", exitUsage},
+		"other version":     {func(j *job.Job) { j.Version = 2 }, "it has version 2, this program takes 1", exitData},
+		"unknown kind":      {func(j *job.Job) { j.Kind = "mine" }, `unknown kind "mine", want one of eval, loglik, sample, train`, exitData},
+		"other kind":        {func(j *job.Job) { j.Kind = "eval" }, `its kind is "eval", its config's train`, exitData},
+		"other id":          {func(j *job.Job) { j.ID = "run-2" }, `says that it is run "run-2"`, exitData},
+		"bad config":        {func(j *job.Job) { j.Config = "trian: {}\n" }, "unknown key trian", exitUsage},
 		"outside the roots": {trainOn(secret, true), "lies in no root", exitUsage},
 		"a link out":        {trainOn(link, true), "link.csv", exitUsage},
 		"not listed":        {trainOn(filepath.Join(data, "train.csv")+"x", false), "is not among its files", exitData},
 		"relative":          {trainOn("train.csv", false), "does not start at /", exitData},
 		"pattern":           {trainOn(data+"/*.csv", false), "is not among its files", exitData},
-		"other contents": {func(j *job) {
+		"other contents": {func(j *job.Job) {
 			j.Files[0].Digest = strings.Repeat("0", 64)
 		}, "has other contents here", exitUsage},
-		"a name with a path": {func(j *job) { j.Files[0].Name = "../x.csv" }, "is no name of a file", exitData},
+		"a name with a path": {func(j *job.Job) { j.Files[0].Name = "../x.csv" }, "is not the name of a file", exitData},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := *good
-			j.Files = append([]fileRef(nil), good.Files...)
+			j.Files = append([]job.FileRef(nil), good.Files...)
 			bad.edit(&j)
-			text, err := j.encode(env.bus.MaxPayload())
+			text, err := j.Encode(r.Bus.MaxPayload())
 			if err != nil {
 				t.Fatal(err)
 			}
-			before, err := env.bus.Jobs().Dead(t.Context())
+			before, err := r.Bus.Jobs().Dead(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // one that is not refused waits for workers
 			defer cancel()
-			err = a.runJob(ctx, "run-1", text, co, env)
+			err = r.Do(ctx, "run-1", text)
 			if !errors.Is(err, cluster.ErrJob) || exitCode(err) != bad.code || !strings.Contains(err.Error(), bad.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %v, exit %d; want ErrJob, one line with %q and exit %d", err, exitCode(err), bad.want, bad.code)
 			}
-			after, err := env.bus.Jobs().Dead(t.Context())
+			after, err := r.Bus.Jobs().Dead(t.Context())
 			if err != nil || len(after) != len(before)+1 || after[len(after)-1].Run != "run-1" || after[len(after)-1].Shard != -1 {
 				t.Errorf("dead letters %+v after %+v, %v", after, before, err)
 			}
 		})
 	}
-	if err := a.runJob(t.Context(), "run-1", []byte("{"), co, env); !errors.Is(err, cluster.ErrJob) {
+	if err := r.Do(t.Context(), "run-1", []byte("{")); !errors.Is(err, cluster.ErrJob) {
 		t.Errorf("no JSON: %v", err)
-	}
-}
-
-// TestLoaderRefuses wants one line, and the class that says whether another
-// worker may do better.
-func TestLoaderRefuses(t *testing.T) {
-	data := t.TempDir()
-	cfg := testConfig(t, imageFiles(t, data)...)
-	a := testApp()
-	bus := simnet.New(1, simnet.Faults{}).Host("c").Bus()
-	lead := &clusterRun{app: a, bus: bus, cfg: cfg, id: "run-1", dir: t.TempDir(), log: slog.New(slog.DiscardHandler), members: []cluster.Member{{ID: "w", Roots: []string{data}}}}
-	b, err := a.blueprint(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	o := a.trainOptions(cfg)
-	describe := func() *description {
-		d, err := lead.describe(t.Context(), b, run.TrainLoad(o, b.Train.Rows()), nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	for name, bad := range map[string]struct {
-		roots []string
-		edit  func(*description)
-		spec  func(*cluster.Spec)
-		final bool
-		want  string
-	}{
-		"good":          {roots: []string{data}},
-		"no root":       {want: "lies in no root"},
-		"other root":    {roots: []string{t.TempDir()}, want: "lies in no root"},
-		"other program": {roots: []string{data}, spec: func(s *cluster.Spec) { s.Program = strings.Repeat("0", 64) }, want: "give all members the same version"},
-		"unknown kind":  {roots: []string{data}, edit: func(d *description) { d.Kind = "mine" }, final: true, want: "no runs of kind"},
-		"damaged":       {roots: []string{data}, edit: func(d *description) { d.Circuit = d.Circuit[:40] }, final: true, want: "bad model"},
-		"no rows":       {roots: []string{data}, edit: func(d *description) { delete(d.Sources, trainSource) }, final: true, want: "no training rows"},
-		"no body":       {roots: []string{data}, spec: func(s *cluster.Spec) { s.Body = []byte(`{"x":1}`) }, final: true, want: "its body"},
-		"kernel path":   {roots: []string{data}, spec: func(s *cluster.Spec) { s.Path = "abacus" }, want: "abacus"},
-		"other contents": {roots: []string{data}, edit: func(d *description) {
-			s := d.Sources[trainSource]
-			s.Files = append([]fileRef(nil), s.Files...)
-			s.Files[0].Digest = strings.Repeat("0", 64)
-			d.Sources[trainSource] = s
-		}, want: "has other contents here"},
-		"other rows": {roots: []string{data}, edit: func(d *description) {
-			s := d.Sources[trainSource]
-			s.Rows++
-			d.Sources[trainSource] = s
-		}, want: "rows here"},
-		"not with the broker": {edit: func(d *description) {
-			s := d.Sources[trainSource]
-			s.Files, s.Table = nil, &fileRef{Name: "rows", Digest: strings.Repeat("0", 64), Blob: true}
-			d.Sources = map[string]sourceRef{trainSource: s}
-		}, want: "no record"},
-		"a builtin that is a file": {edit: func(d *description) {
-			s := d.Sources[trainSource]
-			s.Builtin = "/etc/passwd"
-			d.Sources = map[string]sourceRef{trainSource: s}
-		}, final: true, want: "no builtin source"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := describe()
-			if bad.edit != nil {
-				bad.edit(d)
-			}
-			spec, err := lead.publish(t.Context(), d, b.Program.Digest())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if bad.spec != nil {
-				bad.spec(&spec)
-			}
-			l, err := newLoader(t.TempDir(), bad.roots, run.Options{Device: "cpu", Threads: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := l.Load(t.Context(), spec, bus.Blobs())
-			if bad.want == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
-				s.Close()
-				return
-			}
-			if err == nil || errors.Is(err, cluster.ErrJob) != bad.final || !strings.Contains(err.Error(), bad.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error %v; want one line with %q, for all workers: %t", err, bad.want, bad.final)
-			}
-		})
-	}
-}
-
-// TestFileStore copies from the broker once, notices damage, and forgets what no
-// run needs.
-func TestFileStore(t *testing.T) {
-	bus := simnet.New(1, simnet.Faults{}).Host("c").Bus()
-	dir := t.TempDir()
-	source := filepath.Join(t.TempDir(), "a.csv")
-	if err := os.WriteFile(source, []byte("1,2\n3,4\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r, err := refTo(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newFileStore(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.open(t.Context(), r, bus.Blobs()); !errors.Is(err, dataset.ErrSetting) {
-		t.Errorf("a file that is nowhere: %v", err)
-	}
-	if err := r.upload(t.Context(), bus.Blobs(), source); err != nil {
-		t.Fatal(err)
-	}
-	path, err := s.open(t.Context(), r, bus.Blobs())
-	if err != nil || filepath.Ext(path) != ".csv" || string(readFile(t, path)) != "1,2\n3,4\n" {
-		t.Fatalf("copy %s, %v", path, err)
-	}
-	if err := os.WriteFile(path, []byte("1,2\n3,5\n"), 0o644); err != nil { // as many bytes
-		t.Fatal(err)
-	}
-	if path, err = s.open(t.Context(), r, bus.Blobs()); err != nil || string(readFile(t, path)) != "1,2\n3,4\n" {
-		t.Errorf("a damaged copy is taken (%v)", err)
-	}
-	if err := bus.Blobs().Delete(t.Context(), r.Digest); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.open(t.Context(), r, bus.Blobs()); err != nil {
-		t.Errorf("a copy that is there is fetched: %v", err)
-	}
-	if err := s.prune(map[string]bool{r.Digest: true}); err != nil {
-		t.Fatal(err)
-	}
-	readFile(t, path)
-	if err := s.prune(nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err == nil {
-		t.Error("a copy that nobody needs is kept")
 	}
 }

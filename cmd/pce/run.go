@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 // app is what the commands share.
@@ -45,7 +47,7 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 		err = usagef("%s", explain(cmd, err))
 	}
 	fmt.Fprintln(stderr, strings.ReplaceAll(err.Error(), "\n", " "))
-	if errors.Is(err, errUsage) {
+	if errors.Is(err, errUsage) || errors.Is(err, job.ErrNoRun) {
 		fmt.Fprintf(stderr, "run '%s --help' for its use\n", cmd.CommandPath())
 	}
 	return exitCode(err)

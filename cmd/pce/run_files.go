@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,17 +12,12 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
-	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 const (
 	// filesAddress is where coordinators hear of those who want the files of a run.
 	filesAddress = "c-files"
-	// filesPrefix begins the keys of records in cluster.RunsBucket with the answers.
-	filesPrefix = "files-"
-	// asksPrefix begins the keys of records with the name of a request. Only the owner
-	// of a run may write it, so only its requests are answered.
-	asksPrefix = "ask-"
 	// filesKept is how long the broker keeps files for a client that does not say that
 	// they have come.
 	filesKept = 10 * time.Minute
@@ -41,11 +35,11 @@ type filesRequest struct {
 
 // filesAnswer is a record of cluster.RunsBucket.
 type filesAnswer struct {
-	Ask   string    `json:"ask"`
-	Beat  int       `json:"beat"` // counted up while files are prepared
-	Ready bool      `json:"ready"`
-	Files []fileRef `json:"files,omitempty"`
-	Error string    `json:"error,omitempty"`
+	Ask   string        `json:"ask"`
+	Beat  int           `json:"beat"` // counted up while files are prepared
+	Ready bool          `json:"ready"`
+	Files []job.FileRef `json:"files,omitempty"`
+	Error string        `json:"error,omitempty"`
 }
 
 // fileGiver gives the files of runs that this coordinator has led to clients, by way
@@ -65,7 +59,7 @@ func serveFiles(ctx context.Context, bus cluster.Bus, dir string, log *slog.Logg
 	g := &fileGiver{bus: bus, dir: dir, log: log, asks: make(chan filesRequest, 16), given: map[string]map[string]time.Time{}, last: map[string]string{}}
 	deaf, err := bus.Listen(filesAddress, func(message []byte) {
 		var r filesRequest
-		if json.Unmarshal(message, &r) != nil || checkRunID(r.Run) != nil {
+		if json.Unmarshal(message, &r) != nil || job.CheckID(r.Run) != nil {
 			return
 		}
 		select {
@@ -122,7 +116,7 @@ func (g *fileGiver) loop(ctx context.Context) {
 func (g *fileGiver) asked(ctx context.Context, r filesRequest) bool {
 	call, cancel := context.WithTimeout(ctx, partingTime)
 	defer cancel()
-	rec, err := g.bus.Bucket(cluster.RunsBucket).Get(call, asksPrefix+r.Run)
+	rec, err := g.bus.Bucket(cluster.RunsBucket).Get(call, job.AsksPrefix+r.Run)
 	return err == nil && string(rec.Value) == r.Ask
 }
 
@@ -147,7 +141,7 @@ func (g *fileGiver) answer(ctx context.Context, r filesRequest) {
 		if err != nil {
 			return err
 		}
-		_, err = g.bus.Bucket(cluster.RunsBucket).Put(ctx, filesPrefix+r.Run, text)
+		_, err = g.bus.Bucket(cluster.RunsBucket).Put(ctx, job.FilesPrefix+r.Run, text)
 		return err
 	}
 	if err := put(); err != nil {
@@ -155,7 +149,7 @@ func (g *fileGiver) answer(ctx context.Context, r filesRequest) {
 		return
 	}
 	uploaded := make(chan error, 1)
-	var files []fileRef
+	var files []job.FileRef
 	go func() {
 		var err error
 		files, err = g.upload(ctx, r.Run)
@@ -189,36 +183,36 @@ func (g *fileGiver) answer(ctx context.Context, r filesRequest) {
 
 // upload gives the broker what the directory of a run holds: its results, and not
 // its checkpoints, which are of use to its coordinator alone.
-func (g *fileGiver) upload(ctx context.Context, run string) ([]fileRef, error) {
-	record, _, err := getRun(ctx, g.bus, run)
+func (g *fileGiver) upload(ctx context.Context, run string) ([]job.FileRef, error) {
+	record, _, err := job.GetRun(ctx, g.bus, run)
 	if err != nil {
 		return nil, err
 	}
-	if !record.ended() {
+	if !record.Ended() {
 		return nil, fmt.Errorf("%w: run %s is %s", cluster.ErrCluster, run, record.State)
 	}
 	entries, err := os.ReadDir(g.runDir(run))
 	if err != nil {
 		return nil, err
 	}
-	var files []fileRef
+	var files []job.FileRef
 	var digests []string
 	for _, e := range entries {
-		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") || e.Name() == answersFile || e.Name() == journalFile {
+		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") || e.Name() == job.AnswersFile || e.Name() == job.JournalFile {
 			continue
 		}
-		f, err := refTo(filepath.Join(g.runDir(run), e.Name()))
+		f, err := job.FileAt(filepath.Join(g.runDir(run), e.Name()))
 		if err != nil {
 			return nil, err
 		}
 		files, digests = append(files, f), append(digests, f.Digest)
 	}
-	if err := noteUploads(ctx, g.bus, filesPrefix+run, digests); err != nil {
+	if err := job.NoteUploads(ctx, g.bus, job.FilesPrefix+run, digests); err != nil {
 		return nil, err
 	}
 	for i := range files {
 		path := files[i].Path
-		if err := files[i].upload(ctx, g.bus.Blobs(), path); err != nil {
+		if err := files[i].Upload(ctx, g.bus.Blobs(), path); err != nil {
 			return nil, err
 		}
 		files[i].Path = "" // it means nothing elsewhere
@@ -230,8 +224,8 @@ func (g *fileGiver) upload(ctx context.Context, run string) ([]fileRef, error) {
 func (g *fileGiver) drop(ctx context.Context, run string) {
 	delete(g.given, run)
 	delete(g.last, run)
-	err := dropUploads(ctx, g.bus, filesPrefix+run)
-	for _, prefix := range []string{filesPrefix, asksPrefix} {
+	err := job.DropUploads(ctx, g.bus, job.FilesPrefix+run)
+	for _, prefix := range []string{job.FilesPrefix, job.AsksPrefix} {
 		if err == nil {
 			err = g.bus.Bucket(cluster.RunsBucket).Delete(ctx, prefix+run, 0)
 		}
@@ -248,33 +242,10 @@ func (g *fileGiver) sweep(ctx context.Context) {
 		return // what is left is dropped by the next life
 	}
 	for _, r := range records {
-		if run, ok := strings.CutPrefix(r.Key, filesPrefix); ok {
+		if run, ok := strings.CutPrefix(r.Key, job.FilesPrefix); ok {
 			if _, err := os.Stat(g.runDir(run)); err == nil {
 				g.drop(ctx, run)
 			}
 		}
 	}
-}
-
-// place says where a file that was given goes in a directory, and whether it is there
-// already. Other contents of that name are an error.
-func (r *fileRef) place(dir string) (path string, there bool, err error) {
-	if err := r.check(); err != nil {
-		return "", false, err
-	}
-	if r.Name == atomicfile.LockName {
-		return "", false, fmt.Errorf("%w: %s is not a file of a run", cluster.ErrJob, r.Name)
-	}
-	path = filepath.Join(dir, r.Name)
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return path, false, nil
-	}
-	have, err := refTo(path)
-	if err != nil {
-		return "", false, err
-	}
-	if have.Digest != r.Digest {
-		return "", false, usagef("%s exists and is not that of the run; choose another directory", path)
-	}
-	return path, true, nil
 }

@@ -38,13 +38,13 @@ func keptShardRows(dir string) (int, error) {
 // train.shard_rows out: it gives each of the workers that are there a shard of
 // every step. The number goes into the run's config and stays when workers join or
 // leave later.
-func (c *clusterRun) chooseShards(ctx context.Context, rows int, o *run.TrainOptions) (err error) {
-	if err := c.gather(ctx); err != nil {
+func (c *clusterTraining) chooseShards(ctx context.Context, rows int, o *run.TrainOptions) (err error) {
+	if err := c.Gather(ctx); err != nil {
 		return err
 	}
-	n := o.EM.SpreadShards(rows, len(c.members))
-	c.log.Info("train.shard_rows was left out and is chosen for the workers that are there; it stays for the whole run", "shard_rows", n, "workers", len(c.members))
-	o.EM.ShardRows, c.cfg.Train.ShardRows = n, n
+	n := o.EM.SpreadShards(rows, len(c.Members()))
+	c.Log.Info("train.shard_rows was left out and is chosen for the workers that are there; it stays for the whole run", "shard_rows", n, "workers", len(c.Members()))
+	o.EM.ShardRows, c.cfg.Train.ShardRows, c.ShardRows = n, n, n
 	o.Settings = settingFacts(c.cfg)
 	written := *c.written
 	written.Train.ShardRows = n

@@ -35,13 +35,13 @@ func TestChosenShards(t *testing.T) {
 	set := append(imageFiles(t, data), "train.shard_rows=0")
 	c := newTestCluster(t, 2, data)
 	dir := t.TempDir()
-	co, env := c.coordinator(t, dir, data)
+	r := c.runner(t, dir, data)
 	a := testApp()
 	j, err := a.newJob(t.Context(), "run-1", testConfig(t, append(set, "cluster.workers=2")...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := j.encode(env.bus.MaxPayload())
+	text, err := j.Encode(r.Bus.MaxPayload())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +49,8 @@ func TestChosenShards(t *testing.T) {
 	// The first part of the run ends with a checkpoint in its first epoch.
 	first, cancel := context.WithCancel(t.Context())
 	log := &stopAt{after: "epoch done", stop: cancel}
-	env.log = log
-	if err := a.runJob(first, "run-1", text, co, env); !errors.Is(err, em.ErrStopped) {
+	r.Log = log
+	if err := r.Do(first, "run-1", text); !errors.Is(err, em.ErrStopped) {
 		t.Fatalf("the first part ends with %v", err)
 	}
 	if n := shardsIn(t, out); n != 25 { // 200 rows make 4 steps of 50
@@ -61,8 +61,8 @@ func TestChosenShards(t *testing.T) {
 	}
 	chosen := shardsIn(t, out)
 	c.start(t, "worker-002", []string{data})
-	env.log = io.Discard
-	if err := a.runJob(t.Context(), "run-1", text, co, env); err != nil {
+	r.Log = io.Discard
+	if err := r.Do(t.Context(), "run-1", text); err != nil {
 		t.Fatal(err)
 	}
 	if n := shardsIn(t, out); n != chosen {
@@ -126,8 +126,8 @@ func TestSpareWorkers(t *testing.T) {
 	o := a.trainOptions(cfg)
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
-	co, env := c.coordinator(t, t.TempDir())
-	if _, err := a.leadTraining(t.Context(), &clusterRun{app: a, co: co, bus: env.bus, cfg: cfg, written: cfg, id: "run-1", dir: cfg.Output, log: log}, o); err != nil {
+	r := c.runner(t, t.TempDir())
+	if _, err := testTraining(r, cfg, log).lead(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(text.String(), "fewer shards than there are workers"); n != 1 {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
-	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/cluster/job"
 )
 
 // TestStorageWatch breaks a broker's storage: who waits for a run or for workers ends
@@ -36,17 +36,13 @@ func TestStorageWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		advance(t, bus, "r-1", 1)
-		cfg, _, err := configs.Load(configs.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		waiting := map[string]func() error{
 			"logs": func() error {
 				_, err := (&follower{bus: bus, run: "r-1", w: new(bytes.Buffer)}).print(t.Context())
 				return err
 			},
 			"workers": func() error {
-				return (&clusterRun{bus: bus, cfg: cfg, log: slog.New(slog.DiscardHandler)}).gather(t.Context())
+				return (&job.Lead{Bus: bus, Workers: 1, Log: slog.New(slog.DiscardHandler), Watch: endWithStorage}).Gather(t.Context())
 			},
 		}
 		ended := make(chan error, len(waiting))

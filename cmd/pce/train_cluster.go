@@ -1,316 +1,202 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/cluster/peer"
 	"github.com/pce-engine/pce/configs"
-	"github.com/pce-engine/pce/dataset"
-	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/run"
 )
 
-const (
-	// auditFile, in the directory of a run, says who computed what.
-	auditFile = "audit.jsonl"
-	// memberInterval is how often the list of members is read while too few are there.
-	memberInterval = 250 * time.Millisecond
-	// mixedKernels is the fact for devices and kernel paths that differ between workers.
-	mixedKernels = "mixed"
-)
+// leadFlags are the flags of a command that leads a run itself.
+type leadFlags struct {
+	cluster   clusterFlags
+	peerAddr  string
+	advertise string
+}
 
-// clusterRun leads a run that the workers of a cluster compute.
-type clusterRun struct {
+func (f *leadFlags) register(flags *pflag.FlagSet) {
+	f.cluster.register(flags)
+	flags.StringVar(&f.peerAddr, "peer-addr", "127.0.0.1:0", "with --cluster: HOST:PORT to take data from workers at; port 0: any free one")
+	flags.StringVar(&f.advertise, "advertise", "", "with --cluster: HOST or HOST:PORT at which workers reach --peer-addr; left out: --peer-addr")
+}
+
+// given reports whether a cluster computes.
+func (f *leadFlags) given() bool { return f.cluster.cluster != "" }
+
+// check refuses addresses that cannot work, and flags that have no effect.
+func (f *leadFlags) check(given func(string) bool) error {
+	if !f.given() {
+		for _, flag := range []string{"credentials", "ca", "peer-addr", "advertise"} {
+			if given(flag) {
+				return usagef("--%s has no effect without --cluster", flag)
+			}
+		}
+		return nil
+	}
+	host, _, err := net.SplitHostPort(f.peerAddr)
+	if err != nil {
+		return usagef("--peer-addr %q: want HOST:PORT", f.peerAddr)
+	}
+	if f.advertise == "" && isWildcard(host) {
+		return usagef("--peer-addr %s does not say how workers reach this machine; add --advertise HOST", f.peerAddr)
+	}
+	return nil
+}
+
+// localRunPrefix begins the ids of runs that pce train --cluster leads.
+const localRunPrefix = "train-"
+
+// ownedRun returns the id of a run of the client that has these credentials. Only that
+// one may write what belongs to the run.
+func ownedRun(id, credentials string) string { return id + "-" + natsbus.ClientName(credentials) }
+
+// localRunID names the run of a directory of this machine, always alike: a run
+// that is resumed takes its own lead again.
+func localRunID(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	sum := sha256.Sum256([]byte(host + "\x00" + dir))
+	return localRunPrefix + hex.EncodeToString(sum[:8]), nil
+}
+
+// trainOnCluster trains as o says, but on the workers of a cluster: this process
+// leads the run. Log lines go to w too.
+func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Config, o run.TrainOptions, w io.Writer) (res *run.Result, err error) {
+	id, err := localRunID(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	to, err := f.cluster.options("train")
+	if err != nil {
+		return nil, err
+	}
+	id = ownedRun(id, to.Credentials)
+	bus, err := connectBroker(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	defer bus.Close()
+	log := job.NewLog(w, bus.Events(), id)
+	leader := "c-" + natsbus.ClientName(to.Credentials) + "-" + id
+	direct, err := peer.Listen(peer.Options{ID: leader, Address: f.peerAddr, Advertise: f.advertise, Local: o.Dir, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	defer direct.Close()
+	relayed, err := natsbus.NewPeers(bus.Conn(), leader, log)
+	if err != nil {
+		return nil, err
+	}
+	defer relayed.Close()
+	co := cluster.NewCoordinator(cluster.CoordinatorOptions{
+		ID: leader, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: bus.Lease(), Log: log,
+	})
+	l := &job.Lead{Coordinator: co, Bus: bus, ID: id, Kind: kindTrain, Dir: o.Dir, Log: log, Watch: endWithStorage}
+	configure(l, cfg)
+	return (&clusterTraining{app: a, Lead: l, cfg: cfg, written: cfg}).lead(ctx, o)
+}
+
+// clusterTraining is a run of training that the workers of a cluster compute.
+type clusterTraining struct {
+	*job.Lead
 	app *app
-	co  *cluster.Coordinator
-	bus cluster.Bus
 	cfg *configs.Config
 	// written is cfg as the run's config.yaml has it: with the paths that its owner
 	// knows.
 	written *configs.Config
-	id      string
-	dir     string // of the run; it exists
-	log     *slog.Logger
-
-	run     *cluster.Run     // nil before begin
-	blobs   []string         // digests of contents that no other run has
-	members []cluster.Member // present at the start; nil: not read yet
 }
 
-// publish gives the description of the run to the broker, and says so.
-func (c *clusterRun) publish(ctx context.Context, d *description, program [32]byte) (spec cluster.Spec, err error) {
-	d.Run = c.id
-	text, err := json.Marshal(d)
+// train trains on the workers. A config that leaves train.shard_rows out gets them
+// once the workers are there.
+func (c *clusterTraining) train(ctx context.Context, o run.TrainOptions) (*run.Result, error) {
+	rows, err := c.rows(ctx)
 	if err != nil {
-		return spec, err
+		return nil, err
 	}
-	digest, err := digestOf(bytes.NewReader(text))
-	if err != nil {
-		return spec, err
-	}
-	c.blobs = append(c.blobs, digest)
-	if err := c.bus.Blobs().Put(ctx, digest, bytes.NewReader(text), int64(len(text))); err != nil {
-		return spec, err
-	}
-	body, err := json.Marshal(runBody{fileRef{Name: "description", Digest: digest, Size: int64(len(text)), Blob: true}})
-	return cluster.Spec{Run: c.id, Program: hex.EncodeToString(program[:]), Body: body}, err
-}
-
-// begin waits for workers and the lead, and starts the run that d describes.
-func (c *clusterRun) begin(ctx context.Context, d *description, program [32]byte) error {
-	spec, err := c.publish(ctx, d, program)
-	if err != nil {
-		return err
-	}
-	c.run, err = c.co.Begin(ctx, cluster.RunOptions{
-		Spec:      spec,
-		Status:    cluster.RunStatus{Run: c.id, Name: c.cfg.Name, Kind: d.Kind, State: stateRunning, Epochs: c.cfg.Train.Epochs, Out: c.dir},
-		Transport: c.cfg.Cluster.Transport,
-		Workers:   c.cfg.Cluster.Workers,
-		Path:      c.earlierPath(),
-		AuditFile: filepath.Join(c.dir, auditFile),
-		OnWait: func(h cluster.Holder) {
-			c.log.Info("another run has the cluster, waiting for it", "run", h.Run, "host", h.Host, "pid", h.PID)
-		},
-		OnSpare: func(shards, workers int) {
-			c.log.Warn("a step has fewer shards than there are workers, so some have nothing to do; a new run with fewer rows a shard would use all of them",
-				"shards", shards, "workers", workers, "shard_rows", c.cfg.Train.ShardRows)
-		},
-	})
-	return err
-}
-
-// earlierPath returns the kernel path of an earlier part of the run, "" if there
-// is none.
-func (c *clusterRun) earlierPath() string {
-	for _, f := range em.LastFingerprint(filepath.Join(c.dir, run.CheckpointDir)) {
-		if f.Name == run.KernelPathFact {
-			return f.Value
-		}
-	}
-	return ""
-}
-
-// kernels describes what the workers have in common that the run began with.
-func (c *clusterRun) kernels() kernels.Info {
-	path := c.run.Path()
-	for _, m := range c.members {
-		if path != "" && slices.Contains(m.Paths, path) {
-			return kernels.Info{Name: m.Device, KernelPath: path}
-		}
-	}
-	return kernels.Info{Name: mixedKernels, KernelPath: mixedKernels}
-}
-
-// gather waits until there are as many workers as the config wants.
-func (c *clusterRun) gather(ctx context.Context) error {
-	for told := false; ; told = true {
-		members, err := listRecords[cluster.Member](ctx, c.bus.Bucket(cluster.MembersBucket))
-		if err != nil {
-			return err
-		}
-		c.members = slices.DeleteFunc(members, func(m cluster.Member) bool { return m.Version != cluster.Protocol || m.Stopping })
-		if len(c.members) >= c.cfg.Cluster.Workers {
-			return nil
-		}
-		if !told {
-			c.log.Info("waiting for workers", "want", c.cfg.Cluster.Workers, "have", len(c.members))
-			watched, stop := endWithStorage(ctx, c.bus)
-			defer stop()
-			ctx = watched
-		}
-		select {
-		case <-time.After(memberInterval):
-		case <-ctx.Done():
-			if cause := context.Cause(ctx); errors.Is(cause, cluster.ErrUnreachable) {
-				return cause
-			}
-			return ctx.Err()
-		}
-	}
-}
-
-// elsewhere says that the workers compute. A config that leaves train.shard_rows out
-// gets them once the workers are there.
-func (c *clusterRun) elsewhere() run.Elsewhere {
-	by := run.Elsewhere{Flows: c.open}
+	by := run.Elsewhere{Flows: c.Flows(compileOptions(&c.cfg.Compile), rows)}
 	if c.cfg.Train.ShardRows == 0 {
 		by.Prepare = c.chooseShards
 	}
-	return by
+	o.EM.Logger = c.Log
+	meter := c.Measure(&o.EM)
+	res, err := run.TrainElsewhere(ctx, o, by)
+	if err == nil {
+		meter.End(res)
+	}
+	return res, err
 }
 
-// open is a run.OpenFlows.
-func (c *clusterRun) open(ctx context.Context, b *run.Blueprint, l run.Load, valid, test dataset.Source) (run.Flows, error) {
-	if c.run == nil {
-		if c.members == nil {
-			if err := c.gather(ctx); err != nil {
-				return nil, err
-			}
-		}
-		d, err := c.describe(ctx, b, l, valid, test)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.begin(ctx, d, b.Program.Digest()); err != nil {
-			return nil, err
-		}
-	}
-	sources := map[dataset.Source]string{}
-	for src, name := range map[dataset.Source]string{b.Train: trainSource, valid: validSource, test: testSource} {
-		if src != nil {
-			sources[src] = name
-		}
-	}
-	return &clusterFlows{c.run.Flows(b.Program, b.Train.Rows(), l.Averages, sources), c.run, c.kernels()}, nil
-}
-
-// describe gives the workers all that the run is made of.
-func (c *clusterRun) describe(ctx context.Context, b *run.Blueprint, l run.Load, valid, test dataset.Source) (*description, error) {
-	d := &description{
-		Kind: kindTrain, Compile: compileOptions(&c.cfg.Compile), Sources: map[string]sourceRef{},
-		Load: loadRef{Rows: l.Rows, StepRows: l.StepRows, Mixed: l.Mixed, Averages: l.Averages},
-	}
-	var text bytes.Buffer
-	if err := b.WriteCircuit(&text); err != nil {
-		return nil, err
-	}
-	d.Circuit = text.Bytes()
+// rows names the rows of the run.
+func (c *clusterTraining) rows(ctx context.Context) (rows job.TrainRows, err error) {
+	d := &c.cfg.Data
+	o, err := c.app.datasetOptions(d, nil)
 	for _, s := range []struct {
-		name  string
 		paths configs.Paths
-		src   dataset.Source
-	}{{trainSource, c.cfg.Data.Train, b.Train}, {validSource, c.cfg.Data.Valid, valid}, {testSource, c.cfg.Data.Test, test}} {
-		if s.src == nil {
-			continue
+		rows  *job.Rows
+	}{{d.Train, &rows.Train}, {d.Valid, &rows.Valid}, {d.Test, &rows.Test}} {
+		if err == nil {
+			s.rows.Options = o
+			s.rows.Paths, err = c.app.expandPaths(ctx, s.paths)
 		}
-		ref, err := c.share(ctx, s.paths, s.src)
-		if err != nil {
-			return nil, err
-		}
-		d.Sources[s.name] = *ref
 	}
-	return d, nil
+	return rows, err
 }
 
-// share says to the workers where rows come from: files that all of them have,
-// or else a copy that the broker keeps.
-func (c *clusterRun) share(ctx context.Context, paths configs.Paths, src dataset.Source) (*sourceRef, error) {
-	o, err := c.app.datasetOptions(&c.cfg.Data, src.Schema())
-	if err != nil {
-		return nil, err
+// lead trains, and records how the run ended.
+func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Result, error) {
+	c.forgetCancel(ctx)
+	watched, stop := watchCancel(ctx, c.Bus, c.ID)
+	defer stop()
+	res, err := c.train(watched, o)
+	record, began := job.Record{RunStatus: c.Status()}, c.Began()
+	err = errors.Join(err, c.Close(watched, job.Over(watched, err)))
+	switch {
+	case err == nil:
+		record.State = job.StateDone
+	case errors.Is(context.Cause(watched), job.ErrCancelled):
+		record.State, record.Code = job.StateCancelled, exitInterrupted
+		err = fmt.Errorf("%w: run %s was cancelled; --resume goes on from its last checkpoint", context.Canceled, c.ID)
+	case ctx.Err() != nil:
+		record.State, record.Code = job.StateInterrupted, exitCheckpointed
+	default:
+		record.State, record.Error, record.Code = job.StateFailed, oneLine(err.Error()), exitCode(err)
 	}
-	ref := &sourceRef{Rows: src.Rows(), Options: o}
-	if len(paths) == 1 && isBuiltin(paths[0]) {
-		ref.Builtin = paths[0]
-		return ref, nil
+	if !began {
+		return res, err
 	}
-	files, err := c.app.expandPaths(ctx, paths)
-	if err != nil {
-		return nil, err
-	}
-	if files, err = dataset.FindFiles(files, o); err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		path, err := filepath.Abs(f)
-		if err != nil {
-			return nil, err
-		}
-		if !inEveryRoot(c.members, path) {
-			ref.Files = nil
-			return ref, c.uploadTable(ctx, ref, src)
-		}
-		r, err := refTo(path)
-		if err != nil {
-			return nil, err
-		}
-		ref.Files = append(ref.Files, r)
-	}
-	return ref, nil
-}
-
-// uploadTable gives the rows of a source to the broker.
-func (c *clusterRun) uploadTable(ctx context.Context, ref *sourceRef, src dataset.Source) error {
-	path, table, err := writeTable(ctx, c.dir, c.id, src)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(path)
-	c.log.Info("uploading rows that lie in no root of all workers", "rows", src.Rows(), "bytes", table.Size)
-	c.blobs = append(c.blobs, table.Digest)
-	ref.Table = &table
-	return table.upload(ctx, c.bus.Blobs(), path)
-}
-
-// close lets go of the workers. What only this run needs is removed from the
-// broker if the run is over.
-func (c *clusterRun) close(ctx context.Context, over bool) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer cancel()
-	var err error
-	if c.run != nil {
-		err = c.run.Close(ctx)
-		c.run = nil
+	if e := job.PutRun(parting, c.Bus, &record); e != nil {
+		c.Log.Warn("the end of the run was not recorded", "err", e)
 	}
-	if over {
-		for _, digest := range c.blobs {
-			if e := c.bus.Blobs().Delete(ctx, digest); e != nil && !errors.Is(e, cluster.ErrNoRecord) {
-				err = errors.Join(err, e)
-			}
-		}
-		c.blobs = nil
+	c.forgetCancel(parting)
+	return res, err
+}
+
+// forgetCancel removes a request to cancel the run.
+func (c *clusterTraining) forgetCancel(ctx context.Context) {
+	err := c.Bus.Bucket(cluster.RunsBucket).Delete(ctx, job.CancelPrefix+c.ID, 0)
+	if err != nil && !errors.Is(err, cluster.ErrNoRecord) {
+		c.Log.Warn("an old request to cancel the run was not removed", "err", err)
 	}
-	return err
-}
-
-// clusterFlows are the flows of a run that a cluster computes.
-type clusterFlows struct {
-	*cluster.FlowSource
-	run     *cluster.Run
-	kernels kernels.Info
-}
-
-// Device counts the workers that computed shards of the run.
-func (f *clusterFlows) Device() string {
-	n := 0
-	f.run.Update(func(s *cluster.RunStatus) { n = len(s.Shards) })
-	return fmt.Sprintf("cluster: %d × %s", n, f.run.Info().Device)
-}
-
-// Kernels describes what the workers have in common.
-func (f *clusterFlows) Kernels() kernels.Info { return f.kernels }
-
-func (f *clusterFlows) PrecisionUsed() string { return f.run.Info().Precision }
-func (f *clusterFlows) Lost(err error) bool   { return errors.Is(err, cluster.ErrLost) }
-func (f *clusterFlows) Close() error          { return nil } // the run goes on
-
-// eventWriter publishes what is written to it, a line a call, as events of a run.
-type eventWriter struct {
-	events cluster.Events
-	run    string
-}
-
-func (w eventWriter) Write(line []byte) (int, error) {
-	return len(line), w.events.Publish(w.run, bytes.TrimSuffix(line, []byte("\n")))
-}
-
-// runLog returns a log to w, and as JSON to the events of a run.
-func runLog(w io.Writer, events cluster.Events, run string) *slog.Logger {
-	return slog.New(slog.NewMultiHandler(
-		slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: withoutTime}),
-		slog.NewJSONHandler(eventWriter{events, run}, nil),
-	))
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/kernels/cpu"
@@ -108,7 +109,7 @@ func TestInterruptedOnCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newTestCluster(t, 2, data)
-	co, env := c.coordinator(t, t.TempDir())
+	r := c.runner(t, t.TempDir())
 	there := testConfig(t, set...)
 	for attempt := 0; ; attempt++ {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -120,17 +121,16 @@ func TestInterruptedOnCluster(t *testing.T) {
 				cancel()
 			}
 		}
-		lead := &clusterRun{app: a, co: co, bus: env.bus, cfg: there, id: "run-1", dir: there.Output, log: slog.New(slog.DiscardHandler)}
-		_, err := a.leadTraining(ctx, lead, o)
+		_, err := testTraining(r, there, slog.New(slog.DiscardHandler)).lead(ctx, o)
 		cancel()
-		state := stateDone
+		state := job.StateDone
 		if err != nil {
 			if !errors.Is(err, em.ErrStopped) || attempt > 3 {
 				t.Fatalf("attempt %d: %v, want ErrStopped", attempt, err)
 			}
-			state = stateInterrupted
+			state = job.StateInterrupted
 		}
-		r, _, getErr := getRun(t.Context(), env.bus, "run-1")
+		r, _, getErr := job.GetRun(t.Context(), r.Bus, "run-1")
 		if getErr != nil || r.State != state || r.Kind != kindTrain || r.Epochs != 3 {
 			t.Errorf("record %+v, %v; want state %s", r, getErr, state)
 		}
@@ -143,7 +143,7 @@ func TestInterruptedOnCluster(t *testing.T) {
 			t.Errorf("%s differs", file)
 		}
 	}
-	audit, err := os.Open(filepath.Join(there.Output, auditFile))
+	audit, err := os.Open(filepath.Join(there.Output, job.AuditFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,14 +164,18 @@ func TestResumeFromCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newTestCluster(t, 2, data)
-	co, env := c.coordinator(t, t.TempDir())
+	r := c.runner(t, t.TempDir())
 	lead := func(ctx context.Context, edit func(*run.TrainOptions)) (string, error) {
 		o := a.trainOptions(there)
 		o.Resume = true
 		edit(&o)
-		c := &clusterRun{app: a, co: co, bus: env.bus, cfg: there, id: "run-1", dir: there.Output, log: slog.New(slog.DiscardHandler)}
-		path := c.earlierPath()
-		_, err := a.leadTraining(ctx, c, o)
+		path := ""
+		for _, f := range em.LastFingerprint(filepath.Join(there.Output, run.CheckpointDir)) {
+			if f.Name == run.KernelPathFact {
+				path = f.Value
+			}
+		}
+		_, err := testTraining(r, there, slog.New(slog.DiscardHandler)).lead(ctx, o)
 		return path, err
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/cluster/peer"
 	"github.com/pce-engine/pce/em"
@@ -108,8 +109,8 @@ func (f *workerFlags) complete(o natsbus.Options) error {
 		base := filepath.Base(o.Credentials)
 		f.id = strings.TrimSuffix(base, filepath.Ext(base))
 	}
-	if checkRunID(f.id) != nil {
-		return usagef("--id %.80q: want letters, digits, - and _; %d at most", f.id, maxRunID)
+	if job.CheckID(f.id) != nil {
+		return usagef("--id %.80q: want letters, digits, - and _; %d at most", f.id, job.MaxID)
 	}
 	if f.dir == "" {
 		f.dir = "pce-" + f.id
@@ -213,15 +214,15 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 	defer relayed.Close()
 	metered := []*meteredPeers{{Peers: direct}, {Peers: relayed}}
 	compute := runOptions(f.run.device, f.run.threads)
-	info, paths, err := run.Probe(compute)
+	files, err := job.NewFiles(f.dir, f.roots)
 	if err != nil {
 		return err
 	}
-	loader, err := newLoader(f.dir, f.roots, compute)
+	loader, err := job.NewLoader(a.jobKinds(compute), files, compute)
 	if err != nil {
 		return err
 	}
-	member := cluster.Member{Device: info.Name, Paths: paths, Threads: threadsOf(compute), Roots: f.roots, PID: os.Getpid()}
+	member := cluster.Member{Device: loader.Device(), Paths: loader.Paths(), Threads: threadsOf(compute), Roots: f.roots, PID: os.Getpid()}
 	if member.Host, err = os.Hostname(); err != nil {
 		member.Host = "unknown"
 	}

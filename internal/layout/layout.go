@@ -50,6 +50,7 @@ var TestRooms = map[string][]string{
 	"run":                   {".", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "kernels/emulator"},
 	"kernels/device":        {"circuit", "circuit/structures", "compile", "kernels/emulator"},
 	"kernels/cpu/tensor":    {"circuit", "circuit/structures", "compile", "dataset", "engine"},
+	"cluster/job":           {"cluster/simnet", "layers"},
 }
 
 // Rooms says for each package, relative to the module, which packages of the
@@ -63,6 +64,7 @@ var Rooms = map[string][]string{
 	"cluster/assign":            {},
 	"cluster/bustest":           {"cluster"},
 	"cluster/chaos":             {},
+	"cluster/job":               {"circuit/format", "cluster", "compile", "dataset", "em", "engine", "kernels", "kernels/tensor", "run"},
 	"cluster/natsbus":           {"cluster", "cluster/peer/wire"},
 	"cluster/peer":              {"cluster", "cluster/peer/wire"},
 	"cluster/peer/wire":         {"cluster"},

@@ -1,9 +1,6 @@
-package main
+package job
 
 import (
-	"fmt"
-	"math"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,9 +9,9 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
-// runMeter keeps the status of a run of training up to date with what the trainer
+// Meter keeps the status of a run of training up to date with what the trainer
 // says. Speeds are those of this part of the run, evaluations included.
-type runMeter struct {
+type Meter struct {
 	update func(func(*cluster.RunStatus))
 	steps  int64 // that end the run early; 0: its epochs do
 
@@ -27,7 +24,7 @@ type runMeter struct {
 }
 
 // step takes note of a step that was done.
-func (m *runMeter) step(p em.Progress) {
+func (m *Meter) step(p em.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	done := float64(p.Epoch-1) + float64(p.Step)/float64(p.Steps)
@@ -51,69 +48,34 @@ func (m *runMeter) step(p em.Progress) {
 }
 
 // epoch takes note of an epoch that was done.
-func (m *runMeter) epoch(x em.Metrics) {
+func (m *Meter) epoch(x em.Metrics) {
 	m.update(func(s *cluster.RunStatus) { s.TrainLL, s.ValidLL = finite(x.TrainLL), finite(x.ValidLL) })
 }
 
-// end takes note of what the run came to.
-func (m *runMeter) end(r *run.Result) {
+// End takes note of what the run came to.
+func (m *Meter) End(r *run.Result) {
 	m.update(func(s *cluster.RunStatus) {
 		s.TrainLL, s.ValidLL, s.TestLL = finite(r.TrainLL), finite(r.ValidLL), finite(r.TestLL)
 		s.RowsPerSecond, s.SecondsLeft = finite(r.SamplesPerSecond), nil
 	})
 }
 
-// measured wraps the callbacks of a run of training.
-func (c *clusterRun) measured(o *run.TrainOptions) *runMeter {
-	m := &runMeter{steps: int64(c.cfg.Train.Steps), update: func(change func(*cluster.RunStatus)) {
-		if c.run != nil {
-			c.run.Update(change)
-		}
-	}}
-	onStep, onEpoch := o.EM.OnStep, o.EM.OnEpoch
-	o.EM.OnStep = func(p em.Progress) {
+// Measure has the callbacks of a run of training keep its status up to date, besides
+// what they did before.
+func (l *Lead) Measure(o *em.Options) *Meter {
+	m := &Meter{steps: o.Steps, update: l.Update}
+	onStep, onEpoch := o.OnStep, o.OnEpoch
+	o.OnStep = func(p em.Progress) {
 		m.step(p)
 		if onStep != nil {
 			onStep(p)
 		}
 	}
-	o.EM.OnEpoch = func(x em.Metrics) {
+	o.OnEpoch = func(x em.Metrics) {
 		m.epoch(x)
 		if onEpoch != nil {
 			onEpoch(x)
 		}
 	}
 	return m
-}
-
-// figures says in words what is known of a run's numbers; "" if nothing is.
-func figures(s *cluster.RunStatus) string {
-	var list []string
-	train := "train ll"
-	if s.State != stateDone {
-		train = "running train ll" // em.Progress.LL
-	}
-	for _, ll := range []struct {
-		name  string
-		value *float64
-	}{{train, s.TrainLL}, {"valid ll", s.ValidLL}, {"test ll", s.TestLL}} {
-		if ll.value != nil {
-			list = append(list, fmt.Sprintf("%s %.6g", ll.name, *ll.value))
-		}
-	}
-	if s.RowsPerSecond != nil {
-		list = append(list, fmt.Sprintf("%.0f rows/s", *s.RowsPerSecond))
-	}
-	if s.SecondsLeft != nil && s.State == stateRunning {
-		list = append(list, seconds(*s.SecondsLeft)+" left")
-	}
-	return strings.Join(list, ", ")
-}
-
-// seconds prints a duration whose parts of a second do not matter.
-func seconds(x float64) string {
-	if x > math.MaxInt64/2e9 { // more than a duration holds
-		return fmt.Sprintf("%.0fs", x)
-	}
-	return time.Duration(x * float64(time.Second)).Round(time.Second).String()
 }

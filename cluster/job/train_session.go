@@ -1,4 +1,4 @@
-package main
+package job
 
 import (
 	"context"
@@ -10,13 +10,6 @@ import (
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/run"
-)
-
-// Names of the sources of a run.
-const (
-	trainSource = "train"
-	validSource = "valid"
-	testSource  = "test"
 )
 
 // trainSession is a run of training on a worker.

@@ -1,4 +1,4 @@
-package main
+package job
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 // maxContents bounds the size that a file of a run may say it has.
 const maxContents = 1 << 42
 
-// fileRef names contents by their digest, and says where members find them: at a
+// FileRef names contents by their digest, and says where members find them: at a
 // path, if that lies in one of their roots, or with the broker.
-type fileRef struct {
+type FileRef struct {
 	Path   string `json:"path,omitempty"` // absolute
 	Name   string `json:"name"`           // whose end tells the format
 	Digest string `json:"digest"`         // SHA-256, in hexadecimal
@@ -30,13 +30,14 @@ type fileRef struct {
 	Blob   bool   `json:"blob,omitempty"` // the broker has them
 }
 
-func (r *fileRef) check() error {
+// Check refuses a reference that no member can have written.
+func (r *FileRef) Check() error {
 	sum, err := hex.DecodeString(r.Digest)
 	switch {
 	case err != nil || len(sum) != sha256.Size || r.Digest != hex.EncodeToString(sum):
-		return fmt.Errorf("%w: %.80q is no SHA-256 digest", cluster.ErrJob, r.Digest)
+		return fmt.Errorf("%w: %.80q is not a SHA-256 digest", cluster.ErrJob, r.Digest)
 	case r.Name == "" || r.Name != filepath.Base(r.Name) || !filepath.IsLocal(r.Name) || len(r.Name) > 255:
-		return fmt.Errorf("%w: %.80q is no name of a file", cluster.ErrJob, r.Name)
+		return fmt.Errorf("%w: %.80q is not the name of a file", cluster.ErrJob, r.Name)
 	case r.Size < 0 || r.Size > maxContents:
 		return fmt.Errorf("%w: %s has %d bytes; at most %d are taken", cluster.ErrJob, r.Name, r.Size, int64(maxContents))
 	case r.Path != "" && !filepath.IsAbs(r.Path):
@@ -45,25 +46,25 @@ func (r *fileRef) check() error {
 	return nil
 }
 
-// refTo describes the file at path.
-func refTo(path string) (fileRef, error) {
+// FileAt describes the file at path.
+func FileAt(path string) (FileRef, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return fileRef{}, err
+		return FileRef{}, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return fileRef{}, err
+		return FileRef{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return fileRef{}, err
+		return FileRef{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return fileRef{}, fmt.Errorf("%w: %s is no regular file", dataset.ErrSetting, path)
+		return FileRef{}, fmt.Errorf("%w: %s is not a regular file", dataset.ErrSetting, path)
 	}
-	r := fileRef{Path: path, Name: filepath.Base(path), Size: info.Size()}
+	r := FileRef{Path: path, Name: filepath.Base(path), Size: info.Size()}
 	r.Digest, err = digestOf(f)
 	return r, err
 }
@@ -76,8 +77,8 @@ func digestOf(r io.Reader) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// upload gives the contents of the file at path to the broker.
-func (r *fileRef) upload(ctx context.Context, blobs cluster.Blobs, path string) error {
+// Upload gives the contents of the file at path to the broker.
+func (r *FileRef) Upload(ctx context.Context, blobs cluster.Blobs, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -100,33 +101,33 @@ func inRoot(roots []string, path string) (root, rel string, ok bool) {
 	return "", "", false
 }
 
-// fileStore opens the files of runs: those in its roots, and copies of those
-// that the broker has.
-type fileStore struct {
+// Files opens the files of runs on a member: those in its roots, and copies of
+// those that the broker has.
+type Files struct {
 	cache string   // directory of the copies, <digest>/<name>
 	roots []string // absolute
 }
 
-// newFileStore makes the store of a member with a directory of its own.
-func newFileStore(dir string, roots []string) (*fileStore, error) {
-	s := &fileStore{cache: filepath.Join(dir, "cache")}
+// NewFiles returns the files of a member that keeps copies below dir.
+func NewFiles(dir string, roots []string) (*Files, error) {
+	s := &Files{cache: filepath.Join(dir, "cache")}
 	for _, root := range roots {
 		root, err := filepath.Abs(root)
 		if err != nil {
 			return nil, err
 		}
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
-			return nil, usagef("--root %s is no directory", root)
+			return nil, fmt.Errorf("%w: root %s is not a directory; make it or name another", dataset.ErrSetting, root)
 		}
 		s.roots = append(s.roots, root)
 	}
 	return s, os.MkdirAll(s.cache, 0o700)
 }
 
-// open returns a path under which the contents can be read. They have been
+// Open returns a path under which the contents can be read. They have been
 // compared with the digest.
-func (s *fileStore) open(ctx context.Context, r fileRef, blobs cluster.Blobs) (string, error) {
-	if err := r.check(); err != nil {
+func (s *Files) Open(ctx context.Context, r FileRef, blobs cluster.Blobs) (string, error) {
+	if err := r.Check(); err != nil {
 		return "", err
 	}
 	why := fmt.Errorf("%s lies in no root of this member; start it with --root, or let the file be uploaded", r.Path)
@@ -143,7 +144,7 @@ func (s *fileStore) open(ctx context.Context, r fileRef, blobs cluster.Blobs) (s
 
 // sameFile reads a file in a root, which no link leads out of, and compares it
 // with what it must be.
-func sameFile(root, rel string, r *fileRef) error {
+func sameFile(root, rel string, r *FileRef) error {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func sameFile(root, rel string, r *fileRef) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", r.Path)
+		return fmt.Errorf("%s is not a regular file", r.Path)
 	}
 	if info.Size() != r.Size {
 		return fmt.Errorf("%s has %d bytes here and %d where the run was made; give all members the same file", r.Path, info.Size(), r.Size)
@@ -172,7 +173,7 @@ func sameFile(root, rel string, r *fileRef) error {
 }
 
 // fetch copies contents from the broker, unless a whole copy is there.
-func (s *fileStore) fetch(ctx context.Context, r fileRef, blobs cluster.Blobs) (string, error) {
+func (s *Files) fetch(ctx context.Context, r FileRef, blobs cluster.Blobs) (string, error) {
 	dir := filepath.Join(s.cache, r.Digest)
 	path := filepath.Join(dir, r.Name)
 	if sameFile(dir, r.Name, &r) == nil {
@@ -209,9 +210,9 @@ func (c *checkedWriter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// prune removes all copies but those of some contents: the cache holds what the
-// latest run needs.
-func (s *fileStore) prune(keep map[string]bool) error {
+// Prune removes all copies but those of some contents, given by their digests: the
+// cache holds what the latest run needs.
+func (s *Files) Prune(keep map[string]bool) error {
 	entries, err := os.ReadDir(s.cache)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -1,4 +1,4 @@
-package main
+package job
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ const (
 
 // blockRows is how many rows of s a writer puts into a block of about so many
 // bytes.
-func blockRows(s *dataset.Schema, bytes int) int { return min(readRows, s.BlockRows(bytes)) }
+func blockRows(s *dataset.Schema, bytes int) int { return min(maxRows, s.BlockRows(bytes)) }
 
 // appendPart appends a part after its length.
 func appendPart(dst, part []byte) []byte {
@@ -52,7 +52,7 @@ func readPart(r io.Reader, buf []byte) ([]byte, error) {
 }
 
 // writeTable writes all rows of src to a new file in dir, and describes it.
-func writeTable(ctx context.Context, dir, run string, src dataset.Source) (path string, ref fileRef, err error) {
+func writeTable(ctx context.Context, dir, run string, src dataset.Source) (path string, ref FileRef, err error) {
 	f, err := atomicfile.CreateTemp(dir, "rows")
 	if err != nil {
 		return "", ref, err
@@ -93,7 +93,7 @@ func writeTable(ctx context.Context, dir, run string, src dataset.Source) (path 
 	if err != nil {
 		return "", ref, err
 	}
-	return f.Name(), fileRef{Name: "rows", Digest: hex.EncodeToString(h.Sum(nil)), Size: info.Size()}, nil
+	return f.Name(), FileRef{Name: "rows", Digest: hex.EncodeToString(h.Sum(nil)), Size: info.Size()}, nil
 }
 
 // readBlocks calls each with the batches of a file of blocks, behind the name of

@@ -1,0 +1,42 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// ErrCancelled is the cause of a context that ends because somebody asked for the
+// end of its run.
+var ErrCancelled = errors.New("cancelled")
+
+// ErrNoRun means that an ID is not that of a run.
+var ErrNoRun = errors.New("job")
+
+// Bad returns an error about a job that matches cluster.ErrJob and, if one is
+// wrapped, the class of its cause.
+func Bad(id, format string, args ...any) error {
+	return fmt.Errorf("%w %.80s: %w", cluster.ErrJob, id, fmt.Errorf(format, args...))
+}
+
+// setbacks are what a run goes on from, because the cause may pass: it comes from
+// the cluster, or from a disk that is full, and not from the job.
+var setbacks = []error{cluster.ErrLost, cluster.ErrDeposed, cluster.ErrUnreachable, syscall.ENOSPC, syscall.EDQUOT}
+
+// IsSetback reports whether a run that ends with err may succeed when it goes on.
+func IsSetback(err error) bool {
+	return slices.ContainsFunc(setbacks, func(class error) bool { return errors.Is(err, class) })
+}
+
+// Over reports whether a run that ends with err will not go on: it is done, was
+// cancelled, or failed for good.
+func Over(ctx context.Context, err error) bool {
+	if context.Cause(ctx) != nil {
+		return errors.Is(context.Cause(ctx), ErrCancelled)
+	}
+	return !IsSetback(err)
+}

@@ -1,0 +1,110 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// Version is the version of jobs in the queue. Others are refused.
+const Version = 1
+
+// maxJobBytes bounds a job in the queue; the broker's messages may be smaller.
+const maxJobBytes = 8 << 20
+
+// Job is what lies in the queue: data only.
+type Job struct {
+	Version int    `json:"version"`
+	ID      string `json:"id"` // of the run
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	// Config is what the kind reads. It names files by their absolute paths, and
+	// Files has all of them.
+	Config string    `json:"config"`
+	Files  []FileRef `json:"files"`
+
+	files *Files // of the coordinator that does the job
+	blobs cluster.Blobs
+}
+
+// AddFile adds the file at path to a job that is being made, once, and returns its
+// absolute path.
+func (j *Job) AddFile(path string) (string, error) {
+	r, err := FileAt(path)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range j.Files {
+		if f.Path == r.Path {
+			return r.Path, nil
+		}
+	}
+	j.Files = append(j.Files, r)
+	return r.Path, nil
+}
+
+// Encode writes the job for a queue that takes messages of so many bytes. An error
+// matches dataset.ErrSetting.
+func (j *Job) Encode(most int) ([]byte, error) {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	if most = min(most, maxJobBytes); len(text) > most {
+		return nil, fmt.Errorf("%w: the job has %d bytes with its %d files, and the queue takes %d; name fewer files, or use pce train --cluster",
+			dataset.ErrSetting, len(text), len(j.Files), most)
+	}
+	return text, nil
+}
+
+// Parse reads a job from the queue and checks what can be without its kind and its
+// files. An error matches cluster.ErrJob.
+func Parse(id string, text []byte) (*Job, error) {
+	if len(text) > maxJobBytes {
+		return nil, Bad(id, "it has %d bytes; at most %d are taken", len(text), maxJobBytes)
+	}
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, Bad(id, "it cannot be read: %v", err)
+	}
+	if head.Version != Version {
+		return nil, Bad(id, "it has version %d, this program takes %d; use the same version of pce everywhere", head.Version, Version)
+	}
+	j := new(Job)
+	if err := strictJSON(text, j); err != nil {
+		return nil, Bad(id, "it cannot be read: %v", err)
+	}
+	if j.ID != id {
+		return nil, Bad(id, "it says that it is run %.80q", j.ID)
+	}
+	for i := range j.Files {
+		if err := j.Files[i].Check(); err != nil {
+			return nil, Bad(id, "%w", err)
+		}
+	}
+	return j, nil
+}
+
+// Open returns a path under which the file that a job names can be read here: it
+// lies in a root, or is a copy of what was uploaded. An error matches
+// cluster.ErrJob if it will be the same next time.
+func (j *Job) Open(ctx context.Context, path string) (string, error) {
+	for _, r := range j.Files {
+		if r.Path != path {
+			continue
+		}
+		local, err := j.files.Open(ctx, r, j.blobs)
+		if errors.Is(err, dataset.ErrSetting) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, cluster.ErrNoRecord) {
+			err = Bad(j.ID, "%w", err)
+		}
+		return local, err
+	}
+	return "", Bad(j.ID, "%.200s is not among its files; submit it with pce cluster submit", path)
+}

@@ -1,0 +1,132 @@
+package job
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pce-engine/pce/internal/atomicfile"
+)
+
+// The files of answers that are not complete yet, in the directory of a run.
+const (
+	AnswersFile = "answers.part"
+	JournalFile = "answers.json"
+)
+
+// answerInterval is how often answers are made to last.
+const answerInterval = 2 * time.Second
+
+// journal collects the answers about rows, in order, in a file. What its mark says
+// is in the file survives a kill at any moment; what stands behind that does not
+// count, and is written over.
+type journal struct {
+	dir   string
+	f     *os.File
+	at    mark
+	saved time.Time
+}
+
+// mark says how far a file of answers can be trusted.
+type mark struct {
+	Rows  int64 `json:"rows"`
+	Bytes int64 `json:"bytes"`
+}
+
+// openJournal opens the answers in dir; there are none at first.
+func openJournal(dir string) (*journal, error) {
+	j := &journal{dir: dir, saved: time.Now()}
+	text, err := os.ReadFile(filepath.Join(dir, JournalFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		if err := strictJSON(text, &j.at); err != nil || j.at.Rows < 0 || j.at.Bytes < 0 {
+			return nil, fmt.Errorf("%s cannot be read: %v; remove it to begin anew", filepath.Join(dir, JournalFile), err)
+		}
+	}
+	if j.f, err = os.OpenFile(filepath.Join(dir, AnswersFile), os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+		return nil, err
+	}
+	info, err := j.f.Stat()
+	if err == nil && info.Size() < j.at.Bytes { // the file was lost: begin anew
+		j.at = mark{}
+	}
+	if err == nil {
+		_, err = j.f.Seek(j.at.Bytes, io.SeekStart)
+	}
+	if err != nil {
+		j.f.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// append adds the answers about so many rows, and now and then makes all last.
+func (j *journal) append(answer []byte, rows int) error {
+	if _, err := j.f.Write(answer); err != nil {
+		return err
+	}
+	j.at.Rows += int64(rows)
+	j.at.Bytes += int64(len(answer))
+	if time.Since(j.saved) < answerInterval {
+		return nil
+	}
+	return j.save()
+}
+
+// save makes all answers last.
+func (j *journal) save() error {
+	if err := j.f.Sync(); err != nil {
+		return err
+	}
+	j.saved = time.Now()
+	return atomicfile.Write(filepath.Join(j.dir, JournalFile), 0o644, func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(j.at)
+	})
+}
+
+// reader returns a reader of all answers.
+func (j *journal) reader() io.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(j.f, 0, j.at.Bytes), 1<<20)
+}
+
+// numbers yields answers that are float64 numbers, one for each row. What goes wrong
+// is left in err.
+func numbers(kept io.Reader, rows int64, err *error) iter.Seq[float64] {
+	return func(yield func(float64) bool) {
+		var number [8]byte
+		for range rows {
+			if _, *err = io.ReadFull(kept, number[:]); *err != nil {
+				return
+			}
+			if !yield(math.Float64frombits(binary.LittleEndian.Uint64(number[:]))) {
+				return
+			}
+		}
+	}
+}
+
+// close closes the file. What has come is kept for the next time.
+func (j *journal) close() error { return errors.Join(j.save(), j.f.Close()) }
+
+// remove closes and removes the files.
+func (j *journal) remove() error {
+	err := j.f.Close()
+	for _, name := range []string{JournalFile, AnswersFile} {
+		if e := os.Remove(filepath.Join(j.dir, name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}

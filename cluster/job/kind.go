@@ -1,0 +1,79 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/run"
+)
+
+// Kind is a kind of job.
+type Kind interface {
+	// Load makes the session in which a worker computes for a run. An error that
+	// matches cluster.ErrJob says that no worker can load it.
+	Load(ctx context.Context, in *Loading) (cluster.Session, error)
+	// Lead sees a job through on its coordinator, from where an earlier attempt left
+	// it. Nothing that it has begun goes on when it returns.
+	Lead(ctx context.Context, l *Lead, j *Job) error
+}
+
+// Kinds are the kinds of jobs that a coordinator or a worker knows, by name. All
+// members of a cluster need the same ones.
+type Kinds map[string]Kind
+
+// Register adds a kind. A second one of the same name is a bug.
+func (k Kinds) Register(name string, kind Kind) {
+	if _, twice := k[name]; twice || name == "" || kind == nil {
+		panic(fmt.Sprintf("BUG: job: kind %q is registered twice, or is nothing", name))
+	}
+	k[name] = kind
+}
+
+// find returns the kind of a job.
+func (k Kinds) find(id, name string) (Kind, error) {
+	if kind, ok := k[name]; ok {
+		return kind, nil
+	}
+	return nil, Bad(id, "unknown kind %.40q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(k)), ", "))
+}
+
+// Loading is a run that a worker is to load.
+type Loading struct {
+	Run      string          // its ID
+	Settings json.RawMessage // what Lead.Begin was given
+	// Options say how this worker computes, with the kernel path of the run.
+	Options run.Options
+
+	model string // digest that the run's model must have, in hexadecimal
+	files *Files
+	blobs cluster.Blobs
+}
+
+// Decode reads the settings, without unknown keys.
+func (in *Loading) Decode(settings any) error {
+	if err := strictJSON(in.Settings, settings); err != nil {
+		return Bad(in.Run, "its settings: %v", err)
+	}
+	return nil
+}
+
+// Open returns a path under which the contents of a file can be read; they have
+// been compared with its digest.
+func (in *Loading) Open(ctx context.Context, r FileRef) (string, error) {
+	return in.files.Open(ctx, r, in.blobs)
+}
+
+// Check refuses a model that is not the run's: members that compute with different
+// ones would mix their results.
+func (in *Loading) Check(model [32]byte) error {
+	if have := hexOf(model); have != in.model {
+		return fmt.Errorf("run %s: the circuit compiles to %.12s here, to %.12s where the run was made; give all members the same version of pce",
+			in.Run, have, in.model)
+	}
+	return nil
+}

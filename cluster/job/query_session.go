@@ -1,0 +1,114 @@
+package job
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/run"
+)
+
+// model is a model on a worker, ready for queries.
+type model struct {
+	plan  *run.Blueprint
+	pool  *engine.Pool[*engine.Engine]
+	info  cluster.SessionInfo
+	batch dataset.Batch
+}
+
+// openModel opens the model of a run of queries.
+func openModel(ctx context.Context, in *Loading) (*model, error) {
+	var d querySettings
+	if err := in.Decode(&d); err != nil {
+		return nil, err
+	}
+	if d.Model == (FileRef{}) {
+		return nil, Bad(in.Run, "it has no model")
+	}
+	path, err := in.Open(ctx, d.Model)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{}
+	if m.plan, err = run.OpenModel(path, compile.Options{}); err != nil {
+		return nil, badModel(in, err)
+	}
+	if err := in.Check(m.plan.Program.Digest()); err != nil {
+		m.plan.Close()
+		return nil, err
+	}
+	o := in.Options
+	o.Engines = 1
+	if m.pool, err = m.plan.Pool(ctx, o); err != nil {
+		m.plan.Close()
+		return nil, badModel(in, fmt.Errorf("%s: %w", path, err))
+	}
+	err = m.pool.Do(ctx, 0, func(e *engine.Engine) error {
+		info := e.Info().Device
+		m.info = cluster.SessionInfo{Device: info.Name, Path: info.KernelPath, Precision: "fp32"}
+		return nil
+	})
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// badModel says that a run is to blame for a model that cannot be read.
+func badModel(in *Loading, err error) error {
+	if errors.Is(err, format.ErrModel) || errors.Is(err, format.ErrNoParams) {
+		return Bad(in.Run, "%w", err)
+	}
+	return err
+}
+
+// Info describes the device.
+func (m *model) Info() cluster.SessionInfo { return m.info }
+
+// Close frees the model.
+func (m *model) Close() error { return errors.Join(m.pool.Close(), m.plan.Close()) }
+
+// loglikAnswerer gives the log-likelihoods of the rows of a block.
+type loglikAnswerer struct{ *model }
+
+func (m loglikAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
+	if err := dataset.DecodeBlock(m.plan.Schema, request, &m.batch); err != nil {
+		return nil, err
+	}
+	ll := make([]float64, m.batch.Rows)
+	if err := m.pool.Do(ctx, m.batch.Rows, func(e *engine.Engine) error { return e.LogLikelihood(ctx, &m.batch, ll) }); err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, 8*len(ll))
+	for _, x := range ll {
+		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(x))
+	}
+	return out, nil
+}
+
+// sampleAnswerer gives rows that a seed draws, as a block.
+type sampleAnswerer struct{ *model }
+
+func (m sampleAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
+	schema := m.plan.Schema
+	var r sampleRequest
+	if err := strictJSON(request, &r); err != nil {
+		return nil, fmt.Errorf("%w: request: %v", cluster.ErrJob, err)
+	}
+	if r.First < 0 || r.Rows < 1 || r.Rows > maxRows || r.First > math.MaxInt-r.Rows || schema.BlockBytes(r.Rows) > maxBlockBytes {
+		return nil, fmt.Errorf("%w: request of %d rows from row %d on", cluster.ErrJob, r.Rows, r.First)
+	}
+	m.batch.Resize(schema, r.Rows)
+	if err := m.pool.Do(ctx, r.Rows, func(e *engine.Engine) error { return e.Sample(ctx, &m.batch, r.Seed, r.First) }); err != nil {
+		return nil, err
+	}
+	return dataset.AppendBlock(nil, schema, &m.batch)
+}

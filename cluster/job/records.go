@@ -1,0 +1,207 @@
+package job
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// States of a run, as cluster.RunStatus has them.
+const (
+	StateQueued      = "queued"
+	StateRunning     = "running"
+	StateDone        = "done"
+	StateFailed      = "failed"
+	StateCancelled   = "cancelled"
+	StateInterrupted = "interrupted"
+)
+
+// Record is a record of cluster.RunsBucket: the status of a run, and how it
+// ended.
+type Record struct {
+	cluster.RunStatus
+	Code int `json:"code"` // exit code of the class of Error
+}
+
+// Ended reports whether nothing more will happen to the run.
+func (r *Record) Ended() bool {
+	return r.State == StateDone || r.State == StateFailed || r.State == StateCancelled
+}
+
+// What begins the keys of records in cluster.RunsBucket that stand beside the status
+// of a run, because its writer does not read them.
+const (
+	CancelPrefix  = "cancel-"  // a request to end it
+	UploadsPrefix = "uploads-" // what was uploaded for it, as digests
+	AsksPrefix    = "ask-"     // the name of a request for its files. Only the owner of a run may write it, so only its requests are answered
+	FilesPrefix   = "files-"   // the answer to such a request
+)
+
+// IsSideRecord reports whether a key of cluster.RunsBucket is that of a record beside
+// the status of a run.
+func IsSideRecord(key string) bool {
+	return strings.HasPrefix(key, CancelPrefix) || strings.HasPrefix(key, UploadsPrefix) || strings.HasPrefix(key, FilesPrefix) ||
+		strings.HasPrefix(key, AsksPrefix)
+}
+
+// MaxID bounds the length of a run's id.
+const MaxID = 64
+
+// NewID makes an id; ids sort by the time at which they were made.
+func NewID(now time.Time) string {
+	var random [4]byte
+	rand.Read(random[:]) // never fails
+	return now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(random[:])
+}
+
+// CheckID refuses what cannot be the id of a run.
+func CheckID(id string) error {
+	odd := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+	}
+	if id == "" || len(id) > MaxID || IsSideRecord(id) || strings.ContainsFunc(id, odd) {
+		return fmt.Errorf("%w: %.80q is not the ID of a run; pce cluster status lists them", ErrNoRun, id)
+	}
+	return nil
+}
+
+// GetRun reads the record of a run.
+func GetRun(ctx context.Context, bus cluster.Bus, id string) (Record, uint64, error) {
+	var r Record
+	if err := CheckID(id); err != nil {
+		return r, 0, err
+	}
+	rec, err := bus.Bucket(cluster.RunsBucket).Get(ctx, id)
+	if errors.Is(err, cluster.ErrNoRecord) {
+		return r, 0, fmt.Errorf("%w: the cluster has no run %s; pce cluster status lists them", ErrNoRun, id)
+	}
+	if err != nil {
+		return r, 0, err
+	}
+	if err := json.Unmarshal(rec.Value, &r); err != nil {
+		return r, 0, fmt.Errorf("%w: the record of run %s cannot be read: %v", cluster.ErrCluster, id, err)
+	}
+	return r, rec.Revision, nil
+}
+
+// PutRun replaces the record of a run.
+func PutRun(ctx context.Context, bus cluster.Bus, r *Record) error {
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = bus.Bucket(cluster.RunsBucket).Put(ctx, r.Run, value)
+	return err
+}
+
+// ListRuns reads the records of all runs.
+func ListRuns(ctx context.Context, bus cluster.Bus) ([]Record, error) {
+	records, err := bus.Bucket(cluster.RunsBucket).List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Record
+	for _, rec := range records {
+		if IsSideRecord(rec.Key) {
+			continue
+		}
+		var r Record
+		if err := json.Unmarshal(rec.Value, &r); err != nil {
+			return nil, fmt.Errorf("%w: the record of run %s cannot be read: %v; is another version of pce in the cluster?", cluster.ErrCluster, rec.Key, err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// NoteUploads says that a run needs contents, before they are uploaded.
+func NoteUploads(ctx context.Context, bus cluster.Bus, id string, digests []string) error {
+	value, err := json.Marshal(digests)
+	if err != nil {
+		return err
+	}
+	_, err = bus.Bucket(cluster.RunsBucket).Put(ctx, UploadsPrefix+id, value)
+	return err
+}
+
+// DropUploads removes what was uploaded for a run that has ended, unless another
+// run needs it.
+func DropUploads(ctx context.Context, bus cluster.Bus, id string) error {
+	bucket := bus.Bucket(cluster.RunsBucket)
+	records, err := bucket.List(ctx)
+	if err != nil {
+		return err
+	}
+	var own []string
+	others := map[string]bool{}
+	for _, rec := range records {
+		run, ok := strings.CutPrefix(rec.Key, UploadsPrefix)
+		if !ok {
+			continue
+		}
+		var digests []string
+		if err := json.Unmarshal(rec.Value, &digests); err != nil {
+			return fmt.Errorf("%w: the record %s cannot be read: %v", cluster.ErrCluster, rec.Key, err)
+		}
+		if run == id {
+			own = digests
+			continue
+		}
+		for _, d := range digests {
+			others[d] = true
+		}
+	}
+	if own == nil {
+		return nil
+	}
+	for _, d := range own {
+		if others[d] {
+			continue
+		}
+		if err := bus.Blobs().Delete(ctx, d); err != nil && !errors.Is(err, cluster.ErrNoRecord) {
+			return err
+		}
+	}
+	if err := bucket.Delete(ctx, UploadsPrefix+id, 0); err != nil && !errors.Is(err, cluster.ErrNoRecord) {
+		return err
+	}
+	return nil
+}
+
+// Records decodes a bucket of a cluster.
+func Records[T any](ctx context.Context, b cluster.Bucket) ([]T, error) {
+	records, err := b.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, len(records))
+	for i, r := range records {
+		if err := json.Unmarshal(r.Value, &out[i]); err != nil {
+			return nil, fmt.Errorf("%w: record %s cannot be read: %v; is another version of pce in the cluster?", cluster.ErrCluster, r.Key, err)
+		}
+	}
+	return out, nil
+}
+
+// Members lists the workers of a cluster.
+func Members(ctx context.Context, bus cluster.Bus) ([]cluster.Member, error) {
+	return Records[cluster.Member](ctx, bus.Bucket(cluster.MembersBucket))
+}
+
+// InEveryRoot reports whether a path lies in a root of every member; false if
+// there are none, as those to come are not known.
+func InEveryRoot(members []cluster.Member, path string) bool {
+	for _, m := range members {
+		if _, _, ok := inRoot(m.Roots, path); !ok {
+			return false
+		}
+	}
+	return len(members) > 0
+}

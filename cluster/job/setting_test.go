@@ -1,0 +1,124 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
+)
+
+// kinds are all kinds of jobs, as a worker knows them.
+func kinds() Kinds {
+	k := Kinds{}
+	k.Register("train", workerKind{Training{}.Load})
+	for name, kind := range QueryKinds() {
+		k.Register(name, workerKind{kind.Load})
+	}
+	return k
+}
+
+// workerKind is a kind that no coordinator of this process leads.
+type workerKind struct {
+	load func(context.Context, *Loading) (cluster.Session, error)
+}
+
+func (k workerKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
+	return k.load(ctx, in)
+}
+
+func (workerKind) Lead(context.Context, *Lead, *Job) error { panic("a worker leads a job") }
+
+// testLoader returns the loader of a worker with these roots.
+func testLoader(t *testing.T, roots []string, threads int) *Loader {
+	t.Helper()
+	files, err := NewFiles(t.TempDir(), roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLoader(kinds(), files, run.Options{Device: "cpu", Threads: threads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// testLead returns the lead of a run for a worker with these roots.
+func testLead(t *testing.T, bus cluster.Bus, roots ...string) *Lead {
+	return &Lead{
+		Bus: bus, ID: "run-1", Name: "test", Kind: "train", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
+		members: []cluster.Member{{ID: "w", Roots: roots}},
+	}
+}
+
+// imageFiles writes train.csv, valid.csv and test.csv, 4×4 images with missing
+// cells and the four brightest of so many shades, and names them.
+func imageFiles(t *testing.T, dir string, shades int) TrainRows {
+	t.Helper()
+	var rows TrainRows
+	for i, s := range []struct {
+		name string
+		rows *Rows
+	}{{trainSource, &rows.Train}, {validSource, &rows.Valid}, {testSource, &rows.Test}} {
+		var text strings.Builder
+		for row := range 200 - 80*i {
+			for v := range 16 {
+				cell := fmt.Sprint((row*(v+3)+row*row/7+i)%4 + shades - 4)
+				if (row*5+v)%23 == 0 {
+					cell = "?"
+				}
+				text.WriteString(cell)
+				if v < 15 {
+					text.WriteByte(',')
+				}
+			}
+			text.WriteByte('\n')
+		}
+		path := filepath.Join(dir, s.name+".csv")
+		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		*s.rows = Rows{[]string{path}, dataset.Options{Image: [3]int{4, 4, 1}}}
+	}
+	return rows
+}
+
+// open returns what opens the rows.
+func (r Rows) open(ctx context.Context, schema *dataset.Schema) (dataset.Source, error) {
+	o := r.Options
+	o.Schema = schema
+	return dataset.OpenAll(ctx, r.Paths, o)
+}
+
+// trainOptions are those of a short run.
+func trainOptions(t *testing.T, rows TrainRows, kind string) run.TrainOptions {
+	s := run.DefaultStructure()
+	s.Kind, s.Latents, s.RATSPN.Depth = kind, 3, 2
+	return run.TrainOptions{
+		Structure: s, Train: rows.Train.open, Valid: rows.Valid.open, Test: rows.Test.open,
+		EM: em.Options{
+			Phases: []em.Phase{{
+				Rule: em.MiniBatch, Epochs: 3, BatchRows: 64, Pseudocount: 0.1,
+				StepSize: em.Schedule{{Shape: em.Linear, Length: 1, From: 0.9, To: 0.05}},
+			}},
+			Seed: 42, ShardRows: 16, Checkpoints: em.Checkpoints{Epochs: 1},
+		},
+		Options: run.Options{Device: "cpu", Threads: 1}, Mixed: true, Dir: filepath.Join(t.TempDir(), "run"), Samples: 4,
+	}
+}
+
+func readFile(t *testing.T, elements ...string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(elements...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

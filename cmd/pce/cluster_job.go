@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
+)
+
+// kindTrain is the kind of job that trains, as configs.Job has it. The others are
+// job.QueryKinds.
+const kindTrain = "train"
+
+// jobKinds returns the kinds of jobs whose config is a configs.Config. A
+// coordinator draws samples of trained models as local says.
+func (a *app) jobKinds(local run.Options) job.Kinds {
+	kinds := job.Kinds{}
+	kinds.Register(kindTrain, trainKind{app: a, local: local})
+	for name, kind := range job.QueryKinds() {
+		kinds.Register(name, queryKind{kind, a})
+	}
+	return kinds
+}
+
+// trainKind trains what the config of a job says.
+type trainKind struct {
+	job.Training
+	app   *app
+	local run.Options
+}
+
+// Lead trains on the workers.
+func (k trainKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
+	cfg, err := jobConfig(ctx, l, j)
+	if err != nil {
+		return err
+	}
+	written, _, err := configs.Load(configs.Options{Text: []byte(j.Config)})
+	if err != nil {
+		return err
+	}
+	if cfg.Train.ShardRows == 0 {
+		if cfg.Train.ShardRows, err = keptShardRows(cfg.Output); err != nil {
+			return err
+		}
+		written.Train.ShardRows = cfg.Train.ShardRows
+	}
+	c := &clusterTraining{app: k.app, Lead: l, cfg: cfg, written: written}
+	o := k.app.trainOptions(cfg)
+	if o.Config, err = written.YAML(); err != nil {
+		return err
+	}
+	o.Resume, o.Options = true, k.local
+	_, err = c.train(ctx, o)
+	return err
+}
+
+// queryKind asks about the rows that the config of a job says.
+type queryKind struct {
+	job.QueryKind
+	app *app
+}
+
+// Lead asks the workers.
+func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
+	cfg, err := jobConfig(ctx, l, j)
+	if err != nil {
+		return err
+	}
+	o, err := k.app.datasetOptions(&cfg.Data, nil)
+	if err != nil {
+		return job.Bad(j.ID, "%w", err)
+	}
+	return l.Query(ctx, k.QueryKind, &job.Query{
+		Model: cfg.Job.Model, Data: cfg.Job.Data, Read: o, Rows: cfg.Job.Rows, Seed: cfg.Job.Seed, Format: cfg.Job.Format,
+	})
+}
+
+// jobFiles are the lists of files that a config of a kind of job has. A builtin
+// source stands alone in its list.
+func jobFiles(cfg *configs.Config) []*configs.Paths {
+	if cfg.Job.Kind == kindTrain {
+		return []*configs.Paths{&cfg.Data.Train, &cfg.Data.Valid, &cfg.Data.Test}
+	}
+	return []*configs.Paths{&cfg.Job.Data}
+}
+
+// jobModel is the model file that a config of a kind of job reads, or nil.
+func jobModel(cfg *configs.Config) *string {
+	switch {
+	case cfg.Job.Kind != kindTrain:
+		return &cfg.Job.Model
+	case cfg.Model.Structure == "file":
+		return &cfg.Model.File
+	}
+	return nil
+}
+
+// newJob makes a job of a config: patterns and directories are replaced by the
+// files that they stand for now. Nothing is uploaded.
+func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.Job, error) {
+	j := &job.Job{Version: job.Version, ID: id, Name: cfg.Name, Kind: cfg.Job.Kind}
+	if j.Kind == kindTrain {
+		if err := cfg.Data.RequireTraining(); err != nil {
+			return nil, err
+		}
+	}
+	own := *cfg
+	o, err := a.datasetOptions(&cfg.Data, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range jobFiles(&own) {
+		*list = slices.DeleteFunc(slices.Clone(*list), func(p string) bool { return p == "" })
+		if len(*list) == 0 || len(*list) == 1 && job.IsBuiltin((*list)[0]) {
+			continue
+		}
+		paths, err := a.expandPaths(ctx, *list)
+		if err != nil {
+			return nil, err
+		}
+		if paths, err = dataset.FindFiles(paths, o); err != nil {
+			return nil, err
+		}
+		for i := range paths {
+			if paths[i], err = j.AddFile(paths[i]); err != nil {
+				return nil, err
+			}
+		}
+		*list = paths
+	}
+	if m := jobModel(&own); m != nil {
+		if *m, err = j.AddFile(*m); err != nil {
+			return nil, err
+		}
+	}
+	text, err := own.YAML()
+	j.Config = string(text)
+	return j, err
+}
+
+// jobConfig reads the config of a job and replaces the files in it by such as can be
+// read here. It tells the lead what the config says of the run.
+func jobConfig(ctx context.Context, l *job.Lead, j *job.Job) (*configs.Config, error) {
+	cfg, _, err := configs.Load(configs.Options{Text: []byte(j.Config)})
+	if err != nil {
+		return nil, job.Bad(j.ID, "%w", err)
+	}
+	if j.Kind != cfg.Job.Kind {
+		return nil, job.Bad(j.ID, "its kind is %.40q, its config's %s", j.Kind, cfg.Job.Kind)
+	}
+	for _, list := range jobFiles(cfg) {
+		if len(*list) == 1 && job.IsBuiltin((*list)[0]) {
+			continue
+		}
+		for i, path := range *list {
+			if !filepath.IsAbs(path) {
+				return nil, job.Bad(j.ID, "path %.200q does not start at /; submit it with pce cluster submit", path)
+			}
+			if (*list)[i], err = j.Open(ctx, path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if m := jobModel(cfg); m != nil {
+		if *m, err = j.Open(ctx, *m); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Output = l.Dir
+	configure(l, cfg)
+	return cfg, nil
+}
+
+// configure tells a lead what a config says of its run.
+func configure(l *job.Lead, cfg *configs.Config) {
+	l.Name, l.Transport, l.Workers = cfg.Name, cfg.Cluster.Transport, cfg.Cluster.Workers
+	l.Epochs, l.ShardRows = cfg.Train.Epochs, cfg.Train.ShardRows
+}
