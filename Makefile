@@ -5,7 +5,7 @@ GO          ?= go
 FUZZTIME    ?= 10s
 BENCHTIME   ?= 1s
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.7.0
-GENERATED    = kernels/cpu/micro kernels/emulator/lanes
+GENERATED    = $(shell sed 's/\#.*//' internal/gen/generators.txt | awk '{ print $$2 }')
 
 # Packages with goroutines, and packages that reach assembly.
 CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu/... ./kernels/emulator/... ./internal/atomicfile ./serve/...
