@@ -186,9 +186,16 @@ func (p *Phase) StepRows(rows int) int {
 	return p.schedule(max(1, rows), 0).StepRows(0)
 }
 
-// rule returns how far a step of the phase goes, counted from its first. Weight
-// is that of the averages of Anemone before it.
-func (p *Phase) rule(step, steps int64, weight float64) tensor.Rule {
+// Steps returns the number of steps of the phase over rows training rows.
+func (p *Phase) Steps(rows int) int64 {
+	s := p.schedule(max(1, rows), 0)
+	return int64(p.Epochs) * int64(s.Steps())
+}
+
+// RuleAt returns how the parameters move in a step of the phase, counted from 0, of
+// steps steps. Weight is that of the averages of Anemone before it, 0 for the first
+// step; the rows of the flows are filled in by who has them.
+func (p *Phase) RuleAt(step, steps int64, weight float64) tensor.Rule {
 	r := tensor.Rule{Step: 1, Pseudocount: p.Pseudocount}
 	if p.Rule != FullBatch {
 		r.Step = p.StepSize.At(step, steps)

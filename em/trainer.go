@@ -156,7 +156,7 @@ func (t *Trainer) phase(ctx context.Context, i, first, last int) error {
 			if at == 0 { // each phase has its own
 				weight = 0
 			}
-			rule := t.opts.Phases[i].rule(at, int64(last-first)*int64(steps), weight)
+			rule := t.opts.Phases[i].RuleAt(at, int64(last-first)*int64(steps), weight)
 			if err := t.step(ctx, rule, steps); err != nil {
 				return err
 			}

@@ -196,10 +196,7 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 	}
 	rows, batch := make([]int, r.Batch), &dataset.Batch{}
 	ll := make([]float64, r.Batch)
-	rule := tensor.Rule{Step: cfg.Train.StepSize.From, Pseudocount: cfg.Train.Pseudocount}
-	if load.Averages {
-		rule.Anemone = &tensor.Anemone{Momentum: cfg.Train.Momentum, Rows: r.Batch}
-	}
+	rule := benchRule(cfg, src.Rows())
 	var times []time.Duration
 	var total time.Duration
 	var before int64
@@ -237,6 +234,17 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
 	r.PeakGFLOPS = peak(r.Threads, r.KernelPath)
 	return r, nil
+}
+
+// benchRule returns the rule of every step that is measured: that of the first step
+// of a run with the config.
+func benchRule(cfg *configs.Config, rows int) tensor.Rule {
+	phase := emOptions(cfg).Phases[0]
+	rule := phase.RuleAt(0, phase.Steps(rows), 0)
+	if rule.Anemone != nil {
+		rule.Anemone.Rows = cfg.Train.BatchSize
+	}
+	return rule
 }
 
 // trainStep is forward, backward and update: fused where the batch is one

@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/kernels/tensor"
+)
 
 // TestBenchInstructions measures training steps of a circuit with blocks of 32 on the
 // emulated card: the output counts instructions by kind, and the multiply-adds of
@@ -43,5 +49,27 @@ func TestBenchInstructions(t *testing.T) {
 	}
 	if total := number(t, counts, "multiply_adds"); total < matrix {
 		t.Errorf("%v multiply-adds in all, %v in three kernels", total, matrix)
+	}
+}
+
+// TestBenchRule: bench measures the rule of a run's first step.
+func TestBenchRule(t *testing.T) {
+	for _, tc := range []struct {
+		set  []string
+		want tensor.Rule
+	}{
+		{[]string{"train.rule=minibatch-em", "train.step_size={from: 0.7, to: 0.1}"}, tensor.Rule{Step: 0.7, Pseudocount: 0.25}},
+		{[]string{"train.rule=minibatch-em", "train.step_size={pieces: [{length: 0, from: 0.9, to: 0.9}, {length: 1, from: 0.5, to: 0.1}]}"}, tensor.Rule{Step: 0.5, Pseudocount: 0.25}},
+		{[]string{"train.rule=fullbatch-em"}, tensor.Rule{Step: 1, Pseudocount: 0.25}}, // a step of the whole size
+		{[]string{"train.rule=anemone", "train.batch_size=96", "train.momentum=0.5", "train.step_size={from: 0.3, to: 0.3}"},
+			tensor.Rule{Step: 0.3, Pseudocount: 0.25, Anemone: &tensor.Anemone{Momentum: 0.5, Rows: 96}}},
+	} {
+		cfg, _, err := configs.Load(configs.Options{Set: append(tc.set, "train.pseudocount=0.25")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := benchRule(cfg, 1000); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%v: the rule is %+v, want %+v", tc.set, got, tc.want)
+		}
 	}
 }
