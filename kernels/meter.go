@@ -6,6 +6,12 @@ type Phase struct {
 	Seconds float64
 }
 
+// Usage is implemented by devices that count the memory they have given out.
+type Usage interface {
+	// InUse returns the bytes of the buffers and programs that were not freed.
+	InUse() int64
+}
+
 // Meter is what a device may offer besides: what a benchmark wants to know of it.
 type Meter interface {
 	// Measure makes later calls of programs time their phases, which costs some time; it

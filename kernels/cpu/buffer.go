@@ -24,7 +24,10 @@ func (b *Buffer) DType() kernels.DType { return b.dtype }
 func (b *Buffer) Len() int { return b.n }
 
 // Free drops the memory.
-func (b *Buffer) Free() { b.n, b.memory = 0, nil }
+func (b *Buffer) Free() {
+	b.dev.Count(-int64(len(b.memory)))
+	b.n, b.memory = 0, nil
+}
 
 // Writes counts the calls of Device.Write so far: what a program remembers of the
 // elements holds as long as the number stays, as far as no program writes them.
@@ -44,6 +47,7 @@ func (d *Device) Alloc(_ context.Context, t kernels.DType, n int) (kernels.Buffe
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
+	d.Count(bytes)
 	return &Buffer{dev: d, dtype: t, n: n, memory: Aligned[byte](int(bytes))}, nil
 }
 

@@ -27,9 +27,13 @@ type Device struct {
 	threads int
 	set     *micro.Set
 	loaders Loaders
+	inUse   int64 // bytes
 }
 
-var _ kernels.Device = (*Device)(nil)
+var (
+	_ kernels.Device = (*Device)(nil)
+	_ kernels.Usage  = (*Device)(nil)
+)
 
 // Open returns the CPU device.
 func Open(o Options) (*Device, error) {
@@ -62,6 +66,13 @@ func (d *Device) Threads() int { return d.threads }
 
 // Set returns the kernels that programs use.
 func (d *Device) Set() *micro.Set { return d.set }
+
+// InUse returns the bytes of the buffers and programs that were not freed.
+func (d *Device) InUse() int64 { return d.inUse }
+
+// Count adds to the bytes in use what a program has allocated, or takes off what it
+// has dropped.
+func (d *Device) Count(bytes int64) { d.inUse += bytes }
 
 // Close releases nothing: buffers are garbage-collected.
 func (d *Device) Close() error { return nil }

@@ -19,7 +19,10 @@ type meter struct {
 	most   int64
 }
 
-var _ kernels.Meter = (*Device)(nil)
+var (
+	_ kernels.Meter = (*Device)(nil)
+	_ kernels.Usage = (*Device)(nil)
+)
 
 func (m *meter) add(name string, seconds float64) {
 	for i := range m.phases {
@@ -79,6 +82,15 @@ func (d *Device) Phases() (phases []kernels.Phase) {
 func (d *Device) Allocated() (bytes int64) {
 	_ = d.do(func() error { // cannot fail
 		bytes = d.meter.most
+		return nil
+	})
+	return bytes
+}
+
+// InUse returns the bytes of the card's memory that buffers and programs have now.
+func (d *Device) InUse() (bytes int64) {
+	_ = d.do(func() error { // cannot fail
+		bytes = d.meter.bytes
 		return nil
 	})
 	return bytes

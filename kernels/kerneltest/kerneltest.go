@@ -63,6 +63,7 @@ func (s Suite) Run(t *testing.T) {
 	}
 	part("buffers", testBuffers)
 	part("calls", testCalls)
+	part("freeing", testFreeing)
 	part("anemone", testAnemone)
 	part("loglikelihood", testLogLikelihood)
 	part("step", testStep)

@@ -29,7 +29,10 @@ func Load(_ context.Context, d *cpu.Device, m kernels.Module) (kernels.Program, 
 	if err := checkRows(mod.Rows); err != nil {
 		return nil, err
 	}
-	return &program{newExecutor(mod, d)}, nil
+	x := newExecutor(mod, d)
+	p := &program{exec: x, bytes: x.sizes().memory(x).total()}
+	d.Count(p.bytes)
+	return p, nil
 }
 
 // checkRows bounds the rows that a module is loaded for.

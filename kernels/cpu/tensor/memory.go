@@ -15,6 +15,8 @@ type Memory struct {
 	Scratch int64 // of the threads, and shared gradients
 }
 
+func (m Memory) total() int64 { return m.Values + m.Flows + m.Scratch }
+
 // Plan returns the memory that Load would take for a module. It allocates
 // nothing that grows with rows or parameters.
 func Plan(m layers.Module, o cpu.Options) (Memory, error) {

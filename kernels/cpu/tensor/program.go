@@ -10,13 +10,20 @@ import (
 
 // program is a loaded tensor program.
 type program struct {
-	exec *executor // nil once it is freed
+	exec  *executor // nil once it is freed
+	bytes int64     // of its workspace
 }
 
 var _ tensor.Program = (*program)(nil)
 
 // Free drops the program and its workspace.
-func (p *program) Free() { p.exec = nil }
+func (p *program) Free() {
+	if p.exec == nil {
+		return
+	}
+	p.exec.dev.Count(-p.bytes)
+	p.exec = nil
+}
 
 // Precision says where products are of lower precision.
 func (p *program) Precision() tensor.Precision {
