@@ -4,7 +4,8 @@
 // # Shapes and units
 //
 // A node is a block of Units like units that share scope and wiring. Parameters
-// are float32 probabilities (or leaf parameters) in the node's canonical order:
+// are probabilities (or leaf parameters) in the node's canonical order, float32 as
+// devices compute or float64 as they were imported:
 //
 //	dense sum        [Units, total units of the children]
 //	block-sparse sum [len(Edges.Pairs), Edges.Rows, Edges.Cols]

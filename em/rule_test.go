@@ -21,8 +21,8 @@ func (r *recording) Step(ctx context.Context, rule tensor.Rule) (em.StepResult, 
 	return r.FlowSource.Step(ctx, rule)
 }
 
-// TestRuleAt: who asks a phase for its steps and their rules gets what a trainer
-// asks of its FlowSource.
+// TestRuleAt: the steps of a phase and their rules are those that a trainer asks of
+// its FlowSource.
 func TestRuleAt(t *testing.T) {
 	g := structured(t)["hclt"]
 	m := newModel(t, g, clustered(g, 7, 50, 0.1))

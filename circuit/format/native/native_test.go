@@ -79,8 +79,8 @@ func TestRoundTripOfRandomCircuits(t *testing.T) {
 	}
 }
 
-// TestFloat64RoundTrip: every bit of float64 parameters survives a file, and who
-// reads float32 gets them rounded once.
+// TestFloat64RoundTrip: every bit of float64 parameters survives a file, and
+// readers of float32 get them rounded once.
 func TestFloat64RoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	path := filepath.Join(t.TempDir(), "model.safetensors")
