@@ -50,6 +50,7 @@ var TestRooms = map[string][]string{
 	"run":                   {".", "kernels/cpu", "kernels/cuda", "kernels/cuda/plan", "kernels/emulator"},
 	"kernels/device":        {"circuit", "circuit/structures", "compile", "kernels/emulator"},
 	"kernels/cpu/tensor":    {"circuit", "circuit/structures", "compile", "dataset", "engine"},
+	"kernels":               {"kernels/cpu", "kernels/cuda", "kernels/emulator", "kernels/ptx"},
 	"cluster/job":           {"cluster/simnet", "layers"},
 }
 
