@@ -21,7 +21,7 @@ build-cuda: ## the program with CUDA, as bin/pce-cuda; it starts without a drive
 
 bench-cuda: ## what bench/gpu takes to a machine with a card, stripped: the program, the suite, itself
 	.ci/cuda $(GO) build -tags cuda -ldflags '-s -w' -o bin/pce-cuda ./cmd/pce
-	.ci/cuda $(GO) test -tags cuda -ldflags '-s -w' -c -o bin/cuda.test ./kernels/cuda
+	.ci/cuda $(GO) test -tags cuda -ldflags '-s -w' -c -o bin/cuda.test ./kernels/cuda/tensor
 	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/bench-gpu ./bench/gpu
 
 test-cuda: ## vet and tests of the parts that are different with CUDA
@@ -37,7 +37,7 @@ conformance: ## the whole conformance suite of devices, and a record that it pas
 
 race: ## tests of concurrent packages under the race detector
 	$(GO) test -race -short $(CONCURRENT)
-	$(GO) test -race -short -run '^TestSchedules$$/hclt' ./kernels/cuda
+	$(GO) test -race -short -run '^TestSchedules$$/hclt' ./kernels/cuda/tensor
 
 noasm: ## tests without assembly, as on other processors
 	$(GO) test -tags noasm -short $(ASSEMBLY)

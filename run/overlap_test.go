@@ -15,6 +15,7 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/cuda"
+	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/tensor"
@@ -96,7 +97,7 @@ func newPipeline(t *testing.T, o emulator.Options, rows int) *pipeline {
 	}
 	o.Strict = true
 	p := &pipeline{spy: &spy{Emulator: emulator.New(o)}}
-	if p.dev, err = cuda.Open("emulator", func() (cuda.Driver, error) { return p.spy, nil }); err != nil {
+	if p.dev, err = executor.Open("emulator", func() (cuda.Driver, error) { return p.spy, nil }); err != nil {
 		t.Fatal(err)
 	}
 	p.model = kerneltest.Build(t, p.dev, g, params, compile.DefaultOptions(), engine.Options{Rows: pipelineRows, Train: true})

@@ -17,7 +17,8 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/cuda"
-	"github.com/pce-engine/pce/kernels/cuda/plan"
+	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/layers"
@@ -148,7 +149,7 @@ func TestStepIsOneGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	card := &witness{Emulator: emulator.New(emulator.Options{Strict: true})}
-	dev, err := cuda.Open("emulator", func() (cuda.Driver, error) { return card, nil })
+	dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return card, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

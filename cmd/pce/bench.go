@@ -14,7 +14,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 	"github.com/pce-engine/pce/run"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/layers"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/internal/atomicfile"
-	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/ptx"
 	"github.com/pce-engine/pce/layers"
 )

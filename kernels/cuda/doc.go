@@ -1,11 +1,12 @@
-// Package cuda is the CUDA device: it plans a tensor program as launches of PTX
-// kernels and runs them through a Driver, the real one or an emulator.
+// Package cuda is the CUDA device: memory, copies beside launches, compiled PTX and
+// graphs of launches, through a Driver, the real one or an emulator. It knows nothing
+// of what is computed: a Loader makes a program of a module and its calls run through
+// Device.Do on the driver's Thread. Package kernels/cuda/tensor is the one for circuits.
 //
 // # Shapes and units
 //
-// Buffers have the types and lengths of kernels.Device. Values in the card's
-// memory stand as [vector][row][unit] mantissas with an exponent of two for each
-// vector and row.
+// Buffers have the types and lengths of kernels.Device; sizes are in bytes, times in
+// seconds.
 //
 // # Errors
 //

@@ -2,14 +2,6 @@ package cuda
 
 import "github.com/pce-engine/pce/kernels"
 
-// The phases of launches.
-const (
-	phaseForward  = "forward"
-	phaseSample   = "sample"
-	phaseBackward = "backward"
-	phaseUpdate   = "update" // sums over rows included
-)
-
 // meter keeps what a benchmark wants to know.
 type meter struct {
 	on     bool
@@ -34,45 +26,52 @@ func (m *meter) add(name string, seconds float64) {
 	m.phases = append(m.phases, kernels.Phase{Name: name, Seconds: seconds})
 }
 
-// timed returns how long the card works on what do puts on the stream.
-func (d *Device) timed(do func() error) (float64, error) {
-	for i := range d.meter.events {
-		if d.meter.events[i] != 0 {
+// Measured reports whether launches are to be timed.
+func (t *Thread) Measured() bool { return t.meter.on }
+
+// Time adds how long the card works on what do starts to a phase, and waits for it.
+func (t *Thread) Time(phase string, do func() error) error {
+	for i := range t.meter.events {
+		if t.meter.events[i] != 0 {
 			continue
 		}
 		var err error
-		if d.meter.events[i], err = d.drv.NewEvent(); err != nil {
-			return 0, err
+		if t.meter.events[i], err = t.drv.NewEvent(); err != nil {
+			return err
 		}
 	}
-	from, to := d.meter.events[0], d.meter.events[1]
-	if err := d.drv.Record(from, d.launches); err != nil {
-		return 0, err
+	from, to := t.meter.events[0], t.meter.events[1]
+	if err := t.drv.Record(from, t.launches); err != nil {
+		return err
 	}
 	if err := do(); err != nil {
-		return 0, err
+		return err
 	}
-	if err := d.drv.Record(to, d.launches); err != nil {
-		return 0, err
+	if err := t.drv.Record(to, t.launches); err != nil {
+		return err
 	}
-	if err := d.drv.Wait(d.launches); err != nil {
-		return 0, err
+	if err := t.drv.Wait(t.launches); err != nil {
+		return err
 	}
-	return d.drv.Elapsed(from, to)
+	seconds, err := t.drv.Elapsed(from, to)
+	if err == nil {
+		t.meter.add(phase, seconds)
+	}
+	return err
 }
 
 // Measure makes later launches time their phases.
 func (d *Device) Measure(on bool) {
-	_ = d.do(func() error { // cannot fail
-		d.meter.on, d.meter.phases = on, nil
+	_ = d.Do(func(t *Thread) error { // fails when the device is closed
+		t.meter.on, t.meter.phases = on, nil
 		return nil
 	})
 }
 
 // Phases returns the time in each phase since Measure.
 func (d *Device) Phases() (phases []kernels.Phase) {
-	_ = d.do(func() error { // cannot fail
-		phases = append(phases, d.meter.phases...)
+	_ = d.Do(func(t *Thread) error { // fails when the device is closed
+		phases = append(phases, t.meter.phases...)
 		return nil
 	})
 	return phases
@@ -80,8 +79,8 @@ func (d *Device) Phases() (phases []kernels.Phase) {
 
 // Allocated returns the most bytes of the card's memory that were in use.
 func (d *Device) Allocated() (bytes int64) {
-	_ = d.do(func() error { // cannot fail
-		bytes = d.meter.most
+	_ = d.Do(func(t *Thread) error { // fails when the device is closed
+		bytes = t.meter.most
 		return nil
 	})
 	return bytes
@@ -102,8 +101,8 @@ type counter interface{ Instructions() map[string]int64 }
 // Instructions returns how many instructions of each kind have been executed, nil
 // on a card.
 func (d *Device) Instructions() (counts map[string]int64) {
-	_ = d.do(func() error { // cannot fail
-		if c, ok := d.drv.(counter); ok {
+	_ = d.Do(func(t *Thread) error { // fails when the device is closed
+		if c, ok := t.drv.(counter); ok {
 			counts = c.Instructions()
 		}
 		return nil

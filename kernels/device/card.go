@@ -5,7 +5,8 @@ import (
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda"
-	"github.com/pce-engine/pce/kernels/cuda/plan"
+	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -18,7 +19,7 @@ var card = Kind{
 		return err == nil && len(cards) > 0
 	},
 	Open: func(number int, _ Options) (kernels.Device, error) {
-		return cuda.Open("cuda:"+strconv.Itoa(number), func() (cuda.Driver, error) { return cuda.OpenDriver(number) })
+		return executor.Open("cuda:"+strconv.Itoa(number), func() (cuda.Driver, error) { return cuda.OpenDriver(number) })
 	},
 	Plan: planCard,
 }
@@ -29,7 +30,7 @@ func Driven(name string, driver func(o Options) (cuda.Driver, error)) Kind {
 	return Kind{
 		Name: name,
 		Open: func(_ int, o Options) (kernels.Device, error) {
-			return cuda.Open(name, func() (cuda.Driver, error) { return driver(o) })
+			return executor.Open(name, func() (cuda.Driver, error) { return driver(o) })
 		},
 		Plan: planCard,
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/pce-engine/pce/kernels/cpu"
 	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 	"github.com/pce-engine/pce/kernels/cuda"
-	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/layers"

@@ -5,15 +5,26 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/emulator"
 )
+
+// emulated opens an emulator as a device with loaders.
+func emulated(t *testing.T, e *emulator.Emulator, loaders cuda.Loaders) *cuda.Device {
+	t.Helper()
+	d, err := cuda.Open("emulator", func() (cuda.Driver, error) { return e, nil }, loaders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
 
 // TestStaging writes more than the pinned memory holds, at once and bit by bit,
 // and reads it back.
 func TestStaging(t *testing.T) {
 	ctx := t.Context()
 	for seed := range uint64(3) {
-		dev := emulated(emulator.Options{Seed: seed})(t)
+		dev := emulated(t, emulator.New(emulator.Options{Seed: seed}), nil)
 		var buffers []kernels.Buffer
 		var want [][]int64
 		for i, n := range []int{3 << 20, 200_000, 300_000, 1, 400_000, 5, 350_000, 1 << 20} {

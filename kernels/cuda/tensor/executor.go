@@ -1,11 +1,12 @@
-package cuda
+package tensor
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/pce-engine/pce/kernels"
-	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/cuda"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 	contract "github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
@@ -14,22 +15,22 @@ import (
 // executor is a loaded program: its tables and workspace on the card, and the
 // graphs of its launches. Its methods run on the driver's thread.
 type executor struct {
-	dev      *Device
+	name     string // of the device
+	dev      *cuda.Device
+	card     *cuda.Thread
 	prog     *layers.Program
 	owners   []layers.Owner
 	tables   *plan.Tables
 	schedule *plan.Schedule
 	mod      *module
-	train    bool // it has room for flows
+	train    bool // it was loaded for training
 	grid     float64
 	codeType kernels.DType
 
-	fixed  map[string]Ptr // arguments that stay
-	lists  Ptr
-	owned  []zone // all memory on the card
-	host   []byte // of the cells
-	cells  [mostGraphs]cell
-	graphs map[graphKey]*graph
+	fixed  map[string]cuda.Ptr // arguments that stay
+	lists  cuda.Ptr
+	owned  []cuda.Span // all memory on the card
+	graphs map[graphKey]*cuda.Work
 	last   int64          // the number of the last launch
 	draws  contract.Draws // of the next sample
 
@@ -38,16 +39,17 @@ type executor struct {
 }
 
 // newExecutor lowers a program and makes its workspace.
-func newExecutor(d *Device, m layers.Module) (*executor, error) {
+func newExecutor(d *cuda.Device, card *cuda.Thread, m layers.Module) (*executor, error) {
 	t, err := plan.NewTables(m)
 	if err != nil {
 		return nil, err
 	}
-	t.Shared, t.Processors = min(t.Shared, d.card.SharedMemory), d.card.Multiprocessors
+	about := card.Card()
+	t.Shared, t.Processors = min(t.Shared, about.SharedMemory), about.Multiprocessors
 	s := plan.NewSchedule(t, m.Train)
 	x := &executor{
-		dev: d, prog: m.Program, owners: m.Program.Owners(), tables: s.Tables, schedule: s, train: m.Train,
-		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]Ptr{}, graphs: map[graphKey]*graph{},
+		name: d.Info().Name, dev: d, card: card, prog: m.Program, owners: m.Program.Owners(), tables: s.Tables, schedule: s, train: m.Train,
+		grid: m.Program.Grid(max(m.StepRows, int64(m.Rows))), fixed: map[string]cuda.Ptr{}, graphs: map[graphKey]*cuda.Work{},
 	}
 	x.codeType = kernels.Uint16
 	if m.Program.WideCodes() {
@@ -58,7 +60,7 @@ func newExecutor(d *Device, m layers.Module) (*executor, error) {
 			x.values++
 		}
 	}
-	if x.mod, err = d.module(plan.Variant(m, d.card.Major, d.card.Minor)); err != nil {
+	if x.mod, err = load(card, plan.Variant(m, about.Major, about.Minor)); err != nil {
 		return nil, err
 	}
 	for _, step := range []func() error{x.upload, x.workspace} {
@@ -76,7 +78,7 @@ func (x *executor) upload() error {
 		if err != nil {
 			return err
 		}
-		if err := x.dev.copyIn(p, table.Data); err != nil {
+		if err := x.card.CopyIn(p, table.Data); err != nil {
 			return err
 		}
 		x.fixed[table.Arg] = p
@@ -94,51 +96,33 @@ func (x *executor) workspace() error {
 		}
 		x.fixed[s.Arg] = p
 	}
-	host, err := x.dev.drv.AllocHost(2 * tensor.ControlSize * len(x.cells))
-	if err != nil {
-		return err
-	}
-	x.host = host
-	for i := range x.cells {
-		at := host[2*tensor.ControlSize*i:]
-		x.cells[i].control, x.cells[i].badRows = at[:tensor.ControlSize:tensor.ControlSize], at[tensor.ControlSize:][:4:4]
-	}
 	return nil
 }
 
 // alloc returns cleared memory that the program owns.
-func (x *executor) alloc(bytes int64) (Ptr, error) {
-	p, err := x.dev.zeroed(bytes)
+func (x *executor) alloc(bytes int64) (cuda.Ptr, error) {
+	s, err := x.card.Alloc(bytes)
 	if err == nil {
-		x.owned = append(x.owned, zone{p, max(bytes, least)})
+		x.owned = append(x.owned, s)
 	}
-	return p, err
+	return s.At, err
 }
 
-// free waits for what is under way and gives back all that the program has on the
-// card. Compiled kernels stay with the device, for the next program that needs
-// them.
+// free waits for what is in flight and gives back all that the program has on the
+// card.
 func (x *executor) free() error {
 	errs := []error{x.dropGraphs()}
-	for i := range x.cells {
-		if e := x.cells[i].done; e != 0 {
-			x.dev.events = append(x.dev.events, e)
-		}
+	for _, s := range x.owned {
+		errs = append(errs, x.card.Free(s))
 	}
-	for _, z := range x.owned {
-		errs = append(errs, x.dev.release(z.at, z.bytes))
-	}
-	if x.host != nil {
-		errs = append(errs, x.dev.drv.FreeHost(x.host))
-	}
-	x.owned, x.host = nil, nil
-	return errors.Join(errs...)
+	x.owned = nil
+	return errors.Join(append(errs, x.card.Unload(x.mod.code))...)
 }
 
 // call is what a launch brings.
 type call struct {
-	args       map[string]Ptr
-	buffers    []*buffer
+	args       map[string]cuda.Ptr
+	buffers    []*cuda.Buffer
 	recomputed *int64 // where the number of recomputed values goes; nil: nowhere
 }
 
@@ -147,17 +131,17 @@ func (x *executor) use(c *call, arg string, b kernels.Buffer, t kernels.DType, n
 	if n == 0 {
 		return nil
 	}
-	own, err := x.dev.own(b)
+	own, err := x.dev.Own(b)
 	if err != nil {
 		return err
 	}
-	if own.dtype != t || int64(own.n) < n {
-		return fmt.Errorf("%w: %s: buffer of %s has %d elements of %v, want %d of %v", kernels.ErrDevice, x.dev.name, arg, own.n, own.dtype, n, t)
+	if own.DType() != t || int64(own.Len()) < n {
+		return fmt.Errorf("%w: %s: buffer of %s has %d elements of %v, want %d of %v", kernels.ErrDevice, x.name, arg, own.Len(), own.DType(), n, t)
 	}
 	if c.args == nil {
-		c.args = map[string]Ptr{}
+		c.args = map[string]cuda.Ptr{}
 	}
-	c.args[arg], c.buffers = own.ptr, append(c.buffers, own)
+	c.args[arg], c.buffers = own.At(), append(c.buffers, own)
 	return nil
 }
 
@@ -186,13 +170,13 @@ func (x *executor) flows(c *call, flows kernels.Buffer) error {
 	if err := x.use(c, tensor.ArgFlows, flows, kernels.Int64, x.prog.FlowLen()); err != nil {
 		return err
 	}
-	c.args[tensor.ArgFlowNorms] = c.args[tensor.ArgFlows] + Ptr(8*x.prog.NumParams)
+	c.args[tensor.ArgFlowNorms] = c.args[tensor.ArgFlows] + cuda.Ptr(8*x.prog.NumParams)
 	return nil
 }
 
 // evaluation is the part of a launch that evaluates rows.
 func (x *executor) evaluation() phase {
-	return phase{phaseForward, zone{x.fixed[tensor.ArgBad], 4 * int64(x.tables.Rows)}, x.schedule.Forward}
+	return phase{phaseForward, cuda.Span{At: x.fixed[tensor.ArgBad], Bytes: 4 * int64(x.tables.Rows)}, x.schedule.Forward}
 }
 
 // forward evaluates rows.
@@ -213,7 +197,7 @@ func (x *executor) end(c *call, params, flows kernels.Buffer, rule *contract.Rul
 		return "count", x.schedule.Count, x.flows(c, flows)
 	}
 	if rule.Anemone != nil {
-		return "", nil, fmt.Errorf("%w: %s: rule Anemone in a backward pass; add flows up and call Update", kernels.ErrDevice, x.dev.name)
+		return "", nil, fmt.Errorf("%w: %s: rule Anemone in a backward pass; add flows up and call Update", kernels.ErrDevice, x.name)
 	}
 	return "move", x.schedule.Move, x.countWeights(params, 0, len(x.owners))
 }
@@ -231,7 +215,7 @@ func (x *executor) step(rows int, a *contract.StepArgs) error {
 	if err != nil {
 		return err
 	}
-	return x.run("step "+end, rows, a.Rule, c, x.evaluation(), phase{phaseBackward, zone{}, x.schedule.Backward}, phase{phaseUpdate, zone{}, work})
+	return x.run("step "+end, rows, a.Rule, c, x.evaluation(), phase{phaseBackward, cuda.Span{}, x.schedule.Backward}, phase{phaseUpdate, cuda.Span{}, work})
 }
 
 // backward sends the flows of the rows that forward has evaluated down.
@@ -244,14 +228,14 @@ func (x *executor) backward(rows int, a *contract.BackwardArgs) error {
 		if err := x.use(c, tensor.ArgVisits, a.Visits, kernels.Float32, x.prog.VisitLen()); err != nil {
 			return err
 		}
-		visits := zone{c.args[tensor.ArgVisits], 4 * x.prog.VisitLen()}
-		return x.run("visits", rows, nil, c, phase{phaseBackward, visits, x.schedule.Backward}, phase{phaseUpdate, zone{}, x.schedule.Visits})
+		visits := cuda.Span{At: c.args[tensor.ArgVisits], Bytes: 4 * x.prog.VisitLen()}
+		return x.run("visits", rows, nil, c, phase{phaseBackward, visits, x.schedule.Backward}, phase{phaseUpdate, cuda.Span{}, x.schedule.Visits})
 	}
 	end, work, err := x.end(c, a.Params, a.Flows, a.Rule)
 	if err != nil {
 		return err
 	}
-	return x.run(end, rows, a.Rule, c, phase{phaseBackward, zone{}, x.schedule.Backward}, phase{phaseUpdate, zone{}, work})
+	return x.run(end, rows, a.Rule, c, phase{phaseBackward, cuda.Span{}, x.schedule.Backward}, phase{phaseUpdate, cuda.Span{}, work})
 }
 
 // update moves the parameters of a range of owners by the flows of all shards.
@@ -272,11 +256,11 @@ func (x *executor) update(a *contract.UpdateArgs) error {
 		return err
 	}
 	if a.Rule.Anemone == nil {
-		return x.run(fmt.Sprintf("update %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, zone{}, x.schedule.Part(x.schedule.Update, lo, hi)})
+		return x.run(fmt.Sprintf("update %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, cuda.Span{}, x.schedule.Part(x.schedule.Update, lo, hi)})
 	}
 	if m := a.Rule.Anemone; !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 {
 		return fmt.Errorf("%w: %s: Anemone over %d rows with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
-			kernels.ErrDevice, x.dev.name, m.Rows, m.Momentum, m.Weight)
+			kernels.ErrDevice, x.name, m.Rows, m.Momentum, m.Weight)
 	}
 	if err := x.use(c, tensor.ArgVisits, a.Visits, kernels.Float32, x.prog.VisitLen()); err != nil {
 		return err
@@ -284,7 +268,7 @@ func (x *executor) update(a *contract.UpdateArgs) error {
 	if err := x.use(c, tensor.ArgAverages, a.Averages, kernels.Float32, x.prog.AverageLen()); err != nil {
 		return err
 	}
-	c.args[tensor.ArgAverNorms] = c.args[tensor.ArgAverages] + Ptr(4*x.prog.NumParams)
-	c.args[tensor.ArgResidues] = c.args[tensor.ArgAverages] + Ptr(4*x.prog.FlowLen())
-	return x.run(fmt.Sprintf("anemone %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, zone{}, x.schedule.Part(x.schedule.Anemone, lo, hi)})
+	c.args[tensor.ArgAverNorms] = c.args[tensor.ArgAverages] + cuda.Ptr(4*x.prog.NumParams)
+	c.args[tensor.ArgResidues] = c.args[tensor.ArgAverages] + cuda.Ptr(4*x.prog.FlowLen())
+	return x.run(fmt.Sprintf("anemone %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, cuda.Span{}, x.schedule.Part(x.schedule.Anemone, lo, hi)})
 }

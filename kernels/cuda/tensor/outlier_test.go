@@ -1,4 +1,4 @@
-package cuda_test
+package tensor_test
 
 import (
 	"testing"

@@ -1,11 +1,11 @@
-package cuda_test
+package tensor_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/layers"
 )

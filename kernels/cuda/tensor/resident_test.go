@@ -1,4 +1,4 @@
-package cuda_test
+package tensor_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels/cuda/plan"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"

@@ -1,10 +1,11 @@
-package cuda
+package tensor
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda"
 	contract "github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
@@ -12,25 +13,32 @@ import (
 // program is a loaded tensor program. Its methods hand the work to the driver's
 // goroutine.
 type program struct {
-	dev  *Device
+	dev  *cuda.Device
+	name string    // of the device
 	exec *executor // nil once it is freed
 }
 
 var _ contract.Program = (*program)(nil)
 
-// loadTensor plans a tensor program for this device, compiles its kernels and
-// makes its workspace.
-func loadTensor(_ context.Context, d *Device, m kernels.Module) (kernels.Program, error) {
+// Open opens a device that loads tensor programs alone.
+func Open(name string, open func() (cuda.Driver, error)) (*cuda.Device, error) {
+	return cuda.Open(name, open, cuda.Loaders{layers.ModuleKind: Load})
+}
+
+// Load plans a tensor program for a device, compiles its kernels and makes its
+// workspace. It is the loader of tensor programs.
+func Load(_ context.Context, d *cuda.Device, m kernels.Module) (kernels.Program, error) {
+	name := d.Info().Name
 	mod, ok := m.(layers.Module)
 	if !ok {
-		return nil, fmt.Errorf("%w: %s: module of kind %q is a %T, want %T", kernels.ErrDevice, d.name, m.ModuleKind(), m, mod)
+		return nil, fmt.Errorf("%w: %s: module of kind %q is a %T, want %T", kernels.ErrDevice, name, m.ModuleKind(), m, mod)
 	}
 	if mod.Rows < 1 || mod.Rows > 1<<20 {
-		return nil, fmt.Errorf("%w: %s: module for %d rows, want 1..%d", kernels.ErrDevice, d.name, mod.Rows, 1<<20)
+		return nil, fmt.Errorf("%w: %s: module for %d rows, want 1..%d", kernels.ErrDevice, name, mod.Rows, 1<<20)
 	}
-	p := &program{dev: d}
-	err := d.do(func() (err error) {
-		p.exec, err = newExecutor(d, mod)
+	p := &program{dev: d, name: name}
+	err := d.Do(func(t *cuda.Thread) (err error) {
+		p.exec, err = newExecutor(d, t, mod)
 		return err
 	})
 	if err != nil {
@@ -47,7 +55,7 @@ func (p *program) Free() {
 		return
 	}
 	p.exec = nil
-	_ = p.dev.do(x.free)
+	_ = p.dev.Do(func(*cuda.Thread) error { return x.free() })
 }
 
 // Precision says where products are of lower precision.
@@ -63,18 +71,18 @@ func (p *program) Precision() contract.Precision {
 func (p *program) call(name string, rows int, do func(x *executor) error) error {
 	x := p.exec
 	if x == nil {
-		return fmt.Errorf("%w: %s: %s of a program that was freed", kernels.ErrDevice, p.dev.name, name)
+		return fmt.Errorf("%w: %s: %s of a program that was freed", kernels.ErrDevice, p.name, name)
 	}
 	if rows < 1 || rows > x.tables.Rows {
-		return fmt.Errorf("%w: %s: %s of %d rows, want 1..%d", kernels.ErrDevice, p.dev.name, name, rows, x.tables.Rows)
+		return fmt.Errorf("%w: %s: %s of %d rows, want 1..%d", kernels.ErrDevice, p.name, name, rows, x.tables.Rows)
 	}
-	return p.dev.do(func() error { return do(x) })
+	return p.dev.Do(func(*cuda.Thread) error { return do(x) })
 }
 
 // training is call for what only programs for training can do.
 func (p *program) training(name string, rows int, do func(x *executor) error) error {
 	if x := p.exec; x != nil && !x.train {
-		return fmt.Errorf("%w: %s: %s of a program without room for flows; load the module for training", kernels.ErrDevice, p.dev.name, name)
+		return fmt.Errorf("%w: %s: %s of a program without room for flows; load the module for training", kernels.ErrDevice, p.name, name)
 	}
 	return p.call(name, rows, do)
 }

@@ -1,4 +1,4 @@
-package cuda
+package tensor
 
 import (
 	"encoding/binary"
@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 	contract "github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
@@ -16,28 +17,28 @@ import (
 func (x *executor) inspect(rows int, a *contract.InspectArgs) error {
 	p := x.prog
 	if a.Vector < 0 || a.Vector >= len(p.Vectors) {
-		return fmt.Errorf("%w: %s: inspection of vector %d of %d", kernels.ErrDevice, x.dev.name, a.Vector, len(p.Vectors))
+		return fmt.Errorf("%w: %s: inspection of vector %d of %d", kernels.ErrDevice, x.name, a.Vector, len(p.Vectors))
 	}
-	if err := x.dev.afterLaunch(x.last); err != nil {
+	if err := x.card.After(x.last); err != nil {
 		return err
 	}
 	v := &p.Vectors[a.Vector]
 	units := int(v.Units)
 	if len(a.Log) < rows*units {
-		return fmt.Errorf("%w: %s: room for %d log values, want %d", kernels.ErrDevice, x.dev.name, len(a.Log), rows*units)
+		return fmt.Errorf("%w: %s: Log has %d elements, want %d", kernels.ErrDevice, x.name, len(a.Log), rows*units)
 	}
 	if p.Tabulated(int32(a.Vector)) {
 		return x.inspectTable(rows, &p.Inputs[v.Def], a)
 	}
 	width := p.Width(int32(a.Vector))
 	values, exps, bad := make([]float32, rows*width), make([]int32, rows), make([]uint32, rows)
-	if err := x.dev.copyOut(kernels.Memory(values), x.fixed[tensor.ArgVal]+Ptr(4*x.tables.Slot[a.Vector])); err != nil {
+	if err := x.card.CopyOut(kernels.Memory(values), x.fixed[tensor.ArgVal]+cuda.Ptr(4*x.tables.Slot[a.Vector])); err != nil {
 		return err
 	}
-	if err := x.dev.copyOut(unsafe.Slice((*byte)(unsafe.Pointer(&exps[0])), 4*rows), x.fixed[tensor.ArgExp]+Ptr(4*a.Vector*x.tables.Rows)); err != nil {
+	if err := x.card.CopyOut(unsafe.Slice((*byte)(unsafe.Pointer(&exps[0])), 4*rows), x.fixed[tensor.ArgExp]+cuda.Ptr(4*a.Vector*x.tables.Rows)); err != nil {
 		return err
 	}
-	if err := x.dev.copyOut(kernels.Memory(bad), x.fixed[tensor.ArgBad]); err != nil {
+	if err := x.card.CopyOut(kernels.Memory(bad), x.fixed[tensor.ArgBad]); err != nil {
 		return err
 	}
 	own, err := x.ownExps(int32(a.Vector), len(values))
@@ -68,35 +69,35 @@ func (x *executor) ownExps(vector int32, n int) ([]float32, error) {
 		return own, nil
 	}
 	at := x.tables.Slot[vector] + uint64(x.tables.Inputs[v.Def].Exps)
-	return own, x.dev.copyOut(kernels.Memory(own), x.fixed[tensor.ArgVal]+Ptr(4*at))
+	return own, x.card.CopyOut(kernels.Memory(own), x.fixed[tensor.ArgVal]+cuda.Ptr(4*at))
 }
 
 // inspectTable looks the logs of a tabulated leaf up.
 func (x *executor) inspectTable(rows int, in *layers.Input, a *contract.InspectArgs) error {
 	width, units := x.prog.Width(in.Vector), int(x.prog.Vectors[in.Vector].Units)
-	params, err := x.dev.own(a.Params)
+	params, err := x.dev.Own(a.Params)
 	if err != nil {
 		return err
 	}
-	codes, err := x.dev.own(a.Codes)
+	codes, err := x.dev.Own(a.Codes)
 	if err != nil {
 		return err
 	}
-	if err := x.dev.afterLaunch(max(params.used, codes.used)); err != nil {
+	if err := x.card.After(max(params.Used(), codes.Used())); err != nil {
 		return err
 	}
 	table, exps := make([]float32, (int(in.Codes)+1)*width), make([]float32, (int(in.Codes)+1)*width)
-	if err := x.dev.copyOut(kernels.Memory(table), params.ptr+Ptr(4*in.Table)); err != nil {
+	if err := x.card.CopyOut(kernels.Memory(table), params.At()+cuda.Ptr(4*in.Table)); err != nil {
 		return err
 	}
 	if in.Exps >= 0 {
-		if err := x.dev.copyOut(kernels.Memory(exps), params.ptr+Ptr(4*in.Exps)); err != nil {
+		if err := x.card.CopyOut(kernels.Memory(exps), params.At()+cuda.Ptr(4*in.Exps)); err != nil {
 			return err
 		}
 	}
 	size := x.codeType.Bytes()
 	cells := make([]byte, rows*size)
-	if err := x.dev.copyOut(cells, codes.ptr+Ptr(size*int(x.tables.CodesAt(in)))); err != nil {
+	if err := x.card.CopyOut(cells, codes.At()+cuda.Ptr(size*int(x.tables.CodesAt(in)))); err != nil {
 		return err
 	}
 	for r := range rows {

@@ -57,9 +57,9 @@ func (s *Schedule) addBackward(sums []int) {
 	s.Backward = s.each(s.Backward, tensor.KernelBackward, narrow, 1, tensor.RowTile)
 }
 
-// operandRoom is how many operands KernelFit writes at most before KernelForwardWide
+// mostOperands is how many operands KernelFit writes at most before KernelForwardWide
 // reads them, unless those of one sum are more: about what the second-level cache holds.
-const operandRoom = 16 << 20
+const mostOperands = 16 << 20
 
 // addForward adds the launches that evaluate a level of sums whose operands do not stay
 // in shared memory: sums of more than half of WideColumns units in wide groups, where these
@@ -91,7 +91,7 @@ func (s *Schedule) addForward(sums []int) {
 }
 
 // addForwardWide adds the launches of sums in wide groups, which stand from one on in
-// the table, in their order: as many sums at a time as leave their operands room.
+// the table, in their order: as many sums at a time as mostOperands has space for.
 func (s *Schedule) addForwardWide(sums []int, groups []tensor.Group, group uint32) {
 	t := s.Tables
 	var fits, wide []uint32 // pairs, with the place of the operands
@@ -108,7 +108,7 @@ func (s *Schedule) addForwardWide(sums []int, groups []tensor.Group, group uint3
 	for _, i := range sums {
 		s.keep(i)
 		n := int64(t.Rows) * int64(t.Sums[i].Cols)
-		if place > 0 && place+n > operandRoom {
+		if place > 0 && place+n > mostOperands {
 			flush()
 		}
 		fits = append(fits, uint32(i), uint32(place))

@@ -1,4 +1,4 @@
-package cuda_test
+package tensor_test
 
 import (
 	"os"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda"
+	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 )
@@ -16,7 +17,7 @@ import (
 func emulated(o emulator.Options) kerneltest.Open {
 	o.Strict = true
 	return func(t testing.TB) kernels.Device {
-		d, err := cuda.Open("emulator", func() (cuda.Driver, error) { return emulator.New(o), nil })
+		d, err := executor.Open("emulator", func() (cuda.Driver, error) { return emulator.New(o), nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestConformanceOnCard(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := func() (*cuda.Device, error) {
-		return cuda.Open(name, func() (cuda.Driver, error) { return cuda.OpenDriver(ordinal) })
+		return executor.Open(name, func() (cuda.Driver, error) { return cuda.OpenDriver(ordinal) })
 	}
 	// The suite opens the card some four hundred times. One device that stays open
 	// keeps the card's context, and the kernels that were compiled, for all others;

@@ -68,17 +68,17 @@ func (t *Tables) makePatches() (narrow, wide []uint32) {
 
 // wideEdge is the most units of a patch of a wide region.
 func (t *Tables) wideEdge(regions []region) int {
-	room := tensor.PatchShared(tensor.WidePatch)
+	shared := tensor.PatchShared(tensor.WidePatch)
 	most, n := uint32(tensor.WidePatch/t.Size), uint32(0)
 	for i := range regions {
 		if r := &regions[i]; r.wide(t.Size) {
 			n += ((r.steps + most - 1) / most) * ((r.columns + most - 1) / most)
 			if len(r.members) > 1 {
-				room = tensor.PatchShared(tensor.WidePatch) + tensor.PatchTotals(tensor.WidePatch)
+				shared = tensor.PatchShared(tensor.WidePatch) + tensor.PatchTotals(tensor.WidePatch)
 			}
 		}
 	}
-	if !t.busy(int(n)) || room > t.Shared {
+	if !t.busy(int(n)) || shared > t.Shared {
 		return tensor.NarrowPatch
 	}
 	return tensor.WidePatch

@@ -1,53 +1,47 @@
-package cuda
+package tensor
 
 import (
-	"fmt"
-
-	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
 
 // module is a set of kernels on the card.
-type module struct{ functions map[string]function }
+type module struct {
+	code      *cuda.Code
+	functions map[string]function
+}
 
 // function is a kernel that is ready to launch.
 type function struct {
-	function Function
-	threads  int
-	params   []string
+	handle  cuda.Function
+	threads int
+	params  []string
 }
 
-// module compiles a variant's kernels, or returns them from the last time.
-func (d *Device) module(v tensor.Variant) (*module, error) {
-	if m, ok := d.modules[v]; ok {
-		return m, nil
-	}
+// load compiles a variant's kernels.
+func load(t *cuda.Thread, v tensor.Variant) (*module, error) {
 	source, text := v.Printed()
-	handle, err := d.drv.Load(text)
+	code, err := t.Load(text)
 	if err != nil {
 		return nil, err
 	}
-	m := &module{functions: map[string]function{}}
+	m := &module{code, map[string]function{}}
 	for _, k := range source.Kernels {
-		f, info, err := d.drv.Function(handle, k.Name, d.dynamic(v, k.Name))
-		if err != nil {
+		f := function{threads: k.Threads}
+		for _, p := range k.Params {
+			f.params = append(f.params, p.Name)
+		}
+		if f.handle, err = t.Function(code, k.Name, k.Threads, dynamic(t.Card(), v, k.Name)); err != nil {
+			_ = t.Unload(code) // the first error says what is wrong
 			return nil, err
 		}
-		if info.MaxThreads < k.Threads {
-			return nil, fmt.Errorf("%w: %s: kernel %s needs blocks of %d threads, the card allows %d", kernels.ErrDevice, d.name, k.Name, k.Threads, info.MaxThreads)
-		}
-		fn := function{function: f, threads: k.Threads}
-		for _, p := range k.Params {
-			fn.params = append(fn.params, p.Name)
-		}
-		m.functions[k.Name] = fn
+		m.functions[k.Name] = f
 	}
-	d.modules[v] = m
 	return m, nil
 }
 
 // dynamic is the most dynamic shared memory that launches of a kernel ask for.
-func (d *Device) dynamic(v tensor.Variant, kernel string) int {
+func dynamic(card cuda.Card, v tensor.Variant, kernel string) int {
 	most, fixed := 0, 0
 	switch kernel {
 	case tensor.KernelForwardResident:
@@ -63,5 +57,5 @@ func (d *Device) dynamic(v tensor.Variant, kernel string) int {
 			most, fixed = tensor.PatchTotals(tensor.NarrowPatch), tensor.PatchShared(tensor.NarrowPatch)
 		}
 	}
-	return min(most, d.card.SharedMemory-fixed)
+	return min(most, card.SharedMemory-fixed)
 }

@@ -1,13 +1,14 @@
-package cuda
+package tensor
 
 import (
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
 
 // fans remembers which parameters the numbers of weights on the card describe.
 type fans struct {
-	counted *buffer
+	counted *cuda.Buffer
 	at      int // its writes then
 	lo, hi  int // the owners
 }
@@ -16,15 +17,15 @@ type fans struct {
 // categories that are not 0: a pseudocount is spread over these. A 0 stays 0 and
 // nothing else becomes 0, so it is done once for parameters that come from outside.
 func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
-	b, err := x.dev.own(params)
+	b, err := x.dev.Own(params)
 	if err != nil {
 		return err
 	}
-	if x.fans.counted == b && x.fans.at == b.writes && x.fans.lo <= lo && hi <= x.fans.hi {
+	if x.fans.counted == b && x.fans.at == b.Writes() && x.fans.lo <= lo && hi <= x.fans.hi {
 		return nil
 	}
 	// The last launch may still move the parameters, or read the numbers.
-	if err := x.dev.afterLaunch(max(b.used, x.last)); err != nil {
+	if err := x.card.After(max(b.Used(), x.last)); err != nil {
 		return err
 	}
 	t := x.tables
@@ -33,7 +34,7 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 	var weights []float32
 	read := func(offset uint64, n int) error {
 		weights = append(weights[:0], make([]float32, n)...)
-		return x.dev.copyOut(kernels.Memory(weights), b.ptr+Ptr(4*offset))
+		return x.card.CopyOut(kernels.Memory(weights), b.At()+cuda.Ptr(4*offset))
 	}
 	first, held := 0, 0 // the edge blocks in weights
 	firstTile, endTile := x.schedule.Tiles(lo, hi)
@@ -66,9 +67,9 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 			}
 		}
 	}
-	if err := x.dev.copyIn(x.fixed[tensor.ArgFans], kernels.Memory(count)); err != nil {
+	if err := x.card.CopyIn(x.fixed[tensor.ArgFans], kernels.Memory(count)); err != nil {
 		return err
 	}
-	x.fans = fans{b, b.writes, lo, hi}
+	x.fans = fans{b, b.Writes(), lo, hi}
 	return nil
 }

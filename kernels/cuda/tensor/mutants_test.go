@@ -1,4 +1,4 @@
-package cuda_test
+package tensor_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/kernels/cuda"
+	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
@@ -185,7 +186,7 @@ func open(t *testing.T, block int, wide bool) *theatre {
 	}
 	th := &theatre{name: name, block: block, surgeon: newSurgeon(processors)}
 	var err error
-	if th.dev, err = cuda.Open("emulator", func() (cuda.Driver, error) { return th.surgeon, nil }); err != nil {
+	if th.dev, err = executor.Open("emulator", func() (cuda.Driver, error) { return th.surgeon, nil }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { th.dev.Close() })
@@ -295,7 +296,7 @@ func (th *theatre) witness(t *testing.T, k *kernelText, line int) string {
 	return ""
 }
 
-const survivorsFile = "../ptx/tensor/testdata/survivors.txt"
+const survivorsFile = "../../ptx/tensor/testdata/survivors.txt"
 
 // survivor is an instruction that a kernel does without, for a reason. Lines before
 // it may stand in front. Registers and labels have no numbers: these change with

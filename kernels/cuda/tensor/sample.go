@@ -1,9 +1,10 @@
-package cuda
+package tensor
 
 import (
 	"fmt"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 	contract "github.com/pce-engine/pce/kernels/tensor"
 )
@@ -12,22 +13,22 @@ import (
 func (x *executor) sample(rows int, a *contract.SampleArgs) error {
 	functions := len(x.prog.Functions())
 	if len(a.Units) < rows*functions {
-		return fmt.Errorf("%w: %s: room for %d units, want %d", kernels.ErrDevice, x.dev.name, len(a.Units), rows*functions)
+		return fmt.Errorf("%w: %s: Units has %d elements, want %d", kernels.ErrDevice, x.name, len(a.Units), rows*functions)
 	}
 	c := &call{}
 	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
-	taken := zone{x.fixed[tensor.ArgTaken], 4 * int64(x.tables.Rows) * int64(len(x.prog.Vectors))}
+	taken := cuda.Span{At: x.fixed[tensor.ArgTaken], Bytes: 4 * int64(x.tables.Rows) * int64(len(x.prog.Vectors))}
 	x.draws = contract.NewDraws(a.Seed, a.First)
 	if err := x.run("sample", rows, nil, c, phase{phaseSample, taken, x.schedule.Sample}); err != nil {
 		return err
 	}
 	units := make([]uint32, x.tables.Rows*functions)
-	if err := x.dev.afterLaunch(x.last); err != nil {
+	if err := x.card.After(x.last); err != nil {
 		return err
 	}
-	if err := x.dev.copyOut(kernels.Memory(units), taken.at); err != nil {
+	if err := x.card.CopyOut(kernels.Memory(units), taken.At); err != nil {
 		return err
 	}
 	for i := range functions {

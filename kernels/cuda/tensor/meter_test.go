@@ -1,4 +1,4 @@
-package cuda_test
+package tensor_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/cuda"
+	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/tensor"
@@ -39,7 +40,7 @@ func (c *clerk) LaunchGraph(g cuda.Graph, s cuda.Stream) error {
 // which takes the host longer than many a phase takes the card.
 func TestMeterClock(t *testing.T) {
 	c := &clerk{Emulator: emulator.New(emulator.Options{})}
-	dev, err := cuda.Open("emulator", func() (cuda.Driver, error) { return c, nil })
+	dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return c, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
