@@ -88,8 +88,8 @@ func (d *Device) Allocated() (bytes int64) {
 
 // InUse returns the bytes of the card's memory that buffers and programs have now.
 func (d *Device) InUse() (bytes int64) {
-	_ = d.do(func() error { // cannot fail
-		bytes = d.meter.bytes
+	_ = d.Do(func(t *Thread) error { // fails when the device is closed
+		bytes = t.meter.bytes
 		return nil
 	})
 	return bytes
