@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -233,5 +234,84 @@ func TestModelErrors(t *testing.T) {
 	}
 	if _, err := pce.Open(t.Context(), "model_test.go", pce.Options{}); !errors.Is(err, format.ErrModel) {
 		t.Errorf("Open of a Go file: %v, want ErrModel", err)
+	}
+}
+
+// TestCloseInUse closes a model while many goroutines ask it: each call has the right
+// answer or finds the model closed, and nothing is left in use.
+func TestCloseInUse(t *testing.T) {
+	for seed := range uint64(4) {
+		g, _, m := random(t, seed, reference.RandomOptions{Vars: 6}, pce.Options{Engines: 2, Threads: 1})
+		rows := reference.RandomRows(g, rand.New(rand.NewPCG(seed, 2)), 30, 0.2)
+		want, err := m.LogLikelihood(t.Context(), rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered := make(chan struct{}, 1)
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				for {
+					got, err := m.LogLikelihood(t.Context(), rows)
+					select {
+					case answered <- struct{}{}:
+					default:
+					}
+					if errors.Is(err, pce.ErrClosed) {
+						return
+					}
+					if err != nil || !slices.Equal(got, want) {
+						t.Errorf("LogLikelihood = %v, %v; want %v", got, err, want)
+						return
+					}
+				}
+			})
+		}
+		<-answered
+		for range 2 {
+			wg.Go(func() {
+				if err := m.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if _, err := m.Sample(t.Context(), 1, 1); err != pce.ErrClosed {
+			t.Errorf("after Close: %v, want ErrClosed", err)
+		}
+	}
+}
+
+// TestCloseFreesTheFile wants no model file to stay open: after Close, and where Open
+// fails after it has read the circuit.
+func TestCloseFreesTheFile(t *testing.T) {
+	const table = "/proc/self/fd"
+	if _, err := os.Stat(table); err != nil {
+		t.Skip("this system does not list the files that a process has open")
+	}
+	_, _, m := random(t, 1, reference.RandomOptions{Vars: 2}, pce.Options{})
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := m.Save(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	isOpen := func() bool {
+		files, err := os.ReadDir(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(files, func(f os.DirEntry) bool {
+			to, err := os.Readlink(filepath.Join(table, f.Name()))
+			return err == nil && to == path
+		})
+	}
+	if _, err := pce.Open(t.Context(), path, pce.Options{MaxMemory: 1}); !errors.Is(err, kernels.ErrMemory) || isOpen() {
+		t.Errorf("Open without memory: %v; open: %t", err, isOpen())
+	}
+	o, err := pce.Open(t.Context(), path, pce.Options{})
+	if err != nil || !isOpen() {
+		t.Fatalf("%v; open: %t, or the test sees nothing", err, isOpen())
+	}
+	if err := o.Close(); err != nil || isOpen() {
+		t.Errorf("after Close: %v; open: %t", err, isOpen())
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/device"
+	"github.com/pce-engine/pce/layers"
 )
 
 // TestRowsWithin wants powers of two below the full launch, and one row at least.
@@ -126,6 +128,31 @@ func TestQueryMemory(t *testing.T) {
 		o.MaxMemory = plan(1).Total - 1
 		if _, err := b.Pool(t.Context(), o); !errors.Is(err, kernels.ErrMemory) {
 			t.Errorf("room for no row: %v, want ErrMemory", err)
+		}
+	}
+}
+
+// TestMemoryOfDevices wants the plan of a circuit to have all that the device plans.
+func TestMemoryOfDevices(t *testing.T) {
+	b := longHMM(t, 20)
+	for _, name := range []string{"cpu", "cuda", "emulator"} {
+		at, err := device.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work, err := at.Plan(layers.Module{Program: b.Program, Rows: 64, Train: true}, device.Options{Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := b.Memory(Load{Options: Options{Device: name, Threads: 2, Rows: 64}, Train: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Values != work.Values || m.Flows != work.Flows || m.Scratch != work.Scratch+ownerBytes(b) || m.Program != work.Program+programBytes(b) {
+			t.Errorf("%s: plan %+v, of the device %+v", name, m, work)
+		}
+		if card := work.Program > 0; card != (name != "cpu") {
+			t.Errorf("%s: tables of %d bytes; the test compares nothing", name, work.Program)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
+	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -54,11 +55,15 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	if p.Kernels, p.Step, err = plan.Predict(m, rows, rates); err != nil {
 		return nil, err
 	}
-	memory, err := plan.MemoryOf(m)
+	card, err := device.Find("cuda") // which need not be there
 	if err != nil {
 		return nil, err
 	}
-	p.DeviceMemory = 4*b.Program.NumParams + memory.Values + memory.Flows + memory.Scratch + memory.Program + 2*m.RowBytes()
+	memory, err := card.Plan(m, device.Options{})
+	if err != nil {
+		return nil, err
+	}
+	p.DeviceMemory = 4*b.Program.NumParams + memory.Values + memory.Flows + memory.Scratch + memory.Program
 	// The rows of a step are copied while the card works on the step before.
 	p.CopyBytes, p.CopySeconds = m.CellBytes(), float64(m.CellBytes())/rates.Host
 	p.FloorPer1k = max(p.Step.Floor, p.CopySeconds) * 1000 / float64(rows)
