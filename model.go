@@ -81,7 +81,7 @@ func (m *Model) Unchecked() bool { return m.plan.Unchecked }
 // Graph returns the circuit. It must not be changed.
 func (m *Model) Graph() *circuit.Graph { return m.plan.Graph }
 
-// Info describes the model; its memory is that of one engine.
+// Info describes the model; its memory is that of one of its engines.
 func (m *Model) Info() (*Info, error) { return m.plan.Info(run.Load{Options: m.opts}) }
 
 // Device describes the device that the model runs on.
