@@ -8,9 +8,10 @@
 // that is killed goes on where its journal ends, and a worker that dies changes
 // nothing.
 //
-// A Runner does the jobs of a queue. A Lead is one run that this process leads:
-// it gives the workers what they need, files that they cannot read among it, and
-// begins the run. A Loader is the worker's side.
+// A Taker takes jobs from the queue, one after another, and a Runner does them. A
+// Lead is one run that this process leads: it gives the workers what they need,
+// files that they cannot read among it, and begins the run. A Loader is the
+// worker's side.
 //
 // # Shapes and units
 //

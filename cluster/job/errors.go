@@ -14,7 +14,8 @@ import (
 // end of its run.
 var ErrCancelled = errors.New("cancelled")
 
-// ErrNoRun means that an ID is not that of a run.
+// ErrNoRun means that an ID is not that of a run, or that of one to which this
+// cannot happen any more.
 var ErrNoRun = errors.New("job")
 
 // Bad returns an error about a job that matches cluster.ErrJob and, if one is

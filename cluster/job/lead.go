@@ -23,8 +23,8 @@ const (
 	AuditFile = "audit.jsonl"
 	// memberInterval is how often the list of members is read while too few are there.
 	memberInterval = 250 * time.Millisecond
-	// partingTime bounds what is said to the broker at the end.
-	partingTime = 10 * time.Second
+	// PartingTime bounds what is said to the broker at the end.
+	PartingTime = 10 * time.Second
 )
 
 // Lead is a run that this process leads. One goroutine uses it.
@@ -187,7 +187,7 @@ func (l *Lead) Status() (s cluster.RunStatus) {
 // Close lets go of the workers. What only this run needs is removed from the
 // broker if the run is over.
 func (l *Lead) Close(ctx context.Context, over bool) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), PartingTime)
 	defer cancel()
 	var err error
 	if l.run != nil {

@@ -134,7 +134,7 @@ func sendRequest(bus cluster.Bus, r filesRequest) error {
 func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]job.FileRef, error) {
 	runs := bus.Bucket(cluster.RunsBucket)
 	defer func() {
-		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), job.PartingTime)
 		defer cancel()
 		_ = runs.Delete(parting, job.AsksPrefix+r.Run, 0) // the next request replaces it anyway
 	}()

@@ -40,7 +40,7 @@ type follower struct {
 
 // print prints events until the run has ended. The end is that of the run, if an
 // event said so.
-func (f *follower) print(parent context.Context) (end *runEnd, err error) {
+func (f *follower) print(parent context.Context) (end *job.RunEnd, err error) {
 	parent, stop := endWithStorage(parent, f.bus)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(parent)
@@ -58,8 +58,8 @@ func (f *follower) print(parent context.Context) (end *runEnd, err error) {
 		if _, broken = fmt.Fprintln(f.w, oneLine(string(event))); broken != nil {
 			return false
 		}
-		var e runEnd
-		if json.Unmarshal(event, &e) == nil && e.Msg == endMessage {
+		var e job.RunEnd
+		if json.Unmarshal(event, &e) == nil && e.Msg == job.EndMessage {
 			end = &e
 		}
 		return end == nil

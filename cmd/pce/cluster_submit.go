@@ -132,7 +132,7 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Conf
 		if err == nil {
 			return
 		}
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), job.PartingTime)
 		defer cancel()
 		if revision != 0 { // if this fails too, the run stays queued and can be cancelled
 			_ = runs.Delete(undo, j.ID, revision)

@@ -114,8 +114,8 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	if _, err := fmt.Fprintf(a.stdout, "cluster ready at %s, %d workers here\n", to.coordinator.URLs, len(to.workers)); err != nil {
 		return err
 	}
-	t := &taker{bus: bus, log: log, pause: setbackPause, run: runner.Do}
-	unfinished, err := t.work(ctx)
+	taker := &job.Taker{Bus: bus, Log: log, Run: runner.Do, Code: stateCode}
+	unfinished, err := taker.Work(ctx)
 	var lonely *noCrewError
 	switch {
 	case err != nil:

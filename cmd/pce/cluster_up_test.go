@@ -247,7 +247,7 @@ func upOutlasts(t *testing.T, epochs int) bool {
 	}
 	out.Reset()
 	if code := Run(t.Context(), []string{"cluster", "logs", "--cluster", "@" + up.urlFile, id}, nil, nil, &out, &errs); code != 0 ||
-		strings.Count(out.String(), "epoch done") < epochs || !strings.Contains(out.String(), endMessage) {
+		strings.Count(out.String(), "epoch done") < epochs || !strings.Contains(out.String(), job.EndMessage) {
 		t.Errorf("logs: exit %d\n%s%s", code, &out, &errs)
 	}
 	up.stop(0)

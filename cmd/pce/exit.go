@@ -96,3 +96,17 @@ func exitCode(err error) int {
 	}
 	return exitInternal
 }
+
+// stateCode is the exit code of a run that was left in a state, with an error if it
+// failed.
+func stateCode(state string, err error) int {
+	switch {
+	case err != nil:
+		return exitCode(err)
+	case state == job.StateCancelled:
+		return exitInterrupted
+	case state == job.StateInterrupted:
+		return exitCheckpointed
+	}
+	return exitOK
+}

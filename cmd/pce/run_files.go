@@ -114,7 +114,7 @@ func (g *fileGiver) loop(ctx context.Context) {
 
 // asked reports whether the owner of a run has made a request.
 func (g *fileGiver) asked(ctx context.Context, r filesRequest) bool {
-	call, cancel := context.WithTimeout(ctx, partingTime)
+	call, cancel := context.WithTimeout(ctx, job.PartingTime)
 	defer cancel()
 	rec, err := g.bus.Bucket(cluster.RunsBucket).Get(call, job.AsksPrefix+r.Run)
 	return err == nil && string(rec.Value) == r.Ask

@@ -165,7 +165,7 @@ func (c *clusterTraining) rows(ctx context.Context) (rows job.TrainRows, err err
 // lead trains, and records how the run ended.
 func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Result, error) {
 	c.forgetCancel(ctx)
-	watched, stop := watchCancel(ctx, c.Bus, c.ID)
+	watched, stop := job.WatchCancel(ctx, c.Bus, c.ID)
 	defer stop()
 	res, err := c.train(watched, o)
 	record, began := job.Record{RunStatus: c.Status()}, c.Began()
@@ -184,7 +184,7 @@ func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Re
 	if !began {
 		return res, err
 	}
-	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), job.PartingTime)
 	defer cancel()
 	if e := job.PutRun(parting, c.Bus, &record); e != nil {
 		c.Log.Warn("the end of the run was not recorded", "err", e)
@@ -195,8 +195,7 @@ func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Re
 
 // forgetCancel removes a request to cancel the run.
 func (c *clusterTraining) forgetCancel(ctx context.Context) {
-	err := c.Bus.Bucket(cluster.RunsBucket).Delete(ctx, job.CancelPrefix+c.ID, 0)
-	if err != nil && !errors.Is(err, cluster.ErrNoRecord) {
+	if err := job.ForgetCancel(ctx, c.Bus, c.ID); err != nil {
 		c.Log.Warn("an old request to cancel the run was not removed", "err", err)
 	}
 }

@@ -44,8 +44,8 @@ func inBubble(t *testing.T, f func(t *testing.T, bus cluster.Bus)) {
 	synctest.Test(t, func(t *testing.T) { f(t, simnet.New(1, simnet.Faults{}).Host("c-up").Bus()) })
 }
 
-func quietTaker(bus cluster.Bus, run func(ctx context.Context, id string, job []byte) error) *taker {
-	return &taker{bus: bus, log: slog.New(slog.DiscardHandler), run: run, pause: setbackPause}
+func quietTaker(bus cluster.Bus, run func(ctx context.Context, id string, text []byte) error) *job.Taker {
+	return &job.Taker{Bus: bus, Log: slog.New(slog.DiscardHandler), Run: run, Code: stateCode}
 }
 
 // ends waits for the end of a run, and returns its record.
@@ -84,13 +84,13 @@ func TestTaker(t *testing.T) {
 		"dead shard":      {[]error{cluster.ErrDead}, false, job.StateFailed, exitCluster, "dead shard", 0},
 		"setbacks":        {[]error{lost, cluster.ErrDeposed, cluster.ErrUnreachable, lost}, true, job.StateDone, 0, "", 0},
 		"many setbacks with progress": {func() (all []error) {
-			for range 3 * maxSetbacks {
+			for range 3 * job.MaxSetbacks {
 				all = append(all, lost)
 			}
 			return all
 		}(), false, job.StateDone, 0, "", 0},
 		"no progress": {func() (all []error) {
-			for range maxSetbacks + 1 {
+			for range job.MaxSetbacks + 1 {
 				all = append(all, lost)
 			}
 			return all
@@ -99,9 +99,9 @@ func TestTaker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, bus cluster.Bus) {
 				attempt := 0
-				tk := quietTaker(bus, func(_ context.Context, id string, job []byte) error {
-					if id != "r-1" || string(job) != "r-1" {
-						t.Errorf("job %q of run %q", job, id)
+				tk := quietTaker(bus, func(_ context.Context, id string, text []byte) error {
+					if id != "r-1" || string(text) != "r-1" {
+						t.Errorf("job %q of run %q", text, id)
 					}
 					attempt++
 					step := int64(attempt)
@@ -117,7 +117,7 @@ func TestTaker(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan bool, 1)
 				go func() {
-					unfinished, err := tk.work(ctx)
+					unfinished, err := tk.Work(ctx)
 					if err != nil {
 						t.Error(err)
 					}
@@ -128,8 +128,8 @@ func TestTaker(t *testing.T) {
 				if r.State != tc.state || r.Code != tc.code || !strings.Contains(r.Error, tc.text) || (r.Error == "") != (tc.state == job.StateDone) || r.Step == 0 {
 					t.Errorf("ended as %+v, want %s with code %d and %q", r, tc.state, tc.code, tc.text)
 				}
-				var end runEnd
-				err := bus.Events().Follow(ctx, "r-1", func(event []byte) bool { return json.Unmarshal(event, &end) == nil && end.Msg != endMessage })
+				var end job.RunEnd
+				err := bus.Events().Follow(ctx, "r-1", func(event []byte) bool { return json.Unmarshal(event, &end) == nil && end.Msg != job.EndMessage })
 				if err != nil || end.State != tc.state || end.Code != tc.code {
 					t.Errorf("last event %+v, %v", end, err)
 				}
@@ -174,7 +174,7 @@ func TestTakerStops(t *testing.T) {
 			}
 			other <- d
 		}()
-		if unfinished, err := tk.work(ctx); !unfinished || err != nil {
+		if unfinished, err := tk.Work(ctx); !unfinished || err != nil {
 			t.Errorf("work = %v, %v", unfinished, err)
 		}
 		d := <-other
@@ -203,7 +203,7 @@ func TestTakerAgain(t *testing.T) {
 			t.Error("a run that is done is run again")
 			return nil
 		})
-		if unfinished, err := tk.work(ctx); unfinished || err != nil {
+		if unfinished, err := tk.Work(ctx); unfinished || err != nil {
 			t.Errorf("work = %v, %v", unfinished, err)
 		}
 	})
@@ -222,7 +222,7 @@ func TestCancel(t *testing.T) {
 		})
 		ended := make(chan struct{})
 		go func() {
-			tk.work(ctx)
+			tk.Work(ctx)
 			close(ended)
 		}()
 		for _, id := range []string{"r-1", "r-2", "r-3"} {
@@ -231,10 +231,10 @@ func TestCancel(t *testing.T) {
 		if id := <-running; id != "r-1" {
 			t.Fatalf("%s runs first", id)
 		}
-		if atOnce, err := requestCancel(ctx, bus, "r-2"); !atOnce || err != nil {
+		if atOnce, err := job.RequestCancel(ctx, bus, "r-2"); !atOnce || err != nil {
 			t.Errorf("queued: %v, %v", atOnce, err)
 		}
-		if atOnce, err := requestCancel(ctx, bus, "r-1"); atOnce || err != nil {
+		if atOnce, err := job.RequestCancel(ctx, bus, "r-1"); atOnce || err != nil {
 			t.Errorf("running: %v, %v", atOnce, err)
 		}
 		for _, id := range []string{"r-1", "r-2"} {
@@ -245,16 +245,16 @@ func TestCancel(t *testing.T) {
 		if id := <-running; id != "r-3" {
 			t.Errorf("then %s runs, want r-3", id)
 		}
-		if atOnce, err := requestCancel(ctx, bus, "r-1"); !atOnce || err != nil {
+		if atOnce, err := job.RequestCancel(ctx, bus, "r-1"); !atOnce || err != nil {
 			t.Errorf("cancelled: %v, %v", atOnce, err)
 		}
-		if _, err := requestCancel(ctx, bus, "r-9"); !errors.Is(err, job.ErrNoRun) {
+		if _, err := job.RequestCancel(ctx, bus, "r-9"); !errors.Is(err, job.ErrNoRun) {
 			t.Errorf("unknown: %v", err)
 		}
 		if err := job.PutRun(ctx, bus, &job.Record{RunStatus: cluster.RunStatus{Run: "r-8", State: job.StateDone}}); err != nil {
 			t.Error(err)
 		}
-		if _, err := requestCancel(ctx, bus, "r-8"); !errors.Is(err, errUsage) {
+		if _, err := job.RequestCancel(ctx, bus, "r-8"); !errors.Is(err, job.ErrNoRun) {
 			t.Errorf("done: %v", err)
 		}
 		records, err := bus.Bucket(cluster.RunsBucket).List(ctx)
@@ -295,7 +295,7 @@ func TestUploadsEnd(t *testing.T) {
 			t.Errorf("runs %v, %v", runs, err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		tk := &taker{bus: bus, log: slog.New(slog.DiscardHandler), pause: func(int) time.Duration { return 0 }, run: func(_ context.Context, id string, _ []byte) error {
+		tk := &job.Taker{Bus: bus, Log: slog.New(slog.DiscardHandler), Code: stateCode, Pause: func(int) time.Duration { return 0 }, Run: func(_ context.Context, id string, _ []byte) error {
 			if !there("shared") || id == "r-2" && there("own") {
 				t.Errorf("during %s: shared %v, own %v", id, there("shared"), there("own"))
 			}
@@ -304,7 +304,7 @@ func TestUploadsEnd(t *testing.T) {
 			}
 			return nil
 		}}
-		if unfinished, err := tk.work(ctx); unfinished || err != nil {
+		if unfinished, err := tk.Work(ctx); unfinished || err != nil {
 			t.Errorf("work = %v, %v", unfinished, err)
 		}
 		if there("shared") || there("own") {

@@ -1,0 +1,328 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+const (
+	// workingInterval is how often a taker says that it works on a job; the queue
+	// gives a job to another when it has not heard for several of them.
+	workingInterval = 5 * time.Second
+	// MaxSetbacks is how often in a row a run may lose its parameters, its lead or
+	// the broker without a step that counts between.
+	MaxSetbacks = 10
+	// cancelInterval is how often a run looks for a request to cancel it.
+	cancelInterval = time.Second
+)
+
+// Taker leads the runs of the queue, one after another.
+type Taker struct {
+	Bus cluster.Bus
+	Log *slog.Logger
+	// Run leads a run, from where it stood, until it is done, as Runner.Do does. It
+	// changes the record of the run while it goes on.
+	Run func(ctx context.Context, id string, text []byte) error
+	// Code is the exit code that the record of a run keeps: of the state in which it
+	// was left, and of the error with which it failed.
+	Code func(state string, err error) int
+	// Pause is how long the taker waits after the n-th setback in a row; nil: from half
+	// a second to half a minute.
+	Pause func(n int) time.Duration
+}
+
+// pause doubles from half a second to half a minute.
+func pause(n int) time.Duration {
+	return min(500*time.Millisecond<<min(n, 10), 30*time.Second)
+}
+
+// Work takes jobs until ctx ends. It reports whether a run was left unfinished.
+func (t *Taker) Work(ctx context.Context) (unfinished bool, err error) {
+	for {
+		d, err := t.Bus.Jobs().Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			if d != nil {
+				t.giveBack(d)
+			}
+			return false, nil
+		case errors.Is(err, cluster.ErrUnreachable):
+			t.Log.Warn("the broker does not answer, waiting for it", "err", err)
+			t.wait(ctx, 1)
+			continue
+		case err != nil:
+			return false, err
+		}
+		if t.take(ctx, d) {
+			return true, nil
+		}
+	}
+}
+
+// wait pauses, or returns early when ctx ends.
+func (t *Taker) wait(ctx context.Context, n int) {
+	wait := pause
+	if t.Pause != nil {
+		wait = t.Pause
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait(n)):
+	}
+}
+
+// take sees a job through, and reports whether it was left unfinished because
+// ctx ended.
+func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) {
+	stop := t.keepAlive(d)
+	defer stop()
+	id := d.ID()
+	log := t.Log.With("run", id)
+	log.Info("run taken", "attempt", d.Attempt())
+	watched, end := WatchCancel(ctx, t.Bus, id)
+	defer end()
+	if old, _, err := GetRun(ctx, t.Bus, id); err == nil && old.Ended() && old.State != StateCancelled {
+		t.finish(d) // it was done before, only the queue did not learn of it
+		return false
+	}
+	err := t.insist(watched, id, d.Job(), log)
+	end()
+	state, text := StateDone, "run done"
+	switch {
+	case errors.Is(err, ErrCancelled):
+		state, text, err = StateCancelled, "run cancelled", nil
+	case err != nil && ctx.Err() != nil:
+		state, text, err = StateInterrupted, "run left unfinished", nil
+	case err != nil:
+		state, text = StateFailed, "run failed"
+	}
+	log.Info(text, "err", err)
+	if err := t.conclude(id, state, err); err != nil { // then let it come again
+		log.Error("the end of the run was not recorded", "err", err)
+		t.giveBack(d)
+		return state == StateInterrupted
+	}
+	if state == StateInterrupted {
+		t.giveBack(d)
+		return true
+	}
+	t.finish(d)
+	return false
+}
+
+// insist runs the job until it is done or cannot be. Setbacks only cost time, as
+// long as there is progress.
+func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Logger) error {
+	if asked, err := cancelRequested(ctx, t.Bus, id); err == nil && asked || context.Cause(ctx) == ErrCancelled {
+		return ErrCancelled
+	}
+	count, epoch, step := 0, -1, int64(-1)
+	for {
+		err := t.Run(ctx, id, text)
+		if err != nil && context.Cause(ctx) == ErrCancelled {
+			return ErrCancelled
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if !IsSetback(err) {
+			return err
+		}
+		if r, _, e := GetRun(ctx, t.Bus, id); e == nil && (r.Epoch > epoch || r.Step > step) {
+			count, epoch, step = 0, r.Epoch, r.Step
+		}
+		if count++; count > MaxSetbacks {
+			err = fmt.Errorf("%w: given up after %d setbacks without progress, the last one: %w", cluster.ErrCluster, count, err)
+			letter := cluster.DeadLetter{Run: id, Shard: -1, Reason: err.Error(), Time: time.Now().UTC()}
+			if e := t.Bus.Jobs().Bury(ctx, letter); e != nil {
+				log.Error("dead letter not written", "err", e)
+			}
+			return err
+		}
+		log.Warn("run set back, going on from its last checkpoint", "err", err, "setback", count)
+		t.wait(ctx, count-1)
+	}
+}
+
+// keepAlive says that the job is worked on until stop is called.
+func (t *Taker) keepAlive(d cluster.Delivery) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(workingInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				call, cancel := context.WithTimeout(ctx, workingInterval)
+				if err := d.Working(call); err != nil && ctx.Err() == nil {
+					t.Log.Warn("the queue was not told that the run goes on", "run", d.ID(), "err", err)
+				}
+				cancel()
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// RunEnd is the last event of a run, in the form of its other log lines.
+type RunEnd struct {
+	Time  time.Time `json:"time"`
+	Level string    `json:"level"`
+	Msg   string    `json:"msg"` // EndMessage
+	Run   string    `json:"run"`
+	State string    `json:"state"`
+	Code  int       `json:"code"`
+	Error string    `json:"err,omitempty"`
+}
+
+// EndMessage is the text of the last event of a run.
+const EndMessage = "run ended"
+
+// conclude records how a run stands now that nobody works on it.
+func (t *Taker) conclude(id, state string, cause error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
+	defer cancel()
+	r, _, err := GetRun(ctx, t.Bus, id)
+	if err != nil && !errors.Is(err, ErrNoRun) { // without a record a new one does
+		return err
+	}
+	r.Run, r.State, r.Error, r.Code = id, state, "", t.Code(state, cause)
+	level := slog.LevelInfo
+	if cause != nil {
+		r.Error, level = cause.Error(), slog.LevelError
+	}
+	if err := PutRun(ctx, t.Bus, &r); err != nil || !r.Ended() {
+		return err
+	}
+	event, err := json.Marshal(RunEnd{
+		Time: time.Now().UTC(), Level: level.String(), Msg: EndMessage, Run: id, State: state, Code: r.Code, Error: r.Error,
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.Bus.Events().Publish(id, event); err != nil {
+		t.Log.Warn("the end of the run was not published", "run", id, "err", err)
+	}
+	if err := ForgetCancel(ctx, t.Bus, id); err != nil {
+		t.Log.Warn("the request to cancel the run was not removed", "run", id, "err", err)
+	}
+	return nil
+}
+
+// finish removes a job from the queue, and what was uploaded for it. If that fails
+// it comes again, and its record says that it is done.
+func (t *Taker) finish(d cluster.Delivery) {
+	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
+	defer cancel()
+	if err := DropUploads(ctx, t.Bus, d.ID()); err != nil {
+		t.Log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)
+	}
+	if err := d.Done(ctx); err != nil {
+		t.Log.Error("the run was not removed from the queue", "run", d.ID(), "err", err)
+	}
+}
+
+// giveBack lets another taker have the job at once; else it has to wait until
+// the queue notices.
+func (t *Taker) giveBack(d cluster.Delivery) {
+	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
+	defer cancel()
+	if err := d.Release(ctx); err != nil {
+		t.Log.Warn("the run was not handed back", "run", d.ID(), "err", err)
+	}
+}
+
+// RequestCancel asks for the end of a run. One that nobody works on is cancelled
+// at once, any other when its coordinator sees the request; the result says
+// whether it was the former.
+func RequestCancel(ctx context.Context, bus cluster.Bus, id string) (atOnce bool, err error) {
+	for {
+		r, revision, err := GetRun(ctx, bus, id)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case r.State == StateCancelled:
+			return true, nil
+		case r.Ended():
+			return false, fmt.Errorf("%w: run %s is %s already", ErrNoRun, id, r.State)
+		}
+		runs := bus.Bucket(cluster.RunsBucket)
+		if _, err := runs.Put(ctx, CancelPrefix+id, []byte(time.Now().UTC().Format(time.RFC3339))); err != nil {
+			return false, err
+		}
+		if r.State == StateRunning {
+			return false, nil
+		}
+		r.State = StateCancelled
+		value, err := json.Marshal(&r)
+		if err != nil {
+			return false, err
+		}
+		switch _, err = runs.Update(ctx, id, value, revision); {
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, cluster.ErrConflict): // else somebody took it up: look again
+			return false, err
+		}
+	}
+}
+
+// cancelRequested reports whether somebody asked for the end of a run.
+func cancelRequested(ctx context.Context, bus cluster.Bus, id string) (bool, error) {
+	_, err := bus.Bucket(cluster.RunsBucket).Get(ctx, CancelPrefix+id)
+	if errors.Is(err, cluster.ErrNoRecord) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// WatchCancel returns a context that ends, with the cause ErrCancelled, when
+// somebody asks for the end of a run. Stop ends the watch and waits for it.
+func WatchCancel(parent context.Context, bus cluster.Bus, id string) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(cancelInterval)
+		defer tick.Stop()
+		for {
+			// A broker that is away is no reason to stop: the next look may find it.
+			if asked, err := cancelRequested(ctx, bus, id); err == nil && asked {
+				cancel(ErrCancelled)
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel(context.Canceled)
+		<-done
+	}
+}
+
+// ForgetCancel removes a request to cancel a run.
+func ForgetCancel(ctx context.Context, bus cluster.Bus, id string) error {
+	err := bus.Bucket(cluster.RunsBucket).Delete(ctx, CancelPrefix+id, 0)
+	if errors.Is(err, cluster.ErrNoRecord) {
+		return nil
+	}
+	return err
+}
