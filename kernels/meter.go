@@ -12,7 +12,8 @@ type Usage interface {
 	InUse() int64
 }
 
-// Meter is what a device may offer besides: what a benchmark wants to know of it.
+// Meter is implemented by devices that can say what a benchmark wants to know of
+// them.
 type Meter interface {
 	// Measure makes later calls of programs time their phases, which costs some time; it
 	// starts afresh.

@@ -17,11 +17,11 @@ type ForwardArgs struct {
 	Recomputed int64
 }
 
-// BackwardArgs are the arguments of Backward. With Visits it only writes the
-// flow through each unit that owns parameters: that of all units which share
-// them, summed over the rows. With Rule, not Anemone, the parameters move at
-// once, and no flows are kept; otherwise the shard's flows are rounded to the
-// grid and added to Flows.
+// BackwardArgs are the arguments of Backward, which does one of three things. With
+// Visits it writes the flow through each unit that owns parameters, summed over the
+// rows and over the units that share them, and nothing else. With Rule, which may not
+// be Anemone, the parameters move at once and no flows are kept. With Flows the flows
+// of the rows are rounded to the grid and added to Flows.
 type BackwardArgs struct {
 	Params, Codes, Values kernels.Buffer
 	Flows                 kernels.Buffer // Int64 [FlowLen]
@@ -29,10 +29,10 @@ type BackwardArgs struct {
 	Rule                  *Rule
 }
 
-// UpdateArgs are the arguments of Update, which clears Flows. Anemone alone
-// takes Averages, which it moves on, and Visits. Only what belongs to the owners
-// Lo to Hi-1 of the program changes, everything else keeps its bits; both 0
-// means all owners.
+// UpdateArgs are the arguments of Update, which clears Flows. Averages and Visits are
+// for Anemone alone; Averages are updated. Lo and Hi restrict the update to the owners
+// Lo to Hi-1 of the program: everything of other owners keeps its bits. Both 0 means
+// all owners.
 type UpdateArgs struct {
 	Params, Flows kernels.Buffer
 	Averages      kernels.Buffer // Float32 [AverageLen]
@@ -47,29 +47,29 @@ func (a *UpdateArgs) Part(n int) (lo, hi int, err error) {
 		return 0, n, nil
 	}
 	if a.Lo < 0 || a.Hi < a.Lo || a.Hi > n {
-		return 0, 0, fmt.Errorf("%w: update of the owners %d to %d; there are %d, counted from 0", kernels.ErrDevice, a.Lo, a.Hi-1, n)
+		return 0, 0, fmt.Errorf("%w: update of the owners %d to %d, want a range within 0..%d", kernels.ErrDevice, a.Lo, a.Hi-1, n-1)
 	}
 	return a.Lo, a.Hi, nil
 }
 
-// SampleArgs are the arguments of Sample. A row goes down from the root: at a unit
-// of a sum it takes an operand in proportion to weight times value, and with it a
-// unit of each factor; where its cell is missing it takes a code of the input that
-// it comes to in proportion to the table. Missing codes are replaced in Codes, so
-// that the values of the last Forward no longer belong to them. A row whose
-// log-likelihood is -Inf takes nothing.
+// SampleArgs are the arguments of Sample. Each row is drawn from the root down: at a
+// unit of a sum it chooses an operand in proportion to weight times value, and with it
+// a unit of each factor; at an input whose cell is missing it chooses a code in
+// proportion to the table. The codes are written to Codes, so the values of the last
+// Forward are not those of the cells any more. A row whose log-likelihood is -Inf
+// chooses nothing and keeps its missing cells.
 //
-// The choice at vector v in row r of the launch is the first in order whose sum up
-// to there is above NewDraws(Seed, First).Row(r).Uniform(v) times the sum of all:
-// operands in the order of the sum's partition, codes from 0. Sums are taken in float64, in an
-// order that depends on the program alone. So devices differ only where a number
-// falls within the rounding of a value.
+// The choice at vector v in row r of the call is the first whose running sum is above
+// NewDraws(Seed, First).Row(r).Uniform(v) times the total. Operands come in the order of
+// the sum's partition, codes from 0. Sums are in float64, in an order that depends on
+// the program alone, so devices differ only where a number falls within the rounding of
+// a value.
 type SampleArgs struct {
 	Params, Codes, Values kernels.Buffer
 	Seed                  uint64
 	First                 int // number of the first row of the call in the request
-	// Units is set to the unit that each row takes of the inputs without codes, in
-	// the order of the program's Functions, or -1: [functions, rows].
+	// Units is set to the unit that each row has chosen of the inputs without codes, in
+	// the order of the program's Functions, -1 for none: [functions, rows].
 	Units []int32
 }
 

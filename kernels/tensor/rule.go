@@ -1,8 +1,8 @@
 package tensor
 
 // Rule says how parameters move: θ ← (1-Step)·θ + Step·θ_new, where θ_new comes
-// from the flows plus Pseudocount spread over the weights of a unit. With
-// Anemone it is the rule of that name.
+// from the flows plus Pseudocount spread over the weights of a unit. If Anemone is
+// set, it is that rule instead.
 type Rule struct {
 	Step        float64
 	Pseudocount float64

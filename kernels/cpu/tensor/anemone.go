@@ -12,7 +12,7 @@ import (
 // numbers, which are slow.
 const trace = 0x1p-64
 
-// anemone takes over the further arguments of an update by Anemone.
+// anemone checks and keeps the arguments that an update by Anemone alone has.
 func (x *executor) anemone(a *tensor.UpdateArgs) error {
 	visits, err := argument[float32](x.dev, "visits", a.Visits, x.prog.VisitLen())
 	if err != nil {

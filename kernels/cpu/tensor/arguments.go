@@ -7,7 +7,7 @@ import (
 	"github.com/pce-engine/pce/kernels/cpu"
 )
 
-// begin takes over the arguments of a call over rows.
+// begin checks and keeps the arguments of a call over rows.
 func (x *executor) begin(rows int, params, codes, values kernels.Buffer) (err error) {
 	x.call.rows = rows
 	if x.call.params, err = argument[float32](x.dev, "parameters", params, x.prog.NumParams); err != nil {

@@ -338,7 +338,7 @@ func (x *executor) backwardStored(w *worker, t *task) {
 }
 
 // norm writes the flow through each unit of a vector over the rows of the
-// launch, rounded to the grid.
+// call, rounded to the grid.
 func (x *executor) norm(v int32, out []float32) {
 	clear(out)
 	x.addFlow(v, out)
@@ -348,7 +348,7 @@ func (x *executor) norm(v int32, out []float32) {
 }
 
 // addFlow adds the flow through each unit of a vector over the rows of the
-// launch.
+// call.
 func (x *executor) addFlow(v int32, out []float32) {
 	if v == x.prog.Root {
 		for r := range x.call.rows {

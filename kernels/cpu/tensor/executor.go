@@ -57,8 +57,8 @@ type executor struct {
 	waker      waker
 	recomputed atomic.Int64
 
-	fans []int32 // by unit of an owner: weights or categories that are not 0
-	// The parameters that fans describes, their state then, and whose they are.
+	fanIn []int32 // by unit of an owner: weights or categories that are not 0
+	// The parameters whose fan-in was counted, their writes then, and the owners.
 	counted              *cpu.Buffer
 	countedAt            int
 	countedLo, countedHi int

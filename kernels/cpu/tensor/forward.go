@@ -50,10 +50,10 @@ func (x *executor) forward(rows int, a *tensor.ForwardArgs) error {
 	return nil
 }
 
-// rowsOf returns the rows that a worker does of the launch, a tile at a time.
+// rowsOf returns the rows of the call that a worker computes, in whole tiles.
 func (x *executor) rowsOf(w *worker) (lo, hi int) { return split(x.call.rows, 16, w.part, w.parts) }
 
-// eRow is the row of w.e where the tile from row r on stands: 0 unless all
+// eRow is the row of w.e where the tile from row r on begins: 0 unless all
 // threads share the buffer.
 func (w *worker) eRow(r int) int {
 	if w.parts > 1 {

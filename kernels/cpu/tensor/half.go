@@ -58,7 +58,7 @@ type halfBuffers struct {
 
 type halfSizes struct{ weights, ratios, operands, rows, units, sent, ratioWidth, operandWidth int }
 
-// grow makes room for a task with n weights whose tiles have rows rows.
+// grow enlarges the buffers for a task with n weights whose tiles have rows rows.
 func (z *halfSizes) grow(rows int, t *task, n int) {
 	z.sent = max(z.sent, sumRows*len(t.elems))
 	z.units = max(z.units, sumRows)
@@ -329,7 +329,7 @@ func (x *executor) eachAside(w *worker, t *task, ratios, e []float32, do func(ro
 	}
 }
 
-// halves reports whether the running launch multiplies halves.
+// halves reports whether the running call multiplies halves.
 func (x *executor) halves() bool { return x.mixed == inHalves && !x.call.count }
 
 // exp2 returns 2^e for a normal float32.

@@ -78,7 +78,7 @@ func (x *executor) forwardInput(w *worker, t *task) {
 	}
 }
 
-// splitSmall gives the values of a row that are no normal float32 an exponent of their own,
+// splitSmall gives the values of a row that are not normal float32 numbers an exponent of their own,
 // given their logs and that of the row's unit.
 func splitSmall(row, own []float32, logs []float64, unit float64) {
 	clear(own)
@@ -109,7 +109,7 @@ func (x *executor) leaves(w *worker, t *task) {
 	}
 }
 
-// leafFlow is the flow into an input from an element: rows of the launch, row
+// leafFlow is the flow into an input from an element: rows of the call, row
 // apart.
 type leafFlow struct {
 	input int32
@@ -136,7 +136,7 @@ func (x *executor) backwardInput(w *worker, t *task) {
 }
 
 // leafStats gathers the statistics of an owning input and moves its parameters
-// or adds them to the launch's flows.
+// or adds them to the flows of the call.
 func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 	in := &x.prog.Inputs[owner]
 	if in.Family.NumParams() == 0 {
@@ -219,7 +219,7 @@ func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []flo
 	sum := w.row[4*width+lo : 4*width+hi]
 	first := x.firstUnit(in.Vector) + lo
 	for u := range n {
-		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], first+u, int(x.fans[first+u]))
+		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], first+u, int(x.fanIn[first+u]))
 	}
 	x.set.UpdateTable(&micro.TableArgs{
 		Rows: int(in.Codes), Width: n, T: &x.call.params[in.Table+int64(lo)], Count: &w.count[lo], Row: width,

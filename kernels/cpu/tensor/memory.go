@@ -7,8 +7,8 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// Memory is what a loaded module takes besides its program and its buffers, in
-// bytes.
+// Memory is what a loaded module takes in bytes, apart from its program and its
+// buffers.
 type Memory struct {
 	Values  int64 // of the vectors that keep some, with exponents
 	Flows   int64 // through vectors that several elements read, for training
@@ -43,7 +43,7 @@ type sizes struct {
 	came                 int
 }
 
-// sizes computes what workspace allocates, and where each vector stands in it.
+// sizes computes what workspace allocates, and the offset of each vector in it.
 func (x *executor) sizes() sizes {
 	p := x.prog
 	var z sizes

@@ -15,7 +15,7 @@ type pairBuffers struct {
 
 type pairSizes struct{ weights, ratios, ratioT, operands int }
 
-// grow makes room for a task with n weights whose tiles have rows rows.
+// grow enlarges the buffers for a task with n weights whose tiles have rows rows.
 func (z *pairSizes) grow(rows int, t *task, n int) {
 	z.weights = max(z.weights, n/2)
 	z.ratios = max(z.ratios, rows*t.width/2)

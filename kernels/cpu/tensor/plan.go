@@ -30,7 +30,7 @@ type elem struct {
 	units   int
 	factors []factor
 	wide    bool // multiplied with an exponent for each element
-	kept    int  // offset in the kept flows [rows, width], -1 if nobody needs them later
+	kept    int  // offset in the kept flows [rows, width], -1 if they are not needed later
 }
 
 // factor is one vector that a product reads.
@@ -65,7 +65,7 @@ type rowRun struct {
 	tail  bool // last run of its row block
 }
 
-// colRun is a run of rows whose weights to one column block stand in one panel.
+// colRun is a run of rows whose weights for one column block are in one panel.
 type colRun struct {
 	col   int
 	row   int

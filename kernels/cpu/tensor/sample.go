@@ -11,11 +11,11 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// sampleRows is the number of rows that a thread takes down from the root at a time.
+// sampleRows is the number of rows that a thread draws at a time.
 const sampleRows = 32
 
-// sampler draws the missing cells of a launch. A row writes what it takes where no
-// other row does, so any thread may do it.
+// sampler draws the missing cells of a call. Each row writes to places of its own, so
+// any thread may draw it.
 type sampler struct {
 	*executor
 	draws tensor.Draws

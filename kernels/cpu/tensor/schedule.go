@@ -267,25 +267,25 @@ func (x *executor) queueWork(s *schedule, do func(w *worker, t *task)) func(w *w
 }
 
 // patience is how long a waiting thread looks again and again before it sleeps.
-// More would take the core from whoever it waits for where cores are shared.
+// More would take the core from the thread that it waits for where cores are shared.
 const patience = 50 * time.Microsecond
 
 // courtesy is how long a waiting thread keeps its core to itself. Later it lets other
-// goroutines run between two looks: where they outnumber the cores, whoever it waits for
-// may be among them, and would otherwise wait in turn until patience is over.
+// goroutines run between two looks: where they outnumber the cores, the thread that it waits
+// for may be among them, and would otherwise wait in turn until patience is over.
 const courtesy = 2 * time.Microsecond
 
 // waker lets threads wait for each other: a short wait spins, a long one sleeps.
 type waker struct {
-	// crowded says that the threads take all cores or more. Where cores are idle there
-	// is nobody to make room for, and the scheduler would wake them to look for work.
+	// crowded says that the threads take all cores or more. Where cores are idle yielding
+	// helps no other thread, and the scheduler would wake them to look for work.
 	crowded  bool
 	sleepers atomic.Int32
 	mu       sync.Mutex
 	changed  sync.Cond // with mu: something that a sleeper waits for may have happened
 }
 
-// until returns when ok does. Whoever makes ok true calls wake afterwards.
+// until returns when ok does. The thread that makes ok true calls wake afterwards.
 func (k *waker) until(ok func() bool) {
 	if ok() {
 		return

@@ -51,7 +51,7 @@ func (r *ruleArgs) coefficients(norm float32, unit, fan int) (keep, gain, prior 
 }
 
 // moveSum ends the backward pass of a sum: its weights move, or the shard's
-// flows are added to the launch's.
+// flows are added to those of the call.
 func (x *executor) moveSum(w *worker, t *task, grad []float32, base int32) {
 	p := x.prog
 	owner := t.sum.owner
@@ -103,7 +103,7 @@ func (x *executor) updateSum(w *worker, owner int32, t *task, counts, norm []flo
 	first := x.firstUnit(sum.Vector)
 	lo, hi := split(width, x.size, w.part, w.parts)
 	for u := lo; u < hi; u++ {
-		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], first+u, int(x.fans[first+u]))
+		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], first+u, int(x.fanIn[first+u]))
 		total[u] = 0
 	}
 	base := p.ParamOffset(sum.Param)

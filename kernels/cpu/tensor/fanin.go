@@ -15,8 +15,8 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 		return nil
 	}
 	x.counted, x.countedAt, x.countedLo, x.countedHi = b, b.Writes(), lo, hi
-	if x.fans == nil {
-		x.fans = make([]int32, int(x.prog.NodeBlocks)*x.size)
+	if x.fanIn == nil {
+		x.fanIn = make([]int32, int(x.prog.NodeBlocks)*x.size)
 	}
 	for i := range x.owners[lo:hi] {
 		if o := &x.owners[lo+i]; o.Sum >= 0 {
@@ -30,12 +30,12 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 
 func (x *executor) countSum(sum int32) {
 	v := x.prog.Sums[sum].Vector
-	fans := x.fans[x.firstUnit(v):][:x.prog.Width(v)]
-	clear(fans)
+	fanIn := x.fanIn[x.firstUnit(v):][:x.prog.Width(v)]
+	clear(fanIn)
 	for _, run := range x.tasks[x.taskOf[v]].sum.back {
 		at := x.prog.ParamOffset(run.param)
 		for r := range run.n {
-			fans[run.row+r] += positive(x.call.params[at+int64(r*x.size):][:x.size])
+			fanIn[run.row+r] += positive(x.call.params[at+int64(r*x.size):][:x.size])
 		}
 	}
 }
@@ -47,11 +47,11 @@ func (x *executor) countInput(input int32) {
 		return
 	}
 	width := x.prog.Width(in.Vector)
-	fans := x.fans[x.firstUnit(in.Vector):][:width]
-	clear(fans)
+	fanIn := x.fanIn[x.firstUnit(in.Vector):][:width]
+	clear(fanIn)
 	for k, p := range x.call.params[in.Table:][:int(in.Codes)*width] {
 		if p > 0 {
-			fans[k%width]++
+			fanIn[k%width]++
 		}
 	}
 }
