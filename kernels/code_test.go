@@ -160,6 +160,15 @@ func testSecondKind(t *testing.T, open func(t *testing.T) kernels.Device) {
 	}
 	p.Free()
 	p.Free()
+	got := make([]float32, most)
+	if err := dev.Read(ctx, got, out[0], 0); err != nil {
+		t.Fatal(err)
+	}
+	for r := range most {
+		if sum := want[0][r] + want[1][r]; got[r] != sum {
+			t.Fatalf("row %d is %v after Free, want %v", r, got[r], sum)
+		}
+	}
 	if err := p.Run(ctx, 1, in, out); !errors.Is(err, kernels.ErrDevice) {
 		t.Errorf("after Free: %v, want ErrDevice", err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// Open opens the CPU as a device that loads tensor programs, beside what loaders o
-// has for others.
+// Open opens the CPU as a device that loads tensor programs, and whatever o has
+// loaders for.
 func Open(o cpu.Options) (*cpu.Device, error) {
 	loaders := cpu.Loaders{layers.ModuleKind: Load}
 	maps.Copy(loaders, o.Loaders)
