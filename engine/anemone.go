@@ -21,11 +21,9 @@ func (e *Engine) TopDown(ctx context.Context, visits []float32) error {
 
 // countVisits fills e.topDown: without evidence every value is 1, so the flows
 // are the probabilities of reaching a unit from the root.
-func (e *Engine) countVisits(ctx context.Context) (err error) {
-	if e.topDown == nil {
-		if e.topDown, err = e.dev.Alloc(ctx, kernels.Float32, int(e.prog.VisitLen())); err != nil {
-			return err
-		}
+func (e *Engine) countVisits(ctx context.Context) error {
+	if err := e.need(ctx, &e.topDown, kernels.Float32, e.prog.VisitLen()); err != nil {
+		return err
 	}
 	s := e.slot()
 	s.clear(ctx)
@@ -49,11 +47,8 @@ func (e *Engine) countVisits(ctx context.Context) (err error) {
 	})
 }
 
-func (e *Engine) needAverages(ctx context.Context) (err error) {
-	if e.averages == nil {
-		e.averages, err = e.dev.Alloc(ctx, kernels.Float32, int(e.prog.AverageLen()))
-	}
-	return err
+func (e *Engine) needAverages(ctx context.Context) error {
+	return e.need(ctx, &e.averages, kernels.Float32, e.prog.AverageLen())
 }
 
 // ReadAverages copies the averaged flows of Anemone at offset.

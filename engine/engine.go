@@ -60,10 +60,11 @@ type Options struct {
 // Engine is a program on a device with its parameters. It is not safe for
 // concurrent use.
 type Engine struct {
-	prog *layers.Program
-	dev  kernels.Device
-	owns bool // the device
-	rows int
+	prog   *layers.Program
+	dev    kernels.Device
+	owns   bool // the device
+	closed bool
+	rows   int
 	// families holds, for each column, a family of its leaves: all of a variable
 	// share one domain.
 	families []layers.Family
@@ -191,6 +192,7 @@ func (e *Engine) Close() error {
 
 // free gives back what the engine has on its device.
 func (e *Engine) free() {
+	e.closed = true
 	e.exec.Free()
 	all := []kernels.Buffer{e.params, e.flows, e.averages, e.topDown}
 	for i := range e.slots {

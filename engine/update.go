@@ -2,16 +2,26 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
-func (e *Engine) needFlows(ctx context.Context) (err error) {
-	if e.flows == nil {
-		e.flows, err = e.dev.Alloc(ctx, kernels.Int64, int(e.prog.FlowLen()))
+// need allocates a buffer when it is first asked for. A closed engine gets none: its
+// device may live on, with nothing left that frees the buffer.
+func (e *Engine) need(ctx context.Context, b *kernels.Buffer, t kernels.DType, n int64) (err error) {
+	if e.closed {
+		return fmt.Errorf("%w: engine: it is closed", kernels.ErrDevice)
+	}
+	if *b == nil {
+		*b, err = e.dev.Alloc(ctx, t, int(n))
 	}
 	return err
+}
+
+func (e *Engine) needFlows(ctx context.Context) error {
+	return e.need(ctx, &e.flows, kernels.Int64, e.prog.FlowLen())
 }
 
 // Apply moves the parameters by the flows and clears them.

@@ -53,6 +53,16 @@ func testFreeing(t *testing.T, open Open, _ Depth) {
 				t.Errorf("round %d: %d bytes in use after Close, want %d", round, after, alone)
 			}
 		}
+		ctx := context.Background()
+		for what, err := range map[string]error{
+			"Apply":        goes.Engine.Apply(ctx, tensor.Rule{Step: 1}),
+			"ReadAverages": goes.Engine.ReadAverages(ctx, 0, make([]float32, 1)),
+			"TopDown":      goes.Engine.TopDown(ctx, make([]float32, 1)),
+		} {
+			if after := usage.InUse(); !errors.Is(err, kernels.ErrDevice) || after != alone {
+				t.Errorf("round %d: %s after Close: %v and %d bytes in use, want ErrDevice and %d", round, what, err, after, alone)
+			}
+		}
 		if got := stays.work(t); !slices.Equal(got, want) {
 			t.Errorf("round %d: the engine that stays computes %v, before %v", round, got, want)
 		}
