@@ -33,7 +33,8 @@ func (t *Thread) Alloc(bytes int64) (Span, error) {
 // least is the bytes of the smallest allocation: one element of any type.
 const least = 8
 
-// Free gives memory of Alloc back, which no work uses any more.
+// Free gives memory of Alloc back, which no launch or copy in flight uses any more:
+// after Settle, at the latest.
 func (t *Thread) Free(s Span) error {
 	t.meter.bytes -= s.Bytes
 	return t.drv.Free(s.At)

@@ -1,0 +1,181 @@
+package tensor_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cuda"
+	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
+	"github.com/pce-engine/pce/kernels/emulator"
+	"github.com/pce-engine/pce/kernels/kerneltest"
+	"github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// accounts is a card that counts what its driver has given out.
+type accounts struct {
+	*emulator.Emulator
+	held  held
+	fails int // the AllocHost, Alloc or Captured that fails, counted down; 0: none does
+}
+
+// held is how much a driver has given out and has not got back.
+type held struct{ allocations, graphs, hosts, events, modules int }
+
+var errFull = errors.New("full")
+
+func (a *accounts) full() bool {
+	a.fails--
+	return a.fails == 0
+}
+
+func (a *accounts) Alloc(bytes int64) (cuda.Ptr, error) {
+	if a.full() {
+		return 0, errFull
+	}
+	p, err := a.Emulator.Alloc(bytes)
+	if err == nil {
+		a.held.allocations++
+	}
+	return p, err
+}
+
+func (a *accounts) Free(p cuda.Ptr) error {
+	a.held.allocations--
+	return a.Emulator.Free(p)
+}
+
+func (a *accounts) Captured(s cuda.Stream) (cuda.Graph, error) {
+	g, err := a.Emulator.Captured(s)
+	if err == nil {
+		a.held.graphs++
+	}
+	return g, err
+}
+
+func (a *accounts) FreeGraph(g cuda.Graph) error {
+	a.held.graphs--
+	return a.Emulator.FreeGraph(g)
+}
+
+func (a *accounts) AllocHost(n int) ([]byte, error) {
+	if a.full() {
+		return nil, errFull
+	}
+	a.held.hosts++
+	return a.Emulator.AllocHost(n)
+}
+
+func (a *accounts) NewEvent() (cuda.Event, error) {
+	a.held.events++
+	return a.Emulator.NewEvent()
+}
+
+func (a *accounts) Load(text []byte) (cuda.Module, error) {
+	a.held.modules++
+	return a.Emulator.Load(text)
+}
+
+func (a *accounts) Unload(m cuda.Module) error {
+	a.held.modules--
+	return a.Emulator.Unload(m)
+}
+
+// TestFiftyEngines opens, uses and closes engines on one device, and wants the second
+// and the fiftieth to need what the first one needed.
+func TestFiftyEngines(t *testing.T) {
+	card := &accounts{Emulator: emulator.New(emulator.Options{Strict: true})}
+	dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return card, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	g := reference.Random(rand.New(rand.NewPCG(5, 6)), reference.RandomOptions{Vars: 2})
+	start, err := reference.Init(g, 5, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows = 5
+	batch := reference.Batch(reference.Schema(g), reference.RandomRows(g, rand.New(rand.NewPCG(7, 8)), rows, 0.2))
+	before := card.held
+	var first held
+	var most int64
+	for i := range 50 {
+		m := kerneltest.Build(t, dev, g, start, compile.DefaultOptions(), engine.Options{Rows: rows, Train: true})
+		ll := make([]float64, rows)
+		err := errors.Join(m.Engine.Step(t.Context(), batch, 0, rows, tensor.Rule{Step: 0.5, Pseudocount: 0.1}, ll), m.Engine.LogLikelihood(t.Context(), batch, ll))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if card.held.graphs < 2 || card.held.allocations <= before.allocations {
+			t.Fatalf("engine %d holds %+v", i, card.held)
+		}
+		if err := m.Engine.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first, most = card.held, dev.Allocated()
+		}
+		if card.held != first || card.held.graphs != 0 || card.held.allocations != before.allocations || dev.InUse() != 0 || dev.Allocated() != most {
+			t.Fatalf("after engine %d: %+v held, %d bytes in use, %d at most; after the first %+v and %d at most",
+				i, card.held, dev.InUse(), dev.Allocated(), first, most)
+		}
+	}
+	// Their code goes too, once enough other programs have come and gone.
+	err = dev.Do(func(th *cuda.Thread) error {
+		for n := range 8 {
+			code, err := th.Load(fmt.Appendf(nil, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k%d()\n{\n\tret;\n}\n", n))
+			if err != nil {
+				return err
+			}
+			if err := th.Unload(code); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || card.held.modules != 8 {
+		t.Errorf("%d modules held, want the 8 that were used last (%v)", card.held.modules, err)
+	}
+}
+
+// TestLoadFails lets one allocation after the other fail, and wants a program that
+// could not be loaded to leave nothing on the card.
+func TestLoadFails(t *testing.T) {
+	card := &accounts{Emulator: emulator.New(emulator.Options{Strict: true})}
+	dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return card, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	r, err := compile.Compile(reference.Random(rand.New(rand.NewPCG(5, 6)), reference.RandomOptions{Vars: 2}), compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := card.held
+	for fails := 1; ; fails++ {
+		card.fails = fails
+		p, err := kernels.LoadAs[tensor.Program](t.Context(), dev, layers.Module{Program: r.Program, Rows: 4, Train: true})
+		card.fails = 0
+		if err == nil {
+			p.Free()
+			if fails < 30 { // tables and workspace
+				t.Errorf("loaded with %d allocations", fails-1)
+			}
+		} else if !errors.Is(err, errFull) {
+			t.Fatalf("allocation %d fails: %v", fails, err)
+		}
+		if card.held.allocations != before.allocations || dev.InUse() != 0 {
+			t.Errorf("allocation %d fails: %+v held, %d bytes in use", fails, card.held, dev.InUse())
+		}
+		if err == nil {
+			return
+		}
+	}
+}
