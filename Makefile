@@ -11,7 +11,7 @@ GENERATED    = $(shell sed 's/\#.*//' internal/gen/generators.txt | awk '{ print
 CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu/... ./kernels/emulator/... ./internal/atomicfile ./serve/...
 ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/... ./kernels/emulator/...
 
-.PHONY: build build-cuda bench-cuda test-cuda test conformance race noasm invariants fuzz bench generate lint check
+.PHONY: build build-cuda bench-cuda test-cuda test test-short conformance race noasm invariants fuzz bench generate lint check
 
 build: ## the program, as bin/pce
 	CGO_ENABLED=0 $(GO) build -o bin/pce ./cmd/pce
@@ -31,6 +31,9 @@ test-cuda: ## vet and tests of the parts that are different with CUDA
 
 test: ## every test
 	$(GO) test ./...
+
+test-short: ## what a change is most likely to break, in a minute on two cores
+	$(GO) test -short ./...
 
 conformance: ## the whole conformance suite of devices, and a record that it passed
 	GO="$(GO)" .ci/conformance -record

@@ -8,10 +8,18 @@ import (
 
 // TestOutliers evaluates, trains and samples rows with cells far from everything
 // that a model knows, on an emulated card.
-func TestOutliers(t *testing.T) { kerneltest.Outliers(t, emulated(asHopper)) }
+func TestOutliers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes an emulator seconds; run without -short")
+	}
+	kerneltest.Outliers(t, emulated(asHopper))
+}
 
 // TestImages trains binomial leaves on images on an emulated card.
 func TestImages(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes an emulator seconds; run without -short")
+	}
 	kerneltest.Images(t, emulated(asHopper), 4, 2)
 }

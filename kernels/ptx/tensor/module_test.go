@@ -17,6 +17,9 @@ var writeTo = flag.String("write", "", "folder to write every kernel of every va
 // TestModules prints, parses and verifies every kernel of every variant, and
 // writes them to a folder if one is given, those of equal text once.
 func TestModules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("prints and reads every kernel of every variant; run without -short")
+	}
 	seen := map[string]bool{}
 	var variants []tensor.Variant
 	for _, size := range []int{1, 2, 4, 8, 16, 32} {
