@@ -74,7 +74,7 @@ type body interface {
 	check(payload []byte) error
 }
 
-// newBody returns an empty body of a kind, nil if there is no such kind.
+// newBody returns an empty body of a kind, nil if the kind is unknown.
 func newBody(kind messageKind) body {
 	switch kind {
 	case prepareMsg:

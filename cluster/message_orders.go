@@ -191,8 +191,8 @@ func (s *seat) check() error {
 	return nil
 }
 
-// check refuses versions that nobody counts: of fewer moves than least, without a
-// lineage though it has moved, or whose next one would overflow.
+// check refuses versions that cannot exist: with fewer moves than least, with moves
+// but without a lineage, or whose next one would overflow.
 func (v Version) check(least int64) error {
 	if v.Moves < least || v.Moves == math.MaxInt64 || v.Lineage == 0 && v.Moves > 0 {
 		return fmt.Errorf("version %d of lineage %x, want %d..%d, and a lineage behind the first", v.Moves, v.Lineage, least, int64(math.MaxInt64-1))

@@ -28,11 +28,12 @@ type Questions interface {
 
 // Answers are what becomes of the workers' answers.
 type Answers interface {
-	// Keep checks the answer to a request about so many rows, and returns what is
-	// kept of it until the result is written. It comes in the order of the requests.
+	// Keep checks the answer to a request about the given number of rows, and returns
+	// what is kept of it until the result is written. It is called in the order of the
+	// requests.
 	Keep(answer []byte, rows int) ([]byte, error)
-	// Write writes the result to a new file at path, from all that was kept, about so
-	// many rows. The file appears whole or not at all.
+	// Write writes the result to a new file at path, from everything that was kept and
+	// the number of rows that it is about. The file appears whole or not at all.
 	Write(ctx context.Context, path string, kept io.Reader, rows int64) error
 }
 

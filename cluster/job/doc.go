@@ -5,7 +5,7 @@
 // computes; on the coordinator its Lead sees a job through. Jobs over rows are
 // Questions, put to any worker and answered by number, and Answers, which come
 // back in their order, are kept in a journal and make the result. So a coordinator
-// that is killed goes on where its journal ends, and a worker that dies changes
+// that is killed continues where its journal ends, and a worker that dies changes
 // nothing.
 //
 // A Taker takes jobs from the queue, one after another, and a Runner does them. A

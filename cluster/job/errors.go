@@ -10,8 +10,8 @@ import (
 	"github.com/pce-engine/pce/cluster"
 )
 
-// ErrCancelled is the cause of a context that ends because somebody asked for the
-// end of its run.
+// ErrCancelled is the cause of a context that ends because a client cancelled
+// its run.
 var ErrCancelled = errors.New("cancelled")
 
 // ErrNoRun means that an ID is not that of a run, or that of one to which this
@@ -24,11 +24,11 @@ func Bad(id, format string, args ...any) error {
 	return fmt.Errorf("%w %.80s: %w", cluster.ErrJob, id, fmt.Errorf(format, args...))
 }
 
-// setbacks are what a run goes on from, because the cause may pass: it comes from
-// the cluster, or from a disk that is full, and not from the job.
+// setbacks are errors after which a run continues, because their cause may pass: it
+// lies in the cluster, or in a full disk, and not in the job.
 var setbacks = []error{cluster.ErrLost, cluster.ErrDeposed, cluster.ErrUnreachable, syscall.ENOSPC, syscall.EDQUOT}
 
-// IsSetback reports whether a run that ends with err may succeed when it goes on.
+// IsSetback reports whether a run that ends with err may succeed when it continues.
 func IsSetback(err error) bool {
 	return slices.ContainsFunc(setbacks, func(class error) bool { return errors.Is(err, class) })
 }

@@ -48,7 +48,7 @@ func (j *Job) AddFile(path string) (string, error) {
 	return r.Path, nil
 }
 
-// Encode writes the job for a queue that takes messages of so many bytes. An error
+// Encode writes the job for a queue that takes messages of up to most bytes. An error
 // matches dataset.ErrSetting.
 func (j *Job) Encode(most int) ([]byte, error) {
 	text, err := json.Marshal(j)

@@ -23,7 +23,7 @@ const (
 	JournalFile = "answers.json"
 )
 
-// answerInterval is how often answers are made to last.
+// answerInterval is how often answers are saved while they come.
 const answerInterval = 2 * time.Second
 
 // journal collects the answers about rows, in order, in a file. What its mark says
@@ -72,7 +72,7 @@ func openJournal(dir string) (*journal, error) {
 	return j, nil
 }
 
-// append adds the answers about so many rows, and now and then makes all last.
+// append adds answers about the given number of rows. Every answerInterval it saves.
 func (j *journal) append(answer []byte, rows int) error {
 	if _, err := j.f.Write(answer); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (j *journal) append(answer []byte, rows int) error {
 	return j.save()
 }
 
-// save makes all answers last.
+// save puts all answers on the disk, and then the mark that counts them.
 func (j *journal) save() error {
 	if err := j.f.Sync(); err != nil {
 		return err

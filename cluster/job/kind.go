@@ -21,7 +21,7 @@ type Kind interface {
 	// matches cluster.ErrJob says that no worker can load it.
 	Load(ctx context.Context, in *Loading) (cluster.Session, error)
 	// Lead sees a job through on its coordinator, from where an earlier attempt left
-	// it. Nothing that it has begun goes on when it returns.
+	// it. When it returns, everything that it started has ended.
 	Lead(ctx context.Context, l *Lead, j *Job) error
 }
 

@@ -60,8 +60,8 @@ func (m *Meter) End(r *run.Result) {
 	})
 }
 
-// Measure has the callbacks of a run of training keep its status up to date, besides
-// what they did before.
+// Measure has the callbacks of a run of training keep its status up to date, in
+// addition to what they do.
 func (l *Lead) Measure(o *em.Options) *Meter {
 	m := &Meter{steps: o.Steps, update: l.Update}
 	onStep, onEpoch := o.OnStep, o.OnEpoch

@@ -18,7 +18,7 @@ type Runner struct {
 	Kinds       Kinds
 	Dir         string    // runs are written to runs/<id> in it
 	Files       *Files    // what jobs may read
-	Log         io.Writer // gets log lines, besides the events of the run
+	Log         io.Writer // gets log lines, as the events of the run do
 	// Watch is that of the Lead of each job; may be nil.
 	Watch func(ctx context.Context, bus cluster.Bus) (watched context.Context, stop func())
 }

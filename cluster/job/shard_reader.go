@@ -25,7 +25,7 @@ type shardReader struct {
 	order []int // of the epoch; nil: none yet
 
 	held  *dataset.Batch   // the caller's
-	spare []*dataset.Batch // nobody's
+	spare []*dataset.Batch // free
 	ahead []*reading       // oldest first
 	bg    sync.WaitGroup
 }
@@ -51,7 +51,7 @@ func (r *shardReader) close() {
 	r.bg.Wait()
 }
 
-// list returns the rows of a shard, or says why there is no such shard.
+// list returns the rows of a shard, or an error that says why it does not exist.
 func (r *shardReader) list(step cluster.Step, shard dataset.Span) ([]int, error) {
 	plan := step.Schedule
 	if err := plan.Validate(); err != nil {
@@ -70,8 +70,8 @@ func (r *shardReader) list(step cluster.Step, shard dataset.Span) ([]int, error)
 	return rows[shard.Lo:shard.Hi], nil
 }
 
-// prepare begins to read a shard. When too many are being read that nobody has
-// taken, the oldest is forgotten.
+// prepare begins to read a shard. When too many are being read that were not
+// asked for, the oldest is forgotten.
 func (r *shardReader) prepare(step cluster.Step, shard dataset.Span) {
 	if r.find(step, shard) >= 0 {
 		return

@@ -23,8 +23,8 @@ const (
 	blockBytes    = 1 << 20 // that writers aim at
 )
 
-// blockRows is how many rows of s a writer puts into a block of about so many
-// bytes.
+// blockRows is how many rows of s a writer puts into a block of about
+// the given number of bytes.
 func blockRows(s *dataset.Schema, bytes int) int { return min(maxRows, s.BlockRows(bytes)) }
 
 // appendPart appends a part after its length.

@@ -27,7 +27,7 @@ type Taker struct {
 	Bus cluster.Bus
 	Log *slog.Logger
 	// Run leads a run, from where it stood, until it is done, as Runner.Do does. It
-	// changes the record of the run while it goes on.
+	// updates the record of the run meanwhile.
 	Run func(ctx context.Context, id string, text []byte) error
 	// Code is the exit code that the record of a run keeps: of the state in which it
 	// was left, and of the error with which it failed.
@@ -165,7 +165,7 @@ func (t *Taker) keepAlive(d cluster.Delivery) (stop func()) {
 			case <-tick.C:
 				call, cancel := context.WithTimeout(ctx, workingInterval)
 				if err := d.Working(call); err != nil && ctx.Err() == nil {
-					t.Log.Warn("the queue was not told that the run goes on", "run", d.ID(), "err", err)
+					t.Log.Warn("the queue was not told that the run is being worked on", "run", d.ID(), "err", err)
 				}
 				cancel()
 			}
@@ -191,7 +191,7 @@ type RunEnd struct {
 // EndMessage is the text of the last event of a run.
 const EndMessage = "run ended"
 
-// conclude records how a run stands now that nobody works on it.
+// conclude records in which state a run was left.
 func (t *Taker) conclude(id, state string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
 	defer cancel()
@@ -245,7 +245,7 @@ func (t *Taker) giveBack(d cluster.Delivery) {
 	}
 }
 
-// RequestCancel asks for the end of a run. One that nobody works on is cancelled
+// RequestCancel asks for the end of a run. One that is not being worked on is cancelled
 // at once, any other when its coordinator sees the request; the result says
 // whether it was the former.
 func RequestCancel(ctx context.Context, bus cluster.Bus, id string) (atOnce bool, err error) {
@@ -275,13 +275,13 @@ func RequestCancel(ctx context.Context, bus cluster.Bus, id string) (atOnce bool
 		switch _, err = runs.Update(ctx, id, value, revision); {
 		case err == nil:
 			return true, nil
-		case !errors.Is(err, cluster.ErrConflict): // else somebody took it up: look again
+		case !errors.Is(err, cluster.ErrConflict): // else a coordinator took it meanwhile: look again
 			return false, err
 		}
 	}
 }
 
-// cancelRequested reports whether somebody asked for the end of a run.
+// cancelRequested reports whether a client asked for the end of a run.
 func cancelRequested(ctx context.Context, bus cluster.Bus, id string) (bool, error) {
 	_, err := bus.Bucket(cluster.RunsBucket).Get(ctx, CancelPrefix+id)
 	if errors.Is(err, cluster.ErrNoRecord) {
@@ -291,7 +291,7 @@ func cancelRequested(ctx context.Context, bus cluster.Bus, id string) (bool, err
 }
 
 // WatchCancel returns a context that ends, with the cause ErrCancelled, when
-// somebody asks for the end of a run. Stop ends the watch and waits for it.
+// a client asks for the end of a run. Stop ends the watch and waits for it.
 func WatchCancel(parent context.Context, bus cluster.Bus, id string) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	done := make(chan struct{})
@@ -300,7 +300,7 @@ func WatchCancel(parent context.Context, bus cluster.Bus, id string) (ctx contex
 		tick := time.NewTicker(cancelInterval)
 		defer tick.Stop()
 		for {
-			// A broker that is away is no reason to stop: the next look may find it.
+			// An unreachable broker does not end the run: the next look may find it.
 			if asked, err := cancelRequested(ctx, bus, id); err == nil && asked {
 				cancel(ErrCancelled)
 				return

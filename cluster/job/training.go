@@ -225,7 +225,7 @@ func (f *flows) Device() string {
 func (f *flows) Kernels() kernels.Info { return f.kernels }
 func (f *flows) PrecisionUsed() string { return f.run.Info().Precision }
 func (f *flows) Lost(err error) bool   { return errors.Is(err, cluster.ErrLost) }
-func (f *flows) Close() error          { return nil } // the run goes on
+func (f *flows) Close() error          { return nil } // the run continues
 
 // sourceRef says where the rows of a source come from: the program itself, files,
 // or a file of blocks.
