@@ -54,10 +54,9 @@ func newRowReader(s *dataset.Schema) *rowReader {
 	return r
 }
 
-// read returns the rows of x, [rows, columns]. Cells that observed marks with 0 are
-// missing whatever x says; a nil observed observes all.
-func (r *rowReader) read(x *oip.Tensor, observed []byte, rows int) (*dataset.Batch, error) {
-	b := dataset.NewBatch(r.schema, rows)
+// read writes the rows of x, [rows, columns], to b, whose cells are missing. Cells
+// that observed marks with 0 stay so whatever x says; a nil observed observes all.
+func (r *rowReader) read(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 	var err error
 	switch x.Datatype {
 	case oip.Bool, oip.Uint8:
@@ -84,9 +83,9 @@ func (r *rowReader) read(x *oip.Tensor, observed []byte, rows int) (*dataset.Bat
 		err = fill(r, b, floats(x), observed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: input %q: data: %w", ErrRequest, x.Name, err)
+		return fmt.Errorf("%w: input %q: data: %w", ErrRequest, x.Name, err)
 	}
-	return b, nil
+	return nil
 }
 
 // littleEndian reports whether this machine stores numbers as tensors do.

@@ -131,12 +131,11 @@ func (c *call) prepare() error {
 	if observed != nil {
 		mask = observed.Raw
 	}
+	c.job.rows = c.version.batch(c.rows)
 	if x != nil {
-		if c.job.rows, err = c.version.rows.read(x, mask, c.rows); err != nil {
+		if err := c.version.rows.read(c.job.rows, x, mask); err != nil {
 			return err
 		}
-	} else {
-		c.job.rows = dataset.NewBatch(c.version.schema, c.rows)
 	}
 	c.job.rows = repeated(c.version.schema, c.job.rows, c.repeat)
 	c.job.inputs = make([][]float64, len(further))
@@ -300,6 +299,7 @@ func (c *call) run(ctx context.Context, from time.Time) error {
 		c.version.lane.abandon(j)
 		return late(ctx.Err())
 	}
+	c.version.spare.Put(j.rows) // no batch has it any more
 	c.job.queued, c.job.compute, c.job.answer = j.queued, j.compute, j.answer
 	if j.err != nil && ctx.Err() != nil {
 		return late(ctx.Err())

@@ -32,9 +32,10 @@ type job struct {
 	compute time.Duration // of the batches that its rows were in
 
 	// Guarded by lane.mu.
-	next int // rows that batches have taken
-	left int // rows without an answer
-	over bool
+	next    int      // rows that batches have taken
+	left    int      // rows without an answer
+	running []*batch // that have rows of it
+	over    bool
 }
 
 // queue holds the jobs of one query of one version, oldest first.
@@ -107,10 +108,15 @@ func (l *lane) submit(v *version, j *job) error {
 }
 
 // abandon takes a job that nobody waits for any more out of the queue. Rows that a
-// batch has taken stay in it.
+// batch has taken stay in it; the batch is ended when nobody waits for any of them.
 func (l *lane) abandon(j *job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, b := range j.running {
+		if b.waiting--; b.waiting == 0 {
+			b.cancel()
+		}
+	}
 	for _, q := range l.queues {
 		if k := slices.Index(q.jobs, j); k >= 0 {
 			l.drop(q, k)
@@ -152,6 +158,9 @@ type batch struct {
 	query   int
 	pieces  []piece
 	rows    int
+	ctx     context.Context
+	cancel  context.CancelFunc
+	waiting int // jobs with somebody who waits; lane.mu guards it
 }
 
 // next takes a batch that is due, or returns how long until one is; forever where
@@ -165,8 +174,9 @@ func (l *lane) next(now time.Time) (*batch, time.Duration) {
 			return nil, wait
 		}
 		b := l.form(best, now)
-		if b.rows == 0 {
-			continue // nobody waited for its jobs any more
+		if b.rows == 0 { // nobody waited for its jobs any more
+			b.cancel()
+			continue
 		}
 		l.clock = b.version.used
 		b.version.used += float64(b.rows) * float64(max(1, b.version.queries[b.query].Flops))
@@ -196,6 +206,7 @@ func (l *lane) due(now time.Time) (best *queue, wait time.Duration) {
 // up are dropped. The caller holds mu.
 func (l *lane) form(q *queue, now time.Time) *batch {
 	b := &batch{version: q.version, query: q.jobs[0].query}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	for len(q.jobs) > 0 && b.rows < l.opts.MaxBatchRows {
 		j := q.jobs[0]
 		if j.ctx.Err() != nil {
@@ -207,6 +218,8 @@ func (l *lane) form(q *queue, now time.Time) *batch {
 			j.queued = now.Sub(j.seen)
 		}
 		b.pieces = append(b.pieces, piece{j, j.next, j.next + n})
+		j.running = append(j.running, b)
+		b.waiting++
 		j.next += n
 		b.rows += n
 		if j.next == j.rows.Rows {
@@ -251,24 +264,11 @@ func (l *lane) run() {
 // execute runs a batch and hands out its results. Its context ends when no job of
 // it has a client that waits.
 func (l *lane) execute(b *batch, scratch *dataset.Batch) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var mu sync.Mutex
-	waiting := len(b.pieces)
-	for _, p := range b.pieces {
-		stop := context.AfterFunc(p.job.ctx, func() {
-			mu.Lock()
-			defer mu.Unlock()
-			if waiting--; waiting == 0 {
-				cancel()
-			}
-		})
-		defer stop()
-	}
+	defer b.cancel()
 	q := &b.version.queries[b.query]
 	w := b.work(q, scratch)
 	from := time.Now()
-	err := b.version.answer(ctx, w)
+	err := b.version.answer(b.ctx, w)
 	took := time.Since(from)
 	b.version.stats.batch(b.rows, took)
 	l.finish(b, q, w, took, err)
@@ -364,6 +364,7 @@ func (l *lane) finish(b *batch, q *Query, w *Work, took time.Duration, err error
 		if j.answer = w.Answer; err != nil && j.err == nil {
 			j.err = err
 		}
+		j.running = slices.DeleteFunc(j.running, func(x *batch) bool { return x == b })
 		l.answered(b.version, j, p.hi-p.lo)
 	}
 }

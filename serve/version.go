@@ -2,6 +2,7 @@ package serve
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pce-engine/pce/dataset"
@@ -21,6 +22,8 @@ type version struct {
 	stats   *statistics
 	log     *slog.Logger
 
+	spare sync.Pool // of *dataset.Batch, for requests to come
+
 	holders atomic.Int64
 	closed  func() // called once, by the last to let go
 
@@ -28,6 +31,15 @@ type version struct {
 	waiting int     // rows in queues
 	used    float64 // operations that batches took, as fairness counts them
 	rowTime float64 // nanoseconds that a row takes, a running mean
+}
+
+// batch returns a batch of rows missing cells, which may have been used before.
+func (v *version) batch(rows int) *dataset.Batch {
+	if b, ok := v.spare.Get().(*dataset.Batch); ok {
+		b.Resize(v.schema, rows)
+		return b
+	}
+	return dataset.NewBatch(v.schema, rows)
 }
 
 // hold keeps the version open until release. Whoever calls it holds the version

@@ -118,4 +118,5 @@ var Rooms = map[string][]string{
 	"kernels/cpu/tensor":       {"kernels", "kernels/cpu", "kernels/cpu/micro", "kernels/tensor", "layers"},
 	"kernels/cuda/tensor":      {"kernels", "kernels/cuda", "kernels/cuda/tensor/plan", "kernels/ptx/tensor", "kernels/tensor", "layers"},
 	"kernels/cuda/tensor/plan": {"kernels", "kernels/ptx", "kernels/ptx/tensor", "layers"},
+	"bench/serve":              {"serve", "serve/oip"},
 }

@@ -261,6 +261,7 @@ func (d *requestDecoder) data(in *Tensor) error {
 		in.Raw = make([]byte, 0, min(want, int64(len(d.scanner.text)-d.pos)/2+1)*int64(size))
 	}
 	lengths := make([]int, 0, MaxDims) // of the lists at each depth; -1: not known yet
+	fast := newPlain(in.Datatype)
 	elems := 0
 	var list func(level int) error
 	list = func(level int) error {
@@ -285,6 +286,8 @@ func (d *requestDecoder) data(in *Tensor) error {
 			if len(lengths) > level+1 {
 				return fmt.Errorf("data: element %d stands less deep than those before", elems)
 			}
+			raw, more := d.plain(in.Raw, fast)
+			in.Raw, elems, n = raw, elems+more, n+more
 			elems++
 			var err error
 			if in.Raw, err = d.element(in.Raw, in.Datatype); err != nil {

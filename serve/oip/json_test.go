@@ -146,6 +146,34 @@ func TestDecodeJSONDepth(t *testing.T) {
 	}
 }
 
+// TestDecodeJSONPlain reads lists that are written compactly as those that are not.
+func TestDecodeJSONPlain(t *testing.T) {
+	numbers := []string{"0", "1", "9", "10", "127", "128", "255", "256", "65535", "65536", "16777216", "16777217", "2147483647", "2147483648", "4294967296",
+		"999999999999999", "1000000000000000", "1125899906842624", "1125899906842625", "9999999999999999", "12345678901234567890", "00", "01", "-1", "1.5", "1e2", "null", "true"}
+	for _, d := range Datatypes {
+		for _, x := range numbers {
+			var got [2][]byte
+			var errs [2]error
+			for i, comma := range []string{" , ", ","} {
+				r, err := whole(tensor(fmt.Sprintf(`"shape":[3],"datatype":%q,"data":[1%s%s%s0]`, d, comma, x, comma)))
+				if errs[i] = err; err == nil {
+					got[i] = r.Inputs[0].Raw
+				}
+			}
+			if (errs[0] == nil) != (errs[1] == nil) || !bytes.Equal(got[0], got[1]) {
+				t.Errorf("%s %s: %v %v with spaces, %v %v without", d, x, got[0], errs[0], got[1], errs[1])
+			}
+		}
+	}
+	r, err := whole(tensor(`"shape":[2,3],"datatype":"UINT8","data":[[1,2, 3],[4, 5,6]]`))
+	if err != nil || fmt.Sprint(r.Inputs[0].Raw) != "[1 2 3 4 5 6]" {
+		t.Error(r, err)
+	}
+	if _, err := whole(tensor(`"shape":[6],"datatype":"UINT8","data":[1,2,3,4,300,6]`)); err == nil || !strings.Contains(err.Error(), "element 4: 300") {
+		t.Error(err)
+	}
+}
+
 // TestTextsOfBinary refuses lengths that lie.
 func TestTextsOfBinary(t *testing.T) {
 	raw := AppendText(AppendText(nil, "ab"), "")

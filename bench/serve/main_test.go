@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestLoad counts answers of each kind.
+func TestLoad(t *testing.T) {
+	var asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1)%2 == 0 {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	defer s.Close()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-url", s.URL, "-time", "50ms", "-rate", "1000", "-workers", "4", "-format", "binary"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	var r result
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if n := int(asked.Load()); n != 50 || r.Codes["200"] != 25 || r.Codes["429"] != 25 {
+		t.Errorf("%d requests: %s", n, &out)
+	}
+	for _, args := range [][]string{{"-proto", "h3"}, {"-format", "xml"}, {"-rows", "0"}, {"x"}, {"-rate", "NaN"}, {"-no"}} {
+		if err := run(t.Context(), args, &out); !errors.Is(err, errFlags) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// TestSum picks quantiles of sorted latencies.
+func TestSum(t *testing.T) {
+	l := load{rate: 1000, rows: 2}
+	r := l.sum([]tally{{latency: []time.Duration{3 * time.Millisecond, time.Millisecond}}, {latency: []time.Duration{2 * time.Millisecond}}}, time.Second)
+	if r.P50 != 2 || r.Max != 3 || r.Rate != 3 || r.PerSec != 6 {
+		t.Errorf("%+v", r)
+	}
+}
