@@ -88,9 +88,8 @@ func (l *lane) submit(v *version, j *job) error {
 	j.left = j.rows.Rows
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if v.waiting > 0 && v.waiting+j.rows.Rows > l.opts.MaxQueueRows {
-		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; try again later", v.waiting, v.name, l.opts.MaxQueueRows),
-			time.Duration(float64(v.waiting) * v.rowTime)}
+	if err := l.room(v, j.rows.Rows); err != nil {
+		return err
 	}
 	if v.waiting == 0 {
 		v.used = max(v.used, l.clock) // what it did not use before, it cannot save up
@@ -104,6 +103,15 @@ func (l *lane) submit(v *version, j *job) error {
 	q.jobs, q.rows, v.waiting = append(q.jobs, j), q.rows+j.rows.Rows, v.waiting+j.rows.Rows
 	v.hold()
 	l.rouse()
+	return nil
+}
+
+// room refuses rows for which the queue of a version has no room. The caller holds mu.
+func (l *lane) room(v *version, rows int) error {
+	if v.waiting > 0 && v.waiting+rows > l.opts.MaxQueueRows {
+		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; try again later", v.waiting, v.name, l.opts.MaxQueueRows),
+			time.Duration(float64(v.waiting) * v.rowTime)}
+	}
 	return nil
 }
 

@@ -109,7 +109,11 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	req, err := s.restRequest(r, body)
+	err = s.models.room(r.PathValue("model"))
+	var req *oip.Request
+	if err == nil {
+		req, err = s.restRequest(r, body)
+	}
 	if err != nil {
 		s.count(r, err)
 		s.refuse(w, r, err)

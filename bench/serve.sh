@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# What serving costs beside computing, on one machine, as ratios of runs that
+# alternate. The load generator is a process of its own (bench/serve).
+#
+#   bench/serve.sh NLTCS [ROUNDS]   NLTCS is a directory with nltcs.*.data.gz
+#   bench/serve.sh soak NLTCS [SECONDS]
+#
+# Every line of output is a JSON object. The first form prints, for HTTP/1.1 and
+# HTTP/2, the capacity for requests of one row beside that of a server that answers
+# without a model, the latencies of both at 0.7 of the lower capacity, the rows a
+# second of requests of 4096 rows beside pce bench, and the allocations of a request.
+#
+# The second sends twice what the server can answer, for 300 seconds unless told,
+# while its model is replaced every second and its memory is watched; then it is
+# killed and started again. It fails if answers have other codes than 200, 429 and 504.
+set -euo pipefail
+soak=0
+[ "${1:-}" != soak ] || { soak=1; shift; }
+data=$(realpath "${1:?usage: bench/serve.sh [soak] NLTCS [ROUNDS or SECONDS]}")
+amount=${2:-}
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+pids=()
+stop() {
+  for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done
+  wait
+  rm -rf "$work"
+}
+trap stop EXIT
+go build -o "$work/pce" ./cmd/pce
+go build -o "$work/load" ./bench/serve
+train() { # seed, directory
+  "$work/pce" train --config preset:hclt --set model.latents=32 --set "data.train=$data/nltcs.train.data.gz" --set data.valid= --set data.test= \
+    --set train.epochs=3 --set "seed=$1" --out "$work/$2" >/dev/null 2>&1
+}
+train 1 run
+model=$work/model.safetensors
+cp "$work/run/model.safetensors" "$model"
+
+serve() { # flags: starts a server and sets url and server
+  "$work/pce" serve --model "nltcs=$model" --addr 127.0.0.1:0 "$@" >"$work/url" 2>"$work/log" &
+  server=$!
+  pids+=("$server")
+  for _ in $(seq 200); do
+    url=$(head -n 1 "$work/url")
+    [ -z "$url" ] || return 0
+    sleep 0.02
+  done
+  cat "$work/log" >&2
+  exit 1
+}
+ask() { "$work/load" -url "$url" -model nltcs "$@"; }
+field() { sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p"; }
+times() { awk -v a="$1" -v b="$2" 'BEGIN{printf "%.6g", a * b}'; }
+
+if [ "$soak" = 1 ]; then
+  seconds=${amount:-300}
+  serve
+  train 2 other
+  capacity=$(ask -time 5s -workers 64 | field rate)
+  (
+    for ((i = 0; ; i++)); do
+      from=$([ $((i % 2)) = 0 ] && echo other || echo run)
+      cp "$work/$from/model.safetensors" "$model.new" && mv "$model.new" "$model"
+      sleep 1
+    done
+  ) &
+  pids+=("$!")
+  (while sleep 1; do awk '/VmRSS/{print $2}' "/proc/$server/status"; done) >"$work/rss" 2>/dev/null &
+  pids+=("$!")
+  ask -rate "$(times 2 "$capacity")" -time "${seconds}s" -workers 512 | tee "$work/soak"
+  awk 'NR==5{a=$1} {if($1>m)m=$1; l=$1} END{printf "{\"rss_kib_after_5s\":%d,\"rss_kib_most\":%d,\"rss_kib_last\":%d}\n",a,m,l}' "$work/rss"
+  curl -s "$url/metrics" | awk '/^pce_model_info/{v=$1} /^pce_model_memory_bytes/{m=$2} /^pce_inference_compute_seconds_sum/{s=$2} /^pce_inference_compute_seconds_count/{c=$2}
+    END{gsub(/"/,"\\\"",v); printf "{\"model\":\"%s\",\"planned_bytes\":%s,\"compute_ms\":%.3f}\n",v,m,1e3*s/c}'
+  kill -9 "$server"
+  from=$(date +%s%N)
+  serve
+  curl -sf "$url/v2/models/nltcs/ready" >/dev/null
+  echo "{\"restart_seconds\":$(awk -v a="$from" -v b="$(date +%s%N)" 'BEGIN{printf "%.3f",(b-a)/1e9}')}"
+  if tr ',{' '\n\n' <"$work/soak" | sed -n 's/^"\([0-9a-z-]*\)":[0-9]*}*$/\1/p' | grep -vE '^(200|429|504|rows)$' | grep -E '^([0-9]{3}|net|grpc)'; then
+    echo "bench/serve.sh: answers with other codes, see above" >&2
+    exit 1
+  fi
+  exit 0
+fi
+
+rounds=${amount:-3}
+"$work/load" noop 127.0.0.1:18998 &
+pids+=("$!")
+noop=http://127.0.0.1:18998
+serve --max-queue-rows 65536
+asknoop() { "$work/load" -url "$noop" -model nltcs "$@"; }
+median() { sort -g | awk '{a[NR]=$1} END{print a[int((NR+1)/2)]}'; }
+sleep 0.3
+for proto in h1 h2; do
+  : >"$work/a" >"$work/b"
+  for ((i = 0; i < rounds; i++)); do
+    asknoop -proto $proto -time 4s | tee -a "$work/a" | sed 's/^{/{"who":"noop",/'
+    ask -proto $proto -time 4s | tee -a "$work/b" | sed 's/^{/{"who":"pce",/'
+  done
+  a=$(field rate <"$work/a" | median) b=$(field rate <"$work/b" | median)
+  rate=$(awk -v a="$a" -v b="$b" 'BEGIN{print 0.7*(a<b?a:b)}')
+  : >"$work/p" >"$work/q"
+  for ((i = 0; i < rounds; i++)); do
+    asknoop -proto $proto -time 4s -rate "$rate" | tee -a "$work/p" | sed 's/^{/{"who":"noop",/'
+    ask -proto $proto -time 4s -rate "$rate" | tee -a "$work/q" | sed 's/^{/{"who":"pce",/'
+  done
+  p=$(field p99_ms <"$work/p" | median) q=$(field p99_ms <"$work/q" | median)
+  echo "{\"proto\":\"$proto\",\"rows\":1,\"capacity_ratio\":$(awk -v a="$a" -v b="$b" 'BEGIN{printf "%.3f",b/a}'),\"rate\":$rate,\"noop_p99_ms\":$p,\"p99_ms\":$q,\"p99_allowed_ms\":$(awk -v p="$p" 'BEGIN{printf "%.3f",0.5+5*p}')}"
+done
+for format in binary json; do
+  : >"$work/a" >"$work/b"
+  for ((i = 0; i < rounds; i++)); do
+    "$work/pce" bench --model "$model" --data "$data/nltcs.train.data.gz" --time 4s --json 2>/dev/null | field rows_per_second >>"$work/a"
+    ask -format $format -rows 4096 -workers 4 -time 4s | field rows_per_second >>"$work/b"
+  done
+  a=$(median <"$work/a") b=$(median <"$work/b")
+  echo "{\"format\":\"$format\",\"rows\":4096,\"bench_rows_per_second\":$a,\"rows_per_second\":$b,\"ratio\":$(awk -v a="$a" -v b="$b" 'BEGIN{printf "%.3f",b/a}')}"
+done
+go test ./serve -run '^$' -bench 'Request/.*rows=1$' -benchtime 1s |
+  sed -n 's/^BenchmarkRequest\/format=\([a-z]*\)\/rows=1.* \([0-9]*\) allocs.*/{"format":"\1","rows":1,"allocations":\2}/p'
