@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +84,15 @@ func TestConformanceErrors(t *testing.T) {
 	for _, body := range []string{`{"parameters":{"query":"sample","n_samples":29}}`, strings.Repeat(" ", 4096-len(row)) + row} {
 		if w := ask(t, s, "POST", "/v2/models/m/infer", body); w.Code != 200 {
 			t.Error(w.Code, w.Body)
+		}
+	}
+	// Bodies of a length that is not stated.
+	for length, status := range map[int]int{4096: 200, 4097: 413} {
+		r := httptest.NewRequest("POST", "/v2/models/m/infer", io.MultiReader(strings.NewReader(strings.Repeat(" ", length-len(row))+row)))
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if r.ContentLength != -1 || w.Code != status {
+			t.Errorf("%d bytes: %d %s", length, w.Code, w.Body)
 		}
 	}
 	if n := s.metrics.pending.Load(); n != 0 {

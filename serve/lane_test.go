@@ -301,6 +301,68 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// TestTurnsAreNotSaved: a model that was idle cannot make up for it at the cost of one
+// that was not.
+func TestTurnsAreNotSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLoader{bytes: 1, make: func(string) *fakeModel {
+			return &fakeModel{schema: fakeSchema(), bytes: 1, device: "cpu", took: 10 * time.Millisecond}
+		}}
+		s := testServer(t, l, Options{MaxQueueDelay: -1, MaxBatchRows: 4, MaxQueueRows: 1000, ReloadEvery: -1}, "m", "other")
+		for range 50 {
+			if _, err := s.infer(t.Context(), rowsRequest(4, 0)); err != nil {
+				t.Error(err)
+			}
+		}
+		var group sync.WaitGroup
+		for range 40 {
+			group.Go(func() {
+				req := rowsRequest(4, 0)
+				req.Model = "other"
+				if _, err := s.infer(t.Context(), req); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		time.Sleep(15 * time.Millisecond)
+		start := time.Now()
+		if _, err := s.infer(t.Context(), rowsRequest(4, 0)); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 30*time.Millisecond {
+			t.Errorf("the model that was busy before waited %v", took)
+		}
+		group.Wait()
+		s.Close()
+	})
+}
+
+// TestLateInQueue: a job whose time is up is not run, even if its client has not
+// noticed yet.
+func TestLateInQueue(t *testing.T) {
+	bubble(t, Options{MaxQueueDelay: time.Millisecond}, func(t *testing.T, s *Server, m *fakeModel) {
+		v, err := s.models.acquire(t.Context(), "m", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.release()
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		j := &job{ctx: gone, rows: v.batch(3), seen: time.Now()}
+		if err := v.lane.submit(v, j); err != nil {
+			t.Fatal(err)
+		}
+		<-j.done
+		if n := m.runs.Load(); n != 0 {
+			t.Errorf("%d batches were run", n)
+		}
+		if v.waiting != 0 || len(v.lane.queues) != 0 {
+			t.Errorf("%d rows, %d queues", v.waiting, len(v.lane.queues))
+		}
+	})
+}
+
 // TestLaneClose: what is queued when the server is closed is answered.
 func TestLaneClose(t *testing.T) {
 	bubble(t, Options{MaxQueueDelay: 50 * time.Millisecond}, func(t *testing.T, s *Server, m *fakeModel) {

@@ -185,8 +185,8 @@ func TestLoadHostile(t *testing.T) {
 	if n := s.metrics.pending.Load(); n != 0 {
 		t.Errorf("%d bytes stay reserved", n)
 	}
-	// A thousand streams on one connection of HTTP/2.
-	c := client2(t)
+	// A thousand streams on one connection of HTTP/2, whose clients are not slow.
+	c, addr := client2(t), listen(t, s)
 	var group sync.WaitGroup
 	for i := range 1000 {
 		group.Go(func() {

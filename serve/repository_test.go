@@ -114,6 +114,29 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// TestReloadWaits: a file that is being written in place is left alone until it rests.
+func TestReloadWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLoader{bytes: 1}
+		s := testServer(t, l, Options{}, "m")
+		time.Sleep(500 * time.Millisecond) // between two looks
+		for i := range 6 {
+			if err := os.WriteFile(s.opts.Models[0].Path, []byte(strings.Repeat("x", 10+i)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if got := s.served("m"); got != "READY 1" {
+				t.Errorf("after %d writes: %s", i+1, got)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		if got := s.served("m"); got != "READY 2" || len(l.models()) != 2 {
+			t.Error(got)
+		}
+		s.Close()
+	})
+}
+
 // TestMemory: models that were used least recently leave when others need their
 // memory, and come back when they are asked for.
 func TestMemory(t *testing.T) {

@@ -199,15 +199,15 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, done
 		for len(body) < cap(body) {
 			n, err := r.Body.Read(body[len(body):cap(body)])
 			body = body[:len(body)+n]
+			if int64(len(body)) > s.opts.MaxBody {
+				return nil, done, tooLarge()
+			}
 			if errors.Is(err, io.EOF) {
 				return body, done, nil
 			}
 			if err != nil {
 				return nil, done, fail(ErrRequest, "the body cannot be read: %v", err)
 			}
-		}
-		if int64(len(body)) > s.opts.MaxBody {
-			return nil, done, tooLarge()
 		}
 		size = min(2*size, s.opts.MaxBody)
 		if r.ContentLength >= 0 {
