@@ -72,6 +72,9 @@ type Driver interface {
 	Unload(Module) error
 	// Function finds a kernel and allows it shared bytes of dynamic shared memory.
 	Function(m Module, name string, shared int) (Function, FunctionInfo, error)
+	// Blocks returns how many blocks of threads threads, with shared bytes of dynamic
+	// shared memory each, a multiprocessor runs at once.
+	Blocks(f Function, threads, shared int) (int, error)
 	Launch(l Launch, s Stream) error
 
 	NewStream() (Stream, error)

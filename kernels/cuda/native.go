@@ -227,15 +227,32 @@ func (d *native) Function(m Module, name string, shared int) (Function, Function
 	return Function(len(d.functions)), info, nil
 }
 
+// function returns a function whose module is loaded.
+func (d *native) function(f Function) (*nativeFunction, error) {
+	if f == 0 || f > Function(len(d.functions)) || d.functions[f-1].module == 0 {
+		return nil, noHandle("function", uint64(f))
+	}
+	return &d.functions[f-1], nil
+}
+
+func (d *native) Blocks(f Function, threads, shared int) (int, error) {
+	of, err := d.function(f)
+	if err != nil {
+		return 0, err
+	}
+	n, err := of.function.MaxActiveBlocksPerMultiProcessor(threads, int64(shared))
+	return n, failure(err, "cuOccupancyMaxActiveBlocksPerMultiprocessor(%s, %d threads, %d bytes shared)", of.name, threads, shared)
+}
+
 func (d *native) Launch(l Launch, s Stream) error {
 	on, err := d.stream(s)
 	if err != nil {
 		return err
 	}
-	if l.Function == 0 || l.Function > Function(len(d.functions)) || d.functions[l.Function-1].module == 0 {
-		return noHandle("function", uint64(l.Function))
+	f, err := d.function(l.Function)
+	if err != nil {
+		return err
 	}
-	f := &d.functions[l.Function-1]
 	if min(l.Grid[0], l.Grid[1], l.Grid[2], l.Block) < 1 || l.Block > f.threads || l.Shared < 0 || len(l.Args) > driver.MaxArgs {
 		return fmt.Errorf("%w: cuda: launch of %s with grid %v, block %d of at most %d, %d bytes shared, %d arguments of at most %d",
 			kernels.ErrDevice, f.name, l.Grid, l.Block, f.threads, l.Shared, len(l.Args), driver.MaxArgs)

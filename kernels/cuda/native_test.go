@@ -155,6 +155,9 @@ func loadAdd(t *testing.T, d Driver) (Module, Function) {
 	if info.Registers < 1 || info.MaxThreads < 64 {
 		t.Errorf("info %+v", info)
 	}
+	if n := must(d.Blocks(f, 64, 60<<10))(t); n < 1 || n > 32 {
+		t.Errorf("%d blocks of 64 threads on a multiprocessor", n)
+	}
 	return m, f
 }
 
@@ -402,6 +405,9 @@ func TestNativeErrors(t *testing.T) {
 		{"much shared memory", "", func() error { _, _, err := d.Function(m, "add", 1<<20); return err }, kernels.ErrDevice,
 			[]string{"cuFuncSetAttribute(add, 1048576 bytes of shared memory; Fake 0 has 232448)"}},
 		{"attribute", "cuFuncGetAttribute=1", func() error { _, _, err := d.Function(m, "add", 0); return err }, kernels.ErrDevice, []string{"cuFuncGetAttribute"}},
+		{"blocks", "", func() error { _, err := d.Blocks(f, -1, 0); return err }, kernels.ErrDevice,
+			[]string{"cuOccupancyMaxActiveBlocksPerMultiprocessor(add, -1 threads, 0 bytes shared)"}},
+		{"blocks of no function", "", func() error { _, err := d.Blocks(9, 64, 0); return err }, kernels.ErrDevice, []string{"no function 9"}},
 		{"no module", "", func() error { _, _, err := d.Function(9, "add", 0); return err }, kernels.ErrDevice, []string{"no module 9"}},
 		{"unload no module", "", func() error { return d.Unload(9) }, kernels.ErrDevice, []string{"no module 9"}},
 		{"no card", "", func() error { _, err := OpenDriver(1); return err }, kernels.ErrDevice, []string{"no card cuda:1", "there are 1"}},

@@ -194,6 +194,19 @@ func (e *Emulator) Function(h cuda.Module, name string, shared int) (cuda.Functi
 	return f, info, nil
 }
 
+// Blocks goes by threads and shared memory: how many registers a kernel takes is not
+// known here.
+func (e *Emulator) Blocks(h cuda.Function, threads, shared int) (int, error) {
+	f, ok := e.functions[h]
+	if !ok {
+		return 0, refused("Blocks of function %d, which does not exist", h)
+	}
+	if threads < 1 || threads > 1024 || shared < 0 || shared > f.shared {
+		return 0, refused("Blocks of %s with %d threads and %d bytes of dynamic shared memory, of which it is allowed %d", f.kernel.name, threads, shared, f.shared)
+	}
+	return e.each((threads+31)/32*32, f.kernel.static+shared), nil
+}
+
 // Launch puts a kernel on a stream, or records it where that is captured.
 func (e *Emulator) Launch(l cuda.Launch, s cuda.Stream) error {
 	f, ok := e.functions[l.Function]

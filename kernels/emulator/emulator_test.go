@@ -180,3 +180,26 @@ OUT:`, 1, 128, uint64(x), uint64(y), 0)
 		t.Fatal(err)
 	}
 }
+
+// TestBlocks counts the blocks of a multiprocessor by threads, by shared memory and up
+// to the most, and refuses launches that cannot be.
+func TestBlocks(t *testing.T) {
+	b := newBench(t, Options{})
+	f := b.load(text("", "ret;"), 100<<10)
+	for _, c := range []struct{ threads, shared, want int }{
+		{1024, 0, 2}, {1000, 0, 2}, {512, 0, 4}, {128, 0, 13}, {1, 0, 13}, // 16 KiB of its own
+		{128, 40 << 10, 4}, {128, 40<<10 + 1, 3}, {128, 59 << 10, 3}, {128, 59<<10 + 1, 2}, {128, 97 << 10, 2}, {128, 100 << 10, 1},
+	} {
+		if n, err := b.Blocks(f, c.threads, c.shared); err != nil || n != c.want {
+			t.Errorf("%d threads, %d bytes: %d blocks, error %v, want %d", c.threads, c.shared, n, err, c.want)
+		}
+	}
+	for _, c := range [][2]int{{0, 0}, {1025, 0}, {128, -1}, {128, 100<<10 + 1}} {
+		if _, err := b.Blocks(f, c[0], c[1]); !errors.Is(err, kernels.ErrDevice) {
+			t.Errorf("%v is accepted: %v", c, err)
+		}
+	}
+	if _, err := b.Blocks(999, 128, 0); !errors.Is(err, kernels.ErrDevice) {
+		t.Error(err)
+	}
+}

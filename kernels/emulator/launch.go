@@ -262,7 +262,11 @@ func (e *Emulator) resident(threads, shared int) int {
 	if e.o.Resident > 0 {
 		return e.o.Resident
 	}
+	return max(e.each(threads, shared), 1) * e.o.Multiprocessors
+}
+
+// each is how many blocks of threads a multiprocessor holds at once.
+func (e *Emulator) each(threads, shared int) int {
 	const reserved = 1024 // bytes of shared memory that a block takes besides
-	each := min(2048/max(threads, 64), 32, (e.o.SharedMemory+reserved)/(shared+reserved))
-	return max(each, 1) * e.o.Multiprocessors
+	return min(2048/max(threads, 64), 32, (e.o.SharedMemory+reserved)/(shared+reserved))
 }

@@ -209,6 +209,14 @@ CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f) {
   return CUDA_SUCCESS;
 }
 
+// Blocks of a multiprocessor with 1024 threads.
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t shared) {
+  CALL("cuOccupancyMaxActiveBlocksPerMultiprocessor %s %d %zu", f->name, threads, shared);
+  if (threads <= 0) return CUDA_ERROR_INVALID_VALUE;
+  *n = 1024 / threads;
+  return CUDA_SUCCESS;
+}
+
 // The one kernel adds a value to n numbers: add(.u64 to, .u32 n, .u32 value).
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, CUstream s, void **args, void **extra) {

@@ -54,3 +54,24 @@ func (v Variant) kernels() []*ptx.Kernel {
 		v.normsAverages(), v.coefficientsVisits(), v.updateAverages(), v.leafUpdateAverages(),
 	}
 }
+
+// DynamicShared is the most dynamic shared memory, in bytes, that launches of a kernel
+// ask for on a card whose blocks may have limit bytes of shared memory in all.
+func (v Variant) DynamicShared(kernel string, limit int) int {
+	most, fixed := 0, 0
+	switch kernel {
+	case KernelForwardResident:
+		most, fixed = v.ResidentBytes(ResidentColumns), v.ResidentShared()
+	case KernelForwardWide:
+		most = ForwardWideShared
+	case KernelBackwardWide:
+		most = WideShared
+	case KernelMoveWide, KernelCountWide:
+		most, fixed = PatchTotals(WidePatch), PatchShared(WidePatch)
+	case KernelMove, KernelCount:
+		if v.Patches() {
+			most, fixed = PatchTotals(NarrowPatch), PatchShared(NarrowPatch)
+		}
+	}
+	return min(most, limit-fixed)
+}
