@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
@@ -37,6 +39,7 @@ type benchFlags struct {
 	steps       int
 	least       time.Duration
 	card        string
+	kernels     bool
 }
 
 // benchResult is the output of bench; times are medians over the steps.
@@ -63,6 +66,16 @@ type benchResult struct {
 	PhasesPer1k  map[string]float64 `json:"phase_seconds_per_1k,omitempty"`
 	DeviceBytes  int64              `json:"device_memory_bytes,omitempty"`
 	Instructions map[string]int64   `json:"instructions,omitempty"` // executed since the start, by kind
+	Kernels      []kernelTime       `json:"kernel_seconds_per_step,omitempty"`
+}
+
+// kernelTime is what the launches of a kernel take in a step, by events around each.
+type kernelTime struct {
+	Kernel   string  `json:"kernel"`
+	Phase    string  `json:"phase"`
+	Launches int     `json:"launches"`
+	Seconds  float64 `json:"seconds"`
+	Expected float64 `json:"expected_seconds,omitempty"` // by the model, of cards that it knows
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -102,6 +115,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.Flags().IntVar(&f.steps, "steps", 0, "steps to measure; 0: as many as --time takes, at least 5")
 	c.Flags().DurationVar(&f.least, "time", 3*time.Second, "time to measure for, without --steps")
 	c.Flags().StringVar(&f.card, "predict-card", "", "model a training step on this card instead of measuring: "+strings.Join(plan.Cards(), " or "))
+	c.Flags().BoolVar(&f.kernels, "kernels", false, "time every kernel of a training step too, on a card")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
@@ -144,47 +158,81 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		return nil, err
 	}
 	defer e.Close()
+	if f.kernels && (inference || e.Meter() == nil) {
+		return nil, usagef("--kernels times training steps on a card or on the emulator; %s does not tell", e.Info().Device.Name)
+	}
 	r, err := measure(ctx, e, b.Train, cfg, f, load)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.meter(ctx, e, b.Train, cfg, load); err != nil {
+	if err := r.meter(ctx, e, b.Train, cfg, f, load); err != nil {
 		return nil, err
 	}
 	r.CompileSeconds = b.CompileTime.Seconds()
 	r.judge(circuit.Count(b.Graph).SumEdges, inference)
 	if rates, ok := plan.RatesOf(e.Info().Device.Card); ok && !inference {
-		_, step, err := plan.Predict(layers.Module{Program: b.Program, Rows: load.Rows, Train: true, Mixed: load.Mixed}, load.Rows, rates)
+		costs, step, err := plan.Predict(layers.Module{Program: b.Program, Rows: load.Rows, Train: true, Mixed: load.Mixed}, load.Rows, rates)
 		if err != nil {
 			return nil, err
 		}
 		r.against(step.Floor * 1000 / float64(load.Rows))
+		r.expect(costs)
 	}
 	return r, nil
 }
 
-// meter asks the device for what it measures itself, and for the phases of one more
-// step.
-func (r *benchResult) meter(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, load run.Load) error {
+// meter asks the device for what it measures itself, and for the phases of some more
+// steps, and their kernels if these are asked for.
+func (r *benchResult) meter(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, f *benchFlags, load run.Load) error {
 	m := e.Meter()
 	if m == nil {
 		return nil
 	}
 	r.DeviceBytes, r.Instructions = m.Allocated(), m.Instructions()
-	m.Measure(true)
-	defer m.Measure(false)
+	defer m.Measure(kernels.MeasureNothing)
 	steps := 5
 	if r.Instructions != nil {
 		steps = 1
 	}
-	if _, err := measure(ctx, e, src, cfg, &benchFlags{steps: steps}, load); err != nil {
+	timed := func(detail kernels.Detail, steps int) ([]kernels.Phase, error) {
+		m.Measure(detail)
+		_, err := measure(ctx, e, src, cfg, &benchFlags{steps: steps}, load)
+		return m.Phases(), err
+	}
+	phases, err := timed(kernels.MeasurePhases, steps)
+	if err != nil {
 		return err
 	}
 	r.PhasesPer1k = map[string]float64{}
-	for _, p := range m.Phases() {
+	for _, p := range phases {
 		r.PhasesPer1k[p.Name] = p.Seconds * 1000 / float64(steps*r.Batch)
 	}
+	if !f.kernels {
+		return nil
+	}
+	if _, err := timed(kernels.MeasureKernels, 1); err != nil { // the first step also makes the events
+		return err
+	}
+	if phases, err = timed(kernels.MeasureKernels, steps); err != nil {
+		return err
+	}
+	for _, p := range phases {
+		r.Kernels = append(r.Kernels, kernelTime{Kernel: p.Kernel, Phase: p.Name, Launches: p.Launches / steps, Seconds: p.Seconds / float64(steps)})
+	}
 	return nil
+}
+
+// expect puts the model's times beside those of kernels. A kernel of several phases has
+// one time in the model, which is divided by launches.
+func (r *benchResult) expect(costs []plan.Cost) {
+	for i := range r.Kernels {
+		k := &r.Kernels[i]
+		for _, c := range costs {
+			if c.Kernel == k.Kernel {
+				k.Expected = c.Expected * float64(k.Launches) / float64(c.Launches)
+			}
+		}
+	}
 }
 
 // measure times steps on batches that walk through the rows.
@@ -287,13 +335,23 @@ func (r *benchResult) against(floor float64) {
 }
 
 func (a *app) printBench(r *benchResult) error {
-	_, err := fmt.Fprintf(a.stdout, `time       %.4g s per 1000 samples (median of %d steps of %d; fastest %.4g s)
+	if _, err := fmt.Fprintf(a.stdout, `time       %.4g s per 1000 samples (median of %d steps of %d; fastest %.4g s)
 speed      %.1f GFLOP/s on %d sum edges
 floor      %.4g s per 1000 samples at %.1f GFLOP/s; reached %.0f %%
 device     %s, %s, %d threads, %s
 recomputed %d tiles in log space
 `,
 		r.SecondsPer1k, r.Steps, r.Batch, r.FastestPer1k, r.GFLOPS, r.SumEdges,
-		r.FloorPer1k, r.PeakGFLOPS, 100*r.Fraction, r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.Recomputed)
-	return err
+		r.FloorPer1k, r.PeakGFLOPS, 100*r.Fraction, r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.Recomputed); err != nil {
+		return err
+	}
+	if len(r.Kernels) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "kernel\tphase\tlaunches\tus\texpected us\t")
+	for _, k := range r.Kernels {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.4g\t%.4g\t\n", k.Kernel, k.Phase, k.Launches, 1e6*k.Seconds, 1e6*k.Expected)
+	}
+	return w.Flush()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/configs"
@@ -71,5 +72,34 @@ func TestBenchRule(t *testing.T) {
 		if got := benchRule(cfg, 1000); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%v: the rule is %+v, want %+v", tc.set, got, tc.want)
 		}
+	}
+}
+
+// TestBenchKernels times the kernels of a training step on the emulator, and refuses
+// to do so on a device that does not tell.
+func TestBenchKernels(t *testing.T) {
+	t.Chdir(t.TempDir())
+	args := []string{"bench", "--config", "preset:hclt", "--warmup", "0", "--steps", "1", "--batch", "8", "--kernels",
+		"--set", "model.latents=2", "--set", "data.train=builtin:random?rows=16&vars=9&categories=4", "--set", "data.image=[3, 3]",
+		"--set", "data.valid=", "--set", "data.test="}
+	b := runJSON(t, append(args, "--device", "emulator")...)
+	list, ok := b["kernel_seconds_per_step"].([]any)
+	if !ok {
+		t.Fatalf("no kernels in %v", b)
+	}
+	phases := map[any]bool{}
+	for _, k := range list {
+		k := k.(map[string]any)
+		phases[k["phase"]] = true
+		if name, ok := k["kernel"].(string); !ok || name == "" || number(t, k, "launches") < 1 || !(number(t, k, "seconds") > 0) {
+			t.Errorf("kernel %v", k)
+		}
+	}
+	if !phases["forward"] || !phases["backward"] || !phases["update"] {
+		t.Errorf("kernels of phases %v", phases)
+	}
+	var out, errs strings.Builder
+	if code := Run(t.Context(), append(args, "--device", "cpu"), nil, strings.NewReader(""), &out, &errs); code != 2 || !strings.Contains(errs.String(), "--kernels") {
+		t.Errorf("on the CPU: exit %d, %s", code, errs.String())
 	}
 }

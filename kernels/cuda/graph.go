@@ -63,16 +63,10 @@ func (t *Thread) cell() (c cell, err error) {
 // Record records what do launches and clears. The words at control are set before,
 // those at result read after.
 func (t *Thread) Record(control, result Span, do func() error) (*Work, error) {
-	if control.Bytes > mostControl || result.Bytes > mostResult {
-		return nil, fmt.Errorf("%w: %s: work with %d bytes of control words and %d of a result, want up to %d and %d",
-			kernels.ErrDevice, t.name, control.Bytes, result.Bytes, mostControl, mostResult)
-	}
-	c, err := t.cell()
+	w, err := t.work(control, result)
 	if err != nil {
 		return nil, err
 	}
-	w := &Work{Control: c.host[:control.Bytes:control.Bytes], Result: c.host[mostControl:][:result.Bytes:result.Bytes], cell: c}
-	clear(c.host)
 	if err = t.drv.Capture(t.launches); err == nil {
 		err = t.record(w, control, result, do)
 		var ended error
@@ -83,10 +77,24 @@ func (t *Thread) Record(control, result Span, do func() error) (*Work, error) {
 		}
 	}
 	if err != nil {
-		t.cells = append(t.cells, c)
+		t.cells = append(t.cells, w.cell)
 		return nil, err
 	}
 	return w, nil
+}
+
+// work returns work with a cell, but no graph yet.
+func (t *Thread) work(control, result Span) (*Work, error) {
+	if control.Bytes > mostControl || result.Bytes > mostResult {
+		return nil, fmt.Errorf("%w: %s: work with %d bytes of control words and %d of a result, want up to %d and %d",
+			kernels.ErrDevice, t.name, control.Bytes, result.Bytes, mostControl, mostResult)
+	}
+	c, err := t.cell()
+	if err != nil {
+		return nil, err
+	}
+	clear(c.host)
+	return &Work{Control: c.host[:control.Bytes:control.Bytes], Result: c.host[mostControl:][:result.Bytes:result.Bytes], cell: c}, nil
 }
 
 func (t *Thread) record(w *Work, control, result Span, do func() error) error {
@@ -140,6 +148,11 @@ func (t *Thread) Start(w *Work, buffers []*Buffer, finish func()) (int64, error)
 	if err := t.drv.LaunchGraph(w.graph, t.launches); err != nil {
 		return 0, err
 	}
+	return t.started(w, buffers, finish)
+}
+
+// started notes work that is on the stream.
+func (t *Thread) started(w *Work, buffers []*Buffer, finish func()) (int64, error) {
 	if err := t.drv.Record(w.cell.done, t.launches); err != nil {
 		return 0, err
 	}
@@ -150,6 +163,38 @@ func (t *Thread) Start(w *Work, buffers []*Buffer, finish func()) (int64, error)
 		b.used = w.last
 	}
 	return w.last, nil
+}
+
+// Direct does what Record and Start do, without a graph, and waits for it: do's
+// launches go to the stream as they are made, after set has written the control words,
+// and the times between their marks are added up. finish gets the result. The card works
+// through launches while the host makes the next ones, so what an event adds to a
+// kernel is a microsecond or so.
+func (t *Thread) Direct(control, result Span, set func(control []byte), do func() error, buffers []*Buffer, finish func(result []byte)) (last int64, err error) {
+	w, err := t.work(control, result)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		err = errors.Join(err, t.Settle())
+		t.cells = append(t.cells, w.cell)
+	}()
+	set(w.Control)
+	if err := t.afterCopies(); err != nil {
+		return 0, err
+	}
+	t.meter.marks = t.meter.marks[:0]
+	if err := t.record(w, control, result, do); err != nil {
+		return 0, err
+	}
+	if last, err = t.started(w, buffers, nil); err != nil {
+		return 0, err
+	}
+	if err := t.Settle(); err != nil {
+		return last, err
+	}
+	finish(w.Result)
+	return last, t.meter.count(t.drv)
 }
 
 // Drop gives work back that is not in flight.

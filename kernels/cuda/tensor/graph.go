@@ -42,9 +42,13 @@ type phase struct {
 }
 
 // run launches phases on rows rows as one graph, which is made when it is first
-// asked for; a measured launch has a graph for each phase.
+// asked for; a measured launch has a graph for each phase, or none where each kernel
+// is timed.
 func (x *executor) run(name string, rows int, rule *contract.Rule, c *call, phases ...phase) error {
-	if !x.card.Measured() {
+	switch x.card.Measured() {
+	case kernels.MeasureKernels:
+		return x.direct(rows, rule, c, phases)
+	case kernels.MeasureNothing:
 		g, err := x.graph(name, rows, c, phases)
 		if err != nil {
 			return err
@@ -64,13 +68,39 @@ func (x *executor) run(name string, rows int, rule *contract.Rule, c *call, phas
 	return nil
 }
 
+// control and marked are what a launch copies to the card first, and back from it: the
+// control words, and how many rows were marked.
+func (x *executor) control() cuda.Span {
+	return cuda.Span{At: x.fixed[tensor.ArgControl], Bytes: tensor.ControlSize}
+}
+
+func (x *executor) marked() cuda.Span { return cuda.Span{At: x.fixed[tensor.ArgBadRows], Bytes: 4} }
+
+// report tells a call how many values were recomputed, by the number of marked rows.
+func (x *executor) report(c *call, marked []byte) {
+	if c.recomputed != nil {
+		*c.recomputed = int64(binary.LittleEndian.Uint32(marked)) * int64(x.values)
+	}
+}
+
+// direct launches phases without a graph and times each kernel.
+func (x *executor) direct(rows int, rule *contract.Rule, c *call, phases []phase) error {
+	last, err := x.card.Direct(x.control(), x.marked(),
+		func(control []byte) { x.setControl(control, rows, rule) },
+		func() error {
+			return x.record((rows+tensor.RowTile-1)/tensor.RowTile*tensor.RowTile, c, phases)
+		},
+		c.buffers, func(marked []byte) { x.report(c, marked) })
+	if last > 0 {
+		x.last = last
+	}
+	return err
+}
+
 // start launches a graph that is ready.
 func (x *executor) start(g *cuda.Work, rows int, rule *contract.Rule, c *call) error {
 	x.setControl(g.Control, rows, rule)
-	var finish func()
-	if c.recomputed != nil {
-		finish = func() { *c.recomputed = int64(binary.LittleEndian.Uint32(g.Result)) * int64(x.values) }
-	}
+	finish := func() { x.report(c, g.Result) }
 	last, err := x.card.Start(g, c.buffers, finish)
 	if err == nil {
 		x.last = last
@@ -88,9 +118,8 @@ func (x *executor) graph(name string, rows int, c *call, phases []phase) (*cuda.
 				return nil, err
 			}
 		}
-		marked := cuda.Span{At: x.fixed[tensor.ArgBadRows], Bytes: 4} // how many rows
 		var err error
-		g, err = x.card.Record(cuda.Span{At: x.fixed[tensor.ArgControl], Bytes: tensor.ControlSize}, marked, func() error {
+		g, err = x.card.Record(x.control(), x.marked(), func() error {
 			return x.record(key.tiles*tensor.RowTile, c, phases)
 		})
 		if err != nil {
@@ -162,9 +191,15 @@ func (x *executor) record(rows int, c *call, phases []phase) error {
 			return err
 		}
 		for _, w := range p.work {
+			if err := x.card.Mark(p.name, w.Kernel); err != nil {
+				return err
+			}
 			if err := x.launch(w, rows, c); err != nil {
 				return err
 			}
+		}
+		if err := x.card.Mark("", ""); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda"
 	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
 	"github.com/pce-engine/pce/kernels/emulator"
@@ -54,7 +55,7 @@ func TestMeterClock(t *testing.T) {
 	const n = 8
 	m := kerneltest.Build(t, dev, g, start, compile.DefaultOptions(), engine.Options{Rows: n, Train: true})
 	batch := reference.Batch(reference.Schema(g), reference.RandomRows(g, rng, n, 0))
-	dev.Measure(true)
+	dev.Measure(kernels.MeasurePhases)
 	c.calls = nil // Measure has waited for the driver's thread
 	if err := m.Engine.Step(context.Background(), batch, 0, n, tensor.Rule{Step: 0.5}, make([]float64, n)); err != nil {
 		t.Fatal(err)
