@@ -19,10 +19,12 @@ build: ## the program, as bin/pce
 build-cuda: ## the program with CUDA, as bin/pce-cuda; it starts without a driver too
 	.ci/cuda $(GO) build -tags cuda -o bin/pce-cuda ./cmd/pce
 
-bench-cuda: ## what bench/gpu takes to a machine with a card, stripped: the program, the suite, itself
+bench-cuda: ## what bench/gpu takes to a machine with a card, stripped: the program, the suite, the card's own measurements, itself
 	.ci/cuda $(GO) build -tags cuda -ldflags '-s -w' -o bin/pce-cuda ./cmd/pce
 	.ci/cuda $(GO) test -tags cuda -ldflags '-s -w' -c -o bin/cuda.test ./kernels/cuda/tensor
+	.ci/cuda $(GO) build -tags cuda -ldflags '-s -w' -o bin/bench-card ./bench/card
 	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/bench-gpu ./bench/gpu
+	tar -C bin -czf bin/bench-gpu.tgz pce-cuda cuda.test bench-card bench-gpu
 
 test-cuda: ## vet and tests of the parts that are different with CUDA
 	.ci/cuda $(GO) vet -tags cuda ./kernels/cuda/... ./cmd/...

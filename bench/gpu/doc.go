@@ -1,24 +1,36 @@
-// Command gpu measures pce on a card: doctor, the conformance suite, then training
-// steps of the circuits of PyJuice's Table 1, cheapest first, with PyJuice beside
-// them if its source is given.
+// Command gpu measures pce on a card that can be had for minutes, in three calls of
+// ten minutes each, and prints what they found as tables:
 //
-//	gpu -pce bin/pce-cuda -suite bin/cuda.test -out results.jsonl [-pyjuice DIR -peer bench_pyjuice.py]
-//	gpu -table results.jsonl
+//	gpu -call 1 -out results.jsonl
+//	gpu -call 2 -in results.jsonl -out more.jsonl
+//	gpu -call 3 -in more.jsonl -out all.jsonl -pyjuice DIR -peer bench_pyjuice.py
+//	gpu -table all.jsonl
+//
+// Call 1 finds out whether the kernels run and give right results, and what the card
+// can do; call 2 times kernels and training steps; call 3 has PyJuice beside pce.
+// calls.go lists the parts of each call.
 //
 // # Shapes and units
 //
-// Every line of the output is a JSON object: "task" names what was run, "result" is
-// what it printed, "seconds" its wall time. A task that the file already holds is
-// not run again, so a run that was cut short goes on. Times are seconds for 1000
-// samples, as pce bench gives them; PyJuice's are for 60,000.
+// Every line of the results is a JSON object, a record of one part: what it ran, what
+// that printed, how long it took. A part that the file already holds for the same
+// build of pce is not run again, so a call that was cut short continues where it
+// ended, on another machine too if the file is carried there (-in). Times of steps
+// are seconds per 1000 samples, as pce bench gives them; PyJuice's are per 60,000.
+//
+// Each part has a time budget. One that does not end within its budget is killed and
+// recorded as failed, and the next part begins; a part whose budget exceeds the time
+// that the call has left does not begin.
 //
 // # Errors
 //
-// A task that fails leaves its error in the file and the others run; the exit code
-// is 1 then. After a failed conformance suite they run only with -anyway. What the suite
-// prints is in a file beside the results, as far as it came.
+// A part that fails leaves its error in its record, and the others run; the exit code
+// is 1 then, and when parts are left for want of time. Measurements continue after a
+// failed conformance suite, but their records say so and the tables mark their rows;
+// -strict stops instead. What the suite prints is in a file beside the results.
 //
 // # Source
 //
-// The circuits are those of Liu, Ahmed, Van den Broeck, ICML 2024, Table 1.
+// The circuits are those of Liu, Ahmed, Van den Broeck, ICML 2024 (arXiv 2406.00766),
+// Table 1; the tables include their Figures 2 and 7.
 package main

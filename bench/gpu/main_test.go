@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
-// script writes a program that stands in for one to be run.
+// script writes a program that is run in place of another one.
 func script(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -18,51 +23,318 @@ func script(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// TestSuite runs suites that pass, fail, skip and hang, and wants measurements after
-// the first alone, or where they are asked for anyway.
+// Scripts of programs that work.
+const (
+	goodSuite = "echo '--- PASS: TestConformanceOnCard (1.00s)'\n"
+	goodPCE   = "echo '{\"seconds_per_1k_samples\": 1}'\n"
+)
+
+// bed is a folder with scripts and a file of results.
+type bed struct {
+	dir, out string
+	args     []string
+}
+
+// newBed writes scripts of pce, the suite and the card's program.
+func newBed(t *testing.T, pce, suite, card string) *bed {
+	dir := t.TempDir()
+	b := &bed{dir: dir, out: filepath.Join(dir, "out.jsonl")}
+	b.args = []string{
+		"-pce", script(t, dir, "pce", pce), "-suite", script(t, dir, "suite", suite), "-card", script(t, dir, "card", card),
+		"-device", "cuda:7", "-out", b.out,
+	}
+	return b
+}
+
+// run runs the benchmark with more arguments.
+func (b *bed) run(more ...string) error {
+	return run(context.Background(), append(slices.Clip(b.args), more...), io.Discard, io.Discard)
+}
+
+// records reads the results.
+func (b *bed) records(t *testing.T) []record {
+	t.Helper()
+	records, err := readRecords(b.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// find returns the last record of a part.
+func find(t *testing.T, records []record, name string) record {
+	t.Helper()
+	for _, r := range slices.Backward(records) {
+		if r.Part == name {
+			return r
+		}
+	}
+	t.Fatalf("no record of %q", name)
+	return record{}
+}
+
+// TestSuite runs suites that pass, fail, skip and hang. Measurements follow in any case,
+// and carry what the suite has said, but not with -strict.
 func TestSuite(t *testing.T) {
-	const pass = "echo '--- PASS: TestConformanceOnCard (1.00s)'\n"
 	for _, c := range []struct {
 		name, suite string
-		more        []string
+		strict      bool
 		measured    bool
+		state       string
 		words       string // of the suite's error
 	}{
-		{"pass", "test \"$PCE_CARD\" = cuda:7 && test -n \"$CUDA_CACHE_PATH\" || exit 3\n" + pass, nil, true, ""},
-		{"fail", "echo '    --- FAIL: TestConformanceOnCard/step'\nseq 1000\nexit 1", nil, false, "FAIL: TestConformanceOnCard/step"},
-		{"fail, anyway", "exit 1", []string{"-anyway"}, true, "exit status 1"},
-		{"skip", "echo '--- SKIP: TestConformanceOnCard'", nil, false, "has not run"},
-		{"hang of another", pass, []string{"-task-time", "100ms"}, true, ""},
-		{"hang", "echo begun; exec sleep 60", []string{"-suite-time", "200ms"}, false, "killed: begun"},
+		{"pass", "test \"$PCE_CARD\" = cuda:7 && test -n \"$CUDA_CACHE_PATH\" && test \"$4 $5\" = '-depth brief' || exit 3\n" + goodSuite, false, true, suitePassed, ""},
+		{"pass, strict", goodSuite, true, true, suitePassed, ""},
+		{"fail", "echo '    --- FAIL: TestConformanceOnCard/step'\nseq 1000\nexit 1", false, true, suiteFailed, "FAIL: TestConformanceOnCard/step"},
+		{"fail, strict", "exit 1", true, false, suiteFailed, "exit status 1"},
+		{"skip", "echo '--- SKIP: TestConformanceOnCard'", false, true, suiteFailed, "has not run"},
+		{"hang", "echo begun; exec sleep 600", false, true, suiteFailed, "not done within"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
-			pce := "echo '{\"seconds_per_1k_samples\": 1}'\n"
-			hangs := slices.Contains(c.more, "-task-time")
-			if hangs {
-				pce = "exec sleep 60"
+			b := newBed(t, goodPCE, c.suite, "echo '{}'")
+			more := []string{"-call", "1", "-sets", "rat-batch"}
+			if c.strict {
+				more = append(more, "-strict")
 			}
-			out := filepath.Join(dir, "out.jsonl")
-			err := run(append([]string{
-				"-pce", script(t, dir, "pce", pce), "-suite", script(t, dir, "suite", c.suite),
-				"-device", "cuda:7", "-sets", "rat-batch", "-out", out,
-			}, c.more...))
-			if clean := c.words == "" && !hangs; (err == nil) != clean {
-				t.Errorf("error %v", err)
+			if c.name == "hang" {
+				more = append(more, "-most", "300ms")
 			}
-			records, err := readRecords(out)
-			if err != nil {
-				t.Fatal(err)
+			err := b.run(more...)
+			if err == nil { // the step beside the CPU has no model
+				t.Error("no error")
 			}
-			if len(records) < 2 || records[1].Task != "conformance" || !strings.Contains(records[1].Error, c.words) || (records[1].Error == "") != (c.words == "") {
-				t.Fatalf("records %+v", records)
+			records := b.records(t)
+			suite := find(t, records, "suite brief")
+			if !strings.Contains(suite.Error, c.words) || (suite.Error == "") != (c.words == "") || suite.Suite != c.state {
+				t.Errorf("suite %+v", suite)
 			}
-			if measured := len(records) == 2+7; measured != c.measured {
-				t.Errorf("%d records", len(records))
+			measured := slices.ContainsFunc(records, func(r record) bool { return r.Part == "ratspn-512 batch 8" })
+			if measured != c.measured {
+				t.Fatalf("measured: %v; records %+v", measured, records)
 			}
-			if _, err := os.Stat(out + ".suite.log"); err != nil {
+			if measured {
+				if r := find(t, records, "ratspn-512 batch 8"); r.Suite != c.state || r.Error != "" {
+					t.Errorf("row %+v", r)
+				}
+			}
+			if _, err := os.Stat(b.out + ".suite.log"); err != nil {
 				t.Error(err)
 			}
+			var table strings.Builder
+			if err := printTables(&table, b.out); err != nil {
+				t.Fatal(err)
+			}
+			if marked := strings.Contains(table.String(), "ratspn-512 batch 8 (!)"); marked != (c.measured && c.state != suitePassed) {
+				t.Errorf("marked: %v in\n%s", marked, table.String())
+			}
 		})
+	}
+}
+
+// TestHang has a part that hangs, with a child that holds its output: it is reported
+// within its budget, with what it printed, the others run, and it comes last when the
+// call is made again.
+func TestHang(t *testing.T) {
+	b := newBed(t, "case \"$*\" in *'--batch 16 '*) echo '{\"seconds_per_1k_samples\": 2}'; sleep 600 & sleep 600;; esac\n"+goodPCE, goodSuite, "")
+	begin := time.Now()
+	err := b.run("-sets", "rat-batch", "-most", "500ms")
+	if err == nil || !strings.Contains(err.Error(), "1 parts failed") {
+		t.Fatalf("error %v", err)
+	}
+	if d := time.Since(begin); d > lingering {
+		t.Errorf("took %v", d)
+	}
+	records := b.records(t)
+	if len(records) != 7 {
+		t.Fatalf("%d records", len(records))
+	}
+	hung := find(t, records, "ratspn-512 batch 16")
+	if !strings.Contains(hung.Error, "not done within") || len(hung.Steps) != 1 || len(hung.Steps[0].Results) != 1 || hung.Budget != 0.5 {
+		t.Errorf("record %+v", hung)
+	}
+	if err := b.run("-sets", "rat-batch,batch-2048", "-most", "500ms"); err == nil {
+		t.Error("no error the second time")
+	}
+	records = b.records(t)
+	if last := records[len(records)-1]; last.Part != hung.Part || len(records) != 7+12+1 {
+		t.Errorf("%d records, the last of %q", len(records), last.Part)
+	}
+}
+
+// TestResume cuts calls in the middle of a part and of a line, carries the file on to
+// another machine, and wants every part once.
+func TestResume(t *testing.T) {
+	counted := "echo x >>\"$(dirname \"$0\")/runs\"\n" + goodPCE
+	b := newBed(t, counted, goodSuite, "")
+	runs := func() int {
+		data, _ := os.ReadFile(filepath.Join(b.dir, "runs"))
+		return strings.Count(string(data), "x")
+	}
+	if err := b.run("-sets", "rat-batch"); err != nil || runs() != 7 {
+		t.Fatalf("%d runs, error %v", runs(), err)
+	}
+	data, err := os.ReadFile(b.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	for _, c := range []struct {
+		name string
+		text string
+		runs int
+	}{
+		{"whole", string(data), 0},
+		{"cut in the last line", string(data[:len(data)-5]), 1},
+		{"cut before the last line's end", string(data[:len(data)-1]), 0},
+		{"cut after the first line", lines[0], 6},
+		{"cut in the first line", lines[0][:10], 7},
+		{"nothing", "", 7},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.WriteFile(b.out, []byte(c.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			before := runs()
+			carried := filepath.Join(t.TempDir(), "carried.jsonl")
+			if err := b.run("-sets", "rat-batch", "-in", b.out, "-out", carried); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.run("-sets", "rat-batch"); err != nil {
+				t.Fatal(err)
+			}
+			if n := runs() - before; n != 2*c.runs {
+				t.Errorf("%d runs, want %d for each of two files", n, c.runs)
+			}
+			for _, path := range []string{b.out, carried} {
+				records, err := readRecords(path)
+				if err != nil || len(records) != 7 {
+					t.Errorf("%s: %d records, error %v", path, len(records), err)
+				}
+			}
+		})
+	}
+	if err := b.run("-sets", "rat-batch", "-in", b.out); err == nil {
+		t.Error("-in with an -out that exists")
+	}
+	script(t, b.dir, "pce", counted+"# another build\n")
+	before := runs()
+	if err := b.run("-sets", "rat-batch"); err != nil || runs() != before+7 {
+		t.Errorf("%d runs of another build, error %v", runs()-before, err)
+	}
+	if err := os.WriteFile(b.out, []byte("{\n"+lines[0]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.run("-sets", "rat-batch"); err == nil || !strings.Contains(err.Error(), "line 1") {
+		t.Errorf("a damaged line in the middle: %v", err)
+	}
+}
+
+// TestCut ends the benchmark while a part runs: that one is not recorded.
+func TestCut(t *testing.T) {
+	b := newBed(t, "case \"$*\" in *'--batch 32 '*) echo >\"$(dirname \"$0\")/begun\"; exec sleep 600;; esac\n"+goodPCE, goodSuite, "")
+	begun := filepath.Join(b.dir, "begun")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_, _ = os.ReadFile(begun) // until the script has written to it
+		cancel()
+	}()
+	err := run(ctx, append(slices.Clip(b.args), "-sets", "rat-batch"), io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), `ended before "ratspn-512 batch 32"`) {
+		t.Errorf("error %v", err)
+	}
+	if records := b.records(t); len(records) != 2 {
+		t.Errorf("%d records", len(records))
+	}
+}
+
+// TestTime leaves parts whose budgets exceed the time that is left, and takes others.
+func TestTime(t *testing.T) {
+	b := newBed(t, goodPCE, goodSuite, "")
+	err := b.run("-sets", "batch-2048", "-time", "10s")
+	if err == nil || !strings.Contains(err.Error(), "no time for hmm-2048 batch 2048, pd-256 batch 2048;") {
+		t.Errorf("error %v", err)
+	}
+	records := b.records(t)
+	if len(records) != 10 {
+		t.Errorf("%d records", len(records))
+	}
+	for _, r := range records {
+		if r.Budget > 10 {
+			t.Errorf("%s has begun with a budget of %v s", r.Part, r.Budget)
+		}
+	}
+}
+
+// TestBudgets wants the parts of each call to fit into its time together, those of the
+// third without what it does with time that is left.
+func TestBudgets(t *testing.T) {
+	o := &options{pyjuice: "x", peer: "y", cutlass: "z"}
+	for call, list := range calls {
+		var sum time.Duration
+		names := map[string]bool{}
+		for _, p := range list(o) {
+			if names[p.name] {
+				t.Errorf("call %d has %q twice", call, p.name)
+			}
+			names[p.name] = true
+			if p.budget <= 0 || len(p.steps) == 0 {
+				t.Errorf("call %d: part %+v", call, p)
+			}
+			if !p.rest && !strings.HasSuffix(p.name, "CuTe") {
+				sum += p.budget
+			}
+		}
+		if sum > callTime || sum < callTime/2 {
+			t.Errorf("call %d takes %v of %v", call, sum, callTime)
+		}
+	}
+}
+
+// TestFlags refuses what cannot be meant.
+func TestFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"-call", "4"}, {"-call", "-1"}, {"-sets", "main"}, {"-call", "1", "more"}, {"-call", "1", "-peer", "x"}, {"-call", "1", "-cutlass", "x"},
+	} {
+		if err := run(context.Background(), append(args, "-out", filepath.Join(t.TempDir(), "out")), io.Discard, io.Discard); err == nil {
+			t.Errorf("%q is accepted", args)
+		}
+	}
+}
+
+// TestCompare finds the worst row, and NaN anywhere.
+func TestCompare(t *testing.T) {
+	nan := "NaN"
+	for _, c := range []struct {
+		card, cpu string
+		worst     int
+		ok        bool
+	}{
+		{"-4000 -1", "-4000.03 -1", 0, true},
+		{"-4000 -1", "-4000.05 -1", 0, false},
+		{"-4000 -1", "-4000.01 -1.00001", 1, true},
+		{"-4000 -1", "-4000 " + nan, 1, false},
+		{nan + " -1", "-4000 -9", 0, false},
+		{"-1", "-1 -1", 0, false},
+		{"", "", 0, false},
+		{"-Inf", "-Inf", 0, false},
+	} {
+		parse := func(s string) (list []float64) {
+			for _, f := range strings.Fields(s) {
+				x, err := strconv.ParseFloat(f, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				list = append(list, x)
+			}
+			return list
+		}
+		got, err := compare(parse(c.card), parse(c.cpu))
+		if (err == nil) != c.ok || got != nil && got.WorstRow != c.worst {
+			t.Errorf("%q and %q: %+v, %v", c.card, c.cpu, got, err)
+		}
 	}
 }

@@ -9,38 +9,35 @@ import (
 	"strconv"
 )
 
-// The block-sparse layer: tables of weights, cut into blocks of 32 units.
+// The block-sparse layer of Figure 7: tables of weights, cut into blocks of 32 units.
 const (
 	sparseTables = 200
 	sparseUnits  = 1024
 	sparseBlock  = 32
 )
 
-// sparse is one layer of block-sparse sums, with 0 to 90 % of the blocks dropped.
-func sparse(o *options) []task {
+// sparseDropped are the shares of blocks that are dropped, in percent.
+var sparseDropped = []int{0, 25, 50, 75, 90}
+
+// sparse is one layer of block-sparse sums, with 0 to 90 % of the blocks dropped, each
+// with the time of its kernels.
+func sparse(o *options) (parts []part) {
 	tables, units := sparseTables, sparseUnits
 	if o.rehearse {
 		tables, units = 3, 2*sparseBlock
 	}
-	var out []task
-	for _, dropped := range []int{0, 25, 50, 75, 90} {
-		config, make := o.sparseFiles(tables, units, dropped)
-		args := []string{"bench", "--config", config, "--set", "precision=" + o.precision, "--batch", strconv.Itoa(o.rows(512)), "--device", o.device, "--json"}
-		if o.rehearse {
-			args = append(args, "--warmup", "0", "--steps", "1")
-		}
-		out = append(out, task{name: fmt.Sprintf("%d tables, %d %% dropped", tables, dropped), args: args, prepare: make, cost: tables * units * units * 512 * (100 - dropped) / 100})
+	for _, dropped := range sparseDropped {
+		config, write := o.sparseFiles(tables, units, dropped)
+		rows := strconv.Itoa(o.rows(512))
+		command := []string{o.pce, "bench", "--config", config, "--set", "precision=" + o.precision, "--batch", rows, "--set", "train.shard_rows=" + rows, "--device", o.device, "--kernels", "--json"}
+		s := step{name: "kernels", command: append(command, o.length()...), env: o.env, prepare: write}
+		parts = append(parts, part{name: sparseName(dropped), budget: secs(14), measures: true, steps: []step{s}})
 	}
-	return out
+	return parts
 }
 
-// rows is a number of rows, or a few in a rehearsal.
-func (o *options) rows(n int) int {
-	if o.rehearse {
-		return 8
-	}
-	return n
-}
+// sparseName names the part of a share of dropped blocks, in percent.
+func sparseName(dropped int) string { return fmt.Sprintf("block-sparse layer, %d %% dropped", dropped) }
 
 // sparseFiles names a config of the layer, and returns what writes it and its
 // circuit.

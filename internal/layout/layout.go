@@ -119,4 +119,5 @@ var Rooms = map[string][]string{
 	"kernels/cuda/tensor":      {"kernels", "kernels/cuda", "kernels/cuda/tensor/plan", "kernels/ptx/tensor", "kernels/tensor", "layers"},
 	"kernels/cuda/tensor/plan": {"kernels", "kernels/ptx", "kernels/ptx/tensor", "layers"},
 	"bench/serve":              {"serve", "serve/oip"},
+	"bench/card":               {"kernels/cuda", "kernels/emulator", "kernels/ptx", "kernels/ptx/tensor"},
 }

@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"flag"
 	"os"
 	"strconv"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 )
+
+var cardDepth = flag.String("depth", "full", "how much of the suite TestConformanceOnCard runs: brief or full")
 
 // emulated opens an emulator that runs graphs alone.
 func emulated(o emulator.Options) kerneltest.Open {
@@ -70,6 +73,10 @@ func TestConformanceOnCard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	depth, ok := map[string]kerneltest.Depth{"brief": kerneltest.Brief, "full": kerneltest.Full}[*cardDepth]
+	if !ok {
+		t.Fatalf("-depth %s; want brief or full", *cardDepth)
+	}
 	fresh := func() (*cuda.Device, error) {
 		return executor.Open(name, func() (cuda.Driver, error) { return cuda.OpenDriver(ordinal) })
 	}
@@ -107,6 +114,6 @@ func TestConformanceOnCard(t *testing.T) {
 	if err := open(t).Close(); err != nil { // without a card all ends here
 		t.Fatal(err)
 	}
-	kerneltest.Suite{Open: open, Depth: kerneltest.Full}.Run(t)
-	kerneltest.Same(t, kerneltest.Full, open, open)
+	kerneltest.Suite{Open: open, Depth: depth}.Run(t)
+	kerneltest.Same(t, depth, open, open)
 }
