@@ -357,6 +357,8 @@ func TestLateInQueue(t *testing.T) {
 		if n := m.runs.Load(); n != 0 {
 			t.Errorf("%d batches were run", n)
 		}
+		v.lane.mu.Lock()
+		defer v.lane.mu.Unlock()
 		if v.waiting != 0 || len(v.lane.queues) != 0 {
 			t.Errorf("%d rows, %d queues", v.waiting, len(v.lane.queues))
 		}
