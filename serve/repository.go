@@ -76,6 +76,11 @@ func (a fileStamp) same(b fileStamp) bool {
 	return b.info == nil || a.info != nil && a.size == b.size && a.changed.Equal(b.changed) && os.SameFile(a.info, b.info)
 }
 
+// replaced reports whether b is of another file than a.
+func (a fileStamp) replaced(b fileStamp) bool {
+	return a.info != nil && b.info != nil && !os.SameFile(a.info, b.info)
+}
+
 func newRepository(ctx context.Context, o *Options, m *metrics) *repository {
 	r := &repository{opts: o, metrics: m, ctx: ctx, lanes: map[string]*lane{}, freed: make(chan struct{})}
 	for _, s := range o.Models {

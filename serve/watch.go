@@ -3,8 +3,8 @@ package serve
 import "time"
 
 // watch looks at the files of loaded models until the server is closed, and opens
-// those again that changed. A file must have been the same at two looks in a row, so
-// that one which is being written in place is left alone.
+// those again that changed. Another file of the same name is whole, as it was renamed;
+// one that is being written in place must have been the same at two looks in a row.
 func (r *repository) watch() {
 	tick := time.NewTicker(r.opts.ReloadEvery)
 	defer tick.Stop()
@@ -18,7 +18,8 @@ func (r *repository) watch() {
 		for _, e := range r.models {
 			now := stampOf(e.Path)
 			r.mu.Lock()
-			if changed := e.current != nil && !e.file.same(now); changed && e.opening == nil && !r.closing && seen[e].same(now) {
+			changed := e.current != nil && !e.file.same(now)
+			if changed && e.opening == nil && !r.closing && (e.file.replaced(now) || seen[e].same(now)) {
 				r.opts.Log.Info("model file changed", "model", e.Name, "path", e.Path)
 				r.start(e)
 			}
