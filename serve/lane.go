@@ -35,7 +35,6 @@ type job struct {
 	next    int      // rows that batches have taken
 	left    int      // rows without an answer
 	running []*batch // that have rows of it
-	over    bool
 }
 
 // queue holds the jobs of one query of one version, oldest first.
