@@ -131,11 +131,33 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// TestState wants a suite to count as failed while any depth's last run has failed.
+func TestState(t *testing.T) {
+	run := func(build, part, problem string) record { return record{Build: build, Part: part, Error: problem} }
+	for _, c := range []struct {
+		records []record
+		want    string
+	}{
+		{nil, suiteUnknown},
+		{[]record{run("x", "doctor", "")}, suiteUnknown},
+		{[]record{run("y", "suite brief", "")}, suiteUnknown},
+		{[]record{run("x", "suite brief", "")}, suitePassed},
+		{[]record{run("x", "suite brief", "red"), run("x", "suite full", "")}, suiteFailed},
+		{[]record{run("x", "suite brief", ""), run("x", "suite full", "red")}, suiteFailed},
+		{[]record{run("x", "suite brief", "red"), run("x", "suite brief", "")}, suitePassed},
+		{[]record{run("x", "suite brief", ""), run("y", "suite brief", "red")}, suitePassed},
+	} {
+		if got := stateOf(c.records, "x"); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.records, got, c.want)
+		}
+	}
+}
+
 // TestHang has a part that hangs, with a child that holds its output: it is reported
 // within its budget, with what it printed, the others run, and it comes last when the
 // call is made again.
 func TestHang(t *testing.T) {
-	b := newBed(t, "case \"$*\" in *'--batch 16 '*) echo '{\"seconds_per_1k_samples\": 2}'; sleep 600 & sleep 600;; esac\n"+goodPCE, goodSuite, "")
+	b := newBed(t, "case \"$*\" in *'--batch 16 '*) echo '{\"seconds_per_1k_samples\": 2}'; sleep 600 & echo $! >\"$(dirname \"$0\")/child\"; sleep 600;; esac\n"+goodPCE, goodSuite, "")
 	begin := time.Now()
 	err := b.run("-sets", "rat-batch", "-most", "500ms")
 	if err == nil || !strings.Contains(err.Error(), "1 parts failed") {
@@ -143,6 +165,14 @@ func TestHang(t *testing.T) {
 	}
 	if d := time.Since(begin); d > lingering {
 		t.Errorf("took %v", d)
+	}
+	child, err := os.ReadFile(filepath.Join(b.dir, "child"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The child is gone, or waits for its parent to look at how it ended.
+	if stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat"); err == nil && !strings.Contains(string(stat), ") Z ") {
+		t.Errorf("the child runs on: %s", stat)
 	}
 	records := b.records(t)
 	if len(records) != 7 {
