@@ -67,7 +67,12 @@ func TestKill(t *testing.T) {
 	wantBits := fmt.Sprintf("%x", want.params)
 	rng := rand.New(rand.NewPCG(1, 9))
 	kills := 0
-	for range 12 {
+	// On a busy machine a victim may end before its parent gets to kill it, so there
+	// are as many runs as it takes.
+	for run := 0; run < 12 || kills < 24; run++ {
+		if run == 200 {
+			t.Fatalf("only %d kills hit one of %d living runs", kills, run)
+		}
 		dir := t.TempDir()
 		for round := 0; ; round++ {
 			// Later rounds see more steps, so that the run ends.
@@ -91,9 +96,6 @@ func TestKill(t *testing.T) {
 		if lines := metricsOf(t, dir); fmt.Sprint(lines) != fmt.Sprint(want.lines) {
 			t.Errorf("metrics %q, want %q", lines, want.lines)
 		}
-	}
-	if kills < 24 {
-		t.Errorf("only %d kills hit a living run", kills)
 	}
 }
 
