@@ -25,6 +25,14 @@ func testCalls(t *testing.T, open Open, _ Depth) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	start, err := reference.Init(g, 5, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := packed(g, start, r.Map, r.Program.NumParams)
+	if err != nil {
+		t.Fatal(err)
+	}
 	refused := func(what string, err error, words ...string) {
 		t.Helper()
 		if !errors.Is(err, kernels.ErrDevice) || strings.Contains(err.Error(), "\n") {
@@ -46,7 +54,7 @@ func testCalls(t *testing.T, open Open, _ Depth) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls := callsOf(t, dev, p, r.Program, rows)
+		calls := callsOf(t, dev, p, r.Program, params, rows)
 		for _, c := range calls {
 			if c.training && !train {
 				refused(c.name, c.call(ctx, 1), c.name, "training")
@@ -88,7 +96,7 @@ type namedCall struct {
 }
 
 // callsOf returns all calls of a program. Each may follow the first one, Forward.
-func callsOf(t *testing.T, dev kernels.Device, p tensor.Program, prog *layers.Program, rows int) []namedCall {
+func callsOf(t *testing.T, dev kernels.Device, p tensor.Program, prog *layers.Program, params []float32, rows int) []namedCall {
 	t.Helper()
 	alloc := func(kind kernels.DType, n int64) kernels.Buffer {
 		b, err := dev.Alloc(t.Context(), kind, int(n))
@@ -106,11 +114,7 @@ func callsOf(t *testing.T, dev kernels.Device, p tensor.Program, prog *layers.Pr
 		Params: alloc(kernels.Float32, prog.NumParams), Codes: alloc(codes, cells), Values: alloc(kernels.Float32, cells), LL: alloc(kernels.Float64, int64(rows)),
 	}
 	flows := alloc(kernels.Int64, prog.FlowLen())
-	ones := make([]float32, prog.NumParams)
-	for i := range ones {
-		ones[i] = 1
-	}
-	if err := dev.Write(t.Context(), f.Params, 0, ones); err != nil {
+	if err := dev.Write(t.Context(), f.Params, 0, params); err != nil {
 		t.Fatal(err)
 	}
 	return []namedCall{

@@ -117,24 +117,31 @@ func Build(t testing.TB, dev kernels.Device, g *circuit.Graph, params reference.
 
 // Write loads the model's parameters into the engine.
 func (m *Model) Write(ctx context.Context) error {
-	for i := range m.Result.Map.Len() {
-		off, n := m.Result.Map.Region(i)
-		region := make([]float32, n)
-		id := m.Result.Map.Node(i)
-		canonical := make([]float32, m.Graph.NumParams(id))
-		if m.Params[id] != nil {
-			if err := m.Params.Read(id, canonical); err != nil {
-				return err
+	all, err := packed(m.Graph, m.Params, m.Result.Map, m.Result.Program.NumParams)
+	if err != nil {
+		return err
+	}
+	return m.Engine.WriteParams(ctx, 0, all)
+}
+
+// packed returns n parameters in the order of a program; those of nodes that p lacks
+// are zeros.
+func packed(g *circuit.Graph, p reference.Params, m *compile.ParamMap, n int64) ([]float32, error) {
+	all := make([]float32, n)
+	for i := range m.Len() {
+		id := m.Node(i)
+		canonical := make([]float32, g.NumParams(id))
+		if p[id] != nil {
+			if err := p.Read(id, canonical); err != nil {
+				return nil, err
 			}
 		}
-		if err := m.Result.Map.Pack(i, canonical, region); err != nil {
-			return err
-		}
-		if err := m.Engine.WriteParams(ctx, off, region); err != nil {
-			return err
+		off, size := m.Region(i)
+		if err := m.Pack(i, canonical, all[off:off+int64(size)]); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // Read returns the engine's parameters by node, in canonical order.
