@@ -11,6 +11,10 @@ GENERATED    = $(shell sed 's/\#.*//' internal/gen/generators.txt | awk '{ print
 CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu/... ./kernels/emulator/... ./internal/atomicfile ./serve/...
 ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/... ./kernels/emulator/...
 
+# Tests of clusters wait more than they compute, so two packages more than there are
+# cores are tested at a time.
+PACKAGES_AT_A_TIME := -p $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 2)
+
 .PHONY: build build-cuda bench-cuda test-cuda test test-short conformance race noasm invariants fuzz bench generate lint check
 
 build: ## the program, as bin/pce
@@ -32,23 +36,23 @@ test-cuda: ## vet and tests of the parts that are different with CUDA
 	.ci/cuda $(GO) test -tags cuda -count=1 -v -run '^TestCard$$' ./kernels/cuda
 
 test: ## every test
-	$(GO) test ./...
+	$(GO) test $(PACKAGES_AT_A_TIME) ./...
 
 test-short: ## what a change is most likely to break, in a minute on two cores
-	$(GO) test -short ./...
+	$(GO) test $(PACKAGES_AT_A_TIME) -short ./...
 
 conformance: ## the whole conformance suite of devices, and a record that it passed
 	GO="$(GO)" .ci/conformance -record
 
 race: ## tests of concurrent packages under the race detector
-	$(GO) test -race -short $(CONCURRENT)
+	$(GO) test $(PACKAGES_AT_A_TIME) -race -short $(CONCURRENT)
 	$(GO) test -race -short -run '^TestSchedules$$/hclt' ./kernels/cuda/tensor
 
 noasm: ## tests without assembly, as on other processors
 	$(GO) test -tags noasm -short $(ASSEMBLY)
 
 invariants: ## tests with the program checking itself
-	$(GO) test -tags invariants -short ./...
+	$(GO) test $(PACKAGES_AT_A_TIME) -tags invariants -short ./...
 
 fuzz: ## every fuzz target for FUZZTIME
 	GO="$(GO)" .ci/fuzz $(FUZZTIME)
