@@ -46,7 +46,7 @@ const (
 	grpcInternal         = 13
 	grpcUnavailable      = 14
 	grpcUnauthenticated  = 16
-	statusClientWentAway = 499 // of nginx; nobody reads it but metrics
+	statusClientWentAway = 499 // nginx's code for a client that has gone; only metrics use it
 )
 
 // classes lists what errors become; the first match holds.

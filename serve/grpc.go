@@ -83,7 +83,7 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	out := make([]byte, 5, 512) // the frame's head
 	out, known, err := s.grpcAnswer(ctx, strings.TrimSuffix(r.URL.Path, r.PathValue("method")), r.PathValue("method"), message, out)
 	if !known {
-		writeStatus(w, grpcUnimplemented, fmt.Errorf("%s is not implemented", clip(r.URL.Path)))
+		writeStatus(w, grpcUnimplemented, fmt.Errorf("%s is not a method of this server; call one of inference.GRPCInferenceService or grpc.health.v1.Health", clip(r.URL.Path)))
 		return
 	}
 	if err != nil {

@@ -23,7 +23,7 @@ var (
 	structures = []structure{hclt, ratspn, hmm, pd}
 )
 
-// small stands in for every number of latents in a rehearsal; the least of a PD is 64.
+// small replaces every number of latents in a rehearsal; a PD needs at least 64.
 const small, smallPD = 2, 64
 
 // circuit are the arguments that choose a circuit and its data, tiny in a rehearsal.
