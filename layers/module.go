@@ -1,10 +1,13 @@
 package layers
 
+import "fmt"
+
 // Module asks a device to make a program ready.
 type Module struct {
 	Program *Program
 	Rows    int  // the most rows of a launch
 	Train   bool // make room for Backward and Update
+	Queries bool // make room for Posteriors and Maximise
 	Mixed   bool // products of lower precision where the device has them
 	// StepRows is the most rows whose flows are added up before an update; 0
 	// stands for Rows.
@@ -78,6 +81,33 @@ func (p *Program) Residues(input int32) int64 {
 		return 0
 	}
 	return int64(in.Family.NumStats()+1) * int64(p.Width(in.Vector))
+}
+
+// Places returns where a program writes what it says of the columns of, a row at a time:
+// of column of[i] in the places at[i] to at[i+1]-1 of a row. A column with codes has a
+// place for each code, another one for each unit of its inputs, in the order of Functions.
+// Columns that do not exist or are listed twice are errors that match ErrIndex.
+func (p *Program) Places(of []int32) (at []int, err error) {
+	widths, seen := make([]int, len(p.Columns)), make([]bool, len(p.Columns))
+	for i := range p.Columns {
+		widths[i] = int(p.Columns[i].Codes)
+	}
+	for _, f := range p.Functions() {
+		in := &p.Inputs[f]
+		widths[in.Column] += int(p.Vectors[in.Vector].Units)
+	}
+	at = make([]int, 1, len(of)+1)
+	for i, c := range of {
+		if c < 0 || int(c) >= len(p.Columns) {
+			return nil, fmt.Errorf("%w: column %d of %d", ErrIndex, c, len(p.Columns))
+		}
+		if seen[c] {
+			return nil, fmt.Errorf("%w: column %d is listed twice", ErrIndex, c)
+		}
+		seen[c] = true
+		at = append(at, at[i]+widths[c])
+	}
+	return at, nil
 }
 
 // gridRows is how many counts a flow holds on the finest grid, with room for

@@ -1,6 +1,10 @@
 package layers
 
-import "testing"
+import (
+	"errors"
+	"slices"
+	"testing"
+)
 
 // TestGrid checks that the rows of a step, as often as shared parameters count
 // them, stay below 2^62 units.
@@ -30,6 +34,33 @@ func TestGrid(t *testing.T) {
 		}
 		if most/got > 0x1p62 {
 			t.Errorf("%s: %d rows make %v units", tc.name, tc.rows, most/got)
+		}
+	}
+}
+
+// TestPlaces lays out a column with codes and one whose functions have two inputs.
+func TestPlaces(t *testing.T) {
+	p := &Program{
+		Columns: []Column{{Codes: 3}, {Codes: 0}, {Codes: 5}},
+		Vectors: []Vector{{Units: 4}, {Units: 2}, {Units: 7}, {Units: 9}},
+		Inputs:  []Input{{Vector: 0, Column: 1}, {Vector: 1, Column: 0, Codes: 3}, {Vector: 2, Column: 1}, {Vector: 3, Column: 2, Codes: 5}},
+	}
+	for _, tc := range []struct{ of, want []int }{
+		{nil, []int{0}},
+		{[]int{0, 1, 2}, []int{0, 3, 14, 19}},
+		{[]int{2, 1}, []int{0, 5, 16}},
+	} {
+		of := make([]int32, len(tc.of))
+		for i, c := range tc.of {
+			of[i] = int32(c)
+		}
+		if at, err := p.Places(of); err != nil || !slices.Equal(at, tc.want) {
+			t.Errorf("places of %v are %v, want %v: %v", tc.of, at, tc.want, err)
+		}
+	}
+	for _, of := range [][]int32{{-1}, {3}, {0, 2, 0}} {
+		if _, err := p.Places(of); !errors.Is(err, ErrIndex) {
+			t.Errorf("places of %v: %v, want ErrIndex", of, err)
 		}
 	}
 }

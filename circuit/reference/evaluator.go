@@ -116,6 +116,12 @@ func (ev *Evaluator) LogLikelihood(row []float64) (float64, error) {
 
 // Values returns the log value of every unit of every node: [node][unit].
 func (ev *Evaluator) Values(row []float64) ([][]float64, error) {
+	return ev.evaluate(row, logSumExp, func(circuit.Leaf, []float64) float64 { return 0 })
+}
+
+// evaluate returns the log value of every unit, given how sums join the logs of
+// their terms and what a leaf has where its cell is missing.
+func (ev *Evaluator) evaluate(row []float64, sum func([]float64) float64, missing func(circuit.Leaf, []float64) float64) ([][]float64, error) {
 	if err := ev.CheckRow(row); err != nil {
 		return nil, err
 	}
@@ -127,8 +133,10 @@ func (ev *Evaluator) Values(row []float64) ([][]float64, error) {
 		for u := range n.Units {
 			switch n.Kind {
 			case circuit.Input:
-				if x := row[n.Var]; !math.IsNaN(x) {
-					values[i][u] = n.Leaf.LogProb(leafParams(ev.g, ev.p, id, u), x)
+				if p, x := leafParams(ev.g, ev.p, id, u), row[n.Var]; math.IsNaN(x) {
+					values[i][u] = missing(n.Leaf, p)
+				} else {
+					values[i][u] = n.Leaf.LogProb(p, x)
 				}
 			case circuit.Product:
 				for _, c := range n.Children {
@@ -140,7 +148,7 @@ func (ev *Evaluator) Values(row []float64) ([][]float64, error) {
 				for _, e := range ev.edges[i][u] {
 					terms = append(terms, math.Log(theta[e.param])+values[e.child][e.unit])
 				}
-				values[i][u] = logSumExp(terms)
+				values[i][u] = sum(terms)
 			}
 		}
 	}

@@ -36,6 +36,40 @@ func (ev *Evaluator) Conditional(given []float64, v int) ([]float64, error) {
 	return p, nil
 }
 
+// Conditionals returns the distributions of all variables given the observed cells of
+// a row, [variable][code], at once: those of the leaves, mixed by their flows. An
+// observed cell has all the mass at its code; a variable without codes has nil.
+func (ev *Evaluator) Conditionals(given []float64) ([][]float64, error) {
+	f, err := ev.Flows([][]float64{given})
+	if err != nil {
+		return nil, err
+	}
+	if f.Impossible > 0 {
+		return nil, fmt.Errorf("%w: the observed cells have probability 0", ErrRow)
+	}
+	p := make([][]float64, ev.g.NumVars)
+	for v, codes := range circuit.Domains(ev.g) {
+		if codes > 0 {
+			p[v] = make([]float64, codes)
+			if x := given[v]; !math.IsNaN(x) {
+				p[v][int(x)] = 1
+			}
+		}
+	}
+	for i := range ev.g.Nodes {
+		n := &ev.g.Nodes[i]
+		if n.Kind != circuit.Input || !math.IsNaN(given[n.Var]) {
+			continue
+		}
+		for u, flow := range f.Nodes[i] {
+			for c := range p[n.Var] {
+				p[n.Var][c] += flow * math.Exp(n.Leaf.LogProb(leafParams(ev.g, ev.p, circuit.NodeID(i), u), float64(c)))
+			}
+		}
+	}
+	return p, nil
+}
+
 // Moments returns mean and variance of every variable given the observed cells:
 // those of the leaves, mixed by their flows. An observed cell has its value and
 // 0, a variable outside the scope NaN.

@@ -291,3 +291,41 @@ func (b *randomBuilder) mask(e *circuit.Edges) []uint64 {
 	}
 	return mask
 }
+
+// Chain returns a deterministic circuit with random parameters: a Markov chain of so many
+// variables and codes, in which unit u of a variable's input is certain of code u, so
+// that a row has one product of each sum.
+func Chain(rng *rand.Rand, vars, codes int) (*circuit.Graph, Params) {
+	g, p := &circuit.Graph{NumVars: vars}, Params{}
+	add := func(n circuit.Node, params []float64) circuit.NodeID {
+		g.Nodes, p = append(g.Nodes, n), append(p, params)
+		return circuit.NodeID(len(g.Nodes) - 1)
+	}
+	for v := range vars {
+		certain := make([]float64, codes*codes)
+		for u := range codes {
+			certain[u*codes+u] = 1
+		}
+		x := add(circuit.Node{Kind: circuit.Input, Units: codes, Var: v, Leaf: circuit.Categorical{Categories: codes}}, certain)
+		if v > 0 {
+			x = add(circuit.Node{Kind: circuit.Product, Units: codes, Children: []circuit.NodeID{x, g.Root}}, nil)
+		}
+		units := codes
+		if v == vars-1 {
+			units = 1
+		}
+		weights := make([]float64, units*codes)
+		for u := range units {
+			total := 0.0
+			for c := range codes {
+				weights[u*codes+c] = 0.05 + rng.Float64()
+				total += weights[u*codes+c]
+			}
+			for c := range codes {
+				weights[u*codes+c] = float64(float32(weights[u*codes+c] / total))
+			}
+		}
+		g.Root = add(circuit.Node{Kind: circuit.Sum, Units: units, Children: []circuit.NodeID{x}}, weights)
+	}
+	return g, p
+}

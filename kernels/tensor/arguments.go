@@ -73,8 +73,61 @@ type SampleArgs struct {
 	Units []int32
 }
 
+// PosteriorsArgs are the arguments of Posteriors, which says what the observed cells of
+// each row that Forward has evaluated tell of its columns. Of lists columns of the program
+// by number, each at most once; Out gets a row of places for each row, laid out as
+// Program.Places of package layers says.
+//
+//   - A column with codes has a place for each code c: the probability p(X = c | e) of the
+//     code given the row's observed cells e. Where the cell is observed, it is 1 at
+//     its code and 0 elsewhere. Probabilities of a column add up to 1 within the rounding of
+//     float32; those below 2^-126 may be 0.
+//   - A column without codes has a place for each unit of its inputs: the probability that a
+//     row takes the unit, given e. They add up to 1, too, so p(X = x | e) is the mixture of the
+//     units' densities. Where the cell is observed it is part of e.
+//
+// A row whose log-likelihood is -Inf has no posterior: all its places are NaN.
+//
+// Posteriors computes in float32, whatever precision a program trains in, and parameters
+// stay as they are.
+type PosteriorsArgs struct {
+	Params, Codes, Values kernels.Buffer
+	Of                    []int32
+	Out                   kernels.Buffer // Float32 [R, places]
+}
+
+// MaximiseArgs are the arguments of Maximise, which evaluates rows by maxima: a unit of a
+// sum has the largest of its weights times its operands, and at an input whose cell is
+// missing a unit has its largest probability or density. The value of the root is the largest
+// that one choice of operands gives to the cells that are observed and the best values of the
+// others. In a deterministic circuit that is the probability of the most probable completion; in
+// others it bounds it from below.
+//
+// Each row is then led down from the root as by Sample, to the operand of the largest weight
+// times value. Among equals it is the first in the order of the sum's partition; a
+// missing cell gets the first code of the largest probability of the unit that the row takes.
+// The codes are written to Codes. A row whose value is 0 chooses nothing and keeps its missing cells.
+//
+// Weights times values are compared in float64, so devices differ only where two operands are
+// within the rounding of a value of each other.
+type MaximiseArgs struct {
+	Params, Codes, Values kernels.Buffer
+	// Modes are the natural logs of the largest densities of the units of the inputs without
+	// codes, one input of the program's Functions after the other.
+	Modes []float64
+	// Log is set to the natural logs of the rows' values, [rows].
+	Log []float64
+	// Bound, unless nil, is set to the natural logs of numbers that no completion of a
+	// row exceeds, [rows]: the value of the root if inputs are maximised and sums are added up.
+	Bound []float64
+	// Units is set as by Sample: [functions, rows].
+	Units []int32
+	// Recomputed is set as by Forward.
+	Recomputed int64
+}
+
 // InspectArgs are the arguments of Inspect: the natural-log values of the units
-// of a vector after Forward, [rows, units].
+// of a vector after Forward or Maximise, [rows, units].
 type InspectArgs struct {
 	Params, Codes, Values kernels.Buffer
 	Vector                int

@@ -30,12 +30,14 @@ import (
 // A call works on the first rows rows of its buffers. It may return before its
 // work is done: calls take effect in the order they are made, and output fields of
 // the arguments and any error are available after the next Read of one of the
-// buffers, or after Sync. Sample and Inspect are the exceptions: what they set in
-// their arguments is there when they return.
+// buffers, or after Sync. Sample, Maximise and Inspect are the exceptions: what they
+// set in their arguments is there when they return.
 //
-// Calls share the program's workspace: Backward, Sample and Inspect read what the
-// last Forward left, for the same rows. Backward, Step and Update are refused
-// unless the module was loaded for training.
+// Calls share the program's workspace: Backward, Posteriors, Sample and Inspect read
+// what the last Forward left, for the same rows. Backward, Posteriors and Maximise
+// overwrite it, so another Forward comes before the next of these calls; only Inspect may
+// also follow Maximise, and reads its values. Backward, Step and Update are refused unless the
+// module was loaded for training, Posteriors and Maximise unless it was loaded for queries.
 type Program interface {
 	kernels.Program
 	// Precision says where products are of lower precision than float32.
@@ -50,6 +52,12 @@ type Program interface {
 	Update(ctx context.Context, a *UpdateArgs) error
 	// Sample draws the missing cells of the rows that Forward has evaluated.
 	Sample(ctx context.Context, rows int, a *SampleArgs) error
+	// Posteriors writes the distributions of columns given the observed cells of the
+	// rows that Forward has evaluated.
+	Posteriors(ctx context.Context, rows int, a *PosteriorsArgs) error
+	// Maximise evaluates rows by maxima and fills their missing cells with the choice
+	// of the largest value. It needs no Forward.
+	Maximise(ctx context.Context, rows int, a *MaximiseArgs) error
 	// Inspect copies the values of a vector.
 	Inspect(ctx context.Context, rows int, a *InspectArgs) error
 }

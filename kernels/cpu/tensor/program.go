@@ -99,6 +99,23 @@ func (p *program) Sample(_ context.Context, rows int, a *tensor.SampleArgs) erro
 	return x.sample(rows, a)
 }
 
+// Posteriors is not available yet.
+func (p *program) Posteriors(_ context.Context, rows int, _ *tensor.PosteriorsArgs) error {
+	return p.notYet("Posteriors", rows)
+}
+
+// Maximise is not available yet.
+func (p *program) Maximise(_ context.Context, rows int, _ *tensor.MaximiseArgs) error {
+	return p.notYet("Maximise", rows)
+}
+
+func (p *program) notYet(call string, rows int) error {
+	if _, err := p.ready(call, rows); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: cpu: %s is not available yet", kernels.ErrDevice, call)
+}
+
 // Inspect copies the log values of a vector.
 func (p *program) Inspect(_ context.Context, rows int, a *tensor.InspectArgs) error {
 	x, err := p.ready("Inspect", rows)

@@ -112,6 +112,22 @@ func (p *program) Sample(_ context.Context, rows int, a *contract.SampleArgs) er
 	return p.call("Sample", rows, func(x *executor) error { return x.sample(rows, a) })
 }
 
+// Posteriors is not available yet.
+func (p *program) Posteriors(_ context.Context, rows int, _ *contract.PosteriorsArgs) error {
+	return p.call("Posteriors", rows, p.notYet("Posteriors"))
+}
+
+// Maximise is not available yet.
+func (p *program) Maximise(_ context.Context, rows int, _ *contract.MaximiseArgs) error {
+	return p.call("Maximise", rows, p.notYet("Maximise"))
+}
+
+func (p *program) notYet(call string) func(*executor) error {
+	return func(*executor) error {
+		return fmt.Errorf("%w: %s: %s is not available on this device yet; use the CPU", kernels.ErrDevice, p.name, call)
+	}
+}
+
 // Inspect copies the log values of a vector.
 func (p *program) Inspect(_ context.Context, rows int, a *contract.InspectArgs) error {
 	return p.call("Inspect", rows, func(x *executor) error { return x.inspect(rows, a) })
