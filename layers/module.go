@@ -83,11 +83,12 @@ func (p *Program) Residues(input int32) int64 {
 	return int64(in.Family.NumStats()+1) * int64(p.Width(in.Vector))
 }
 
-// Places returns where a program writes what it says of the columns of, a row at a time:
-// of column of[i] in the places at[i] to at[i+1]-1 of a row. A column with codes has a
-// place for each code, another one for each unit of its inputs, in the order of Functions.
+// PosteriorOffsets returns where the posterior of each of the columns of lies in a row of
+// posteriors: column of[i] has the elements offsets[i] to offsets[i+1]-1, and the last offset
+// is the row's length. A column with codes has an element for each code, a column of
+// functions one for each unit of its inputs, in the order of Functions.
 // Columns that do not exist or are listed twice are errors that match ErrIndex.
-func (p *Program) Places(of []int32) (at []int, err error) {
+func (p *Program) PosteriorOffsets(of []int32) (offsets []int, err error) {
 	widths, seen := make([]int, len(p.Columns)), make([]bool, len(p.Columns))
 	for i := range p.Columns {
 		widths[i] = int(p.Columns[i].Codes)
@@ -96,7 +97,7 @@ func (p *Program) Places(of []int32) (at []int, err error) {
 		in := &p.Inputs[f]
 		widths[in.Column] += int(p.Vectors[in.Vector].Units)
 	}
-	at = make([]int, 1, len(of)+1)
+	offsets = make([]int, 1, len(of)+1)
 	for i, c := range of {
 		if c < 0 || int(c) >= len(p.Columns) {
 			return nil, fmt.Errorf("%w: column %d of %d", ErrIndex, c, len(p.Columns))
@@ -105,9 +106,9 @@ func (p *Program) Places(of []int32) (at []int, err error) {
 			return nil, fmt.Errorf("%w: column %d is listed twice", ErrIndex, c)
 		}
 		seen[c] = true
-		at = append(at, at[i]+widths[c])
+		offsets = append(offsets, offsets[i]+widths[c])
 	}
-	return at, nil
+	return offsets, nil
 }
 
 // gridRows is how many counts a flow holds on the finest grid, with room for

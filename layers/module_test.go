@@ -38,8 +38,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestPlaces lays out a column with codes and one whose functions have two inputs.
-func TestPlaces(t *testing.T) {
+// TestPosteriorOffsets lays out a column with codes and one whose functions have two inputs.
+func TestPosteriorOffsets(t *testing.T) {
 	p := &Program{
 		Columns: []Column{{Codes: 3}, {Codes: 0}, {Codes: 5}},
 		Vectors: []Vector{{Units: 4}, {Units: 2}, {Units: 7}, {Units: 9}},
@@ -54,13 +54,13 @@ func TestPlaces(t *testing.T) {
 		for i, c := range tc.of {
 			of[i] = int32(c)
 		}
-		if at, err := p.Places(of); err != nil || !slices.Equal(at, tc.want) {
-			t.Errorf("places of %v are %v, want %v: %v", tc.of, at, tc.want, err)
+		if offsets, err := p.PosteriorOffsets(of); err != nil || !slices.Equal(offsets, tc.want) {
+			t.Errorf("offsets of %v are %v, want %v: %v", tc.of, offsets, tc.want, err)
 		}
 	}
 	for _, of := range [][]int32{{-1}, {3}, {0, 2, 0}} {
-		if _, err := p.Places(of); !errors.Is(err, ErrIndex) {
-			t.Errorf("places of %v: %v, want ErrIndex", of, err)
+		if _, err := p.PosteriorOffsets(of); !errors.Is(err, ErrIndex) {
+			t.Errorf("offsets of %v: %v, want ErrIndex", of, err)
 		}
 	}
 }

@@ -73,27 +73,26 @@ type SampleArgs struct {
 	Units []int32
 }
 
-// PosteriorsArgs are the arguments of Posteriors, which says what the observed cells of
-// each row that Forward has evaluated tell of its columns. Of lists columns of the program
-// by number, each at most once; Out gets a row of places for each row, laid out as
-// Program.Places of package layers says.
+// PosteriorsArgs are the arguments of Posteriors, which writes the distributions of columns
+// given the observed cells e of each row that Forward has evaluated. Of lists columns of the
+// program by number, each at most once; a row of Out is laid out as
+// Program.PosteriorOffsets of package layers says.
 //
-//   - A column with codes has a place for each code c: the probability p(X = c | e) of the
-//     code given the row's observed cells e. Where the cell is observed, it is 1 at
-//     its code and 0 elsewhere. Probabilities of a column add up to 1 within the rounding of
-//     float32; those below 2^-126 may be 0.
-//   - A column without codes has a place for each unit of its inputs: the probability that a
-//     row takes the unit, given e. They add up to 1, too, so p(X = x | e) is the mixture of the
-//     units' densities. Where the cell is observed it is part of e.
+//   - A column with codes has an element for each code c: the probability p(X = c | e).
+//     Where the cell is observed, it is 1 at its code and 0 elsewhere. Probabilities of a
+//     column add up to 1 within the rounding of float32; those below 2^-126 may be 0.
+//   - A column without codes has an element for each unit of its inputs: the probability that
+//     a row takes the unit, given e. They add up to 1, too, so p(X = x | e) is the mixture of
+//     the units' densities. Where the cell is observed it is part of e.
 //
-// A row whose log-likelihood is -Inf has no posterior: all its places are NaN.
+// A row whose log-likelihood is -Inf has no posterior: all its elements are NaN.
 //
 // Posteriors computes in float32, whatever precision a program trains in, and parameters
 // stay as they are.
 type PosteriorsArgs struct {
 	Params, Codes, Values kernels.Buffer
 	Of                    []int32
-	Out                   kernels.Buffer // Float32 [R, places]
+	Out                   kernels.Buffer // Float32 [R, elements of a row]
 }
 
 // MaximiseArgs are the arguments of Maximise, which evaluates rows by maxima: a unit of a
