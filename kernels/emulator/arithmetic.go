@@ -259,10 +259,11 @@ func clock64(w *warp, o *op, m uint32) signal {
 	var n uint64
 	ops := w.blk.run.kernel.ops
 	for i, c := range w.blk.count {
+		ran := c.lanes
 		if r := ops[i].run; r != nil {
-			c *= uint64(r.ops)
+			ran *= uint64(r.ops)
 		}
-		n += c
+		n += ran
 	}
 	for i := range 32 {
 		if m>>i&1 != 0 {

@@ -17,8 +17,8 @@ type block struct {
 	shadow  []uint64 // of each 4 bytes of shared memory, see shared.go
 	epoch   uint64   // barriers passed, from 1
 	random  *rand.Rand
-	count   []uint64 // lanes that ran each operation
-	loaded  uint64   // bytes of global memory
+	count   []executed // of each operation
+	loaded  uint64     // bytes of global memory
 	stored  uint64
 	touched []uint8       // how each allocation was touched, by its number
 	product lanes.Product // of the matrix instruction that runs
@@ -41,7 +41,7 @@ func (run *launch) place() *block {
 		b.loaded, b.stored = 0, 0
 		clear(b.count)
 	} else {
-		b.count = make([]uint64, len(k.ops))
+		b.count = make([]executed, len(k.ops))
 	}
 	b.run = run
 	if n := run.em.memory.count; len(b.touched) < n {

@@ -1,5 +1,11 @@
 package emulator
 
+// executed is how often an operation ran.
+type executed struct {
+	lanes uint64
+	warps uint64 // that issued it, whether or not its guard held for some lane
+}
+
 // kind is a class of instructions that Counts tells apart.
 type kind uint8
 
@@ -24,10 +30,11 @@ const (
 	kinds
 )
 
-// Counts are the instructions that the launches of a kernel ran. A warp instruction
-// counts once for each lane that ran it.
+// Counts are the instructions that the launches of a kernel ran. But for Issued, a warp
+// instruction counts once for each lane that ran it.
 type Counts struct {
 	Launches     int
+	Issued       uint64 // instructions of warps, by whatever lanes: those whose guard holds for none too
 	Integer      uint64 // with moves, selections and predicates
 	FMA          uint64
 	Float        uint64 // other arithmetic on floats
@@ -69,9 +76,12 @@ func (e *Emulator) tally(run *launch) {
 	var by [kinds]uint64
 	for i := range run.kernel.ops {
 		o := &run.kernel.ops[i]
-		by[o.kind] += run.count[i]
+		by[o.kind] += run.count[i].lanes
+		if o.kind != kindNone { // the emulator's own: where lanes meet, and the end
+			c.Issued += run.count[i].warps
+		}
 		if o.kind == kindMatrix {
-			c.MultiplyAdds += run.count[i] / 32 * o.off
+			c.MultiplyAdds += run.count[i].lanes / 32 * o.off
 		}
 	}
 	c.Launches++

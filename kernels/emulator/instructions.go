@@ -11,6 +11,7 @@ func (e *Emulator) Instructions() map[string]int64 {
 			n    uint64
 		}{
 			{"launches", uint64(c.Launches)},
+			{"issued", c.Issued},
 			{"integer", c.Integer},
 			{"fma", c.FMA},
 			{"float", c.Float},

@@ -36,3 +36,33 @@ func TestInstructionCounts(t *testing.T) {
 		t.Errorf("after ResetCounts: %v", got)
 	}
 }
+
+// TestIssued counts what warps issue: an instruction once for each warp, whatever lanes
+// run it, and where its guard holds for none; nothing of what is jumped over.
+func TestIssued(t *testing.T) {
+	b := newBench(t, Options{})
+	out := uint64(b.room(64))
+	issued := func(body string, threads int) int64 {
+		b.ResetCounts()
+		b.must(body, 1, threads, out, 0, 0)
+		return b.Instructions()["issued"]
+	}
+	const none, lane, warp = "setp.ge.u32 %p0, %r0, 1000;\n", "setp.eq.u32 %p0, %r0, 0;\n", "setp.lt.u32 %p0, %r0, 32;\n"
+	least := issued(none, 64)
+	for _, c := range []struct {
+		name, body string
+		more       int64 // than the comparison alone
+	}{
+		{"all lanes", none + "mov.u32 %r8, 1;", 2},
+		{"no lane", none + "@%p0 mov.u32 %r8, 1;", 2},
+		{"one lane of one warp", lane + "@%p0 mov.u32 %r8, 1;", 2},
+		{"a branch that one warp takes", warp + "@%p0 bra OUT;\nmov.u32 %r8, 1;\nmov.u32 %r9, 2;\nOUT:", 2 + 2},
+	} {
+		if got := issued(c.body, 64); got != least+c.more {
+			t.Errorf("%s: %d instructions, want %d and %d of the comparison", c.name, got, c.more, least)
+		}
+	}
+	if one := issued(none, 32); 2*one != least {
+		t.Errorf("one warp issues %d instructions, two issue %d", one, least)
+	}
+}

@@ -41,7 +41,7 @@ type launch struct {
 	faulty  int // block of the fault
 	loaded  uint64
 	stored  uint64
-	count   []uint64
+	count   []executed
 	touched []uint8 // as a block's
 }
 
@@ -73,7 +73,7 @@ func (e *Emulator) check(f *function, l *cuda.Launch) (*launch, error) {
 		return whole("%d bytes of dynamic shared memory, the module declares none", l.Shared)
 	}
 	run.blocks = l.Grid[0] * l.Grid[1] * l.Grid[2]
-	run.count, run.touched = make([]uint64, len(k.ops)), make([]uint8, e.memory.count)
+	run.count, run.touched = make([]executed, len(k.ops)), make([]uint8, e.memory.count)
 	return run, nil
 }
 
@@ -243,7 +243,8 @@ func (run *launch) collect(b *block) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
 	for i, n := range b.count {
-		run.count[i] += n
+		run.count[i].lanes += n.lanes
+		run.count[i].warps += n.warps
 	}
 	for i, how := range b.touched {
 		run.touched[i] |= how

@@ -109,7 +109,7 @@ func (k *kernel) newWarp(b *block, index int) *warp {
 }
 
 // spread gives each operation of a run what its first one counted.
-func (k *kernel) spread(count []uint64) {
+func (k *kernel) spread(count []executed) {
 	for i := range k.ops {
 		if r := k.ops[i].run; r != nil {
 			for j := 1; j < r.ops; j++ {

@@ -122,7 +122,9 @@ func (w *warp) run() signal {
 		if o.guard >= 0 {
 			m &= w.p[o.guard] ^ o.flip
 		}
-		count[w.pc] += uint64(bits.OnesCount32(m))
+		c := &count[w.pc]
+		c.lanes += uint64(bits.OnesCount32(m))
+		c.warps++
 		if r := o.run; r != nil {
 			if r.code != nil && m != 0 {
 				w.blk.run.kernel.set.Run(r.code, w.file, m)
