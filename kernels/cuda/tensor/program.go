@@ -33,9 +33,6 @@ func Load(_ context.Context, d *cuda.Device, m kernels.Module) (kernels.Program,
 	if !ok {
 		return nil, fmt.Errorf("%w: %s: module of kind %q is a %T, want %T", kernels.ErrDevice, name, m.ModuleKind(), m, mod)
 	}
-	if mod.Rows < 1 || mod.Rows > 1<<20 {
-		return nil, fmt.Errorf("%w: %s: module for %d rows, want 1..%d", kernels.ErrDevice, name, mod.Rows, 1<<20)
-	}
 	p := &program{dev: d, name: name}
 	err := d.Do(func(t *cuda.Thread) (err error) {
 		p.exec, err = newExecutor(d, t, mod)

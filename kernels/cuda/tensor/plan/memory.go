@@ -2,9 +2,7 @@ package plan
 
 import (
 	"encoding/binary"
-	"fmt"
 
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 	"github.com/pce-engine/pce/layers"
 )
@@ -20,9 +18,6 @@ type Memory struct {
 // MemoryOf returns the memory that Load would take for a module. It allocates nothing
 // that grows with rows or parameters.
 func MemoryOf(m layers.Module) (Memory, error) {
-	if m.Rows < 1 || m.Rows > 1<<20 {
-		return Memory{}, fmt.Errorf("%w: cuda: %d rows a launch, want 1..%d", kernels.ErrDevice, m.Rows, 1<<20)
-	}
 	t, err := NewTables(m)
 	if err != nil {
 		return Memory{}, err

@@ -56,8 +56,12 @@ const NoSlot = ^uint64(0)
 // align is the number of floats that places in val and kept are multiples of.
 const align = 64
 
-// NewTables lowers a program for launches of rows rows.
+// NewTables lowers a program for launches of up to m.Rows rows. What kernels cannot
+// index with so many is an error.
 func NewTables(m layers.Module) (*Tables, error) {
+	if err := checkRows(m.Rows); err != nil {
+		return nil, err
+	}
 	p := m.Program
 	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Shared: mostShared, Processors: processors, Mixed: Variant(m, 8, 0).Mixed}
 	t.place()
@@ -68,6 +72,9 @@ func NewTables(m layers.Module) (*Tables, error) {
 	t.makeColumns(edges)
 	t.makeTiles()
 	if err := t.makeInputs(m.Scales); err != nil {
+		return nil, err
+	}
+	if err := t.checkIndices(); err != nil {
 		return nil, err
 	}
 	return t, nil
