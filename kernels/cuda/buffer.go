@@ -14,6 +14,24 @@ type Span struct {
 	Bytes int64
 }
 
+// CheckFree refuses allocations of sizes, in bytes, that are together more than the card
+// has free. Who asks before the first of many does not fail at the last one.
+func (t *Thread) CheckFree(sizes []int64) error {
+	free, err := t.drv.FreeMemory()
+	if err != nil {
+		return err
+	}
+	var need int64
+	for _, n := range sizes {
+		need += max(n, least)
+	}
+	if need > free {
+		return fmt.Errorf("%w: %s: the program needs %d MiB, %d of %d MiB are free, %d MiB are this device's; take fewer rows at a time, or end other programs on the card",
+			kernels.ErrMemory, t.name, (need+1<<20-1)>>20, free>>20, t.card.Memory>>20, t.meter.bytes>>20)
+	}
+	return nil
+}
+
 // Alloc returns cleared memory of at least as many bytes, for a program.
 func (t *Thread) Alloc(bytes int64) (Span, error) {
 	s := Span{Bytes: max(bytes, least)}

@@ -55,6 +55,7 @@ type Launch struct {
 type Driver interface {
 	Card() Card
 
+	FreeMemory() (int64, error)     // bytes that no program on the card has
 	Alloc(bytes int64) (Ptr, error) // aligned to 256 bytes; its contents are not defined
 	Free(Ptr) error
 	// AllocHost returns memory of the host that copies can overlap with kernels.

@@ -71,6 +71,11 @@ func (d *native) Close() error {
 	return first
 }
 
+func (d *native) FreeMemory() (int64, error) {
+	free, _, err := cu.MemInfo()
+	return free, failure(err, "cuMemGetInfo()")
+}
+
 func (d *native) Alloc(bytes int64) (Ptr, error) {
 	if bytes <= 0 {
 		return 0, fmt.Errorf("%w: cuda: alloc of %d bytes", kernels.ErrDevice, bytes)

@@ -169,6 +169,9 @@ func exercise(t *testing.T, d Driver) {
 	if p%256 != 0 {
 		t.Errorf("memory at %#x is not aligned", p)
 	}
+	if free := must(d.FreeMemory())(t); free <= 0 || free > d.Card().Memory {
+		t.Errorf("%d bytes of %d are free", free, d.Card().Memory)
+	}
 	host := must(d.AllocHost(4 * n))(t)
 	for i := range n {
 		binary.LittleEndian.PutUint32(host[4*i:], uint32(i))

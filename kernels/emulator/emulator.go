@@ -123,6 +123,9 @@ func (e *Emulator) recording(call string) error {
 	return nil
 }
 
+// FreeMemory returns the bytes that are not allocated.
+func (e *Emulator) FreeMemory() (int64, error) { return e.memory.limit - e.memory.used, nil }
+
 // Alloc makes memory whose bytes count as not written.
 func (e *Emulator) Alloc(bytes int64) (cuda.Ptr, error) {
 	if err := e.recording("Alloc"); err != nil {

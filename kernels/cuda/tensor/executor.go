@@ -60,20 +60,37 @@ func newExecutor(d *cuda.Device, card *cuda.Thread, m layers.Module) (*executor,
 			x.values++
 		}
 	}
+	tables, spaces := s.Encode(), s.Spaces()
+	// Before the kernels are compiled, which takes seconds.
+	if err := card.CheckFree(sizes(tables, spaces)); err != nil {
+		return nil, err
+	}
 	if x.mod, err = load(card, plan.Variant(m, about.Major, about.Minor)); err != nil {
 		return nil, err
 	}
-	for _, step := range []func() error{x.upload, x.workspace} {
-		if err := step(); err != nil {
-			return nil, errors.Join(err, x.free())
-		}
+	if err = x.upload(tables); err == nil {
+		err = x.workspace(spaces)
+	}
+	if err != nil {
+		return nil, errors.Join(err, x.free())
 	}
 	return x, nil
 }
 
+// sizes lists what is allocated for tables and workspace.
+func sizes(tables []plan.Table, spaces []plan.Space) (list []int64) {
+	for _, t := range tables {
+		list = append(list, int64(len(t.Data)))
+	}
+	for _, s := range spaces {
+		list = append(list, s.Bytes)
+	}
+	return list
+}
+
 // upload copies the tables to the card.
-func (x *executor) upload() error {
-	for _, table := range x.schedule.Encode() {
+func (x *executor) upload(tables []plan.Table) error {
+	for _, table := range tables {
 		p, err := x.alloc(int64(len(table.Data)))
 		if err != nil {
 			return err
@@ -88,8 +105,8 @@ func (x *executor) upload() error {
 }
 
 // workspace allocates what the kernels write besides the caller's buffers.
-func (x *executor) workspace() error {
-	for _, s := range x.schedule.Spaces() {
+func (x *executor) workspace(spaces []plan.Space) error {
+	for _, s := range spaces {
 		p, err := x.alloc(s.Bytes)
 		if err != nil {
 			return err

@@ -179,3 +179,42 @@ func TestLoadFails(t *testing.T) {
 		}
 	}
 }
+
+// TestLoadAsks loads a program on cards with as much memory as it needs, and with a byte
+// less, beside memory of another. A card that is too small is told at once: nothing is
+// allocated, and no kernel compiled.
+func TestLoadAsks(t *testing.T) {
+	r, err := compile.Compile(reference.Random(rand.New(rand.NewPCG(5, 6)), reference.RandomOptions{Vars: 2}), compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := layers.Module{Program: r.Program, Rows: 4, Train: true}
+	const other = 1000
+	// load loads the program beside other bytes on a card, and returns what it has then.
+	load := func(memory int64) (inUse int64, took held, err error) {
+		card := &accounts{Emulator: emulator.New(emulator.Options{Strict: true, Memory: memory})}
+		dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return card, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		if _, err := dev.Alloc(t.Context(), kernels.Uint8, other); err != nil {
+			t.Fatal(err)
+		}
+		before := card.held
+		_, err = dev.Load(t.Context(), m)
+		took = held{allocations: card.held.allocations - before.allocations, modules: card.held.modules - before.modules}
+		return dev.InUse(), took, err
+	}
+	need, _, err := load(1 << 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inUse, _, err := load(need); err != nil || inUse != need {
+		t.Errorf("on a card of %d bytes: %d in use, %v", need, inUse, err)
+	}
+	inUse, took, err := load(need - 1)
+	if !errors.Is(err, kernels.ErrMemory) || took != (held{}) || inUse != other {
+		t.Errorf("on a card of %d bytes: took %+v, %d in use, %v; want nothing but the other's %d, and ErrMemory", need-1, took, inUse, err, other)
+	}
+}
