@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -166,6 +167,35 @@ func TestWideVocabulary(t *testing.T) {
 	mixed := save(t, "b.csv", []byte("7\n"+lines.String()))
 	if _, err = Open(context.Background(), mixed, Options{Header: HeaderNo}); err == nil || !strings.Contains(err.Error(), "more than 65535 different texts") {
 		t.Errorf("numbers and 70,000 texts make a column of labels unasked: %v", err)
+	}
+}
+
+// TestWideIDX reads idx files of 32-bit integers into columns at the border of the widths.
+func TestWideIDX(t *testing.T) {
+	idx := func(cells ...int) string {
+		file := []byte("\x00\x00\x0c\x01")
+		file = binary.BigEndian.AppendUint32(file, uint32(len(cells)))
+		for _, c := range cells {
+			file = binary.BigEndian.AppendUint32(file, uint32(c))
+		}
+		return save(t, "a.idx", file)
+	}
+	for _, n := range []int{65534, 65535, 65536, 65537, 151936, MaxCategories} {
+		s := &Schema{Columns: []Column{{Categories: n}}}
+		want := []int{0, n - 1, n - 2, 255, 256}
+		src, err := Open(context.Background(), idx(want...), Options{Schema: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rowsOf(t, src, n > MaxNarrow); !slices.Equal(got, want) {
+			t.Errorf("%d categories: codes %d, want %d", n, got, want)
+		}
+		for _, bad := range []int{n, 1<<31 - 1, -1} {
+			_, err := Open(context.Background(), idx(0, bad), Options{Schema: s})
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a.idx:2:1: %d is out of range", bad)) {
+				t.Errorf("%d categories: cell %d was read: %v", n, bad, err)
+			}
+		}
 	}
 }
 

@@ -95,6 +95,42 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestWideCodes reads integers at the border of the two widths of codes.
+func TestWideCodes(t *testing.T) {
+	type row struct{ A int64 }
+	for _, n := range []int{65534, 65535, 65536, 65537, 151936, dataset.MaxCategories} {
+		opts := dataset.Options{Schema: &dataset.Schema{Columns: []dataset.Column{{Name: "A", Categories: n}}}}
+		want := []int{0, n - 1, n - 2, 255, 256}
+		var rows []row
+		for _, c := range want {
+			rows = append(rows, row{int64(c)})
+		}
+		src, err := load(t, encode(t, rows...), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b dataset.Batch
+		if err := src.Gather(context.Background(), &b, []int{0, 1, 2, 3, 4}); err != nil {
+			t.Fatal(err)
+		}
+		codes := &b.Columns[0].Codes
+		if wide := n > dataset.MaxNarrow; (codes.Wide != nil) != wide || (codes.Narrow != nil) == wide {
+			t.Errorf("%d categories: %d narrow and %d wide codes", n, len(codes.Narrow), len(codes.Wide))
+		}
+		for i, c := range want {
+			if codes.At(i) != c {
+				t.Errorf("%d categories: row %d has code %d, want %d", n, i, codes.At(i), c)
+			}
+		}
+		for _, bad := range []int64{int64(n), 1<<32 + 1, -1} {
+			_, err := load(t, encode(t, row{0}, row{bad}), opts)
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a.parquet:2:1: %d is out of range", bad)) {
+				t.Errorf("%d categories: cell %d was read: %v", n, bad, err)
+			}
+		}
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	good := encode(t, people(10)...)
 	damaged := bytes.Clone(good)
