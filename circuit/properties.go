@@ -29,6 +29,7 @@ func (p Props) Queries() []Query {
 	tractable := p.Smooth && p.Decomposable
 	const both = "smooth and decomposable"
 	return []Query{
+		{"classify", tractable, tractable, both},
 		{"loglik", tractable, tractable, both},
 		{"sample", tractable, tractable, both},
 	}

@@ -26,8 +26,11 @@ type NumberWriter interface {
 	Close() error
 }
 
+var errNPYRows = badSetting("the rows of a .npy file must be counted before it is written; write .csv")
+
 // NewWriter returns a writer of rows of s in the format of path's extension:
-// .csv, .npy, or .png for images. rows is how many rows will be written.
+// .csv, .npy, or .png for images. rows is how many rows will be written; -1, for .csv
+// alone: not known.
 func NewWriter(w io.Writer, path string, s *Schema, rows int) (Writer, error) {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
@@ -41,14 +44,17 @@ func NewWriter(w io.Writer, path string, s *Schema, rows int) (Writer, error) {
 }
 
 // NewNumberWriter returns a writer of rows of cols numbers in the format of
-// path's extension, .csv or .npy. rows is how many rows will be written.
+// path's extension, .csv or .npy. rows is how many rows will be written; -1, for .csv
+// alone: not known.
 func NewNumberWriter(w io.Writer, path string, rows, cols int) (NumberWriter, error) {
 	n := &numberWriter{w: bufio.NewWriter(w), rows: rows, cols: cols}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
 		return n, nil
 	case ".npy":
-		n.npy = true
+		if n.npy = true; rows < 0 {
+			return nil, errNPYRows
+		}
 		return n, ndarray.WriteNPYHeader(n.w, ndarray.DType{Kind: 'f', Size: 8}, rows, cols)
 	}
 	return nil, badSetting("%s: output files of numbers end in .csv or .npy", path)
@@ -87,7 +93,7 @@ func (n *numberWriter) Write(row []float64) error {
 }
 
 func (n *numberWriter) Close() error {
-	if n.written != n.rows {
+	if n.rows >= 0 && n.written != n.rows {
 		return badSetting("%d of %d rows were written", n.written, n.rows)
 	}
 	return n.w.Flush()
@@ -169,6 +175,9 @@ type npyWriter struct {
 }
 
 func newNPYWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
+	if rows < 0 {
+		return nil, errNPYRows
+	}
 	n := &npyWriter{w: bufio.NewWriter(w), schema: s, labels: make([][]float64, len(s.Columns)), rows: rows, dtype: ndarray.DType{Kind: 'u', Size: 1}}
 	reals := false
 	for i, c := range s.Columns {

@@ -86,41 +86,41 @@ func (a *app) reader(ctx context.Context, f *configFlags, schema *dataset.Schema
 	return dataset.OpenReader(ctx, paths[0], o)
 }
 
-// logLikelihoods returns the log-likelihood of every row of all paths.
-func (a *app) logLikelihoods(ctx context.Context, f *queryFlags, m *pce.Model) ([]float64, error) {
+// eachBatch calls do with the rows of all paths, at most so many at a time.
+func (a *app) eachBatch(ctx context.Context, f *queryFlags, m *pce.Model, most int, do func(b *dataset.Batch) error) error {
 	if len(f.data) == 0 {
-		return nil, usagef("no --data; give the rows to ask about")
+		return usagef("no --data; give the rows to ask about")
 	}
-	var all []float64
+	b := &dataset.Batch{}
 	for _, path := range f.data {
 		r, err := a.reader(ctx, &f.config, m.Schema(), path)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all, err = appendLogLikelihoods(ctx, all, m, r)
+		for err == nil {
+			if err = r.Read(ctx, b, most); err == nil {
+				err = do(b)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
 		if err := errors.Join(err, r.Close()); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return all, nil
+	return nil
 }
 
-func appendLogLikelihoods(ctx context.Context, all []float64, m *pce.Model, r dataset.Reader) ([]float64, error) {
-	b := &dataset.Batch{}
-	for {
-		err := r.Read(ctx, b, rowsAtOnce(m.Schema()))
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+// logLikelihoods returns the log-likelihood of every row of all paths.
+func (a *app) logLikelihoods(ctx context.Context, f *queryFlags, m *pce.Model) ([]float64, error) {
+	var all []float64
+	err := a.eachBatch(ctx, f, m, rowsAtOnce(m.Schema()), func(b *dataset.Batch) error {
 		ll, err := m.LogLikelihoodBatch(ctx, b)
-		if err != nil {
-			return nil, err
-		}
 		all = append(all, ll...)
-	}
+		return err
+	})
+	return all, err
 }
 
 func (a *app) evalCommand() *cobra.Command {

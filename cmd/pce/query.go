@@ -7,13 +7,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
 func (a *app) queryCommand() *cobra.Command {
 	c := &cobra.Command{Use: "query", Short: "Ask a model about rows"}
-	c.AddCommand(a.queryLoglikCommand(), a.querySampleCommand())
+	c.AddCommand(a.queryLoglikCommand(), a.queryClassifyCommand(), a.querySampleCommand())
 	return c
 }
 
@@ -48,44 +47,4 @@ func (a *app) output(f *outputFlags, write func(w io.Writer, name string) error)
 		return write(a.stdout, "stdout.csv")
 	}
 	return atomicfile.Write(f.path, 0o644, func(w io.Writer) error { return write(w, f.path) })
-}
-
-func (a *app) queryLoglikCommand() *cobra.Command {
-	var f queryFlags
-	var out outputFlags
-	c := &cobra.Command{
-		Use:   "loglik --model MODEL --data FILE",
-		Short: "Write the natural-log likelihood of each row; missing cells are marginalised",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			m, err := f.open(cmd.Context(), a.stderr)
-			if err != nil {
-				return err
-			}
-			defer m.Close()
-			ll, err := a.logLikelihoods(cmd.Context(), &f, m)
-			if err != nil {
-				return err
-			}
-			return a.output(&out, func(w io.Writer, name string) error {
-				n, err := dataset.NewNumberWriter(w, name, len(ll), 1)
-				if err != nil {
-					return err
-				}
-				for _, x := range ll {
-					if err := n.Write([]float64{x}); err != nil {
-						return err
-					}
-				}
-				return n.Close()
-			})
-		},
-	}
-	f.register(c.Flags())
-	f.registerData(c.Flags())
-	out.register(c.Flags(), ".csv or .npy")
-	return c
 }

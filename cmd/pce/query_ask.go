@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// askFlags are the flags of a query that has numbers for each row as its answer.
+type askFlags struct {
+	query queryFlags
+	out   outputFlags
+}
+
+// askCommand returns a command that asks a question about the rows of --data.
+func (a *app) askCommand(c *cobra.Command, question func(m *pce.Model) (*pce.Question, error)) *cobra.Command {
+	var f askFlags
+	c.Args = cobra.NoArgs
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := f.out.check(); err != nil {
+			return err
+		}
+		m, err := f.query.open(cmd.Context(), a.stderr)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		q, err := question(m)
+		if err != nil {
+			return err
+		}
+		return a.ask(cmd.Context(), &f, m, q)
+	}
+	f.query.register(c.Flags())
+	f.query.registerData(c.Flags())
+	f.out.register(c.Flags(), ".csv or .npy")
+	return c
+}
+
+func (a *app) queryLoglikCommand() *cobra.Command {
+	var given []string
+	c := a.askCommand(&cobra.Command{
+		Use:   "loglik --model MODEL --data FILE [--given COLUMNS]",
+		Short: "Write the natural-log likelihood of each row; missing cells are marginalised",
+	}, func(m *pce.Model) (*pce.Question, error) { return m.NewQuestion(pce.AskLogLikelihood, given...) })
+	c.Flags().StringSliceVar(&given, "given", nil, "columns, by name or number from 1: the likelihood is that of the other observed cells given these")
+	return c
+}
+
+func (a *app) queryClassifyCommand() *cobra.Command {
+	var class string
+	var all bool
+	c := a.askCommand(&cobra.Command{
+		Use:   "classify --model MODEL --data FILE --class COLUMN",
+		Short: "Write the likeliest category of a column given the row's other cells, and its probability",
+	}, func(m *pce.Model) (*pce.Question, error) {
+		if class == "" {
+			return nil, usagef("no --class; name the column that rows are classified by")
+		}
+		q, err := m.NewQuestion(pce.AskClass, class)
+		if err == nil {
+			q.All = all
+		}
+		return q, err
+	})
+	c.Flags().StringVar(&class, "class", "", "column of the class, by name or number from 1; what rows say in it does not count")
+	c.Flags().BoolVar(&all, "probabilities", false, "write the probability of every category, in their order, instead of the likeliest one's")
+	return c
+}
+
+// ask writes the answer to a question about the rows of --data.
+func (a *app) ask(ctx context.Context, f *askFlags, m *pce.Model, q *pce.Question) error {
+	s, impossible := m.Schema(), 0
+	width := q.Width(s)
+	rows := func(take func(answer []float64) error) error {
+		most := min(rowsAtOnce(s), max(1, readCells/width))
+		return a.eachBatch(ctx, &f.query, m, most, func(b *dataset.Batch) error {
+			all, err := m.Ask(ctx, q, b)
+			if err != nil {
+				return err
+			}
+			for ; len(all) > 0; all = all[width:] {
+				if math.IsNaN(all[0]) {
+					impossible++
+				}
+				if err := take(all[:width]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err := a.output(&f.out, func(w io.Writer, name string) error {
+		count := -1
+		if strings.EqualFold(filepath.Ext(name), ".npy") { // which begins with the number of its rows
+			var kept [][]float64
+			if err := rows(func(answer []float64) error { kept = append(kept, answer); return nil }); err != nil {
+				return err
+			}
+			count = len(kept)
+			rows = func(take func(answer []float64) error) (err error) {
+				for i := 0; i < count && err == nil; i++ {
+					err = take(kept[i])
+				}
+				return err
+			}
+		}
+		dst, err := q.NewWriter(w, name, s, count)
+		if err != nil {
+			return err
+		}
+		if err := rows(dst.Write); err != nil {
+			return err
+		}
+		return dst.Close()
+	})
+	if impossible > 0 {
+		_, noteErr := fmt.Fprintf(a.stderr, "note: %d rows have no answer but NaN: what they say is impossible under the model\n", impossible)
+		err = errors.Join(err, noteErr)
+	}
+	return err
+}

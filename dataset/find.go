@@ -1,0 +1,33 @@
+package dataset
+
+import "strconv"
+
+// Find returns the column that a user names: by its name or, where none has that name,
+// by its number counted from 1.
+func (s *Schema) Find(name string) (int, error) {
+	for i := range s.Columns {
+		if name != "" && s.Columns[i].Name == name {
+			return i, nil
+		}
+	}
+	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(s.Columns) {
+		return n - 1, nil
+	}
+	return 0, badSetting("the model has no column %q; write a name of its header or a number from 1 to %d", name, len(s.Columns))
+}
+
+// FindAll is Find of several columns, each of which may come once.
+func (s *Schema) FindAll(names []string) ([]int, error) {
+	columns, seen := make([]int, len(names)), make(map[int]bool, len(names))
+	for i, name := range names {
+		c, err := s.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		if seen[c] {
+			return nil, badSetting("%s is named twice; name each column once", s.ColumnName(c))
+		}
+		columns[i], seen[c] = c, true
+	}
+	return columns, nil
+}

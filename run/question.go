@@ -1,0 +1,144 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+)
+
+// The kinds of questions, named as the commands of pce query.
+const (
+	AskLogLikelihood = "loglik"
+	AskClass         = "classify"
+)
+
+// Question is what a model is asked about rows; it has Width numbers for each row as
+// its answer. The answer to a row depends on the question and the row alone.
+type Question struct {
+	Kind string
+	// Columns are those that the question is about: of AskLogLikelihood the given
+	// ones, if there are any, of AskClass the one of the class.
+	Columns []int
+	// All, of AskClass, writes the probability of every class, not of the likeliest.
+	All bool
+}
+
+// NewQuestion makes a question about rows of s, whose columns are named as Schema.Find
+// takes them.
+func NewQuestion(s *dataset.Schema, kind string, columns []string) (*Question, error) {
+	found, err := s.FindAll(columns)
+	if err != nil {
+		return nil, err
+	}
+	q := &Question{Kind: kind, Columns: found}
+	return q, q.Check(s)
+}
+
+// Check reports why the question cannot be asked about rows of s.
+func (q *Question) Check(s *dataset.Schema) error {
+	for _, c := range q.Columns {
+		if c < 0 || c >= len(s.Columns) {
+			return fmt.Errorf("%w: column %d of %d, counted from 0; name one that the model has", ErrOptions, c, len(s.Columns))
+		}
+	}
+	switch q.Kind {
+	case AskLogLikelihood:
+		return nil
+	case AskClass:
+		if len(q.Columns) != 1 {
+			return fmt.Errorf("%w: %d columns to classify by; name one", ErrOptions, len(q.Columns))
+		}
+		if c := q.Columns[0]; s.Columns[c].Kind != dataset.Discrete {
+			return fmt.Errorf("%w: %s is continuous; classify by a column of categories", ErrOptions, s.ColumnName(c))
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: unknown question %.40q", ErrOptions, q.Kind)
+}
+
+// Width is how many numbers the answer has for each row of s.
+func (q *Question) Width(s *dataset.Schema) int {
+	if q.Kind == AskClass {
+		return s.Columns[q.Columns[0]].Categories
+	}
+	return 1
+}
+
+// Answer writes the answer for the rows of b to out, [rows, Width].
+func Answer(ctx context.Context, e *engine.Engine, q *Question, b *dataset.Batch, out []float64) error {
+	switch {
+	case q.Kind == AskClass:
+		return e.Classify(ctx, b, q.Columns[0], out)
+	case len(q.Columns) > 0:
+		given := make([]bool, len(b.Columns))
+		for _, c := range q.Columns {
+			given[c] = true
+		}
+		return e.LogLikelihoodGiven(ctx, b, given, out)
+	}
+	return e.LogLikelihood(ctx, b, out)
+}
+
+// NewWriter returns a writer of answers about rows of s, in the format of path's
+// extension, .csv or .npy. rows is how many rows will be written; -1, for .csv alone:
+// not known.
+func (q *Question) NewWriter(w io.Writer, path string, s *dataset.Schema, rows int) (dataset.NumberWriter, error) {
+	if q.Kind == AskClass {
+		return newClassWriter(w, path, &s.Columns[q.Columns[0]], rows, q.All)
+	}
+	return dataset.NewNumberWriter(w, path, rows, q.Width(s))
+}
+
+// classWriter writes the label of the likeliest class, the first of equals, and its
+// probability or those of all classes. The label is missing where no class is possible.
+type classWriter struct {
+	dataset.Writer
+	all  bool
+	line dataset.Batch // of one row
+}
+
+func newClassWriter(w io.Writer, path string, class *dataset.Column, rows int, all bool) (*classWriter, error) {
+	if _, err := dataset.NewNumberWriter(io.Discard, path, 0, 1); err != nil { // no picture
+		return nil, err
+	}
+	s := &dataset.Schema{Columns: []dataset.Column{*class, {Kind: dataset.Continuous}}}
+	if all {
+		s.Columns = append(s.Columns, slices.Repeat(s.Columns[1:], class.Categories-1)...)
+	}
+	c := &classWriter{all: all, line: *dataset.NewBatch(s, 1)}
+	for i := range s.Columns[1:] {
+		c.line.Columns[1+i].Text = make([][]byte, 1)
+	}
+	var err error
+	c.Writer, err = dataset.NewWriter(w, path, s, rows)
+	return c, err
+}
+
+// Write writes a row of probabilities.
+func (c *classWriter) Write(p []float64) error {
+	best := 0
+	for code, x := range p {
+		if x > p[best] {
+			best = code
+		}
+	}
+	shown := p
+	if !c.all {
+		shown = p[best : best+1]
+	}
+	if math.IsNaN(p[best]) {
+		best = dataset.Missing
+	}
+	c.line.Columns[0].Codes.Set(0, best)
+	for i, x := range shown { // as text, which has all digits of a float64
+		text := &c.line.Columns[1+i].Text[0]
+		*text = strconv.AppendFloat((*text)[:0], x, 'g', -1, 64)
+	}
+	return c.Writer.Write(&c.line)
+}
