@@ -14,6 +14,11 @@ type Span struct {
 	Bytes int64
 }
 
+// meets reports whether two spans have bytes in common.
+func (s Span) meets(o Span) bool {
+	return s.At < o.At+Ptr(o.Bytes) && o.At < s.At+Ptr(s.Bytes)
+}
+
 // CheckFree refuses allocations of sizes, in bytes, that are together more than the card
 // has free. Who asks before the first of many does not fail at the last one.
 func (t *Thread) CheckFree(sizes []int64) error {
@@ -41,8 +46,8 @@ func (t *Thread) Alloc(bytes int64) (Span, error) {
 	}
 	t.meter.bytes += s.Bytes
 	t.meter.most = max(t.meter.most, t.meter.bytes)
-	t.unseen = true
-	if err := t.drv.Clear(s.At, s.Bytes, t.copies); err != nil {
+	t.writes(s)
+	if err := t.drv.Clear(s.At, s.Bytes, t.copies.stream); err != nil {
 		return Span{}, errors.Join(err, t.Free(s))
 	}
 	return s, nil
@@ -119,10 +124,10 @@ func (d *Device) Own(b kernels.Buffer) (*Buffer, error) {
 	return c, nil
 }
 
-// part finds the part of a buffer that a copy of a slice reaches.
-func (d *Device) part(buf kernels.Buffer, offset int, s any) (*Buffer, Ptr, []byte, error) {
-	b, err := d.Own(buf)
-	if err != nil {
+// part finds the part of a buffer that a copy of a slice reaches: its first byte and the
+// slice as bytes.
+func (d *Device) part(buf kernels.Buffer, offset int, s any) (b *Buffer, at int64, bytes []byte, err error) {
+	if b, err = d.Own(buf); err != nil {
 		return nil, 0, nil, err
 	}
 	dtype, n, bytes, ok := kernels.View(s)
@@ -132,7 +137,7 @@ func (d *Device) part(buf kernels.Buffer, offset int, s any) (*Buffer, Ptr, []by
 	if dtype != b.dtype || offset < 0 || n > b.n-offset {
 		return nil, 0, nil, fmt.Errorf("%w: %s: copy of %d elements of %v at %d of a buffer of %d of %v", kernels.ErrDevice, d.name, n, dtype, offset, b.n, b.dtype)
 	}
-	return b, b.At() + Ptr(offset*dtype.Bytes()), bytes, nil
+	return b, int64(offset * dtype.Bytes()), bytes, nil
 }
 
 // Write copies src to the buffer at offset.
@@ -142,12 +147,7 @@ func (d *Device) Write(_ context.Context, dst kernels.Buffer, offset int, src an
 		return err
 	}
 	b.writes++
-	return d.Do(func(t *Thread) error {
-		if err := t.After(b.used); err != nil {
-			return err
-		}
-		return t.CopyIn(at, bytes)
-	})
+	return d.Do(func(t *Thread) error { return t.CopyIn(b.span, at, bytes, b.used) })
 }
 
 // Read copies from the buffer at offset to dst.
@@ -156,10 +156,5 @@ func (d *Device) Read(_ context.Context, dst any, src kernels.Buffer, offset int
 	if err != nil {
 		return err
 	}
-	return d.Do(func(t *Thread) error {
-		if err := t.After(b.used); err != nil {
-			return err
-		}
-		return t.CopyOut(bytes, at)
-	})
+	return d.Do(func(t *Thread) error { return t.CopyOut(bytes, b.At()+Ptr(at), b.used) })
 }

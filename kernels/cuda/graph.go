@@ -127,10 +127,9 @@ func (t *Thread) flies(w *Work) bool { return len(t.inFlight) > 0 && w.last >= t
 // after all copies so far.
 func (t *Thread) Ready(w *Work) error {
 	if t.flies(w) {
-		if err := t.After(w.last); err != nil {
-			return err
-		}
-		if err := t.arrive(); err != nil {
+		// Not through the queue of copies to the card, which may be far behind.
+		q := &t.staging.readers[0].queue
+		if err := errors.Join(t.after(q, w.last), t.wait(q)); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ func (t *Thread) open(name string, open func() (Driver, error)) (err error) {
 	if err = t.order.open(t.drv); err != nil {
 		return t.fail(err)
 	}
-	if t.staging.host, err = t.drv.AllocHost(stagingBytes); err != nil {
+	if err = t.staging.open(t.drv); err != nil {
 		return t.fail(err)
 	}
 	return nil

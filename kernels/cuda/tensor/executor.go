@@ -95,7 +95,7 @@ func (x *executor) upload(tables []plan.Table) error {
 		if err != nil {
 			return err
 		}
-		if err := x.card.CopyIn(p, table.Data); err != nil {
+		if err := x.card.CopyIn(cuda.Span{At: p, Bytes: int64(len(table.Data))}, 0, table.Data, 0); err != nil {
 			return err
 		}
 		x.fixed[table.Arg] = p

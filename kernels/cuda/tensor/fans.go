@@ -24,17 +24,14 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 	if x.fans.counted == b && x.fans.at == b.Writes() && x.fans.lo <= lo && hi <= x.fans.hi {
 		return nil
 	}
-	// The last launch may still move the parameters, or read the numbers.
-	if err := x.card.After(max(b.Used(), x.last)); err != nil {
-		return err
-	}
+	last := max(b.Used(), x.last) // which may still move the parameters, or read the numbers
 	t := x.tables
 	count := make([]uint32, x.prog.VisitLen())
 	block := t.Size * t.Size
 	var weights []float32
 	read := func(offset uint64, n int) error {
 		weights = append(weights[:0], make([]float32, n)...)
-		return x.card.CopyOut(kernels.Memory(weights), b.At()+cuda.Ptr(4*offset))
+		return x.card.CopyOut(kernels.Memory(weights), b.At()+cuda.Ptr(4*offset), last)
 	}
 	first, held := 0, 0 // the edge blocks in weights
 	firstTile, endTile := x.schedule.Tiles(lo, hi)
@@ -67,7 +64,8 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 			}
 		}
 	}
-	if err := x.card.CopyIn(x.fixed[tensor.ArgFans], kernels.Memory(count)); err != nil {
+	to := cuda.Span{At: x.fixed[tensor.ArgFans], Bytes: 4 * x.prog.VisitLen()}
+	if err := x.card.CopyIn(to, 0, kernels.Memory(count), last); err != nil {
 		return err
 	}
 	x.fans = fans{b, b.Writes(), lo, hi}

@@ -19,9 +19,6 @@ func (x *executor) inspect(rows int, a *contract.InspectArgs) error {
 	if a.Vector < 0 || a.Vector >= len(p.Vectors) {
 		return fmt.Errorf("%w: %s: inspection of vector %d of %d", kernels.ErrDevice, x.name, a.Vector, len(p.Vectors))
 	}
-	if err := x.card.After(x.last); err != nil {
-		return err
-	}
 	v := &p.Vectors[a.Vector]
 	units := int(v.Units)
 	if len(a.Log) < rows*units {
@@ -32,13 +29,13 @@ func (x *executor) inspect(rows int, a *contract.InspectArgs) error {
 	}
 	width := p.Width(int32(a.Vector))
 	values, exps, bad := make([]float32, rows*width), make([]int32, rows), make([]uint32, rows)
-	if err := x.card.CopyOut(kernels.Memory(values), x.fixed[tensor.ArgVal]+cuda.Ptr(4*x.tables.Slot[a.Vector])); err != nil {
+	if err := x.card.CopyOut(kernels.Memory(values), x.fixed[tensor.ArgVal]+cuda.Ptr(4*x.tables.Slot[a.Vector]), x.last); err != nil {
 		return err
 	}
-	if err := x.card.CopyOut(unsafe.Slice((*byte)(unsafe.Pointer(&exps[0])), 4*rows), x.fixed[tensor.ArgExp]+cuda.Ptr(4*a.Vector*x.tables.Rows)); err != nil {
+	if err := x.card.CopyOut(unsafe.Slice((*byte)(unsafe.Pointer(&exps[0])), 4*rows), x.fixed[tensor.ArgExp]+cuda.Ptr(4*a.Vector*x.tables.Rows), x.last); err != nil {
 		return err
 	}
-	if err := x.card.CopyOut(kernels.Memory(bad), x.fixed[tensor.ArgBad]); err != nil {
+	if err := x.card.CopyOut(kernels.Memory(bad), x.fixed[tensor.ArgBad], x.last); err != nil {
 		return err
 	}
 	own, err := x.ownExps(int32(a.Vector), len(values))
@@ -69,7 +66,7 @@ func (x *executor) ownExps(vector int32, n int) ([]float32, error) {
 		return own, nil
 	}
 	at := x.tables.Slot[vector] + uint64(x.tables.Inputs[v.Def].Exps)
-	return own, x.card.CopyOut(kernels.Memory(own), x.fixed[tensor.ArgVal]+cuda.Ptr(4*at))
+	return own, x.card.CopyOut(kernels.Memory(own), x.fixed[tensor.ArgVal]+cuda.Ptr(4*at), x.last)
 }
 
 // inspectTable looks the logs of a tabulated leaf up.
@@ -83,21 +80,19 @@ func (x *executor) inspectTable(rows int, in *layers.Input, a *contract.InspectA
 	if err != nil {
 		return err
 	}
-	if err := x.card.After(max(params.Used(), codes.Used())); err != nil {
-		return err
-	}
+	last := max(params.Used(), codes.Used())
 	table, exps := make([]float32, (int(in.Codes)+1)*width), make([]float32, (int(in.Codes)+1)*width)
-	if err := x.card.CopyOut(kernels.Memory(table), params.At()+cuda.Ptr(4*in.Table)); err != nil {
+	if err := x.card.CopyOut(kernels.Memory(table), params.At()+cuda.Ptr(4*in.Table), last); err != nil {
 		return err
 	}
 	if in.Exps >= 0 {
-		if err := x.card.CopyOut(kernels.Memory(exps), params.At()+cuda.Ptr(4*in.Exps)); err != nil {
+		if err := x.card.CopyOut(kernels.Memory(exps), params.At()+cuda.Ptr(4*in.Exps), last); err != nil {
 			return err
 		}
 	}
 	size := x.codeType.Bytes()
 	cells := make([]byte, rows*size)
-	if err := x.card.CopyOut(cells, codes.At()+cuda.Ptr(size*int(x.tables.CodesAt(in)))); err != nil {
+	if err := x.card.CopyOut(cells, codes.At()+cuda.Ptr(size*int(x.tables.CodesAt(in))), last); err != nil {
 		return err
 	}
 	for r := range rows {

@@ -25,10 +25,7 @@ func (x *executor) sample(rows int, a *contract.SampleArgs) error {
 		return err
 	}
 	units := make([]uint32, x.tables.Rows*functions)
-	if err := x.card.After(x.last); err != nil {
-		return err
-	}
-	if err := x.card.CopyOut(kernels.Memory(units), taken.At); err != nil {
+	if err := x.card.CopyOut(kernels.Memory(units), taken.At, x.last); err != nil {
 		return err
 	}
 	for i := range functions {
