@@ -40,8 +40,9 @@ const (
 	checkBytes     = 8
 
 	// chunkFloats is how many parameters are in memory at once on their way
-	// from or to a file.
-	chunkFloats = 1 << 16
+	// from or to a file: several of the parts in which a card copies them, so that
+	// the host takes one while the next arrives.
+	chunkFloats = 1 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

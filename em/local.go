@@ -162,8 +162,9 @@ func (r *StepResult) Add(ll []float64) {
 
 // clearFlows removes what a step that was given up has added.
 func (l *Local) clearFlows(ctx context.Context) error {
-	zeros := make([]int64, chunkFloats)
-	for at, n := int64(0), l.Program().FlowLen(); at < n; at += chunkFloats {
+	n := l.Program().FlowLen()
+	zeros := make([]int64, min(n, chunkFloats))
+	for at := int64(0); at < n; at += chunkFloats {
 		if err := l.eng.WriteFlows(ctx, at, zeros[:min(chunkFloats, n-at)]); err != nil {
 			return err
 		}
