@@ -1,0 +1,183 @@
+package codec
+
+// absent is the code of a cell that is not coded: it is missing, or the file has no
+// column for it.
+const absent = -1
+
+// cellCoder codes one cell, as a symbol of so many codes. Encoding gets the code and
+// returns it; decoding returns what it reads.
+type cellCoder interface {
+	cell(d *distribution, code int) int
+}
+
+// distribution is p(x, cells coded before) of a variable of one row, for every code x,
+// which is only evaluated where it is asked for.
+type distribution struct {
+	codes  int
+	parts  []part // by input of the variable
+	all    float64
+	scale  float64 // from probability to the numbers of a coder; 0 makes codes equally probable
+	spread uint64  // what is divided by probability; each code gets 1 more
+
+	// possible is set by the coder: the code has a probability. A cell without one says
+	// nothing about those to come: it counts as missing, and they keep the distribution
+	// that they had.
+	possible bool
+}
+
+// part is the outside of an input for one row, and the input's table.
+type part struct {
+	outside []float64
+	table   *table
+}
+
+// minAll is the least probability that can be divided by: what is below it has lost
+// digits, or is 0 because the cells before are impossible together.
+const minAll = 0x1p-900
+
+func (d *distribution) begin() {
+	d.spread = whole - uint64(d.codes)
+	d.all, d.scale = 0, 0
+	for _, p := range d.parts {
+		d.all += total(p.outside)
+	}
+	if d.all >= minAll {
+		d.scale = float64(d.spread) / d.all
+	}
+}
+
+// below returns the probability of the codes below x.
+func (d *distribution) below(x int) float64 {
+	switch x {
+	case 0:
+		return 0
+	case d.codes:
+		return d.all
+	}
+	sum := 0.0
+	for _, p := range d.parts {
+		sum += dot(p.outside, p.table.row(x))
+	}
+	return sum
+}
+
+// start returns where the interval of code x begins, whose codes below have the
+// probability p. It grows by 1 or more from code to code.
+func (d *distribution) start(x int, p float64) uint64 {
+	switch {
+	case x == d.codes:
+		return whole
+	case d.scale == 0:
+		return uint64(x) * (whole / uint64(d.codes))
+	}
+	return min(uint64(float64(p*d.scale)), d.spread) + uint64(x)
+}
+
+func (e *encoder) cell(d *distribution, code int) int {
+	lo, hi := d.below(code), d.below(code+1)
+	d.possible = lo < hi
+	e.encode(d.start(code, lo), d.start(code+1, hi))
+	return code
+}
+
+func (c *decoder) cell(d *distribution, _ int) int {
+	target := c.target()
+	code, end := 0, d.codes
+	lo, hi := 0.0, d.all
+	from, to := uint64(0), uint64(whole)
+	for end-code > 1 {
+		x := code + (end-code)/2
+		p := d.below(x)
+		if at := d.start(x, p); at <= target {
+			code, lo, from = x, p, at
+		} else {
+			end, hi, to = x, p, at
+		}
+	}
+	d.possible = lo < hi
+	c.skip(from, to)
+	return code
+}
+
+// group codes the cells of up to lanes rows, variable by variable. codes is
+// [rows][variables]; decoding fills in what is not absent.
+func (s *state) group(c cellCoder, codes []int32, rows int) {
+	width := len(s.m.schema.Columns)
+	for t, v := range s.m.plan.vars {
+		s.prepare(t)
+		for r := range lanes {
+			if r >= rows || codes[r*width+int(v)] == absent {
+				for _, in := range s.m.plan.inputs[t] {
+					s.value[in].fillRow(r)
+				}
+				continue
+			}
+			cell := &codes[r*width+int(v)]
+			*cell = int32(s.codeCell(c, t, r, int(*cell)))
+		}
+		for _, in := range s.m.plan.inputs[t] {
+			s.value[in].normalise()
+		}
+	}
+	for _, v := range s.m.unread {
+		d := distribution{codes: s.m.schema.Columns[v].Categories}
+		for r := range rows {
+			if cell := &codes[r*width+int(v)]; *cell != absent {
+				*cell = int32(c.cell(&d, int(*cell)))
+			}
+		}
+	}
+}
+
+// codeCell codes the cell of row r at step t, and gives the inputs their values.
+func (s *state) codeCell(c cellCoder, t, r, code int) int {
+	inputs := s.m.plan.inputs[t]
+	d := distribution{codes: s.m.tables[inputs[0]].codes, parts: s.parts[:0]}
+	top := s.outsideOf(inputs[0]).exp[r]
+	for _, in := range inputs[1:] {
+		top = max(top, s.outsideOf(in).exp[r])
+	}
+	row := s.row
+	for _, in := range inputs {
+		out := s.outsideOf(in)
+		f := power2(out.exp[r] - top)
+		for u := range out.m {
+			row[u] = out.m[u][r] * f
+		}
+		d.parts = append(d.parts, part{row[:len(out.m)], &s.m.tables[in]})
+		row = row[len(out.m):]
+	}
+	d.begin()
+	s.parts = d.parts
+	code = c.cell(&d, code)
+	for _, in := range inputs {
+		if d.possible {
+			s.value[in].setRow(r, &s.m.tables[in], code)
+		} else {
+			s.value[in].fillRow(r)
+		}
+	}
+	return code
+}
+
+// setRow sets the numbers of a row to the probabilities of a code.
+func (v *vector) setRow(r int, t *table, code int) {
+	v.exp[r] = 0
+	switch {
+	case t.codes == 1:
+		v.fillRow(r)
+	case code == 0:
+		for u, p := range t.row(1) {
+			v.m[u][r] = p
+		}
+	case code == t.codes-1:
+		for u, p := range t.row(code) {
+			v.m[u][r] = 1 - p
+		}
+	default:
+		lo, hi := t.row(code), t.row(code+1)
+		for u, p := range lo {
+			v.m[u][r] = hi[u] - p
+		}
+	}
+}

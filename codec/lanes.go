@@ -1,0 +1,132 @@
+package codec
+
+import "math"
+
+// lanes is how many rows are coded side by side, so that a weight is read once for all
+// of them. It is part of the format: rows of a group take turns at each variable.
+const lanes = 8
+
+// lane holds a number of each row of a group.
+type lane [lanes]float64
+
+// vector holds the numbers of a node's units. Those of row r are m[unit][r]·2^exp[r].
+type vector struct {
+	m   []lane
+	exp [lanes]int64
+}
+
+// zeroExp is the exponent of a row of zeros: so low that it never counts.
+const zeroExp = math.MinInt64 / 4
+
+func newVector(units int) vector { return vector{m: make([]lane, units)} }
+
+// fill sets all numbers to 1.
+func (v *vector) fill() {
+	one := lane{}
+	for r := range one {
+		one[r] = 1
+	}
+	for u := range v.m {
+		v.m[u] = one
+	}
+	v.exp = [lanes]int64{}
+}
+
+// fillRow sets the numbers of a row to 1.
+func (v *vector) fillRow(r int) {
+	for u := range v.m {
+		v.m[u][r] = 1
+	}
+	v.exp[r] = 0
+}
+
+func (v *vector) set(from *vector) {
+	copy(v.m, from.m)
+	v.exp = from.exp
+}
+
+// times multiplies v by w.
+func (v *vector) times(w *vector) {
+	x, y := v.m, w.m[:len(v.m)]
+	for u := range x {
+		a, b := &x[u], &y[u]
+		for r := range a {
+			a[r] *= b[r]
+		}
+	}
+	for r := range v.exp {
+		v.exp[r] = max(v.exp[r]+w.exp[r], zeroExp)
+	}
+	v.normalise()
+}
+
+// normalise moves a row's powers of 2 into its exponent where its largest number is
+// far from 1.
+func (v *vector) normalise() {
+	var top lane
+	for u := range v.m {
+		for r, x := range &v.m[u] {
+			if x > top[r] {
+				top[r] = x
+			}
+		}
+	}
+	for r, x := range top {
+		switch {
+		case x == 0:
+			v.exp[r] = zeroExp
+		case x < 0x1p-64 || x > 0x1p64:
+			_, k := math.Frexp(x)
+			v.scaleRow(r, -int64(k))
+			v.exp[r] += int64(k)
+		}
+	}
+}
+
+// scaleRow multiplies a row by 2^k.
+func (v *vector) scaleRow(r int, k int64) {
+	for ; k > 1000; k -= 1000 { // of a row whose largest number is subnormal
+		v.scaleRow(r, 1000)
+	}
+	f := power2(k)
+	for u := range v.m {
+		v.m[u][r] *= f
+	}
+}
+
+// highest raises the exponents top to those of v where these are higher.
+func (v *vector) highest(top *[lanes]int64) {
+	for r := range top {
+		top[r] = max(top[r], v.exp[r])
+	}
+}
+
+// factors returns what the numbers of v are multiplied by when the exponents become
+// top, which are not lower.
+func (v *vector) factors(top *[lanes]int64) (f lane) {
+	for r := range f {
+		f[r] = power2(v.exp[r] - top[r])
+	}
+	return f
+}
+
+// multiply multiplies vectors by a factor for each row.
+func multiply(x []lane, f lane) {
+	for u := range x {
+		a := &x[u]
+		for r := range a {
+			a[r] *= f[r]
+		}
+	}
+}
+
+// add adds y to x.
+func add(x, y []lane) {
+	y = y[:len(x)]
+	for u := range x {
+		a, b := &x[u], &y[u]
+		for r := range a {
+			a[r] += b[r]
+		}
+	}
+}

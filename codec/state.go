@@ -1,0 +1,137 @@
+package codec
+
+import "github.com/pce-engine/pce/circuit"
+
+// state is what is known of a group of rows while they are coded. It is used by one
+// goroutine.
+type state struct {
+	m *Model
+
+	value, outside, partial []vector // [nodes], allocated where the plan has them
+	columns                 []lane   // scratch: the values of all children of a sum
+	sum                     []lane   // scratch: what one parent adds to an outside
+
+	row   []float64 // scratch: the outsides of a variable's inputs, for one row
+	parts []part    // scratch: likewise
+}
+
+func newState(m *Model) *state {
+	n := len(m.graph.Nodes)
+	s := &state{m: m, value: make([]vector, n), outside: make([]vector, n), partial: make([]vector, n)}
+	columns, units, row := 0, 1, 0
+	for _, o := range m.plan.ops {
+		of, kind := &m.graph.Nodes[o.node], s.value
+		switch o.kind {
+		case opOutside:
+			kind = s.outside
+		case opRestart, opInclude:
+			kind = s.partial
+		}
+		if kind[o.node].m == nil {
+			kind[o.node] = newVector(of.Units)
+		}
+		if of.Kind == circuit.Sum {
+			columns = max(columns, m.graph.Columns(o.node))
+		}
+		units = max(units, of.Units)
+	}
+	for _, inputs := range m.plan.inputs {
+		all := 0
+		for _, in := range inputs {
+			all += m.graph.Nodes[in].Units
+			s.value[in] = newVector(m.graph.Nodes[in].Units)
+		}
+		row = max(row, all)
+	}
+	root := newVector(1)
+	root.fill()
+	s.outside[m.graph.Root] = root
+	s.columns, s.sum, s.row = make([]lane, columns), make([]lane, units), make([]float64, row)
+	return s
+}
+
+// outsideOf returns the outside of a node as the plan has it.
+func (s *state) outsideOf(id circuit.NodeID) *vector {
+	if p := s.m.plan.alias[id]; p != circuit.None {
+		return &s.partial[p]
+	}
+	return &s.outside[id]
+}
+
+// prepare computes what step t needs.
+func (s *state) prepare(t int) {
+	p := s.m.plan
+	for _, o := range p.ops[p.first[t]:p.first[t+1]] {
+		args := p.args[o.from:o.to]
+		switch o.kind {
+		case opOutside:
+			s.computeOutside(o.node)
+		case opRestart:
+			s.partial[o.node].set(s.outsideOf(o.node))
+		case opInclude:
+			s.partial[o.node].times(&s.value[args[0]])
+		case opProduct:
+			v := &s.value[o.node]
+			v.set(&s.value[args[0]])
+			for _, c := range args[1:] {
+				v.times(&s.value[c])
+			}
+		case opSum:
+			s.computeSum(o.node)
+		}
+	}
+}
+
+// computeSum multiplies the values of a sum's children by its weights.
+func (s *state) computeSum(id circuit.NodeID) {
+	n, v := &s.m.graph.Nodes[id], &s.value[id]
+	in := s.value[n.Children[0]].m
+	v.exp = s.value[n.Children[0]].exp
+	if len(n.Children) > 1 {
+		for _, c := range n.Children[1:] {
+			s.value[c].highest(&v.exp)
+		}
+		in = s.columns[:0]
+		for _, c := range n.Children {
+			from := len(in)
+			in = append(in, s.value[c].m...)
+			multiply(in[from:], s.value[c].factors(&v.exp))
+		}
+	}
+	clear(v.m)
+	for _, b := range s.m.sums[id].blocks {
+		b.up(v.m[b.row:], in[b.col:])
+	}
+	v.normalise()
+}
+
+// computeOutside adds up what a node's parents have as its outside.
+func (s *state) computeOutside(id circuit.NodeID) {
+	v, parents := &s.outside[id], s.m.plan.parents[id]
+	from := func(p parent) *vector {
+		if s.m.graph.Nodes[p.node].Kind == circuit.Product {
+			return &s.partial[p.node]
+		}
+		return s.outsideOf(p.node)
+	}
+	v.exp = from(parents[0]).exp
+	for _, p := range parents[1:] {
+		from(p).highest(&v.exp)
+	}
+	clear(v.m)
+	sum := s.sum[:len(v.m)]
+	for _, p := range parents {
+		above := from(p)
+		if s.m.graph.Nodes[p.node].Kind == circuit.Product {
+			copy(sum, above.m)
+		} else {
+			clear(sum)
+			s.m.sums[p.node].down(sum, above.m, int(p.col))
+		}
+		if len(parents) > 1 {
+			multiply(sum, above.factors(&v.exp))
+		}
+		add(v.m, sum)
+	}
+	v.normalise()
+}

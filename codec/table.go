@@ -1,0 +1,80 @@
+package codec
+
+import (
+	"github.com/pce-engine/pce/circuit"
+)
+
+// table holds the cumulative probabilities of an input: below[x-1][unit] is the unit's
+// probability of the codes below x, for x of 1..codes-1. Those below 0 are 0, and those
+// below codes are 1.
+type table struct {
+	below []float64
+	units int
+	codes int
+}
+
+func newTable(l circuit.Leaf, units int, params []float32) (table, error) {
+	t := table{units: units, codes: l.Codes()}
+	t.below = make([]float64, (t.codes-1)*units)
+	p := make([]float64, l.NumParams())
+	mass := make([]float64, t.codes)
+	for u := range units {
+		for i := range p {
+			p[i] = float64(params[u*len(p)+i])
+		}
+		if err := masses(mass, l, p); err != nil {
+			return t, err
+		}
+		all := 0.0
+		for _, x := range mass {
+			all += x
+		}
+		if !(all > 0) {
+			return t, badModel("%s leaf with parameters %v gives no code a probability", l.Name(), p[:min(len(p), 8)])
+		}
+		sum := 0.0
+		for x, q := range mass[:t.codes-1] {
+			sum += q
+			t.below[x*units+u] = min(sum/all, 1)
+		}
+	}
+	return t, nil
+}
+
+// row returns the probabilities of the codes below x, 0 < x < codes.
+func (t *table) row(x int) []float64 { return t.below[(x-1)*t.units:][:t.units] }
+
+// dot adds the products of two vectors in four sums, x[4i+k]·y[4i+k] in sum k.
+//
+// With no product negative, each rounded sum grows with every y, so the probability
+// below a code is never above that below the next.
+func dot(x, y []float64) float64 {
+	y = y[:len(x)]
+	var s0, s1, s2, s3 float64
+	for len(x) >= 4 && len(y) >= 4 {
+		s0 += float64(x[0] * y[0])
+		s1 += float64(x[1] * y[1])
+		s2 += float64(x[2] * y[2])
+		s3 += float64(x[3] * y[3])
+		x, y = x[4:], y[4:]
+	}
+	for i := range x {
+		s0 += float64(x[i] * y[i])
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+// total is dot of x and ones.
+func total(x []float64) float64 {
+	var s0, s1, s2, s3 float64
+	for ; len(x) >= 4; x = x[4:] {
+		s0 += x[0]
+		s1 += x[1]
+		s2 += x[2]
+		s3 += x[3]
+	}
+	for i := range x {
+		s0 += x[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
