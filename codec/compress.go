@@ -51,10 +51,13 @@ func (w *writer) run(ctx context.Context) error {
 	if w.framing, err = newFraming(w.m.schema, w.buf, w.eof); err != nil {
 		return err
 	}
+	head := w.framing.head()
+	if !bytes.HasPrefix(w.buf, head) { // its only line has no end
+		return badRows("it has the names of columns alone; give a file with at least one row")
+	}
 	if err := w.header(); err != nil {
 		return err
 	}
-	head := w.framing.head()
 	w.take(len(head))
 	w.state = newState(w.m)
 	width := len(w.m.schema.Columns)

@@ -40,7 +40,7 @@ type lines struct {
 	schema *dataset.Schema
 	style  style
 	vars   []int32 // of the columns
-	names  bool    // the first line has the names of the columns
+	first  []byte  // the line of the columns' names with its end, if there is one
 
 	delimiter, end string
 	cells          []*cellTexts // [columns]
@@ -84,7 +84,11 @@ func newLines(s *dataset.Schema, start []byte, whole bool) *lines {
 				l.readNames(sample[0])
 			}
 			l.prepare()
-			if rows := l.rows(sample); rows > most {
+			rows := l.rows(sample)
+			if l.named() {
+				rows++
+			}
+			if rows > most {
 				best, most = l, rows
 			}
 		}
@@ -142,18 +146,20 @@ func (l *lines) readNames(line []byte) {
 		delete(place, unquote(cell))
 		vars = append(vars, v)
 	}
-	l.vars = vars
-	l.names = l.header() == string(line)
+	l.vars, l.first = vars, []byte(string(line)+l.end)
 }
 
-// header returns the line of names.
-func (l *lines) header() string {
+// header returns the line of names as the style writes it.
+func (l *lines) header() []byte {
 	names := make([]string, len(l.vars))
 	for k, v := range l.vars {
 		names[k] = l.quoted(l.schema.Columns[v].Name)
 	}
-	return strings.Join(names, l.delimiter)
+	return []byte(strings.Join(names, l.delimiter) + l.end)
 }
+
+// named reports whether the file begins with the line of names as the style writes it.
+func (l *lines) named() bool { return l.first != nil && bytes.Equal(l.first, l.header()) }
 
 // cut splits a line after its first cell.
 func (l *lines) cut(line []byte) (cell, rest []byte, more bool) {
@@ -271,14 +277,18 @@ func (t *cellTexts) append(dst []byte, code int32) []byte {
 
 // The flags of the facts.
 const (
-	flagNames   = 1 << iota // the first line has the names
+	flagNames   = 1 << iota // the first line has the names, as the style writes them
+	flagFirst               // the first line has the names, and follows at the end
 	flagColumns             // the variables of the columns follow
 )
 
 func (l *lines) facts() []byte {
 	flags := byte(0)
-	if l.names {
-		flags |= flagNames
+	switch {
+	case l.named():
+		flags = flagNames
+	case l.first != nil:
+		flags = flagFirst
 	}
 	inOrder := slices.Equal(l.vars, identity(l.schema))
 	if !inOrder {
@@ -287,6 +297,9 @@ func (l *lines) facts() []byte {
 	out := []byte{factLines, l.style.delimiter<<4 | l.style.end<<2 | l.style.quotes, flags}
 	if !inOrder {
 		out = appendNumbers(out, l.vars)
+	}
+	if flags&flagFirst != 0 {
+		out = append(out, l.first...)
 	}
 	return out
 }
@@ -298,43 +311,52 @@ func readLines(s *dataset.Schema, facts []byte) (framing, error) {
 	}
 	st := style{facts[0] >> 4, facts[0] >> 2 & 3, facts[0] & 3}
 	flags := facts[1]
-	if int(st.delimiter) >= len(delimiters) || int(st.end) >= len(lineEnds) || flags > flagNames|flagColumns {
+	if int(st.delimiter) >= len(delimiters) || int(st.end) >= len(lineEnds) || flags >= 2*flagColumns {
 		return nil, bad
 	}
 	var vars []int32
 	if facts = facts[2:]; flags&flagColumns != 0 {
-		seen := make([]bool, len(s.Columns))
-		n, size := binary.Uvarint(facts)
-		if size <= 0 || n == 0 || n > uint64(len(s.Columns)) {
+		var ok bool
+		if vars, facts, ok = readColumns(facts, len(s.Columns)); !ok {
 			return nil, bad
 		}
-		for range n {
-			facts = facts[size:]
-			var v uint64
-			if v, size = binary.Uvarint(facts); size <= 0 || v >= uint64(len(seen)) || seen[v] {
-				return nil, bad
-			}
-			seen[v] = true
-			vars = append(vars, int32(v))
-		}
-		facts = facts[size:]
+	}
+	l := linesOf(s, st, vars)
+	switch flags &^ flagColumns {
+	case flagNames:
+		l.first = l.header()
+	case flagFirst:
+		l.first, facts = facts, nil
+	case flagNames | flagFirst:
+		return nil, bad
 	}
 	if len(facts) > 0 {
 		return nil, bad
 	}
-	l := linesOf(s, st, vars)
-	l.names = flags&flagNames != 0
 	l.prepare()
 	return l, nil
 }
 
-func (l *lines) head() []byte {
-	if !l.names {
-		return nil
+// readColumns reads what appendNumbers wrote: different variables below width.
+func readColumns(b []byte, width int) (vars []int32, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n == 0 || n > uint64(width) {
+		return nil, nil, false
 	}
-	return []byte(l.header() + l.end)
+	seen := make([]bool, width)
+	for range n {
+		b = b[size:]
+		var v uint64
+		if v, size = binary.Uvarint(b); size <= 0 || v >= uint64(width) || seen[v] {
+			return nil, nil, false
+		}
+		seen[v] = true
+		vars = append(vars, int32(v))
+	}
+	return vars, b[size:], true
 }
 
+func (l *lines) head() []byte     { return l.first }
 func (l *lines) columns() []int32 { return l.vars }
 func (l *lines) marks() int       { return len(l.marked) }
 func (l *lines) ending() string   { return l.end }
@@ -384,16 +406,19 @@ func (l *lines) append(dst []byte, codes []int32, marks []byte) []byte {
 }
 
 func (l *lines) problem(record []byte) string {
-	n := 0
-	for rest, more := record, true; more; n++ {
-		cell, after, has := l.cut(rest)
-		if n < len(l.vars) {
-			_, known := l.cells[n].code(cell)
-			if !known && !slices.Contains(l.marked, string(cell)) {
-				return fmt.Sprintf("%.40q is not how pce writes a category of %s", cell, l.schema.ColumnName(int(l.vars[n])))
-			}
-		}
-		rest, more = after, has
+	var cells [][]byte
+	for rest, more := record, true; more; {
+		var cell []byte
+		cell, rest, more = l.cut(rest)
+		cells = append(cells, cell)
 	}
-	return fmt.Sprintf("it has %d cells, want %d", n, len(l.vars))
+	if len(cells) != len(l.vars) {
+		return fmt.Sprintf("it has %d cells, want %d", len(cells), len(l.vars))
+	}
+	for k, cell := range cells {
+		if _, known := l.cells[k].code(cell); !known && !slices.Contains(l.marked, string(cell)) {
+			return fmt.Sprintf("%.40q is not how pce writes a category of %s", cell, l.schema.ColumnName(int(l.vars[k])))
+		}
+	}
+	return "it is empty"
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/layers"
@@ -138,14 +137,11 @@ func FromGraph(g *circuit.Graph, params circuit.ParamFunc, opts compile.Options)
 
 // fromFile takes graph, schema and parameters from a model file.
 func (b *Blueprint) fromFile(path string) error {
-	m, err := format.Open(path)
+	m, schema, err := OpenCircuit(path)
 	if err != nil {
 		return err
 	}
-	b.close, b.Graph, b.meta, b.params, b.Unchecked = m.Close, m.Graph, m.Meta, m.Params, m.Unchecked
-	if b.Schema, err = schemaOf(m); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
+	b.close, b.Graph, b.Schema, b.meta, b.params, b.Unchecked = m.Close, m.Graph, schema, m.Meta, m.Params, m.Unchecked
 	return nil
 }
 

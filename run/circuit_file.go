@@ -3,6 +3,7 @@ package run
 import (
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/pce-engine/pce/circuit/format"
@@ -17,6 +18,22 @@ import (
 func init() {
 	format.Register(native.Format)
 	format.Register(text.Format)
+}
+
+// OpenCircuit opens the model file at path, native or text, gzip included, and returns
+// it with the schema of its rows, for what reads a circuit itself and runs no program of
+// it. Close the model.
+func OpenCircuit(path string) (*format.Model, *dataset.Schema, error) {
+	m, err := format.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	schema, err := schemaOf(m)
+	if err != nil {
+		m.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, schema, nil
 }
 
 // WriteCircuit writes the circuit and its schema without parameters. With equal

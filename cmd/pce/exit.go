@@ -11,6 +11,7 @@ import (
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/codec"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
@@ -67,6 +68,9 @@ var exitCodes = []struct {
 	{dataset.ErrFormat, exitData},
 	{structures.ErrData, exitData},
 	{circuit.ErrGraph, exitData},
+	{codec.ErrFile, exitData},
+	{codec.ErrModel, exitData},
+	{codec.ErrRows, exitData},
 	{circuit.ErrLeaf, exitData},
 	{format.ErrModel, exitData},
 	{format.ErrNoParams, exitData},
