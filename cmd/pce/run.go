@@ -74,6 +74,7 @@ func (a *app) root() *cobra.Command {
 		a.evalCommand(),
 		a.infoCommand(),
 		a.queryCommand(),
+		a.reportCommand(),
 		a.serveCommand(),
 		a.trainCommand(),
 		a.versionCommand(),

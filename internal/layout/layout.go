@@ -122,4 +122,5 @@ var Rooms = map[string][]string{
 	"kernels/cuda/tensor/plan": {"kernels", "kernels/ptx", "kernels/ptx/tensor", "layers"},
 	"bench/serve":              {"serve", "serve/oip"},
 	"bench/card":               {"kernels/cuda", "kernels/emulator", "kernels/ptx", "kernels/ptx/tensor"},
+	"report":                   {".", "compile", "dataset", "run"},
 }

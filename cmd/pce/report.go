@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/report"
+)
+
+// reportFile is the report's name in the directory of its run.
+const reportFile = "report.html"
+
+// reported is what report --json prints.
+type reported struct {
+	Report  string   `json:"report"`
+	Missing []string `json:"missing,omitempty"`
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var on deviceFlags
+	var out outputFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "report RUN",
+		Short: "Make one HTML file of a run: results, curves, samples, layers, memory, settings",
+		Long: `Make one HTML file of the run in the directory RUN, and print its name. It needs no
+other file and no network. Without --out it is ` + reportFile + ` in RUN, and is replaced.
+
+What a run that is unfinished or damaged lacks is listed in the report and on stderr.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.report(cmd.Context(), args[0], &on, &out, asJSON) },
+	}
+	on.register(c.Flags())
+	c.Flags().StringVar(&out.path, "out", "", "file to write, or - for stdout; left out: "+reportFile+" in RUN")
+	c.Flags().BoolVar(&out.force, "force", false, "replace the file of --out if there is one")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) report(ctx context.Context, dir string, on *deviceFlags, out *outputFlags, asJSON bool) error {
+	path := out.path
+	if path == "" {
+		path = filepath.Join(dir, reportFile)
+	} else if err := out.check(); err != nil {
+		return err
+	}
+	r, err := report.Read(ctx, dir, runOptions(on.device, on.threads))
+	if err != nil {
+		return err
+	}
+	for _, line := range r.Missing {
+		if _, err := io.WriteString(a.stderr, line+"\n"); err != nil {
+			return err
+		}
+	}
+	if path == "-" {
+		return r.Write(a.stdout)
+	}
+	if err := atomicfile.Write(path, 0o644, r.Write); err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(reported{path, r.Missing})
+	}
+	_, err = io.WriteString(a.stdout, path+"\n")
+	return err
+}

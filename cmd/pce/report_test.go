@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/run"
+)
+
+// TestReport reports a run with a picture of samples, without it, one of columns, and
+// one that was stopped.
+func TestReport(t *testing.T) {
+	t.Chdir(t.TempDir())
+	runJSON(t, "train", "--config", "preset:hclt", "--set", "train.epochs=2", "--set", "train.steps=3", "--set", "model.latents=2", "--set", "data.test=", "--out", "images", "--threads", "1")
+	mixedModel(t)
+	report := func(args ...string) (string, []string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := Run(t.Context(), append([]string{"report", "--json"}, args...), nil, nil, &out, &errs); code != 0 {
+			t.Fatalf("report %v: exit %d: %s", args, code, &errs)
+		}
+		var r reported
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(r.Report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Split(strings.TrimSuffix(errs.String(), "\n"), "\n"); errs.Len() > 0 && !slices.Equal(got, r.Missing) {
+			t.Errorf("stderr has %q, --json %q", got, r.Missing)
+		}
+		return string(text), r.Missing
+	}
+	wants := func(text string, words ...string) {
+		t.Helper()
+		for _, w := range words {
+			if !strings.Contains(text, w) {
+				t.Errorf("the report lacks %q", w)
+			}
+		}
+	}
+
+	text, missing := report("images")
+	wants(text, "<h1>images</h1>", "data:image/png;base64,", "categorical leaves", "rows per second", "latents: 2", "Trained by pce ", "<h3>Layers", "<h3>Memory")
+	if len(missing) > 0 {
+		t.Errorf("missing: %q", missing)
+	}
+	if err := os.Remove(filepath.Join("images", run.SamplesFile)); err != nil {
+		t.Fatal(err)
+	}
+	again, missing := report("images") // replaces the first
+	wants(again, "data:image/png;base64,")
+	if again == text || len(missing) > 0 {
+		t.Errorf("missing: %q; equal: %t", missing, again == text)
+	}
+
+	text, missing = report("run", "--out", "mixed.html")
+	wants(text, `<th scope="col">level</th>`, `<th scope="col">score</th>`)
+	low, high := strings.Count(text, "<td>low</td>"), strings.Count(text, "<td>high</td>")
+	if low+high == 0 || strings.Contains(text, "<img") || len(missing) > 0 {
+		t.Errorf("%d and %d samples of level; missing %q", low, high, missing)
+	}
+	if got := converse([]string{"report", "run", "--out", "mixed.html"}, nil, ""); !strings.Contains(got, "mixed.html exists; name another file, or replace it with --force") {
+		t.Errorf("a second report says %s", got)
+	}
+
+	// A run that was killed while it wrote.
+	model, err := os.ReadFile(filepath.Join("run", run.ModelFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("run", run.ModelFile), model[:len(model)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(filepath.Join("run", run.ResultFile))
+	text, missing = report("run")
+	wants(text, "This report is incomplete.", "<svg")
+	if len(missing) < 2 {
+		t.Errorf("missing: %q", missing)
+	}
+	if temps, _ := filepath.Glob("run/.report*"); len(temps) > 0 {
+		t.Errorf("left over: %q", temps)
+	}
+	if got := converse([]string{"report", "nowhere"}, nil, ""); !strings.Contains(got, "exit 2") || !strings.Contains(got, "nowhere has no model.safetensors") {
+		t.Errorf("no run: %s", got)
+	}
+}

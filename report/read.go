@@ -1,0 +1,189 @@
+package report
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/run"
+)
+
+// Run is what the directory of a run says. Parts that are missing are nil.
+type Run struct {
+	Name    string
+	Epochs  []Epoch
+	Result  *Result
+	Config  string // the text of config.yaml
+	Info    *run.Info
+	Samples *Samples
+	Missing []string // a line for each part that is not there, and why
+}
+
+// Epoch is a line of metrics.jsonl. A log-likelihood that is unknown or infinite is nil.
+type Epoch struct {
+	Epoch            int      `json:"epoch"`
+	TrainLL          *float64 `json:"train_ll"`
+	ValidLL          *float64 `json:"valid_ll"`
+	SamplesPerSecond float64  `json:"samples_per_second"`
+}
+
+// Result is result.json as run.Result writes it.
+type Result struct {
+	TrainLL        *float64    `json:"train_ll"`
+	ValidLL        *float64    `json:"valid_ll"`
+	TestLL         *float64    `json:"test_ll"`
+	TestBPD        *float64    `json:"test_bpd"`
+	TestPerplexity *float64    `json:"test_perplexity"`
+	BestEpoch      int         `json:"best_epoch"`
+	Warnings       []string    `json:"warnings"`
+	CompileSeconds float64     `json:"compile_seconds"`
+	TrainSeconds   float64     `json:"train_seconds"`
+	PerSecond      float64     `json:"samples_per_second"`
+	Device         string      `json:"device"`
+	Precision      string      `json:"precision_used"`
+	Epochs         int         `json:"epochs"`
+	Steps          int64       `json:"steps"`
+	Recomputed     int64       `json:"recomputed_tiles"`
+	Version        run.Version `json:"version"`
+}
+
+// Limits on what is read of a file, so that a wrong one does no harm.
+const (
+	maxText   = 4 << 20 // bytes of a config, a result, a line of metrics
+	maxEpochs = 1 << 20
+)
+
+// Read reads the run in dir. on says where the model is opened, to describe it and to
+// draw samples of a run that has no picture of them.
+func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	r := &Run{Name: filepath.Base(path)}
+	found := false
+	for _, name := range []string{run.ModelFile, run.MetricsFile, run.ConfigFile, run.ResultFile} {
+		_, err := os.Stat(filepath.Join(dir, name))
+		found = found || err == nil
+	}
+	if !found {
+		return nil, fmt.Errorf("%w: %s has no %s, %s, %s or %s; give the directory of a run", run.ErrRun, dir,
+			run.ModelFile, run.MetricsFile, run.ConfigFile, run.ResultFile)
+	}
+	r.note("The settings", run.ConfigFile, r.readConfig(filepath.Join(dir, run.ConfigFile)))
+	r.note("The curves", run.MetricsFile, r.readEpochs(filepath.Join(dir, run.MetricsFile)))
+	r.note("The results", run.ResultFile, r.readResult(filepath.Join(dir, run.ResultFile)))
+	r.readModel(ctx, dir, on)
+	return r, ctx.Err()
+}
+
+// note adds a part that could not be read to Missing.
+func (r *Run) note(part, file string, err error) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.Missing = append(r.Missing, fmt.Sprintf("%s: the run has no %s (yet).", part, file))
+	case err != nil:
+		r.Missing = append(r.Missing, fmt.Sprintf("%s: %s: %v.", part, file, err))
+	}
+}
+
+// readText reads a small file.
+func readText(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	if err == nil && len(text) > maxText {
+		err = fmt.Errorf("it has more than %d bytes", maxText)
+	}
+	return text, err
+}
+
+func (r *Run) readConfig(path string) error {
+	text, err := readText(path)
+	if err == nil {
+		r.Config = string(text)
+	}
+	return err
+}
+
+func (r *Run) readResult(path string) error {
+	text, err := readText(path)
+	if err != nil {
+		return err
+	}
+	res := new(Result)
+	if err := json.Unmarshal(text, res); err != nil {
+		return err
+	}
+	r.Result = res
+	return nil
+}
+
+// readEpochs reads the lines that are whole. The last line of a run that is being
+// written, or was killed, may be cut.
+func (r *Run) readEpochs(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxText)
+	for n := 1; lines.Scan(); n++ {
+		var e Epoch
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return fmt.Errorf("line %d: %w; the lines before it are shown", n, err)
+		}
+		if n > maxEpochs {
+			return fmt.Errorf("it has more than %d lines; the first ones are shown", maxEpochs)
+		}
+		r.Epochs = append(r.Epochs, e)
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if len(r.Epochs) == 0 {
+		return errors.New("it has no epoch")
+	}
+	return nil
+}
+
+// readModel describes the model, and finds or draws samples.
+func (r *Run) readModel(ctx context.Context, dir string, on pce.Options) {
+	path := filepath.Join(dir, run.ModelFile)
+	err := r.readInfo(path, on)
+	r.note("Layers and memory", run.ModelFile, err)
+	picture := r.readPicture(filepath.Join(dir, run.SamplesFile))
+	if picture == nil || err != nil {
+		r.note("The samples", run.SamplesFile, picture)
+		return
+	}
+	if !errors.Is(picture, fs.ErrNotExist) {
+		r.note("The picture of samples", run.SamplesFile, picture)
+	}
+	r.note("The samples", run.ModelFile, r.draw(ctx, path, on))
+}
+
+func (r *Run) readInfo(path string, on pce.Options) error {
+	b, err := run.OpenModel(path, compile.Options{})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	info, err := b.Info(run.Load{Options: on})
+	if err == nil {
+		r.Info = info
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"image/png"
+	"os"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// Samples are rows that were drawn from the model: a picture, or a table.
+type Samples struct {
+	Width, Height int    // of the picture
+	PNG           []byte // nil: a table
+
+	Columns []string
+	Rows    [][]string
+	Left    int // columns that the table leaves out
+}
+
+// What is drawn of a model that has no picture of samples.
+const (
+	drawnImages    = 25
+	drawnRows      = 12
+	drawnColumns   = 24
+	maxPicture     = 16 << 20 // bytes of a picture
+	maxPictureSide = 1 << 14  // pixels
+)
+
+// readPicture takes a picture that training drew.
+func (r *Run) readPicture(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() > maxPicture {
+		return fmt.Errorf("it has %d bytes, more than %d", info.Size(), maxPicture)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	r.Samples, err = picture(text)
+	return err
+}
+
+// picture checks that a picture is whole.
+func picture(text []byte) (*Samples, error) {
+	c, err := png.DecodeConfig(bytes.NewReader(text))
+	if err == nil && max(c.Width, c.Height) > maxPictureSide {
+		err = fmt.Errorf("it has %d×%d pixels", c.Width, c.Height)
+	}
+	if err == nil {
+		_, err = png.Decode(bytes.NewReader(text))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Samples{Width: c.Width, Height: c.Height, PNG: text}, nil
+}
+
+// draw draws rows from the model with seed 0, as pce query sample does.
+func (r *Run) draw(ctx context.Context, path string, on pce.Options) error {
+	m, err := pce.Open(ctx, path, on)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	s := m.Schema()
+	n, name := drawnRows, "samples.csv"
+	if channels := s.Image[2]; channels == 1 || channels == 3 {
+		n, name = drawnImages, "samples.png"
+	}
+	b := dataset.NewBatch(s, n)
+	if err := m.SampleBatch(ctx, b, 0, 0); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	w, err := dataset.NewWriter(&text, name, s, n)
+	if err != nil {
+		return err
+	}
+	if err := w.Write(b); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	if n == drawnImages {
+		r.Samples, err = picture(text.Bytes())
+		return err
+	}
+	return r.table(s, &text)
+}
+
+// table takes the first columns of rows in CSV.
+func (r *Run) table(s *dataset.Schema, text *bytes.Buffer) error {
+	rows, err := csv.NewReader(text).ReadAll()
+	if err != nil {
+		return err
+	}
+	columns := min(len(s.Columns), drawnColumns)
+	t := &Samples{Left: len(s.Columns) - columns}
+	for v := range columns {
+		name := s.Columns[v].Name
+		if name == "" {
+			name = fmt.Sprint(v + 1)
+		}
+		t.Columns = append(t.Columns, name)
+	}
+	for _, row := range rows {
+		t.Rows = append(t.Rows, row[:columns])
+	}
+	r.Samples = t
+	return nil
+}
