@@ -30,10 +30,10 @@ type kernelLimits struct {
 func list(major, minor int) (variants []tensor.Variant) {
 	for _, wide := range []bool{false, true} {
 		for _, size := range []int{32, 16, 8, 4, 2, 1} {
-			v := tensor.Variant{Block: size, WideCodes: wide, Major: major, Minor: minor}
+			v := tensor.Variant{Block: size, WideCodes: wide, Queries: true, Major: major, Minor: minor}
 			if size >= 16 {
 				mixed := v
-				mixed.Mixed = true
+				mixed.Mixed, mixed.Queries = true, false
 				variants = append(variants, mixed)
 			}
 			variants = append(variants, v)

@@ -35,7 +35,8 @@ type executor struct {
 	draws  contract.Draws // of the next sample
 
 	fans   fans
-	values int // vectors that keep values
+	chosen []int32 // the columns of the last posteriors
+	values int     // vectors that keep values
 }
 
 // newExecutor lowers a program and makes its workspace.

@@ -30,6 +30,7 @@ const mostGraphs = 32
 const (
 	phaseForward  = "forward"
 	phaseSample   = "sample"
+	phaseQuery    = "query" // what becomes of the flows in a query
 	phaseBackward = "backward"
 	phaseUpdate   = "update" // sums over rows included
 )

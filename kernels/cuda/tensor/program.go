@@ -84,6 +84,14 @@ func (p *program) training(name string, rows int, do func(x *executor) error) er
 	return p.call(name, rows, do)
 }
 
+// query is call for what only programs for queries can do.
+func (p *program) query(name string, rows int, do func(x *executor) error) error {
+	if x := p.exec; x != nil && !x.tables.Queries {
+		return fmt.Errorf("%w: %s: %s of a program without room for queries; load the module for queries", kernels.ErrDevice, p.name, name)
+	}
+	return p.call(name, rows, do)
+}
+
 // Forward evaluates rows.
 func (p *program) Forward(_ context.Context, rows int, a *contract.ForwardArgs) error {
 	return p.call("Forward", rows, func(x *executor) error { return x.forward(rows, a) })
@@ -109,9 +117,10 @@ func (p *program) Sample(_ context.Context, rows int, a *contract.SampleArgs) er
 	return p.call("Sample", rows, func(x *executor) error { return x.sample(rows, a) })
 }
 
-// Posteriors is not available yet.
-func (p *program) Posteriors(_ context.Context, rows int, _ *contract.PosteriorsArgs) error {
-	return p.call("Posteriors", rows, p.notYet("Posteriors"))
+// Posteriors writes the distributions of columns given the observed cells of the rows that
+// Forward has evaluated.
+func (p *program) Posteriors(_ context.Context, rows int, a *contract.PosteriorsArgs) error {
+	return p.query("Posteriors", rows, func(x *executor) error { return x.posteriors(rows, a) })
 }
 
 // Maximise is not available yet.

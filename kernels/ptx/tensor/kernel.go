@@ -14,8 +14,10 @@ type Variant struct {
 	Mixed bool
 	// WideCodes says that codes have 32 bits, not 16.
 	WideCodes bool
-	Major     int // compute capability
-	Minor     int
+	// Queries says that there are the kernels of Posteriors.
+	Queries bool
+	Major   int // compute capability
+	Minor   int
 }
 
 // codeBytes is the size of a code.

@@ -44,7 +44,7 @@ func (v Variant) addResident(m *ptx.Module) {
 }
 
 func (v Variant) kernels() []*ptx.Kernel {
-	return []*ptx.Kernel{
+	list := []*ptx.Kernel{
 		v.leaf(), v.forward(), v.stored(), v.badRows(), v.logForward(), v.root(),
 		v.sample(), v.sampleLeaf(),
 		v.gather(), v.backward(), v.move(), v.count(),
@@ -53,6 +53,10 @@ func (v Variant) kernels() []*ptx.Kernel {
 		v.normsUpdate(), v.update(), v.leafUpdate(),
 		v.normsAverages(), v.coefficientsVisits(), v.updateAverages(), v.leafUpdateAverages(),
 	}
+	if v.Queries {
+		list = append(list, v.posterior(), v.posteriorUnits())
+	}
+	return list
 }
 
 // DynamicShared is the most dynamic shared memory, in bytes, that launches of a kernel

@@ -24,7 +24,7 @@ func TestModules(t *testing.T) {
 	var variants []tensor.Variant
 	for _, size := range []int{1, 2, 4, 8, 16, 32} {
 		for _, major := range []int{8, 9} {
-			variants = append(variants, tensor.Variant{Block: size, Major: major})
+			variants = append(variants, tensor.Variant{Block: size, Queries: true, Major: major})
 			if size >= 16 {
 				variants = append(variants, tensor.Variant{Block: size, Mixed: true, Major: major})
 			}

@@ -358,6 +358,45 @@ const (
 	UseSize  = 16
 )
 
+// Variable is a column, with the inputs that read it.
+type Variable struct {
+	Codes  uint32 // 0: a column of values
+	At     uint32 // its first code or value
+	Leaf   uint32 // the first of its inputs in the table of leaves
+	Leaves uint32
+}
+
+// Byte offsets in a Variable, and its size.
+const (
+	VariableCodes = 0
+	VariableAt    = 4
+	VariableLeaf  = 8
+	VariableSize  = 16
+)
+
+// Leaf is an input of a column, as the kernels of posteriors read it.
+type Leaf struct {
+	Table uint64 // as an Input's
+	Use   uint32 // its first record in the table of uses: elements whose flows reach it
+	Uses  uint32
+	Width uint32
+	Units uint32
+	Exps  uint32 // as an Input's
+}
+
+// Byte offsets in a Leaf, and its size.
+const (
+	LeafTable = 0
+	LeafUse   = 8
+	LeafWidth = 16
+	LeafUnits = 20
+	LeafExps  = 24
+	LeafSize  = 32
+)
+
+// NotChosen is the offset of a column that a call does not ask for.
+const NotChosen = ^uint32(0)
+
 // Control is written by the host before every launch.
 //
 //	rows  u32  data rows of the launch
@@ -413,6 +452,8 @@ const (
 	ArgAverNorms = "avernorms" // f32 [VisitLen], the part of averages in the place of flownorms
 	ArgResidues  = "residues"  // f32, the last part of averages
 	ArgVisits    = "visits"    // f32 [VisitLen]
+	ArgOffsets   = "offsets"   // u32, floats in a row of out; then for each column its first one there, or NotChosen
+	ArgOut       = "out"       // f32, probabilities of codes and units, [R, floats of a row]
 	ArgScratch   = "scratch"   // of rows in log space: LogScratch·pitch words for each block of KernelLogForward
 	ArgCounts    = "counts"    // f32, of leaves with large tables
 	ArgTotals    = "totals"    // f32 [2^shift, VisitLen], sums of the counts of parts
@@ -430,6 +471,8 @@ const (
 	ArgOwnerSums = "ownersums" // u32, sums
 	ArgInputs    = "inputs"
 	ArgUses      = "uses"
+	ArgVariables = "variables"
+	ArgLeaves    = "leaves"
 	ArgConstants = "constants" // f64
 	ArgList      = "list"      // u32, what the blocks of this launch work on: indices into a table
 )

@@ -8,9 +8,12 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// Variant is the set of kernels that a module runs on.
+// Variant is the set of kernels that a module runs on. Queries are computed in float32.
 func Variant(m layers.Module, major, minor int) tensor.Variant {
-	return tensor.Variant{Block: m.Program.BlockSize, Mixed: m.Mixed && m.Program.BlockSize >= 16, WideCodes: m.Program.WideCodes(), Major: major, Minor: minor}
+	return tensor.Variant{
+		Block: m.Program.BlockSize, Mixed: m.Mixed && !m.Queries && m.Program.BlockSize >= 16, WideCodes: m.Program.WideCodes(),
+		Queries: m.Queries, Major: major, Minor: minor,
+	}
 }
 
 // Compile returns the kernels that a module's program launches on a card of a
@@ -22,7 +25,7 @@ func Compile(m layers.Module, major, minor int) (*ptx.Module, error) {
 	}
 	s := NewSchedule(t, m.Train)
 	asked := map[string]bool{}
-	for _, part := range [][]Work{s.Forward, s.Sample, s.Backward, s.Visits, s.Move, s.Count, s.Update, s.Anemone} {
+	for _, part := range [][]Work{s.Forward, s.Sample, s.Backward, s.Posteriors, s.Visits, s.Move, s.Count, s.Update, s.Anemone} {
 		for _, w := range part {
 			asked[w.Kernel] = true
 		}

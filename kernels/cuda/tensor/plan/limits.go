@@ -27,7 +27,7 @@ func checkRows(rows int) error {
 // kernels would read and write the places of others.
 func (t *Tables) checkIndices() error {
 	p := t.Program
-	var residues, exps int64
+	var residues, exps, elements int64
 	spread := 0
 	for i := range p.Inputs {
 		in := &p.Inputs[i]
@@ -37,6 +37,12 @@ func (t *Tables) checkIndices() error {
 			spread = max(spread, p.Width(in.Vector))
 		}
 	}
+	for i := range t.Variables { // of queries
+		elements += int64(t.Variables[i].Codes)
+	}
+	for _, l := range t.Leaves {
+		elements += int64(l.Units) // at least those of functions
+	}
 	for _, c := range []struct {
 		what    string
 		n, most int64
@@ -44,6 +50,7 @@ func (t *Tables) checkIndices() error {
 	}{
 		{"units of nodes, for each part of the largest tables", p.VisitLen() << t.partShift(), indices - 1, "use fewer latents"},
 		{"residues of averages", residues, indices, "use fewer latents"},
+		{"elements of a row of posteriors", elements, indices - 1, "use fewer latents or categories"},
 		{"numbers from a table to its exponents", exps, indices - 1, "use fewer latents or categories"},
 	} {
 		if c.n > c.most {

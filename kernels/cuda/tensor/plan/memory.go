@@ -10,7 +10,7 @@ import (
 // Memory is what a loaded module takes on the card besides its buffers, in bytes.
 type Memory struct {
 	Values  int64 // of the vectors that keep some, with exponents
-	Flows   int64 // for training: ratios, and flows of the products that need theirs later
+	Flows   int64 // for training and queries: ratios, and flows of the products that need theirs later
 	Scratch int64 // rows in log space, coefficients
 	Program int64 // tables
 }
@@ -54,10 +54,15 @@ func (s *Schedule) Spaces() []Space {
 		{tensor.ArgTaken, 4 * rows * int64(len(t.Program.Vectors))},
 		{tensor.ArgScratch, 4 * LogBlocks * tensor.LogScratch * int64(t.Pitch)},
 	}
+	if s.flows() {
+		list = append(list, Space{tensor.ArgRatio, 4 * t.valLen}, Space{tensor.ArgKept, 4 * t.keptLen})
+	}
+	if t.Queries {
+		list = append(list, Space{tensor.ArgOffsets, 4 * int64(1+len(t.Program.Columns))})
+	}
 	if s.train {
 		units := 4 * t.Program.VisitLen()
-		list = append(list, Space{tensor.ArgRatio, 4 * t.valLen}, Space{tensor.ArgKept, 4 * t.keptLen},
-			Space{tensor.ArgNorms, units}, Space{tensor.ArgKeep, units}, Space{tensor.ArgGain, units},
+		list = append(list, Space{tensor.ArgNorms, units}, Space{tensor.ArgKeep, units}, Space{tensor.ArgGain, units},
 			Space{tensor.ArgPrior, units}, Space{tensor.ArgFans, units}, Space{tensor.ArgCounts, 4 * t.countsLen})
 		if shift := t.partShift(); shift > 0 {
 			list = append(list, Space{tensor.ArgTotals, units << shift})
@@ -109,6 +114,8 @@ func (s *Schedule) Encode() []Table {
 		{tensor.ArgOwnerSums, words(t.OwnerSums)},
 		{tensor.ArgInputs, records(t.Inputs, tensor.InputSize)},
 		{tensor.ArgUses, records(t.Uses, tensor.UseSize)},
+		{tensor.ArgVariables, records(t.Variables, tensor.VariableSize)},
+		{tensor.ArgLeaves, records(t.Leaves, tensor.LeafSize)},
 		{tensor.ArgConstants, words(t.Constants)},
 		{tensor.ArgList, words(s.Lists)},
 	}

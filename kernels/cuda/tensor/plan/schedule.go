@@ -30,11 +30,13 @@ type Schedule struct {
 	Forward  []Work
 	Sample   []Work // after Forward
 	Backward []Work // flows of all vectors
-	Visits   []Work
-	Move     []Work // after Backward: the parameters move
-	Count    []Work // after Backward: the counts are added to the flows
-	Update   []Work
-	Anemone  []Work
+	// After Backward: the posteriors of all columns that are chosen.
+	Posteriors []Work
+	Visits     []Work
+	Move       []Work // after Backward: the parameters move
+	Count      []Work // after Backward: the counts are added to the flows
+	Update     []Work
+	Anemone    []Work
 
 	before      []entries // by owner of the program, and for the end
 	train       bool
@@ -112,17 +114,24 @@ func NewSchedule(tables *Tables, train bool) *Schedule {
 	s.Forward = append(s.Forward, Work{Kernel: tensor.KernelBadRows, Blocks: 1}, logWork(tensor.KernelLogForward),
 		Work{Kernel: tensor.KernelRoot, List: s.list([]uint32{root}), Rows: 256})
 	s.sample()
-	if !train {
-		return s
+	if s.flows() {
+		for d := top; d >= 0; d-- {
+			s.Backward = s.each(s.Backward, tensor.KernelGather, gathers[d], 1, tensor.RowTile)
+			s.addBackward(sums[d])
+		}
+		s.Backward = append(s.Backward, logWork(tensor.KernelLogBackward))
 	}
-	for d := top; d >= 0; d-- {
-		s.Backward = s.each(s.Backward, tensor.KernelGather, gathers[d], 1, tensor.RowTile)
-		s.addBackward(sums[d])
+	if t.Queries {
+		s.posteriors(root)
 	}
-	s.Backward = append(s.Backward, logWork(tensor.KernelLogBackward))
-	s.ends()
+	if train {
+		s.ends()
+	}
 	return s
 }
+
+// flows reports whether rows go backward.
+func (s *Schedule) flows() bool { return s.train || s.Tables.Queries }
 
 // ends orders what becomes of the flows.
 func (s *Schedule) ends() {

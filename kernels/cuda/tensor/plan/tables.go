@@ -18,6 +18,7 @@ type Tables struct {
 	Size    int // S
 	Shared  int // bytes of shared memory that a block of threads may have
 	Mixed   bool
+	Queries bool // for Posteriors
 
 	Processors int // multiprocessors that a launch should keep busy
 
@@ -35,6 +36,8 @@ type Tables struct {
 	OwnerSums []uint32
 	Inputs    []tensor.Input
 	Uses      []tensor.Use
+	Variables []tensor.Variable // columns; these and leaves for queries alone
+	Leaves    []tensor.Leaf     // inputs, by column
 	Constants []float64
 
 	OwnerTiles   []int    // owner → its tiles
@@ -63,7 +66,7 @@ func NewTables(m layers.Module) (*Tables, error) {
 		return nil, err
 	}
 	p := m.Program
-	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Shared: mostShared, Processors: processors, Mixed: Variant(m, 8, 0).Mixed}
+	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Shared: mostShared, Processors: processors, Mixed: Variant(m, 8, 0).Mixed, Queries: m.Queries}
 	t.place()
 	t.makeElements()
 	t.makeSums()
@@ -73,6 +76,9 @@ func NewTables(m layers.Module) (*Tables, error) {
 	t.makeTiles()
 	if err := t.makeInputs(m.Scales); err != nil {
 		return nil, err
+	}
+	if m.Queries {
+		t.makeVariables()
 	}
 	if err := t.checkIndices(); err != nil {
 		return nil, err

@@ -1,0 +1,198 @@
+package tensor_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/emulator"
+	"github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// asked is a circuit loaded for queries, with rows in its buffers.
+type asked struct {
+	tensor.Program
+	*job
+	t                         *testing.T
+	rows                      *dataset.Batch
+	cap                       int // rows that the module was loaded for
+	params, codes, values, ll kernels.Buffer
+}
+
+// ask loads a circuit for queries of rows with missing cells.
+func ask(t *testing.T, j *job) *asked {
+	t.Helper()
+	a := &asked{job: j, t: t, rows: holes(j.batch)}
+	a.cap = a.rows.Rows + 3
+	p := j.Result.Program
+	var err error
+	a.Program, err = kernels.LoadAs[tensor.Program](t.Context(), j.dev, layers.Module{Program: p, Rows: a.cap, Queries: true})
+	a.must(err)
+	var codes []uint16
+	var values []float32
+	for _, c := range p.Columns {
+		for r := range a.cap {
+			cell := &a.rows.Columns[c.Var]
+			switch {
+			case c.Codes == 0 && r < a.rows.Rows:
+				values = append(values, cell.Values[r])
+			case c.Codes == 0:
+				values = append(values, 0)
+			case r < a.rows.Rows:
+				codes = append(codes, min(cell.Codes.Narrow[r], uint16(c.Codes)))
+			default:
+				codes = append(codes, 0)
+			}
+		}
+	}
+	params := make([]float32, p.NumParams)
+	a.must(j.Engine.ReadParams(t.Context(), 0, params))
+	a.params, a.codes = a.buffer(kernels.Float32, len(params), params), a.buffer(kernels.Uint16, len(codes), codes)
+	a.values, a.ll = a.buffer(kernels.Float32, len(values), values), a.buffer(kernels.Float64, a.cap, make([]float64, a.cap))
+	return a
+}
+
+func (a *asked) must(err error) {
+	a.t.Helper()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// buffer returns a buffer with n numbers in it.
+func (a *asked) buffer(kind kernels.DType, n int, data any) kernels.Buffer {
+	a.t.Helper()
+	b, err := a.dev.Alloc(a.t.Context(), kind, n)
+	a.must(err)
+	if n > 0 {
+		a.must(a.dev.Write(a.t.Context(), b, 0, data))
+	}
+	return b
+}
+
+// posteriors evaluates the rows and returns the posteriors of columns, [rows, elements],
+// and how many values were recomputed.
+func (a *asked) posteriors(of []int32, length int) ([]float32, int64) {
+	a.t.Helper()
+	ctx := a.t.Context()
+	forward := &tensor.ForwardArgs{Params: a.params, Codes: a.codes, Values: a.values, LL: a.ll}
+	a.must(a.Forward(ctx, a.rows.Rows, forward))
+	out := make([]float32, a.rows.Rows*length)
+	for i := range out {
+		out[i] = -7
+	}
+	b := a.buffer(kernels.Float32, len(out), out)
+	a.must(a.Posteriors(ctx, a.rows.Rows, &tensor.PosteriorsArgs{Params: a.params, Codes: a.codes, Values: a.values, Of: of, Out: b}))
+	a.must(a.dev.Read(ctx, out, b, 0))
+	a.must(a.dev.Sync(ctx)) // there may be nothing to read
+	return out, forward.Recomputed
+}
+
+// TestPosteriors compares posteriors with float64: of every leaf, by the kernels on wide
+// tiles and by the others, of rows in log space, and of columns chosen anew with each call.
+func TestPosteriors(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name       string
+		block      int
+		processors int
+		log        bool
+	}{
+		{"leaves", 1, 0, false}, {"leaves", 8, 0, false}, {"halves", 8, 1, false}, {"halves", 32, 1, false},
+		{"elements", 32, 1, false}, {"harsh far", 8, 0, true}, {"top[2]", 1, 0, false},
+	} {
+		t.Run(fmt.Sprintf("%s/blocks=%d", tc.name, tc.block), func(t *testing.T) {
+			dev := emulated(emulator.Options{Seed: 3, Races: true, Multiprocessors: tc.processors})(t)
+			defer dev.Close()
+			list := subjects(tc.block)
+			if tc.processors == 1 && tc.block == 32 {
+				list = wideSubjects()
+			}
+			for _, s := range list {
+				if s.name != tc.name {
+					continue
+				}
+				a := ask(t, s.build(t, dev, tc.block))
+				columns := len(a.Result.Program.Columns)
+				all, last := make([]int32, columns), []int32{int32(columns - 1)}
+				for i := range all {
+					all[i] = int32(columns - 1 - i)
+				}
+				calls := [][]int32{all}
+				if tc.block < 32 { // blocks of 32 take the emulator seconds
+					calls = append(calls, last, last, nil)
+				}
+				for _, of := range calls {
+					if recomputed := a.compare(t, of); (recomputed > 0) != tc.log {
+						t.Errorf("%d values recomputed in log space; want some: %v", recomputed, tc.log)
+					}
+				}
+				return
+			}
+			t.Fatal("no such circuit")
+		})
+	}
+}
+
+// compare compares the posteriors of columns with the reference's.
+func (a *asked) compare(t *testing.T, of []int32) (recomputed int64) {
+	t.Helper()
+	p := a.Result.Program
+	offsets, err := p.PosteriorOffsets(of)
+	a.must(err)
+	length := offsets[len(of)]
+	out, recomputed := a.posteriors(of, length)
+	ev, err := reference.New(a.Graph, a.Params)
+	a.must(err)
+	for r, row := range reference.Rows(a.rows) {
+		want, err := ev.Conditionals(row)
+		for i, c := range of {
+			got, sum := out[r*length+offsets[i]:r*length+offsets[i+1]], 0.0
+			for k, x := range got {
+				if sum += float64(x); err != nil {
+					if x == x {
+						t.Fatalf("row %d, column %d: %v; want NaN: %v", r, c, x, err)
+					}
+				} else if w := want[p.Columns[c].Var]; w != nil && !(math.Abs(float64(x)-w[k]) <= 1e-5) {
+					t.Fatalf("row %d, column %d, code %d: %v, want %v", r, c, k, x, w[k])
+				}
+			}
+			if err == nil && !(math.Abs(sum-1) <= 1e-6) {
+				t.Fatalf("row %d, column %d: %v adds up to %v", r, c, got, sum)
+			}
+		}
+	}
+	return recomputed
+}
+
+// TestQueriesRefused wants errors for programs that were not loaded for queries, columns that
+// do not exist and buffers that are too short.
+func TestQueriesRefused(t *testing.T) {
+	t.Parallel()
+	dev := emulated(emulator.Options{})(t)
+	defer dev.Close()
+	s := subjects(8)[7]
+	a := ask(t, s.build(t, dev, 8))
+	ctx, p := t.Context(), a.Result.Program
+	out := a.buffer(kernels.Float32, a.rows.Rows*3-1, make([]float32, a.rows.Rows*3-1))
+	for name, of := range map[string][]int32{"columns": {int32(len(p.Columns))}, "short": {0}} { // of three codes
+		args := tensor.PosteriorsArgs{Params: a.params, Codes: a.codes, Values: a.values, Of: of, Out: out}
+		if err := a.Posteriors(ctx, a.rows.Rows, &args); !errors.Is(err, kernels.ErrDevice) {
+			t.Errorf("%s: %v, want ErrDevice", name, err)
+		}
+	}
+	for _, m := range []layers.Module{{Program: p, Rows: 3}, {Program: p, Rows: 3, Train: true}} {
+		plain, err := kernels.LoadAs[tensor.Program](ctx, dev, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := plain.Posteriors(ctx, 3, &tensor.PosteriorsArgs{}); !errors.Is(err, kernels.ErrDevice) {
+			t.Errorf("loaded for training %v: %v, want ErrDevice", m.Train, err)
+		}
+	}
+}
