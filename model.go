@@ -26,6 +26,9 @@ type Model struct {
 // Info describes a circuit and its program.
 type Info = run.Info
 
+// QueryInfo says how a circuit answers a query.
+type QueryInfo = run.QueryInfo
+
 // Open opens the model file at path, native or text, gzip included. Every
 // parameter must be in the file. Close it.
 func Open(ctx context.Context, path string, opts Options) (*Model, error) {
@@ -83,6 +86,9 @@ func (m *Model) Graph() *circuit.Graph { return m.plan.Graph }
 
 // Info describes the model; its memory is that of one of its engines.
 func (m *Model) Info() (*Info, error) { return m.plan.Info(run.Load{Options: m.opts}) }
+
+// Queries says how the model answers each query: exactly, or not, and what that depends on.
+func (m *Model) Queries() []QueryInfo { return m.plan.Queries() }
 
 // Device describes the device that the model runs on.
 func (m *Model) Device(ctx context.Context) (info kernels.Info, err error) {

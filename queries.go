@@ -7,6 +7,7 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/run"
 )
 
 // LogLikelihood returns the natural-log likelihood of each row. Cells are codes
@@ -92,4 +93,72 @@ func (m *Model) SampleGiven(ctx context.Context, rows [][]float64, seed uint64) 
 // number and its cells alone.
 func (m *Model) SampleBatch(ctx context.Context, b *dataset.Batch, seed uint64, first int) error {
 	return m.do(ctx, b.Rows, func(e *engine.Engine) error { return e.Sample(ctx, b, seed, first) })
+}
+
+// Query is what a model is asked about rows. NewQuery makes one.
+type Query = run.Query
+
+// The kinds of queries, named as the commands of pce query.
+const (
+	QueryLogLikelihood = run.QueryLogLikelihood
+	QueryClass         = run.QueryClass
+)
+
+// NewQuery checks a query. Columns are named as in its data, or by
+// their number counted from 1.
+func (m *Model) NewQuery(kind string, columns ...string) (*Query, error) {
+	return run.NewQuery(m.plan.Schema, kind, columns)
+}
+
+// Answer returns the answer for the rows of b, whose values are stored as the columns of
+// Schema say: [rows, q.Width].
+func (m *Model) Answer(ctx context.Context, q *Query, b *dataset.Batch) ([]float64, error) {
+	out := make([]float64, b.Rows*q.Width(m.plan.Schema))
+	if err := m.do(ctx, b.Rows, func(e *engine.Engine) error { return run.Answer(ctx, e, q, b, out) }); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// answerRows is Answer for rows, with an answer for each.
+func (m *Model) answerRows(ctx context.Context, q *Query, rows [][]float64) ([][]float64, error) {
+	b, err := m.batch(rows)
+	if err != nil {
+		return nil, err
+	}
+	all, err := m.Answer(ctx, q, b)
+	if err != nil {
+		return nil, err
+	}
+	out, width := make([][]float64, len(rows)), q.Width(m.plan.Schema)
+	for r := range out {
+		out[r] = all[r*width : (r+1)*width : (r+1)*width]
+	}
+	return out, nil
+}
+
+// LogLikelihoodGiven returns, for each row, the natural-log density of its observed cells
+// given those of them that lie in the given columns, counted from 0. A row whose given
+// cells are impossible gives NaN.
+func (m *Model) LogLikelihoodGiven(ctx context.Context, rows [][]float64, given ...int) ([]float64, error) {
+	q := &Query{Kind: QueryLogLikelihood, Columns: given}
+	if err := q.Check(m.plan.Schema); err != nil {
+		return nil, err
+	}
+	b, err := m.batch(rows)
+	if err != nil {
+		return nil, err
+	}
+	return m.Answer(ctx, q, b)
+}
+
+// Classify returns, for each row, the probability of each category of a column, counted
+// from 0, given the row's other observed cells. What the row says in the column does not
+// count. A row whose other cells are impossible gives NaN.
+func (m *Model) Classify(ctx context.Context, rows [][]float64, class int) ([][]float64, error) {
+	q := &Query{Kind: QueryClass, Columns: []int{class}}
+	if err := q.Check(m.plan.Schema); err != nil {
+		return nil, err
+	}
+	return m.answerRows(ctx, q, rows)
 }

@@ -16,25 +16,6 @@ type Props struct {
 	StructuredDecomposable bool
 }
 
-// Query is a question to a circuit that a command of pce answers.
-type Query struct {
-	Name    string // the command: `pce query NAME`
-	Allowed bool   // can be answered
-	Exact   bool   // the answer is exact, not a bound or a heuristic
-	Needs   string // the property it needs
-}
-
-// Queries says which of the queries that pce answers the properties allow.
-func (p Props) Queries() []Query {
-	tractable := p.Smooth && p.Decomposable
-	const both = "smooth and decomposable"
-	return []Query{
-		{"classify", tractable, tractable, both},
-		{"loglik", tractable, tractable, both},
-		{"sample", tractable, tractable, both},
-	}
-}
-
 // Properties finds the properties of what the root can reach. A graph that
 // breaks another rule than smoothness and decomposability has none.
 func Properties(g *Graph) Props {

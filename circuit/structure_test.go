@@ -150,23 +150,6 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-func TestQueries(t *testing.T) {
-	for _, tc := range []struct {
-		p    Props
-		want bool
-	}{
-		{Props{Smooth: true, Decomposable: true}, true},
-		{Props{Smooth: true, Deterministic: true}, false},
-		{Props{Decomposable: true, Deterministic: true}, false},
-	} {
-		for _, q := range tc.p.Queries() {
-			if q.Allowed != tc.want || q.Exact != tc.want || q.Needs == "" {
-				t.Errorf("%+v: %+v, want %v", tc.p, q, tc.want)
-			}
-		}
-	}
-}
-
 func TestDomains(t *testing.T) {
 	g := sampleGraph()
 	g.NumVars = 3

@@ -2,11 +2,13 @@ package run
 
 import (
 	"encoding/hex"
+	"fmt"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format/native"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
 )
 
 // Info describes a circuit and its program.
@@ -35,12 +37,48 @@ type Info struct {
 	Memory         MemoryPlan     `json:"memory"`
 }
 
-// QueryInfo says whether a circuit can answer a query.
+// QueryInfo says how a circuit answers a query.
 type QueryInfo struct {
-	Name    string `json:"name"`
+	Name    string `json:"name"` // the command: pce query NAME
 	Allowed bool   `json:"allowed"`
-	Exact   bool   `json:"exact"`
-	Needs   string `json:"needs"`
+	Exact   bool   `json:"exact"` // but for the rounding of float32
+	Needs   string `json:"needs"` // what an exact answer needs of the circuit
+}
+
+// MaxStates is the most complete rows that are evaluated for an expectation in place of
+// drawn ones.
+const MaxStates = 1 << 16
+
+// States is the number of complete rows of a schema; 0 if it is not finite or beyond
+// MaxStates².
+func States(s *dataset.Schema) int {
+	n := 1
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.Kind != dataset.Discrete || n > MaxStates*MaxStates/c.Categories {
+			return 0
+		}
+		n *= c.Categories
+	}
+	return n
+}
+
+// Queries says how the circuit answers each of the queries that there are.
+func (b *Blueprint) Queries() []QueryInfo { return b.queries(circuit.Properties(b.Graph)) }
+
+func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
+	tractable := p.Smooth && p.Decomposable
+	states := States(b.Schema)
+	few := tractable && states > 0 && states <= MaxStates
+	const both = "smooth and decomposable"
+	finite := fmt.Sprintf("%s, with at most %d complete rows", both, MaxStates)
+	return []QueryInfo{
+		{QueryClass, tractable, tractable, both},
+		{"entropy", tractable, few, finite},
+		{"kl", tractable, few, finite},
+		{QueryLogLikelihood, tractable, tractable, both},
+		{"sample", tractable, tractable, both},
+	}
 }
 
 func (b *Blueprint) sizes() circuit.Stats { return circuit.Count(b.Graph) }
@@ -78,6 +116,7 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 		BlockSize:      b.Program.BlockSize,
 		Compile:        b.Report,
 		Memory:         memory,
+		Queries:        b.queries(p),
 	}
 	if b.Report.PaddedEdges > 0 {
 		i.PaddingWaste = 1 - float64(b.Report.Edges)/float64(b.Report.PaddedEdges)
@@ -86,9 +125,6 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 		if n := &b.Graph.Nodes[k]; n.Kind == circuit.Input {
 			i.Leaves[n.Leaf.Name()]++
 		}
-	}
-	for _, q := range p.Queries() {
-		i.Queries = append(i.Queries, QueryInfo(q))
 	}
 	if b.pd != nil {
 		o, err := b.pd.pd(b.Schema)

@@ -124,14 +124,14 @@ func (a *app) printInfo(i *run.Info) error {
 	slices.Sort(props)
 	fmt.Fprintf(&b, "properties   %s\n", orNone(props))
 	for _, q := range i.Queries {
-		answer := "exact"
+		answer := "exact: it is "
 		switch {
 		case !q.Allowed:
-			answer = "no: needs " + q.Needs
+			answer = "no: it is not "
 		case !q.Exact:
-			answer = "yes, not exact: " + q.Needs
+			answer = "not exact: it is not "
 		}
-		fmt.Fprintf(&b, "query        %-12s %s\n", q.Name, answer)
+		fmt.Fprintf(&b, "query        %-12s %s\n", q.Name, answer+q.Needs)
 	}
 	for _, p := range i.Compile.Passes {
 		fmt.Fprintf(&b, "pass         %-14s %s\n", p.Pass, p.Did)

@@ -11,8 +11,8 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 )
 
-// TestQuestionQueries compares what a model is asked about rows with the reference.
-func TestQuestionQueries(t *testing.T) {
+// TestRowQueries compares what a model is asked about rows with the reference.
+func TestRowQueries(t *testing.T) {
 	compared := 0
 	for seed := range uint64(12) {
 		g, ev, m := random(t, seed, reference.RandomOptions{Vars: 4, MaxCodes: 4, Positive: true}, pce.Options{Rows: 5})
@@ -66,8 +66,8 @@ func TestQuestionQueries(t *testing.T) {
 	}
 }
 
-// TestQuestionRefuses wants errors for questions that cannot be asked.
-func TestQuestionRefuses(t *testing.T) {
+// TestQueryRefuses wants errors for queries that cannot be answered.
+func TestQueryRefuses(t *testing.T) {
 	m := openText(t, "circuit 2\na = input x0 bernoulli 0.25\nb = input x1 gaussian 0 1\np = product a b\n")
 	rows := [][]float64{{0, 1}}
 	for _, column := range []int{-1, 1, 2} {
@@ -81,8 +81,8 @@ func TestQuestionRefuses(t *testing.T) {
 			t.Errorf("given column %d: %v", column, err)
 		}
 	}
-	if _, err := m.NewQuestion("fortune"); !errors.Is(err, pce.ErrOptions) {
-		t.Errorf("an unknown question: %v", err)
+	if _, err := m.NewQuery("fortune"); !errors.Is(err, pce.ErrOptions) {
+		t.Errorf("an unknown query: %v", err)
 	}
 	if p, err := m.Classify(t.Context(), nil, 0); err != nil || len(p) != 0 {
 		t.Errorf("no rows: %v, %v", p, err)

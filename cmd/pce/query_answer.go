@@ -15,15 +15,15 @@ import (
 	"github.com/pce-engine/pce/dataset"
 )
 
-// askFlags are the flags of a query that has numbers for each row as its answer.
-type askFlags struct {
+// answerFlags are the flags of a query that has numbers for each row as its answer.
+type answerFlags struct {
 	query queryFlags
 	out   outputFlags
 }
 
-// askCommand returns a command that asks a question about the rows of --data.
-func (a *app) askCommand(c *cobra.Command, question func(m *pce.Model) (*pce.Question, error)) *cobra.Command {
-	var f askFlags
+// answerCommand returns a command that asks about the rows of --data.
+func (a *app) answerCommand(c *cobra.Command, query func(m *pce.Model) (*pce.Query, error)) *cobra.Command {
+	var f answerFlags
 	c.Args = cobra.NoArgs
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.out.check(); err != nil {
@@ -34,11 +34,11 @@ func (a *app) askCommand(c *cobra.Command, question func(m *pce.Model) (*pce.Que
 			return err
 		}
 		defer m.Close()
-		q, err := question(m)
+		q, err := query(m)
 		if err != nil {
 			return err
 		}
-		return a.ask(cmd.Context(), &f, m, q)
+		return a.answerRows(cmd.Context(), &f, m, q)
 	}
 	f.query.register(c.Flags())
 	f.query.registerData(c.Flags())
@@ -48,10 +48,10 @@ func (a *app) askCommand(c *cobra.Command, question func(m *pce.Model) (*pce.Que
 
 func (a *app) queryLoglikCommand() *cobra.Command {
 	var given []string
-	c := a.askCommand(&cobra.Command{
+	c := a.answerCommand(&cobra.Command{
 		Use:   "loglik --model MODEL --data FILE [--given COLUMNS]",
 		Short: "Write the natural-log likelihood of each row; missing cells are marginalised",
-	}, func(m *pce.Model) (*pce.Question, error) { return m.NewQuestion(pce.AskLogLikelihood, given...) })
+	}, func(m *pce.Model) (*pce.Query, error) { return m.NewQuery(pce.QueryLogLikelihood, given...) })
 	c.Flags().StringSliceVar(&given, "given", nil, "columns, by name or number from 1: the likelihood is that of the other observed cells given these")
 	return c
 }
@@ -59,14 +59,14 @@ func (a *app) queryLoglikCommand() *cobra.Command {
 func (a *app) queryClassifyCommand() *cobra.Command {
 	var class string
 	var all bool
-	c := a.askCommand(&cobra.Command{
+	c := a.answerCommand(&cobra.Command{
 		Use:   "classify --model MODEL --data FILE --class COLUMN",
 		Short: "Write the likeliest category of a column given the row's other cells, and its probability",
-	}, func(m *pce.Model) (*pce.Question, error) {
+	}, func(m *pce.Model) (*pce.Query, error) {
 		if class == "" {
 			return nil, usagef("no --class; name the column that rows are classified by")
 		}
-		q, err := m.NewQuestion(pce.AskClass, class)
+		q, err := m.NewQuery(pce.QueryClass, class)
 		if err == nil {
 			q.All = all
 		}
@@ -77,14 +77,14 @@ func (a *app) queryClassifyCommand() *cobra.Command {
 	return c
 }
 
-// ask writes the answer to a question about the rows of --data.
-func (a *app) ask(ctx context.Context, f *askFlags, m *pce.Model, q *pce.Question) error {
+// answerRows writes the answer to a query about the rows of --data.
+func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *pce.Query) error {
 	s, impossible := m.Schema(), 0
 	width := q.Width(s)
 	rows := func(take func(answer []float64) error) error {
 		most := min(rowsAtOnce(s), max(1, readCells/width))
 		return a.eachBatch(ctx, &f.query, m, most, func(b *dataset.Batch) error {
-			all, err := m.Ask(ctx, q, b)
+			all, err := m.Answer(ctx, q, b)
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func (a *app) ask(ctx context.Context, f *askFlags, m *pce.Model, q *pce.Questio
 		return dst.Close()
 	})
 	if impossible > 0 {
-		_, noteErr := fmt.Fprintf(a.stderr, "note: %d rows have no answer but NaN: what they say is impossible under the model\n", impossible)
+		_, noteErr := fmt.Fprintf(a.stderr, "note: %d rows are impossible under the model; their answers are NaN\n", impossible)
 		err = errors.Join(err, noteErr)
 	}
 	return err

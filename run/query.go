@@ -12,45 +12,45 @@ import (
 	"github.com/pce-engine/pce/engine"
 )
 
-// The kinds of questions, named as the commands of pce query.
+// The kinds of queries, named as the commands of pce query.
 const (
-	AskLogLikelihood = "loglik"
-	AskClass         = "classify"
+	QueryLogLikelihood = "loglik"
+	QueryClass         = "classify"
 )
 
-// Question is what a model is asked about rows; it has Width numbers for each row as
-// its answer. The answer to a row depends on the question and the row alone.
-type Question struct {
+// Query is what a model is asked about rows; it has Width numbers for each row as
+// its answer. The answer to a row depends on the query and the row alone.
+type Query struct {
 	Kind string
-	// Columns are those that the question is about: of AskLogLikelihood the given
-	// ones, if there are any, of AskClass the one of the class.
+	// Columns are those that it is about: of QueryLogLikelihood the given
+	// ones, if there are any, of QueryClass the one of the class.
 	Columns []int
-	// All, of AskClass, writes the probability of every class, not of the likeliest.
+	// All, of QueryClass, writes the probability of every class, not of the likeliest.
 	All bool
 }
 
-// NewQuestion makes a question about rows of s, whose columns are named as Schema.Find
+// NewQuery makes a query about rows of s, whose columns are named as Schema.Find
 // takes them.
-func NewQuestion(s *dataset.Schema, kind string, columns []string) (*Question, error) {
+func NewQuery(s *dataset.Schema, kind string, columns []string) (*Query, error) {
 	found, err := s.FindAll(columns)
 	if err != nil {
 		return nil, err
 	}
-	q := &Question{Kind: kind, Columns: found}
+	q := &Query{Kind: kind, Columns: found}
 	return q, q.Check(s)
 }
 
-// Check reports why the question cannot be asked about rows of s.
-func (q *Question) Check(s *dataset.Schema) error {
+// Check reports why the query cannot be answered for rows of s.
+func (q *Query) Check(s *dataset.Schema) error {
 	for _, c := range q.Columns {
 		if c < 0 || c >= len(s.Columns) {
 			return fmt.Errorf("%w: column %d of %d, counted from 0; name one that the model has", ErrOptions, c, len(s.Columns))
 		}
 	}
 	switch q.Kind {
-	case AskLogLikelihood:
+	case QueryLogLikelihood:
 		return nil
-	case AskClass:
+	case QueryClass:
 		if len(q.Columns) != 1 {
 			return fmt.Errorf("%w: %d columns to classify by; name one", ErrOptions, len(q.Columns))
 		}
@@ -59,21 +59,21 @@ func (q *Question) Check(s *dataset.Schema) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: unknown question %.40q", ErrOptions, q.Kind)
+	return fmt.Errorf("%w: unknown query %.40q", ErrOptions, q.Kind)
 }
 
 // Width is how many numbers the answer has for each row of s.
-func (q *Question) Width(s *dataset.Schema) int {
-	if q.Kind == AskClass {
+func (q *Query) Width(s *dataset.Schema) int {
+	if q.Kind == QueryClass {
 		return s.Columns[q.Columns[0]].Categories
 	}
 	return 1
 }
 
 // Answer writes the answer for the rows of b to out, [rows, Width].
-func Answer(ctx context.Context, e *engine.Engine, q *Question, b *dataset.Batch, out []float64) error {
+func Answer(ctx context.Context, e *engine.Engine, q *Query, b *dataset.Batch, out []float64) error {
 	switch {
-	case q.Kind == AskClass:
+	case q.Kind == QueryClass:
 		return e.Classify(ctx, b, q.Columns[0], out)
 	case len(q.Columns) > 0:
 		given := make([]bool, len(b.Columns))
@@ -88,8 +88,8 @@ func Answer(ctx context.Context, e *engine.Engine, q *Question, b *dataset.Batch
 // NewWriter returns a writer of answers about rows of s, in the format of path's
 // extension, .csv or .npy. rows is how many rows will be written; -1, for .csv alone:
 // not known.
-func (q *Question) NewWriter(w io.Writer, path string, s *dataset.Schema, rows int) (dataset.NumberWriter, error) {
-	if q.Kind == AskClass {
+func (q *Query) NewWriter(w io.Writer, path string, s *dataset.Schema, rows int) (dataset.NumberWriter, error) {
+	if q.Kind == QueryClass {
 		return newClassWriter(w, path, &s.Columns[q.Columns[0]], rows, q.All)
 	}
 	return dataset.NewNumberWriter(w, path, rows, q.Width(s))

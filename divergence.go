@@ -1,0 +1,166 @@
+package pce
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
+)
+
+// Estimate is an expectation over the rows of a model, in nats.
+type Estimate struct {
+	Nats float64
+	// Error is the standard error of a mean over drawn rows; 0 if Exact.
+	Error float64
+	Rows  int  // that were evaluated
+	Exact bool // every complete row of the model was evaluated, and weighed by its probability
+}
+
+// Divergence compares a model p with another, q.
+type Divergence struct {
+	Entropy      Estimate // -E_p[log p]
+	CrossEntropy Estimate // -E_p[log q]
+	KL           Estimate // E_p[log p - log q]: infinite where q excludes what p allows
+}
+
+// maxDraws bounds the rows that an estimate may be asked for.
+const maxDraws = 1 << 30
+
+// Entropy returns the entropy of a row: that of all rows where the model has at most
+// run.MaxStates or n of them, else the mean over n rows that seed draws. Continuous columns
+// count by their density.
+func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, error) {
+	var entropy average
+	err := m.weigh(ctx, n, seed, []*average{&entropy}, func(_ *dataset.Batch, ll, weight []float64) error {
+		for i, x := range ll {
+			entropy.add(weight[i], -x)
+		}
+		return nil
+	})
+	return entropy.estimate(), err
+}
+
+// Divergence compares the model with another one of the same columns. Rows are chosen
+// as by Entropy.
+func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64) (*Divergence, error) {
+	p, q := m.plan.Schema, other.plan.Schema
+	err := p.Accepts(q)
+	if err == nil {
+		err = q.Accepts(p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: the models are not of the same columns: %v", ErrOptions, err)
+	}
+	var entropy, cross, kl average
+	err = m.weigh(ctx, n, seed, []*average{&entropy, &cross, &kl}, func(b *dataset.Batch, ll, weight []float64) error {
+		as, err := other.LogLikelihoodBatch(ctx, rescaled(b, p, q))
+		if err != nil {
+			return err
+		}
+		for i, x := range ll {
+			entropy.add(weight[i], -x)
+			cross.add(weight[i], -as[i])
+			kl.add(weight[i], x-as[i])
+		}
+		return nil
+	})
+	return &Divergence{entropy.estimate(), cross.estimate(), kl.estimate()}, err
+}
+
+// weigh calls take with the rows over which the averages are taken, their log-likelihoods
+// and their weights: all complete rows and their probabilities, or n drawn ones and ones.
+func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, take func(b *dataset.Batch, ll, weight []float64) error) error {
+	if n < 1 || n > maxDraws {
+		return fmt.Errorf("%w: %d rows to draw; want 1 to %d", ErrOptions, n, maxDraws)
+	}
+	const most = 4096
+	s := m.plan.Schema
+	states := run.States(s)
+	exact := states > 0 && states <= max(n, run.MaxStates)
+	if exact {
+		n = states
+	}
+	for _, a := range of {
+		a.exact = exact
+	}
+	for lo := 0; lo < n; lo += most {
+		rows := min(most, n-lo)
+		b := dataset.NewBatch(s, rows)
+		if exact {
+			fillStates(b, s, lo)
+		} else if err := m.SampleBatch(ctx, b, seed, lo); err != nil {
+			return err
+		}
+		ll, err := m.LogLikelihoodBatch(ctx, b)
+		if err != nil {
+			return err
+		}
+		weight := make([]float64, rows)
+		for i, x := range ll {
+			if weight[i] = 1; exact {
+				weight[i] = math.Exp(x)
+			}
+		}
+		if err := take(b, ll, weight); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillStates fills b with complete rows of discrete columns, from row number first on.
+func fillStates(b *dataset.Batch, s *dataset.Schema, first int) {
+	for r := range b.Rows {
+		state := first + r
+		for v := range b.Columns {
+			codes := s.Columns[v].Categories
+			b.Columns[v].Codes.Set(r, state%codes)
+			state /= codes
+		}
+	}
+}
+
+// rescaled returns rows of one schema as another one stores them.
+func rescaled(b *dataset.Batch, from, to *dataset.Schema) *dataset.Batch {
+	out := &dataset.Batch{Rows: b.Rows, Columns: append([]dataset.Cells{}, b.Columns...)}
+	for v := range out.Columns {
+		if b.Columns[v].Discrete() {
+			continue
+		}
+		values := make([]float32, b.Rows)
+		for r, x := range b.Columns[v].Values {
+			values[r] = to.Columns[v].Standard(from.Columns[v].Number(x))
+		}
+		out.Columns[v].Values = values
+	}
+	return out
+}
+
+// average is a mean with its standard error, or an expectation that is added up.
+type average struct {
+	exact         bool
+	rows          int
+	mean, squares float64
+}
+
+func (a *average) add(weight, x float64) {
+	a.rows++
+	switch d := x - a.mean; {
+	case a.exact && weight > 0:
+		a.mean += weight * x
+	case a.exact:
+	default:
+		a.mean += d / float64(a.rows)
+		a.squares += d * (x - a.mean)
+	}
+}
+
+func (a *average) estimate() Estimate {
+	e := Estimate{Nats: a.mean, Rows: a.rows, Exact: a.exact}
+	if !a.exact {
+		e.Error = math.Sqrt(a.squares / float64(a.rows-1) / float64(a.rows)) // NaN of one row
+	}
+	return e
+}

@@ -1,0 +1,179 @@
+package pce_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/em"
+)
+
+// TestDivergenceQueries compares entropy and divergence of small circuits with the sums
+// over their states.
+func TestDivergenceQueries(t *testing.T) {
+	for seed := range uint64(8) {
+		o := reference.RandomOptions{Vars: 4, MaxUnits: 8, MaxCodes: 4, Discrete: true, Positive: true}
+		g, p, m := random(t, seed, o, pce.Options{})
+		params, err := reference.Init(g, seed+100, nil) // the same circuit with other parameters
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := reference.New(g, params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := pce.New(t.Context(), g, params.Read, pce.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		states, err := reference.States(g, reference.MissingRow(g.NumVars))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, entropy, cross := 0, 0.0, 0.0
+		for row := range states {
+			lp, err := p.LogLikelihood(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lq, err := q.LogLikelihood(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			entropy -= math.Exp(lp) * lp
+			cross -= math.Exp(lp) * lq
+		}
+		e, err := m.Entropy(t.Context(), 1, 0)
+		if err != nil || !e.Exact || e.Error != 0 || e.Rows != n || !near(e.Nats, entropy) {
+			t.Errorf("seed %d: entropy %+v, %v; want %v of %d rows", seed, e, err, entropy, n)
+		}
+		d, err := m.Divergence(t.Context(), other, 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Entropy != e || !near(d.CrossEntropy.Nats, cross) || !near(d.KL.Nats, cross-entropy) || !d.KL.Exact || d.CrossEntropy.Rows != n {
+			t.Errorf("seed %d: %+v; want the cross-entropy %v and the divergence %v", seed, d, cross, cross-entropy)
+		}
+		self, err := m.Divergence(t.Context(), m, 1, 0)
+		if err != nil || self.KL.Nats != 0 {
+			t.Errorf("seed %d: %+v, %v from itself", seed, self, err)
+		}
+	}
+}
+
+// TestDrawnDivergence compares what is estimated of normal distributions with what is
+// known of them: within five standard errors, which are those of the known variances.
+func TestDrawnDivergence(t *testing.T) {
+	p := openText(t, "circuit 2\na = input x0 gaussian 1 2\nb = input x1 bernoulli 0.25\np = product a b\n")
+	q := openText(t, "circuit 2\na = input x0 gaussian 0 1\nb = input x1 bernoulli 0.25\np = product a b\n")
+	const n = 9000 // in several batches, the last one short
+	d, err := p.Divergence(t.Context(), q, n, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coin := -0.25*math.Log(0.25) - 0.75*math.Log(0.75)
+	entropy := 0.5*math.Log(2*math.Pi*math.E*4) + coin
+	kl := math.Log(1.0/2) + (4+1)/2.0 - 0.5
+	for _, tc := range []struct {
+		name string
+		got  pce.Estimate
+		want float64
+	}{{"entropy", d.Entropy, entropy}, {"cross-entropy", d.CrossEntropy, entropy + kl}, {"kl", d.KL, kl}} {
+		if tc.got.Exact || tc.got.Rows != n || !(math.Abs(tc.got.Nats-tc.want) <= 5*tc.got.Error) {
+			t.Errorf("%s: %+v, want %v", tc.name, tc.got, tc.want)
+		}
+	}
+	// log p - log q = -z²/2 - log 2 + (1 + 2z)²/2, whose variance is 8.5 for a standard
+	// normal z, as that of a quadratic a·z² + b·z is 2a² + b².
+	if want := math.Sqrt((2*1.5*1.5 + 4) / n); !(math.Abs(d.KL.Error/want-1) < 0.1) {
+		t.Errorf("standard error %v, want about %v", d.KL.Error, want)
+	}
+	again, err := p.Divergence(t.Context(), q, n, 7)
+	if err != nil || *again != *d {
+		t.Errorf("the same seed gives %+v and %+v, %v", d, again, err)
+	}
+	if e, err := p.Entropy(t.Context(), n, 8); err != nil || e.Nats == d.Entropy.Nats {
+		t.Errorf("another seed gives the same entropy %v, %v", e, err)
+	}
+}
+
+// TestDivergenceLimits looks at the ends: rows that the other model excludes, one row,
+// none, and models of other columns.
+func TestDivergenceLimits(t *testing.T) {
+	p := openText(t, "circuit 1\na = input x0 bernoulli 0.25\n")
+	q := openText(t, "circuit 1\na = input x0 bernoulli 0\n")
+	d, err := p.Divergence(t.Context(), q, 5, 0)
+	if err != nil || !math.IsInf(d.KL.Nats, 1) || !math.IsInf(d.CrossEntropy.Nats, 1) {
+		t.Errorf("%+v, %v; want infinite divergence", d, err)
+	}
+	if d, err := q.Divergence(t.Context(), p, 5, 0); err != nil || d.Entropy.Nats != 0 || !near(d.KL.Nats, -math.Log(0.75)) {
+		t.Errorf("%+v, %v; a certain row has no entropy", d, err)
+	}
+	normal := openText(t, "circuit 1\na = input x0 gaussian 0 1\n")
+	if e, err := normal.Entropy(t.Context(), 1, 0); err != nil || e.Rows != 1 || !math.IsNaN(e.Error) {
+		t.Errorf("one drawn row: %+v, %v", e, err)
+	}
+	for _, n := range []int{-1, 0, 1<<30 + 1} {
+		if _, err := p.Entropy(t.Context(), n, 0); !errors.Is(err, pce.ErrOptions) {
+			t.Errorf("%d rows: %v", n, err)
+		}
+	}
+	three := openText(t, "circuit 1\na = input x0 categorical categories=3 0.2 0.3 0.5\n")
+	two := openText(t, "circuit 2\na = input x0 bernoulli 0.5\nb = input x1 bernoulli 0.5\np = product a b\n")
+	for _, other := range []*pce.Model{three, two, normal} {
+		for _, pair := range [][2]*pce.Model{{p, other}, {other, p}} {
+			if _, err := pair[0].Divergence(t.Context(), pair[1], 5, 0); !errors.Is(err, pce.ErrOptions) {
+				t.Errorf("models of other columns: %v", err)
+			}
+		}
+	}
+}
+
+// TestDivergenceOfScales draws from a model whose columns are stored in other units than
+// those of the model that it is compared with.
+func TestDivergenceOfScales(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	train := func(spread float64) *pce.Model {
+		path, text := filepath.Join(t.TempDir(), "rows.csv"), "x\n"
+		for range 1000 {
+			text += fmt.Sprintln(1000 + spread*rng.NormFloat64())
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := pce.DefaultStructure()
+		s.Latents = 1
+		dir := filepath.Join(t.TempDir(), "run")
+		if _, err := pce.Train(t.Context(), pce.TrainOptions{
+			Structure: s, Train: pce.Files(path), EM: em.Options{Phases: []em.Phase{{Rule: em.FullBatch, Epochs: 5}}}, Dir: dir,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := pce.Open(t.Context(), filepath.Join(dir, pce.ModelFile), pce.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		if m.Schema().Columns[0].Scale == 0 {
+			t.Fatal("the column is stored as it is")
+		}
+		return m
+	}
+	p, q := train(3), train(6)
+	d, err := p.Divergence(t.Context(), q, 4000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := math.Log(6.0/3) + 9.0/(2*36) - 0.5
+	if !(math.Abs(d.KL.Nats-want) < 0.15) || !(math.Abs(d.Entropy.Nats-0.5*math.Log(2*math.Pi*math.E*9)) < 0.15) {
+		t.Errorf("%+v of normal rows with deviations 3 and 6; want a divergence of about %v", d, want)
+	}
+}
