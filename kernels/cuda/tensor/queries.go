@@ -40,11 +40,10 @@ func (x *executor) choose(columns []int32, offsets []int) error {
 	if slices.Equal(columns, x.chosen) {
 		return nil
 	}
-	if err := x.card.After(x.last); err != nil { // it may still read those of the last call
-		return err
-	}
 	x.chosen = nil
-	if err := x.card.CopyIn(x.fixed[tensor.ArgOffsets], kernels.Memory(x.tables.Offsets(columns, offsets))); err != nil {
+	data := kernels.Memory(x.tables.Offsets(columns, offsets))
+	to := cuda.Span{At: x.fixed[tensor.ArgOffsets], Bytes: int64(len(data))}
+	if err := x.card.CopyIn(to, 0, data, x.last); err != nil { // the last launch may still read those of its call
 		return err
 	}
 	x.chosen = slices.Clone(columns)
