@@ -29,19 +29,25 @@ type panel struct {
 	rows, cols int
 	masked     bool // columns under a mask of W lanes
 	pairs      bool // bfloat16 pairs instead of floats
+	most       bool // the largest product instead of the sum
 }
 
 func panelRoutines(wide bool) []routine {
 	shapes := map[string]panel{
 		"panel32x512":     {rows: 12, cols: 2},
 		"panel16x512":     {rows: 20, cols: 1, masked: true},
+		"maxPanel32x512":  {rows: 12, cols: 2, most: true},
+		"maxPanel16x512":  {rows: 20, cols: 1, masked: true, most: true},
 		"bf16Panel32x512": {rows: 12, cols: 2, pairs: true},
 		"bf16Panel16x512": {rows: 20, cols: 1, masked: true, pairs: true},
 	}
-	names := []string{"panel32x512", "panel16x512", "bf16Panel32x512", "bf16Panel16x512"}
+	names := []string{"panel32x512", "panel16x512", "maxPanel32x512", "maxPanel16x512", "bf16Panel32x512", "bf16Panel16x512"}
 	if !wide {
-		shapes = map[string]panel{"panel16x256": {rows: 6, cols: 2}, "panel8x256": {rows: 12, cols: 1}}
-		names = []string{"panel16x256", "panel8x256"}
+		shapes = map[string]panel{
+			"panel16x256": {rows: 6, cols: 2}, "panel8x256": {rows: 12, cols: 1},
+			"maxPanel16x256": {rows: 6, cols: 2, most: true}, "maxPanel8x256": {rows: 12, cols: 1, most: true},
+		}
+		names = []string{"panel16x256", "panel8x256", "maxPanel16x256", "maxPanel8x256"}
 	}
 	var list []routine
 	for _, name := range names {
@@ -50,8 +56,11 @@ func panelRoutines(wide bool) []routine {
 		if p.masked {
 			doc = fmt.Sprintf("is Panel on at most 16 columns, in groups of %d rows.", p.rows)
 		}
-		if p.pairs {
+		switch {
+		case p.pairs:
 			doc = "is BF16Set." + doc[3:]
+		case p.most:
+			doc = "is Max" + doc[3:]
 		}
 		list = append(list, routine{name: name, sig: "(a *PanelArgs)", doc: doc, emit: p.emit})
 	}
@@ -192,16 +201,24 @@ func (p panel) group(a *asm, m int, args gp, mask reg.Register, left, aAt, cAt, 
 		}
 		a.ADDQ(bks, b)
 		for r := range c {
-			if p.cols == 1 && a.wide && !p.pairs {
+			if p.cols == 1 && a.wide && !p.pairs && !p.most {
 				a.VFMADD231PS_BCST(elem(r), w[0], c[r][0])
 				continue
 			}
 			x := a.vec()
 			a.VBROADCASTSS(elem(r), x)
 			for i, v := range w {
-				if p.pairs {
+				switch {
+				case p.pairs:
 					a.dot(x, v, c[r][i])
-				} else {
+				case p.most:
+					y := x
+					if i < p.cols-1 {
+						y = a.vec()
+					}
+					a.VMULPS(x, v, y)
+					a.VMAXPS(y, c[r][i], c[r][i])
+				default:
 					a.VFMADD231PS(x, v, c[r][i])
 				}
 			}
@@ -216,9 +233,14 @@ func (p panel) group(a *asm, m int, args gp, mask reg.Register, left, aAt, cAt, 
 	a.JEQ(LabelRef(skip))
 	rows(cAt, unsafe.Offsetof(f.CRow), func(r int, m Mem) {
 		for i, v := range c[r] {
-			if mask != nil {
+			switch {
+			case p.most && mask != nil:
+				a.VMAXPS_Z(a.offset(m, i), v, mask, v)
+			case p.most:
+				a.VMAXPS(a.offset(m, i), v, v)
+			case mask != nil:
 				a.VADDPS_Z(a.offset(m, i), v, mask, v)
-			} else {
+			default:
 				a.VADDPS(a.offset(m, i), v, v)
 			}
 		}

@@ -7,6 +7,7 @@ package micro
 var avx2 = &Set{
 	Name:           "avx2",
 	Panel:          avx2Panel,
+	MaxPanel:       avx2MaxPanel,
 	Transpose:      avx2Transpose,
 	Product:        avx2Product,
 	AddExponents:   avx2AddExponents,
@@ -29,13 +30,33 @@ func avx2Panel(a *PanelArgs) {
 	case a.W == 8:
 		panel8x256(a)
 	default:
-		part := *a
 		for j := 0; j < a.W; j += 16 {
-			part.B, part.C = at(a.B, j), at(a.C, j)
-			part.E, part.Min = offset(a.E, j), offset(a.Min, j)
+			part := a.from(j)
 			panel16x256(&part)
 		}
 	}
+}
+
+func avx2MaxPanel(a *PanelArgs) {
+	switch {
+	case a.W < 8:
+		genericMaxPanel(a)
+	case a.W == 8:
+		maxPanel8x256(a)
+	default:
+		for j := 0; j < a.W; j += 16 {
+			part := a.from(j)
+			maxPanel16x256(&part)
+		}
+	}
+}
+
+// from returns the arguments of the columns from j on.
+func (a *PanelArgs) from(j int) PanelArgs {
+	part := *a
+	part.B, part.C = at(a.B, j), at(a.C, j)
+	part.E, part.Min = offset(a.E, j), offset(a.Min, j)
+	return part
 }
 
 func avx2Transpose(dst, src *float32, i, j, w int) {

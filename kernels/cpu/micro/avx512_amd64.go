@@ -7,6 +7,7 @@ package micro
 var avx512 = &Set{
 	Name:           "avx512",
 	Panel:          avx512Panel,
+	MaxPanel:       avx512MaxPanel,
 	Transpose:      avx512Transpose,
 	Product:        avx512Product,
 	AddExponents:   addExponents512,
@@ -44,6 +45,14 @@ func avx512Panel(a *PanelArgs) {
 		panel32x512(a)
 	} else {
 		panel16x512(a)
+	}
+}
+
+func avx512MaxPanel(a *PanelArgs) {
+	if a.W == 32 {
+		maxPanel32x512(a)
+	} else {
+		maxPanel16x512(a)
 	}
 }
 

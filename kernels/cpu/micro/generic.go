@@ -7,6 +7,7 @@ import "unsafe"
 var generic = &Set{
 	Name:           "generic",
 	Panel:          genericPanel,
+	MaxPanel:       genericMaxPanel,
 	Transpose:      genericTranspose,
 	Product:        genericProduct,
 	AddExponents:   genericAddExponents,
@@ -42,25 +43,50 @@ func genericPanel(a *PanelArgs) {
 		for ; j < a.W; j++ {
 			c[j] = dot(x, a.ACol, at(a.B, j), a.BRow, a.K)
 		}
-		out := row(a.C, r*a.CRow, a.W)
 		if a.Add {
-			for j, v := range out {
+			for j, v := range row(a.C, r*a.CRow, a.W) {
 				c[j] += v
 			}
 		}
-		if a.E != nil {
-			for j, v := range row(a.E, r*a.ERow, a.W) {
-				c[j] *= v
-			}
-		}
-		if a.Min != nil {
-			lowest := unsafe.Slice(a.Min, a.W)
-			for j, v := range c {
-				lowest[j] = min(lowest[j], v)
-			}
-		}
-		copy(out, c)
+		a.end(c, r)
 	}
+}
+
+func genericMaxPanel(a *PanelArgs) {
+	for r := range a.Rows {
+		var most [32]float32
+		c := most[:a.W]
+		for k := range a.K {
+			x := *at(a.A, r*a.ARow+k*a.ACol)
+			for j, v := range row(a.B, k*a.BRow, a.W) {
+				if y := x * v; y > c[j] {
+					c[j] = y
+				}
+			}
+		}
+		if a.Add {
+			for j, v := range row(a.C, r*a.CRow, a.W) {
+				c[j] = max(c[j], v)
+			}
+		}
+		a.end(c, r)
+	}
+}
+
+// end does what follows the sums or maxima of row r.
+func (a *PanelArgs) end(c []float32, r int) {
+	if a.E != nil {
+		for j, v := range row(a.E, r*a.ERow, a.W) {
+			c[j] *= v
+		}
+	}
+	if a.Min != nil {
+		lowest := unsafe.Slice(a.Min, a.W)
+		for j, v := range c {
+			lowest[j] = min(lowest[j], v)
+		}
+	}
+	copy(row(a.C, r*a.CRow, a.W), c)
 }
 
 // dot8 writes Σ_k x[k*xs] * b[k*bs+j] to c[j] for eight columns.

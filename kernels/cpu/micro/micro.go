@@ -26,7 +26,7 @@ package micro
 // Set is one implementation of every kernel. All sets compute the same sums in
 // an order that depends only on the arguments' shapes, so one set gives the
 // same bits however the rows are split among calls; two sets differ by rounding.
-// Panel, Product, Ratio, UpdatePanel, the BF16 and the Half kernels may take
+// Panel, MaxPanel, Product, Ratio, UpdatePanel, the BF16 and the Half kernels may take
 // float32 numbers below 2^-126 for 0, as denormals are slow. Calls through a Set make their
 // arguments escape: keep one argument struct and use it again.
 type Set struct {
@@ -40,6 +40,10 @@ type Set struct {
 	//	if Min != nil { Min[j] = min(Min[j], c) }
 	//	C[r*CRow+j] = c
 	Panel func(a *PanelArgs)
+
+	// MaxPanel is Panel with maxima for sums: c is max_k A[r*ARow+k*ACol]*B[k*BRow+j],
+	// 0 for no k, and with Add max(c, C[r*CRow+j]). Factors are not negative.
+	MaxPanel func(a *PanelArgs)
 
 	// Transpose turns panels over columns into panels over rows: src is
 	// [J/W][I][W], dst becomes [I/W][J][W]; dst[i/W][j][i%W] = src[j/W][i][j%W].

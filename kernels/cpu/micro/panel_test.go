@@ -14,6 +14,7 @@ type panelCase struct {
 	arow, acol      int
 	rows, k, w      int
 	add             bool
+	join            func(x, y float64) float64 // of products
 }
 
 func (p *panelCase) args(from, rows int) *PanelArgs {
@@ -28,29 +29,33 @@ func (p *panelCase) args(from, rows int) *PanelArgs {
 	return x
 }
 
-// TestPanel compares Panel with float64 sums at all tile edges, with rows of A
+// TestPanel compares Panel and MaxPanel with float64 sums and maxima at all tile edges, with rows of A
 // along and across its storage and with every end.
 func TestPanel(t *testing.T) {
 	every(t, func(t *testing.T, s *Set) {
 		for _, w := range panelWidths {
 			for rows := range 41 {
 				for _, k := range []int{0, 1, 5, 64} {
-					testPanel(t, s.Panel, rows, k, w)
+					testPanel(t, s.Panel, plus, rows, k, w)
+					testPanel(t, s.MaxPanel, math.Max, rows, k, w)
 				}
 			}
 			for k := range 71 {
-				testPanel(t, s.Panel, 13, k, w)
+				testPanel(t, s.Panel, plus, 13, k, w)
+				testPanel(t, s.MaxPanel, math.Max, 13, k, w)
 			}
 		}
 		checkControl(t)
 	})
 }
 
-func testPanel(t *testing.T, panel func(*PanelArgs), rows, k, w int) {
+func plus(x, y float64) float64 { return x + y }
+
+func testPanel(t *testing.T, panel func(*PanelArgs), join func(x, y float64) float64, rows, k, w int) {
 	t.Helper()
 	rng := seeded()
 	for end := range 8 {
-		p := panelCase{rows: rows, k: k, w: w, add: end&1 != 0}
+		p := panelCase{rows: rows, k: k, w: w, add: end&1 != 0, join: join}
 		if end&1 == 0 { // rows of A along its storage
 			p.a = newMatrix(rows, k, end, uniform(rng))
 			p.arow, p.acol = p.a.stride, 1
@@ -102,10 +107,10 @@ func checkPanel(t *testing.T, name string, p, was *panelCase) {
 		for r := range p.rows {
 			var want float64
 			for k := range p.k {
-				want += float64(*at(p.a.ptr(), r*p.arow+k*p.acol)) * float64(*p.b.at(k, j))
+				want = p.join(want, float64(*at(p.a.ptr(), r*p.arow+k*p.acol))*float64(*p.b.at(k, j)))
 			}
 			if p.add {
-				want += float64(*was.c.at(r, j))
+				want = p.join(want, float64(*was.c.at(r, j)))
 			}
 			if p.e != nil {
 				want *= float64(*p.e.at(r, j))

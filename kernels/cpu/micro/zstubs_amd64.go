@@ -14,6 +14,16 @@ func panel32x512(a *PanelArgs)
 //go:noescape
 func panel16x512(a *PanelArgs)
 
+// maxPanel32x512 is MaxPanel on 32 columns, in groups of 12 rows.
+//
+//go:noescape
+func maxPanel32x512(a *PanelArgs)
+
+// maxPanel16x512 is MaxPanel on at most 16 columns, in groups of 20 rows.
+//
+//go:noescape
+func maxPanel16x512(a *PanelArgs)
+
 // bf16Panel32x512 is BF16Set.Panel on 32 columns, in groups of 12 rows.
 //
 //go:noescape
@@ -158,6 +168,16 @@ func panel16x256(a *PanelArgs)
 //
 //go:noescape
 func panel8x256(a *PanelArgs)
+
+// maxPanel16x256 is MaxPanel on 16 columns, in groups of 6 rows.
+//
+//go:noescape
+func maxPanel16x256(a *PanelArgs)
+
+// maxPanel8x256 is MaxPanel on 8 columns, in groups of 12 rows.
+//
+//go:noescape
+func maxPanel8x256(a *PanelArgs)
 
 // product256 is Product for one to three factors.
 //
