@@ -62,6 +62,7 @@ var flagged = map[string]string{
 	"cmd/pce": "one file for each command",
 	"dataset": "one file for each step from a path to a batch; formats are sub-packages",
 
+	"kernels/cpu/tensor": "one file for each pass over a program; they share its tasks and their memory",
 	"kernels/emulator":   "one file for each kind of instruction and of check",
 	"kernels/kerneltest": "one file for each part of the suite",
 	"kernels/ptx/tensor": "one file for each kernel; they share tables and the forming of operands",

@@ -49,15 +49,19 @@ func testCalls(t *testing.T, open Open, _ Depth) {
 		_, err := dev.Load(ctx, layers.Module{Program: r.Program, Rows: n})
 		refused("Load", err, "1048576")
 	}
-	for _, train := range []bool{false, true} {
-		p, err := kernels.LoadAs[tensor.Program](ctx, dev, layers.Module{Program: r.Program, Rows: rows, Train: train})
+	for _, load := range []layers.Module{{}, {Train: true}, {Queries: true}} {
+		load.Program, load.Rows = r.Program, rows
+		p, err := kernels.LoadAs[tensor.Program](ctx, dev, load)
 		if err != nil {
 			t.Fatal(err)
 		}
 		calls := callsOf(t, dev, p, r.Program, params, rows)
 		for _, c := range calls {
-			if c.training && !train {
-				refused(c.name, c.call(ctx, 1), c.name, "training")
+			if c.queries && unavailable(c.call(ctx, 1)) {
+				continue
+			}
+			if c.training && !load.Train || c.queries && !load.Queries {
+				refused(c.name, c.call(ctx, 1), c.name, map[bool]string{true: "training", false: "queries"}[c.training])
 				continue
 			}
 			for _, n := range []int{1, rows} {
@@ -75,7 +79,7 @@ func testCalls(t *testing.T, open Open, _ Depth) {
 		p.Free() // what was started may still be under way
 		p.Free()
 		for _, c := range calls {
-			if train || !c.training {
+			if (load.Train || !c.training) && (load.Queries || !c.queries) {
 				refused(c.name, c.call(ctx, 1), c.name, "freed")
 			}
 		}
@@ -90,9 +94,9 @@ func testCalls(t *testing.T, open Open, _ Depth) {
 
 // namedCall is a method of a program with arguments that fit it.
 type namedCall struct {
-	name     string
-	training bool
-	call     func(ctx context.Context, rows int) error
+	name              string
+	training, queries bool // it wants a module that was loaded for these
+	call              func(ctx context.Context, rows int) error
 }
 
 // callsOf returns all calls of a program. Each may follow the first one, Forward.
@@ -117,23 +121,37 @@ func callsOf(t *testing.T, dev kernels.Device, p tensor.Program, prog *layers.Pr
 	if err := dev.Write(t.Context(), f.Params, 0, params); err != nil {
 		t.Fatal(err)
 	}
+	of := allColumns(prog)
+	offsets, err := prog.PosteriorOffsets(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := alloc(kernels.Float32, int64(rows*offsets[len(of)]))
 	return []namedCall{
-		{"Forward", false, func(ctx context.Context, n int) error { return p.Forward(ctx, n, &f) }},
-		{"Inspect", false, func(ctx context.Context, n int) error {
+		{"Forward", false, false, func(ctx context.Context, n int) error { return p.Forward(ctx, n, &f) }},
+		{"Inspect", false, false, func(ctx context.Context, n int) error {
 			return p.Inspect(ctx, n, &tensor.InspectArgs{
 				Params: f.Params, Codes: f.Codes, Values: f.Values, Vector: int(prog.Root), Log: make([]float64, rows*int(prog.Vectors[prog.Root].Units)),
 			})
 		}},
-		{"Sample", false, func(ctx context.Context, n int) error {
+		{"Sample", false, false, func(ctx context.Context, n int) error {
 			return p.Sample(ctx, n, &tensor.SampleArgs{Params: f.Params, Codes: f.Codes, Values: f.Values, Units: make([]int32, rows*len(prog.Functions()))})
 		}},
-		{"Backward", true, func(ctx context.Context, n int) error {
+		{"Posteriors", false, true, func(ctx context.Context, n int) error {
+			return p.Posteriors(ctx, n, &tensor.PosteriorsArgs{Params: f.Params, Codes: f.Codes, Values: f.Values, Of: of, Out: out})
+		}},
+		{"Maximise", false, true, func(ctx context.Context, n int) error {
+			return p.Maximise(ctx, n, &tensor.MaximiseArgs{
+				Params: f.Params, Codes: f.Codes, Values: f.Values, Modes: make([]float64, offsets[len(of)]), Log: make([]float64, rows), Units: make([]int32, rows*len(prog.Functions())),
+			})
+		}},
+		{"Backward", true, false, func(ctx context.Context, n int) error {
 			return p.Backward(ctx, n, &tensor.BackwardArgs{Params: f.Params, Codes: f.Codes, Values: f.Values, Flows: flows})
 		}},
-		{"Step", true, func(ctx context.Context, n int) error {
+		{"Step", true, false, func(ctx context.Context, n int) error {
 			return p.Step(ctx, n, &tensor.StepArgs{ForwardArgs: f, Flows: flows})
 		}},
-		{"Update", true, func(ctx context.Context, n int) error {
+		{"Update", true, false, func(ctx context.Context, n int) error {
 			return p.Update(ctx, &tensor.UpdateArgs{Params: f.Params, Flows: flows, Rule: tensor.Rule{Step: 0.5, Pseudocount: 0.1}})
 		}},
 	}

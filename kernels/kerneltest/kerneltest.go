@@ -80,6 +80,8 @@ func (s Suite) Run(t *testing.T) {
 	part("mixed", testMixed)
 	part("topdown", testTopDown)
 	part("sample", testSample)
+	part("posteriors", testPosteriors)
+	part("maximise", testMaximise)
 	part("owners", testOwners)
 	part("derivatives", testDerivatives)
 	part("thresholds", testThresholds)

@@ -3,22 +3,16 @@ package kerneltest
 import (
 	"context"
 	"math"
-	"slices"
 	"testing"
 
-	"github.com/pce-engine/pce/engine"
-	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
 // replay is one launch of Sample, and what is to be known to draw again by hand.
 type replay struct {
-	prog   *layers.Program
-	rows   int
-	params []float32
-	codes  []uint32
-	ll     []float64
+	*launch
+	ll []float64
 	// recomputed values, as Forward counts them
 	recomputed int64
 	logs       [][]float64 // by vector: [rows, units], natural logs
@@ -41,61 +35,18 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 	dev := open(t)
 	defer dev.Close()
 	ctx := context.Background()
-	p := &replay{rows: len(rows), draws: tensor.NewDraws(seed, first), sums: map[int32]place{}}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	m := Build(t, dev, c.graph, c.params, c.options(), engine.Options{Rows: 1})
-	p.prog = m.Result.Program
-	p.params = make([]float32, p.prog.NumParams)
-	must(m.Engine.ReadParams(ctx, 0, p.params))
-	var values []float32
-	for _, col := range p.prog.Columns {
-		for _, row := range rows {
-			switch x := row[col.Var]; {
-			case col.Codes == 0:
-				values = append(values, float32(x))
-			case x != x:
-				p.codes = append(p.codes, uint32(col.Codes))
-			default:
-				p.codes = append(p.codes, uint32(x))
-			}
-		}
-	}
-	own, err := kernels.LoadAs[tensor.Program](ctx, dev, layers.Module{Program: p.prog, Rows: p.rows})
-	must(err)
-	put := func(kind kernels.DType, n int, s any) kernels.Buffer {
-		b, err := dev.Alloc(ctx, kind, n)
-		must(err)
-		must(dev.Write(ctx, b, 0, s))
-		return b
-	}
-	p.ll = make([]float64, p.rows)
-	kind := kernels.Uint16
-	if p.prog.WideCodes() {
-		kind = kernels.Uint32
-	}
-	params, codes := put(kernels.Float32, len(p.params), p.params), put(kind, len(p.codes), p.cells(p.codes))
-	vals, ll := put(kernels.Float32, len(values), values), put(kernels.Float64, p.rows, p.ll)
-	forward := tensor.ForwardArgs{Params: params, Codes: codes, Values: vals, LL: ll}
-	must(own.Forward(ctx, p.rows, &forward))
-	must(dev.Read(ctx, p.ll, ll, 0))
-	p.recomputed = forward.Recomputed
+	p := &replay{launch: newLaunch(t, dev, c, rows, false), draws: tensor.NewDraws(seed, first), sums: map[int32]place{}}
+	p.ll, p.recomputed = p.forward(t)
 	for v := range p.prog.Vectors {
 		log := make([]float64, p.rows*int(p.prog.Vectors[v].Units))
-		must(own.Inspect(ctx, p.rows, &tensor.InspectArgs{Params: params, Codes: codes, Values: vals, Vector: v, Log: log}))
+		must(t, p.own.Inspect(ctx, p.rows, &tensor.InspectArgs{Params: p.args.Params, Codes: p.args.Codes, Values: p.args.Values, Vector: v, Log: log}))
 		p.logs = append(p.logs, log)
 	}
 	p.units = make([]int32, p.rows*len(p.prog.Functions()))
-	must(own.Sample(ctx, p.rows, &tensor.SampleArgs{
-		Params: params, Codes: codes, Values: vals, Seed: seed, First: first, Units: p.units,
+	must(t, p.own.Sample(ctx, p.rows, &tensor.SampleArgs{
+		Params: p.args.Params, Codes: p.args.Codes, Values: p.args.Values, Seed: seed, First: first, Units: p.units,
 	}))
-	after := p.cells(p.codes)
-	must(dev.Read(ctx, after, codes, 0))
-	p.after = p.numbers(after)
+	p.after = p.readCodes(t)
 	for l := range p.prog.Layers {
 		for i := range p.prog.Layers[l].Sums {
 			q := &p.prog.Layers[l].Sums[i]
@@ -105,30 +56,6 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 		}
 	}
 	return p
-}
-
-// cells returns codes as the program's buffers hold them.
-func (p *replay) cells(codes []uint32) any {
-	if p.prog.WideCodes() {
-		return slices.Clone(codes)
-	}
-	narrow := make([]uint16, len(codes))
-	for i, c := range codes {
-		narrow[i] = uint16(c)
-	}
-	return narrow
-}
-
-// numbers is the inverse of cells.
-func (p *replay) numbers(cells any) []uint32 {
-	if wide, ok := cells.([]uint32); ok {
-		return wide
-	}
-	var codes []uint32
-	for _, c := range cells.([]uint16) {
-		codes = append(codes, uint32(c))
-	}
-	return codes
 }
 
 // nearEnd and nearCode say how close to the end of an operand, or of a code, a number

@@ -15,8 +15,8 @@ import (
 )
 
 // Same runs the same work on several devices, which must agree in every bit:
-// log-likelihoods, draws, flows, parameters after steps of each kind, and the number of
-// values recomputed in log space.
+// log-likelihoods, draws, flows, parameters after steps of each kind, posteriors,
+// completions by maxima, and the number of values recomputed in log space.
 func Same(t *testing.T, depth Depth, opens ...Open) {
 	run := func(name string, g *circuit.Graph, p reference.Params, rows [][]float64, mixed bool) {
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +65,8 @@ type outcome struct {
 	flows      []int64
 	params     [][]float32
 	recomputed int64
+	posteriors []float32
+	maxima     []completion
 }
 
 func work(t *testing.T, open Open, g *circuit.Graph, p reference.Params, rows [][]float64, co compile.Options, mixed bool) *outcome {
@@ -95,6 +97,16 @@ func work(t *testing.T, open Open, g *circuit.Graph, p reference.Params, rows []
 	check(m.Engine.Sample(ctx, given, 1, 0))
 	o.samples = reference.Rows(given)
 	o.params, o.recomputed = m.Read(t), m.Engine.Recomputed()
+	if mixed {
+		return o
+	}
+	some := gaps(rand.New(rand.NewPCG(25, 26)), rows, 0.5)
+	l := newLaunch(t, dev, &randomCase{graph: g, params: p, size: co.BlockSize}, some, true)
+	if unavailable(l.own.Posteriors(ctx, n, &tensor.PosteriorsArgs{Params: l.args.Params, Codes: l.args.Codes, Values: l.args.Values})) {
+		return o
+	}
+	o.posteriors, _ = l.posteriors(t, n, allColumns(l.prog))
+	o.maxima = l.maximise(t, some)
 	return o
 }
 
@@ -111,6 +123,14 @@ func (a *outcome) compare(t *testing.T, b *outcome, device int) {
 				t.Fatalf("device %d: variable %d of sample %d is %v, want %v", device, v, r, b.samples[r][v], x)
 			}
 		}
+	}
+	for i := range a.posteriors {
+		if math.Float32bits(a.posteriors[i]) != math.Float32bits(b.posteriors[i]) {
+			t.Fatalf("device %d: element %d of the posteriors is %v, want %v", device, i, b.posteriors[i], a.posteriors[i])
+		}
+	}
+	for r := range a.maxima {
+		a.maxima[r].same(t, r, b.maxima[r])
 	}
 	for i := range a.flows {
 		if a.flows[i] != b.flows[i] {

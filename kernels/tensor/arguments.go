@@ -126,7 +126,7 @@ type MaximiseArgs struct {
 }
 
 // InspectArgs are the arguments of Inspect: the natural-log values of the units
-// of a vector after Forward or Maximise, [rows, units].
+// of a vector after Forward, [rows, units].
 type InspectArgs struct {
 	Params, Codes, Values kernels.Buffer
 	Vector                int

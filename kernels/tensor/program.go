@@ -35,9 +35,9 @@ import (
 //
 // Calls share the program's workspace: Backward, Posteriors, Sample and Inspect read
 // what the last Forward left, for the same rows. Backward, Posteriors and Maximise
-// overwrite it, so another Forward comes before the next of these calls; only Inspect may
-// also follow Maximise, and reads its values. Backward, Step and Update are refused unless the
-// module was loaded for training, Posteriors and Maximise unless it was loaded for queries.
+// overwrite it, so another Forward comes before the next of these calls. Backward, Step and
+// Update are refused unless the module was loaded for training, Posteriors and Maximise
+// unless it was loaded for queries.
 type Program interface {
 	kernels.Program
 	// Precision says where products are of lower precision than float32.

@@ -18,7 +18,7 @@ func (x *executor) backward(rows int, a *tensor.BackwardArgs) error {
 		return err
 	}
 	var visits []float32
-	x.call.flows, x.call.count = nil, a.Visits != nil
+	x.call.flows, x.call.frozen = nil, a.Visits != nil
 	switch {
 	case a.Visits != nil:
 		var err error
@@ -46,12 +46,12 @@ func (x *executor) backward(rows int, a *tensor.BackwardArgs) error {
 		case layers.StoredVector:
 			x.backwardStored(w, t)
 		case layers.InputVector:
-			if t.shared && !x.call.count {
+			if t.shared && !x.call.frozen {
 				x.backwardInput(w, t)
 			}
 		}
 	})
-	if x.call.count {
+	if x.call.frozen {
 		x.visits(visits)
 	}
 	x.checkFlows()
@@ -120,7 +120,7 @@ func (x *executor) backwardSum(w *worker, t *task) {
 	vals := x.values[x.slot[t.vec]:]
 	base := p.Sums[s.index].Param
 	grad := w.grad
-	if s.group >= 0 {
+	if s.group >= 0 && !x.call.frozen {
 		grad = x.groups[s.group]
 	}
 	for r := lo; r < hi; r += step {
@@ -135,7 +135,7 @@ func (x *executor) backwardSum(w *worker, t *task) {
 				x.halfWeights(w, t)
 			}
 			x.halfFlows(w, t, n, vals[r*t.width:], e, fp)
-		case x.mixed == inPairs && !x.call.count:
+		case x.mixed == inPairs && !x.call.frozen:
 			if r == lo {
 				x.packWeights(w, t)
 			}
@@ -148,21 +148,25 @@ func (x *executor) backwardSum(w *worker, t *task) {
 			x.balance(w, t, r, n, vals[r*t.width:], e, fp)
 		}
 		x.flowDown(t, r, n, fp)
-		if w.parts == 1 && !x.call.count {
+		if w.parts == 1 && !x.call.frozen {
 			x.gradient(w, t, r, n, e, grad, s.group < 0 || s.first, 0, len(s.back))
 		}
 	}
 	if w.parts > 1 {
 		x.meet(w)
 		from, to := split(len(s.back), 1, w.part, w.parts)
-		for r := 0; r < x.call.rows && !x.call.count; r += step {
+		for r := 0; r < x.call.rows && !x.call.frozen; r += step {
 			x.gradient(w, t, r, min(step, x.call.rows-r), w.e[r*t.cols:], grad, s.group < 0 || s.first, from, to)
 		}
+	}
+	if x.call.query != nil {
+		x.mixOwn(w, t)
+		return
 	}
 	x.sumNorms(w, t)
 	x.leaves(w, t)
 	x.meet(w)
-	if s.last && !x.call.count {
+	if s.last && !x.call.frozen {
 		x.moveSum(w, t, grad, base)
 	}
 }
@@ -331,6 +335,10 @@ func (x *executor) backwardStored(w *worker, t *task) {
 		if x.halves() {
 			x.passOn(w, t, lo, hi)
 		}
+	}
+	if x.call.query != nil {
+		x.mixOwn(w, t)
+		return
 	}
 	x.meet(w)
 	x.sumNorms(w, t)

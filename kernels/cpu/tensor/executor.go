@@ -17,6 +17,7 @@ type executor struct {
 	size    int // units of a block
 	rowsMax int
 	train   bool
+	queries bool
 	mixed   flowKind
 	// wideCodes says that the program has wide codes.
 	wideCodes bool
@@ -27,6 +28,7 @@ type executor struct {
 	taskOf                []int32 // vector → task, -1 where there is nothing to do
 	users                 []int32 // vector → number of elements that read it
 	usersOf               [][]int32
+	alone                 []bool    // vector → an input that one product reads, of a column that no other input has
 	members, inputMembers [][]int32 // owner → vectors that share its parameters
 	keptAt                []int     // element → its first float in kept
 	wide, spread          []bool    // layers.Program.Wide
@@ -49,6 +51,7 @@ type executor struct {
 	norms    []float32   // [element block][size]: flow through each unit, over the rows
 	groups   [][]float32 // gradients of shared weights
 	logs     logStore
+	peaks    peaks       // for queries
 	scales   [][]float64 // by column: powers of two that statistics are divided by
 
 	workers    []*worker
@@ -72,8 +75,11 @@ type call struct {
 	params []float32
 	codes  columnCodes
 	vals   []float32
-	flows  []int64 // nil: the parameters move at once
-	count  bool    // only the visits of the units are counted
+	flows  []int64     // nil: the parameters move at once
+	frozen bool        // parameters stay: flows are products of float32 numbers, without gradients
+	query  *posteriors // what Posteriors writes, else nil
+	peaks  *peaks      // of inputs whose cells are missing; nil where these are 1
+	most   bool        // sums are the largest of their terms
 	rule   ruleArgs
 }
 
@@ -122,6 +128,7 @@ type worker struct {
 	sums        []float64 // of sample
 	pairs       pairBuffers
 	half        halfBuffers
+	mix         mixBuffers
 }
 
 // flowKind is what the products of the flows are made of.
@@ -164,7 +171,7 @@ func newExecutor(m layers.Module, d *cpu.Device) *executor {
 func planned(m layers.Module, d *cpu.Device) *executor {
 	set := d.Set()
 	x := &executor{
-		dev: d, prog: m.Program, owners: m.Program.Owners(), set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train,
+		dev: d, prog: m.Program, owners: m.Program.Owners(), set: set, size: m.Program.BlockSize, rowsMax: m.Rows, train: m.Train, queries: m.Queries,
 		scales: m.Scales, wideCodes: m.Program.WideCodes(),
 	}
 	switch least := mixedBlock(set); {

@@ -30,6 +30,14 @@ func (x *executor) forward(rows int, a *tensor.ForwardArgs) error {
 	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
+	x.up(ll[:rows])
+	a.Recomputed = x.recomputed.Load()
+	return nil
+}
+
+// up evaluates the rows of the call, by sums or maxima as it says, and sets the logs of
+// their values.
+func (x *executor) up(logs []float64) {
 	x.logs.reset()
 	x.recomputed.Store(0)
 	x.run(&x.forwardPlan, func(w *worker, t *task) {
@@ -42,12 +50,10 @@ func (x *executor) forward(rows int, a *tensor.ForwardArgs) error {
 			x.forwardStored(w, t)
 		}
 	})
-	for r := range rows {
-		ll[r] = x.logValue(x.prog.Root, r, 0)
+	for r := range logs {
+		logs[r] = x.logValue(x.prog.Root, r, 0)
 	}
-	a.Recomputed = x.recomputed.Load()
-	x.checkLogs(ll[:rows])
-	return nil
+	x.checkLogs(logs)
 }
 
 // rowsOf returns the rows of the call that a worker computes, in whole tiles.
@@ -67,6 +73,10 @@ func (x *executor) forwardSum(w *worker, t *task) {
 	lo, hi := x.rowsOf(w)
 	step := tileRows(t.cols)
 	vals := x.values[x.slot[t.vec]:]
+	panel := x.set.Panel
+	if x.call.most {
+		panel = x.set.MaxPanel
+	}
 	for r := lo; r < hi; r += step {
 		n := min(step, hi-r)
 		e := w.e[w.eRow(r)*t.cols:]
@@ -86,7 +96,7 @@ func (x *executor) forwardSum(w *worker, t *task) {
 			if run.tail {
 				a.Min = &minimum[run.row]
 			}
-			x.set.Panel(&a)
+			panel(&a)
 		}
 		limit := float32(t.cols) * trust * exp2neg(low)
 		for _, m := range minimum[:t.units] {
@@ -123,12 +133,28 @@ func (x *executor) transpose(w *worker, t *task) {
 	x.meet(w)
 }
 
-// operand sets the arguments of a product of the rows from r on.
+// product forms an operand in n rows from r on, scaled by the rows' shifts, which fit
+// sets.
+func (x *executor) product(w *worker, e *elem, r, n int, out []float32, outRow int, fit bool) {
+	shift := x.shiftOf(e.id)
+	for hi := r + n; r < hi; r += n {
+		n = x.alike(e, r, hi-r)
+		x.set.Product(&micro.ProductArgs{
+			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
+			Out: &out[0], OutRow: outRow, Shift: &shift[r], Fit: fit, Wide: e.wide,
+		})
+		out = out[min(n*outRow, len(out)):]
+	}
+}
+
+// operand sets the arguments of a product of the rows from r on, which are alike.
 func (x *executor) operand(w *worker, e *elem, r int) []micro.Factor {
 	w.factors = w.factors[:0]
 	for i := range e.factors {
 		f := &e.factors[i]
-		if f.input >= 0 {
+		if x.peaked(f, r) {
+			w.factors = append(w.factors, x.peakFactor(f.input))
+		} else if f.input >= 0 {
 			in := &x.prog.Inputs[f.input]
 			factor := micro.Factor{Base: &x.call.params[in.Table], Row: e.width}
 			if codes := x.columnCodes(in); codes.wide != nil {
@@ -159,11 +185,7 @@ func (x *executor) fit(w *worker, t *task, r, n int, out []float32) (low int32, 
 	ex := x.exp(t.vec)[r : r+n]
 	for i := range t.elems {
 		e := &t.elems[i]
-		shift := x.shiftOf(e.id)[r : r+n]
-		x.set.Product(&micro.ProductArgs{
-			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
-			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0], Fit: true, Wide: e.wide,
-		})
+		x.product(w, e, r, n, out[e.col:], t.cols, true)
 	}
 	if len(t.elems) == 1 {
 		e := &t.elems[0]
@@ -258,11 +280,7 @@ func (x *executor) align(w *worker, t *task, ex []int32, r, n int, out []float32
 func (x *executor) form(w *worker, t *task, r, n int, out []float32) {
 	for i := range t.elems {
 		e := &t.elems[i]
-		shift := x.shiftOf(e.id)[r : r+n]
-		x.set.Product(&micro.ProductArgs{
-			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
-			Out: &out[e.col], OutRow: t.cols, Shift: &shift[0], Wide: e.wide,
-		})
+		x.product(w, e, r, n, out[e.col:], t.cols, false)
 	}
 	if x.logs.any(t) {
 		for i := range n {

@@ -330,7 +330,7 @@ func (x *executor) eachAside(w *worker, t *task, ratios, e []float32, do func(ro
 }
 
 // halves reports whether the running call multiplies halves.
-func (x *executor) halves() bool { return x.mixed == inHalves && !x.call.count }
+func (x *executor) halves() bool { return x.mixed == inHalves && !x.call.frozen }
 
 // exp2 returns 2^e for a normal float32.
 func exp2(e int32) float32 { return math.Float32frombits(uint32(e+127) << 23) }

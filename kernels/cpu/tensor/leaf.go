@@ -2,17 +2,21 @@ package tensor
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
 )
 
-// logDensity returns the natural log density of a function leaf in a row, 0
-// where the cell is missing.
+// logDensity returns the natural log density of a function leaf in a row; where the
+// cell is missing 0, or the peak.
 func (x *executor) logDensity(in *layers.Input, row, unit int) float64 {
 	v := x.columnValues(in)[row]
 	if v != v {
-		return 0
+		if x.call.peaks == nil {
+			return 0
+		}
+		return x.modesOf(in)[unit]
 	}
 	return in.Family.LogProb(x.unitParams(in, unit, nil), float64(v))
 }
@@ -48,18 +52,21 @@ func (x *executor) forwardInput(w *worker, t *task) {
 		v := vals[r]
 		clear(row)
 		ex[r] = 0
-		if v != v {
+		switch {
+		case v == v:
+			for u := range logs {
+				logs[u] = in.Family.LogProb(params[u], float64(v))
+			}
+		case x.call.peaks != nil:
+			copy(logs, x.modesOf(in))
+		default:
 			clear(x.ownExp(t.vec, r))
 			for u := range t.units {
 				row[u] = 1
 			}
 			continue
 		}
-		top := math.Inf(-1)
-		for u := range logs {
-			logs[u] = in.Family.LogProb(params[u], float64(v))
-			top = max(top, logs[u])
-		}
+		top := slices.Max(logs)
 		if math.IsInf(top, -1) {
 			continue // values of 0, whatever exponents the units have
 		}
@@ -92,7 +99,7 @@ func splitSmall(row, own []float32, logs []float64, unit float64) {
 
 // leaves gathers the statistics of the inputs that only this task reads.
 func (x *executor) leaves(w *worker, t *task) {
-	if x.call.count {
+	if x.call.frozen {
 		return
 	}
 	for i := range t.elems {

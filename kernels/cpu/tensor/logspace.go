@@ -112,7 +112,11 @@ func (x *executor) logValue(v int32, row, unit int) float64 {
 	if vec.Kind == layers.InputVector {
 		in := &x.prog.Inputs[vec.Def]
 		if in.Codes > 0 {
-			m, e := x.tabulated(in, int(x.columnCodes(in).at(row)), unit)
+			code := x.columnCodes(in).at(row)
+			if x.call.peaks != nil && code == in.Codes {
+				return held(x.logPeak(in, unit))
+			}
+			m, e := x.tabulated(in, int(code), unit)
 			return held(math.Log(m) + e*math.Ln2)
 		}
 		return held(x.logDensity(in, row, unit))
@@ -226,8 +230,8 @@ func (x *executor) exponents(e *elem, row int) (sum int32) {
 	return sum
 }
 
-// logSum computes the outputs of a sum from w.logE in log space, to w.logS. It
-// is the definition of the sum kernel.
+// logSum computes the outputs of a sum from w.logE in log space, to w.logS, the
+// largest terms where the call wants these. It is the definition of the sum kernels.
 func (x *executor) logSum(w *worker, t *task) {
 	w.logS = slices.Grow(w.logS[:0], t.units)[:t.units]
 	top := slices.Max(w.logE)
@@ -235,6 +239,12 @@ func (x *executor) logSum(w *worker, t *task) {
 		w.logS[u] = math.Inf(-1)
 	}
 	if math.IsInf(top, -1) {
+		return
+	}
+	if x.call.most {
+		x.eachWeight(t, 0, t.units, func(i, j int, theta float64) {
+			w.logS[i] = max(w.logS[i], held(math.Log(theta)+w.logE[j]))
+		})
 		return
 	}
 	sum := make([]float64, t.width)

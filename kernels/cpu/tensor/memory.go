@@ -40,6 +40,8 @@ type sizes struct {
 	count, width         int
 	pairs                pairSizes
 	half                 halfSizes
+	mix                  mixSizes
+	peaks                int
 	came                 int
 }
 
@@ -94,8 +96,18 @@ func (x *executor) sizes() sizes {
 		in := &p.Inputs[i]
 		z.count = max(z.count, (int(in.Codes)+1)*p.Width(in.Vector))
 	}
+	if x.queries {
+		z.peaks = x.placePeaks()
+		z.mix.rows = x.rowsMax
+		for i := range p.Inputs {
+			z.mix.units = max(z.mix.units, p.Width(p.Inputs[i].Vector))
+		}
+	}
 	if !x.train {
-		z.flows, z.norms, z.fp, z.grad, z.count = 0, 0, 0, 0, 0
+		z.norms, z.grad, z.count = 0, 0, 0
+		if !x.queries {
+			z.flows, z.fp = 0, 0
+		}
 	}
 	if x.mixed != inPairs || !x.train {
 		z.pairs = pairSizes{}
@@ -113,16 +125,16 @@ func (z sizes) memory(x *executor) Memory {
 	m := Memory{
 		Values:  4 * int64(z.values+z.own+z.exps+z.shifts),
 		Flows:   4 * int64(z.flows+z.norms+z.came),
-		Scratch: 4 * int64(z.taken+z.exps+len(x.prog.Vectors)), // the last two for rows in log space
+		Scratch: 4 * int64(z.taken+z.exps+len(x.prog.Vectors)+2*z.peaks), // the second and third for rows in log space
 	}
+	m.Flows += 4 * int64(x.keptLen)
 	if x.train {
-		m.Flows += 4 * int64(x.keptLen)
 		for _, n := range x.groupParams {
 			m.Scratch += 4 * int64(n)
 		}
 	}
 	threads := int64(x.threads)
-	own := 4*int64(9*z.width+x.rowsMax+z.pairs.total()) + int64(z.half.bytes())
+	own := 4*int64(9*z.width+x.rowsMax+z.pairs.total()+z.mix.total()) + int64(z.half.bytes())
 	big := 4 * int64(z.e+z.fp+z.tt+z.grad+z.count)
 	m.Scratch += threads * own
 	if x.forwardPlan.lockstep {
@@ -141,12 +153,13 @@ func (x *executor) workspace() {
 	x.exps = make([]int32, z.exps)
 	x.shifts = make([]int32, z.shifts)
 	x.taken = make([]int32, z.taken)
+	x.peaks.table, x.peaks.exps = cpu.Aligned[float32](z.peaks), cpu.Aligned[float32](z.peaks)
 	x.logs.init(len(x.prog.Vectors), x.rowsMax)
 	x.flows = cpu.Aligned[float32](z.flows)
 	x.norms = cpu.Aligned[float32](z.norms)
 	x.came = make([]float32, z.came)
+	x.kept = cpu.Aligned[float32](x.keptLen)
 	if x.train {
-		x.kept = cpu.Aligned[float32](x.keptLen)
 		for _, n := range x.groupParams {
 			x.groups = append(x.groups, cpu.Aligned[float32](n))
 		}
@@ -160,6 +173,7 @@ func (x *executor) workspace() {
 		w.row = cpu.Aligned[float32](8 * z.width)
 		w.pairs.init(z.pairs)
 		w.half.init(z.half)
+		w.mix.init(z.mix)
 		if lock {
 			w.part, w.parts = i, threads
 		}

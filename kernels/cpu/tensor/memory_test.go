@@ -42,11 +42,11 @@ func TestMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, train := range []bool{false, true} {
+		for _, load := range []layers.Module{{}, {Train: true}, {Queries: true}, {Train: true, Queries: true}} {
 			for _, mixed := range []bool{false, true} {
 				for _, threads := range []int{1, 2, 3} {
-					t.Run(fmt.Sprintf("%s/train=%v/mixed=%v/threads=%d", name, train, mixed, threads), func(t *testing.T) {
-						m := layers.Module{Program: r.Program, Rows: 77, Train: train, Mixed: mixed}
+					t.Run(fmt.Sprintf("%s/train=%v/queries=%v/mixed=%v/threads=%d", name, load.Train, load.Queries, mixed, threads), func(t *testing.T) {
+						m := layers.Module{Program: r.Program, Rows: 77, Train: load.Train, Queries: load.Queries, Mixed: mixed}
 						o := cpu.Options{Threads: threads, Set: widest()}
 						want := allocated(newExecutor(m, opened(t, o)))
 						got, err := Plan(m, o)
@@ -69,7 +69,7 @@ func allocated(x *executor) Memory {
 	var m Memory
 	m.Values = 4 * int64(len(x.values)+len(x.exps)+len(x.shifts))
 	m.Flows = 4 * int64(len(x.flows)+len(x.kept)+len(x.norms)+len(x.came))
-	m.Scratch = 4 * int64(len(x.logs.counts)+len(x.logs.index)+len(x.taken))
+	m.Scratch = 4 * int64(len(x.logs.counts)+len(x.logs.index)+len(x.taken)+len(x.peaks.table)+len(x.peaks.exps))
 	for _, g := range x.groups {
 		m.Scratch += 4 * int64(len(g))
 	}
@@ -85,6 +85,7 @@ func allocated(x *executor) Memory {
 	pairs := map[*uint32]bool{}
 	for _, w := range x.workers {
 		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row)
+		add(w.mix.flows, w.mix.inv, w.mix.rows, w.mix.table, w.mix.strip)
 		m.Scratch += 4 * int64(len(w.shift))
 		h := &w.half
 		add(h.scale, h.sent, h.ratioUp, h.ratioDown, h.operandUp, h.operandDown, h.asideRatios, h.asideOperands, h.asideFlows)

@@ -40,6 +40,7 @@ type factor struct {
 	// What happens to the flow that goes down this factor.
 	first bool // its flows start here: they are copied, not added
 	local bool // an input whose statistics are gathered by this task
+	alone bool // an input that Posteriors mixes in this task
 }
 
 // sumPlan are the weights of a sum as runs of whole panels.
@@ -106,6 +107,15 @@ func (x *executor) plan() {
 			tiedInput[i], tiedInput[o] = true, true
 		}
 	}
+	inputsOf := make([]int32, len(p.Columns))
+	for i := range p.Inputs {
+		inputsOf[p.Inputs[i].Column]++
+	}
+	x.alone = make([]bool, len(p.Vectors))
+	for i := range p.Inputs {
+		in := &p.Inputs[i]
+		x.alone[in.Vector] = users[in.Vector] == 1 && inputsOf[in.Column] == 1
+	}
 	local := func(f int32) bool { return users[f] == 1 && !tiedInput[p.Vectors[f].Def] }
 	plans := x.sumPlans()
 	kept := 0
@@ -118,8 +128,8 @@ func (x *executor) plan() {
 			e.units = int(v.Units)
 			fc := factor{vec: f, input: -1}
 			if v.Kind == layers.InputVector {
-				fc.local = local(f)
-				keep = keep || !fc.local
+				fc.local, fc.alone = local(f), x.alone[f]
+				keep = keep || x.train && !fc.local || x.queries && !fc.alone
 				if p.Inputs[v.Def].Codes > 0 {
 					fc.input = v.Def
 				}

@@ -51,6 +51,15 @@ func (p *program) training(call string, rows int) (*executor, error) {
 	return x, err
 }
 
+// querying is ready for a call that only programs for queries have.
+func (p *program) querying(call string, rows int) (*executor, error) {
+	x, err := p.ready(call, rows)
+	if err == nil && !x.queries {
+		return nil, fmt.Errorf("%w: cpu: %s of a program without room for it; load the module for queries", kernels.ErrDevice, call)
+	}
+	return x, err
+}
+
 // Forward evaluates rows.
 func (p *program) Forward(_ context.Context, rows int, a *tensor.ForwardArgs) error {
 	x, err := p.ready("Forward", rows)
@@ -99,21 +108,22 @@ func (p *program) Sample(_ context.Context, rows int, a *tensor.SampleArgs) erro
 	return x.sample(rows, a)
 }
 
-// Posteriors is not available yet.
-func (p *program) Posteriors(_ context.Context, rows int, _ *tensor.PosteriorsArgs) error {
-	return p.notYet("Posteriors", rows)
-}
-
-// Maximise is not available yet.
-func (p *program) Maximise(_ context.Context, rows int, _ *tensor.MaximiseArgs) error {
-	return p.notYet("Maximise", rows)
-}
-
-func (p *program) notYet(call string, rows int) error {
-	if _, err := p.ready(call, rows); err != nil {
+// Posteriors writes distributions of columns given the observed cells.
+func (p *program) Posteriors(_ context.Context, rows int, a *tensor.PosteriorsArgs) error {
+	x, err := p.querying("Posteriors", rows)
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: cpu: %s is not available yet", kernels.ErrDevice, call)
+	return x.posteriors(rows, a)
+}
+
+// Maximise evaluates rows by maxima and fills their missing cells.
+func (p *program) Maximise(_ context.Context, rows int, a *tensor.MaximiseArgs) error {
+	x, err := p.querying("Maximise", rows)
+	if err != nil {
+		return err
+	}
+	return x.maximise(rows, a)
 }
 
 // Inspect copies the log values of a vector.

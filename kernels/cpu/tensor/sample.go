@@ -1,21 +1,14 @@
 package tensor
 
 import (
-	"cmp"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
 
-// sampleRows is the number of rows that a thread draws at a time.
-const sampleRows = 32
-
-// sampler draws the missing cells of a call. Each row writes to places of its own, so
-// any thread may draw it.
+// sampler draws the missing cells of a call.
 type sampler struct {
 	*executor
 	draws tensor.Draws
@@ -26,124 +19,23 @@ func (x *executor) sample(rows int, a *tensor.SampleArgs) error {
 	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
-	functions := x.prog.Functions()
-	if len(a.Units) < rows*len(functions) {
-		return tooShort("units", len(a.Units), rows*len(functions))
+	if err := x.roomForUnits(rows, a.Units); err != nil {
+		return err
 	}
 	s := &sampler{x, tensor.NewDraws(a.Seed, a.First)}
-	x.share((rows+sampleRows-1)/sampleRows, func(w *worker, i int) {
-		s.descend(w, i*sampleRows, min((i+1)*sampleRows, rows))
-	})
+	x.walk(s.choose)
 	x.share(len(x.prog.Inputs), func(w *worker, i int) { s.input(w, &x.prog.Inputs[i]) })
-	for i, f := range functions {
-		for r, u := range x.takenOf(x.prog.Inputs[f].Vector)[:rows] {
-			a.Units[i*rows+r] = u - 1
-		}
-	}
+	x.unitsTaken(a.Units)
 	return nil
 }
 
-// share gives the numbers below n out to the threads.
-func (x *executor) share(n int, do func(w *worker, i int)) {
-	var next atomic.Int64
-	work := func(w *worker) {
-		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			do(w, i)
-		}
+// choose is the choice of an operand in proportion to weight times value.
+func (s *sampler) choose(w *worker, t *task, row, unit int, o operands) int {
+	runs, uniform := t.sum.rowOf(unit/s.size*s.size), s.draws.Row(row).Uniform(t.vec)
+	if o.logs != nil {
+		return s.drawLog(w, runs, unit%s.size, o.logs, uniform)
 	}
-	var wg sync.WaitGroup
-	for _, w := range x.workers[1:] {
-		wg.Go(func() { work(w) })
-	}
-	work(x.workers[0])
-	wg.Wait()
-}
-
-// takenOf returns, by row, the unit of a vector that the row takes, from 1, or 0.
-func (x *executor) takenOf(v int32) []int32 {
-	return x.taken[int(v)*x.rowsMax : int(v)*x.rowsMax+x.rowsMax]
-}
-
-// descend takes the rows lo to hi-1 from the root down to the inputs.
-func (s *sampler) descend(w *worker, lo, hi int) {
-	p := s.prog
-	for v := range p.Vectors {
-		clear(s.takenOf(int32(v))[lo:hi])
-	}
-	root := s.takenOf(p.Root)
-	for r := lo; r < hi; r++ {
-		if !math.IsInf(s.logValue(p.Root, r, 0), -1) {
-			root[r] = 1
-		}
-	}
-	for i := len(s.tasks) - 1; i >= 0; i-- {
-		t := &s.tasks[i]
-		taken := s.takenOf(t.vec)
-		switch t.kind {
-		case layers.StoredVector:
-			for r := lo; r < hi; r++ {
-				if u := taken[r]; u > 0 {
-					s.hand(&t.elems[0], r, u-1)
-				}
-			}
-		case layers.SumVector:
-			for r := lo; r < hi; r++ {
-				n := 0
-				for r+n < hi && taken[r+n] > 0 {
-					n++
-				}
-				if n > 0 {
-					s.sum(w, t, r, n, taken)
-					r += n
-				}
-			}
-		}
-	}
-}
-
-// hand gives a unit of an element to its factors.
-func (s *sampler) hand(e *elem, row int, unit int32) {
-	for i := range e.factors {
-		s.takenOf(e.factors[i].vec)[row] = unit + 1
-	}
-}
-
-// sum draws an operand of a sum in each of n rows from r on.
-func (s *sampler) sum(w *worker, t *task, r, n int, taken []int32) {
-	at := 0
-	if w.parts > 1 { // the others are at other sums, and w.e has room for all rows of any
-		at = r * (len(w.e) / s.rowsMax)
-	}
-	operands := w.e[at:][:n*t.cols]
-	s.form(w, t, r, n, operands)
-	for i := range n {
-		row := r + i
-		unit, uniform := int(taken[row]-1), s.draws.Row(row).Uniform(t.vec)
-		col := -1
-		if entry := s.logs.get(t.vec, row); entry != nil {
-			col = s.drawLog(w, t.sum.rowOf(unit/s.size*s.size), unit%s.size, entry.operands, uniform)
-		} else {
-			col = s.draw(w, t.sum.rowOf(unit/s.size*s.size), unit%s.size, operands[i*t.cols:][:t.cols], uniform)
-		}
-		if col < 0 {
-			continue
-		}
-		k := len(t.elems) - 1
-		for t.elems[k].col > col {
-			k--
-		}
-		s.hand(&t.elems[k], row, int32(col-t.elems[k].col))
-	}
-}
-
-// rowOf returns the runs of the row block that starts at a unit.
-func (p *sumPlan) rowOf(unit int) []rowRun {
-	lo, _ := slices.BinarySearchFunc(p.forward, unit, func(r rowRun, u int) int { return cmp.Compare(r.row, u) })
-	hi := lo + 1
-	for !p.forward[hi-1].tail {
-		hi++
-	}
-	return p.forward[lo:hi]
+	return s.draw(w, runs, unit%s.size, o.values, uniform)
 }
 
 // draw returns the column of the operand that a unit of a row block takes, -1 if
