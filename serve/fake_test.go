@@ -216,6 +216,15 @@ func (l *fakeLoader) models() []*fakeModel {
 	return append([]*fakeModel(nil), l.opened...)
 }
 
+// send asks for the answer to a request that is decoded already.
+func (s *Server) send(ctx context.Context, req *oip.Request) (*oip.Response, error) {
+	bytes := 100
+	for _, in := range req.Inputs {
+		bytes += len(in.Raw)
+	}
+	return s.infer(ctx, req.Model, bytes, func() (*oip.Request, error) { return req, nil })
+}
+
 // testServer makes a server with models of the given names, which are loaded.
 func testServer(t testing.TB, l *fakeLoader, o Options, names ...string) *Server {
 	t.Helper()

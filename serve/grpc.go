@@ -75,7 +75,7 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 		leave, err = s.enter()
 	}
 	if err != nil {
-		s.count(r, err)
+		s.count(err)
 		s.refuse(w, r, err)
 		return
 	}
@@ -156,12 +156,7 @@ func (s *Server) grpcAnswer(ctx context.Context, service, method string, message
 		out, err := s.grpcModel(ctx, method, ref, dst)
 		return out, true, err
 	case "ModelInfer":
-		req, err := oip.DecodeProto(message)
-		if err != nil {
-			s.count(nil, err)
-			return nil, true, err
-		}
-		resp, err := s.infer(ctx, req)
+		resp, err := s.infer(ctx, oip.ModelOf(message), len(message), func() (*oip.Request, error) { return oip.DecodeProto(message) })
 		if err != nil {
 			return nil, true, err
 		}

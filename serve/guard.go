@@ -27,7 +27,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			err = fail(ErrToken, "send the header Authorization: Bearer with the server's token")
 		}
 		if err != nil {
-			s.count(r, err)
+			s.count(err)
 			s.refuse(w, r, err)
 			return
 		}

@@ -11,25 +11,34 @@ import (
 	"github.com/pce-engine/pce/serve/oip"
 )
 
-// infer answers a request. bytes is the memory that its body takes, for which the
-// caller accounts.
-func (s *Server) infer(ctx context.Context, req *oip.Request) (resp *oip.Response, err error) {
+// infer answers a request for a model, whose body has so many bytes, for which the
+// caller accounts. decode is called once there is room for the request's rows.
+func (s *Server) infer(ctx context.Context, model string, bytes int, decode func() (*oip.Request, error)) (resp *oip.Response, err error) {
 	from := time.Now()
+	place, err := s.models.admit(model, bytes)
+	if err != nil {
+		return nil, err
+	}
+	defer place.end()
+	req, err := decode()
+	if err != nil {
+		s.count(err)
+		return nil, err
+	}
 	timeout, err := s.timeout(req.Params)
 	if err != nil {
-		s.metrics.refused(400)
+		s.count(err)
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	v, err := s.models.acquire(ctx, req.Model, req.Version)
 	if err != nil {
-		status, _ := statusOf(err)
-		s.metrics.refused(status)
+		s.count(err)
 		return nil, err
 	}
 	defer v.release()
-	call := call{server: s, version: v, req: req}
+	call := call{server: s, version: v, req: req, place: place}
 	name := ""
 	defer func() {
 		s.metrics.pending.Add(-call.reserved)
@@ -103,8 +112,9 @@ type call struct {
 	version  *version
 	query    *Query
 	req      *oip.Request
-	rows     int // of the request
-	repeat   int // rows of the model for each of them
+	place    *admission // nil: none was reserved
+	rows     int        // of the request
+	repeat   int        // rows of the model for each of them
 	reserved int64
 	job      job
 	outputs  []oip.Output // what the request asks for, or all that it gets unasked
@@ -290,7 +300,7 @@ func (c *call) run(ctx context.Context, from time.Time) error {
 	if err := ctx.Err(); err != nil {
 		return late(err)
 	}
-	if err := c.version.lane.submit(c.version, j); err != nil {
+	if err := c.version.lane.submit(c.version, j, c.place); err != nil {
 		return err
 	}
 	select {

@@ -80,13 +80,17 @@ func (l *lane) rouse() {
 	}
 }
 
-// submit queues a job, or says how long the queue is. The version stays open until
-// the job is done.
-func (l *lane) submit(v *version, j *job) error {
+// submit queues a job in the place that was reserved for it, if one was, or says how
+// long the queue is. The version stays open until the job is done.
+func (l *lane) submit(v *version, j *job, place *admission) error {
 	j.done = make(chan struct{})
 	j.left = j.rows.Rows
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if place != nil && place.version == v {
+		v.leave(place)
+		v.learnSize(j.rows.Rows, place.bytes)
+	}
 	if err := l.room(v, j.rows.Rows); err != nil {
 		return err
 	}
@@ -102,15 +106,6 @@ func (l *lane) submit(v *version, j *job) error {
 	q.jobs, q.rows, v.waiting = append(q.jobs, j), q.rows+j.rows.Rows, v.waiting+j.rows.Rows
 	v.hold()
 	l.rouse()
-	return nil
-}
-
-// room refuses rows for which the queue of a version has no room. The caller holds mu.
-func (l *lane) room(v *version, rows int) error {
-	if v.waiting > 0 && v.waiting+rows > l.opts.MaxQueueRows {
-		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; try again later", v.waiting, v.name, l.opts.MaxQueueRows),
-			time.Duration(float64(v.waiting) * v.rowTime)}
-	}
 	return nil
 }
 

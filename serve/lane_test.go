@@ -77,7 +77,7 @@ func TestBatchDelay(t *testing.T) {
 		var group sync.WaitGroup
 		ask := func(n, first int, want time.Duration) {
 			group.Go(func() {
-				r, err := s.infer(t.Context(), rowsRequest(n, first))
+				r, err := s.send(t.Context(), rowsRequest(n, first))
 				if err != nil {
 					t.Error(err)
 					return
@@ -112,7 +112,7 @@ func TestBatchCuts(t *testing.T) {
 		var group sync.WaitGroup
 		for i, n := range []int{6, 1, 4, 1} {
 			group.Go(func() {
-				r, err := s.infer(t.Context(), rowsRequest(n, 20*i))
+				r, err := s.send(t.Context(), rowsRequest(n, 20*i))
 				if err != nil {
 					t.Error(err)
 					return
@@ -127,7 +127,7 @@ func TestBatchCuts(t *testing.T) {
 		}
 		// A sample knows the number of its row, whatever batch it was in.
 		req := &oip.Request{Model: "m", Params: oip.Params{"query": "sample", "seed": int64(1), "n_samples": int64(6)}}
-		r, err := s.infer(t.Context(), req)
+		r, err := s.send(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestDeadlines(t *testing.T) {
 		start := time.Now()
 		req := rowsRequest(12, 0) // three batches of 10 ms
 		req.Params = oip.Params{"timeout": int64(15_000)}
-		_, err := s.infer(t.Context(), req)
+		_, err := s.send(t.Context(), req)
 		if got := time.Since(start); !errors.Is(err, ErrLate) || got != 15*time.Millisecond {
 			t.Errorf("%v after %v", err, got)
 		}
@@ -156,23 +156,23 @@ func TestDeadlines(t *testing.T) {
 		}
 		// The second batch was cut off: the next request begins at once.
 		start = time.Now()
-		if _, err := s.infer(t.Context(), rowsRequest(1, 0)); err != nil || time.Since(start) != 10*time.Millisecond {
+		if _, err := s.send(t.Context(), rowsRequest(1, 0)); err != nil || time.Since(start) != 10*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 
 		// A batch goes on while one of its clients waits.
 		gone, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
-		group.Go(func() { s.infer(t.Context(), rowsRequest(4, 0)) })
+		group.Go(func() { s.send(t.Context(), rowsRequest(4, 0)) })
 		synctest.Wait()
 		start = time.Now()
 		group.Go(func() {
-			if _, err := s.infer(gone, rowsRequest(1, 0)); !errors.Is(err, context.Canceled) || time.Since(start) != 15*time.Millisecond {
+			if _, err := s.send(gone, rowsRequest(1, 0)); !errors.Is(err, context.Canceled) || time.Since(start) != 15*time.Millisecond {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
 		})
 		group.Go(func() {
-			r, err := s.infer(t.Context(), rowsRequest(1, 7))
+			r, err := s.send(t.Context(), rowsRequest(1, 7))
 			if err != nil || time.Since(start) != 20*time.Millisecond {
 				t.Errorf("%v after %v", err, time.Since(start))
 				return
@@ -187,14 +187,14 @@ func TestDeadlines(t *testing.T) {
 		runs := m.runs.Load()
 		late, cancel := context.WithDeadline(t.Context(), time.Now())
 		defer cancel()
-		if _, err := s.infer(late, rowsRequest(1, 0)); !errors.Is(err, ErrLate) {
+		if _, err := s.send(late, rowsRequest(1, 0)); !errors.Is(err, ErrLate) {
 			t.Error(err)
 		}
-		group.Go(func() { s.infer(t.Context(), rowsRequest(4, 0)) })
+		group.Go(func() { s.send(t.Context(), rowsRequest(4, 0)) })
 		synctest.Wait()
 		req = rowsRequest(1, 0)
 		req.Params = oip.Params{"timeout": int64(1)}
-		if _, err := s.infer(t.Context(), req); !errors.Is(err, ErrLate) {
+		if _, err := s.send(t.Context(), req); !errors.Is(err, ErrLate) {
 			t.Error(err)
 		}
 		group.Wait()
@@ -211,7 +211,7 @@ func TestQueueFull(t *testing.T) {
 		var group sync.WaitGroup
 		ask := func(n int) {
 			group.Go(func() {
-				r, err := s.infer(t.Context(), rowsRequest(n, 3))
+				r, err := s.send(t.Context(), rowsRequest(n, 3))
 				if err != nil {
 					t.Error(err)
 					return
@@ -221,7 +221,7 @@ func TestQueueFull(t *testing.T) {
 			synctest.Wait()
 		}
 		ask(20) // more than may wait: 16 do
-		if _, err := s.infer(t.Context(), rowsRequest(1, 0)); !errors.Is(err, ErrFull) || retryAfter(err) != 1 {
+		if _, err := s.send(t.Context(), rowsRequest(1, 0)); !errors.Is(err, ErrFull) || retryAfter(err) != 1 {
 			t.Error(err)
 		}
 		group.Wait()
@@ -278,7 +278,7 @@ func TestTurns(t *testing.T) {
 		var group sync.WaitGroup
 		for range 100 {
 			group.Go(func() {
-				if _, err := s.infer(t.Context(), rowsRequest(4, 0)); err != nil {
+				if _, err := s.send(t.Context(), rowsRequest(4, 0)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -289,7 +289,7 @@ func TestTurns(t *testing.T) {
 			start := time.Now()
 			req := rowsRequest(1, 0)
 			req.Model = "other"
-			if _, err := s.infer(t.Context(), req); err != nil {
+			if _, err := s.send(t.Context(), req); err != nil {
 				t.Error(err)
 			}
 			if took := time.Since(start); took > 20*time.Millisecond {
@@ -310,7 +310,7 @@ func TestTurnsAreNotSaved(t *testing.T) {
 		}}
 		s := testServer(t, l, Options{MaxQueueDelay: -1, MaxBatchRows: 4, MaxQueueRows: 1000, ReloadEvery: -1}, "m", "other")
 		for range 50 {
-			if _, err := s.infer(t.Context(), rowsRequest(4, 0)); err != nil {
+			if _, err := s.send(t.Context(), rowsRequest(4, 0)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -319,7 +319,7 @@ func TestTurnsAreNotSaved(t *testing.T) {
 			group.Go(func() {
 				req := rowsRequest(4, 0)
 				req.Model = "other"
-				if _, err := s.infer(t.Context(), req); err != nil {
+				if _, err := s.send(t.Context(), req); err != nil {
 					t.Error(err)
 				}
 			})
@@ -327,7 +327,7 @@ func TestTurnsAreNotSaved(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(15 * time.Millisecond)
 		start := time.Now()
-		if _, err := s.infer(t.Context(), rowsRequest(4, 0)); err != nil {
+		if _, err := s.send(t.Context(), rowsRequest(4, 0)); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(start); took > 30*time.Millisecond {
@@ -350,7 +350,7 @@ func TestLateInQueue(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		j := &job{ctx: gone, rows: v.batch(3), seen: time.Now()}
-		if err := v.lane.submit(v, j); err != nil {
+		if err := v.lane.submit(v, j, nil); err != nil {
 			t.Fatal(err)
 		}
 		<-j.done

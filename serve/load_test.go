@@ -33,7 +33,7 @@ func TestLoad(t *testing.T) {
 			group.Go(func() {
 				time.Sleep(time.Duration(i) * time.Second / rate)
 				from := time.Now()
-				r, err := s.infer(t.Context(), rowsRequest(1, i))
+				r, err := s.send(t.Context(), rowsRequest(1, i))
 				status, _ := statusOf(err)
 				codes[status].Add(1)
 				if err != nil {
@@ -71,7 +71,7 @@ func TestLoadNeighbour(t *testing.T) {
 			for i := range flood {
 				group.Go(func() {
 					for ctx.Err() == nil {
-						if _, err := s.infer(ctx, rowsRequest(1, i)); err != nil {
+						if _, err := s.send(ctx, rowsRequest(1, i)); err != nil {
 							time.Sleep(5 * time.Millisecond)
 						}
 					}
@@ -82,7 +82,7 @@ func TestLoadNeighbour(t *testing.T) {
 				time.Sleep(time.Duration(rng.IntN(10_000)) * time.Microsecond)
 				req, from := rowsRequest(1, 0), time.Now()
 				req.Model = "quiet"
-				if _, err := s.infer(t.Context(), req); err != nil {
+				if _, err := s.send(t.Context(), req); err != nil {
 					t.Error(err)
 				}
 				slow = max(slow, time.Since(from))
@@ -216,7 +216,7 @@ func TestLoadHostile(t *testing.T) {
 func TestSampleIsItsOwn(t *testing.T) {
 	bubble(t, Options{MaxBatchRows: 16, MaxQueueRows: 1 << 20}, func(t *testing.T, s *Server, m *fakeModel) {
 		sample := func(seed int64) []byte {
-			r, err := s.infer(t.Context(), &oip.Request{Model: "m", Params: oip.Params{"query": "sample", "seed": seed, "n_samples": int64(5)}})
+			r, err := s.send(t.Context(), &oip.Request{Model: "m", Params: oip.Params{"query": "sample", "seed": seed, "n_samples": int64(5)}})
 			if err != nil {
 				t.Error(err)
 				return nil

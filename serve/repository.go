@@ -384,26 +384,6 @@ func (r *repository) ready() error {
 	return nil
 }
 
-// room reports whether a model's queue is full, so that a request is refused before
-// its tensors are read. Whether its rows fit is known afterwards.
-func (r *repository) room(name string) error {
-	r.mu.Lock()
-	e, err := r.find(name)
-	var v *version
-	if err == nil && e.current != nil {
-		v = e.current
-		v.hold()
-	}
-	r.mu.Unlock()
-	if v == nil {
-		return nil // acquire says more
-	}
-	defer v.release()
-	v.lane.mu.Lock()
-	defer v.lane.mu.Unlock()
-	return v.lane.room(v, 1)
-}
-
 // modelReady reports whether a version of a model answers without being loaded first.
 func (r *repository) modelReady(name, number string) error {
 	r.mu.Lock()

@@ -54,7 +54,7 @@ func TestReload(t *testing.T) {
 		for i := range 8 {
 			group.Go(func() {
 				for ctx.Err() == nil {
-					r, err := s.infer(t.Context(), rowsRequest(5, 10*i))
+					r, err := s.send(t.Context(), rowsRequest(5, 10*i))
 					if err != nil {
 						t.Error(err)
 						return
@@ -103,7 +103,7 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		if _, err := s.infer(t.Context(), rowsRequest(1, 0)); err != nil {
+		if _, err := s.send(t.Context(), rowsRequest(1, 0)); err != nil {
 			t.Error(err)
 		}
 		renew(t, s, "m", "good")
@@ -155,7 +155,7 @@ func TestMemory(t *testing.T) {
 		use := func(name string) error {
 			req := rowsRequest(1, 3)
 			req.Model = name
-			r, err := s.infer(t.Context(), req)
+			r, err := s.send(t.Context(), req)
 			if err == nil {
 				checkRows(t, r, 1, 3)
 			}
@@ -332,7 +332,7 @@ func TestLoadWaits(t *testing.T) {
 		req := rowsRequest(1, 0)
 		req.Params = oip.Params{"timeout": int64(5000)}
 		start := time.Now()
-		if _, err := s.infer(t.Context(), req); !errors.Is(err, ErrLate) || time.Since(start) != 5*time.Millisecond {
+		if _, err := s.send(t.Context(), req); !errors.Is(err, ErrLate) || time.Since(start) != 5*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		if got := s.served("m"); got != "LOADING " {
@@ -342,7 +342,7 @@ func TestLoadWaits(t *testing.T) {
 			t.Error(w.Code, w.Body)
 		}
 		l.gate <- struct{}{}
-		if _, err := s.infer(t.Context(), rowsRequest(1, 0)); err != nil {
+		if _, err := s.send(t.Context(), rowsRequest(1, 0)); err != nil {
 			t.Error(err)
 		}
 		go s.models.load(context.Background(), "m") // waits for the gate

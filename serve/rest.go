@@ -95,31 +95,29 @@ func (s *Server) stats(r *http.Request) (any, error) {
 
 // restInfer answers POST .../infer.
 func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
-	body, done, err := s.body(w, r)
-	defer done()
-	if err != nil {
-		s.count(r, err)
+	model := r.PathValue("model")
+	if err := s.models.full(model, r.ContentLength); err != nil {
 		s.refuse(w, r, err)
 		return
 	}
-	leave, err := s.enter()
+	body, done, err := s.body(w, r)
+	defer done()
+	var leave func()
+	if err == nil {
+		leave, err = s.enter()
+	}
 	if err != nil {
-		s.count(r, err)
+		s.count(err)
 		s.refuse(w, r, err)
 		return
 	}
 	defer leave()
-	err = s.models.room(r.PathValue("model"))
 	var req *oip.Request
-	if err == nil {
+	resp, err := s.infer(r.Context(), model, len(body), func() (*oip.Request, error) {
+		var err error
 		req, err = s.restRequest(r, body)
-	}
-	if err != nil {
-		s.count(r, err)
-		s.refuse(w, r, err)
-		return
-	}
-	resp, err := s.infer(r.Context(), req)
+		return req, err
+	})
 	if err != nil {
 		s.refuse(w, r, err)
 		return
@@ -145,7 +143,7 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 }
 
 // count counts a request that was refused before it reached a model.
-func (s *Server) count(_ *http.Request, err error) {
+func (s *Server) count(err error) {
 	status, _ := statusOf(err)
 	s.metrics.refused(status)
 }

@@ -28,9 +28,12 @@ type version struct {
 	closed  func() // called once, by the last to let go
 
 	// Guarded by lane.mu.
-	waiting int     // rows in queues
-	used    float64 // operations that batches took, as fairness counts them
-	rowTime float64 // nanoseconds that a row takes, a running mean
+	waiting  int     // rows in queues
+	reserved int     // rows of requests that are being decoded
+	used     float64 // operations that batches took, as fairness counts them
+	rowTime  float64 // nanoseconds that a row takes, a running mean
+	// Running means of requests, by which rows are estimated from bytes (admit.go).
+	meanRows, meanBytes float64
 }
 
 // batch returns a batch of rows missing cells, which may have been used before.

@@ -2,6 +2,7 @@ package oip
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -14,6 +15,19 @@ func DecodeProto(message []byte) (*Request, error) {
 		return nil, fmt.Errorf("%w: %w", ErrMessage, err)
 	}
 	return r, nil
+}
+
+// ModelOf returns the model that a ModelInferRequest names first, without decoding the
+// rest, or "". Errors are left for DecodeProto to find.
+func ModelOf(message []byte) string {
+	name, found := "", errors.New("found")
+	fields(message, func(f field) error {
+		if f.number != 1 || f.text(&name, "model_name") != nil {
+			return nil
+		}
+		return found // ends the walk
+	})
+	return name
 }
 
 func (r *Request) decodeProto(message []byte) error {

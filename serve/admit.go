@@ -1,0 +1,128 @@
+package serve
+
+import "time"
+
+// admission is a place in the queue of a version for a request whose tensors have
+// not been decoded yet: decoding then costs no time where the rows would be refused,
+// however many requests come at once.
+type admission struct {
+	version *version
+	rows    int // that the request should have, by its bytes
+	bytes   int // of its body
+}
+
+// admit reserves a place for a request of so many bytes. It returns nil where the
+// model is not in memory; acquire then says more. The caller ends the admission.
+func (r *repository) admit(name string, bytes int) (*admission, error) {
+	v := r.current(name)
+	if v == nil {
+		return nil, nil
+	}
+	l := v.lane
+	l.mu.Lock()
+	a := &admission{version: v, rows: v.expect(bytes), bytes: bytes}
+	err := l.room(v, a.least())
+	if err == nil {
+		v.reserved += a.rows
+	}
+	l.mu.Unlock()
+	if err != nil {
+		status, _ := statusOf(err)
+		v.stats.request(v.number, "", status, 0, 0, 0, 0)
+		v.release()
+		return nil, err
+	}
+	return a, nil
+}
+
+// full refuses a request before its body is read if it would be refused afterwards.
+// bytes is the stated length of the body, negative where none is stated.
+func (r *repository) full(name string, bytes int64) error {
+	v := r.current(name)
+	if v == nil {
+		return nil
+	}
+	defer v.release()
+	v.lane.mu.Lock()
+	a := admission{rows: v.expect(int(max(0, bytes)))}
+	err := v.lane.room(v, a.least())
+	v.lane.mu.Unlock()
+	if err != nil {
+		status, _ := statusOf(err)
+		v.stats.request(v.number, "", status, 0, 0, 0, 0)
+	}
+	return err
+}
+
+// current returns the version of a model that is in memory, which the caller
+// releases, or nil.
+func (r *repository) current(name string) *version {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, err := r.find(name)
+	if err != nil || e.current == nil || r.closing {
+		return nil
+	}
+	r.clock++
+	e.used = r.clock
+	e.current.hold()
+	return e.current
+}
+
+// least is what the request must find room for: half of what it should have, since an
+// estimate that is too high must not refuse rows that fit.
+func (a *admission) least() int { return (a.rows + 1) / 2 }
+
+// end gives the place back unless submit has taken it.
+func (a *admission) end() {
+	if a == nil {
+		return
+	}
+	a.version.lane.mu.Lock()
+	a.version.leave(a)
+	a.version.lane.mu.Unlock()
+	a.version.release()
+}
+
+// leave gives the rows of a place back. The caller holds lane.mu.
+func (v *version) leave(a *admission) {
+	v.reserved -= a.rows
+	a.rows = 0
+}
+
+// headBytes are what names, shapes and parameters of a request may take beside its
+// rows. A request that is no longer is taken for one row.
+const headBytes = 512
+
+// expect estimates the rows of a request from its bytes. The caller holds lane.mu.
+func (v *version) expect(bytes int) int {
+	if bytes <= headBytes || v.meanBytes == 0 {
+		return 1
+	}
+	return max(1, int(float64(bytes-headBytes)*v.meanRows/v.meanBytes))
+}
+
+// learnSize keeps running means of what longer requests are like. The caller holds
+// lane.mu.
+func (v *version) learnSize(rows, bytes int) {
+	if bytes <= headBytes {
+		return
+	}
+	n, b := float64(rows), float64(bytes-headBytes)
+	if v.meanBytes == 0 {
+		v.meanRows, v.meanBytes = n, b
+	}
+	v.meanRows += (n - v.meanRows) / 16
+	v.meanBytes += (b - v.meanBytes) / 16
+}
+
+// room refuses rows for which the queue of a version has no room. One request is
+// always taken. The caller holds mu.
+func (l *lane) room(v *version, rows int) error {
+	n := v.waiting + v.reserved
+	if n > 0 && n+rows > l.opts.MaxQueueRows {
+		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; try again later", n, v.name, l.opts.MaxQueueRows),
+			time.Duration(float64(n) * v.rowTime)}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// places returns the rows of a version that are waiting, and those of requests that
+// are being decoded.
+func places(t *testing.T, s *Server) (waiting, reserved int) {
+	t.Helper()
+	v := s.models.current("m")
+	defer v.release()
+	v.lane.mu.Lock()
+	defer v.lane.mu.Unlock()
+	return v.waiting, v.reserved
+}
+
+// TestAdmitEstimate estimates rows by those of earlier requests, and never refuses
+// rows that fit because the estimate is up to twice too high.
+func TestAdmitEstimate(t *testing.T) {
+	bubble(t, Options{MaxQueueRows: 100, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
+		v := s.models.current("m")
+		defer v.release()
+		if n := v.expect(1 << 20); n != 1 {
+			t.Errorf("%d rows are expected before any request has come", n)
+		}
+		v.learnSize(7, headBytes) // says nothing
+		v.learnSize(50, headBytes+500)
+		for bytes, want := range map[int]int{0: 1, headBytes: 1, headBytes + 1: 1, headBytes + 20: 2, headBytes + 500: 50, headBytes + 5000: 500} {
+			if n := v.expect(bytes); n != want {
+				t.Errorf("%d bytes: %d rows are expected, want %d", bytes, n, want)
+			}
+		}
+		admit := func(bytes int) *admission {
+			t.Helper()
+			a, err := s.models.admit("m", bytes)
+			if err != nil {
+				t.Error(err)
+			}
+			return a
+		}
+		held := []*admission{admit(headBytes + 5000)} // the first is always taken
+		refused := func() {
+			t.Helper()
+			a, err := s.models.admit("m", 0)
+			if !errors.Is(err, ErrFull) {
+				t.Errorf("a row is admitted: %v", err)
+			}
+			a.end()
+		}
+		refused()
+		held[0].end()
+		held = []*admission{admit(headBytes + 500), admit(headBytes + 1000)} // 50 and 100, half of which must fit
+		refused()
+		for _, a := range held {
+			a.end()
+		}
+		if _, n := places(t, s); n != 0 {
+			t.Errorf("%d rows stay reserved", n)
+		}
+		if a, err := s.models.admit("other", 0); a != nil || err != nil {
+			t.Errorf("a model that is not there: %v %v", a, err)
+		}
+		(*admission)(nil).end()
+	})
+}
+
+// TestAdmitBeforeDecoding: while as many rows wait or are being decoded as may, further
+// requests are refused before they are decoded, and before their bodies are read.
+func TestAdmitBeforeDecoding(t *testing.T) {
+	bubble(t, Options{MaxQueueRows: 8, MaxBatchRows: 4, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
+		var group sync.WaitGroup
+		var decoded atomic.Int64
+		gate := make(chan struct{})
+		ask := func(rows int, want error) {
+			group.Go(func() {
+				_, err := s.infer(t.Context(), "m", headBytes+100*rows, func() (*oip.Request, error) {
+					decoded.Add(1)
+					<-gate
+					return rowsRequest(rows, 0), nil
+				})
+				if !errors.Is(err, want) {
+					t.Errorf("%v, want %v", err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		close(gate)
+		ask(4, nil) // teaches what a row is
+		group.Wait()
+		gate = make(chan struct{})
+		ask(4, nil)
+		ask(4, nil)
+		ask(4, ErrFull)
+		ask(1, ErrFull)
+		if n := decoded.Swap(0); n != 3 {
+			t.Errorf("%d requests were decoded, want 3", n)
+		}
+		if waiting, reserved := places(t, s); waiting != 0 || reserved != 8 {
+			t.Errorf("%d rows wait, %d are reserved; want 0 and 8", waiting, reserved)
+		}
+		close(gate)
+		synctest.Wait() // 4 rows are being computed, 4 wait
+		ask(4, nil)
+		ask(4, ErrFull)
+		body := &readCounter{Reader: strings.NewReader(strings.Repeat(" ", 1000))}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("POST", "/v2/models/m/infer", body))
+		if w.Code != 429 || w.Header().Get("Retry-After") != "1" || body.reads != 0 {
+			t.Errorf("%d %s after %d reads of the body", w.Code, w.Body, body.reads)
+		}
+		group.Wait()
+		if n := decoded.Load(); n != 1 {
+			t.Errorf("%d requests were decoded, want 1", n)
+		}
+		if waiting, reserved := places(t, s); waiting != 0 || reserved != 0 {
+			t.Errorf("%d rows wait, %d are reserved", waiting, reserved)
+		}
+		if text := s.metrics.text(nil); !strings.Contains(text, `pce_inference_requests_total{model="m",version="1",query="",code="429"} 4`) {
+			t.Errorf("the refusals are not counted:\n%.600s", text)
+		}
+	})
+}
+
+// readCounter counts the reads of a body.
+type readCounter struct {
+	io.Reader
+	reads int
+}
+
+func (r *readCounter) Read(p []byte) (int, error) {
+	r.reads++
+	return r.Reader.Read(p)
+}
+
+// TestAdmitEnds: a place is given back by requests that cannot be decoded, ask for
+// nothing, come for another version, or whose time is up.
+func TestAdmitEnds(t *testing.T) {
+	bubble(t, Options{MaxQueueRows: 8, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
+		late, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+		defer cancel()
+		<-late.Done()
+		old := rowsRequest(2, 0)
+		old.Version = "7"
+		for _, tc := range []struct {
+			ctx  context.Context
+			req  *oip.Request
+			fail error
+			want error
+		}{
+			{t.Context(), nil, ErrRequest, ErrRequest},
+			{t.Context(), rowsRequest(0, 0), nil, nil},
+			{t.Context(), old, nil, ErrModel},
+			{late, rowsRequest(2, 0), nil, ErrLate},
+			{t.Context(), rowsRequest(2, 0), nil, nil},
+		} {
+			_, err := s.infer(tc.ctx, "m", 1000, func() (*oip.Request, error) { return tc.req, tc.fail })
+			if !errors.Is(err, tc.want) {
+				t.Errorf("%v, want %v", err, tc.want)
+			}
+			if waiting, reserved := places(t, s); waiting != 0 || reserved != 0 {
+				t.Errorf("%d rows wait, %d are reserved", waiting, reserved)
+			}
+		}
+		// A request of gRPC names its model in the message, which is looked at first.
+		if name := oip.ModelOf(rowsRequest(1, 0).AppendProto(nil)); name != "m" {
+			t.Errorf("the model is %q", name)
+		}
+		for _, message := range [][]byte{nil, {0xff}, {8, 1}, bytes.Repeat([]byte{18, 0}, 3)} {
+			if name := oip.ModelOf(message); name != "" {
+				t.Errorf("%x names the model %q", message, name)
+			}
+		}
+	})
+}
