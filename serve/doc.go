@@ -27,7 +27,7 @@
 //   - lane: Options.Parallel for each device; takes batches from the queues of the
 //     device's models and runs them (lane.go). A lane lives as long as the server.
 //   - watcher: one; looks at the files of loaded models and reloads those that
-//     changed (watch.go).
+//     changed (repository.go).
 //   - opener: one for each model that is being opened (repository.go).
 //
 // # Source

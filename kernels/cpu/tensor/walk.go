@@ -78,7 +78,7 @@ func (x *executor) takenOf(v int32) []int32 {
 	return x.taken[int(v)*x.rowsMax : int(v)*x.rowsMax+x.rowsMax]
 }
 
-// descend takes the rows lo to hi-1 from the root down to the inputk.
+// descend takes the rows lo to hi-1 from the root down to the inputs.
 func (k *walker) descend(w *worker, lo, hi int) {
 	p := k.prog
 	for v := range p.Vectors {
@@ -115,7 +115,7 @@ func (k *walker) descend(w *worker, lo, hi int) {
 	}
 }
 
-// hand gives a unit of an element to its factork.
+// hand gives a unit of an element to its factors.
 func (k *walker) hand(e *elem, row int, unit int32) {
 	for i := range e.factors {
 		k.takenOf(e.factors[i].vec)[row] = unit + 1
