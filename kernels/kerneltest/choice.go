@@ -8,32 +8,41 @@ import (
 	"github.com/pce-engine/pce/kernels"
 )
 
-// Whole is the choice of every case of the suite, at full depth.
-const Whole = "whole"
+// Choices that name no tenth.
+const (
+	Whole = "whole" // every case of the suite, at full depth
+	Short = "short" // a third of the cases at the suite's own depth, always the same ones
+)
 
 // Choose returns the part of the suite that a choice names. An empty choice leaves the
-// suite as it is. Any other than Whole, such as the hash of a commit, names a tenth of
-// the whole suite's cases: the same ones each time, and other ones for another choice.
+// suite as it is. Any other than Whole and Short, such as the hash of a commit, names a
+// tenth of the whole suite's cases: the same ones each time, and other ones for another
+// choice.
 func (s Suite) Choose(choice string) Suite {
 	s.choice = choice
-	if choice != "" {
+	if choice != "" && choice != Short {
 		s.Depth = Full
 	}
 	return s
 }
 
-// tenths is one tenth of the cases.
-const tenths = 10
+// share returns k where a choice names one case of k.
+func share(choice string) uint64 {
+	if choice == Short {
+		return 3
+	}
+	return 10
+}
 
-// chosen reports whether a case belongs to the tenth that a choice names.
+// chosen reports whether a case belongs to the part that a choice names.
 func chosen(choice, name string) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(choice + "\x00" + name)) // a hash never fails
 	sum := h.Sum64()
-	return (sum^sum>>32)%tenths == 0 // the low bits of FNV alone depend on few bits of the text
+	return (sum^sum>>32)%share(choice) == 0 // the low bits of FNV alone depend on few bits of the text
 }
 
-// choose returns open, for a choice of a tenth one that skips the test of a case that
+// choose returns open, for a choice of a part one that skips the test of a case that
 // does not belong to it. A case is the test that opens a device, and does so before it
 // does anything that takes time.
 func (s Suite) choose(t *testing.T) Open {
@@ -43,8 +52,8 @@ func (s Suite) choose(t *testing.T) Open {
 	var mu sync.Mutex // guards played and all
 	played, all := map[string]bool{}, map[string]bool{}
 	t.Cleanup(func() { // after every part
-		t.Logf("%d of %d cases belong to the tenth that %s names", len(played), len(all), s.choice)
-		if len(played) == 0 && len(all) > 20*tenths {
+		t.Logf("%d of %d cases belong to the part that %s names", len(played), len(all), s.choice)
+		if len(played) == 0 && uint64(len(all)) > 20*share(s.choice) {
 			t.Errorf("none of %d cases was played", len(all))
 		}
 	})

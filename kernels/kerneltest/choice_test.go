@@ -41,11 +41,11 @@ func TestChoose(t *testing.T) {
 // TestChooseSkips plays cases of a suite that opens nothing: a choice of a tenth leaves
 // out those that it does not name, and only those.
 func TestChooseSkips(t *testing.T) {
-	for _, choice := range []string{"", Whole, "0123456789abcdef"} {
+	for _, choice := range []string{"", Whole, Short, "0123456789abcdef"} {
 		t.Run("choice="+choice, func(t *testing.T) {
 			opened := map[string]bool{}
 			s := Suite{Open: func(t testing.TB) kernels.Device { opened[t.Name()] = true; return nil }}.Choose(choice)
-			if full := s.Depth == Full; full != (choice != "") {
+			if full := s.Depth == Full; full != (choice != "" && choice != Short) {
 				t.Errorf("depth is %v", s.Depth)
 			}
 			open, want := s.choose(t), 0

@@ -40,7 +40,11 @@ const conformance = "PCE_CONFORMANCE"
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	s := kerneltest.Suite{Open: emulated(asHopper), Depth: kerneltest.Brief, Parallel: true}
-	s.Choose(os.Getenv(conformance)).Run(t)
+	choice := os.Getenv(conformance)
+	if choice == "" && testing.Short() {
+		choice = kerneltest.Short
+	}
+	s.Choose(choice).Run(t)
 }
 
 // TestSchedules wants the same bits from any order in which warps and blocks of
