@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # What a training step should take on a card, for the circuits of PyJuice's Table 1,
-# as a Markdown table. Everything in it is a model or published; nothing is measured.
+# as a Markdown table: seconds for 60,000 samples, with the terms that they come from,
+# of which some overlap. Everything in it is a model or published; nothing is
+# measured. PyJuice's times are of an RTX 4090; the last column divides them by 4.3, by
+# which the memory of an H200 is faster.
 #
 #   bench/predict.sh [CARD] [BATCH]
 set -euo pipefail
@@ -8,15 +11,25 @@ card=${1:-h200}
 batch=${2:-512}
 cd "$(dirname "$0")/.."
 make -s build
-echo "| circuit | sum edges | floor s | expected s | bound by | launches | MiB | PyJuice, published s |"
-echo "|---|---|---|---|---|---|---|---|"
+echo "| circuit | sum edges | floor s | expected s | issue | memory | cache | latency | gaps | host | bound by | launches | MiB | PyJuice, published s | published / 4.3 |"
+echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 while read -r name latents published; do
   bin/pce bench --predict-card "$card" --config "configs/bench/table1-$name.yaml" --set "model.latents=$latents" --batch "$batch" --json |
-    sed -nE 's/.*"sum_edges":([0-9]+).*"step".*"launches":([0-9]+).*"bound":"([a-z]+)".*"floor_seconds_per_1k":([0-9.e+-]+).*"expected_seconds_per_1k":([0-9.e+-]+).*"device_memory_bytes":([0-9]+).*/\1 \2 \3 \4 \5 \6/p' |
-    while read -r edges launches bound floor expected bytes; do
-      awk -v n="$name-$latents" -v e="$edges" -v l="$launches" -v b="$bound" -v f="$floor" -v x="$expected" -v m="$bytes" -v p="$published" \
-        'BEGIN { printf "| %s | %.3g M | %.3g | %.3g | %s | %d | %d | %s |\n", n, e / 1e6, 60 * f, 60 * x, b, l, m / 1048576, p }'
-    done
+    awk -v name="$name-$latents" -v published="$published" '
+      function value(text, key) {
+        if (!match(text, "\"" key "\":\"?[^,\"}]+")) { print "predict.sh: no " key > "/dev/stderr"; exit 1 }
+        text = substr(text, RSTART, RLENGTH)
+        sub(/.*:"?/, "", text)
+        return text
+      }
+      function part(key) { return sprintf("%.3g", value(step, key "_seconds") * 60000 / value($0, "batch")) }
+      {
+        step = substr($0, index($0, "\"step\":"))
+        printf "| %s | %.3g M | %.3g | %.3g | %s | %s | %s | %s | %s | %s | %s | %d | %d | %s | %.2g |\n", name, value($0, "sum_edges") / 1e6,
+          60 * value(step, "floor_seconds_per_1k"), 60 * value(step, "expected_seconds_per_1k"),
+          part("issue"), part("memory"), part("cache"), part("latency"), part("gap"), part("host"),
+          value(step, "bound"), value(step, "launches"), value(step, "device_memory_bytes") / 1048576, published, published / 4.3
+      }'
 done <<'SIZES'
 hclt 64 0.8
 hclt 128 1.3

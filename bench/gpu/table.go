@@ -26,6 +26,7 @@ type kernelTime struct {
 	Launches int     `json:"launches"`
 	Seconds  float64 `json:"seconds"`
 	Expected float64 `json:"expected_seconds"`
+	Bound    string  `json:"bound"` // the largest term of the model's time
 }
 
 // peerResult is what the tables show of PyJuice's.
@@ -158,7 +159,7 @@ func (r *report) kernels() {
 		if !ok || !one.result("kernels", &m) {
 			continue
 		}
-		r.title("Kernels of a step of "+name+r.mark(one)+", microseconds", "| kernel | launches | measured | modelled | measured / modelled |")
+		r.title("Kernels of a step of "+name+r.mark(one)+", microseconds", "| kernel | launches | measured | modelled | measured / modelled | modelled bound |")
 		var total kernelTime
 		total.Kernel = "all"
 		for _, k := range m.Kernels {
@@ -173,9 +174,9 @@ func (r *report) kernels() {
 // against are the cells on the model's time, empty where it has none.
 func against(k kernelTime) string {
 	if k.Expected == 0 {
-		return " | |"
+		return " | | |"
 	}
-	return fmt.Sprintf(" %.4g | %.2f |", 1e6*k.Expected, k.Seconds/k.Expected)
+	return fmt.Sprintf(" %.4g | %.2f | %s |", 1e6*k.Expected, k.Seconds/k.Expected, k.Bound)
 }
 
 // unfinished are the parts that failed.

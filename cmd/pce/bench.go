@@ -76,6 +76,7 @@ type kernelTime struct {
 	Launches int     `json:"launches"`
 	Seconds  float64 `json:"seconds"`
 	Expected float64 `json:"expected_seconds,omitempty"` // by the model, of cards that it knows
+	Bound    string  `json:"bound,omitempty"`            // the model's largest term
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -229,7 +230,7 @@ func (r *benchResult) expect(costs []plan.Cost) {
 		k := &r.Kernels[i]
 		for _, c := range costs {
 			if c.Kernel == k.Kernel {
-				k.Expected = c.Expected * float64(k.Launches) / float64(c.Launches)
+				k.Expected, k.Bound = c.Expected*float64(k.Launches)/float64(c.Launches), c.Bound
 			}
 		}
 	}
@@ -349,9 +350,9 @@ recomputed %d tiles in log space
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "kernel\tphase\tlaunches\tus\texpected us\t")
+	fmt.Fprintln(w, "kernel\tphase\tlaunches\tus\texpected us\tbound by\t")
 	for _, k := range r.Kernels {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.4g\t%.4g\t\n", k.Kernel, k.Phase, k.Launches, 1e6*k.Seconds, 1e6*k.Expected)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.4g\t%.4g\t%s\t\n", k.Kernel, k.Phase, k.Launches, 1e6*k.Seconds, 1e6*k.Expected, k.Bound)
 	}
 	return w.Flush()
 }

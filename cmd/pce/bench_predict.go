@@ -75,14 +75,18 @@ func (a *app) printPrediction(p *prediction) error {
 	var s strings.Builder
 	fmt.Fprintf(&s, "a training step of %d rows on %s; a model, nothing is measured\n", p.Batch, p.Card)
 	w := tabwriter.NewWriter(&s, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "kernel\tlaunches\tGFLOP\tMB\tcache MB\tfloor us\texpected us\tbound by\t")
+	fmt.Fprintln(w, "kernel\tlaunches\tGFLOP\tMB\tfloor us\tissue\ttensor\tmemory\tcache\tshared\tlatency\tgaps\texpected us\tbound by\t")
 	for _, c := range append(p.Kernels, p.Step) {
-		fmt.Fprintf(w, "%s\t%d\t%.3g\t%.4g\t%.4g\t%.4g\t%.4g\t%s\t\n",
-			c.Kernel, c.Launches, c.Flop/1e9, c.Bytes/1e6, c.Cache/1e6, 1e6*c.Floor, 1e6*c.Expected, c.Bound)
+		fmt.Fprintf(w, "%s\t%d\t%.3g\t%.4g\t%.4g\t", c.Kernel, c.Launches, c.Flop/1e9, c.Bytes/1e6, 1e6*c.Floor)
+		for _, x := range []float64{c.Terms.Issue, c.Terms.Tensor, c.Terms.Memory, c.Terms.Cache, c.Terms.Shared, c.Terms.Latency, c.Terms.Gaps} {
+			fmt.Fprintf(w, "%.3g\t", 1e6*x)
+		}
+		fmt.Fprintf(w, "%.4g\t%s\t\n", 1e6*c.Expected, c.Bound)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	fmt.Fprintf(&s, "host: %.4g us of a step, until it has read the log-likelihoods and launched the next one\n", 1e6*p.Step.Terms.Host)
 	fmt.Fprintf(&s, "rows: %.4g MB to the card in %.4g us, while it works on the step before\n", float64(p.CopyBytes)/1e6, 1e6*p.CopySeconds)
 	fmt.Fprintf(&s, "floor %.4g s, expected %.4g s per 1000 samples; %d MiB on the card\n", p.FloorPer1k, p.ExpectPer1k, p.DeviceMemory>>20)
 	_, err := fmt.Fprint(a.stdout, s.String())

@@ -12,8 +12,8 @@ import (
 )
 
 // TestPredict checks what must hold of a model whatever its rates: the operations of a
-// step are six for each sum edge and row, its launches those of the schedule, and
-// nothing takes less than its floor.
+// step are six for each sum edge and row, its launches those of the schedule,
+// nothing takes less than its floor, and a card of twice the speed takes half the time.
 func TestPredict(t *testing.T) {
 	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: 5} }
 	tree, err := structures.GridTree(4, 4, 3)
@@ -73,6 +73,9 @@ func TestPredict(t *testing.T) {
 				}
 				total := 0
 				for _, c := range append(costs, step) {
+					if !(c.Instructions > 0) {
+						t.Errorf("%s has no instructions in the model", c.Kernel)
+					}
 					if !(c.Floor <= c.Expected) || c.Bound == "" || c.Launches < 1 {
 						t.Errorf("%s: %d launches, floor %v, expected %v, bound by %q", c.Kernel, c.Launches, c.Floor, c.Expected, c.Bound)
 					}
@@ -87,10 +90,24 @@ func TestPredict(t *testing.T) {
 				if least := 12 * float64(res.Program.NumParams); total != step.Launches || step.Bytes < least || step.Floor < least/rates.Memory {
 					t.Errorf("%d launches of %d, %v bytes in %v s at least", total, step.Launches, step.Bytes, step.Floor)
 				}
-				twice := rates
-				twice.Memory, twice.Cache, twice.Shared, twice.TF32, twice.F16 = 2*rates.Memory, 2*rates.Cache, 2*rates.Shared, 2*rates.TF32, 2*rates.F16
-				if _, fast, err := plan.Predict(m, rows, twice); err != nil || !(fast.Expected < step.Expected) || fast.Floor != step.Floor/2 {
+				twice := rates // of everything: every term is a half
+				for _, x := range []*float64{&twice.Clock, &twice.Memory, &twice.Cache, &twice.Shared, &twice.TF32, &twice.F16} {
+					*x *= 2
+				}
+				for _, x := range []*float64{&twice.Load, &twice.Launch, &twice.Hop} {
+					*x /= 2
+				}
+				if _, fast, err := plan.Predict(m, rows, twice); err != nil || fast.Expected != step.Expected/2 || fast.Floor != step.Floor/2 {
 					t.Errorf("at twice the rates %v s, floor %v; before %v, %v (%v)", fast.Expected, fast.Floor, step.Expected, step.Floor, err)
+				}
+				terms := step.Terms
+				for name, x := range map[string]float64{
+					"issue": terms.Issue, "tensor": terms.Tensor, "memory": terms.Memory, "cache": terms.Cache, "shared": terms.Shared,
+					"latency": terms.Latency, "gaps": terms.Gaps, "host": terms.Host,
+				} {
+					if !(x > 0 && x < step.Expected) {
+						t.Errorf("%s takes %v s of a step of %v", name, x, step.Expected)
+					}
 				}
 			}
 		})
