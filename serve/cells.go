@@ -177,14 +177,15 @@ func fill[T number](r *rowReader, b *dataset.Batch, cells []T, observed []byte) 
 		for v := range b.Columns {
 			c := &r.schema.Columns[v]
 			if narrow := b.Columns[v].Codes.Narrow; narrow != nil && r.labels[v].numbers == nil {
-				for row := lo; row < hi; row++ {
-					at := row*columns + v
+				at, categories := lo*columns+v, uint(c.Categories)
+				for i := range narrow[lo:hi] {
 					x := cells[at]
-					if code := int(x); code >= 0 && code < c.Categories && T(code) == x && (observed == nil || observed[at] != 0) {
-						narrow[row] = uint16(code)
-					} else if err := r.cell(b, row, v, float64(x), observed == nil || observed[at] != 0); err != nil {
+					if code := uint(int(x)); code < categories && T(code) == x && (observed == nil || observed[at] != 0) {
+						narrow[lo+i] = uint16(code)
+					} else if err := r.cell(b, lo+i, v, float64(x), observed == nil || observed[at] != 0); err != nil {
 						return err
 					}
+					at += columns
 				}
 				continue
 			}

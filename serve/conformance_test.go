@@ -258,3 +258,30 @@ func TestConformanceBinary(t *testing.T) {
 	w = ask(t, s, "POST", "/v2/models/m/infer", strings.Replace(row, "{", `{"parameters":{"binary_data_output":true},"outputs":[{"name":"log_prob","parameters":{"binary_data":false}}],`, 1))
 	want(t, w, 200, `{"model_name":"m","model_version":"1","outputs":[{"name":"log_prob","shape":[1],"datatype":"FP32","data":[-155]}]}`)
 }
+
+// TestBodiesAreTheirOwn: a body that takes the memory of an earlier, longer one is read
+// as it is, and that of a request whose answer did not come is left alone.
+func TestBodiesAreTheirOwn(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1}, "m")
+	long := strings.Replace(row, "{", "{"+strings.Repeat(" ", 3000), 1)
+	for range 3 {
+		for _, body := range []string{long, row, "", "{", row} {
+			status := 200
+			if len(body) < 2 {
+				status = 400
+			}
+			if w := ask(t, s, "POST", "/v2/models/m/infer", body); w.Code != status || status == 200 && !strings.Contains(w.Body.String(), "[-155]") {
+				t.Errorf("%d bytes: %d %s", len(body), w.Code, w.Body)
+			}
+		}
+	}
+	if n := s.metrics.pending.Load(); n != 0 {
+		t.Errorf("%d bytes stay reserved", n)
+	}
+	s = &Server{metrics: &metrics{}}
+	m := &message{server: s, bytes: make([]byte, 8)}
+	m.done()
+	if b := s.bodies.Get(); b != nil {
+		t.Error("a body that may still be read is given to another request")
+	}
+}

@@ -64,11 +64,11 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer cancel()
-	body, done, err := s.body(w, r)
-	defer done()
+	body, err := s.body(w, r)
+	defer body.done()
 	var message []byte
 	if err == nil {
-		message, err = unframe(r, body)
+		message, err = unframe(r, body.bytes)
 	}
 	var leave func()
 	if err == nil {
@@ -90,6 +90,7 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
+	body.answered = true
 	binary.BigEndian.PutUint32(out[1:], uint32(len(out)-5))
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")

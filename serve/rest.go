@@ -100,8 +100,8 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	body, done, err := s.body(w, r)
-	defer done()
+	body, err := s.body(w, r)
+	defer body.done()
 	var leave func()
 	if err == nil {
 		leave, err = s.enter()
@@ -113,16 +113,17 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	var req *oip.Request
-	resp, err := s.infer(r.Context(), model, len(body), func() (*oip.Request, error) {
+	resp, err := s.infer(r.Context(), model, len(body.bytes), func() (*oip.Request, error) {
 		var err error
-		req, err = s.restRequest(r, body)
+		req, err = s.restRequest(r, body.bytes)
 		return req, err
 	})
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
-	out, header := resp.AppendJSON(nil, func(name string) bool {
+	body.answered = true
+	out, header := resp.AppendJSON(make([]byte, 0, resp.JSONBytes()), func(name string) bool {
 		for _, o := range req.Outputs {
 			if o.Name == name {
 				if b, ok := o.Params["binary_data"].(bool); ok {
@@ -169,49 +170,82 @@ func (s *Server) restRequest(r *http.Request, body []byte) (*oip.Request, error)
 // the rest follows what has come.
 const firstRead = 64 << 10
 
-// body reads a request's body within the limits. done gives its memory back; it is
-// to be called in any case.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, done func(), err error) {
-	reserved := int64(0)
-	done = func() { s.metrics.pending.Add(-reserved) }
+// mostSpare is the capacity of a buffer beyond which it is not kept for other bodies.
+const mostSpare = 1 << 20
+
+// message is a request's body, and the memory that it takes.
+type message struct {
+	server   *Server
+	bytes    []byte
+	reserved int64
+	answered bool // nothing reads bytes any more, so that another body may take them
+}
+
+// done gives the memory back; it is to be called in any case.
+func (m *message) done() {
+	m.server.metrics.pending.Add(-m.reserved)
+	if n := cap(m.bytes); m.answered && n > 0 && n <= mostSpare {
+		m.server.bodies.Put(&m.bytes)
+	}
+}
+
+// grow makes room for size bytes or more, and accounts for them.
+func (m *message) grow(size int64) error {
+	var bytes []byte
+	if m.bytes == nil {
+		if b, ok := m.server.bodies.Get().(*[]byte); ok && int64(cap(*b)) >= size {
+			bytes, size = (*b)[:0], int64(cap(*b))
+		}
+	}
+	if err := m.server.reserve(size - m.reserved); err != nil {
+		return err
+	}
+	if m.reserved = size; bytes == nil {
+		bytes = make([]byte, 0, size)
+	}
+	m.bytes = append(bytes, m.bytes...)
+	return nil
+}
+
+// body reads a request's body within the limits.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (*message, error) {
+	m := &message{server: s}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, done, fail(ErrRequest, "Content-Encoding %q; send the body as it is", clip(enc))
+		return m, fail(ErrRequest, "Content-Encoding %q; send the body as it is", clip(enc))
 	}
 	tooLarge := func() error {
 		w.Header().Set("Connection", "close") // the rest is not read
 		return fail(ErrTooLarge, "the body has more than %d bytes; send fewer rows, or raise the server's limit", s.opts.MaxBody)
 	}
 	if r.ContentLength > s.opts.MaxBody {
-		return nil, done, tooLarge()
+		return m, tooLarge()
 	}
 	size := int64(firstRead)
 	if r.ContentLength >= 0 && r.ContentLength < size {
 		size = r.ContentLength
 	}
 	for {
-		if err := s.reserve(size + 1 - int64(cap(body))); err != nil {
-			return nil, done, err
+		if err := m.grow(size + 1); err != nil {
+			return m, err
 		}
-		reserved = size + 1
-		body = append(make([]byte, 0, size+1), body...)
-		for len(body) < cap(body) {
-			n, err := r.Body.Read(body[len(body):cap(body)])
-			body = body[:len(body)+n]
-			if int64(len(body)) > s.opts.MaxBody {
-				return nil, done, tooLarge()
+		for len(m.bytes) < cap(m.bytes) {
+			n, err := r.Body.Read(m.bytes[len(m.bytes):cap(m.bytes)])
+			m.bytes = m.bytes[:len(m.bytes)+n]
+			if int64(len(m.bytes)) > s.opts.MaxBody {
+				return m, tooLarge()
 			}
 			if errors.Is(err, io.EOF) {
-				return body, done, nil
+				return m, nil
 			}
 			if err != nil {
-				return nil, done, fail(ErrRequest, "the body cannot be read: %v", err)
+				return m, fail(ErrRequest, "the body cannot be read: %v", err)
 			}
 		}
 		size = min(2*size, s.opts.MaxBody)
 		if r.ContentLength >= 0 {
 			size = min(size, r.ContentLength)
 		}
-		size = max(size, int64(len(body))) // one more byte tells whether it is the end
+		size = max(size, int64(len(m.bytes))) // one more byte tells whether it is the end
 	}
 }
 

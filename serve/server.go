@@ -23,6 +23,7 @@ type Server struct {
 	watcher sync.WaitGroup
 	once    sync.Once
 	done    chan struct{}
+	bodies  sync.Pool // of *[]byte, for bodies to come
 
 	mu      sync.Mutex
 	calls   int           // requests that are being answered

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +85,10 @@ func (l *load) run(ctx context.Context) (*result, error) {
 		return nil, fmt.Errorf("%w: -format %s; want json or binary", errFlags, l.format)
 	}
 	bodies, header := l.bodies()
+	at, err := url.Parse(l.url)
+	if err != nil {
+		return nil, fmt.Errorf("%w: -url: %w", errFlags, err)
+	}
 	transport := &http.Transport{Protocols: &p, MaxIdleConnsPerHost: l.workers, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: time.Minute}
@@ -96,6 +101,12 @@ func (l *load) run(ctx context.Context) (*result, error) {
 		group.Go(func() {
 			t := &samples[w]
 			t.codes = map[string]int{}
+			send := func(body []byte) string { return l.send(ctx, client, body, header) }
+			if l.proto == "h1" && at.Scheme == "http" {
+				c := line{addr: at.Host, path: "/v2/models/" + l.model + "/infer", header: header}
+				defer c.close()
+				send = c.send
+			}
 			for {
 				i := next.Add(1) - 1
 				planned := time.Now()
@@ -106,7 +117,7 @@ func (l *load) run(ctx context.Context) (*result, error) {
 					return
 				}
 				time.Sleep(time.Until(planned))
-				code := l.send(ctx, client, bodies[int(i)%len(bodies)], header)
+				code := send(bodies[int(i)%len(bodies)])
 				if t.codes[code]++; code == "200" {
 					t.latency = append(t.latency, time.Since(planned))
 				}

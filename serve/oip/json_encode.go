@@ -63,6 +63,18 @@ func (r *Response) AppendJSON(dst []byte, binary func(name string) bool) (out []
 	return dst, header
 }
 
+// JSONBytes is about what AppendJSON appends, so that a buffer need not grow.
+func (r *Response) JSONBytes() int {
+	n := 512
+	for i := range r.Outputs {
+		raw := len(r.Outputs[i].Raw)
+		if n += raw; r.Outputs[i].Datatype == FP32 || r.Outputs[i].Datatype == FP64 {
+			n += 2 * raw // in decimal digits
+		}
+	}
+	return n
+}
+
 // append appends parameters in the order of their names.
 func (p Params) append(dst []byte) []byte {
 	dst = append(dst, '{')
