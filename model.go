@@ -20,6 +20,7 @@ type Model struct {
 	plan  *run.Blueprint
 	opts  Options
 	pool  *engine.Pool[*engine.Engine]
+	exact func() bool  // whether max-product gives most probable completions
 	close func() error // does its work once
 }
 
@@ -61,7 +62,7 @@ func newModel(ctx context.Context, b *run.Blueprint, opts Options) (*Model, erro
 		return nil, err
 	}
 	end := sync.OnceValue(func() error { return errors.Join(pool.Close(), b.Close()) })
-	return &Model{b, opts, pool, end}, nil
+	return &Model{b, opts, pool, sync.OnceValue(b.MPEExact), end}, nil
 }
 
 // do calls use with an engine for a call over so many rows.
@@ -85,7 +86,7 @@ func (m *Model) Unchecked() bool { return m.plan.Unchecked }
 func (m *Model) Graph() *circuit.Graph { return m.plan.Graph }
 
 // Info describes the model; its memory is that of one of its engines.
-func (m *Model) Info() (*Info, error) { return m.plan.Info(run.Load{Options: m.opts}) }
+func (m *Model) Info() (*Info, error) { return m.plan.Info(run.QueryLoad(m.opts)) }
 
 // Queries says how the model answers each query: exactly, or not, and what that depends on.
 func (m *Model) Queries() []QueryInfo { return m.plan.Queries() }

@@ -76,6 +76,11 @@ func (m *Model) SampleGiven(ctx context.Context, rows [][]float64, seed uint64) 
 	if err := m.SampleBatch(ctx, b, seed, 0); err != nil {
 		return nil, err
 	}
+	return m.completed(rows, b), nil
+}
+
+// completed returns copies of rows whose missing cells are those of b.
+func (m *Model) completed(rows [][]float64, b *dataset.Batch) [][]float64 {
 	out := make([][]float64, len(rows))
 	for r := range out {
 		out[r] = make([]float64, len(b.Columns))
@@ -85,7 +90,7 @@ func (m *Model) SampleGiven(ctx context.Context, rows [][]float64, seed uint64) 
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // SampleBatch fills the missing cells of b, as SampleGiven does. first is the
@@ -101,6 +106,8 @@ type Query = run.Query
 // The kinds of queries, named as the commands of pce query.
 const (
 	QueryLogLikelihood = run.QueryLogLikelihood
+	QueryConditional   = run.QueryConditional
+	QueryMoments       = run.QueryMoments
 	QueryClass         = run.QueryClass
 )
 
@@ -161,4 +168,80 @@ func (m *Model) Classify(ctx context.Context, rows [][]float64, class int) ([][]
 		return nil, err
 	}
 	return m.answerRows(ctx, q, rows)
+}
+
+// Conditional returns, for each row, the distributions of columns, counted from 0, given the
+// row's observed cells: of one column after the other the probability of each category, or mean
+// and variance of a continuous one. An observed cell is certain. A row that is impossible gives
+// NaN.
+func (m *Model) Conditional(ctx context.Context, rows [][]float64, of ...int) ([][]float64, error) {
+	q := &Query{Kind: QueryConditional, Columns: of}
+	if err := q.Check(m.plan.Schema); err != nil {
+		return nil, err
+	}
+	return m.answerRows(ctx, q, rows)
+}
+
+// Moments returns, for each row, the mean of every column given the row's observed cells, and
+// its variance. Categories count as the numbers that their labels spell, else by their
+// code. A row that is impossible gives NaN.
+func (m *Model) Moments(ctx context.Context, rows [][]float64) (means, variances [][]float64, err error) {
+	all, err := m.answerRows(ctx, &Query{Kind: QueryMoments}, rows)
+	n := m.plan.Graph.NumVars
+	for _, row := range all {
+		means, variances = append(means, row[:n:n]), append(variances, row[n:])
+	}
+	return means, variances, err
+}
+
+// MPEOptions say how most probable completions are looked for.
+type MPEOptions = run.MPEOptions
+
+// DefaultMPE are the usual options.
+var DefaultMPE = run.DefaultMPE
+
+// Completion says how good the completion of a row is.
+type Completion struct {
+	LogLikelihood float64
+	// Bound is one that no completion exceeds: LogLikelihood where the answer is exact.
+	Bound float64
+}
+
+// MPEExact reports whether MPE gives the most probable completions. It does where the circuit
+// is deterministic; else it gives the best ones that it finds.
+func (m *Model) MPEExact() bool { return m.exact() }
+
+// MPE returns copies of rows whose missing cells, those that are NaN, are those of the most
+// probable completion, as far as MPEExact says. A row whose cells are impossible keeps its
+// missing ones.
+func (m *Model) MPE(ctx context.Context, rows [][]float64, o MPEOptions) ([][]float64, []Completion, error) {
+	b, err := m.batch(rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	how, err := m.MPEBatch(ctx, b, o, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.completed(rows, b), how, nil
+}
+
+// MPEBatch fills the missing cells of b, as MPE does. first is the number of b's first row in
+// the whole request: draws depend on the seed, the row's number and its cells alone.
+func (m *Model) MPEBatch(ctx context.Context, b *dataset.Batch, o MPEOptions, first int) ([]Completion, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	ll, bound := make([]float64, b.Rows), make([]float64, b.Rows)
+	err := m.do(ctx, b.Rows, func(e *engine.Engine) error {
+		return run.MPE(ctx, e, m.exact(), o, first, b, ll, bound)
+	})
+	if err != nil {
+		return nil, err
+	}
+	how := make([]Completion, b.Rows)
+	for i := range how {
+		how[i] = Completion{ll[i], bound[i]}
+	}
+	return how, nil
 }

@@ -2,13 +2,18 @@ package pce_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/em"
 )
 
 // TestRowQueries compares what a model is asked about rows with the reference.
@@ -66,6 +71,229 @@ func TestRowQueries(t *testing.T) {
 	}
 }
 
+// TestConditionalQueries compares distributions, moments and completions of a model with the
+// reference.
+func TestConditionalQueries(t *testing.T) {
+	for seed := range uint64(10) {
+		o := reference.RandomOptions{Vars: 4, MaxUnits: 8, MaxCodes: 3, Discrete: true, Positive: true}
+		g, ev, m := random(t, seed, o, pce.Options{Rows: 5})
+		rows := reference.RandomRows(g, rand.New(rand.NewPCG(seed, 3)), 7, 0.5)
+		p, err := m.Conditional(t.Context(), rows, 2, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		means, variances, err := m.Moments(t.Context(), rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full, how, err := m.MPE(t.Context(), rows, pce.MPEOptions{Candidates: 20, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes := circuit.Domains(g)
+		for i, row := range rows {
+			all, err := ev.Conditionals(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := append(append([]float64{}, all[2]...), all[0]...); !slices.EqualFunc(p[i], want, near) || len(want) != codes[2]+codes[0] {
+				t.Errorf("seed %d, row %v: %v, want %v", seed, row, p[i], want)
+			}
+			mean, variance, err := ev.Moments(row)
+			if err != nil || !slices.EqualFunc(means[i], mean, near) || !slices.EqualFunc(variances[i], variance, near) {
+				t.Errorf("seed %d, row %v: means %v and variances %v, want %v and %v, %v", seed, row, means[i], variances[i], mean, variance, err)
+			}
+			_, best, err := ev.MPE(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ll, err := ev.LogLikelihood(full[i])
+			if err != nil || !near(how[i].LogLikelihood, ll) || !near(ll, best) || !(how[i].Bound >= best-1e-5) {
+				t.Errorf("seed %d, row %v: %v has %v, said to be %+v, the best is %v; %v", seed, row, full[i], ll, how[i], best, err)
+			}
+		}
+	}
+}
+
+// histogram is a trained model of two columns of values, the first with bins of unequal width.
+func histogram(t *testing.T) *pce.Model {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(8, 8))
+	path, text := filepath.Join(t.TempDir(), "rows.csv"), "size,height\n"
+	for range 600 {
+		text += fmt.Sprintf("%v,%v\n", rng.Float64()*rng.Float64(), 500+20*rng.NormFloat64())
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := pce.DefaultStructure()
+	s.Latents = 2
+	s.Leaves = map[string]pce.Leaf{"size": {Type: "histogram", Edges: []float64{0, 0.1, 0.5, 1}, Outside: 0.001}}
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := pce.Train(t.Context(), pce.TrainOptions{
+		Structure: s, Train: pce.Files(path), EM: em.Options{Phases: []em.Phase{{Rule: em.FullBatch, Epochs: 3}}}, Dir: dir,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := pce.Open(t.Context(), filepath.Join(dir, pce.ModelFile), pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// TestQueriesOfValues asks about columns that are stored in other units or as bins: answers
+// are in the data's units, and agree with a sum over the log-likelihoods of values.
+func TestQueriesOfValues(t *testing.T) {
+	m := histogram(t)
+	if m.Schema().Columns[0].Edges == nil || m.Schema().Columns[1].Scale == 0 {
+		t.Fatalf("columns %+v", m.Schema().Columns)
+	}
+	nan := math.NaN()
+	for _, row := range [][]float64{{nan, nan}, {0.05, nan}, {0.7, nan}, {nan, 530}, {nan, 480}} {
+		missing := 0
+		if !math.IsNaN(row[0]) {
+			missing = 1
+		}
+		// The rule of midpoints over a range that holds all of the mass.
+		lo, hi, n := []float64{0, 300}[missing], []float64{1, 700}[missing], 4000
+		width := (hi - lo) / float64(n)
+		grid := make([][]float64, n)
+		for i := range grid {
+			grid[i] = append([]float64{}, row...)
+			grid[i][missing] = lo + (float64(i)+0.5)*width
+			if missing == 0 && math.IsNaN(row[1]) {
+				grid[i][1] = nan
+			}
+		}
+		ll, err := m.LogLikelihood(t.Context(), grid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mass, mean, square, top := 0.0, 0.0, 0.0, math.Inf(-1)
+		for i, x := range ll {
+			w := math.Exp(x) * width
+			mass, mean, square = mass+w, mean+w*grid[i][missing], square+w*grid[i][missing]*grid[i][missing]
+			top = max(top, x)
+		}
+		mean /= mass
+		variance := square/mass - mean*mean
+		p, err := m.Conditional(t.Context(), [][]float64{row}, missing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		means, variances, err := m.Moments(t.Context(), [][]float64{row})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(math.Abs(p[0][0]/mean-1) < 1e-3) || !(math.Abs(p[0][1]/variance-1) < 1e-2) || p[0][0] != means[0][missing] || p[0][1] != variances[0][missing] {
+			t.Errorf("row %v: mean and variance %v, moments %v and %v, by values %v and %v", row, p[0], means[0], variances[0], mean, variance)
+		}
+		if x := row[1-missing]; !math.IsNaN(x) && (!near(means[0][1-missing], x) || variances[0][1-missing] != 0) {
+			t.Errorf("row %v: the observed cell has mean %v and variance %v", row, means[0][1-missing], variances[0][1-missing])
+		}
+		full, how, err := m.MPE(t.Context(), [][]float64{row}, pce.DefaultMPE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := m.LogLikelihood(t.Context(), full)
+		if err != nil || !(math.Abs(again[0]-how[0].LogLikelihood) < 1e-4) || !(how[0].Bound >= again[0]-1e-4) {
+			t.Errorf("row %v: %v has %v, said to be %+v; %v", row, full[0], again, how[0], err)
+		}
+		if !math.IsNaN(row[1-missing]) && !(again[0] >= top-1e-3) {
+			t.Errorf("row %v: %v has %v, the best value %v", row, full[0], again[0], top)
+		}
+	}
+	if m.MPEExact() {
+		t.Error("bins of values are said to be exact")
+	}
+}
+
+// TestNLTCSQueries asks a trained model about all variables at once and one at a time, and for
+// completions.
+func TestNLTCSQueries(t *testing.T) {
+	const dir = "../shared/data/density/nltcs/"
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("SKIPPED: no data: %v", err)
+	}
+	s := pce.DefaultStructure()
+	s.Latents = 8
+	out := filepath.Join(t.TempDir(), "run")
+	if _, err := pce.Train(t.Context(), pce.TrainOptions{
+		Structure: s, Train: pce.Files(dir + "nltcs.train.data.gz"), EM: em.Options{Phases: []em.Phase{{Rule: em.FullBatch, Epochs: 10, Pseudocount: 0.1}}}, Dir: out,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := pce.Open(t.Context(), filepath.Join(out, pce.ModelFile), pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	rng := rand.New(rand.NewPCG(16, 1))
+	rows := make([][]float64, 40)
+	for i := range rows {
+		rows[i] = make([]float64, 16)
+		for v := range rows[i] {
+			if rows[i][v] = float64(rng.IntN(2)); rng.IntN(2) == 0 {
+				rows[i][v] = math.NaN()
+			}
+		}
+	}
+	variables := make([]int, 16)
+	for v := range variables {
+		variables[v] = v
+	}
+	all, err := m.Conditional(t.Context(), rows, variables...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range variables {
+		one, err := m.Classify(t.Context(), rows, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, row := range rows {
+			if got := all[i][2*v : 2*v+2]; math.IsNaN(row[v]) && !slices.EqualFunc(got, one[i], near) {
+				t.Errorf("row %v, variable %d: %v at once, %v alone", row, v, got, one[i])
+			}
+		}
+	}
+	_, how, err := m.MPE(t.Context(), rows, pce.DefaultMPE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for i, row := range rows {
+		states, err := reference.States(m.Graph(), row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var full [][]float64
+		for state := range states {
+			full = append(full, slices.Clone(state))
+		}
+		ll, err := m.LogLikelihood(t.Context(), full)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := slices.Max(ll)
+		if near(how[i].LogLikelihood, best) {
+			found++
+		}
+		if !(how[i].LogLikelihood <= best+1e-4) || !(how[i].Bound >= best-1e-4) {
+			t.Errorf("row %v: %+v, the best is %v", row, how[i], best)
+		}
+	}
+	if found < len(rows)-1 {
+		t.Errorf("the best completion was found in %d of %d rows", found, len(rows))
+	}
+	e, err := m.Entropy(t.Context(), 1, 0)
+	if err != nil || !e.Exact || e.Rows != 1<<16 || !(e.Nats > 5 && e.Nats < 8) {
+		t.Errorf("entropy %+v, %v; the data's is about 6 nats", e, err)
+	}
+}
+
 // TestQueryRefuses wants errors for queries that cannot be answered.
 func TestQueryRefuses(t *testing.T) {
 	m := openText(t, "circuit 2\na = input x0 bernoulli 0.25\nb = input x1 gaussian 0 1\np = product a b\n")
@@ -83,6 +311,22 @@ func TestQueryRefuses(t *testing.T) {
 	}
 	if _, err := m.NewQuery("fortune"); !errors.Is(err, pce.ErrOptions) {
 		t.Errorf("an unknown query: %v", err)
+	}
+	for _, of := range [][]int{nil, {2}, {-1}} {
+		if _, err := m.Conditional(t.Context(), rows, of...); !errors.Is(err, pce.ErrOptions) {
+			t.Errorf("distributions of %v: %v", of, err)
+		}
+	}
+	for _, n := range []int{-1, 1<<20 + 1} {
+		if _, _, err := m.MPE(t.Context(), rows, pce.MPEOptions{Candidates: n}); !errors.Is(err, pce.ErrOptions) {
+			t.Errorf("%d candidates: %v", n, err)
+		}
+	}
+	if p, err := m.Conditional(t.Context(), nil, 0); err != nil || len(p) != 0 {
+		t.Errorf("no rows: %v, %v", p, err)
+	}
+	if full, how, err := m.MPE(t.Context(), nil, pce.DefaultMPE); err != nil || len(full) != 0 || len(how) != 0 {
+		t.Errorf("no rows: %v, %v, %v", full, how, err)
 	}
 	if p, err := m.Classify(t.Context(), nil, 0); err != nil || len(p) != 0 {
 		t.Errorf("no rows: %v, %v", p, err)

@@ -54,16 +54,11 @@ func (e *Engine) binsOf(variable int32) *bins {
 // read writes the bins of values as codes from place at on, missing for values outside, and adds to
 // excess what the log density of the code has more than that of the value.
 func (b *bins) read(values []float32, missing int32, codes *codes, at int, excess []float64) {
-	last := len(b.logWidth) - 1
 	for i, v := range values {
-		code := sort.Search(len(b.edges), func(k int) bool { return b.edges[k] > v }) - 1
-		if v == b.edges[last+1] {
-			code = last
-		}
-		switch {
+		switch code := b.code(v); {
 		case v != v:
 			codes.set(at+i, missing)
-		case code < 0 || code > last:
+		case code < 0:
 			codes.set(at+i, missing)
 			excess[i] -= b.logOutside
 		default:
@@ -71,6 +66,25 @@ func (b *bins) read(values []float32, missing int32, codes *codes, at int, exces
 			excess[i] += b.logWidth[code]
 		}
 	}
+}
+
+// code returns the bin of a value, -1 if it lies outside all.
+func (b *bins) code(v float32) int {
+	last := len(b.logWidth) - 1
+	code := sort.Search(len(b.edges), func(k int) bool { return b.edges[k] > v }) - 1
+	switch {
+	case v == b.edges[last+1]:
+		return last
+	case code > last:
+		return -1
+	}
+	return code
+}
+
+// moments returns mean and variance of the values of a bin, as they are stored.
+func (b *bins) moments(code int) (mean, variance float64) {
+	lo, hi := float64(b.edges[code]), float64(b.edges[code+1])
+	return (lo + hi) / 2, (hi - lo) * (hi - lo) / 12
 }
 
 // draw fills missing values from the codes that were drawn for them, from place at

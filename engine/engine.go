@@ -39,7 +39,10 @@ const MaxShardRows = 2048
 type Options struct {
 	Rows  int  // the most rows per call of the program; more take several calls. 0: 512
 	Train bool // flows and updates can be computed
-	Mixed bool // products of lower precision where the device has them
+	// Queries says that conditionals, moments and most probable completions can be
+	// computed.
+	Queries bool
+	Mixed   bool // products of lower precision where the device has them
 	// Ranges holds, for each variable, the largest absolute value that its
 	// continuous leaves will see; it scales their statistics. nil: ones.
 	Ranges []float64
@@ -79,6 +82,8 @@ type Engine struct {
 
 	// Of Anemone; nil until they are first asked for.
 	averages, topDown kernels.Buffer
+	// posterior is the output of Posteriors, nil until it is first asked for.
+	posterior kernels.Buffer
 
 	logScales, limits []float64       // of variables; nil: zeros
 	schema            *dataset.Schema // nil: not told
@@ -102,7 +107,7 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	if err != nil {
 		return nil, err
 	}
-	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
+	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Queries: o.Queries, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
 	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
 	if e.exec, err = kernels.LoadAs[tensor.Program](ctx, dev, mod); err != nil {
 		return nil, err
@@ -194,7 +199,7 @@ func (e *Engine) Close() error {
 func (e *Engine) free() {
 	e.closed = true
 	e.exec.Free()
-	all := []kernels.Buffer{e.params, e.flows, e.averages, e.topDown}
+	all := []kernels.Buffer{e.params, e.flows, e.averages, e.topDown, e.posterior}
 	for i := range e.slots {
 		s := &e.slots[i]
 		all = append(all, s.codes, s.values, s.ll)

@@ -74,6 +74,8 @@ type Family interface {
 	Codes() int
 	Check(x float64) error
 	LogProb(p []float64, x float64) float64
+	Mode(p []float64) float64
+	Moments(p []float64) (mean, variance float64)
 	Stats(x float64, t []float64)
 	MStep(p, sum []float64, weight, pseudocount, step float64)
 	Sample(p []float64, rng *rand.Rand) float64

@@ -35,7 +35,7 @@ func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[*engine.E
 	return engine.OpenPool(ctx, o.Engines, rows, func(ctx context.Context, rows int) (*engine.Engine, error) {
 		o := o
 		o.Rows = rows
-		return b.Engine(ctx, Load{Options: o})
+		return b.Engine(ctx, QueryLoad(o))
 	})
 }
 
@@ -45,7 +45,7 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	if err := b.check(l); err != nil {
 		return nil, err
 	}
-	o := engine.Options{Rows: l.Rows, Train: l.Train, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true, Schema: b.Schema}
+	o := engine.Options{Rows: l.Rows, Train: l.Train, Queries: l.Queries, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true, Schema: b.Schema}
 	if l.Train && b.Train != nil {
 		var err error
 		if o.Ranges, err = b.ranges(ctx); err != nil {

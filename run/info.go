@@ -71,12 +71,15 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 	states := States(b.Schema)
 	few := tractable && states > 0 && states <= MaxStates
 	const both = "smooth and decomposable"
-	finite := fmt.Sprintf("%s, with at most %d complete rows", both, MaxStates)
+	finite := fmt.Sprintf("of at most %d complete rows", MaxStates)
 	return []QueryInfo{
 		{QueryClass, tractable, tractable, both},
+		{QueryConditional, tractable, tractable, both},
 		{"entropy", tractable, few, finite},
 		{"kl", tractable, few, finite},
 		{QueryLogLikelihood, tractable, tractable, both},
+		{QueryMoments, tractable, tractable, both},
+		{QueryMPE, tractable, tractable && b.mpeExact(p), "deterministic, without bins of values"},
 		{"sample", tractable, tractable, both},
 	}
 }

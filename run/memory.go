@@ -38,7 +38,7 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	if err != nil {
 		return MemoryPlan{}, err
 	}
-	work, err := at.Plan(layers.Module{Program: p, Rows: l.Rows, Train: l.Train, Mixed: l.Mixed}, l.device())
+	work, err := at.Plan(layers.Module{Program: p, Rows: l.Rows, Train: l.Train, Queries: l.Queries, Mixed: l.Mixed}, l.device())
 	if err != nil {
 		return MemoryPlan{}, err
 	}
@@ -55,12 +55,32 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	if l.Best {
 		m.Parameters *= 2
 	}
+	if l.Queries {
+		elements, err := posteriorElements(p)
+		if err != nil {
+			return MemoryPlan{}, err
+		}
+		m.Scratch += 2 * engine.PosteriorBytes(l.Rows, elements) // on the device and on the host
+	}
 	m.Scratch += ownerBytes(b)
 	m.Data += tableBytes(b.Train)
 	live := m.Parameters + m.Values + m.Flows + m.Scratch + m.Program + m.Data
 	m.Runtime = runtimeBytes + live/slack
 	m.Total = live + m.Runtime
 	return m, nil
+}
+
+// posteriorElements is how many elements a row's posteriors of all columns have.
+func posteriorElements(p *layers.Program) (int, error) {
+	all := make([]int32, len(p.Columns))
+	for i := range all {
+		all[i] = int32(i)
+	}
+	offsets, err := p.PosteriorOffsets(all)
+	if err != nil {
+		return 0, err
+	}
+	return offsets[len(all)], nil
 }
 
 // tableBytes returns what a source takes in memory; 0 for one that is elsewhere.
@@ -134,7 +154,7 @@ const firstBytes = 64 << 20
 
 // queryRows plans the launches of engines that answer queries.
 func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
-	full, err := b.Memory(Load{Options: o})
+	full, err := b.Memory(QueryLoad(o))
 	if err != nil {
 		return engine.LaunchRows{}, err
 	}
@@ -146,7 +166,7 @@ func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
 		return r, nil
 	}
 	o.Rows = 1
-	one, err := b.Memory(Load{Options: o})
+	one, err := b.Memory(QueryLoad(o))
 	if err != nil {
 		return engine.LaunchRows{}, err
 	}
@@ -154,7 +174,7 @@ func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
 	if !fits(full) {
 		r.Most = rowsWithin(o.MaxMemory, total(one), total(full), full.Rows)
 		for o.Rows = r.Most; o.Rows > 1; o.Rows /= 2 { // memory need not grow evenly with rows
-			m, err := b.Memory(Load{Options: o})
+			m, err := b.Memory(QueryLoad(o))
 			if err != nil {
 				return engine.LaunchRows{}, err
 			}

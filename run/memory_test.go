@@ -75,7 +75,7 @@ func TestQueryMemory(t *testing.T) {
 	for _, device := range []string{"cpu", "emulator"} {
 		o := Options{Device: device, Engines: 1}
 		plan := func(rows int) MemoryPlan {
-			p, err := b.Memory(Load{Options: Options{Device: device, Rows: rows}})
+			p, err := b.Memory(QueryLoad(Options{Device: device, Rows: rows}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -65,9 +65,11 @@ func Probe(o Options) (info kernels.Info, paths []string, err error) {
 // Load says how a circuit will be run.
 type Load struct {
 	Options
-	Train  bool
-	Mixed  bool // products of lower precision where the device has them
-	Shards bool // integer flows are kept, as steps of several shards need
+	Train bool
+	// Queries says that conditionals, moments and most probable completions can be asked for.
+	Queries bool
+	Mixed   bool // products of lower precision where the device has them
+	Shards  bool // integer flows are kept, as steps of several shards need
 	// Averages says that averaged flows are kept, as Anemone needs.
 	Averages bool
 	StepRows int64 // the most rows between two updates
@@ -75,6 +77,9 @@ type Load struct {
 	// Tables are the bytes of the tables in memory besides Blueprint.Train.
 	Tables int64
 }
+
+// QueryLoad says how a Model runs a circuit.
+func QueryLoad(o Options) Load { return Load{Options: o, Queries: true} }
 
 // TrainLoad says how Train runs a circuit on so many training rows; the tables
 // of other rows are not counted.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 )
@@ -15,6 +16,8 @@ import (
 // The kinds of queries, named as the commands of pce query.
 const (
 	QueryLogLikelihood = "loglik"
+	QueryConditional   = "conditional"
+	QueryMoments       = "moments"
 	QueryClass         = "classify"
 )
 
@@ -22,8 +25,9 @@ const (
 // its answer. The answer to a row depends on the query and the row alone.
 type Query struct {
 	Kind string
-	// Columns are those that it is about: of QueryLogLikelihood the given
-	// ones, if there are any, of QueryClass the one of the class.
+	// Columns are those that it is about: of QueryLogLikelihood the given ones, if there
+	// are any, of QueryConditional those whose distributions are wanted, of QueryClass the
+	// one of the class.
 	Columns []int
 	// All, of QueryClass, writes the probability of every class, not of the likeliest.
 	All bool
@@ -48,7 +52,12 @@ func (q *Query) Check(s *dataset.Schema) error {
 		}
 	}
 	switch q.Kind {
-	case QueryLogLikelihood:
+	case QueryLogLikelihood, QueryMoments:
+		return nil
+	case QueryConditional:
+		if len(q.Columns) == 0 {
+			return fmt.Errorf("%w: no columns whose distributions are wanted; name some", ErrOptions)
+		}
 		return nil
 	case QueryClass:
 		if len(q.Columns) != 1 {
@@ -62,10 +71,22 @@ func (q *Query) Check(s *dataset.Schema) error {
 	return fmt.Errorf("%w: unknown query %.40q", ErrOptions, q.Kind)
 }
 
-// Width is how many numbers the answer has for each row of s.
+// Width is how many numbers the answer has for each row of s: the distribution of a column
+// is the probability of each of its categories, or mean and variance.
 func (q *Query) Width(s *dataset.Schema) int {
-	if q.Kind == QueryClass {
-		return s.Columns[q.Columns[0]].Categories
+	switch q.Kind {
+	case QueryClass, QueryConditional:
+		n := 0
+		for _, c := range q.Columns {
+			if s.Columns[c].Kind == dataset.Discrete {
+				n += s.Columns[c].Categories
+			} else {
+				n += 2
+			}
+		}
+		return n
+	case QueryMoments:
+		return 2 * len(s.Columns)
 	}
 	return 1
 }
@@ -75,6 +96,10 @@ func Answer(ctx context.Context, e *engine.Engine, q *Query, b *dataset.Batch, o
 	switch {
 	case q.Kind == QueryClass:
 		return e.Classify(ctx, b, q.Columns[0], out)
+	case q.Kind == QueryConditional:
+		return e.Conditional(ctx, b, q.Columns, out)
+	case q.Kind == QueryMoments:
+		return e.Moments(ctx, b, out)
 	case len(q.Columns) > 0:
 		given := make([]bool, len(b.Columns))
 		for _, c := range q.Columns {
@@ -141,4 +166,58 @@ func (c *classWriter) Write(p []float64) error {
 		*text = strconv.AppendFloat((*text)[:0], x, 'g', -1, 64)
 	}
 	return c.Writer.Write(&c.line)
+}
+
+// QueryMPE is the query for the most probable completion of rows, whose answer is rows.
+const QueryMPE = "mpe"
+
+// MPEOptions say how most probable completions are looked for where max-product does not
+// give them.
+type MPEOptions struct {
+	// Candidates is how many drawn completions of a row are improved beside that of
+	// max-product.
+	Candidates int
+	Seed       uint64 // of the draws
+}
+
+// DefaultMPE are the usual options.
+var DefaultMPE = MPEOptions{Candidates: 8}
+
+// maxCandidates bounds the candidates of a row, and mpeSweeps the times that each of its
+// missing cells is improved.
+const (
+	maxCandidates = 1 << 20
+	mpeSweeps     = 10
+)
+
+// Check reports why the options cannot be used.
+func (o MPEOptions) Check() error {
+	if o.Candidates < 0 || o.Candidates > maxCandidates {
+		return fmt.Errorf("%w: %d candidates for a most probable completion; want 0 to %d", ErrOptions, o.Candidates, maxCandidates)
+	}
+	return nil
+}
+
+// MPEExact reports whether max-product gives the most probable completions: the circuit is
+// deterministic, and no leaf reads the bins of values, whose probabilities are not densities.
+func (b *Blueprint) MPEExact() bool { return b.mpeExact(circuit.Properties(b.Graph)) }
+
+func (b *Blueprint) mpeExact(p circuit.Props) bool {
+	binned := slices.ContainsFunc(b.Schema.Columns, func(c dataset.Column) bool { return c.Edges != nil })
+	return p.Deterministic && !binned
+}
+
+// MPE fills the missing cells of rows with the most probable completion, or where exact is
+// false the best one that it finds. It writes their log-likelihoods and a bound on those of
+// all completions, [rows] both. first is the number of b's first row in the whole request.
+func MPE(ctx context.Context, e *engine.Engine, exact bool, o MPEOptions, first int, b *dataset.Batch, ll, bound []float64) error {
+	by := engine.MPEOptions{Candidates: o.Candidates, Sweeps: mpeSweeps, Seed: o.Seed, First: first}
+	if exact {
+		by.Candidates, by.Sweeps = 0, 0
+	}
+	if err := e.MPE(ctx, b, by, ll, bound); err != nil || !exact {
+		return err
+	}
+	copy(bound, ll) // nothing is likelier
+	return nil
 }

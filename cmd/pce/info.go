@@ -63,7 +63,7 @@ func (a *app) info(ctx context.Context, flags *configFlags, args []string, overr
 		return nil, err
 	}
 	defer b.Close()
-	load := run.Load{Options: runOptions(cfg.Device, cfg.Threads)}
+	load := run.QueryLoad(runOptions(cfg.Device, cfg.Threads))
 	if b.Train != nil {
 		load = run.TrainLoad(a.trainOptions(cfg), b.Train.Rows())
 	}

@@ -12,7 +12,7 @@ import (
 
 func (a *app) queryCommand() *cobra.Command {
 	c := &cobra.Command{Use: "query", Short: "Ask a model about rows"}
-	c.AddCommand(a.queryLoglikCommand(), a.queryClassifyCommand(), a.querySampleCommand(), a.queryEntropyCommand(), a.queryKLCommand())
+	c.AddCommand(a.queryLoglikCommand(), a.queryConditionalCommand(), a.queryMPECommand(), a.queryMomentsCommand(), a.queryClassifyCommand(), a.querySampleCommand(), a.queryEntropyCommand(), a.queryKLCommand())
 	return c
 }
 

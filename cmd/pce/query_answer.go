@@ -56,6 +56,31 @@ func (a *app) queryLoglikCommand() *cobra.Command {
 	return c
 }
 
+func (a *app) queryConditionalCommand() *cobra.Command {
+	var of []string
+	c := a.answerCommand(&cobra.Command{
+		Use:   "conditional --model MODEL --data FILE --of COLUMNS",
+		Short: "Write the distributions of columns given each row's observed cells",
+		Long: `Write the distributions of columns given each row's observed cells, a line for each row: for
+one column after the other the probabilities of its categories, in their order, or mean and
+variance of a continuous one. An observed cell is certain.`,
+	}, func(m *pce.Model) (*pce.Query, error) {
+		if len(of) == 0 {
+			return nil, usagef("no --of; name the columns whose distributions are wanted")
+		}
+		return m.NewQuery(pce.QueryConditional, of...)
+	})
+	c.Flags().StringSliceVar(&of, "of", nil, "columns, by name or number from 1")
+	return c
+}
+
+func (a *app) queryMomentsCommand() *cobra.Command {
+	return a.answerCommand(&cobra.Command{
+		Use:   "moments --model MODEL --data FILE",
+		Short: "Write the mean of each column given the row's observed cells, then the variance of each",
+	}, func(m *pce.Model) (*pce.Query, error) { return m.NewQuery(pce.QueryMoments) })
+}
+
 func (a *app) queryClassifyCommand() *cobra.Command {
 	var class string
 	var all bool

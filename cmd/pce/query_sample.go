@@ -55,16 +55,8 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 	schema, total := m.Schema(), f.n
 	var given dataset.Source
 	if f.given != "" {
-		cfg, err := a.loadDataConfig(&f.query.config)
-		if err != nil {
-			return err
-		}
-		o, err := a.queryOptions(&cfg.Data, schema)
-		if err != nil {
-			return err
-		}
-		o.KeepText = true
-		if given, err = a.openAll(ctx, []string{f.given}, o); err != nil {
+		var err error
+		if given, err = a.evidence(ctx, &f.query, []string{f.given}, schema); err != nil {
 			return err
 		}
 		if total = given.Rows() * f.n; total/f.n != given.Rows() {
@@ -95,10 +87,30 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 		}
 		return rows.Close()
 	})
-	if impossible > 0 {
-		_, noteErr := fmt.Fprintf(a.stderr, "note: %d rows keep missing cells: what they say is impossible under the model\n", impossible)
-		err = errors.Join(err, noteErr)
+	return errors.Join(err, a.noteIncomplete(impossible))
+}
+
+// evidence opens rows whose missing cells a query fills. What their files say in the others
+// is kept, as it is written again.
+func (a *app) evidence(ctx context.Context, f *queryFlags, paths []string, schema *dataset.Schema) (dataset.Source, error) {
+	cfg, err := a.loadDataConfig(&f.config)
+	if err != nil {
+		return nil, err
 	}
+	o, err := a.queryOptions(&cfg.Data, schema)
+	if err != nil {
+		return nil, err
+	}
+	o.KeepText = true
+	return a.openAll(ctx, paths, o)
+}
+
+// noteIncomplete says how many rows were not completed.
+func (a *app) noteIncomplete(rows int) error {
+	if rows == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.stderr, "note: %d rows keep missing cells: what they say is impossible under the model\n", rows)
 	return err
 }
 

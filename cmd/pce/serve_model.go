@@ -27,7 +27,7 @@ func (l *circuitLoader) Plan(_ context.Context, path string) (int64, error) {
 		return 0, err
 	}
 	defer b.Close()
-	m, err := b.Memory(run.Load{Options: l.run})
+	m, err := b.Memory(run.QueryLoad(l.run))
 	return m.Total, err
 }
 

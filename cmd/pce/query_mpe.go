@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// mpeFlags are the flags of query mpe.
+type mpeFlags struct {
+	query queryFlags
+	how   pce.MPEOptions
+	out   outputFlags
+}
+
+func (a *app) queryMPECommand() *cobra.Command {
+	f := mpeFlags{how: pce.DefaultMPE}
+	c := &cobra.Command{
+		Use:   "mpe --model MODEL --data FILE [--candidates N] [--seed S]",
+		Short: "Fill the missing cells of rows with their most probable completion",
+		Long: `Fill the missing cells of each row with the most probable completion given the others.
+
+The answer is exact where the circuit is deterministic. Else it is the best of what max-product
+finds and of some draws, each improved cell by cell given all others; a bound says how much
+likelier any completion could be. Standard error says which of the two it is.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(f.query.data) == 0 {
+				return usagef("no --data; give the rows to complete")
+			}
+			if err := errors.Join(f.how.Check(), f.out.check()); err != nil {
+				return err
+			}
+			m, err := f.query.open(cmd.Context(), a.stderr)
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			return a.completeRows(cmd.Context(), &f, m)
+		},
+	}
+	f.query.register(c.Flags())
+	f.query.registerData(c.Flags())
+	c.Flags().IntVar(&f.how.Candidates, "candidates", f.how.Candidates, "drawn completions of a row that are improved where max-product is not exact")
+	c.Flags().Uint64Var(&f.how.Seed, "seed", 0, "seed of the draws")
+	f.out.register(c.Flags(), ".csv, .npy, or .png for images")
+	return c
+}
+
+// completeRows writes the completed rows and says how good they are.
+func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error {
+	schema := m.Schema()
+	given, err := a.evidence(ctx, &f.query, f.query.data, schema)
+	if err != nil {
+		return err
+	}
+	var gaps gaps
+	impossible := 0
+	err = a.output(&f.out, func(w io.Writer, name string) error {
+		rows, err := dataset.NewWriter(w, name, schema, given.Rows())
+		if err != nil {
+			return err
+		}
+		b, most := &dataset.Batch{}, rowsAtOnce(schema)
+		for lo := 0; lo < given.Rows(); lo += most {
+			if err := given.Gather(ctx, b, repeated(lo, min(most, given.Rows()-lo), 1)); err != nil {
+				return err
+			}
+			how, err := m.MPEBatch(ctx, b, f.how, lo)
+			if err != nil {
+				return err
+			}
+			for _, c := range how {
+				gaps.add(c)
+			}
+			impossible += incomplete(b)
+			if err := rows.Write(b); err != nil {
+				return err
+			}
+		}
+		return rows.Close()
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.noteIncomplete(impossible); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stderr, "note: %s\n", gaps.text(m.MPEExact(), f.how))
+	return err
+}
+
+// gaps adds up how far the bounds on completions are from what was found.
+type gaps struct {
+	rows, proved int
+	sum, most    float64
+}
+
+// provedGap is a gap in nats that rounding explains.
+const provedGap = 1e-4
+
+func (g *gaps) add(c pce.Completion) {
+	if math.IsInf(c.LogLikelihood, -1) {
+		return
+	}
+	gap := max(0, c.Bound-c.LogLikelihood)
+	g.rows++
+	g.sum += gap
+	g.most = max(g.most, gap)
+	if gap <= provedGap {
+		g.proved++
+	}
+}
+
+func (g *gaps) text(exact bool, o pce.MPEOptions) string {
+	if exact {
+		return "exact: the circuit is deterministic, so max-product gives the most probable completion"
+	}
+	s := fmt.Sprintf("approximate: the best of max-product and %d improved draws for each row", o.Candidates)
+	if g.rows > 0 {
+		s += fmt.Sprintf("; a bound allows completions that are %.4g nats likelier in the mean and %.4g at most, none in %d of %d rows",
+			g.sum/float64(g.rows), g.most, g.proved, g.rows)
+	}
+	return s
+}

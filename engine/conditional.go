@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/layers"
+)
+
+// ConditionalWidth is how many numbers Conditional has for a variable: one for each
+// code or, where values are not codes, mean and variance.
+func (e *Engine) ConditionalWidth(variable int) (int, error) {
+	c, err := e.columnOf(variable)
+	if err != nil {
+		return 0, err
+	}
+	if col := &e.prog.Columns[c]; col.Codes > 0 && e.binsOf(col.Var) == nil {
+		return int(col.Codes), nil
+	}
+	return 2, nil
+}
+
+// Conditional writes the distributions of variables given the observed cells of each row of b
+// to out, [rows, sum of ConditionalWidth]: the probability of each code of a
+// variable, mean and variance of one of values. An observed cell is certain. A row that is
+// impossible has NaN.
+func (e *Engine) Conditional(ctx context.Context, b *dataset.Batch, variables []int, out []float64) error {
+	width := 0
+	for _, v := range variables {
+		w, err := e.ConditionalWidth(v)
+		if err != nil {
+			return err
+		}
+		width += w
+	}
+	if len(out) < b.Rows*width {
+		return fmt.Errorf("%w: room for %d numbers for %d rows; want %d for each", dataset.ErrFormat, len(out), b.Rows, width)
+	}
+	columns, summaries, err := e.summaries(ctx, variables)
+	if err != nil {
+		return err
+	}
+	return e.posteriors(ctx, b, columns, func(p *posteriors) error {
+		for r := range p.rows {
+			at := out[(p.lo+r)*width : (p.lo+r+1)*width]
+			for i, s := range summaries {
+				weights, possible := p.of(i, r)
+				n := s.width()
+				switch {
+				case !possible:
+					fillNaN(at[:n])
+				case s.units == nil && s.bins == nil:
+					shares(at[:n], weights)
+				default:
+					at[0], at[1] = s.moments(&b.Columns[variables[i]], p.lo+r, weights)
+				}
+				at = at[n:]
+			}
+		}
+		return nil
+	})
+}
+
+// Moments writes mean and variance of every variable given the observed cells of each row
+// of b to out, [rows, 2, variables]. Categories count as the numbers that their labels
+// spell, or by their code. An observed cell has its number and 0; a variable in no leaf
+// and an impossible row have NaN.
+func (e *Engine) Moments(ctx context.Context, b *dataset.Batch, out []float64) error {
+	n := e.prog.NumVars
+	if len(out) < b.Rows*2*n {
+		return fmt.Errorf("%w: room for %d numbers for %d rows; want %d for each", dataset.ErrFormat, len(out), b.Rows, 2*n)
+	}
+	variables := make([]int, len(e.prog.Columns))
+	for i, c := range e.prog.Columns {
+		variables[i] = int(c.Var)
+	}
+	columns, summaries, err := e.summaries(ctx, variables)
+	if err != nil {
+		return err
+	}
+	fillNaN(out[:b.Rows*2*n])
+	return e.posteriors(ctx, b, columns, func(p *posteriors) error {
+		for r := range p.rows {
+			at := out[(p.lo+r)*2*n:]
+			for i, s := range summaries {
+				if weights, possible := p.of(i, r); possible {
+					v := variables[i]
+					at[v], at[n+v] = s.moments(&b.Columns[v], p.lo+r, weights)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// summary turns the posterior of a column into numbers.
+type summary struct {
+	column  layers.Column
+	numbers []float64 // of the codes
+	bins    *bins     // of values that are read as codes
+	// Of the units of a column of values.
+	units          []unit
+	mean, variance []float64
+	stored         dataset.Column // how values are stored
+}
+
+// summaries returns the columns of variables, and what their posteriors mean.
+func (e *Engine) summaries(ctx context.Context, variables []int) ([]int32, []*summary, error) {
+	columns, all := make([]int32, len(variables)), make([]*summary, len(variables))
+	for i, v := range variables {
+		c, err := e.columnOf(v)
+		if err != nil {
+			return nil, nil, err
+		}
+		s := &summary{column: e.prog.Columns[c], bins: e.binsOf(int32(v))}
+		if e.schema != nil {
+			s.stored = e.schema.Columns[v]
+			s.numbers = s.stored.LabelNumbers()
+		}
+		if s.column.Codes == 0 {
+			if s.units, err = e.unitsOf(ctx, c); err != nil {
+				return nil, nil, err
+			}
+			for _, u := range s.units {
+				m, x := u.family.Moments(u.params)
+				s.mean, s.variance = append(s.mean, m), append(s.variance, x)
+			}
+		}
+		columns[i], all[i] = c, s
+	}
+	return columns, all, nil
+}
+
+// width is how many numbers a row has in the answer of Conditional.
+func (s *summary) width() int {
+	if s.units == nil && s.bins == nil {
+		return int(s.column.Codes)
+	}
+	return 2
+}
+
+// moments returns mean and variance of a cell, as numbers, from its posterior.
+func (s *summary) moments(cells *dataset.Cells, row int, weights []float32) (mean, variance float64) {
+	observed := !cells.IsMissing(row)
+	switch {
+	case observed && !cells.Discrete() && (s.units != nil || s.bins != nil):
+		return s.stored.Number(cells.Values[row]), 0
+	case observed && s.units != nil:
+		return float64(cells.Codes.At(row)), 0
+	case s.units != nil:
+		mean, variance = mixture(weights, func(i int) (float64, float64) { return s.mean[i], s.variance[i] })
+	case s.bins != nil:
+		mean, variance = mixture(weights, s.bins.moments)
+	default:
+		return mixture(weights, func(c int) (float64, float64) {
+			if s.numbers != nil {
+				return s.numbers[c], 0
+			}
+			return float64(c), 0
+		})
+	}
+	if s.stored.Scale != 0 {
+		mean, variance = s.stored.Offset+s.stored.Scale*mean, s.stored.Scale*s.stored.Scale*variance
+	}
+	return mean, variance
+}
+
+// mixture returns mean and variance of a mixture of parts with the given ones.
+func mixture(weights []float32, part func(i int) (mean, variance float64)) (mean, variance float64) {
+	total := 0.0
+	for i, w := range weights {
+		if w != 0 {
+			m, _ := part(i)
+			mean += float64(w) * m
+			total += float64(w)
+		}
+	}
+	mean /= total
+	for i, w := range weights {
+		if w != 0 {
+			m, v := part(i)
+			variance += float64(w) * (v + (m-mean)*(m-mean))
+		}
+	}
+	return mean, variance / total
+}
+
+// shares writes weights that add up to 1.
+func shares(out []float64, weights []float32) {
+	total := 0.0
+	for _, w := range weights {
+		total += float64(w)
+	}
+	for i, w := range weights {
+		out[i] = float64(w) / total
+	}
+}
+
+func fillNaN(out []float64) {
+	for i := range out {
+		out[i] = math.NaN()
+	}
+}

@@ -1,0 +1,176 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/engine"
+)
+
+// complete fills rows and checks what holds of every completion: evidence stays, what is said
+// of its likelihood is true, and the bound holds for it. An impossible row keeps its missing
+// cells.
+func (m *model) complete(t *testing.T, rows [][]float64, o engine.MPEOptions) (full [][]float64, ll, bound []float64) {
+	t.Helper()
+	b := m.batch(rows)
+	ll, bound = make([]float64, len(rows)), make([]float64, len(rows))
+	if err := m.eng.MPE(context.Background(), b, o, ll, bound); err != nil {
+		t.Fatal(err)
+	}
+	full = reference.Rows(b)
+	for r, row := range rows {
+		evidence := m.wantLL(t, row)
+		for v, x := range row {
+			kept := math.IsNaN(full[r][v]) && math.IsNaN(x) || full[r][v] == x
+			switch missed := math.IsNaN(full[r][v]); {
+			case !math.IsNaN(x) && !kept:
+				t.Fatalf("row %v is completed as %v", row, full[r])
+			case math.IsNaN(x) && missed != (math.IsInf(evidence, -1) || circuit.Domains(m.graph)[v] < 0):
+				t.Fatalf("row %v of log-likelihood %v is completed as %v", row, evidence, full[r])
+			}
+		}
+		want := m.wantLL(t, full[r])
+		if !near(ll[r], want, 1e-4*max(1, math.Abs(want))) {
+			t.Errorf("row %v: log-likelihood %v of %v, want %v", row, ll[r], full[r], want)
+		}
+		if !(bound[r] >= ll[r]-1e-4*max(1, math.Abs(want))) {
+			t.Errorf("row %v: a bound of %v below %v", row, bound[r], ll[r])
+		}
+	}
+	return full, ll, bound
+}
+
+// TestExactMPEQueries compares max-product of deterministic circuits with enumeration.
+func TestExactMPEQueries(t *testing.T) {
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 61))
+		g, p := reference.Chain(rng, 2+rng.IntN(6), 2+rng.IntN(2))
+		m := buildWith(t, g, p, engine.Options{Rows: 1 + rng.IntN(9), Queries: true})
+		rows := append(reference.RandomRows(g, rng, 10, 0.5), reference.MissingRow(g.NumVars))
+		_, ll, _ := m.complete(t, rows, engine.MPEOptions{})
+		for r, row := range rows {
+			_, want, err := m.ref.MPE(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !near(ll[r], want, 1e-4) {
+				t.Errorf("seed %d, row %v: log-likelihood %v, the best is %v", seed, row, ll[r], want)
+			}
+		}
+	}
+}
+
+// TestMPEQueries looks for completions in circuits that are not deterministic. The answer is
+// at most the best one, which the bound is not below, and at least what max-product finds;
+// improved draws find the best in nearly all rows.
+func TestMPEQueries(t *testing.T) {
+	found, all, impossible, better := 0, 0, 0, 0
+	settled := func(m *model, given, full []float64) { // no other value of one cell is likelier
+		t.Helper()
+		for v, x := range given {
+			if !math.IsNaN(x) || math.IsNaN(full[v]) {
+				continue
+			}
+			p, err := m.ref.Conditional(full, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for c, q := range p {
+				if !(q <= p[int(full[v])]*(1+1e-4)) {
+					t.Errorf("row %v: %v would be likelier with %d as variable %d", given, full, c, v)
+				}
+			}
+		}
+	}
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 62))
+		g := reference.Random(rng, reference.RandomOptions{Vars: 2 + rng.IntN(6), MaxUnits: 8, MaxCodes: 3, Discrete: true})
+		m := build(t, g, engine.Options{Rows: 64, Queries: true})
+		rows := append(reference.RandomRows(g, rng, 5, 0.6), reference.MissingRow(g.NumVars))
+		_, plain, _ := m.complete(t, rows, engine.MPEOptions{})
+		climbed, _, _ := m.complete(t, rows, engine.MPEOptions{Sweeps: 20})
+		_, ll, bound := m.complete(t, rows, engine.MPEOptions{Candidates: 40, Sweeps: 20, Seed: seed})
+		for r, row := range rows {
+			settled(m, row, climbed[r])
+			if math.IsInf(m.wantLL(t, row), -1) {
+				if impossible++; !math.IsInf(ll[r], -1) || !math.IsInf(bound[r], -1) {
+					t.Errorf("seed %d: row %v is impossible, and has %v and the bound %v", seed, row, ll[r], bound[r])
+				}
+				continue
+			}
+			_, want, err := m.ref.MPE(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all++
+			if near(ll[r], want, 1e-4) {
+				found++
+			}
+			if !(ll[r] <= want+1e-4) || !(bound[r] >= want-1e-4) || !(ll[r] >= plain[r]) {
+				t.Errorf("seed %d, row %v: log-likelihood %v, bound %v, max-product %v, the best is %v", seed, row, ll[r], bound[r], plain[r], want)
+			}
+			if ll[r] > plain[r] {
+				better++
+			}
+		}
+	}
+	if found < all*99/100 || all < 50 || impossible == 0 || better == 0 {
+		t.Errorf("the best completion was found in %d of %d rows, with %d impossible ones beside; the search improved %d", found, all, impossible, better)
+	}
+}
+
+// TestMPEOfValues completes rows of all leaves: a search is not below max-product, nor below
+// many draws that it has not seen.
+func TestMPEOfValues(t *testing.T) {
+	rows, won := 0, 0
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 63))
+		g := reference.Random(rng, reference.RandomOptions{Vars: 2 + rng.IntN(3), MaxUnits: 6, MaxCodes: 4, Positive: true})
+		m := build(t, g, engine.Options{Rows: 512, Queries: true})
+		given := reference.RandomRows(g, rng, 1, 0.5)[0]
+		_, ll, _ := m.complete(t, [][]float64{given}, engine.MPEOptions{Candidates: 50, Sweeps: 20, Seed: 1})
+		const draws = 2000
+		b, other := m.batch(copies(given, draws)), make([]float64, draws)
+		if err := errors.Join(m.eng.Sample(context.Background(), b, 99, 0), m.eng.LogLikelihood(context.Background(), b, other)); err != nil {
+			t.Fatal(err)
+		}
+		top := math.Inf(-1)
+		for _, x := range other {
+			top = max(top, x)
+		}
+		if rows++; ll[0] >= top-1e-4*max(1, math.Abs(top)) {
+			won++
+		} else {
+			t.Logf("seed %d: %v, of other draws %v", seed, ll[0], top)
+		}
+	}
+	if won < rows*95/100 {
+		t.Errorf("the search is below the best of other draws in %d of %d rows", rows-won, rows)
+	}
+}
+
+// TestMPEDependsOnTheRowAlone completes the same rows in one batch and in parts.
+func TestMPEDependsOnTheRowAlone(t *testing.T) {
+	g := reference.Random(rand.New(rand.NewPCG(5, 64)), reference.RandomOptions{Vars: 5, MaxUnits: 12, MaxCodes: 3})
+	rows := reference.RandomRows(g, rand.New(rand.NewPCG(5, 65)), 11, 0.6)
+	o := engine.MPEOptions{Candidates: 3, Sweeps: 4, Seed: 9}
+	whole, wholeLL, wholeBound := build(t, g, engine.Options{Rows: 100, Queries: true}).complete(t, rows, o)
+	m := build(t, g, engine.Options{Rows: 3, Queries: true}) // less than the candidates of a row
+	for r := range rows {
+		o.First = r
+		row, ll, bound := m.complete(t, rows[r:r+1], o)
+		for v := range row[0] {
+			if !near(row[0][v], whole[r][v], 0) && !math.IsNaN(row[0][v]) {
+				t.Errorf("row %d: %v alone, %v among others", r, row[0], whole[r])
+			}
+		}
+		if ll[0] != wholeLL[r] || bound[0] != wholeBound[r] {
+			t.Errorf("row %d: %v and %v alone, %v and %v among others", r, ll[0], bound[0], wholeLL[r], wholeBound[r])
+		}
+	}
+}
