@@ -10,6 +10,9 @@ import (
 // nodePath is where Node's modules are looked for.
 var nodePath string
 
+// screenshots is where tests of the page leave pictures of it.
+var screenshots = flag.String("screenshots", "", "directory for pictures of the page")
+
 func TestMain(m *testing.M) {
 	home, _ := os.UserHomeDir() // "": not looked at
 	usual := filepath.Join(home, "node_modules") + string(filepath.ListSeparator) + "/usr/share/nodejs" + string(filepath.ListSeparator) + "/usr/lib/node_modules"

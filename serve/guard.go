@@ -7,10 +7,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/pce-engine/pce/serve/page"
 )
 
 // guard lets requests through that may be here: those with a Host that is answered,
-// from no other origin, and with the token, which health checks do not need.
+// from no other origin, and with the token, which health checks and the page's own files
+// do not need.
 func (s *Server) guard(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,9 +54,9 @@ func (s *Server) host(r *http.Request) error {
 	return nil
 }
 
-// open reports whether a request is a health check.
+// open reports whether a request needs no token: a health check, or a file of the page.
 func open(r *http.Request) bool {
-	return r.URL.Path == "/v2/health/live" || r.URL.Path == "/v2/health/ready" || r.URL.Path == grpcHealth+"Check"
+	return page.Has(r.URL.Path) || r.URL.Path == "/v2/health/live" || r.URL.Path == "/v2/health/ready" || r.URL.Path == grpcHealth+"Check"
 }
 
 // authorized compares tokens in a time that tells nothing of either.

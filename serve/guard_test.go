@@ -18,7 +18,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("%q: %d %s", header, w.Code, w.Body)
 		}
 	}
-	for path, status := range map[string]int{"/v2/health/live": 200, "/v2/health/ready": 200, "/v2": 401, "/metrics": 401, "/v2/models/m": 401, "/": 401} {
+	for path, status := range map[string]int{"/v2/health/live": 200, "/v2/health/ready": 200, "/v2": 401, "/metrics": 401, "/v2/models/m": 401, "/": 200, "/page/page.js": 200, "/pages": 401, "/page": 401} {
 		if w := ask(t, s, "GET", path, ""); w.Code != status {
 			t.Errorf("%s: %d", path, w.Code)
 		}

@@ -13,6 +13,7 @@ type modelInfo struct {
 	oip.ModelInfo
 	Queries []queryInfo  `json:"queries"`
 	Columns []columnInfo `json:"columns"`
+	Image   []int        `json:"image,omitempty"` // height, width and channels of rows that are images
 }
 
 type queryInfo struct {
@@ -82,6 +83,9 @@ func (s *Server) describe(ctx context.Context, name, number string) (*modelInfo,
 			}
 		}
 		m.Columns = append(m.Columns, info)
+	}
+	if v.schema.Image != [3]int{} {
+		m.Image = v.schema.Image[:]
 	}
 	return m, nil
 }

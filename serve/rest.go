@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pce-engine/pce/serve/oip"
+	"github.com/pce-engine/pce/serve/page"
 )
 
 // headerLength is the header of the binary tensor extension: how much of the body is
@@ -48,6 +49,7 @@ func (s *Server) routes() http.Handler {
 	})
 	mux.HandleFunc("POST "+grpcService+"{method}", s.grpcCall)
 	mux.HandleFunc("POST "+grpcHealth+"{method}", s.grpcCall)
+	page.Routes(mux, s.opts.Token != "")
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, fail(ErrModel, "%s is not a path of this server; GET /v2 says what it is", clip(r.URL.Path)))
 	})

@@ -115,7 +115,7 @@ var Rooms = map[string][]string{
 	"internal/safetensors":     {"internal/atomicfile"},
 	"run":                      {"circuit", "circuit/format", "circuit/format/native", "circuit/format/text", "circuit/structures", "compile", "dataset", "em", "engine", "kernels", "kernels/device", "kernels/tensor", "layers"},
 	"kernels/device":           {"kernels", "kernels/cpu", "kernels/cpu/tensor", "kernels/cuda", "kernels/cuda/tensor", "kernels/cuda/tensor/plan", "layers"},
-	"serve":                    {"dataset", "serve/oip"},
+	"serve":                    {"dataset", "serve/oip", "serve/page"},
 	"serve/oip":                {},
 	"kernels/cpu/tensor":       {"kernels", "kernels/cpu", "kernels/cpu/micro", "kernels/tensor", "layers"},
 	"kernels/cuda/tensor":      {"kernels", "kernels/cuda", "kernels/cuda/tensor/plan", "kernels/ptx/tensor", "kernels/tensor", "layers"},
@@ -123,4 +123,5 @@ var Rooms = map[string][]string{
 	"bench/serve":              {"serve", "serve/oip"},
 	"bench/card":               {"kernels/cuda", "kernels/emulator", "kernels/ptx", "kernels/ptx/tensor"},
 	"report":                   {".", "compile", "dataset", "run"},
+	"serve/page":               {},
 }

@@ -1,0 +1,211 @@
+// The page of a pce server: models, how they do, and a form to ask them.
+
+import * as api from "./api.js";
+import { Evidence } from "./evidence.js";
+import { element, Live } from "./live.js";
+import { answerNodes, numbers } from "./show.js";
+
+const find = (id) => document.getElementById(id);
+const LOOK = 2000; // milliseconds between looks at the metrics
+
+const live = new Live(find("models"));
+const evidence = new Evidence(find("evidence"));
+let about = null; // metadata of the chosen model
+
+function health(text, kind) {
+  const pill = find("health");
+  if (pill.textContent !== text) pill.textContent = text;
+  pill.className = `pill ${kind}`;
+}
+
+// The token is asked for before the first request, and again when it is refused.
+
+let entered = null; // a promise while the dialog is open
+
+function askToken(problem) {
+  entered ??= new Promise((resolve) => {
+    const dialog = find("token-dialog");
+    const line = find("token-problem");
+    line.textContent = problem;
+    line.hidden = problem === "";
+    const again = () => dialog.showModal(); // nothing works without a token
+    dialog.addEventListener("close", again);
+    find("token-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      api.setToken(find("token").value.trim());
+      find("token").value = "";
+      dialog.removeEventListener("close", again);
+      dialog.close();
+      entered = null;
+      resolve();
+    }, { once: true });
+    dialog.showModal();
+  });
+  return entered;
+}
+
+// authorized makes requests, and asks for another token when one is refused.
+async function authorized(work) {
+  for (;;) {
+    try {
+      return await work();
+    } catch (err) {
+      if (!(err instanceof api.Refusal) || err.status !== 401) throw err;
+      await askToken(api.hasToken() ? "The server refused this token." : "");
+    }
+  }
+}
+
+// look shows the state of all models, now and every two seconds while the page is seen.
+async function look() {
+  if (!document.hidden) {
+    try {
+      const [ready, index, metrics] = await authorized(() => Promise.all([api.ready(), api.models(), api.text("metrics")]));
+      live.update(index, metrics, performance.now());
+      health(ready ? "ready" : "not ready", ready ? "good" : "");
+      await offer(index);
+    } catch (err) {
+      health(err instanceof api.Refusal ? err.message : "no answer from the server", "bad");
+    }
+  }
+  setTimeout(look, LOOK);
+}
+
+// offer keeps the list of models that can be asked.
+async function offer(index) {
+  const select = find("model");
+  const names = index.map((m) => m.name);
+  if (names.join("\n") === [...select.options].map((o) => o.value).join("\n")) return;
+  const chosen = select.value;
+  select.replaceChildren(...names.map((n) => element("option", { value: n }, n)));
+  if (names.includes(chosen)) select.value = chosen;
+  else await choose();
+}
+
+async function choose() {
+  const name = find("model").value;
+  about = null;
+  find("ask").disabled = find("draw").disabled = true;
+  if (!name) return;
+  try {
+    const got = await authorized(() => api.metadata(name));
+    if (find("model").value !== name) return;
+    about = got;
+  } catch (err) {
+    problem(err.message);
+    return;
+  }
+  evidence.model(about);
+  const columns = evidence.columns.length;
+  find("about").textContent = about.image ? `Images of ${about.image[0]} × ${about.image[1]} pixels.` : `Rows of ${columns} ${columns === 1 ? "column" : "columns"}.`;
+  find("query").replaceChildren(...about.queries.map((q) => element("option", { value: q.name }, q.name.replaceAll("_", " "))));
+  parameters();
+  find("draw").hidden = !about.queries.some((q) => q.name === "sample");
+  find("ask").disabled = find("draw").disabled = false;
+  find("answer").replaceChildren(element("p", { class: "soft empty" }, "The answer appears here."));
+}
+
+const query = () => about.queries.find((q) => q.name === find("query").value);
+
+// parameters makes a field for each parameter and each further input of the query.
+function parameters() {
+  const fields = [];
+  const field = (id, label, input, help, kind = "field") => {
+    input.id = id;
+    if (help) input.title = help;
+    fields.push(element("div", { class: kind }, element("label", { for: id }, label), input));
+  };
+  for (const p of query().parameters ?? []) {
+    const kind = typeof p.default;
+    const input = element("input", { type: kind === "boolean" ? "checkbox" : "text", autocomplete: "off" });
+    if (kind === "boolean") input.checked = p.default;
+    else {
+      if (kind !== "string") input.inputMode = "numeric";
+      input.value = p.name === "n_samples" ? Math.min(8, p.max ?? 8) : p.default ?? "";
+      if (p.default === null) input.placeholder = "drawn";
+    }
+    field(`parameter-${p.name}`, p.name.replaceAll("_", " "), input, p.max ? `${p.min ?? 0} to ${p.max}` : "");
+  }
+  for (const t of query().inputs.slice(2)) {
+    field(`input-${t.name}`, `${t.name.replaceAll("_", " ")} (${t.datatype}, ${t.shape.slice(1).join(" × ") || "one"})`,
+      element("input", { type: "text", autocomplete: "off", placeholder: "numbers, separated by commas" }), "", "field whole");
+  }
+  find("parameters").replaceChildren(...fields);
+}
+
+// request is what the form asks.
+function request() {
+  const q = query();
+  const r = { parameters: { query: q.name }, inputs: [evidence.tensor()] };
+  for (const p of q.parameters ?? []) {
+    const input = find(`parameter-${p.name}`);
+    if (typeof p.default === "boolean") r.parameters[p.name] = input.checked;
+    else if (input.value.trim() !== "") r.parameters[p.name] = typeof p.default === "string" ? input.value : numeric(p.name, input.value);
+  }
+  for (const t of q.inputs.slice(2)) {
+    const text = find(`input-${t.name}`).value.trim();
+    if (text === "") continue;
+    const data = text.split(",").map((x) => numeric(t.name, x));
+    r.inputs.push({ name: t.name, datatype: "FP64", shape: t.shape.length === 1 ? [1] : [1, data.length], data });
+  }
+  return r;
+}
+
+function numeric(name, text) {
+  const x = Number(text);
+  if (text.trim() === "" || !Number.isFinite(x)) throw new Error(`${name.replaceAll("_", " ")}: “${text}” is not a number.`);
+  return x;
+}
+
+function problem(text) {
+  find("answer").replaceChildren(element("p", { class: "problem", role: "alert" }, text));
+}
+
+async function ask(event) {
+  event.preventDefault();
+  if (!about) return;
+  const panel = find("answer");
+  panel.setAttribute("aria-busy", "true");
+  find("ask").disabled = true;
+  try {
+    if (evidence.problem()) throw new Error(evidence.problem());
+    const [model, asked, row, name] = [about, request(), [...evidence.cells], find("query").selectedOptions[0].textContent];
+    const from = performance.now();
+    const answer = await authorized(() => api.infer(model.name, asked));
+    panel.replaceChildren(...answerNodes(answer, model, row, name, (performance.now() - from) / 1000, api.curl(model.name, asked)));
+  } catch (err) {
+    problem(err.message);
+  } finally {
+    find("ask").disabled = false;
+    panel.setAttribute("aria-busy", "false");
+  }
+}
+
+// draw takes a row of the model as evidence.
+async function draw() {
+  try {
+    const answer = await authorized(() => api.infer(about.name, { parameters: { query: "sample", n_samples: 1 } }));
+    evidence.setNumbers(numbers(answer.outputs[0]));
+  } catch (err) {
+    problem(err.message);
+  }
+}
+
+async function start() {
+  find("model").addEventListener("change", choose);
+  find("query").addEventListener("change", parameters);
+  find("form").addEventListener("submit", ask);
+  find("draw").addEventListener("click", draw);
+  find("clear").addEventListener("click", () => evidence.model(about));
+  if (document.querySelector("meta[name=pce-token]").content === "needed") await askToken("");
+  try {
+    const server = await authorized(api.server);
+    find("version").textContent = server.version;
+    document.title = `pce on ${location.host}`;
+  } catch (err) {
+    health(err instanceof api.Refusal ? err.message : "no answer from the server", "bad");
+  }
+  await look();
+}
+
+start();
