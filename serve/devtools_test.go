@@ -23,13 +23,13 @@ type browser struct {
 
 	mu      sync.Mutex
 	last    int
-	answers map[int]chan message
+	answers map[int]chan devtoolsMessage
 	told    map[string][]string // by session: what the console and the page's scripts complained of
 	gone    chan struct{}
 }
 
-// message is a call, its answer or an event.
-type message struct {
+// devtoolsMessage is a call, its answer or an event.
+type devtoolsMessage struct {
 	ID        int             `json:"id,omitempty"`
 	SessionID string          `json:"sessionId,omitempty"`
 	Method    string          `json:"method,omitempty"`
@@ -85,7 +85,7 @@ func startBrowser(t *testing.T) *browser {
 	}
 	in.Close()
 	out.Close()
-	b := &browser{t: t, to: to, answers: map[int]chan message{}, told: map[string][]string{}, gone: make(chan struct{})}
+	b := &browser{t: t, to: to, answers: map[int]chan devtoolsMessage{}, told: map[string][]string{}, gone: make(chan struct{})}
 	go b.listen(from)
 	t.Cleanup(func() {
 		to.Close() // Chromium ends with its pipe
@@ -107,7 +107,7 @@ func (b *browser) listen(from *os.File) {
 		if err != nil {
 			return
 		}
-		var m message
+		var m devtoolsMessage
 		if json.Unmarshal(text[:len(text)-1], &m) != nil {
 			return
 		}
@@ -123,7 +123,7 @@ func (b *browser) listen(from *os.File) {
 }
 
 // complaint is what an event says of a fault in the page, or "".
-func complaint(m *message) string {
+func complaint(m *devtoolsMessage) string {
 	var p struct {
 		Type  string
 		Args  []struct{ Value any }
@@ -159,13 +159,13 @@ func (b *browser) call(session, method string, params, result any) error {
 	if err != nil {
 		return err
 	}
-	answer := make(chan message, 1)
+	answer := make(chan devtoolsMessage, 1)
 	b.mu.Lock()
 	b.last++
 	id := b.last
 	b.answers[id] = answer
 	b.mu.Unlock()
-	if text, err = json.Marshal(message{ID: id, SessionID: session, Method: method, Params: text}); err != nil {
+	if text, err = json.Marshal(devtoolsMessage{ID: id, SessionID: session, Method: method, Params: text}); err != nil {
 		return err
 	}
 	if _, err := b.to.Write(append(text, 0)); err != nil {
