@@ -252,9 +252,14 @@ func (w *leaves) use(in *tensor.Input, c leafInput) {
 	w.uses = append(w.uses, tensor.Use{Kept: uint64(kept), Width: uint32(pitch), At: uint32(at)})
 }
 
-// launch starts a kernel on an emulator and takes over what it wrote.
+// launch runs a kernel on an emulator and takes over what it wrote.
 func (w *leaves) launch(t *testing.T, kernel string, grid [3]int, more map[string]any) {
 	t.Helper()
+	launchLeaves(t, tensor.Variant{Block: w.size, Major: 8}, kernel, grid, w.args(more))
+}
+
+// args are the arguments of a launch by name, with some in place of the leaves' own.
+func (w *leaves) args(more map[string]any) map[string]any {
 	w.Control = make([]byte, tensor.ControlSize)
 	put := binary.LittleEndian
 	put.PutUint32(w.Control[tensor.ControlRows:], uint32(w.rows))
@@ -276,15 +281,23 @@ func (w *leaves) launch(t *testing.T, kernel string, grid [3]int, more map[strin
 	for name, a := range more {
 		args[name] = a
 	}
-	launchLeaves(t, tensor.Variant{Block: w.size, Major: 8}, kernel, grid, args)
+	return args
 }
 
-// launchLeaves starts one of the kernels of LeafModule with slices as arguments.
+// launchLeaves runs one of the kernels of LeafModule with slices as arguments.
 func launchLeaves(t *testing.T, v tensor.Variant, kernel string, grid [3]int, args map[string]any) {
+	t.Helper()
+	if _, err := tryLeaves(t, emulator.Options{Major: 8, Seed: 5, Races: true}, v, kernel, grid, args); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tryLeaves is launchLeaves on a card of its own, with what that says of the kernel.
+func tryLeaves(t *testing.T, o emulator.Options, v tensor.Variant, kernel string, grid [3]int, args map[string]any) (*emulator.Emulator, error) {
 	t.Helper()
 	m := v.LeafModule()
 	m.Kernels = slices.DeleteFunc(m.Kernels, func(k *ptx.Kernel) bool { return k.Name != kernel })
-	em := emulator.New(emulator.Options{Major: 8, Seed: 5, Races: true})
+	em := emulator.New(o)
 	check := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -315,6 +328,9 @@ func launchLeaves(t *testing.T, v tensor.Variant, kernel string, grid [3]int, ar
 		took = append(took, taken{args[p.Name], ptr, b})
 	}
 	check(em.Launch(l, s))
+	if err := em.Wait(s); err != nil {
+		return em, err
+	}
 	for _, a := range took {
 		b := make([]byte, len(a.was))
 		check(em.CopyOut(b, a.ptr, s))
@@ -323,6 +339,7 @@ func launchLeaves(t *testing.T, v tensor.Variant, kernel string, grid [3]int, ar
 			check(binary.Read(bytes.NewReader(b), binary.LittleEndian, a.data))
 		}
 	}
+	return em, nil
 }
 
 // leafFamilies are inputs of all families.
@@ -446,15 +463,20 @@ func (w *leaves) update(t *testing.T, kernel string) {
 		w.launch(t, kernel, [3]int{len(w.List) / 2, 1, 1}, nil)
 		return
 	}
-	var parts []uint32
-	for i := 0; i < len(w.List); i += 2 {
-		for p := range uint32(1) << w.shift {
-			parts = append(parts, w.List[i], tensor.LeafPart(w.List[i+1], p, w.shift))
-		}
-	}
+	parts := w.parts()
 	for _, k := range []string{tensor.KernelLeafGather, kernel} {
 		w.launch(t, k, [3]int{len(parts) / 2, 1, 1}, map[string]any{tensor.ArgList: parts})
 	}
+}
+
+// parts is the list of a launch in parts.
+func (w *leaves) parts() (list []uint32) {
+	for i := 0; i < len(w.List); i += 2 {
+		for p := range uint32(1) << w.shift {
+			list = append(list, w.List[i], tensor.LeafPart(w.List[i+1], p, w.shift))
+		}
+	}
+	return list
 }
 
 // eachLeaves calls do with inputs of all families, of many widths and numbers of

@@ -139,22 +139,38 @@ func (l *leafBlock) sum(xs ...ptx.Value) []ptx.Value {
 // which warps own them: those of a warp are a stride apart. It emits do for
 // several at a time; read emits the loads of all of them before the first do.
 func (l *leafBlock) eachCode(read func(c, ok ptx.Value) []ptx.Value, do func(c, ok ptx.Value, read []ptx.Value)) {
-	const unroll = 4
-	l.For(ptx.U32, l.first, l.codes, l.Mul(l.stride, unroll), func(base ptx.Value) {
-		var cs, oks [unroll]ptx.Value
-		var reads [unroll][]ptx.Value
-		for i := range cs {
-			cs[i], oks[i] = base, l.exists
-			if i > 0 {
-				cs[i] = l.Mad(l.stride, i, base)
-				oks[i] = l.And(l.exists, l.Lt(cs[i], l.codes))
+	l.several(l.first, l.codes, l.stride, read, do)
+}
+
+// leafAhead is how many counts or codes of a lane are read at a time.
+const leafAhead = 4
+
+// several does what eachCode does for the numbers from first on, below end and a stride
+// apart. ok says whether the lane has a unit and the number is below end.
+func (l *leafBlock) several(first, end, stride ptx.Value, read func(i, ok ptx.Value) []ptx.Value, do func(i, ok ptx.Value, read []ptx.Value)) {
+	l.For(ptx.U32, first, end, l.Mul(stride, leafAhead), func(base ptx.Value) {
+		var is, oks [leafAhead]ptx.Value
+		var reads [leafAhead][]ptx.Value
+		for n := range is {
+			is[n], oks[n] = base, l.exists
+			if n > 0 {
+				is[n] = l.Mad(stride, n, base)
+				oks[n] = l.And(l.exists, l.Lt(is[n], end))
 			}
-			reads[i] = read(cs[i], oks[i])
+			reads[n] = read(is[n], oks[n])
 		}
-		for i := range cs {
-			do(cs[i], oks[i], reads[i])
+		for n := range is {
+			do(is[n], oks[n], reads[n])
 		}
 	})
+}
+
+// addAll returns the sum of what read reads for the numbers of several, in their order.
+func (l *leafBlock) addAll(first, end, stride ptx.Value, read func(i, ok ptx.Value) ptx.Value) ptx.Value {
+	total := l.Mov(ptx.F32, 0)
+	l.several(first, end, stride, func(i, ok ptx.Value) []ptx.Value { return []ptx.Value{read(i, ok)} },
+		func(_, _ ptx.Value, read []ptx.Value) { l.Into(total).Add(total, read[0]) })
+	return total
 }
 
 // tally is memory for the counts of an input: in shared memory, or for large tables

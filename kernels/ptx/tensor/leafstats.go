@@ -19,7 +19,7 @@ const leafTiles = "tiles"
 // gatherBlock starts a kernel that gathers statistics.
 func (v Variant) gatherBlock(name string, args ...string) *leafBlock {
 	l := v.leafBlock(name, append(args, ArgCodes, ArgValues, ArgKept, ArgUses, ArgConstants, ArgCounts, ArgTotals)...)
-	l.Shared(leafTiles, 16, 2*leafTile*32*4)
+	l.tiles(1)
 	l.ReturnIf(l.is(FamilyIndicator))
 	return l
 }
@@ -27,7 +27,7 @@ func (v Variant) gatherBlock(name string, args ...string) *leafBlock {
 // leafGather gathers the counts of a part of the codes of large tables, and their sum.
 func (v Variant) leafGather() *ptx.Kernel {
 	l := v.leafBlock(KernelLeafGather, ArgCodes, ArgKept, ArgUses, ArgCounts, ArgTotals)
-	l.Shared(leafTiles, 16, 2*partedTiles*leafTile*32*4)
+	l.tiles(partedTiles)
 	total := l.addRows(tally{l.column(ArgCounts, 4, InputCounts)}, partedTiles)
 	l.put(ptx.F32, l.And(l.exists, l.Eq(l.warp, 0)), l.total(l.part), total)
 	return l.Kernel()
@@ -44,9 +44,10 @@ func (l *leafBlock) total(part ptx.Value) ptx.Value {
 func (l *leafBlock) norm(t tally) ptx.Value {
 	total := l.Mov(ptx.F32, 0)
 	l.IfElse(l.Ne(l.shift, 0), func() {
-		l.For(ptx.U32, 0, l.Shl(l.Mov(ptx.U32, 1), l.shift), 1, func(part ptx.Value) {
-			l.Into(total).Add(total, l.existing(ptx.F32, l.exists, l.total(part)))
-		})
+		one := l.Mov(ptx.U32, 1)
+		l.Set(total, l.addAll(l.Mov(ptx.U32, 0), l.Shl(one, l.shift), one, func(part, ok ptx.Value) ptx.Value {
+			return l.existing(ptx.F32, ok, l.total(part))
+		}))
 	}, func() { l.Set(total, l.addRows(t, 1)) })
 	return l.round(total, l.fine)
 }
@@ -136,22 +137,33 @@ func (l *leafBlock) eachUse(do func(use, kept, pitch ptx.Value)) {
 	})
 }
 
+// leafOwn is the shared memory of what each warp has to add, [warps, rows of the tiles]:
+// pairs of a row and its code.
+const leafOwn = "own"
+
+// tiles declares the shared memory of addRows with so many tiles at a time.
+func (l *leafBlock) tiles(deep int) {
+	l.Shared(leafTiles, 16, 2*deep*leafTile*32*4)
+	l.Shared(leafOwn, 8, leafWarps*deep*leafTile*8)
+}
+
 // addRows adds the flows of all rows to the counts of their codes, deep tiles of
-// rows at a time, and returns the sum of the block's counts. All warps read rows for all,
-// and each then adds those whose codes it owns, so that counts are added in the
-// order of rows. Afterwards every warp may read the block's counts.
+// rows at a time, and returns the sum of the block's counts. All warps read rows for all.
+// Each then lists those whose codes it owns and adds them, several at a time, so that
+// counts are added in the order of rows. Afterwards every warp may read the block's counts.
 func (l *leafBlock) addRows(t tally, deep int) ptx.Value {
 	tiles := l.Symbol(leafTiles)
+	own := l.Mad(l.warp, deep*leafTile*8, l.Symbol(leafOwn))
 	rows := l.control(ptx.U32, ControlRows)
 	last := l.Sub(rows, 1)
 	share, size := deep*leafShare, deep*leafTile*32*4
-	l.For(ptx.U32, l.first, l.Max(l.codes, leafWarps), l.stride, func(c ptx.Value) { t.set(c, l.exists, l.Mov(ptx.F32, 0)) })
-	// The count of the code that came last stays in a register.
-	code, count := l.Mov(ptx.U32, l.first), l.Mov(ptx.F32, 0)
+	zero := l.Mov(ptx.F32, 0)
+	l.eachCode(func(_, _ ptx.Value) []ptx.Value { return nil }, func(c, ok ptx.Value, _ []ptx.Value) { t.set(c, ok, zero) })
 	side := l.Mov(ptx.U32, 0)
 	ahead, codesAhead := l.Vars(ptx.F32, share), l.Vars(ptx.U32, deep)
 	mine := l.Mad(l.warp, share*32*4, l.At(tiles, l.lane, 4))
 	others := l.Sub(l.stride, 1)
+	below := l.Sub(l.Shl(l.Mov(ptx.U32, 1), l.lane), 1) // the lanes before this one
 	l.eachUse(func(use, kept, pitch ptx.Value) {
 		codes := l.codeAt(l.Load(ptx.U32, use, UseAt))
 		read := func(base ptx.Value) {
@@ -159,9 +171,9 @@ func (l *leafBlock) addRows(t tally, deep int) ptx.Value {
 			for i, a := range ahead {
 				l.Into(a).Load(ptx.F32, l.MadWide(l.Min(l.Add(first, i), last), pitch, kept), 0)
 			}
-			own := l.Add(base, l.lane)
+			row := l.Add(base, l.lane)
 			for i, c := range codesAhead {
-				l.Set(c, l.code(codes, l.Min(l.Add(own, i*leafTile), last)))
+				l.Set(c, l.code(codes, l.Min(l.Add(row, i*leafTile), last)))
 			}
 		}
 		read(l.Mov(ptx.U32, 0))
@@ -170,39 +182,55 @@ func (l *leafBlock) addRows(t tally, deep int) ptx.Value {
 			for i, a := range ahead {
 				l.Store(ptx.F32, out, i*32*4, a)
 			}
-			var codes []ptx.Value
-			for _, c := range codesAhead {
-				codes = append(codes, l.Mov(ptx.U32, c))
+			n := l.Mov(ptx.U32, 0)
+			l.SyncWarp() // all lanes have read the list
+			for i, c := range codesAhead {
+				row := l.Add(l.lane, i*leafTile)
+				owns := l.And(l.Eq(l.And(c, others), l.first), l.And(l.Lt(c, l.codes), l.Lt(l.Add(base, row), rows)))
+				owners := l.Ballot(owns)
+				at := l.At(own, l.Add(n, l.Popc(l.And(owners, below))), 8)
+				l.Guard(owns, func() { l.StoreN(ptx.U32, at, 0, []ptx.Value{row, c}) })
+				l.Into(n).Add(n, l.Popc(owners))
 			}
 			l.Sync()
 			next := l.Add(base, deep*leafTile)
 			l.If(l.Lt(next, rows), func() { read(next) })
-			tile := l.Add(l.At(tiles, l.lane, 4), side)
-			for i, here := range codes {
-				own := l.Eq(l.And(here, others), l.first)
-				own = l.And(own, l.And(l.Lt(here, l.codes), l.Lt(l.Add(l.Add(base, l.lane), i*leafTile), rows)))
-				left := l.Ballot(own)
-				l.While(func() ptx.Value { return l.Ne(left, 0) }, func() {
-					below := l.Sub(left, 1)
-					row := l.Popc(l.And(below, l.Not(left)))
-					l.Into(left).And(left, below)
-					c := l.Shuffle("idx", here, row)
-					flow := l.Load(ptx.F32, l.At(tile, row, 32*4), i*leafTile*32*4)
-					l.If(l.Ne(c, code), func() {
-						t.set(code, l.exists, count)
-						l.Set(count, t.get(c, l.exists))
-						l.Set(code, c)
-					})
-					l.Into(count).Add(count, flow)
-				})
-			}
+			l.addOwn(t, own, n, l.Add(l.At(tiles, l.lane, 4), side))
 			l.Into(side).Xor(side, size)
 		})
 	})
-	t.set(code, l.exists, count)
-	total := l.Mov(ptx.F32, 0)
-	l.For(ptx.U32, l.first, l.codes, l.stride, func(c ptx.Value) { l.Into(total).Add(total, t.get(c, l.exists)) })
-	return l.sum(total)[0]
+	return l.sum(l.addAll(l.first, l.codes, l.stride, t.get))[0]
+}
+
+// addOwn adds the flows of the n rows that a warp's list has to the counts of their codes.
+// Several are in flight at a time: each starts from the memory's count, or from the last
+// one before it that has the same code.
+func (l *leafBlock) addOwn(t tally, own, n, tile ptx.Value) {
+	last := l.Sub(n, 1)
+	l.For(ptx.U32, 0, n, leafAhead, func(base ptx.Value) {
+		var rows, codes, oks, flows, counts [leafAhead]ptx.Value
+		for i := range codes {
+			at := l.Add(base, i)
+			oks[i] = l.And(l.exists, l.Le(at, last))
+			pair := l.LoadN(ptx.U32, 2, l.At(own, l.Min(at, last), 8), 0)
+			rows[i], codes[i] = pair[0], pair[1]
+		}
+		for i, c := range codes {
+			counts[i] = t.get(c, oks[i])
+		}
+		for i, row := range rows {
+			flows[i] = l.Load(ptx.F32, l.At(tile, row, 32*4), 0)
+		}
+		for i := range codes {
+			for before := range i {
+				counts[i] = l.Select(l.Eq(codes[before], codes[i]), counts[before], counts[i])
+			}
+			counts[i] = l.Add(counts[i], flows[i])
+		}
+		for i, c := range codes {
+			t.set(c, oks[i], counts[i])
+		}
+	})
 }
 
 // functionStats returns the statistics of a function over all rows in units of the
