@@ -74,7 +74,6 @@ func codesOf(rows [][]float64) []int32 {
 type conditionals struct {
 	t     *testing.T
 	ev    *reference.Evaluator
-	vars  []int32 // in order
 	rows  [][]float64
 	given [][]float64 // the cells so far
 	next  int         // cell that comes next, in the order of coding

@@ -32,7 +32,9 @@ other file and no network. Without --out it is ` + reportFile + ` in RUN, and is
 
 What a run that is unfinished or damaged lacks is listed in the report and on stderr.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.report(cmd.Context(), args[0], &on, &out, asJSON) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.report(cmd.Context(), args[0], &on, &out, asJSON)
+		},
 	}
 	on.register(c.Flags())
 	c.Flags().StringVar(&out.path, "out", "", "file to write, or - for stdout; left out: "+reportFile+" in RUN")
