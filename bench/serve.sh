@@ -90,7 +90,7 @@ rounds=${amount:-3}
 "$work/load" noop 127.0.0.1:18998 &
 pids+=("$!")
 noop=http://127.0.0.1:18998
-serve --max-queue-rows 65536
+serve --max-queue-rows 65536 --parallel "$(nproc)"
 asknoop() { "$work/load" -url "$noop" -model nltcs "$@"; }
 median() { sort -g | awk '{a[NR]=$1} END{print a[int((NR+1)/2)]}'; }
 sleep 0.3

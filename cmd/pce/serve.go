@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -58,6 +60,7 @@ An --addr beyond this machine needs --token-file (or PCE_SERVE_TOKEN) or TLS.`,
 	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file with the server's key")
 	flags.BoolVar(&f.insecure, "insecure", false, "allow an --addr beyond this machine with neither token nor TLS")
 	flags.BoolVar(&f.options.ModelControl, "model-control", false, "let requests load and unload models")
+	flags.IntVar(&f.options.Parallel, "parallel", 1, "batches that are computed at a time, each with a copy of the parameters and its part of --threads; small circuits answer more rows with one for each thread")
 	flags.IntVar(&f.options.MaxBatchRows, "max-batch-rows", 1024, "rows of several requests that are computed together")
 	flags.DurationVar(&f.options.MaxQueueDelay, "max-queue-delay", 500*time.Microsecond, "how long a request waits for others to be computed with")
 	flags.IntVar(&f.options.MaxQueueRows, "max-queue-rows", 0, "rows of a model that may wait; further requests get 429; 0: --max-batch-rows")
@@ -154,6 +157,8 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 		return usagef("--max-body %d; want 1 to %d MiB", f.bodyMiB, 1<<20)
 	case f.memoryMiB < 0 || f.memoryMiB > 1<<40:
 		return usagef("--max-memory %d; want 0 or more MiB", f.memoryMiB)
+	case o.Parallel < 1 || o.Parallel > 1024:
+		return usagef("--parallel %d; want 1 to 1024", o.Parallel)
 	case f.conns < 1:
 		return usagef("--max-connections %d; want 1 or more", f.conns)
 	}
@@ -173,6 +178,9 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 	}
 	o.MaxBody, o.MaxMemory = f.bodyMiB<<20, f.memoryMiB<<20
 	on := runOptions(f.run.device, f.run.threads)
+	if on.Engines = o.Parallel; o.Parallel > 1 {
+		on.Threads = max(1, cmp.Or(on.Threads, runtime.GOMAXPROCS(0))/o.Parallel)
+	}
 	if o.MaxMemory == 0 {
 		o.MaxMemory = on.MaxMemory
 	}

@@ -28,7 +28,7 @@ func (l *circuitLoader) Plan(_ context.Context, path string) (int64, error) {
 	}
 	defer b.Close()
 	m, err := b.Memory(run.QueryLoad(l.run))
-	return m.Total, err
+	return m.Total * int64(l.run.Engines), err
 }
 
 // Open opens a model file.
@@ -44,7 +44,7 @@ func (l *circuitLoader) Open(ctx context.Context, path string) (serve.Model, err
 	c := &servedCircuit{Model: m}
 	info, err := m.Info()
 	if err == nil {
-		c.flops, c.bytes = 2*info.SumEdges, info.Memory.Total
+		c.flops, c.bytes = 2*info.SumEdges, info.Memory.Total*int64(l.run.Engines)
 		c.device, err = deviceName(ctx, m)
 	}
 	if err != nil {

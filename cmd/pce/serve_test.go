@@ -220,6 +220,8 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--model", "a=x", "--tls-cert", "empty"}, exitUsage, "--tls-cert"},
 		{[]string{"--model", "a=x", "--max-body", "0"}, exitUsage, "--max-body 0"},
 		{[]string{"--model", "a=x", "--max-memory", "-1"}, exitUsage, "--max-memory -1"},
+		{[]string{"--model", "a=x", "--parallel", "0"}, exitUsage, "--parallel 0"},
+		{[]string{"--model", "a=x", "--parallel", "1025"}, exitUsage, "--parallel 1025"},
 		{[]string{"--model", "a=x", "--max-connections", "0"}, exitUsage, "--max-connections 0"},
 		{[]string{"--model", "a=x", "--max-batch-rows", "-1"}, exitUsage, "MaxBatchRows is -1"},
 	} {

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// certificate writes a certificate of this machine and its key, and returns what
+// clients trust.
+func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
+	t.Helper()
+	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pce"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &pair.PublicKey, pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: signed}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret}} {
+		text := pem.EncodeToMemory(block)
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		roots.AppendCertsFromPEM(text)
+	}
+	return "cert.pem", "key.pem", roots
+}
+
+// TestServeTLS: with a certificate the server speaks TLS 1.2 and later, as HTTP/1.1 and
+// HTTP/2, and nothing else; a token is wanted all the same.
+func TestServeTLS(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mixedModel(t)
+	cert, key, roots := certificate(t)
+	if err := os.WriteFile("token", []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url, stop := serving(t, nil, "--model", "m=run/model.safetensors", "--tls-cert", cert, "--tls-key", key, "--token-file", "token")
+	addr, ok := strings.CutPrefix(url, "https://")
+	if !ok {
+		t.Errorf("it says that it answers at %s", url)
+	}
+	for _, tc := range []struct {
+		major  int
+		tls    *tls.Config
+		token  string
+		status int // 0: no answer
+	}{
+		{1, &tls.Config{RootCAs: roots}, "s3cret", 200},
+		{2, &tls.Config{RootCAs: roots}, "s3cret", 200},
+		{2, &tls.Config{RootCAs: roots}, "other", 401},
+		{2, &tls.Config{RootCAs: roots}, "", 401},
+		{1, &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, "s3cret", 0},
+		{1, &tls.Config{}, "s3cret", 0}, // the client does not trust it
+	} {
+		var p http.Protocols
+		p.SetHTTP1(tc.major == 1)
+		p.SetHTTP2(tc.major == 2)
+		tr := &http.Transport{TLSClientConfig: tc.tls, Protocols: &p}
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v2/models/m", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tc.token != "" {
+			r.Header.Set("Authorization", "Bearer "+tc.token)
+		}
+		status := 0
+		if w, err := (&http.Client{Transport: tr}).Do(r); err == nil {
+			if status = w.StatusCode; w.ProtoMajor != tc.major {
+				t.Errorf("%s for HTTP/%d", w.Proto, tc.major)
+			}
+			w.Body.Close()
+		}
+		if status != tc.status {
+			t.Errorf("HTTP/%d with token %q: status %d, want %d", tc.major, tc.token, status, tc.status)
+		}
+		tr.CloseIdleConnections()
+	}
+	if w, err := http.Get("http://" + addr + "/v2/health/live"); err == nil {
+		if w.StatusCode == 200 {
+			t.Error("it answers without TLS")
+		}
+		w.Body.Close()
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if code, said := stop(); code != 0 {
+		t.Errorf("exit %d: %s", code, said)
+	}
+}
+
+// TestServeKilled: a server that is killed while it answers leaves nothing that keeps the
+// next one from answering the same at once, at the same address.
+func TestServeKilled(t *testing.T) {
+	t.Chdir(t.TempDir())
+	rows := mixedModel(t)
+	ask := `{"inputs":[{"name":"x","datatype":"BYTES","shape":[1,4],"data":["` + strings.ReplaceAll(rows[0], ",", `","`) + `"]}]}`
+	addr := "127.0.0.1:0"
+	var first []byte
+	for round := range 3 {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--addr", addr, "--model", "m="+filepath.Join("run", "model.safetensors"))
+		cmd.Env = append(cmd.Environ(), roleVariable+"=pce")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			cmd.Wait()
+			t.Fatalf("round %d: %v: %s", round, err, &errs)
+		}
+		url := strings.TrimSpace(line)
+		addr = strings.TrimPrefix(url, "http://")
+		status, text := post(t, url+"/v2/models/m/infer", ask)
+		if status != 200 || first != nil && string(text) != string(first) {
+			t.Errorf("round %d: %d %s, before it was killed %s", round, status, text, first)
+		}
+		first = text
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		http.DefaultClient.CloseIdleConnections()
+	}
+}
+
+// TestServeParallel: batches that are computed at a time share the threads, each has a
+// copy of the parameters that memory is planned for, and answers are the same.
+func TestServeParallel(t *testing.T) {
+	t.Chdir(t.TempDir())
+	rows := mixedModel(t)[:64]
+	log := slog.New(slog.DiscardHandler)
+	a := &app{stderr: io.Discard}
+	var planned, taken [3]int64
+	for n := 1; n <= 2; n++ {
+		f := serveFlags{models: []string{"m=run/model.safetensors"}, bodyMiB: 1, conns: 1, run: deviceFlags{device: "cpu", threads: 5}}
+		f.options.Parallel = n
+		if err := f.complete(a, log); err != nil {
+			t.Fatal(err)
+		}
+		l := f.options.Loader.(*circuitLoader)
+		if want := 5 / n; l.run.Threads != want || l.run.Engines != n {
+			t.Errorf("%d batches: %d threads each, want %d, and %d engines", n, l.run.Threads, want, l.run.Engines)
+		}
+		l.run.Threads = 1 // threads take memory too
+		var err error
+		if planned[n], err = l.Plan(t.Context(), "run/model.safetensors"); err != nil {
+			t.Fatal(err)
+		}
+		m, err := l.Open(t.Context(), "run/model.safetensors")
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken[n] = m.Bytes()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if planned[2] != 2*planned[1] || taken[2] != 2*taken[1] {
+		t.Errorf("%d and %d bytes are planned for one and two batches, %d and %d taken", planned[1], planned[2], taken[1], taken[2])
+	}
+	var cells []string
+	for _, row := range rows {
+		cells = append(cells, `"`+strings.ReplaceAll(row, ",", `","`)+`"`)
+	}
+	ask := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"BYTES","shape":[%d,4],"data":[%s]}]}`, len(rows), strings.Join(cells, ","))
+	var answers [2]string
+	for i, flags := range [][]string{nil, {"--parallel", "2", "--max-batch-rows", "16"}} {
+		url, stop := serving(t, nil, append(flags, "--model", "m=run/model.safetensors")...)
+		status, text := post(t, url+"/v2/models/m/infer", ask)
+		if answers[i] = string(text); status != 200 {
+			t.Errorf("%v: %d %s", flags, status, text)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+	}
+	if answers[0] != answers[1] {
+		t.Errorf("%s\nwith two batches at a time: %s", answers[0], answers[1])
+	}
+}
