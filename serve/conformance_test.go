@@ -279,7 +279,7 @@ func TestBodiesAreTheirOwn(t *testing.T) {
 		t.Errorf("%d bytes stay reserved", n)
 	}
 	s = &Server{metrics: &metrics{}}
-	m := &message{server: s, bytes: make([]byte, 8)}
+	m := &requestBody{server: s, bytes: make([]byte, 8)}
 	m.done()
 	if b := s.bodies.Get(); b != nil {
 		t.Error("a body that may still be read is given to another request")

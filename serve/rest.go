@@ -175,8 +175,8 @@ const firstRead = 64 << 10
 // mostSpare is the capacity of a buffer beyond which it is not kept for other bodies.
 const mostSpare = 1 << 20
 
-// message is a request's body, and the memory that it takes.
-type message struct {
+// requestBody is a request's body, and the memory that it takes.
+type requestBody struct {
 	server   *Server
 	bytes    []byte
 	reserved int64
@@ -184,7 +184,7 @@ type message struct {
 }
 
 // done gives the memory back; it is to be called in any case.
-func (m *message) done() {
+func (m *requestBody) done() {
 	m.server.metrics.pending.Add(-m.reserved)
 	if n := cap(m.bytes); m.answered && n > 0 && n <= mostSpare {
 		m.server.bodies.Put(&m.bytes)
@@ -192,7 +192,7 @@ func (m *message) done() {
 }
 
 // grow makes room for size bytes or more, and accounts for them.
-func (m *message) grow(size int64) error {
+func (m *requestBody) grow(size int64) error {
 	var bytes []byte
 	if m.bytes == nil {
 		if b, ok := m.server.bodies.Get().(*[]byte); ok && int64(cap(*b)) >= size {
@@ -210,8 +210,8 @@ func (m *message) grow(size int64) error {
 }
 
 // body reads a request's body within the limits.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) (*message, error) {
-	m := &message{server: s}
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (*requestBody, error) {
+	m := &requestBody{server: s}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return m, fail(ErrRequest, "Content-Encoding %q; send the body as it is", clip(enc))
 	}
