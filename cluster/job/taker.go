@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/internal/periodic"
 )
 
 const (
@@ -152,29 +153,13 @@ func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Lo
 
 // keepAlive says that the job is worked on until stop is called.
 func (t *Taker) keepAlive(d cluster.Delivery) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(workingInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				call, cancel := context.WithTimeout(ctx, workingInterval)
-				if err := d.Working(call); err != nil && ctx.Err() == nil {
-					t.Log.Warn("the queue was not told that the run is being worked on", "run", d.ID(), "err", err)
-				}
-				cancel()
-			}
+	return periodic.Start(context.Background(), workingInterval, func(ctx context.Context) {
+		call, cancel := context.WithTimeout(ctx, workingInterval)
+		defer cancel()
+		if err := d.Working(call); err != nil && ctx.Err() == nil {
+			t.Log.Warn("the queue was not told that the run is being worked on", "run", d.ID(), "err", err)
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+	})
 }
 
 // RunEnd is the last event of a run, in the form of its other log lines.
@@ -294,27 +279,15 @@ func cancelRequested(ctx context.Context, bus cluster.Bus, id string) (bool, err
 // a client asks for the end of a run. Stop ends the watch and waits for it.
 func WatchCancel(parent context.Context, bus cluster.Bus, id string) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(cancelInterval)
-		defer tick.Stop()
-		for {
-			// An unreachable broker does not end the run: the next look may find it.
-			if asked, err := cancelRequested(ctx, bus, id); err == nil && asked {
-				cancel(ErrCancelled)
-				return
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+	ended := periodic.StartNow(ctx, cancelInterval, func(ctx context.Context) {
+		// An unreachable broker does not end the run: the next look may find it.
+		if asked, err := cancelRequested(ctx, bus, id); err == nil && asked {
+			cancel(ErrCancelled)
 		}
-	}()
+	})
 	return ctx, func() {
 		cancel(context.Canceled)
-		<-done
+		ended()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/internal/periodic"
 )
 
 // clientsInterval is how often a running cluster looks for keys of new clients.
@@ -48,39 +49,23 @@ with --credentials. Remove it from DIR to take the right away.`,
 // watchClients lets clients in whose keys appear in a directory while the cluster runs,
 // and keeps those out whose keys are removed.
 func watchClients(ctx context.Context, dir string, workers int, admit func([]natsbus.Seat) error, log *slog.Logger) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(clientsInterval)
-		defer tick.Stop()
-		last := keyFiles(dir)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			now := keyFiles(dir)
-			if slices.Equal(now, last) {
-				continue
-			}
-			last = now
-			seats, err := natsbus.NewSeats(dir, workers)
-			if err == nil {
-				err = admit(seats)
-			}
-			if err != nil {
-				log.Warn("the keys have changed, and the broker has not taken them", "dir", dir, "err", err)
-				continue
-			}
-			log.Info("the keys have changed", "dir", dir, "seats", len(seats))
+	last := keyFiles(dir)
+	return periodic.Start(ctx, clientsInterval, func(context.Context) {
+		now := keyFiles(dir)
+		if slices.Equal(now, last) {
+			return
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+		last = now
+		seats, err := natsbus.NewSeats(dir, workers)
+		if err == nil {
+			err = admit(seats)
+		}
+		if err != nil {
+			log.Warn("the keys have changed, and the broker has not taken them", "dir", dir, "err", err)
+			return
+		}
+		log.Info("the keys have changed", "dir", dir, "seats", len(seats))
+	})
 }
 
 // keyFiles lists the keys in a directory.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/internal/periodic"
 )
 
 // progressPause is how often a run in the middle of a long epoch says how far it is.
@@ -29,37 +30,23 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 // reportProgress writes how far a run is, a line for each epoch and now and then
 // one within an epoch, until stop is called.
 func reportProgress(ctx context.Context, bus cluster.Bus, run string, w io.Writer) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(statusInterval)
-		defer tick.Stop()
-		var last cluster.RunStatus
-		told := time.Now()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			call, end := context.WithTimeout(ctx, brokerPatience)
-			r, _, err := job.GetRun(call, bus, run)
-			end()
-			moved := r.Epoch != last.Epoch || (r.Step != last.Step || r.Rows != last.Rows) && time.Since(told) >= progressPause
-			if err != nil || r.State != job.StateRunning || !moved {
-				continue // a broker that is away is noticed by who follows the run
-			}
-			last, told = r.RunStatus, time.Now()
-			if _, err := fmt.Fprintln(w, progressLine(&last)); err != nil {
-				return
-			}
+	var last cluster.RunStatus
+	var failed error
+	told := time.Now()
+	return periodic.Start(ctx, statusInterval, func(ctx context.Context) {
+		if failed != nil {
+			return
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+		call, end := context.WithTimeout(ctx, brokerPatience)
+		r, _, err := job.GetRun(call, bus, run)
+		end()
+		moved := r.Epoch != last.Epoch || (r.Step != last.Step || r.Rows != last.Rows) && time.Since(told) >= progressPause
+		if err != nil || r.State != job.StateRunning || !moved {
+			return // a broker that is away is noticed by who follows the run
+		}
+		last, told = r.RunStatus, time.Now()
+		_, failed = fmt.Fprintln(w, progressLine(&last))
+	})
 }
 
 // progressLine says how far a run is.

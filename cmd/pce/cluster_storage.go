@@ -12,6 +12,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/internal/periodic"
 )
 
 const (
@@ -71,25 +72,10 @@ func watchStorage(ctx context.Context, bus cluster.Bus, problem func() error, lo
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(storageInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				look()
-			}
-		}
-	}()
+	unwatched := periodic.Start(ctx, storageInterval, func(context.Context) { look() })
 	return func() {
 		deaf()
-		cancel()
-		<-done
+		unwatched()
 	}, nil
 }
 
@@ -147,25 +133,13 @@ func askStorage(ctx context.Context, bus cluster.Bus) (problem string, known boo
 // broker cannot store. Stop ends the watch.
 func endWithStorage(parent context.Context, bus cluster.Bus) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(storageInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if problem, _ := askStorage(ctx, bus); problem != "" {
-				cancel(fmt.Errorf("%w: %s", cluster.ErrUnreachable, problem))
-				return
-			}
+	ended := periodic.Start(ctx, storageInterval, func(ctx context.Context) {
+		if problem, _ := askStorage(ctx, bus); problem != "" {
+			cancel(fmt.Errorf("%w: %s", cluster.ErrUnreachable, problem))
 		}
-	}()
+	})
 	return ctx, func() {
 		cancel(context.Canceled)
-		<-done
+		ended()
 	}
 }

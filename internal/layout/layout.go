@@ -67,7 +67,7 @@ var Rooms = map[string][]string{
 	"cluster/assign":            {},
 	"cluster/bustest":           {"cluster"},
 	"cluster/chaos":             {},
-	"cluster/job":               {"circuit/format", "cluster", "compile", "dataset", "em", "engine", "kernels", "kernels/tensor", "run"},
+	"cluster/job":               {"circuit/format", "cluster", "compile", "dataset", "em", "engine", "internal/periodic", "kernels", "kernels/tensor", "run"},
 	"cluster/natsbus":           {"cluster", "cluster/peer/wire"},
 	"cluster/peer":              {"cluster", "cluster/peer/wire"},
 	"cluster/peer/wire":         {"cluster"},
@@ -124,4 +124,5 @@ var Rooms = map[string][]string{
 	"bench/card":               {"kernels/cuda", "kernels/emulator", "kernels/ptx", "kernels/ptx/tensor"},
 	"report":                   {".", "compile", "dataset", "run"},
 	"serve/page":               {},
+	"internal/periodic":        {},
 }
