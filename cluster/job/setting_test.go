@@ -2,15 +2,14 @@ package job
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/dataset/datasettest"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/run"
 )
@@ -58,36 +57,12 @@ func testLead(t *testing.T, bus cluster.Bus, roots ...string) *Lead {
 	}
 }
 
-// imageFiles writes train.csv, valid.csv and test.csv, 4×4 images with missing
-// cells and the four brightest of so many shades, and names them.
+// imageFiles writes small images in the brightest of so many shades, and names them.
 func imageFiles(t *testing.T, dir string, shades int) TrainRows {
 	t.Helper()
-	var rows TrainRows
-	for i, s := range []struct {
-		name string
-		rows *Rows
-	}{{trainSource, &rows.Train}, {validSource, &rows.Valid}, {testSource, &rows.Test}} {
-		var text strings.Builder
-		for row := range 200 - 80*i {
-			for v := range 16 {
-				cell := fmt.Sprint((row*(v+3)+row*row/7+i)%4 + shades - 4)
-				if (row*5+v)%23 == 0 {
-					cell = "?"
-				}
-				text.WriteString(cell)
-				if v < 15 {
-					text.WriteByte(',')
-				}
-			}
-			text.WriteByte('\n')
-		}
-		path := filepath.Join(dir, s.name+".csv")
-		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		*s.rows = Rows{[]string{path}, dataset.Options{Image: [3]int{4, 4, 1}}}
-	}
-	return rows
+	paths := datasettest.Images(t, dir, shades)
+	rows := func(path string) Rows { return Rows{[]string{path}, dataset.Options{Image: [3]int{4, 4, 1}}} }
+	return TrainRows{Train: rows(paths[0]), Valid: rows(paths[1]), Test: rows(paths[2])}
 }
 
 // open returns what opens the rows.

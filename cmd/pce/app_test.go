@@ -1,14 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset/datasettest"
 )
 
 // testApp is the app of a test, whose messages are lost.
@@ -25,36 +24,11 @@ func testConfig(t *testing.T, set ...string) *configs.Config {
 	return cfg
 }
 
-// imageFiles writes train.csv, valid.csv and test.csv, 4×4 images with missing
-// cells, and returns settings that read them.
-func imageFiles(t *testing.T, dir string) []string { return shadedFiles(t, dir, 4) }
-
-// shadedFiles is imageFiles with the four brightest of so many shades.
-func shadedFiles(t *testing.T, dir string, shades int) []string {
+// imageFiles writes small images and returns settings that read them.
+func imageFiles(t *testing.T, dir string) []string {
 	t.Helper()
-	set := []string{"data.image=[4, 4]"}
-	for i, name := range []string{"train", "valid", "test"} {
-		var text strings.Builder
-		for row := range 200 - 80*i {
-			for v := range 16 {
-				cell := fmt.Sprint((row*(v+3)+row*row/7+i)%4 + shades - 4)
-				if (row*5+v)%23 == 0 {
-					cell = "?"
-				}
-				text.WriteString(cell)
-				if v < 15 {
-					text.WriteByte(',')
-				}
-			}
-			text.WriteByte('\n')
-		}
-		path := filepath.Join(dir, name+".csv")
-		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		set = append(set, "data."+name+"="+path)
-	}
-	return set
+	paths := datasettest.Images(t, dir, 4)
+	return []string{"data.image=[4, 4]", "data.train=" + paths[0], "data.valid=" + paths[1], "data.test=" + paths[2]}
 }
 
 func readFile(t *testing.T, elements ...string) []byte {

@@ -86,6 +86,7 @@ var Rooms = map[string][]string{
 	"compile":                   {"circuit", "layers"},
 	"configs":                   {},
 	"dataset":                   {"dataset/fields", "dataset/ndarray"},
+	"dataset/datasettest":       {},
 	"dataset/digits":            {"dataset"},
 	"dataset/fields":            {},
 	"dataset/ndarray":           {},
