@@ -80,6 +80,33 @@ type colRun struct {
 // the level-2 cache.
 const maxRun = 512
 
+// span is the part of a list from begin on and below end.
+type span struct{ begin, end int }
+
+// cut cuts n blocks of size units into runs of at most maxRun units, or of one block;
+// follows says whether block k continues the run that the one before is in. Without
+// blocks there is one run of none.
+func cut(n, size int, follows func(k int) bool) (runs []span) {
+	begin := 0
+	for k := 1; k < n; k++ {
+		if (k-begin)*size >= maxRun || !follows(k) {
+			runs = append(runs, span{begin, k})
+			begin = k
+		}
+	}
+	return append(runs, span{begin, n})
+}
+
+// present returns the blocks before the first one that does not exist, whose number is 0.
+func present(ids []int32) []int32 {
+	for i, id := range ids {
+		if id <= 0 {
+			return ids[:i]
+		}
+	}
+	return ids
+}
+
 // plan lowers the index tensors of a program to tasks.
 func (x *executor) plan() {
 	p := x.prog
@@ -231,23 +258,15 @@ func (x *executor) sumPlans() []*sumPlan {
 				s := &p.Sums[sp.index]
 				first := p.Vectors[s.Vector].First
 				elem0 := p.Elements[s.ElemLo].First
-				rr := rowRun{row: int(n-first) * size, head: true}
-				begin := len(sp.forward)
-				for k := i * q.MaxChildren; k < (i+1)*q.MaxChildren && q.ChildIDs[k] > 0; k++ {
-					col := int(q.ChildIDs[k]-elem0) * size
-					if rr.n > 0 && (rr.col+rr.n != col || rr.n >= maxRun) {
-						sp.forward = append(sp.forward, rr)
-						rr = rowRun{row: rr.row}
+				lo := i * q.MaxChildren
+				ids := present(q.ChildIDs[lo : lo+q.MaxChildren])
+				for _, c := range cut(len(ids), size, func(k int) bool { return ids[k] == ids[k-1]+1 }) {
+					r := rowRun{row: int(n-first) * size, n: (c.end - c.begin) * size, head: c.begin == 0, tail: c.end == len(ids)}
+					if r.n > 0 {
+						r.col, r.tiles = int(ids[c.begin]-elem0)*size, q.ParamIDs[lo+c.begin:lo+c.end]
 					}
-					if rr.n == 0 {
-						rr.col = col
-					}
-					rr.n += size
-					rr.tiles = append(rr.tiles, q.ParamIDs[k])
+					sp.forward = append(sp.forward, r)
 				}
-				sp.forward = append(sp.forward, rr)
-				sp.forward[begin].head = true
-				sp.forward[len(sp.forward)-1].tail = true
 			}
 		}
 		for _, q := range p.Layers[l].Elements {
@@ -256,23 +275,15 @@ func (x *executor) sumPlans() []*sumPlan {
 				s := &p.Sums[sp.index]
 				first := p.Vectors[s.Vector].First
 				elem0 := p.Elements[s.ElemLo].First
-				cr := colRun{col: int(e-elem0) * size, head: true}
-				begin := len(sp.back)
-				for k := i * q.MaxParents; k < (i+1)*q.MaxParents && q.ParentIDs[k] > 0; k++ {
-					row := int(q.ParentIDs[k]-first) * size
-					param := q.ParentParamIDs[k]
-					if cr.n > 0 && (cr.row+cr.n != row || cr.param+int32(cr.n/size) != param || cr.n >= maxRun) {
-						sp.back = append(sp.back, cr)
-						cr = colRun{col: cr.col}
+				lo := i * q.MaxParents
+				ids, params := present(q.ParentIDs[lo:lo+q.MaxParents]), q.ParentParamIDs[lo:]
+				for _, c := range cut(len(ids), size, func(k int) bool { return ids[k] == ids[k-1]+1 && params[k] == params[k-1]+1 }) {
+					r := colRun{col: int(e-elem0) * size, n: (c.end - c.begin) * size, head: c.begin == 0, tail: c.end == len(ids)}
+					if r.n > 0 {
+						r.row, r.param = int(ids[c.begin]-first)*size, params[c.begin]
 					}
-					if cr.n == 0 {
-						cr.row, cr.param = row, param
-					}
-					cr.n += size
+					sp.back = append(sp.back, r)
 				}
-				sp.back = append(sp.back, cr)
-				sp.back[begin].head = true
-				sp.back[len(sp.back)-1].tail = true
 			}
 		}
 	}
