@@ -2,9 +2,7 @@ package kerneltest
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit/reference"
@@ -30,20 +28,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// unavailable reports whether a device refuses a call that it does not have yet.
-func unavailable(err error) bool {
-	return errors.Is(err, kernels.ErrDevice) && strings.Contains(err.Error(), "not available on this device yet")
-}
-
-// mustQuery is must for a call that some devices do not have yet.
-func mustQuery(t testing.TB, err error) {
-	t.Helper()
-	if unavailable(err) {
-		t.Skip(err)
-	}
-	must(t, err)
 }
 
 // newLaunch loads the program of a case for some rows, and these.

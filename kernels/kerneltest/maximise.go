@@ -61,7 +61,7 @@ func (l *launch) maximise(t testing.TB, given [][]float64) []completion {
 			a.Modes = append(a.Modes, leaf.LogProb(p, leaf.Mode(p)))
 		}
 	}
-	mustQuery(t, l.own.Maximise(context.Background(), rows, &a))
+	must(t, l.own.Maximise(context.Background(), rows, &a))
 	codes := l.readCodes(t)
 	list := make([]completion, rows)
 	for r := range list {

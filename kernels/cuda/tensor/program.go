@@ -123,15 +123,10 @@ func (p *program) Posteriors(_ context.Context, rows int, a *contract.Posteriors
 	return p.query("Posteriors", rows, func(x *executor) error { return x.posteriors(rows, a) })
 }
 
-// Maximise is not available yet.
-func (p *program) Maximise(_ context.Context, rows int, _ *contract.MaximiseArgs) error {
-	return p.call("Maximise", rows, p.notYet("Maximise"))
-}
-
-func (p *program) notYet(call string) func(*executor) error {
-	return func(*executor) error {
-		return fmt.Errorf("%w: %s: %s is not available on this device yet; use the CPU", kernels.ErrDevice, p.name, call)
-	}
+// Maximise evaluates rows by maxima and fills their missing cells with the choice of the
+// largest value.
+func (p *program) Maximise(_ context.Context, rows int, a *contract.MaximiseArgs) error {
+	return p.query("Maximise", rows, func(x *executor) error { return x.maximise(rows, a) })
 }
 
 // Inspect copies the log values of a vector.

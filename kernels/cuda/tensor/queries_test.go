@@ -4,12 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/emulator"
+	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
@@ -62,6 +68,15 @@ func (a *asked) must(err error) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
+}
+
+// functionUnits is the number of units of all functions.
+func (a *asked) functionUnits() (n int) {
+	p := a.Result.Program
+	for _, f := range p.Functions() {
+		n += int(p.Vectors[p.Inputs[f].Vector].Units)
+	}
+	return n
 }
 
 // buffer returns a buffer with n numbers in it.
@@ -186,6 +201,24 @@ func TestQueriesRefused(t *testing.T) {
 			t.Errorf("%s: %v, want ErrDevice", name, err)
 		}
 	}
+	n := a.rows.Rows
+	fits := tensor.MaximiseArgs{
+		Params: a.params, Codes: a.codes, Values: a.values, Modes: make([]float64, a.functionUnits()),
+		Log: make([]float64, n), Bound: make([]float64, n), Units: make([]int32, n*len(p.Functions())),
+	}
+	a.must(a.Maximise(ctx, n, &fits))
+	for name, shorten := range map[string]func(args *tensor.MaximiseArgs){
+		"Modes": func(args *tensor.MaximiseArgs) { args.Modes = args.Modes[1:] },
+		"Log":   func(args *tensor.MaximiseArgs) { args.Log = args.Log[1:] },
+		"Bound": func(args *tensor.MaximiseArgs) { args.Bound = args.Bound[:0] },
+		"Units": func(args *tensor.MaximiseArgs) { args.Units = args.Units[1:] },
+	} {
+		args := fits
+		shorten(&args)
+		if err := a.Maximise(ctx, n, &args); !errors.Is(err, kernels.ErrDevice) || !strings.Contains(err.Error(), name) {
+			t.Errorf("short %s: %v, want ErrDevice with its name", name, err)
+		}
+	}
 	for _, m := range []layers.Module{{Program: p, Rows: 3}, {Program: p, Rows: 3, Train: true}} {
 		plain, err := kernels.LoadAs[tensor.Program](ctx, dev, m)
 		if err != nil {
@@ -193,6 +226,53 @@ func TestQueriesRefused(t *testing.T) {
 		}
 		if err := plain.Posteriors(ctx, 3, &tensor.PosteriorsArgs{}); !errors.Is(err, kernels.ErrDevice) {
 			t.Errorf("loaded for training %v: %v, want ErrDevice", m.Train, err)
+		}
+		if err := plain.Maximise(ctx, 3, &tensor.MaximiseArgs{}); !errors.Is(err, kernels.ErrDevice) {
+			t.Errorf("loaded for training %v: %v, want ErrDevice", m.Train, err)
+		}
+	}
+}
+
+// TestFirstOfEqual wants the first of many equal operands of a sum, of which each lane of a
+// warp looks at several: each unit has its own code for a mode.
+func TestFirstOfEqual(t *testing.T) {
+	t.Parallel()
+	dev := emulated(emulator.Options{Seed: 4})(t)
+	defer dev.Close()
+	const units = 100
+	for _, block := range []int{1, 8, 32} {
+		for _, first := range []int{0, 1, 31, 41, 98} {
+			s := &sketch{units: units}
+			leaf := s.input(circuit.Categorical{Categories: units})
+			g := s.root(leaf)
+			params := make(reference.Params, len(g.Nodes))
+			params[leaf] = make([]float64, units*units)
+			for u := range units {
+				for c := range units {
+					params[leaf][u*units+c] = 0.5 / (units - 1)
+				}
+				params[leaf][u*units+u] = 0.5
+			}
+			weights := make([]float64, units)
+			for u := first; u < units; u++ {
+				weights[u] = 1 / float64(units-first)
+			}
+			params[g.Root] = weights
+			co := compile.DefaultOptions()
+			co.BlockSize = block
+			m := kerneltest.Build(t, dev, g, params, co, engine.Options{Rows: 1})
+			j := &job{Model: m, dev: dev, batch: reference.Batch(reference.Schema(g), slices.Repeat([][]float64{{math.NaN()}}, 3))}
+			a := ask(t, j)
+			args := tensor.MaximiseArgs{Params: a.params, Codes: a.codes, Values: a.values, Log: make([]float64, 3)}
+			a.must(a.Maximise(t.Context(), 3, &args))
+			codes := make([]uint16, 3)
+			a.must(dev.Read(t.Context(), codes, a.codes, 0))
+			if want := uint16(first); !slices.Equal(codes, []uint16{want, want, want}) {
+				t.Errorf("blocks of %d, equal from %d on: codes %v", block, first, codes)
+			}
+			if want := math.Log(0.5 / float64(units-first)); !(math.Abs(args.Log[2]-want) <= 1e-6) {
+				t.Errorf("blocks of %d, equal from %d on: value %v, want %v", block, first, args.Log[2], want)
+			}
 		}
 	}
 }

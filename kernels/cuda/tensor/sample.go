@@ -19,18 +19,28 @@ func (x *executor) sample(rows int, a *contract.SampleArgs) error {
 	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
-	taken := cuda.Span{At: x.fixed[tensor.ArgTaken], Bytes: 4 * int64(x.tables.Rows) * int64(len(x.prog.Vectors))}
 	x.draws = contract.NewDraws(a.Seed, a.First)
-	if err := x.run("sample", rows, nil, c, phase{phaseSample, taken, x.schedule.Sample}); err != nil {
+	if err := x.run("sample", rows, nil, c, phase{phaseSample, x.taken(), x.schedule.Sample}); err != nil {
 		return err
 	}
+	return x.readUnits(rows, a.Units)
+}
+
+// taken is the memory of the units that rows take.
+func (x *executor) taken() cuda.Span {
+	return cuda.Span{At: x.fixed[tensor.ArgTaken], Bytes: 4 * int64(x.tables.Rows) * int64(len(x.prog.Vectors))}
+}
+
+// readUnits waits for the last launch and reads the units of functions that rows have taken.
+func (x *executor) readUnits(rows int, to []int32) error {
+	functions := len(x.prog.Functions())
 	units := make([]uint32, x.tables.Rows*functions)
-	if err := x.card.CopyOut(kernels.Memory(units), taken.At, x.last); err != nil {
+	if err := x.card.CopyOut(kernels.Memory(units), x.fixed[tensor.ArgTaken], x.last); err != nil {
 		return err
 	}
 	for i := range functions {
 		for r := range rows {
-			a.Units[i*rows+r] = int32(units[i*x.tables.Rows+r]) - 1
+			to[i*rows+r] = int32(units[i*x.tables.Rows+r]) - 1
 		}
 	}
 	return nil

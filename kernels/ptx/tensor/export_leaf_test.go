@@ -5,7 +5,7 @@ import "github.com/pce-engine/pce/kernels/ptx"
 // LeafModule holds the kernels on leaves, and those of functionKernels.
 func (v Variant) LeafModule() *ptx.Module {
 	return &ptx.Module{Major: 7, Minor: 0, Target: "sm_80", Kernels: append([]*ptx.Kernel{
-		v.leaf(), v.leafMove(), v.leafGather(), v.leafCount(), v.leafUpdate(), v.leafUpdateAverages(), v.leafVisits(), v.leafLog2s(), v.posterior(), v.posteriorUnits(),
+		v.leaf(), v.leafMove(), v.leafGather(), v.leafCount(), v.leafUpdate(), v.leafUpdateAverages(), v.leafVisits(), v.leafLog2s(), v.posterior(), v.posteriorUnits(), v.modesOfTables(), v.modeCodes(),
 	}, v.functionKernels()...)}
 }
 

@@ -8,5 +8,6 @@ func (v Variant) SumModule() *ptx.Module {
 		v.forward(), v.stored(), v.backward(), v.gather(), v.move(), v.count(),
 	}}
 	v.addResident(m)
+	m.Kernels = append(m.Kernels, v.maxima()...)
 	return m
 }

@@ -10,6 +10,12 @@ import (
 // checkSums compares the rows of all sums that are not marked with sums in float64.
 func (l *level) checkSums(t *testing.T) {
 	t.Helper()
+	l.checkTerms(t, func(sum, term float64) float64 { return sum + term }, l.noise())
+}
+
+// checkTerms is checkSums for what combines terms, but for a share of noise.
+func (l *level) checkTerms(t *testing.T, combine func(all, term float64) float64, noise float64) {
+	t.Helper()
 	for id := range l.sums {
 		s := &l.sums[id]
 		for r := range l.rows {
@@ -32,10 +38,10 @@ func (l *level) checkSums(t *testing.T) {
 			}
 			want := make([]float64, s.Width)
 			for _, w := range l.weights[id] {
-				want[w.unit] += float64(l.params[w.param]) * scaled(w.element, w.column)
+				want[w.unit] = combine(want[w.unit], float64(l.params[w.param])*scaled(w.element, w.column))
 			}
 			for u, x := range want {
-				if got := float64(l.val[int(s.Val)+r*int(s.Width)+u]); !near(got, x, l.noise()) {
+				if got := float64(l.val[int(s.Val)+r*int(s.Width)+u]); !near(got, x, noise) {
 					t.Fatalf("sum %d, row %d, unit %d: %g, want %g", id, r, u, got, x)
 				}
 			}

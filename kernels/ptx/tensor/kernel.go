@@ -14,10 +14,13 @@ type Variant struct {
 	Mixed bool
 	// WideCodes says that codes have 32 bits, not 16.
 	WideCodes bool
-	// Queries says that there are the kernels of Posteriors.
+	// Queries says that there are the kernels of Posteriors and Maximise.
 	Queries bool
 	Major   int // compute capability
 	Minor   int
+
+	filled bool // of a kernel: an input whose cell is missing has its modes
+	most   bool // filled, and a sum has the largest of its terms
 }
 
 // codeBytes is the size of a code.
@@ -125,6 +128,12 @@ type kernel struct {
 
 // begin starts a kernel that takes the named parameters.
 func (v Variant) begin(name string, threads, blocks int, args ...string) *kernel {
+	switch {
+	case v.most:
+		name, args = Largest(name), append(args, ArgModes)
+	case v.filled:
+		name, args = Filled(name), append(args, ArgModes)
+	}
 	k := &kernel{ptx.NewKernel(name, threads, blocks), v, map[string]ptx.Value{}}
 	for _, a := range args {
 		k.args[a] = k.Pointer(a)

@@ -19,7 +19,10 @@ const leafThreads = 128
 // log-normal, y·b + c - term of a Poisson.
 
 // density is what the log2 density of a unit of a function leaf needs.
-type density struct{ a, b, c ptx.Value }
+type density struct {
+	a, b, c ptx.Value
+	peak    ptx.Value // in a filled kernel: the largest log2 density, which a missing cell has
+}
 
 // isGaussian reports whether an input, whose record is at in, is Gaussian or
 // log-normal; the other function leaf is a Poisson.
@@ -53,7 +56,10 @@ func (k *kernel) leafCell(in, gaussian, x ptx.Value) (y, term ptx.Value) {
 // leafDensity reads the parameters of a unit; gaussian is what isGaussian says of
 // in, the address of an input's record.
 func (k *kernel) leafDensity(in, gaussian, unit ptx.Value) density {
-	d := density{k.Var(ptx.F64), k.Var(ptx.F64), k.Var(ptx.F64)}
+	d := density{a: k.Var(ptx.F64), b: k.Var(ptx.F64), c: k.Var(ptx.F64)}
+	if k.filled {
+		d.peak = k.peak(in, unit)
+	}
 	at := k.element(ArgParams, k.Add(k.Load(ptx.U64, in, InputParams), k.Cvt(ptx.U64, unit)))
 	first := k.Cvt(ptx.F64, k.Load(ptx.F32, at, 0))
 	k.IfElse(gaussian, func() {
@@ -69,7 +75,7 @@ func (k *kernel) leafDensity(in, gaussian, unit ptx.Value) density {
 	return d
 }
 
-// log2 is the log2 density at y, with the term; of NaN it is NaN.
+// log2 is the log2 density at y, with the term; of NaN it is NaN, or the peak in a filled kernel.
 func (k *kernel) log2(d density, gaussian, y, term ptx.Value) ptx.Value {
 	l := k.Var(ptx.F64)
 	k.IfElse(gaussian, func() {
@@ -78,17 +84,23 @@ func (k *kernel) log2(d density, gaussian, y, term ptx.Value) ptx.Value {
 	}, func() {
 		k.Into(l).Add(k.Mul(y, d.b), k.Sub(d.c, term))
 	})
+	if k.filled {
+		return k.Select(k.IsNaN(y), d.peak, l)
+	}
 	return l
 }
 
 // leafLog2 returns the log2 density of a unit of a function leaf at x, a float32:
-// a float64, 0 where the cell is missing. in is the address of the input's record.
-// The kernel takes ArgParams.
+// a float64, where the cell is missing 0, or the peak in a filled kernel. in is the
+// address of the input's record. The kernel takes ArgParams.
 func (k *kernel) leafLog2(in, x, unit ptx.Value) ptx.Value {
 	gaussian := k.isGaussian(in)
 	d := k.leafDensity(in, gaussian, unit)
 	y, term := k.leafCell(in, gaussian, k.Cvt(ptx.F64, x))
 	l := k.log2(d, gaussian, y, term)
+	if k.filled {
+		return l
+	}
 	return k.Select(k.IsNaN(x), 0.0, l)
 }
 
@@ -102,7 +114,11 @@ const leastOwn = -1 << 28
 func (v Variant) leaf() *ptx.Kernel {
 	k := v.begin(KernelLeaf, leafThreads, 4, ArgControl, ArgParams, ArgValues, ArgVal, ArgExp, ArgInputs, ArgList)
 	const chunk = leafThreads // units whose densities are in shared memory at a time
-	densities := k.Shared("densities", 8, chunk*24)
+	each := 24                // bytes of a density
+	if k.filled {
+		each = 32
+	}
+	densities := k.Shared("densities", 8, chunk*each)
 	cells := k.Shared("cells", 8, LeafRows*24) // y, term, exponent
 	tops := k.Shared("tops", 8, leafThreads*8)
 	tid, lane := k.Special("%tid.x"), k.Special("%laneid")
@@ -119,14 +135,20 @@ func (v Variant) leaf() *ptx.Kernel {
 	k.For(ptx.U32, 0, units, chunk, func(base ptx.Value) {
 		d := k.leafDensity(in, gaussian, k.Min(k.Add(base, tid), k.Sub(units, 1)))
 		k.Sync()
-		mine := k.At(densities, tid, 24)
+		mine := k.At(densities, tid, each)
 		k.Store(ptx.F64, mine, 0, d.a)
 		k.Store(ptx.F64, mine, 8, d.b)
 		k.Store(ptx.F64, mine, 16, d.c)
+		if k.filled {
+			k.Store(ptx.F64, mine, 24, d.peak)
+		}
 		k.Sync()
 		k.For(ptx.U32, half, k.Min(k.Sub(units, base), chunk), leafThreads/LeafRows, func(u ptx.Value) {
-			p := k.At(densities, u, 24)
-			d := density{k.Load(ptx.F64, p, 0), k.Load(ptx.F64, p, 8), k.Load(ptx.F64, p, 16)}
+			p := k.At(densities, u, each)
+			d := density{a: k.Load(ptx.F64, p, 0), b: k.Load(ptx.F64, p, 8), c: k.Load(ptx.F64, p, 16)}
+			if k.filled {
+				d.peak = k.Load(ptx.F64, p, 24)
+			}
 			k.Into(top).Max(top, k.log2(d, gaussian, cell, term))
 		})
 	})
@@ -135,8 +157,13 @@ func (v Variant) leaf() *ptx.Kernel {
 	k.If(k.Lt(tid, rows), func() {
 		top := k.Max(top, k.Load(ptx.F64, k.At(tops, tid, 8), LeafRows*8))
 		exp := k.Cvt(ptx.F64, top, "rpi")
-		exp = k.Select(k.Lt(exp, Lost), top, exp)            // far down the two may differ by more than 1
-		none := k.Or(k.IsNaN(cell), k.Eq(top, math.Inf(-1))) // NaN is larger than -Inf for no Max
+		exp = k.Select(k.Lt(exp, Lost), top, exp) // far down the two may differ by more than 1
+		var none ptx.Value
+		if k.filled {
+			none = k.Eq(top, math.Inf(-1))
+		} else {
+			none = k.Or(k.IsNaN(cell), k.Eq(top, math.Inf(-1))) // NaN is larger than -Inf for no Max
+		}
 		p := k.At(cells, tid, 24)
 		k.Store(ptx.F64, p, 0, cell)
 		k.Store(ptx.F64, p, 8, term)
@@ -167,9 +194,14 @@ func (v Variant) leaf() *ptx.Kernel {
 				k.Into(y).Cvt(ptx.F32, k.exp2(k.Sub(l, whole)), "rn")
 				k.Into(own).Cvt(ptx.F32, whole, "rn")
 			})
-			some := k.And(real, k.Not(k.IsNaN(x)))
+			some := real
+			if !k.filled {
+				some = k.And(real, k.Not(k.IsNaN(x)))
+			}
 			own = k.Select(some, own, 0)
-			y = k.Select(k.IsNaN(x), 1, y)
+			if !k.filled {
+				y = k.Select(k.IsNaN(x), 1, y)
+			}
 			y = k.Select(real, y, 0)
 			k.Guard(inside, func() { k.Store(ptx.F32, out, 0, y) })
 			k.Guard(k.And(inside, k.Ne(exps, 0)), func() { k.Store(ptx.F32, k.At(out, exps, 4), 0, own) })

@@ -143,9 +143,11 @@ func (f *logForward) put(val, width, top ptx.Value) {
 // sum ends the evaluation of a sum.
 func (f *logForward) sum(sum, top ptx.Value) {
 	width, val := f.Load(ptx.U32, sum, SumWidth), f.place(sum)
-	f.each(f.Load(ptx.U32, sum, SumCols), func(i ptx.Value) {
-		f.Store(ptx.F32, f.At(f.linear, i, 4), 0, f.Ex2(f.less(f.read(i), top)))
-	})
+	if !f.most {
+		f.each(f.Load(ptx.U32, sum, SumCols), func(i ptx.Value) {
+			f.Store(ptx.F32, f.At(f.linear, i, 4), 0, f.Ex2(f.less(f.read(i), top)))
+		})
+	}
 	f.each(width, func(i ptx.Value) {
 		f.Store(ptx.S32, f.At(f.output, i, 4), 0, none)
 		f.Store(ptx.F32, f.At(val, i, 4), 0, 0)
@@ -159,7 +161,13 @@ func (f *logForward) sum(sum, top ptx.Value) {
 			row := f.Load(ptx.U32, record, GroupRow)
 			units := f.Min(f.Mul(f.Load(ptx.U32, record, GroupBlocks), f.Block), f.Sub(f.Load(ptx.U32, sum, SumUnits), row))
 			f.each(units, func(i ptx.Value) {
-				l, o := f.logOutput(sum, record, i, top), f.Add(row, i)
+				var l logValue
+				if f.most {
+					l = f.logMost(sum, record, i)
+				} else {
+					l = f.logOutput(sum, record, i, top)
+				}
+				o := f.Add(row, i)
 				f.Store(ptx.S32, f.At(f.output, o, 4), 0, l.whole)
 				f.Store(ptx.F32, f.At(val, o, 4), 0, l.rest)
 				f.Into(best).Max(best, l.whole)
@@ -306,9 +314,10 @@ func (k *kernel) logOperand(e logElement, row, unit ptx.Value) logValue {
 		}, func() {
 			code := k.Load(k.codeType(), k.codeAt(k.Add(kind[1], row)), 0)
 			at := k.element(ArgParams, k.Add(k.MadWide(code, e.width, base), k.Cvt(ptx.U64, unit)))
+			at, missing := k.orMode(record, code, unit, at)
 			x := k.Load(ptx.F32, at, 0)
 			m, exp := k.split(x)
-			own := k.ownExps(1, k.Load(ptx.U32, record, FactorExps), at)[0]
+			own := k.ownExps(1, k.unlessMode(missing, k.Load(ptx.U32, record, FactorExps)), at)[0]
 			k.Into(zero).Or(zero, k.Not(k.Gt(x, 0)))
 			k.Into(rest).Lg2(m)
 			k.Into(whole).Add(exp, k.Cvt(ptx.S32, own, "rzi"))

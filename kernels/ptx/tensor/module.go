@@ -55,6 +55,7 @@ func (v Variant) kernels() []*ptx.Kernel {
 	}
 	if v.Queries {
 		list = append(list, v.posterior(), v.posteriorUnits())
+		list = append(list, v.maxima()...)
 	}
 	return list
 }

@@ -135,7 +135,7 @@ func (o *operands) turn(element ptx.Value) {
 	o.head(element)
 	for i := range o.held {
 		p := &o.held[i]
-		*p = place{k.Mov(ptx.U32, 0), k.Mov(ptx.U64, 0), k.Mov(ptx.U64, 0)}
+		*p = place{kind: k.Mov(ptx.U32, 0), start: k.Mov(ptx.U64, 0), side: k.Mov(ptx.U64, 0)}
 		k.If(k.Gt(o.factors(), i), func() {
 			read := k.place(o.factor, i*FactorSize)
 			k.Set(p.kind, read.kind)
@@ -206,13 +206,17 @@ type place struct {
 	kind  ptx.Value // U32
 	start ptx.Value // U64: its first value, or the first of its table
 	side  ptx.Value // U64: its first exponent, or the first code of its column
+	modes ptx.Value // U64, in a filled kernel: where those of a table begin
 }
 
 // place reads the record of a factor.
 func (k *kernel) place(factor ptx.Value, offset int) place {
 	first := k.Load(ptx.U64, factor, offset+FactorBase)
 	rest := k.LoadN(ptx.U32, 2, factor, offset+FactorKind)
-	p := place{rest[0], k.Var(ptx.U64), k.Var(ptx.U64)}
+	p := place{kind: rest[0], start: k.Var(ptx.U64), side: k.Var(ptx.U64)}
+	if k.filled {
+		p.modes = k.modesAt(factor, offset+FactorModes)
+	}
 	k.IfElse(k.Eq(p.kind, StoredFactor), func() {
 		k.Into(p.start).At(k.arg(ArgVal), first, 4)
 		k.Into(p.side).At(k.arg(ArgExp), rest[1], 4)
@@ -230,8 +234,16 @@ func (o *operands) locate(p place, at []ptx.Value, sums []exponentSum) {
 	pitch := k.Mul(o.width, 4)
 	k.IfElse(k.Eq(p.kind, StoredFactor), func() { o.locateStored(p.start, p.side, at, sums) }, func() {
 		if at != nil {
+			var missing, modes ptx.Value
+			if k.filled {
+				missing, modes = k.Load(ptx.U32, p.modes, 0), k.Add(p.modes, 4*ModesHead)
+			}
 			for i, r := range o.rows {
-				k.Into(at[i]).MadWide(k.code(p.side, r), pitch, p.start)
+				code := k.code(p.side, r)
+				k.Into(at[i]).MadWide(code, pitch, p.start)
+				if k.filled {
+					k.Into(at[i]).Select(k.Eq(code, missing), modes, at[i])
+				}
 			}
 		}
 	})
@@ -336,9 +348,13 @@ func (o *operands) wide(row int, column ptx.Value) (mantissas, exps []ptx.Value)
 		k.Set(exps[j], 0)
 	}
 	o.eachFactor(func(factor ptx.Value) {
-		one.locate(k.place(factor, 0), at, nil)
+		place := k.place(factor, 0)
+		one.locate(place, at, nil)
 		start := k.At(at[0], column, 4)
 		own := k.Load(ptx.U32, factor, FactorExps)
+		if k.filled { // modes have no exponents
+			own = k.Select(k.Eq(at[0], k.Add(place.modes, 4*ModesHead)), 0, own)
+		}
 		for j, f := range k.floats(o.vector, start, 0) {
 			m, x := mantissas[j], exps[j]
 			// The carried 2^24 keeps the product of a subnormal number normal.

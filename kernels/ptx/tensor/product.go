@@ -6,7 +6,7 @@ import "github.com/pce-engine/pce/kernels/ptx"
 const outTile = 64
 
 // matrix reports whether products are done by matrix instructions.
-func (v Variant) matrix() bool { return v.Block >= 16 }
+func (v Variant) matrix() bool { return v.Block >= 16 && !v.most }
 
 // A slab is a tile in shared memory: up to 64 lines of a chunk of floats, as 8
 // vectors. With matrix instructions vector j of line l stands at j xor key(l), with
@@ -186,7 +186,8 @@ func (p *rowProduct) addHalf(left ptx.Value, half int, other func(run int) []ptx
 	})
 }
 
-// addScalar multiplies for n runs of 8 outputs.
+// addScalar multiplies for n runs of 8 outputs. A kernel of maxima keeps the largest
+// product in place of the sum.
 func (p *rowProduct) addScalar(n int, left, right, vectors ptx.Value) {
 	k := p.k
 	b := k.Add(right, p.right[0])
@@ -194,7 +195,11 @@ func (p *rowProduct) addScalar(n int, left, right, vectors ptx.Value) {
 		for o := range n {
 			for e, w := range k.floats(k.vector(), b, 8*o*k.linePitch()) {
 				for i := range rows {
-					k.Into(p.acc[o][i]).FMA(rows[i][e], w, p.acc[o][i])
+					if acc := p.acc[o][i]; k.most {
+						k.Into(acc).Max(acc, k.Mul(rows[i][e], w))
+					} else {
+						k.Into(acc).FMA(rows[i][e], w, acc)
+					}
 				}
 			}
 		}

@@ -56,6 +56,9 @@ func (v Variant) sampler(name string, args ...string) *sampler {
 // turn goes to a row.
 func (s *sampler) turn(row ptx.Value) {
 	s.row = row
+	if s.most {
+		return
+	}
 	first := s.control(ptx.U64, ControlDraws)
 	s.draws = s.mix(s.Mad(s.Cvt(ptx.U64, row), uint64(drawStep), first))
 }
@@ -149,8 +152,7 @@ func (d *descent) vector(i, unit ptx.Value) {
 	element, column := d.Load(ptx.U32, sum, SumElement), d.Mov(ptx.U32, unit)
 	d.If(d.Ne(d.Load(ptx.U32, sum, SumGroups), 0), func() {
 		steps := d.open(sum, unit)
-		uniform := d.uniform(d.Load(ptx.U32, d.pair(i), 4))
-		pick := d.draw(uniform, d.Mul(steps, d.Block), d.term)
+		pick := d.choose(i, steps)
 		step := d.record(ArgSteps, d.Add(d.step, d.Div(pick, d.Block)), StepSize)
 		d.Into(element).Load(ptx.U32, step, StepElement)
 		d.Into(column).Add(d.Load(ptx.U32, step, StepColumn), d.Rem(pick, d.Block))
@@ -162,6 +164,15 @@ func (d *descent) vector(i, unit ptx.Value) {
 		first := d.Load(ptx.U32, d.record(ArgFactors, f, FactorSize), FactorTaken)
 		d.Store(ptx.U32, d.takenAt(first), 0, took)
 	})
+}
+
+// choose returns which operand of the sum at hand, entry i, the row takes of those in its steps.
+func (d *descent) choose(i, steps ptx.Value) ptx.Value {
+	if d.most {
+		return d.largest(d.Mul(steps, d.Block), d.term)
+	}
+	uniform := d.uniform(d.Load(ptx.U32, d.pair(i), 4))
+	return d.draw(uniform, d.Mul(steps, d.Block), d.term)
 }
 
 // open turns to a unit of a sum and returns the number of its steps.
@@ -230,9 +241,9 @@ func (d *descent) operand(record, unit, theta ptx.Value) (m, e ptx.Value) {
 			})
 		}, func() {
 			code := d.Load(d.codeType(), d.codeAt(d.Add(kind[1], d.row)), 0)
-			at := d.element(ArgParams, d.MadWide(code, width, first))
+			at, missing := d.orMode(factor, code, unit, d.element(ArgParams, d.MadWide(code, width, first)))
 			d.Into(x).Load(ptx.F32, at, 0)
-			d.Set(own, d.ownExps(1, exps, at)[0])
+			d.Set(own, d.ownExps(1, d.unlessMode(missing, exps), at)[0])
 		})
 		d.Into(e).AddSat(e, d.Cvt(ptx.S32, own, "rzi"))
 		d.Into(m).Mul(m, d.Cvt(ptx.F64, x))

@@ -43,6 +43,7 @@ type level struct {
 	owner    []int      // of each sum: another whose weights it has, or -1
 	units    int        // of the sums
 	controls []byte
+	modes    []uint32          // of tables, after fill
 	more     map[string][]byte // further arguments, by name
 }
 
@@ -435,7 +436,12 @@ func (l *level) operand(element, row, unit int) (value float64, exp int) {
 	value = 1
 	for _, f := range l.factors[e.Factor : e.Factor+e.Count] {
 		if f.Kind == tensor.TableFactor {
-			value *= float64(l.params[int(f.Base)+int(l.codes[int(f.At)+row])*int(e.Width)+unit])
+			code := l.codes[int(f.At)+row]
+			if len(l.modes) > 0 && uint32(code) == l.modes[f.Modes] {
+				value *= float64(math.Float32frombits(l.modes[int(f.Modes)+tensor.ModesHead+unit]))
+			} else {
+				value *= float64(l.params[int(f.Base)+int(code)*int(e.Width)+unit])
+			}
 			continue
 		}
 		value *= float64(l.val[int(f.Base)+row*int(e.Width)+unit])

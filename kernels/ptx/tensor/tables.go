@@ -21,6 +21,8 @@ type Factor struct {
 	// Exps is the floats from a value to the exponent that it has of its own, a whole
 	// number; 0 if it has none.
 	Exps uint32
+	// Modes is the word in modes where those of a table begin.
+	Modes uint32
 }
 
 // Byte offsets in a Factor, and its size.
@@ -31,6 +33,7 @@ const (
 	FactorDown  = 16
 	FactorTaken = 20
 	FactorExps  = 24
+	FactorModes = 28
 	FactorSize  = 32
 )
 
@@ -299,6 +302,7 @@ type Input struct {
 	Scales   uint32 // first of its statistics' scales, float64 powers of two, in the same table
 	Taken    uint32 // first number in taken, [R]
 	Exps     uint32 // as a Factor's, of its table or of its values
+	Modes    uint32 // the word in modes where those of its table, or of a function's units, begin
 }
 
 // SharedCodes is the most codes of a leaf whose counts fit in shared memory.
@@ -328,6 +332,7 @@ const (
 	InputScales   = 80
 	InputTaken    = 84
 	InputExps     = 88
+	InputModes    = 92
 	InputSize     = 96
 )
 
@@ -397,6 +402,11 @@ const (
 // NotChosen is the offset of a column that a call does not ask for.
 const NotChosen = ^uint32(0)
 
+// ModesHead is the number of words before the modes of a table, of which the first is the
+// code of a missing cell. Behind the modes of the units, float32 numbers [Width], are
+// the first codes that have them, [Width].
+const ModesHead = 4
+
 // Control is written by the host before every launch.
 //
 //	rows  u32  data rows of the launch
@@ -452,6 +462,7 @@ const (
 	ArgAverNorms = "avernorms" // f32 [VisitLen], the part of averages in the place of flownorms
 	ArgResidues  = "residues"  // f32, the last part of averages
 	ArgVisits    = "visits"    // f32 [VisitLen]
+	ArgModes     = "modes"     // largest values of units: of functions f64, natural logs; of tables as ModesHead says
 	ArgOffsets   = "offsets"   // u32, floats in a row of out; then for each column its first one there, or NotChosen
 	ArgOut       = "out"       // f32, probabilities of codes and units, [R, floats of a row]
 	ArgScratch   = "scratch"   // of rows in log space: LogScratch·pitch words for each block of KernelLogForward

@@ -25,7 +25,7 @@ func Compile(m layers.Module, major, minor int) (*ptx.Module, error) {
 	}
 	s := NewSchedule(t, m.Train)
 	asked := map[string]bool{}
-	for _, part := range [][]Work{s.Forward, s.Sample, s.Backward, s.Posteriors, s.Visits, s.Move, s.Count, s.Update, s.Anemone} {
+	for _, part := range [][]Work{s.Forward, s.Sample, s.Backward, s.Posteriors, s.Bound, s.Maximise, s.Choose, s.Visits, s.Move, s.Count, s.Update, s.Anemone} {
 		for _, w := range part {
 			asked[w.Kernel] = true
 		}

@@ -43,7 +43,7 @@ func (t *Tables) makeInputs(scales [][]float64) error {
 			Table: tensor.NoParams, Params: tensor.NoParams, Val: t.Slot[in.Vector], Exp: uint32(int(in.Vector) * t.Rows),
 			Codes: uint32(in.Codes), Width: uint32(p.Width(in.Vector)), Units: uint32(p.Vectors[in.Vector].Units),
 			Family: family, At: t.CodesAt(in), Unit: t.firstUnit(in.Vector), Stats: uint32(in.Family.NumStats()),
-			Taken: t.Taken[in.Vector],
+			Taken: t.Taken[in.Vector], Modes: t.modes[i],
 		}
 		out.Exps = t.ownExps(in)
 		if in.Codes > 0 {

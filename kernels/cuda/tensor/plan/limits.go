@@ -37,11 +37,13 @@ func (t *Tables) checkIndices() error {
 			spread = max(spread, p.Width(in.Vector))
 		}
 	}
-	for i := range t.Variables { // of queries
-		elements += int64(t.Variables[i].Codes)
-	}
-	for _, l := range t.Leaves {
-		elements += int64(l.Units) // at least those of functions
+	for _, v := range t.Variables { // of queries
+		elements += int64(v.Codes)
+		for _, l := range t.Leaves[v.Leaf : v.Leaf+v.Leaves] {
+			if v.Codes == 0 {
+				elements += int64(l.Units)
+			}
+		}
 	}
 	for _, c := range []struct {
 		what    string
@@ -51,6 +53,7 @@ func (t *Tables) checkIndices() error {
 		{"units of nodes, for each part of the largest tables", p.VisitLen() << t.partShift(), indices - 1, "use fewer latents"},
 		{"residues of averages", residues, indices, "use fewer latents"},
 		{"elements of a row of posteriors", elements, indices - 1, "use fewer latents or categories"},
+		{"words of modes", t.modesLen, indices, "use fewer latents"},
 		{"numbers from a table to its exponents", exps, indices - 1, "use fewer latents or categories"},
 	} {
 		if c.n > c.most {

@@ -108,6 +108,25 @@ func TestIndices(t *testing.T) {
 	}
 }
 
+// TestQueryIndices asks for one word of modes more than kernels can index, and for as many as
+// they can, and for a row of posteriors that is too long.
+func TestQueryIndices(t *testing.T) {
+	normals := mixture(t, circuit.Gaussian{MinSigma: 0.01}, circuit.Gaussian{MinSigma: 0.01})
+	for _, f := range normals.Functions() {
+		normals.Vectors[normals.Inputs[f].Vector].Units = 1 << 30
+	}
+	refused(t, layers.Module{Program: normals, Rows: 1, Queries: true})
+	normals.Vectors[normals.Inputs[0].Vector].Units++
+	refused(t, layers.Module{Program: normals, Rows: 1, Queries: true}, "words of modes", "; use fewer latents")
+	refused(t, layers.Module{Program: normals, Rows: 1})
+
+	coins := mixture(t, repeat(256, circuit.Categorical{Categories: 2})...)
+	for i := range coins.Columns {
+		coins.Columns[i].Codes = layers.MaxCodes
+	}
+	refused(t, layers.Module{Program: coins, Rows: 1, Queries: true}, "elements of a row of posteriors", "; use fewer latents")
+}
+
 // TestLaunchRows wants launches of 1 to 2^20 rows.
 func TestLaunchRows(t *testing.T) {
 	p := mixture(t, circuit.Categorical{Categories: 2})

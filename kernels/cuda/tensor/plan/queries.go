@@ -28,6 +28,31 @@ func (t *Tables) makeVariables() {
 	}
 }
 
+// placeModes gives inputs their places in modes: the densities of functions first, one
+// function's after the other's, then tables, once for all inputs that share one.
+func (t *Tables) placeModes() {
+	p := t.Program
+	t.modes = make([]uint32, len(p.Inputs))
+	if !t.Queries {
+		return
+	}
+	for _, i := range p.Functions() {
+		t.modes[i] = uint32(t.modesLen)
+		t.modesLen += 2 * int64(p.Vectors[p.Inputs[i].Vector].Units)
+	}
+	for i := range p.Inputs {
+		in := &p.Inputs[i]
+		if in.Codes > 0 && in.Owner == int32(i) {
+			t.modesLen = (t.modesLen + 3) &^ 3
+			t.modes[i] = uint32(t.modesLen)
+			t.modesLen += tensor.ModesHead + 2*int64(p.Width(in.Vector))
+		}
+		if in.Codes > 0 { // owners stand before those that share with them
+			t.modes[i] = t.modes[in.Owner]
+		}
+	}
+}
+
 // posteriors orders the posteriors of columns, given the root, a sum: each launch goes
 // over all columns, of which blocks of threads leave those out that a call has not chosen.
 func (s *Schedule) posteriors(root uint32) {
@@ -59,4 +84,43 @@ func (t *Tables) Offsets(chosen []int32, offsets []int) []uint32 {
 		list[1+c] = uint32(offsets[i])
 	}
 	return list
+}
+
+// maxima orders passes up with modes, given the functions, and the stored products and sums
+// of each level, and the choice after that: as Forward and Sample by other kernels. last is
+// how a pass ends.
+func (s *Schedule) maxima(functions []uint32, stored [][]uint32, sums [][]int, last []Work) {
+	t := s.Tables
+	var owners []uint32
+	for i := range t.Inputs {
+		if in := &t.Program.Inputs[i]; in.Codes > 0 && in.Owner == int32(i) {
+			for run := range (t.Inputs[i].Width + 31) / 32 {
+				owners = append(owners, uint32(i), run)
+			}
+		}
+	}
+	var up []Work
+	up = s.each(up, tensor.KernelModes, owners, 2, 0)
+	up = s.each(up, tensor.Filled(tensor.KernelLeaf), functions, 1, tensor.LeafRows)
+	for d := range sums {
+		up = s.each(up, tensor.Filled(tensor.KernelStored), stored[d], 1, tensor.RowTile)
+		var groups []uint32
+		for _, i := range sums[d] {
+			groups = appendRange(groups, t.Sums[i].Group, t.Sums[i].Groups)
+		}
+		up = s.each(up, tensor.KernelForward, groups, 1, tensor.RowTile)
+	}
+	up = append(up, last...)
+	s.Bound, s.Maximise, s.Choose = slices.Clone(up), slices.Clone(up), slices.Clone(s.Sample)
+	rename := func(work []Work, name func(kernel string) string, kernels ...string) {
+		for i := range work {
+			if slices.Contains(kernels, work[i].Kernel) {
+				work[i].Kernel = name(work[i].Kernel)
+			}
+		}
+	}
+	rename(s.Bound, tensor.Filled, tensor.KernelForward, tensor.KernelLogForward)
+	rename(s.Maximise, tensor.Largest, tensor.KernelForward, tensor.KernelLogForward)
+	rename(s.Choose, tensor.Largest, tensor.KernelSample)
+	rename(s.Choose, func(string) string { return tensor.KernelModeCodes }, tensor.KernelSampleLeaf)
 }

@@ -32,6 +32,9 @@ type Schedule struct {
 	Backward []Work // flows of all vectors
 	// After Backward: the posteriors of all columns that are chosen.
 	Posteriors []Work
+	Bound      []Work // a forward pass with modes for missing cells
+	Maximise   []Work // and by largest terms
+	Choose     []Work // after Maximise
 	Visits     []Work
 	Move       []Work // after Backward: the parameters move
 	Count      []Work // after Backward: the counts are added to the flows
@@ -111,8 +114,8 @@ func NewSchedule(tables *Tables, train bool) *Schedule {
 	if p.Vectors[p.Root].Kind == layers.StoredVector {
 		root += uint32(len(p.Sums))
 	}
-	s.Forward = append(s.Forward, Work{Kernel: tensor.KernelBadRows, Blocks: 1}, logWork(tensor.KernelLogForward),
-		Work{Kernel: tensor.KernelRoot, List: s.list([]uint32{root}), Rows: 256})
+	last := []Work{{Kernel: tensor.KernelBadRows, Blocks: 1}, logWork(tensor.KernelLogForward), {Kernel: tensor.KernelRoot, List: s.list([]uint32{root}), Rows: 256}}
+	s.Forward = append(s.Forward, last...)
 	s.sample()
 	if s.flows() {
 		for d := top; d >= 0; d-- {
@@ -123,6 +126,7 @@ func NewSchedule(tables *Tables, train bool) *Schedule {
 	}
 	if t.Queries {
 		s.posteriors(root)
+		s.maxima(functions, stored, sums, last)
 	}
 	if train {
 		s.ends()

@@ -18,7 +18,7 @@ type Tables struct {
 	Size    int // S
 	Shared  int // bytes of shared memory that a block of threads may have
 	Mixed   bool
-	Queries bool // for Posteriors
+	Queries bool // for Posteriors and Maximise
 
 	Processors int // multiprocessors that a launch should keep busy
 
@@ -46,6 +46,8 @@ type Tables struct {
 	valLen       int64
 	keptLen      int64
 	countsLen    int64
+	modes        []uint32 // input → its first word in modes, which are only queries'
+	modesLen     int64
 	users        [][]int32                  // vector → the elements that multiply it
 	wide, spread []bool                     // layers.Program.Wide
 	ownerOf      []uint32                   // sum → owner
@@ -68,6 +70,7 @@ func NewTables(m layers.Module) (*Tables, error) {
 	p := m.Program
 	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Shared: mostShared, Processors: processors, Mixed: Variant(m, 8, 0).Mixed, Queries: m.Queries}
 	t.place()
+	t.placeModes()
 	t.makeElements()
 	t.makeSums()
 	edges := readEdges(p)
@@ -141,7 +144,7 @@ func (t *Tables) makeElements() {
 			if v.Kind == layers.InputVector {
 				in := &p.Inputs[v.Def]
 				if in.Codes > 0 {
-					fc = tensor.Factor{Kind: tensor.TableFactor, Base: uint64(in.Table), At: t.CodesAt(in)}
+					fc = tensor.Factor{Kind: tensor.TableFactor, Base: uint64(in.Table), At: t.CodesAt(in), Modes: t.modes[v.Def]}
 				}
 				fc.Exps = t.ownExps(in)
 			} else if !t.gathered(f) {
