@@ -30,8 +30,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// newLaunch loads the program of a case for some rows, and these.
-func newLaunch(t testing.TB, dev kernels.Device, c *randomCase, rows [][]float64, queries bool) *launch {
+// newLaunch loads the program of a case for some rows, and these. What else it is
+// loaded for is that of load.
+func newLaunch(t testing.TB, dev kernels.Device, c *randomCase, rows [][]float64, load layers.Module) *launch {
 	t.Helper()
 	ctx := context.Background()
 	m := Build(t, dev, c.graph, c.params, c.options(), engine.Options{Rows: 1})
@@ -51,8 +52,9 @@ func newLaunch(t testing.TB, dev kernels.Device, c *randomCase, rows [][]float64
 			}
 		}
 	}
+	load.Program, load.Rows = l.prog, l.rows
 	var err error
-	l.own, err = kernels.LoadAs[tensor.Program](ctx, dev, layers.Module{Program: l.prog, Rows: l.rows, Queries: queries})
+	l.own, err = kernels.LoadAs[tensor.Program](ctx, dev, load)
 	must(t, err)
 	put := func(kind kernels.DType, n int, s any) kernels.Buffer {
 		b, err := dev.Alloc(ctx, kind, n)

@@ -20,7 +20,7 @@ import (
 const leastFinite = -1e9
 
 // Outliers checks rows whose cells lie far from everything that a model knows:
-// their log-likelihoods, what they do to training, and samples that fill them up.
+// their log-likelihoods, what they do to training, samples that fill them up, and queries.
 func Outliers(t *testing.T, open Open) {
 	for _, tc := range outlierCases(t) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -30,6 +30,12 @@ func Outliers(t *testing.T, open Open) {
 			t.Run("samples", func(t *testing.T) {
 				c := &randomCase{graph: tc.graph, params: tc.params}
 				newReplay(t, open, c, gaps(rand.New(rand.NewPCG(5, 6)), rows, 0.3), 4, 0).check(t)
+			})
+			t.Run("queries", func(t *testing.T) {
+				c := &randomCase{graph: tc.graph, params: tc.params}
+				some := gaps(rand.New(rand.NewPCG(7, 8)), rows, 0.3)
+				checkPosteriors(t, open, c, some)
+				checkMaximise(t, open, c, some)
 			})
 		})
 	}

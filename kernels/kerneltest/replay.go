@@ -35,7 +35,7 @@ func newReplay(t *testing.T, open Open, c *randomCase, rows [][]float64, seed ui
 	dev := open(t)
 	defer dev.Close()
 	ctx := context.Background()
-	p := &replay{launch: newLaunch(t, dev, c, rows, false), draws: tensor.NewDraws(seed, first), sums: map[int32]place{}}
+	p := &replay{launch: newLaunch(t, dev, c, rows, layers.Module{}), draws: tensor.NewDraws(seed, first), sums: map[int32]place{}}
 	p.ll, p.recomputed = p.forward(t)
 	for v := range p.prog.Vectors {
 		log := make([]float64, p.rows*int(p.prog.Vectors[v].Units))

@@ -12,6 +12,7 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/layers"
 )
 
 // Same runs the same work on several devices, which must agree in every bit:
@@ -101,7 +102,7 @@ func work(t *testing.T, open Open, g *circuit.Graph, p reference.Params, rows []
 		return o
 	}
 	some := gaps(rand.New(rand.NewPCG(25, 26)), rows, 0.5)
-	l := newLaunch(t, dev, &randomCase{graph: g, params: p, size: co.BlockSize}, some, true)
+	l := newLaunch(t, dev, &randomCase{graph: g, params: p, size: co.BlockSize}, some, layers.Module{Queries: true})
 	o.posteriors, _ = l.posteriors(t, n, allColumns(l.prog))
 	o.maxima = l.maximise(t, some)
 	return o

@@ -80,7 +80,8 @@ type SampleArgs struct {
 //
 //   - A column with codes has an element for each code c: the probability p(X = c | e).
 //     Where the cell is observed, it is 1 at its code and 0 elsewhere. Probabilities of a
-//     column add up to 1 within the rounding of float32; those below 2^-126 may be 0.
+//     column add up to 1 but for the rounding of float32 on the way down from the root; those
+//     below 2^-126 may be 0.
 //   - A column without codes has an element for each unit of its inputs: the probability that
 //     a row takes the unit, given e. They add up to 1, too, so p(X = x | e) is the mixture of
 //     the units' densities. Where the cell is observed it is part of e.

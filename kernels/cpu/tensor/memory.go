@@ -100,7 +100,11 @@ func (x *executor) sizes() sizes {
 		z.peaks = x.placePeaks()
 		z.mix.rows = x.rowsMax
 		for i := range p.Inputs {
-			z.mix.units = max(z.mix.units, p.Width(p.Inputs[i].Vector))
+			v := p.Inputs[i].Vector
+			z.mix.units = max(z.mix.units, p.Width(v))
+			if x.users[v] > 1 {
+				z.mix.shared = max(z.mix.shared, p.Width(v))
+			}
 		}
 	}
 	if !x.train {

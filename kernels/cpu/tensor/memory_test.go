@@ -85,7 +85,7 @@ func allocated(x *executor) Memory {
 	pairs := map[*uint32]bool{}
 	for _, w := range x.workers {
 		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row)
-		add(w.mix.flows, w.mix.inv, w.mix.rows, w.mix.table, w.mix.strip)
+		add(w.mix.flows, w.mix.rows, w.mix.table, w.mix.strip)
 		m.Scratch += 4 * int64(len(w.shift))
 		h := &w.half
 		add(h.scale, h.sent, h.ratioUp, h.ratioDown, h.operandUp, h.operandDown, h.asideRatios, h.asideOperands, h.asideFlows)

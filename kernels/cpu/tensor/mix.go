@@ -17,29 +17,24 @@ const (
 
 // mixBuffers are a thread's for the product of flows and tables.
 type mixBuffers struct {
-	flows []float32 // [rowsMax, units]: shares of the units of an input
-	inv   []float32 // by row: what flows are multiplied by to add up to 1
+	flows []float32 // [rowsMax, units]: flow into an input that several elements read
 	rows  []float32 // codes of a table, [codes, units] in panels of mixCodes units
 	table []float32 // the same as [units, codes]
 	strip []float32 // [rowsMax, mixCodes]: probabilities of the last codes
 }
 
-type mixSizes struct{ rows, units int }
+// mixSizes are for so many rows, units of an input, and units of one that several
+// elements read.
+type mixSizes struct{ rows, units, shared int }
 
-func (z mixSizes) total() int {
-	return z.rows*(z.units+1+mixCodes) + 2*mixCodes*panelled(z.units)
-}
+func (z mixSizes) total() int { return z.rows*(z.shared+mixCodes) + 2*mixCodes*panelled(z.units) }
 
 // panelled rounds units up to whole panels.
 func panelled(units int) int { return (units + mixCodes - 1) / mixCodes * mixCodes }
 
 func (b *mixBuffers) init(z mixSizes) {
-	if z.rows == 0 {
-		return
-	}
-	b.flows, b.inv = cpu.Aligned[float32](z.rows*z.units), cpu.Aligned[float32](z.rows)
+	b.flows, b.strip = cpu.Aligned[float32](z.rows*z.shared), cpu.Aligned[float32](z.rows*mixCodes)
 	b.rows, b.table = cpu.Aligned[float32](mixCodes*panelled(z.units)), cpu.Aligned[float32](mixCodes*panelled(z.units))
-	b.strip = cpu.Aligned[float32](z.rows * mixCodes)
 }
 
 // inputFlow is the flow into an input: from each element that reads it, rows of the
@@ -50,43 +45,30 @@ type inputFlow struct {
 	row   int
 }
 
-// mix writes the places of a column in the rows lo to hi-1, given the flows into all
-// of its inputs. Flows are divided by their sum, which rounding on a long way
-// down takes away from 1.
+// mix writes what is asked for of a column in the rows lo to hi-1, given the flows into
+// all of its inputs.
 func (x *executor) mix(w *worker, column int32, inputs []inputFlow, lo, hi int) {
-	q, m := x.call.query, &w.mix
+	q := x.call.query
 	if q.at[column] < 0 {
 		return
 	}
-	x.invertFlows(m.inv[lo:hi], inputs, lo)
 	codes := int(x.prog.Columns[column].Codes)
 	spans := [][2]int{{lo, hi}}
 	if codes > 0 {
 		spans = x.missing(&x.prog.Inputs[inputs[0].input], lo, hi)
 	}
 	for i := range inputs {
-		f := &inputs[i]
+		f := x.joined(w, &inputs[i], spans)
 		in := &x.prog.Inputs[f.input]
-		width, units := x.prog.Width(in.Vector), int(x.prog.Vectors[in.Vector].Units)
-		for _, s := range spans {
-			n := s[1] - s[0]
-			shares := m.flows[s[0]*width:]
-			copyRows(shares, width, f.flows[0][s[0]*f.row:], f.row, n, width)
-			for _, more := range f.flows[1:] {
-				x.set.AddRows(&shares[0], width, &more[s[0]*f.row], f.row, n, width)
-			}
-			x.set.ScalePanel(&shares[0], &m.inv[s[0]], n, width)
-		}
 		if codes == 0 {
+			at, units := q.at[column]+q.before[f.input], int(x.prog.Vectors[in.Vector].Units)
 			for r := lo; r < hi; r++ {
-				copy(q.row(r)[q.at[column]+q.before[f.input]:], m.flows[r*width:][:units])
+				copy(q.row(r)[at:], f.flows[0][r*f.row:][:units])
 			}
 			continue
 		}
-		for c := 0; c < codes && len(spans) > 0; {
-			n := min(mixCodes, codes-c)
-			x.mixTable(w, in, c, n, spans, i > 0)
-			c += n
+		for c := 0; c < codes && len(spans) > 0; c += mixCodes {
+			x.mixTable(w, f, c, min(mixCodes, codes-c), spans, i > 0)
 		}
 	}
 	if codes > 0 {
@@ -94,33 +76,20 @@ func (x *executor) mix(w *worker, column int32, inputs []inputFlow, lo, hi int) 
 	}
 }
 
-// invertFlows sets inv to 1 over the flow into all inputs together, by row from lo on.
-func (x *executor) invertFlows(inv []float32, inputs []inputFlow, lo int) {
-	for r := range inv {
-		total := float32(0)
-		for i := range inputs {
-			f := &inputs[i]
-			units := int(x.prog.Vectors[x.prog.Inputs[f.input].Vector].Units)
-			for _, flow := range f.flows {
-				total += sumOf(flow[(lo+r)*f.row:][:units])
-			}
-		}
-		inv[r] = 1 / total
+// joined adds the flows into an input up, where they come from several elements.
+func (x *executor) joined(w *worker, f *inputFlow, spans [][2]int) *inputFlow {
+	if len(f.flows) == 1 {
+		return f
 	}
-}
-
-// sumOf adds numbers up in an order that depends on their count alone.
-func sumOf(a []float32) float32 {
-	var s [8]float32
-	for ; len(a) >= 8; a = a[8:] {
-		for i := range s {
-			s[i] += a[i]
+	width := x.prog.Width(x.prog.Inputs[f.input].Vector)
+	for _, s := range spans {
+		to, n := w.mix.flows[s[0]*width:], s[1]-s[0]
+		copyRows(to, width, f.flows[0][s[0]*f.row:], f.row, n, width)
+		for _, more := range f.flows[1:] {
+			x.set.AddRows(&to[0], width, &more[s[0]*f.row], f.row, n, width)
 		}
 	}
-	for i, v := range a {
-		s[i] += v
-	}
-	return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+	return &inputFlow{f.input, [][]float32{w.mix.flows}, width}
 }
 
 // missing returns the rows from lo to hi-1 but for runs of mixRows rows in which all
@@ -156,21 +125,20 @@ func (x *executor) certain(in *layers.Input, lo, hi int) {
 	}
 }
 
-// mixTable multiplies the shares in w.mix with n codes of an input's table, from
-// the first one on, in some spans of rows, and writes or adds the products.
-func (x *executor) mixTable(w *worker, in *layers.Input, first, n int, spans [][2]int, add bool) {
-	q, m := x.call.query, &w.mix
+// mixTable multiplies the flow into an input with n codes of its table, from the first
+// one on, in some spans of rows, and writes or adds the products.
+func (x *executor) mixTable(w *worker, f *inputFlow, first, n int, spans [][2]int, add bool) {
+	q, m, in := x.call.query, &w.mix, &x.prog.Inputs[f.input]
 	wide := 8 // the least columns that all assembly has
 	for wide < n {
 		wide *= 2
 	}
-	width, units := x.prog.Width(in.Vector), int(x.prog.Vectors[in.Vector].Units)
 	x.turnTable(m, in, first, n, wide)
 	at := q.at[in.Column] + first
 	for _, s := range spans {
 		a := micro.PanelArgs{
-			Rows: s[1] - s[0], K: units, W: wide,
-			A: &m.flows[s[0]*width], ARow: width, ACol: 1, B: &m.table[0], BRow: wide,
+			Rows: s[1] - s[0], K: int(x.prog.Vectors[in.Vector].Units), W: wide,
+			A: &f.flows[0][s[0]*f.row], ARow: f.row, ACol: 1, B: &m.table[0], BRow: wide,
 		}
 		if n == wide {
 			a.C, a.CRow, a.Add = &q.row(s[0])[at], q.width, add
