@@ -78,8 +78,6 @@ func above(a, e, b, f float32) bool {
 		return a > b
 	case e == f+1:
 		return 2*a > b
-	case e == f-1:
-		return a > 2*b
 	}
 	return e > f
 }
