@@ -145,20 +145,27 @@ func newClassWriter(w io.Writer, path string, class *dataset.Column, rows int, a
 	return c, err
 }
 
-// Write writes a row of probabilities.
-func (c *classWriter) Write(p []float64) error {
+// Likeliest returns the likeliest class of an answer for one row, the first of equals;
+// dataset.Missing where none is possible.
+func Likeliest(p []float64) int {
 	best := 0
 	for code, x := range p {
 		if x > p[best] {
 			best = code
 		}
 	}
+	if math.IsNaN(p[best]) {
+		return dataset.Missing
+	}
+	return best
+}
+
+// Write writes a row of probabilities.
+func (c *classWriter) Write(p []float64) error {
+	best := Likeliest(p)
 	shown := p
 	if !c.all {
-		shown = p[best : best+1]
-	}
-	if math.IsNaN(p[best]) {
-		best = dataset.Missing
+		shown = p[max(best, 0):][:1]
 	}
 	c.line.Columns[0].Codes.Set(0, best)
 	for i, x := range shown { // as text, which has all digits of a float64

@@ -24,10 +24,11 @@ type queryInfo struct {
 }
 
 type paramInfo struct {
-	Name    string  `json:"name"`
-	Default any     `json:"default"` // null: the server draws one and returns it
-	Min     float64 `json:"min,omitempty"`
-	Max     float64 `json:"max,omitempty"`
+	Name    string   `json:"name"`
+	Default any      `json:"default"` // null: the server draws one and returns it
+	Min     float64  `json:"min,omitempty"`
+	Max     float64  `json:"max,omitempty"`
+	Values  []string `json:"values,omitempty"`
 }
 
 // columnInfo is a run of like columns of x.

@@ -76,6 +76,9 @@ type Param struct {
 	// draws and returns, as for a seed.
 	Default  any
 	Min, Max float64 // of a number; both 0: any
+	// Values are all that a string may be; nil: any. A Default that is none of them says
+	// that requests must have the parameter.
+	Values []string
 }
 
 // Work is a batch of rows of one or more requests for the same query.

@@ -3,6 +3,7 @@ package serve
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/pce-engine/pce/serve/oip"
 )
@@ -41,6 +42,9 @@ func (c *call) params() error {
 			if f, _ := n.(float64); !(f >= p.Min && f <= p.Max) {
 				return fail(ErrRequest, "parameters: %s is %v; want %v to %v", p.Name, x, p.Min, p.Max)
 			}
+		}
+		if name, ok := x.(string); ok && p.Values != nil && !slices.Contains(p.Values, name) {
+			return fail(ErrRequest, "parameters: %s is %q; want one of %.200q", p.Name, clip(name), p.Values)
 		}
 		c.job.params[p.Name] = x
 		if p.Name == c.query.Repeat {

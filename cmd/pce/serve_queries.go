@@ -1,0 +1,299 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"strconv"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
+	"github.com/pce-engine/pce/serve"
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// servedQuery is a query of circuits, and how it is answered.
+type servedQuery struct {
+	serve.Query
+	run func(c *servedCircuit, ctx context.Context, w *serve.Work) error
+}
+
+// Parameters and inputs of queries.
+const (
+	paramSamples    = "n_samples"
+	paramSeed       = "seed"
+	paramCandidates = "candidates"
+	paramClass      = "class"
+	inputQueryMask  = "query_mask"
+	answerExact     = "mpe_exact"
+)
+
+// Costs of queries, in likelihoods of a row: a pass down and the tables of leaves; and
+// of a most probable completion, the passes for each cell that a candidate has to choose.
+const (
+	posteriorCost = 8
+	sweepCost     = 4
+	mostServed    = 64 // candidates of a row
+)
+
+// servedQueries lists what a circuit of some columns answers. flops is what the likelihood of
+// a row takes.
+func servedQueries(s *dataset.Schema, flops int64, exact bool) []servedQuery {
+	columns := []int64{int64(len(s.Columns))}
+	logProb := serve.Output{Name: "log_prob", Datatype: oip.FP32}
+	cells := serve.Output{Name: "samples", Datatype: oip.FP32, Shape: columns}
+	most, classes := 1, []string(nil)
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.Kind == dataset.Continuous {
+			cells.Datatype = oip.FP64
+			continue
+		}
+		most = max(most, c.Categories)
+		classes = append(classes, columnParam(s, i))
+	}
+	mpe, mpeFlops := cells, posteriorCost*flops
+	if mpe.Name = "mpe"; !exact {
+		mpeFlops += sweepCost * flops * columns[0] * int64(1+pce.DefaultMPE.Candidates)
+	}
+	queries := []servedQuery{
+		{serve.Query{Name: "log_prob", Flops: flops, Outputs: []serve.Output{logProb}}, (*servedCircuit).logProb},
+		{serve.Query{
+			Name: "sample", Flops: 2 * flops, RowsOptional: true, Repeat: paramSamples,
+			Outputs: []serve.Output{cells},
+			Params:  []serve.Param{{Name: paramSamples, Default: int64(1), Min: 1, Max: math.MaxInt32}, {Name: paramSeed}},
+		}, (*servedCircuit).sample},
+		{serve.Query{
+			Name: "marginal", Flops: posteriorCost * flops,
+			Outputs: []serve.Output{logProb, {Name: "marginals", Datatype: oip.FP32, Shape: []int64{columns[0], int64(most)}, OnRequest: true}},
+		}, (*servedCircuit).marginal},
+		{serve.Query{
+			Name: "conditional", Flops: 2 * flops, Outputs: []serve.Output{logProb},
+			Inputs: []serve.Input{{Name: inputQueryMask, Datatype: oip.Bool, Shape: columns}},
+		}, (*servedCircuit).conditional},
+		{serve.Query{
+			Name: "moments", Flops: posteriorCost * flops,
+			Outputs: []serve.Output{{Name: "mean", Datatype: oip.FP64, Shape: columns}, {Name: "variance", Datatype: oip.FP64, Shape: columns}},
+		}, (*servedCircuit).moments},
+		{serve.Query{
+			Name: "mpe", Flops: mpeFlops,
+			Outputs: []serve.Output{mpe, logProb, {Name: "bound", Datatype: oip.FP32, OnRequest: true}},
+			Params: []serve.Param{
+				{Name: paramCandidates, Default: int64(pce.DefaultMPE.Candidates), Max: mostServed}, {Name: paramSeed, Default: uint64(0)},
+			},
+		}, (*servedCircuit).mpe},
+	}
+	if classes != nil {
+		queries = append(queries, servedQuery{serve.Query{
+			Name: "classify", Flops: flops * int64(most),
+			Outputs: []serve.Output{
+				{Name: "label", Datatype: oip.FP64}, {Name: "probability", Datatype: oip.FP32},
+				{Name: "probabilities", Datatype: oip.FP32, Shape: []int64{int64(most)}, OnRequest: true},
+			},
+			Params: []serve.Param{{Name: paramClass, Default: "", Values: classes}},
+		}, (*servedCircuit).classify})
+	}
+	return queries
+}
+
+// columnParam is how requests name a column: by its name, or its number from 1.
+func columnParam(s *dataset.Schema, i int) string {
+	return cmp.Or(s.Columns[i].Name, strconv.Itoa(i+1))
+}
+
+// logProb gives the log-likelihoods of rows.
+func (c *servedCircuit) logProb(ctx context.Context, w *serve.Work) error {
+	ll, err := c.LogLikelihoodBatch(ctx, w.Batch)
+	copy(w.Outputs[0], ll)
+	return err
+}
+
+// sample draws the missing cells of rows; each request has its own seed.
+func (c *servedCircuit) sample(ctx context.Context, w *serve.Work) error {
+	return eachPart(w, func(rows *dataset.Batch, p *serve.Part, at int) error {
+		if err := c.SampleBatch(ctx, rows, p.Params[paramSeed].(uint64), p.First); err != nil {
+			return err
+		}
+		c.numbers(rows, w.Outputs[0][at*len(rows.Columns):])
+		return nil
+	})
+}
+
+// eachPart calls do with the rows of each request, of which the first is row at of the work.
+func eachPart(w *serve.Work, do func(rows *dataset.Batch, p *serve.Part, at int) error) error {
+	at := 0
+	for i := range w.Parts {
+		p := &w.Parts[i]
+		if err := do(w.Batch.Slice(at, at+p.Rows), p, at); err != nil {
+			return err
+		}
+		at += p.Rows
+	}
+	return nil
+}
+
+// marginal gives log-likelihoods of the observed cells and, if asked for, the distributions of
+// all columns given them: 0 beyond the categories of a column, and in columns without any.
+func (c *servedCircuit) marginal(ctx context.Context, w *serve.Work) error {
+	if w.Outputs[0] != nil {
+		if err := c.logProb(ctx, w); err != nil {
+			return err
+		}
+	}
+	out := w.Outputs[1]
+	if out == nil || w.Batch.Rows == 0 {
+		return nil
+	}
+	q := &pce.Query{Kind: pce.QueryConditional}
+	s := c.Schema()
+	for i := range s.Columns {
+		if s.Columns[i].Kind == dataset.Discrete {
+			q.Columns = append(q.Columns, i)
+		}
+	}
+	if len(q.Columns) == 0 {
+		return nil
+	}
+	p, err := c.Answer(ctx, q, w.Batch)
+	if err != nil {
+		return err
+	}
+	most := len(out) / (w.Batch.Rows * len(s.Columns))
+	for row := range w.Batch.Rows {
+		for _, i := range q.Columns {
+			p = p[copy(out[(row*len(s.Columns)+i)*most:], p[:s.Columns[i].Categories]):]
+		}
+	}
+	return nil
+}
+
+// conditional gives the log-likelihoods of the cells that the mask selects given the other
+// observed ones.
+func (c *servedCircuit) conditional(ctx context.Context, w *serve.Work) error {
+	all, err := c.LogLikelihoodBatch(ctx, w.Batch)
+	if err != nil {
+		return err
+	}
+	columns := len(w.Batch.Columns)
+	for i, asked := range w.Inputs[0] {
+		if asked == 0 {
+			continue
+		}
+		if cells := &w.Batch.Columns[i%columns]; cells.Discrete() {
+			cells.Codes.Set(i/columns, dataset.Missing)
+		} else {
+			cells.Values[i/columns] = float32(math.NaN())
+		}
+	}
+	given, err := c.LogLikelihoodBatch(ctx, w.Batch)
+	if err != nil {
+		return err
+	}
+	for i, x := range given {
+		if w.Outputs[0][i] = all[i] - x; math.IsInf(x, -1) {
+			w.Outputs[0][i] = math.NaN() // nothing follows from what is impossible
+		}
+	}
+	return nil
+}
+
+// moments gives mean and variance of every column.
+func (c *servedCircuit) moments(ctx context.Context, w *serve.Work) error {
+	all, err := c.Answer(ctx, &pce.Query{Kind: pce.QueryMoments}, w.Batch)
+	if err != nil {
+		return err
+	}
+	n := len(w.Batch.Columns)
+	for row := range w.Batch.Rows {
+		for i, out := range w.Outputs {
+			if out != nil {
+				copy(out[row*n:(row+1)*n], all[(2*row+i)*n:])
+			}
+		}
+	}
+	return nil
+}
+
+// mpe fills the missing cells of rows with the most probable completion.
+func (c *servedCircuit) mpe(ctx context.Context, w *serve.Work) error {
+	w.Answer = oip.Params{answerExact: c.MPEExact()}
+	return eachPart(w, func(rows *dataset.Batch, p *serve.Part, at int) error {
+		o := pce.MPEOptions{Candidates: int(p.Params[paramCandidates].(int64)), Seed: p.Params[paramSeed].(uint64)}
+		how, err := c.MPEBatch(ctx, rows, o, p.First)
+		if err != nil {
+			return err
+		}
+		if w.Outputs[0] != nil {
+			c.numbers(rows, w.Outputs[0][at*len(rows.Columns):])
+		}
+		for i, x := range how {
+			if w.Outputs[1] != nil {
+				w.Outputs[1][at+i] = x.LogLikelihood
+			}
+			if w.Outputs[2] != nil {
+				w.Outputs[2][at+i] = x.Bound
+			}
+		}
+		return nil
+	})
+}
+
+// classify gives the likeliest category of a column, as requests write it in x, its
+// probability and, if asked for, that of every category.
+func (c *servedCircuit) classify(ctx context.Context, w *serve.Work) error {
+	return eachPart(w, func(rows *dataset.Batch, p *serve.Part, at int) error {
+		q, err := c.NewQuery(pce.QueryClass, p.Params[paramClass].(string))
+		if err != nil {
+			return err
+		}
+		all, err := c.Answer(ctx, q, rows)
+		if err != nil {
+			return err
+		}
+		n := q.Width(c.Schema())
+		labels := c.Schema().Columns[q.Columns[0]].LabelNumbers()
+		for i := range rows.Rows {
+			of := all[i*n : (i+1)*n]
+			best := run.Likeliest(of)
+			label := float64(best)
+			if labels != nil && best != dataset.Missing {
+				label = labels[best]
+			}
+			if best == dataset.Missing {
+				label, best = math.NaN(), 0
+			}
+			for k, x := range []float64{label, of[best]} {
+				if w.Outputs[k] != nil {
+					w.Outputs[k][at+i] = x
+				}
+			}
+			if out := w.Outputs[2]; out != nil {
+				copy(out[(at+i)*(len(out)/w.Batch.Rows):], of)
+			}
+		}
+		return nil
+	})
+}
+
+// numbers writes the cells of b, row by row, as requests write them in x.
+func (c *servedCircuit) numbers(b *dataset.Batch, out []float64) {
+	columns := len(b.Columns)
+	for v := range b.Columns {
+		cells, column := &b.Columns[v], &c.Schema().Columns[v]
+		labels := column.LabelNumbers()
+		for row := range b.Rows {
+			x := math.NaN()
+			switch {
+			case cells.IsMissing(row): // nothing was drawn: what the row says is impossible
+			case !cells.Discrete():
+				x = column.Number(cells.Values[row])
+			case labels != nil:
+				x = labels[cells.Codes.At(row)]
+			default:
+				x = float64(cells.Codes.At(row))
+			}
+			out[row*columns+v] = x
+		}
+	}
+}

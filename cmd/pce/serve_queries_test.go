@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// lines runs a command that must succeed and returns the cells that it prints.
+func lines(t *testing.T, input string, args ...string) (rows [][]string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), args, nil, strings.NewReader(input), &out, &errs); code != 0 {
+		t.Fatalf("%v: exit %d: %s", args, code, &errs)
+	}
+	for line := range strings.Lines(out.String()) {
+		rows = append(rows, strings.Split(strings.TrimSpace(line), ","))
+	}
+	return rows
+}
+
+// asked is an answer of the server: outputs by name, and parameters.
+type asked struct {
+	outputs map[string][]float64
+	shapes  map[string][]int
+	params  map[string]any
+}
+
+// infer sends a request that must succeed.
+func infer(t *testing.T, url, body string) asked {
+	t.Helper()
+	status, text := post(t, url+"/v2/models/mixed/infer", body)
+	var answer struct {
+		Parameters map[string]any
+		Outputs    []struct {
+			Name  string
+			Shape []int
+			Data  []any
+		}
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || status != 200 {
+		t.Fatalf("%s: %d %s: %v", body, status, text, err)
+	}
+	a := asked{map[string][]float64{}, map[string][]int{}, answer.Parameters}
+	for _, out := range answer.Outputs {
+		a.shapes[out.Name] = out.Shape
+		a.outputs[out.Name] = []float64{}
+		for _, x := range out.Data {
+			f, ok := x.(float64)
+			if !ok {
+				f = map[string]float64{"NaN": math.NaN(), "-Infinity": math.Inf(-1)}[x.(string)]
+			}
+			a.outputs[out.Name] = append(a.outputs[out.Name], f)
+		}
+	}
+	return a
+}
+
+// get returns what is at a URL.
+func get(t *testing.T, url string) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Body.Close()
+	text, err := io.ReadAll(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestServeQueries asks a server every query that its metadata lists, and wants what the
+// commands print.
+func TestServeQueries(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mixedModel(t)
+	model := filepath.Join("run", "model.safetensors")
+	rows := []string{",20,,1", "low,,1.25,", ",,,", "high,30,-0.5,0", "mid,10,,"}
+	csv := "level,size,score,flag\n" + strings.Join(rows, "\n") + "\n"
+	command := func(args ...string) [][]string {
+		t.Helper()
+		return lines(t, csv, append([]string{"query", args[0], "--model", model, "--data", "-"}, args[1:]...)...)
+	}
+	url, stop := serving(t, nil, "--model", "mixed="+model)
+	var cells []string
+	for _, row := range rows {
+		for cell := range strings.SplitSeq(row, ",") {
+			cells = append(cells, strconv.Quote(cell))
+		}
+	}
+	x := fmt.Sprintf(`{"name":"x","datatype":"BYTES","shape":[%d,4],"data":[%s]}`, len(rows), strings.Join(cells, ","))
+	ask := func(query, params, inputs string, outputs ...string) asked {
+		t.Helper()
+		var wanted []string
+		for _, name := range outputs {
+			wanted = append(wanted, fmt.Sprintf(`{"name":%q,"parameters":{"datatype":"FP64"}}`, name))
+		}
+		return infer(t, url, fmt.Sprintf(`{"parameters":{"query":%q%s},"inputs":[%s%s],"outputs":[%s]}`, query, params, x, inputs, strings.Join(wanted, ",")))
+	}
+	played := map[string]bool{"log_prob": true, "sample": true} // TestServe
+	number := func(text string) float64 {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	same := func(what string, got float64, want string) {
+		t.Helper()
+		if w := number(want); got != w && !(math.IsNaN(got) && math.IsNaN(w)) {
+			t.Errorf("%s: %v, the command prints %v", what, got, want)
+		}
+	}
+
+	a := ask("marginal", "", "", "marginals", "log_prob")
+	ll, of := command("loglik"), command("conditional", "--of", "1,2,4")
+	played["marginal"] = true
+	if fmt.Sprint(a.shapes["marginals"]) != "[5 4 3]" {
+		t.Errorf("marginals have the shape %v", a.shapes["marginals"])
+	}
+	for r := range rows {
+		same("log_prob", a.outputs["log_prob"][r], ll[r][0])
+		at := 0
+		for v, n := range []int{3, 3, 0, 2} {
+			for c, p := range a.outputs["marginals"][(r*4+v)*3:][:3] {
+				if c >= n {
+					same("marginals beyond the categories", p, "0")
+					continue
+				}
+				same("marginals", p, of[r][at])
+				at++
+			}
+		}
+	}
+
+	// What is asked about in the mask is what is not given to the command.
+	mask := `,{"name":"query_mask","datatype":"BOOL","shape":[5,4],"data":[` + strings.Repeat("true,true,false,true,", 4) + `true,true,false,true]}`
+	a = ask("conditional", "", mask, "log_prob")
+	given := command("loglik", "--given", "score")
+	played["conditional"] = true
+	for r := range rows {
+		same("conditional", a.outputs["log_prob"][r], given[r][0])
+	}
+
+	a = ask("moments", "", "", "mean", "variance")
+	moments := command("moments")
+	played["moments"] = true
+	for r := range rows {
+		for v := range 4 {
+			same("mean", a.outputs["mean"][r*4+v], moments[r][v])
+			same("variance", a.outputs["variance"][r*4+v], moments[r][4+v])
+		}
+	}
+
+	a = ask("mpe", `,"candidates":3,"seed":5`, "", "mpe", "log_prob", "bound")
+	full := command("mpe", "--candidates", "3", "--seed", "5")
+	var text string
+	for _, row := range full {
+		text += strings.Join(row, ",") + "\n"
+	}
+	complete := lines(t, text, "query", "loglik", "--model", model, "--data", "-")
+	played["mpe"] = true
+	labels := map[string]string{"high": "0", "low": "1", "mid": "2"}
+	for r := range rows {
+		for v, cell := range full[r] {
+			if code, ok := labels[cell]; ok {
+				cell = code
+			}
+			// The command writes the shortest number that is stored alike.
+			if got := a.outputs["mpe"][r*4+v]; !(math.Abs(got-number(cell)) < 1e-6) {
+				t.Errorf("mpe: %v, the command prints %v", got, cell)
+			}
+		}
+		if got := a.outputs["log_prob"][r]; !(math.Abs(got-number(complete[r][0])) < 1e-5) || !(a.outputs["bound"][r] >= got-1e-5) {
+			t.Errorf("row %d: log-likelihood %v with the bound %v, the command's row has %v", r, got, a.outputs["bound"][r], complete[r])
+		}
+	}
+	if exact, ok := a.params["mpe_exact"].(bool); !ok || exact {
+		t.Errorf("parameters %v, want mpe_exact false", a.params)
+	}
+
+	for _, class := range []string{"level", "size"} {
+		a = ask("classify", `,"class":"`+class+`"`, "", "label", "probability", "probabilities")
+		want, all := command("classify", "--class", class), command("classify", "--class", class, "--probabilities")
+		played["classify"] = true
+		for r := range rows {
+			label := want[r][0]
+			if code, ok := labels[label]; ok {
+				label = code
+			}
+			same("label", a.outputs["label"][r], label)
+			same("probability", a.outputs["probability"][r], want[r][1])
+			for c, p := range a.outputs["probabilities"][r*3:][:3] {
+				same("probabilities", p, all[r][1+c])
+			}
+		}
+	}
+
+	var meta struct{ Queries []struct{ Name string } }
+	_, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":"classify","class":"score"},"inputs":[`+x+`]}`)
+	if !strings.Contains(string(said), `class is \"score\"; want one of`) {
+		t.Errorf("a continuous class: %s", said)
+	}
+	if err := json.Unmarshal(get(t, url+"/v2/models/mixed"), &meta); err != nil || len(meta.Queries) == 0 {
+		t.Fatalf("%+v, %v", meta, err)
+	}
+	for _, q := range meta.Queries {
+		if !played[q.Name] {
+			t.Errorf("nothing asks for the query %q", q.Name)
+		}
+	}
+	if code, said := stop(); code != 0 {
+		t.Errorf("exit %d: %s", code, said)
+	}
+}
