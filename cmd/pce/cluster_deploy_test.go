@@ -28,8 +28,9 @@ type (
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string
 		Metadata   struct {
-			Name   string
-			Labels map[string]string
+			Name      string
+			Namespace string
+			Labels    map[string]string
 		}
 		Spec *manifestSpec
 		// Of a Kustomization.
@@ -83,41 +84,80 @@ type (
 		PodSelector yaml.Node `yaml:"podSelector"`
 		PolicyTypes []string  `yaml:"policyTypes"`
 		Ingress     []yaml.Node
+		// ServiceMonitor
+		Endpoints []struct {
+			Port, Path, Interval string
+			Authorization        struct {
+				Type        string
+				Credentials struct{ Name, Key string }
+			}
+		}
+		// ServingRuntime
+		Annotations           map[string]string
+		SupportedModelFormats []struct {
+			Name, Version string
+			AutoSelect    bool `yaml:"autoSelect"`
+			Priority      int
+		} `yaml:"supportedModelFormats"`
+		ProtocolVersions []string `yaml:"protocolVersions"`
+		MultiModel       bool     `yaml:"multiModel"`
+		Containers       []container
+		// InferenceService
+		Predictor struct {
+			Model struct {
+				ModelFormat     struct{ Name, Version string } `yaml:"modelFormat"`
+				ProtocolVersion string                         `yaml:"protocolVersion"`
+				Runtime         string
+				StorageURI      string `yaml:"storageUri"`
+			}
+		}
 	}
 	podSpec struct {
 		RestartPolicy                 string    `yaml:"restartPolicy"`
 		TerminationGracePeriodSeconds int       `yaml:"terminationGracePeriodSeconds"`
 		AutomountServiceAccountToken  bool      `yaml:"automountServiceAccountToken"`
 		SecurityContext               yaml.Node `yaml:"securityContext"`
-		Containers                    []struct {
-			Name  string
-			Image string
-			Args  []string
-			Env   []struct {
-				Name      string
-				ValueFrom yaml.Node `yaml:"valueFrom"`
-			}
-			Ports []struct {
-				Name          string
-				ContainerPort int `yaml:"containerPort"`
-			}
-			StartupProbe    *probe    `yaml:"startupProbe"`
-			LivenessProbe   *probe    `yaml:"livenessProbe"`
-			ReadinessProbe  *probe    `yaml:"readinessProbe"`
-			Resources       yaml.Node `yaml:"resources"`
-			SecurityContext yaml.Node `yaml:"securityContext"`
-			VolumeMounts    []struct {
-				Name      string
-				MountPath string `yaml:"mountPath"`
-				ReadOnly  bool   `yaml:"readOnly"`
-			} `yaml:"volumeMounts"`
-		}
-		Volumes []struct {
+		Containers                    []container
+		Volumes                       []struct {
 			Name      string
 			Secret    yaml.Node
 			EmptyDir  yaml.Node `yaml:"emptyDir"`
 			ConfigMap yaml.Node `yaml:"configMap"`
+
+			PersistentVolumeClaim struct {
+				ClaimName string `yaml:"claimName"`
+				ReadOnly  bool   `yaml:"readOnly"`
+			} `yaml:"persistentVolumeClaim"`
 		}
+	}
+	container struct {
+		Name           string
+		Image          string
+		Args           []string
+		Env            []variable
+		Ports          []port
+		StartupProbe   *probe `yaml:"startupProbe"`
+		LivenessProbe  *probe `yaml:"livenessProbe"`
+		ReadinessProbe *probe `yaml:"readinessProbe"`
+		Lifecycle      struct {
+			PreStop struct{ Sleep struct{ Seconds int } } `yaml:"preStop"`
+		}
+		Resources       yaml.Node `yaml:"resources"`
+		SecurityContext yaml.Node `yaml:"securityContext"`
+		VolumeMounts    []struct {
+			Name      string
+			MountPath string `yaml:"mountPath"`
+			ReadOnly  bool   `yaml:"readOnly"`
+		} `yaml:"volumeMounts"`
+	}
+	port struct {
+		Name          string
+		ContainerPort int `yaml:"containerPort"`
+		Protocol      string
+	}
+	variable struct {
+		Name      string
+		ValueFrom yaml.Node `yaml:"valueFrom"`
 	}
 	probe struct {
 		TCPSocket        *struct{ Port string }       `yaml:"tcpSocket"`
@@ -127,11 +167,11 @@ type (
 	}
 )
 
-// manifests parses every YAML file of deploy/kubernetes but the job's config.
+// manifests parses every YAML file below deploy but the job's config, by its path there.
 func manifests(t *testing.T) map[string][]manifest {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(deployDir, "kubernetes", "*.yaml"))
-	if err != nil || len(files) < 5 {
+	files, err := filepath.Glob(filepath.Join(deployDir, "*", "*.yaml"))
+	if err != nil || len(files) < 10 {
 		t.Fatalf("manifests %v, %v", files, err)
 	}
 	all := map[string][]manifest{}
@@ -140,9 +180,12 @@ func manifests(t *testing.T) map[string][]manifest {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := filepath.Base(file)
-		if name == "job.yaml" {
+		if filepath.Base(file) == "job.yaml" {
 			continue
+		}
+		name, err := filepath.Rel(deployDir, file)
+		if err != nil {
+			t.Fatal(err)
 		}
 		dec := yaml.NewDecoder(bytes.NewReader(text))
 		dec.KnownFields(true)
@@ -186,12 +229,11 @@ func parseOnly(cmd *cobra.Command, rest []string) error {
 // that are there, and the exit codes that the workers have.
 func TestManifests(t *testing.T) {
 	all := manifests(t)
-	number := regexp.MustCompile(`\$\((INDEX)\)`)
 	for file, list := range all {
 		for _, m := range list {
 			if m.Kind == "Kustomization" {
 				for _, r := range m.Resources {
-					if _, ok := all[r]; !ok {
+					if _, ok := all[filepath.Join(filepath.Dir(file), r)]; !ok {
 						t.Errorf("%s: no resource %s", file, r)
 					}
 				}
@@ -200,7 +242,13 @@ func TestManifests(t *testing.T) {
 			if m.APIVersion == "" || m.Kind == "" || m.Metadata.Name == "" {
 				t.Errorf("%s: %+v has no name", file, m)
 			}
-			if m.Spec == nil || m.Spec.Template == nil {
+			if m.Spec == nil {
+				continue
+			}
+			for i := range m.Spec.Containers {
+				checkContainer(t, file, &m.Spec.Containers[i], nil)
+			}
+			if m.Spec.Template == nil {
 				continue
 			}
 			pod := m.Spec.Template.Spec
@@ -211,54 +259,11 @@ func TestManifests(t *testing.T) {
 			for _, v := range pod.Volumes {
 				volumes = append(volumes, v.Name)
 			}
-			for _, c := range pod.Containers {
-				var args []string
-				for _, a := range c.Args {
-					args = append(args, number.ReplaceAllString(a, "0"))
-				}
-				checkArgs(t, file, args)
-				for _, v := range regexp.MustCompile(`\$\((\w+)\)`).FindAllStringSubmatch(strings.Join(c.Args, " "), -1) {
-					if !slices.ContainsFunc(c.Env, func(e struct {
-						Name      string
-						ValueFrom yaml.Node `yaml:"valueFrom"`
-					}) bool {
-						return e.Name == v[1]
-					}) {
-						t.Errorf("%s: no variable %s", file, v[1])
-					}
-				}
-				for _, p := range []*probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
-					if p == nil {
-						continue
-					}
-					port := ""
-					if p.TCPSocket != nil {
-						port = p.TCPSocket.Port
-					} else if p.HTTPGet != nil {
-						port = p.HTTPGet.Port
-						if p.HTTPGet.Path != "/healthz" && p.HTTPGet.Path != "/readyz" {
-							t.Errorf("%s: nothing serves %s", file, p.HTTPGet.Path)
-						}
-					}
-					if !slices.ContainsFunc(c.Ports, func(x struct {
-						Name          string
-						ContainerPort int `yaml:"containerPort"`
-					}) bool {
-						return x.Name == port
-					}) {
-						t.Errorf("%s: a probe of port %q, which is not open", file, port)
-					}
-				}
-				for _, p := range c.Ports {
-					if !strings.Contains(strings.Join(c.Args, " ")+" ", fmt.Sprintf(":%d ", p.ContainerPort)) {
-						t.Errorf("%s: no argument of container %s opens port %d", file, c.Name, p.ContainerPort)
-					}
-				}
-				for _, v := range c.VolumeMounts {
-					if !slices.Contains(volumes, v.Name) && !(m.Kind == "StatefulSet" && v.Name == "data") {
-						t.Errorf("%s: no volume %s", file, v.Name)
-					}
-				}
+			if m.Kind == "StatefulSet" {
+				volumes = append(volumes, "data")
+			}
+			for i := range pod.Containers {
+				checkContainer(t, file, &pod.Containers[i], volumes)
 			}
 			if m.Kind == "Job" {
 				byAction := map[string][]int{}
@@ -281,6 +286,52 @@ func TestManifests(t *testing.T) {
 	}
 	if _, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(deployDir, "kubernetes", "job.yaml")}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// healthPaths are the paths that the probes of a command's container may ask for.
+var healthPaths = map[string][]string{
+	"worker": {"/healthz", "/readyz"},
+	"serve":  {"/v2/health/live", "/v2/health/ready"},
+}
+
+// checkContainer wants flags and variables that exist, probes at ports that are open,
+// and volumes that are there.
+func checkContainer(t *testing.T, file string, c *container, volumes []string) {
+	t.Helper()
+	line := strings.Join(c.Args, " ") + " "
+	checkArgs(t, file, strings.Fields(strings.ReplaceAll(line, "$(INDEX)", "0")))
+	for _, v := range regexp.MustCompile(`\$\((\w+)\)`).FindAllStringSubmatch(line, -1) {
+		if !slices.ContainsFunc(c.Env, func(e variable) bool { return e.Name == v[1] }) {
+			t.Errorf("%s: no variable %s", file, v[1])
+		}
+	}
+	for _, p := range []*probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+		if p == nil {
+			continue
+		}
+		at := ""
+		if p.TCPSocket != nil {
+			at = p.TCPSocket.Port
+		} else if p.HTTPGet != nil {
+			at = p.HTTPGet.Port
+			if !slices.Contains(healthPaths[c.Args[0]], p.HTTPGet.Path) {
+				t.Errorf("%s: pce %s does not answer %s", file, c.Args[0], p.HTTPGet.Path)
+			}
+		}
+		if !slices.ContainsFunc(c.Ports, func(x port) bool { return x.Name == at }) {
+			t.Errorf("%s: a probe of port %q, which is not open", file, at)
+		}
+	}
+	for _, p := range c.Ports {
+		if !strings.Contains(line, fmt.Sprintf(":%d ", p.ContainerPort)) {
+			t.Errorf("%s: no argument of container %s opens port %d", file, c.Name, p.ContainerPort)
+		}
+	}
+	for _, v := range c.VolumeMounts {
+		if !slices.Contains(volumes, v.Name) {
+			t.Errorf("%s: no volume %s", file, v.Name)
+		}
 	}
 }
 
