@@ -112,7 +112,11 @@ func TestBrowser(t *testing.T) {
 		if got := p.ask("moments"); !strings.Contains(got, "variance") || !strings.Contains(got, "Black is") {
 			t.Errorf("moments: %s", got)
 		}
-		p.ask("conditional")
+		p.ask("marginal")
+		p.choose("query", "conditional")
+		p.choose("input-query_mask", "left")
+		p.click("#ask")
+		p.wait(`document.querySelector("#answer .big")?.textContent === "392"`)
 		// Pixels that are painted over are missing.
 		p.choose("keep", "all")
 		p.click("#canvas")
@@ -138,10 +142,23 @@ func TestBrowser(t *testing.T) {
 			t.Errorf("sample: %s", got)
 		}
 		p.picture("table")
-		if got := p.ask("conditional"); !strings.Contains(got, "</option><b>high") || !strings.Contains(got, "<img src=x onerror=alert(1)>") {
-			t.Errorf("conditional: %s", got)
+		if got := p.ask("marginal"); strings.Contains(got, "score") || !strings.Contains(got, "</option><b>high") || !strings.Contains(got, "<img src=x onerror=alert(1)>") {
+			t.Errorf("marginal: %s", got)
 		}
-		p.picture("table-conditional")
+		p.picture("table-marginal")
+		p.choose("query", "conditional")
+		p.eval(`document.getElementById("input-query_mask").value = "level, 4"`, nil)
+		p.click("#ask")
+		p.wait(`document.querySelector("#answer .big")?.textContent === "2"`)
+		p.eval(`document.getElementById("input-query_mask").value = "level, 5"`, nil)
+		p.click("#ask")
+		p.wait(`document.querySelector("#answer .problem")?.textContent.includes("“5” is not a column")`)
+		p.choose("query", "classify")
+		p.eval(`document.getElementById("parameter-class").value = "level"`, nil)
+		p.click("#ask")
+		p.wait(`document.querySelector("#answer .big")?.textContent === "</option><b>high" && document.querySelectorAll("#answer tbody tr").length === 3`)
+		p.picture("table-classify")
+		p.choose("query", "moments")
 		p.eval(`document.getElementById("input-weights").value = "1,2,x,4"`, nil)
 		p.click("#ask")
 		p.wait(`document.querySelector("#answer .problem")`)

@@ -62,8 +62,10 @@ func (m *painter) Queries() []Query {
 		{Name: "log_prob", Outputs: []Output{{Name: "log_prob", Datatype: oip.FP32}}},
 		{Name: "sample", RowsOptional: true, Repeat: "n_samples", Outputs: []Output{cells}, Params: []Param{{Name: "n_samples", Default: int64(1), Min: 1, Max: 100}, {Name: "seed"}}},
 		{Name: "mpe", Outputs: []Output{mpe, {Name: "log_prob", Datatype: oip.FP64}}},
-		{Name: "conditional", Outputs: []Output{{Name: "marginals", Datatype: oip.FP64, Shape: []int64{columns, 5}}}, Inputs: []Input{{Name: "weights", Datatype: oip.FP64, Shape: []int64{columns}, Optional: true}}},
-		{Name: "moments", Outputs: []Output{{Name: "mean", Datatype: oip.FP64, Shape: []int64{columns}}, {Name: "variance", Datatype: oip.FP64, Shape: []int64{columns}}}},
+		{Name: "marginal", Outputs: []Output{{Name: "log_prob", Datatype: oip.FP32}, {Name: "marginals", Datatype: oip.FP64, Shape: []int64{columns, 5}, OnRequest: true}}},
+		{Name: "conditional", Outputs: []Output{{Name: "log_prob", Datatype: oip.FP32}}, Inputs: []Input{{Name: "query_mask", Datatype: oip.Bool, Shape: []int64{columns}}}},
+		{Name: "classify", Outputs: []Output{{Name: "label", Datatype: oip.FP64}, {Name: "probabilities", Datatype: oip.FP32, Shape: []int64{5}, OnRequest: true}}, Params: []Param{{Name: "class", Default: ""}}},
+		{Name: "moments", Inputs: []Input{{Name: "weights", Datatype: oip.FP64, Shape: []int64{columns}, Optional: true}}, Outputs: []Output{{Name: "mean", Datatype: oip.FP64, Shape: []int64{columns}}, {Name: "variance", Datatype: oip.FP64, Shape: []int64{columns}}}},
 	}
 }
 
@@ -102,12 +104,20 @@ func (m *painter) Run(_ context.Context, w *Work) error {
 					}
 					w.Outputs[0][at*width+v] = x
 				}
-			case "conditional":
+			case "marginal":
+				w.Outputs[0][at] = logProb(row)
 				for v := range row {
 					for k := range 5 {
-						w.Outputs[0][(at*width+v)*5+k] = float64(k) / 10
+						w.Outputs[1][(at*width+v)*5+k] = float64(k) / 10
 					}
 				}
+			case "conditional": // how many columns are asked about
+				for _, x := range w.Inputs[0][at*width : (at+1)*width] {
+					w.Outputs[0][at] += x
+				}
+			case "classify":
+				w.Outputs[0][at] = 2
+				copy(w.Outputs[1][at*5:], []float64{0.125, 0.25, 0.625, 0, 0})
 			case "moments":
 				for v := range row {
 					w.Outputs[0][at*width+v], w.Outputs[1][at*width+v] = m.paint(v, 3)/2, 1000*m.paint(v, 4)

@@ -105,19 +105,43 @@ export class Evidence {
   }
 
   mask() {
-    this.cells = [...this.full];
-    if (this.image) {
-      const [height, width, channels] = this.image;
-      const kept = {
-        all: () => true, none: () => false, top: (x, y) => y < height / 2, bottom: (x, y) => y >= height / 2,
-        left: (x) => x < width / 2, right: (x) => x >= width / 2,
-      }[this.keep.value];
-      this.cells.forEach((_, i) => {
-        const at = Math.floor(i / channels);
-        if (!kept(at % width, Math.floor(at / width))) this.cells[i] = "";
-      });
-    }
+    const kept = this.image ? this.part(this.keep.value) : this.full.map(() => true);
+    this.cells = this.full.map((c, i) => (kept[i] ? c : ""));
     this.writeRow();
+  }
+
+  // part says of each cell of an image whether it is in a part of it.
+  part(name) {
+    const [height, width, channels] = this.image;
+    const within = {
+      all: () => true, none: () => false, top: (x, y) => y < height / 2, bottom: (x, y) => y >= height / 2,
+      left: (x) => x < width / 2, right: (x) => x >= width / 2,
+    }[name];
+    return this.columns.map((_, i) => {
+      const at = Math.floor(i / channels);
+      return within(at % width, Math.floor(at / width));
+    });
+  }
+
+  // marks reports whether an input of a query marks columns.
+  marks(input) {
+    return input.datatype === "BOOL" && input.shape.length === 2 && input.shape[1] === this.columns.length;
+  }
+
+  // marked is such an input: of an image the name of a part, else a list of columns.
+  marked(text) {
+    if (this.image) return this.part(text);
+    const marks = this.columns.map(() => false);
+    for (const name of text.split(",").map((t) => t.trim())) marks[this.find(name)] = true;
+    return marks;
+  }
+
+  // find returns the place of a column that is named, or numbered from 1.
+  find(name) {
+    const at = this.columns.findIndex((c) => c.name === name);
+    const i = at >= 0 ? at : /^\d+$/.test(name) ? Number(name) - 1 : -1;
+    if (!(i >= 0 && i < this.columns.length)) throw new Error(`“${name}” is not a column; they are ${this.columns.slice(0, 20).map((c) => c.name).join(", ")}.`);
+    return i;
   }
 
   // hide makes the pixels around the pointer missing.

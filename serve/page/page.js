@@ -6,6 +6,7 @@ import { element, Live } from "./live.js";
 import { answerNodes, numbers } from "./show.js";
 
 const find = (id) => document.getElementById(id);
+const MOST_CELLS = 1 << 21; // of an output that is asked for without need
 const LOOK = 2000; // milliseconds between looks at the metrics
 
 const live = new Live(find("models"));
@@ -117,6 +118,12 @@ function parameters() {
   };
   for (const p of query().parameters ?? []) {
     const kind = typeof p.default;
+    if (p.values) {
+      const select = element("select", {}, ...p.values.map((v) => element("option", { value: v }, v)));
+      if (p.values.includes(p.default)) select.value = p.default;
+      field(`parameter-${p.name}`, p.name.replaceAll("_", " "), select);
+      continue;
+    }
     const input = element("input", { type: kind === "boolean" ? "checkbox" : "text", autocomplete: "off" });
     if (kind === "boolean") input.checked = p.default;
     else {
@@ -127,8 +134,17 @@ function parameters() {
     field(`parameter-${p.name}`, p.name.replaceAll("_", " "), input, p.max ? `${p.min ?? 0} to ${p.max}` : "");
   }
   for (const t of query().inputs.slice(2)) {
-    field(`input-${t.name}`, `${t.name.replaceAll("_", " ")} (${t.datatype}, ${t.shape.slice(1).join(" × ") || "one"})`,
-      element("input", { type: "text", autocomplete: "off", placeholder: "numbers, separated by commas" }), "", "field whole");
+    const id = `input-${t.name}`;
+    const label = t.name.replaceAll("_", " ");
+    if (evidence.marks(t) && about.image) {
+      const parts = [...find("keep").options].filter((o) => o.value !== "none");
+      field(id, label, element("select", {}, ...parts.map((o) => element("option", { value: o.value }, o.textContent))), "", "field whole");
+    } else if (evidence.marks(t)) {
+      field(id, `${label}: columns, by name or number`, element("input", { type: "text", autocomplete: "off", placeholder: evidence.columns[0].name }), "", "field whole");
+    } else {
+      field(id, `${label} (${t.datatype}, ${t.shape.slice(1).join(" × ") || "one"})`,
+        element("input", { type: "text", autocomplete: "off", placeholder: "numbers, separated by commas" }), "", "field whole");
+    }
   }
   find("parameters").replaceChildren(...fields);
 }
@@ -136,7 +152,9 @@ function parameters() {
 // request is what the form asks.
 function request() {
   const q = query();
-  const r = { parameters: { query: q.name }, inputs: [evidence.tensor()] };
+  // Outputs that are given on request are asked for too, unless they are very large.
+  const outputs = q.outputs.filter((o) => Math.abs(o.shape.reduce((n, d) => n * d, 1)) <= MOST_CELLS);
+  const r = { parameters: { query: q.name }, inputs: [evidence.tensor()], outputs: outputs.map((o) => ({ name: o.name })) };
   for (const p of q.parameters ?? []) {
     const input = find(`parameter-${p.name}`);
     if (typeof p.default === "boolean") r.parameters[p.name] = input.checked;
@@ -145,6 +163,10 @@ function request() {
   for (const t of q.inputs.slice(2)) {
     const text = find(`input-${t.name}`).value.trim();
     if (text === "") continue;
+    if (evidence.marks(t)) {
+      r.inputs.push({ name: t.name, datatype: "BOOL", shape: [1, evidence.columns.length], data: evidence.marked(text) });
+      continue;
+    }
     const data = text.split(",").map((x) => numeric(t.name, x));
     r.inputs.push({ name: t.name, datatype: "FP64", shape: t.shape.length === 1 ? [1] : [1, data.length], data });
   }
@@ -172,7 +194,7 @@ async function ask(event) {
     const [model, asked, row, name] = [about, request(), [...evidence.cells], find("query").selectedOptions[0].textContent];
     const from = performance.now();
     const answer = await authorized(() => api.infer(model.name, asked));
-    panel.replaceChildren(...answerNodes(answer, model, row, name, (performance.now() - from) / 1000, api.curl(model.name, asked)));
+    panel.replaceChildren(...answerNodes(answer, model, row, asked, name, (performance.now() - from) / 1000, api.curl(model.name, asked)));
   } catch (err) {
     problem(err.message);
   } finally {

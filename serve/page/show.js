@@ -93,8 +93,14 @@ function distributions(name, about, columns, values, categories) {
     });
     return [...pictures(name, about, [mean]), element("p", { class: "soft small" }, "The mean of each pixel's distribution.")];
   }
+  return categoryTable(name, columns.slice(0, MOST_COLUMNS), values, categories);
+}
+
+// categoryTable lists the categories of columns with their probabilities.
+function categoryTable(name, columns, values, categories) {
   const rows = [];
-  columns.slice(0, MOST_COLUMNS).forEach((c, v) => {
+  columns.forEach((c, v) => {
+    if (c.kind === "continuous") return;
     const count = Math.min(categories, c.categories ?? categories);
     for (let k = 0; k < count; k++) {
       const p = values[v * categories + k];
@@ -107,11 +113,14 @@ function distributions(name, about, columns, values, categories) {
   return [scroll(name, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)))];
 }
 
-// outputNodes shows an output of a request with one row.
-function outputNodes(output, about, evidence) {
+// outputNodes shows an output of a request with one row. target is the column that was
+// asked about, if it was one.
+function outputNodes(output, about, evidence, target) {
   const values = numbers(output);
   const columns = columnsOf(about);
   const shape = output.shape.slice(1);
+  if (output.name === "label" && target) return [element("p", { class: "big" }, textOf(target, values[0]) || "missing")];
+  if (output.name === "probabilities" && target) return categoryTable(output.name, [target], values, values.length);
   if (values.length === 1) return [element("p", { class: "big" }, format(values[0]))];
   if (shape.length === 2 && shape[0] === columns.length) return distributions(output.name, about, columns, values, shape[1]);
   const width = shape.at(-1);
@@ -131,15 +140,18 @@ function outputNodes(output, about, evidence) {
   return nodes;
 }
 
-const titles = { log_prob: "Log-probability of the evidence, in nats", samples: "Samples", mpe: "Most probable completion", marginals: "Marginals" };
+const titles = { log_prob: "Log-probability, in nats", samples: "Samples", mpe: "Most probable completion", marginals: "Marginals",
+  bound: "No completion has a higher log-probability than", label: "Most probable class" };
 
-// answerNodes shows an answer. took is what the request took, in seconds.
-export function answerNodes(answer, about, evidence, query, took, command) {
+// answerNodes shows the answer to a request. took is what it took, in seconds.
+export function answerNodes(answer, about, evidence, request, query, took, command) {
+  const columns = columnsOf(about);
+  const target = columns.find((c) => c.name === request.parameters.class) ?? columns[Number(request.parameters.class) - 1];
   const facts = [query, `version ${answer.model_version}`, seconds(took)];
   for (const [key, value] of Object.entries(answer.parameters ?? {})) facts.push(`${key.replaceAll("_", " ")} ${value}`);
   const nodes = [element("p", { class: "asked soft small" }, ...facts.map((f) => element("span", {}, f)))];
   for (const output of answer.outputs) {
-    nodes.push(element("h3", {}, titles[output.name] ?? output.name.replaceAll("_", " ")), ...outputNodes(output, about, evidence));
+    nodes.push(element("h3", {}, titles[output.name] ?? output.name.replaceAll("_", " ")), ...outputNodes(output, about, evidence, target));
   }
   nodes.push(element("details", {}, element("summary", {}, "The same with curl"), element("pre", { tabindex: "0" }, command)));
   return nodes;
