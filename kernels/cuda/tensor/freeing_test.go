@@ -8,12 +8,9 @@ import (
 
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
-	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda"
-	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
 	"github.com/pce-engine/pce/kernels/emulator"
-	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
 )
@@ -91,25 +88,16 @@ func (a *accounts) Unload(m cuda.Module) error {
 // and the fiftieth to need what the first one needed.
 func TestFiftyEngines(t *testing.T) {
 	card := &accounts{Emulator: emulator.New(emulator.Options{Strict: true})}
-	dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return card, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	g := reference.Random(rand.New(rand.NewPCG(5, 6)), reference.RandomOptions{Vars: 2})
-	start, err := reference.Init(g, 5, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := openOn(t, card)
 	const rows = 5
-	batch := reference.Batch(reference.Schema(g), reference.RandomRows(g, rand.New(rand.NewPCG(7, 8)), rows, 0.2))
+	s := newSmall(t, 2, rows)
 	before := card.held
 	var first held
 	var most int64
 	for i := range 50 {
-		m := kerneltest.Build(t, dev, g, start, compile.DefaultOptions(), engine.Options{Rows: rows, Train: true})
+		m := s.build(t, dev)
 		ll := make([]float64, rows)
-		err := errors.Join(m.Engine.Step(t.Context(), batch, 0, rows, tensor.Rule{Step: 0.5, Pseudocount: 0.1}, ll), m.Engine.LogLikelihood(t.Context(), batch, ll))
+		err := errors.Join(m.Engine.Step(t.Context(), s.batch, 0, rows, tensor.Rule{Step: 0.5, Pseudocount: 0.1}, ll), m.Engine.LogLikelihood(t.Context(), s.batch, ll))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +116,7 @@ func TestFiftyEngines(t *testing.T) {
 		}
 	}
 	// Their code goes too, once enough other programs have come and gone.
-	err = dev.Do(func(th *cuda.Thread) error {
+	err := dev.Do(func(th *cuda.Thread) error {
 		for n := range 8 {
 			code, err := th.Load(fmt.Appendf(nil, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k%d()\n{\n\tret;\n}\n", n))
 			if err != nil {
@@ -145,15 +133,52 @@ func TestFiftyEngines(t *testing.T) {
 	}
 }
 
+// TestManyGraphs records more graphs than a program keeps, and starts the first ones
+// again after they were dropped.
+func TestManyGraphs(t *testing.T) {
+	const most, rows = 32, 5
+	card := &accounts{Emulator: emulator.New(emulator.Options{Strict: true})}
+	s := newSmall(t, 4, rows)
+	m := s.build(t, openOn(t, card))
+	owners := len(m.Result.Program.Owners())
+	ctx, rule := t.Context(), tensor.Rule{Step: 0.5, Pseudocount: 0.1}
+	recorded, dropped := 0, 0
+	for round := range 2 {
+		for lo := range owners {
+			for hi := lo + 1; hi <= owners; hi++ { // each range has a graph
+				before := card.held.graphs
+				if err := m.Engine.ApplyOwners(ctx, rule, lo, hi); err != nil {
+					t.Fatalf("round %d, owners %d to %d: %v", round, lo, hi, err)
+				}
+				switch now := card.held.graphs; {
+				case now > most:
+					t.Fatalf("%d graphs are kept, want %d at most", now, most)
+				case now < before:
+					if dropped++; before != most || now != 1 {
+						t.Errorf("%d graphs were dropped to keep %d, want %d and 1", before, now, most)
+					}
+				}
+				recorded++
+			}
+		}
+	}
+	if want := (recorded - 1) / most; dropped != want || recorded < 3*most {
+		t.Errorf("%d graphs were recorded and all dropped %d times; want %d times, and %d graphs or more", recorded, dropped, want, 3*most)
+	}
+	ll := make([]float64, rows)
+	if err := m.Engine.Step(ctx, s.batch, 0, rows, rule, ll); err != nil || !(ll[0] < 0) {
+		t.Errorf("a step after that gives %v, %v", ll, err)
+	}
+	if err := m.Engine.Close(); err != nil || card.held.graphs != 0 {
+		t.Errorf("%d graphs are left, %v", card.held.graphs, err)
+	}
+}
+
 // TestLoadFails lets one allocation after the other fail, and wants a program that
 // could not be loaded to leave nothing on the card.
 func TestLoadFails(t *testing.T) {
 	card := &accounts{Emulator: emulator.New(emulator.Options{Strict: true})}
-	dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return card, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := openOn(t, card)
 	r, err := compile.Compile(reference.Random(rand.New(rand.NewPCG(5, 6)), reference.RandomOptions{Vars: 2}), compile.DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -193,11 +218,7 @@ func TestLoadAsks(t *testing.T) {
 	// load loads the program beside other bytes on a card, and returns what it has then.
 	load := func(memory int64) (inUse int64, took held, err error) {
 		card := &accounts{Emulator: emulator.New(emulator.Options{Strict: true, Memory: memory})}
-		dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return card, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dev.Close()
+		dev := openOn(t, card)
 		if _, err := dev.Alloc(t.Context(), kernels.Uint8, other); err != nil {
 			t.Fatal(err)
 		}

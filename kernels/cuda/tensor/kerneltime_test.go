@@ -2,49 +2,32 @@ package tensor_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"github.com/pce-engine/pce/circuit/reference"
-	"github.com/pce-engine/pce/compile"
-	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
-	"github.com/pce-engine/pce/kernels/cuda"
-	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
 	"github.com/pce-engine/pce/kernels/emulator"
-	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
 // TestKernelTimes wants every launch of a step to be timed, and steps that are measured
 // kernel by kernel, before and after others, to give the bits of steps that are not.
 func TestKernelTimes(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	g := reference.Random(rng, reference.RandomOptions{Vars: 4})
-	start, err := reference.Init(g, 5, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const n = 70 // two tiles of rows
-	batch := reference.Batch(reference.Schema(g), reference.RandomRows(g, rng, n, 0.1))
+	s := newSmall(t, 4, n)
 	type result struct {
 		ll     []float64
 		params [][]float32
 	}
 	steps := func(details ...kernels.Detail) (out result, phases []kernels.Phase, launches []string) {
 		e := emulator.New(emulator.Options{})
-		dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return e, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dev.Close()
-		m := kerneltest.Build(t, dev, g, start, compile.DefaultOptions(), engine.Options{Rows: n, Train: true})
+		dev := openOn(t, e)
+		m := s.build(t, dev)
 		for _, d := range details {
 			dev.Measure(d)
 			before := len(e.Log())
 			ll := make([]float64, n)
-			if err := m.Engine.Step(context.Background(), batch, 0, n, tensor.Rule{Step: 0.5}, ll); err != nil {
+			if err := m.Engine.Step(context.Background(), s.batch, 0, n, tensor.Rule{Step: 0.5}, ll); err != nil {
 				t.Fatal(err)
 			}
 			out.ll = append(out.ll, ll...)

@@ -2,17 +2,11 @@ package tensor_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
 
-	"github.com/pce-engine/pce/circuit/reference"
-	"github.com/pce-engine/pce/compile"
-	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cuda"
-	executor "github.com/pce-engine/pce/kernels/cuda/tensor"
 	"github.com/pce-engine/pce/kernels/emulator"
-	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
@@ -41,23 +35,13 @@ func (c *clerk) LaunchGraph(g cuda.Graph, s cuda.Stream) error {
 // which takes the host longer than many a phase takes the card.
 func TestMeterClock(t *testing.T) {
 	c := &clerk{Emulator: emulator.New(emulator.Options{})}
-	dev, err := executor.Open("emulator", func() (cuda.Driver, error) { return c, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	rng := rand.New(rand.NewPCG(1, 2))
-	g := reference.Random(rng, reference.RandomOptions{Vars: 3})
-	start, err := reference.Init(g, 5, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := openOn(t, c)
 	const n = 8
-	m := kerneltest.Build(t, dev, g, start, compile.DefaultOptions(), engine.Options{Rows: n, Train: true})
-	batch := reference.Batch(reference.Schema(g), reference.RandomRows(g, rng, n, 0))
+	s := newSmall(t, 3, n)
+	m := s.build(t, dev)
 	dev.Measure(kernels.MeasurePhases)
 	c.calls = nil // Measure has waited for the driver's thread
-	if err := m.Engine.Step(context.Background(), batch, 0, n, tensor.Rule{Step: 0.5}, make([]float64, n)); err != nil {
+	if err := m.Engine.Step(context.Background(), s.batch, 0, n, tensor.Rule{Step: 0.5}, make([]float64, n)); err != nil {
 		t.Fatal(err)
 	}
 	launches := 0
