@@ -19,7 +19,7 @@ type native struct {
 	card      Card
 	memory    map[Ptr]int64 // bytes of each
 	host      map[*byte]int // likewise, pinned
-	modules   map[Module]cu.Module
+	modules   map[Module]*sharedModule
 	loaded    Module // the latest handle
 	context   *primary
 	functions []nativeFunction
@@ -64,6 +64,9 @@ func (d *native) Close() error {
 	}
 	for p, n := range d.host {
 		keep(d.freeHost(p, n))
+	}
+	for _, m := range d.modules {
+		keep(d.context.drop(m))
 	}
 	d.events, d.streams = nil, nil
 	keep(d.context.leave(d.card.Ordinal))
@@ -185,9 +188,10 @@ func (d *native) Load(text []byte) (Module, error) {
 	return d.loaded, nil
 }
 
-// Unload forgets the module; it stays in the context for the next driver that asks.
+// Unload forgets the module; the context may keep it for the next driver that asks.
 func (d *native) Unload(m Module) error {
-	if _, ok := d.modules[m]; !ok {
+	shared, ok := d.modules[m]
+	if !ok {
 		return noHandle("module", uint64(m))
 	}
 	delete(d.modules, m)
@@ -196,7 +200,7 @@ func (d *native) Unload(m Module) error {
 			d.functions[i].module = 0
 		}
 	}
-	return nil
+	return d.context.drop(shared)
 }
 
 func (d *native) Function(m Module, name string, shared int) (Function, FunctionInfo, error) {

@@ -337,6 +337,58 @@ func TestNativeModules(t *testing.T) {
 	ok(t, third.Close())
 }
 
+// TestNativeIdleModules loads more texts than a context keeps without users, and wants
+// those unloaded that had their last user first, and none that a driver has.
+func TestNativeIdleModules(t *testing.T) {
+	if !inFake(t) {
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	calls := record(t)
+	// done counts what the driver was asked for since it was last called.
+	done := func() (compiles, unloads int) {
+		for _, c := range calls() {
+			switch {
+			case strings.HasPrefix(c, "cuModuleLoadDataEx"):
+				compiles++
+			case strings.HasPrefix(c, "cuModuleUnload"):
+				unloads++
+			}
+		}
+		return compiles, unloads
+	}
+	want := func(what string, compiles, unloads int) {
+		t.Helper()
+		if c, u := done(); c != compiles || u != unloads {
+			t.Errorf("%s: %d texts compiled and %d modules unloaded, want %d and %d", what, c, u, compiles, unloads)
+		}
+	}
+	text := func(n int) []byte { return fmt.Appendf(nil, "%s\n// %d\n", addPTX, n) }
+	a, b := must(OpenDriver(0))(t), must(OpenDriver(0))(t)
+	var modules []Module
+	for n := range mostIdle + 2 {
+		modules = append(modules, must(a.Load(text(n)))(t))
+	}
+	held := must(b.Load(text(0)))(t)
+	want("loads", mostIdle+2, 0)
+	for _, m := range modules[:mostIdle+1] {
+		ok(t, a.Unload(m))
+	}
+	want("as many without users as are kept", 0, 0) // text 0 has one, the last text too
+	ok(t, b.Unload(held))
+	want("one more", 0, 1)
+	again := must(b.Load(text(0)))(t)
+	must(b.Load(text(2)))(t)
+	want("those that are kept", 0, 0)
+	must(b.Load(text(1)))(t)
+	want("the one that was not", 1, 0)
+	ok(t, a.Close(), b.Unload(again))
+	want("a driver that is closed has no modules", 0, 0)
+	ok(t, b.Close())
+	want("the last driver", 0, mostIdle+2)
+}
+
 // TestNativeErrors holds every failed call to the words that its error needs.
 func TestNativeErrors(t *testing.T) {
 	if !inFake(t) {

@@ -102,7 +102,7 @@ func OpenDriver(ordinal int) (Driver, error) {
 	return &native{
 		device: device, card: card,
 		memory: map[Ptr]int64{}, host: map[*byte]int{},
-		modules: map[Module]cu.Module{}, graphs: map[Graph]driver.Graph{}, context: primaryOf(ordinal),
+		modules: map[Module]*sharedModule{}, graphs: map[Graph]driver.Graph{}, context: primaryOf(ordinal),
 	}, nil
 }
 
