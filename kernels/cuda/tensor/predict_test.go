@@ -26,7 +26,7 @@ func TestPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hmm, err := structures.HMM(structures.HMMOptions{Length: 8, Latents: 1024, Tied: true, Leaf: leaf})
+	hmm, err := structures.HMM(structures.HMMOptions{Length: 4, Latents: 2048, Tied: true, Leaf: leaf})
 	if err != nil {
 		t.Fatal(err)
 	}

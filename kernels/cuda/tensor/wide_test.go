@@ -10,8 +10,9 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// TestWide trains on a card with one multiprocessor, which any launch on wide tiles
-// keeps busy, and on one with many, and wants the same bits.
+// TestWide trains on a card with one multiprocessor, which gets wide tiles wherever
+// there are any, and on one without the shared memory for most of them, where the others do not pay,
+// and wants the same bits.
 func TestWide(t *testing.T) {
 	launched := map[string]bool{}
 	for _, p := range wideSubjects() {
@@ -20,15 +21,18 @@ func TestWide(t *testing.T) {
 		}
 		t.Run(p.name, func(t *testing.T) {
 			var want []uint64
-			for _, processors := range []int{132, 1} {
-				dev := emulated(emulator.Options{Multiprocessors: processors})(t)
+			for _, card := range []emulator.Options{{Multiprocessors: 132, SharedMemory: 48 << 10}, {Multiprocessors: 1}} {
+				dev := emulated(card)(t)
 				defer dev.Close()
 				j := p.build(t, dev, 32)
 				tables, err := plan.NewTables(layers.Module{Program: j.Result.Program, Rows: p.rows, Train: true})
 				if err != nil {
 					t.Fatal(err)
 				}
-				tables.Processors = processors
+				tables.Processors = card.Multiprocessors
+				if card.SharedMemory > 0 {
+					tables.Shared = card.SharedMemory
+				}
 				s := plan.NewSchedule(tables, true)
 				for _, part := range [][]plan.Work{s.Forward, s.Backward, s.Move, s.Count} {
 					for _, w := range part {
@@ -36,8 +40,8 @@ func TestWide(t *testing.T) {
 							continue
 						}
 						launched[w.Kernel] = true
-						if processors > 1 {
-							t.Errorf("%s for %d blocks of threads, with %d multiprocessors", w.Kernel, w.Blocks, processors)
+						if card.SharedMemory > 0 {
+							t.Errorf("%s for %d blocks of threads, with %d bytes of shared memory", w.Kernel, w.Blocks, card.SharedMemory)
 						}
 					}
 				}

@@ -16,3 +16,10 @@ func Resident(v tensor.Variant) map[string]int {
 	}
 	return n
 }
+
+// Seconds is the model's time of a training step's launches on a card with so many
+// multiprocessors, whatever the schedule was made for.
+func Seconds(s *Schedule, processors int) float64 {
+	s.Tables.Processors = processors
+	return s.seconds(s.Forward) + s.seconds(s.Backward) + s.seconds(s.Move)
+}

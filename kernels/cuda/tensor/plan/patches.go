@@ -8,9 +8,6 @@ import (
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
 
-// processors is the number of multiprocessors of the cards that predictions know.
-const processors = 132
-
 // region is a run of column blocks of an element, with all row blocks that read them,
 // of an owner.
 type region struct {
@@ -27,13 +24,48 @@ func (r *region) wide(size int) bool { return int(min(r.steps, r.columns))*size 
 // makePatches cuts the weights of the owners into what one block of threads adds up
 // the flows of, and returns the numbers of the patches, those of many members first.
 // Wide ones halve the traffic of sums with more than NarrowPatch units and columns;
-// they are taken where they are enough. The bits do not depend on it.
-func (t *Tables) makePatches() (narrow, wide []uint32) {
+// they are taken where they are faster. The bits do not depend on it.
+func (s *Schedule) makePatches() (narrow, wide []uint32) {
+	t := s.Tables
 	if v := (tensor.Variant{Block: t.Size}); !v.Patches() {
 		return nil, nil
 	}
 	regions := t.regions()
-	edge := t.wideEdge(regions)
+	members := len(t.Members)
+	cut := func(edge int) func() {
+		return func() {
+			t.Patches, t.Members = nil, t.Members[:members]
+			narrow, wide = t.cutPatches(regions, edge)
+			s.Move = s.addFlows(s.Move, tensor.KernelMove, tensor.KernelMoveWide, nil, narrow, wide)
+		}
+	}
+	works, lists := len(s.Move), len(s.Lists)
+	if t.widePatches(regions) {
+		s.either(&s.Move, cut(tensor.WidePatch), cut(tensor.NarrowPatch))
+	} else {
+		cut(tensor.NarrowPatch)()
+	}
+	s.Move, s.Lists = s.Move[:works], s.Lists[:lists] // they come in their turn
+	return narrow, wide
+}
+
+// widePatches reports whether some region is wide, and a block of threads may have the shared
+// memory for it.
+func (t *Tables) widePatches(regions []region) bool {
+	shared, some := tensor.PatchShared(tensor.WidePatch), false
+	for i := range regions {
+		if r := &regions[i]; r.wide(t.Size) {
+			some = true
+			if len(r.members) > 1 {
+				shared = tensor.PatchShared(tensor.WidePatch) + tensor.PatchTotals(tensor.WidePatch)
+			}
+		}
+	}
+	return some && shared <= t.Shared
+}
+
+// cutPatches makes the patches of regions, those of wide ones with up to edge units and columns.
+func (t *Tables) cutPatches(regions []region, edge int) (narrow, wide []uint32) {
 	for i := range regions {
 		r := &regions[i]
 		most := uint32(tensor.NarrowPatch / t.Size)
@@ -64,24 +96,6 @@ func (t *Tables) makePatches() (narrow, wide []uint32) {
 		slices.SortStableFunc(list, func(a, b uint32) int { return cmp.Compare(t.Patches[b].Members, t.Patches[a].Members) })
 	}
 	return narrow, wide
-}
-
-// wideEdge is the most units of a patch of a wide region.
-func (t *Tables) wideEdge(regions []region) int {
-	shared := tensor.PatchShared(tensor.WidePatch)
-	most, n := uint32(tensor.WidePatch/t.Size), uint32(0)
-	for i := range regions {
-		if r := &regions[i]; r.wide(t.Size) {
-			n += ((r.steps + most - 1) / most) * ((r.columns + most - 1) / most)
-			if len(r.members) > 1 {
-				shared = tensor.PatchShared(tensor.WidePatch) + tensor.PatchTotals(tensor.WidePatch)
-			}
-		}
-	}
-	if !t.busy(int(n)) || shared > t.Shared {
-		return tensor.NarrowPatch
-	}
-	return tensor.WidePatch
 }
 
 // regions lists the weights of all owners, in their order.

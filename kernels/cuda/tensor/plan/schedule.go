@@ -43,8 +43,9 @@ type Schedule struct {
 
 	before      []entries // by owner of the program, and for the end
 	train       bool
-	operandsLen int64 // floats that KernelFit writes at most
-	formedLen   int64 // floats of products that are kept, behind val
+	operandsLen int64     // floats that KernelFit writes at most
+	formedLen   int64     // floats of products that are kept, behind val
+	card        occupancy // of the kernels, once a choice needs it
 }
 
 // entries are how many entries of the lists of Update and Anemone are there.
@@ -187,7 +188,7 @@ func (s *Schedule) ends() {
 	// Tiles with the most members first, so that the last ones are short.
 	shared := slices.Clone(tiles)
 	slices.SortStableFunc(shared, func(a, b uint32) int { return cmp.Compare(t.Tiles[b].Members, t.Tiles[a].Members) })
-	narrow, wide := t.makePatches()
+	narrow, wide := s.makePatches()
 	units := (int(t.Program.VisitLen()) + 255) / 256
 	coefficients := func(kernel string) Work { return Work{Kernel: kernel, Blocks: units} }
 

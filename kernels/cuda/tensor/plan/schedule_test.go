@@ -46,7 +46,7 @@ func module(t *testing.T) layers.Module {
 	return layers.Module{Program: res.Program, Rows: 300, Train: true}
 }
 
-// tables lowers a module for a card of one multiprocessor, which any launch keeps busy.
+// tables lowers a module for a card of one multiprocessor, which gets wide tiles.
 func tables(t *testing.T, m layers.Module, shared int) *plan.Tables {
 	t.Helper()
 	tables, err := plan.NewTables(m)

@@ -20,7 +20,7 @@ type Tables struct {
 	Mixed   bool
 	Queries bool // for Posteriors and Maximise
 
-	Processors int // multiprocessors that a launch should keep busy
+	Processors int // multiprocessors of the card
 
 	Factors   []tensor.Factor
 	Elements  []tensor.Element
@@ -68,7 +68,7 @@ func NewTables(m layers.Module) (*Tables, error) {
 		return nil, err
 	}
 	p := m.Program
-	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Shared: mostShared, Processors: processors, Mixed: Variant(m, 8, 0).Mixed, Queries: m.Queries}
+	t := &Tables{Program: p, Rows: m.Rows, Size: p.BlockSize, Shared: mostShared, Processors: hopper.Processors, Mixed: Variant(m, 8, 0).Mixed, Queries: m.Queries}
 	t.place()
 	t.placeModes()
 	t.makeElements()

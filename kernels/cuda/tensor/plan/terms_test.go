@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	"github.com/pce-engine/pce/layers"
 )
 
 // slow is a card with numbers that are easy to compute with.
@@ -116,6 +117,43 @@ func TestLatency(t *testing.T) {
 		if got := latencySeconds(g, tensor.KernelForwardWide, slow); !near(got, c.want*chain) {
 			t.Errorf("%d blocks, %d at once: %v s, want %v chains of %v", c.blocks, c.resident, got, c.want, chain)
 		}
+	}
+}
+
+// TestEither adds launches that wide tiles make slower, and wants those of the others, with
+// nothing left of what was weighed: lists, operands and products that are kept.
+func TestEither(t *testing.T) {
+	tables := &Tables{Rows: 64, Size: 32, Mixed: true, Processors: 132, valLen: 640, Program: &layers.Program{}}
+	tables.Elements = []tensor.Element{{Width: 32, Count: 5, Wide: 1, Formed: tensor.NotKept}}
+	tables.Sums = []tensor.Sum{{Elements: 1, Width: 32, Cols: 32}}
+	s := &Schedule{Tables: tables, train: true, Lists: []uint32{7}}
+	once := Work{Kernel: tensor.KernelStored, List: 0, Blocks: 1, Rows: tensor.RowTile}
+	add := func(n int) func() {
+		return func() {
+			s.Lists = append(s.Lists, make([]uint32, n)...)
+			for range n {
+				s.Forward = append(s.Forward, Work{Kernel: once.Kernel, List: len(s.Lists) - 1, Blocks: 1, Rows: once.Rows})
+			}
+		}
+	}
+	slow := func() {
+		s.keep(0)
+		s.operandsLen = 99
+		add(3)()
+	}
+	if s.either(&s.Forward, slow, add(2)) {
+		t.Fatal("three launches are taken, in place of two")
+	}
+	s.unkeep([]int{0})
+	if len(s.Forward) != 2 || len(s.Lists) != 3 || s.operandsLen != 0 || s.formedLen != 0 || tables.Elements[0].Formed != tensor.NotKept {
+		t.Errorf("%d launches, %d words of lists, %d operands, %d floats of products, the first at %d", len(s.Forward), len(s.Lists), s.operandsLen, s.formedLen, tables.Elements[0].Formed)
+	}
+	if !s.either(&s.Forward, add(2), add(2)) || len(s.Forward) != 4 || len(s.Lists) != 5 {
+		t.Errorf("equal times: %d launches, %d words of lists; want the wide ones once", len(s.Forward), len(s.Lists))
+	}
+	tables.Processors = 1
+	if !s.either(&s.Forward, slow, add(2)) || len(s.Forward) != 7 || tables.Elements[0].Formed == tensor.NotKept {
+		t.Errorf("one multiprocessor: %d launches", len(s.Forward))
 	}
 }
 

@@ -6,55 +6,46 @@ import (
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
 
-// busy reports whether so many blocks of threads of the kernels on wide tiles, one at a
-// time on a multiprocessor, are better than four times as many on narrow ones. They read
-// half as much, and from processors/cachePorts blocks on at the cache's full rate. With
-// a third of the products, half as many do.
-func (t *Tables) busy(blocks int) bool {
-	if t.Mixed {
-		blocks *= 2
-	}
-	return cachePorts*float64(blocks) >= float64(t.Processors)
-}
-
 // addBackward adds the launches that send the flows of a level of sums down: columns of
-// more than half of WideColumns in wide ones, where these are enough. The bits do not
+// more than half of WideColumns in wide ones, where these are faster. The bits do not
 // depend on it.
 func (s *Schedule) addBackward(sums []int) {
 	t := s.Tables
-	var narrow, wide []uint32
-	tiles := (t.Rows + tensor.WideRows - 1) / tensor.WideRows
-	if v := (tensor.Variant{Block: t.Size}); v.Patches() && tensor.WideShared <= t.Shared {
-		first := len(t.Columns)
-		for _, i := range sums {
-			at := t.Sums[i].Column
-			for _, c := range t.spans(i, uint32(tensor.WideColumns/t.Size)) {
-				n := t.pieces(at, c.Blocks)
-				if int(c.Blocks)*t.Size > outputs {
-					wide = append(wide, uint32(len(t.Columns)))
-					t.Columns = append(t.Columns, c)
-				} else {
-					narrow = appendRange(narrow, at, n)
-				}
-				at += n
+	var all, narrow, wide []uint32
+	first := len(t.Columns)
+	possible := tensor.Variant{Block: t.Size}.Patches() && tensor.WideShared <= t.Shared
+	for _, i := range sums {
+		at := t.Sums[i].Column
+		all = appendRange(all, at, t.Sums[i].Columns)
+		if !possible {
+			continue
+		}
+		for _, c := range t.spans(i, uint32(tensor.WideColumns/t.Size)) {
+			n := t.pieces(at, c.Blocks)
+			if int(c.Blocks)*t.Size > outputs {
+				wide = append(wide, uint32(len(t.Columns)))
+				t.Columns = append(t.Columns, c)
+			} else {
+				narrow = appendRange(narrow, at, n)
 			}
-		}
-		if !t.busy(len(wide) * tiles) {
-			t.Columns, narrow, wide = t.Columns[:first], nil, nil
+			at += n
 		}
 	}
-	if wide == nil {
-		narrow = nil
-		for _, i := range sums {
-			narrow = appendRange(narrow, t.Sums[i].Column, t.Sums[i].Columns)
+	add := func(wide, narrow []uint32) {
+		n := len(s.Backward)
+		s.Backward = s.each(s.Backward, tensor.KernelBackwardWide, wide, 1, tensor.WideRows)
+		if len(s.Backward) > n {
+			s.Backward[n].Shared = tensor.WideShared
 		}
+		s.Backward = s.each(s.Backward, tensor.KernelBackward, narrow, 1, tensor.RowTile)
 	}
-	n := len(s.Backward)
-	s.Backward = s.each(s.Backward, tensor.KernelBackwardWide, wide, 1, tensor.WideRows)
-	if len(s.Backward) > n {
-		s.Backward[n].Shared = tensor.WideShared
+	if len(wide) == 0 {
+		add(nil, all)
+		return
 	}
-	s.Backward = s.each(s.Backward, tensor.KernelBackward, narrow, 1, tensor.RowTile)
+	if !s.either(&s.Backward, func() { add(wide, narrow) }, func() { add(nil, all) }) {
+		t.Columns = t.Columns[:first]
+	}
 }
 
 // mostOperands is how many operands KernelFit writes at most before KernelForwardWide
@@ -63,31 +54,41 @@ const mostOperands = 16 << 20
 
 // addForward adds the launches that evaluate a level of sums whose operands do not stay
 // in shared memory: sums of more than half of WideColumns units in wide groups, where these
-// are enough. The bits do not depend on it.
+// are faster. The bits do not depend on it.
 func (s *Schedule) addForward(sums []int) {
 	t := s.Tables
 	first := len(t.Groups)
 	var narrow, wide []int
-	if v := (tensor.Variant{Block: t.Size}); v.Patches() && tensor.ForwardWideShared <= t.Shared {
-		for _, i := range sums {
+	possible := tensor.Variant{Block: t.Size}.Patches() && tensor.ForwardWideShared <= t.Shared
+	for _, i := range sums {
+		if possible {
 			list := t.wideGroups(&t.Sums[i])
-			if !slices.ContainsFunc(list, func(g tensor.Group) bool { return int(g.Blocks)*t.Size > outputs }) {
-				narrow = append(narrow, i)
+			if slices.ContainsFunc(list, func(g tensor.Group) bool { return int(g.Blocks)*t.Size > outputs }) {
+				wide = append(wide, i)
+				t.Groups = append(t.Groups, list...)
 				continue
 			}
-			wide = append(wide, i)
-			t.Groups = append(t.Groups, list...)
 		}
+		narrow = append(narrow, i)
 	}
-	if !t.busy((len(t.Groups) - first) * ((t.Rows + tensor.WideRows - 1) / tensor.WideRows)) {
-		t.Groups, narrow, wide = t.Groups[:first], sums, nil
+	add := func(sums []int) {
+		var groups []uint32
+		for _, i := range sums {
+			groups = appendRange(groups, t.Sums[i].Group, t.Sums[i].Groups)
+		}
+		s.Forward = s.each(s.Forward, tensor.KernelForward, groups, 1, tensor.RowTile)
 	}
-	s.addForwardWide(wide, t.Groups[first:], uint32(first))
-	var groups []uint32
-	for _, i := range narrow {
-		groups = appendRange(groups, t.Sums[i].Group, t.Sums[i].Groups)
+	if len(wide) == 0 {
+		add(sums)
+		return
 	}
-	s.Forward = s.each(s.Forward, tensor.KernelForward, groups, 1, tensor.RowTile)
+	if !s.either(&s.Forward, func() {
+		s.addForwardWide(wide, t.Groups[first:], uint32(first))
+		add(narrow)
+	}, func() { add(sums) }) {
+		s.unkeep(wide)
+		t.Groups = t.Groups[:first]
+	}
 }
 
 // addForwardWide adds the launches of sums in wide groups, which stand from one on in
@@ -134,6 +135,17 @@ func (s *Schedule) keep(sum int) {
 		if x := &t.Elements[e]; x.Wide == 1 {
 			x.Formed = uint64(t.valLen + s.formedLen)
 			s.formedLen += t.span(int(x.Width))
+		}
+	}
+}
+
+// unkeep takes back what keep has done for sums.
+func (s *Schedule) unkeep(sums []int) {
+	t := s.Tables
+	for _, i := range sums {
+		first := t.Sums[i].Element
+		for e := first; e < first+t.Sums[i].Elements; e++ {
+			t.Elements[e].Formed = tensor.NotKept
 		}
 	}
 }

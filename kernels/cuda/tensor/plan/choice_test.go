@@ -1,0 +1,73 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
+	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	"github.com/pce-engine/pce/layers"
+)
+
+// TestChoice wants wide tiles where the model has them faster than others and nowhere
+// else, and nothing left of those that were weighed and not taken.
+func TestChoice(t *testing.T) {
+	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: 5} }
+	hmm := func(latents int) (*circuit.Graph, error) {
+		return structures.HMM(structures.HMMOptions{Length: 4, Latents: latents, Tied: true, Leaf: leaf})
+	}
+	for _, c := range []struct {
+		name  string
+		graph func() (*circuit.Graph, error)
+		rows  int
+		wide  bool // in the forward pass
+	}{
+		{"wide hmm", func() (*circuit.Graph, error) { return hmm(2048) }, 512, true},
+		{"hmm", func() (*circuit.Graph, error) { return hmm(1024) }, 512, false},
+		{"hmm of many rows", func() (*circuit.Graph, error) { return hmm(1024) }, 4096, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, err := c.graph()
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := compile.Compile(g, compile.DefaultOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			schedule := func(processors int) *plan.Schedule {
+				tables, err := plan.NewTables(layers.Module{Program: res.Program, Rows: c.rows, Train: true, Mixed: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				tables.Processors = processors
+				return plan.NewSchedule(tables, true)
+			}
+			chosen, wide := schedule(132), schedule(1)
+			groups := len(schedule(132).Tables.Groups)
+			if a, b := plan.Seconds(chosen, 132), plan.Seconds(wide, 132); !(a > 0 && a <= b) {
+				t.Errorf("the schedule takes %v s, wide tiles alone %v", a, b)
+			}
+			launched := false
+			for _, w := range chosen.Forward {
+				launched = launched || w.Kernel == tensor.KernelForwardWide
+			}
+			if launched != c.wide {
+				t.Errorf("wide tiles in the forward pass: %v, want %v", launched, c.wide)
+			}
+			if launched {
+				return
+			}
+			if groups >= len(wide.Tables.Groups) {
+				t.Errorf("%d groups, and with wide ones %d", groups, len(wide.Tables.Groups))
+			}
+			for _, s := range chosen.Spaces() {
+				if s.Arg == tensor.ArgOperands && s.Bytes > 0 {
+					t.Errorf("%d bytes of operands that no launch writes", s.Bytes)
+				}
+			}
+		})
+	}
+}
