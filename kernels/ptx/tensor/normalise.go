@@ -6,8 +6,8 @@ import (
 	"github.com/pce-engine/pce/kernels/ptx"
 )
 
-// normaliseSteps is how many steps of a group a lane has in flight.
-const normaliseSteps = 4
+// NormaliseSteps is how many steps of a group a lane of KernelNormalise has in flight.
+const NormaliseSteps = 4
 
 // normalise makes the weights of each unit of a group add up to 1. A warp does as
 // many units at a time as blocks of S columns fit on its lanes, which read 32 weights
@@ -29,9 +29,9 @@ func (v Variant) normalise() *ptx.Kernel {
 		exists := k.Lt(i, weights)
 		own := k.At(k.arg(ArgParams), i, 4)
 		each := func(do func(oks, ats, thetas []ptx.Value)) {
-			k.For(ptx.U32, step, end, normaliseSteps, func(first ptx.Value) {
+			k.For(ptx.U32, step, end, NormaliseSteps, func(first ptx.Value) {
 				at := k.record(ArgSteps, first, StepSize)
-				params, thetas := k.Vars(ptx.U32, normaliseSteps), k.Vars(ptx.F32, normaliseSteps)
+				params, thetas := k.Vars(ptx.U32, NormaliseSteps), k.Vars(ptx.F32, NormaliseSteps)
 				var oks, ats []ptx.Value
 				for n, p := range params {
 					oks = append(oks, k.Lt(k.Add(first, n), end))

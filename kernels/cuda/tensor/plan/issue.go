@@ -94,9 +94,9 @@ var textWeights = map[string]weights{
 	tensor.KernelCoefficients:    {block: 340},
 	tensor.KernelMove:            {block: 676, open: 499, form: 47, wide: 479, stage: 436, product: 115, result: 463, exact: 99},
 	tensor.KernelMoveWide:        {block: 1357, open: 1165, form: 90, wide: 960, stage: 875, product: 236, result: 921, exact: 170},
-	tensor.KernelNormalise:       {block: 185, stage: 22.9, result: 25.4},
+	tensor.KernelNormalise:       {block: 117, stage: 79, result: 24.2},
 	tensor.KernelLeafGather:      {block: 311, stage: 9.2, result: 240},
-	tensor.KernelLeafMove:        {block: 635, stage: 24.9, result: 380},
+	tensor.KernelLeafMove:        {block: 1000, stage: 26, result: 410},
 }
 
 // scalarWeights are those of variants without matrix instructions, where they differ.

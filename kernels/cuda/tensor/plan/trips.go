@@ -161,7 +161,7 @@ func (t *Tables) trips(w Work, lists []uint32, rows int) (all, most trips) {
 		case tensor.KernelNormalise:
 			g := &t.Groups[entry(i)]
 			one.results = ceil(int(g.Blocks)*size*size, 32)
-			one.stages = one.results * float64(g.Steps)
+			one.stages = one.results * ceil(int(g.Steps), tensor.NormaliseSteps)
 		case tensor.KernelNorms:
 			o := &t.Owners[entry(2*i)]
 			for _, member := range t.OwnerSums[o.Member : o.Member+o.Members] {
