@@ -115,11 +115,12 @@ serve --max-queue-rows 65536 --parallel "$(nproc)"
 asknoop() { "$work/load" -url "$noop" -model nltcs "$@"; }
 median() { sort -g | awk '{a[NR]=$1} END{print a[int((NR+1)/2)]}'; }
 sleep 0.3
+# With fewer workers than this the server would idle while all of them wait for --max-queue-delay.
 for proto in h1 h2; do
   : >"$work/a" >"$work/b"
   for ((i = 0; i < rounds; i++)); do
-    asknoop -proto $proto -time 4s | tee -a "$work/a" | sed 's/^{/{"who":"noop",/'
-    ask -proto $proto -time 4s | tee -a "$work/b" | sed 's/^{/{"who":"pce",/'
+    asknoop -proto $proto -workers 256 -time 4s | tee -a "$work/a" | sed 's/^{/{"who":"noop",/'
+    ask -proto $proto -workers 256 -time 4s | tee -a "$work/b" | sed 's/^{/{"who":"pce",/'
   done
   a=$(field rate <"$work/a" | median) b=$(field rate <"$work/b" | median)
   rate=$(awk -v a="$a" -v b="$b" 'BEGIN{print 0.7*(a<b?a:b)}')

@@ -122,10 +122,10 @@ func (b *Batch) shape(s *Schema, wide bool, rows int) {
 		b.Columns = make([]Cells, len(s.Columns))
 	}
 	b.Rows = rows
-	for i, c := range s.Columns {
+	for i := range s.Columns {
 		cells := &b.Columns[i]
 		cells.Text = nil
-		if c.Kind == Discrete {
+		if s.Columns[i].Kind == Discrete {
 			cells.Values = nil
 			cells.Codes.resize(wide, rows)
 		} else {
