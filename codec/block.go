@@ -6,7 +6,7 @@ const (
 	blockCells    = 1 << 20 // most cells of a block that has more than one row
 	blockRecords  = 1 << 16 // most records
 	blockLiterals = 1 << 20 // most bytes of literal records but for the last one
-	recordBytes   = 1 << 24 // most bytes of a record; what is longer is cut
+	recordBytes   = 1 << 22 // most bytes of a record; what is longer is cut
 )
 
 // block is a run of records: rows of the model, and literals, which are bytes that the

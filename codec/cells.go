@@ -115,9 +115,6 @@ func (s *state) group(c cellCoder, codes []int32, rows int) {
 			cell := &codes[r*width+int(v)]
 			*cell = int32(s.codeCell(c, t, r, int(*cell)))
 		}
-		for _, in := range s.m.plan.inputs[t] {
-			s.value[in].normalise()
-		}
 	}
 	for _, v := range s.m.unread {
 		d := distribution{codes: s.m.schema.Columns[v].Categories}

@@ -29,7 +29,7 @@ const (
 	contentBytes = 8
 
 	maxFacts  = 1 << 23
-	maxStream = 1 << 27 // bytes of a block; one of 2^20 cells has at most 2^23
+	maxStream = 1 << 25 // bytes of a block: 2^20 cells of 4 bytes, and texts
 	startSize = 1 << 16 // bytes by which a framing is found
 )
 

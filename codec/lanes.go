@@ -63,15 +63,7 @@ func (v *vector) times(w *vector) {
 // normalise moves a row's powers of 2 into its exponent where its largest number is
 // far from 1.
 func (v *vector) normalise() {
-	var top lane
-	for u := range v.m {
-		for r, x := range &v.m[u] {
-			if x > top[r] {
-				top[r] = x
-			}
-		}
-	}
-	for r, x := range top {
+	for r, x := range tops(v.m) {
 		switch {
 		case x == 0:
 			v.exp[r] = zeroExp
@@ -81,6 +73,28 @@ func (v *vector) normalise() {
 			v.exp[r] += int64(k)
 		}
 	}
+}
+
+// tops returns the largest number of each row. Numbers that are not negative compare as
+// their bits do, which takes no branch.
+func tops(x []lane) lane {
+	var t0, t1, t2, t3, t4, t5, t6, t7 uint64
+	for u := range x {
+		a := &x[u]
+		t0 = max(t0, math.Float64bits(a[0]))
+		t1 = max(t1, math.Float64bits(a[1]))
+		t2 = max(t2, math.Float64bits(a[2]))
+		t3 = max(t3, math.Float64bits(a[3]))
+		t4 = max(t4, math.Float64bits(a[4]))
+		t5 = max(t5, math.Float64bits(a[5]))
+		t6 = max(t6, math.Float64bits(a[6]))
+		t7 = max(t7, math.Float64bits(a[7]))
+	}
+	out := lane{}
+	for r, bits := range [lanes]uint64{t0, t1, t2, t3, t4, t5, t6, t7} {
+		out[r] = math.Float64frombits(bits)
+	}
+	return out
 }
 
 // scaleRow multiplies a row by 2^k.

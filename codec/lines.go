@@ -76,7 +76,7 @@ func newLines(s *dataset.Schema, start []byte, whole bool) *lines {
 	most := -1
 	for _, q := range quotes {
 		for d, delimiter := range delimiters {
-			if d > 0 && !(len(sample) > 0 && bytes.Contains(sample[0], []byte(delimiter))) {
+			if d > 0 && !slices.ContainsFunc(sample, func(line []byte) bool { return bytes.Contains(line, []byte(delimiter)) }) {
 				continue
 			}
 			l := linesOf(s, style{byte(d), end, q}, nil)

@@ -9,7 +9,7 @@ type state struct {
 
 	value, outside, partial []vector // [nodes], allocated where the plan has them
 	columns                 []lane   // scratch: the values of all children of a sum
-	sum                     []lane   // scratch: what one parent adds to an outside
+	sum                     []lane   // scratch: what a further parent adds to an outside
 
 	row   []float64 // scratch: the outsides of a variable's inputs, for one row
 	parts []part    // scratch: likewise
@@ -118,20 +118,23 @@ func (s *state) computeOutside(id circuit.NodeID) {
 	for _, p := range parents[1:] {
 		from(p).highest(&v.exp)
 	}
-	clear(v.m)
-	sum := s.sum[:len(v.m)]
-	for _, p := range parents {
-		above := from(p)
+	for k, p := range parents {
+		above, out := from(p), v.m
+		if k > 0 {
+			out = s.sum[:len(v.m)]
+		}
 		if s.m.graph.Nodes[p.node].Kind == circuit.Product {
-			copy(sum, above.m)
+			copy(out, above.m)
 		} else {
-			clear(sum)
-			s.m.sums[p.node].down(sum, above.m, int(p.col))
+			clear(out)
+			s.m.sums[p.node].down(out, above.m, int(p.col))
 		}
 		if len(parents) > 1 {
-			multiply(sum, above.factors(&v.exp))
+			multiply(out, above.factors(&v.exp))
 		}
-		add(v.m, sum)
+		if k > 0 {
+			add(v.m, out)
+		}
 	}
 	v.normalise()
 }

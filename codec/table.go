@@ -49,13 +49,13 @@ func (t *table) row(x int) []float64 { return t.below[(x-1)*t.units:][:t.units] 
 // With no product negative, each rounded sum grows with every y, so the probability
 // below a code is never above that below the next.
 func dot(x, y []float64) float64 {
-	y = y[:len(x)]
 	var s0, s1, s2, s3 float64
-	for len(x) >= 4 && len(y) >= 4 {
-		s0 += float64(x[0] * y[0])
-		s1 += float64(x[1] * y[1])
-		s2 += float64(x[2] * y[2])
-		s3 += float64(x[3] * y[3])
+	for len(x) >= 4 {
+		a, b := (*[4]float64)(x), (*[4]float64)(y)
+		s0 += float64(a[0] * b[0])
+		s1 += float64(a[1] * b[1])
+		s2 += float64(a[2] * b[2])
+		s3 += float64(a[3] * b[3])
 		x, y = x[4:], y[4:]
 	}
 	for i := range x {

@@ -1,0 +1,130 @@
+package codec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// TestCodecText restores texts of all kinds, and counts what is coded as rows.
+func TestCodecText(t *testing.T) {
+	m := exactModel(t)
+	const row = "grey,1,2,3,4,1,0"
+	for _, tc := range []struct {
+		name, content  string
+		rows, literals int64
+	}{
+		{"one row", row + "\n", 1, 0},
+		{"without its end", row, 1, 0},
+		{"seven rows and a piece", strings.Repeat(row+"\n", 7) + row[:5], 7, 1},
+		{"lines that end in CR", strings.Repeat(row+"\r", 9), 9, 0},
+		{"mixed ends", row + "\r\n" + row + "\n" + row + "\r\n", 1, 1},
+		{"blank lines", "\n\n" + row + "\n\n", 1, 3},
+		{"codes at both ends of their range", "clear,0,0,0,0,1,0\n\"rain, heavy\",1,6,8,31,x,4\n", 2, 0},
+		{"codes beyond", row + "\nclear,2,0,0,0,1,0\nclear,0,7,0,0,1,0\nclear,0,0,9,0,1,0\nclear,0,0,0,32,1,0\nclear,0,0,0,0,1,5\nclear,0,0,0,0,2,0\n", 1, 6},
+		{"too many cells, too few", row + "\n" + row + ",1\ngrey,1,2,3,4,1\n", 1, 2},
+		{"signs, spaces, zeros", row + "\ngrey,+1,2,3,4,1,0\ngrey, 1,2,3,4,1,0\ngrey,01,2,3,4,1,0\ngrey,1.0,2,3,4,1,0\n", 1, 4},
+		{"quotes that are not needed", row + "\n\"grey\",1,2,3,4,1,0\n", 1, 1},
+		{"a quote that does not end", row + "\n\"grey,1,2,3,4,1,0\n", 1, 1},
+		{"spaces after commas", strings.ReplaceAll(strings.Repeat(row+"\n", 3), ",", ", "), 3, 0},
+		{"all quoted", "\"grey\",\"1\",\"2\",\"3\",\"4\",\"1\",\"0\"\n", 1, 0},
+		{"texts quoted", "\"grey\",1,2,3,4,\"x\",0\n\"grey\",1,2,3,4,2.5,NA\n", 2, 0},
+		{"missing in all ways", "?,NA,NaN,nan,null,lost,\n,,,,,,\n", 2, 0},
+		{"the mark is a label", "x,1,2,3,4,x,0\n" + row + "\n", 1, 1},
+		{"one column", "day\n1\nx\n\n?\n", 3, 1},
+		{"names quoted for no need", "\"day\",sky\n1,grey\n", 1, 0},
+		{"names with a stranger", "day,moon\n1,3\n" + row + "\n", 1, 2},
+		{"a name twice", "day,day\n1,1\n" + row + "\n", 1, 2},
+		{"bytes that are not text", row + "\n\xff\x00\xfe\n", 1, 1},
+		{"a byte order mark", "\ufeff" + row + "\n" + row + "\n", 1, 1},
+		{"a line longer than a record", row + "\n" + strings.Repeat("7", recordBytes+9) + "\n" + row + "\n", 2, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, stats := roundTrip(t, m, []byte(tc.content))
+			if stats.Rows != tc.rows || stats.Literals != tc.literals {
+				t.Errorf("%d rows and %d literals, want %d and %d; the first literal: %s", stats.Rows, stats.Literals, tc.rows, tc.literals, stats.Problem)
+			}
+		})
+	}
+	for _, content := range []string{"", "\n", "sky,day", "sky,day\n", "moon\n3\n", "PAR1 and more"} {
+		if _, err := m.Compress(context.Background(), new(bytes.Buffer), strings.NewReader(content)); !errors.Is(err, ErrRows) {
+			t.Errorf("%q: %v, want no rows", content, err)
+		}
+	}
+}
+
+// TestCodecArrays restores arrays of whole numbers of all widths, and such that are cut.
+func TestCodecArrays(t *testing.T) {
+	m := exactModel(t)
+	row := []byte{1, 1, 2, 3, 4, 1, 0}
+	numbers := *m.schema // whose labels are numbers
+	numbers.Columns = append([]dataset.Column(nil), m.schema.Columns...)
+	numbers.Columns[0].Labels = []string{"7", "1", "300"}
+	numbers.Columns[5].Labels = nil
+	m, err := New(m.graph, exactParams(m.graph), &numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	npy := func(descr string) []byte {
+		head := "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (9, 7), }"
+		return fmt.Appendf(nil, "\x93NUMPY\x01\x00\x48\x00%-71s\n", head)
+	}
+	wide := func(width int, big bool) (out []byte) {
+		for _, x := range row {
+			cell := make([]byte, width)
+			if cell[0] = x; big {
+				cell[0], cell[width-1] = 0, x
+			}
+			out = append(out, cell...)
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name    string
+		content []byte
+		rows    int64
+	}{
+		{"idx of bytes", append([]byte{0, 0, 8, 2, 0, 0, 0, 9, 0, 0, 0, 7}, bytes.Repeat(row, 9)...), 9},
+		{"idx of 4 bytes", append([]byte{0, 0, 12, 1, 0, 0, 0, 63}, bytes.Repeat(wide(4, true), 9)...), 9},
+		{"npy of bytes", append(npy("|u1"), bytes.Repeat(row, 9)...), 9},
+		{"npy of 2 bytes", append(npy("<u2"), bytes.Repeat(wide(2, false), 9)...), 9},
+		{"npy of 4 bytes, the highest first", append(npy(">i4"), bytes.Repeat(wide(4, true), 9)...), 9},
+		{"cut", append(npy("|u1"), bytes.Repeat(row, 9)[:60]...), 8},
+		{"a label that is not there", append(append(npy("|u1"), row...), 2, 1, 2, 3, 4, 1, 0), 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, stats := roundTrip(t, m, tc.content); stats.Rows != tc.rows {
+				t.Errorf("%d rows, want %d: %s", stats.Rows, tc.rows, stats.Problem)
+			}
+		})
+	}
+}
+
+// TestCodecCharacters restores a text whose rows are windows of characters.
+func TestCodecCharacters(t *testing.T) {
+	g := &circuit.Graph{NumVars: 2, Root: 2, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Var: 0, Leaf: circuit.Categorical{Categories: 4}},
+		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: circuit.Categorical{Categories: 4}},
+		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1}},
+	}}
+	even := func(_ circuit.NodeID, dst []float32) error {
+		copy(dst, []float32{0.25, 0.25, 0.25, 0.25})
+		return nil
+	}
+	labels := []string{"<unk>", "a", "é", "\n"}
+	m, err := New(g, even, &dataset.Schema{Unit: dataset.Char, Columns: []dataset.Column{{Categories: 4, Labels: labels}, {Categories: 4, Labels: labels}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for content, rows := range map[string]int64{"aéa\n": 2, "aéa\na": 2, "aab\u4e16\naé\xe4": 2, "éa\xff\xfeaa": 2} {
+		if _, stats := roundTrip(t, m, []byte(content)); stats.Rows != rows {
+			t.Errorf("%q has %d rows, want %d: %s", content, stats.Rows, rows, stats.Problem)
+		}
+	}
+}
