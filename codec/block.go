@@ -65,8 +65,8 @@ func (s *state) block(c coder, b *block, records int, columns []int32, marks int
 	if err := b.codeMissing(c, columns, width, marks); err != nil {
 		return err
 	}
-	for from := 0; from < b.rows; from += lanes {
-		rows := min(lanes, b.rows-from)
+	for from := 0; from < b.rows; from += groupRows {
+		rows := min(groupRows, b.rows-from)
 		s.group(c, b.codes[from*width:(from+rows)*width], rows)
 	}
 	return nil

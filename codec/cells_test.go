@@ -132,7 +132,7 @@ func TestCodecConditionals(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m, ev, g := testModel(t, seed, reference.RandomOptions{Vars: 1 + int(seed%9), MaxUnits: 6})
 			rng := rand.New(rand.NewPCG(seed, 2))
-			rows := sampleRows(t, ev, g, rng, 1+rng.IntN(lanes), []float64{0, 0.3}[seed%2])
+			rows := sampleRows(t, ev, g, rng, 1+rng.IntN(groupRows), []float64{0, 0.3}[seed%2])
 			c := newConditionals(t, m, ev, rows)
 			codes := codesOf(rows)
 			newState(m).group(c, codes, len(rows))

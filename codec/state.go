@@ -1,6 +1,9 @@
 package codec
 
-import "github.com/pce-engine/pce/circuit"
+import (
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/codec/lanes"
+)
 
 // state is what is known of a group of rows while they are coded. It is used by one
 // goroutine.
@@ -11,13 +14,14 @@ type state struct {
 	columns                 []lane   // scratch: the values of all children of a sum
 	sum                     []lane   // scratch: what a further parent adds to an outside
 
+	last  []int32   // [steps]: code of the last row that had one
 	row   []float64 // scratch: the outsides of a variable's inputs, for one row
 	parts []part    // scratch: likewise
 }
 
 func newState(m *Model) *state {
 	n := len(m.graph.Nodes)
-	s := &state{m: m, value: make([]vector, n), outside: make([]vector, n), partial: make([]vector, n)}
+	s := &state{m: m, last: make([]int32, len(m.plan.vars)), value: make([]vector, n), outside: make([]vector, n), partial: make([]vector, n)}
 	columns, units, row := 0, 1, 0
 	for _, o := range m.plan.ops {
 		of, kind := &m.graph.Nodes[o.node], s.value
@@ -100,7 +104,7 @@ func (s *state) computeSum(id circuit.NodeID) {
 	}
 	clear(v.m)
 	for _, b := range s.m.sums[id].blocks {
-		b.up(v.m[b.row:], in[b.col:])
+		lanes.Up(v.m[b.row:][:b.rows], b.w, b.stride, in[b.col:][:b.cols])
 	}
 	v.normalise()
 }

@@ -44,37 +44,47 @@ func newTable(l circuit.Leaf, units int, params []float32) (table, error) {
 // row returns the probabilities of the codes below x, 0 < x < codes.
 func (t *table) row(x int) []float64 { return t.below[(x-1)*t.units:][:t.units] }
 
-// dot adds the products of two vectors in four sums, x[4i+k]·y[4i+k] in sum k.
+// dot adds the products of two vectors in eight sums, x[8i+k]·y[8i+k] in sum k, so that
+// additions do not wait for each other.
 //
 // With no product negative, each rounded sum grows with every y, so the probability
 // below a code is never above that below the next.
 func dot(x, y []float64) float64 {
-	var s0, s1, s2, s3 float64
-	for len(x) >= 4 {
-		a, b := (*[4]float64)(x), (*[4]float64)(y)
+	var s0, s1, s2, s3, s4, s5, s6, s7 float64
+	for len(x) >= 8 {
+		a, b := (*[8]float64)(x), (*[8]float64)(y)
 		s0 += float64(a[0] * b[0])
 		s1 += float64(a[1] * b[1])
 		s2 += float64(a[2] * b[2])
 		s3 += float64(a[3] * b[3])
-		x, y = x[4:], y[4:]
+		s4 += float64(a[4] * b[4])
+		s5 += float64(a[5] * b[5])
+		s6 += float64(a[6] * b[6])
+		s7 += float64(a[7] * b[7])
+		x, y = x[8:], y[8:]
 	}
+	rest := [8]float64{s0, s1, s2, s3, s4, s5, s6, s7}
 	for i := range x {
-		s0 += float64(x[i] * y[i])
+		rest[i] += float64(x[i] * y[i])
 	}
-	return (s0 + s1) + (s2 + s3)
+	return join(&rest)
 }
 
 // total is dot of x and ones.
 func total(x []float64) float64 {
-	var s0, s1, s2, s3 float64
-	for ; len(x) >= 4; x = x[4:] {
-		s0 += x[0]
-		s1 += x[1]
-		s2 += x[2]
-		s3 += x[3]
+	var s0, s1, s2, s3, s4, s5, s6, s7 float64
+	for ; len(x) >= 8; x = x[8:] {
+		a := (*[8]float64)(x)
+		s0, s1, s2, s3 = s0+a[0], s1+a[1], s2+a[2], s3+a[3]
+		s4, s5, s6, s7 = s4+a[4], s5+a[5], s6+a[6], s7+a[7]
 	}
+	rest := [8]float64{s0, s1, s2, s3, s4, s5, s6, s7}
 	for i := range x {
-		s0 += x[i]
+		rest[i] += x[i]
 	}
-	return (s0 + s1) + (s2 + s3)
+	return join(&rest)
+}
+
+func join(s *[8]float64) float64 {
+	return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
 }

@@ -75,7 +75,7 @@ var Rooms = map[string][]string{
 	"cluster/scale":             {"cluster/assign", "layers"},
 	"cluster/simnet":            {"cluster", "dataset", "em", "kernels/tensor", "layers"},
 	"circuit":                   {},
-	"codec":                     {"circuit", "dataset"},
+	"codec":                     {"circuit", "codec/lanes", "dataset"},
 	"circuit/format":            {"circuit"},
 	"circuit/format/formattest": {"circuit", "circuit/format", "circuit/reference"},
 	"circuit/format/native":     {"circuit", "circuit/format"},
@@ -126,4 +126,5 @@ var Rooms = map[string][]string{
 	"report":                   {".", "compile", "dataset", "run"},
 	"serve/page":               {},
 	"internal/periodic":        {},
+	"codec/lanes":              {},
 }

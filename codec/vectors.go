@@ -1,18 +1,22 @@
 package codec
 
-import "math"
+import (
+	"math"
 
-// lanes is how many rows are coded side by side, so that a weight is read once for all
-// of them. It is part of the format: rows of a group take turns at each variable.
-const lanes = 8
+	"github.com/pce-engine/pce/codec/lanes"
+)
+
+// groupRows is how many rows are coded side by side, so that a weight is read once for
+// all of them. It is part of the format: rows of a group take turns at each variable.
+const groupRows = lanes.Rows
 
 // lane holds a number of each row of a group.
-type lane [lanes]float64
+type lane = lanes.Lane
 
 // vector holds the numbers of a node's units. Those of row r are m[unit][r]·2^exp[r].
 type vector struct {
 	m   []lane
-	exp [lanes]int64
+	exp [groupRows]int64
 }
 
 // zeroExp is the exponent of a row of zeros: so low that it never counts.
@@ -29,7 +33,7 @@ func (v *vector) fill() {
 	for u := range v.m {
 		v.m[u] = one
 	}
-	v.exp = [lanes]int64{}
+	v.exp = [groupRows]int64{}
 }
 
 // fillRow sets the numbers of a row to 1.
@@ -91,7 +95,7 @@ func tops(x []lane) lane {
 		t7 = max(t7, math.Float64bits(a[7]))
 	}
 	out := lane{}
-	for r, bits := range [lanes]uint64{t0, t1, t2, t3, t4, t5, t6, t7} {
+	for r, bits := range [groupRows]uint64{t0, t1, t2, t3, t4, t5, t6, t7} {
 		out[r] = math.Float64frombits(bits)
 	}
 	return out
@@ -109,7 +113,7 @@ func (v *vector) scaleRow(r int, k int64) {
 }
 
 // highest raises the exponents top to those of v where these are higher.
-func (v *vector) highest(top *[lanes]int64) {
+func (v *vector) highest(top *[groupRows]int64) {
 	for r := range top {
 		top[r] = max(top[r], v.exp[r])
 	}
@@ -117,7 +121,7 @@ func (v *vector) highest(top *[lanes]int64) {
 
 // factors returns what the numbers of v are multiplied by when the exponents become
 // top, which are not lower.
-func (v *vector) factors(top *[lanes]int64) (f lane) {
+func (v *vector) factors(top *[groupRows]int64) (f lane) {
 	for r := range f {
 		f[r] = power2(v.exp[r] - top[r])
 	}

@@ -1,0 +1,12 @@
+//go:build !noasm
+
+package lanes
+
+import "golang.org/x/sys/cpu"
+
+var native = func() kernels {
+	if cpu.X86.HasAVX2 {
+		return kernels{up256, down256}
+	}
+	return kernels{}
+}()
