@@ -1,5 +1,7 @@
 package codec
 
+import "github.com/pce-engine/pce/codec/lanes"
+
 // absent is the code of a cell that is not coded: it is missing, or the file has no
 // column for it.
 const absent = -1
@@ -41,7 +43,7 @@ func (d *distribution) begin() {
 	d.spread = whole - uint64(d.codes)
 	d.all, d.scale = 0, 0
 	for _, p := range d.parts {
-		d.all += total(p.outside)
+		d.all += lanes.Total(p.outside)
 	}
 	if d.all >= minAll {
 		d.scale = float64(d.spread) / d.all
@@ -58,7 +60,7 @@ func (d *distribution) below(x int) float64 {
 	}
 	sum := 0.0
 	for _, p := range d.parts {
-		sum += dot(p.outside, p.table.row(x))
+		sum += lanes.Dot(p.outside, p.table.row(x))
 	}
 	return sum
 }

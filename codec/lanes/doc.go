@@ -4,8 +4,8 @@
 // # Shapes and units
 //
 // A Lane holds one number of each of eight rows. Weights are float32 and row-major; all
-// arithmetic is float64, a product and a sum each rounded on its own, in the order of
-// the loops that Up and Down state. On amd64 with AVX2 assembly does four rows of
+// arithmetic is float64, a product and a sum each rounded on its own, in the order that
+// Up, Down and Dot state. On amd64 with AVX2 assembly does four rows of
 // weights at a time, without fused operations; internal/gen/codec writes it, and "go
 // generate" remakes it. The tag noasm leaves it out.
 //

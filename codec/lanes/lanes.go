@@ -90,4 +90,7 @@ func down(four kernel, out []Lane, w []float32, stride int, d []Lane) {
 }
 
 // kernels are the assembly of a processor, nil where there is none.
-type kernels struct{ up, down kernel }
+type kernels struct {
+	up, down kernel
+	dot      dotKernel
+}

@@ -74,3 +74,27 @@ func TestKernels(t *testing.T) {
 		}
 	}
 }
+
+// TestDot compares the assembly with the loop in Go to the bit, and this with the sums
+// that the doc states.
+func TestDot(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for n := range 70 {
+		x, y, ones := make([]float64, n+1)[:n], make([]float64, n+1)[:n], make([]float64, n)
+		var sums Lane
+		for i := range n {
+			x[i], y[i], ones[i] = rng.Float64(), rng.Float64(), 1
+			sums[i%Rows] += float64(x[i] * y[i])
+		}
+		x[:n+1][n], y[:n+1][n] = math.NaN(), math.NaN()
+		want := join(&sums)
+		for _, kernel := range []dotKernel{nil, native.dot} {
+			if got := dot(kernel, x, y); got != want {
+				t.Errorf("%d numbers: %v, want %v", n, got, want)
+			}
+		}
+		if got, want := Total(x), Dot(x, ones); got != want {
+			t.Errorf("%d numbers have the total %v, want %v", n, got, want)
+		}
+	}
+}

@@ -13,3 +13,8 @@ func up256(out *Lane, w *float32, stride int, in *Lane, cols int)
 //
 //go:noescape
 func down256(out *Lane, w *float32, stride int, in *Lane, cols int)
+
+// dot256 adds the products of two vectors of so many lanes, 1 or more, in eight sums.
+//
+//go:noescape
+func dot256(sums, x, y *Lane, lanes int)

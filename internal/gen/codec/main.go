@@ -12,6 +12,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
@@ -31,12 +32,16 @@ const laneBytes = 64
 // routine is one assembly function.
 type routine struct {
 	name, doc string
+	args      string // with Lane for the eight numbers that avo does not know
 	emit      func(c *build.Context)
 }
 
+const matrix = "(out *Lane, w *float32, stride int, in *Lane, cols int)"
+
 var routines = []routine{
-	{"up256", "adds the products of four rows of weights with v to four lanes of out: the loop of Up.", up},
-	{"down256", "adds the products of four rows of weights, transposed, with four lanes of d to out: the loop of Down.", down},
+	{"up256", "adds the products of four rows of weights with v to four lanes of out: the loop of Up.", matrix, up},
+	{"down256", "adds the products of four rows of weights, transposed, with four lanes of d to out: the loop of Down.", matrix, down},
+	{"dot256", "adds the products of two vectors of so many lanes, 1 or more, in eight sums.", "(sums, x, y *Lane, lanes int)", dot},
 }
 
 func main() {
@@ -69,7 +74,7 @@ func write(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, "z"+r.name+"_amd64.s"), text, 0o644); err != nil {
 			return err
 		}
-		fmt.Fprintf(&stubs, "\n// %s %s\n//\n//go:noescape\nfunc %s(out *Lane, w *float32, stride int, in *Lane, cols int)\n", r.name, r.doc, r.name)
+		fmt.Fprintf(&stubs, "\n// %s %s\n//\n//go:noescape\nfunc %s%s\n", r.name, r.doc, r.name, r.args)
 	}
 	text, err := format.Source(stubs.Bytes())
 	if err != nil {
@@ -84,7 +89,7 @@ func assemble(r routine) ([]byte, error) {
 	c.ConstraintExpr("!noasm")
 	c.Function(r.name)
 	c.Attributes(attr.NOSPLIT)
-	c.SignatureExpr("func(out *float64, w *float32, stride int, in *float64, cols int)")
+	c.SignatureExpr("func" + strings.ReplaceAll(r.args, "*Lane", "*float64"))
 	r.emit(c)
 	f, err := c.Result()
 	if err != nil {
@@ -192,6 +197,31 @@ func down(c *build.Context) {
 		store(c, sums, a.out)
 		c.ADDQ(Imm(laneBytes), a.out)
 	})
+	c.VZEROUPPER()
+	c.RET()
+}
+
+func dot(c *build.Context) {
+	sums, x, y, n := c.GP64(), c.GP64(), c.GP64(), c.GP64()
+	c.Load(c.Param("sums"), sums)
+	c.Load(c.Param("x"), x)
+	c.Load(c.Param("y"), y)
+	c.Load(c.Param("lanes"), n)
+	all := []reg.VecVirtual{c.YMM(), c.YMM()}
+	for _, s := range all {
+		c.VXORPD(s, s, s)
+	}
+	c.Label("lane")
+	for i, v := range halves(c, x, 1) {
+		product := c.YMM()
+		c.VMULPD(Mem{Base: y, Disp: laneBytes / 2 * i}, v, product)
+		c.VADDPD(product, all[i], all[i])
+	}
+	c.ADDQ(Imm(laneBytes), x)
+	c.ADDQ(Imm(laneBytes), y)
+	c.DECQ(n)
+	c.JNZ(LabelRef("lane"))
+	store(c, all, sums)
 	c.VZEROUPPER()
 	c.RET()
 }
