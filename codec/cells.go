@@ -135,10 +135,26 @@ func (s *state) group(c cellCoder, codes []int32, rows int) {
 	}
 }
 
+// common is a code that most rows have at a variable, if there is one.
+type common struct{ code, votes int32 }
+
+// vote is the algorithm of Boyer and Moore.
+func (c *common) vote(code int32) {
+	switch {
+	case code == c.code:
+		c.votes = min(c.votes+1, 1<<20)
+	case c.votes == 0:
+		c.code = code
+	default:
+		c.votes--
+	}
+}
+
 // codeCell codes the cell of row r at step t, and gives the inputs their values.
 func (s *state) codeCell(c cellCoder, t, r, code int) int {
 	inputs := s.m.plan.inputs[t]
-	d := distribution{codes: s.m.tables[inputs[0]].codes, parts: s.parts[:0], guess: int(s.last[t])}
+	d := &s.cell
+	*d = distribution{codes: s.m.tables[inputs[0]].codes, parts: d.parts[:0], guess: int(s.common[t].code)}
 	top := s.outsideOf(inputs[0]).exp[r]
 	for _, in := range inputs[1:] {
 		top = max(top, s.outsideOf(in).exp[r])
@@ -154,9 +170,8 @@ func (s *state) codeCell(c cellCoder, t, r, code int) int {
 		row = row[len(out.m):]
 	}
 	d.begin()
-	s.parts = d.parts
-	code = c.cell(&d, code)
-	s.last[t] = int32(code)
+	code = c.cell(d, code)
+	s.common[t].vote(int32(code))
 	for _, in := range inputs {
 		if d.possible {
 			s.value[in].setRow(r, &s.m.tables[in], code)

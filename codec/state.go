@@ -14,14 +14,14 @@ type state struct {
 	columns                 []lane   // scratch: the values of all children of a sum
 	sum                     []lane   // scratch: what a further parent adds to an outside
 
-	last  []int32   // [steps]: code of the last row that had one
-	row   []float64 // scratch: the outsides of a variable's inputs, for one row
-	parts []part    // scratch: likewise
+	common []common     // [steps]
+	cell   distribution // scratch: of the cell at hand
+	row    []float64    // scratch: its outsides, one input after another
 }
 
 func newState(m *Model) *state {
 	n := len(m.graph.Nodes)
-	s := &state{m: m, last: make([]int32, len(m.plan.vars)), value: make([]vector, n), outside: make([]vector, n), partial: make([]vector, n)}
+	s := &state{m: m, common: make([]common, len(m.plan.vars)), value: make([]vector, n), outside: make([]vector, n), partial: make([]vector, n)}
 	columns, units, row := 0, 1, 0
 	for _, o := range m.plan.ops {
 		of, kind := &m.graph.Nodes[o.node], s.value
