@@ -352,6 +352,7 @@ func TestBrowserToken(t *testing.T) {
 	b := startBrowser(t)
 	p := b.open(t, pageServer(t, Options{Token: "s3cret"}), 900, 700)
 	p.wait(`document.getElementById("token-dialog").open && document.activeElement.id === "token"`)
+	p.wait(`["draw", "clear", "ask"].every((id) => document.getElementById(id).disabled)`) // there is nothing to ask yet
 	p.picture("token")
 	p.press("Escape", 0)
 	p.wait(`document.getElementById("token-dialog").open`)

@@ -86,7 +86,7 @@ async function offer(index) {
 async function choose() {
   const name = find("model").value;
   about = null;
-  find("ask").disabled = find("draw").disabled = true;
+  find("ask").disabled = find("draw").disabled = find("clear").disabled = true;
   if (!name) return;
   try {
     const got = await authorized(() => api.metadata(name));
@@ -102,7 +102,7 @@ async function choose() {
   find("query").replaceChildren(...about.queries.map((q) => element("option", { value: q.name }, q.name.replaceAll("_", " "))));
   parameters();
   find("draw").hidden = !about.queries.some((q) => q.name === "sample");
-  find("ask").disabled = find("draw").disabled = false;
+  find("ask").disabled = find("draw").disabled = find("clear").disabled = false;
   find("answer").replaceChildren(element("p", { class: "soft empty" }, "The answer appears here."));
 }
 
