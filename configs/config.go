@@ -170,12 +170,16 @@ type Cluster struct {
 
 // Job is what a cluster does. Results go to runs/<id> below its directory.
 type Job struct {
-	Kind   string `yaml:"kind" enum:"train|eval|loglik|sample" doc:"train the circuit; or evaluate job.model on job.data, write the log-likelihood of each row, or draw rows"`
-	Model  string `yaml:"model" doc:"model file of eval, loglik and sample"`
-	Data   Paths  `yaml:"data" doc:"rows of eval and loglik, read as the section data says"`
+	Kind   string `yaml:"kind" enum:"train|eval|loglik|conditional|moments|classify|mpe|sample" doc:"train the circuit; or evaluate job.model on job.data, write what pce query of that name does, or draw rows"`
+	Model  string `yaml:"model" doc:"model file of every kind but train"`
+	Data   Paths  `yaml:"data" doc:"rows of every kind but train and sample, read as the section data says"`
 	Rows   int    `yaml:"rows" min:"1" max:"1e12" doc:"rows that sample draws"`
-	Seed   uint64 `yaml:"seed" min:"0" doc:"seed of the draws of sample"`
-	Format string `yaml:"format" enum:"csv|npy|png" doc:"what loglik and sample write, to out.<format>; png: samples that are images"`
+	Seed   uint64 `yaml:"seed" min:"0" doc:"seed of the draws of sample and mpe"`
+	Format string `yaml:"format" enum:"csv|npy|png" doc:"what is written, to out.<format>; png: images of sample and mpe"`
+
+	Columns       []string `yaml:"columns" doc:"columns of conditional, the class of classify, those that loglik is given; by name or number from 1"`
+	Probabilities bool     `yaml:"probabilities" doc:"classify writes the probability of every category"`
+	Candidates    int      `yaml:"candidates" min:"0" max:"1048576" doc:"drawn completions of a row that mpe improves where max-product is not exact"`
 }
 
 // Default returns the settings that hold where nothing else is said.
@@ -211,6 +215,6 @@ func Default() *Config {
 			Samples:     64,
 		},
 		Cluster: Cluster{Transport: "tcp", Workers: 1},
-		Job:     Job{Kind: "train", Rows: 1, Format: "csv"},
+		Job:     Job{Kind: "train", Rows: 1, Format: "csv", Candidates: 8},
 	}
 }

@@ -28,9 +28,11 @@ var badFiles = map[string]string{
 	"file":             `file.bad.yaml:1:20: model.structure is file, but model.file is empty; name the model or circuit to start from`,
 	"float-for-int":    `float-for-int.bad.yaml:1:18: model.latents is 1.5, want an integer from 0 to 65536`,
 	"inner":            `inner.bad.yaml:1:22: model.hclt.tree is random, but model.hclt.inner is 0; say how many variables are inner`,
+	"job-class":        `job-class.bad.yaml:1:13: job.kind is classify, but job.columns has 2 columns; name the one of the class`,
+	"job-columns":      `job-columns.bad.yaml:1:54: job.columns are set, but job.kind is moments, which is about all; leave them out`,
 	"job-data":         `job-data.bad.yaml:1:13: job.kind is loglik, but job.data is empty; name the rows`,
 	"job-format":       `job-format.bad.yaml:1:55: job.format is png, but job.kind is loglik; write csv or npy`,
-	"job-kind":         `job-kind.bad.yaml:1:13: job.kind is "predict", want one of train, eval, loglik, sample`,
+	"job-kind":         `job-kind.bad.yaml:1:13: job.kind is "predict", want one of train, eval, loglik, conditional, moments, classify, mpe, sample`,
 	"job-model":        `job-model.bad.yaml:1:13: job.kind is eval, but job.model is empty; name a model file`,
 	"key-not-a-word":   `key-not-a-word.bad.yaml:1:3: a key must be a word`,
 	"list":             `list.bad.yaml:1:1: the file is a list, want a section of keys`,
@@ -159,6 +161,9 @@ func normal(c Config) Config {
 	}
 	if len(c.Train.StepSize.Pieces) == 0 {
 		c.Train.StepSize.Pieces = nil
+	}
+	if len(c.Job.Columns) == 0 {
+		c.Job.Columns = nil
 	}
 	if len(c.Data.Missing) == 0 {
 		c.Data.Missing = nil

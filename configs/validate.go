@@ -125,8 +125,23 @@ func (j *Job) validate() error {
 		return &keyError{"job.kind", fmt.Sprintf("is %s, but job.model is empty; name a model file", j.Kind)}
 	case !rows && j.Kind != "sample":
 		return &keyError{"job.kind", fmt.Sprintf("is %s, but job.data is empty; name the rows", j.Kind)}
-	case j.Format == "png" && j.Kind != "sample":
+	case j.Format == "png" && j.Kind != "sample" && j.Kind != "mpe":
 		return &keyError{"job.format", fmt.Sprintf("is png, but job.kind is %s; write csv or npy", j.Kind)}
+	}
+	switch j.Kind {
+	case "conditional":
+		if len(j.Columns) == 0 {
+			return &keyError{"job.kind", "is conditional, but job.columns is empty; name the columns whose distributions are wanted"}
+		}
+	case "classify":
+		if len(j.Columns) != 1 {
+			return &keyError{"job.kind", fmt.Sprintf("is classify, but job.columns has %d columns; name the one of the class", len(j.Columns))}
+		}
+	case "loglik":
+	default:
+		if len(j.Columns) > 0 {
+			return &keyError{"job.columns", fmt.Sprintf("are set, but job.kind is %s, which is about all; leave them out", j.Kind)}
+		}
 	}
 	return nil
 }

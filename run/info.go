@@ -71,6 +71,10 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 	states := States(b.Schema)
 	few := tractable && states > 0 && states <= MaxStates
 	const both = "smooth and decomposable"
+	certain := "deterministic"
+	if b.binned() {
+		certain = "without bins of values, whose probabilities are not densities"
+	}
 	finite := fmt.Sprintf("of at most %d complete rows", MaxStates)
 	return []QueryInfo{
 		{QueryClass, tractable, tractable, both},
@@ -79,7 +83,7 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 		{"kl", tractable, few, finite},
 		{QueryLogLikelihood, tractable, tractable, both},
 		{QueryMoments, tractable, tractable, both},
-		{QueryMPE, tractable, tractable && b.mpeExact(p), "deterministic, without bins of values"},
+		{QueryMPE, tractable, tractable && b.mpeExact(p), certain},
 		{"sample", tractable, tractable, both},
 	}
 }

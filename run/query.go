@@ -210,8 +210,12 @@ func (o MPEOptions) Check() error {
 func (b *Blueprint) MPEExact() bool { return b.mpeExact(circuit.Properties(b.Graph)) }
 
 func (b *Blueprint) mpeExact(p circuit.Props) bool {
-	binned := slices.ContainsFunc(b.Schema.Columns, func(c dataset.Column) bool { return c.Edges != nil })
-	return p.Deterministic && !binned
+	return p.Deterministic && !b.binned()
+}
+
+// binned reports whether a leaf reads the bins of values.
+func (b *Blueprint) binned() bool {
+	return slices.ContainsFunc(b.Schema.Columns, func(c dataset.Column) bool { return c.Edges != nil })
 }
 
 // MPE fills the missing cells of rows with the most probable completion, or where exact is

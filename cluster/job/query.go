@@ -2,7 +2,9 @@ package job
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -22,6 +24,10 @@ type Query struct {
 	Rows   int             // how many are drawn
 	Seed   uint64          // of the draws
 	Format string          // csv, npy or png
+
+	Columns    []string // those that run.Query is about, as Schema.Find takes them
+	All        bool     // as of run.Query
+	Candidates int      // of a most probable completion, as of run.MPEOptions
 }
 
 // QueryKind is a kind of job over the rows of a model: what its workers load, what
@@ -40,12 +46,19 @@ type QueryKind interface {
 
 // QueryKinds are the kinds of jobs over the rows of a model that there are.
 func QueryKinds() map[string]QueryKind {
-	return map[string]QueryKind{"eval": evalKind{}, "loglik": loglikKind{}, "sample": sampleKind{}}
+	kinds := map[string]QueryKind{"eval": evalKind{numbersKind{run.QueryLogLikelihood}}, "sample": sampleKind{}, run.QueryMPE: mpeKind{}}
+	for _, name := range []string{run.QueryLogLikelihood, run.QueryConditional, run.QueryMoments, run.QueryClass} {
+		kinds[name] = numbersKind{name}
+	}
+	return kinds
 }
 
 // querySettings are all that a session of queries is made of.
 type querySettings struct {
-	Model FileRef `json:"model"`
+	Model      FileRef `json:"model"`
+	Columns    []int   `json:"columns,omitempty"`
+	Seed       uint64  `json:"seed,omitempty"`
+	Candidates int     `json:"candidates,omitempty"`
 }
 
 // Query asks the workers about all rows of a job, and writes the result.
@@ -79,59 +92,104 @@ func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 	if err != nil {
 		return err
 	}
-	if err := l.Begin(ctx, b.Program.Digest(), querySettings{model}, model); err != nil {
+	settings := querySettings{Model: model, Seed: q.Seed, Candidates: q.Candidates}
+	if settings.Columns, err = b.Schema.FindAll(q.Columns); err != nil {
+		return Bad(l.ID, "%w", err)
+	}
+	if err := l.Begin(ctx, b.Program.Digest(), settings, model); err != nil {
 		return err
 	}
 	asking = true
 	return l.Ask(ctx, questions, kind.Answers(l, q, b.Schema), kind.Result(q))
 }
 
-// loglikKind asks for the log-likelihood of each row.
-type loglikKind struct{}
+// numbersKind asks for the numbers that a query has for each row as its answer.
+type numbersKind struct{ name string }
 
-func (loglikKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
-	m, err := openModel(ctx, in)
+func (k numbersKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
+	m, d, err := openModel(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	return Answering(loglikAnswerer{m}), nil
+	q := &run.Query{Kind: k.name, Columns: d.Columns}
+	if err := q.Check(m.plan.Schema); err != nil {
+		return nil, errors.Join(Bad(in.Run, "%w", err), m.Close())
+	}
+	return Answering(numbersAnswerer{m, q}), nil
 }
 
-func (loglikKind) Result(q *Query) string { return "out." + q.Format }
+func (numbersKind) Result(q *Query) string { return "out." + q.Format }
 
-func (loglikKind) Questions(ctx context.Context, q *Query, s *dataset.Schema, most int) (Questions, error) {
+// query is what a job of the kind asks.
+func (k numbersKind) query(q *Query, s *dataset.Schema) (*run.Query, error) {
+	query, err := run.NewQuery(s, k.name, q.Columns)
+	if err == nil {
+		query.All = q.All
+	}
+	return query, err
+}
+
+func (k numbersKind) Questions(ctx context.Context, q *Query, s *dataset.Schema, most int) (Questions, error) {
+	query, err := k.query(q, s)
+	if err != nil {
+		return nil, err
+	}
+	width := 8 * query.Width(s)
+	if width > most {
+		return nil, fmt.Errorf("%w: the answer about a row takes %d bytes and a message %d; ask for fewer columns", run.ErrOptions, width, most)
+	}
+	in, err := openRows(ctx, q, s, false)
+	if err != nil {
+		return nil, err
+	}
+	return &blocks{in: in, schema: s, rows: min(blockRows(s, most), most/width)}, nil
+}
+
+// openRows opens the rows of a job, with what their files say if text is true.
+func openRows(ctx context.Context, q *Query, s *dataset.Schema, text bool) (dataset.Reader, error) {
 	o := q.Read
-	o.Schema, o.Partial, o.Stdin = s, true, nil // the coordinator's input is not the client's
-	in, err := dataset.OpenReaderAll(ctx, q.Data, o)
-	if err != nil {
-		return nil, err
-	}
-	return &blocks{in: in, schema: s, rows: min(blockRows(s, most), most/8)}, nil
+	o.Schema, o.Partial, o.KeepText, o.Stdin = s, true, text, nil // the coordinator's input is not the client's
+	return dataset.OpenReaderAll(ctx, q.Data, o)
 }
 
-func (loglikKind) Answers(*Lead, *Query, *dataset.Schema) Answers { return loglikAnswers{} }
+func (k numbersKind) Answers(_ *Lead, q *Query, s *dataset.Schema) Answers {
+	query, err := k.query(q, s)
+	if err != nil {
+		panic("BUG: job: Questions took a query that is none: " + err.Error())
+	}
+	return &numbersAnswers{query, s, query.Width(s)}
+}
 
-// loglikAnswers are float64 numbers, one for each row.
-type loglikAnswers struct{}
+// numbersAnswers are float64 numbers, so many for each row.
+type numbersAnswers struct {
+	query  *run.Query
+	schema *dataset.Schema
+	width  int
+}
 
-func (loglikAnswers) Keep(answer []byte, rows int) ([]byte, error) {
-	if len(answer) != 8*rows {
-		return nil, fmt.Errorf("%w: a worker gave %d bytes for %d rows, want %d", cluster.ErrCluster, len(answer), rows, 8*rows)
+func (a *numbersAnswers) Keep(answer []byte, rows int) ([]byte, error) {
+	if want := 8 * a.width * rows; len(answer) != want {
+		return nil, fmt.Errorf("%w: a worker gave %d bytes for %d rows, want %d", cluster.ErrCluster, len(answer), rows, want)
 	}
 	return answer, nil
 }
 
-func (loglikAnswers) Write(_ context.Context, path string, kept io.Reader, rows int64) error {
+func (a *numbersAnswers) Write(_ context.Context, path string, kept io.Reader, rows int64) error {
 	return atomicfile.Write(path, 0o644, func(w io.Writer) error {
-		dst, err := dataset.NewNumberWriter(w, path, int(rows), 1)
+		dst, err := a.query.NewWriter(w, path, a.schema, int(rows))
 		if err != nil {
 			return err
 		}
 		var broken error
-		for x := range numbers(kept, rows, &broken) {
-			if err := dst.Write([]float64{x}); err != nil {
+		row := make([]float64, 0, a.width)
+		for x := range numbers(kept, rows*int64(a.width), &broken) {
+			if row = append(row, x); len(row) < a.width {
+				continue
+			}
+			if err := dst.Write(row); err != nil {
 				return err
 			}
+			row = row[:0]
 		}
 		if broken != nil {
 			return broken
@@ -141,21 +199,20 @@ func (loglikAnswers) Write(_ context.Context, path string, kept io.Reader, rows 
 }
 
 // evalKind asks what loglik asks, and adds up.
-type evalKind struct{ loglikKind }
+type evalKind struct{ numbersKind }
 
 // EvaluationFile, in the directory of an eval job, has what eval --json prints.
 const EvaluationFile = "eval.json"
 
 func (evalKind) Result(*Query) string { return EvaluationFile }
 
-func (evalKind) Answers(l *Lead, _ *Query, s *dataset.Schema) Answers {
-	return evalAnswers{lead: l, schema: s}
+func (k evalKind) Answers(l *Lead, q *Query, s *dataset.Schema) Answers {
+	return evalAnswers{k.numbersKind.Answers(l, q, s).(*numbersAnswers), l}
 }
 
 type evalAnswers struct {
-	loglikAnswers
-	lead   *Lead
-	schema *dataset.Schema
+	*numbersAnswers
+	lead *Lead
 }
 
 func (a evalAnswers) Write(_ context.Context, path string, kept io.Reader, rows int64) error {
@@ -172,7 +229,7 @@ func (a evalAnswers) Write(_ context.Context, path string, kept io.Reader, rows 
 type sampleKind struct{}
 
 func (sampleKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
-	m, err := openModel(ctx, in)
+	m, _, err := openModel(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +274,117 @@ func (a *sampleAnswers) Write(ctx context.Context, path string, kept io.Reader, 
 		}
 		return dst.Close()
 	})
+}
+
+// mpeKind asks for the most probable completions of rows.
+type mpeKind struct{}
+
+func (mpeKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
+	m, d, err := openModel(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	o := run.MPEOptions{Candidates: d.Candidates, Seed: d.Seed}
+	if err := o.Check(); err != nil {
+		return nil, errors.Join(Bad(in.Run, "%w", err), m.Close())
+	}
+	return Answering(mpeAnswerer{m, o, m.plan.MPEExact()}), nil
+}
+
+func (mpeKind) Result(q *Query) string { return "out." + q.Format }
+
+func (k mpeKind) Questions(ctx context.Context, q *Query, s *dataset.Schema, most int) (Questions, error) {
+	// What cannot be written should not be computed first.
+	if _, err := dataset.NewWriter(io.Discard, k.Result(q), s, 1); err != nil {
+		return nil, err
+	}
+	in, err := openRows(ctx, q, s, false)
+	if err != nil {
+		return nil, err
+	}
+	return &numbered{blocks: blocks{in: in, schema: s, rows: blockRows(s, most)}}, nil
+}
+
+func (mpeKind) Answers(_ *Lead, q *Query, s *dataset.Schema) Answers {
+	return &mpeAnswers{sampleAnswers{schema: s}, q}
+}
+
+// numbered are blocks after the number of their first row, on which draws depend.
+type numbered struct {
+	blocks
+	at int64
+}
+
+func (q *numbered) Skip(ctx context.Context, rows int64) error {
+	q.at = rows
+	return q.blocks.Skip(ctx, rows)
+}
+
+func (q *numbered) Next(ctx context.Context) ([]byte, int, error) {
+	block, rows, err := q.blocks.Next(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	request := append(binary.LittleEndian.AppendUint64(nil, uint64(q.at)), block...)
+	q.at += int64(rows)
+	return request, rows, nil
+}
+
+// mpeAnswers are completed rows. They are written with what the files say in the observed
+// cells, which are read again for it.
+type mpeAnswers struct {
+	sampleAnswers
+	query *Query
+}
+
+func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, rows int64) (err error) {
+	if rows == 0 {
+		return a.sampleAnswers.Write(ctx, path, kept, rows)
+	}
+	in, err := openRows(ctx, a.query, a.schema, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	return atomicfile.Write(path, 0o644, func(w io.Writer) error {
+		dst, err := dataset.NewWriter(w, path, a.schema, int(rows))
+		if err != nil {
+			return err
+		}
+		given := &dataset.Batch{}
+		err = readBlocks(ctx, kept, a.schema, func(b *dataset.Batch) error {
+			for at := 0; at < b.Rows; at += given.Rows {
+				if err := in.Read(ctx, given, b.Rows-at); err != nil {
+					return fmt.Errorf("rows that were there are not: %w", err)
+				}
+				for v := range given.Columns {
+					fillMissing(&given.Columns[v], &b.Columns[v], at, given.Rows)
+				}
+				if err := dst.Write(given); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return dst.Close()
+	})
+}
+
+// fillMissing fills the missing ones of so many cells from those of another column from
+// row at on.
+func fillMissing(to, from *dataset.Cells, at, rows int) {
+	for r := range rows {
+		switch {
+		case !to.IsMissing(r):
+		case to.Discrete():
+			to.Codes.Set(r, from.Codes.At(at+r))
+		default:
+			to.Values[r] = from.Values[at+r]
+		}
+	}
 }
 
 // maxRows is the most rows of a request.

@@ -24,31 +24,31 @@ type model struct {
 }
 
 // openModel opens the model of a run of queries.
-func openModel(ctx context.Context, in *Loading) (*model, error) {
+func openModel(ctx context.Context, in *Loading) (*model, *querySettings, error) {
 	var d querySettings
 	if err := in.Decode(&d); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if d.Model == (FileRef{}) {
-		return nil, Bad(in.Run, "it has no model")
+		return nil, nil, Bad(in.Run, "it has no model")
 	}
 	path, err := in.Open(ctx, d.Model)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m := &model{}
 	if m.plan, err = run.OpenModel(path, compile.Options{}); err != nil {
-		return nil, badModel(in, err)
+		return nil, nil, badModel(in, err)
 	}
 	if err := in.Check(m.plan.Program.Digest()); err != nil {
 		m.plan.Close()
-		return nil, err
+		return nil, nil, err
 	}
 	o := in.Options
 	o.Engines = 1
 	if m.pool, err = m.plan.Pool(ctx, o); err != nil {
 		m.plan.Close()
-		return nil, badModel(in, fmt.Errorf("%s: %w", path, err))
+		return nil, nil, badModel(in, fmt.Errorf("%s: %w", path, err))
 	}
 	err = m.pool.Do(ctx, 0, func(e *engine.Engine) error {
 		info := e.Info().Device
@@ -57,9 +57,9 @@ func openModel(ctx context.Context, in *Loading) (*model, error) {
 	})
 	if err != nil {
 		m.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return m, nil
+	return m, &d, nil
 }
 
 // badModel says that a run is to blame for a model that cannot be read.
@@ -76,19 +76,26 @@ func (m *model) Info() cluster.SessionInfo { return m.info }
 // Close frees the model.
 func (m *model) Close() error { return errors.Join(m.pool.Close(), m.plan.Close()) }
 
-// loglikAnswerer gives the log-likelihoods of the rows of a block.
-type loglikAnswerer struct{ *model }
+// numbersAnswerer gives the numbers that a query has for the rows of a block.
+type numbersAnswerer struct {
+	*model
+	query *run.Query
+}
 
-func (m loglikAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
+func (m numbersAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
 	if err := dataset.DecodeBlock(m.plan.Schema, request, &m.batch); err != nil {
 		return nil, err
 	}
-	ll := make([]float64, m.batch.Rows)
-	if err := m.pool.Do(ctx, m.batch.Rows, func(e *engine.Engine) error { return e.LogLikelihood(ctx, &m.batch, ll) }); err != nil {
+	width := m.query.Width(m.plan.Schema)
+	if m.batch.Rows > maxBlockBytes/(8*width) {
+		return nil, fmt.Errorf("%w: request of %d rows, of which each has %d numbers", cluster.ErrJob, m.batch.Rows, width)
+	}
+	all := make([]float64, m.batch.Rows*width)
+	if err := m.pool.Do(ctx, m.batch.Rows, func(e *engine.Engine) error { return run.Answer(ctx, e, m.query, &m.batch, all) }); err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, 8*len(ll))
-	for _, x := range ll {
+	out := make([]byte, 0, 8*len(all))
+	for _, x := range all {
 		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(x))
 	}
 	return out, nil
@@ -111,4 +118,33 @@ func (m sampleAnswerer) Answer(ctx context.Context, request []byte) ([]byte, err
 		return nil, err
 	}
 	return dataset.AppendBlock(nil, schema, &m.batch)
+}
+
+// mpeAnswerer completes the rows of a block.
+type mpeAnswerer struct {
+	*model
+	how   run.MPEOptions
+	exact bool
+}
+
+func (m mpeAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
+	if len(request) < 8 {
+		return nil, fmt.Errorf("%w: request of %d bytes", cluster.ErrJob, len(request))
+	}
+	first := binary.LittleEndian.Uint64(request)
+	if err := dataset.DecodeBlock(m.plan.Schema, request[8:], &m.batch); err != nil {
+		return nil, err
+	}
+	rows := m.batch.Rows
+	if first > math.MaxInt64/uint64(1+m.how.Candidates)-uint64(rows) {
+		return nil, fmt.Errorf("%w: request of %d rows from row %d on", cluster.ErrJob, rows, first)
+	}
+	ll, bound := make([]float64, rows), make([]float64, rows)
+	err := m.pool.Do(ctx, rows, func(e *engine.Engine) error {
+		return run.MPE(ctx, e, m.exact, m.how, int(first), &m.batch, ll, bound)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return dataset.AppendBlock(nil, m.plan.Schema, &m.batch)
 }

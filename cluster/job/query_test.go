@@ -2,14 +2,25 @@ package job
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
 )
+
+// queryOf is a query of a kind about the first column where it is about one.
+func queryOf(kind string) *Query {
+	q := &Query{Format: "csv"}
+	if kind == "conditional" || kind == "classify" {
+		q.Columns = []string{"a"}
+	}
+	return q
+}
 
 // TestKeep refuses answers that are not about the rows of their question.
 func TestKeep(t *testing.T) {
@@ -22,10 +33,12 @@ func TestKeep(t *testing.T) {
 		}
 		return out
 	}
-	query := &Query{Format: "csv"}
 	lead := &Lead{}
-	for name, good := range map[string][]byte{"eval": make([]byte, 8*5), "loglik": make([]byte, 8*5), "sample": block(5)} {
-		a := QueryKinds()[name].Answers(lead, query, schema)
+	for name, good := range map[string][]byte{
+		"eval": make([]byte, 8*5), "loglik": make([]byte, 8*5), "sample": block(5), "mpe": block(5),
+		"conditional": make([]byte, 8*3*5), "classify": make([]byte, 8*3*5), "moments": make([]byte, 8*2*5),
+	} {
+		a := QueryKinds()[name].Answers(lead, queryOf(name), schema)
 		if kept, err := a.Keep(good, 5); err != nil || len(kept) < len(good) {
 			t.Errorf("%s: %d bytes, %v", name, len(kept), err)
 		}
@@ -45,11 +58,69 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// TestNumberedRows reads the rows of a job of most probable completions from the start and from
+// the middle, and writes them with what the file says.
+func TestNumberedRows(t *testing.T) {
+	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Discrete, Categories: 3}, {Kind: dataset.Continuous}}}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte("1,1.50\n?,2.50\n0,?\n2,+3\n?,?\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := &Query{Format: "csv", Data: []string{path}}
+	var kept []byte
+	for _, skip := range []int64{0, 2} {
+		in, err := openRows(t.Context(), q, schema, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		questions := &numbered{blocks: blocks{in: in, schema: schema, rows: 2}}
+		if err := questions.Skip(t.Context(), skip); err != nil {
+			t.Fatal(err)
+		}
+		for at := skip; ; at += 2 {
+			request, rows, err := questions.Next(t.Context())
+			if errors.Is(err, io.EOF) {
+				if at < 5 {
+					t.Errorf("the questions end at row %d", at)
+				}
+				break
+			}
+			var b dataset.Batch
+			if err := errors.Join(err, dataset.DecodeBlock(schema, request[8:], &b)); err != nil || b.Rows != rows || binary.LittleEndian.Uint64(request) != uint64(at) {
+				t.Fatalf("%d rows from %d on, want row %d; %v", rows, binary.LittleEndian.Uint64(request), at, err)
+			}
+			if skip > 0 {
+				continue
+			}
+			for r := range rows { // what a worker might answer
+				b.Columns[0].Codes.Set(r, 2)
+				b.Columns[1].Values[r] = 7
+			}
+			block, err := dataset.AppendBlock(nil, schema, &b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = append(kept, appendPart(nil, block)...)
+		}
+		if err := questions.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out.csv")
+	if err := (mpeKind{}).Answers(&Lead{}, q, schema).Write(t.Context(), out, bytes.NewReader(kept), 5); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(out)
+	if want := "1,1.50\n2,2.50\n0,7\n2,+3\n2,7\n"; err != nil || string(text) != want {
+		t.Errorf("%q, %v; want %q", text, err, want)
+	}
+}
+
 // TestWriteNothing makes results of no rows, and fails where what was kept is cut.
 func TestWriteNothing(t *testing.T) {
 	schema := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Kind: dataset.Discrete, Categories: 3}}}
 	for name, kind := range QueryKinds() {
-		q := &Query{Format: "csv"}
+		q := queryOf(name)
 		a, path := kind.Answers(&Lead{}, q, schema), filepath.Join(t.TempDir(), kind.Result(q))
 		if err := a.Write(t.Context(), path, bytes.NewReader(nil), 0); err != nil {
 			t.Errorf("%s of no rows: %v", name, err)

@@ -77,6 +77,7 @@ func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	}
 	return l.Query(ctx, k.QueryKind, &job.Query{
 		Model: cfg.Job.Model, Data: cfg.Job.Data, Read: o, Rows: cfg.Job.Rows, Seed: cfg.Job.Seed, Format: cfg.Job.Format,
+		Columns: cfg.Job.Columns, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates,
 	})
 }
 

@@ -200,12 +200,21 @@ func TestRowJobs(t *testing.T) {
 	}{
 		{"loglik", "csv", "out.csv", []string{list}, []string{"query", "loglik", "--data", rows[0], "--data", rows[1], "--out"}},
 		{"loglik", "npy", "out.npy", []string{list}, []string{"query", "loglik", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"loglik", "given.csv", "out.csv", []string{list, `job.columns=["3", "5"]`}, []string{"query", "loglik", "--given", "3,5", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"conditional", "csv", "out.csv", []string{list, `job.columns=["3", "5"]`}, []string{"query", "conditional", "--of", "3,5", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"conditional", "npy", "out.npy", []string{list, `job.columns=["5"]`}, []string{"query", "conditional", "--of", "5", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"moments", "csv", "out.csv", []string{list}, []string{"query", "moments", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"classify", "csv", "out.csv", []string{list, `job.columns=["2"]`}, []string{"query", "classify", "--class", "2", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"classify", "npy", "out.npy", []string{list, `job.columns=["2"]`, "job.probabilities=true"}, []string{"query", "classify", "--class", "2", "--probabilities", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"mpe", "csv", "out.csv", []string{list}, []string{"query", "mpe", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"mpe", "npy", "out.npy", []string{list, "job.candidates=2", "job.seed=4"}, []string{"query", "mpe", "--candidates", "2", "--seed", "4", "--data", rows[0], "--data", rows[1], "--out"}},
 		{"sample", "csv", "out.csv", []string{"job.rows=100", "job.seed=5"}, []string{"query", "sample", "-n", "100", "--seed", "5", "--out"}},
 		{"sample", "png", "out.png", []string{"job.rows=9"}, []string{"query", "sample", "-n", "9", "--out"}},
 		{"eval", "csv", job.EvaluationFile, []string{list}, []string{"eval", "--data", rows[0], "--data", rows[1], "--json"}},
 	} {
 		t.Run(kind.kind+"/"+kind.format, func(t *testing.T) {
-			id := "run-" + kind.kind + "-" + kind.format
+			id := "run-" + kind.kind + "-" + strings.ReplaceAll(kind.format, ".", "-")
+			kind.format = strings.TrimPrefix(kind.format, "given.")
 			cfg := testConfig(t, append(append(set, kind.set...), "job.model="+model, "job.kind="+kind.kind, "job.format="+kind.format)...)
 			j, err := a.newJob(t.Context(), id, cfg)
 			if err != nil {
@@ -296,7 +305,7 @@ func TestBadJobs(t *testing.T) {
 		code int
 	}{
 		"other version":     {func(j *job.Job) { j.Version = 2 }, "it has version 2, this program takes 1", exitData},
-		"unknown kind":      {func(j *job.Job) { j.Kind = "mine" }, `unknown kind "mine", want one of eval, loglik, sample, train`, exitData},
+		"unknown kind":      {func(j *job.Job) { j.Kind = "mine" }, `unknown kind "mine", want one of classify, conditional, eval, loglik, moments, mpe, sample, train`, exitData},
 		"other kind":        {func(j *job.Job) { j.Kind = "eval" }, `its kind is "eval", its config's train`, exitData},
 		"other id":          {func(j *job.Job) { j.ID = "run-2" }, `says that it is run "run-2"`, exitData},
 		"bad config":        {func(j *job.Job) { j.Config = "trian: {}\n" }, "unknown key trian", exitUsage},

@@ -124,12 +124,12 @@ func (a *app) printInfo(i *run.Info) error {
 	slices.Sort(props)
 	fmt.Fprintf(&b, "properties   %s\n", orNone(props))
 	for _, q := range i.Queries {
-		answer := "exact: it is "
+		answer := "exact: the circuit is "
 		switch {
 		case !q.Allowed:
-			answer = "no: it is not "
+			answer = "no: the circuit is not "
 		case !q.Exact:
-			answer = "not exact: it is not "
+			answer = "approximate: the circuit is not "
 		}
 		fmt.Fprintf(&b, "query        %-12s %s\n", q.Name, answer+q.Needs)
 	}

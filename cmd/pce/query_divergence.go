@@ -65,11 +65,11 @@ func (a *app) printExpectation(x *expectation, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(x)
 	}
-	how := "drawn, so each mean has a standard error"
+	how := "drawn: means with standard errors"
 	if x.Exact {
-		how = "that there are, so nothing is estimated"
+		how = "every complete row: exact"
 	}
-	text := fmt.Sprintf("rows           %d %s\nentropy        %s\n", x.Rows, how, x.Entropy.text(x.Exact))
+	text := fmt.Sprintf("rows           %d, %s\nentropy        %s\n", x.Rows, how, x.Entropy.text(x.Exact))
 	if x.KL != nil {
 		text += fmt.Sprintf("cross-entropy  %s\nkl             %s\n", x.CrossEntropy.text(x.Exact), x.KL.text(x.Exact))
 	}
