@@ -5,19 +5,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// TestServingDoc plays the first requests of docs/serving.md as a reader does who has
-// just trained the model.
-func TestServingDoc(t *testing.T) {
+// playDoc plays the first lines to paste of a document as a reader does who has just trained
+// the model, and returns it, what the lines are answered, and the first output of an answer.
+func playDoc(t *testing.T, name string) (model string, answers []map[string]any, output func(i int) map[string]any) {
+	t.Helper()
 	for _, tool := range []string{"curl", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("SKIPPED: %s is not installed", tool)
 		}
 	}
-	doc, err := os.ReadFile("../../docs/serving.md")
+	doc, err := os.ReadFile("../../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,9 +35,8 @@ func TestServingDoc(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	runJSON(t, "train", "--config", config, "--set", "train.epochs=1", "--set", "train.steps=3", "--set", "model.latents=4", "--set", "data.valid=", "--set", "data.test=")
-	const model = "runs/hclt-digits/model.safetensors"
+	model = "runs/hclt-digits/model.safetensors"
 	url, stop := serving(t, nil, "--model", "digits="+model)
-	var answers []map[string]any
 	for _, line := range lines {
 		line = strings.ReplaceAll(line, "localhost:8080", strings.TrimPrefix(url, "http://"))
 		cmd := exec.CommandContext(t.Context(), "bash", "-euc", "pce() { "+roleVariable+"=pce "+os.Args[0]+` "$@"; }; `+line)
@@ -49,7 +50,35 @@ func TestServingDoc(t *testing.T) {
 		}
 		answers = append(answers, answer)
 	}
-	output := func(i int) map[string]any { return answers[i]["outputs"].([]any)[0].(map[string]any) }
+	if code, said := stop(); code != 0 {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	return model, answers, func(i int) map[string]any { return answers[i]["outputs"].([]any)[0].(map[string]any) }
+}
+
+// TestQueriesDoc plays docs/queries.md.
+func TestQueriesDoc(t *testing.T) {
+	model, _, output := playDoc(t, "queries.md")
+	means := lines(t, strings.Repeat(",", 783)+"\n", "query", "moments", "--model", model, "--data", "-")[0]
+	for v, x := range output(0)["data"].([]any) {
+		if want, err := strconv.ParseFloat(means[v], 64); err != nil || x.(float64) != want {
+			t.Fatalf("mean of pixel %d: %v, the command prints %v", v, x, means[v])
+		}
+	}
+	black := "0" + strings.Repeat(",", 783) + "\n"
+	want := answer(t, black, "query", "loglik", "--model", model, "--data", "-")[0]
+	if got := output(1)["data"].([]any)[0].(float64); float32(got) != float32(want) {
+		t.Errorf("log_prob is %v, query loglik says %v", got, want)
+	}
+	class := lines(t, strings.Repeat("0,", 783)+"0\n", "query", "classify", "--class", "400", "--model", model, "--data", "-")[0]
+	if label := output(2)["data"].([]any)[0].(float64); class[0] != strconv.Itoa(int(label)) {
+		t.Errorf("the likeliest shade is %v, query classify says %v", label, class)
+	}
+}
+
+// TestServingDoc plays docs/serving.md.
+func TestServingDoc(t *testing.T) {
+	model, answers, output := playDoc(t, "serving.md")
 	if answers[0]["name"] != "digits" {
 		t.Error(answers[0])
 	}
@@ -69,8 +98,5 @@ func TestServingDoc(t *testing.T) {
 	want := answer(t, strings.Join(cells, ",")+"\n", "query", "loglik", "--model", model, "--data", "-")[0]
 	if got := output(2)["data"].([]any)[0].(float64); float32(got) != float32(want) {
 		t.Errorf("log_prob is %v, query loglik says %v", got, want)
-	}
-	if code, said := stop(); code != 0 {
-		t.Errorf("exit %d: %s", code, said)
 	}
 }
