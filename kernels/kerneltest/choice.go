@@ -11,7 +11,7 @@ import (
 // Choices that name no tenth.
 const (
 	Whole = "whole" // every case of the suite, at full depth
-	Short = "short" // a third of the cases at the suite's own depth, always the same ones
+	Short = "short" // a sixth of the cases at the suite's own depth, always the same ones
 )
 
 // Choose returns the part of the suite that a choice names. An empty choice leaves the
@@ -29,7 +29,7 @@ func (s Suite) Choose(choice string) Suite {
 // share returns k where a choice names one case of k.
 func share(choice string) uint64 {
 	if choice == Short {
-		return 3
+		return 6
 	}
 	return 10
 }
