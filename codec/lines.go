@@ -23,7 +23,7 @@ var (
 	lineEnds   = []string{"\n", "\r\n", "\r"}
 )
 
-// What stands in quotes.
+// Text in quotes.
 const (
 	quoteNeeded byte = iota // what would be read as something else
 	quotePCE                // that, and what pce writes in quotes beside

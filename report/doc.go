@@ -1,6 +1,6 @@
 // Package report makes one HTML file of a run's directory.
 //
-// The file stands alone: it has its pictures and its style in itself, refers to
+// The file is self-contained: it has its pictures and its style in itself, refers to
 // nothing outside and runs no script, so it can be mailed, archived and opened
 // anywhere. A run that is unfinished or damaged gives what there is; the report
 // begins with what is missing and why.
@@ -12,7 +12,7 @@
 // # Errors
 //
 // Read returns errors that match run.ErrRun where a directory has nothing of a run.
-// Files that cannot be read are no errors; they are listed in Run.Missing.
+// Files that cannot be read are not errors; they are listed in Run.Missing.
 //
 // # Source
 //

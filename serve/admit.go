@@ -91,7 +91,7 @@ func (v *version) leave(a *admission) {
 }
 
 // headBytes are what names, shapes and parameters of a request may take beside its
-// rows. A request that is no longer is taken for one row.
+// rows. A request of at most this size counts as one row.
 const headBytes = 512
 
 // expect estimates the rows of a request from its bytes. The caller holds lane.mu.
