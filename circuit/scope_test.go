@@ -31,6 +31,9 @@ func chainGraph(n int) *Graph {
 // TestLongChain checks circuits whose scopes, stored as sets, would take memory
 // that is quadratic in their length: 1.4 GB.
 func TestLongChain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a chain of 150,000 sums; without -short")
+	}
 	const n = 150_000
 	g := chainGraph(n)
 	if err := Validate(g); err != nil {

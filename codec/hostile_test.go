@@ -15,6 +15,9 @@ import (
 
 // TestCodecHostile decodes streams of random bytes whose checksums fit, in every framing.
 func TestCodecHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of damaged streams; without -short")
+	}
 	m := exactModel(t)
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 60 {

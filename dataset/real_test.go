@@ -47,6 +47,9 @@ func TestRealFiles(t *testing.T) {
 // TestRealValues compares sums with those of other programs: the mean pixel of
 // MNIST's test images is 0.1325 of white, and digit counts are published.
 func TestRealValues(t *testing.T) {
+	if testing.Short() {
+		t.Skip("whole data sets; without -short")
+	}
 	images, err := Open(context.Background(), realFile(t, "mnist/t10k-images-idx3-ubyte.gz"), Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,9 @@ import (
 
 // TestStepRows checks that flows of more rows than there is room for are refused.
 func TestStepRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a step of as many rows as flows have room for; without -short")
+	}
 	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
 		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 2}},
 		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},

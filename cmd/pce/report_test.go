@@ -15,6 +15,9 @@ import (
 // TestReport reports a run with a picture of samples, without it, one of columns, and
 // one that was stopped.
 func TestReport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a run and its pictures; without -short")
+	}
 	t.Chdir(t.TempDir())
 	runJSON(t, "train", "--config", "preset:hclt", "--set", "train.epochs=2", "--set", "train.steps=3", "--set", "model.latents=2", "--set", "data.test=", "--out", "images", "--threads", "1")
 	mixedModel(t)

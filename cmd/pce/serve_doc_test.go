@@ -58,6 +58,9 @@ func playDoc(t *testing.T, name string) (model string, answers []map[string]any,
 
 // TestQueriesDoc plays docs/queries.md.
 func TestQueriesDoc(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a training run and a server; without -short")
+	}
 	model, _, output := playDoc(t, "queries.md")
 	means := lines(t, strings.Repeat(",", 783)+"\n", "query", "moments", "--model", model, "--data", "-")[0]
 	for v, x := range output(0)["data"].([]any) {
@@ -78,6 +81,9 @@ func TestQueriesDoc(t *testing.T) {
 
 // TestServingDoc plays docs/serving.md.
 func TestServingDoc(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a training run and a server; without -short")
+	}
 	model, answers, output := playDoc(t, "serving.md")
 	if answers[0]["name"] != "digits" {
 		t.Error(answers[0])

@@ -96,6 +96,9 @@ func (e endless) Read(p []byte) (int, error) {
 }
 
 func TestScannerLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("lines as long as a scanner takes; without -short")
+	}
 	for want, r := range map[string]io.Reader{
 		"1:1: line is longer than 64 MiB; is this a text file?":                     endless('x'),
 		"1:1: row is longer than 64 MiB; is a closing quote missing?":               io.MultiReader(strings.NewReader("\"\n"), lines{}),

@@ -87,6 +87,9 @@ func (a *accounts) Unload(m cuda.Module) error {
 // TestFiftyEngines opens, uses and closes engines on one device, and wants the second
 // and the fiftieth to need what the first one needed.
 func TestFiftyEngines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fifty engines on the emulator; without -short")
+	}
 	card := &accounts{Emulator: emulator.New(emulator.Options{Strict: true})}
 	dev := openOn(t, card)
 	const rows = 5
@@ -136,6 +139,9 @@ func TestFiftyEngines(t *testing.T) {
 // TestManyGraphs records more graphs than a program keeps, and starts the first ones
 // again after they were dropped.
 func TestManyGraphs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("more graphs than a program keeps; without -short")
+	}
 	const most, rows = 32, 5
 	card := &accounts{Emulator: emulator.New(emulator.Options{Strict: true})}
 	s := newSmall(t, 4, rows)

@@ -115,6 +115,9 @@ func (s *countedStep) issued(t *testing.T) (map[string]int64, layers.Module) {
 // that the emulator counts. Where a kernel has changed, its weights in plan/issue.go want new
 // numbers: those that bring the ratios that this prints to 1.
 func TestInstructions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sixteen circuits on the emulator; without -short")
+	}
 	kernels := map[string]bool{}
 	for _, s := range countedSteps {
 		t.Run(s.name, func(t *testing.T) {

@@ -122,6 +122,9 @@ func TestPosteriors(t *testing.T) {
 		{"elements", 32, 1, false}, {"harsh far", 8, 0, true}, {"top[2]", 1, 0, false},
 	} {
 		t.Run(fmt.Sprintf("%s/blocks=%d", tc.name, tc.block), func(t *testing.T) {
+			if testing.Short() && tc.block == 32 {
+				t.Skip("blocks of 32 units take the emulator seconds; without -short")
+			}
 			dev := emulated(emulator.Options{Seed: 3, Races: true, Multiprocessors: tc.processors})(t)
 			defer dev.Close()
 			list := subjects(tc.block)

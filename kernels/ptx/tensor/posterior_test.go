@@ -231,7 +231,7 @@ func (c *columns) check(t *testing.T) {
 // TestPosteriors writes columns of codes on both sides of what a block of threads does, with
 // several inputs whose flows come from several elements, and columns of functions.
 func TestPosteriors(t *testing.T) {
-	for _, size := range []int{1, 2, 4, 8, 16, 32} {
+	for _, size := range sizes() {
 		for _, rows := range []int{1, 63, 64, 65, 130} {
 			t.Run(fmt.Sprintf("size=%d/rows=%d", size, rows), func(t *testing.T) {
 				c := newColumns(tensor.Variant{Block: size, Major: 8, Queries: true, WideCodes: rows == 130}, rows)

@@ -474,10 +474,19 @@ func (l *level) noise() float64 {
 // near reports whether x is y but for a share of tol.
 func near(x, y, tol float64) bool { return math.Abs(x-y) <= tol*math.Abs(y) }
 
+// sizes are those of blocks that tests try. Short tests try the smallest, one below the size
+// from which kernels multiply with matrix instructions, and one above it.
+func sizes() []int {
+	if testing.Short() {
+		return []int{1, 8, 32}
+	}
+	return []int{1, 2, 4, 8, 16, 32}
+}
+
 // eachShape runs a test for blocks of several sizes and levels of several shapes, in
 // both precisions.
 func eachShape(t *testing.T, do func(t *testing.T, l *level)) {
-	for _, size := range []int{1, 2, 4, 8, 16, 32} {
+	for _, size := range sizes() {
 		for _, rows := range []int{1, 135} {
 			shape(t, size, rows, false, do)
 		}

@@ -65,6 +65,9 @@ func refused(t *testing.T, m layers.Module, words ...string) {
 
 // TestIndices asks for one place more than kernels can index, and for as many as they can.
 func TestIndices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("programs as large as indices allow; without -short")
+	}
 	coin, normal := circuit.Categorical{Categories: 2}, circuit.Gaussian{MinSigma: 0.01}
 	many := mixture(t, repeat(5000, coin)...)
 	n := len(many.Vectors)
