@@ -12,18 +12,18 @@ import (
 // scope split it alike, the variables below any node then follow one another.
 func order(g *circuit.Graph) []int32 {
 	var vars []int32
-	todo := []circuit.NodeID{g.Root}
-	for len(todo) > 0 {
-		n := &g.Nodes[todo[len(todo)-1]]
-		todo = todo[:len(todo)-1]
+	stack := []circuit.NodeID{g.Root}
+	for len(stack) > 0 {
+		n := &g.Nodes[stack[len(stack)-1]]
+		stack = stack[:len(stack)-1]
 		switch n.Kind {
 		case circuit.Input:
 			vars = append(vars, int32(n.Var))
 		case circuit.Sum:
-			todo = append(todo, n.Children[0])
+			stack = append(stack, n.Children[0])
 		case circuit.Product:
 			for _, c := range slices.Backward(n.Children) {
-				todo = append(todo, c)
+				stack = append(stack, c)
 			}
 		}
 	}

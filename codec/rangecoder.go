@@ -10,7 +10,7 @@ const (
 	minWidth = 1 << 56 // a coder keeps its width at or above this
 )
 
-// encoder is a range coder that writes whole bytes to memory. The bytes stand for a
+// encoder is a range coder that writes whole bytes to memory. The bytes are the digits of a
 // number in [low, low+width), which every symbol narrows.
 type encoder struct {
 	out   []byte
@@ -51,7 +51,7 @@ func (e *encoder) carry() {
 	}
 }
 
-// finish returns the stream: the fewest bytes that, followed by zeros, stand for a
+// finish returns the stream: the fewest bytes that, followed by zeros, are the digits of a
 // number in the interval.
 func (e *encoder) finish() []byte {
 	for kept := uint(0); kept <= 64; kept += 8 {

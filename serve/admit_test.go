@@ -98,7 +98,7 @@ func TestAdmitBeforeDecoding(t *testing.T) {
 			synctest.Wait()
 		}
 		close(gate)
-		ask(4, nil) // teaches what a row is
+		ask(4, nil) // so that the server has seen how many bytes a row takes
 		group.Wait()
 		gate = make(chan struct{})
 		ask(4, nil)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAbove compares numbers and exponents of tables with what they stand for, at both
+// TestAbove compares numbers and exponents of tables with the values that they encode, at both
 // ends of a mantissa, where 2 with one exponent is 1 with the next.
 func TestAbove(t *testing.T) {
 	type number struct{ m, e float32 }
