@@ -42,7 +42,7 @@ const (
 	MaxHeaderBytes = 100_000_000
 	// prefixBytes is the size of the header length at the start of a file.
 	prefixBytes = 8
-	// metadataKey is the entry of the header that is no tensor.
+	// metadataKey is the entry of the header that is not a tensor.
 	metadataKey = "__metadata__"
 	// chunkBytes is the buffer between typed slices and bytes.
 	chunkBytes = 64 << 10

@@ -45,7 +45,7 @@ func parseHeader(header []byte, dataBytes int64) ([]Tensor, map[string]string, e
 		return nil, nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, nil, errors.New("the header goes on after its object")
+		return nil, nil, errors.New("the header continues after its object")
 	}
 	return place(tensors, spans, metadata, dataBytes)
 }
@@ -185,7 +185,7 @@ func (d headerDecoder) integers() ([]int64, error) {
 		}
 		v, err := strconv.ParseInt(number.String(), 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no integer of 64 bits", number)
+			return nil, fmt.Errorf("%s is not an integer of 64 bits", number)
 		}
 		list = append(list, v)
 	}
