@@ -16,9 +16,9 @@ type Column struct {
 	Name       string
 	Kind       ColumnKind
 	Categories int      // Discrete: number of codes
-	Labels     []string // Discrete: what each code stands for; nil: the code itself
+	Labels     []string // Discrete: what each code means; nil: the code itself
 	// Offset and Scale, of a Continuous column, say what is stored: a float32 v
-	// stands for Offset + Scale·v. Inference takes the median and what is the
+	// means Offset + Scale·v. Inference takes the median and what is the
 	// standard deviation of normal numbers with the same interquartile range; where
 	// half of the numbers are equal, mean and standard deviation; and a Scale of 1
 	// for a column without spread. A Scale of 0 means that numbers are stored as
@@ -37,8 +37,8 @@ type Column struct {
 // Schema describes the columns of a source.
 type Schema struct {
 	Columns []Column
-	Image   [3]int // height, width, channels; zeros when rows are no images
-	Unit    Unit   // what a cell stands for when rows are windows of text; else ""
+	Image   [3]int // height, width, channels; zeros when rows are not images
+	Unit    Unit   // what a cell is when rows are windows of text; else ""
 	// Missing are texts that mark a missing cell beside the customary ones.
 	Missing []string
 }
@@ -51,6 +51,8 @@ type Cells struct {
 	// Text, if it is not nil, has what the file says for each observed cell, and
 	// nil for the others. Writers copy it.
 	Text [][]byte
+	// Soft is what is known of missing cells, if anything.
+	Soft SoftCells
 }
 
 // Batch is a block of rows, column-major. All its codes have the width that its

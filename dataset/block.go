@@ -46,10 +46,10 @@ func (s *Schema) BlockRowBytes() int {
 	return n
 }
 
-// BlockBytes returns the bytes of a block of so many rows of s.
+// BlockBytes returns the bytes of a block of that many rows of s.
 func (s *Schema) BlockBytes(rows int) int { return blockFrame + rows*s.BlockRowBytes() }
 
-// BlockRows returns how many rows of s a block of so many bytes holds; 0 if
+// BlockRows returns how many rows of s a block of that many bytes holds; 0 if
 // there is no room for any.
 func (s *Schema) BlockRows(bytes int) int { return max(0, bytes-blockFrame) / s.BlockRowBytes() }
 
@@ -57,6 +57,9 @@ func (s *Schema) BlockRows(bytes int) int { return max(0, bytes-blockFrame) / s.
 func AppendBlock(dst []byte, s *Schema, b *Batch) ([]byte, error) {
 	if len(b.Columns) != len(s.Columns) {
 		return dst, badSetting("batch has %d columns, its schema %d", len(b.Columns), len(s.Columns))
+	}
+	if b.HasSoft() {
+		return dst, badSetting("a block of rows with ranges, sets or likelihoods, which blocks cannot hold")
 	}
 	start := len(dst)
 	dst = append(dst, blockMagic...)
@@ -100,7 +103,7 @@ func AppendBlock(dst []byte, s *Schema, b *Batch) ([]byte, error) {
 // gives an error that matches ErrFormat.
 func DecodeBlock(s *Schema, block []byte, b *Batch) error {
 	if len(block) < blockFrame || string(block[:4]) != blockMagic {
-		return badData("block", "%d bytes are no block of rows", len(block))
+		return badData("block", "%d bytes are not a block of rows", len(block))
 	}
 	rows, columns := binary.LittleEndian.Uint32(block[4:]), binary.LittleEndian.Uint32(block[8:])
 	if int(columns) != len(s.Columns) {

@@ -79,7 +79,10 @@ func builtinHelp() string {
 	return strings.Join(all, ", or ")
 }
 
-// openBuiltin makes a builtin source under opts.Schema, if there is one.
+// openBuiltin makes the table of a builtin source, such as builtin:digits/train. Under
+// opts.Schema, as queries of a model have it, the source must hold rows of that schema;
+// opts.Image reshapes rows to images. A source that is not registered gives an error that
+// lists those that are.
 func openBuiltin(ctx context.Context, path string, opts *Options) (Source, error) {
 	name := strings.TrimPrefix(path, builtinPrefix)
 	if i := strings.IndexAny(name, "/?"); i >= 0 {
@@ -125,7 +128,9 @@ func noSource(path string) error {
 // randomPath has the settings of random rows that it has without a query.
 const randomPath = builtinPrefix + "random?rows=512&vars=784&categories=256&seed=1"
 
-// openRandom returns rows of uniformly random codes.
+// openRandom returns rows of uniformly random codes, as measurements want them: equal paths
+// give equal rows. Settings come after the question mark; one that is unknown, out of range or
+// given twice is an error, and so are rows that take more than limit bytes.
 func openRandom(ctx context.Context, path string, limit int64) (*Table, error) {
 	name, query, _ := strings.Cut(path, "?")
 	if name != builtinPrefix+"random" {

@@ -37,6 +37,10 @@ type csvRecords struct {
 	line int // of the row read last
 }
 
+// openCSV opens a file of cells in text. The name decides on the default delimiter and whether
+// cells are codes without a header (.data); the first 64 KiB decide on encoding, line ends and
+// the delimiter in use. The first row is read at once, because whether it is a header may
+// depend on it.
 func openCSV(_ context.Context, path string, opts *Options) (Records, error) {
 	text, f, err := openPlain(path, opts)
 	if err != nil {
@@ -133,7 +137,7 @@ func (c *csvRecords) namesType(opts *Options) bool {
 // follow a schema: it has the schema's names, or some of them and nothing else
 // and too few cells for a row, or texts that cannot be data, as where their
 // number is not that of the variables. A row of texts is
-// never skipped where it could be meant as data.
+// never skipped where it could be meant as data, nor one of ranges, sets or likelihoods.
 func (c *csvRecords) isHeaderFor(opts *Options) bool {
 	s := opts.Schema
 	found, named, labels := 0, 0, false
@@ -148,10 +152,13 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 			found++
 		}
 	}
+	if len(c.head) == len(s.Columns) && !slices.ContainsFunc(c.first, func(v Value) bool { return v.Kind == String }) {
+		return c.isNumberedHeader(s)
+	}
 	if named > 0 && found == named || found == len(c.head) && found < len(s.Columns) {
 		return true
 	}
-	if !c.isTexts() {
+	if !c.isTexts() || slices.ContainsFunc(c.first, func(v Value) bool { return looksSoft(v.Text) }) {
 		return false
 	}
 	kept := 0
@@ -175,6 +182,13 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 		}
 	}
 	return named > 0 && (found > 0 || !labels) || named == 0 && !labels
+}
+
+// isNumberedHeader reports whether a first row of numbers, one for each column, is the
+// names of the schema's columns, which are numbers then, in order. Any other such row is
+// data: of columns named 0 and 1, the row 1,0 is.
+func (c *csvRecords) isNumberedHeader(s *Schema) bool {
+	return slices.EqualFunc(c.head, s.Columns, func(name string, col Column) bool { return name != "" && name == col.Name })
 }
 
 // parse says what a cell holds. The value keeps cell as its text, also that of a
@@ -206,7 +220,10 @@ func isMissing(cell []byte) bool {
 
 var customaryMarks = [][]byte{[]byte("na"), []byte("nan"), []byte("n/a"), []byte("null")}
 
-// parseNumber reads a finite decimal number.
+// parseNumber reads a decimal number; false means that the cell is text. Whole numbers of up
+// to 15 digits take the short way. Names of numbers, such as Inf and NaN, hexadecimals and
+// underscores are text, although strconv would read them. A number beyond float64 comes back
+// as an infinity, which the encoder refuses with the cell's place.
 func parseNumber(cell []byte) (float64, bool) {
 	n, digits := 0, 0
 	for _, b := range cell {
@@ -235,6 +252,9 @@ func (c *csvRecords) Names() []string { return c.names }
 
 func (c *csvRecords) Columns() int { return len(c.first) }
 
+// Next reads the next row into row, which has a Value per column, or returns io.EOF. The first
+// row was read when the file was opened. A row of another length, or text that is not a
+// record, gives an error with line and column.
 func (c *csvRecords) Next(row []Value) error {
 	if c.pending {
 		c.pending = false
@@ -259,7 +279,7 @@ func (c *csvRecords) Next(row []Value) error {
 	return c.checkCodes(row)
 }
 
-// checkCodes reports a cell of a .data file that is no whole number.
+// checkCodes reports a cell of a .data file that is not a whole number.
 func (c *csvRecords) checkCodes(row []Value) error {
 	if !c.codes {
 		return nil

@@ -72,6 +72,9 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 		}
 		return code, 0, ""
 	}
+	if v.Kind == String && looksSoft(v.Text) {
+		return 0, 0, fmt.Sprintf("%s is not a number, and %s is %s; ranges, sets and likelihoods are read by queries with --soft", quote(v.Text), e.schema.ColumnName(col), c.Kind)
+	}
 	if v.Kind == String {
 		return 0, 0, fmt.Sprintf("%s is not a number, and %s is %s; fix the cell or list the text as a missing mark", quote(v.Text), e.schema.ColumnName(col), c.Kind)
 	}

@@ -19,7 +19,7 @@ type file struct {
 	text   bool
 }
 
-// findFiles lists the files that paths stand for: themselves, what a glob
+// findFiles lists the files that paths mean: themselves, what a glob
 // matches (dir/**/*.go goes through all folders below dir), or all files below
 // a directory whose format is known; sorted within each path.
 func findFiles(paths []string, opts *Options) ([]file, error) {
@@ -50,7 +50,7 @@ func findFiles(paths []string, opts *Options) ([]file, error) {
 	return out, nil
 }
 
-// FindFiles lists the files that paths stand for, in the order in which they
+// FindFiles lists the files that paths mean, in the order in which they
 // are read. No builtin source may be among the paths.
 func FindFiles(paths []string, opts Options) ([]string, error) {
 	if err := opts.validate(); err != nil {
@@ -76,12 +76,12 @@ func onlyFiles(paths []string) error {
 		return badSetting("no path of data; give at least one")
 	}
 	if i := slices.IndexFunc(paths, func(p string) bool { return strings.HasPrefix(p, builtinPrefix) }); i >= 0 {
-		return badSetting("%s stands in a list of paths; a builtin source stands alone", paths[i])
+		return badSetting("%s is one of several paths; give a builtin source alone", paths[i])
 	}
 	return nil
 }
 
-// expand returns the names that a path stands for; all says that it is a
+// expand returns the names that a path means; all says that it is a
 // directory, of which files of unknown formats are left out.
 func expand(path string) (names []string, all bool, err error) {
 	if path == stdinPath {
@@ -121,7 +121,10 @@ func expand(path string) (names []string, all bool, err error) {
 	return names, all, err
 }
 
-// formatOf tells a file's format by its name.
+// formatOf tells a file's format by its name, without opening it: .gz is looked through, and
+// names as MNIST has them are idx files. Other names are text where the options or the model's
+// schema say that rows are tokens, and errors else. Standard input is CSV, or text under such
+// a schema, and only queries of a model read it.
 func formatOf(path string, opts *Options) (file, error) {
 	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
 	ext := filepath.Ext(name)

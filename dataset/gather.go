@@ -35,6 +35,9 @@ func (t *Table) Gather(ctx context.Context, b *Batch, rows []int) error {
 	if t.texts != nil {
 		t.texts.gather(b, rows, t.base)
 	}
+	if t.soft != nil {
+		t.soft.gather(b, rows, t.base)
+	}
 	return nil
 }
 
@@ -82,7 +85,8 @@ func gatherBytes[T uint16 | uint32](src []uint8, rows []int, columns [][]T, code
 	}
 }
 
-// gather is gatherBytes for cells that are stored as they are handed out.
+// gather writes the cells of rows, which are stored row by row in src, to columns, eight rows
+// at a time. It is gatherBytes for cells that are stored as they are handed out.
 func gather[T any](src []T, rows []int, columns [][]T) {
 	w := len(columns)
 	i := 0
@@ -124,7 +128,7 @@ func (b *Batch) shape(s *Schema, wide bool, rows int) {
 	b.Rows = rows
 	for i := range s.Columns {
 		cells := &b.Columns[i]
-		cells.Text = nil
+		cells.Text, cells.Soft = nil, SoftCells{}
 		if s.Columns[i].Kind == Discrete {
 			cells.Values = nil
 			cells.Codes.resize(wide, rows)

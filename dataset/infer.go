@@ -27,7 +27,7 @@ type guess struct {
 	most       float64
 	labels     map[string]struct{}
 	textAt     string // place and text of the first text
-	otherAt    string // place of the first number that is no code
+	otherAt    string // place of the first number that is not a code
 	otherValue float64
 	tally
 }
@@ -66,7 +66,10 @@ func (f *inference) rename(names []string) {
 	}
 }
 
-// add takes one row into account; it stands where the records are.
+// add takes one row into account, which must be the row that the records read last: errors
+// name its place. What the options set for a column decides; of the others numbers, texts and
+// missing cells are noted until schema decides. A cell that no type of its column allows ends
+// the reading.
 func (f *inference) add(row []Value) error {
 	for i := range row {
 		v, g := &row[i], &f.columns[i]
@@ -123,6 +126,9 @@ func (g *guess) because() string {
 	return fmt.Sprintf(" like %s (%s)", formatNumber(g.otherValue), g.otherAt)
 }
 
+// addLabel notes a text as a category of a column. Texts that are not UTF-8, too long, or too
+// many for categories are errors: a column of free text would otherwise fill the memory before
+// anything said so.
 func (f *inference) addLabel(col int, text []byte) error {
 	g := &f.columns[col]
 	g.cells++
@@ -207,7 +213,10 @@ func (f *inference) tallies() []tally {
 	return kept
 }
 
-// schema returns the columns found, skipped ones left out.
+// schema returns the columns found, skipped ones left out; it is called when all rows were
+// seen. A column is labelled if it held texts, continuous if it held a number other than a
+// code or too large a one, else discrete. With oneDomain all discrete columns get the
+// categories of the largest.
 func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 	s := &Schema{}
 	domain := 2

@@ -15,7 +15,10 @@ type inspection struct {
 	sampled int     // numbers that a tally keeps
 }
 
-// inspect reads a whole file and returns what is to be known of it.
+// inspect reads a whole file once and returns its schema, its rows and what was noted on its
+// columns. Whether the first row is a header may be known only at the end; then it is added as
+// a row or renames the columns. A column that mixes numbers and texts in a way that labels
+// explain is read again, with labels.
 func inspect(ctx context.Context, file file, opts *Options) (*inspection, error) {
 	recs, err := file.format.Open(ctx, file.path, opts)
 	if err != nil {

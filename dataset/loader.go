@@ -29,7 +29,7 @@ type Step struct {
 	At    Cursor
 	Span  Span   // which of the step's rows these are
 	Ends  bool   // no rows of the step are left
-	Next  Cursor // where a run that stops after this step goes on
+	Next  Cursor // where a run that stops after this step continues
 	Last  bool   // the last step of its epoch
 	Rows  []int  // the source's rows
 	Batch *Batch
@@ -46,7 +46,10 @@ type Loader struct {
 	err    error  // why run ended; set before steps is closed
 }
 
-// NewLoader starts a Loader. Close it to end its goroutine.
+// NewLoader starts a Loader of the steps from opts.Start on. It starts a goroutine that reads
+// two shards ahead and ends when the Loader is closed, ctx ends or the last epoch is over.
+// Options that contradict the rows give an error that matches ErrSetting, and then nothing
+// runs.
 func NewLoader(ctx context.Context, src Source, opts LoaderOptions) (*Loader, error) {
 	plan := Schedule{Rows: src.Rows(), BatchRows: opts.BatchRows, MinSteps: opts.MinSteps, Seed: opts.Seed, InOrder: opts.InOrder}
 	if err := plan.Validate(); err != nil {
@@ -72,6 +75,9 @@ func NewLoader(ctx context.Context, src Source, opts LoaderOptions) (*Loader, er
 	return l, nil
 }
 
+// run is the loader's goroutine: it hands over shard after shard, in the order of the
+// schedule, until the epochs are over (io.EOF), ctx ends or the source fails. The order of an
+// epoch is computed when its first step comes, from the seed and the epoch alone.
 func (l *Loader) run(ctx context.Context, src Source, plan Schedule, opts LoaderOptions) error {
 	at := opts.Start
 	var order []int

@@ -24,6 +24,10 @@ type Options struct {
 	// KeepText keeps what files say in observed cells beside their codes and
 	// values, so that writers copy it. Text files have none.
 	KeepText bool
+	// Soft reads cells as evidence where they are written as a range 30..40, 30.. or ..40, a
+	// set {a|b} or likelihoods [0.2|0.8], unless that text is a category of the column. It wants
+	// a Schema.
+	Soft bool
 	// Stdin is what the path - reads, a table in text without a second pass: it
 	// wants a Schema.
 	Stdin io.Reader `json:"-"`
@@ -58,7 +62,7 @@ type Text struct {
 	Unit       Unit  // "" is Char
 	Length     int   // tokens of a row; 0 is 32
 	Vocabulary int   // tokens that are told apart, <unk> included; 0 is 256 characters or 10,000 words
-	MaxBytes   int64 // of all files together, unpacked; 0 is no bound
+	MaxBytes   int64 // of all files together, unpacked; 0: no bound
 }
 
 // Type is the type of a column.
@@ -120,6 +124,9 @@ func (o *Options) validate() error {
 		if err := o.Schema.Validate(); err != nil {
 			return err
 		}
+	}
+	if o.Soft && o.Schema == nil {
+		return badSetting("ranges, sets and likelihoods without a schema; give the columns that they are about")
 	}
 	if err := o.Text.Unit.check(); err != nil {
 		return err

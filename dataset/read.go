@@ -12,8 +12,9 @@ type recordReader struct {
 	recs Records
 	enc  *encoder
 	row  []Value
-	to   []int // by column of the file: column of the schema, -1 for none
-	keep bool  // texts are kept
+	to   []int       // by column of the file: column of the schema, -1 for none
+	keep bool        // texts are kept
+	soft *softReader // nil: cells are values
 }
 
 // openRecords opens a file whose rows must follow a schema.
@@ -29,7 +30,11 @@ func openRecords(ctx context.Context, f file, s *Schema, opts *Options) (Reader,
 		recs.Close()
 		return nil, err
 	}
-	return &recordReader{recs: recs, enc: newEncoder(s, opts.NoMissing), row: make([]Value, recs.Columns()), to: to, keep: opts.KeepText}, nil
+	r := &recordReader{recs: recs, enc: newEncoder(s, opts.NoMissing), row: make([]Value, recs.Columns()), to: to, keep: opts.KeepText}
+	if opts.Soft {
+		r.soft = newSoftReader(r.enc)
+	}
+	return r, nil
 }
 
 // match finds the schema's column of each column of a file: by name where both
@@ -97,11 +102,16 @@ func (r *recordReader) Schema() *Schema { return r.enc.schema }
 
 func (r *recordReader) Close() error { return r.recs.Close() }
 
+// Read reads up to max rows into b, whose columns are those of the schema; io.EOF comes alone,
+// after the last row. An error leaves b empty: no part of a batch is handed out.
 func (r *recordReader) Read(ctx context.Context, b *Batch, max int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	b.Resize(r.enc.schema, max)
+	if r.soft != nil {
+		r.soft.begin()
+	}
 	n := 0
 	for ; n < max; n++ {
 		err := r.recs.Next(r.row)
@@ -119,12 +129,24 @@ func (r *recordReader) Read(ctx context.Context, b *Batch, max int) error {
 	return nil
 }
 
-// encode writes the row read last to row n of b.
+// encode writes the row that was read last to row n of b, by the codes, labels and scales of
+// the schema. Columns that the schema lacks are left out. A cell that the schema does not know
+// is an error with its place.
 func (r *recordReader) encode(b *Batch, n int) error {
 	for i := range r.row {
 		col := r.to[i]
 		if col < 0 {
 			continue
+		}
+		if r.soft != nil {
+			e, problem := r.soft.read(col, &r.row[i])
+			if problem != "" {
+				return badData(r.recs.Where(i), "%s", problem)
+			}
+			if e != nil {
+				r.soft.set(b, n, col, e)
+				continue
+			}
 		}
 		code, value, problem := r.enc.cell(col, &r.row[i])
 		if problem != "" {
@@ -154,6 +176,9 @@ type chain struct {
 
 func (c *chain) Schema() *Schema { return c.schema }
 
+// Read reads from one file after the other, each opened when the one before it is at its end.
+// A batch never spans two files. Without a single row in all files the error names them and
+// says what to do.
 func (c *chain) Read(ctx context.Context, b *Batch, max int) error {
 	for {
 		if c.now == nil {

@@ -27,6 +27,9 @@ func (b *Batch) truncate(n int) {
 		if c := &b.Columns[i]; c.Text != nil {
 			c.Text = c.Text[:n]
 		}
+		if c := &b.Columns[i]; c.Soft.Of != nil {
+			c.Soft.Of = c.Soft.Of[:n]
+		}
 	}
 }
 
@@ -43,6 +46,7 @@ func (b *Batch) Slice(lo, hi int) *Batch {
 		if c.Text != nil {
 			s.Columns[i].Text = c.Text[lo:hi:hi]
 		}
+		s.Columns[i].Soft = c.Soft.slice(lo, hi)
 	}
 	return s
 }

@@ -29,7 +29,7 @@ func (c *Column) Number(v float32) float64 {
 }
 
 // LogScale is what the log density of a stored value of a Continuous column has
-// more than that of the number it stands for.
+// more than that of the number that it stores.
 func (c *Column) LogScale() float64 {
 	if c.Kind != Continuous || c.Scale == 0 {
 		return 0

@@ -54,7 +54,7 @@ func (s Schedule) Validate() error {
 		return badSetting("schedule of %d rows in batches of %d; both must be at least 1", s.Rows, s.BatchRows)
 	}
 	if s.MinSteps < 0 {
-		return badSetting("schedule of at least %d steps an epoch; want 0 or more", s.MinSteps)
+		return badSetting("schedule of at least %d steps per epoch; want 0 or more", s.MinSteps)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (s *Schema) ColumnName(col int) string {
 }
 
 // Validate reports the first thing that makes s no schema: numbers out of
-// range, a label or a name that stands twice, an image that is no row.
+// range, a label or a name that is there twice, an image of another size than a row.
 func (s *Schema) Validate() error {
 	if len(s.Columns) == 0 || len(s.Columns) > MaxColumns {
 		return badSetting("schema has %d columns; it takes 1 to %d", len(s.Columns), MaxColumns)
@@ -154,7 +154,7 @@ func sameLabels(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// Accepts reports why rows of t are no rows of s, or nil: column count, kinds,
+// Accepts reports why rows of t are not rows of s, or nil: column count, kinds,
 // categories and labels must fit; names need not.
 func (s *Schema) Accepts(t *Schema) error {
 	if len(s.Columns) != len(t.Columns) {

@@ -25,10 +25,12 @@ type columnJSON struct {
 	Scale      float64   `json:"scale,omitempty"`
 	Edges      []float64 `json:"edges,omitempty"`
 	Outside    float64   `json:"outside,omitempty"`
-	Repeat     int       `json:"repeat,omitempty"` // so many columns; 0 is 1
+	Repeat     int       `json:"repeat,omitempty"` // number of such columns; 0 is 1
 }
 
-// MarshalJSON writes s in a compact form that UnmarshalJSON reads.
+// MarshalJSON writes s in the compact form that UnmarshalJSON reads and model files keep:
+// equal neighbouring columns without names are written once with their number, and lists of
+// labels once for neighbours that share them. A schema that Validate refuses is an error.
 func (s *Schema) MarshalJSON() ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -61,8 +63,8 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote and validates it. Unknown keys are
-// errors.
+// UnmarshalJSON reads what MarshalJSON wrote and validates it. Unknown keys and more than
+// MaxColumns columns are errors that match ErrFormat; s changes only where the text is right.
 func (s *Schema) UnmarshalJSON(data []byte) error {
 	var in schemaJSON
 	d := json.NewDecoder(bytes.NewReader(data))

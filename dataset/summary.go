@@ -17,7 +17,9 @@ type Summary struct {
 	Median, Spread float64
 }
 
-// Summarize reads src once, in order, and returns one Summary for each column.
+// Summarize reads src once, in order, and returns one Summary per column. Median and spread of
+// continuous columns come from a sample where the column is longer than the sample. A column
+// without an observed cell has a zero Summary.
 func Summarize(ctx context.Context, src Source) ([]Summary, error) {
 	s := src.Schema()
 	out := make([]Summary, len(s.Columns))
@@ -51,7 +53,7 @@ func Summarize(ctx context.Context, src Source) ([]Summary, error) {
 	return out, nil
 }
 
-// Numbers returns the summary of the numbers that stored values stand for.
+// Numbers returns the summary of the numbers that stored values mean.
 func (s Summary) Numbers(c *Column) Summary {
 	if c.Kind == Continuous && c.Scale != 0 && s.Observed > 0 {
 		s.Mean, s.Variance = c.Offset+c.Scale*s.Mean, c.Scale*c.Scale*s.Variance

@@ -24,14 +24,17 @@ type Table struct {
 	values     []float32
 
 	texts *keptText // nil: not kept
-	base  int       // row of texts that is the first of the table
+	soft  *keptSoft // nil: there is none
+	base  int       // row of texts and of soft that is the first of the table
 
 	// byteMissing says that 255 among bytes is a missing cell. It is false when a
 	// column has 256 categories: the first missing cell then makes the table narrow.
 	byteMissing bool
 }
 
-// NewTable returns a table of no rows with room for rows rows.
+// NewTable returns an empty table whose memory is for rows rows; it grows beyond. Codes take
+// one byte, two or four, by the most categories of any column. A schema that Validate refuses
+// is an error.
 func NewTable(s *Schema, rows int) (*Table, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func NewTable(s *Schema, rows int) (*Table, error) {
 
 // TableOf returns a table of rows without missing cells in the memory of codes, a byte
 // for each cell, [rows, columns]. All columns are discrete, with at most 256
-// categories. A code that is no category is an error that matches ErrFormat.
+// categories. A code that is not a category is an error that matches ErrFormat.
 func TableOf(s *Schema, codes []byte) (*Table, error) {
 	t, err := NewTable(s, 0)
 	if err != nil {
@@ -92,6 +95,9 @@ func (t *Table) Bytes() int64 {
 	n := int64(len(t.bytes)) + 2*int64(len(t.narrow)) + 4*int64(len(t.wide)) + 4*int64(len(t.values))
 	if t.texts != nil {
 		n += int64(len(t.texts.bytes)) + 8*int64(len(t.texts.ends))
+	}
+	if t.soft != nil {
+		n += t.soft.bytes()
 	}
 	return n
 }
@@ -154,6 +160,13 @@ func (t *Table) Append(b *Batch) error {
 	t.values = interleave(t.values, b, t.continuous, func(c *Cells, r int) float32 { return c.Values[r] })
 	if t.texts != nil {
 		t.texts.append(b)
+	}
+	if t.soft == nil && b.HasSoft() {
+		n := len(b.Columns)
+		t.soft = &keptSoft{cells: make([]SoftCells, n), known: make([]map[*Evidence]uint32, n)}
+	}
+	if t.soft != nil {
+		t.soft.append(b, t.rows)
 	}
 	t.rows += b.Rows
 	return nil

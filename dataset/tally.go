@@ -88,6 +88,9 @@ func sampledPerColumn(columns int) int { return max(8, min(4096, mostSampled/col
 // of its numbers.
 func (s *sample) add(x float64, most int) bool { return s.insert(hash(x), most) }
 
+// insert adds a hash to the set and reports whether it was there. Once the set has most hashes
+// it keeps only those whose leading bits are zero, one bit more each time, so the share that
+// is kept says how many different ones there were.
 func (s *sample) insert(h uint64, most int) bool {
 	if s.shift > 0 && h>>(64-s.shift) != 0 {
 		return false

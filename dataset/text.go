@@ -44,7 +44,7 @@ func openTokens(path string, unit Unit, left *int64, opts *Options) (*tokens, er
 
 func (t *tokens) Close() error { return t.file.Close() }
 
-// rune reads a character. Bytes that are no UTF-8 read as U+FFFD.
+// rune reads a character. Bytes that are not UTF-8 read as U+FFFD.
 func (t *tokens) rune() (rune, error) {
 	if t.left != nil && *t.left <= 0 {
 		return 0, io.EOF
@@ -65,7 +65,9 @@ func (t *tokens) rune() (rune, error) {
 	return r, nil
 }
 
-// next returns the next token, valid until the next call, or io.EOF.
+// next returns the next token, valid until the next call, or io.EOF. A token is a character,
+// or what lies between white space; a word of more than maxWordBytes is an error, since a file
+// without white space is probably not text.
 func (t *tokens) next() ([]byte, error) {
 	t.word = t.word[:0]
 	for {
@@ -128,6 +130,9 @@ func textSchema(ctx context.Context, files []file, opts *Options) (*Schema, erro
 	return s, s.Validate()
 }
 
+// countTokens adds the tokens of one file to counts, from which the vocabulary is chosen. left
+// bounds the bytes of all files together. More than most different tokens are an error, so
+// that the map cannot fill the memory.
 func countTokens(ctx context.Context, path string, unit Unit, left *int64, opts *Options, counts map[string]int, most int) error {
 	t, err := openTokens(path, unit, left, opts)
 	if err != nil {
@@ -172,6 +177,8 @@ type textReader struct {
 
 func (r *textReader) Schema() *Schema { return r.schema }
 
+// Read reads up to max windows of tokens into b; io.EOF comes alone, after the last one. An
+// error leaves b empty.
 func (r *textReader) Read(ctx context.Context, b *Batch, max int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -210,7 +217,7 @@ func (r *textReader) fill() error {
 // openText returns what opens text files under the schema of a text.
 func openText(s *Schema, opts *Options) (func(path string) (Reader, error), error) {
 	if s.Unit == "" || s.Columns[0].Labels == nil || s.Columns[0].Labels[unknownCode] != unknownToken {
-		return nil, badData("data", "is text, and the model's variables are no tokens; give a table of %d columns", len(s.Columns))
+		return nil, badData("data", "is text, and the model's variables are not tokens; give a table of %d columns", len(s.Columns))
 	}
 	codes := newEncoder(&Schema{Columns: s.Columns[:1]}, false).labels[0].texts
 	left := opts.textLeft()

@@ -72,8 +72,8 @@ func TestBadText(t *testing.T) {
 		{"ab", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
 		{"", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
 		{"a\nb\x00", Options{}, "a.txt:2: holds a zero byte; is this a text file?"},
-		{strings.Repeat("x", maxWordBytes+1), Options{Text: Text{Unit: Word}}, "a.txt:1: word of more than 4096 bytes; is this a text file?"},
-		{"abc", Options{Schema: table}, "data: is text, and the model's variables are no tokens; give a table of 1 columns"},
+		{strings.Repeat("x", 4097), Options{Text: Text{Unit: Word}}, "a.txt:1: word of more than 4096 bytes; is this a text file?"},
+		{"abc", Options{Schema: table}, "data: is text, and the model's variables are not tokens; give a table of 1 columns"},
 	} {
 		path := save(t, "a.txt", []byte(tt.in))
 		_, err := Open(context.Background(), path, tt.opts)
@@ -88,7 +88,7 @@ func TestBadText(t *testing.T) {
 
 // TestLongestWord reads a word of as many bytes as one may have.
 func TestLongestWord(t *testing.T) {
-	word := strings.Repeat("x", maxWordBytes)
+	word := strings.Repeat("x", 4096)
 	src, err := Open(t.Context(), save(t, "a.txt", []byte(word)), Options{Text: Text{Unit: Word, Length: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -29,8 +29,8 @@ type NumberWriter interface {
 var errNPYRows = badSetting("the rows of a .npy file must be counted before it is written; write .csv")
 
 // NewWriter returns a writer of rows of s in the format of path's extension:
-// .csv, .npy, or .png for images. rows is how many rows will be written; -1, for .csv
-// alone: not known.
+// .csv, .npy, .png for images, or .txt for text. rows is how many rows will be written;
+// -1, for .csv and .txt alone: not known.
 func NewWriter(w io.Writer, path string, s *Schema, rows int) (Writer, error) {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
@@ -39,8 +39,13 @@ func NewWriter(w io.Writer, path string, s *Schema, rows int) (Writer, error) {
 		return newNPYWriter(w, s, rows)
 	case ".png":
 		return newPNGWriter(w, s, rows)
+	case ".txt":
+		if s.Unit == "" {
+			return nil, badSetting("%s: the rows are not text; write .csv", path)
+		}
+		return &textWriter{w: bufio.NewWriter(w), schema: s}, nil
 	}
-	return nil, badSetting("%s: output files end in .csv, .npy, or .png for images", path)
+	return nil, badSetting("%s: output files end in .csv, .npy, .png for images, or .txt for text", path)
 }
 
 // NewNumberWriter returns a writer of rows of cols numbers in the format of
@@ -68,6 +73,9 @@ type numberWriter struct {
 	line       []byte
 }
 
+// Write writes one row. A row of another length, or more rows than were announced, is an
+// error: a .npy file says its shape in front. Text has the shortest form of a number that
+// reads back to the same float64.
 func (n *numberWriter) Write(row []float64) error {
 	if n.written == n.rows || len(row) != n.cols {
 		return badSetting("row %d of %d numbers written to a file of %d x %d", n.written+1, len(row), n.rows, n.cols)
@@ -101,7 +109,7 @@ func (n *numberWriter) Close() error {
 
 // csvWriter writes rows without a header: labels where there are some, numbers
 // in the shortest form that reads back, missing cells empty. A missing cell of
-// a table of one column is a question mark, as blank lines are no rows.
+// a table of one column is a question mark, as blank lines are skipped.
 type csvWriter struct {
 	w      *bufio.Writer
 	schema *Schema
@@ -174,6 +182,9 @@ type npyWriter struct {
 	line    []byte
 }
 
+// newNPYWriter writes the header of an array that takes rows of s and returns a writer of its
+// rows. The type is the smallest integer that holds all codes, or float64 where a column has
+// numbers. The number of rows must be known, because the header comes first.
 func newNPYWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
 	if rows < 0 {
 		return nil, errNPYRows
@@ -207,6 +218,9 @@ func newNPYWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
 	return n, ndarray.WriteNPYHeader(n.w, n.dtype, shape...)
 }
 
+// Write writes the rows of b. More rows than the header says, a code beyond its column's
+// categories and a missing cell in an array of integers are errors; what was written before
+// stays in the file.
 func (n *npyWriter) Write(b *Batch) error {
 	if n.written += b.Rows; n.written > n.rows {
 		return badSetting("more than %d rows written", n.rows)

@@ -1,94 +1,125 @@
 package dataset
 
-import (
-	"image"
-	"image/color"
-	"image/png"
-	"io"
-	"math"
-)
+import "io"
 
-const (
-	maxPicturePixels = 1 << 28
-	pictureMargin    = 2 // pixels between images
-)
-
-// pngWriter draws the rows as one picture: a grid of images that is about as
-// wide as it is high.
+// pngWriter draws the rows as one picture: a grid that is about as wide as it is high.
 type pngWriter struct {
 	w       io.Writer
-	schema  *Schema
+	picture *picture
 	rows    int
-	across  int
-	picture *image.RGBA
 	written int
 }
 
 func newPNGWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
-	if s.Image == [3]int{} || s.Image[2] != 1 && s.Image[2] != 3 {
-		return nil, badSetting("rows of image shape %v cannot be drawn; set the data's image shape, with 1 or 3 channels", s.Image)
-	}
 	if rows < 1 {
 		return nil, badSetting("a picture of %d images; write at least one", rows)
 	}
-	height, width := s.Image[0]+pictureMargin, s.Image[1]+pictureMargin
-	if rows > maxPicturePixels/(height*width)/2 {
-		return nil, badSetting("%d images make a picture that is too large; write fewer, or .npy", rows)
+	across := squareColumns(s, rows)
+	p, err := newPicture(s, (rows-1)/across+1, across)
+	if err != nil {
+		return nil, err
 	}
-	p := &pngWriter{w: w, schema: s, rows: rows, across: max(1, min(rows, int(math.Ceil(math.Sqrt(float64(rows*height)/float64(width))))))}
-	down := (rows + p.across - 1) / p.across
-	p.picture = image.NewRGBA(image.Rect(0, 0, p.across*width+pictureMargin, down*height+pictureMargin))
-	for i := range p.picture.Pix {
-		p.picture.Pix[i] = 64
-		if i%4 == 3 {
-			p.picture.Pix[i] = 255
-		}
-	}
-	return p, nil
+	return &pngWriter{w: w, picture: p, rows: rows}, nil
 }
 
 func (p *pngWriter) Write(b *Batch) error {
 	if p.written+b.Rows > p.rows {
 		return badSetting("more than %d images written", p.rows)
 	}
-	h, w, channels := p.schema.Image[0], p.schema.Image[1], p.schema.Image[2]
 	for r := range b.Rows {
-		left := pictureMargin + p.written%p.across*(w+pictureMargin)
-		top := pictureMargin + p.written/p.across*(h+pictureMargin)
-		for y := range h {
-			for x := range w {
-				var c [3]uint8
-				for k := range c {
-					c[k] = p.shade(b, (y*w+x)*channels+k%channels, r)
-				}
-				p.picture.SetRGBA(left+x, top+y, color.RGBA{c[0], c[1], c[2], 255})
-			}
-		}
+		p.picture.draw(p.written/p.picture.columns, p.written%p.picture.columns, b, r, nil)
 		p.written++
 	}
 	return nil
-}
-
-// shade maps the codes of a column to 0..255 and values 0..1 to the same;
-// missing cells are half grey.
-func (p *pngWriter) shade(b *Batch, col, row int) uint8 {
-	if c := &p.schema.Columns[col]; c.Kind == Discrete {
-		code := b.Columns[col].Codes.At(row)
-		if code == Missing {
-			return 128
-		}
-		return uint8(min(255, code*255/max(1, c.Categories-1)))
-	}
-	v := b.Columns[col].Values[row]
-	if v != v {
-		return 128
-	}
-	return uint8(255*min(1, max(0, v)) + 0.5)
 }
 
 func (p *pngWriter) Close() error {
 	if p.written != p.rows {
 		return badSetting("%d of %d images were written", p.written, p.rows)
 	}
-	return png.Encode(p.w, p.picture)
+	return p.picture.encode(p.w)
+}
+
+// WriteBeside draws rows of s, images of 1 or 3 channels, as a PNG picture of two
+// panels: drawn on the left, and real, rows of realSchema, on the right on a light ground.
+// The real rows may be codes where s has numbers: then their categories say what is white
+// in both panels. Each dot of an image has 4 x 4 pixels where the picture does not get too
+// large by that.
+func WriteBeside(w io.Writer, s *Schema, drawn *Batch, realSchema *Schema, real *Batch) error {
+	if len(drawn.Columns) != len(s.Columns) || len(real.Columns) != len(s.Columns) || len(realSchema.Columns) != len(s.Columns) {
+		return badSetting("a picture of rows of %d, %d and %d columns; give all as many as the schema has, %d",
+			len(drawn.Columns), len(real.Columns), len(realSchema.Columns), len(s.Columns))
+	}
+	if drawn.Rows < 1 || real.Rows < 1 {
+		return badSetting("a picture of %d images beside %d; give at least one of each", drawn.Rows, real.Rows)
+	}
+	down := (drawn.Rows-1)/squareColumns(s, drawn.Rows) + 1
+	across := []int{(drawn.Rows-1)/down + 1, (real.Rows-1)/down + 1}
+	p, err := newPicture(s, down, across...)
+	if err != nil {
+		return err
+	}
+	for i, white := range whites(realSchema) {
+		if s.Columns[i].Kind == Continuous && realSchema.Columns[i].Kind == Discrete {
+			p.white[i] = white
+		}
+	}
+	for panel, b := range []*Batch{drawn, real} {
+		for r := range b.Rows {
+			p.draw(r/across[panel], panel*across[0]+r%across[panel], b, r, nil)
+		}
+	}
+	return p.encode(w)
+}
+
+// CompletionWriter draws completions of rows: a line of the picture has a given row,
+// whose missing dots are blue, and then its completions, in which the dots that were
+// given are tinted orange.
+type CompletionWriter struct {
+	w       io.Writer
+	picture *picture
+	given   int
+	times   int
+	written int
+}
+
+// NewCompletionWriter returns a writer of a PNG picture of given rows of s, each with
+// times completions.
+func NewCompletionWriter(w io.Writer, s *Schema, given, times int) (*CompletionWriter, error) {
+	if given < 1 || times < 1 {
+		return nil, badSetting("a picture of %d completions of %d rows; give at least one of each", times, given)
+	}
+	p, err := newPicture(s, given, times+1)
+	if err != nil {
+		return nil, err
+	}
+	return &CompletionWriter{w: w, picture: p, given: given, times: times}, nil
+}
+
+// Write draws completed rows; row r of given is what row r of completed was made of.
+// The completions of a row follow each other.
+func (c *CompletionWriter) Write(given, completed *Batch) error {
+	if given.Rows != completed.Rows {
+		return badSetting("%d completions of %d rows written; give the row of each", completed.Rows, given.Rows)
+	}
+	if c.written+given.Rows > c.given*c.times {
+		return badSetting("more than %d completions written", c.given*c.times)
+	}
+	for r := range given.Rows {
+		line, nth := c.written/c.times, c.written%c.times
+		if nth == 0 {
+			c.picture.draw(line, 0, given, r, nil)
+		}
+		c.picture.draw(line, 1+nth, completed, r, func(col int) bool { return !given.Columns[col].IsMissing(r) })
+		c.written++
+	}
+	return nil
+}
+
+// Close writes the picture.
+func (c *CompletionWriter) Close() error {
+	if c.written != c.given*c.times {
+		return badSetting("%d of %d completions were written", c.written, c.given*c.times)
+	}
+	return c.picture.encode(c.w)
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"image/png"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -130,18 +132,20 @@ func TestWritersRefuse(t *testing.T) {
 	_, errExt := NewWriter(&out, "a.doc", s, 2)
 	_, errExt2 := NewNumberWriter(&out, "a.png", 1, 2)
 	_, errPNG := NewWriter(&out, "a.png", s, 2)
+	_, errText := NewWriter(&out, "a.txt", s, 2)
 	bad := NewBatch(s, 1)
 	bad.Columns[0].Codes.Set(0, 3)
 	for want, err := range map[string]error{
-		`a cell of "a" is missing`:                                  npy.Write(NewBatch(s, 1)),
-		"1 of 2 rows were written":                                  npy.Close(),
-		"code 3 of \"a\", which has 3 categories":                   csv.Write(bad),
-		"code 3 of \"a\"":                                           codes.Write(bad),
-		"row 1 of 1 numbers written to a file of 1 x 2":             numbers.Write([]float64{1}),
-		"0 of 1 rows were written":                                  numbers.Close(),
-		"a.doc: output files end in .csv, .npy, or .png for images": errExt,
-		"a.png: output files of numbers end in .csv or .npy":        errExt2,
-		"rows of image shape [0 0 0] cannot be drawn":               errPNG,
+		`a cell of "a" is missing`:                      npy.Write(NewBatch(s, 1)),
+		"1 of 2 rows were written":                      npy.Close(),
+		"code 3 of \"a\", which has 3 categories":       csv.Write(bad),
+		"code 3 of \"a\"":                               codes.Write(bad),
+		"row 1 of 1 numbers written to a file of 1 x 2": numbers.Write([]float64{1}),
+		"0 of 1 rows were written":                      numbers.Close(),
+		"a.doc: output files end in .csv, .npy, .png for images, or .txt for text": errExt,
+		"a.txt: the rows are not text; write .csv":                                 errText,
+		"a.png: output files of numbers end in .csv or .npy":                       errExt2,
+		"rows of image shape [0 0 0] cannot be drawn":                              errPNG,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -179,16 +183,166 @@ func TestPicture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Three images across, two down, each 2 x 2 with a margin of 2.
-	if got := img.Bounds().Max; got.X != 14 || got.Y != 10 {
+	// Three images across, two down, each 2 x 2 dots of 4 x 4 pixels with a margin of 2.
+	if got := img.Bounds().Max; got.X != 32 || got.Y != 22 {
 		t.Fatalf("size %v", got)
 	}
 	for _, tt := range []struct {
 		x, y int
-		want uint32
-	}{{0, 0, 64}, {2, 2, 128}, {6, 6, 255}, {7, 6, 127}, {6, 7, 255}, {7, 7, 128}, {10, 6, 64}} {
-		if r, g, _, _ := img.At(tt.x, tt.y).RGBA(); r>>8 != tt.want || g != r {
-			t.Errorf("pixel (%d, %d) is %d, want %d", tt.x, tt.y, r>>8, tt.want)
+		want string
+	}{
+		{0, 0, "404040"}, {2, 2, "3048a0"}, {9, 9, "3048a0"}, {10, 2, "404040"},
+		{12, 12, "ffffff"}, {15, 15, "ffffff"}, {16, 12, "7f7f7f"}, {12, 16, "ffffff"}, {16, 16, "3048a0"}, {19, 19, "3048a0"}, {22, 12, "404040"},
+	} {
+		if got := pixel(img, tt.x, tt.y); got != tt.want {
+			t.Errorf("pixel (%d, %d) is %s, want %s", tt.x, tt.y, got, tt.want)
 		}
+	}
+}
+
+func pixel(img image.Image, x, y int) string {
+	r, g, b, _ := img.At(x, y).RGBA()
+	return fmt.Sprintf("%02x%02x%02x", r>>8, g>>8, b>>8)
+}
+
+// TestBeside wants samples on the left and real rows on the right, on a light ground.
+func TestBeside(t *testing.T) {
+	s := &Schema{Columns: make([]Column, 6), Image: [3]int{2, 1, 3}}
+	for i := range s.Columns {
+		s.Columns[i].Categories = 256
+	}
+	drawn, real := NewBatch(s, 5), NewBatch(s, 3)
+	for v := range s.Columns {
+		for r := range 5 {
+			drawn.Columns[v].Codes.Set(r, 10*r+v)
+		}
+		for r := range 3 {
+			real.Columns[v].Codes.Set(r, 100+10*r+v)
+		}
+	}
+	var out bytes.Buffer
+	if err := WriteBeside(&out, s, drawn, s, real); err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Cells are 4 wide and 8 high; three across and two lines, then two across. The panels
+	// are surrounded by 8 pixels each.
+	if got := img.Bounds().Max; got.X != 8+3*6-2+8+8+2*6-2+8+2 || got.Y != 8+2*10-2+8 {
+		t.Fatalf("size %v", got)
+	}
+	for _, tt := range []struct {
+		x, y int
+		want string
+	}{
+		{7, 7, "404040"}, {8, 8, "000102"}, {11, 11, "000102"}, {8, 12, "030405"}, {12, 8, "404040"}, {14, 8, "0a0b0c"}, {20, 8, "141516"},
+		{8, 18, "1e1f20"}, {14, 18, "28292a"}, {20, 18, "404040"}, {33, 0, "404040"}, {34, 0, "dedede"},
+		{42, 8, "646566"}, {48, 8, "6e6f70"}, {42, 18, "78797a"}, {48, 18, "dedede"},
+	} {
+		if got := pixel(img, tt.x, tt.y); got != tt.want {
+			t.Errorf("pixel (%d, %d) is %s, want %s", tt.x, tt.y, got, tt.want)
+		}
+	}
+	if err := WriteBeside(&out, s, drawn, s, NewBatch(s, 0)); !errors.Is(err, ErrSetting) {
+		t.Errorf("no real rows: %v", err)
+	}
+}
+
+// TestBesideCodes draws a model of numbers beside the codes that it was trained on: the
+// largest code is white in both panels.
+func TestBesideCodes(t *testing.T) {
+	s := &Schema{Columns: []Column{{Kind: Continuous}, {Kind: Continuous}}, Image: [3]int{1, 2, 1}}
+	codes := &Schema{Columns: []Column{{Categories: 5}, {Categories: 5}}, Image: [3]int{1, 2, 1}}
+	drawn, real := NewBatch(s, 1), NewBatch(codes, 1)
+	drawn.Columns[0].Values[0], drawn.Columns[1].Values[0] = 2, 9
+	real.Columns[0].Codes.Set(0, 4)
+	real.Columns[1].Codes.Set(0, Missing)
+	var out bytes.Buffer
+	if err := WriteBeside(&out, s, drawn, codes, real); err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for x, want := range map[int]string{8: "808080", 12: "ffffff", 34: "ffffff", 38: "3048a0"} {
+		if got := pixel(img, x, 8); got != want {
+			t.Errorf("pixel %d is %s, want %s", x, got, want)
+		}
+	}
+	if err := WriteBeside(&out, s, drawn, codes, NewBatch(&Schema{Columns: codes.Columns[:1]}, 1)); !errors.Is(err, ErrSetting) {
+		t.Errorf("a row of one column: %v", err)
+	}
+}
+
+// TestCompletionPicture wants a line for each given row: the row with its missing dots
+// in blue, then its completions with the evidence tinted.
+func TestCompletionPicture(t *testing.T) {
+	s := &Schema{Columns: []Column{{Categories: 2}, {Categories: 2}}, Image: [3]int{1, 2, 1}}
+	given, filled := NewBatch(s, 4), NewBatch(s, 4) // two completions of two rows
+	for r := range 4 {
+		given.Columns[0].Codes.Set(r, 1)
+		filled.Columns[0].Codes.Set(r, 1)
+		given.Columns[1].Codes.Set(r, 0)
+		filled.Columns[1].Codes.Set(r, 0)
+	}
+	for _, r := range []int{0, 1} { // the first row lacks its second dot; the other nothing
+		given.Columns[1].Codes.Set(r, Missing)
+	}
+	filled.Columns[1].Codes.Set(0, 1)
+	var out bytes.Buffer
+	w, err := NewCompletionWriter(&out, s, 2, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); !errors.Is(err, ErrSetting) {
+		t.Errorf("closed too early: %v", err)
+	}
+	if err := errors.Join(w.Write(given, filled), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(given, filled); !errors.Is(err, ErrSetting) {
+		t.Errorf("too many rows: %v", err)
+	}
+	img, err := png.Decode(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := img.Bounds().Max; got.X != 2+3*10 || got.Y != 2+2*6 {
+		t.Fatalf("size %v", got)
+	}
+	const white, black, tinted, tintedBlack, missing = "ffffff", "000000", "ffd39f", "5f3400", "3048a0"
+	for _, tt := range []struct {
+		line, column, dot int
+		want              string
+	}{
+		{0, 0, 0, white}, {0, 0, 1, missing}, {0, 1, 0, tinted}, {0, 1, 1, white}, {0, 2, 0, tinted}, {0, 2, 1, black},
+		{1, 0, 0, white}, {1, 0, 1, black}, {1, 1, 0, tinted}, {1, 1, 1, tintedBlack}, {1, 2, 0, tinted}, {1, 2, 1, tintedBlack},
+	} {
+		if got := pixel(img, 2+10*tt.column+4*tt.dot+1, 2+6*tt.line+1); got != tt.want {
+			t.Errorf("line %d, column %d, dot %d: %s, want %s", tt.line, tt.column, tt.dot, got, tt.want)
+		}
+	}
+}
+
+// TestPictureBounds shrinks the dots of large pictures, and refuses those that are too
+// large without that.
+func TestPictureBounds(t *testing.T) {
+	s := &Schema{Columns: make([]Column, 1<<20), Image: [3]int{1 << 10, 1 << 10, 1}}
+	for _, tc := range []struct{ down, across, dot int }{
+		{1, 1, 4}, {3, 5, 4}, {4, 4, 3}, {8, 7, 2}, {15, 16, 1}, {16, 16, 0}, {math.MaxInt, math.MaxInt, 0},
+	} {
+		p := &picture{schema: s, down: tc.down, columns: tc.across, across: []int{tc.across}}
+		if got := p.largestDot(); got != tc.dot {
+			t.Errorf("%d x %d images: dots of %d, want %d", tc.down, tc.across, got, tc.dot)
+		}
+	}
+	if _, err := newPicture(s, 16, 16); !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("a picture that is too large: %v", err)
+	}
+	if _, err := newPNGWriter(io.Discard, s, math.MaxInt); !errors.Is(err, ErrSetting) {
+		t.Errorf("endless images: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // Images writes train.csv, valid.csv and test.csv to a directory, with 200, 120 and 40
-// images of 4×4 cells, some of them missing, in the four brightest of so many shades. It
+// images of 4×4 cells, some of them missing, in the four brightest of that many shades. It
 // returns their paths in this order.
 func Images(t testing.TB, dir string, shades int) (paths [3]string) {
 	t.Helper()

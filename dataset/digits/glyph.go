@@ -20,7 +20,7 @@ const (
 )
 
 // distances is the signed distance of each cell of a grid from the outline of a
-// glyph, positive inside, in 1/unit cells. The glyph stands in the middle.
+// glyph, positive inside, in 1/unit cells. The glyph is in the middle.
 type distances [grid][grid]int16
 
 // glyphs returns the distance maps of the ten digits in each font.

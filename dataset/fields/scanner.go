@@ -28,7 +28,7 @@ const (
 	MaxCells       = 1 << 20
 )
 
-// Error is text that is no record.
+// Error says why a text is not a record.
 type Error struct {
 	Line, Cell int
 	Problem    string

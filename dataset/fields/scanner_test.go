@@ -112,6 +112,37 @@ func TestScannerLimits(t *testing.T) {
 	}
 }
 
+// TestLongestRecords reads lines and rows as long as they may be, and refuses longer
+// ones. The bound on a line is held to its blocks of 64 KiB.
+func TestLongestRecords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("lines as long as a scanner takes; without -short")
+	}
+	line := func(bytes int64) io.Reader { return io.LimitReader(endless('x'), bytes) }
+	full := strings.Repeat(strings.Repeat("x", 1<<16-1)+"\n", 1024)
+	quoted := func(last int64) io.Reader { // lines of 64 MiB less 1 KiB in all, and a last one with the quote
+		return io.MultiReader(strings.NewReader("\"\n"), strings.NewReader(full), line(last-1), strings.NewReader("\"\n"))
+	}
+	for _, tc := range []struct {
+		name string
+		r    io.Reader
+		want string
+	}{
+		{"the longest line", line(MaxRecordBytes), ""},
+		{"a longer line", line(MaxRecordBytes + 3<<16), "line is longer than 64 MiB"},
+		{"the longest row", quoted(1024), ""},
+		{"a longer row", quoted(1025), "row is longer than 64 MiB"},
+	} {
+		cells, err := NewScanner(tc.r, Dialect{Delimiter: ','}).Next()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
+		}
+		if err == nil && (len(cells) != 1 || len(cells[0]) < MaxRecordBytes) {
+			t.Errorf("%s: %d cells", tc.name, len(cells))
+		}
+	}
+}
+
 // lines is an endless file of lines of 1,000 bytes.
 type lines struct{}
 

@@ -107,9 +107,9 @@ func TestBadNPY(t *testing.T) {
 		{[]byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), "has a header of 4294967295 bytes; it takes at most 65536"},
 		{npy("{}")[:9], "ends in its header; the file is cut short"},
 		{npy("{}"), "has a header that cannot be read (it has 0 of 3 keys); write it with numpy.save"},
-		{npy("["), "has a header that cannot be read (it is no dictionary); write it with numpy.save"},
-		{npy("{'shape': (3, x)}"), "has a header that cannot be read (shape is no list of up to 32 whole numbers); write it with numpy.save"},
-		{npy("{'descr': [('a', '<f8')], "), "has a header that cannot be read (something that is no text, such as the fields of a record); write it with numpy.save"},
+		{npy("["), "has a header that cannot be read (it is not a dictionary); write it with numpy.save"},
+		{npy("{'shape': (3, x)}"), "has a header that cannot be read (shape is not a list of up to 32 whole numbers); write it with numpy.save"},
+		{npy("{'descr': [('a', '<f8')], "), "has a header that cannot be read (something other than text, such as the fields of a record); write it with numpy.save"},
 		{npy(header("<c8", "False", "(2,)")), `has elements of type "<c8"; convert to one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1`},
 		{npy(header("|u1", "False", "()"), 1), "holds a single number; save an array of rows"},
 		{npy(header("|u1", "False", "(2, 0)")), "shape [2 0] has no rows of 1 to 1048576 numbers"},
@@ -122,7 +122,7 @@ func TestBadNPY(t *testing.T) {
 		{npy(header("|u1", "True", "(2147483647, 3)"), 1), "array of 6442450941 bytes in Fortran order; save it in C order"},
 		{npy(header("|u1", "True", "(858993460, 5)"), 1), "array of 4294967300 bytes in Fortran order; save it in C order"},
 		{npy(header("<f8", "True", "(2147483647, 1000)"), 1), "array of 17179869176000 bytes in Fortran order; save it in C order"},
-		{npy(header("|u1", "False", "(1, 2)"), 1, 2, 3), "goes on after the 1 rows of its header; save one array a file"},
+		{npy(header("|u1", "False", "(1, 2)"), 1, 2, 3), "continues after the 1 rows of its header; save one array a file"},
 		{npy(header("|b1", "False", "(1, 2)"), 1, 2), "row 1 has 2 for Boolean 2; it takes 0 or 1"},
 	} {
 		r, err := OpenNPY(bytes.NewReader(tt.in))

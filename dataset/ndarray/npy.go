@@ -69,7 +69,7 @@ type headerParser struct {
 
 func (p *headerParser) parse() error {
 	if !p.take("{") {
-		return fmt.Errorf("it is no dictionary")
+		return fmt.Errorf("it is not a dictionary")
 	}
 	seen := make(map[string]bool)
 	for !p.take("}") {
@@ -133,18 +133,18 @@ func (p *headerParser) text() (string, error) {
 			return s, nil
 		}
 	}
-	return "", fmt.Errorf("something that is no text, such as the fields of a record")
+	return "", fmt.Errorf("something other than text, such as the fields of a record")
 }
 
 func (p *headerParser) tuple() ([]int, error) {
 	if !p.take("(") {
-		return nil, fmt.Errorf("shape is no tuple")
+		return nil, fmt.Errorf("shape is not a tuple")
 	}
 	shape := []int{}
 	for !p.take(")") {
 		end := strings.IndexFunc(p.rest, func(r rune) bool { return r < '0' || r > '9' })
 		if end <= 0 || len(shape) == 32 {
-			return nil, fmt.Errorf("shape is no list of up to 32 whole numbers")
+			return nil, fmt.Errorf("shape is not a list of up to 32 whole numbers")
 		}
 		n, err := strconv.Atoi(p.rest[:end])
 		if err != nil {
@@ -154,7 +154,7 @@ func (p *headerParser) tuple() ([]int, error) {
 		p.take("L") // Python 2
 		shape = append(shape, n)
 		if !p.take(",") && !strings.HasPrefix(p.rest, ")") {
-			return nil, fmt.Errorf("shape is no list of up to 32 whole numbers")
+			return nil, fmt.Errorf("shape is not a list of up to 32 whole numbers")
 		}
 	}
 	return shape, nil

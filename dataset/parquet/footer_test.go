@@ -20,7 +20,12 @@ import (
 // withFooter saves a file that ends in a footer and returns what checkFooter says.
 func withFooter(t *testing.T, footer []byte) error {
 	t.Helper()
-	content := slices.Concat([]byte("PAR1"), footer, binary.LittleEndian.AppendUint32(nil, uint32(len(footer))), []byte("PAR1"))
+	return saved(t, slices.Concat([]byte("PAR1"), footer, binary.LittleEndian.AppendUint32(nil, uint32(len(footer))), []byte("PAR1")))
+}
+
+// saved saves a file and returns what checkFooter says.
+func saved(t *testing.T, content []byte) error {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.parquet")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
@@ -61,6 +66,11 @@ func TestFooterLimits(t *testing.T) {
 		if err := withFooter(t, tt.footer); (err == nil) != tt.ok {
 			t.Errorf("%s, %d bytes: %v", tt.name, len(tt.footer), err)
 		}
+	}
+	// A footer that begins in the file's first bytes, where a struct could be read.
+	overlapping := slices.Concat([]byte("PAR1"), []byte{0}, binary.LittleEndian.AppendUint32(nil, 2), []byte("PAR1"))
+	if err := saved(t, overlapping); err == nil {
+		t.Error("a footer of 2 bytes in a file that has room for 1")
 	}
 	if maxFooterBytes != 8<<20 {
 		t.Errorf("a footer may have %d bytes; a schema of 65,534 columns takes up to 8 MiB", maxFooterBytes)

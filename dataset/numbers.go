@@ -1,0 +1,146 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+)
+
+// NumberReader reads the rows of files as plain numbers, without the codes and scales
+// of a schema: what a decision forest compares. It is for one goroutine.
+type NumberReader struct {
+	opts   Options
+	schema *Schema
+	single bool
+	files  []file // yet to be read
+	recs   Records
+	row    []Value
+	to     []int // by column of the file: column of the result, -1 for none
+}
+
+// OpenNumbers opens the files that path means, for rows of that many columns. names,
+// nil if there are none, are the columns' names: a file with a header is matched by
+// them, and a column that it lacks is missing in every row. Where single is set, each
+// number is rounded once from what the file says to float32.
+func OpenNumbers(path string, columns int, names []string, single bool, opts Options) (*NumberReader, error) {
+	opts.Schema = &Schema{Columns: make([]Column, columns)}
+	for i := range opts.Schema.Columns {
+		opts.Schema.Columns[i].Kind = Continuous
+		if names != nil {
+			opts.Schema.Columns[i].Name = names[i]
+		}
+	}
+	opts.Partial = true
+	if err := errors.Join(opts.Schema.Validate(), opts.validate(), onlyFiles([]string{path})); err != nil {
+		return nil, err
+	}
+	files, err := findFiles([]string{path}, &opts)
+	if err != nil {
+		return nil, err
+	}
+	if files[0].text {
+		return nil, badSetting("%s: text has no columns of numbers; its name ends in one of .csv, .npy, or .gz after it", files[0].path)
+	}
+	return &NumberReader{opts: opts, schema: opts.Schema, single: single, files: files}, nil
+}
+
+// Read fills dst with whole rows, NaN for missing cells, and returns their number. It
+// returns io.EOF, and no rows, when none are left.
+func (r *NumberReader) Read(ctx context.Context, dst []float64) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	columns := len(r.schema.Columns)
+	n := 0
+	for n < len(dst)/columns {
+		if r.recs == nil {
+			if len(r.files) == 0 {
+				break
+			}
+			if err := r.open(ctx); err != nil {
+				return 0, err
+			}
+		}
+		err := r.recs.Next(r.row)
+		if err == io.EOF {
+			if err = r.Close(); err == nil {
+				continue
+			}
+		}
+		if err == nil {
+			err = r.decode(dst[n*columns : (n+1)*columns])
+		}
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// open starts the next file.
+func (r *NumberReader) open(ctx context.Context) error {
+	f := r.files[0]
+	recs, err := f.format.Open(ctx, f.path, &r.opts)
+	if err != nil {
+		return err
+	}
+	if r.to, err = match(f.path, recs, r.schema, &r.opts); err != nil {
+		recs.Close()
+		return err
+	}
+	r.files, r.recs, r.row = r.files[1:], recs, make([]Value, recs.Columns())
+	return nil
+}
+
+// decode turns the raw row into numbers.
+func (r *NumberReader) decode(dst []float64) error {
+	for i := range dst {
+		dst[i] = math.NaN()
+	}
+	for i := range r.row {
+		v := &r.row[i]
+		if r.to[i] < 0 || v.Kind == Absent {
+			continue
+		}
+		if v.Kind != Number {
+			return badData(r.recs.Where(i), "%s is not a number; write one, or leave the cell empty if it is missing", quote(v.Text))
+		}
+		x := v.Number
+		if r.single {
+			x = v.float32()
+		}
+		dst[r.to[i]] = x
+	}
+	return nil
+}
+
+// float32 rounds a number once. Rounding the float64 that a text was read as rounds
+// twice, which differs where that lies half-way between two float32 numbers, or where
+// these are subnormal.
+func (v *Value) float32() float64 {
+	if v.Text != nil {
+		const half = 1 << 28 // of the 29 bits that float64 has more
+		if math.Float64bits(v.Number)&(1<<29-1) == half || math.Abs(v.Number) < 0x1p-126 && v.Number != 0 {
+			if x, err := strconv.ParseFloat(string(v.Text), 32); err == nil {
+				return x
+			}
+		}
+	}
+	return float64(float32(v.Number))
+}
+
+// Close closes the file that is being read.
+func (r *NumberReader) Close() error {
+	if r.recs == nil {
+		return nil
+	}
+	err := r.recs.Close()
+	r.recs = nil
+	return err
+}

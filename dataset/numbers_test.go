@@ -1,0 +1,130 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// readNumbers reads all rows of a file, most at a time.
+func readNumbers(t *testing.T, path string, columns int, names []string, single bool, most int) ([]float64, error) {
+	t.Helper()
+	r, err := OpenNumbers(path, columns, names, single, Options{Stdin: strings.NewReader("7,8\n")})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var all []float64
+	dst := make([]float64, most*columns)
+	for {
+		n, err := r.Read(context.Background(), dst)
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, dst[:n*columns]...)
+	}
+}
+
+func same(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool { return x == y || x != x && y != y })
+}
+
+func TestNumberReader(t *testing.T) {
+	dir, nan := t.TempDir(), math.NaN()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, tt := range map[string]struct {
+		path   string
+		names  []string
+		single bool
+		want   []float64
+	}{
+		"plain":       {file("a.csv", "1,2.5\n-3e2,nan\n,?\n"), nil, false, []float64{1, 2.5, -300, nan, nan, nan}},
+		"no last end": {file("b.csv", "1,2\n3,4"), nil, false, []float64{1, 2, 3, 4}},
+		"names":       {file("c.csv", "y,x\n1,2\n"), []string{"x", "y"}, false, []float64{2, 1}},
+		"one name":    {file("d.csv", "y\n1\n"), []string{"x", "y"}, false, []float64{nan, 1}},
+		"standard":    {"-", nil, false, []float64{7, 8}},
+		// 1 + 2^-24 + 2^-60 is above half-way to the next float32; as float64 it is half-way
+		"once":   {file("e.csv", "1.0000000596046448,1.00000005960464477540\n0.1,1e-46\n"), nil, true, []float64{1.0000001192092896, 1.0000001192092896, float64(float32(0.1)), 0}},
+		"double": {file("f.csv", "0.1,1.00000005960464477540\n"), nil, false, []float64{0.1, 1.0000000596046448}},
+	} {
+		for _, most := range []int{1, 2, 100} {
+			if tt.path == "-" && most != 1 {
+				continue
+			}
+			got, err := readNumbers(t, tt.path, 2, tt.names, tt.single, most)
+			if err != nil || !same(got, tt.want) {
+				t.Errorf("%s, %d rows at a time: %v, want %v: %v", name, most, got, tt.want, err)
+			}
+		}
+	}
+	for want, path := range map[string]string{
+		`bad.csv:2:2: "x" is not a number`: file("bad.csv", "1,2\n3,x\n"),
+		"short.csv:2:":                     file("short.csv", "1,2\n3\n"),
+		"wide.csv":                         file("wide.csv", "1,2,3\n"),
+		"is empty":                         file("empty.csv", ""),
+		"text has no columns":              file("words.txt", "a b"),
+		"unknown kind of file":             file("words.bin", "a b"),
+	} {
+		_, err := readNumbers(t, path, 2, nil, false, 10)
+		if err == nil || !strings.Contains(err.Error(), want) || !(errors.Is(err, ErrFormat) || errors.Is(err, ErrSetting)) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+	if _, err := readNumbers(t, dir+"/none.csv", 2, nil, false, 1); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is missing: %v", err)
+	}
+	// A folder's files are read one after another.
+	sub := filepath.Join(dir, "all")
+	os.Mkdir(sub, 0o755)
+	file("all/1.csv", "1,2\n")
+	file("all/2.csv", "3,4\n5,6\n")
+	if got, err := readNumbers(t, sub, 2, nil, false, 2); err != nil || !same(got, []float64{1, 2, 3, 4, 5, 6}) {
+		t.Errorf("a folder: %v: %v", got, err)
+	}
+}
+
+// TestNumberedHeader has columns whose names are numbers: a row of numbers is the header
+// where it is all names in order, and data otherwise.
+func TestNumberedHeader(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []float64
+	}{
+		{"0,1\n5,6\n", []float64{5, 6}},
+		{"1,0\n5,6\n", []float64{1, 0, 5, 6}},
+		{"0,0\n5,6\n", []float64{0, 0, 5, 6}},
+		{"1,\n5,6\n", []float64{1, math.NaN(), 5, 6}},
+	} {
+		path := save(t, "a.csv", []byte(tt.text))
+		r, err := OpenNumbers(path, 2, []string{"0", "1"}, false, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]float64, 8)
+		n, err := r.Read(context.Background(), got)
+		if err != nil {
+			t.Fatalf("%q: %v", tt.text, err)
+		}
+		if !slices.EqualFunc(got[:2*n], tt.want, func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }) {
+			t.Errorf("%q: %v, want %v", tt.text, got[:2*n], tt.want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package dataset
+
+import (
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"io"
+	"math"
+)
+
+// A picture shows rows that are images in a grid of cells.
+const (
+	maxPicturePixels = 1 << 28
+	pictureDot       = 4 // pixels of a side of a dot, unless the picture would be too large
+	pictureMargin    = 2 // pixels around a cell
+	panelGap         = 8 // pixels between panels, and around a panel that is marked
+)
+
+// The colours between the cells, of dots that are missing, and what is mixed into dots
+// that are evidence.
+var (
+	pictureGround  = color.RGBA{64, 64, 64, 255}
+	markedGround   = color.RGBA{222, 222, 222, 255}
+	missingColour  = color.RGBA{48, 72, 160, 255}
+	evidenceColour = color.RGBA{255, 140, 0, 255}
+)
+
+// picture is a grid of cells of one size, in panels beside each other.
+type picture struct {
+	*image.RGBA
+	schema  *Schema
+	white   []float64 // of each column, the number that is drawn white; 0 is black
+	dot     int
+	across  []int // cells, by panel
+	columns int   // of all panels
+	down    int
+}
+
+// newPicture makes an empty picture of rows of s: a grid down cells high, and
+// across cells wide in each panel. The last of several panels is marked by a light ground.
+func newPicture(s *Schema, down int, across ...int) (*picture, error) {
+	if s.Image == [3]int{} || s.Image[2] != 1 && s.Image[2] != 3 {
+		return nil, badSetting("rows of image shape %v cannot be drawn; set the data's image shape, with 1 or 3 channels", s.Image)
+	}
+	p := &picture{schema: s, white: whites(s), across: across, down: down}
+	for _, n := range across {
+		p.columns += n
+	}
+	if p.dot = p.largestDot(); p.dot == 0 {
+		return nil, badSetting("%d x %d images make a picture that is too large; write fewer, or .npy", down, p.columns)
+	}
+	right := p.left(p.columns-1) + p.cell(1)
+	bottom := p.top(down-1) + p.cell(0)
+	p.RGBA = image.NewRGBA(image.Rect(0, 0, right+p.edge(), bottom+p.edge()))
+	draw.Draw(p.RGBA, p.Bounds(), image.NewUniform(pictureGround), image.Point{}, draw.Src)
+	if n := len(across); n > 1 {
+		from := p.left(p.columns-across[n-1]) - panelGap
+		draw.Draw(p.RGBA, image.Rect(from, 0, right+p.edge(), bottom+p.edge()), image.NewUniform(markedGround), image.Point{}, draw.Src)
+	}
+	return p, nil
+}
+
+// largestDot returns how large dots may be so that the picture does not get too large; 0:
+// not even one pixel is small enough.
+func (p *picture) largestDot() int {
+	gaps := float64(2 * panelGap * len(p.across))
+	for p.dot = pictureDot; p.dot > 0; p.dot-- {
+		height := float64(p.down)*float64(p.cell(0)) + gaps
+		width := float64(p.columns)*float64(p.cell(1)) + gaps
+		if height*width <= maxPicturePixels {
+			return p.dot
+		}
+	}
+	return 0
+}
+
+// cell is the height (0) or width (1) of a cell in pixels, with the margin behind it.
+func (p *picture) cell(side int) int { return p.schema.Image[side]*p.dot + pictureMargin }
+
+// edge is the margin around all cells, less what a cell has behind it.
+func (p *picture) edge() int {
+	if len(p.across) > 1 {
+		return panelGap - pictureMargin
+	}
+	return 0
+}
+
+// left is where the cells of a column begin, and top where those of a line do.
+func (p *picture) left(column int) int {
+	x := pictureMargin + p.edge() + column*p.cell(1)
+	for _, n := range p.across {
+		if column -= n; column < 0 {
+			break
+		}
+		x += 2 * panelGap
+	}
+	return x
+}
+
+func (p *picture) top(line int) int { return pictureMargin + p.edge() + line*p.cell(0) }
+
+// draw fills a cell with row r of b. Dots for which evidence says yes are tinted; nil:
+// none are.
+func (p *picture) draw(line, column int, b *Batch, r int, evidence func(col int) bool) {
+	h, w, channels := p.schema.Image[0], p.schema.Image[1], p.schema.Image[2]
+	for y := range h {
+		for x := range w {
+			first := (y*w + x) * channels
+			x0, y0 := p.left(column)+x*p.dot, p.top(line)+y*p.dot
+			c := image.NewUniform(p.colour(b, first, r, evidence))
+			draw.Draw(p.RGBA, image.Rect(x0, y0, x0+p.dot, y0+p.dot), c, image.Point{}, draw.Src)
+		}
+	}
+}
+
+// colour is that of a dot whose first channel is a column. A dot of which a channel is
+// missing is missing.
+func (p *picture) colour(b *Batch, first, row int, evidence func(col int) bool) color.RGBA {
+	out := color.RGBA{A: 255}
+	known := evidence != nil
+	for k, c := range []*uint8{&out.R, &out.G, &out.B} {
+		col := first + k%p.schema.Image[2]
+		if b.Columns[col].IsMissing(row) {
+			return missingColour
+		}
+		*c = p.shade(b, col, row)
+		known = known && evidence(col)
+	}
+	if known {
+		mix := func(a, b uint8) uint8 { return uint8((5*int(a) + 3*int(b)) / 8) }
+		out = color.RGBA{mix(out.R, evidenceColour.R), mix(out.G, evidenceColour.G), mix(out.B, evidenceColour.B), 255}
+	}
+	return out
+}
+
+// encode writes the picture as PNG: in greys where it has no other colours, which takes
+// about half the bytes.
+func (p *picture) encode(w io.Writer) error {
+	var out image.Image = p
+	if grey := image.NewGray(p.Bounds()); copyGreys(grey.Pix, p.Pix) {
+		out = grey
+	}
+	e := png.Encoder{CompressionLevel: png.BestCompression}
+	return e.Encode(w, out)
+}
+
+// copyGreys copies opaque pixels of four bytes to such of one, and reports whether they
+// are all grey.
+func copyGreys(to, from []uint8) bool {
+	for i := range to {
+		c := from[4*i : 4*i+3]
+		if c[0] != c[1] || c[1] != c[2] {
+			return false
+		}
+		to[i] = c[0]
+	}
+	return true
+}
+
+// whites returns the largest code of each column, and 1 for columns of numbers.
+func whites(s *Schema) []float64 {
+	w := make([]float64, len(s.Columns))
+	for i, c := range s.Columns {
+		if w[i] = 1; c.Kind == Discrete {
+			w[i] = float64(max(1, c.Categories-1))
+		}
+	}
+	return w
+}
+
+// shade maps a cell to 0..255. The cells of a batch may be codes where the schema has
+// numbers: those of rows that a model of numbers was trained on.
+func (p *picture) shade(b *Batch, col, row int) uint8 {
+	if cells := &b.Columns[col]; !cells.Discrete() {
+		x := p.schema.Columns[col].Number(cells.Values[row])
+		return uint8(255*min(1, max(0, x/p.white[col])) + 0.5)
+	}
+	return uint8(min(255, float64(b.Columns[col].Codes.At(row))*255/p.white[col]))
+}
+
+// squareColumns returns how many columns make a picture of rows about as wide as it is
+// high.
+func squareColumns(s *Schema, rows int) int {
+	height, width := s.Image[0]+1, s.Image[1]+1
+	return max(1, min(rows, int(math.Ceil(math.Sqrt(float64(rows)*float64(height)/float64(width))))))
+}

@@ -1,0 +1,391 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Evidence is what is known of a cell whose value is not: which categories it may have, with
+// a likelihood each, or between which numbers it lies. It is immutable.
+type Evidence struct {
+	// Runs, of a Discrete column, are ascending and do not overlap; other categories are
+	// excluded.
+	Runs []Run
+	// Low and High, of a Continuous column, are the numbers at the ends, both included, Low
+	// below High. They may be infinite.
+	Low, High float64
+}
+
+// Run is a run of categories of the same likelihood, which is above 0.
+type Run struct {
+	First, Last int
+	Likelihood  float64
+}
+
+// SoftCells is the evidence about the missing cells of a column of a batch. The zero value
+// has none.
+type SoftCells struct {
+	Of   []uint32 // by row: 0 for a cell without evidence, else 1 + its place in List; nil: all are 0
+	List []*Evidence
+}
+
+// At returns the evidence about the cell of a row, nil if there is none.
+func (s *SoftCells) At(row int) *Evidence {
+	if s.Of == nil || s.Of[row] == 0 {
+		return nil
+	}
+	return s.List[s.Of[row]-1]
+}
+
+// maxRatio bounds the ratio of two likelihoods of a cell, so that float32 holds their
+// products with probabilities.
+const maxRatio = 1e25
+
+// RangeEvidence is the evidence that a cell lies from low to high, both included. An end may be
+// infinite. The categories of a Discrete column count as their numbers.
+func (c *Column) RangeEvidence(low, high float64) (*Evidence, error) {
+	switch {
+	case !(low <= high):
+		return nil, fmt.Errorf("the range %s..%s has no numbers; write the smaller end first", formatCode(low), formatCode(high))
+	case c.Kind == Continuous && low == high:
+		return nil, fmt.Errorf("the range %s..%s is one number, whose probability is 0 in a continuous column; write the number for its density", formatCode(low), formatCode(high))
+	case c.Kind == Continuous:
+		return &Evidence{Low: low, High: high}, nil
+	}
+	var in []int
+	if numbers := c.LabelNumbers(); numbers != nil {
+		for code, x := range numbers {
+			if x >= low && x <= high {
+				in = append(in, code)
+			}
+		}
+	} else if c.Labels != nil {
+		return nil, fmt.Errorf("a range of categories that are not numbers; write a set, such as {%s|%s}", c.Labels[0], c.Labels[len(c.Labels)-1])
+	} else {
+		first, last := math.Ceil(max(low, 0)), math.Floor(min(high, float64(c.Categories-1)))
+		if first <= last {
+			return &Evidence{Runs: []Run{{int(first), int(last), 1}}}, nil
+		}
+	}
+	if in == nil {
+		return nil, fmt.Errorf("no category lies in %s..%s", formatCode(low), formatCode(high))
+	}
+	return setOf(in), nil
+}
+
+// SetEvidence is the evidence that a cell of a Discrete column is one of some categories.
+func (c *Column) SetEvidence(codes []int) (*Evidence, error) {
+	if c.Kind == Continuous {
+		return nil, fmt.Errorf("a set in a continuous column; write a range, such as 30..40")
+	}
+	if len(codes) == 0 {
+		return nil, fmt.Errorf("an empty set; name a category, or leave the cell empty")
+	}
+	for _, code := range codes {
+		if code < 0 || code >= c.Categories {
+			return nil, fmt.Errorf("%d is not a category (want 0..%d)", code, c.Categories-1)
+		}
+	}
+	return setOf(slices.Clone(codes)), nil
+}
+
+// setOf makes evidence of categories, which it sorts.
+func setOf(codes []int) *Evidence {
+	slices.Sort(codes)
+	e := &Evidence{}
+	for _, code := range codes {
+		if n := len(e.Runs); n > 0 && code <= e.Runs[n-1].Last+1 {
+			e.Runs[n-1].Last = code
+		} else {
+			e.Runs = append(e.Runs, Run{code, code, 1})
+		}
+	}
+	return e
+}
+
+// LikelihoodEvidence is the evidence of a likelihood for each category of a Discrete column.
+func (c *Column) LikelihoodEvidence(likelihoods []float64) (*Evidence, error) {
+	if c.Kind == Continuous {
+		return nil, fmt.Errorf("likelihoods in a continuous column; write a range, such as 30..40")
+	}
+	if len(likelihoods) != c.Categories {
+		return nil, fmt.Errorf("%d likelihoods for %d categories; write one for each, divided by |", len(likelihoods), c.Categories)
+	}
+	e := &Evidence{}
+	least, most := math.Inf(1), 0.0
+	for code, x := range likelihoods {
+		if !(x >= 0 && x <= math.MaxFloat64) {
+			return nil, fmt.Errorf("the likelihood %v; want a number of 0 or more", x)
+		}
+		if x == 0 {
+			continue
+		}
+		least, most = min(least, x), max(most, x)
+		if n := len(e.Runs); n > 0 && e.Runs[n-1].Last == code-1 && e.Runs[n-1].Likelihood == x {
+			e.Runs[n-1].Last = code
+		} else {
+			e.Runs = append(e.Runs, Run{code, code, x})
+		}
+	}
+	switch {
+	case e.Runs == nil:
+		return nil, fmt.Errorf("likelihoods that are all 0 exclude every category; leave the cell empty if nothing is known")
+	case most/least > maxRatio:
+		return nil, fmt.Errorf("likelihoods from %v to %v; those above 0 may differ by a factor of %g", least, most, maxRatio)
+	}
+	return e, nil
+}
+
+// Likelihood returns that of a category.
+func (e *Evidence) Likelihood(code int) float64 {
+	i, _ := slices.BinarySearchFunc(e.Runs, code, func(r Run, code int) int { return r.Last - code })
+	if i < len(e.Runs) && e.Runs[i].First <= code {
+		return e.Runs[i].Likelihood
+	}
+	return 0
+}
+
+// Largest returns the largest likelihood, 1 for a range of numbers.
+func (e *Evidence) Largest() float64 {
+	if e.Runs == nil {
+		return 1
+	}
+	most := 0.0
+	for _, r := range e.Runs {
+		most = max(most, r.Likelihood)
+	}
+	return most
+}
+
+// Key is the same for evidence that says the same, and no other.
+func (e *Evidence) Key() string {
+	b := make([]byte, 0, 16+24*len(e.Runs))
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(e.Low))
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(e.High))
+	for _, r := range e.Runs {
+		b = binary.LittleEndian.AppendUint64(b, uint64(r.First))
+		b = binary.LittleEndian.AppendUint64(b, uint64(r.Last))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(r.Likelihood))
+	}
+	return string(b)
+}
+
+// looksSoft reports whether a cell is written as evidence: a..b, {a|b} or [x|y].
+func looksSoft(cell []byte) bool {
+	n := len(cell)
+	return n >= 2 && (cell[0] == '{' && cell[n-1] == '}' || cell[0] == '[' && cell[n-1] == ']' || bytes.Contains(cell, []byte("..")))
+}
+
+// parseSoft reads a cell of a column that is written as evidence, whose categories find
+// finds.
+func (c *Column) parseSoft(text string, find func(category string) (int, error)) (*Evidence, error) {
+	inner := text[1 : len(text)-1]
+	switch {
+	case text[0] == '{' && text[len(text)-1] == '}':
+		if c.Kind == Continuous || strings.TrimSpace(inner) == "" {
+			return c.SetEvidence(nil)
+		}
+		var codes []int
+		for category := range strings.SplitSeq(inner, "|") {
+			code, err := find(strings.TrimSpace(category))
+			if err != nil {
+				return nil, err
+			}
+			codes = append(codes, code)
+		}
+		return c.SetEvidence(codes)
+	case text[0] == '[' && text[len(text)-1] == ']':
+		var likelihoods []float64
+		for word := range strings.SplitSeq(inner, "|") {
+			x, ok := parseNumber([]byte(strings.TrimSpace(word)))
+			if !ok {
+				return nil, fmt.Errorf("%s is not a likelihood; write a number for each category, divided by |", quote([]byte(word)))
+			}
+			likelihoods = append(likelihoods, x)
+		}
+		return c.LikelihoodEvidence(likelihoods)
+	}
+	low, high, _ := strings.Cut(text, "..")
+	ends := [2]float64{math.Inf(-1), math.Inf(1)}
+	for i, word := range []string{strings.TrimSpace(low), strings.TrimSpace(high)} {
+		if word == "" {
+			continue
+		}
+		x, ok := parseNumber([]byte(word))
+		if !ok || math.IsInf(x, 0) {
+			return nil, fmt.Errorf("%s is not the end of a range; write numbers, such as 30..40, 30.. or ..40", quote([]byte(word)))
+		}
+		ends[i] = x
+	}
+	if math.IsInf(ends[0], -1) && math.IsInf(ends[1], 1) {
+		return nil, fmt.Errorf("a range without ends; leave the cell empty if nothing is known")
+	}
+	return c.RangeEvidence(ends[0], ends[1])
+}
+
+// maxInterned bounds the texts of evidence that a reader remembers of a column.
+const maxInterned = 1 << 12
+
+// softReader reads cells that are written as evidence.
+type softReader struct {
+	enc   *encoder
+	texts []map[string]*Evidence // by column
+	list  []map[*Evidence]uint32 // by column, of the batch: 1 + place in its list
+}
+
+func newSoftReader(enc *encoder) *softReader {
+	n := len(enc.schema.Columns)
+	return &softReader{enc, make([]map[string]*Evidence, n), make([]map[*Evidence]uint32, n)}
+}
+
+// begin starts a batch.
+func (s *softReader) begin() {
+	for i := range s.list {
+		clear(s.list[i])
+	}
+}
+
+// read returns what a cell is evidence of, nil for one that is not written so or is a category.
+func (s *softReader) read(col int, v *Value) (*Evidence, string) {
+	if v.Kind != String || !looksSoft(v.Text) {
+		return nil, ""
+	}
+	labels := s.enc.labels[col].texts
+	if _, ok := labels[string(v.Text)]; ok {
+		return nil, ""
+	}
+	if e, ok := s.texts[col][string(v.Text)]; ok {
+		return e, ""
+	}
+	c := &s.enc.schema.Columns[col]
+	e, err := c.parseSoft(string(v.Text), func(category string) (int, error) {
+		v := Value{Kind: String, Text: []byte(category)}
+		if x, ok := parseNumber(v.Text); ok {
+			v.Kind, v.Number = Number, x
+		}
+		code, _, problem := s.enc.cell(col, &v)
+		if problem != "" {
+			return 0, fmt.Errorf("%s", problem)
+		}
+		return code, nil
+	})
+	if err != nil {
+		return nil, fmt.Sprintf("%s of %s: %v", quote(v.Text), s.enc.schema.ColumnName(col), err)
+	}
+	if len(s.texts[col]) >= maxInterned || s.texts[col] == nil {
+		s.texts[col] = make(map[string]*Evidence)
+	}
+	s.texts[col][string(v.Text)] = e
+	return e, ""
+}
+
+// set writes evidence about a missing cell of a batch.
+func (s *softReader) set(b *Batch, row, col int, e *Evidence) {
+	if s.list[col] == nil {
+		s.list[col] = make(map[*Evidence]uint32)
+	}
+	b.Columns[col].Soft.set(b.Rows, row, e, s.list[col])
+}
+
+// set writes the evidence about a row, of as many as rows says; known has what is in the list.
+func (s *SoftCells) set(rows, row int, e *Evidence, known map[*Evidence]uint32) {
+	at, ok := known[e]
+	if !ok {
+		s.List = append(s.List, e)
+		at = uint32(len(s.List))
+		known[e] = at
+	}
+	if s.Of == nil {
+		s.Of = make([]uint32, rows)
+	}
+	s.Of[row] = at
+}
+
+// SetSoft makes the cell of a row of a batch missing but for what is known of it. It takes
+// each evidence as new: a caller with many like cells writes SoftCells itself.
+func (c *Cells) SetSoft(row int, e *Evidence) {
+	rows := max(c.Codes.Len(), len(c.Values))
+	if c.Discrete() {
+		c.Codes.Set(row, Missing)
+	} else {
+		c.Values[row] = missingValue
+	}
+	c.Soft.set(rows, row, e, map[*Evidence]uint32{})
+}
+
+// slice returns the evidence about the rows lo to hi-1.
+func (s *SoftCells) slice(lo, hi int) SoftCells {
+	if s.Of == nil {
+		return SoftCells{}
+	}
+	return SoftCells{Of: s.Of[lo:hi:hi], List: s.List}
+}
+
+// HasSoft reports whether the batch has evidence about a cell.
+func (b *Batch) HasSoft() bool {
+	return slices.ContainsFunc(b.Columns, func(c Cells) bool { return c.Soft.Of != nil })
+}
+
+// RowHasSoft reports whether the batch has evidence about a cell of a row.
+func (b *Batch) RowHasSoft(row int) bool {
+	return slices.ContainsFunc(b.Columns, func(c Cells) bool { return c.Soft.At(row) != nil })
+}
+
+// keptSoft holds the evidence of a table, by column.
+type keptSoft struct {
+	cells []SoftCells
+	known []map[*Evidence]uint32
+	runs  int64 // of all evidence
+}
+
+// append adds the evidence of a batch to that of rows rows before it.
+func (k *keptSoft) append(b *Batch, rows int) {
+	for i := range b.Columns {
+		from, to := &b.Columns[i].Soft, &k.cells[i]
+		if from.Of == nil && to.Of == nil {
+			continue
+		}
+		to.Of = append(to.Of, make([]uint32, rows+b.Rows-len(to.Of))...)
+		if k.known[i] == nil {
+			k.known[i] = make(map[*Evidence]uint32)
+		}
+		for r := range b.Rows {
+			if e := from.At(r); e != nil {
+				if _, ok := k.known[i][e]; !ok {
+					k.runs += int64(1 + len(e.Runs))
+				}
+				to.set(0, rows+r, e, k.known[i])
+			}
+		}
+	}
+}
+
+// gather fills the evidence of b with that of rows, from row base of the table on.
+func (k *keptSoft) gather(b *Batch, rows []int, base int) {
+	for i := range b.Columns {
+		from, to := &k.cells[i], &b.Columns[i].Soft
+		if from.Of == nil {
+			continue
+		}
+		to.Of, to.List = room(to.Of, len(rows)), from.List
+		for n, r := range rows {
+			to.Of[n] = 0
+			if base+r < len(from.Of) {
+				to.Of[n] = from.Of[base+r]
+			}
+		}
+	}
+}
+
+// bytes is about what the evidence takes.
+func (k *keptSoft) bytes() int64 {
+	n := 96 * k.runs
+	for i := range k.cells {
+		n += 4 * int64(len(k.cells[i].Of))
+	}
+	return n
+}

@@ -1,0 +1,201 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func softSchema() *Schema {
+	return &Schema{Columns: []Column{
+		{Name: "colour", Categories: 3, Labels: []string{"red", "green", "a..b"}},
+		{Name: "grade", Categories: 4, Labels: []string{"10", "30", "20", "-5"}},
+		{Name: "count", Categories: 5},
+		{Name: "size", Kind: Continuous, Offset: 10, Scale: 2},
+	}}
+}
+
+// TestSoftCells reads cells that are written as evidence.
+func TestSoftCells(t *testing.T) {
+	inf := math.Inf(1)
+	runs := func(r ...Run) *Evidence { return &Evidence{Runs: r} }
+	for _, tc := range []struct {
+		column  int
+		cell    string
+		want    *Evidence
+		problem string
+	}{
+		{0, "{green|red}", runs(Run{0, 1, 1}), ""},
+		{0, "{ a..b | red }", runs(Run{0, 0, 1}, Run{2, 2, 1}), ""},
+		{0, "{red}", runs(Run{0, 0, 1}), ""},
+		{0, "[0.2|0|0.8]", runs(Run{0, 0, 0.2}, Run{2, 2, 0.8}), ""},
+		{0, "[1|1|1]", runs(Run{0, 2, 1}), ""},
+		{0, "{}", nil, "empty set"},
+		{0, "{blue}", nil, `"blue" is not a category`},
+		{0, "[0|0|0]", nil, "all 0"},
+		{0, "[1|2]", nil, "2 likelihoods for 3"},
+		{0, "[1|-2|3]", nil, "0 or more"},
+		{0, "[1|x|3]", nil, "not a likelihood"},
+		{0, "[1|1e-30|3]", nil, "factor of 1e+25"},
+		{0, "red..green", nil, "not the end of a range"},
+		{0, "1..2", nil, "not numbers; write a set"},
+		{1, "10..25", runs(Run{0, 0, 1}, Run{2, 2, 1}), ""},
+		{1, "..9", runs(Run{3, 3, 1}), ""},
+		{1, "-5..-1", runs(Run{3, 3, 1}), ""},
+		{1, "40..", nil, "no category lies in"},
+		{1, "{10|20}", runs(Run{0, 0, 1}, Run{2, 2, 1}), ""},
+		{2, "1..3", runs(Run{1, 3, 1}), ""},
+		{2, "1.5..", runs(Run{2, 4, 1}), ""},
+		{2, "3..3", runs(Run{3, 3, 1}), ""},
+		{2, "4..1e9", runs(Run{4, 4, 1}), ""},
+		{2, "5..", nil, "no category"},
+		{2, "{0|4}", runs(Run{0, 0, 1}, Run{4, 4, 1}), ""},
+		{2, "{0|5}", nil, "out of range"},
+		{2, "3..1", nil, "smaller end first"},
+		{2, "..", nil, "without ends"},
+		{2, "1..2..3", nil, "not the end"},
+		{2, "nan..3", nil, "not the end"},
+		{3, "30..40", &Evidence{Low: 30, High: 40}, ""},
+		{3, "30..", &Evidence{Low: 30, High: inf}, ""},
+		{3, " .. -1e3", &Evidence{Low: -inf, High: -1000}, ""},
+		{3, "30..30", nil, "whose probability is 0"},
+		{3, "1e999..", nil, "not the end"},
+		{3, "{30}", nil, "continuous column; write a range"},
+		{3, "[1|2]", nil, "continuous column; write a range"},
+	} {
+		s := newSoftReader(newEncoder(softSchema(), false))
+		got, problem := s.read(tc.column, &Value{Kind: String, Text: []byte(tc.cell)})
+		if !reflect.DeepEqual(got, tc.want) || (problem == "") != (tc.problem == "") || !strings.Contains(problem, tc.problem) {
+			t.Errorf("column %d, %s: %+v, %q; want %+v, %q", tc.column, tc.cell, got, problem, tc.want, tc.problem)
+		}
+		if strings.Contains(problem, "\n") || problem != "" && !strings.Contains(problem, `"`) {
+			t.Errorf("%s: the message %q is not a line that quotes the cell", tc.cell, problem)
+		}
+	}
+	// A text that is a category is that category.
+	s := newSoftReader(newEncoder(softSchema(), false))
+	if e, problem := s.read(0, &Value{Kind: String, Text: []byte("a..b")}); e != nil || problem != "" {
+		t.Errorf("a..b is a category, and was read as %v, %q", e, problem)
+	}
+}
+
+const softFile = `colour,grade,count,size
+{red|green},10,1..2,30..40
+a..b,..20,3,12
+,30,[1|2|0|0|0],14
+red,20,1..2,30..40
+`
+
+// TestSoftRows reads a file in batches and as a table.
+func TestSoftRows(t *testing.T) {
+	ctx := context.Background()
+	open := func(text string, soft bool) (Reader, error) {
+		return OpenReader(ctx, "-", Options{Schema: softSchema(), Soft: soft, KeepText: true, Stdin: strings.NewReader(text)})
+	}
+	var batches []*Batch
+	r, err := open(softFile, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		b := &Batch{}
+		if err := r.Read(ctx, b, 3); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		batches = append(batches, b)
+	}
+	if len(batches) != 2 || batches[0].Rows != 3 || batches[1].Rows != 1 {
+		t.Fatalf("%d batches", len(batches))
+	}
+	if b := batches[0]; len(b.Columns[2].Soft.Of) != 3 || b.Columns[0].Soft.At(1) != nil || b.Columns[0].Codes.At(1) != 2 ||
+		!b.Columns[0].IsMissing(0) || b.Columns[0].Soft.At(2) != nil || b.Columns[0].Text[0] != nil || !bytes.Equal(b.Columns[3].Text[1], []byte("12")) {
+		t.Errorf("first batch: %+v", b)
+	}
+	if a, b := batches[0].Columns[3].Soft.At(0), batches[1].Columns[3].Soft.At(0); a == nil || a != b {
+		t.Errorf("the same text is read as %v and as %v", a, b)
+	}
+	src, err := OpenAll(ctx, []string{"-"}, Options{Schema: softSchema(), Soft: true, KeepText: true, Stdin: strings.NewReader(softFile)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b Batch
+	if err := src.(*Table).Slice(1, 4).Gather(ctx, &b, []int{2, 0, 2, 1}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []*Evidence{{Runs: []Run{{1, 2, 1}}}, nil, {Runs: []Run{{1, 2, 1}}}, {Runs: []Run{{0, 0, 1}, {1, 1, 2}}}} {
+		if got := b.Columns[2].Soft.At(i); !reflect.DeepEqual(got, want) {
+			t.Errorf("row %d of the gathered ones: %+v, want %+v", i, got, want)
+		}
+	}
+	if part := b.Slice(2, 4); part.Columns[2].Soft.At(1) == nil || part.Columns[3].Soft.At(0) == nil || part.Columns[3].Soft.At(1) != nil {
+		t.Error("a slice of the batch has other evidence")
+	}
+	if _, err := AppendBlock(nil, softSchema(), &b); !errors.Is(err, ErrSetting) {
+		t.Errorf("evidence in a block: %v", err)
+	}
+	if r, err = open(softFile, false); err == nil {
+		err = r.Read(ctx, &b, 3)
+	}
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), ":2:1:") {
+		t.Errorf("read as values: %v", err)
+	}
+	if r, err = open("colour,grade,count,size\nred,10,1,30\nred,10,9..,30\n", true); err == nil {
+		err = r.Read(ctx, &b, 3)
+	}
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), ":3:3:") {
+		t.Errorf("a range without categories: %v", err)
+	}
+	// A first row of evidence is data, not a header.
+	if r, err = OpenReader(ctx, "-", Options{Schema: &Schema{Columns: []Column{{Categories: 3}, {Categories: 3}}}, Soft: true, Stdin: strings.NewReader("0..1,{1|2}\n")}); err == nil {
+		err = r.Read(ctx, &b, 3)
+	}
+	if err != nil || b.Rows != 1 || b.Columns[0].Soft.At(0) == nil {
+		t.Errorf("a first row of evidence: %d rows, %v", b.Rows, err)
+	}
+	if _, err := OpenReader(ctx, "x.csv", Options{Soft: true}); !errors.Is(err, ErrSetting) {
+		t.Errorf("evidence without a schema: %v", err)
+	}
+}
+
+// FuzzSoft wants evidence that is in order, or a message, whatever a cell says.
+func FuzzSoft(f *testing.F) {
+	for _, s := range []string{"{red|a..b}", "[0.2|0|0.8]", "1..2", "..", "[]", "{|}", "-1e308..1e308", "[1e308|1e308|1e-308]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, cell string) {
+		s := newSoftReader(newEncoder(softSchema(), false))
+		for col := range s.enc.schema.Columns {
+			e, problem := s.read(col, &Value{Kind: String, Text: []byte(cell)})
+			if e == nil {
+				continue
+			}
+			if problem != "" {
+				t.Fatalf("%q: %v and %q", cell, e, problem)
+			}
+			c := &s.enc.schema.Columns[col]
+			if c.Kind == Continuous {
+				if !(e.Low < e.High) || e.Runs != nil {
+					t.Fatalf("%q: %+v", cell, e)
+				}
+				continue
+			}
+			last := -1
+			for _, r := range e.Runs {
+				if r.First <= last || r.Last < r.First || r.Last >= c.Categories || !(r.Likelihood > 0) || math.IsInf(r.Likelihood, 0) {
+					t.Fatalf("%q: %+v", cell, e)
+				}
+				last = r.Last
+			}
+			if last < 0 || !(e.Largest() > 0) || e.Likelihood(e.Runs[0].First) != e.Runs[0].Likelihood || e.Likelihood(c.Categories) != 0 {
+				t.Fatalf("%q: %+v", cell, e)
+			}
+		}
+	})
+}
