@@ -16,7 +16,7 @@ func (Bernoulli) NumStats() int { return 2 }
 // Codes returns 2.
 func (Bernoulli) Codes() int { return 2 }
 
-// CheckSettings returns nil: there are no settings.
+// CheckSettings returns nil: the family has no settings.
 func (Bernoulli) CheckSettings() error { return nil }
 
 // Check wants 0 or 1.

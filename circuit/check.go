@@ -58,7 +58,9 @@ func fault(g *Graph, id NodeID, format string, args ...any) error {
 	return fmt.Errorf("%w: %v node %d %s", ErrGraph, g.Nodes[id].Kind, id, fmt.Sprintf(format, args...))
 }
 
-// checkWiring checks all but the scopes.
+// checkWiring checks all but the scopes, in the order of nodes, and returns the first fault
+// with the node's number. It runs before the checks of scopes, which may then index children,
+// leaves and edge blocks without looking.
 func checkWiring(g *Graph) error {
 	switch {
 	case g == nil || len(g.Nodes) == 0:
@@ -109,7 +111,9 @@ func checkWiring(g *Graph) error {
 	return nil
 }
 
-// checkTie wants a node that passed the checks of its kind.
+// checkTie checks that a node which is tied has the shape of the node whose parameters it
+// uses: kind, units, leaf, edge blocks and the units of each child. The node itself passed the
+// checks of its kind before; an untied one passes at once.
 func checkTie(g *Graph, id NodeID) error {
 	n := &g.Nodes[id]
 	to := n.Tie.Node()
@@ -208,6 +212,9 @@ func checkSum(g *Graph, id NodeID) error {
 	return checkEdges(g, id, columns)
 }
 
+// checkEdges checks the edge blocks of a sum whose weights have that many columns: blocks
+// divide both sides, lie inside, are sorted and listed once, and every row block has one. The
+// mask is checked last, since its length depends on them.
 func checkEdges(g *Graph, id NodeID, columns int) error {
 	n := &g.Nodes[id]
 	e := n.Edges
@@ -234,6 +241,9 @@ func checkEdges(g *Graph, id NodeID, columns int) error {
 	return checkMask(g, id)
 }
 
+// checkMask checks the mask of a block-sparse sum, if it has one: as many words as the weights
+// take, no bits after the last weight, and at least one weight for every unit, since a unit
+// without weights has no distribution.
 func checkMask(g *Graph, id NodeID) error {
 	e := g.Nodes[id].Edges
 	if e.Mask == nil {

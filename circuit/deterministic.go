@@ -118,7 +118,10 @@ func (d *disjointness) overlap(a, b NodeID) bool {
 	return d.scopes.Of(a).Overlaps(d.scopes.Of(b))
 }
 
-// prove looks for a proof by the structure of a.
+// prove reports whether the supports of a and b are disjoint as far as the structure of a
+// shows it: indicators of different values of one variable are; a sum is if all its children
+// are; a product is if one of its children is. False means that no proof was found this way;
+// disjoint then tries with b.
 func (d *disjointness) prove(a, b NodeID) bool {
 	n, m := &d.g.Nodes[a], &d.g.Nodes[b]
 	switch n.Kind {

@@ -86,7 +86,7 @@ func (l Gaussian) Constants() []float64 {
 }
 
 // blendMoments returns mean and variance of the statistics (x, x²), blended
-// with those of the present parameters; false if there is no evidence.
+// with those of the present parameters; false without evidence.
 func blendMoments(mean, variance float64, sum []float64, weight, pseudocount, step float64) (m, v float64, ok bool) {
 	total := weight + pseudocount
 	if !(total > 0) {

@@ -30,7 +30,7 @@ func (k Kind) String() string {
 }
 
 // Graph is a probabilistic circuit without its parameters: a DAG whose nodes
-// stand in topological order, children before parents. A Graph is built by
+// are in topological order, children before parents. A Graph is built by
 // package structures or format, validated once, and read-only from then on.
 type Graph struct {
 	NumVars int

@@ -24,7 +24,7 @@ type Leaf interface {
 	CheckSettings() error
 	// Check returns an error that says what x must be, or nil.
 	Check(x float64) error
-	// CheckParams returns an error if p are no parameters of this family.
+	// CheckParams returns an error if p are not parameters of this family.
 	CheckParams(p []float64) error
 	// LogProb is the natural log of the density or mass at x. A missing x is
 	// the caller's business: its log marginal is 0.

@@ -17,9 +17,14 @@ type LeafSpec struct {
 	MinSigma   float64 `json:"min_sigma,omitempty" yaml:"min_sigma,omitempty" mapstructure:"min_sigma"`
 	MinScale   float64 `json:"min_scale,omitempty" yaml:"min_scale,omitempty" mapstructure:"min_scale"`
 	Edges      []int   `json:"edges,omitempty" yaml:"edges,omitempty" mapstructure:"edges"`
+
+	// Of RealHistogram.
+	Breaks []float64 `json:"breaks,omitempty" yaml:"breaks,omitempty" mapstructure:"breaks"`
+	Floor  float64   `json:"floor,omitempty" yaml:"floor,omitempty" mapstructure:"floor"`
 }
 
-// LeafTypes lists the names of the families.
+// LeafTypes lists the names of the families that circuits are built with. Imported circuits
+// may also have RealHistogram, which ParseLeaf knows as well.
 func LeafTypes() []string {
 	return []string{
 		"bernoulli", "binomial", "categorical", "discretised-logistic",
@@ -50,6 +55,8 @@ func ParseLeaf(s LeafSpec) (Leaf, error) {
 		l = LogNormal{MinSigma: s.MinSigma}
 	case "poisson":
 		l = Poisson{}
+	case "real-histogram":
+		l = RealHistogram{Breaks: s.Breaks, Floor: s.Floor}
 	default:
 		return nil, fmt.Errorf("%w: unknown type %.40q; want one of %s", ErrLeaf, s.Type, strings.Join(LeafTypes(), ", "))
 	}
@@ -78,7 +85,8 @@ func (s LeafSpec) checkForeign(l Leaf) error {
 	return nil
 }
 
-// SpecOf returns the spec of a leaf: the inverse of ParseLeaf.
+// SpecOf returns the spec of a leaf, from which ParseLeaf makes an equal leaf; model files
+// keep it. A leaf of another package gives an error that matches ErrLeaf.
 func SpecOf(l Leaf) (LeafSpec, error) {
 	s := LeafSpec{}
 	switch l := l.(type) {
@@ -93,6 +101,8 @@ func SpecOf(l Leaf) (LeafSpec, error) {
 		s.MinSigma = l.MinSigma
 	case Histogram:
 		s.Edges = l.Edges
+	case RealHistogram:
+		s.Breaks, s.Floor = l.Breaks, l.Floor
 	case LogNormal:
 		s.MinSigma = l.MinSigma
 	case Indicator:

@@ -60,10 +60,23 @@ func TestGraphLimits(t *testing.T) {
 		{"more weights", oneSum(1<<16+1, 1<<24), false},
 		{"most codes", domain(1 << 24), true},
 		{"one more code", domain(1<<24 + 1), false},
-		{"leaf parameters below 2^40", leafParams(1<<24, 1<<15), true},
+		{"2^40 leaf parameters", leafParams(1<<24, 1<<16), true},
+		{"more leaf parameters", leafParams(1<<24, 1<<16+1), false},
 	} {
 		if err := Validate(tc.graph); (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrGraph) {
 			t.Errorf("%s: %v, want ok: %v", tc.name, err, tc.ok)
+		}
+	}
+}
+
+// TestTrialsLimit takes the most trials of a binomial leaf, whose codes are one more,
+// and refuses one more.
+func TestTrialsLimit(t *testing.T) {
+	for trials, ok := range map[int]bool{0: false, 1: true, 1<<24 - 1: true, 1 << 24: false} {
+		g := oneSum(1, 1)
+		g.Nodes[0].Leaf = Binomial{Trials: trials}
+		if err := Validate(g); (err == nil) != ok {
+			t.Errorf("%d trials: %v, want ok: %v", trials, err, ok)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func checkCodes(name, setting string, codes, least int) error {
 
 func checkCode(name string, x float64, codes int) error {
 	if !(x >= 0 && x < float64(codes)) || x != math.Trunc(x) {
-		return fmt.Errorf("%s: %v is no code; want a whole number from 0 to %d", name, x, codes-1)
+		return fmt.Errorf("%s: %v is not a code (want 0..%d)", name, x, codes-1)
 	}
 	return nil
 }

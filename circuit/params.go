@@ -2,7 +2,7 @@ package circuit
 
 import "fmt"
 
-// CheckParams returns an error if p, in canonical order, are no parameters of a
+// CheckParams returns an error if p, in canonical order, are not parameters of a
 // node: a weight that is negative or not finite, a row whose sum is not 1
 // within 1e-3, a weight where the mask has none, or leaf parameters that the
 // leaf refuses. The graph is valid.

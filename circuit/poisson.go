@@ -25,13 +25,13 @@ func (Poisson) NumStats() int { return 1 }
 // Codes returns 0: the domain is not finite.
 func (Poisson) Codes() int { return 0 }
 
-// CheckSettings returns nil: there are no settings.
+// CheckSettings returns nil: the family has no settings.
 func (Poisson) CheckSettings() error { return nil }
 
 // Check wants a whole number that is not negative.
 func (Poisson) Check(x float64) error {
 	if !(x >= 0 && x <= math.MaxFloat32) || x != math.Trunc(x) {
-		return fmt.Errorf("poisson: %v is no count; want a whole number from 0", x)
+		return fmt.Errorf("poisson: %v is not a count (want 0, 1, 2, ...)", x)
 	}
 	return nil
 }

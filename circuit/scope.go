@@ -126,7 +126,9 @@ func (t *scopeTable) add(s Scope) (overlaps bool) {
 	return both != 0
 }
 
-// take returns the number of the union and empties it.
+// take returns the number of the scope that was collected in the union, and empties the union
+// for the next node. Equal scopes get equal numbers, so each is stored once however many nodes
+// have it.
 func (t *scopeTable) take() int32 {
 	words := t.union[t.lo:t.hi]
 	h := uint64(t.lo)

@@ -42,6 +42,9 @@ func TestLongChain(t *testing.T) {
 	if p := Properties(g); !p.Smooth || !p.Decomposable || !p.TotalScope || !p.StructuredDecomposable || p.Deterministic {
 		t.Errorf("%+v", p)
 	}
+	if _, err := ScopesOf(g); !errors.Is(err, ErrGraph) || !strings.Contains(err.Error(), "take more than 256 MiB") {
+		t.Errorf("explicit scopes: %v, want ErrGraph and the bound on them", err)
+	}
 	ends := g.Nodes[g.Root].Children // products of a sum and an input of the last variable
 	g.Nodes[ends[1]].Children[1] = 0 // an input of the first one
 	if err := Validate(g); !errors.Is(err, ErrGraph) || !strings.Contains(err.Error(), "is not smooth: child") {
@@ -117,7 +120,7 @@ func TestSketchAgrees(t *testing.T) {
 // is below them: beyond walkSteps for each node the sketch gives up, and
 // explicit scopes find the same.
 func TestSketchOfManyRoots(t *testing.T) {
-	for _, roots := range []int{1, 7, 9, 40} {
+	for _, roots := range []int{1, 8, 9, 40} {
 		g := chainGraph(500)
 		for range roots - 1 {
 			g.Nodes = append(g.Nodes, Node{Kind: Sum, Units: 1, Children: []NodeID{g.Root}})

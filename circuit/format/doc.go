@@ -25,7 +25,7 @@
 //
 // # Errors
 //
-// Files that are no valid models give errors of one line that match ErrModel
+// Files that are not valid models give errors of one line that match ErrModel
 // and name the file, for text with line and column. A file that no registered
 // format recognises gives an error that lists those that were tried. Nothing is
 // allocated before its size is checked against the file. Nothing panics on bad

@@ -69,7 +69,7 @@ func decode(r io.ReaderAt, size, limit int64) (*Model, error) {
 	}
 	f, ok := find(head)
 	if !ok {
-		return nil, fmt.Errorf("its first bytes are those of no known format (tried: %s); give a model file, or get it again if it was cut short", tried())
+		return nil, &UnknownError{Tried: Names()}
 	}
 	return f.Decode(r, size)
 }

@@ -13,7 +13,7 @@ type Anemone struct {
 	weight   float64
 }
 
-// Step returns the parameters after an update by the flows f of so many rows.
+// Step returns the parameters after an update by the flows f of that many rows.
 // With F the averaged flows, divided by the weight that they have in the
 // averages, V the visits of a unit without evidence and n the number of its
 // positive weights,

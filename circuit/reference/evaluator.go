@@ -8,7 +8,7 @@ import (
 )
 
 // Evaluator evaluates one circuit with one set of parameters. It is safe for
-// concurrent use as long as nobody writes to the parameters.
+// concurrent use as long as the parameters are not written to.
 type Evaluator struct {
 	g     *circuit.Graph
 	p     Params
@@ -116,12 +116,12 @@ func (ev *Evaluator) LogLikelihood(row []float64) (float64, error) {
 
 // Values returns the log value of every unit of every node: [node][unit].
 func (ev *Evaluator) Values(row []float64) ([][]float64, error) {
-	return ev.evaluate(row, logSumExp, func(circuit.Leaf, []float64) float64 { return 0 })
+	return ev.evaluate(row, logSumExp, func(int, circuit.Leaf, []float64) float64 { return 0 })
 }
 
 // evaluate returns the log value of every unit, given how sums join the logs of
-// their terms and what a leaf has where its cell is missing.
-func (ev *Evaluator) evaluate(row []float64, sum func([]float64) float64, missing func(circuit.Leaf, []float64) float64) ([][]float64, error) {
+// their terms and what a leaf of a variable has where its cell is missing.
+func (ev *Evaluator) evaluate(row []float64, sum func([]float64) float64, missing func(int, circuit.Leaf, []float64) float64) ([][]float64, error) {
 	if err := ev.CheckRow(row); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (ev *Evaluator) evaluate(row []float64, sum func([]float64) float64, missin
 			switch n.Kind {
 			case circuit.Input:
 				if p, x := leafParams(ev.g, ev.p, id, u), row[n.Var]; math.IsNaN(x) {
-					values[i][u] = missing(n.Leaf, p)
+					values[i][u] = missing(n.Var, n.Leaf, p)
 				} else {
 					values[i][u] = n.Leaf.LogProb(p, x)
 				}

@@ -72,5 +72,5 @@ func (ev *Evaluator) Bound(given []float64) (float64, error) {
 // maxima is Values with the largest log densities of inputs whose cells are missing,
 // and with sums of log terms as given.
 func (ev *Evaluator) maxima(row []float64, sum func([]float64) float64) ([][]float64, error) {
-	return ev.evaluate(row, sum, func(l circuit.Leaf, p []float64) float64 { return l.LogProb(p, l.Mode(p)) })
+	return ev.evaluate(row, sum, func(_ int, l circuit.Leaf, p []float64) float64 { return l.LogProb(p, l.Mode(p)) })
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/pce-engine/pce/circuit"
 )
 
-// TestMaximiseAgreesWithEnumeration: maxima exchange, so the value of a row is the largest
+// TestMaximiseQueries: maxima exchange, so the value of a row is the largest
 // value of its completions, the returned one has it, and the bound is above all.
-func TestMaximiseAgreesWithEnumeration(t *testing.T) {
+func TestMaximiseQueries(t *testing.T) {
 	below := 0
 	for seed := range uint64(60) {
 		g, ev, rng := random(t, seed, RandomOptions{Vars: 2 + int(seed%3), MaxUnits: 5, MaxCodes: 4, Discrete: true})
@@ -66,9 +66,9 @@ func TestMaximiseAgreesWithEnumeration(t *testing.T) {
 	}
 }
 
-// TestMaximiseIsExactWhereDeterministic compares with the mode where the units of a
+// TestExactMPEQueries compares with the mode where the units of a
 // chain say which code a variable has, so that one product of a sum is not 0.
-func TestMaximiseIsExactWhereDeterministic(t *testing.T) {
+func TestExactMPEQueries(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 9))
 	for vars := 1; vars <= 6; vars++ {
 		g, p := Chain(rng, vars, 3)
@@ -95,9 +95,9 @@ func TestMaximiseIsExactWhereDeterministic(t *testing.T) {
 	}
 }
 
-// TestMaximiseByHand has a product that a sum of two equal edges beats, which maxima
+// TestMaximiseQueriesByHand has a product that a sum of two equal edges beats, which maxima
 // do not see, a tie, and densities above 1.
-func TestMaximiseByHand(t *testing.T) {
+func TestMaximiseQueriesByHand(t *testing.T) {
 	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
 		{Kind: circuit.Input, Units: 3, Var: 0, Leaf: circuit.Categorical{Categories: 3}},
 		{Kind: circuit.Input, Units: 3, Var: 1, Leaf: circuit.Gaussian{}},

@@ -292,7 +292,7 @@ func (b *randomBuilder) mask(e *circuit.Edges) []uint64 {
 	return mask
 }
 
-// Chain returns a deterministic circuit with random parameters: a Markov chain of so many
+// Chain returns a deterministic circuit with random parameters: a Markov chain of that many
 // variables and codes, in which unit u of a variable's input is certain of code u, so
 // that a row has one product of each sum.
 func Chain(rng *rand.Rand, vars, codes int) (*circuit.Graph, Params) {

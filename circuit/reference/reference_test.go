@@ -296,9 +296,9 @@ func TestEMRules(t *testing.T) {
 	}
 }
 
-// TestSample compares the frequencies of samples given evidence with the exact
+// TestSampleQueries compares the frequencies of samples given evidence with the exact
 // conditional probabilities.
-func TestSample(t *testing.T) {
+func TestSampleQueries(t *testing.T) {
 	for seed := range uint64(10) {
 		g, ev, rng := random(t, seed, RandomOptions{Vars: 3, MaxUnits: 5, MaxCodes: 3, Discrete: true, Positive: true})
 		given := RandomRows(g, rng, 1, 0)[0]
@@ -320,13 +320,21 @@ func TestSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		chi, cells := 0.0, 0.0
 		for row := range states {
 			ll, _ := ev.LogLikelihood(row)
-			p := math.Exp(ll - base)
-			// Five standard errors of a frequency.
-			if got := count[fmt.Sprint(row)] / n; !near(got, p, 5*math.Sqrt(p/n)) {
-				t.Errorf("seed %d: %v has frequency %v, probability %v", seed, row, got, p)
+			p, got := math.Exp(ll-base), count[fmt.Sprint(row)]
+			if chi += (got - n*p) * (got - n*p) / (n * p); n*p >= 5 {
+				cells++
 			}
+			// Five standard errors of a frequency.
+			if !near(got/n, p, 5*math.Sqrt(p/n)) {
+				t.Errorf("seed %d: %v has frequency %v, probability %v", seed, row, got/n, p)
+			}
+		}
+		// Six standard deviations and ten above the mean of chi-square.
+		if df := cells - 1; !(chi <= df+6*math.Sqrt(2*df)+10) {
+			t.Errorf("seed %d: chi-square %v over %v completions", seed, chi, cells)
 		}
 	}
 }

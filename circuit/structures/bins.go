@@ -62,7 +62,9 @@ func sampleBinned(ctx context.Context, src dataset.Source, opts ChowLiuOptions) 
 	return vars, nil
 }
 
-// sampleRows draws at most most of n rows, ascending (Floyd's algorithm).
+// sampleRows draws at most most of n rows without repetition, ascending, by Floyd's algorithm:
+// as many random numbers as rows drawn, whatever n is. Equal seeds give equal rows; if n is at
+// most most, all rows are taken.
 func sampleRows(n, most int, seed uint64) []int {
 	rows := make([]int, 0, min(n, most))
 	if n <= most {
@@ -114,7 +116,9 @@ func binCodes(codes *dataset.Codes, categories, bins int) (binned, error) {
 	return v, nil
 }
 
-// binLabels gives the most frequent codes a bin each and all others the last.
+// binLabels gives each of the most frequent codes a bin of its own and all others the last
+// one; ties go to the smaller code. It is for categories that have no order, so neighbouring
+// codes are not joined. A code beyond categories is an error.
 func binLabels(codes *dataset.Codes, categories, bins int) (binned, error) {
 	count, order := make([]int, categories), make([]int, categories)
 	for r := range codes.Len() {

@@ -11,7 +11,7 @@ type HCLTOptions struct {
 // HCLT returns the hidden Chow-Liu tree over a tree of variables, such as the
 // one that ChowLiu learns.
 //
-// Each variable of the tree that has children stands for a latent of M states:
+// Each variable of the tree that has children gets a latent of M states:
 // a product of its input and its children's messages, and a dense sum over it,
 // its message to its parent. A variable without children has no sum: its input
 // goes straight into its parent's product. The root's sum has one unit.

@@ -100,7 +100,9 @@ type sparse struct {
 	first  []uint16 // bin·stride of each of these rows
 }
 
-// newSparse returns nil for a variable that is constant where it is observed.
+// newSparse lists the rows in which a variable is not in its most common bin: pairs of sparse
+// variables are counted by these rows alone. It returns nil for a variable that is constant
+// where it is observed, whose mutual information with any other is 0.
 func newSparse(id int, v *binned, stride int) *sparse {
 	s := &sparse{binned: v, id: id}
 	used := 0

@@ -14,7 +14,7 @@ const group = 4
 //
 // Counts are tables [stride, stride] with stride = bins + 1, the last bin in use
 // being that of missing cells. Soft tables are [bins, width], rows padded with
-// as many zeros as the kernel reaches, and stand behind reach rows of zeros, so
+// as many zeros as the kernel reaches, and follow reach rows of zeros, so
 // that shifting a whole table shifts each row or column.
 type pairCounter struct {
 	bins, stride, reach, width int

@@ -63,7 +63,7 @@ func search(next [][]int, root int) (order, parent []int) {
 }
 
 // walk returns the children of each variable, ascending, and the variables with
-// children before parents, or an error if t is no tree.
+// children before parents, or an error if t is not a tree.
 func (t Tree) walk() (children [][]int, order []int, err error) {
 	root := -1
 	children = make([][]int, len(t.Parent))
@@ -114,7 +114,7 @@ func (t Tree) Inner() int {
 }
 
 // Height returns the number of edges between the root and the variable farthest
-// from it, or an error if t is no tree.
+// from it, or an error if t is not a tree.
 func (t Tree) Height() (int, error) {
 	_, order, err := t.walk()
 	if err != nil {

@@ -231,7 +231,8 @@ func TestDigestNamesTheStructure(t *testing.T) {
 
 // TestFormat holds the format to what all of them promise.
 func TestFormat(t *testing.T) {
-	formattest.Run(t, Format, mustEncode64(t, mustParse(t, formattest.Everything)))
+	m := mustParse(t, formattest.Everything)
+	formattest.Run(t, Format, mustEncode64(t, m), mustEncode(t, m))
 }
 
 // TestEveryByteCounts cuts a file at every byte and flips two bits of every byte
@@ -261,16 +262,22 @@ func TestEveryByteCounts(t *testing.T) {
 // contents.
 func TestDamagedGzip(t *testing.T) {
 	good := mustParse(t, formattest.Everything)
-	z := formattest.Compress(t, mustEncode(t, good))
-	for i := range z {
-		for _, bit := range []int{0, 7} {
-			z[i] ^= 1 << bit
-			if m, err := decodeBytes(z); err == nil {
-				if d := formattest.Diff(m, good); d != "" {
-					t.Errorf("byte %d, bit %d: accepted as another model: %s", i, bit, d)
+	for _, b := range [][]byte{mustEncode(t, good), mustEncode64(t, good)} {
+		want, err := decodeBytes(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := formattest.Compress(t, b)
+		for i := range z {
+			for _, bit := range []int{0, 7} {
+				z[i] ^= 1 << bit
+				if m, err := decodeBytes(z); err == nil {
+					if d := formattest.Diff64(m, want); d != "" {
+						t.Errorf("byte %d, bit %d: accepted as another model: %s", i, bit, d)
+					}
 				}
+				z[i] ^= 1 << bit
 			}
-			z[i] ^= 1 << bit
 		}
 	}
 }

@@ -362,7 +362,7 @@ func (p *parser) number(bits int) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(t.text, bits)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0, p.fail(t.at, "%v is no finite number of %d bits", t, bits)
+		return 0, p.fail(t.at, "%v is not a finite number of %d bits", t, bits)
 	}
 	return v, nil
 }

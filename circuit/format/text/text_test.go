@@ -37,6 +37,28 @@ func TestFormat(t *testing.T) {
 	formattest.Run(t, Format, []byte(formattest.Everything), []byte("# a comment\n\ncircuit 1\na = input x0 bernoulli\n"))
 }
 
+// TestCutText cuts a text at every byte: what is left is a model whose parameters
+// are good, for a shorter text may be one, or an error.
+func TestCutText(t *testing.T) {
+	whole := []byte(formattest.Everything)
+	models := 0
+	for n := range whole {
+		m, err := format.Decode(bytes.NewReader(whole[:n]), int64(n))
+		switch {
+		case err != nil && !errors.Is(err, format.ErrModel):
+			t.Errorf("%d bytes: error is %v, want ErrModel", n, err)
+		case err == nil:
+			models++
+			if err := m.Verify(); err != nil {
+				t.Errorf("%d bytes are taken for a model whose parameters are bad: %v", n, err)
+			}
+		}
+	}
+	if models == 0 || models == len(whole) {
+		t.Errorf("%d of %d texts are models; want some of both", models, len(whole))
+	}
+}
+
 // TestTextDialogues: "parse" reads a text model and prints it, or its error.
 func TestTextDialogues(t *testing.T) {
 	files, err := filepath.Glob("testdata/text*.txt")

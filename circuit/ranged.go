@@ -1,0 +1,188 @@
+package circuit
+
+import (
+	"math"
+	"sync"
+)
+
+// Ranged is a leaf without a finite domain that knows the probability of a range of
+// numbers. Its methods take any low and high, infinite ones included, with low ≤ high.
+type Ranged interface {
+	Leaf
+	// LogRange is the natural log of the probability of the numbers from low to high, both
+	// included.
+	LogRange(p []float64, low, high float64) float64
+	// RangeMoments are mean and variance of the numbers from low to high. They may be
+	// asked for only where LogRange is above -Inf.
+	RangeMoments(p []float64, low, high float64) (mean, variance float64)
+}
+
+var _ = []Ranged{Gaussian{}, LogNormal{}, Poisson{}}
+
+// LogRange is that of the standard normal distribution between the ends' distances from the
+// mean in standard deviations.
+func (Gaussian) LogRange(p []float64, low, high float64) float64 {
+	return logNormalRange((low-p[0])/p[1], (high-p[0])/p[1])
+}
+
+// RangeMoments integrates over the part of the range that has all but e^-40 of its density.
+func (Gaussian) RangeMoments(p []float64, low, high float64) (mean, variance float64) {
+	m, v := normalRangeMoments((low-p[0])/p[1], (high-p[0])/p[1], func(z float64) float64 { return z })
+	return p[0] + p[1]*m, p[1] * p[1] * v
+}
+
+// LogRange is that of the logarithm.
+func (LogNormal) LogRange(p []float64, low, high float64) float64 {
+	if high <= 0 {
+		return math.Inf(-1)
+	}
+	return Gaussian{}.LogRange(p, math.Log(max(low, 0)), math.Log(high))
+}
+
+// RangeMoments are those of the number. A moment of order k weighs the density of the
+// logarithm by e^(k·y), which makes it that of a normal distribution further up.
+func (l LogNormal) RangeMoments(p []float64, low, high float64) (mean, variance float64) {
+	low, high = math.Log(max(low, 0)), math.Log(high)
+	s := p[1] * p[1]
+	all := logNormalRange((low-p[0])/p[1], (high-p[0])/p[1])
+	moment := func(k float64) float64 {
+		up := p[0] + k*s
+		return math.Exp(k*p[0] + k*k*s/2 + logNormalRange((low-up)/p[1], (high-up)/p[1]) - all)
+	}
+	mean = moment(1)
+	if high-low < 1 { // the second moment less the square of the first would have no digits left
+		return normalRangeMoments((low-p[0])/p[1], (high-p[0])/p[1], func(z float64) float64 { return math.Exp(p[0] + p[1]*z) })
+	}
+	return mean, max(0, moment(2)-mean*mean)
+}
+
+// LogRange adds up the probabilities of the counts from the largest one on to both sides.
+func (l Poisson) LogRange(p []float64, low, high float64) float64 {
+	top, sum, _, _ := l.addRange(p, low, high)
+	return top + math.Log(sum)
+}
+
+// RangeMoments are those of the counts.
+func (l Poisson) RangeMoments(p []float64, low, high float64) (mean, variance float64) {
+	_, sum, first, second := l.addRange(p, low, high)
+	at := min(max(l.Mode(p), math.Ceil(low)), math.Floor(high))
+	mean = first / sum
+	return at + mean, max(0, second/sum-mean*mean)
+}
+
+// addRange returns the log of the largest probability of the counts from low to high and, in
+// units of it, the sums of their probabilities and of these times the distance from the
+// likeliest count and its square. Counts below 1e-20 of it are left out.
+func (l Poisson) addRange(p []float64, low, high float64) (top, sum, first, second float64) {
+	low, high = max(0, math.Ceil(low)), math.Floor(high)
+	if low > high {
+		return math.Inf(-1), 0, 0, 0
+	}
+	const least = 1e-20
+	at := min(max(l.Mode(p), low), high)
+	sum = 1
+	for k, w := at, 1.0; k < high; {
+		k++
+		if w *= p[0] / k; w < least {
+			break
+		}
+		sum, first, second = sum+w, first+w*(k-at), second+w*(k-at)*(k-at)
+	}
+	for k, w := at, 1.0; k > low; {
+		w *= k / p[0]
+		if k--; w < least {
+			break
+		}
+		sum, first, second = sum+w, first+w*(k-at), second+w*(k-at)*(k-at)
+	}
+	return l.LogProb(p, at), sum, first, second
+}
+
+// logNormalRange is the natural log of the probability that a standard normal number lies
+// from a to b.
+func logNormalRange(a, b float64) float64 {
+	if !(a < b) {
+		return math.Inf(-1)
+	}
+	if a+b < 0 { // the tails are alike
+		a, b = -b, -a
+	}
+	mid := (a + b) / 2
+	switch {
+	case (b-a)*max(1, mid) < 0.5: // a difference of distribution functions would have no digits left
+		area, _ := integrate(a-mid, b-mid, 1, func(t float64) (float64, float64) { return math.Exp(-t * (t/2 + mid)), 0 })
+		return -mid*mid/2 - logRoot2Pi + math.Log(area)
+	case a > 0:
+		left := logNormalTail(a)
+		return left + math.Log1p(-math.Exp(logNormalTail(b)-left))
+	}
+	return math.Log1p(-(math.Erfc(-a/math.Sqrt2) + math.Erfc(b/math.Sqrt2)) / 2)
+}
+
+const logRoot2Pi = 0.91893853320467274178
+
+// logNormalTail is the natural log of the probability that a standard normal number is above
+// z, which is not negative.
+func logNormalTail(z float64) float64 {
+	if z < 30 {
+		return math.Log(math.Erfc(z/math.Sqrt2) / 2)
+	}
+	x := 1 / (z * z) // the asymptotic series, which is off by less than 1e-11 here
+	return -z*z/2 - math.Log(z) - logRoot2Pi + math.Log1p(-x*(1-x*(3-x*(15-x*105))))
+}
+
+// normalRangeMoments returns mean and variance of a function of a standard normal number from
+// a to b.
+func normalRangeMoments(a, b float64, of func(z float64) float64) (mean, variance float64) {
+	const far = 40 // natural logs below the largest density
+	at := min(max(0, a), b)
+	reach := -math.Abs(at) + math.Sqrt(at*at+2*far)
+	lo, hi := max(a-at, -reach), min(b-at, reach)
+	density := func(t float64) float64 { return math.Exp(-t * (t/2 + at)) }
+	const parts = 16
+	area, sum := integrate(lo, hi, parts, func(t float64) (float64, float64) { d := density(t); return d, d * of(at+t) })
+	mean = sum / area
+	_, sum = integrate(lo, hi, parts, func(t float64) (float64, float64) {
+		x := of(at+t) - mean
+		return 0, density(t) * x * x
+	})
+	return mean, sum / area
+}
+
+// integrate integrates two functions from a to b by Gauss and Legendre's rule of 16 points on
+// each of some parts.
+func integrate(a, b float64, parts int, of func(x float64) (float64, float64)) (first, second float64) {
+	rule := legendre()
+	half := (b - a) / float64(2*parts)
+	for k := range parts {
+		mid := a + half*float64(2*k+1)
+		for i, x := range rule.at {
+			f, g := of(mid + half*x)
+			first, second = first+rule.weight[i]*f, second+rule.weight[i]*g
+		}
+	}
+	return first * half, second * half
+}
+
+// legendreRule is a rule of integration over -1 to 1.
+type legendreRule struct{ at, weight [16]float64 }
+
+// legendre finds the roots of the Legendre polynomial by Newton's method.
+var legendre = sync.OnceValue(func() *legendreRule {
+	r := new(legendreRule)
+	n := len(r.at)
+	for i := range n {
+		x := math.Cos(math.Pi * (float64(i) + 0.75) / (float64(n) + 0.5))
+		slope := 0.0
+		for range 10 {
+			p, before := 1.0, 0.0
+			for k := range n {
+				p, before = (float64(2*k+1)*x*p-float64(k)*before)/float64(k+1), p
+			}
+			slope = float64(n) * (x*p - before) / (x*x - 1)
+			x -= p / slope
+		}
+		r.at[i], r.weight[i] = x, 2/((1-x*x)*slope*slope)
+	}
+	return r
+})
