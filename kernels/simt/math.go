@@ -1,0 +1,110 @@
+package simt
+
+import "math"
+
+// Expansions of functions into operations that every back end computes to the same bit:
+// sums are formed by FMA alone, in a fixed order.
+
+// Exp2Error and Log2Error bound the relative errors of Exp2 and Log2 in units of the last
+// place of the result, subnormal results of Exp2 excepted, which are within one unit of
+// theirs.
+const (
+	Exp2Error = 1
+	Log2Error = 4
+)
+
+// floatForm is what the expansions need to know of f32 or f64.
+type floatForm struct {
+	bits     Type // the integer of as many bits
+	mantissa int
+	bias     int64
+	lo, hi   float64 // beyond them 2^x is 0 or infinite
+	exp, log int     // terms of the polynomials
+}
+
+func formOf(t Type) floatForm {
+	if t == F32 {
+		return floatForm{I32, 23, 127, -160, 130, 8, 5}
+	}
+	return floatForm{I64, 52, 1023, -1090, 1030, 14, 11}
+}
+
+// power returns 2^k for an integer k within the range of exponents.
+func (b *Builder) power(t Type, k Value) Value {
+	f := formOf(t)
+	return b.Bitcast(t, b.Shift(Shl, b.Add(k, b.Int(f.bits, f.bias)), f.mantissa))
+}
+
+// Exp2 returns 2^x. It is 0 or infinite beyond the range of the type, and NaN of a NaN.
+//
+// x is cut to k + r with |r| <= 1/2; 2^r is a Taylor polynomial of r·ln 2, and 2^k is
+// multiplied in two steps, as a subnormal result takes two.
+func (b *Builder) Exp2(x Value) Value {
+	t := b.TypeOf(x)
+	f := formOf(t)
+	x = b.Binary(Min, b.Float(t, f.hi), x)
+	x = b.Binary(Max, b.Float(t, f.lo), x)
+	whole := b.Unary(Floor, b.Add(x, b.Float(t, 0.5)))
+	r := b.Sub(x, whole)
+	c := make([]float64, f.exp)
+	c[0] = 1
+	for i := 1; i < len(c); i++ {
+		c[i] = c[i-1] * math.Ln2 / float64(i)
+	}
+	p := b.polynomial(t, r, c)
+	k := b.Convert(f.bits, whole)
+	half := b.Shift(Sar, k, 1)
+	return b.Mul(b.Mul(p, b.power(t, half)), b.power(t, b.Sub(k, half)))
+}
+
+// polynomial returns Σ c[i]·x^i by Horner's rule.
+func (b *Builder) polynomial(t Type, x Value, c []float64) Value {
+	p := b.Float(t, c[len(c)-1])
+	for i := len(c) - 2; i >= 0; i-- {
+		p = b.FMA(p, x, b.Float(t, c[i]))
+	}
+	return p
+}
+
+// Log2 returns the logarithm of x to base 2: -Inf of 0, NaN of a negative number or a NaN.
+func (b *Builder) Log2(x Value) Value {
+	t := b.TypeOf(x)
+	f := formOf(t)
+	zero, inf := b.Float(t, 0), b.Float(t, math.Inf(1))
+	tiny := b.Binary(Lt, x, b.Float(t, math.Ldexp(1, int(1-f.bias))))
+	lift := f.mantissa + 2
+	y := b.Select(tiny, b.Mul(x, b.Float(t, math.Ldexp(1, lift))), x)
+	shift := b.Select(tiny, b.Float(t, float64(-lift)), zero)
+	y = b.log2(y, shift)
+	y = b.Select(b.Binary(Eq, x, inf), inf, y)
+	y = b.Select(b.Binary(Eq, x, zero), b.Float(t, math.Inf(-1)), y)
+	return b.Select(b.Binary(Le, zero, x), y, b.Float(t, math.NaN()))
+}
+
+// Log2Normal is Log2 of a finite number that is positive and not subnormal; of any other it
+// is some number.
+func (b *Builder) Log2Normal(x Value) Value { return b.log2(x, b.Float(b.TypeOf(x), 0)) }
+
+// log2 returns the logarithm of a normal number, and shift added.
+//
+// x is m·2^e with m between √½ and √2, and log2 m = 2/ln 2 · artanh(s) with s = (m-1)/(m+1), an
+// odd series in s.
+func (b *Builder) log2(x, shift Value) Value {
+	t := b.TypeOf(x)
+	f := formOf(t)
+	bits := b.Bitcast(f.bits, x)
+	// The exponent of x/√½ is e: subtracting the bits of √½ borrows from it below.
+	root := int64(FloatBits(t, math.Sqrt2/2))
+	off := b.Sub(bits, b.Int(f.bits, root))
+	e := b.Shift(Sar, off, f.mantissa)
+	m := b.Bitcast(t, b.Sub(bits, b.Shift(Shl, e, f.mantissa)))
+	one := b.Float(t, 1)
+	d := b.Sub(m, one)
+	s := b.Binary(Div, d, b.Add(m, one))
+	c := make([]float64, f.log)
+	for i := range c {
+		c[i] = 2 / math.Ln2 / float64(2*i+1)
+	}
+	p := b.polynomial(t, b.Mul(s, s), c)
+	return b.FMA(s, p, b.Add(b.Convert(t, e), shift))
+}

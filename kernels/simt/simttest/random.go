@@ -1,0 +1,264 @@
+package simttest
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+var types = []simt.Type{simt.F32, simt.F64, simt.I32, simt.I64, simt.U8, simt.U16}
+
+// generator draws a program. Values in scope are kept by type.
+type generator struct {
+	rng    *rand.Rand
+	b      *simt.Builder
+	values [][]simt.Value
+	inputs []simt.Type
+	out    []int // outputs by type
+	tables []simt.Type
+	left   int // instructions to come
+}
+
+// Random returns a random program of about size instructions, with an output of every type.
+func Random(t testing.TB, rng *rand.Rand, size int) *simt.Module {
+	t.Helper()
+	g := &generator{rng: rng, b: simt.NewBuilder("random"), values: make([][]simt.Value, 7), left: size}
+	for _, typ := range types {
+		g.b.Input("in_"+typ.String(), typ, simt.Layout(rng.IntN(2)), 1+rng.IntN(3))
+		g.inputs = append(g.inputs, typ)
+		g.out = append(g.out, g.b.Output("out_"+typ.String(), typ, simt.Layout(rng.IntN(2)), 2))
+	}
+	for range 4 {
+		typ := types[rng.IntN(len(types))]
+		bits := make([]uint64, 1+rng.IntN(9))
+		for i := range bits {
+			bits[i] = Bits(rng, typ)
+		}
+		g.b.Table(typ, bits)
+		g.tables = append(g.tables, typ)
+	}
+	for i := range g.inputs { // so that every type has a value
+		g.add(g.b.Load(i, 0))
+	}
+	g.add(g.b.Binary(simt.Lt, g.pick(simt.F32), g.pick(simt.F32)))
+	g.block(0)
+	for i, typ := range types {
+		g.b.Store(g.out[i], 0, g.pick(typ))
+	}
+	m, err := g.b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (g *generator) add(v simt.Value) { t := g.b.TypeOf(v); g.values[t] = append(g.values[t], v) }
+
+func (g *generator) pick(t simt.Type) simt.Value {
+	list := g.values[t]
+	if n := len(list); n > 4 && g.rng.IntN(2) == 0 {
+		list = list[n-4:]
+	}
+	return list[g.rng.IntN(len(list))]
+}
+
+// of draws one of some types.
+func (g *generator) of(list ...simt.Type) simt.Type { return list[g.rng.IntN(len(list))] }
+
+func (g *generator) block(depth int) {
+	for n := 1 + g.rng.IntN(12); (depth == 0 || n > 0) && g.left > 0; n-- {
+		g.left--
+		g.instr(depth)
+	}
+}
+
+// scope draws instructions whose values end with them, and returns some values.
+func (g *generator) scope(depth int, results []simt.Type) []simt.Value {
+	kept := make([]int, len(g.values))
+	for t, list := range g.values {
+		kept[t] = len(list)
+	}
+	g.block(depth)
+	out := make([]simt.Value, len(results))
+	for i, t := range results {
+		out[i] = g.pick(t)
+	}
+	for t := range g.values {
+		g.values[t] = g.values[t][:kept[t]]
+	}
+	return out
+}
+
+func (g *generator) instr(depth int) {
+	numbers := g.of(simt.F32, simt.F64, simt.I32, simt.I64)
+	floats := g.of(simt.F32, simt.F64)
+	integers := g.of(simt.I32, simt.I64)
+	logical := g.of(simt.I32, simt.I64, simt.Pred)
+	any := types[g.rng.IntN(len(types))]
+	b := g.b
+	op := func(ops ...simt.Op) simt.Op { return ops[g.rng.IntN(len(ops))] }
+	switch k := g.rng.IntN(20); {
+	case k < 4:
+		g.add(b.Binary(op(simt.Add, simt.Sub, simt.Mul, simt.Min, simt.Max), g.pick(numbers), g.pick(numbers)))
+	case k == 4:
+		g.add(b.Binary(simt.Div, g.pick(floats), g.pick(floats)))
+	case k == 5:
+		g.add(b.FMA(g.pick(floats), g.pick(floats), g.pick(floats)))
+	case k == 6:
+		g.add(b.Unary(op(simt.Neg, simt.Abs, simt.Floor), g.pick(floats)))
+	case k == 7:
+		g.add(b.Binary(op(simt.And, simt.Or, simt.Xor), g.pick(logical), g.pick(logical)))
+	case k == 8:
+		g.add(b.Unary(simt.Not, g.pick(logical)))
+	case k == 9:
+		g.add(b.Shift(op(simt.Shl, simt.Shr, simt.Sar), g.pick(integers), g.rng.IntN(integers.Bits())))
+	case k < 12:
+		g.add(b.Binary(op(simt.Eq, simt.Ne, simt.Lt, simt.Le), g.pick(any), g.pick(any)))
+	case k == 12:
+		t := simt.Type(g.rng.IntN(7))
+		g.add(b.Select(g.pick(simt.Pred), g.pick(t), g.pick(t)))
+	case k == 13:
+		g.add(b.Convert(types[g.rng.IntN(len(types))], g.pick(any)))
+	case k == 14:
+		from := []simt.Type{simt.F32, simt.F64, simt.I32, simt.I64}[g.rng.IntN(4)]
+		to := map[simt.Type]simt.Type{simt.F32: simt.I32, simt.F64: simt.I64, simt.I32: simt.F32, simt.I64: simt.F64}[from]
+		g.add(b.Bitcast(to, g.pick(from)))
+	case k == 15:
+		g.add(b.Gather(g.rng.IntN(len(g.tables)), g.pick(simt.I32)))
+	case k == 16:
+		t := simt.Type(g.rng.IntN(7))
+		bits := uint64(g.rng.IntN(2))
+		if t != simt.Pred {
+			bits = Bits(g.rng, t)
+		}
+		g.add(b.Bits(t, bits))
+	case k == 17:
+		i := g.rng.IntN(len(types))
+		b.Store(g.out[i], 1, g.pick(types[i]))
+	case depth >= 3:
+	case k == 18:
+		results := make([]simt.Type, g.rng.IntN(3))
+		for i := range results {
+			results[i] = simt.Type(g.rng.IntN(7))
+		}
+		for _, v := range b.If(g.pick(simt.Pred),
+			func() []simt.Value { return g.scope(depth+1, results) },
+			func() []simt.Value { return g.scope(depth+1, results) }) {
+			g.add(v)
+		}
+	default:
+		carried := make([]simt.Type, g.rng.IntN(4))
+		init := make([]simt.Value, len(carried))
+		for i := range carried {
+			carried[i] = simt.Type(g.rng.IntN(7))
+			init[i] = g.pick(carried[i])
+		}
+		for _, v := range b.Loop(1+g.rng.IntN(4), init, func(now []simt.Value) ([]simt.Value, simt.Value) {
+			lengths := make([]int, len(g.values))
+			for t, list := range g.values {
+				lengths[t] = len(list)
+			}
+			for _, v := range now {
+				g.add(v)
+			}
+			all := g.scope(depth+1, append([]simt.Type{simt.Pred}, carried...))
+			for t := range g.values {
+				g.values[t] = g.values[t][:lengths[t]]
+			}
+			return all[1:], all[0]
+		}) {
+			g.add(v)
+		}
+	}
+}
+
+// Bits draws the bits of an element: often an extreme one, or a small number.
+func Bits(rng *rand.Rand, t simt.Type) uint64 {
+	if t.Float() {
+		x := (rng.Float64() - 0.5) * math.Ldexp(1, rng.IntN(12))
+		switch rng.IntN(12) {
+		case 0:
+			x = []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 1, -1}[rng.IntN(7)]
+		case 1: // a subnormal, or near the largest number
+			x = math.Ldexp(x, []int{-140, -1060, 120, 1010}[rng.IntN(4)])
+		}
+		return simt.FloatBits(t, x)
+	}
+	switch rng.IntN(4) {
+	case 0:
+		return rng.Uint64() >> (64 - t.Bits())
+	case 1:
+		return uint64(1) << rng.IntN(t.Bits())
+	case 2:
+		return math.MaxUint64 >> (64 - t.Bits())
+	}
+	return uint64(rng.IntN(16))
+}
+
+// Buffers returns slices for the inputs of a module, with random elements for so many rows,
+// and for its outputs, with zeros.
+func Buffers(rng *rand.Rand, m *simt.Module, rows int) (in, out []any) {
+	for i, list := range [][]simt.Param{m.Inputs, m.Outputs} {
+		for _, p := range list {
+			bits := make([]uint64, p.Width*rows)
+			if i == 0 {
+				for k := range bits {
+					bits[k] = Bits(rng, p.Type)
+				}
+				in = append(in, slice(p.Type, bits))
+			} else {
+				out = append(out, slice(p.Type, bits))
+			}
+		}
+	}
+	return in, out
+}
+
+func slice(t simt.Type, bits []uint64) any {
+	switch t {
+	case simt.F32:
+		return convert(bits, func(b uint64) float32 { return math.Float32frombits(uint32(b)) })
+	case simt.F64:
+		return convert(bits, math.Float64frombits)
+	case simt.I32:
+		return convert(bits, func(b uint64) int32 { return int32(b) })
+	case simt.I64:
+		return convert(bits, func(b uint64) int64 { return int64(b) })
+	case simt.U8:
+		return convert(bits, func(b uint64) uint8 { return uint8(b) })
+	}
+	return convert(bits, func(b uint64) uint16 { return uint16(b) })
+}
+
+func convert[T any](bits []uint64, f func(uint64) T) []T {
+	s := make([]T, len(bits))
+	for i, b := range bits {
+		s[i] = f(b)
+	}
+	return s
+}
+
+// ElementBits returns the bits of an element of a slice; every NaN as one.
+func ElementBits(s any, i int) uint64 {
+	switch s := s.(type) {
+	case []float32:
+		if s[i] != s[i] {
+			return math.MaxUint64
+		}
+		return uint64(math.Float32bits(s[i]))
+	case []float64:
+		if s[i] != s[i] {
+			return math.MaxUint64
+		}
+		return math.Float64bits(s[i])
+	case []int32:
+		return uint64(uint32(s[i]))
+	case []int64:
+		return uint64(s[i])
+	case []uint8:
+		return uint64(s[i])
+	}
+	return uint64(s.([]uint16)[i])
+}
