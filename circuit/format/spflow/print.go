@@ -1,0 +1,286 @@
+package spflow
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
+)
+
+// Print writes a model as a reference graph, with numbers in the shortest form that reads back
+// as the same float64. Each unit of a node is a node of the text. What the text cannot hold is
+// an error that matches format.ErrModel: other families of leaves, a floor other than Floor,
+// names with ; or |.
+func Print(w io.Writer, m *format.Model) error {
+	p, err := newPrinter(w, m)
+	if err != nil {
+		return err
+	}
+	p.reference()
+	p.nameLine()
+	return p.flush()
+}
+
+// PrintEquation is Print of an equation. As an equation has no names for nodes, a sum or
+// product with two parents is an error.
+func PrintEquation(w io.Writer, m *format.Model) error {
+	p, err := newPrinter(w, m)
+	if err != nil {
+		return err
+	}
+	p.equation()
+	p.nameLine()
+	return p.flush()
+}
+
+// printer writes units, each a node of the text.
+type printer struct {
+	*bufio.Writer
+	g      *circuit.Graph
+	names  []string
+	params [][]float64 // of owners
+	first  []int       // number of a node's first unit
+	err    error
+}
+
+func newPrinter(w io.Writer, m *format.Model) (*printer, error) {
+	p := &printer{Writer: bufio.NewWriter(w), g: m.Graph, names: m.Names}
+	if p.names == nil {
+		for v := range m.Graph.NumVars {
+			p.names = append(p.names, "V"+strconv.Itoa(v))
+		}
+	}
+	seen := map[string]bool{}
+	for _, name := range p.names {
+		if name == "" || seen[name] || strings.TrimSpace(name) != name || strings.ContainsAny(name, ";|)\r\n") {
+			return nil, fmt.Errorf("%w: the variable %.40q cannot be written; name each variable once, without ; | and )", format.ErrModel, name)
+		}
+		seen[name] = true
+	}
+	p.params, p.first = make([][]float64, len(p.g.Nodes)), make([]int, len(p.g.Nodes))
+	next := 0
+	for i := range p.g.Nodes {
+		id, n := circuit.NodeID(i), &p.g.Nodes[i]
+		p.first[i] = next
+		next += n.Units
+		if p.g.OwnsParams(id) {
+			p.params[i] = make([]float64, p.g.NumParams(id))
+			if err := m.Params64(id, p.params[i]); err != nil {
+				return nil, err
+			}
+		}
+		if n.Kind == circuit.Input {
+			for u := range n.Units {
+				if _, err := p.leaf(id, u); err != nil {
+					return nil, fmt.Errorf("%w: node %d: %w", format.ErrModel, i, err)
+				}
+			}
+		}
+	}
+	return p, nil
+}
+
+func (p *printer) flush() error {
+	if p.err != nil {
+		return fmt.Errorf("%w: %w", format.ErrModel, p.err)
+	}
+	return p.Flush()
+}
+
+func (p *printer) nameLine() { p.WriteString("\n# " + strings.Join(p.names, ";") + "\n") }
+
+// unit is a unit of a node.
+type unit struct {
+	id circuit.NodeID
+	u  int
+}
+
+func (p *printer) name(x unit) string {
+	kind := "Leaf"
+	switch p.g.Nodes[x.id].Kind {
+	case circuit.Sum:
+		kind = "SumNode"
+	case circuit.Product:
+		kind = "ProductNode"
+	}
+	return fmt.Sprintf("%s_%d", kind, p.first[x.id]+x.u)
+}
+
+// children returns the operands of a unit, and the weights of a sum's.
+func (p *printer) children(x unit) (list []unit, weights []float64) {
+	n := &p.g.Nodes[x.id]
+	if n.Kind == circuit.Product {
+		for _, c := range n.Children {
+			list = append(list, unit{c, x.u})
+		}
+		return list, nil
+	}
+	var columns []unit
+	for _, c := range n.Children {
+		for u := range p.g.Nodes[c].Units {
+			columns = append(columns, unit{c, u})
+		}
+	}
+	theta := p.params[p.g.Owner(x.id)]
+	if n.Edges == nil {
+		return columns, theta[x.u*len(columns) : (x.u+1)*len(columns)]
+	}
+	e := n.Edges
+	for k, pair := range e.Pairs {
+		if r := x.u - int(pair[0])*e.Rows; r >= 0 && r < e.Rows {
+			for c := range e.Cols {
+				if at := (k*e.Rows+r)*e.Cols + c; e.Has(at) {
+					list, weights = append(list, columns[int(pair[1])*e.Cols+c]), append(weights, theta[at])
+				}
+			}
+		}
+	}
+	return list, weights
+}
+
+// reference writes units from the root down, each below the first that has it as a child.
+func (p *printer) reference() {
+	written := map[unit]bool{}
+	type visit struct {
+		children []unit
+		next     int
+	}
+	var stack []visit
+	begin := func(x unit) {
+		written[x] = true
+		indent := strings.Repeat("\t", len(stack))
+		n := &p.g.Nodes[x.id]
+		if n.Kind == circuit.Input {
+			text, _ := p.leaf(x.id, x.u)
+			fmt.Fprintf(p, "%s%s %s\n", indent, p.name(x), text)
+			return
+		}
+		list, weights := p.children(x)
+		kind := "ProductNode"
+		if n.Kind == circuit.Sum {
+			kind = "SumNode"
+		}
+		fmt.Fprintf(p, "%s%s %s(", indent, p.name(x), kind)
+		for i, c := range list {
+			if i > 0 {
+				p.WriteString(", ")
+			}
+			if weights != nil {
+				p.WriteString(number(weights[i]) + "*")
+			}
+			p.WriteString(p.name(c))
+		}
+		p.WriteString("){\n")
+		stack = append(stack, visit{children: list})
+	}
+	for begin(unit{p.g.Root, 0}); len(stack) > 0; {
+		top := &stack[len(stack)-1]
+		if top.next == len(top.children) {
+			p.WriteString(strings.Repeat("\t", len(stack)) + "}\n")
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		c := top.children[top.next]
+		top.next++
+		if !written[c] {
+			begin(c)
+		}
+		if len(stack) > MaxDepth && p.err == nil {
+			p.err = fmt.Errorf("nested more than %d deep", MaxDepth)
+			return
+		}
+	}
+}
+
+// equation writes the expression of the root.
+func (p *printer) equation() {
+	seen := map[unit]bool{}
+	var write func(x unit, depth int)
+	write = func(x unit, depth int) {
+		n := &p.g.Nodes[x.id]
+		if n.Kind == circuit.Input {
+			text, _ := p.leaf(x.id, x.u)
+			p.WriteString(text)
+			return
+		}
+		if seen[x] && p.err == nil {
+			p.err = errors.New("a node has two parents, which an equation cannot say; write the reference graph")
+		}
+		if depth > MaxDepth && p.err == nil {
+			p.err = fmt.Errorf("nested more than %d deep", MaxDepth)
+		}
+		if p.err != nil {
+			return
+		}
+		seen[x] = true
+		list, weights := p.children(x)
+		p.WriteByte('(')
+		for i, c := range list {
+			switch {
+			case i > 0 && weights != nil:
+				p.WriteString(" + ")
+			case i > 0:
+				p.WriteString(" * ")
+			}
+			if weights != nil {
+				p.WriteString(number(weights[i]) + "*(")
+			}
+			write(c, depth+1)
+			if weights != nil {
+				p.WriteByte(')')
+			}
+		}
+		p.WriteByte(')')
+	}
+	write(unit{p.g.Root, 0}, 0)
+	p.WriteByte('\n')
+}
+
+// number is the shortest text of a number.
+func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+func numbers(list []float64) string {
+	text := make([]string, len(list))
+	for i, x := range list {
+		text[i] = number(x)
+	}
+	return "[" + strings.Join(text, ",") + "]"
+}
+
+// leaf is the text of a unit of an input.
+func (p *printer) leaf(id circuit.NodeID, u int) (string, error) {
+	n := &p.g.Nodes[id]
+	size := n.Leaf.NumParams()
+	var q []float64
+	if size > 0 {
+		q = p.params[p.g.Owner(id)][u*size : (u+1)*size]
+	}
+	v := p.names[n.Var]
+	switch l := n.Leaf.(type) {
+	case circuit.RealHistogram:
+		if l.Floor != Floor {
+			return "", fmt.Errorf("a histogram with the density %v outside its bins, where the text has %v; write another format", l.Floor, float64(Floor))
+		}
+		return fmt.Sprintf("Histogram(%s|%s;%s)", v, numbers(l.Breaks), numbers(q)), nil
+	case circuit.Categorical:
+		return fmt.Sprintf("Categorical(%s|p=%s)", v, numbers(q)), nil
+	case circuit.Bernoulli:
+		if q[0] != 1-q[1] || math.Signbit(q[0]) != math.Signbit(1-q[1]) {
+			return fmt.Sprintf("Categorical(%s|p=%s)", v, numbers(q)), nil
+		}
+		return fmt.Sprintf("Bernoulli(%s|p=%s)", v, number(q[1])), nil
+	case circuit.Gaussian:
+		return fmt.Sprintf("Gaussian(%s|mean=%s;stdev=%s)", v, number(q[0]), number(q[1])), nil
+	case circuit.LogNormal:
+		return fmt.Sprintf("LogNormal(%s|mean=%s;stdev=%s)", v, number(q[0]), number(q[1])), nil
+	case circuit.Poisson:
+		return fmt.Sprintf("Poisson(%s|mean=%s)", v, number(q[0])), nil
+	}
+	return "", fmt.Errorf("a leaf of the family %s, which the text does not have; write another format", n.Leaf.Name())
+}
