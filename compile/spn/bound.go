@@ -1,0 +1,202 @@
+package spn
+
+import (
+	"math"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// The exponents within which values of a type are normal numbers, with a margin for the
+// roundings of a large circuit.
+func minLinear(t simt.Type) float64 {
+	if t == simt.F32 {
+		return -120
+	}
+	return -1000
+}
+
+func maxLinear(t simt.Type) float64 {
+	if t == simt.F32 {
+		return 120
+	}
+	return 1000
+}
+
+// unit is the largest relative error of a rounding.
+func unit(t simt.Type) float64 {
+	if t == simt.F32 {
+		return 0x1p-24
+	}
+	return 0x1p-53
+}
+
+// logSum is log2(2^a + 2^b).
+func logSum(a, b float64) float64 {
+	if a < b {
+		a, b = b, a
+	}
+	if math.IsInf(a, -1) {
+		return a
+	}
+	return a + math.Log2(1+math.Exp2(b-a))
+}
+
+// ranges computes lo and hi of every operation: log2 of its least positive and its largest
+// value over all rows, missing cells included. lo is -Inf where there is no least value. A
+// missing cell has the value 1.
+func (c *code) ranges() {
+	c.least, c.largest = 0, 0
+	for i := range c.ops {
+		o := &c.ops[i]
+		if !o.used {
+			continue
+		}
+		switch {
+		case o.gaussian:
+			o.lo, o.hi = math.Inf(-1), max(0, -math.Log2(o.sd*math.Sqrt(2*math.Pi)))
+		case o.kind == circuit.Input:
+			o.lo, o.hi = 0, 0
+			list := o.table
+			if o.histograms {
+				list = append(list[:len(list):len(list)], o.histogram.Floor)
+			}
+			for _, p := range list {
+				if p > 0 {
+					o.lo, o.hi = min(o.lo, math.Log2(p)), max(o.hi, math.Log2(p))
+				}
+			}
+		case o.kind == circuit.Product:
+			for _, a := range o.args {
+				o.lo += c.ops[a].lo
+				o.hi += c.ops[a].hi
+				// Partial products, in any order, lie between the sum of what is
+				// below 1 and that of what is above.
+				c.least, c.largest = min(c.least, o.lo), max(c.largest, o.hi)
+			}
+		default:
+			// A sum is at least its least positive term, as others may be 0.
+			o.lo, o.hi = math.Inf(1), math.Inf(-1)
+			for k, a := range o.args {
+				w := math.Log2(o.weights[k])
+				o.lo = min(o.lo, w+c.ops[a].lo)
+				o.hi = logSum(o.hi, w+c.ops[a].hi)
+			}
+		}
+		c.least, c.largest = min(c.least, o.lo), max(c.largest, o.hi)
+	}
+}
+
+// rounds is the height of a balanced tree of n operands.
+func rounds(n int) float64 { return math.Ceil(math.Log2(float64(max(n, 1)))) }
+
+// linearBound counts roundings on the longest way to the root. The relative errors of factors
+// add up; that of a sum of positive terms is at most the largest of its terms' and one for
+// each addition.
+func (c *code) linearBound(t simt.Type) Bound {
+	for i := range c.ops[:c.root+1] {
+		o := &c.ops[i]
+		if !o.used {
+			continue
+		}
+		o.relative = 0
+		switch {
+		case o.gaussian:
+			// exp2 of a square: its error grows with the exponent, which is at most that
+			// of the least number.
+			o.relative = 16 * -math.Log2(math.SmallestNonzeroFloat64)
+		case o.kind == circuit.Input:
+			o.relative = 4 // exp and log of a table, or its rounding
+		case o.kind == circuit.Product:
+			for _, a := range o.args {
+				o.relative += c.ops[a].relative
+			}
+			o.relative += float64(len(o.args) - 1)
+		default:
+			for _, a := range o.args {
+				o.relative = max(o.relative, c.ops[a].relative)
+			}
+			o.relative += float64(len(o.args) + 1 + o.roundedFolds)
+		}
+	}
+	u := unit(t)
+	// The reference's own roundings, in log space, are counted by its bound; the last terms
+	// are log2 and the factor ln 2.
+	own := c.logBound(simt.F64)
+	return Bound{
+		Absolute: 1.001*u*(c.ops[c.root].relative+1) + own.Absolute/2,
+		Relative: u*2*(simt.Log2Error+1) + own.Relative/2,
+	}
+}
+
+// leastTrusted is the natural log of the least likelihood that linear space computes within its
+// bound. What an operation loses below the least normal number is at most that number, and
+// arrives at the root multiplied by at most the largest values of the other factors.
+func (c *code) leastTrusted(t simt.Type) float64 {
+	tiny, digits := -1022.0, 53.0
+	if t == simt.F32 {
+		tiny, digits = -126, 24
+	}
+	for i := range c.ops[:c.root+1] {
+		o := &c.ops[i]
+		if !o.used {
+			continue
+		}
+		o.lost = tiny
+		switch o.kind {
+		case circuit.Product:
+			o.lost = tiny + o.hi + math.Log2(float64(len(o.args))) // in a partial product
+			for _, a := range o.args {
+				o.lost = logSum(o.lost, c.ops[a].lost+o.hi-c.ops[a].hi)
+			}
+		case circuit.Sum:
+			o.lost = tiny + math.Log2(float64(len(o.args)))
+			for k, a := range o.args {
+				o.lost = logSum(o.lost, c.ops[a].lost+math.Log2(o.weights[k]))
+			}
+		}
+	}
+	return (c.ops[c.root].lost + digits) * math.Ln2
+}
+
+// logBound bounds errors of log space by absolute + relative · |value|, both in units of the
+// type, for values to base 2. Errors of factors add up, and |x| of each factor is at most |Σ x|
+// plus twice what the others have above 0. Of a sum's terms, those far below the largest count
+// for less than they are off.
+func (c *code) logBound(t simt.Type) Bound {
+	for i := range c.ops[:c.root+1] {
+		o := &c.ops[i]
+		if !o.used {
+			continue
+		}
+		switch {
+		case o.gaussian:
+			o.absolute, o.relative = 8*(1+math.Abs(math.Log2(o.sd*math.Sqrt(2*math.Pi)))), 10
+		case o.kind == circuit.Input:
+			o.absolute, o.relative = 4, 4
+		case o.kind == circuit.Product:
+			o.absolute, o.relative = 0, 0
+			for _, a := range o.args {
+				o.absolute += c.ops[a].absolute
+				o.relative = max(o.relative, c.ops[a].relative)
+			}
+			o.relative += rounds(len(o.args)) + 1
+			o.absolute += 2 * o.hi * o.relative
+		default:
+			o.absolute, o.relative = 0, 0
+			for k, a := range o.args {
+				o.absolute = max(o.absolute, c.ops[a].absolute+3*math.Abs(math.Log2(o.weights[k]))+float64(2*o.roundedFolds))
+				o.relative = max(o.relative, c.ops[a].relative)
+			}
+			n := float64(len(o.args))
+			o.relative += 3
+			o.absolute += o.relative*(math.Log2(n)+2) + 2*(n+simt.Exp2Error+2) + 2*simt.Log2Error*(math.Log2(n)+1)
+		}
+	}
+	u, root := unit(t), &c.ops[c.root]
+	own := unit(simt.F64) // of the reference, which has the same roundings
+	return Bound{
+		Absolute: 1.001 * (u + own) * root.absolute * math.Ln2,
+		Relative: 1.001 * (u + own) * (root.relative + 2),
+	}
+}

@@ -1,0 +1,198 @@
+package spn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// Errors that callers may test for with errors.Is.
+var (
+	// ErrCode means that a circuit cannot be compiled to code.
+	ErrCode = errors.New("spn: no code for the circuit")
+	// ErrOptions means that options contradict each other or the circuit.
+	ErrOptions = errors.New("spn: bad options")
+)
+
+// Space is how values are represented.
+type Space string
+
+// The spaces.
+const (
+	Auto   Space = "auto"
+	Linear Space = "linear" // probabilities
+	Log    Space = "log"    // their logarithms to base 2
+)
+
+// Options choose how a circuit is compiled. The zero value lets the compiler choose.
+type Options struct {
+	Space Space     // "" is Auto
+	Type  simt.Type // F32 or F64; of values
+}
+
+// DefaultOptions are the usual options: float64 values, in which no model needs a compromise.
+func DefaultOptions() Options { return Options{Space: Auto, Type: simt.F64} }
+
+// Program is a compiled circuit.
+type Program struct {
+	Module *simt.Module
+	Space  Space
+	Type   simt.Type
+	// Exact computes the rows whose likelihoods by Module are below e^Least, in log space;
+	// nil if there are no such rows.
+	Exact *simt.Module
+	Least float64
+	Bound Bound
+	Info  Info
+}
+
+// Bound bounds the distance of a log-likelihood ll from that of circuit/reference, in nats:
+// Absolute + Relative · |ll|.
+type Bound struct {
+	Absolute float64 `json:"absolute"`
+	Relative float64 `json:"relative"`
+}
+
+// Of returns the bound for a log-likelihood.
+func (b Bound) Of(ll float64) float64 {
+	if math.IsInf(ll, 0) {
+		return 0
+	}
+	return b.Absolute + b.Relative*math.Abs(ll)
+}
+
+// Info says what the compiler found and did.
+type Info struct {
+	Leaves   int  `json:"leaves"` // distinct
+	Products int  `json:"multiplications"`
+	Sums     int  `json:"additions"`
+	Proven   bool `json:"proven"` // in range for every row: no row is computed twice
+	// Least and Largest are log2 of the least and largest value of an operation over all
+	// rows: 0 values, which structural zeros are, excepted.
+	Least        float64 `json:"least_log2"`
+	Largest      float64 `json:"largest_log2"`
+	Instructions int     `json:"instructions"`
+	TableBytes   int64   `json:"table_bytes"`
+}
+
+// Supported reports why a valid circuit cannot be compiled, or nil: a leaf that code does not
+// have.
+func Supported(g *circuit.Graph) error {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Kind != circuit.Input || n.Leaf.Codes() > 0 {
+			continue
+		}
+		switch n.Leaf.(type) {
+		case circuit.Gaussian, circuit.RealHistogram:
+		default:
+			return fmt.Errorf("%w: node %d is a %s leaf; use the tensor path", ErrCode, i, n.Leaf.Name())
+		}
+	}
+	return nil
+}
+
+// Compile compiles a valid circuit with its parameters.
+func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program, error) {
+	if o.Space == "" {
+		o.Space = Auto
+	}
+	if !slices.Contains([]Space{Auto, Linear, Log}, o.Space) || !o.Type.Float() {
+		return nil, fmt.Errorf("%w: space %q and type %v; want auto, linear or log, and f32 or f64", ErrOptions, o.Space, o.Type)
+	}
+	if err := Supported(g); err != nil {
+		return nil, err
+	}
+	c, err := importGraph(g, params)
+	if err != nil {
+		return nil, err
+	}
+	c.fold()
+	c.ranges()
+	if o.Space == Linear && c.largest > maxLinear(o.Type) {
+		return nil, fmt.Errorf("%w: values up to 2^%.0f overflow %v in linear space; compile in log space", ErrOptions, c.largest, o.Type)
+	}
+	p := &Program{Space: o.Space, Type: o.Type, Least: math.Inf(-1)}
+	if o.Space == Auto {
+		p.Space = c.space(o.Type)
+	}
+	if p.Module, err = c.emit(p.Space, o.Type, g.NumVars); err != nil {
+		return nil, err
+	}
+	p.Info = c.info(p.Module)
+	p.Info.Proven = true
+	if p.Space == Linear {
+		p.Bound = c.linearBound(o.Type)
+		if c.least < minLinear(o.Type) {
+			p.Info.Proven = false
+			p.Least = c.leastTrusted(o.Type)
+			if p.Exact, err = c.emit(Log, simt.F64, g.NumVars); err != nil {
+				return nil, err
+			}
+			exact := c.logBound(simt.F64)
+			p.Bound.Absolute, p.Bound.Relative = max(p.Bound.Absolute, exact.Absolute), max(p.Bound.Relative, exact.Relative)
+		}
+	} else {
+		p.Bound = c.logBound(o.Type)
+	}
+	return p, nil
+}
+
+// space chooses linear space where values stay in range, and where exponentials of Gaussian
+// leaves do not outnumber those of sums in log space.
+func (c *code) space(t simt.Type) Space {
+	leaves, edges := 0, 0
+	for i := range c.ops {
+		o := &c.ops[i]
+		if !o.used {
+			continue
+		}
+		if o.kind == circuit.Sum {
+			edges += len(o.args) + 1
+		}
+		if o.gaussian {
+			leaves++
+		}
+	}
+	if c.largest > maxLinear(t) || leaves > edges {
+		return Log
+	}
+	return Linear
+}
+
+func (c *code) info(m *simt.Module) Info {
+	i := Info{Least: c.least, Largest: c.largest, Instructions: len(m.Body)}
+	for k := range c.ops {
+		o := &c.ops[k]
+		switch {
+		case !o.used:
+		case o.kind == circuit.Input:
+			i.Leaves++
+		case o.kind == circuit.Product:
+			i.Products += len(o.args) - 1
+		default:
+			i.Sums += len(o.args) - 1
+			i.Products += len(o.args)
+		}
+	}
+	for _, t := range m.Tables {
+		i.TableBytes += int64(len(t.Bits)) * int64(t.Type.Bits()/8)
+	}
+	return i
+}
+
+// String describes a program in a line.
+func (p *Program) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v in %s space, %d leaves, %d multiplications, %d additions, within %.3g + %.3g·|ll| nats of float64",
+		p.Type, p.Space, p.Info.Leaves, p.Info.Products, p.Info.Sums, p.Bound.Absolute, p.Bound.Relative)
+	if p.Exact != nil {
+		fmt.Fprintf(&b, "; rows below %.4g nats again in log space", p.Least)
+	}
+	return b.String()
+}

@@ -1,0 +1,107 @@
+package spn
+
+import (
+	"math"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// emitter writes the instructions of a code.
+type emitter struct {
+	b     *simt.Builder
+	c     *code
+	space Space
+	t     simt.Type
+	cols  []column
+	value []simt.Value // of operations; None before they are emitted
+}
+
+// emit returns the module of the code.
+func (c *code) emit(space Space, t simt.Type, numVars int) (*simt.Module, error) {
+	e := &emitter{b: simt.NewBuilder("circuit in " + string(space) + " space"), c: c, space: space, t: t, cols: c.columns(numVars)}
+	for v := range e.cols {
+		e.cols[v].there = simt.None
+	}
+	e.value = make([]simt.Value, len(c.ops))
+	for i := range e.value {
+		e.value[i] = simt.None
+	}
+	e.b.Input("x", simt.F32, simt.Columns, numVars)
+	out := e.b.Output("ll", simt.F64, simt.Columns, 1)
+	e.all()
+	root := e.value[c.root]
+	if space == Linear {
+		root = e.b.Log2(root)
+	}
+	e.b.Store(out, 0, e.b.Mul(e.b.Convert(simt.F64, root), e.b.Float(simt.F64, math.Ln2)))
+	return e.b.Module()
+}
+
+// all emits what the root needs depth first: an operation when its operands are there, so
+// that few values wait.
+func (e *emitter) all() {
+	type visit struct {
+		op   int32
+		next int
+	}
+	for stack := []visit{{op: e.c.root}}; len(stack) > 0; {
+		top := &stack[len(stack)-1]
+		o := &e.c.ops[top.op]
+		if top.next < len(o.args) {
+			a := o.args[top.next]
+			top.next++
+			if e.value[a] == simt.None {
+				stack = append(stack, visit{op: a})
+			}
+			continue
+		}
+		e.value[top.op] = e.operation(o)
+		stack = stack[:len(stack)-1]
+	}
+}
+
+func (e *emitter) operation(o *op) simt.Value {
+	if o.kind == circuit.Input {
+		return e.leaf(o)
+	}
+	terms := make([]simt.Value, len(o.args))
+	for i, a := range o.args {
+		terms[i] = e.value[a]
+	}
+	b := e.b
+	switch {
+	case o.kind == circuit.Product && e.space == Linear:
+		return e.tree(simt.Mul, terms)
+	case o.kind == circuit.Product:
+		return e.tree(simt.Add, terms)
+	case e.space == Linear:
+		sum := b.Mul(terms[0], b.Float(e.t, o.weights[0]))
+		for i, x := range terms[1:] {
+			sum = b.FMA(x, b.Float(e.t, o.weights[i+1]), sum)
+		}
+		return sum
+	}
+	for i := range terms {
+		terms[i] = b.Add(terms[i], b.Float(e.t, math.Log2(o.weights[i])))
+	}
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	// log2 Σ 2^t = m + log2 Σ 2^(t-m) with the largest t as m. Where all terms are 0 m would be
+	// -Inf; a finite number in its place keeps differences numbers.
+	top := b.Binary(simt.Max, e.tree(simt.Max, terms), b.Float(e.t, -math.MaxFloat32))
+	for i := range terms {
+		terms[i] = b.Exp2(b.Sub(terms[i], top))
+	}
+	return b.Add(top, b.Log2(e.tree(simt.Add, terms)))
+}
+
+// tree joins values in pairs of halves.
+func (e *emitter) tree(op simt.Op, list []simt.Value) simt.Value {
+	if len(list) == 1 {
+		return list[0]
+	}
+	half := len(list) / 2
+	return e.b.Binary(op, e.tree(op, list[:half]), e.tree(op, list[half:]))
+}

@@ -1,0 +1,171 @@
+package spn
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// maxDirect is the most integers between the breaks of a variable's histograms for which
+// numbers are looked up in a table, not searched for.
+const maxDirect = 1 << 12
+
+// column is what leaves over one variable share.
+type column struct {
+	leaves []int32 // operations
+	x      simt.Value
+	there  simt.Value // the cell is not missing
+	class  simt.Value // of a finite or histogram variable: the place in leaves' tables
+	// points has, for each class but the last, a number of the class: missing cells are the
+	// last class.
+	points []float64
+	breaks []float64 // of histograms: those of all leaves
+}
+
+// columns collects the leaves of each variable.
+func (c *code) columns(numVars int) []column {
+	cols := make([]column, numVars)
+	for i := range c.ops {
+		if o := &c.ops[i]; o.used && o.args == nil {
+			cols[o.variable].leaves = append(cols[o.variable].leaves, int32(i))
+		}
+	}
+	return cols
+}
+
+// at returns the value of a table or histogram leaf at a number.
+func (o *op) at(x float64) float64 {
+	if !o.histograms {
+		return o.table[int(x)]
+	}
+	if i := o.histogram.Bin(x); i >= 0 {
+		return o.table[i]
+	}
+	return o.histogram.Floor
+}
+
+// open loads a variable and finds its class.
+func (e *emitter) open(col *column, variable int) {
+	b := e.b
+	x := b.Load(0, variable)
+	col.there = b.Binary(simt.Eq, x, x)
+	first := &e.c.ops[col.leaves[0]]
+	if first.gaussian {
+		col.x = b.Select(col.there, b.Convert(e.t, x), b.Float(e.t, 0))
+		return
+	}
+	x = b.Select(col.there, x, b.Float(simt.F32, 0))
+	if !first.histograms {
+		codes := len(first.table)
+		for k := range codes {
+			col.points = append(col.points, float64(k))
+		}
+		col.class = b.Select(col.there, b.Convert(simt.I32, x), b.Int(simt.I32, int64(codes)))
+		return
+	}
+	for _, leaf := range col.leaves {
+		col.breaks = append(col.breaks, e.c.ops[leaf].histogram.Breaks...)
+	}
+	slices.Sort(col.breaks)
+	col.breaks = slices.Compact(col.breaks)
+	e.classify(col, e.interval(col, x))
+}
+
+// interval returns how many breaks are at most x: 0 below all of them.
+func (e *emitter) interval(col *column, x simt.Value) simt.Value {
+	b, breaks := e.b, col.breaks
+	lo, hi := breaks[0], breaks[len(breaks)-1]
+	whole := !slices.ContainsFunc(breaks, func(x float64) bool { return x != math.Trunc(x) })
+	if whole && hi-lo <= maxDirect && math.Abs(lo) < 1<<23 && math.Abs(hi) < 1<<23 {
+		x = b.Binary(simt.Min, b.Binary(simt.Max, x, b.Float(simt.F32, lo-1)), b.Float(simt.F32, hi))
+		place := b.Sub(b.Convert(simt.I32, b.Unary(simt.Floor, x)), b.Int(simt.I32, int64(lo)-1))
+		table := make([]uint64, int(hi-lo)+2)
+		for i := range table {
+			n, _ := slices.BinarySearch(breaks, lo-1+float64(i)+0.5)
+			table[i] = uint64(n)
+		}
+		return b.Gather(b.Table(simt.I32, table), place)
+	}
+	// A search that halves what is left, in as many steps for every lane: count is how many
+	// breaks are known to be at most x.
+	wide, size := b.Convert(simt.F64, x), 1
+	for size <= len(breaks) {
+		size *= 2
+	}
+	padded := make([]float64, size)
+	for i := range padded {
+		padded[i] = math.Inf(1)
+		if i < len(breaks) {
+			padded[i] = breaks[i]
+		}
+	}
+	table := b.FloatTable(simt.F64, padded)
+	count := b.Int(simt.I32, 0)
+	for step := size / 2; step > 0; step /= 2 {
+		next := b.Add(count, b.Int(simt.I32, int64(step)))
+		below := b.Gather(table, b.Sub(next, b.Int(simt.I32, 1)))
+		count = b.Select(b.Binary(simt.Le, below, wide), next, count)
+	}
+	return count
+}
+
+// classify joins intervals on which every leaf of the variable is the same.
+func (e *emitter) classify(col *column, interval simt.Value) {
+	b := e.b
+	known := map[string]int{}
+	table := make([]uint64, len(col.breaks)+1)
+	for i := range table {
+		x := math.Inf(-1)
+		if i > 0 {
+			x = col.breaks[i-1]
+		}
+		var key []byte
+		for _, leaf := range col.leaves {
+			bits := math.Float64bits(e.c.ops[leaf].at(x))
+			for k := range 8 {
+				key = append(key, byte(bits>>(8*k)))
+			}
+		}
+		class, ok := known[string(key)]
+		if !ok {
+			class = len(col.points)
+			known[string(key)] = class
+			col.points = append(col.points, x)
+		}
+		table[i] = uint64(class)
+	}
+	class := b.Gather(b.Table(simt.I32, table), interval)
+	col.class = b.Select(col.there, class, b.Int(simt.I32, int64(len(col.points))))
+}
+
+// leaf emits a leaf.
+func (e *emitter) leaf(o *op) simt.Value {
+	b, col := e.b, &e.cols[o.variable]
+	if col.there == simt.None {
+		e.open(col, o.variable)
+	}
+	if !o.gaussian {
+		table := make([]float64, 0, len(col.points)+1)
+		for _, x := range col.points {
+			table = append(table, e.inSpace(o.at(x)))
+		}
+		return b.Gather(b.FloatTable(e.t, append(table, e.inSpace(1))), col.class)
+	}
+	// log2 of the density is c - (z·s)² with z = (x - mean)/sd and s² = log2(e)/2.
+	scale := math.Sqrt(math.Log2E/2) / o.sd
+	z := b.Mul(b.Sub(col.x, b.Float(e.t, o.mean)), b.Float(e.t, scale))
+	v := b.FMA(b.Unary(simt.Neg, z), z, b.Float(e.t, -math.Log2(o.sd*math.Sqrt(2*math.Pi))))
+	if e.space == Linear {
+		return b.Select(col.there, b.Exp2(v), b.Float(e.t, 1))
+	}
+	return b.Select(col.there, v, b.Float(e.t, 0))
+}
+
+// inSpace returns a probability in the space of the code.
+func (e *emitter) inSpace(p float64) float64 {
+	if e.space == Linear {
+		return p
+	}
+	return math.Log2(p)
+}

@@ -1,0 +1,240 @@
+package spn
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/circuit"
+)
+
+// maxOps bounds the scalar operations and operands of a circuit.
+const maxOps = 1 << 26
+
+// op is a scalar operation; its operands stand before it.
+type op struct {
+	kind    circuit.Kind
+	args    []int32
+	weights []float64 // of a sum
+
+	// Of a leaf.
+	variable   int
+	gaussian   bool
+	mean, sd   float64
+	table      []float64             // probabilities of the codes
+	histogram  circuit.RealHistogram // with density in table
+	histograms bool
+
+	uses         int  // operations that read it, the output included
+	used         bool // reached from the root, once fold has run
+	lo, hi       float64
+	relative     float64 // see bound.go
+	absolute     float64
+	lost         float64
+	roundedFolds int // weights that fold has multiplied
+}
+
+// code is a circuit as scalar operations.
+type code struct {
+	ops            []op
+	root           int32
+	known          map[string]int32
+	least, largest float64 // log2 of values
+}
+
+// importGraph makes the operations of the units that the root needs.
+func importGraph(g *circuit.Graph, params circuit.ParamFunc64) (*code, error) {
+	c := &code{known: map[string]int32{}}
+	needed := make([]bool, len(g.Nodes))
+	needed[g.Root] = true
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		if needed[i] {
+			for _, child := range g.Nodes[i].Children {
+				needed[child] = true
+			}
+		}
+	}
+	units := make([][]int32, len(g.Nodes)) // the operation of each unit
+	owned := map[circuit.NodeID][]float64{}
+	load := func(id circuit.NodeID) ([]float64, error) {
+		owner := g.Owner(id)
+		if p, ok := owned[owner]; ok || g.NumParams(id) == 0 {
+			return p, nil
+		}
+		p := make([]float64, g.NumParams(owner))
+		if err := params(owner, p); err != nil {
+			return nil, err
+		}
+		if err := circuit.CheckParams(g, owner, p); err != nil {
+			return nil, err
+		}
+		owned[owner] = p
+		return p, nil
+	}
+	total := 0
+	for i := range g.Nodes {
+		id, n := circuit.NodeID(i), &g.Nodes[i]
+		if !needed[i] {
+			continue
+		}
+		p, err := load(id)
+		if err != nil {
+			return nil, err
+		}
+		var columns []int32
+		for _, child := range n.Children {
+			columns = append(columns, units[child]...)
+		}
+		for u := range n.Units {
+			var o op
+			switch n.Kind {
+			case circuit.Input:
+				size := n.Leaf.NumParams()
+				o = leafOf(n, p[u*size:(u+1)*size])
+			case circuit.Product:
+				o = op{kind: circuit.Product}
+				for _, child := range n.Children {
+					o.args = append(o.args, units[child][u])
+				}
+			case circuit.Sum:
+				o = sumOf(g, n, columns, p, u)
+			}
+			if total += 1 + len(o.args); total > maxOps || len(o.table) > maxOps {
+				return nil, fmt.Errorf("%w: more than %d scalar operations; use the tensor path", ErrCode, maxOps)
+			}
+			units[i] = append(units[i], c.add(o))
+		}
+	}
+	c.root = units[g.Root][0]
+	c.known = nil
+	return c, nil
+}
+
+// sumOf returns unit u of a sum, without weights of 0.
+func sumOf(g *circuit.Graph, n *circuit.Node, columns []int32, p []float64, u int) op {
+	o := op{kind: circuit.Sum}
+	term := func(column, param int) {
+		if w := p[param]; w > 0 {
+			o.args, o.weights = append(o.args, columns[column]), append(o.weights, w)
+		}
+	}
+	if n.Edges == nil {
+		for k := range columns {
+			term(k, u*len(columns)+k)
+		}
+		return o
+	}
+	e := n.Edges
+	for k, pair := range e.Pairs {
+		if r := u - int(pair[0])*e.Rows; r >= 0 && r < e.Rows {
+			for col := range e.Cols {
+				if at := (k*e.Rows+r)*e.Cols + col; e.Has(at) {
+					term(int(pair[1])*e.Cols+col, at)
+				}
+			}
+		}
+	}
+	return o
+}
+
+// leafOf returns a unit of an input.
+func leafOf(n *circuit.Node, p []float64) op {
+	o := op{kind: circuit.Input, variable: n.Var}
+	switch l := n.Leaf.(type) {
+	case circuit.Gaussian:
+		o.gaussian, o.mean, o.sd = true, p[0], p[1]
+	case circuit.RealHistogram:
+		o.histograms, o.histogram = true, l
+		o.table = make([]float64, len(p))
+		for i, d := range p {
+			o.table[i] = max(d, l.Floor)
+		}
+	default:
+		o.table = make([]float64, l.Codes())
+		for x := range o.table {
+			if circuit.ParamsAreTable(l) {
+				o.table[x] = p[x]
+			} else {
+				o.table[x] = math.Exp(l.LogProb(p, float64(x)))
+			}
+		}
+	}
+	return o
+}
+
+// add returns the number of an operation that equals o, which it makes if there is none. A
+// product or sum of one operand without weight is that operand.
+func (c *code) add(o op) int32 {
+	if len(o.args) == 1 && (o.kind == circuit.Product || o.weights[0] == 1) {
+		return o.args[0]
+	}
+	key := []byte{byte(o.kind), 0}
+	if o.gaussian {
+		key[1] = 1
+	}
+	if o.histograms {
+		key[1] = 2
+	}
+	word := func(x uint64) { key = binary.LittleEndian.AppendUint64(key, x) }
+	word(uint64(o.variable))
+	word(uint64(len(o.args)))
+	for _, a := range o.args {
+		word(uint64(a))
+	}
+	for _, list := range [][]float64{o.weights, {o.mean, o.sd, o.histogram.Floor}, o.table, o.histogram.Breaks} {
+		for _, x := range list {
+			word(math.Float64bits(x))
+		}
+	}
+	if at, ok := c.known[string(key)]; ok {
+		return at
+	}
+	c.ops = append(c.ops, o)
+	at := int32(len(c.ops) - 1)
+	c.known[string(key)] = at
+	return at
+}
+
+// fold joins products within products and sums within sums that have no other reader, and
+// marks what the root needs.
+func (c *code) fold() {
+	c.ops[c.root].uses = 1
+	for i := range c.ops[:c.root+1] {
+		for _, a := range c.ops[i].args {
+			c.ops[a].uses++
+		}
+	}
+	for i := range c.ops[:c.root+1] {
+		o := &c.ops[i]
+		var args []int32
+		var weights []float64
+		joined := false
+		for k, a := range o.args {
+			child := &c.ops[a]
+			if child.kind != o.kind || child.uses > 1 {
+				args = append(args, a)
+				if o.weights != nil {
+					weights = append(weights, o.weights[k])
+				}
+				continue
+			}
+			joined = true
+			args = append(args, child.args...)
+			for _, w := range child.weights {
+				weights = append(weights, o.weights[k]*w)
+			}
+			o.roundedFolds = max(o.roundedFolds, child.roundedFolds+1)
+		}
+		if joined {
+			o.args, o.weights = args, weights
+		}
+	}
+	c.ops[c.root].used = true
+	for i := c.root; i >= 0; i-- {
+		if c.ops[i].used {
+			for _, a := range c.ops[i].args {
+				c.ops[a].used = true
+			}
+		}
+	}
+}
