@@ -58,9 +58,15 @@ func blockify(s *state) (string, error) {
 		switch n.kind {
 		case layers.InputVector:
 			v.Def = int32(len(p.Inputs))
-			gn := &s.graph.Nodes[n.id]
-			col := s.column(int32(gn.Var), int32(gn.Leaf.Codes()))
-			p.Inputs = append(p.Inputs, layers.Input{Vector: int32(i), Column: col, Family: gn.Leaf, Codes: int32(gn.Leaf.Codes())})
+			in := layers.Input{Vector: int32(i)}
+			if n.beside {
+				in.Family, in.Codes, in.Column = layers.Beside{}, 1, s.besideColumn(p.Inputs[v.Def-1].Column)
+			} else {
+				gn := &s.graph.Nodes[n.id]
+				in.Family, in.Codes = gn.Leaf, int32(gn.Leaf.Codes())
+				in.Column = s.column(int32(gn.Var), in.Codes)
+			}
+			p.Inputs = append(p.Inputs, in)
 		case layers.SumVector:
 			v.Def = int32(len(p.Sums))
 			p.Sums = append(p.Sums, layers.Sum{Vector: int32(i), ElemLo: n.lo, ElemHi: n.hi})

@@ -12,9 +12,10 @@ import (
 // node is a vector in the making. Its operands, lo to hi-1, are the products in
 // front of a sum, or the one product that a stored vector keeps.
 type node struct {
-	id     circuit.NodeID
+	id     circuit.NodeID // None for what no node of the graph is
 	kind   layers.VectorKind
 	units  int
+	beside bool // evidence about the values of the input before it
 	lo, hi int32
 	depth  int32
 }
@@ -80,10 +81,13 @@ func canonicalise(s *state) (string, error) {
 		v.hi = int32(len(s.cuts) - 1)
 		s.index[i] = int32(len(s.nodes))
 		s.nodes = append(s.nodes, v)
+		if s.hasBeside(s.index[i]) {
+			s.nodes = append(s.nodes, node{id: circuit.None, kind: layers.InputVector, units: n.Units, lo: v.hi, hi: v.hi, beside: true})
+		}
 	}
 	if root := s.index[g.Root]; s.nodes[root].kind == layers.InputVector {
 		k := int32(len(s.cuts) - 1)
-		s.factors = append(s.factors, root)
+		s.factors = s.appendFactor(s.factors, root)
 		s.cuts = append(s.cuts, int32(len(s.factors)))
 		s.nodes = append(s.nodes, node{id: circuit.None, kind: layers.StoredVector, units: 1, lo: k, hi: k + 1})
 	}
@@ -128,7 +132,7 @@ func (f *flattener) flatten(to []int32, id circuit.NodeID) []int32 {
 		id := f.stack[len(f.stack)-1]
 		f.stack = f.stack[:len(f.stack)-1]
 		if v := f.index[id]; v >= 0 {
-			to = append(to, v)
+			to = f.appendFactor(to, v)
 		} else if list, ok := f.short[id]; ok {
 			to = append(to, list...)
 		} else {

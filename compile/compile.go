@@ -12,7 +12,7 @@ type pass struct {
 	run  func(*state) (string, error)
 }
 
-// passes is the whole compiler, in order. A pass stands in the file of its name;
+// passes is the whole compiler, in order. A pass is in the file of its name;
 // what it does to small circuits is in testdata under the same name.
 var passes = []pass{
 	{"validate", validate},

@@ -52,6 +52,7 @@ func edges(s *state) (string, error) {
 		s.rep.Edges += fanSum(sum.Fan)
 	}
 	s.pmap.blks = s.blks
+	s.needSoft()
 	p.NumParams = p.ParamOffset(p.ParamBlocks)
 	for i := range p.Inputs {
 		in := &p.Inputs[i]
@@ -64,15 +65,17 @@ func edges(s *state) (string, error) {
 		in.Table, in.Params, in.Exps = -1, -1, -1
 		if in.Codes > 0 {
 			in.Table = p.NumParams
-			p.NumParams += int64(in.Codes+1) * width
+			p.NumParams += p.TableRows(in) * width
 		}
+		exps := p.Columns[in.Column].Beside // densities have no common scale
 		if !tableIsParams(in.Family) {
 			in.Params = p.NumParams
 			p.NumParams += int64(in.Family.NumParams()) * width
-			if in.Codes > 0 && in.Family.NumParams() > 0 && !tableIsShares(in.Family) {
-				in.Exps = p.NumParams
-				p.NumParams += int64(in.Codes+1) * width
-			}
+			exps = in.Codes > 0 && in.Family.NumParams() > 0 && !tableIsShares(in.Family)
+		}
+		if exps {
+			in.Exps = p.NumParams
+			p.NumParams += p.TableRows(in) * width
 		}
 		if z, ok := in.Family.(interface{ HasZeros() bool }); ok {
 			in.Zeros = z.HasZeros()
@@ -175,7 +178,7 @@ func sparseBlocks(e *circuit.Edges, cols columns, size int) []edgeBlock {
 }
 
 // countFan counts the weights of each unit of a block-sparse sum and reports
-// whether listed blocks hold zeros besides padding units.
+// whether listed blocks hold zeros other than padding units.
 func countFan(e *circuit.Edges, cols columns, size int, blks []edgeBlock, fan []int32, v *layers.Vector) bool {
 	per := e.Rows * e.Cols
 	for b, pr := range e.Pairs {

@@ -3,6 +3,8 @@ package compile
 import (
 	"errors"
 	"fmt"
+
+	"github.com/pce-engine/pce/layers"
 )
 
 // ErrOptions means that a compile option is out of its range.
@@ -17,6 +19,10 @@ type Options struct {
 	PaddingTolerance float64
 	// BlockSize forces the units of a block: 1, 2, 4, 8, 16 or 32. 0 chooses.
 	BlockSize int
+	// Soft is how many rows of evidence tables have, for cells of which a range, a set or
+	// likelihoods are known: at least so many different ones in a column for the rows of a
+	// launch. 0: none.
+	Soft int
 }
 
 // DefaultOptions returns the options that fit most circuits.
@@ -28,6 +34,9 @@ func (o Options) validate() error {
 	}
 	if !(o.PaddingTolerance >= 0 && o.PaddingTolerance <= 100) {
 		return fmt.Errorf("%w: padding_tolerance is %v, want 0..100", ErrOptions, o.PaddingTolerance)
+	}
+	if o.Soft < 0 || o.Soft > layers.MaxSoft {
+		return fmt.Errorf("%w: %d rows of evidence, want 0..%d", ErrOptions, o.Soft, layers.MaxSoft)
 	}
 	switch o.BlockSize {
 	case 0, 1, 2, 4, 8, 16, 32:

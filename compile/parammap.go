@@ -39,7 +39,7 @@ func (m *ParamMap) Region(i int) (offset int64, length int) {
 	width := m.prog.Width(in.Vector)
 	offset, length = in.Table, 0
 	if in.Table >= 0 {
-		length = (int(in.Codes) + 1) * width
+		length = int(m.prog.TableRows(in)) * width
 	}
 	if in.Params >= 0 {
 		if in.Table < 0 {
@@ -48,7 +48,7 @@ func (m *ParamMap) Region(i int) (offset int64, length int) {
 		length += in.Family.NumParams() * width
 	}
 	if in.Exps >= 0 {
-		length += (int(in.Codes) + 1) * width
+		length += int(m.prog.TableRows(in)) * width
 	}
 	return offset, length
 }
@@ -76,7 +76,7 @@ func (m *ParamMap) Pack(i int, canonical, region []float32) error {
 	} else {
 		params := region
 		if in.Table >= 0 {
-			params = region[(codes+1)*width:]
+			params = region[int(m.prog.TableRows(in))*width:]
 		}
 		for u := range units {
 			for k := range np {
@@ -114,7 +114,7 @@ func (m *ParamMap) Unpack(i int, region, canonical []float32) error {
 	in := &m.prog.Inputs[e.def]
 	units, width, np := int(m.prog.Vectors[in.Vector].Units), m.prog.Width(in.Vector), in.Family.NumParams()
 	if in.Params >= 0 && in.Table >= 0 {
-		region = region[(int(in.Codes)+1)*width:]
+		region = region[int(m.prog.TableRows(in))*width:]
 	}
 	for u := range units {
 		for k := range np {

@@ -38,6 +38,10 @@ func tie(s *state) (string, error) {
 				s.pmap.entries = append(s.pmap.entries, entry{node: key, kind: circuit.Sum, def: v.Def})
 			}
 		case layers.InputVector:
+			if s.nodes[i].beside { // its rows are never part of a model
+				p.Inputs[v.Def].Owner = v.Def
+				continue
+			}
 			owner, first := own(inputs, id, v.Def)
 			p.Inputs[v.Def].Owner = owner
 			if first {

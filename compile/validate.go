@@ -6,7 +6,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 )
 
-// validate refuses options out of range and graphs that are no circuits, so that
+// validate refuses options out of range and graphs that are not circuits, so that
 // later passes meet neither.
 func validate(s *state) (string, error) {
 	if err := s.opts.validate(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// setting is one value that somebody gave, checked against the schema.
+// setting is one value that was given, checked against the schema.
 type setting struct {
 	field *field
 	value any // of the field's type; a list of sections is a []map[string]any
@@ -26,7 +26,9 @@ type setting struct {
 // maxFileBytes bounds what is read of a config file.
 const maxFileBytes = 1 << 20
 
-// parseFile reads a config file and checks every key and value in it.
+// parseFile reads a config file and checks every key and value in it against the schema. An
+// error names file, line and column, and the nearest key where one is misspelt. An empty file
+// has no settings; more than one document or 1 MiB is refused.
 func parseFile(name string, r io.Reader) ([]setting, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
 	if err != nil {
@@ -71,7 +73,7 @@ var grammar = regexp.MustCompile(`^(did not find expected (key|node content|'|<)
 
 // checker walks a YAML tree along the schema. It keeps the first error.
 type checker struct {
-	file     string // "" for text that is no file; place then stands for all
+	file     string // "" for text without a file; place then says all
 	place    string
 	settings []setting
 	err      error
@@ -103,7 +105,9 @@ func (c *checker) section(f *field, n *yaml.Node) {
 	})
 }
 
-// mapping visits the known keys of a mapping once each.
+// mapping calls visit for the known keys of a mapping, in their order. Unknown keys, keys that
+// are there twice and a value in place of a section are noted as errors, and the rest is
+// visited all the same: the first error counts.
 func (c *checker) mapping(f *field, n *yaml.Node, visit func(*field, *yaml.Node)) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return // "train:" with nothing below, or with comments only
@@ -123,7 +127,7 @@ func (c *checker) mapping(f *field, n *yaml.Node, visit func(*field, *yaml.Node)
 			c.fail(key, "%s is set twice, first on line %d; keep one", join(f.path, key.Value), line)
 		case child == nil:
 			if strings.Contains(key.Value, ":") {
-				c.fail(key, "%s is no key; write a blank after the colon", join(f.path, key.Value))
+				c.fail(key, "%s is not a key; write a blank after the colon", join(f.path, key.Value))
 			}
 			c.fail(key, "unknown key %s%s", join(f.path, key.Value), suggest(f, key.Value))
 		default:
@@ -133,7 +137,9 @@ func (c *checker) mapping(f *field, n *yaml.Node, visit func(*field, *yaml.Node)
 	}
 }
 
-// value returns the Go value of a node, or false after an error.
+// value returns the Go value of a node that f describes: a list, a section within a list, or a
+// scalar. After an error, which is noted with its place, it returns false and the value is not
+// used.
 func (c *checker) value(f *field, n *yaml.Node) (any, bool) {
 	before := c.err
 	var v any
@@ -284,7 +290,7 @@ func (c *checker) mismatch(f *field, n *yaml.Node) {
 	c.fail(n, "%s is %s, want %s", name, describe(n), f.want())
 }
 
-// describe names what stands in a node.
+// describe names what a node holds.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -12,7 +12,7 @@ type Config struct {
 	Seed      uint64  `yaml:"seed" min:"0" doc:"seed of everything random"`
 	Device    string  `yaml:"device" doc:"where to compute: auto, cpu, cuda, cuda:1, ... or emulator; auto takes the first card, or the CPU"`
 	Precision string  `yaml:"precision" enum:"mixed|fp32" doc:"numbers used in training; fp32 is exact to float32 throughout"`
-	Threads   int     `yaml:"threads" min:"0" max:"4096" doc:"CPU threads; 0: one a core. Results do not depend on it"`
+	Threads   int     `yaml:"threads" min:"0" max:"4096" doc:"CPU threads; 0: one per core. Results do not depend on it"`
 	Model     Model   `yaml:"model" doc:"the circuit"`
 	Data      Data    `yaml:"data" doc:"the rows"`
 	Compile   Compile `yaml:"compile" doc:"how the circuit becomes a program"`
@@ -24,7 +24,7 @@ type Config struct {
 
 // Model is the circuit. Each structure reads its own section and Latents.
 type Model struct {
-	Structure string `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|file" doc:"what the circuit looks like; file goes on from model.file"`
+	Structure string `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|file" doc:"what the circuit looks like; file continues from model.file"`
 	Latents   int    `yaml:"latents" min:"0" max:"65536" doc:"units of a latent variable or region; 0: by the number of training rows, 8 for 2000 and fewer to 64 for 33000 and more"`
 	Leaf      Leaf   `yaml:"leaf" doc:"distribution of the input nodes"`
 	Init      Init   `yaml:"init" doc:"starting parameters"`
@@ -104,7 +104,7 @@ type Column struct {
 // Text says how text becomes rows of tokens.
 type Text struct {
 	Unit       string `yaml:"unit" enum:"auto|char|word" doc:"what a token is; auto: a character, and only .txt files are text"`
-	Length     int    `yaml:"length" min:"1" max:"1048576" doc:"tokens a row"`
+	Length     int    `yaml:"length" min:"1" max:"1048576" doc:"tokens per row"`
 	Vocabulary int    `yaml:"vocabulary" min:"0" max:"16777216" doc:"tokens that are told apart, the most frequent ones and one for all others; 0: 256 characters or 10000 words"`
 	MaxBytes   int    `yaml:"max_bytes" min:"0" max:"1e15" doc:"text read of all files together; 0: all"`
 }
@@ -124,10 +124,10 @@ type Train struct {
 	StepSize    StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new"`
 	Momentum    float64    `yaml:"momentum" min:"0" max:"1" doc:"share of the averaged statistics that a step of anemone keeps, below 1"`
 	Pseudocount float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly; for anemone, whose counts are those of one row, 5e-6 unless set"`
-	ShardRows   int        `yaml:"shard_rows" min:"0" max:"16777216" doc:"rows whose flows are added as one unit; 0: 512, or on a cluster so few that each worker there at the start of the run gets a shard of every step"`
+	ShardRows   int        `yaml:"shard_rows" min:"0" max:"16777216" doc:"rows whose flows are added as one unit; 0: 512, or on a cluster few enough that each worker there at the start of the run gets a shard of every step"`
 	Subsets     int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of this many even subsets of the rows in turn"`
-	Steps       int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after so many steps; 0: as many as the epochs need"`
-	Patience    int        `yaml:"patience" min:"0" max:"1000000" doc:"stop after so many epochs without a better valid_ll and keep the best; 0: never"`
+	Steps       int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after this many steps; 0: as many as the epochs need"`
+	Patience    int        `yaml:"patience" min:"0" max:"1000000" doc:"stop after this many epochs without a better valid_ll and keep the best; 0: never"`
 	Finish      Finish     `yaml:"finish" doc:"full-batch epochs at the end"`
 	Checkpoint  Checkpoint `yaml:"checkpoint" doc:"when the state of training is saved"`
 	Samples     int        `yaml:"samples" min:"0" max:"4096" doc:"pictures in samples.png, for image data; 0: no file"`
@@ -156,16 +156,16 @@ type Finish struct {
 
 // Checkpoint is when the state of training is saved.
 type Checkpoint struct {
-	Epochs   int           `yaml:"epochs" min:"0" max:"1000000" doc:"save after so many epochs; 0: at the end only"`
-	Steps    int           `yaml:"steps" min:"0" max:"1e12" doc:"also save after so many steps; 0: never"`
-	Interval time.Duration `yaml:"interval" min:"0" doc:"also save within an epoch when so much time has passed; 0s: never"`
+	Epochs   int           `yaml:"epochs" min:"0" max:"1000000" doc:"save after this many epochs; 0: at the end only"`
+	Steps    int           `yaml:"steps" min:"0" max:"1e12" doc:"also save after this many steps; 0: never"`
+	Interval time.Duration `yaml:"interval" min:"0" doc:"also save within an epoch when this much time has passed; 0s: never"`
 	Keep     int           `yaml:"keep" min:"1" max:"1000000" doc:"newest checkpoints kept"`
 }
 
 // Cluster is how work is spread over workers.
 type Cluster struct {
 	Transport string `yaml:"transport" enum:"tcp|nats" doc:"how flows and parameters travel: between the workers directly, or through the broker"`
-	Workers   int    `yaml:"workers" min:"1" max:"4096" doc:"wait for so many workers before the work starts; more may join, and some may leave"`
+	Workers   int    `yaml:"workers" min:"1" max:"4096" doc:"wait for this many workers before the work starts; more may join, and some may leave"`
 }
 
 // Job is what a cluster does. Results go to runs/<id> below its directory.
@@ -182,7 +182,9 @@ type Job struct {
 	Candidates    int      `yaml:"candidates" min:"0" max:"1048576" doc:"drawn completions of a row that mpe improves where max-product is not exact"`
 }
 
-// Default returns the settings that hold where nothing else is said.
+// Default returns the settings that hold where neither a file, the environment nor --set says
+// otherwise. Each call returns a new Config. Anemone has other defaults for step sizes and
+// pseudocount, which Load puts in.
 func Default() *Config {
 	return &Config{
 		Name:      "run",

@@ -38,6 +38,8 @@ func (f *field) jsonSchema(defaults map[string]any) map[string]any {
 	return s
 }
 
+// jsonType returns the JSON Schema of the values that f takes, without title and default,
+// which the caller adds. Ranges and choices are those that the checks of configs apply.
 func (f *field) jsonType(defaults map[string]any) map[string]any {
 	if len(f.fields) > 0 {
 		properties := map[string]any{}

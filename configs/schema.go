@@ -26,6 +26,9 @@ var schema = &field{
 	fields: readFields(reflect.TypeFor[Config](), "", ""),
 }
 
+// readFields reads the fields of a config struct from its tags (yaml, doc, min, max, enum,
+// for), sections included. It runs once, when the program starts; a tag that cannot be read is
+// a bug and panics.
 func readFields(t reflect.Type, prefix, structure string) []*field {
 	fs := make([]*field, t.NumField())
 	for i := range fs {
@@ -105,7 +108,8 @@ func (f *field) values(v reflect.Value, visit func(*field, any)) {
 	}
 }
 
-// want says in words what a value of the key looks like.
+// want says in words what a value of the key looks like, for errors: "must be a list of
+// integers from 1 to 9".
 func (f *field) want() string {
 	if len(f.enum) > 0 {
 		return "one of " + strings.Join(f.enum, ", ")
@@ -153,7 +157,7 @@ func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 func mustFloat(s string) float64 {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		panic("BUG: configs: tag " + strconv.Quote(s) + " is no number")
+		panic("BUG: configs: tag " + strconv.Quote(s) + " is not a number")
 	}
 	return x
 }

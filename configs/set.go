@@ -16,7 +16,8 @@ const envPrefix = "PCE_"
 // otherVariables are read by other parts of the program.
 var otherVariables = []string{"PCE_CPU", "PCE_REQUIRE_GPU"}
 
-// parseSet reads key=value settings; later ones win.
+// parseSet reads the key=value settings of the command line, in their order, so that later
+// ones win. The value is YAML. An error quotes the setting and suggests the nearest key.
 func parseSet(args []string) ([]setting, error) {
 	var settings []setting
 	for _, arg := range args {
@@ -54,7 +55,11 @@ func parseEnv(env []string) ([]setting, error) {
 		key := strings.ReplaceAll(strings.ToLower(rest), "__", ".")
 		f := lookup(key)
 		if f == nil {
-			return nil, fmt.Errorf("%w: variable %s: unknown key %s%s", ErrConfig, clip(name), clip(key), suggestPath(key))
+			hint := suggestVariable(name)
+			if hint == "" {
+				hint = suggestPath(key)
+			}
+			return nil, fmt.Errorf("%w: variable %s: unknown key %s%s", ErrConfig, clip(name), clip(key), hint)
 		}
 		s, err := parseText(f, text, "variable "+name)
 		if err != nil {

@@ -42,6 +42,41 @@ func suggestWord(words []string, got string) string {
 	return "; did you mean " + best + "?"
 }
 
+// variableOf returns the environment variable that sets the key at a path.
+func variableOf(path string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "__"))
+}
+
+// suggestVariable returns the right spelling of a variable that has too few or too many
+// underscores, such as PCE_TRAIN_EPOCHS, or "".
+func suggestVariable(name string) string {
+	letters := strings.NewReplacer("_", "").Replace
+	found := ""
+	schema.walk(func(f *field) {
+		if v := variableOf(f.path); found == "" && letters(v) == letters(strings.ToUpper(name)) && lookup(f.path) != nil {
+			found = "; write " + v + ", with two underscores between a section and its keys"
+		}
+	})
+	return found
+}
+
+// Keys lists the dotted paths that --set takes, in the order of the schema, each with
+// what it means.
+func Keys() (keys []Key) {
+	schema.walk(func(f *field) {
+		if !f.isSection() && lookup(f.path) == f {
+			keys = append(keys, Key{Path: f.path, Doc: f.doc, Values: f.enum})
+		}
+	})
+	return keys
+}
+
+// Key describes a key of a config.
+type Key struct {
+	Path, Doc string
+	Values    []string // that it may have; nil: any of its type
+}
+
 // walk visits every key below f, parents first.
 func (f *field) walk(visit func(*field)) {
 	for _, c := range f.fields {

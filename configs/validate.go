@@ -115,7 +115,8 @@ func (l *Leaf) problem() string {
 	return ""
 }
 
-// validate checks that a job has what its kind takes.
+// validate checks that a job has what its kind takes, and nothing that would be ignored: a
+// model and rows for queries, columns for those that name some. The error names the key.
 func (j *Job) validate() error {
 	rows := slices.ContainsFunc(j.Data, func(p string) bool { return p != "" })
 	switch {

@@ -16,6 +16,9 @@ func (p *Program) Digest() [32]byte {
 		int64(len(p.Stored)), int64(len(p.Elements)), int64(len(p.Layers)))
 	for _, c := range p.Columns {
 		d.ints(int64(c.Var), int64(c.Codes), int64(c.Slot))
+		if c.Soft > 0 {
+			d.ints(int64(c.Soft))
+		}
 	}
 	for _, v := range p.Vectors {
 		d.ints(int64(v.Kind), int64(v.Def), int64(v.First), int64(v.Count), int64(v.Units), int64(v.Depth))

@@ -87,7 +87,7 @@ func (c *FlowCheck) see(r Range) error {
 	return nil
 }
 
-// Err returns what is wrong with flows that have all come, those of so many
+// Err returns what is wrong with flows that have all come, those of that many
 // shards. The counts of an owner and its normalisers are the same flow, added
 // up in two ways: with N the total of the normalisers, M the sums or inputs that
 // share the parameters and n the flows of the owner, they may differ by

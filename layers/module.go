@@ -10,7 +10,7 @@ type Module struct {
 	Queries bool // make room for Posteriors and Maximise
 	Mixed   bool // products of lower precision where the device has them
 	// StepRows is the most rows whose flows are added up before an update; 0
-	// stands for Rows.
+	// means Rows.
 	StepRows int64
 	// Scales holds, for each column of values, the powers of two that the
 	// statistics of its leaves are divided by before they are rounded to the
@@ -86,21 +86,28 @@ func (p *Program) Residues(input int32) int64 {
 // PosteriorOffsets returns where the posterior of each of the columns of lies in a row of
 // posteriors: column of[i] has the elements offsets[i] to offsets[i+1]-1, and the last offset
 // is the row's length. A column with codes has an element for each code, a column of
-// functions one for each unit of its inputs, in the order of Functions.
-// Columns that do not exist or are listed twice are errors that match ErrIndex.
+// functions one for each unit of its inputs, in the order of Functions. The number of a
+// column with rows of evidence plus the number of columns stands for the units of its
+// inputs, in order. Columns that do not exist or are listed twice are errors that match ErrIndex.
 func (p *Program) PosteriorOffsets(of []int32) (offsets []int, err error) {
-	widths, seen := make([]int, len(p.Columns)), make([]bool, len(p.Columns))
+	columns := len(p.Columns)
+	widths, seen := make([]int, 2*columns), make([]bool, 2*columns)
 	for i := range p.Columns {
 		widths[i] = int(p.Columns[i].Codes)
 	}
-	for _, f := range p.Functions() {
-		in := &p.Inputs[f]
-		widths[in.Column] += int(p.Vectors[in.Vector].Units)
+	for i := range p.Inputs {
+		in := &p.Inputs[i]
+		units := int(p.Vectors[in.Vector].Units)
+		if in.Codes == 0 {
+			widths[in.Column] += units
+		} else if p.Columns[in.Column].Soft > 0 {
+			widths[columns+int(in.Column)] += units
+		}
 	}
 	offsets = make([]int, 1, len(of)+1)
 	for i, c := range of {
-		if c < 0 || int(c) >= len(p.Columns) {
-			return nil, fmt.Errorf("%w: column %d of %d", ErrIndex, c, len(p.Columns))
+		if c < 0 || int(c) >= 2*columns || int(c) >= columns && widths[c] == 0 {
+			return nil, fmt.Errorf("%w: column %d of %d", ErrIndex, c, columns)
 		}
 		if seen[c] {
 			return nil, fmt.Errorf("%w: column %d is listed twice", ErrIndex, c)

@@ -57,7 +57,7 @@ func (p *Program) Owners() []Owner {
 }
 
 // inputOwner describes an owning input. The row of a table for missing cells
-// stays 1 and belongs to nobody.
+// stays 1 and belongs to no owner.
 func (p *Program) inputOwner(i int32, sharers int, residues Range) Owner {
 	in := &p.Inputs[i]
 	width := int64(p.Width(in.Vector))

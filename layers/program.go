@@ -39,10 +39,19 @@ const MaxCodes = 1 << 24
 // Codes for a missing cell, or, with Codes = 0, float32 values with NaN for a
 // missing cell. Codes are all narrow or, where WideCodes says so, all wide. Slot
 // counts the columns of its own sort.
+//
+// A program that takes evidence about cells which are not known exactly has rooms for it:
+// code Codes+1+i, with i below Soft, reads row i of the evidence, which whoever runs the
+// program writes behind the row for missing cells in each table of the column.
 type Column struct {
 	Var   int32
 	Codes int32
 	Slot  int32
+	Soft  int32 // rows of evidence, 0 for none
+	// Beside says that the column has one code, which is not used, and the evidence about
+	// the values of Var, whose column has no tables: an input of it stands beside each input
+	// of that one, and both are factors of the same elements.
+	Beside bool
 }
 
 // VectorKind says what fills a vector.
@@ -90,9 +99,9 @@ type Input struct {
 	Family Family
 	// Codes is the size of the domain of a tabulated leaf, 0 for a function.
 	Codes int32
-	// Table is the offset in the parameter buffer of [Codes+1, Count·BlockSize]
-	// probabilities; the last row stands for a missing cell and reads 1. -1 for
-	// functions.
+	// Table is the offset in the parameter buffer of [TableRows, Count·BlockSize]
+	// probabilities: those of the codes, then a row for a missing cell, which
+	// reads 1, then rows of evidence. -1 for functions.
 	Table int64
 	// Params is the offset of [NumParams, Count·BlockSize] parameters, or -1
 	// where the table holds them.
@@ -190,6 +199,11 @@ func (p *Program) ElementFactors(e int32) []int32 {
 	return p.Factors[p.Elements[e].FactorLo:p.Elements[e].FactorHi]
 }
 
+// TableRows is the number of rows of the table of an input with codes.
+func (p *Program) TableRows(in *Input) int64 {
+	return int64(in.Codes) + 1 + int64(p.Columns[in.Column].Soft)
+}
+
 // Tabulated reports whether a vector is an input that is read from its table
 // and needs no stored values.
 func (p *Program) Tabulated(v int32) bool {
@@ -198,10 +212,10 @@ func (p *Program) Tabulated(v int32) bool {
 }
 
 // WideCodes reports whether the codes of a batch have 32 bits, not 16: whether a
-// column has too many for 16, of which a missing cell takes one more.
+// column has too many for 16, of which a missing cell and each row of evidence take one more.
 func (p *Program) WideCodes() bool {
 	for _, c := range p.Columns {
-		if c.Codes > math.MaxUint16 {
+		if c.Codes+c.Soft > math.MaxUint16 {
 			return true
 		}
 	}

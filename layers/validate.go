@@ -79,6 +79,9 @@ func (p *Program) checkColumns() error {
 		if c.Var < 0 || int(c.Var) >= p.NumVars || c.Codes < 0 || c.Codes > MaxCodes {
 			return fmt.Errorf("%w: column %d holds variable %d of %d with %d codes", ErrIndex, i, c.Var, p.NumVars, c.Codes)
 		}
+		if c.Soft < 0 || c.Soft > MaxSoft || c.Soft > 0 && c.Codes == 0 || c.Beside && (c.Codes != 1 || c.Soft == 0) {
+			return fmt.Errorf("%w: column %d with %d codes has %d rows of evidence, want 0..%d, and none for values", ErrShape, i, c.Codes, c.Soft, MaxSoft)
+		}
 		sort := min(c.Codes, 1)
 		if c.Slot != slots[sort] {
 			return fmt.Errorf("%w: column %d stands in slot %d, want %d", ErrIndex, i, c.Slot, slots[sort])

@@ -134,23 +134,23 @@ func (p *Program) checkInputs() error {
 		table, params, exps := in.Table, in.Params, in.Exps
 		if int(in.Owner) == i {
 			if in.Codes > 0 {
-				table, next = next, next+int64(in.Codes+1)*width
+				table, next = next, next+p.TableRows(in)*width
 			}
 			if in.Params >= 0 {
 				params, next = next, next+int64(in.Family.NumParams())*width
 			}
 			if in.Exps >= 0 {
-				exps, next = next, next+int64(in.Codes+1)*width
+				exps, next = next, next+p.TableRows(in)*width
 			}
 		} else {
 			table, params, exps = o.Table, o.Params, o.Exps
 		}
 		if in.Table != table || in.Params != params || in.Exps != exps || (in.Codes > 0) != (in.Table >= 0) || in.Table < 0 && in.Params < 0 ||
-			in.Exps >= 0 && (in.Table < 0 || in.Params < 0) {
+			in.Exps >= 0 && (in.Table < 0 || in.Params < 0 && !p.Columns[in.Column].Beside) {
 			return fmt.Errorf("%w: input %d with %d codes has its table at %d, its parameters at %d and exponents at %d, want %d, %d and %d",
 				ErrShape, i, in.Codes, in.Table, in.Params, in.Exps, table, params, exps)
 		}
-		if o.Owner != in.Owner || o.Codes != in.Codes || p.Width(o.Vector) != p.Width(in.Vector) || o.Family.Name() != in.Family.Name() {
+		if o.Owner != in.Owner || o.Codes != in.Codes || p.TableRows(o) != p.TableRows(in) || p.Width(o.Vector) != p.Width(in.Vector) || o.Family.Name() != in.Family.Name() {
 			return fmt.Errorf("%w: input %d and its owner %d differ", ErrShape, i, in.Owner)
 		}
 	}

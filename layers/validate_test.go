@@ -112,7 +112,8 @@ func TestValidate(t *testing.T) {
 		{"definition without vector", func(p *layers.Program) { p.Stored = append(p.Stored, p.Stored[0]) }, layers.ErrShape},
 
 		{"column of no variable", func(p *layers.Program) { p.Columns[0].Var = 6 }, layers.ErrIndex},
-		{"column with too many codes", func(p *layers.Program) { p.Columns[0].Codes = layers.MaxCodes + 1 }, layers.ErrIndex},
+		{"column with too many codes", func(p *layers.Program) { p.Columns[0].Codes = 1<<24 + 1 }, layers.ErrIndex},
+		{"column with the most codes, and other inputs", func(p *layers.Program) { p.Columns[0].Codes = 1 << 24 }, layers.ErrShape},
 		{"column in the wrong slot", func(p *layers.Program) { p.Columns[0].Slot = 7 }, layers.ErrIndex},
 		{"two columns in one slot", func(p *layers.Program) { p.Columns[1].Slot = 0 }, layers.ErrIndex},
 

@@ -4,6 +4,7 @@ import (
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
 	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
+	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -38,5 +39,6 @@ func cpuOptions(o Options) (c cpu.Options, err error) {
 	if o.KernelPath != "" {
 		c.Set, err = cpu.KernelPath(o.KernelPath)
 	}
+	c.Loaders = cpu.Loaders{simt.Kind: cpu.LoadCode}
 	return c, err
 }

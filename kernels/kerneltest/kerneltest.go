@@ -82,6 +82,7 @@ func (s Suite) Run(t *testing.T) {
 	part("sample", testSample)
 	part("posteriors", testPosteriors)
 	part("maximise", testMaximise)
+	part("soft", testSoft)
 	part("owners", testOwners)
 	part("derivatives", testDerivatives)
 	part("thresholds", testThresholds)

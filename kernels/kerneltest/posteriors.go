@@ -170,7 +170,7 @@ func checkPosteriors(t *testing.T, open Open, c *randomCase, rows [][]float64) {
 func (l *launch) checkDensity(t *testing.T, ev *reference.Evaluator, given []float64, v int, shares []float32, tol float64) {
 	t.Helper()
 	if !math.IsNaN(given[v]) {
-		return // what explains an observed cell is no distribution of it
+		return // posteriors of an observed cell say what explains it, and are not its distribution
 	}
 	base, err := ev.LogLikelihood(given)
 	must(t, err)

@@ -68,8 +68,8 @@ type SampleArgs struct {
 	Params, Codes, Values kernels.Buffer
 	Seed                  uint64
 	First                 int // number of the first row of the call in the request
-	// Units is set to the unit that each row has chosen of the inputs without codes, in
-	// the order of the program's Functions, -1 for none: [functions, rows].
+	// Units is set to the unit that each row has chosen of the program's Watched inputs, in
+	// their order, -1 for none: [watched, rows].
 	Units []int32
 }
 
@@ -85,6 +85,10 @@ type SampleArgs struct {
 //   - A column without codes has an element for each unit of its inputs: the probability that
 //     a row takes the unit, given e. They add up to 1, too, so p(X = x | e) is the mixture of
 //     the units' densities. Where the cell is observed it is part of e.
+//   - The same of the units of a column with rows of evidence is asked for by its number plus
+//     that of the program's columns. Where such a row is what is known of the cell, the
+//     distribution of its codes is that of the units' tables, limited to the evidence; the
+//     column itself has zeros there.
 //
 // A row whose log-likelihood is -Inf has no posterior: all its elements are NaN.
 //
@@ -120,7 +124,7 @@ type MaximiseArgs struct {
 	// Bound, unless nil, is set to the natural logs of numbers that no completion of a
 	// row exceeds, [rows]: the value of the root if inputs are maximised and sums are added up.
 	Bound []float64
-	// Units is set as by Sample: [functions, rows].
+	// Units is set as by Sample: [watched, rows].
 	Units []int32
 	// Recomputed is set as by Forward.
 	Recomputed int64

@@ -49,29 +49,37 @@ type inputFlow struct {
 // all of its inputs.
 func (x *executor) mix(w *worker, column int32, inputs []inputFlow, lo, hi int) {
 	q := x.call.query
-	if q.at[column] < 0 {
+	if !q.asked(column) {
 		return
 	}
-	codes := int(x.prog.Columns[column].Codes)
-	spans := [][2]int{{lo, hi}}
-	if codes > 0 {
+	codes, all := int(x.prog.Columns[column].Codes), [][2]int{{lo, hi}}
+	unitsAt, spans := q.unitsAt(column), all
+	switch {
+	case codes == 0:
+		unitsAt = q.at[column]
+	case q.at[column] < 0:
+		spans = nil
+	default:
 		spans = x.missing(&x.prog.Inputs[inputs[0].input], lo, hi)
 	}
 	for i := range inputs {
-		f := x.joined(w, &inputs[i], spans)
+		rows := spans
+		if unitsAt >= 0 {
+			rows = all
+		}
+		f := x.joined(w, &inputs[i], rows)
 		in := &x.prog.Inputs[f.input]
-		if codes == 0 {
-			at, units := q.at[column]+q.before[f.input], int(x.prog.Vectors[in.Vector].Units)
+		if unitsAt >= 0 {
+			at, units := unitsAt+q.before[f.input], int(x.prog.Vectors[in.Vector].Units)
 			for r := lo; r < hi; r++ {
 				copy(q.row(r)[at:], f.flows[0][r*f.row:][:units])
 			}
-			continue
 		}
 		for c := 0; c < codes && len(spans) > 0; c += mixCodes {
 			x.mixTable(w, f, c, min(mixCodes, codes-c), spans, i > 0)
 		}
 	}
-	if codes > 0 {
+	if codes > 0 && q.at[column] >= 0 {
 		x.certain(&x.prog.Inputs[inputs[0].input], lo, hi)
 	}
 }
@@ -113,14 +121,17 @@ func (x *executor) missing(in *layers.Input, lo, hi int) (spans [][2]int) {
 	return spans
 }
 
-// certain writes rows whose cells of an input's column are observed.
+// certain writes rows whose cells of an input's column are observed: zeros where they are
+// evidence.
 func (x *executor) certain(in *layers.Input, lo, hi int) {
 	q, codes := x.call.query, x.columnCodes(in)
 	for r := lo; r < hi; r++ {
 		if c := codes.at(r); c != in.Codes {
 			places := q.row(r)[q.at[in.Column]:][:in.Codes]
 			clear(places)
-			places[c] = 1
+			if c < in.Codes {
+				places[c] = 1
+			}
 		}
 	}
 }

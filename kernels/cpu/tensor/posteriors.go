@@ -13,8 +13,8 @@ import (
 type posteriors struct {
 	out    []float32 // [rows, width]
 	width  int
-	at     []int  // by column: its first place in a row, -1 for one that is not asked for
-	before []int  // by input without codes: places of the column before its own
+	at     []int  // by column, then by column for its units: its first place in a row, -1 for what is not asked for
+	before []int  // by input: units of the column's inputs before it
 	need   []bool // by task: whether inputs that are asked for are below
 }
 
@@ -67,7 +67,7 @@ func (x *executor) newPosteriors(rows int, a *tensor.PosteriorsArgs) (*posterior
 	if err != nil {
 		return nil, fmt.Errorf("%w: cpu: Posteriors: %w", kernels.ErrDevice, err)
 	}
-	q := &posteriors{width: places[len(a.Of)], at: make([]int, len(p.Columns)), before: make([]int, len(p.Inputs)), need: make([]bool, len(x.tasks))}
+	q := &posteriors{width: places[len(a.Of)], at: make([]int, 2*len(p.Columns)), before: make([]int, len(p.Inputs)), need: make([]bool, len(x.tasks))}
 	if q.out, err = argument[float32](x.dev, "posteriors", a.Out, int64(rows)*int64(q.width)); err != nil {
 		return nil, err
 	}
@@ -78,16 +78,16 @@ func (x *executor) newPosteriors(rows int, a *tensor.PosteriorsArgs) (*posterior
 		q.at[c] = places[i]
 	}
 	units := make([]int, len(p.Columns))
-	for _, f := range p.Functions() {
-		in := &p.Inputs[f]
-		q.before[f] = units[in.Column]
+	for i := range p.Inputs {
+		in := &p.Inputs[i]
+		q.before[i] = units[in.Column]
 		units[in.Column] += int(p.Vectors[in.Vector].Units)
 	}
 	for i := range x.tasks {
 		for _, e := range x.tasks[i].elems {
 			for _, f := range e.factors {
 				if v := &p.Vectors[f.vec]; v.Kind == layers.InputVector {
-					q.need[i] = q.need[i] || q.at[p.Inputs[v.Def].Column] >= 0
+					q.need[i] = q.need[i] || q.asked(p.Inputs[v.Def].Column)
 				} else {
 					q.need[i] = q.need[i] || q.need[x.taskOf[f.vec]]
 				}
@@ -96,6 +96,12 @@ func (x *executor) newPosteriors(rows int, a *tensor.PosteriorsArgs) (*posterior
 	}
 	return q, nil
 }
+
+// asked reports whether anything of a column is asked for.
+func (q *posteriors) asked(column int32) bool { return q.at[column] >= 0 || q.unitsAt(column) >= 0 }
+
+// unitsAt is the first place of the units of a column with codes, -1 if they are not asked for.
+func (q *posteriors) unitsAt(column int32) int { return q.at[len(q.at)/2+int(column)] }
 
 // row returns the places of a row.
 func (q *posteriors) row(r int) []float32 { return q.out[r*q.width : (r+1)*q.width] }
@@ -126,7 +132,7 @@ func (x *executor) mixKept(q *posteriors) {
 	var columns []int32
 	for i := range p.Inputs {
 		in := &p.Inputs[i]
-		if q.at[in.Column] < 0 || x.alone[in.Vector] {
+		if !q.asked(in.Column) || x.alone[in.Vector] {
 			continue
 		}
 		f := inputFlow{input: int32(i), row: p.Width(in.Vector)}

@@ -41,16 +41,15 @@ func (x *executor) walk(choose choice) {
 
 // roomForUnits checks that units have room for what unitsTaken sets.
 func (x *executor) roomForUnits(rows int, units []int32) error {
-	if n := rows * len(x.prog.Functions()); len(units) < n {
+	if n := rows * len(x.prog.Watched()); len(units) < n {
 		return tooShort("units", len(units), n)
 	}
 	return nil
 }
 
-// unitsTaken sets the units that rows have taken of the inputs without codes,
-// [functions, rows].
+// unitsTaken sets the units that rows have taken of the watched inputs, [watched, rows].
 func (x *executor) unitsTaken(units []int32) {
-	for i, f := range x.prog.Functions() {
+	for i, f := range x.prog.Watched() {
 		for r, u := range x.takenOf(x.prog.Inputs[f].Vector)[:x.call.rows] {
 			units[i*x.call.rows+r] = u - 1
 		}

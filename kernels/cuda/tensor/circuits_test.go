@@ -258,6 +258,16 @@ func top(kinds ...int) *circuit.Graph {
 	return &s.Graph
 }
 
+// alphabets is a circuit of variables of which each has more codes than the one before.
+func alphabets(units int) *circuit.Graph {
+	s := &sketch{units: units}
+	var sums []circuit.NodeID
+	for _, codes := range []int{7, 12, 24, 40, 70} {
+		sums = append(sums, s.sum(s.input(circuit.Categorical{Categories: codes})))
+	}
+	return s.root(s.product(s.sum(s.product(sums[:3]...)), s.sum(s.product(sums[3:]...))))
+}
+
 // trio is a circuit of three variables.
 func trio(units int) *circuit.Graph {
 	s := &sketch{units: units}

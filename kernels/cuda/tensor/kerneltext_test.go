@@ -16,9 +16,11 @@ type kernelText struct {
 	labels map[string]int // their lines
 }
 
+// entry begins each kernel.
+const entry = ".visible .entry "
+
 // split cuts the text of a module into what stands before the kernels, and them.
 func split(text string) (head string, list []*kernelText) {
-	const entry = ".visible .entry "
 	parts := strings.Split(text, "\n"+entry)
 	for _, part := range parts[1:] {
 		name, _, _ := strings.Cut(part, "(")

@@ -66,7 +66,7 @@ func (x *executor) maximise(rows int, a *contract.MaximiseArgs) error {
 		name    string
 		n, want int
 	}{
-		{"Modes", len(a.Modes), modes}, {"Log", len(a.Log), rows}, {"Bound", len(a.Bound), bounds}, {"Units", len(a.Units), rows * len(functions)},
+		{"Modes", len(a.Modes), modes}, {"Log", len(a.Log), rows}, {"Bound", len(a.Bound), bounds}, {"Units", len(a.Units), rows * len(x.prog.Watched())},
 	} {
 		if given.n < given.want {
 			return fmt.Errorf("%w: %s: %s has %d elements, want %d", kernels.ErrDevice, x.name, given.name, given.n, given.want)

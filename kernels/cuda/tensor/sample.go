@@ -11,9 +11,9 @@ import (
 
 // sample draws the missing cells of the rows that forward has evaluated.
 func (x *executor) sample(rows int, a *contract.SampleArgs) error {
-	functions := len(x.prog.Functions())
-	if len(a.Units) < rows*functions {
-		return fmt.Errorf("%w: %s: Units has %d elements, want %d", kernels.ErrDevice, x.name, len(a.Units), rows*functions)
+	watched := len(x.prog.Watched())
+	if len(a.Units) < rows*watched {
+		return fmt.Errorf("%w: %s: Units has %d elements, want %d", kernels.ErrDevice, x.name, len(a.Units), rows*watched)
 	}
 	c := &call{}
 	if err := x.inputs(c, a.Params, a.Codes, a.Values); err != nil {
@@ -31,14 +31,15 @@ func (x *executor) taken() cuda.Span {
 	return cuda.Span{At: x.fixed[tensor.ArgTaken], Bytes: 4 * int64(x.tables.Rows) * int64(len(x.prog.Vectors))}
 }
 
-// readUnits waits for the last launch and reads the units of functions that rows have taken.
+// readUnits waits for the last launch and reads the units of the watched inputs that rows have
+// taken.
 func (x *executor) readUnits(rows int, to []int32) error {
-	functions := len(x.prog.Functions())
-	units := make([]uint32, x.tables.Rows*functions)
+	watched := len(x.prog.Watched())
+	units := make([]uint32, x.tables.Rows*watched)
 	if err := x.card.CopyOut(kernels.Memory(units), x.fixed[tensor.ArgTaken], x.last); err != nil {
 		return err
 	}
-	for i := range functions {
+	for i := range watched {
 		for r := range rows {
 			to[i*rows+r] = int32(units[i*x.tables.Rows+r]) - 1
 		}

@@ -86,6 +86,8 @@ type job struct {
 	dev     kernels.Device
 	own     tensor.Program // on the device, without the engine
 	buffers [5]kernels.Buffer
+	codes   int            // cells in the buffer of codes
+	answers kernels.Buffer // posteriors
 }
 
 // outcome is all that is read back of a job, in bits.
@@ -124,11 +126,13 @@ func (o *outcome) flows(ctx context.Context, j *job) error {
 // work is one thing to do with a circuit.
 type work func(j *job, ctx context.Context, b *dataset.Batch, out *outcome) error
 
-// works are what is done with a circuit.
-var works = []struct {
+type namedWork struct {
 	name string
 	run  work
-}{
+}
+
+// works are what is done with a circuit.
+var works = []namedWork{
 	{"anemone", func(j *job, ctx context.Context, b *dataset.Batch, out *outcome) error {
 		ll, r := make([]float64, b.Rows), j.rule
 		weight := 0.0
@@ -209,13 +213,15 @@ func holes(b *dataset.Batch) *dataset.Batch {
 	return &out
 }
 
-// visits evaluates rows, looks at every vector and counts the visits of the rows,
-// by the device's own kernels: an engine does so for one row without evidence.
-func (j *job) visits(ctx context.Context, b *dataset.Batch, out *outcome) error {
+// evaluate loads the circuit as a module without the engine, once, and evaluates rows
+// there. What the program's calls take is in the buffers then: parameters, codes,
+// values, log-likelihoods and visits.
+func (j *job) evaluate(ctx context.Context, b *dataset.Batch, m layers.Module) error {
 	p := j.Result.Program
 	if j.own == nil {
 		var err error
-		if j.own, err = kernels.LoadAs[tensor.Program](ctx, j.dev, layers.Module{Program: p, Rows: b.Rows, Train: true}); err != nil {
+		m.Program, m.Rows = p, b.Rows
+		if j.own, err = kernels.LoadAs[tensor.Program](ctx, j.dev, m); err != nil {
 			return err
 		}
 	}
@@ -226,6 +232,7 @@ func (j *job) visits(ctx context.Context, b *dataset.Batch, out *outcome) error 
 		}
 		values = append(values, b.Columns[c.Var].Values...)
 	}
+	j.codes = len(codes)
 	params := make([]float32, p.NumParams)
 	if err := j.Engine.ReadParams(ctx, 0, params); err != nil {
 		return err
@@ -244,9 +251,16 @@ func (j *job) visits(ctx context.Context, b *dataset.Batch, out *outcome) error 
 		}
 	}
 	bufs := &j.buffers
-	if err := j.own.Forward(ctx, b.Rows, &tensor.ForwardArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], LL: bufs[3]}); err != nil {
+	return j.own.Forward(ctx, b.Rows, &tensor.ForwardArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], LL: bufs[3]})
+}
+
+// visits evaluates rows, looks at every vector and counts the visits of the rows,
+// by the device's own kernels: an engine does so for one row without evidence.
+func (j *job) visits(ctx context.Context, b *dataset.Batch, out *outcome) error {
+	if err := j.evaluate(ctx, b, layers.Module{Train: true}); err != nil {
 		return err
 	}
+	p, bufs, visits := j.Result.Program, &j.buffers, make([]float32, j.Result.Program.VisitLen())
 	for v := range p.Vectors {
 		log := make([]float64, b.Rows*int(p.Vectors[v].Units))
 		if err := j.own.Inspect(ctx, b.Rows, &tensor.InspectArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], Vector: v, Log: log}); err != nil {
@@ -260,6 +274,82 @@ func (j *job) visits(ctx context.Context, b *dataset.Batch, out *outcome) error 
 	err := j.dev.Read(ctx, visits, bufs[4], 0)
 	add(out, visits)
 	return err
+}
+
+// queryWorks are what is asked of a circuit.
+var queryWorks = []namedWork{
+	{"posteriors", (*job).askPosteriors},
+	{"maxima", (*job).askMaxima},
+}
+
+// askPosteriors computes the posteriors of two columns of three, the last one first, from
+// rows with missing cells.
+func (j *job) askPosteriors(ctx context.Context, b *dataset.Batch, out *outcome) error {
+	b = holes(b)
+	if err := j.evaluate(ctx, b, layers.Module{Queries: true}); err != nil {
+		return err
+	}
+	p, bufs := j.Result.Program, &j.buffers
+	var of []int32
+	for c := int32(len(p.Columns)) - 1; c >= 0; c-- {
+		if c%3 != 1 {
+			of = append(of, c)
+		}
+	}
+	offsets, err := p.PosteriorOffsets(of)
+	if err != nil {
+		return err
+	}
+	posteriors := make([]float32, b.Rows*offsets[len(of)])
+	if j.answers == nil {
+		if j.answers, err = j.dev.Alloc(ctx, kernels.Float32, len(posteriors)); err != nil {
+			return err
+		}
+	}
+	if err := j.own.Posteriors(ctx, b.Rows, &tensor.PosteriorsArgs{Params: bufs[0], Codes: bufs[1], Values: bufs[2], Of: of, Out: j.answers}); err != nil {
+		return err
+	}
+	if err := j.dev.Read(ctx, posteriors, j.answers, 0); err != nil {
+		return err
+	}
+	add(out, posteriors)
+	return j.dev.Sync(ctx) // there may be nothing to read
+}
+
+// askMaxima fills missing cells by maxima, for functions by modes that grow with their
+// units.
+func (j *job) askMaxima(ctx context.Context, b *dataset.Batch, out *outcome) error {
+	b = holes(b)
+	if err := j.evaluate(ctx, b, layers.Module{Queries: true}); err != nil {
+		return err
+	}
+	p, bufs, units := j.Result.Program, &j.buffers, 0
+	for _, f := range p.Functions() {
+		units += int(p.Vectors[p.Inputs[f].Vector].Units)
+	}
+	args := tensor.MaximiseArgs{
+		Params: bufs[0], Codes: bufs[1], Values: bufs[2], Modes: make([]float64, units),
+		Log: make([]float64, b.Rows), Bound: make([]float64, b.Rows), Units: make([]int32, b.Rows*len(p.Functions())),
+	}
+	for i := range args.Modes {
+		args.Modes[i] = -1 - float64(i)/8
+	}
+	if err := j.own.Maximise(ctx, b.Rows, &args); err != nil {
+		return err
+	}
+	add(out, args.Log)
+	add(out, args.Bound)
+	for _, u := range args.Units {
+		out.words = append(out.words, uint64(u))
+	}
+	codes := make([]uint16, j.codes)
+	if err := j.dev.Read(ctx, codes, bufs[1], 0); err != nil {
+		return err
+	}
+	for _, c := range codes {
+		out.words = append(out.words, uint64(c))
+	}
+	return nil
 }
 
 // shards adds flows up in two parts.

@@ -58,7 +58,7 @@ func (s *Schedule) Spaces() []Space {
 		list = append(list, Space{tensor.ArgRatio, 4 * t.valLen}, Space{tensor.ArgKept, 4 * t.keptLen})
 	}
 	if t.Queries {
-		list = append(list, Space{tensor.ArgOffsets, 4 * int64(1+len(t.Program.Columns))},
+		list = append(list, Space{tensor.ArgOffsets, 4 * int64(1+len(t.Variables))},
 			Space{tensor.ArgModes, 4 * t.modesLen}, Space{tensor.ArgLL, 8 * rows})
 	}
 	if s.train {

@@ -4,10 +4,12 @@ import (
 	"slices"
 
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
+	"github.com/pce-engine/pce/layers"
 )
 
 // makeVariables describes the columns, with the inputs that read them: functions in the
-// order of the program's Functions.
+// order of the program's Functions. Where columns have rows of evidence, the units of columns stand
+// behind them, by column, without readers for one that has no such rows.
 func (t *Tables) makeVariables() {
 	p := t.Program
 	readers := make([][]int, len(p.Columns))
@@ -25,6 +27,16 @@ func (t *Tables) makeVariables() {
 			leaf.Use, leaf.Uses = t.use(p.Inputs[i].Vector, in.At)
 			t.Leaves = append(t.Leaves, leaf)
 		}
+	}
+	if !slices.ContainsFunc(p.Columns, func(c layers.Column) bool { return c.Soft > 0 }) {
+		return
+	}
+	for c := range p.Columns {
+		units := tensor.Variable{}
+		if p.Columns[c].Soft > 0 {
+			units.Leaf, units.Leaves = t.Variables[c].Leaf, t.Variables[c].Leaves
+		}
+		t.Variables = append(t.Variables, units)
 	}
 }
 
@@ -54,11 +66,11 @@ func (t *Tables) placeModes() {
 }
 
 // posteriors orders the posteriors of columns, given the root, a sum: each launch goes
-// over all columns, of which blocks of threads leave those out that a call has not chosen.
+// over all variables, of which blocks of threads leave those out that a call has not chosen.
 func (s *Schedule) posteriors(root uint32) {
 	codes, units := []uint32{0, root}, []uint32{0, root}
 	for i, v := range s.Tables.Variables {
-		if v.Codes == 0 {
+		if v.Codes == 0 && v.Leaves > 0 {
 			units = append(units, uint32(i), 0)
 		}
 		for c := uint32(0); c < v.Codes; c += tensor.PosteriorCodes {

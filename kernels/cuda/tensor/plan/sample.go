@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
-	"github.com/pce-engine/pce/layers"
 )
 
 // placeTaken gives every vector its place in taken. Those whose units the host
@@ -13,12 +12,13 @@ import (
 func (t *Tables) placeTaken() {
 	p := t.Program
 	t.Taken = make([]uint32, len(p.Vectors))
-	order := make([]int32, 0, len(p.Vectors))
-	for _, in := range p.Functions() {
+	order, watched := make([]int32, 0, len(p.Vectors)), make([]bool, len(p.Vectors))
+	for _, in := range p.Watched() {
 		order = append(order, p.Inputs[in].Vector)
+		watched[p.Inputs[in].Vector] = true
 	}
 	for v := range p.Vectors {
-		if p.Vectors[v].Kind != layers.InputVector || p.Tabulated(int32(v)) {
+		if !watched[v] {
 			order = append(order, int32(v))
 		}
 	}

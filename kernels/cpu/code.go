@@ -1,0 +1,114 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// codeRows is how many rows a thread takes at least: fewer are not worth starting one.
+const codeRows = 512
+
+// codeProgram runs code by the interpreter.
+type codeProgram struct {
+	dev   *Device // nil once it is freed
+	run   *simt.Interpreter
+	bytes int64
+}
+
+var _ kernels.CodeProgram = (*codeProgram)(nil)
+
+// LoadCode is the loader of code, modules of package simt.
+func LoadCode(_ context.Context, d *Device, m kernels.Module) (kernels.Program, error) {
+	mod, ok := m.(*simt.Module)
+	if !ok {
+		return nil, fmt.Errorf("%w: cpu: module of kind %q is a %T, want %T", kernels.ErrDevice, m.ModuleKind(), m, mod)
+	}
+	run, err := simt.Compile(mod, d.threads)
+	if err != nil {
+		return nil, fmt.Errorf("%w: cpu: %w", kernels.ErrDevice, err)
+	}
+	p := &codeProgram{dev: d, run: run, bytes: int64(d.threads) * run.Bytes()}
+	d.Count(p.bytes)
+	return p, nil
+}
+
+// Path names what runs the code.
+func (p *codeProgram) Path() string { return "interpreter" }
+
+// Free drops the program.
+func (p *codeProgram) Free() {
+	if p.dev == nil {
+		return
+	}
+	p.dev.Count(-p.bytes)
+	p.dev, p.run = nil, nil
+}
+
+// Run computes rows on as many threads as the device has, each a range of its own.
+func (p *codeProgram) Run(ctx context.Context, rows int, in, out []kernels.Buffer) error {
+	if p.dev == nil {
+		return fmt.Errorf("%w: cpu: run of a program that was freed", kernels.ErrDevice)
+	}
+	if rows < 1 {
+		return fmt.Errorf("%w: cpu: run of %d rows, want at least 1", kernels.ErrDevice, rows)
+	}
+	ins, err := p.slices(in)
+	if err != nil {
+		return err
+	}
+	outs, err := p.slices(out)
+	if err != nil {
+		return err
+	}
+	parts := min(p.dev.threads, (rows+codeRows-1)/codeRows)
+	share := (rows + parts - 1) / parts
+	errs := make([]error, parts)
+	var wait sync.WaitGroup
+	for i := range parts - 1 {
+		wait.Go(func() { errs[i] = p.run.Run(ctx, i*share, min((i+1)*share, rows), ins, outs) })
+	}
+	last := parts - 1
+	errs[last] = p.run.Run(ctx, min(last*share, rows), rows, ins, outs)
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("%w: cpu: %w", kernels.ErrDevice, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slices returns the memory of buffers as slices of their elements.
+func (p *codeProgram) slices(list []kernels.Buffer) ([]any, error) {
+	all := make([]any, len(list))
+	for i, b := range list {
+		own, err := p.dev.Own(b)
+		if err != nil {
+			return nil, err
+		}
+		switch own.DType() {
+		case kernels.Float32:
+			all[i] = Elements[float32](own)
+		case kernels.Float64:
+			all[i] = Elements[float64](own)
+		case kernels.Int32:
+			all[i] = Elements[int32](own)
+		case kernels.Int64:
+			all[i] = Elements[int64](own)
+		case kernels.Uint8:
+			all[i] = Elements[uint8](own)
+		case kernels.Uint16:
+			all[i] = Elements[uint16](own)
+		default:
+			return nil, fmt.Errorf("%w: cpu: a buffer of %v, which code does not have", kernels.ErrDevice, own.DType())
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,95 @@
+package cpu_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// TestCode runs a program of a row and a column input on one and on several threads, and
+// looks at what it refuses and gives back.
+func TestCode(t *testing.T) {
+	b := simt.NewBuilder("test")
+	x, n := b.Input("x", simt.F32, simt.Columns, 2), b.Input("n", simt.U8, simt.Rows, 3)
+	y := b.Output("y", simt.F64, simt.Columns, 1)
+	b.Store(y, 0, b.Convert(simt.F64, b.Add(b.Load(x, 1), b.Convert(simt.F32, b.Load(n, 2)))))
+	m, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	const most = 2000
+	for _, threads := range []int{1, 2, 5} {
+		d, err := cpu.Open(cpu.Options{Threads: threads, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := kernels.LoadAs[kernels.CodeProgram](ctx, d, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alloc := func(kind kernels.DType, n int) kernels.Buffer {
+			buf, err := d.Alloc(ctx, kind, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return buf
+		}
+		in := []kernels.Buffer{alloc(kernels.Float32, 2*most), alloc(kernels.Uint8, 3*most)}
+		out := []kernels.Buffer{alloc(kernels.Float64, most)}
+		for r := range most {
+			if err := errors.Join(d.Write(ctx, in[0], most+r, []float32{float32(r) / 4}), d.Write(ctx, in[1], 3*r+2, []uint8{uint8(r)})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done := 0
+		for _, rows := range []int{1, 511, 512, 513, 1025, 1537, most} {
+			if err := p.Run(ctx, rows, in, out); err != nil {
+				t.Fatal(err)
+			}
+			done = rows
+			got := make([]float64, most)
+			if err := d.Read(ctx, got, out[0], 0); err != nil {
+				t.Fatal(err)
+			}
+			for r, v := range got {
+				want := float64(r)/4 + float64(uint8(r))
+				if r >= done {
+					want = 0
+				}
+				if v != want {
+					t.Fatalf("%d threads, %d rows: row %d is %v, want %v", threads, rows, r, v, want)
+				}
+			}
+		}
+		for what, err := range map[string]error{
+			"no rows":       p.Run(ctx, 0, in, out),
+			"too many rows": p.Run(ctx, most+1, in, out),
+			"no input":      p.Run(ctx, 1, nil, out),
+			"other type":    p.Run(ctx, 1, []kernels.Buffer{in[1], in[0]}, out),
+			"no such type":  p.Run(ctx, 1, []kernels.Buffer{alloc(kernels.Uint32, 2*most), in[1]}, out),
+		} {
+			if !errors.Is(err, kernels.ErrDevice) {
+				t.Errorf("%s: %v, want ErrDevice", what, err)
+			}
+		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := p.Run(ended, most, in, out); !errors.Is(err, context.Canceled) {
+			t.Errorf("an ended context: %v", err)
+		}
+		before := d.InUse()
+		p.Free()
+		p.Free()
+		if d.InUse() >= before {
+			t.Errorf("%d bytes in use after Free, %d before", d.InUse(), before)
+		}
+		if err := p.Run(ctx, 1, in, out); !errors.Is(err, kernels.ErrDevice) {
+			t.Errorf("after Free: %v, want ErrDevice", err)
+		}
+	}
+}
