@@ -35,6 +35,7 @@ func (e *Engine) Classify(ctx context.Context, b *dataset.Batch, variable int, p
 		for v := range b.Columns {
 			spread(&part.Columns[v], &b.Columns[v], at, part.Rows, codes)
 		}
+		part.Columns[variable].Soft = dataset.SoftCells{} // what it says does not count
 		for i := range part.Rows {
 			if err := put(&part.Columns[variable], i, c.Var, float64((at+i)%codes)); err != nil {
 				return nil, err
@@ -68,6 +69,13 @@ func (e *Engine) codedColumn(variable int) (layers.Column, error) {
 func spread(to, from *dataset.Cells, at, n, times int) {
 	if len(to.Values)+to.Codes.Len() != n {
 		*to = missingCells(from, n)
+	}
+	to.Soft = dataset.SoftCells{}
+	if from.Soft.Of != nil {
+		to.Soft = dataset.SoftCells{Of: make([]uint32, n), List: from.Soft.List}
+		for i := range n {
+			to.Soft.Of[i] = from.Soft.Of[(at+i)/times]
+		}
 	}
 	for i := range n {
 		switch row := (at + i) / times; {

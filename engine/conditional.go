@@ -43,21 +43,35 @@ func (e *Engine) Conditional(ctx context.Context, b *dataset.Batch, variables []
 		return err
 	}
 	return e.posteriors(ctx, b, columns, func(p *posteriors) error {
-		for r := range p.rows {
-			at := out[(p.lo+r)*width : (p.lo+r+1)*width]
-			for i, s := range summaries {
+		first := 0
+		for i, s := range summaries {
+			n, cells := s.width(), &b.Columns[variables[i]]
+			known := e.newSoftPosteriors(int(columns[i]))
+			for r := range p.rows {
+				at := out[(p.lo+r)*width+first:][:n]
 				weights, possible := p.of(i, r)
-				n := s.width()
+				evidence := cells.Soft.At(p.lo + r)
 				switch {
 				case !possible:
-					fillNaN(at[:n])
+					fillNaN(at)
+				case evidence != nil:
+					soft, err := known.of(ctx, evidence)
+					if err != nil {
+						return err
+					}
+					weights, _ := p.unitsOf(i, r)
+					if s.units == nil && s.bins == nil {
+						soft.shares(at, weights)
+					} else {
+						at[0], at[1] = s.softMoments(soft, weights)
+					}
 				case s.units == nil && s.bins == nil:
-					shares(at[:n], weights)
+					shares(at, weights)
 				default:
-					at[0], at[1] = s.moments(&b.Columns[variables[i]], p.lo+r, weights)
+					at[0], at[1] = s.moments(cells, p.lo+r, weights)
 				}
-				at = at[n:]
 			}
+			first += n
 		}
 		return nil
 	})
@@ -72,9 +86,11 @@ func (e *Engine) Moments(ctx context.Context, b *dataset.Batch, out []float64) e
 	if len(out) < b.Rows*2*n {
 		return fmt.Errorf("%w: room for %d numbers for %d rows; want %d for each", dataset.ErrFormat, len(out), b.Rows, 2*n)
 	}
-	variables := make([]int, len(e.prog.Columns))
-	for i, c := range e.prog.Columns {
-		variables[i] = int(c.Var)
+	var variables []int
+	for _, c := range e.prog.Columns {
+		if !c.Beside {
+			variables = append(variables, int(c.Var))
+		}
 	}
 	columns, summaries, err := e.summaries(ctx, variables)
 	if err != nil {
@@ -82,13 +98,25 @@ func (e *Engine) Moments(ctx context.Context, b *dataset.Batch, out []float64) e
 	}
 	fillNaN(out[:b.Rows*2*n])
 	return e.posteriors(ctx, b, columns, func(p *posteriors) error {
-		for r := range p.rows {
-			at := out[(p.lo+r)*2*n:]
-			for i, s := range summaries {
-				if weights, possible := p.of(i, r); possible {
-					v := variables[i]
-					at[v], at[n+v] = s.moments(&b.Columns[v], p.lo+r, weights)
+		for i, s := range summaries {
+			v := variables[i]
+			cells, known := &b.Columns[v], e.newSoftPosteriors(int(columns[i]))
+			for r := range p.rows {
+				weights, possible := p.of(i, r)
+				if !possible {
+					continue
 				}
+				at := out[(p.lo+r)*2*n:]
+				if evidence := cells.Soft.At(p.lo + r); evidence != nil {
+					soft, err := known.of(ctx, evidence)
+					if err != nil {
+						return err
+					}
+					units, _ := p.unitsOf(i, r)
+					at[v], at[n+v] = s.softMoments(soft, units)
+					continue
+				}
+				at[v], at[n+v] = s.moments(cells, p.lo+r, weights)
 			}
 		}
 		return nil
@@ -154,21 +182,29 @@ func (s *summary) moments(cells *dataset.Cells, row int, weights []float32) (mea
 	case s.bins != nil:
 		mean, variance = mixture(weights, s.bins.moments)
 	default:
-		return mixture(weights, func(c int) (float64, float64) {
-			if s.numbers != nil {
-				return s.numbers[c], 0
-			}
-			return float64(c), 0
-		})
+		return mixture(weights, func(c int) (float64, float64) { return s.codeNumber(c), 0 })
 	}
+	return s.unscaled(mean, variance)
+}
+
+// codeNumber is the number that a code counts as.
+func (s *summary) codeNumber(code int) float64 {
+	if s.numbers != nil {
+		return s.numbers[code]
+	}
+	return float64(code)
+}
+
+// unscaled returns mean and variance of the numbers of stored values.
+func (s *summary) unscaled(mean, variance float64) (float64, float64) {
 	if s.stored.Scale != 0 {
-		mean, variance = s.stored.Offset+s.stored.Scale*mean, s.stored.Scale*s.stored.Scale*variance
+		return s.stored.Offset + s.stored.Scale*mean, s.stored.Scale * s.stored.Scale * variance
 	}
 	return mean, variance
 }
 
 // mixture returns mean and variance of a mixture of parts with the given ones.
-func mixture(weights []float32, part func(i int) (mean, variance float64)) (mean, variance float64) {
+func mixture[T float32 | float64](weights []T, part func(i int) (mean, variance float64)) (mean, variance float64) {
 	total := 0.0
 	for i, w := range weights {
 		if w != 0 {

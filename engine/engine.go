@@ -1,13 +1,13 @@
 // Package engine runs compiled programs on devices.
 //
 // A Runner turns rows into numbers, whatever its program is. Engine is that of a
-// circuit's tensor program: besides log-likelihoods it gives expected counts,
+// circuit's tensor program: with log-likelihoods it gives expected counts,
 // parameter updates and samples. A Pool lends runners to many calls at a time.
 //
 // # Shapes and units
 //
 // Rows come as dataset batches, [row, variable]. Log-likelihoods are float64
-// natural logs, one a row.
+// natural logs, one per row.
 //
 // # Errors
 //
@@ -54,7 +54,7 @@ type Options struct {
 	Limits []float64
 	// Schema says what a row is: of which numbers the cells of a column are stored, as
 	// log-likelihoods are of the numbers, and which bins the codes of a histogram over
-	// values stand for. nil: cells are the numbers.
+	// values mean. nil: cells are the numbers.
 	Schema *dataset.Schema
 	// OwnsDevice says that Close closes the device too.
 	OwnsDevice bool
@@ -88,6 +88,7 @@ type Engine struct {
 	logScales, limits []float64       // of variables; nil: zeros
 	schema            *dataset.Schema // nil: not told
 	bins              []*bins         // of variables; nil: none has any
+	soft              *softRows       // nil: the program has no rows of evidence
 	code              codes           // [coded columns, rows]
 	value             []float32       // [value columns, rows]
 	lls               [2][]float64
@@ -116,7 +117,10 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	for _, in := range prog.Inputs {
 		e.families[in.Column] = in.Family
 	}
-	if err := e.alloc(ctx); err != nil {
+	if err = e.alloc(ctx); err == nil {
+		err = e.needSoft(ctx)
+	}
+	if err != nil {
 		e.free()
 		return nil, err
 	}
@@ -235,7 +239,11 @@ func (e *Engine) Recomputed() int64 { return e.recomputed }
 
 // WriteParams copies parameters to the parameter buffer at offset.
 func (e *Engine) WriteParams(ctx context.Context, offset int64, params []float32) error {
-	return e.dev.Write(ctx, e.params, int(offset), params)
+	if err := e.dev.Write(ctx, e.params, int(offset), params); err != nil || e.soft == nil {
+		return err
+	}
+	e.soft.forgetAll()
+	return e.writeOnes(ctx, offset, offset+int64(len(params)))
 }
 
 // ReadParams copies parameters from the parameter buffer at offset.

@@ -35,11 +35,16 @@ func build(t testing.TB, g *circuit.Graph, o engine.Options) *model {
 
 func buildWith(t testing.TB, g *circuit.Graph, params reference.Params, o engine.Options) *model {
 	t.Helper()
+	return buildCompiled(t, g, params, compile.DefaultOptions(), o)
+}
+
+func buildCompiled(t testing.TB, g *circuit.Graph, params reference.Params, co compile.Options, o engine.Options) *model {
+	t.Helper()
 	ref, err := reference.New(g, params)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := compile.Compile(g, compile.DefaultOptions())
+	r, err := compile.Compile(g, co)
 	if err != nil {
 		t.Fatal(err)
 	}

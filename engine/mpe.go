@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels/tensor"
@@ -11,9 +13,12 @@ import (
 
 // MPEOptions say how most probable completions are looked for.
 type MPEOptions struct {
-	// Candidates is how many drawn completions of a row are improved beside that of
-	// max-product. 0 suits deterministic circuits, whose max-product is exact.
+	// Candidates is how many drawn completions of a row are improved, beside those of
+	// max-product and of the beam. 0 suits deterministic circuits, whose max-product is exact.
 	Candidates int
+	// Beam is how many partial completions of a row a beam search keeps while it fills one
+	// column after another. 0: no such search.
+	Beam int
 	// Sweeps is the most times that a candidate's missing cells are each set to their
 	// best value given all others; fewer if none changes.
 	Sweeps int
@@ -26,11 +31,11 @@ type MPEOptions struct {
 // both, as LogLikelihood counts. A row whose observed cells are impossible keeps its missing
 // cells. What becomes of a row depends on the options, its number and its cells alone.
 func (e *Engine) MPE(ctx context.Context, b *dataset.Batch, o MPEOptions, ll, bound []float64) error {
-	if len(ll) < b.Rows || len(bound) < b.Rows || o.Candidates < 0 || o.Sweeps < 0 {
-		return fmt.Errorf("%w: room for %d and %d numbers for %d rows, %d candidates and %d sweeps; want a number of each for each row",
-			dataset.ErrFormat, len(ll), len(bound), b.Rows, o.Candidates, o.Sweeps)
+	if len(ll) < b.Rows || len(bound) < b.Rows || o.Candidates < 0 || o.Beam < 0 || o.Sweeps < 0 {
+		return fmt.Errorf("%w: room for %d and %d numbers for %d rows, %d candidates, a beam of %d and %d sweeps; want a number of each for each row",
+			dataset.ErrFormat, len(ll), len(bound), b.Rows, o.Candidates, o.Beam, o.Sweeps)
 	}
-	each := 1 + o.Candidates
+	each := max(2+o.Candidates, o.Beam)
 	for lo := 0; lo < b.Rows; {
 		hi := min(b.Rows, lo+max(1, e.rows/each))
 		if err := e.mpe(ctx, b.Slice(lo, hi), o, o.First+lo, ll[lo:hi], bound[lo:hi]); err != nil {
@@ -43,29 +48,22 @@ func (e *Engine) MPE(ctx context.Context, b *dataset.Batch, o MPEOptions, ll, bo
 
 // mpe is MPE of rows whose candidates fit a launch, or of one row.
 func (e *Engine) mpe(ctx context.Context, b *dataset.Batch, o MPEOptions, first int, ll, bound []float64) error {
-	each := 1 + o.Candidates
-	best := e.copies(b, 1)
-	if err := e.maximise(ctx, best, bound); err != nil {
+	all, owner, err := e.candidates(ctx, b, o, first, bound)
+	if err != nil {
 		return err
 	}
-	all := e.copies(b, each) // candidates of the rows, those of max-product first
-	if o.Candidates > 0 {
-		if err := e.Sample(ctx, all, o.Seed, first*each); err != nil {
-			return err
-		}
+	all, owner = unlike(all, owner)
+	moving := make([]bool, all.Rows) // candidates that the last sweep changed
+	for k := range moving {
+		moving[k] = true
 	}
-	for v := range all.Columns {
-		for r := range b.Rows {
-			moveCell(&all.Columns[v], r*each, &best.Columns[v], r)
-		}
-	}
-	missing := func(v, candidate int) bool { return b.Columns[v].IsMissing(candidate / each) }
+	soft := func(v, k int) *dataset.Evidence { return b.Columns[v].Soft.At(owner[k]) }
 	for range o.Sweeps {
-		changed, err := e.ascend(ctx, all, missing)
-		if err != nil {
+		open := func(v, k int) bool { return moving[k] && b.Columns[v].IsMissing(owner[k]) }
+		if moving, err = e.ascend(ctx, all, open, soft); err != nil {
 			return err
 		}
-		if !changed {
+		if !slices.Contains(moving, true) {
 			break
 		}
 	}
@@ -73,24 +71,93 @@ func (e *Engine) mpe(ctx context.Context, b *dataset.Batch, o MPEOptions, first 
 	if err := e.LogLikelihood(ctx, all, scores); err != nil {
 		return err
 	}
-	for r := range b.Rows {
-		pick := r * each
-		for c := pick; c < (r+1)*each; c++ {
-			if scores[c] > scores[pick] {
-				pick = c
-			}
+	for v := range b.Columns {
+		for k, r := range owner {
+			scores[k] += logLikelihood(&b.Columns[v], r, &all.Columns[v], k)
 		}
-		ll[r] = scores[pick]
+	}
+	pick := make([]int, b.Rows)
+	for k := all.Rows - 1; k >= 0; k-- { // every row has one; the first of equals is taken
+		if r := owner[k]; pick[r] == 0 || scores[k] >= scores[pick[r]-1] {
+			pick[r] = k + 1
+		}
+	}
+	for r, k := range pick {
+		k--
+		ll[r] = scores[k]
 		for v := range b.Columns {
 			if b.Columns[v].IsMissing(r) {
-				moveCell(&b.Columns[v], r, &all.Columns[v], pick)
+				moveCell(&b.Columns[v], r, &all.Columns[v], k)
 			}
 		}
 	}
 	return nil
 }
 
-// copies returns the cells of b, each row so many times.
+// candidates returns completions of the rows of b with the rows that they are of, in
+// ascending order: for each row that of max-product, the best of the beam if one is wanted
+// and the drawn ones. It writes bounds on the log-likelihoods of completions.
+func (e *Engine) candidates(ctx context.Context, b *dataset.Batch, o MPEOptions, first int, bound []float64) (*dataset.Batch, []int, error) {
+	best := e.copies(b, 1)
+	if err := e.maximise(ctx, best, bound); err != nil {
+		return nil, nil, err
+	}
+	each := 2 + o.Candidates
+	all, owner := e.copies(b, each), make([]int, b.Rows*each)
+	for k := range owner {
+		owner[k] = k / each
+	}
+	if o.Candidates > 0 {
+		if err := e.Sample(ctx, all, o.Seed, first*each); err != nil {
+			return nil, nil, err
+		}
+	}
+	take := func(row, at int, from *dataset.Batch, k int) {
+		for v := range all.Columns {
+			moveCell(&all.Columns[v], row*each+at, &from.Columns[v], k)
+		}
+	}
+	for r := range b.Rows {
+		take(r, 0, best, r)
+		take(r, 1, best, r)
+	}
+	if o.Beam > 0 {
+		found, err := e.beam(ctx, b, o.Beam)
+		if err != nil {
+			return nil, nil, err
+		}
+		for k := len(found.owner) - 1; k >= 0; k-- { // the first of a row is its best
+			take(found.owner[k], 1, found.partials, k)
+		}
+	}
+	return all, owner, nil
+}
+
+// unlike returns the candidates of each row without those that are equal to an earlier one.
+func unlike(all *dataset.Batch, owner []int) (*dataset.Batch, []int) {
+	seen, rows, of := map[string]bool{}, []int(nil), []int(nil)
+	var key []byte
+	for k, r := range owner {
+		key = binary.AppendUvarint(key[:0], uint64(r))
+		for v := range all.Columns {
+			if cells := &all.Columns[v]; cells.Discrete() {
+				key = binary.AppendVarint(key, int64(cells.Codes.At(k)))
+			} else {
+				key = binary.LittleEndian.AppendUint32(key, math.Float32bits(cells.Values[k]))
+			}
+		}
+		if !seen[string(key)] {
+			seen[string(key)] = true
+			rows, of = append(rows, k), append(of, r)
+		}
+	}
+	if len(rows) == all.Rows {
+		return all, owner
+	}
+	return chosen(all, rows), of
+}
+
+// copies returns the cells of b, each row that many times.
 func (e *Engine) copies(b *dataset.Batch, times int) *dataset.Batch {
 	out := &dataset.Batch{Rows: b.Rows * times, Columns: make([]dataset.Cells, len(b.Columns))}
 	for v := range b.Columns {
@@ -99,8 +166,12 @@ func (e *Engine) copies(b *dataset.Batch, times int) *dataset.Batch {
 	return out
 }
 
-// moveCell copies a cell to one of a column that is stored alike.
+// moveCell copies a cell to one of a column that is stored alike. What was known of it is
+// replaced by its value.
 func moveCell(to *dataset.Cells, at int, from *dataset.Cells, row int) {
+	if to.Soft.Of != nil && !from.IsMissing(row) {
+		to.Soft.Of[at] = 0
+	}
 	if from.Discrete() {
 		to.Codes.Set(at, from.Codes.At(row))
 	} else {
@@ -123,9 +194,14 @@ func (e *Engine) maximise(ctx context.Context, b *dataset.Batch, bound []float64
 			modes = append(modes, u.family.LogProb(u.params, u.family.Mode(u.params)))
 		}
 	}
-	ll, taken := make([]float64, e.rows), make([]int32, len(functions)*e.rows)
-	for lo := 0; lo < b.Rows; lo += e.rows {
-		hi := min(lo+e.rows, b.Rows)
+	watched := len(e.prog.Watched())
+	ll, taken := make([]float64, e.rows), make([]int32, watched*e.rows)
+	if e.soft != nil {
+		e.soft.most = true
+		defer func() { e.soft.most = false }()
+	}
+	for lo, hi := 0, 0; lo < b.Rows; lo = hi {
+		hi = e.launchEnd(b, lo)
 		n := hi - lo
 		s, err := e.evaluate(ctx, b, lo, hi, ll)
 		if err != nil {
@@ -133,7 +209,7 @@ func (e *Engine) maximise(ctx context.Context, b *dataset.Batch, bound []float64
 		}
 		a := tensor.MaximiseArgs{
 			Params: e.params, Codes: s.codes, Values: s.values, Modes: modes,
-			Log: ll[:n], Bound: bound[lo:hi], Units: taken[:len(functions)*n],
+			Log: ll[:n], Bound: bound[lo:hi], Units: taken[:watched*n],
 		}
 		if err := e.exec.Maximise(ctx, n, &a); err != nil {
 			return err
@@ -148,7 +224,7 @@ func (e *Engine) maximise(ctx context.Context, b *dataset.Batch, bound []float64
 		for _, c := range e.prog.Columns {
 			bins := e.binsOf(c.Var)
 			switch cells := &b.Columns[c.Var]; {
-			case c.Codes == 0:
+			case c.Codes == 0, c.Beside:
 			case bins != nil && !cells.Discrete():
 				for r := range n {
 					if code := e.code.at(int(c.Slot)*e.rows + r); code < c.Codes && cells.IsMissing(lo+r) {
@@ -161,6 +237,9 @@ func (e *Engine) maximise(ctx context.Context, b *dataset.Batch, bound []float64
 					return err
 				}
 			}
+		}
+		if err := e.fillSoft(ctx, b, lo, hi, taken, nil); err != nil {
+			return err
 		}
 		for i, f := range functions {
 			c := e.prog.Columns[e.prog.Inputs[f].Column]
@@ -183,7 +262,7 @@ func (e *Engine) leastExcess(b *dataset.Batch, row int) float64 {
 	least := 0.0
 	for _, c := range e.prog.Columns {
 		cells := &b.Columns[c.Var]
-		if cells.Discrete() || !cells.IsMissing(row) {
+		if cells.Discrete() || !cells.IsMissing(row) || c.Beside || cells.Soft.At(row) != nil {
 			continue
 		}
 		switch bins := e.binsOf(c.Var); {
@@ -200,15 +279,19 @@ func (e *Engine) leastExcess(b *dataset.Batch, row int) float64 {
 	return least
 }
 
-// ascend sets each missing cell of the candidates in all to its best value given the
-// candidate's other cells, column after column, and reports whether any changed. No
-// candidate becomes less probable.
-func (e *Engine) ascend(ctx context.Context, all *dataset.Batch, missing func(v, candidate int) bool) (changed bool, err error) {
+// ascend sets each open cell of the candidates in all to its best value given the
+// candidate's other cells and what soft says is known of it, column after column, and says which
+// candidates changed. No candidate becomes less probable.
+func (e *Engine) ascend(ctx context.Context, all *dataset.Batch, isOpen func(v, candidate int) bool, soft func(v, candidate int) *dataset.Evidence) (changed []bool, err error) {
+	changed = make([]bool, all.Rows)
 	for i, c := range e.prog.Columns {
+		if c.Beside {
+			continue
+		}
 		cells := &all.Columns[c.Var]
 		var open []int // candidates whose cell may change
 		for k := range all.Rows {
-			if missing(int(c.Var), k) && !cells.IsMissing(k) {
+			if isOpen(int(c.Var), k) && !cells.IsMissing(k) {
 				open = append(open, k)
 			}
 		}
@@ -218,7 +301,7 @@ func (e *Engine) ascend(ctx context.Context, all *dataset.Batch, missing func(v,
 		var units []unit
 		if c.Codes == 0 {
 			if units, err = e.unitsOf(ctx, int32(i)); err != nil {
-				return false, err
+				return nil, err
 			}
 		}
 		err = e.posteriors(ctx, hiding(all, open, int(c.Var)), []int32{int32(i)}, func(p *posteriors) error {
@@ -228,9 +311,13 @@ func (e *Engine) ascend(ctx context.Context, all *dataset.Batch, missing func(v,
 					continue
 				}
 				at := open[p.lo+r]
-				best, better := e.bestCell(c.Var, cells, at, weights, units)
+				limit, err := e.limitOf(i, soft(int(c.Var), at))
+				if err != nil {
+					return err
+				}
+				best, better := e.bestCell(c.Var, cells, at, weights, units, limit)
 				if better {
-					changed = true
+					changed[at] = true
 					if err := put(cells, at, c.Var, best); err != nil {
 						return err
 					}
@@ -239,7 +326,7 @@ func (e *Engine) ascend(ctx context.Context, all *dataset.Batch, missing func(v,
 			return nil
 		})
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	return changed, nil
@@ -269,7 +356,7 @@ const gain = 1e-5
 
 // bestCell returns the best value of a cell given the posterior of its column, and whether
 // it is better than what the cell has.
-func (e *Engine) bestCell(variable int32, cells *dataset.Cells, row int, weights []float32, units []unit) (best float64, better bool) {
+func (e *Engine) bestCell(variable int32, cells *dataset.Cells, row int, weights []float32, units []unit, limit *softCell) (best float64, better bool) {
 	have := 0.0
 	if cells.Discrete() {
 		have = float64(cells.Codes.At(row))
@@ -278,7 +365,7 @@ func (e *Engine) bestCell(variable int32, cells *dataset.Cells, row int, weights
 	}
 	best = have
 	if units != nil {
-		best = climb(have, weights, units)
+		best = climb(have, weights, units, limit)
 		return best, best != have
 	}
 	top := 0.0
@@ -287,16 +374,15 @@ func (e *Engine) bestCell(variable int32, cells *dataset.Cells, row int, weights
 			top = float64(weights[code]) * math.Exp(-bins.logWidth[code]) * (1 + gain)
 		}
 		for code, w := range weights {
-			if d := float64(w) * math.Exp(-bins.logWidth[code]); d > top {
-				best, _ = bins.moments(code)
-				top, better = d, true
+			if d := float64(w) * math.Exp(-bins.logWidth[code]) * min(1, limit.likelihoodOf(code)); d > top {
+				best, top, better = bins.middle(code, limit), d, true
 			}
 		}
 		return best, better
 	}
-	top = float64(weights[int(have)]) * (1 + gain)
+	top = float64(weights[int(have)]) * limit.likelihoodOf(int(have)) * (1 + gain)
 	for code, w := range weights {
-		if d := float64(w); d > top {
+		if d := float64(w) * limit.likelihoodOf(code); d > top {
 			best, top, better = float64(code), d, true
 		}
 	}
@@ -305,16 +391,19 @@ func (e *Engine) bestCell(variable int32, cells *dataset.Cells, row int, weights
 
 // climb returns a value of larger density under a mixture of units than x, or x: the best of
 // the units' modes and x, and from there uphill by steps of powers of two, which are halved
-// until they are small beside the width of a unit.
-func climb(x float64, weights []float32, units []unit) float64 {
+// until they are small beside the width of a unit. limit, unless nil, says which values there
+// are, with their likelihoods.
+func climb(x float64, weights []float32, units []unit, limit *softCell) float64 {
 	density := func(x float64) float64 {
-		d := 0.0
-		for i, u := range units {
-			if weights[i] > 0 {
-				d += float64(weights[i]) * math.Exp(u.family.LogProb(u.params, x))
-			}
+		switch {
+		case limit == nil:
+			return density(x, weights, units)
+		case !limit.allows(x):
+			return 0
+		case limit.runs != nil:
+			return density(x, weights, units) * limit.likelihood(int(x))
 		}
-		return d
+		return density(x, weights, units)
 	}
 	best, top, width := x, density(x)*(1+gain), 0.0
 	for i, u := range units {
@@ -343,4 +432,15 @@ func climb(x float64, weights []float32, units []unit) float64 {
 		}
 	}
 	return best
+}
+
+// density is that of a mixture of units at x.
+func density(x float64, weights []float32, units []unit) float64 {
+	d := 0.0
+	for i, u := range units {
+		if weights[i] > 0 {
+			d += float64(weights[i]) * math.Exp(u.family.LogProb(u.params, x))
+		}
+	}
+	return d
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -124,41 +125,104 @@ func TestMPEQueries(t *testing.T) {
 	}
 }
 
-// TestMPEOfValues completes rows of all leaves: a search is not below max-product, nor below
-// many draws that it has not seen.
-func TestMPEOfValues(t *testing.T) {
-	rows, won := 0, 0
-	for seed := range uint64(20) {
-		rng := rand.New(rand.NewPCG(seed, 63))
-		g := reference.Random(rng, reference.RandomOptions{Vars: 2 + rng.IntN(3), MaxUnits: 6, MaxCodes: 4, Positive: true})
-		m := build(t, g, engine.Options{Rows: 512, Queries: true})
-		given := reference.RandomRows(g, rng, 1, 0.5)[0]
-		_, ll, _ := m.complete(t, [][]float64{given}, engine.MPEOptions{Candidates: 50, Sweeps: 20, Seed: 1})
-		const draws = 2000
-		b, other := m.batch(copies(given, draws)), make([]float64, draws)
-		if err := errors.Join(m.eng.Sample(context.Background(), b, 99, 0), m.eng.LogLikelihood(context.Background(), b, other)); err != nil {
-			t.Fatal(err)
-		}
-		top := math.Inf(-1)
-		for _, x := range other {
-			top = max(top, x)
-		}
-		if rows++; ll[0] >= top-1e-4*max(1, math.Abs(top)) {
+// searched completes a row of a random circuit of all leaves by a search, and says whether
+// that is not below the best of so many draws that the search has not seen.
+func searched(t testing.TB, seed uint64, candidates, draws int) bool {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 63))
+	g := reference.Random(rng, reference.RandomOptions{Vars: 2 + rng.IntN(4), MaxUnits: 6, MaxCodes: 4, Positive: true})
+	m := build(t, g, engine.Options{Rows: 512, Queries: true})
+	given := reference.RandomRows(g, rng, 1, 0.6)[0]
+	full, ll, bound := m.batch([][]float64{given}), make([]float64, 1), make([]float64, 1)
+	o := engine.MPEOptions{Candidates: candidates, Beam: 8, Sweeps: 10, Seed: 1}
+	b, other := m.batch(copies(given, draws)), make([]float64, draws)
+	if err := errors.Join(m.eng.MPE(context.Background(), full, o, ll, bound),
+		m.eng.Sample(context.Background(), b, 99, 0), m.eng.LogLikelihood(context.Background(), b, other)); err != nil {
+		t.Fatal(err)
+	}
+	top := slices.Max(other)
+	if ll[0] >= top-1e-4*max(1, math.Abs(top)) {
+		return true
+	}
+	t.Logf("seed %d: %v, of other draws %v", seed, ll[0], top)
+	return false
+}
+
+// TestMPEQueriesOfValues completes rows of all leaves: a search that begins at a thousand
+// draws is not below ten thousand others. BenchmarkMPEQueries is the same for more rows.
+func TestMPEQueriesOfValues(t *testing.T) {
+	rows, won := 16, 0
+	if testing.Short() {
+		rows = 6
+	}
+	for seed := range uint64(rows) {
+		if searched(t, seed, 1000, 10000) {
 			won++
-		} else {
-			t.Logf("seed %d: %v, of other draws %v", seed, ll[0], top)
 		}
 	}
-	if won < rows*95/100 {
+	if won < rows {
 		t.Errorf("the search is below the best of other draws in %d of %d rows", rows-won, rows)
 	}
 }
 
-// TestMPEDependsOnTheRowAlone completes the same rows in one batch and in parts.
-func TestMPEDependsOnTheRowAlone(t *testing.T) {
+// BenchmarkMPEQueries completes a row of another random circuit each time, and reports in
+// how many of a hundred the search is not below the best of ten thousand other draws.
+func BenchmarkMPEQueries(b *testing.B) {
+	rows, won := 0, 0
+	for b.Loop() {
+		if searched(b, uint64(1000+rows), 1000, 10000) {
+			won++
+		}
+		rows++
+	}
+	b.ReportMetric(100*float64(won)/float64(rows), "%won")
+}
+
+// TestBeamQueries looks for completions by a beam alone: one that keeps all partial
+// completions finds the best, and narrower ones are not above it.
+func TestBeamQueries(t *testing.T) {
+	rows, narrow, better := 0, 0, 0
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 66))
+		g := reference.Random(rng, reference.RandomOptions{Vars: 2 + rng.IntN(4), MaxUnits: 8, MaxCodes: 3, Discrete: true})
+		m := build(t, g, engine.Options{Rows: 1 + rng.IntN(64), Queries: true})
+		given := append(reference.RandomRows(g, rng, 4, 0.6), reference.MissingRow(g.NumVars))
+		_, plain, _ := m.complete(t, given, engine.MPEOptions{})
+		_, one, _ := m.complete(t, given, engine.MPEOptions{Beam: 1})
+		_, wide, _ := m.complete(t, given, engine.MPEOptions{Beam: 243})
+		for r, row := range given {
+			if math.IsInf(m.wantLL(t, row), -1) {
+				continue
+			}
+			_, want, err := m.ref.MPE(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows++
+			if !near(wide[r], want, 1e-4) {
+				t.Errorf("seed %d, row %v: a beam of all completions has %v, the best is %v", seed, row, wide[r], want)
+			}
+			if !(one[r] <= want+1e-4) || !(one[r] >= plain[r]-1e-4) {
+				t.Errorf("seed %d, row %v: a beam of one has %v, the best is %v, max-product's %v", seed, row, one[r], want, plain[r])
+			}
+			if one[r] < want-1e-3 {
+				narrow++
+			}
+			if one[r] > plain[r]+1e-3 {
+				better++
+			}
+		}
+	}
+	if rows < 50 || narrow == 0 || better == 0 {
+		t.Errorf("%d rows; a beam of one misses the best of %d and is above max-product in %d; want some of each", rows, narrow, better)
+	}
+}
+
+// TestMPEQueriesDependOnTheRowAlone completes the same rows in one batch and in parts.
+func TestMPEQueriesDependOnTheRowAlone(t *testing.T) {
 	g := reference.Random(rand.New(rand.NewPCG(5, 64)), reference.RandomOptions{Vars: 5, MaxUnits: 12, MaxCodes: 3})
 	rows := reference.RandomRows(g, rand.New(rand.NewPCG(5, 65)), 11, 0.6)
-	o := engine.MPEOptions{Candidates: 3, Sweeps: 4, Seed: 9}
+	o := engine.MPEOptions{Candidates: 3, Beam: 2, Sweeps: 4, Seed: 9}
 	whole, wholeLL, wholeBound := build(t, g, engine.Options{Rows: 100, Queries: true}).complete(t, rows, o)
 	m := build(t, g, engine.Options{Rows: 3, Queries: true}) // less than the candidates of a row
 	for r := range rows {

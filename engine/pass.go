@@ -48,7 +48,8 @@ func (e *Engine) loadPass(ctx context.Context, p *Pass) (*Pass, error) {
 		return nil, err
 	}
 	p.ll = p.ll[:p.hi-p.lo]
-	if s := e.slot(); s.pass == nil {
+	// Rows of evidence are written as their launch comes: before it they may be those of another.
+	if s := e.slot(); s.pass == nil && !(e.soft != nil && p.batch.HasSoft()) {
 		return p, p.move(ctx, s)
 	}
 	return p, nil
@@ -163,12 +164,12 @@ func (e *Engine) Evaluate(ctx context.Context, next func() (*dataset.Batch, erro
 	}
 	for i := 0; ; {
 		b, err := next()
-		for lo := 0; err == nil && lo < b.Rows; lo += e.rows {
+		for lo, hi := 0, 0; err == nil && lo < b.Rows; lo = hi {
 			var p *Pass
 			if err = ctx.Err(); err != nil {
 				break
 			}
-			hi := min(lo+e.rows, b.Rows)
+			hi = e.launchEnd(b, lo)
 			if p, err = e.Load(ctx, b, lo, hi, e.lls[i%2]); err != nil {
 				break
 			}

@@ -37,7 +37,7 @@ type Pool[R Runner] struct {
 }
 
 // OpenPool returns a pool of up to size runners, at least 1, which open makes for
-// launches of so many rows. The first one is made at once, so that what is wrong
+// launches of that many rows. The first one is made at once, so that what is wrong
 // with all of them shows early. Close the pool.
 func OpenPool[R Runner](ctx context.Context, size int, rows LaunchRows, open func(ctx context.Context, rows int) (R, error)) (*Pool[R], error) {
 	p := &Pool[R]{
@@ -57,7 +57,7 @@ func OpenPool[R Runner](ctx context.Context, size int, rows LaunchRows, open fun
 	return p, nil
 }
 
-// Do calls use with a runner for a call over so many rows, once there is one, and
+// Do calls use with a runner for a call over that many rows, once there is one, and
 // returns its error. Without one the error is that of ctx, of making one, or
 // ErrClosed. use must not keep the runner.
 func (p *Pool[R]) Do(ctx context.Context, rows int, use func(R) error) error {
@@ -78,7 +78,7 @@ func (p *Pool[R]) Do(ctx context.Context, rows int, use func(R) error) error {
 	return use(r)
 }
 
-// take returns an idle runner of any size, or one that is made for so many rows.
+// take returns an idle runner of any size, or one that is made for that many rows.
 func (p *Pool[R]) take(ctx context.Context, rows int) (none R, _ error) {
 	select {
 	case <-p.done:

@@ -15,13 +15,13 @@ import (
 // has more: 32 MiB.
 const posteriorLen = 1 << 23
 
-// PosteriorBytes is what the posteriors of a launch of so many rows take at most, on the
-// device and on the host each, where a row has so many elements.
+// PosteriorBytes is what the posteriors of a launch of that many rows take at most, on the
+// device and on the host each, where a row has that many elements.
 func PosteriorBytes(rows, elements int) int64 {
 	return 4 * int64(elements) * int64(posteriorRows(rows, elements))
 }
 
-// posteriorRows is how many rows of so many elements a launch has at most.
+// posteriorRows is how many rows of that many elements a launch has at most.
 func posteriorRows(rows, elements int) int {
 	return min(rows, max(1, posteriorLen/max(1, elements)))
 }
@@ -31,6 +31,7 @@ type posteriors struct {
 	lo, rows int       // rows lo to lo+rows-1 of the batch
 	ll       []float64 // of the observed cells
 	offsets  []int     // of the columns in a row, as of layers.Program.PosteriorOffsets
+	units    []int     // by column: the place among the offsets of its units; -1 if they are not there
 	out      []float32 // [rows, elements of a row]
 }
 
@@ -41,9 +42,14 @@ func (p *posteriors) of(i, r int) ([]float32, bool) {
 	return p.out[r*width+p.offsets[i] : r*width+p.offsets[i+1]], !math.IsInf(p.ll[r], -1)
 }
 
+// unitsOf returns the posterior of the units of the i-th column, and false if the row is
+// impossible. They are there where a cell of the column is evidence.
+func (p *posteriors) unitsOf(i, r int) ([]float32, bool) { return p.of(p.units[i], r) }
+
 // posteriors hands the posteriors of columns of the program to take, launch by launch. They
 // are take's for the time of the call, which may change the rows of the launch.
 func (e *Engine) posteriors(ctx context.Context, b *dataset.Batch, columns []int32, take func(p *posteriors) error) error {
+	columns, units := e.withUnits(b, columns)
 	offsets, err := e.prog.PosteriorOffsets(columns)
 	if err != nil {
 		return err
@@ -53,13 +59,13 @@ func (e *Engine) posteriors(ctx context.Context, b *dataset.Batch, columns []int
 	if err := e.needPosterior(ctx, most*width); err != nil {
 		return err
 	}
-	p := &posteriors{offsets: offsets, out: make([]float32, min(most, b.Rows)*width)}
+	p := &posteriors{offsets: offsets, units: units, out: make([]float32, min(most, b.Rows)*width)}
 	ll := make([]float64, e.rows)
 	for p.lo = 0; p.lo < b.Rows; p.lo += p.rows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p.rows = min(most, b.Rows-p.lo)
+		p.rows = min(most, e.launchEnd(b, p.lo)-p.lo)
 		s, err := e.evaluate(ctx, b, p.lo, p.lo+p.rows, ll)
 		if err != nil {
 			return err

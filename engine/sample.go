@@ -16,13 +16,13 @@ import (
 // request: a row's draws depend on seed, its number and its evidence alone. A row
 // whose evidence is impossible keeps its missing cells.
 func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, first int) error {
-	functions := e.prog.Functions()
-	ll, units := make([]float64, e.rows), make([]int32, len(functions)*e.rows)
-	for lo := 0; lo < b.Rows; lo += e.rows {
+	functions, watched := e.prog.Functions(), e.prog.Watched()
+	ll, units := make([]float64, e.rows), make([]int32, len(watched)*e.rows)
+	for lo, hi := 0, 0; lo < b.Rows; lo = hi {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		hi := min(lo+e.rows, b.Rows)
+		hi = e.launchEnd(b, lo)
 		s, err := e.evaluate(ctx, b, lo, hi, ll)
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 			return err
 		}
 		for _, c := range e.prog.Columns {
-			if c.Codes > 0 {
+			if c.Codes > 0 && !c.Beside {
 				if bins := e.binsOf(c.Var); bins != nil && !b.Columns[c.Var].Discrete() {
 					bins.draw(b.Columns[c.Var].Values[lo:hi], &e.code, int(c.Slot)*e.rows, tensor.NewDraws(seed, first+lo), int32(len(e.prog.Vectors))+c.Var)
 					continue
@@ -46,6 +46,9 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 			}
 		}
 		draws := tensor.NewDraws(seed, first+lo)
+		if err := e.fillSoft(ctx, b, lo, hi, units, func(row int, in *layers.Input) float64 { return draws.Row(row).Uniform(in.Vector) }); err != nil {
+			return err
+		}
 		for i, f := range functions {
 			if err := e.drawFunction(ctx, b, lo, &e.prog.Inputs[f], units[i*(hi-lo):][:hi-lo], draws); err != nil {
 				return err

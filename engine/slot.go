@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -61,6 +62,22 @@ func (e *Engine) load(ctx context.Context, s *slot, b *dataset.Batch, lo, hi int
 	if len(b.Columns) < e.prog.NumVars {
 		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), e.prog.NumVars)
 	}
+	if err := e.refuseSoft(b, train); err != nil {
+		return err
+	}
+	err := e.loadRows(ctx, s, b, lo, hi, train)
+	if errors.Is(err, errSoftFull) { // of this launch and of others before it
+		e.soft.forgetAll()
+		err = e.loadRows(ctx, s, b, lo, hi, train)
+	}
+	if err != nil {
+		return err
+	}
+	return e.send(ctx, s)
+}
+
+// loadRows encodes the rows of load.
+func (e *Engine) loadRows(ctx context.Context, s *slot, b *dataset.Batch, lo, hi int, train bool) error {
 	n := hi - lo
 	clear(s.excess[:n])
 	for k, c := range e.prog.Columns {
@@ -69,6 +86,15 @@ func (e *Engine) load(ctx context.Context, s *slot, b *dataset.Batch, lo, hi int
 			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, c.Var, have, b.Rows)
 		}
 		at := int(c.Slot) * e.rows
+		if c.Beside {
+			for i := range n {
+				e.code.set(at+i, c.Codes)
+			}
+			if err := e.loadSoft(ctx, s, k, &cells.Soft, lo, hi); err != nil {
+				return err
+			}
+			continue
+		}
 		if c.Codes == 0 {
 			value := e.value[at : at+n]
 			if bad := asValues(cells, lo, value); bad >= 0 {
@@ -92,14 +118,16 @@ func (e *Engine) load(ctx context.Context, s *slot, b *dataset.Batch, lo, hi int
 		}
 		if bins := e.binsOf(c.Var); bins != nil && !cells.Discrete() {
 			bins.read(cells.Values[lo:hi], c.Codes, &e.code, at, s.excess)
-			continue
-		}
-		if bad := e.code.encode(at, cells, lo, n, c.Codes); bad >= 0 {
+		} else if allSoft(&cells.Soft, lo, hi) { // its codes are all written below
+		} else if bad := e.code.encode(at, cells, lo, n, c.Codes); bad >= 0 {
 			return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
 				dataset.ErrFormat, lo+bad, c.Var, cellText(cells, lo+bad), c.Codes-1)
 		}
+		if err := e.loadSoft(ctx, s, k, &cells.Soft, lo, hi); err != nil {
+			return err
+		}
 	}
-	return e.send(ctx, s)
+	return nil
 }
 
 // dropFar makes values beyond a limit missing.

@@ -1,0 +1,254 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// CodeModel is a model as code: a module with one input of f32, [variable][row], with NaN for
+// missing cells, and one output of f64, log-likelihoods.
+type CodeModel struct {
+	Module *simt.Module
+	// Exact computes again the rows whose log-likelihood by Module is below Least; nil: none.
+	Exact *simt.Module
+	Least float64
+}
+
+// Bytes plans what the model takes in memory: the rows of a launch on the device and on the
+// host, the values of the blocks of rows that threads work on, and the programs.
+func (m CodeModel) Bytes(rows, threads int) (values, work, program int64, err error) {
+	for _, mod := range []*simt.Module{m.Module, m.Exact} {
+		if mod == nil {
+			continue
+		}
+		run, err := simt.Compile(mod, 1)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		work += int64(threads) * run.Bytes()
+		program += run.ProgramBytes()
+	}
+	const cell, row = 4 + 4, 8 + 8 + 8 // x twice; log-likelihoods twice, and their excess
+	return int64(rows) * (cell*int64(m.Module.Inputs[0].Width) + row), work, program, nil
+}
+
+// CodeOptions choose how code runs.
+type CodeOptions struct {
+	Rows       int             // the most rows of a launch; 0: 2048
+	Schema     *dataset.Schema // what a row is: its discrete columns hold codes
+	OwnsDevice bool            // Close closes the device too
+}
+
+// Code is a model as code on a device, the Runner of such models. It gives one number for a
+// row: the log-likelihood.
+type Code struct {
+	dev       kernels.Device
+	owns      bool
+	rows      int
+	schema    *dataset.Schema
+	logScales []float64
+	least     float64
+
+	program, exact kernels.CodeProgram // exact is nil if no row is computed twice
+	in, out        kernels.Buffer
+	x              []float32 // [variable][row]
+	excess, ll     []float64
+	again          []int // rows that exact computes
+	recomputed     int64
+}
+
+var _ Runner = (*Code)(nil)
+
+// NewCode loads code on a device.
+func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions) (_ *Code, err error) {
+	if o.Rows == 0 {
+		o.Rows = MaxShardRows
+	}
+	if in := m.Module.Inputs; o.Rows < 1 || o.Rows > 1<<20 || o.Schema == nil || len(in) != 1 || in[0].Type != simt.F32 || in[0].Layout != simt.Columns || in[0].Width != len(o.Schema.Columns) {
+		return nil, fmt.Errorf("%w: code for %d rows of a launch, and its input is not the columns of the schema", kernels.ErrDevice, o.Rows)
+	}
+	c := &Code{dev: dev, owns: o.OwnsDevice, rows: o.Rows, schema: o.Schema, logScales: logScales(o.Schema), least: math.Inf(-1)}
+	defer func() {
+		if err != nil {
+			c.free()
+		}
+	}()
+	if c.program, err = kernels.LoadAs[kernels.CodeProgram](ctx, dev, m.Module); err != nil {
+		return nil, err
+	}
+	if m.Exact != nil {
+		c.least = m.Least
+		if c.exact, err = kernels.LoadAs[kernels.CodeProgram](ctx, dev, m.Exact); err != nil {
+			return nil, err
+		}
+	}
+	n := c.rows * len(c.schema.Columns)
+	if c.in, err = dev.Alloc(ctx, kernels.Float32, n); err != nil {
+		return nil, err
+	}
+	if c.out, err = dev.Alloc(ctx, kernels.Float64, c.rows); err != nil {
+		return nil, err
+	}
+	c.x, c.excess, c.ll = make([]float32, n), make([]float64, c.rows), make([]float64, c.rows)
+	return c, nil
+}
+
+// Schema says what a row is.
+func (c *Code) Schema() *dataset.Schema { return c.schema }
+
+// Info describes the runner. The kernel path is that of the code where its program names one.
+func (c *Code) Info() Info {
+	i := Info{Device: c.dev.Info(), Rows: c.rows, Outputs: 1}
+	if p, ok := c.program.(interface{ Path() string }); ok {
+		i.Device.KernelPath = p.Path()
+	}
+	return i
+}
+
+// Recomputed is how many rows were computed again so far.
+func (c *Code) Recomputed() int64 { return c.recomputed }
+
+// Evaluate hands the log-likelihoods of batch after batch to take.
+func (c *Code) Evaluate(ctx context.Context, next func() (*dataset.Batch, error), take func(out []float64)) error {
+	for {
+		b, err := next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for lo := 0; lo < b.Rows; lo += c.rows {
+			n := min(c.rows, b.Rows-lo)
+			if err := c.launch(ctx, b, lo, n); err != nil {
+				return err
+			}
+			take(c.ll[:n])
+		}
+	}
+}
+
+// launch computes n rows from lo on.
+func (c *Code) launch(ctx context.Context, b *dataset.Batch, lo, n int) error {
+	if err := c.load(b, lo, n); err != nil {
+		return err
+	}
+	if err := c.run(ctx, c.program, n, c.ll[:n]); err != nil {
+		return err
+	}
+	if c.exact != nil {
+		if err := c.recompute(ctx, n); err != nil {
+			return err
+		}
+	}
+	for i, e := range c.excess[:n] {
+		c.ll[i] -= e
+	}
+	return nil
+}
+
+// run computes the rows of x.
+func (c *Code) run(ctx context.Context, p kernels.CodeProgram, n int, ll []float64) error {
+	if err := c.dev.Write(ctx, c.in, 0, c.x); err != nil {
+		return err
+	}
+	if err := p.Run(ctx, n, []kernels.Buffer{c.in}, []kernels.Buffer{c.out}); err != nil {
+		return err
+	}
+	return c.dev.Read(ctx, ll, c.out, 0)
+}
+
+// recompute computes again the rows that are below least, side by side.
+func (c *Code) recompute(ctx context.Context, n int) error {
+	c.again = c.again[:0]
+	for i, ll := range c.ll[:n] {
+		if !(ll >= c.least) {
+			c.again = append(c.again, i)
+		}
+	}
+	if len(c.again) == 0 {
+		return nil
+	}
+	c.recomputed += int64(len(c.again))
+	for v := range c.schema.Columns {
+		column := c.x[v*c.rows:][:c.rows]
+		for k, i := range c.again { // k is at most i
+			column[k] = column[i]
+		}
+	}
+	exact := make([]float64, len(c.again))
+	if err := c.run(ctx, c.exact, len(exact), exact); err != nil {
+		return err
+	}
+	for k, i := range c.again {
+		c.ll[i] = exact[k]
+	}
+	return nil
+}
+
+// load writes cells as the module reads them.
+func (c *Code) load(b *dataset.Batch, lo, n int) error {
+	if err := refuseSoftQuery("log-likelihoods by code", b); err != nil {
+		return err
+	}
+	if len(b.Columns) < len(c.schema.Columns) {
+		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), len(c.schema.Columns))
+	}
+	clear(c.excess[:n])
+	for v := range c.schema.Columns {
+		cells, col := &b.Columns[v], &c.schema.Columns[v]
+		if have := max(cells.Codes.Len(), len(cells.Values)); have < lo+n {
+			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, v, have, b.Rows)
+		}
+		x := c.x[v*c.rows:][:n]
+		if bad := asValues(cells, lo, x); bad >= 0 {
+			return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, v)
+		}
+		if col.Kind == dataset.Discrete {
+			for i, code := range x {
+				if !(code != code || code >= 0 && code < float32(col.Categories) && code == float32(int32(code))) {
+					return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
+						dataset.ErrFormat, lo+i, v, cellText(cells, lo+i), col.Categories-1)
+				}
+			}
+			continue
+		}
+		if c.logScales != nil && !cells.Discrete() && c.logScales[v] != 0 {
+			for i, value := range x {
+				if value == value {
+					c.excess[i] += c.logScales[v]
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Close frees what the code has on its device.
+func (c *Code) Close() error {
+	c.free()
+	if c.owns {
+		c.owns = false
+		return c.dev.Close()
+	}
+	return nil
+}
+
+func (c *Code) free() {
+	for _, p := range []kernels.CodeProgram{c.program, c.exact} {
+		if p != nil {
+			p.Free()
+		}
+	}
+	for _, b := range []kernels.Buffer{c.in, c.out} {
+		if b != nil {
+			b.Free()
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// sums is a module whose output is factor times the sum of a row's cells, 100 for each
+// missing one.
+func sums(t *testing.T, factor float64) *simt.Module {
+	t.Helper()
+	b := simt.NewBuilder("sums")
+	in, out := b.Input("x", simt.F32, simt.Columns, 3), b.Output("ll", simt.F64, simt.Columns, 1)
+	total := b.Float(simt.F64, 0)
+	for v := range 3 {
+		x := b.Load(in, v)
+		total = b.Add(total, b.Convert(simt.F64, b.Select(b.Binary(simt.Eq, x, x), x, b.Float(simt.F32, 100))))
+	}
+	b.Store(out, 0, b.Mul(total, b.Float(simt.F64, factor)))
+	m, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestCode evaluates batches of codes and values in launches of few rows, of which some are
+// computed again.
+func TestCode(t *testing.T) {
+	schema := &dataset.Schema{Columns: []dataset.Column{
+		{Kind: dataset.Discrete, Categories: 5}, {Kind: dataset.Continuous}, {Kind: dataset.Continuous, Scale: 2, Offset: 1},
+	}}
+	ctx := t.Context()
+	for _, exact := range []bool{false, true} {
+		dev, err := cpu.Open(cpu.Options{Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := engine.CodeModel{Module: sums(t, 1), Least: -2}
+		if exact {
+			m.Exact = sums(t, 10)
+		}
+		c, err := engine.NewCode(ctx, dev, m, engine.CodeOptions{Rows: 4, Schema: schema, OwnsDevice: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := c.Info(); i.Rows != 4 || i.Outputs != 1 || i.Device.KernelPath != "interpreter" || c.Schema() != schema {
+			t.Errorf("info %+v", i)
+		}
+		var want []float64
+		again := int64(0)
+		batches := []*dataset.Batch{}
+		for k, rows := range []int{1, 4, 9, 3} {
+			b := dataset.NewBatch(schema, rows)
+			for r := range rows {
+				b.Columns[0].Codes.Set(r, (r+k)%5)
+				b.Columns[1].Values[r] = float32(r - 8)
+				sum := float64((r+k)%5) + float64(r-8)
+				if r%3 == 0 {
+					b.Columns[0].Codes.Set(r, dataset.Missing)
+					sum = 100 + float64(r-8)
+				}
+				if r%2 == 0 {
+					b.Columns[2].Values[r] = float32(math.NaN())
+					sum += 100
+				} else {
+					b.Columns[2].Values[r] = 0.5
+					sum += 0.5
+				}
+				if exact && sum < -2 {
+					sum *= 10
+					again++
+				}
+				if r%2 == 1 {
+					sum -= math.Log(2)
+				}
+				want = append(want, sum)
+			}
+			batches = append(batches, b)
+		}
+		var got []float64
+		next := func() (*dataset.Batch, error) {
+			if len(batches) == 0 {
+				return nil, io.EOF
+			}
+			b := batches[0]
+			batches = batches[1:]
+			return b, nil
+		}
+		if err := c.Evaluate(ctx, next, func(out []float64) { got = append(got, out...) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != len(want) || c.Recomputed() != again || exact && again == 0 {
+			t.Fatalf("%d numbers, %d computed again; want %d and %d", len(got), c.Recomputed(), len(want), again)
+		}
+		for i := range got {
+			if !(math.Abs(got[i]-want[i]) <= 1e-12) {
+				t.Errorf("row %d is %v, want %v", i, got[i], want[i])
+			}
+		}
+		for what, spoil := range map[string]func(b *dataset.Batch){
+			"infinite":   func(b *dataset.Batch) { b.Columns[1].Values[1] = float32(math.Inf(1)) },
+			"a category": func(b *dataset.Batch) { b.Columns[0].Codes.Set(1, 5) },
+			"half":       func(b *dataset.Batch) { b.Columns[0] = dataset.Cells{Values: []float32{0, 0.5}} },
+			"negative":   func(b *dataset.Batch) { b.Columns[0] = dataset.Cells{Values: []float32{0, -1}} },
+			"far":        func(b *dataset.Batch) { b.Columns[0] = dataset.Cells{Values: []float32{0, 1e30}} },
+			"few cells":  func(b *dataset.Batch) { b.Columns[2].Values = b.Columns[2].Values[:1] },
+			"few":        func(b *dataset.Batch) { b.Columns = b.Columns[:2] },
+		} {
+			b := dataset.NewBatch(schema, 2)
+			spoil(b)
+			if err := engine.EvaluateBatch(ctx, c, b, make([]float64, 2)); !errors.Is(err, dataset.ErrFormat) {
+				t.Errorf("%s: %v, want ErrFormat", what, err)
+			}
+		}
+		soft := dataset.NewBatch(schema, 2)
+		soft.Columns[0].SetSoft(1, &dataset.Evidence{Runs: []dataset.Run{{First: 1, Last: 3, Likelihood: 1}}})
+		if err := engine.EvaluateBatch(ctx, c, soft, make([]float64, 2)); !errors.Is(err, dataset.ErrSetting) {
+			t.Errorf("a set of categories: %v, want ErrSetting", err)
+		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := engine.EvaluateBatch(ended, c, dataset.NewBatch(schema, 2), make([]float64, 2)); !errors.Is(err, context.Canceled) {
+			t.Errorf("an ended context: %v", err)
+		}
+		if err := errors.Join(c.Close(), c.Close()); err != nil {
+			t.Error(err)
+		}
+		if dev.InUse() != 0 {
+			t.Errorf("%d bytes in use after Close", dev.InUse())
+		}
+	}
+	bare, err := cpu.Open(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.NewCode(ctx, bare, engine.CodeModel{Module: sums(t, 1)}, engine.CodeOptions{Schema: schema}); !errors.Is(err, kernels.ErrDevice) {
+		t.Errorf("a device without loader: %v, want ErrDevice", err)
+	}
+	if _, err := engine.NewCode(ctx, bare, engine.CodeModel{Module: sums(t, 1)}, engine.CodeOptions{Schema: &dataset.Schema{Columns: schema.Columns[:2]}}); !errors.Is(err, kernels.ErrDevice) {
+		t.Errorf("another schema: %v, want ErrDevice", err)
+	}
+}

@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// Covariance writes the covariances of variables given the observed cells of each row of b to
+// out, [rows, variables, variables]: variances on the diagonal. Numbers are those of Moments. An
+// observed cell has zeros, an impossible row NaN.
+//
+// With P(x | e) the posterior of the one variable and E[y | e, x] the mean of the other, the
+// covariance is Σ P(x | e) (x - E[x | e]) (E[y | e, x] - E[y | e]): a row for each value of
+// the one variable, and the means of all others from one pass down. The sum is over the
+// points of summary.support.
+func (e *Engine) Covariance(ctx context.Context, b *dataset.Batch, variables []int, out []float64) error {
+	k := len(variables)
+	if len(out) < b.Rows*k*k {
+		return fmt.Errorf("%w: room for %d numbers for %d rows; want %d for each", dataset.ErrFormat, len(out), b.Rows, k*k)
+	}
+	if err := refuseSoftQuery("covariances", b); err != nil {
+		return err
+	}
+	columns, summaries, err := e.summaries(ctx, variables)
+	if err != nil {
+		return err
+	}
+	most := max(1, e.rows/8) // whose points are kept
+	for lo := 0; lo < b.Rows; lo += most {
+		hi := min(lo+most, b.Rows)
+		c := &covariance{e: e, b: b.Slice(lo, hi), variables: variables, columns: columns, summaries: summaries, out: out[lo*k*k : hi*k*k]}
+		c.means, c.points, c.possible = make([]float64, (hi-lo)*k), make([][]point, hi-lo), make([]bool, hi-lo)
+		if err := c.variances(ctx); err != nil {
+			return err
+		}
+		for i := range variables[:max(0, k-1)] {
+			if err := c.with(ctx, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// covariance is one call.
+type covariance struct {
+	e         *Engine
+	b         *dataset.Batch
+	variables []int
+	columns   []int32
+	summaries []*summary
+	out       []float64 // [rows, variables, variables]
+	means     []float64 // [rows, variables]
+	possible  []bool    // of the rows
+	points    [][]point // of the rows, for the variable in turn
+}
+
+// at returns the element of the result for two variables of a row.
+func (c *covariance) at(row, i, j int) *float64 {
+	k := len(c.variables)
+	return &c.out[(row*k+i)*k+j]
+}
+
+// variances writes means and variances, and NaN to the rows that are impossible.
+func (c *covariance) variances(ctx context.Context) error {
+	k := len(c.variables)
+	return c.e.posteriors(ctx, c.b, c.columns, func(p *posteriors) error {
+		for r := range p.rows {
+			row := p.lo + r
+			clear(c.out[row*k*k : (row+1)*k*k])
+			for i, s := range c.summaries {
+				weights, possible := p.of(i, r)
+				if c.possible[row] = possible; !possible {
+					fillNaN(c.out[row*k*k : (row+1)*k*k])
+					break
+				}
+				c.means[row*k+i], *c.at(row, i, i) = s.moments(&c.b.Columns[c.variables[i]], row, weights)
+			}
+		}
+		return nil
+	})
+}
+
+// with writes the covariances of the i-th variable with those after it.
+func (c *covariance) with(ctx context.Context, i int) error {
+	v := c.variables[i]
+	total := 0
+	err := c.e.posteriors(ctx, c.b, c.columns[i:i+1], func(p *posteriors) error {
+		for r := range p.rows {
+			row := p.lo + r
+			c.points[row] = nil
+			if !c.possible[row] || !c.b.Columns[v].IsMissing(row) || !c.open(row, i+1) {
+				continue
+			}
+			weights, _ := p.of(0, r)
+			var err error
+			if c.points[row], err = c.summaries[i].support(weights, v); err != nil {
+				return err
+			}
+			total += len(c.points[row])
+		}
+		return nil
+	})
+	if err != nil || total == 0 {
+		return err
+	}
+	var rows []int // of the launch to come, and their points
+	var points []point
+	for row, all := range c.points {
+		for _, x := range all {
+			rows, points = append(rows, row), append(points, x)
+			if len(rows) == c.e.rows {
+				if err := c.given(ctx, i, rows, points); err != nil {
+					return err
+				}
+				rows, points = rows[:0], points[:0]
+			}
+		}
+	}
+	return c.given(ctx, i, rows, points)
+}
+
+// open reports whether a cell of a row is missing in the variables from the first-th on.
+func (c *covariance) open(row, first int) bool {
+	for _, v := range c.variables[first:] {
+		if c.b.Columns[v].IsMissing(row) {
+			return true
+		}
+	}
+	return false
+}
+
+// given adds the terms of points of the i-th variable, each for a row.
+func (c *covariance) given(ctx context.Context, i int, rows []int, points []point) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	k, v := len(c.variables), c.variables[i]
+	known := chosen(c.b, rows)
+	for n, x := range points {
+		if err := put(&known.Columns[v], n, int32(v), x.value); err != nil {
+			return err
+		}
+	}
+	return c.e.posteriors(ctx, known, c.columns[i+1:], func(p *posteriors) error {
+		for r := range p.rows {
+			row, x := rows[p.lo+r], points[p.lo+r]
+			for j := i + 1; j < k; j++ {
+				weights, possible := p.of(j-i-1, r)
+				if !possible { // rounded to nothing: its probability is as small
+					break
+				}
+				mean, _ := c.summaries[j].moments(&known.Columns[c.variables[j]], p.lo+r, weights)
+				term := x.weight * (x.number - c.means[row*k+i]) * (mean - c.means[row*k+j])
+				*c.at(row, i, j) += term
+				*c.at(row, j, i) += term
+			}
+		}
+		return nil
+	})
+}
+
+// point is a value that a missing cell may have, as it is stored, with the number that it
+// means and its probability.
+type point struct {
+	value, number, weight float64
+}
+
+// maxSupport bounds the points of a cell.
+const maxSupport = 1 << 14
+
+// support returns points for which sums over the values of a missing cell are, given its
+// posterior, sums over points: its codes, its bins, its counts, or a grid. Between normal units
+// the trapezoidal rule with a step of their least standard deviation errs by 2·exp(-2π²) =
+// 5e-9 of what is integrated; the grid of positive values is one of their logarithms.
+func (s *summary) support(weights []float32, variable int) ([]point, error) {
+	p := make([]float64, len(weights))
+	shares(p, weights)
+	var points []point
+	switch {
+	case s.units != nil:
+		return s.line(p, variable)
+	case s.bins != nil:
+		for code, x := range p {
+			if x > 0 {
+				mid, _ := s.bins.moments(code)
+				points = append(points, point{mid, s.number(mid), x})
+			}
+		}
+	default:
+		for code, x := range p {
+			number := float64(code)
+			if s.numbers != nil {
+				number = s.numbers[code]
+			}
+			if x > 0 {
+				points = append(points, point{float64(code), number, x})
+			}
+		}
+	}
+	return points, nil
+}
+
+// line returns the points of a column without codes, whose units have probabilities p.
+func (s *summary) line(p []float64, variable int) ([]point, error) {
+	const reach, negligible = 10, 1e-14 // standard deviations, and probability of a unit
+	family := s.units[0].family
+	counts, positive := family.Check(0.5) != nil, family.Check(-1) != nil
+	lo, hi, step := math.Inf(1), math.Inf(-1), math.Inf(1)
+	for i := range s.units {
+		if p[i] <= negligible {
+			continue
+		}
+		mean, variance := s.mean[i], s.variance[i]
+		if positive && !counts {
+			variance = math.Log1p(variance / (mean * mean))
+			mean = math.Log(mean) - variance/2
+			hi = max(hi, mean+2*variance+reach*math.Sqrt(variance)) // large numbers weigh more in moments
+		}
+		sd := math.Sqrt(variance)
+		lo, hi, step = min(lo, mean-reach*sd), max(hi, mean+reach*sd), min(step, sd)
+	}
+	if counts {
+		lo, hi, step = max(0, math.Floor(lo)), math.Ceil(hi)+40, 1
+	}
+	if !((hi-lo)/step < maxSupport) {
+		return nil, fmt.Errorf("%w: a sum over the values of variable %d has %.3g points, more than %d: its leaves are of too different widths; leave it out",
+			dataset.ErrSetting, variable, (hi-lo)/step, maxSupport)
+	}
+	var points []point
+	for k := 0; ; k++ {
+		x, width := lo+float64(k)*step, step
+		if x > hi {
+			return points, nil
+		}
+		if positive && !counts {
+			x = math.Exp(x)
+			width *= x
+		}
+		x = float64(float32(x)) // as the device reads it
+		if family.Check(x) != nil {
+			continue
+		}
+		d := 0.0
+		for i, u := range s.units {
+			if p[i] > 0 {
+				d += p[i] * math.Exp(u.family.LogProb(u.params, x))
+			}
+		}
+		if d > 0 {
+			points = append(points, point{x, s.number(x), d * width})
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+)
+
+// integral is what a sum over the completions of a row says of its numbers.
+type integral struct {
+	mass   float64
+	mean   []float64
+	second [][]float64
+	points [][]float64 // of each variable: values, whose probabilities are
+	weight []float64
+}
+
+// integrate adds up the completions of a row; false if there are too many.
+func (m *model) integrate(t *testing.T, row []float64) (*integral, bool) {
+	t.Helper()
+	points, err := m.ref.Points(row)
+	if errors.Is(err, reference.ErrDomain) {
+		return nil, false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for range points {
+		if count++; count > 20000 {
+			return nil, false
+		}
+	}
+	n := len(row)
+	x := &integral{mean: make([]float64, n), second: make([][]float64, n)}
+	for v := range n {
+		x.second[v] = make([]float64, n)
+	}
+	for at, weight := range points {
+		p := weight * math.Exp(m.wantLL(t, at))
+		x.mass += p
+		for v := range n {
+			x.mean[v] += p * at[v]
+			for w := range n {
+				x.second[v][w] += p * at[v] * at[w]
+			}
+		}
+		x.points, x.weight = append(x.points, append([]float64{}, at...)), append(x.weight, p)
+	}
+	for v := range n {
+		x.mean[v] /= x.mass
+		for w := range n {
+			x.second[v][w] /= x.mass
+		}
+	}
+	return x, true
+}
+
+// TestCovarianceQueries compares covariances, expectations of polynomials and quantiles with
+// sums and integrals over completions, in circuits of all leaves.
+func TestCovarianceQueries(t *testing.T) {
+	compared, impossible, continuous := 0, 0, 0
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 71))
+		g := reference.Random(rng, reference.RandomOptions{Vars: 2 + rng.IntN(3), MaxUnits: 5, MaxCodes: 4, MaxNodes: 24, Discrete: seed%4 == 0})
+		m := build(t, g, engine.Options{Rows: 1 + rng.IntN(64), Queries: true})
+		rows := append(reference.RandomRows(g, rng, 3, 0.6), reference.MissingRow(g.NumVars))
+		n := g.NumVars
+		var variables []int
+		for _, v := range rng.Perm(n) {
+			if circuit.Domains(g)[v] >= 0 {
+				variables = append(variables, v)
+			}
+		}
+		k := len(variables)
+		got := make([]float64, len(rows)*k*k)
+		if err := m.eng.Covariance(t.Context(), m.batch(rows), variables, got); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		p := engine.Polynomial{Constant: rng.NormFloat64()}
+		for range 4 {
+			a, b := variables[rng.IntN(k)], variables[rng.IntN(k)]
+			p.Terms = append(p.Terms, engine.Term{Factor: rng.NormFloat64(), Variables: []int{a}}, engine.Term{Factor: rng.NormFloat64(), Variables: []int{a, b}})
+		}
+		of := []engine.Polynomial{{Constant: 3}, p}
+		expected := make([]float64, len(rows)*len(of))
+		if err := m.eng.Expect(t.Context(), m.batch(rows), of, expected); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		levels := []float64{0.02, 0.5, 0.97}
+		quantiles := make([]float64, len(rows)*k*len(levels))
+		if err := m.eng.Quantiles(t.Context(), m.batch(rows), variables, levels, quantiles); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for r, row := range rows {
+			if math.IsInf(m.wantLL(t, row), -1) {
+				impossible++
+				for _, x := range append(append(append([]float64{}, got[r*k*k:(r+1)*k*k]...), expected[2*r:2*r+2]...), quantiles[r*k*3:(r+1)*k*3]...) {
+					if x == x {
+						t.Errorf("seed %d: row %v is impossible, and has %v", seed, row, x)
+					}
+				}
+				continue
+			}
+			want, ok := m.integrate(t, row)
+			if !ok {
+				continue
+			}
+			for i, v := range variables {
+				for j, w := range variables {
+					compared++
+					if circuit.Domains(g)[v] == 0 && math.IsNaN(row[v]) && v != w && math.IsNaN(row[w]) {
+						continuous++
+					}
+					cov := want.second[v][w] - want.mean[v]*want.mean[w]
+					if x := got[(r*k+i)*k+j]; !near(x, cov, 2e-5*max(1, math.Sqrt(want.second[v][v]*want.second[w][w]))) {
+						t.Errorf("seed %d, row %v: covariance of %d and %d is %v, want %v", seed, row, v, w, x, cov)
+					}
+				}
+				m.checkQuantiles(t, want, row, v, levels, quantiles[(r*k+i)*len(levels):])
+			}
+			sum, scale := p.Constant, 1.0
+			for _, term := range p.Terms {
+				x := want.mean[term.Variables[0]]
+				if len(term.Variables) == 2 {
+					x = want.second[term.Variables[0]][term.Variables[1]]
+				}
+				sum += term.Factor * x
+				scale += math.Abs(term.Factor * x)
+			}
+			if !near(expected[2*r+1], sum, 4e-5*scale) || expected[2*r] != 3 {
+				t.Errorf("seed %d, row %v: expectations %v, want 3 and %v", seed, row, expected[2*r:2*r+2], sum)
+			}
+		}
+	}
+	if compared < 500 || impossible == 0 || continuous < 20 {
+		t.Errorf("%d covariances were compared, %d of continuous columns, %d impossible rows", compared, continuous, impossible)
+	}
+}
+
+// checkQuantiles wants the share of the completions up to a quantile to reach its level, and not
+// to without the point before it, as far as the points of an integral can tell.
+func (m *model) checkQuantiles(t *testing.T, of *integral, row []float64, v int, levels, got []float64) {
+	t.Helper()
+	for i, level := range levels {
+		q := got[i]
+		if !math.IsNaN(row[v]) {
+			if q != row[v] {
+				t.Errorf("row %v: the quantile of what variable %d has is %v", row, v, q)
+			}
+			continue
+		}
+		below, up, largest := 0.0, 0.0, 0.0
+		masses := map[float64]float64{}
+		for k, at := range of.points {
+			masses[at[v]] += of.weight[k] / of.mass
+		}
+		for x, mass := range masses {
+			if x < q {
+				below += mass
+			}
+			if x <= q {
+				up += mass
+			}
+			largest = max(largest, mass)
+		}
+		slack := 1e-5
+		if circuit.Domains(m.graph)[v] == 0 && !m.counts(v) {
+			slack += largest // what lies between two points of the grid
+		}
+		if !(up >= level-slack) || !(below <= level+slack) {
+			t.Errorf("row %v: quantile %v of variable %d is %v, up to which lies a share of %v, and %v below", row, level, v, q, up, below)
+		}
+	}
+}
+
+// counts reports whether a variable has Poisson leaves.
+func (m *model) counts(v int) bool {
+	for _, n := range m.graph.Nodes {
+		if n.Kind == circuit.Input && n.Var == v && n.Leaf.Name() == "poisson" {
+			return true
+		}
+	}
+	return false
+}
+
+// TestCovarianceQueriesRefuse wants errors for what cannot be asked.
+func TestCovarianceQueriesRefuse(t *testing.T) {
+	ctx := context.Background()
+	g := reference.Random(rand.New(rand.NewPCG(4, 72)), reference.RandomOptions{Vars: 3, MaxUnits: 4, Discrete: true})
+	m := build(t, g, engine.Options{Rows: 4, Queries: true})
+	b := m.batch(reference.RandomRows(g, rand.New(rand.NewPCG(1, 1)), 2, 0.5))
+	out := make([]float64, 100)
+	for what, call := range map[string]func() error{
+		"a variable outside":    func() error { return m.eng.Covariance(ctx, b, []int{0, 3}, out) },
+		"little room":           func() error { return m.eng.Covariance(ctx, b, []int{0, 1}, out[:7]) },
+		"little room to expect": func() error { return m.eng.Expect(ctx, b, make([]engine.Polynomial, 2), out[:3]) },
+		"a cubic term": func() error {
+			return m.eng.Expect(ctx, b, []engine.Polynomial{{Terms: []engine.Term{{Factor: 1, Variables: []int{0, 0, 0}}}}}, out)
+		},
+		"a term of nothing": func() error {
+			return m.eng.Expect(ctx, b, []engine.Polynomial{{Terms: []engine.Term{{Factor: 1, Variables: nil}}}}, out)
+		},
+		"an unknown variable": func() error {
+			return m.eng.Expect(ctx, b, []engine.Polynomial{{Terms: []engine.Term{{Factor: 1, Variables: []int{3}}}}}, out)
+		},
+		"a level of 0":           func() error { return m.eng.Quantiles(ctx, b, []int{0}, []float64{0}, out) },
+		"a level of 1":           func() error { return m.eng.Quantiles(ctx, b, []int{0}, []float64{0.5, 1}, out) },
+		"a level of NaN":         func() error { return m.eng.Quantiles(ctx, b, []int{0}, []float64{math.NaN()}, out) },
+		"little room for levels": func() error { return m.eng.Quantiles(ctx, b, []int{0, 1}, []float64{0.1, 0.2}, out[:7]) },
+	} {
+		if err := call(); !errors.Is(err, dataset.ErrSetting) && !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	empty := m.batch(nil)
+	if err := errors.Join(m.eng.Covariance(ctx, empty, []int{0, 1}, nil), m.eng.Quantiles(ctx, empty, []int{0}, []float64{0.5}, nil),
+		m.eng.Expect(ctx, empty, make([]engine.Polynomial, 1), nil)); err != nil {
+		t.Errorf("no rows: %v", err)
+	}
+	// Normals so far apart in width that a grid of both has too many points.
+	wide := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Gaussian{MinSigma: 1e-6}},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+	m = buildWith(t, wide, reference.Params{{0, 1e-5, 0, 1}, {0.5, 0.5, 0.25, 0.75}, nil, {0.5, 0.5}}, engine.Options{Rows: 4, Queries: true})
+	b = m.batch([][]float64{{math.NaN(), math.NaN()}})
+	if err := m.eng.Covariance(ctx, b, []int{0, 1}, out); !errors.Is(err, dataset.ErrSetting) {
+		t.Errorf("a grid of two million points: %v", err)
+	}
+	if err := m.eng.Covariance(ctx, b, []int{1, 0}, out); err != nil || !near(out[1], 0, 1e-6) {
+		t.Errorf("covariance %v of codes with values, want 0: %v", out[1], err)
+	}
+}
