@@ -53,7 +53,7 @@ type coder interface {
 	cellCoder
 }
 
-// block codes a block of so many records of a file with the given columns. Decoding
+// block codes a block of that many records of a file with the given columns. Decoding
 // fills in an empty one.
 func (s *state) block(c coder, b *block, records int, columns []int32, marks int) error {
 	_, decodes := c.(*decoder)

@@ -1,12 +1,16 @@
 package codec
 
-import "github.com/pce-engine/pce/codec/lanes"
+import (
+	"math/bits"
+
+	"github.com/pce-engine/pce/codec/lanes"
+)
 
 // absent is the code of a cell that is not coded: it is missing, or the file has no
 // column for it.
 const absent = -1
 
-// cellCoder codes one cell, as a symbol of so many codes. Encoding gets the code and
+// cellCoder codes one cell, as a symbol of that many codes. Encoding gets the code and
 // returns it; decoding returns what it reads.
 type cellCoder interface {
 	cell(d *distribution, code int) int
@@ -84,15 +88,17 @@ func (e *encoder) cell(d *distribution, code int) int {
 	return code
 }
 
-// cell searches for the code whose interval holds the target: first around the guess,
-// then by halves. Where it looks changes nothing but the time.
+// cell searches for the code whose interval holds the target: first around the guess, then
+// at the codes with the most zeros at their end, which state.fetch expects. Where it looks
+// changes nothing but the time.
 func (c *decoder) cell(d *distribution, _ int) int {
 	target := c.target()
 	code, end := 0, d.codes
 	lo, hi := 0.0, d.all
 	from, to := uint64(0), uint64(whole)
 	for probe := 0; end-code > 1; probe++ {
-		x := code + (end-code)/2
+		zeros := bits.Len(uint(code^(end-1))) - 1
+		x := (end - 1) >> zeros << zeros // above code
 		if near := d.guess + 1 - probe; probe < 2 && code < near && near < end {
 			x = near
 		}
@@ -108,12 +114,37 @@ func (c *decoder) cell(d *distribution, _ int) int {
 	return code
 }
 
+// fetch asks for the rows of tables that are likely to be read at step t: those around the
+// code that most rows have, and the first ones of a search. Tables are far larger than caches.
+func (s *state) fetch(t int, searches bool) {
+	for _, in := range s.m.plan.inputs[t] {
+		table := &s.m.tables[in]
+		guess := int(s.common[t].code)
+		for x := max(1, guess); x <= min(guess+1, table.codes-1); x++ {
+			lanes.Fetch(table.row(x))
+		}
+		if !searches {
+			continue
+		}
+		step := max(1, 1<<bits.Len(uint(table.codes-1))/fetched)
+		for x := step; x < table.codes; x += step {
+			lanes.Fetch(table.row(x))
+		}
+	}
+}
+
+// fetched is how many parts the first steps of a search tell apart.
+const fetched = 8
+
 // group codes the cells of up to groupRows rows, variable by variable. codes is
 // [rows][variables]; decoding fills in what is not absent.
 func (s *state) group(c cellCoder, codes []int32, rows int) {
 	width := len(s.m.schema.Columns)
+	_, decodes := c.(*decoder)
 	for t, v := range s.m.plan.vars {
+		s.fetch(t, decodes)
 		s.prepare(t)
+		s.split(t)
 		for r := range groupRows {
 			if r >= rows || codes[r*width+int(v)] == absent {
 				for _, in := range s.m.plan.inputs[t] {
@@ -150,24 +181,33 @@ func (c *common) vote(code int32) {
 	}
 }
 
+// split gives each row of step t the outsides of its inputs, one input after another, with
+// one exponent.
+func (s *state) split(t int) {
+	inputs := s.m.plan.inputs[t]
+	top := s.outsideOf(inputs[0]).exp
+	for _, in := range inputs[1:] {
+		s.outsideOf(in).highest(&top)
+	}
+	at := 0
+	for _, in := range inputs {
+		out := s.outsideOf(in)
+		f := out.factors(&top)
+		lanes.Split(s.rows[at:], s.stride, out.m, &f)
+		at += len(out.m)
+	}
+}
+
 // codeCell codes the cell of row r at step t, and gives the inputs their values.
 func (s *state) codeCell(c cellCoder, t, r, code int) int {
 	inputs := s.m.plan.inputs[t]
 	d := &s.cell
 	*d = distribution{codes: s.m.tables[inputs[0]].codes, parts: d.parts[:0], guess: int(s.common[t].code)}
-	top := s.outsideOf(inputs[0]).exp[r]
-	for _, in := range inputs[1:] {
-		top = max(top, s.outsideOf(in).exp[r])
-	}
-	row := s.row
+	row := s.rows[r*s.stride:]
 	for _, in := range inputs {
-		out := s.outsideOf(in)
-		f := power2(out.exp[r] - top)
-		for u := range out.m {
-			row[u] = out.m[u][r] * f
-		}
-		d.parts = append(d.parts, part{row[:len(out.m)], &s.m.tables[in]})
-		row = row[len(out.m):]
+		units := s.m.graph.Nodes[in].Units
+		d.parts = append(d.parts, part{row[:units], &s.m.tables[in]})
+		row = row[units:]
 	}
 	d.begin()
 	code = c.cell(d, code)

@@ -158,7 +158,7 @@ func (r *reader) checksum(want uint32, of string) error {
 	return nil
 }
 
-// readBlock decodes and writes a block of so many records.
+// readBlock decodes and writes a block of that many records.
 func (r *reader) readBlock(number uint64, records int) error {
 	length, err := r.number("the length of a block", maxStream)
 	if err != nil {

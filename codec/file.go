@@ -10,7 +10,7 @@ import (
 //	magic     "PCEz"
 //	version   1 byte
 //	digest    16 bytes: the beginning of the SHA-256 of the model
-//	facts     how the file is written: a length (uvarint), then so many bytes
+//	facts     how the file is written: a length (uvarint), then that many bytes
 //	checksum  4 bytes: CRC-32C of all before it
 //
 // then blocks, each with

@@ -20,7 +20,7 @@ type fixed struct {
 	number [][]uint32
 }
 
-// fixedOf returns the framing of numbers of so many bytes. A category with a label is
+// fixedOf returns the framing of numbers of that many bytes. A category with a label is
 // the number that the label says.
 func fixedOf(s *dataset.Schema, width int, big bool, start []byte) *fixed {
 	f := &fixed{schema: s, width: width, big: big, start: bytes.Clone(start), code: make([]map[uint32]int32, len(s.Columns)), number: make([][]uint32, len(s.Columns))}

@@ -16,7 +16,8 @@ type state struct {
 
 	common []common     // [steps]
 	cell   distribution // scratch: of the cell at hand
-	row    []float64    // scratch: its outsides, one input after another
+	rows   []float64    // scratch: outsides of the inputs of a step, those of row r from r·stride on
+	stride int
 }
 
 func newState(m *Model) *state {
@@ -50,7 +51,8 @@ func newState(m *Model) *state {
 	root := newVector(1)
 	root.fill()
 	s.outside[m.graph.Root] = root
-	s.columns, s.sum, s.row = make([]lane, columns), make([]lane, units), make([]float64, row)
+	s.columns, s.sum = make([]lane, columns), make([]lane, units)
+	s.rows, s.stride = make([]float64, groupRows*row), row
 	return s
 }
 
@@ -65,20 +67,33 @@ func (s *state) outsideOf(id circuit.NodeID) *vector {
 // prepare computes what step t needs.
 func (s *state) prepare(t int) {
 	p := s.m.plan
-	for _, o := range p.ops[p.first[t]:p.first[t+1]] {
+	ops := p.ops[p.first[t]:p.first[t+1]]
+	for i := 0; i < len(ops); i++ {
+		o := ops[i]
 		args := p.args[o.from:o.to]
 		switch o.kind {
 		case opOutside:
 			s.computeOutside(o.node)
 		case opRestart:
-			s.partial[o.node].set(s.outsideOf(o.node))
+			v, above := &s.partial[o.node], s.outsideOf(o.node)
+			if i+1 < len(ops) && ops[i+1].kind == opInclude && ops[i+1].node == o.node { // both at once
+				i++
+				v.product(above, &s.value[p.args[ops[i].from]])
+			} else {
+				v.set(above)
+			}
 		case opInclude:
-			s.partial[o.node].times(&s.value[args[0]])
+			v := &s.partial[o.node]
+			v.product(v, &s.value[args[0]])
 		case opProduct:
 			v := &s.value[o.node]
-			v.set(&s.value[args[0]])
-			for _, c := range args[1:] {
-				v.times(&s.value[c])
+			if len(args) == 1 {
+				v.set(&s.value[args[0]])
+				continue
+			}
+			v.product(&s.value[args[0]], &s.value[args[1]])
+			for _, c := range args[2:] {
+				v.product(v, &s.value[c])
 			}
 		case opSum:
 			s.computeSum(o.node)

@@ -49,25 +49,25 @@ func (v *vector) set(from *vector) {
 	v.exp = from.exp
 }
 
-// times multiplies v by w.
-func (v *vector) times(w *vector) {
-	x, y := v.m, w.m[:len(v.m)]
-	for u := range x {
-		a, b := &x[u], &y[u]
-		for r := range a {
-			a[r] *= b[r]
-		}
-	}
+// product sets v to the products of x and y, either of which may be v itself.
+func (v *vector) product(x, y *vector) {
+	top := lanes.Times(v.m, x.m, y.m)
 	for r := range v.exp {
-		v.exp[r] = max(v.exp[r]+w.exp[r], zeroExp)
+		v.exp[r] = max(x.exp[r]+y.exp[r], zeroExp)
 	}
-	v.normalise()
+	v.rescale(&top)
 }
 
 // normalise moves a row's powers of 2 into its exponent where its largest number is
 // far from 1.
 func (v *vector) normalise() {
-	for r, x := range tops(v.m) {
+	top := lanes.Tops(v.m)
+	v.rescale(&top)
+}
+
+// rescale is normalise where the largest number of each row is known.
+func (v *vector) rescale(top *lane) {
+	for r, x := range top {
 		switch {
 		case x == 0:
 			v.exp[r] = zeroExp
@@ -77,28 +77,6 @@ func (v *vector) normalise() {
 			v.exp[r] += int64(k)
 		}
 	}
-}
-
-// tops returns the largest number of each row. Numbers that are not negative compare as
-// their bits do, which takes no branch.
-func tops(x []lane) lane {
-	var t0, t1, t2, t3, t4, t5, t6, t7 uint64
-	for u := range x {
-		a := &x[u]
-		t0 = max(t0, math.Float64bits(a[0]))
-		t1 = max(t1, math.Float64bits(a[1]))
-		t2 = max(t2, math.Float64bits(a[2]))
-		t3 = max(t3, math.Float64bits(a[3]))
-		t4 = max(t4, math.Float64bits(a[4]))
-		t5 = max(t5, math.Float64bits(a[5]))
-		t6 = max(t6, math.Float64bits(a[6]))
-		t7 = max(t7, math.Float64bits(a[7]))
-	}
-	out := lane{}
-	for r, bits := range [groupRows]uint64{t0, t1, t2, t3, t4, t5, t6, t7} {
-		out[r] = math.Float64frombits(bits)
-	}
-	return out
 }
 
 // scaleRow multiplies a row by 2^k.

@@ -93,4 +93,8 @@ func down(four kernel, out []Lane, w []float32, stride int, d []Lane) {
 type kernels struct {
 	up, down kernel
 	dot      dotKernel
+	times    timesKernel
+	tops     topsKernel
+	split    splitKernel
+	fetch    fetchKernel
 }

@@ -98,3 +98,74 @@ func TestDot(t *testing.T) {
 		}
 	}
 }
+
+// TestTimes compares products and largest numbers of the assembly with those of the loops in Go
+// to the bit, with zeros and subnormal numbers among them.
+func TestTimes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for n := range 40 {
+		_, x := fenced(rng, n)
+		_, y := fenced(rng, n)
+		for u := range n {
+			x[u][u%Rows], y[u][(u+3)%Rows] = 0, 5e-324
+		}
+		var top, greatest Lane
+		want := make([]Lane, n)
+		for u := range want {
+			for r := range want[u] {
+				want[u][r] = x[u][r] * y[u][r]
+				top[r], greatest[r] = max(top[r], want[u][r]), max(greatest[r], x[u][r])
+			}
+		}
+		for _, kernel := range []timesKernel{nil, native.times} {
+			all, out := fenced(rng, n)
+			if got := times(kernel, out, x, y); got != top {
+				t.Errorf("%d lanes: largest products %v, want %v", n, got, top)
+			}
+			same := append([]Lane(nil), x...)
+			times(kernel, same, same, y)
+			for u := range want {
+				if out[u] != want[u] || same[u] != want[u] {
+					t.Fatalf("%d lanes: products %v and, in place, %v; want %v", n, out[u], same[u], want[u])
+				}
+			}
+			if !math.IsNaN(all[0][0]) || !math.IsNaN(all[n+1][0]) {
+				t.Fatalf("%d lanes: wrote outside", n)
+			}
+		}
+		for _, kernel := range []topsKernel{nil, native.tops} {
+			if got := tops(kernel, x); got != greatest {
+				t.Errorf("%d lanes: largest numbers %v, want %v", n, got, greatest)
+			}
+		}
+	}
+}
+
+// TestSplit compares the rows of the assembly and of the loop in Go with lanes, and looks at what
+// lies between the rows.
+func TestSplit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for n := range 40 {
+		_, x := fenced(rng, n)
+		_, factors := fenced(rng, 1)
+		stride := n + rng.IntN(3)
+		for _, kernel := range []splitKernel{nil, native.split} {
+			out := make([]float64, Rows*stride+3)
+			for i := range out {
+				out[i] = -1
+			}
+			split(kernel, out, stride, x, &factors[0])
+			for i, got := range out {
+				want := -1.0
+				if r, u := i/max(1, stride), i%max(1, stride); r < Rows && u < n {
+					want = x[u][r] * factors[0][r]
+				}
+				if got != want {
+					t.Fatalf("%d lanes, rows %d apart: number %d is %v, want %v", n, stride, i, got, want)
+				}
+			}
+		}
+	}
+	Fetch(nil)
+	Fetch(make([]float64, 1))
+}

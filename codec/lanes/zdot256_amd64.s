@@ -4,7 +4,7 @@
 
 #include "textflag.h"
 
-// func dot256(sums *Lane, x *Lane, y *Lane, lanes int)
+// func dot256(sums *float64, x *float64, y *float64, lanes int)
 // Requires: AVX
 TEXT ·dot256(SB), NOSPLIT, $0-32
 	MOVQ   sums+0(FP), AX

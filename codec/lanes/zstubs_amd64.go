@@ -18,3 +18,23 @@ func down256(out *Lane, w *float32, stride int, in *Lane, cols int)
 //
 //go:noescape
 func dot256(sums, x, y *Lane, lanes int)
+
+// times256 multiplies so many lanes, 1 or more, and takes the largest product of each row: the loop of Times.
+//
+//go:noescape
+func times256(tops, out, x, y *Lane, lanes int)
+
+// rows256 writes four units of so many blocks of four, 1 or more, to eight rows, which begin stride numbers apart, times factors of the rows: the loop of Split.
+//
+//go:noescape
+func rows256(out *float64, stride int, x, factors *Lane, blocks int)
+
+// fetch64 asks for so many bytes from x on, 1 or more, to be brought near: the loop of Fetch.
+//
+//go:noescape
+func fetch64(x *float64, bytes int)
+
+// tops256 takes the largest number of each row of so many lanes, 1 or more.
+//
+//go:noescape
+func tops256(tops, x *Lane, lanes int)

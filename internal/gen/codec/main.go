@@ -42,6 +42,10 @@ var routines = []routine{
 	{"up256", "adds the products of four rows of weights with v to four lanes of out: the loop of Up.", matrix, up},
 	{"down256", "adds the products of four rows of weights, transposed, with four lanes of d to out: the loop of Down.", matrix, down},
 	{"dot256", "adds the products of two vectors of so many lanes, 1 or more, in eight sums.", "(sums, x, y *Lane, lanes int)", dot},
+	{"times256", "multiplies so many lanes, 1 or more, and takes the largest product of each row: the loop of Times.", "(tops, out, x, y *Lane, lanes int)", times},
+	{"rows256", "writes four units of so many blocks of four, 1 or more, to eight rows, which begin stride numbers apart, times factors of the rows: the loop of Split.", "(out *float64, stride int, x, factors *Lane, blocks int)", split},
+	{"fetch64", "asks for so many bytes from x on, 1 or more, to be brought near: the loop of Fetch.", "(x *float64, bytes int)", fetch},
+	{"tops256", "takes the largest number of each row of so many lanes, 1 or more.", "(tops, x *Lane, lanes int)", tops},
 }
 
 func main() {
@@ -99,7 +103,7 @@ func assemble(r routine) ([]byte, error) {
 		return nil, err
 	}
 	text, err := printer.NewGoAsm(printer.Config{Name: "internal/gen/codec", Pkg: "lanes"}).Print(f)
-	return bytes.ReplaceAll(text, []byte("*float64"), []byte("*Lane")), err
+	return bytes.ReplaceAll(text, []byte(strings.ReplaceAll(r.args, "*Lane", "*float64")), []byte(r.args)), err
 }
 
 // arguments are the registers of a routine's arguments.
@@ -222,6 +226,118 @@ func dot(c *build.Context) {
 	c.DECQ(n)
 	c.JNZ(LabelRef("lane"))
 	store(c, all, sums)
+	c.VZEROUPPER()
+	c.RET()
+}
+
+func times(c *build.Context) {
+	top, out, x, y, n := c.GP64(), c.GP64(), c.GP64(), c.GP64(), c.GP64()
+	c.Load(c.Param("tops"), top)
+	c.Load(c.Param("out"), out)
+	c.Load(c.Param("x"), x)
+	c.Load(c.Param("y"), y)
+	c.Load(c.Param("lanes"), n)
+	largest(c, top, n, func() []reg.VecVirtual {
+		v := halves(c, x, 1)
+		for i := range v {
+			c.VMULPD(Mem{Base: y, Disp: laneBytes / 2 * i}, v[i], v[i])
+		}
+		store(c, v, out)
+		c.ADDQ(Imm(laneBytes), out)
+		c.ADDQ(Imm(laneBytes), x)
+		c.ADDQ(Imm(laneBytes), y)
+		return v
+	})
+}
+
+func tops(c *build.Context) {
+	top, x, n := c.GP64(), c.GP64(), c.GP64()
+	c.Load(c.Param("tops"), top)
+	c.Load(c.Param("x"), x)
+	c.Load(c.Param("lanes"), n)
+	largest(c, top, n, func() []reg.VecVirtual {
+		v := halves(c, x, 1)
+		c.ADDQ(Imm(laneBytes), x)
+		return v
+	})
+}
+
+// largest writes the largest number of each row of n lanes, which next takes turn by turn, to
+// top.
+func largest(c *build.Context, top, n reg.GPVirtual, next func() []reg.VecVirtual) {
+	all := []reg.VecVirtual{c.YMM(), c.YMM()}
+	for _, s := range all {
+		c.VXORPD(s, s, s)
+	}
+	c.Label("lane")
+	for i, v := range next() {
+		c.VMAXPD(v, all[i], all[i])
+	}
+	c.DECQ(n)
+	c.JNZ(LabelRef("lane"))
+	store(c, all, top)
+	c.VZEROUPPER()
+	c.RET()
+}
+
+func fetch(c *build.Context) {
+	x, n := c.GP64(), c.GP64()
+	c.Load(c.Param("x"), x)
+	c.Load(c.Param("bytes"), n)
+	c.Label("line")
+	c.PREFETCHT0(Mem{Base: x})
+	c.ADDQ(Imm(64), x)
+	c.SUBQ(Imm(64), n)
+	c.JHI(LabelRef("line"))
+	c.RET()
+}
+
+// split transposes squares of four units and four rows.
+func split(c *build.Context) {
+	out, stride, x, factors, n := c.GP64(), c.GP64(), c.GP64(), c.GP64(), c.GP64()
+	c.Load(c.Param("out"), out)
+	c.Load(c.Param("stride"), stride)
+	c.Load(c.Param("x"), x)
+	c.Load(c.Param("factors"), factors)
+	c.Load(c.Param("blocks"), n)
+	c.SHLQ(Imm(3), stride) // bytes
+	stride3, upper := c.GP64(), c.GP64()
+	c.LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, stride3)
+	c.LEAQ(Mem{Base: out, Index: stride, Scale: 4}, upper)
+	by := halves(c, factors, 1)
+	c.Label("block")
+	for half, base := range []reg.GPVirtual{out, upper} {
+		var v [4]reg.VecVirtual
+		for u := range v {
+			v[u] = c.YMM()
+			c.VMULPD(Mem{Base: x, Disp: laneBytes*u + laneBytes/2*half}, by[half], v[u])
+		}
+		pairs := [4]reg.VecVirtual{c.YMM(), c.YMM(), c.YMM(), c.YMM()}
+		c.VUNPCKLPD(v[1], v[0], pairs[0]) // rows 0 and 2 of units 0 and 1
+		c.VUNPCKHPD(v[1], v[0], pairs[1])
+		c.VUNPCKLPD(v[3], v[2], pairs[2])
+		c.VUNPCKHPD(v[3], v[2], pairs[3])
+		for row := range 4 {
+			whole, part := c.YMM(), Imm(0x20)
+			if row >= 2 {
+				part = Imm(0x31)
+			}
+			c.VPERM2F128(part, pairs[row%2+2], pairs[row%2], whole)
+			m := Mem{Base: base}
+			switch row {
+			case 1, 2:
+				m.Index, m.Scale = stride, uint8(row)
+			case 3:
+				m.Index, m.Scale = stride3, 1
+			}
+			c.VMOVUPD(whole, m)
+		}
+	}
+	c.ADDQ(U32(4*laneBytes), x)
+	c.ADDQ(Imm(32), out)
+	c.ADDQ(Imm(32), upper)
+	c.DECQ(n)
+	c.JNZ(LabelRef("block"))
 	c.VZEROUPPER()
 	c.RET()
 }
