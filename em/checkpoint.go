@@ -57,7 +57,9 @@ type stateReader interface {
 	ReadAverages(ctx context.Context, offset int64, averages []float32) error
 }
 
-// writeCheckpoint writes parameters and state to w. best may be nil.
+// writeCheckpoint writes parameters, averages, state, settings and the fingerprint to w as one
+// safetensors file. src must not move while it is read. best may be nil: then the present
+// parameters are the best ones, or none are kept.
 func writeCheckpoint(ctx context.Context, w io.Writer, src stateReader, best []float32, set settings, facts []Fact, lines []byte, st *state) error {
 	setText, err := json.Marshal(set)
 	if err != nil {
@@ -145,8 +147,9 @@ type checkpoint struct {
 	fingerprint []Fact
 }
 
-// readCheckpoint checks a file of size bytes in itself. Nothing is written
-// anywhere.
+// readCheckpoint checks a file of size bytes in itself: format, version, sizes, checksum.
+// Whether it fits the run is for the caller. Parameters stay in the file until they are
+// copied; nothing is written anywhere.
 func readCheckpoint(r io.ReaderAt, size int64) (*checkpoint, error) {
 	if err := checkSum(r, size); err != nil {
 		return nil, err

@@ -24,9 +24,10 @@ const (
 
 // checkpointDir is the checkpoints of a run, one file each, named by its steps.
 type checkpointDir struct {
-	dir  string
-	keep int
-	log  *slog.Logger
+	dir   string
+	keep  int
+	log   *slog.Logger
+	write func(path string, perm fs.FileMode, fill func(io.Writer) error) error // atomicfile.Write; tests hold it up
 }
 
 func (d *checkpointDir) path(steps int64) string {
@@ -71,7 +72,7 @@ func (d *checkpointDir) prepare() error {
 // save writes a checkpoint and removes old ones, and those of steps that this
 // run has not reached: they were damaged, or it would have gone on from them.
 func (d *checkpointDir) save(steps int64, fill func(io.Writer) error) error {
-	if err := atomicfile.Write(d.path(steps), 0o644, fill); err != nil {
+	if err := d.write(d.path(steps), 0o644, fill); err != nil {
 		return err
 	}
 	all, err := d.list()

@@ -1,6 +1,6 @@
 // Package em trains circuits by expectation maximisation: phases of mini-batch
 // or full-batch steps, step-size schedules, early stopping, metrics, and
-// checkpoints that a killed run goes on from with the same bits.
+// checkpoints from which a killed run continues with the same bits.
 //
 // # Shapes and units
 //

@@ -16,7 +16,7 @@ var (
 	// ErrStopped means that a run ended because its context did, after it wrote
 	// a checkpoint if it keeps any.
 	ErrStopped = errors.New("em: stopped")
-	// ErrNumber means that training produced a log-likelihood that is no number.
+	// ErrNumber means that training produced a log-likelihood that is not a number.
 	ErrNumber = errors.New("em: log-likelihood is not a number")
 )
 

@@ -58,6 +58,9 @@ func (*fatalTB) Fatal(args ...any) {
 // TestKill kills runs with SIGKILL at random moments until they end, and wants
 // the bits of an unbroken run.
 func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills two dozen runs; run without -short")
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ type Metrics struct {
 	Step             int64   // steps done
 	TrainLL          float64 // running mean: over the rows of the epoch, each before the step that it was part of moved the parameters
 	ValidLL          float64 // mean over the validation rows after the epoch; NaN without any
+	StepSize         float64 // of the epoch's last step; 1 where counts replace the parameters, NaN if unknown
 	Seconds          float64 // spent in the epoch's steps
 	SamplesPerSecond float64
 }
@@ -29,14 +30,15 @@ type metricsLine struct {
 	Step             int64    `json:"step"`
 	TrainLL          *float64 `json:"train_ll"`
 	ValidLL          *float64 `json:"valid_ll"`
+	StepSize         *float64 `json:"step_size"`
 	Seconds          float64  `json:"seconds"`
 	SamplesPerSecond float64  `json:"samples_per_second"`
 }
 
 // MarshalJSON writes one object of the keys epoch, step, train_ll, valid_ll,
-// seconds and samples_per_second.
+// step_size, seconds and samples_per_second.
 func (m Metrics) MarshalJSON() ([]byte, error) {
-	return json.Marshal(metricsLine{m.Epoch, m.Step, finite(m.TrainLL), finite(m.ValidLL), m.Seconds, m.SamplesPerSecond})
+	return json.Marshal(metricsLine{m.Epoch, m.Step, finite(m.TrainLL), finite(m.ValidLL), finite(m.StepSize), m.Seconds, m.SamplesPerSecond})
 }
 
 func finite(x float64) *float64 {

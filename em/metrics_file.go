@@ -31,7 +31,7 @@ func keepTail(text []byte) []byte {
 	return text[cut+bytes.IndexByte(text[cut-1:], '\n'):]
 }
 
-// metricsFile is a file of one line an epoch. A line is on the disk when append
+// metricsFile is a file of one line per epoch. A line is on the disk when append
 // returns.
 type metricsFile struct{ f *os.File }
 
@@ -73,7 +73,9 @@ func openMetrics(path string, epochs int, tail []byte) (m *metricsFile, text []b
 	return &metricsFile{f}, text, what, nil
 }
 
-// damage says what was wrong with a file.
+// damage says in words what was wrong with a metrics file, for the log line of a resumed run.
+// mended are the epochs whose lines the checkpoint had, lost those whose lines it has not; at
+// most ten of each are named. It is called only if something was wrong.
 func damage(mended, lost []int) string {
 	if len(mended)+len(lost) == 0 {
 		return "lines that belong to no epoch are removed"
@@ -146,7 +148,7 @@ func mend(file []byte, epochs int, tail []byte) (text []byte, mended, lost []int
 				mended = append(mended, epoch)
 			}
 		case line == nil:
-			line, lost = metricsText(Metrics{Epoch: epoch, TrainLL: math.NaN(), ValidLL: math.NaN()}), append(lost, epoch)
+			line, lost = metricsText(Metrics{Epoch: epoch, TrainLL: math.NaN(), ValidLL: math.NaN(), StepSize: math.NaN()}), append(lost, epoch)
 		}
 		text = append(text, line...)
 	}

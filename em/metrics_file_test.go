@@ -23,7 +23,7 @@ func linesOf(epochs ...int) string {
 func TestMend(t *testing.T) {
 	whole, tail := linesOf(1, 2, 3, 4, 5), linesOf(3, 4, 5)
 	empty := func(epoch int) string {
-		return string(metricsText(Metrics{Epoch: epoch, TrainLL: math.NaN(), ValidLL: math.NaN()}))
+		return string(metricsText(Metrics{Epoch: epoch, TrainLL: math.NaN(), ValidLL: math.NaN(), StepSize: math.NaN()}))
 	}
 	flip := func(epoch int) string { // still a line of the epoch
 		return strings.Replace(whole, fmt.Sprintf(`"step":%d0`, epoch), fmt.Sprintf(`"step":%d1`, epoch), 1)

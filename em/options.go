@@ -35,12 +35,14 @@ type Phase struct {
 	Pseudocount float64  `json:"pseudocount"`
 }
 
-// Checkpoints say when the state of training is saved.
+// Checkpoints say when the state of training is saved. Training continues once the state
+// is in the file, while the disk takes it; an error of the disk is that of the next
+// checkpoint, or of the run's end.
 type Checkpoints struct {
 	Dir      string        // created if absent; "": none are kept
-	Epochs   int           // save after so many epochs; 0: at the end only
-	Steps    int64         // also save after so many steps; 0: never
-	Interval time.Duration // also save when so much time has passed; 0: never
+	Epochs   int           // epochs between checkpoints; 0: at the end only
+	Steps    int64         // also steps between checkpoints; 0: never
+	Interval time.Duration // also time between checkpoints; 0: never
 	Keep     int           // newest ones kept; 0: 2
 }
 
@@ -49,11 +51,11 @@ type Options struct {
 	Phases    []Phase
 	Seed      uint64 // of the order of the rows
 	ShardRows int    // rows whose counts are added as one; 0: DefaultShardRows
-	Steps     int64  // end after so many; 0: as many as the epochs need
+	Steps     int64  // end after this many; 0: as many as the epochs need
 
 	// Valid are the rows of valid_ll, which is taken after each epoch; nil: none.
 	Valid dataset.Source
-	// Patience ends training after so many epochs without a better valid_ll, and
+	// Patience ends training after this many epochs without a better valid_ll, and
 	// keeps the parameters of the best epoch however it ends; 0: it does neither.
 	Patience int
 
@@ -115,7 +117,9 @@ func (o *Options) epochs() int {
 	return n
 }
 
-// Validate reports options that cannot work.
+// Validate reports options that cannot work, with an error that matches ErrOptions, before a
+// run writes anything. NewTrainer calls it. What depends on the rows, such as the steps of an
+// epoch, is checked when training starts.
 func (o *Options) Validate() error {
 	if s := o.shardRows(); s < 1 || s > engine.MaxShardRows {
 		return badOption("shards of %d rows; want 1 to %d", o.ShardRows, engine.MaxShardRows)
@@ -145,6 +149,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
+// validate reports a phase that cannot work. Only what its rule uses is looked at: full-batch
+// EM has neither batches nor step sizes.
 func (p *Phase) validate() error {
 	if p.Epochs < 0 || p.BatchRows < 0 || p.Subsets < 0 {
 		return badOption("%d epochs, batches of %d rows, %d subsets; none may be negative", p.Epochs, p.BatchRows, p.Subsets)

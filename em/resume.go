@@ -67,12 +67,15 @@ func (t *Trainer) continues(c *checkpoint, path string) ([]Change, error) {
 		return nil, fmt.Errorf("%w; restore what was, or choose another directory", err)
 	}
 	if len(bound) > 0 && !t.opts.AllowChanges {
-		return nil, fmt.Errorf("%w since %s was written: %s; restore what was, or continue as it is with --allow-changes", ErrChanged, path, ListChanges(bound))
+		return nil, fmt.Errorf("%w since %s was written: %s; restore what was, or continue as it is with AllowChanges", ErrChanged, path, ListChanges(bound))
 	}
 	return changes, nil
 }
 
-// restore takes the run to the place of a checkpoint.
+// restore takes the run to the place of a checkpoint that passed all checks: parameters,
+// averages, the best ones, state and the lines of metrics. changes are those that the caller
+// allows, and are logged. If it fails the parameters may be half written, so the run cannot
+// continue.
 func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) error {
 	best, err := c.best()
 	if err != nil {

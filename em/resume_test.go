@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -40,8 +41,8 @@ func newJob(t testing.TB) *job {
 	return j
 }
 
-// try trains in dir until the end or ctx's, from src, and returns the bits.
-func (j *job) try(t testing.TB, ctx context.Context, dir string, src dataset.Source, edit func(*em.Options)) (em.Result, []float32, error) {
+// trainer is a run in dir over src, and where it is computed.
+func (j *job) trainer(t testing.TB, dir string, src dataset.Source, edit func(*em.Options)) (*em.Trainer, *em.Local) {
 	t.Helper()
 	o := j.opts
 	o.Checkpoints.Dir, o.MetricsFile = filepath.Join(dir, "checkpoints"), filepath.Join(dir, "metrics.jsonl")
@@ -49,11 +50,19 @@ func (j *job) try(t testing.TB, ctx context.Context, dir string, src dataset.Sou
 		edit(&o)
 	}
 	flows := em.NewLocal(j.model.engine(t, cpu.Options{}, o.LaunchRows(src.Rows())), src)
-	defer flows.Close()
+	t.Cleanup(flows.Close)
 	tr, err := em.New(flows, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tr, flows
+}
+
+// try trains in dir until the end or ctx's, from src, and returns the bits.
+func (j *job) try(t testing.TB, ctx context.Context, dir string, src dataset.Source, edit func(*em.Options)) (em.Result, []float32, error) {
+	t.Helper()
+	tr, flows := j.trainer(t, dir, src, edit)
+	defer flows.Close()
 	if _, err := tr.Resume(ctx); err != nil {
 		return em.Result{}, nil, err
 	}
@@ -91,13 +100,13 @@ func metricsOf(t testing.TB, dir string) []string {
 		if err := json.Unmarshal([]byte(line), &m); err != nil || !strings.HasSuffix(line, "\n") {
 			t.Fatalf("metrics line %q: %v", line, err)
 		}
-		for _, key := range []string{"epoch", "step", "train_ll", "valid_ll", "seconds", "samples_per_second"} {
-			if _, ok := m[key]; !ok || len(m) != 6 {
+		for _, key := range []string{"epoch", "step", "train_ll", "valid_ll", "step_size", "seconds", "samples_per_second"} {
+			if _, ok := m[key]; !ok || len(m) != 7 {
 				t.Fatalf("metrics line %q: no key %s, or others", line, key)
 			}
 		}
 		s := ""
-		for _, key := range []string{"epoch", "step", "train_ll", "valid_ll"} {
+		for _, key := range []string{"epoch", "step", "train_ll", "valid_ll", "step_size"} {
 			if m[key] == nil {
 				s += " null"
 			} else {
@@ -136,11 +145,17 @@ func TestResumeAfterAnyMoment(t *testing.T) {
 		dir := t.TempDir()
 		var copies []string
 		snapshot := func() {
-			c := filepath.Join(t.TempDir(), "copy")
-			if err := os.CopyFS(c, os.DirFS(dir)); err != nil {
-				t.Fatal(err)
+			for {
+				c := filepath.Join(t.TempDir(), "copy")
+				err := os.CopyFS(c, os.DirFS(dir))
+				if err == nil {
+					copies = append(copies, c)
+					return
+				}
+				if !errors.Is(err, fs.ErrNotExist) { // a checkpoint got its name meanwhile, or was removed
+					t.Fatal(err)
+				}
 			}
-			copies = append(copies, c)
 		}
 		_, _, err := j.try(t, context.Background(), dir, j.model.table, func(o *em.Options) {
 			o.Checkpoints.Steps = every

@@ -24,7 +24,7 @@ func (x *exact) UnmarshalText(text []byte) error {
 	return err
 }
 
-// state is all that a run must know besides its parameters to go on.
+// state is all that a run must know other than its parameters to continue.
 type state struct {
 	At    dataset.Cursor `json:"at"`    // the step that comes next; Step may be the epoch's number of steps
 	Steps int64          `json:"steps"` // done, over all epochs

@@ -11,7 +11,7 @@ func TestStateOfAverages(t *testing.T) {
 		weight float64
 		ok     bool
 	}{
-		{0, true}, {1, true}, {1 + 0x1p-41, true}, {1 + 0x1p-39, false}, {2, false}, {-0x1p-60, false}, {math.NaN(), false}, {math.Inf(1), false},
+		{0, true}, {1, true}, {1 + 0x1p-41, true}, {1 + 0x1p-40, true}, {1 + 0x1p-39, false}, {2, false}, {-0x1p-60, false}, {math.NaN(), false}, {math.Inf(1), false},
 	} {
 		s := newState()
 		s.Averages = exact(tc.weight)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
@@ -18,14 +19,15 @@ type Trainer struct {
 	opts    Options
 	log     *slog.Logger
 	dir     *checkpointDir // nil: none are kept
+	saver   *saver         // into dir
 	metrics *metricsFile   // nil: none, or not running
 
 	state   state
 	best    []float32 // parameters of the best epoch; nil: none
 	lines   []byte    // the last lines of metrics
 	resumed bool
-	changes []Change  // since the checkpoint that Resume went on from
-	saved   time.Time // when the last checkpoint was written
+	changes []Change  // since the checkpoint that Resume continued from
+	saved   time.Time // when the last checkpoint was taken
 	dirty   bool      // the state has moved on since
 }
 
@@ -54,7 +56,8 @@ func New(flows FlowSource, o Options) (*Trainer, error) {
 		t.log = slog.New(slog.DiscardHandler)
 	}
 	if o.Checkpoints.Dir != "" {
-		t.dir = &checkpointDir{dir: o.Checkpoints.Dir, keep: o.Checkpoints.Keep, log: t.log}
+		t.dir = &checkpointDir{dir: o.Checkpoints.Dir, keep: o.Checkpoints.Keep, log: t.log, write: atomicfile.Write}
+		t.saver = &saver{dir: t.dir, log: t.log}
 		if t.dir.keep == 0 {
 			t.dir.keep = defaultKeep
 		}
@@ -70,6 +73,11 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		return Result{}, err
 	}
 	defer func() {
+		if wait := t.lasting(); err == nil {
+			err = wait
+		} else if wait != nil {
+			t.log.Error("the last checkpoint is not written", "err", wait)
+		}
 		if t.metrics != nil {
 			err = errors.Join(err, t.metrics.close())
 			t.metrics = nil
@@ -86,6 +94,9 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 	if err := t.save(ctx); err != nil {
 		return Result{}, t.stopped(ctx, err)
 	}
+	if err := t.lasting(); err != nil { // a model comes after its checkpoint
+		return Result{}, err
+	}
 	if err := t.keepBest(ctx); err != nil {
 		return Result{}, t.stopped(ctx, err)
 	}
@@ -97,7 +108,10 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 	return t.result(), nil
 }
 
-// start opens what the run writes to.
+// start opens what the run writes to, before its first step. A directory with checkpoints is
+// refused unless the run was resumed from it. The metrics file is cut back to the epochs of
+// the checkpoint. Changes that were allowed are saved at once: they count even if the run ends
+// before its next checkpoint.
 func (t *Trainer) start(ctx context.Context) error {
 	if t.dir != nil {
 		if !t.resumed {
@@ -125,12 +139,17 @@ func (t *Trainer) start(ctx context.Context) error {
 	t.saved = time.Now()
 	if len(t.changes) > 0 { // they hold from here on, also if the run ends before the next checkpoint
 		t.dirty, t.changes = true, nil
-		return t.save(ctx)
+		if err := t.save(ctx); err != nil {
+			return err
+		}
+		return t.lasting()
 	}
 	return nil
 }
 
-// phase does what is left of phase i, the epochs first to last-1.
+// phase does what is left of phase i, the epochs first to last-1: steps until each epoch is
+// complete, then its end, which evaluates and saves. It returns nil when the phase, the limit
+// of steps or the patience is over, and ctx's error between two steps.
 func (t *Trainer) phase(ctx context.Context, i, first, last int) error {
 	st := &t.state
 	if st.At.Epoch >= last || t.done() {
@@ -162,7 +181,9 @@ func (t *Trainer) phase(ctx context.Context, i, first, last int) error {
 			}
 			continue
 		}
-		if err := t.endEpoch(ctx, st.At.Step < steps); err != nil {
+		at := int64(st.At.Epoch-first)*int64(steps) + int64(st.At.Step) - 1
+		size := t.opts.Phases[i].RuleAt(at, int64(last-first)*int64(steps), 0).Step
+		if err := t.endEpoch(ctx, size, st.At.Step < steps); err != nil {
 			return err
 		}
 	}
@@ -185,6 +206,9 @@ func (t *Trainer) impatient() bool {
 	return t.opts.Patience > 0 && st.BestEpoch > 0 && st.At.Epoch-max(st.BestEpoch, st.Waiting) >= t.opts.Patience
 }
 
+// step moves the parameters once and counts what came of it. A log-likelihood that is NaN or
+// +Inf ends the run with ErrNumber, before a checkpoint could keep such parameters. A
+// checkpoint follows where Checkpoints asks for one within epochs.
 func (t *Trainer) step(ctx context.Context, rule tensor.Rule, steps int) error {
 	st := &t.state
 	begin := time.Now()
@@ -221,9 +245,9 @@ func (t *Trainer) step(ctx context.Context, rule tensor.Rule, steps int) error {
 	return nil
 }
 
-// endEpoch evaluates and reports the epoch. One that Options.Steps has cut is
-// saved before it ends, so that a resumed run with a later end goes on in it.
-func (t *Trainer) endEpoch(ctx context.Context, cut bool) error {
+// endEpoch evaluates and reports the epoch, whose last step was of stepSize. One that Options.Steps has cut is
+// saved before it ends, so that a resumed run with a later end continues in it.
+func (t *Trainer) endEpoch(ctx context.Context, stepSize float64, cut bool) error {
 	valid := math.NaN()
 	if t.opts.Valid != nil {
 		all, err := t.flows.LogLikelihood(ctx, t.opts.Valid)
@@ -243,7 +267,7 @@ func (t *Trainer) endEpoch(ctx context.Context, cut bool) error {
 	}
 	st := &t.state
 	m := Metrics{
-		Epoch: st.At.Epoch + 1, Step: st.Steps, TrainLL: float64(st.LLSum) / float64(st.Rows), ValidLL: valid,
+		Epoch: st.At.Epoch + 1, Step: st.Steps, TrainLL: float64(st.LLSum) / float64(st.Rows), ValidLL: valid, StepSize: stepSize,
 		Seconds: float64(st.Seconds), SamplesPerSecond: float64(st.Rows) / max(float64(st.Seconds), 1e-9),
 	}
 	line := metricsText(m)
@@ -313,13 +337,14 @@ func (t *Trainer) keepBest(ctx context.Context) error {
 	return nil
 }
 
-// save writes a checkpoint if there is anything new.
+// save takes a checkpoint if there is anything new. When it returns, the checkpoint
+// holds the present state, and is written while the run continues; lasting waits for it.
 func (t *Trainer) save(ctx context.Context) error {
 	if t.dir == nil || !t.dirty {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := t.dir.save(t.state.Steps, func(w io.Writer) error {
+	err := t.saver.save(t.state.Steps, func(w io.Writer) error {
 		rows := t.flows.Rows()
 		return writeCheckpoint(ctx, w, t.flows, t.best, t.opts.settings(rows), t.opts.fingerprint(rows), t.lines, &t.state)
 	})
@@ -327,8 +352,17 @@ func (t *Trainer) save(ctx context.Context) error {
 		return err
 	}
 	t.dirty, t.saved = false, time.Now()
-	t.log.Debug("checkpoint written", "step", t.state.Steps)
 	return nil
+}
+
+// lasting waits until the last checkpoint that was taken would outlast a power cut.
+func (t *Trainer) lasting() error {
+	if t.saver == nil {
+		return nil
+	}
+	err := t.saver.wait()
+	t.dirty = t.dirty || err != nil
+	return err
 }
 
 // stopped turns the error of a run whose context ended into ErrStopped, after a
@@ -337,14 +371,14 @@ func (t *Trainer) stopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
 	}
-	if err := t.save(ctx); err != nil {
+	if err := errors.Join(t.save(ctx), t.lasting()); err != nil {
 		return err
 	}
 	where := fmt.Sprintf("%d epochs and %d steps are done", t.state.At.Epoch, t.state.Steps)
 	if t.dir == nil {
 		return fmt.Errorf("%w: %s; no checkpoints are kept", ErrStopped, where)
 	}
-	return fmt.Errorf("%w: %s; resume to go on", ErrStopped, where)
+	return fmt.Errorf("%w: %s; resume to continue", ErrStopped, where)
 }
 
 func (t *Trainer) result() Result {
