@@ -1,0 +1,188 @@
+package forest
+
+import "errors"
+
+// Errors that callers may test for with errors.Is.
+var (
+	// ErrForest means that a forest is invalid.
+	ErrForest = errors.New("forest: bad forest")
+	// ErrRequest means that a valid forest was asked for what it does not have, or
+	// with rows that do not fit it.
+	ErrRequest = errors.New("forest: bad request")
+)
+
+// Precision is the type in which a forest computes.
+type Precision uint8
+
+// Precisions.
+const (
+	Float32 Precision = iota
+	Float64
+)
+
+// String returns the name of the type in Go.
+func (p Precision) String() string {
+	if p == Float32 {
+		return "float32"
+	}
+	return "float64"
+}
+
+// round returns x as a number of the precision has it.
+func (p Precision) round(x float64) float64 {
+	if p == Float32 {
+		return float64(float32(x))
+	}
+	return x
+}
+
+// Test is what an inner node asks about a cell; a leaf asks nothing. Whatever the
+// test, a missing cell takes the way that Node.MissingYes says.
+type Test uint8
+
+// Tests. x is the cell and t the node's threshold. Those of categories look x up
+// in the node's list: In takes the integer part of x if x >= 0 (negative numbers
+// are never in the list), InTruncated rounds x toward zero first, so that -0.5 is
+// category 0, and InExact wants a number of the list itself.
+const (
+	Leaf         Test = iota
+	Less              // x < t
+	LessEqual         // x <= t
+	Greater           // x > t
+	GreaterEqual      // x >= t
+	Equal             // x == t
+	NotEqual          // x != t
+	In
+	InTruncated
+	InExact
+	tests // their number
+)
+
+// Categorical reports whether the test looks the cell up in a list.
+func (t Test) Categorical() bool { return t >= In && t <= InExact }
+
+// ZeroWithin is how far from 0 a cell may be to count as missing where
+// Node.ZeroMissing is set: LightGBM's bound, a float32.
+const ZeroWithin = float64(float32(1e-35))
+
+// Node is a node of a tree.
+type Node struct {
+	Test        Test
+	MissingYes  bool    // a missing cell takes Yes, otherwise No
+	ZeroMissing bool    // cells within ZeroWithin of 0 count as missing
+	Feature     int32   // the cell that an inner node asks about
+	Yes, No     int32   // children of an inner node, as indices of Tree.Nodes
+	First, Last int32   // Tree.Values[First:Last] of a leaf, Tree.Categories[First:Last] of a test of categories
+	ID          int32   // number of a leaf in the library that trained the forest
+	Threshold   float64 // of a comparison
+}
+
+// Value is what a leaf adds to one output.
+type Value struct {
+	Output int32
+	Value  float64
+}
+
+// Tree is a binary tree whose root is Nodes[0].
+type Tree struct {
+	Nodes      []Node
+	Values     []Value
+	Categories []float64 // ascending within the list of each node
+	Weight     float64   // multiplies the values; 1 unless the forest was trained with dropout
+}
+
+// Linear is a linear model in place of trees: each output is its bias plus the sum
+// of cell times weight over the cells that are not missing, in order.
+type Linear struct {
+	Weights []float64 // [Features][Outputs]
+	Bias    []float64 // [Outputs]
+}
+
+// Combine says how the values of all trees become an output's raw score.
+type Combine uint8
+
+// Combinations.
+const (
+	Sum Combine = iota
+	Min
+	Max
+	combines // their number
+)
+
+// Forest is a list of trees and what becomes of their values.
+type Forest struct {
+	Source   string   // where it comes from, such as "xgboost 1.7.4"
+	Target   string   // the objective in the words of the source, such as "binary:logistic"; may be empty
+	Features int      // cells of a row
+	Names    []string // of the features; nil if the source has none
+	Outputs  int      // raw scores of a row
+	Trees    []Tree
+	Linear   *Linear // nil for trees
+
+	Base     []float64 // [Outputs], added to the scores
+	BaseLast bool      // Base is added after the trees; otherwise sums start with it
+	Combine  Combine
+	Divisor  []float64 // [Outputs] that the sums of the trees are divided by before Base is added; nil for none
+
+	Link    Link
+	Alpha   float64  // constant of links that have one
+	Classes int      // that the rows are told into; 0 if the forest is no classifier
+	Cut     float64  // of a forest with two classes and one output: class 1 is above it
+	Labels  []string // of the classes; nil if they are numbers from 0
+
+	Input, Sum, Output Precision // of cells, sums, predictions
+}
+
+// NumNodes returns the number of nodes of all trees.
+func (f *Forest) NumNodes() int {
+	n := 0
+	for i := range f.Trees {
+		n += len(f.Trees[i].Nodes)
+	}
+	return n
+}
+
+// NumLeaves returns the number of leaves of all trees.
+func (f *Forest) NumLeaves() int {
+	n := 0
+	for i := range f.Trees {
+		for j := range f.Trees[i].Nodes {
+			if f.Trees[i].Nodes[j].Test == Leaf {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Depth returns the largest number of tests on a way from a root to a leaf. The
+// forest must have passed Check.
+func (f *Forest) Depth() int {
+	deepest := 0
+	var depth []int32
+	for i := range f.Trees {
+		t := &f.Trees[i]
+		depth = append(depth[:0], make([]int32, len(t.Nodes))...)
+		t.walk(func(id int32) {
+			n := &t.Nodes[id]
+			deepest = max(deepest, int(depth[id]))
+			if n.Test != Leaf {
+				depth[n.Yes], depth[n.No] = depth[id]+1, depth[id]+1
+			}
+		})
+	}
+	return deepest
+}
+
+// walk calls visit with every node that the root reaches, parents before children.
+func (t *Tree) walk(visit func(id int32)) {
+	stack := []int32{0}
+	for len(stack) > 0 {
+		id := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		visit(id)
+		if n := &t.Nodes[id]; n.Test != Leaf {
+			stack = append(stack, n.No, n.Yes)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+package format
+
+// DecodeWithin decodes with a limit of what is unpacked.
+var DecodeWithin = decode

@@ -1,0 +1,19 @@
+// Package lightgbm reads LightGBM's text models, versions 2 to 4.
+//
+// # Shapes and units
+//
+// Cells, thresholds, leaf values and sums are float64, as in LightGBM. Leaves are
+// numbered as LightGBM's predict_leaf does. Forests of averaged trees (boosting=rf)
+// have no link, for LightGBM applies none.
+//
+// # Errors
+//
+// Of one line, with the line of the file or the tree and what is wrong in it.
+// Trees with linear models in their leaves are refused.
+//
+// # Source
+//
+// The documentation of LightGBM (parameters, "missing value handle", categorical
+// features) and models that it wrote; decision_type has one bit for categories, one
+// for the default direction and two for the kind of missing cells.
+package lightgbm

@@ -1,0 +1,198 @@
+package lightgbm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/forest/format"
+)
+
+// Format is that of LightGBM's text models.
+var Format = format.Format{Name: "lightgbm", Recognises: recognises, Decode: read}
+
+// recognises: the first line is "tree", and one of the next sets num_class.
+func recognises(head []byte) bool {
+	line, rest, _ := bytes.Cut(head, []byte("\n"))
+	return string(bytes.TrimSpace(line)) == "tree" && bytes.Contains(rest, []byte("num_class="))
+}
+
+// reader goes through the lines of a file.
+type reader struct {
+	rest []byte
+	line int
+}
+
+// next returns the next line, and false at the end.
+func (r *reader) next() (string, bool) {
+	if len(r.rest) == 0 {
+		return "", false
+	}
+	line, rest, _ := bytes.Cut(r.rest, []byte("\n"))
+	r.rest = rest
+	r.line++
+	return strings.TrimRight(string(line), "\r"), true
+}
+
+// section reads key=value lines up to an empty line, "end of trees" or the start of
+// a tree, whose line it leaves.
+func (r *reader) section() map[string]string {
+	values := map[string]string{}
+	for {
+		if bytes.HasPrefix(r.rest, []byte("Tree=")) || atEnd(string(r.rest[:min(len(r.rest), 32)])) {
+			return values
+		}
+		line, ok := r.next()
+		if !ok || line == "" && len(values) > 0 {
+			return values
+		}
+		key, value, _ := strings.Cut(line, "=")
+		if key != "" {
+			values[key] = value
+		}
+	}
+}
+
+// atEnd reports whether a line comes after the last tree; version 2 has no first form.
+func atEnd(line string) bool {
+	return strings.HasPrefix(line, "end of trees") || strings.HasPrefix(line, "feature importances:") || strings.HasPrefix(line, "feature_importances:")
+}
+
+func read(file []byte) (*forest.Forest, error) {
+	r := &reader{rest: file}
+	r.next() // "tree"
+	head := r.section()
+	f, perIteration, err := header(head)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		line, ok := r.next()
+		if !ok {
+			return nil, fmt.Errorf("line %d: the file ends before \"end of trees\"; it is cut short", r.line)
+		}
+		if atEnd(line) {
+			break
+		}
+		if line == "" {
+			continue
+		}
+		if !strings.HasPrefix(line, "Tree=") {
+			return nil, fmt.Errorf("line %d: %.40q where a tree should start", r.line, line)
+		}
+		at := r.line
+		t, err := tree(r.section(), int32(len(f.Trees)%perIteration))
+		if err != nil {
+			return nil, fmt.Errorf("line %d: tree %d: %w", at, len(f.Trees), err)
+		}
+		f.Trees = append(f.Trees, *t)
+	}
+	if _, average := head["average_output"]; average {
+		if len(f.Trees) == 0 || len(f.Trees)%perIteration != 0 {
+			return nil, fmt.Errorf("an average over %d trees of %d outputs", len(f.Trees), perIteration)
+		}
+		f.Divisor = make([]float64, f.Outputs)
+		for i := range f.Divisor {
+			f.Divisor[i] = float64(len(f.Trees) / perIteration)
+		}
+		f.Link = forest.Identity
+	}
+	return f, f.Check()
+}
+
+// header makes a forest without trees of the lines before them, and returns how many
+// trees an iteration has.
+func header(head map[string]string) (*forest.Forest, int, error) {
+	last, err := number(head, "max_feature_idx", 0, forest.MaxFeatures-1)
+	if err != nil {
+		return nil, 0, err
+	}
+	per, err := number(head, "num_tree_per_iteration", 1, forest.MaxOutputs)
+	if err != nil {
+		return nil, 0, err
+	}
+	if _, linear := head["linear_tree"]; linear && head["linear_tree"] != "0" {
+		return nil, 0, errors.New("leaves with linear models (linear_tree) are not supported; train without them")
+	}
+	f := &forest.Forest{
+		Source: "lightgbm", Features: last + 1, Outputs: per, Base: make([]float64, per), Alpha: 1,
+		Input: forest.Float64, Sum: forest.Float64, Output: forest.Float64,
+	}
+	if v := head["version"]; v != "" {
+		f.Source += " " + v
+	}
+	if names := strings.Fields(head["feature_names"]); len(names) == f.Features {
+		f.Names = names
+	}
+	return f, per, objective(f, head["objective"])
+}
+
+// objective sets the link of "name key:value ...". Models of a custom objective have
+// none, and are not transformed.
+func objective(f *forest.Forest, text string) error {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return nil
+	}
+	settings := map[string]string{}
+	for _, word := range words[1:] {
+		key, value, _ := strings.Cut(word, ":")
+		settings[key] = value
+	}
+	f.Target = words[0]
+	switch words[0] {
+	case "binary":
+		f.Link = forest.Sigmoid
+		if f.Outputs == 1 {
+			f.Classes, f.Cut = 2, 0.5
+		}
+	case "multiclassova":
+		f.Link = forest.Sigmoid
+		f.Classes = classes(f.Outputs)
+	case "multiclass", "softmax":
+		f.Link = forest.Softmax
+		f.Classes = classes(f.Outputs)
+	case "cross_entropy", "xentropy":
+		f.Link = forest.Sigmoid
+		return nil // without a factor
+	case "cross_entropy_lambda", "xentlambda":
+		f.Link = forest.Softplus
+	case "poisson", "gamma", "tweedie":
+		f.Link = forest.Exp
+	case "regression", "regression_l2", "l2", "mean_squared_error", "mse", "regression_l1", "l1", "mae", "huber", "fair", "quantile", "mape",
+		"lambdarank", "rank_xendcg", "custom", "none", "null", "na":
+		if _, sqrt := settings["sqrt"]; sqrt {
+			f.Link = forest.SignedSquare
+		}
+	default:
+		return fmt.Errorf("objective %.60q is unknown; want one of LightGBM's own", words[0])
+	}
+	if text := settings["sigmoid"]; text != "" {
+		alpha, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(alpha > 0) {
+			return fmt.Errorf("sigmoid:%.40s is out of range; want a number above 0", text)
+		}
+		f.Alpha = alpha
+	}
+	return nil
+}
+
+// classes is the number of classes of so many outputs; one output tells none.
+func classes(outputs int) int {
+	if outputs < 2 {
+		return 0
+	}
+	return outputs
+}
+
+// number reads an integer that must be there and in range.
+func number(values map[string]string, key string, least, most int) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(values[key]))
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s is %.40q; want %d..%d", key, values[key], least, most)
+	}
+	return n, nil
+}

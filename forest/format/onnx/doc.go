@@ -1,0 +1,23 @@
+// Package onnx reads decision forests from ONNX models: the operators
+// TreeEnsembleRegressor and TreeEnsembleClassifier of ai.onnx.ml 1 to 4, and
+// TreeEnsemble of version 5, with all node modes and missing value tracks.
+//
+// # Shapes and units
+//
+// A model has one such node. Nodes that only pass its results along (Identity, Cast,
+// ZipMap) may follow; anything else is refused by name, for its effect would be
+// missing. Cells are float32, or float64 if the thresholds are doubles. The operators
+// leave the order of the sums open: scores are added in float64, and results are
+// float32 unless the leaves are doubles. Leaves are numbered as in the file.
+//
+// # Errors
+//
+// Of one line, with the attribute or node and what is wrong in it. Fields that a
+// file claims and does not hold are refused before anything is allocated for them.
+//
+// # Source
+//
+// The operators' documentation at onnx.ai, onnx.proto (protocol buffers, "Encoding"),
+// and, for classifiers with the scores of one class, where that text says little,
+// what ONNX Runtime does.
+package onnx

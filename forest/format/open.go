@@ -1,0 +1,141 @@
+package format
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/pce-engine/pce/forest"
+)
+
+// MaxBytes is the size of the largest file, unpacked, that Open and Decode read.
+const MaxBytes = 1 << 30
+
+// ErrModel means that a file is no valid forest.
+var ErrModel = errors.New("forest/format: bad model")
+
+// UnknownError says that no registered format recognises a file.
+type UnknownError struct {
+	Tried []string // the names of the formats
+}
+
+func (e *UnknownError) Error() string {
+	tried := strings.Join(e.Tried, ", ")
+	if tried == "" {
+		tried = "none, for the program registers none"
+	}
+	return "its first bytes are those of no known forest (tried: " + tried + "); give a model file, or get it again if it was cut short"
+}
+
+// Open reads the forest at path, whichever registered format it has, gzip included.
+func Open(path string) (*forest.Forest, error) {
+	b, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := decode(b, MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrModel, path, err)
+	}
+	return f, nil
+}
+
+// Recognise returns the name of the format of the file at path, told by its first
+// bytes, and false if no registered format recognises it or it cannot be read.
+func Recognise(path string) (string, bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", false // what was read of a pipe would be lost
+	}
+	head, err := io.ReadAll(io.LimitReader(f, HeadBytes))
+	if err != nil {
+		return "", false
+	}
+	if packed(head) {
+		z, err := gzip.NewReader(bytes.NewReader(head))
+		if err != nil {
+			return "", false
+		}
+		unpacked := make([]byte, HeadBytes)
+		n, _ := io.ReadFull(z, unpacked) // the packed bytes are cut short
+		head = unpacked[:n]
+	}
+	for _, f := range formats.All() {
+		if f.Recognises(head) {
+			return f.Name, true
+		}
+	}
+	return "", false
+}
+
+func packed(head []byte) bool { return bytes.HasPrefix(head, []byte{0x1f, 0x8b}) }
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("forest/format: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%w: %s: a directory; name the model file in it", ErrModel, path)
+	}
+	b, err := slurp(f, MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrModel, path, err)
+	}
+	return b, nil
+}
+
+// Decode reads a forest that is not a file of its own.
+func Decode(file []byte) (*forest.Forest, error) {
+	f, err := decode(file, MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrModel, err)
+	}
+	return f, nil
+}
+
+// decode unpacks at most limit bytes.
+func decode(file []byte, limit int64) (*forest.Forest, error) {
+	if packed(file) {
+		z, err := gzip.NewReader(bytes.NewReader(file))
+		if err == nil {
+			file, err = slurp(z, limit)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+	}
+	head := file[:min(len(file), HeadBytes)]
+	for _, f := range formats.All() {
+		if !f.Recognises(head) {
+			continue
+		}
+		got, err := f.Decode(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		return got, nil
+	}
+	return nil, &UnknownError{Tried: Names()}
+}
+
+// slurp reads all of r, at most limit bytes.
+func slurp(r io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("more than %d bytes; no forest may be larger", limit)
+	}
+	return b, nil
+}

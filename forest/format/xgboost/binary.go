@@ -1,0 +1,202 @@
+package xgboost
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/pce-engine/pce/forest"
+)
+
+// Sizes of the records of the old binary file, all little-endian.
+const (
+	learnerBytes = 136 // base_score, num_feature, num_class, 2 flags, version (2), num_target, unused
+	gbtreeBytes  = 160 // num_trees, unused; size_leaf_vector is at 36
+	linearBytes  = 136 // num_feature, num_output_group, unused
+	treeBytes    = 148 // roots, nodes, deleted, depth, features, size_leaf_vector, unused
+	nodeBytes    = 20  // parent, left, right, feature, condition
+	statBytes    = 16
+)
+
+// isBinary: the mark "binf", or a learner record that is followed by the name of an
+// objective, which is short and has a colon or is known.
+func isBinary(head []byte) bool {
+	head = bytes.TrimPrefix(head, []byte("binf"))
+	if len(head) < learnerBytes+8 {
+		return false
+	}
+	n := binary.LittleEndian.Uint64(head[learnerBytes:])
+	if n == 0 || n > 64 || uint64(len(head)) < learnerBytes+8+n {
+		return false
+	}
+	_, err := find(string(head[learnerBytes+8:][:n]))
+	return err == nil || bytes.ContainsRune(head[learnerBytes+8:][:n], ':')
+}
+
+// bytesReader reads records and remembers the first fault.
+type bytesReader struct {
+	b   []byte
+	at  int
+	err error
+}
+
+// take returns the next n records of size bytes, or nil if the file has fewer.
+func (r *bytesReader) take(n, size uint64, what string) []byte {
+	if r.err == nil && n > uint64(len(r.b)-r.at)/size {
+		r.err = fmt.Errorf("byte %d: the file ends within %d × %d bytes of %s; it is cut short", r.at, n, size, what)
+	}
+	if r.err != nil {
+		return nil
+	}
+	b := r.b[r.at : r.at+int(n*size)]
+	r.at += len(b)
+	return b
+}
+
+// record returns the next record, zeros after a fault.
+func (r *bytesReader) record(size uint64, what string) []byte {
+	if b := r.take(1, size, what); b != nil {
+		return b
+	}
+	return make([]byte, size)
+}
+
+func (r *bytesReader) length(what string) uint64 {
+	return binary.LittleEndian.Uint64(r.record(8, what))
+}
+
+func (r *bytesReader) string(what string) string {
+	return string(r.take(r.length(what), 1, what))
+}
+
+// floats reads a vector with its length.
+func (r *bytesReader) floats(what string) []float64 {
+	b := r.take(r.length(what), 4, what)
+	out := make([]float64, len(b)/4)
+	for i := range out {
+		out[i] = float64(float(b, i))
+	}
+	return out
+}
+
+func integer(b []byte, i int) int32 { return int32(binary.LittleEndian.Uint32(b[4*i:])) }
+func float(b []byte, i int) float32 {
+	return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+}
+
+// readBinary reads the old binary file. Up to 0.90 it holds base_score as a margin,
+// from 1.0 on, which notes its version, as a prediction.
+func readBinary(file []byte) (*forest.Forest, error) {
+	r := &bytesReader{b: file}
+	if bytes.HasPrefix(file, []byte("binf")) {
+		r.at = 4
+	}
+	p := r.record(learnerBytes, "the learner")
+	objective, booster := r.string("the objective's name"), r.string("the booster's name")
+	if r.err != nil {
+		return nil, r.err
+	}
+	major, minor := integer(p, 5), integer(p, 6)
+	f := &forest.Forest{Source: "xgboost before 1.0", Features: int(uint32(integer(p, 1))), Outputs: int(max(1, integer(p, 2)))}
+	if major > 0 {
+		f.Source = fmt.Sprintf("xgboost %d.%d", major, minor)
+		f.Outputs = max(f.Outputs, int(integer(p, 7)))
+	}
+	if f.Outputs > forest.MaxOutputs || f.Features > forest.MaxFeatures {
+		return nil, fmt.Errorf("%d features and %d outputs; want at most %d and %d", f.Features, f.Outputs, forest.MaxFeatures, forest.MaxOutputs)
+	}
+	o, err := find(objective)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.set(f, []float32{float(p, 0)}, major == 0); err != nil {
+		return nil, err
+	}
+	switch strings.TrimRight(booster, "\x00") {
+	case "gblinear":
+		r.record(linearBytes, "the linear model")
+		weights := r.floats("the linear weights")
+		if r.err == nil {
+			r.err = setLinear(f, weights)
+		}
+	case "gbtree":
+		r.trees(f, false)
+	case "dart":
+		r.trees(f, true)
+	default:
+		return nil, fmt.Errorf("booster %.40q is unknown; want gbtree, dart or gblinear", booster)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return f, f.Check()
+}
+
+// trees reads the trees of f and, for dropout, their weights.
+func (r *bytesReader) trees(f *forest.Forest, dart bool) {
+	p := r.record(gbtreeBytes, "the booster")
+	n := integer(p, 0)
+	if n < 0 {
+		r.err = fmt.Errorf("%d trees", n)
+	}
+	for i := int32(0); i < n && r.err == nil; i++ {
+		t, err := r.tree()
+		if r.err == nil && err != nil {
+			r.err = fmt.Errorf("tree %d: %w", i, err)
+		}
+		f.Trees = append(f.Trees, t)
+	}
+	var info []int32
+	if n > 0 {
+		b := r.take(uint64(n), 4, "the trees' outputs")
+		for i := range len(b) / 4 {
+			info = append(info, integer(b, i))
+		}
+	}
+	var drop []float64
+	if dart && n > 0 {
+		if drop = r.floats("the trees' weights"); r.err == nil && len(drop) != len(f.Trees) {
+			r.err = fmt.Errorf("%d weights for %d trees", len(drop), n)
+		}
+	}
+	if r.err == nil {
+		r.err = assign(f, info, drop)
+	}
+}
+
+func (r *bytesReader) tree() (forest.Tree, error) {
+	p := r.record(treeBytes, "a tree")
+	n, vector := integer(p, 1), integer(p, 5)
+	if r.err != nil {
+		return forest.Tree{}, r.err
+	}
+	if n < 1 {
+		return forest.Tree{}, fmt.Errorf("%d nodes", n)
+	}
+	if integer(p, 0) > 1 {
+		return forest.Tree{}, fmt.Errorf("%d roots; only trees with one are supported", integer(p, 0))
+	}
+	b := r.take(uint64(n), nodeBytes, "nodes")
+	r.take(uint64(n), statBytes, "statistics")
+	if vector != 0 {
+		r.floats("leaf vectors")
+	}
+	if r.err != nil {
+		return forest.Tree{}, r.err
+	}
+	c := &columns{
+		left: make([]int32, n), right: make([]int32, n), feature: make([]int32, n),
+		condition: make([]float64, n), defaultLeft: make([]float64, n),
+	}
+	for i := range n {
+		node := b[int(i)*nodeBytes:]
+		c.left[i], c.right[i] = integer(node, 1), integer(node, 2)
+		feature := uint32(integer(node, 3))
+		c.feature[i] = int32(feature & math.MaxInt32)
+		c.defaultLeft[i] = float64(feature >> 31)
+		c.condition[i] = float64(float(node, 4))
+	}
+	return c.tree()
+}

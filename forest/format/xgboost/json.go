@@ -1,0 +1,289 @@
+package xgboost
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// jsonSource reads JSON.
+type jsonSource struct {
+	b     []byte
+	at    int
+	depth int
+}
+
+func (s *jsonSource) errorf(format string, args ...any) error {
+	return fmt.Errorf("byte %d: %s", s.at, fmt.Sprintf(format, args...))
+}
+
+// peek skips white space and returns the next byte, 0 at the end.
+func (s *jsonSource) peek() byte {
+	for s.at < len(s.b) {
+		switch c := s.b[s.at]; c {
+		case ' ', '\n', '\t', '\r':
+			s.at++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// want reads one byte.
+func (s *jsonSource) want(c byte) error {
+	if got := s.peek(); got != c {
+		return s.unexpected(got, strconv.QuoteRune(rune(c)))
+	}
+	s.at++
+	return nil
+}
+
+func (s *jsonSource) unexpected(got byte, want string) error {
+	if s.at >= len(s.b) {
+		return s.errorf("the file ends where %s should be; it is cut short", want)
+	}
+	return s.errorf("%q where %s should be", got, want)
+}
+
+// list reads elements between brackets, separated by commas.
+func (s *jsonSource) list(open, end byte, item func() error) error {
+	return nested(&s.depth, func() error {
+		if err := s.want(open); err != nil {
+			return err
+		}
+		if s.peek() == end {
+			s.at++
+			return nil
+		}
+		for {
+			if err := item(); err != nil {
+				return err
+			}
+			switch c := s.peek(); c {
+			case ',':
+				s.at++
+			case end:
+				s.at++
+				return nil
+			default:
+				return s.unexpected(c, "a comma or the end of the list")
+			}
+		}
+	})
+}
+
+func (s *jsonSource) object(field func(key string) error) error {
+	return s.list('{', '}', func() error {
+		key, err := s.string()
+		if err != nil {
+			return err
+		}
+		if err := s.want(':'); err != nil {
+			return err
+		}
+		return field(key)
+	})
+}
+
+func (s *jsonSource) array(item func() error) error { return s.list('[', ']', item) }
+
+func (s *jsonSource) numbers() ([]float64, error) {
+	var out []float64
+	err := s.array(func() error {
+		x, err := s.number()
+		if err == nil {
+			if len(out) == cap(out) { // few large steps: arrays are long
+				out = append(make([]float64, 0, max(16, 2*len(out))), out...)
+			}
+			out = append(out, x)
+		}
+		return err
+	})
+	return out, err
+}
+
+func (s *jsonSource) text() (string, error) {
+	switch c := s.peek(); {
+	case c == '"':
+		return s.string()
+	case c == '[', c == '{', c == 0:
+		return "", s.unexpected(c, "a string or a number")
+	}
+	return string(s.word()), nil
+}
+
+func (s *jsonSource) skip() error {
+	switch s.peek() {
+	case '{':
+		return s.object(func(string) error { return s.skip() })
+	case '[':
+		return s.array(s.skip)
+	case '"':
+		_, err := s.string()
+		return err
+	}
+	if word := s.word(); !bytes.Equal(word, []byte("null")) {
+		s.at -= len(word)
+		_, err := s.number()
+		return err
+	}
+	return nil
+}
+
+// word reads up to the next delimiter.
+func (s *jsonSource) word() []byte {
+	s.peek()
+	start := s.at
+	for s.at < len(s.b) {
+		switch s.b[s.at] {
+		case ',', ']', '}', ':', ' ', '\n', '\t', '\r', '"', '[', '{':
+			return s.b[start:s.at]
+		}
+		s.at++
+	}
+	return s.b[start:]
+}
+
+// string reads a string.
+func (s *jsonSource) string() (string, error) {
+	if err := s.want('"'); err != nil {
+		return "", err
+	}
+	start := s.at
+	for ; s.at < len(s.b); s.at++ {
+		switch s.b[s.at] {
+		case '\\':
+			s.at++
+		case '"':
+			raw := s.b[start:s.at]
+			s.at++
+			if bytes.IndexByte(raw, '\\') < 0 {
+				return string(raw), nil
+			}
+			var text string
+			if err := json.Unmarshal(s.b[start-1:s.at], &text); err != nil {
+				return "", s.errorf("a bad escape in a string")
+			}
+			return text, nil
+		}
+	}
+	s.at = len(s.b)
+	return "", s.errorf("the file ends within a string; it is cut short")
+}
+
+// number reads a number, true or false.
+func (s *jsonSource) number() (float64, error) {
+	word := s.word()
+	if x, ok := decimal(word); ok {
+		return x, nil
+	}
+	switch string(word) {
+	case "true":
+		return 1, nil
+	case "false":
+		return 0, nil
+	}
+	if len(word) == 0 {
+		return 0, s.unexpected(s.peek(), "a number")
+	}
+	x, err := parse32(string(word[:min(len(word), 400)]))
+	if err != nil || len(word) > 400 || bytes.ContainsAny(word, "_xXpP") { // forms of Go, not of JSON
+		s.at -= len(word)
+		return 0, s.errorf("%.40q is not a number", word)
+	}
+	return x, nil
+}
+
+// parse32 rounds a decimal fraction to float32 once, and reads whole numbers exactly
+// as float64 has them. Beyond the range of float32 it gives an infinity.
+func parse32(text string) (float64, error) {
+	if x, err := strconv.ParseInt(text, 10, 53); err == nil {
+		return float64(x), nil
+	}
+	x, err := strconv.ParseFloat(text, 32)
+	if err != nil && !math.IsInf(x, 0) {
+		return 0, err
+	}
+	return x, nil
+}
+
+var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// decimal reads the usual forms of a number fast and exactly, and reports false for
+// all others. Up to 15 digits times or over a power of ten up to 10^22 is one
+// operation on exact float64 numbers, so the result is rounded once. Rounding it to
+// float32 is the same as rounding the decimal, unless it lies half-way between two
+// float32 numbers.
+func decimal(word []byte) (float64, bool) {
+	i, negative := 0, false
+	if i < len(word) && word[i] == '-' {
+		negative = true
+		i++
+	}
+	mantissa, digits, exponent, fraction := uint64(0), 0, 0, false
+	start := i
+	for ; i < len(word); i++ {
+		c := word[i]
+		if c == '.' && !fraction && i > start {
+			fraction = true
+			continue
+		}
+		if c < '0' || c > '9' {
+			break
+		}
+		mantissa = 10*mantissa + uint64(c-'0')
+		if digits++; digits > 15 {
+			return 0, false
+		}
+		if fraction {
+			exponent--
+		}
+	}
+	if digits == 0 {
+		return 0, false
+	}
+	whole := !fraction
+	if i < len(word) && (word[i] == 'e' || word[i] == 'E') {
+		whole = false
+		i++
+		minus := false
+		if i < len(word) && (word[i] == '-' || word[i] == '+') {
+			minus = word[i] == '-'
+			i++
+		}
+		e, from := 0, i
+		for ; i < len(word) && word[i] >= '0' && word[i] <= '9' && i-from < 4; i++ {
+			e = 10*e + int(word[i]-'0')
+		}
+		if i == from {
+			return 0, false
+		}
+		if minus {
+			e = -e
+		}
+		exponent += e
+	}
+	if i != len(word) || exponent > 22 || exponent < -22 {
+		return 0, false
+	}
+	x := float64(mantissa)
+	if exponent < 0 {
+		x /= powers[-exponent]
+	} else {
+		x *= powers[exponent]
+	}
+	if negative {
+		x = -x
+	}
+	if whole {
+		return x, true
+	}
+	const half = 1 << 28 // of the 29 bits that float64 has more
+	if bits := math.Float64bits(x); bits&(1<<29-1) == half || math.Abs(x) < 0x1p-126 && x != 0 || math.Abs(x) > math.MaxFloat32 {
+		return 0, false
+	}
+	return float64(float32(x)), true
+}

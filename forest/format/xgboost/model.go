@@ -1,0 +1,331 @@
+package xgboost
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/forest/format"
+)
+
+// Formats of model files.
+var (
+	JSON   = format.Format{Name: "xgboost-json", Recognises: isJSON, Decode: func(b []byte) (*forest.Forest, error) { return read(&jsonSource{b: b}) }}
+	UBJSON = format.Format{Name: "xgboost-ubjson", Recognises: isUBJSON, Decode: func(b []byte) (*forest.Forest, error) { return read(&ubjsonSource{b: b}) }}
+	Binary = format.Format{Name: "xgboost-binary", Recognises: isBinary, Decode: readBinary}
+)
+
+// isJSON: an object whose first key is one of XGBoost's two.
+func isJSON(head []byte) bool {
+	s := &jsonSource{b: head}
+	if s.want('{') != nil {
+		return false
+	}
+	key, err := s.string()
+	return err == nil && (key == "learner" || key == "version")
+}
+
+func isUBJSON(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("{L\x00\x00\x00\x00\x00\x00\x00\x07learner")) || bytes.HasPrefix(head, []byte("{L\x00\x00\x00\x00\x00\x00\x00\x07version")) ||
+		bytes.HasPrefix(head, []byte("{i\x07learner")) || bytes.HasPrefix(head, []byte("{U\x07learner"))
+}
+
+// document is what is read of a file.
+type document struct {
+	version     []int32
+	names       []string
+	params      map[string]string // of learner_model_param
+	booster     string
+	treeInfo    []int32
+	trees       []forest.Tree
+	vector      int       // size_leaf_vector of the trees
+	weightDrop  []float64 // of dropout; nil without
+	linear      []float64 // weights of gblinear
+	objective   string
+	seenLearner bool
+}
+
+// read reads a document and makes a forest of it.
+func read(s source) (*forest.Forest, error) {
+	d := &document{params: map[string]string{}}
+	err := s.object(func(key string) error {
+		switch key {
+		case "learner":
+			d.seenLearner = true
+			return d.learner(s)
+		case "version":
+			xs, err := s.numbers()
+			if err == nil {
+				d.version, err = integers(key, xs)
+			}
+			return err
+		}
+		return s.skip()
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !d.seenLearner {
+		return nil, errors.New("no learner; the file is no whole model")
+	}
+	return d.forest()
+}
+
+func (d *document) learner(s source) error {
+	return s.object(func(key string) error {
+		switch key {
+		case "feature_names":
+			return s.array(func() error {
+				name, err := s.text()
+				d.names = append(d.names, name)
+				return err
+			})
+		case "gradient_booster":
+			return d.gradientBooster(s)
+		case "learner_model_param":
+			return texts(s, func(key, text string) error {
+				d.params[key] = text
+				return nil
+			})
+		case "objective":
+			return s.object(func(key string) error {
+				if key != "name" {
+					return s.skip()
+				}
+				var err error
+				d.objective, err = s.text()
+				return err
+			})
+		}
+		return s.skip()
+	})
+}
+
+// texts reads an object of strings and numbers.
+func texts(s source, use func(key, text string) error) error {
+	return s.object(func(key string) error {
+		text, err := s.text()
+		if err != nil {
+			return err
+		}
+		return use(key, text)
+	})
+}
+
+// gradientBooster reads a booster; that of dropout has one of trees inside.
+func (d *document) gradientBooster(s source) error {
+	return s.object(func(key string) error {
+		var err error
+		switch key {
+		case "name":
+			d.booster, err = s.text()
+			return err
+		case "gbtree":
+			return d.gradientBooster(s)
+		case "weight_drop":
+			d.weightDrop, err = s.numbers()
+			return err
+		case "model":
+			return d.model(s)
+		}
+		return s.skip()
+	})
+}
+
+func (d *document) model(s source) error {
+	return s.object(func(key string) error {
+		switch key {
+		case "tree_info":
+			xs, err := s.numbers()
+			if err == nil {
+				d.treeInfo, err = integers(key, xs)
+			}
+			return err
+		case "trees":
+			return s.array(func() error {
+				if err := d.tree(s); err != nil {
+					return fmt.Errorf("tree %d: %w", len(d.trees), err)
+				}
+				return nil
+			})
+		case "weights":
+			var err error
+			d.linear, err = s.numbers()
+			return err
+		}
+		return s.skip()
+	})
+}
+
+func (d *document) tree(s source) error {
+	c := &columns{}
+	err := s.object(func(key string) error {
+		floats := map[string]*[]float64{
+			"split_conditions": &c.condition, "default_left": &c.defaultLeft, "split_type": &c.kind,
+			"base_weights": &c.weights, "leaf_weights": &c.leafWeights, "categories": &c.categories,
+		}[key]
+		ints := map[string]*[]int32{
+			"left_children": &c.left, "right_children": &c.right, "split_indices": &c.feature,
+			"categories_nodes": &c.catNodes, "categories_segments": &c.catSegments, "categories_sizes": &c.catSizes,
+		}[key]
+		switch {
+		case key == "tree_param":
+			return texts(s, func(key, text string) (err error) {
+				if key == "size_leaf_vector" {
+					c.vector, err = count(key, text, forest.MaxOutputs)
+				}
+				return err
+			})
+		case floats != nil || ints != nil:
+			xs, err := s.numbers()
+			if err == nil && floats != nil {
+				*floats = xs
+			} else if err == nil {
+				*ints, err = integers(key, xs)
+			}
+			return err
+		}
+		return s.skip()
+	})
+	if err != nil {
+		return err
+	}
+	t, err := c.tree()
+	if err != nil {
+		return err
+	}
+	if c.vector > 1 {
+		d.vector = c.vector
+	}
+	d.trees = append(d.trees, t)
+	return nil
+}
+
+// count reads a number in 0..most.
+func count(key, text string, most int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		return 0, fmt.Errorf("%s is %.40q; want 0..%d", key, text, most)
+	}
+	return n, nil
+}
+
+// forest puts together what was read.
+func (d *document) forest() (*forest.Forest, error) {
+	f := &forest.Forest{Source: "xgboost", Trees: d.trees}
+	if len(d.version) > 0 {
+		f.Source = "xgboost " + strings.Trim(strings.ReplaceAll(fmt.Sprint(d.version[:min(3, len(d.version))]), " ", "."), "[]")
+	}
+	sizes := map[string]int{"num_feature": forest.MaxFeatures, "num_class": forest.MaxOutputs, "num_target": forest.MaxOutputs}
+	got := map[string]int{}
+	for key, most := range sizes {
+		text, ok := d.params[key]
+		if !ok {
+			continue
+		}
+		n, err := count(key, text, most)
+		if err != nil {
+			return nil, err
+		}
+		got[key] = n
+	}
+	f.Features = got["num_feature"]
+	f.Outputs = max(1, got["num_class"], got["num_target"])
+	if len(d.names) == f.Features && f.Features > 0 {
+		f.Names = d.names
+	}
+	bases, err := baseScores(d.params["base_score"])
+	if err != nil {
+		return nil, err
+	}
+	o, err := find(d.objective)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.set(f, bases, false); err != nil {
+		return nil, err
+	}
+	switch d.booster {
+	case "gblinear":
+		err = setLinear(f, d.linear)
+	case "gbtree", "dart":
+		err = d.assign(f)
+	default:
+		err = fmt.Errorf("booster %.40q is unknown; want gbtree, dart or gblinear", d.booster)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, f.Check()
+}
+
+// baseScores reads "5E-1", or "[5E-1,2E-1]" as XGBoost writes it since 3.1.
+func baseScores(text string) ([]float32, error) {
+	inner := text
+	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
+		inner = text[1 : len(text)-1]
+	}
+	var out []float32
+	for part := range strings.SplitSeq(inner, ",") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 32)
+		if err != nil {
+			return nil, fmt.Errorf("base_score is %.60q; want a number, or a list of them", text)
+		}
+		out = append(out, float32(x))
+	}
+	return out, nil
+}
+
+// assign tells the trees' outputs and weights.
+func (d *document) assign(f *forest.Forest) error {
+	if d.vector > 1 {
+		f.Outputs = max(f.Outputs, d.vector)
+		if len(f.Base) != f.Outputs {
+			return fmt.Errorf("leaves have %d numbers, the model %d outputs", d.vector, len(f.Base))
+		}
+	}
+	if d.weightDrop != nil && len(d.weightDrop) != len(f.Trees) {
+		return fmt.Errorf("weight_drop has %d numbers for %d trees", len(d.weightDrop), len(f.Trees))
+	}
+	if len(d.treeInfo) != len(f.Trees) {
+		return fmt.Errorf("tree_info has %d numbers for %d trees", len(d.treeInfo), len(f.Trees))
+	}
+	return assign(f, d.treeInfo, d.weightDrop)
+}
+
+// assign gives the scalars of each tree their output, and each tree its weight.
+func assign(f *forest.Forest, info []int32, drop []float64) error {
+	for i := range f.Trees {
+		t := &f.Trees[i]
+		if drop != nil {
+			t.Weight = float64(float32(drop[i]))
+		}
+		if info[i] < 0 || int(info[i]) >= f.Outputs {
+			return fmt.Errorf("tree %d is of output %d; want 0..%d", i, info[i], f.Outputs-1)
+		}
+		if !slices.ContainsFunc(t.Values, func(v forest.Value) bool { return v.Output != 0 }) {
+			for j := range t.Values {
+				t.Values[j].Output = info[i]
+			}
+		}
+	}
+	return nil
+}
+
+// setLinear divides the weights of gblinear, [features+1][outputs], the last row the
+// bias.
+func setLinear(f *forest.Forest, weights []float64) error {
+	at := f.Features * f.Outputs
+	if len(weights) != at+f.Outputs {
+		return fmt.Errorf("%d linear weights for %d features and %d outputs; want %d", len(weights), f.Features, f.Outputs, at+f.Outputs)
+	}
+	for i, w := range weights {
+		weights[i] = float64(float32(w))
+	}
+	f.Linear = &forest.Linear{Weights: weights[:at:at], Bias: weights[at:]}
+	return nil
+}

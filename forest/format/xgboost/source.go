@@ -1,0 +1,48 @@
+package xgboost
+
+import (
+	"fmt"
+	"math"
+)
+
+// source is a document of nested objects and arrays that is read once, in order.
+// JSON and UBJSON are two forms of it. A caller that does not want a value must
+// skip it.
+type source interface {
+	// object reads an object and calls field with each key, which reads the value.
+	object(field func(key string) error) error
+	// array reads an array and calls item for each element, which reads it.
+	array(item func() error) error
+	// numbers reads an array of numbers; true and false are 1 and 0. Decimal
+	// fractions are rounded once, to float32.
+	numbers() ([]float64, error)
+	// text reads a string, or a number or Boolean as its text.
+	text() (string, error)
+	// skip reads any value and forgets it.
+	skip() error
+}
+
+// maxNesting bounds the depth of objects and arrays; XGBoost's have 7 levels.
+const maxNesting = 64
+
+// nested counts a level for as long as do runs.
+func nested(depth *int, do func() error) error {
+	if *depth++; *depth > maxNesting {
+		return fmt.Errorf("nested deeper than %d levels", maxNesting)
+	}
+	err := do()
+	*depth--
+	return err
+}
+
+// integers converts numbers that must be whole and within int32.
+func integers(what string, xs []float64) ([]int32, error) {
+	out := make([]int32, len(xs))
+	for i, x := range xs {
+		if x != math.Trunc(x) || !(math.Abs(x) <= math.MaxInt32) {
+			return nil, fmt.Errorf("%s[%d] is %v; want an integer of 32 bits", what, i, x)
+		}
+		out[i] = int32(x)
+	}
+	return out, nil
+}

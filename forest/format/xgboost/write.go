@@ -1,0 +1,362 @@
+package xgboost
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/forest"
+)
+
+// Write writes a forest as XGBoost's JSON. What is written gives the same margins to
+// the bit when it is read; the leaves of a forest that comes from another library get
+// new numbers, those of their nodes. A forest that XGBoost cannot express is refused,
+// with the reason, before anything is written: sums in float64, zeros that count as
+// missing, tests of equality, base scores added last, and others. The error then
+// matches forest.ErrRequest.
+func Write(w io.Writer, f *forest.Forest) error {
+	o, bases, err := expressible(f)
+	if err != nil {
+		return fmt.Errorf("%w: XGBoost's JSON cannot hold it: %w", forest.ErrRequest, err)
+	}
+	trees := make([]tree, len(f.Trees))
+	for i := range trees {
+		if trees[i], err = express(f, i); err != nil {
+			return fmt.Errorf("%w: XGBoost's JSON cannot hold it: tree %d: %w", forest.ErrRequest, i, err)
+		}
+	}
+	out := bufio.NewWriter(w)
+	p := &printer{w: out}
+	p.model(f, o, bases, trees)
+	return out.Flush()
+}
+
+// expressible returns the objective and the base scores that f is written with.
+func expressible(f *forest.Forest) (objective, []float32, error) {
+	zeroBase := !slices.ContainsFunc(f.Base, func(b float64) bool { return b != 0 })
+	switch {
+	case f.Input != forest.Float32 || f.Sum != forest.Float32:
+		return objective{}, nil, fmt.Errorf("it compares in %s and adds in %s; XGBoost does both in float32", f.Input, f.Sum)
+	case f.Combine != forest.Sum || f.Divisor != nil:
+		return objective{}, nil, fmt.Errorf("its scores are not plain sums of the trees")
+	case f.BaseLast && !zeroBase:
+		return objective{}, nil, fmt.Errorf("it adds base scores after the trees; XGBoost starts with them")
+	}
+	o, err := objectiveOf(f)
+	if err != nil {
+		return objective{}, nil, err
+	}
+	bases := make([]float32, f.Outputs)
+	for i, m := range f.Base {
+		ok := false
+		if bases[i], ok = o.base.base(float32(m)); !ok || float64(float32(m)) != m {
+			return objective{}, nil, fmt.Errorf("no base_score gives the margin %v under %s", m, o.name)
+		}
+	}
+	if !slices.ContainsFunc(bases, func(b float32) bool { return b != bases[0] }) {
+		bases = bases[:1]
+	}
+	return o, bases, nil
+}
+
+// objectiveOf returns the objective with the link and classes of f: that of its name
+// or else the first.
+func objectiveOf(f *forest.Forest) (objective, error) {
+	fits := func(o objective) bool {
+		alpha := o.link == forest.Sigmoid && f.Alpha != 1
+		classes := o.classes == 0 && f.Classes == 0 || o.classes < 0 && f.Outputs > 1 && f.Classes == f.Outputs ||
+			o.classes > 0 && (f.Classes == 2 && f.Cut == o.cut || f.Classes == 0 && f.Outputs > 1)
+		return o.link == f.Link && !alpha && classes
+	}
+	if o, err := find(f.Target); err == nil && fits(o) {
+		return o, nil
+	}
+	if i := slices.IndexFunc(objectives, fits); i >= 0 {
+		return objectives[i], nil
+	}
+	return objective{}, fmt.Errorf("no objective has the link %s with %d classes", f.Link, f.Classes)
+}
+
+// tree is a tree in the words of XGBoost.
+type tree struct {
+	left, right, parent, feature, kind, missingLeft []int32
+	condition, weights                              []float32
+	categories, catNodes, catSegments, catSizes     []int32
+	vector                                          int
+	info                                            int32
+}
+
+const noParent = math.MaxInt32
+
+// express turns tree i of f into the words of XGBoost.
+func express(f *forest.Forest, i int) (tree, error) {
+	src := &f.Trees[i]
+	n := len(src.Nodes)
+	t := tree{condition: make([]float32, n)}
+	for _, column := range []*[]int32{&t.left, &t.right, &t.parent, &t.feature, &t.kind, &t.missingLeft} {
+		*column = make([]int32, n)
+	}
+	t.parent[0] = noParent
+	if err := t.shape(f, src); err != nil {
+		return t, err
+	}
+	for id := range src.Nodes {
+		node := &src.Nodes[id]
+		t.left[id], t.right[id] = -1, -1
+		if node.Test == forest.Leaf {
+			if err := t.leaf(id, src.Values[node.First:node.Last]); err != nil {
+				return t, err
+			}
+			continue
+		}
+		if err := t.split(id, node, src); err != nil {
+			return t, err
+		}
+		t.parent[node.Yes], t.parent[node.No] = int32(id), int32(id)
+	}
+	return t, nil
+}
+
+// shape finds out whether leaves are scalars of one output or vectors of all.
+func (t *tree) shape(f *forest.Forest, src *forest.Tree) error {
+	for id := range src.Nodes {
+		node := &src.Nodes[id]
+		if node.Test != forest.Leaf || node.First == node.Last {
+			continue
+		}
+		values := src.Values[node.First:node.Last]
+		if len(values) == 1 {
+			t.info = values[0].Output
+			return nil
+		}
+		if len(values) != f.Outputs {
+			return fmt.Errorf("leaf %d has values of %d of %d outputs", id, len(values), f.Outputs)
+		}
+		t.vector, t.weights = f.Outputs, make([]float32, len(src.Nodes)*f.Outputs)
+		return nil
+	}
+	return nil
+}
+
+func (t *tree) leaf(id int, values []forest.Value) error {
+	for k, v := range values {
+		want, at := t.info, &t.condition[id]
+		if t.vector > 0 {
+			want, at = int32(k), &t.weights[id*t.vector+k]
+		}
+		if v.Output != want || t.vector == 0 && len(values) > 1 || t.vector > 0 && len(values) != t.vector {
+			return fmt.Errorf("leaf %d has other outputs than the leaves before it", id)
+		}
+		*at = float32(v.Value)
+		if float64(*at) != v.Value && !math.IsNaN(v.Value) {
+			return fmt.Errorf("leaf %d has the value %v, which float32 cannot hold", id, v.Value)
+		}
+	}
+	return nil
+}
+
+// split turns a test into "left if x < t" or "right if x is listed". For float32
+// cells x <= t is the same as x < u for the next float32 u above t, and a test that
+// asks for larger cells swaps the children.
+func (t *tree) split(id int, node *forest.Node, src *forest.Tree) error {
+	if node.ZeroMissing {
+		return fmt.Errorf("node %d counts zeros as missing", id)
+	}
+	t.feature[id] = node.Feature
+	yes, no, missingYes := node.Yes, node.No, node.MissingYes
+	switch node.Test {
+	case forest.Less, forest.GreaterEqual:
+		t.condition[id] = ceil32(node.Threshold)
+	case forest.LessEqual, forest.Greater:
+		if math.IsInf(node.Threshold, 1) {
+			return fmt.Errorf("node %d compares with infinity", id)
+		}
+		t.condition[id] = above32(node.Threshold)
+	case forest.In:
+		t.kind[id] = 1
+		t.catNodes = append(t.catNodes, int32(id))
+		t.catSegments = append(t.catSegments, int32(len(t.categories)))
+		t.catSizes = append(t.catSizes, node.Last-node.First)
+		for _, c := range src.Categories[node.First:node.Last] {
+			if c < 0 || c >= maxCategory || c != math.Trunc(c) {
+				return fmt.Errorf("node %d lists the category %v", id, c)
+			}
+			t.categories = append(t.categories, int32(c))
+		}
+	default:
+		return fmt.Errorf("node %d has a test that XGBoost lacks", id)
+	}
+	if node.Test == forest.Greater || node.Test == forest.GreaterEqual || node.Test == forest.In {
+		yes, no, missingYes = no, yes, !missingYes
+	}
+	t.left[id], t.right[id] = yes, no
+	if missingYes {
+		t.missingLeft[id] = 1
+	}
+	return nil
+}
+
+// ceil32 returns the least float32 that is not below x: for float32 cells, cell < x
+// is cell < ceil32(x).
+func ceil32(x float64) float32 {
+	y := float32(x)
+	if float64(y) < x {
+		return math.Nextafter32(y, float32(math.Inf(1)))
+	}
+	return y
+}
+
+// above32 returns the least float32 above x.
+func above32(x float64) float32 {
+	y := ceil32(x)
+	if float64(y) == x {
+		return math.Nextafter32(y, float32(math.Inf(1)))
+	}
+	return y
+}
+
+// printer writes JSON with the keys in XGBoost's order, which is the alphabet's. The
+// errors are kept by the bufio.Writer.
+type printer struct{ w *bufio.Writer }
+
+func (p *printer) text(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
+
+func quote(s string) string {
+	b, _ := json.Marshal(s) // a string is always valid
+	return string(b)
+}
+
+func number(x float32) string {
+	switch {
+	case math.IsNaN(float64(x)):
+		return "NaN"
+	case math.IsInf(float64(x), 0):
+		return strings.TrimPrefix(strconv.FormatFloat(float64(x), 'g', -1, 32), "+") + "inity"
+	}
+	s := strconv.FormatFloat(float64(x), 'E', -1, 32)
+	mantissa, exponent, _ := strings.Cut(s, "E")
+	e, _ := strconv.Atoi(exponent) // FormatFloat wrote it
+	return mantissa + "E" + strconv.Itoa(e)
+}
+
+func list[T any](p *printer, key string, xs []T, text func(T) string) {
+	p.text("%q:[", key)
+	for i, x := range xs {
+		if i > 0 {
+			p.w.WriteByte(',')
+		}
+		p.w.WriteString(text(x))
+	}
+	p.w.WriteByte(']')
+}
+
+func integerText(x int32) string { return strconv.Itoa(int(x)) }
+
+func (p *printer) model(f *forest.Forest, o objective, bases []float32, trees []tree) {
+	p.text(`{"learner":{"attributes":{},`)
+	list(p, "feature_names", f.Names, quote)
+	p.text(`,"feature_types":[],"gradient_booster":`)
+	p.booster(f, trees)
+	base, version := number(bases[0]), []int32{1, 7, 4}
+	classes, targets := 0, f.Outputs
+	if o.classes < 0 {
+		classes, targets = f.Outputs, 1
+	}
+	if vector := slices.ContainsFunc(trees, func(t tree) bool { return t.vector > 0 }); vector {
+		version = []int32{2, 1, 0}
+	}
+	if len(bases) > 1 {
+		parts := make([]string, len(bases))
+		for i, b := range bases {
+			parts[i] = number(b)
+		}
+		base, version = "["+strings.Join(parts, ",")+"]", []int32{3, 1, 0}
+	}
+	p.text(`,"learner_model_param":{"base_score":%q,"boost_from_average":"1","num_class":"%d","num_feature":"%d","num_target":"%d"},"objective":{"name":%q`,
+		base, classes, f.Features, targets, o.name)
+	values := o.values
+	if o.classes < 0 {
+		values = fmt.Sprintf(`{"num_class":"%d"}`, classes)
+	}
+	if o.params != "" {
+		p.text(`,%q:%s`, o.params, values)
+	}
+	p.text(`}},`)
+	list(p, "version", version, integerText)
+	p.text("}")
+}
+
+func (p *printer) booster(f *forest.Forest, trees []tree) {
+	if l := f.Linear; l != nil {
+		p.text(`{"model":{"boosted_rounds":1,`)
+		list(p, "weights", slices.Concat(l.Weights, l.Bias), func(x float64) string { return number(float32(x)) })
+		p.text(`},"name":"gblinear"}`)
+		return
+	}
+	dart := slices.ContainsFunc(f.Trees, func(t forest.Tree) bool { return t.Weight != 1 })
+	if dart {
+		p.text(`{"gbtree":`)
+	}
+	vector := 0
+	for i := range trees {
+		vector = max(vector, trees[i].vector)
+	}
+	p.text(`{"model":{"gbtree_model_param":{"num_parallel_tree":"1","num_trees":"%d","size_leaf_vector":"%d"},`, len(trees), vector)
+	list(p, "tree_info", trees, func(t tree) string { return integerText(t.info) })
+	p.text(`,"trees":[`)
+	for i := range trees {
+		if i > 0 {
+			p.text(",")
+		}
+		p.tree(&trees[i], i, f.Features)
+	}
+	p.text(`]},"name":"gbtree"}`)
+	if dart {
+		p.text(`,"name":"dart",`)
+		list(p, "weight_drop", f.Trees, func(t forest.Tree) string { return number(float32(t.Weight)) })
+		p.text("}")
+	}
+}
+
+func (p *printer) tree(t *tree, id, features int) {
+	n := len(t.left)
+	weights := t.weights
+	if weights == nil {
+		weights = make([]float32, n)
+	}
+	zeros := make([]float32, n)
+	p.w.WriteByte('{')
+	list(p, "base_weights", weights, number)
+	for _, c := range []struct {
+		key string
+		xs  []int32
+	}{
+		{"categories", t.categories}, {"categories_nodes", t.catNodes}, {"categories_segments", t.catSegments}, {"categories_sizes", t.catSizes},
+		{"default_left", t.missingLeft},
+	} {
+		p.w.WriteByte(',')
+		list(p, c.key, c.xs, integerText)
+	}
+	p.text(`,"id":%d,`, id)
+	list(p, "left_children", t.left, integerText)
+	p.w.WriteByte(',')
+	list(p, "loss_changes", zeros, number)
+	p.w.WriteByte(',')
+	list(p, "parents", t.parent, integerText)
+	p.w.WriteByte(',')
+	list(p, "right_children", t.right, integerText)
+	p.w.WriteByte(',')
+	list(p, "split_conditions", t.condition, number)
+	p.w.WriteByte(',')
+	list(p, "split_indices", t.feature, integerText)
+	p.w.WriteByte(',')
+	list(p, "split_type", t.kind, integerText)
+	p.w.WriteByte(',')
+	list(p, "sum_hessian", zeros, number)
+	p.text(`,"tree_param":{"num_deleted":"0","num_feature":"%d","num_nodes":"%d","size_leaf_vector":"%d"}}`, features, n, t.vector)
+}

@@ -1,0 +1,413 @@
+package xgboost
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/forest/format"
+	"github.com/pce-engine/pce/forest/format/formattest"
+)
+
+// written returns a forest's JSON.
+func written(t testing.TB, f *forest.Forest) []byte {
+	t.Helper()
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Write(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// ubjson turns JSON into UBJSON in the forms that XGBoost uses: typed arrays of
+// float32 and int32, and plain arrays.
+func ubjson(t testing.TB, doc []byte) []byte {
+	t.Helper()
+	var v any
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	length := func(n int) { out = binary.BigEndian.AppendUint64(append(out, 'L'), uint64(n)) }
+	var put func(key string, v any)
+	put = func(key string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			out = append(out, '{')
+			keys := []string{}
+			for k := range v {
+				keys = append(keys, k)
+			}
+			slices.Sort(keys)
+			for _, k := range keys {
+				length(len(k))
+				out = append(out, k...)
+				put(k, v[k])
+			}
+			out = append(out, '}')
+		case []any:
+			float := strings.Contains("split_conditions base_weights weight_drop weights loss_changes sum_hessian", key)
+			whole := strings.Contains("left_children right_children split_indices categories_nodes", key)
+			out = append(out, '[')
+			switch {
+			case float:
+				out = append(out, '$', 'd', '#')
+			case whole:
+				out = append(out, '$', 'l', '#')
+			default:
+				out = append(out, '#')
+			}
+			length(len(v))
+			for _, x := range v {
+				if !float && !whole {
+					put("", x)
+					continue
+				}
+				n, err := x.(json.Number).Float64()
+				if err != nil {
+					t.Fatal(err)
+				}
+				bits := uint32(int32(n))
+				if float {
+					bits = math.Float32bits(float32(n))
+				}
+				out = binary.BigEndian.AppendUint32(out, bits)
+			}
+		case string:
+			out = append(out, 'S')
+			length(len(v))
+			out = append(out, v...)
+		case json.Number:
+			n, _ := strconv.Atoi(v.String())
+			out = binary.BigEndian.AppendUint32(append(out, 'l'), uint32(n))
+		}
+	}
+	put("", v)
+	return out
+}
+
+// oldBinary writes the old binary file of a forest of one output per tree without
+// categories; major is the version that it claims, 0 for those before 1.0.
+func oldBinary(f *forest.Forest, booster string, base float32, major uint32) []byte {
+	var b bytes.Buffer
+	put := func(xs ...any) {
+		for _, x := range xs {
+			binary.Write(&b, binary.LittleEndian, x)
+		}
+	}
+	text := func(s string) { put(uint64(len(s)), []byte(s)) }
+	put(base, uint32(f.Features), int32(0), int32(0), int32(0), major, uint32(0), make([]byte, 108))
+	text(f.Target)
+	text(booster)
+	if booster == "gblinear" {
+		put(uint32(f.Features), int32(1), make([]byte, 128), uint64(f.Features+1))
+		for _, w := range slices.Concat(f.Linear.Weights, f.Linear.Bias) {
+			put(float32(w))
+		}
+		return b.Bytes()
+	}
+	put(int32(len(f.Trees)), make([]byte, 156))
+	for _, t := range f.Trees {
+		put(int32(1), int32(len(t.Nodes)), make([]byte, 140))
+		for _, n := range t.Nodes {
+			if n.Test == forest.Leaf {
+				put(int32(0), int32(-1), int32(-1), uint32(0), float32(t.Values[n.First].Value))
+				continue
+			}
+			feature := uint32(n.Feature)
+			if n.MissingYes {
+				feature |= 1 << 31
+			}
+			put(int32(0), n.Yes, n.No, feature, float32(n.Threshold))
+		}
+		put(make([]byte, 16*len(t.Nodes)))
+	}
+	put(make([]byte, 4*len(f.Trees)))
+	if booster == "dart" {
+		put(uint64(len(f.Trees)))
+		for _, t := range f.Trees {
+			put(float32(t.Weight))
+		}
+	}
+	return b.Bytes()
+}
+
+// plain is a forest without categories and with one output.
+func plain() *forest.Forest {
+	f := formattest.Example()
+	f.Target, f.Link, f.Outputs, f.Classes, f.Names = "binary:logistic", forest.Sigmoid, 1, 2, nil
+	f.Cut, f.Base, f.Trees = 0.5, []float64{0}, f.Trees[:1]
+	f.Trees[0].Nodes[2] = forest.Node{Test: forest.Less, Feature: 2, Threshold: 7, Yes: 3, No: 4}
+	f.Trees[0].Categories = nil
+	return f
+}
+
+func linear() *forest.Forest {
+	f := plain()
+	f.Trees, f.Linear = nil, &forest.Linear{Weights: []float64{1, 0.5, -2}, Bias: []float64{0.25}}
+	return f
+}
+
+func dart() *forest.Forest {
+	f := plain()
+	f.Trees[0].Weight = 0.375
+	return f
+}
+
+// vectors is a forest whose leaves have a number for each output.
+func vectors() *forest.Forest {
+	f := formattest.Example()
+	f.Target, f.Link, f.Classes = "reg:squarederror", forest.Identity, 0
+	f.Trees = f.Trees[:1]
+	t := &f.Trees[0]
+	t.Values = nil
+	for i := range t.Nodes {
+		if n := &t.Nodes[i]; n.Test == forest.Leaf {
+			n.First = int32(len(t.Values))
+			t.Values = append(t.Values, forest.Value{Value: float64(i)}, forest.Value{Output: 1, Value: -0.5 * float64(i)})
+			n.Last = int32(len(t.Values))
+		}
+	}
+	f.Base = []float64{0.5, -1}
+	return f
+}
+
+func TestJSON(t *testing.T) {
+	formattest.Run(t, JSON, written(t, formattest.Example()), written(t, dart()))
+}
+
+func TestUBJSON(t *testing.T) {
+	formattest.Run(t, UBJSON, ubjson(t, written(t, formattest.Example())), ubjson(t, written(t, linear())))
+}
+
+func TestBinary(t *testing.T) {
+	formattest.Run(t, Binary, oldBinary(dart(), "dart", 0, 0), oldBinary(linear(), "gblinear", 0.5, 1))
+}
+
+func FuzzDecodeJSON(f *testing.F) {
+	formattest.Fuzz(f, JSON, written(f, formattest.Example()), written(f, dart()), written(f, linear()), written(f, vectors()))
+}
+
+func FuzzDecodeUBJSON(f *testing.F) {
+	formattest.Fuzz(f, UBJSON, ubjson(f, written(f, formattest.Example())), ubjson(f, written(f, vectors())))
+}
+
+func FuzzDecodeBinary(f *testing.F) {
+	formattest.Fuzz(f, Binary, oldBinary(plain(), "gbtree", 0.5, 1), oldBinary(dart(), "dart", 0, 0), oldBinary(linear(), "gblinear", 0.5, 1))
+}
+
+// rows are cells at, below and above every threshold and category of the examples.
+var rows = func() []float64 {
+	var out []float64
+	cells := []float64{math.NaN(), 0, 0.25, float64(math.Nextafter32(0.25, 0)), 1, 2, 2.5, -0.5, 7, float64(math.Nextafter32(7, 0)), 40, 41, math.Inf(1), math.Inf(-1), 1e9}
+	for _, a := range cells {
+		for _, c := range cells {
+			out = append(out, a, 3, c)
+		}
+	}
+	return out
+}()
+
+// equal fails unless two forests give the same bits for all rows.
+func equal(t *testing.T, name string, a, b *forest.Forest) {
+	t.Helper()
+	for _, what := range []forest.What{forest.Prediction, forest.Margin, forest.Leaves} {
+		if a.Has(what) != nil && b.Has(what) != nil {
+			continue
+		}
+		x, y := make([]float64, len(rows)/3*a.Width(what)), make([]float64, len(rows)/3*b.Width(what))
+		if err := forest.Evaluate(a, what, rows, x); err != nil {
+			t.Fatal(name, err)
+		}
+		if err := forest.Evaluate(b, what, rows, y); err != nil {
+			t.Fatal(name, err)
+		}
+		for i := range x {
+			if math.Float64bits(x[i]) != math.Float64bits(y[i]) {
+				t.Errorf("%s: result %d of kind %d is %v, want %v", name, i, what, y[i], x[i])
+				return
+			}
+		}
+	}
+}
+
+// TestWriteRead writes forests in all forms, reads them and compares every result.
+func TestWriteRead(t *testing.T) {
+	for name, f := range map[string]*forest.Forest{"example": formattest.Example(), "plain": plain(), "dart": dart(), "linear": linear(), "vectors": vectors()} {
+		doc := written(t, f)
+		got, err := JSON.Decode(doc)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		equal(t, name, f, got)
+		if got.Target != f.Target || got.Classes != f.Classes || !slices.Equal(got.Names, f.Names) {
+			t.Errorf("%s: read as %q with %d classes and names %v", name, got.Target, got.Classes, got.Names)
+		}
+		if again := written(t, got); !bytes.Equal(again[:bytes.LastIndex(again, []byte("version"))], doc[:bytes.LastIndex(doc, []byte("version"))]) {
+			t.Errorf("%s: what was read is written differently", name)
+		}
+		if got, err = UBJSON.Decode(ubjson(t, doc)); err != nil {
+			t.Fatalf("%s as UBJSON: %v", name, err)
+		}
+		equal(t, name+" as UBJSON", f, got)
+	}
+	for _, tt := range []struct {
+		f       *forest.Forest
+		booster string
+		base    float32
+		major   uint32
+	}{{plain(), "gbtree", 0.5, 1}, {dart(), "dart", 0, 0}, {linear(), "gblinear", 0, 0}} {
+		got, err := Binary.Decode(append([]byte("binf"), oldBinary(tt.f, tt.booster, tt.base, tt.major)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.major > 0 { // -log(1/0.5 - 1) is -0, and 0 + x is -0 + x for all x that occur
+			got.Base[0] = 0
+		}
+		equal(t, tt.booster, tt.f, got)
+	}
+}
+
+// TestWriteConverts writes tests that XGBoost lacks and has in another form.
+func TestWriteConverts(t *testing.T) {
+	for _, test := range []forest.Test{forest.LessEqual, forest.Greater, forest.GreaterEqual} {
+		for _, threshold := range []float64{0.25, 0.1, 1e300, -1e300, math.Inf(-1), 7} {
+			f := plain()
+			n := &f.Trees[0].Nodes[0]
+			n.Test, n.Threshold = test, threshold
+			got, err := JSON.Decode(written(t, f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "test "+strconv.Itoa(int(test)), f, got)
+		}
+	}
+}
+
+// TestWriteRefuses: nothing is written of a forest that would compute something else.
+func TestWriteRefuses(t *testing.T) {
+	for want, change := range map[string]func(*forest.Forest){
+		"float32":              func(f *forest.Forest) { f.Sum = forest.Float64 },
+		"plain sums":           func(f *forest.Forest) { f.Combine = forest.Max },
+		"after the trees":      func(f *forest.Forest) { f.BaseLast, f.Base[0] = true, 1 },
+		"no base_score":        func(f *forest.Forest) { f.Base[0] = 0.1 },
+		"zeros":                func(f *forest.Forest) { f.Trees[0].Nodes[0].ZeroMissing = true },
+		"XGBoost lacks":        func(f *forest.Forest) { f.Trees[0].Nodes[0].Test = forest.Equal },
+		"float32 cannot hold":  func(f *forest.Forest) { f.Trees[0].Values[1].Value = 0.1 },
+		"link anomaly":         func(f *forest.Forest) { f.Link = forest.Anomaly },
+		"compares with inf":    func(f *forest.Forest) { n := &f.Trees[0].Nodes[0]; n.Test, n.Threshold = forest.LessEqual, math.Inf(1) },
+		"not plain sums of th": func(f *forest.Forest) { f.Divisor = []float64{1} },
+		"link sigmoid":         func(f *forest.Forest) { f.Alpha = 2 },
+	} {
+		f := plain()
+		change(f)
+		var b bytes.Buffer
+		want, _, _ = strings.Cut(want, "not ")
+		if err := Write(&b, f); err == nil || !strings.Contains(err.Error(), want) || b.Len() > 0 {
+			t.Errorf("error %v after %d bytes, want %q and none", err, b.Len(), want)
+		}
+	}
+}
+
+// TestHostile: each fault is refused with what is wrong.
+func TestHostile(t *testing.T) {
+	good := string(written(t, plain()))
+	change := func(old, new string) string {
+		if !strings.Contains(good, old) {
+			t.Fatalf("the example has no %q", old)
+		}
+		return strings.Replace(good, old, new, 1)
+	}
+	for want, file := range map[string]string{
+		"reached twice":              change(`"left_children":[1,`, `"left_children":[2,`),
+		"node 0: child 0 is reached": change(`"left_children":[1,`, `"left_children":[0,`),
+		"child 9 is out of range":    change(`"left_children":[1,`, `"left_children":[9,`),
+		"feature 3 is out of range":  change(`"split_indices":[0,0,2`, `"split_indices":[0,0,3`),
+		"feature -1 is out of range": change(`"split_indices":[0,0,2`, `"split_indices":[0,0,-1`),
+		"deeper than 64":             `{"learner":` + strings.Repeat(`{"a":`, 70),
+		"want an integer":            change(`"left_children":[1,`, `"left_children":[1.5,`),
+		"num_feature is":             change(`"num_feature":"3","num_target"`, `"num_feature":"99999999999","num_target"`),
+		"num_target is":              change(`"num_target":"1"`, `"num_target":"-1"`),
+		"base_score":                 change(`"base_score":"5E-1"`, `"base_score":"[1,2]"`),
+		"out of range for binary":    change(`"base_score":"5E-1"`, `"base_score":"2"`),
+		"base_score is":              change(`"base_score":"5E-1"`, `"base_score":"x"`),
+		`objective "what" is unkn`:   change(`"name":"binary:logistic"`, `"name":"what"`),
+		`booster "gbtre" is unkno`:   change(`"name":"gbtree"`, `"name":"gbtre"`),
+		"tree_info has 2":            change(`"tree_info":[0]`, `"tree_info":[0,0]`),
+		"tree 0 is of output 1":      change(`"tree_info":[0]`, `"tree_info":[1]`),
+		"right_children has 4":       change(`"right_children":[2,-1,4,-1,-1]`, `"right_children":[2,-1,4,-1]`),
+		"splits by categories":       change(`"split_type":[0`, `"split_type":[1`),
+		"is not a number":            change(`"split_conditions":[2.5E-1`, `"split_conditions":[2.5X-1`),
+		"no learner":                 `{"version":[1,7,4]}`,
+		"the file ends":              good[:len(good)/2],
+	} {
+		got := formattest.Decode(t, JSON, []byte(file))
+		_, err := JSON.Decode([]byte(file))
+		if got != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+	for want, file := range map[string][]byte{
+		"in a file of 30 bytes": append([]byte("{L\x00\x00\x00\x00\x00\x00\x00\x07learner{"), "L\x7f\xff\xff\xff\xff\xff\xff\xffabc"...),
+		"a typed array without": append([]byte("{L\x00\x00\x00\x00\x00\x00\x00\x07version[$d"), 0),
+		"cut short":             append([]byte("{L\x00\x00\x00\x00\x00\x00\x00\x07version[$d#U"), 20),
+		"where numbers should":  append([]byte("{L\x00\x00\x00\x00\x00\x00\x00\x07version[$Z#U"), 20),
+	} {
+		if _, err := UBJSON.Decode(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+	huge := oldBinary(plain(), "gbtree", 0.5, 1)
+	at := bytes.Index(huge, []byte("gbtree")) + 6 + gbtreeBytes + 4
+	binary.LittleEndian.PutUint32(huge[at:], math.MaxInt32)
+	if _, err := Binary.Decode(huge); err == nil || !strings.Contains(err.Error(), "2147483647 × 20 bytes of nodes") {
+		t.Errorf("huge count of nodes: %v", err)
+	}
+}
+
+// TestNumbers reads decimals as strconv does, rounded once to float32.
+func TestNumbers(t *testing.T) {
+	for _, text := range []string{
+		"0", "-0", "1", "-17", "16777217", "0.1", "1E-1", "-2.5e+3", "1e22", "1e23", "1e-45", "7e-46", "3.4028235e38", "1.17549435e-38", "1.1754943e-38",
+		"0.30000001192092896", "16777217.0", "16777217.00000001", "8388609.5", "1.00000005960464477539", "1.000000059604644", "123456789012345678", "1E400", "-1E400", "1e-400", "5E-1",
+	} {
+		got, err := (&jsonSource{b: []byte(text + ",")}).number()
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		want, _ := strconv.ParseFloat(text, 32)
+		if whole, err := strconv.ParseInt(text, 10, 64); err == nil && text != "-0" {
+			want = float64(whole)
+		}
+		if n, err := strconv.ParseInt(text, 10, 53); err != nil && got != want && !(n != 0) || err == nil && got != float64(n) {
+			t.Errorf("%s is read as %v, want %v", text, got, want)
+		}
+	}
+	for _, text := range []string{"", "x", "1.2.3", "--1", "1e", ".", "+", "0x10", "1_0"} {
+		if x, err := (&jsonSource{b: []byte(text)}).number(); err == nil {
+			t.Errorf("%q is read as %v", text, x)
+		}
+	}
+	for text, want := range map[string]float64{"true": 1, "false": 0, "Infinity": math.Inf(1), "-Infinity": math.Inf(-1)} {
+		if x, err := (&jsonSource{b: []byte(text)}).number(); err != nil || x != want {
+			t.Errorf("%q is read as %v: %v", text, x, err)
+		}
+	}
+	if x, err := (&jsonSource{b: []byte("NaN")}).number(); err != nil || !math.IsNaN(x) {
+		t.Errorf("NaN is read as %v: %v", x, err)
+	}
+}
+
+var _ = []format.Format{JSON, UBJSON, Binary}
