@@ -1,0 +1,349 @@
+package forest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/sliced"
+)
+
+// ErrLower means that a forest has no module of the kind that was asked for.
+var ErrLower = errors.New("compile/forest: cannot be lowered")
+
+// span is a half-open interval of cells, [from, to). A nil bound is an infinity that
+// includes every number on its side.
+type span struct{ from, to *float64 }
+
+// Lower makes a sliced.Module of a forest that has passed Check. Sums alone are
+// supported, of trees, with at most sliced.MaxCuts cut points for a feature.
+func Lower(f *forest.Forest) (*sliced.Module, error) {
+	if f.Linear != nil || f.Combine != forest.Sum || f.Features < 1 {
+		return nil, fmt.Errorf("%w: only sums of trees are sliced", ErrLower)
+	}
+	l := &lowering{f: f, m: &sliced.Module{Features: f.Features, Outputs: f.Outputs, Single: f.Sum == forest.Float32}, masks: map[string]int32{}}
+	if err := l.columns(); err != nil {
+		return nil, err
+	}
+	for i := range f.Trees {
+		l.tree(&f.Trees[i])
+	}
+	return l.m, nil
+}
+
+// lowering is the state of Lower.
+type lowering struct {
+	f      *forest.Forest
+	m      *sliced.Module
+	column map[int32]int32  // of a feature
+	masks  map[string]int32 // by column and ends
+	key    []byte
+}
+
+// columns collects the cut points of every feature.
+func (l *lowering) columns() error {
+	cuts := map[int32][]float64{}
+	for i := range l.f.Trees {
+		t := &l.f.Trees[i]
+		for j := range t.Nodes {
+			n := &t.Nodes[j]
+			if n.Test == forest.Leaf {
+				continue
+			}
+			list := cuts[n.Feature]
+			if list == nil {
+				list = []float64{}
+			}
+			for _, s := range l.spans(t, n) {
+				for _, bound := range []*float64{s.from, s.to} {
+					if bound != nil {
+						list = append(list, *bound+0) // one zero
+					}
+				}
+			}
+			cuts[n.Feature] = list
+		}
+	}
+	features := make([]int32, 0, len(cuts))
+	for feature := range cuts {
+		features = append(features, feature)
+	}
+	slices.Sort(features)
+	l.column = make(map[int32]int32, len(features))
+	for _, feature := range features {
+		list := cuts[feature]
+		slices.Sort(list)
+		list = slices.Compact(list)
+		if len(list) > sliced.MaxCuts {
+			return fmt.Errorf("%w: feature %d has %d cut points; want at most %d", ErrLower, feature, len(list), sliced.MaxCuts)
+		}
+		l.column[feature] = int32(len(l.m.Columns))
+		l.m.Columns = append(l.m.Columns, sliced.Column{Feature: feature, Cuts: list})
+	}
+	return nil
+}
+
+// spans returns the intervals whose bounds are cut points because of a node: those of
+// the cells that pass its test and, where zeros count as missing, that of zeros.
+func (l *lowering) spans(t *forest.Tree, n *forest.Node) []span {
+	s := l.passing(t, n)
+	if n.ZeroMissing {
+		s = append(s, l.zeros())
+	}
+	return s
+}
+
+// zeros is the interval of cells that count as missing where a node says so.
+func (l *lowering) zeros() span {
+	from, to := l.least(-forest.ZeroWithin), l.above(forest.ZeroWithin)
+	return span{&from, &to}
+}
+
+// least returns the least cell that is not below x, above the least one above x, in
+// the precision in which cells are compared.
+func (l *lowering) least(x float64) float64 {
+	if l.f.Input == forest.Float64 || math.IsNaN(x) {
+		return x
+	}
+	y := float32(x)
+	if float64(y) < x {
+		y = math.Nextafter32(y, float32(math.Inf(1)))
+	}
+	return float64(y)
+}
+
+func (l *lowering) above(x float64) float64 {
+	y := l.least(x)
+	switch {
+	case y != x:
+		return y
+	case l.f.Input == forest.Float64:
+		return math.Nextafter(x, math.Inf(1))
+	}
+	return float64(math.Nextafter32(float32(x), float32(math.Inf(1))))
+}
+
+// passing returns the intervals of the cells for which the test holds, ascending and
+// apart.
+func (l *lowering) passing(t *forest.Tree, n *forest.Node) []span {
+	below := func(x float64) []span { return []span{{nil, &x}} }
+	from := func(x float64) []span { return []span{{&x, nil}} }
+	x := n.Threshold
+	if math.IsNaN(x) && !n.Test.Categorical() { // no comparison with NaN holds, but that it is not equal
+		if n.Test == forest.NotEqual {
+			return []span{{}}
+		}
+		return nil
+	}
+	top := math.IsInf(x, 1) // no cell is above it
+	switch n.Test {
+	case forest.Less:
+		return below(l.least(x))
+	case forest.GreaterEqual:
+		return from(l.least(x))
+	case forest.LessEqual:
+		if top {
+			return []span{{}}
+		}
+		return below(l.above(x))
+	case forest.Greater:
+		if top {
+			return nil
+		}
+		return from(l.above(x))
+	case forest.Equal:
+		return l.points([]float64{x})
+	case forest.NotEqual:
+		return complement(l.points([]float64{x}))
+	}
+	list := t.Categories[n.First:n.Last]
+	if n.Test == forest.InExact {
+		return l.points(list)
+	}
+	var out []span
+	for _, c := range list {
+		if c != math.Trunc(c) || math.IsInf(c, 0) {
+			continue // no integer part is equal to it
+		}
+		lo, hi := l.least(c), l.least(c+1)
+		switch {
+		case n.Test == forest.InTruncated && c == 0:
+			lo = l.above(-1)
+		case n.Test == forest.InTruncated && c < 0:
+			lo, hi = l.above(c-1), l.above(c)
+		}
+		if lo < hi {
+			out = join(out, lo, hi)
+		}
+	}
+	return out
+}
+
+// points returns the intervals of single numbers, ascending.
+func (l *lowering) points(xs []float64) []span {
+	var out []span
+	for _, x := range xs {
+		lo := l.least(x)
+		if lo != x {
+			continue // no cell is equal to it
+		}
+		if math.IsInf(x, 1) {
+			out = append(out, span{&lo, nil})
+			continue
+		}
+		out = join(out, lo, l.above(x))
+	}
+	return out
+}
+
+// join appends [lo, hi), which does not start before the last interval's end, except
+// that it joins or overlaps it.
+func join(out []span, lo, hi float64) []span {
+	if k := len(out) - 1; k >= 0 && out[k].to != nil && *out[k].to >= lo {
+		if *out[k].to < hi {
+			out[k].to = &hi
+		}
+		return out
+	}
+	return append(out, span{&lo, &hi})
+}
+
+// complement returns what is outside ascending intervals.
+func complement(s []span) []span {
+	var out []span
+	var from *float64
+	open := true // from is a lower bound, or none is needed
+	for _, x := range s {
+		if x.from != nil {
+			out = append(out, span{from, x.from})
+		}
+		from, open = x.to, x.to != nil
+	}
+	if open {
+		out = append(out, span{from, nil})
+	}
+	return out
+}
+
+// mask returns the mask of a node's test.
+func (l *lowering) mask(t *forest.Tree, n *forest.Node) int32 {
+	column := l.column[n.Feature]
+	cuts := l.m.Columns[column].Cuts
+	missing := uint16(len(cuts) + 1)
+	// A rank passes if it is below an odd number of ends: an interval toggles both of its
+	// bounds, and one without a lower bound the upper one alone.
+	ends := map[uint16]bool{}
+	toggle := func(end uint16) {
+		if end > 0 {
+			ends[end] = !ends[end]
+		}
+	}
+	rank := func(bound *float64, none uint16) uint16 {
+		if bound == nil {
+			return none
+		}
+		at, _ := slices.BinarySearch(cuts, *bound+0)
+		return uint16(at + 1) // cells below the bound have ranks 0..at
+	}
+	spans := l.passing(t, n)
+	if n.ZeroMissing {
+		spans = without(spans, l.zeros())
+		if n.MissingYes {
+			z := l.zeros()
+			toggle(rank(z.from, 0))
+			toggle(rank(z.to, missing))
+		}
+	}
+	for _, s := range spans {
+		toggle(rank(s.from, 0))
+		toggle(rank(s.to, missing))
+	}
+	if n.MissingYes {
+		toggle(missing)
+		toggle(missing + 1)
+	}
+	list := make([]uint16, 0, len(ends))
+	for end, in := range ends {
+		if in {
+			list = append(list, end)
+		}
+	}
+	slices.Sort(list)
+	if len(list) == 0 { // no rank passes: two equal ends
+		list = []uint16{1, 1}
+	}
+	l.key = binary.LittleEndian.AppendUint32(l.key[:0], uint32(column))
+	for _, e := range list {
+		l.key = binary.LittleEndian.AppendUint16(l.key, e)
+	}
+	if at, ok := l.masks[string(l.key)]; ok {
+		return at
+	}
+	at := int32(len(l.m.Masks))
+	l.masks[string(l.key)] = at
+	l.m.Masks = append(l.m.Masks, sliced.Mask{Column: column, Ends: list})
+	return at
+}
+
+// without cuts an interval with two bounds out of ascending ones.
+func without(spans []span, cut span) []span {
+	var out []span
+	for _, s := range spans {
+		if s.to != nil && *s.to <= *cut.from || s.from != nil && *s.from >= *cut.to {
+			out = append(out, s)
+			continue
+		}
+		if s.from == nil || *s.from < *cut.from {
+			out = append(out, span{s.from, cut.from})
+		}
+		if s.to == nil || *s.to > *cut.to {
+			out = append(out, span{cut.to, s.to})
+		}
+	}
+	return out
+}
+
+// tree lowers a tree: nodes in the order in which a walk from the root meets them.
+func (l *lowering) tree(t *forest.Tree) {
+	out := sliced.Tree{}
+	type edge struct {
+		node   int32
+		parent int32
+		yes    bool
+	}
+	stack := []edge{{node: 0, parent: -1}}
+	for len(stack) > 0 {
+		e := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		n := &t.Nodes[e.node]
+		var at int32
+		if n.Test == forest.Leaf {
+			at = ^int32(len(out.Leaves))
+			first := int32(len(out.Values))
+			for _, v := range t.Values[n.First:n.Last] {
+				x := t.Weight * v.Value
+				if l.m.Single {
+					x = float64(float32(x))
+				}
+				out.Values = append(out.Values, sliced.Value{Output: v.Output, Value: x})
+			}
+			out.Leaves = append(out.Leaves, sliced.Leaf{First: first, Last: int32(len(out.Values)), ID: n.ID})
+		} else {
+			at = int32(len(out.Nodes))
+			out.Nodes = append(out.Nodes, sliced.Node{Mask: l.mask(t, n)})
+			stack = append(stack, edge{n.No, at, false}, edge{n.Yes, at, true})
+		}
+		switch {
+		case e.parent < 0:
+			out.Root = at
+		case e.yes:
+			out.Nodes[e.parent].Yes = at
+		default:
+			out.Nodes[e.parent].No = at
+		}
+	}
+	l.m.Trees = append(l.m.Trees, out)
+}

@@ -1,0 +1,203 @@
+package forest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/sliced"
+)
+
+// random makes a forest with every kind of test, thresholds that meet often, zeros that
+// count as missing, leaves of several outputs, and both precisions.
+func random(rng *rand.Rand) *forest.Forest {
+	f := &forest.Forest{Features: 1 + rng.IntN(5), Outputs: 1 + rng.IntN(3), Alpha: 1, Sum: forest.Precision(rng.IntN(2)), Input: forest.Precision(rng.IntN(2)), BaseLast: rng.IntN(2) == 0}
+	for range f.Outputs {
+		f.Base = append(f.Base, float64(float32(rng.NormFloat64())))
+	}
+	if rng.IntN(2) == 0 {
+		f.Divisor = make([]float64, f.Outputs)
+		for i := range f.Divisor {
+			f.Divisor[i] = float64(1 + rng.IntN(9))
+		}
+	}
+	for range rng.IntN(6) {
+		t := forest.Tree{Weight: []float64{1, float64(float32(0.3))}[rng.IntN(2)]}
+		grow(rng, f, &t, rng.IntN(8))
+		f.Trees = append(f.Trees, t)
+	}
+	return f
+}
+
+// numbers are thresholds and cells: zeros, neighbours, halves, bounds of zeros and of
+// both precisions, infinities.
+var numbers = func() []float64 {
+	out := []float64{0, math.Copysign(0, -1), 0.1, float64(float32(0.1)), 1, -1, -0.5, 2, 2.5, 3, 7, 1e9, -1e9, 1e-35, -1e-35, forest.ZeroWithin, -forest.ZeroWithin, 2e-35, 1e-36, math.Inf(1), math.Inf(-1),
+		math.MaxFloat32, -math.MaxFloat32, 1e300, -1e300, math.MaxFloat64, 5e-324, 1e-45, math.Pi}
+	for _, x := range out[:15] {
+		out = append(out, math.Nextafter(x, 9), math.Nextafter(x, -9), float64(math.Nextafter32(float32(x), 9)), float64(math.Nextafter32(float32(x), -9)))
+	}
+	return out
+}()
+
+// grow appends a node, with a subtree of at most the given depth, and returns its index.
+func grow(rng *rand.Rand, f *forest.Forest, t *forest.Tree, depth int) int32 {
+	at := int32(len(t.Nodes))
+	t.Nodes = append(t.Nodes, forest.Node{})
+	n := forest.Node{ID: at}
+	if depth == 0 || rng.IntN(8) == 0 {
+		n.First = int32(len(t.Values))
+		for range rng.IntN(3) {
+			t.Values = append(t.Values, forest.Value{Output: int32(rng.IntN(f.Outputs)), Value: float64(float32(rng.NormFloat64()))})
+		}
+		n.Last = int32(len(t.Values))
+		t.Nodes[at] = n
+		return at
+	}
+	n.Test = forest.Test(1 + rng.IntN(int(forest.InExact)))
+	n.Feature, n.MissingYes, n.ZeroMissing = int32(rng.IntN(f.Features)), rng.IntN(2) == 0, rng.IntN(4) == 0
+	if n.Threshold = numbers[rng.IntN(len(numbers))]; rng.IntN(40) == 0 {
+		n.Threshold = math.NaN()
+	}
+	if n.Test.Categorical() {
+		n.First = int32(len(t.Categories))
+		var list []float64
+		for range rng.IntN(6) {
+			c := numbers[rng.IntN(len(numbers))]
+			if n.Test != forest.InExact || rng.IntN(2) == 0 {
+				c = float64(rng.IntN(9) - 3)
+			}
+			list = append(list, c)
+		}
+		slices.Sort(list)
+		t.Categories = append(t.Categories, slices.Compact(list)...)
+		n.Last = int32(len(t.Categories))
+	}
+	n.Yes = grow(rng, f, t, depth-1)
+	n.No = grow(rng, f, t, depth-1)
+	t.Nodes[at] = n
+	return at
+}
+
+// cells are rows of numbers that tests compare with, and a few others.
+func cells(rng *rand.Rand, f *forest.Forest, n int) []float64 {
+	out := make([]float64, n*f.Features)
+	for i := range out {
+		switch rng.IntN(8) {
+		case 0:
+			out[i] = math.NaN()
+		case 1:
+			out[i] = 4 * rng.NormFloat64()
+		default:
+			out[i] = numbers[rng.IntN(len(numbers))]
+		}
+		if f.Input == forest.Float32 {
+			out[i] = float64(float32(out[i]))
+		}
+	}
+	return out
+}
+
+// compare holds a forest's sliced results for the rows to the plain evaluator's, to the
+// bit.
+func compare(t *testing.T, f *forest.Forest, rows []float64) {
+	t.Helper()
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Lower(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := sliced.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(rows) / f.Features
+	want, sums, got := make([]float64, n*f.Outputs), make([]float64, n*f.Outputs), make([]float64, n*f.Outputs)
+	wantLeaves, gotLeaves := make([]float64, n*len(f.Trees)), make([]float64, n*len(f.Trees))
+	if err := errors.Join(forest.Evaluate(f, forest.Margin, rows, want), forest.Evaluate(f, forest.Leaves, rows, wantLeaves)); err != nil {
+		t.Fatal(err)
+	}
+	f.Start(sums)
+	for at := 0; at < n; at += sliced.BlockRows {
+		end := min(n, at+sliced.BlockRows)
+		p.Sums(rows[at*f.Features:end*f.Features], sums[at*f.Outputs:end*f.Outputs])
+		p.Leaves(rows[at*f.Features:end*f.Features], gotLeaves[at*len(f.Trees):end*len(f.Trees)])
+	}
+	f.Finish(forest.Margin, sums, got)
+	for i := range wantLeaves {
+		if row := i / len(f.Trees); gotLeaves[i] != wantLeaves[i] {
+			t.Fatalf("row %d %v, tree %d: leaf %v, want %v", row, rows[row*f.Features:(row+1)*f.Features], i%len(f.Trees), gotLeaves[i], wantLeaves[i])
+		}
+	}
+	for i := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+			t.Fatalf("row %d: score %v, want %v", i/f.Outputs, got[i], want[i])
+		}
+	}
+}
+
+// TestLower: random forests give the same leaves and the same bits.
+func TestLower(t *testing.T) {
+	count := 2000
+	if testing.Short() {
+		count = 200
+	}
+	for seed := range uint64(count) {
+		rng := rand.New(rand.NewPCG(seed, 17))
+		f := random(rng)
+		rows := []int{1, 2, 63, 64, 65, 200, 512, 700}[rng.IntN(8)]
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { compare(t, f, cells(rng, f, rows)) })
+	}
+}
+
+func FuzzLower(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 99))
+		m := random(rng)
+		compare(t, m, cells(rng, m, 1+rng.IntN(130)))
+	})
+}
+
+// TestRefused: what is not a sum of trees has no module.
+func TestRefused(t *testing.T) {
+	for name, f := range map[string]*forest.Forest{
+		"minimum": {Features: 1, Outputs: 1, Base: []float64{0}, Combine: forest.Min},
+		"linear":  {Features: 1, Outputs: 1, Base: []float64{0}, Linear: &forest.Linear{Weights: []float64{1}, Bias: []float64{0}}},
+		"nothing": {Outputs: 1, Base: []float64{0}},
+	} {
+		if _, err := Lower(f); !errors.Is(err, ErrLower) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	many := &forest.Forest{Features: 1, Outputs: 1, Base: []float64{0}}
+	for i := range sliced.MaxCuts + 1 {
+		many.Trees = append(many.Trees, forest.Tree{Weight: 1, Nodes: []forest.Node{{Test: forest.Less, Threshold: float64(i), Yes: 1, No: 2}, {Last: 1}, {}}, Values: []forest.Value{{Value: 1}}})
+	}
+	if _, err := Lower(many); !errors.Is(err, ErrLower) {
+		t.Errorf("%d cut points: %v", len(many.Trees), err)
+	}
+	many.Trees = many.Trees[1:]
+	m, err := Lower(many)
+	if err != nil || len(m.Columns[0].Cuts) != sliced.MaxCuts {
+		t.Fatalf("%d cut points: %v", len(many.Trees), err)
+	}
+	p, err := sliced.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ x, above float64 }{{0, sliced.MaxCuts}, {1, sliced.MaxCuts - 1}, {sliced.MaxCuts - 1, 1}, {sliced.MaxCuts, 0}, {math.NaN(), 0}} {
+		sums := []float64{0}
+		if p.Sums([]float64{tt.x}, sums); sums[0] != tt.above {
+			t.Errorf("%v is below %v cuts of %d, want %v", tt.x, sums[0], sliced.MaxCuts, tt.above)
+		}
+	}
+}
