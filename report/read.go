@@ -30,8 +30,11 @@ type Run struct {
 // Epoch is a line of metrics.jsonl. A log-likelihood that is unknown or infinite is nil.
 type Epoch struct {
 	Epoch            int      `json:"epoch"`
+	Step             int64    `json:"step"`
 	TrainLL          *float64 `json:"train_ll"`
 	ValidLL          *float64 `json:"valid_ll"`
+	StepSize         *float64 `json:"step_size"`
+	Seconds          float64  `json:"seconds"`
 	SamplesPerSecond float64  `json:"samples_per_second"`
 }
 
@@ -79,8 +82,10 @@ func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
 			run.ModelFile, run.MetricsFile, run.ConfigFile, run.ResultFile)
 	}
 	r.note("The settings", run.ConfigFile, r.readConfig(filepath.Join(dir, run.ConfigFile)))
-	r.note("The curves", run.MetricsFile, r.readEpochs(filepath.Join(dir, run.MetricsFile)))
-	r.note("The results", run.ResultFile, r.readResult(filepath.Join(dir, run.ResultFile)))
+	r.Epochs, err = ReadEpochs(filepath.Join(dir, run.MetricsFile))
+	r.note("The curves", run.MetricsFile, err)
+	r.Result, err = ReadResult(filepath.Join(dir, run.ResultFile))
+	r.note("The results", run.ResultFile, err)
 	r.readModel(ctx, dir, on)
 	return r, ctx.Err()
 }
@@ -117,25 +122,25 @@ func (r *Run) readConfig(path string) error {
 	return err
 }
 
-func (r *Run) readResult(path string) error {
+// ReadResult reads a result.json.
+func ReadResult(path string) (*Result, error) {
 	text, err := readText(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	res := new(Result)
 	if err := json.Unmarshal(text, res); err != nil {
-		return err
+		return nil, err
 	}
-	r.Result = res
-	return nil
+	return res, nil
 }
 
-// readEpochs reads the lines that are whole. The last line of a run that is being
-// written, or was killed, may be cut.
-func (r *Run) readEpochs(path string) error {
+// ReadEpochs reads the lines of a metrics.jsonl. The last line of a run that is being
+// written, or was killed, may be cut: the epochs before it come with the error.
+func ReadEpochs(path string) (epochs []Epoch, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
@@ -143,20 +148,20 @@ func (r *Run) readEpochs(path string) error {
 	for n := 1; lines.Scan(); n++ {
 		var e Epoch
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return fmt.Errorf("line %d: %w; the lines before it are shown", n, err)
+			return epochs, fmt.Errorf("line %d: %w; the lines before it are shown", n, err)
 		}
 		if n > maxEpochs {
-			return fmt.Errorf("it has more than %d lines; the first ones are shown", maxEpochs)
+			return epochs, fmt.Errorf("it has more than %d lines; the first ones are shown", maxEpochs)
 		}
-		r.Epochs = append(r.Epochs, e)
+		epochs = append(epochs, e)
 	}
 	if err := lines.Err(); err != nil {
-		return err
+		return epochs, err
 	}
-	if len(r.Epochs) == 0 {
-		return errors.New("it has no epoch")
+	if len(epochs) == 0 {
+		return nil, errors.New("it has no epoch")
 	}
-	return nil
+	return epochs, nil
 }
 
 // readModel describes the model, and finds or draws samples.
