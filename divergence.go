@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
@@ -14,8 +15,8 @@ type Estimate struct {
 	Nats float64
 	// Error is the standard error of a mean over drawn rows; 0 if Exact.
 	Error float64
-	Rows  int  // that were evaluated
-	Exact bool // every complete row of the model was evaluated, and weighed by its probability
+	Rows  int  // that were evaluated; 0 where one pass over a deterministic circuit says it
+	Exact bool // but for rounding: not a mean over drawn rows
 }
 
 // Divergence compares a model p with another, q.
@@ -28,10 +29,13 @@ type Divergence struct {
 // maxDraws bounds the rows that an estimate may be asked for.
 const maxDraws = 1 << 30
 
-// Entropy returns the entropy of a row: that of all rows where the model has at most
-// run.MaxStates or n of them, else the mean over n rows that seed draws. Continuous columns
-// count by their density.
+// Entropy returns the entropy of a row: exactly, by one pass, where the circuit is
+// deterministic; that of all rows where the model has at most run.MaxStates or n of them; else
+// the mean over n rows that seed draws. Continuous columns count by their density.
 func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, error) {
+	if x, ok, err := m.information(m, n); ok || err != nil {
+		return Estimate{Nats: x.Entropy, Exact: ok}, err
+	}
 	var entropy average
 	err := m.weigh(ctx, n, seed, []*average{&entropy}, func(_ *dataset.Batch, ll, weight []float64) error {
 		for i, x := range ll {
@@ -42,8 +46,8 @@ func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, erro
 	return entropy.estimate(), err
 }
 
-// Divergence compares the model with another one of the same columns. Rows are chosen
-// as by Entropy.
+// Divergence compares the model with another one of the same columns: by one pass where both are
+// deterministic and have the same structure, else over rows that are chosen as by Entropy.
 func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64) (*Divergence, error) {
 	p, q := m.plan.Schema, other.plan.Schema
 	err := p.Accepts(q)
@@ -52,6 +56,10 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: the models are not of the same columns: %v", ErrOptions, err)
+	}
+	if x, ok, err := m.information(other, n); ok || err != nil {
+		exactly := func(nats float64) Estimate { return Estimate{Nats: nats, Exact: ok} }
+		return &Divergence{exactly(x.Entropy), exactly(x.CrossEntropy), exactly(x.KL)}, err
 	}
 	var entropy, cross, kl average
 	err = m.weigh(ctx, n, seed, []*average{&entropy, &cross, &kl}, func(b *dataset.Batch, ll, weight []float64) error {
@@ -69,12 +77,32 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 	return &Divergence{entropy.estimate(), cross.estimate(), kl.estimate()}, err
 }
 
-// weigh calls take with the rows over which the averages are taken, their log-likelihoods
-// and their weights: all complete rows and their probabilities, or n drawn ones and ones.
-func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, take func(b *dataset.Batch, ll, weight []float64) error) error {
+// information compares the model with another one by a pass over their circuits, if that is
+// possible. n is checked alike on all ways.
+func (m *Model) information(other *Model, n int) (x circuit.Information, ok bool, err error) {
+	if err := checkDraws(n); err != nil {
+		return x, false, err
+	}
+	if !m.exact() {
+		return x, false, nil
+	}
+	if ok, err = m.plan.Comparable(other.plan); ok && err == nil {
+		x, err = m.plan.Information(other.plan)
+	}
+	return x, ok && err == nil, err
+}
+
+// checkDraws reports why n rows cannot be drawn.
+func checkDraws(n int) error {
 	if n < 1 || n > maxDraws {
 		return fmt.Errorf("%w: %d rows to draw; want 1 to %d", ErrOptions, n, maxDraws)
 	}
+	return nil
+}
+
+// weigh calls take with the rows over which the averages are taken, their log-likelihoods
+// and their weights: all complete rows and their probabilities, or n drawn ones and ones.
+func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, take func(b *dataset.Batch, ll, weight []float64) error) error {
 	const most = 4096
 	s := m.plan.Schema
 	states := run.States(s)

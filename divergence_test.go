@@ -72,8 +72,9 @@ func TestDivergenceQueries(t *testing.T) {
 // TestDrawnDivergence compares what is estimated of normal distributions with what is
 // known of them: within five standard errors, which are those of the known variances.
 func TestDrawnDivergence(t *testing.T) {
-	p := openText(t, "circuit 2\na = input x0 gaussian 1 2\nb = input x1 bernoulli 0.25\np = product a b\n")
-	q := openText(t, "circuit 2\na = input x0 gaussian 0 1\nb = input x1 bernoulli 0.25\np = product a b\n")
+	// Mixtures of two equal units, so that nothing says that the circuit is deterministic.
+	p := openText(t, "circuit 2\nu = input[2] x0 gaussian 1 2 / 1 2\na = sum u : 0.5 0.5\nb = input x1 bernoulli 0.25\np = product a b\n")
+	q := openText(t, "circuit 2\nu = input[2] x0 gaussian 0 1 / 0 1\na = sum u : 0.5 0.5\nb = input x1 bernoulli 0.25\np = product a b\n")
 	const n = 9000 // in several batches, the last one short
 	d, err := p.Divergence(t.Context(), q, n, 7)
 	if err != nil {
@@ -118,8 +119,12 @@ func TestDivergenceLimits(t *testing.T) {
 		t.Errorf("%+v, %v; a certain row has no entropy", d, err)
 	}
 	normal := openText(t, "circuit 1\na = input x0 gaussian 0 1\n")
-	if e, err := normal.Entropy(t.Context(), 1, 0); err != nil || e.Rows != 1 || !math.IsNaN(e.Error) {
+	mixed := openText(t, "circuit 1\na = input[2] x0 gaussian 0 1 / 1 1\ns = sum a : 0.5 0.5\n")
+	if e, err := mixed.Entropy(t.Context(), 1, 0); err != nil || e.Rows != 1 || e.Exact || !math.IsNaN(e.Error) {
 		t.Errorf("one drawn row: %+v, %v", e, err)
+	}
+	if e, err := normal.Entropy(t.Context(), 1, 0); err != nil || !e.Exact || e.Rows != 0 || !near(e.Nats, 0.5+0.5*math.Log(2*math.Pi)) {
+		t.Errorf("one normal leaf: %+v, %v", e, err)
 	}
 	for _, n := range []int{-1, 0, 1<<30 + 1} {
 		if _, err := p.Entropy(t.Context(), n, 0); !errors.Is(err, pce.ErrOptions) {
@@ -171,6 +176,15 @@ func TestDivergenceOfScales(t *testing.T) {
 	d, err := p.Divergence(t.Context(), q, 4000, 1)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if d.KL.Exact || d.KL.Rows != 4000 {
+		t.Errorf("%+v of models whose parameters speak of other numbers", d.KL)
+	}
+	if e, err := p.Entropy(t.Context(), 1, 0); err != nil || !e.Exact || !(math.Abs(e.Nats-d.Entropy.Nats) <= 5*d.Entropy.Error) {
+		t.Errorf("an entropy of %+v, %v; of drawn rows %+v", e, err, d.Entropy)
+	}
+	if self, err := p.Divergence(t.Context(), p, 1, 0); err != nil || !self.KL.Exact || self.KL.Nats != 0 || self.CrossEntropy != self.Entropy {
+		t.Errorf("%+v, %v of a model and itself", self, err)
 	}
 	want := math.Log(6.0/3) + 9.0/(2*36) - 0.5
 	if !(math.Abs(d.KL.Nats-want) < 0.15) || !(math.Abs(d.Entropy.Nats-0.5*math.Log(2*math.Pi*math.E*9)) < 0.15) {

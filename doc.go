@@ -1,4 +1,5 @@
-// Package pce trains probabilistic circuits and answers questions about them.
+// Package pce trains probabilistic circuits and answers questions about them. It also
+// predicts with decision forests that other libraries trained.
 //
 //	m, err := pce.Open(ctx, "model.safetensors", pce.Options{})
 //	ll, err := m.LogLikelihood(ctx, rows)
@@ -13,7 +14,8 @@
 // Rows are [row][variable]. In a [][]float64 a category is its code 0, 1, 2, ...
 // and NaN is a missing cell; package dataset reads files into batches, which the
 // methods named Batch take as they are. Log-likelihoods are natural logs.
-// Missing cells are marginalised.
+// Missing cells are marginalised. Forests take rows row-major in one slice, and send
+// missing cells where their training said.
 //
 // # Errors
 //
@@ -29,5 +31,5 @@
 // # Source
 //
 // The package is the face of run, which joins the others. Where each of them comes
-// from stands in its own doc.
+// from is said in its own doc.
 package pce

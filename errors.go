@@ -10,6 +10,8 @@ import (
 var (
 	// ErrClosed means that a model was used after Close.
 	ErrClosed = errors.New("pce: model is closed")
+	// ErrKind means that a circuit was asked what forests answer, or the reverse.
+	ErrKind = errors.New("pce: not a question for this kind of model")
 	// ErrOptions means that options contradict each other or the data.
 	ErrOptions = run.ErrOptions
 	// ErrRun means that a directory holds a run already.

@@ -7,21 +7,21 @@ import (
 	"sync"
 
 	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/run"
 )
 
-// Model is a circuit with parameters, ready for queries. It is safe for
-// concurrent use.
+// Model is a circuit with parameters, ready for queries, or a decision forest, ready
+// to predict. It is safe for concurrent use.
 type Model struct {
-	plan  *run.Blueprint
-	opts  Options
-	pool  *engine.Pool[*engine.Engine]
-	exact func() bool  // whether max-product gives most probable completions
-	close func() error // does its work once
+	plan   *run.Blueprint // of a forest: its schema and an empty graph
+	opts   Options
+	pool   *engine.Pool[engine.Runner] // nil for a forest
+	forest *scorer                     // nil for a circuit
+	exact  func() bool                 // whether max-product gives most probable completions
+	close  func() error                // does its work once
 }
 
 // Info describes a circuit and its program.
@@ -30,12 +30,24 @@ type Info = run.Info
 // QueryInfo says how a circuit answers a query.
 type QueryInfo = run.QueryInfo
 
-// Open opens the model file at path, native or text, gzip included. Every
-// parameter must be in the file. Close it.
+// Open opens the model file at path, gzip included: a circuit, native, text or SPFlow's, every
+// parameter of which must be in the file, or a decision forest of XGBoost, LightGBM,
+// ONNX-ML or treelite. Close it.
 func Open(ctx context.Context, path string, opts Options) (*Model, error) {
-	b, err := run.OpenModel(path, compile.Options{})
+	how, err := opts.SoftPath()
 	if err != nil {
 		return nil, err
+	}
+	b, f, err := run.OpenAnyFor(how, path, opts.Compile())
+	if err != nil {
+		return nil, err
+	}
+	if f != nil {
+		m, err := NewForest(f, opts)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return m, nil
 	}
 	m, err := newModel(ctx, b, opts)
 	if err != nil {
@@ -46,7 +58,7 @@ func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 
 // New makes a model of a circuit made by hand, whose parameters params gives.
 func New(ctx context.Context, g *circuit.Graph, params circuit.ParamFunc, opts Options) (*Model, error) {
-	b, err := run.FromGraph(g, params, compile.Options{})
+	b, err := run.FromGraph(g, params, opts.Compile())
 	if err != nil {
 		return nil, err
 	}
@@ -62,11 +74,25 @@ func newModel(ctx context.Context, b *run.Blueprint, opts Options) (*Model, erro
 		return nil, err
 	}
 	end := sync.OnceValue(func() error { return errors.Join(pool.Close(), b.Close()) })
-	return &Model{b, opts, pool, sync.OnceValue(b.MPEExact), end}, nil
+	return &Model{plan: b, opts: opts, pool: pool, exact: sync.OnceValue(b.MPEExact), close: end}, nil
 }
 
-// do calls use with an engine for a call over so many rows.
+// do calls use with an engine for a call over that many rows.
 func (m *Model) do(ctx context.Context, rows int, use func(*engine.Engine) error) error {
+	return m.with(ctx, rows, func(r engine.Runner) error {
+		e, err := run.Tensor(r)
+		if err != nil {
+			return err
+		}
+		return use(e)
+	})
+}
+
+// with is do for what code does too.
+func (m *Model) with(ctx context.Context, rows int, use func(engine.Runner) error) error {
+	if m.forest != nil {
+		return fmt.Errorf("%w: it is a decision forest, which answers Predict and Evaluate alone", ErrKind)
+	}
 	err := m.pool.Do(ctx, rows, use)
 	if errors.Is(err, engine.ErrClosed) {
 		return ErrClosed
@@ -74,27 +100,44 @@ func (m *Model) do(ctx context.Context, rows int, use func(*engine.Engine) error
 	return err
 }
 
-// Schema says what a row of the model is: columns, categories, labels. It must
-// not be changed.
+// Schema says what a row of the model is: columns, categories, labels. Those of a
+// forest are numbers as they are. It must not be changed.
 func (m *Model) Schema() *dataset.Schema { return m.plan.Schema }
 
 // Unchecked reports whether the model comes from a file of an earlier version,
 // which has no checksum: damage to its parameters need not show.
 func (m *Model) Unchecked() bool { return m.plan.Unchecked }
 
-// Graph returns the circuit. It must not be changed.
-func (m *Model) Graph() *circuit.Graph { return m.plan.Graph }
+// Graph returns the circuit, nil for a forest. It must not be changed.
+func (m *Model) Graph() *circuit.Graph {
+	if m.forest != nil {
+		return nil
+	}
+	return m.plan.Graph
+}
 
-// Info describes the model; its memory is that of one of its engines.
-func (m *Model) Info() (*Info, error) { return m.plan.Info(run.QueryLoad(m.opts)) }
+// Info describes a circuit; its memory is that of one of its engines. For a forest it
+// fails with ErrKind: Forest has what there is to say.
+func (m *Model) Info() (*Info, error) {
+	if m.forest != nil {
+		return nil, fmt.Errorf("%w: it is a decision forest", ErrKind)
+	}
+	return m.plan.Info(run.QueryLoad(m.opts))
+}
 
-// Queries says how the model answers each query: exactly, or not, and what that depends on.
-func (m *Model) Queries() []QueryInfo { return m.plan.Queries() }
+// Queries says how the model answers each query: exactly, or not, and what that depends
+// on. A forest answers none.
+func (m *Model) Queries() []QueryInfo {
+	if m.forest != nil {
+		return nil
+	}
+	return m.plan.Queries()
+}
 
 // Device describes the device that the model runs on.
 func (m *Model) Device(ctx context.Context) (info kernels.Info, err error) {
-	err = m.do(ctx, 0, func(e *engine.Engine) error {
-		info = e.Info().Device
+	err = m.with(ctx, 0, func(r engine.Runner) error {
+		info = r.Info().Device
 		return nil
 	})
 	return info, err
@@ -102,7 +145,12 @@ func (m *Model) Device(ctx context.Context) (info kernels.Info, err error) {
 
 // Save writes the model to a native model file.
 func (m *Model) Save(ctx context.Context, path string) error {
-	return m.do(ctx, 0, func(e *engine.Engine) error { return m.plan.Save(ctx, path, e, nil) })
+	return m.with(ctx, 0, func(r engine.Runner) error {
+		if e, err := run.Tensor(r); err == nil {
+			return m.plan.Save(ctx, path, e, nil)
+		}
+		return m.plan.Save(ctx, path, nil, nil) // code has all digits of the file
+	})
 }
 
 // Close waits for running calls and frees the model's memory. Later calls fail

@@ -25,7 +25,8 @@ func (m *Model) LogLikelihood(ctx context.Context, rows [][]float64) ([]float64,
 // columns of Schema say.
 func (m *Model) LogLikelihoodBatch(ctx context.Context, b *dataset.Batch) ([]float64, error) {
 	ll := make([]float64, b.Rows)
-	if err := m.do(ctx, b.Rows, func(e *engine.Engine) error { return e.LogLikelihood(ctx, b, ll) }); err != nil {
+	q := &Query{Kind: QueryLogLikelihood}
+	if err := m.with(ctx, b.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, q, b, ll) }); err != nil {
 		return nil, err
 	}
 	return ll, nil
@@ -40,7 +41,7 @@ func (m *Model) batch(rows [][]float64) (*dataset.Batch, error) {
 	}
 	for r, row := range rows {
 		if len(row) != n {
-			return nil, fmt.Errorf("%w: row %d has %d cells, the model %d variables; give one cell a variable, NaN if it is missing",
+			return nil, fmt.Errorf("%w: row %d has %d cells, want %d (one per variable, NaN for a missing value)",
 				dataset.ErrFormat, r, len(row), n)
 		}
 		for v, x := range row {
@@ -109,6 +110,9 @@ const (
 	QueryConditional   = run.QueryConditional
 	QueryMoments       = run.QueryMoments
 	QueryClass         = run.QueryClass
+	QueryCovariance    = run.QueryCovariance
+	QueryQuantiles     = run.QueryQuantiles
+	QueryExpect        = run.QueryExpect
 )
 
 // NewQuery checks a query. Columns are named as in its data, or by
@@ -121,7 +125,7 @@ func (m *Model) NewQuery(kind string, columns ...string) (*Query, error) {
 // Schema say: [rows, q.Width].
 func (m *Model) Answer(ctx context.Context, q *Query, b *dataset.Batch) ([]float64, error) {
 	out := make([]float64, b.Rows*q.Width(m.plan.Schema))
-	if err := m.do(ctx, b.Rows, func(e *engine.Engine) error { return run.Answer(ctx, e, q, b, out) }); err != nil {
+	if err := m.with(ctx, b.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, q, b, out) }); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 )
 
@@ -210,6 +211,73 @@ func TestQueriesOfValues(t *testing.T) {
 	}
 }
 
+// checkBoxes compares the probabilities of boxes, and of rows with likelihoods, with the sums over
+// all states of a model of 16 bits.
+func checkBoxes(t *testing.T, model string) {
+	m, err := pce.Open(t.Context(), model, pce.Options{Soft: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s := m.Schema()
+	const vars, boxes = 16, 60
+	states := dataset.NewBatch(s, 1<<vars)
+	for r := range states.Rows {
+		for v := range vars {
+			states.Columns[v].Codes.Set(r, r>>v&1)
+		}
+	}
+	ll, err := m.LogLikelihoodBatch(t.Context(), states)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(17, 1))
+	b := dataset.NewBatch(s, boxes)
+	weights := make([][vars][2]float64, boxes)
+	for r := range weights {
+		for v := range vars {
+			var e *dataset.Evidence
+			var err error
+			switch x := rng.IntN(2); rng.IntN(4) {
+			case 0:
+				weights[r][v] = [2]float64{1, 1}
+				e, err = s.Columns[v].RangeEvidence(0, 1)
+			case 1:
+				weights[r][v][x] = 1
+				e, err = s.Columns[v].SetEvidence([]int{x})
+			case 2:
+				weights[r][v] = [2]float64{rng.Float64(), float64(x)}
+				e, err = s.Columns[v].LikelihoodEvidence(weights[r][v][:])
+			default:
+				weights[r][v][x] = 1
+				b.Columns[v].Codes.Set(r, x)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Columns[v].SetSoft(r, e)
+		}
+	}
+	got, err := m.LogLikelihoodBatch(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, w := range weights {
+		want := 0.0
+		for state, l := range ll {
+			p := math.Exp(l)
+			for v := range vars {
+				p *= w[v][state>>v&1]
+			}
+			want += p
+		}
+		if !(math.Abs(math.Exp(got[r])-want) <= 1e-5*want) {
+			t.Errorf("box %d has the probability %v, its states %v", r, math.Exp(got[r]), want)
+		}
+	}
+}
+
 // TestNLTCSQueries asks a trained model about all variables at once and one at a time, and for
 // completions.
 func TestNLTCSQueries(t *testing.T) {
@@ -240,6 +308,7 @@ func TestNLTCSQueries(t *testing.T) {
 			}
 		}
 	}
+	t.Run("boxes", func(t *testing.T) { checkBoxes(t, filepath.Join(out, pce.ModelFile)) })
 	variables := make([]int, 16)
 	for v := range variables {
 		variables[v] = v
@@ -333,5 +402,40 @@ func TestQueryRefuses(t *testing.T) {
 	}
 	if ll, err := m.LogLikelihoodGiven(t.Context(), rows); err != nil || len(ll) != 1 || !near(ll[0], math.Log(0.75)-0.5-0.5*math.Log(2*math.Pi)) {
 		t.Errorf("given nothing: %v, %v", ll, err)
+	}
+}
+
+// TestClassifyQueriesOfSeveralCircuits joins a circuit for each class under one root, and wants
+// Bayes' rule over the circuits alone.
+func TestClassifyQueriesOfSeveralCircuits(t *testing.T) {
+	alone := []string{"bernoulli 0.25", "bernoulli 0.5", "bernoulli 0.875"}
+	prior := []float64{0.5, 0.125, 0.375}
+	joint, roots := "circuit 2\n", ""
+	for c, leaf := range alone {
+		joint += fmt.Sprintf("c%d = input x0 indicator codes=3 value=%d\nx%d = input x1 %s\np%d = product c%d x%d\n", c, c, c, leaf, c, c, c)
+		roots += fmt.Sprintf(" p%d", c)
+	}
+	m := openText(t, joint+"s = sum"+roots+" : 0.5 0.125 0.375\n")
+	rows := [][]float64{{math.NaN(), 0}, {2, 1}, {math.NaN(), math.NaN()}}
+	got, err := m.Classify(t.Context(), rows, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, row := range rows {
+		want, total := make([]float64, len(alone)), 0.0
+		for c, leaf := range alone {
+			of := openText(t, "circuit 1\nx = input x0 "+leaf+"\n")
+			ll, err := of.LogLikelihood(t.Context(), [][]float64{{row[1]}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[c] = prior[c] * math.Exp(ll[0])
+			total += want[c]
+		}
+		for c := range want {
+			if !near(got[r][c], want[c]/total) {
+				t.Errorf("row %v: class %d has %v, want %v", row, c, got[r][c], want[c]/total)
+			}
+		}
 	}
 }

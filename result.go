@@ -3,7 +3,7 @@ package pce
 import "github.com/pce-engine/pce/run"
 
 // Result is what training came to. Log-likelihoods are means over rows in nats
-// under the parameters that were saved, NaN where there are no such rows.
+// under the parameters that were saved, NaN where no such rows were given.
 type Result = run.Result
 
 // BitsPerDimension returns -ll in bits, divided by the number of variables. ll

@@ -3,7 +3,7 @@ package pce
 import "github.com/pce-engine/pce/run"
 
 // Structure says what a circuit looks like. Start from DefaultStructure: most
-// zeros are no usable settings.
+// zero values are refused.
 type Structure = run.Structure
 
 // Leaf says which distributions the inputs of a circuit are.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -14,6 +15,12 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
+)
+
+// TestSchedules plays the seeds from 1 to schedules, with -short to shortSchedules.
+const (
+	schedules      = 1500
+	shortSchedules = 100
 )
 
 // play runs a job with n workers under a plot and returns what is wrong with the
@@ -62,7 +69,7 @@ func TestUndisturbed(t *testing.T) {
 }
 
 var (
-	playFor = flag.Duration("schedules", 0, "how long TestSchedules plays; 0: 20 s, 2 s with -short")
+	playFor = flag.Duration("schedules", 0, "how long TestSchedules plays random seeds; 0: the same seeds each time, fewer with -short")
 	playOne = flag.Uint64("schedule", 0, "play this seed alone")
 )
 
@@ -154,34 +161,33 @@ func TestSchedules(t *testing.T) {
 		}
 		return
 	}
-	span := *playFor
-	if span == 0 {
-		span = 20 * time.Second
-		if testing.Short() {
-			span = 2 * time.Second
-		}
+	left := int64(schedules)
+	if testing.Short() {
+		left = shortSchedules
 	}
-	from := time.Now()
-	var next atomic.Uint64
-	if *playFor > 0 {
-		next.Store(uint64(from.UnixNano()))
+	first, from := uint64(1), time.Now()
+	if *playFor > 0 { // other seeds each time, for as long as asked
+		left, first = math.MaxInt64, uint64(from.UnixNano())
 	}
 	var count, failed atomic.Int64
 	var players sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		players.Go(func() {
-			for time.Since(from) < span && failed.Load() == 0 {
-				seed := next.Add(1)
+			for failed.Load() == 0 && (*playFor == 0 || time.Since(from) < *playFor) {
+				n := count.Add(1)
+				if n > left {
+					return
+				}
+				seed := first + uint64(n) - 1
 				if err := playSeed(t, seed, ""); err != nil {
 					failed.Add(1)
 					t.Errorf("schedule failed; play it again with: go test ./cluster -run TestSchedules -schedule %d\n%v", seed, err)
 				}
-				count.Add(1)
 			}
 		})
 	}
 	players.Wait()
-	t.Logf("%d schedules in %v", count.Load(), time.Since(from).Round(time.Second))
+	t.Logf("%d schedules, the first with seed %d", min(count.Load(), left), first)
 }
 
 // TestPlanted wants each planted defect to be found by a schedule.

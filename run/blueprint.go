@@ -7,6 +7,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/layers"
 )
@@ -16,10 +17,15 @@ type Blueprint struct {
 	Graph       *circuit.Graph
 	Schema      *dataset.Schema // what rows of the model are
 	Train       dataset.Source  // the rows that it was built for; nil if there were none
-	Program     *layers.Program
-	Map         *compile.ParamMap
-	Report      compile.Report
 	CompileTime time.Duration
+
+	// Of the tensor path; nil and zero on the path of code.
+	Program *layers.Program
+	Map     *compile.ParamMap
+	Report  compile.Report
+
+	// Code is the circuit on the path of code, nil on the tensor path.
+	Code *spn.Program
 
 	// Unchecked says that the circuit comes from a model file of an earlier version,
 	// which has no checksum: damage to its parameters need not show.
@@ -27,15 +33,22 @@ type Blueprint struct {
 
 	pd     *Structure // settings, for the published size; nil for other structures
 	meta   map[string]string
-	params circuit.ParamFunc // starting parameters of the nodes that own some; nil: there are none
+	params circuit.ParamFunc   // starting parameters of the nodes that own some; nil: there are none
+	wide   circuit.ParamFunc64 // params of a model file with all of its digits; nil: there is none
+	path   Path
 	close  func() error
 }
 
 // Build makes the circuit that s describes for the rows of train, which may be
 // nil where the structure is a file or a graph. Zero compile options are the
 // default ones. Close the Blueprint.
-func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (_ *Blueprint, err error) {
-	b := &Blueprint{close: func() error { return nil }}
+func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (*Blueprint, error) {
+	return build(ctx, s, train, opts, nil)
+}
+
+// build is Build, and tells of its stages.
+func build(ctx context.Context, s Structure, train Rows, opts compile.Options, tell teller) (_ *Blueprint, err error) {
+	b := &Blueprint{close: func() error { return nil }, path: s.Path}
 	defer func() {
 		if err != nil {
 			b.Close()
@@ -58,7 +71,7 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 		return nil, fmt.Errorf("%w: a structure of kind %q is made for data, and there is none; give rows", ErrOptions, s.Kind)
 	}
 	if train != nil {
-		if b.Train, err = train(ctx, b.Schema); err != nil {
+		if b.Train, err = tell.read(ctx, "train", train, b.Schema); err != nil {
 			return nil, err
 		}
 		if b.Schema != nil {
@@ -77,7 +90,7 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 			return nil, err
 		}
 		if !schema.Equal(b.Train.Schema()) { // the cells have to be read again
-			if b.Train, err = train(ctx, schema); err != nil {
+			if b.Train, err = tell.read(ctx, "train", train, schema); err != nil {
 				return nil, err
 			}
 		}
@@ -88,9 +101,17 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 		if err := checkPositive(ctx, b.Train, leaves); err != nil {
 			return nil, err
 		}
+		stage := Stage{Name: StageStructure, Structure: s.Kind}
+		if s.Kind == "hclt" {
+			stage.Tree = s.HCLT.Tree
+		}
+		built := tell.begin(stage)
 		if b.Graph, err = s.build(ctx, b.Train, leaves); err != nil {
 			return nil, err
 		}
+		sizes := b.sizes()
+		stage.Nodes, stage.Edges, stage.Parameters = sizes.Nodes(), sizes.Edges(), sizes.Params()
+		built(stage)
 		b.Schema = withDomains(schema, b.Graph)
 		if s.Kind == "pd" {
 			b.pd = &s
@@ -99,14 +120,28 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 	if b.params, err = b.start(ctx, s.Init); err != nil {
 		return nil, err
 	}
-	return b, b.compile(opts)
+	compiled := tell.begin(Stage{Name: StageCompile})
+	if err := b.compile(opts); err != nil {
+		return b, err
+	}
+	layers := 0 // of code
+	if b.Program != nil {
+		layers = len(b.Program.Layers)
+	}
+	compiled(Stage{Layers: layers})
+	return b, nil
 }
 
-// OpenModel opens the model file at path, native or text, gzip included. Every
-// parameter must be in the file. Zero compile options are the default ones. Close
-// the Blueprint.
+// OpenModel opens the model file at path, native, text or SPFlow's, gzip included, for the
+// path that its leaves want. Every parameter must be in the file. Zero compile options are the
+// default ones. Close the Blueprint.
 func OpenModel(path string, opts compile.Options) (*Blueprint, error) {
-	b := &Blueprint{close: func() error { return nil }}
+	return OpenModelFor(PathAuto, path, opts)
+}
+
+// OpenModelFor is OpenModel for a path of choice.
+func OpenModelFor(by Path, path string, opts compile.Options) (*Blueprint, error) {
+	b := &Blueprint{close: func() error { return nil }, path: by}
 	err := b.fromFile(path)
 	if err == nil {
 		err = b.compile(opts)
@@ -142,6 +177,7 @@ func (b *Blueprint) fromFile(path string) error {
 		return err
 	}
 	b.close, b.Graph, b.Schema, b.meta, b.params, b.Unchecked = m.Close, m.Graph, schema, m.Meta, m.Params, m.Unchecked
+	b.wide = m.Params64
 	return nil
 }
 
@@ -150,6 +186,15 @@ func (b *Blueprint) compile(opts compile.Options) error {
 		opts = compile.DefaultOptions()
 	}
 	begin := time.Now()
+	code, err := b.takesCode()
+	if err != nil {
+		return err
+	}
+	if code {
+		b.Code, err = spn.Compile(b.Graph, b.params64(), spn.DefaultOptions())
+		b.CompileTime = time.Since(begin)
+		return err
+	}
 	r, err := compile.Compile(b.Graph, opts)
 	if err != nil {
 		return err

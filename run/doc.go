@@ -19,5 +19,5 @@
 //
 // The package joins the others: structures and format make circuits, compile makes
 // programs of them, engine runs these and em trains them. Where each of them comes
-// from stands in its own doc.
+// from is said in its own doc.
 package run

@@ -12,6 +12,9 @@ import (
 // Engine returns the circuit on a device, with its starting parameters. The
 // memory is planned first and refused above l.MaxMemory.
 func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) {
+	if b.Code != nil {
+		return nil, errCode
+	}
 	e, err := b.bare(ctx, l)
 	if err != nil || b.params == nil {
 		return e, err
@@ -23,23 +26,35 @@ func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) 
 	return e, nil
 }
 
-// Pool returns up to o.Engines engines for queries, with the starting parameters. An
-// engine takes fewer rows at a time than o.Rows where its calls ask for fewer or
+// Runner returns the circuit on a device for queries: an engine, or code. The memory is
+// planned first and refused above l.MaxMemory.
+func (b *Blueprint) Runner(ctx context.Context, l Load) (engine.Runner, error) {
+	if b.Code != nil {
+		return b.code(ctx, l)
+	}
+	return b.Engine(ctx, l)
+}
+
+// Pool returns up to o.Engines runners for queries, with the starting parameters. A
+// runner takes fewer rows at a time than o.Rows where its calls ask for fewer or
 // o.MaxMemory wants it. Close the pool before the Blueprint.
-func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[*engine.Engine], error) {
+func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[engine.Runner], error) {
 	o = o.withDefaults()
 	rows, err := b.queryRows(o)
 	if err != nil {
 		return nil, err
 	}
-	return engine.OpenPool(ctx, o.Engines, rows, func(ctx context.Context, rows int) (*engine.Engine, error) {
+	return engine.OpenPool(ctx, o.Engines, rows, func(ctx context.Context, rows int) (engine.Runner, error) {
 		o := o
 		o.Rows = rows
-		return b.Engine(ctx, QueryLoad(o))
+		return b.Runner(ctx, QueryLoad(o))
 	})
 }
 
-// bare is Engine without parameters.
+// bare opens the device that l names and makes an engine on it, whose parameters are not
+// written yet: the caller writes all of them before the first pass, and closes the engine,
+// which closes the device. A plan above l.MaxMemory is refused before anything is allocated.
+// Where it fails, nothing stays open.
 func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	l.Options = l.Options.withDefaults()
 	if err := b.check(l); err != nil {

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/pce-engine/pce/circuit/format"
-	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
@@ -54,7 +53,7 @@ func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
 	for _, name := range []string{ModelFile, MetricsFile, ConfigFile, CheckpointDir, ResultFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			lock.Close()
-			return nil, fmt.Errorf("%w: %s has %s; resume it with --resume or choose another directory", ErrRun, dir, name)
+			return nil, fmt.Errorf("%w: %s has %s; continue it with Resume, or choose another directory", ErrRun, dir, name)
 		}
 	}
 	return lock, nil
@@ -153,7 +152,7 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 	if _, err := os.Stat(path); o.Resume && o.Structure.learned() && err == nil {
 		was := em.LastFingerprint(dir)
 		if was != nil && !slices.ContainsFunc(em.CompareFacts(was, o.settings()), madeCircuit) {
-			b, err := Build(ctx, Structure{Kind: "file", File: path, Init: o.Structure.Init}, o.Train, o.Compile)
+			b, err := build(ctx, Structure{Path: PathTensor, Kind: "file", File: path, Init: o.Structure.Init}, o.Train, o.Compile, o.OnStage)
 			if !errors.Is(err, format.ErrModel) {
 				return b, true, err
 			}
@@ -162,7 +161,9 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 			}
 		}
 	}
-	b, err = Build(ctx, o.Structure, o.Train, o.Compile)
+	s := o.Structure
+	s.Path = PathTensor // code is not trained
+	b, err = build(ctx, s, o.Train, o.Compile, o.OnStage)
 	return b, false, err
 }
 
@@ -171,38 +172,4 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 func madeCircuit(c em.Change) bool {
 	section, _, _ := strings.Cut(c.Name, ".")
 	return !c.Free && slices.Contains([]string{"model", "compile", "seed", "structure"}, section)
-}
-
-// draws reports whether the run ends with a picture: its rows are images that
-// can be drawn.
-func (r *training) draws() bool {
-	channels := r.plan.Schema.Image[2]
-	return r.opts.Samples > 0 && (channels == 1 || channels == 3)
-}
-
-// drawSamples writes a picture of rows drawn from the model.
-func (r *training) drawSamples(ctx context.Context, f Flows) error {
-	if !r.draws() {
-		return nil
-	}
-	e, done, err := r.sampler(ctx, f)
-	if err != nil {
-		return err
-	}
-	defer done()
-	s := r.plan.Schema
-	b := dataset.NewBatch(s, r.opts.Samples)
-	if err := e.Sample(ctx, b, r.opts.EM.Seed, 0); err != nil {
-		return err
-	}
-	return atomicfile.Write(r.path(SamplesFile), 0o644, func(w io.Writer) error {
-		picture, err := dataset.NewWriter(w, SamplesFile, s, b.Rows)
-		if err != nil {
-			return err
-		}
-		if err := picture.Write(b); err != nil {
-			return err
-		}
-		return picture.Close()
-	})
 }

@@ -20,7 +20,7 @@ type Flows interface {
 	PrecisionUsed() string // mixed or fp32
 	Recomputed() int64     // rows of vectors recomputed in log space so far
 	// Lost reports whether an error of the source means that its parameters are
-	// gone. Train then opens another one and goes on from the last checkpoint.
+	// gone. Train then opens another one and continues from the last checkpoint.
 	Lost(err error) bool
 	Close() error
 }
@@ -76,7 +76,9 @@ func (r *training) open(ctx context.Context) (Flows, error) {
 // computed elsewhere.
 func (r *training) drawing() Load { return Load{Options: r.load.Options, Mixed: r.load.Mixed} }
 
-// sampler returns an engine with the parameters of f.
+// sampler returns an engine with the parameters of f, to draw from; the caller calls done when
+// it has drawn. It is the engine of a run that trains in this process, for which done does
+// nothing, or else a new one, to which the parameters are copied piece by piece.
 func (r *training) sampler(ctx context.Context, f Flows) (_ *engine.Engine, done func(), err error) {
 	if l, ok := f.(*local); ok {
 		return l.engine, func() {}, nil

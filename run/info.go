@@ -3,6 +3,8 @@ package run
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format/native"
@@ -28,6 +30,9 @@ type Info struct {
 	Properties map[string]bool `json:"properties"`
 	Queries    []QueryInfo     `json:"queries"`
 
+	Path string    `json:"path"`           // tensor or code
+	Code *CodeInfo `json:"code,omitempty"` // on the path of code
+
 	Structure      string         `json:"structure_digest"` // of the graph
 	Program        string         `json:"program_digest"`
 	CompileSeconds float64        `json:"compile_seconds"`
@@ -43,6 +48,7 @@ type QueryInfo struct {
 	Allowed bool   `json:"allowed"`
 	Exact   bool   `json:"exact"` // but for the rounding of float32
 	Needs   string `json:"needs"` // what an exact answer needs of the circuit
+	Soft    bool   `json:"soft"`  // evidence may be a range, a set or likelihoods, as of Options.Soft
 }
 
 // MaxStates is the most complete rows that are evaluated for an expectation in place of
@@ -66,31 +72,48 @@ func States(s *dataset.Schema) int {
 // Queries says how the circuit answers each of the queries that there are.
 func (b *Blueprint) Queries() []QueryInfo { return b.queries(circuit.Properties(b.Graph)) }
 
+// queries says for each kind of query whether the circuit allows it and whether its answer is
+// exact, and on what that depends: the properties p, the number of complete rows and the
+// leaves. Info and Queries call it; pce info prints it.
 func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 	tractable := p.Smooth && p.Decomposable
 	states := States(b.Schema)
 	few := tractable && states > 0 && states <= MaxStates
 	const both = "smooth and decomposable"
+	if b.Code != nil {
+		const tensor = "on the tensor path"
+		list := []QueryInfo{{QueryLogLikelihood, tractable, tractable, both, false}}
+		for _, name := range []string{QueryClass, QueryConditional, "entropy", QueryExpect, "kl", QueryMoments, QueryMPE, QueryQuantiles, "sample"} {
+			list = append(list, QueryInfo{name, false, false, tensor, false})
+		}
+		slices.SortFunc(list, func(a, b QueryInfo) int { return strings.Compare(a.Name, b.Name) })
+		return list
+	}
 	certain := "deterministic"
 	if b.binned() {
 		certain = "without bins of values, whose probabilities are not densities"
 	}
 	finite := fmt.Sprintf("of at most %d complete rows", MaxStates)
+	alike := finite + ", or deterministic and of the other's structure"
 	return []QueryInfo{
-		{QueryClass, tractable, tractable, both},
-		{QueryConditional, tractable, tractable, both},
-		{"entropy", tractable, few, finite},
-		{"kl", tractable, few, finite},
-		{QueryLogLikelihood, tractable, tractable, both},
-		{QueryMoments, tractable, tractable, both},
-		{QueryMPE, tractable, tractable && b.mpeExact(p), certain},
-		{"sample", tractable, tractable, both},
+		{QueryClass, tractable, tractable, both, true},
+		{QueryConditional, tractable, tractable, both, true},
+		{"entropy", tractable, few || tractable && b.mpeExact(p), finite + ", or deterministic", false},
+		{QueryExpect, tractable, tractable, both, false},
+		{"kl", tractable, few, alike, false},
+		{QueryLogLikelihood, tractable, tractable, both, true},
+		{QueryMoments, tractable, tractable, both, true},
+		{QueryMPE, tractable, tractable && b.mpeExact(p), certain, true},
+		{QueryQuantiles, tractable, tractable, both, false},
+		{"sample", tractable, tractable, both, true},
 	}
 }
 
 func (b *Blueprint) sizes() circuit.Stats { return circuit.Count(b.Graph) }
 
-// Info describes the circuit, and what it takes to run it as l says.
+// Info describes the circuit and what it takes to run it as l says. It computes a digest of
+// the whole structure and checks all properties, so it takes longer than the fields of the
+// Blueprint do. It fails where l names no device of this machine.
 func (b *Blueprint) Info(l Load) (*Info, error) {
 	s, p := b.sizes(), circuit.Properties(b.Graph)
 	memory, err := b.Memory(l)
@@ -101,7 +124,7 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	program := b.Program.Digest()
+	program := b.Digest()
 	i := &Info{
 		Variables:  b.Graph.NumVars,
 		Nodes:      s.Nodes(),
@@ -120,10 +143,15 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 		Structure:      hex.EncodeToString(structure[:]),
 		Program:        hex.EncodeToString(program[:]),
 		CompileSeconds: b.CompileTime.Seconds(),
-		BlockSize:      b.Program.BlockSize,
+		Path:           string(PathTensor),
 		Compile:        b.Report,
 		Memory:         memory,
 		Queries:        b.queries(p),
+	}
+	if b.Code != nil {
+		i.Path, i.Code = string(PathCode), codeInfo(b.Code)
+	} else {
+		i.BlockSize = b.Program.BlockSize
 	}
 	if b.Report.PaddedEdges > 0 {
 		i.PaddingWaste = 1 - float64(b.Report.Edges)/float64(b.Report.PaddedEdges)
@@ -143,4 +171,39 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 		}
 	}
 	return i, nil
+}
+
+// Comparable reports whether Information can compare the model with another one: both are
+// deterministic and differ in parameters alone.
+func (b *Blueprint) Comparable(other *Blueprint) (bool, error) {
+	if b == other {
+		return b.MPEExact(), nil
+	}
+	p, err := native.Digest(b.Graph)
+	if err != nil {
+		return false, err
+	}
+	q, err := native.Digest(other.Graph)
+	if err != nil || p != q {
+		return false, err
+	}
+	for i := range b.Schema.Columns {
+		if c, d := &b.Schema.Columns[i], &other.Schema.Columns[i]; c.Scale != d.Scale || c.Offset != d.Offset {
+			return false, nil // leaves speak of other numbers
+		}
+	}
+	return b.MPEExact() && other.MPEExact(), nil
+}
+
+// Information returns entropy, cross-entropy and divergence of a model and another one that
+// Comparable has allowed. Continuous columns count by the density of their numbers.
+func (b *Blueprint) Information(other *Blueprint) (circuit.Information, error) {
+	x, err := circuit.DeterministicInformation(b.Graph, b.params, other.params)
+	for v, codes := range circuit.Domains(b.Graph) {
+		if c := &b.Schema.Columns[v]; codes >= 0 && c.Kind == dataset.Continuous {
+			x.Entropy += c.LogScale()
+			x.CrossEntropy += c.LogScale()
+		}
+	}
+	return x, err
 }

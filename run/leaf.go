@@ -124,7 +124,10 @@ func (l *Leaf) typeOf(c *dataset.Column) string {
 	return "gaussian"
 }
 
-// spec returns the leaf of one column.
+// spec returns the leaf of one column, in units of the cells as they are stored: the floor of
+// a Gaussian is divided by the column's scale. It is called after the column's edges were set.
+// A column that the family cannot describe gives an error without its name, which the caller
+// puts in front.
 func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 	spec := circuit.LeafSpec{Type: l.typeOf(c)}
 	discrete := c.Kind == dataset.Discrete

@@ -29,9 +29,13 @@ type MemoryPlan struct {
 	Total      int64 `json:"total"`
 }
 
-// Memory plans what the circuit takes when it is run, before anything is
-// allocated.
+// Memory plans what the circuit takes when it is run as l says, in bytes, before anything is
+// allocated. The parts are those of the device's own plan, plus what the engine, the table and
+// the Go runtime take. It fails where l names no device of this machine.
 func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
+	if b.Code != nil {
+		return b.codeMemory(l)
+	}
 	l.Options = l.Options.withDefaults()
 	p := b.Program
 	at, err := l.place()
@@ -124,7 +128,9 @@ func programBytes(b *Blueprint) int64 {
 	return 4*n + 16*int64(p.ParamBlocks) + perNode*int64(len(b.Graph.Nodes)) + perVector*int64(len(p.Vectors))
 }
 
-// check refuses a plan above the limit and says how many rows would fit.
+// check refuses a plan above l.MaxMemory with an error that matches kernels.ErrMemory and says
+// how many rows per launch would fit. It is called before a device is opened; without a limit
+// it accepts everything.
 func (b *Blueprint) check(l Load) error {
 	if l.MaxMemory <= 0 {
 		return nil
@@ -139,7 +145,7 @@ func (b *Blueprint) check(l Load) error {
 			return err
 		}
 		if m.Total <= l.MaxMemory {
-			return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available; with %d rows a launch it needs %d MiB: lower shard_rows",
+			return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available; with %d rows per launch it needs %d MiB: lower shard_rows",
 				kernels.ErrMemory, need>>20, l.MaxMemory>>20, l.Rows, m.Total>>20)
 		}
 	}
@@ -152,7 +158,10 @@ func (b *Blueprint) check(l Load) error {
 // circuits do, the first engine has room for all of them.
 const firstBytes = 64 << 20
 
-// queryRows plans the launches of engines that answer queries.
+// queryRows plans the launches of engines that answer queries: First is how many rows an
+// engine has memory for when it is made, Most how far it may grow for calls with more rows. A
+// circuit that takes little gets o.Rows at once; where o.MaxMemory does not allow o.Rows, Most
+// is the largest number that the plan of memory allows, at least 1.
 func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
 	full, err := b.Memory(QueryLoad(o))
 	if err != nil {

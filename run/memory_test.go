@@ -54,13 +54,13 @@ func longHMM(t *testing.T, steps int) *Blueprint {
 
 // asked is what a pool gives for rows, and the rows of a launch of the engine that
 // it leaves idle.
-func asked(t *testing.T, p *engine.Pool[*engine.Engine], b *Blueprint, rows [][]float64) (ll []float64, launch int) {
+func asked(t *testing.T, p *engine.Pool[engine.Runner], b *Blueprint, rows [][]float64) (ll []float64, launch int) {
 	t.Helper()
 	batch := reference.Batch(b.Schema, rows)
 	ll = make([]float64, len(rows))
-	if err := p.Do(t.Context(), len(rows), func(e *engine.Engine) error {
-		launch = e.Info().Rows
-		return e.LogLikelihood(t.Context(), batch, ll)
+	if err := p.Do(t.Context(), len(rows), func(r engine.Runner) error {
+		launch = r.Info().Rows
+		return engine.EvaluateBatch(t.Context(), r, batch, ll)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestQueryMemory(t *testing.T) {
 		if device == "emulator" {
 			continue // runs of 4,000 levels take long
 		}
-		pool := func(o Options) *engine.Pool[*engine.Engine] {
+		pool := func(o Options) *engine.Pool[engine.Runner] {
 			t.Helper()
 			p, err := b.Pool(t.Context(), o)
 			if err != nil {

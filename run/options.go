@@ -1,25 +1,65 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/device"
 )
 
+// Errors that callers may test for with errors.Is. They are those of the library,
+// by whose name users know them.
+var (
+	// ErrOptions means that options contradict each other or the data.
+	ErrOptions = errors.New("pce: bad options")
+	// ErrRun means that a directory holds a run already.
+	ErrRun = errors.New("pce: directory holds a run")
+)
+
 // Options say where and how a circuit runs. The zero value uses the whole
 // machine.
 type Options struct {
 	Device    string // auto, cpu, cuda, cuda:1, ... or what else is registered with package device; "" is auto
-	Threads   int    // of a call; 0: one a core. Results do not depend on it
+	Threads   int    // of a call; 0: one per core. Results do not depend on it
 	Engines   int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
 	Rows      int    // the most rows of a launch, up to engine.MaxShardRows; 0: 512. A Model takes fewer where its calls ask for fewer
 	MaxMemory int64  // bytes: a Model takes fewer rows where its plan has more, and what is planned to take more is refused; 0: no limit
 	// KernelPath is one of KernelPaths, for the CPU alone: two paths differ by
 	// rounding. "" is what the environment variable PCE_CPU names, else the best.
 	KernelPath string
+	// Path is how a Model that is opened is compiled: as a tensor program or as code.
+	Path Path
+	// Soft makes room in a Model for evidence that is a range, a set or likelihoods: SoftCells of
+	// batches. It takes memory for 64 rows or more in each table, and no time where rows have values
+	// alone, but for circuits of leaves without tables.
+	Soft bool
+}
+
+// softRows is how many rows of evidence tables have for Options.Soft.
+const softRows = 64
+
+// Compile returns the options by which a Model is compiled.
+func (o Options) Compile() compile.Options {
+	c := compile.DefaultOptions()
+	if o.Soft {
+		c.Soft = softRows
+	}
+	return c
+}
+
+// SoftPath returns Path, which Soft limits to tensor programs.
+func (o Options) SoftPath() (Path, error) {
+	switch {
+	case !o.Soft:
+		return o.Path, nil
+	case o.Path == PathCode:
+		return o.Path, fmt.Errorf("%w: ranges, sets and likelihoods for a model that runs as code; let it run as a tensor program", ErrOptions)
+	}
+	return PathTensor, nil
 }
 
 func (o Options) withDefaults() Options {
@@ -35,10 +75,12 @@ func (o Options) withDefaults() Options {
 // place checks the options and finds the device that they name.
 func (o Options) place() (device.Place, error) {
 	switch {
-	case o.Threads < 0 || o.Engines < 1 || o.Engines > 1024:
-		return device.Place{}, fmt.Errorf("%w: %d threads and %d engines; want 0 or more threads and 1 to 1024 engines", ErrOptions, o.Threads, o.Engines)
+	case o.Threads < 0:
+		return device.Place{}, fmt.Errorf("%w: Threads is %d, want 0 or more", ErrOptions, o.Threads)
+	case o.Engines < 1 || o.Engines > 1024:
+		return device.Place{}, fmt.Errorf("%w: Engines is %d, want 1..1024", ErrOptions, o.Engines)
 	case o.Rows < 1 || o.Rows > engine.MaxShardRows:
-		return device.Place{}, fmt.Errorf("%w: %d rows a launch; want 1 to %d", ErrOptions, o.Rows, engine.MaxShardRows)
+		return device.Place{}, fmt.Errorf("%w: Rows is %d, want 1..%d", ErrOptions, o.Rows, engine.MaxShardRows)
 	}
 	at, err := device.Find(o.Device)
 	if err != nil {
@@ -74,14 +116,14 @@ type Load struct {
 	Averages bool
 	StepRows int64 // the most rows between two updates
 	Best     bool  // the parameters of the best epoch are kept beside the present ones
-	// Tables are the bytes of the tables in memory besides Blueprint.Train.
+	// Tables are the bytes of the tables in memory other than Blueprint.Train.
 	Tables int64
 }
 
 // QueryLoad says how a Model runs a circuit.
 func QueryLoad(o Options) Load { return Load{Options: o, Queries: true} }
 
-// TrainLoad says how Train runs a circuit on so many training rows; the tables
+// TrainLoad says how Train runs a circuit on that many training rows; the tables
 // of other rows are not counted.
 func TrainLoad(opts TrainOptions, rows int) Load {
 	o := opts.em()

@@ -56,7 +56,9 @@ type paramWriter interface {
 	WriteParams(ctx context.Context, offset int64, params []float32) error
 }
 
-// write moves the starting parameters to dst, one owner at a time.
+// write copies the starting parameters to dst, one owner at a time, so that the memory of the
+// largest owner is enough. Parameters come in canonical order and are packed into the blocks
+// of the program. It stops between two owners when ctx ends.
 func (b *Blueprint) write(ctx context.Context, dst paramWriter) error {
 	var canonical, region []float32
 	for i := range b.Map.Len() {
@@ -107,7 +109,7 @@ func (b *Blueprint) read(ctx context.Context, src ParamReader) circuit.ParamFunc
 }
 
 // Save writes the circuit with parameters to a native model file. meta is kept in
-// it, besides what the file that the circuit comes from says.
+// it, in addition to what the file that the circuit comes from says.
 func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, meta map[string]string) error {
 	text, err := json.Marshal(b.Schema)
 	if err != nil {
@@ -119,6 +121,9 @@ func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, m
 	}
 	maps.Copy(all, meta)
 	all[metaSchema] = string(text)
+	if b.Code != nil {
+		return native.Write64(path, b.Graph, all, b.params64())
+	}
 	return native.Write(path, b.Graph, all, b.read(ctx, params))
 }
 

@@ -19,6 +19,9 @@ const (
 	QueryConditional   = "conditional"
 	QueryMoments       = "moments"
 	QueryClass         = "classify"
+	QueryCovariance    = "covariance" // of the command moments
+	QueryQuantiles     = "quantiles"
+	QueryExpect        = "expect"
 )
 
 // Query is what a model is asked about rows; it has Width numbers for each row as
@@ -26,9 +29,13 @@ const (
 type Query struct {
 	Kind string
 	// Columns are those that it is about: of QueryLogLikelihood the given ones, if there
-	// are any, of QueryConditional those whose distributions are wanted, of QueryClass the
-	// one of the class.
+	// are any, of QueryConditional, QueryCovariance and QueryQuantiles those of whose
+	// distributions something is wanted, of QueryClass the one of the class.
 	Columns []int
+	// Levels, of QueryQuantiles, lie between 0 and 1.
+	Levels []float64
+	// Of, of QueryExpect, are the polynomials whose expectations are wanted.
+	Of []Polynomial
 	// All, of QueryClass, writes the probability of every class, not of the likeliest.
 	All bool
 }
@@ -44,7 +51,10 @@ func NewQuery(s *dataset.Schema, kind string, columns []string) (*Query, error) 
 	return q, q.Check(s)
 }
 
-// Check reports why the query cannot be answered for rows of s.
+// Check reports why the query cannot be answered for rows of s, with an error that matches
+// ErrOptions, or returns nil. It looks at the kind and its columns only, not at what the
+// circuit allows (Blueprint.Queries). NewQuery calls it; call it for a Query made by hand
+// before Answer, which does not check.
 func (q *Query) Check(s *dataset.Schema) error {
 	for _, c := range q.Columns {
 		if c < 0 || c >= len(s.Columns) {
@@ -54,9 +64,17 @@ func (q *Query) Check(s *dataset.Schema) error {
 	switch q.Kind {
 	case QueryLogLikelihood, QueryMoments:
 		return nil
-	case QueryConditional:
+	case QueryConditional, QueryCovariance, QueryQuantiles:
 		if len(q.Columns) == 0 {
 			return fmt.Errorf("%w: no columns whose distributions are wanted; name some", ErrOptions)
+		}
+		if k := len(q.Columns); q.Kind == QueryCovariance && k > maxCovariance {
+			return fmt.Errorf("%w: covariances of %d columns; want at most %d", ErrOptions, k, maxCovariance)
+		}
+		return q.checkLevels()
+	case QueryExpect:
+		if len(q.Of) == 0 || len(q.Of) > maxExpected {
+			return fmt.Errorf("%w: %d polynomials whose expectations are wanted; want 1 to %d", ErrOptions, len(q.Of), maxExpected)
 		}
 		return nil
 	case QueryClass:
@@ -69,6 +87,30 @@ func (q *Query) Check(s *dataset.Schema) error {
 		return nil
 	}
 	return fmt.Errorf("%w: unknown query %.40q", ErrOptions, q.Kind)
+}
+
+// maxCovariance bounds the columns of QueryCovariance, maxExpected the polynomials of
+// QueryExpect, maxLevels the levels of QueryQuantiles.
+const (
+	maxCovariance = 1024
+	maxExpected   = 1024
+	maxLevels     = 1024
+)
+
+// checkLevels looks at the levels of QueryQuantiles.
+func (q *Query) checkLevels() error {
+	if q.Kind != QueryQuantiles {
+		return nil
+	}
+	if len(q.Levels) == 0 || len(q.Levels) > maxLevels {
+		return fmt.Errorf("%w: %d levels of quantiles; want 1 to %d", ErrOptions, len(q.Levels), maxLevels)
+	}
+	for _, x := range q.Levels {
+		if !(x > 0 && x < 1) {
+			return fmt.Errorf("%w: the quantile at %v; want a level between 0 and 1", ErrOptions, x)
+		}
+	}
+	return nil
 }
 
 // Width is how many numbers the answer has for each row of s: the distribution of a column
@@ -87,12 +129,28 @@ func (q *Query) Width(s *dataset.Schema) int {
 		return n
 	case QueryMoments:
 		return 2 * len(s.Columns)
+	case QueryCovariance:
+		return len(q.Columns) * len(q.Columns)
+	case QueryQuantiles:
+		return len(q.Columns) * len(q.Levels)
+	case QueryExpect:
+		return len(q.Of)
 	}
 	return 1
 }
 
-// Answer writes the answer for the rows of b to out, [rows, Width].
-func Answer(ctx context.Context, e *engine.Engine, q *Query, b *dataset.Batch, out []float64) error {
+// Answer writes the answer for the rows of b to out, [b.Rows, q.Width]. The query must have
+// passed Check for the runner's schema, and an engine must have been made for queries
+// (Load.Queries) where the kind needs more than log-likelihoods, which are all that code answers. Rows that the model excludes
+// get NaN, or -Inf as their log-likelihood.
+func Answer(ctx context.Context, r engine.Runner, q *Query, b *dataset.Batch, out []float64) error {
+	e, err := Tensor(r)
+	if err != nil && q.Kind == QueryLogLikelihood && len(q.Columns) == 0 {
+		return engine.EvaluateBatch(ctx, r, b, out)
+	}
+	if err != nil {
+		return err
+	}
 	switch {
 	case q.Kind == QueryClass:
 		return e.Classify(ctx, b, q.Columns[0], out)
@@ -100,6 +158,12 @@ func Answer(ctx context.Context, e *engine.Engine, q *Query, b *dataset.Batch, o
 		return e.Conditional(ctx, b, q.Columns, out)
 	case q.Kind == QueryMoments:
 		return e.Moments(ctx, b, out)
+	case q.Kind == QueryCovariance:
+		return e.Covariance(ctx, b, q.Columns, out)
+	case q.Kind == QueryQuantiles:
+		return e.Quantiles(ctx, b, q.Columns, q.Levels, out)
+	case q.Kind == QueryExpect:
+		return expect(ctx, e, b, q.Of, out)
 	case len(q.Columns) > 0:
 		given := make([]bool, len(b.Columns))
 		for _, c := range q.Columns {
@@ -181,19 +245,23 @@ const QueryMPE = "mpe"
 // MPEOptions say how most probable completions are looked for where max-product does not
 // give them.
 type MPEOptions struct {
-	// Candidates is how many drawn completions of a row are improved beside that of
-	// max-product.
+	// Candidates is how many drawn completions of a row are improved, beside those of
+	// max-product and of the beam.
 	Candidates int
-	Seed       uint64 // of the draws
+	// Beam is how many partial completions of a row a beam search keeps while it fills one
+	// column after another. 0: no such search.
+	Beam int
+	Seed uint64 // of the draws
 }
 
 // DefaultMPE are the usual options.
-var DefaultMPE = MPEOptions{Candidates: 8}
+var DefaultMPE = MPEOptions{Candidates: 8, Beam: 8}
 
-// maxCandidates bounds the candidates of a row, and mpeSweeps the times that each of its
-// missing cells is improved.
+// maxCandidates bounds the candidates of a row, maxBeam its partial completions, and mpeSweeps
+// the times that each of its missing cells is improved.
 const (
 	maxCandidates = 1 << 20
+	maxBeam       = 1 << 10
 	mpeSweeps     = 10
 )
 
@@ -201,6 +269,9 @@ const (
 func (o MPEOptions) Check() error {
 	if o.Candidates < 0 || o.Candidates > maxCandidates {
 		return fmt.Errorf("%w: %d candidates for a most probable completion; want 0 to %d", ErrOptions, o.Candidates, maxCandidates)
+	}
+	if o.Beam < 0 || o.Beam > maxBeam {
+		return fmt.Errorf("%w: a beam of %d partial completions; want 0 to %d", ErrOptions, o.Beam, maxBeam)
 	}
 	return nil
 }
@@ -222,9 +293,9 @@ func (b *Blueprint) binned() bool {
 // false the best one that it finds. It writes their log-likelihoods and a bound on those of
 // all completions, [rows] both. first is the number of b's first row in the whole request.
 func MPE(ctx context.Context, e *engine.Engine, exact bool, o MPEOptions, first int, b *dataset.Batch, ll, bound []float64) error {
-	by := engine.MPEOptions{Candidates: o.Candidates, Sweeps: mpeSweeps, Seed: o.Seed, First: first}
+	by := engine.MPEOptions{Candidates: o.Candidates, Beam: o.Beam, Sweeps: mpeSweeps, Seed: o.Seed, First: first}
 	if exact {
-		by.Candidates, by.Sweeps = 0, 0
+		by.Candidates, by.Beam, by.Sweeps = 0, 0, 0
 	}
 	if err := e.MPE(ctx, b, by, ll, bound); err != nil || !exact {
 		return err

@@ -8,7 +8,7 @@ import (
 )
 
 // Result is what training came to. Log-likelihoods are means over rows in nats
-// under the parameters that were saved, NaN where there are no such rows.
+// under the parameters that were saved, NaN where no such rows were given.
 type Result struct {
 	Nodes, Edges, Parameters int64
 	Variables                int

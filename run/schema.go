@@ -78,7 +78,16 @@ func schemaOf(m *format.Model) (*dataset.Schema, error) {
 		}
 		return s, nil
 	}
-	return graphSchema(m.Graph)
+	s, err := graphSchema(m.Graph)
+	if err == nil && len(m.Names) == len(s.Columns) {
+		for i, name := range m.Names {
+			s.Columns[i].Name = name
+		}
+		if err := s.Validate(); err != nil {
+			return nil, fmt.Errorf("%w: %w", format.ErrModel, err)
+		}
+	}
+	return s, err
 }
 
 // graphSchema returns the schema of a valid graph's leaves.

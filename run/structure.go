@@ -10,9 +10,10 @@ import (
 )
 
 // Structure says what a circuit looks like. Start from DefaultStructure: most
-// zeros are no usable settings.
+// zero values are refused.
 type Structure struct {
-	Kind    string // hclt, hmm, pd, rat-spn, or file to go on from File
+	Path    Path   // how the circuit is compiled; what it is built of may leave no choice
+	Kind    string // hclt, hmm, pd, rat-spn, or file to continue from File
 	Latents int    // units of a latent variable or region; 0: as many as the rows support
 	Leaf    Leaf
 	// Leaves are those of columns: a key is a column's name, its number in the file
@@ -53,7 +54,7 @@ func DefaultStructure() Structure {
 	}
 }
 
-// latentsFor returns how many units so many rows support: the power of two nearest
+// latentsFor returns how many units that many rows support: the power of two nearest
 // to a quarter of the root of their number, from 8 to 64. More units describe the
 // rows better and others like them worse.
 func latentsFor(rows int) int {
@@ -64,7 +65,9 @@ func latentsFor(rows int) int {
 	return units
 }
 
-// build returns the graph of a named structure for the rows of src.
+// build returns the graph of a named structure for the rows of src. It reads rows only where
+// the structure depends on them, as the tree of an HCLT does. leaves has one family per
+// column. Files and graphs made by hand do not come here.
 func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circuit.Leaf) (*circuit.Graph, error) {
 	leaf := func(v int) circuit.Leaf { return leaves[v] }
 	vars := len(leaves)

@@ -28,7 +28,7 @@ type TrainOptions struct {
 	Mixed   bool    // products of lower precision where the device has them
 
 	Dir    string // where the run is written; created if absent
-	Resume bool   // go on with the run in Dir, if there is one
+	Resume bool   // continue the run in Dir, if there is one
 	Config []byte // the text of config.yaml; nil: no file
 	// Settings are those that the run is made of, such as those of Config: it is
 	// resumed with the same ones, but for the free ones. nil: what these options say.
@@ -36,12 +36,16 @@ type TrainOptions struct {
 	AllowChanges bool   // resume with other settings, rows or kernels all the same
 	Samples      int    // images in samples.png, where rows are images; 0: no file
 	Name         string // kept in the model file
+
+	// OnStage is called when a part of the work begins and when it has ended, by the
+	// goroutine that called Train; nil: never.
+	OnStage func(Stage)
 }
 
 // Train makes a circuit, trains it and writes the run to opts.Dir:
 // model.safetensors, metrics.jsonl, checkpoints, result.json and, where asked for,
 // config.yaml and samples.png. If ctx ends while it trains, the error matches
-// em.ErrStopped and a run with Resume goes on with the same bits.
+// em.ErrStopped and a run with Resume continues with the same bits.
 func Train(ctx context.Context, opts TrainOptions) (*Result, error) {
 	return TrainElsewhere(ctx, opts, Elsewhere{})
 }
@@ -70,13 +74,14 @@ func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Re
 	}
 	r := &training{opts: opts, flows: by.Flows, plan: b, kept: kept, load: TrainLoad(opts, b.Train.Rows())}
 	for _, split := range []struct {
+		name string
 		rows Rows
 		src  *dataset.Source
-	}{{opts.Valid, &r.valid}, {opts.Test, &r.test}} {
+	}{{"valid", opts.Valid, &r.valid}, {"test", opts.Test, &r.test}} {
 		if split.rows == nil {
 			continue
 		}
-		if *split.src, err = split.rows(ctx, b.Schema); err != nil {
+		if *split.src, err = teller(opts.OnStage).read(ctx, split.name, split.rows, b.Schema); err != nil {
 			return nil, err
 		}
 		r.load.Tables += tableBytes(*split.src)
@@ -94,7 +99,7 @@ func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Re
 			return res, err
 		}
 		if l := opts.EM.Logger; l != nil {
-			l.Error("the parameters are lost, going on from the last checkpoint", "err", err)
+			l.Error("the parameters are lost, continuing from the last checkpoint", "err", err)
 		}
 		r.opts.Resume = true
 	}
@@ -149,8 +154,8 @@ func (r *training) check() error {
 	return nil
 }
 
-// train does what is left of the run. lost says that an error is no reason to
-// give up.
+// train does what is left of the run. lost says that the device's parameters are
+// gone but the run is not: the caller may continue from the last checkpoint.
 func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) {
 	f, err := r.open(ctx)
 	if err != nil {
@@ -193,19 +198,41 @@ func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) 
 	if err := r.saveCircuit(); err != nil {
 		return nil, false, err
 	}
+	tell := teller(r.opts.OnStage)
+	stage := r.stage(t, f)
+	trained := tell.begin(stage)
 	res, err := t.Run(ctx)
 	if err != nil {
 		return nil, false, err
 	}
+	trained(stage)
 	out := r.result(res, f)
+	evaluated := tell.begin(Stage{Name: StageEvaluate})
 	if err := r.evaluate(ctx, f, out); err != nil {
 		return nil, false, err
 	}
+	evaluated(Stage{})
 	if err := r.drawSamples(ctx, f); err != nil {
 		return nil, false, err
 	}
 	out.Recomputed = f.Recomputed()
 	return out, false, r.writeResult(out)
+}
+
+// stage describes the training that begins.
+func (r *training) stage(t *em.Trainer, f Flows) Stage {
+	o := r.em()
+	s := Stage{
+		Name: StageTrain, Rows: r.plan.Train.Rows(), Variables: len(r.plan.Schema.Columns), Bits: r.plan.Schema.Image != [3]int{} || r.plan.Schema.Unit != "",
+		Device: f.Device(), Precision: f.PrecisionUsed(),
+	}
+	for _, p := range o.Phases {
+		s.Epochs += p.Epochs
+	}
+	if r.opts.Resume {
+		s.Resumed, s.ResumedSteps, _ = t.Resumed()
+	}
+	return s
 }
 
 // result returns what is known of a run without an evaluation.

@@ -19,7 +19,9 @@ type Version struct {
 	Arch     string `json:"arch"`
 }
 
-// ReadVersion returns the version of the module in this program.
+// ReadVersion returns the version of this module in the running program, from what the Go
+// toolchain wrote into it. In a program that imports the module the revision stays empty: it
+// would be that of the program.
 func ReadVersion() Version {
 	v := Version{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -79,6 +79,6 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := openJournal(dir); err == nil || !strings.Contains(err.Error(), "remove it") {
-		t.Errorf("j bad journal: %v", err)
+		t.Errorf("a bad journal: %v", err)
 	}
 }

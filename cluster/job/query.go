@@ -96,7 +96,7 @@ func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 	if settings.Columns, err = b.Schema.FindAll(q.Columns); err != nil {
 		return Bad(l.ID, "%w", err)
 	}
-	if err := l.Begin(ctx, b.Program.Digest(), settings, model); err != nil {
+	if err := l.Begin(ctx, b.Digest(), settings, model); err != nil {
 		return err
 	}
 	asking = true
@@ -284,7 +284,7 @@ func (mpeKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := run.MPEOptions{Candidates: d.Candidates, Seed: d.Seed}
+	o := run.MPEOptions{Candidates: d.Candidates, Beam: run.DefaultMPE.Beam, Seed: d.Seed}
 	if err := o.Check(); err != nil {
 		return nil, errors.Join(Bad(in.Run, "%w", err), m.Close())
 	}

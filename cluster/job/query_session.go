@@ -18,7 +18,7 @@ import (
 // model is a model on a worker, ready for queries.
 type model struct {
 	plan  *run.Blueprint
-	pool  *engine.Pool[*engine.Engine]
+	pool  *engine.Pool[engine.Runner]
 	info  cluster.SessionInfo
 	batch dataset.Batch
 }
@@ -40,7 +40,7 @@ func openModel(ctx context.Context, in *Loading) (*model, *querySettings, error)
 	if m.plan, err = run.OpenModel(path, compile.Options{}); err != nil {
 		return nil, nil, badModel(in, err)
 	}
-	if err := in.Check(m.plan.Program.Digest()); err != nil {
+	if err := in.Check(m.plan.Digest()); err != nil {
 		m.plan.Close()
 		return nil, nil, err
 	}
@@ -50,8 +50,8 @@ func openModel(ctx context.Context, in *Loading) (*model, *querySettings, error)
 		m.plan.Close()
 		return nil, nil, badModel(in, fmt.Errorf("%s: %w", path, err))
 	}
-	err = m.pool.Do(ctx, 0, func(e *engine.Engine) error {
-		info := e.Info().Device
+	err = m.pool.Do(ctx, 0, func(r engine.Runner) error {
+		info := r.Info().Device
 		m.info = cluster.SessionInfo{Device: info.Name, Path: info.KernelPath, Precision: "fp32"}
 		return nil
 	})
@@ -91,7 +91,7 @@ func (m numbersAnswerer) Answer(ctx context.Context, request []byte) ([]byte, er
 		return nil, fmt.Errorf("%w: request of %d rows, of which each has %d numbers", cluster.ErrJob, m.batch.Rows, width)
 	}
 	all := make([]float64, m.batch.Rows*width)
-	if err := m.pool.Do(ctx, m.batch.Rows, func(e *engine.Engine) error { return run.Answer(ctx, e, m.query, &m.batch, all) }); err != nil {
+	if err := m.pool.Do(ctx, m.batch.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, m.query, &m.batch, all) }); err != nil {
 		return nil, err
 	}
 	out := make([]byte, 0, 8*len(all))
@@ -114,7 +114,13 @@ func (m sampleAnswerer) Answer(ctx context.Context, request []byte) ([]byte, err
 		return nil, fmt.Errorf("%w: request of %d rows from row %d on", cluster.ErrJob, r.Rows, r.First)
 	}
 	m.batch.Resize(schema, r.Rows)
-	if err := m.pool.Do(ctx, r.Rows, func(e *engine.Engine) error { return e.Sample(ctx, &m.batch, r.Seed, r.First) }); err != nil {
+	if err := m.pool.Do(ctx, r.Rows, func(by engine.Runner) error {
+		e, err := run.Tensor(by)
+		if err != nil {
+			return err
+		}
+		return e.Sample(ctx, &m.batch, r.Seed, r.First)
+	}); err != nil {
 		return nil, err
 	}
 	return dataset.AppendBlock(nil, schema, &m.batch)
@@ -140,7 +146,11 @@ func (m mpeAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error)
 		return nil, fmt.Errorf("%w: request of %d rows from row %d on", cluster.ErrJob, rows, first)
 	}
 	ll, bound := make([]float64, rows), make([]float64, rows)
-	err := m.pool.Do(ctx, rows, func(e *engine.Engine) error {
+	err := m.pool.Do(ctx, rows, func(r engine.Runner) error {
+		e, err := run.Tensor(r)
+		if err != nil {
+			return err
+		}
 		return run.MPE(ctx, e, m.exact, m.how, int(first), &m.batch, ll, bound)
 	})
 	if err != nil {

@@ -89,6 +89,9 @@ func (c *child) url() string { return fmt.Sprintf("nats://127.0.0.1:%d", c.port)
 
 // TestKill kills the broker again and again while everything goes on.
 func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("keeps a broker busy over three kills; run without -short")
+	}
 	t.Parallel()
 	broker := startChild(t)
 	x := connect(t, Options{URLs: broker.url()})

@@ -1,0 +1,199 @@
+package pce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pce-engine/pce/circuit"
+	lower "github.com/pce-engine/pce/compile/forest"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/sliced"
+	"github.com/pce-engine/pce/run"
+)
+
+// scorer evaluates a forest with several threads.
+type scorer struct {
+	forest  *forest.Forest
+	sliced  *sliced.Program // nil where the plain evaluator serves: linear models, minima and maxima
+	threads int
+	mu      sync.RWMutex // read by calls for as long as they run; guards closed
+	closed  bool
+}
+
+// NewForest makes a model of a decision forest. Of the options, Threads alone says how it
+// runs.
+func NewForest(f *forest.Forest, opts Options) (*Model, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	if f.Features < 1 || f.Features > dataset.MaxColumns {
+		return nil, fmt.Errorf("%w: %d features; rows have 1 to %d", forest.ErrForest, f.Features, dataset.MaxColumns)
+	}
+	if opts.Threads < 0 {
+		return nil, fmt.Errorf("%w: %d threads; want 0 or more", ErrOptions, opts.Threads)
+	}
+	s := &dataset.Schema{Columns: make([]dataset.Column, f.Features)}
+	for i := range s.Columns {
+		s.Columns[i].Kind = dataset.Continuous
+		if f.Names != nil {
+			s.Columns[i].Name = f.Names[i]
+		}
+	}
+	score := &scorer{forest: f, threads: opts.Threads}
+	module, err := lower.Lower(f)
+	if err == nil {
+		score.sliced, err = sliced.New(module)
+	}
+	if err != nil && !errors.Is(err, lower.ErrLower) {
+		return nil, err
+	}
+	if score.threads == 0 {
+		score.threads = runtime.GOMAXPROCS(0)
+	}
+	return &Model{
+		plan: &run.Blueprint{Schema: s, Graph: &circuit.Graph{NumVars: f.Features}}, opts: opts, forest: score,
+		exact: func() bool { return false }, close: score.close,
+	}, nil
+}
+
+// Forest returns the forest, nil for a circuit. It must not be changed.
+func (m *Model) Forest() *forest.Forest {
+	if m.forest == nil {
+		return nil
+	}
+	return m.forest.forest
+}
+
+// Predict computes the predictions of a forest: what its library's own predict gives.
+// rows are row-major, any number of them with a cell for each feature, NaN where it is
+// missing; out gets forest.Width(forest.Prediction) numbers for each. Results do not
+// depend on the number of rows or threads. For a circuit it fails with ErrKind.
+func (m *Model) Predict(ctx context.Context, rows, out []float32) error {
+	wide := make([]float64, len(out))
+	if err := score(ctx, m, forest.Prediction, rows, wide); err != nil {
+		return err
+	}
+	for i, x := range wide {
+		out[i] = float32(x)
+	}
+	return nil
+}
+
+// PredictBatch is Predict for a batch of Schema, whose cells are numbers as they are.
+func (m *Model) PredictBatch(ctx context.Context, b *dataset.Batch, out []float32) error {
+	columns := len(b.Columns)
+	rows := make([]float32, b.Rows*columns)
+	for c := range b.Columns {
+		if len(b.Columns[c].Values) != b.Rows {
+			return fmt.Errorf("%w: column %d of the batch has %d values for %d rows", dataset.ErrFormat, c+1, len(b.Columns[c].Values), b.Rows)
+		}
+		for r, x := range b.Columns[c].Values {
+			rows[r*columns+c] = x
+		}
+	}
+	return m.Predict(ctx, rows, out)
+}
+
+// Evaluate is Predict in float64 and for all that a forest gives: predictions, raw
+// scores, leaves, classes. Models of LightGBM compare and add in float64.
+func (m *Model) Evaluate(ctx context.Context, what forest.What, rows, out []float64) error {
+	return score(ctx, m, what, rows, out)
+}
+
+// scoreRows is how many rows are handed to a thread at a time.
+const scoreRows = 512
+
+// score evaluates the forest of m, with a thread for each scoreRows rows.
+func score[T float32 | float64](ctx context.Context, m *Model, what forest.What, rows []T, out []float64) error {
+	s := m.forest
+	if s == nil {
+		return fmt.Errorf("%w: it is a circuit, which has no predictions; ask for likelihoods", ErrKind)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	f := s.forest
+	width := f.Width(what)
+	n := len(rows) / f.Features
+	blocks := (n + scoreRows - 1) / scoreRows
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if n*f.Features != len(rows) || n*width != len(out) || f.Has(what) != nil {
+		return forest.Evaluate(f, what, rows, out) // which says what is wrong
+	}
+	if blocks <= 1 {
+		return evaluate(s, what, rows, out)
+	}
+	var next atomic.Int64
+	work := func() error {
+		for ctx.Err() == nil {
+			at := int(next.Add(1)-1) * scoreRows
+			if at >= n {
+				return nil
+			}
+			end := min(n, at+scoreRows)
+			if err := evaluate(s, what, rows[at*f.Features:end*f.Features], out[at*width:end*width]); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	}
+	threads := min(s.threads, blocks)
+	errs := make([]error, threads)
+	var done sync.WaitGroup
+	for i := 1; i < threads; i++ {
+		done.Go(func() { errs[i] = work() })
+	}
+	errs[0] = work()
+	done.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slicedRows is the least number of rows for which the sliced program is faster.
+const slicedRows = 8
+
+// evaluate evaluates at most scoreRows rows: sliced, or plainly if there are few. The
+// results are the same to the bit.
+func evaluate[T float32 | float64](s *scorer, what forest.What, rows []T, out []float64) error {
+	f := s.forest
+	n := len(rows) / f.Features
+	if s.sliced == nil || n < slicedRows {
+		return forest.Evaluate(f, what, rows, out)
+	}
+	cells := make([]float64, len(rows))
+	for i, x := range rows {
+		if cells[i] = float64(x); f.Input == forest.Float32 {
+			cells[i] = float64(float32(x))
+		}
+	}
+	if what == forest.Leaves {
+		s.sliced.Leaves(cells, out)
+		return nil
+	}
+	sums := make([]float64, n*f.Outputs)
+	f.Start(sums)
+	s.sliced.Sums(cells, sums)
+	f.Finish(what, sums, out)
+	return nil
+}
+
+// close waits for running calls; later ones fail.
+func (s *scorer) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
