@@ -11,16 +11,16 @@ type admission struct {
 	bytes   int // of its body
 }
 
-// admit reserves a place for a request of so many bytes. It returns nil where the
-// model is not in memory; acquire then says more. The caller ends the admission.
-func (r *repository) admit(name string, bytes int) (*admission, error) {
+// admit reserves a place for a request of so many bytes. It is without a version where
+// the model is not in memory; acquire then says more. The caller ends the admission.
+func (r *repository) admit(name string, bytes int) (admission, error) {
 	v := r.current(name)
 	if v == nil {
-		return nil, nil
+		return admission{}, nil
 	}
 	l := v.lane
 	l.mu.Lock()
-	a := &admission{version: v, rows: v.expect(bytes), bytes: bytes}
+	a := admission{version: v, rows: v.expect(bytes), bytes: bytes}
 	err := l.room(v, a.least())
 	if err == nil {
 		v.reserved += a.rows
@@ -30,7 +30,7 @@ func (r *repository) admit(name string, bytes int) (*admission, error) {
 		status, _ := statusOf(err)
 		v.stats.request(v.number, "", status, 0, 0, 0, 0)
 		v.release()
-		return nil, err
+		return admission{}, err
 	}
 	return a, nil
 }
@@ -75,7 +75,7 @@ func (a *admission) least() int { return (a.rows + 1) / 2 }
 
 // end gives the place back unless submit has taken it.
 func (a *admission) end() {
-	if a == nil {
+	if a.version == nil {
 		return
 	}
 	a.version.lane.mu.Lock()
@@ -121,8 +121,32 @@ func (v *version) learnSize(rows, bytes int) {
 func (l *lane) room(v *version, rows int) error {
 	n := v.waiting + v.reserved
 	if n > 0 && n+rows > l.opts.MaxQueueRows {
+		v.full = time.Now()
 		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; try again later", n, v.name, l.opts.MaxQueueRows),
-			time.Duration(float64(n) * v.rowTime)}
+			time.Duration(float64(n) * v.cost.perRow())}
 	}
 	return nil
+}
+
+// overload is how long after a refusal a version counts as overloaded.
+const overload = time.Second
+
+// stale refuses a job of an overloaded version that has waited a quarter longer
+// than it should: for the batch that was under way and for those before its own. A batch
+// that was held up, by a new version that is being opened or by another program, would
+// else make those behind it late, and those that they keep out would have been in time.
+// What batches of other models took does not count. Where no request is refused for want
+// of room, none is stale. The caller holds mu.
+func (l *lane) stale(q *queue, j *job, most int, now time.Time) error {
+	v := q.version
+	if j.next > 0 || now.Sub(v.full) > overload {
+		return nil
+	}
+	batches := 1 + (l.opts.MaxQueueRows-1)/most
+	should := float64(batches*most) * v.costs[j.query].perRow()
+	waited := float64(now.Sub(j.seen)-max(0, l.opts.MaxQueueDelay)) - (l.ran - v.ran - j.others)
+	if should == 0 || waited <= 1.25*should {
+		return nil
+	}
+	return &retryError{fail(ErrFull, "model %q is overloaded and did not come to this request in time; try again later", v.name), time.Second}
 }

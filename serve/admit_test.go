@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"strings"
@@ -49,7 +50,7 @@ func TestAdmitEstimate(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			return a
+			return &a
 		}
 		held := []*admission{admit(headBytes + 5000)} // the first is always taken
 		refused := func() {
@@ -70,10 +71,10 @@ func TestAdmitEstimate(t *testing.T) {
 		if _, n := places(t, s); n != 0 {
 			t.Errorf("%d rows stay reserved", n)
 		}
-		if a, err := s.models.admit("other", 0); a != nil || err != nil {
+		if a, err := s.models.admit("other", 0); a.version != nil || err != nil {
 			t.Errorf("a model that is not there: %v %v", a, err)
 		}
-		(*admission)(nil).end()
+		(&admission{}).end()
 	})
 }
 
@@ -86,7 +87,7 @@ func TestAdmitBeforeDecoding(t *testing.T) {
 		gate := make(chan struct{})
 		ask := func(rows int, want error) {
 			group.Go(func() {
-				_, err := s.infer(t.Context(), "m", headBytes+100*rows, func() (*oip.Request, error) {
+				_, err := s.infer(t.Context(), "m", headBytes+100*rows, func(oip.Reserve) (*oip.Request, error) {
 					decoded.Add(1)
 					<-gate
 					return rowsRequest(rows, 0), nil
@@ -166,7 +167,7 @@ func TestAdmitEnds(t *testing.T) {
 			{late, rowsRequest(2, 0), nil, ErrLate},
 			{t.Context(), rowsRequest(2, 0), nil, nil},
 		} {
-			_, err := s.infer(tc.ctx, "m", 1000, func() (*oip.Request, error) { return tc.req, tc.fail })
+			_, err := s.infer(tc.ctx, "m", 1000, func(oip.Reserve) (*oip.Request, error) { return tc.req, tc.fail })
 			if !errors.Is(err, tc.want) {
 				t.Errorf("%v, want %v", err, tc.want)
 			}
@@ -183,5 +184,71 @@ func TestAdmitEnds(t *testing.T) {
 				t.Errorf("%x names the model %q", message, name)
 			}
 		}
+	})
+}
+
+// TestStale: a batch that is held up makes those behind it late. In an overloaded
+// server they are refused instead, and requests that come later are answered in time;
+// where no request was refused before, and where another model's batches were in the
+// way, they are answered late.
+func TestStale(t *testing.T) {
+	neighbours(t, Options{MaxBatchRows: 10, MaxQueueRows: 10, MaxQueueDelay: -1}, func(t *testing.T, s *Server, slow, fast *fakeModel) {
+		s.ask(t, "fast", 10) // 3 ms
+		for _, tc := range []struct {
+			name   string
+			refuse bool          // before the batch is held up
+			pause  time.Duration // after that
+			held   time.Duration
+			want   string
+		}{
+			{"held up in an overloaded server", true, 0, 4 * time.Millisecond, "too many requests"},
+			{"held up, but not for long enough", true, 0, 3700 * time.Microsecond, "<nil>"},
+			{"held up later", true, overload, 4 * time.Millisecond, "<nil>"},
+			{"held up, and no request was refused", false, 0, 4 * time.Millisecond, "<nil>"},
+		} {
+			time.Sleep(2 * overload)
+			var group sync.WaitGroup
+			send := func(want string) {
+				group.Go(func() {
+					req := rowsRequest(10, 0)
+					req.Model = "fast"
+					_, err := s.send(t.Context(), req)
+					if !strings.HasPrefix(fmt.Sprint(err), want) || err != nil && retryAfter(err) != 1 {
+						t.Errorf("%s: %v, want %s", tc.name, err, want)
+					}
+				})
+				synctest.Wait()
+			}
+			if tc.refuse {
+				send("<nil>")
+				send("<nil>")
+				send("too many requests")
+				group.Wait()
+				time.Sleep(tc.pause)
+			}
+			v := s.models.current("fast")
+			v.lane.mu.Lock()
+			v.costs[0] = cost{48e6, 160} // 3 ms for 10 rows
+			v.lane.mu.Unlock()
+			v.release()
+			fast.took = tc.held - time.Millisecond
+			send("<nil>")
+			fast.took = 2 * time.Millisecond
+			send(tc.want)
+			group.Wait()
+			send("<nil>")
+			group.Wait()
+		}
+		// The time of another model's batch does not count.
+		v := s.models.current("fast")
+		defer v.release()
+		v.lane.mu.Lock()
+		v.full = time.Now()
+		v.lane.mu.Unlock()
+		var group sync.WaitGroup
+		group.Go(func() { s.ask(t, "slow", 10) }) // 9 ms
+		synctest.Wait()
+		s.ask(t, "fast", 10)
+		group.Wait()
 	})
 }

@@ -78,7 +78,7 @@ func (r *rowReader) read(b *dataset.Batch, x *oip.Tensor, observed []byte) error
 	case oip.FP32:
 		err = fill(r, b, view[float32](x.Raw), observed)
 	case oip.Bytes:
-		err = r.texts(b, x.Texts(), observed)
+		err = r.texts(b, x, observed)
 	default:
 		err = fill(r, b, floats(x), observed)
 	}
@@ -231,12 +231,12 @@ func (r *rowReader) cell(b *dataset.Batch, row, v int, x float64, observed bool)
 
 // texts writes cells that are text: a label, or a number; an empty one, or one of
 // the schema's marks, is missing.
-func (r *rowReader) texts(b *dataset.Batch, cells [][]byte, observed []byte) error {
+func (r *rowReader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 	missing := map[string]bool{"": true}
 	for _, m := range r.schema.Missing {
 		missing[m] = true
 	}
-	for i, text := range cells {
+	for i, text := range x.Texts() {
 		row, v := i/len(b.Columns), i%len(b.Columns)
 		if observed != nil && observed[i] == 0 {
 			continue

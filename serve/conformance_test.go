@@ -74,11 +74,21 @@ func TestConformanceEndpoints(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &info); err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(info.Name, info.Versions, info.Platform, info.Inputs, info.Outputs); got != "m[1]pce[{x FP64 [-1 5]}] [{log_prob FP32 [-1]}]" {
+		if got := fmt.Sprint(info.Name, info.Versions, info.Platform, info.Inputs, info.Outputs); got != "m[1]pce[{x FP64 [-1 5] map[]}] [{log_prob FP32 [-1] map[]}]" {
 			t.Error(got)
 		}
-		if len(info.Queries) != 3 || fmt.Sprint(info.Queries[1].Outputs) != "[{samples FP32 [-1 -1 5]}]" || len(info.Columns) != 5 {
-			t.Errorf("%+v", info)
+		if len(info.Queries) != 3 || len(info.Columns) != 5 {
+			t.Fatalf("%+v", info)
+		}
+		// What requests may leave out and what they get only if they ask is marked.
+		for i, want := range []string{
+			"[{x FP64 [-1 5] map[]} {observed BOOL [-1 5] map[optional:true]}] [{log_prob FP32 [-1] map[]} {twice FP64 [-1] map[on_request:true]}]",
+			"[{x FP64 [-1 5] map[optional:true]} {observed BOOL [-1 5] map[optional:true]}] [{samples FP32 [-1 -1 5] map[]}]",
+			"[{x FP64 [-1 5] map[]} {observed BOOL [-1 5] map[optional:true]} {w FP64 [-1 5] map[]} {bias FP32 [-1] map[optional:true]}] [{value FP64 [-1] map[]}]",
+		} {
+			if got := fmt.Sprint(info.Queries[i].Inputs, info.Queries[i].Outputs); got != want {
+				t.Errorf("query %s:\ngot  %s\nwant %s", info.Queries[i].Name, got, want)
+			}
 		}
 		want(t, ask(t, s, "POST", base+"/infer", row), 200,
 			`{"model_name":"m","model_version":"1","outputs":[{"name":"log_prob","shape":[1],"datatype":"FP32","data":[-155]}]}`)

@@ -31,6 +31,8 @@ var (
 	ErrForbidden = errors.New("forbidden")
 	// ErrInternal means that the model failed.
 	ErrInternal = errors.New("internal error")
+	// errCompressed means that a message of gRPC is compressed, which has a code of its own.
+	errCompressed = errors.New("compressed message")
 )
 
 // codes of gRPC.
@@ -64,6 +66,7 @@ var classes = []struct {
 	{ErrLate, http.StatusGatewayTimeout, grpcDeadline},
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, grpcDeadline},
 	{context.Canceled, statusClientWentAway, grpcCanceled},
+	{errCompressed, http.StatusNotImplemented, grpcUnimplemented},
 	{ErrRequest, http.StatusBadRequest, grpcInvalid},
 	{ErrInternal, http.StatusInternalServerError, grpcInternal},
 }

@@ -23,6 +23,7 @@ type fakeModel struct {
 	bytes  int64
 	device string
 	took   time.Duration // of a batch
+	perRow time.Duration // that a batch takes further
 	gate   chan struct{} // if not nil, a batch takes one value before it answers
 	began  chan int      // if not nil, gets the rows of each batch that begins
 	fail   error
@@ -121,9 +122,9 @@ func (m *fakeModel) Run(ctx context.Context, w *Work) error {
 			return ctx.Err()
 		}
 	}
-	if m.took > 0 {
+	if took := m.took + time.Duration(w.Batch.Rows)*m.perRow; took > 0 {
 		select {
-		case <-time.After(m.took):
+		case <-time.After(took):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -222,7 +223,7 @@ func (s *Server) send(ctx context.Context, req *oip.Request) (*oip.Response, err
 	for _, in := range req.Inputs {
 		bytes += len(in.Raw)
 	}
-	return s.infer(ctx, req.Model, bytes, func() (*oip.Request, error) { return req, nil })
+	return s.infer(ctx, req.Model, bytes, func(oip.Reserve) (*oip.Request, error) { return req, nil })
 }
 
 // testServer makes a server with models of the given names, which are loaded.

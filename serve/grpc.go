@@ -29,6 +29,7 @@ func writeStatus(w http.ResponseWriter, code int, err error) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Grpc-Status", strconv.Itoa(code))
+	h.Set("Grpc-Accept-Encoding", "identity")
 	if err != nil {
 		h.Set("Grpc-Message", percent(err.Error()))
 		if after := retryAfter(err); after > 0 {
@@ -70,16 +71,15 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		message, err = unframe(r, body.bytes)
 	}
-	var leave func()
 	if err == nil {
-		leave, err = s.enter()
+		err = s.enter()
 	}
 	if err != nil {
 		s.count(err)
 		s.refuse(w, r, err)
 		return
 	}
-	defer leave()
+	defer s.leave()
 	out := make([]byte, 5, 512) // the frame's head
 	out, known, err := s.grpcAnswer(ctx, strings.TrimSuffix(r.URL.Path, r.PathValue("method")), r.PathValue("method"), message, out)
 	if !known {
@@ -92,6 +92,12 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	}
 	body.answered = true
 	binary.BigEndian.PutUint32(out[1:], uint32(len(out)-5))
+	size := int64(len(out)) // which a slow client takes until it has read it
+	if err := s.reserve(size); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	defer s.metrics.pending.Add(-size)
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Trailer", "Grpc-Status")
@@ -123,7 +129,7 @@ func unframe(r *http.Request, body []byte) ([]byte, error) {
 	case len(body) < 5:
 		return nil, fail(ErrRequest, "the call has no message")
 	case body[0] != 0:
-		return nil, fail(ErrRequest, "the message is compressed as %q; send it as it is", clip(r.Header.Get("Grpc-Encoding")))
+		return nil, fail(errCompressed, "the message is compressed as %q; send it as it is", clip(r.Header.Get("Grpc-Encoding")))
 	case uint64(binary.BigEndian.Uint32(body[1:])) != uint64(len(body)-5):
 		return nil, fail(ErrRequest, "the call has %d bytes, its message %d; send one message", len(body)-5, binary.BigEndian.Uint32(body[1:]))
 	}
@@ -157,7 +163,7 @@ func (s *Server) grpcAnswer(ctx context.Context, service, method string, message
 		out, err := s.grpcModel(ctx, method, ref, dst)
 		return out, true, err
 	case "ModelInfer":
-		resp, err := s.infer(ctx, oip.ModelOf(message), len(message), func() (*oip.Request, error) { return oip.DecodeProto(message) })
+		resp, err := s.infer(ctx, oip.ModelOf(message), len(message), func(reserve oip.Reserve) (*oip.Request, error) { return oip.DecodeProto(message, reserve) })
 		if err != nil {
 			return nil, true, err
 		}

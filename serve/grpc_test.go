@@ -134,7 +134,7 @@ func TestConformanceGRPC(t *testing.T) {
 	bad(infer, frame([]byte{8, 1}), "3", `model_name: field 1 has the wire type 0`)
 	bad(infer, []byte{0, 0}, "3", "no message")
 	bad(infer, append(frame(nil), 1), "3", "send one message")
-	bad(infer, append([]byte{1}, frame(nil)[1:]...), "3", `compressed as "gzip"`, "Grpc-Encoding", "gzip")
+	bad(infer, append([]byte{1}, frame(nil)[1:]...), "12", `compressed as "gzip"`, "Grpc-Encoding", "gzip")
 	bad(infer, frame(make([]byte, 5000)), "8", "more than 4096 bytes")
 	bad(infer, frame(req.AppendProto(nil)), "4", "not there in time", "Grpc-Timeout", "1n")
 	bad(infer, frame(req.AppendProto(nil)), "3", "grpc-timeout", "Grpc-Timeout", "123456789S")

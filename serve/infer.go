@@ -13,14 +13,15 @@ import (
 
 // infer answers a request for a model, whose body has so many bytes, for which the
 // caller accounts. decode is called once there is room for the request's rows.
-func (s *Server) infer(ctx context.Context, model string, bytes int, decode func() (*oip.Request, error)) (resp *oip.Response, err error) {
-	from := time.Now()
-	place, err := s.models.admit(model, bytes)
-	if err != nil {
+func (s *Server) infer(ctx context.Context, model string, bytes int, decode func(oip.Reserve) (*oip.Request, error)) (resp *oip.Response, err error) {
+	call := call{server: s}
+	call.job.seen = time.Now()
+	if call.place, err = s.models.admit(model, bytes); err != nil {
 		return nil, err
 	}
-	defer place.end()
-	req, err := decode()
+	defer call.place.end()
+	defer func() { s.metrics.pending.Add(-call.reserved) }()
+	req, err := decode(call.take)
 	if err != nil {
 		s.count(err)
 		return nil, err
@@ -30,20 +31,18 @@ func (s *Server) infer(ctx context.Context, model string, bytes int, decode func
 		s.count(err)
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	v, err := s.models.acquire(ctx, req.Model, req.Version)
+	call.job.ctx, call.job.end = ctx, call.job.seen.Add(timeout)
+	v, err := s.acquire(&call.job, req)
 	if err != nil {
 		s.count(err)
 		return nil, err
 	}
 	defer v.release()
-	call := call{server: s, version: v, req: req, place: place}
+	call.version, call.req = v, req
 	name := ""
 	defer func() {
-		s.metrics.pending.Add(-call.reserved)
 		status, _ := statusOf(err)
-		v.stats.request(v.number, name, status, call.rows*call.repeat, time.Since(from), call.job.queued, call.job.compute)
+		v.stats.request(v.number, name, status, call.rows*call.repeat, time.Since(call.job.seen), call.queued, call.compute)
 	}()
 	i, ok := v.query(text(req.Params["query"]))
 	if !ok {
@@ -53,9 +52,9 @@ func (s *Server) infer(ctx context.Context, model string, bytes int, decode func
 	if err := call.prepare(); err != nil {
 		return nil, err
 	}
-	read := time.Since(from)
+	read := time.Since(call.job.seen)
 	if call.rows > 0 {
-		if err := call.run(ctx, from); err != nil {
+		if err := call.run(); err != nil {
 			return nil, err
 		}
 	}
@@ -63,6 +62,17 @@ func (s *Server) infer(ctx context.Context, model string, bytes int, decode func
 	resp, err = call.response()
 	v.stats.tensors(read, time.Since(written))
 	return resp, err
+}
+
+// acquire returns the version that a request asks for, which the caller releases.
+func (s *Server) acquire(j *job, req *oip.Request) (*version, error) {
+	v, opening, err := s.models.take(req.Model, req.Version)
+	if opening == nil {
+		return v, err
+	}
+	ctx, cancel := context.WithDeadline(j.ctx, j.end)
+	defer cancel()
+	return s.models.acquire(ctx, req.Model, req.Version)
 }
 
 func queryNames(list []Query) []string {
@@ -112,14 +122,23 @@ type call struct {
 	version  *version
 	query    *Query
 	req      *oip.Request
-	place    *admission // nil: none was reserved
-	rows     int        // of the request
-	repeat   int        // rows of the model for each of them
+	place    admission
+	rows     int // of the request
+	repeat   int // rows of the model for each of them
 	reserved int64
+	answers  answers
 	job      job
-	outputs  []oip.Output // what the request asks for, or all that it gets unasked
-	places   []int        // of outputs, in Query.Outputs
-	types    []oip.Datatype
+
+	// Set once the job is done: a batch may change those of a job that was abandoned.
+	queued, compute time.Duration
+	answer          oip.Params
+
+	// Memory of the job and the answer where a query gives one tensor, as most do.
+	values [1][]float64
+	wants  [1]bool
+	resp   oip.Response
+	tensor [1]oip.Tensor
+	shape  [2]int64
 }
 
 // prepare checks everything that can be checked, and makes the job.
@@ -134,7 +153,7 @@ func (c *call) prepare() error {
 	if err != nil {
 		return err
 	}
-	if err := c.cost(); err != nil {
+	if err := c.cost(further); err != nil {
 		return err
 	}
 	var mask []byte
@@ -148,14 +167,25 @@ func (c *call) prepare() error {
 		}
 	}
 	c.job.rows = repeated(c.version.schema, c.job.rows, c.repeat)
-	c.job.inputs = make([][]float64, len(further))
+	if len(further) > 0 {
+		c.job.inputs = make([][]float64, len(further))
+	}
 	for i, t := range further {
 		if t != nil {
 			c.job.inputs[i] = repeatedNumbers(floats(t), width(c.query.Inputs[i].Shape), c.repeat)
 		}
 	}
-	c.job.outputs, c.job.want = make([][]float64, len(c.query.Outputs)), make([]bool, len(c.query.Outputs))
-	for _, k := range c.places {
+	if c.query.Check != nil {
+		if err := c.query.Check(c.rows*c.repeat, c.job.inputs); err != nil {
+			return fail(ErrRequest, "%v", err)
+		}
+	}
+	if n := len(c.query.Outputs); n > len(c.values) {
+		c.job.outputs, c.job.want = make([][]float64, n), make([]bool, n)
+	} else {
+		c.job.outputs, c.job.want = c.values[:n], c.wants[:n]
+	}
+	for _, k := range c.answers.places {
 		if c.job.outputs[k] == nil {
 			c.job.want[k] = true
 			c.job.outputs[k] = make([]float64, c.rows*c.repeat*width(c.query.Outputs[k].Shape))
@@ -256,13 +286,14 @@ func (c *call) inputNames() []string {
 	return names
 }
 
-// cost refuses what is beyond a limit before memory is taken and work is done.
-func (c *call) cost() error {
+// cost refuses what is beyond a limit before memory is taken and work is done, given the
+// further inputs, nil for those that the request lacks.
+func (c *call) cost(inputs []*oip.Tensor) error {
 	o := &c.server.opts
 	rows := float64(c.rows) * float64(c.repeat)
 	columns := float64(len(c.version.schema.Columns))
 	cells, outs := rows*columns, 0.0
-	for _, k := range c.places {
+	for _, k := range c.answers.places {
 		n := float64(width(c.query.Outputs[k].Shape))
 		cells, outs = max(cells, rows*n), outs+n
 	}
@@ -273,8 +304,10 @@ func (c *call) cost() error {
 		return fail(ErrTooLarge, "query %q of %v rows takes %.3g operations, %.3g may be asked for at once; send fewer rows", c.query.Name, rows, flops, o.MaxFlops)
 	}
 	further := 0.0
-	for i := range c.query.Inputs {
-		further += float64(width(c.query.Inputs[i].Shape))
+	for i, t := range inputs {
+		if t != nil {
+			further += float64(width(c.query.Inputs[i].Shape))
+		}
 	}
 	// Cells take 2 or 4 bytes; numbers 8, as outputs do again in the answer.
 	bytes := rows * (4*columns + 8*further + 16*outs)
@@ -284,35 +317,53 @@ func (c *call) cost() error {
 	if bytes > float64(o.MaxBytes) {
 		return fail(ErrTooLarge, "%v rows take %.0f bytes, %d may be asked for at once; send fewer rows", rows, bytes, o.MaxBytes)
 	}
-	if err := c.server.reserve(int64(bytes)); err != nil {
+	return c.take(int64(bytes))
+}
+
+// take accounts for memory until the call is over.
+func (c *call) take(bytes int64) error {
+	if err := c.server.reserve(bytes); err != nil {
 		return err
 	}
-	c.reserved += int64(bytes)
+	c.reserved += bytes
 	return nil
 }
 
-// run waits for the job's answer. When ctx ends first, what has not begun is not begun.
-func (c *call) run(ctx context.Context, from time.Time) error {
-	j := &job{
-		ctx: ctx, query: c.job.query, rows: c.job.rows, inputs: c.job.inputs, params: c.job.params,
-		want: c.job.want, outputs: c.job.outputs, seen: from,
-	}
-	if err := ctx.Err(); err != nil {
-		return late(err)
-	}
-	if err := c.version.lane.submit(c.version, j, c.place); err != nil {
+// run waits for the job's answer. When its time is up, what has not begun is not begun.
+func (c *call) run() error {
+	j, s := &c.job, c.server
+	if err := j.late(time.Now()); err != nil {
 		return err
 	}
+	if err := c.version.lane.submit(c.version, j, &c.place); err != nil {
+		return err
+	}
+	// A timer that is used again costs less than a context with a deadline.
+	timer, _ := s.timers.Get().(*time.Timer)
+	if timer == nil {
+		timer = time.NewTimer(time.Until(j.end))
+	} else {
+		timer.Reset(time.Until(j.end))
+	}
+	defer func() {
+		timer.Stop()
+		s.timers.Put(timer)
+	}()
 	select {
 	case <-j.done:
-	case <-ctx.Done():
+	case <-j.ctx.Done():
 		c.version.lane.abandon(j)
-		return late(ctx.Err())
+		return late(j.ctx.Err())
+	case <-timer.C:
+		c.version.lane.abandon(j)
+		return late(context.DeadlineExceeded)
 	}
 	c.version.spare.Put(j.rows) // no batch has it any more
-	c.job.queued, c.job.compute, c.job.answer = j.queued, j.compute, j.answer
-	if j.err != nil && ctx.Err() != nil {
-		return late(ctx.Err())
+	c.queued, c.compute, c.answer = j.queued, j.compute, j.answer
+	if j.err != nil {
+		if err := j.late(time.Now()); err != nil {
+			return err
+		}
 	}
 	return j.err
 }
@@ -326,7 +377,8 @@ func late(err error) error {
 
 // response turns results into tensors.
 func (c *call) response() (*oip.Response, error) {
-	resp := &oip.Response{Model: c.version.name, Version: c.version.number, ID: c.req.ID, Params: c.job.answer}
+	resp := &c.resp
+	*resp = oip.Response{Model: c.version.name, Version: c.version.number, ID: c.req.ID, Params: c.answer, Outputs: c.tensor[:0]}
 	for _, p := range c.query.Params {
 		if p.Default == nil {
 			if resp.Params = cloned(resp.Params); resp.Params[p.Name] == nil {
@@ -334,9 +386,13 @@ func (c *call) response() (*oip.Response, error) {
 			}
 		}
 	}
-	for i, k := range c.places {
+	for i, k := range c.answers.places {
 		out := &c.query.Outputs[k]
-		t := oip.Tensor{Name: out.Name, Datatype: c.types[i], Shape: []int64{int64(c.rows)}}
+		t := oip.Tensor{Name: out.Name, Datatype: c.answers.types[i]}
+		if i == 0 {
+			t.Shape = c.shape[:0]
+		}
+		t.Shape = append(t.Shape, int64(c.rows))
 		if c.query.Repeat != "" {
 			t.Shape = append(t.Shape, int64(c.repeat))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -16,8 +17,9 @@ import (
 // job is a request's rows on their way through a lane. The goroutine of the request
 // makes it, waits for done, and reads the rest only then.
 type job struct {
-	ctx    context.Context
-	query  int // index into the model's queries
+	ctx    context.Context // of the client
+	end    time.Time       // when the client stops waiting at the latest
+	query  int             // index into the model's queries
 	rows   *dataset.Batch
 	inputs [][]float64
 	params oip.Params
@@ -32,9 +34,21 @@ type job struct {
 	compute time.Duration // of the batches that its rows were in
 
 	// Guarded by lane.mu.
+	others  float64  // nanoseconds that batches of other models had taken when it was queued
 	next    int      // rows that batches have taken
 	left    int      // rows without an answer
 	running []*batch // that have rows of it
+}
+
+// late says why the client waits no more, or returns nil.
+func (j *job) late(now time.Time) error {
+	if err := j.ctx.Err(); err != nil {
+		return late(err)
+	}
+	if !now.Before(j.end) {
+		return late(context.DeadlineExceeded)
+	}
+	return nil
 }
 
 // queue holds the jobs of one query of one version, oldest first.
@@ -45,8 +59,8 @@ type queue struct {
 }
 
 // lane runs the batches of the models of one device. Batches form per version and
-// query. A batch is due when it is full or its oldest job has waited for MaxQueueDelay;
-// of the batches that are due, the one whose model has used least goes first.
+// query. A batch is due when it is full or its oldest job has waited for MaxQueueDelay.
+// Models take turns by the time that their batches took: see turn.go.
 type lane struct {
 	opts   *Options
 	wake   chan struct{} // one token for each goroutine that should look again
@@ -56,6 +70,8 @@ type lane struct {
 	mu     sync.Mutex
 	queues []*queue
 	clock  float64 // the use of the model that was served last
+	ran    float64 // nanoseconds that batches took
+	served []turn  // the models that were asked last
 }
 
 // newLane starts the goroutines of a lane.
@@ -94,9 +110,8 @@ func (l *lane) submit(v *version, j *job, place *admission) error {
 	if err := l.room(v, j.rows.Rows); err != nil {
 		return err
 	}
-	if v.waiting == 0 {
-		v.used = max(v.used, l.clock) // what it did not use before, it cannot save up
-	}
+	l.arrive(v, time.Now())
+	j.others = l.ran - v.ran
 	i := slices.IndexFunc(l.queues, func(q *queue) bool { return q.version == v && q.jobs[0].query == j.query })
 	if i < 0 {
 		i = len(l.queues)
@@ -105,7 +120,9 @@ func (l *lane) submit(v *version, j *job, place *admission) error {
 	q := l.queues[i]
 	q.jobs, q.rows, v.waiting = append(q.jobs, j), q.rows+j.rows.Rows, v.waiting+j.rows.Rows
 	v.hold()
-	l.rouse()
+	if len(q.jobs) == 1 || q.rows >= l.opts.MaxBatchRows { // else the lane's timer is set already
+		l.rouse()
+	}
 	return nil
 }
 
@@ -162,7 +179,8 @@ type batch struct {
 	rows    int
 	ctx     context.Context
 	cancel  context.CancelFunc
-	waiting int // jobs with somebody who waits; lane.mu guards it
+	waiting int     // jobs whose client waits; lane.mu guards it
+	charged float64 // what its model was charged for it before it ran
 }
 
 // next takes a batch that is due, or returns how long until one is; forever where
@@ -176,12 +194,11 @@ func (l *lane) next(now time.Time) (*batch, time.Duration) {
 			return nil, wait
 		}
 		b := l.form(best, now)
-		if b.rows == 0 { // nobody waited for its jobs any more
+		if b.rows == 0 { // the clients of all its jobs have left
 			b.cancel()
 			continue
 		}
-		l.clock = b.version.used
-		b.version.used += float64(b.rows) * float64(max(1, b.version.queries[b.query].Flops))
+		l.charge(b)
 		if len(l.queues) > 0 {
 			l.rouse() // another goroutine may find a batch
 		}
@@ -189,33 +206,24 @@ func (l *lane) next(now time.Time) (*batch, time.Duration) {
 	}
 }
 
-// due returns the queue whose turn it is, or how long until there is one. The caller
-// holds mu.
-func (l *lane) due(now time.Time) (best *queue, wait time.Duration) {
-	wait = math.MaxInt64
-	for _, q := range l.queues {
-		left := q.jobs[0].seen.Add(max(0, l.opts.MaxQueueDelay)).Sub(now)
-		if q.rows < l.opts.MaxBatchRows && left > 0 {
-			wait = min(wait, left)
-		} else if best == nil || q.version.used < best.version.used {
-			best = q
-		}
-	}
-	return best, wait
-}
-
-// form takes up to MaxBatchRows rows out of a queue, oldest first. Jobs whose time is
+// form takes as many rows as a batch may have out of a queue, oldest first. Jobs whose time is
 // up are dropped. The caller holds mu.
 func (l *lane) form(q *queue, now time.Time) *batch {
 	b := &batch{version: q.version, query: q.jobs[0].query}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	for len(q.jobs) > 0 && b.rows < l.opts.MaxBatchRows {
+	most := l.most(q, now)
+	for len(q.jobs) > 0 && b.rows < most {
 		j := q.jobs[0]
-		if j.ctx.Err() != nil {
+		err := j.late(now)
+		if err == nil {
+			err = l.stale(q, j, most, now)
+		}
+		if err != nil {
+			j.err = err
 			l.drop(q, 0)
 			continue
 		}
-		n := min(j.rows.Rows-j.next, l.opts.MaxBatchRows-b.rows)
+		n := min(j.rows.Rows-j.next, most-b.rows)
 		if j.next == 0 {
 			j.queued = now.Sub(j.seen)
 		}
@@ -245,6 +253,7 @@ func (l *lane) run() {
 		b, wait := l.next(time.Now())
 		if b != nil {
 			l.execute(b, &scratch)
+			runtime.Gosched() // answers go out before the next batch takes the processor
 			continue
 		}
 		timer.Reset(wait)
@@ -359,7 +368,7 @@ func (l *lane) finish(b *batch, q *Query, w *Work, took time.Duration, err error
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b.version.learn(b.rows, took)
+	l.settle(b, took)
 	for _, p := range b.pieces {
 		j := p.job
 		j.compute += took

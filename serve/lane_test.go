@@ -237,14 +237,13 @@ func TestQueueFull(t *testing.T) {
 		group.Wait()
 	})
 	bubble(t, Options{MaxInFlight: 1, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
-		leave, err := s.enter()
-		if err != nil {
+		if err := s.enter(); err != nil {
 			t.Fatal(err)
 		}
 		if w := ask429(t, s); w.Code != 429 || w.Header().Get("Retry-After") != "1" {
 			t.Error(w.Code, w.Body)
 		}
-		leave()
+		s.leave()
 		if w := ask429(t, s); w.Code != 200 {
 			t.Error(w.Code, w.Body)
 		}
@@ -349,11 +348,15 @@ func TestLateInQueue(t *testing.T) {
 		defer v.release()
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		j := &job{ctx: gone, rows: v.batch(3), seen: time.Now()}
-		if err := v.lane.submit(v, j, nil); err != nil {
-			t.Fatal(err)
+		for _, j := range []*job{
+			{ctx: gone, end: time.Now().Add(time.Hour), rows: v.batch(3), seen: time.Now()},
+			{ctx: t.Context(), end: time.Now(), rows: v.batch(3), seen: time.Now()},
+		} {
+			if err := v.lane.submit(v, j, nil); err != nil {
+				t.Fatal(err)
+			}
+			<-j.done
 		}
-		<-j.done
 		if n := m.runs.Load(); n != 0 {
 			t.Errorf("%d batches were run", n)
 		}

@@ -16,6 +16,20 @@ type modelInfo struct {
 	Image   []int        `json:"image,omitempty"` // height, width and channels of rows that are images
 }
 
+// Marks of tensors in the metadata, as parameters that are true.
+const (
+	markOptional  = "optional"   // an input that requests may leave out
+	markOnRequest = "on_request" // an output that requests get if they name it
+)
+
+// marked returns the parameters of a tensor that a mark suits if set is true.
+func marked(mark string, set bool) oip.Params {
+	if !set {
+		return nil
+	}
+	return oip.Params{mark: true}
+}
+
 type queryInfo struct {
 	Name       string           `json:"name"`
 	Inputs     []oip.TensorInfo `json:"inputs"`
@@ -54,16 +68,20 @@ func (s *Server) describe(ctx context.Context, name, number string) (*modelInfo,
 	m := &modelInfo{ModelInfo: oip.ModelInfo{Name: v.name, Versions: []string{v.number}, Platform: "pce", Inputs: []oip.TensorInfo{x}}}
 	for i := range v.queries {
 		q := &v.queries[i]
-		info := queryInfo{Name: q.Name, Inputs: []oip.TensorInfo{x, {Name: "observed", Datatype: oip.Bool, Shape: x.Shape}}}
+		rows := x
+		rows.Params = marked(markOptional, q.RowsOptional)
+		observed := oip.TensorInfo{Name: "observed", Datatype: oip.Bool, Shape: x.Shape, Params: marked(markOptional, true)}
+		info := queryInfo{Name: q.Name, Inputs: []oip.TensorInfo{rows, observed}}
 		for _, in := range q.Inputs {
-			info.Inputs = append(info.Inputs, oip.TensorInfo{Name: in.Name, Datatype: in.Datatype, Shape: append([]int64{-1}, in.Shape...)})
+			t := oip.TensorInfo{Name: in.Name, Datatype: in.Datatype, Shape: append([]int64{-1}, in.Shape...), Params: marked(markOptional, in.Optional)}
+			info.Inputs = append(info.Inputs, t)
 		}
 		for _, out := range q.Outputs {
 			shape := []int64{-1}
 			if q.Repeat != "" {
 				shape = append(shape, -1)
 			}
-			t := oip.TensorInfo{Name: out.Name, Datatype: out.Datatype, Shape: append(shape, out.Shape...)}
+			t := oip.TensorInfo{Name: out.Name, Datatype: out.Datatype, Shape: append(shape, out.Shape...), Params: marked(markOnRequest, out.OnRequest)}
 			info.Outputs = append(info.Outputs, t)
 			if i == 0 && !out.OnRequest {
 				m.Outputs = append(m.Outputs, t)

@@ -35,8 +35,11 @@ type Loader interface {
 
 // Query describes one question that a model answers.
 type Query struct {
-	Name    string
-	Inputs  []Input  // besides x and observed
+	Name   string
+	Inputs []Input // besides x and observed
+	// Check, unless nil, reports what is wrong with the further inputs of a request, as
+	// Work.Inputs has them, for so many rows. Requests that it refuses get its message.
+	Check   func(rows int, inputs [][]float64) error
 	Outputs []Output // requests that name none get all but those OnRequest
 	Params  []Param
 	// RowsOptional says that a request without x stands for one row without evidence.
@@ -45,8 +48,7 @@ type Query struct {
 	// each row of the request, one after another; outputs then have that dimension
 	// after N. Empty: one, and no dimension.
 	Repeat string
-	// Flops is what a row takes, in operations: the limit on requests and the fairness
-	// between models count in them.
+	// Flops is what a row takes, in operations, by which requests are limited.
 	Flops int64
 }
 

@@ -25,7 +25,9 @@ func (c *call) params() error {
 	if _, ok := c.req.Params["binary_data_output"].(bool); !ok && c.req.Params["binary_data_output"] != nil {
 		return fail(ErrRequest, "parameters: binary_data_output is %v; want true or false", c.req.Params["binary_data_output"])
 	}
-	c.job.params, c.repeat = make(oip.Params, len(c.query.Params)), 1
+	if c.repeat = 1; len(c.query.Params) > 0 {
+		c.job.params = make(oip.Params, len(c.query.Params))
+	}
 	for _, p := range c.query.Params {
 		given, asked := c.req.Params[p.Name]
 		like, x := p.Default, p.Default
@@ -120,18 +122,33 @@ func kindOf(like any) string {
 	return "a string"
 }
 
-// wanted finds the outputs that the request gets, and their datatypes.
-func (c *call) wanted() error {
-	c.outputs = c.req.Outputs
-	if len(c.outputs) == 0 {
-		for i := range c.query.Outputs {
-			if !c.query.Outputs[i].OnRequest {
-				c.outputs = append(c.outputs, oip.Output{Name: c.query.Outputs[i].Name})
+// answers are the outputs that a request gets.
+type answers struct {
+	places []int // in Query.Outputs
+	types  []oip.Datatype
+}
+
+// unasked returns what requests get that name no outputs.
+func unasked(list []Query) []answers {
+	out := make([]answers, len(list))
+	for i := range list {
+		for k := range list[i].Outputs {
+			if o := &list[i].Outputs[k]; !o.OnRequest {
+				out[i].places, out[i].types = append(out[i].places, k), append(out[i].types, o.Datatype)
 			}
 		}
 	}
-	for i := range c.outputs {
-		out, k := &c.outputs[i], -1
+	return out
+}
+
+// wanted finds the outputs that the request gets, and their datatypes.
+func (c *call) wanted() error {
+	if len(c.req.Outputs) == 0 {
+		c.answers = c.version.unasked[c.job.query]
+		return nil
+	}
+	for i := range c.req.Outputs {
+		out, k := &c.req.Outputs[i], -1
 		for j := range c.query.Outputs {
 			if c.query.Outputs[j].Name == out.Name {
 				k = j
@@ -145,7 +162,7 @@ func (c *call) wanted() error {
 			return fail(ErrRequest, "output %q: name: query %q gives %v", clip(out.Name), c.query.Name, names)
 		}
 		for j := range i {
-			if c.outputs[j].Name == out.Name {
+			if c.req.Outputs[j].Name == out.Name {
 				return fail(ErrRequest, "output %q: asked for twice", out.Name)
 			}
 		}
@@ -165,7 +182,7 @@ func (c *call) wanted() error {
 				return fail(ErrRequest, "output %q: parameters: %q is not known; datatype and binary_data are", out.Name, clip(key))
 			}
 		}
-		c.places, c.types = append(c.places, k), append(c.types, d)
+		c.answers.places, c.answers.types = append(c.answers.places, k), append(c.answers.types, d)
 	}
 	return nil
 }

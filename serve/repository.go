@@ -102,42 +102,44 @@ func (r *repository) find(name string) (*entry, error) {
 // memory is opened again; the caller waits for that as long as ctx lets it.
 func (r *repository) acquire(ctx context.Context, name, number string) (*version, error) {
 	for {
-		r.mu.Lock()
-		e, err := r.find(name)
-		if err != nil {
-			r.mu.Unlock()
-			return nil, err
+		v, opening, err := r.take(name, number)
+		if opening == nil {
+			return v, err
 		}
-		if v := e.current; v != nil {
-			defer r.mu.Unlock()
-			if number != "" && number != v.number {
-				return nil, fail(ErrModel, "version %q of model %q; %q is served", clip(number), name, v.number)
-			}
-			r.clock++
-			e.used = r.clock
-			v.hold()
-			return v, nil
-		}
-		if r.closing {
-			r.mu.Unlock()
-			return nil, fail(ErrUnavailable, "the server is shutting down")
-		}
-		if e.unused {
-			r.mu.Unlock()
-			return nil, fail(ErrUnavailable, "model %q is unloaded; load it first", name)
-		}
-		if e.opening == nil && e.err != nil && time.Since(e.failed) < retryOpen {
-			defer r.mu.Unlock()
-			return nil, &retryError{fail(ErrUnavailable, "model %q cannot be loaded: %v", name, e.err), retryOpen}
-		}
-		opening := r.start(e)
-		r.mu.Unlock()
 		select {
 		case <-opening:
 		case <-ctx.Done():
 			return nil, fail(ErrLate, "model %q is still being loaded", name)
 		}
 	}
+}
+
+// take returns a version of a model, which the caller releases, or a channel that is
+// closed once an opener has done what it could to get one.
+func (r *repository) take(name, number string) (v *version, opening <-chan struct{}, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, err := r.find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	v = e.current
+	switch {
+	case v != nil && number != "" && number != v.number:
+		return nil, nil, fail(ErrModel, "version %q of model %q; %q is served", clip(number), name, v.number)
+	case v != nil:
+		r.clock++
+		e.used = r.clock
+		v.hold()
+		return v, nil, nil
+	case r.closing:
+		return nil, nil, fail(ErrUnavailable, "the server is shutting down")
+	case e.unused:
+		return nil, nil, fail(ErrUnavailable, "model %q is unloaded; load it first", name)
+	case e.opening == nil && e.err != nil && time.Since(e.failed) < retryOpen:
+		return nil, nil, &retryError{fail(ErrUnavailable, "model %q cannot be loaded: %v", name, e.err), retryOpen}
+	}
+	return nil, r.start(e), nil
 }
 
 // start starts an opener for a model unless one is at work, and returns the channel
@@ -187,6 +189,7 @@ func (r *repository) replace(e *entry) error {
 		name: e.Name, model: model, schema: model.Schema(), queries: model.Queries(), rows: newRowReader(model.Schema()),
 		bytes: max(bytes, model.Bytes()), stats: e.stats, log: r.opts.Log,
 	}
+	v.costs, v.unasked = make([]cost, len(v.queries)), unasked(v.queries)
 	if err := checkQueries(v.queries); err != nil {
 		r.free(bytes)
 		return errors.Join(err, model.Close())
@@ -217,6 +220,11 @@ func (r *repository) replace(e *entry) error {
 		r.lanes[model.Device()] = v.lane
 	}
 	old := e.current
+	if old != nil && old.lane == v.lane {
+		v.lane.mu.Lock()
+		v.inherit(old)
+		v.lane.mu.Unlock()
+	}
 	r.clock++
 	e.current, e.file, e.unused, e.used = v, stamp, false, r.clock
 	r.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,28 +105,37 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := s.body(w, r)
 	defer body.done()
-	var leave func()
 	if err == nil {
-		leave, err = s.enter()
+		err = s.enter()
 	}
 	if err != nil {
 		s.count(err)
 		s.refuse(w, r, err)
 		return
 	}
-	defer leave()
+	defer s.leave()
 	var req *oip.Request
-	resp, err := s.infer(r.Context(), model, len(body.bytes), func() (*oip.Request, error) {
+	resp, err := s.infer(r.Context(), model, len(body.bytes), func(reserve oip.Reserve) (*oip.Request, error) {
 		var err error
-		req, err = s.restRequest(r, body.bytes)
+		req, err = s.restRequest(r, body.bytes, reserve)
 		return req, err
 	})
+	size := int64(0)
+	if err == nil { // the answer takes memory until a slow client has read it
+		size = int64(resp.JSONBytes())
+		err = s.reserve(size)
+	}
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
+	defer s.metrics.pending.Add(-size)
 	body.answered = true
-	out, header := resp.AppendJSON(make([]byte, 0, resp.JSONBytes()), func(name string) bool {
+	buffer, _ := s.answers.Get().(*[]byte)
+	if buffer == nil {
+		buffer = new([]byte)
+	}
+	out, header := resp.AppendJSON(slices.Grow((*buffer)[:0], resp.JSONBytes()), func(name string) bool {
 		for _, o := range req.Outputs {
 			if o.Name == name {
 				if b, ok := o.Params["binary_data"].(bool); ok {
@@ -136,14 +146,25 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 		b, _ := req.Params["binary_data_output"].(bool)
 		return b
 	})
-	w.Header().Set("Content-Type", "application/json")
+	h := w.Header()
+	h["Content-Type"] = jsonType
 	if header < len(out) {
-		w.Header().Set("Content-Type", "application/octet-stream")
-		w.Header().Set(headerLength, strconv.Itoa(header))
+		h["Content-Type"] = binaryType
+		h.Set(headerLength, strconv.Itoa(header))
 	}
-	w.Header().Set("Content-Length", strconv.Itoa(len(out)))
+	h.Set("Content-Length", strconv.Itoa(len(out)))
 	w.Write(out)
+	if cap(out) <= mostSpare { // Write has copied it
+		*buffer = out
+		s.answers.Put(buffer)
+	}
 }
+
+// Content types of answers, which all of them share.
+var (
+	jsonType   = []string{"application/json"}
+	binaryType = []string{"application/octet-stream"}
+)
 
 // count counts a request that was refused before it reached a model.
 func (s *Server) count(err error) {
@@ -151,7 +172,7 @@ func (s *Server) count(err error) {
 	s.metrics.refused(status)
 }
 
-func (s *Server) restRequest(r *http.Request, body []byte) (*oip.Request, error) {
+func (s *Server) restRequest(r *http.Request, body []byte, reserve oip.Reserve) (*oip.Request, error) {
 	header := len(body)
 	if text := r.Header.Get(headerLength); text != "" {
 		n, err := strconv.Atoi(text)
@@ -160,7 +181,7 @@ func (s *Server) restRequest(r *http.Request, body []byte) (*oip.Request, error)
 		}
 		header = n
 	}
-	req, err := oip.DecodeJSON(body, header, s.opts.MaxDepth)
+	req, err := oip.DecodeJSON(body, header, s.opts.MaxDepth, reserve)
 	if err != nil {
 		return nil, err
 	}

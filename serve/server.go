@@ -24,6 +24,8 @@ type Server struct {
 	once    sync.Once
 	done    chan struct{}
 	bodies  sync.Pool // of *[]byte, for bodies to come
+	answers sync.Pool // of *[]byte, for answers to come
+	timers  sync.Pool // of *time.Timer that are stopped, for calls to come
 
 	mu      sync.Mutex
 	calls   int           // requests that are being answered
@@ -79,19 +81,20 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// enter counts a request in, unless too many are being answered.
-func (s *Server) enter() (leave func(), err error) {
+// enter counts a request in, unless too many are being answered. The caller calls
+// leave if it returns nil.
+func (s *Server) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing != nil {
-		return nil, fail(ErrUnavailable, "the server is shutting down")
+		return fail(ErrUnavailable, "the server is shutting down")
 	}
 	if s.calls >= s.opts.MaxInFlight {
-		return nil, &retryError{fail(ErrFull, "%d requests are being answered, as many as may be; try again later", s.calls), time.Second}
+		return &retryError{fail(ErrFull, "%d requests are being answered, as many as may be; try again later", s.calls), time.Second}
 	}
 	s.calls++
 	s.metrics.inFlight.Store(int64(s.calls))
-	return s.leave, nil
+	return nil
 }
 
 func (s *Server) leave() {

@@ -125,12 +125,3 @@ func (s *statistics) report() oip.Statistics {
 	}
 	return r
 }
-
-// learn keeps a running mean of what a row takes. The caller holds lane.mu.
-func (v *version) learn(rows int, took time.Duration) {
-	per := float64(took) / float64(rows)
-	if v.rowTime == 0 {
-		v.rowTime = per
-	}
-	v.rowTime += (per - v.rowTime) / 16
-}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pce-engine/pce/dataset"
 )
@@ -16,6 +17,7 @@ type version struct {
 	model   Model
 	schema  *dataset.Schema
 	queries []Query
+	unasked []answers // of each query, for requests that name no outputs
 	rows    *rowReader
 	bytes   int64
 	lane    *lane
@@ -28,10 +30,13 @@ type version struct {
 	closed  func() // called once, by the last to let go
 
 	// Guarded by lane.mu.
-	waiting  int     // rows in queues
-	reserved int     // rows of requests that are being decoded
-	used     float64 // operations that batches took, as fairness counts them
-	rowTime  float64 // nanoseconds that a row takes, a running mean
+	waiting  int       // rows in queues
+	reserved int       // rows of requests that are being decoded
+	full     time.Time // when a request was refused for want of room
+	ran      float64   // nanoseconds that batches took
+	used     float64   // the same as turns count it
+	cost     cost      // of all batches
+	costs    []cost    // of those of each query
 	// Running means of requests, by which rows are estimated from bytes (admit.go).
 	meanRows, meanBytes float64
 }

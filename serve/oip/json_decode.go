@@ -9,12 +9,12 @@ import (
 // DecodeJSON decodes a request of REST. The first header bytes of body are JSON, the
 // rest are the contents of binary tensors in the order of the inputs; header is
 // len(body) where there are none. depth is how deeply arrays and objects may be
-// nested. Inputs share memory with body.
-func DecodeJSON(body []byte, header, depth int) (*Request, error) {
+// nested. Inputs share memory with body; what else they take is reserved first.
+func DecodeJSON(body []byte, header, depth int, reserve Reserve) (*Request, error) {
 	if header < 0 || header > len(body) {
 		return nil, fmt.Errorf("%w: the header says that %d bytes are JSON; the body has %d", ErrMessage, header, len(body))
 	}
-	d := requestDecoder{scanner: scanner{text: body[:header], depth: depth}, binary: body[header:]}
+	d := requestDecoder{scanner: scanner{text: body[:header], depth: depth}, binary: body[header:], reserve: reserve}
 	if err := d.request(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMessage, err)
 	}
@@ -24,8 +24,10 @@ func DecodeJSON(body []byte, header, depth int) (*Request, error) {
 // requestDecoder fills a request from JSON.
 type requestDecoder struct {
 	scanner
-	binary []byte // contents that no tensor has taken
-	req    Request
+	binary  []byte // contents that no tensor has taken
+	reserve Reserve
+	req     Request
+	lengths [MaxDims]int // what data uses
 }
 
 func (d *requestDecoder) request() error {
@@ -84,7 +86,7 @@ func (d *requestDecoder) input(i int) error {
 		case "datatype":
 			return d.text((*string)(&in.Datatype), "datatype")
 		case "shape":
-			in.Shape = in.Shape[:0]
+			in.Shape = make([]int64, 0, 4)
 			err := d.array(func(k int) error {
 				if k == MaxDims {
 					return fmt.Errorf("shape: more than %d dimensions", MaxDims)
@@ -258,9 +260,18 @@ func (d *requestDecoder) data(in *Tensor) error {
 	} else if size > 0 {
 		// An element takes two bytes of text at least, so the shape alone cannot ask
 		// for more memory than the body paid for.
-		in.Raw = make([]byte, 0, min(want, int64(len(d.scanner.text)-d.pos)/2+1)*int64(size))
+		bytes := min(want, int64(len(d.scanner.text)-d.pos)/2+1) * int64(size)
+		if err := d.reserve.take(bytes); err != nil {
+			return err
+		}
+		in.Raw = make([]byte, 0, bytes)
+	} else { // a text takes three bytes more in JSON at least, four more here
+		rest := int64(len(d.scanner.text) - d.pos)
+		if err := d.reserve.take(rest + 4*min(want, rest/3+1)); err != nil {
+			return err
+		}
 	}
-	lengths := make([]int, 0, MaxDims) // of the lists at each depth; -1: not known yet
+	lengths := d.lengths[:0] // of the lists at each depth; -1: not known yet
 	fast := newPlain(in.Datatype)
 	elems := 0
 	var list func(level int) error
@@ -289,6 +300,9 @@ func (d *requestDecoder) data(in *Tensor) error {
 			raw, more := d.plain(in.Raw, fast)
 			in.Raw, elems, n = raw, elems+more, n+more
 			elems++
+			if size > 0 && cap(in.Raw)-len(in.Raw) < size {
+				return fmt.Errorf("data: more elements than shape %v wants", in.Shape)
+			}
 			var err error
 			if in.Raw, err = d.element(in.Raw, in.Datatype); err != nil {
 				return fmt.Errorf("data: element %d: %w", elems-1, err)

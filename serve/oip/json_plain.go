@@ -26,11 +26,11 @@ func newPlain(d Datatype) plain {
 }
 
 // plain reads elements as long as each is a plain number with a comma behind it, so
-// that at least one element is left to be read with care. It returns how many it read.
+// that at least one element is left to be read with care, and raw has room. It returns how many it read.
 // Most tensors in JSON are lists of small integers: this is three times as fast.
 func (s *scanner) plain(raw []byte, p plain) ([]byte, int) {
 	le, n := binary.LittleEndian, 0
-	for p.most >= 0 {
+	for p.most >= 0 && cap(raw)-len(raw) >= p.datatype.Size() {
 		at := s.pos
 		x := int64(0)
 		for at < len(s.text) && s.text[at]-'0' <= 9 && at-s.pos < 16 {

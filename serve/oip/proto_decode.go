@@ -8,10 +8,10 @@ import (
 )
 
 // DecodeProto decodes a ModelInferRequest of gRPC. Raw contents share memory with
-// message.
-func DecodeProto(message []byte) (*Request, error) {
+// message; what else inputs take is reserved first.
+func DecodeProto(message []byte, reserve Reserve) (*Request, error) {
 	r := new(Request)
-	if err := r.decodeProto(message); err != nil {
+	if err := r.decodeProto(message, reserve); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMessage, err)
 	}
 	return r, nil
@@ -30,9 +30,9 @@ func ModelOf(message []byte) string {
 	return name
 }
 
-func (r *Request) decodeProto(message []byte) error {
+func (r *Request) decodeProto(message []byte, reserve Reserve) error {
 	var raw [][]byte
-	var contents [][]field // of each input, as they come
+	var contents [][]byte // of each input, messages of typed elements
 	err := fields(message, func(f field) error {
 		switch f.number {
 		case 1:
@@ -48,7 +48,7 @@ func (r *Request) decodeProto(message []byte) error {
 				return fmt.Errorf("inputs: more than %d", MaxTensors)
 			}
 			var t Tensor
-			typed, err := t.decodeProto(f)
+			typed, err := t.decodeProto(f, reserve)
 			if err != nil {
 				return fmt.Errorf("%s: %w", label("inputs", len(r.Inputs), t.Name), err)
 			}
@@ -101,7 +101,7 @@ func (r *Request) decodeProto(message []byte) error {
 		case len(raw) > 0:
 			t.Raw = raw[i]
 		default:
-			err = t.fill(contents[i])
+			err = t.fill(contents[i], reserve)
 		}
 		if err == nil {
 			err = t.check()
@@ -166,8 +166,9 @@ func (f field) param(to *Params) error {
 	return nil
 }
 
-// decodeProto reads an input tensor but for its typed contents, which it returns.
-func (t *Tensor) decodeProto(f field) (contents []field, err error) {
+// decodeProto reads an input tensor but for its typed contents, which it returns: one
+// message, or those of several, which mean the same one after another.
+func (t *Tensor) decodeProto(f field, reserve Reserve) (contents []byte, err error) {
 	err = f.message(func(g field) error {
 		switch g.number {
 		case 1:
@@ -185,10 +186,15 @@ func (t *Tensor) decodeProto(f field) (contents []field, err error) {
 		case 4:
 			return g.param(&t.Params)
 		case 5:
-			return g.message(func(c field) error {
-				contents = append(contents, c)
-				return nil
-			})
+			if err := g.want(bytesWire); err != nil || len(contents) == 0 {
+				contents = g.bytes
+				return err
+			}
+			if err := reserve.take(int64(len(f.bytes))); err != nil { // what all of them may take
+				return err
+			}
+			reserve = nil
+			contents = append(contents, g.bytes...)
 		}
 		return nil
 	})
@@ -219,29 +225,36 @@ func contentsOf(d Datatype) (number int, name string) {
 }
 
 // fill turns typed contents into bytes.
-func (t *Tensor) fill(contents []field) error {
+func (t *Tensor) fill(contents []byte, reserve Reserve) error {
 	number, name := contentsOf(t.Datatype)
-	for _, c := range contents {
+	shared := t.Datatype == FP32 || t.Datatype == FP64 // packed elements stay where they are
+	if want, err := elements(t.Shape); err != nil {
+		return err
+	} else if size := t.Datatype.Size(); size > 0 && !shared && len(contents) > 0 {
+		// An element takes a byte at least, so the shape alone cannot ask for memory.
+		bytes := min(want, int64(len(contents))) * int64(size)
+		if err := reserve.take(bytes); err != nil {
+			return err
+		}
+		t.Raw = make([]byte, 0, bytes)
+	} else if bytes := int64(len(contents)); bytes > 0 {
+		bytes += 2 * min(want, bytes/2) // a text takes two bytes more there at least, four more here
+		if err := reserve.take(bytes); err != nil {
+			return err
+		}
+		if size == 0 {
+			t.Raw = make([]byte, 0, bytes)
+		}
+	}
+	return fields(contents, func(c field) error {
 		if c.number != number {
 			return fmt.Errorf("contents: field %d is set; a tensor of %s has its contents in %s", c.number, clip(string(t.Datatype)), name)
 		}
 		var err error
-		switch t.Datatype {
-		case FP32, FP64:
-			size := t.Datatype.Size()
-			switch {
-			case c.wire == fourWire && size == 4:
-				t.Raw = binary.LittleEndian.AppendUint32(t.Raw, uint32(c.word))
-			case c.wire == eightWire && size == 8:
-				t.Raw = binary.LittleEndian.AppendUint64(t.Raw, c.word)
-			case c.wire != bytesWire || len(c.bytes)%size != 0:
-				err = fmt.Errorf("%s: %d bytes are not whole numbers", name, len(c.bytes))
-			case t.Raw == nil:
-				t.Raw = c.bytes
-			default:
-				t.Raw = append(t.Raw, c.bytes...)
-			}
-		case Bytes:
+		switch {
+		case shared:
+			err = t.numbers(c, name)
+		case t.Datatype == Bytes:
 			if err = c.want(bytesWire); err == nil {
 				t.Raw = append(binary.LittleEndian.AppendUint32(t.Raw, uint32(len(c.bytes))), c.bytes...)
 			}
@@ -251,6 +264,9 @@ func (t *Tensor) fill(contents []field) error {
 				if !t.Datatype.holds(x) {
 					return fmt.Errorf("%s: element %d is beyond the range of %s", name, at, t.Datatype)
 				}
+				if cap(t.Raw)-len(t.Raw) < t.Datatype.Size() {
+					return fmt.Errorf("%s: more elements than shape %v wants", name, t.Shape)
+				}
 				at++
 				t.Raw = appendWord(t.Raw, t.Datatype, x)
 				return nil
@@ -259,6 +275,24 @@ func (t *Tensor) fill(contents []field) error {
 		if err != nil {
 			return fmt.Errorf("contents: %w", err)
 		}
+		return nil
+	})
+}
+
+// numbers reads one field of FP32 or FP64 contents.
+func (t *Tensor) numbers(c field, name string) error {
+	size := t.Datatype.Size()
+	switch {
+	case c.wire == fourWire && size == 4:
+		t.Raw = binary.LittleEndian.AppendUint32(t.Raw, uint32(c.word))
+	case c.wire == eightWire && size == 8:
+		t.Raw = binary.LittleEndian.AppendUint64(t.Raw, c.word)
+	case c.wire != bytesWire || len(c.bytes)%size != 0:
+		return fmt.Errorf("%s: %d bytes are not whole numbers", name, len(c.bytes))
+	case t.Raw == nil:
+		t.Raw = c.bytes
+	default:
+		t.Raw = append(t.Raw, c.bytes...)
 	}
 	return nil
 }

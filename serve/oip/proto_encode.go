@@ -60,6 +60,8 @@ type TensorInfo struct {
 	Name     string   `json:"name"`
 	Datatype Datatype `json:"datatype"`
 	Shape    []int64  `json:"shape"`
+	// Params say more of the tensor, such as that requests may leave it out.
+	Params Params `json:"parameters,omitempty"`
 }
 
 // ModelInfo is the metadata of a model.
@@ -81,7 +83,7 @@ func (m *ModelInfo) AppendProto(dst []byte) []byte {
 	for i, list := range [][]TensorInfo{m.Inputs, m.Outputs} {
 		for _, t := range list {
 			dst = appendMessage(dst, 4+i, func(b []byte) []byte {
-				return appendShape(appendText(appendText(b, 1, t.Name), 2, string(t.Datatype)), t.Shape)
+				return appendParams(appendShape(appendText(appendText(b, 1, t.Name), 2, string(t.Datatype)), t.Shape), 4, t.Params)
 			})
 		}
 	}

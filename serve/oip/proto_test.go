@@ -37,7 +37,7 @@ func TestDecodeProto(t *testing.T) {
 		bytes(4, param("a", message{}.varint(1, 1))).bytes(4, param("b", negative)).bytes(4, param("c", message{}.text(3, "s"))).
 		bytes(4, param("d", double)).bytes(4, param("e", message{}.varint(5, 1<<63))).
 		bytes(5, x).bytes(5, y).bytes(6, message{}.text(1, "out").bytes(2, param("q", message{}.varint(1, 1)))).varint(15, 9)
-	r, err := DecodeProto(m)
+	r, err := DecodeProto(m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestDecodeProtoContents(t *testing.T) {
 		var packed, single message
 		switch d {
 		case FP16, BF16:
-			if _, err := DecodeProto(message{}.bytes(5, head.bytes(5, message{}.bytes(4, []byte{1, 0})))); err == nil || !strings.Contains(err.Error(), "raw_input_contents") {
+			if _, err := DecodeProto(message{}.bytes(5, head.bytes(5, message{}.bytes(4, []byte{1, 0}))), nil); err == nil || !strings.Contains(err.Error(), "raw_input_contents") {
 				t.Error(d, err)
 			}
 		case Bytes:
@@ -90,26 +90,26 @@ func TestDecodeProtoContents(t *testing.T) {
 			if c == nil {
 				continue
 			}
-			r, err := DecodeProto(message{}.bytes(5, head.bytes(5, c)))
+			r, err := DecodeProto(message{}.bytes(5, head.bytes(5, c)), nil)
 			if err != nil || !bytes.Equal(r.Inputs[0].Raw, want) {
 				t.Errorf("%s from %x: %v, %v", d, c, r, err)
 			}
-			if _, err := DecodeProto(message{}.bytes(5, head.bytes(5, c)).bytes(7, want)); err == nil || !strings.Contains(err.Error(), "beside raw_input_contents") {
+			if _, err := DecodeProto(message{}.bytes(5, head.bytes(5, c)).bytes(7, want), nil); err == nil || !strings.Contains(err.Error(), "beside raw_input_contents") {
 				t.Errorf("%s twice: %v", d, err)
 			}
 			other := message{}.varint(number%5+1, 1)
-			if _, err := DecodeProto(message{}.bytes(5, head.bytes(5, other))); !errors.Is(err, ErrMessage) {
+			if _, err := DecodeProto(message{}.bytes(5, head.bytes(5, other)), nil); !errors.Is(err, ErrMessage) {
 				t.Errorf("%s in field %d passes", d, number%5+1)
 			}
 		}
 		if d != Bytes {
 			want = make([]byte, 2*d.Size())
 		}
-		r, err := DecodeProto(message{}.bytes(5, head).bytes(7, want))
+		r, err := DecodeProto(message{}.bytes(5, head).bytes(7, want), nil)
 		if err != nil || !bytes.Equal(r.Inputs[0].Raw, want) {
 			t.Errorf("raw %s: %v", d, err)
 		}
-		if _, err := DecodeProto(message{}.bytes(5, head).bytes(7, append(want, 1))); err == nil || !strings.Contains(err.Error(), `inputs[0] "x": data:`) {
+		if _, err := DecodeProto(message{}.bytes(5, head).bytes(7, append(want, 1)), nil); err == nil || !strings.Contains(err.Error(), `inputs[0] "x": data:`) {
 			t.Errorf("raw %s with a byte more: %v", d, err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestDecodeProtoErrors(t *testing.T) {
 		`inputs[0] "x": shape: dimension -1; want 0 or more`:         message{}.bytes(5, message{}.text(1, "x").text(2, "BOOL").varint(3, 1<<64-1)),
 		`inputs[0] "x": data: 0 bytes are 0 elements of BOOL; shape`: message{}.bytes(5, message{}.text(1, "x").text(2, "BOOL").varint(3, 1)),
 	} {
-		if _, err := DecodeProto(m); !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), want) {
+		if _, err := DecodeProto(m, nil); !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%x\ngot  %v\nwant %s", []byte(m), err, want)
 		}
 	}
@@ -158,8 +158,10 @@ func TestEncodeProto(t *testing.T) {
 		{"serving", AppendHealth(nil, true), "0801"},
 		{"not serving", AppendHealth(nil, false), "0802"},
 		{"server", (&ServerInfo{"p", "v", []string{"a", "b"}}).AppendProto(nil), "0a0170" + "120176" + "1a0161" + "1a0162"},
-		{"model", (&ModelInfo{Name: "m", Versions: []string{"1"}, Platform: "p", Inputs: []TensorInfo{{"x", "BOOL", []int64{-1, 5}}}}).AppendProto(nil),
+		{"model", (&ModelInfo{Name: "m", Versions: []string{"1"}, Platform: "p", Inputs: []TensorInfo{{Name: "x", Datatype: "BOOL", Shape: []int64{-1, 5}}}}).AppendProto(nil),
 			"0a016d" + "120131" + "1a0170" + "2216" + "0a0178" + "1204424f4f4c" + "1a0b" + "ffffffffffffffffff01" + "05"},
+		{"tensor's parameters", (&ModelInfo{Outputs: []TensorInfo{{Name: "y", Datatype: "INT8", Shape: []int64{1}, Params: Params{"o": true}}}}).AppendProto(nil),
+			"2a15" + "0a0179" + "1204494e5438" + "1a0101" + "2207" + "0a016f" + "1202" + "0801"},
 		{"index", AppendIndex(nil, []IndexEntry{{"m", "1", "READY", ""}}), "0a0d" + "0a016d" + "120131" + "1a055245414459"},
 		{"response", (&Response{Model: "m", ID: "i", Params: Params{"s": uint64(300)}, Outputs: []Tensor{{Name: "y", Datatype: "INT8", Shape: []int64{2}, Raw: []byte{1, 2}}}}).AppendProto(nil),
 			"0a016d" + "1a0169" + "2208" + "0a0173" + "1203" + "28ac02" + "2a0c" + "0a0179" + "1204494e5438" + "1a0102" + "32020102"},
@@ -210,7 +212,7 @@ func FuzzProto(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		r, err := DecodeProto(m)
+		r, err := DecodeProto(m, nil)
 		if err != nil {
 			if !errors.Is(err, ErrMessage) {
 				t.Fatal(err)

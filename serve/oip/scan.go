@@ -131,6 +131,9 @@ func (s *scanner) str() (string, error) {
 		case c == '"':
 			s.pos++
 			out := s.text[from : s.pos-1]
+			if known := known(out); known != "" {
+				return known, nil
+			}
 			if !utf8.Valid(out) {
 				return "", s.fail("a string is not UTF-8")
 			}
@@ -142,6 +145,34 @@ func (s *scanner) str() (string, error) {
 		}
 	}
 	return "", s.fail("a string does not end")
+}
+
+// known returns a text that most requests have, without allocating it, or "".
+func known(text []byte) string {
+	switch string(text) {
+	case "inputs":
+		return "inputs"
+	case "outputs":
+		return "outputs"
+	case "parameters":
+		return "parameters"
+	case "name":
+		return "name"
+	case "shape":
+		return "shape"
+	case "datatype":
+		return "datatype"
+	case "data":
+		return "data"
+	case "x":
+		return "x"
+	}
+	for _, d := range Datatypes {
+		if string(text) == string(d) {
+			return string(d)
+		}
+	}
+	return ""
 }
 
 // escaped reads the rest of a string from its first escape on; out is what came

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/bits"
 )
@@ -72,6 +73,17 @@ type Tensor struct {
 	Shape    []int64
 	Params   Params
 	Raw      []byte
+}
+
+// Reserve accounts for memory that a decoder is about to take, or refuses it. A nil
+// Reserve refuses none.
+type Reserve func(bytes int64) error
+
+func (r Reserve) take(bytes int64) error {
+	if r == nil || bytes == 0 {
+		return nil
+	}
+	return r(bytes)
 }
 
 // Output is an output that a request asks for.
@@ -156,14 +168,18 @@ func count(n, size int) string {
 	return fmt.Sprintf("%d and a part of an", n/size)
 }
 
-// Texts returns the elements of a BYTES tensor, which share its memory.
-func (t *Tensor) Texts() [][]byte {
-	var list [][]byte
-	for rest := t.Raw; len(rest) >= 4; {
-		n := binary.LittleEndian.Uint32(rest)
-		list, rest = append(list, rest[4:4+n]), rest[4+n:]
+// Texts ranges over the elements of a BYTES tensor, which share its memory.
+func (t *Tensor) Texts() iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		i := 0
+		for rest := t.Raw; len(rest) >= 4; i++ {
+			n := binary.LittleEndian.Uint32(rest)
+			if !yield(i, rest[4:4+n]) {
+				return
+			}
+			rest = rest[4+n:]
+		}
 	}
-	return list
 }
 
 // AppendText appends an element of a BYTES tensor.

@@ -142,7 +142,7 @@ function parameters() {
     } else if (evidence.marks(t)) {
       field(id, `${label}: columns, by name or number`, element("input", { type: "text", autocomplete: "off", placeholder: evidence.columns[0].name }), "", "field whole");
     } else {
-      field(id, `${label} (${t.datatype}, ${t.shape.slice(1).join(" × ") || "one"})`,
+      field(id, `${label} (${t.datatype}, ${t.shape.slice(1).join(" × ") || "one"}${t.parameters?.optional ? ", optional" : ""})`,
         element("input", { type: "text", autocomplete: "off", placeholder: "numbers, separated by commas" }), "", "field whole");
     }
   }

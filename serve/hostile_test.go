@@ -1,0 +1,184 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pce-engine/pce/serve/oip"
+)
+
+// stuck is a ResponseWriter of a client that does not read: Write waits for read.
+type stuck struct {
+	*httptest.ResponseRecorder
+	wrote chan int
+	read  chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	s.wrote <- len(b)
+	<-s.read
+	return s.ResponseRecorder.Write(b)
+}
+
+// TestAnswersTakeMemory: answers count as memory until their clients have read them,
+// over REST and gRPC, so that slow readers cannot fill it.
+func TestAnswersTakeMemory(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxPending: 200_000, ReloadEvery: -1}, "m")
+	body := `{"parameters":{"query":"sample","n_samples":1000,"seed":1}}`
+	message := (&oip.Request{Model: "m", Params: oip.Params{"query": "sample", "n_samples": int64(1000), "seed": int64(1)}}).AppendProto(nil)
+	for _, grpc := range []bool{false, true} {
+		r := httptest.NewRequest("POST", "/v2/models/m/infer", strings.NewReader(body))
+		if grpc {
+			r = httptest.NewRequest("POST", grpcService+"ModelInfer", bytes.NewReader(frame(message)))
+			r.Header.Set("Content-Type", "application/grpc")
+		}
+		w := &stuck{httptest.NewRecorder(), make(chan int), make(chan struct{})}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.ServeHTTP(w, r)
+		}()
+		wrote := int64(<-w.wrote)
+		if n := s.metrics.pending.Load(); wrote < 20_000 || n < wrote {
+			t.Errorf("gRPC %v: %d bytes count while %d are being read", grpc, n, wrote)
+		}
+		s.opts.MaxPending = s.metrics.pending.Load() + 100_000 // less than a second answer takes
+		if again := ask(t, s, "POST", "/v2/models/m/infer", body); again.Code != 429 || again.Header().Get("Retry-After") != "1" || !strings.Contains(again.Body.String(), "MiB") {
+			t.Errorf("gRPC %v: %d %.200s", grpc, again.Code, again.Body)
+		}
+		s.opts.MaxPending = 1 << 30
+		close(w.read)
+		<-done
+		if n := s.metrics.pending.Load(); n != 0 || w.Code != 200 {
+			t.Errorf("gRPC %v: %d, and %d bytes stay reserved", grpc, w.Code, n)
+		}
+	}
+}
+
+// TestDecodingTakesMemory: what a body becomes counts before it is taken.
+func TestDecodingTakesMemory(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxPending: 300_000, ReloadEvery: -1}, "m")
+	numbers := strings.TrimSuffix(strings.Repeat("0,0,0,10,0,", 20_000), ",")
+	body := `{"inputs":[{"name":"x","datatype":"%s","shape":[20000,5],"data":[` + numbers + `]}]}`
+	want(t, ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT64")), 429, `{"error":"bad request: inputs[0] \"x\": too many requests: requests take 1 MiB, 1 may be; try again later"}`)
+	s.opts.MaxPending = 4_000_000
+	if w := ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT64")); w.Code != 200 {
+		t.Errorf("%d %.200s", w.Code, w.Body)
+	}
+	if w := ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT4")); w.Code != 400 {
+		t.Errorf("%d %.200s", w.Code, w.Body)
+	}
+	if n := s.metrics.pending.Load(); n != 0 {
+		t.Errorf("%d bytes stay reserved", n)
+	}
+}
+
+// TestHostileConnections: clients that break the protocol of the connection are
+// refused or dropped, and the server answers others.
+func TestHostileConnections(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, Hosts: LoopbackHosts, ReloadEvery: -1}, "m")
+	addr := listen(t, s)
+	talk := func(text string, half bool) string {
+		t.Helper()
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(30 * time.Second))
+		io.WriteString(c, text) // which a server that has had enough need not read
+		if half {
+			c.(*net.TCPConn).CloseWrite()
+		}
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			return "no answer"
+		}
+		defer r.Body.Close()
+		body, _ := io.ReadAll(r.Body)
+		return fmt.Sprint(r.StatusCode, " ", string(body))
+	}
+	post := "POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\n"
+	length := fmt.Sprintf("Content-Length: %d\r\n\r\n", len(row))
+	for _, tc := range []struct {
+		name, text string
+		half       bool
+		want       string // one of these begins the answer, by |
+	}{
+		{"header flood", post + strings.Repeat("X-Flood: "+strings.Repeat("a", 1000)+"\r\n", 60) + length + row, false, "431|no answer"},
+		{"a rebound name", strings.Replace(post, "localhost", "evil.example:"+addr[strings.LastIndex(addr, ":")+1:], 1) + length + row, false, "403"},
+		{"two hosts", post + "Host: localhost\r\n" + length + row, false, "400"},
+		{"no host", strings.Replace(post, "Host: localhost\r\n", "", 1) + length + row, false, "400"},
+		{"two lengths", post + "Content-Length: 3\r\n" + length + row, false, "400"},
+		{"a negative length", post + "Content-Length: -1\r\n\r\n" + row, false, "400"},
+		{"a length beside chunks", post + "Transfer-Encoding: chunked\r\n" + length + "0\r\n\r\n", false, "400"},
+		{"bad chunks", post + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", false, "400"},
+		{"a body that ends early", post + length + row[:20], true, "400|no answer"},
+		{"a half-closed connection", post + length + row, true, "200|499|no answer"}, // net/http takes it for a client that has left
+		{"gRPC over HTTP/1.1", "POST " + grpcService + "ModelInfer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/grpc\r\nContent-Length: 3\r\n\r\nabc", false, "200"},
+		{"not HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("\x00", 100) + "\r\n\r\n", false, "400|no answer"},
+		{"a preface of HTTP/2 and no frames", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("\xff", 64), false, "no answer"},
+		{"a good one", post + length + row, false, `200 {"model_name":"m"`},
+	} {
+		got := talk(tc.text, tc.half)
+		ok := false
+		for _, want := range strings.Split(tc.want, "|") {
+			ok = ok || strings.HasPrefix(got, want)
+		}
+		if !ok {
+			t.Errorf("%s: got %.200s, want %s", tc.name, got, tc.want)
+		}
+	}
+	if n := s.metrics.pending.Load(); n != 0 {
+		t.Errorf("%d bytes stay reserved", n)
+	}
+}
+
+// TestHostileFrames: frames of gRPC that are cut off, long, empty or compressed, and
+// messages whose tensors say what cannot be.
+func TestHostileFrames(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, ReloadEvery: -1}, "m")
+	c, addr := client2(t), listen(t, s)
+	whole := frame(rowsRequest(1, 0).AppendProto(nil))
+	shaped := func(shape ...int64) []byte {
+		req := rowsRequest(1, 0)
+		req.Inputs[0].Shape = shape
+		return frame(req.AppendProto(nil))
+	}
+	for _, tc := range []struct {
+		name   string
+		body   []byte
+		status string
+		want   string
+	}{
+		{"nothing", nil, "3", "no message"},
+		{"half a head", whole[:3], "3", "no message"},
+		{"cut off", whole[:len(whole)-1], "3", "send one message"},
+		{"two messages", append(bytes.Clone(whole), whole...), "3", "send one message"},
+		{"a length of 4 GiB", append([]byte{0, 255, 255, 255, 255}, whole[5:]...), "3", "send one message"},
+		{"compressed", append([]byte{1}, whole[1:]...), "12", "compressed"},
+		{"a flag that is not defined", append([]byte{7}, whole[1:]...), "12", "compressed"},
+		{"no rows", shaped(0, 5), "3", "shape [0 5] wants 0"},
+		{"negative rows", shaped(-1, 5), "3", "dimension -1"},
+		{"the least dimension", shaped(-1<<63, 5), "3", "dimension -9223372036854775808"},
+		{"a product that overflows", shaped(1<<62, 5), "3", "63 bits"},
+		{"a product that overflows to what is there", shaped(1<<32, 1<<32, 5), "3", "63 bits"},
+		{"zero times the largest", shaped(1<<62, 1<<62, 0), "3", "wants 0"},
+		{"seventeen dimensions", shaped(make([]int64, 17)...), "3", "more than 16 dimensions"},
+		{"no dimensions", shaped(), "3", "5 elements of INT32; shape [] wants 1"},
+		{"a good one", whole, "0", ""},
+	} {
+		_, status, text := call2(t, c, addr, grpcService+"ModelInfer", tc.body)
+		if status != tc.status || !strings.Contains(text, tc.want) {
+			t.Errorf("%s: got %s %s, want %s %s", tc.name, status, text, tc.status, tc.want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package serve
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Turns: start-time fair queueing of the models of a lane. A model's use is the time
+// that its batches took. The model that has used least goes first, and one that comes
+// back after a pause begins with the use of the model that was served last: what it
+// did not use before, it cannot save up.
+
+// neighbourTime is about how long a batch may take while other models of the lane are
+// in use, so that their requests do not wait longer for it.
+const neighbourTime = 5 * time.Millisecond
+
+// fewestRows is what a batch may always have: fewer rows cost nearly as much.
+const fewestRows = 64
+
+// inUse is how long after its last request a model counts as in use.
+const inUse = time.Second
+
+// turn notes when a model was asked last.
+type turn struct {
+	name string
+	at   time.Time
+}
+
+// arrive notes that a version is asked. The caller holds mu.
+func (l *lane) arrive(v *version, now time.Time) {
+	if v.waiting == 0 {
+		v.used = max(v.used, l.clock)
+	}
+	for i := range l.served {
+		if l.served[i].name == v.name {
+			l.served[i].at = now
+			return
+		}
+	}
+	l.served = append(l.served, turn{v.name, now})
+}
+
+// due returns the queue whose turn it is, or how long until there is one. As soon as
+// any batch is due, a queue of a model that has used less goes before it, due or not:
+// waiting for more requests spares the device nothing while another model has it.
+// The caller holds mu.
+func (l *lane) due(now time.Time) (best *queue, wait time.Duration) {
+	wait = math.MaxInt64
+	for _, q := range l.queues {
+		left := q.jobs[0].seen.Add(max(0, l.opts.MaxQueueDelay)).Sub(now)
+		if q.rows < l.opts.MaxBatchRows && left > 0 {
+			wait = min(wait, left)
+		} else if best == nil || q.version.used < best.version.used {
+			best = q
+		}
+	}
+	if best == nil {
+		return nil, wait
+	}
+	for _, q := range l.queues {
+		if q.version != best.version && q.version.used < best.version.used {
+			best = q
+		}
+	}
+	return best, 0
+}
+
+// most is how many rows the next batch of a queue may have. The caller holds mu.
+func (l *lane) most(q *queue, now time.Time) int {
+	v := q.version
+	perRow := v.costs[q.jobs[0].query].perRow()
+	others := slices.ContainsFunc(l.served, func(t turn) bool { return t.name != v.name && now.Sub(t.at) < inUse })
+	if !others || perRow == 0 {
+		return l.opts.MaxBatchRows
+	}
+	rows := min(float64(neighbourTime)/perRow, float64(l.opts.MaxBatchRows))
+	return min(max(int(rows), fewestRows), l.opts.MaxBatchRows)
+}
+
+// charge adds what a batch should take to the use of its model, which settle corrects.
+// The caller holds mu.
+func (l *lane) charge(b *batch) {
+	v := b.version
+	b.charged = float64(b.rows) * v.costs[b.query].perRow()
+	l.clock = v.used
+	v.used += b.charged
+}
+
+// settle charges a batch with the time that it took. The caller holds mu.
+func (l *lane) settle(b *batch, took time.Duration) {
+	v := b.version
+	v.used += float64(took) - b.charged
+	v.ran += float64(took)
+	l.ran += float64(took)
+	v.costs[b.query].add(b.rows, took)
+	v.cost.add(b.rows, took)
+}
+
+// cost is what batches took lately: sums in which each batch counts 15/16 of the one
+// after it, so that long batches weigh more than short ones.
+type cost struct{ nanoseconds, rows float64 }
+
+func (c *cost) add(rows int, took time.Duration) {
+	c.nanoseconds += float64(took) - c.nanoseconds/16
+	c.rows += float64(rows) - c.rows/16
+}
+
+// perRow returns nanoseconds, 0 before the first batch.
+func (c *cost) perRow() float64 {
+	if c.rows == 0 {
+		return 0
+	}
+	return c.nanoseconds / c.rows
+}
+
+// inherit takes over what the version before v has shown. The caller holds mu of
+// the lane that both have.
+func (v *version) inherit(old *version) {
+	v.used, v.ran, v.cost, v.full = old.used, old.ran, old.cost, old.full
+	v.meanRows, v.meanBytes = old.meanRows, old.meanBytes
+	for i := range v.queries {
+		if k, ok := old.query(v.queries[i].Name); ok {
+			v.costs[i] = old.costs[k]
+		}
+	}
+}
