@@ -33,6 +33,7 @@ const (
 type benchFlags struct {
 	config      configFlags
 	run         deviceFlags
+	path        pathFlag
 	model, data string
 	batch       int
 	warmup      int
@@ -79,6 +80,8 @@ type kernelTime struct {
 	Bound    string  `json:"bound,omitempty"`            // the model's largest term
 }
 
+// benchCommand makes the command pce bench, which measures (bench) or, with --predict-card,
+// models (predict) and prints text or one JSON object.
 func (a *app) benchCommand() *cobra.Command {
 	var f benchFlags
 	var asJSON bool
@@ -109,6 +112,7 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 	f.config.register(c.Flags())
 	f.run.register(c.Flags())
+	f.path.register(c.Flags())
 	c.Flags().StringVar(&f.model, "model", "", "measure log-likelihoods of this model")
 	c.Flags().StringVar(&f.data, "data", "", "rows to measure the model on")
 	c.Flags().IntVar(&f.batch, "batch", 0, "rows of a step; 0: train.batch_size of the config")
@@ -121,6 +125,10 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
+// bench measures training steps of a config, or log-likelihoods of a model, on the device of
+// the flags. The circuit starts from its usual parameters and no run is written. Where the
+// device's rates are known, the result says what share of them was reached. Flags that
+// contradict each other are usage errors.
 func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool) (*benchResult, error) {
 	if f.warmup < 0 || f.steps < 0 || f.batch < 0 || f.least < 0 {
 		return nil, usagef("--batch, --warmup, --steps and --time must not be negative")
@@ -145,7 +153,11 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		cfg.Train.BatchSize = f.batch
 	}
 	f.run.override(cfg, given)
-	b, err := a.blueprint(ctx, cfg)
+	path, err := f.path.path()
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.blueprint(ctx, cfg, path)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +166,9 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	load.Rows = min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
 	load.Averages = em.Rule(cfg.Train.Rule) == em.Anemone
 	load.Shards = cfg.Train.BatchSize > load.Rows || load.Averages
+	if b.Code != nil && inference {
+		return benchCode(ctx, b, cfg, f, load)
+	}
 	e, err := b.Engine(ctx, load)
 	if err != nil {
 		return nil, err
@@ -236,7 +251,9 @@ func (r *benchResult) expect(costs []plan.Cost) {
 	}
 }
 
-// measure times steps on batches that walk through the rows.
+// measure times steps on batches that walk through the rows again and again, after f.warmup
+// steps that do not count: f.steps of them, or as many as f.least takes, at least five.
+// Gathering a batch is not timed. The result has the median and the fastest.
 func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, f *benchFlags, load run.Load) (*benchResult, error) {
 	info := e.Info().Device
 	r := &benchResult{
@@ -335,15 +352,23 @@ func (r *benchResult) against(floor float64) {
 	r.FloorPer1k, r.Fraction = floor, floor/r.SecondsPer1k
 }
 
+// floorLine says what the floor is where there is one: the interpreter of code has none.
+func (r *benchResult) floorLine() string {
+	if r.PeakGFLOPS == 0 {
+		return ""
+	}
+	return fmt.Sprintf("floor      %.4g s per 1000 samples at %.1f GFLOP/s; reached %.0f %%\n", r.FloorPer1k, r.PeakGFLOPS, 100*r.Fraction)
+}
+
+// printBench prints what was measured, for people; with --kernels a table of kernels follows.
 func (a *app) printBench(r *benchResult) error {
 	if _, err := fmt.Fprintf(a.stdout, `time       %.4g s per 1000 samples (median of %d steps of %d; fastest %.4g s)
 speed      %.1f GFLOP/s on %d sum edges
-floor      %.4g s per 1000 samples at %.1f GFLOP/s; reached %.0f %%
-device     %s, %s, %d threads, %s
+%sdevice     %s, %s, %d threads, %s
 recomputed %d tiles in log space
 `,
 		r.SecondsPer1k, r.Steps, r.Batch, r.FastestPer1k, r.GFLOPS, r.SumEdges,
-		r.FloorPer1k, r.PeakGFLOPS, 100*r.Fraction, r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.Recomputed); err != nil {
+		r.floorLine(), r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.Recomputed); err != nil {
 		return err
 	}
 	if len(r.Kernels) == 0 {

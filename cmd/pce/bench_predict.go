@@ -11,6 +11,7 @@ import (
 	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/layers"
+	"github.com/pce-engine/pce/run"
 )
 
 // prediction is what bench says of a card that need not be there. Nothing in it is
@@ -28,7 +29,9 @@ type prediction struct {
 	DeviceMemory int64       `json:"device_memory_bytes"`
 }
 
-// predict models a training step of a config on a card.
+// predict models a training step of a config on a card, kernel by kernel. Nothing runs, and
+// the card need not be there; a card whose rates are not known is a usage error that lists the
+// known ones.
 func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	rates, ok := plan.RatesOf(f.card)
 	if !ok {
@@ -44,7 +47,7 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	if f.batch > 0 {
 		cfg.Train.BatchSize, cfg.Train.ShardRows = f.batch, f.batch
 	}
-	b, err := a.blueprint(ctx, cfg)
+	b, err := a.blueprint(ctx, cfg, run.PathTensor)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +74,8 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	return p, nil
 }
 
+// printPrediction prints a prediction as a table of kernels, the step last, and says that
+// nothing in it is measured.
 func (a *app) printPrediction(p *prediction) error {
 	var s strings.Builder
 	fmt.Fprintf(&s, "a training step of %d rows on %s; a model, nothing is measured\n", p.Batch, p.Card)

@@ -9,6 +9,8 @@ import (
 	"github.com/pce-engine/pce/cluster/job"
 )
 
+// clusterCancelCommand makes the command pce cluster cancel, which asks the cluster to end a
+// run or to take a job out of the queue.
 func (a *app) clusterCancelCommand() *cobra.Command {
 	var flags clusterFlags
 	c := &cobra.Command{

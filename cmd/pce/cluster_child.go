@@ -17,7 +17,7 @@ import (
 const (
 	// childGrace is what a child has to finish the shard that it is at.
 	childGrace = 30 * time.Second
-	// goodLife clears the record of a child that lived so long.
+	// goodLife clears the record of a child that lived this long.
 	goodLife = time.Minute
 	// maxFaults is how many quick deaths in a row by its own fault end a child's
 	// restarts.

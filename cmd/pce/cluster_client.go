@@ -19,6 +19,9 @@ import (
 // clientsInterval is how often a running cluster looks for keys of new clients.
 const clientsInterval = time.Second
 
+// clusterClientCommand makes the command pce cluster client, which writes the key of one more
+// client below --dir. It needs no connection: a cluster that runs takes the key over from
+// there.
 func (a *app) clusterClientCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{

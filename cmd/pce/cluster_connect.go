@@ -36,7 +36,9 @@ func (f *clusterFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.ca, "ca", "", "PEM file of those who sign the broker's certificate; left out: the one that @FILE names, or the system's")
 }
 
-// options checks the flags and completes them from @FILE.
+// options checks the flags and completes them from @FILE, where flags win over the file. Files
+// of keys and certificates must exist; whether the broker accepts them shows when a connection
+// is made.
 func (f *clusterFlags) options(name string) (natsbus.Options, error) {
 	o := natsbus.Options{URLs: f.cluster, Credentials: f.credentials, CA: f.ca, Name: "pce " + name}
 	if f.cluster == "" {
@@ -94,6 +96,9 @@ type urlFile struct {
 	ca          string // path, or "" and no line
 }
 
+// readURLFile reads what cluster up --url-file wrote: the URL, the path of the client's key
+// and, with TLS, that of a certificate, a line each. At most maxURLFile bytes are read;
+// anything else is a usage error.
 func readURLFile(name string) (urlFile, error) {
 	var u urlFile
 	f, err := os.Open(name)

@@ -39,6 +39,8 @@ type fetchedFile struct {
 	Size int64  `json:"bytes"`
 }
 
+// clusterFetchCommand makes the command pce cluster fetch RUN DIR, which writes the files of a
+// run that has ended to a directory here.
 func (a *app) clusterFetchCommand() *cobra.Command {
 	var flags clusterFlags
 	var asJSON bool
@@ -78,7 +80,10 @@ byte; its checkpoints stay there. Files that are in DIR already are not sent aga
 	return c
 }
 
-// fetch writes the files of a run to a directory, which it makes.
+// fetch writes the files of a run to a directory, which it makes and locks. The run must have
+// ended; the coordinator uploads its files on request, and each is checked by its digest.
+// Files that are there with the same content are kept, so a fetch that was cut short is
+// repeated cheaply.
 func fetch(ctx context.Context, bus cluster.Bus, run, dir string) (*fetched, error) {
 	r, _, err := job.GetRun(ctx, bus, run)
 	switch {

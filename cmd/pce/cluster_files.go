@@ -54,7 +54,10 @@ type fileGiver struct {
 	last  map[string]string               // run → request that the record answers
 }
 
-// serveFiles answers requests until ctx ends.
+// serveFiles answers requests for the files of runs below dir until stop is called or ctx
+// ends; cluster up calls it beside the coordinator. Messages that cannot be read are ignored,
+// and so are requests beyond the queue, since a client repeats its request until it is
+// answered.
 func serveFiles(ctx context.Context, bus cluster.Bus, dir string, log *slog.Logger) (stop func(), err error) {
 	g := &fileGiver{bus: bus, dir: dir, log: log, asks: make(chan filesRequest, 16), given: map[string]map[string]time.Time{}, last: map[string]string{}}
 	deaf, err := bus.Listen(filesAddress, func(message []byte) {
@@ -83,6 +86,9 @@ func serveFiles(ctx context.Context, bus cluster.Bus, dir string, log *slog.Logg
 	}, nil
 }
 
+// loop is the goroutine that owns the fileGiver's state: it answers one request at a time and
+// removes uploads that were not fetched within filesKept. Requests for runs that do not lie
+// here are left to the coordinator that has them.
 func (g *fileGiver) loop(ctx context.Context) {
 	g.sweep(ctx)
 	tick := time.NewTicker(filesKept / 10)
@@ -133,7 +139,9 @@ func (g *fileGiver) came(ctx context.Context, run, ask string) {
 
 func (g *fileGiver) runDir(run string) string { return filepath.Join(g.dir, "runs", run) }
 
-// answer uploads the files of a run and says so in its record.
+// answer uploads the files of a run and says so in its record. While the upload lasts it
+// writes a beat, by which the client tells slow from dead. A failure is put into the record;
+// where even that fails, the client asks again.
 func (g *fileGiver) answer(ctx context.Context, r filesRequest) {
 	answer := filesAnswer{Ask: r.Ask}
 	put := func() error {

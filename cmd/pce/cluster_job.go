@@ -102,7 +102,7 @@ func jobModel(cfg *configs.Config) *string {
 }
 
 // newJob makes a job of a config: patterns and directories are replaced by the
-// files that they stand for now. Nothing is uploaded.
+// files that they mean now. Nothing is uploaded.
 func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.Job, error) {
 	j := &job.Job{Version: job.Version, ID: id, Name: cfg.Name, Kind: cfg.Job.Kind}
 	if j.Kind == kindTrain {

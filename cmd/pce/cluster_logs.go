@@ -93,6 +93,8 @@ func (f *follower) listening(ctx context.Context, heard *atomic.Bool) bool {
 	return err != nil || !r.Ended() // without the broker, silence says nothing
 }
 
+// clusterLogsCommand makes the command pce cluster logs RUN, which prints the log lines of a
+// run and, with -f, follows it until it ends.
 func (a *app) clusterLogsCommand() *cobra.Command {
 	var flags clusterFlags
 	var follow bool
@@ -123,6 +125,6 @@ func (a *app) clusterLogsCommand() *cobra.Command {
 		},
 	}
 	flags.register(c.Flags())
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "continue until the run ends")
 	return c
 }

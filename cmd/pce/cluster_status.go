@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -38,7 +37,7 @@ type clusterStatus struct {
 	Transport string               `json:"transport"`
 	Term      cluster.Term         `json:"term"`
 	SameBits  bool                 `json:"same_bits"`
-	Lead      *cluster.Holder      `json:"lead"` // nil: nobody
+	Lead      *cluster.Holder      `json:"lead"` // nil: no coordinator leads
 	Workers   []workerStatus       `json:"workers"`
 	Jobs      []job.Record         `json:"jobs"`              // oldest first
 	Dead      []cluster.DeadLetter `json:"dead_letters"`      // oldest first
@@ -62,7 +61,9 @@ type workerStatus struct {
 	Ways map[string]string `json:"ways,omitempty"`
 }
 
-// readStatus puts the records of a cluster together.
+// readStatus puts the records of a cluster together: members, lead, runs, dead letters, and
+// what the broker says of its storage. These are read one after another, so they may differ by
+// a moment.
 func readStatus(ctx context.Context, bus cluster.Bus) (*clusterStatus, error) {
 	storage := make(chan string, 1)
 	go func() { // beside what follows, since there may be no answer
@@ -90,7 +91,9 @@ func readStatus(ctx context.Context, bus cluster.Bus) (*clusterStatus, error) {
 	return s, nil
 }
 
-// describeCluster picks the run that counts and gives its shards to workers.
+// describeCluster picks the run that counts, the one that is led or else the latest, and gives
+// its shards to workers. Workers that computed for it and have left are listed too. Lists are
+// empty rather than nil, for JSON.
 func describeCluster(members []cluster.Member, leads []cluster.Holder, jobs []job.Record, dead []cluster.DeadLetter) *clusterStatus {
 	s := &clusterStatus{Workers: []workerStatus{}, Jobs: jobs, Dead: dead}
 	if s.Jobs == nil {
@@ -139,7 +142,8 @@ func latestRun(lead *cluster.Holder, jobs []job.Record) job.Record {
 	return latest
 }
 
-// table is the status for people.
+// table is the status for people: the run that counts, workers, the newest runs, and what was
+// given up. Texts of other members are cut to one line each.
 func (s *clusterStatus) table() string {
 	var b strings.Builder
 	if s.Storage != "" {
@@ -199,6 +203,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
+// clusterStatusCommand makes the command pce cluster status, which prints the state of a
+// cluster as tables or, with --json, as one object.
 func (a *app) clusterStatusCommand() *cobra.Command {
 	var flags clusterFlags
 	var asJSON bool
@@ -234,7 +240,7 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 }
 
 // watchStatus draws the table each second until ctx ends; that is how people
-// end it, so it is no error.
+// end it, so it is not an error.
 func watchStatus(ctx context.Context, bus cluster.Bus, w io.Writer) error {
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
@@ -266,14 +272,4 @@ func watchStatus(ctx context.Context, bus cluster.Bus, w io.Writer) error {
 		case <-tick.C:
 		}
 	}
-}
-
-// isTerminal reports whether w is one.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -88,7 +88,7 @@ func storageProblem(ctx context.Context, files func() error, probe func(context.
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	if err := probe(ctx); err != nil {
-		return fmt.Errorf("it has not stored a record: %w; if its disk was full, start pce cluster up again: its runs go on", err)
+		return fmt.Errorf("it has not stored a record: %w; if its disk was full, start pce cluster up again: its runs continue", err)
 	}
 	return nil
 }

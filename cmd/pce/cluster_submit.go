@@ -43,6 +43,8 @@ type submission struct {
 	status cluster.RunStatus // at the end
 }
 
+// clusterSubmitCommand makes the command pce cluster submit, which puts a job into the queue,
+// prints its id and, with --wait, follows it to its end.
 func (a *app) clusterSubmitCommand() *cobra.Command {
 	var f submitFlags
 	c := &cobra.Command{
@@ -65,6 +67,9 @@ printed at the end, and the exit code is the run's. pce cluster fetch gets its f
 	return c
 }
 
+// submit loads the config, puts the job into the queue and prints its id at once, so that it
+// is known even if the command is interrupted. With --wait the error is that of the run, and
+// so is the exit code.
 func (a *app) submit(ctx context.Context, f *submitFlags) error {
 	cfg, err := a.loadConfig(&f.config)
 	if err != nil {
@@ -119,7 +124,9 @@ func (s *submission) summary() string {
 	return text + fmt.Sprintf("; pce cluster fetch %s DIR gets its files", s.Run)
 }
 
-// enqueue uploads what the workers cannot read, and puts the job into the queue.
+// enqueue uploads what the workers cannot read, and puts the job into the queue, in this
+// order: who takes the job finds its files. Where a step fails, the record and the uploads are
+// taken back, as far as the broker still answers.
 func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Config, all bool) (_ *submission, err error) {
 	record, err := json.Marshal(&job.Record{RunStatus: cluster.RunStatus{
 		Run: j.ID, Name: j.Name, Kind: j.Kind, State: job.StateQueued, Epochs: cfg.Train.Epochs, Transport: cfg.Cluster.Transport,
@@ -191,7 +198,7 @@ func (s *submission) await(ctx context.Context, bus cluster.Bus, w io.Writer) er
 	_, err := (&follower{bus: bus, run: s.Run, w: out}).print(ctx)
 	stop()
 	if err != nil {
-		return fmt.Errorf("%w; run %s goes on, pce cluster logs -f %s follows it", err, s.Run, s.Run)
+		return fmt.Errorf("%w; run %s continues, pce cluster logs -f %s follows it", err, s.Run, s.Run)
 	}
 	r, _, err := job.GetRun(ctx, bus, s.Run)
 	if err != nil {

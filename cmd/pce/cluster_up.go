@@ -37,6 +37,8 @@ type upFlags struct {
 	lease     time.Duration
 }
 
+// clusterUpCommand makes the command pce cluster up, which runs the broker, the coordinator
+// and workers of this machine until it is interrupted.
 func (a *app) clusterUpCommand() *cobra.Command {
 	var f upFlags
 	c := &cobra.Command{
@@ -45,7 +47,7 @@ func (a *app) clusterUpCommand() *cobra.Command {
 		Long: `Run a cluster: a broker, the coordinator that leads the runs of the queue, and
 workers as processes of their own, which are started again when they die.
 
-Everything lies in --dir: started again on it, the cluster goes on with the runs
+Everything lies in --dir: started again on it, the cluster continues the runs
 that were not done, at the same address. Results are in runs/RUN below it, keys in
 seats, logs in workers/WORKER/log. SIGINT or SIGTERM writes a checkpoint and ends
 with exit code 75 if a run was not done.
@@ -62,7 +64,7 @@ reach; copy seats/WORKER.nk to each.`,
 	}
 	c.Flags().StringVar(&f.dir, "dir", "pce-cluster", "directory of the cluster")
 	c.Flags().IntVar(&f.workers, "workers", 0, fmt.Sprintf("worker processes on this machine; left out: one for each %d cores", coresPerWorker))
-	c.Flags().IntVar(&f.seats, "seats", 0, "keys for so many workers on other machines, numbered behind --workers")
+	c.Flags().IntVar(&f.seats, "seats", 0, "keys for this many workers on other machines, numbered behind --workers")
 	c.Flags().StringVar(&f.keys, "keys", "", "directory with NAME.nk of an earlier cluster to take over; left out: keys are made")
 	c.Flags().StringVar(&f.urlFile, "url-file", "", "file to write, once the cluster is ready, for the --cluster @FILE of other commands")
 	c.Flags().StringVar(&f.addr, "addr", "127.0.0.1:0", "HOST:PORT of the broker; port 0: any free one, and the same one again later")
@@ -70,13 +72,15 @@ reach; copy seats/WORKER.nk to each.`,
 	c.Flags().StringVar(&f.tlsCert, "tls-cert", "", "PEM file with the broker's certificate")
 	c.Flags().StringVar(&f.tlsKey, "tls-key", "", "PEM file with the broker's key")
 	c.Flags().StringArrayVar(&f.roots, "root", nil, "directory that runs may read data and models from; repeatable")
-	c.Flags().DurationVar(&f.lease, "lease", cluster.DefaultLease, "give a worker up that is silent for so long")
+	c.Flags().DurationVar(&f.lease, "lease", cluster.DefaultLease, "drop a worker that is silent for this long")
 	f.run.register(c.Flags())
 	f.cluster.register(c.Flags())
 	return c
 }
 
-// complete checks the flags and fills in what follows from others.
+// complete checks the flags and fills in what follows from others: a worker for each eight
+// cores, and threads that share the machine. given says which flags were set. It is called
+// before anything is opened; a fault is a usage error.
 func (f *upFlags) complete(given func(string) bool) error {
 	if f.external() {
 		for _, flag := range []string{"addr", "tls-cert", "tls-key", "seats", "keys", "url-file"} {
@@ -114,10 +118,12 @@ func (f *upFlags) complete(given func(string) bool) error {
 // maxSeats bounds the keys of a cluster.
 const maxSeats = 500
 
-// external reports whether the broker is somebody else's.
+// external reports whether the broker was started by another command.
 func (f *upFlags) external() bool { return f.cluster.cluster != "" }
 
-// checkAddress refuses addresses that others can reach without being kept out.
+// checkAddress refuses addresses that others can reach without a certificate, since keys would
+// then travel in the clear, and wildcard addresses without --advertise. Files of certificates
+// must exist; what is in them is checked when the broker starts.
 func (f *upFlags) checkAddress() error {
 	host, port, err := net.SplitHostPort(f.addr)
 	if err != nil {

@@ -118,7 +118,7 @@ func (f *upFlags) takeKeys(to string) error {
 		key, err := io.ReadAll(io.LimitReader(in, maxKeyBytes+1))
 		in.Close()
 		if err != nil || len(key) > maxKeyBytes {
-			return usagef("--keys: %s is no key", file)
+			return usagef("--keys: %s is not a key", file)
 		}
 		err = atomicfile.Write(filepath.Join(to, filepath.Base(file)), 0o600, func(w io.Writer) error {
 			_, err := w.Write(key)

@@ -100,7 +100,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	crew := startCrew(f.children(to, program, a.env), log, func(err error) {
-		if !f.external() && f.seats == 0 { // nobody else can come
+		if !f.external() && f.seats == 0 { // no other worker can come
 			fail(err)
 		}
 	})
@@ -123,7 +123,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	case errors.As(context.Cause(ctx), &lonely):
 		return lonely
 	case unfinished:
-		return fmt.Errorf("%w: a run is not done; pce cluster up --dir %s goes on with it", em.ErrStopped, f.dir)
+		return fmt.Errorf("%w: a run is not done; pce cluster up --dir %s continues it", em.ErrStopped, f.dir)
 	}
 	return nil
 }
@@ -190,7 +190,8 @@ func cardDevices(device string) []string {
 	return list
 }
 
-// children describes the workers of this machine.
+// children describes the workers of this machine, a process each with a directory and key of
+// its own. Cards are dealt out to them in turn. Nothing is started here.
 func (f *upFlags) children(c *connections, program string, env []string) []*child {
 	devices := cardDevices(f.run.device)
 	host, advertise := f.peerHost()

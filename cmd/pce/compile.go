@@ -15,6 +15,7 @@ import (
 	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/ptx"
 	"github.com/pce-engine/pce/layers"
+	"github.com/pce-engine/pce/run"
 )
 
 // compileFlags are the flags of compile.
@@ -47,6 +48,9 @@ A config gives the kernels of its training, a model those of its queries.`,
 	return c
 }
 
+// compile writes the kernels that a circuit would run on: those of its training for a config,
+// those of its queries for a model. No card is needed. Flags that contradict each other are
+// usage errors.
 func (a *app) compile(ctx context.Context, f *compileFlags, args []string) error {
 	capability, ok := architectures[f.arch]
 	switch {
@@ -65,7 +69,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, args []string) error
 		cfg.Model.Structure, cfg.Model.File = "file", args[0]
 		cfg.Data = configs.Data{}
 	}
-	b, err := a.blueprint(ctx, cfg)
+	b, err := a.blueprint(ctx, cfg, run.PathTensor)
 	if err != nil {
 		return err
 	}
@@ -79,7 +83,8 @@ func (a *app) compile(ctx context.Context, f *compileFlags, args []string) error
 	return a.writeKernels(m, f.dir)
 }
 
-// writeKernels writes each kernel of a module as a module of its own.
+// writeKernels writes each kernel of a module to DIR/NAME.ptx, as a module of its own, and
+// prints the paths. The folder is made; files that are there are replaced.
 func (a *app) writeKernels(m *ptx.Module, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("pce: %w", err)

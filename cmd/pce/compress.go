@@ -41,6 +41,8 @@ func (a *app) decompressCommand() *cobra.Command {
 	return a.codecCommand("decompress", "Restore, byte by byte, what compress was given", true)
 }
 
+// codecCommand makes the commands pce compress and pce decompress, which differ by their
+// direction alone.
 func (a *app) codecCommand(name, short string, restore bool) *cobra.Command {
 	f := codecFlags{restore: restore}
 	c := &cobra.Command{
@@ -70,7 +72,9 @@ func (a *app) codecCommand(name, short string, restore bool) *cobra.Command {
 	return c
 }
 
-// code compresses or restores a file.
+// code compresses or restores a file, or standard input. The output appears whole or not at
+// all. Damaged files, and rows that the model does not know, are errors with the name of the
+// input.
 func (a *app) code(ctx context.Context, f *codecFlags) (err error) {
 	m, err := a.codecModel(f.model)
 	if err != nil {

@@ -28,7 +28,7 @@ func (a *app) loadConfig(f *configFlags) (*configs.Config, error) {
 	}
 	cfg, notes, err := configs.Load(configs.Options{Files: f.files, Env: a.env, Set: f.set})
 	for _, n := range notes {
-		fmt.Fprintln(a.stderr, "note:", n)
+		a.tell("note: %s", n)
 	}
 	return cfg, err
 }
@@ -55,6 +55,8 @@ func (a *app) configSchemaCommand() *cobra.Command {
 	}
 }
 
+// configShowCommand makes the command pce config show, which prints the config that all
+// sources add up to; feeding it back gives the same run.
 func (a *app) configShowCommand() *cobra.Command {
 	var flags configFlags
 	var asJSON bool
@@ -87,6 +89,8 @@ func (a *app) configShowCommand() *cobra.Command {
 	return c
 }
 
+// configValidateCommand makes the command pce config validate, which checks a config as train
+// does before it reads rows.
 func (a *app) configValidateCommand() *cobra.Command {
 	var flags configFlags
 	var asJSON bool

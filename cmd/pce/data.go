@@ -71,6 +71,8 @@ func (a *app) loadDataConfig(flags *configFlags) (*configs.Config, error) {
 	return cfg, err
 }
 
+// dataSampleCommand makes the command pce data sample, which prints the first rows of data as
+// training would see them.
 func (a *app) dataSampleCommand() *cobra.Command {
 	var flags configFlags
 	var n int
@@ -93,7 +95,8 @@ func (a *app) dataSampleCommand() *cobra.Command {
 	return c
 }
 
-// printRows prints the first n rows; a missing cell is empty.
+// printRows prints the first n rows of src as CSV without a header, labels as text; a missing
+// cell is empty. src has at least n rows.
 func (a *app) printRows(ctx context.Context, src dataset.Source, n int) error {
 	rows := make([]int, n)
 	for i := range rows {
@@ -160,6 +163,8 @@ type dataStats struct {
 	Columns      []columnStats `json:"columns"`
 }
 
+// stats reads all rows once and returns type, range and missing cells of every column. Mean,
+// variance and range are of the numbers of the file, not of the cells as they are stored.
 func stats(ctx context.Context, src dataset.Source) (*dataStats, error) {
 	sums, err := dataset.Summarize(ctx, src)
 	if err != nil {
@@ -188,6 +193,8 @@ func stats(ctx context.Context, src dataset.Source) (*dataStats, error) {
 // shownColumns is how many columns data stats prints without --json.
 const shownColumns = 20
 
+// print prints the statistics of the first shownColumns columns and says how many more there
+// are; JSON has all.
 func (s *dataStats) print(a *app) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d rows, %d variables, %d missing cells", s.Rows, s.Variables, s.MissingCells)
@@ -217,6 +224,8 @@ func (s *dataStats) print(a *app) error {
 	return err
 }
 
+// dataStatsCommand makes the command pce data stats, which prints what training would see of
+// data, without training.
 func (a *app) dataStatsCommand() *cobra.Command {
 	var flags configFlags
 	var asJSON bool

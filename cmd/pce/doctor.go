@@ -104,7 +104,8 @@ func (a *app) diagnose() (diagnosis, error) {
 	return d, nil
 }
 
-// cpuFeatures lists the vector extensions that kernels may use.
+// cpuFeatures lists those vector extensions of this processor that kernels may use, by the
+// names that operating systems give them; pce doctor prints them.
 func cpuFeatures() []string {
 	var names []string
 	for _, f := range []struct {
@@ -170,6 +171,8 @@ func orNone(list []string) string {
 	return strings.Join(list, ", ")
 }
 
+// doctorCommand makes the command pce doctor, which says what the machine offers and names
+// variables of the environment that do not make sense.
 func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{

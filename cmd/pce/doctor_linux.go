@@ -16,7 +16,8 @@ import (
 // cgroup counts where it is lower.
 func memory() (total, available uint64) { return memoryIn(os.DirFS("/")) }
 
-// memoryIn is memory for the file system below root.
+// memoryIn is memory for the file system below root: what the kernel says, bounded by the
+// control groups that this process is in. It returns zeros where the kernel does not say.
 func memoryIn(root fs.FS) (total, available uint64) {
 	f, err := root.Open("proc/meminfo")
 	if err != nil {

@@ -32,8 +32,10 @@ func rowsAtOnce(s *dataset.Schema) int {
 type queryFlags struct {
 	config configFlags
 	run    deviceFlags
+	path   pathFlag
 	model  string
 	data   []string
+	soft   bool
 }
 
 func (f *queryFlags) register(flags *pflag.FlagSet) {
@@ -41,10 +43,15 @@ func (f *queryFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")
 	flags.StringArrayVar(&f.config.set, "set", nil, "key=value, such as data.header=no; repeatable")
 	f.run.register(flags)
+	f.path.register(flags)
 }
 
 func (f *queryFlags) registerData(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern, builtin source or - for standard input; repeatable")
+}
+
+func (f *queryFlags) registerSoft(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.soft, "soft", false, "read cells 30..40, 30.. and ..40 as ranges, {a|b} as sets and [0.2|0.8] as likelihoods of the categories, see docs/queries.md")
 }
 
 // openGC is the GOGC while a model is opened: reading and compiling a long circuit
@@ -57,7 +64,18 @@ func (f *queryFlags) open(ctx context.Context, notes io.Writer) (*pce.Model, err
 		return nil, usagef("no --model; give a model file, such as model.safetensors of a run")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(openGC))
-	m, err := pce.Open(ctx, f.model, runOptions(f.run.device, f.run.threads))
+	o := runOptions(f.run.device, f.run.threads)
+	path, err := f.path.path()
+	if err != nil {
+		return nil, err
+	}
+	o.Path = path
+	o.Soft = f.soft
+	m, err := pce.Open(ctx, f.model, o)
+	if err == nil && m.Forest() != nil {
+		m.Close()
+		return nil, fmt.Errorf("%w: %s is a decision forest; ask it with pce predict", pce.ErrKind, f.model)
+	}
 	if err == nil && m.Unchecked() {
 		noteUnchecked(notes, f.model)
 	}
@@ -66,12 +84,12 @@ func (f *queryFlags) open(ctx context.Context, notes io.Writer) (*pce.Model, err
 
 // noteUnchecked says that a model file has no checksum.
 func noteUnchecked(w io.Writer, path string) {
-	fmt.Fprintf(w, "note: %s is of an earlier version, without a checksum: damage to its parameters need not show\n", path)
+	tell(w, "note: %s is of an earlier version, without a checksum: damage to its parameters need not show", path)
 }
 
 // reader opens rows of a model, one path after another.
-func (a *app) reader(ctx context.Context, f *configFlags, schema *dataset.Schema, path string) (dataset.Reader, error) {
-	cfg, err := a.loadDataConfig(f)
+func (a *app) reader(ctx context.Context, f *queryFlags, schema *dataset.Schema, path string) (dataset.Reader, error) {
+	cfg, err := a.loadDataConfig(&f.config)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +97,7 @@ func (a *app) reader(ctx context.Context, f *configFlags, schema *dataset.Schema
 	if err != nil {
 		return nil, err
 	}
+	o.Soft = f.soft
 	paths, err := a.expandPaths(ctx, []string{path})
 	if err != nil {
 		return nil, err
@@ -86,14 +105,14 @@ func (a *app) reader(ctx context.Context, f *configFlags, schema *dataset.Schema
 	return dataset.OpenReader(ctx, paths[0], o)
 }
 
-// eachBatch calls do with the rows of all paths, at most so many at a time.
+// eachBatch calls do with the rows of all paths, at most that many at a time.
 func (a *app) eachBatch(ctx context.Context, f *queryFlags, m *pce.Model, most int, do func(b *dataset.Batch) error) error {
 	if len(f.data) == 0 {
 		return usagef("no --data; give the rows to ask about")
 	}
 	b := &dataset.Batch{}
 	for _, path := range f.data {
-		r, err := a.reader(ctx, &f.config, m.Schema(), path)
+		r, err := a.reader(ctx, f, m.Schema(), path)
 		if err != nil {
 			return err
 		}
@@ -123,6 +142,8 @@ func (a *app) logLikelihoods(ctx context.Context, f *queryFlags, m *pce.Model) (
 	return all, err
 }
 
+// evalCommand makes the command pce eval, which prints the mean log-likelihood of rows and
+// what follows from it.
 func (a *app) evalCommand() *cobra.Command {
 	var f queryFlags
 	var asJSON bool
@@ -142,7 +163,7 @@ func (a *app) evalCommand() *cobra.Command {
 			}
 			e := job.Evaluate(slices.Values(ll), m.Schema())
 			for _, w := range e.Warnings {
-				if _, err := fmt.Fprintf(a.stderr, "warning: %s\n", w); err != nil {
+				if err := a.tell("warning: %s", w); err != nil {
 					return err
 				}
 			}
@@ -150,7 +171,7 @@ func (a *app) evalCommand() *cobra.Command {
 				return a.printJSON(e)
 			}
 			_, err = fmt.Fprintf(a.stdout, `rows                %d
-log-likelihood      %s nats a row
+log-likelihood      %s nats per row
 bits per dimension  %s
 perplexity          %s
 `, e.Rows, orInfinite(e.LL, "-inf"), orInfinite(e.BPD, "inf"), orInfinite(e.Perplexity, "inf"))

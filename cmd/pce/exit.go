@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/structures"
@@ -13,12 +14,17 @@ import (
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/codec"
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/forest"
+	forestformat "github.com/pce-engine/pce/forest/format"
 	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/report/curves"
 	"github.com/pce-engine/pce/run"
 	"github.com/pce-engine/pce/serve"
 )
@@ -52,9 +58,13 @@ var exitCodes = []struct {
 	{dataset.ErrSetting, exitUsage},
 	{structures.ErrOptions, exitUsage},
 	{compile.ErrOptions, exitUsage},
+	{spn.ErrOptions, exitUsage},
 	{em.ErrOptions, exitUsage},
 	{run.ErrOptions, exitUsage},
+	{pce.ErrKind, exitUsage},
+	{forest.ErrRequest, exitUsage},
 	{run.ErrRun, exitUsage},
+	{curves.ErrOptions, exitUsage},
 	{serve.ErrOptions, exitUsage},
 	{micro.ErrSet, exitMachine},
 	{kernels.ErrDevice, exitMachine},
@@ -68,12 +78,17 @@ var exitCodes = []struct {
 	{dataset.ErrFormat, exitData},
 	{structures.ErrData, exitData},
 	{circuit.ErrGraph, exitData},
+	{reduction.ErrProgram, exitData},
+	{reduction.ErrMemory, exitMachine},
+	{spn.ErrCode, exitData},
 	{codec.ErrFile, exitData},
 	{codec.ErrModel, exitData},
 	{codec.ErrRows, exitData},
 	{circuit.ErrLeaf, exitData},
 	{format.ErrModel, exitData},
 	{format.ErrNoParams, exitData},
+	{forest.ErrForest, exitData},
+	{forestformat.ErrModel, exitData},
 	{em.ErrCheckpoint, exitData},
 	{em.ErrChanged, exitData},
 	{em.ErrNumber, exitData},

@@ -14,20 +14,45 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
+// infoCommand makes the command pce info, which describes the circuit of a model file, or the
+// one that a config would train.
 func (a *app) infoCommand() *cobra.Command {
 	var flags configFlags
 	var run deviceFlags
+	var by pathFlag
 	var asJSON bool
+	var model string
 	c := &cobra.Command{
 		Use:   "info MODEL | --config FILE",
-		Short: "Describe a circuit: sizes, compile passes, memory plan, properties and queries",
+		Short: "Describe a model: of a circuit sizes, passes, memory, properties, queries; of a forest trees and link",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case model != "" && len(args) == 1:
+				return usagef("a model by --model and another one, %s, without it; give one", args[0])
+			case model != "":
+				args = []string{model}
+			}
 			if len(args) == 1 == (len(flags.files) > 0) {
 				return usagef("info wants a model file or --config FILE, one of them")
 			}
+			if len(args) == 1 {
+				f, err := describeForest(args[0])
+				switch {
+				case err != nil:
+					return err
+				case f != nil && asJSON:
+					return a.printJSON(f)
+				case f != nil:
+					return a.printForest(f)
+				}
+			}
 			given := func(cfg *configs.Config) { run.override(cfg, cmd.Flags().Changed) }
-			info, err := a.info(cmd.Context(), &flags, args, given)
+			path, err := by.path()
+			if err != nil {
+				return err
+			}
+			info, err := a.info(cmd.Context(), &flags, args, path, given)
 			if err != nil {
 				return err
 			}
@@ -39,13 +64,15 @@ func (a *app) infoCommand() *cobra.Command {
 	}
 	flags.register(c.Flags())
 	run.register(c.Flags())
+	c.Flags().StringVar(&model, "model", "", "the same as MODEL")
+	by.register(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
 
 // info describes a model file as queries run it, or a config's circuit as train
 // runs it. No parameters are allocated.
-func (a *app) info(ctx context.Context, flags *configFlags, args []string, override func(*configs.Config)) (*run.Info, error) {
+func (a *app) info(ctx context.Context, flags *configFlags, args []string, path run.Path, override func(*configs.Config)) (*run.Info, error) {
 	cfg, err := a.loadDataConfig(flags)
 	if err != nil {
 		return nil, err
@@ -58,7 +85,7 @@ func (a *app) info(ctx context.Context, flags *configFlags, args []string, overr
 			return nil, err
 		}
 	}
-	b, err := a.blueprint(ctx, cfg)
+	b, err := a.blueprint(ctx, cfg, path)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +126,8 @@ func (a *app) verify(path string) error {
 	return nil
 }
 
+// printInfo prints a description for people, a fact per line, in an order that does not change
+// from one call to the next.
 func (a *app) printInfo(i *run.Info) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "variables    %d\n", i.Variables)
@@ -123,6 +152,7 @@ func (a *app) printInfo(i *run.Info) error {
 	}
 	slices.Sort(props)
 	fmt.Fprintf(&b, "properties   %s\n", orNone(props))
+	var soft []string
 	for _, q := range i.Queries {
 		answer := "exact: the circuit is "
 		switch {
@@ -132,6 +162,13 @@ func (a *app) printInfo(i *run.Info) error {
 			answer = "approximate: the circuit is not "
 		}
 		fmt.Fprintf(&b, "query        %-12s %s\n", q.Name, answer+q.Needs)
+		if q.Soft {
+			soft = append(soft, q.Name)
+		}
+	}
+	fmt.Fprintf(&b, "path         %s\n", pathText(i))
+	if len(soft) > 0 {
+		fmt.Fprintf(&b, "--soft       %s: ranges, sets and likelihoods as evidence\n", strings.Join(soft, ", "))
 	}
 	for _, p := range i.Compile.Passes {
 		fmt.Fprintf(&b, "pass         %-14s %s\n", p.Pass, p.Did)
@@ -140,7 +177,9 @@ func (a *app) printInfo(i *run.Info) error {
 		fmt.Fprintf(&b, "layer %-6d %d node blocks with %s child blocks, grouped to %s, %d edge blocks of %d padded\n",
 			l.Depth, l.NodeBlocks, counts(l.ChildCounts), counts(l.Groups), l.Edges, l.Padded)
 	}
-	fmt.Fprintf(&b, "blocks       %d units; %.1f %% of the multiplied weights are padding\n", i.BlockSize, 100*i.PaddingWaste)
+	if i.Code == nil {
+		fmt.Fprintf(&b, "blocks       %d units; %.1f %% of the multiplied weights are padding\n", i.BlockSize, 100*i.PaddingWaste)
+	}
 	m := &i.Memory
 	for _, part := range []struct {
 		name  string
@@ -154,6 +193,20 @@ func (a *app) printInfo(i *run.Info) error {
 	fmt.Fprintf(&b, "compiled in  %.3f s\n", i.CompileSeconds)
 	_, err := fmt.Fprint(a.stdout, b.String())
 	return err
+}
+
+// pathText describes how a circuit is compiled.
+func pathText(i *run.Info) string {
+	c := i.Code
+	if c == nil {
+		return i.Path
+	}
+	text := fmt.Sprintf("%s: %s in %s space, %d leaves, %d multiplications, %d additions; within %.3g + %.3g·|ll| nats of float64",
+		i.Path, c.Type, c.Space, c.Leaves, c.Products, c.Sums, c.Bound.Absolute, c.Bound.Relative)
+	if c.Least != nil {
+		text += fmt.Sprintf("; rows below %.4g nats again in log space", *c.Least)
+	}
+	return text
 }
 
 // counts lists numbers; of many, the first and the last.

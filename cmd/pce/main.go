@@ -24,6 +24,7 @@ import (
 )
 
 func main() {
+	invocation = findInvocation()
 	os.Exit(Run(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 

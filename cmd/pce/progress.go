@@ -1,40 +1,65 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"os"
+	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 const (
-	barWidth    = 30
+	leastBar    = 10
+	mostBar     = 30
 	barInterval = 100 * time.Millisecond
-	eraseLine   = "\r\x1b[K"
 )
 
-// progress is a writer for log lines that keeps a bar below them on a terminal.
+// progress shows on stderr how far a run of training is. There are three ways:
+//
+//   - on a terminal, a line for each stage that has ended, and below them one line that
+//     is redrawn in place: what is being done or, while it trains, a bar;
+//   - on a terminal that cannot redraw (TERM=dumb), a line for each stage and epoch;
+//   - elsewhere, log lines, as log collectors read them. With -v a terminal gets them
+//     too, above its bar.
+//
+// It writes no colours. Its methods may be called from several goroutines.
 type progress struct {
-	w   io.Writer
-	bar bool // w is a terminal
+	w       io.Writer
+	columns func() int // of a line
+	people  bool       // w is a terminal
+	live    bool       // it can redraw a line
+	verbose bool       // log lines, on a terminal too
+	log     *slog.Logger
 
 	mu    sync.Mutex // guards what follows, and writing to w
-	shown bool
-	last  time.Time // when the bar was drawn
-	begin time.Time // when the epoch's first step was seen
-	epoch int
-	rows  int // of the epoch, since begin
+	drawn int        // columns of the line that is redrawn; 0: there is none
+	last  time.Time  // when it was drawn
+	read  map[string]bool
+	train run.Stage
+	begin time.Time // when the first step seen had been done
+	from  float64   // epochs done then
+	steps int64     // seen since begin
+	rows  int64     // since begin
+	limit int64     // steps that end training early; 0: none
+	best  float64   // largest valid_ll so far; NaN: none
 }
 
-func newProgress(w io.Writer, env []string) *progress {
-	p := &progress{w: w}
-	if f, ok := w.(*os.File); ok {
-		info, err := f.Stat()
-		p.bar = err == nil && info.Mode()&os.ModeCharDevice != 0 && !hasVariable(env, "TERM=dumb")
+func newProgress(w io.Writer, env []string, verbose bool) *progress {
+	_, people := columnsOf(w)
+	p := &progress{
+		w: w, people: people, live: people && !hasVariable(env, "TERM=dumb"), verbose: verbose || !people,
+		columns: func() int { n, _ := columnsOf(w); return n },
+		read:    map[string]bool{}, best: math.NaN(),
+	}
+	p.log = slog.New(warnings{p: p})
+	if p.verbose {
+		p.log = slog.New(slog.NewTextHandler(p, &slog.HandlerOptions{ReplaceAttr: shortened}))
 	}
 	return p
 }
@@ -48,7 +73,31 @@ func hasVariable(env []string, kv string) bool {
 	return false
 }
 
-// Write writes whole log lines; the bar makes room for them.
+// shortened drops the time of log lines, as equal runs log equal lines, and rounds
+// their numbers to six digits.
+func shortened(groups []string, attr slog.Attr) slog.Attr {
+	switch attr.Value.Kind() {
+	case slog.KindTime:
+		if len(groups) == 0 && attr.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+	case slog.KindFloat64:
+		attr.Value = slog.StringValue(fmt.Sprintf("%.6g", attr.Value.Float64()))
+	case slog.KindInt64:
+		attr.Value = slog.StringValue(count(attr.Value.Int64()))
+	case slog.KindDuration:
+		d := attr.Value.Duration()
+		for unit := time.Millisecond; unit <= time.Hour; unit *= 10 {
+			if d < 1000*unit {
+				attr.Value = slog.DurationValue(d.Round(unit))
+				break
+			}
+		}
+	}
+	return attr
+}
+
+// Write writes whole log lines above the line that is redrawn.
 func (p *progress) Write(line []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,39 +105,254 @@ func (p *progress) Write(line []byte) (int, error) {
 	return p.w.Write(line)
 }
 
+// logLines returns where a logger that another package makes writes its lines: those of
+// warnings and errors alone, unless log lines are wanted.
+func (p *progress) logLines() io.Writer {
+	if p.verbose {
+		return p
+	}
+	return warningLines{p}
+}
+
+// warningLines drops the lines of a slog.TextHandler that are not warnings or errors.
+type warningLines struct{ w io.Writer }
+
+func (l warningLines) Write(line []byte) (int, error) {
+	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
+		if strings.HasPrefix(string(line), "level="+level.String()) {
+			return len(line), nil
+		}
+	}
+	return l.w.Write(line)
+}
+
+// hide removes the line that is redrawn.
 func (p *progress) hide() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.erase()
 }
 
-// erase is for the holder of the lock.
+// erase is for the holder of the lock. A window that was made narrower since the line
+// was drawn shows it on several lines.
 func (p *progress) erase() {
-	if p.shown {
-		io.WriteString(p.w, eraseLine) // a terminal that is gone is no reason to stop
-		p.shown = false
+	if p.drawn == 0 {
+		return
+	}
+	up := ""
+	if n := (p.drawn - 1) / max(1, p.columns()); n > 0 {
+		up = fmt.Sprintf("\x1b[%dA", n)
+	}
+	io.WriteString(p.w, "\r"+up+"\x1b[J") // a terminal that is gone does not stop the run
+	p.drawn = 0
+}
+
+// draw replaces the line that is redrawn. It leaves the last column free, as some
+// terminals move to the next line there.
+func (p *progress) draw(text string) {
+	if !p.live {
+		return
+	}
+	p.erase()
+	if n := p.columns() - 1; len(text) > n {
+		text = text[:max(0, n)]
+	}
+	io.WriteString(p.w, text)
+	p.drawn, p.last = len(text), time.Now()
+}
+
+// say writes a line that stays, for people.
+func (p *progress) say(label, text string) {
+	p.erase()
+	io.WriteString(p.w, labelled(label, text, p.columns()))
+}
+
+// start says what is about to be done, before any of it.
+func (p *progress) start(what, to string) {
+	p.log.Info("run started", "what", what, "out", to)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.people && !p.verbose {
+		p.say("run", what+", written to "+to)
 	}
 }
 
-// step draws the bar, not too often.
-func (p *progress) step(s em.Progress) {
-	if !p.bar {
-		return
+// stage shows a stage that begins or has ended.
+func (p *progress) stage(s run.Stage) {
+	doing, label, text := describe(s)
+	if s.Done || s.Name == run.StageTrain {
+		var what []any
+		if text != "" {
+			what = []any{"what", text}
+		}
+		p.log.Info(label, what...) // without times: equal runs log equal lines
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	if s.Epoch != p.epoch {
-		p.epoch, p.rows, p.begin = s.Epoch, 0, now
-	} else {
-		p.rows += s.Rows
+	if s.Name == run.StageTrain {
+		p.train = s
 	}
-	if now.Sub(p.last) < barInterval {
+	if !p.people {
 		return
 	}
-	p.last, p.shown = now, true
-	done := barWidth * s.Step / s.Steps
-	rate := float64(p.rows) / max(now.Sub(p.begin).Seconds(), 1e-3)
-	fmt.Fprintf(p.w, "%sepoch %d/%d [%s%s] %d/%d  running ll %.4f  %.0f rows/s", eraseLine, s.Epoch, s.Epochs,
-		strings.Repeat("=", done), strings.Repeat(" ", barWidth-done), s.Step, s.Steps, s.LL, rate)
+	switch {
+	case !s.Done:
+		p.draw(doing)
+		if s.Name != run.StageTrain {
+			return
+		}
+	case s.Name == run.StageTrain && !math.IsNaN(p.best):
+		text = "best validation " + p.measure(p.best)
+	case s.Name == run.StageRead && p.read[s.Split]: // read again, as the cells are stored otherwise
+		return
+	}
+	p.read[s.Split] = p.read[s.Split] || s.Done
+	if p.verbose {
+		return
+	}
+	if s.Done {
+		text = strings.TrimPrefix(text+", ", ", ") + span(s.Took)
+	}
+	p.say(label, text)
 }
+
+// describe says what a stage does, and of one that has ended (training also when it
+// begins) a label and what came of it, if that is known.
+func describe(s run.Stage) (doing, label, text string) {
+	switch s.Name {
+	case run.StageRead:
+		rows := map[string]string{"train": "training", "valid": "validation", "test": "test"}[s.Split]
+		return "reading " + rows + " rows ...", "read", fmt.Sprintf("%s %s, %s", rows, plural(int64(s.Rows), "row"), plural(int64(s.Variables), "variable"))
+	case run.StageStructure:
+		of := s.Structure
+		if s.Tree != "" {
+			of += " on a " + s.Tree + " tree"
+		}
+		return "building the structure: " + of + " ...", "structure",
+			fmt.Sprintf("%s: %s, %s, %s", of, plural(s.Nodes, "node"), plural(s.Edges, "edge"), plural(s.Parameters, "parameter"))
+	case run.StageCompile:
+		return "compiling ...", "compiled", plural(int64(s.Layers), "layer")
+	case run.StageTrain:
+		if s.Done {
+			return "", "trained", ""
+		}
+		text = fmt.Sprintf("%s of %s on %s (%s)", plural(int64(s.Epochs), "epoch"), plural(int64(s.Rows), "row"), s.Device, s.Precision)
+		if s.Resumed > 0 {
+			text += fmt.Sprintf(", resumed after %s", plural(int64(s.Resumed), "epoch"))
+		}
+		return "starting ...", "training", text
+	case run.StageEvaluate:
+		return "evaluating the model that was saved ...", "evaluated", "the model that was saved"
+	case run.StageDraw:
+		return "drawing samples ...", "drawn", "samples beside training rows"
+	}
+	return string(s.Name) + " ...", string(s.Name), ""
+}
+
+// measure writes a mean log-likelihood in the unit that people compare: bits per
+// dimension of images and text, else nats.
+func (p *progress) measure(ll float64) string {
+	if p.train.Bits {
+		return figure(run.BitsPerDimension(ll, p.train.Variables)) + " bits/dim"
+	}
+	return figure(ll) + " nats"
+}
+
+// step draws the bar, not too often, but at the first step of each epoch.
+func (p *progress) step(s em.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	done := float64(s.Epoch-1) + float64(s.Step)/float64(s.Steps)
+	if p.begin.IsZero() {
+		p.begin, p.from = now, done
+	} else {
+		p.rows += int64(s.Rows)
+		p.steps++
+	}
+	if !p.live || s.Step > 1 && now.Sub(p.last) < barInterval {
+		return
+	}
+	took := now.Sub(p.begin)
+	rest := []string{p.measure(s.LL)}
+	if !math.IsNaN(p.best) {
+		rest = append(rest, "best "+strings.Fields(p.measure(p.best))[0])
+	}
+	if p.rows > 0 && took > 0 {
+		left := took.Seconds() * (float64(s.Epochs) - done) / (done - p.from)
+		if p.limit > 0 { // those of an earlier part of the run are not known here
+			left = min(left, took.Seconds()/float64(p.steps)*float64(p.limit-p.steps-1))
+		}
+		rest = append(rest, count(int64(float64(p.rows)/took.Seconds()))+" rows/s",
+			span(time.Duration(min(max(0, left), 1e9)*float64(time.Second)))+" left")
+	}
+	p.draw(barLine(s, rest, p.columns()-1))
+}
+
+// barLine joins the parts of the bar that there are columns for: the epoch, then the
+// rest from the left, then as much of a bar as is left.
+func barLine(s em.Progress, rest []string, columns int) string {
+	text := fmt.Sprintf("epoch %d/%d", s.Epoch, s.Epochs)
+	used := len(text)
+	for i, part := range rest {
+		if used += 2 + len(part); used > columns {
+			rest = rest[:i]
+			break
+		}
+	}
+	tail := strings.Join(append([]string{""}, rest...), "  ")
+	if room := min(mostBar, columns-len(text)-len(tail)-4); room >= leastBar {
+		done := room * s.Step / max(1, s.Steps)
+		text += "  [" + strings.Repeat("=", done) + strings.Repeat(" ", room-done) + "]"
+	}
+	return text + tail
+}
+
+// epoch takes note of an epoch that has ended.
+func (p *progress) epoch(m em.Metrics) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !math.IsNaN(m.ValidLL) && !(m.ValidLL <= p.best) {
+		p.best = m.ValidLL
+	}
+	if p.people && !p.live && !p.verbose {
+		ll, of := m.TrainLL, "training"
+		if !math.IsNaN(m.ValidLL) {
+			ll, of = m.ValidLL, "validation"
+		}
+		p.say("epoch", fmt.Sprintf("%d/%d, %s %s, %s rows/s", m.Epoch, p.train.Epochs, of, p.measure(ll), count(int64(m.SamplesPerSecond))))
+	}
+}
+
+// warnings is the log on a terminal without -v: a sentence for each warning or error.
+type warnings struct {
+	p     *progress
+	attrs []slog.Attr
+}
+
+func (h warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (h warnings) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	add := func(x slog.Attr) bool {
+		x = shortened(nil, x)
+		text += fmt.Sprintf(", %s %s", strings.ReplaceAll(x.Key, "_", " "), x.Value)
+		return true
+	}
+	for _, x := range h.attrs {
+		add(x)
+	}
+	r.Attrs(add)
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	h.p.erase()
+	_, err := io.WriteString(h.p.w, wrap("warning: "+text, "  ", h.p.columns())+"\n")
+	return err
+}
+
+func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{h.p, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
+}
+
+// WithGroup drops the name: the trainer's log has no groups.
+func (h warnings) WithGroup(string) slog.Handler { return h }

@@ -7,12 +7,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
 func (a *app) queryCommand() *cobra.Command {
 	c := &cobra.Command{Use: "query", Short: "Ask a model about rows"}
-	c.AddCommand(a.queryLoglikCommand(), a.queryConditionalCommand(), a.queryMPECommand(), a.queryMomentsCommand(), a.queryClassifyCommand(), a.querySampleCommand(), a.queryEntropyCommand(), a.queryKLCommand())
+	c.AddCommand(a.queryLoglikCommand(), a.queryConditionalCommand(), a.queryMPECommand(), a.queryMomentsCommand(), a.queryExpectCommand(), a.queryQuantilesCommand(), a.queryClassifyCommand(), a.querySampleCommand(), a.queryEntropyCommand(), a.queryKLCommand())
 	return c
 }
 
@@ -23,7 +24,7 @@ type outputFlags struct {
 }
 
 func (f *outputFlags) register(flags *pflag.FlagSet, formats string) {
-	flags.StringVar(&f.path, "out", "", "file to write, "+formats+"; without it, or with -, CSV goes to stdout")
+	flags.StringVar(&f.path, "out", "", "file to write, "+formats+"; with -, or without it, CSV goes to stdout, but text as people read it without it")
 	flags.BoolVar(&f.force, "force", false, "replace the file of --out if there is one")
 }
 
@@ -39,6 +40,15 @@ func (f *outputFlags) check() error {
 }
 
 func (f *outputFlags) stdout() bool { return f.path == "" || f.path == "-" }
+
+// rowsName is the name by whose extension rows on stdout are written: text as people
+// read it, unless - asks for CSV.
+func (f *outputFlags) rowsName(s *dataset.Schema) string {
+	if f.path == "" && s.Unit != "" {
+		return "stdout.txt"
+	}
+	return "stdout.csv"
+}
 
 // output writes a result to a file, which appears whole or not at all, or as
 // CSV to stdout. write learns the name for the format.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"path/filepath"
@@ -42,6 +41,7 @@ func (a *app) answerCommand(c *cobra.Command, query func(m *pce.Model) (*pce.Que
 	}
 	f.query.register(c.Flags())
 	f.query.registerData(c.Flags())
+	f.query.registerSoft(c.Flags())
 	f.out.register(c.Flags(), ".csv or .npy")
 	return c
 }
@@ -72,13 +72,6 @@ variance of a continuous one. An observed cell is certain.`,
 	})
 	c.Flags().StringSliceVar(&of, "of", nil, "columns, by name or number from 1")
 	return c
-}
-
-func (a *app) queryMomentsCommand() *cobra.Command {
-	return a.answerCommand(&cobra.Command{
-		Use:   "moments --model MODEL --data FILE",
-		Short: "Write the mean of each column given the row's observed cells, then the variance of each",
-	}, func(m *pce.Model) (*pce.Query, error) { return m.NewQuery(pce.QueryMoments) })
 }
 
 func (a *app) queryClassifyCommand() *cobra.Command {
@@ -149,7 +142,7 @@ func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *p
 		return dst.Close()
 	})
 	if impossible > 0 {
-		_, noteErr := fmt.Fprintf(a.stderr, "note: %d rows are impossible under the model; their answers are NaN\n", impossible)
+		noteErr := a.tell("note: %d rows are impossible under the model; their answers are NaN", impossible)
 		err = errors.Join(err, noteErr)
 	}
 	return err

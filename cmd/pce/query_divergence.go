@@ -66,7 +66,10 @@ func (a *app) printExpectation(x *expectation, asJSON bool) error {
 		return a.printJSON(x)
 	}
 	how := "drawn: means with standard errors"
-	if x.Exact {
+	switch {
+	case x.Exact && x.Rows == 0:
+		how = "by one pass over a deterministic circuit: exact"
+	case x.Exact:
 		how = "every complete row: exact"
 	}
 	text := fmt.Sprintf("rows           %d, %s\nentropy        %s\n", x.Rows, how, x.Entropy.text(x.Exact))

@@ -23,13 +23,13 @@ type mpeFlags struct {
 func (a *app) queryMPECommand() *cobra.Command {
 	f := mpeFlags{how: pce.DefaultMPE}
 	c := &cobra.Command{
-		Use:   "mpe --model MODEL --data FILE [--candidates N] [--seed S]",
+		Use:   "mpe --model MODEL --data FILE [--beam N] [--candidates N] [--seed S]",
 		Short: "Fill the missing cells of rows with their most probable completion",
 		Long: `Fill the missing cells of each row with the most probable completion given the others.
 
 The answer is exact where the circuit is deterministic. Else it is the best of what max-product
-finds and of some draws, each improved cell by cell given all others; a bound says how much
-likelier any completion could be. Standard error says which of the two it is.`,
+and a beam search find and of some draws, each improved cell by cell given all others; a bound
+says how much likelier any completion could be. Standard error says which of the two it is.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(f.query.data) == 0 {
@@ -48,9 +48,11 @@ likelier any completion could be. Standard error says which of the two it is.`,
 	}
 	f.query.register(c.Flags())
 	f.query.registerData(c.Flags())
+	c.Flags().IntVar(&f.how.Beam, "beam", f.how.Beam, "partial completions of a row that the beam search keeps where max-product is not exact; 0: no such search")
+	f.query.registerSoft(c.Flags())
 	c.Flags().IntVar(&f.how.Candidates, "candidates", f.how.Candidates, "drawn completions of a row that are improved where max-product is not exact")
 	c.Flags().Uint64Var(&f.how.Seed, "seed", 0, "seed of the draws")
-	f.out.register(c.Flags(), ".csv, .npy, or .png for images")
+	f.out.register(c.Flags(), ".csv, .npy, .txt for text, or .png for images (a line for each row: the row, then its completion)")
 	return c
 }
 
@@ -64,13 +66,13 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 	var gaps gaps
 	impossible := 0
 	err = a.output(&f.out, func(w io.Writer, name string) error {
-		rows, err := dataset.NewWriter(w, name, schema, given.Rows())
+		rows, err := newCompletionWriter(&f.out, w, name, schema, given, 1, given.Rows())
 		if err != nil {
 			return err
 		}
 		b, most := &dataset.Batch{}, rowsAtOnce(schema)
 		for lo := 0; lo < given.Rows(); lo += most {
-			if err := given.Gather(ctx, b, repeated(lo, min(most, given.Rows()-lo), 1)); err != nil {
+			if err := rows.gather(ctx, b, repeated(lo, min(most, given.Rows()-lo), 1)); err != nil {
 				return err
 			}
 			how, err := m.MPEBatch(ctx, b, f.how, lo)
@@ -93,8 +95,7 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 	if err := a.noteIncomplete(impossible); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stderr, "note: %s\n", gaps.text(m.MPEExact(), f.how))
-	return err
+	return a.tell("note: %s", gaps.text(m.MPEExact(), f.how))
 }
 
 // gaps adds up how far the bounds on completions are from what was found.
@@ -123,7 +124,7 @@ func (g *gaps) text(exact bool, o pce.MPEOptions) string {
 	if exact {
 		return "exact: the circuit is deterministic, so max-product gives the most probable completion"
 	}
-	s := fmt.Sprintf("approximate: the best of max-product and %d improved draws for each row", o.Candidates)
+	s := fmt.Sprintf("approximate: the best of max-product, a beam of %d and %d improved draws for each row", o.Beam, o.Candidates)
 	if g.rows > 0 {
 		s += fmt.Sprintf("; a bound allows completions that are %.4g nats likelier in the mean and %.4g at most, none in %d of %d rows",
 			g.sum/float64(g.rows), g.most, g.proved, g.rows)

@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,9 @@ func (a *app) querySampleCommand() *cobra.Command {
 			if f.n < 1 {
 				return usagef("-n is %d; want 1 or more", f.n)
 			}
+			if f.query.soft && f.given == "" {
+				return usagef("--soft without --given; give the rows with ranges, sets or likelihoods")
+			}
 			if err := f.out.check(); err != nil {
 				return err
 			}
@@ -43,10 +47,11 @@ func (a *app) querySampleCommand() *cobra.Command {
 		},
 	}
 	f.query.register(c.Flags())
+	f.query.registerSoft(c.Flags())
 	c.Flags().IntVarP(&f.n, "rows", "n", 1, "rows to draw; with --given, completions of each row, one after another")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the draws")
 	c.Flags().StringVar(&f.given, "given", "", "rows whose missing cells are drawn given the others; - is standard input")
-	f.out.register(c.Flags(), ".csv, .npy, or .png for images")
+	f.out.register(c.Flags(), ".csv, .npy, .txt for text, or .png for images (with --given, a line for each given row: the row, then its completions)")
 	return c
 }
 
@@ -65,7 +70,7 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 	}
 	impossible := 0
 	err := a.output(&f.out, func(w io.Writer, name string) error {
-		rows, err := dataset.NewWriter(w, name, schema, total)
+		rows, err := newCompletionWriter(&f.out, w, name, schema, given, f.n, total)
 		if err != nil {
 			return err
 		}
@@ -74,7 +79,7 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 			n := min(most, total-lo)
 			if given == nil {
 				b = dataset.NewBatch(schema, n)
-			} else if err := given.Gather(ctx, b, repeated(lo, n, f.n)); err != nil {
+			} else if err := rows.gather(ctx, b, repeated(lo, n, f.n)); err != nil {
 				return err
 			}
 			if err := m.SampleBatch(ctx, b, f.seed, lo); err != nil {
@@ -90,6 +95,54 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 	return errors.Join(err, a.noteIncomplete(impossible))
 }
 
+// completionWriter writes completed rows, as a picture beside what they were made of.
+type completionWriter struct {
+	dataset.Writer // nil: a picture
+	picture        *dataset.CompletionWriter
+	from           dataset.Source
+	given          dataset.Batch
+}
+
+// newCompletionWriter returns a writer of total rows, which are times completions of each
+// row of given, or rows without any evidence if given is nil.
+func newCompletionWriter(f *outputFlags, w io.Writer, name string, s *dataset.Schema, given dataset.Source, times, total int) (c *completionWriter, err error) {
+	c = &completionWriter{from: given}
+	if given != nil && strings.EqualFold(filepath.Ext(name), ".png") {
+		c.picture, err = dataset.NewCompletionWriter(w, s, given.Rows(), times)
+		return c, err
+	}
+	if f.stdout() {
+		name = f.rowsName(s)
+	}
+	c.Writer, err = dataset.NewWriter(w, name, s, total)
+	return c, err
+}
+
+// gather fills b with given rows, and keeps them if they are drawn too.
+func (c *completionWriter) gather(ctx context.Context, b *dataset.Batch, rows []int) error {
+	if c.picture != nil {
+		if err := c.from.Gather(ctx, &c.given, rows); err != nil {
+			return err
+		}
+	}
+	return c.from.Gather(ctx, b, rows)
+}
+
+// Write writes the rows that were gathered last, completed.
+func (c *completionWriter) Write(b *dataset.Batch) error {
+	if c.picture != nil {
+		return c.picture.Write(&c.given, b)
+	}
+	return c.Writer.Write(b)
+}
+
+func (c *completionWriter) Close() error {
+	if c.picture != nil {
+		return c.picture.Close()
+	}
+	return c.Writer.Close()
+}
+
 // evidence opens rows whose missing cells a query fills. What their files say in the others
 // is kept, as it is written again.
 func (a *app) evidence(ctx context.Context, f *queryFlags, paths []string, schema *dataset.Schema) (dataset.Source, error) {
@@ -101,7 +154,7 @@ func (a *app) evidence(ctx context.Context, f *queryFlags, paths []string, schem
 	if err != nil {
 		return nil, err
 	}
-	o.KeepText = true
+	o.KeepText, o.Soft = true, f.soft
 	return a.openAll(ctx, paths, o)
 }
 
@@ -110,8 +163,7 @@ func (a *app) noteIncomplete(rows int) error {
 	if rows == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.stderr, "note: %d rows keep missing cells: what they say is impossible under the model\n", rows)
-	return err
+	return a.tell("note: %d rows keep missing cells: what they say is impossible under the model", rows)
 }
 
 // repeated returns which given rows the samples lo to lo+n-1 complete, each

@@ -20,6 +20,7 @@ type reported struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
+// reportCommand makes the command pce report, which writes one HTML file about a run.
 func (a *app) reportCommand() *cobra.Command {
 	var on deviceFlags
 	var out outputFlags
@@ -31,7 +32,8 @@ func (a *app) reportCommand() *cobra.Command {
 other file and no network. Without --out it is ` + reportFile + ` in RUN, and is replaced.
 
 What a run that is unfinished or damaged lacks is listed in the report and on stderr.`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.report(cmd.Context(), args[0], &on, &out, asJSON)
 		},
@@ -43,6 +45,9 @@ What a run that is unfinished or damaged lacks is listed in the report and on st
 	return c
 }
 
+// report reads the run in dir and writes its page to out, or to report.html in dir, which it
+// may replace. What the run lacks is listed on stderr; that is not an error. It prints the
+// path that it wrote.
 func (a *app) report(ctx context.Context, dir string, on *deviceFlags, out *outputFlags, asJSON bool) error {
 	path := out.path
 	if path == "" {

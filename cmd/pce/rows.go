@@ -16,7 +16,7 @@ func (a *app) datasetOptions(d *configs.Data, schema *dataset.Schema) (dataset.O
 		Header:  dataset.Header(d.Header),
 		Missing: d.Missing,
 		Image:   imageShape(d.Image),
-		Warn:    func(warning string) { fmt.Fprintf(a.stderr, "warning: %s\n", warning) },
+		Warn:    func(warning string) { a.tell("warning: %s", warning) },
 		Text: dataset.Text{
 			Unit:       dataset.Unit(d.Text.Unit),
 			Length:     d.Text.Length,

@@ -12,10 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // app is what the commands share.
 type app struct {
+	args           []string // of the command line
 	env            []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -30,7 +33,7 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 			code = exitInternal
 		}
 	}()
-	a := &app{env: env, stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{args: args, env: env, stdin: stdin, stdout: stdout, stderr: stderr}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -46,14 +49,26 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	if !started { // cobra found the command line at fault
 		err = usagef("%s", explain(cmd, err))
 	}
-	fmt.Fprintln(stderr, strings.ReplaceAll(err.Error(), "\n", " "))
+	a.printError(err)
 	if errors.Is(err, errUsage) || errors.Is(err, job.ErrNoRun) {
 		fmt.Fprintf(stderr, "run '%s --help' for its use\n", cmd.CommandPath())
 	}
 	return exitCode(err)
 }
 
-// root builds the command tree.
+// printError writes an error as one line, which a terminal gets broken between words,
+// and the command that it suggests.
+func (a *app) printError(err error) {
+	a.tell("%s", asFlags(err))
+	columns, _ := columnsOf(a.stderr)
+	var h *hinted
+	if errors.As(err, &h) {
+		fmt.Fprintf(a.stderr, "%s:\n  %s\n", h.hint, shellLines(h.command, 2, columns))
+	}
+}
+
+// root builds the command tree: a new one for each call of Run, since cobra keeps the values
+// of flags in it.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:                "pce",
@@ -64,17 +79,23 @@ func (a *app) root() *cobra.Command {
 	}
 	for _, c := range []*cobra.Command{
 		a.benchCommand(),
+		a.checkCommand(),
 		a.clusterCommand(),
 		a.compileCommand(),
 		a.compressCommand(),
 		a.configCommand(),
+		a.convertCommand(),
 		a.dataCommand(),
 		a.decompressCommand(),
 		a.doctorCommand(),
 		a.evalCommand(),
 		a.infoCommand(),
+		a.plotCommand(),
+		a.predictCommand(),
 		a.queryCommand(),
+		a.reduceCommand(),
 		a.reportCommand(),
+		a.runsCommand(),
 		a.serveCommand(),
 		a.trainCommand(),
 		a.versionCommand(),
@@ -84,6 +105,8 @@ func (a *app) root() *cobra.Command {
 	}
 	root.InitDefaultCompletionCmd()
 	groups(root)
+	completions(root)
+	modelArguments(root)
 	return root
 }
 
@@ -117,10 +140,32 @@ func onRun(c *cobra.Command, f func()) {
 	}
 }
 
-// explain turns cobra's error into one line that says what to do.
+// optionFlags names the flags of options that errors of the library tell to set.
+var optionFlags = []struct {
+	class        error
+	option, flag string
+}{
+	{run.ErrRun, "Resume", "--resume"},
+	{em.ErrChanged, "AllowChanges", "--allow-changes"},
+}
+
+// asFlags is the text of the error that ends a command: one line, with the library's options
+// as the flags that set them.
+func asFlags(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	for _, f := range optionFlags {
+		if errors.Is(err, f.class) {
+			text = strings.ReplaceAll(text, "with "+f.option, "with "+f.flag)
+		}
+	}
+	return text
+}
+
+// explain turns cobra's error into one line that says what to do. It is called where the
+// command line was at fault, before any command ran.
 func explain(cmd *cobra.Command, err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	text, _, _ = strings.Cut(text, ": strconv.") // -n x: how it was parsed is no news
+	text, _, _ = strings.Cut(text, ": strconv.") // -n x: how it was parsed does not matter
 	rest, ok := strings.CutPrefix(text, `unknown command "`)
 	if !ok {
 		return text

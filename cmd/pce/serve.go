@@ -29,6 +29,7 @@ type serveFlags struct {
 	tlsCert   string
 	tlsKey    string
 	insecure  bool
+	soft      bool
 	drain     time.Duration
 	memoryMiB int64
 	bodyMiB   int64
@@ -65,6 +66,7 @@ An --addr beyond this machine needs --token-file (or PCE_SERVE_TOKEN) or TLS.`,
 	flags.DurationVar(&f.options.MaxQueueDelay, "max-queue-delay", 500*time.Microsecond, "how long a request waits for others to be computed with")
 	flags.IntVar(&f.options.MaxQueueRows, "max-queue-rows", 0, "rows of a model that may wait; further requests get 429; 0: --max-batch-rows")
 	flags.DurationVar(&f.options.Timeout, "timeout", 30*time.Second, "how long a request may take")
+	flags.BoolVar(&f.soft, "soft", false, "take the inputs low, high and likelihood: ranges, sets and likelihoods as evidence; models need more memory")
 	flags.Int64Var(&f.bodyMiB, "max-body", 64, "MiB that a request may have")
 	flags.Int64Var(&f.memoryMiB, "max-memory", 0, "MiB that all models may take; 0: what the machine has available")
 	flags.IntVar(&f.conns, "max-connections", 4096, "connections at a time; others wait")
@@ -178,6 +180,7 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 	}
 	o.MaxBody, o.MaxMemory = f.bodyMiB<<20, f.memoryMiB<<20
 	on := runOptions(f.run.device, f.run.threads)
+	on.Soft = f.soft
 	if on.Engines = o.Parallel; o.Parallel > 1 {
 		on.Threads = max(1, cmp.Or(on.Threads, runtime.GOMAXPROCS(0))/o.Parallel)
 	}

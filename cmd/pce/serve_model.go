@@ -4,9 +4,9 @@ import (
 	"context"
 	"io"
 	"runtime/debug"
+	"sync"
 
 	"github.com/pce-engine/pce"
-	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/run"
 	"github.com/pce-engine/pce/serve"
 )
@@ -15,22 +15,41 @@ import (
 type circuitLoader struct {
 	run   run.Options
 	notes io.Writer
+	large sync.Map   // path -> true, of models that take largeModel or more
+	gc    sync.Mutex // held while GOGC is changed for one of them
 }
+
+// largeModel is what a model takes for which opening it collects garbage more often.
+// A small one leaves little, and collecting it would slow the batches of a server
+// that loads a new version.
+const largeModel = 64 << 20
 
 // Plan says what a model file takes, from its structure alone.
 func (l *circuitLoader) Plan(_ context.Context, path string) (int64, error) {
-	b, err := run.OpenModel(path, compile.Options{})
+	how, err := l.run.SoftPath()
+	if err != nil {
+		return 0, err
+	}
+	b, err := run.OpenModelFor(how, path, l.run.Compile())
 	if err != nil {
 		return 0, err
 	}
 	defer b.Close()
 	m, err := b.Memory(run.QueryLoad(l.run))
-	return m.Total * int64(l.run.Engines), err
+	bytes := m.Total * int64(l.run.Engines)
+	if bytes >= largeModel {
+		l.large.Store(path, true)
+	}
+	return bytes, err
 }
 
 // Open opens a model file.
 func (l *circuitLoader) Open(ctx context.Context, path string) (serve.Model, error) {
-	defer debug.SetGCPercent(debug.SetGCPercent(openGC))
+	if _, large := l.large.Load(path); large {
+		l.gc.Lock()
+		defer l.gc.Unlock()
+		defer debug.SetGCPercent(debug.SetGCPercent(openGC))
+	}
 	m, err := pce.Open(ctx, path, l.run)
 	if err != nil {
 		return nil, err
@@ -41,7 +60,10 @@ func (l *circuitLoader) Open(ctx context.Context, path string) (serve.Model, err
 	c := &servedCircuit{Model: m}
 	info, err := m.Info()
 	if err == nil {
-		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), 2*info.SumEdges, m.MPEExact())
+		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), 2*info.SumEdges, m.MPEExact(), l.run.Soft)
+		if info.Path == string(run.PathCode) { // which answers log_prob alone
+			c.queries = c.queries[:1]
+		}
 		c.device, err = deviceName(ctx, m)
 	}
 	if err != nil {
@@ -80,6 +102,7 @@ func (c *servedCircuit) Queries() []serve.Query {
 func (c *servedCircuit) Run(ctx context.Context, w *serve.Work) error {
 	for i := range c.queries {
 		if c.queries[i].Name == w.Query {
+			c.soften(w, c.queries[i].Inputs)
 			return c.queries[i].run(c, ctx, w)
 		}
 	}

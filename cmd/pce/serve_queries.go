@@ -39,7 +39,7 @@ const (
 
 // servedQueries lists what a circuit of some columns answers. flops is what the likelihood of
 // a row takes.
-func servedQueries(s *dataset.Schema, flops int64, exact bool) []servedQuery {
+func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQuery {
 	columns := []int64{int64(len(s.Columns))}
 	logProb := serve.Output{Name: "log_prob", Datatype: oip.FP32}
 	cells := serve.Output{Name: "samples", Datatype: oip.FP32, Shape: columns}
@@ -55,7 +55,7 @@ func servedQueries(s *dataset.Schema, flops int64, exact bool) []servedQuery {
 	}
 	mpe, mpeFlops := cells, posteriorCost*flops
 	if mpe.Name = "mpe"; !exact {
-		mpeFlops += sweepCost * flops * columns[0] * int64(1+pce.DefaultMPE.Candidates)
+		mpeFlops += sweepCost * flops * columns[0] * int64(2+pce.DefaultMPE.Candidates+pce.DefaultMPE.Beam)
 	}
 	queries := []servedQuery{
 		{serve.Query{Name: "log_prob", Flops: flops, Outputs: []serve.Output{logProb}}, (*servedCircuit).logProb},
@@ -93,6 +93,11 @@ func servedQueries(s *dataset.Schema, flops int64, exact bool) []servedQuery {
 			},
 			Params: []serve.Param{{Name: paramClass, Default: "", Values: classes}},
 		}, (*servedCircuit).classify})
+	}
+	if soft {
+		for i := range queries {
+			addSoft(&queries[i].Query, s, most)
+		}
 	}
 	return queries
 }
@@ -185,6 +190,9 @@ func (c *servedCircuit) conditional(ctx context.Context, w *serve.Work) error {
 		} else {
 			cells.Values[i/columns] = float32(math.NaN())
 		}
+		if of := w.Batch.Columns[i%columns].Soft.Of; of != nil {
+			of[i/columns] = 0
+		}
 	}
 	given, err := c.LogLikelihoodBatch(ctx, w.Batch)
 	if err != nil {
@@ -219,7 +227,7 @@ func (c *servedCircuit) moments(ctx context.Context, w *serve.Work) error {
 func (c *servedCircuit) mpe(ctx context.Context, w *serve.Work) error {
 	w.Answer = oip.Params{answerExact: c.MPEExact()}
 	return eachPart(w, func(rows *dataset.Batch, p *serve.Part, at int) error {
-		o := pce.MPEOptions{Candidates: int(p.Params[paramCandidates].(int64)), Seed: p.Params[paramSeed].(uint64)}
+		o := pce.MPEOptions{Candidates: int(p.Params[paramCandidates].(int64)), Beam: pce.DefaultMPE.Beam, Seed: p.Params[paramSeed].(uint64)}
 		how, err := c.MPEBatch(ctx, rows, o, p.First)
 		if err != nil {
 			return err

@@ -10,7 +10,8 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
-// structureOf says to package pce what the config says of the circuit.
+// structureOf says to package run what the config says of the circuit. The seed of a run is
+// also that of its structure and, unless model.init.seed is set, of its starting parameters.
 func structureOf(cfg *configs.Config) run.Structure {
 	m := &cfg.Model
 	s := run.DefaultStructure()
@@ -63,10 +64,12 @@ func (a *app) split(d *configs.Data, paths configs.Paths) run.Rows {
 
 // blueprint builds the circuit of a config. A circuit from a file needs no
 // training rows.
-func (a *app) blueprint(ctx context.Context, cfg *configs.Config) (*run.Blueprint, error) {
+func (a *app) blueprint(ctx context.Context, cfg *configs.Config, path run.Path) (*run.Blueprint, error) {
 	rows := a.split(&cfg.Data, cfg.Data.Train)
 	if rows == nil && cfg.Model.Structure != "file" {
 		return nil, cfg.Data.RequireTraining()
 	}
-	return run.Build(ctx, structureOf(cfg), rows, compileOptions(&cfg.Compile))
+	s := structureOf(cfg)
+	s.Path = path
+	return run.Build(ctx, s, rows, compileOptions(&cfg.Compile))
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/run"
 )
@@ -29,6 +29,10 @@ type trainFlags struct {
 	resume bool
 	allow  bool
 	asJSON bool
+	// events is the directory of event files; "": none are written.
+	events string
+	// verbose asks for log lines on a terminal.
+	verbose bool
 }
 
 func (a *app) trainCommand() *cobra.Command {
@@ -46,9 +50,11 @@ step that it was part of, so it lags behind. What the command ends with, and
 result.json, is evaluated at the end: all log-likelihoods there are those of the
 model that was saved, the one of best_epoch.
 
-An interrupt (SIGINT or
-SIGTERM) writes a checkpoint and ends with exit code 75: run again with --resume.
-With --resume and --out, --config may be left out: the run's own is used.
+On a terminal, stderr has a line for each stage and a bar that is redrawn; with
+TERM=dumb it has a line for each epoch. Otherwise, and with -v, it has log lines.
+
+An interrupt (SIGINT or SIGTERM) writes a checkpoint and ends with exit code 75: the
+command that continues the run is printed. With --resume and --out, --config may be left out: the run's own is used.
 
 A checkpoint keeps a fingerprint of the rows, the settings and the kernels. A run
 that is resumed with others ends with exit code 3 and names what has changed, was
@@ -62,14 +68,14 @@ themselves, and writes the directory. The result has the bits of a run on one
 machine of the workers' kind.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			res, err := a.train(cmd.Context(), &f, cmd.Flags().Changed)
+			cfg, res, err := a.train(cmd.Context(), &f, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
 			if f.asJSON {
 				return a.printJSON(res)
 			}
-			return a.printResult(res)
+			return a.printResult(cfg, res)
 		},
 	}
 	f.config.register(c.Flags())
@@ -78,37 +84,43 @@ machine of the workers' kind.`,
 	c.Flags().StringVar(&f.out, "out", "", "directory of the run, instead of the config's output")
 	c.Flags().BoolVar(&f.resume, "resume", false, "continue the run in the directory")
 	c.Flags().BoolVar(&f.allow, "allow-changes", false, "with --resume: continue also if rows, settings or kernels are not those of the checkpoint")
+	c.Flags().StringVar(&f.events, "tensorboard", "", "directory to write event files to, as TensorBoard shows them")
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "on a terminal: log lines instead of a line for each stage")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "end with one JSON object")
 	return c
 }
 
-func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool) (*run.Result, error) {
+// train trains, and returns the config that it found too.
+func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool) (*configs.Config, *run.Result, error) {
 	if err := f.lead.check(given); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if f.allow && !f.resume {
-		return nil, usagef("--allow-changes has no effect without --resume")
+		return nil, nil, usagef("--allow-changes has no effect without --resume")
 	}
 	if own := filepath.Join(f.out, run.ConfigFile); len(f.config.files) == 0 && f.resume && f.out != "" {
 		if _, err := os.Stat(own); err != nil {
-			return nil, usagef("--resume without --config: %v; give --config FILE", err)
+			return nil, nil, usagef("--resume without --config: %v; give --config FILE", err)
 		}
 		f.config.files = []string{own}
 	}
 	cfg, err := a.loadConfig(&f.config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if given("out") {
 		cfg.Output = f.out
 	}
 	f.run.override(cfg, given)
 	if err := cfg.Data.RequireTraining(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	bar := newProgress(a.stderr, a.env, f.verbose)
+	defer bar.hide()
+	bar.start(subject(cfg), cfg.Output)
 	if cfg.Train.ShardRows == 0 && f.resume {
 		if cfg.Train.ShardRows, err = keptShardRows(cfg.Output); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if !f.lead.given() {
@@ -117,53 +129,56 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 	o := a.trainOptions(cfg)
 	o.Resume, o.AllowChanges = f.resume, f.allow
 	if o.Config, err = cfg.YAML(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	bar := newProgress(a.stderr, a.env)
-	defer bar.hide()
-	o.EM.OnStep = bar.step
-	o.EM.Logger = slog.New(slog.NewTextHandler(bar, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
+	bar.limit = o.EM.Steps
+	o.OnStage, o.EM.OnStep, o.EM.OnEpoch, o.EM.Logger = bar.stage, bar.step, bar.epoch, bar.log
+	if f.events != "" {
+		e, err := newEvents(f.events, &o, bar.log)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer e.close()
+	}
 	defer debug.SetGCPercent(debug.SetGCPercent(trainGC))
 	var res *run.Result
 	if f.lead.given() {
-		res, err = a.trainOnCluster(ctx, &f.lead, cfg, o, bar)
+		res, err = a.trainOnCluster(ctx, &f.lead, cfg, o, bar.logLines())
 	} else {
 		res, err = run.Train(ctx, o)
 	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, em.ErrStopped) {
-		return nil, fmt.Errorf("%w: outside the training steps; run again with --resume", em.ErrStopped)
+		err = fmt.Errorf("%w: outside the training steps; run again with --resume", em.ErrStopped)
 	}
-	return res, err
+	if errors.Is(err, em.ErrStopped) {
+		err = &hinted{err, "continue with", a.continuing(f, cfg)}
+	}
+	return cfg, res, err
 }
 
-// withoutTime drops the time of log lines: equal runs log equal lines.
-func withoutTime(groups []string, attr slog.Attr) slog.Attr {
-	if len(groups) == 0 && attr.Key == slog.TimeKey {
-		return slog.Attr{}
+// subject says what a config trains, in a few words.
+func subject(cfg *configs.Config) string {
+	paths := slices.DeleteFunc(slices.Clone(cfg.Data.Train), func(p string) bool { return p == "" })
+	of := paths[0]
+	if n := len(paths) - 1; n > 0 {
+		of += fmt.Sprintf(" and %d more", n)
 	}
-	return attr
+	return fmt.Sprintf("%s: %s of %s", cfg.Name, cfg.Model.Structure, of)
 }
 
-// printResult prints the figures of the model that was saved.
-func (a *app) printResult(r *run.Result) error {
-	text := fmt.Sprintf("circuit     %d nodes, %d edges, %d parameters\n", r.Nodes, r.Edges, r.Parameters)
-	perplexity := math.NaN()
-	if r.Unit != "" {
-		perplexity = run.Perplexity(r.TestLL, r.Variables)
-	}
-	for _, x := range []struct {
-		name  string
-		value float64
-	}{
-		{"train ll", r.TrainLL}, {"valid ll", r.ValidLL}, {"test ll", r.TestLL},
-		{"test bpd", run.BitsPerDimension(r.TestLL, r.Variables)}, {"test perp.", perplexity},
-	} {
-		if !math.IsNaN(x.value) {
-			text += fmt.Sprintf("%-11s %.6g\n", x.name, x.value)
+// continuing returns the command that continues a run that was interrupted. One that
+// has written its config needs no other settings; an earlier one repeats its own.
+func (a *app) continuing(f *trainFlags, cfg *configs.Config) []string {
+	if _, err := os.Stat(filepath.Join(cfg.Output, run.ConfigFile)); err != nil {
+		args := command(a.args...)
+		if !f.resume {
+			args = append(args, "--resume")
 		}
+		return args
 	}
-	text += fmt.Sprintf("epoch       %d of %d\ntrained     %d steps in %.1f s, %.0f rows/s on %s (%s)\nrecomputed  %d tiles in log space\nwritten     %s\n",
-		r.BestEpoch, r.Epochs, r.Steps, r.TrainSeconds, r.SamplesPerSecond, r.Device, r.PrecisionUsed, r.Recomputed, r.Out)
-	_, err := fmt.Fprint(a.stdout, text)
-	return err
+	args := command("train", "--resume", "--out", cfg.Output)
+	if f.events != "" {
+		args = append(args, "--tensorboard", f.events)
+	}
+	return append(args, f.lead.args()...)
 }

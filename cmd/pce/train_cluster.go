@@ -21,6 +21,9 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
+// defaultPeerAddr is any free port of this machine alone.
+const defaultPeerAddr = "127.0.0.1:0"
+
 // leadFlags are the flags of a command that leads a run itself.
 type leadFlags struct {
 	cluster   clusterFlags
@@ -30,12 +33,25 @@ type leadFlags struct {
 
 func (f *leadFlags) register(flags *pflag.FlagSet) {
 	f.cluster.register(flags)
-	flags.StringVar(&f.peerAddr, "peer-addr", "127.0.0.1:0", "with --cluster: HOST:PORT to take data from workers at; port 0: any free one")
+	flags.StringVar(&f.peerAddr, "peer-addr", defaultPeerAddr, "with --cluster: HOST:PORT to take data from workers at; port 0: any free one")
 	flags.StringVar(&f.advertise, "advertise", "", "with --cluster: HOST or HOST:PORT at which workers reach --peer-addr; left out: --peer-addr")
 }
 
 // given reports whether a cluster computes.
 func (f *leadFlags) given() bool { return f.cluster.cluster != "" }
+
+// args returns the flags as they were given, for a command that continues the run.
+func (f *leadFlags) args() (args []string) {
+	for _, x := range []struct{ name, value, left string }{
+		{"cluster", f.cluster.cluster, ""}, {"credentials", f.cluster.credentials, ""}, {"ca", f.cluster.ca, ""},
+		{"peer-addr", f.peerAddr, defaultPeerAddr}, {"advertise", f.advertise, ""},
+	} {
+		if x.value != x.left {
+			args = append(args, "--"+x.name, x.value)
+		}
+	}
+	return args
+}
 
 // check refuses addresses that cannot work, and flags that have no effect.
 func (f *leadFlags) check(given func(string) bool) error {
@@ -175,7 +191,7 @@ func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Re
 		record.State = job.StateDone
 	case errors.Is(context.Cause(watched), job.ErrCancelled):
 		record.State, record.Code = job.StateCancelled, exitInterrupted
-		err = fmt.Errorf("%w: run %s was cancelled; --resume goes on from its last checkpoint", context.Canceled, c.ID)
+		err = fmt.Errorf("%w: run %s was cancelled; --resume continues from its last checkpoint", context.Canceled, c.ID)
 	case ctx.Err() != nil:
 		record.State, record.Code = job.StateInterrupted, exitCheckpointed
 	default:

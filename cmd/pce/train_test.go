@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"image"
+	"image/png"
 	"io"
 	"math"
 	"os"
@@ -13,10 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pce-engine/pce/configs"
-	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -231,8 +231,10 @@ func TestInterrupt(t *testing.T) {
 		}
 	}
 	cancel()
-	if code := Run(ctx, append([]string{"train", "--out", "never"}, tiny...), nil, nil, &out, &errs); code != exitCheckpointed {
-		t.Errorf("interrupted at once: exit %d, want %d: %s", code, exitCheckpointed, &errs)
+	errs.Reset()
+	code = Run(ctx, append([]string{"train", "--out", "never"}, tiny...), nil, nil, &out, &errs)
+	if again := "--set train.samples=9 --resume\n"; code != exitCheckpointed || !strings.HasSuffix(errs.String(), again) { // there is no config yet
+		t.Errorf("interrupted at once: exit %d, want %d, and a command that ends with %q: %s", code, exitCheckpointed, again, &errs)
 	}
 }
 
@@ -247,27 +249,63 @@ func TestText(t *testing.T) {
 	if got, want := number(t, end, "test_perplexity"), math.Exp(-number(t, end, "test_ll")/32); !(math.Abs(got-want) <= 1e-12*want) {
 		t.Errorf("perplexity %v, want %v", got, want)
 	}
-}
-
-// TestProgress draws the bar on a terminal, below the log lines.
-func TestProgress(t *testing.T) {
-	var b bytes.Buffer
-	p := &progress{w: &b, bar: true}
-	p.step(em.Progress{Epoch: 1, Epochs: 2, Step: 5, Steps: 10, Rows: 50, LL: -3})
-	io.WriteString(p, "a line\n")
-	p.last = time.Time{}
-	p.step(em.Progress{Epoch: 1, Epochs: 2, Step: 10, Steps: 10, Rows: 50, LL: -2})
-	p.hide()
-	text := b.String()
-	for _, want := range []string{"epoch 1/2 [===============               ] 5/10  running ll -3.0000", eraseLine + "a line\n", "10/10", eraseLine} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in %q", want, text)
+	sample := func(args ...string) string {
+		var out, errs bytes.Buffer
+		if code := Run(t.Context(), append([]string{"query", "sample", "--model", "run/model.safetensors"}, args...), nil, nil, &out, &errs); code != exitOK {
+			t.Fatalf("exit %d: %s", code, &errs)
+		}
+		return out.String()
+	}
+	text := sample("-n", "3")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for _, line := range lines {
+		if len(lines) != 3 || len(line) != 32 || strings.Trim(line, " .acehmnost") != "" {
+			t.Errorf("text is drawn as %q", text)
 		}
 	}
-	b.Reset()
-	off := newProgress(&b, nil)
-	off.step(em.Progress{Epoch: 1, Epochs: 2, Step: 5, Steps: 10})
-	if b.Len() > 0 {
-		t.Errorf("a bar where there is no terminal: %q", &b)
+	cells := sample("-n", "1", "--out", "-")
+	if strings.Count(cells, ",") != 31 {
+		t.Errorf("cells are drawn as %q", cells)
+	}
+	if err := os.WriteFile("cells.csv", []byte(cells), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sample("--given", "cells.csv"), lines[0]+"\n"; got != want {
+		t.Errorf("a row without missing cells is completed as %q, want %q", got, want)
+	}
+}
+
+// TestPictures wants a line of a picture for each row that is completed, and dots of 4
+// pixels.
+func TestPictures(t *testing.T) {
+	t.Chdir(t.TempDir())
+	runJSON(t, append([]string{"train", "--out", "run"}, tiny...)...)
+	rows := strings.Repeat("1,0,,,3,,,,,,,,,,,2\n", 3)
+	if err := os.WriteFile("given.csv", []byte(rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const cell = 4*4 + 2
+	for _, tc := range []struct {
+		args []string
+		size image.Point
+	}{
+		{nil, image.Pt(8+3*cell+14+3*cell+8, 8+3*cell-2+8)}, // samples.png, of 9 rows drawn and 9 real
+		{[]string{"sample", "-n", "5"}, image.Pt(2+3*cell, 2+2*cell)},
+		{[]string{"sample", "-n", "5", "--given", "given.csv"}, image.Pt(2+6*cell, 2+3*cell)},
+		{[]string{"mpe", "--data", "given.csv"}, image.Pt(2+2*cell, 2+3*cell)},
+	} {
+		name := filepath.Join("run", run.SamplesFile)
+		if tc.args != nil {
+			name = "out.png"
+			var out, errs bytes.Buffer
+			args := append([]string{"query"}, tc.args...)
+			if code := Run(t.Context(), append(args, "--model", "run/model.safetensors", "--out", name, "--force"), nil, nil, &out, &errs); code != exitOK {
+				t.Fatalf("exit %d: %s", code, &errs)
+			}
+		}
+		config, err := png.DecodeConfig(bytes.NewReader(readFile(t, name)))
+		if err != nil || config.Width != tc.size.X || config.Height != tc.size.Y {
+			t.Errorf("%q: %d x %d pixels, want %v (%v)", tc.args, config.Width, config.Height, tc.size, err)
+		}
 	}
 }

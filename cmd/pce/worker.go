@@ -41,6 +41,8 @@ type workerFlags struct {
 	leaveOnEOF bool
 }
 
+// workerCommand makes the command pce worker, which computes for a cluster until it is
+// interrupted and ends with exit code 75 then.
 func (a *app) workerCommand() *cobra.Command {
 	var f workerFlags
 	c := &cobra.Command{
@@ -77,7 +79,7 @@ below --root only; what lies elsewhere is uploaded with the run.`,
 	c.Flags().StringVar(&f.healthAddr, "health-addr", "", "HOST:PORT to serve /healthz, /readyz and /metrics at; left out: nowhere")
 	c.Flags().StringVar(&f.peerAddr, "peer-addr", "127.0.0.1:0", "HOST:PORT to take data from other workers at; port 0: any free one")
 	c.Flags().StringVar(&f.advertise, "advertise", "", "HOST or HOST:PORT at which others reach --peer-addr; left out: --peer-addr")
-	c.Flags().DurationVar(&f.lease, "lease", cluster.DefaultLease, "the cluster gives a worker up that is silent for so long")
+	c.Flags().DurationVar(&f.lease, "lease", cluster.DefaultLease, "the cluster drops a worker that is silent for this long")
 	c.Flags().BoolVar(&f.leaveOnEOF, "leave-on-eof", false, "also leave when stdin ends, as it does when the process that started this one dies")
 	return c
 }
@@ -100,7 +102,9 @@ func (f *workerFlags) takeSeat() error {
 	return nil
 }
 
-// complete checks the flags and fills in what follows from others.
+// complete checks the flags and fills in what follows from others: the id from the name of the
+// key, the directory from the id. It is called before anything is opened; a fault is a usage
+// error.
 func (f *workerFlags) complete(o natsbus.Options) error {
 	if f.id == "" {
 		if o.Credentials == "" {
@@ -144,7 +148,7 @@ func checkRoots(roots []string) error {
 			return usagef("--root %s: %v", r, err)
 		}
 		if info, err := os.Stat(full); err != nil || !info.IsDir() {
-			return usagef("--root %s is no directory here; make it or name another", r)
+			return usagef("--root %s is not a directory here; make it or name another", r)
 		}
 		roots[i] = full
 	}
@@ -173,7 +177,9 @@ func threadsOf(o run.Options) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// work joins the cluster and computes until ctx ends.
+// work joins the cluster and computes until ctx ends, then finishes its shard, hands the rest
+// back and returns em.ErrStopped. It locks its directory, so two workers cannot share one. A
+// broker that does not answer within brokerPatience is an error.
 func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 	if err := f.takeSeat(); err != nil {
 		return err

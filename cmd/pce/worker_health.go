@@ -43,7 +43,8 @@ func (h *healthServer) handler() http.Handler {
 	return mux
 }
 
-// metrics is the worker's numbers as text.
+// metrics is the worker's numbers in Prometheus' text format. It may be called at any time,
+// also while a shard is computed.
 func (h *healthServer) metrics() string {
 	var b strings.Builder
 	family := func(name, kind, help string, lines ...string) {
@@ -105,7 +106,9 @@ func (p *meteredPeers) Send(ctx context.Context, to string, f *cluster.Frame) er
 	return err
 }
 
-// start listens at addr and serves until stop is called.
+// start listens at addr and serves health and metrics in a goroutine of its own until stop is
+// called, which waits for it. It returns the address, whose port was chosen if addr has port
+// 0.
 func (h *healthServer) start(ctx context.Context, addr string, log *slog.Logger) (at string, stop func(), err error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)

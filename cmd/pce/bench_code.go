@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/run"
+)
+
+// benchCode measures the log-likelihoods of a model that runs as code.
+func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *benchFlags, load run.Load) (*benchResult, error) {
+	if f.kernels {
+		return nil, usagef("--kernels times training steps on a card or on the emulator; the model runs as code")
+	}
+	e, err := b.Runner(ctx, load)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	info := e.Info().Device
+	r := &benchResult{
+		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,
+		PrecisionUsed: b.Code.Type.String(), CompileSeconds: b.CompileTime.Seconds(),
+	}
+	recomputed := func() int64 {
+		if c, ok := e.(*engine.Code); ok {
+			return c.Recomputed()
+		}
+		return 0
+	}
+	rows, batch, ll := make([]int, r.Batch), &dataset.Batch{}, make([]float64, r.Batch)
+	var times []time.Duration
+	var total time.Duration
+	var before int64
+	next := 0
+	for n := -f.warmup; f.steps == 0 && (n < 5 || total < f.least) || n < f.steps; n++ {
+		for i := range rows {
+			rows[i] = next % b.Train.Rows()
+			next++
+		}
+		if err := b.Train.Gather(ctx, batch, rows); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			before = recomputed()
+		}
+		begin := time.Now()
+		if err := engine.EvaluateBatch(ctx, e, batch, ll); err != nil {
+			return nil, err
+		}
+		if n >= 0 {
+			times = append(times, time.Since(begin))
+			total += times[n]
+		}
+	}
+	slices.Sort(times)
+	r.Recomputed = recomputed() - before
+	r.Steps, r.Samples = len(times), len(times)*r.Batch
+	r.SecondsPer1k = times[len(times)/2].Seconds() * 1000 / float64(r.Batch)
+	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
+	r.PeakGFLOPS = peak(r.Threads, r.KernelPath)
+	r.judge(circuit.Count(b.Graph).SumEdges, true)
+	return r, nil
+}

@@ -1,0 +1,366 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/compile/spn"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/run"
+)
+
+// errCheck means that a path is further from the reference than its bound.
+var errCheck = errors.New("pce: check failed")
+
+// Bounds of differences in nats: of the reference from values that were computed elsewhere, and
+// of the tensor path in float32 from the reference, for a log-likelihood of 1 and less, and
+// relative beyond.
+const (
+	expectedBound = 1e-9
+	tensorBound   = 1e-5
+)
+
+// checkResult is the output of check.
+type checkResult struct {
+	Rows     int         `json:"rows"`
+	MeanLL   *float64    `json:"mean_ll"` // of the reference; null where a row is impossible
+	Expected *pathCheck  `json:"expected,omitempty"`
+	Paths    []pathCheck `json:"paths"`
+	OK       bool        `json:"ok"`
+}
+
+// pathCheck compares log-likelihoods with those of the reference.
+type pathCheck struct {
+	Path       string  `json:"path"` // tensor, code, or expected
+	Device     string  `json:"device,omitempty"`
+	KernelPath string  `json:"kernel_path,omitempty"`
+	MaxError   float64 `json:"max_error"` // nats
+	Row        int     `json:"row"`       // the one that has it, counted from 1
+	Bound      float64 `json:"bound"`     // for that row
+	Recomputed int64   `json:"recomputed_rows,omitempty"`
+	OK         bool    `json:"ok"` // every row is within its bound
+}
+
+// compare looks at one row.
+func (c *pathCheck) compare(row int, got, want, bound float64) {
+	if got == want {
+		return
+	}
+	d := math.Abs(got - want)
+	if !(d <= bound) {
+		c.OK = false
+	}
+	if math.IsNaN(d) || math.IsInf(d, 0) { // JSON has neither
+		d = math.MaxFloat64
+	}
+	if d > c.MaxError || c.Row == 0 {
+		c.MaxError, c.Row, c.Bound = d, row+1, bound
+	}
+}
+
+func (a *app) checkCommand() *cobra.Command {
+	var f queryFlags
+	var expected string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "check MODEL --data FILE",
+		Short: "Compare the paths that a model can run on with float64 evaluation, row by row",
+		Long: `Compare the paths that a model can run on with float64 evaluation, row by row.
+
+Every row is evaluated by recursion in float64 with all digits of the file, on the path of
+code and on the tensor path, as far as the model's leaves allow. A path must be within its
+bound of the evaluation; with --expected, the evaluation must be within 1e-9 nats of the
+numbers in a file.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.model = args[0]
+			r, err := a.check(cmd.Context(), &f, expected)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.printJSON(r)
+			} else {
+				err = a.printCheck(r)
+			}
+			if err == nil && !r.OK {
+				err = fmt.Errorf("%w: %s: a path is beyond its bound", errCheck, f.model)
+			}
+			return err
+		},
+	}
+	flags := c.Flags()
+	flags.StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")
+	flags.StringArrayVar(&f.config.set, "set", nil, "key=value, such as data.header=no; repeatable")
+	f.run.register(flags)
+	f.path.register(flags)
+	f.registerData(flags)
+	flags.StringVar(&expected, "expected", "", "file of log-likelihoods, a number for each row, gzip or not")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*checkResult, error) {
+	path, err := f.path.path()
+	if err != nil {
+		return nil, err
+	}
+	m, schema, err := run.OpenCircuit(f.model)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	for i := range schema.Columns {
+		if schema.Columns[i].Edges != nil {
+			return nil, usagef("%s is a histogram over values that were binned in training, which float64 evaluation does not read; check another model", schema.ColumnName(i))
+		}
+	}
+	params, err := reference.Load64(m.Graph, m.Params64)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.model, err)
+	}
+	ev, err := reference.New(m.Graph, params)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.model, err)
+	}
+	paths, err := a.openPaths(ctx, f, path)
+	defer func() {
+		for _, p := range paths {
+			p.close()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	r := &checkResult{OK: true}
+	var want []float64 // of all rows
+	err = a.eachRows(ctx, f, schema, func(b *dataset.Batch) error {
+		ll, err := evaluateRows(ctx, ev, schema, b)
+		if err != nil {
+			return err
+		}
+		for _, p := range paths {
+			got := make([]float64, b.Rows)
+			if err := engine.EvaluateBatch(ctx, p.runner, b, got); err != nil {
+				return err
+			}
+			for i := range got {
+				p.compare(len(want)+i, got[i], ll[i], p.bound(ll[i]))
+			}
+		}
+		want = append(want, ll...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Rows = len(want)
+	sum := 0.0
+	for _, x := range want {
+		sum += x
+	}
+	if mean := sum / float64(len(want)); !math.IsInf(mean, 0) && mean == mean {
+		r.MeanLL = &mean
+	}
+	if expected != "" {
+		if r.Expected, err = a.compareExpected(ctx, expected, want); err != nil {
+			return nil, err
+		}
+		r.OK = r.Expected.OK
+	}
+	for _, p := range paths {
+		if c, ok := p.runner.(*engine.Code); ok {
+			p.Recomputed = c.Recomputed()
+		}
+		r.Paths = append(r.Paths, p.pathCheck)
+		r.OK = r.OK && p.OK
+	}
+	return r, nil
+}
+
+// checkedPath is a path that is compared.
+type checkedPath struct {
+	pathCheck
+	plan   *run.Blueprint
+	runner engine.Runner
+	bound  func(ll float64) float64
+}
+
+func (p *checkedPath) close() {
+	p.runner.Close()
+	p.plan.Close()
+}
+
+// openPaths opens a model for every path that it can run on, or for one of choice.
+func (a *app) openPaths(ctx context.Context, f *queryFlags, only run.Path) (paths []*checkedPath, err error) {
+	for _, by := range []run.Path{run.PathCode, run.PathTensor} {
+		if only != run.PathAuto && only != by {
+			continue
+		}
+		plan, err := run.OpenModelFor(by, f.model, compile.Options{})
+		if only == run.PathAuto && (errors.Is(err, run.ErrOptions) || errors.Is(err, spn.ErrCode)) {
+			continue // the model's leaves do not allow it
+		}
+		if err != nil {
+			return paths, err
+		}
+		runner, err := plan.Runner(ctx, run.QueryLoad(runOptions(f.run.device, f.run.threads)))
+		if err != nil {
+			plan.Close()
+			return paths, err
+		}
+		device := runner.Info().Device
+		p := &checkedPath{pathCheck{Path: string(by), Device: device.Name, KernelPath: device.KernelPath, OK: true}, plan, runner,
+			func(ll float64) float64 { return tensorBound * math.Max(1, math.Abs(ll)) }}
+		if plan.Code != nil {
+			p.bound = plan.Code.Bound.Of
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+// eachRows calls do with the rows of all paths of a command, some at a time.
+func (a *app) eachRows(ctx context.Context, f *queryFlags, s *dataset.Schema, do func(b *dataset.Batch) error) error {
+	if len(f.data) == 0 {
+		return usagef("no --data; give the rows to ask about")
+	}
+	b := &dataset.Batch{}
+	for _, path := range f.data {
+		r, err := a.reader(ctx, f, s, path)
+		if err != nil {
+			return err
+		}
+		for err == nil {
+			if err = r.Read(ctx, b, rowsAtOnce(s)); err == nil {
+				err = do(b)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		if err := errors.Join(err, r.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evaluateRows evaluates rows by the reference, on all cores.
+func evaluateRows(ctx context.Context, ev *reference.Evaluator, s *dataset.Schema, b *dataset.Batch) ([]float64, error) {
+	rows, ll := reference.Rows(b), make([]float64, b.Rows)
+	parts := min(runtime.GOMAXPROCS(0), b.Rows)
+	errs := make([]error, parts)
+	var wait sync.WaitGroup
+	for k := range parts {
+		wait.Go(func() {
+			for i := k; i < b.Rows && errs[k] == nil && ctx.Err() == nil; i += parts {
+				ll[i], errs[k] = ev.LogLikelihood(rows[i])
+				for v := range s.Columns {
+					if rows[i][v] == rows[i][v] {
+						ll[i] -= s.Columns[v].LogScale()
+					}
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return ll, errors.Join(errors.Join(errs...), ctx.Err())
+}
+
+// text is a file that is unpacked where it is gzip.
+type text struct {
+	io.Reader
+	file *os.File
+}
+
+func (t text) Close() error { return t.file.Close() }
+
+func openText(path string) (*text, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b := bufio.NewReader(f)
+	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" {
+		return &text{b, f}, nil
+	}
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%w: %s: %w", dataset.ErrFormat, path, err)
+	}
+	return &text{z, f}, nil
+}
+
+// compareExpected compares the reference with the numbers in a file.
+func (a *app) compareExpected(ctx context.Context, path string, want []float64) (*pathCheck, error) {
+	r, err := openText(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	c := &pathCheck{Path: "expected", OK: true, Bound: expectedBound}
+	lines := bufio.NewScanner(r)
+	n := 0
+	for ; lines.Scan(); n++ {
+		x, err := strconv.ParseFloat(strings.TrimSpace(lines.Text()), 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s, line %d: %.40q is not a number", dataset.ErrFormat, path, n+1, lines.Text())
+		}
+		if n < len(want) {
+			c.compare(n, want[n], x, expectedBound)
+		}
+	}
+	if err := errors.Join(lines.Err(), ctx.Err()); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", dataset.ErrFormat, path, err)
+	}
+	if n != len(want) {
+		return nil, fmt.Errorf("%w: %s has %d numbers for %d rows; give a number for each", dataset.ErrFormat, path, n, len(want))
+	}
+	return c, nil
+}
+
+func (a *app) printCheck(r *checkResult) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rows       %d\n", r.Rows)
+	if r.MeanLL != nil {
+		fmt.Fprintf(&b, "reference  %.9g nats per row\n", *r.MeanLL)
+	}
+	list := r.Paths
+	if r.Expected != nil {
+		list = append([]pathCheck{*r.Expected}, list...)
+	}
+	for _, p := range list {
+		verdict := "within"
+		if !p.OK {
+			verdict = "BEYOND"
+		}
+		where := strings.TrimSpace(strings.Join([]string{p.Device, p.KernelPath}, " "))
+		fmt.Fprintf(&b, "%-10s largest error %.3g nats (row %d), %s the bound %.3g%s\n", p.Path, p.MaxError, p.Row, verdict, p.Bound, orEmpty(where))
+	}
+	_, err := io.WriteString(a.stdout, b.String())
+	return err
+}
+
+func orEmpty(where string) string {
+	if where == "" {
+		return ""
+	}
+	return "; " + where
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sharedData is where data of others lies, beside the repository.
+const sharedData = "../../../shared/data"
+
+// TestCheckSharedModels plays pce check on public networks with known log-likelihoods.
+func TestCheckSharedModels(t *testing.T) {
+	if _, err := os.Stat(sharedData + "/spn/text"); err != nil {
+		t.Skip("no networks in ../shared/data/spn: they are in the repository esa-tu-darmstadt/spn-compiler, branch feature/circt-llvm-19.0.0")
+	}
+	for _, c := range []struct {
+		model, rows string
+		columns     int // of the rows that the model reads; 0: all
+		quick       bool
+	}{
+		{"NLTCS_200", "nltcs/nltcs.test.data.gz", 0, true},
+		{"NIPS5", "nips-bow/nips100.csv.gz", 5, true},
+		{"NIPS10", "nips-bow/nips100.csv.gz", 10, false},
+		{"NIPS20", "nips-bow/nips100.csv.gz", 20, false},
+		{"NIPS40", "nips-bow/nips100.csv.gz", 40, false},
+		{"NIPS50", "nips-bow/nips100.csv.gz", 50, false},
+		{"NIPS70", "nips-bow/nips100.csv.gz", 70, false},
+		{"PLANTS_4000", "plants/plants.test.data.gz", 0, false},
+		{"ACCIDENTS_4000", "accidents/accidents.test.data.gz", 0, false},
+		{"BAUDIO_4000", "audio/baudio.test.data.gz", 0, false},
+		{"MSNBC_200", "msnbc/msnbc.test.data.gz", 0, false},
+	} {
+		t.Run(c.model, func(t *testing.T) {
+			if testing.Short() && !c.quick {
+				t.Skip("short")
+			}
+			rows := filepath.Join(sharedData, "density", c.rows)
+			if _, err := os.Stat(rows); err != nil {
+				t.Skipf("no rows %s in ../shared/data/density", c.rows)
+			}
+			if c.columns > 0 {
+				rows = cut(t, rows, c.columns)
+			}
+			text := filepath.Join(sharedData, "spn/text", c.model)
+			var out, errs bytes.Buffer
+			code := Run(t.Context(), []string{"check", text + ".spn", "--data", rows, "--expected", text + ".expected_ll.txt.gz", "--json"}, nil, nil, &out, &errs)
+			var r checkResult
+			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exitOK || errs.Len() > 0 {
+				t.Fatalf("exit %d, %v\n%s%s", code, err, out.String(), errs.String())
+			}
+			if !r.OK || r.Expected == nil || !(r.Expected.MaxError <= expectedBound) || r.Rows == 0 {
+				t.Errorf("%s", out.String())
+			}
+			for _, p := range r.Paths {
+				if !p.OK || p.Path == "code" && !(p.MaxError <= 1e-10) {
+					t.Errorf("%s", out.String())
+				}
+			}
+			if len(r.Paths) == 0 || r.Paths[0].Path != "code" {
+				t.Errorf("paths %+v, want code first", r.Paths)
+			}
+			t.Log(strings.TrimSpace(out.String()))
+		})
+	}
+}
+
+// cut writes the first columns of a table to a file, and returns its name.
+func cut(t *testing.T, path string, columns int) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		b.WriteString(strings.Join(strings.Split(strings.TrimSpace(line), ",")[:columns], ",") + "\n")
+	}
+	to := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(to, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}

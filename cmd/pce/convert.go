@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/forest/format/xgboost"
+	"github.com/pce-engine/pce/run"
+)
+
+func (a *app) convertCommand() *cobra.Command {
+	var out outputFlags
+	c := &cobra.Command{
+		Use:   "convert IN OUT.json|OUT.spn",
+		Short: "Write a decision forest as XGBoost's JSON, or a circuit as SPFlow's text",
+		Long: `Write a decision forest as XGBoost's JSON, which gives the same raw scores to the bit. A
+forest that XGBoost cannot express is refused with the reason. OUT may be - for stdout.
+
+With OUT.spn, write a circuit as a reference graph of SPFlow, with all digits of its
+parameters. A circuit that the text cannot express is refused with the reason.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			out.path = args[1]
+			if strings.HasSuffix(strings.ToLower(out.path), ".spn") {
+				if err := out.check(); err != nil {
+					return err
+				}
+				return a.convertCircuit(args[0], &out)
+			}
+			if !out.stdout() && !strings.HasSuffix(strings.ToLower(out.path), ".json") {
+				return usagef("%s: forests are written as XGBoost's JSON; name a file that ends in .json", out.path)
+			}
+			if err := out.check(); err != nil {
+				return err
+			}
+			f, err := run.OpenForest(args[0])
+			if err != nil {
+				return err
+			}
+			err = a.output(&out, func(w io.Writer, _ string) error { return xgboost.Write(w, f) })
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&out.force, "force", false, "replace OUT if there is such a file")
+	return c
+}

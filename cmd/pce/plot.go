@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/report"
+	"github.com/pce-engine/pce/report/curves"
+	"github.com/pce-engine/pce/run"
+)
+
+func (a *app) plotCommand() *cobra.Command {
+	var out outputFlags
+	var measure, axis string
+	c := &cobra.Command{
+		Use:   "plot RUN... [--out FILE.png|FILE.svg]",
+		Short: "Draw the curves of runs into one picture",
+		Long: `Draw the curves of the runs in the directories RUN into one picture, PNG or SVG by
+the extension of --out, and print its name. Without --out it is curves.png in the only RUN
+and is replaced, or curves.png here.
+
+Training curves are dashed. They are running means, as metrics.jsonl has them.`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeRun,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.plot(args, measure, axis, &out)
+		},
+	}
+	c.Flags().StringVar(&measure, "of", curves.LogLikelihood, "what is drawn: "+strings.Join(curves.Measures, ", "))
+	c.Flags().StringVar(&axis, "over", curves.Epochs, "over what: "+strings.Join(curves.Axes, ", "))
+	c.Flags().StringVar(&out.path, "out", "", "file to write, .png or .svg; - is stdout, SVG")
+	c.Flags().BoolVar(&out.force, "force", false, "replace the file of --out if there is one")
+	return c
+}
+
+// curvesFile is the picture of pce plot unless it is told another name.
+const curvesFile = "curves.png"
+
+func (a *app) plot(dirs []string, measure, axis string, out *outputFlags) error {
+	o := *out
+	switch {
+	case o.path == "" && len(dirs) == 1:
+		o = outputFlags{path: filepath.Join(dirs[0], curvesFile), force: true}
+	case o.path == "":
+		o.path = curvesFile
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	var runs []curves.Run
+	names := runNames(dirs)
+	for i, dir := range dirs {
+		path := filepath.Join(dir, run.MetricsFile)
+		epochs, err := report.ReadEpochs(path)
+		if err != nil && len(epochs) == 0 {
+			return fmt.Errorf("pce: %s: %w; give directories of runs", path, err)
+		}
+		if err != nil { // a run that is being written ends with half a line
+			a.tell("note: %s: %v", path, err)
+		}
+		runs = append(runs, curves.Run{Name: names[i], Epochs: epochs})
+	}
+	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(o.path), "."))
+	if o.path == "-" {
+		format = "svg"
+	}
+	err := a.output(&o, func(w io.Writer, _ string) error { return curves.Write(w, format, measure, axis, runs) })
+	if err != nil || o.path == "-" {
+		return err
+	}
+	_, err = fmt.Fprintln(a.stdout, o.path)
+	return err
+}
+
+// runNames returns the last elements of paths, or the paths where two have the same.
+func runNames(dirs []string) []string {
+	names, seen := make([]string, len(dirs)), map[string]bool{}
+	for i, dir := range dirs {
+		names[i] = filepath.Base(filepath.Clean(dir))
+		if abs, err := filepath.Abs(dir); err == nil {
+			names[i] = filepath.Base(abs)
+		}
+		if seen[names[i]] {
+			return dirs
+		}
+		seen[names[i]] = true
+	}
+	return names
+}

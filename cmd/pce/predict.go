@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/run"
+)
+
+// predictFlags are the flags of predict.
+type predictFlags struct {
+	config  configFlags
+	model   string
+	data    []string
+	threads int
+	out     outputFlags
+	margin  bool
+	leaf    bool
+	class   bool
+}
+
+// what is the kind of results that the flags ask for.
+func (f *predictFlags) what() forest.What {
+	switch {
+	case f.margin:
+		return forest.Margin
+	case f.leaf:
+		return forest.Leaves
+	case f.class:
+		return forest.Class
+	}
+	return forest.Prediction
+}
+
+func (a *app) predictCommand() *cobra.Command {
+	var f predictFlags
+	c := &cobra.Command{
+		Use:   "predict --model FOREST --data FILE [--margin | --leaf | --class]",
+		Short: "Write a decision forest's prediction for each row",
+		Long: `Write a decision forest's prediction for each row, as the library that trained it predicts:
+a line for each row, numbers separated by commas, each in the shortest form that reads
+back in the library's type. The forest comes from XGBoost (JSON, UBJSON or the old binary
+file), LightGBM (text), ONNX-ML or treelite. Rows are read and written as they come, so
+files may be larger than memory. An empty cell, ?, NA or nan is missing, and so are columns
+that a file with a header lacks.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.predictRows(cmd.Context(), &f) },
+	}
+	c.Flags().StringVar(&f.model, "model", "", "file of the forest")
+	c.Flags().StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern or - for standard input; repeatable")
+	c.Flags().StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")
+	c.Flags().StringArrayVar(&f.config.set, "set", nil, "key=value, such as data.header=no; repeatable")
+	c.Flags().IntVar(&f.threads, "threads", 0, "CPU threads; 0: one per core. Results do not depend on it")
+	c.Flags().BoolVar(&f.margin, "margin", false, "write raw scores, before the link")
+	c.Flags().BoolVar(&f.leaf, "leaf", false, "write the number of the leaf in each tree, as the library numbers them")
+	c.Flags().BoolVar(&f.class, "class", false, "write the class")
+	c.MarkFlagsMutuallyExclusive("margin", "leaf", "class")
+	f.out.register(c.Flags(), ".csv")
+	return c
+}
+
+// predictRows writes the results of all rows.
+func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
+	switch {
+	case f.model == "":
+		return usagef("no --model; give the file of a forest")
+	case len(f.data) == 0:
+		return usagef("no --data; give the rows to predict")
+	case strings.EqualFold(filepath.Ext(f.out.path), ".npy"):
+		return usagef("%s: predictions are written as they come, and a .npy file begins with their number; write .csv", f.out.path)
+	}
+	if err := f.out.check(); err != nil {
+		return err
+	}
+	m, err := openForest(f.model, f.threads)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.Forest().Has(f.what()); err != nil {
+		return fmt.Errorf("%s: %w", f.model, err)
+	}
+	return a.output(&f.out, func(w io.Writer, _ string) error {
+		out := bufio.NewWriterSize(w, 1<<16)
+		print := printer(m.Forest(), f.what(), out)
+		if err := a.evaluate(ctx, f, m, print); err != nil {
+			return err
+		}
+		return out.Flush()
+	})
+}
+
+// openForest opens the file of a forest.
+func openForest(path string, threads int) (*pce.Model, error) {
+	f, err := run.OpenForest(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := pce.NewForest(f, pce.Options{Threads: threads})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// evaluate calls take with the results of one row after the other.
+func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, take func(row []float64) error) error {
+	fo, what := m.Forest(), f.what()
+	width := fo.Width(what)
+	most := min(rowsAtOnce(m.Schema()), max(1, readCells/max(1, width)))
+	results := make([]float64, most*width)
+	return a.eachNumbers(ctx, &f.config, f.data, fo, most, func(rows []float64) error {
+		results := results[:len(rows)/fo.Features*width]
+		if err := m.Evaluate(ctx, what, rows, results); err != nil {
+			return err
+		}
+		for at := 0; at < len(rows)/fo.Features; at++ {
+			if err := take(results[at*width : (at+1)*width]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// eachNumbers calls use with the rows of all paths as a forest compares them, at most so
+// many at a time.
+func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []string, f *forest.Forest, most int, use func(rows []float64) error) error {
+	cfg, err := a.loadDataConfig(config)
+	if err != nil {
+		return err
+	}
+	o, err := a.queryOptions(&cfg.Data, nil)
+	if err != nil {
+		return err
+	}
+	paths, err = a.expandPaths(ctx, paths)
+	if err != nil {
+		return err
+	}
+	rows := make([]float64, most*f.Features)
+	for _, path := range paths {
+		r, err := dataset.OpenNumbers(path, f.Features, f.Names, f.Input == forest.Float32, o)
+		if err != nil {
+			return err
+		}
+		for err == nil {
+			var n int
+			if n, err = r.Read(ctx, rows); err == nil {
+				err = use(rows[:n*f.Features])
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		if err := errors.Join(err, r.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printer returns what prints the results of a row as a line: classes by their labels,
+// numbers in the shortest form that reads back in the forest's type.
+func printer(f *forest.Forest, what forest.What, w *bufio.Writer) func(row []float64) error {
+	bits := 64
+	if f.Output == forest.Float32 && (what != forest.Margin || f.Sum == forest.Float32) {
+		bits = 32
+	}
+	var line []byte
+	return func(row []float64) error {
+		line = line[:0]
+		for i, x := range row {
+			if i > 0 {
+				line = append(line, ',')
+			}
+			switch {
+			case what == forest.Class && f.Labels != nil:
+				line = append(line, label(f.Labels[int(x)])...)
+			case what == forest.Class || what == forest.Leaves:
+				line = strconv.AppendInt(line, int64(x), 10)
+			default:
+				line = strconv.AppendFloat(line, x, 'g', -1, bits)
+			}
+		}
+		line = append(line, '\n')
+		_, err := w.Write(line)
+		return err
+	}
+}
+
+// label quotes a label as CSV wants it.
+func label(s string) string {
+	if strings.ContainsAny(s, ",\"\r\n") {
+		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	}
+	return s
+}

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/internal/atomicfile"
+)
+
+// reduceFlags are the flags of the commands below reduce.
+type reduceFlags struct {
+	sizes     []string
+	seed      uint64
+	data, out string
+	count     bool
+	maxMemory int64
+	asJSON    bool
+}
+
+func (a *app) reduceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "reduce",
+		Short: "Read programs of equations, say what they cost, and run them",
+	}
+	c.AddCommand(a.reduceShowCommand(), a.reduceRunCommand())
+	return c
+}
+
+func (a *app) reduceShowCommand() *cobra.Command {
+	var f reduceFlags
+	c := &cobra.Command{
+		Use:   "show FILE.red",
+		Short: "Check a program and print how its work grows with its parameters",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.reduceShow(&f, args[0])
+		},
+	}
+	f.registerSizes(c)
+	return c
+}
+
+func (a *app) reduceRunCommand() *cobra.Command {
+	var f reduceFlags
+	c := &cobra.Command{
+		Use:   "run FILE.red",
+		Short: "Compute a program's outputs as its equations read, in no fixed order",
+		Long: `Compute a program's outputs as its equations read, in no fixed order.
+
+This is what the program means, and slow. Inputs are made from --seed: integers
+uniform in their range, floats multiples of 1/1024 between 0 and 1. With --data
+an input NAME is read from DIR/NAME.txt instead if there is such a file: numbers
+in row-major order.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.reduceRun(cmd.Context(), &f, args[0])
+		},
+	}
+	f.registerSizes(c)
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "of the inputs that are made")
+	c.Flags().StringVar(&f.data, "data", "", "folder of inputs, NAME.txt")
+	c.Flags().StringVar(&f.out, "out", "", "folder to write the outputs to, NAME.txt")
+	c.Flags().BoolVar(&f.count, "count", false, "print how many points of each statement were evaluated")
+	c.Flags().Int64Var(&f.maxMemory, "max-memory", reduction.DefaultMaxMemory, "bytes that all arrays may take")
+	return c
+}
+
+func (f *reduceFlags) registerSizes(c *cobra.Command) {
+	c.Flags().StringArrayVarP(&f.sizes, "param", "p", nil, "N=1000,K=10: sizes in place of the program's; repeatable")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
+}
+
+// openProgram reads and checks a program, and the sizes to run it with.
+func (f *reduceFlags) openProgram(path string) (*reduction.Program, map[string]int64, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; check the path", err)
+	}
+	p, err := reduction.Parse(string(source))
+	if err != nil {
+		return nil, nil, inProgram(path, err)
+	}
+	sizes := p.DefaultSizes()
+	for _, list := range f.sizes {
+		for _, s := range strings.Split(list, ",") {
+			name, value, ok := strings.Cut(s, "=")
+			n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			name = strings.TrimSpace(name)
+			known := slices.ContainsFunc(p.Params, func(q reduction.Param) bool { return q.Name == name })
+			switch {
+			case !ok || err != nil:
+				return nil, nil, usagef("--param %s: want NAME=INTEGER", s)
+			case !known:
+				return nil, nil, usagef("--param %s: %s has no parameter %s", s, path, name)
+			}
+			sizes[name] = n
+		}
+	}
+	return p, sizes, nil
+}
+
+// inProgram puts the file before what is wrong with it.
+func inProgram(path string, err error) error {
+	var e *reduction.Error
+	if errors.As(err, &e) && e.Line > 0 {
+		return fmt.Errorf("%s:%w", path, err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// reduceReport is what reduce show prints with --json.
+type reduceReport struct {
+	Statements []reduceStatement `json:"statements"`
+	Degree     string            `json:"degree"`
+	Guarded    string            `json:"degree_guarded"`
+	Points     string            `json:"points,omitempty"` // at the sizes, if all are known
+}
+
+type reduceStatement struct {
+	Text   string `json:"text"`
+	Degree string `json:"degree"`
+}
+
+func (a *app) reduceShow(f *reduceFlags, path string) error {
+	p, sizes, err := f.openProgram(path)
+	if err != nil {
+		return err
+	}
+	r, err := costs(p, sizes)
+	if err != nil {
+		return inProgram(path, err)
+	}
+	if f.asJSON {
+		return a.printJSON(r)
+	}
+	for _, s := range r.Statements {
+		fmt.Fprintf(a.stdout, "%-14s %s\n", s.Degree, s.Text)
+	}
+	fmt.Fprintf(a.stdout, "\ndegree          %s\n", r.Degree)
+	fmt.Fprintf(a.stdout, "guards once     %s\n", r.Guarded)
+	if r.Points != "" {
+		fmt.Fprintf(a.stdout, "points          %s at %s\n", r.Points, sizesText(p, sizes))
+	}
+	return nil
+}
+
+// costs counts the points of a program.
+func costs(p *reduction.Program, sizes map[string]int64) (*reduceReport, error) {
+	written, err := p.Cost(false)
+	if err != nil {
+		return nil, err
+	}
+	once, err := p.Cost(true)
+	if err != nil {
+		return nil, err
+	}
+	r := &reduceReport{}
+	for k, s := range p.Statements {
+		d, err := written.StatementDegree(k)
+		if err != nil {
+			return nil, err
+		}
+		r.Statements = append(r.Statements, reduceStatement{s.String(), d.String()})
+	}
+	for _, c := range []struct {
+		cost *reduction.Cost
+		to   *string
+	}{{written, &r.Degree}, {once, &r.Guarded}} {
+		d, err := c.cost.Degree()
+		if err != nil {
+			return nil, err
+		}
+		*c.to = d.String()
+	}
+	for _, q := range p.Params {
+		if _, ok := sizes[q.Name]; !ok {
+			return r, nil
+		}
+	}
+	r.Points = written.Total(sizes).String()
+	return r, nil
+}
+
+func sizesText(p *reduction.Program, sizes map[string]int64) string {
+	var parts []string
+	for _, q := range p.Params {
+		parts = append(parts, fmt.Sprintf("%s=%d", q.Name, sizes[q.Name]))
+	}
+	return strings.Join(parts, ",")
+}
+
+// reduceOutcome is what reduce run prints with --json.
+type reduceOutcome struct {
+	Outputs map[string][]any `json:"outputs"`
+	Points  []int64          `json:"points,omitempty"` // of each statement
+}
+
+func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error {
+	if f.maxMemory < 1 {
+		return usagef("--max-memory is %d, want at least 1", f.maxMemory)
+	}
+	p, sizes, err := f.openProgram(path)
+	if err != nil {
+		return err
+	}
+	inputs, err := f.inputs(p, sizes)
+	if err != nil {
+		return inProgram(path, err)
+	}
+	o, err := reduction.Interpret(ctx, p, reduction.Options{Sizes: sizes, Inputs: inputs, MaxMemory: f.maxMemory})
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return inProgram(path, err)
+	}
+	if f.out != "" {
+		return a.writeOutputs(p, o, f)
+	}
+	if f.asJSON {
+		return a.printJSON(outcome(p, o, f.count))
+	}
+	for _, name := range p.Outputs {
+		fmt.Fprintf(a.stdout, "%s\n", name)
+		if _, err := o.Outputs[name].WriteTo(a.stdout); err != nil {
+			return err
+		}
+	}
+	a.printPoints(a.stdout, p, o, f.count)
+	return nil
+}
+
+// inputs reads the inputs that are there, and makes the others.
+func (f *reduceFlags) inputs(p *reduction.Program, sizes map[string]int64) (map[string]*reduction.Tensor, error) {
+	data := map[string]*reduction.Tensor{}
+	if f.data != "" {
+		if _, err := os.Stat(f.data); err != nil {
+			return nil, fmt.Errorf("%w; check --data", err)
+		}
+		for _, in := range p.Arrays {
+			if !in.Input {
+				continue
+			}
+			t, err := f.input(p, in.Name, sizes)
+			if err != nil {
+				return nil, err
+			}
+			if t != nil {
+				data[in.Name] = t
+			}
+		}
+	}
+	if err := p.Synthesise(sizes, f.seed, data, f.maxMemory); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// input reads an input from its file, or returns nil if there is none.
+func (f *reduceFlags) input(p *reduction.Program, name string, sizes map[string]int64) (*reduction.Tensor, error) {
+	path := filepath.Join(f.data, name+".txt")
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	t, err := p.ReadTensor(file, name, sizes, f.maxMemory)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%s)", err, path)
+	}
+	return t, nil
+}
+
+// writeOutputs writes a file for each output.
+func (a *app) writeOutputs(p *reduction.Program, o *reduction.Outcome, f *reduceFlags) error {
+	if err := os.MkdirAll(f.out, 0o777); err != nil {
+		return err
+	}
+	for _, name := range p.Outputs {
+		path := filepath.Join(f.out, name+".txt")
+		err := atomicfile.Write(path, 0o666, func(w io.Writer) error {
+			_, err := o.Outputs[name].WriteTo(w)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stderr, "written     %s\n", path)
+	}
+	a.printPoints(a.stdout, p, o, f.count)
+	return nil
+}
+
+func (a *app) printPoints(w io.Writer, p *reduction.Program, o *reduction.Outcome, count bool) {
+	for k, s := range p.Statements {
+		if count {
+			fmt.Fprintf(w, "%-14d %s\n", o.Points[k], s)
+		}
+	}
+}
+
+func outcome(p *reduction.Program, o *reduction.Outcome, count bool) *reduceOutcome {
+	r := &reduceOutcome{Outputs: map[string][]any{}}
+	for _, name := range p.Outputs {
+		list := []any{}
+		t := o.Outputs[name]
+		for _, x := range t.Ints {
+			list = append(list, x)
+		}
+		for _, x := range t.Floats {
+			if math.IsNaN(x) || math.IsInf(x, 0) { // JSON has no such numbers
+				list = append(list, fmt.Sprint(x))
+				continue
+			}
+			list = append(list, x)
+		}
+		r.Outputs[name] = list
+	}
+	if count {
+		r.Points = o.Points
+	}
+	return r
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/report"
+	"github.com/pce-engine/pce/run"
+)
+
+func (a *app) runsCommand() *cobra.Command {
+	c := &cobra.Command{Use: "runs", Short: "List runs of training, and compare two"}
+	c.AddCommand(a.runsListCommand(), a.runsCompareCommand())
+	return c
+}
+
+// runEntry is a run of a directory. Figures that are unknown are nil.
+type runEntry struct {
+	Run          string   `json:"run"` // its directory
+	Done         bool     `json:"done"`
+	Epochs       int      `json:"epochs"` // done
+	ValidLL      *float64 `json:"valid_ll"`
+	TestLL       *float64 `json:"test_ll"`
+	TestBPD      *float64 `json:"test_bpd"`
+	TrainSeconds float64  `json:"train_seconds"`
+	Problem      string   `json:"problem,omitempty"` // with its files
+}
+
+func (a *app) runsListCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list [DIR]",
+		Short: "List the runs below a directory, with what they came to",
+		Long: `List the runs in the directories below DIR (runs if it is left out), or the run that DIR
+is. Log-likelihoods are means over rows in nats; those of a run that is not done are of its
+last epoch.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := "runs"
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			list, err := listRuns(dir)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(map[string]any{"runs": list})
+			}
+			columns, _ := columnsOf(a.stdout)
+			_, err = fmt.Fprint(a.stdout, runsTable(list, columns))
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// listRuns returns the run that dir is, or those in directories below it, by name.
+func listRuns(dir string) ([]runEntry, error) {
+	list := []runEntry{} // [] in JSON
+	if isRun(dir) {
+		return append(list, readRun(dir)), nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("pce: %w; give a directory that has runs", err)
+	}
+	for _, e := range entries {
+		if path := filepath.Join(dir, e.Name()); isRun(path) {
+			list = append(list, readRun(path))
+		}
+	}
+	return list, nil
+}
+
+// readRun reads what a run came to, or how far it is.
+func readRun(dir string) runEntry {
+	r := runEntry{Run: dir}
+	res, err := report.ReadResult(filepath.Join(dir, run.ResultFile))
+	if err == nil {
+		r.Done, r.Epochs, r.ValidLL, r.TestLL, r.TestBPD, r.TrainSeconds = true, res.Epochs, res.ValidLL, res.TestLL, res.TestBPD, res.TrainSeconds
+		return r
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		r.Problem = oneLine(fmt.Sprintf("%s: %v", run.ResultFile, err))
+	}
+	epochs, err := report.ReadEpochs(filepath.Join(dir, run.MetricsFile))
+	if err != nil && len(epochs) == 0 && !errors.Is(err, fs.ErrNotExist) {
+		r.Problem = oneLine(fmt.Sprintf("%s: %v", run.MetricsFile, err))
+	}
+	for _, e := range epochs {
+		r.Epochs, r.ValidLL = e.Epoch, e.ValidLL
+		r.TrainSeconds += e.Seconds
+	}
+	return r
+}
+
+// runsTable lists runs for people. Names that are too long for the line lose their start.
+func runsTable(list []runEntry, columns int) string {
+	if len(list) == 0 {
+		return "no runs\n"
+	}
+	const figuresWidth = 2 + 7 + 7 + 10 + 10 + 9 + 9 // of the columns behind the name
+	width := len("run")
+	for _, r := range list {
+		width = max(width, utf8.RuneCountInString(r.Run))
+	}
+	width = max(8, min(width, columns-figuresWidth))
+	var b strings.Builder
+	line := func(name, state, epochs, valid, test, bpd, took string) {
+		if n := []rune(name); len(n) > width {
+			name = "..." + string(n[len(n)-width+3:])
+		}
+		text := fmt.Sprintf("%-*s  %-7s%7s%10s%10s%9s%9s", width, name, state, epochs, valid, test, bpd, took)
+		b.WriteString(strings.TrimRight(text, " ") + "\n")
+	}
+	line("run", "state", "epochs", "valid ll", "test ll", "test bpd", "trained")
+	for _, r := range list {
+		state := "done"
+		switch {
+		case r.Problem != "":
+			state = "damaged"
+		case !r.Done:
+			state = "partial"
+		}
+		line(r.Run, state, count(int64(r.Epochs)), known(r.ValidLL), known(r.TestLL), known(r.TestBPD), span(time.Duration(r.TrainSeconds*float64(time.Second))))
+	}
+	return b.String()
+}
+
+// known writes a figure, or a dash if it is not known.
+func known(x *float64) string {
+	if x == nil {
+		return "-"
+	}
+	return figure(*x)
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/run"
+)
+
+// comparison compares two models on the same rows. Log-likelihoods are means over rows in
+// nats; what is not finite is nil.
+type comparison struct {
+	A string `json:"a"`
+	B string `json:"b"`
+
+	Rows int      `json:"rows"`
+	ALL  *float64 `json:"a_ll"`
+	BLL  *float64 `json:"b_ll"`
+	// Difference is the mean of a row's log-likelihood under A less that under B, and
+	// StandardError that of this mean: the deviation of the differences over the root of
+	// their number. It is smaller than what the two means have apart, as rows that are
+	// hard for one model are hard for the other.
+	Difference    *float64 `json:"difference"`
+	StandardError *float64 `json:"standard_error"` // nil also for one row
+	ABetter       int      `json:"a_better"`       // rows
+	BBetter       int      `json:"b_better"`
+	AImpossible   int      `json:"a_impossible"` // rows of probability 0
+	BImpossible   int      `json:"b_impossible"`
+}
+
+func (a *app) runsCompareCommand() *cobra.Command {
+	var on deviceFlags
+	var data []string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "compare A B [--data FILE]...",
+		Short: "Compare two runs on the same rows: the paired mean difference with its standard error",
+		Long: `Compare the models of the runs in the directories A and B on the rows of data.test of their
+configs, which must name the same files, or on those of --data. It prints the mean over
+rows of the log-likelihood under A less that under B, and the standard error of this mean.`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.compareRuns(cmd.Context(), args[0], args[1], data, on)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(c)
+			}
+			return a.printComparison(c)
+		},
+	}
+	on.register(c.Flags())
+	c.Flags().StringArrayVar(&data, "data", nil, "rows to compare on; repeatable; left out: the test rows of the runs")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string, on deviceFlags) (*comparison, error) {
+	if len(data) == 0 {
+		var err error
+		if data, err = a.commonTest(dirA, dirB); err != nil {
+			return nil, err
+		}
+	}
+	var ll [2][]float64
+	for i, dir := range []string{dirA, dirB} {
+		f := queryFlags{run: on, model: filepath.Join(dir, run.ModelFile), data: data}
+		if isFile(dir, run.ConfigFile) {
+			f.config.files = []string{filepath.Join(dir, run.ConfigFile)}
+		}
+		m, err := f.open(ctx, a.stderr)
+		if err != nil {
+			return nil, err
+		}
+		ll[i], err = a.logLikelihoods(ctx, &f, m)
+		if e := m.Close(); err == nil {
+			err = e
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(ll[0]) != len(ll[1]) {
+		return nil, usagef("%s reads %d rows and %s %d; give --data that both read alike", dirA, len(ll[0]), dirB, len(ll[1]))
+	}
+	c := compareRows(ll[0], ll[1])
+	c.A, c.B = dirA, dirB
+	return c, nil
+}
+
+// commonTest returns the paths of the test rows that two runs share.
+func (a *app) commonTest(dirA, dirB string) ([]string, error) {
+	var paths [2][]string
+	for i, dir := range []string{dirA, dirB} {
+		file := filepath.Join(dir, run.ConfigFile)
+		if !isFile(dir, run.ConfigFile) {
+			return nil, usagef("%s has no %s that names its test rows; give --data", dir, run.ConfigFile)
+		}
+		cfg, _, err := configs.Load(configs.Options{Files: []string{file}})
+		if err != nil {
+			return nil, err
+		}
+		paths[i] = slices.DeleteFunc(slices.Clone(cfg.Data.Test), func(p string) bool { return p == "" })
+		if len(paths[i]) == 0 {
+			return nil, usagef("%s has no test rows; give --data", file)
+		}
+	}
+	if !slices.Equal(paths[0], paths[1]) {
+		return nil, usagef("%s was tested on %q and %s on %q; give --data for both", dirA, paths[0], dirB, paths[1])
+	}
+	return paths[0], nil
+}
+
+// compareRows compares the log-likelihoods of the same rows under two models.
+func compareRows(a, b []float64) *comparison {
+	c := &comparison{Rows: len(a)}
+	var sumA, sumB, sum float64
+	for i := range a {
+		sumA, sumB, sum = sumA+a[i], sumB+b[i], sum+(a[i]-b[i])
+		switch {
+		case a[i] > b[i]:
+			c.ABetter++
+		case a[i] < b[i]:
+			c.BBetter++
+		}
+		if math.IsInf(a[i], -1) {
+			c.AImpossible++
+		}
+		if math.IsInf(b[i], -1) {
+			c.BImpossible++
+		}
+	}
+	n := float64(len(a))
+	mean, squares := sum/n, 0.0
+	for i := range a {
+		d := a[i] - b[i] - mean
+		squares += d * d
+	}
+	c.ALL, c.BLL, c.Difference = finite(sumA/n), finite(sumB/n), finite(mean)
+	c.StandardError = finite(math.Sqrt(squares / (n - 1) / n))
+	return c
+}
+
+func (a *app) printComparison(c *comparison) error {
+	columns, _ := columnsOf(a.stdout)
+	text := labelled("rows", count(int64(c.Rows)), columns) +
+		labelled("A", fmt.Sprintf("%s nats per row, %s", orInfinite(c.ALL, "-inf"), c.A), columns) +
+		labelled("B", fmt.Sprintf("%s nats per row, %s", orInfinite(c.BLL, "-inf"), c.B), columns)
+	difference := "not finite"
+	if c.Difference != nil {
+		difference = fmt.Sprintf("%.4g nats per row", *c.Difference)
+	}
+	if c.Difference != nil && c.StandardError != nil {
+		difference += fmt.Sprintf(", standard error %.2g", *c.StandardError)
+	}
+	text += labelled("A - B", difference, columns) +
+		labelled("likelier", fmt.Sprintf("%s under A, %s under B", plural(int64(c.ABetter), "row"), count(int64(c.BBetter))), columns)
+	if c.AImpossible+c.BImpossible > 0 {
+		text += labelled("impossible", fmt.Sprintf("%s under A, %s under B", plural(int64(c.AImpossible), "row"), count(int64(c.BImpossible))), columns)
+	}
+	_, err := fmt.Fprint(a.stdout, text)
+	return err
+}
+
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
+)
+
+// plain runs a command that must succeed, and returns what it prints.
+func plain(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), args, nil, strings.NewReader(""), &out, &errs); code != exitOK {
+		t.Fatalf("%q: exit %d: %s", args, code, &errs)
+	}
+	return out.String()
+}
+
+// refused runs a command that must end with a code, and wants a text in its error.
+func refused(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if got := Run(t.Context(), args, nil, strings.NewReader(""), &out, &errs); got != code || !strings.Contains(errs.String(), want) {
+		t.Errorf("%q: exit %d, want %d: %s, want %q", args, got, code, &errs, want)
+	}
+}
+
+// TestCompareNLTCS compares two short runs on nltcs, and computes the difference of their
+// rows again from what query loglik writes.
+func TestCompareNLTCS(t *testing.T) {
+	set := []string{"--config", "preset:nltcs", "--set", "train.epochs=1", "--threads", "1"}
+	for _, split := range []string{"train", "valid", "test"} {
+		set = append(set, "--set", "data."+split+"="+densityFile(t, "nltcs/nltcs."+split+".data.gz"))
+	}
+	t.Chdir(t.TempDir())
+	comparesLike(t, set, "model.latents=2", "model.latents=6")
+}
+
+// TestCompare is TestCompareNLTCS on data that is always there, and what is refused.
+func TestCompare(t *testing.T) {
+	t.Chdir(t.TempDir())
+	comparesLike(t, tiny, "seed=1", "model.latents=5")
+	same := runJSON(t, "runs", "compare", "a", "a")
+	if number(t, same, "difference") != 0 || number(t, same, "standard_error") != 0 || number(t, same, "a_better") != 0 {
+		t.Errorf("a run differs from itself: %v", same)
+	}
+	if text := plain(t, "runs", "compare", "a", "b"); !strings.Contains(text, "A - B       ") || !strings.Contains(text, ", standard error ") || long.MatchString(text) {
+		t.Errorf("compared as %s", text)
+	}
+	one := runJSON(t, "runs", "compare", "a", "b", "--data", "builtin:random?rows=1&vars=16&categories=4")
+	if one["standard_error"] != nil || number(t, one, "rows") != 1 {
+		t.Errorf("one row has a standard error: %v", one)
+	}
+	runJSON(t, append(append([]string{"train", "--out", "other"}, tiny...), "--set", "data.test=builtin:random?rows=9&vars=16&categories=4")...)
+	refused(t, exitUsage, "give --data for both", "runs", "compare", "a", "other")
+	runJSON(t, append(append([]string{"train", "--out", "untested"}, tiny...), "--set", "data.test=")...)
+	refused(t, exitUsage, "has no test rows; give --data", "runs", "compare", "a", "untested")
+	refused(t, exitUsage, "config.yaml", "runs", "compare", "a", "nowhere")
+}
+
+// comparesLike trains runs a and b with a setting that differs, and holds runs compare to
+// the log-likelihoods of rows.
+func comparesLike(t *testing.T, set []string, a, b string) {
+	t.Helper()
+	var ll [2][]float64
+	ends := map[string]map[string]any{}
+	for i, name := range []string{"a", "b"} {
+		ends[name] = runJSON(t, append(append([]string{"train", "--out", name}, set...), "--set", []string{a, b}[i])...)
+		var test string
+		for _, s := range set {
+			if path, ok := strings.CutPrefix(s, "data.test="); ok {
+				test = path
+			}
+		}
+		for line := range strings.Lines(plain(t, "query", "loglik", "--model", filepath.Join(name, run.ModelFile), "--data", test)) {
+			x, err := strconv.ParseFloat(strings.TrimSpace(line), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ll[i] = append(ll[i], x)
+		}
+	}
+	n, sum, squares, better := float64(len(ll[0])), 0.0, 0.0, 0
+	for i := range ll[0] {
+		d := ll[0][i] - ll[1][i]
+		sum, squares = sum+d, squares+d*d
+		if d > 0 {
+			better++
+		}
+	}
+	mean := sum / n
+	sem := math.Sqrt((squares - n*mean*mean) / (n - 1) / n)
+	got := runJSON(t, "runs", "compare", "a", "b")
+	if d := number(t, got, "difference"); !(math.Abs(d-mean) <= 1e-9*math.Abs(mean)) || d == 0 {
+		t.Errorf("difference %v, want %v", d, mean)
+	}
+	if e := number(t, got, "standard_error"); !(math.Abs(e-sem) <= 1e-6*sem) {
+		t.Errorf("standard error %v, want %v", e, sem)
+	}
+	if number(t, got, "a_better") != float64(better) || number(t, got, "rows") != n {
+		t.Errorf("%v, want %d of %v rows better under A", got, better, n)
+	}
+	for _, name := range []string{"a", "b"} {
+		if l, want := number(t, got, name+"_ll"), number(t, ends[name], "test_ll"); !(math.Abs(l-want) <= 1e-9*math.Abs(want)) {
+			t.Errorf("%s has %v, train said %v", name, l, want)
+		}
+	}
+}
+
+// TestCompareRows compares rows that a model holds for impossible.
+func TestCompareRows(t *testing.T) {
+	inf := math.Inf(-1)
+	c := compareRows([]float64{-1, inf, inf}, []float64{-2, -3, inf})
+	if c.Difference != nil || c.StandardError != nil || c.ALL != nil || c.ABetter != 1 || c.BBetter != 1 || c.AImpossible != 2 || c.BImpossible != 1 {
+		t.Errorf("%+v", c)
+	}
+	var out bytes.Buffer
+	a := testApp()
+	a.stdout = &out
+	if err := a.printComparison(c); err != nil || !strings.Contains(out.String(), "not finite") || !strings.Contains(out.String(), "impossible  2 rows under A, 1 under B") {
+		t.Errorf("%v: %s", err, &out)
+	}
+	if c := compareRows(nil, nil); c.Difference != nil || c.StandardError != nil || c.Rows != 0 {
+		t.Errorf("no rows: %+v", c)
+	}
+	if c := compareRows([]float64{1, 2, 4}, []float64{0, 0, 0}); !(math.Abs(*c.Difference-7./3) <= 1e-15 && math.Abs(*c.StandardError-math.Sqrt(7)/3) <= 1e-15) {
+		t.Errorf("difference %v ± %v", *c.Difference, *c.StandardError)
+	}
+}
+
+// TestRunsList lists runs that are done, cut, damaged and none.
+func TestRunsList(t *testing.T) {
+	t.Chdir(t.TempDir())
+	metrics, err := json.Marshal(em.Metrics{Epoch: 7, ValidLL: -2.5, TrainLL: -2, StepSize: 1, Seconds: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 90)
+	for path, text := range map[string]string{
+		"runs/done/result.json":          `{"epochs":3,"valid_ll":-1.25,"test_ll":-883.6873399,"test_bpd":1.5,"train_seconds":59}`,
+		"runs/part/metrics.jsonl":        string(metrics) + "\n{\"ep",
+		"runs/bad/result.json":           "{",
+		"runs/" + long + "/result.json":  "{}",
+		"runs/none/file":                 "",
+		"runs/begun/checkpoints/nothing": "",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := strings.ReplaceAll(`run_                                            state   epochs  valid ll   test ll test bpd  trained
+runs/bad                                        damaged      0         -         -        -     0.0s
+runs/begun                                      partial      0         -         -        -     0.0s
+runs/done                                       done         3   -1.2500  -883.687   1.5000      59s
+runs/part                                       partial      7   -2.5000         -        -      90s
+...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  done         0         -         -        -     0.0s
+`, "_", " ")
+	if got := plain(t, "runs", "list"); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got := plain(t, "runs", "list", "runs/done"); strings.Count(got, "\n") != 2 {
+		t.Errorf("a run lists as %s", got)
+	}
+	if got := plain(t, "runs", "list", "runs/none"); got != "no runs\n" {
+		t.Errorf("none list as %q", got)
+	}
+	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 5 || list[0].(map[string]any)["problem"] == nil {
+		t.Errorf("lists as %v", list)
+	}
+	if list, ok := runJSON(t, "runs", "list", "runs/none")["runs"].([]any); !ok || len(list) != 0 {
+		t.Errorf("none list as %v", list)
+	}
+	refused(t, exitData, "nowhere", "runs", "list", "nowhere")
+}
+
+// TestPlot draws runs into one picture, and says what it lacks.
+func TestPlot(t *testing.T) {
+	t.Chdir(t.TempDir())
+	line := `{"epoch":1,"step":4,"train_ll":-3,"valid_ll":-2,"step_size":0.5,"seconds":1,"samples_per_second":9}` + "\n"
+	for path, text := range map[string]string{"x/a/metrics.jsonl": line + line, "y/a/metrics.jsonl": line + "{", "z/metrics.jsonl": "", "w/other": ""} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := plain(t, "plot", "x/a"); got != "x/a/curves.png\n" {
+		t.Errorf("printed %q", got)
+	}
+	if got := plain(t, "plot", "x/a", "--over", "steps"); got != "x/a/curves.png\n" { // its own picture is replaced
+		t.Errorf("printed %q", got)
+	}
+	if config, err := png.DecodeConfig(bytes.NewReader(readFile(t, "x/a/curves.png"))); err != nil || config.Width != 768 {
+		t.Errorf("%v, %v", config, err)
+	}
+	if got := plain(t, "plot", "x/a", "y/a", "--out", "both.svg"); got != "both.svg\n" {
+		t.Errorf("printed %q", got)
+	}
+	for _, name := range []string{"x/a, validation", "y/a, training"} {
+		if !strings.Contains(string(readFile(t, "both.svg")), name) {
+			t.Errorf("no %q in the picture", name)
+		}
+	}
+	if got := plain(t, "plot", "x/a", "--of", "step-size", "--out", "-"); !strings.Contains(got, "<svg") {
+		t.Errorf("stdout has %.40q", got)
+	}
+	refused(t, exitUsage, "both.svg exists", "plot", "x/a", "--out", "both.svg")
+	refused(t, exitUsage, `format "pdf"`, "plot", "x/a", "--out", "c.pdf")
+	refused(t, exitUsage, `measure "x"`, "plot", "x/a", "--of", "x", "--out", "c.png")
+	refused(t, exitData, "w/metrics.jsonl", "plot", "w")
+	refused(t, exitInternal, "it has no epoch", "plot", "z")
+	if _, err := os.Stat("c.png"); err == nil {
+		t.Error("a picture that could not be drawn was written")
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// TestServeSoft asks a server about rows with ranges, sets and likelihoods, and wants what the
+// commands print. A request that is wrong is refused with a line, and alone.
+func TestServeSoft(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mixedModel(t)
+	model := filepath.Join("run", "model.safetensors")
+	const csv = "level,size,score,flag\n{low|mid},10..20,..0.5,1\nhigh,30,0..1.5,[0.25|1]\n,20..,-1..,0..1\n[0|1|3],,,\n"
+	const x = `{"name":"x","datatype":"BYTES","shape":[4,4],"data":["","","","1","high","30","","","","","","","","","",""]}`
+	const low = `{"name":"low","datatype":"FP64","shape":[4,4],"data":[null,10,null,null, null,null,0,null, null,20,-1,0, null,null,null,null]}`
+	const high = `{"name":"high","datatype":"FP64","shape":[4,4],"data":[null,20,0.5,null, null,null,1.5,null, null,null,null,1, null,null,null,null]}`
+	likelihood := make([]string, 4*4*3)
+	for i := range likelihood {
+		likelihood[i] = "null"
+	}
+	// Labels have the order of the data's first rows or of the alphabet: ask the model.
+	order := strings.Split(strings.Trim(labelsOf(t, model, "level"), ","), ",")
+	put := func(row, column int, of ...string) { copy(likelihood[(row*4+column)*3:], of) }
+	set, weights := []string{}, []string{}
+	for _, label := range order {
+		set = append(set, map[string]string{"low": "1", "mid": "1", "high": "0"}[label])
+	}
+	weights = append(weights, "0", "1", "3")
+	put(0, 0, set...)
+	put(1, 3, "0.25", "1")
+	put(3, 0, weights...)
+	soft := fmt.Sprintf(`%s,%s,%s,{"name":"likelihood","datatype":"FP64","shape":[4,4,3],"data":[%s]}`, x, low, high, strings.Join(likelihood, ","))
+	url, stop := serving(t, nil, "--model", "mixed="+model, "--soft")
+	command := func(args ...string) []float64 {
+		t.Helper()
+		var all []float64
+		for _, row := range lines(t, csv, append([]string{"query", args[0], "--model", model, "--data", "-", "--soft"}, args[1:]...)...) {
+			for _, cell := range row {
+				f, err := strconv.ParseFloat(cell, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, f)
+			}
+		}
+		return all
+	}
+	ask := func(query, params string, output string) []float64 {
+		t.Helper()
+		return infer(t, url, fmt.Sprintf(`{"parameters":{"query":%q%s},"inputs":[%s],"outputs":[{"name":%q,"parameters":{"datatype":"FP64"}}]}`, query, params, soft, output)).outputs[output]
+	}
+	if got, want := ask("log_prob", "", "log_prob"), command("loglik"); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("log_prob %v, the command prints %v", got, want)
+	}
+	moments := command("moments")
+	mean := ask("moments", "", "mean")
+	for i, m := range mean {
+		if want := moments[i/4*8+i%4]; m != want {
+			t.Errorf("mean %d is %v, the command prints %v", i, m, want)
+		}
+	}
+	class := ask("classify", `,"class":"flag"`, "probability")
+	for i, row := range lines(t, csv, "query", "classify", "--model", model, "--data", "-", "--soft", "--class", "flag") {
+		if fmt.Sprint(class[i]) != row[1] && !strings.HasPrefix(row[1], strconv.FormatFloat(class[i], 'g', -1, 64)) {
+			t.Errorf("class of row %d has %v, the command prints %v", i, class[i], row)
+		}
+	}
+	for query, output := range map[string]string{"sample": "samples", "mpe": "mpe", "marginal": "marginals"} {
+		if got := ask(query, "", output); len(got) < 16 {
+			t.Errorf("%s: %v", query, got)
+		}
+	}
+	for inputs, want := range map[string]string{
+		x + "," + strings.Replace(low, "10", "25", 1) + "," + high:                             `row 0, \"size\": the range 25..20 has no numbers`,
+		x + "," + low + "," + strings.Replace(high, "1.5", "0", 1):                             `row 1, \"score\": the range 0..0 is one number`,
+		soft[:len(soft)-len("null]}")] + "7]}":                                                 "beyond the",
+		x + `,{"name":"low","datatype":"FP64","shape":[4,3],"data":[0,0,0,0,0,0,0,0,0,0,0,0]}`: "shape",
+	} {
+		status, text := post(t, url+"/v2/models/mixed/infer", fmt.Sprintf(`{"inputs":[%s]}`, inputs))
+		if status != 400 || !strings.Contains(string(text), want) || strings.Count(string(text), "\n") > 1 {
+			t.Errorf("%d %s, want %q", status, text, want)
+		}
+	}
+	if code, errs := stop(); code != 0 {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	url, stop = serving(t, nil, "--model", "mixed="+model)
+	if status, text := post(t, url+"/v2/models/mixed/infer", fmt.Sprintf(`{"inputs":[%s,%s]}`, x, low)); status != 400 || !strings.Contains(string(text), `"low\"`) {
+		t.Errorf("a server without --soft: %d %s", status, text)
+	}
+	stop()
+}
+
+// labelsOf returns the labels of a column in the order of its codes, as the command writes their
+// probabilities.
+func labelsOf(t *testing.T, model, column string) string {
+	t.Helper()
+	s := modelSchema(t, model)
+	for i := range s.Columns {
+		if s.Columns[i].Name == column {
+			return strings.Join(s.Columns[i].Labels, ",")
+		}
+	}
+	t.Fatalf("no column %s", column)
+	return ""
+}
+
+func modelSchema(t *testing.T, path string) *dataset.Schema {
+	t.Helper()
+	m, err := pce.Open(t.Context(), path, pce.Options{Device: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	return m.Schema()
+}

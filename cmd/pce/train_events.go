@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/report/tensorboard"
+	"github.com/pce-engine/pce/run"
+)
+
+// events writes what epochs come to for TensorBoard. A directory that cannot be written
+// is found before the run begins; what fails later is a warning, as the same figures are
+// in metrics.jsonl.
+type events struct {
+	dir string
+	log *slog.Logger
+	w   *tensorboard.Writer // nil: not yet, or not any more
+}
+
+// newEvents has the callbacks of a run write events too.
+func newEvents(dir string, o *run.TrainOptions, log *slog.Logger) (*events, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("%w: --tensorboard: %w", errUsage, err)
+	}
+	e := &events{dir: dir, log: log}
+	onStage, onEpoch := o.OnStage, o.EM.OnEpoch
+	o.OnStage = func(s run.Stage) {
+		onStage(s)
+		if s.Name == run.StageTrain && !s.Done {
+			e.begin(s)
+		}
+	}
+	o.EM.OnEpoch = func(m em.Metrics) {
+		onEpoch(m)
+		e.epoch(m)
+	}
+	return e, nil
+}
+
+// begin starts an event file for training that begins, or continues from a checkpoint:
+// then what earlier files have after that one does not count.
+func (e *events) begin(s run.Stage) {
+	e.close()
+	w, err := tensorboard.Create(e.dir)
+	if err == nil && s.ResumedSteps > 0 {
+		err = w.Restart(s.ResumedSteps + 1)
+	}
+	e.w = w
+	e.check(err)
+}
+
+func (e *events) epoch(m em.Metrics) {
+	if e.w == nil {
+		return
+	}
+	e.check(e.w.Scalars(m.Step,
+		tensorboard.Scalar{Tag: "log-likelihood/training", Value: m.TrainLL},
+		tensorboard.Scalar{Tag: "log-likelihood/validation", Value: m.ValidLL},
+		tensorboard.Scalar{Tag: "training/step size", Value: m.StepSize},
+		tensorboard.Scalar{Tag: "training/rows per second", Value: m.SamplesPerSecond},
+		tensorboard.Scalar{Tag: "training/seconds of the epoch", Value: m.Seconds},
+	))
+}
+
+// check gives the file up after an error.
+func (e *events) check(err error) {
+	if err != nil {
+		e.log.Warn("no more events are written for TensorBoard", "err", err)
+		e.close()
+	}
+}
+
+func (e *events) close() {
+	if e.w != nil {
+		e.w.Close() // every event has been written
+		e.w = nil
+	}
+}

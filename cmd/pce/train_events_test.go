@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestTensorBoard writes events of a run that is interrupted and resumed: a file for each
+// part, whose second one starts at the first step that is not in the checkpoint.
+func TestTensorBoard(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, errs bytes.Buffer
+	code := Run(ctx, append([]string{"train", "--out", "run", "--tensorboard", "events"}, tiny...), nil, nil, &out, cancelling{&errs, cancel})
+	if want := "pce train --resume --out run --tensorboard events\n"; code != exitCheckpointed || !bytes.HasSuffix(errs.Bytes(), []byte(want)) {
+		t.Fatalf("exit %d: %s, want a command that ends with %s", code, &errs, want)
+	}
+	first := eventFiles(t)
+	runJSON(t, "train", "--resume", "--out", "run", "--tensorboard", "events")
+	both := eventFiles(t)
+	if len(first) != 1 || len(both) != 2 {
+		t.Fatalf("files %v, then %v", first, both)
+	}
+	for i, want := range []int{1, 2} { // epochs of the parts
+		text := readFile(t, both[i])
+		if n := bytes.Count(text, []byte("log-likelihood/validation")); n != want {
+			t.Errorf("%s has %d epochs, want %d", both[i], n, want)
+		}
+		// SessionLog, field 7, with START after step 5 of field 2.
+		if got := bytes.Contains(text, []byte{2 << 3, 5, 7<<3 | 2, 2, 1 << 3, 1}); got != (i == 1) {
+			t.Errorf("%s starts a session: %v", both[i], got)
+		}
+	}
+	refused(t, exitUsage, "--tensorboard", append([]string{"train", "--out", "run2", "--tensorboard", "run/config.yaml"}, tiny...)...)
+	if _, err := os.Stat("run2"); err == nil {
+		t.Error("a run began whose events have no place")
+	}
+}
+
+func eventFiles(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob("events/events.out.tfevents.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
