@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# README's table of quality: trains each preset of density estimation and prints
+# The table of quality in docs/benchmarks.md: trains each preset of density estimation and prints
 # a row of test log-likelihoods for seeds 42, 1 and 2.
 # Usage: bench/quality.sh DIR [FLAG...]
 # DIR holds the files of https://github.com/arranger1044/DEBD, a folder per data
