@@ -46,7 +46,8 @@ conformance: ## the whole conformance suite of devices, and a record that it pas
 
 race: ## tests of concurrent packages under the race detector
 	$(GO) test $(PACKAGES_AT_A_TIME) -race -short $(CONCURRENT)
-	$(GO) test -race -short -run '^TestSchedules$$/hclt' ./kernels/cuda/tensor
+	$(GO) test -race -run '^TestKill$$' ./em ./cluster/natsbus
+	$(GO) test -race -run '^TestSchedules$$/^hclt$$' ./kernels/cuda/tensor
 
 noasm: ## tests without assembly, as on other processors
 	$(GO) test -tags noasm -short $(ASSEMBLY)

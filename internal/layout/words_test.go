@@ -1,0 +1,155 @@
+package layout
+
+import (
+	"bytes"
+	"go/ast"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// plainWords are the paths whose words are plain already: packages, folders of pages and
+// single files, relative to the module. The list grows with what is edited. Tests and
+// generated files are left out.
+var plainWords = []string{
+	".", "run", "circuit", "circuit/format", "circuit/format/native", "circuit/format/text", "circuit/reference", "circuit/structures",
+	"codec", "configs", "cmd/pce", "compile/reduction", "dataset", "dataset/datasettest", "dataset/digits", "dataset/fields", "dataset/ndarray",
+	"dataset/parquet", "em", "examples/query", "examples/structure", "examples/train", "internal/atomicfile", "internal/golden",
+	"internal/safetensors", "report", "docs", "README.md", "CONTRIBUTING.md",
+}
+
+// tic is a turn of phrase that reviewers strike.
+type tic struct {
+	pattern *regexp.Regexp
+	better  string
+	// except lists what the pattern also finds and may stay.
+	except *regexp.Regexp
+}
+
+var tics = []tic{
+	{regexp.MustCompile(`(?:\w+ )?\b(?:is|are|was|were) no \w+`), "say 'is not a X'", regexp.MustCompile(`^[Tt]here |(longer|more|less|larger|smaller|better|worse|older)$`)},
+	{regexp.MustCompile(`\b(?:stands?|stood|standing) (?:in|at|for|beside|behind)\b`), "say is, means, or what it does", nil},
+	{regexp.MustCompile(`(?i)\b(?:nobody|somebody|whoever)\b`), "name the user, the caller, the worker", nil},
+	{regexp.MustCompile(`\bone an? (?:row|core|launch|step|thread|variable|column|epoch|worker|node)\b`), "say 'one per row'", nil},
+	{regexp.MustCompile(`\b(?:rows|nats|bits|bytes|tokens|steps|graphs|shards|samples|edges|flows|times|MB|MiB|ms|µs|ns) an? (?:launch|step|second|row|worker|thread|core|epoch|column|byte|node|process|pass)\b`), "say 'rows per launch'", nil},
+	{regexp.MustCompile(`\b(?:go|goes|going|went) on\b`), "say continues", nil},
+	{regexp.MustCompile(`(?i)\bbesides\b`), "say also, in addition to, other than", nil},
+	{regexp.MustCompile(`(?i)\bso (?:many|much|few|long)\b`), "say 'that many', or give the number its name", regexp.MustCompile(`^$`)},
+	{regexp.MustCompile(`(?i)\b(?:slab|slabs|bury|buried|untold)\b`), "take the field's word: shared memory tile, dead letter, unreported", nil},
+}
+
+// found returns the tics of a line, each with its better words.
+func found(line string) (all []string) {
+	for _, t := range tics {
+		for _, hit := range t.pattern.FindAllString(line, -1) {
+			if t.except == nil || !t.except.MatchString(hit) {
+				all = append(all, "'"+hit+"': "+t.better)
+			}
+		}
+	}
+	return all
+}
+
+// TestPlainWords holds comments, texts and pages to plain words.
+func TestPlainWords(t *testing.T) {
+	files := 0
+	for _, p := range plainWords {
+		for _, name := range wordFiles(t, p) {
+			files++
+			text, err := os.ReadFile(filepath.Join(root, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				for _, hit := range found(line) {
+					t.Errorf("%s:%d: %s", name, i+1, hit)
+				}
+			}
+		}
+	}
+	if files < 100 {
+		t.Errorf("only %d files were read; the walk is broken", files)
+	}
+}
+
+// wordFiles returns the hand-written Go files and pages of a path: of a folder without those
+// below it.
+func wordFiles(t *testing.T, p string) (names []string) {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(root, p))
+	if err != nil {
+		t.Fatalf("plainWords names %s: %v; say where it is now", p, err)
+	}
+	if !info.IsDir() {
+		return []string{p}
+	}
+	entries, err := fs.ReadDir(os.DirFS(filepath.Join(root, p)), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		name := path.Join(p, e.Name())
+		page := path.Ext(name) == ".md" && p == "docs"
+		code := path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(e.Name(), "z")
+		if !e.IsDir() && (page || code) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// TestTics finds what each pattern is for, and leaves plain English alone.
+func TestTics(t *testing.T) {
+	for line, want := range map[string]int{
+		"7 is no code": 1, "there is no driver": 0, "it is no longer there": 0, "rows that are no rows": 1,
+		"what stands in a node": 1, "it stands for a row": 1, "nobody reads it": 1, "Whoever asks": 1,
+		"threads; 0: one a core": 1, "512 rows a launch": 1, "nats a row": 1, "a column's rows of a row": 0,
+		"the run goes on": 1, "it depends on going on": 1, "and besides": 1, "of so many rows": 1, "also so that many": 0,
+		"a row of a table": 0, "one row at a time": 0, "a slab of memory": 1,
+	} {
+		if got := found(line); len(got) != want {
+			t.Errorf("%q: %v, want %d", line, got, want)
+		}
+	}
+}
+
+// TestCommentRatio prints how many lines of comments the packages have per line of code, and
+// how many functions of over 20 lines have a comment of less than ten words: for readers, no
+// test.
+func TestCommentRatio(t *testing.T) {
+	const long, words = 20, 10
+	for _, p := range plainWords {
+		code, comments, functions, bare := 0, 0, 0, 0
+		for _, s := range readTree(t) {
+			if s.room() != p || s.test || s.generated || s.ast == nil {
+				continue
+			}
+			for _, line := range strings.Split(string(s.text), "\n") {
+				switch line = strings.TrimSpace(line); {
+				case strings.HasPrefix(line, "//"):
+					comments++
+				case line != "":
+					code++
+				}
+			}
+			for _, d := range s.ast.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				if !ok || f.Body == nil || bytes.Count(s.text[f.Pos()-s.ast.FileStart:f.End()-s.ast.FileStart], []byte("\n")) < long {
+					continue
+				}
+				functions++
+				if len(strings.Fields(f.Doc.Text())) < words {
+					bare++
+				}
+			}
+		}
+		if code > 0 {
+			t.Logf("%-20s %.2f lines of comments per line of code; %d functions of over %d lines, %d with less than %d words",
+				p, float64(comments)/float64(code), functions, long, bare, words)
+		}
+	}
+}
