@@ -170,16 +170,18 @@ type Cluster struct {
 
 // Job is what a cluster does. Results go to runs/<id> below its directory.
 type Job struct {
-	Kind   string `yaml:"kind" enum:"train|eval|loglik|conditional|moments|classify|mpe|sample" doc:"train the circuit; or evaluate job.model on job.data, write what pce query of that name does, or draw rows"`
+	Kind   string `yaml:"kind" enum:"train|eval|loglik|conditional|moments|covariance|expect|quantiles|classify|mpe|sample" doc:"train the circuit; or evaluate job.model on job.data, write what pce query of that name does, or draw rows"`
 	Model  string `yaml:"model" doc:"model file of every kind but train"`
 	Data   Paths  `yaml:"data" doc:"rows of every kind but train and sample, read as the section data says"`
 	Rows   int    `yaml:"rows" min:"1" max:"1e12" doc:"rows that sample draws"`
 	Seed   uint64 `yaml:"seed" min:"0" doc:"seed of the draws of sample and mpe"`
 	Format string `yaml:"format" enum:"csv|npy|png" doc:"what is written, to out.<format>; png: images of sample and mpe"`
 
-	Columns       []string `yaml:"columns" doc:"columns of conditional, the class of classify, those that loglik is given; by name or number from 1"`
-	Probabilities bool     `yaml:"probabilities" doc:"classify writes the probability of every category"`
-	Candidates    int      `yaml:"candidates" min:"0" max:"1048576" doc:"drawn completions of a row that mpe improves where max-product is not exact"`
+	Columns       []string  `yaml:"columns" doc:"columns of conditional, covariance and quantiles, the class of classify, those that loglik is given; by name or number from 1"`
+	Levels        []float64 `yaml:"levels" doc:"levels of quantiles, between 0 and 1; unless given 0.05, 0.5 and 0.95"`
+	Of            []string  `yaml:"of" doc:"polynomials of degree 2 in the columns, such as 2*age - $3^2, whose expectations expect writes"`
+	Probabilities bool      `yaml:"probabilities" doc:"classify writes the probability of every category"`
+	Candidates    int       `yaml:"candidates" min:"0" max:"1048576" doc:"drawn completions of a row that mpe improves where max-product is not exact"`
 }
 
 // Default returns the settings that hold where neither a file, the environment nor --set says

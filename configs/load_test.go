@@ -14,50 +14,54 @@ import (
 // badFiles says for each testdata/*.bad.yaml what the user reads, after
 // "configs: testdata/".
 var badFiles = map[string]string{
-	"alias":            `alias.bad.yaml:2:10: threads is an alias (*s), want an integer from 0 to 4096`,
-	"bernoulli":        `bernoulli.bad.yaml:1:45: model.leaf.categories is 5, but a Bernoulli leaf has 2; leave it out or choose type categorical`,
-	"cluster-workers":  `cluster-workers.bad.yaml:1:36: cluster.workers is 0, want an integer from 1 to 4096`,
-	"columns":          `columns.bad.yaml:3:5: data.columns names "age" twice; keep one`,
-	"documents":        `documents.bad.yaml: more than one document; keep what stands before the ---`,
-	"duration":         `duration.bad.yaml:1:32: train.checkpoint.interval is 5, want a duration such as 90s or 5m`,
-	"empty-value":      `empty-value.bad.yaml:2:10: train.epochs is empty, want an integer from 0 to 1000000`,
-	"far":              `far.bad.yaml:1:11: unknown key compile.zzzzzz; known keys: max_groups, padding_tolerance, block_size`,
-	"leaf-edges":       `leaf-edges.bad.yaml:3:5: data.columns has a leaf for "a" whose edges have 2 before 1; write them in ascending order`,
-	"leaf-skip":        `leaf-skip.bad.yaml:3:5: data.columns has a leaf for "a", which is skipped; drop one of the two`,
-	"leaf-type":        `leaf-type.bad.yaml:3:30: data.columns.leaf.type is "lognormal", want one of auto, categorical, bernoulli, binomial, gaussian, log-normal, discretised-logistic, histogram, poisson; did you mean log-normal?`,
-	"file":             `file.bad.yaml:1:20: model.structure is file, but model.file is empty; name the model or circuit to start from`,
-	"float-for-int":    `float-for-int.bad.yaml:1:18: model.latents is 1.5, want an integer from 0 to 65536`,
-	"inner":            `inner.bad.yaml:1:22: model.hclt.tree is random, but model.hclt.inner is 0; say how many variables are inner`,
-	"job-class":        `job-class.bad.yaml:1:13: job.kind is classify, but job.columns has 2 columns; name the one of the class`,
-	"job-columns":      `job-columns.bad.yaml:1:54: job.columns are set, but job.kind is moments, which is about all; leave them out`,
-	"job-data":         `job-data.bad.yaml:1:13: job.kind is loglik, but job.data is empty; name the rows`,
-	"job-format":       `job-format.bad.yaml:1:55: job.format is png, but job.kind is loglik; write csv or npy`,
-	"job-kind":         `job-kind.bad.yaml:1:13: job.kind is "predict", want one of train, eval, loglik, conditional, moments, classify, mpe, sample`,
-	"job-model":        `job-model.bad.yaml:1:13: job.kind is eval, but job.model is empty; name a model file`,
-	"key-not-a-word":   `key-not-a-word.bad.yaml:1:3: a key must be a word`,
-	"list":             `list.bad.yaml:1:1: the file is a list, want a section of keys`,
-	"misplaced":        `misplaced.bad.yaml:2:1: unknown key epochs; did you mean train.epochs?`,
-	"momentum":         `momentum.bad.yaml:1:34: train.momentum is 1, want a number below 1: at 1 no row would ever count`,
-	"momentum-range":   `momentum-range.bad.yaml:1:34: train.momentum is -0.1, want a number from 0 to 1`,
-	"name":             `name.bad.yaml:1:7: name is "a/b", want a word that can name a directory`,
-	"nan":              `nan.bad.yaml:1:22: train.pseudocount is .nan, want a number from 0 to 1000000`,
-	"number-for-path":  `number-for-path.bad.yaml:1:15: data.train is 5, want a path or a list of paths`,
-	"patience":         `patience.bad.yaml:1:19: train.patience is 3, but there are no data.valid rows to judge by`,
-	"pieces":           `pieces.bad.yaml:5:10: unknown key train.step_size.pieces.lenght; did you mean train.step_size.pieces.length?`,
-	"range":            `range.bad.yaml:1:30: compile.padding_tolerance is -0.1, want a number from 0 to 100`,
-	"section-is-word":  `section-is-word.bad.yaml:1:8: train is "fast", want a section of keys`,
-	"section-twice":    `section-twice.bad.yaml:2:1: train is set twice, first on line 1; keep one`,
-	"shape":            `shape.bad.yaml:3:15: model.pd.shape has 1 numbers, want [height, width] or [height, width, channels]`,
-	"subsets":          `subsets.bad.yaml:1:18: train.subsets is 3, but only rule fullbatch-em takes subsets; minibatch-em uses batch_size`,
-	"syntax":           `syntax.bad.yaml:2: did not find expected ',' or ']'; this is not valid YAML`,
-	"tabs":             `tabs.bad.yaml:2: found character that cannot start any token; this is not valid YAML`,
-	"twice":            `twice.bad.yaml:4:3: train.epochs is set twice, first on line 3; keep one`,
-	"unknown-key":      `unknown-key.bad.yaml:3:3: unknown key train.batchsize; did you mean train.batch_size?`,
-	"unknown-section":  `unknown-section.bad.yaml:1:1: unknown key modle; did you mean model?`,
-	"value-is-section": `value-is-section.bad.yaml:1:7: seed is a section, want an integer of at least 0`,
-	"vocabulary":       `vocabulary.bad.yaml:1:27: data.text.vocabulary is 1, want at least 2: one token, and one for all others`,
-	"word":             `word.bad.yaml:2:14: model.structure is "ratspn", want one of hclt, hmm, pd, rat-spn, file; did you mean rat-spn?`,
-	"wrong-type":       `wrong-type.bad.yaml:2:11: train.epochs is "20", want an integer from 0 to 1000000`,
+	"alias":              `alias.bad.yaml:2:10: threads is an alias (*s), want an integer from 0 to 4096`,
+	"bernoulli":          `bernoulli.bad.yaml:1:45: model.leaf.categories is 5, but a Bernoulli leaf has 2; leave it out or choose type categorical`,
+	"cluster-workers":    `cluster-workers.bad.yaml:1:36: cluster.workers is 0, want an integer from 1 to 4096`,
+	"columns":            `columns.bad.yaml:3:5: data.columns names "age" twice; keep one`,
+	"documents":          `documents.bad.yaml: more than one document; keep what stands before the ---`,
+	"duration":           `duration.bad.yaml:1:32: train.checkpoint.interval is 5, want a duration such as 90s or 5m`,
+	"empty-value":        `empty-value.bad.yaml:2:10: train.epochs is empty, want an integer from 0 to 1000000`,
+	"far":                `far.bad.yaml:1:11: unknown key compile.zzzzzz; known keys: max_groups, padding_tolerance, block_size`,
+	"leaf-edges":         `leaf-edges.bad.yaml:3:5: data.columns has a leaf for "a" whose edges have 2 before 1; write them in ascending order`,
+	"leaf-skip":          `leaf-skip.bad.yaml:3:5: data.columns has a leaf for "a", which is skipped; drop one of the two`,
+	"leaf-type":          `leaf-type.bad.yaml:3:30: data.columns.leaf.type is "lognormal", want one of auto, categorical, bernoulli, binomial, gaussian, log-normal, discretised-logistic, histogram, poisson; did you mean log-normal?`,
+	"file":               `file.bad.yaml:1:20: model.structure is file, but model.file is empty; name the model or circuit to start from`,
+	"float-for-int":      `float-for-int.bad.yaml:1:18: model.latents is 1.5, want an integer from 0 to 65536`,
+	"inner":              `inner.bad.yaml:1:22: model.hclt.tree is random, but model.hclt.inner is 0; say how many variables are inner`,
+	"job-class":          `job-class.bad.yaml:1:13: job.kind is classify, but job.columns has 2 columns; name the one of the class`,
+	"job-columns":        `job-columns.bad.yaml:1:54: job.columns are set, but job.kind is moments, which is about all; leave them out`,
+	"job-levels":         `job-levels.bad.yaml:1:53: job.levels are set, but job.kind is moments; leave them out`,
+	"job-of":             `job-of.bad.yaml:1:48: job.of is set, but job.kind is loglik; leave it out`,
+	"job-expect":         `job-expect.bad.yaml:1:13: job.kind is expect, but job.of is empty; give the functions whose expectations are wanted, such as 2*age - $3^2`,
+	"job-expect-columns": `job-expect-columns.bad.yaml:1:64: job.columns are set, but job.kind is expect, which names them in job.of; leave them out`,
+	"job-data":           `job-data.bad.yaml:1:13: job.kind is loglik, but job.data is empty; name the rows`,
+	"job-format":         `job-format.bad.yaml:1:55: job.format is png, but job.kind is loglik; write csv or npy`,
+	"job-kind":           `job-kind.bad.yaml:1:13: job.kind is "predict", want one of train, eval, loglik, conditional, moments, covariance, expect, quantiles, classify, mpe, sample`,
+	"job-model":          `job-model.bad.yaml:1:13: job.kind is eval, but job.model is empty; name a model file`,
+	"key-not-a-word":     `key-not-a-word.bad.yaml:1:3: a key must be a word`,
+	"list":               `list.bad.yaml:1:1: the file is a list, want a section of keys`,
+	"misplaced":          `misplaced.bad.yaml:2:1: unknown key epochs; did you mean train.epochs?`,
+	"momentum":           `momentum.bad.yaml:1:34: train.momentum is 1, want a number below 1: at 1 no row would ever count`,
+	"momentum-range":     `momentum-range.bad.yaml:1:34: train.momentum is -0.1, want a number from 0 to 1`,
+	"name":               `name.bad.yaml:1:7: name is "a/b", want a word that can name a directory`,
+	"nan":                `nan.bad.yaml:1:22: train.pseudocount is .nan, want a number from 0 to 1000000`,
+	"number-for-path":    `number-for-path.bad.yaml:1:15: data.train is 5, want a path or a list of paths`,
+	"patience":           `patience.bad.yaml:1:19: train.patience is 3, but there are no data.valid rows to judge by`,
+	"pieces":             `pieces.bad.yaml:5:10: unknown key train.step_size.pieces.lenght; did you mean train.step_size.pieces.length?`,
+	"range":              `range.bad.yaml:1:30: compile.padding_tolerance is -0.1, want a number from 0 to 100`,
+	"section-is-word":    `section-is-word.bad.yaml:1:8: train is "fast", want a section of keys`,
+	"section-twice":      `section-twice.bad.yaml:2:1: train is set twice, first on line 1; keep one`,
+	"shape":              `shape.bad.yaml:3:15: model.pd.shape has 1 numbers, want [height, width] or [height, width, channels]`,
+	"subsets":            `subsets.bad.yaml:1:18: train.subsets is 3, but only rule fullbatch-em takes subsets; minibatch-em uses batch_size`,
+	"syntax":             `syntax.bad.yaml:2: did not find expected ',' or ']'; this is not valid YAML`,
+	"tabs":               `tabs.bad.yaml:2: found character that cannot start any token; this is not valid YAML`,
+	"twice":              `twice.bad.yaml:4:3: train.epochs is set twice, first on line 3; keep one`,
+	"unknown-key":        `unknown-key.bad.yaml:3:3: unknown key train.batchsize; did you mean train.batch_size?`,
+	"unknown-section":    `unknown-section.bad.yaml:1:1: unknown key modle; did you mean model?`,
+	"value-is-section":   `value-is-section.bad.yaml:1:7: seed is a section, want an integer of at least 0`,
+	"vocabulary":         `vocabulary.bad.yaml:1:27: data.text.vocabulary is 1, want at least 2: one token, and one for all others`,
+	"word":               `word.bad.yaml:2:14: model.structure is "ratspn", want one of hclt, hmm, pd, rat-spn, file; did you mean rat-spn?`,
+	"wrong-type":         `wrong-type.bad.yaml:2:11: train.epochs is "20", want an integer from 0 to 1000000`,
 }
 
 func TestBadFiles(t *testing.T) {
@@ -165,6 +169,12 @@ func normal(c Config) Config {
 	if len(c.Job.Columns) == 0 {
 		c.Job.Columns = nil
 	}
+	if len(c.Job.Levels) == 0 {
+		c.Job.Levels = nil
+	}
+	if len(c.Job.Of) == 0 {
+		c.Job.Of = nil
+	}
 	if len(c.Data.Missing) == 0 {
 		c.Data.Missing = nil
 	}
@@ -181,7 +191,7 @@ func TestFullFile(t *testing.T) {
 	schema.values(reflect.ValueOf(*Default()), func(f *field, v any) { defaults[f.path] = v })
 	schema.values(reflect.ValueOf(*cfg), func(f *field, v any) {
 		other := f.structure != "" && f.structure != cfg.Model.Structure
-		if !other && f.path != "train.subsets" && reflect.DeepEqual(v, defaults[f.path]) {
+		if !other && f.path != "train.subsets" && f.path != "job.of" && reflect.DeepEqual(v, defaults[f.path]) {
 			t.Errorf("%s is still at its default %v", f.path, v)
 		}
 	})

@@ -129,10 +129,23 @@ func (j *Job) validate() error {
 	case j.Format == "png" && j.Kind != "sample" && j.Kind != "mpe":
 		return &keyError{"job.format", fmt.Sprintf("is png, but job.kind is %s; write csv or npy", j.Kind)}
 	}
+	switch {
+	case len(j.Levels) > 0 && j.Kind != "quantiles":
+		return &keyError{"job.levels", fmt.Sprintf("are set, but job.kind is %s; leave them out", j.Kind)}
+	case len(j.Of) > 0 && j.Kind != "expect":
+		return &keyError{"job.of", fmt.Sprintf("is set, but job.kind is %s; leave it out", j.Kind)}
+	}
 	switch j.Kind {
-	case "conditional":
+	case "conditional", "covariance", "quantiles":
 		if len(j.Columns) == 0 {
-			return &keyError{"job.kind", "is conditional, but job.columns is empty; name the columns whose distributions are wanted"}
+			return &keyError{"job.kind", fmt.Sprintf("is %s, but job.columns is empty; name the columns whose distributions are wanted", j.Kind)}
+		}
+	case "expect":
+		if len(j.Of) == 0 {
+			return &keyError{"job.kind", "is expect, but job.of is empty; give the functions whose expectations are wanted, such as 2*age - $3^2"}
+		}
+		if len(j.Columns) > 0 {
+			return &keyError{"job.columns", "are set, but job.kind is expect, which names them in job.of; leave them out"}
 		}
 	case "classify":
 		if len(j.Columns) != 1 {

@@ -25,9 +25,11 @@ type Query struct {
 	Seed   uint64          // of the draws
 	Format string          // csv, npy or png
 
-	Columns    []string // those that run.Query is about, as Schema.Find takes them
-	All        bool     // as of run.Query
-	Candidates int      // of a most probable completion, as of run.MPEOptions
+	Columns    []string  // those that run.Query is about, as Schema.Find takes them
+	Levels     []float64 // as of run.Query
+	Of         []string  // polynomials, as run.NewExpectation takes them
+	All        bool      // as of run.Query
+	Candidates int       // of a most probable completion, as of run.MPEOptions
 }
 
 // QueryKind is a kind of job over the rows of a model: what its workers load, what
@@ -47,7 +49,9 @@ type QueryKind interface {
 // QueryKinds are the kinds of jobs over the rows of a model that there are.
 func QueryKinds() map[string]QueryKind {
 	kinds := map[string]QueryKind{"eval": evalKind{numbersKind{run.QueryLogLikelihood}}, "sample": sampleKind{}, run.QueryMPE: mpeKind{}}
-	for _, name := range []string{run.QueryLogLikelihood, run.QueryConditional, run.QueryMoments, run.QueryClass} {
+	for _, name := range []string{
+		run.QueryLogLikelihood, run.QueryConditional, run.QueryMoments, run.QueryClass, run.QueryCovariance, run.QueryQuantiles, run.QueryExpect,
+	} {
 		kinds[name] = numbersKind{name}
 	}
 	return kinds
@@ -55,10 +59,21 @@ func QueryKinds() map[string]QueryKind {
 
 // querySettings are all that a session of queries is made of.
 type querySettings struct {
-	Model      FileRef `json:"model"`
-	Columns    []int   `json:"columns,omitempty"`
-	Seed       uint64  `json:"seed,omitempty"`
-	Candidates int     `json:"candidates,omitempty"`
+	Model      FileRef   `json:"model"`
+	Columns    []int     `json:"columns,omitempty"`
+	Levels     []float64 `json:"levels,omitempty"`
+	Of         []string  `json:"of,omitempty"`
+	Seed       uint64    `json:"seed,omitempty"`
+	Candidates int       `json:"candidates,omitempty"`
+}
+
+// query is the question about rows of s that a kind of job asks.
+func (d *querySettings) query(kind string, s *dataset.Schema) (*run.Query, error) {
+	if kind == run.QueryExpect {
+		return run.NewExpectation(s, d.Of)
+	}
+	q := &run.Query{Kind: kind, Columns: d.Columns, Levels: d.Levels}
+	return q, q.Check(s)
 }
 
 // Query asks the workers about all rows of a job, and writes the result.
@@ -92,15 +107,22 @@ func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 	if err != nil {
 		return err
 	}
-	settings := querySettings{Model: model, Seed: q.Seed, Candidates: q.Candidates}
-	if settings.Columns, err = b.Schema.FindAll(q.Columns); err != nil {
+	settings, err := q.settings(b.Schema)
+	if err != nil {
 		return Bad(l.ID, "%w", err)
 	}
+	settings.Model = model
 	if err := l.Begin(ctx, b.Digest(), settings, model); err != nil {
 		return err
 	}
 	asking = true
 	return l.Ask(ctx, questions, kind.Answers(l, q, b.Schema), kind.Result(q))
+}
+
+// settings are what the workers of a job about rows of s need, but for the model.
+func (q *Query) settings(s *dataset.Schema) (querySettings, error) {
+	columns, err := s.FindAll(q.Columns)
+	return querySettings{Columns: columns, Levels: q.Levels, Of: q.Of, Seed: q.Seed, Candidates: q.Candidates}, err
 }
 
 // numbersKind asks for the numbers that a query has for each row as its answer.
@@ -111,8 +133,8 @@ func (k numbersKind) Load(ctx context.Context, in *Loading) (cluster.Session, er
 	if err != nil {
 		return nil, err
 	}
-	q := &run.Query{Kind: k.name, Columns: d.Columns}
-	if err := q.Check(m.plan.Schema); err != nil {
+	q, err := d.query(k.name, m.plan.Schema)
+	if err != nil {
 		return nil, errors.Join(Bad(in.Run, "%w", err), m.Close())
 	}
 	return Answering(numbersAnswerer{m, q}), nil
@@ -122,7 +144,11 @@ func (numbersKind) Result(q *Query) string { return "out." + q.Format }
 
 // query is what a job of the kind asks.
 func (k numbersKind) query(q *Query, s *dataset.Schema) (*run.Query, error) {
-	query, err := run.NewQuery(s, k.name, q.Columns)
+	settings, err := q.settings(s)
+	if err != nil {
+		return nil, err
+	}
+	query, err := settings.query(k.name, s)
 	if err == nil {
 		query.All = q.All
 	}

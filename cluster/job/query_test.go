@@ -16,8 +16,13 @@ import (
 // queryOf is a query of a kind about the first column where it is about one.
 func queryOf(kind string) *Query {
 	q := &Query{Format: "csv"}
-	if kind == "conditional" || kind == "classify" {
+	switch kind {
+	case "conditional", "classify", "covariance":
 		q.Columns = []string{"a"}
+	case "quantiles":
+		q.Columns, q.Levels = []string{"a"}, []float64{0.1, 0.9}
+	case "expect":
+		q.Of = []string{"a", "a^2", "1 - a"}
 	}
 	return q
 }
@@ -37,6 +42,7 @@ func TestKeep(t *testing.T) {
 	for name, good := range map[string][]byte{
 		"eval": make([]byte, 8*5), "loglik": make([]byte, 8*5), "sample": block(5), "mpe": block(5),
 		"conditional": make([]byte, 8*3*5), "classify": make([]byte, 8*3*5), "moments": make([]byte, 8*2*5),
+		"covariance": make([]byte, 8*5), "quantiles": make([]byte, 8*2*5), "expect": make([]byte, 8*3*5),
 	} {
 		a := QueryKinds()[name].Answers(lead, queryOf(name), schema)
 		if kept, err := a.Keep(good, 5); err != nil || len(kept) < len(good) {

@@ -77,8 +77,16 @@ func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	}
 	return l.Query(ctx, k.QueryKind, &job.Query{
 		Model: cfg.Job.Model, Data: cfg.Job.Data, Read: o, Rows: cfg.Job.Rows, Seed: cfg.Job.Seed, Format: cfg.Job.Format,
-		Columns: cfg.Job.Columns, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates,
+		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates,
 	})
+}
+
+// jobLevels are the levels of quantiles that a config asks for.
+func jobLevels(cfg *configs.Config) []float64 {
+	if cfg.Job.Kind == run.QueryQuantiles && len(cfg.Job.Levels) == 0 {
+		return usualLevels
+	}
+	return cfg.Job.Levels
 }
 
 // jobFiles are the lists of files that a config of a kind of job has. A builtin

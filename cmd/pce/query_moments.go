@@ -46,6 +46,9 @@ Labels that are numbers count as these, other categories by their code.`,
 	return c
 }
 
+// usualLevels are the levels of quantiles where none are named.
+var usualLevels = []float64{0.05, 0.5, 0.95}
+
 func (a *app) queryQuantilesCommand() *cobra.Command {
 	var of []string
 	var levels []float64
@@ -66,6 +69,6 @@ after the other the smallest number that is not exceeded with each of the probab
 		return q, q.Check(m.Schema())
 	})
 	c.Flags().StringSliceVar(&of, "of", nil, "columns, by name or number from 1")
-	c.Flags().Float64SliceVar(&levels, "at", []float64{0.05, 0.5, 0.95}, "levels of the quantiles, between 0 and 1")
+	c.Flags().Float64SliceVar(&levels, "at", usualLevels, "levels of the quantiles, between 0 and 1")
 	return c
 }
