@@ -18,6 +18,7 @@ import (
 func TestConformanceErrors(t *testing.T) {
 	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxBody: 4096, MaxCells: 500, MaxFlops: 90_000, MaxBytes: 3000}, "m")
 	x := `{"name":"x","datatype":"FP64","shape":[1,5],"data":[1,150,2,20,3]}`
+	w := `,{"name":"w","datatype":"FP32","shape":[1,5],"data":[0,0,0,0,0]}`
 	with := func(inputs, rest string) string { return `{"inputs":[` + inputs + `]` + rest + `}` }
 	for _, tc := range []struct {
 		path, body string
@@ -59,6 +60,9 @@ func TestConformanceErrors(t *testing.T) {
 		{"", with(x+`,{"name":"observed","datatype":"BOOL","shape":[2,5],"data":[1,1,1,1,1,1,1,1,1,1]}`, ""), 400, `input "observed": shape: 2 rows; the input before it has 1`},
 		{"", with(`{"name":"observed","datatype":"BOOL","shape":[1,5],"data":[1,1,1,1,1]}`, `,"parameters":{"query":"sample"}`), 400, `input "x": missing`},
 		{"", with(x, `,"parameters":{"query":"weighted"}`), 400, `input "w": missing; query "weighted" takes [x observed w bias]`},
+		{"", with(x+w, `,"parameters":{"query":"weighted","note":"unknown"}`), 400, `query weighted of model "m": the note is unknown`},
+		{"", with(x+w, `,"parameters":{"query":"weighted","note":"exact power","exact":true,"power":2}`), 400, `parameters: power is not exact`},
+		{"", with(x+w, `,"parameters":{"query":"weighted","note":"dear"}`), 413, `query "weighted" of 1 rows takes 1.13e+15 operations`},
 		{"", with(x+`,{"name":"w","datatype":"BYTES","shape":[1,5],"data":["","","","",""]}`, `,"parameters":{"query":"weighted"}`), 400, `input "w": datatype: BYTES`},
 		{"", with(x+`,{"name":"w","datatype":"FP32","shape":[1,4],"data":[0,0,0,0]}`, `,"parameters":{"query":"weighted"}`), 400, `input "w": shape: [1 4]; want [N 5]`},
 		{"", with(strings.Replace(x, `{`, `{"parameters":{"shared_memory_region":"a"},`, 1), ""), 400, `input "x": parameters: "shared_memory_region"`},

@@ -72,6 +72,17 @@ func (m *fakeModel) Queries() []Query {
 			Params: []Param{
 				{Name: "power", Default: 1.0}, {Name: "exact", Default: false}, {Name: "note", Default: ""}, {Name: "count", Default: uint64(3)},
 			},
+			Plan: func(p oip.Params) (int64, error) {
+				switch p["note"] {
+				case "dear":
+					return 1 << 50, nil
+				case "exact power":
+					if p["exact"].(bool) && p["power"] != 1.0 {
+						return 0, errors.New("power is not exact")
+					}
+				}
+				return 10, nil
+			},
 		},
 	}
 }
@@ -136,7 +147,10 @@ func (m *fakeModel) Run(ctx context.Context, w *Work) error {
 		return m.fail
 	}
 	at := 0
-	for _, p := range w.Parts {
+	for k, p := range w.Parts {
+		if p.Params["note"] == "unknown" {
+			w.Parts[k].Err = errors.New("the note is unknown")
+		}
 		for r := range p.Rows {
 			row := cells(w.Batch, at)
 			switch w.Query {

@@ -300,7 +300,14 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 	if cells > float64(o.MaxCells) {
 		return fail(ErrTooLarge, "%v rows of %v columns have %v cells, %d may be asked for at once; send fewer rows", rows, columns, cells, o.MaxCells)
 	}
-	if flops := rows * float64(c.query.Flops); flops > o.MaxFlops {
+	perRow := c.query.Flops
+	if c.query.Plan != nil {
+		var err error
+		if perRow, err = c.query.Plan(c.job.params); err != nil {
+			return fail(ErrRequest, "parameters: %v", err)
+		}
+	}
+	if flops := rows * float64(perRow); flops > o.MaxFlops {
 		return fail(ErrTooLarge, "query %q of %v rows takes %.3g operations, %.3g may be asked for at once; send fewer rows", c.query.Name, rows, flops, o.MaxFlops)
 	}
 	further := 0.0

@@ -369,11 +369,14 @@ func (l *lane) finish(b *batch, q *Query, w *Work, took time.Duration, err error
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.settle(b, took)
-	for _, p := range b.pieces {
+	for i, p := range b.pieces {
 		j := p.job
 		j.compute += took
 		if j.answer = w.Answer; err != nil && j.err == nil {
 			j.err = err
+		}
+		if own := w.Parts[i].Err; own != nil && j.err == nil {
+			j.err = fail(ErrRequest, "query %s of model %q: %v", w.Query, b.version.name, own)
 		}
 		j.running = slices.DeleteFunc(j.running, func(x *batch) bool { return x == b })
 		l.answered(b.version, j, p.hi-p.lo)

@@ -106,6 +106,28 @@ func TestBatchDelay(t *testing.T) {
 	})
 }
 
+// TestPartErrors: a request that the model refuses has an error, and those in its batch have answers.
+func TestPartErrors(t *testing.T) {
+	bubble(t, Options{MaxQueueDelay: time.Millisecond}, func(t *testing.T, s *Server, m *fakeModel) {
+		var group sync.WaitGroup
+		for i, note := range []string{"", "unknown", "x", "unknown"} {
+			group.Go(func() {
+				req := rowsRequest(2, 0)
+				w := oip.Tensor{Name: "w", Datatype: oip.FP64, Shape: []int64{2, 5}, Raw: make([]byte, 80)}
+				req.Inputs, req.Outputs, req.Params = append(req.Inputs, w), nil, oip.Params{"query": "weighted", "note": note}
+				if _, err := s.send(t.Context(), req); (err != nil) != (note == "unknown") || err != nil && !errors.Is(err, ErrRequest) {
+					t.Errorf("request %d: %v", i, err)
+				}
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		if got := m.sizes(); got != "[[2 2 2 2]]" {
+			t.Error(got)
+		}
+	})
+}
+
 // TestBatchCuts: long requests are cut into batches, which others may share.
 func TestBatchCuts(t *testing.T) {
 	bubble(t, Options{MaxQueueDelay: time.Millisecond, MaxBatchRows: 4, MaxQueueRows: 100}, func(t *testing.T, s *Server, m *fakeModel) {

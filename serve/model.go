@@ -50,6 +50,9 @@ type Query struct {
 	Repeat string
 	// Flops is what a row takes, in operations, by which requests are limited.
 	Flops int64
+	// Plan, unless nil, looks at the parameters of a request together and says what a row of
+	// it takes instead. Requests that it refuses get its message.
+	Plan func(params oip.Params) (flops int64, err error)
 }
 
 // Input is a further tensor of a query, [N, Shape...], whose numbers a model gets as
@@ -108,6 +111,9 @@ type Part struct {
 	// is random may depend on Params, this number and the row alone.
 	First  int
 	Params oip.Params // every parameter of the query, with its type
+	// Err is set by Run where this request alone cannot be answered: its parameters ask for
+	// what the model does not compute. The requester gets its message.
+	Err error
 }
 
 // width is the number of elements that a row has.
