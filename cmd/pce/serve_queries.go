@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -25,6 +27,8 @@ const (
 	paramSeed       = "seed"
 	paramCandidates = "candidates"
 	paramClass      = "class"
+	paramLevel      = "level"
+	paramOf         = "of"
 	inputQueryMask  = "query_mask"
 	answerExact     = "mpe_exact"
 )
@@ -94,12 +98,66 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 			Params: []serve.Param{{Name: paramClass, Default: "", Values: classes}},
 		}, (*servedCircuit).classify})
 	}
+	queries = append(queries, servedQuery{serve.Query{
+		Name: "expect", Outputs: []serve.Output{{Name: "expectation", Datatype: oip.FP64}},
+		Params: []serve.Param{{Name: paramOf, Default: ""}},
+		Plan:   func(p oip.Params) (int64, error) { return expectFlops(s, flops, p[paramOf].(string)) },
+	}, (*servedCircuit).expect})
 	if soft {
 		for i := range queries {
 			addSoft(&queries[i].Query, s, most)
 		}
 	}
-	return queries
+	return append(queries, servedQuery{serve.Query{ // which takes no soft evidence
+		Name: "quantiles", Outputs: []serve.Output{{Name: "quantiles", Datatype: oip.FP64, Shape: columns}},
+		Params: []serve.Param{{Name: paramLevel, Default: 0.5}},
+		Plan: func(p oip.Params) (int64, error) {
+			q := quantilesAt(s, p)
+			return posteriorCost * flops, q.Check(s)
+		},
+	}, (*servedCircuit).quantiles})
+}
+
+// quantilesAt is the query for quantiles of all columns at the level of a request.
+func quantilesAt(s *dataset.Schema, p oip.Params) *pce.Query {
+	q := &pce.Query{Kind: pce.QueryQuantiles, Levels: []float64{p[paramLevel].(float64)}}
+	for i := range s.Columns {
+		q.Columns = append(q.Columns, i)
+	}
+	return q
+}
+
+// linePoints bounds the points of a continuous column, or counts, over which a covariance is a sum.
+const linePoints = 1 << 14
+
+// expectFlops is what the expectation of a polynomial takes for a row: one pass for all moments,
+// and one for each value of each column that is multiplied by others.
+func expectFlops(s *dataset.Schema, flops int64, of string) (int64, error) {
+	if of == "" {
+		return 0, fmt.Errorf("%s is empty; give the function whose expectation is wanted, such as 2*age - $3^2", paramOf)
+	}
+	p, err := run.ParsePolynomial(s, of)
+	if err != nil {
+		return 0, err
+	}
+	passes, crossed := int64(1), map[int]bool{}
+	for _, t := range p.Terms {
+		if len(t.Columns) < 2 || t.Columns[0] == t.Columns[1] {
+			continue
+		}
+		for _, v := range t.Columns {
+			if crossed[v] {
+				continue
+			}
+			crossed[v] = true
+			if c := &s.Columns[v]; c.Kind == dataset.Discrete {
+				passes += int64(c.Categories)
+			} else {
+				passes += linePoints
+			}
+		}
+	}
+	return passes * posteriorCost * flops, nil
 }
 
 // columnParam is how requests name a column: by its name, or its number from 1.
@@ -221,6 +279,32 @@ func (c *servedCircuit) moments(ctx context.Context, w *serve.Work) error {
 		}
 	}
 	return nil
+}
+
+// quantiles gives the quantile of every column at the level of each request.
+func (c *servedCircuit) quantiles(ctx context.Context, w *serve.Work) error {
+	return eachPart(w, func(rows *dataset.Batch, p *serve.Part, at int) error {
+		all, err := c.Answer(ctx, quantilesAt(c.Schema(), p.Params), rows)
+		copy(w.Outputs[0][at*len(rows.Columns):], all)
+		return err
+	})
+}
+
+// expect gives the expectation of the polynomial of each request. A polynomial that cannot be
+// computed, such as a product with a column that has too many values, fails that request alone.
+func (c *servedCircuit) expect(ctx context.Context, w *serve.Work) error {
+	return eachPart(w, func(rows *dataset.Batch, p *serve.Part, at int) error {
+		q, err := c.NewExpectation(p.Params[paramOf].(string))
+		if err != nil {
+			return err
+		}
+		all, err := c.Answer(ctx, q, rows)
+		if errors.Is(err, dataset.ErrSetting) {
+			p.Err, err = err, nil
+		}
+		copy(w.Outputs[0][at:], all)
+		return err
+	})
 }
 
 // mpe fills the missing cells of rows with the most probable completion.

@@ -209,6 +209,35 @@ func TestServeQueries(t *testing.T) {
 		}
 	}
 
+	for _, level := range []string{"0.5", "0.05", "0.999"} {
+		a = ask("quantiles", `,"level":`+level, "", "quantiles")
+		played["quantiles"] = true
+		for r, want := range command("quantiles", "--of", "1,2,3,4", "--at", level) {
+			for v := range want {
+				same("quantiles", a.outputs["quantiles"][r*4+v], want[v])
+			}
+		}
+	}
+	for _, of := range []string{"3", "2*score - $2", "score*size + 0.5*$4*score - score^2"} {
+		a = ask("expect", `,"of":"`+of+`"`, "", "expectation")
+		played["expect"] = true
+		for r, want := range command("expect", "--of", of) {
+			same("expect "+of, a.outputs["expectation"][r], want[0])
+		}
+	}
+	for params, want := range map[string]string{
+		`"quantiles","level":0`:           "the quantile at 0; want a level between 0 and 1",
+		`"quantiles","level":1`:           "the quantile at 1; want a level between 0 and 1",
+		`"expect"`:                        "of is empty; give the function whose expectation is wanted",
+		`"expect","of":"score^3"`:         "moments of higher degree",
+		`"expect","of":"score*elsewhere"`: "elsewhere",
+	} {
+		status, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":`+params+`},"inputs":[`+x+`]}`)
+		if status != 400 || !strings.Contains(string(said), want) {
+			t.Errorf("%s: %d %s, want %q", params, status, said, want)
+		}
+	}
+
 	var meta struct{ Queries []struct{ Name string } }
 	_, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":"classify","class":"score"},"inputs":[`+x+`]}`)
 	if !strings.Contains(string(said), `class is \"score\"; want one of`) {
