@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 )
 
 // A block is a batch as bytes, on its way between machines that know the
@@ -13,11 +14,22 @@ import (
 //	4 bytes "PCB1", 4 bytes rows, 4 bytes columns, cells column by column,
 //	4 bytes CRC-32C of all before
 //
+// A block with evidence about cells that are missing, "PCB2", has it between cells and CRC:
+//
+//	for each column with some, in ascending order: 4 bytes column + 1, 4 bytes count,
+//	as many pieces of evidence in the order of their first use, 4 bytes per row: 0, or
+//	1 + the place of its evidence among them
+//	4 bytes 0
+//
+// Evidence about a discrete cell is a count of runs, 4 bytes, and for each 4 bytes first, 4
+// bytes last and a float64 likelihood; about a continuous cell, two float64, low and high.
+//
 // Numbers are little-endian. A continuous cell is a float32. A discrete cell takes
 // one byte where its column has fewer than 256 categories, two where it has fewer
 // than 65,536, else four; the largest number of its width marks a missing one.
 const (
 	blockMagic  = "PCB1"
+	softMagic   = "PCB2"
 	blockHeader = 12
 	blockFrame  = blockHeader + 4
 )
@@ -46,7 +58,7 @@ func (s *Schema) BlockRowBytes() int {
 	return n
 }
 
-// BlockBytes returns the bytes of a block of that many rows of s.
+// BlockBytes returns the bytes of a block of that many rows of s without evidence.
 func (s *Schema) BlockBytes(rows int) int { return blockFrame + rows*s.BlockRowBytes() }
 
 // BlockRows returns how many rows of s a block of that many bytes holds; 0 if
@@ -58,11 +70,11 @@ func AppendBlock(dst []byte, s *Schema, b *Batch) ([]byte, error) {
 	if len(b.Columns) != len(s.Columns) {
 		return dst, badSetting("batch has %d columns, its schema %d", len(b.Columns), len(s.Columns))
 	}
-	if b.HasSoft() {
-		return dst, badSetting("a block of rows with ranges, sets or likelihoods, which blocks cannot hold")
+	start, magic := len(dst), blockMagic
+	if slices.ContainsFunc(b.Columns, func(c Cells) bool { return slices.ContainsFunc(c.Soft.Of, func(of uint32) bool { return of > 0 }) }) {
+		magic = softMagic
 	}
-	start := len(dst)
-	dst = append(dst, blockMagic...)
+	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(b.Rows))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(s.Columns)))
 	for i := range s.Columns {
@@ -95,6 +107,12 @@ func AppendBlock(dst []byte, s *Schema, b *Batch) ([]byte, error) {
 			}
 		}
 	}
+	if magic == softMagic {
+		var err error
+		if dst, err = appendSoft(dst, s, b); err != nil {
+			return dst[:start], err
+		}
+	}
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli)), nil
 }
 
@@ -102,14 +120,15 @@ func AppendBlock(dst []byte, s *Schema, b *Batch) ([]byte, error) {
 // is at most a small multiple of the block. A block that is none, or not of s,
 // gives an error that matches ErrFormat.
 func DecodeBlock(s *Schema, block []byte, b *Batch) error {
-	if len(block) < blockFrame || string(block[:4]) != blockMagic {
+	soft := len(block) >= blockFrame && string(block[:4]) == softMagic
+	if len(block) < blockFrame || string(block[:4]) != blockMagic && !soft {
 		return badData("block", "%d bytes are not a block of rows", len(block))
 	}
 	rows, columns := binary.LittleEndian.Uint32(block[4:]), binary.LittleEndian.Uint32(block[8:])
 	if int(columns) != len(s.Columns) {
 		return badData("block", "it has %d columns, the rows wanted have %d", columns, len(s.Columns))
 	}
-	if want := int64(rows)*int64(s.BlockRowBytes()) + blockFrame; want != int64(len(block)) {
+	if want := int64(rows)*int64(s.BlockRowBytes()) + blockFrame; want > int64(len(block)) || !soft && want < int64(len(block)) {
 		return badData("block", "%d rows take %d bytes, it has %d", rows, want, len(block))
 	}
 	end := len(block) - 4
@@ -145,6 +164,12 @@ func DecodeBlock(s *Schema, block []byte, b *Batch) error {
 			}
 		}
 		at = at[b.Rows*width:]
+	}
+	if soft {
+		if err := decodeSoft(s, at, b); err != nil {
+			b.truncate(0)
+			return err
+		}
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package dataset_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -100,6 +102,108 @@ func roundTrips(t *testing.T, s *dataset.Schema, got *dataset.Batch) {
 	}
 }
 
+// softBatch has random evidence about half of the missing cells of a random batch, several
+// rows with the same, and pieces in its lists that no row uses.
+func softBatch(t testing.TB, s *dataset.Schema, rows int, seed uint64) *dataset.Batch {
+	t.Helper()
+	b := mixedBatch(s, rows, seed)
+	rng := rand.New(rand.NewPCG(seed, 6))
+	for i := range s.Columns {
+		c, cells := &s.Columns[i], &b.Columns[i]
+		cells.Soft.Of = make([]uint32, rows)
+		for range 5 {
+			var e *dataset.Evidence
+			var err error
+			switch {
+			case c.Kind == dataset.Continuous:
+				e, err = c.RangeEvidence([]float64{math.Inf(-1), -1, 0}[rng.IntN(3)], []float64{1, 2.5, math.Inf(1)}[rng.IntN(3)])
+			case c.Categories < 300:
+				likelihoods := make([]float64, c.Categories)
+				for k := range likelihoods {
+					likelihoods[k] = float64(rng.IntN(3))
+				}
+				likelihoods[c.Categories-1] = 1
+				e, err = c.LikelihoodEvidence(likelihoods)
+			default:
+				e, err = c.SetEvidence([]int{0, c.Categories - 1, rng.IntN(c.Categories)})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			cells.Soft.List = append(cells.Soft.List, e)
+		}
+		for r := range rows {
+			if cells.IsMissing(r) && rng.IntN(2) == 0 {
+				cells.Soft.Of[r] = uint32(1 + rng.IntN(5))
+			}
+		}
+	}
+	return b
+}
+
+// TestSoftBlock sends rows with evidence, and slices of them, and damages every byte.
+func TestSoftBlock(t *testing.T) {
+	got := &dataset.Batch{} // is used again, with rows without evidence between
+	for _, s := range []*dataset.Schema{mixedSchema(), wideSchema()} {
+		all := softBatch(t, s, 60, 1)
+		for _, span := range [][2]int{{0, 60}, {0, 1}, {17, 18}, {5, 59}, {60, 60}} {
+			want := all.Slice(span[0], span[1])
+			block, err := dataset.AppendBlock(nil, s, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := dataset.DecodeBlock(s, block, got); err != nil {
+				t.Fatalf("rows %v: %v", span, err)
+			}
+			if !sameCells(want, got) {
+				t.Errorf("rows %v: other cells came back", span)
+			}
+			for i := range want.Columns {
+				for r := range want.Rows {
+					x, y := want.Columns[i].Soft.At(r), got.Columns[i].Soft.At(r)
+					if (x == nil) != (y == nil) || x != nil && x.Key() != y.Key() {
+						t.Errorf("rows %v: row %d, column %d: %+v became %+v", span, r, i, x, y)
+					}
+				}
+			}
+		}
+		roundTrips(t, s, got)
+		if got.HasSoft() {
+			t.Error("evidence of a block is left in rows of the next")
+		}
+	}
+	s := wideSchema()
+	block, err := dataset.AppendBlock(nil, s, softBatch(t, s, 3, 9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range block {
+		bad := bytes.Clone(block)
+		bad[i] ^= 0x10
+		if err := dataset.DecodeBlock(s, bad, got); !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("byte %d changed: %v", i, err)
+		}
+		if err := dataset.DecodeBlock(s, block[:i], got); !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("cut after %d bytes: %v", i, err)
+		}
+	}
+	// The checksum holds, and what the bytes say does not.
+	for i := 4; i < len(block)-4; i++ {
+		for _, x := range []byte{0x01, 0x80, 0xff} {
+			bad := bytes.Clone(block[:len(block)-4])
+			bad[i] ^= x
+			bad = binary.LittleEndian.AppendUint32(bad, crc32.Checksum(bad, crc32.MakeTable(crc32.Castagnoli)))
+			if err := dataset.DecodeBlock(s, bad, got); err == nil {
+				if again, err := dataset.AppendBlock(nil, s, got); err != nil || !bytes.Equal(again, bad) {
+					t.Errorf("byte %d changed: it is read, and written otherwise (%v)", i, err)
+				}
+			} else if !errors.Is(err, dataset.ErrFormat) {
+				t.Errorf("byte %d changed: %v", i, err)
+			}
+		}
+	}
+}
+
 // TestBlockDamage changes every byte of a block, cuts it everywhere and reads it
 // as rows of others.
 func TestBlockDamage(t *testing.T) {
@@ -141,6 +245,10 @@ func FuzzBlock(f *testing.F) {
 	for _, rows := range []int{0, 1, 4} {
 		block, err := dataset.AppendBlock(nil, s, mixedBatch(s, rows, 2))
 		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(block)
+		if block, err = dataset.AppendBlock(nil, s, softBatch(f, s, rows, 2)); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(block)

@@ -137,9 +137,6 @@ func TestSoftRows(t *testing.T) {
 	if part := b.Slice(2, 4); part.Columns[2].Soft.At(1) == nil || part.Columns[3].Soft.At(0) == nil || part.Columns[3].Soft.At(1) != nil {
 		t.Error("a slice of the batch has other evidence")
 	}
-	if _, err := AppendBlock(nil, softSchema(), &b); !errors.Is(err, ErrSetting) {
-		t.Errorf("evidence in a block: %v", err)
-	}
 	if r, err = open(softFile, false); err == nil {
 		err = r.Read(ctx, &b, 3)
 	}
