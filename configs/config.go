@@ -180,6 +180,7 @@ type Job struct {
 	Columns       []string  `yaml:"columns" doc:"columns of conditional, covariance and quantiles, the class of classify, those that loglik is given; by name or number from 1"`
 	Levels        []float64 `yaml:"levels" doc:"levels of quantiles, between 0 and 1; unless given 0.05, 0.5 and 0.95"`
 	Of            []string  `yaml:"of" doc:"polynomials of degree 2 in the columns, such as 2*age - $3^2, whose expectations expect writes"`
+	Soft          bool      `yaml:"soft" doc:"cells of job.data may be a range 30..40, a set {a|b} or likelihoods [0.2|0.8]"`
 	Probabilities bool      `yaml:"probabilities" doc:"classify writes the probability of every category"`
 	Candidates    int       `yaml:"candidates" min:"0" max:"1048576" doc:"drawn completions of a row that mpe improves where max-product is not exact"`
 }

@@ -132,6 +132,8 @@ func (j *Job) validate() error {
 	switch {
 	case len(j.Levels) > 0 && j.Kind != "quantiles":
 		return &keyError{"job.levels", fmt.Sprintf("are set, but job.kind is %s; leave them out", j.Kind)}
+	case j.Soft && !slices.Contains([]string{"loglik", "conditional", "moments", "expect", "classify", "mpe"}, j.Kind):
+		return &keyError{"job.soft", fmt.Sprintf("is true, but job.kind is %s, which takes values only; leave it out", j.Kind)}
 	case len(j.Of) > 0 && j.Kind != "expect":
 		return &keyError{"job.of", fmt.Sprintf("is set, but job.kind is %s; leave it out", j.Kind)}
 	}

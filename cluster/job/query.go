@@ -10,7 +10,6 @@ import (
 	"math"
 
 	"github.com/pce-engine/pce/cluster"
-	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/run"
@@ -30,6 +29,7 @@ type Query struct {
 	Of         []string  // polynomials, as run.NewExpectation takes them
 	All        bool      // as of run.Query
 	Candidates int       // of a most probable completion, as of run.MPEOptions
+	Soft       bool      // cells may be ranges, sets or likelihoods, as of dataset.Options
 }
 
 // QueryKind is a kind of job over the rows of a model: what its workers load, what
@@ -65,6 +65,7 @@ type querySettings struct {
 	Of         []string  `json:"of,omitempty"`
 	Seed       uint64    `json:"seed,omitempty"`
 	Candidates int       `json:"candidates,omitempty"`
+	Soft       bool      `json:"soft,omitempty"`
 }
 
 // query is the question about rows of s that a kind of job asks.
@@ -81,7 +82,12 @@ func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 	if done, err := l.Answered(kind.Result(q)); done || err != nil {
 		return err
 	}
-	b, err := run.Build(ctx, run.Structure{Kind: "file", File: q.Model}, nil, compile.DefaultOptions())
+	o := run.Options{Soft: q.Soft}
+	how, err := o.SoftPath()
+	if err != nil {
+		return Bad(l.ID, "%w", err)
+	}
+	b, err := run.Build(ctx, run.Structure{Path: how, Kind: "file", File: q.Model}, nil, o.Compile())
 	if err != nil {
 		return Bad(l.ID, "%w", err)
 	}
@@ -122,7 +128,7 @@ func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 // settings are what the workers of a job about rows of s need, but for the model.
 func (q *Query) settings(s *dataset.Schema) (querySettings, error) {
 	columns, err := s.FindAll(q.Columns)
-	return querySettings{Columns: columns, Levels: q.Levels, Of: q.Of, Seed: q.Seed, Candidates: q.Candidates}, err
+	return querySettings{Columns: columns, Levels: q.Levels, Of: q.Of, Seed: q.Seed, Candidates: q.Candidates, Soft: q.Soft}, err
 }
 
 // numbersKind asks for the numbers that a query has for each row as its answer.
@@ -168,13 +174,13 @@ func (k numbersKind) Questions(ctx context.Context, q *Query, s *dataset.Schema,
 	if err != nil {
 		return nil, err
 	}
-	return &blocks{in: in, schema: s, rows: min(blockRows(s, most), most/width)}, nil
+	return &blocks{in: in, schema: s, rows: min(blockRows(s, most), most/width), most: most}, nil
 }
 
 // openRows opens the rows of a job, with what their files say if text is true.
 func openRows(ctx context.Context, q *Query, s *dataset.Schema, text bool) (dataset.Reader, error) {
 	o := q.Read
-	o.Schema, o.Partial, o.KeepText, o.Stdin = s, true, text, nil // the coordinator's input is not the client's
+	o.Schema, o.Partial, o.KeepText, o.Soft, o.Stdin = s, true, text, q.Soft, nil // the coordinator's input is not the client's
 	return dataset.OpenReaderAll(ctx, q.Data, o)
 }
 
@@ -328,7 +334,7 @@ func (k mpeKind) Questions(ctx context.Context, q *Query, s *dataset.Schema, mos
 	if err != nil {
 		return nil, err
 	}
-	return &numbered{blocks: blocks{in: in, schema: s, rows: blockRows(s, most)}}, nil
+	return &numbered{blocks: blocks{in: in, schema: s, rows: blockRows(s, most), most: most}}, nil
 }
 
 func (mpeKind) Answers(_ *Lead, q *Query, s *dataset.Schema) Answers {
@@ -385,6 +391,7 @@ func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, row
 				}
 				for v := range given.Columns {
 					fillMissing(&given.Columns[v], &b.Columns[v], at, given.Rows)
+					given.Columns[v].Soft = dataset.SoftCells{}
 				}
 				if err := dst.Write(given); err != nil {
 					return err
@@ -421,7 +428,9 @@ type blocks struct {
 	in     dataset.Reader
 	schema *dataset.Schema
 	rows   int // of a block
+	most   int // bytes of a block, which rows with evidence may exceed
 	batch  dataset.Batch
+	at     int // rows of batch that were asked about
 }
 
 func (q *blocks) Skip(ctx context.Context, rows int64) error {
@@ -431,15 +440,33 @@ func (q *blocks) Skip(ctx context.Context, rows int64) error {
 		}
 		rows -= int64(q.batch.Rows)
 	}
+	q.batch.Resize(q.schema, 0)
 	return nil
 }
 
+// Next returns a block of the next rows: fewer than usual where evidence makes them long.
 func (q *blocks) Next(ctx context.Context) ([]byte, int, error) {
-	if err := q.in.Read(ctx, &q.batch, q.rows); err != nil {
-		return nil, 0, err
+	if q.at == q.batch.Rows {
+		if err := q.in.Read(ctx, &q.batch, q.rows); err != nil {
+			return nil, 0, err
+		}
+		q.at = 0
 	}
-	block, err := dataset.AppendBlock(make([]byte, 0, q.schema.BlockBytes(q.batch.Rows)), q.schema, &q.batch)
-	return block, q.batch.Rows, err
+	for rows := q.batch.Rows - q.at; ; rows /= 2 {
+		block, err := dataset.AppendBlock(make([]byte, 0, q.schema.BlockBytes(rows)), q.schema, q.batch.Slice(q.at, q.at+rows))
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(block) > q.most && q.batch.HasSoft() {
+			if rows > 1 {
+				continue
+			}
+			return nil, 0, fmt.Errorf("%w: a row takes %d bytes with its ranges, sets and likelihoods, and a message %d; give the broker a larger max_payload",
+				run.ErrOptions, len(block), q.most)
+		}
+		q.at += rows
+		return block, rows, nil
+	}
 }
 
 func (q *blocks) Total() int64 { return 0 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/cluster"
-	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/run"
@@ -36,16 +35,20 @@ func openModel(ctx context.Context, in *Loading) (*model, *querySettings, error)
 	if err != nil {
 		return nil, nil, err
 	}
+	o := in.Options
+	o.Engines, o.Soft = 1, d.Soft
+	how, err := o.SoftPath()
+	if err != nil {
+		return nil, nil, Bad(in.Run, "%w", err)
+	}
 	m := &model{}
-	if m.plan, err = run.OpenModel(path, compile.Options{}); err != nil {
+	if m.plan, err = run.OpenModelFor(how, path, o.Compile()); err != nil {
 		return nil, nil, badModel(in, err)
 	}
 	if err := in.Check(m.plan.Digest()); err != nil {
 		m.plan.Close()
 		return nil, nil, err
 	}
-	o := in.Options
-	o.Engines = 1
 	if m.pool, err = m.plan.Pool(ctx, o); err != nil {
 		m.plan.Close()
 		return nil, nil, badModel(in, fmt.Errorf("%s: %w", path, err))

@@ -7,10 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // queryOf is a query of a kind about the first column where it is about one.
@@ -61,6 +64,57 @@ func TestKeep(t *testing.T) {
 				t.Errorf("%s: %d bytes are taken for %d: %v", name, len(bad), len(good), err)
 			}
 		}
+	}
+}
+
+// TestLongEvidence sends rows whose evidence does not fit a message in several, and refuses one
+// that fits none.
+func TestLongEvidence(t *testing.T) {
+	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Discrete, Categories: 40}}}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	likelihoods := func(seed, runs int) string { // of so many runs of categories
+		words := make([]string, 40)
+		for i := range words {
+			words[i] = strconv.Itoa(1 + (seed+i*runs/40)%7)
+		}
+		return "[" + strings.Join(words, "|") + "]\n"
+	}
+	var text string
+	for i := range 9 {
+		text += likelihoods(i, 4) + "3\n"
+	}
+	if err := os.WriteFile(path, []byte(text+likelihoods(0, 40)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := &Query{Data: []string{path}, Soft: true}
+	in, err := openRows(t.Context(), q, schema, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	questions := &blocks{in: in, schema: schema, rows: 16, most: 400}
+	var all, sent int
+	b := &dataset.Batch{}
+	for ; all < 18; sent++ {
+		block, rows, err := questions.Next(t.Context())
+		if err != nil || len(block) > 400 {
+			t.Fatalf("after %d rows: a block of %d rows in %d bytes, %v", all, rows, len(block), err)
+		}
+		if err := dataset.DecodeBlock(schema, block, b); err != nil {
+			t.Fatal(err)
+		}
+		for r := range rows {
+			if even := (all+r)%2 == 0; even != (b.Columns[0].Soft.At(r) != nil) || even != b.Columns[0].IsMissing(r) {
+				t.Errorf("row %d: %+v", all+r, b.Columns[0])
+			}
+		}
+		all += rows
+	}
+	if sent < 3 {
+		t.Errorf("%d rows in %d blocks of 400 bytes", all, sent)
+	}
+	if _, _, err := questions.Next(t.Context()); !errors.Is(err, run.ErrOptions) || !strings.Contains(err.Error(), "a row takes") {
+		t.Errorf("a row that fits no block: %v", err)
 	}
 }
 

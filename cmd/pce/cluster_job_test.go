@@ -181,6 +181,33 @@ func trained(t *testing.T, set ...string) string {
 	return filepath.Join(cfg.Output, run.ModelFile)
 }
 
+// softRows writes the rows of a file with ranges, sets and likelihoods in place of some cells,
+// and returns its path.
+func softRows(t *testing.T, dir, rows string) string {
+	t.Helper()
+	var out strings.Builder
+	at := 0
+	for line := range strings.Lines(string(readFile(t, rows))) {
+		cells := strings.Split(strings.TrimSpace(line), ",")
+		for i := range cells {
+			switch at++; at % 7 {
+			case 1:
+				cells[i] = "0..2"
+			case 2:
+				cells[i] = "{1|3}"
+			case 3:
+				cells[i] = ""
+			}
+		}
+		fmt.Fprintln(&out, strings.Join(cells, ","))
+	}
+	path := filepath.Join(dir, "soft.csv")
+	if err := os.WriteFile(path, []byte(out.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestRowJobs asks a cluster what this machine is asked too, and wants the same
 // bytes.
 func TestRowJobs(t *testing.T) {
@@ -193,6 +220,8 @@ func TestRowJobs(t *testing.T) {
 	a := testApp()
 	rows := []string{filepath.Join(data, "train.csv"), filepath.Join(data, "test.csv")}
 	list := fmt.Sprintf("job.data=[%q, %q]", rows[0], rows[1])
+	soft := softRows(t, data, rows[0])
+	softList := "job.data=" + soft
 	for _, kind := range []struct {
 		kind, format, out string
 		set               []string
@@ -210,6 +239,9 @@ func TestRowJobs(t *testing.T) {
 		{"quantiles", "csv", "out.csv", []string{list, `job.columns=["3", "5"]`}, []string{"query", "quantiles", "--of", "3,5", "--data", rows[0], "--data", rows[1], "--out"}},
 		{"quantiles", "npy", "out.npy", []string{list, `job.columns=["4"]`, "job.levels=[0.25, 0.75]"}, []string{"query", "quantiles", "--of", "4", "--at", "0.25,0.75", "--data", rows[0], "--data", rows[1], "--out"}},
 		{"expect", "csv", "out.csv", []string{list, `job.of=["2*$1 - $3^2", "$2*$4 + 1"]`}, []string{"query", "expect", "--of", "2*$1 - $3^2", "--of", "$2*$4 + 1", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"loglik", "soft.csv", "out.csv", []string{softList, "job.soft=true"}, []string{"query", "loglik", "--soft", "--data", soft, "--out"}},
+		{"conditional", "soft.csv", "out.csv", []string{softList, "job.soft=true", `job.columns=["1", "4"]`}, []string{"query", "conditional", "--soft", "--of", "1,4", "--data", soft, "--out"}},
+		{"mpe", "soft.csv", "out.csv", []string{softList, "job.soft=true"}, []string{"query", "mpe", "--soft", "--data", soft, "--out"}},
 		{"mpe", "csv", "out.csv", []string{list}, []string{"query", "mpe", "--data", rows[0], "--data", rows[1], "--out"}},
 		{"mpe", "npy", "out.npy", []string{list, "job.candidates=2", "job.seed=4"}, []string{"query", "mpe", "--candidates", "2", "--seed", "4", "--data", rows[0], "--data", rows[1], "--out"}},
 		{"sample", "csv", "out.csv", []string{"job.rows=100", "job.seed=5"}, []string{"query", "sample", "-n", "100", "--seed", "5", "--out"}},
@@ -218,7 +250,7 @@ func TestRowJobs(t *testing.T) {
 	} {
 		t.Run(kind.kind+"/"+kind.format, func(t *testing.T) {
 			id := "run-" + kind.kind + "-" + strings.ReplaceAll(kind.format, ".", "-")
-			kind.format = strings.TrimPrefix(kind.format, "given.")
+			kind.format = strings.TrimPrefix(strings.TrimPrefix(kind.format, "given."), "soft.")
 			cfg := testConfig(t, append(append(set, kind.set...), "job.model="+model, "job.kind="+kind.kind, "job.format="+kind.format)...)
 			j, err := a.newJob(t.Context(), id, cfg)
 			if err != nil {
