@@ -12,7 +12,10 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
-// benchCode measures the log-likelihoods of a model that runs as code.
+// benchCode measures the log-likelihoods of a model that runs as code, where measure would time
+// an engine of layers. Rows are walked through again and again, the first f.warmup batches are
+// not counted, and gathering rows is not timed. It has no floor to compare with, since the work
+// of code is not a matrix product; --kernels is a usage error.
 func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *benchFlags, load run.Load) (*benchResult, error) {
 	if f.kernels {
 		return nil, usagef("--kernels times training steps on a card or on the emulator; the model runs as code")

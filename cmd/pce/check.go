@@ -73,6 +73,9 @@ func (c *pathCheck) compare(row int, got, want, bound float64) {
 	}
 }
 
+// checkCommand makes the command pce check. The report is printed first, also that of a model
+// that fails; only then a path beyond its bound ends the command with errCheck, so that scripts
+// see both.
 func (a *app) checkCommand() *cobra.Command {
 	var f queryFlags
 	var expected string
@@ -115,6 +118,12 @@ numbers in a file.`,
 	return c
 }
 
+// check evaluates every row of the flags by recursion in float64, which is what a model means,
+// and on each path that it can run on, and records the largest error of each path. Rows are
+// read in batches, but their log-likelihoods are all kept, for the mean and for --expected. An
+// error means that the comparison could not be made; a path that is beyond its bound is a
+// result, with OK false. Histograms over values that training binned are refused, as the
+// recursion reads categories there.
 func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*checkResult, error) {
 	path, err := f.path.path()
 	if err != nil {
@@ -206,7 +215,9 @@ func (p *checkedPath) close() {
 	p.plan.Close()
 }
 
-// openPaths opens a model for every path that it can run on, or for one of choice.
+// openPaths opens a model for every path that it can run on, or for the one that was chosen. Of
+// its own accord it leaves out a path that the model's leaves do not allow; if that path was
+// asked for by name, it is an error. The caller closes what is returned, also beside an error.
 func (a *app) openPaths(ctx context.Context, f *queryFlags, only run.Path) (paths []*checkedPath, err error) {
 	for _, by := range []run.Path{run.PathCode, run.PathTensor} {
 		if only != run.PathAuto && only != by {
@@ -235,7 +246,9 @@ func (a *app) openPaths(ctx context.Context, f *queryFlags, only run.Path) (path
 	return paths, nil
 }
 
-// eachRows calls do with the rows of all paths of a command, some at a time.
+// eachRows calls do with the rows of all paths of a command, in order, in batches as large as
+// rowsAtOnce says. The batch is reused: do copies what it keeps. The first error, of reading or
+// of do, ends it; no path at all is a usage error.
 func (a *app) eachRows(ctx context.Context, f *queryFlags, s *dataset.Schema, do func(b *dataset.Batch) error) error {
 	if len(f.data) == 0 {
 		return usagef("no --data; give the rows to ask about")
@@ -289,6 +302,7 @@ type text struct {
 	file *os.File
 }
 
+// Close closes the file. The reader that unpacks it holds nothing of its own.
 func (t text) Close() error { return t.file.Close() }
 
 func openText(path string) (*text, error) {
@@ -308,7 +322,10 @@ func openText(path string) (*text, error) {
 	return &text{z, f}, nil
 }
 
-// compareExpected compares the reference with the numbers in a file.
+// compareExpected compares what the recursion computed, want, with the numbers in a file: one
+// per line and row, in the order of the rows. A line that is not a number, or a count of lines
+// other than that of the rows, is an error that names file and line; numbers that differ are
+// not an error but a result.
 func (a *app) compareExpected(ctx context.Context, path string, want []float64) (*pathCheck, error) {
 	r, err := openText(path)
 	if err != nil {
@@ -336,6 +353,8 @@ func (a *app) compareExpected(ctx context.Context, path string, want []float64) 
 	return c, nil
 }
 
+// printCheck prints a report for people: the rows, their mean log-likelihood if it is finite,
+// and one line for each path with its largest error, the row of that and the bound there.
 func (a *app) printCheck(r *checkResult) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rows       %d\n", r.Rows)

@@ -10,7 +10,9 @@ import (
 	"github.com/pce-engine/pce/cluster/job"
 )
 
-// figures says in words what is known of a run's numbers; "" if nothing is.
+// figures says in words what is known of a run's numbers, each left out while it is not known;
+// "" if nothing is. While a run trains, its training log-likelihood is a running mean and is
+// called so; the time left is given of runs that run.
 func figures(s *cluster.RunStatus) string {
 	var list []string
 	train := "train ll"

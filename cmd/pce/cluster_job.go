@@ -33,7 +33,11 @@ type trainKind struct {
 	local run.Options
 }
 
-// Lead trains on the workers.
+// Lead trains on the workers what the config of a job says, and writes the run into the
+// directory of the lead. A job that was taken up before continues from its checkpoint with the
+// rows per shard that it had then, since other shards would give other bits. The config.yaml
+// that is written has the paths of the one who submitted the job, not those of the copies here.
+// A config that cannot be read is the job's fault, so the job is not tried again.
 func (k trainKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	cfg, err := jobConfig(ctx, l, j)
 	if err != nil {
@@ -65,7 +69,9 @@ type queryKind struct {
 	app *app
 }
 
-// Lead asks the workers.
+// Lead has the workers answer the query about the rows that the config of a job names, and
+// writes the answers into the directory of the lead in the order of the rows. Data settings
+// that are not valid are the job's fault, so the job is not tried again.
 func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	cfg, err := jobConfig(ctx, l, j)
 	if err != nil {

@@ -21,6 +21,8 @@ type lockedWriter struct {
 	w  io.Writer
 }
 
+// Write writes p while no other goroutine writes. Lines of two of them never mix as long as
+// each comes in one call.
 func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

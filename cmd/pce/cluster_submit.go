@@ -160,8 +160,10 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Conf
 	return s, bus.Jobs().Submit(ctx, j.ID, text)
 }
 
-// uploadMissing gives the broker the files that some worker cannot read, or all,
-// and returns their bytes.
+// uploadMissing uploads the files of a job that some worker cannot read in its roots, or all of
+// them if all is set, and returns their bytes. It is called before the job is in the queue.
+// What will be uploaded is noted with the broker first, so that uploads that fail half way
+// belong to a run and are dropped with it.
 func uploadMissing(ctx context.Context, bus cluster.Bus, j *job.Job, all bool) (bytes int64, err error) {
 	members, err := job.Members(ctx, bus)
 	if err != nil {
@@ -218,6 +220,8 @@ func (s *submission) await(ctx context.Context, bus cluster.Bus, w io.Writer) er
 // endedRun is the end of a run that was not done.
 type endedRun struct{ record job.Record }
 
+// Error says how the run ended, and why if that was recorded. The exit code of the command is
+// the run's, see exitCode.
 func (e *endedRun) Error() string {
 	text := fmt.Sprintf("run %s %s", e.record.Run, e.record.State)
 	if e.record.Error != "" {

@@ -131,10 +131,12 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 // noCrewError says why no worker is left.
 type noCrewError struct{ last error }
 
+// Error gives the error of the worker that was given up last; the log has those of the others.
 func (e *noCrewError) Error() string {
 	return fmt.Sprintf("%v: no worker is left: %v", cluster.ErrCluster, e.last)
 }
 
+// Unwrap makes the error one of the cluster's, whatever ended the worker.
 func (e *noCrewError) Unwrap() []error { return []error{cluster.ErrCluster, e.last} }
 
 // crew is the worker processes of this machine.
@@ -143,8 +145,10 @@ type crew struct {
 	wg     sync.WaitGroup
 }
 
-// startCrew starts the children. When all are given up, gone is called with a
-// noCrewError.
+// startCrew starts the children, a goroutine for each that starts its process again whenever it
+// dies. A child that dies too often is given up, which is logged; when all are, gone is called
+// with a noCrewError, once, from one of these goroutines. Without children it is never called.
+// The caller stops the crew.
 func startCrew(children []*child, log *slog.Logger, gone func(error)) *crew {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &crew{cancel: cancel}

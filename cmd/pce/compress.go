@@ -42,7 +42,9 @@ func (a *app) decompressCommand() *cobra.Command {
 }
 
 // codecCommand makes the commands pce compress and pce decompress, which differ by their
-// direction alone.
+// direction alone. What cannot work is refused before the model is read: --json together with
+// output to stdout, a file that exists without --force, and a .gz name for what would not be
+// packed.
 func (a *app) codecCommand(name, short string, restore bool) *cobra.Command {
 	f := codecFlags{restore: restore}
 	c := &cobra.Command{

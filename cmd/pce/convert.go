@@ -11,6 +11,10 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
+// convertCommand makes the command pce convert. The extension of the output says what is
+// written: .spn a circuit as SPFlow's text, .json or stdout a forest as XGBoost's JSON. Nothing
+// is approximated: what a format cannot express is an error that says what it is, and no file
+// is left.
 func (a *app) convertCommand() *cobra.Command {
 	var out outputFlags
 	c := &cobra.Command{

@@ -225,7 +225,8 @@ func (s *dataStats) print(a *app) error {
 }
 
 // dataStatsCommand makes the command pce data stats, which prints what training would see of
-// data, without training.
+// data, without training: the types that were found for the columns, their ranges and missing
+// cells. Without paths the training data of --config are read; all rows are read once.
 func (a *app) dataStatsCommand() *cobra.Command {
 	var flags configFlags
 	var asJSON bool

@@ -58,7 +58,10 @@ func (f *queryFlags) registerSoft(flags *pflag.FlagSet) {
 // leave several times what the program keeps.
 const openGC = 25
 
-// open opens the model, and says to notes what its file lacks.
+// open opens the model of the flags for the queries of one command; the caller closes it. A
+// model file of an earlier version, whose damage need not show, is opened with a line to notes.
+// A decision forest, no --model and an unknown path are errors. While it works the garbage
+// collector runs more often, see openGC.
 func (f *queryFlags) open(ctx context.Context, notes io.Writer) (*pce.Model, error) {
 	if f.model == "" {
 		return nil, usagef("no --model; give a model file, such as model.safetensors of a run")
@@ -105,7 +108,9 @@ func (a *app) reader(ctx context.Context, f *queryFlags, schema *dataset.Schema,
 	return dataset.OpenReader(ctx, paths[0], o)
 }
 
-// eachBatch calls do with the rows of all paths, at most that many at a time.
+// eachBatch calls do with the rows of all paths of a command, in order, at most that many at a
+// time, read by the model's schema. The batch is reused: do copies what it keeps. The first
+// error, of reading or of do, ends it; no path at all is a usage error.
 func (a *app) eachBatch(ctx context.Context, f *queryFlags, m *pce.Model, most int, do func(b *dataset.Batch) error) error {
 	if len(f.data) == 0 {
 		return usagef("no --data; give the rows to ask about")

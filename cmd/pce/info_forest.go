@@ -28,7 +28,9 @@ type forestInfo struct {
 	Linear      bool     `json:"linear,omitempty"`
 }
 
-// describeForest describes the forest at path; nil if the file is a circuit.
+// describeForest describes the forest in the file at path. It is called before the file is
+// opened as a circuit, and returns nil without an error if it is not a forest's. A forest's
+// file that is damaged is an error.
 func describeForest(path string) (*forestInfo, error) {
 	if is, err := run.TellForest(path); err != nil || !is {
 		return nil, err
@@ -55,6 +57,8 @@ func describeForest(path string) (*forestInfo, error) {
 	return i, nil
 }
 
+// printForest prints the description of a forest for people. What a linear model does not have,
+// trees, and what a regression does not have, classes, are left out.
 func (a *app) printForest(i *forestInfo) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "kind         decision forest of %s\n", i.Source)

@@ -13,6 +13,8 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
+// plotCommand makes the command pce plot. What may be measured, and over what, is listed by
+// package curves, which also refuses other values.
 func (a *app) plotCommand() *cobra.Command {
 	var out outputFlags
 	var measure, axis string
@@ -40,6 +42,10 @@ Training curves are dashed. They are running means, as metrics.jsonl has them.`,
 // curvesFile is the picture of pce plot unless it is told another name.
 const curvesFile = "curves.png"
 
+// plot draws the epochs of the runs in dirs and prints the name of the file. A picture that it
+// names itself in the only run is replaced without --force, one in the working directory is
+// not. Runs that are still being written are drawn as far as they are, with a note; a directory
+// without any epoch is an error.
 func (a *app) plot(dirs []string, measure, axis string, out *outputFlags) error {
 	o := *out
 	switch {

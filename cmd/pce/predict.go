@@ -43,6 +43,9 @@ func (f *predictFlags) what() forest.What {
 	return forest.Prediction
 }
 
+// predictCommand makes the command pce predict. The rows of a forest are numbers, which are
+// read by the forest's features and not by a schema, so it has its own flags rather than those
+// of queries.
 func (a *app) predictCommand() *cobra.Command {
 	var f predictFlags
 	c := &cobra.Command{
@@ -70,7 +73,10 @@ that a file with a header lacks.`,
 	return c
 }
 
-// predictRows writes the results of all rows.
+// predictRows writes the results of all rows of the flags as they are computed, so neither rows
+// nor results are held in memory. Flags that cannot work, a result that the forest does not
+// have (--class of a regression) and an output that exists without --force are refused before
+// any row is read. A file is complete or is not written.
 func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	switch {
 	case f.model == "":

@@ -50,6 +50,9 @@ type progress struct {
 	best  float64   // largest valid_ll so far; NaN: none
 }
 
+// newProgress returns the progress of one run. What w is, and env's TERM, decide which of the
+// three ways is taken; verbose asks for log lines on a terminal too. The width is asked for at
+// each line, as a window may be resized.
 func newProgress(w io.Writer, env []string, verbose bool) *progress {
 	_, people := columnsOf(w)
 	p := &progress{
@@ -97,7 +100,8 @@ func shortened(groups []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// Write writes whole log lines above the line that is redrawn.
+// Write writes whole log lines above the line that is redrawn, which the next step draws again.
+// It is what a slog handler of the run writes to.
 func (p *progress) Write(line []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +181,11 @@ func (p *progress) start(what, to string) {
 	}
 }
 
-// stage shows a stage that begins or has ended.
+// stage shows a stage of the run that begins or has ended; it is run.TrainOptions.OnStage. A
+// terminal shows what is being done on the line that is redrawn, and keeps a line of what has
+// ended, with the time that it took. Training is the exception: it has a line when it begins,
+// and at its end one with the best validation figure. Rows that are read a second time, to be
+// stored otherwise, are shown once.
 func (p *progress) stage(s run.Stage) {
 	doing, label, text := describe(s)
 	if s.Done || s.Name == run.StageTrain {
@@ -258,7 +266,10 @@ func (p *progress) measure(ll float64) string {
 	return figure(ll) + " nats"
 }
 
-// step draws the bar, not too often, but at the first step of each epoch.
+// step counts a step of training and draws the bar; it is em.Options.OnStep, which is called
+// after each step. It draws at the first step of each epoch, and else ten times per second at
+// most. Rates and the time left are measured from the first step that this process did, so that
+// a resumed run and the time of the first launch do not spoil them.
 func (p *progress) step(s em.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -330,8 +341,11 @@ type warnings struct {
 	attrs []slog.Attr
 }
 
+// Enabled leaves out what is not a warning or an error.
 func (h warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
+// Handle writes a record as one sentence, the message and then its attributes, above the line
+// that is redrawn.
 func (h warnings) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	add := func(x slog.Attr) bool {
@@ -350,6 +364,8 @@ func (h warnings) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
+// WithAttrs returns a handler whose sentences have these attributes first. The receiver, and
+// handlers made from it, are not changed.
 func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return warnings{h.p, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
 }

@@ -20,7 +20,10 @@ type answerFlags struct {
 	out   outputFlags
 }
 
-// answerCommand returns a command that asks about the rows of --data.
+// answerCommand completes c to a command that writes numbers for each row of --data. query
+// makes the question once the model is known, since names of columns and what may be asked
+// depend on it; flags that cannot work are its errors. An output that exists without --force is
+// refused before the model is opened.
 func (a *app) answerCommand(c *cobra.Command, query func(m *pce.Model) (*pce.Query, error)) *cobra.Command {
 	var f answerFlags
 	c.Args = cobra.NoArgs
@@ -95,7 +98,11 @@ func (a *app) queryClassifyCommand() *cobra.Command {
 	return c
 }
 
-// answerRows writes the answer to a query about the rows of --data.
+// answerRows writes the answer to a query about the rows of --data: a line, or a row of an
+// array, for each. Rows are answered in batches and written as they come, but .npy begins with
+// the number of its rows, so the answers for such a file are kept until all are known. Rows of
+// probability 0 have NaN as their answer; they are counted and noted on stderr, which is not an
+// error.
 func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *pce.Query) error {
 	s, impossible := m.Schema(), 0
 	width := q.Width(s)

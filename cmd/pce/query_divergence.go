@@ -80,6 +80,9 @@ func (a *app) printExpectation(x *expectation, asJSON bool) error {
 	return err
 }
 
+// queryEntropyCommand makes the command pce query entropy. The answer is exact where the model
+// is deterministic or small enough to list its rows, else a mean of drawn rows with its
+// standard error; which of these it is, is printed.
 func (a *app) queryEntropyCommand() *cobra.Command {
 	var f expectFlags
 	c := &cobra.Command{
@@ -122,6 +125,9 @@ func (a *app) queryKLCommand() *cobra.Command {
 	return c
 }
 
+// divergence prints cross-entropy and Kullback-Leibler divergence of the model of the flags and
+// another one, which is opened with the same device and path. Both must have the same columns.
+// A row that the other model cannot produce makes both infinite: "inf", and null in JSON.
 func (a *app) divergence(ctx context.Context, f *expectFlags, other string) error {
 	p, err := f.query.open(ctx, a.stderr)
 	if err != nil {

@@ -24,6 +24,9 @@ columns A and B the numbers are Var A, Cov A B, Cov B A, Var B.`,
 	return c
 }
 
+// queryExpectCommand makes the command pce query expect. Polynomials are parsed once the model
+// is open, as names of columns are its own; a mistake in one is a usage error that shows the
+// place.
 func (a *app) queryExpectCommand() *cobra.Command {
 	var of []string
 	c := a.answerCommand(&cobra.Command{
@@ -49,6 +52,8 @@ Labels that are numbers count as these, other categories by their code.`,
 // usualLevels are the levels of quantiles where none are named.
 var usualLevels = []float64{0.05, 0.5, 0.95}
 
+// queryQuantilesCommand makes the command pce query quantiles. The answer to a row has
+// len(of)*len(levels) numbers, the levels of one column after the other.
 func (a *app) queryQuantilesCommand() *cobra.Command {
 	var of []string
 	var levels []float64

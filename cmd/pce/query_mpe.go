@@ -20,6 +20,8 @@ type mpeFlags struct {
 	out   outputFlags
 }
 
+// queryMPECommand makes the command pce query mpe. Flags are checked together, before the model
+// is opened, so that all that is wrong is told at once.
 func (a *app) queryMPECommand() *cobra.Command {
 	f := mpeFlags{how: pce.DefaultMPE}
 	c := &cobra.Command{
@@ -56,7 +58,11 @@ says how much likelier any completion could be. Standard error says which of the
 	return c
 }
 
-// completeRows writes the completed rows and says how good they are.
+// completeRows writes the rows of --data with their missing cells filled, and notes on stderr
+// whether the completions are exact or how far a bound is from them. The rows are opened as a
+// whole, since some formats begin with their number and a picture shows each row beside its
+// completion. Rows that are impossible keep their missing cells and are counted in a note.
+// Draws depend on the seed and the number of the row, not on the size of batches.
 func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error {
 	schema := m.Schema()
 	given, err := a.evidence(ctx, &f.query, f.query.data, schema)

@@ -22,6 +22,8 @@ type sampleFlags struct {
 	out   outputFlags
 }
 
+// querySampleCommand makes the command pce query sample. Flags that cannot work and an output
+// that exists without --force are refused before the model is opened.
 func (a *app) querySampleCommand() *cobra.Command {
 	var f sampleFlags
 	c := &cobra.Command{
@@ -55,7 +57,9 @@ func (a *app) querySampleCommand() *cobra.Command {
 	return c
 }
 
-// sample draws rows and writes them.
+// sample draws f.n rows, or f.n completions of each row of --given, and writes them in batches.
+// Row i depends on the seed and i alone, so that fewer rows are the first of more. Given rows
+// that are impossible keep their missing cells and are counted in a note on stderr.
 func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 	schema, total := m.Schema(), f.n
 	var given dataset.Source
@@ -128,7 +132,7 @@ func (c *completionWriter) gather(ctx context.Context, b *dataset.Batch, rows []
 	return c.from.Gather(ctx, b, rows)
 }
 
-// Write writes the rows that were gathered last, completed.
+// Write writes b, the rows that were gathered last, with their missing cells filled.
 func (c *completionWriter) Write(b *dataset.Batch) error {
 	if c.picture != nil {
 		return c.picture.Write(&c.given, b)
@@ -136,6 +140,8 @@ func (c *completionWriter) Write(b *dataset.Batch) error {
 	return c.Writer.Write(b)
 }
 
+// Close ends the file. A picture is written here, once all of its rows are known; one that
+// lacks rows is an error.
 func (c *completionWriter) Close() error {
 	if c.picture != nil {
 		return c.picture.Close()

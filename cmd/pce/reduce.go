@@ -52,6 +52,8 @@ func (a *app) reduceShowCommand() *cobra.Command {
 	return c
 }
 
+// reduceRunCommand makes the command pce reduce run, the reference that every faster way to run
+// a program is compared with.
 func (a *app) reduceRunCommand() *cobra.Command {
 	var f reduceFlags
 	c := &cobra.Command{
@@ -82,7 +84,10 @@ func (f *reduceFlags) registerSizes(c *cobra.Command) {
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 }
 
-// openProgram reads and checks a program, and the sizes to run it with.
+// openProgram reads and checks the program at path, and returns it with the sizes to run it
+// with: its own defaults, replaced by those of --param. A parameter that has neither is missing
+// from the map; what needs all sizes refuses that. Unknown parameters and sizes that are not
+// integers are usage errors, faults of the program name file, line and column.
 func (f *reduceFlags) openProgram(path string) (*reduction.Program, map[string]int64, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -133,6 +138,9 @@ type reduceStatement struct {
 	Degree string `json:"degree"`
 }
 
+// reduceShow prints the degree of each statement and of the program, the monomials of its
+// parameters that its points grow with, and how many points there are at the given sizes if all
+// of these are known. Nothing is computed.
 func (a *app) reduceShow(f *reduceFlags, path string) error {
 	p, sizes, err := f.openProgram(path)
 	if err != nil {
@@ -156,7 +164,9 @@ func (a *app) reduceShow(f *reduceFlags, path string) error {
 	return nil
 }
 
-// costs counts the points of a program.
+// costs counts the points that a program evaluates, twice: as it is written, and with each
+// dimension that a guard fixes counted as one point. A domain in whose bounds a dimension has a
+// coefficient other than 1 and -1 is an error, as its points are not counted.
 func costs(p *reduction.Program, sizes map[string]int64) (*reduceReport, error) {
 	written, err := p.Cost(false)
 	if err != nil {
@@ -207,6 +217,10 @@ type reduceOutcome struct {
 	Points  []int64          `json:"points,omitempty"` // of each statement
 }
 
+// reduceRun computes a program and prints its outputs, or writes them to --out. A program whose
+// arrays would take more than --max-memory is refused before they are made. What shows only
+// while it runs, such as an overflow or an element that needs itself, is an error that names
+// the place in the program; no output is written then.
 func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error {
 	if f.maxMemory < 1 {
 		return usagef("--max-memory is %d, want at least 1", f.maxMemory)
@@ -242,7 +256,10 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 	return nil
 }
 
-// inputs reads the inputs that are there, and makes the others.
+// inputs reads the inputs of a program that have a file in --data, and makes the others from
+// the seed. An input that is made depends on the seed and its place among the program's arrays,
+// so that a file for one of them does not change the others. Numbers that are too few or too
+// many are errors that name the file.
 func (f *reduceFlags) inputs(p *reduction.Program, sizes map[string]int64) (map[string]*reduction.Tensor, error) {
 	data := map[string]*reduction.Tensor{}
 	if f.data != "" {
@@ -314,6 +331,8 @@ func (a *app) printPoints(w io.Writer, p *reduction.Program, o *reduction.Outcom
 	}
 }
 
+// outcome is what reduce run prints with --json: outputs as flat lists in row-major order. NaN
+// and infinities, which JSON does not have, become strings.
 func outcome(p *reduction.Program, o *reduction.Outcome, count bool) *reduceOutcome {
 	r := &reduceOutcome{Outputs: map[string][]any{}}
 	for _, name := range p.Outputs {

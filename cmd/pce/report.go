@@ -20,7 +20,8 @@ type reported struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// reportCommand makes the command pce report, which writes one HTML file about a run.
+// reportCommand makes the command pce report, which writes one HTML file about a run. It takes
+// the flags of devices because the report describes how the model is compiled for one.
 func (a *app) reportCommand() *cobra.Command {
 	var on deviceFlags
 	var out outputFlags

@@ -34,6 +34,9 @@ type runEntry struct {
 	Problem      string   `json:"problem,omitempty"` // with its files
 }
 
+// runsListCommand makes the command pce runs list, which reads what runs wrote and opens no
+// model. It may be called while a run is in progress. A run whose files are damaged is listed
+// with what is wrong, rather than ending the list.
 func (a *app) runsListCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -104,7 +107,8 @@ func readRun(dir string) runEntry {
 	return r
 }
 
-// runsTable lists runs for people. Names that are too long for the line lose their start.
+// runsTable lists runs for people, one line for each and none longer than columns. Names that
+// are too long for the line lose their start, since runs of one folder differ at the end.
 func runsTable(list []runEntry, columns int) string {
 	if len(list) == 0 {
 		return "no runs\n"

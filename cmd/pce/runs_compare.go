@@ -34,6 +34,8 @@ type comparison struct {
 	BImpossible   int      `json:"b_impossible"`
 }
 
+// runsCompareCommand makes the command pce runs compare. Two means over the same rows are not
+// independent, so it computes the standard error of the paired differences.
 func (a *app) runsCompareCommand() *cobra.Command {
 	var on deviceFlags
 	var data []string
@@ -63,6 +65,10 @@ rows of the log-likelihood under A less that under B, and the standard error of 
 	return c
 }
 
+// compareRuns evaluates the models of two runs on the same rows, those of data or, if it is
+// empty, the test rows that both configs name. Each model reads the rows as its own config
+// says. Runs that read a different number of rows are a usage error, as rows could not be
+// paired.
 func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string, on deviceFlags) (*comparison, error) {
 	if len(data) == 0 {
 		var err error
@@ -96,7 +102,9 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 	return c, nil
 }
 
-// commonTest returns the paths of the test rows that two runs share.
+// commonTest returns the paths of the test rows that two runs share. It is called where --data
+// is left out; runs without a config, without test rows, or with others than each other are
+// usage errors that say so.
 func (a *app) commonTest(dirA, dirB string) ([]string, error) {
 	var paths [2][]string
 	for i, dir := range []string{dirA, dirB} {
@@ -119,7 +127,9 @@ func (a *app) commonTest(dirA, dirB string) ([]string, error) {
 	return paths[0], nil
 }
 
-// compareRows compares the log-likelihoods of the same rows under two models.
+// compareRows compares the log-likelihoods of the same rows, a[i] and b[i] of row i, under two
+// models. Rows of probability 0 under either make the mean infinite, which is left out as nil,
+// but they are counted. One row has a difference and no standard error.
 func compareRows(a, b []float64) *comparison {
 	c := &comparison{Rows: len(a)}
 	var sumA, sumB, sum float64

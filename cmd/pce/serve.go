@@ -37,6 +37,9 @@ type serveFlags struct {
 	options   serve.Options
 }
 
+// serveCommand makes the command pce serve, which ends with exit code 0 after a signal and an
+// orderly drain. Nothing is printed to stdout before the models are loaded, so that a script
+// may wait for the line.
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
@@ -75,7 +78,10 @@ An --addr beyond this machine needs --token-file (or PCE_SERVE_TOKEN) or TLS.`,
 	return c
 }
 
-// serve serves until ctx ends.
+// serve checks the flags, opens the address and serves until ctx ends. The port is taken before
+// models are loaded, which may take long, so that a port in use is found at once. An address
+// that other machines reach without a token or TLS is refused unless --insecure says so; on a
+// loopback address, requests must name this host, which keeps web pages of other origins out.
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	if err := f.complete(a, log); err != nil {
@@ -109,7 +115,11 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	return a.answer(ctx, f, s, serve.LimitListener(l, f.conns), certs, log)
 }
 
-// answer answers the requests that come in at l.
+// answer loads the models, prints the address and answers the requests that come in at l until
+// ctx ends. The port answers while models load, so that probes see a server that lives and is
+// not ready. At the end it drains: requests that have come get f.drain to end, later ones are
+// refused, and what is still open then is cut off with a warning. A model that cannot be loaded
+// ends it with that error.
 func (a *app) answer(ctx context.Context, f *serveFlags, s *serve.Server, l net.Listener, certs []tls.Certificate, log *slog.Logger) error {
 	h := serve.HTTPServer(s, f.options.Timeout, log)
 	scheme, listen := "http", func() error { return h.Serve(l) }
@@ -142,7 +152,9 @@ func (a *app) answer(ctx context.Context, f *serveFlags, s *serve.Server, l net.
 	return err
 }
 
-// complete checks the flags and turns them into options.
+// complete checks the flags, before anything is opened, and turns them into options of the
+// server. The token comes from --token-file or else from PCE_SERVE_TOKEN; the threads are
+// divided among --parallel. A fault is a usage error that names the flag.
 func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 	o := &f.options
 	for _, m := range f.models {

@@ -43,7 +43,10 @@ func (l *circuitLoader) Plan(_ context.Context, path string) (int64, error) {
 	return bytes, err
 }
 
-// Open opens a model file.
+// Open opens a model file for the server, which has planned its memory before. The circuit
+// lists the queries that it can answer: one that runs as code has log_prob alone. A large model
+// has the garbage collector run more often while it is opened, one model at a time, since that
+// setting is the process's.
 func (l *circuitLoader) Open(ctx context.Context, path string) (serve.Model, error) {
 	if _, large := l.large.Load(path); large {
 		l.gc.Lock()
@@ -86,10 +89,16 @@ type servedCircuit struct {
 	queries []servedQuery
 }
 
+// Device is the name of the device that computes. Models with the same name share one queue of
+// batches.
 func (c *servedCircuit) Device() string { return c.device }
-func (c *servedCircuit) Bytes() int64   { return c.bytes }
 
-// Queries lists what circuits answer.
+// Bytes is what the model takes, of all engines together; the server adds these up against
+// --max-memory.
+func (c *servedCircuit) Bytes() int64 { return c.bytes }
+
+// Queries lists what the circuit answers, with the operations of each per row, by which the
+// server limits what a request may ask for.
 func (c *servedCircuit) Queries() []serve.Query {
 	list := make([]serve.Query, len(c.queries))
 	for i := range list {
@@ -98,7 +107,9 @@ func (c *servedCircuit) Queries() []serve.Query {
 	return list
 }
 
-// Run answers a query for a batch.
+// Run answers the query that w names for the rows of its batch, which may be those of several
+// requests. Soft evidence is put into the batch first. A name that Queries does not list is a
+// bug of the server.
 func (c *servedCircuit) Run(ctx context.Context, w *serve.Work) error {
 	for i := range c.queries {
 		if c.queries[i].Name == w.Query {

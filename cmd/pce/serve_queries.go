@@ -232,7 +232,9 @@ func (c *servedCircuit) marginal(ctx context.Context, w *serve.Work) error {
 }
 
 // conditional gives the log-likelihoods of the cells that the mask selects given the other
-// observed ones.
+// observed ones, log p(selected, others) - log p(others), by evaluating the rows twice: as they
+// are and without the selected cells. It changes the batch, which is the request's own. Where
+// the other cells are impossible the answer is NaN.
 func (c *servedCircuit) conditional(ctx context.Context, w *serve.Work) error {
 	all, err := c.LogLikelihoodBatch(ctx, w.Batch)
 	if err != nil {
@@ -307,7 +309,10 @@ func (c *servedCircuit) expect(ctx context.Context, w *serve.Work) error {
 	})
 }
 
-// mpe fills the missing cells of rows with the most probable completion.
+// mpe fills the missing cells of rows with the most probable completion, whose log-likelihood
+// and bound are further outputs; outputs that are not asked for are nil. Parts are done one by
+// one, as each request has its own seed and candidates, and numbers its rows itself: an answer
+// does not depend on what was batched with it.
 func (c *servedCircuit) mpe(ctx context.Context, w *serve.Work) error {
 	w.Answer = oip.Params{answerExact: c.MPEExact()}
 	return eachPart(w, func(rows *dataset.Batch, p *serve.Part, at int) error {

@@ -111,7 +111,11 @@ func likelihoods(c *dataset.Column, of []float64) (*dataset.Evidence, error) {
 	return c.LikelihoodEvidence(of)
 }
 
-// soften writes what the inputs low, high and likelihood say to the missing cells of the rows.
+// soften puts what the inputs low, high and likelihood say into the missing cells of the rows,
+// as soft evidence; observed cells stay what they are. It is called for every query of a server
+// with --soft, before the query runs, and does nothing where the query does not take these
+// inputs. Equal evidence of a column is kept once. The server has checked the inputs when the
+// request came, so evidence that is not valid here is a bug.
 func (c *servedCircuit) soften(w *serve.Work, inputs []serve.Input) {
 	n := len(inputs) - 3
 	if n < 0 || inputs[n].Name != inputLow {

@@ -35,6 +35,8 @@ type trainFlags struct {
 	verbose bool
 }
 
+// trainCommand makes the command pce train. The result is printed after the run's directory is
+// complete; a run that was interrupted prints nothing to stdout.
 func (a *app) trainCommand() *cobra.Command {
 	var f trainFlags
 	c := &cobra.Command{
@@ -90,7 +92,11 @@ machine of the workers' kind.`,
 	return c
 }
 
-// train trains, and returns the config that it found too.
+// train trains what the flags say, here or on a cluster, and returns the config that it found
+// too, for what is printed at the end. The first line of progress is written before any row is
+// read. An interrupt gives em.ErrStopped with the command that continues the run, also where it
+// came outside of the training steps, such as while rows were read; then there may be no
+// checkpoint, and the command repeats the run.
 func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool) (*configs.Config, *run.Result, error) {
 	if err := f.lead.check(given); err != nil {
 		return nil, nil, err

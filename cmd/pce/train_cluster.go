@@ -178,7 +178,10 @@ func (c *clusterTraining) rows(ctx context.Context) (rows job.TrainRows, err err
 	return rows, err
 }
 
-// lead trains, and records how the run ended.
+// lead trains on the workers, and records with the broker how the run ended: done, cancelled,
+// interrupted or failed. The record is written in a time of its own, as ctx may have ended, and
+// only if the run had begun. One that cannot be written is a warning, since the run's directory
+// says the same.
 func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Result, error) {
 	c.forgetCancel(ctx)
 	watched, stop := job.WatchCancel(ctx, c.Bus, c.ID)

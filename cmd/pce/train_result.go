@@ -87,4 +87,5 @@ type hinted struct {
 	command []string
 }
 
+// Unwrap returns the error itself, so that the hint does not change the exit code.
 func (h *hinted) Unwrap() error { return h.error }

@@ -88,7 +88,7 @@ func (p *meteredPeers) Ways() map[string]string {
 	return nil
 }
 
-// Handle counts what comes before it is handled.
+// Handle has handle called with each frame that comes, after its bytes are counted.
 func (p *meteredPeers) Handle(handle func(from string, f *cluster.Frame)) {
 	p.Peers.Handle(func(from string, f *cluster.Frame) {
 		p.received.Add(int64(len(f.Payload)))
@@ -96,7 +96,7 @@ func (p *meteredPeers) Handle(handle func(from string, f *cluster.Frame)) {
 	})
 }
 
-// Send counts what was sent.
+// Send sends f, and counts its bytes once it was sent. f is the caller's again after the call.
 func (p *meteredPeers) Send(ctx context.Context, to string, f *cluster.Frame) error {
 	n := int64(len(f.Payload)) // f is the caller's again afterwards
 	err := p.Peers.Send(ctx, to, f)
