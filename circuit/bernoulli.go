@@ -19,8 +19,9 @@ func (Bernoulli) Codes() int { return 2 }
 // CheckSettings returns nil: the family has no settings.
 func (Bernoulli) CheckSettings() error { return nil }
 
-// Check wants 0 or 1.
+// Check wants 0 or 1; the error names what x is.
 func (l Bernoulli) Check(x float64) error { return checkCode(l.Name(), x, 2) }
 
-// CheckParams wants two probabilities that sum to 1.
+// CheckParams wants two probabilities that sum to 1 within 1e-3, as files of other programs
+// round them.
 func (l Bernoulli) CheckParams(p []float64) error { return checkMasses(l.Name(), p, 2) }

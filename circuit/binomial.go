@@ -26,7 +26,7 @@ func (Binomial) NumStats() int { return 1 }
 // Codes returns Trials + 1.
 func (l Binomial) Codes() int { return l.Trials + 1 }
 
-// CheckSettings wants 1 to MaxCodes-1 trials.
+// CheckSettings wants 1 to MaxCodes-1 trials; the error matches ErrLeaf.
 func (l Binomial) CheckSettings() error {
 	if l.Trials < 1 || l.Trials >= MaxCodes {
 		return fmt.Errorf("%w: binomial with %d trials; want 1 to %d", ErrLeaf, l.Trials, MaxCodes-1)
@@ -37,7 +37,7 @@ func (l Binomial) CheckSettings() error {
 // Check wants a whole number of at most Trials.
 func (l Binomial) Check(x float64) error { return checkCode(l.Name(), x, l.Codes()) }
 
-// CheckParams wants one probability.
+// CheckParams wants one probability; 0 and 1 are allowed and stay what they are in training.
 func (l Binomial) CheckParams(p []float64) error {
 	if err := checkParamCount(l.Name(), p, 1); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (l Binomial) CheckParams(p []float64) error {
 	return nil
 }
 
-// LogProb is log C(n,x) + x·log p + (n-x)·log(1-p).
+// LogProb is log C(n,x) + x·log p + (n-x)·log(1-p), and -Inf where p of 0 or 1 rules x out.
 func (l Binomial) LogProb(p []float64, x float64) float64 {
 	n := float64(l.Trials)
 	a, _ := math.Lgamma(n + 1)
@@ -69,26 +69,28 @@ func (l Binomial) ChainStart(p float64) (log, odds float64) {
 	return float64(l.Trials) * math.Log1p(-p), p / (1 - p)
 }
 
-// Factor is P(x+1)/P(x) without the odds: (n-x)/(x+1).
+// Factor is P(x+1)/P(x) without the odds: (n-x)/(x+1). With ChainStart it gives all
+// probabilities by multiplications.
 func (l Binomial) Factor(x int) float64 { return float64(l.Trials-x) / float64(x+1) }
 
-// Mode is the whole part of (n+1)·p.
+// Mode is the whole part of (n+1)·p, at most n.
 func (l Binomial) Mode(p []float64) float64 {
 	return min(math.Floor(float64(l.Trials+1)*p[0]), float64(l.Trials))
 }
 
-// Sample draws by inversion.
+// Sample draws by inversion, from the mode outwards, in a time of the order of the standard
+// deviation.
 func (l Binomial) Sample(p []float64, rng *rand.Rand) float64 {
 	return drawUnimodal(l.Mode(p), float64(l.Trials), func(x float64) float64 { return l.LogProb(p, x) }, rng)
 }
 
-// Moments are n·p and n·p·(1-p).
+// Moments are n·p and n·p·(1-p), in successes.
 func (l Binomial) Moments(p []float64) (mean, variance float64) {
 	mean = float64(l.Trials) * p[0]
 	return mean, mean * (1 - p[0])
 }
 
-// Stats is x.
+// Stats is x, the number of successes.
 func (Binomial) Stats(x float64, t []float64) { t[0] = x }
 
 // MStep matches the mean; half of the trials of the pseudocount succeed. A p of

@@ -24,8 +24,9 @@ func (l Categorical) CheckSettings() error {
 	return checkCodes(l.Name(), "categories", l.Categories, 1)
 }
 
-// Check wants a code.
+// Check wants a code, a whole number from 0 to Categories-1.
 func (l Categorical) Check(x float64) error { return checkCode(l.Name(), x, l.Categories) }
 
-// CheckParams wants probabilities that sum to 1.
+// CheckParams wants probabilities that sum to 1 within 1e-3, as files of other programs round
+// them.
 func (l Categorical) CheckParams(p []float64) error { return checkMasses(l.Name(), p, l.Categories) }

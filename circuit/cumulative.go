@@ -17,7 +17,7 @@ func (Gaussian) Below(p []float64, x float64) float64 {
 	return math.Erfc((p[0]-x)/(p[1]*math.Sqrt2)) / 2
 }
 
-// Below is that of the logarithm.
+// Below is the normal distribution function at the logarithm of x; 0 where x is not positive.
 func (LogNormal) Below(p []float64, x float64) float64 {
 	if !(x > 0) {
 		return 0

@@ -27,7 +27,7 @@ func (DiscretisedLogistic) NumStats() int { return 2 }
 // Codes returns the size of the domain.
 func (l DiscretisedLogistic) Codes() int { return l.Domain }
 
-// CheckSettings wants at least two codes.
+// CheckSettings wants at least two codes, and a floor that is a float32 and not negative.
 func (l DiscretisedLogistic) CheckSettings() error {
 	if err := checkCodes(l.Name(), "codes", l.Domain, 2); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (l DiscretisedLogistic) CheckSettings() error {
 	return checkFloor(l.Name(), "min_scale", l.MinScale)
 }
 
-// Check wants a code.
+// Check wants a code, a whole number from 0 to Domain-1.
 func (l DiscretisedLogistic) Check(x float64) error { return checkCode(l.Name(), x, l.Domain) }
 
 // CheckParams wants a finite mean and a positive scale.

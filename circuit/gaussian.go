@@ -29,7 +29,7 @@ func (Gaussian) Codes() int { return 0 }
 // CheckSettings wants a floor that is a float32 and not negative.
 func (l Gaussian) CheckSettings() error { return checkFloor(l.Name(), "min_sigma", l.MinSigma) }
 
-// Check wants a finite number that fits a float32.
+// Check wants a finite number that fits a float32, as rows are stored.
 func (Gaussian) Check(x float64) error {
 	if !(math.Abs(x) <= math.MaxFloat32) {
 		return fmt.Errorf("gaussian: %v; want a finite number", x)

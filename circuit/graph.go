@@ -1,12 +1,13 @@
 package circuit
 
-// NodeID names a node: its index in Graph.Nodes.
+// NodeID names a node of one graph: its index in Graph.Nodes, so children have smaller ones
+// than their parents.
 type NodeID int32
 
 // None is the absence of a node.
 const None NodeID = -1
 
-// Kind is what a node computes.
+// Kind is what a node computes from its children: Input, Product or Sum.
 type Kind uint8
 
 // The three kinds of nodes.
@@ -16,7 +17,7 @@ const (
 	Sum                 // weighted sums over the units of the children
 )
 
-// String returns "input", "product" or "sum".
+// String returns "input", "product" or "sum", and "invalid" for another number.
 func (k Kind) String() string {
 	switch k {
 	case Input:

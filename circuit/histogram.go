@@ -43,10 +43,10 @@ func (l Histogram) CheckSettings() error {
 
 func clip(e []int) []int { return e[:min(len(e), 4)] }
 
-// Check wants a code.
+// Check wants a code, a whole number below the last edge.
 func (l Histogram) Check(x float64) error { return checkCode(l.Name(), x, l.Codes()) }
 
-// CheckParams wants masses that sum to 1.
+// CheckParams wants masses that sum to 1 within 1e-3, as files of other programs round them.
 func (l Histogram) CheckParams(p []float64) error { return checkMasses(l.Name(), p, l.NumParams()) }
 
 func (l Histogram) bin(x float64) int { return sort.SearchInts(l.Edges, int(x)+1) - 1 }
@@ -59,7 +59,7 @@ func (l Histogram) LogProb(p []float64, x float64) float64 {
 	return math.Log(p[i] / l.width(i))
 }
 
-// Mode is the first code of the densest bin.
+// Mode is the first code of the bin with the largest mass per code.
 func (l Histogram) Mode(p []float64) float64 {
 	best := 0
 	for i := range p {

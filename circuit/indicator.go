@@ -36,10 +36,11 @@ func (l Indicator) CheckSettings() error {
 	return nil
 }
 
-// Check wants a code.
+// Check wants a code, a whole number from 0 to Domain-1; codes other than Value are impossible,
+// not invalid.
 func (l Indicator) Check(x float64) error { return checkCode(l.Name(), x, l.Domain) }
 
-// CheckParams wants none.
+// CheckParams wants no parameters at all.
 func (l Indicator) CheckParams(p []float64) error { return checkParamCount(l.Name(), p, 0) }
 
 // LogProb is 0 at the value and -Inf elsewhere.
@@ -59,7 +60,7 @@ func (l Indicator) Sample([]float64, *rand.Rand) float64 { return float64(l.Valu
 // Moments are the value and 0.
 func (l Indicator) Moments([]float64) (mean, variance float64) { return float64(l.Value), 0 }
 
-// Stats writes nothing: there is nothing to learn.
+// Stats writes nothing: without parameters there is nothing to learn.
 func (Indicator) Stats(float64, []float64) {}
 
 // MStep changes nothing.

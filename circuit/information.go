@@ -97,7 +97,9 @@ func leafUnits(n *Node, theta, phi []float32, out []Information) error {
 	return nil
 }
 
-// leafInformation returns the information of a leaf: a sum over its codes, or a closed form.
+// leafInformation returns entropy, cross-entropy and divergence, in nats, of one unit of a leaf
+// with parameters p under parameters q: a closed form, or else a sum over its codes. A family
+// that has neither is an error that matches ErrLeaf.
 func leafInformation(l Leaf, p, q []float64) (x Information, err error) {
 	normal := func() Information {
 		d, ratio := (p[0]-q[0])/q[1], p[1]/q[1]

@@ -84,8 +84,10 @@ func normaliseRow(w []float32) {
 	}
 }
 
-// normaliseBlocks zeroes what the mask rules out and normalises every unit's
-// weights over its edge blocks.
+// normaliseBlocks zeroes the weights that the mask of a block-sparse sum rules out, and divides
+// the others so that the weights of each unit, over all of its edge blocks, sum to 1. It is
+// called with positive random weights, in the order of n.Edges.Pairs; every unit has an edge,
+// which Validate has checked.
 func normaliseBlocks(n *Node, dst []float32) {
 	e := n.Edges
 	if e.Mask != nil {

@@ -51,7 +51,9 @@ type Leaf interface {
 	Constants() []float64
 }
 
-// ColumnStats is what Leaf.Init may know of a variable's data.
+// ColumnStats is what Leaf.Init may know of a variable's data: moments and range over its
+// observed cells, in the numbers that leaves see. Max = Min, as in the zero value, means
+// unknown.
 type ColumnStats struct {
 	Mean, Variance float64
 	Min, Max       float64

@@ -6,8 +6,11 @@ import (
 	"strings"
 )
 
-// LeafSpec describes a leaf in configs and files: the family's name and its
-// settings. Settings of other families are zero.
+// LeafSpec describes a leaf in configs and files: the family's name, one of LeafTypes, and its
+// settings. Categories is of categorical leaves; Trials of binomial ones; Codes, the size of
+// the domain, of discretised-logistic and indicator; Value, the certain code, of indicator;
+// MinSigma of gaussian and log-normal; MinScale of discretised-logistic; Edges of histogram.
+// Settings of other families are zero.
 type LeafSpec struct {
 	Type       string  `json:"type" yaml:"type" mapstructure:"type"`
 	Categories int     `json:"categories,omitempty" yaml:"categories,omitempty" mapstructure:"categories"`

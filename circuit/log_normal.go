@@ -55,7 +55,7 @@ func (LogNormal) LogProb(p []float64, x float64) float64 {
 	return Gaussian{}.LogProb(p, y) - y
 }
 
-// Mode is exp(mean - sigma²).
+// Mode is exp(mean - sigma²), below the median exp(mean).
 func (LogNormal) Mode(p []float64) float64 { return positive(p[0] - p[1]*p[1]) }
 
 // Sample draws a value.
@@ -72,7 +72,7 @@ func (LogNormal) Moments(p []float64) (mean, variance float64) {
 	return math.Exp(p[0] + s/2), math.Expm1(s) * math.Exp(2*p[0]+s)
 }
 
-// Stats are log x and its square.
+// Stats are log x and its square: the M-step is that of a Gaussian on the logarithm.
 func (LogNormal) Stats(x float64, t []float64) {
 	y := math.Log(x)
 	t[0], t[1] = y, y*y

@@ -24,16 +24,16 @@ type massLeaf struct{}
 // ParamsAreTable returns true: parameter c is the probability of code c.
 func (massLeaf) ParamsAreTable() bool { return true }
 
-// LogProb is the log of parameter x.
+// LogProb is the log of parameter x, -Inf where that is 0.
 func (massLeaf) LogProb(p []float64, x float64) float64 { return math.Log(p[int(x)]) }
 
 // Mode is the first of the most probable codes.
 func (massLeaf) Mode(p []float64) float64 { return float64(argmax(p)) }
 
-// Sample draws a code.
+// Sample draws a code by inversion of one uniform number.
 func (massLeaf) Sample(p []float64, rng *rand.Rand) float64 { return float64(drawIndex(p, rng)) }
 
-// Moments are those of the code as a number.
+// Moments are those of the code as a number, whatever the codes mean.
 func (massLeaf) Moments(p []float64) (mean, variance float64) {
 	for c, q := range p {
 		mean += q * float64(c)

@@ -36,7 +36,7 @@ func (Poisson) Check(x float64) error {
 	return nil
 }
 
-// CheckParams wants one positive rate.
+// CheckParams wants one positive rate, small enough that drawing a count ends.
 func (l Poisson) CheckParams(p []float64) error {
 	if err := checkParamCount(l.Name(), p, 1); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (l Poisson) CheckParams(p []float64) error {
 	return nil
 }
 
-// LogProb is x·log rate - rate - log x!.
+// LogProb is x·log rate - rate - log x!, with x a count that Check allows.
 func (Poisson) LogProb(p []float64, x float64) float64 {
 	f, _ := math.Lgamma(x + 1)
 	return x*math.Log(p[0]) - p[0] - f
@@ -56,15 +56,16 @@ func (Poisson) LogProb(p []float64, x float64) float64 {
 // Mode is the whole part of the rate.
 func (Poisson) Mode(p []float64) float64 { return math.Floor(p[0]) }
 
-// Sample draws by inversion.
+// Sample draws by inversion, from the mode outwards, in a time of the order of the standard
+// deviation.
 func (l Poisson) Sample(p []float64, rng *rand.Rand) float64 {
 	return drawUnimodal(l.Mode(p), math.MaxFloat64, func(x float64) float64 { return l.LogProb(p, x) }, rng)
 }
 
-// Moments are the rate, twice.
+// Moments are both the rate.
 func (Poisson) Moments(p []float64) (mean, variance float64) { return p[0], p[0] }
 
-// Stats is x.
+// Stats is x, the count.
 func (Poisson) Stats(x float64, t []float64) { t[0] = x }
 
 // MStep matches the mean; the pseudocount observes the present rate.

@@ -31,7 +31,8 @@ func (Gaussian) RangeMoments(p []float64, low, high float64) (mean, variance flo
 	return p[0] + p[1]*m, p[1] * p[1] * v
 }
 
-// LogRange is that of the logarithm.
+// LogRange is the range of the logarithm under the normal distribution: -Inf if it has no
+// positive number.
 func (LogNormal) LogRange(p []float64, low, high float64) float64 {
 	if high <= 0 {
 		return math.Inf(-1)
@@ -62,7 +63,8 @@ func (l Poisson) LogRange(p []float64, low, high float64) float64 {
 	return top + math.Log(sum)
 }
 
-// RangeMoments are those of the counts.
+// RangeMoments are those of the counts from low to high, computed as distances from the
+// likeliest of them, which keeps their digits when the range is far from 0.
 func (l Poisson) RangeMoments(p []float64, low, high float64) (mean, variance float64) {
 	_, sum, first, second := l.addRange(p, low, high)
 	at := min(max(l.Mode(p), math.Ceil(low)), math.Floor(high))

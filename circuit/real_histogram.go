@@ -115,7 +115,8 @@ func (l RealHistogram) Sample(p []float64, rng *rand.Rand) float64 {
 	return l.Breaks[i] + rng.Float64()*l.width(i)
 }
 
-// Moments are those of the normalised bins.
+// Moments are those of the bins, normalised, each as a uniform distribution. The floor outside
+// the bins has no moments and does not count.
 func (l RealHistogram) Moments(p []float64) (mean, variance float64) {
 	m := l.masses(p)
 	for i, q := range m {

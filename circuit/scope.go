@@ -14,7 +14,7 @@ type Scope struct {
 	words []uint64
 }
 
-// Has reports whether the scope holds a variable.
+// Has reports whether the scope holds variable v; of a negative v it does not.
 func (s Scope) Has(v int) bool {
 	w := v>>6 - s.first
 	return w >= 0 && w < len(s.words) && s.words[w]>>(uint(v)&63)&1 == 1
@@ -40,7 +40,8 @@ func (s Scope) Vars() []int {
 	return vars
 }
 
-// Overlaps reports whether two scopes share a variable.
+// Overlaps reports whether two scopes share a variable, in time linear in the words that both
+// span.
 func (s Scope) Overlaps(t Scope) bool {
 	from := max(s.first, t.first)
 	to := min(s.first+len(s.words), t.first+len(t.words))
@@ -85,14 +86,14 @@ func ScopesOf(g *Graph) (*Scopes, error) {
 	return s, err
 }
 
-// Of returns the scope of a node.
+// Of returns the scope of a node, which equal scopes share.
 func (s *Scopes) Of(id NodeID) Scope { return s.sets[s.nodes[id]] }
 
 // Number returns the number of a node's scope: equal for equal scopes, dense
 // from 0.
 func (s *Scopes) Number(id NodeID) int { return int(s.nodes[id]) }
 
-// Distinct returns how many different scopes there are.
+// Distinct returns how many different scopes there are; Number is below it.
 func (s *Scopes) Distinct() int { return len(s.sets) }
 
 // scopeFaults are the first nodes that break a rule about scopes.

@@ -15,10 +15,12 @@ type Stats struct {
 // Nodes returns the number of input and sum units, the root included.
 func (s Stats) Nodes() int64 { return s.InputUnits + s.SumUnits }
 
-// Edges returns the number of sum and product edges.
+// Edges returns the number of sum and product edges of all units; the weights of tied sums
+// count each time.
 func (s Stats) Edges() int64 { return s.SumEdges + s.ProductEdges }
 
-// Params returns the number of different parameters.
+// Params returns the number of different parameters, of sums and leaves; shared ones count
+// once.
 func (s Stats) Params() int64 { return s.SumParams + s.InputParams }
 
 // Count counts what the root of a valid graph can reach. It is linear in nodes

@@ -24,8 +24,10 @@ func (v *binned) missing() int { return len(v.count) - 1 }
 // gatherRows is the number of rows read at a time.
 const gatherRows = 4096
 
-// sampleBinned reads at most opts.MaxRows rows of src, drawn without
-// replacement, and cuts each column into bins.
+// sampleBinned reads at most opts.MaxRows rows of src, drawn without replacement by opts.Seed,
+// and cuts each column into at most opts.Bins bins. It is called once, for the mutual
+// information of all pairs, and holds the sample in memory column by column. A code that is out
+// of its column's range is an error that matches ErrData and names the column.
 func sampleBinned(ctx context.Context, src dataset.Source, opts ChowLiuOptions) ([]binned, error) {
 	rows := sampleRows(src.Rows(), opts.MaxRows, opts.Seed)
 	schema := src.Schema()

@@ -13,7 +13,8 @@ const (
 	maxEdgeBlocks = 1 << 26
 )
 
-// Leaf gives the leaf distribution of a variable.
+// Leaf gives the leaf distribution of variable v, counted from 0. It is called when the graph
+// is built; the families may differ between variables.
 type Leaf func(v int) circuit.Leaf
 
 // builder appends nodes to a graph, children before parents, and keeps the

@@ -2,7 +2,8 @@ package structures
 
 import "github.com/pce-engine/pce/circuit"
 
-// HCLTOptions are the settings of a hidden Chow-Liu tree.
+// HCLTOptions are the settings of a hidden Chow-Liu tree; the tree itself is an argument of
+// HCLT.
 type HCLTOptions struct {
 	Latents int // states of the latent variable behind each variable
 	Leaf    Leaf

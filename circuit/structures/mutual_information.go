@@ -24,7 +24,7 @@ func newInformation(vars int) *Information {
 	return &Information{vars, make([]float64, vars*(vars-1)/2)}
 }
 
-// Vars returns the number of variables.
+// Vars returns the number of variables, those of the schema.
 func (m *Information) Vars() int { return m.vars }
 
 // At returns the information of variables i and j; 0 if they are the same.

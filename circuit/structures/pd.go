@@ -125,7 +125,11 @@ func (o *PDOptions) cell(y, x int) []circuit.NodeID {
 	return ids
 }
 
-// edges draws the edge blocks of a sum over n products, nil for a dense sum.
+// edges draws the edge blocks of a sum over n products, nil for a dense sum, which it is where
+// the sum sees all products anyway. Each block of the sum's units takes MaxProductBlocks
+// products, or as many more as it needs for every product to be seen by some block; those used
+// least come first. More edge blocks in the whole circuit than memory allows are an error that
+// matches ErrOptions.
 func (o *PDOptions) edges(b *builder, n int, rng *rand.Rand) (*circuit.Edges, error) {
 	side := pdBlock
 	if o.Latents%pdBlock != 0 {
