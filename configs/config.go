@@ -35,7 +35,8 @@ type Model struct {
 	File      string `yaml:"file" for:"file" doc:"model.safetensors of an earlier run, or a circuit in the text format"`
 }
 
-// Leaf is the distribution of the input nodes.
+// Leaf is the distribution of the input nodes: a family and its settings, of which the others
+// are zero.
 type Leaf struct {
 	Type       string    `yaml:"type" enum:"auto|categorical|bernoulli|binomial|gaussian|log-normal|discretised-logistic|histogram|poisson" doc:"family; auto: categorical for discrete columns, Gaussian for continuous ones"`
 	Categories int       `yaml:"categories" min:"0" max:"16777216" doc:"values of a discrete variable, 0..categories-1; 0: as many as the data has"`
@@ -46,12 +47,12 @@ type Leaf struct {
 	MinScale   float64   `yaml:"min_scale" min:"0" doc:"least scale of a discretised logistic leaf; 0: the family's default"`
 }
 
-// Init is how parameters start.
+// Init is how parameters start: at random, from a seed of their own.
 type Init struct {
 	Seed uint64 `yaml:"seed" min:"0" doc:"seed of the starting parameters; 0: derived from the run's seed"`
 }
 
-// HCLT is the section of the hidden Chow-Liu tree.
+// HCLT is the section of the hidden Chow-Liu tree: where its tree comes from.
 type HCLT struct {
 	Tree      string  `yaml:"tree" enum:"chow-liu|grid|random" doc:"learned from the training rows; a seeded random spanning tree of the image grid; or a seeded random tree with hclt.inner inner variables"`
 	Inner     int     `yaml:"inner" min:"0" max:"16777216" doc:"inner variables of the random tree"`
@@ -60,13 +61,13 @@ type HCLT struct {
 	MaxRows   int     `yaml:"max_rows" min:"1" max:"1000000" doc:"rows drawn to estimate the mutual information"`
 }
 
-// HMM is the section of the hidden Markov model.
+// HMM is the section of the hidden Markov model, whose time steps are the columns.
 type HMM struct {
 	Length int  `yaml:"length" min:"0" max:"1048576" doc:"time steps; 0: columns of the data"`
 	Tied   bool `yaml:"tied" doc:"all steps share transition and emission"`
 }
 
-// PD is the section of the Poon-Domingos circuit.
+// PD is the section of the Poon-Domingos circuit, which is for images.
 type PD struct {
 	Shape            []int `yaml:"shape" min:"1" max:"65536" doc:"[height, width, channels]; empty: shape of the data's images"`
 	SplitInterval    int   `yaml:"split_interval" min:"1" max:"65536" doc:"side of a cell; rectangles are split between cells"`
@@ -80,7 +81,7 @@ type RATSPN struct {
 	Pieces      int `yaml:"pieces" min:"2" max:"65536" doc:"parts of a split"`
 }
 
-// Data is the rows and how to read them.
+// Data is the rows and how to read them: three splits of the same columns.
 type Data struct {
 	Train    Paths    `yaml:"train" doc:"training rows: a file, directory or pattern (dir/**/*.go), a list of them, builtin:digits/train or builtin:random?rows=512&vars=784&categories=256; $GOROOT/ is the Go installation"`
 	Valid    Paths    `yaml:"valid" doc:"validation rows, used for early stopping and reports"`
@@ -93,7 +94,7 @@ type Data struct {
 	Text     Text     `yaml:"text" doc:"how text is cut into rows of tokens"`
 }
 
-// Column types a column of a table.
+// Column types a column of a table, where inference would type it otherwise.
 type Column struct {
 	Name       string `yaml:"name" doc:"name in the header, number in the file counted from 1, or * for all others"`
 	Type       string `yaml:"type" enum:"discrete|continuous|label|skip" doc:"numbers 0..categories-1, real numbers, texts that are told apart, or no variable"`
@@ -101,7 +102,7 @@ type Column struct {
 	Leaf       Leaf   `yaml:"leaf" doc:"distribution of the column, instead of model.leaf, whose settings hold where this says nothing"`
 }
 
-// Text says how text becomes rows of tokens.
+// Text says how text becomes rows of tokens: windows of one length.
 type Text struct {
 	Unit       string `yaml:"unit" enum:"auto|char|word" doc:"what a token is; auto: a character, and only .txt files are text"`
 	Length     int    `yaml:"length" min:"1" max:"1048576" doc:"tokens per row"`
@@ -109,14 +110,15 @@ type Text struct {
 	MaxBytes   int    `yaml:"max_bytes" min:"0" max:"1e15" doc:"text read of all files together; 0: all"`
 }
 
-// Compile is how the circuit becomes a program.
+// Compile is how the circuit becomes a program. It changes speed and memory, and the last bits
+// of results.
 type Compile struct {
 	MaxGroups        int     `yaml:"max_groups" min:"1" max:"512" doc:"partitions a layer is cut into at most"`
 	PaddingTolerance float64 `yaml:"padding_tolerance" min:"0" max:"100" doc:"padded edges allowed, as a fraction of the edges, before another partition is used"`
 	BlockSize        int     `yaml:"block_size" enum:"0|1|2|4|8|16|32" doc:"units of a block; 0: chosen by the compiler"`
 }
 
-// Train is how parameters are learned.
+// Train is how parameters are learned: the rule, its schedule, and what is kept.
 type Train struct {
 	Rule        string     `yaml:"rule" enum:"minibatch-em|fullbatch-em|anemone" doc:"update rule"`
 	Epochs      int        `yaml:"epochs" min:"0" max:"1000000" doc:"passes over the training rows, train.finish.epochs included"`
@@ -141,7 +143,7 @@ type StepSize struct {
 	Pieces   []Piece `yaml:"pieces" doc:"instead of from and to: pieces one after another, each of the given schedule"`
 }
 
-// Piece is a part of a StepSize.
+// Piece is a part of a StepSize, whose lengths are relative to each other.
 type Piece struct {
 	Length float64 `yaml:"length" min:"0" max:"1000000" doc:"length of the piece relative to the others, for example its epochs"`
 	From   float64 `yaml:"from" min:"0" max:"1" doc:"first step size"`
@@ -154,7 +156,7 @@ type Finish struct {
 	Pseudocount float64 `yaml:"pseudocount" min:"0" max:"1000000" doc:"pseudocount of these epochs"`
 }
 
-// Checkpoint is when the state of training is saved.
+// Checkpoint is when the state of training is saved, so that an interrupted run can be resumed.
 type Checkpoint struct {
 	Epochs   int           `yaml:"epochs" min:"0" max:"1000000" doc:"save after this many epochs; 0: at the end only"`
 	Steps    int           `yaml:"steps" min:"0" max:"1e12" doc:"also save after this many steps; 0: never"`
@@ -162,7 +164,8 @@ type Checkpoint struct {
 	Keep     int           `yaml:"keep" min:"1" max:"1000000" doc:"newest checkpoints kept"`
 }
 
-// Cluster is how work is spread over workers.
+// Cluster is how work is spread over workers. Results depend on it only where train.shard_rows
+// is left out, and is chosen by the number of workers.
 type Cluster struct {
 	Transport string `yaml:"transport" enum:"tcp|nats" doc:"how flows and parameters travel: between the workers directly, or through the broker"`
 	Workers   int    `yaml:"workers" min:"1" max:"4096" doc:"wait for this many workers before the work starts; more may join, and some may leave"`

@@ -22,7 +22,8 @@ var presets embed.FS
 // PresetPrefix marks a config file that is built into the program.
 const PresetPrefix = "preset:"
 
-// Options are the sources of a Config, weakest first.
+// Options are the sources of a Config, weakest first: each key takes the value of the last
+// source that has it.
 type Options struct {
 	Text  []byte   // of a config file, such as a job's; nil: none
 	Files []string // paths, or names such as preset:hclt; later ones win

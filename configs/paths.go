@@ -3,7 +3,8 @@ package configs
 // Paths are one or more files; a single one is written without a list.
 type Paths []string
 
-// MarshalYAML writes a single path as a scalar.
+// MarshalYAML writes a single path as a scalar and others as a list, as people write them. Both
+// forms are read.
 func (p Paths) MarshalYAML() (any, error) {
 	if len(p) == 1 {
 		return p[0], nil

@@ -71,7 +71,7 @@ func Keys() (keys []Key) {
 	return keys
 }
 
-// Key describes a key of a config.
+// Key describes a key of a config, for completion and messages.
 type Key struct {
 	Path, Doc string
 	Values    []string // that it may have; nil: any of its type

@@ -10,12 +10,15 @@ import (
 // keyError is what a key's value conflicts with.
 type keyError struct{ path, what string }
 
+// Error names the key, what its value is and what it conflicts with, in one line.
 func (e *keyError) Error() string { return fmt.Sprintf("%v: %s %s", ErrConfig, e.path, e.what) }
 
+// Unwrap makes the error one that matches ErrConfig.
 func (e *keyError) Unwrap() error { return ErrConfig }
 
-// Validate checks what types and ranges of single keys cannot: values that must
-// fit one another.
+// Validate checks what types and ranges of single keys cannot: values that must fit one
+// another. Load calls it after all sources are put together. It reads no files, so paths need
+// not exist. The first conflict is the error, which names the key and matches ErrConfig.
 func (c *Config) Validate() error {
 	m, d, t := &c.Model, &c.Data, &c.Train
 	bad := func(path, format string, args ...any) error {
@@ -96,7 +99,7 @@ func (c *Config) Validate() error {
 	return c.Job.validate()
 }
 
-// IsZero reports whether l says nothing.
+// IsZero reports whether l says nothing, as where a column leaves its leaf out.
 func (l *Leaf) IsZero() bool { return reflect.DeepEqual(*l, Leaf{}) }
 
 // problem says which setting of a leaf conflicts with another, and why.

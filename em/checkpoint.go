@@ -132,6 +132,7 @@ type summing struct {
 	crc uint32
 }
 
+// Write passes p on, and adds to the checksum what the writer took of it.
 func (s *summing) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
 	s.crc = crc32.Update(s.crc, castagnoli, p[:n])
@@ -180,8 +181,10 @@ func readCheckpoint(r io.ReaderAt, size int64) (*checkpoint, error) {
 	return c, c.state.validate()
 }
 
-// fits reports whether the parameters are those of a program. If not, the error
-// matches errOther.
+// fits reports whether the parameters of a checkpoint that was read are those of a program,
+// before any is copied. A checkpoint of another circuit gives an error that matches errOther:
+// no other checkpoint of the run can fit either. Tensors that contradict the state in the file
+// are damage, and an earlier checkpoint may do.
 func (c *checkpoint) fits(prog *layers.Program) error {
 	digest := prog.Digest()
 	if c.file.Metadata["program"] != hex.EncodeToString(digest[:]) {

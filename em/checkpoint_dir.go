@@ -34,8 +34,8 @@ func (d *checkpointDir) path(steps int64) string {
 	return filepath.Join(d.dir, fmt.Sprintf("%s%012d%s", checkpointPrefix, steps, checkpointSuffix))
 }
 
-// list returns the steps of all checkpoints, newest first; none if there is no
-// directory.
+// list returns the steps of all checkpoints, newest first; none if there is no directory. Files
+// of other names, such as a checkpoint that was not written to its end, are left alone.
 func (d *checkpointDir) list() ([]int64, error) {
 	entries, err := os.ReadDir(d.dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -69,7 +69,8 @@ type Tally struct {
 	span  []float64 // rows that are not in whole yet, fewer than EvalRows
 }
 
-// Add adds the rows that follow.
+// Add adds the rows that follow, in any portions: sums are taken over EvalRows rows wherever
+// the portions end.
 func (t *Tally) Add(ll ...float64) {
 	for len(ll) > 0 {
 		n := min(len(ll), EvalRows-len(t.span))
@@ -81,7 +82,7 @@ func (t *Tally) Add(ll ...float64) {
 	}
 }
 
-// Evaluation returns what all rows so far came to.
+// Evaluation returns what all rows so far came to. More rows may follow.
 func (t *Tally) Evaluation() Evaluation {
 	all := t.whole
 	if len(t.span) > 0 {

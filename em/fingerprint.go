@@ -42,7 +42,7 @@ func shown(value string) string {
 	return value
 }
 
-// ListChanges returns changes as a part of one line.
+// ListChanges returns changes as a part of one line, divided by semicolons; "" for none.
 func ListChanges(changes []Change) string {
 	list := make([]string, len(changes))
 	for i, c := range changes {

@@ -56,7 +56,8 @@ type StepResult struct {
 	Recomputed    int64 // (vector, row) pairs that were recomputed in log space
 }
 
-// ParamReader reads parameters in the layout of a program.
+// ParamReader reads parameters in the layout of a program, part by part: they may be on a card,
+// or larger than memory should hold twice.
 type ParamReader interface {
 	Program() *layers.Program
 	ReadParams(ctx context.Context, offset int64, params []float32) error
@@ -68,8 +69,8 @@ type ModelSink interface {
 	SaveModel(ctx context.Context, params ParamReader) error
 }
 
-// SinkFunc is a ModelSink made of a function.
+// SinkFunc is a ModelSink made of a function, for sinks that keep no state.
 type SinkFunc func(ctx context.Context, params ParamReader) error
 
-// SaveModel calls f.
+// SaveModel calls f with the same arguments and returns its error.
 func (f SinkFunc) SaveModel(ctx context.Context, params ParamReader) error { return f(ctx, params) }

@@ -38,7 +38,7 @@ func NewLocal(eng *engine.Engine, src dataset.Source) *Local {
 	return &Local{eng: eng, src: src, ll: make([]float64, eng.Info().Rows)}
 }
 
-// Close ends reading ahead; the engine stays open.
+// Close ends reading ahead, and waits for it; the engine and the source stay open.
 func (l *Local) Close() {
 	if l.loader != nil {
 		l.loader.Close()
@@ -46,13 +46,15 @@ func (l *Local) Close() {
 	}
 }
 
-// Program is the engine's program.
+// Program is the engine's program, to which parameters and flows belong.
 func (l *Local) Program() *layers.Program { return l.eng.Program() }
 
-// Rows is the number of training rows.
+// Rows is the number of training rows, those of the source.
 func (l *Local) Rows() int { return l.src.Rows() }
 
-// Begin starts to read the rows of a plan.
+// Begin starts to read the rows of a plan ahead of Step. What was read for an earlier plan is
+// dropped. A plan whose shards exceed the engine's launches gives an error that matches
+// ErrOptions.
 func (l *Local) Begin(ctx context.Context, p Plan) error {
 	l.Close()
 	if err := p.Validate(); err != nil {
@@ -147,7 +149,7 @@ func (l *Local) read(ctx context.Context) (*rows, error) {
 	return r, nil
 }
 
-// Add adds the rows of the next shard.
+// Add adds the rows of the next shard. Shards must come in order: the sum's bits depend on it.
 func (r *StepResult) Add(ll []float64) {
 	sum := 0.0
 	for _, x := range ll {
@@ -173,27 +175,30 @@ func (l *Local) clearFlows(ctx context.Context) error {
 	return nil
 }
 
-// LogLikelihood evaluates the rows of src.
+// LogLikelihood evaluates the rows of src with the present parameters, see Evaluate.
 func (l *Local) LogLikelihood(ctx context.Context, src dataset.Source) (Evaluation, error) {
 	return Evaluate(ctx, l.eng, src)
 }
 
-// ReadParams copies parameters from the engine.
+// ReadParams copies parameters from the engine; offset and len(params) must lie within the
+// program's.
 func (l *Local) ReadParams(ctx context.Context, offset int64, params []float32) error {
 	return l.eng.ReadParams(ctx, offset, params)
 }
 
-// WriteParams copies parameters to the engine.
+// WriteParams copies parameters to the engine; the next Step uses them.
 func (l *Local) WriteParams(ctx context.Context, offset int64, params []float32) error {
 	return l.eng.WriteParams(ctx, offset, params)
 }
 
-// ReadAverages copies the averages of Anemone from the engine.
+// ReadAverages copies the averages of Anemone from the engine, zeros before its first step; an
+// engine that keeps none yet allocates them.
 func (l *Local) ReadAverages(ctx context.Context, offset int64, averages []float32) error {
 	return l.eng.ReadAverages(ctx, offset, averages)
 }
 
-// WriteAverages copies averages of Anemone to the engine.
+// WriteAverages copies averages of Anemone to the engine, which allocates them if it keeps none
+// yet.
 func (l *Local) WriteAverages(ctx context.Context, offset int64, averages []float32) error {
 	return l.eng.WriteAverages(ctx, offset, averages)
 }

@@ -17,7 +17,8 @@ type Metrics struct {
 	SamplesPerSecond float64
 }
 
-// Progress describes a step that was done.
+// Progress describes a step that was done. Options.OnStep gets it after the parameters have
+// moved.
 type Progress struct {
 	Epoch, Epochs int // the step's, of all
 	Step, Steps   int // the step's within its epoch, of the epoch's

@@ -14,7 +14,7 @@ import (
 // DefaultShardRows are the rows of a shard unless told.
 const DefaultShardRows = 512
 
-// Rule names how parameters are updated.
+// Rule names how the counts of a step update the parameters.
 type Rule string
 
 // The rules of phases.
@@ -24,7 +24,7 @@ const (
 	Anemone   Rule = "anemone"      // a blend of averaged counts and those that the model expects; see tensor.Anemone
 )
 
-// Phase is a run of epochs under one rule.
+// Phase is a run of epochs under one rule. Fields that the rule does not use are not looked at.
 type Phase struct {
 	Rule        Rule     `json:"rule"`
 	Epochs      int      `json:"epochs"`
@@ -46,7 +46,9 @@ type Checkpoints struct {
 	Keep     int           // newest ones kept; 0: 2
 }
 
-// Options say how a circuit is trained.
+// Options say how a circuit is trained. Phases are done one after another; the zero value of
+// every other field is a default or leaves the matter out. Callbacks are called on the
+// goroutine of Run, which waits for them.
 type Options struct {
 	Phases    []Phase
 	Seed      uint64 // of the order of the rows

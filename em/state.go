@@ -12,12 +12,12 @@ import (
 // included.
 type exact float64
 
-// MarshalText writes a hexadecimal float.
+// MarshalText writes a hexadecimal float, which loses no bit.
 func (x exact) MarshalText() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(x), 'x', -1, 64), nil
 }
 
-// UnmarshalText reads any float.
+// UnmarshalText reads any float that strconv reads, NaN and infinities included.
 func (x *exact) UnmarshalText(text []byte) error {
 	f, err := strconv.ParseFloat(string(text), 64)
 	*x = exact(f)

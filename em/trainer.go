@@ -13,7 +13,8 @@ import (
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
-// Trainer does a run of training.
+// Trainer does one run of training: its state, its checkpoints and its metrics file. It is not
+// safe for concurrent use.
 type Trainer struct {
 	flows   FlowSource
 	opts    Options
