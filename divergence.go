@@ -19,7 +19,9 @@ type Estimate struct {
 	Exact bool // but for rounding: not a mean over drawn rows
 }
 
-// Divergence compares a model p with another, q.
+// Divergence compares a model p with another, q: three expectations over rows of p. Where these
+// are drawn, all three are means over the same rows, so that KL has a smaller error than the
+// difference of the other two.
 type Divergence struct {
 	Entropy      Estimate // -E_p[log p]
 	CrossEntropy Estimate // -E_p[log q]

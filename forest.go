@@ -25,8 +25,11 @@ type scorer struct {
 	closed  bool
 }
 
-// NewForest makes a model of a decision forest. Of the options, Threads alone says how it
-// runs.
+// NewForest makes a model of a decision forest, which it checks first; an error matches
+// forest.ErrForest or ErrOptions. Of the options, Threads alone says how it runs. The model has
+// a continuous column for each feature, and answers Predict and Evaluate; likelihoods are
+// refused with ErrKind. A forest that sliced evaluation does not cover takes the plain
+// evaluator, with the same results. Close it.
 func NewForest(f *forest.Forest, opts Options) (*Model, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -108,7 +111,11 @@ func (m *Model) Evaluate(ctx context.Context, what forest.What, rows, out []floa
 // scoreRows is how many rows are handed to a thread at a time.
 const scoreRows = 512
 
-// score evaluates the forest of m, with a thread for each scoreRows rows.
+// score evaluates the forest of m for all rows and writes out, len(rows)/features rows times
+// Width(what). Blocks of scoreRows rows are handed to the threads in turn: one block takes
+// one thread, and the results do not depend on their number. When ctx ends it returns ctx's error, and out is
+// written in part. Sizes that do not fit, and results that the forest does not have, are
+// errors.
 func score[T float32 | float64](ctx context.Context, m *Model, what forest.What, rows []T, out []float64) error {
 	s := m.forest
 	if s == nil {

@@ -134,7 +134,8 @@ func (m *Model) Queries() []QueryInfo {
 	return m.plan.Queries()
 }
 
-// Device describes the device that the model runs on.
+// Device describes the device that the model runs on. It waits for an engine that is not in
+// use, and may open the first one.
 func (m *Model) Device(ctx context.Context) (info kernels.Info, err error) {
 	err = m.with(ctx, 0, func(r engine.Runner) error {
 		info = r.Info().Device
@@ -143,7 +144,9 @@ func (m *Model) Device(ctx context.Context) (info kernels.Info, err error) {
 	return info, err
 }
 
-// Save writes the model to a native model file.
+// Save writes the model to a native model file at path, which appears whole or not at all.
+// Parameters are float32 on the tensor path; a model that runs as code keeps all digits of its
+// file. Forests are not saved: the error matches ErrKind.
 func (m *Model) Save(ctx context.Context, path string) error {
 	return m.with(ctx, 0, func(r engine.Runner) error {
 		if e, err := run.Tensor(r); err == nil {

@@ -75,7 +75,7 @@ func (a *arrayRecords) Next(row []Value) error {
 	return nil
 }
 
-// Where counts rows as lines.
+// Where counts rows as lines, since an array has none.
 func (a *arrayRecords) Where(col int) string {
 	if a.r.Row() == 0 {
 		return a.path

@@ -11,7 +11,7 @@ const (
 	Continuous                   // float32 values, see Column.Scale
 )
 
-// Column describes one variable.
+// Column describes one variable: how its cells are stored and what they mean.
 type Column struct {
 	Name       string
 	Kind       ColumnKind
@@ -34,7 +34,8 @@ type Column struct {
 	Place int
 }
 
-// Schema describes the columns of a source.
+// Schema describes the columns of a source, in the order of a row. The schema of a model reads
+// rows as its training rows were read.
 type Schema struct {
 	Columns []Column
 	Image   [3]int // height, width, channels; zeros when rows are not images

@@ -46,7 +46,7 @@ func lookupBuiltin(name string) (Builtin, bool) {
 	return b, ok
 }
 
-// Builtins lists paths of the builtin sources.
+// Builtins lists paths of the builtin sources, sorted by source; each begins with "builtin:".
 func Builtins() []string {
 	builtins.Lock()
 	defer builtins.Unlock()

@@ -17,7 +17,7 @@ type Codes struct {
 	Wide   []uint32
 }
 
-// Len returns the number of cells.
+// Len returns the number of cells, missing ones included.
 func (c *Codes) Len() int { return len(c.Narrow) + len(c.Wide) }
 
 // At returns the code of cell i, or Missing.
@@ -51,7 +51,7 @@ func (c *Codes) Limit() int {
 	return MaxNarrow
 }
 
-// Slice returns the cells lo to hi-1, sharing memory.
+// Slice returns the cells lo to hi-1, sharing memory; appending to it copies.
 func (c *Codes) Slice(lo, hi int) Codes {
 	if c.Wide != nil {
 		return Codes{Wide: c.Wide[lo:hi:hi]}
@@ -79,7 +79,7 @@ func (c *Codes) clear() {
 	}
 }
 
-// Discrete reports whether the cells are codes.
+// Discrete reports whether the cells are codes rather than values.
 func (c *Cells) Discrete() bool { return c.Codes.Narrow != nil || c.Codes.Wide != nil }
 
 // IsMissing reports whether the cell of a row is missing.

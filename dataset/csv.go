@@ -68,7 +68,11 @@ func openCSV(_ context.Context, path string, opts *Options) (Records, error) {
 	return c, nil
 }
 
-// readFirst reads the first row and decides, where it can, if it is a header.
+// readFirst reads the first row of a file, when it is opened, and decides if it is a header,
+// where it can: by what the options say, by whether a schema's names are in it, or by a type
+// that is set for one of its texts. A row with a number is data. A row of texts alone, without
+// any of these, stays undecided until the types of the rows below it are known. An empty file
+// is an error.
 func (c *csvRecords) readFirst(header Header, opts *Options) error {
 	cells, err := c.scan.Next()
 	if err == io.EOF {

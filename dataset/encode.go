@@ -48,7 +48,11 @@ func newEncoder(s *Schema, noMissing bool) *encoder {
 	return e
 }
 
-// cell returns the code or the value of v in a column, or the problem with it.
+// cell returns the code or the value of a raw cell by the schema of its column, or the problem
+// with it, as the part of an error line that follows the place. It is called for every cell of
+// every file. A missing cell is Missing or NaN, unless its mark is one of the column's texts; a
+// text that is not a category, a number out of range and a number that float32 cannot hold are
+// problems.
 func (e *encoder) cell(col int, v *Value) (code int, value float32, problem string) {
 	c := &e.schema.Columns[col]
 	if v.Kind == Absent {

@@ -161,8 +161,9 @@ func (u *unpacked) Close() error { return u.file.Close() }
 // stdinPath means standard input, which holds a table in text.
 const stdinPath = "-"
 
-// openFile opens a file, or standard input, and unpacks it if its first bytes
-// say gzip.
+// openFile opens a file, or standard input for "-", and unpacks it if its first bytes say gzip,
+// whatever its name. Closing what it returns closes the file. A file that is shorter than two
+// bytes is plain; damage behind the first bytes of gzip shows when it is read.
 func openFile(path string, opts *Options) (io.ReadCloser, error) {
 	var f io.ReadCloser
 	if path == stdinPath {

@@ -5,7 +5,10 @@ import (
 	"fmt"
 )
 
-// Gather fills b with the given rows, in order, in time linear in the cells.
+// Gather fills b with the given rows, in order, in time linear in the cells. Rows may repeat. b
+// takes the table's columns, and its memory is used again. Codes are widened where the schema,
+// which may be a model's, asks for more categories than the table has. A row that the table
+// does not have is an error that matches ErrSetting, and b is not changed.
 func (t *Table) Gather(ctx context.Context, b *Batch, rows []int) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -12,7 +12,8 @@ type Cursor struct {
 	Step  int `json:"step"`
 }
 
-// LoaderOptions say what a Loader hands out.
+// LoaderOptions say what a Loader hands out: the steps of a Schedule from a place on, whole or
+// in shards.
 type LoaderOptions struct {
 	BatchRows int // most rows of a step, as in Schedule
 	MinSteps  int // fewest steps of an epoch, as in Schedule

@@ -135,7 +135,7 @@ func (v *Value) float32() float64 {
 	return float64(float32(v.Number))
 }
 
-// Close closes the file that is being read.
+// Close closes the file that is being read. It may be called at any time, and again.
 func (r *NumberReader) Close() error {
 	if r.recs == nil {
 		return nil

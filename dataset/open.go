@@ -40,7 +40,8 @@ func OpenReader(ctx context.Context, path string, opts Options) (Reader, error) 
 	return OpenReaderAll(ctx, []string{path}, opts)
 }
 
-// OpenReaderAll is OpenReader of several paths, one after another.
+// OpenReaderAll is OpenReader of several paths, one after another, with the schema of all of
+// them. A builtin source is only read alone.
 func OpenReaderAll(ctx context.Context, paths []string, opts Options) (Reader, error) {
 	if len(paths) == 1 && strings.HasPrefix(paths[0], builtinPrefix) {
 		src, err := Open(ctx, paths[0], opts)
@@ -103,7 +104,10 @@ func openChain(ctx context.Context, paths []string, opts *Options) (*chain, int,
 	return c, rows, nil
 }
 
-// load reads r to its end into a table; rows is how many are expected.
+// load reads r to its end into a table. rows is how many are expected, which saves growing the
+// table; it is an estimate and may be wrong, so memory is only taken for as many as the limit
+// allows. A table that grows beyond the memory limit of opts is an error that says after how
+// many rows.
 func load(ctx context.Context, r Reader, rows int, opts *Options) (*Table, error) {
 	limit := opts.MaxBytes
 	if limit == 0 {
@@ -150,7 +154,8 @@ type sourceReader struct {
 	next int
 }
 
-// NewReader returns a Reader of all rows of src.
+// NewReader returns a Reader of all rows of src, from first to last. Closing it leaves src
+// open.
 func NewReader(src Source) Reader { return &sourceReader{src: src} }
 
 func (r *sourceReader) Schema() *Schema { return r.src.Schema() }

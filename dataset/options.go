@@ -65,7 +65,8 @@ type Text struct {
 	MaxBytes   int64 // of all files together, unpacked; 0: no bound
 }
 
-// Type is the type of a column.
+// Type is the type of a column, as inference finds it or Options.Types sets it. The zero value
+// is Discrete with as many categories as the file has.
 type Type struct {
 	Kind       ColumnKind
 	Categories int  // Discrete: codes 0..Categories-1; 0: as many as the file has
@@ -74,7 +75,8 @@ type Type struct {
 	mixed      bool // inferred: texts, some of which look like numbers
 }
 
-// ParseType reads "discrete", "discrete:256", "label", "continuous" or "skip".
+// ParseType reads "discrete", "discrete:256", "label", "continuous" or "skip", as --set and
+// flags write types. Another word is an error that matches ErrSetting.
 func ParseType(s string) (Type, error) {
 	switch s {
 	case "discrete":
@@ -114,6 +116,8 @@ func (o *Options) warn(path, format string, args ...any) {
 	}
 }
 
+// validate reports options that contradict themselves, before a file is opened. What depends on
+// the file, such as names in Types, is checked when its columns are known.
 func (o *Options) validate() error {
 	switch o.Header {
 	case "", HeaderAuto, HeaderYes, HeaderNo:

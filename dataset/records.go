@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// ValueKind says what a raw cell holds.
+// ValueKind says what a raw cell holds, before it has a type.
 type ValueKind uint8
 
 // The kinds of raw cells.
@@ -40,7 +40,7 @@ type Records interface {
 	Close() error
 }
 
-// Format is a kind of file.
+// Format is a kind of file, told by its extension.
 type Format struct {
 	Open func(ctx context.Context, path string, opts *Options) (Records, error)
 	// OneDomain says that all cells come from one domain, so that discrete

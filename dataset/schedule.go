@@ -15,7 +15,7 @@ type Schedule struct {
 	InOrder   bool   // take the rows from first to last in every epoch
 }
 
-// Steps returns the number of steps of an epoch.
+// Steps returns the number of steps of an epoch, the same for each.
 func (s Schedule) Steps() int {
 	return max((s.Rows-1)/s.BatchRows+1, min(s.MinSteps, s.Rows))
 }
@@ -48,7 +48,8 @@ func (s Schedule) Step(order []int, step int) []int {
 	return order[part.Lo:part.Hi]
 }
 
-// Validate reports why the schedule cannot be run.
+// Validate reports why the schedule cannot be run, with an error that matches ErrSetting. The
+// other methods may be called when it returns nil.
 func (s Schedule) Validate() error {
 	if s.Rows < 1 || s.BatchRows < 1 {
 		return badSetting("schedule of %d rows in batches of %d; both must be at least 1", s.Rows, s.BatchRows)

@@ -119,7 +119,8 @@ func (s *Schema) validateImage() error {
 	return nil
 }
 
-// WithMarks returns s with further marks of missing cells.
+// WithMarks returns s with further marks of missing cells: a copy, or s itself if it has them
+// all.
 func (s *Schema) WithMarks(marks []string) *Schema {
 	var fresh []string
 	for _, m := range marks {
@@ -174,7 +175,7 @@ func (s *Schema) Accepts(t *Schema) error {
 	return nil
 }
 
-// String returns "discrete" or "continuous".
+// String returns "discrete" or "continuous", as files and messages write it.
 func (k ColumnKind) String() string {
 	switch k {
 	case Discrete:

@@ -107,7 +107,10 @@ func setOf(codes []int) *Evidence {
 	return e
 }
 
-// LikelihoodEvidence is the evidence of a likelihood for each category of a Discrete column.
+// LikelihoodEvidence is the evidence of a likelihood for each category of a Discrete column, in
+// the order of its codes. They need not sum to 1; only their ratios matter to what is inferred.
+// Negative, infinite and NaN likelihoods, ones that are all 0, and positive ones that differ by
+// more than float32 products allow are errors that say what to write.
 func (c *Column) LikelihoodEvidence(likelihoods []float64) (*Evidence, error) {
 	if c.Kind == Continuous {
 		return nil, fmt.Errorf("likelihoods in a continuous column; write a range, such as 30..40")
@@ -140,7 +143,7 @@ func (c *Column) LikelihoodEvidence(likelihoods []float64) (*Evidence, error) {
 	return e, nil
 }
 
-// Likelihood returns that of a category.
+// Likelihood returns that of a category, 0 for one that the evidence excludes.
 func (e *Evidence) Likelihood(code int) float64 {
 	i, _ := slices.BinarySearchFunc(e.Runs, code, func(r Run, code int) int { return r.Last - code })
 	if i < len(e.Runs) && e.Runs[i].First <= code {
@@ -180,8 +183,10 @@ func looksSoft(cell []byte) bool {
 	return n >= 2 && (cell[0] == '{' && cell[n-1] == '}' || cell[0] == '[' && cell[n-1] == ']' || bytes.Contains(cell, []byte("..")))
 }
 
-// parseSoft reads a cell of a column that is written as evidence, whose categories find
-// finds.
+// parseSoft reads a cell of a column that is written as evidence: {a|b} a set, [0.2|0.8]
+// likelihoods, 30..40 a range, either end of which may be missing. looksSoft has said that it
+// is one of these. find returns the code of a category's text. The error says what to write
+// instead, without the place.
 func (c *Column) parseSoft(text string, find func(category string) (int, error)) (*Evidence, error) {
 	inner := text[1 : len(text)-1]
 	switch {

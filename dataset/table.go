@@ -84,13 +84,13 @@ func TableOf(s *Schema, codes []byte) (*Table, error) {
 	return t, nil
 }
 
-// Schema returns the schema, which must not be changed.
+// Schema returns the schema, which must not be changed: batches and other tables share it.
 func (t *Table) Schema() *Schema { return t.schema }
 
-// Rows returns the number of rows.
+// Rows returns the number of rows that have been appended.
 func (t *Table) Rows() int { return t.rows }
 
-// Bytes returns the memory that the cells take.
+// Bytes returns the memory that the cells take, which Options.MaxBytes bounds.
 func (t *Table) Bytes() int64 {
 	n := int64(len(t.bytes)) + 2*int64(len(t.narrow)) + 4*int64(len(t.wide)) + 4*int64(len(t.values))
 	if t.texts != nil {

@@ -41,8 +41,9 @@ func (t *tally) add(x float64, most int) {
 	}
 }
 
-// merge adds the cells of another file, in which numbers may come that came
-// before.
+// merge adds what was counted in another file to t. Means and squares are merged by Chan's
+// formula, so no sum of large squares loses digits. Distinct numbers are counted up to most; a
+// number that both files have is one that is repeated.
 func (t *tally) merge(u *tally, most int) {
 	n := t.numbers + u.numbers
 	if n > 0 {

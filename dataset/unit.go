@@ -1,6 +1,6 @@
 package dataset
 
-// Unit is what a token of text is.
+// Unit is what a token of text is: a character or a word. "" means rows that are not text.
 type Unit string
 
 // The units of text.

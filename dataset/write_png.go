@@ -116,7 +116,8 @@ func (c *CompletionWriter) Write(given, completed *Batch) error {
 	return nil
 }
 
-// Close writes the picture.
+// Close writes the picture, once all completions were written; fewer are an error, and nothing
+// is written.
 func (c *CompletionWriter) Close() error {
 	if c.written != c.given*c.times {
 		return badSetting("%d of %d completions were written", c.written, c.given*c.times)

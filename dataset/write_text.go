@@ -16,6 +16,9 @@ type textWriter struct {
 	line   []byte
 }
 
+// Write writes each row as a line: characters joined, words and numbers divided by blanks, a
+// missing cell as \?. Characters that would break the line or a terminal are escaped. A code
+// that the column does not have is an error that names it.
 func (t *textWriter) Write(b *Batch) error {
 	for r := range b.Rows {
 		t.line = t.line[:0]
