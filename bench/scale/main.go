@@ -72,27 +72,27 @@ func parse(args []string) (*options, error) {
 	f.IntVar(&j.Rows, "rows", 1<<20, "rows of an epoch")
 	f.IntVar(&j.Batch, "batch", 0, "rows of a step; 0: all")
 	f.IntVar(&j.Shard, "shard", 512, "rows of a shard")
-	f.Float64Var(&o.node, "node-ns", 0.40, "nanoseconds a node and row, on one worker")
-	f.Float64Var(&o.edge, "edge-ns", 0.020, "nanoseconds a sum edge and row, on one worker")
+	f.Float64Var(&o.node, "node-ns", 0.40, "nanoseconds per node and row, on one worker")
+	f.Float64Var(&o.edge, "edge-ns", 0.020, "nanoseconds per sum edge and row, on one worker")
 	f.Float64Var(&o.speed, "speed", 1, "times as fast as that")
 	f.IntVar(&c.Cores, "cores", 2, "cores of a worker's host")
 	f.IntVar(&c.BrokerCores, "broker-cores", 8, "cores of the broker's host")
 	f.Float64Var(&o.latency, "latency-us", 50, "microseconds from one host to another")
-	f.Float64Var(&o.wireTCP, "tcp-ns", 1.0, "nanoseconds a byte for a sender and a receiver, by TCP with TLS")
-	f.Float64Var(&o.wireNATS, "nats-ns", 1.22, "nanoseconds a byte for a sender, the broker and a receiver, by NATS")
-	fold := f.Float64("fold-ns", 0.50, "nanoseconds a byte of flows that an owner checks and adds")
-	memory := f.Float64("copy-ns", 0.37, "nanoseconds a byte that is copied, cleared or summed up")
-	apply := f.Float64("apply-ns", 1, "nanoseconds a parameter that moves")
-	message := f.Float64("message-us", 5, "microseconds a message of the coordinator")
+	f.Float64Var(&o.wireTCP, "tcp-ns", 1.0, "nanoseconds per byte for a sender and a receiver, by TCP with TLS")
+	f.Float64Var(&o.wireNATS, "nats-ns", 1.22, "nanoseconds per byte for a sender, the broker and a receiver, by NATS")
+	fold := f.Float64("fold-ns", 0.50, "nanoseconds per byte of flows that an owner checks and adds")
+	memory := f.Float64("copy-ns", 0.37, "nanoseconds per byte that is copied, cleared or summed up")
+	apply := f.Float64("apply-ns", 1, "nanoseconds per parameter that moves")
+	message := f.Float64("message-us", 5, "microseconds per message of the coordinator")
 	perByte := f.Float64("message-byte-ns", 27, "and nanoseconds for each of its bytes")
-	look := f.Float64("look-ns", 12, "nanoseconds a worker when a shard is assigned")
+	look := f.Float64("look-ns", 12, "nanoseconds per worker when a shard is assigned")
 	control := f.Float64("control-us", 20, "microseconds that a message takes beside the latency")
 	f.Float64Var(&o.setting.Noise, "noise", 0.05, "deviation of the logarithm of a shard's time")
 	f.Float64Var(&o.setting.Spread, "spread", 0, "deviation of the logarithm of a worker's speed")
 	f.Uint64Var(&o.setting.Seed, "seed", 1, "of both")
 	f.StringVar(&o.show, "show", "efficiency", "cells of the table: efficiency, seconds (an epoch), both, or rows (of a step, from which on the efficiency is the threshold, if what is lost stays what it is)")
 	f.Float64Var(&o.threshold, "threshold", 0.9, "the efficiency that the table's last columns are about")
-	f.BoolVar(&o.json, "json", false, "print one JSON object a line instead")
+	f.BoolVar(&o.json, "json", false, "print a JSON object per line instead")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -117,14 +117,14 @@ func parse(args []string) (*options, error) {
 	for _, w := range strings.Split(*workers, ",") {
 		n, err := strconv.Atoi(w)
 		if err != nil {
-			return nil, fmt.Errorf("-workers: %q is no number", w)
+			return nil, fmt.Errorf("-workers: %q is not a number", w)
 		}
 		o.workers = append(o.workers, n)
 	}
 	for _, l := range strings.Split(*links, ",") {
 		x, err := strconv.ParseFloat(l, 64)
 		if err != nil {
-			return nil, fmt.Errorf("-links: %q is no number", l)
+			return nil, fmt.Errorf("-links: %q is not a number", l)
 		}
 		o.links = append(o.links, x)
 	}
