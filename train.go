@@ -26,6 +26,6 @@ func Table(src dataset.Source) Rows { return run.Table(src) }
 
 // Train makes a circuit, trains it and writes the run to opts.Dir:
 // model.safetensors, metrics.jsonl, checkpoints, result.json and, where asked for,
-// config.yaml and samples.png. If ctx ends while it trains, the error matches
+// config.yaml and samples.png or samples.txt. If ctx ends while it trains, the error matches
 // em.ErrStopped and a run with Resume continues with the same bits.
 func Train(ctx context.Context, opts TrainOptions) (*Result, error) { return run.Train(ctx, opts) }

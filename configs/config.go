@@ -132,7 +132,7 @@ type Train struct {
 	Patience    int        `yaml:"patience" min:"0" max:"1000000" doc:"stop after this many epochs without a better valid_ll and keep the best; 0: never"`
 	Finish      Finish     `yaml:"finish" doc:"full-batch epochs at the end"`
 	Checkpoint  Checkpoint `yaml:"checkpoint" doc:"when the state of training is saved"`
-	Samples     int        `yaml:"samples" min:"0" max:"4096" doc:"pictures in samples.png, for image data; 0: no file"`
+	Samples     int        `yaml:"samples" min:"0" max:"4096" doc:"rows drawn at the end, into samples.png for images and samples.txt for text; 0: no file"`
 }
 
 // StepSize is the step size as a function of progress, before train.finish.

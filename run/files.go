@@ -25,6 +25,8 @@ const (
 	ConfigFile    = "config.yaml"
 	CheckpointDir = "checkpoints"
 	SamplesFile   = "samples.png"
+	// TextSamplesFile has the samples of a run whose rows are text, a line for each.
+	TextSamplesFile = "samples.txt"
 	// ResultFile has the Result of the model beside it. It is written when all else
 	// is, and removed before another model replaces it.
 	ResultFile = "result.json"

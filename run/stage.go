@@ -18,7 +18,7 @@ const (
 	StageCompile   StageName = "compile"   // the graph becomes a program
 	StageTrain     StageName = "train"
 	StageEvaluate  StageName = "evaluate" // log-likelihoods under the parameters that were saved
-	StageDraw      StageName = "draw"     // samples.png
+	StageDraw      StageName = "draw"     // samples of images or text
 )
 
 // Stage tells TrainOptions.OnStage that a part of the work begins or, with Done, that

@@ -34,7 +34,7 @@ type TrainOptions struct {
 	// resumed with the same ones, but for the free ones. nil: what these options say.
 	Settings     []em.Fact
 	AllowChanges bool   // resume with other settings, rows or kernels all the same
-	Samples      int    // images in samples.png, where rows are images; 0: no file
+	Samples      int    // rows drawn at the end into samples.png, of images, or samples.txt, of text; 0: no file
 	Name         string // kept in the model file
 
 	// OnStage is called when a part of the work begins and when it has ended, by the
@@ -44,7 +44,7 @@ type TrainOptions struct {
 
 // Train makes a circuit, trains it and writes the run to opts.Dir:
 // model.safetensors, metrics.jsonl, checkpoints, result.json and, where asked for,
-// config.yaml and samples.png. If ctx ends while it trains, the error matches
+// config.yaml and samples.png or samples.txt. If ctx ends while it trains, the error matches
 // em.ErrStopped and a run with Resume continues with the same bits.
 func Train(ctx context.Context, opts TrainOptions) (*Result, error) {
 	return TrainElsewhere(ctx, opts, Elsewhere{})

@@ -19,7 +19,34 @@ import (
 //	file NAME   write the input to a file
 //	env K=V...  set variables for the runs that follow
 func TestDialogues(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
+	playDialogues(t, "testdata/*.txt", func(t *testing.T) line {
+		var env []string
+		return func(cmd string, args []string, input string) string {
+			switch cmd {
+			case "pce":
+				return converse(args, env, input)
+			case "file":
+				if err := os.WriteFile(args[0], []byte(input), 0o644); err != nil {
+					return err.Error()
+				}
+			case "env":
+				env = args
+			default:
+				t.Fatalf("unknown line %q", cmd)
+			}
+			return ""
+		}
+	})
+}
+
+// line plays a line of a dialogue and returns what it prints.
+type line func(cmd string, args []string, input string) string
+
+// playDialogues plays the files that match pattern, each in an empty directory, with what
+// begin returns for it.
+func playDialogues(t *testing.T, pattern string, begin func(t *testing.T) line) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no dialogues (%v)", err)
 	}
@@ -30,35 +57,26 @@ func TestDialogues(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Chdir(t.TempDir())
-			var env []string
-			golden.Run(t, file, func(cmd string, args []string, input string) string {
-				switch cmd {
-				case "pce":
-					return converse(args, env, input)
-				case "file":
-					if err := os.WriteFile(args[0], []byte(input), 0o644); err != nil {
-						return err.Error()
-					}
-				case "env":
-					env = args
-				default:
-					t.Fatalf("unknown line %q", cmd)
-				}
-				return ""
-			})
+			golden.Run(t, file, begin(t))
 		})
 	}
 }
 
+// converse runs a command in this process and returns its transcript.
 func converse(args, env []string, input string) string {
 	var out, errs bytes.Buffer
 	code := Run(context.Background(), args, env, strings.NewReader(input), &out, &errs)
-	text := out.String()
-	for line := range strings.Lines(errs.String()) {
-		text += "! " + line
+	return transcript(out.String(), errs.String(), code)
+}
+
+// transcript is how dialogues show a command that has ended: stdout, then stderr after "! ",
+// then the exit code unless it is 0.
+func transcript(out, errs string, code int) string {
+	for line := range strings.Lines(errs) {
+		out += "! " + line
 	}
 	if code != exitOK {
-		text += fmt.Sprintf("exit %d\n", code)
+		out += fmt.Sprintf("exit %d\n", code)
 	}
-	return text
+	return out
 }

@@ -45,7 +45,7 @@ func (a *app) trainCommand() *cobra.Command {
 		Long: `Train a circuit; the run is written to a directory.
 
 The directory gets model.safetensors, metrics.jsonl (one line an epoch),
-config.yaml, checkpoints/, result.json and, for images, samples.png.
+config.yaml, checkpoints/, result.json and samples.png for images or samples.txt for text.
 
 train_ll in metrics.jsonl is a running mean: each row counts as it was before the
 step that it was part of, so it lags behind. What the command ends with, and

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/run"
@@ -42,10 +44,13 @@ func (a *app) printResult(cfg *configs.Config, r *run.Result) error {
 	line("trained", "%s in %s, %s rows/s on %s (%s)", plural(r.Steps, "step"), span(time.Duration(r.TrainSeconds*float64(time.Second))), count(int64(r.SamplesPerSecond)), r.Device, r.PrecisionUsed)
 	line("recomputed", "%s in log space", plural(r.Recomputed, "tile"))
 	line("written", "%s", r.Out)
-	for _, f := range []struct{ label, name string }{{"model", run.ModelFile}, {"figures", run.ResultFile}, {"samples", run.SamplesFile}} {
+	for _, f := range []struct{ label, name string }{{"model", run.ModelFile}, {"figures", run.ResultFile}, {"samples", run.SamplesFile}, {"samples", run.TextSamplesFile}} {
 		if isFile(r.Out, f.name) {
 			line(f.label, "%s", filepath.Join(r.Out, f.name))
 		}
+	}
+	for _, sample := range firstLines(filepath.Join(r.Out, run.TextSamplesFile), shownSamples, 2*columns) {
+		line("sample", "%s", sample)
 	}
 	b.WriteString("what to do next:\n")
 	for _, words := range next(cfg, r) {
@@ -53,6 +58,35 @@ func (a *app) printResult(cfg *configs.Config, r *run.Result) error {
 	}
 	_, err := io.WriteString(a.stdout, b.String())
 	return err
+}
+
+// shownSamples is how many samples of text are printed at the end of training.
+const shownSamples = 3
+
+// firstLines returns the first lines of a text file, at most n, each cut to most characters.
+// A file that cannot be read has none: its path is printed, and says more.
+func firstLines(path string, n, most int) (lines []string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, (most+1)*utf8.UTFMax)
+	for len(lines) < n {
+		part, more, err := r.ReadLine()
+		if err != nil {
+			break
+		}
+		line := []rune(string(part))
+		if len(line) > most {
+			line = append(line[:most-3], []rune("...")...)
+		}
+		lines = append(lines, string(line))
+		for more && err == nil { // the rest of a line that is longer than the buffer
+			_, more, err = r.ReadLine()
+		}
+	}
+	return lines
 }
 
 // next returns three commands that work on a run which has just ended.

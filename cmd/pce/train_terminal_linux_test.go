@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/dataset/digits"
-	"github.com/pce-engine/pce/internal/golden"
 )
 
 // terminalConfig trains in a moment, on small random images that are called digits.
@@ -41,26 +39,15 @@ train: {epochs: 3, batch_size: 50, samples: 4, shard_rows: 512}
 // Times, speeds and decimals are masked. Every line of a terminal has to fit, no number may have more
 // than six digits, and the first line has to be there before any row is read.
 func TestTerminal(t *testing.T) {
-	files, err := filepath.Glob("testdata/terminal/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no dialogues (%v)", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			file, err := filepath.Abs(file)
-			if err != nil {
+	playDialogues(t, "testdata/terminal/*.txt", func(t *testing.T) line {
+		writeLines(t, "small.yaml", strings.Split(terminalConfig, "\n"))
+		return func(cmd string, args []string, input string) string {
+			if err := os.WriteFile("in.csv", []byte(input), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			t.Chdir(t.TempDir())
-			writeLines(t, "small.yaml", strings.Split(terminalConfig, "\n"))
-			golden.Run(t, file, func(cmd string, args []string, input string) string {
-				if err := os.WriteFile("in.csv", []byte(input), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return masked(terminalCase(t, cmd, args))
-			})
-		})
-	}
+			return masked(terminalCase(t, cmd, args))
+		}
+	})
 }
 
 func terminalCase(t *testing.T, cmd string, args []string) string {
@@ -75,14 +62,10 @@ func terminalCase(t *testing.T, cmd string, args []string) string {
 		}
 		read := watchedDigits(t, func() bool { return args[0] != "train" || bytes.IndexByte(errs.Bytes(), '\n') >= 0 })
 		code := Run(ctx, args, nil, strings.NewReader(""), &out, log)
-		text := out.String()
-		for line := range strings.Lines(errs.String()) {
-			text += "! " + line
-		}
 		if args[0] == "train" && *read == 0 && code == exitOK {
 			t.Error("no rows were read")
 		}
-		return judged(t, text, 0, code)
+		return judged(t, transcript(out.String(), errs.String(), code), 0)
 	}
 	cols, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -122,16 +105,15 @@ func terminalCase(t *testing.T, cmd string, args []string) string {
 	if wraps > 0 {
 		t.Errorf("%q: %d lines are longer than the screen", args, wraps)
 	}
-	text = judged(t, strings.Join(lines, "\n")+"\n", cols, code)
+	text = judged(t, transcript(strings.Join(lines, "\n")+"\n", "", code), cols)
 	if cols < 60 { // where lines are broken depends on the digits of times and speeds
 		text = strings.NewReplacer(" \\\n      ", " ", "\n  ", " ").Replace(text)
 	}
 	return text
 }
 
-// judged holds a text to the width, if there is one, and to six digits, and adds the
-// exit code.
-func judged(t *testing.T, text string, cols int, code int) string {
+// judged holds a text to the width, if there is one, and to six digits.
+func judged(t *testing.T, text string, cols int) string {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSuffix(line, "\n"); cols > 0 && len(line) > cols {
@@ -140,9 +122,6 @@ func judged(t *testing.T, text string, cols int, code int) string {
 		if n := long.FindString(line); n != "" {
 			t.Errorf("%s has more than six digits: %s", n, line)
 		}
-	}
-	if code != exitOK {
-		text += fmt.Sprintf("exit %d\n", code)
 	}
 	return text
 }

@@ -238,7 +238,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestText wants the perplexity of text.
+// TestText wants the perplexity of text, and samples that people can read: those of the run
+// are the ones that query sample draws with its seed, and the first three are printed.
 func TestText(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.txt", []byte(strings.Repeat("the cat sat on the mat. ", 40)), 0o644); err != nil {
@@ -255,6 +256,20 @@ func TestText(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, &errs)
 		}
 		return out.String()
+	}
+	if got, want := string(readFile(t, "run", run.TextSamplesFile)), sample("-n", "64", "--seed", "42"); got != want {
+		t.Errorf("the run's samples are %q, want %q", got, want)
+	}
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), []string{"train", "--resume", "--out", "run"}, nil, nil, &out, &errs); code != exitOK {
+		t.Fatalf("exit %d: %s", code, &errs)
+	}
+	shown := "samples     run/samples.txt\n"
+	for line := range strings.Lines(sample("-n", "3", "--seed", "42")) {
+		shown += "sample      " + line
+	}
+	if !strings.Contains(out.String(), shown+"what to do next") {
+		t.Errorf("training ends with %q, want %q in it", &out, shown)
 	}
 	text := sample("-n", "3")
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
