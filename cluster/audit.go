@@ -70,7 +70,7 @@ type auditFile struct {
 	step int64
 }
 
-// openAudit opens or creates a file; rewind says where it goes on.
+// openAudit opens or creates a file; rewind says where it continues.
 func openAudit(path string) (*auditFile, error) {
 	if path == "" {
 		return nil, nil
@@ -100,7 +100,7 @@ func (a *auditFile) rewind(steps int64) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%w: audit: %s has %d steps, the run has done %d; it was cut or is of another run: remove it to go on without what it said", ErrCluster, a.f.Name(), kept, steps)
+			return fmt.Errorf("%w: audit: %s has %d steps, the run has done %d; it was cut or is of another run: remove it to continue without what it said", ErrCluster, a.f.Name(), kept, steps)
 		}
 		kept++
 	}

@@ -11,9 +11,9 @@ import (
 // ends, over reconnections, and then match ErrUnreachable. So do calls that a broker
 // which is there has not carried out for a while, because it cannot store.
 type Bus interface {
-	// Send gives a message to whoever listens at an address: at most once, in no
-	// order, maybe never. It does not wait for anybody. A message above
-	// MaxPayload is refused.
+	// Send gives a message to the listeners at an address: at most once, in no
+	// order, maybe never. It does not wait for them. A message above MaxPayload is
+	// refused.
 	Send(to string, message []byte) error
 	// Listen calls handle, one call at a time, for each message to an address.
 	Listen(address string, handle func(message []byte)) (stop func(), err error)
@@ -75,7 +75,7 @@ type Queue interface {
 	Bury(ctx context.Context, letter DeadLetter) error
 }
 
-// Delivery is a job in a taker's hands. It goes to another taker when it is not
+// Delivery is a job that a taker has. It goes to another taker when it is not
 // worked on any more.
 type Delivery interface {
 	ID() string
@@ -104,7 +104,7 @@ type Blobs interface {
 	// Get writes the contents to w and fails if they do not have the digest.
 	// It matches ErrNoRecord if there are none.
 	Get(ctx context.Context, digest string, w io.Writer) error
-	// Delete removes contents that nobody needs any more.
+	// Delete removes contents that no run needs any more.
 	Delete(ctx context.Context, digest string) error
 }
 

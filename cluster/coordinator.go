@@ -21,7 +21,7 @@ type CoordinatorOptions struct {
 	ID    string // begins with c-; kept over restarts: the same coordinator takes its own lead again at once
 	Bus   Bus
 	Peers []Peers       // one for each transport it has
-	Lease time.Duration // a worker that is silent for so long is given up; 0: DefaultLease
+	Lease time.Duration // a worker that is silent for this long is given up; 0: DefaultLease
 	Log   *slog.Logger
 }
 

@@ -8,7 +8,7 @@ import (
 // Errors that callers may test for with errors.Is; all match ErrCluster.
 var (
 	ErrCluster = errors.New("cluster")
-	// ErrLost means that no worker has the parameters any more: go on from the
+	// ErrLost means that no worker has the parameters any more: continue from the
 	// last checkpoint.
 	ErrLost = fmt.Errorf("%w: parameters lost", ErrCluster)
 	// ErrJob means that a job cannot be run as it is.

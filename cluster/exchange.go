@@ -327,7 +327,7 @@ func (e *exchange) takeParams(seat int, change func(*arrivals)) {
 	e.check()
 }
 
-// check notes what is complete. The lock is held, or nobody else is there yet.
+// check notes what is complete. The lock is held, or no other goroutine knows e yet.
 func (e *exchange) check() {
 	for i, in := range e.flowsIn {
 		if in.added < len(in.pieces.list) {

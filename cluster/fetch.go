@@ -26,7 +26,7 @@ func newFetch(t Term, v Version, n int64) *fetch {
 	return &fetch{term: t, version: v, state: make([]float32, n), come: expect(whole), news: make(chan struct{}, 1)}
 }
 
-// patience says how long a fetch of so many floats may take.
+// patience says how long a fetch of that many floats may take.
 func fetchPatience(lease time.Duration, floats int64) time.Duration {
 	const slowest = 1 << 20 // floats a second
 	return 6*lease + time.Duration(floats/slowest)*time.Second

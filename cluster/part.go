@@ -68,7 +68,7 @@ func length(list []layers.Range) int64 {
 	return n
 }
 
-// pieces cuts ranges into frames of at most most elements. A piece stands at
+// pieces cuts ranges into frames of at most most elements. A piece lies at
 // offset in its buffer and at place in the concatenation of the ranges.
 type pieces struct {
 	list []piece

@@ -106,7 +106,7 @@ func (r *Run) start(rd *round) (err error) {
 	return err
 }
 
-// giveUp ends a round that nobody waits for any more.
+// giveUp ends a round whose caller no longer waits for it.
 func (r *Run) giveUp(rd *round) {
 	if r.round != rd {
 		return
@@ -253,7 +253,7 @@ func (r *Run) failed(w *workerInfo, b *failedReport) {
 	}
 	rd.note(shard, w.ID, why)
 	r.log.Warn("shard failed", "worker", w.ID, "shard", shard, "err", why)
-	if r.bury() {
+	if r.dropDead() {
 		return
 	}
 	if rd.task.Kind == flowTask { // part of its flows may have been added
@@ -328,8 +328,9 @@ func (rd *round) dead() (letters []DeadLetter) {
 	return letters
 }
 
-// bury gives up on the shards that are dead, and on the round with them.
-func (r *Run) bury() bool {
+// dropDead reports whether shards of the round are dead, which no worker could compute: then a
+// dead letter of each is added to the queue, in the background, and the round ends with ErrDead.
+func (r *Run) dropDead() bool {
 	rd := r.round
 	letters := rd.dead()
 	for i := range letters {

@@ -57,7 +57,7 @@ func (r *Run) invite(w *workerInfo) {
 	}
 }
 
-// assemble waits for so many workers as the run wants, and starts.
+// assemble waits for as many workers as the run wants, and starts.
 func (r *Run) assemble(ctx context.Context) error {
 	want := max(1, r.o.Workers)
 	for {
@@ -157,7 +157,7 @@ func (r *Run) mourn(m Member) {
 		return
 	}
 	r.round.suspect(last.shards, m.ID)
-	r.bury()
+	r.dropDead()
 }
 
 // beat takes note of what a worker is at.

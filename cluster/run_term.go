@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// newLead goes on under a new fence, or gives up.
+// newLead continues under a new fence, or gives up.
 func (r *Run) newLead(fence uint64) {
 	if fence == 0 {
 		r.fail(fmt.Errorf("%w: another coordinator has the lead", ErrDeposed))
@@ -180,7 +180,7 @@ func (r *Run) trouble(w *workerInfo, b *troubleReport) {
 				r.round.blame(other, b.Err)
 			}
 		}
-		r.bury()
+		r.dropDead()
 	}
 	if time.Since(r.began) > r.c.o.Lease/20 {
 		r.newTerm(b.Err)

@@ -17,7 +17,7 @@ func (t Term) Above(u Term) bool {
 // String writes fence and generation.
 func (t Term) String() string { return fmt.Sprintf("%d.%d", t.Fence, t.Generation) }
 
-// Version names the parameters after so many moves. Equal versions are equal bits.
+// Version names the parameters after a number of moves. Equal versions are equal bits.
 type Version struct {
 	Lineage uint64 `json:"lineage"` // random: of one source of flows; 0: none
 	Moves   int64  `json:"moves"`

@@ -67,17 +67,17 @@ type Worker struct {
 	asks    map[string]*Frame // by peer: requests for the version that ex makes, answered once it counts
 	staging []float32
 
-	task       task
-	round      int64
-	era        int                 // of the flows: counted up when they are cleared
-	results    map[int]shardResult // held, of round; counted ones too where the round has no flows
-	answers    map[int][]byte      // payloads of query results
-	untold     []int               // shards whose results have not been reported
-	untoldTime time.Duration       // that they took
-	told       time.Time           // of the last report
-	queue      []lease
-	current    int // shard in work; -1: none
-	leaving    bool
+	task           task
+	round          int64
+	era            int                 // of the flows: counted up when they are cleared
+	results        map[int]shardResult // held, of round; counted ones too where the round has no flows
+	answers        map[int][]byte      // payloads of query results
+	unreported     []int               // shards whose results have not been reported
+	unreportedTime time.Duration       // that they took
+	told           time.Time           // of the last report
+	queue          []lease
+	current        int // shard in work; -1: none
+	leaving        bool
 
 	stats stats
 }

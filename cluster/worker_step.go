@@ -23,7 +23,7 @@ func (w *Worker) adopt(ctx context.Context, round int64, t task) {
 	stale := w.task.Kind == flowTask && (len(w.results) > 0 || w.current >= 0)
 	w.round, w.task, w.queue = round, t, nil
 	w.results, w.answers = map[int]shardResult{}, map[int][]byte{}
-	w.untold, w.untoldTime = nil, 0
+	w.unreported, w.unreportedTime = nil, 0
 	if stale {
 		w.era++
 		sess, flows := w.sess, w.layout.Flows
@@ -71,7 +71,7 @@ func (w *Worker) work(ctx context.Context, m *message, b *workOrder) {
 // message takes time of the cores that compute.
 const reportInterval = 50 * time.Millisecond
 
-// report tells the results of shards, which took so long in all.
+// report tells the results of shards, which took that time in all.
 func (w *Worker) report(shards []int, took time.Duration) {
 	done := runsOf(shards)
 	w.tell(&doneReport{Shards: done, Nanos: int64(took)}, encodeResults(w.task.Kind, done, w.results))
@@ -79,14 +79,14 @@ func (w *Worker) report(shards []int, took time.Duration) {
 
 // flush reports what has not been told, if it is time.
 func (w *Worker) flush() {
-	if len(w.untold) == 0 || len(w.queue) > 1 && time.Since(w.told) < reportInterval {
+	if len(w.unreported) == 0 || len(w.queue) > 1 && time.Since(w.told) < reportInterval {
 		return
 	}
-	w.untold = slices.DeleteFunc(w.untold, func(s int) bool { _, ok := w.results[s]; return !ok }) // given up meanwhile
-	if len(w.untold) > 0 {
-		w.report(w.untold, w.untoldTime)
+	w.unreported = slices.DeleteFunc(w.unreported, func(s int) bool { _, ok := w.results[s]; return !ok }) // given up meanwhile
+	if len(w.unreported) > 0 {
+		w.report(w.unreported, w.unreportedTime)
 	}
-	w.untold, w.untoldTime, w.told = nil, 0, time.Now()
+	w.unreported, w.unreportedTime, w.told = nil, 0, time.Now()
 }
 
 // next starts the next shard if the bench is free for it.
@@ -138,7 +138,7 @@ func (w *Worker) next(ctx context.Context) {
 			w.tell(&doneReport{Shards: runs{l.shard, l.shard + 1}, Nanos: int64(took)}, answer)
 			return
 		}
-		w.untold, w.untoldTime = append(w.untold, l.shard), w.untoldTime+took
+		w.unreported, w.unreportedTime = append(w.unreported, l.shard), w.unreportedTime+took
 	})
 }
 
@@ -219,8 +219,8 @@ func (w *Worker) reduce(ctx context.Context, m *message, b *reduceOrder) {
 	})
 }
 
-// moveAlone moves all parameters: there is nobody to share the work, or to redo
-// it.
+// moveAlone moves all parameters: there is no other worker to share the work, or
+// to redo it.
 func (w *Worker) moveAlone(ctx context.Context, rule tensor.Rule) {
 	sess := w.sess
 	w.version, w.results = w.version.Next(), nil

@@ -154,7 +154,7 @@ func (w *Worker) enroll(ctx context.Context, m *message, b *enrollOrder) {
 
 // enrolled says what the worker holds.
 func (w *Worker) enrolled() {
-	w.untold, w.untoldTime = nil, 0
+	w.unreported, w.unreportedTime = nil, 0
 	held := w.held()
 	w.tell(&enrolledReport{Version: w.version, Info: w.info}, encodeResults(flowTask, held, w.results))
 }

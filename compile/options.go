@@ -20,7 +20,7 @@ type Options struct {
 	// BlockSize forces the units of a block: 1, 2, 4, 8, 16 or 32. 0 chooses.
 	BlockSize int
 	// Soft is how many rows of evidence tables have, for cells of which a range, a set or
-	// likelihoods are known: at least so many different ones in a column for the rows of a
+	// likelihoods are known: at least that many different ones in a column for the rows of a
 	// launch. 0: none.
 	Soft int
 }

@@ -3,13 +3,13 @@ package compile
 import "github.com/pce-engine/pce/layers"
 
 // hasBeside reports whether a vector has an input for evidence beside it: one without a
-// table, which has no rows that could stand for a range of values.
+// table, which has no rows for ranges of values.
 func (s *state) hasBeside(v int32) bool {
 	n := &s.nodes[v]
 	return s.opts.Soft > 0 && n.kind == layers.InputVector && !n.beside && s.graph.Nodes[n.id].Leaf.Codes() == 0
 }
 
-// appendFactor appends a vector to the factors of an operand, with what stands beside it.
+// appendFactor appends a vector to the factors of an operand, with the vector beside it.
 func (s *state) appendFactor(to []int32, v int32) []int32 {
 	to = append(to, v)
 	if s.hasBeside(v) {

@@ -32,7 +32,7 @@ type softRow struct {
 	log  float64
 }
 
-// lastRow is the row of what stood at a place in a list of evidence.
+// lastRow is the row of what was at a place in a list of evidence.
 type lastRow struct {
 	what *dataset.Evidence
 	row  softRow
@@ -164,7 +164,7 @@ func (e *Engine) launchEnd(b *dataset.Batch, lo int) int {
 }
 
 // distinctRows returns the row behind the first ones from lo on, at least one, whose cells in
-// some columns have at most so many different evidences.
+// some columns have at most that many different evidences.
 func distinctRows(columns []*dataset.SoftCells, lo, hi, most int) int {
 	type about struct {
 		column int
@@ -244,7 +244,7 @@ func allSoft(s *dataset.SoftCells, lo, hi int) bool {
 // maxKnown bounds the evidence that is known by its address.
 const maxKnown = 1 << 12
 
-// softRowAt is softRow of what stands at a place in a list, which often is the same as in the
+// softRowAt is softRow of what is at a place in a list, which often is the same as in the
 // launch before.
 func (e *Engine) softRowAt(ctx context.Context, column, place int, list []*dataset.Evidence) (softRow, error) {
 	s, what := e.soft, list[place]

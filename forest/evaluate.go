@@ -190,7 +190,7 @@ func (f *Forest) finish(what What, sums, out []float64) {
 	}
 }
 
-// class returns the class that the scores stand for.
+// class returns the class that the scores mean.
 func (f *Forest) class(sums []float64) float64 {
 	if f.Outputs > 1 {
 		return float64(argmax(sums))

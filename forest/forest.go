@@ -126,7 +126,7 @@ type Forest struct {
 
 	Link    Link
 	Alpha   float64  // constant of links that have one
-	Classes int      // that the rows are told into; 0 if the forest is no classifier
+	Classes int      // that the rows are told into; 0 if the forest is not a classifier
 	Cut     float64  // of a forest with two classes and one output: class 1 is above it
 	Labels  []string // of the classes; nil if they are numbers from 0
 

@@ -40,7 +40,7 @@ func (l Link) String() string {
 // single reports whether the link makes two numbers of one score.
 func (l Link) single() bool { return l >= SigmoidPair && l <= Negation }
 
-// width returns how many numbers the link makes of so many scores.
+// width returns how many numbers the link makes of that many scores.
 func (l Link) width(outputs int) int {
 	switch {
 	case l == Argmax:

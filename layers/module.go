@@ -87,7 +87,7 @@ func (p *Program) Residues(input int32) int64 {
 // posteriors: column of[i] has the elements offsets[i] to offsets[i+1]-1, and the last offset
 // is the row's length. A column with codes has an element for each code, a column of
 // functions one for each unit of its inputs, in the order of Functions. The number of a
-// column with rows of evidence plus the number of columns stands for the units of its
+// column with rows of evidence plus the number of columns means the units of its
 // inputs, in order. Columns that do not exist or are listed twice are errors that match ErrIndex.
 func (p *Program) PosteriorOffsets(of []int32) (offsets []int, err error) {
 	columns := len(p.Columns)

@@ -41,7 +41,7 @@ const MaxCodes = 1 << 24
 // counts the columns of its own sort.
 //
 // A program that takes evidence about cells which are not known exactly has rooms for it:
-// code Codes+1+i, with i below Soft, reads row i of the evidence, which whoever runs the
+// code Codes+1+i, with i below Soft, reads row i of the evidence, which the caller of the
 // program writes behind the row for missing cells in each table of the column.
 type Column struct {
 	Var   int32
@@ -49,7 +49,7 @@ type Column struct {
 	Slot  int32
 	Soft  int32 // rows of evidence, 0 for none
 	// Beside says that the column has one code, which is not used, and the evidence about
-	// the values of Var, whose column has no tables: an input of it stands beside each input
+	// the values of Var, whose column has no tables: it has an input beside each input
 	// of that one, and both are factors of the same elements.
 	Beside bool
 }
@@ -125,7 +125,7 @@ type Sum struct {
 	Owner          int32 // the sum whose weights this one shares; its own index if none
 	// Fan is the number of weights of each unit.
 	Fan []int32
-	// Zeros says that listed edge blocks hold structural zeros besides padding.
+	// Zeros says that listed edge blocks hold structural zeros in addition to padding.
 	Zeros bool
 }
 
@@ -238,7 +238,7 @@ func (p *Program) ParamOffset(block int32) int64 {
 }
 
 // TypicalUnits returns the largest number of units such that half of the edge
-// blocks, or more, belong to sums of at least so many.
+// blocks, or more, belong to sums of at least that many.
 func (p *Program) TypicalUnits() int {
 	blocks := map[int]int{} // units → edge blocks
 	total := 0

@@ -11,7 +11,7 @@ type admission struct {
 	bytes   int // of its body
 }
 
-// admit reserves a place for a request of so many bytes. It is without a version where
+// admit reserves a place for a request of that many bytes. It is without a version where
 // the model is not in memory; acquire then says more. The caller ends the admission.
 func (r *repository) admit(name string, bytes int) (admission, error) {
 	v := r.current(name)

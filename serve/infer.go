@@ -11,7 +11,7 @@ import (
 	"github.com/pce-engine/pce/serve/oip"
 )
 
-// infer answers a request for a model, whose body has so many bytes, for which the
+// infer answers a request for a model, whose body has that many bytes, for which the
 // caller accounts. decode is called once there is room for the request's rows.
 func (s *Server) infer(ctx context.Context, model string, bytes int, decode func(oip.Reserve) (*oip.Request, error)) (resp *oip.Response, err error) {
 	call := call{server: s}

@@ -126,8 +126,8 @@ func (l *lane) submit(v *version, j *job, place *admission) error {
 	return nil
 }
 
-// abandon takes a job that nobody waits for any more out of the queue. Rows that a
-// batch has taken stay in it; the batch is ended when nobody waits for any of them.
+// abandon takes a job whose request has ended out of the queue. Rows that a batch has
+// taken stay in it; the batch is ended when no request waits for any of them.
 func (l *lane) abandon(j *job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

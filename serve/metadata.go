@@ -51,7 +51,7 @@ type columnInfo struct {
 	Kind       string   `json:"kind"`
 	Categories int      `json:"categories,omitempty"`
 	Labels     []string `json:"labels,omitempty"`
-	Repeat     int      `json:"repeat,omitempty"` // so many columns; left out: one
+	Repeat     int      `json:"repeat,omitempty"` // columns of this kind; left out: one
 }
 
 // describe returns the metadata of a model, which is opened if it is not in memory.

@@ -36,13 +36,13 @@ type Loader interface {
 // Query describes one question that a model answers.
 type Query struct {
 	Name   string
-	Inputs []Input // besides x and observed
+	Inputs []Input // in addition to x and observed
 	// Check, unless nil, reports what is wrong with the further inputs of a request, as
-	// Work.Inputs has them, for so many rows. Requests that it refuses get its message.
+	// Work.Inputs has them, for that many rows. Requests that it refuses get its message.
 	Check   func(rows int, inputs [][]float64) error
 	Outputs []Output // requests that name none get all but those OnRequest
 	Params  []Param
-	// RowsOptional says that a request without x stands for one row without evidence.
+	// RowsOptional says that a request without x asks about one row without evidence.
 	RowsOptional bool
 	// Repeat names the integer parameter that says how many rows the model sees for
 	// each row of the request, one after another; outputs then have that dimension
@@ -97,7 +97,7 @@ type Work struct {
 	// for one that no request of the batch has.
 	Inputs [][]float64
 	// Outputs take the results of Query.Outputs, in order, [Batch.Rows, Shape...]; nil
-	// for one that nobody asked for.
+	// for one that no request asked for.
 	Outputs [][]float64
 	// Answer holds parameters of the answer, such as whether it is exact: a bool, an
 	// int64, a uint64, a float64 or a string each. It may stay nil.

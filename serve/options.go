@@ -10,7 +10,7 @@ import (
 // Source is a model under the name that requests use.
 type Source struct{ Name, Path string }
 
-// Options configure a Server. Zero fields have the defaults that stand beside them.
+// Options configure a Server. Zero fields have the defaults that their comments give.
 type Options struct {
 	Loader  Loader
 	Models  []Source
@@ -78,7 +78,7 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// nameForm is what a model may be called: the name stands in paths and metrics.
+// nameForm is what a model may be called: the name is part of paths and metrics.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 func (o *Options) validate() error {

@@ -32,7 +32,7 @@ func (c *call) params() error {
 		given, asked := c.req.Params[p.Name]
 		like, x := p.Default, p.Default
 		if like == nil {
-			like, x = uint64(0), rand.Uint64()>>11 // exact in JSON numbers, whoever reads them
+			like, x = uint64(0), rand.Uint64()>>11 // exact in JSON numbers, whatever program reads them
 		}
 		if asked {
 			var ok bool
@@ -68,7 +68,7 @@ func (c *call) paramNames() []string {
 	return names
 }
 
-// convert returns x with the type of like, if it stands for a value of that type.
+// convert returns x with the type of like, if it is a value of that type.
 func convert(x, like any) (any, bool) {
 	switch like.(type) {
 	case int64:

@@ -50,8 +50,8 @@ func (v *version) batch(rows int) *dataset.Batch {
 	return dataset.NewBatch(v.schema, rows)
 }
 
-// hold keeps the version open until release. Whoever calls it holds the version
-// already, or the repository's lock.
+// hold keeps the version open until release. The caller holds the version already,
+// or the repository's lock.
 func (v *version) hold() { v.holders.Add(1) }
 
 func (v *version) release() {

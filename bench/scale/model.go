@@ -11,7 +11,7 @@ import (
 	"github.com/pce-engine/pce/compile"
 )
 
-// model compiles the structure that a name stands for, and takes its owners;
+// model compiles the structure that a name means, and takes its owners;
 // params is the number of its parameters.
 func (o *options) model(name string) (m scale.Model, params int64, err error) {
 	parts := strings.Split(name, ":")
@@ -21,7 +21,7 @@ func (o *options) model(name string) (m scale.Model, params int64, err error) {
 			return m, 0, fmt.Errorf("model %q; want STRUCTURE:LATENTS[:CATEGORIES]", name)
 		}
 		if numbers[i], err = strconv.Atoi(p); err != nil {
-			return m, 0, fmt.Errorf("model %q: %q is no number", name, p)
+			return m, 0, fmt.Errorf("model %q: %q is not a number", name, p)
 		}
 	}
 	g, err := graph(parts[0], numbers[0], numbers[1])

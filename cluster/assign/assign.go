@@ -3,11 +3,11 @@
 //
 // # Shapes and units
 //
-// Speeds are rows a second, and only their ratios count.
+// Speeds are rows per second, and only their ratios count.
 //
 // # Errors
 //
-// There are none: where no worker may have the shard, nobody gets it.
+// There are none: where no worker may have the shard, Next returns -1.
 //
 // # Source
 //
@@ -19,15 +19,15 @@ import "slices"
 
 // Worker is what assignment knows of a worker.
 type Worker struct {
-	Leased int     // shards in its hands
+	Leased int     // shards that it has a lease on
 	Depth  int     // how many it may have
-	Speed  float64 // rows a second; 0: unknown
+	Speed  float64 // rows per second; 0: unknown
 	Barred bool    // it may not have the shard
 }
 
 // Next says who gets the next shard: the worker that would finish it first if
-// all shards took equally many rows. If that one has its hands full, nobody does:
-// waiting for it is faster. -1 if there is no taker.
+// all shards took equally many rows. If that one holds as many leases as it may, no worker
+// gets the shard now, since waiting for it is faster. -1 if no worker gets it.
 func Next(workers []Worker) int {
 	known, n := 0.0, 0
 	for _, w := range workers {

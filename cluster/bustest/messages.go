@@ -82,7 +82,7 @@ func messages(t *testing.T, b Bench) {
 	if n := other.len(); n != 0 {
 		t.Errorf("%d messages came to another address", n)
 	}
-	fatal(t, "send to nobody", x.Send("c-bt-nobody", []byte("x")))
+	fatal(t, "send without a listener", x.Send("c-bt-none", []byte("x")))
 
 	stop()
 	stop() // harmless
@@ -113,7 +113,7 @@ func messageSize(t *testing.T, b Bench) {
 	deliver(t, b, x, "c-bt-size", &box, []byte("still alive"))
 }
 
-// badNames are no addresses and no keys.
+// badNames are neither addresses nor keys.
 var badNames = []string{"", ".", "a.b", "a b", "a*", ">", "a/b", "ä", "a\nb"}
 
 func addresses(t *testing.T, b Bench) {

@@ -96,7 +96,7 @@ func jobRedelivery(t *testing.T, b Bench) {
 	}
 	next, ok := <-other // d is not worked on any more
 	if !ok {
-		t.Fatal("the job of a taker that has vanished went to nobody")
+		t.Fatal("the job of a taker that has vanished went to no other")
 	}
 	if next.ID() != "bt-again" || next.Attempt() < 2 {
 		t.Errorf("job %q, attempt %d", next.ID(), next.Attempt())
@@ -159,12 +159,12 @@ func deadLetters(t *testing.T, b Bench) {
 		{Run: "bt-e", Shard: 0, Reason: "again", Time: time.Unix(1800000000, 0).UTC()},
 	}
 	for _, l := range want {
-		fatal(t, "bury", x.Bury(ctx, l))
+		fatal(t, "add a dead letter", x.Bury(ctx, l))
 	}
 	got, err := y.Dead(ctx)
 	fatal(t, "dead letters", err)
 	if len(got) < len(want) {
-		t.Fatalf("%d dead letters, %d were buried", len(got), len(want))
+		t.Fatalf("%d dead letters, %d were added", len(got), len(want))
 	}
 	got = got[len(got)-len(want):]
 	for i, l := range got {

@@ -8,7 +8,7 @@
 //
 // A run is given by its seed: which disturbances there are, when, where and for
 // how long. What the machine makes of that differs from time to time. Only
-// disturbances that hit a living process while the run was going on count; a
+// disturbances that hit a living process while the run was in progress count; a
 // run without any is drawn again, with earlier ones.
 //
 // The test needs Linux, root and the program ip of iproute2; without them it is

@@ -33,7 +33,7 @@ func IsSetback(err error) bool {
 	return slices.ContainsFunc(setbacks, func(class error) bool { return errors.Is(err, class) })
 }
 
-// Over reports whether a run that ends with err will not go on: it is done, was
+// Over reports whether a run that ends with err will not continue: it is done, was
 // cancelled, or failed for good.
 func Over(ctx context.Context, err error) bool {
 	if context.Cause(ctx) != nil {

@@ -27,8 +27,8 @@ const (
 const answerInterval = 2 * time.Second
 
 // journal collects the answers about rows, in order, in a file. What its mark says
-// is in the file survives a kill at any moment; what stands behind that does not
-// count, and is written over.
+// is in the file survives a kill at any moment; what the file has behind the mark
+// does not count, and is written over.
 type journal struct {
 	dir   string
 	f     *os.File

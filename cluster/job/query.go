@@ -192,7 +192,7 @@ func (k numbersKind) Answers(_ *Lead, q *Query, s *dataset.Schema) Answers {
 	return &numbersAnswers{query, s, query.Width(s)}
 }
 
-// numbersAnswers are float64 numbers, so many for each row.
+// numbersAnswers are float64 numbers, the same number of them for each row.
 type numbersAnswers struct {
 	query  *run.Query
 	schema *dataset.Schema
@@ -406,7 +406,7 @@ func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, row
 	})
 }
 
-// fillMissing fills the missing ones of so many cells from those of another column from
+// fillMissing fills the missing ones of the first rows cells from those of another column from
 // row at on.
 func fillMissing(to, from *dataset.Cells, at, rows int) {
 	for r := range rows {

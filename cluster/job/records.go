@@ -35,8 +35,8 @@ func (r *Record) Ended() bool {
 	return r.State == StateDone || r.State == StateFailed || r.State == StateCancelled
 }
 
-// What begins the keys of records in cluster.RunsBucket that stand beside the status
-// of a run, because its writer does not read them.
+// What begins the keys of records in cluster.RunsBucket that are kept apart from the
+// status of a run, because its writer does not read them.
 const (
 	CancelPrefix  = "cancel-"  // a request to end it
 	UploadsPrefix = "uploads-" // what was uploaded for it, as digests

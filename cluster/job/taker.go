@@ -146,7 +146,7 @@ func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Lo
 			}
 			return err
 		}
-		log.Warn("run set back, going on from its last checkpoint", "err", err, "setback", count)
+		log.Warn("run set back, continuing from its last checkpoint", "err", err, "setback", count)
 		t.wait(ctx, count-1)
 	}
 }

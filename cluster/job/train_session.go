@@ -32,7 +32,7 @@ func (s *trainSession) start() {
 	s.rows, s.next = newShardReader(s.sources[trainSource]), new(dataset.Batch)
 }
 
-// Layout is where parameters, averages and flows stand in the program.
+// Layout is where parameters, averages and flows lie in the program.
 func (s *trainSession) Layout() cluster.Layout {
 	return cluster.LayoutOf(s.plan.Program, s.averages)
 }

@@ -21,7 +21,7 @@ const (
 	dedupe      = 2 * time.Minute // within which a second try is known
 )
 
-// assets lists the streams. Nobody may delete single messages but jobs, or purge
+// assets lists the streams. No client may delete single messages but jobs, or purge
 // anything but blobs; deletion in a bucket is a message.
 func assets(lease time.Duration, replicas int) []jetstream.StreamConfig {
 	bucket := func(stream string, age time.Duration) jetstream.StreamConfig {

@@ -256,7 +256,7 @@ func (s *blobs) Delete(ctx context.Context, digest string) error {
 	if err := checkDigest(digest); err != nil {
 		return err
 	}
-	// The manifest goes first: nobody reads the rest of it.
+	// The manifest goes first: without it no reader asks for the chunks.
 	for _, subject := range []string{blobPrefix + digest, blobPrefix + digest + ".>"} {
 		request := map[string]string{"filter": subject}
 		if _, err := s.bus.ask(ctx, "STREAM.PURGE."+blobsStream, request, nil); err != nil && !hasCode(err, codeStreamNotFound) {

@@ -111,7 +111,7 @@ func start(settings *server.Options, log *slog.Logger) (*Broker, error) {
 	return b, nil
 }
 
-// privateDir makes a directory that nobody else may read.
+// privateDir makes a directory that no other user may read.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("%w: %w", cluster.ErrCluster, err)
@@ -144,7 +144,7 @@ func (b *Broker) Port() int {
 	return 0
 }
 
-// Admit changes who may connect. Connections of those who stay go on.
+// Admit changes who may connect. Connections of those who stay are kept.
 func (b *Broker) Admit(seats []Seat) error {
 	next := b.given.Clone()
 	next.Port = b.Port()

@@ -18,7 +18,7 @@ const (
 	idHeader        = "Nats-Msg-Id" // known again by the server for a while, by us for good
 	expectHeader    = "Nats-Expected-Last-Subject-Sequence"
 	operationHeader = "KV-Operation" // of a message that says that the record is deleted
-	streamHeader    = "Nats-Stream"  // of a message that the server has read for somebody
+	streamHeader    = "Nats-Stream"  // of a message that the server has read for a client
 	deleted         = "DEL"
 )
 
@@ -89,8 +89,8 @@ func (k *bucket) Get(ctx context.Context, key string) (cluster.Record, error) {
 	return cluster.Record{Key: key, Value: m.Data, Revision: m.Sequence}, nil
 }
 
-// vacant reports a message that is no record: one that says that the record was
-// deleted, or that nobody wrote. The server sends answers wherever a request
+// vacant reports a message that is not a record: one that says that the record was
+// deleted, or one that no client wrote. The server sends answers wherever a request
 // wants them, without asking who may write there; they lack the identifier, or
 // tell the stream they come from.
 func (m stored) vacant() bool {

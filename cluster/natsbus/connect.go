@@ -204,7 +204,7 @@ func (b *Bus) Close() error {
 	return err
 }
 
-// Send gives a message to whoever listens at an address. It fails, and matches
+// Send gives a message to the listeners at an address. It fails, and matches
 // cluster.ErrUnreachable, while there is no connection.
 func (b *Bus) Send(to string, message []byte) error {
 	subject, err := addressSubject(to)

@@ -74,7 +74,7 @@ func (d *delivery) claim(ctx context.Context) (mine bool, err error) {
 // Working matches cluster.ErrConflict if the job has become another's.
 func (d *delivery) Working(ctx context.Context) error {
 	take, err := d.bus.takes().Update(ctx, d.id, d.taker, d.take)
-	if errors.Is(err, cluster.ErrConflict) { // too late, but maybe nobody else has it
+	if errors.Is(err, cluster.ErrConflict) { // too late, but maybe no other taker has it
 		take, err = d.bus.takes().Create(ctx, d.id, d.taker)
 	}
 	if err != nil {

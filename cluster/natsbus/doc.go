@@ -1,11 +1,11 @@
 // Package natsbus is the cluster's bus over a NATS server with JetStream, and
 // that server embedded.
 //
-// Everything durable is a stream. Buckets are streams with one message a key, in
+// Everything durable is a stream. Buckets are streams with one message per key, in
 // the layout of NATS key-value buckets; revisions are sequence numbers of the
 // stream, so they grow over deletion, expiry and restarts. Jobs wait in a
-// work-queue stream and stay in it until they are done; who works on one stands in a
-// bucket, because the server may forget that in a crash. Blobs are cut into
+// work-queue stream and stay in it until they are done; a bucket
+// says who works on one, because the server may forget that in a crash. Blobs are cut into
 // chunks, each confirmed by the server, and exist once their manifest does.
 //
 // Every call is tried again until its context ends, over lost connections and

@@ -89,7 +89,7 @@ func (p *Peers) Endpoint() cluster.Endpoint {
 // Without it frames are dropped.
 func (p *Peers) Handle(handle func(from string, f *cluster.Frame)) { p.handle = handle }
 
-// Admit replaces the members. Streams of those that stay go on, unless they
+// Admit replaces the members. Streams of those that stay are kept, unless they
 // have failed. A handler that is running for one that goes is not waited for.
 func (p *Peers) Admit(members map[string]cluster.Endpoint) {
 	p.mu.Lock()
@@ -200,7 +200,7 @@ func (p *Peers) deliver(m *nats.Msg) {
 		out.hear(e)
 	}
 	if err != nil {
-		p.log.Warn("a peer sent what is no frame", "peer", from, "err", err)
+		p.log.Warn("a peer sent what is not a frame", "peer", from, "err", err)
 	}
 }
 

@@ -29,8 +29,8 @@ type takersState struct {
 	old  bool // the consumer has been cleared, or needs not be
 }
 
-// Jobs is the queue of jobs. A job that nobody says to work on for three leases
-// goes to the next taker. An id that was done less than two minutes ago is not
+// Jobs is the queue of jobs. A job whose taker has not renewed it for three
+// leases goes to the next one. An id that was done less than two minutes ago is not
 // added again either.
 func (b *Bus) Jobs() cluster.Queue { return &queue{b} }
 

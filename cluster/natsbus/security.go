@@ -17,7 +17,7 @@ import (
 // maxSeats bounds the workers of an embedded broker.
 const maxSeats = 1000
 
-// Seat is somebody who may connect to a broker, and what for.
+// Seat is a member that may connect to a broker, and what for.
 type Seat struct {
 	Name      string // coordinator, that of a client, or the worker's identifier
 	Client    bool

@@ -53,8 +53,8 @@ func checkToken(what, s string) error {
 }
 
 // addressSubject turns c-ab12 into pce.inbox.c.ab12: permissions go by whole
-// tokens, and are given to all addresses that begin alike up to a -. No address
-// has a =, which stands for nothing between two of them.
+// tokens, and are given to all addresses that begin alike up to a -. A =, which
+// no address has, is written for nothing between two of them.
 func addressSubject(address string) (string, error) {
 	if err := checkToken("address", address); err != nil {
 		return "", err

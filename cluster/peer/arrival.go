@@ -106,7 +106,7 @@ func (p *Peers) serve(raw net.Conn, conn io.ReadWriter, who claim) {
 	switch {
 	case a.gone.Load() || p.closing.Err() != nil:
 	case errors.Is(err, wire.ErrFrame):
-		p.log.Warn("connection closed: a peer sent what is no frame", "peer", from, "err", err)
+		p.log.Warn("connection closed: a peer sent what is not a frame", "peer", from, "err", err)
 	default:
 		p.log.LogAttrs(context.Background(), slog.LevelDebug, "connection ended", slog.String("peer", from), slog.Any("err", err))
 	}

@@ -94,7 +94,7 @@ func (l *link) open(ctx context.Context, p *Peers) error {
 }
 
 // dial connects. A socket that cannot be connected to leaves TCP; what follows
-// does not: whoever fails to prove who it is there is not asked again elsewhere.
+// does not: a member that fails to prove its identity there is not asked elsewhere.
 func (l *link) dial(ctx context.Context, socket string) (net.Conn, error) {
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	if l.way == unixWay {

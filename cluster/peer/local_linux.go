@@ -31,7 +31,7 @@ func placeOf(path string) (at place, err error) {
 		return at, fmt.Errorf("%s: %w", path, err)
 	}
 	if s.Mode&unix.S_IFMT != unix.S_IFSOCK || s.Uid != uint32(os.Geteuid()) {
-		return at, fmt.Errorf("%s is no socket of this user", path)
+		return at, fmt.Errorf("%s is not a socket of this user", path)
 	}
 	at = place{device: uint64(s.Dev), ino: s.Ino, path: path}
 	at.boot, err = bootID()
@@ -72,8 +72,8 @@ func listenLocal(dir, id, fingerprint string) (*net.UnixListener, place, error) 
 	return listener, at, nil
 }
 
-// ownDir makes a directory that nobody else looks into, and clears it of sockets
-// that nobody listens on any more.
+// ownDir makes a directory that no other process uses, and clears it of sockets
+// that have no listener any more.
 func ownDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err

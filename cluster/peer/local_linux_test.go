@@ -57,8 +57,8 @@ func TestChoice(t *testing.T) {
 		"another inode":  {edited(func(at *place) { at.ino++ }), "another file"},
 		"another device": {edited(func(at *place) { at.device++ }), "another file"},
 		"another path":   {edited(func(at *place) { at.path += "x" }), "no such file"},
-		"a link":         {edited(func(at *place) { at.path = link }), "no socket"},
-		"a file":         {edited(func(at *place) { at.path = file }), "no socket"},
+		"a link":         {edited(func(at *place) { at.path = link }), "is not a socket"},
+		"a file":         {edited(func(at *place) { at.path = file }), "is not a socket"},
 		"a dead socket":  {deadAt.String(), "refused"},
 		"no place":       {"nonsense", "does not name one"},
 	} {

@@ -140,7 +140,7 @@ func TestBadFramesCloseTheConnection(t *testing.T) {
 			}
 			within(t, "a line in the log", func() bool { return log.lines()[0] != "" })
 			p.Close()
-			if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "no frame") {
+			if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "not a frame") {
 				t.Errorf("log is %q, want one line", lines)
 			}
 			if len(frames) != 0 {

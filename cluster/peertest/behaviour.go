@@ -89,13 +89,13 @@ func strangers(t *testing.T, open Open) {
 	}
 	n.peers["c"].Admit(n.members("a", "b", "c"))
 	refused(t, "Send to one not admitted", n.peers["a"].Send(t.Context(), "c", numbered(0, 8)))
-	refused(t, "Send to nobody", n.peers["a"].Send(t.Context(), "nobody", numbered(0, 8)))
+	refused(t, "Send to a stranger", n.peers["a"].Send(t.Context(), "stranger", numbered(0, 8)))
 	if err := n.peers["c"].Send(timeout(t, 2*quiet), "b", numbered(1, 8)); err != nil {
 		refused(t, "Send to one that has not admitted the sender", err)
 	}
 	n.send("a", "b", numbered(2, 8))
 	if got := n.await("b", 1); got[0].from != "a" {
-		t.Errorf("a frame came from %s, who is no member", got[0].from)
+		t.Errorf("a frame came from %s, who is not a member", got[0].from)
 	}
 	// Once admitted it is heard.
 	n.admitAll()

@@ -35,7 +35,7 @@ import (
 // patience is for what must happen; what must not is given less.
 const patience = 20 * time.Second
 
-// Open returns peers of one network, one for each id, that have admitted nobody.
+// Open returns peers of one network, one for each id, that have admitted no member.
 // Run closes them.
 type Open func(t *testing.T, ids ...string) []cluster.Peers
 

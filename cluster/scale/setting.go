@@ -124,7 +124,7 @@ func (s *Setting) check() error {
 	c := &s.Costs
 	for _, x := range []float64{s.Model.Row, s.Network.Bandwidth, s.Network.Latency, c.Wire, c.Fold, c.Copy, c.Apply, c.Message, c.Byte, c.Look, c.Control, s.Noise, s.Spread} {
 		if !(x >= 0) || math.IsInf(x, 0) {
-			return fmt.Errorf("%w: %v is no cost, speed or deviation", ErrSetting, x)
+			return fmt.Errorf("%w: %v is not a cost, speed or deviation", ErrSetting, x)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ const (
 // host is a worker.
 type host struct {
 	flows, params float64 // of its part
-	speed         float64 // rows a second
+	speed         float64 // rows per second
 	bench         float64 // when the session is free
 	reads         server  // flows read from the session, to send
 	send, receive server  // cores
@@ -32,7 +32,7 @@ type host struct {
 	busy   bool
 	leased int
 	median assign.Median
-	known  float64 // rows a second, by the median
+	known  float64 // rows per second, by the median
 
 	stage  stage
 	flowIn int // pieces to come

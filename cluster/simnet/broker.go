@@ -49,7 +49,7 @@ func newBroker() broker {
 }
 
 // StopBroker stops the broker: what is under way is lost, what it keeps stays,
-// and leases go on ageing.
+// and leases still age.
 func (n *Network) StopBroker() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

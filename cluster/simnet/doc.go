@@ -9,7 +9,7 @@
 // Faults say. Frames go from host to host over connections that keep the order,
 // hold senders up, and may break. Hosts crash, links are cut, the broker stops.
 //
-// A Toy stands in for a model: flows and parameters are hashes, which come out
+// A Toy takes the place of a model: flows and parameters are hashes, which come out
 // wrong if one shard is missing, or is counted twice, or met other parameters.
 // Reference computes the same in one place.
 //

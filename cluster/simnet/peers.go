@@ -13,10 +13,10 @@ import (
 
 // How connections between peers behave.
 const (
-	Stall  = 5 * time.Second // Send gives up when a peer was not there for so long
+	Stall  = 5 * time.Second // Send gives up when a peer was not there for this long
 	Window = 1 << 20         // bytes under way to a peer, or not handled yet
 
-	frameOverhead = 64 // bytes that count for a frame besides its payload
+	frameOverhead = 64 // bytes that count for a frame in addition to its payload
 )
 
 // peers is a host's way to other hosts.

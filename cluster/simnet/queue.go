@@ -92,7 +92,7 @@ func (q queue) Dead(ctx context.Context) ([]cluster.DeadLetter, error) {
 
 func (q queue) Bury(ctx context.Context, letter cluster.DeadLetter) error {
 	added := false
-	return q.do(ctx, "bury "+letter.Run, func(b *broker) {
+	return q.do(ctx, "add the dead letter of "+letter.Run, func(b *broker) {
 		if !added {
 			added = true
 			b.dead = append(b.dead, letter)
@@ -125,7 +125,7 @@ func (d *delivery) Working(ctx context.Context) error {
 func (d *delivery) Done(ctx context.Context) error {
 	return d.queue.do(ctx, "done "+d.job.id, func(b *broker) {
 		b.jobs = slices.DeleteFunc(b.jobs, func(j *job) bool { return j == d.job })
-		d.job.taker = ^uint64(0) // nobody's any more
+		d.job.taker = ^uint64(0) // no taker's any more
 	})
 }
 

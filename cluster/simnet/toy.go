@@ -16,7 +16,7 @@ import (
 
 // ToySpec is the body of the description of a run of the toy.
 type ToySpec struct {
-	Params   int    `json:"params"` // a multiple of Owners; one more, the first, belongs to nobody
+	Params   int    `json:"params"` // a multiple of Owners; one more, the first, has no owner
 	Owners   int    `json:"owners"`
 	Averages bool   `json:"averages"` // whether there are averages behind the parameters
 	Seed     uint64 `json:"seed"`     // of the first parameters
@@ -29,7 +29,7 @@ const maxToyParams = 1 << 24
 func (s ToySpec) Spec(run string) cluster.Spec {
 	body, err := json.Marshal(s)
 	if err != nil {
-		panic("BUG: numbers that are no JSON: " + err.Error())
+		panic("BUG: numbers that JSON does not have: " + err.Error())
 	}
 	return cluster.Spec{Run: run, Model: fmt.Sprintf("%064x", digest(0, s.Seed, uint64(s.Params), uint64(s.Owners))), Body: body}
 }
@@ -43,7 +43,7 @@ func (s ToySpec) validate() error {
 
 // layout divides the parameters among the owners. Each has two ranges of
 // parameters, flows at the same places, and a normaliser behind them all; in the
-// averages all that again. Place 0 is nobody's.
+// averages all that again. Place 0 has no owner.
 func (s ToySpec) layout() cluster.Layout {
 	each, flows := int64(s.Params/s.Owners), int64(1+s.Params+s.Owners)
 	l := cluster.Layout{Params: int64(1 + s.Params), Flows: flows}

@@ -7,7 +7,7 @@ package lanes
 // above that of z, Dot(x, y) is not above Dot(x, z).
 func Dot(x, y []float64) float64 { return dot(native.dot, x, y) }
 
-// dotKernel adds the products of two vectors of so many lanes, 1 or more, in eight sums.
+// dotKernel adds the products of two vectors of that many lanes, 1 or more, in eight sums.
 type dotKernel func(sums, x, y *Lane, lanes int)
 
 func dot(kernel dotKernel, x, y []float64) float64 {

@@ -1,6 +1,6 @@
 package lanes
 
-// fetchKernel does what Fetch does for so many bytes, 1 or more.
+// fetchKernel does what Fetch does for that many bytes, 1 or more.
 type fetchKernel func(x *float64, bytes int)
 
 // Fetch asks the processor to bring x into its caches, for reads that are to come soon. It

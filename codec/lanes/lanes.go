@@ -25,7 +25,7 @@ func Down(out []Lane, w []float32, stride int, d []Lane) { down(native.down, out
 // blockRows is how many rows of weights a kernel takes.
 const blockRows = 4
 
-// end is where the weights of so many rows end.
+// end is where the weights of that many rows end.
 func end(rows, stride, cols int) int { return (rows-1)*stride + cols }
 
 func up(four kernel, out []Lane, w []float32, stride int, v []Lane) {

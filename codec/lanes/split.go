@@ -5,7 +5,7 @@ package lanes
 //	for r: for u: out[r·stride+u] = x[u][r] · f[r]
 func Split(out []float64, stride int, x []Lane, f *Lane) { split(native.split, out, stride, x, f) }
 
-// splitKernel does the loop of Split for so many blocks of four units, 1 or more.
+// splitKernel does the loop of Split for that many blocks of four units, 1 or more.
 type splitKernel func(out *float64, stride int, x, f *Lane, blocks int)
 
 func split(kernel splitKernel, out []float64, stride int, x []Lane, f *Lane) {

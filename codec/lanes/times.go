@@ -12,7 +12,7 @@ func Times(out, x, y []Lane) Lane { return times(native.times, out, x, y) }
 // no lanes.
 func Tops(x []Lane) Lane { return tops(native.tops, x) }
 
-// timesKernel does the loop of Times for so many lanes, 1 or more, and topsKernel that of Tops.
+// timesKernel does the loop of Times for that many lanes, 1 or more, and topsKernel that of Tops.
 type (
 	timesKernel func(tops, out, x, y *Lane, lanes int)
 	topsKernel  func(tops, x *Lane, lanes int)

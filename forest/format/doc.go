@@ -18,7 +18,7 @@
 //
 // # Errors
 //
-// Files that are no valid forests give errors of one line that match ErrModel.
+// Files that are not valid forests give errors of one line that match ErrModel.
 // A file that no registered format recognises gives an *UnknownError, which lists
 // those that were tried and matches ErrModel too. A file of at most MaxBytes is
 // read into memory; what a decoder allocates is bounded by a multiple of the

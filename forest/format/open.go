@@ -15,7 +15,7 @@ import (
 // MaxBytes is the size of the largest file, unpacked, that Open and Decode read.
 const MaxBytes = 1 << 30
 
-// ErrModel means that a file is no valid forest.
+// ErrModel means that a file is not a valid forest.
 var ErrModel = errors.New("forest/format: bad model")
 
 // UnknownError says that no registered format recognises a file.

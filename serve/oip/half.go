@@ -2,7 +2,7 @@ package oip
 
 import "math"
 
-// HalfFloat returns the number that 16 bits of FP16 stand for.
+// HalfFloat returns the number that 16 bits of FP16 encode.
 func HalfFloat(h uint16) float64 {
 	sign, exp, frac := 1.0, int(h>>10&0x1f), float64(h&0x3ff)
 	if h>>15 != 0 {
@@ -40,7 +40,7 @@ func halfBits(x float64) uint16 {
 	return sign | (uint16(exp+15)<<10 + steps - 1024)
 }
 
-// BFloat returns the number that 16 bits of BF16 stand for.
+// BFloat returns the number that 16 bits of BF16 encode.
 func BFloat(b uint16) float64 { return float64(math.Float32frombits(uint32(b) << 16)) }
 
 // bfloatBits rounds to the nearest BF16, ties to even.

@@ -289,7 +289,7 @@ func (d *requestDecoder) data(in *Tensor) error {
 				c = 'e'
 			}
 			if n++; kind != 0 && kind != c {
-				return fmt.Errorf("data: lists stand beside elements")
+				return fmt.Errorf("data: lists and elements are mixed")
 			}
 			if kind = c; c == '[' {
 				return list(level + 1)

@@ -6,7 +6,7 @@ import (
 )
 
 // plain says which numbers of a datatype are read without looking at them twice:
-// integers from 0 to most, as they stand in a compact list.
+// integers from 0 to most, as a compact list has them.
 type plain struct {
 	datatype Datatype
 	most     int64

@@ -104,7 +104,7 @@ func TestDecodeJSONErrors(t *testing.T) {
 		tensor(`"shape":[4611686018427387904],"datatype":"FP64","data":[1]`):                                         `data: 8 bytes are 1 elements of FP64`,
 		tensor(`"shape":[2],"datatype":"BOOL","data":[1]`):                                                           `data: 1 bytes are 1 elements of BOOL; shape [2] wants 2`,
 		tensor(`"shape":[2,2],"datatype":"BOOL","data":[[1,1,1],[1]]`):                                               `data: lists of 3 and 1 members side by side`,
-		tensor(`"shape":[2,2],"datatype":"BOOL","data":[[1,1],1,1]`):                                                 `data: lists stand beside elements`,
+		tensor(`"shape":[2,2],"datatype":"BOOL","data":[[1,1],1,1]`):                                                 `data: lists and elements are mixed`,
 		tensor(`"shape":[4],"datatype":"BOOL","data":[[1,1],[1,1]]`):                                                 `data: nested 2 deep; shape [4] wants 1`,
 		tensor(`"shape":[1,4],"datatype":"BOOL","data":[[1,1],[1,1]]`):                                               `data: lists of 2 members where shape [1 4] wants 1`,
 		tensor(`"shape":[2,1,1],"datatype":"BOOL","data":[[[1]],[1]]`):                                               `data: element 1 stands less deep`,

@@ -39,7 +39,7 @@ func (s *scanner) expect(c byte) error {
 	return nil
 }
 
-// found shows what stands at the present place.
+// found shows what is at the present place.
 func (s *scanner) found() string {
 	if s.pos >= len(s.text) {
 		return "the end"
@@ -55,7 +55,7 @@ func (s *scanner) open(c byte) error {
 	return s.expect(c)
 }
 
-// more reports whether a list goes on after one of its members; it reads the comma
+// more reports whether a list continues after one of its members; it reads the comma
 // or the end.
 func (s *scanner) more(end byte) (bool, error) {
 	switch s.peek() {

@@ -133,7 +133,7 @@ func Compress(t testing.TB, b []byte) []byte {
 	return z.Bytes()
 }
 
-// FullDisk is a writer with room for so many bytes; it fails with ENOSPC beyond.
+// FullDisk is a writer with space for Room bytes; it fails with ENOSPC beyond.
 type FullDisk struct{ Room int }
 
 // Write writes to the room that is left.

@@ -4,7 +4,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 )
 
-// families read what stands behind the variable of a leaf, up to its closing parenthesis and
+// families read what comes after the variable of a leaf, up to its closing parenthesis and
 // what an older text has behind that.
 var families map[string]func(p *parser, n *node) error
 

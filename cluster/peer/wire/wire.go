@@ -51,7 +51,7 @@ const (
 	format = 1
 )
 
-// ErrFrame means that bytes are no frame, or that a frame has no binary form.
+// ErrFrame means that bytes are not a frame, or that a frame has no binary form.
 var ErrFrame = fmt.Errorf("%w: bad frame", cluster.ErrCluster)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -180,7 +180,7 @@ func objective(f *forest.Forest, text string) error {
 	return nil
 }
 
-// classes is the number of classes of so many outputs; one output tells none.
+// classes is the number of classes of that many outputs; one output tells none.
 func classes(outputs int) int {
 	if outputs < 2 {
 		return 0

@@ -145,7 +145,7 @@ func (b *bitsets) list(t *forest.Tree, k float64) (first, last int32, err error)
 	return first, int32(len(t.Categories)), nil
 }
 
-// column reads numbers separated by spaces: so many, or any number of them for -1.
+// column reads n numbers separated by spaces, or any number of them for -1.
 func column[T int32 | uint32 | float64](lines map[string]string, key string, n int) ([]T, error) {
 	text, ok := lines[key]
 	if !ok {

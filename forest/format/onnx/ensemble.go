@@ -142,7 +142,7 @@ func (n *node) weights(f *forest.Forest, at map[place]*forest.Node, prefix strin
 	for i := range out {
 		node := at[place{trees[i], nodes[i]}]
 		if node == nil || node.Test != forest.Leaf {
-			return nil, fmt.Errorf("%s weight %d is of node %d of tree %d, which is no leaf", prefix, i, nodes[i], trees[i])
+			return nil, fmt.Errorf("%s weight %d is of node %d of tree %d, which is not a leaf", prefix, i, nodes[i], trees[i])
 		}
 		out[i] = weight{node, ids[i], values[i]}
 	}

@@ -47,7 +47,7 @@ func parse(file []byte) (*graph, error) {
 		return nil
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("no graph; the file is no whole model")
+		err = fmt.Errorf("no graph; the file is not a whole model")
 	}
 	return g, err
 }
@@ -173,7 +173,7 @@ var transforms = []struct {
 // aggregates are the combinations by name, and by number in TreeEnsemble.
 var aggregates = []string{"AVERAGE", "SUM", "MIN", "MAX"}
 
-// aggregate sets the combination of a number of aggregates; of trees so many.
+// aggregate sets how the scores of trees are combined, by the number of the aggregate.
 func aggregate(f *forest.Forest, k int64) error {
 	switch k {
 	case 0:

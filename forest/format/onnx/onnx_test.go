@@ -307,7 +307,7 @@ func TestHostile(t *testing.T) {
 		"nodes_values has 1 elements":            func(o, n *model) { o.attrs["nodes_values"] = floats{1} },
 		"n_targets is 99999999":                  func(o, n *model) { o.attrs["n_targets"] = 99999999 },
 		"adds to output 2":                       func(o, n *model) { o.attrs["target_ids"].(ints)[0] = 2 },
-		"which is no leaf":                       func(o, n *model) { o.attrs["target_nodeids"].(ints)[0] = 1 },
+		"which is not a leaf":                    func(o, n *model) { o.attrs["target_nodeids"].(ints)[0] = 1 },
 		"3 base_values for 2 outputs":            func(o, n *model) { o.attrs["base_values"] = floats{1, 2, 3} },
 		`post_transform "CUBE" is unknown`:       func(o, n *model) { o.attrs["post_transform"] = "CUBE" },
 		`aggregate_function "MEAN" is unknown`:   func(o, n *model) { o.attrs["aggregate_function"] = "MEAN" },

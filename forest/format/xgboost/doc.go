@@ -5,7 +5,7 @@
 //
 // Trees keep their order, their node numbers and the precision of XGBoost, float32.
 // base_score of a file is a prediction; the forest's Base is the margin that it
-// stands for, and a vector of them (XGBoost 3.1) is one for each output.
+// means, and a vector of them (XGBoost 3.1) is one for each output.
 //
 // # Errors
 //

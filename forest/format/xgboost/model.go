@@ -70,7 +70,7 @@ func read(s source) (*forest.Forest, error) {
 		return nil, err
 	}
 	if !d.seenLearner {
-		return nil, errors.New("no learner; the file is no whole model")
+		return nil, errors.New("no learner; the file is not a whole model")
 	}
 	return d.forest()
 }
