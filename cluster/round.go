@@ -28,7 +28,7 @@ type round struct {
 	requests map[int][]byte            // of queries that have no answer
 	tries    map[int]map[string]string // shard → worker → why it failed
 	suspects map[int][]string          // shard that a dead worker held → workers that died with it alone
-	took     assign.Median             // seconds a shard
+	took     assign.Median             // seconds per shard
 
 	counted map[int]shardResult // of the flows that are being moved
 	reduce  *reduceOrder

@@ -152,7 +152,7 @@ func TestCSVUnderSchema(t *testing.T) {
 		{"text", model, "1,inf,no\n", Options{}, `a.csv:1:2: "inf" is not a number, and "b" is continuous; fix the cell or list the text as a missing mark`},
 		{"too large", model, "1,1e39,no\n", Options{}, `a.csv:1:2: 1e+39 is beyond ±3.4e38; scale "b"`},
 		{"far too large", model, "1,-1e999,no\n", Options{}, `a.csv:1:2: -Inf is beyond ±3.4e38; scale "b"`},
-		{"too few cells", model, "1,2\n", Options{}, `a.csv:1:1: row has 2 cells for 3 variables; give one cell a variable`},
+		{"too few cells", model, "1,2\n", Options{}, `a.csv:1:1: row has 2 cells for 3 variables; give one cell per variable`},
 		{"column too many", model, "a,b,c,d\n1,2,no,4\n", Options{}, `a.csv:1:4: the header has "d", which is not a variable of the model; remove the column or set its type to skip`},
 		{"column twice", model, "a,b,c,a\n1,2,no,4\n", Options{}, `a.csv:1:4: the header has "a" twice; remove one of the columns`},
 		{"column absent", model, "a,c\n1,no\n", Options{}, `a.csv: the header lacks "b"; add the columns`},

@@ -207,7 +207,7 @@ func TestPartial(t *testing.T) {
 		{"an unknown one", "age,town\n40,Paris\n", `-:1:2: the header has "town", which is not a variable of the model; remove the column or set its type to skip`},
 		{"only unknown ones", "town\nRome\n", `-:1:1: the header has "town", which is not a variable of the model; remove the column or set its type to skip`},
 		{"one twice", "age,age\n40,41\n", `-:1:2: the header has "age" twice; remove one of the columns`},
-		{"without names", "40,Paris\n", `-:1:1: row has 2 cells for 4 variables; give one cell a variable`},
+		{"without names", "40,Paris\n", `-:1:1: row has 2 cells for 4 variables; give one cell per variable`},
 		{"no rows", "age\n", "-: has no rows; give a file with at least one"},
 		{"nothing", "", "-: is empty; give a file with at least one row"},
 	} {

@@ -58,7 +58,7 @@ func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
 	byName := names != nil && slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Name != "" })
 	if !byName {
 		if kept != len(s.Columns) {
-			return nil, badData(recs.Where(0), "row has %d cells for %d variables; give one cell a variable", kept, len(s.Columns))
+			return nil, badData(recs.Where(0), "row has %d cells for %d variables; give one cell per variable", kept, len(s.Columns))
 		}
 		return to, nil
 	}

@@ -19,7 +19,7 @@ type tally struct {
 	picks    picks
 }
 
-// fewest is how many cells a column must have before it is worth a remark that
+// fewest is how many cells there must be in a column before it is worth a remark that
 // all of them differ.
 const fewest = 10
 

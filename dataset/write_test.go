@@ -98,7 +98,7 @@ func TestBadArrays(t *testing.T) {
 		{"a-idx1-ubyte", []byte("\x00\x00\x08\x01\x00\x00\x00\x00"), Options{}, "a-idx1-ubyte: has no rows; give a file with at least one"},
 		{"a.idx", []byte("\x00\x00\x08\x01\x00\x00\x00\x01\x03"), Options{Schema: &Schema{Columns: []Column{{Categories: 3}}}}, "a.idx:1:1: 3 is out of range for column 1, whose categories are 0 to 2; fix the cell or give the column more categories when training"},
 		{"a.idx", []byte("\x00\x00\x0d\x01\x00\x00\x00\x01\x7f\xc0\x00\x00"), Options{Schema: &Schema{Columns: []Column{{Categories: 3}}}, NoMissing: true}, "a.idx:1:1: cell of column 1 is missing; fill it or allow missing cells"},
-		{"a.idx", []byte("\x00\x00\x08\x01\x00\x00\x00\x01\x03"), Options{Schema: s}, "a.idx: row has 1 cells for 2 variables; give one cell a variable"},
+		{"a.idx", []byte("\x00\x00\x08\x01\x00\x00\x00\x01\x03"), Options{Schema: s}, "a.idx: row has 1 cells for 2 variables; give one cell per variable"},
 	} {
 		path := save(t, tt.name, tt.in)
 		_, err := Open(context.Background(), path, tt.opts)

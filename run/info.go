@@ -91,14 +91,14 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 	}
 	certain := "deterministic"
 	if b.binned() {
-		certain = "without bins of values, whose probabilities are not densities"
+		certain = "deterministic and without leaves over bins of values"
 	}
-	finite := fmt.Sprintf("of at most %d complete rows", MaxStates)
+	finite := fmt.Sprintf("small (at most %d complete rows)", MaxStates)
 	alike := finite + ", or deterministic and of the other's structure"
 	return []QueryInfo{
 		{QueryClass, tractable, tractable, both, true},
 		{QueryConditional, tractable, tractable, both, true},
-		{"entropy", tractable, few || tractable && b.mpeExact(p), finite + ", or deterministic", false},
+		{"entropy", tractable, few || tractable && b.mpeExact(p), finite + " or deterministic", false},
 		{QueryExpect, tractable, tractable, both, false},
 		{"kl", tractable, few, alike, false},
 		{QueryLogLikelihood, tractable, tractable, both, true},

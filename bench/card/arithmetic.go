@@ -30,7 +30,7 @@ func assumed(major int) emulator.MMA {
 	return ampere
 }
 
-// productKernel multiplies fragments of type t, one product a block of one warp: words
+// productKernel multiplies fragments of type t, one product per block of one warp: words
 // of left [block][lane][4], right [block][lane][2], sums [block][lane][4].
 func productKernel(t ptx.Type) *ptx.Kernel {
 	b := ptx.NewKernel("product", 32, 0)

@@ -127,7 +127,7 @@ func compare(card, cpu []float64) (*comparison, error) {
 	return c, nil
 }
 
-// numbers reads a file of one number a line.
+// numbers reads a file of one number per line.
 func numbers(path string) ([]float64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

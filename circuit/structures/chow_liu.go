@@ -11,7 +11,7 @@ import (
 
 // ChowLiuOptions say how mutual information is estimated.
 //
-// A discrete column of at most Bins categories has one bin a category. Of more
+// A discrete column of at most Bins categories has one bin per category. Of more
 // categories, labelled ones have a bin each for the most frequent and one for
 // the rest; the others are numbers and are cut into bins of equal width.
 // Continuous columns of more than Bins values are cut into bins of equally many

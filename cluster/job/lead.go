@@ -142,7 +142,7 @@ func (l *Lead) Begin(ctx context.Context, model [32]byte, settings any, files ..
 			l.Log.Info("another run has the cluster, waiting for it", "run", h.Run, "host", h.Host, "pid", h.PID)
 		},
 		OnSpare: func(shards, workers int) {
-			l.Log.Warn("a step has fewer shards than there are workers, so some have nothing to do; a new run with fewer rows a shard would use all of them",
+			l.Log.Warn("a step has fewer shards than there are workers, so some have nothing to do; a new run with fewer rows per shard would use all of them",
 				"shards", shards, "workers", workers, "shard_rows", l.ShardRows)
 		},
 	})

@@ -9,7 +9,7 @@
 //
 // # Shapes and units
 //
-// Times are in seconds, costs in seconds a byte or a piece, links in bytes of
+// Times are in seconds, costs in seconds per byte or a piece, links in bytes of
 // payload a second and direction. A flow has 8 bytes, a parameter 4.
 //
 // # Errors

@@ -67,13 +67,13 @@ type Network struct {
 type Costs struct {
 	Cores       int     // of a host: half of them send, half receive
 	BrokerCores int     // of the broker, for what passes through
-	Wire        float64 // seconds a byte for a sender, a receiver and the broker each
-	Fold        float64 // seconds a byte of flows that an owner checks and adds
-	Copy        float64 // seconds a byte that is copied, cleared or summed up
+	Wire        float64 // seconds per byte for a sender, a receiver and the broker each
+	Fold        float64 // seconds per byte of flows that an owner checks and adds
+	Copy        float64 // seconds per byte that is copied, cleared or summed up
 	Apply       float64 // seconds a parameter that moves
 
 	Message float64 // seconds to make or take a message
-	Byte    float64 // seconds a byte of a message
+	Byte    float64 // seconds per byte of a message
 	Look    float64 // seconds for each worker looked at when a shard is assigned
 	Control float64 // seconds that a message is on its way, beside the latency
 }
@@ -113,7 +113,7 @@ func (s *Setting) check() error {
 	case s.Network.Transport != TCP && s.Network.Transport != NATS:
 		return fmt.Errorf("%w: transport %q; want tcp or nats", ErrSetting, s.Network.Transport)
 	case !(s.Network.Bandwidth > 0) || !(s.Model.Row > 0):
-		return fmt.Errorf("%w: bandwidth %v and seconds a row %v must be above 0", ErrSetting, s.Network.Bandwidth, s.Model.Row)
+		return fmt.Errorf("%w: bandwidth %v and seconds per row %v must be above 0", ErrSetting, s.Network.Bandwidth, s.Model.Row)
 	case s.Costs.Cores < 1 || s.Costs.BrokerCores < 1:
 		return fmt.Errorf("%w: %d cores and %d of the broker; want 1 or more", ErrSetting, s.Costs.Cores, s.Costs.BrokerCores)
 	case s.Job.Shard < 1 || s.Job.Batch < 1 || s.Job.Rows < s.Job.Batch:

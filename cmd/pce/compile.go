@@ -33,7 +33,7 @@ func (a *app) compileCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compile MODEL | --config FILE",
 		Short: "Write the kernels that a circuit runs on",
-		Long: `Write the kernels that a circuit runs on, one file a kernel: NAME.ptx.
+		Long: `Write the kernels that a circuit runs on, one file per kernel: NAME.ptx.
 
 A config gives the kernels of its training, a model those of its queries.`,
 		Args: cobra.MaximumNArgs(1),

@@ -157,9 +157,9 @@ func (a *app) printInfo(i *run.Info) error {
 		answer := "exact: the circuit is "
 		switch {
 		case !q.Allowed:
-			answer = "no: the circuit is not "
+			answer = "no; only where the circuit is "
 		case !q.Exact:
-			answer = "approximate: the circuit is not "
+			answer = "approximate; exact where the circuit is "
 		}
 		fmt.Fprintf(&b, "query        %-12s %s\n", q.Name, answer+q.Needs)
 		if q.Soft {

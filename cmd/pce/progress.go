@@ -192,6 +192,13 @@ func (p *progress) start(what, to string) {
 // stored otherwise, are shown once.
 func (p *progress) stage(s run.Stage) {
 	doing, label, text := describe(s)
+	p.mu.Lock()
+	again := s.Done && s.Name == run.StageRead && p.read[s.Split] // the cells are stored otherwise now
+	p.read[s.Split] = p.read[s.Split] || s.Done
+	p.mu.Unlock()
+	if again {
+		return
+	}
 	if s.Done || s.Name == run.StageTrain {
 		var what []any
 		if text != "" {
@@ -218,10 +225,7 @@ func (p *progress) stage(s run.Stage) {
 		}
 	case s.Name == run.StageTrain && !math.IsNaN(p.best):
 		text = "best validation " + p.measure(p.best)
-	case s.Name == run.StageRead && p.read[s.Split]: // read again, as the cells are stored otherwise
-		return
 	}
-	p.read[s.Split] = p.read[s.Split] || s.Done
 	if p.verbose {
 		return
 	}

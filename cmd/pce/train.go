@@ -44,7 +44,7 @@ func (a *app) trainCommand() *cobra.Command {
 		Short: "Train a circuit; the run is written to a directory",
 		Long: `Train a circuit; the run is written to a directory.
 
-The directory gets model.safetensors, metrics.jsonl (one line an epoch),
+The directory gets model.safetensors, metrics.jsonl (one line per epoch),
 config.yaml, checkpoints/, result.json and samples.png for images or samples.txt for text.
 
 train_ll in metrics.jsonl is a running mean: each row counts as it was before the
@@ -56,7 +56,8 @@ On a terminal, stderr has a line for each stage and a bar that is redrawn; with
 TERM=dumb it has a line for each epoch. Otherwise, and with -v, it has log lines.
 
 An interrupt (SIGINT or SIGTERM) writes a checkpoint and ends with exit code 75: the
-command that continues the run is printed. With --resume and --out, --config may be left out: the run's own is used.
+command that continues the run is printed. With --resume and --out, --config may be
+left out: the run's own is used.
 
 A checkpoint keeps a fingerprint of the rows, the settings and the kernels. A run
 that is resumed with others ends with exit code 3 and names what has changed, was

@@ -19,7 +19,7 @@
 // The fonts are those of golang.org/x/image/font/gofont (Bigelow and Holmes).
 // Glyphs are kept as distance maps (Green, "Improved Alpha-Tested
 // Magnification for Vector Textures and Special Effects", SIGGRAPH 2007), which
-// makes a picture of any size, slant and weight one lookup a pixel. All
+// makes a picture of any size, slant and weight one lookup per pixel. All
 // arithmetic is on integers, so that pictures are the same on all machines.
 package digits
 

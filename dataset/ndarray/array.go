@@ -88,7 +88,7 @@ func (r *Reader) Row() int { return r.next }
 func (r *Reader) Next(dst []float64) error {
 	if r.next == r.Rows() {
 		if n, err := io.ReadFull(r.src, r.row[:1]); n > 0 {
-			return fmt.Errorf("continues after the %d rows of its header; save one array a file", r.Rows())
+			return fmt.Errorf("continues after the %d rows of its header; save one array per file", r.Rows())
 		} else if err != io.EOF {
 			return err
 		}

@@ -122,7 +122,7 @@ func TestBadNPY(t *testing.T) {
 		{npy(header("|u1", "True", "(2147483647, 3)"), 1), "array of 6442450941 bytes in Fortran order; save it in C order"},
 		{npy(header("|u1", "True", "(858993460, 5)"), 1), "array of 4294967300 bytes in Fortran order; save it in C order"},
 		{npy(header("<f8", "True", "(2147483647, 1000)"), 1), "array of 17179869176000 bytes in Fortran order; save it in C order"},
-		{npy(header("|u1", "False", "(1, 2)"), 1, 2, 3), "continues after the 1 rows of its header; save one array a file"},
+		{npy(header("|u1", "False", "(1, 2)"), 1, 2, 3), "continues after the 1 rows of its header; save one array per file"},
 		{npy(header("|b1", "False", "(1, 2)"), 1, 2), "row 1 has 2 for Boolean 2; it takes 0 or 1"},
 	} {
 		r, err := OpenNPY(bytes.NewReader(tt.in))

@@ -39,7 +39,8 @@ var tics = []tic{
 	{regexp.MustCompile(`\b(?:stands?|stood|standing) (?:in|at|for|beside|behind)\b`), "say is, means, or what it does", nil},
 	{regexp.MustCompile(`(?i)\b(?:nobody|somebody|whoever)\b`), "name the user, the caller, the worker", nil},
 	{regexp.MustCompile(`\bone an? (?:row|core|launch|step|thread|variable|column|epoch|worker|node)\b`), "say 'one per row'", nil},
-	{regexp.MustCompile(`\b(?:rows|nats|bits|bytes|tokens|steps|graphs|shards|samples|edges|flows|times|MB|MiB|ms|µs|ns) an? (?:launch|step|second|row|worker|thread|core|epoch|column|byte|node|process|pass)\b`), "say 'rows per launch'", nil},
+	{regexp.MustCompile(`\bone (?:array|bin|cell|command|count|entry|file|launch|line|lookup|message|number|product|statement|task|value) an? \w+`), "say 'one line per epoch'", nil},
+	{regexp.MustCompile(`\b(?:rows|nats|bits|bytes|cells|tokens|seconds|steps|graphs|shards|samples|edges|flows|times|instructions|MB|MiB|ms|µs|ns) an? (?:launch|step|second|row|shard|worker|thread|core|epoch|column|byte|node|process|pass)\b`), "say 'rows per launch'", nil},
 	{regexp.MustCompile(`\b(?:go|goes|going|went) on\b`), "say continues", nil},
 	{regexp.MustCompile(`(?i)\bbesides\b`), "say also, in addition to, other than", nil},
 	{regexp.MustCompile(`(?i)\bso (?:many|much|few|long)\b`), "say 'that many', or give the number its name", regexp.MustCompile(`^$`)},
@@ -114,7 +115,7 @@ func TestTics(t *testing.T) {
 		"what stands in a node": 1, "it stands for a row": 1, "nobody reads it": 1, "Whoever asks": 1,
 		"threads; 0: one a core": 1, "512 rows a launch": 1, "nats a row": 1, "a column's rows of a row": 0,
 		"the run goes on": 1, "it depends on going on": 1, "and besides": 1, "of so many rows": 1, "also so that many": 0,
-		"a row of a table": 0, "one row at a time": 0, "a slab of memory": 1,
+		"a row of a table": 0, "one row at a time": 0, "a slab of memory": 1, "one line an epoch": 1, "one of an epoch": 0, "cells a second": 1,
 	} {
 		if got := found(line); len(got) != want {
 			t.Errorf("%q: %v, want %d", line, got, want)

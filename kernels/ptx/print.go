@@ -2,7 +2,7 @@ package ptx
 
 import "strconv"
 
-// Text returns the module as text, one statement a line. It prints what the
+// Text returns the module as text, one statement per line. It prints what the
 // module holds and checks nothing; Verify does.
 func (m *Module) Text() []byte {
 	size := 256
