@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// What says which results Evaluate gives.
+// What says which results Evaluate gives: predictions, raw scores, leaves or classes.
 type What uint8
 
 // Results for a row.

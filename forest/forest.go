@@ -11,7 +11,7 @@ var (
 	ErrRequest = errors.New("forest: bad request")
 )
 
-// Precision is the type in which a forest computes.
+// Precision is the type in which a forest computes: that of the library which trained it.
 type Precision uint8
 
 // Precisions.
@@ -65,7 +65,7 @@ func (t Test) Categorical() bool { return t >= In && t <= InExact }
 // Node.ZeroMissing is set: LightGBM's bound, a float32.
 const ZeroWithin = float64(float32(1e-35))
 
-// Node is a node of a tree.
+// Node is a node of a tree: a test with two ways on, or a leaf.
 type Node struct {
 	Test        Test
 	MissingYes  bool    // a missing cell takes Yes, otherwise No
@@ -77,13 +77,13 @@ type Node struct {
 	Threshold   float64 // of a comparison
 }
 
-// Value is what a leaf adds to one output.
+// Value is what a leaf adds to one output, as a leaf may have values for several.
 type Value struct {
 	Output int32
 	Value  float64
 }
 
-// Tree is a binary tree whose root is Nodes[0].
+// Tree is a binary tree whose root is Nodes[0], with the lists that its nodes point into.
 type Tree struct {
 	Nodes      []Node
 	Values     []Value

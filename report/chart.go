@@ -59,6 +59,9 @@ const (
 	mostPoints = 1000
 )
 
+// draw writes a chart of lines as one SVG element: grid, ticks, axes, lines, and the name of
+// each line at its end. Every line has a finite value. The range is that of the finite values
+// and a little more; a single value has a range made around it.
 func (p *plot) draw(class, title, unit string, lines []series) {
 	p.xmin, p.ymin = math.Inf(1), math.Inf(1)
 	p.xmax, p.ymax = math.Inf(-1), math.Inf(-1)
@@ -118,7 +121,8 @@ func (p *plot) text(anchor string, x, y float64, class, text string) {
 	fmt.Fprintf(p.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s</text>`, class, anchor, number(x), number(y), html.EscapeString(text))
 }
 
-// line draws a series, of a long one every n-th point and the last.
+// line draws a series, of a long one every n-th point and the last. A value that is not finite
+// interrupts the line. Points of short series have a mark with their numbers.
 func (p *plot) line(s series) {
 	step := (len(s.y) + mostPoints - 1) / mostPoints
 	marks := len(s.y) <= mostMarks
@@ -143,7 +147,8 @@ func (p *plot) line(s series) {
 	fmt.Fprintf(p.b, `<path class="line %s" d="%s"/>%s`, s.class, &path, &dots)
 }
 
-// names writes the name of each line beside its end, moved apart where they meet.
+// names writes the name of each line beside its end, moved down where it would meet the one
+// above. Every line has a finite value, the last of which is its end.
 func (p *plot) names(lines []series) {
 	type name struct {
 		s series
@@ -166,7 +171,8 @@ func (p *plot) names(lines []series) {
 	}
 }
 
-// ticks returns about n round numbers from lo to hi, and their texts.
+// ticks returns about n round numbers from lo to hi, multiples of 1, 2 or 5 times a power of
+// ten, and their texts. Numbers so large that steps are lost in their rounding give fewer.
 func ticks(lo, hi, n float64) (at []float64, labels []string) {
 	raw := (hi - lo) / max(1, n)
 	unit := math.Pow(10, math.Floor(math.Log10(raw)))

@@ -38,7 +38,7 @@ type Epoch struct {
 	SamplesPerSecond float64  `json:"samples_per_second"`
 }
 
-// Result is result.json as run.Result writes it.
+// Result is result.json as run.Result writes it. Figures that the run does not have are nil.
 type Result struct {
 	TrainLL        *float64    `json:"train_ll"`
 	ValidLL        *float64    `json:"valid_ll"`

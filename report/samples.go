@@ -63,7 +63,9 @@ func picture(text []byte) (*Samples, error) {
 	return &Samples{Width: c.Width, Height: c.Height, PNG: text}, nil
 }
 
-// draw draws rows from the model with seed 0, as pce query sample does.
+// draw draws rows from the model with seed 0, as pce query sample does: a picture of images,
+// the first columns of others. It is called where the run has left no samples. A model that
+// does not fit into memory here gives an error, which the report notes.
 func (r *Run) draw(ctx context.Context, path string, on pce.Options) error {
 	m, err := pce.Open(ctx, path, on)
 	if err != nil {

@@ -61,7 +61,8 @@ type layerEntry struct {
 // enlarged is the width up to which small pictures are shown larger, by a whole factor.
 const enlarged = 600
 
-// Write writes the report. Equal runs make equal files.
+// Write writes the report as one HTML file. Equal runs make equal files: there is no date in
+// it. What the run lacks is left out, and named at the top.
 func (r *Run) Write(w io.Writer) error {
 	c := &content{
 		Name: r.Name, Subtitle: r.subtitle(), Missing: r.Missing, Results: r.results(), Config: r.Config,
@@ -101,6 +102,8 @@ func (r *Run) subtitle() string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
+// results lists the figures of result.json, without those that the run does not have; nil if
+// there is no such file.
 func (r *Run) results() (list []entry) {
 	res := r.Result
 	if res == nil {
@@ -162,7 +165,8 @@ func orDash(x *float64) string {
 	return figure(*x)
 }
 
-// describe says what the model is, as pce info does.
+// describe says what the model is, as pce info does: sizes, properties, queries, memory and
+// layers. The widths of bars are shares of the largest.
 func describe(i *run.Info) *modelEntry {
 	m := &modelEntry{
 		Sizes: []entry{
@@ -190,9 +194,9 @@ func describe(i *run.Info) *modelEntry {
 		answer := "exact"
 		switch {
 		case !q.Allowed:
-			answer = "no: needs " + q.Needs
+			answer = "no; only where the circuit is " + q.Needs
 		case !q.Exact:
-			answer = "not exact: needs " + q.Needs
+			answer = "approximate; exact where the circuit is " + q.Needs
 		}
 		m.Queries = append(m.Queries, entry{q.Name, answer})
 	}

@@ -46,7 +46,10 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 	return build(ctx, s, train, opts, nil)
 }
 
-// build is Build, and tells of its stages.
+// build is Build, and tells of its stages. Rows are read first, as the schema of a file says if
+// there is one; a structure that is learned from them may want their cells stored otherwise, so
+// they may be read twice. It needs train for every structure but a graph and a file. After an
+// error what was opened is closed, and the caller has nothing to close.
 func build(ctx context.Context, s Structure, train Rows, opts compile.Options, tell teller) (_ *Blueprint, err error) {
 	b := &Blueprint{close: func() error { return nil }, path: s.Path}
 	defer func() {
@@ -181,6 +184,9 @@ func (b *Blueprint) fromFile(path string) error {
 	return nil
 }
 
+// compile turns the graph into a program of the path that it takes, and notes the time. Zero
+// options mean the default ones. A path that was asked for and that the leaves do not allow is
+// an error that matches ErrOptions or spn.ErrCode.
 func (b *Blueprint) compile(opts compile.Options) error {
 	if opts == (compile.Options{}) {
 		opts = compile.DefaultOptions()

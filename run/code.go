@@ -12,7 +12,7 @@ import (
 	"github.com/pce-engine/pce/engine"
 )
 
-// Path is how a circuit is compiled.
+// Path is how a circuit is compiled: as layers of blocks, or as code of its own operations.
 type Path string
 
 // The paths. The tensor path answers every query and trains, so it is taken where it can be;
@@ -34,7 +34,7 @@ func ParsePath(name string) (Path, error) {
 	return "", fmt.Errorf("%w: no path %.40q; want auto, tensor or code", ErrOptions, name)
 }
 
-// CodeInfo describes a circuit as code.
+// CodeInfo describes a circuit that is compiled as code: its arithmetic and how exact that is.
 type CodeInfo struct {
 	Space string    `json:"space"` // linear or log
 	Type  string    `json:"type"`  // of values: f32 or f64

@@ -59,6 +59,7 @@ func (l *local) PrecisionUsed() string { return l.precision }
 func (l *local) Recomputed() int64     { return l.engine.Recomputed() }
 func (l *local) Lost(error) bool       { return false }
 
+// Close ends the engine, and with it the parameters; they are in the model file by then.
 func (l *local) Close() error {
 	l.Local.Close()
 	return l.engine.Close()

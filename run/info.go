@@ -13,7 +13,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 )
 
-// Info describes a circuit and its program.
+// Info describes a circuit and its program: what pce info prints, with --json as it is here.
 type Info struct {
 	Variables  int   `json:"variables"`
 	Nodes      int64 `json:"nodes"` // input and sum units
@@ -42,7 +42,8 @@ type Info struct {
 	Memory         MemoryPlan     `json:"memory"`
 }
 
-// QueryInfo says how a circuit answers a query.
+// QueryInfo says whether and how exactly a circuit answers a query, and on which properties
+// that depends.
 type QueryInfo struct {
 	Name    string `json:"name"` // the command: pce query NAME
 	Allowed bool   `json:"allowed"`

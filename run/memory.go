@@ -16,7 +16,7 @@ const (
 	slack        = 12
 )
 
-// MemoryPlan is what a run takes, in bytes.
+// MemoryPlan is what a run takes, in bytes, by what it is taken for; Total is their sum.
 type MemoryPlan struct {
 	Rows       int   `json:"rows"` // of a launch
 	Parameters int64 `json:"parameters"`

@@ -104,7 +104,7 @@ func Probe(o Options) (info kernels.Info, paths []string, err error) {
 	return at.Probe(o.device())
 }
 
-// Load says how a circuit will be run.
+// Load says how a circuit will be run, as far as memory and kernels depend on it.
 type Load struct {
 	Options
 	Train bool

@@ -119,7 +119,9 @@ func (p *polynomialParser) sign(sign float64) float64 {
 	return sign
 }
 
-// term reads factors up to what is not a *.
+// term reads the factors of a term, numbers and columns, up to what is not a *. A column
+// squared counts twice; more than two columns, and powers other than 2, are errors that say at
+// which character.
 func (p *polynomialParser) term() (Term, error) {
 	t := Term{Factor: 1}
 	for {
@@ -180,7 +182,9 @@ func (p *polynomialParser) number() (float64, error) {
 	return x, nil
 }
 
-// column reads the name of a column.
+// column reads a column, as a bare name, a name in double quotes, or $ and its number from 1,
+// and returns its index. It is called where a factor must begin and the text has not ended. A
+// name that the schema lacks is an error that says how columns are written.
 func (p *polynomialParser) column() (int, error) {
 	from := p.at
 	name := ""

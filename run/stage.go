@@ -7,7 +7,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 )
 
-// StageName names a part of what Train does.
+// StageName names a part of what Train does, see Stage.
 type StageName string
 
 // The stages of Train, in their order. Rows may be read twice, where the first

@@ -13,7 +13,8 @@ import (
 	"github.com/pce-engine/pce/em"
 )
 
-// TrainOptions say what is trained, on what, and how.
+// TrainOptions say what is trained, on what, and how. Structure and Train are needed, and Dir
+// for the files; the rest has defaults.
 type TrainOptions struct {
 	Structure Structure
 	Compile   compile.Options // zero: the default

@@ -28,6 +28,9 @@ type columnLabels struct {
 	numbers map[float64]int // nil unless each label is a number
 }
 
+// newRowReader prepares the labels of a schema for lookups, once for each version of a model.
+// Columns that share a list of labels share the table too, so text models of many columns take
+// the memory of one.
 func newRowReader(s *dataset.Schema) *rowReader {
 	r := &rowReader{schema: s, labels: make([]columnLabels, len(s.Columns))}
 	for i := range s.Columns {
@@ -113,7 +116,8 @@ func view[T number](raw []byte) []T {
 	return out
 }
 
-// floats returns the elements of a numeric tensor as float64.
+// floats returns the elements of a numeric tensor as float64, which all of them fit but the
+// largest 64-bit integers. FP64 is a view of the tensor's own bytes.
 func floats(t *oip.Tensor) []float64 {
 	switch t.Datatype {
 	case oip.FP64:
@@ -169,7 +173,9 @@ func widen[T number](x []T) []float64 {
 // cache while one column after another takes its own.
 const strip = 64
 
-// fill writes cells in row-major order to the columns of b, whose cells are missing.
+// fill writes cells in row-major order to the columns of b, whose cells are missing, in strips
+// of rows. Where observed is not nil, a 0 leaves the cell missing. Codes that need no lookup
+// take a fast path; all others, and all errors, go through cell.
 func fill[T number](r *rowReader, b *dataset.Batch, cells []T, observed []byte) error {
 	columns := len(b.Columns)
 	for lo := 0; lo < b.Rows; lo += strip {
@@ -200,7 +206,9 @@ func fill[T number](r *rowReader, b *dataset.Batch, cells []T, observed []byte) 
 	return nil
 }
 
-// cell writes one cell of any kind.
+// cell writes one cell of any kind: NaN and what is not observed stay missing. A number that is
+// not a category, or that the column's range does not hold, is an error that names row and
+// column.
 func (r *rowReader) cell(b *dataset.Batch, row, v int, x float64, observed bool) error {
 	if !observed || x != x {
 		return nil // it is missing already

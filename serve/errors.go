@@ -95,6 +95,7 @@ type retryError struct {
 	after time.Duration
 }
 
+// Unwrap gives the error its class, and so its status.
 func (e *retryError) Unwrap() error { return e.error }
 
 // retryAfter returns how long a client should wait, in whole seconds, or 0.

@@ -52,7 +52,9 @@ func percent(s string) string {
 	return b.String()
 }
 
-// grpcCall answers a unary call.
+// grpcCall answers a unary call. The limits hold as for REST: bytes are reserved before the
+// body is read, and those of the answer before it is written. Failures after the headers of a
+// gRPC call are told in its status; a request that is not gRPC gets 415.
 func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	if !isGRPC(r) {
 		w.Header().Set("Accept-Post", "application/grpc, application/grpc+proto")
@@ -136,7 +138,9 @@ func unframe(r *http.Request, body []byte) ([]byte, error) {
 	return body[5:], nil
 }
 
-// grpcAnswer appends the answer of a method to dst.
+// grpcAnswer appends the answer of a method to dst; known is false for a method that the server
+// does not have. The methods are those of inference.GRPCInferenceService, and Check of
+// grpc.health.v1.
 func (s *Server) grpcAnswer(ctx context.Context, service, method string, message, dst []byte) (out []byte, known bool, err error) {
 	if service == grpcHealth {
 		if method != "Check" {

@@ -141,7 +141,9 @@ type call struct {
 	shape  [2]int64
 }
 
-// prepare checks everything that can be checked, and makes the job.
+// prepare checks everything that can be checked before the model runs, and makes the job:
+// parameters, outputs, shapes, then the cost, and only after that the memory for rows and
+// results. The error names the tensor and the field.
 func (c *call) prepare() error {
 	if err := c.params(); err != nil {
 		return err
@@ -194,7 +196,10 @@ func (c *call) prepare() error {
 	return nil
 }
 
-// tensors finds the inputs and checks their shapes.
+// tensors finds the inputs of the query among the request's and checks names, datatypes and
+// shapes; further has those of query.Inputs in their order, nil for one that is left out. All
+// must have the same number of rows, which it notes; a request without x is of one row where
+// the query allows that.
 func (c *call) tensors() (x, observed *oip.Tensor, further []*oip.Tensor, err error) {
 	further = make([]*oip.Tensor, len(c.query.Inputs))
 	columns := int64(len(c.version.schema.Columns))
@@ -382,7 +387,9 @@ func late(err error) error {
 	return fail(ErrLate, "the answer was not there in time; ask for fewer rows or allow more")
 }
 
-// response turns results into tensors.
+// response turns results into tensors of the datatypes that were asked for. A number that an
+// integer datatype does not hold is an error of the request. Seeds that the server drew are
+// among the parameters.
 func (c *call) response() (*oip.Response, error) {
 	resp := &c.resp
 	*resp = oip.Response{Model: c.version.name, Version: c.version.number, ID: c.req.ID, Params: c.answer, Outputs: c.tensor[:0]}
@@ -421,7 +428,8 @@ func cloned(p oip.Params) oip.Params {
 	return out
 }
 
-// encode turns numbers into the contents of a tensor.
+// encode turns numbers into the contents of a tensor, little-endian. FP32 and FP64 hold every
+// result; other datatypes may not, and then it fails.
 func encode(x []float64, d oip.Datatype) ([]byte, error) {
 	raw := make([]byte, 0, len(x)*d.Size())
 	var err error

@@ -244,7 +244,8 @@ func (l *lane) form(q *queue, now time.Time) *batch {
 	return b
 }
 
-// run is a goroutine of a lane.
+// run is a goroutine of a lane: it takes the batch that is due and executes it, or sleeps until
+// one is. After close it ends once the queues are empty, so what was accepted is answered.
 func (l *lane) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -352,7 +353,9 @@ func nans(n int) []float64 {
 	return out
 }
 
-// finish gives each job of a batch its part of the results.
+// finish gives each job of a batch its part of the results, or the error, which is then that of
+// all of them. A job that is spread over several batches is answered when the last one has
+// ended.
 func (l *lane) finish(b *batch, q *Query, w *Work, took time.Duration, err error) {
 	if len(b.pieces) > 1 && err == nil {
 		at := 0

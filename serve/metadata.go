@@ -54,7 +54,9 @@ type columnInfo struct {
 	Repeat     int      `json:"repeat,omitempty"` // columns of this kind; left out: one
 }
 
-// describe returns the metadata of a model, which is opened if it is not in memory.
+// describe returns the metadata of a model, which is opened if it is not in memory; so it may
+// take as long, and fail as, a request. Equal columns without names are listed once with their
+// number: models of images have hundreds.
 func (s *Server) describe(ctx context.Context, name, number string) (*modelInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()

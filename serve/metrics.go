@@ -96,7 +96,8 @@ func family(b *strings.Builder, name, kind, help string) {
 	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// text returns all metrics. waiting says how many rows of each model wait.
+// text returns all metrics in Prometheus' text format. waiting says how many rows of each model
+// wait. All counts are locked together, so that they fit one another.
 func (m *metrics) text(waiting map[string]int) string {
 	var b strings.Builder
 	for _, s := range m.list {

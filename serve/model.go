@@ -25,7 +25,8 @@ type Model interface {
 	Close() error
 }
 
-// Loader opens models. It is safe for concurrent use.
+// Loader opens models. It is safe for concurrent use. The server calls Plan first, makes room,
+// and then calls Open.
 type Loader interface {
 	// Plan returns the memory that the model at path would take, without taking it.
 	Plan(ctx context.Context, path string) (bytes int64, err error)
@@ -33,7 +34,8 @@ type Loader interface {
 	Open(ctx context.Context, path string) (Model, error)
 }
 
-// Query describes one question that a model answers.
+// Query describes one question that a model answers: its tensors and parameters, which the
+// server checks and lists.
 type Query struct {
 	Name   string
 	Inputs []Input // in addition to x and observed
@@ -73,7 +75,7 @@ type Output struct {
 	OnRequest bool
 }
 
-// Param is a parameter of a query.
+// Param is a parameter of a query, beside those of every request.
 type Param struct {
 	Name string
 	// Default is its value where a request lacks it; its type, int64, uint64, float64,
@@ -104,7 +106,7 @@ type Work struct {
 	Answer oip.Params
 }
 
-// Part is a run of rows of one request.
+// Part is a run of rows of one request within a batch.
 type Part struct {
 	Rows int
 	// First is the number of its first row in the request, counted after Repeat. What

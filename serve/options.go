@@ -81,6 +81,8 @@ func set[T comparable](field *T, value T) {
 // nameForm is what a model may be called: the name is part of paths and metrics.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
+// validate reports options that cannot work, after defaults are filled in. Models are not
+// opened here, so their files need not exist yet.
 func (o *Options) validate() error {
 	for _, f := range []struct {
 		name  string

@@ -11,7 +11,10 @@ import (
 // protocol parameters of a request, which every query takes.
 var protocolParams = map[string]bool{"query": true, "timeout": true, "binary_data_output": true}
 
-// params reads the parameters of the query.
+// params reads the parameters of the query into the job: those of the request, else the
+// defaults; a parameter without a default is drawn. Names that neither the query nor the
+// protocol has, types that do not fit and numbers out of range are errors that say what is
+// wanted.
 func (c *call) params() error {
 	for key := range c.req.Params {
 		known := protocolParams[key]
@@ -68,7 +71,9 @@ func (c *call) paramNames() []string {
 	return names
 }
 
-// convert returns x with the type of like, if it is a value of that type.
+// convert returns x with the type of like, and whether it is a value of that type. JSON and
+// protobuf write the same number as different types, so whole floats are integers and integers
+// are floats; texts and booleans are only themselves.
 func convert(x, like any) (any, bool) {
 	switch like.(type) {
 	case int64:
@@ -141,7 +146,9 @@ func unasked(list []Query) []answers {
 	return out
 }
 
-// wanted finds the outputs that the request gets, and their datatypes.
+// wanted finds the outputs that the request gets, by their places in the query, and their
+// datatypes. A request that names none gets all but those on request. Unknown names, one that
+// is asked for twice and datatypes that are not numeric are errors.
 func (c *call) wanted() error {
 	if len(c.req.Outputs) == 0 {
 		c.answers = c.version.unasked[c.job.query]

@@ -295,7 +295,9 @@ func (r *repository) free(bytes int64) {
 	r.freed = make(chan struct{})
 }
 
-// load opens a model, or opens it again, and waits for it.
+// load opens a model, or opens it again, and waits for it; it is what model control and the
+// start of the server call. Several calls wait for the same opening. When ctx ends before, the
+// opening continues and the error is ErrLate.
 func (r *repository) load(ctx context.Context, name string) error {
 	r.mu.Lock()
 	e, err := r.find(name)
@@ -347,7 +349,8 @@ func (r *repository) unload(name string) error {
 	return nil
 }
 
-// index lists the models.
+// index lists the models with their states, and why one is not ready; with ready set, those
+// that are.
 func (r *repository) index(ready bool) []oip.IndexEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -444,7 +447,8 @@ func (r *repository) stop() {
 	r.closing = true
 }
 
-// close closes every model after its requests, then the lanes.
+// close closes every model after its requests, then the lanes. It is called once requests are
+// no longer accepted, and waits for those that run.
 func (r *repository) close() {
 	r.stop()
 	r.openers.Wait()
@@ -475,7 +479,8 @@ func (r *repository) close() {
 	}
 }
 
-// checkQueries holds a model to what requests rely on.
+// checkQueries holds a model to what requests rely on, when it is opened. What it finds is a
+// bug of the model's package, so it says so.
 func checkQueries(list []Query) error {
 	names := map[string]bool{}
 	for i := range list {

@@ -17,7 +17,8 @@ import (
 // JSON.
 const headerLength = "Inference-Header-Content-Length"
 
-// routes are the paths that the server answers.
+// routes are the paths that the server answers: REST, gRPC, metrics and the page. Any other
+// path is a 404 in the protocol's form. Tokens, hosts and origins are checked in front of it.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	get := func(path string, answer func(r *http.Request) (any, error)) {
@@ -96,7 +97,9 @@ func (s *Server) stats(r *http.Request) (any, error) {
 	return map[string]any{"model_stats": list}, err
 }
 
-// restInfer answers POST .../infer.
+// restInfer answers POST .../infer. A queue that is full refuses before the body is read; bytes
+// of the body, and of the answer until a slow client has read it, are reserved. Outputs are
+// binary where the request says so.
 func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 	model := r.PathValue("model")
 	if err := s.models.full(model, r.ContentLength); err != nil {
@@ -230,7 +233,9 @@ func (m *requestBody) grow(size int64) error {
 	return nil
 }
 
-// body reads a request's body within the limits.
+// body reads a request's body within the limits, and reserves its bytes as it grows: a client
+// that announces much and sends little takes little. The caller calls done, also after an
+// error.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) (*requestBody, error) {
 	m := &requestBody{server: s}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {

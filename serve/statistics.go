@@ -44,7 +44,9 @@ func newStatistics(name string) *statistics {
 	}
 }
 
-// request counts a request. query is one of the model's, or empty.
+// request counts a request that has ended, with how long it took in all, waiting and computing.
+// query is one of the model's, or empty if none was found. Times are of requests that
+// succeeded.
 func (s *statistics) request(version, query string, status, rows int, total, queue, compute time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

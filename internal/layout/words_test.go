@@ -23,7 +23,7 @@ var plainWords = []string{
 	"dataset/parquet", "em", "forest", "forest/format", "forest/format/formattest", "forest/format/lightgbm", "forest/format/onnx",
 	"forest/format/treelite", "forest/format/xgboost", "examples/query", "examples/structure", "examples/train", "internal/atomicfile", "internal/golden",
 	"internal/safetensors", "report", "report/curves",
-	"report/tensorboard", "serve", "serve/oip", "serve/page", "docs", "README.md", "CONTRIBUTING.md",
+	"report/tensorboard", "serve", "serve/oip", "serve/page", "docs", "README.md", "CONTRIBUTING.md", "RATIONALE.md", "deploy/README.md",
 }
 
 // tic is a turn of phrase that reviewers strike.

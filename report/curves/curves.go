@@ -62,7 +62,10 @@ type curve struct {
 	points plotter.XYs
 }
 
-// Write draws a measure of runs over an axis, in the format png or svg.
+// Write draws a measure of runs over an axis, in the format png or svg. Runs have colours in
+// turn, training curves dashes. Values that are not finite interrupt a curve. Another format,
+// measure or axis, no run, more than mostRuns and runs without any finite value are errors that
+// match ErrOptions; then nothing is written.
 func Write(w io.Writer, format, measure, axis string, runs []Run) error {
 	if format != "png" && format != "svg" {
 		return fmt.Errorf("%w: format %q; write png or svg", ErrOptions, format)
@@ -109,7 +112,8 @@ func Write(w io.Writer, format, measure, axis string, runs []Run) error {
 	return err
 }
 
-// curvesOf returns the curves of a run.
+// curvesOf returns the curves of a run: training and validation of log-likelihoods, one of
+// everything else. A value that an epoch lacks is NaN.
 func curvesOf(r Run, measure, axis string) ([]curve, error) {
 	xs, err := positions(r.Epochs, axis)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Scalar is a value of a curve.
+// Scalar is a value of a curve at a step.
 type Scalar struct {
 	Tag   string // of the curve; a slash separates its group
 	Value float64
 }
 
-// Writer appends to one event file.
+// Writer appends to one event file. It is not safe for concurrent use.
 type Writer struct{ f *os.File }
 
 // Create makes an event file in dir, which is created if absent. Several runs, or the
