@@ -24,10 +24,12 @@ type Model struct {
 	close  func() error                // does its work once
 }
 
-// Info describes a circuit and its program.
+// Info describes a circuit and its program; run.Info lists its fields, which pce info --json
+// prints.
 type Info = run.Info
 
-// QueryInfo says how a circuit answers a query.
+// QueryInfo says whether a model answers a query, how exactly, and on which properties of its
+// circuit that depends.
 type QueryInfo = run.QueryInfo
 
 // Open opens the model file at path, gzip included: a circuit, native, text or SPFlow's, every
@@ -56,7 +58,11 @@ func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 	return m, nil
 }
 
-// New makes a model of a circuit made by hand, whose parameters params gives.
+// New makes a model of a circuit that the program has built. params gives the parameters of
+// each node that owns some, in the order of package circuit; it is called for the first engine
+// at once, and again for further ones, so it must stay valid and safe for concurrent use. A
+// graph that breaks a rule gives an error that matches circuit.ErrGraph. The graph must not be
+// changed afterwards. Close the model.
 func New(ctx context.Context, g *circuit.Graph, params circuit.ParamFunc, opts Options) (*Model, error) {
 	b, err := run.FromGraph(g, params, opts.Compile())
 	if err != nil {

@@ -198,10 +198,11 @@ func (m *Model) Moments(ctx context.Context, rows [][]float64) (means, variances
 	return means, variances, err
 }
 
-// MPEOptions say how most probable completions are looked for.
+// MPEOptions say how much work goes into looking for the most probable completions of a model
+// that is not deterministic; run.MPEOptions lists them.
 type MPEOptions = run.MPEOptions
 
-// DefaultMPE are the usual options.
+// DefaultMPE are the options of pce query mpe: 8 drawn candidates for each row, a beam of 8.
 var DefaultMPE = run.DefaultMPE
 
 // Completion says how good the completion of a row is.

@@ -10,7 +10,8 @@ import (
 // ModelFile, in the directory of a run, is the model that Open opens.
 const ModelFile = run.ModelFile
 
-// TrainOptions say what is trained, on what, and how.
+// TrainOptions say what is trained, on what, and how; run.TrainOptions lists them. Structure,
+// Train and Dir are needed.
 type TrainOptions = run.TrainOptions
 
 // Rows opens a table. A Structure made for its rows asks for it without a schema;

@@ -36,8 +36,9 @@ type FlowSource interface {
 	WriteAverages(ctx context.Context, offset int64, averages []float32) error
 }
 
-// Plan is a run of steps: those of Schedule from Start up to, without, epoch
-// Epochs. The rows of a step are cut into dataset.Shards of ShardRows rows.
+// Plan is a run of steps: those of Schedule from Start up to epoch Epochs, which is not part of
+// it. The rows of a step are cut into dataset.Shards of ShardRows rows, whose counts are added
+// as one; epochs count from 0.
 type Plan struct {
 	dataset.Schedule
 	ShardRows int

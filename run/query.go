@@ -254,7 +254,7 @@ type MPEOptions struct {
 	Seed uint64 // of the draws
 }
 
-// DefaultMPE are the usual options.
+// DefaultMPE are the options of pce query mpe and of the server.
 var DefaultMPE = MPEOptions{Candidates: 8, Beam: 8}
 
 // maxCandidates bounds the candidates of a row, maxBeam its partial completions, and mpeSweeps

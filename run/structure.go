@@ -38,8 +38,8 @@ type HCLT struct {
 	ChowLiu structures.ChowLiuOptions
 }
 
-// DefaultStructure returns a hidden Chow-Liu tree of 64 latents, and usual
-// settings for the other structures.
+// DefaultStructure returns a hidden Chow-Liu tree of 64 latents, and usual settings for the
+// other structures. With Latents 0 the number of training rows chooses them.
 func DefaultStructure() Structure {
 	return Structure{
 		Kind:    "hclt",

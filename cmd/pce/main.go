@@ -13,7 +13,7 @@
 //
 // # Source
 //
-// One file a command; run.go builds the tree, exit.go maps errors to codes.
+// One file per command; run.go builds the tree, exit.go maps errors to codes.
 package main
 
 import (
