@@ -86,7 +86,7 @@ func (p *probe) copies() error {
 	return p.free(src, dst)
 }
 
-// blocks is so many blocks for each multiprocessor, or two in all.
+// blocks is that many blocks for each multiprocessor, or two in all.
 func (p *probe) blocks(each int) int { return p.size(each*p.card.Multiprocessors, 2) }
 
 func (p *probe) free(list ...cuda.Ptr) error {

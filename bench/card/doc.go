@@ -7,7 +7,7 @@
 // # Shapes and units
 //
 // Every line of the output is a JSON object. Most are readings: what was read, its
-// value, unit and a note. Rates are bytes, operations or instructions a second, of
+// value, unit and a note. Rates are bytes, operations or instructions per second, of
 // the median of several launches timed by events; an operation is a multiplication or
 // an addition.
 //

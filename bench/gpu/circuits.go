@@ -10,7 +10,7 @@ import (
 // structure is a circuit of Table 1.
 type structure struct {
 	name  string // of its config
-	edges int    // sum edges are so many times the square of the latents
+	edges int    // sum edges are that many times the square of the latents
 	sizes []int  // latents, as in the table
 	peer  string // its name in PyJuice's benchmark
 }
@@ -80,7 +80,7 @@ func one(s step, budget time.Duration) part {
 }
 
 // weighed is the budget of a bench: its start, its two seconds, and time to make the
-// parameters of so many sum edges on the host and to send them.
+// parameters of that many sum edges on the host and to send them.
 func weighed(edges int) time.Duration {
 	return 8*time.Second + time.Duration(edges/40_000_000)*time.Second
 }

@@ -16,13 +16,14 @@ import (
 // single files, relative to the module. The list grows with what is edited. Tests and
 // generated files are left out.
 var plainWords = []string{
-	".", "bench/scale", "run", "circuit", "circuit/format", "circuit/format/formattest", "circuit/format/native", "circuit/format/spflow",
+	".", "bench/card", "bench/gpu", "bench/query", "bench/scale", "bench/serve", "run", "circuit", "circuit/format", "circuit/format/formattest", "circuit/format/native", "circuit/format/spflow",
 	"circuit/format/text", "circuit/reference", "circuit/structures", "cluster", "cluster/assign", "cluster/bustest", "cluster/chaos", "cluster/job",
 	"cluster/natsbus", "cluster/peer", "cluster/peer/wire", "cluster/peertest", "cluster/scale", "cluster/simnet",
-	"codec", "codec/lanes", "configs", "cmd/pce", "compile/reduction", "dataset", "dataset/datasettest", "dataset/digits", "dataset/fields", "dataset/ndarray",
+	"codec", "codec/lanes", "configs", "cmd/pce", "compile/reduction", "compile/spn", "dataset", "dataset/datasettest", "dataset/digits", "dataset/fields", "dataset/ndarray",
 	"dataset/parquet", "em", "forest", "forest/format", "forest/format/formattest", "forest/format/lightgbm", "forest/format/onnx",
 	"forest/format/treelite", "forest/format/xgboost", "examples/query", "examples/structure", "examples/train", "internal/atomicfile", "internal/golden",
-	"internal/safetensors", "report", "report/curves",
+	"internal/invariants", "internal/periodic", "internal/safetensors", "kernels", "kernels/cpu", "kernels/cpu/micro", "kernels/cuda", "kernels/cuda/driver",
+	"kernels/cuda/tensor", "kernels/emulator/lanes", "kernels/simt/simttest", "kernels/tensor", "report", "report/curves",
 	"report/tensorboard", "serve", "serve/oip", "serve/page", "docs", "README.md", "CONTRIBUTING.md", "RATIONALE.md", "deploy/README.md",
 }
 

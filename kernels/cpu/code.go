@@ -9,7 +9,7 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// codeRows is how many rows a thread takes at least: fewer are not worth starting one.
+// codeRows is the least number of rows that a thread takes: fewer are not worth starting one.
 const codeRows = 512
 
 // codeProgram runs code by the interpreter.

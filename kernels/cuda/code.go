@@ -70,7 +70,7 @@ func (t *Thread) Unload(c *Code) error {
 	return t.drv.Unload(old.module)
 }
 
-// Function finds a kernel of the code, for blocks of so many threads with up to
+// Function finds a kernel of the code, for blocks of that many threads with up to
 // shared bytes of dynamic shared memory.
 func (t *Thread) Function(c *Code, name string, threads, shared int) (Function, error) {
 	f, ok := c.functions[name]

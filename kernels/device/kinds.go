@@ -33,7 +33,7 @@ type Kind struct {
 	Check func(o Options) error
 }
 
-// Memory is what a module takes on a device besides its parameters, in bytes.
+// Memory is what a module takes on a device in addition to its parameters, in bytes.
 type Memory struct {
 	Values  int64 // of vectors, and the cells of the rows that are on the device at a time
 	Flows   int64

@@ -22,7 +22,7 @@ type Place struct {
 }
 
 // Find returns the place with a name: that of a registered kind, with a number
-// behind a colon where there are several, or auto, which "" stands for too. The device
+// behind a colon where there are several, or auto, which "" means too. The device
 // need not be there: Open finds out.
 func Find(name string) (Place, error) {
 	asked := cmp.Or(name, auto)

@@ -1,9 +1,9 @@
 // Package emulator is a GPU without a GPU: a cuda.Driver that interprets the PTX
 // that package ptx knows, lane by lane, and refuses what a card would let pass in
-// silence: accesses out of bounds, misaligned or of bytes nobody wrote, races,
+// silence: accesses out of bounds, misaligned or of bytes never written, races,
 // barriers that not all warps reach, warps that shuffle with lanes missing, streams
 // that touch the same memory with nothing to order them. Streams work late: when
-// somebody waits for them.
+// the host waits for them.
 //
 // # Shapes and units
 //

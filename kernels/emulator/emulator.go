@@ -250,7 +250,7 @@ func (e *Emulator) CopyIn(dst cuda.Ptr, src []byte, s cuda.Stream) error {
 	return nil
 }
 
-// CopyOut copies to the host. Bytes that nobody wrote arrive as 0xa5.
+// CopyOut copies to the host. Bytes that were never written arrive as 0xa5.
 func (e *Emulator) CopyOut(dst []byte, src cuda.Ptr, s cuda.Stream) error {
 	st, err := e.stream("CopyOut", s)
 	if err != nil {

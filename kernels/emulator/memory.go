@@ -127,7 +127,7 @@ func (m *memory) copyIn(dst cuda.Ptr, src []byte) error {
 	return nil
 }
 
-// copyOut reads bytes for the host. Those that nobody wrote read as 0xa5.
+// copyOut reads bytes for the host. Those that were never written read as 0xa5.
 func (m *memory) copyOut(dst []byte, src cuda.Ptr) error {
 	if len(dst) == 0 {
 		return nil

@@ -17,7 +17,7 @@ func (c *clock) join(o clock) {
 }
 
 // word says who touched four bytes of global memory in the launch that runs.
-// Blocks count from 1; manyBlocks stands for more than one.
+// Blocks count from 1; manyBlocks means more than one.
 type word struct {
 	launch  uint32
 	writer  int32
@@ -86,7 +86,7 @@ func (w *warp) noteWrite(a *allocation, at, size uint64, lane int) bool {
 			return w.conflict(a, i, lane, "written", "written", p.writer)
 		}
 		// Of several readers nothing is known but that one is another block: a fault
-		// only where this block has waited for nobody.
+		// only where this block has not waited for another.
 		if p.rmask&mask != 0 && !w.after(p.reader, p.read) && (p.reader != manyBlocks || len(w.blk.seen) == 0) {
 			return w.conflict(a, i, lane, "written", "read", p.reader)
 		}

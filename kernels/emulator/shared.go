@@ -117,7 +117,7 @@ func (w *warp) touch(at, size uint64, lane int, how access) bool {
 }
 
 // touchFast notes an access to whole words that nothing speaks against, as most
-// are: words that nobody has touched since the last barrier, or this warp in the
+// are: words that no warp has touched since the last barrier, or this warp in the
 // same way, or other warps reading too. It returns how many words it has done.
 func (b *block) touchFast(first, n, me uint64, how access) uint64 {
 	words := b.shadow[first : first+n]

@@ -8,7 +8,7 @@ import (
 )
 
 // stream is a queue of work, which is done as late as a card may do it: when
-// somebody waits for it. So memory of the host that changes too early, or is read
+// the host waits for it. So memory of the host that changes too early, or is read
 // too early, shows.
 type stream struct {
 	id      int32
@@ -159,7 +159,7 @@ func (e *Emulator) NewEvent() (cuda.Event, error) {
 	return h, nil
 }
 
-// Record lets the event stand for the stream's work so far.
+// Record makes the event mean the stream's work so far.
 func (e *Emulator) Record(h cuda.Event, on cuda.Stream) error {
 	s, err := e.stream("Record", on)
 	if err != nil {
@@ -181,7 +181,7 @@ func (e *Emulator) Record(h cuda.Event, on cuda.Stream) error {
 	return nil
 }
 
-// WaitEvent lets later work of the stream come after what the event stands for now.
+// WaitEvent lets later work of the stream come after what the event means now.
 // If that lies in a stream that is captured, this one is captured too.
 func (e *Emulator) WaitEvent(on cuda.Stream, h cuda.Event) error {
 	s, err := e.stream("WaitEvent", on)

@@ -17,7 +17,7 @@ type (
 	wide   = lanes.Wide
 )
 
-// signal says how a warp goes on after an operation.
+// signal says how a warp continues after an operation.
 type signal uint8
 
 const (
@@ -113,7 +113,7 @@ func (w *warp) start(threads int) {
 	w.groups = narrow{}
 }
 
-// run goes on until the warp waits, yields, ends or fails.
+// run continues until the warp waits, yields, ends or fails.
 func (w *warp) run() signal {
 	ops, count := w.blk.run.kernel.ops, w.blk.count
 	for {
@@ -143,7 +143,7 @@ func (w *warp) run() signal {
 	}
 }
 
-// branch sends lanes m to the target; the others go on.
+// branch sends lanes m to the target; the others continue.
 func branch(w *warp, o *op, m uint32) signal {
 	if o.target < w.pc {
 		if w.jumps++; w.jumps > w.blk.run.maxJumps {
@@ -193,7 +193,7 @@ func meet(w *warp, o *op, _ uint32) signal {
 	return next
 }
 
-// leave goes on with the region outside, or the next one that has lanes.
+// leave continues with the region outside, or the next one that has lanes.
 func (w *warp) leave() signal {
 	for len(w.outer) > 0 {
 		r := w.outer[len(w.outer)-1]

@@ -99,7 +99,7 @@ func (b *Builder) Atom(op string, t Type, addr Value, offset int, x any) Value {
 }
 
 // CopyAsync starts a copy of size bytes, 4, 8 or 16, from global to shared memory.
-// With have, a register, only so many are read and zeros follow.
+// With have, a register, only that many are read and zeros follow.
 func (b *Builder) CopyAsync(dst Value, dstOffset int, src Value, srcOffset, size int, have ...Value) {
 	level := "ca"
 	if size == 16 {

@@ -95,7 +95,7 @@ func (c *CFG) join(k *Kernel, i int) {
 // or -1 where there is none.
 //
 // Threads that have ended need no place to meet the others. So a guarded ret or
-// exit counts as going on, and of several ends one alone counts: that to which
+// exit counts as continuing, and of several ends one alone counts: that to which
 // ways lead from most blocks, the last in the text of such.
 //
 // The method is the iteration of Cooper, Harvey and Kennedy, "A Simple, Fast

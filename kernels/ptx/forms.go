@@ -182,7 +182,7 @@ var forms = []form{
 	{opcode: "red.global.{and,or}.b32", args: "[g] T|#"},
 	{opcode: "red.shared.{and,or}.b32", args: "[s] T|#"},
 
-	// Copies that go on beside the instructions.
+	// Copies that run beside the instructions.
 	{opcode: "cp.async.ca.shared.global", args: "[s] [g] 4|8|16"},
 	{opcode: "cp.async.ca.shared.global", args: "[s] [g] 4|8|16 r|n"},
 	{opcode: "cp.async.cg.shared.global", args: "[s] [g] 16"},

@@ -23,7 +23,7 @@ import "errors"
 
 // Errors that callers may test for with errors.Is.
 var (
-	// ErrSyntax means text that is no module.
+	// ErrSyntax means text that is not a module.
 	ErrSyntax = errors.New("ptx: syntax")
 	// ErrInvalid means a module that breaks a rule of the language.
 	ErrInvalid = errors.New("ptx: invalid")

@@ -176,10 +176,10 @@ func appendHex(b []byte, v uint64, digits int) []byte {
 // String returns the register as text names it, "%r5".
 func (r Reg) String() string { return string(r.append(nil)) }
 
-// String returns the operand as it stands in text.
+// String returns the operand as text has it.
 func (o Operand) String() string { return string(o.append(nil)) }
 
-// String returns the instruction as it stands in text, with its semicolon.
+// String returns the instruction as text has it, with its semicolon.
 func (in *Inst) String() string { return string(in.append(nil)) }
 
 // Opcode returns the instruction's dotted parts, "ld.global.v4.f32".

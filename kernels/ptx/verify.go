@@ -21,7 +21,7 @@ var targets = map[string]struct{ sm, since int }{
 
 // Verify reports the first breach of the language's rules: instructions that are
 // not in the table of forms or that the version or the target lacks, operands that
-// do not fit, names that stand for nothing, addresses of variables out of bounds
+// do not fit, names that mean nothing, addresses of variables out of bounds
 // or not aligned, barriers and instructions of whole warps under a guard, bodies
 // that end without end, and registers that are read on some way before they are
 // written. A guarded write counts where the same guard, or the same branch, holds
@@ -136,7 +136,7 @@ func (v *verifier) claim(what, name string) error {
 	return nil
 }
 
-// declarations checks all that stands in front of the body.
+// declarations checks all that comes before the body.
 func (v *verifier) declarations() error {
 	k := v.kernel
 	switch {

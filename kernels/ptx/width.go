@@ -46,7 +46,7 @@ func (t Type) Bytes() int {
 }
 
 // Class returns the class of the registers that hold a value of the type. Those
-// of 8 bits stand in %h; loads, stores and cvt also know them in %r.
+// of 8 bits are in %h; loads, stores and cvt also know them in %r.
 func (t Type) Class() Class {
 	switch {
 	case t == Pred:

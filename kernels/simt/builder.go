@@ -215,7 +215,7 @@ func (b *Builder) If(condition Value, yes, no func() []Value) []Value {
 	return br.Results
 }
 
-// Loop appends a loop of at most so many turns. body appends a turn to a block of its own:
+// Loop appends a loop of at most that many turns. body appends a turn to a block of its own:
 // it takes the carried values and returns the next ones and whether the lane continues.
 func (b *Builder) Loop(most int, init []Value, body func(carried []Value) (next []Value, more Value)) []Value {
 	l := &Repeat{Most: most, Init: init}

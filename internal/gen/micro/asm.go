@@ -149,7 +149,7 @@ func (a *asm) maskOf(width gp) {
 
 // columns emits a walk over the columns of a row: body handles n vectors at
 // byte offset off, the last one under mask. unroll vectors are taken at once
-// while there are so many.
+// while there are that many.
 func (a *asm) columns(width gp, unroll int, body func(off gp, n int, mask reg.Register)) {
 	off, left := a.GP64(), a.GP64()
 	a.XORQ(off, off)

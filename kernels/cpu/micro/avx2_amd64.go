@@ -2,7 +2,7 @@
 
 package micro
 
-// avx2 is the set for AVX2 and FMA. Widths that are no multiple of 8 run the
+// avx2 is the set for AVX2 and FMA. Widths that are not a multiple of 8 run the
 // generic kernels.
 var avx2 = &Set{
 	Name:           "avx2",

@@ -9,7 +9,7 @@ type HalfSet struct {
 
 	// Tops does top[r] = exponent of the largest element of x[r][:]. Elements are
 	// not negative, width is a multiple of 32. A row without a normal float32 gets
-	// -127, one with an infinity or what is no number more than 127.
+	// -127, one with an infinity or what is not a number more than 127.
 	Tops func(top *int32, x *float32, xRow, rows, width int)
 
 	// Pack does dst[r][k] = half(x[r][k] * 2^-shift[r] * columns[k]), without the
@@ -19,7 +19,7 @@ type HalfSet struct {
 	Pack func(dst *uint16, dstRow int, x *float32, xRow int, shift *int32, columns *float32, rows, width int)
 
 	// Peaks does peak[k] = 2^exponent of the largest x[r][k] over the rows whose
-	// shift is not ZeroRow, 0 where that is no normal float32. Elements are not
+	// shift is not ZeroRow, 0 where that is not a normal float32. Elements are not
 	// negative, width is a multiple of 32.
 	Peaks func(peak *float32, x *float32, xRow int, shift *int32, rows, width int)
 

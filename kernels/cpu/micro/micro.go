@@ -89,7 +89,7 @@ type Set struct {
 	// Quantize does acc[i] += int64(nearest even(round(x[i]*y[i]) / grid)). It
 	// rounds as an update does whose Grid is grid·2^23, so that float32(acc)*grid
 	// gives back the rounded product. grid is a power of two, quotients stay
-	// below 2^63; y == nil stands for ones.
+	// below 2^63; y == nil means ones.
 	Quantize func(acc *int64, x, y *float32, n int, grid float32)
 
 	// Chain, where not nil, tabulates probabilities that follow each other by factors;

@@ -162,7 +162,7 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 		return
 	}
 	n := hi - lo
-	// Whoever reads counts leaves zeros; the counts of missing cells are read here.
+	// A task that reads counts leaves zeros; the counts of missing cells are read here.
 	for _, f := range fs {
 		if codes := x.columnCodes(&x.prog.Inputs[f.input]); codes.wide != nil {
 			x.set.ScatterAddWide(&w.count[lo], width, &codes.wide[0], &f.flow[lo], f.row, x.call.rows, n)

@@ -23,7 +23,7 @@ type mixBuffers struct {
 	strip []float32 // [rowsMax, mixCodes]: probabilities of the last codes
 }
 
-// mixSizes are for so many rows, units of an input, and units of one that several
+// mixSizes are for that many rows, units of an input, and units of one that several
 // elements read.
 type mixSizes struct{ rows, units, shared int }
 

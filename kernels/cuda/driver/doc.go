@@ -1,5 +1,5 @@
 // Package driver makes the calls of the CUDA driver API that gorgonia.org/cu lacks:
-// limits of functions, launches whose arguments stand in slots of eight bytes,
+// limits of functions, launches whose arguments are in slots of eight bytes,
 // capture and launch of graphs, pinned memory, loading with the compiler's log,
 // names of codes. It works on the handles of that package.
 //

@@ -41,7 +41,7 @@ const (
 func function(f cu.Function) C.CUfunction { return *(*C.CUfunction)(unsafe.Pointer(&f)) }
 func stream(s cu.Stream) C.CUstream       { return *(*C.CUstream)(unsafe.Pointer(&s)) }
 
-// AllowShared lets launches of f ask for so many bytes of dynamic shared memory.
+// AllowShared lets launches of f ask for that many bytes of dynamic shared memory.
 func AllowShared(f cu.Function, bytes int) error {
 	return check(C.cuFuncSetAttribute(function(f), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))
 }

@@ -105,7 +105,7 @@ func (x *executor) upload(tables []plan.Table) error {
 	return nil
 }
 
-// workspace allocates what the kernels write besides the caller's buffers.
+// workspace allocates what the kernels write other than the caller's buffers.
 func (x *executor) workspace(spaces []plan.Space) error {
 	for _, s := range spaces {
 		p, err := x.alloc(s.Bytes)

@@ -125,7 +125,7 @@ func singleToHalf(x uint32) uint32 {
 	return singleToHalfEdge(x)
 }
 
-// singleToHalfEdge does so for numbers that are no normal f16.
+// singleToHalfEdge does so for numbers that are not normal in f16.
 func singleToHalfEdge(x uint32) uint32 {
 	sign, x := x>>16&0x8000, x&0x7fffffff
 	switch {

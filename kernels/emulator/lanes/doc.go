@@ -6,7 +6,7 @@
 // # Shapes and units
 //
 // A register of a warp is an array of 32 numbers of 32 or 64 bits, as integers; f32
-// and f16x2 stand in it as their bits. Functions compute all lanes; results may be
+// and f16x2 are in it as their bits. Functions compute all lanes; results may be
 // written over operands. A Set finds registers in a file: a block of memory with the
 // registers of one warp.
 //

@@ -183,7 +183,7 @@ var whole32 = map[string]Func32{
 	"bfe.s32": each(extractSigned),
 }
 
-// whole64 are those on 64 bits; shifts, whose numbers have 32, stand in shifts64.
+// whole64 are those on 64 bits; shifts, whose numbers have 32, are in shifts64.
 var whole64 = map[string]Func64{
 	"add":     func(d, a, b, _ *Wide) { add(d, a, b) },
 	"sub":     func(d, a, b, _ *Wide) { sub(d, a, b) },

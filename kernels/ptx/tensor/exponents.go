@@ -24,7 +24,7 @@ func (k *kernel) start(e exponentSum) {
 	k.Set(e.least, 0)
 }
 
-// addTo adds an exponent, as it stands in memory.
+// addTo adds an exponent, as memory has it.
 func (k *kernel) addTo(e exponentSum, exp ptx.Value) {
 	k.Into(e.sum).AddSat(e.sum, exp)
 	k.Into(e.least).Min(e.least, k.Min(e.sum, exp))

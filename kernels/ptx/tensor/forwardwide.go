@@ -86,7 +86,7 @@ func (v Variant) forwardWide() *ptx.Kernel {
 	return k.Kernel()
 }
 
-// multiplyWideForward adds up the steps of a group, whose operands stand at a place.
+// multiplyWideForward adds up the steps of a group, whose operands are at a place.
 func (k *kernel) multiplyWideForward(p *wideProduct, sum, place, first, steps, tiles ptx.Value) {
 	var (
 		s      = k.Block

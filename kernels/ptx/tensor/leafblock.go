@@ -98,7 +98,7 @@ type column struct {
 	pitch any       // bytes from row to row
 }
 
-// column returns the unit's column of the parameters' area whose offset stands in a
+// column returns the unit's column of the parameters' area whose offset is in a
 // field of the input's record, in an array of elements of size bytes that has the
 // parameters' places.
 func (l *leafBlock) column(arg string, size, field int) column {

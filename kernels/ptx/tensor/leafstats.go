@@ -141,7 +141,7 @@ func (l *leafBlock) eachUse(do func(use, kept, pitch ptx.Value)) {
 // pairs of a row and its code.
 const leafOwn = "own"
 
-// tiles declares the shared memory of addRows with so many tiles at a time.
+// tiles declares the shared memory of addRows with that many tiles at a time.
 func (l *leafBlock) tiles(deep int) {
 	l.Shared(leafTiles, 16, 2*deep*leafTile*32*4)
 	l.Shared(leafOwn, 8, leafWarps*deep*leafTile*8)

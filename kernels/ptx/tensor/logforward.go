@@ -40,7 +40,7 @@ func (v Variant) logForward() *ptx.Kernel {
 	return k.Kernel()
 }
 
-// The kinds of vectors in the list, besides stored products.
+// The kinds of vectors in the list, other than stored products.
 const (
 	vectorInput = 0
 	vectorSum   = 1
@@ -212,7 +212,7 @@ func (f *logForward) logOutput(sum, group, i, top ptx.Value) logValue {
 }
 
 // eachStep goes through the steps of output i of a group: the address of its S
-// weights and the first column they stand for.
+// weights and the first column that they mean.
 func (f *logForward) eachStep(sum, group, i ptx.Value, do func(weights, column ptx.Value)) {
 	s := f.Block
 	own := f.At(f.arg(ArgParams), f.Mul(i, s), 4)

@@ -10,7 +10,7 @@ import (
 var printed sync.Map
 
 // Printed returns the module of a variant and its text. Both are made when a variant is
-// first asked for, and shared from then on: nobody may change them. A device takes
+// first asked for, and shared from then on: no caller may change them. A device takes
 // variants from a few dozen at most, and each text has some hundred kilobytes.
 func (v Variant) Printed() (*ptx.Module, []byte) {
 	once, ok := printed.Load(v)

@@ -3,7 +3,7 @@ package tensor
 import "github.com/pce-engine/pce/kernels/ptx"
 
 // BareFactors is how many factors are multiplied without an exponent for each
-// product. Products of more are formed once a step where somebody keeps them.
+// product. Products of more are formed once per step where they are kept.
 const BareFactors = 3
 
 // lanes is the number of threads that share a row while operands are formed.

@@ -21,7 +21,7 @@ const (
 // members take.
 func PatchTotals(edge int) int { return 4 * edge * edge }
 
-// PatchShared is the shared memory of a kernel on patches besides.
+// PatchShared is the shared memory of a kernel on patches in addition to that.
 func PatchShared(edge int) int {
 	return (ratioStages+operandStages)*patch(edge).stageBytes() + headSize*patchHeads
 }
@@ -163,7 +163,7 @@ func (f *patchFlows) warpColumn() ptx.Value {
 }
 
 // eachTotal goes through the thread's sums, four at a time, and the places where those
-// of a patch with several members wait: nobody else's.
+// of a patch with several members wait: no others.
 func (f *patchFlows) eachTotal(do func(at ptx.Value, offset int, list []ptx.Value)) {
 	at := f.At(f.Symbol(room), f.Special("%tid.x"), 16)
 	n := 0

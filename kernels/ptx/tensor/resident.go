@@ -22,12 +22,12 @@ const residentThreads = ResidentGroups * tileThreads
 // room is the dynamic shared memory.
 const room = "room"
 
-// ResidentBytes is the dynamic shared memory of sums of so many columns.
+// ResidentBytes is the dynamic shared memory of sums of that many columns.
 func (v Variant) ResidentBytes(columns int) int {
 	return (columns + v.chunk() - 1) / v.chunk() * v.slabBytes()
 }
 
-// ResidentShared is the shared memory of KernelForwardResident besides.
+// ResidentShared is the shared memory of KernelForwardResident in addition to that.
 func (v Variant) ResidentShared() int { return 2*ResidentGroups*v.slabBytes() + 4*RowTile }
 
 // Resident reports whether the variant has KernelForwardResident.

@@ -2,7 +2,7 @@ package tensor
 
 import "encoding/binary"
 
-// Tables say what a kernel works on. They stand in the card's memory as words of
+// Tables say what a kernel works on. They lie in the card's memory as words of
 // 32 bits and do not change once a program is loaded. Every record has a fixed
 // number of words; the constants named after its fields are byte offsets in it.
 // Offsets that can pass 32 bits take two words, the low one first.

@@ -197,7 +197,7 @@ func Bits(rng *rand.Rand, t simt.Type) uint64 {
 	return uint64(rng.IntN(16))
 }
 
-// Buffers returns slices for the inputs of a module, with random elements for so many rows,
+// Buffers returns slices for the inputs of a module, with random elements for that many rows,
 // and for its outputs, with zeros.
 func Buffers(rng *rand.Rand, m *simt.Module, rows int) (in, out []any) {
 	for i, list := range [][]simt.Param{m.Inputs, m.Outputs} {

@@ -15,6 +15,6 @@
 // # Source
 //
 // The roofline model: S. Williams, A. Waterman, D. Patterson, CACM 52(4), 2009. Issue,
-// latency and waves of blocks besides: S. Hong, H. Kim, An analytical model for a GPU
+// latency and waves of blocks, too: S. Hong, H. Kim, An analytical model for a GPU
 // architecture with memory-level and thread-level parallelism awareness, ISCA 2009.
 package plan

@@ -8,7 +8,7 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// families are the leaves that there are kernels for, besides those whose
+// families are the leaves that there are kernels for, other than those whose
 // parameters are their table.
 var families = map[string]uint32{
 	"gaussian":             tensor.FamilyGaussian,

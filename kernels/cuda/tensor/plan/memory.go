@@ -7,7 +7,7 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// Memory is what a loaded module takes on the card besides its buffers, in bytes.
+// Memory is what a loaded module takes on the card in addition to its buffers, in bytes.
 type Memory struct {
 	Values  int64 // of the vectors that keep some, with exponents
 	Flows   int64 // for training and queries: ratios, and flows of the products that need theirs later

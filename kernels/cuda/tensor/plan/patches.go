@@ -115,7 +115,7 @@ func (t *Tables) regions() (list []region) {
 }
 
 // spans returns the columns of a sum, those side by side put together as long as they
-// have at most so many blocks.
+// have at most that many blocks.
 func (t *Tables) spans(sum int, most uint32) (list []tensor.Column) {
 	s := &t.Sums[sum]
 	for _, c := range t.Columns[s.Column : s.Column+s.Columns] {
@@ -126,7 +126,7 @@ func (t *Tables) spans(sum int, most uint32) (list []tensor.Column) {
 	return list
 }
 
-// goesOn reports whether a column goes on with another, which it then has too.
+// goesOn reports whether a column continues with another, which it then has too.
 func (t *Tables) goesOn(c, next *tensor.Column) bool {
 	if next.Element != c.Element || next.Column != c.Column+c.Blocks*uint32(t.Size) || next.Steps != c.Steps || c.Blocks == 1 ||
 		next.Blocks > 1 && next.Stride != c.Stride {

@@ -62,7 +62,7 @@ const NoSlot = ^uint64(0)
 const align = 64
 
 // NewTables lowers a program for launches of up to m.Rows rows. What kernels cannot
-// index with so many is an error.
+// index with that many is an error.
 func NewTables(m layers.Module) (*Tables, error) {
 	if err := checkRows(m.Rows); err != nil {
 		return nil, err
@@ -355,7 +355,7 @@ func (t *Tables) makeColumns(edges [][]edge) {
 	}
 }
 
-// beside reports whether a column block goes on with a column, whose stride it
+// beside reports whether a column block continues with a column, whose stride it
 // sets if it is the second.
 func (t *Tables) beside(c *tensor.Column, first, next []edge) bool {
 	a, b := first[0], next[0]

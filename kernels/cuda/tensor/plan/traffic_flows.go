@@ -30,7 +30,7 @@ func (r reads) first(p readPart) bool {
 	return !before
 }
 
-// through adds what a product of rows with outputs of so many columns takes of shared
+// through adds what a product of rows with outputs of that many columns takes of shared
 // memory, in tiles of rows: it writes both sides and reads the rows once, the outputs
 // once for each of four warps. In wide tiles each warp reads 64 rows and 32 outputs.
 func (c *Cost) through(t *Tables, columns, outputs, tile, rows float64) {

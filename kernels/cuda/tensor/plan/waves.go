@@ -27,7 +27,7 @@ func (g grid) share() float64 {
 }
 
 // Limits of a multiprocessor of capability 9.0. Registers are given out in units of
-// registerUnit to a warp, and a block takes blockShared of shared memory besides its own.
+// registerUnit to a warp, and a block takes blockShared of shared memory and its own.
 const (
 	registersOfProcessor = 64 << 10
 	registerUnit         = 256
@@ -60,7 +60,7 @@ func newOccupancy(v tensor.Variant) occupancy {
 	return o
 }
 
-// grid lays a launch of so many blocks on a card.
+// grid lays a launch of that many blocks on a card.
 func (o occupancy) grid(w Work, blocks, processors int) grid {
 	f := o[w.Kernel]
 	warps := (f.threads + 31) / 32

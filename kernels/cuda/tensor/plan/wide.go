@@ -224,7 +224,7 @@ func (t *Tables) continues(g, next *tensor.Group) bool {
 	return true
 }
 
-// pieces is how many columns from one on have so many blocks.
+// pieces is how many columns from one on have that many blocks.
 func (t *Tables) pieces(column, blocks uint32) (n uint32) {
 	for had := uint32(0); had < blocks; n++ {
 		had += t.Columns[column+n].Blocks
