@@ -72,7 +72,9 @@ func (s *state) block(c coder, b *block, records int, columns []int32, marks int
 	return nil
 }
 
-// codeRecords codes which records are literal, and those.
+// codeRecords codes which records are literal, each given whether the one before was, and the
+// bytes of those that are. When it decodes, it fills the block, and refuses one that would grow
+// beyond the limits of a block before it takes the memory.
 func (b *block) codeRecords(c coder, records, width int, decodes bool) error {
 	var kinds [2]counts
 	var text texts

@@ -198,7 +198,10 @@ func (s *state) split(t int) {
 	}
 }
 
-// codeCell codes the cell of row r at step t, and gives the inputs their values.
+// codeCell codes the cell of row r at step t, or decodes it and returns the code, and then
+// gives the inputs of the step their values at it. state.prepare(t) has computed the rows
+// before. A cell that is impossible under the model is coded as any, and counts as missing for
+// the steps to come.
 func (s *state) codeCell(c cellCoder, t, r, code int) int {
 	inputs := s.m.plan.inputs[t]
 	d := &s.cell

@@ -38,6 +38,9 @@ type writer struct {
 	blocks uint64
 }
 
+// run compresses the whole input. The framing is found from its first bytes, records are
+// gathered into blocks and coded, and the end has a digest of the content. Input without a
+// single row of the model is an error, as its compressed form would be larger.
 func (w *writer) run(ctx context.Context) error {
 	for len(w.buf) < startSize && !w.eof {
 		if err := w.fill(); err != nil {
@@ -170,7 +173,8 @@ func (w *writer) header() error {
 	return nil
 }
 
-// flush codes and writes the block, unless it is empty.
+// flush codes and writes the block with its length and checksum, unless it is empty. It is
+// where a cancelled context ends the work.
 func (w *writer) flush(ctx context.Context) error {
 	b := &w.block
 	if len(b.literal) == 0 {

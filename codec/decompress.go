@@ -40,6 +40,8 @@ type reader struct {
 	text    []byte
 }
 
+// run restores the whole file, block by block, and checks the digest at its end. Every number
+// of the file is bounded before memory is taken for it.
 func (r *reader) run(ctx context.Context) error {
 	if err := r.header(); err != nil {
 		return err
@@ -113,7 +115,8 @@ func (r *reader) short(err error) error {
 	return r.cut(err, fmt.Sprintf("it is cut short after %d bytes; get it again", r.stats.Stored))
 }
 
-// number reads a uvarint of at most most.
+// number reads a uvarint of at most most. A larger one, or one of more than five bytes, is
+// damage, and the error says at which byte.
 func (r *reader) number(what string, most int) (int, error) {
 	x := uint64(0)
 	for shift := 0; ; shift += 7 {
@@ -179,7 +182,8 @@ func (r *reader) readBlock(number uint64, records int) error {
 	return r.render()
 }
 
-// render writes the records of the block.
+// render writes the records of a block that was decoded, as the framing writes rows, literal
+// ones as they are. The last record of an open block has no line end.
 func (r *reader) render() error {
 	b, width := &r.block, len(r.m.schema.Columns)
 	row, literal := 0, 0

@@ -58,7 +58,10 @@ type cellTexts struct {
 // sampleLines is how many lines of a file are tried in every style.
 const sampleLines = 64
 
-// newLines returns the framing in which most of the first lines are rows.
+// newLines returns the framing in which most of the first lines of a table in text are rows of
+// the model; whole says that start is all of it. Line ends are told by their bytes; delimiters
+// and ways to quote that occur are tried, each with the names in the first line if it has some.
+// There is always one, as lines that are not rows are stored as text.
 func newLines(s *dataset.Schema, start []byte, whole bool) *lines {
 	end := byte(0)
 	switch {
@@ -207,7 +210,8 @@ func unquote(cell []byte) string {
 	return strings.ReplaceAll(string(cell[1:len(cell)-1]), `""`, `"`)
 }
 
-// prepare makes the texts of all cells.
+// prepare makes the texts of all cells: the marks of missing ones, and the labels with their
+// quotes. It is called once the style is settled. Columns that share labels share their texts.
 func (l *lines) prepare() {
 	for _, m := range slices.Concat(l.schema.Missing, customaryMarks) {
 		if l.style.quotes == quoteAll {
@@ -239,7 +243,8 @@ func (l *lines) prepare() {
 	}
 }
 
-// code returns the code whose text a cell is.
+// code returns the code whose text a cell is, exactly as append writes it: other spellings of a
+// number, such as 07, are not that code, since they would not come back.
 func (t *cellTexts) code(cell []byte) (int32, bool) {
 	if t.labels != nil {
 		code, ok := t.codes[string(cell)]
@@ -282,6 +287,8 @@ const (
 	flagColumns             // the variables of the columns follow
 )
 
+// facts is what the header of a file says of its lines: style, names or first line, and the
+// variables of the columns where they are not all of them in order. readLines reads it.
 func (l *lines) facts() []byte {
 	flags := byte(0)
 	switch {
@@ -304,6 +311,8 @@ func (l *lines) facts() []byte {
 	return out
 }
 
+// readLines is the inverse of facts. It refuses what facts does not write, so that a damaged
+// header is found here and not in the rows.
 func readLines(s *dataset.Schema, facts []byte) (framing, error) {
 	bad := badFile("what it says of its columns makes no sense")
 	if len(facts) < 2 || s.Unit != "" {
@@ -369,6 +378,8 @@ func (l *lines) next(buf []byte) (length, end int) {
 	return i + len(l.end), len(l.end)
 }
 
+// parse reads a record as a row: codes, and for missing cells which mark it was. It reports
+// whether append would write exactly these bytes; if not, the record is stored as text.
 func (l *lines) parse(record []byte, codes []int32, marks []byte) bool {
 	rest, more := record, true
 	for k, v := range l.vars {

@@ -84,7 +84,10 @@ type partialRun struct {
 	pending  []circuit.NodeID // children whose value has changed since
 }
 
-// newPlan makes the plan of a valid graph.
+// newPlan makes the plan of a valid graph: the variables in an order that keeps computation
+// local, and for each step which nodes it computes, of those that the step before has changed.
+// A circuit whose steps would take more than maxOps operations in all is refused with an error
+// that matches ErrModel.
 func newPlan(g *circuit.Graph) (*plan, error) {
 	used := circuit.Reachable(g)
 	vars := order(g)

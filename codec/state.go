@@ -20,6 +20,8 @@ type state struct {
 	stride int
 }
 
+// newState allocates the vectors that the plan's operations write, for groupRows rows. The
+// outside of the root is 1.
 func newState(m *Model) *state {
 	n := len(m.graph.Nodes)
 	s := &state{m: m, common: make([]common, len(m.plan.vars)), value: make([]vector, n), outside: make([]vector, n), partial: make([]vector, n)}
@@ -64,7 +66,8 @@ func (s *state) outsideOf(id circuit.NodeID) *vector {
 	return &s.outside[id]
 }
 
-// prepare computes what step t needs.
+// prepare computes what step t needs before its cells are coded: the values of nodes that have
+// changed, and how much each input of the step counts, from outside of it.
 func (s *state) prepare(t int) {
 	p := s.m.plan
 	ops := p.ops[p.first[t]:p.first[t+1]]
@@ -101,7 +104,9 @@ func (s *state) prepare(t int) {
 	}
 }
 
-// computeSum multiplies the values of a sum's children by its weights.
+// computeSum multiplies the values of a sum's children by its weights, with the largest
+// exponent of the children for all, and normalises the result. The order of additions is fixed:
+// files depend on it.
 func (s *state) computeSum(id circuit.NodeID) {
 	n, v := &s.m.graph.Nodes[id], &s.value[id]
 	in := s.value[n.Children[0]].m
@@ -124,7 +129,9 @@ func (s *state) computeSum(id circuit.NodeID) {
 	v.normalise()
 }
 
-// computeOutside adds up what a node's parents have as its outside.
+// computeOutside adds up what a node's parents have as its outside, weighed by a sum's weights,
+// in the order of the parents, and normalises it. The order of additions is fixed: files depend
+// on it.
 func (s *state) computeOutside(id circuit.NodeID) {
 	v, parents := &s.outside[id], s.m.plan.parents[id]
 	from := func(p parent) *vector {

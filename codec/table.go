@@ -13,6 +13,8 @@ type table struct {
 	codes int
 }
 
+// newTable makes the cumulative probabilities of a leaf's units, normalised, for all codes but
+// the last. Units that give no code a probability are an error that matches ErrModel.
 func newTable(l circuit.Leaf, units int, params []float32) (table, error) {
 	t := table{units: units, codes: l.Codes()}
 	t.below = make([]float64, (t.codes-1)*units)

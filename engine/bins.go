@@ -20,7 +20,9 @@ type bins struct {
 	logOutside float64 // log density of a value outside all bins, for every leaf
 }
 
-// binsOf returns the bins of columns with edges, nil if there are none.
+// binsOf returns the bins of columns with edges, in the units in which cells are stored, nil if
+// there are none. It is called once for an engine; bins have their widths in the column's own
+// units, since densities are of those.
 func binsOf(s *dataset.Schema) []*bins {
 	var all []*bins
 	for i := range s.Columns {

@@ -65,7 +65,10 @@ type Code struct {
 
 var _ Runner = (*Code)(nil)
 
-// NewCode loads code on a device.
+// NewCode loads code on a device and allocates what a launch of o.Rows rows needs. The module's
+// only input must be the columns of the schema, as float32. m.Exact, if there is one, is loaded
+// too, for the rows below m.Least. After an error nothing is left on the device; the device
+// itself stays open.
 func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions) (_ *Code, err error) {
 	if o.Rows == 0 {
 		o.Rows = MaxShardRows
@@ -164,7 +167,9 @@ func (c *Code) run(ctx context.Context, p kernels.CodeProgram, n int, ll []float
 	return c.dev.Read(ctx, ll, c.out, 0)
 }
 
-// recompute computes again the rows that are below least, side by side.
+// recompute computes again, in log space, the rows of the last launch whose log-likelihood is
+// below least or not a number. They are moved together in the host's copy of the cells, which
+// the launch no longer needs, and counted.
 func (c *Code) recompute(ctx context.Context, n int) error {
 	c.again = c.again[:0]
 	for i, ll := range c.ll[:n] {
@@ -192,7 +197,10 @@ func (c *Code) recompute(ctx context.Context, n int) error {
 	return nil
 }
 
-// load writes cells as the module reads them.
+// load writes the cells of n rows from lo on as the module reads them: float32, column by
+// column, NaN where a cell is missing. A code that is not a category and an infinite value are
+// errors that name row and variable. It notes what the scale of continuous cells takes from
+// each row's log-likelihood.
 func (c *Code) load(b *dataset.Batch, lo, n int) error {
 	if err := refuseSoftQuery("log-likelihoods by code", b); err != nil {
 		return err

@@ -134,7 +134,9 @@ type summary struct {
 	stored         dataset.Column // how values are stored
 }
 
-// summaries returns the columns of variables, and what their posteriors mean.
+// summaries returns the columns of variables, and what their posteriors mean: numbers of
+// labels, bins, or the moments of units whose leaves have no codes. It reads parameters of such
+// leaves, so it is called once for a query and not for each launch.
 func (e *Engine) summaries(ctx context.Context, variables []int) ([]int32, []*summary, error) {
 	columns, all := make([]int32, len(variables)), make([]*summary, len(variables))
 	for i, v := range variables {

@@ -84,7 +84,9 @@ func (c *covariance) variances(ctx context.Context) error {
 	})
 }
 
-// with writes the covariances of the i-th variable with those after it.
+// with adds the covariances of the i-th variable with those after it, for the rows in which it
+// and one of these are missing. For each such row it takes the points of the variable's
+// posterior; each point becomes a row with that value, in launches as full as possible.
 func (c *covariance) with(ctx context.Context, i int) error {
 	v := c.variables[i]
 	total := 0
@@ -133,7 +135,9 @@ func (c *covariance) open(row, first int) bool {
 	return false
 }
 
-// given adds the terms of points of the i-th variable, each for a row.
+// given adds the terms of points of the i-th variable: rows[n] with the value of points[n] is
+// evaluated, and its distance from the mean, times that of the means of the later variables,
+// counts by the point's probability. There are at most as many points as a launch has rows.
 func (c *covariance) given(ctx context.Context, i int, rows []int, points []point) error {
 	if len(rows) == 0 {
 		return nil
@@ -204,7 +208,10 @@ func (s *summary) support(weights []float32, variable int) ([]point, error) {
 	return points, nil
 }
 
-// line returns the points of a column without codes, whose units have probabilities p.
+// line returns the points of a column without codes, whose units have probabilities p: a grid
+// on which the trapezoidal rule integrates the mixture, as fine as its smallest standard
+// deviation, in the logarithm for positive numbers, and every number for counts. A grid of more
+// than maxSupport points is an error that names the variable.
 func (s *summary) line(p []float64, variable int) ([]point, error) {
 	const reach, negligible = 10, 1e-14 // standard deviations, and probability of a unit
 	family := s.units[0].family

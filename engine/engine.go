@@ -95,7 +95,10 @@ type Engine struct {
 	recomputed        int64
 }
 
-// New loads a program on a device. Its parameters are zeros until WriteParams.
+// New loads a program on a device and allocates what every call needs. Its parameters are zeros
+// until WriteParams. Rows out of range, a device that lacks memory and a schema that does not
+// fit the program are errors, after which nothing is left on the device; Close of the engine
+// closes the device only if it owns it.
 func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Options) (*Engine, error) {
 	if o.Rows == 0 {
 		o.Rows = 512
@@ -127,7 +130,8 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	return e, nil
 }
 
-// alloc makes the buffers that every call needs.
+// alloc makes the buffers that every call needs: the parameters, and codes, values and results
+// of each slot. Where it fails, free releases what there is.
 func (e *Engine) alloc(ctx context.Context) (err error) {
 	prog, dev := e.prog, e.dev
 	coded, valued := 0, 0

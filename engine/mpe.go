@@ -46,7 +46,10 @@ func (e *Engine) MPE(ctx context.Context, b *dataset.Batch, o MPEOptions, ll, bo
 	return nil
 }
 
-// mpe is MPE of rows whose candidates fit a launch, or of one row.
+// mpe is MPE of rows whose candidates fit a launch, or of one row. Each candidate is improved
+// cell by cell until a sweep changes none, or for o.Sweeps sweeps; then the best of a row is
+// taken, the first of equals, so the answer does not depend on what is in the launch. Rows
+// without any possible completion keep their missing cells.
 func (e *Engine) mpe(ctx context.Context, b *dataset.Batch, o MPEOptions, first int, ll, bound []float64) error {
 	all, owner, err := e.candidates(ctx, b, o, first, bound)
 	if err != nil {
@@ -133,7 +136,8 @@ func (e *Engine) candidates(ctx context.Context, b *dataset.Batch, o MPEOptions,
 	return all, owner, nil
 }
 
-// unlike returns the candidates of each row without those that are equal to an earlier one.
+// unlike returns the candidates of each row without those that are equal to an earlier one, in
+// the same order: candidates often meet, and every sweep costs a pass for each.
 func unlike(all *dataset.Batch, owner []int) (*dataset.Batch, []int) {
 	seen, rows, of := map[string]bool{}, []int(nil), []int(nil)
 	var key []byte

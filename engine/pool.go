@@ -78,7 +78,9 @@ func (p *Pool[R]) Do(ctx context.Context, rows int, use func(R) error) error {
 	return use(r)
 }
 
-// take returns an idle runner of any size, or one that is made for that many rows.
+// take returns an idle runner of any size, or makes one for that many rows while there are
+// fewer than the pool's most; else it waits for a runner to come back, for ctx or for Close.
+// The caller gives the runner back.
 func (p *Pool[R]) take(ctx context.Context, rows int) (none R, _ error) {
 	select {
 	case <-p.done:

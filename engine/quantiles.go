@@ -59,7 +59,8 @@ func (e *Engine) Quantiles(ctx context.Context, b *dataset.Batch, variables []in
 	})
 }
 
-// quantiles writes those of a cell to out, as numbers, from its posterior.
+// quantiles writes the quantiles of a cell to out, as numbers, one for each level, from the
+// posterior weights of its codes or units. An observed cell is all of its own quantiles.
 func (s *summary) quantiles(cells *dataset.Cells, row int, weights []float32, levels, out []float64) {
 	if !cells.IsMissing(row) {
 		x, _ := s.moments(cells, row, weights)
@@ -90,7 +91,9 @@ func (s *summary) number(x float64) float64 {
 	return x
 }
 
-// codeQuantile returns the smallest number at which the codes' probabilities p reach a level.
+// codeQuantile returns the smallest number at which the codes' probabilities p, in the order of
+// the numbers, reach a level; within 1e-6 of it counts, as probabilities are rounded. NaN if
+// none is positive.
 func (s *summary) codeQuantile(p []float64, level float64) float64 {
 	const rounding = 1e-6
 	order := make([]int, len(p))

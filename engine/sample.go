@@ -86,8 +86,9 @@ func (e *Engine) fill(cells *dataset.Cells, lo, hi int, c layers.Column) error {
 	return nil
 }
 
-// drawFunction draws the missing cells of a leaf without a table, whose units the
-// device has chosen.
+// drawFunction draws the missing cells of a leaf without a table, of which the device has
+// chosen a unit for each row; -1 is none. Draws depend on seed, row and vector, as those of
+// tables do. Parameters are read from the device only if a row needs them.
 func (e *Engine) drawFunction(ctx context.Context, b *dataset.Batch, lo int, in *layers.Input, units []int32, draws tensor.Draws) error {
 	width, np := e.prog.Width(in.Vector), in.Family.NumParams()
 	variable := e.prog.Columns[in.Column].Var

@@ -76,7 +76,10 @@ func (e *Engine) load(ctx context.Context, s *slot, b *dataset.Batch, lo, hi int
 	return e.send(ctx, s)
 }
 
-// loadRows encodes the rows of load.
+// loadRows encodes the rows lo to hi of b for the device, into the engine's staging arrays:
+// codes, values, and what soft evidence selects. Cells that the program cannot read are errors
+// that name row and variable. In training, values that are farther than the limits are left
+// out, as if they were missing.
 func (e *Engine) loadRows(ctx context.Context, s *slot, b *dataset.Batch, lo, hi int, train bool) error {
 	n := hi - lo
 	clear(s.excess[:n])

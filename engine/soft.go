@@ -261,7 +261,10 @@ func (e *Engine) softRowAt(ctx context.Context, column, place int, list []*datas
 	return row, err
 }
 
-// softRow returns the row of evidence about a column, which it writes if there is none.
+// softRow returns the row of evidence about a column, which it computes and writes to the
+// tables of the column's inputs if it is not there. Equal evidence of columns that share tables
+// shares a row. errSoftFull means that the launch needs more rows than there are; the caller
+// then empties them and begins again.
 func (e *Engine) softRow(ctx context.Context, column int, ev *dataset.Evidence) (softRow, error) {
 	s, p := e.soft, e.prog
 	if !s.most { // rows of maximise are few

@@ -26,7 +26,9 @@ type ranged interface {
 	RangeMoments(p []float64, low, high float64) (mean, variance float64)
 }
 
-// softCell returns what evidence about the variable of a column says of what leaves read.
+// softCell returns what evidence about the variable of a column says of what its leaves read:
+// runs of codes, or a range of stored values for leaves without a table. Evidence of the other
+// kind than the column is, is an error that names the variable.
 func (e *Engine) softCell(column int, ev *dataset.Evidence) (*softCell, error) {
 	c := &e.prog.Columns[column]
 	s := &softCell{most: e.soft.most}

@@ -73,7 +73,9 @@ func (e *Engine) limitOf(column int, ev *dataset.Evidence) (*softCell, error) {
 	return e.softCell(e.evidenceColumn(column), ev)
 }
 
-// of returns the posterior for evidence.
+// of returns the posterior of a column for evidence, from a cache of a bounded number of them,
+// as rows often share evidence. It reads tables and parameters from the device, so it is not
+// for each cell of a launch.
 func (s *softPosteriors) of(ctx context.Context, ev *dataset.Evidence) (*softPosterior, error) {
 	if p, ok := s.known[ev]; ok {
 		return p, nil
@@ -102,7 +104,9 @@ func (s *softPosteriors) of(ctx context.Context, ev *dataset.Evidence) (*softPos
 	return p, nil
 }
 
-// shares sets the shares of codes from the tables of the column.
+// shares sets, for each code that the evidence allows and each unit of the column's inputs, the
+// share of the unit's probability within the evidence that falls on the code. Columns with bins
+// get the moments of each bin within the range, too.
 func (s *softPosteriors) shares(ctx context.Context, p *softPosterior, cell *softCell, ev *dataset.Evidence) error {
 	for _, r := range cell.runs {
 		for code := r.First; code <= r.Last; code++ {

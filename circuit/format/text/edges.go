@@ -7,7 +7,9 @@ import (
 	"github.com/pce-engine/pce/circuit"
 )
 
-// edges reads the edge blocks of a sum and their mask.
+// edges reads the edge blocks of a sum and their mask, after the word that announces them: the
+// size of a block, such as 2x2, pairs of row and column, and the mask if there is one. More
+// blocks than the sum has places for are refused before they are stored.
 func (p *parser) edges(n *circuit.Node, columns int) error {
 	size := p.take()
 	rowText, colText, ok := strings.Cut(size.text, "x")

@@ -38,6 +38,8 @@ func (p *parser) input(id circuit.NodeID) error {
 	return nil
 }
 
+// leaf reads a family and its settings, key=value, up to the parameters. What the family does
+// not take is an error at the place of the family.
 func (p *parser) leaf() (circuit.Leaf, error) {
 	family := p.take()
 	if family.kind != 'w' || isNumeric(family.text) {
@@ -122,7 +124,8 @@ func settingError(family any, err error) error {
 	return fmt.Errorf("the setting %q of %v is %s; want %s", e.Field, family, e.Value, want)
 }
 
-// formatLeaf is the inverse of leaf.
+// formatLeaf is the inverse of leaf: the family, then its settings in the order of their names,
+// so that equal leaves have equal texts. A leaf of another package has no text.
 func formatLeaf(l circuit.Leaf) (string, error) {
 	spec, err := circuit.SpecOf(l)
 	if err != nil {

@@ -45,7 +45,9 @@ func newLexer(text string) *lexer {
 	return l
 }
 
-// take returns the next token and reads the one after it.
+// take returns the next token and reads the one after it. A statement ends before a line that
+// is not indented, which is a token of its own; words, quoted texts and single characters are
+// the others. It never fails: a text without its closing quote is found by the parser.
 func (l *lexer) take() token {
 	t, end := l.next, l.pos
 	ended := l.skip()

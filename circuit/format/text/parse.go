@@ -50,6 +50,8 @@ func Parse(text string) (*format.Model, error) {
 	return m, nil
 }
 
+// parseText reads a whole text. The graph is validated and parameters are checked against their
+// leaves; the error has the line and column of the statement at fault.
 func parseText(text string) (*format.Model, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("the text is not UTF-8")
