@@ -17,7 +17,7 @@ const (
 )
 
 // Validate returns an error that matches ErrGraph if the graph breaks a rule:
-// children stand before parents, shapes and settings agree, the root has one
+// children come before parents, shapes and settings agree, the root has one
 // unit, all leaves of a variable have the same domain, children of a sum have
 // equal scopes (smooth), children of a product have disjoint scopes
 // (decomposable). Time is linear in edges for a valid graph; to name what is
@@ -165,7 +165,7 @@ func checkChildren(g *Graph, id NodeID) error {
 	}
 	for k, c := range n.Children {
 		if c < 0 || c >= id {
-			return fault(g, id, "has node %d as child %d; children stand before their parents", c, k)
+			return fault(g, id, "has node %d as child %d; children come before their parents", c, k)
 		}
 	}
 	return nil

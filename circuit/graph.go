@@ -45,7 +45,7 @@ type Node struct {
 	Units int
 
 	// Children are the operands of a product or a sum, in order. A product's
-	// children have as many units as the product. A child that stands twice in
+	// children have as many units as the product. A child that is listed twice in
 	// a product is counted twice.
 	Children []NodeID
 

@@ -47,7 +47,7 @@ func parseFile(name string, r io.Reader) ([]setting, error) {
 	}
 	var rest yaml.Node
 	if err := dec.Decode(&rest); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: %s: more than one document; keep what stands before the ---", ErrConfig, name)
+		return nil, fmt.Errorf("%w: %s: more than one document; keep what is before the ---", ErrConfig, name)
 	}
 	c := checker{file: name}
 	c.section(schema, doc.Content[0])

@@ -18,7 +18,7 @@ var badFiles = map[string]string{
 	"bernoulli":          `bernoulli.bad.yaml:1:45: model.leaf.categories is 5, but a Bernoulli leaf has 2; leave it out or choose type categorical`,
 	"cluster-workers":    `cluster-workers.bad.yaml:1:36: cluster.workers is 0, want an integer from 1 to 4096`,
 	"columns":            `columns.bad.yaml:3:5: data.columns names "age" twice; keep one`,
-	"documents":          `documents.bad.yaml: more than one document; keep what stands before the ---`,
+	"documents":          `documents.bad.yaml: more than one document; keep what is before the ---`,
 	"duration":           `duration.bad.yaml:1:32: train.checkpoint.interval is 5, want a duration such as 90s or 5m`,
 	"empty-value":        `empty-value.bad.yaml:2:10: train.epochs is empty, want an integer from 0 to 1000000`,
 	"far":                `far.bad.yaml:1:11: unknown key compile.zzzzzz; known keys: max_groups, padding_tolerance, block_size`,

@@ -6,7 +6,7 @@ type Unit string
 // The units of text.
 const (
 	Char Unit = "char" // a character, blanks and line ends included
-	Word Unit = "word" // what stands between blanks
+	Word Unit = "word" // what is between blanks
 )
 
 func (u Unit) check() error {

@@ -62,7 +62,7 @@ func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
 }
 
 // historyMark begins the lines at the end of config.yaml that say where the run
-// was resumed with something else than before. They are comments: what stands
+// was resumed with something else than before. They are comments: what is
 // above them is the config that the run has now.
 const historyMark = "# history: "
 

@@ -452,7 +452,7 @@ func encode(x []float64, d oip.Datatype) ([]byte, error) {
 	return raw, nil
 }
 
-// repeated returns a batch in which each row stands times times.
+// repeated returns a batch in which each row is repeated times times.
 func repeated(s *dataset.Schema, b *dataset.Batch, times int) *dataset.Batch {
 	if times == 1 {
 		return b

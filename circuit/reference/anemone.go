@@ -66,7 +66,10 @@ func (a *Anemone) blend(averages, flows [][]float64) {
 	}
 }
 
-// anemoneWeights updates the weights of one unit.
+// anemoneWeights updates the weights of one unit of a sum by Anemone: theta becomes
+// proportional to scale·averages + old·theta, with the pseudocount spread over the positive
+// weights. Structural zeros stay 0, and no other weight falls below MinProb. A unit without
+// counts and pseudocount keeps its weights.
 func anemoneWeights(theta, averages []float64, edges []edge, scale, old, pseudocount float64) {
 	positive, total := 0.0, pseudocount
 	for _, e := range edges {
@@ -124,7 +127,7 @@ func (ev *Evaluator) Visits() [][]float64 {
 				}
 				continue
 			}
-			if seen[parent] { // its edges name the child, however often it stands there
+			if seen[parent] { // its edges name the child, however often it is there
 				continue
 			}
 			seen[parent] = true

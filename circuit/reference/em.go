@@ -41,7 +41,10 @@ func (ev *Evaluator) EM(f *Flows, s Step) Params {
 	return next
 }
 
-// updateWeights updates the weights of one unit.
+// updateWeights updates the weights of one unit of a sum by a step of EM: theta ←
+// (1-size)·theta + size·(flow + its part of the pseudocount)/total. Structural zeros stay 0,
+// and no other weight falls below MinProb. A unit without flow and pseudocount keeps its
+// weights.
 func updateWeights(theta, flow []float64, edges []edge, s Step) {
 	positive, total := 0.0, s.Pseudocount
 	for _, e := range edges {

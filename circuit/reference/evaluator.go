@@ -22,7 +22,8 @@ type edge struct {
 	param int // place in canonical order
 }
 
-// New checks graph and parameters.
+// New checks graph and parameters, p by node, and returns an evaluator of both, which keeps p
+// and does not change it. Errors match circuit.ErrGraph or circuit.ErrLeaf.
 func New(g *circuit.Graph, p Params) (*Evaluator, error) {
 	if err := circuit.Validate(g); err != nil {
 		return nil, err
@@ -45,7 +46,9 @@ func New(g *circuit.Graph, p Params) (*Evaluator, error) {
 	return ev, nil
 }
 
-// edgesOf lists the weights of a sum that exist, unit by unit.
+// edgesOf lists the weights of a sum that exist, unit by unit, each with its child, the child's
+// unit and its place among the sum's parameters. Dense and block-sparse sums look alike to the
+// evaluator from here on.
 func edgesOf(g *circuit.Graph, id circuit.NodeID) [][]edge {
 	n := &g.Nodes[id]
 	var columns []edge // child and unit of every column

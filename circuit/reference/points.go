@@ -69,7 +69,10 @@ func (a *axis) count(n int) {
 	}
 }
 
-// line adds values of a variable without codes, by the leaves that read it.
+// line adds values and weights of a variable without codes to an axis, by the leaves that read
+// it: all counts that have any probability, or a grid of half the smallest standard deviation,
+// in the logarithm for log-normal leaves. A grid of maxStates points or more gives an error
+// that matches ErrDomain.
 func (ev *Evaluator) line(a *axis) error {
 	const spread = 10 // standard deviations
 	lo, hi, least := math.Inf(1), math.Inf(-1), math.Inf(1)

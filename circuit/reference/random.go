@@ -190,6 +190,8 @@ func (b *randomBuilder) input(v, units int) circuit.NodeID {
 	return b.add([]int{v}, circuit.Node{Kind: circuit.Input, Units: units, Var: v, Leaf: leaf})
 }
 
+// product returns a product over vars, which are divided at random; now and then it has one
+// child alone, over all of them, as circuits may.
 func (b *randomBuilder) product(vars []int, units int) circuit.NodeID {
 	parts := 1
 	if len(vars) > 1 && !b.chance(0.05) {

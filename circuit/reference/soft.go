@@ -87,6 +87,8 @@ func RandomSoft(g *circuit.Graph, rng *rand.Rand, rows [][]float64, share float6
 	return soft
 }
 
+// randomEvidence draws evidence of any kind that the column takes and that does not exclude
+// everything; ranges of continuous columns begin near x.
 func randomEvidence(c *dataset.Column, rng *rand.Rand, x float64) *dataset.Evidence {
 	var e *dataset.Evidence
 	var err error

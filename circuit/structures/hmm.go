@@ -17,7 +17,7 @@ type HMMOptions struct {
 
 // HMM returns a hidden Markov model.
 //
-// The last step's input stands below the transition of the step before it; each
+// The last step's input is the operand of the transition of the step before it; each
 // other step is a product of its input and the transition to the next step.
 // Tied nodes refer to the last step, whose nodes come first.
 //

@@ -82,7 +82,7 @@ func (t Tree) walk() (children [][]int, order []int, err error) {
 	if root == -1 {
 		return nil, nil, fmt.Errorf("%w: tree over %d variables without a root; give one of them parent -1", ErrOptions, len(t.Parent))
 	}
-	// Depth first, so that a variable stands near its children.
+	// Depth first, so that a variable is near its children.
 	stack := []int{root}
 	for len(stack) > 0 {
 		v := stack[len(stack)-1]

@@ -96,7 +96,7 @@ func jobLevels(cfg *configs.Config) []float64 {
 }
 
 // jobFiles are the lists of files that a config of a kind of job has. A builtin
-// source stands alone in its list.
+// source is alone in its list.
 func jobFiles(cfg *configs.Config) []*configs.Paths {
 	if cfg.Job.Kind == kindTrain {
 		return []*configs.Paths{&cfg.Data.Train, &cfg.Data.Valid, &cfg.Data.Test}

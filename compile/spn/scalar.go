@@ -11,7 +11,7 @@ import (
 // maxOps bounds the scalar operations and operands of a circuit.
 const maxOps = 1 << 26
 
-// op is a scalar operation; its operands stand before it.
+// op is a scalar operation; its operands come before it.
 type op struct {
 	kind    circuit.Kind
 	args    []int32

@@ -93,7 +93,9 @@ func (s *Scanner) Next() ([][]byte, error) {
 	}
 }
 
-// readLine returns the next line without its end.
+// readLine returns the next line without its end and, at the start of the file, without a byte
+// order mark. The bytes are valid until the next call. A line of more than MaxRecordBytes is an
+// error, so that a file which is not text does not fill the memory.
 func (s *Scanner) readLine() ([]byte, error) {
 	line, err := s.r.ReadSlice(s.end)
 	if err == bufio.ErrBufferFull {
@@ -191,7 +193,9 @@ func (s *Scanner) splitQuoted(line []byte) error {
 	}
 }
 
-// unquote returns the text up to the closing quote, and what stands after it.
+// unquote returns the text up to the closing quote, with "" as one, and what comes after it. in
+// begins behind the opening quote; a quoted cell may continue over lines, up to MaxRecordBytes
+// in all. A quote that is never closed is an error at the place where it opens.
 func (s *Scanner) unquote(in []byte) (text, after []byte, err error) {
 	for {
 		i := bytes.IndexByte(in, '"')

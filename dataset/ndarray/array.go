@@ -101,7 +101,8 @@ func (r *Reader) Next(dst []float64) error {
 	return r.decode(dst)
 }
 
-// readRow fills r.row.
+// readRow fills r.row with the elements of the next row, last axis fastest. Arrays in Fortran
+// order are read whole at the first call, since their rows are spread over the file.
 func (r *Reader) readRow() error {
 	if !r.fortran {
 		if _, err := io.ReadFull(r.src, r.row); err != nil {
@@ -177,7 +178,8 @@ func (r *Reader) decode(dst []float64) error {
 	return nil
 }
 
-// element returns what decodes one element, or nil if the type is unknown.
+// element returns what decodes one element to a float64, or nil if the type is unknown; callers
+// refuse such arrays before they read. 64-bit integers beyond 2^53 are rounded.
 func (d DType) element() func([]byte) float64 {
 	var order binary.ByteOrder = binary.LittleEndian
 	if d.BigEndian {

@@ -10,7 +10,9 @@ import (
 
 const maxHeaderBytes = 1 << 16
 
-// OpenNPY reads the header of a .npy file.
+// OpenNPY reads the header of a .npy file, versions 1 to 3, and returns a reader of its rows.
+// Arrays of structures, texts and objects are refused. Errors are parts of a line that begins
+// with the path; they say how to write the file.
 func OpenNPY(src io.Reader) (*Reader, error) {
 	var start [8]byte
 	if _, err := io.ReadFull(src, start[:]); err != nil || string(start[:6]) != "\x93NUMPY" {
@@ -67,6 +69,8 @@ type headerParser struct {
 	shape   []int
 }
 
+// parse reads the header, a Python dictionary of the keys descr, fortran_order and shape, each
+// once and in any order. Nothing is evaluated.
 func (p *headerParser) parse() error {
 	if !p.take("{") {
 		return fmt.Errorf("it is not a dictionary")
@@ -78,7 +82,7 @@ func (p *headerParser) parse() error {
 			return err
 		}
 		if seen[key] {
-			return fmt.Errorf("%q stands twice", key)
+			return fmt.Errorf("%q is given twice", key)
 		}
 		seen[key] = true
 		if !p.take(":") {
@@ -136,6 +140,8 @@ func (p *headerParser) text() (string, error) {
 	return "", fmt.Errorf("something other than text, such as the fields of a record")
 }
 
+// tuple reads a Python tuple of at most 32 whole numbers, as Python 2 and 3 write it. Whether
+// the array fits the file is found by the reader.
 func (p *headerParser) tuple() ([]int, error) {
 	if !p.take("(") {
 		return nil, fmt.Errorf("shape is not a tuple")

@@ -82,7 +82,9 @@ func (w *walker) varint() (uint64, error) {
 	return v, nil
 }
 
-// value skips a value that stands alone or in a list.
+// value skips a value that is alone or in a list, without decoding it. It is the check that the
+// footer's own lengths stay within it, and its depth within maxDepth, before the Parquet
+// library decodes it.
 func (w *walker) value(kind byte, depth int) error {
 	if depth > maxDepth {
 		return errFooter

@@ -76,6 +76,9 @@ func open(_ context.Context, path string, _ *dataset.Options) (recs dataset.Reco
 	return r, nil
 }
 
+// open reads the footer of f and the types of its columns, which must be flat and of types that
+// are numbers or texts. The footer is walked first, as a damaged one could make the library
+// allocate without bound.
 func (r *records) open(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -148,7 +151,9 @@ func (r *records) Columns() int { return len(r.names) }
 // Where counts rows as lines.
 func (r *records) Where(col int) string { return fmt.Sprintf("%s:%d:%d", r.path, r.line, col+1) }
 
-// Next decodes the next row, or returns io.EOF.
+// Next decodes the next row, or returns io.EOF. Nulls and NaN are missing cells; an infinite
+// number, and a value of another type than its column's, is an error that names file, row and
+// column.
 func (r *records) Next(row []dataset.Value) error {
 	for len(r.rows) == 0 {
 		if err := r.guard(r.fill); err != nil {

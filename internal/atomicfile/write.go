@@ -47,6 +47,10 @@ func Write(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 	return write(path, perm, fill, createTemp)
 }
 
+// write is Write with a way to create the temporary. The file is written aside, synced, renamed
+// to path and the directory synced, so path has the old content or the new one at every moment.
+// A link is followed, permissions of an old file are kept, and a device is written directly.
+// After an error nothing is left but a temporary that could not be removed.
 func write(path string, perm fs.FileMode, fill func(io.Writer) error, create func(string, fs.FileMode) (file, error)) (err error) {
 	target := path
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {

@@ -12,7 +12,7 @@
 //	----
 //	layer 0  input  n0 n1
 //
-// Output with empty lines stands between two lines ---- and two more, before an
+// Output with empty lines is between two lines ---- and two more, before an
 // empty line. Arguments are separated by blanks. With the flag -rewrite the files
 // get the output that there is; read the difference before you keep it.
 //
@@ -39,7 +39,7 @@ var rewrite = flag.Bool("rewrite", false, "write the output of golden dialogues 
 
 const separator = "----"
 
-// block is one case with the lines that stand before it.
+// block is one case with the lines before it.
 type block struct {
 	line    int      // of the command, from 1
 	before  []string // empty lines and comments
@@ -61,7 +61,8 @@ func Run(t *testing.T, path string, do func(cmd string, args []string, input str
 	}
 }
 
-// run returns the cases whose output differs; with rewrite it changes the file.
+// run returns the cases of a file whose output differs; with rewrite it changes the file
+// instead. An output that the format cannot hold is an error.
 func run(path string, rewrite bool, do func(cmd string, args []string, input string) string) (faults []string, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -95,7 +96,9 @@ func run(path string, rewrite bool, do func(cmd string, args []string, input str
 	return faults, nil
 }
 
-// parse cuts a file into cases; after are the lines behind the last one.
+// parse cuts a file into cases; after are the lines behind the last one. Comments and empty
+// lines belong to the case that follows, so that a rewrite keeps them. Errors begin with the
+// line.
 func parse(text string) (blocks []block, after []string, err error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := 0; i < len(lines); {
@@ -109,7 +112,7 @@ func parse(text string) (blocks []block, after []string, err error) {
 		}
 		b.line, b.command = i+1, lines[i]
 		if b.command == separator {
-			return nil, nil, fmt.Errorf("%d: %s without a command; an output with empty lines stands between two lines %[2]s", b.line, separator)
+			return nil, nil, fmt.Errorf("%d: %s without a command; an output with empty lines is written between two lines %[2]s", b.line, separator)
 		}
 		for i++; ; i++ {
 			if i == len(lines) {
@@ -149,7 +152,8 @@ func output(lines []string, i int) ([]string, int, error) {
 	return nil, 0, errors.New("the output does not end with two lines " + separator)
 }
 
-// format is the inverse of parse.
+// format is the inverse of parse: it writes outputs with empty lines between doubled
+// separators, others as they are.
 func format(blocks []block, after []string) string {
 	var b strings.Builder
 	lines := func(list ...string) {

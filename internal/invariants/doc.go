@@ -1,6 +1,6 @@
 // Package invariants says whether the program checks itself as it runs.
 //
-// Checks that cost time stand under "if invariants.Enabled"; without the build
+// Checks that cost time are under "if invariants.Enabled"; without the build
 // tag invariants they compile to nothing.
 //
 // # Errors

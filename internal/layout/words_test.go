@@ -37,7 +37,7 @@ type tic struct {
 
 var tics = []tic{
 	{regexp.MustCompile(`(?:\w+ )?\b(?:is|are|was|were) no \w+`), "say 'is not a X'", regexp.MustCompile(`^[Tt]here |(longer|more|less|larger|smaller|better|worse|older)$`)},
-	{regexp.MustCompile(`\b(?:stands?|stood|standing) (?:in|at|for|beside|behind)\b`), "say is, means, or what it does", nil},
+	{regexp.MustCompile(`\b(?:stands?|stood|standing) (?:above|at|before|behind|below|beside|for|in|there|twice|under)\b`), "say is, means, or what it does", nil},
 	{regexp.MustCompile(`(?i)\b(?:nobody|somebody|whoever)\b`), "name the user, the caller, the worker", nil},
 	{regexp.MustCompile(`\bone an? (?:row|core|launch|step|thread|variable|column|epoch|worker|node)\b`), "say 'one per row'", nil},
 	{regexp.MustCompile(`\bone (?:array|bin|cell|command|count|entry|file|launch|line|lookup|message|number|product|statement|task|value) an? \w+`), "say 'one line per epoch'", nil},

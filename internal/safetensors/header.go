@@ -94,7 +94,7 @@ func place(tensors []Tensor, spans []span, metadata map[string]string, dataBytes
 }
 
 // headerDecoder walks the tokens of a header. Unlike decoding into maps it sees
-// keys that stand twice, and it keeps nothing that the format does not know.
+// keys that are given twice, and it keeps nothing that the format does not know.
 type headerDecoder struct{ *json.Decoder }
 
 // object calls member for each key of the object that comes next; member reads
@@ -110,7 +110,7 @@ func (d headerDecoder) object(member func(key string) error) error {
 			return err
 		}
 		if seen[key] {
-			return fmt.Errorf("the key %q stands twice in the header", key)
+			return fmt.Errorf("the key %q is given twice in the header", key)
 		}
 		seen[key] = true
 		if err := member(key); err != nil {
@@ -120,6 +120,8 @@ func (d headerDecoder) object(member func(key string) error) error {
 	return d.delim('}')
 }
 
+// tensor reads the entry of a tensor, which must have dtype, shape and data_offsets and nothing
+// else. Whether these agree is checked when all tensors are known.
 func (d headerDecoder) tensor(name string) (Tensor, span, error) {
 	t, s, fields := Tensor{Name: name}, span{}, 0
 	err := d.object(func(key string) error {
@@ -169,6 +171,8 @@ func (d headerDecoder) stringMap() (map[string]string, error) {
 	return m, nil
 }
 
+// integers reads a list of whole numbers of 64 bits; floats are refused, as they could lose
+// digits.
 func (d headerDecoder) integers() ([]int64, error) {
 	if err := d.delim('['); err != nil {
 		return nil, err

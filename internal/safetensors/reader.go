@@ -46,7 +46,9 @@ func open(f *os.File) (*File, error) {
 	return NewFile(f, info.Size())
 }
 
-// NewFile checks the header of a file of size bytes that is read through r.
+// NewFile checks the header of a file of size bytes that is read through r: every tensor must
+// lie within the file, and none may overlap another. Nothing is allocated beyond the header's
+// own bytes. r must stay open while the File is used.
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	var prefix [prefixBytes]byte
 	if size < prefixBytes {

@@ -39,7 +39,9 @@ type Sink struct {
 	buf    []byte
 }
 
-// Append writes further elements of the sink's tensor, whose type they have.
+// Append writes further elements of the sink's tensor, whose type they have. More than the
+// tensor's shape holds, and another type, are errors that match ErrUse; fewer show when the
+// tensor ends.
 func Append[T Element](s *Sink, v []T) error {
 	if d := DTypeOf[T](); d != s.tensor.DType {
 		return fmt.Errorf("%w: %q has type %s, not %s", ErrUse, s.tensor.Name, s.tensor.DType, d)

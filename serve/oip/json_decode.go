@@ -295,7 +295,7 @@ func (d *requestDecoder) data(in *Tensor) error {
 				return list(level + 1)
 			}
 			if len(lengths) > level+1 {
-				return fmt.Errorf("data: element %d stands less deep than those before", elems)
+				return fmt.Errorf("data: element %d is less deep than those before", elems)
 			}
 			raw, more := d.plain(in.Raw, fast)
 			in.Raw, elems, n = raw, elems+more, n+more

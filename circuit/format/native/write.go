@@ -55,14 +55,14 @@ func encode[F float32 | float64](w io.Writer, g *circuit.Graph, meta map[string]
 	return s.write(w, metadata, tensor, func(sink *safetensors.Sink) error { return writeParams(sink, g, params) })
 }
 
-// write writes the tensors, and the checksum of all that stands before it.
+// write writes the tensors, and the checksum of all that is before it.
 func (s *structure) write(w io.Writer, metadata map[string]string, tensor safetensors.Tensor, params func(*safetensors.Sink) error) error {
 	var tensors []safetensors.Tensor
 	writers := map[string]func(*safetensors.Sink) error{}
 	add := func(t safetensors.Tensor, write func(*safetensors.Sink) error) {
 		tensors, writers[t.Name] = append(tensors, t), write
 	}
-	next := kindTensor // params stand before tensors of smaller elements: they stay aligned
+	next := kindTensor // params come before tensors of smaller elements: they stay aligned
 	if tensor.DType == safetensors.F64 {
 		next = unitTensor
 	}

@@ -159,7 +159,7 @@ func (p *parser) nameLine() error {
 	for name := range strings.SplitSeq(line, ";") {
 		name = strings.TrimSpace(name)
 		if _, ok := p.variables[name]; ok || name == "" {
-			return p.fail(at, "the name %.40q stands twice, or is empty; give each variable one", name)
+			return p.fail(at, "the name %.40q is given twice, or is empty; give each variable one", name)
 		}
 		p.variables[name] = len(p.names)
 		p.names = append(p.names, name)

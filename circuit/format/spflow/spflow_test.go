@@ -201,7 +201,7 @@ func TestParseRefuses(t *testing.T) {
 		{"[0.25,.3]", "[0,0]", "integrate to 0"},
 		{"[0.5,1.75]", "[0.5]", "1 points for 2 bins"},
 		{"# x;kind;count", "# x;kind", "not in the line of names"},
-		{"# x;kind;count", "# x;kind;count;x", "stands twice"},
+		{"# x;kind;count", "# x;kind;count;x", "is given twice"},
 		{"A Categorical(kind", "A Categorical(x", "variable"},
 		{"A Categorical", "A Uniform", "SumNode, ProductNode"},
 		{"\n# x", "\nZ Gaussian(x|mean=0;stdev=1)\n# x", "not reached"},

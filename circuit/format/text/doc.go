@@ -21,7 +21,7 @@
 // float32, a reader of float64 parameters to float64. They are within the range of
 // float32, in which engines compute.
 //
-// A slash may stand between the rows of a dense sum, the units of an input or
+// A slash may be between the rows of a dense sum, the units of an input or
 // the edge blocks of a sparse sum, and nowhere else. Mask bits follow the order
 // of the weights; the weight of a 0 bit is written as 0. A Bernoulli unit may be
 // written as its probability of 1 alone. A node without parameters is left to be

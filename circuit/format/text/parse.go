@@ -315,7 +315,7 @@ func (p *parser) units() (int, error) {
 	return n, p.expect(']')
 }
 
-// rows reads the parameters of a node; a slash may stand between rows.
+// rows reads the parameters of a node; a slash may be between rows.
 func (p *parser) rows(id circuit.NodeID, row int) error {
 	want := p.g.NumParams(id)
 	v := new(values)

@@ -113,7 +113,7 @@ func (a floats) at(i int) float64 {
 	return float64(math.Float32frombits(binary.LittleEndian.Uint32(a.b[4*i:])))
 }
 
-// header is what stands before the trees.
+// header is what comes before the trees.
 type header struct {
 	trees            uint64
 	task             byte
@@ -175,7 +175,7 @@ func read(file []byte) (*forest.Forest, error) {
 	return f, f.Check()
 }
 
-// header reads what stands before the trees into h and f.
+// header reads what comes before the trees into h and f.
 func (r *reader) header(f *forest.Forest) (*header, error) {
 	h := &header{trees: r.uint64("the number of trees")}
 	f.Features = int(r.int32("the number of features"))
