@@ -1,6 +1,8 @@
 // Package polyhedron computes with sets of integer points that affine constraints
-// describe: it projects them, finds out whether they are empty and enumerates
-// their points.
+// describe: it projects, subtracts, shifts and compares them, finds out whether they
+// are empty, and enumerates and counts their points. Unions of sets are disjoint where
+// that is said. What is rational only, as Hollow, Implies and Generators, says so: a set may have
+// rational points and no integer ones, but a set without rational points is empty.
 //
 // # Shapes and units
 //
