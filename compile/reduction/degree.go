@@ -22,20 +22,10 @@ type Cost struct {
 // domain has a coefficient other than 1 and -1.
 func (p *Program) Cost(guardsOnce bool) (*Cost, error) {
 	c := &Cost{params: p.Params}
-	v := newVariables(p, nil, nil, nil)
-	known := []*polyhedron.Set{{Vars: v.count()}}
-	for _, chain := range p.Context {
-		for k, r := range chain.Relations {
-			if r == NotEqual {
-				continue // of no use to an analysis of growth
-			}
-			var err error
-			if known, err = v.constrain(known, &chain.Terms[k], r, &chain.Terms[k+1]); err != nil {
-				return nil, err
-			}
-		}
+	var err error
+	if c.context, err = p.ContextSet(); err != nil {
+		return nil, err
 	}
-	c.context = known[0]
 	for _, s := range p.Statements {
 		pieces, err := p.domain(s, nil)
 		if err != nil {

@@ -91,6 +91,7 @@ var Rooms = map[string][]string{
 	"compile":                      {"circuit", "layers"},
 	"compile/reduction":            {"compile/reduction/polyhedron"},
 	"compile/reduction/polyhedron": {"compile/reduction/simplex"},
+	"compile/reduction/schedule":   {"compile/reduction", "compile/reduction/polyhedron", "compile/reduction/simplex"},
 	"compile/reduction/simplex":    {},
 	"configs":                      {},
 	"dataset":                      {"dataset/fields", "dataset/ndarray"},

@@ -9,6 +9,18 @@ func (s *Set) Intersect(t *Set) *Set {
 	return c
 }
 
+// Widen returns s as a set in n variables: the further ones have no rows.
+func (s *Set) Widen(n int) *Set {
+	c := &Set{Vars: n}
+	for _, r := range s.Zero {
+		c.Zero = append(c.Zero, widen(r, n))
+	}
+	for _, r := range s.Positive {
+		c.Positive = append(c.Positive, widen(r, n))
+	}
+	return c
+}
+
 // Shift returns the set of x + r for x in s.
 func (s *Set) Shift(r []int64) (*Set, error) {
 	c := s.Clone()

@@ -33,13 +33,7 @@ type Piece struct {
 func (s *Set) Count(params int, context *Set) (*Count, error) {
 	whole := s.Clone()
 	if context != nil {
-		c := context.Clone()
-		for _, r := range c.Zero {
-			whole.Zero = append(whole.Zero, widen(r, s.Vars))
-		}
-		for _, r := range c.Positive {
-			whole.Positive = append(whole.Positive, widen(r, s.Vars))
-		}
+		whole = whole.Intersect(context.Widen(s.Vars))
 	}
 	out := &Count{params: params, bounded: make([]bool, params)}
 	for v := range params {
