@@ -25,6 +25,7 @@ type reduceFlags struct {
 	seed      uint64
 	data, out string
 	count     bool
+	check     bool
 	maxMemory int64
 	asJSON    bool
 }
@@ -32,9 +33,9 @@ type reduceFlags struct {
 func (a *app) reduceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reduce",
-		Short: "Read programs of equations, say what they cost, and run them",
+		Short: "Read programs of equations, say what they cost, simplify and run them",
 	}
-	c.AddCommand(a.reduceShowCommand(), a.reduceRunCommand())
+	c.AddCommand(a.reduceShowCommand(), a.reduceSimplifyCommand(), a.reduceRunCommand())
 	return c
 }
 
@@ -75,6 +76,7 @@ in row-major order.`,
 	c.Flags().StringVar(&f.data, "data", "", "folder of inputs, NAME.txt")
 	c.Flags().StringVar(&f.out, "out", "", "folder to write the outputs to, NAME.txt")
 	c.Flags().BoolVar(&f.count, "count", false, "print how many points of each statement were evaluated")
+	c.Flags().BoolVar(&f.check, "check", false, "run the simplified program too and compare the outputs")
 	c.Flags().Int64Var(&f.maxMemory, "max-memory", reduction.DefaultMaxMemory, "bytes that all arrays may take")
 	return c
 }
@@ -214,6 +216,7 @@ func sizesText(p *reduction.Program, sizes map[string]int64) string {
 // reduceOutcome is what reduce run prints with --json.
 type reduceOutcome struct {
 	Outputs map[string][]any `json:"outputs"`
+	Check   *reduceCheck     `json:"check,omitempty"`
 	Points  []int64          `json:"points,omitempty"` // of each statement
 }
 
@@ -240,11 +243,23 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 		}
 		return inProgram(path, err)
 	}
+	var check *reduceCheck
+	if f.check {
+		if check, err = compareSimplified(ctx, p, o, reduction.Options{Sizes: sizes, Inputs: inputs, MaxMemory: f.maxMemory}); err != nil {
+			return inProgram(path, err)
+		}
+	}
 	if f.out != "" {
-		return a.writeOutputs(p, o, f)
+		if err := a.writeOutputs(p, o, f); err != nil {
+			return err
+		}
+		a.printSimplified(check)
+		return nil
 	}
 	if f.asJSON {
-		return a.printJSON(outcome(p, o, f.count))
+		r := outcome(p, o, f.count)
+		r.Check = check
+		return a.printJSON(r)
 	}
 	for _, name := range p.Outputs {
 		fmt.Fprintf(a.stdout, "%s\n", name)
@@ -253,6 +268,7 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 		}
 	}
 	a.printPoints(a.stdout, p, o, f.count)
+	a.printSimplified(check)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 )
 
@@ -160,4 +161,25 @@ func (t *Tensor) WriteTo(w io.Writer) (int64, error) {
 		}
 	}
 	return written, out.Flush()
+}
+
+// Difference returns the largest relative difference of two elements at one place: 0 if all are equal, where
+// two NaN are, and infinity where an integer, an extent or the type differs or one of two is NaN.
+func (t *Tensor) Difference(o *Tensor) float64 {
+	if !slices.Equal(t.Extents, o.Extents) || len(t.Floats) != len(o.Floats) || !slices.Equal(t.Ints, o.Ints) {
+		return math.Inf(1)
+	}
+	worst := 0.0
+	for k, x := range t.Floats {
+		y := o.Floats[k]
+		if x == y || math.IsNaN(x) && math.IsNaN(y) {
+			continue
+		}
+		d := math.Abs(x-y) / max(math.Abs(x), math.Abs(y))
+		if math.IsNaN(d) { // one is NaN, or infinite
+			return math.Inf(1)
+		}
+		worst = max(worst, d)
+	}
+	return worst
 }

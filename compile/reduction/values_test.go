@@ -67,3 +67,28 @@ func TestSynthesise(t *testing.T) {
 		}
 	}
 }
+
+func TestDifference(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		x, y *Tensor
+		want float64
+	}{
+		{floats(), floats(), 0},
+		{floats(1, nan, inf), floats(1, nan, inf), 0},
+		{floats(1, 2), floats(1, 4), 0.5},
+		{floats(-1), floats(1), 2},
+		{floats(0), floats(1e-300), 1},
+		{floats(nan), floats(1), inf},
+		{floats(inf), floats(1), inf},
+		{floats(inf), floats(-inf), inf},
+		{floats(1), floats(1, 2), inf},
+		{ints(1, 2), ints(1, 2), 0},
+		{ints(1, 2), ints(1, 3), inf},
+		{ints(1), floats(1), inf},
+	} {
+		if got := c.x.Difference(c.y); got != c.want {
+			t.Errorf("difference of %v and %v: %v, want %v", c.x, c.y, got, c.want)
+		}
+	}
+}

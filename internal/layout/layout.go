@@ -93,6 +93,7 @@ var Rooms = map[string][]string{
 	"compile/reduction/polyhedron": {"compile/reduction/simplex"},
 	"compile/reduction/schedule":   {"compile/reduction", "compile/reduction/polyhedron", "compile/reduction/simplex"},
 	"compile/reduction/simplex":    {},
+	"compile/reduction/simplify":   {"compile/reduction", "compile/reduction/polyhedron", "compile/reduction/schedule"},
 	"configs":                      {},
 	"dataset":                      {"dataset/fields", "dataset/ndarray"},
 	"dataset/datasettest":          {},

@@ -6,7 +6,7 @@ import (
 )
 
 // ErrCoefficient means that a bound has a coefficient other than 1 and -1 for the
-// variable that it bounds, so that the number of points is no polynomial piece by
+// variable that it bounds, so that the number of points is not a polynomial piece by
 // piece and Count does not find it.
 var ErrCoefficient = errors.New("polyhedron: a bound with a coefficient other than 1")
 

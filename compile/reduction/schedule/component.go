@@ -44,3 +44,26 @@ func components(arrays []string, needs map[string][]string) [][]string {
 	}
 	return out
 }
+
+// Recursive returns the arrays that need themselves, directly or through others.
+func Recursive(deps []*Dependence) map[string]bool {
+	needs := map[string][]string{}
+	var arrays []string
+	for _, d := range deps {
+		needs[d.Target] = append(needs[d.Target], d.Source)
+		arrays = append(arrays, d.Target)
+	}
+	out := map[string]bool{}
+	for _, c := range components(arrays, needs) {
+		for _, a := range c {
+			for _, b := range needs[a] {
+				for _, x := range c {
+					if x == b {
+						out[a] = true
+					}
+				}
+			}
+		}
+	}
+	return out
+}

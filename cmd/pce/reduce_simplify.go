@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/reduction/simplify"
+)
+
+func (a *app) reduceSimplifyCommand() *cobra.Command {
+	var f reduceFlags
+	c := &cobra.Command{
+		Use:   "simplify FILE.red",
+		Short: "Print a program with the same outputs that does less work",
+		Long: `Print a program with the same outputs that does less work, with a comment on each
+step, and on each refusal with its reason. A sum whose terms do not change along a
+vector is computed from the neighbour's; an index on which an array does not depend is dropped.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.reduceSimplify(&f, args[0])
+		},
+	}
+	f.registerSizes(c)
+	return c
+}
+
+// simplifyReport is what reduce simplify prints with --json. Degrees count guards once, but for the
+// first.
+type simplifyReport struct {
+	Degree  string `json:"degree"`
+	Guarded string `json:"degree_guarded"`
+	After   string `json:"degree_after"`
+	*simplify.Report
+	Points      string `json:"operations_before,omitempty"` // at the sizes, if all are known
+	PointsAfter string `json:"operations,omitempty"`
+	Program     string `json:"program"`
+}
+
+func (a *app) reduceSimplify(f *reduceFlags, path string) error {
+	p, sizes, err := f.openProgram(path)
+	if err != nil {
+		return err
+	}
+	q, report, err := simplify.Simplify(p)
+	if err != nil {
+		return inProgram(path, err)
+	}
+	before, err := costs(p, sizes)
+	if err != nil {
+		return inProgram(path, err)
+	}
+	after, err := costs(q, sizes)
+	if err != nil {
+		return inProgram(path, err)
+	}
+	if f.asJSON {
+		return a.printJSON(&simplifyReport{before.Degree, before.Guarded, after.Guarded, report, before.Points, after.Points, q.String()})
+	}
+	for _, s := range report.Steps {
+		fmt.Fprintf(a.stdout, "# %s\n", s)
+	}
+	for _, r := range report.Refused {
+		fmt.Fprintf(a.stdout, "# %s\n", r)
+	}
+	fmt.Fprintf(a.stdout, "# degree    %s, was %s\n", after.Guarded, before.Guarded)
+	if before.Points != "" {
+		fmt.Fprintf(a.stdout, "# points    %s, were %s at %s\n", after.Points, before.Points, sizesText(p, sizes))
+	}
+	fmt.Fprint(a.stdout, q)
+	return nil
+}
+
+// reduceCheck compares the outputs of a program and of the simplified one.
+type reduceCheck struct {
+	Difference float64 `json:"difference"` // the largest, relative; 0: the same bits
+	Points     int64   `json:"points"`     // that the program evaluated
+	Simplified int64   `json:"points_simplified"`
+}
+
+// checkTolerance is how much the outputs of a simplified program may differ, relative to their size: sums are
+// added in another order.
+const checkTolerance = 1e-9
+
+// compareSimplified runs the simplified p and compares its outputs with those of p.
+func compareSimplified(ctx context.Context, p *reduction.Program, o *reduction.Outcome, options reduction.Options) (*reduceCheck, error) {
+	q, _, err := simplify.Simplify(p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := reduction.Interpret(ctx, q, options)
+	if err != nil {
+		return nil, fmt.Errorf("the simplified program: %w", err)
+	}
+	check := &reduceCheck{Points: total(o), Simplified: total(s)}
+	for _, name := range p.Outputs {
+		d := o.Outputs[name].Difference(s.Outputs[name])
+		if check.Difference = max(check.Difference, d); !(d <= checkTolerance) {
+			return nil, fmt.Errorf("%w: output %s of the simplified program differs by %g, relative; please report the program", reduction.ErrProgram, name, d)
+		}
+	}
+	return check, nil
+}
+
+func total(o *reduction.Outcome) (sum int64) {
+	for _, n := range o.Points {
+		sum += n
+	}
+	return sum
+}
+
+// printSimplified writes a comparison that was made.
+func (a *app) printSimplified(c *reduceCheck) {
+	switch {
+	case c == nil:
+	case c.Difference == 0:
+		fmt.Fprintf(a.stdout, "check           equal in all bits; %d points, simplified %d\n", c.Points, c.Simplified)
+	default:
+		fmt.Fprintf(a.stdout, "check           equal but for %.2g, relative; %d points, simplified %d\n", c.Difference, c.Points, c.Simplified)
+	}
+}

@@ -1,0 +1,59 @@
+package simplify
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Report says what Simplify did, and what it did not and why.
+type Report struct {
+	Steps   []Step    `json:"steps"`
+	Refused []Refusal `json:"refused"`
+}
+
+// Step is a rewriting of a statement or an array.
+type Step struct {
+	Kind      string  `json:"kind"` // of Kinds
+	Array     string  `json:"array"`
+	Statement string  `json:"statement,omitempty"` // before the step
+	Face      string  `json:"face,omitempty"`      // the equalities of the statement's domain
+	Vector    []int64 `json:"vector,omitempty"`    // along which the body does not change
+	Subtracts bool    `json:"subtracts,omitempty"`
+	Text      string  `json:"text"` // what was done, for a reader
+}
+
+// Kinds of steps.
+const (
+	Contract = "contract" // an array lost an index
+	Reuse    = "reuse"    // an element is computed from a neighbour
+)
+
+// Refusal is a statement that stays as it is, or a vector that was not taken, with the reason.
+type Refusal struct {
+	Array     string  `json:"array"`
+	Statement string  `json:"statement"`
+	Face      string  `json:"face,omitempty"`
+	Vector    []int64 `json:"vector,omitempty"` // absent: no vector at all
+	Reason    string  `json:"reason"`
+}
+
+// String writes a step in a line.
+func (s Step) String() string { return fmt.Sprintf("%-9s %s", s.Kind, s.Text) }
+
+// String writes a refusal in a line.
+func (r Refusal) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-9s %s", "refused", r.Array)
+	if r.Vector != nil {
+		fmt.Fprintf(&b, " along %s", vectorText(r.Vector))
+	}
+	if r.Face != "" {
+		fmt.Fprintf(&b, " on %s", r.Face)
+	}
+	fmt.Fprintf(&b, ": %s", r.Reason)
+	return b.String()
+}
+
+func vectorText(r []int64) string {
+	return "[" + strings.ReplaceAll(strings.Trim(fmt.Sprint(r), "[]"), " ", ",") + "]"
+}

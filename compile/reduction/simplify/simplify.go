@@ -1,0 +1,61 @@
+package simplify
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/reduction/polyhedron"
+	"github.com/pce-engine/pce/compile/reduction/schedule"
+)
+
+// Simplify returns a program with the same outputs that does less work, and what it did.
+// p stays as it is.
+func Simplify(p *reduction.Program) (*reduction.Program, *Report, error) {
+	w := &worker{prog: p, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
+	for _, pass := range []func() error{w.reparse, w.contract, w.reuseSums} { // the first one makes a copy
+		if err := pass(); errors.Is(err, reduction.ErrProgram) {
+			return nil, nil, err
+		} else if err != nil {
+			return nil, nil, fmt.Errorf("%w: simplify: %v", reduction.ErrProgram, err)
+		}
+	}
+	return w.prog, w.report, nil
+}
+
+// worker rewrites a program.
+type worker struct {
+	prog    *reduction.Program
+	context *polyhedron.Set
+	report  *Report
+
+	all       spaces
+	deps      []*schedule.Dependence // also what the steps so far added
+	times     *schedule.Schedule     // nil: none was found
+	recursive map[string]bool
+	added     []*reduction.Array
+}
+
+// reparse prints the program and reads it again, with all checks.
+func (w *worker) reparse() error {
+	p, err := reduction.Parse(w.prog.String())
+	if err != nil {
+		return fmt.Errorf("simplify: the program that a step made is refused: %w", err)
+	}
+	w.prog = p
+	w.context, err = p.ContextSet()
+	return err
+}
+
+// index returns the indices that s writes as rows.
+func (w *worker) index(s *reduction.Statement) ([]polyhedron.Row, error) {
+	var out []polyhedron.Row
+	for k := range s.Index {
+		r, err := w.prog.Row(&s.Index[k], s.Dims)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}

@@ -1,0 +1,161 @@
+package simplify
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/compile/reduction"
+)
+
+func parse(t testing.TB, source string) *reduction.Program {
+	t.Helper()
+	p, err := reduction.Parse(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// shared returns the programs of ../shared/reduction by name.
+func shared(t testing.TB) map[string]string {
+	t.Helper()
+	files, _ := filepath.Glob("../../../../shared/reduction/*.red")
+	if len(files) == 0 {
+		t.Skip("no programs in ../shared/reduction: put the .red files of the benchmarks there, beside the module")
+	}
+	out := map[string]string{}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[strings.TrimSuffix(filepath.Base(f), ".red")] = string(b)
+	}
+	return out
+}
+
+// same runs both programs on the same inputs and reports an output that differs by more than tolerance, relative.
+func same(p, q *reduction.Program, sizes map[string]int64, seed uint64, tolerance float64) error {
+	data := map[string]*reduction.Tensor{}
+	if err := p.Synthesise(sizes, seed, data, 1<<24); err != nil {
+		return err
+	}
+	var out [2]*reduction.Outcome
+	for k, r := range []*reduction.Program{p, q} {
+		var err error
+		if out[k], err = reduction.Interpret(context.Background(), r, reduction.Options{Sizes: sizes, Inputs: data}); err != nil {
+			return fmt.Errorf("program %d: %w", k, err)
+		}
+	}
+	for _, name := range p.Outputs {
+		a, b := out[0].Outputs[name], out[1].Outputs[name]
+		if d := a.Difference(b); !(d <= tolerance) {
+			return fmt.Errorf("%s differs by %v: %v, simplified %v", name, d, a, b)
+		}
+	}
+	return nil
+}
+
+// targets has the degrees of the shared programs, guards counted once, after simplification.
+var targets = map[string]string{
+	"ps": "N", "ps_opt": "N", "gs2gmm": "N", "gs2gmm_opt": "N", "windows": "N^2", "forest": "R*M", "lbp": "Y*X*K^2*D", "coxph": "N*K^2",
+	"flow": "B*T*S^2", "gmm_gs": "N*K", "gmm_mh": "N^2 + K", "gmm_lw": "N^2 + K", "lda_gs": "W^2 + W*K", "lda_mh": "W^2 + W*K",
+	"lda_lw": "W^2", "dmm_gs": "W*D*K + A*D*K", "dmm_mh": "W*D + A*D + D^2 + D*K", "dmm_lw": "W*D + A*D + D*K",
+}
+
+// TestShared simplifies the shared programs to their degrees, and wants the outputs of the original: the same bits
+// where sums are exact, which those of lbp and coxph are not.
+func TestShared(t *testing.T) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 3
+	}
+	for name, source := range shared(t) {
+		p := parse(t, source)
+		q, r, err := Simplify(p)
+		if err != nil {
+			t.Error(name, err)
+			continue
+		}
+		c, err := q.Cost(true)
+		if err != nil {
+			t.Error(name, err)
+			continue
+		}
+		if d, err := c.Degree(); err != nil || d.String() != targets[name] {
+			t.Errorf("%s: degree %v, %v; want %s", name, d, err, targets[name])
+		}
+		if p.String() != parse(t, source).String() {
+			t.Errorf("%s: the program itself has changed", name)
+		}
+		tolerance := 0.0
+		if name == "lbp" || name == "coxph" {
+			tolerance = 1e-9
+			for _, s := range r.Steps {
+				if s.Subtracts {
+					t.Errorf("%s: %v", name, s)
+				}
+			}
+		}
+		for seed := range seeds {
+			sizes := map[string]int64{}
+			for k, q := range p.Params {
+				if sizes[q.Name] = 1 + int64(seed+uint64(k))%3; len(p.Params) < 3 {
+					sizes[q.Name] = 1 + int64(seed*3+uint64(k))%8
+				}
+			}
+			if name == "ps" || name == "ps_opt" || name == "windows" {
+				sizes["N"]++
+			}
+			if name == "flow" {
+				sizes["T"]++
+			}
+			if err := same(p, q, sizes, seed, tolerance); err != nil {
+				t.Errorf("%s at %v, seed %d: %v", name, sizes, seed, err)
+				break
+			}
+		}
+	}
+}
+
+// TestRefusals wants the reasons for what is not done.
+func TestRefusals(t *testing.T) {
+	const decl = "param N, M : N >= 1, M >= 1; input float x[N], y[N,N]; input int w[N] in [0,N); array float s[N]; output s;"
+	for _, c := range []struct{ text, want string }{
+		{"s[i] += x[j]*x[i] : { [i,j] : 0 <= i < N, 0 <= j <= i };", "s: its body changes along every vector of the domain"},
+		{"s[i] += x[j] : { [i,j] : 0 <= i < N, 0 <= j <= i } if w[i] == j;", "s: its body changes along every vector of the domain"},
+		{"s[i] += x[j]*i : { [i,j] : 0 <= i < N, 0 <= j <= i };", "s: its body changes along every vector of the domain"},
+		{"s[i] *= x[j] : { [i,j] : 0 <= i < N, i-3 <= j <= i, 0 <= j };", "s: it has as many points as elements, up to a factor"},
+		{"s[i] *= x[j] : { [i,j] : 0 <= i, i+M < N, i <= j <= i+M };", "s along [1,0]: the neighbour has terms too much, and *= has no inverse"},
+		{"s[i] += x[j] : { [i,j] : 0 <= i < N, 0 <= 2*j <= i };", "s: its points cannot be counted: a bound has a coefficient other than 1"},
+		{"s[0] += x[j] : { [i,j] : 0 <= i < N, 0 <= j <= i };", "s: along every vector on which its body does not change, its elements do not change either, or its domain is thin"},
+	} {
+		p := parse(t, decl+c.text)
+		q, r, err := Simplify(p)
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		found := false
+		for _, f := range r.Refused {
+			found = found || strings.HasSuffix(f.String(), c.want)
+		}
+		if !found || len(r.Steps) > 0 || q.String() != p.String() {
+			t.Errorf("%s: %v, %v; want %s", c.text, r.Steps, r.Refused, c.want)
+		}
+	}
+	const prefix = `param N : N >= 2; input float a0; array float A[N], B[N]; output B;
+A[0] = a0 : { [] : }; B[i] += A[j] : { [i,j] : 0 <= i < N, 0 <= j <= i }; A[i+1] = 0.5*B[i] + 1.0 : { [i] : 0 <= i < N-1 };`
+	_, r, err := Simplify(parse(t, prefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "refused   B along [-1,0]: its elements would be needed before they are there: schedule: no affine order of A, B, which need each other"
+	if len(r.Refused) != 1 || r.Refused[0].String() != want {
+		t.Errorf("%v; want %s", r.Refused, want)
+	}
+}
