@@ -26,6 +26,8 @@ type reduceFlags struct {
 	data, out string
 	count     bool
 	check     bool
+	time      string
+	emit      string
 	maxMemory int64
 	asJSON    bool
 }
@@ -50,6 +52,7 @@ func (a *app) reduceShowCommand() *cobra.Command {
 		},
 	}
 	f.registerSizes(c)
+	f.registerEmit(c)
 	return c
 }
 
@@ -77,6 +80,8 @@ in row-major order.`,
 	c.Flags().StringVar(&f.out, "out", "", "folder to write the outputs to, NAME.txt")
 	c.Flags().BoolVar(&f.count, "count", false, "print how many points of each statement were evaluated")
 	c.Flags().BoolVar(&f.check, "check", false, "run the simplified program too and compare the outputs")
+	c.Flags().StringVar(&f.time, "time", "", "compile the program and the simplified one as Go, and time both; 'simplified': that one alone; needs the go command")
+	c.Flags().Lookup("time").NoOptDefVal = "both"
 	c.Flags().Int64Var(&f.maxMemory, "max-memory", reduction.DefaultMaxMemory, "bytes that all arrays may take")
 	return c
 }
@@ -84,6 +89,10 @@ in row-major order.`,
 func (f *reduceFlags) registerSizes(c *cobra.Command) {
 	c.Flags().StringArrayVarP(&f.sizes, "param", "p", nil, "N=1000,K=10: sizes in place of the program's; repeatable")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
+}
+
+func (f *reduceFlags) registerEmit(c *cobra.Command) {
+	c.Flags().StringVar(&f.emit, "emit", "", "go: print the program as Go source instead")
 }
 
 // openProgram reads and checks the program at path, and returns it with the sizes to run it
@@ -147,6 +156,9 @@ func (a *app) reduceShow(f *reduceFlags, path string) error {
 	p, sizes, err := f.openProgram(path)
 	if err != nil {
 		return err
+	}
+	if f.emit != "" {
+		return a.emit(path, p, f.emit)
 	}
 	r, err := costs(p, sizes)
 	if err != nil {
@@ -235,6 +247,9 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 	inputs, err := f.inputs(p, sizes)
 	if err != nil {
 		return inProgram(path, err)
+	}
+	if f.time != "" {
+		return a.reduceTime(ctx, f, path, p, sizes, inputs)
 	}
 	o, err := reduction.Interpret(ctx, p, reduction.Options{Sizes: sizes, Inputs: inputs, MaxMemory: f.maxMemory})
 	if err != nil {

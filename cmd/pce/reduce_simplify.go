@@ -24,6 +24,7 @@ vector is computed from the neighbour's; an index on which an array does not dep
 		},
 	}
 	f.registerSizes(c)
+	f.registerEmit(c)
 	return c
 }
 
@@ -47,6 +48,9 @@ func (a *app) reduceSimplify(f *reduceFlags, path string) error {
 	q, report, err := simplify.Simplify(p)
 	if err != nil {
 		return inProgram(path, err)
+	}
+	if f.emit != "" {
+		return a.emit(path, q, f.emit)
 	}
 	before, err := costs(p, sizes)
 	if err != nil {

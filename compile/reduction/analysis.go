@@ -79,3 +79,23 @@ func (s *Statement) Drawn() int {
 	}
 	return s.drawn
 }
+
+// TypeOf returns the type of an expression of s.
+func (p *Program) TypeOf(s *Statement, e Expr) Type {
+	known := map[string]bool{}
+	for _, q := range p.Params {
+		known[q.Name] = true
+	}
+	for _, d := range s.Dims {
+		known[d] = true
+	}
+	t := typer{prog: p, known: known}
+	got, err := t.of(e)
+	if err != nil { // Parse has found the types of all expressions of a program
+		panic(err)
+	}
+	return got
+}
+
+// Identity is what a reduction of no points gives.
+func (o Operator) Identity() float64 { return o.identity() }

@@ -144,3 +144,13 @@ func (l *level) bounds(x []int64, v int) (lo, hi int64, ok bool) {
 	}
 	return lo, hi, lo <= hi
 }
+
+// Bounds returns the rows that bound variable v, which is not a given one, by the variables before it: its
+// coefficient is positive in lower, negative in upper, and not 0 in zero.
+func (c *Scan) Bounds(v int) (lower, upper, zero []Row) {
+	l := &c.levels[v-c.given]
+	return l.lower, l.upper, l.zero
+}
+
+// Guard returns what the given variables have to fulfil, as a set in all variables.
+func (c *Scan) Guard() *Set { return &c.guard }

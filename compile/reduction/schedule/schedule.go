@@ -22,8 +22,10 @@ func (e *CycleError) Error() string {
 	return fmt.Sprintf("schedule: no affine order of %s, which need each other", strings.Join(e.Arrays, ", "))
 }
 
-// Is makes the error match ErrCycle.
-func (e *CycleError) Is(target error) bool { return target == ErrCycle }
+// Is makes the error match ErrCycle, and reduction.ErrProgram: it is the program that has to change.
+func (e *CycleError) Is(target error) bool {
+	return target == ErrCycle || target == reduction.ErrProgram
+}
 
 // Schedule says when elements are computed: at a lexicographic time for each array.
 type Schedule struct {

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/reduction/gosource"
+	"github.com/pce-engine/pce/compile/reduction/simplify"
+)
+
+// emit prints a program in another language.
+func (a *app) emit(path string, p *reduction.Program, language string) error {
+	if language != "go" {
+		return usagef("--emit %s: want go", language)
+	}
+	source, err := emitGo(path, p)
+	if err == nil {
+		_, err = io.WriteString(a.stdout, source)
+	}
+	return err
+}
+
+// emitGo returns p as a Go program.
+func emitGo(path string, p *reduction.Program) (string, error) {
+	source, err := gosource.Source(p, "main")
+	if err != nil {
+		return "", inProgram(path, err)
+	}
+	return source, nil
+}
+
+// reduceTimes is what reduce run prints with --time and --json.
+type reduceTimes struct {
+	Seconds    *float64 `json:"seconds,omitempty"` // of the program as it is written
+	Simplified float64  `json:"seconds_simplified"`
+	Difference *float64 `json:"difference,omitempty"` // of the outputs, the largest, relative
+}
+
+// reduceTime compiles the program as it is written, unless only simplified ones are wanted, and the simplified one,
+// and runs each once on the same inputs.
+func (a *app) reduceTime(ctx context.Context, f *reduceFlags, path string, p *reduction.Program, sizes map[string]int64, inputs map[string]*reduction.Tensor) error {
+	if f.time != "both" && f.time != "simplified" {
+		return usagef("--time %s: want both or simplified", f.time)
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return fmt.Errorf("--time compiles Go: %w; install Go", err)
+	}
+	q, _, err := simplify.Simplify(p)
+	if err != nil {
+		return inProgram(path, err)
+	}
+	dir, err := os.MkdirTemp("", "pce-reduce-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for name, t := range inputs {
+		if err := writeTensor(filepath.Join(dir, name+".txt"), t); err != nil {
+			return err
+		}
+	}
+	var r reduceTimes
+	var outputs [2]map[string]*reduction.Tensor
+	for k, program := range []*reduction.Program{p, q} {
+		if k == 0 && f.time == "simplified" {
+			continue
+		}
+		seconds, err := a.timeProgram(ctx, path, program, sizes, dir, strconv.Itoa(k))
+		if err != nil {
+			return err
+		}
+		if outputs[k], err = readOutputs(p, filepath.Join(dir, strconv.Itoa(k)), sizes, f.maxMemory); err != nil {
+			return inProgram(path, err)
+		}
+		if r.Simplified = seconds; k == 0 {
+			r.Seconds = &seconds
+		}
+	}
+	if r.Seconds != nil {
+		r.Difference = new(float64)
+		for _, name := range p.Outputs {
+			*r.Difference = max(*r.Difference, outputs[0][name].Difference(outputs[1][name]))
+		}
+		if !(*r.Difference <= checkTolerance) {
+			return fmt.Errorf("%s: %w: outputs of the simplified program differ by %g, relative; please report the program", path, reduction.ErrProgram, *r.Difference)
+		}
+	}
+	if f.asJSON {
+		return a.printJSON(&r)
+	}
+	if r.Seconds != nil {
+		fmt.Fprintf(a.stdout, "seconds         %.4g as written, outputs equal but for %.2g, relative\n", *r.Seconds, *r.Difference)
+	}
+	fmt.Fprintf(a.stdout, "seconds         %.4g simplified\n", r.Simplified)
+	return nil
+}
+
+func writeTensor(path string, t *reduction.Tensor) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := t.WriteTo(file); err != nil {
+		file.Close()
+		return err
+	}
+	return file.Close()
+}
+
+// timeProgram compiles p in a folder below dir, runs it on the inputs of dir, and returns its seconds; the
+// outputs are left in that folder.
+func (a *app) timeProgram(ctx context.Context, path string, p *reduction.Program, sizes map[string]int64, dir, name string) (float64, error) {
+	source, err := emitGo(path, p)
+	if err != nil {
+		return 0, err
+	}
+	own := filepath.Join(dir, name)
+	if err := os.Mkdir(own, 0o777); err != nil {
+		return 0, err
+	}
+	for file, text := range map[string]string{"main.go": source, "go.mod": "module emitted\n\ngo 1.21\n"} {
+		if err := os.WriteFile(filepath.Join(own, file), []byte(text), 0o666); err != nil {
+			return 0, err
+		}
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", "program", ".")
+	build.Dir = own
+	build.Env = append(slices.Clone(a.env), "GOFLAGS=", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("go build: %w: %s", err, bytes.TrimSpace(out))
+	}
+	c := exec.CommandContext(ctx, filepath.Join(own, "program"), "-p", sizesText(p, sizes), "-data", dir, "-out", own)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		if text := strings.TrimSpace(stderr.String()); text != "" && ctx.Err() == nil {
+			return 0, fmt.Errorf("%s: %w: %s", path, reduction.ErrProgram, text)
+		}
+		return 0, err
+	}
+	return strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+}
+
+// readOutputs reads what an emitted program wrote.
+func readOutputs(p *reduction.Program, dir string, sizes map[string]int64, maxMemory int64) (map[string]*reduction.Tensor, error) {
+	out := map[string]*reduction.Tensor{}
+	for _, name := range p.Outputs {
+		file, err := os.Open(filepath.Join(dir, name+".txt"))
+		if err != nil {
+			return nil, err
+		}
+		t, err := p.ReadTensor(file, name, sizes, maxMemory)
+		file.Close()
+		if err != nil {
+			return nil, err
+		}
+		out[name] = t
+	}
+	return out, nil
+}

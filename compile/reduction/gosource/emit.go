@@ -1,0 +1,189 @@
+package gosource
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"slices"
+	"strings"
+
+	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/reduction/polyhedron"
+	"github.com/pce-engine/pce/compile/reduction/schedule"
+)
+
+// Source returns p as the source of a Go package with a function Compute. Package main also has a main: run as
+//
+//	PROGRAM -p N=10,K=2 -data DIR -out DIR
+//
+// it reads the inputs from DIR/NAME.txt, writes the outputs likewise, and prints the seconds that the
+// computation took.
+func Source(p *reduction.Program, pkg string) (string, error) {
+	deps, err := schedule.Dependences(p)
+	if err != nil {
+		return "", err
+	}
+	e := &emitter{prog: p, params: map[string]bool{}}
+	if e.schedule, err = schedule.New(p, deps); err != nil {
+		return "", err
+	}
+	if e.context, err = p.ContextSet(); err != nil {
+		return "", err
+	}
+	for _, q := range p.Params {
+		e.params[q.Name] = true
+	}
+	e.live = needed(p)
+	e.header(pkg)
+	var arrays []string
+	for _, a := range p.Arrays {
+		if !a.Input && e.live[a.Name] {
+			arrays = append(arrays, a.Name)
+		}
+	}
+	if err := e.components(arrays); err != nil {
+		return "", err
+	}
+	e.footer(pkg == "main")
+	out, err := format.Source(e.b.Bytes())
+	if err != nil {
+		return "", fmt.Errorf("gosource: %w", err)
+	}
+	return string(out), nil
+}
+
+// emitter writes a program.
+type emitter struct {
+	prog     *reduction.Program
+	context  *polyhedron.Set
+	schedule *schedule.Schedule
+	params   map[string]bool
+	live     map[string]bool
+	times    []string // variables of the time loops that are open
+	b        bytes.Buffer
+	variable int
+}
+
+func (e *emitter) line(text string, args ...any) {
+	fmt.Fprintf(&e.b, text+"\n", args...)
+}
+
+func (e *emitter) fresh(name string) string {
+	e.variable++
+	return fmt.Sprintf("%s%d", name, e.variable)
+}
+
+// needed returns the arrays that the outputs need, directly or not.
+func needed(p *reduction.Program) map[string]bool {
+	live := map[string]bool{}
+	list := slices.Clone(p.Outputs)
+	for len(list) > 0 {
+		name := list[0]
+		list = list[1:]
+		if live[name] {
+			continue
+		}
+		live[name] = true
+		for _, s := range p.Statements {
+			if s.Array == name {
+				for _, r := range schedule.Reads(p, s) {
+					list = append(list, r.Array)
+				}
+			}
+		}
+	}
+	return live
+}
+
+// components writes the computation of arrays that are at one place of the schedule so far: those at a lower place
+// first, those at one place together, in a loop over their time.
+func (e *emitter) components(arrays []string) error {
+	level := 2 * len(e.times)
+	place := func(a string) int64 { return e.schedule.Times(a)[level].Place }
+	arrays = slices.Clone(arrays)
+	slices.SortStableFunc(arrays, func(a, b string) int { return int(place(a) - place(b)) })
+	for from := 0; from < len(arrays); {
+		to := from + 1
+		for to < len(arrays) && place(arrays[to]) == place(arrays[from]) {
+			to++
+		}
+		group := arrays[from:to]
+		from = to
+		if len(e.schedule.Times(group[0])) == level+1 {
+			e.line("\n// %s", group[0])
+			if err := e.elements(group[0]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := e.timeLoop(group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// timeLoop writes the loop over the next time of arrays that need each other.
+func (e *emitter) timeLoop(group []string) error {
+	t := e.fresh("t")
+	params := len(e.prog.Params)
+	var lows, highs []string
+	for _, name := range group {
+		a := e.prog.Array(name)
+		extents, err := e.prog.ExtentSet(a)
+		if err != nil {
+			return err
+		}
+		// Parameters, open times and the new one as a variable, and the indices, which are projected out.
+		vars := []string{t}
+		var dims []string
+		var index []polyhedron.Row
+		for k := range a.Extents {
+			dims = append(dims, fmt.Sprintf("u%d", k))
+			r := make(polyhedron.Row, params+len(a.Extents)+1)
+			r[params+k] = 1
+			index = append(index, r)
+		}
+		e.times = append(e.times, t)
+		set := e.space(extents, index, name, dims, dims)
+		e.times = e.times[:len(e.times)-1]
+		for v := set.Vars - 1; v > params+len(e.times); v-- {
+			if set, _, err = set.Project(v); err != nil {
+				return err
+			}
+		}
+		v := params + len(e.times)
+		names := append(append(e.given(), vars...), dims...)
+		var lower, upper []polyhedron.Row
+		for _, r := range set.Positive {
+			if r[v] > 0 {
+				lower = append(lower, r)
+			} else if r[v] < 0 {
+				upper = append(upper, r)
+			}
+		}
+		for _, r := range set.Zero {
+			if r[v] != 0 {
+				negative := make(polyhedron.Row, len(r))
+				for k, c := range r {
+					negative[k] = -c
+				}
+				if r[v] > 0 {
+					lower, upper = append(lower, r), append(upper, negative)
+				} else {
+					lower, upper = append(lower, negative), append(upper, r)
+				}
+			}
+		}
+		lows = append(lows, bounds(names, lower, v, "max"))
+		highs = append(highs, bounds(names, upper, v, "min"))
+	}
+	last := e.fresh("last")
+	e.line("\n// %s", strings.Join(group, ", "))
+	e.line("for %s, %s := min(%s), max(%s); %s <= %s; %s++ {", t, last, strings.Join(lows, ", "), strings.Join(highs, ", "), t, last, t)
+	e.times = append(e.times, t)
+	err := e.components(group)
+	e.times = e.times[:len(e.times)-1]
+	e.line("}")
+	return err
+}

@@ -1,0 +1,150 @@
+package gosource
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pce-engine/pce/compile/reduction"
+)
+
+// The names of a program become identifiers of Go with a prefix, so that no keyword or function is hit.
+
+func param(name string) string { return "p_" + name }
+func dim(name string) string   { return "d_" + name }
+func array(name string) string { return "a_" + name }
+
+func extent(name string, k int) string { return fmt.Sprintf("n_%s_%d", name, k) }
+
+// affine writes a with int64 operations. Names are parameters or dimensions.
+func (e *emitter) affine(a *reduction.Affine) string {
+	var parts []string
+	for _, t := range a.Terms {
+		name := dim(t.Name)
+		if e.params[t.Name] {
+			name = param(t.Name)
+		}
+		if t.Coefficient != 1 {
+			name = fmt.Sprintf("%d*%s", t.Coefficient, name)
+		}
+		parts = append(parts, name)
+	}
+	if a.Constant != 0 || len(parts) == 0 {
+		parts = append(parts, strconv.FormatInt(a.Constant, 10))
+	}
+	return "(" + strings.Join(parts, " + ") + ")"
+}
+
+// expression writes x of statement s. want is the type that its value is to have; an int may become a float.
+func (e *emitter) expression(s *reduction.Statement, x reduction.Expr, want reduction.Type) string {
+	got := e.prog.TypeOf(s, x)
+	text := e.typed(s, x, got)
+	if got == reduction.Int && want == reduction.Float {
+		return "float64(" + text + ")"
+	}
+	return text
+}
+
+// typed writes x, whose type is got.
+func (e *emitter) typed(s *reduction.Statement, x reduction.Expr, got reduction.Type) string {
+	switch x := x.(type) {
+	case *reduction.Number:
+		if x.Integer {
+			return fmt.Sprintf("int64(%d)", x.I)
+		}
+		return fmt.Sprintf("float64(%s)", strconv.FormatFloat(x.F, 'g', -1, 64))
+	case *reduction.Name:
+		switch a := e.prog.Array(x.Name); {
+		case a != nil:
+			return array(x.Name) + "[0]"
+		case e.params[x.Name]:
+			return param(x.Name)
+		}
+		return dim(x.Name)
+	case *reduction.Read:
+		return e.element(s, x)
+	case *reduction.Negate:
+		return "(-" + e.typed(s, x.X, got) + ")"
+	case *reduction.Call:
+		return e.call(s, x, got)
+	}
+	b := x.(*reduction.Binary)
+	operand := got
+	if got == reduction.Condition {
+		operand = max(e.prog.TypeOf(s, b.X), e.prog.TypeOf(s, b.Y)) // Int < Float
+	}
+	l, r := e.expression(s, b.X, operand), e.expression(s, b.Y, operand)
+	if got == reduction.Float { // the conversion keeps a product from being fused with a sum
+		return fmt.Sprintf("float64(%s %s %s)", l, b.Op, r)
+	}
+	return fmt.Sprintf("(%s %s %s)", l, b.Op, r)
+}
+
+func (e *emitter) call(s *reduction.Statement, x *reduction.Call, got reduction.Type) string {
+	switch x.Function {
+	case "select":
+		test := e.expression(s, x.Args[0], reduction.Condition)
+		a, b := e.expression(s, x.Args[1], got), e.expression(s, x.Args[2], got)
+		return fmt.Sprintf("func() %s { if %s { return %s }; return %s }()", goType(got), test, a, b)
+	case "floor":
+		if e.prog.TypeOf(s, x.Args[0]) == reduction.Int {
+			return e.expression(s, x.Args[0], reduction.Int)
+		}
+		return "floor(" + e.expression(s, x.Args[0], reduction.Float) + ")"
+	}
+	var args []string
+	for _, a := range x.Args {
+		args = append(args, e.expression(s, a, reduction.Float))
+	}
+	name := map[string]string{"log": "math.Log", "exp": "math.Exp", "sqrt": "math.Sqrt", "lgamma": "lgamma", "lognormal": "lognormal"}[x.Function]
+	return name + "(" + strings.Join(args, ", ") + ")"
+}
+
+// element is an element of an array that s reads. An index that depends on data is checked.
+func (e *emitter) element(s *reduction.Statement, r *reduction.Read) string {
+	at := "0"
+	for k, x := range r.Index {
+		var index string
+		if a, err := reduction.AffineOf(x); err == nil && e.plain(&a) {
+			index = e.affine(&a)
+		} else {
+			index = fmt.Sprintf("at(%s, %s, %s)", e.expression(s, x, reduction.Int), extent(r.Array, k), strconv.Quote(r.Array))
+		}
+		if k == 0 {
+			at = index
+			continue
+		}
+		at = fmt.Sprintf("(%s)*%s + %s", at, extent(r.Array, k), index)
+	}
+	return array(r.Array) + "[" + at + "]"
+}
+
+// plain reports whether a has no inputs.
+func (e *emitter) plain(a *reduction.Affine) bool {
+	for _, t := range a.Terms {
+		if e.prog.Array(t.Name) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// target is the place that s writes in a row-major array.
+func (e *emitter) target(s *reduction.Statement) string {
+	at := "0"
+	for k := range s.Index {
+		if k == 0 {
+			at = e.affine(&s.Index[0])
+			continue
+		}
+		at = fmt.Sprintf("(%s)*%s + %s", at, extent(s.Array, k), e.affine(&s.Index[k]))
+	}
+	return at
+}
+
+func goType(t reduction.Type) string {
+	if t == reduction.Int {
+		return "int64"
+	}
+	return "float64"
+}

@@ -1,0 +1,280 @@
+package gosource
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/reduction/simplify"
+)
+
+func parse(t testing.TB, source string) *reduction.Program {
+	t.Helper()
+	p, err := reduction.Parse(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// programs are of every operator, and of loops that shared programs do not have.
+var programs = map[string]string{
+	"operators": `param N, M : N >= 1, M >= 1; size N = 5, M = 3;
+input float x[N], u[N]; input int w[N] in [0,M); input int v[N] in [0,N); input float s;
+array float add[M], mul[M], hi[N], lo[N], l[M], q[N,M]; array int z[N], n[M], f[N];
+output add, mul, hi, lo, l, z, n, f, q;
+add[w0]  += x[i] - 2.5e-3*(s + i) : { [w0,i] : 0 <= w0 < M, 0 <= i < N } if w[i] == w0;
+mul[m]   *= x[i] : { [m,i] : 0 <= m < M, 0 <= i < N, i != m };
+hi[i]  max= x[j] : { [i,j] : 0 <= i < N, i < j < N };
+lo[i]  min= select(x[j] < s, -x[j], x[j]) : { [i,j] : 0 <= i < N, 0 <= j < N, j != i };
+l[m]   lse= x[i]*2 : { [m,i] : 0 <= m < M, m <= i < N };
+z[i] draw(u[i])= x[m] : { [i,m] : 0 <= i < N, 0 <= m <= i };
+n[m]     += 2*w[i] - m : { [m,i] : 0 <= m < M, 0 <= i < N } if w[i] >= m and w[i] != 1;
+f[i]      = floor(10*x[i])*2 + floor(x[z[i]] + i) : { [i] : 0 <= i < N };
+q[i,m]    = lognormal(x[i], log(s), exp(x[v[i]])) + sqrt(m) + lgamma(i + 1) : { [i,m] : 0 <= i < N, 0 <= m < M };
+`,
+	"skewed": `param N, M : N >= 2, M >= 2; size N = 6, M = 5; input float x[N,M]; array float a[N,M]; output a;
+a[i,j] += x[i,j] : { [i,j] : 0 <= i < N, 0 <= j < M };
+a[i,j] += 0.5*a[i-1,j+1] + 0.25*a[i,j-1] : { [i,j] : 1 <= i < N, 1 <= j < M-1 };
+`,
+	"backward": `param N : N >= 1; size N = 7; input float x[N]; array float a[N], b[N]; output a;
+a[i] += x[i] : { [i] : 0 <= i < N };
+a[i] += 0.5*b[i+1] : { [i] : 0 <= i < N-1 };
+b[i]  = a[i] - 1 : { [i] : 0 <= i < N };
+`,
+	"mirrored": `param N : N >= 1; size N = 7; input float x[N]; array float a[N], b[N]; output b;
+a[i] += 0.5*b[N-i-2] : { [i] : 0 <= i < N-1 };
+b[i] += x[i] + a[N-1-i] : { [i] : 0 <= i < N };
+`,
+	"strides": `param N : N >= 1; size N = 9; input float x[N]; array float a[2*N], b[N]; output a, b;
+a[2*i]   = x[i] : { [i] : 0 <= i < N };
+a[2*i+1] = x[i] - a[2*i] : { [i] : 0 <= i < N };
+b[i]    += a[j] : { [i,j] : 0 <= i < N, 0 <= 3*j <= 2*i };
+`,
+	"two loops": `param N, M : N >= 1, M >= 1; size N = 4, M = 5; input float x[M]; array float a[N,M]; output a;
+a[i,j] += x[j] : { [i,j] : 0 <= i < N, 0 <= j < M };
+a[i,j] += 0.5*a[i-1,k] : { [i,j,k] : 1 <= i < N, 0 <= j < M, 0 <= k < M };
+a[i,j] += 0.25*a[i,k] : { [i,j,k] : 0 <= i < N, 0 <= j < M, 0 <= k < j };
+`,
+	"guards that fix": `param N, M : N >= 1, M >= 1; size N = 6, M = 4; input int w[N] in [0,M); input int v[M] in [0,N); input float x[N];
+array float a[N,M], b[M]; output a, b;
+a[d,m] += x[i] : { [d,m,i] : 0 <= d < N, 0 <= m < M, 0 <= i < N } if w[i] == m and v[m] == d;
+b[m] += x[i] : { [m,i,d] : 0 <= m < M, 0 <= i < N, 0 <= d < i } if d == v[m] and m == w[d];
+`,
+}
+
+// module writes a module whose main runs the Compute of every package, and returns its program: it
+// reads requests and writes outputs as JSON lines.
+func module(t *testing.T, packages map[string]string) string {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command to compile with; install Go")
+	}
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module emitted\n\ngo 1.21\n")
+	var imports, cases strings.Builder
+	for name, source := range packages {
+		write(name+"/z.go", source)
+		fmt.Fprintf(&imports, "\t%q\n", "emitted/"+name)
+		fmt.Fprintf(&cases, "\t%q: %s.Compute,\n", name, name)
+	}
+	write("main.go", `package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+`+imports.String()+`)
+
+var all = map[string]func(map[string]int64, map[string]any) (map[string]any, error){
+`+cases.String()+`}
+
+type request struct {
+	Program string
+	Sizes   map[string]int64
+	Ints    map[string][]int64
+	Floats  map[string][]float64
+}
+
+func main() {
+	in := json.NewDecoder(os.Stdin)
+	for {
+		var r request
+		if in.Decode(&r) != nil {
+			return
+		}
+		inputs := map[string]any{}
+		for name, x := range r.Ints {
+			inputs[name] = x
+		}
+		for name, x := range r.Floats {
+			inputs[name] = x
+		}
+		outputs, err := all[r.Program](r.Sizes, inputs)
+		text := map[string]string{}
+		for name, x := range outputs {
+			text[name] = fmt.Sprint(x)
+		}
+		if err != nil {
+			text["error"] = err.Error()
+		}
+		json.NewEncoder(os.Stdout).Encode(text)
+	}
+}
+`)
+	program := filepath.Join(dir, "emitted")
+	c := exec.Command("go", "build", "-gcflags=-N -l", "-o", program, ".")
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+type request struct {
+	Program string
+	Sizes   map[string]int64
+	Ints    map[string][]int64
+	Floats  map[string][]float64
+}
+
+// TestEmitted compiles the source of every program, as it is and simplified, in one module, and compares its outputs with
+// those of the interpreter.
+func TestEmitted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Go")
+	}
+	all := map[string]*reduction.Program{}
+	for name, source := range programs {
+		all[strings.ReplaceAll(name, " ", "_")] = parse(t, source)
+	}
+	files, _ := filepath.Glob("../../../../shared/reduction/*.red")
+	if len(files) == 0 {
+		t.Log("no programs in ../shared/reduction: put the .red files of the benchmarks there, beside the module")
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(filepath.Base(f), ".red")] = parse(t, string(b))
+	}
+	packages := map[string]string{}
+	for name, p := range all {
+		q, _, err := simplify.Simplify(p)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for as, r := range map[string]*reduction.Program{name: p, name + "_simplified": q} {
+			source, err := Source(r, as)
+			if err != nil {
+				t.Fatal(as, err)
+			}
+			packages[as] = source
+		}
+	}
+	program := module(t, packages)
+	var names []string
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var in bytes.Buffer
+	type expected struct {
+		name    string
+		sizes   map[string]int64
+		outputs map[string]string
+	}
+	var want []expected
+	for _, name := range names {
+		p := all[name]
+		for seed := range uint64(6) {
+			sizes := map[string]int64{}
+			for k, q := range p.Params {
+				if sizes[q.Name] = 2 + int64(seed+uint64(k))%2; len(p.Params) < 3 {
+					sizes[q.Name] = 2 + int64(seed*3+uint64(k))%6
+				}
+			}
+			data := map[string]*reduction.Tensor{}
+			if err := p.Synthesise(sizes, seed, data, 1<<20); err != nil {
+				t.Fatal(err)
+			}
+			o, err := reduction.Interpret(context.Background(), p, reduction.Options{Sizes: sizes, Inputs: data})
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			text := map[string]string{}
+			for _, out := range p.Outputs {
+				if x := o.Outputs[out]; x.Ints != nil {
+					text[out] = fmt.Sprint(x.Ints)
+				} else {
+					text[out] = fmt.Sprint(x.Floats)
+				}
+			}
+			r := request{Sizes: sizes, Ints: map[string][]int64{}, Floats: map[string][]float64{}}
+			for input, x := range data {
+				if x.Ints != nil {
+					r.Ints[input] = x.Ints
+				} else {
+					r.Floats[input] = x.Floats
+				}
+			}
+			for _, as := range []string{name, name + "_simplified"} {
+				r.Program = as
+				if err := json.NewEncoder(&in).Encode(r); err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, expected{as, sizes, text})
+			}
+		}
+	}
+	c := exec.Command(program)
+	c.Stdin = &in
+	answers, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(answers))
+	for _, w := range want {
+		var got map[string]string
+		if err := d.Decode(&got); err != nil {
+			t.Fatal(w.name, err)
+		}
+		for name, x := range w.outputs {
+			if !close(got[name], x) {
+				t.Errorf("%s at %v: %s is %.200s, want %.200s; %s", w.name, w.sizes, name, got[name], x, got["error"])
+				break
+			}
+		}
+	}
+}
+
+// close compares numbers in brackets: equal, or within 1e-12 of each other, relative.
+func close(a, b string) bool {
+	x, y := strings.Fields(strings.Trim(a, "[]")), strings.Fields(strings.Trim(b, "[]"))
+	return slices.EqualFunc(x, y, func(a, b string) bool {
+		var p, q float64
+		_, err := fmt.Sscan(a, &p)
+		_, err2 := fmt.Sscan(b, &q)
+		d := p - q
+		return err == nil && err2 == nil && (a == b || d <= 1e-12*max(p, -p) && -d <= 1e-12*max(p, -p))
+	})
+}

@@ -1,0 +1,223 @@
+package gosource
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/reduction/polyhedron"
+)
+
+// scan writes loops over the points of set and calls inside to write what is done at each. The variables of set
+// are the parameters, the times that outer loops fix, and vars. fixed gives the expressions of variables, by
+// their place in vars, that are computed and not tried; guards are tested on the way.
+func (e *emitter) scan(set *polyhedron.Set, vars []string, tests []test, inside func()) error {
+	given := len(e.prog.Params) + len(e.times)
+	s, err := polyhedron.NewScan(set, given)
+	if err != nil {
+		return err
+	}
+	names := append(e.given(), vars...)
+	open := e.guard(names, s.Guard())
+	fixed := 0
+	for _, t := range tests {
+		if t.dim != "" {
+			fixed++
+		}
+	}
+	for k := range len(vars) - fixed {
+		open += e.loop(names, s, given+k)
+	}
+	next := given + len(vars) - fixed
+	for _, t := range tests {
+		if t.dim == "" {
+			e.line("if %s {", t.condition)
+			open++
+			continue
+		}
+		e.line("%s := %s\n_ = %s", names[next], t.value, names[next])
+		lower, upper, zero := s.Bounds(next)
+		open += e.guard(names, &polyhedron.Set{Vars: set.Vars, Positive: append(slices.Clone(lower), upper...), Zero: zero})
+		next++
+	}
+	inside()
+	for range open {
+		e.line("}")
+	}
+	return nil
+}
+
+// test is a guard of a statement: a condition, or the value of a dimension that it fixes.
+type test struct {
+	condition  string
+	dim, value string
+}
+
+// given names the parameters and the times of the loops that are open.
+func (e *emitter) given() []string {
+	var out []string
+	for _, q := range e.prog.Params {
+		out = append(out, param(q.Name))
+	}
+	return append(out, e.times...)
+}
+
+// guard opens an if for the rows of a set; it returns how many blocks it opened.
+func (e *emitter) guard(names []string, set *polyhedron.Set) int {
+	var all []string
+	for _, r := range set.Zero {
+		all = append(all, sum(names, r, -1)+" == 0")
+	}
+	for _, r := range set.Positive {
+		if !e.implied(r) {
+			all = append(all, sum(names, r, -1)+" >= 0")
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	e.line("if %s {", strings.Join(all, " && "))
+	return 1
+}
+
+// implied reports whether the context of the program says r.
+func (e *emitter) implied(r polyhedron.Row) bool {
+	params := len(e.prog.Params)
+	for _, c := range r[params : len(r)-1] {
+		if c != 0 {
+			return false
+		}
+	}
+	return e.context.Implies(append(slices.Clone(r[:params]), r[len(r)-1]))
+}
+
+// sum writes a row without one of its variables.
+func sum(names []string, r polyhedron.Row, without int) string {
+	var b strings.Builder
+	for v, c := range r[:len(r)-1] {
+		if c == 0 || v == without {
+			continue
+		}
+		switch {
+		case c < 0:
+			b.WriteString(" - ")
+			c = -c
+		case b.Len() > 0:
+			b.WriteString(" + ")
+		}
+		if c != 1 {
+			fmt.Fprintf(&b, "%d*", c)
+		}
+		b.WriteString(names[v])
+	}
+	switch c := r[len(r)-1]; {
+	case b.Len() == 0:
+		return fmt.Sprintf("int64(%d)", c)
+	case c != 0:
+		fmt.Fprintf(&b, " %+d", c)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// loop opens the loop of variable v, or computes it where an equality gives it. It returns how many blocks it
+// opened.
+func (e *emitter) loop(names []string, s *polyhedron.Scan, v int) int {
+	lower, upper, zero := s.Bounds(v)
+	if len(zero) > 0 {
+		z := zero[0]
+		c, value := z[v], sum(names, z, v)
+		open := 0
+		if c != 1 && c != -1 {
+			e.line("if (%s)%%%d == 0 {", value, c)
+			open++
+		}
+		e.line("%s := -(%s)/%d\n_ = %s", names[v], value, c, names[v])
+		rest := &polyhedron.Set{Vars: len(z) - 1, Positive: append(slices.Clone(lower), upper...), Zero: zero[1:]}
+		return open + e.guard(names, rest)
+	}
+	low, high := bounds(names, lower, v, "max"), bounds(names, upper, v, "min")
+	last := e.fresh("last")
+	e.line("for %s, %s := %s, %s; %s <= %s; %s++ {", names[v], last, low, high, names[v], last, names[v])
+	return 1
+}
+
+// bounds writes the largest lower or the smallest upper bound of variable v.
+func bounds(names []string, rows []polyhedron.Row, v int, which string) string {
+	var all []string
+	for _, r := range rows {
+		value := sum(names, r, v)
+		switch c := r[v]; {
+		case c == 1:
+			all = append(all, "-("+value+")")
+		case c == -1:
+			all = append(all, value)
+		case c > 0: // c*v + value >= 0
+			all = append(all, fmt.Sprintf("-div(%s, %d)", value, c))
+		default:
+			all = append(all, fmt.Sprintf("div(%s, %d)", value, -c))
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return which + "(" + strings.Join(all, ", ") + ")"
+}
+
+// widened puts a row of the parameters and dims into the space of the parameters, the open times, and vars.
+func (e *emitter) widened(r polyhedron.Row, dims, vars []string) polyhedron.Row {
+	params := len(e.prog.Params)
+	n := params + len(e.times) + len(vars)
+	w := make(polyhedron.Row, n+1)
+	copy(w, r[:params])
+	w[n] = r[len(r)-1]
+	for k, d := range dims {
+		w[params+len(e.times)+slices.Index(vars, d)] += r[params+k]
+	}
+	return w
+}
+
+// space puts a set of dims into the space of widened, at the times that are open: the time of the element that index
+// names is that of the loops.
+func (e *emitter) space(set *polyhedron.Set, index []polyhedron.Row, array string, dims, vars []string) *polyhedron.Set {
+	params := len(e.prog.Params)
+	n := params + len(e.times) + len(vars)
+	out := &polyhedron.Set{Vars: n}
+	for _, r := range set.Zero {
+		out.Zero = append(out.Zero, e.widened(r, dims, vars))
+	}
+	for _, r := range set.Positive {
+		out.Positive = append(out.Positive, e.widened(r, dims, vars))
+	}
+	for k := range e.times {
+		row := e.schedule.Times(array)[2*k+1].Row
+		at := make(polyhedron.Row, params+len(dims)+1)
+		copy(at, row[:params])
+		at[params+len(dims)] = row[len(row)-1]
+		for j, x := range index {
+			for v, c := range x[params:] {
+				at[params+v] += row[params+j] * c
+			}
+			for v, c := range x[:params] {
+				at[v] += row[params+j] * c
+			}
+		}
+		z := e.widened(at, dims, vars)
+		z[params+k]--
+		out.Zero = append(out.Zero, z)
+	}
+	return out
+}
+
+// indexRows returns the indices of s as rows.
+func (e *emitter) indexRows(s *reduction.Statement) ([]polyhedron.Row, error) {
+	var out []polyhedron.Row
+	for k := range s.Index {
+		r, err := e.prog.Row(&s.Index[k], s.Dims)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
