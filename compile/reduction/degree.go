@@ -1,6 +1,7 @@
 package reduction
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"strings"
@@ -27,22 +28,12 @@ func (p *Program) Cost(guardsOnce bool) (*Cost, error) {
 		return nil, err
 	}
 	for _, s := range p.Statements {
-		pieces, err := p.domain(s, nil)
+		counts, err := p.Counts(s, guardsOnce)
+		if e := (*Error)(nil); err != nil && !errors.As(err, &e) {
+			err = errorf(s.Pos, "the number of points: %v", err)
+		}
 		if err != nil {
 			return nil, err
-		}
-		var counts []*polyhedron.Count
-		for _, set := range pieces {
-			if guardsOnce {
-				if set, err = fix(set, s, len(p.Params)); err != nil {
-					return nil, errorf(s.Pos, "the number of points: %v", err)
-				}
-			}
-			n, err := set.Count(len(p.Params), c.context)
-			if err != nil {
-				return nil, errorf(s.Pos, "the number of points: %v", err)
-			}
-			counts = append(counts, n)
 		}
 		c.counts = append(c.counts, counts)
 	}
@@ -188,4 +179,31 @@ func (d Degree) String() string {
 		sum = append(sum, strings.Join(product, "*"))
 	}
 	return strings.Join(sum, " + ")
+}
+
+// Counts returns the points of s, which need not be a statement of p but has its names, one count for each
+// piece of its domain. With guardsOnce a dimension that a guard fixes counts as one point.
+func (p *Program) Counts(s *Statement, guardsOnce bool) ([]*polyhedron.Count, error) {
+	context, err := p.ContextSet()
+	if err != nil {
+		return nil, err
+	}
+	pieces, err := p.domain(s, nil)
+	if err != nil {
+		return nil, err
+	}
+	var counts []*polyhedron.Count
+	for _, set := range pieces {
+		if guardsOnce {
+			if set, err = fix(set, s, len(p.Params)); err != nil {
+				return nil, err
+			}
+		}
+		n, err := set.Count(len(p.Params), context)
+		if err != nil {
+			return nil, err
+		}
+		counts = append(counts, n)
+	}
+	return counts, nil
 }

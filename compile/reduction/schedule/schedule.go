@@ -31,6 +31,7 @@ func (e *CycleError) Is(target error) bool {
 type Schedule struct {
 	params int
 	times  map[string][]Time
+	rows   bool // whether rows are wanted, and not only that there are some
 }
 
 // Time is a component of an array's time: an affine function of its indices, or, if Row is nil,
@@ -70,7 +71,17 @@ func (s *Schedule) Direction(array string, r []int64) int {
 // as many as possible go forward by 1 or more and are closed, and the coefficients
 // are small. What remains open is divided into components again.
 func New(p *reduction.Program, deps []*Dependence) (*Schedule, error) {
-	s := &Schedule{params: len(p.Params), times: map[string][]Time{}}
+	return find(p, deps, true)
+}
+
+// Exists is New without the schedule, in less time: it fails where New does.
+func Exists(p *reduction.Program, deps []*Dependence) error {
+	_, err := find(p, deps, false)
+	return err
+}
+
+func find(p *reduction.Program, deps []*Dependence, rows bool) (*Schedule, error) {
+	s := &Schedule{params: len(p.Params), times: map[string][]Time{}, rows: rows}
 	var arrays []string
 	for _, a := range p.Arrays {
 		if !a.Input {
@@ -139,6 +150,9 @@ func (s *Schedule) row(p *reduction.Program, arrays []string, deps []*Dependence
 		}
 		if len(open) == len(deps) {
 			continue
+		}
+		if !s.rows {
+			return open, nil
 		}
 		rows := f.smallest(forward)
 		for _, a := range arrays {

@@ -139,6 +139,9 @@ func TestOrders(t *testing.T) {
 			t.Fatal(c.name, err)
 		}
 		s, err := New(p, deps)
+		if quick := Exists(p, deps); (quick == nil) != (err == nil) {
+			t.Errorf("%s: Exists says %v, New %v", c.name, quick, err)
+		}
 		if c.cycle != "" {
 			want := "schedule: no affine order of " + c.cycle + ", which need each other"
 			if !errors.Is(err, ErrCycle) || err.Error() != want {

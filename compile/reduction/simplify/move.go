@@ -242,7 +242,7 @@ func (w *worker) order(s *sum, m *move) (reason string, err error) {
 	if w.times.Direction(s.root, m.ru) > 0 {
 		return "", nil
 	}
-	_, err = schedule.New(w.prog, append(w.deps[:len(w.deps):len(w.deps)], w.needs(s, m)))
+	err = schedule.Exists(w.prog, append(w.deps[:len(w.deps):len(w.deps)], w.needs(s, m)))
 	if errors.Is(err, schedule.ErrCycle) {
 		return "its elements would be needed before they are there: " + err.Error(), nil
 	}

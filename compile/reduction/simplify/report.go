@@ -24,8 +24,9 @@ type Step struct {
 
 // Kinds of steps.
 const (
-	Contract = "contract" // an array lost an index
-	Reuse    = "reuse"    // an element is computed from a neighbour
+	Contract  = "contract"  // an array lost an index
+	Decompose = "decompose" // a part of a sum became an array of its own
+	Reuse     = "reuse"     // an element is computed from a neighbour
 )
 
 // Refusal is a statement that stays as it is, or a vector that was not taken, with the reason.

@@ -169,14 +169,19 @@ func (w *worker) describe(s *sum, m *move) string {
 // newArray declares an array like that of s for a part of its sum.
 func (w *worker) newArray(s *sum) string {
 	a := w.prog.Array(s.root)
+	name := w.unused(s.root)
+	w.added = append(w.added, &reduction.Array{Name: name, Type: a.Type, Extents: a.Extents})
+	return name
+}
+
+// unused returns a name for a part of an array.
+func (w *worker) unused(array string) string {
 	for k := 1; ; k++ {
-		name := fmt.Sprintf("%s_%d", s.root, k)
+		name := fmt.Sprintf("%s_%d", array, k)
 		taken := func(b *reduction.Array) bool { return b.Name == name }
-		if w.reserved(name) || slices.ContainsFunc(w.added, taken) {
-			continue
+		if !w.reserved(name) && !slices.ContainsFunc(w.added, taken) {
+			return name
 		}
-		w.added = append(w.added, &reduction.Array{Name: name, Type: a.Type, Extents: a.Extents})
-		return name
 	}
 }
 

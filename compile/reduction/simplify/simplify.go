@@ -12,8 +12,8 @@ import (
 // Simplify returns a program with the same outputs that does less work, and what it did.
 // p stays as it is.
 func Simplify(p *reduction.Program) (*reduction.Program, *Report, error) {
-	w := &worker{prog: p, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
-	for _, pass := range []func() error{w.reparse, w.contract, w.reuseSums} { // the first one makes a copy
+	w := &worker{prog: p, sums: map[string]string{}, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
+	for _, pass := range []func() error{w.reparse, w.contract, w.decompose, w.contract, w.reuseSums} { // the first one makes a copy
 		if err := pass(); errors.Is(err, reduction.ErrProgram) {
 			return nil, nil, err
 		} else if err != nil {
@@ -34,6 +34,10 @@ type worker struct {
 	times     *schedule.Schedule     // nil: none was found
 	recursive map[string]bool
 	added     []*reduction.Array
+
+	settled []polyhedron.Monomial // of statements that no pass changes
+	inner   *innerArray           // of the sum that decompose has found last
+	sums    map[string]string     // arrays of the sums that decompose has made, by their text
 }
 
 // reparse prints the program and reads it again, with all checks.
