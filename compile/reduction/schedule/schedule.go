@@ -31,7 +31,7 @@ func (e *CycleError) Is(target error) bool {
 type Schedule struct {
 	params int
 	times  map[string][]Time
-	rows   bool // whether rows are wanted, and not only that there are some
+	small  bool // whether coefficients are to be small
 }
 
 // Time is a component of an array's time: an affine function of its indices, or, if Row is nil,
@@ -74,14 +74,13 @@ func New(p *reduction.Program, deps []*Dependence) (*Schedule, error) {
 	return find(p, deps, true)
 }
 
-// Exists is New without the schedule, in less time: it fails where New does.
-func Exists(p *reduction.Program, deps []*Dependence) error {
-	_, err := find(p, deps, false)
-	return err
+// Any is New in less time: coefficients may be large. It fails where New does.
+func Any(p *reduction.Program, deps []*Dependence) (*Schedule, error) {
+	return find(p, deps, false)
 }
 
-func find(p *reduction.Program, deps []*Dependence, rows bool) (*Schedule, error) {
-	s := &Schedule{params: len(p.Params), times: map[string][]Time{}, rows: rows}
+func find(p *reduction.Program, deps []*Dependence, small bool) (*Schedule, error) {
+	s := &Schedule{params: len(p.Params), times: map[string][]Time{}, small: small}
 	var arrays []string
 	for _, a := range p.Arrays {
 		if !a.Input {
@@ -141,7 +140,7 @@ func (s *Schedule) row(p *reduction.Program, arrays []string, deps []*Dependence
 				return nil, err
 			}
 		}
-		forward := f.closeMost(len(deps))
+		rows, forward := f.closeMost(len(deps))
 		var open []*Dependence
 		for k, d := range deps {
 			if !forward[k] {
@@ -151,10 +150,12 @@ func (s *Schedule) row(p *reduction.Program, arrays []string, deps []*Dependence
 		if len(open) == len(deps) {
 			continue
 		}
-		if !s.rows {
-			return open, nil
+		if s.small {
+			rows = f.smallest(forward)
 		}
-		rows := f.smallest(forward)
+		if rows == nil {
+			return nil, polyhedron.ErrOverflow
+		}
 		for _, a := range arrays {
 			s.times[a] = append(s.times[a], Time{Row: f.timeRow(a, rows)})
 		}
@@ -231,8 +232,8 @@ func (f *farkas) add(d *Dependence) error {
 
 // closeMost finds the most dependences that a row can close at once. Unknowns may be
 // multiplied by any positive number, so a dependence that can go forward at all can go
-// forward by 1.
-func (f *farkas) closeMost(deps int) []bool {
+// forward by 1. It returns such a row too.
+func (f *farkas) closeMost(deps int) (row []int64, forward []bool) {
 	lp := &simplex.Problem{Vars: f.n + deps, Objective: make([]int64, f.n+deps)}
 	for k := range deps {
 		lp.Objective[f.n+k] = 1
@@ -252,11 +253,11 @@ func (f *farkas) closeMost(deps int) []bool {
 	}
 	lp.Positive, lp.Zero = distinct(lp.Positive), distinct(lp.Zero)
 	x := lp.Maximise().Point // all 0 is a point, and the objective is at most deps
-	forward := make([]bool, deps)
+	forward = make([]bool, deps)
 	for k := range forward {
 		forward[k] = x[f.n+k].Cmp(big.NewRat(1, 1)) == 0
 	}
-	return forward
+	return integers(x[:f.n]), forward
 }
 
 // smallest finds the row with the least sum of magnitudes that closes the given
@@ -285,16 +286,24 @@ func (f *farkas) smallest(forward []bool) []int64 {
 		lp.Positive = append(lp.Positive, r)
 	}
 	lp.Positive, lp.Zero = distinct(lp.Positive), distinct(lp.Zero)
-	x := lp.Maximise().Point[:f.n] // closeMost found a point
+	return integers(lp.Maximise().Point[:f.n]) // closeMost found a point
+}
+
+// integers multiplies a vector by the least number that makes it one of integers; nil if these do
+// not fit into 64 bits.
+func integers(x []*big.Rat) []int64 {
 	scale := big.NewInt(1)
 	for _, v := range x {
 		g := new(big.Int).GCD(nil, nil, scale, v.Denom())
 		scale.Mul(scale, new(big.Int).Quo(v.Denom(), g))
 	}
-	out := make([]int64, f.n)
+	out := make([]int64, len(x))
 	for k, v := range x {
 		q := new(big.Int).Mul(v.Num(), scale)
-		out[k] = q.Quo(q, v.Denom()).Int64()
+		if q.Quo(q, v.Denom()); !q.IsInt64() || q.Int64() == -1<<63 {
+			return nil
+		}
+		out[k] = q.Int64()
 	}
 	return out
 }

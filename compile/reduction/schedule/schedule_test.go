@@ -101,17 +101,19 @@ func TestShared(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		s, err := New(p, deps)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		most := int64(3)
-		if len(p.Params) > 3 || testing.Short() {
-			most = 2
-		}
-		if n := enumerate(t, p, s, deps, most); n == 0 && len(deps) > 0 {
-			t.Errorf("%s: no dependences at sizes up to %d", name, most)
+		for _, find := range []func(*reduction.Program, []*Dependence) (*Schedule, error){New, Any} {
+			s, err := find(p, deps)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			most := int64(3)
+			if len(p.Params) > 3 || testing.Short() {
+				most = 2
+			}
+			if n := enumerate(t, p, s, deps, most); n == 0 && len(deps) > 0 {
+				t.Errorf("%s: no dependences at sizes up to %d", name, most)
+			}
 		}
 	}
 }
@@ -139,8 +141,11 @@ func TestOrders(t *testing.T) {
 			t.Fatal(c.name, err)
 		}
 		s, err := New(p, deps)
-		if quick := Exists(p, deps); (quick == nil) != (err == nil) {
-			t.Errorf("%s: Exists says %v, New %v", c.name, quick, err)
+		any, quick := Any(p, deps)
+		if (quick == nil) != (err == nil) {
+			t.Errorf("%s: Any says %v, New %v", c.name, quick, err)
+		} else if err == nil {
+			enumerate(t, p, any, deps, 5)
 		}
 		if c.cycle != "" {
 			want := "schedule: no affine order of " + c.cycle + ", which need each other"

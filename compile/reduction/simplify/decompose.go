@@ -140,19 +140,23 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 	read := &reduction.Read{Pos: s.Pos}
 	var extents []reduction.Affine
 	all := true
-	domain := &polyhedron.Set{Vars: set.Vars}
+	domain := set // where first is evaluated: the dimensions that it lacks are projected out
 	for k, other := range s.Dims {
 		used := slices.ContainsFunc(append(slices.Clone(inner), first.Guards...), func(e reduction.Expr) bool { return mentions(e, other) })
 		all = all && (used || k == d)
 		if k != d && !used {
+			var exact bool
+			var err error
+			if domain, exact, err = domain.Project(params + k); err != nil || !exact {
+				return nil, nil
+			}
 			continue
 		}
 		if k != d {
-			low, high, ok := w.interval(set, params+k)
+			high, ok := w.extent(set, params+k)
 			if !ok {
 				return nil, nil
 			}
-			domain.Positive = append(domain.Positive, low, high)
 			extents = append(extents, w.names(s.Dims).affine(extentOf(high, params+k), params))
 			first.Index = append(first.Index, reduction.Affine{Terms: []reduction.Term{{Name: other, Coefficient: 1}}})
 			read.Index = append(read.Index, &reduction.Name{Name: other})
@@ -162,10 +166,9 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 	if all {
 		return nil, nil
 	}
-	for _, r := range set.Positive {
-		if r[params+d] != 0 {
-			domain.Positive = append(domain.Positive, r)
-		}
+	domain, err := domain.Tighten()
+	if err != nil {
+		return nil, nil
 	}
 	first.Domain = w.chains(domain, s.Dims)
 	outerSet := without(removeRows(set, params+d), params+d)
@@ -383,23 +386,24 @@ func separate(set *polyhedron.Set, params, d int) bool {
 	return true
 }
 
-// interval returns rows that say 0 <= v and v < an extent of parameters, which hold on the set.
-func (w *worker) interval(set *polyhedron.Set, v int) (low, high polyhedron.Row, ok bool) {
+// extent returns a row that says v < an extent of parameters, which holds on the set, where 0 <= v does too.
+func (w *worker) extent(set *polyhedron.Set, v int) (high polyhedron.Row, ok bool) {
 	params := len(w.prog.Params)
 	own := make(polyhedron.Row, set.Vars+1)
 	own[v] = 1
 	values, _, err := set.Image([]polyhedron.Row{own}, params)
-	if err != nil || len(values.Zero) > 0 {
-		return nil, nil, false
+	if err != nil || len(values.Zero) > 0 || !set.Implies(own) {
+		return nil, false
 	}
 	for _, r := range values.Positive {
-		if r[params] == -1 && high == nil {
+		if r[params] == -1 {
 			high = make(polyhedron.Row, set.Vars+1)
 			copy(high, r[:params])
 			high[v], high[set.Vars] = -1, r[params+1]
+			return high, true
 		}
 	}
-	return own, high, high != nil && set.Implies(own)
+	return nil, false
 }
 
 // extentOf is the extent that a row v < extent gives.
