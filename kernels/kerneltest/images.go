@@ -15,11 +15,30 @@ import (
 	"github.com/pce-engine/pce/kernels/tensor"
 )
 
+// besideModule is the folder of the module's root, wherever in the module the test's package is.
+func besideModule(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		up := filepath.Dir(dir)
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return up
+		}
+		if up == dir {
+			t.Fatal("no go.mod above the test's folder")
+		}
+		dir = up
+	}
+}
+
 // Images trains binomial leaves of 256 codes on images of MNIST and compares the
 // log-likelihoods of rows with the reference's, before, while and after the
-// parameters move. It is called from a package two folders below the root.
+// parameters move.
 func Images(t *testing.T, open Open, latents, count int) {
-	path := filepath.Join("..", "..", "..", "shared", "data", "density", "mnist", "t10k-images-idx3-ubyte.gz")
+	path := filepath.Join(besideModule(t), "shared", "data", "density", "mnist", "t10k-images-idx3-ubyte.gz")
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("SKIPPED: needs %s, density data that is not part of the repository: place the folder shared beside it", path)
 	}
