@@ -341,7 +341,7 @@ func TestBadJobs(t *testing.T) {
 		code int
 	}{
 		"other version":     {func(j *job.Job) { j.Version = 2 }, "it has version 2, this program takes 1", exitData},
-		"unknown kind":      {func(j *job.Job) { j.Kind = "mine" }, `unknown kind "mine", want one of classify, conditional, eval, loglik, moments, mpe, sample, train`, exitData},
+		"unknown kind":      {func(j *job.Job) { j.Kind = "mine" }, `unknown kind "mine", want one of classify, conditional, covariance, eval, expect, loglik, moments, mpe, quantiles, sample, train`, exitData},
 		"other kind":        {func(j *job.Job) { j.Kind = "eval" }, `its kind is "eval", its config's train`, exitData},
 		"other id":          {func(j *job.Job) { j.ID = "run-2" }, `says that it is run "run-2"`, exitData},
 		"bad config":        {func(j *job.Job) { j.Config = "trian: {}\n" }, "unknown key trian", exitUsage},
