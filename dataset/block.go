@@ -66,9 +66,9 @@ func (s *Schema) BlockBytes(rows int) int { return blockFrame + rows*s.BlockRowB
 func (s *Schema) BlockRows(bytes int) int { return max(0, bytes-blockFrame) / s.BlockRowBytes() }
 
 // AppendBlock appends the rows of b, which are rows of s, as a block with a checksum to dst:
-// BlockBytes(b.Rows) bytes, from which DecodeBlock makes the same batch on another machine.
-// Kept text is not part of a block; rows with soft evidence are refused. After an error dst is
-// as it was.
+// BlockBytes(b.Rows) bytes, and more where cells have soft evidence. DecodeBlock makes the same
+// batch of it on another machine. Kept text is not part of a block. After an error dst is as it
+// was.
 func AppendBlock(dst []byte, s *Schema, b *Batch) ([]byte, error) {
 	if len(b.Columns) != len(s.Columns) {
 		return dst, badSetting("batch has %d columns, its schema %d", len(b.Columns), len(s.Columns))

@@ -106,7 +106,9 @@ func (d *softDecoder) float64() float64 {
 	return math.NaN()
 }
 
-// column reads the evidence about the cells of a column.
+// column reads the evidence about the cells of a column: a list of different pieces, then which
+// of them each row has. A block with pieces that no row uses, in another order than that of the
+// rows, or beside observed cells is refused, so that equal batches have equal blocks.
 func (d *softDecoder) column(s *Schema, i int, cells *Cells, rows int) error {
 	c, name := &s.Columns[i], s.ColumnName(i)
 	count := int(d.uint32())
@@ -138,7 +140,9 @@ func (d *softDecoder) column(s *Schema, i int, cells *Cells, rows int) error {
 	return nil
 }
 
-// evidence reads a piece of evidence about cells of a column, nil if it is none.
+// evidence reads a piece of evidence about cells of a column, nil if it is not one that the
+// constructors of Evidence make. The number of runs is bounded by the bytes that are left
+// before memory is taken for them.
 func (d *softDecoder) evidence(c *Column) *Evidence {
 	if c.Kind == Continuous {
 		e := &Evidence{Low: d.float64(), High: d.float64()}

@@ -68,6 +68,9 @@ func (l *Lead) Ask(ctx context.Context, q Questions, a Answers, result string) (
 	return j.remove()
 }
 
+// ask has the workers answer the questions after those that the journal has, and appends the
+// answers in order. Rows per second and the time left are of this part of the run. When it
+// fails, what is in the journal stays: the next lead continues from there.
 func (l *Lead) ask(ctx context.Context, q Questions, a Answers, j *journal) error {
 	if err := q.Skip(ctx, j.at.Rows); err != nil {
 		return err

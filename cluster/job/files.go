@@ -46,7 +46,8 @@ func (r *FileRef) Check() error {
 	return nil
 }
 
-// FileAt describes the file at path.
+// FileAt describes the regular file at path, which is read once for its digest. Its path is
+// made absolute, as workers with the same root find it by that.
 func FileAt(path string) (FileRef, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

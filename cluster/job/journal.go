@@ -42,7 +42,9 @@ type mark struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// openJournal opens the answers in dir; there are none at first.
+// openJournal opens the answers in dir, after those that were marked as kept; there are none at
+// first. Answers that were lost make it begin anew; a mark that cannot be read is an error,
+// since the answers may be good.
 func openJournal(dir string) (*journal, error) {
 	j := &journal{dir: dir, saved: time.Now()}
 	text, err := os.ReadFile(filepath.Join(dir, JournalFile))

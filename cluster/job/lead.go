@@ -55,7 +55,9 @@ func (l *Lead) Members() []cluster.Member { return l.members }
 // Began reports whether the run has begun and was not closed.
 func (l *Lead) Began() bool { return l.run != nil }
 
-// Gather waits until there are as many workers as the run wants.
+// Gather waits until there are as many workers as the run wants, of this version of the
+// protocol and not about to leave. It says so once, and then looks after the broker's storage
+// too, as the wait may be long. It ends with ctx.
 func (l *Lead) Gather(ctx context.Context) error {
 	for told := false; ; told = true {
 		members, err := Members(ctx, l.Bus)
@@ -95,7 +97,8 @@ func (l *Lead) ShareFile(ctx context.Context, path string) (FileRef, error) {
 	return r, err
 }
 
-// publish gives the description of the run to the broker, and says so.
+// publish gives the description of the run to the broker as a blob, named by its digest, and
+// returns the spec that workers load it by. The blob is removed when the lead is closed.
 func (l *Lead) publish(ctx context.Context, model [32]byte, settings any, files []FileRef) (spec cluster.Spec, err error) {
 	d := description{Run: l.ID, Kind: l.Kind}
 	if d.Settings, err = json.Marshal(settings); err != nil {

@@ -79,8 +79,9 @@ func (l *Loader) Load(ctx context.Context, spec cluster.Spec, blobs cluster.Blob
 	return kind.Load(ctx, &Loading{Run: spec.Run, Settings: d.Settings, Options: o, model: spec.Model, files: l.files, blobs: blobs})
 }
 
-// describe reads the description of a run, and removes the copies of files that
-// other runs needed.
+// describe reads the description of a run, and removes the copies of files that other runs
+// needed, since a worker has one run at a time. A description that is too large, damaged or of
+// another run is the job's fault.
 func (l *Loader) describe(ctx context.Context, spec cluster.Spec, blobs cluster.Blobs) (*description, error) {
 	var body runBody
 	if err := strictJSON(spec.Body, &body); err != nil {

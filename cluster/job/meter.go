@@ -23,7 +23,8 @@ type Meter struct {
 	rows   int64 // since begin
 }
 
-// step takes note of a step that was done.
+// step takes note of a step that was done, and puts the running log-likelihood, the rate and
+// the time left into the run's status. Times count from the first step that this process saw.
 func (m *Meter) step(p em.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

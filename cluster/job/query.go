@@ -77,7 +77,10 @@ func (d *querySettings) query(kind string, s *dataset.Schema) (*run.Query, error
 	return q, q.Check(s)
 }
 
-// Query asks the workers about all rows of a job, and writes the result.
+// Query asks the workers about all rows of a job, and writes the result. It does nothing if the
+// result is there, so a lead that takes the job again after the end is harmless. The model is
+// opened here for its schema alone. What is wrong with the job, such as a model that cannot be
+// read, matches cluster.ErrJob, and the job is not tried again.
 func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 	if done, err := l.Answered(kind.Result(q)); done || err != nil {
 		return err
@@ -206,6 +209,8 @@ func (a *numbersAnswers) Keep(answer []byte, rows int) ([]byte, error) {
 	return answer, nil
 }
 
+// Write writes the kept numbers of all rows as the command without a cluster would, to a file
+// that appears whole.
 func (a *numbersAnswers) Write(_ context.Context, path string, kept io.Reader, rows int64) error {
 	return atomicfile.Write(path, 0o644, func(w io.Writer) error {
 		dst, err := a.query.NewWriter(w, path, a.schema, int(rows))
@@ -369,6 +374,9 @@ type mpeAnswers struct {
 	query *Query
 }
 
+// Write writes the rows with their missing cells filled. The answers have codes and values
+// alone; the rows are read again for the texts of their observed cells, which are written as
+// they were.
 func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, rows int64) (err error) {
 	if rows == 0 {
 		return a.sampleAnswers.Write(ctx, path, kept, rows)
@@ -444,7 +452,8 @@ func (q *blocks) Skip(ctx context.Context, rows int64) error {
 	return nil
 }
 
-// Next returns a block of the next rows: fewer than usual where evidence makes them long.
+// Next returns a block of the next rows, and how many they are: fewer than usual where evidence
+// makes them long. A single row that is longer than a message is an error.
 func (q *blocks) Next(ctx context.Context) ([]byte, int, error) {
 	if q.at == q.batch.Rows {
 		if err := q.in.Read(ctx, &q.batch, q.rows); err != nil {

@@ -22,7 +22,9 @@ type model struct {
 	batch dataset.Batch
 }
 
-// openModel opens the model of a run of queries.
+// openModel opens the model of a run of queries on a worker's device. A model that cannot be
+// read or has another digest than the run's is the job's fault; a device that lacks the memory
+// for it is not.
 func openModel(ctx context.Context, in *Loading) (*model, *querySettings, error) {
 	var d querySettings
 	if err := in.Decode(&d); err != nil {
@@ -107,6 +109,8 @@ func (m numbersAnswerer) Answer(ctx context.Context, request []byte) ([]byte, er
 // sampleAnswerer gives rows that a seed draws, as a block.
 type sampleAnswerer struct{ *model }
 
+// Answer draws the rows of a request, which are those that one machine draws at these numbers.
+// A request out of bounds is refused before memory is taken for it.
 func (m sampleAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
 	schema := m.plan.Schema
 	var r sampleRequest
@@ -136,6 +140,8 @@ type mpeAnswerer struct {
 	exact bool
 }
 
+// Answer completes the rows of a request, a block after the number of its first row, on which
+// the draws depend. The answer is a block of the completed rows.
 func (m mpeAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
 	if len(request) < 8 {
 		return nil, fmt.Errorf("%w: request of %d bytes", cluster.ErrJob, len(request))

@@ -131,8 +131,9 @@ func NoteUploads(ctx context.Context, bus cluster.Bus, id string, digests []stri
 	return err
 }
 
-// DropUploads removes what was uploaded for a run that has ended, unless another
-// run needs it.
+// DropUploads removes what was uploaded for a run that has ended, unless another run needs it.
+// It may be called again, and after a part of it failed: contents go first and the list of them
+// last.
 func DropUploads(ctx context.Context, bus cluster.Bus, id string) error {
 	bucket := bus.Bucket(cluster.RunsBucket)
 	records, err := bucket.List(ctx)

@@ -36,6 +36,9 @@ func (r *Runner) Do(ctx context.Context, id string, text []byte) error {
 	return err
 }
 
+// do sees a job through: it parses what is in the queue, removes files of earlier jobs, and has
+// the job's kind lead it in a directory of its own. An error that matches cluster.ErrJob means
+// that trying again is of no use.
 func (r *Runner) do(ctx context.Context, id string, text []byte) (err error) {
 	if err := CheckID(id); err != nil {
 		return Bad(id, "%w", err)

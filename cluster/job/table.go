@@ -51,7 +51,9 @@ func readPart(r io.Reader, buf []byte) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// writeTable writes all rows of src to a new file in dir, and describes it.
+// writeTable writes all rows of src, block by block, to a new file in dir, and describes it by
+// size and digest. The file begins with the run's name, so that equal rows of two runs are
+// different contents. After an error the file is gone.
 func writeTable(ctx context.Context, dir, run string, src dataset.Source) (path string, ref FileRef, err error) {
 	f, err := atomicfile.CreateTemp(dir, "rows")
 	if err != nil {
@@ -121,7 +123,8 @@ func readBlocks(ctx context.Context, r io.Reader, s *dataset.Schema, each func(*
 	}
 }
 
-// readTable loads a file that writeTable wrote. rows is how many it must have.
+// readTable loads a file that writeTable wrote into a table of s. rows is how many the run says
+// that it has, and is not trusted: memory is taken for as many as the file can hold.
 func readTable(ctx context.Context, path string, s *dataset.Schema, rows int) (*dataset.Table, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -43,7 +43,9 @@ func pause(n int) time.Duration {
 	return min(500*time.Millisecond<<min(n, 10), 30*time.Second)
 }
 
-// Work takes jobs until ctx ends. It reports whether a run was left unfinished.
+// Work takes jobs until ctx ends, one at a time, and waits out times in which the broker does
+// not answer. It reports whether a run was left unfinished when ctx ended; that job is back in
+// the queue.
 func (t *Taker) Work(ctx context.Context) (unfinished bool, err error) {
 	for {
 		d, err := t.Bus.Jobs().Next(ctx)
@@ -78,8 +80,9 @@ func (t *Taker) wait(ctx context.Context, n int) {
 	}
 }
 
-// take sees a job through, and reports whether it was left unfinished because
-// ctx ended.
+// take sees a job through, and reports whether it was left unfinished because ctx ended. The
+// job is kept alive in the queue meanwhile. It leaves the queue once the end of its run is
+// recorded; else it comes again, also after this process has died.
 func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) {
 	stop := t.keepAlive(d)
 	defer stop()
@@ -176,7 +179,9 @@ type RunEnd struct {
 // EndMessage is the text of the last event of a run.
 const EndMessage = "run ended"
 
-// conclude records in which state a run was left.
+// conclude records in which state a run was left, with its error and exit code, and publishes
+// the end for those who follow it. It has a time of its own, as the job's context may have
+// ended. Only a record that cannot be written is an error.
 func (t *Taker) conclude(id, state string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
 	defer cancel()

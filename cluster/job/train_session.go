@@ -68,7 +68,9 @@ func (s *trainSession) room(rows int) []float64 {
 	return s.ll[:rows]
 }
 
-// LogLikelihood adds up rows of a source.
+// LogLikelihood adds up the log-likelihoods of a span of rows of a source, under the present
+// parameters. The span is at most that of an evaluation, so that sums are the same wherever
+// they are computed.
 func (s *trainSession) LogLikelihood(ctx context.Context, source string, rows dataset.Span) (em.Evaluation, error) {
 	var res em.Evaluation
 	src := s.sources[source]

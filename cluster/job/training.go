@@ -43,7 +43,9 @@ type loadRef struct {
 	Averages bool  `json:"averages"`
 }
 
-// Load makes a session that trains.
+// Load makes a session that trains: it opens the rows of all splits, reads the circuit, checks
+// its digest against the run's and makes the engine. Rows or a circuit that cannot be read are
+// the job's fault.
 func (Training) Load(ctx context.Context, in *Loading) (_ cluster.Session, err error) {
 	var d trainSettings
 	if err := in.Decode(&d); err != nil {
@@ -245,7 +247,9 @@ func (r *sourceRef) contents() []FileRef {
 	return r.Files
 }
 
-// open opens the rows of a source.
+// open opens the rows of a source on a worker: a builtin one, files, or a table that the lead
+// wrote. A number of rows other than where the run was made means that the members read
+// differently, and is refused.
 func (r *sourceRef) open(ctx context.Context, in *Loading) (src dataset.Source, err error) {
 	if r.Options.Schema == nil {
 		return nil, fmt.Errorf("%w: rows without a schema", cluster.ErrJob)
