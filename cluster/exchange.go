@@ -22,10 +22,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type exchange struct {
 	term    Term
 	version Version // before the move
-	seats   []seat
+	members []memberRef
 	self    int
 	parts   []part
-	shards  []int // how many the flows of each seat hold
+	shards  []int // how many the flows of each member hold
 	rule    tensor.Rule
 	peers   Peers
 	sess    Session
@@ -37,7 +37,7 @@ type exchange struct {
 	kept    []float32  // state of the own part before it moved
 	touched bool       // the session's own part is not as it was
 
-	sums  []int64 // flows of the own part, all seats'
+	sums  []int64 // flows of the own part, all members'
 	locks [64]sync.Mutex
 	own   pieces       // that sums are cut into
 	spans []ownedRange // of the own part's flows, ascending
@@ -47,13 +47,13 @@ type exchange struct {
 	paramsIn  []*arrivals
 	bytes     int64
 	failure   error
-	blame     string // ID of the seat at fault
+	blame     string // ID of the member at fault
 	flowsDone chan struct{}
 	moved     chan struct{}
 	failed    chan struct{}
 }
 
-// inflow is what comes of a seat's flows; frames of a seat come one at a time.
+// inflow is what comes of a member's flows; frames of a member come one at a time.
 type inflow struct {
 	arrivals
 	checks []*layers.FlowCheck // by owner of the own part
@@ -78,7 +78,7 @@ func (e *exchange) prepare() {
 		}
 	}
 	sort.Slice(e.spans, func(i, j int) bool { return e.spans[i].Lo < e.spans[j].Lo })
-	for i := range e.seats {
+	for i := range e.members {
 		in := &inflow{arrivals: expect(e.own)}
 		for _, o := range owners {
 			in.checks = append(in.checks, layers.NewFlowCheck(o))
@@ -90,13 +90,13 @@ func (e *exchange) prepare() {
 	e.check()
 }
 
-// run does the move and returns the checksum of each seat's part.
+// run does the move and returns the checksum of each member's part.
 func (e *exchange) run(ctx context.Context) (map[string]uint32, error) {
 	if err := e.readOwn(ctx); err != nil {
 		return nil, err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for i := range e.seats {
+	for i := range e.members {
 		if i != e.self {
 			g.Go(func() error { return e.sendFlows(ctx, i) })
 		}
@@ -111,8 +111,8 @@ func (e *exchange) run(ctx context.Context) (map[string]uint32, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	sums := make(map[string]uint32, len(e.seats))
-	for i, s := range e.seats {
+	sums := make(map[string]uint32, len(e.members))
+	for i, s := range e.members {
 		crc := uint32(0)
 		for _, r := range e.parts[i].state {
 			crc = crc32.Update(crc, castagnoli, bytesOf(e.staged[r.Lo:r.Hi]))
@@ -135,7 +135,7 @@ func (e *exchange) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// fail ends the exchange; blame is the seat whose flows are at fault, if any.
+// fail ends the exchange; blame is the member whose flows are at fault, if any.
 func (e *exchange) fail(blame string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -174,7 +174,7 @@ func eachRange[T any](ranges []layers.Range, x []T, do func(at int64, x []T) err
 	return nil
 }
 
-// sendFlows sends another seat the flows of its part.
+// sendFlows sends another member the flows of its part.
 func (e *exchange) sendFlows(ctx context.Context, to int) error {
 	buf := make([]int64, min(frameFlows, length(e.parts[to].flows)))
 	for _, p := range cut(e.parts[to].flows, frameFlows).list {
@@ -185,7 +185,7 @@ func (e *exchange) sendFlows(ctx context.Context, to int) error {
 			return err
 		}
 		f := Frame{Kind: FlowFrame, Term: e.term, Version: e.version, Offset: p.offset, Count: p.n, Payload: bytesOf(buf[:p.n])}
-		if err := e.peers.Send(ctx, e.seats[to].ID, &f); err != nil {
+		if err := e.peers.Send(ctx, e.members[to].ID, &f); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func (e *exchange) move(ctx context.Context) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for i := range e.seats {
+	for i := range e.members {
 		if i != e.self {
 			g.Go(func() error { return e.sendPart(ctx, i) })
 		}
@@ -224,7 +224,7 @@ func (e *exchange) move(ctx context.Context) error {
 func (e *exchange) sendPart(ctx context.Context, to int) error {
 	for _, p := range cut(e.parts[e.self].state, frameFloats).list {
 		f := Frame{Kind: ParamFrame, Term: e.term, Version: e.version, Offset: p.offset, Count: p.n, Payload: bytesOf(e.staged[p.offset : p.offset+p.n])}
-		if err := e.peers.Send(ctx, e.seats[to].ID, &f); err != nil {
+		if err := e.peers.Send(ctx, e.members[to].ID, &f); err != nil {
 			return err
 		}
 	}
@@ -258,26 +258,26 @@ func (e *exchange) commit(ctx context.Context) error {
 	return nil
 }
 
-// accept takes a frame of another seat. Frames that came before are passed over.
+// accept takes a frame of another member. Frames that came before are passed over.
 func (e *exchange) accept(from string, f *Frame) {
-	seat := -1
-	for i := range e.seats {
-		if e.seats[i].ID == from && i != e.self {
-			seat = i
+	sender := -1
+	for i := range e.members {
+		if e.members[i].ID == from && i != e.self {
+			sender = i
 		}
 	}
-	if seat < 0 {
+	if sender < 0 {
 		return
 	}
 	switch f.Kind {
 	case FlowFrame:
 		if flows, ok := as[int64](f); ok {
-			e.takeFlows(seat, f.Offset, flows)
+			e.takeFlows(sender, f.Offset, flows)
 			return
 		}
 	case ParamFrame:
 		if params, ok := as[float32](f); ok {
-			e.takeParams(seat, func(a *arrivals) {
+			e.takeParams(sender, func(a *arrivals) {
 				if p, ok := a.take(f.Offset, f.Count); ok {
 					copy(e.staged[p.offset:p.offset+p.n], params)
 				}
@@ -288,10 +288,10 @@ func (e *exchange) accept(from string, f *Frame) {
 	e.fail("", fmt.Errorf("%w: frame of kind %d with %d bytes for %d elements from %s", ErrCluster, f.Kind, len(f.Payload), f.Count, from))
 }
 
-// takeFlows adds flows of a seat to the sum.
-func (e *exchange) takeFlows(seat int, offset int64, flows []int64) {
+// takeFlows adds flows of a member to the sum.
+func (e *exchange) takeFlows(sender int, offset int64, flows []int64) {
 	e.mu.Lock()
-	in := e.flowsIn[seat]
+	in := e.flowsIn[sender]
 	p, ok := in.take(offset, int64(len(flows)))
 	e.mu.Unlock()
 	if !ok {
@@ -316,11 +316,11 @@ func (e *exchange) takeFlows(seat int, offset int64, flows []int64) {
 	e.check()
 }
 
-// takeParams changes what has come of a seat's moved part.
-func (e *exchange) takeParams(seat int, change func(*arrivals)) {
+// takeParams changes what has come of a member's moved part.
+func (e *exchange) takeParams(sender int, change func(*arrivals)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	a := e.paramsIn[seat]
+	a := e.paramsIn[sender]
 	before := a.left
 	change(a)
 	e.bytes += int64(before - a.left)
@@ -335,7 +335,7 @@ func (e *exchange) check() {
 		}
 		for _, c := range in.checks {
 			if err := c.Err(e.shards[i]); err != nil && e.failure == nil {
-				e.failure, e.blame = fmt.Errorf("%w: flows of %s refused: %v", ErrCluster, e.seats[i].ID, err), e.seats[i].ID
+				e.failure, e.blame = fmt.Errorf("%w: flows of %s refused: %v", ErrCluster, e.members[i].ID, err), e.members[i].ID
 				close(e.failed)
 			}
 		}

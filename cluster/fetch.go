@@ -133,7 +133,7 @@ func newStateRequest(from string, f *Frame) stateRequest {
 // commit of the version that it wants, because the two take different ways; it is
 // answered when the commit arrives.
 func (w *Worker) serve(ctx context.Context, to string, ask *Frame) {
-	if w.peers == nil || w.sess == nil || ask.Term != w.term || w.busy > cap(w.bench)/4 {
+	if w.peers == nil || w.sess == nil || ask.Term != w.term || w.busy > cap(w.ops)/4 {
 		return
 	}
 	if w.ex != nil && ask.Version == w.ex.version.Next() {

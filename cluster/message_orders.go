@@ -16,11 +16,11 @@ type prepareOrder struct {
 // count, zero before there are any, and MovedIn the term in which their last move
 // was made.
 type enrollOrder struct {
-	Version Version `json:"version"`
-	MovedIn Term    `json:"moved_in"`
-	Leader  seat    `json:"leader"`
-	Members []seat  `json:"members"`
-	Reset   bool    `json:"reset,omitempty"` // give up all shards that are held
+	Version Version     `json:"version"`
+	MovedIn Term        `json:"moved_in"`
+	Leader  memberRef   `json:"leader"`
+	Members []memberRef `json:"members"`
+	Reset   bool        `json:"reset,omitempty"` // give up all shards that are held
 }
 
 // syncOrder has a worker fetch the parameters of a version from a member, or from
@@ -57,8 +57,8 @@ type commitOrder struct {
 // releaseOrder has a worker forget a run.
 type releaseOrder struct{}
 
-// seat is a member of a term, and how the others reach it.
-type seat struct {
+// memberRef is a member of a term, and how the others reach it.
+type memberRef struct {
 	ID       string   `json:"id"`
 	Inbox    string   `json:"inbox"`
 	Endpoint Endpoint `json:"endpoint"`
@@ -173,7 +173,7 @@ func (b *commitOrder) check(payload []byte) error {
 
 func (b *releaseOrder) check(payload []byte) error { return noPayload(payload) }
 
-func (s *seat) check() error {
+func (s *memberRef) check() error {
 	switch {
 	case !isName(s.ID):
 		return fmt.Errorf("ID %.40q (%d bytes), want 1..%d bytes", s.ID, len(s.ID), maxName)

@@ -20,13 +20,13 @@ import (
 // examples are a message of every kind; of work, one of every task.
 func examples() []*message {
 	v, term := Version{Lineage: 7, Moves: 3}, Term{Fence: 5, Generation: 2}
-	members := []seat{{ID: "w0", Inbox: "w0-a"}, {ID: "w1", Inbox: "w1-a", Endpoint: Endpoint{Transport: "tcp", Address: "h:1", Fingerprint: "f", Local: "l"}}}
+	members := []memberRef{{ID: "w0", Inbox: "w0-a"}, {ID: "w1", Inbox: "w1-a", Endpoint: Endpoint{Transport: "tcp", Address: "h:1", Fingerprint: "f", Local: "l"}}}
 	flows := task{Kind: flowTask, Step: Step{dataset.Schedule{Rows: 100, BatchRows: 50}, dataset.Cursor{Epoch: 1, Step: 1}}, Rows: 50, ShardRows: 10}
 	done := runs{0, 1, 3, 5}
 	results := map[int]shardResult{0: {Rows: 10}, 3: {Rows: 10, Recomputed: 4}, 4: {Rows: 10, Impossible: 1}}
 	all := []*message{
 		{Body: &prepareOrder{Spec: Spec{Run: "r", Model: "0a", Path: "avx2", Body: []byte(`{"x":1}`)}}},
-		{Body: &enrollOrder{Version: v, MovedIn: term, Leader: seat{ID: "c", Inbox: "c-a"}, Members: members, Reset: true}},
+		{Body: &enrollOrder{Version: v, MovedIn: term, Leader: memberRef{ID: "c", Inbox: "c-a"}, Members: members, Reset: true}},
 		{Body: &syncOrder{Version: v, Source: "w0"}},
 		{Body: &workOrder{Version: v, MovedIn: term, Task: flows, Shards: done}},
 		{Body: &workOrder{Version: v, Task: task{Kind: evalTask, Source: "valid", Rows: 50, ShardRows: 10}, Shards: runs{2, 5}}},
@@ -207,9 +207,9 @@ func counted[K comparable, V any](n int, entry func(i int) (K, V)) map[K]V {
 func TestBounds(t *testing.T) {
 	longest, longer := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
 	reason, tooMuch := strings.Repeat("é", maxReason/2), strings.Repeat("é", maxReason/2)+"e"
-	seats := func(n int) (s []seat) {
+	refs := func(n int) (s []memberRef) {
 		for i := range n {
-			s = append(s, seat{ID: fmt.Sprint("w", i), Inbox: fmt.Sprint("i", i)})
+			s = append(s, memberRef{ID: fmt.Sprint("w", i), Inbox: fmt.Sprint("i", i)})
 		}
 		return s
 	}
@@ -241,15 +241,15 @@ func TestBounds(t *testing.T) {
 	at(t, "run", func(b prepare, _ msg) { b.Spec.Run = longest }, func(b prepare, _ msg) { b.Spec.Run = longer })
 	at(t, "no run", func(b prepare, _ msg) { b.Spec.Run = "r" }, func(b prepare, _ msg) { b.Spec.Run = "" })
 
-	at(t, "members", func(b enroll, _ msg) { b.Members = seats(maxMembers) }, func(b enroll, _ msg) { b.Members = seats(maxMembers + 1) })
-	at(t, "no members", func(b enroll, _ msg) { b.Members = seats(1) }, func(b enroll, _ msg) { b.Members = nil })
+	at(t, "members", func(b enroll, _ msg) { b.Members = refs(maxMembers) }, func(b enroll, _ msg) { b.Members = refs(maxMembers + 1) })
+	at(t, "no members", func(b enroll, _ msg) { b.Members = refs(1) }, func(b enroll, _ msg) { b.Members = nil })
 	at(t, "equal IDs", func(b enroll, _ msg) { b.Members[1].ID = "w2" }, func(b enroll, _ msg) { b.Members[1].ID = "w0" })
 	at(t, "equal inboxes", func(b enroll, _ msg) { b.Members[1].Inbox = "w2" }, func(b enroll, _ msg) { b.Members[1].Inbox = "w0-a" })
 	at(t, "no version", func(b enroll, _ msg) { b.Version = Version{} }, func(b enroll, _ msg) { b.Version = Version{Moves: 1} })
 	at(t, "leader's ID", func(b enroll, _ msg) { b.Leader.ID = longest }, func(b enroll, _ msg) { b.Leader.ID = longer })
 	at(t, "no leader", func(b enroll, _ msg) { b.Leader.Inbox = "c" }, func(b enroll, _ msg) { b.Leader.Inbox = "" })
-	for i, field := range []func(s *seat) *string{
-		func(s *seat) *string { return &s.ID }, func(s *seat) *string { return &s.Inbox },
+	for i, field := range []func(s *memberRef) *string{
+		func(s *memberRef) *string { return &s.ID }, func(s *memberRef) *string { return &s.Inbox },
 	} {
 		what := fmt.Sprint("name ", i, " of a member")
 		at(t, what, func(b enroll, _ msg) { *field(&b.Members[1]) = longest }, func(b enroll, _ msg) { *field(&b.Members[1]) = longer })
@@ -443,10 +443,10 @@ func TestLargestMessages(t *testing.T) {
 		}
 	}
 	v := Version{Lineage: math.MaxUint64, Moves: math.MaxInt64 - 1}
-	members := make([]seat, maxMembers)
+	members := make([]memberRef, maxMembers)
 	for i := range members {
 		id := fmt.Sprintf("worker-%057d", i)
-		members[i] = seat{ID: id, Inbox: id + "-abcdefghij", Endpoint: Endpoint{Transport: "tcp", Address: "[2001:db8::ffff]:65535", Fingerprint: strings.Repeat("f", 64), Local: strings.Repeat("l", 108)}}
+		members[i] = memberRef{ID: id, Inbox: id + "-abcdefghij", Endpoint: Endpoint{Transport: "tcp", Address: "[2001:db8::ffff]:65535", Fingerprint: strings.Repeat("f", 64), Local: strings.Repeat("l", 108)}}
 	}
 	for what, m := range map[string]*message{
 		"what a worker holds": {Body: &enrolledReport{Version: v, Info: SessionInfo{Device: "cpu"}}, Payload: encodeResults(flowTask, runs{0, maxShards}, results)},

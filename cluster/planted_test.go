@@ -159,7 +159,7 @@ type forgingBus struct {
 	Bus
 
 	mu      sync.Mutex
-	members []seat // of the last term that was announced
+	members []memberRef // of the last term that was announced
 }
 
 func (b *forgingBus) Send(to string, data []byte) error {

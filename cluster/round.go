@@ -178,7 +178,7 @@ func (r *Run) speedOf(w *workerInfo) *assign.Median {
 	return r.speeds[kind]
 }
 
-// lease gives shards into a worker's hands, or reminds it of them.
+// lease leases shards to a worker, or reminds it of those it has.
 func (r *Run) lease(w *workerInfo, shards []int) {
 	rd := r.round
 	w.given = time.Now()
@@ -225,7 +225,7 @@ func (r *Run) done(w *workerInfo, b *doneReport, payload []byte) {
 	}
 }
 
-// took takes a shard out of a worker's hands, and reports whether it was there.
+// took ends a worker's lease of a shard, and reports whether it had one.
 func (r *Run) took(w *workerInfo, shard int) bool {
 	at := slices.Index(w.leased, shard)
 	if at < 0 {
@@ -291,7 +291,7 @@ func (rd *round) suspected(shard int) bool {
 	return ok
 }
 
-// suspect notes that a worker died with shards in its hands.
+// suspect notes that a worker died with shards leased to it.
 func (rd *round) suspect(shards []int, worker string) {
 	for _, s := range shards {
 		if deaths, again := rd.suspects[s]; again && len(shards) == 1 {

@@ -56,7 +56,7 @@ type Run struct {
 	rounds   int64
 	mirror   *mirror
 	speeds   map[string]*assign.Median // by kind of worker
-	fallen   map[string]hands          // by ID: workers that were dropped and have not come back
+	fallen   map[string]leasedShards   // by ID: workers that were dropped and have not come back
 	err      error                     // nothing more can be done
 }
 
@@ -74,7 +74,7 @@ const (
 // workerInfo is what a run knows of a worker: of one life of it.
 type workerInfo struct {
 	Member
-	seat     seat
+	ref      memberRef
 	heard    time.Time
 	state    workerState
 	info     SessionInfo // of the present run
@@ -82,7 +82,7 @@ type workerInfo struct {
 	final    bool    // err: no worker can load the run
 	alien    bool    // it can take part in no run like this
 	have     Version // of its parameters, by its last word
-	queue    int     // shards in its hands, by its last word
+	queue    int     // shards leased to it, by its last word
 	enrolled bool    // in the present term
 	held     map[int]shardResult
 	leased   []int // in the present term, oldest first

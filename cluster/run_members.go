@@ -15,10 +15,10 @@ func (r *Run) meet(list []Member) {
 			continue
 		}
 		w := &workerInfo{Member: m, heard: time.Now(), state: idle}
-		w.seat = seat{ID: m.ID, Inbox: m.Inbox}
+		w.ref = memberRef{ID: m.ID, Inbox: m.Inbox}
 		for _, e := range m.Peers {
 			if e.Transport == r.o.Transport {
-				w.seat.Endpoint = e
+				w.ref.Endpoint = e
 			}
 		}
 		for _, old := range r.workers {
@@ -33,11 +33,11 @@ func (r *Run) meet(list []Member) {
 		switch {
 		case m.Version != Protocol:
 			w.state, w.err = unfit, fmt.Sprintf("it speaks version %s of the protocol, this is %s", m.Version, Protocol)
-		case w.seat.check() != nil:
-			w.state, w.err = unfit, "its record cannot be sent to the others: "+w.seat.check().Error()
+		case w.ref.check() != nil:
+			w.state, w.err = unfit, "its record cannot be sent to the others: "+w.ref.check().Error()
 		case len(r.workers) > maxMembers:
 			w.state, w.err = unfit, fmt.Sprintf("the run has %d workers already", maxMembers)
-		case w.seat.Endpoint.Transport == "":
+		case w.ref.Endpoint.Transport == "":
 			w.state, w.err = unfit, fmt.Sprintf("it has no transport %q", r.o.Transport)
 		case r.started && r.path != "" && !slices.Contains(m.Paths, r.path):
 			w.state, w.err = unfit, fmt.Sprintf("it has no kernel path %q, which the others use", r.path)
@@ -134,15 +134,15 @@ func (r *Run) drop(w *workerInfo, why string) {
 		w.leased = w.before
 	}
 	if r.round != nil && len(w.leased) > 0 {
-		r.fallen[w.ID] = hands{w.Inbox, r.round.id, slices.Clone(w.leased)}
+		r.fallen[w.ID] = leasedShards{w.Inbox, r.round.id, slices.Clone(w.leased)}
 	}
 	if slices.Contains(r.members, w) {
 		r.newTerm("lost " + w.ID)
 	}
 }
 
-// hands are the shards that a dropped worker held.
-type hands struct {
+// leasedShards are the shards that a dropped worker held.
+type leasedShards struct {
 	inbox  string
 	round  int64
 	shards []int

@@ -52,7 +52,7 @@ func (r *Run) newTerm(why string) {
 			w.before = w.leased
 		}
 		w.enrolled, w.held, w.leased, w.moved = false, nil, nil, nil
-		others[w.ID] = w.seat.Endpoint
+		others[w.ID] = w.ref.Endpoint
 	}
 	r.peers.Admit(others)
 	for _, w := range r.members {
@@ -64,10 +64,10 @@ func (r *Run) newTerm(why string) {
 func (r *Run) enroll(w *workerInfo) {
 	order := &enrollOrder{
 		Version: r.version, MovedIn: r.movedIn, Reset: w.reset,
-		Leader: seat{ID: r.c.o.ID, Inbox: r.c.inbox, Endpoint: r.peers.Endpoint()},
+		Leader: memberRef{ID: r.c.o.ID, Inbox: r.c.inbox, Endpoint: r.peers.Endpoint()},
 	}
 	for _, other := range r.members {
-		order.Members = append(order.Members, other.seat)
+		order.Members = append(order.Members, other.ref)
 	}
 	r.send(w, order)
 }

@@ -37,8 +37,8 @@ type Worker struct {
 	gate    *gate // frames wait here for their exchange
 	msgs    chan *message
 	fetches chan stateRequest
-	after   chan func() // what to do in the loop when an operation of the bench is done
-	bench   chan func() // operations on the session, one after another
+	after   chan func() // what to do in the loop when an operation is done
+	ops     chan func() // operations on the session, one after another
 	heard   atomic.Int64
 
 	// Owned by the loop.
@@ -51,11 +51,11 @@ type Worker struct {
 	sess   Session
 	layout Layout
 	info   SessionInfo
-	busy   int                // operations that the bench has not done
+	busy   int                // operations that have not been done
 	cancel context.CancelFunc // ends loading or an exchange
 
 	term    Term
-	seats   []seat
+	members []memberRef
 	self    int
 	peers   Peers
 	enrolls int     // pending enrollments
@@ -101,7 +101,7 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	}
 	w := &Worker{
 		o: o, log: o.Log.With("worker", o.ID), inbox: o.ID + "-" + strings.ToLower(rand.Text()[:10]), fence: fence,
-		gate: newGate(), msgs: make(chan *message, 1024), fetches: make(chan stateRequest, 1024), after: make(chan func(), 64), bench: make(chan func(), 64),
+		gate: newGate(), msgs: make(chan *message, 1024), fetches: make(chan stateRequest, 1024), after: make(chan func(), 64), ops: make(chan func(), 64),
 		state: idle, current: -1,
 	}
 	for _, p := range o.Peers {
@@ -144,11 +144,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// operate does the operations of the bench.
+// operate is the executor: it does the operations on the session, one after another.
 func (w *Worker) operate(ctx context.Context) {
 	for {
 		select {
-		case op := <-w.bench:
+		case op := <-w.ops:
 			op()
 		case <-ctx.Done():
 			return
@@ -232,10 +232,10 @@ func (w *Worker) loop(ctx, live context.Context) {
 	}
 }
 
-// do runs an operation of the session on the bench, then the rest in the loop.
+// do has the executor run an operation on the session, then the rest in the loop.
 func (w *Worker) do(op func() error, then func(error)) {
 	w.busy++
-	w.bench <- func() {
+	w.ops <- func() {
 		err := op()
 		w.after <- func() { then(err) }
 	}

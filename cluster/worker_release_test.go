@@ -29,7 +29,7 @@ type nobody struct{ Peers }
 func (nobody) Endpoint() Endpoint        { return Endpoint{Transport: "memory"} }
 func (nobody) Admit(map[string]Endpoint) {}
 
-// TestReleaseBehindOrders releases a run while the bench has not done yet what
+// TestReleaseBehindOrders releases a run while the executor has not done yet what
 // was ordered before: that is for the session which the order was for, and
 // nothing is done to that after its end.
 func TestReleaseBehindOrders(t *testing.T) {
@@ -45,7 +45,7 @@ func TestReleaseBehindOrders(t *testing.T) {
 		}, []string{"clear", "close"}},
 		{"enroll", func(w *Worker, _ Session) {
 			w.enroll(t.Context(), &message{Run: "r", Term: term}, &enrollOrder{
-				Reset: true, Leader: seat{Endpoint: nobody{}.Endpoint()}, Members: []seat{{Inbox: w.inbox}},
+				Reset: true, Leader: memberRef{Endpoint: nobody{}.Endpoint()}, Members: []memberRef{{Inbox: w.inbox}},
 			})
 		}, []string{"close"}},
 	} {
@@ -53,13 +53,13 @@ func TestReleaseBehindOrders(t *testing.T) {
 			sess := &noted{}
 			w := &Worker{
 				o: WorkerOptions{Peers: []Peers{nobody{}}}, log: slog.New(slog.DiscardHandler), inbox: "w-1", fence: &fenceFile{}, gate: newGate(),
-				after: make(chan func(), 64), bench: make(chan func(), 64), current: -1,
+				after: make(chan func(), 64), ops: make(chan func(), 64), current: -1,
 				spec: &Spec{Run: "r"}, state: ready, sess: sess, layout: Layout{Flows: 3},
 			}
 			tc.order(w, sess)
 			w.unload()
 			for w.busy > 0 {
-				(<-w.bench)()
+				(<-w.ops)()
 				w.busy--
 				(<-w.after)()
 			}

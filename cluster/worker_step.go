@@ -89,7 +89,7 @@ func (w *Worker) flush() {
 	w.unreported, w.unreportedTime, w.told = nil, 0, time.Now()
 }
 
-// next starts the next shard if the bench is free for it.
+// next starts the next shard if the executor is free for it.
 func (w *Worker) next(ctx context.Context) {
 	if w.current >= 0 || len(w.queue) == 0 || w.enrolls > 0 || w.sess == nil {
 		return
@@ -165,7 +165,7 @@ func (w *Worker) reduce(ctx context.Context, m *message, b *reduceOrder) {
 		}
 		return
 	}
-	if b.Version.Next() == w.version && len(w.seats) == 1 { // done, but the leader did not hear
+	if b.Version.Next() == w.version && len(w.members) == 1 { // done, but the leader did not hear
 		w.moved()
 		return
 	}
@@ -176,11 +176,11 @@ func (w *Worker) reduce(ctx context.Context, m *message, b *reduceOrder) {
 	if m.Round < w.round {
 		return
 	}
-	if want := b.Held[w.seats[w.self].ID]; b.Version != w.version || m.Round != w.round || len(w.queue) > 0 || w.current >= 0 || !slices.Equal(own, want) {
+	if want := b.Held[w.members[w.self].ID]; b.Version != w.version || m.Round != w.round || len(w.queue) > 0 || w.current >= 0 || !slices.Equal(own, want) {
 		w.tell(&troubleReport{Err: reasonOf(fmt.Errorf("flows of shards %v are to be moved, but %v are held", want, own))}, nil)
 		return
 	}
-	if len(w.seats) == 1 {
+	if len(w.members) == 1 {
 		w.moveAlone(ctx, *b.Rule)
 		return
 	}
@@ -188,10 +188,10 @@ func (w *Worker) reduce(ctx context.Context, m *message, b *reduceOrder) {
 		w.staging = make([]float32, w.layout.stateLen())
 	}
 	ex := &exchange{
-		term: w.term, version: w.version, seats: w.seats, self: w.self, parts: w.layout.split(len(w.seats)), rule: *b.Rule,
+		term: w.term, version: w.version, members: w.members, self: w.self, parts: w.layout.split(len(w.members)), rule: *b.Rule,
 		peers: w.peers, sess: w.sess, layout: w.layout, staged: w.staging,
 	}
-	for _, s := range w.seats {
+	for _, s := range w.members {
 		ex.shards = append(ex.shards, b.Held[s.ID].count())
 	}
 	ex.prepare()

@@ -64,7 +64,7 @@ func (w *Worker) abandon() {
 	}
 }
 
-// enroll enters a term: once the bench is idle, parameters are those of a
+// enroll enters a term: once the executor is idle, parameters are those of a
 // version that counts, or none, and the worker says what it holds.
 func (w *Worker) enroll(ctx context.Context, m *message, b *enrollOrder) {
 	if w.state != ready || w.spec.Run != m.Run {
@@ -80,7 +80,7 @@ func (w *Worker) enroll(ctx context.Context, m *message, b *enrollOrder) {
 		return
 	}
 	w.abandon()
-	w.term, w.seats, w.self = m.Term, b.Members, -1
+	w.term, w.members, w.self = m.Term, b.Members, -1
 	others := map[string]Endpoint{b.Leader.ID: b.Leader.Endpoint}
 	for i, s := range b.Members {
 		if s.Inbox == w.inbox {
@@ -103,7 +103,7 @@ func (w *Worker) enroll(ctx context.Context, m *message, b *enrollOrder) {
 	w.gate.set(m.Term, nil)
 	w.enrolls++
 	sess, flows := w.sess, w.layout.Flows
-	w.do(func() error { return nil }, func(error) { // the bench is idle
+	w.do(func() error { return nil }, func(error) { // the executor is idle
 		settled := func(err error) {
 			w.enrolls--
 			if sess != w.sess { // the run is gone

@@ -50,7 +50,7 @@ func (s *trainSession) Accumulate(ctx context.Context, step cluster.Step, shard 
 	if err != nil {
 		return res, err
 	}
-	ll := s.room(b.Rows)
+	ll := s.scratch(b.Rows)
 	before := s.engine.Recomputed()
 	if err := s.engine.Accumulate(ctx, b, 0, b.Rows, ll); err != nil {
 		return res, err
@@ -60,8 +60,8 @@ func (s *trainSession) Accumulate(ctx context.Context, step cluster.Step, shard 
 	return res, nil
 }
 
-// room returns room for log-likelihoods.
-func (s *trainSession) room(rows int) []float64 {
+// scratch returns a buffer for the log-likelihoods of that many rows, which the next call takes again.
+func (s *trainSession) scratch(rows int) []float64 {
 	if len(s.ll) < rows {
 		s.ll = make([]float64, rows)
 	}
@@ -87,7 +87,7 @@ func (s *trainSession) LogLikelihood(ctx context.Context, source string, rows da
 	if err := src.Gather(ctx, s.next, list); err != nil {
 		return res, err
 	}
-	ll := s.room(len(list))
+	ll := s.scratch(len(list))
 	before := s.engine.Recomputed()
 	if err := s.engine.LogLikelihood(ctx, s.next, ll); err != nil {
 		return res, err

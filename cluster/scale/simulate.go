@@ -22,11 +22,11 @@ const (
 type host struct {
 	flows, params float64 // of its part
 	speed         float64 // rows per second
-	bench         float64 // when the session is free
+	session       float64 // when the session is free
 	reads         server  // flows read from the session, to send
 	send, receive server  // cores
 	out, in       server  // the link
-	memory        float64 // seconds of the bench beside computing, this step
+	memory        float64 // seconds of the session beside computing, this step
 
 	queue  []int // shards' rows
 	busy   bool
@@ -171,8 +171,8 @@ func (m *sim) deal() {
 const (
 	workBytes = 600
 	doneBytes = 350
-	heldBytes = 60 // a seat's shards in the order to move
-	sumBytes  = 30 // a seat's checksum in the answer
+	heldBytes = 60 // a member's shards in the order to move
+	sumBytes  = 30 // a member's checksum in the answer
 )
 
 // compute starts a worker's next shard.
@@ -184,8 +184,8 @@ func (m *sim) compute(i int) {
 	rows := h.queue[0]
 	h.queue, h.busy = h.queue[1:], true
 	took := float64(rows) / h.speed * math.Exp(m.Noise*m.rng.NormFloat64())
-	h.bench = max(h.bench, m.now) + took
-	m.after(h.bench, func() {
+	h.session = max(h.session, m.now) + took
+	m.after(h.session, func() {
 		h.busy = false
 		m.report(doneBytes, func() {
 			h.leased--
@@ -233,21 +233,21 @@ func (m *sim) pieces() int {
 	return int(max(1, min(math.Ceil(largest/frameBytes), float64(mostPieces/max(1, pairs)))))
 }
 
-// bench keeps a worker's session at something beside computing.
-func (m *sim) bench(h *host, seconds float64) float64 {
-	h.bench = max(h.bench, m.now) + seconds
+// occupy keeps a worker's session at something beside computing.
+func (m *sim) occupy(h *host, seconds float64) float64 {
+	h.session = max(h.session, m.now) + seconds
 	h.memory += seconds
-	return h.bench
+	return h.session
 }
 
 // exchange is a worker's side of a move.
 func (m *sim) exchange(i, pieces int) {
 	h, c := &m.hosts[i], &m.Costs
 	if m.Workers == 1 {
-		m.after(m.bench(h, c.Copy*m.flows+c.Apply*m.params/4), func() { m.report(workBytes, func() { m.done(h) }) })
+		m.after(m.occupy(h, c.Copy*m.flows+c.Apply*m.params/4), func() { m.report(workBytes, func() { m.done(h) }) })
 		return
 	}
-	m.after(m.bench(h, c.Copy*(h.flows+h.params)+c.Fold*h.flows), func() {
+	m.after(m.occupy(h, c.Copy*(h.flows+h.params)+c.Fold*h.flows), func() {
 		h.stage = adding
 		m.spread(i, pieces, func(j int) float64 { return m.hosts[j].flows }, c.Copy, c.Wire+c.Fold, func(j int) {
 			m.hosts[j].flowIn--
@@ -264,7 +264,7 @@ func (m *sim) move(i, pieces int) {
 		return
 	}
 	h.stage = moving
-	m.after(m.bench(h, c.Copy*(h.flows+h.params)+c.Apply*h.params/4), func() {
+	m.after(m.occupy(h, c.Copy*(h.flows+h.params)+c.Apply*h.params/4), func() {
 		m.spread(i, pieces, func(int) float64 { return h.params }, 0, c.Wire+c.Copy, func(j int) {
 			m.hosts[j].parIn--
 			m.finish(j)
@@ -279,7 +279,7 @@ func (m *sim) finish(i int) {
 	h := &m.hosts[i]
 	if h.stage == moved && h.parIn == 0 {
 		h.stage = told
-		m.after(m.bench(h, m.Costs.Copy*m.params), func() {
+		m.after(m.occupy(h, m.Costs.Copy*m.params), func() {
 			m.report(workBytes+sumBytes*float64(m.Workers), func() { m.done(h) })
 		})
 	}
@@ -367,7 +367,7 @@ func (m *sim) done(h *host) {
 	for i := range m.hosts {
 		if m.Workers > 1 {
 			h := &m.hosts[i]
-			m.tell(workBytes, func() { m.bench(h, m.Costs.Copy*(m.params-h.params+m.flows)) })
+			m.tell(workBytes, func() { m.occupy(h, m.Costs.Copy*(m.params-h.params+m.flows)) })
 		}
 	}
 	m.marks[3] = max(m.now, m.idle)
