@@ -20,6 +20,8 @@ func (f *frame) convert(s *step) {
 	}
 }
 
+// convertFloats converts the lanes of a, floats, to the type of the step's result. Integers are
+// truncated towards zero and saturate at the ends of their range; NaN becomes 0.
 func convertFloats[T float32 | float64](f *frame, s *step, a []T) {
 	switch s.to {
 	case F32:
@@ -97,6 +99,8 @@ func convertLanes[T, U Element](d []U, a []T) {
 	}
 }
 
+// bitcast moves bits between floats and integers of the same width; the verifier has refused
+// all other pairs.
 func (f *frame) bitcast(s *step) {
 	switch s.of {
 	case F32:

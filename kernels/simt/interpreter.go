@@ -168,6 +168,9 @@ type frame struct {
 	pred    [][]bool
 }
 
+// newFrame allocates the lanes of every slot for a block of rows, and fills the slots of
+// constants, which no step writes. A frame belongs to one goroutine and is used for block after
+// block.
 func (p *Interpreter) newFrame() *frame {
 	f := &frame{
 		p:   p,
@@ -211,7 +214,8 @@ func repeat[T any](s []T, x T) {
 	}
 }
 
-// run executes steps for the block of rows.
+// run executes steps for the block of rows. Values are computed in every lane, active or not,
+// since no operation can fail; only stores and what blocks yield look at the mask.
 func (f *frame) run(steps []step) {
 	for i := range steps {
 		s := &steps[i]
@@ -283,7 +287,9 @@ func (f *frame) branch(s *step) {
 	f.mask = outer
 }
 
-// repeat runs turns until no lane continues.
+// repeat runs turns of a loop until no lane continues, at most s.most of them. A lane that has
+// left keeps its carried values; the next ones are copied aside first, as they may read carried
+// ones.
 func (f *frame) repeat(s *repeatSteps) {
 	outer, active := f.mask, f.pred[s.active][:f.n]
 	for i := range active {

@@ -51,7 +51,8 @@ func fma32(x, y, z float32) float32 {
 	return float32(sum)
 }
 
-// floatStep runs an operation on floats.
+// floatStep runs an operation on floats. fma rounds once, as the language says; Min and Max
+// give the second operand where either is NaN.
 func floatStep[T float32 | float64](f *frame, s *step, v [][]T, fma func(x, y, z T) T) {
 	if s.op < Add || s.op > Max {
 		anyStep(f, s, v)
@@ -187,6 +188,8 @@ func integerStep[T int32 | int64](f *frame, s *step, v [][]T) {
 	}
 }
 
+// predStep runs an operation on predicates: logic and Select, all others being refused by the
+// verifier.
 func (f *frame) predStep(s *step) {
 	n := f.n
 	d, a, b := f.pred[s.dst][:n], f.pred[s.a][:n], f.pred[s.b][:n]

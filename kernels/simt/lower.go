@@ -65,7 +65,8 @@ func (l *lowering) take(t Type) int {
 
 func (l *lowering) give(t Type, slot int) { l.free[t] = append(l.free[t], slot) }
 
-// eachUse calls f with every value that an instruction reads, those within its blocks too.
+// eachUse calls f with every value that an instruction reads, those within its blocks too. A
+// value may come several times.
 func eachUse(in *Instr, f func(Value)) {
 	list := func(vs []Value) {
 		for _, v := range vs {
@@ -138,7 +139,10 @@ func (l *lowering) deaths(b Block, yields []Value) [][]Value {
 	return dead
 }
 
-// block lowers a block, and calls yield while the values that it yields are there.
+// block lowers a block to steps, and calls yield while the values that it yields still have
+// their slots. A slot is free again after the last use of its value, so a result may take the
+// slot of an operand; the results of nested blocks may not, as their blocks read operands after
+// writing.
 func (l *lowering) block(b Block, yields []Value, yield func()) []step {
 	dead := l.deaths(b, yields)
 	var steps []step
@@ -228,6 +232,8 @@ func (l *lowering) branch(in *Instr) step {
 	return step{op: If, a: l.slot[in.Args[0]], branch: s}
 }
 
+// repeat lowers a loop. Carried values and results share a slot; each has a scratch slot too,
+// so that all next values are computed before the first is replaced.
 func (l *lowering) repeat(in *Instr) step {
 	lp := in.Loop
 	s := &repeatSteps{most: lp.Most, active: l.take(Pred)}

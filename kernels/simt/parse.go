@@ -40,6 +40,8 @@ func (p *parser) take() []string {
 	return nil
 }
 
+// module reads a whole text: the name, then inputs, outputs and tables, then the body. Errors
+// do not have the line, which the caller adds.
 func (p *parser) module() error {
 	w := p.take()
 	if len(w) == 0 || w[0] != "module" {
@@ -90,6 +92,8 @@ func (p *parser) number() error {
 	return nil
 }
 
+// param reads the declaration of an input or output: name, type, layout and number of columns.
+// Whether these make sense is for the verifier.
 func (p *parser) param(w []string, list *[]Param) error {
 	if len(w) != 5 {
 		return fmt.Errorf("want %s, a name, a type, rows or columns, and the number of columns", w[0])
@@ -203,6 +207,9 @@ func (p *parser) block(w []string, depth int) (Block, []string, error) {
 	return b, nil, nil
 }
 
+// instr reads one instruction, whose line is w, and for If and Loop the lines of their blocks.
+// Types of results follow from operands and declarations, as they are not written; the verifier
+// checks all of them afterwards.
 func (p *parser) instr(w []string, depth int) (Instr, error) {
 	none := Instr{Out: None, Args: [3]Value{None, None, None}}
 	results := w[:0]
@@ -334,6 +341,8 @@ func (p *parser) line(want ...string) error {
 	return nil
 }
 
+// branch reads an If: the condition, a block that ends with yield, else and another one. Both
+// yield as many values as there are results.
 func (p *parser) branch(in Instr, results, w []string, depth int) (Instr, error) {
 	if len(w) != 2 || w[1] != "{" {
 		return in, fmt.Errorf("want if, a condition and {")
@@ -382,6 +391,8 @@ func (p *parser) results(names []string, like []Value) (list []Value, err error)
 	return list, nil
 }
 
+// loop reads a Loop: the most turns, carried values with their starts, and a block that ends
+// with next, the condition to continue and the next values.
 func (p *parser) loop(in Instr, results, w []string, depth int) (Instr, error) {
 	if len(w) < 2 || w[len(w)-1] != "{" || (len(w)-2)%3 != 0 {
 		return in, fmt.Errorf("want loop, a number of turns, values such as %%1 = %%0, and {")

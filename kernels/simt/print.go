@@ -71,6 +71,8 @@ func (p *printer) values(list []Value) {
 	}
 }
 
+// instr writes an instruction without its line end, and the lines of the blocks of If and Loop,
+// indented. parser.instr reads it.
 func (p *printer) instr(in *Instr, indent string) {
 	switch in.Op {
 	case Store:
@@ -150,7 +152,8 @@ func literal(t Type, bits uint64) string {
 	return strconv.FormatUint(bits, 10)
 }
 
-// parseLiteral is the inverse of literal.
+// parseLiteral is the inverse of literal. NaN is written by its bits, nan:7fc00000, so that
+// every constant comes back; a number that the type does not hold is an error.
 func parseLiteral(t Type, s string) (bits uint64, err error) {
 	size := t.Bits()
 	switch t {

@@ -38,6 +38,8 @@ func (v *verifier) fail(format string, args ...any) error {
 	return fmt.Errorf("%w: %.60q: %s", ErrModule, v.m.Name, fmt.Sprintf(format, args...))
 }
 
+// head checks everything but the body: names, types, widths and the elements of tables, with
+// bounds on how many values and elements there are. The body is checked on the strength of it.
 func (v *verifier) head() error {
 	m := v.m
 	if len(m.Types) > MaxValues {
@@ -152,6 +154,9 @@ func (v *verifier) close(own []Value) {
 	}
 }
 
+// instr checks one instruction: operands that are defined before it, their types, a result that
+// is defined once, and fields that the operation does not use being empty, so that equal
+// programs are equal values. own gets the values that it defines.
 func (v *verifier) instr(in *Instr, depth int, own *[]Value) error {
 	if in.Op >= numOps {
 		return v.fail("unknown operation %d", in.Op)
@@ -282,6 +287,8 @@ func (v *verifier) defineAll(list []Value, own *[]Value) error {
 	return nil
 }
 
+// loop checks a Loop: bounds on its turns, and that starts, carried values, next values and
+// results agree in number and types. Values of the body are not defined after it.
 func (v *verifier) loop(in *Instr, depth int, own *[]Value) error {
 	l := in.Loop
 	if in.Out != None || in.Imm != 0 || in.Ref != 0 || l.Most < 1 || l.Most > MaxTurns {
