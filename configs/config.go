@@ -24,15 +24,16 @@ type Config struct {
 
 // Model is the circuit. Each structure reads its own section and Latents.
 type Model struct {
-	Structure string `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|file" doc:"what the circuit looks like; file continues from model.file"`
-	Latents   int    `yaml:"latents" min:"0" max:"65536" doc:"units of a latent variable or region; 0: by the number of training rows, 8 for 2000 and fewer to 64 for 33000 and more"`
-	Leaf      Leaf   `yaml:"leaf" doc:"distribution of the input nodes"`
-	Init      Init   `yaml:"init" doc:"starting parameters"`
-	HCLT      HCLT   `yaml:"hclt" for:"hclt" doc:"hidden Chow-Liu tree"`
-	HMM       HMM    `yaml:"hmm" for:"hmm" doc:"hidden Markov model"`
-	PD        PD     `yaml:"pd" for:"pd" doc:"Poon-Domingos image circuit"`
-	RATSPN    RATSPN `yaml:"rat_spn" for:"rat-spn" doc:"random tensorised sum-product network"`
-	File      string `yaml:"file" for:"file" doc:"model.safetensors of an earlier run, or a circuit in the text format"`
+	Structure string   `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|learnspn|file" doc:"what the circuit looks like; file continues from model.file"`
+	Latents   int      `yaml:"latents" min:"0" max:"65536" doc:"units of a latent variable or region; 0: by the number of training rows, 8 for 2000 and fewer to 64 for 33000 and more"`
+	Leaf      Leaf     `yaml:"leaf" doc:"distribution of the input nodes"`
+	Init      Init     `yaml:"init" doc:"starting parameters"`
+	HCLT      HCLT     `yaml:"hclt" for:"hclt" doc:"hidden Chow-Liu tree"`
+	HMM       HMM      `yaml:"hmm" for:"hmm" doc:"hidden Markov model"`
+	PD        PD       `yaml:"pd" for:"pd" doc:"Poon-Domingos image circuit"`
+	RATSPN    RATSPN   `yaml:"rat_spn" for:"rat-spn" doc:"random tensorised sum-product network"`
+	LearnSPN  LearnSPN `yaml:"learnspn" for:"learnspn" doc:"sum-product network learned from the rows"`
+	File      string   `yaml:"file" for:"file" doc:"model.safetensors of an earlier run, or a circuit in the text format"`
 }
 
 // Leaf is the distribution of the input nodes: a family and its settings, of which the others
@@ -79,6 +80,19 @@ type RATSPN struct {
 	Depth       int `yaml:"depth" min:"1" max:"30" doc:"splits from the root to a leaf region; single variables are split no further"`
 	Repetitions int `yaml:"repetitions" min:"1" max:"65536" doc:"random partitions of the variables"`
 	Pieces      int `yaml:"pieces" min:"2" max:"65536" doc:"parts of a split"`
+}
+
+// LearnSPN is the section of the learner of sum-product networks.
+type LearnSPN struct {
+	Columns        string  `yaml:"columns" enum:"auto|g-test|rdc" doc:"test of independence by which columns are told apart; auto: g-test where all are discrete, else rdc"`
+	Rows           string  `yaml:"rows" enum:"em|k-means" doc:"how rows are clustered: hard EM of mixtures of independent columns, or k-means of the features of rdc"`
+	Threshold      float64 `yaml:"threshold" min:"0" max:"1000000" doc:"what two columns must exceed to be dependent: the G statistic over twice its degrees of freedom, or the correlation of rdc; 0: 5 or 0.3"`
+	MinRows        int     `yaml:"min_rows" min:"2" max:"1e12" doc:"parts of the table with fewer rows are not cut further"`
+	Clusters       int     `yaml:"clusters" min:"2" max:"256" doc:"clusters of the rows of a part, at most"`
+	Leaf           string  `yaml:"leaf" enum:"chow-liu|factors" doc:"model of a part that is not cut further: a Chow-Liu tree, or independent columns"`
+	Smoothing      float64 `yaml:"smoothing" min:"1e-9" max:"1000000" doc:"rows added to those of each part that is not cut further, spread evenly over the values of a discrete column, or like all rows for a continuous one"`
+	MaxMultipliers int     `yaml:"max_multipliers" min:"0" max:"1000000000" doc:"most multipliers that the circuit takes as hardware, before tables are packed; 0: no bound"`
+	Search         bool    `yaml:"search" doc:"choose threshold, min_rows, clusters and leaf by data.valid, beginning with those given"`
 }
 
 // Data is the rows and how to read them: three splits of the same columns.
@@ -204,6 +218,7 @@ func Default() *Config {
 			HMM:       HMM{Tied: true},
 			PD:        PD{SplitInterval: 4, MaxProductBlocks: 8},
 			RATSPN:    RATSPN{Depth: 5, Repetitions: 2, Pieces: 2},
+			LearnSPN:  LearnSPN{Columns: "auto", Rows: "em", MinRows: 300, Clusters: 2, Leaf: "chow-liu", Smoothing: 2},
 		},
 		Data: Data{
 			Header: "auto",

@@ -61,7 +61,7 @@ var badFiles = map[string]string{
 	"unknown-section":    `unknown-section.bad.yaml:1:1: unknown key modle; did you mean model?`,
 	"value-is-section":   `value-is-section.bad.yaml:1:7: seed is a section, want an integer of at least 0`,
 	"vocabulary":         `vocabulary.bad.yaml:1:27: data.text.vocabulary is 1, want at least 2: one token, and one for all others`,
-	"word":               `word.bad.yaml:2:14: model.structure is "ratspn", want one of hclt, hmm, pd, rat-spn, file; did you mean rat-spn?`,
+	"word":               `word.bad.yaml:2:14: model.structure is "ratspn", want one of hclt, hmm, pd, rat-spn, learnspn, file; did you mean rat-spn?`,
 	"wrong-type":         `wrong-type.bad.yaml:2:11: train.epochs is "20", want an integer from 0 to 1000000`,
 }
 
@@ -267,7 +267,7 @@ func TestBadSettings(t *testing.T) {
 // are notes, never errors.
 func TestOtherStructure(t *testing.T) {
 	for _, preset := range Presets() {
-		for _, structure := range []string{"hclt", "hmm", "pd", "rat-spn"} {
+		for _, structure := range []string{"hclt", "hmm", "pd", "rat-spn", "learnspn"} {
 			cfg, _, err := Load(Options{Files: []string{preset}, Set: []string{"model.structure=" + structure}})
 			if err != nil || cfg.Model.Structure != structure {
 				t.Errorf("%s as %s: %v", preset, structure, err)

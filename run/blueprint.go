@@ -109,7 +109,13 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 			stage.Tree = s.HCLT.Tree
 		}
 		built := tell.begin(stage)
-		if b.Graph, err = s.build(ctx, b.Train, leaves); err != nil {
+		if s.Kind == "learnspn" {
+			learned, err := s.learn(ctx, b.Train, nil, leaves)
+			if err != nil {
+				return nil, err
+			}
+			b.Graph, b.params = learned.Graph, learned.Params
+		} else if b.Graph, err = s.build(ctx, b.Train, leaves); err != nil {
 			return nil, err
 		}
 		sizes := b.sizes()

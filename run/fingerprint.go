@@ -56,6 +56,7 @@ func (o *TrainOptions) settings() []em.Fact {
 	s := o.Structure
 	s.Graph, s.File = nil, "" // the program's digest tells circuits apart
 	s.HMM.Leaf, s.PD.Leaf, s.RATSPN.Leaf = nil, nil, nil
+	s.LearnSPN.Leaves, s.LearnSPN.Valid, s.LearnSPN.Workers = nil, nil, 0
 	e := o.em()
 	return append(e.Facts(),
 		em.Fact{Name: "structure", Value: fmt.Sprintf("%+v", s)},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/circuit/structures/learnspn"
 	"github.com/pce-engine/pce/dataset"
 )
 
@@ -13,7 +14,7 @@ import (
 // zero values are refused.
 type Structure struct {
 	Path    Path   // how the circuit is compiled; what it is built of may leave no choice
-	Kind    string // hclt, hmm, pd, rat-spn, or file to continue from File
+	Kind    string // hclt, hmm, pd, rat-spn, learnspn, or file to continue from File
 	Latents int    // units of a latent variable or region; 0: as many as the rows support
 	Leaf    Leaf
 	// Leaves are those of columns: a key is a column's name, its number in the file
@@ -26,6 +27,8 @@ type Structure struct {
 	HMM    structures.HMMOptions    // Length, Tied; Length 0: columns of the data
 	PD     structures.PDOptions     // Shape, SplitInterval, MaxProductBlocks; Shape zero: that of the data
 	RATSPN structures.RATSPNOptions // Depth, Repetitions, Pieces
+
+	LearnSPN learnspn.Options // all but Leaves, Seed and Valid
 
 	File  string         // a model file or a circuit in the text format
 	Graph *circuit.Graph // a circuit made by hand; with it, Kind does not count
@@ -51,6 +54,8 @@ func DefaultStructure() Structure {
 		HMM:     structures.HMMOptions{Tied: true},
 		PD:      structures.DefaultPD(),
 		RATSPN:  structures.DefaultRATSPN(),
+
+		LearnSPN: learnspn.Defaults(),
 	}
 }
 
@@ -100,7 +105,15 @@ func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circ
 		o.Vars, o.Latents, o.Seed, o.Leaf = vars, s.Latents, s.Seed, leaf
 		return structures.RATSPN(o)
 	}
-	return nil, fmt.Errorf("%w: no structure %q; there are hclt, hmm, pd, rat-spn and file", ErrOptions, s.Kind)
+	return nil, fmt.Errorf("%w: no structure %q; there are hclt, hmm, pd, rat-spn, learnspn and file", ErrOptions, s.Kind)
+}
+
+// learn returns a circuit learned from rows, and the parameters that were learned with it.
+// valid, which may be nil, decides where settings are searched.
+func (s *Structure) learn(ctx context.Context, src, valid dataset.Source, leaves []circuit.Leaf) (*learnspn.Learned, error) {
+	o := s.LearnSPN
+	o.Leaves, o.Seed, o.Valid = leaves, s.Seed, valid
+	return learnspn.Learn(ctx, src, o)
 }
 
 func (s *Structure) tree(ctx context.Context, src dataset.Source) (structures.Tree, error) {

@@ -53,12 +53,13 @@ func ChowLiu(ctx context.Context, src dataset.Source, opts ChowLiuOptions) (Tree
 	if err != nil {
 		return Tree{}, err
 	}
-	return NewTree(mi.Vars(), maximumSpanningTree(mi))
+	return NewTree(mi.Vars(), SpanningTree(mi.Vars(), mi.At))
 }
 
-// maximumSpanningTree returns the edges of the spanning tree of largest weight,
-// by Prim's algorithm over a strict order of edges, under which it is unique.
-func maximumSpanningTree(w *Information) [][2]int {
+// SpanningTree returns the edges of the spanning tree of largest weight over n variables, by
+// Prim's algorithm over a strict order of edges, under which it is unique: equal weights go to
+// the pair of smaller variables. weight is called once for each pair, with the smaller first.
+func SpanningTree(n int, weight func(i, j int) float64) [][2]int {
 	type edge struct {
 		weight float64
 		lo, hi int
@@ -72,10 +73,9 @@ func maximumSpanningTree(w *Information) [][2]int {
 		}
 		return a.hi < b.hi
 	}
-	n := w.Vars()
 	best := make([]edge, n) // from the tree to each variable outside
 	for v := 1; v < n; v++ {
-		best[v] = edge{w.At(0, v), 0, v}
+		best[v] = edge{weight(0, v), 0, v}
 	}
 	outside := make([]int, 0, n)
 	for v := 1; v < n; v++ {
@@ -94,7 +94,7 @@ func maximumSpanningTree(w *Information) [][2]int {
 		outside[at] = outside[len(outside)-1]
 		outside = outside[:len(outside)-1]
 		for _, v := range outside {
-			if e := (edge{w.At(u, v), min(u, v), max(u, v)}); before(e, best[v]) {
+			if e := (edge{weight(min(u, v), max(u, v)), min(u, v), max(u, v)}); before(e, best[v]) {
 				best[v] = e
 			}
 		}

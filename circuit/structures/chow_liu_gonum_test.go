@@ -33,7 +33,7 @@ func TestMaximumSpanningTreeOfGonum(t *testing.T) {
 		}
 		want := simple.NewWeightedUndirectedGraph(0, math.Inf(1))
 		total := -path.Kruskal(want, g)
-		got := maximumSpanningTree(w)
+		got := SpanningTree(w.Vars(), w.At)
 		sum := 0.0
 		for _, e := range got {
 			sum += w.At(e[0], e[1])

@@ -201,7 +201,7 @@ func TestMaximumSpanningTree(t *testing.T) {
 				}
 				return sum
 			}
-			got := maximumSpanningTree(w)
+			got := SpanningTree(w.Vars(), w.At)
 			if _, err := NewTree(n, got); err != nil {
 				t.Fatal(err)
 			}
@@ -221,7 +221,7 @@ func TestMaximumSpanningTree(t *testing.T) {
 		}
 	}
 	// All equal: every variable hangs from variable 0.
-	for _, e := range maximumSpanningTree(newInformation(5)) {
+	for _, e := range SpanningTree(5, newInformation(5).At) {
 		if e[0] != 0 {
 			t.Errorf("tie went to edge %v, want one from 0", e)
 		}

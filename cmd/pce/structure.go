@@ -37,6 +37,13 @@ func structureOf(cfg *configs.Config) run.Structure {
 	}
 	s.HMM = structures.HMMOptions{Length: m.HMM.Length, Tied: m.HMM.Tied}
 	s.PD.Shape, s.PD.SplitInterval, s.PD.MaxProductBlocks = imageShape(m.PD.Shape), m.PD.SplitInterval, m.PD.MaxProductBlocks
+	l := &m.LearnSPN
+	s.LearnSPN.Columns, s.LearnSPN.Rows, s.LearnSPN.Leaf, s.LearnSPN.Search = l.Columns, l.Rows, l.Leaf, l.Search
+	s.LearnSPN.Threshold, s.LearnSPN.Smoothing = l.Threshold, l.Smoothing
+	s.LearnSPN.MinRows, s.LearnSPN.Clusters, s.LearnSPN.MaxMultipliers = l.MinRows, l.Clusters, l.MaxMultipliers
+	if cfg.Threads > 0 {
+		s.LearnSPN.Workers = cfg.Threads
+	}
 	s.RATSPN.Depth, s.RATSPN.Repetitions, s.RATSPN.Pieces = m.RATSPN.Depth, m.RATSPN.Repetitions, m.RATSPN.Pieces
 	return s
 }

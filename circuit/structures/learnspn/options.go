@@ -1,0 +1,114 @@
+package learnspn
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// The tests of independence, by which the columns of a slice are told apart.
+const (
+	Auto  = "auto"
+	GTest = "g-test"
+	RDC   = "rdc"
+)
+
+// The ways to cluster the rows of a slice.
+const (
+	EM     = "em"
+	KMeans = "k-means"
+)
+
+// The models of a slice that is not cut further.
+const (
+	ChowLiu = "chow-liu"
+	Factors = "factors"
+)
+
+// Options are the settings of the learner. Start from Defaults.
+type Options struct {
+	// Columns is the test of independence: GTest over codes, RDC over ranks of numbers. Auto
+	// is GTest where all columns are categories, and RDC otherwise.
+	Columns string
+	// Rows is how rows are clustered: EM, hard EM of mixtures of independent columns, or
+	// KMeans, of the features that RDC computes.
+	Rows string
+	// Threshold is what the test's statistic must exceed for two columns to be dependent: the
+	// G statistic over twice its degrees of freedom, or the largest canonical correlation. 0
+	// is that of the test: 5 for GTest, 0.3 for RDC.
+	Threshold float64
+	MinRows   int // a slice of fewer rows is not cut further
+	Clusters  int // of the rows of a slice, at most
+	// Leaf is the model of a slice that is not cut further: ChowLiu, a Chow-Liu tree over its
+	// columns of few codes, or Factors, independent columns.
+	Leaf string
+	// Smoothing is how many rows are added to those of a leaf, with cells spread over the
+	// codes of a finite domain, or as all rows have them where the domain is not finite.
+	Smoothing float64
+	// MaxMultipliers bounds the multipliers of the circuit as hardware: 0 is no bound. With a
+	// bound, the circuit is a mixture of as many Chow-Liu trees as it allows.
+	MaxMultipliers int
+	// Search tries Threshold, MinRows, Clusters and Leaf as given and on either side, and
+	// keeps what is best on Valid.
+	Search bool
+	Valid  dataset.Source
+
+	Leaves  []circuit.Leaf // of each column
+	Seed    uint64
+	Workers int // goroutines; they do not change the result
+}
+
+// Defaults returns the usual settings.
+func Defaults() Options {
+	return Options{
+		Columns: Auto, Rows: EM, MinRows: 300, Clusters: 2, Leaf: ChowLiu, Smoothing: 2,
+		Workers: runtime.GOMAXPROCS(0),
+	}
+}
+
+// Limits of the settings and of the rows.
+const (
+	maxColumns  = 1 << 12 // all pairs of columns are tested
+	maxClusters = 1 << 8
+	maxCells    = 1 << 32
+)
+
+// check reports settings that are out of range, and rows that cannot be learned from, before
+// any row is read.
+func (o *Options) check(src dataset.Source) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: learnspn %s", structures.ErrOptions, fmt.Sprintf(format, args...))
+	}
+	columns, rows := len(src.Schema().Columns), src.Rows()
+	switch {
+	case o.Columns != Auto && o.Columns != GTest && o.Columns != RDC:
+		return bad("with test %.40q; choose auto, g-test or rdc", o.Columns)
+	case o.Rows != EM && o.Rows != KMeans:
+		return bad("with clustering %.40q; choose em or k-means", o.Rows)
+	case o.Leaf != ChowLiu && o.Leaf != Factors:
+		return bad("with leaf %.40q; choose chow-liu or factors", o.Leaf)
+	case !(o.Threshold >= 0 && o.Threshold <= math.MaxFloat32):
+		return bad("with threshold %v; choose a positive number, or 0 for the test's own", o.Threshold)
+	case !(o.Smoothing > 0 && o.Smoothing <= math.MaxFloat32):
+		return bad("with smoothing %v; choose a positive number of rows", o.Smoothing)
+	case o.MinRows < 2 || o.Clusters < 2 || o.Clusters > maxClusters:
+		return bad("with min_rows %d and %d clusters; choose at least 2 rows and 2 to %d clusters", o.MinRows, o.Clusters, maxClusters)
+	case o.MaxMultipliers < 0 || o.Workers < 1:
+		return bad("with max_multipliers %d and %d workers; choose 0 or more, and at least 1", o.MaxMultipliers, o.Workers)
+	case len(o.Leaves) != columns:
+		return bad("with %d leaves for %d columns; give each column one", len(o.Leaves), columns)
+	case o.Search && (o.Valid == nil || o.Valid.Rows() == 0):
+		return bad("with search and no validation rows to choose by; give some, or search nothing")
+	case columns < 1 || columns > maxColumns:
+		return fmt.Errorf("%w: learnspn over %d columns; it tests all pairs of 1 to %d; drop columns, or choose hclt", structures.ErrData, columns, maxColumns)
+	case rows < o.MinRows:
+		return fmt.Errorf("%w: learnspn over %d rows, fewer than min_rows, which is %d; give more rows or lower it", structures.ErrData, rows, o.MinRows)
+	case int64(rows)*int64(columns) > maxCells:
+		return fmt.Errorf("%w: learnspn over %d rows of %d columns, which are more than %d cells; give fewer rows", structures.ErrData, rows, columns, int64(maxCells))
+	}
+	return nil
+}
