@@ -110,11 +110,13 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 		}
 		built := tell.begin(stage)
 		if s.Kind == "learnspn" {
-			learned, err := s.learn(ctx, b.Train, nil, leaves)
+			learned, err := s.learn(ctx, b.Train, schema, leaves)
 			if err != nil {
 				return nil, err
 			}
 			b.Graph, b.params = learned.Graph, learned.Params
+			stage.Learned = learned.String()
+			b.meta = map[string]string{metaLearned: stage.Learned}
 		} else if b.Graph, err = s.build(ctx, b.Train, leaves); err != nil {
 			return nil, err
 		}

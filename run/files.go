@@ -165,6 +165,9 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 	}
 	s := o.Structure
 	s.Path = PathTensor // code is not trained
+	if s.Valid == nil {
+		s.Valid = o.Valid
+	}
 	b, err = build(ctx, s, o.Train, o.Compile, o.OnStage)
 	return b, false, err
 }

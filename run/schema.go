@@ -14,6 +14,9 @@ import (
 // metaSchema is the key of the schema in a model file.
 const metaSchema = "schema"
 
+// metaLearned is the key of the settings with which a structure was learned.
+const metaLearned = "learnspn"
+
 // Rows opens a table. schema is what its rows must be; nil lets the files tell.
 type Rows func(ctx context.Context, schema *dataset.Schema) (dataset.Source, error)
 

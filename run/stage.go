@@ -33,6 +33,7 @@ type Stage struct {
 
 	Structure, Tree          string // StageStructure: hclt, ...; how an HCLT gets its tree
 	Nodes, Edges, Parameters int64  // StageStructure, Done
+	Learned                  string // StageStructure, Done: the settings of learnspn, chosen ones included
 	Layers                   int    // StageCompile, Done
 
 	Device, Precision string // StageTrain

@@ -29,6 +29,7 @@ type Structure struct {
 	RATSPN structures.RATSPNOptions // Depth, Repetitions, Pieces
 
 	LearnSPN learnspn.Options // all but Leaves, Seed and Valid
+	Valid    Rows             // by which LearnSPN.Search chooses; nil: TrainOptions.Valid
 
 	File  string         // a model file or a circuit in the text format
 	Graph *circuit.Graph // a circuit made by hand; with it, Kind does not count
@@ -108,11 +109,17 @@ func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circ
 	return nil, fmt.Errorf("%w: no structure %q; there are hclt, hmm, pd, rat-spn, learnspn and file", ErrOptions, s.Kind)
 }
 
-// learn returns a circuit learned from rows, and the parameters that were learned with it.
-// valid, which may be nil, decides where settings are searched.
-func (s *Structure) learn(ctx context.Context, src, valid dataset.Source, leaves []circuit.Leaf) (*learnspn.Learned, error) {
+// learn returns a circuit learned from rows of a schema, and the parameters that were learned
+// with it. Where settings are searched, it reads the rows that decide.
+func (s *Structure) learn(ctx context.Context, src dataset.Source, schema *dataset.Schema, leaves []circuit.Leaf) (*learnspn.Learned, error) {
 	o := s.LearnSPN
-	o.Leaves, o.Seed, o.Valid = leaves, s.Seed, valid
+	o.Leaves, o.Seed = leaves, s.Seed
+	if o.Search && s.Valid != nil {
+		var err error
+		if o.Valid, err = s.Valid(ctx, schema); err != nil {
+			return nil, err
+		}
+	}
 	return learnspn.Learn(ctx, src, o)
 }
 

@@ -262,7 +262,7 @@ func describe(s run.Stage) (doing, label, text string) {
 			of += " on a " + s.Tree + " tree"
 		}
 		return "building the structure: " + of + " ...", "structure",
-			fmt.Sprintf("%s: %s, %s, %s", of, plural(s.Nodes, "node"), plural(s.Edges, "edge"), plural(s.Parameters, "parameter"))
+			strings.TrimSuffix(fmt.Sprintf("%s: %s, %s, %s; %s", of, plural(s.Nodes, "node"), plural(s.Edges, "edge"), plural(s.Parameters, "parameter"), s.Learned), "; ")
 	case run.StageCompile:
 		return "compiling ...", "compiled", plural(int64(s.Layers), "layer")
 	case run.StageTrain:

@@ -77,6 +77,6 @@ func (a *app) blueprint(ctx context.Context, cfg *configs.Config, path run.Path)
 		return nil, cfg.Data.RequireTraining()
 	}
 	s := structureOf(cfg)
-	s.Path = path
+	s.Path, s.Valid = path, a.split(&cfg.Data, cfg.Data.Valid)
 	return run.Build(ctx, s, rows, compileOptions(&cfg.Compile))
 }

@@ -60,7 +60,7 @@ func (l *learner) grow(s slice, seed uint64) *node {
 		n.children = l.each(slices, seed)
 		return n
 	}
-	parts := clusterEM(s, l.opts.Clusters, rng)
+	parts := l.cluster(s, rng)
 	if len(parts) < 2 {
 		return l.uncut(s)
 	}
@@ -99,11 +99,18 @@ func (l *learner) each(slices []slice, seed uint64) []*node {
 
 // dependence returns the test that Options ask for, over places of a slice.
 func (l *learner) dependence(s slice, rng *rand.Rand) func(i, j int) bool {
-	threshold := l.opts.Threshold
-	if threshold == 0 {
-		threshold = gTestThreshold
+	if l.opts.Columns == RDC {
+		return rdcTest(s, l.opts.Threshold, rng)
 	}
-	return gTest(newPairCounter(s), threshold)
+	return gTest(newPairCounter(s), l.opts.Threshold)
+}
+
+// cluster parts the rows of a slice as Options ask.
+func (l *learner) cluster(s slice, rng *rand.Rand) [][]int32 {
+	if l.opts.Rows == KMeans {
+		return clusterKMeans(s, l.opts.Clusters, rng)
+	}
+	return clusterEM(s, l.opts.Clusters, rng)
 }
 
 // leaf returns the distribution of one variable.

@@ -49,7 +49,7 @@ func TestOwnEvaluation(t *testing.T) {
 	src, leaves := tableOf(t, families(500, 0.2, rng)...)
 	for _, leaf := range []string{ChowLiu, Factors} {
 		o := Defaults()
-		o.Leaves, o.MinRows, o.Leaf = leaves, 50, leaf
+		o.Leaves, o.MinRows, o.Leaf, o.Threshold = leaves, 50, leaf, 1
 		all, err := readTable(t.Context(), src, leaves)
 		if err != nil {
 			t.Fatal(err)
@@ -86,12 +86,15 @@ func TestFamiliesPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := Defaults()
-	o.Leaves = leaves
 	s := whole(all)
-	l := &learner{ctx: t.Context(), opts: &o, fit: newLeafFitter(all, o.Smoothing)}
 	want := [][]int{{0, 1, 2, 3, 4}, {5, 6, 7, 8, 9}}
-	if got := components(10, l.dependence(s, nil)); !reflect.DeepEqual(got, want) {
-		t.Errorf("components %v, want %v", got, want)
+	for _, test := range []string{GTest, RDC} {
+		o.Columns, o.Threshold = test, 0
+		o.choose(all)
+		l := &learner{ctx: t.Context(), opts: &o}
+		if got := components(10, l.dependence(s, rand.New(rand.NewPCG(1, 1)))); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: components %v, want %v", test, got, want)
+		}
 	}
 }
 

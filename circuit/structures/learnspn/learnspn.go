@@ -17,6 +17,13 @@ type Learned struct {
 	Multipliers int // as hardware, before tables are packed
 }
 
+// String returns the settings of the circuit in one line.
+func (l *Learned) String() string {
+	o := &l.Options
+	return fmt.Sprintf("columns %s, rows %s, threshold %.4g, min_rows %d, clusters %d, leaf %s, smoothing %.4g, %d multipliers",
+		o.Columns, o.Rows, o.Threshold, o.MinRows, o.Clusters, o.Leaf, o.Smoothing, l.Multipliers)
+}
+
 // Learn learns structure and parameters of a circuit from the rows of src. Equal options,
 // rows and processors give equal bits, whatever the number of workers. Settings out of range
 // give an error that matches structures.ErrOptions, rows that cannot be learned from one that
@@ -32,13 +39,43 @@ func Learn(ctx context.Context, src dataset.Source, opts Options) (*Learned, err
 	if err := requireCells(all, src.Schema()); err != nil {
 		return nil, err
 	}
-	root := learn(ctx, all, &opts)
+	opts.choose(all)
+	var root *node
+	if opts.Search {
+		valid, err := readTable(ctx, opts.Valid, opts.Leaves)
+		if err != nil {
+			return nil, err
+		}
+		best := search(ctx, all, valid, opts)
+		opts, root = best.opts, best.root
+	} else {
+		root = learn(ctx, all, &opts)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("learnspn: over %d rows of %d columns: %w", src.Rows(), len(all), err)
 	}
 	out := &Learned{Options: opts, Multipliers: root.multipliers()}
 	out.Graph, out.Params = assemble(all, root)
 	return out, nil
+}
+
+// choose puts in what the options leave to the columns.
+func (o *Options) choose(all []variable) {
+	if o.Columns == Auto {
+		o.Columns = GTest
+		for v := range all {
+			if !all[v].asLabels() {
+				o.Columns = RDC
+			}
+		}
+	}
+	switch {
+	case o.Threshold != 0:
+	case o.Columns == RDC:
+		o.Threshold = rdcThreshold
+	default:
+		o.Threshold = gTestThreshold
+	}
 }
 
 // learn returns the circuit of all rows with given settings.
