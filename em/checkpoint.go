@@ -20,7 +20,7 @@ import (
 //
 //	params   [NumParams]   the parameter buffer in the layout of the program
 //	averages [AverageLen]  the averaged flows; only amid a phase of Anemone
-//	best     [NumParams]   the parameters of the best epoch; only with patience, from the first epoch on
+//	best     [NumParams]   the parameters of the best epoch; only with patience or a start that is kept
 //	metrics  [bytes]       the last lines of the metrics file; only if there are any
 //	check    [1]           CRC-32C of all bytes before it
 //
@@ -197,7 +197,7 @@ func (c *checkpoint) fits(prog *layers.Program) error {
 	}{
 		{paramsTensor, prog.NumParams, true},
 		{averagesTensor, prog.AverageLen(), c.state.Averages > 0},
-		{bestTensor, prog.NumParams, c.state.BestEpoch > 0},
+		{bestTensor, prog.NumParams, c.state.hasBest()},
 	} {
 		t, ok := c.file.Tensor(want.name)
 		if ok != want.has {
@@ -241,7 +241,7 @@ func (c *checkpoint) copyTo(ctx context.Context, tensor string, n int64, write f
 
 // best returns the parameters of the best epoch, nil if there are none.
 func (c *checkpoint) best() ([]float32, error) {
-	if c.state.BestEpoch == 0 {
+	if !c.state.hasBest() {
 		return nil, nil
 	}
 	t, _ := c.file.Tensor(bestTensor)

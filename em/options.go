@@ -60,6 +60,9 @@ type Options struct {
 	// Patience ends training after this many epochs without a better valid_ll, and
 	// keeps the parameters of the best epoch however it ends; 0: it does neither.
 	Patience int
+	// KeepStart says that the starting parameters are good ones, such as those that came with
+	// a learned structure: what is saved is the best on Valid of them and of all epochs.
+	KeepStart bool
 
 	// Fingerprint is what the bits of the run depend on. Resume refuses to
 	// continue from a checkpoint with another value of a fact that is not free.
@@ -132,6 +135,9 @@ func (o *Options) Validate() error {
 	if o.Patience > 0 && o.Valid == nil {
 		return badOption("patience of %d epochs without validation rows; give some or set patience to 0", o.Patience)
 	}
+	if o.KeepStart && o.Valid == nil {
+		return badOption("starting parameters to be kept without validation rows; give some or set KeepStart to false")
+	}
 	if o.Valid != nil && o.Valid.Rows() == 0 {
 		return badOption("no validation rows; give at least one or leave them out")
 	}
@@ -150,6 +156,9 @@ func (o *Options) Validate() error {
 	}
 	return nil
 }
+
+// keepsBest reports whether what is saved is the best on Valid.
+func (o *Options) keepsBest() bool { return o.Patience > 0 || o.KeepStart }
 
 // validate reports a phase that cannot work. Only what its rule uses is looked at: full-batch
 // EM has neither batches nor step sizes.

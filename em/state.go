@@ -49,6 +49,8 @@ type state struct {
 	// The best epoch, counted from 1; 0: none yet.
 	BestEpoch int   `json:"best_epoch"`
 	BestLL    exact `json:"best_ll"`
+	// BestStart says that the starting parameters are the best so far; BestEpoch is 0.
+	BestStart bool `json:"best_start,omitempty"`
 
 	// Waiting is the epoch from which Patience counts if no later one is better:
 	// a run that has stopped early and is made longer is given all of it again.
@@ -61,7 +63,7 @@ func newState() state {
 
 func (s *state) validate() error {
 	if s.At.Epoch < 0 || s.At.Step < 0 || s.Steps < int64(s.At.Step) || s.Rows < 0 || (s.Rows > 0) != (s.At.Step > 0) || s.TotalRows < s.Rows ||
-		s.BestEpoch < 0 || s.BestEpoch > s.At.Epoch || s.Waiting < 0 || s.Waiting > s.At.Epoch {
+		s.BestEpoch < 0 || s.BestEpoch > s.At.Epoch || s.BestStart && s.BestEpoch > 0 || s.Waiting < 0 || s.Waiting > s.At.Epoch {
 		return fmt.Errorf("epoch %d, step %d of %d, %d rows of %d, best epoch %d and patience from epoch %d are of no run that there can be",
 			s.At.Epoch, s.At.Step, s.Steps, s.Rows, s.TotalRows, s.BestEpoch, s.Waiting)
 	}
@@ -70,6 +72,9 @@ func (s *state) validate() error {
 	}
 	return nil
 }
+
+// hasBest reports whether the best parameters so far are kept.
+func (s *state) hasBest() bool { return s.BestEpoch > 0 || s.BestStart }
 
 // maxWeight bounds the weight of averages: 1, which it comes close to, and what
 // rounding may add.

@@ -38,7 +38,9 @@ type Result struct {
 	Steps   int64
 	TrainLL float64 // Metrics.TrainLL of the last epoch, a running mean; NaN if there was none
 	ValidLL float64 // of the parameters that training kept; NaN if unknown
-	Best    int     // the epoch whose parameters were kept, counted from 1; 0: the last
+	Best    int     // the epoch whose parameters were kept, counted from 1; 0: the last, or BestStart
+	// BestStart says that the starting parameters were kept: no epoch was better on Valid.
+	BestStart bool
 
 	Rows    int64   // rows trained on, each as often as it was
 	Seconds float64 // spent in steps
@@ -84,6 +86,9 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 			t.metrics = nil
 		}
 	}()
+	if err := t.keepStart(ctx); err != nil {
+		return Result{}, t.stopped(ctx, err)
+	}
 	last := 0
 	for i := range t.opts.Phases {
 		first := last
@@ -204,7 +209,7 @@ func (t *Trainer) done() bool {
 // as long as Options.Patience allows.
 func (t *Trainer) impatient() bool {
 	st := &t.state
-	return t.opts.Patience > 0 && st.BestEpoch > 0 && st.At.Epoch-max(st.BestEpoch, st.Waiting) >= t.opts.Patience
+	return t.opts.Patience > 0 && st.hasBest() && st.At.Epoch-max(st.BestEpoch, st.Waiting) >= t.opts.Patience
 }
 
 // step moves the parameters once and counts what came of it. A log-likelihood that is NaN or
@@ -278,11 +283,11 @@ func (t *Trainer) endEpoch(ctx context.Context, stepSize float64, cut bool) erro
 		}
 	}
 	t.lines = keepTail(append(t.lines, line...))
-	if t.opts.Patience > 0 && (st.BestEpoch == 0 || valid > float64(st.BestLL)) {
+	if t.opts.keepsBest() && (!st.hasBest() || valid > float64(st.BestLL)) {
 		if err := t.copyParams(ctx); err != nil {
 			return err
 		}
-		st.BestEpoch, st.BestLL = m.Epoch, exact(valid)
+		st.BestEpoch, st.BestLL, st.BestStart = m.Epoch, exact(valid), false
 	}
 	t.report(m)
 	st.At.Epoch, st.At.Step = m.Epoch, 0
@@ -309,6 +314,24 @@ func (t *Trainer) report(m Metrics) {
 	}
 }
 
+// keepStart makes the starting parameters the best so far, before the first step of a run
+// that keeps them.
+func (t *Trainer) keepStart(ctx context.Context) error {
+	st := &t.state
+	if !t.opts.KeepStart || st.hasBest() || st.Steps > 0 {
+		return nil
+	}
+	all, err := t.flows.LogLikelihood(ctx, t.opts.Valid)
+	if err != nil {
+		return err
+	}
+	if err := t.copyParams(ctx); err != nil {
+		return err
+	}
+	st.BestStart, st.BestLL = true, exact(all.Mean())
+	return nil
+}
+
 // copyParams makes the parameters those of the best epoch.
 func (t *Trainer) copyParams(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx) // half a copy would be saved
@@ -326,13 +349,17 @@ func (t *Trainer) copyParams(ctx context.Context) error {
 
 // keepBest puts the parameters of the best epoch back.
 func (t *Trainer) keepBest(ctx context.Context) error {
-	if t.best == nil || t.opts.Patience == 0 || t.state.BestEpoch == t.state.At.Epoch {
+	if t.best == nil || !t.opts.keepsBest() || t.state.BestEpoch == t.state.At.Epoch {
 		return nil
 	}
 	for at := int64(0); at < int64(len(t.best)); at += chunkFloats {
 		if err := t.flows.WriteParams(ctx, at, t.best[at:min(at+chunkFloats, int64(len(t.best)))]); err != nil {
 			return err
 		}
+	}
+	if t.state.BestStart {
+		t.log.Info("kept the starting parameters: no epoch was better", "valid_ll", float64(t.state.BestLL))
+		return nil
 	}
 	t.log.Info("kept the best epoch", "epoch", t.state.BestEpoch, "valid_ll", float64(t.state.BestLL))
 	return nil
@@ -388,8 +415,8 @@ func (t *Trainer) result() Result {
 		Epochs: st.At.Epoch, Steps: st.Steps, TrainLL: float64(st.TrainLL), ValidLL: float64(st.ValidLL),
 		Rows: st.TotalRows, Seconds: float64(st.TotalSeconds),
 	}
-	if t.opts.Patience > 0 && t.best != nil {
-		r.ValidLL, r.Best = float64(st.BestLL), st.BestEpoch
+	if t.opts.keepsBest() && t.best != nil {
+		r.ValidLL, r.Best, r.BestStart = float64(st.BestLL), st.BestEpoch, st.BestStart
 	}
 	return r
 }

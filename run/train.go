@@ -118,6 +118,12 @@ func (o *TrainOptions) em() em.Options {
 	return e
 }
 
+// learns reports whether the starting parameters are learned with the structure, so that
+// training must not lose them.
+func (o *TrainOptions) learns() bool {
+	return o.Structure.Kind == "learnspn" && o.Structure.Graph == nil
+}
+
 // training is a run in the making.
 type training struct {
 	opts        TrainOptions
@@ -134,6 +140,7 @@ func (r *training) path(name string) string { return filepath.Join(r.opts.Dir, n
 func (r *training) em() em.Options {
 	o := r.opts.em()
 	o.Valid = r.valid
+	o.KeepStart = r.valid != nil && r.opts.learns()
 	return o
 }
 
@@ -248,7 +255,7 @@ func (r *training) result(res em.Result, f Flows) *Result {
 		Epochs:           res.Epochs, Steps: res.Steps,
 		Device: f.Device(), PrecisionUsed: f.PrecisionUsed(), Out: r.opts.Dir, Version: ReadVersion(),
 	}
-	if out.BestEpoch == 0 {
+	if out.BestEpoch == 0 && !res.BestStart {
 		out.BestEpoch = res.Epochs
 	}
 	return out
