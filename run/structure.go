@@ -114,7 +114,7 @@ func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circ
 func (s *Structure) learn(ctx context.Context, src dataset.Source, schema *dataset.Schema, leaves []circuit.Leaf) (*learnspn.Learned, error) {
 	o := s.LearnSPN
 	o.Leaves, o.Seed = leaves, s.Seed
-	if o.Search && s.Valid != nil {
+	if (o.Search || o.MaxMultipliers > 0) && s.Valid != nil {
 		var err error
 		if o.Valid, err = s.Valid(ctx, schema); err != nil {
 			return nil, err

@@ -40,15 +40,22 @@ func Learn(ctx context.Context, src dataset.Source, opts Options) (*Learned, err
 		return nil, err
 	}
 	opts.choose(all)
-	var root *node
-	if opts.Search {
-		valid, err := readTable(ctx, opts.Valid, opts.Leaves)
-		if err != nil {
+	var valid []variable
+	if opts.Valid != nil && opts.Valid.Rows() > 0 {
+		if valid, err = readTable(ctx, opts.Valid, opts.Leaves); err != nil {
 			return nil, err
 		}
+	}
+	var root *node
+	switch {
+	case opts.MaxMultipliers > 0:
+		if root, err = learnMixture(ctx, all, valid, &opts); err != nil {
+			return nil, err
+		}
+	case opts.Search:
 		best := search(ctx, all, valid, opts)
 		opts, root = best.opts, best.root
-	} else {
+	default:
 		root = learn(ctx, all, &opts)
 	}
 	if err := ctx.Err(); err != nil {

@@ -50,10 +50,12 @@ type Options struct {
 	// codes of a finite domain, or as all rows have them where the domain is not finite.
 	Smoothing float64
 	// MaxMultipliers bounds the multipliers of the circuit as hardware: 0 is no bound. With a
-	// bound, the circuit is a mixture of as many Chow-Liu trees as it allows.
+	// bound, the circuit is a mixture of at most as many Chow-Liu trees as it allows, and only
+	// Smoothing counts of the other settings.
 	MaxMultipliers int
-	// Search tries Threshold, MinRows, Clusters and Leaf as given and on either side, and
-	// keeps what is best on Valid.
+	// Search chooses Threshold, MinRows, Clusters, Leaf and Smoothing, beginning with those
+	// given, by the log-likelihood of the rows of Valid. The number of trees of a mixture is
+	// chosen by these rows whenever there are any.
 	Search bool
 	Valid  dataset.Source
 
@@ -74,7 +76,7 @@ func Defaults() Options {
 const (
 	maxColumns  = 1 << 12 // all pairs of columns are tested
 	maxClusters = 1 << 8
-	maxCells    = 1 << 32
+	maxCells    = 1 << 30
 )
 
 // check reports settings that are out of range, and rows that cannot be learned from, before

@@ -1,8 +1,11 @@
 package learnspn
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -46,5 +49,133 @@ func TestIndependentColumnsPart(t *testing.T) {
 		if parted < 99 {
 			t.Errorf("%d rows: independent columns part in %d of 100 seeds", rows, parted)
 		}
+	}
+}
+
+// generator is that of testdata/rdc.py.
+type generator uint64
+
+func (g *generator) uniform() float64 {
+	*g = *g*6364136223846793005 + 1442695040888963407
+	return (float64(*g>>11) + 0.5) / (1 << 53)
+}
+
+func (g *generator) normal() float64 {
+	u := g.uniform()
+	return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*g.uniform())
+}
+
+// pairKinds make the second column of a pair from the first and noise, with its labels.
+var pairKinds = map[string]struct {
+	make   func(x, e float64) float64
+	labels int
+}{
+	"linear": {func(x, e float64) float64 { return x + 0.1*e }, 0},
+	"noisy":  {func(x, e float64) float64 { return x + 2*e }, 0},
+	"square": {func(x, e float64) float64 { return x*x + 0.3*e }, 0},
+	"sine":   {func(x, e float64) float64 { return math.Sin(3*x) + 0.3*e }, 0},
+	"exp":    {func(x, e float64) float64 { return math.Exp(x + e) }, 0},
+	"bit":    {func(x, e float64) float64 { return indicate(x+0.5*e > 0.5) }, 2},
+	"label":  {func(x, e float64) float64 { return min(4, max(0, math.Floor(x+0.5*e+2.5))) }, 5},
+	"sign":   {func(x, e float64) float64 { return indicate(x*e > 0) }, 2},
+	"count":  {func(x, e float64) float64 { return math.Floor(math.Exp(x/2+0.5*e) * 20) }, 0},
+	"apart":  {func(x, e float64) float64 { return e }, 0},
+}
+
+func indicate(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// TestRDC compares the coefficient of 30 pairs with the values of testdata/rdc.txt: the exact
+// largest canonical correlation, and what SPFlow's routine finds, which must agree within 1e-3
+// on at least 20 pairs; on some it stops before the maximum.
+func TestRDC(t *testing.T) {
+	const rows, tolerance = 400, 1e-3
+	text, err := os.ReadFile("testdata/rdc.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agree, pairs := 0, 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var kind string
+		var g generator
+		var cca, exact float64
+		if _, err := fmt.Sscan(line, &kind, &g, &cca, &exact); err != nil {
+			t.Fatal(err)
+		}
+		of := pairKinds[kind]
+		x, y := &variable{values: make([]float64, rows)}, &variable{values: make([]float64, rows)}
+		for i := range x.values {
+			x.values[i] = g.normal()
+		}
+		for i := range y.values {
+			y.values[i] = float64(float32(of.make(x.values[i], g.normal())))
+			x.values[i] = float64(float32(x.values[i]))
+		}
+		if of.labels > 0 {
+			y.domain, y.codes = of.labels, make([]int32, rows)
+			for i, c := range y.values {
+				y.codes[i] = int32(c)
+			}
+			y.bin()
+		}
+		list := make([]int32, rows)
+		for i := range list {
+			list[i] = int32(i)
+		}
+		var bases [2][][]float64
+		for i, v := range []*variable{x, y} {
+			weights := make([][]float64, v.rdcInputs()+1)
+			for j := range weights {
+				for range rdcSines {
+					weights[j] = append(weights[j], g.normal())
+				}
+			}
+			f := rdcFeatures(v, list, weights)
+			centre(f)
+			bases[i] = whiten(f)
+		}
+		got := correlation(bases[0], bases[1])
+		if !near(got, exact, tolerance) {
+			t.Errorf("%s: %v (ranks %d and %d), want %v", strings.TrimSpace(line), got, len(bases[0]), len(bases[1]), exact)
+		}
+		pairs++
+		if near(got, cca, tolerance) {
+			agree++
+		}
+	}
+	if pairs != 30 || agree < 20 {
+		t.Errorf("%d of %d pairs agree with SPFlow's values", agree, pairs)
+	}
+	t.Logf("%d of %d pairs agree with SPFlow's values", agree, pairs)
+}
+
+// TestMissingCellsSayNothing removes a third of the cells of one of two columns that are one
+// another's copy, and wants them dependent; shuffled, they are not.
+func TestMissingCellsSayNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	const rows = 600
+	a, b, c := make([]float32, rows), make([]float32, rows), make([]float32, rows)
+	for r, p := range rng.Perm(rows) {
+		a[r] = float32(rng.NormFloat64())
+		b[r], c[p] = a[r], a[r]
+		if rng.IntN(3) == 0 {
+			b[r], c[p] = float32(math.NaN()), float32(math.NaN())
+		}
+	}
+	src, leaves := tableOf(t, column{values: a}, column{values: b}, column{values: c})
+	all, err := readTable(t.Context(), src, leaves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dependent := rdcTest(whole(all), rdcThreshold, rng)
+	if !dependent(0, 1) || dependent(0, 2) || dependent(1, 2) {
+		t.Errorf("dependent: copies %v, shuffled %v %v; want true, false, false", dependent(0, 1), dependent(0, 2), dependent(1, 2))
 	}
 }

@@ -24,11 +24,7 @@ func search(ctx context.Context, all, valid []variable, opts Options) *trial {
 	rows := whole(valid).rows
 	try := func(o Options) *trial {
 		root := learn(ctx, all, &o)
-		sum := 0.0
-		for _, ll := range root.logLik(valid, rows) {
-			sum += ll
-		}
-		return &trial{o, root, sum / float64(len(rows))}
+		return &trial{o, root, mean(root.logLik(valid, rows))}
 	}
 	best := try(opts)
 	tried := []Options{best.opts}
