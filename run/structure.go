@@ -115,8 +115,12 @@ func (s *Structure) learn(ctx context.Context, src dataset.Source, schema *datas
 	o := s.LearnSPN
 	o.Leaves, o.Seed = leaves, s.Seed
 	if (o.Search || o.MaxMultipliers > 0) && s.Valid != nil {
+		inputs := &circuit.Graph{NumVars: len(leaves)}
+		for v, l := range leaves {
+			inputs.Nodes = append(inputs.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: l})
+		}
 		var err error
-		if o.Valid, err = s.Valid(ctx, schema); err != nil {
+		if o.Valid, err = s.Valid(ctx, withDomains(schema, inputs)); err != nil {
 			return nil, err
 		}
 	}
