@@ -138,6 +138,9 @@ func roundTrip(t *testing.T, cfg *Config) {
 	if want.Model.Structure != "rat-spn" {
 		want.Model.RATSPN = d.RATSPN
 	}
+	if want.Model.Structure != "learnspn" {
+		want.Model.LearnSPN = d.LearnSPN
+	}
 	if want.Model.Structure != "file" {
 		want.Model.File = ""
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxBins is the most bins of a variable in a count of pairs: so many codes are told apart,
-// more codes or numbers are joined.
+// maxBins is the most bins of a variable in a count of pairs: more codes than that, or
+// numbers, are joined.
 const maxBins = 16
 
 // bin cuts a variable into bins. Few codes are their own bins; the most frequent labels have

@@ -49,7 +49,7 @@ type Options struct {
 	// Smoothing is how many rows are added to those of a leaf, with cells spread over the
 	// codes of a finite domain, or as all rows have them where the domain is not finite.
 	Smoothing float64
-	// MaxMultipliers bounds the multipliers of the circuit as hardware: 0 is no bound. With a
+	// MaxMultipliers bounds the multipliers of the circuit as hardware: 0 sets none. With a
 	// bound, the circuit is a mixture of at most as many Chow-Liu trees as it allows, and only
 	// Smoothing counts of the other settings.
 	MaxMultipliers int

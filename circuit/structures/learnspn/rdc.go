@@ -215,7 +215,7 @@ func chance(p, q, n int) float64 {
 }
 
 // rdcTest reports which pairs of a slice's variables are dependent: those whose coefficient
-// exceeds the threshold, and what chance would make of independent columns in so few rows.
+// exceeds the threshold, and what chance would make of independent columns in as many rows.
 func rdcTest(s slice, threshold float64, rng *rand.Rand) func(i, j int) bool {
 	bases := make([][][]float64, len(s.vars))
 	for i, v := range s.vars {

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Learning sum-product networks: test log-likelihood and seconds of the learnspn presets, and of
+# SPFlow's learner on the same rows in the same run.
+#
+#   bench/learn.sh DIR [SPFLOW]
+#
+# DIR holds the files of https://github.com/arranger1044/DEBD, a folder per data set, packed or
+# not, and for the counts nips-bow/nips100.csv or .gz. SPFLOW is a clone of the branch legacy of
+# https://github.com/SPFlow/SPFlow, which runs under PYTHON (default /usr/bin/python3) with
+# numpy, scikit-learn, scipy, networkx and joblib; newer versions of these need edits there
+# (numpy.float, from_numpy_matrix, n_jobs of KMeans). Without it a line says so. SETS, a
+# list of presets without learnspn-, chooses some of them.
+# Every line of output is a JSON object.
+set -euo pipefail
+[ $# -ge 1 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+dir=$(cd "$1" && pwd)
+spflow=${2:+$(cd "$2" && pwd)}
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+go build -o "$work/pce" ./cmd/pce
+python=${PYTHON:-/usr/bin/python3}
+
+learn() { # name, config flags: one JSON line
+  local name=$1 begin
+  shift
+  begin=$(date +%s.%N)
+  "$work/pce" train "$@" --set train.epochs=0 --set threads=1 --out "$work/run-$name" --json >"$work/out" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
+  sed "s/^{/{\"learner\":\"pce\",\"data\":\"$name\",\"wall\":$(echo "$(date +%s.%N) - $begin" | bc),/" "$work/out"
+}
+
+peer() { # name, train, test: a JSON line of SPFlow's learner
+  if [ -z "$spflow" ]; then
+    echo "{\"learner\":\"spflow\",\"data\":\"$1\",\"skipped\":\"no clone of SPFlow's branch legacy was given\"}"
+  else
+    PYTHONPATH="$spflow/src" "$python" bench/peers/spflow_learn.py "$@"
+  fi
+}
+
+for name in ${SETS:-nltcs plants audio jester netflix accidents dna pumsb_star}; do
+  part() { ls "$dir/$name/"*".$1.data"* | head -n 1; }
+  for split in train valid test; do
+    f=$(part $split)
+    case $f in *.gz) gzip -dc "$f" ;; *) cat "$f" ;; esac >"$work/$name.$split.csv"
+  done
+  learn "$name" --config "preset:learnspn-${name/_/-}" --set "data.train=$(part train)" --set "data.valid=$(part valid)" --set "data.test=$(part test)"
+  [ "$name" != nltcs ] || peer "$name" "$work/$name.train.csv" "$work/$name.test.csv"
+done
+
+nips=$(ls "$dir"/nips-bow/nips100.csv* 2>/dev/null | head -n 1 || true)
+if [ -z "$nips" ] || ! "$python" -c 'import sklearn' 2>/dev/null; then
+  echo '{"data":"nips","skipped":"nips-bow/nips100.csv or scikit-learn, which cuts it as SPFlow does, is not there"}'
+  exit 0
+fi
+for words in 5 20 50; do
+  "$python" bench/peers/spflow_learn.py --split "$nips" $words "$work/nips$words"
+  learn "nips$words" --config preset:learnspn-nips --set "data.train=$work/nips$words.train.csv" --set "data.test=$work/nips$words.test.csv"
+  peer "nips$words" "$work/nips$words.train.csv" "$work/nips$words.test.csv"
+done
