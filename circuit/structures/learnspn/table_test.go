@@ -19,7 +19,7 @@ type column struct {
 }
 
 // tableOf returns the rows of columns as a source, and their leaves.
-func tableOf(t *testing.T, columns ...column) (dataset.Source, []circuit.Leaf) {
+func tableOf(t testing.TB, columns ...column) (dataset.Source, []circuit.Leaf) {
 	t.Helper()
 	s := &dataset.Schema{}
 	var leaves []circuit.Leaf
