@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,11 +15,14 @@ import (
 	"github.com/pce-engine/pce/dataset"
 )
 
-// wide is a source of many columns that must be refused before its rows are read.
-type wide struct{ schema dataset.Schema }
+// wide is a source of many cells that must be refused before its rows are read.
+type wide struct {
+	schema dataset.Schema
+	rows   int
+}
 
 func (w *wide) Schema() *dataset.Schema { return &w.schema }
-func (w *wide) Rows() int               { return 1000 }
+func (w *wide) Rows() int               { return w.rows }
 func (w *wide) Gather(context.Context, *dataset.Batch, []int) error {
 	return errors.New("the rows were read")
 }
@@ -31,8 +35,9 @@ func TestRefusals(t *testing.T) {
 		empty[i] = dataset.Missing
 	}
 	void, voidLeaves := tableOf(t, column{categories: 2, codes: make([]int, 200)}, column{categories: 2, codes: empty})
-	many := &wide{}
-	many.schema.Columns = make([]dataset.Column, 100000)
+	many, long := &wide{rows: 1000}, &wide{rows: 1<<24 + 1}
+	many.schema.Columns, long.schema.Columns = make([]dataset.Column, 100000), make([]dataset.Column, 65)
+	bits := slices.Repeat([]circuit.Leaf{circuit.Bernoulli{}}, 65)
 	for _, tc := range []struct {
 		what string
 		src  dataset.Source
@@ -43,6 +48,12 @@ func TestRefusals(t *testing.T) {
 		{"an empty column", void, func(o *Options) { o.Leaves = voidLeaves }, structures.ErrData, "column 2 has no observed cell"},
 		{"few rows", src, func(o *Options) { o.MinRows = 201 }, structures.ErrData, "200 rows, fewer than min_rows, which is 201"},
 		{"many columns", many, func(o *Options) { o.Leaves = make([]circuit.Leaf, 100000) }, structures.ErrData, "100000 columns"},
+		{"k-means of a large table", long, func(o *Options) { o.Leaves, o.Rows = bits, KMeans }, structures.ErrOptions, "more than 16777216 cells"},
+		{"a larger table", long, func(o *Options) { o.Leaves = bits }, structures.ErrData, "more than 1073741824 cells"},
+		{"a domain that fills the memory", src, func(o *Options) {
+			o.Leaves = append([]circuit.Leaf{circuit.Categorical{Categories: 1 << 24}}, leaves[1:]...)
+			o.MinRows = 10
+		}, structures.ErrOptions, "16777216 of them of column 1"},
 		{"too few multipliers", src, func(o *Options) { o.MaxMultipliers = 8 }, structures.ErrOptions, "takes 9"},
 		{"another test", src, func(o *Options) { o.Columns = "chi" }, structures.ErrOptions, `"chi"`},
 		{"another clustering", src, func(o *Options) { o.Rows = "" }, structures.ErrOptions, "choose em or k-means"},

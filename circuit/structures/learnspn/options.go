@@ -77,7 +77,25 @@ const (
 	maxColumns  = 1 << 12 // all pairs of columns are tested
 	maxClusters = 1 << 8
 	maxCells    = 1 << 30
+	maxPoints   = 1 << 24 // cells whose features k-means keeps
+	maxParams   = 1 << 28 // of leaves that there may be
 )
+
+// checkDomains reports columns of domains so large that the leaves of the parts that the rows
+// can be cut into would fill the memory.
+func (o *Options) checkDomains(rows int) error {
+	total, widest := 0, 0
+	for v, l := range o.Leaves {
+		if total += l.NumParams(); l.NumParams() > o.Leaves[widest].NumParams() {
+			widest = v
+		}
+	}
+	if parts := rows/o.MinRows + 1; total > maxParams/parts {
+		return fmt.Errorf("%w: learnspn with min_rows %d makes up to %d parts whose leaves have %d parameters, %d of them of column %d; raise min_rows, or give that column a histogram",
+			structures.ErrOptions, o.MinRows, parts, total, o.Leaves[widest].NumParams(), widest+1)
+	}
+	return nil
+}
 
 // check reports settings that are out of range, and rows that cannot be learned from, before
 // any row is read.
@@ -109,8 +127,10 @@ func (o *Options) check(src dataset.Source) error {
 		return fmt.Errorf("%w: learnspn over %d columns; it tests all pairs of 1 to %d; drop columns, or choose hclt", structures.ErrData, columns, maxColumns)
 	case rows < o.MinRows:
 		return fmt.Errorf("%w: learnspn over %d rows, fewer than min_rows, which is %d; give more rows or lower it", structures.ErrData, rows, o.MinRows)
+	case o.Rows == KMeans && int64(rows)*int64(columns) > maxPoints:
+		return bad("with k-means over %d rows of %d columns, which are more than %d cells; choose em, or give fewer rows", rows, columns, maxPoints)
 	case int64(rows)*int64(columns) > maxCells:
 		return fmt.Errorf("%w: learnspn over %d rows of %d columns, which are more than %d cells; give fewer rows", structures.ErrData, rows, columns, int64(maxCells))
 	}
-	return nil
+	return o.checkDomains(rows)
 }

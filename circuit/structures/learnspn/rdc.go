@@ -20,6 +20,9 @@ const (
 	// monotonic has singular values below 1e-8 of the largest. Without a cut, rounding errors
 	// of two columns correlate. A Gram matrix would square the values and lose these.
 	rdcCut = 1e-10
+	// rdcRows and rdcCells bound what is kept of a slice: a sample of its rows tells as much.
+	rdcRows  = 10000
+	rdcCells = 1 << 24
 )
 
 // rdcFeatures returns the features of a column of a slice [rows, rdcSines], before they are
@@ -201,6 +204,20 @@ func correlation(a, b [][]float64) float64 {
 	return min(1, svd.Values(nil)[0])
 }
 
+// sampleRows draws at most most of some rows, ascending.
+func sampleRows(rows []int32, most int, rng *rand.Rand) []int32 {
+	if len(rows) <= most {
+		return rows
+	}
+	out := make([]int32, 0, most)
+	for i, r := range rows { // each with the probability that what is wanted needs
+		if rng.IntN(len(rows)-i) < most-len(out) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // chance returns what the largest canonical correlation of independent columns of some ranks
 // hardly ever exceeds over n rows: n times its square is about the largest eigenvalue of a
 // Wishart matrix, whose distribution is that of Tracy and Widom around the square of
@@ -217,6 +234,7 @@ func chance(p, q, n int) float64 {
 // rdcTest reports which pairs of a slice's variables are dependent: those whose coefficient
 // exceeds the threshold, and what chance would make of independent columns in as many rows.
 func rdcTest(s slice, threshold float64, rng *rand.Rand) func(i, j int) bool {
+	s = s.of(sampleRows(s.rows, min(rdcRows, rdcCells/len(s.vars)), rng))
 	bases := make([][][]float64, len(s.vars))
 	for i, v := range s.vars {
 		x := &s.all[v]

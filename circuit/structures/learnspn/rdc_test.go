@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -154,6 +155,34 @@ func TestRDC(t *testing.T) {
 		t.Errorf("%d of %d pairs agree with SPFlow's values", agree, pairs)
 	}
 	t.Logf("%d of %d pairs agree with SPFlow's values", agree, pairs)
+}
+
+// TestSampleRows draws rows without repetition, ascending, and all of them where few are there.
+func TestSampleRows(t *testing.T) {
+	rows := make([]int32, 100)
+	for i := range rows {
+		rows[i] = int32(3 * i)
+	}
+	seen := map[int32]int{}
+	for seed := range uint64(200) {
+		out := sampleRows(rows, 10, rand.New(rand.NewPCG(seed, 1)))
+		if len(out) != 10 || !slices.IsSorted(out) || len(slices.Compact(slices.Clone(out))) != 10 {
+			t.Fatalf("rows %v", out)
+		}
+		for _, r := range out {
+			seen[r]++
+		}
+	}
+	for _, r := range rows { // 20 times on average, with a standard deviation of 4.2
+		if n := seen[r]; n < 4 || n > 40 {
+			t.Errorf("row %d was drawn %d times of 200", r, n)
+		}
+	}
+	for _, most := range []int{100, 101} {
+		if out := sampleRows(rows, most, nil); len(out) != 100 {
+			t.Errorf("%d rows of at most %d", len(out), most)
+		}
+	}
 }
 
 // TestMissingCellsSayNothing removes a third of the cells of one of two columns that are one
