@@ -28,6 +28,7 @@ func small(t *testing.T, kind string) run.TrainOptions {
 	s.Kind, s.Latents = kind, 4
 	s.PD.SplitInterval = 1
 	s.RATSPN.Depth = 2
+	s.LearnSPN.MinRows, s.LearnSPN.Threshold = 60, 0.3 // the rows are independent: cut them all the same
 	return run.TrainOptions{
 		Structure: s,
 		Train:     images(t, 1, 300),
@@ -67,7 +68,7 @@ func TestTrain(t *testing.T) {
 			states[i][v] = float64(i >> v & 1)
 		}
 	}
-	for _, kind := range []string{"hclt", "hmm", "pd", "rat-spn"} {
+	for _, kind := range []string{"hclt", "hmm", "pd", "rat-spn", "learnspn"} {
 		t.Run(kind, func(t *testing.T) {
 			o := small(t, kind)
 			r, err := run.Train(t.Context(), o)
