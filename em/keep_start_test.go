@@ -56,6 +56,12 @@ func TestKeepStart(t *testing.T) {
 	if res.Seconds = whole.Seconds; err != nil || res != whole || !sameBits(params, good) {
 		t.Errorf("resumed: %+v, %v, want %+v", res, err, whole)
 	}
+	j.opts.Phases = []em.Phase{{Rule: em.FullBatch, Epochs: 2, Pseudocount: 1}}
+	tr, flows := j.trainer(t, t.TempDir(), j.model.table, nil) // from a random start
+	better, err := tr.Run(context.Background())
+	if err != nil || better.BestStart || better.Best != 2 || sameBits(bits(t, flows), good) {
+		t.Errorf("%+v, %v: steps that help are not kept", better, err)
+	}
 	if _, err := em.New(nil, em.Options{Phases: []em.Phase{harm}, KeepStart: true}); !errors.Is(err, em.ErrOptions) {
 		t.Errorf("a start that is kept without rows to judge by: %v", err)
 	}
