@@ -208,6 +208,9 @@ func TestSessions(t *testing.T) {
 		}, nil, func(s sourceRef) bool { return s.Files == nil && s.Table != nil && s.Table.Blob }},
 		"wide codes, elsewhere": {wide, "hmm", func(o *run.TrainOptions) { o.EM.Phases[0].Epochs = 1 }, nil, func(s sourceRef) bool { return s.Table != nil }},
 		"builtin":               {builtin, "hclt", func(o *run.TrainOptions) { o.Structure.HCLT.Tree = "grid" }, nil, func(s sourceRef) bool { return s.Builtin != "" }},
+		"learned, its start kept": {builtin, "learnspn", func(o *run.TrainOptions) {
+			o.Structure.LearnSPN.MinRows, o.Structure.LearnSPN.Threshold = 50, 0.3 // cut what is independent
+		}, nil, func(s sourceRef) bool { return s.Builtin != "" }},
 		"gaussian, elsewhere": {files, "hclt", func(o *run.TrainOptions) { o.Structure.Leaf.Type, o.Structure.Leaf.MinSigma = "gaussian", 0.1 }, nil,
 			func(s sourceRef) bool { return s.Table != nil }},
 	} {
