@@ -54,6 +54,6 @@ if [ -z "$nips" ] || ! "$python" -c 'import sklearn' 2>/dev/null; then
 fi
 for words in 5 20 50; do
   "$python" bench/peers/spflow_learn.py --split "$nips" $words "$work/nips$words"
-  learn "nips$words" --config preset:learnspn-nips --set "data.train=$work/nips$words.train.csv" --set "data.test=$work/nips$words.test.csv"
+  learn "nips$words" --config preset:learnspn-nips --set "model.leaf.categories=$((words > 20 ? 160 : 80))" --set "data.train=$work/nips$words.train.csv" --set "data.test=$work/nips$words.test.csv"
   peer "nips$words" "$work/nips$words.train.csv" "$work/nips$words.test.csv"
 done
