@@ -123,6 +123,7 @@ var Rooms = map[string][]string{
 	"layers":                       {},
 	"kernels/simt":                 {},
 	"kernels/simt/simttest":        {"kernels/simt"},
+	"kernels/x86/asm":              {},
 	"circuit/format/spflow":        {"circuit", "circuit/format"},
 	"compile/spn":                  {"circuit", "kernels/simt"},
 

@@ -1,0 +1,216 @@
+package asm
+
+// form is which operands an instruction has and how they are encoded.
+type form uint8
+
+const (
+	load   form = iota // reg = f(r/m)
+	store              // r/m = f(reg)
+	two                // reg = f(v, r/m)
+	shift              // v = f(r/m), with a digit in place of reg
+	blend              // reg = f(v, r/m, the register in the immediate)
+	gather             // reg = f(r/m, v): VEX has the mask in v
+)
+
+// class is what the registers of an instruction are, where they are not all vectors.
+type class uint8
+
+const (
+	vectors  class = iota
+	fromGPR        // the r/m operand is a general register
+	toGPR          // reg is a general register
+	toMask         // reg is a mask register
+	masks          // all are mask registers
+	fromMask       // the r/m operand is a mask register
+)
+
+// Inst is a vector instruction.
+type Inst struct {
+	Name           string // in Go's assembler
+	m, pp, code    byte
+	vw, ew         byte // the bit W of VEX and EVEX
+	digit          byte
+	form           form
+	class          class
+	imm            bool
+	vex, evex      bool
+	elem           byte // bytes of an element that EVEX can broadcast; 0: none
+	shrinkRM       byte // the r/m operand is smaller than the width, as a power of 2
+	shrinkReg      byte // reg is
+	scalar         byte // bytes of the r/m operand in memory, where the width does not say it
+	suffix         bool // Go's assembler wants the width as the name's last letter
+	widths         byte // those that it has, a bit for each
+	noMem, onlyMem bool
+}
+
+// Maps of opcodes and prefixes.
+const (
+	m0F   = 1
+	m0F38 = 2
+	m0F3A = 3
+
+	p66 = 1
+	pF3 = 2
+	pF2 = 3
+)
+
+const xy, xyz, onlyX, onlyY = 3, 7, 1, 2
+
+type mod func(*Inst)
+
+func inst(name string, m, pp, code byte, f form, mods ...mod) *Inst {
+	in := &Inst{Name: name, m: m, pp: pp, code: code, form: f, vex: true, widths: xy}
+	for _, mod := range mods {
+		mod(in)
+	}
+	all = append(all, in)
+	return in
+}
+
+// all lists the instructions for the tests.
+var all []*Inst
+
+func immediate(in *Inst) { in.imm = true }
+
+func of(widths byte) mod { return func(in *Inst) { in.widths = widths } }
+
+// w1 sets W in both prefixes.
+func w1(in *Inst) { in.vw, in.ew = 1, 1 }
+
+// ps and pd allow EVEX, with elements of 4 or 8 bytes; the latter sets its bit W.
+func ps(in *Inst) { in.evex, in.elem, in.widths = true, 4, in.widths|4 }
+func pd(in *Inst) { in.evex, in.elem, in.ew, in.widths = true, 8, 1, in.widths|4 }
+
+// plain allows EVEX without broadcast.
+func plain(in *Inst) { in.evex, in.widths = true, in.widths|4 }
+
+// only takes VEX away.
+func only(in *Inst) { in.vex = false }
+
+func half(in *Inst)          { in.shrinkRM = 1 }
+func quarter(in *Inst)       { in.shrinkRM = 2 }
+func halfReg(in *Inst)       { in.shrinkReg = 1 }
+func quarterReg(in *Inst)    { in.shrinkReg = 2 }
+func sized(n byte) mod       { return func(in *Inst) { in.scalar = n } }
+func digit(d byte) mod       { return func(in *Inst) { in.digit = d } }
+func registers(k class) mod  { return func(in *Inst) { in.class = k } }
+func lettered(in *Inst)      { in.suffix = true }
+func registersOnly(in *Inst) { in.noMem = true }
+func memoryOnly(in *Inst)    { in.onlyMem = true }
+func halfElement(in *Inst)   { in.elem = 4 }
+func doubleElement(in *Inst) { in.elem = 8 }
+
+// Moves.
+var (
+	Move      = inst("VMOVUPS", m0F, 0, 0x10, load, plain, memoryOnly)
+	MoveTo    = inst("VMOVUPS", m0F, 0, 0x11, store, plain)                          // to memory or a register
+	Load32    = inst("VMOVD", m0F, p66, 0x6E, load, of(onlyX), sized(4), memoryOnly) // to the first lane, with zeros behind it
+	Load64    = inst("VMOVQ", m0F, pF3, 0x7E, load, of(onlyX), sized(8), memoryOnly)
+	Store32   = inst("VMOVD", m0F, p66, 0x7E, store, of(onlyX), sized(4), memoryOnly)
+	Store64   = inst("VMOVQ", m0F, p66, 0xD6, store, of(onlyX), sized(8), memoryOnly)
+	Insert8   = inst("VPINSRB", m0F3A, p66, 0x20, two, of(onlyX), sized(1), immediate, memoryOnly)
+	Insert16  = inst("VPINSRW", m0F, p66, 0xC4, two, of(onlyX), sized(2), immediate, memoryOnly)
+	Insert32  = inst("VPINSRD", m0F3A, p66, 0x22, two, of(onlyX), sized(4), immediate, memoryOnly)
+	Insert64  = inst("VPINSRQ", m0F3A, p66, 0x22, two, of(onlyX), sized(8), immediate, memoryOnly, w1)
+	Extract8  = inst("VPEXTRB", m0F3A, p66, 0x14, store, of(onlyX), sized(1), immediate, memoryOnly)
+	Extract16 = inst("VPEXTRW", m0F3A, p66, 0x15, store, of(onlyX), sized(2), immediate, memoryOnly)
+	Extract32 = inst("VPEXTRD", m0F3A, p66, 0x16, store, of(onlyX), sized(4), immediate, memoryOnly)
+	Extract64 = inst("VPEXTRQ", m0F3A, p66, 0x16, store, of(onlyX), sized(8), immediate, memoryOnly, w1)
+	Join      = inst("VINSERTI128", m0F3A, p66, 0x38, two, of(onlyY), half, immediate)
+	Upper     = inst("VEXTRACTI128", m0F3A, p66, 0x39, store, of(onlyY), half, immediate)
+
+	Join512  = inst("VINSERTI64X4", m0F3A, p66, 0x3A, two, of(0), plain, half, immediate, only, w1)
+	Upper512 = inst("VEXTRACTI64X4", m0F3A, p66, 0x3B, store, of(0), plain, half, immediate, only, w1)
+)
+
+// Arithmetic on floats.
+var (
+	AddPS = inst("VADDPS", m0F, 0, 0x58, two, ps)
+	AddPD = inst("VADDPD", m0F, p66, 0x58, two, pd)
+	SubPS = inst("VSUBPS", m0F, 0, 0x5C, two, ps)
+	SubPD = inst("VSUBPD", m0F, p66, 0x5C, two, pd)
+	MulPS = inst("VMULPS", m0F, 0, 0x59, two, ps)
+	MulPD = inst("VMULPD", m0F, p66, 0x59, two, pd)
+	DivPS = inst("VDIVPS", m0F, 0, 0x5E, two, ps)
+	DivPD = inst("VDIVPD", m0F, p66, 0x5E, two, pd)
+	MinPS = inst("VMINPS", m0F, 0, 0x5D, two, ps)
+	MinPD = inst("VMINPD", m0F, p66, 0x5D, two, pd)
+	MaxPS = inst("VMAXPS", m0F, 0, 0x5F, two, ps)
+	MaxPD = inst("VMAXPD", m0F, p66, 0x5F, two, pd)
+
+	// reg = v·reg + r/m, and reg = v·r/m + reg.
+	FMA213PS = inst("VFMADD213PS", m0F38, p66, 0xA8, two, ps)
+	FMA213PD = inst("VFMADD213PD", m0F38, p66, 0xA8, two, pd, w1)
+	FMA231PS = inst("VFMADD231PS", m0F38, p66, 0xB8, two, ps)
+	FMA231PD = inst("VFMADD231PD", m0F38, p66, 0xB8, two, pd, w1)
+
+	RoundPS = inst("VROUNDPS", m0F3A, p66, 0x08, load, immediate)
+	RoundPD = inst("VROUNDPD", m0F3A, p66, 0x09, load, immediate)
+
+	ComparePS = inst("VCMPPS", m0F, 0, 0xC2, two, immediate)
+	ComparePD = inst("VCMPPD", m0F, p66, 0xC2, two, immediate)
+)
+
+// Logic. Of VEX the types do not matter.
+var (
+	And    = inst("VANDPS", m0F, 0, 0x54, two)
+	AndNot = inst("VANDNPS", m0F, 0, 0x55, two) // ^v & r/m
+	Or     = inst("VORPS", m0F, 0, 0x56, two)
+	Xor    = inst("VXORPS", m0F, 0, 0x57, two)
+
+	// v where the mask's sign bits are off, else r/m.
+	BlendPS = inst("VBLENDVPS", m0F3A, p66, 0x4A, blend)
+	BlendPD = inst("VBLENDVPD", m0F3A, p66, 0x4B, blend)
+
+	Signs = inst("VMOVMSKPS", m0F, 0, 0x50, load, registers(toGPR), registersOnly)
+)
+
+// Arithmetic on integers.
+var (
+	AddD    = inst("VPADDD", m0F, p66, 0xFE, two, ps)
+	AddQ    = inst("VPADDQ", m0F, p66, 0xD4, two, pd)
+	SubD    = inst("VPSUBD", m0F, p66, 0xFA, two, ps)
+	SubQ    = inst("VPSUBQ", m0F, p66, 0xFB, two, pd)
+	MulD    = inst("VPMULLD", m0F38, p66, 0x40, two, ps)
+	MulWide = inst("VPMULUDQ", m0F, p66, 0xF4, two, pd) // of the even 32 bits
+	MinD    = inst("VPMINSD", m0F38, p66, 0x39, two, ps)
+	MaxD    = inst("VPMAXSD", m0F38, p66, 0x3D, two, ps)
+
+	EqualD   = inst("VPCMPEQD", m0F, p66, 0x76, two)
+	EqualQ   = inst("VPCMPEQQ", m0F38, p66, 0x29, two)
+	GreaterD = inst("VPCMPGTD", m0F, p66, 0x66, two)
+	GreaterQ = inst("VPCMPGTQ", m0F38, p66, 0x37, two)
+
+	ShlD  = inst("VPSLLD", m0F, p66, 0x72, shift, digit(6), immediate, registersOnly, ps)
+	ShrD  = inst("VPSRLD", m0F, p66, 0x72, shift, digit(2), immediate, registersOnly, ps)
+	SarD  = inst("VPSRAD", m0F, p66, 0x72, shift, digit(4), immediate, registersOnly, ps)
+	ShlQ  = inst("VPSLLQ", m0F, p66, 0x73, shift, digit(6), immediate, registersOnly, pd)
+	ShrQ  = inst("VPSRLQ", m0F, p66, 0x73, shift, digit(2), immediate, registersOnly, pd)
+	ShlVQ = inst("VPSLLVQ", m0F38, p66, 0x47, two, pd, w1) // by a distance for each lane
+	ShrVQ = inst("VPSRLVQ", m0F38, p66, 0x45, two, pd, w1)
+)
+
+// Conversions.
+var (
+	PSToPD = inst("VCVTPS2PD", m0F, 0, 0x5A, load, plain, half, halfElement)
+	PDToPS = inst("VCVTPD2PS", m0F, p66, 0x5A, load, pd, halfReg, lettered)
+	PSToD  = inst("VCVTTPS2DQ", m0F, pF3, 0x5B, load, ps)
+	PDToD  = inst("VCVTTPD2DQ", m0F, p66, 0xE6, load, pd, halfReg, lettered)
+	DToPS  = inst("VCVTDQ2PS", m0F, 0, 0x5B, load, ps)
+	DToPD  = inst("VCVTDQ2PD", m0F, pF3, 0xE6, load, plain, half, halfElement)
+	DToQ   = inst("VPMOVSXDQ", m0F38, p66, 0x25, load, plain, half)
+	BToD   = inst("VPMOVZXBD", m0F38, p66, 0x31, load, plain, quarter)
+	WToD   = inst("VPMOVZXWD", m0F38, p66, 0x33, load, plain, half)
+
+	PackW   = inst("VPACKUSDW", m0F38, p66, 0x2B, two)
+	Shuffle = inst("VSHUFPS", m0F, 0, 0xC6, two, immediate)
+	ShuffB  = inst("VPSHUFB", m0F38, p66, 0x00, two)
+	SwapD   = inst("VPSHUFD", m0F, p66, 0x70, load, immediate)
+)
+
+// Lookups.
+var (
+	Permute  = inst("VPERMD", m0F38, p66, 0x36, two, of(onlyY), ps) // r/m at the indices in v
+	GatherPS = inst("VGATHERDPS", m0F38, p66, 0x92, gather, plain, sized(4), memoryOnly)
+	GatherPD = inst("VGATHERDPD", m0F38, p66, 0x92, gather, plain, sized(8), memoryOnly, w1)
+)
