@@ -40,8 +40,12 @@ func TestCode(t *testing.T) {
 		{Kind: dataset.Discrete, Categories: 5}, {Kind: dataset.Continuous}, {Kind: dataset.Continuous, Scale: 2, Offset: 1},
 	}}
 	ctx := t.Context()
+	generic, err := cpu.KernelPath("generic")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, exact := range []bool{false, true} {
-		dev, err := cpu.Open(cpu.Options{Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
+		dev, err := cpu.Open(cpu.Options{Set: generic, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
 		if err != nil {
 			t.Fatal(err)
 		}

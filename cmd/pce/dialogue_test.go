@@ -31,6 +31,11 @@ func TestDialogues(t *testing.T) {
 				}
 			case "env":
 				env = args
+				for _, arg := range args { // the CPU's kernels are chosen by the process's own variable
+					if cpu, ok := strings.CutPrefix(arg, "PCE_CPU="); ok {
+						t.Setenv("PCE_CPU", cpu)
+					}
+				}
 			default:
 				t.Fatalf("unknown line %q", cmd)
 			}

@@ -1,6 +1,7 @@
 package spn_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/x86"
 )
 
 // run evaluates rows by the interpreter, and again where the program says so. It returns how
@@ -305,32 +307,45 @@ func TestSharedModels(t *testing.T) {
 	}
 }
 
-// BenchmarkInterpreter evaluates rows of public networks on one core.
-func BenchmarkInterpreter(b *testing.B) {
+// BenchmarkCode evaluates rows of public networks on one core, by native code and by the interpreter.
+func BenchmarkCode(b *testing.B) {
+	type runner interface {
+		Run(ctx context.Context, lo, hi int, in, out []any) error
+	}
 	for _, name := range []string{"NLTCS_200", "PLANTS_4000", "NIPS5", "NIPS40"} {
-		for _, o := range options[:3] {
-			b.Run(fmt.Sprintf("%s/%s", name, o.Space), func(b *testing.B) {
-				g, params := open(b, name)
-				p, err := spn.Compile(g, params.Read64, o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				const n = 4096
-				x, ll := make([]float32, n*g.NumVars), make([]float64, n)
-				for i := range x {
-					x[i] = float32(i * 7 / 3 % 2)
-				}
-				i, err := simt.Compile(p.Module, 1)
-				if err != nil {
-					b.Fatal(err)
-				}
-				for b.Loop() {
-					if err := i.Run(b.Context(), 0, n, []any{x}, []any{ll}); err != nil {
+		for _, o := range options {
+			for _, native := range []bool{true, false} {
+				b.Run(fmt.Sprintf("%s/%s/%v/native=%v", name, o.Space, o.Type, native), func(b *testing.B) {
+					g, params := open(b, name)
+					p, err := spn.Compile(g, params.Read64, o)
+					if err != nil {
+						b.Skip(err)
+					}
+					const n = 4096
+					x, ll := make([]float32, n*g.NumVars), make([]float64, n)
+					for i := range x {
+						x[i] = float32(i * 7 / 3 % 2)
+					}
+					var run runner
+					if native {
+						run, err = x86.Compile(p.Module, 1)
+					} else {
+						run, err = simt.Compile(p.Module, 1)
+					}
+					if errors.Is(err, x86.ErrUnsupported) {
+						b.Skip(err)
+					}
+					if err != nil {
 						b.Fatal(err)
 					}
-				}
-				b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds()/1e6, "rows/us")
-			})
+					for b.Loop() {
+						if err := run.Run(b.Context(), 0, n, []any{x}, []any{ll}); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds()/1e6, "rows/us")
+				})
+			}
 		}
 	}
 }

@@ -2,20 +2,32 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/x86"
 )
 
 // codeRows is the least number of rows that a thread takes: fewer are not worth starting one.
 const codeRows = 512
 
-// codeProgram runs code by the interpreter.
+// portable is the set of kernels without machine code.
+const portable = "generic"
+
+// codeRunner runs a module: native code, or the interpreter.
+type codeRunner interface {
+	Run(ctx context.Context, lo, hi int, in, out []any) error
+	Bytes() int64 // of a call
+}
+
+// codeProgram runs code by the fastest way that this machine has for it.
 type codeProgram struct {
 	dev   *Device // nil once it is freed
-	run   *simt.Interpreter
+	run   codeRunner
+	path  string
 	bytes int64
 }
 
@@ -27,24 +39,45 @@ func LoadCode(_ context.Context, d *Device, m kernels.Module) (kernels.Program, 
 	if !ok {
 		return nil, fmt.Errorf("%w: cpu: module of kind %q is a %T, want %T", kernels.ErrDevice, m.ModuleKind(), m, mod)
 	}
-	run, err := simt.Compile(mod, d.threads)
-	if err != nil {
+	p := &codeProgram{dev: d}
+	if err := p.compile(mod); err != nil {
 		return nil, fmt.Errorf("%w: cpu: %w", kernels.ErrDevice, err)
 	}
-	p := &codeProgram{dev: d, run: run, bytes: int64(d.threads) * run.Bytes()}
+	p.bytes = int64(d.threads) * p.run.Bytes()
 	d.Count(p.bytes)
 	return p, nil
 }
 
-// Path names what runs the code.
-func (p *codeProgram) Path() string { return "interpreter" }
+// compile makes native code unless the device's kernels are the portable ones, and where there is none
+// for the module takes the interpreter: Path tells.
+func (p *codeProgram) compile(m *simt.Module) error {
+	if p.dev.set.Name != portable {
+		native, err := x86.Compile(m, p.dev.threads)
+		if err == nil {
+			p.run, p.path = native, native.Path()
+			return nil
+		}
+		if !errors.Is(err, x86.ErrUnsupported) {
+			return err
+		}
+	}
+	run, err := simt.Compile(m, p.dev.threads)
+	p.run, p.path = run, "interpreter"
+	return err
+}
 
-// Free drops the program.
+// Path names what runs the code: the set of instructions of native code, or "interpreter".
+func (p *codeProgram) Path() string { return p.path }
+
+// Free drops the program, which is not running.
 func (p *codeProgram) Free() {
 	if p.dev == nil {
 		return
 	}
 	p.dev.Count(-p.bytes)
+	if native, ok := p.run.(*x86.Program); ok {
+		native.Free()
+	}
 	p.dev, p.run = nil, nil
 }
 

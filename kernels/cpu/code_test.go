@@ -8,6 +8,7 @@ import (
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/x86"
 )
 
 // TestCode runs a program of a row and a column input on one and on several threads, and
@@ -23,14 +24,29 @@ func TestCode(t *testing.T) {
 	}
 	ctx := t.Context()
 	const most = 2000
-	for _, threads := range []int{1, 2, 5} {
-		d, err := cpu.Open(cpu.Options{Threads: threads, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
+	generic, err := cpu.KernelPath("generic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, threads := range []int{1, 2, 5, -2} {
+		o := cpu.Options{Threads: threads, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}}
+		path := x86.Path()
+		if threads < 0 {
+			o.Threads, o.Set, path = -threads, generic, ""
+		}
+		if path == "" {
+			path = "interpreter"
+		}
+		d, err := cpu.Open(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p, err := kernels.LoadAs[kernels.CodeProgram](ctx, d, m)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if got := p.(interface{ Path() string }).Path(); got != path {
+			t.Errorf("%d threads: the code runs by %s, want %s", threads, got, path)
 		}
 		alloc := func(kind kernels.DType, n int) kernels.Buffer {
 			buf, err := d.Alloc(ctx, kind, n)

@@ -88,7 +88,7 @@ func (p *Interpreter) ProgramBytes() int64 {
 // slice of its Go type with room for more rows than hi: its length over the width is the
 // distance of the columns of one that lies by columns. Run returns early if ctx ends.
 func (p *Interpreter) Run(ctx context.Context, lo, hi int, in, out []any) error {
-	if err := p.check(lo, hi, in, out); err != nil {
+	if err := p.m.CheckRun(lo, hi, in, out); err != nil {
 		return err
 	}
 	var f *frame
@@ -113,21 +113,22 @@ func (p *Interpreter) Run(ctx context.Context, lo, hi int, in, out []any) error 
 	return nil
 }
 
-func (p *Interpreter) check(lo, hi int, in, out []any) error {
-	if len(in) != len(p.m.Inputs) || len(out) != len(p.m.Outputs) || lo < 0 || hi < lo {
+// CheckRun reports why a run of rows lo to hi with slices for inputs and outputs is not possible.
+func (m *Module) CheckRun(lo, hi int, in, out []any) error {
+	if len(in) != len(m.Inputs) || len(out) != len(m.Outputs) || lo < 0 || hi < lo {
 		return fmt.Errorf("%w: %.60q: run of rows %d to %d with %d inputs and %d outputs, want %d and %d",
-			ErrModule, p.m.Name, lo, hi, len(in), len(out), len(p.m.Inputs), len(p.m.Outputs))
+			ErrModule, m.Name, lo, hi, len(in), len(out), len(m.Inputs), len(m.Outputs))
 	}
 	for i, list := range [][]any{in, out} {
 		for k, s := range list {
-			q := p.m.Inputs
+			q := m.Inputs
 			if i == 1 {
-				q = p.m.Outputs
+				q = m.Outputs
 			}
 			t, n, ok := sliceOf(s)
 			if !ok || t != q[k].Type || n/q[k].Width < hi {
 				return fmt.Errorf("%w: %.60q: %s has %d elements of %T, want %d columns of %v for %d rows",
-					ErrModule, p.m.Name, q[k].Name, n, s, q[k].Width, q[k].Type, hi)
+					ErrModule, m.Name, q[k].Name, n, s, q[k].Width, q[k].Type, hi)
 			}
 		}
 	}

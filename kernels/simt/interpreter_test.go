@@ -327,6 +327,47 @@ func TestInterpreterAgainstScalar(t *testing.T) {
 	}
 }
 
+// TestLoopContinuesByCarried has loops that continue by a carried value, which is that of the turn
+// and not the next one.
+func TestLoopContinuesByCarried(t *testing.T) {
+	for _, c := range []struct{ first, then bool }{{true, false}, {false, true}, {true, true}} {
+		b := simt.NewBuilder("loop")
+		out := b.Output("turns", simt.I32, simt.Columns, 1)
+		bit := func(x bool) simt.Value {
+			if x {
+				return b.Bits(simt.Pred, 1)
+			}
+			return b.Bits(simt.Pred, 0)
+		}
+		r := b.Loop(5, []simt.Value{bit(c.first), b.Int(simt.I32, 0)}, func(v []simt.Value) (next []simt.Value, more simt.Value) {
+			return []simt.Value{bit(c.then), b.Add(v[1], b.Int(simt.I32, 1))}, v[0]
+		})
+		b.Store(out, 0, r[1])
+		m, err := b.Module()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := simt.Compile(m, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns := []int32{0}
+		if err := run.Run(t.Context(), 0, 1, nil, []any{turns}); err != nil {
+			t.Fatal(err)
+		}
+		want := int32(1) // the second turn is the first to read then
+		if c.first {
+			want = 2
+			if c.then {
+				want = 5
+			}
+		}
+		if turns[0] != want {
+			t.Errorf("first %v, then %v: %d turns, want %d", c.first, c.then, turns[0], want)
+		}
+	}
+}
+
 // digits is the precision of exact values, in bits.
 const digits = 128
 

@@ -260,9 +260,9 @@ func selectLanes[T any](d []T, condition []bool, yes, no []T) {
 	}
 }
 
-// place returns where the element of a column is for a row, and how far that of the next row
-// is from there.
-func place(q *Param, elements, column, row int) (at, step int) {
+// Place returns where in a slice of so many elements that of a column is for a row, and how far that of
+// the next row is from there.
+func (q *Param) Place(elements, column, row int) (at, step int) {
 	if q.Layout == Rows {
 		return row*q.Width + column, q.Width
 	}
@@ -270,7 +270,7 @@ func place(q *Param, elements, column, row int) (at, step int) {
 }
 
 func loadLanes[T Element](d, from []T, q *Param, column, row int) {
-	at, step := place(q, len(from), column, row)
+	at, step := q.Place(len(from), column, row)
 	if step == 1 {
 		copy(d, from[at:])
 		return
@@ -282,7 +282,7 @@ func loadLanes[T Element](d, from []T, q *Param, column, row int) {
 }
 
 func storeLanes[T Element](to, v []T, q *Param, column, row int, mask []bool) {
-	at, step := place(q, len(to), column, row)
+	at, step := q.Place(len(to), column, row)
 	for i := range v {
 		if mask == nil || mask[i] {
 			to[at] = v[i]

@@ -244,6 +244,7 @@ func (l *lowering) repeat(in *Instr) step {
 		l.slot[lp.Results[i]] = l.slot[v]
 		scratch = append(scratch, l.take(t))
 	}
+	s.more = l.take(Pred) // a copy, as the lane may continue by a carried value, which changes first
 	s.init = l.moves(lp.Init, lp.Carried)
 	s.body = l.block(lp.Body, append(lp.Next[:len(lp.Next):len(lp.Next)], lp.Continue), func() {
 		for i, v := range lp.Next {
@@ -251,12 +252,13 @@ func (l *lowering) repeat(in *Instr) step {
 			s.next = append(s.next, move{t, l.slot[v], scratch[i]})
 			s.carried = append(s.carried, move{t, scratch[i], l.slot[lp.Carried[i]]})
 		}
-		s.more = l.slot[lp.Continue]
+		s.next = append(s.next, move{Pred, l.slot[lp.Continue], s.more})
 	})
 	for i, v := range lp.Carried {
 		l.give(l.m.Types[v], scratch[i])
 	}
 	l.give(Pred, s.active)
+	l.give(Pred, s.more)
 	return step{op: Loop, repeat: s}
 }
 

@@ -81,7 +81,7 @@ func (l *listing) vex(in *Inst) {
 			continue
 		}
 		for i, m := range memories(1) {
-			if in.form == gather {
+			if in.form == FormGather {
 				m = Mem{Base: m.Base, Index: uint8(i % 14), Scale: 1 << (i & 3), Vector: true, Disp: m.Disp}
 			}
 			emit(15, 14, M(m), m.text(in.indexWidth(w)))
@@ -124,14 +124,14 @@ func (l *listing) evexes(in *Inst) {
 				o, name = rm(r)
 				emit(k, 0, 0, o, name)
 				o, name = rm((r + 5) % 32)
-				emit(Lanes{Mask: Mask(1 + r%7), Zero: in.form != store}, r, 31-r, o, name)
+				emit(Lanes{Mask: Mask(1 + r%7), Zero: in.form != FormStore}, r, 31-r, o, name)
 			}
 		}
 		if in.noMem {
 			continue
 		}
 		for i, m := range memories(in.unit(w, false)) {
-			if in.form == gather {
+			if in.form == FormGather {
 				m = Mem{Base: m.Base, Index: uint8(i % 30), Scale: 1 << (i & 3), Vector: true, Disp: m.Disp}
 			}
 			emit(k, 31, 30, M(m), m.text(in.indexWidth(w)))
@@ -176,30 +176,30 @@ func (l *listing) operand(in *Inst, w Width, mask string, reg, v Reg, o Operand,
 	second := vector(w, v)
 	dst := in.destination(w, reg)
 	switch in.form {
-	case load:
+	case FormLoad:
 		if v != 0 {
 			return
 		}
 		args = append(args, name, dst)
-	case store:
+	case FormStore:
 		if v != 0 {
 			return
 		}
 		args = append(args, dst, name)
-	case two:
+	case FormTwo:
 		if in == Join {
 			second = vector(Y, v)
 		}
 		args = append(args, name, second, dst)
-	case shift:
+	case FormShift:
 		if reg != 0 {
 			return
 		}
 		args = append(args, name, second)
-	case blend:
+	case FormBlend:
 		imm = []byte{byte(len(l.text)&15) << 4}
 		args = append(args, vector(w, Reg(imm[0]>>4)), name, second, dst)
-	case gather:
+	case FormGather:
 		args = append(args, second, name, dst)
 	}
 	l.add(in.mnemonic(w)+" "+strings.Join(args, ", "), func(c *Code) { emit(c, imm...) })
@@ -215,7 +215,7 @@ func (l *listing) masked(in *Inst, w Width, lanes Lanes, suffix string, reg, v R
 	}
 	k, dst := "K"+strconv.Itoa(int(lanes.Mask)), in.destination(w, reg)
 	switch in.form {
-	case load:
+	case FormLoad:
 		if v != 0 && !o.isMem && lanes.Zero {
 			v = 0
 		}
@@ -226,7 +226,7 @@ func (l *listing) masked(in *Inst, w Width, lanes Lanes, suffix string, reg, v R
 			return
 		}
 		args = append(args, name, k, dst)
-	case store:
+	case FormStore:
 		if o.isMem {
 			v = 0
 		}
@@ -234,14 +234,14 @@ func (l *listing) masked(in *Inst, w Width, lanes Lanes, suffix string, reg, v R
 			return
 		}
 		args = append(args, dst, k, name)
-	case two:
+	case FormTwo:
 		args = append(args, name, vector(w, v), k, dst)
-	case shift:
+	case FormShift:
 		if reg != 0 {
 			return
 		}
 		args = append(args, name, k, vector(w, v))
-	case gather:
+	case FormGather:
 		if lanes.Zero {
 			return
 		}

@@ -1,16 +1,23 @@
 package asm
 
-// form is which operands an instruction has and how they are encoded.
-type form uint8
+// Form is which operands an instruction has and how they are encoded.
+type Form uint8
 
+// The forms.
 const (
-	load   form = iota // reg = f(r/m)
-	store              // r/m = f(reg)
-	two                // reg = f(v, r/m)
-	shift              // v = f(r/m), with a digit in place of reg
-	blend              // reg = f(v, r/m, the register in the immediate)
-	gather             // reg = f(r/m, v): VEX has the mask in v
+	FormLoad   Form = iota // reg = f(r/m)
+	FormStore              // r/m = f(reg)
+	FormTwo                // reg = f(v, r/m)
+	FormShift              // v = f(r/m), with a digit in place of reg
+	FormBlend              // reg = f(v, r/m, the register in the immediate)
+	FormGather             // reg = f(r/m); VEX has the mask in v
 )
+
+// Form returns which operands the instruction has.
+func (in *Inst) Form() Form { return in.form }
+
+// HasImm reports whether the instruction ends with an immediate byte of its caller's.
+func (in *Inst) HasImm() bool { return in.imm }
 
 // class is what the registers of an instruction are, where they are not all vectors.
 type class uint8
@@ -30,7 +37,7 @@ type Inst struct {
 	m, pp, code    byte
 	vw, ew         byte // the bit W of VEX and EVEX
 	digit          byte
-	form           form
+	form           Form
 	class          class
 	imm            bool
 	vex, evex      bool
@@ -58,7 +65,7 @@ const xy, xyz, onlyX, onlyY = 3, 7, 1, 2
 
 type mod func(*Inst)
 
-func inst(name string, m, pp, code byte, f form, mods ...mod) *Inst {
+func inst(name string, m, pp, code byte, f Form, mods ...mod) *Inst {
 	in := &Inst{Name: name, m: m, pp: pp, code: code, form: f, vex: true, widths: xy}
 	for _, mod := range mods {
 		mod(in)
@@ -102,115 +109,115 @@ func doubleElement(in *Inst) { in.elem = 8 }
 
 // Moves.
 var (
-	Move      = inst("VMOVUPS", m0F, 0, 0x10, load, plain, memoryOnly)
-	MoveTo    = inst("VMOVUPS", m0F, 0, 0x11, store, plain)                          // to memory or a register
-	Load32    = inst("VMOVD", m0F, p66, 0x6E, load, of(onlyX), sized(4), memoryOnly) // to the first lane, with zeros behind it
-	Load64    = inst("VMOVQ", m0F, pF3, 0x7E, load, of(onlyX), sized(8), memoryOnly)
-	Store32   = inst("VMOVD", m0F, p66, 0x7E, store, of(onlyX), sized(4), memoryOnly)
-	Store64   = inst("VMOVQ", m0F, p66, 0xD6, store, of(onlyX), sized(8), memoryOnly)
-	Insert8   = inst("VPINSRB", m0F3A, p66, 0x20, two, of(onlyX), sized(1), immediate, memoryOnly)
-	Insert16  = inst("VPINSRW", m0F, p66, 0xC4, two, of(onlyX), sized(2), immediate, memoryOnly)
-	Insert32  = inst("VPINSRD", m0F3A, p66, 0x22, two, of(onlyX), sized(4), immediate, memoryOnly)
-	Insert64  = inst("VPINSRQ", m0F3A, p66, 0x22, two, of(onlyX), sized(8), immediate, memoryOnly, w1)
-	Extract8  = inst("VPEXTRB", m0F3A, p66, 0x14, store, of(onlyX), sized(1), immediate, memoryOnly)
-	Extract16 = inst("VPEXTRW", m0F3A, p66, 0x15, store, of(onlyX), sized(2), immediate, memoryOnly)
-	Extract32 = inst("VPEXTRD", m0F3A, p66, 0x16, store, of(onlyX), sized(4), immediate, memoryOnly)
-	Extract64 = inst("VPEXTRQ", m0F3A, p66, 0x16, store, of(onlyX), sized(8), immediate, memoryOnly, w1)
-	Join      = inst("VINSERTI128", m0F3A, p66, 0x38, two, of(onlyY), half, immediate)
-	Upper     = inst("VEXTRACTI128", m0F3A, p66, 0x39, store, of(onlyY), half, immediate)
+	Move      = inst("VMOVUPS", m0F, 0, 0x10, FormLoad, plain, memoryOnly)
+	MoveTo    = inst("VMOVUPS", m0F, 0, 0x11, FormStore, plain)                          // to memory or a register
+	Load32    = inst("VMOVD", m0F, p66, 0x6E, FormLoad, of(onlyX), sized(4), memoryOnly) // to the first lane, with zeros behind it
+	Load64    = inst("VMOVQ", m0F, pF3, 0x7E, FormLoad, of(onlyX), sized(8), memoryOnly)
+	Store32   = inst("VMOVD", m0F, p66, 0x7E, FormStore, of(onlyX), sized(4), memoryOnly)
+	Store64   = inst("VMOVQ", m0F, p66, 0xD6, FormStore, of(onlyX), sized(8), memoryOnly)
+	Insert8   = inst("VPINSRB", m0F3A, p66, 0x20, FormTwo, of(onlyX), sized(1), immediate, memoryOnly)
+	Insert16  = inst("VPINSRW", m0F, p66, 0xC4, FormTwo, of(onlyX), sized(2), immediate, memoryOnly)
+	Insert32  = inst("VPINSRD", m0F3A, p66, 0x22, FormTwo, of(onlyX), sized(4), immediate, memoryOnly)
+	Insert64  = inst("VPINSRQ", m0F3A, p66, 0x22, FormTwo, of(onlyX), sized(8), immediate, memoryOnly, w1)
+	Extract8  = inst("VPEXTRB", m0F3A, p66, 0x14, FormStore, of(onlyX), sized(1), immediate, memoryOnly)
+	Extract16 = inst("VPEXTRW", m0F3A, p66, 0x15, FormStore, of(onlyX), sized(2), immediate, memoryOnly)
+	Extract32 = inst("VPEXTRD", m0F3A, p66, 0x16, FormStore, of(onlyX), sized(4), immediate, memoryOnly)
+	Extract64 = inst("VPEXTRQ", m0F3A, p66, 0x16, FormStore, of(onlyX), sized(8), immediate, memoryOnly, w1)
+	Join      = inst("VINSERTI128", m0F3A, p66, 0x38, FormTwo, of(onlyY), half, immediate)
+	Upper     = inst("VEXTRACTI128", m0F3A, p66, 0x39, FormStore, of(onlyY), half, immediate)
 
-	Join512  = inst("VINSERTI64X4", m0F3A, p66, 0x3A, two, of(0), plain, half, immediate, only, w1)
-	Upper512 = inst("VEXTRACTI64X4", m0F3A, p66, 0x3B, store, of(0), plain, half, immediate, only, w1)
+	Join512  = inst("VINSERTI64X4", m0F3A, p66, 0x3A, FormTwo, of(0), plain, half, immediate, only, w1)
+	Upper512 = inst("VEXTRACTI64X4", m0F3A, p66, 0x3B, FormStore, of(0), plain, half, immediate, only, w1)
 )
 
 // Arithmetic on floats.
 var (
-	AddPS = inst("VADDPS", m0F, 0, 0x58, two, ps)
-	AddPD = inst("VADDPD", m0F, p66, 0x58, two, pd)
-	SubPS = inst("VSUBPS", m0F, 0, 0x5C, two, ps)
-	SubPD = inst("VSUBPD", m0F, p66, 0x5C, two, pd)
-	MulPS = inst("VMULPS", m0F, 0, 0x59, two, ps)
-	MulPD = inst("VMULPD", m0F, p66, 0x59, two, pd)
-	DivPS = inst("VDIVPS", m0F, 0, 0x5E, two, ps)
-	DivPD = inst("VDIVPD", m0F, p66, 0x5E, two, pd)
-	MinPS = inst("VMINPS", m0F, 0, 0x5D, two, ps)
-	MinPD = inst("VMINPD", m0F, p66, 0x5D, two, pd)
-	MaxPS = inst("VMAXPS", m0F, 0, 0x5F, two, ps)
-	MaxPD = inst("VMAXPD", m0F, p66, 0x5F, two, pd)
+	AddPS = inst("VADDPS", m0F, 0, 0x58, FormTwo, ps)
+	AddPD = inst("VADDPD", m0F, p66, 0x58, FormTwo, pd)
+	SubPS = inst("VSUBPS", m0F, 0, 0x5C, FormTwo, ps)
+	SubPD = inst("VSUBPD", m0F, p66, 0x5C, FormTwo, pd)
+	MulPS = inst("VMULPS", m0F, 0, 0x59, FormTwo, ps)
+	MulPD = inst("VMULPD", m0F, p66, 0x59, FormTwo, pd)
+	DivPS = inst("VDIVPS", m0F, 0, 0x5E, FormTwo, ps)
+	DivPD = inst("VDIVPD", m0F, p66, 0x5E, FormTwo, pd)
+	MinPS = inst("VMINPS", m0F, 0, 0x5D, FormTwo, ps)
+	MinPD = inst("VMINPD", m0F, p66, 0x5D, FormTwo, pd)
+	MaxPS = inst("VMAXPS", m0F, 0, 0x5F, FormTwo, ps)
+	MaxPD = inst("VMAXPD", m0F, p66, 0x5F, FormTwo, pd)
 
 	// reg = v·reg + r/m, and reg = v·r/m + reg.
-	FMA213PS = inst("VFMADD213PS", m0F38, p66, 0xA8, two, ps)
-	FMA213PD = inst("VFMADD213PD", m0F38, p66, 0xA8, two, pd, w1)
-	FMA231PS = inst("VFMADD231PS", m0F38, p66, 0xB8, two, ps)
-	FMA231PD = inst("VFMADD231PD", m0F38, p66, 0xB8, two, pd, w1)
+	FMA213PS = inst("VFMADD213PS", m0F38, p66, 0xA8, FormTwo, ps)
+	FMA213PD = inst("VFMADD213PD", m0F38, p66, 0xA8, FormTwo, pd, w1)
+	FMA231PS = inst("VFMADD231PS", m0F38, p66, 0xB8, FormTwo, ps)
+	FMA231PD = inst("VFMADD231PD", m0F38, p66, 0xB8, FormTwo, pd, w1)
 
-	RoundPS = inst("VROUNDPS", m0F3A, p66, 0x08, load, immediate)
-	RoundPD = inst("VROUNDPD", m0F3A, p66, 0x09, load, immediate)
+	RoundPS = inst("VROUNDPS", m0F3A, p66, 0x08, FormLoad, immediate)
+	RoundPD = inst("VROUNDPD", m0F3A, p66, 0x09, FormLoad, immediate)
 
-	ComparePS = inst("VCMPPS", m0F, 0, 0xC2, two, immediate)
-	ComparePD = inst("VCMPPD", m0F, p66, 0xC2, two, immediate)
+	ComparePS = inst("VCMPPS", m0F, 0, 0xC2, FormTwo, immediate)
+	ComparePD = inst("VCMPPD", m0F, p66, 0xC2, FormTwo, immediate)
 )
 
 // Logic. Of VEX the types do not matter.
 var (
-	And    = inst("VANDPS", m0F, 0, 0x54, two)
-	AndNot = inst("VANDNPS", m0F, 0, 0x55, two) // ^v & r/m
-	Or     = inst("VORPS", m0F, 0, 0x56, two)
-	Xor    = inst("VXORPS", m0F, 0, 0x57, two)
+	And    = inst("VANDPS", m0F, 0, 0x54, FormTwo)
+	AndNot = inst("VANDNPS", m0F, 0, 0x55, FormTwo) // ^v & r/m
+	Or     = inst("VORPS", m0F, 0, 0x56, FormTwo)
+	Xor    = inst("VXORPS", m0F, 0, 0x57, FormTwo)
 
 	// v where the mask's sign bits are off, else r/m.
-	BlendPS = inst("VBLENDVPS", m0F3A, p66, 0x4A, blend)
-	BlendPD = inst("VBLENDVPD", m0F3A, p66, 0x4B, blend)
+	BlendPS = inst("VBLENDVPS", m0F3A, p66, 0x4A, FormBlend)
+	BlendPD = inst("VBLENDVPD", m0F3A, p66, 0x4B, FormBlend)
 
-	Signs = inst("VMOVMSKPS", m0F, 0, 0x50, load, registers(toGPR), registersOnly)
+	Signs = inst("VMOVMSKPS", m0F, 0, 0x50, FormLoad, registers(toGPR), registersOnly)
 )
 
 // Arithmetic on integers.
 var (
-	AddD    = inst("VPADDD", m0F, p66, 0xFE, two, ps)
-	AddQ    = inst("VPADDQ", m0F, p66, 0xD4, two, pd)
-	SubD    = inst("VPSUBD", m0F, p66, 0xFA, two, ps)
-	SubQ    = inst("VPSUBQ", m0F, p66, 0xFB, two, pd)
-	MulD    = inst("VPMULLD", m0F38, p66, 0x40, two, ps)
-	MulWide = inst("VPMULUDQ", m0F, p66, 0xF4, two, pd) // of the even 32 bits
-	MinD    = inst("VPMINSD", m0F38, p66, 0x39, two, ps)
-	MaxD    = inst("VPMAXSD", m0F38, p66, 0x3D, two, ps)
+	AddD    = inst("VPADDD", m0F, p66, 0xFE, FormTwo, ps)
+	AddQ    = inst("VPADDQ", m0F, p66, 0xD4, FormTwo, pd)
+	SubD    = inst("VPSUBD", m0F, p66, 0xFA, FormTwo, ps)
+	SubQ    = inst("VPSUBQ", m0F, p66, 0xFB, FormTwo, pd)
+	MulD    = inst("VPMULLD", m0F38, p66, 0x40, FormTwo, ps)
+	MulWide = inst("VPMULUDQ", m0F, p66, 0xF4, FormTwo, pd) // of the even 32 bits
+	MinD    = inst("VPMINSD", m0F38, p66, 0x39, FormTwo, ps)
+	MaxD    = inst("VPMAXSD", m0F38, p66, 0x3D, FormTwo, ps)
 
-	EqualD   = inst("VPCMPEQD", m0F, p66, 0x76, two)
-	EqualQ   = inst("VPCMPEQQ", m0F38, p66, 0x29, two)
-	GreaterD = inst("VPCMPGTD", m0F, p66, 0x66, two)
-	GreaterQ = inst("VPCMPGTQ", m0F38, p66, 0x37, two)
+	EqualD   = inst("VPCMPEQD", m0F, p66, 0x76, FormTwo)
+	EqualQ   = inst("VPCMPEQQ", m0F38, p66, 0x29, FormTwo)
+	GreaterD = inst("VPCMPGTD", m0F, p66, 0x66, FormTwo)
+	GreaterQ = inst("VPCMPGTQ", m0F38, p66, 0x37, FormTwo)
 
-	ShlD  = inst("VPSLLD", m0F, p66, 0x72, shift, digit(6), immediate, registersOnly, ps)
-	ShrD  = inst("VPSRLD", m0F, p66, 0x72, shift, digit(2), immediate, registersOnly, ps)
-	SarD  = inst("VPSRAD", m0F, p66, 0x72, shift, digit(4), immediate, registersOnly, ps)
-	ShlQ  = inst("VPSLLQ", m0F, p66, 0x73, shift, digit(6), immediate, registersOnly, pd)
-	ShrQ  = inst("VPSRLQ", m0F, p66, 0x73, shift, digit(2), immediate, registersOnly, pd)
-	ShlVQ = inst("VPSLLVQ", m0F38, p66, 0x47, two, pd, w1) // by a distance for each lane
-	ShrVQ = inst("VPSRLVQ", m0F38, p66, 0x45, two, pd, w1)
+	ShlD  = inst("VPSLLD", m0F, p66, 0x72, FormShift, digit(6), immediate, registersOnly, ps)
+	ShrD  = inst("VPSRLD", m0F, p66, 0x72, FormShift, digit(2), immediate, registersOnly, ps)
+	SarD  = inst("VPSRAD", m0F, p66, 0x72, FormShift, digit(4), immediate, registersOnly, ps)
+	ShlQ  = inst("VPSLLQ", m0F, p66, 0x73, FormShift, digit(6), immediate, registersOnly, pd)
+	ShrQ  = inst("VPSRLQ", m0F, p66, 0x73, FormShift, digit(2), immediate, registersOnly, pd)
+	ShlVQ = inst("VPSLLVQ", m0F38, p66, 0x47, FormTwo, pd, w1) // by a distance for each lane
+	ShrVQ = inst("VPSRLVQ", m0F38, p66, 0x45, FormTwo, pd, w1)
 )
 
 // Conversions.
 var (
-	PSToPD = inst("VCVTPS2PD", m0F, 0, 0x5A, load, plain, half, halfElement)
-	PDToPS = inst("VCVTPD2PS", m0F, p66, 0x5A, load, pd, halfReg, lettered)
-	PSToD  = inst("VCVTTPS2DQ", m0F, pF3, 0x5B, load, ps)
-	PDToD  = inst("VCVTTPD2DQ", m0F, p66, 0xE6, load, pd, halfReg, lettered)
-	DToPS  = inst("VCVTDQ2PS", m0F, 0, 0x5B, load, ps)
-	DToPD  = inst("VCVTDQ2PD", m0F, pF3, 0xE6, load, plain, half, halfElement)
-	DToQ   = inst("VPMOVSXDQ", m0F38, p66, 0x25, load, plain, half)
-	BToD   = inst("VPMOVZXBD", m0F38, p66, 0x31, load, plain, quarter)
-	WToD   = inst("VPMOVZXWD", m0F38, p66, 0x33, load, plain, half)
+	PSToPD = inst("VCVTPS2PD", m0F, 0, 0x5A, FormLoad, plain, half, halfElement)
+	PDToPS = inst("VCVTPD2PS", m0F, p66, 0x5A, FormLoad, pd, halfReg, lettered)
+	PSToD  = inst("VCVTTPS2DQ", m0F, pF3, 0x5B, FormLoad, ps)
+	PDToD  = inst("VCVTTPD2DQ", m0F, p66, 0xE6, FormLoad, pd, halfReg, lettered)
+	DToPS  = inst("VCVTDQ2PS", m0F, 0, 0x5B, FormLoad, ps)
+	DToPD  = inst("VCVTDQ2PD", m0F, pF3, 0xE6, FormLoad, plain, half, halfElement)
+	DToQ   = inst("VPMOVSXDQ", m0F38, p66, 0x25, FormLoad, plain, half)
+	BToD   = inst("VPMOVZXBD", m0F38, p66, 0x31, FormLoad, plain, quarter)
+	WToD   = inst("VPMOVZXWD", m0F38, p66, 0x33, FormLoad, plain, half)
 
-	PackW   = inst("VPACKUSDW", m0F38, p66, 0x2B, two)
-	Shuffle = inst("VSHUFPS", m0F, 0, 0xC6, two, immediate)
-	ShuffB  = inst("VPSHUFB", m0F38, p66, 0x00, two)
-	SwapD   = inst("VPSHUFD", m0F, p66, 0x70, load, immediate)
+	PackW   = inst("VPACKUSDW", m0F38, p66, 0x2B, FormTwo)
+	Shuffle = inst("VSHUFPS", m0F, 0, 0xC6, FormTwo, immediate)
+	ShuffB  = inst("VPSHUFB", m0F38, p66, 0x00, FormTwo)
+	SwapD   = inst("VPSHUFD", m0F, p66, 0x70, FormLoad, immediate)
 )
 
 // Lookups.
 var (
-	Permute  = inst("VPERMD", m0F38, p66, 0x36, two, of(onlyY), ps) // r/m at the indices in v
-	GatherPS = inst("VGATHERDPS", m0F38, p66, 0x92, gather, plain, sized(4), memoryOnly)
-	GatherPD = inst("VGATHERDPD", m0F38, p66, 0x92, gather, plain, sized(8), memoryOnly, w1)
+	Permute  = inst("VPERMD", m0F38, p66, 0x36, FormTwo, of(onlyY), ps) // r/m at the indices in v
+	GatherPS = inst("VGATHERDPS", m0F38, p66, 0x92, FormGather, plain, sized(4), memoryOnly)
+	GatherPD = inst("VGATHERDPD", m0F38, p66, 0x92, FormGather, plain, sized(8), memoryOnly, w1)
 )

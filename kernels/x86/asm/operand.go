@@ -68,6 +68,12 @@ func K(k Mask) Operand { return Operand{reg: uint8(k)} }
 // G returns a general register as an operand.
 func G(g GPR) Operand { return Operand{reg: uint8(g)} }
 
+// IsReg reports whether the operand is a register.
+func (o Operand) IsReg() bool { return !o.isMem }
+
+// Reg returns the vector register that the operand is.
+func (o Operand) Reg() Reg { return Reg(o.reg) }
+
 // M returns memory as an operand.
 func M(m Mem) Operand { return Operand{isMem: true, mem: m} }
 

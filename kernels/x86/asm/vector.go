@@ -8,7 +8,7 @@ func (c *Code) VEX(in *Inst, w Width, reg, v Reg, o Operand, imm ...byte) {
 		panic("BUG: asm: no VEX form of " + in.Name)
 	}
 	r := uint8(reg)
-	if in.form == shift {
+	if in.form == FormShift {
 		r = in.digit
 	}
 	b, x, _ := o.high()
@@ -54,7 +54,7 @@ func (c *Code) EVEX(in *Inst, w Width, l Lanes, reg, v Reg, o Operand, imm ...by
 		panic("BUG: asm: no EVEX form of " + in.Name)
 	}
 	r := uint8(reg)
-	if in.form == shift {
+	if in.form == FormShift {
 		r = in.digit
 	}
 	b, x, vx := o.high()

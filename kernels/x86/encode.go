@@ -1,0 +1,193 @@
+package x86
+
+import (
+	"slices"
+
+	"github.com/pce-engine/pce/kernels/x86/asm"
+)
+
+// The slots of what native code is called with, in bytes from its start.
+const (
+	argFrame    = 0
+	argPool     = 8
+	argRow      = 16 // of the first row, from where the pointers point
+	argEnd      = 24
+	argPointers = 32
+)
+
+// commutes lists the instructions whose operands may change places.
+var commutes = map[*asm.Inst]bool{
+	asm.AddPS: true, asm.AddPD: true, asm.MulPS: true, asm.MulPD: true, asm.And: true, asm.Or: true, asm.Xor: true,
+	asm.AddD: true, asm.AddQ: true, asm.MulD: true, asm.MulWide: true, asm.MinD: true, asm.MaxD: true, asm.EqualD: true, asm.EqualQ: true,
+}
+
+// node encodes a node.
+func (a *allocator) node(n *node) {
+	switch n.kind {
+	case compute:
+		a.compute(n)
+	case fma:
+		a.fma(n)
+	case gather:
+		a.gather(n)
+	case pointer:
+		a.out.Load(ptrReg, asm.At(argsReg, argPointers+8*n.num))
+		if n.side != 0 {
+			a.out.Mul(tempReg, asm.G(rowReg), n.side)
+			a.out.Add(ptrReg, asm.G(tempReg))
+		}
+	case variable:
+		if n.first != never {
+			a.slot[n.dst] = a.newSlot()
+		}
+	case put:
+		v := a.use(n.args[0], n.next[0])
+		a.out.VEX(asm.MoveTo, asm.Y, v, 0, a.place(n.dst))
+		a.drop(n.dst) // what it held is old
+		a.ends(n)
+		a.end(n.dst, n.first)
+	default:
+		a.control(n)
+	}
+}
+
+// compute encodes an instruction, by the operands that it has.
+func (a *allocator) compute(n *node) {
+	var imm []byte
+	if n.in.HasImm() {
+		imm = []byte{n.imm}
+	}
+	x, y, z := n.args[0], n.args[1], n.args[2]
+	switch n.in.Form() {
+	case asm.FormLoad:
+		o := asm.M(n.at)
+		if !n.hasAt {
+			o = a.operand(x, n.next[0])
+		}
+		a.ends(n)
+		a.out.VEX(n.in, n.w, a.result(n), 0, o, imm...)
+	case asm.FormStore:
+		v := a.use(x, n.next[0])
+		a.ends(n)
+		if n.hasAt {
+			a.out.VEX(n.in, n.w, v, 0, asm.M(n.at), imm...)
+			return
+		}
+		a.out.VEX(n.in, n.w, v, 0, asm.R(a.result(n)), imm...)
+	case asm.FormTwo:
+		nx, ny := n.next[0], n.next[1]
+		if y != none && commutes[n.in] && a.loc[x] < 0 && a.loc[y] >= 0 {
+			x, y, nx, ny = y, x, ny, nx
+		}
+		v := a.use(x, nx)
+		o := asm.M(n.at)
+		if !n.hasAt {
+			o = a.operand(y, ny)
+		}
+		a.ends(n)
+		a.out.VEX(n.in, n.w, a.result(n), v, o, imm...)
+	case asm.FormShift:
+		v := a.operand(x, n.next[0])
+		if !v.IsReg() {
+			v = asm.R(a.use(x, n.next[0]))
+		}
+		a.ends(n)
+		a.out.VEX(n.in, n.w, 0, a.result(n), v, imm...)
+	case asm.FormBlend: // args: no, yes, mask
+		v, mask := a.use(x, n.next[0]), a.use(z, n.next[2])
+		o := a.operand(y, n.next[1])
+		a.ends(n)
+		a.out.VEX(n.in, n.w, a.result(n), v, o, byte(mask)<<4)
+	default:
+		panic("BUG: x86: an instruction of another form")
+	}
+}
+
+// fma encodes a fused multiply-add. The result takes the register of an argument that ends here, or of
+// a copy of the first.
+func (a *allocator) fma(n *node) {
+	add, multiply := asm.FMA231PD, asm.FMA213PD
+	if n.in == asm.FMA213PS {
+		add, multiply = asm.FMA231PS, asm.FMA213PS
+	}
+	x, y, z := n.args[0], n.args[1], n.args[2]
+	nx, ny, nz := n.next[0], n.next[1], n.next[2]
+	ends := func(r reg, next int32) bool { return a.loc[r] >= 0 && next == never && a.regs[r].pool < 0 }
+	if a.loc[x] < 0 && a.loc[y] >= 0 || !ends(x, nx) && ends(y, ny) && !ends(z, nz) {
+		x, y, nx, ny = y, x, ny, nx
+	}
+	if ends(z, nz) && z != x && z != y {
+		d := a.use(z, nz)
+		v := a.use(x, nx)
+		o := a.operand(y, ny)
+		a.out.VEX(add, n.w, d, v, o)
+		a.become(n, d)
+		return
+	}
+	if ends(x, nx) && x != y && x != z {
+		d := a.use(x, nx)
+		v := a.use(y, ny)
+		o := a.operand(z, nz)
+		a.out.VEX(multiply, n.w, d, v, o)
+		a.become(n, d)
+		return
+	}
+	v := a.use(y, ny)
+	o := a.operand(z, nz)
+	from := a.operand(x, nx)
+	d := a.result(n) // a register of its own, as the arguments are locked
+	if from.IsReg() {
+		a.out.VEX(asm.MoveTo, asm.Y, from.Reg(), 0, asm.R(d))
+	} else {
+		a.out.VEX(asm.Move, asm.Y, d, 0, from)
+	}
+	a.out.VEX(multiply, n.w, d, v, o)
+	a.ends(n)
+}
+
+// become gives the result of a node the register of an argument that ended.
+func (a *allocator) become(n *node, d asm.Reg) {
+	a.ends(n)
+	a.file[d], a.loc[n.dst], a.next[n.dst] = n.dst, int8(d), n.first
+}
+
+// gather encodes a lookup. Result, indices and mask have registers of their own; the mask is used up.
+func (a *allocator) gather(n *node) {
+	index := a.use(n.args[0], n.next[0])
+	a.next[n.dst] = n.first
+	d := a.take(n.dst)
+	a.next[none] = never
+	mask := a.take(none) // for the time of this node
+	a.file[mask], a.loc[none] = none, -1
+	a.out.VEX(asm.EqualD, asm.Y, mask, mask, asm.R(mask))
+	a.out.VEX(asm.Xor, asm.X, d, d, asm.R(d)) // the old value would be waited for
+	at := n.at
+	at.Base, at.Index, at.Vector = poolReg, uint8(index), true
+	a.out.VEX(n.in, n.w, d, mask, asm.M(at))
+	a.ends(n)
+}
+
+// program is the native code of a module.
+type machine struct {
+	bytes []byte
+	frame int // bytes
+}
+
+// encode makes the machine code of a whole module: a loop over groups of rows.
+func encode(c *code, body *block, lanes int8) machine {
+	a := newAllocator(c)
+	o := &a.out
+	o.Load(frameReg, asm.At(argsReg, argFrame))
+	o.Load(poolReg, asm.At(argsReg, argPool))
+	o.Load(rowReg, asm.At(argsReg, argRow))
+	o.Load(endReg, asm.At(argsReg, argEnd))
+	top := o.Label()
+	o.Here(top)
+	a.emit(body)
+	o.AddImm(rowReg, lanes)
+	o.Cmp(rowReg, asm.G(endReg))
+	o.JumpIf(asm.Below, top)
+	o.VZeroUpper()
+	o.Ret()
+	return machine{slices.Clone(o.Bytes()), int(a.frame)}
+}

@@ -1,0 +1,318 @@
+package x86
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/x86/asm"
+)
+
+// column names elements that a pointer of the arguments points to: a column of a parameter that lies
+// by columns, or all of one that lies by rows.
+type column struct {
+	output bool
+	param  int
+	col    int
+}
+
+// lowering makes nodes of a module's instructions.
+//
+// A vector register has a value of four rows: those of f64 and i64 in 32 bytes, those of f32 and i32 in
+// 16, u8 and u16 widened to 32 bits with zeros, a pred as 32 bits that are all set or all clear. What is
+// behind the 16 bytes is anything.
+type lowering struct {
+	*code
+	m        *simt.Module
+	val      []reg
+	mask     reg // the lanes that take part; none: all
+	columns  []column
+	pointers map[column]int32
+}
+
+// lanes is how many rows a vector register has.
+const lanes = 4
+
+// wide reports whether values of the type take 64 bits.
+func wide(t simt.Type) bool { return t == simt.F64 || t == simt.I64 }
+
+// width is the size of a value of the type.
+func width(t simt.Type) asm.Width {
+	if wide(t) {
+		return asm.Y
+	}
+	return asm.X
+}
+
+// lower makes nodes of a verified module.
+func lower(m *simt.Module) (l *lowering, body *block, cost int64) {
+	l = &lowering{code: newCode(), m: m, val: make([]reg, len(m.Types)), pointers: map[column]int32{}}
+	l.block(m.Body)
+	body, cost = l.leave()
+	return l, body, cost
+}
+
+func (l *lowering) block(b simt.Block) {
+	for i := range b {
+		l.instr(&b[i])
+	}
+}
+
+// splat returns a constant whose lanes have the given bits.
+func (l *lowering) splat(t simt.Type, bits uint64) reg {
+	if wide(t) {
+		return l.splat64(bits)
+	}
+	return l.splat32(uint32(bits))
+}
+
+func (l *lowering) splat64(bits uint64) reg {
+	var b []byte
+	for range 4 {
+		b = binary.LittleEndian.AppendUint64(b, bits)
+	}
+	return l.constant(b)
+}
+
+func (l *lowering) splat32(bits uint32) reg { return l.splat64(uint64(bits)<<32 | uint64(bits)) }
+
+// ones returns a mask that holds everywhere.
+func (l *lowering) ones() reg { return l.splat32(0xFFFFFFFF) }
+
+// zero returns zeros of any type.
+func (l *lowering) zero() reg { return l.splat32(0) }
+
+// instr lowers an instruction.
+func (l *lowering) instr(in *simt.Instr) {
+	var args [3]reg
+	var t simt.Type
+	for i := range in.Op.Args() {
+		args[i] = l.val[in.Args[i]]
+		t = l.m.Types[in.Args[i]]
+	}
+	out := simt.Pred
+	if in.Out != simt.None {
+		out = l.m.Types[in.Out]
+	}
+	var v reg
+	switch in.Op {
+	case simt.Const:
+		bits := in.Imm
+		if out == simt.Pred && bits != 0 {
+			bits = 0xFFFFFFFF
+		}
+		v = l.splat(out, bits)
+	case simt.Load:
+		v = l.load(false, l.m.Inputs[in.Ref], in.Ref, int(in.Imm))
+	case simt.Store:
+		l.store(in, t, args[0])
+		return
+	case simt.Gather:
+		v = l.gather(in.Ref, args[0])
+	case simt.If:
+		l.branch(in.If, args[0])
+		return
+	case simt.Loop:
+		l.loop(in.Loop)
+		return
+	case simt.Select:
+		v = l.choose(out, args[0], args[1], args[2])
+	case simt.Convert:
+		v = l.convert(t, out, in.Args[0])
+	case simt.Bitcast:
+		v = args[0]
+	case simt.Eq, simt.Ne, simt.Lt, simt.Le:
+		v = l.compare(in.Op, t, args[0], args[1])
+	case simt.Shl, simt.Shr, simt.Sar:
+		v = l.shift(in.Op, t, args[0], uint8(in.Imm))
+	default:
+		v = l.arithmetic(in.Op, t, args)
+	}
+	l.val[in.Out] = v
+}
+
+// at appends a pointer to a column and returns where the element of a lane is from there, and the
+// distance of rows in bytes.
+func (l *lowering) pointTo(output bool, p simt.Param, ref, col int) (at asm.Mem, step int32) {
+	size := int32(p.Type.Bits() / 8)
+	key := column{output, ref, col}
+	if p.Layout == simt.Rows {
+		key.col = 0
+	}
+	k, ok := l.pointers[key]
+	if !ok {
+		k = int32(len(l.columns))
+		l.pointers[key] = k
+		l.columns = append(l.columns, key)
+	}
+	at = asm.Mem{Base: ptrReg, Index: uint8(rowReg), Scale: uint8(size)}
+	step = size
+	n := node{kind: pointer, num: k}
+	if p.Layout == simt.Rows && p.Width > 1 {
+		step = size * int32(p.Width)
+		at = asm.Mem{Base: ptrReg, Disp: int32(col) * size}
+		n.side = step
+	}
+	l.add(n)
+	return at, step
+}
+
+// load returns the elements of a column.
+func (l *lowering) load(output bool, p simt.Param, ref, col int) reg {
+	at, step := l.pointTo(output, p, ref, col)
+	together := p.Layout == simt.Columns || p.Width == 1
+	next := func() asm.Mem { m := at; at.Disp += step; return m }
+	switch {
+	case together && wide(p.Type):
+		return l.opAt(asm.Move, asm.Y, 0, at)
+	case together && p.Type == simt.U8:
+		return l.opAt(asm.BToD, asm.X, 0, at)
+	case together && p.Type == simt.U16:
+		return l.opAt(asm.WToD, asm.X, 0, at)
+	case together:
+		return l.opAt(asm.Move, asm.X, 0, at)
+	case wide(p.Type):
+		low := l.opAt(asm.Load64, asm.X, 0, next())
+		low = l.opAt(asm.Insert64, asm.X, 1, next(), low)
+		high := l.opAt(asm.Load64, asm.X, 0, next())
+		high = l.opAt(asm.Insert64, asm.X, 1, next(), high)
+		return l.opImm(asm.Join, asm.Y, 1, low, high)
+	case p.Type == simt.U8, p.Type == simt.U16:
+		in, each := asm.Insert8, uint8(4)
+		if p.Type == simt.U16 {
+			in, each = asm.Insert16, 2
+		}
+		v := l.zero()
+		for lane := range uint8(lanes) {
+			v = l.opAt(in, asm.X, each*lane, next(), v)
+		}
+		return v
+	}
+	v := l.opAt(asm.Load32, asm.X, 0, next())
+	for lane := uint8(1); lane < lanes; lane++ {
+		v = l.opAt(asm.Insert32, asm.X, lane, next(), v)
+	}
+	return v
+}
+
+// store writes a column; where a mask is on, the other lanes get what is there already.
+func (l *lowering) store(in *simt.Instr, t simt.Type, v reg) {
+	p := l.m.Outputs[in.Ref]
+	if l.mask != none {
+		v = l.choose(t, l.mask, v, l.load(true, p, in.Ref, int(in.Imm)))
+	}
+	together := p.Layout == simt.Columns || p.Width == 1
+	switch { // before the pointer, as its register is the next node's alone
+	case wide(t) && !together:
+		high := l.opImm(asm.Upper, asm.Y, 1, v)
+		at, step := l.pointTo(true, p, in.Ref, int(in.Imm))
+		for lane := range uint8(lanes) {
+			l.storeAt(asm.Extract64, asm.X, lane&1, at, []reg{v, high}[lane/2])
+			at.Disp += step
+		}
+		return
+	case together && t == simt.U16:
+		v = l.op(asm.PackW, asm.X, v, v)
+	case together && t == simt.U8:
+		v = l.op(asm.ShuffB, asm.X, v, l.splat32(0x0C080400))
+	}
+	at, step := l.pointTo(true, p, in.Ref, int(in.Imm))
+	if together {
+		inst := map[simt.Type]*asm.Inst{simt.U16: asm.Store64, simt.U8: asm.Store32}[t]
+		if inst == nil {
+			inst = asm.MoveTo
+		}
+		l.storeAt(inst, width(t), 0, at, v)
+		return
+	}
+	inst, each := asm.Extract32, uint8(1)
+	switch t {
+	case simt.U16:
+		inst, each = asm.Extract16, 2
+	case simt.U8:
+		inst, each = asm.Extract8, 4
+	}
+	for lane := range uint8(lanes) {
+		l.storeAt(inst, asm.X, each*lane, at, v)
+		at.Disp += step
+	}
+}
+
+// branch runs each block if a lane takes it. Results have places that the blocks fill, the second one
+// for its lanes alone.
+func (l *lowering) branch(br *simt.Branch, condition reg) {
+	outer := l.mask
+	yes := condition
+	no := l.op(asm.Xor, asm.X, condition, l.ones())
+	if outer != none {
+		yes = l.op(asm.And, asm.X, condition, outer)
+		no = l.op(asm.AndNot, asm.X, condition, outer)
+	}
+	results := make([]reg, len(br.Results))
+	for i := range results {
+		results[i] = l.variable()
+		l.val[br.Results[i]] = results[i]
+	}
+	l.guarded(yes, br.Then, func() {
+		for i, v := range br.ThenYield {
+			l.put(results[i], l.val[v])
+		}
+	})
+	l.guarded(no, br.Else, func() {
+		for i, v := range br.ElseYield {
+			l.put(results[i], l.choose(l.m.Types[v], no, l.val[v], results[i]))
+		}
+	})
+	l.mask = outer
+}
+
+// guarded lowers a block that runs if a mask holds in any lane, and for its lanes.
+func (l *lowering) guarded(mask reg, b simt.Block, yield func()) {
+	l.mask = mask
+	l.enter()
+	l.block(b)
+	yield()
+	body, cost := l.leave()
+	l.add(node{kind: guard, args: [3]reg{mask}, body: body})
+	l.cost[len(l.cost)-1] += cost
+}
+
+// loop runs turns while a lane continues. The carried values and the lanes that take part have places
+// that each turn fills at its end; as their new values are computed before the first is put, they may be
+// each other's.
+func (l *lowering) loop(lp *simt.Repeat) {
+	outer := l.mask
+	active := l.variable()
+	places := make([]reg, len(lp.Init))
+	for i, v := range lp.Init {
+		places[i] = l.variable()
+		l.put(places[i], l.val[v])
+		l.val[lp.Carried[i]], l.val[lp.Results[i]] = places[i], places[i]
+	}
+	if outer == none {
+		l.put(active, l.ones())
+	} else {
+		l.put(active, outer)
+	}
+	l.mask = active
+	l.enter()
+	l.block(lp.Body)
+	next := make([]reg, len(places))
+	for i, v := range lp.Next {
+		next[i] = l.choose(l.m.Types[v], active, l.val[v], places[i])
+	}
+	more := l.op(asm.And, asm.X, active, l.val[lp.Continue])
+	for i, v := range next {
+		l.put(places[i], v)
+	}
+	l.put(active, more)
+	body, cost := l.leave()
+	l.add(node{kind: loop, args: [3]reg{active}, num: int32(lp.Most), body: body})
+	const turn = 6 // the instructions of a turn itself
+	l.cost[len(l.cost)-1] += min(cost+turn, maxCost+1) * int64(lp.Most)
+	l.mask = outer
+}
+
+func unknown(op simt.Op, t simt.Type) string {
+	return fmt.Sprintf("BUG: x86: %v of %v", op, t)
+}

@@ -1,0 +1,138 @@
+//go:build amd64 && !noasm
+
+package x86
+
+import (
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/simt/simttest"
+	"golang.org/x/sys/unix"
+)
+
+// denied is set in the child process of TestDeniedWrites.
+const denied = "PCE_TEST_DENY_WRITE_EXECUTE"
+
+// TestDeniedWrites runs code in a process whose pages cannot become executable once they were writable.
+func TestDeniedWrites(t *testing.T) {
+	needCode(t)
+	if os.Getenv(denied) != "" {
+		runtime.LockOSThread()
+		const setMDWE, refuseGain = 65, 1
+		if err := unix.Prctl(setMDWE, refuseGain, 0, 0, 0); err != nil {
+			t.Skipf("SKIPPED: this kernel has no PR_SET_MDWE (%v); Linux 6.3 has it", err)
+		}
+		mem, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unix.Mprotect(mem, unix.PROT_READ|unix.PROT_EXEC) == nil {
+			t.Fatal("the kernel still lets written pages become executable")
+		}
+		same(t, rand.New(rand.NewPCG(1, 1)), sum(t, simt.F64, simt.Columns, 2), 9, 0, 9)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestDeniedWrites$", "-test.v")
+	cmd.Env = append(os.Environ(), denied+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if i := strings.Index(string(out), "SKIPPED"); i >= 0 {
+		t.Skip(strings.TrimSpace(strings.SplitN(string(out[i:]), "\n", 2)[0]))
+	}
+}
+
+// TestSharedExecutable runs code from memory that is mapped twice.
+func TestSharedExecutable(t *testing.T) {
+	needCode(t)
+	e, err := sharedExecutable([]byte{0xC3}) // a return
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.call([]uint64{0})
+	e.free()
+}
+
+// TestCodeFault reads memory that is not there: an error, and the process lives.
+func TestCodeFault(t *testing.T) {
+	needCode(t)
+	p, err := Compile(sum(t, simt.F32, simt.Columns, 1), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &state{args: make([]uint64, argPointers/8+len(p.columns)), frame: aligned(p.frame)}
+	x := make([]float32, 4)
+	p.columns[0].col = 1 << 40 // far away
+	if err := p.call(s, 0, 4, []any{x}, []any{x}); err == nil || !strings.Contains(err.Error(), "fault in native code") {
+		t.Errorf("%v, want ErrFault", err)
+	}
+	p.columns[0].col = 0
+	if err := p.call(s, 0, 4, []any{x}, []any{x}); err != nil || x[0] != 1 {
+		t.Errorf("after a fault: %v, %v", x, err)
+	}
+}
+
+// TestCodeCollector runs code in several goroutines whose stacks grow while garbage is collected.
+func TestCodeCollector(t *testing.T) {
+	needCode(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(1))
+	rng := rand.New(rand.NewPCG(3, 4))
+	m := simttest.Random(t, rng, 100)
+	p, err := Compile(m, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows = 203
+	in, want := simttest.Buffers(rng, m, rows)
+	if err := p.Run(t.Context(), 0, rows, in, want); err != nil {
+		t.Fatal(err)
+	}
+	length := 300 * time.Millisecond
+	if testing.Short() {
+		length = 50 * time.Millisecond
+	}
+	end := time.Now().Add(length)
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for depth := 0; time.Now().Before(end); depth = (depth + 1) % 200 {
+				_, got := simttest.Buffers(rand.New(rand.NewPCG(1, 1)), m, rows)
+				if err := deep(depth, func() error { return p.Run(t.Context(), 0, rows, in, got) }); err != nil {
+					t.Error(err)
+					return
+				}
+				for i := range want {
+					for k := range rows * m.Outputs[i].Width {
+						if g, w := simttest.ElementBits(got[i], k), simttest.ElementBits(want[i], k); g != w {
+							t.Errorf("output %d, element %d is %#x, want %#x", i, k, g, w)
+							return
+						}
+					}
+				}
+			}
+		})
+	}
+	wait.Wait()
+	runtime.GC()
+}
+
+// deep calls f from further down the stack.
+func deep(n int, f func() error) error {
+	var pad [128]byte
+	if n > 0 {
+		pad[n%128] = byte(n)
+		err := deep(n-1, f)
+		runtime.KeepAlive(&pad)
+		return err
+	}
+	return f()
+}

@@ -1,0 +1,86 @@
+package x86
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/simt/simttest"
+)
+
+// same runs rows lo to hi of a module by native code and by the interpreter, and reports the first
+// element that differs.
+func same(t testing.TB, rng *rand.Rand, m *simt.Module, rows, lo, hi int) bool {
+	t.Helper()
+	p, err := Compile(m, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Free()
+	run, err := simt.Compile(m, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, got := simttest.Buffers(rng, m, rows)
+	_, want := simttest.Buffers(rng, m, rows)
+	if err := p.Run(t.Context(), lo, hi, in, got); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Run(t.Context(), lo, hi, in, want); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		q := m.Outputs[i]
+		for k := range rows * q.Width {
+			if g, w := simttest.ElementBits(got[i], k), simttest.ElementBits(want[i], k); g != w {
+				row, col := k%rows, k/rows
+				if q.Layout == simt.Rows {
+					row, col = k/q.Width, k%q.Width
+				}
+				t.Errorf("rows %d to %d of %d: %s, row %d, column %d has the bits %#x, want %#x", lo, hi, rows, q.Name, row, col, g, w)
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func needCode(t testing.TB) {
+	t.Helper()
+	if Path() == "" {
+		t.Skip("SKIPPED: native code wants Linux and a processor with AVX2 and FMA; the interpreter's own tests run in kernels/simt")
+	}
+}
+
+// TestRandom compares random programs with the interpreter.
+func TestRandom(t *testing.T) {
+	needCode(t)
+	programs := 1500
+	if testing.Short() {
+		programs = 300
+	}
+	for seed := range programs {
+		rng := rand.New(rand.NewPCG(uint64(seed), 1))
+		m := simttest.Random(t, rng, 1+rng.IntN(120))
+		rows := 1 + rng.IntN(40)
+		lo := rng.IntN(rows)
+		if !same(t, rng, m, rows, lo, lo+1+rng.IntN(rows-lo)) {
+			t.Fatalf("seed %d:\n%s", seed, m.Text())
+		}
+	}
+}
+
+// FuzzBackEnds compares random programs with the interpreter.
+func FuzzBackEnds(f *testing.F) {
+	f.Add(uint64(1), uint8(50), uint8(9))
+	f.Fuzz(func(t *testing.T, seed uint64, size, rows uint8) {
+		needCode(t)
+		rng := rand.New(rand.NewPCG(seed, 2))
+		m := simttest.Random(t, rng, 1+int(size))
+		n := 1 + int(rows)
+		lo := rng.IntN(n)
+		if !same(t, rng, m, n, lo, lo+rng.IntN(n-lo+1)) {
+			t.Fatalf("%s", m.Text())
+		}
+	})
+}
