@@ -55,7 +55,7 @@ func (e *emitter) open(col *column, variable int) {
 		col.x = b.Select(col.there, b.Convert(e.t, x), b.Float(e.t, 0))
 		return
 	}
-	x = b.Select(col.there, x, b.Float(simt.F32, 0))
+	// What a missing cell's class is before it is chosen does not matter.
 	if !first.histograms {
 		codes := len(first.table)
 		for k := range codes {
@@ -69,11 +69,12 @@ func (e *emitter) open(col *column, variable int) {
 	}
 	slices.Sort(col.breaks)
 	col.breaks = slices.Compact(col.breaks)
-	e.classify(col, e.interval(col, x))
+	class := e.classOf(col, e.classes(col), x)
+	col.class = b.Select(col.there, class, b.Int(simt.I32, int64(len(col.points))))
 }
 
-// interval returns how many breaks are at most x: 0 below all of them.
-func (e *emitter) interval(col *column, x simt.Value) simt.Value {
+// classOf returns the class of x: that of the interval which is counted by the breaks that are at most x.
+func (e *emitter) classOf(col *column, classes []uint64, x simt.Value) simt.Value {
 	b, breaks := e.b, col.breaks
 	lo, hi := breaks[0], breaks[len(breaks)-1]
 	whole := !slices.ContainsFunc(breaks, func(x float64) bool { return x != math.Trunc(x) })
@@ -83,7 +84,7 @@ func (e *emitter) interval(col *column, x simt.Value) simt.Value {
 		table := make([]uint64, int(hi-lo)+2)
 		for i := range table {
 			n, _ := slices.BinarySearch(breaks, lo-1+float64(i)+0.5)
-			table[i] = uint64(n)
+			table[i] = classes[n]
 		}
 		return b.Gather(b.Table(simt.I32, table), place)
 	}
@@ -107,15 +108,17 @@ func (e *emitter) interval(col *column, x simt.Value) simt.Value {
 		below := b.Gather(table, b.Sub(next, b.Int(simt.I32, 1)))
 		count = b.Select(b.Binary(simt.Le, below, wide), next, count)
 	}
-	return count
+	return b.Gather(b.Table(simt.I32, classes), count)
 }
 
-// classify joins intervals on which every leaf of the variable is the same.
-func (e *emitter) classify(col *column, interval simt.Value) {
-	b := e.b
+// classes joins intervals on which every leaf of the variable is the same, and returns the class of each. The
+// one below all breaks comes last: what is outside of histograms is the floor in all leaves, so that tables
+// end alike.
+func (e *emitter) classes(col *column) []uint64 {
 	known := map[string]int{}
 	table := make([]uint64, len(col.breaks)+1)
-	for i := range table {
+	for k := range table {
+		i := (k + 1) % len(table)
 		x := math.Inf(-1)
 		if i > 0 {
 			x = col.breaks[i-1]
@@ -135,8 +138,7 @@ func (e *emitter) classify(col *column, interval simt.Value) {
 		}
 		table[i] = uint64(class)
 	}
-	class := b.Gather(b.Table(simt.I32, table), interval)
-	col.class = b.Select(col.there, class, b.Int(simt.I32, int64(len(col.points))))
+	return table
 }
 
 // leaf emits a leaf.

@@ -28,8 +28,8 @@ func (a *allocator) node(n *node) {
 		a.compute(n)
 	case fma:
 		a.fma(n)
-	case gather:
-		a.gather(n)
+	case fetch:
+		a.fetch(n)
 	case pointer:
 		a.out.Load(ptrReg, asm.At(argsReg, argPointers+8*n.num))
 		if n.side != 0 {
@@ -151,23 +151,35 @@ func (a *allocator) become(n *node, d asm.Reg) {
 	a.file[d], a.loc[n.dst], a.next[n.dst] = n.dst, int8(d), n.first
 }
 
-// gather encodes a lookup. Result, indices and mask have registers of their own; the mask is used up.
-func (a *allocator) gather(n *node) {
-	index := a.use(n.args[0], n.next[0])
-	a.next[n.dst] = n.first
-	d := a.take(n.dst)
-	a.next[none] = never
-	mask := a.take(none) // for the time of this node
-	a.file[mask], a.loc[none] = none, -1
-	a.out.VEX(asm.EqualD, asm.Y, mask, mask, asm.R(mask))
-	a.out.VEX(asm.Xor, asm.X, d, d, asm.R(d)) // the old value would be waited for
-	at := n.at
-	at.Base, at.Index, at.Vector = poolReg, uint8(index), true
-	a.out.VEX(n.in, n.w, d, mask, asm.M(at))
+// fetch encodes loads from a table by the indices of some lanes, which are read from memory: of 16
+// bytes for lanes imm and imm + 2, of 8 for lanes imm and imm + 1, of 4 for all.
+func (a *allocator) fetch(n *node) {
+	a.store(n.args[0])
+	index := a.place(n.args[0])
 	a.ends(n)
+	d := a.result(n)
+	lane := func(i uint8) asm.Operand {
+		a.out.LoadNarrow(tempReg, index.Shift(4*int32(i)))
+		m := n.at
+		m.Base, m.Index = poolReg, uint8(tempReg)
+		return asm.M(m)
+	}
+	switch n.num {
+	case 16:
+		a.out.VEX(asm.Move, asm.X, d, 0, lane(n.imm))
+		a.out.VEX(asm.Join, asm.Y, d, d, lane(n.imm+2), 1)
+	case 8:
+		a.out.VEX(asm.Load64, asm.X, d, 0, lane(n.imm))
+		a.out.VEX(asm.InsertTop, asm.X, d, d, lane(n.imm+1))
+	default:
+		a.out.VEX(asm.Load32, asm.X, d, 0, lane(0))
+		for i := uint8(1); i < lanes; i++ {
+			a.out.VEX(asm.Insert32, asm.X, d, d, lane(i), i)
+		}
+	}
 }
 
-// program is the native code of a module.
+// machine is the machine code of a module.
 type machine struct {
 	bytes []byte
 	frame int // bytes

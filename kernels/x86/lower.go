@@ -28,6 +28,7 @@ type lowering struct {
 	mask     reg // the lanes that take part; none: all
 	columns  []column
 	pointers map[column]int32
+	spans    map[simt.Value]span
 }
 
 // lanes is how many rows a vector register has.
@@ -46,15 +47,24 @@ func width(t simt.Type) asm.Width {
 
 // lower makes nodes of a verified module.
 func lower(m *simt.Module) (l *lowering, body *block, cost int64) {
-	l = &lowering{code: newCode(), m: m, val: make([]reg, len(m.Types)), pointers: map[column]int32{}}
+	l = &lowering{code: newCode(), m: m, val: make([]reg, len(m.Types)), pointers: map[column]int32{}, spans: map[simt.Value]span{}}
 	l.block(m.Body)
 	body, cost = l.leave()
 	return l, body, cost
 }
 
+// block lowers the instructions of a block. Lookups by one index in two tables are done together, where
+// the first one is.
 func (l *lowering) block(b simt.Block) {
+	partners := l.partners(b)
 	for i := range b {
-		l.instr(&b[i])
+		if in := &b[i]; in.Op != simt.Gather || l.val[in.Out] == none {
+			if k, ok := partners[i]; ok {
+				l.lookupBoth(in, &b[k])
+			} else {
+				l.instr(in)
+			}
+		}
 	}
 }
 
@@ -108,7 +118,7 @@ func (l *lowering) instr(in *simt.Instr) {
 		l.store(in, t, args[0])
 		return
 	case simt.Gather:
-		v = l.gather(in.Ref, args[0])
+		v = l.lookup(in.Ref, in.Args[0])
 	case simt.If:
 		l.branch(in.If, args[0])
 		return
@@ -129,9 +139,10 @@ func (l *lowering) instr(in *simt.Instr) {
 		v = l.arithmetic(in.Op, t, args)
 	}
 	l.val[in.Out] = v
+	l.bound(in, out)
 }
 
-// at appends a pointer to a column and returns where the element of a lane is from there, and the
+// pointTo appends a pointer to a column and returns where the element of a lane is from there, and the
 // distance of rows in bytes.
 func (l *lowering) pointTo(output bool, p simt.Param, ref, col int) (at asm.Mem, step int32) {
 	size := int32(p.Type.Bits() / 8)

@@ -15,7 +15,7 @@ type kind uint8
 const (
 	compute  kind = iota // an instruction
 	fma                  // args[0]·args[1] + args[2], by whichever form wastes no move
-	gather               // from a table in the pool at at.disp, by the indices args[0]
+	fetch                // loads from a table in the pool, by the indices args[0] of some lanes
 	pointer              // the general register AX = the pointer number imm, plus the row times stride
 	variable             // gives dst a place in the frame
 	put                  // stores args[0] in the place of dst
@@ -33,7 +33,7 @@ type node struct {
 	dst   reg
 	args  [3]reg
 	at    asm.Mem
-	num   int32 // the pointer, or the turns of a loop
+	num   int32 // the pointer, the turns of a loop, or the bytes that a fetch loads for a lane
 	side  int32 // the distance of rows in bytes, of a pointer
 	body  *block
 
@@ -66,7 +66,7 @@ type code struct {
 	open   []*block // innermost last
 	pool   []byte
 	consts map[string]reg
-	tables map[int]int32 // where a table of the module is in the pool
+	tables map[[2]int]int32 // where one or two tables of the module are in the pool
 	// known holds nodes that can be used again in their block and those within; undo lists its keys by
 	// block.
 	known map[node]reg
@@ -75,7 +75,7 @@ type code struct {
 }
 
 func newCode() *code {
-	c := &code{regs: make([]info, 1), consts: map[string]reg{}, tables: map[int]int32{}, known: map[node]reg{}}
+	c := &code{regs: make([]info, 1), consts: map[string]reg{}, tables: map[[2]int]int32{}, known: map[node]reg{}}
 	c.enter()
 	return c
 }

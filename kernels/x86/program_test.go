@@ -3,6 +3,7 @@ package x86
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -89,6 +90,86 @@ func TestTables(t *testing.T) {
 			}
 			p.Free()
 		}
+	}
+}
+
+// TestSpans looks up by indices and converts numbers whose bounds are known: on both sides of a bound,
+// through NaN, and where an integer has the bits of a float of another bound.
+func TestSpans(t *testing.T) {
+	needCode(t)
+	table := func(b *simt.Builder) int { return b.Table(simt.I32, []uint64{10, 11, 12, 13, 14}) }
+	f := func(b *simt.Builder, x float64) simt.Value { return b.Float(simt.F32, x) }
+	for name, index := range map[string]func(b *simt.Builder, x simt.Value) simt.Value{
+		"exact": func(b *simt.Builder, x simt.Value) simt.Value {
+			return b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, 0)), f(b, 4)))
+		},
+		"below": func(b *simt.Builder, x simt.Value) simt.Value {
+			return b.Convert(simt.I32, b.Unary(simt.Floor, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, -0.5)), f(b, 4))))
+		},
+		"above": func(b *simt.Builder, x simt.Value) simt.Value {
+			return b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, 0)), f(b, 5)))
+		},
+		"NaN first": func(b *simt.Builder, x simt.Value) simt.Value {
+			return b.Convert(simt.I32, b.Binary(simt.Max, f(b, 2), b.Binary(simt.Min, f(b, 3), x)))
+		},
+		"NaN bound": func(b *simt.Builder, x simt.Value) simt.Value {
+			return b.Convert(simt.I32, b.Binary(simt.Max, x, b.Binary(simt.Min, x, f(b, 3))))
+		},
+		"large": func(b *simt.Builder, x simt.Value) simt.Value {
+			return b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, 0)), f(b, 1<<31)))
+		},
+		"sum": func(b *simt.Builder, x simt.Value) simt.Value {
+			i := b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, -3)), f(b, 1)))
+			return b.Sub(b.Add(i, b.Int(simt.I32, 3)), b.Int(simt.I32, 1))
+		},
+		"wraps": func(b *simt.Builder, x simt.Value) simt.Value {
+			i := b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, 0)), f(b, 4)))
+			return b.Add(i, b.Int(simt.I32, 1<<31-3))
+		},
+		"bits": func(b *simt.Builder, x simt.Value) simt.Value {
+			i := b.Bitcast(simt.I32, f(b, 2))
+			return b.Select(b.Binary(simt.Lt, x, f(b, 1)), i, b.Bits(simt.I32, 0x3F800000))
+		},
+		"bytes": func(b *simt.Builder, x simt.Value) simt.Value {
+			return b.Convert(simt.I32, b.Convert(simt.U8, x))
+		},
+		"chosen": func(b *simt.Builder, x simt.Value) simt.Value {
+			g := b.Gather(table(b), b.Convert(simt.I32, x))
+			return b.Select(b.Binary(simt.Eq, x, x), b.Sub(g, b.Int(simt.I32, 10)), b.Int(simt.I32, -1))
+		},
+	} {
+		b := simt.NewBuilder("span")
+		in, out := b.Input("x", simt.F32, simt.Columns, 1), b.Output("y", simt.I32, simt.Columns, 1)
+		wide := b.Output("z", simt.I64, simt.Columns, 2)
+		x := b.Load(in, 0)
+		i := index(b, x)
+		b.Store(out, 0, b.Gather(table(b), i))
+		y := b.Add(b.Binary(simt.Min, f(b, 1000), b.Binary(simt.Max, f(b, -1000), x)), f(b, 0.5))
+		b.Store(wide, 0, b.Convert(simt.I64, b.Unary(simt.Floor, y)))
+		b.Store(wide, 1, b.Convert(simt.I64, b.Convert(simt.F64, x)))
+		m := module(t, b)
+		p, err := Compile(m, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := simt.Compile(m, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nan := float32(math.NaN())
+		rows := []float32{nan, 0, -0.1, -0.5, -1, -3, 0.9, 1, 3.9, 4, 4.1, 5, 6, 1e9, 1 << 31, -1 << 31, 1e20, -1e20, float32(math.Inf(1)), float32(math.Inf(-1))}
+		n := len(rows)
+		got, want := make([]int32, n), make([]int32, n)
+		gotWide, wantWide := make([]int64, 2*n), make([]int64, 2*n)
+		if err := errors.Join(p.Run(t.Context(), 0, n, []any{rows}, []any{got, gotWide}), run.Run(t.Context(), 0, n, []any{rows}, []any{want, wantWide})); err != nil {
+			t.Fatal(err)
+		}
+		for r := range rows {
+			if got[r] != want[r] || gotWide[r] != wantWide[r] || gotWide[n+r] != wantWide[n+r] {
+				t.Errorf("%s: of %v %d, %d, %d, want %d, %d, %d", name, rows[r], got[r], gotWide[r], gotWide[n+r], want[r], wantWide[r], wantWide[n+r])
+			}
+		}
+		p.Free()
 	}
 }
 

@@ -152,7 +152,7 @@ func (l *lowering) convert(from, to simt.Type, v simt.Value) reg {
 		}
 		return l.op(asm.PDToPS, asm.Y, x)
 	case from.Float():
-		return l.truncate(from, to, x)
+		return l.truncate(from, to, v)
 	case from == simt.I64:
 		switch to {
 		case simt.F64:
@@ -188,8 +188,8 @@ func (l *lowering) clip(t simt.Type, x reg) reg {
 }
 
 // truncate lowers a conversion of floats to integers, which saturates.
-func (l *lowering) truncate(from, to simt.Type, x reg) reg {
-	w := width(from)
+func (l *lowering) truncate(from, to simt.Type, value simt.Value) reg {
+	x, w := l.val[value], width(from)
 	minimum, maximum, toD, cmp := asm.MinPS, asm.MaxPS, asm.PSToD, asm.ComparePS
 	if from == simt.F64 {
 		minimum, maximum, toD, cmp = asm.MinPD, asm.MaxPD, asm.PDToD, asm.ComparePD
@@ -202,6 +202,10 @@ func (l *lowering) truncate(from, to simt.Type, x reg) reg {
 	case simt.I32:
 		// What does not fit is -2^31: right below, inverted above, cleared for NaN.
 		v := l.op(toD, w, x)
+		known, ok := l.spans[value]
+		if fits := ok && known.within(math.MinInt32, math.MaxInt32-1<<7); fits && !known.nan {
+			return v
+		}
 		above := l.opImm(cmp, w, lessOrEqual, number(1<<31), x)
 		there := l.opImm(cmp, w, ordered, x, x)
 		if from == simt.F64 {
@@ -209,8 +213,16 @@ func (l *lowering) truncate(from, to simt.Type, x reg) reg {
 		}
 		return l.op(asm.And, asm.X, l.op(asm.Xor, asm.X, v, above), there)
 	}
+	known, ok := l.spans[value]
 	if from == simt.F32 {
-		x, from = l.op(asm.PSToPD, asm.Y, x), simt.F64
+		x = l.op(asm.PSToPD, asm.Y, x)
+	}
+	if ok && known.within(math.MinInt32, math.MaxInt32) { // i32 is wide enough
+		v := l.widen(l.op(asm.PDToD, asm.Y, x))
+		if known.nan {
+			v = l.op(asm.And, asm.Y, v, l.opImm(asm.ComparePD, asm.Y, ordered, x, x))
+		}
+		return v
 	}
 	return l.truncate64(x)
 }

@@ -7,76 +7,165 @@ import (
 	"github.com/pce-engine/pce/kernels/x86/asm"
 )
 
-// Sizes of tables that are looked up by permutations of registers, in vectors of 32 bytes: a
-// permutation and a blend are quicker than the loads of a gather up to there.
-const maxVectors = 2
+// maxParts is the size of tables, in parts of 16 bytes, up to which lookups are permutations of registers
+// and blends. Beyond it loads are quicker, each lane on its own: processors take longer for a gather than
+// for these.
+const maxParts = 4
 
-// gather lowers a lookup in a table. Indices are clamped first.
-func (l *lowering) gather(ref int, index reg) reg {
-	t := &l.m.Tables[ref]
-	last := len(t.Bits) - 1
-	if last == 0 {
-		return l.splat(t.Type, t.Bits[0])
-	}
-	index = l.op(asm.MaxD, asm.X, index, l.zero())
-	index = l.op(asm.MinD, asm.X, index, l.splat32(uint32(last)))
-	perVector := 8
+// perPart returns how many elements of a table a part has.
+func perPart(t *simt.Table) int {
 	if wide(t.Type) {
-		perVector = 4
+		return 2
 	}
-	if n := (last + perVector) / perVector; n <= maxVectors {
-		return l.permute(t, index, perVector, n)
-	}
-	n := node{kind: gather, in: asm.GatherPS, w: asm.X, args: [3]reg{index}, at: asm.Mem{Scale: 4, Disp: l.table(ref)}}
-	if wide(t.Type) {
-		n.in, n.w, n.at.Scale = asm.GatherPD, asm.Y, 8
-	}
-	return l.value(n)
+	return 4
 }
 
-// elements appends elements of a table, u8 and u16 as 32 bits.
-func elements(b []byte, t simt.Type, bits []uint64) []byte {
-	for _, x := range bits {
-		if wide(t) {
-			b = binary.LittleEndian.AppendUint64(b, x)
+// small reports whether a table is looked up by permutations.
+func small(t *simt.Table) bool { return len(t.Bits) <= maxParts*perPart(t) }
+
+// partners pairs the lookups of a block that have one index, and large tables of one length and size of
+// elements.
+func (l *lowering) partners(b simt.Block) map[int]int {
+	type like struct {
+		index simt.Value
+		wide  bool
+		n     int
+	}
+	pairs, alone := map[int]int{}, map[like]int{}
+	for i := range b {
+		if b[i].Op != simt.Gather {
+			continue
+		}
+		t := &l.m.Tables[b[i].Ref]
+		if small(t) {
+			continue
+		}
+		key := like{b[i].Args[0], wide(t.Type), len(t.Bits)}
+		if first, ok := alone[key]; ok {
+			pairs[first] = i
+			delete(alone, key)
 		} else {
-			b = binary.LittleEndian.AppendUint32(b, uint32(x))
+			alone[key] = i
 		}
 	}
-	return b
+	return pairs
 }
 
-// table returns where a table is in the pool.
-func (l *lowering) table(ref int) int32 {
-	at, ok := l.tables[ref]
-	if !ok {
-		at = l.reserve(elements(nil, l.m.Tables[ref].Type, l.m.Tables[ref].Bits))
-		l.tables[ref] = at
+// clamp returns indices within a table.
+func (l *lowering) clamp(t *simt.Table, v simt.Value) reg {
+	index, last := l.val[v], len(t.Bits)-1
+	s, known := l.spans[v]
+	if !known || s.lo < 0 {
+		index = l.op(asm.MaxD, asm.X, index, l.zero())
 	}
+	if !known || s.hi > float64(last) {
+		index = l.op(asm.MinD, asm.X, index, l.splat32(uint32(last)))
+	}
+	return index
+}
+
+// lookup lowers a lookup in a table.
+func (l *lowering) lookup(ref int, v simt.Value) reg {
+	t := &l.m.Tables[ref]
+	if len(t.Bits) == 1 {
+		return l.splat(t.Type, t.Bits[0])
+	}
+	index := l.clamp(t, v)
+	if small(t) {
+		return l.permute(t, index)
+	}
+	at := asm.Mem{Disp: l.table(ref, ref), Scale: 4}
+	if !wide(t.Type) {
+		return l.fetch(4, 0, at, index)
+	}
+	at.Scale = 8
+	return l.opImm(asm.Join, asm.Y, 1, l.fetch(8, 0, at, index), l.fetch(8, 2, at, index))
+}
+
+func (l *lowering) fetch(bytes int32, lane uint8, at asm.Mem, index reg) reg {
+	return l.value(node{kind: fetch, num: bytes, imm: lane, at: at, args: [3]reg{index}})
+}
+
+// lookupBoth lowers two lookups by one index. The tables lie in the pool element by element, so that a load
+// has a lane's elements of both.
+func (l *lowering) lookupBoth(one, two *simt.Instr) {
+	t := &l.m.Tables[one.Ref]
+	index := l.clamp(t, one.Args[0])
+	at := asm.Mem{Disp: l.table(one.Ref, two.Ref), Scale: 8}
+	if !wide(t.Type) {
+		low, high := l.fetch(8, 0, at, index), l.fetch(8, 2, at, index)
+		l.val[one.Out] = l.opImm(asm.Shuffle, asm.X, 0x88, low, high)
+		l.val[two.Out] = l.opImm(asm.Shuffle, asm.X, 0xDD, low, high)
+		return
+	}
+	index = l.shift(simt.Shl, simt.I32, index, 1) // in units of 8 bytes
+	even, odd := l.fetch(16, 0, at, index), l.fetch(16, 1, at, index)
+	l.val[one.Out] = l.op(asm.UnpackLow, asm.Y, even, odd)
+	l.val[two.Out] = l.op(asm.UnpackHigh, asm.Y, even, odd)
+}
+
+// element appends an element of a table, u8 and u16 as 32 bits.
+func element(b []byte, t simt.Type, bits uint64) []byte {
+	if wide(t) {
+		return binary.LittleEndian.AppendUint64(b, bits)
+	}
+	return binary.LittleEndian.AppendUint32(b, uint32(bits))
+}
+
+// table returns where two tables are in the pool, element by element, or one.
+func (l *lowering) table(one, two int) int32 {
+	at, ok := l.tables[[2]int{one, two}]
+	if ok {
+		return at
+	}
+	t, u := &l.m.Tables[one], &l.m.Tables[two]
+	var b []byte
+	for i, bits := range t.Bits {
+		b = element(b, t.Type, bits)
+		if one != two {
+			b = element(b, u.Type, u.Bits[i])
+		}
+	}
+	at = l.reserve(b)
+	l.tables[[2]int{one, two}] = at
 	return at
 }
 
-// permute looks up in tables of one or two vectors. A permutation takes the index's low three bits, of
-// 32-bit places; which of two vectors it is for is told by the bit above, moved to the sign.
-func (l *lowering) permute(t *simt.Table, index reg, perVector, vectors int) reg {
-	const w = asm.Y
-	places := index
-	if wide(t.Type) { // 2i and 2i + 1
-		low := l.op(asm.AddQ, w, l.widen(index), l.widen(index))
-		places = l.op(asm.Or, w, low, l.opImm(asm.ShlQ, w, 32, low))
-		places = l.op(asm.Or, w, places, l.splat64(1<<32))
-	}
-	var found [maxVectors]reg
-	for i := range vectors {
-		part := t.Bits[i*perVector : min((i+1)*perVector, len(t.Bits))]
-		b := elements(make([]byte, 0, 32), t.Type, part)
-		found[i] = l.op(asm.Permute, w, places, l.constant(append(b, make([]byte, 32-len(b))...)))
-	}
-	if vectors == 1 {
-		return found[0]
-	}
+// permute looks up in a small table. Parts are permuted by the index's low bits; the bits above choose
+// among parts, each moved to the sign.
+func (l *lowering) permute(t *simt.Table, index reg) reg {
+	per, w, permute, blend := perPart(t), asm.X, asm.PermilPS, asm.BlendPS
+	places, bit := index, uint8(29)
+	choice := func(bit uint8) reg { return l.opImm(asm.ShlD, asm.X, bit, index) }
 	if wide(t.Type) {
-		return l.op3(asm.BlendPD, w, found[0], found[1], l.opImm(asm.ShlQ, w, 61, l.widen(index)))
+		w, permute, blend = asm.Y, asm.PermilPD, asm.BlendPD
+		q := l.widen(index)
+		places, bit = l.op(asm.AddQ, w, q, q), 62
+		choice = func(bit uint8) reg { return l.opImm(asm.ShlQ, w, bit, q) }
 	}
-	return l.op3(asm.BlendPS, asm.X, found[0], found[1], l.opImm(asm.ShlD, asm.X, 28, index))
+	var parts []reg
+	for rest := t.Bits; len(rest) > 0; rest = rest[min(per, len(rest)):] {
+		n := min(per, len(rest))
+		if n == 1 {
+			parts = append(parts, l.splat(t.Type, rest[0]))
+			continue
+		}
+		b := make([]byte, 0, 32)
+		for i := range 32 / (16 / per) {
+			b = element(b, t.Type, rest[min(i%per, n-1)])
+		}
+		parts = append(parts, l.op(permute, w, l.constant(b), places))
+	}
+	for ; len(parts) > 1; bit-- {
+		var joined []reg
+		for i := 0; i < len(parts); i += 2 {
+			if i+1 == len(parts) {
+				joined = append(joined, parts[i])
+				continue
+			}
+			joined = append(joined, l.op3(blend, w, parts[i], parts[i+1], choice(bit)))
+		}
+		parts = joined
+	}
+	return parts[0]
 }

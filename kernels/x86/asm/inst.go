@@ -123,6 +123,7 @@ var (
 	Extract16 = inst("VPEXTRW", m0F3A, p66, 0x15, FormStore, of(onlyX), sized(2), immediate, memoryOnly)
 	Extract32 = inst("VPEXTRD", m0F3A, p66, 0x16, FormStore, of(onlyX), sized(4), immediate, memoryOnly)
 	Extract64 = inst("VPEXTRQ", m0F3A, p66, 0x16, FormStore, of(onlyX), sized(8), immediate, memoryOnly, w1)
+	InsertTop = inst("VMOVHPS", m0F, 0, 0x16, FormTwo, of(onlyX), sized(8), memoryOnly) // to the second 64 bits
 	Join      = inst("VINSERTI128", m0F3A, p66, 0x38, FormTwo, of(onlyY), half, immediate)
 	Upper     = inst("VEXTRACTI128", m0F3A, p66, 0x39, FormStore, of(onlyY), half, immediate)
 
@@ -209,14 +210,18 @@ var (
 	BToD   = inst("VPMOVZXBD", m0F38, p66, 0x31, FormLoad, plain, quarter)
 	WToD   = inst("VPMOVZXWD", m0F38, p66, 0x33, FormLoad, plain, half)
 
-	PackW   = inst("VPACKUSDW", m0F38, p66, 0x2B, FormTwo)
-	Shuffle = inst("VSHUFPS", m0F, 0, 0xC6, FormTwo, immediate)
-	ShuffB  = inst("VPSHUFB", m0F38, p66, 0x00, FormTwo)
-	SwapD   = inst("VPSHUFD", m0F, p66, 0x70, FormLoad, immediate)
+	PackW      = inst("VPACKUSDW", m0F38, p66, 0x2B, FormTwo)
+	Shuffle    = inst("VSHUFPS", m0F, 0, 0xC6, FormTwo, immediate)
+	UnpackLow  = inst("VUNPCKLPD", m0F, p66, 0x14, FormTwo, pd)
+	UnpackHigh = inst("VUNPCKHPD", m0F, p66, 0x15, FormTwo, pd)
+	ShuffB     = inst("VPSHUFB", m0F38, p66, 0x00, FormTwo)
+	SwapD      = inst("VPSHUFD", m0F, p66, 0x70, FormLoad, immediate)
 )
 
 // Lookups.
 var (
+	PermilPS = inst("VPERMILPS", m0F38, p66, 0x0C, FormTwo, ps)         // v at the indices in r/m, in parts of 16 bytes
+	PermilPD = inst("VPERMILPD", m0F38, p66, 0x0D, FormTwo, pd)         // which are in bit 1
 	Permute  = inst("VPERMD", m0F38, p66, 0x36, FormTwo, of(onlyY), ps) // r/m at the indices in v
 	GatherPS = inst("VGATHERDPS", m0F38, p66, 0x92, FormGather, plain, sized(4), memoryOnly)
 	GatherPD = inst("VGATHERDPD", m0F38, p66, 0x92, FormGather, plain, sized(8), memoryOnly, w1)

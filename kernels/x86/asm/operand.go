@@ -74,6 +74,12 @@ func (o Operand) IsReg() bool { return !o.isMem }
 // Reg returns the vector register that the operand is.
 func (o Operand) Reg() Reg { return Reg(o.reg) }
 
+// Shift returns the operand, which is memory, so many bytes further on.
+func (o Operand) Shift(bytes int32) Operand {
+	o.mem.Disp += bytes
+	return o
+}
+
 // M returns memory as an operand.
 func M(m Mem) Operand { return Operand{isMem: true, mem: m} }
 
