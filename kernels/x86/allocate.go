@@ -21,6 +21,7 @@ const (
 	endReg   = asm.R8
 	ptrReg   = asm.AX
 	tempReg  = asm.R9
+	highReg  = asm.R10
 )
 
 // slotBytes is the size of a place in the frame.

@@ -151,19 +151,46 @@ func (a *allocator) become(n *node, d asm.Reg) {
 	a.file[d], a.loc[n.dst], a.next[n.dst] = n.dst, int8(d), n.first
 }
 
-// fetch encodes loads from a table by the indices of some lanes, which are read from memory: of 16
-// bytes for lanes imm and imm + 2, of 8 for lanes imm and imm + 1, of 4 for all.
+// fetch encodes loads from a table by the indices of some lanes: of 16 bytes for lanes imm and imm + 2, of 8
+// for lanes imm and imm + 1, of 4 for all. Indices come from a register, or from memory where they are
+// already: a load from what was just stored would wait.
 func (a *allocator) fetch(n *node) {
-	a.store(n.args[0])
-	index := a.place(n.args[0])
-	a.ends(n)
-	d := a.result(n)
-	lane := func(i uint8) asm.Operand {
-		a.out.LoadNarrow(tempReg, index.Shift(4*int32(i)))
+	r := n.args[0]
+	var lane func(i uint8) asm.Operand
+	from := func(g asm.GPR) asm.Operand {
 		m := n.at
-		m.Base, m.Index = poolReg, uint8(tempReg)
+		m.Base, m.Index = poolReg, uint8(g)
 		return asm.M(m)
 	}
+	if a.loc[r] < 0 {
+		index := a.place(r)
+		lane = func(i uint8) asm.Operand {
+			a.out.LoadNarrow(tempReg, index.Shift(4*int32(i)))
+			return from(tempReg)
+		}
+	} else {
+		v := a.use(r, n.next[0])
+		if n.num != 8 || n.imm == 0 {
+			a.out.VEX(asm.ToGPR, asm.X, v, 0, asm.G(tempReg)) // lanes 0 and 1
+		}
+		if n.num != 8 || n.imm == 2 {
+			a.out.VEX(asm.TopToGPR, asm.X, v, 0, asm.G(highReg), 1) // lanes 2 and 3
+		}
+		lane = func(i uint8) asm.Operand {
+			g := tempReg
+			if i >= 2 {
+				g = highReg
+			}
+			if i&1 == 0 {
+				a.out.MoveNarrow(ptrReg, g)
+				return from(ptrReg)
+			}
+			a.out.Shr(g, 32)
+			return from(g)
+		}
+	}
+	a.ends(n)
+	d := a.result(n)
 	switch n.num {
 	case 16:
 		a.out.VEX(asm.Move, asm.X, d, 0, lane(n.imm))

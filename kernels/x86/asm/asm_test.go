@@ -70,11 +70,17 @@ func (l *listing) vex(in *Inst) {
 			l.operand(in, w, "", reg, v, o, name, func(c *Code, imm ...byte) { c.VEX(in, w, reg, v, o, imm...) })
 		}
 		if !in.onlyMem {
+			name := func(r Reg) string {
+				if in.class == fromGPR {
+					return gprNames[r]
+				}
+				return vector(smaller(w, in.shrinkRM), r)
+			}
 			for r := range Reg(16) {
-				emit(r, 0, R(0), vector(smaller(w, in.shrinkRM), 0))
-				emit(0, r, R(0), vector(smaller(w, in.shrinkRM), 0))
-				emit(0, 0, R(r), vector(smaller(w, in.shrinkRM), r))
-				emit(r, 15-r, R((r+5)%16), vector(smaller(w, in.shrinkRM), (r+5)%16))
+				emit(r, 0, R(0), name(0))
+				emit(0, r, R(0), name(0))
+				emit(0, 0, R(r), name(r))
+				emit(r, 15-r, R((r+5)%16), name((r+5)%16))
 			}
 		}
 		if in.noMem {
@@ -272,6 +278,8 @@ func (l *listing) generals() {
 		}
 		l.add(fmt.Sprintf("ADDQ $7, %s", n), func(c *Code) { c.AddImm(g, 7) })
 		l.add(fmt.Sprintf("SUBQ $-7, %s", n), func(c *Code) { c.SubImm(g, -7) })
+		l.add(fmt.Sprintf("SHRQ $32, %s", n), func(c *Code) { c.Shr(g, 32) })
+		l.add(fmt.Sprintf("MOVL %s, R10", n), func(c *Code) { c.MoveNarrow(R10, g) })
 		l.add(fmt.Sprintf("TESTL %s, %s", n, n), func(c *Code) { c.Test(g) })
 		l.add(fmt.Sprintf("IMUL3Q $1000000, %s, R9", n), func(c *Code) { c.Mul(R9, G(g), 1000000) })
 	}

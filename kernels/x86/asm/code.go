@@ -107,6 +107,15 @@ func (c *Code) Load(dst GPR, from Operand) { c.legacy(false, uint8(dst), from, 0
 // LoadNarrow appends a load of 32 bits, with zeros above.
 func (c *Code) LoadNarrow(dst GPR, from Operand) { c.legacy(true, uint8(dst), from, 0x8B) }
 
+// MoveNarrow appends a move of 32 bits, with zeros above.
+func (c *Code) MoveNarrow(dst, src GPR) { c.legacy(true, uint8(src), G(dst), 0x89) }
+
+// Shr appends a shift to the right.
+func (c *Code) Shr(dst GPR, by uint8) {
+	c.legacy(false, 5, G(dst), 0xC1)
+	c.bytes = append(c.bytes, by)
+}
+
 // Store appends a store of 64 bits.
 func (c *Code) Store(to Operand, src GPR) { c.legacy(false, uint8(src), to, 0x89) }
 

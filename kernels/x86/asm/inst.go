@@ -124,6 +124,8 @@ var (
 	Extract32 = inst("VPEXTRD", m0F3A, p66, 0x16, FormStore, of(onlyX), sized(4), immediate, memoryOnly)
 	Extract64 = inst("VPEXTRQ", m0F3A, p66, 0x16, FormStore, of(onlyX), sized(8), immediate, memoryOnly, w1)
 	InsertTop = inst("VMOVHPS", m0F, 0, 0x16, FormTwo, of(onlyX), sized(8), memoryOnly) // to the second 64 bits
+	ToGPR     = inst("VMOVQ", m0F, p66, 0x7E, FormStore, of(onlyX), w1, registers(fromGPR), registersOnly)
+	TopToGPR  = inst("VPEXTRQ", m0F3A, p66, 0x16, FormStore, of(onlyX), immediate, w1, registers(fromGPR), registersOnly)
 	Join      = inst("VINSERTI128", m0F3A, p66, 0x38, FormTwo, of(onlyY), half, immediate)
 	Upper     = inst("VEXTRACTI128", m0F3A, p66, 0x39, FormStore, of(onlyY), half, immediate)
 
