@@ -16,12 +16,11 @@
 //
 // # Machine code in a Go process
 //
-// Code is written to pages that are executable only afterwards, and never comes from a file. A call is one of an
-// assembly function that does not grow the stack while it runs; the code calls nothing, uses no stack and
-// changes none of the registers that Go keeps. The garbage collector and the scheduler wait for a call to
-// end, as its instructions are no safe points, so a call is short: callNodes bounds it. Indices of tables are
-// clamped, and columns are checked before a call, so that no address is outside the buffers; a fault
-// nevertheless becomes an error.
+// Code is written to pages that are executable only afterwards, and never comes from a file. It is called by an
+// assembly function; it calls nothing, uses no stack and leaves the stack and frame pointers alone. The garbage
+// collector and the scheduler wait for a call to end, as they cannot interrupt its instructions, so a call is
+// short: callNodes bounds it. Indices of tables are clamped, and columns are checked before a call, so that
+// every address is inside the buffers; a fault nevertheless becomes an error.
 //
 // # Errors
 //

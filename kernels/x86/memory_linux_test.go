@@ -3,11 +3,15 @@
 package x86
 
 import (
+	"flag"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
+	"runtime/trace"
 	"strings"
 	"sync"
 	"testing"
@@ -81,9 +85,20 @@ func TestCodeFault(t *testing.T) {
 	}
 }
 
-// TestCodeCollector runs code in several goroutines whose stacks grow while garbage is collected.
+// TestCodeCollector runs code in several goroutines whose stacks grow, while garbage is collected, samples
+// are taken for a CPU profile, and execution is traced.
 func TestCodeCollector(t *testing.T) {
 	needCode(t)
+	if err := pprof.StartCPUProfile(io.Discard); err != nil { // the whole test binary is profiled already
+		t.Log(err)
+	} else {
+		defer pprof.StopCPUProfile()
+	}
+	if err := trace.Start(io.Discard); err != nil {
+		t.Log(err)
+	} else {
+		defer trace.Stop()
+	}
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 	rng := rand.New(rand.NewPCG(3, 4))
 	m := simttest.Random(t, rng, 100)
@@ -96,11 +111,7 @@ func TestCodeCollector(t *testing.T) {
 	if err := p.Run(t.Context(), 0, rows, in, want); err != nil {
 		t.Fatal(err)
 	}
-	length := 300 * time.Millisecond
-	if testing.Short() {
-		length = 50 * time.Millisecond
-	}
-	end := time.Now().Add(length)
+	end := time.Now().Add(*collected)
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
@@ -124,6 +135,9 @@ func TestCodeCollector(t *testing.T) {
 	wait.Wait()
 	runtime.GC()
 }
+
+// collected is how long TestCodeCollector runs.
+var collected = flag.Duration("collected", 200*time.Millisecond, "how long code runs while garbage is collected")
 
 // deep calls f from further down the stack.
 func deep(n int, f func() error) error {

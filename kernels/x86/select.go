@@ -244,7 +244,7 @@ func (l *lowering) truncate64(x reg) reg {
 }
 
 // doubles lowers a conversion of i64 to f64: both halves are put into mantissas of fixed exponents, and
-// the sum of what they stand for rounds once.
+// the sum of the two numbers rounds once.
 func (l *lowering) doubles(x reg) reg {
 	const w = asm.Y
 	number := func(f float64) reg { return l.splat64(math.Float64bits(f)) }

@@ -152,14 +152,8 @@ func (l *listing) evexes(in *Inst) {
 
 // destination returns the name of the register reg.
 func (in *Inst) destination(w Width, reg Reg) string {
-	switch in.class {
-	case toGPR:
+	if in.class == toGPR {
 		return gprNames[reg]
-	case toMask:
-		return "K" + strconv.Itoa(int(reg))
-	}
-	if w == Z && in.shrinkReg > 0 {
-		return vector(smaller(w, in.shrinkReg), reg)
 	}
 	return vector(smaller(w, in.shrinkReg), reg)
 }

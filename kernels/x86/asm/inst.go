@@ -23,12 +23,9 @@ func (in *Inst) HasImm() bool { return in.imm }
 type class uint8
 
 const (
-	vectors  class = iota
-	fromGPR        // the r/m operand is a general register
-	toGPR          // reg is a general register
-	toMask         // reg is a mask register
-	masks          // all are mask registers
-	fromMask       // the r/m operand is a mask register
+	vectors class = iota
+	fromGPR       // the r/m operand is a general register
+	toGPR         // reg is a general register
 )
 
 // Inst is a vector instruction.
@@ -97,7 +94,6 @@ func only(in *Inst) { in.vex = false }
 func half(in *Inst)          { in.shrinkRM = 1 }
 func quarter(in *Inst)       { in.shrinkRM = 2 }
 func halfReg(in *Inst)       { in.shrinkReg = 1 }
-func quarterReg(in *Inst)    { in.shrinkReg = 2 }
 func sized(n byte) mod       { return func(in *Inst) { in.scalar = n } }
 func digit(d byte) mod       { return func(in *Inst) { in.digit = d } }
 func registers(k class) mod  { return func(in *Inst) { in.class = k } }
@@ -105,7 +101,6 @@ func lettered(in *Inst)      { in.suffix = true }
 func registersOnly(in *Inst) { in.noMem = true }
 func memoryOnly(in *Inst)    { in.onlyMem = true }
 func halfElement(in *Inst)   { in.elem = 4 }
-func doubleElement(in *Inst) { in.elem = 8 }
 
 // Moves.
 var (

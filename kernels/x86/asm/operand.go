@@ -62,9 +62,6 @@ type Operand struct {
 // R returns a vector register as an operand.
 func R(r Reg) Operand { return Operand{reg: uint8(r)} }
 
-// K returns a mask register as an operand.
-func K(k Mask) Operand { return Operand{reg: uint8(k)} }
-
 // G returns a general register as an operand.
 func G(g GPR) Operand { return Operand{reg: uint8(g)} }
 
@@ -74,7 +71,7 @@ func (o Operand) IsReg() bool { return !o.isMem }
 // Reg returns the vector register that the operand is.
 func (o Operand) Reg() Reg { return Reg(o.reg) }
 
-// Shift returns the operand, which is memory, so many bytes further on.
+// Shift returns the operand, which is memory, a number of bytes further.
 func (o Operand) Shift(bytes int32) Operand {
 	o.mem.Disp += bytes
 	return o
