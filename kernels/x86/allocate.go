@@ -98,7 +98,6 @@ func (a *allocator) mention(n *node, at int32) {
 			a.cur[r] = at
 		}
 	}
-	a.cur[none] = never
 }
 
 // place returns where a value is in memory.

@@ -116,7 +116,7 @@ func (a *allocator) fma(n *node) {
 	if a.loc[x] < 0 && a.loc[y] >= 0 || !ends(x, nx) && ends(y, ny) && !ends(z, nz) {
 		x, y, nx, ny = y, x, ny, nx
 	}
-	if ends(z, nz) && z != x && z != y {
+	if ends(z, nz) {
 		d := a.use(z, nz)
 		v := a.use(x, nx)
 		o := a.operand(y, ny)
@@ -124,7 +124,7 @@ func (a *allocator) fma(n *node) {
 		a.become(n, d)
 		return
 	}
-	if ends(x, nx) && x != y && x != z {
+	if ends(x, nx) {
 		d := a.use(x, nx)
 		v := a.use(y, ny)
 		o := a.operand(z, nz)

@@ -115,6 +115,14 @@ func TestSpans(t *testing.T) {
 		"NaN bound": func(b *simt.Builder, x simt.Value) simt.Value {
 			return b.Convert(simt.I32, b.Binary(simt.Max, x, b.Binary(simt.Min, x, f(b, 3))))
 		},
+		"NaN first of Min": func(b *simt.Builder, x simt.Value) simt.Value {
+			x = b.Binary(simt.Min, b.Binary(simt.Min, f(b, 2), x), f(b, 7))
+			return b.Convert(simt.I32, b.Binary(simt.Max, x, f(b, 0)))
+		},
+		"NaN first of Max": func(b *simt.Builder, x simt.Value) simt.Value {
+			x = b.Binary(simt.Max, b.Binary(simt.Max, f(b, 2), x), f(b, -3))
+			return b.Convert(simt.I32, b.Binary(simt.Min, x, f(b, 4)))
+		},
 		"large": func(b *simt.Builder, x simt.Value) simt.Value {
 			return b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, 0)), f(b, 1<<31)))
 		},
@@ -167,6 +175,77 @@ func TestSpans(t *testing.T) {
 		for r := range rows {
 			if got[r] != want[r] || gotWide[r] != wantWide[r] || gotWide[n+r] != wantWide[n+r] {
 				t.Errorf("%s: of %v %d, %d, %d, want %d, %d, %d", name, rows[r], got[r], gotWide[r], gotWide[n+r], want[r], wantWide[r], wantWide[n+r])
+			}
+		}
+		p.Free()
+	}
+}
+
+// TestConversions converts numbers of every type to every other one: those beside limits, and those
+// that lie halfway between two results, or next to it.
+func TestConversions(t *testing.T) {
+	needCode(t)
+	var integers []uint64
+	for k := range 64 {
+		for _, low := range []int{k, k - 10, k - 23, k - 24, k - 25, k - 52, k - 53, k - 54} {
+			half := uint64(0)
+			if low >= 0 && low < k {
+				half = 1 << low
+			}
+			for d := -2; d <= 2; d++ {
+				x := 1<<k + half + uint64(d)
+				integers = append(integers, x, -x)
+				if low > 0 {
+					integers = append(integers, x+half<<1, -(x + half<<1))
+				}
+			}
+		}
+	}
+	for from := simt.F32; from < simt.Pred; from++ {
+		b := simt.NewBuilder("convert")
+		in := b.Input("x", simt.I64, simt.Columns, 1)
+		x := b.Load(in, 0)
+		double := b.Bitcast(simt.F64, x)
+		sources := []simt.Value{b.Convert(from, x), b.Convert(from, double)}
+		if from.Float() { // numbers of the size of integers, and others
+			sources = append(sources, b.FMA(b.Convert(from, x), b.Float(from, 0.5), b.Float(from, 0.5)))
+		}
+		for to := simt.F32; to < simt.Pred; to++ {
+			if to == from {
+				continue
+			}
+			out := b.Output("to_"+to.String(), to, simt.Columns, len(sources))
+			for i, s := range sources {
+				b.Store(out, i, b.Convert(to, s))
+			}
+		}
+		m := module(t, b)
+		p, err := Compile(m, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := simt.Compile(m, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := make([]int64, 0, 2*len(integers))
+		for _, x := range integers {
+			rows = append(rows, int64(x), int64(math.Float64bits(float64(int64(x)))), int64(math.Float64bits(float64(int64(x))/4)))
+		}
+		for _, f := range []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32, math.MaxFloat64, 5e-324, 1e-40, 254.9, 255.5, 65535.5, -0.9} {
+			rows = append(rows, int64(math.Float64bits(f)), int64(math.Float64bits(-f)))
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		_, got := simttest.Buffers(rng, m, len(rows))
+		_, want := simttest.Buffers(rng, m, len(rows))
+		if err := errors.Join(p.Run(t.Context(), 0, len(rows), []any{rows}, got), run.Run(t.Context(), 0, len(rows), []any{rows}, want)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			for k := range len(rows) * len(sources) {
+				if g, w := simttest.ElementBits(got[i], k), simttest.ElementBits(want[i], k); g != w {
+					t.Fatalf("%v %s, of the bits %#x: %#x, want %#x", from, m.Outputs[i].Name, uint64(rows[k%len(rows)]), g, w)
+				}
 			}
 		}
 		p.Free()
