@@ -101,12 +101,8 @@ func (w *worker) ends() ([]space, error) {
 				for _, r := range tight.Zero {
 					keep = append(keep, r[params:len(r)-1])
 				}
-				fibre, err := fibre(index, tight, params)
-				if err != nil {
-					return nil, err
-				}
 				for _, r := range tight.Positive {
-					if !flat(r[params:len(r)-1], fibre) || !whole.Implies(r) {
+					if !whole.Implies(r) {
 						keep = append(keep, r[params:len(r)-1])
 					}
 				}
@@ -115,28 +111,6 @@ func (w *worker) ends() ([]space, error) {
 		out = append(out, keep)
 	}
 	return out, nil
-}
-
-// fibre returns a basis of the vectors in the dimensions along which the index does not change
-// and no equality of the set is broken.
-func fibre(index []polyhedron.Row, set *polyhedron.Set, params int) ([][]int64, error) {
-	var rows [][]int64
-	for _, list := range [][]polyhedron.Row{index, set.Zero} {
-		for _, r := range list {
-			rows = append(rows, r[params:len(r)-1])
-		}
-	}
-	return polyhedron.Kernel(rows, set.Vars-params)
-}
-
-// flat reports whether row is 0 on every vector.
-func flat(row []int64, vectors [][]int64) bool {
-	for _, v := range vectors {
-		if d, ok := polyhedron.Dot(row, v); !ok || d != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // reuseOf returns what statement s leaves of the space of its array.

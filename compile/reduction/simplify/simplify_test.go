@@ -211,6 +211,13 @@ a[i] max= b[j] : { [i,j] : 0 <= i < N, i < j < N };
 b[i]  = select(a[i] > x[i], a[i] - x[i], x[i]) : { [i] : 0 <= i < N };`,
 		"prefixes of prefixes": `param N : N >= 1; size N = 6; input float x[N]; array float a[N,N]; output a;
 a[i,j] += x[k]*x[l] : { [i,j,k,l] : 0 <= i < N, 0 <= j < N, 0 <= k <= i, 0 <= l <= j };`,
+		"an end that is not written": `param N : N >= 2; size N = 6; input float x[N]; array float c[N], a[N]; output a;
+c[i] += x[k] : { [i,k] : 0 <= i < N-1, 0 <= k < N };
+a[i] += c[j] : { [i,j] : 0 <= i < N, 0 <= j <= i };`,
+		"an array in two parts": `param N : N >= 2; size N = 6; input float x[N]; array float c[N], a[N]; output a;
+c[i]  = x[0] : { [i] : 0 <= i < N-1 };
+c[i]  = x[1] : { [i] : i = N-1 };
+a[i] += c[j]*x[0] : { [i,j] : 0 <= i < N, 0 <= j <= i };`,
 		"triangle": `param N : N >= 1; size N = 6; input float x[N,N]; array float a[N,N]; output a;
 a[i,j] += x[k,l] : { [i,j,k,l] : 0 <= i < N, i <= j < N, i <= k <= l, l <= j };`,
 	} {
@@ -224,7 +231,7 @@ a[i,j] += x[k,l] : { [i,j,k,l] : 0 <= i < N, i <= j < N, i <= k <= l, l <= j };`
 			t.Errorf("%s: no steps, %v", name, r.Refused)
 		}
 		for seed := range uint64(8) {
-			sizes := map[string]int64{"N": int64(1 + seed)}
+			sizes := map[string]int64{"N": int64(2 + seed)}
 			if len(p.Params) > 1 {
 				sizes["M"] = int64(1 + seed%4)
 			}
