@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-var cases = flag.Int("cases", 3000, "random sets for each operation")
+var cases = flag.Int("cases", 1000, "random sets for each operation")
 
 // howMany is the number of random cases of a test.
 func howMany() int {
 	if testing.Short() {
-		return *cases / 10
+		return *cases / 6
 	}
 	return *cases
 }

@@ -1,10 +1,21 @@
 package simplex
 
 import (
+	"flag"
 	"math/big"
 	"math/rand/v2"
 	"testing"
 )
+
+var many = flag.Int("cases", 600, "random programs for each test")
+
+// howMany is the number of random cases of a test.
+func howMany() int {
+	if testing.Short() {
+		return *many / 6
+	}
+	return *many
+}
 
 // brute finds the maximum of a program whose points are bounded: it is at the
 // solution of some n of the constraints taken as equations.
@@ -115,10 +126,7 @@ func random(r *rand.Rand, limit int64, box bool) *Problem {
 }
 
 func TestMaximise(t *testing.T) {
-	cases := 2500
-	if testing.Short() {
-		cases /= 6
-	}
+	cases := howMany()
 	for _, limit := range []int64{2, 9, 1 << 40} { // the last one overflows 64 bits
 		r := rand.New(rand.NewPCG(uint64(limit), 1))
 		infeasible := 0
@@ -154,10 +162,7 @@ func TestMaximise(t *testing.T) {
 // grows with the box if and only if it has no bound.
 func TestUnbounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 1))
-	cases := 2000
-	if testing.Short() {
-		cases /= 6
-	}
+	cases := howMany()
 	count := map[Status]int{}
 	for range cases {
 		p := random(r, 3, false)

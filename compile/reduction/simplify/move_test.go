@@ -10,7 +10,7 @@ import (
 	"github.com/pce-engine/pce/compile/reduction/polyhedron"
 )
 
-var cases = flag.Int("cases", 1500, "random domains and vectors")
+var cases = flag.Int("cases", 600, "random domains and vectors")
 
 // TestSplit compares the recurrence of split with the plain sums, on random domains in two and three
 // dimensions within a box, random maps to elements, and random vectors. Values are random but for being

@@ -2,6 +2,7 @@ package simplify
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,12 +68,14 @@ var targets = map[string]string{
 	"lda_lw": "W^2 + W*K", "dmm_gs": "W + A*D*K", "dmm_mh": "W + A*D*K", "dmm_lw": "W + A*D*K",
 }
 
+var seeds = flag.Int("seeds", 6, "inputs, each at other sizes, for each shared program")
+
 // TestShared simplifies the shared programs to their degrees, and wants the outputs of the original: the same bits
 // where sums are exact, which those of lbp and coxph are not.
 func TestShared(t *testing.T) {
-	seeds := uint64(20)
+	seeds := uint64(*seeds)
 	if testing.Short() {
-		seeds = 3
+		seeds = min(seeds, 3)
 	}
 	for name, source := range shared(t) {
 		p := parse(t, source)
