@@ -20,6 +20,7 @@ type kernel struct {
 	consts  []constant
 	places  []place
 	params  []ptx.Param
+	text    []byte // of its instructions, one after another
 	set     *lanes.Set
 	layout  layout
 	threads int // the most of a block; 0 says nothing
@@ -28,6 +29,10 @@ type kernel struct {
 	talks   bool     // blocks can wait for each other or update the same words
 	idle    []*block // places of earlier launches
 }
+
+// textOf is the instruction of an operation as it is printed; empty for one that the
+// decoder has added.
+func (k *kernel) textOf(o *op) string { return string(k.text[o.from:o.to]) }
 
 // place is a slot that holds the number of the block on an axis.
 type place struct {
@@ -179,7 +184,9 @@ func (d *decoder) share() {
 
 // inst decodes one instruction.
 func (d *decoder) inst(in *ptx.Inst, join int) error {
-	d.k.ops = append(d.k.ops, op{guard: -1, line: in.Line, source: in, join: join, kind: kindInteger})
+	from := int32(len(d.k.text))
+	d.k.text = append(d.k.text, in.String()...)
+	d.k.ops = append(d.k.ops, op{guard: -1, line: in.Line, from: from, to: int32(len(d.k.text)), join: join, kind: kindInteger})
 	d.in, d.op = in, &d.k.ops[len(d.k.ops)-1]
 	if in.Guard.Class != ptx.NoClass {
 		d.op.guard = in.Guard.ID

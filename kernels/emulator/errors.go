@@ -50,7 +50,7 @@ func (b *block) faultAt(pc, thread int, what string) *Fault {
 	k := b.run.kernel
 	f := &Fault{Kernel: k.name, Block: b.ctaid, Thread: thread, What: what}
 	if pc >= 0 && pc < len(k.ops) {
-		f.Line, f.Text = k.ops[pc].line, k.ops[pc].text()
+		f.Line, f.Text = k.ops[pc].line, k.textOf(&k.ops[pc])
 	}
 	return f
 }

@@ -39,7 +39,7 @@ type source struct {
 }
 
 // maxDecoded is how many decoded modules are kept. A module of all kernels of tensor
-// programs takes some 30 MB.
+// programs takes some 17 MB.
 const maxDecoded = 12
 
 // recent holds modules that were decoded lately, the last one used at the end. Programs

@@ -143,12 +143,12 @@ func TestRoutines(t *testing.T) {
 		fast, plain := k.newWarp(nil, 0), k.newWarp(nil, 0)
 		for i := range k.ops {
 			o := &k.ops[i]
-			if o.source == nil || o.text() == "ret;" {
+			if o.from == o.to || k.textOf(o) == "ret;" {
 				continue
 			}
 			if o.routine == nil {
-				if set.Name != "avx2" || o.text() != "cvt.rn.f32.u32 %r0, %r1;" {
-					t.Errorf("%s has no routine", o.text())
+				if set.Name != "avx2" || k.textOf(o) != "cvt.rn.f32.u32 %r0, %r1;" {
+					t.Errorf("%s has no routine", k.textOf(o))
 				}
 				continue
 			}
@@ -165,7 +165,7 @@ func TestRoutines(t *testing.T) {
 				if a, b := fast.memory(k), plain.memory(k); !slices.Equal(a, b) {
 					for j := range a {
 						if a[j] != b[j] {
-							t.Fatalf("%s in lanes %08x: byte %d of the registers is %#x, want %#x", o.text(), m, j, a[j], b[j])
+							t.Fatalf("%s in lanes %08x: byte %d of the registers is %#x, want %#x", k.textOf(o), m, j, a[j], b[j])
 						}
 					}
 				}

@@ -57,15 +57,8 @@ type op struct {
 	routine *lanes.Routine // does what step does; nil: there is none
 	slots   [4]int32       // of the routine's destination and operands
 	line    int
-	source  *ptx.Inst // nil for operations that the decoder adds
-}
-
-// text is the instruction as the module has it.
-func (o *op) text() string {
-	if o.source == nil {
-		return ""
-	}
-	return o.source.String()
+	from    int32 // of its instruction in the kernel's text
+	to      int32 // from: the decoder has added the operation
 }
 
 // region is code that some lanes of a warp still have to run: from pc, until join.

@@ -20,13 +20,13 @@ type function struct {
 
 // load compiles a variant's kernels.
 func load(t *cuda.Thread, v tensor.Variant) (*module, error) {
-	source, text := v.Printed()
+	heads, text := v.Printed()
 	code, err := t.Load(text)
 	if err != nil {
 		return nil, err
 	}
 	m := &module{code, map[string]function{}}
-	for _, k := range source.Kernels {
+	for _, k := range heads {
 		f := function{threads: k.Threads}
 		for _, p := range k.Params {
 			f.params = append(f.params, p.Name)

@@ -6,21 +6,28 @@ import (
 	"github.com/pce-engine/pce/kernels/ptx"
 )
 
-// printed holds the modules of variants and their texts: Variant → func() (module, text).
+// printed holds the kernels of variants and their texts: Variant → func() (kernels, text).
 var printed sync.Map
 
-// Printed returns the module of a variant and its text. Both are made when a variant is
-// first asked for, and shared from then on: no caller may change them. A device takes
-// variants from a few dozen at most, and each text has some hundred kilobytes.
-func (v Variant) Printed() (*ptx.Module, []byte) {
+// Printed returns the kernels of a variant, without their bodies, and the text of its
+// module. Both are made when a variant is first asked for, and shared from then on: no
+// caller may change them. A device takes variants from a few dozen at most, and each text
+// has some hundred kilobytes; the bodies, which only the printer reads, would take ten
+// times that.
+func (v Variant) Printed() ([]ptx.Kernel, []byte) {
 	once, ok := printed.Load(v)
 	if !ok {
-		once, _ = printed.LoadOrStore(v, sync.OnceValues(func() (*ptx.Module, []byte) {
+		once, _ = printed.LoadOrStore(v, sync.OnceValues(func() ([]ptx.Kernel, []byte) {
 			m := v.Module()
-			return m, m.Text()
+			heads := make([]ptx.Kernel, len(m.Kernels))
+			for i, k := range m.Kernels {
+				heads[i] = *k
+				heads[i].Body = nil
+			}
+			return heads, m.Text()
 		}))
 	}
-	return once.(func() (*ptx.Module, []byte))()
+	return once.(func() ([]ptx.Kernel, []byte))()
 }
 
 // Module returns the kernels of a variant, for the target that its compute

@@ -49,8 +49,8 @@ type footprint struct {
 // newOccupancy returns the kernels of a variant.
 func newOccupancy(v tensor.Variant) occupancy {
 	o := occupancy{}
-	module, _ := v.Printed()
-	for _, k := range module.Kernels {
+	heads, _ := v.Printed()
+	for _, k := range heads {
 		f := footprint{threads: k.Threads, registers: registersOf(k.Name, v)}
 		for _, s := range k.Shared {
 			f.shared += s.Bytes
