@@ -12,7 +12,6 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/emulator"
-	"github.com/pce-engine/pce/kernels/ptx"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
 
@@ -295,8 +294,7 @@ func launchLeaves(t *testing.T, v tensor.Variant, kernel string, grid [3]int, ar
 // tryLeaves is launchLeaves on a card of its own, with what that says of the kernel.
 func tryLeaves(t *testing.T, o emulator.Options, v tensor.Variant, kernel string, grid [3]int, args map[string]any) (*emulator.Emulator, error) {
 	t.Helper()
-	m := v.LeafModule()
-	m.Kernels = slices.DeleteFunc(m.Kernels, func(k *ptx.Kernel) bool { return k.Name != kernel })
+	entry, text := printed(t, kernelSet{v, "leaves"}, kernel)
 	em := emulator.New(o)
 	check := func(err error) {
 		t.Helper()
@@ -304,7 +302,7 @@ func tryLeaves(t *testing.T, o emulator.Options, v tensor.Variant, kernel string
 			t.Fatal(err)
 		}
 	}
-	module, err := em.Load([]byte(m.Text()))
+	module, err := em.Load(text)
 	check(err)
 	f, info, err := em.Function(module, kernel, 0)
 	check(err)
@@ -317,7 +315,7 @@ func tryLeaves(t *testing.T, o emulator.Options, v tensor.Variant, kernel string
 		was  []byte
 	}
 	var took []taken
-	for _, p := range m.Kernels[0].Params {
+	for _, p := range entry.Params {
 		b, err := binary.Append(nil, binary.LittleEndian, args[p.Name])
 		check(err)
 		b = append(b, make([]byte, 8)...) // empty arguments need a place

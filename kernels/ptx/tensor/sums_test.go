@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/kernels/cuda"
 	"github.com/pce-engine/pce/kernels/emulator"
-	"github.com/pce-engine/pce/kernels/ptx"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
 
@@ -346,18 +344,14 @@ func (l *level) run(t *testing.T, name string, list []uint32, y int) {
 	for name, b := range l.more {
 		args[name] = b
 	}
-	module := tensor.Variant{Block: l.size, Mixed: l.mixed, Major: 8}.SumModule()
-	module.Kernels = slices.DeleteFunc(module.Kernels, func(k *ptx.Kernel) bool { return k.Name != name })
-	if err := module.Verify(); err != nil {
-		t.Fatal(err)
-	}
+	kernel, text := printed(t, kernelSet{tensor.Variant{Block: l.size, Mixed: l.mixed, Major: 8}, "sums"}, name)
 	card := emulator.New(emulator.Options{Seed: 5, Races: true, MMA: emulator.MMA{Group: 8, ExtraBits: 1}})
 	defer card.Close()
 	stream, err := card.NewStream()
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := card.Load([]byte(module.Text()))
+	loaded, err := card.Load(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,8 +385,8 @@ func (l *level) run(t *testing.T, name string, list []uint32, y int) {
 	}
 	launch := cuda.Launch{Function: f, Grid: [3]int{len(list) / words, y, 1}, Shared: shared}
 	at := map[string]cuda.Ptr{}
-	launch.Block = module.Kernels[0].Threads
-	for _, p := range module.Kernels[0].Params {
+	launch.Block = kernel.Threads
+	for _, p := range kernel.Params {
 		b := args[p.Name]
 		ptr, err := card.Alloc(int64(max(len(b), 1)))
 		if err == nil {
