@@ -103,27 +103,34 @@ func TestLoadNeighbour(t *testing.T) {
 // and answers others.
 func TestLoadHostile(t *testing.T) {
 	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxBody: 1 << 20}, "m")
-	h := HTTPServer(s, time.Minute, s.opts.Log)
-	h.ReadHeaderTimeout, h.ReadTimeout = 200*time.Millisecond, 400*time.Millisecond
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	// Clients that do not finish meet a server of little patience, and the others one that
+	// waits for them however busy the machine is.
+	start := func(patience time.Duration) string {
+		h := HTTPServer(s, time.Minute, s.opts.Log)
+		if patience > 0 {
+			h.ReadHeaderTimeout, h.ReadTimeout = patience, 2*patience
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			h.Serve(LimitListener(l, 64))
+		}()
+		t.Cleanup(func() {
+			h.Close()
+			<-served
+		})
+		return l.Addr().String()
 	}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		h.Serve(LimitListener(l, 64))
-	}()
-	defer func() {
-		h.Close()
-		<-served
-	}()
-	addr := l.Addr().String()
+	hurried, patient := start(200*time.Millisecond), start(0)
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
 
 	head := "POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\n"
-	dial := func(text string) net.Conn {
+	dial := func(addr, text string) net.Conn {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -136,10 +143,10 @@ func TestLoadHostile(t *testing.T) {
 	// Clients that never finish: headers, then bodies of a stated and an unstated length.
 	var slow []net.Conn
 	for range 20 {
-		slow = append(slow, dial(head), dial(head+"Content-Length: 1000000\r\n\r\n{"), dial(head+"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"))
+		slow = append(slow, dial(hurried, head), dial(hurried, head+"Content-Length: 1000000\r\n\r\n{"), dial(hurried, head+"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"))
 	}
 	answer := func(text string) string {
-		c := dial(text)
+		c := dial(patient, text)
 		defer c.Close()
 		r, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {

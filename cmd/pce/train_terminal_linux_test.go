@@ -79,7 +79,7 @@ func terminalCase(t *testing.T, cmd string, args []string) string {
 		select {
 		case <-p.first:
 			return true
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			return false
 		}
 	})
