@@ -169,7 +169,11 @@ func logSumExp(x []float64) float64 {
 	}
 	sum := 0.0
 	for _, v := range x {
-		sum += math.Exp(v - top)
+		if v == top {
+			sum++ // e^0 of the largest term, without its calculation
+		} else {
+			sum += math.Exp(v - top)
+		}
 	}
 	return top + math.Log(sum)
 }

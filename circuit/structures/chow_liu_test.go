@@ -33,8 +33,11 @@ func directInformation(a, b *binned, sigma float64) float64 {
 		}
 		return w
 	}
-	joint := map[[2]int]float64{}
-	row, col := map[int]float64{}, map[int]float64{}
+	joint := make([][]float64, a.missing())
+	for i := range joint {
+		joint[i] = make([]float64, b.missing())
+	}
+	row, col := make([]float64, a.missing()), make([]float64, b.missing())
 	var total float64
 	for r := range a.bin {
 		if int(a.bin[r]) == a.missing() || int(b.bin[r]) == b.missing() {
@@ -43,16 +46,18 @@ func directInformation(a, b *binned, sigma float64) float64 {
 		total++
 		for i, wi := range assign(a, int(a.bin[r])) {
 			for j, wj := range assign(b, int(b.bin[r])) {
-				joint[[2]int{i, j}] += wi * wj
+				joint[i][j] += wi * wj
 				row[i] += wi * wj
 				col[j] += wi * wj
 			}
 		}
 	}
 	var mi float64
-	for k, x := range joint {
-		if x > 0 {
-			mi += x / total * math.Log(x*total/(row[k[0]]*col[k[1]]))
+	for i := range joint {
+		for j, x := range joint[i] {
+			if x > 0 {
+				mi += x / total * math.Log(x*total/(row[i]*col[j]))
+			}
 		}
 	}
 	return mi
