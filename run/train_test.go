@@ -161,6 +161,7 @@ func read(t *testing.T, path string) []byte {
 // TestTrainChanged resumes runs of options alone, without a config, with other rows,
 // settings or kernels: each is refused by name.
 func TestTrainChanged(t *testing.T) {
+	t.Setenv("PCE_CPU", "") // the best kernels, whatever the other tests are run with
 	for _, kind := range []string{"hclt", "pd"} {
 		dir := t.TempDir()
 		try := func(edit func(*run.TrainOptions)) error {

@@ -38,7 +38,7 @@ type Loader struct {
 	files   *Files
 	options run.Options
 	device  kernels.Info
-	paths   []string // kernel paths, best first
+	paths   []string // kernel paths that it takes part with, best first
 }
 
 var _ cluster.Loader = (*Loader)(nil)
@@ -50,13 +50,17 @@ func NewLoader(kinds Kinds, files *Files, o run.Options) (*Loader, error) {
 	if err != nil {
 		return nil, err
 	}
+	if device.KernelPath != paths[0] {
+		paths = []string{device.KernelPath} // PCE_CPU or the options name it
+	}
 	return &Loader{kinds, files, o, device, paths}, nil
 }
 
 // Device is the name of the worker's device.
 func (l *Loader) Device() string { return l.device.Name }
 
-// Paths lists the kernel paths of the worker's device, best first.
+// Paths lists the kernel paths that the worker takes part with, best first: all of its
+// device, or the one that PCE_CPU or its options name in place of the best.
 func (l *Loader) Paths() []string { return l.paths }
 
 // Load makes the session of a run.

@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,5 +99,41 @@ func TestLoaderRefuses(t *testing.T) {
 				t.Errorf("error %v; want one line with %q, for all workers: %t", err, bad.want, bad.final)
 			}
 		})
+	}
+}
+
+// TestLoaderPaths wants a worker to offer every kernel path of its processor, or the one
+// that PCE_CPU or its options name in place of the best: a job computes what the machine
+// does without a cluster.
+func TestLoaderPaths(t *testing.T) {
+	t.Setenv("PCE_CPU", "")
+	best, err := NewLoader(kinds(), nil, run.Options{Device: "cpu", Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := best.Paths()
+	if all[len(all)-1] != "generic" {
+		t.Errorf("paths %q, want generic as the last", all)
+	}
+	for _, name := range all {
+		for _, by := range []string{"variable", "option"} {
+			o, variable, want := run.Options{Device: "cpu", Threads: 1}, "", []string{name}
+			if by == "variable" {
+				variable = name
+			} else {
+				o.KernelPath = name
+			}
+			if name == all[0] {
+				want = all // the machine's choice, with or without the name
+			}
+			t.Setenv("PCE_CPU", variable)
+			l, err := NewLoader(kinds(), nil, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(l.Paths(), want) {
+				t.Errorf("with %q by the %s: paths %q, want %q", name, by, l.Paths(), want)
+			}
+		}
 	}
 }

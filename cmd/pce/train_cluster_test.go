@@ -157,6 +157,7 @@ func TestInterruptedOnCluster(t *testing.T) {
 // pseudocount, which is refused, with kernels that the workers have not begun with,
 // which they take again, and on this machine, which gives the bits of an unbroken run.
 func TestResumeFromCluster(t *testing.T) {
+	t.Setenv("PCE_CPU", "") // the best kernels, whatever the other tests are run with
 	data := t.TempDir()
 	set := imageFiles(t, data)
 	a, here, there := testApp(), testConfig(t, set...), testConfig(t, set...)
