@@ -15,6 +15,10 @@ ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/... ./kernels/emulator/...
 # cores are tested at a time.
 PACKAGES_AT_A_TIME := -p $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 2)
 
+# Every package, those first whose tests take longest, so that no core waits for one of
+# them at the end.
+PACKAGES = ./cmd/pce ./kernels/cuda/tensor ./kernels/ptx/tensor ./cluster/natsbus ./run ./em ./engine ./kernels/cpu/tensor ./...
+
 .PHONY: build build-cuda bench-cuda test-cuda test test-short conformance race noasm invariants fuzz bench generate lint check
 
 build: ## the program, as bin/pce
@@ -36,10 +40,10 @@ test-cuda: ## vet and tests of the parts that are different with CUDA
 	.ci/cuda $(GO) test -tags cuda -count=1 -v -run '^TestCard$$' ./kernels/cuda
 
 test: ## every test
-	$(GO) test $(PACKAGES_AT_A_TIME) ./...
+	$(GO) test $(PACKAGES_AT_A_TIME) $(PACKAGES)
 
 test-short: ## what a change is most likely to break, in a minute on two cores
-	$(GO) test $(PACKAGES_AT_A_TIME) -short ./...
+	$(GO) test $(PACKAGES_AT_A_TIME) -short $(PACKAGES)
 
 conformance: ## the whole conformance suite of devices, and a record that it passed
 	GO="$(GO)" .ci/conformance -record
@@ -53,7 +57,7 @@ noasm: ## tests without assembly, as on other processors
 	$(GO) test -tags noasm -short $(ASSEMBLY)
 
 invariants: ## tests with the program checking itself
-	$(GO) test $(PACKAGES_AT_A_TIME) -tags invariants -short ./...
+	$(GO) test $(PACKAGES_AT_A_TIME) -tags invariants -short $(PACKAGES)
 
 fuzz: ## every fuzz target for FUZZTIME
 	GO="$(GO)" .ci/fuzz $(FUZZTIME)
