@@ -12,7 +12,7 @@ import (
 	lower "github.com/pce-engine/pce/compile/forest"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
-	"github.com/pce-engine/pce/kernels/sliced"
+	"github.com/pce-engine/pce/kernels/cpu/sliced"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -20,9 +20,17 @@ import (
 type scorer struct {
 	forest  *forest.Forest
 	sliced  *sliced.Program // nil where the plain evaluator serves: linear models, minima and maxima
+	start   []float64       // what the trees are added to
 	threads int
+	memory  sync.Pool    // of *scoreMemory
 	mu      sync.RWMutex // read by calls for as long as they run; guards closed
 	closed  bool
+}
+
+// scoreMemory is what a thread needs for scoreRows rows.
+type scoreMemory struct {
+	cells      []float32
+	sums, wide []float64
 }
 
 // NewForest makes a model of a decision forest, which it checks first; an error matches
@@ -50,7 +58,7 @@ func NewForest(f *forest.Forest, opts Options) (*Model, error) {
 	score := &scorer{forest: f, threads: opts.Threads}
 	module, err := lower.Lower(f)
 	if err == nil {
-		score.sliced, err = sliced.New(module)
+		score.sliced, err = sliced.New(module, nil)
 	}
 	if err != nil && !errors.Is(err, lower.ErrLower) {
 		return nil, err
@@ -58,6 +66,9 @@ func NewForest(f *forest.Forest, opts Options) (*Model, error) {
 	if score.threads == 0 {
 		score.threads = runtime.GOMAXPROCS(0)
 	}
+	score.start = make([]float64, f.Outputs)
+	f.Start(score.start)
+	score.memory.New = func() any { return new(scoreMemory) }
 	return &Model{
 		plan: &run.Blueprint{Schema: s, Graph: &circuit.Graph{NumVars: f.Features}}, opts: opts, forest: score,
 		exact: func() bool { return false }, close: score.close,
@@ -77,14 +88,7 @@ func (m *Model) Forest() *forest.Forest {
 // missing; out gets forest.Width(forest.Prediction) numbers for each. Results do not
 // depend on the number of rows or threads. For a circuit it fails with ErrKind.
 func (m *Model) Predict(ctx context.Context, rows, out []float32) error {
-	wide := make([]float64, len(out))
-	if err := score(ctx, m, forest.Prediction, rows, wide); err != nil {
-		return err
-	}
-	for i, x := range wide {
-		out[i] = float32(x)
-	}
-	return nil
+	return score(ctx, m, forest.Prediction, rows, out)
 }
 
 // PredictBatch is Predict for a batch of Schema, whose cells are numbers as they are.
@@ -115,8 +119,8 @@ const scoreRows = 512
 // Width(what). Blocks of scoreRows rows are handed to the threads in turn: one block takes
 // one thread, and the results do not depend on their number. When ctx ends it returns ctx's error, and out is
 // written in part. Sizes that do not fit, and results that the forest does not have, are
-// errors.
-func score[T float32 | float64](ctx context.Context, m *Model, what forest.What, rows []T, out []float64) error {
+// errors. One block allocates nothing.
+func score[T, U float32 | float64](ctx context.Context, m *Model, what forest.What, rows []T, out []U) error {
 	s := m.forest
 	if s == nil {
 		return fmt.Errorf("%w: it is a circuit, which has no predictions; ask for likelihoods", ErrKind)
@@ -134,11 +138,20 @@ func score[T float32 | float64](ctx context.Context, m *Model, what forest.What,
 		return err
 	}
 	if n*f.Features != len(rows) || n*width != len(out) || f.Has(what) != nil {
-		return forest.Evaluate(f, what, rows, out) // which says what is wrong
+		return forest.Evaluate(f, what, rows, make([]float64, len(out))) // which says what is wrong
 	}
 	if blocks <= 1 {
 		return evaluate(s, what, rows, out)
 	}
+	return inBlocks(ctx, s, what, rows, out)
+}
+
+// inBlocks evaluates more than scoreRows rows. It is not part of score, because what
+// goroutines share is allocated.
+func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what forest.What, rows []T, out []U) error {
+	f := s.forest
+	width := f.Width(what)
+	n := len(rows) / f.Features
 	var next atomic.Int64
 	work := func() error {
 		for ctx.Err() == nil {
@@ -153,7 +166,7 @@ func score[T float32 | float64](ctx context.Context, m *Model, what forest.What,
 		}
 		return ctx.Err()
 	}
-	threads := min(s.threads, blocks)
+	threads := min(s.threads, (n+scoreRows-1)/scoreRows)
 	errs := make([]error, threads)
 	var done sync.WaitGroup
 	for i := 1; i < threads; i++ {
@@ -169,32 +182,59 @@ func score[T float32 | float64](ctx context.Context, m *Model, what forest.What,
 	return nil
 }
 
-// slicedRows is the least number of rows for which the sliced program is faster.
-const slicedRows = 8
-
-// evaluate evaluates at most scoreRows rows: sliced, or plainly if there are few. The
-// results are the same to the bit.
-func evaluate[T float32 | float64](s *scorer, what forest.What, rows []T, out []float64) error {
+// evaluate evaluates at most scoreRows rows: by the sliced program where it is faster,
+// or plainly. The results are the same to the bit.
+func evaluate[T, U float32 | float64](s *scorer, what forest.What, rows []T, out []U) error {
 	f := s.forest
 	n := len(rows) / f.Features
-	if s.sliced == nil || n < slicedRows {
-		return forest.Evaluate(f, what, rows, out)
+	memory := s.memory.Get().(*scoreMemory)
+	defer s.memory.Put(memory)
+	wide, same := any(out).([]float64)
+	if !same {
+		wide = grow(&memory.wide, len(out))
 	}
-	cells := make([]float64, len(rows))
-	for i, x := range rows {
-		if cells[i] = float64(x); f.Input == forest.Float32 {
-			cells[i] = float64(float32(x))
+	switch {
+	case s.sliced == nil || n < s.sliced.Least():
+		if err := forest.Evaluate(f, what, rows, wide); err != nil {
+			return err
+		}
+	case f.Input == forest.Float32:
+		cells, same := any(rows).([]float32)
+		if !same {
+			cells = grow(&memory.cells, len(rows))
+			for i, x := range rows {
+				cells[i] = float32(x)
+			}
+		}
+		slicedScores(s, memory, what, cells, wide)
+	default:
+		slicedScores(s, memory, what, rows, wide)
+	}
+	if !same {
+		for i, x := range wide {
+			out[i] = U(x)
 		}
 	}
-	if what == forest.Leaves {
-		s.sliced.Leaves(cells, out)
-		return nil
-	}
-	sums := make([]float64, n*f.Outputs)
-	f.Start(sums)
-	s.sliced.Sums(cells, sums)
-	f.Finish(what, sums, out)
 	return nil
+}
+
+// slicedScores evaluates rows by the sliced program.
+func slicedScores[T float32 | float64](s *scorer, memory *scoreMemory, what forest.What, rows []T, out []float64) {
+	if what == forest.Leaves {
+		sliced.Leaves(s.sliced, rows, out)
+		return
+	}
+	sums := grow(&memory.sums, len(rows)/s.forest.Features*s.forest.Outputs)
+	sliced.Sums(s.sliced, rows, s.start, sums)
+	s.forest.Finish(what, sums, out)
+}
+
+// grow returns n elements of a buffer that is kept.
+func grow[T any](buffer *[]T, n int) []T {
+	if cap(*buffer) < n {
+		*buffer = make([]T, n)
+	}
+	return (*buffer)[:n]
 }
 
 // close waits for running calls; later ones fail.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/forest"
+	loops "github.com/pce-engine/pce/kernels/cpu/sliced"
 	"github.com/pce-engine/pce/kernels/sliced"
 )
 
@@ -138,6 +139,57 @@ func compare(t *testing.T, f *forest.Forest, rows []float64) {
 	for i := range want {
 		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
 			t.Fatalf("row %d: score %v, want %v", i/f.Outputs, got[i], want[i])
+		}
+	}
+	for _, l := range loops.All() {
+		p, err := loops.New(m, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if narrow := make([]float32, len(rows)); f.Input == forest.Float32 {
+			for i, x := range rows {
+				narrow[i] = float32(x)
+			}
+			compareLoops(t, f, p, narrow, want, wantLeaves)
+			continue
+		}
+		compareLoops(t, f, p, rows, want, wantLeaves)
+		narrow, near := make([]float32, len(rows)), make([]float64, len(rows))
+		for i, x := range rows {
+			narrow[i] = float32(x)
+			near[i] = float64(narrow[i])
+		}
+		scores, leaves := make([]float64, n*f.Outputs), make([]float64, n*len(f.Trees))
+		if err := errors.Join(forest.Evaluate(f, forest.Margin, near, scores), forest.Evaluate(f, forest.Leaves, near, leaves)); err != nil {
+			t.Fatal(err)
+		}
+		compareLoops(t, f, p, narrow, scores, leaves)
+	}
+}
+
+// compareLoops holds the loops of the CPU to the plain evaluator's scores and leaves: all
+// rows at once, then the first few, which go one at a time.
+func compareLoops[T float32 | float64](t *testing.T, f *forest.Forest, p *loops.Program, rows []T, want, wantLeaves []float64) {
+	t.Helper()
+	start := make([]float64, f.Outputs)
+	f.Start(start)
+	n := len(rows) / f.Features
+	leaves := make([]float64, n*len(f.Trees))
+	loops.Leaves(p, rows, leaves)
+	for i := range wantLeaves {
+		if leaves[i] != wantLeaves[i] {
+			row := i / len(f.Trees)
+			t.Fatalf("%s: row %d %v, tree %d: leaf %v, want %v", p.Loops().Name, row, rows[row*f.Features:(row+1)*f.Features], i%len(f.Trees), leaves[i], wantLeaves[i])
+		}
+	}
+	for _, count := range []int{n, min(n, 257), min(n, 9), min(n, 1)} {
+		sums, got := make([]float64, count*f.Outputs), make([]float64, count*f.Outputs)
+		loops.Sums(p, rows[:count*f.Features], start, sums)
+		f.Finish(forest.Margin, sums, got)
+		for i := range got {
+			if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+				t.Fatalf("%s, %d rows: row %d %v: score %v, want %v", p.Loops().Name, count, i/f.Outputs, rows[i/f.Outputs*f.Features:][:f.Features], got[i], want[i])
+			}
 		}
 	}
 }

@@ -1,0 +1,393 @@
+package sliced
+
+import (
+	"math"
+
+	"github.com/pce-engine/pce/kernels/sliced"
+)
+
+// Cell is the type of cells: float32 for modules of any forest, float64 for those whose
+// forests compare in float64.
+type Cell interface{ float32 | float64 }
+
+// scratch is the memory of one block, or of one row.
+type scratch struct {
+	cells  []float32 // some rows' cells of the module's columns alone
+	keys   []uint32
+	narrow []byte   // [columns][512]
+	wide   []uint16 // [columns][512]
+	masks  []rowSet
+	table  [tableSets]rowSet
+	planes [planeSets]rowSet
+	index  [blockRows]byte
+	single []float32 // [outputs][512]
+	double []float64
+	counts []uint16
+	order  [blockRows]uint16
+	rowMemory
+}
+
+func (p *Program) newScratch() *scratch {
+	s := &scratch{narrow: make([]byte, p.narrows*blockRows), wide: make([]uint16, p.wides*blockRows), masks: make([]rowSet, p.masks)}
+	for w := range s.masks[all] {
+		s.masks[all][w] = math.MaxUint64
+	}
+	n := chunk(p.m.Features) * p.m.Features
+	if !p.dense() {
+		n = chunk(len(p.columns)) * len(p.columns)
+		s.cells = make([]float32, n)
+	}
+	s.keys = make([]uint32, n)
+	if p.m.Single {
+		s.single = make([]float32, p.m.Outputs*blockRows)
+	} else {
+		s.double = make([]float64, p.m.Outputs*blockRows)
+	}
+	most := 0
+	for i := range p.columns {
+		if c := &p.columns[i]; c.narrow < 0 {
+			most = max(most, len(c.ends)+2)
+		}
+	}
+	s.counts = make([]uint16, most)
+	s.rowMemory = p.row.memory(p)
+	return s
+}
+
+// dense reports whether whole rows become keys: most of their cells are asked about.
+func (p *Program) dense() bool { return 2*len(p.columns) >= p.m.Features }
+
+// chunk is how many rows of so many cells become keys at a time: their keys stay in the
+// nearest cache.
+func chunk(cells int) int { return min(max(4096/max(cells, 1), 8), 64) }
+
+// Sums adds the values of the leaves that rows reach, tree after tree, to start, a
+// number for each output, and writes the sums, [rows][Outputs]. In a module of float32
+// sums, start must be float32 numbers. Cells of type float64 are for modules whose
+// forests compare in float64.
+func Sums[T Cell](p *Program, rows []T, start, out []float64) {
+	f := p.m.Features
+	n := len(rows) / f
+	if n == 0 {
+		return
+	}
+	s := p.pool.Get().(*scratch)
+	defer p.pool.Put(s)
+	if cells, ok := any(rows).([]float32); ok && p.row.takes(n) {
+		for r := range n {
+			p.sumRow(s, cells[r*f:(r+1)*f], start, out[r*p.m.Outputs:(r+1)*p.m.Outputs])
+		}
+		return
+	}
+	for at := 0; at < n; at += blockRows {
+		end := min(n, at+blockRows)
+		fill(p, s, rows[at*f:end*f], end-at)
+		p.sums(s, start, out[at*p.m.Outputs:end*p.m.Outputs], end-at)
+	}
+}
+
+// Leaves writes the ID of the leaf that each row reaches in each tree, [rows][trees].
+func Leaves[T Cell](p *Program, rows []T, out []float64) {
+	f, trees := p.m.Features, len(p.trees)
+	n := len(rows) / f
+	if n == 0 {
+		return
+	}
+	s := p.pool.Get().(*scratch)
+	defer p.pool.Put(s)
+	for at := 0; at < n; at += blockRows {
+		end := min(n, at+blockRows)
+		fill(p, s, rows[at*f:end*f], end-at)
+		for i := range p.trees {
+			t := &p.trees[i]
+			p.top(s, t, halves(end-at))
+			p.loops.indices(&s.planes[0], &s.index[0], halves(end-at))
+			for r := range end - at {
+				leaf := t.exits[s.index[r]]
+				if leaf >= 0 {
+					leaf = p.walk(s, leaf, r)
+				}
+				out[(at+r)*trees+i] = float64(t.leaves[^leaf].ID)
+			}
+		}
+	}
+}
+
+// halves is how many halves of a block n rows take.
+func halves(n int) int { return (n + blockRows/2 - 1) / (blockRows / 2) }
+
+// fill computes the ranks and masks of n rows.
+func fill[T Cell](p *Program, s *scratch, rows []T, n int) {
+	if cells, ok := any(rows).([]float32); ok {
+		p.rank(s, cells, n)
+	} else {
+		p.rankDouble(s, any(rows).([]float64), n)
+	}
+	half := halves(n)
+	for i := range p.columns {
+		c := &p.columns[i]
+		if c.narrow >= 0 {
+			codes := s.narrow[c.narrow*blockRows:][:blockRows]
+			p.prefixes(s, c, codes, half)
+			if c.wide >= 0 {
+				widen(s.wide[c.wide*blockRows:][:n], codes, byte(1<<c.steps-1))
+			}
+			continue
+		}
+		c.scatter(s, s.wide[c.wide*blockRows:][:n])
+	}
+	for _, i := range p.mixed {
+		t := &p.tests[i]
+		c := &p.columns[t.column]
+		var set rowSet
+		if t.invert {
+			set = s.masks[all]
+		}
+		for _, e := range t.ends {
+			if e > c.missing() {
+				continue // no row is as high
+			}
+			one := &s.masks[c.mask(e)]
+			for w := range set {
+				set[w] ^= one[w]
+			}
+		}
+		s.masks[t.set] = set
+	}
+}
+
+// rank writes the ranks of n rows of float32 cells.
+func (p *Program) rank(s *scratch, rows []float32, n int) {
+	width, dense := p.m.Features, p.dense()
+	if !dense {
+		width = len(p.columns)
+	}
+	step := chunk(width)
+	for at := 0; at < n && len(p.columns) > 0; at += step {
+		count := min(step, n-at)
+		cells := rows[at*p.m.Features : (at+count)*p.m.Features]
+		if !dense {
+			for r := range count {
+				for i := range p.columns {
+					s.cells[r*width+i] = cells[r*p.m.Features+p.columns[i].feature]
+				}
+			}
+			cells = s.cells[:count*width]
+		}
+		whole := len(cells) / p.loops.keysStep * p.loops.keysStep
+		if whole > 0 {
+			p.loops.keys(&s.keys[0], &cells[0], whole)
+		}
+		for i := whole; i < len(cells); i++ {
+			s.keys[i] = key(cells[i])
+		}
+		for i := range p.columns {
+			c := &p.columns[i]
+			first := i
+			if dense {
+				first = c.feature
+			}
+			if c.narrow >= 0 {
+				p.loops.search(&s.keys[first], 4*width, &c.fast[0], c.steps/4, &s.narrow[c.narrow*blockRows+at], count)
+				continue
+			}
+			out := s.wide[c.wide*blockRows+at:][:count]
+			for r := range out {
+				out[r] = c.rank16(rank(s.keys[r*width+first], c.table, c.steps))
+			}
+		}
+	}
+}
+
+// rank16 gives missing cells the rank that they have in 16 bits.
+func (c *column) rank16(rank uint32) uint16 {
+	if rank == 1<<c.steps-1 {
+		return missing16
+	}
+	return uint16(rank)
+}
+
+// rankDouble writes the ranks of n rows of float64 cells.
+func (p *Program) rankDouble(s *scratch, rows []float64, n int) {
+	for i := range p.columns {
+		c := &p.columns[i]
+		for r := range n {
+			rank := c.find(rows[r*p.m.Features+c.feature])
+			if c.narrow >= 0 {
+				s.narrow[c.narrow*blockRows+r] = byte(rank)
+			} else {
+				s.wide[c.wide*blockRows+r] = c.rank16(rank)
+			}
+		}
+	}
+}
+
+// find returns the number of cuts that are not above x, all ones where it is missing.
+func (c *column) find(x float64) uint32 {
+	if x != x {
+		return 1<<c.steps - 1
+	}
+	lo, hi := 0, len(c.cuts)
+	for lo < hi {
+		if mid := int(uint(lo+hi) / 2); c.cuts[mid] <= x {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return uint32(lo)
+}
+
+// prefixes computes the masks of a narrow column.
+func (p *Program) prefixes(s *scratch, c *column, codes []byte, half int) {
+	if len(c.ends) == 0 {
+		return
+	}
+	p.loops.nibbles(&codes[0], &s.table[0], half)
+	p.loops.ends(&s.table[0], &c.packed[0], len(c.ends), &s.masks[none], &s.masks[c.first], half)
+	if len(c.present) > 0 {
+		missing := &s.masks[c.first+len(c.ends)-1] // the highest end is that of missing cells
+		p.loops.ends(&s.table[0], &c.packed[len(c.ends)], len(c.present), missing, &s.masks[c.first+len(c.ends)], half)
+	}
+}
+
+// widen writes ranks in 16 bits.
+func widen(out []uint16, codes []byte, missing byte) {
+	for r := range out {
+		x := uint16(codes[r])
+		if codes[r] == missing {
+			x = missing16
+		}
+		out[r] = x
+	}
+}
+
+// scatter computes the masks of a column that is not narrow: rows are sorted by how
+// many ends are not above their rank, and each mask is the one before it without the
+// rows between.
+func (c *column) scatter(s *scratch, ranks []uint16) {
+	if len(c.ends) == 0 {
+		return
+	}
+	counts := s.counts[:len(c.ends)+2]
+	clear(counts)
+	place := func(rank uint16) uint16 { return c.bucket[min(int(rank), len(c.bucket)-1)] }
+	for _, r := range ranks {
+		counts[place(r)+1]++
+	}
+	for i := 1; i < len(counts); i++ {
+		counts[i] += counts[i-1]
+	}
+	for row, r := range ranks {
+		k := place(r)
+		s.order[counts[k]] = uint16(row)
+		counts[k]++ // now the end of these rows
+	}
+	set := s.masks[all]
+	at := uint16(0)
+	for i := range c.ends {
+		for stop := counts[i]; at < stop; at++ {
+			row := s.order[at]
+			set[row>>6] &^= 1 << (row & 63)
+		}
+		s.masks[c.first+i] = set
+	}
+	missing := &s.masks[c.first+len(c.ends)-1]
+	for i, e := range c.present {
+		from, to := &s.masks[c.mask(e)], &s.masks[c.first+len(c.ends)+i]
+		for w := range to {
+			to[w] = from[w] &^ missing[w]
+		}
+	}
+}
+
+// top writes the planes of the leaves that rows reach in the top of a tree.
+func (p *Program) top(s *scratch, t *tree, half int) {
+	p.loops.mux[t.height](&s.masks[0], &t.offsets[0], &s.planes[0], half)
+}
+
+// sums adds up all trees for the n rows whose masks are filled.
+func (p *Program) sums(s *scratch, start, out []float64, n int) {
+	for i := range s.single {
+		s.single[i] = float32(start[i/blockRows])
+	}
+	for i := range s.double {
+		s.double[i] = start[i/blockRows]
+	}
+	half := halves(n)
+	ceil := (n + 7) &^ 7
+	for i := range p.trees {
+		t := &p.trees[i]
+		p.top(s, t, half)
+		p.loops.indices(&s.planes[0], &s.index[0], half)
+		for j := range t.tables {
+			x := &t.tables[j]
+			if first := x.output * blockRows; p.m.Single {
+				p.loops.add(&s.index[0], &x.single[0], &s.single[first], ceil)
+			} else {
+				p.loops.double(&s.index[0], &x.double[0], &s.double[first], ceil)
+			}
+		}
+		if t.on != nil {
+			p.walkOn(s, t, n)
+		}
+	}
+	for o := range p.m.Outputs {
+		if p.m.Single {
+			sums := s.single[o*blockRows:][:blockRows]
+			for r := range n {
+				out[r*p.m.Outputs+o] = float64(sums[r])
+			}
+			continue
+		}
+		sums := s.double[o*blockRows:][:blockRows]
+		for r := range n {
+			out[r*p.m.Outputs+o] = sums[r]
+		}
+	}
+}
+
+// walkOn adds the values of the rows that did not reach a leaf in the top of a tree.
+func (p *Program) walkOn(s *scratch, t *tree, n int) {
+	count := 0
+	for r := range n {
+		s.order[count&(blockRows-1)] = uint16(r)
+		count += int(t.on[s.index[r]])
+	}
+	for _, r := range s.order[:count] {
+		leaf := t.exits[s.index[r]]
+		if leaf >= 0 {
+			leaf = p.walk(s, leaf, int(r))
+		}
+		at := &t.leaves[^leaf]
+		p.addValues(s, t.values[at.First:at.Last], int(r))
+	}
+}
+
+// addValues adds the values of a leaf to a row's sums.
+func (p *Program) addValues(s *scratch, values []sliced.Value, row int) {
+	for _, v := range values {
+		if p.m.Single {
+			s.single[int(v.Output)*blockRows+row] += float32(v.Value)
+		} else {
+			s.double[int(v.Output)*blockRows+row] += v.Value
+		}
+	}
+}
+
+// walk goes down from a node to a leaf, and returns it as the exits of tops name it.
+func (p *Program) walk(s *scratch, at int32, row int) int32 {
+	for at >= 0 {
+		n := &p.nodes[at]
+		yes := false
+		if n.masked {
+			yes = s.masks[n.ranks][row>>6]>>(row&63)&1 == 0
+		} else {
+			yes = s.wide[int(n.ranks)+row]+n.bias < n.limit
+		}
+		if at = n.no; yes {
+			at = n.yes
+		}
+	}
+	return at
+}

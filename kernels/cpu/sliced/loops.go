@@ -1,0 +1,70 @@
+package sliced
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+)
+
+// ErrLoops means that a set of loops does not exist or cannot run on this machine.
+var ErrLoops = errors.New("cpu/sliced: no such loops")
+
+const (
+	blockRows = 512
+	words     = blockRows / 64
+	maxHeight = 8                                    // levels of tests that a loop evaluates for a block
+	tableSets = 33                                   // sets of a column's nibbles
+	together  = 8                                    // trees that a row goes down at the same time
+	lowHeight = 5                                    // of the subtrees that make a tall top
+	planeSets = maxHeight << (maxHeight - lowHeight) // planes of all these subtrees
+	maxLeaves = 1 << maxHeight                       // of the top of a tree
+	missing16 = uint16(1<<16 - 1)                    // rank of a missing cell where rows walk on
+)
+
+// rowSet is a set of the rows of a block.
+type rowSet [words]uint64
+
+// Loops is one implementation of the loops. All give the same bits.
+type Loops struct {
+	// Name is "avx2" or "generic".
+	Name string
+
+	keysStep int // keys takes multiples of it
+	keys     func(dst *uint32, src *float32, n int)
+	search   func(keys *uint32, stride int, table *int32, levels int, codes *byte, n int)
+	nibbles  func(codes *byte, table *rowSet, halves int)
+	ends     func(table *rowSet, ends *uint32, n int, not, masks *rowSet, halves int)
+	mux      [maxHeight + 1]func(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
+	indices  func(planes *rowSet, index *byte, halves int)
+	add      func(index *byte, values, sums *float32, n int)
+	double   func(index *byte, values, sums *float64, n int)
+	descend  [maxHeight + 1]func(keys *uint32, nodes *uint64, trees int, leaves *uint32)
+}
+
+// All returns the sets that this machine can run, fastest first, the portable one last.
+func All() []*Loops { return append(native(), generic) }
+
+// ByPath returns the loops for a kernel path of the CPU device. Those of AVX2 serve the
+// paths of AVX-512 too, such as "avx512bf16".
+func ByPath(path string) (*Loops, error) {
+	var names []string
+	for _, l := range All() {
+		if l.Name == path || strings.HasPrefix(path, "avx512") && l == All()[0] {
+			return l, nil
+		}
+		names = append(names, l.Name)
+	}
+	return nil, fmt.Errorf("%w: %q on this machine; use %s", ErrLoops, path, strings.Join(names, ", "))
+}
+
+// Select returns the fastest loops of this machine, or those for the kernel path that
+// the environment variable PCE_CPU names.
+func Select() (*Loops, error) {
+	set, err := micro.Select()
+	if err != nil {
+		return nil, err
+	}
+	return ByPath(set.Name)
+}

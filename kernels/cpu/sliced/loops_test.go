@@ -1,0 +1,235 @@
+package sliced
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// each runs a test for every set of loops but the one that defines them.
+func each(t *testing.T, test func(t *testing.T, l *Loops, rng *rand.Rand)) {
+	if len(All()) == 1 {
+		t.Skip("SKIPPED: this machine or build has the portable loops alone, which define the others")
+	}
+	for _, l := range native() {
+		t.Run(l.Name, func(t *testing.T) { test(t, l, rand.New(rand.NewPCG(3, 4))) })
+	}
+}
+
+func TestKeys(t *testing.T) {
+	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
+		src := make([]float32, 16*40)
+		for i := range src {
+			src[i] = math.Float32frombits(rng.Uint32())
+		}
+		inf := float32(math.Inf(1))
+		copy(src, []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), -float32(math.NaN()), math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, math.MaxFloat32, -math.MaxFloat32,
+			math.Float32frombits(0x7f800001), math.Float32frombits(0xff800001), 1, -1})
+		want, got := make([]uint32, len(src)), make([]uint32, len(src)+1)
+		for _, n := range []int{l.keysStep, 3 * l.keysStep, len(src)} {
+			clear(got)
+			keysGeneric(&want[0], &src[0], n)
+			l.keys(&got[0], &src[0], n)
+			if !slices.Equal(got[:n], want[:n]) || got[n] != 0 {
+				t.Fatalf("%d keys differ", n)
+			}
+		}
+	})
+}
+
+func TestSearch(t *testing.T) {
+	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
+		for steps := 4; steps <= 8; steps += 4 {
+			for range 20 {
+				cuts := make([]float64, rng.IntN(1<<steps))
+				for i := range cuts {
+					cuts[i] = float64(float32(i)) - 20
+				}
+				table := narrowTable(cuts, steps/4)
+				n, stride := 1+rng.IntN(70), 1+rng.IntN(3)
+				keys := make([]uint32, n*stride)
+				for i := range keys {
+					x := float32(rng.IntN(300) - 40)
+					if rng.IntN(8) == 0 {
+						x = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[rng.IntN(3)]
+					}
+					keys[i] = key(x)
+				}
+				want, got := make([]byte, n), make([]byte, n+1)
+				searchGeneric(&keys[0], 4*stride, &table[0], steps/4, &want[0], n)
+				l.search(&keys[0], 4*stride, &table[0], steps/4, &got[0], n)
+				if !slices.Equal(got[:n], want) || got[n] != 0 {
+					t.Fatalf("%d steps: %v, want %v", steps, got, want)
+				}
+				for i, c := range want {
+					count := 0
+					for _, cut := range cuts {
+						if key(float32(cut)) <= keys[i*stride] {
+							count++
+						}
+					}
+					if keys[i*stride] == math.MaxUint32 {
+						count = 1<<steps - 1
+					}
+					if int(c) != count {
+						t.Fatalf("%d steps, %d cuts: key %#x has rank %d, want %d", steps, len(cuts), keys[i*stride], c, count)
+					}
+				}
+			}
+		}
+	})
+}
+
+// random fills sets.
+func random(rng *rand.Rand, sets []rowSet) {
+	for i := range sets {
+		for w := range sets[i] {
+			sets[i][w] = rng.Uint64()
+		}
+	}
+}
+
+func TestMasks(t *testing.T) {
+	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
+		codes := make([]byte, blockRows)
+		for i := range codes {
+			codes[i] = byte(rng.Uint32())
+		}
+		var ends []uint32
+		for e := range 256 {
+			ends = append(ends, packEnd(e))
+		}
+		not := make([]rowSet, 1)
+		random(rng, not)
+		var tables [2][tableSets]rowSet
+		var masks [2][257]rowSet
+		for i, l := range []*Loops{generic, l} {
+			l.nibbles(&codes[0], &tables[i][0], 2)
+			l.ends(&tables[i][0], &ends[0], len(ends), &not[0], &masks[i][0], 2)
+		}
+		if tables[0] != tables[1] {
+			t.Fatal("sets of nibbles differ")
+		}
+		if masks[0] != masks[1] {
+			t.Fatal("masks differ")
+		}
+		for e := range 256 {
+			for r, c := range codes {
+				if in := masks[0][e][r>>6]>>(r&63)&1 != 0; in != (int(c) >= e && not[0][r>>6]>>(r&63)&1 == 0) {
+					t.Fatalf("row %d of code %d is in the mask of %d: %v", r, c, e, in)
+				}
+			}
+		}
+		// One half.
+		var half [tableSets]rowSet
+		l.nibbles(&codes[0], &half[0], 1)
+		for i := range half {
+			if *(*[4]uint64)(half[i][:]) != *(*[4]uint64)(tables[0][i][:]) {
+				t.Fatalf("half of set %d differs", i)
+			}
+		}
+	})
+}
+
+// last is where a tree of a height has its j-th node with a subtree of height h, each
+// node after the nodes of its subtrees.
+func last(height, h, j int) int {
+	if height == h {
+		return 1<<height - 2
+	}
+	half := 1 << (height - 1 - h) // of these nodes in each subtree
+	if j < half {
+		return last(height-1, h, j)
+	}
+	return 1<<(height-1) - 1 + last(height-1, h, j-half)
+}
+
+func TestTrees(t *testing.T) {
+	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
+		masks := make([]rowSet, 300)
+		random(rng, masks)
+		for h := 1; h <= maxHeight; h++ {
+			offsets := make([]uint32, 1<<h-1)
+			for i := range offsets {
+				offsets[i] = uint32(setBytes * rng.IntN(len(masks)))
+			}
+			var want, got, half [planeSets]rowSet
+			muxGeneric(h, &masks[0], &offsets[0], &want[0])
+			l.mux[h](&masks[0], &offsets[0], &got[0], 2)
+			l.mux[h](&masks[0], &offsets[0], &half[0], 1)
+			var a, b [blockRows]byte
+			indicesGeneric(&want[0], &a[0], 2)
+			l.indices(&want[0], &b[0], 2)
+			if a != b {
+				t.Fatalf("height %d: leaves %v, want %v", h, b[:40], a[:40])
+			}
+			for i := range maxHeight {
+				if want[i] != got[i] || *(*[4]uint64)(half[i][:]) != *(*[4]uint64)(want[i][:]) {
+					t.Fatalf("height %d: plane %d differs", h, i)
+				}
+			}
+			for r := range 40 { // by a walk
+				at := 0
+				for level := range h {
+					node := 0 // in the order of muxGeneric
+					if left := h - level; left > lowHeight {
+						node = 1<<h - 1 - (1<<(h-left+1) - 1) + at
+					} else {
+						low := min(h, lowHeight)
+						block := at >> (level - (h - low))
+						node = block*(1<<low-1) + last(low, left, at-block<<(level-(h-low)))
+					}
+					at *= 2
+					if masks[offsets[node]/setBytes][r>>6]>>(r&63)&1 != 0 {
+						at++
+					}
+				}
+				if int(a[r]) != at {
+					t.Fatalf("height %d: row %d reaches leaf %d, want %d", h, r, a[r], at)
+				}
+			}
+		}
+	})
+}
+
+func TestValues(t *testing.T) {
+	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
+		var index [blockRows]byte
+		var values, sums, got [blockRows]float32
+		var wideValues, wideSums, wideGot [blockRows]float64
+		for i := range index {
+			index[i], values[i], sums[i] = byte(rng.Uint32()), float32(rng.NormFloat64()), float32(rng.NormFloat64())
+			wideValues[i], wideSums[i] = rng.NormFloat64(), rng.NormFloat64()
+		}
+		got, wideGot = sums, wideSums
+		for _, n := range []int{8, 256, 512} {
+			addGeneric(&index[0], &values[0], &sums[0], n)
+			addGeneric(&index[0], &wideValues[0], &wideSums[0], n)
+			l.add(&index[0], &values[0], &got[0], n)
+			l.double(&index[0], &wideValues[0], &wideGot[0], n)
+			if got != sums || wideGot != wideSums {
+				t.Fatalf("%d sums differ", n)
+			}
+		}
+	})
+}
+
+func TestDescend(t *testing.T) {
+	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
+		keys := []uint32{0, 1, 5, math.MaxUint32, math.MaxUint32 - 1, 1 << 31}
+		for depth := 1; depth <= maxHeight; depth++ {
+			trees := together * (1 + rng.IntN(4))
+			nodes := make([]uint64, trees<<depth)
+			for i := range nodes {
+				nodes[i] = uint64(keys[rng.IntN(len(keys))])<<32 | uint64(rng.IntN(len(keys)))
+			}
+			want, got := make([]uint32, trees), make([]uint32, trees+1)
+			descendGeneric(depth, &keys[0], &nodes[0], trees, &want[0])
+			l.descend[depth](&keys[0], &nodes[0], trees, &got[0])
+			if !slices.Equal(got[:trees], want) || got[trees] != 0 {
+				t.Fatalf("depth %d: leaves %v, want %v", depth, got, want)
+			}
+		}
+	})
+}
