@@ -88,10 +88,22 @@ func (a *app) checkCommand() *cobra.Command {
 Every row is evaluated by recursion in float64 with all digits of the file, on the path of
 code and on the tensor path, as far as the model's leaves allow. A path must be within its
 bound of the evaluation; with --expected, the evaluation must be within 1e-9 nats of the
-numbers in a file.`,
+numbers in a file.
+
+The raw scores and leaves of a decision forest are compared with those of the plain
+evaluator, which every path must equal to the bit: the interpreter of sliced forests, and
+blocks and single rows with each set of loops of this machine. With --expected, the raw
+scores must be those in a file: equal for XGBoost, within 1e-5 for other libraries.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.model = args[0]
+			is, err := run.TellForest(f.model)
+			if err != nil {
+				return err
+			}
+			if is {
+				return a.runForestCheck(cmd.Context(), &f, expected, asJSON)
+			}
 			r, err := a.check(cmd.Context(), &f, expected)
 			if err != nil {
 				return err
@@ -113,7 +125,7 @@ numbers in a file.`,
 	f.run.register(flags)
 	f.path.register(flags)
 	f.registerData(flags)
-	flags.StringVar(&expected, "expected", "", "file of log-likelihoods, a number for each row, gzip or not")
+	flags.StringVar(&expected, "expected", "", "file of log-likelihoods, or of a forest's raw scores, a line for each row, gzip or not")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

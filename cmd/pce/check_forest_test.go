@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/forest/format/xgboost"
+	"github.com/pce-engine/pce/kernels/cpu/sliced"
+)
+
+// TestCheckForest: every path of a forest equals the plain evaluator, expected scores that
+// are a bit off are found, and what does not fit is refused in one line.
+func TestCheckForest(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	model := filepath.Join(dir, "model")
+	f := &forest.Forest{Target: "reg:squarederror", Features: 2, Outputs: 1, Base: []float64{0}, Trees: []forest.Tree{{Weight: 1,
+		Nodes:  []forest.Node{{Test: forest.Less, Threshold: 2, MissingYes: true, Yes: 1, No: 2}, {Last: 1, ID: 1}, {First: 1, Last: 2, ID: 2}},
+		Values: []forest.Value{{Value: 0.25}, {Value: -1.5}}}}}
+	var b bytes.Buffer
+	if err := xgboost.Write(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	file("model", b.String())
+	rows := file("rows.csv", "1,0\n3,0\n,0\n")
+	good := file("good.csv", "0.25\n-1.5\n0.25\n")
+	var out, errs bytes.Buffer
+	code := Run(t.Context(), []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", good, "--json"}, nil, nil, &out, &errs)
+	var r forestCheck
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exitOK || errs.Len() > 0 {
+		t.Fatalf("exit %d, %v\n%s%s", code, err, &out, &errs)
+	}
+	if want := 1 + 2*len(sliced.All()); r.Rows != 3 || r.Trees != 1 || len(r.Paths) != want || !r.OK || r.Expected == nil || !r.Expected.OK {
+		t.Errorf("check says %s, want %d paths", out.String(), want)
+	}
+	bad := file("bad.csv", "0.25\n-1.5000001\n0.25\n")
+	for _, c := range []struct {
+		want string
+		code int
+		args []string
+	}{
+		{"a path differs", 1, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", bad}},
+		{"has 2 lines for 3 rows", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("short.csv", "0\n0\n")}},
+		{"line 1 has 2 numbers; want the 1 raw scores", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("two.csv", "0,1\n")}},
+		{"\"x\" is not a number", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("word.csv", "x\n")}},
+		{"leave --path out", 2, []string{"check", model, "--data", rows, "--path", "code"}},
+		{"no --data", 2, []string{"check", model}},
+	} {
+		var out, errs bytes.Buffer
+		if code := Run(t.Context(), c.args, nil, nil, &out, &errs); code != c.code || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("%v: exit %d, %s; want exit %d, %q", c.args, code, &errs, c.code, c.want)
+		}
+	}
+}
