@@ -20,7 +20,7 @@ import (
 // what is right.
 func BenchmarkPredict(b *testing.B) {
 	dir := filepath.Join("..", "shared", "data", "forest", "xgb-higgs")
-	files, _ := filepath.Glob(filepath.Join(dir, "*.json.gz"))
+	files, _ := filepath.Glob(filepath.Join(dir, "*_save.json.gz"))
 	packed, err := os.ReadFile(filepath.Join(dir, "input.csv.gz"))
 	if err != nil || len(files) != 1 {
 		b.Skipf("SKIPPED: needs %s, which is not part of the repository: place the folder shared beside it", dir)
