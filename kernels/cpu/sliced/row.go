@@ -146,7 +146,7 @@ func addRow[T float32 | float64](sums []T, outputs []int32, leaves []uint32, val
 
 // rowsBelow is the number of rows up to which one at a time is faster than a block: a row
 // takes a step for each level, a block one for each node of each top and each mask, on
-// vectors. The weights were measured.
+// vectors. The weights fit one forest of 100 trees of depth 8 on a Zen 3; both ways give the same bits.
 func rowsBelow(p *Program) int {
 	row := len(p.trees) * (p.row.depth + 2)
 	block := 0
@@ -164,7 +164,7 @@ func (r *rowPlan) memory(p *Program) rowMemory {
 }
 
 // Least is the least number of rows for which the program is faster than a walk through
-// the trees: 1 unless rows cannot go one at a time.
+// the trees: 1 unless rows cannot go one at a time, and then an estimate.
 func (p *Program) Least() int {
 	if p.row.most > 0 {
 		return 1
