@@ -164,11 +164,11 @@ func sumUnits(g *Graph, id NodeID, theta, phi []float32, units [][]Information) 
 	}
 	// Weights that are float32 add up to 1 within their rounding.
 	totals, others := make([]float64, n.Units), make([]float64, n.Units)
-	eachWeight(n, len(below), func(unit, _, param int) {
+	g.EachWeight(id, func(unit, _, param int) {
 		totals[unit] += float64(theta[param])
 		others[unit] += float64(phi[param])
 	})
-	eachWeight(n, len(below), func(unit, column, param int) {
+	g.EachWeight(id, func(unit, column, param int) {
 		if theta[param] > 0 {
 			share := float64(theta[param]) / totals[unit]
 			units[id][unit].add(share, choice(share, float64(phi[param])/others[unit]))
@@ -177,9 +177,12 @@ func sumUnits(g *Graph, id NodeID, theta, phi []float32, units [][]Information) 
 	})
 }
 
-// eachWeight calls do with the weights of a sum that exist.
-func eachWeight(n *Node, columns int, do func(unit, column, param int)) {
+// EachWeight calls do with the weights of a sum that exist, for each its unit, its column
+// among the units of all children, and its place in the canonical order of parameters.
+func (g *Graph) EachWeight(id NodeID, do func(unit, column, param int)) {
+	n := &g.Nodes[id]
 	if n.Edges == nil {
+		columns := g.Columns(id)
 		for u := range n.Units {
 			for c := range columns {
 				do(u, c, u*columns+c)

@@ -58,29 +58,11 @@ func edgesOf(g *circuit.Graph, id circuit.NodeID) [][]edge {
 		}
 	}
 	list := make([][]edge, n.Units)
-	add := func(unit, column, param int) {
+	g.EachWeight(id, func(unit, column, param int) {
 		e := columns[column]
 		e.param = param
 		list[unit] = append(list[unit], e)
-	}
-	if n.Edges == nil {
-		for u := range n.Units {
-			for c := range columns {
-				add(u, c, u*len(columns)+c)
-			}
-		}
-		return list
-	}
-	e := n.Edges
-	for k, pair := range e.Pairs {
-		for r := range e.Rows {
-			for c := range e.Cols {
-				if param := (k*e.Rows+r)*e.Cols + c; e.Has(param) {
-					add(int(pair[0])*e.Rows+r, int(pair[1])*e.Cols+c, param)
-				}
-			}
-		}
-	}
+	})
 	return list
 }
 
