@@ -39,8 +39,8 @@ type Report struct {
 // 7-series parts; delays are counted apart.
 const (
 	dspPerMul   = 6
-	lutPerMul   = 420
-	lutPerAdd   = 540
+	lutPerMul   = 1085
+	lutPerAdd   = 570
 	lutEntries  = 64 // of one output bit of a table
 	shiftLength = 32 // stages of a shift register in one look-up table
 )

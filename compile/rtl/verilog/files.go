@@ -1,0 +1,39 @@
+package verilog
+
+import (
+	"fmt"
+
+	"github.com/pce-engine/pce/compile/rtl"
+)
+
+// File is a file of a design.
+type File struct {
+	Name string
+	Text string
+}
+
+// Write returns the files of a datapath: the design, and testbenches that a simulator runs
+// with them.
+func Write(d *rtl.Datapath) []File {
+	head := fmt.Sprintf("// Written by pce compile --target rtl: Verilog-2005, %d multipliers, %d adders, depth %d.\n/* verilator lint_off DECLFILENAME */\n\n",
+		d.Count(rtl.Mul), d.Count(rtl.Sum), d.Depth)
+	return []File{
+		{"pce_datapath.v", head + parts + multiplier(d.MulStages) + adder(d.AddStages) + datapath(d)},
+		{"tb_datapath.v", head + rowBench(d)},
+	}
+}
+
+// Hex is a row as testbenches read it: the hexadecimal digits of that many bits, one at least, the
+// highest first.
+func Hex(word []uint64, bits int) string {
+	digits := max(1, (bits+3)/4)
+	text := make([]byte, digits)
+	for i := range text {
+		x := uint64(0)
+		if i/16 < len(word) {
+			x = word[i/16] >> (4 * (i % 16)) & 15
+		}
+		text[digits-1-i] = "0123456789abcdef"[x]
+	}
+	return string(text)
+}
