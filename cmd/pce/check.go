@@ -53,7 +53,11 @@ type pathCheck struct {
 	Row        int     `json:"row"`       // the one that has it, counted from 1
 	Bound      float64 `json:"bound"`     // for that row
 	Recomputed int64   `json:"recomputed_rows,omitempty"`
-	OK         bool    `json:"ok"` // every row is within its bound
+	// Of hardware: results that differ from the operators in Go, and cycles from the first row
+	// in to the last result out.
+	DifferentBits *int `json:"different_bits,omitempty"`
+	Cycles        int  `json:"cycles,omitempty"`
+	OK            bool `json:"ok"` // every row is within its bound
 }
 
 // compare looks at one row.
@@ -78,8 +82,9 @@ func (c *pathCheck) compare(row int, got, want, bound float64) {
 // see both.
 func (a *app) checkCommand() *cobra.Command {
 	var f queryFlags
-	var expected string
+	var expected, target, simulator string
 	var asJSON bool
+	var hw rtlFlags
 	c := &cobra.Command{
 		Use:   "check MODEL --data FILE",
 		Short: "Compare the paths that a model can run on with float64 evaluation, row by row",
@@ -93,7 +98,10 @@ numbers in a file.
 The raw scores and leaves of a decision forest are compared with those of the plain
 evaluator, which every path must equal to the bit: the interpreter of sliced forests, and
 blocks and single rows with each set of loops of this machine. With --expected, the raw
-scores must be those in a file: equal for XGBoost, within 1e-5 for other libraries.`,
+scores must be those in a file: equal for XGBoost, within 1e-5 for other libraries.
+
+With --target rtl the model's hardware is simulated, by Verilator or Icarus Verilog. Every bit
+must be that of its operators computed in Go, one row per cycle.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.model = args[0]
@@ -102,9 +110,12 @@ scores must be those in a file: equal for XGBoost, within 1e-5 for other librari
 				return err
 			}
 			if is {
+				if target != "" {
+					return usagef("--target of a decision forest; hardware is made of circuits alone")
+				}
 				return a.runForestCheck(cmd.Context(), &f, expected, asJSON)
 			}
-			r, err := a.check(cmd.Context(), &f, expected)
+			r, err := a.checkTarget(cmd, &f, &hw, target, simulator, expected)
 			if err != nil {
 				return err
 			}
@@ -127,7 +138,30 @@ scores must be those in a file: equal for XGBoost, within 1e-5 for other librari
 	f.registerData(flags)
 	flags.StringVar(&expected, "expected", "", "file of log-likelihoods, or of a forest's raw scores, a line for each row, gzip or not")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags.StringVar(&target, "target", "", "rtl: simulate the model's hardware")
+	hw.register(flags)
+	flags.StringVar(&simulator, "simulator", "", "for --target rtl: verilator or iverilog; the first one that is installed")
+	hw.names = append(hw.names, "simulator")
 	return c
+}
+
+// checkTarget checks hardware or the paths of programs.
+func (a *app) checkTarget(cmd *cobra.Command, f *queryFlags, hw *rtlFlags, target, simulator, expected string) (*checkResult, error) {
+	if err := hw.only(cmd, target); err != nil {
+		return nil, err
+	}
+	switch target {
+	case "":
+		return a.check(cmd.Context(), f, expected)
+	case targetRTL:
+		for _, name := range []string{"path", "device", "threads"} {
+			if cmd.Flags().Changed(name) {
+				return nil, usagef("--%s is not for --target rtl", name)
+			}
+		}
+		return a.checkRTL(cmd.Context(), f, hw, simulator, expected)
+	}
+	return nil, usagef("--target %s: want rtl, or leave it out", target)
 }
 
 // check evaluates every row of the flags by recursion in float64, which is what a model means,
@@ -146,10 +180,8 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 		return nil, err
 	}
 	defer m.Close()
-	for i := range schema.Columns {
-		if schema.Columns[i].Edges != nil {
-			return nil, usagef("%s is a histogram over values that were binned in training, which float64 evaluation does not read; check another model", schema.ColumnName(i))
-		}
+	if err := codesOnly(schema); err != nil {
+		return nil, err
 	}
 	params, err := reference.Load64(m.Graph, m.Params64)
 	if err != nil {
@@ -168,7 +200,7 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 	if err != nil {
 		return nil, err
 	}
-	r := &checkResult{OK: true}
+	var r *checkResult
 	var want []float64 // of all rows
 	err = a.eachRows(ctx, f, schema, func(b *dataset.Batch) error {
 		ll, err := evaluateRows(ctx, ev, schema, b)
@@ -190,14 +222,7 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 	if err != nil {
 		return nil, err
 	}
-	r.Rows = len(want)
-	sum := 0.0
-	for _, x := range want {
-		sum += x
-	}
-	if mean := sum / float64(len(want)); !math.IsInf(mean, 0) && mean == mean {
-		r.MeanLL = &mean
-	}
+	r = newCheck(want)
 	if expected != "" {
 		if r.Expected, err = a.compareExpected(ctx, expected, want); err != nil {
 			return nil, err
@@ -212,6 +237,29 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 		r.OK = r.OK && p.OK
 	}
 	return r, nil
+}
+
+// codesOnly refuses histograms over values that training binned: float64 evaluation reads codes.
+func codesOnly(s *dataset.Schema) error {
+	for i := range s.Columns {
+		if s.Columns[i].Edges != nil {
+			return usagef("%s is a histogram over values that were binned in training, which float64 evaluation does not read; check another model", s.ColumnName(i))
+		}
+	}
+	return nil
+}
+
+// newCheck is a result without paths for log-likelihoods of the reference.
+func newCheck(want []float64) *checkResult {
+	r := &checkResult{OK: true, Rows: len(want)}
+	sum := 0.0
+	for _, x := range want {
+		sum += x
+	}
+	if mean := sum / float64(len(want)); !math.IsInf(mean, 0) && mean == mean {
+		r.MeanLL = &mean
+	}
+	return r
 }
 
 // checkedPath is a path that is compared.
@@ -296,16 +344,22 @@ func evaluateRows(ctx context.Context, ev *reference.Evaluator, s *dataset.Schem
 		wait.Go(func() {
 			for i := k; i < b.Rows && errs[k] == nil && ctx.Err() == nil; i += parts {
 				ll[i], errs[k] = ev.LogLikelihood(rows[i])
-				for v := range s.Columns {
-					if rows[i][v] == rows[i][v] {
-						ll[i] -= s.Columns[v].LogScale()
-					}
-				}
+				ll[i] -= logScale(s, rows[i])
 			}
 		})
 	}
 	wait.Wait()
 	return ll, errors.Join(errors.Join(errs...), ctx.Err())
+}
+
+// logScale is the sum of the log scales of a row's observed cells.
+func logScale(s *dataset.Schema, row []float64) (sum float64) {
+	for v := range s.Columns {
+		if row[v] == row[v] {
+			sum += s.Columns[v].LogScale()
+		}
+	}
+	return sum
 }
 
 // text is a file that is unpacked where it is gzip.
@@ -384,6 +438,9 @@ func (a *app) printCheck(r *checkResult) error {
 		}
 		where := strings.TrimSpace(strings.Join([]string{p.Device, p.KernelPath}, " "))
 		fmt.Fprintf(&b, "%-10s largest error %.3g nats (row %d), %s the bound %.3g%s\n", p.Path, p.MaxError, p.Row, verdict, p.Bound, orEmpty(where))
+		if p.DifferentBits != nil {
+			fmt.Fprintf(&b, "%-10s %d of %d results differ from the operators in Go; %d cycles\n", "", *p.DifferentBits, r.Rows, p.Cycles)
+		}
 	}
 	_, err := io.WriteString(a.stdout, b.String())
 	return err

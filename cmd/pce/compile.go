@@ -21,8 +21,10 @@ import (
 // compileFlags are the flags of compile.
 type compileFlags struct {
 	config       configFlags
+	rtl          rtlFlags
 	target, arch string
 	dir          string
+	asJSON       bool
 }
 
 // architectures are what --arch takes, as compute capabilities.
@@ -32,18 +34,33 @@ func (a *app) compileCommand() *cobra.Command {
 	var f compileFlags
 	c := &cobra.Command{
 		Use:   "compile MODEL | --config FILE",
-		Short: "Write the kernels that a circuit runs on",
+		Short: "Write the kernels that a circuit runs on, or its hardware",
 		Long: `Write the kernels that a circuit runs on, one file per kernel: NAME.ptx.
 
-A config gives the kernels of its training, a model those of its queries.`,
+A config gives the kernels of its training, a model those of its queries.
+
+With --target rtl, write the hardware of a model's likelihoods as Verilog, with testbenches and
+report.json, which says what it takes. See docs/hardware.md.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.rtl.only(cmd, f.target); err != nil {
+				return err
+			}
+			if f.target == targetRTL {
+				if len(args) == 0 || len(f.config.files) > 0 {
+					return usagef("compile --target rtl wants a model file")
+				}
+				return a.compileRTL(&f, args[0])
+			}
 			return a.compile(cmd.Context(), &f, args)
 		},
 	}
 	f.config.register(c.Flags())
-	c.Flags().StringVar(&f.target, "target", "ptx", "what to write: ptx")
+	c.Flags().StringVar(&f.target, "target", "ptx", "what to write: ptx or rtl")
 	c.Flags().StringVar(&f.arch, "arch", "sm_90", "for which cards: sm_80 or sm_90 (and later ones)")
+	f.rtl.register(c.Flags())
+	f.rtl.registerChip(c.Flags())
+	c.Flags().BoolVar(&f.asJSON, "json", false, "for --target rtl: print report.json")
 	c.Flags().StringVarP(&f.dir, "output", "o", ".", "folder to write to")
 	return c
 }
@@ -57,7 +74,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, args []string) error
 	case len(args) == 1 == (len(f.config.files) > 0):
 		return usagef("compile wants a model file or --config FILE, one of them")
 	case f.target != "ptx":
-		return usagef("--target %s: want ptx", f.target)
+		return usagef("--target %s: want ptx or rtl", f.target)
 	case !ok:
 		return usagef("--arch %s: want sm_80 or sm_90", f.arch)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pce-engine/pce/compile/rtl"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/run"
@@ -53,7 +54,10 @@ func completeKey(_ *cobra.Command, _ []string, typed string) (out []cobra.Comple
 	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-func completeDevice(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func completeDevice(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if c.Name() == "compile" {
+		return withPrefix(rtl.Devices(), typed), cobra.ShellCompDirectiveNoFileComp
+	}
 	return withPrefix(device.Names(), typed), cobra.ShellCompDirectiveNoFileComp
 }
 

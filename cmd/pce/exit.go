@@ -15,6 +15,8 @@ import (
 	"github.com/pce-engine/pce/codec"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/rtl"
+	"github.com/pce-engine/pce/compile/rtl/simulate"
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
@@ -59,6 +61,7 @@ var exitCodes = []struct {
 	{structures.ErrOptions, exitUsage},
 	{compile.ErrOptions, exitUsage},
 	{spn.ErrOptions, exitUsage},
+	{rtl.ErrOptions, exitUsage},
 	{em.ErrOptions, exitUsage},
 	{run.ErrOptions, exitUsage},
 	{pce.ErrKind, exitUsage},
@@ -81,6 +84,10 @@ var exitCodes = []struct {
 	{reduction.ErrProgram, exitData},
 	{reduction.ErrMemory, exitMachine},
 	{spn.ErrCode, exitData},
+	{rtl.ErrCircuit, exitData},
+	{rtl.ErrFit, exitData},
+	{rtl.ErrRow, exitData},
+	{simulate.ErrTool, exitMachine},
 	{codec.ErrFile, exitData},
 	{codec.ErrModel, exitData},
 	{codec.ErrRows, exitData},

@@ -12,7 +12,8 @@ import (
 // Column says how the cells of a variable become codes, which are what a datapath reads.
 // Cells between two cuts have the same code.
 type Column struct {
-	Bits int `json:"bits"` // of a code; 0 if every cell has the same code
+	Name string `json:"name,omitempty"` // for reports
+	Bits int    `json:"bits"`           // of a code; 0 if every cell has the same code
 	// Whole means that cells must be whole numbers.
 	Whole bool `json:"whole"`
 	// Cuts ascend: interval i holds the numbers from Cuts[i-1] to below Cuts[i].
@@ -36,10 +37,18 @@ func (c *Column) Code(x float64) (int, error) {
 		}
 		return 1
 	})
-	if c.Codes[i] < 0 {
-		return 0, fmt.Errorf("%v has no code: it lies outside of the leaves, and codes of %d bits are used up; compile with input-bits for a code for every integer", x, c.Bits)
+	switch {
+	case c.Codes[i] >= 0:
+		return c.Codes[i], nil
+	case c.Whole:
+		last := len(c.Codes) - 2
+		for c.Codes[last] < 0 {
+			last--
+		}
+		return 0, fmt.Errorf("%v; want a whole number from 0 to %d", x, last-1)
 	}
-	return c.Codes[i], nil
+	return 0, fmt.Errorf("%v lies outside of all bins, from %v to below %v, and their codes fill %d bits; give input-bits, which give codes to all integers",
+		x, c.Cuts[0], c.Cuts[len(c.Cuts)-1], c.Bits)
 }
 
 // codeBits is the width of codes 0..n-1.

@@ -1,6 +1,7 @@
 package rtl
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -35,6 +36,9 @@ type Report struct {
 	Columns   []Column `json:"columns"`
 }
 
+// Top is the name of the module that a design instantiates.
+const Top = "pce_datapath"
+
 // Costs of an operator in look-up tables, as yosys 0.23 maps the text of compile/rtl/verilog for
 // 7-series parts; delays are counted apart.
 const (
@@ -55,7 +59,7 @@ const (
 func (d *Datapath) Report(o *Options) Report {
 	dev := devices[o.Device]
 	r := Report{
-		Top: "pce_top", Adders: d.Count(Sum), Multipliers: d.Count(Mul), Selections: d.Count(Select), Tables: len(d.Tables),
+		Top: Top, Adders: d.Count(Sum), Multipliers: d.Count(Mul), Selections: d.Count(Select), Tables: len(d.Tables),
 		Depth: d.Depth, RowBits: d.RowBits(), RowBytes: d.RowBytes(),
 		LUT: d.lut(), DSP: dspPerMul * d.Count(Mul), Device: o.Device, DeviceLUT: dev.LUT, DeviceDSP: dev.DSP,
 		Rows: o.Rows, Cycles: d.cycles(o.Rows), Least: math.Max(math.Min(d.Least, 0), -math.MaxFloat64),
@@ -64,6 +68,12 @@ func (d *Datapath) Report(o *Options) Report {
 	}
 	r.Fits = r.LUT <= dev.LUT && r.DSP <= dev.DSP
 	return r
+}
+
+// JSON is the report as text, with a newline at its end.
+func (r *Report) JSON() ([]byte, error) {
+	text, err := json.MarshalIndent(r, "", " ")
+	return append(text, '\n'), err
 }
 
 // RowBytes is the size of a row in memory: whole bytes, one at least.

@@ -4,17 +4,23 @@
 // # Errors
 //
 // Errors match ErrTool: a simulator that is not there, or that failed, with its first line.
+// An unknown name is an error that matches rtl.ErrOptions.
 package simulate
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/pce-engine/pce/compile/rtl"
 	"github.com/pce-engine/pce/compile/rtl/verilog"
 )
 
@@ -37,7 +43,7 @@ func Find(name string) (string, error) {
 	case Verilator, Icarus:
 		names = []string{name}
 	default:
-		return "", fmt.Errorf("%w %.40q; want %s or %s", ErrTool, name, Verilator, Icarus)
+		return "", fmt.Errorf("%w: simulator %.40q; want %s or %s", rtl.ErrOptions, name, Verilator, Icarus)
 	}
 	for _, n := range names {
 		if _, err := exec.LookPath(n); err == nil {
@@ -47,13 +53,29 @@ func Find(name string) (string, error) {
 	return "", fmt.Errorf("%w: %s not found; install Debian's package %s", ErrTool, strings.Join(names, " and "), names[0])
 }
 
-// Program is a testbench that was built.
-type Program struct {
-	command []string
+// Design is a datapath in a simulator.
+type Design struct {
+	d       *rtl.Datapath
+	dir     string
+	command []string // of the testbench
 }
 
-// Build writes files to a folder, which must exist, and builds the module bench of them.
-func Build(ctx context.Context, simulator, dir, bench string, files []verilog.File) (*Program, error) {
+// bench is the testbench that Run runs.
+const bench = "tb_datapath"
+
+// Open writes a datapath to a folder, which must exist and which the simulator also uses, and
+// builds its testbench.
+func Open(ctx context.Context, simulator, dir string, d *rtl.Datapath) (*Design, error) {
+	command, err := Build(ctx, simulator, dir, bench, verilog.Write(d))
+	if err != nil {
+		return nil, err
+	}
+	return &Design{d, dir, command}, nil
+}
+
+// Build writes files to a folder, which must exist, and builds the module top of them. It returns
+// the command that runs it.
+func Build(ctx context.Context, simulator, dir, top string, files []verilog.File) ([]string, error) {
 	var names []string
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
@@ -63,22 +85,64 @@ func Build(ctx context.Context, simulator, dir, bench string, files []verilog.Fi
 		names = append(names, path)
 	}
 	if simulator == Icarus {
-		out := filepath.Join(dir, bench+".vvp")
-		_, err := run(ctx, append([]string{Icarus, "-g2005", "-s", bench, "-o", out}, names...))
-		return &Program{[]string{"vvp", "-n", out}}, err
+		out := filepath.Join(dir, top+".vvp")
+		_, err := Command(ctx, append([]string{Icarus, "-g2005", "-s", top, "-o", out}, names...))
+		return []string{"vvp", "-n", out}, err
 	}
-	obj := filepath.Join(dir, "obj_"+bench)
-	_, err := run(ctx, append([]string{Verilator, "--binary", "--top-module", bench, "-Mdir", obj, "-o", bench,
-		"-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-STMTDLY", "--x-assign", "fast", "--x-initial", "fast", "-CFLAGS", "-O1"}, names...))
-	return &Program{[]string{filepath.Join(obj, bench)}}, err
+	obj := filepath.Join(dir, "obj_"+top)
+	_, err := Command(ctx, append([]string{Verilator, "--binary", "--timing", "--top-module", top, "-Mdir", obj, "-o", top,
+		"-Wno-fatal", "-Wno-lint", "-Wno-style", "-CFLAGS", "-O1"}, names...))
+	return []string{filepath.Join(obj, top)}, err
 }
 
-// Run runs a testbench with plus-arguments and returns what it printed.
-func (p *Program) Run(ctx context.Context, args ...string) (string, error) {
-	return run(ctx, append(append([]string(nil), p.command...), args...))
+// Run sends rows through a design, one per cycle, and returns the bits of their likelihoods and
+// the cycles from the first row in to the last one out. A row is its codes.
+func (s *Design) Run(ctx context.Context, rows [][]int) (bits []uint64, cycles int, err error) {
+	in, out := filepath.Join(s.dir, "rows.hex"), filepath.Join(s.dir, "likelihoods.hex")
+	var text bytes.Buffer
+	for _, codes := range rows {
+		text.WriteString(verilog.Hex(s.d.Word(codes), s.d.RowBits()))
+		text.WriteByte('\n')
+	}
+	if err := os.WriteFile(in, text.Bytes(), 0o644); err != nil {
+		return nil, 0, err
+	}
+	said, err := Command(ctx, append(slices.Clone(s.command), "+rows="+in, "+out="+out))
+	if err != nil {
+		return nil, 0, err
+	}
+	got := 0
+	at := strings.Index(said, "rows ")
+	if _, err := fmt.Sscanf(said[max(at, 0):], "rows %d cycles %d", &got, &cycles); err != nil || got != len(rows) {
+		return nil, 0, fmt.Errorf("%w: %d rows went in and %d came out: %.100q", ErrTool, len(rows), got, said)
+	}
+	bits, err = Words(out)
+	if err == nil && len(bits) != len(rows) {
+		err = fmt.Errorf("%w: %d likelihoods of %d rows", ErrTool, len(bits), len(rows))
+	}
+	return bits, cycles, err
 }
 
-func run(ctx context.Context, command []string) (string, error) {
+// Words reads a file of 64-bit hexadecimal numbers, one per line.
+func Words(path string) (words []uint64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		x, err := strconv.ParseUint(lines.Text(), 16, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: line %d of %s is %.40q", ErrTool, len(words)+1, filepath.Base(path), lines.Text())
+		}
+		words = append(words, x)
+	}
+	return words, lines.Err()
+}
+
+// Command runs a command and returns what it printed. An error has its first line.
+func Command(ctx context.Context, command []string) (string, error) {
 	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
 	switch {
 	case ctx.Err() != nil:

@@ -1,11 +1,11 @@
 package simulate_test
 
 import (
-	"bufio"
 	"compress/gzip"
-	"fmt"
+	"flag"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,7 +16,6 @@ import (
 	"github.com/pce-engine/pce/circuit/format/spflow"
 	"github.com/pce-engine/pce/compile/rtl"
 	"github.com/pce-engine/pce/compile/rtl/simulate"
-	"github.com/pce-engine/pce/compile/rtl/verilog"
 )
 
 const sharedData = "../../../../shared/data"
@@ -73,79 +72,114 @@ func shared(t testing.TB, name, data string) (*format.Model, [][]float64) {
 	return m, rows
 }
 
-// simulated is a datapath in a simulator.
-type simulated struct {
-	d       *rtl.Datapath
-	program *simulate.Program
-	dir     string
-}
-
-func build(t testing.TB, m *format.Model, o rtl.Options, simulator string) *simulated {
+// check runs rows through a datapath in a simulator and wants every bit of the Go model, one row
+// per cycle.
+func check(t testing.TB, m *format.Model, o rtl.Options, simulator string, rows [][]float64) {
 	t.Helper()
 	d, err := rtl.Compile(m.Graph, m.Params64, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	p, err := simulate.Build(t.Context(), simulator, dir, "tb_datapath", verilog.Write(d))
+	s, err := simulate.Open(t.Context(), simulator, t.TempDir(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &simulated{d, p, dir}
-}
-
-// check runs rows and wants every bit of the Go model, one row per cycle.
-func (s *simulated) check(t testing.TB, rows [][]float64) {
-	t.Helper()
-	in, out := filepath.Join(s.dir, "rows.hex"), filepath.Join(s.dir, "out.hex")
-	want := make([]float64, len(rows))
-	var text strings.Builder
-	codes := make([]int, len(s.d.Columns))
+	list := make([][]int, len(rows))
 	for i, row := range rows {
-		if err := s.d.Encode(row, codes); err != nil {
+		list[i] = make([]int, len(row))
+		if err := d.Encode(row, list[i]); err != nil {
 			t.Fatal(err)
 		}
-		want[i] = s.d.Evaluate(codes)
-		text.WriteString(verilog.Hex(s.d.Word(codes), s.d.RowBits()) + "\n")
 	}
-	if err := os.WriteFile(in, []byte(text.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	said, err := s.program.Run(t.Context(), "+rows="+in, "+out="+out)
+	bits, cycles, err := s.Run(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := fmt.Sprintf("rows %d cycles %d\n", len(rows), len(rows)+s.d.Depth-1); !strings.Contains(said, line) {
-		t.Errorf("the testbench printed %q, want %q", said, line)
+	if want := len(rows) + d.Depth - 1; cycles != want {
+		t.Errorf("%d rows took %d cycles, want %d", len(rows), cycles, want)
 	}
-	f, err := os.Open(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	n := 0
-	for lines := bufio.NewScanner(f); lines.Scan(); n++ {
-		bits, err := strconv.ParseUint(lines.Text(), 16, 64)
-		if err != nil {
-			t.Fatal(err)
+	for i, x := range bits {
+		if want := d.Evaluate(list[i]); x != math.Float64bits(want) {
+			t.Fatalf("row %d is %v, want %v (%x, %x)", i, math.Float64frombits(x), want, x, math.Float64bits(want))
 		}
-		if n < len(want) && bits != math.Float64bits(want[n]) {
-			t.Fatalf("row %d is %v, want %v (%x, %x)", n, math.Float64frombits(bits), want[n], bits, math.Float64bits(want[n]))
-		}
-	}
-	if n != len(want) {
-		t.Errorf("%d results of %d rows", n, len(want))
 	}
 }
 
-// TestIcarus compares datapaths of NIPS5 with the Go model on all rows, and of NLTCS on some.
+// withMissing drops about a third of the cells.
+func withMissing(rows [][]float64) [][]float64 {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, row := range rows {
+		for v := range row {
+			if rng.IntN(3) == 0 {
+				row[v] = math.NaN()
+			}
+		}
+	}
+	return rows
+}
+
+// TestIcarus compares datapaths of NIPS5 with the Go model on all rows, whole and with missing
+// cells, and of NLTCS on some.
 func TestIcarus(t *testing.T) {
 	sim := tool(t, simulate.Icarus)
-	m, rows := shared(t, "NIPS5", "nips-bow/nips100.csv.gz")
-	faithful := rtl.DefaultOptions()
-	faithful.Faithful = true
-	build(t, m, faithful, sim).check(t, rows)
-	build(t, m, rtl.DefaultOptions(), sim).check(t, rows)
-	m, rows = shared(t, "NLTCS_200", "nltcs/nltcs.test.data.gz")
-	build(t, m, rtl.DefaultOptions(), sim).check(t, rows[:1000])
+	m, rows := shared(t, "NLTCS_200", "nltcs/nltcs.test.data.gz")
+	check(t, m, rtl.DefaultOptions(), sim, rows[:1000])
+	m, rows = shared(t, "NIPS5", "nips-bow/nips100.csv.gz")
+	for _, faithful := range []bool{true, false} {
+		o := rtl.DefaultOptions()
+		o.Faithful = faithful
+		check(t, m, o, sim, rows)
+	}
+	rows = withMissing(rows)[:500]
+	for _, faithful := range []bool{true, false} {
+		o := rtl.DefaultOptions()
+		o.Faithful, o.Marginals = faithful, true
+		check(t, m, o, sim, rows)
+	}
+}
+
+// whole plays all public networks in Verilator, which takes about a minute for each.
+var whole = flag.Bool("whole", false, "all rows of all public networks in Verilator")
+
+// TestVerilator compares datapaths with the Go model on all test rows.
+func TestVerilator(t *testing.T) {
+	if !*whole {
+		t.Skip("go test ./compile/rtl/simulate -whole plays all networks in Verilator, which takes minutes")
+	}
+	sim := tool(t, simulate.Verilator)
+	for _, c := range []struct{ name, rows string }{
+		{"NLTCS_200", "nltcs/nltcs"}, {"MSNBC_200", "msnbc/msnbc"}, {"PLANTS_4000", "plants/plants"},
+		{"ACCIDENTS_4000", "accidents/accidents"}, {"BAUDIO_4000", "audio/baudio"}, {"NIPS5", "nips-bow/nips100"},
+		{"NIPS10", "nips-bow/nips100"}, {"NIPS20", "nips-bow/nips100"}, {"NIPS40", "nips-bow/nips100"},
+		{"NIPS50", "nips-bow/nips100"}, {"NIPS70", "nips-bow/nips100"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if strings.HasPrefix(c.rows, "nips") {
+				c.rows += ".csv.gz"
+			} else {
+				c.rows += ".test.data.gz"
+			}
+			m, rows := shared(t, c.name, c.rows)
+			if parts := strings.Split(c.rows, ".test."); len(parts) == 2 {
+				for _, part := range []string{".train.", ".valid."} {
+					name := parts[0] + part + parts[1]
+					if _, err := os.Stat(filepath.Join(sharedData, "density", name)); err != nil {
+						t.Logf("%s is not there", name)
+						continue
+					}
+					_, more := shared(t, c.name, name)
+					rows = append(rows, more...)
+				}
+			}
+			for _, o := range []rtl.Options{{}, {Faithful: true}, {Marginals: true}, {Faithful: true, Marginals: true}} {
+				options := rtl.DefaultOptions()
+				options.Faithful, options.Marginals = o.Faithful, o.Marginals
+				if o.Marginals {
+					rows = withMissing(rows)
+				}
+				check(t, m, options, sim, rows)
+			}
+			t.Logf("%d rows, both modes, with and without missing cells", len(rows))
+		})
+	}
 }

@@ -12,7 +12,7 @@ import (
 func rowBench(d *rtl.Datapath) string {
 	return fmt.Sprintf(`module tb_datapath;
   reg clk = 1'b0, rst = 1'b1, valid = 1'b0, started = 1'b0;
-  reg [%d:0] row = 0;
+  reg [%[1]d:0] row = 0, next = 0;
   wire out_valid, out_last;
   wire [63:0] likelihood;
   integer in, out, got, rows = 0, cycles = 0, taken = 0;
@@ -27,14 +27,15 @@ func rowBench(d *rtl.Datapath) string {
     out = $fopen(name, "w");
     repeat (4) @(negedge clk);
     rst = 1'b0;
-    got = $fscanf(in, "%%h", row);
+    got = $fscanf(in, "%%h", next);
     while (got == 1) begin
-      valid = 1'b1;
+      valid <= 1'b1;
+      row <= next;
       @(negedge clk);
-      got = $fscanf(in, "%%h", row);
+      got = $fscanf(in, "%%h", next);
     end
-    valid = 1'b0;
-    repeat (%d) @(negedge clk);
+    valid <= 1'b0;
+    repeat (%[2]d) @(negedge clk);
     $fclose(out);
     $display("rows %%0d cycles %%0d", rows, taken);
     $finish;
@@ -50,4 +51,36 @@ func rowBench(d *rtl.Datapath) string {
   end
 endmodule
 `, rowWidth(d)-1, d.Depth+4)
+}
+
+// operatorBench is the testbench of the operators: +rows=FILE has two numbers per line, and
+// +out=FILE receives their product and their sum.
+func operatorBench(mulStages, addStages int) string {
+	return fmt.Sprintf(`module tb_operators;
+  reg clk = 1'b0;
+  reg [127:0] pair = 0, next = 0;
+  wire [62:0] product, sum;
+  integer in, out, got;
+  reg [8*1024-1:0] name;
+  pce_mul mul (.clk(clk), .a(pair[126:64]), .b(pair[62:0]), .q(product));
+  pce_add add (.clk(clk), .a(pair[126:64]), .b(pair[62:0]), .q(sum));
+  initial forever #1 clk = !clk;
+  initial begin
+    if (!$value$plusargs("rows=%%s", name)) $finish;
+    in = $fopen(name, "r");
+    if (!$value$plusargs("out=%%s", name)) $finish;
+    out = $fopen(name, "w");
+    got = $fscanf(in, "%%h", next);
+    while (got == 1) begin
+      pair <= next;
+      repeat (%d) @(negedge clk);
+      $fwrite(out, "%%h\n%%h\n", {1'b0, product}, {1'b0, sum});
+      got = $fscanf(in, "%%h", next);
+    end
+    $fclose(out);
+    $finish;
+  end
+  wire unused = &{1'b0, pair[127], pair[63]};
+endmodule
+`, max(mulStages, addStages))
 }

@@ -2,6 +2,7 @@ package verilog
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pce-engine/pce/compile/rtl"
 )
@@ -12,14 +13,28 @@ type File struct {
 	Text string
 }
 
+// names are the files of a design, in the order of Write.
+var names = []string{"pce_datapath.v", "tb_datapath.v"}
+
+// Names lists the files that Write returns.
+func Names() []string { return slices.Clone(names) }
+
 // Write returns the files of a datapath: the design, and testbenches that a simulator runs
 // with them.
 func Write(d *rtl.Datapath) []File {
 	head := fmt.Sprintf("// Written by pce compile --target rtl: Verilog-2005, %d multipliers, %d adders, depth %d.\n/* verilator lint_off DECLFILENAME */\n\n",
 		d.Count(rtl.Mul), d.Count(rtl.Sum), d.Depth)
 	return []File{
-		{"pce_datapath.v", head + parts + multiplier(d.MulStages) + adder(d.AddStages) + datapath(d)},
-		{"tb_datapath.v", head + rowBench(d)},
+		{names[0], head + parts + multiplier(d.MulStages) + adder(d.AddStages) + datapath(d)},
+		{names[1], head + rowBench(d)},
+	}
+}
+
+// Operators returns a multiplier and an adder of some stages with the testbench tb_operators.
+func Operators(mulStages, addStages int) []File {
+	return []File{
+		{"pce_operators.v", "/* verilator lint_off DECLFILENAME */\n\n" + parts + multiplier(mulStages) + adder(addStages)},
+		{"tb_operators.v", operatorBench(mulStages, addStages)},
 	}
 }
 

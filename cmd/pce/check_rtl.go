@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile/rtl"
+	"github.com/pce-engine/pce/compile/rtl/simulate"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// rtlBound is the relative error of a likelihood of hardware from the reference.
+const rtlBound = 1e-12
+
+// checkRTL simulates the hardware of a model on rows, and compares every bit with the operators in
+// Go and the likelihoods with the reference.
+func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulator, expected string) (*checkResult, error) {
+	tool, err := simulate.Find(simulator)
+	if err != nil {
+		return nil, err
+	}
+	d, m, schema, err := openDatapath(f.model, hw.options)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if err := codesOnly(schema); err != nil {
+		return nil, err
+	}
+	params, err := reference.Load64(m.Graph, m.Params64)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.model, err)
+	}
+	ev, err := reference.New(m.Graph, params)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.model, err)
+	}
+	var want, scales []float64
+	var rows [][]int
+	err = a.eachRows(ctx, f, schema, func(b *dataset.Batch) error {
+		ll, err := evaluateRows(ctx, ev, schema, b)
+		if err != nil {
+			return err
+		}
+		want = append(want, ll...)
+		for _, row := range reference.Rows(b) {
+			codes := make([]int, len(row))
+			if err := d.Encode(row, codes); err != nil {
+				return fmt.Errorf("row %d: %w", len(rows)+1, err)
+			}
+			rows, scales = append(rows, codes), append(scales, logScale(schema, row))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pce-rtl-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	design, err := simulate.Open(ctx, tool, dir, d)
+	if err != nil {
+		return nil, err
+	}
+	bits, cycles, err := design.Run(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	r := newCheck(want)
+	r.addRTL(d, tool, rows, bits, cycles, scales, want)
+	if expected != "" {
+		if r.Expected, err = a.compareExpected(ctx, expected, want); err != nil {
+			return nil, err
+		}
+		r.OK = r.OK && r.Expected.OK
+	}
+	return r, nil
+}
+
+// addRTL compares what hardware gave with the Go model and the reference.
+func (r *checkResult) addRTL(d *rtl.Datapath, tool string, rows [][]int, bits []uint64, cycles int, scales, want []float64) {
+	p := pathCheck{Path: targetRTL, Device: tool, OK: true, Cycles: cycles, DifferentBits: new(int)}
+	for i, x := range bits {
+		if x != math.Float64bits(d.Evaluate(rows[i])) {
+			*p.DifferentBits++
+		}
+		p.compare(i, math.Log(math.Float64frombits(x))-scales[i], want[i], rtlBound*math.Max(1, math.Abs(want[i])))
+	}
+	p.OK = p.OK && *p.DifferentBits == 0 && (len(rows) == 0 || cycles == len(rows)+d.Depth-1)
+	r.Paths = append(r.Paths, p)
+	r.OK = r.OK && p.OK
+}
