@@ -37,7 +37,7 @@ type Report struct {
 }
 
 // Top is the name of the module that a design instantiates.
-const Top = "pce_datapath"
+const Top = "pce_top"
 
 // Costs of an operator in look-up tables, as yosys 0.23 maps the text of compile/rtl/verilog for
 // 7-series parts; delays are counted apart.

@@ -69,7 +69,7 @@ var TestRooms = map[string][]string{
 	"compile":                  {"circuit/format/text", "circuit/structures"},
 	"compile/forest":           {"forest/format", "forest/format/lightgbm", "forest/format/treelite", "forest/format/xgboost"},
 	"compile/rtl":              {"circuit/format", "circuit/format/spflow"},
-	"compile/rtl/simulate":     {"circuit/format", "circuit/format/spflow"},
+	"compile/rtl/simulate":     {"circuit", "circuit/format", "circuit/format/spflow"},
 	"compile/spn":              {"circuit/format/spflow"},
 	"em":                       {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/micro", "kernels/cpu/tensor"},
 	"engine":                   {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/tensor"},

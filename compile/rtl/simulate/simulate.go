@@ -1,10 +1,19 @@
 // Package simulate runs designs of package verilog in a simulator that is installed: Verilator
 // or Icarus Verilog.
 //
+// # Shapes and units
+//
+// Rows go in as codes, one per column, in the order of rtl.Datapath.Encode; likelihoods come out
+// as the bits of float64 numbers. Time is in cycles.
+//
 // # Errors
 //
 // Errors match ErrTool: a simulator that is not there, or that failed, with its first line.
 // An unknown name is an error that matches rtl.ErrOptions.
+//
+// # Source
+//
+// The manuals of Verilator 5 and Icarus Verilog 11 and later.
 package simulate
 
 import (

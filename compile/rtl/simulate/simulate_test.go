@@ -30,8 +30,8 @@ func tool(t testing.TB, name string) string {
 	return found
 }
 
-// shared opens a network of the FPGA paper and the rows of a file, cut to its columns.
-func shared(t testing.TB, name, data string) (*format.Model, [][]float64) {
+// network opens a network of the FPGA paper.
+func network(t testing.TB, name string) *format.Model {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(sharedData, "spn/text", name+".spn"))
 	if err != nil {
@@ -41,6 +41,13 @@ func shared(t testing.TB, name, data string) (*format.Model, [][]float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// shared opens a network and the rows of a file, cut to its columns.
+func shared(t testing.TB, name, data string) (*format.Model, [][]float64) {
+	t.Helper()
+	m := network(t, name)
 	f, err := os.Open(filepath.Join(sharedData, "density", data))
 	if err != nil {
 		t.Skipf("no rows %s in ../shared/data/density: DEBD has the binary sets, SPFlow's repository the counts", data)
@@ -146,7 +153,7 @@ func TestVerilator(t *testing.T) {
 	if !*whole {
 		t.Skip("go test ./compile/rtl/simulate -whole plays all networks in Verilator, which takes minutes")
 	}
-	sim := tool(t, simulate.Verilator)
+	sim := tool(t, *simulator)
 	for _, c := range []struct{ name, rows string }{
 		{"NLTCS_200", "nltcs/nltcs"}, {"MSNBC_200", "msnbc/msnbc"}, {"PLANTS_4000", "plants/plants"},
 		{"ACCIDENTS_4000", "accidents/accidents"}, {"BAUDIO_4000", "audio/baudio"}, {"NIPS5", "nips-bow/nips100"},

@@ -29,12 +29,12 @@ func rowBench(d *rtl.Datapath) string {
     rst = 1'b0;
     got = $fscanf(in, "%%h", next);
     while (got == 1) begin
-      valid <= 1'b1;
-      row <= next;
+      valid = 1'b1;
+      row = next;
       @(negedge clk);
       got = $fscanf(in, "%%h", next);
     end
-    valid <= 1'b0;
+    valid = 1'b0;
     repeat (%[2]d) @(negedge clk);
     $fclose(out);
     $display("rows %%0d cycles %%0d", rows, taken);
@@ -72,7 +72,7 @@ func operatorBench(mulStages, addStages int) string {
     out = $fopen(name, "w");
     got = $fscanf(in, "%%h", next);
     while (got == 1) begin
-      pair <= next;
+      pair = next;
       repeat (%d) @(negedge clk);
       $fwrite(out, "%%h\n%%h\n", {1'b0, product}, {1'b0, sum});
       got = $fscanf(in, "%%h", next);

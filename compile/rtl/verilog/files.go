@@ -14,7 +14,7 @@ type File struct {
 }
 
 // names are the files of a design, in the order of Write.
-var names = []string{"pce_datapath.v", "tb_datapath.v"}
+var names = []string{"pce_datapath.v", "pce_top.v", "tb_datapath.v", "tb_stream.v", "tb_memory.v"}
 
 // Names lists the files that Write returns.
 func Names() []string { return slices.Clone(names) }
@@ -26,7 +26,10 @@ func Write(d *rtl.Datapath) []File {
 		d.Count(rtl.Mul), d.Count(rtl.Sum), d.Depth)
 	return []File{
 		{names[0], head + parts + multiplier(d.MulStages) + adder(d.AddStages) + datapath(d)},
-		{names[1], head + rowBench(d)},
+		{names[1], head + stream(d) + top(d)},
+		{names[2], head + rowBench(d)},
+		{names[3], head + streamBench},
+		{names[4], head + memoryBench},
 	}
 }
 
