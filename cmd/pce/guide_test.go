@@ -17,11 +17,11 @@ import (
 // guide lists README.md and the pages of the guide, in the order in which they are read.
 // Pages that stand alone, such as docs/queries.md, have tests of their own.
 var guide = []string{"README.md", "docs/data.md", "docs/structures.md", "docs/training.md", "docs/compression.md", "docs/cluster.md", "docs/model-file.md",
-	"docs/forests.md", "docs/spn.md", "docs/reductions.md"}
+	"docs/forests.md", "docs/spn.md", "docs/hardware.md", "docs/reductions.md"}
 
 // untrained are the pages whose commands train nothing. The settings shorten nothing there, so
 // the numbers that these pages show must come too.
-var untrained = []string{"docs/forests.md", "docs/spn.md", "docs/reductions.md"}
+var untrained = []string{"docs/forests.md", "docs/spn.md", "docs/hardware.md", "docs/reductions.md"}
 
 // shorter are the settings, by their environment variables, with which the commands of the
 // guide take seconds: that is all that differs from what a reader runs.

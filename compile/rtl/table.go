@@ -125,6 +125,3 @@ func (d *Datapath) times(a, b *table) *table {
 func (d *Datapath) plus(a, b *table) *table {
 	return d.join(a, b, func(x, y float64) float64 { return x + y })
 }
-
-// largest is the largest entry.
-func (t *table) largest() float64 { return slices.Max(t.values) }

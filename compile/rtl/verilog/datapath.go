@@ -40,9 +40,8 @@ func number63(x float64) string { return fmt.Sprintf("63'h%016x", math.Float64bi
 
 // wiring writes pce_datapath.
 type wiring struct {
-	d     *rtl.Datapath
-	b     *strings.Builder
-	start []int // of each column in a row
+	d *rtl.Datapath
+	b *strings.Builder
 }
 
 func (w *wiring) line(format string, args ...any) { fmt.Fprintf(w.b, "  "+format+"\n", args...) }
