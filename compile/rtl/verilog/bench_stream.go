@@ -11,7 +11,7 @@ const streamBench = `module tb_stream;
   wire in_ready, out_valid, out_last;
   wire [511:0] out_data;
   wire [63:0] out_keep;
-  integer in, out, got, bytes, ends, i, seed = 0, lasts = 0, packets = 0, changed = 0, idle = 0;
+  integer in, out, got, bytes, ends, i, seed = 0, lasts = 0, packets = 0, changed = 0, idle = 0, now = 0;
   reg [8*1024-1:0] name;
   pce_stream dut (.clk(clk), .rst(rst),
     .s_axis_tvalid(valid), .s_axis_tready(in_ready), .s_axis_tdata(data), .s_axis_tkeep(keep), .s_axis_tlast(last),
@@ -48,9 +48,11 @@ const streamBench = `module tb_stream;
     $display("packets %0d of %0d changed %0d", lasts, packets, changed);
     $finish;
   end
-  always @(negedge clk) ready <= seed == 0 || $random % 3 != 0;
+  // A stall of 700 cycles fills every queue; then ready changes at random.
+  always @(negedge clk) ready <= seed == 0 || (now % 1400 > 700 && $random % 3 != 0);
   always @(posedge clk) begin
     idle <= out_valid ? 0 : idle + 1;
+    now <= now + 1;
     held <= out_valid && !ready;
     was <= out_data;
     if (held && (!out_valid || out_data != was)) changed <= changed + 1;
