@@ -128,6 +128,9 @@ func withMissing(rows [][]float64) [][]float64 {
 // TestIcarus compares datapaths of NIPS5 with the Go model on all rows, whole and with missing
 // cells, and of NLTCS on some.
 func TestIcarus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out of short tests: simulating takes ten seconds")
+	}
 	sim := tool(t, simulate.Icarus)
 	m, rows := shared(t, "NLTCS_200", "nltcs/nltcs.test.data.gz")
 	check(t, m, rtl.DefaultOptions(), sim, rows[:1000])

@@ -113,6 +113,9 @@ func randomRows(d *rtl.Datapath, count int) [][]int {
 // pce_stream, at full speed and with both sides stalling at random, and wants every likelihood in
 // order.
 func TestStream(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out of short tests: simulating takes ten seconds")
+	}
 	sim := tool(t, simulate.Icarus)
 	for _, c := range []struct{ columns, width, bytes int }{
 		{3, 2, 1}, {5, 8, 5}, {6, 8, 6}, {32, 8, 32}, {43, 8, 43}, {64, 8, 64}, {65, 8, 65}, {96, 8, 96}, {128, 8, 128}, {130, 8, 130},
