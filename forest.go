@@ -83,6 +83,19 @@ func (m *Model) Forest() *forest.Forest {
 	return m.forest.forest
 }
 
+// ForestBytes is the memory that a forest takes with its sliced program; 0 for a circuit, of
+// which Info says it. Evaluation takes a few blocks of rows per thread in addition.
+func (m *Model) ForestBytes() int64 {
+	if m.forest == nil {
+		return 0
+	}
+	bytes := m.forest.forest.Bytes()
+	if m.forest.sliced != nil {
+		bytes += m.forest.sliced.Bytes()
+	}
+	return bytes
+}
+
 // Predict computes the predictions of a forest: what its library's own predict gives.
 // rows are row-major, any number of them with a cell for each feature, NaN where it is
 // missing; out gets forest.Width(forest.Prediction) numbers for each. Results do not

@@ -135,6 +135,20 @@ func (v *Value) float32() float64 {
 	return float64(float32(v.Number))
 }
 
+// ParseNumber reads a cell of text as NumberReader reads those of files: NaN for an empty
+// one and for a customary mark of a missing cell, else the number, rounded once to float32
+// where single is set. false means that the cell is neither.
+func ParseNumber(cell []byte, single bool) (float64, bool) {
+	if len(cell) == 0 || isMissing(cell) {
+		return math.NaN(), true
+	}
+	x, ok := parseNumber(cell)
+	if ok && single {
+		x = (&Value{Number: x, Text: cell}).float32()
+	}
+	return x, ok
+}
+
 // Close closes the file that is being read. It may be called at any time, and again.
 func (r *NumberReader) Close() error {
 	if r.recs == nil {

@@ -1,6 +1,9 @@
 package forest
 
-import "errors"
+import (
+	"errors"
+	"unsafe"
+)
 
 // Errors that callers may test for with errors.Is.
 var (
@@ -153,6 +156,19 @@ func (f *Forest) NumLeaves() int {
 		}
 	}
 	return n
+}
+
+// Bytes returns the memory of the trees, or of the linear model.
+func (f *Forest) Bytes() int64 {
+	var bytes uintptr
+	for i := range f.Trees {
+		t := &f.Trees[i]
+		bytes += unsafe.Sizeof(*t) + uintptr(cap(t.Nodes))*unsafe.Sizeof(Node{}) + uintptr(cap(t.Values))*unsafe.Sizeof(Value{}) + 8*uintptr(cap(t.Categories))
+	}
+	if f.Linear != nil {
+		bytes += 8 * uintptr(cap(f.Linear.Weights)+cap(f.Linear.Bias))
+	}
+	return int64(bytes)
 }
 
 // Depth returns the largest number of tests on a way from a root to a leaf. The

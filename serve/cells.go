@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -265,4 +266,37 @@ func (r *rowReader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) erro
 		}
 	}
 	return nil
+}
+
+// numbers reads x, [rows, columns], for a query that takes numbers and not cells: NaN where
+// observed, unless it is nil, has a 0. Infinities are numbers. Text is read as in files of
+// numbers, and an error names row and column of a cell that is none. The result may share the
+// memory of x.
+func (r *rowReader) numbers(x *oip.Tensor, observed []byte, as oip.Datatype) ([]float64, error) {
+	var out []float64
+	if x.Datatype == oip.Bytes {
+		columns := len(r.schema.Columns)
+		for i, text := range x.Texts() {
+			n, ok := math.NaN(), true
+			if observed == nil || observed[i] != 0 {
+				n, ok = dataset.ParseNumber(text, as == oip.FP32)
+			}
+			if !ok {
+				return nil, fmt.Errorf("%w: input %q: data: row %d, %s: %.40q is not a number; an empty text is a missing cell",
+					ErrRequest, x.Name, i/columns, r.schema.ColumnName(i%columns), text)
+			}
+			out = append(out, n)
+		}
+		return out, nil
+	}
+	if out = floats(x); observed == nil {
+		return out, nil
+	}
+	out = slices.Clone(out)
+	for i, seen := range observed {
+		if seen == 0 {
+			out[i] = math.NaN()
+		}
+	}
+	return out, nil
 }

@@ -162,13 +162,9 @@ func (c *call) prepare() error {
 	if observed != nil {
 		mask = observed.Raw
 	}
-	c.job.rows = c.version.batch(c.rows)
-	if x != nil {
-		if err := c.version.rows.read(c.job.rows, x, mask); err != nil {
-			return err
-		}
+	if err := c.read(x, mask); err != nil {
+		return err
 	}
-	c.job.rows = repeated(c.version.schema, c.job.rows, c.repeat)
 	if len(further) > 0 {
 		c.job.inputs = make([][]float64, len(further))
 	}
@@ -193,6 +189,32 @@ func (c *call) prepare() error {
 			c.job.outputs[k] = make([]float64, c.rows*c.repeat*width(c.query.Outputs[k].Shape))
 		}
 	}
+	return nil
+}
+
+// read makes the rows of the job of x, which is nil for a row without evidence: cells of a
+// batch, or numbers where the query takes those.
+func (c *call) read(x *oip.Tensor, mask []byte) error {
+	columns := len(c.version.schema.Columns)
+	if c.query.Numbers != "" {
+		rows := nans(columns)
+		if x != nil {
+			var err error
+			if rows, err = c.version.rows.numbers(x, mask, c.query.Numbers); err != nil {
+				return err
+			}
+		}
+		c.job.rows = &dataset.Batch{Rows: c.rows * c.repeat}
+		c.job.numbers = repeatedNumbers(rows, columns, c.repeat)
+		return nil
+	}
+	c.job.rows = c.version.batch(c.rows)
+	if x != nil {
+		if err := c.version.rows.read(c.job.rows, x, mask); err != nil {
+			return err
+		}
+	}
+	c.job.rows = repeated(c.version.schema, c.job.rows, c.repeat)
 	return nil
 }
 
@@ -322,9 +344,13 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 		}
 	}
 	// Cells take 2 or 4 bytes; numbers 8, as outputs do again in the answer.
-	bytes := rows * (4*columns + 8*further + 16*outs)
+	cell := 4.0
+	if c.query.Numbers != "" {
+		cell = 8
+	}
+	bytes := rows * (cell*columns + 8*further + 16*outs)
 	if c.repeat > 1 {
-		bytes += float64(c.rows) * 4 * columns
+		bytes += float64(c.rows) * cell * columns
 	}
 	if bytes > float64(o.MaxBytes) {
 		return fail(ErrTooLarge, "%v rows take %.0f bytes, %d may be asked for at once; send fewer rows", rows, bytes, o.MaxBytes)
@@ -370,7 +396,9 @@ func (c *call) run() error {
 		c.version.lane.abandon(j)
 		return late(context.DeadlineExceeded)
 	}
-	c.version.spare.Put(j.rows) // no batch has it any more
+	if j.numbers == nil {
+		c.version.spare.Put(j.rows) // no batch has it any more
+	}
 	c.queued, c.compute, c.answer = j.queued, j.compute, j.answer
 	if j.err != nil {
 		if err := j.late(time.Now()); err != nil {

@@ -17,14 +17,16 @@ import (
 // job is a request's rows on their way through a lane. The goroutine of the request
 // makes it, waits for done, and reads the rest only then.
 type job struct {
-	ctx    context.Context // of the client
-	end    time.Time       // when the client stops waiting at the latest
-	query  int             // index into the model's queries
-	rows   *dataset.Batch
-	inputs [][]float64
-	params oip.Params
-	want   []bool // outputs, by Query.Outputs
-	seen   time.Time
+	ctx   context.Context // of the client
+	end   time.Time       // when the client stops waiting at the latest
+	query int             // index into the model's queries
+	rows  *dataset.Batch
+	// numbers are the rows of a query that takes them so, of which rows then has the number.
+	numbers []float64
+	inputs  [][]float64
+	params  oip.Params
+	want    []bool // outputs, by Query.Outputs
+	seen    time.Time
 
 	done    chan struct{} // closed when the answer or an error is there
 	outputs [][]float64
@@ -292,10 +294,14 @@ func (b *batch) work(q *Query, scratch *dataset.Batch) *Work {
 	for i, p := range b.pieces {
 		w.Parts[i] = Part{Rows: p.hi - p.lo, First: p.lo, Params: p.job.params}
 	}
+	columns := len(b.version.schema.Columns)
 	if first := b.pieces[0]; len(b.pieces) == 1 {
 		w.Batch = first.job.rows
 		if first.hi-first.lo < w.Batch.Rows {
 			w.Batch = w.Batch.Slice(first.lo, first.hi)
+		}
+		if first.job.numbers != nil {
+			w.Numbers = first.job.numbers[first.lo*columns : first.hi*columns]
 		}
 		for i, in := range q.Inputs {
 			if all := first.job.inputs[i]; all != nil {
@@ -311,12 +317,19 @@ func (b *batch) work(q *Query, scratch *dataset.Batch) *Work {
 		}
 		return w
 	}
-	w.Batch = scratch
-	scratch.Resize(b.version.schema, b.rows)
+	if q.Numbers != "" {
+		w.Batch, w.Numbers = &dataset.Batch{Rows: b.rows}, make([]float64, 0, b.rows*columns)
+	} else {
+		w.Batch = scratch
+		scratch.Resize(b.version.schema, b.rows)
+	}
 	at := 0
 	for _, p := range b.pieces {
-		for v := range scratch.Columns {
-			to, from := &scratch.Columns[v], &p.job.rows.Columns[v]
+		if q.Numbers != "" {
+			w.Numbers = append(w.Numbers, p.job.numbers[p.lo*columns:p.hi*columns]...)
+		}
+		for v := range w.Batch.Columns {
+			to, from := &w.Batch.Columns[v], &p.job.rows.Columns[v]
 			switch {
 			case to.Codes.Narrow != nil:
 				copy(to.Codes.Narrow[at:], from.Codes.Narrow[p.lo:p.hi])

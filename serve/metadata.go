@@ -67,11 +67,17 @@ func (s *Server) describe(ctx context.Context, name, number string) (*modelInfo,
 	defer v.release()
 	columns := int64(len(v.schema.Columns))
 	x := oip.TensorInfo{Name: "x", Datatype: typeOf(v.schema), Shape: []int64{-1, columns}}
+	if len(v.queries) > 0 && v.queries[0].Numbers != "" {
+		x.Datatype = v.queries[0].Numbers
+	}
 	m := &modelInfo{ModelInfo: oip.ModelInfo{Name: v.name, Versions: []string{v.number}, Platform: "pce", Inputs: []oip.TensorInfo{x}}}
 	for i := range v.queries {
 		q := &v.queries[i]
 		rows := x
 		rows.Params = marked(markOptional, q.RowsOptional)
+		if rows.Datatype = typeOf(v.schema); q.Numbers != "" {
+			rows.Datatype = q.Numbers
+		}
 		observed := oip.TensorInfo{Name: "observed", Datatype: oip.Bool, Shape: x.Shape, Params: marked(markOptional, true)}
 		info := queryInfo{Name: q.Name, Inputs: []oip.TensorInfo{rows, observed}}
 		for _, in := range q.Inputs {

@@ -43,6 +43,11 @@ type Query struct {
 	// Work.Inputs has them, for that many rows. Requests that it refuses get its message.
 	Check   func(rows int, inputs [][]float64) error
 	Outputs []Output // requests that name none get all but those OnRequest
+	// Numbers, FP32 or FP64, says that x reaches the model as numbers in Work.Numbers and
+	// metadata lists it with this datatype. Cells of a Batch are float32 and finite; what
+	// compares numbers of a request exactly takes them this way. Text is rounded once to
+	// the datatype, and numbers of all datatypes come as they are. Empty: x fills Work.Batch.
+	Numbers oip.Datatype
 	Params  []Param
 	// RowsOptional says that a request without x asks about one row without evidence.
 	RowsOptional bool
@@ -93,6 +98,10 @@ type Work struct {
 	Query string
 	// Batch has the rows. Run may overwrite it.
 	Batch *dataset.Batch
+	// Numbers are the rows of a query with Query.Numbers, [Batch.Rows, columns], NaN for
+	// missing cells; Batch then has their number alone, and no columns. Run must not
+	// change them.
+	Numbers []float64
 	// Parts say which requests the rows come from, in order.
 	Parts []Part
 	// Inputs are the numbers of Query.Inputs, in order, [Batch.Rows, Shape...]; nil

@@ -177,11 +177,19 @@ func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []stri
 	return nil
 }
 
+// resultPrecision is the type of predictions and raw scores in the library of a forest.
+func resultPrecision(f *forest.Forest, what forest.What) forest.Precision {
+	if what == forest.Margin && f.Sum == forest.Float64 {
+		return forest.Float64
+	}
+	return f.Output
+}
+
 // printer returns what prints the results of a row as a line: classes by their labels,
 // numbers in the shortest form that reads back in the forest's type.
 func printer(f *forest.Forest, what forest.What, w *bufio.Writer) func(row []float64) error {
 	bits := 64
-	if f.Output == forest.Float32 && (what != forest.Margin || f.Sum == forest.Float32) {
+	if resultPrecision(f, what) == forest.Float32 {
 		bits = 32
 	}
 	var line []byte

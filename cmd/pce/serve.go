@@ -199,6 +199,6 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 	if o.MaxMemory == 0 {
 		o.MaxMemory = on.MaxMemory
 	}
-	o.Loader, o.Version, o.Log = &circuitLoader{run: on, notes: a.stderr}, run.ReadVersion().String(), log
+	o.Loader, o.Version, o.Log = &modelLoader{run: on, notes: a.stderr}, run.ReadVersion().String(), log
 	return nil
 }

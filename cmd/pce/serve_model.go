@@ -11,8 +11,8 @@ import (
 	"github.com/pce-engine/pce/serve"
 )
 
-// circuitLoader opens circuits for the server.
-type circuitLoader struct {
+// modelLoader opens circuits and forests for the server.
+type modelLoader struct {
 	run   run.Options
 	notes io.Writer
 	large sync.Map   // path -> true, of models that take largeModel or more
@@ -24,8 +24,18 @@ type circuitLoader struct {
 // that loads a new version.
 const largeModel = 64 << 20
 
-// Plan says what a model file takes, from its structure alone.
-func (l *circuitLoader) Plan(_ context.Context, path string) (int64, error) {
+// Plan says what a model file takes: a circuit from its structure alone. A forest is opened for
+// it and closed again, since its tables depend on how many thresholds are equal.
+func (l *modelLoader) Plan(ctx context.Context, path string) (int64, error) {
+	if forest, err := run.TellForest(path); err != nil {
+		return 0, err
+	} else if forest {
+		m, err := pce.Open(ctx, path, l.run)
+		if err != nil {
+			return 0, err
+		}
+		return m.ForestBytes(), m.Close()
+	}
 	how, err := l.run.SoftPath()
 	if err != nil {
 		return 0, err
@@ -43,11 +53,11 @@ func (l *circuitLoader) Plan(_ context.Context, path string) (int64, error) {
 	return bytes, err
 }
 
-// Open opens a model file for the server, which has planned its memory before. The circuit
+// Open opens a model file for the server, which has planned its memory before. A circuit
 // lists the queries that it can answer: one that runs as code has log_prob alone. A large model
 // has the garbage collector run more often while it is opened, one model at a time, since that
 // setting is the process's.
-func (l *circuitLoader) Open(ctx context.Context, path string) (serve.Model, error) {
+func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error) {
 	if _, large := l.large.Load(path); large {
 		l.gc.Lock()
 		defer l.gc.Unlock()
@@ -56,6 +66,9 @@ func (l *circuitLoader) Open(ctx context.Context, path string) (serve.Model, err
 	m, err := pce.Open(ctx, path, l.run)
 	if err != nil {
 		return nil, err
+	}
+	if m.Forest() != nil {
+		return newServedForest(m), nil
 	}
 	if m.Unchecked() {
 		noteUnchecked(l.notes, path)

@@ -33,10 +33,16 @@ type asked struct {
 	params  map[string]any
 }
 
-// infer sends a request that must succeed.
+// infer sends a request to the model mixed that must succeed.
 func infer(t *testing.T, url, body string) asked {
 	t.Helper()
-	status, text := post(t, url+"/v2/models/mixed/infer", body)
+	return inferOf(t, url, "mixed", body)
+}
+
+// inferOf sends a request to a model that must succeed.
+func inferOf(t *testing.T, url, model, body string) asked {
+	t.Helper()
+	status, text := post(t, url+"/v2/models/"+model+"/infer", body)
 	var answer struct {
 		Parameters map[string]any
 		Outputs    []struct {

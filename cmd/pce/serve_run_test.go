@@ -170,7 +170,7 @@ func TestServeParallel(t *testing.T) {
 		if err := f.complete(a, log); err != nil {
 			t.Fatal(err)
 		}
-		l := f.options.Loader.(*circuitLoader)
+		l := f.options.Loader.(*modelLoader)
 		if want := 5 / n; l.run.Threads != want || l.run.Engines != n {
 			t.Errorf("%d batches: %d threads each, want %d, and %d engines", n, l.run.Threads, want, l.run.Engines)
 		}
