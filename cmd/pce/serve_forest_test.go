@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,11 +109,34 @@ func tensorX(datatype string, rows []string, columns int) string {
 	return fmt.Sprintf(`{"name":"x","datatype":%q,"shape":[%d,%d],"data":[%s]}`, datatype, len(rows), columns, strings.Join(cells, ","))
 }
 
+// predictOutputs are the flags of pce predict for the outputs of the server.
+var predictOutputs = map[string]string{"prediction": "", "margin": "--margin", "leaf": "--leaf", "class": "--class"}
+
+// asPredicted wants an output of the server for the input x to be what the command prints for
+// the rows of CSV that x was made of.
+func asPredicted(t *testing.T, url, name, file, output, x string, rows []string) {
+	t.Helper()
+	args := []string{"predict", "--model", file, "--data", "-", "--set", "data.header=no"}
+	if flag := predictOutputs[output]; flag != "" {
+		args = append(args, flag)
+	}
+	want := slices.Concat(lines(t, strings.Join(rows, "\n")+"\n", args...)...)
+	a := inferOf(t, url, name, fmt.Sprintf(`{"inputs":[%s],"outputs":[{"name":%q}]}`, x, output))
+	got := a.outputs[output]
+	if len(got) != len(want) || len(got) < len(rows) || a.shapes[output][0] != len(rows) {
+		t.Fatalf("%s, %s of %d rows: %d numbers of shape %v, the command prints %d", name, output, len(rows), len(got), a.shapes[output], len(want))
+	}
+	for i, x := range got {
+		if w, err := strconv.ParseFloat(want[i], 64); err != nil || x != w {
+			t.Fatalf("%s, %s, number %d: %v, the command prints %s", name, output, i, x, want[i])
+		}
+	}
+}
+
 // TestServeForest asks a server that has forests everything that their metadata lists, and wants
 // what the command prints, for rows as text and as numbers, one and more than a batch.
 func TestServeForest(t *testing.T) {
 	t.Chdir(t.TempDir())
-	flags := map[string]string{"prediction": "", "margin": "--margin", "leaf": "--leaf", "class": "--class"}
 	forests := []struct {
 		name, text, datatype string
 		columns              int
@@ -144,8 +168,8 @@ func TestServeForest(t *testing.T) {
 		if err := json.Unmarshal(get(t, url+"/v2/models/"+f.name), &meta); err != nil {
 			t.Fatal(err)
 		}
-		if len(meta.Queries) != 1 || meta.Queries[0].Name != "predict" || len(meta.Queries[0].Outputs) != len(flags) {
-			t.Fatalf("%s: metadata lists %+v, want the query predict with %d outputs", f.name, meta, len(flags))
+		if len(meta.Queries) != 1 || meta.Queries[0].Name != "predict" || len(meta.Queries[0].Outputs) != len(predictOutputs) {
+			t.Fatalf("%s: metadata lists %+v, want the query predict with %d outputs", f.name, meta, len(predictOutputs))
 		}
 		if x, y := meta.Inputs[0].Datatype, meta.Queries[0].Inputs[0].Datatype; string(x) != f.datatype || x != y {
 			t.Errorf("%s: x is %s and %s, want %s", f.name, x, y, f.datatype)
@@ -155,26 +179,10 @@ func TestServeForest(t *testing.T) {
 			many = append(many, many...)
 		}
 		for _, rows := range [][]string{f.rows[:1], f.rows, many} {
-			input := strings.Join(rows, "\n") + "\n"
 			for _, out := range meta.Queries[0].Outputs {
-				args := []string{"predict", "--model", f.name, "--data", "-", "--set", "data.header=no"}
-				if flag := flags[out.Name]; flag != "" {
-					args = append(args, flag)
-				}
-				want := slices.Concat(lines(t, input, args...)...)
 				for _, datatype := range []string{"BYTES", f.datatype, "FP64"} {
-					if datatype == "FP32" && slices.Contains(rows, "0.1000000015,5.50000001") {
-						continue // JSON numbers round as float64 first
-					}
-					a := inferOf(t, url, f.name, fmt.Sprintf(`{"inputs":[%s],"outputs":[{"name":%q}]}`, tensorX(datatype, rows, f.columns), out.Name))
-					got := a.outputs[out.Name]
-					if len(got) != len(want) || a.shapes[out.Name][0] != len(rows) {
-						t.Fatalf("%s, %s of %d rows: %d numbers of shape %v, the command prints %d", f.name, out.Name, len(rows), len(got), a.shapes[out.Name], len(want))
-					}
-					for i, x := range got {
-						if w, err := strconv.ParseFloat(want[i], 64); err != nil || x != w {
-							t.Fatalf("%s, %s of %s, number %d: %v, the command prints %s", f.name, out.Name, datatype, i, x, want[i])
-						}
+					if datatype != "FP32" || !slices.Contains(rows, "0.1000000015,5.50000001") { // JSON numbers round as float64 first
+						asPredicted(t, url, f.name, f.name, out.Name, tensorX(datatype, rows, f.columns), rows)
 					}
 				}
 			}
@@ -287,5 +295,45 @@ func TestServedLabels(t *testing.T) {
 		if q := newServedForest(m).Queries()[0]; len(q.Outputs) != 3 {
 			t.Errorf("without classes the outputs are %v", q.Outputs)
 		}
+	}
+}
+
+// TestServeForestShared wants of a server what the command prints for forests of each format:
+// categories, missing cells, several targets, leaves that are vectors, linear models.
+func TestServeForestShared(t *testing.T) {
+	files := map[string]string{
+		"lgb-mixed_categorical": "model.txt", "lgb-multiclass": "model.txt", "xgbs-cat-partition": "model.ubj", "xgbs-missing": "model.deprecated.bin",
+		"xgbs-multitarget": "model.json", "xgbs-gblinear": "model.json", "onnx-abalone": "abalone_onnx_model_save.onnx.gz",
+	}
+	var args []string
+	for name, file := range files {
+		path := filepath.Join(sharedData, "forest", name, file)
+		if _, err := os.Stat(path); err != nil {
+			t.Skipf("no %s: the forests of ../shared/data/forest are described in its README.md", path)
+		}
+		args = append(args, "--model", name+"="+path)
+	}
+	url, stop := serving(t, nil, args...)
+	for name, file := range files {
+		dir := filepath.Join(sharedData, "forest", name)
+		text, err := os.ReadFile(filepath.Join(dir, "input.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := strings.Split(strings.TrimSpace(string(text)), "\n")
+		rows = rows[:min(len(rows), 100)]
+		x := tensorX("BYTES", rows, 1+strings.Count(rows[0], ","))
+		var meta struct {
+			Queries []struct{ Outputs []oip.TensorInfo }
+		}
+		if err := json.Unmarshal(get(t, url+"/v2/models/"+name), &meta); err != nil {
+			t.Fatal(err)
+		}
+		for _, out := range meta.Queries[0].Outputs {
+			asPredicted(t, url, name, filepath.Join(dir, file), out.Name, x, rows)
+		}
+	}
+	if code, said := stop(); code != 0 {
+		t.Errorf("exit %d: %s", code, said)
 	}
 }
