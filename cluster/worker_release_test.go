@@ -23,11 +23,11 @@ func (s *noted) Close() error {
 	return nil
 }
 
-// nobody is a transport without anybody behind it.
-type nobody struct{ Peers }
+// deadEnd is a transport that reaches no member.
+type deadEnd struct{ Peers }
 
-func (nobody) Endpoint() Endpoint        { return Endpoint{Transport: "memory"} }
-func (nobody) Admit(map[string]Endpoint) {}
+func (deadEnd) Endpoint() Endpoint        { return Endpoint{Transport: "memory"} }
+func (deadEnd) Admit(map[string]Endpoint) {}
 
 // TestReleaseBehindOrders releases a run while the executor has not done yet what
 // was ordered before: that is for the session which the order was for, and
@@ -45,14 +45,14 @@ func TestReleaseBehindOrders(t *testing.T) {
 		}, []string{"clear", "close"}},
 		{"enroll", func(w *Worker, _ Session) {
 			w.enroll(t.Context(), &message{Run: "r", Term: term}, &enrollOrder{
-				Reset: true, Leader: memberRef{Endpoint: nobody{}.Endpoint()}, Members: []memberRef{{Inbox: w.inbox}},
+				Reset: true, Leader: memberRef{Endpoint: deadEnd{}.Endpoint()}, Members: []memberRef{{Inbox: w.inbox}},
 			})
 		}, []string{"close"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			sess := &noted{}
 			w := &Worker{
-				o: WorkerOptions{Peers: []Peers{nobody{}}}, log: slog.New(slog.DiscardHandler), inbox: "w-1", fence: &fenceFile{}, gate: newGate(),
+				o: WorkerOptions{Peers: []Peers{deadEnd{}}}, log: slog.New(slog.DiscardHandler), inbox: "w-1", fence: &fenceFile{}, gate: newGate(),
 				after: make(chan func(), 64), ops: make(chan func(), 64), current: -1,
 				spec: &Spec{Run: "r"}, state: ready, sess: sess, layout: Layout{Flows: 3},
 			}

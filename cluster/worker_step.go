@@ -219,8 +219,8 @@ func (w *Worker) reduce(ctx context.Context, m *message, b *reduceOrder) {
 	})
 }
 
-// moveAlone moves all parameters: there is no other worker to share the work, or
-// to redo it.
+// moveAlone moves all parameters where this is the only worker: none shares the work or
+// repeats it.
 func (w *Worker) moveAlone(ctx context.Context, rule tensor.Rule) {
 	sess := w.sess
 	w.version, w.results = w.version.Next(), nil

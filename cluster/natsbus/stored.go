@@ -53,7 +53,7 @@ func (b *Bus) get(ctx context.Context, stream string, q query) (stored, error) {
 }
 
 // walk calls visit with the messages of a subject from a sequence number on, in
-// order, until there are no more, and returns the number to continue from. What is
+// order, up to the last one, and returns the number to continue from. What is
 // written while it walks comes later in the stream, so what is there all the
 // time is seen.
 func (b *Bus) walk(ctx context.Context, stream, subject string, from uint64, visit func(stored) (more bool, err error)) (uint64, error) {

@@ -28,7 +28,7 @@
 // member, say which way is used.
 //
 // The kernel carries what is written to a Unix socket and shows it to no other
-// process, so there is no encryption. Both sides check that the other runs as the
+// process, so messages are not encrypted. Both sides check that the other runs as the
 // same user, and both sign fresh nonces with the keys whose fingerprints are
 // admitted. Frames are the same but for the checksum, which is of the header
 // alone: memory does not change on its way through the kernel, and with payloads

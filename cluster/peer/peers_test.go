@@ -314,7 +314,7 @@ func testAdmittedLater(t *testing.T, local string) {
 // TestSilentDialler connects and says nothing: the connection is closed in time.
 func TestSilentDialler(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes as long as a handshake may")
+		t.Skip("takes as long as a handshake may; run without -short")
 	}
 	bothWays(t, func(t *testing.T, local string) {
 		t.Parallel()

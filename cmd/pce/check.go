@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/spn"
@@ -164,6 +165,19 @@ func (a *app) checkTarget(cmd *cobra.Command, f *queryFlags, hw *rtlFlags, targe
 	return nil, usagef("--target %s: want rtl, or leave it out", target)
 }
 
+// referenceOf returns the evaluator in float64 of the circuit that was read from a file.
+func referenceOf(file string, m *format.Model) (*reference.Evaluator, error) {
+	params, err := reference.Load64(m.Graph, m.Params64)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	ev, err := reference.New(m.Graph, params)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return ev, nil
+}
+
 // check evaluates every row of the flags by recursion in float64, which is what a model means,
 // and on each path that it can run on, and records the largest error of each path. Rows are
 // read in batches, but their log-likelihoods are all kept, for the mean and for --expected. An
@@ -183,13 +197,9 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 	if err := codesOnly(schema); err != nil {
 		return nil, err
 	}
-	params, err := reference.Load64(m.Graph, m.Params64)
+	ev, err := referenceOf(f.model, m)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.model, err)
-	}
-	ev, err := reference.New(m.Graph, params)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.model, err)
+		return nil, err
 	}
 	paths, err := a.openPaths(ctx, f, path)
 	defer func() {

@@ -30,13 +30,9 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 	if err := codesOnly(schema); err != nil {
 		return nil, err
 	}
-	params, err := reference.Load64(m.Graph, m.Params64)
+	ev, err := referenceOf(f.model, m)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.model, err)
-	}
-	ev, err := reference.New(m.Graph, params)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.model, err)
+		return nil, err
 	}
 	var want, scales []float64
 	var rows [][]int

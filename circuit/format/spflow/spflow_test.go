@@ -267,7 +267,7 @@ func TestSharedModels(t *testing.T) {
 			ev, want := evaluator(t, m), numbers(t, filepath.Join(shared, "spn/text", name+".expected_ll.txt.gz"))
 			table := rowsOf(t, filepath.Join(shared, "density", rows))
 			if table == nil {
-				t.Skipf("no rows %s in ../shared/data/density", rows)
+				t.Skipf("no rows %s in ../shared/data/density: DEBD has the binary sets, the repository of SPFlow the counts", rows)
 			}
 			if len(table) != len(want) {
 				t.Fatalf("%d rows and %d log-likelihoods", len(table), len(want))

@@ -83,17 +83,17 @@ func (b *builder) top(at int32, height int) {
 // trees may be deeper than calls may nest.
 func (b *builder) walk(root int32) int32 {
 	first := int32(len(b.nodes))
-	todo := []int32{root} // nodes of the tree that become b.nodes[first:], in order
+	queue := []int32{root} // nodes of the tree that become b.nodes[first:], in order
 	b.nodes = append(b.nodes, walkNode{})
 	b.slots = append(b.slots, 0)
-	for k := 0; k < len(todo); k++ {
-		n := b.tree.Nodes[todo[k]]
+	for k := 0; k < len(queue); k++ {
+		n := b.tree.Nodes[queue[k]]
 		at := first + int32(k)
 		child := func(c int32) int32 {
 			if c < 0 {
 				return c
 			}
-			todo = append(todo, c)
+			queue = append(queue, c)
 			b.nodes = append(b.nodes, walkNode{})
 			b.slots = append(b.slots, 0)
 			return int32(len(b.nodes) - 1)
