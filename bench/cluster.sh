@@ -15,6 +15,9 @@ runs=${1:-5}
 nltcs=${2:+$(realpath "$2")}
 cd "$(dirname "$0")/.."
 [ -n "$nltcs" ] || echo "no directory of nltcs given: the short runs are left out" >&2
+for part in ${nltcs:+train valid test}; do
+  [ -f "$nltcs/nltcs.$part.data.gz" ] || { echo "$nltcs has no nltcs.$part.data.gz: give the directory with the three files, or none" >&2; exit 1; }
+done
 work=$(mktemp -d)
 pids=()
 stop() {
@@ -52,22 +55,28 @@ whole() { # flags: seconds of a short run, start and end included
   awk -v a="$from" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }'
 }
 
+row() { # name, then a function with its flags: a line of the two; a run that failed ends the script
+  local seconds
+  seconds=$("${@:2}")
+  echo "$1 $seconds"
+}
+
 full=(--set train.rule=fullbatch-em --set train.epochs=3 --set train.finish.epochs=0)
 mini=(--set train.epochs=3 --set train.batch_size=512)
 up one 1 2
 up single 1 1
 up pair 2 1
 for _ in $(seq "$runs"); do
-  echo "plain_full $(train "${full[@]}" --threads 2)"
-  echo "one_full $(train "${full[@]}" --cluster "@$work/one.url")"
-  echo "plain_mini $(train "${mini[@]}" --threads 2)"
-  echo "one_mini $(train "${mini[@]}" --cluster "@$work/one.url")"
-  echo "single $(train "${full[@]}" --cluster "@$work/single.url")"
-  echo "pair $(train "${full[@]}" --set cluster.workers=2 --cluster "@$work/pair.url")"
+  row plain_full train "${full[@]}" --threads 2
+  row one_full train "${full[@]}" --cluster "@$work/one.url"
+  row plain_mini train "${mini[@]}" --threads 2
+  row one_mini train "${mini[@]}" --cluster "@$work/one.url"
+  row single train "${full[@]}" --cluster "@$work/single.url"
+  row pair train "${full[@]}" --set cluster.workers=2 --cluster "@$work/pair.url"
   if [ -n "$nltcs" ]; then
-    echo "short_plain $(whole --threads 1)"
-    echo "short_saved $(whole --cluster "@$work/single.url")"
-    echo "short_unsaved $(whole --cluster "@$work/single.url" --set train.checkpoint.epochs=0)"
+    row short_plain whole --threads 1
+    row short_saved whole --cluster "@$work/single.url"
+    row short_unsaved whole --cluster "@$work/single.url" --set train.checkpoint.epochs=0
   fi
 done | tee "$work/times" >&2
 awk '
