@@ -2,6 +2,8 @@ package run
 
 import (
 	"fmt"
+	"runtime"
+	"runtime/debug"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
@@ -151,6 +153,18 @@ func (b *Blueprint) check(l Load) error {
 	}
 	return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available, and fewer rows do not help; use fewer latents",
 		kernels.ErrMemory, need>>20, l.MaxMemory>>20)
+}
+
+// leastHeap is the least heap that is worth a collection: one takes a millisecond per
+// megabyte in use, and short runs are done in tens of milliseconds.
+const leastHeap = 64 << 20
+
+// freeHeap collects garbage and gives its memory back to the system, if the heap is large.
+func freeHeap() {
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); m.HeapAlloc >= leastHeap {
+		debug.FreeOSMemory()
+	}
 }
 
 // firstBytes is what an engine of a pool may take for its launches before a call

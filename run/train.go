@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
@@ -93,7 +92,7 @@ func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Re
 	if err := r.startConfig(); err != nil {
 		return nil, err
 	}
-	debug.FreeOSMemory() // what building took; the engine needs its own
+	freeHeap() // what building took; the engine needs its own
 	for {
 		res, lost, err := r.train(ctx)
 		if !lost {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -54,10 +53,6 @@ func (f *queryFlags) registerSoft(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.soft, "soft", false, "read cells 30..40, 30.. and ..40 as ranges, {a|b} as sets and [0.2|0.8] as likelihoods of the categories, see docs/queries.md")
 }
 
-// openGC is the GOGC while a model is opened: reading and compiling a long circuit
-// leave several times what the program keeps.
-const openGC = 25
-
 // open opens the model of the flags for the queries of one command; the caller closes it. A
 // model file of an earlier version, whose damage need not show, is opened with a line to notes.
 // A decision forest, no --model and an unknown path are errors. While it works the garbage
@@ -66,7 +61,7 @@ func (f *queryFlags) open(ctx context.Context, notes io.Writer) (*pce.Model, err
 	if f.model == "" {
 		return nil, usagef("no --model; give a model file, such as model.safetensors of a run")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(openGC))
+	defer headroom(openGC)()
 	o := runOptions(f.run.device, f.run.threads)
 	path, err := f.path.path()
 	if err != nil {

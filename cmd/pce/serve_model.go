@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"runtime/debug"
 	"sync"
 
 	"github.com/pce-engine/pce"
@@ -61,7 +60,7 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 	if _, large := l.large.Load(path); large {
 		l.gc.Lock()
 		defer l.gc.Unlock()
-		defer debug.SetGCPercent(debug.SetGCPercent(openGC))
+		defer headroom(openGC)()
 	}
 	m, err := pce.Open(ctx, path, l.run)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,10 +14,6 @@ import (
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/run"
 )
-
-// trainGC is GOGC while training: nearly all of the heap are big buffers that
-// live as long as the run, so little headroom keeps the memory near the plan.
-const trainGC = 10
 
 // trainFlags are the flags of train.
 type trainFlags struct {
@@ -147,7 +142,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 		}
 		defer e.close()
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(trainGC))
+	defer headroom(trainGC)()
 	var res *run.Result
 	if f.lead.given() {
 		res, err = a.trainOnCluster(ctx, &f.lead, cfg, o, bar.logLines())

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -200,7 +199,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 	}
 	defer lock.Close()
 	log := slog.New(slog.NewTextHandler(a.stderr, nil)).With("worker", f.id)
-	defer debug.SetGCPercent(debug.SetGCPercent(trainGC))
+	defer headroom(trainGC)()
 
 	o.Name, o.Lease, o.Logger = "pce "+f.id, f.lease, log
 	bus, err := connectBroker(ctx, o)

@@ -11,7 +11,7 @@ import (
 // Choices that name no tenth.
 const (
 	Whole = "whole" // every case of the suite, at full depth
-	Short = "short" // a sixth of the cases at the suite's own depth, always the same ones
+	Short = "short" // a tenth of the cases at the suite's own depth, always the same ones
 )
 
 // Choose returns the part of the suite that a choice names. An empty choice leaves the
@@ -26,20 +26,15 @@ func (s Suite) Choose(choice string) Suite {
 	return s
 }
 
-// share returns k where a choice names one case of k.
-func share(choice string) uint64 {
-	if choice == Short {
-		return 6
-	}
-	return 10
-}
+// share is how many cases a choice of a part takes one of.
+const share = 10
 
 // chosen reports whether a case belongs to the part that a choice names.
 func chosen(choice, name string) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(choice + "\x00" + name)) // a hash never fails
 	sum := h.Sum64()
-	return (sum^sum>>32)%share(choice) == 0 // the low bits of FNV alone depend on few bits of the text
+	return (sum^sum>>32)%share == 0 // the low bits of FNV alone depend on few bits of the text
 }
 
 // choose returns open, for a choice of a part one that skips the test of a case that
@@ -53,7 +48,7 @@ func (s Suite) choose(t *testing.T) Open {
 	played, all := map[string]bool{}, map[string]bool{}
 	t.Cleanup(func() { // after every part
 		t.Logf("%d of %d cases belong to the part that %s names", len(played), len(all), s.choice)
-		if len(played) == 0 && uint64(len(all)) > 20*share(s.choice) {
+		if len(played) == 0 && uint64(len(all)) > 20*share {
 			t.Errorf("none of %d cases was played", len(all))
 		}
 	})

@@ -226,8 +226,8 @@ var table2 = []struct {
 func TestTable2(t *testing.T) {
 	for _, c := range table2 {
 		t.Run(c.name, func(t *testing.T) {
-			if !*whole && c.name != "NIPS5" {
-				t.Skip("go test ./compile/rtl/simulate -whole plays all networks, which takes minutes")
+			if !*whole && (c.name != "NIPS5" || testing.Short()) {
+				t.Skip("go test ./compile/rtl/simulate -whole plays all networks, which takes minutes; without -short it plays NIPS5")
 			}
 			sim := tool(t, *simulator)
 			if c.name == "NIPS5" {

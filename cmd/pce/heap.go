@@ -1,0 +1,27 @@
+package main
+
+import "runtime/debug"
+
+// How much the heap may grow, in percent of what is in use, before garbage is collected.
+const (
+	// trainGC holds while training: nearly all of the heap are big buffers that live as long
+	// as the run, so little headroom keeps the memory near the plan.
+	trainGC = 10
+	// openGC holds while a model is opened: reading and compiling a long circuit leave several
+	// times what the program keeps.
+	openGC = 25
+)
+
+// defaultGC is what a process has whose environment does not set GOGC.
+const defaultGC = 100
+
+// headroom lets the heap grow by percent between collections until restore is called. A
+// setting other than Go's own stays: the user of the process has decided between memory and
+// time, or a caller that is not done yet has.
+func headroom(percent int) (restore func()) {
+	if before := debug.SetGCPercent(percent); before != defaultGC {
+		debug.SetGCPercent(before)
+		return func() {}
+	}
+	return func() { debug.SetGCPercent(defaultGC) }
+}
