@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // guide lists README.md and the pages of the guide, in the order in which they are read.
@@ -49,6 +50,23 @@ func blocksOf(page string) []block {
 		}
 	}
 	return all
+}
+
+// TestReadme wants README.md to be a screen and a tour: at most 120 lines of 120 columns.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if len(lines) > 120 {
+		t.Errorf("README.md has %d lines, want at most 120; move what a newcomer does not need to docs", len(lines))
+	}
+	for i, line := range lines {
+		if n := utf8.RuneCountInString(line); n > 120 {
+			t.Errorf("README.md:%d has %d columns, want at most 120", i+1, n)
+		}
+	}
 }
 
 // TestGuide runs every command of README.md and of the guide in the order printed, from an
