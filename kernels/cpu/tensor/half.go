@@ -172,7 +172,7 @@ func (x *executor) balance(w *worker, t *task, r, n int, ratios, e, fp []float32
 			q := float32(1)
 			switch top := h.top[lo+i]; {
 			case top == micro.ZeroRow:
-			case top == farTop || !(sum >= came[lo+i]*(1-halfLost) && sum <= came[lo+i]*(1+halfLost)):
+			case top == farTop || !arrived(sum, came[lo+i]):
 				h.aside = append(h.aside, int32(lo+i))
 				came[lo+i] = -1
 			case sum > 0:
@@ -193,6 +193,12 @@ func (x *executor) balance(w *worker, t *task, r, n int, ratios, e, fp []float32
 			x.receive(w, t, r+int(row), 1)
 		}
 	})
+}
+
+// arrived reports whether what was sent of a flow that came in differs from it by no more than
+// rounding explains.
+func arrived(sent, came float32) bool {
+	return sent >= came*(1-halfLost) && sent <= came*(1+halfLost)
 }
 
 // sent adds up the flows to each operand in n rows.
