@@ -193,7 +193,7 @@ func TestBadLaunches(t *testing.T) {
 	if err := m.eng.Step(ctx, b, 0, 4, rule, ll); err != nil {
 		t.Errorf("a good step after the bad ones: %v", err)
 	}
-	for _, rows := range []int{-1, engine.MaxShardRows + 1} {
+	for _, rows := range []int{-1, 2049} { // one more than MaxShardRows
 		if _, err := engine.New(ctx, nil, m.eng.Program(), engine.Options{Rows: rows}); !errors.Is(err, kernels.ErrDevice) {
 			t.Errorf("an engine of %d rows: %v", rows, err)
 		}
