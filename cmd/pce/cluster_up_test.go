@@ -196,6 +196,16 @@ func upOutlasts(t *testing.T, epochs int) bool {
 		s = up.status()
 		return len(s.Workers) == 2 && s.Workers[0].Alive && s.Workers[0].PID != victim.PID
 	})
+	// What the kill has the coordinator warn of must be over before the interrupt, which must
+	// cause no warning.
+	eventually(t, "a second term with both workers", func() bool {
+		text, err := os.ReadFile(up.errs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = up.status()
+		return s.State != job.StateRunning || bytes.Count(text, []byte("members=2")) >= 2
+	})
 	if s.State != job.StateRunning {
 		up.stop(0)
 		return false
