@@ -21,6 +21,7 @@ var avx2 = &Set{
 	ScalePanel:     avx2ScalePanel,
 	UpdateTable:    avx2UpdateTable,
 	Quantize:       avx2Quantize,
+	Single:         &SingleSet{Rows: 8, Forward: singleForward256, Backward: singleBackward256},
 }
 
 func avx2Panel(a *PanelArgs) {

@@ -21,6 +21,7 @@ var generic = &Set{
 	ScalePanel:     genericScalePanel,
 	UpdateTable:    genericUpdateTable,
 	Quantize:       genericQuantize,
+	Single:         genericSingle,
 }
 
 // at returns the address of element i of the array that starts at p.

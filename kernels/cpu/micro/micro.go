@@ -96,6 +96,9 @@ type Set struct {
 	// see ChainArgs.
 	Chain func(a *ChainArgs)
 
+	// Single holds the kernels of circuits of single units.
+	Single *SingleSet
+
 	// BF16, where not nil, holds the kernels on bfloat16 pairs.
 	BF16 *BF16Set
 

@@ -149,6 +149,16 @@ func halfSums512(sum *float32, x *float32, xRow, rows, width int)
 //go:noescape
 func halfScale512(x *float32, xRow int, f *float32, rows, width int)
 
+// singleForward512 is SingleSet.Forward.
+//
+//go:noescape
+func singleForward512(a *SingleArgs)
+
+// singleBackward512 is SingleSet.Backward.
+//
+//go:noescape
+func singleBackward512(a *SingleArgs)
+
 // vendor returns the twelve letters of the CPU's vendor, four in each word.
 //
 //go:noescape
@@ -248,3 +258,13 @@ func quantize256(acc *int64, x, y *float32, n int, scale float64) int
 //
 //go:noescape
 func transpose256(dst *float32, dstRow int, src *float32, srcRow int)
+
+// singleForward256 is SingleSet.Forward.
+//
+//go:noescape
+func singleForward256(a *SingleArgs)
+
+// singleBackward256 is SingleSet.Backward.
+//
+//go:noescape
+func singleBackward256(a *SingleArgs)

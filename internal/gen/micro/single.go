@@ -1,0 +1,441 @@
+package main
+
+import (
+	"unsafe"
+
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// singleArgs mirrors micro.SingleArgs.
+type singleArgs struct {
+	Tape, Starts           uintptr
+	Groups                 int
+	Values, Flows          uintptr
+	Tables, Codes, Weights uintptr
+	Counts, Scratch        uintptr
+}
+
+func singleRoutines(wide bool) []routine {
+	list := []routine{
+		{"singleForward", "(a *SingleArgs)", "is SingleSet.Forward.", singleForward},
+		{"singleBackward", "(a *SingleArgs)", "is SingleSet.Backward.", singleBackward},
+	}
+	for i := range list {
+		list[i].name += suffix(wide)
+	}
+	return list
+}
+
+// singleVectors is how many vectors the rows of a call fill.
+func singleVectors(wide bool) int {
+	if wide {
+		return 2
+	}
+	return 1
+}
+
+// The bits of micro's leastExponent and lostTerm.
+const (
+	leastBits    = lostBits + 256
+	lostTermBits = lostBits - 256
+)
+
+// single emits kernels of single units.
+type single struct {
+	*asm
+	args, tape gp
+	n          int // vectors of a run of rows
+	zero       vec
+}
+
+func newSingle(a *asm) *single {
+	s := &single{asm: a, args: a.param("a"), tape: a.GP64(), n: singleVectors(a.wide), zero: a.vec()}
+	a.zero(s.zero)
+	return s
+}
+
+// run is the bytes of a run of rows.
+func (s *single) run() int { return 4 * s.n * s.lanes() }
+
+func (s *single) base(off uintptr) gp { return s.field(s.args, off) }
+
+// next reads the next word of the tape.
+func (s *single) next() gp {
+	r := s.GP64()
+	s.MOVLQSX(Mem{Base: s.tape}, r)
+	s.ADDQ(Imm(4), s.tape)
+	return r
+}
+
+// begin goes to a group of the tape.
+func (s *single) begin(starts gp) {
+	var f singleArgs
+	at := s.GP64()
+	s.MOVLQSX(Mem{Base: starts}, at)
+	s.MOVQ(s.base(unsafe.Offsetof(f.Tape)), s.tape)
+	s.LEAQ(Mem{Base: s.tape, Index: at, Scale: 4}, s.tape)
+}
+
+// at returns m moved by t vectors past some runs.
+func (s *single) at(m Mem, runs, t int) Mem {
+	m.Disp += runs * s.run()
+	return s.offset(m, t)
+}
+
+// copied returns a copy of a counter.
+func (s *single) copied(n gp) gp {
+	c := s.GP64()
+	s.MOVQ(n, c)
+	return c
+}
+
+// operands multiplies the factors of a group's n operands.
+func (s *single) operands(n gp) {
+	var f singleArgs
+	out := s.base(unsafe.Offsetof(f.Scratch))
+	one, lost, most := s.splat(0x3f800000), s.splat(lostBits), s.splat(mostBits)
+	s.times(s.copied(n), func() {
+		leaves, nodes := s.next(), s.next()
+		m, e := s.vecs(s.n), s.vecs(s.n)
+		for t := range m {
+			s.VMOVAPS(one, m[t])
+			s.asm.zero(e[t])
+		}
+		tables, codes := s.base(unsafe.Offsetof(f.Tables)), s.base(unsafe.Offsetof(f.Codes))
+		s.times(leaves, func() {
+			table, code := s.next(), s.next()
+			s.ADDQ(Imm(8), s.tape)
+			tm, te := s.vec(), s.vec()
+			s.broadcast4(Mem{Base: tables, Index: table, Scale: 4}, tm)
+			s.broadcast4(Mem{Base: tables, Index: table, Scale: 4, Disp: 16}, te)
+			for t := range m {
+				c, x, y := s.vec(), s.vec(), s.vec()
+				s.VMOVUPS(s.at(Mem{Base: codes, Index: code, Scale: 4}, 0, t), c)
+				s.VPERMILPS(c, tm, x)
+				s.VMULPS(x, m[t], m[t])
+				s.VPERMILPS(c, te, y)
+				s.VPADDD(y, e[t], e[t])
+			}
+		})
+		values := s.base(unsafe.Offsetof(f.Values))
+		s.times(nodes, func() {
+			at := s.next()
+			for t := range m {
+				y, sum := s.vec(), s.vec()
+				s.VMULPS(s.at(Mem{Base: values, Index: at, Scale: 4}, 0, t), m[t], m[t])
+				s.VMOVUPS(s.at(Mem{Base: values, Index: at, Scale: 4}, 1, t), y)
+				s.VPSUBD(y, lost, sum)
+				s.VPMAXSD(e[t], sum, sum)
+				s.VPADDD(y, sum, sum)
+				s.VPMINSD(most, sum, sum)
+				s.VPMINSD(e[t], y, y)
+				if s.wide {
+					k := s.K()
+					s.VPCMPEQD(lost, y, k)
+					s.VPBLENDMD(lost, sum, k, e[t])
+				} else {
+					s.VPCMPEQD(lost, y, y)
+					s.VPBLENDVB(y, lost, sum, e[t])
+				}
+			}
+		})
+		for t := range m {
+			s.keepWhere(s.above(e[t]), m[t])
+			s.VMOVUPS(m[t], s.at(Mem{Base: out}, 0, t))
+			s.VMOVUPS(e[t], s.at(Mem{Base: out}, 1, t))
+			s.VMOVUPS(s.zero, s.at(Mem{Base: out}, 2, t))
+		}
+		s.ADDQ(U32(uint32(3*s.run())), out)
+	})
+}
+
+// broadcast4 reads four words into each quarter of a vector.
+func (s *single) broadcast4(m Mem, v vec) {
+	if s.wide {
+		s.VBROADCASTF32X4(m, v)
+	} else {
+		s.VBROADCASTF128(m, v)
+	}
+}
+
+// above returns the mask of lanes whose exponent is micro's leastExponent or more.
+func (s *single) above(e vec) reg.Register {
+	limit := s.splat(leastBits - 1)
+	if s.wide {
+		k := s.K()
+		s.VPCMPGTD(limit, e, k)
+		return k
+	}
+	k := s.vec()
+	s.VPCMPGTD(limit, e, k)
+	return k
+}
+
+// nonzero returns the mask of lanes that are not 0.
+func (s *single) nonzero(x vec) reg.Register {
+	if s.wide {
+		k := s.K()
+		s.VCMPPS(Imm(4), s.zero, x, k)
+		return k
+	}
+	k := s.vec()
+	s.VCMPPS(Imm(4), s.zero, x, k)
+	return k
+}
+
+// keepWhere clears the lanes of x that are not in a mask.
+func (s *single) keepWhere(k reg.Register, x vec) {
+	if s.wide {
+		s.VMOVAPS_Z(x, k, x)
+	} else {
+		s.VANDPS(k, x, x)
+	}
+}
+
+// scale emits x := x·2^d for x of 0 or about 1; d is lost.
+func (s *single) scale(x, d vec) {
+	if s.wide {
+		s.VCVTDQ2PS(d, d)
+		s.VSCALEFPS(d, x, x)
+		return
+	}
+	s.VPMAXSD(s.constant(0xffffff81), d, d) // -127: 2^-127 is taken as 0
+	s.VPMINSD(s.constant(127), d, d)
+	s.VPADDD(s.constant(127), d, d)
+	s.VPSLLD(Imm(23), d, d)
+	s.VMULPS(d, x, x)
+}
+
+// term emits, for vector t of an operand, q = m·w and d, its exponent and that of w.
+func (s *single) term(operand gp, t int, wm, we vec) (q, d vec) {
+	q, d = s.vec(), s.vec()
+	s.VMULPS(s.at(Mem{Base: operand}, 0, t), wm, q)
+	s.VPADDD(s.at(Mem{Base: operand}, 1, t), we, d)
+	return q, d
+}
+
+// terms calls body for each of a group's n operands, with its weight.
+func (s *single) terms(n, weights gp, body func(operand gp, wm, we vec)) {
+	var f singleArgs
+	operand, w := s.base(unsafe.Offsetof(f.Scratch)), s.copied(weights)
+	s.times(s.copied(n), func() {
+		wm, we := s.vec(), s.vec()
+		s.VBROADCASTSS(Mem{Base: w}, wm)
+		s.VPBROADCASTD(Mem{Base: w, Disp: 4}, we)
+		body(operand, wm, we)
+		s.ADDQ(U32(uint32(3*s.run())), operand)
+		s.ADDQ(Imm(8), w)
+	})
+}
+
+// place returns the address of word i of an array.
+func (s *single) place(off uintptr, i gp) gp {
+	p := s.base(off)
+	s.LEAQ(Mem{Base: p, Index: i, Scale: 4}, p)
+	return p
+}
+
+func singleForward(a *asm) {
+	var f singleArgs
+	s := newSingle(a)
+	old := a.control(flushResults | denormalsZero)
+	s.begin(s.base(unsafe.Offsetof(f.Starts)))
+	s.times(s.base(unsafe.Offsetof(f.Groups)), func() {
+		n, sums := s.next(), s.next()
+		s.operands(n)
+		s.times(sums, func() {
+			to, weights := s.place(unsafe.Offsetof(f.Values), s.next()), s.place(unsafe.Offsetof(f.Weights), s.next())
+			s.ADDQ(Imm(4), s.tape)
+			s.sum(n, to, weights)
+		})
+	})
+	a.end(old)
+}
+
+// sum emits a sum of n operands.
+func (s *single) sum(n, to, weights gp) {
+	top, sum := s.vecs(s.n), s.vecs(s.n)
+	none := s.splat(lostTermBits)
+	for t := range top {
+		s.VMOVAPS(none, top[t])
+		s.asm.zero(sum[t])
+	}
+	s.terms(n, weights, func(operand gp, wm, we vec) {
+		for t := range top {
+			q, d := s.term(operand, t, wm, we)
+			if k := s.nonzero(q); s.wide {
+				s.VPMAXSD(d, top[t], k, top[t])
+			} else {
+				s.VBLENDVPS(k, d, none, d)
+				s.VPMAXSD(d, top[t], top[t])
+			}
+		}
+	})
+	s.terms(n, weights, func(operand gp, wm, we vec) {
+		for t := range top {
+			q, d := s.term(operand, t, wm, we)
+			s.VPSUBD(top[t], d, d)
+			s.scale(q, d)
+			s.VADDPS(q, sum[t], sum[t])
+		}
+	})
+	for t := range top {
+		k, e := s.nonzero(sum[t]), s.vec()
+		s.VPSRLD(Imm(23), sum[t], e)
+		s.VPSUBD(s.splat(127), e, e)
+		s.VPADDD(e, top[t], e)
+		s.VPMAXSD(s.splat(lostBits), e, e)
+		s.VPMINSD(s.splat(mostBits), e, e)
+		s.VANDPS(s.splat(0x007fffff), sum[t], sum[t])
+		s.VORPS(s.splat(0x3f800000), sum[t], sum[t])
+		s.keepWhere(k, sum[t])
+		s.keepWhere(k, e)
+		s.VMOVUPS(sum[t], s.at(Mem{Base: to}, 0, t))
+		s.VMOVUPS(e, s.at(Mem{Base: to}, 1, t))
+	}
+}
+
+func singleBackward(a *asm) {
+	var f singleArgs
+	s := newSingle(a)
+	old := a.control(flushResults | denormalsZero)
+	group, starts := s.base(unsafe.Offsetof(f.Groups)), s.base(unsafe.Offsetof(f.Starts))
+	s.LEAQ(Mem{Base: starts, Index: group, Scale: 4}, starts)
+	s.times(group, func() {
+		s.SUBQ(Imm(4), starts)
+		s.begin(starts)
+		n, sums := s.next(), s.next()
+		s.operands(n)
+		s.times(sums, func() { s.sumFlows(n) })
+		s.begin(starts)
+		s.ADDQ(Imm(8), s.tape)
+		s.flowsDown(n)
+	})
+	a.end(old)
+}
+
+// sumFlows divides the flow into the next sum of the tape among its n operands.
+func (s *single) sumFlows(n gp) {
+	var f singleArgs
+	at := s.next()
+	value := s.place(unsafe.Offsetof(f.Values), at)
+	flow := s.flow(at)
+	weights, count := s.place(unsafe.Offsetof(f.Weights), s.next()), s.place(unsafe.Offsetof(f.Counts), s.next())
+	ratio, e := s.vecs(s.n), s.vecs(s.n)
+	for t := range ratio {
+		m := s.vec()
+		s.VMOVUPS(s.at(Mem{Base: value}, 0, t), m)
+		s.VMOVUPS(s.at(Mem{Base: value}, 1, t), e[t])
+		s.VMOVUPS(s.at(Mem{Base: flow}, 0, t), ratio[t])
+		s.VMOVUPS(s.zero, s.at(Mem{Base: flow}, 0, t))
+		k := s.nonzero(m)
+		if s.wide {
+			s.VDIVPS_Z(m, ratio[t], k, ratio[t])
+		} else {
+			s.VDIVPS(m, ratio[t], ratio[t])
+			s.VANDPS(k, ratio[t], ratio[t])
+		}
+	}
+	s.terms(n, weights, func(operand gp, wm, we vec) {
+		total := s.vec()
+		for t := range ratio {
+			q, d := s.term(operand, t, wm, we)
+			s.VMULPS(ratio[t], q, q)
+			s.VPSUBD(e[t], d, d)
+			s.scale(q, d)
+			into, sum := s.at(Mem{Base: operand}, 2, t), s.vec()
+			s.VADDPS(into, q, sum)
+			s.VMOVUPS(sum, into)
+			if t == 0 {
+				total = q
+			} else {
+				s.VADDPS(q, total, total)
+			}
+		}
+		s.count(total, Mem{Base: count})
+		s.ADDQ(Imm(4), count)
+	})
+}
+
+// flow returns the address of the flows into the vector at a place.
+func (s *single) flow(at gp) gp {
+	var f singleArgs
+	p := s.base(unsafe.Offsetof(f.Flows))
+	s.LEAQ(Mem{Base: p, Index: at, Scale: 2}, p)
+	return p
+}
+
+// count adds the lanes of a vector, which is lost, to a float in memory.
+func (s *single) count(v vec, to Mem) {
+	y := v.AsY()
+	if s.wide {
+		high := s.YMM()
+		s.VEXTRACTF64X4(Imm(1), v, high)
+		s.VADDPS(high, y, y)
+	}
+	x, high := v.AsX(), s.XMM()
+	s.VEXTRACTF128(Imm(1), y, high)
+	s.VADDPS(high, x, x)
+	s.VMOVHLPS(x, x, high)
+	s.VADDPS(high, x, x)
+	s.VMOVSHDUP(x, high)
+	s.VADDSS(high, x, x)
+	s.VADDSS(to, x, x)
+	s.VMOVSS(x, to)
+}
+
+// flowsDown hands the flows into a group's n operands to their factors.
+func (s *single) flowsDown(n gp) {
+	var f singleArgs
+	operand := s.base(unsafe.Offsetof(f.Scratch))
+	codes := s.base(unsafe.Offsetof(f.Codes))
+	ones := s.splat(1)
+	s.times(s.copied(n), func() {
+		leaves, nodes := s.next(), s.next()
+		flow := s.vecs(s.n)
+		for t := range flow {
+			s.VMOVUPS(s.at(Mem{Base: operand}, 2, t), flow[t])
+		}
+		s.times(leaves, func() {
+			s.ADDQ(Imm(4), s.tape)
+			code, seen := s.next(), s.next()
+			count := s.place(unsafe.Offsetof(f.Counts), s.next())
+			column := s.GP64()
+			s.LEAQ(Mem{Base: codes, Index: code, Scale: 4}, column)
+			which := s.vec()
+			s.asm.zero(which)
+			s.times(seen, func() {
+				var total vec
+				for t := range flow {
+					x := s.vec()
+					if s.wide {
+						k := s.K()
+						s.VPCMPEQD(s.at(Mem{Base: column}, 0, t), which, k)
+						s.VMOVAPS_Z(flow[t], k, x)
+					} else {
+						s.VPCMPEQD(s.at(Mem{Base: column}, 0, t), which, x)
+						s.VANDPS(flow[t], x, x)
+					}
+					if t == 0 {
+						total = x
+					} else {
+						s.VADDPS(x, total, total)
+					}
+				}
+				s.count(total, Mem{Base: count})
+				s.ADDQ(Imm(4), count)
+				s.VPADDD(ones, which, which)
+			})
+		})
+		s.times(nodes, func() {
+			to := s.flow(s.next())
+			for t := range flow {
+				x, m := s.vec(), s.at(Mem{Base: to}, 0, t)
+				s.VADDPS(m, flow[t], x)
+				s.VMOVUPS(x, m)
+			}
+		})
+		s.ADDQ(U32(uint32(3*s.run())), operand)
+	})
+}
