@@ -49,13 +49,17 @@ func Same(t *testing.T, depth Depth, opens ...Open) {
 		g, p := tc.make()
 		run(tc.name, g, p, allRows(g), false)
 	}
-	seeds := uint64(6)
+	seeds := uint64(8)
 	if testing.Short() || depth == Brief {
-		seeds = 2
+		seeds = 4
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 22))
-		g := reference.Random(rng, reference.RandomOptions{Vars: 6})
+		o := reference.RandomOptions{Vars: 6}
+		if singleUnits(seed) {
+			o.MaxUnits = 1
+		}
+		g := reference.Random(rng, o)
 		run(fmt.Sprintf("random seed=%d", seed), g, initial(t, g), reference.RandomRows(g, rng, 150, 0.1), false)
 	}
 }

@@ -13,7 +13,9 @@ import (
 // backward sends one count for each row from the root down, and moves the
 // parameters, adds the flows up or counts visits. It replaces the values that
 // forward left.
-func (x *executor) backward(rows int, a *tensor.BackwardArgs) error {
+//
+// Where singles evaluate the rows, it evaluates them again, and sets ll where that is not nil.
+func (x *executor) backward(rows int, a *tensor.BackwardArgs, ll []float64) error {
 	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
@@ -39,6 +41,20 @@ func (x *executor) backward(rows int, a *tensor.BackwardArgs) error {
 			return err
 		}
 	}
+	if x.singles != nil {
+		x.singlesUp(ll, true)
+		x.singlesDown()
+	} else {
+		x.runBackward()
+	}
+	if x.call.frozen {
+		x.visits(visits)
+	}
+	x.checkFlows()
+	return nil
+}
+
+func (x *executor) runBackward() {
 	x.run(&x.backwardPlan, func(w *worker, t *task) {
 		switch t.kind {
 		case layers.SumVector:
@@ -51,15 +67,13 @@ func (x *executor) backward(rows int, a *tensor.BackwardArgs) error {
 			}
 		}
 	})
-	if x.call.frozen {
-		x.visits(visits)
-	}
-	x.checkFlows()
-	return nil
 }
 
 // rootFlow is the flow into the root in a row: 1, or 0 where the row is impossible.
 func (x *executor) rootFlow(row int) float32 {
+	if x.singles != nil && x.singles.stale {
+		return x.singles.rootFlow[row]
+	}
 	if math.IsInf(x.logValue(x.prog.Root, row, 0), -1) {
 		return 0
 	}

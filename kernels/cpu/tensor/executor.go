@@ -66,6 +66,8 @@ type executor struct {
 	countedAt            int
 	countedLo, countedHi int
 
+	singles *singles // nil where vectors have more units than one
+
 	call call
 }
 
@@ -129,6 +131,7 @@ type worker struct {
 	pairs       pairBuffers
 	half        halfBuffers
 	mix         mixBuffers
+	single      singleWorker
 }
 
 // flowKind is what the products of the flows are made of.
@@ -187,6 +190,9 @@ func planned(m layers.Module, d *cpu.Device) *executor {
 	x.grid = float32(m.Program.Grid(max(m.StepRows, int64(m.Rows))))
 	x.fine = x.grid * (1 << 23)
 	x.plan()
+	if hasSingles(x.prog) {
+		x.singles = newSingles(x)
+	}
 	x.schedules(d.Threads())
 	return x
 }

@@ -30,6 +30,12 @@ func (x *executor) forward(rows int, a *tensor.ForwardArgs) error {
 	if err := x.begin(rows, a.Params, a.Codes, a.Values); err != nil {
 		return err
 	}
+	if x.singles != nil {
+		x.singlesUp(ll[:rows], false)
+		x.checkLogs(ll[:rows])
+		a.Recomputed = 0
+		return nil
+	}
 	x.up(ll[:rows])
 	a.Recomputed = x.recomputed.Load()
 	return nil

@@ -156,7 +156,6 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 		return
 	}
 	width := x.prog.Width(in.Vector)
-	rows := int(in.Codes) + 1
 	lo, hi := splitColumns(width, w.part, w.parts)
 	if lo == hi {
 		return
@@ -170,6 +169,15 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 			x.set.ScatterAdd(&w.count[lo], width, &codes.narrow[0], &f.flow[lo], f.row, x.call.rows, n)
 		}
 	}
+	x.leafCounts(w, owner, lo, hi, fs)
+}
+
+// leafCounts moves the units lo..hi-1 of an owning tabulated input by the counts in w.count,
+// or adds these to the flows of the call, and clears them. fs, where not nil, are the inputs
+// whose codes were counted.
+func (x *executor) leafCounts(w *worker, owner int32, lo, hi int, fs []leafFlow) {
+	in := &x.prog.Inputs[owner]
+	width, rows, n := x.prog.Width(in.Vector), int(in.Codes)+1, hi-lo
 	clear(w.count[(rows-1)*width+lo : (rows-1)*width+hi])
 	// The normaliser is the sum of the counts, not that of the flows: where one count
 	// grows large it loses small flows, and the table would lose mass step by step.
@@ -181,7 +189,7 @@ func (x *executor) leafStats(w *worker, owner int32, fs []leafFlow) {
 	}
 	if x.call.flows == nil {
 		var seen []bool
-		if in.Params >= 0 {
+		if in.Params >= 0 && fs != nil {
 			seen = make([]bool, rows)
 			for _, f := range fs {
 				codes := x.columnCodes(&x.prog.Inputs[f.input])

@@ -295,6 +295,7 @@ func (x *executor) inspect(rows int, a *tensor.InspectArgs) error {
 	if a.Vector < 0 || a.Vector >= len(x.prog.Vectors) {
 		return fmt.Errorf("%w: cpu: inspection of vector %d, want 0..%d", kernels.ErrDevice, a.Vector, len(x.prog.Vectors)-1)
 	}
+	x.needValues()
 	units := int(x.prog.Vectors[a.Vector].Units)
 	if len(a.Log) < rows*units {
 		return tooShort("log values", len(a.Log), rows*units)

@@ -25,6 +25,9 @@ func (x *executor) maximise(rows int, a *tensor.MaximiseArgs) error {
 	}
 	x.peaks.modes = a.Modes
 	x.share(len(x.prog.Inputs), func(_ *worker, i int) { x.findPeaks(int32(i)) })
+	if x.singles != nil {
+		x.singles.stale = false
+	}
 	x.call.peaks = &x.peaks
 	defer func() { x.call.peaks, x.call.most = nil, false }()
 	if a.Bound != nil {

@@ -43,6 +43,7 @@ type sizes struct {
 	mix                  mixSizes
 	peaks                int
 	came                 int
+	single               singleSizes
 }
 
 // sizes computes what workspace allocates, and the offset of each vector in it.
@@ -121,6 +122,12 @@ func (x *executor) sizes() sizes {
 	} else {
 		z.came = len(p.Vectors) * x.rowsMax
 	}
+	if x.singles != nil {
+		z.single = x.singles.sizes(x)
+		if !x.queries {
+			z.flows, z.fp = 0, 0
+		}
+	}
 	return z
 }
 
@@ -140,7 +147,7 @@ func (z sizes) memory(x *executor) Memory {
 	threads := int64(x.threads)
 	own := 4*int64(9*z.width+x.rowsMax+z.pairs.total()+z.mix.total()) + int64(z.half.bytes())
 	big := 4 * int64(z.e+z.fp+z.tt+z.grad+z.count)
-	m.Scratch += threads * own
+	m.Scratch += threads*(own+4*int64(z.single.own)) + 4*int64(z.single.shared)
 	if x.forwardPlan.lockstep {
 		m.Scratch += big
 	} else {
@@ -178,6 +185,9 @@ func (x *executor) workspace() {
 		w.pairs.init(z.pairs)
 		w.half.init(z.half)
 		w.mix.init(z.mix)
+		if x.singles != nil {
+			x.singles.initWorker(x, &w.single)
+		}
 		if lock {
 			w.part, w.parts = i, threads
 		}
@@ -189,6 +199,9 @@ func (x *executor) workspace() {
 			w.grad, w.count = cpu.Aligned[float32](z.grad), cpu.Aligned[float32](z.count)
 		}
 		x.workers = append(x.workers, w)
+	}
+	if x.singles != nil {
+		x.singles.init(x)
 	}
 	x.gate.n = int32(threads)
 	x.waker.changed.L = &x.waker.mu

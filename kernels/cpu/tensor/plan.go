@@ -145,7 +145,7 @@ func (x *executor) plan() {
 	}
 	local := func(f int32) bool { return users[f] == 1 && !tiedInput[p.Vectors[f].Def] }
 	plans := x.sumPlans()
-	kept := 0
+	kept, single := 0, hasSingles(p)
 	makeElem := func(id int32, col int) elem {
 		pe := &p.Elements[id]
 		e := elem{id: id, col: col, width: int(pe.Count) * size, kept: -1, wide: x.wide[id]}
@@ -156,7 +156,7 @@ func (x *executor) plan() {
 			fc := factor{vec: f, input: -1}
 			if v.Kind == layers.InputVector {
 				fc.local, fc.alone = local(f), x.alone[f]
-				keep = keep || x.train && !fc.local || x.queries && !fc.alone
+				keep = keep || x.train && !single && !fc.local || x.queries && !fc.alone
 				if p.Inputs[v.Def].Codes > 0 {
 					fc.input = v.Def
 				}

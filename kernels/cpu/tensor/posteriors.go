@@ -32,6 +32,7 @@ func (x *executor) posteriors(rows int, a *tensor.PosteriorsArgs) error {
 	if err != nil {
 		return err
 	}
+	x.needValues()
 	var lost []int // rows that values, once they are ratios, do not tell
 	for r := range rows {
 		if math.IsInf(x.logValue(x.prog.Root, r, 0), -1) {

@@ -75,7 +75,7 @@ func (p *program) Backward(_ context.Context, rows int, a *tensor.BackwardArgs) 
 	if err != nil {
 		return err
 	}
-	return x.backward(rows, a)
+	return x.backward(rows, a, nil)
 }
 
 // Step is Forward and Backward.
@@ -84,10 +84,19 @@ func (p *program) Step(_ context.Context, rows int, a *tensor.StepArgs) error {
 	if err != nil {
 		return err
 	}
+	down := tensor.BackwardArgs{Params: a.Params, Codes: a.Codes, Values: a.Values, Flows: a.Flows, Rule: a.Rule}
+	if x.singles != nil {
+		ll, err := argument[float64](x.dev, "log-likelihoods", a.LL, int64(rows))
+		if err != nil {
+			return err
+		}
+		a.Recomputed = 0
+		return x.backward(rows, &down, ll[:rows])
+	}
 	if err := x.forward(rows, &a.ForwardArgs); err != nil {
 		return err
 	}
-	return x.backward(rows, &tensor.BackwardArgs{Params: a.Params, Codes: a.Codes, Values: a.Values, Flows: a.Flows, Rule: a.Rule})
+	return x.backward(rows, &down, nil)
 }
 
 // Update moves the parameters by the flows that were added up.

@@ -22,6 +22,7 @@ func (x *executor) sample(rows int, a *tensor.SampleArgs) error {
 	if err := x.roomForUnits(rows, a.Units); err != nil {
 		return err
 	}
+	x.needValues()
 	s := &sampler{x, tensor.NewDraws(a.Seed, a.First)}
 	x.walk(s.choose)
 	x.share(len(x.prog.Inputs), func(w *worker, i int) { s.input(w, &x.prog.Inputs[i]) })

@@ -88,7 +88,8 @@ func (x *executor) schedules(threads int) {
 	x.backwardPlan = x.newSchedule(backward, down)
 	// Where the threads would mostly wait for each other, as in a chain, they
 	// share every task instead.
-	lock := threads > 1 && (x.forwardPlan.efficiency(x.tasks, threads) < 0.7 || x.backwardPlan.efficiency(x.tasks, threads) < 0.7)
+	// Circuits of single units take turns as tasks in queries only.
+	lock := threads > 1 && x.singles == nil && (x.forwardPlan.efficiency(x.tasks, threads) < 0.7 || x.backwardPlan.efficiency(x.tasks, threads) < 0.7)
 	x.forwardPlan.lockstep, x.backwardPlan.lockstep = lock, lock
 	x.threads = threads
 	x.waker.crowded = threads >= runtime.GOMAXPROCS(0)

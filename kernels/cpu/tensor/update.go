@@ -208,6 +208,10 @@ func (x *executor) counts(dst []float32, flows []int64, at int64) {
 }
 
 func (x *executor) applySum(w *worker, owner int32, flows []int64) {
+	if x.singles != nil {
+		x.singles.applySum(x, w, owner, flows)
+		return
+	}
 	p := x.prog
 	sum := &p.Sums[owner]
 	t := &x.tasks[x.taskOf[sum.Vector]]
