@@ -207,26 +207,58 @@ func (s *single) scale(x, d vec) {
 	s.VMULPS(d, x, x)
 }
 
-// term emits, for vector t of an operand, q = m·w and d, its exponent and that of w.
-func (s *single) term(operand gp, t int, wm, we vec) (q, d vec) {
+// term is an operand of a sum with its weight.
+type term struct {
+	operand Mem
+	wm, we  vec
+}
+
+// term loads the weight of an operand.
+func (s *single) term(operand, weight Mem) term {
+	t := term{operand, s.vec(), s.vec()}
+	s.VBROADCASTSS(weight, t.wm)
+	weight.Disp += 4
+	s.VPBROADCASTD(weight, t.we)
+	return t
+}
+
+// product emits, for vector t of a term, q = m·w and d, the exponent of m and that of w.
+func (s *single) product(x term, t int) (q, d vec) {
 	q, d = s.vec(), s.vec()
-	s.VMULPS(s.at(Mem{Base: operand}, 0, t), wm, q)
-	s.VPADDD(s.at(Mem{Base: operand}, 1, t), we, d)
+	s.VMULPS(s.at(x.operand, 0, t), x.wm, q)
+	s.VPADDD(s.at(x.operand, 1, t), x.we, d)
 	return q, d
 }
 
 // terms calls body for each of a group's n operands, with its weight.
-func (s *single) terms(n, weights gp, body func(operand gp, wm, we vec)) {
+func (s *single) terms(n, weights gp, body func(x term)) {
 	var f singleArgs
 	operand, w := s.base(unsafe.Offsetof(f.Scratch)), s.copied(weights)
 	s.times(s.copied(n), func() {
-		wm, we := s.vec(), s.vec()
-		s.VBROADCASTSS(Mem{Base: w}, wm)
-		s.VPBROADCASTD(Mem{Base: w, Disp: 4}, we)
-		body(operand, wm, we)
+		body(s.term(Mem{Base: operand}, Mem{Base: w}))
 		s.ADDQ(U32(uint32(3*s.run())), operand)
 		s.ADDQ(Imm(8), w)
 	})
+}
+
+// two returns the terms of a group of two operands.
+func (s *single) two(weights gp) (a, b term) {
+	var f singleArgs
+	operand := s.base(unsafe.Offsetof(f.Scratch))
+	a = s.term(Mem{Base: operand}, Mem{Base: weights})
+	return a, s.term(Mem{Base: operand, Disp: 3 * s.run()}, Mem{Base: weights, Disp: 8})
+}
+
+// ifTwo emits both where n is 2, which it most often is, and else other.
+func (s *single) ifTwo(n gp, both, other func()) {
+	not, done := s.label("other"), s.label("done")
+	s.CMPQ(n, Imm(2))
+	s.JNE(LabelRef(not))
+	both()
+	s.JMP(LabelRef(done))
+	s.Label(not)
+	other()
+	s.Label(done)
 }
 
 // place returns the address of word i of an array.
@@ -261,23 +293,38 @@ func (s *single) sum(n, to, weights gp) {
 		s.VMOVAPS(none, top[t])
 		s.asm.zero(sum[t])
 	}
-	s.terms(n, weights, func(operand gp, wm, we vec) {
-		for t := range top {
-			q, d := s.term(operand, t, wm, we)
-			if k := s.nonzero(q); s.wide {
-				s.VPMAXSD(d, top[t], k, top[t])
-			} else {
-				s.VBLENDVPS(k, d, none, d)
-				s.VPMAXSD(d, top[t], top[t])
-			}
+	raise := func(t int, q, d vec) {
+		if k := s.nonzero(q); s.wide {
+			s.VPMAXSD(d, top[t], k, top[t])
+		} else {
+			x := s.vec()
+			s.VBLENDVPS(k, d, none, x)
+			s.VPMAXSD(x, top[t], top[t])
 		}
-	})
-	s.terms(n, weights, func(operand gp, wm, we vec) {
+	}
+	add := func(t int, q, d vec) {
+		s.VPSUBD(top[t], d, d)
+		s.scale(q, d)
+		s.VADDPS(q, sum[t], sum[t])
+	}
+	s.ifTwo(n, func() {
+		a, b := s.two(weights)
 		for t := range top {
-			q, d := s.term(operand, t, wm, we)
-			s.VPSUBD(top[t], d, d)
-			s.scale(q, d)
-			s.VADDPS(q, sum[t], sum[t])
+			q, d := s.product(a, t)
+			p, e := s.product(b, t)
+			raise(t, q, d)
+			raise(t, p, e)
+			add(t, q, d)
+			add(t, p, e)
+		}
+	}, func() {
+		for _, do := range []func(t int, q, d vec){raise, add} {
+			s.terms(n, weights, func(x term) {
+				for t := range top {
+					q, d := s.product(x, t)
+					do(t, q, d)
+				}
+			})
 		}
 	})
 	for t := range top {
@@ -337,25 +384,38 @@ func (s *single) sumFlows(n gp) {
 			s.VANDPS(k, ratio[t], ratio[t])
 		}
 	}
-	s.terms(n, weights, func(operand gp, wm, we vec) {
-		total := s.vec()
+	// share returns the flow into an operand, added up over vectors.
+	share := func(x term) (total vec) {
 		for t := range ratio {
-			q, d := s.term(operand, t, wm, we)
+			q, d := s.product(x, t)
 			s.VMULPS(ratio[t], q, q)
 			s.VPSUBD(e[t], d, d)
 			s.scale(q, d)
-			into, sum := s.at(Mem{Base: operand}, 2, t), s.vec()
+			into, sum := s.at(x.operand, 2, t), s.vec()
 			s.VADDPS(into, q, sum)
 			s.VMOVUPS(sum, into)
-			if t == 0 {
-				total = q
-			} else {
-				s.VADDPS(q, total, total)
-			}
+			total = s.joined(total, q, t)
 		}
-		s.count(total, Mem{Base: count})
-		s.ADDQ(Imm(4), count)
+		return total
+	}
+	s.ifTwo(n, func() {
+		a, b := s.two(weights)
+		s.countTwo(share(a), share(b), Mem{Base: count})
+	}, func() {
+		s.terms(n, weights, func(x term) {
+			s.count(share(x), Mem{Base: count})
+			s.ADDQ(Imm(4), count)
+		})
 	})
+}
+
+// joined adds vector t to a total, which the first one is.
+func (s *single) joined(total, x vec, t int) vec {
+	if t == 0 {
+		return x
+	}
+	s.VADDPS(x, total, total)
+	return total
 }
 
 // flow returns the address of the flows into the vector at a place.
@@ -368,6 +428,31 @@ func (s *single) flow(at gp) gp {
 
 // count adds the lanes of a vector, which is lost, to a float in memory.
 func (s *single) count(v vec, to Mem) {
+	x, high := s.folded(v), s.XMM()
+	s.VMOVHLPS(x, x, high)
+	s.VADDPS(high, x, x)
+	s.VMOVSHDUP(x, high)
+	s.VADDSS(high, x, x)
+	s.VADDSS(to, x, x)
+	s.VMOVSS(x, to)
+}
+
+// countTwo adds the lanes of two vectors, which are lost, to two floats in memory.
+func (s *single) countTwo(v, w vec, to Mem) {
+	low := s.vec()
+	s.VUNPCKLPS(w, v, low)
+	s.VUNPCKHPS(w, v, v)
+	s.VADDPS(low, v, v)
+	x, high := s.folded(v), s.XMM()
+	s.VMOVHLPS(x, x, high)
+	s.VADDPS(high, x, x)
+	s.VMOVSD(to, high)
+	s.VADDPS(high, x, x)
+	s.VMOVSD(x, to)
+}
+
+// folded adds the quarters of a vector, which is lost.
+func (s *single) folded(v vec) reg.VecVirtual {
 	y := v.AsY()
 	if s.wide {
 		high := s.YMM()
@@ -377,12 +462,7 @@ func (s *single) count(v vec, to Mem) {
 	x, high := v.AsX(), s.XMM()
 	s.VEXTRACTF128(Imm(1), y, high)
 	s.VADDPS(high, x, x)
-	s.VMOVHLPS(x, x, high)
-	s.VADDPS(high, x, x)
-	s.VMOVSHDUP(x, high)
-	s.VADDSS(high, x, x)
-	s.VADDSS(to, x, x)
-	s.VMOVSS(x, to)
+	return x.(reg.VecVirtual)
 }
 
 // flowsDown hands the flows into a group's n operands to their factors.
@@ -403,10 +483,8 @@ func (s *single) flowsDown(n gp) {
 			count := s.place(unsafe.Offsetof(f.Counts), s.next())
 			column := s.GP64()
 			s.LEAQ(Mem{Base: codes, Index: code, Scale: 4}, column)
-			which := s.vec()
-			s.asm.zero(which)
-			s.times(seen, func() {
-				var total vec
+			// of returns the flow of rows that have a code, added up over vectors.
+			of := func(which vec) (total vec) {
 				for t := range flow {
 					x := s.vec()
 					if s.wide {
@@ -417,15 +495,20 @@ func (s *single) flowsDown(n gp) {
 						s.VPCMPEQD(s.at(Mem{Base: column}, 0, t), which, x)
 						s.VANDPS(flow[t], x, x)
 					}
-					if t == 0 {
-						total = x
-					} else {
-						s.VADDPS(x, total, total)
-					}
+					total = s.joined(total, x, t)
 				}
-				s.count(total, Mem{Base: count})
-				s.ADDQ(Imm(4), count)
-				s.VPADDD(ones, which, which)
+				return total
+			}
+			s.ifTwo(seen, func() {
+				s.countTwo(of(s.zero), of(ones), Mem{Base: count})
+			}, func() {
+				which := s.vec()
+				s.asm.zero(which)
+				s.times(seen, func() {
+					s.count(of(which), Mem{Base: count})
+					s.ADDQ(Imm(4), count)
+					s.VPADDD(ones, which, which)
+				})
 			})
 		})
 		s.times(nodes, func() {

@@ -101,34 +101,76 @@ done4:
 	JLE   done10
 
 loop9:
-	MOVLQSX (CX), R8
-	ADDQ    $0x04, CX
-	MOVQ    24(AX), R9
-	LEAQ    (R9)(R8*4), R9
-	MOVQ    32(AX), R10
-	LEAQ    (R10)(R8*2), R10
-	MOVLQSX (CX), R8
-	ADDQ    $0x04, CX
-	MOVQ    56(AX), R11
-	LEAQ    (R11)(R8*4), R11
-	MOVLQSX (CX), R8
-	ADDQ    $0x04, CX
-	MOVQ    64(AX), R12
-	LEAQ    (R12)(R8*4), R12
-	VMOVUPS (R9), Y3
-	VMOVUPS 32(R9), Y2
-	VMOVUPS (R10), Y1
-	VMOVUPS Y0, (R10)
-	VCMPPS  $0x04, Y0, Y3, Y4
-	VDIVPS  Y3, Y1, Y1
-	VANDPS  Y4, Y1, Y1
-	MOVQ    72(AX), R8
-	MOVQ    R11, R9
-	MOVQ    SI, R10
-	TESTQ   R10, R10
-	JLE     done12
+	MOVLQSX      (CX), R8
+	ADDQ         $0x04, CX
+	MOVQ         24(AX), R9
+	LEAQ         (R9)(R8*4), R9
+	MOVQ         32(AX), R10
+	LEAQ         (R10)(R8*2), R10
+	MOVLQSX      (CX), R8
+	ADDQ         $0x04, CX
+	MOVQ         56(AX), R11
+	LEAQ         (R11)(R8*4), R11
+	MOVLQSX      (CX), R8
+	ADDQ         $0x04, CX
+	MOVQ         64(AX), R12
+	LEAQ         (R12)(R8*4), R12
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y2
+	VMOVUPS      (R10), Y1
+	VMOVUPS      Y0, (R10)
+	VCMPPS       $0x04, Y0, Y3, Y4
+	VDIVPS       Y3, Y1, Y1
+	VANDPS       Y4, Y1, Y1
+	CMPQ         SI, $0x02
+	JNE          other11
+	MOVQ         72(AX), R8
+	VBROADCASTSS (R11), Y3
+	VPBROADCASTD 4(R11), Y4
+	VBROADCASTSS 8(R11), Y5
+	VPBROADCASTD 12(R11), Y6
+	VMULPS       (R8), Y3, Y3
+	VPADDD       32(R8), Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VPSUBD       Y2, Y4, Y4
+	VPMAXSD      cffffff81<>+0(SB), Y4, Y4
+	VPMINSD      c0000007f<>+0(SB), Y4, Y4
+	VPADDD       c0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VADDPS       64(R8), Y3, Y4
+	VMOVUPS      Y4, 64(R8)
+	VMULPS       96(R8), Y5, Y4
+	VPADDD       128(R8), Y6, Y5
+	VMULPS       Y1, Y4, Y4
+	VPSUBD       Y2, Y5, Y5
+	VPMAXSD      cffffff81<>+0(SB), Y5, Y5
+	VPMINSD      c0000007f<>+0(SB), Y5, Y5
+	VPADDD       c0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       160(R8), Y4, Y1
+	VMOVUPS      Y1, 160(R8)
+	VUNPCKLPS    Y4, Y3, Y1
+	VUNPCKHPS    Y4, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VADDPS       X1, X3, X3
+	VMOVHLPS     X3, X3, X1
+	VADDPS       X1, X3, X3
+	VMOVSD       (R12), X1
+	VADDPS       X1, X3, X3
+	VMOVSD       X3, (R12)
+	JMP          done12
 
-loop11:
+other11:
+	MOVQ  72(AX), R8
+	MOVQ  R11, R9
+	MOVQ  SI, R10
+	TESTQ R10, R10
+	JLE   done14
+
+loop13:
 	VBROADCASTSS (R9), Y3
 	VPBROADCASTD 4(R9), Y4
 	VMULPS       (R8), Y3, Y3
@@ -154,8 +196,9 @@ loop11:
 	ADDQ         $0x00000060, R8
 	ADDQ         $0x08, R9
 	DECQ         R10
-	JNZ          loop11
+	JNZ          loop13
 
+done14:
 done12:
 	DECQ DI
 	JNZ  loop9
@@ -169,33 +212,52 @@ done10:
 	MOVQ         48(AX), R8
 	VBROADCASTSS c00000001<>+0(SB), Y1
 	TESTQ        SI, SI
-	JLE          done14
+	JLE          done16
 
-loop13:
+loop15:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVLQSX (CX), R10
 	ADDQ    $0x04, CX
 	VMOVUPS 64(DI), Y2
 	TESTQ   R9, R9
-	JLE     done16
-
-loop15:
-	ADDQ    $0x04, CX
-	MOVLQSX (CX), R11
-	ADDQ    $0x04, CX
-	MOVLQSX (CX), R12
-	ADDQ    $0x04, CX
-	MOVLQSX (CX), R13
-	ADDQ    $0x04, CX
-	MOVQ    64(AX), R14
-	LEAQ    (R14)(R13*4), R14
-	LEAQ    (R8)(R11*4), R11
-	VXORPS  Y3, Y3, Y3
-	TESTQ   R12, R12
 	JLE     done18
 
 loop17:
+	ADDQ         $0x04, CX
+	MOVLQSX      (CX), R11
+	ADDQ         $0x04, CX
+	MOVLQSX      (CX), R12
+	ADDQ         $0x04, CX
+	MOVLQSX      (CX), R13
+	ADDQ         $0x04, CX
+	MOVQ         64(AX), R14
+	LEAQ         (R14)(R13*4), R14
+	LEAQ         (R8)(R11*4), R11
+	CMPQ         R12, $0x02
+	JNE          other19
+	VPCMPEQD     (R11), Y0, Y3
+	VANDPS       Y2, Y3, Y3
+	VPCMPEQD     (R11), Y1, Y4
+	VANDPS       Y2, Y4, Y4
+	VUNPCKLPS    Y4, Y3, Y5
+	VUNPCKHPS    Y4, Y3, Y3
+	VADDPS       Y5, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSD       (R14), X4
+	VADDPS       X4, X3, X3
+	VMOVSD       X3, (R14)
+	JMP          done20
+
+other19:
+	VXORPS Y3, Y3, Y3
+	TESTQ  R12, R12
+	JLE    done22
+
+loop21:
 	VPCMPEQD     (R11), Y3, Y4
 	VANDPS       Y2, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
@@ -209,17 +271,18 @@ loop17:
 	ADDQ         $0x04, R14
 	VPADDD       Y1, Y3, Y3
 	DECQ         R12
-	JNZ          loop17
+	JNZ          loop21
+
+done22:
+done20:
+	DECQ R9
+	JNZ  loop17
 
 done18:
-	DECQ R9
-	JNZ  loop15
-
-done16:
 	TESTQ R10, R10
-	JLE   done20
+	JLE   done24
 
-loop19:
+loop23:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVQ    32(AX), R11
@@ -227,14 +290,14 @@ loop19:
 	VADDPS  (R11), Y2, Y3
 	VMOVUPS Y3, (R11)
 	DECQ    R10
-	JNZ     loop19
+	JNZ     loop23
 
-done20:
+done24:
 	ADDQ $0x00000060, DI
 	DECQ SI
-	JNZ  loop13
+	JNZ  loop15
 
-done14:
+done16:
 	DECQ DX
 	JNZ  loop1
 

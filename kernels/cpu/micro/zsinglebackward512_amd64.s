@@ -123,39 +123,95 @@ done4:
 	JLE   done10
 
 loop9:
-	MOVLQSX  (CX), R8
-	ADDQ     $0x04, CX
-	MOVQ     24(AX), R9
-	LEAQ     (R9)(R8*4), R9
-	MOVQ     32(AX), R10
-	LEAQ     (R10)(R8*2), R10
-	MOVLQSX  (CX), R8
-	ADDQ     $0x04, CX
-	MOVQ     56(AX), R11
-	LEAQ     (R11)(R8*4), R11
-	MOVLQSX  (CX), R8
-	ADDQ     $0x04, CX
-	MOVQ     64(AX), R12
-	LEAQ     (R12)(R8*4), R12
-	VMOVUPS  (R9), Z2
-	VMOVUPS  128(R9), Z3
-	VMOVUPS  (R10), Z1
-	VMOVUPS  Z0, (R10)
-	VCMPPS   $0x04, Z0, Z2, K1
-	VDIVPS.Z Z2, Z1, K1, Z1
-	VMOVUPS  64(R9), Z5
-	VMOVUPS  192(R9), Z4
-	VMOVUPS  64(R10), Z2
-	VMOVUPS  Z0, 64(R10)
-	VCMPPS   $0x04, Z0, Z5, K1
-	VDIVPS.Z Z5, Z2, K1, Z2
-	MOVQ     72(AX), R8
-	MOVQ     R11, R9
-	MOVQ     SI, R10
-	TESTQ    R10, R10
-	JLE      done12
+	MOVLQSX       (CX), R8
+	ADDQ          $0x04, CX
+	MOVQ          24(AX), R9
+	LEAQ          (R9)(R8*4), R9
+	MOVQ          32(AX), R10
+	LEAQ          (R10)(R8*2), R10
+	MOVLQSX       (CX), R8
+	ADDQ          $0x04, CX
+	MOVQ          56(AX), R11
+	LEAQ          (R11)(R8*4), R11
+	MOVLQSX       (CX), R8
+	ADDQ          $0x04, CX
+	MOVQ          64(AX), R12
+	LEAQ          (R12)(R8*4), R12
+	VMOVUPS       (R9), Z2
+	VMOVUPS       128(R9), Z3
+	VMOVUPS       (R10), Z1
+	VMOVUPS       Z0, (R10)
+	VCMPPS        $0x04, Z0, Z2, K1
+	VDIVPS.Z      Z2, Z1, K1, Z1
+	VMOVUPS       64(R9), Z5
+	VMOVUPS       192(R9), Z4
+	VMOVUPS       64(R10), Z2
+	VMOVUPS       Z0, 64(R10)
+	VCMPPS        $0x04, Z0, Z5, K1
+	VDIVPS.Z      Z5, Z2, K1, Z2
+	CMPQ          SI, $0x02
+	JNE           other11
+	MOVQ          72(AX), R8
+	VBROADCASTSS  (R11), Z5
+	VPBROADCASTD  4(R11), Z6
+	VBROADCASTSS  8(R11), Z7
+	VPBROADCASTD  12(R11), Z8
+	VMULPS        (R8), Z5, Z9
+	VPADDD        128(R8), Z6, Z10
+	VMULPS        Z1, Z9, Z9
+	VPSUBD        Z3, Z10, Z10
+	VCVTDQ2PS     Z10, Z10
+	VSCALEFPS     Z10, Z9, Z9
+	VADDPS        256(R8), Z9, Z10
+	VMOVUPS       Z10, 256(R8)
+	VMULPS        64(R8), Z5, Z5
+	VPADDD        192(R8), Z6, Z6
+	VMULPS        Z2, Z5, Z5
+	VPSUBD        Z4, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VSCALEFPS     Z6, Z5, Z5
+	VADDPS        320(R8), Z5, Z6
+	VMOVUPS       Z6, 320(R8)
+	VADDPS        Z5, Z9, Z9
+	VMULPS        384(R8), Z7, Z5
+	VPADDD        512(R8), Z8, Z6
+	VMULPS        Z1, Z5, Z5
+	VPSUBD        Z3, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VSCALEFPS     Z6, Z5, Z5
+	VADDPS        640(R8), Z5, Z1
+	VMOVUPS       Z1, 640(R8)
+	VMULPS        448(R8), Z7, Z1
+	VPADDD        576(R8), Z8, Z3
+	VMULPS        Z2, Z1, Z1
+	VPSUBD        Z4, Z3, Z3
+	VCVTDQ2PS     Z3, Z3
+	VSCALEFPS     Z3, Z1, Z1
+	VADDPS        704(R8), Z1, Z2
+	VMOVUPS       Z2, 704(R8)
+	VADDPS        Z1, Z5, Z5
+	VUNPCKLPS     Z5, Z9, Z1
+	VUNPCKHPS     Z5, Z9, Z9
+	VADDPS        Z1, Z9, Z9
+	VEXTRACTF64X4 $0x01, Z9, Y1
+	VADDPS        Y1, Y9, Y9
+	VEXTRACTF128  $0x01, Y9, X1
+	VADDPS        X1, X9, X9
+	VMOVHLPS      X9, X9, X1
+	VADDPS        X1, X9, X9
+	VMOVSD        (R12), X1
+	VADDPS        X1, X9, X9
+	VMOVSD        X9, (R12)
+	JMP           done12
 
-loop11:
+other11:
+	MOVQ  72(AX), R8
+	MOVQ  R11, R9
+	MOVQ  SI, R10
+	TESTQ R10, R10
+	JLE   done14
+
+loop13:
 	VBROADCASTSS  (R9), Z5
 	VPBROADCASTD  4(R9), Z6
 	VMULPS        (R8), Z5, Z7
@@ -189,8 +245,9 @@ loop11:
 	ADDQ          $0x00000180, R8
 	ADDQ          $0x08, R9
 	DECQ          R10
-	JNZ           loop11
+	JNZ           loop13
 
+done14:
 done12:
 	DECQ DI
 	JNZ  loop9
@@ -204,9 +261,9 @@ done10:
 	MOVQ         48(AX), R8
 	VBROADCASTSS c00000001<>+0(SB), Z1
 	TESTQ        SI, SI
-	JLE          done14
+	JLE          done16
 
-loop13:
+loop15:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVLQSX (CX), R10
@@ -214,24 +271,51 @@ loop13:
 	VMOVUPS 256(DI), Z2
 	VMOVUPS 320(DI), Z3
 	TESTQ   R9, R9
-	JLE     done16
-
-loop15:
-	ADDQ    $0x04, CX
-	MOVLQSX (CX), R11
-	ADDQ    $0x04, CX
-	MOVLQSX (CX), R12
-	ADDQ    $0x04, CX
-	MOVLQSX (CX), R13
-	ADDQ    $0x04, CX
-	MOVQ    64(AX), R14
-	LEAQ    (R14)(R13*4), R14
-	LEAQ    (R8)(R11*4), R11
-	VXORPS  Z4, Z4, Z4
-	TESTQ   R12, R12
 	JLE     done18
 
 loop17:
+	ADDQ          $0x04, CX
+	MOVLQSX       (CX), R11
+	ADDQ          $0x04, CX
+	MOVLQSX       (CX), R12
+	ADDQ          $0x04, CX
+	MOVLQSX       (CX), R13
+	ADDQ          $0x04, CX
+	MOVQ          64(AX), R14
+	LEAQ          (R14)(R13*4), R14
+	LEAQ          (R8)(R11*4), R11
+	CMPQ          R12, $0x02
+	JNE           other19
+	VPCMPEQD      (R11), Z0, K1
+	VMOVAPS.Z     Z2, K1, Z4
+	VPCMPEQD      64(R11), Z0, K1
+	VMOVAPS.Z     Z3, K1, Z5
+	VADDPS        Z5, Z4, Z4
+	VPCMPEQD      (R11), Z1, K1
+	VMOVAPS.Z     Z2, K1, Z5
+	VPCMPEQD      64(R11), Z1, K1
+	VMOVAPS.Z     Z3, K1, Z6
+	VADDPS        Z6, Z5, Z5
+	VUNPCKLPS     Z5, Z4, Z6
+	VUNPCKHPS     Z5, Z4, Z4
+	VADDPS        Z6, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VADDPS        Y5, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X5
+	VADDPS        X5, X4, X4
+	VMOVHLPS      X4, X4, X5
+	VADDPS        X5, X4, X4
+	VMOVSD        (R14), X5
+	VADDPS        X5, X4, X4
+	VMOVSD        X4, (R14)
+	JMP           done20
+
+other19:
+	VXORPS Z4, Z4, Z4
+	TESTQ  R12, R12
+	JLE    done22
+
+loop21:
 	VPCMPEQD      (R11), Z4, K1
 	VMOVAPS.Z     Z2, K1, Z5
 	VPCMPEQD      64(R11), Z4, K1
@@ -250,17 +334,18 @@ loop17:
 	ADDQ          $0x04, R14
 	VPADDD        Z1, Z4, Z4
 	DECQ          R12
-	JNZ           loop17
+	JNZ           loop21
+
+done22:
+done20:
+	DECQ R9
+	JNZ  loop17
 
 done18:
-	DECQ R9
-	JNZ  loop15
-
-done16:
 	TESTQ R10, R10
-	JLE   done20
+	JLE   done24
 
-loop19:
+loop23:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVQ    32(AX), R11
@@ -270,14 +355,14 @@ loop19:
 	VADDPS  64(R11), Z3, Z4
 	VMOVUPS Z4, 64(R11)
 	DECQ    R10
-	JNZ     loop19
+	JNZ     loop23
 
-done20:
+done24:
 	ADDQ $0x00000180, DI
 	DECQ SI
-	JNZ  loop13
+	JNZ  loop15
 
-done14:
+done16:
 	DECQ DX
 	JNZ  loop1
 

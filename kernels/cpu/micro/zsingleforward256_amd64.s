@@ -111,32 +111,66 @@ loop9:
 	VBROADCASTSS c9fffff00<>+0(SB), Y3
 	VMOVAPS      Y3, Y1
 	VXORPS       Y2, Y2, Y2
+	CMPQ         BX, $0x02
+	JNE          other11
 	MOVQ         72(AX), DI
-	MOVQ         R9, R10
-	MOVQ         BX, R11
-	TESTQ        R11, R11
-	JLE          done12
+	VBROADCASTSS (R9), Y4
+	VPBROADCASTD 4(R9), Y5
+	VBROADCASTSS 8(R9), Y6
+	VPBROADCASTD 12(R9), Y7
+	VMULPS       (DI), Y4, Y4
+	VPADDD       32(DI), Y5, Y5
+	VMULPS       96(DI), Y6, Y6
+	VPADDD       128(DI), Y7, Y7
+	VCMPPS       $0x04, Y0, Y4, Y8
+	VBLENDVPS    Y8, Y5, Y3, Y8
+	VPMAXSD      Y8, Y1, Y1
+	VCMPPS       $0x04, Y0, Y6, Y8
+	VBLENDVPS    Y8, Y7, Y3, Y3
+	VPMAXSD      Y3, Y1, Y1
+	VPSUBD       Y1, Y5, Y5
+	VPMAXSD      cffffff81<>+0(SB), Y5, Y5
+	VPMINSD      c0000007f<>+0(SB), Y5, Y5
+	VPADDD       c0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       Y4, Y2, Y2
+	VPSUBD       Y1, Y7, Y7
+	VPMAXSD      cffffff81<>+0(SB), Y7, Y7
+	VPMINSD      c0000007f<>+0(SB), Y7, Y7
+	VPADDD       c0000007f<>+0(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y6, Y6
+	VADDPS       Y6, Y2, Y2
+	JMP          done12
 
-loop11:
+other11:
+	MOVQ  72(AX), DI
+	MOVQ  R9, R10
+	MOVQ  BX, R11
+	TESTQ R11, R11
+	JLE   done14
+
+loop13:
 	VBROADCASTSS (R10), Y4
 	VPBROADCASTD 4(R10), Y5
 	VMULPS       (DI), Y4, Y4
 	VPADDD       32(DI), Y5, Y5
 	VCMPPS       $0x04, Y0, Y4, Y4
-	VBLENDVPS    Y4, Y5, Y3, Y5
-	VPMAXSD      Y5, Y1, Y1
+	VBLENDVPS    Y4, Y5, Y3, Y4
+	VPMAXSD      Y4, Y1, Y1
 	ADDQ         $0x00000060, DI
 	ADDQ         $0x08, R10
 	DECQ         R11
-	JNZ          loop11
+	JNZ          loop13
 
-done12:
+done14:
 	MOVQ  72(AX), DI
 	MOVQ  BX, R10
 	TESTQ R10, R10
-	JLE   done14
+	JLE   done16
 
-loop13:
+loop15:
 	VBROADCASTSS (R9), Y3
 	VPBROADCASTD 4(R9), Y4
 	VMULPS       (DI), Y3, Y3
@@ -151,9 +185,10 @@ loop13:
 	ADDQ         $0x00000060, DI
 	ADDQ         $0x08, R9
 	DECQ         R10
-	JNZ          loop13
+	JNZ          loop15
 
-done14:
+done16:
+done12:
 	VCMPPS       $0x04, Y0, Y2, Y3
 	VPSRLD       $0x17, Y2, Y4
 	VBROADCASTSS c0000007f<>+0(SB), Y5

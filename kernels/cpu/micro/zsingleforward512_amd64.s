@@ -135,13 +135,55 @@ loop9:
 	VXORPS       Z3, Z3, Z3
 	VMOVAPS      Z2, Z2
 	VXORPS       Z4, Z4, Z4
+	CMPQ         BX, $0x02
+	JNE          other11
 	MOVQ         72(AX), DI
-	MOVQ         R9, R10
-	MOVQ         BX, R11
-	TESTQ        R11, R11
-	JLE          done12
+	VBROADCASTSS (R9), Z5
+	VPBROADCASTD 4(R9), Z6
+	VBROADCASTSS 8(R9), Z7
+	VPBROADCASTD 12(R9), Z8
+	VMULPS       (DI), Z5, Z9
+	VPADDD       128(DI), Z6, Z10
+	VMULPS       384(DI), Z7, Z11
+	VPADDD       512(DI), Z8, Z12
+	VCMPPS       $0x04, Z0, Z9, K1
+	VPMAXSD      Z10, Z1, K1, Z1
+	VCMPPS       $0x04, Z0, Z11, K1
+	VPMAXSD      Z12, Z1, K1, Z1
+	VPSUBD       Z1, Z10, Z10
+	VCVTDQ2PS    Z10, Z10
+	VSCALEFPS    Z10, Z9, Z9
+	VADDPS       Z9, Z3, Z3
+	VPSUBD       Z1, Z12, Z12
+	VCVTDQ2PS    Z12, Z12
+	VSCALEFPS    Z12, Z11, Z11
+	VADDPS       Z11, Z3, Z3
+	VMULPS       64(DI), Z5, Z5
+	VPADDD       192(DI), Z6, Z6
+	VMULPS       448(DI), Z7, Z7
+	VPADDD       576(DI), Z8, Z8
+	VCMPPS       $0x04, Z0, Z5, K1
+	VPMAXSD      Z6, Z2, K1, Z2
+	VCMPPS       $0x04, Z0, Z7, K1
+	VPMAXSD      Z8, Z2, K1, Z2
+	VPSUBD       Z2, Z6, Z6
+	VCVTDQ2PS    Z6, Z6
+	VSCALEFPS    Z6, Z5, Z5
+	VADDPS       Z5, Z4, Z4
+	VPSUBD       Z2, Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VSCALEFPS    Z8, Z7, Z7
+	VADDPS       Z7, Z4, Z4
+	JMP          done12
 
-loop11:
+other11:
+	MOVQ  72(AX), DI
+	MOVQ  R9, R10
+	MOVQ  BX, R11
+	TESTQ R11, R11
+	JLE   done14
+
+loop13:
 	VBROADCASTSS (R10), Z5
 	VPBROADCASTD 4(R10), Z6
 	VMULPS       (DI), Z5, Z7
@@ -155,15 +197,15 @@ loop11:
 	ADDQ         $0x00000180, DI
 	ADDQ         $0x08, R10
 	DECQ         R11
-	JNZ          loop11
+	JNZ          loop13
 
-done12:
+done14:
 	MOVQ  72(AX), DI
 	MOVQ  BX, R10
 	TESTQ R10, R10
-	JLE   done14
+	JLE   done16
 
-loop13:
+loop15:
 	VBROADCASTSS (R9), Z5
 	VPBROADCASTD 4(R9), Z6
 	VMULPS       (DI), Z5, Z7
@@ -181,9 +223,10 @@ loop13:
 	ADDQ         $0x00000180, DI
 	ADDQ         $0x08, R9
 	DECQ         R10
-	JNZ          loop13
+	JNZ          loop15
 
-done14:
+done16:
+done12:
 	VCMPPS       $0x04, Z0, Z3, K1
 	VPSRLD       $0x17, Z3, Z5
 	VBROADCASTSS c0000007f<>+0(SB), Z6
