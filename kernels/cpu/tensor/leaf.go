@@ -230,6 +230,12 @@ func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []flo
 		return
 	}
 	n := hi - lo
+	if x.singles != nil {
+		counts := w.count[:in.Codes]
+		x.moveTable(in, counts, norm[0])
+		clear(counts)
+		return
+	}
 	keep, gain, prior := w.row[width+lo:width+hi], w.row[2*width+lo:2*width+hi], w.row[3*width+lo:3*width+hi]
 	sum := w.row[4*width+lo : 4*width+hi]
 	first := x.firstUnit(in.Vector) + lo

@@ -31,18 +31,20 @@ func (x *executor) singlesUp(ll []float64, down bool) {
 		}
 	})
 	if down {
-		s.add(n)
+		s.add(x, n)
 	}
 }
 
-// add adds the counts of the parts up.
-func (s *singles) add(n int) {
-	sum := s.parts[0]
-	for _, part := range s.parts[1:n] {
-		for i, c := range part {
-			sum[i] += c
+// add adds the counts of n parts up.
+func (s *singles) add(x *executor, n int) {
+	const chunk = 4096
+	total := len(s.parts[0])
+	x.share((total+chunk-1)/chunk, func(_ *worker, i int) {
+		at := i * chunk
+		for _, part := range s.parts[1:n] {
+			x.set.AddRows(&s.parts[0][at], chunk, &part[at], chunk, 1, min(chunk, total-at))
 		}
-	}
+	})
 }
 
 // strip takes the rows from lo on through the circuit.
@@ -277,14 +279,47 @@ func (s *singles) moveLeaf(x *executor, w *worker, owner int32) {
 		x.leafStats(w, owner, fs)
 		return
 	}
+	if in := &p.Inputs[owner]; in.Params < 0 && x.call.flows == nil {
+		var counts [micro.SingleCodes]float32
+		norm := s.leafFlows(x, owner, counts[:in.Codes])
+		x.moveTable(in, counts[:in.Codes], norm)
+		return
+	}
 	counts := w.count[:p.Inputs[owner].Codes+1]
+	s.leafFlows(x, owner, counts[:len(counts)-1])
+	x.leafCounts(w, owner, 0, 1, nil)
+}
+
+// leafFlows sets the counts of the codes of an owning leaf that has a table here, and returns
+// their sum on the grid.
+func (s *singles) leafFlows(x *executor, owner int32, counts []float32) float32 {
 	clear(counts)
 	for _, v := range x.inputMembers[owner] {
-		for c, f := range s.parts[0][s.counted[p.Vectors[v].Def]:][:p.Inputs[owner].Codes] {
+		for c, f := range s.parts[0][s.counted[x.prog.Vectors[v].Def]:][:len(counts)] {
 			counts[c] += f
 		}
 	}
-	x.leafCounts(w, owner, 0, 1, nil)
+	return x.round(total(counts))
+}
+
+func total(list []float32) (sum float32) {
+	for _, v := range list {
+		sum += v
+	}
+	return sum
+}
+
+// moveTable moves the table of a single leaf by the counts of its codes, as micro.Set.UpdateTable
+// does.
+func (x *executor) moveTable(in *layers.Input, counts []float32, norm float32) {
+	unit := x.firstUnit(in.Vector)
+	keep, gain, prior := x.call.rule.coefficients(norm, unit, int(x.fanIn[unit]))
+	table := x.call.params[in.Table:][:in.Codes]
+	for c, old := range table {
+		if old != 0 {
+			table[c] = max(old*keep+x.round(counts[c])*gain+prior, floorWeight)
+		}
+	}
 }
 
 // needValues makes the tasks evaluate the rows that singles have evaluated.
