@@ -45,7 +45,7 @@ const (
 // SingleArgs are the arguments of the kernels of a SingleSet.
 type SingleArgs struct {
 	Tape    *int32
-	Starts  *int32 // where groups begin in the tape, and where it ends
+	Starts  *int32 // where the groups of the call begin in the tape
 	Groups  int
 	Values  *uint32  // [vector][2][Rows]
 	Flows   *float32 // [vector][Rows]

@@ -147,7 +147,7 @@ func (z sizes) memory(x *executor) Memory {
 	threads := int64(x.threads)
 	own := 4*int64(9*z.width+x.rowsMax+z.pairs.total()+z.mix.total()) + int64(z.half.bytes())
 	big := 4 * int64(z.e+z.fp+z.tt+z.grad+z.count)
-	m.Scratch += threads*(own+4*int64(z.single.own)) + 4*int64(z.single.shared)
+	m.Scratch += threads*own + 4*(min(threads, singleParts)*int64(z.single.own)+int64(z.single.shared))
 	if x.forwardPlan.lockstep {
 		m.Scratch += big
 	} else {
@@ -186,7 +186,7 @@ func (x *executor) workspace() {
 		w.half.init(z.half)
 		w.mix.init(z.mix)
 		if x.singles != nil {
-			x.singles.initWorker(x, &w.single)
+			x.singles.initWorker(x, i, &w.single)
 		}
 		if lock {
 			w.part, w.parts = i, threads

@@ -49,8 +49,14 @@ type singleWorker struct {
 // of sums, so it does not depend on threads.
 const singleParts = 16
 
+// maxSingles bounds the vectors of a tape, whose places are int32.
+const maxSingles = 1 << 23
+
 // hasSingles reports whether a program's vectors all have one unit.
 func hasSingles(p *layers.Program) bool {
+	if p.Vectors[p.Root].Kind == layers.InputVector || len(p.Vectors)+len(p.Factors) > maxSingles {
+		return false
+	}
 	for i := range p.Vectors {
 		if p.Vectors[i].Units != 1 {
 			return false
@@ -280,14 +286,17 @@ func (s *singles) init(x *executor) {
 	s.flows = cpu.Aligned[float32](len(s.wide) * x.rowsMax)
 }
 
-// initWorker makes a thread's memory, and the arguments of its kernels that stay.
-func (s *singles) initWorker(x *executor, k *singleWorker) {
+// initWorker makes the memory of the i-th thread, and the arguments of its kernels that stay.
+// Threads past singleParts take no rows, but they move parameters.
+func (s *singles) initWorker(x *executor, i int, k *singleWorker) {
 	rows := s.set.Rows
+	k.row = make([]float32, s.operands)
+	if i >= singleParts {
+		return
+	}
 	k.values, k.flows = cpu.Aligned[uint32](2*rows*s.vectors), cpu.Aligned[float32](rows*s.vectors)
 	k.codes, k.scratch = cpu.Aligned[uint32](max(1, rows*len(x.prog.Columns))), cpu.Aligned[uint32](3*rows*s.operands)
-	k.row = make([]float32, s.operands)
 	k.args = micro.SingleArgs{
-		Tape: &s.tape[0], Starts: &s.starts[0], Groups: len(s.starts) - 1,
-		Values: &k.values[0], Flows: &k.flows[0], Codes: &k.codes[0], Scratch: &k.scratch[0],
+		Tape: &s.tape[0], Values: &k.values[0], Flows: &k.flows[0], Codes: &k.codes[0], Scratch: &k.scratch[0],
 	}
 }

@@ -59,7 +59,9 @@ func (s *singles) strip(x *executor, w *worker, lo int, counts []float32, ll []f
 	if down {
 		k.args.Counts = &counts[0]
 	}
-	s.set.Forward(&k.args)
+	for g := 0; g < len(s.starts)-1; g += groupsAtOnce {
+		s.kernel(k, g, s.set.Forward)
+	}
 	root := k.values[s.place[x.prog.Root]:]
 	for i := range n {
 		l := logOf(root[i], int32(root[s.set.Rows+i]))
@@ -75,12 +77,23 @@ func (s *singles) strip(x *executor, w *worker, lo int, counts []float32, ll []f
 		return
 	}
 	copy(k.flows[s.place[x.prog.Root]/2:], s.rootFlow[lo:lo+n])
-	s.set.Backward(&k.args)
+	for g := (len(s.starts) - 2) / groupsAtOnce * groupsAtOnce; g >= 0; g -= groupsAtOnce {
+		s.kernel(k, g, s.set.Backward)
+	}
 	for i := range s.wide {
 		f := k.flows[s.set.Rows*i:][:s.set.Rows]
 		copy(s.flows[i*x.rowsMax+lo:], f[:n])
 		clear(f)
 	}
+}
+
+// groupsAtOnce bounds the groups of one call of a kernel, which the garbage collector waits for.
+const groupsAtOnce = 4096
+
+// kernel calls one for the groups from first on.
+func (s *singles) kernel(k *singleWorker, first int, call func(a *micro.SingleArgs)) {
+	k.args.Starts, k.args.Groups = &s.starts[first], min(groupsAtOnce, len(s.starts)-1-first)
+	call(&k.args)
 }
 
 // logOf returns the natural log of a value.

@@ -56,7 +56,7 @@ func (x *executor) unitsTaken(units []int32) {
 	}
 }
 
-// share gives the numbers below n out to the threads.
+// share gives the numbers below n out to the threads, of which the first n at most take some.
 func (x *executor) share(n int, do func(w *worker, i int)) {
 	var next atomic.Int64
 	work := func(w *worker) {
@@ -65,7 +65,7 @@ func (x *executor) share(n int, do func(w *worker, i int)) {
 		}
 	}
 	var wg sync.WaitGroup
-	for _, w := range x.workers[1:] {
+	for _, w := range x.workers[1:max(1, min(n, len(x.workers)))] {
 		wg.Go(func() { work(w) })
 	}
 	work(x.workers[0])
