@@ -71,6 +71,7 @@ func (s Suite) Run(t *testing.T) {
 	part("tables", testTables)
 	part("codes", testCodes)
 	part("widths", testWidths)
+	part("singles", testSingles)
 	part("extremes", testExtremes)
 	part("far leaves", testFarLeaves)
 	part("grouped", testGrouped)
