@@ -87,23 +87,24 @@ func selections(rng *rand.Rand) (*circuit.Graph, reference.Params) {
 	return g, p
 }
 
-// longProducts is a mixture of products of 150 leaves, of few codes and of many.
+// longProducts is a mixture of products of 240 leaves, of few codes and of many. Most
+// probabilities are just below a power of two: no float32 holds the product of their mantissas.
 func longProducts(rng *rand.Rand) (*circuit.Graph, reference.Params) {
-	const vars = 150
+	const vars = 240
 	g, p := &circuit.Graph{NumVars: vars}, reference.Params{}
 	var products []circuit.NodeID
 	for range 3 {
 		var leaves []circuit.NodeID
 		for v := range vars {
 			codes := 2 + v%4
-			q := make([]float64, codes)
-			total := 0.0
-			for c := range q {
-				q[c] = 0.001 + rng.Float64()
-				total += q[c]
+			q, rest := make([]float64, codes), 1.0
+			for c := range q[1:] {
+				q[c] = 0.25 - 0.001*rng.Float64()
+				rest -= q[c]
 			}
-			for c := range q {
-				q[c] /= total
+			q[codes-1] = rest
+			if codes == 5 {
+				q[0], q[4] = q[0]/2, q[4]+q[0]/2
 			}
 			leaves = append(leaves, circuit.NodeID(len(g.Nodes)))
 			g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: circuit.Categorical{Categories: codes}})
