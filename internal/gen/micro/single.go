@@ -90,8 +90,9 @@ func (s *single) copied(n gp) gp {
 	return c
 }
 
-// operands multiplies the factors of a group's n operands.
-func (s *single) operands(n gp) {
+// operands multiplies the factors of a group's n operands. On the way down the flows into
+// them become 0.
+func (s *single) operands(n gp, down bool) {
 	var f singleArgs
 	out := s.base(unsafe.Offsetof(f.Scratch))
 	one, lost, most := s.splat(0x3f800000), s.splat(lostBits), s.splat(mostBits)
@@ -144,7 +145,9 @@ func (s *single) operands(n gp) {
 			s.keepWhere(s.above(e[t]), m[t])
 			s.VMOVUPS(m[t], s.at(Mem{Base: out}, 0, t))
 			s.VMOVUPS(e[t], s.at(Mem{Base: out}, 1, t))
-			s.VMOVUPS(s.zero, s.at(Mem{Base: out}, 2, t))
+			if down {
+				s.VMOVUPS(s.zero, s.at(Mem{Base: out}, 2, t))
+			}
 		}
 		s.ADDQ(U32(uint32(3*s.run())), out)
 	})
@@ -275,7 +278,7 @@ func singleForward(a *asm) {
 	s.begin(s.base(unsafe.Offsetof(f.Starts)))
 	s.times(s.base(unsafe.Offsetof(f.Groups)), func() {
 		n, sums := s.next(), s.next()
-		s.operands(n)
+		s.operands(n, false)
 		s.times(sums, func() {
 			to, weights := s.place(unsafe.Offsetof(f.Values), s.next()), s.place(unsafe.Offsetof(f.Weights), s.next())
 			s.ADDQ(Imm(4), s.tape)
@@ -353,7 +356,7 @@ func singleBackward(a *asm) {
 		s.SUBQ(Imm(4), starts)
 		s.begin(starts)
 		n, sums := s.next(), s.next()
-		s.operands(n)
+		s.operands(n, true)
 		s.times(sums, func() { s.sumFlows(n) })
 		s.begin(starts)
 		s.ADDQ(Imm(8), s.tape)

@@ -89,7 +89,6 @@ done8:
 	VANDPS       Y6, Y4, Y4
 	VMOVUPS      Y4, (DI)
 	VMOVUPS      Y5, 32(DI)
-	VMOVUPS      Y0, 64(DI)
 	ADDQ         $0x00000060, DI
 	DECQ         R8
 	JNZ          loop3

@@ -105,13 +105,11 @@ done8:
 	VMOVAPS.Z    Z4, K1, Z4
 	VMOVUPS      Z4, (DI)
 	VMOVUPS      Z6, 128(DI)
-	VMOVUPS      Z0, 256(DI)
 	VBROADCASTSS ca00000ff<>+0(SB), Z4
 	VPCMPGTD     Z4, Z7, K1
 	VMOVAPS.Z    Z5, K1, Z5
 	VMOVUPS      Z5, 64(DI)
 	VMOVUPS      Z7, 192(DI)
-	VMOVUPS      Z0, 320(DI)
 	ADDQ         $0x00000180, DI
 	DECQ         R8
 	JNZ          loop3

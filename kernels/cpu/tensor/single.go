@@ -266,9 +266,10 @@ func (s *singles) sizes(x *executor) singleSizes {
 	return z
 }
 
-// numParts is how many parts a call of some rows is divided into.
+// numParts is how many parts a call of some rows is divided into. Each has counts of its own,
+// which cost as much as a few rows, so it has two vectors of rows or more.
 func (s *singles) numParts(rows int) int {
-	return min(singleParts, (rows+s.set.Rows-1)/s.set.Rows)
+	return max(1, min(singleParts, rows/(2*s.set.Rows)))
 }
 
 // init makes the memory that threads share.

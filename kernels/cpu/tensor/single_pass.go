@@ -13,12 +13,10 @@ import (
 func (x *executor) singlesUp(ll []float64, down bool) {
 	s := x.singles
 	s.stale = true
-	x.share(2, func(_ *worker, i int) {
-		if i == 0 {
-			s.readTables(x)
-		} else {
-			s.readWeights(x)
-		}
+	const tasks = 16
+	x.share(tasks, func(_ *worker, i int) {
+		s.readTables(x, len(s.tables)*i/tasks, len(s.tables)*(i+1)/tasks)
+		s.readWeights(x, len(s.weights)*i/tasks, len(s.weights)*(i+1)/tasks)
 	})
 	strips := (x.call.rows + s.set.Rows - 1) / s.set.Rows
 	n := s.numParts(x.call.rows)
@@ -112,8 +110,12 @@ func (s *singles) readCodes(x *executor, k *singleWorker, lo, n int) {
 			continue
 		}
 		codes, to := x.call.codes.from(int(col.Slot)*x.rowsMax+lo), k.codes[int(col.Slot)*s.set.Rows:][:s.set.Rows]
-		for i := range n {
-			to[i] = uint32(codes.at(i))
+		if codes.wide != nil {
+			copy(to, codes.wide[:n])
+			continue
+		}
+		for i, c := range codes.narrow[:n] {
+			to[i] = uint32(c)
 		}
 	}
 }
@@ -158,10 +160,10 @@ func split32(v, exp float32) (m, e uint32) {
 	return bits&(1<<23-1) | 127<<23, uint32(own)
 }
 
-// readTables copies the tables of leaves of few codes.
-func (s *singles) readTables(x *executor) {
-	for i, input := range s.tables {
-		in := &x.prog.Inputs[input]
+// readTables copies the tables lo to hi-1 of leaves of few codes.
+func (s *singles) readTables(x *executor, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		in := &x.prog.Inputs[s.tables[i]]
 		to := s.tableBits[2*micro.SingleCodes*i:][:2*micro.SingleCodes]
 		for c, v := range x.call.params[in.Table:][:x.prog.TableRows(in)] {
 			to[c], to[micro.SingleCodes+c] = split32(v, 0)
@@ -169,10 +171,10 @@ func (s *singles) readTables(x *executor) {
 	}
 }
 
-// readWeights copies the weights of the sums.
-func (s *singles) readWeights(x *executor) {
-	for i, param := range s.weights {
-		v := float32(1)
+// readWeights copies the weights lo to hi-1.
+func (s *singles) readWeights(x *executor, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		v, param := float32(1), s.weights[i]
 		if param != oneWeight {
 			v = 0
 			if param != noWeight {
