@@ -14,6 +14,7 @@ type singleArgs struct {
 	Values, Flows          uintptr
 	Tables, Codes, Weights uintptr
 	Counts, Scratch        uintptr
+	Far                    bool
 }
 
 func singleRoutines(wide bool) []routine {
@@ -94,6 +95,19 @@ func (s *single) copied(n gp) gp {
 // them become 0.
 func (s *single) operands(n gp, down bool) {
 	var f singleArgs
+	far, done := s.label("far"), s.label("operands")
+	s.CMPB(Mem{Base: s.args, Disp: int(unsafe.Offsetof(f.Far))}, Imm(0))
+	s.JNE(LabelRef(far))
+	s.operandsOf(n, down, false)
+	s.JMP(LabelRef(done))
+	s.Label(far)
+	s.operandsOf(n, down, true)
+	s.Label(done)
+}
+
+// operandsOf is operands, with exponents that may be far from 0 or are not.
+func (s *single) operandsOf(n gp, down, far bool) {
+	var f singleArgs
 	out := s.base(unsafe.Offsetof(f.Scratch))
 	one, lost, most := s.splat(0x3f800000), s.splat(lostBits), s.splat(mostBits)
 	s.times(s.copied(n), func() {
@@ -123,9 +137,14 @@ func (s *single) operands(n gp, down bool) {
 		s.times(nodes, func() {
 			at := s.next()
 			for t := range m {
-				y, sum := s.vec(), s.vec()
 				s.VMULPS(s.at(Mem{Base: values, Index: at, Scale: 4}, 0, t), m[t], m[t])
-				s.VMOVUPS(s.at(Mem{Base: values, Index: at, Scale: 4}, 1, t), y)
+				exps := s.at(Mem{Base: values, Index: at, Scale: 4}, 1, t)
+				if !far {
+					s.VPADDD(exps, e[t], e[t])
+					continue
+				}
+				y, sum := s.vec(), s.vec()
+				s.VMOVUPS(exps, y)
 				s.VPSUBD(y, lost, sum)
 				s.VPMAXSD(e[t], sum, sum)
 				s.VPADDD(y, sum, sum)
@@ -142,7 +161,9 @@ func (s *single) operands(n gp, down bool) {
 			}
 		})
 		for t := range m {
-			s.keepWhere(s.above(e[t]), m[t])
+			if far {
+				s.keepWhere(s.above(e[t]), m[t])
+			}
 			s.VMOVUPS(m[t], s.at(Mem{Base: out}, 0, t))
 			s.VMOVUPS(e[t], s.at(Mem{Base: out}, 1, t))
 			if down {

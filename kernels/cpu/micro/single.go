@@ -54,4 +54,5 @@ type SingleArgs struct {
 	Weights *uint32  // [weight][2]: mantissa and exponent
 	Counts  *float32
 	Scratch *uint32 // [operand of a group][3][Rows]
+	Far     bool    // exponents may reach Lost or Most; else kernels may take their sums as they are
 }

@@ -21,6 +21,7 @@ type singleCircuit struct {
 	inputs  int // vectors before those of the groups
 	m       [][]float32
 	e       [][]int32
+	far     bool
 }
 
 type singleGroup struct {
@@ -37,7 +38,7 @@ type singleFactor struct {
 
 // newSingleCircuit makes a circuit whose values are, with far, as far apart as exponents are.
 func newSingleCircuit(rng *rand.Rand, far bool) *singleCircuit {
-	c := &singleCircuit{inputs: 3}
+	c := &singleCircuit{inputs: 3, far: far}
 	weight := func() [2]uint32 {
 		if rng.IntN(6) == 0 {
 			return [2]uint32{}
@@ -156,6 +157,7 @@ func (c *singleCircuit) run(s *SingleSet) (m, e [][]float64, flows [][]float32, 
 		a := &SingleArgs{
 			Tape: &tape[0], Starts: &starts[0], Groups: len(c.groups), Values: &values[0], Flows: &into[0], Tables: &tables[0],
 			Codes: &codes[0], Weights: &weights[0], Counts: &counts[0], Scratch: &scratch[0],
+			Far: c.far,
 		}
 		s.Forward(a)
 		for v := range c.vectors {

@@ -29,15 +29,78 @@ loop1:
 	ADDQ         $0x04, CX
 	MOVLQSX      (CX), DI
 	ADDQ         $0x04, CX
+	CMPB         80(AX), $0x00
+	JNE          far3
+	MOVQ         72(AX), R8
+	VBROADCASTSS c3f800000<>+0(SB), Y1
+	VBROADCASTSS ca0000000<>+0(SB), Y2
+	VBROADCASTSS c1fffffff<>+0(SB), Y2
+	MOVQ         SI, R9
+	TESTQ        R9, R9
+	JLE          done6
+
+loop5:
+	MOVLQSX (CX), R10
+	ADDQ    $0x04, CX
+	MOVLQSX (CX), R11
+	ADDQ    $0x04, CX
+	VMOVAPS Y1, Y2
+	VXORPS  Y3, Y3, Y3
+	MOVQ    40(AX), R12
+	MOVQ    48(AX), R13
+	TESTQ   R10, R10
+	JLE     done8
+
+loop7:
+	MOVLQSX        (CX), R14
+	ADDQ           $0x04, CX
+	MOVLQSX        (CX), R15
+	ADDQ           $0x04, CX
+	ADDQ           $0x08, CX
+	VBROADCASTF128 (R12)(R14*4), Y4
+	VBROADCASTF128 16(R12)(R14*4), Y5
+	VMOVUPS        (R13)(R15*4), Y6
+	VPERMILPS      Y6, Y4, Y4
+	VMULPS         Y4, Y2, Y2
+	VPERMILPS      Y6, Y5, Y4
+	VPADDD         Y4, Y3, Y3
+	DECQ           R10
+	JNZ            loop7
+
+done8:
+	MOVQ  24(AX), R10
+	TESTQ R11, R11
+	JLE   done10
+
+loop9:
+	MOVLQSX (CX), R12
+	ADDQ    $0x04, CX
+	VMULPS  (R10)(R12*4), Y2, Y2
+	VPADDD  32(R10)(R12*4), Y3, Y3
+	DECQ    R11
+	JNZ     loop9
+
+done10:
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	VMOVUPS Y0, 64(R8)
+	ADDQ    $0x00000060, R8
+	DECQ    R9
+	JNZ     loop5
+
+done6:
+	JMP operands4
+
+far3:
 	MOVQ         72(AX), R8
 	VBROADCASTSS c3f800000<>+0(SB), Y1
 	VBROADCASTSS ca0000000<>+0(SB), Y2
 	VBROADCASTSS c1fffffff<>+0(SB), Y3
 	MOVQ         SI, R9
 	TESTQ        R9, R9
-	JLE          done4
+	JLE          done12
 
-loop3:
+loop11:
 	MOVLQSX (CX), R10
 	ADDQ    $0x04, CX
 	MOVLQSX (CX), R11
@@ -47,9 +110,9 @@ loop3:
 	MOVQ    40(AX), R12
 	MOVQ    48(AX), R13
 	TESTQ   R10, R10
-	JLE     done6
+	JLE     done14
 
-loop5:
+loop13:
 	MOVLQSX        (CX), R14
 	ADDQ           $0x04, CX
 	MOVLQSX        (CX), R15
@@ -63,14 +126,14 @@ loop5:
 	VPERMILPS      Y8, Y7, Y6
 	VPADDD         Y6, Y5, Y5
 	DECQ           R10
-	JNZ            loop5
+	JNZ            loop13
 
-done6:
+done14:
 	MOVQ  24(AX), R10
 	TESTQ R11, R11
-	JLE   done8
+	JLE   done16
 
-loop7:
+loop15:
 	MOVLQSX   (CX), R12
 	ADDQ      $0x04, CX
 	VMULPS    (R10)(R12*4), Y4, Y4
@@ -83,9 +146,9 @@ loop7:
 	VPCMPEQD  Y2, Y6, Y6
 	VPBLENDVB Y6, Y2, Y7, Y5
 	DECQ      R11
-	JNZ       loop7
+	JNZ       loop15
 
-done8:
+done16:
 	VBROADCASTSS ca00000ff<>+0(SB), Y6
 	VPCMPGTD     Y6, Y5, Y6
 	VANDPS       Y6, Y4, Y4
@@ -94,13 +157,14 @@ done8:
 	VMOVUPS      Y0, 64(R8)
 	ADDQ         $0x00000060, R8
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop11
 
-done4:
+done12:
+operands4:
 	TESTQ DI, DI
-	JLE   done10
+	JLE   done18
 
-loop9:
+loop17:
 	MOVLQSX      (CX), R8
 	ADDQ         $0x04, CX
 	MOVQ         24(AX), R9
@@ -123,7 +187,7 @@ loop9:
 	VDIVPS       Y3, Y1, Y1
 	VANDPS       Y4, Y1, Y1
 	CMPQ         SI, $0x02
-	JNE          other11
+	JNE          other19
 	MOVQ         72(AX), R8
 	VBROADCASTSS (R11), Y3
 	VPBROADCASTD 4(R11), Y4
@@ -161,16 +225,16 @@ loop9:
 	VMOVSD       (R12), X1
 	VADDPS       X1, X3, X3
 	VMOVSD       X3, (R12)
-	JMP          done12
+	JMP          done20
 
-other11:
+other19:
 	MOVQ  72(AX), R8
 	MOVQ  R11, R9
 	MOVQ  SI, R10
 	TESTQ R10, R10
-	JLE   done14
+	JLE   done22
 
-loop13:
+loop21:
 	VBROADCASTSS (R9), Y3
 	VPBROADCASTD 4(R9), Y4
 	VMULPS       (R8), Y3, Y3
@@ -196,14 +260,14 @@ loop13:
 	ADDQ         $0x00000060, R8
 	ADDQ         $0x08, R9
 	DECQ         R10
-	JNZ          loop13
+	JNZ          loop21
 
-done14:
-done12:
+done22:
+done20:
 	DECQ DI
-	JNZ  loop9
+	JNZ  loop17
 
-done10:
+done18:
 	MOVLQSX      (BX), DI
 	MOVQ         (AX), CX
 	LEAQ         (CX)(DI*4), CX
@@ -212,18 +276,18 @@ done10:
 	MOVQ         48(AX), R8
 	VBROADCASTSS c00000001<>+0(SB), Y1
 	TESTQ        SI, SI
-	JLE          done16
+	JLE          done24
 
-loop15:
+loop23:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVLQSX (CX), R10
 	ADDQ    $0x04, CX
 	VMOVUPS 64(DI), Y2
 	TESTQ   R9, R9
-	JLE     done18
+	JLE     done26
 
-loop17:
+loop25:
 	ADDQ         $0x04, CX
 	MOVLQSX      (CX), R11
 	ADDQ         $0x04, CX
@@ -235,7 +299,7 @@ loop17:
 	LEAQ         (R14)(R13*4), R14
 	LEAQ         (R8)(R11*4), R11
 	CMPQ         R12, $0x02
-	JNE          other19
+	JNE          other27
 	VPCMPEQD     (R11), Y0, Y3
 	VANDPS       Y2, Y3, Y3
 	VPCMPEQD     (R11), Y1, Y4
@@ -250,14 +314,14 @@ loop17:
 	VMOVSD       (R14), X4
 	VADDPS       X4, X3, X3
 	VMOVSD       X3, (R14)
-	JMP          done20
+	JMP          done28
 
-other19:
+other27:
 	VXORPS Y3, Y3, Y3
 	TESTQ  R12, R12
-	JLE    done22
+	JLE    done30
 
-loop21:
+loop29:
 	VPCMPEQD     (R11), Y3, Y4
 	VANDPS       Y2, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
@@ -271,18 +335,18 @@ loop21:
 	ADDQ         $0x04, R14
 	VPADDD       Y1, Y3, Y3
 	DECQ         R12
-	JNZ          loop21
+	JNZ          loop29
 
-done22:
-done20:
+done30:
+done28:
 	DECQ R9
-	JNZ  loop17
+	JNZ  loop25
 
-done18:
+done26:
 	TESTQ R10, R10
-	JLE   done24
+	JLE   done32
 
-loop23:
+loop31:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVQ    32(AX), R11
@@ -290,14 +354,14 @@ loop23:
 	VADDPS  (R11), Y2, Y3
 	VMOVUPS Y3, (R11)
 	DECQ    R10
-	JNZ     loop23
+	JNZ     loop31
 
-done24:
+done32:
 	ADDQ $0x00000060, DI
 	DECQ SI
-	JNZ  loop15
+	JNZ  loop23
 
-done16:
+done24:
 	DECQ DX
 	JNZ  loop1
 

@@ -29,15 +29,90 @@ loop1:
 	ADDQ         $0x04, CX
 	MOVLQSX      (CX), DI
 	ADDQ         $0x04, CX
+	CMPB         80(AX), $0x00
+	JNE          far3
+	MOVQ         72(AX), R8
+	VBROADCASTSS c3f800000<>+0(SB), Z1
+	VBROADCASTSS ca0000000<>+0(SB), Z2
+	VBROADCASTSS c1fffffff<>+0(SB), Z2
+	MOVQ         SI, R9
+	TESTQ        R9, R9
+	JLE          done6
+
+loop5:
+	MOVLQSX (CX), R10
+	ADDQ    $0x04, CX
+	MOVLQSX (CX), R11
+	ADDQ    $0x04, CX
+	VMOVAPS Z1, Z2
+	VXORPS  Z4, Z4, Z4
+	VMOVAPS Z1, Z3
+	VXORPS  Z5, Z5, Z5
+	MOVQ    40(AX), R12
+	MOVQ    48(AX), R13
+	TESTQ   R10, R10
+	JLE     done8
+
+loop7:
+	MOVLQSX         (CX), R14
+	ADDQ            $0x04, CX
+	MOVLQSX         (CX), R15
+	ADDQ            $0x04, CX
+	ADDQ            $0x08, CX
+	VBROADCASTF32X4 (R12)(R14*4), Z6
+	VBROADCASTF32X4 16(R12)(R14*4), Z7
+	VMOVUPS         (R13)(R15*4), Z8
+	VPERMILPS       Z8, Z6, Z9
+	VMULPS          Z9, Z2, Z2
+	VPERMILPS       Z8, Z7, Z8
+	VPADDD          Z8, Z4, Z4
+	VMOVUPS         64(R13)(R15*4), Z8
+	VPERMILPS       Z8, Z6, Z6
+	VMULPS          Z6, Z3, Z3
+	VPERMILPS       Z8, Z7, Z6
+	VPADDD          Z6, Z5, Z5
+	DECQ            R10
+	JNZ             loop7
+
+done8:
+	MOVQ  24(AX), R10
+	TESTQ R11, R11
+	JLE   done10
+
+loop9:
+	MOVLQSX (CX), R12
+	ADDQ    $0x04, CX
+	VMULPS  (R10)(R12*4), Z2, Z2
+	VPADDD  128(R10)(R12*4), Z4, Z4
+	VMULPS  64(R10)(R12*4), Z3, Z3
+	VPADDD  192(R10)(R12*4), Z5, Z5
+	DECQ    R11
+	JNZ     loop9
+
+done10:
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z4, 128(R8)
+	VMOVUPS Z0, 256(R8)
+	VMOVUPS Z3, 64(R8)
+	VMOVUPS Z5, 192(R8)
+	VMOVUPS Z0, 320(R8)
+	ADDQ    $0x00000180, R8
+	DECQ    R9
+	JNZ     loop5
+
+done6:
+	JMP operands4
+
+far3:
 	MOVQ         72(AX), R8
 	VBROADCASTSS c3f800000<>+0(SB), Z1
 	VBROADCASTSS ca0000000<>+0(SB), Z2
 	VBROADCASTSS c1fffffff<>+0(SB), Z3
 	MOVQ         SI, R9
 	TESTQ        R9, R9
-	JLE          done4
+	JLE          done12
 
-loop3:
+loop11:
 	MOVLQSX (CX), R10
 	ADDQ    $0x04, CX
 	MOVLQSX (CX), R11
@@ -49,9 +124,9 @@ loop3:
 	MOVQ    40(AX), R12
 	MOVQ    48(AX), R13
 	TESTQ   R10, R10
-	JLE     done6
+	JLE     done14
 
-loop5:
+loop13:
 	MOVLQSX         (CX), R14
 	ADDQ            $0x04, CX
 	MOVLQSX         (CX), R15
@@ -70,14 +145,14 @@ loop5:
 	VPERMILPS       Z10, Z9, Z8
 	VPADDD          Z8, Z7, Z7
 	DECQ            R10
-	JNZ             loop5
+	JNZ             loop13
 
-done6:
+done14:
 	MOVQ  24(AX), R10
 	TESTQ R11, R11
-	JLE   done8
+	JLE   done16
 
-loop7:
+loop15:
 	MOVLQSX   (CX), R12
 	ADDQ      $0x04, CX
 	VMULPS    (R10)(R12*4), Z4, Z4
@@ -99,9 +174,9 @@ loop7:
 	VPCMPEQD  Z2, Z8, K1
 	VPBLENDMD Z2, Z9, K1, Z7
 	DECQ      R11
-	JNZ       loop7
+	JNZ       loop15
 
-done8:
+done16:
 	VBROADCASTSS ca00000ff<>+0(SB), Z8
 	VPCMPGTD     Z8, Z6, K1
 	VMOVAPS.Z    Z4, K1, Z4
@@ -116,13 +191,14 @@ done8:
 	VMOVUPS      Z0, 320(R8)
 	ADDQ         $0x00000180, R8
 	DECQ         R9
-	JNZ          loop3
+	JNZ          loop11
 
-done4:
+done12:
+operands4:
 	TESTQ DI, DI
-	JLE   done10
+	JLE   done18
 
-loop9:
+loop17:
 	MOVLQSX       (CX), R8
 	ADDQ          $0x04, CX
 	MOVQ          24(AX), R9
@@ -150,7 +226,7 @@ loop9:
 	VCMPPS        $0x04, Z0, Z5, K1
 	VDIVPS.Z      Z5, Z2, K1, Z2
 	CMPQ          SI, $0x02
-	JNE           other11
+	JNE           other19
 	MOVQ          72(AX), R8
 	VBROADCASTSS  (R11), Z5
 	VPBROADCASTD  4(R11), Z6
@@ -202,16 +278,16 @@ loop9:
 	VMOVSD        (R12), X1
 	VADDPS        X1, X9, X9
 	VMOVSD        X9, (R12)
-	JMP           done12
+	JMP           done20
 
-other11:
+other19:
 	MOVQ  72(AX), R8
 	MOVQ  R11, R9
 	MOVQ  SI, R10
 	TESTQ R10, R10
-	JLE   done14
+	JLE   done22
 
-loop13:
+loop21:
 	VBROADCASTSS  (R9), Z5
 	VPBROADCASTD  4(R9), Z6
 	VMULPS        (R8), Z5, Z7
@@ -245,14 +321,14 @@ loop13:
 	ADDQ          $0x00000180, R8
 	ADDQ          $0x08, R9
 	DECQ          R10
-	JNZ           loop13
+	JNZ           loop21
 
-done14:
-done12:
+done22:
+done20:
 	DECQ DI
-	JNZ  loop9
+	JNZ  loop17
 
-done10:
+done18:
 	MOVLQSX      (BX), DI
 	MOVQ         (AX), CX
 	LEAQ         (CX)(DI*4), CX
@@ -261,9 +337,9 @@ done10:
 	MOVQ         48(AX), R8
 	VBROADCASTSS c00000001<>+0(SB), Z1
 	TESTQ        SI, SI
-	JLE          done16
+	JLE          done24
 
-loop15:
+loop23:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVLQSX (CX), R10
@@ -271,9 +347,9 @@ loop15:
 	VMOVUPS 256(DI), Z2
 	VMOVUPS 320(DI), Z3
 	TESTQ   R9, R9
-	JLE     done18
+	JLE     done26
 
-loop17:
+loop25:
 	ADDQ          $0x04, CX
 	MOVLQSX       (CX), R11
 	ADDQ          $0x04, CX
@@ -285,7 +361,7 @@ loop17:
 	LEAQ          (R14)(R13*4), R14
 	LEAQ          (R8)(R11*4), R11
 	CMPQ          R12, $0x02
-	JNE           other19
+	JNE           other27
 	VPCMPEQD      (R11), Z0, K1
 	VMOVAPS.Z     Z2, K1, Z4
 	VPCMPEQD      64(R11), Z0, K1
@@ -308,14 +384,14 @@ loop17:
 	VMOVSD        (R14), X5
 	VADDPS        X5, X4, X4
 	VMOVSD        X4, (R14)
-	JMP           done20
+	JMP           done28
 
-other19:
+other27:
 	VXORPS Z4, Z4, Z4
 	TESTQ  R12, R12
-	JLE    done22
+	JLE    done30
 
-loop21:
+loop29:
 	VPCMPEQD      (R11), Z4, K1
 	VMOVAPS.Z     Z2, K1, Z5
 	VPCMPEQD      64(R11), Z4, K1
@@ -334,18 +410,18 @@ loop21:
 	ADDQ          $0x04, R14
 	VPADDD        Z1, Z4, Z4
 	DECQ          R12
-	JNZ           loop21
+	JNZ           loop29
 
-done22:
-done20:
+done30:
+done28:
 	DECQ R9
-	JNZ  loop17
+	JNZ  loop25
 
-done18:
+done26:
 	TESTQ R10, R10
-	JLE   done24
+	JLE   done32
 
-loop23:
+loop31:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVQ    32(AX), R11
@@ -355,14 +431,14 @@ loop23:
 	VADDPS  64(R11), Z3, Z4
 	VMOVUPS Z4, 64(R11)
 	DECQ    R10
-	JNZ     loop23
+	JNZ     loop31
 
-done24:
+done32:
 	ADDQ $0x00000180, DI
 	DECQ SI
-	JNZ  loop15
+	JNZ  loop23
 
-done16:
+done24:
 	DECQ DX
 	JNZ  loop1
 

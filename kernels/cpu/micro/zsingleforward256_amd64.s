@@ -27,15 +27,77 @@ loop1:
 	ADDQ         $0x04, CX
 	MOVLQSX      (CX), SI
 	ADDQ         $0x04, CX
+	CMPB         80(AX), $0x00
+	JNE          far3
+	MOVQ         72(AX), DI
+	VBROADCASTSS c3f800000<>+0(SB), Y1
+	VBROADCASTSS ca0000000<>+0(SB), Y2
+	VBROADCASTSS c1fffffff<>+0(SB), Y2
+	MOVQ         BX, R8
+	TESTQ        R8, R8
+	JLE          done6
+
+loop5:
+	MOVLQSX (CX), R9
+	ADDQ    $0x04, CX
+	MOVLQSX (CX), R10
+	ADDQ    $0x04, CX
+	VMOVAPS Y1, Y2
+	VXORPS  Y3, Y3, Y3
+	MOVQ    40(AX), R11
+	MOVQ    48(AX), R12
+	TESTQ   R9, R9
+	JLE     done8
+
+loop7:
+	MOVLQSX        (CX), R13
+	ADDQ           $0x04, CX
+	MOVLQSX        (CX), R14
+	ADDQ           $0x04, CX
+	ADDQ           $0x08, CX
+	VBROADCASTF128 (R11)(R13*4), Y4
+	VBROADCASTF128 16(R11)(R13*4), Y5
+	VMOVUPS        (R12)(R14*4), Y6
+	VPERMILPS      Y6, Y4, Y4
+	VMULPS         Y4, Y2, Y2
+	VPERMILPS      Y6, Y5, Y4
+	VPADDD         Y4, Y3, Y3
+	DECQ           R9
+	JNZ            loop7
+
+done8:
+	MOVQ  24(AX), R9
+	TESTQ R10, R10
+	JLE   done10
+
+loop9:
+	MOVLQSX (CX), R11
+	ADDQ    $0x04, CX
+	VMULPS  (R9)(R11*4), Y2, Y2
+	VPADDD  32(R9)(R11*4), Y3, Y3
+	DECQ    R10
+	JNZ     loop9
+
+done10:
+	VMOVUPS Y2, (DI)
+	VMOVUPS Y3, 32(DI)
+	ADDQ    $0x00000060, DI
+	DECQ    R8
+	JNZ     loop5
+
+done6:
+	JMP operands4
+
+far3:
 	MOVQ         72(AX), DI
 	VBROADCASTSS c3f800000<>+0(SB), Y1
 	VBROADCASTSS ca0000000<>+0(SB), Y2
 	VBROADCASTSS c1fffffff<>+0(SB), Y3
 	MOVQ         BX, R8
 	TESTQ        R8, R8
-	JLE          done4
+	JLE          done12
 
-loop3:
+loop11:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVLQSX (CX), R10
@@ -45,9 +107,9 @@ loop3:
 	MOVQ    40(AX), R11
 	MOVQ    48(AX), R12
 	TESTQ   R9, R9
-	JLE     done6
+	JLE     done14
 
-loop5:
+loop13:
 	MOVLQSX        (CX), R13
 	ADDQ           $0x04, CX
 	MOVLQSX        (CX), R14
@@ -61,14 +123,14 @@ loop5:
 	VPERMILPS      Y8, Y7, Y6
 	VPADDD         Y6, Y5, Y5
 	DECQ           R9
-	JNZ            loop5
+	JNZ            loop13
 
-done6:
+done14:
 	MOVQ  24(AX), R9
 	TESTQ R10, R10
-	JLE   done8
+	JLE   done16
 
-loop7:
+loop15:
 	MOVLQSX   (CX), R11
 	ADDQ      $0x04, CX
 	VMULPS    (R9)(R11*4), Y4, Y4
@@ -81,9 +143,9 @@ loop7:
 	VPCMPEQD  Y2, Y6, Y6
 	VPBLENDVB Y6, Y2, Y7, Y5
 	DECQ      R10
-	JNZ       loop7
+	JNZ       loop15
 
-done8:
+done16:
 	VBROADCASTSS ca00000ff<>+0(SB), Y6
 	VPCMPGTD     Y6, Y5, Y6
 	VANDPS       Y6, Y4, Y4
@@ -91,13 +153,14 @@ done8:
 	VMOVUPS      Y5, 32(DI)
 	ADDQ         $0x00000060, DI
 	DECQ         R8
-	JNZ          loop3
+	JNZ          loop11
 
-done4:
+done12:
+operands4:
 	TESTQ SI, SI
-	JLE   done10
+	JLE   done18
 
-loop9:
+loop17:
 	MOVLQSX      (CX), DI
 	ADDQ         $0x04, CX
 	MOVQ         24(AX), R8
@@ -111,7 +174,7 @@ loop9:
 	VMOVAPS      Y3, Y1
 	VXORPS       Y2, Y2, Y2
 	CMPQ         BX, $0x02
-	JNE          other11
+	JNE          other19
 	MOVQ         72(AX), DI
 	VBROADCASTSS (R9), Y4
 	VPBROADCASTD 4(R9), Y5
@@ -141,16 +204,16 @@ loop9:
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y7, Y6, Y6
 	VADDPS       Y6, Y2, Y2
-	JMP          done12
+	JMP          done20
 
-other11:
+other19:
 	MOVQ  72(AX), DI
 	MOVQ  R9, R10
 	MOVQ  BX, R11
 	TESTQ R11, R11
-	JLE   done14
+	JLE   done22
 
-loop13:
+loop21:
 	VBROADCASTSS (R10), Y4
 	VPBROADCASTD 4(R10), Y5
 	VMULPS       (DI), Y4, Y4
@@ -161,15 +224,15 @@ loop13:
 	ADDQ         $0x00000060, DI
 	ADDQ         $0x08, R10
 	DECQ         R11
-	JNZ          loop13
+	JNZ          loop21
 
-done14:
+done22:
 	MOVQ  72(AX), DI
 	MOVQ  BX, R10
 	TESTQ R10, R10
-	JLE   done16
+	JLE   done24
 
-loop15:
+loop23:
 	VBROADCASTSS (R9), Y3
 	VPBROADCASTD 4(R9), Y4
 	VMULPS       (DI), Y3, Y3
@@ -184,10 +247,10 @@ loop15:
 	ADDQ         $0x00000060, DI
 	ADDQ         $0x08, R9
 	DECQ         R10
-	JNZ          loop15
+	JNZ          loop23
 
-done16:
-done12:
+done24:
+done20:
 	VCMPPS       $0x04, Y0, Y2, Y3
 	VPSRLD       $0x17, Y2, Y4
 	VBROADCASTSS c0000007f<>+0(SB), Y5
@@ -206,9 +269,9 @@ done12:
 	VMOVUPS      Y2, (R8)
 	VMOVUPS      Y4, 32(R8)
 	DECQ         SI
-	JNZ          loop9
+	JNZ          loop17
 
-done10:
+done18:
 	DECQ DX
 	JNZ  loop1
 

@@ -27,15 +27,88 @@ loop1:
 	ADDQ         $0x04, CX
 	MOVLQSX      (CX), SI
 	ADDQ         $0x04, CX
+	CMPB         80(AX), $0x00
+	JNE          far3
+	MOVQ         72(AX), DI
+	VBROADCASTSS c3f800000<>+0(SB), Z1
+	VBROADCASTSS ca0000000<>+0(SB), Z2
+	VBROADCASTSS c1fffffff<>+0(SB), Z2
+	MOVQ         BX, R8
+	TESTQ        R8, R8
+	JLE          done6
+
+loop5:
+	MOVLQSX (CX), R9
+	ADDQ    $0x04, CX
+	MOVLQSX (CX), R10
+	ADDQ    $0x04, CX
+	VMOVAPS Z1, Z2
+	VXORPS  Z4, Z4, Z4
+	VMOVAPS Z1, Z3
+	VXORPS  Z5, Z5, Z5
+	MOVQ    40(AX), R11
+	MOVQ    48(AX), R12
+	TESTQ   R9, R9
+	JLE     done8
+
+loop7:
+	MOVLQSX         (CX), R13
+	ADDQ            $0x04, CX
+	MOVLQSX         (CX), R14
+	ADDQ            $0x04, CX
+	ADDQ            $0x08, CX
+	VBROADCASTF32X4 (R11)(R13*4), Z6
+	VBROADCASTF32X4 16(R11)(R13*4), Z7
+	VMOVUPS         (R12)(R14*4), Z8
+	VPERMILPS       Z8, Z6, Z9
+	VMULPS          Z9, Z2, Z2
+	VPERMILPS       Z8, Z7, Z8
+	VPADDD          Z8, Z4, Z4
+	VMOVUPS         64(R12)(R14*4), Z8
+	VPERMILPS       Z8, Z6, Z6
+	VMULPS          Z6, Z3, Z3
+	VPERMILPS       Z8, Z7, Z6
+	VPADDD          Z6, Z5, Z5
+	DECQ            R9
+	JNZ             loop7
+
+done8:
+	MOVQ  24(AX), R9
+	TESTQ R10, R10
+	JLE   done10
+
+loop9:
+	MOVLQSX (CX), R11
+	ADDQ    $0x04, CX
+	VMULPS  (R9)(R11*4), Z2, Z2
+	VPADDD  128(R9)(R11*4), Z4, Z4
+	VMULPS  64(R9)(R11*4), Z3, Z3
+	VPADDD  192(R9)(R11*4), Z5, Z5
+	DECQ    R10
+	JNZ     loop9
+
+done10:
+	VMOVUPS Z2, (DI)
+	VMOVUPS Z4, 128(DI)
+	VMOVUPS Z3, 64(DI)
+	VMOVUPS Z5, 192(DI)
+	ADDQ    $0x00000180, DI
+	DECQ    R8
+	JNZ     loop5
+
+done6:
+	JMP operands4
+
+far3:
 	MOVQ         72(AX), DI
 	VBROADCASTSS c3f800000<>+0(SB), Z1
 	VBROADCASTSS ca0000000<>+0(SB), Z2
 	VBROADCASTSS c1fffffff<>+0(SB), Z3
 	MOVQ         BX, R8
 	TESTQ        R8, R8
-	JLE          done4
+	JLE          done12
 
-loop3:
+loop11:
 	MOVLQSX (CX), R9
 	ADDQ    $0x04, CX
 	MOVLQSX (CX), R10
@@ -47,9 +120,9 @@ loop3:
 	MOVQ    40(AX), R11
 	MOVQ    48(AX), R12
 	TESTQ   R9, R9
-	JLE     done6
+	JLE     done14
 
-loop5:
+loop13:
 	MOVLQSX         (CX), R13
 	ADDQ            $0x04, CX
 	MOVLQSX         (CX), R14
@@ -68,14 +141,14 @@ loop5:
 	VPERMILPS       Z10, Z9, Z8
 	VPADDD          Z8, Z7, Z7
 	DECQ            R9
-	JNZ             loop5
+	JNZ             loop13
 
-done6:
+done14:
 	MOVQ  24(AX), R9
 	TESTQ R10, R10
-	JLE   done8
+	JLE   done16
 
-loop7:
+loop15:
 	MOVLQSX   (CX), R11
 	ADDQ      $0x04, CX
 	VMULPS    (R9)(R11*4), Z4, Z4
@@ -97,9 +170,9 @@ loop7:
 	VPCMPEQD  Z2, Z8, K1
 	VPBLENDMD Z2, Z9, K1, Z7
 	DECQ      R10
-	JNZ       loop7
+	JNZ       loop15
 
-done8:
+done16:
 	VBROADCASTSS ca00000ff<>+0(SB), Z8
 	VPCMPGTD     Z8, Z6, K1
 	VMOVAPS.Z    Z4, K1, Z4
@@ -112,13 +185,14 @@ done8:
 	VMOVUPS      Z7, 192(DI)
 	ADDQ         $0x00000180, DI
 	DECQ         R8
-	JNZ          loop3
+	JNZ          loop11
 
-done4:
+done12:
+operands4:
 	TESTQ SI, SI
-	JLE   done10
+	JLE   done18
 
-loop9:
+loop17:
 	MOVLQSX      (CX), DI
 	ADDQ         $0x04, CX
 	MOVQ         24(AX), R8
@@ -134,7 +208,7 @@ loop9:
 	VMOVAPS      Z2, Z2
 	VXORPS       Z4, Z4, Z4
 	CMPQ         BX, $0x02
-	JNE          other11
+	JNE          other19
 	MOVQ         72(AX), DI
 	VBROADCASTSS (R9), Z5
 	VPBROADCASTD 4(R9), Z6
@@ -172,16 +246,16 @@ loop9:
 	VCVTDQ2PS    Z8, Z8
 	VSCALEFPS    Z8, Z7, Z7
 	VADDPS       Z7, Z4, Z4
-	JMP          done12
+	JMP          done20
 
-other11:
+other19:
 	MOVQ  72(AX), DI
 	MOVQ  R9, R10
 	MOVQ  BX, R11
 	TESTQ R11, R11
-	JLE   done14
+	JLE   done22
 
-loop13:
+loop21:
 	VBROADCASTSS (R10), Z5
 	VPBROADCASTD 4(R10), Z6
 	VMULPS       (DI), Z5, Z7
@@ -195,15 +269,15 @@ loop13:
 	ADDQ         $0x00000180, DI
 	ADDQ         $0x08, R10
 	DECQ         R11
-	JNZ          loop13
+	JNZ          loop21
 
-done14:
+done22:
 	MOVQ  72(AX), DI
 	MOVQ  BX, R10
 	TESTQ R10, R10
-	JLE   done16
+	JLE   done24
 
-loop15:
+loop23:
 	VBROADCASTSS (R9), Z5
 	VPBROADCASTD 4(R9), Z6
 	VMULPS       (DI), Z5, Z7
@@ -221,10 +295,10 @@ loop15:
 	ADDQ         $0x00000180, DI
 	ADDQ         $0x08, R9
 	DECQ         R10
-	JNZ          loop15
+	JNZ          loop23
 
-done16:
-done12:
+done24:
+done20:
 	VCMPPS       $0x04, Z0, Z3, K1
 	VPSRLD       $0x17, Z3, Z5
 	VBROADCASTSS c0000007f<>+0(SB), Z6
@@ -260,9 +334,9 @@ done12:
 	VMOVUPS      Z4, 64(R8)
 	VMOVUPS      Z1, 192(R8)
 	DECQ         SI
-	JNZ          loop9
+	JNZ          loop17
 
-done10:
+done18:
 	DECQ DX
 	JNZ  loop1
 

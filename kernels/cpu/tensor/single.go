@@ -30,6 +30,7 @@ type singles struct {
 	wideAt   []int   // input → its number among these
 	// Counts are those of the leaves with tables and then those of the weights.
 	leafCounts int
+	far        bool // exponents may come near the ends of their range
 
 	tableBits, weightBits []uint32    // of the running call's parameters
 	parts                 [][]float32 // counts of each part of the rows
@@ -112,6 +113,8 @@ func (s *singles) placeInputs(p *layers.Program) {
 			s.tables = append(s.tables, int32(i))
 			continue
 		}
+		// A float32 is 2^-149 or more, and maxSingles of them are above 2^Lost.
+		s.far = s.far || in.Codes == 0 || in.Exps >= 0
 		s.place[in.Vector] = s.newPlace()
 		s.wideAt[i] = len(s.wide)
 		s.wide = append(s.wide, int32(i))
@@ -299,5 +302,6 @@ func (s *singles) initWorker(x *executor, i int, k *singleWorker) {
 	k.codes, k.scratch = cpu.Aligned[uint32](max(1, rows*len(x.prog.Columns))), cpu.Aligned[uint32](3*rows*s.operands)
 	k.args = micro.SingleArgs{
 		Tape: &s.tape[0], Values: &k.values[0], Flows: &k.flows[0], Codes: &k.codes[0], Scratch: &k.scratch[0],
+		Far: s.far,
 	}
 }
