@@ -10,9 +10,11 @@
 # numpy, scikit-learn, scipy, networkx and joblib; newer versions of these need edits there
 # (numpy.float, from_numpy_matrix, n_jobs of KMeans). Without it a line says so. SETS, a
 # list of presets without learnspn-, chooses some of them.
+# Two lines compare training steps of the learned plants circuit and of an HCLT with 32 latents
+# on the same rows: seconds_per_1k_samples, edges and edges_per_second.
 # Every line of output is a JSON object.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 dir=$(cd "$1" && pwd)
 spflow=${2:+$(cd "$2" && pwd)}
 cd "$(dirname "$0")/.."
@@ -46,6 +48,22 @@ for name in ${SETS:-nltcs plants audio jester netflix accidents dna pumsb_star};
   learn "$name" --config "preset:learnspn-${name/_/-}" --set "data.train=$(part train)" --set "data.valid=$(part valid)" --set "data.test=$(part test)"
   [ "$name" != nltcs ] || peer "$name" "$work/$name.train.csv" "$work/$name.test.csv"
 done
+
+speed() { # name, model, then the flags of bench: one JSON line
+  local name=$1 model=$2 edges time
+  shift 2
+  edges=$("$work/pce" info --model "$model" --json | grep -o '"edges":[0-9]*' | head -n 1 | cut -d : -f 2)
+  time=$("$work/pce" bench "$@" --json 2>>"$work/log" | grep -o '"seconds_per_1k_samples":[0-9.e-]*' | cut -d : -f 2)
+  awk -v name="$name" -v edges="$edges" -v time="$time" \
+    'BEGIN { printf "{\"step\":\"%s\",\"seconds_per_1k_samples\":%g,\"edges\":%d,\"edges_per_second\":%.4g}\n", name, time, edges, 1000 * edges / time }'
+}
+
+if [ -d "$work/run-plants" ]; then
+  rows=(--set "data.train=$(ls "$dir/plants/"*.train.data* | head -n 1)" --set "data.valid=$(ls "$dir/plants/"*.valid.data* | head -n 1)" --set data.test=)
+  "$work/pce" train --config preset:hclt --set model.latents=32 "${rows[@]}" --set train.epochs=0 --out "$work/run-hclt" >>"$work/log" 2>&1
+  speed learnspn-plants "$work/run-plants/model.safetensors" --config preset:learnspn-plants "${rows[@]}"
+  speed hclt-32 "$work/run-hclt/model.safetensors" --config preset:hclt --set model.latents=32 "${rows[@]}"
+fi
 
 nips=$(ls "$dir"/nips-bow/nips100.csv* 2>/dev/null | head -n 1 || true)
 if [ -z "$nips" ] || ! "$python" -c 'import sklearn' 2>/dev/null; then
