@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -63,28 +62,5 @@ func BenchmarkRequest(b *testing.B) {
 				b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 			})
 		}
-	}
-}
-
-// BenchmarkDecodeBatch is what a batch of rows takes to become columns.
-func BenchmarkDecodeBatch(b *testing.B) {
-	for _, columns := range []int{16, 784} {
-		b.Run(fmt.Sprintf("columns=%d", columns), func(b *testing.B) {
-			const rows = 1024
-			x := rowsRequest(1, 0).Inputs[0]
-			x.Shape = []int64{rows, int64(columns)}
-			x.Raw = nil
-			for i := range rows * columns {
-				x.Raw = binary.LittleEndian.AppendUint32(x.Raw, uint32(i&1))
-			}
-			r := newRowReader(nothing(columns).make("").schema)
-			b.SetBytes(int64(len(x.Raw)))
-			to := dataset.NewBatch(r.schema, rows)
-			for b.Loop() {
-				if err := r.read(to, &x, nil); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

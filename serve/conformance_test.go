@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/serve/metrics"
 	"github.com/pce-engine/pce/serve/oip"
 )
 
@@ -285,10 +286,10 @@ func TestBodiesAreTheirOwn(t *testing.T) {
 			}
 		}
 	}
-	if n := s.metrics.pending.Load(); n != 0 {
+	if n := s.metrics.Pending.Load(); n != 0 {
 		t.Errorf("%d bytes stay reserved", n)
 	}
-	s = &Server{metrics: &metrics{}}
+	s = &Server{metrics: &metrics.Metrics{}}
 	m := &requestBody{server: s, bytes: make([]byte, 8)}
 	m.done()
 	if b := s.bodies.Get(); b != nil {

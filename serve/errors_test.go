@@ -98,7 +98,7 @@ func TestConformanceErrors(t *testing.T) {
 			t.Errorf("%d bytes: %d %s", length, w.Code, w.Body)
 		}
 	}
-	if n := s.metrics.pending.Load(); n != 0 {
+	if n := s.metrics.Pending.Load(); n != 0 {
 		t.Errorf("%d bytes stay reserved", n)
 	}
 	for path, status := range map[string]int{"/v2/models/nope": 404, "/v2/models/nope/ready": 404, "/v2/models/nope/stats": 404, "/v2/models/m/versions/7": 404, "/v2/models/m/versions/7/ready": 404, "/v2/models/m/versions/7/stats": 404} {

@@ -87,8 +87,8 @@ func (m *fakeModel) Queries() []Query {
 	}
 }
 
-// cells returns a row as numbers.
-func cells(b *dataset.Batch, row int) []float64 {
+// cellsOf returns a row as numbers.
+func cellsOf(b *dataset.Batch, row int) []float64 {
 	out := make([]float64, len(b.Columns))
 	for v := range b.Columns {
 		c := &b.Columns[v]
@@ -152,7 +152,7 @@ func (m *fakeModel) Run(ctx context.Context, w *Work) error {
 			w.Parts[k].Err = errors.New("the note is unknown")
 		}
 		for r := range p.Rows {
-			row := cells(w.Batch, at)
+			row := cellsOf(w.Batch, at)
 			switch w.Query {
 			case "log_prob":
 				for i, out := range w.Outputs {

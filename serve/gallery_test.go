@@ -83,7 +83,7 @@ func (m *painter) Run(_ context.Context, w *Work) error {
 	at := 0
 	for _, p := range w.Parts {
 		for r := range p.Rows {
-			row := cells(w.Batch, at)
+			row := cellsOf(w.Batch, at)
 			width := len(row)
 			switch w.Query {
 			case "log_prob":

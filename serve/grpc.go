@@ -99,7 +99,7 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	defer s.metrics.pending.Add(-size)
+	defer s.metrics.Pending.Add(-size)
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Trailer", "Grpc-Status")

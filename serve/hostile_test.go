@@ -47,17 +47,17 @@ func TestAnswersTakeMemory(t *testing.T) {
 			s.ServeHTTP(w, r)
 		}()
 		wrote := int64(<-w.wrote)
-		if n := s.metrics.pending.Load(); wrote < 20_000 || n < wrote {
+		if n := s.metrics.Pending.Load(); wrote < 20_000 || n < wrote {
 			t.Errorf("gRPC %v: %d bytes count while %d are being read", grpc, n, wrote)
 		}
-		s.opts.MaxPending = s.metrics.pending.Load() + 100_000 // less than a second answer takes
+		s.opts.MaxPending = s.metrics.Pending.Load() + 100_000 // less than a second answer takes
 		if again := ask(t, s, "POST", "/v2/models/m/infer", body); again.Code != 429 || again.Header().Get("Retry-After") != "1" || !strings.Contains(again.Body.String(), "MiB") {
 			t.Errorf("gRPC %v: %d %.200s", grpc, again.Code, again.Body)
 		}
 		s.opts.MaxPending = 1 << 30
 		close(w.read)
 		<-done
-		if n := s.metrics.pending.Load(); n != 0 || w.Code != 200 {
+		if n := s.metrics.Pending.Load(); n != 0 || w.Code != 200 {
 			t.Errorf("gRPC %v: %d, and %d bytes stay reserved", grpc, w.Code, n)
 		}
 	}
@@ -76,7 +76,7 @@ func TestDecodingTakesMemory(t *testing.T) {
 	if w := ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT4")); w.Code != 400 {
 		t.Errorf("%d %.200s", w.Code, w.Body)
 	}
-	if n := s.metrics.pending.Load(); n != 0 {
+	if n := s.metrics.Pending.Load(); n != 0 {
 		t.Errorf("%d bytes stay reserved", n)
 	}
 }
@@ -137,7 +137,7 @@ func TestHostileConnections(t *testing.T) {
 			t.Errorf("%s: got %.200s, want %s", tc.name, got, tc.want)
 		}
 	}
-	if n := s.metrics.pending.Load(); n != 0 {
+	if n := s.metrics.Pending.Load(); n != 0 {
 		t.Errorf("%d bytes stay reserved", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/serve/cells"
 	"github.com/pce-engine/pce/serve/oip"
 )
 
@@ -20,7 +21,7 @@ func (s *Server) infer(ctx context.Context, model string, bytes int, decode func
 		return nil, err
 	}
 	defer call.place.end()
-	defer func() { s.metrics.pending.Add(-call.reserved) }()
+	defer func() { s.metrics.Pending.Add(-call.reserved) }()
 	req, err := decode(call.take)
 	if err != nil {
 		s.count(err)
@@ -42,7 +43,7 @@ func (s *Server) infer(ctx context.Context, model string, bytes int, decode func
 	name := ""
 	defer func() {
 		status, _ := statusOf(err)
-		v.stats.request(v.number, name, status, call.rows*call.repeat, time.Since(call.job.seen), call.queued, call.compute)
+		v.stats.Request(v.number, name, status, call.rows*call.repeat, time.Since(call.job.seen), call.queued, call.compute)
 	}()
 	i, ok := v.query(text(req.Params["query"]))
 	if !ok {
@@ -60,7 +61,7 @@ func (s *Server) infer(ctx context.Context, model string, bytes int, decode func
 	}
 	written := time.Now()
 	resp, err = call.response()
-	v.stats.tensors(read, time.Since(written))
+	v.stats.Tensors(read, time.Since(written))
 	return resp, err
 }
 
@@ -170,7 +171,7 @@ func (c *call) prepare() error {
 	}
 	for i, t := range further {
 		if t != nil {
-			c.job.inputs[i] = repeatedNumbers(floats(t), width(c.query.Inputs[i].Shape), c.repeat)
+			c.job.inputs[i] = repeatedNumbers(cells.Floats(t), width(c.query.Inputs[i].Shape), c.repeat)
 		}
 	}
 	if c.query.Check != nil {
@@ -200,7 +201,7 @@ func (c *call) read(x *oip.Tensor, mask []byte) error {
 		rows := nans(columns)
 		if x != nil {
 			var err error
-			if rows, err = c.version.rows.numbers(x, mask, c.query.Numbers); err != nil {
+			if rows, err = c.version.rows.Numbers(x, mask, c.query.Numbers); err != nil {
 				return err
 			}
 		}
@@ -210,7 +211,7 @@ func (c *call) read(x *oip.Tensor, mask []byte) error {
 	}
 	c.job.rows = c.version.batch(c.rows)
 	if x != nil {
-		if err := c.version.rows.read(c.job.rows, x, mask); err != nil {
+		if err := c.version.rows.Read(c.job.rows, x, mask); err != nil {
 			return err
 		}
 	}

@@ -284,7 +284,7 @@ func (l *lane) execute(b *batch, scratch *dataset.Batch) {
 	from := time.Now()
 	err := b.version.answer(b.ctx, w)
 	took := time.Since(from)
-	b.version.stats.batch(b.rows, took)
+	b.version.stats.Batch(b.rows, took)
 	l.finish(b, q, w, took, err)
 }
 

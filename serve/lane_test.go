@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pce-engine/pce/serve/cells"
 	"github.com/pce-engine/pce/serve/oip"
 )
 
@@ -33,7 +34,7 @@ func checkRows(t testing.TB, r *oip.Response, n, first int) {
 	for i := range n {
 		wants = append(wants, -float64((first+i)%200))
 	}
-	if got := view[float64](r.Outputs[0].Raw); !slices.Equal(got, wants) {
+	if got := cells.View[float64](r.Outputs[0].Raw); !slices.Equal(got, wants) {
 		t.Errorf("rows %d to %d: got %v", first, first+n-1, got)
 	}
 }
@@ -62,7 +63,7 @@ func bubble(t *testing.T, o Options, f func(t *testing.T, s *Server, m *fakeMode
 		o.ReloadEvery = -1
 		s := testServer(t, l, o, "m")
 		f(t, s, l.models()[0])
-		if n := s.metrics.pending.Load(); n != 0 {
+		if n := s.metrics.Pending.Load(); n != 0 {
 			t.Errorf("%d bytes stay reserved", n)
 		}
 		s.Close()
@@ -153,7 +154,7 @@ func TestBatchCuts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, x := range view[float32](r.Outputs[0].Raw) {
+		for i, x := range cells.View[float32](r.Outputs[0].Raw) {
 			if x != float32(1000+i/5) {
 				t.Fatalf("cell %d is %v", i, x)
 			}
@@ -277,7 +278,7 @@ func TestQueueFull(t *testing.T) {
 		if w := ask429(t, s); w.Code != 429 {
 			t.Error(w.Code, w.Body)
 		}
-		s.metrics.pending.Add(-1990)
+		s.metrics.Pending.Add(-1990)
 		if w := ask429(t, s); w.Code != 200 {
 			t.Error(w.Code, w.Body)
 		}

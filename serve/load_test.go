@@ -189,7 +189,7 @@ func TestLoadHostile(t *testing.T) {
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 32<<20 {
 		t.Errorf("%d MiB stay in use", grown>>20)
 	}
-	if n := s.metrics.pending.Load(); n != 0 {
+	if n := s.metrics.Pending.Load(); n != 0 {
 		t.Errorf("%d bytes stay reserved", n)
 	}
 	// A thousand streams on one connection of HTTP/2, whose clients are not slow.

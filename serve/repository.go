@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pce-engine/pce/serve/cells"
+	"github.com/pce-engine/pce/serve/metrics"
 	"github.com/pce-engine/pce/serve/oip"
 )
 
@@ -23,7 +25,7 @@ const (
 // repository holds the models: those in memory, and how to get the others.
 type repository struct {
 	opts    *Options
-	metrics *metrics
+	metrics *metrics.Metrics
 	ctx     context.Context // ends when the server is closed
 	openers sync.WaitGroup
 
@@ -48,7 +50,7 @@ type entry struct {
 	file    fileStamp     // of the file that current was opened from
 	number  int           // of the last version
 	used    int64         // repository.clock at the last use
-	stats   *statistics
+	stats   *metrics.Statistics
 }
 
 // retryOpen is how long a model that could not be opened is not tried again for the
@@ -81,10 +83,10 @@ func (a fileStamp) replaced(b fileStamp) bool {
 	return a.info != nil && b.info != nil && !os.SameFile(a.info, b.info)
 }
 
-func newRepository(ctx context.Context, o *Options, m *metrics) *repository {
+func newRepository(ctx context.Context, o *Options, m *metrics.Metrics) *repository {
 	r := &repository{opts: o, metrics: m, ctx: ctx, lanes: map[string]*lane{}, freed: make(chan struct{})}
 	for _, s := range o.Models {
-		r.models = append(r.models, &entry{Source: s, stats: m.model(s.Name)})
+		r.models = append(r.models, &entry{Source: s, stats: m.Model(s.Name)})
 	}
 	return r
 }
@@ -154,7 +156,7 @@ func (r *repository) start(e *entry) <-chan struct{} {
 			e.err, e.opening, e.failed = err, nil, time.Now()
 			r.mu.Unlock()
 			if err != nil {
-				r.metrics.loadFailures(e.Name)
+				r.metrics.LoadFailed(e.Name)
 				r.opts.Log.Error("model not loaded", "model", e.Name, "err", err)
 			}
 			close(done)
@@ -186,7 +188,7 @@ func (r *repository) replace(e *entry) error {
 		return err
 	}
 	v := &version{
-		name: e.Name, model: model, schema: model.Schema(), queries: model.Queries(), rows: newRowReader(model.Schema()),
+		name: e.Name, model: model, schema: model.Schema(), queries: model.Queries(), rows: cells.NewReader(model.Schema()),
 		bytes: max(bytes, model.Bytes()), stats: e.stats, log: r.opts.Log,
 	}
 	v.costs, v.unasked = make([]cost, len(v.queries)), unasked(v.queries)
@@ -231,7 +233,7 @@ func (r *repository) replace(e *entry) error {
 	if old != nil {
 		old.release()
 	}
-	e.stats.loaded(v.number, v.bytes)
+	e.stats.Loaded(v.number, v.bytes)
 	r.opts.Log.Info("model loaded", "model", e.Name, "version", v.number, "device", model.Device(), "bytes", v.bytes, "dur", time.Since(from))
 	return nil
 }
@@ -270,7 +272,7 @@ func (r *repository) reserve(e *entry, bytes int64) error {
 			return fmt.Errorf("it takes %d MiB, models may take %d; raise the limit", mib(bytes), mib(limit))
 		case leaves != nil:
 			r.opts.Log.Info("model leaves memory", "model", leaves.name, "version", leaves.number, "for", e.Name)
-			leaves.stats.loaded(leaves.number, 0)
+			leaves.stats.Loaded(leaves.number, 0)
 			leaves.release()
 			continue
 		case used == own:
@@ -343,7 +345,7 @@ func (r *repository) unload(name string) error {
 	e.current, e.unused = nil, true
 	r.mu.Unlock()
 	if v != nil {
-		v.stats.loaded(v.number, 0)
+		v.stats.Loaded(v.number, 0)
 		v.release()
 	}
 	return nil

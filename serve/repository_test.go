@@ -95,7 +95,7 @@ func TestReload(t *testing.T) {
 		if got := s.served("m"); got != "READY "+opened {
 			t.Error(got)
 		}
-		if text := s.metrics.text(nil); !strings.Contains(text, `pce_model_load_failures_total{model="m"} 1`+"\n") {
+		if text := s.metrics.Text(nil); !strings.Contains(text, `pce_model_load_failures_total{model="m"} 1`+"\n") {
 			t.Error(text)
 		}
 		// So does a file that is gone; one that comes back is loaded.

@@ -47,7 +47,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("POST /v2/repository/models/{model}/{verb}", s.restControl)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		io.WriteString(w, s.metrics.text(s.models.waiting()))
+		io.WriteString(w, s.metrics.Text(s.models.waiting()))
 	})
 	mux.HandleFunc("POST "+grpcService+"{method}", s.grpcCall)
 	mux.HandleFunc("POST "+grpcHealth+"{method}", s.grpcCall)
@@ -132,7 +132,7 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	defer s.metrics.pending.Add(-size)
+	defer s.metrics.Pending.Add(-size)
 	body.answered = true
 	buffer, _ := s.answers.Get().(*[]byte)
 	if buffer == nil {
@@ -172,7 +172,7 @@ var (
 // count counts a request that was refused before it reached a model.
 func (s *Server) count(err error) {
 	status, _ := statusOf(err)
-	s.metrics.refused(status)
+	s.metrics.Refused(status)
 }
 
 func (s *Server) restRequest(r *http.Request, body []byte, reserve oip.Reserve) (*oip.Request, error) {
@@ -209,7 +209,7 @@ type requestBody struct {
 
 // done gives the memory back; it is to be called in any case.
 func (m *requestBody) done() {
-	m.server.metrics.pending.Add(-m.reserved)
+	m.server.metrics.Pending.Add(-m.reserved)
 	if n := cap(m.bytes); m.answered && n > 0 && n <= mostSpare {
 		m.server.bodies.Put(&m.bytes)
 	}

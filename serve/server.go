@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pce-engine/pce/serve/metrics"
 	"github.com/pce-engine/pce/serve/oip"
 )
 
@@ -16,7 +17,7 @@ import (
 type Server struct {
 	opts    Options
 	models  *repository
-	metrics *metrics
+	metrics *metrics.Metrics
 	handler http.Handler
 	token   [sha256.Size]byte
 	cancel  context.CancelFunc
@@ -39,7 +40,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{opts: o, metrics: &metrics{}, cancel: cancel, done: make(chan struct{}), token: sha256.Sum256([]byte(o.Token))}
+	s := &Server{opts: o, metrics: &metrics.Metrics{}, cancel: cancel, done: make(chan struct{}), token: sha256.Sum256([]byte(o.Token))}
 	s.models = newRepository(ctx, &s.opts, s.metrics)
 	s.handler = s.guard(s.routes())
 	if o.ReloadEvery > 0 {
@@ -93,7 +94,7 @@ func (s *Server) enter() error {
 		return &retryError{fail(ErrFull, "%d requests are being answered, as many as may be; try again later", s.calls), time.Second}
 	}
 	s.calls++
-	s.metrics.inFlight.Store(int64(s.calls))
+	s.metrics.InFlight.Store(int64(s.calls))
 	return nil
 }
 
@@ -101,7 +102,7 @@ func (s *Server) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls--
-	s.metrics.inFlight.Store(int64(s.calls))
+	s.metrics.InFlight.Store(int64(s.calls))
 	if s.closing != nil && s.calls == 0 {
 		close(s.closing)
 	}
@@ -119,10 +120,10 @@ func (s *Server) finish() {
 }
 
 // reserve accounts for memory that a request takes, which the caller gives back to
-// metrics.pending.
+// metrics.Pending.
 func (s *Server) reserve(bytes int64) error {
-	if n := s.metrics.pending.Add(bytes); n > s.opts.MaxPending {
-		s.metrics.pending.Add(-bytes)
+	if n := s.metrics.Pending.Add(bytes); n > s.opts.MaxPending {
+		s.metrics.Pending.Add(-bytes)
 		return &retryError{fail(ErrFull, "requests take %d MiB, %d may be; try again later", mib(n-bytes), mib(s.opts.MaxPending)), time.Second}
 	}
 	return nil
@@ -148,12 +149,7 @@ func (s *Server) info() *oip.ServerInfo {
 
 // statistics lists those of one model, or of all.
 func (s *Server) statistics(ctx context.Context, name, number string) ([]oip.Statistics, error) {
-	list := []oip.Statistics{}
-	for _, m := range s.metrics.list {
-		if name == "" || m.name == name {
-			list = append(list, m.report())
-		}
-	}
+	list := s.metrics.Reports(name)
 	if name == "" {
 		return list, nil
 	}

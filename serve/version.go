@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/serve/cells"
+	"github.com/pce-engine/pce/serve/metrics"
 )
 
 // version is an open model. It is closed when the repository and all requests have
@@ -18,10 +20,10 @@ type version struct {
 	schema  *dataset.Schema
 	queries []Query
 	unasked []answers // of each query, for requests that name no outputs
-	rows    *rowReader
+	rows    *cells.Reader
 	bytes   int64
 	lane    *lane
-	stats   *statistics
+	stats   *metrics.Statistics
 	log     *slog.Logger
 
 	spare sync.Pool // of *dataset.Batch, for requests to come

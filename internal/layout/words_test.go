@@ -24,7 +24,7 @@ var plainWords = []string{
 	"forest/format/treelite", "forest/format/xgboost", "examples/query", "examples/structure", "examples/train", "internal/atomicfile", "internal/golden",
 	"internal/invariants", "internal/periodic", "internal/safetensors", "kernels", "kernels/cpu", "kernels/cpu/micro", "kernels/cuda", "kernels/cuda/driver",
 	"kernels/cuda/tensor", "kernels/emulator/lanes", "kernels/simt/simttest", "kernels/tensor", "report", "report/curves",
-	"report/tensorboard", "serve", "serve/oip", "serve/page", "docs", "README.md", "CONTRIBUTING.md", "RATIONALE.md", "deploy/README.md",
+	"report/tensorboard", "serve", "serve/cells", "serve/metrics", "serve/oip", "serve/page", "docs", "README.md", "CONTRIBUTING.md", "RATIONALE.md", "deploy/README.md",
 }
 
 // tic is a turn of phrase that reviewers strike.

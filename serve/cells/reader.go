@@ -1,4 +1,4 @@
-package serve
+package cells
 
 import (
 	"encoding/binary"
@@ -17,8 +17,8 @@ type number interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | ~float32 | ~float64
 }
 
-// rowReader turns tensors into rows of a schema.
-type rowReader struct {
+// Reader turns tensors into rows of a schema.
+type Reader struct {
 	schema *dataset.Schema
 	labels []columnLabels
 }
@@ -29,11 +29,11 @@ type columnLabels struct {
 	numbers map[float64]int // nil unless each label is a number
 }
 
-// newRowReader prepares the labels of a schema for lookups, once for each version of a model.
+// NewReader prepares the labels of a schema for lookups, once for each version of a model.
 // Columns that share a list of labels share the table too, so text models of many columns take
 // the memory of one.
-func newRowReader(s *dataset.Schema) *rowReader {
-	r := &rowReader{schema: s, labels: make([]columnLabels, len(s.Columns))}
+func NewReader(s *dataset.Schema) *Reader {
+	r := &Reader{schema: s, labels: make([]columnLabels, len(s.Columns))}
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		if len(c.Labels) == 0 {
@@ -58,36 +58,36 @@ func newRowReader(s *dataset.Schema) *rowReader {
 	return r
 }
 
-// read writes the rows of x, [rows, columns], to b, whose cells are missing. Cells
+// Read writes the rows of x, [rows, columns], to b, whose cells are missing. Cells
 // that observed marks with 0 stay so whatever x says; a nil observed observes all.
-func (r *rowReader) read(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
+func (r *Reader) Read(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 	var err error
 	switch x.Datatype {
 	case oip.Bool, oip.Uint8:
 		err = fill(r, b, x.Raw, observed)
 	case oip.Int8:
-		err = fill(r, b, view[int8](x.Raw), observed)
+		err = fill(r, b, View[int8](x.Raw), observed)
 	case oip.Uint16:
-		err = fill(r, b, view[uint16](x.Raw), observed)
+		err = fill(r, b, View[uint16](x.Raw), observed)
 	case oip.Int16:
-		err = fill(r, b, view[int16](x.Raw), observed)
+		err = fill(r, b, View[int16](x.Raw), observed)
 	case oip.Uint32:
-		err = fill(r, b, view[uint32](x.Raw), observed)
+		err = fill(r, b, View[uint32](x.Raw), observed)
 	case oip.Int32:
-		err = fill(r, b, view[int32](x.Raw), observed)
+		err = fill(r, b, View[int32](x.Raw), observed)
 	case oip.Uint64:
-		err = fill(r, b, view[uint64](x.Raw), observed)
+		err = fill(r, b, View[uint64](x.Raw), observed)
 	case oip.Int64:
-		err = fill(r, b, view[int64](x.Raw), observed)
+		err = fill(r, b, View[int64](x.Raw), observed)
 	case oip.FP32:
-		err = fill(r, b, view[float32](x.Raw), observed)
+		err = fill(r, b, View[float32](x.Raw), observed)
 	case oip.Bytes:
 		err = r.texts(b, x, observed)
 	default:
-		err = fill(r, b, floats(x), observed)
+		err = fill(r, b, Floats(x), observed)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: input %q: data: %w", ErrRequest, x.Name, err)
+		return fmt.Errorf("%w: input %q: data: %w", oip.ErrMessage, x.Name, err)
 	}
 	return nil
 }
@@ -98,9 +98,9 @@ var littleEndian = func() bool {
 	return *(*byte)(unsafe.Pointer(&x)) == 1
 }()
 
-// view returns the elements of a tensor: its own memory where the machine can read
+// View returns the elements of a tensor: its own memory where the machine can read
 // it in place, a copy elsewhere.
-func view[T number](raw []byte) []T {
+func View[T number](raw []byte) []T {
 	var x T
 	size := int(unsafe.Sizeof(x))
 	n := len(raw) / size
@@ -117,14 +117,14 @@ func view[T number](raw []byte) []T {
 	return out
 }
 
-// floats returns the elements of a numeric tensor as float64, which all of them fit but the
+// Floats returns the elements of a numeric tensor as float64, which all of them fit but the
 // largest 64-bit integers. FP64 is a view of the tensor's own bytes.
-func floats(t *oip.Tensor) []float64 {
+func Floats(t *oip.Tensor) []float64 {
 	switch t.Datatype {
 	case oip.FP64:
-		return view[float64](t.Raw)
+		return View[float64](t.Raw)
 	case oip.FP32:
-		return widen(view[float32](t.Raw))
+		return widen(View[float32](t.Raw))
 	case oip.Bool:
 		out := make([]float64, len(t.Raw))
 		for i, b := range t.Raw {
@@ -136,21 +136,21 @@ func floats(t *oip.Tensor) []float64 {
 	case oip.Uint8:
 		return widen(t.Raw)
 	case oip.Int8:
-		return widen(view[int8](t.Raw))
+		return widen(View[int8](t.Raw))
 	case oip.Uint16:
-		return widen(view[uint16](t.Raw))
+		return widen(View[uint16](t.Raw))
 	case oip.Int16:
-		return widen(view[int16](t.Raw))
+		return widen(View[int16](t.Raw))
 	case oip.Uint32:
-		return widen(view[uint32](t.Raw))
+		return widen(View[uint32](t.Raw))
 	case oip.Int32:
-		return widen(view[int32](t.Raw))
+		return widen(View[int32](t.Raw))
 	case oip.Uint64:
-		return widen(view[uint64](t.Raw))
+		return widen(View[uint64](t.Raw))
 	case oip.Int64:
-		return widen(view[int64](t.Raw))
+		return widen(View[int64](t.Raw))
 	}
-	halves := view[uint16](t.Raw)
+	halves := View[uint16](t.Raw)
 	out := make([]float64, len(halves))
 	for i, h := range halves {
 		if t.Datatype == oip.FP16 {
@@ -177,7 +177,7 @@ const strip = 64
 // fill writes cells in row-major order to the columns of b, whose cells are missing, in strips
 // of rows. Where observed is not nil, a 0 leaves the cell missing. Codes that need no lookup
 // take a fast path; all others, and all errors, go through cell.
-func fill[T number](r *rowReader, b *dataset.Batch, cells []T, observed []byte) error {
+func fill[T number](r *Reader, b *dataset.Batch, cells []T, observed []byte) error {
 	columns := len(b.Columns)
 	for lo := 0; lo < b.Rows; lo += strip {
 		hi := min(lo+strip, b.Rows)
@@ -210,7 +210,7 @@ func fill[T number](r *rowReader, b *dataset.Batch, cells []T, observed []byte) 
 // cell writes one cell of any kind: NaN and what is not observed stay missing. A number that is
 // not a category, or that the column's range does not hold, is an error that names row and
 // column.
-func (r *rowReader) cell(b *dataset.Batch, row, v int, x float64, observed bool) error {
+func (r *Reader) cell(b *dataset.Batch, row, v int, x float64, observed bool) error {
 	if !observed || x != x {
 		return nil // it is missing already
 	}
@@ -240,7 +240,7 @@ func (r *rowReader) cell(b *dataset.Batch, row, v int, x float64, observed bool)
 
 // texts writes cells that are text: a label, or a number; an empty one, or one of
 // the schema's marks, is missing.
-func (r *rowReader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
+func (r *Reader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 	missing := map[string]bool{"": true}
 	for _, m := range r.schema.Missing {
 		missing[m] = true
@@ -268,11 +268,11 @@ func (r *rowReader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) erro
 	return nil
 }
 
-// numbers reads x, [rows, columns], for a query that takes numbers and not cells: NaN where
+// Numbers reads x, [rows, columns], for a query that takes numbers and not cells: NaN where
 // observed, unless it is nil, has a 0. Infinities are numbers. Text is read as in files of
 // numbers, and an error names row and column of a cell that is none. The result may share the
 // memory of x.
-func (r *rowReader) numbers(x *oip.Tensor, observed []byte, as oip.Datatype) ([]float64, error) {
+func (r *Reader) Numbers(x *oip.Tensor, observed []byte, as oip.Datatype) ([]float64, error) {
 	var out []float64
 	if x.Datatype == oip.Bytes {
 		columns := len(r.schema.Columns)
@@ -283,13 +283,13 @@ func (r *rowReader) numbers(x *oip.Tensor, observed []byte, as oip.Datatype) ([]
 			}
 			if !ok {
 				return nil, fmt.Errorf("%w: input %q: data: row %d, %s: %.40q is not a number; an empty text is a missing cell",
-					ErrRequest, x.Name, i/columns, r.schema.ColumnName(i%columns), text)
+					oip.ErrMessage, x.Name, i/columns, r.schema.ColumnName(i%columns), text)
 			}
 			out = append(out, n)
 		}
 		return out, nil
 	}
-	if out = floats(x); observed == nil {
+	if out = Floats(x); observed == nil {
 		return out, nil
 	}
 	out = slices.Clone(out)

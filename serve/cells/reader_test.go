@@ -1,19 +1,32 @@
-package serve
+package cells
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/serve/oip"
 )
+
+// testSchema has discrete columns, two of them with labels, and a continuous one.
+func testSchema() *dataset.Schema {
+	return &dataset.Schema{Columns: []dataset.Column{
+		{Name: "a", Categories: 2},
+		{Name: "b", Categories: 200},
+		{Name: "c", Categories: 3, Labels: []string{"low", "mid", "high"}},
+		{Name: "d", Categories: 3, Labels: []string{"10", "20", "30"}},
+		{Name: "e", Kind: dataset.Continuous, Offset: 1, Scale: 2},
+	}}
+}
 
 // TestNumbers: rows of a query that takes numbers are neither rounded nor bounded, what is not
 // observed is NaN, the request's own memory stays as it is, and text is rounded once.
 func TestNumbers(t *testing.T) {
-	r := newRowReader(fakeSchema())
+	r := NewReader(testSchema())
 	floats64 := func(x ...float64) []byte {
 		var raw []byte
 		for _, v := range x {
@@ -45,7 +58,7 @@ func TestNumbers(t *testing.T) {
 		{oip.Tensor{Datatype: oip.Bytes, Raw: texts("wet", "0x1p3", "0.1", "2", above)}, []byte{0, 0, 1, 1, 1}, oip.FP32, "[NaN NaN 0.10000000149011612 2 1.0000001192092896]"},
 		{oip.Tensor{Datatype: oip.FP64}, nil, oip.FP64, "[]"},
 	} {
-		got, err := r.numbers(&c.tensor, c.mask, c.as)
+		got, err := r.Numbers(&c.tensor, c.mask, c.as)
 		if s := fmt.Sprint(got); err != nil || s != c.want {
 			t.Errorf("%s %q as %s: %s, %v; want %s", c.tensor.Datatype, c.tensor.Raw, c.as, s, err, c.want)
 		}
@@ -53,40 +66,32 @@ func TestNumbers(t *testing.T) {
 	if string(wide) != string(floats64(math.Nextafter(0.1, 1), 1e300, math.Inf(-1), -7, math.NaN())) {
 		t.Error("the mask changed the request")
 	}
-	_, err := r.numbers(&oip.Tensor{Name: "x", Datatype: oip.Bytes, Raw: texts("1", "2", "3", "4", "5", "6", "7,5", "8", "9", "10")}, nil, oip.FP64)
-	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), `row 1, "b": "7,5" is not a number`) {
+	_, err := r.Numbers(&oip.Tensor{Name: "x", Datatype: oip.Bytes, Raw: texts("1", "2", "3", "4", "5", "6", "7,5", "8", "9", "10")}, nil, oip.FP64)
+	if !errors.Is(err, oip.ErrMessage) || !strings.Contains(err.Error(), `row 1, "b": "7,5" is not a number`) {
 		t.Errorf("a cell that is no number: %v", err)
 	}
 }
 
-// TestNumbersOfBatches: a batch has the numbers of the rows that it took of each job, of one job
-// alone or of several.
-func TestNumbersOfBatches(t *testing.T) {
-	q := &Query{Name: "predict", Numbers: oip.FP64, Outputs: []Output{{Name: "y"}}}
-	v := &version{schema: fakeSchema(), queries: []Query{*q}}
-	jobs := make([]*job, 2)
-	for i := range jobs {
-		c := call{version: v, query: q, rows: 3, repeat: 1}
-		raw := []byte{}
-		for k := range 15 {
-			raw = append(raw, byte(100*i+k))
-		}
-		if err := c.read(&oip.Tensor{Datatype: oip.Uint8, Raw: raw}, nil); err != nil {
-			t.Fatal(err)
-		}
-		c.job.outputs, c.job.want = [][]float64{make([]float64, 3)}, []bool{true}
-		jobs[i] = &c.job
-	}
-	b := &batch{version: v, pieces: []piece{{jobs[0], 1, 3}}, rows: 2}
-	if w := b.work(q, nil); fmt.Sprint(w.Numbers) != "[5 6 7 8 9 10 11 12 13 14]" || w.Batch.Rows != 2 || len(w.Batch.Columns) != 0 {
-		t.Errorf("two rows of one job are %v", w.Numbers)
-	}
-	b = &batch{version: v, pieces: []piece{{jobs[0], 2, 3}, {jobs[1], 0, 1}}, rows: 2}
-	if w := b.work(q, nil); fmt.Sprint(w.Numbers) != "[10 11 12 13 14 100 101 102 103 104]" || w.Batch.Rows != 2 || len(w.Outputs[0]) != 2 {
-		t.Errorf("rows of two jobs are %v", w.Numbers)
-	}
-	c := call{version: v, query: q, rows: 1, repeat: 2}
-	if err := c.read(nil, nil); err != nil || len(c.job.numbers) != 10 || c.job.numbers[9] == c.job.numbers[9] {
-		t.Errorf("no x, twice: %v, %v; want missing cells", c.job.numbers, err)
+// BenchmarkRead is what a batch of rows takes to become columns.
+func BenchmarkRead(b *testing.B) {
+	for _, columns := range []int{16, 784} {
+		b.Run(fmt.Sprintf("columns=%d", columns), func(b *testing.B) {
+			const rows = 1024
+			x := oip.Tensor{Name: "x", Datatype: oip.Int32, Shape: []int64{rows, int64(columns)}}
+			for i := range rows * columns {
+				x.Raw = binary.LittleEndian.AppendUint32(x.Raw, uint32(i&1))
+			}
+			s := &dataset.Schema{Columns: make([]dataset.Column, columns)}
+			for i := range s.Columns {
+				s.Columns[i].Categories = 2
+			}
+			r, to := NewReader(s), dataset.NewBatch(s, rows)
+			b.SetBytes(int64(len(x.Raw)))
+			for b.Loop() {
+				if err := r.Read(to, &x, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -1,4 +1,4 @@
-package serve
+package metrics
 
 import (
 	"maps"
@@ -9,8 +9,8 @@ import (
 	"github.com/pce-engine/pce/serve/oip"
 )
 
-// statistics counts what happened to a model, over all its versions.
-type statistics struct {
+// Statistics counts what happened to a model, over all its versions.
+type Statistics struct {
 	name string
 
 	mu       sync.Mutex
@@ -37,17 +37,17 @@ type requestCount struct{ requests, rows int64 }
 // queryTimes are the durations of a query's requests.
 type queryTimes struct{ total, queue, compute histogram }
 
-func newStatistics(name string) *statistics {
-	return &statistics{
+func newStatistics(name string) *Statistics {
+	return &Statistics{
 		name: name, requests: map[requestKey]*requestCount{}, queries: map[string]*queryTimes{},
 		batches: map[int]*oip.Duration{}, rows: histogram{bounds: rowBounds},
 	}
 }
 
-// request counts a request that has ended, with how long it took in all, waiting and computing.
+// Request counts a request that has ended, with how long it took in all, waiting and computing.
 // query is one of the model's, or empty if none was found. Times are of requests that
 // succeeded.
-func (s *statistics) request(version, query string, status, rows int, total, queue, compute time.Duration) {
+func (s *Statistics) Request(version, query string, status, rows int, total, queue, compute time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := requestKey{version, query, status}
@@ -77,8 +77,8 @@ func (s *statistics) request(version, query string, status, rows int, total, que
 	s.counted += uint64(rows)
 }
 
-// tensors adds the time that a request's tensors took to read and to write.
-func (s *statistics) tensors(read, write time.Duration) {
+// Tensors adds the time that a request's tensors took to read and to write.
+func (s *Statistics) Tensors(read, write time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	add(&s.totals.Input, read)
@@ -90,8 +90,8 @@ func add(d *oip.Duration, took time.Duration) {
 	d.NS += uint64(max(0, took))
 }
 
-// batch counts a batch that was run.
-func (s *statistics) batch(rows int, took time.Duration) {
+// Batch counts a batch that was run.
+func (s *Statistics) Batch(rows int, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.batches[rows]
@@ -103,8 +103,8 @@ func (s *statistics) batch(rows int, took time.Duration) {
 	s.rows.observe(float64(rows))
 }
 
-// loaded notes which version is in memory and what it takes; 0 bytes: none is.
-func (s *statistics) loaded(version string, bytes int64) {
+// Loaded notes which version is in memory and what it takes; 0 bytes: none is.
+func (s *Statistics) Loaded(version string, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if bytes > 0 || s.version == version {
@@ -113,7 +113,7 @@ func (s *statistics) loaded(version string, bytes int64) {
 }
 
 // report is what the statistics extension shows.
-func (s *statistics) report() oip.Statistics {
+func (s *Statistics) report() oip.Statistics {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := oip.Statistics{Name: s.name, Version: s.version, InferenceCount: s.counted, Inference: s.totals, Batches: []oip.BatchStatistics{}}

@@ -1,4 +1,4 @@
-package serve
+package metrics
 
 import (
 	"cmp"
@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/pce-engine/pce/serve/oip"
 )
 
 // Bounds of the histograms' buckets.
@@ -58,23 +60,25 @@ func (h *histogram) write(b *strings.Builder, name, labels string) {
 	fmt.Fprintf(b, "%s_sum{%s} %s\n%s_count{%s} %d\n", name, labels, strconv.FormatFloat(h.sum, 'g', -1, 64), name, labels, total)
 }
 
-// metrics are the numbers of a server, in Prometheus' text format. Labels are names
+// Metrics are the numbers of a server, in Prometheus' text format. Labels are names
 // of models and queries that exist, never texts of requests.
-type metrics struct {
-	list     []*statistics
-	unknown  [600]atomic.Int64 // requests that reached no model, by status
-	inFlight atomic.Int64
-	pending  atomic.Int64 // bytes
+type Metrics struct {
+	InFlight atomic.Int64 // requests that are being answered
+	Pending  atomic.Int64 // bytes that requests take
+
+	list    []*Statistics
+	unknown [600]atomic.Int64 // requests that reached no model, by status
 }
 
-// model returns the statistics of a model, which are made before requests come.
-func (m *metrics) model(name string) *statistics {
+// Model adds a model and returns its statistics. It is called for every model before requests come.
+func (m *Metrics) Model(name string) *Statistics {
 	s := newStatistics(name)
 	m.list = append(m.list, s)
 	return s
 }
 
-func (m *metrics) loadFailures(name string) {
+// LoadFailed counts a time that a model could not be loaded.
+func (m *Metrics) LoadFailed(name string) {
 	for _, s := range m.list {
 		if s.name == name {
 			s.mu.Lock()
@@ -84,8 +88,19 @@ func (m *metrics) loadFailures(name string) {
 	}
 }
 
-// refused counts a request that reached no model.
-func (m *metrics) refused(status int) {
+// Reports returns what the statistics extension shows of the model of that name, or of all for "".
+func (m *Metrics) Reports(name string) []oip.Statistics {
+	list := []oip.Statistics{}
+	for _, s := range m.list {
+		if name == "" || s.name == name {
+			list = append(list, s.report())
+		}
+	}
+	return list
+}
+
+// Refused counts a request that reached no model.
+func (m *Metrics) Refused(status int) {
 	if status >= 0 && status < len(m.unknown) {
 		m.unknown[status].Add(1)
 	}
@@ -96,9 +111,9 @@ func family(b *strings.Builder, name, kind, help string) {
 	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// text returns all metrics in Prometheus' text format. waiting says how many rows of each model
+// Text returns all metrics in Prometheus' text format. waiting says how many rows of each model
 // wait. All counts are locked together, so that they fit one another.
-func (m *metrics) text(waiting map[string]int) string {
+func (m *Metrics) Text(waiting map[string]int) string {
 	var b strings.Builder
 	for _, s := range m.list {
 		s.mu.Lock()
@@ -144,7 +159,7 @@ func (m *metrics) text(waiting map[string]int) string {
 			s.rows.write(&b, "pce_inference_batch_rows", fmt.Sprintf("model=%q", s.name))
 		}
 	}
-	gauge := func(name, kind, help string, of func(*statistics) (labels string, value int64)) {
+	gauge := func(name, kind, help string, of func(*Statistics) (labels string, value int64)) {
 		family(&b, name, kind, help)
 		for _, s := range m.list {
 			if labels, x := of(s); labels != "" {
@@ -152,26 +167,26 @@ func (m *metrics) text(waiting map[string]int) string {
 			}
 		}
 	}
-	plain := func(s *statistics) string { return fmt.Sprintf("model=%q", s.name) }
-	gauge("pce_inference_queue_rows", "gauge", "Rows that wait for a batch.", func(s *statistics) (string, int64) { return plain(s), int64(waiting[s.name]) })
-	gauge("pce_model_loaded", "gauge", "1 while the model is in memory.", func(s *statistics) (string, int64) { return plain(s), int64(cmp.Compare(s.bytes, 0)) })
-	gauge("pce_model_info", "gauge", "The version that is in memory.", func(s *statistics) (string, int64) {
+	plain := func(s *Statistics) string { return fmt.Sprintf("model=%q", s.name) }
+	gauge("pce_inference_queue_rows", "gauge", "Rows that wait for a batch.", func(s *Statistics) (string, int64) { return plain(s), int64(waiting[s.name]) })
+	gauge("pce_model_loaded", "gauge", "1 while the model is in memory.", func(s *Statistics) (string, int64) { return plain(s), int64(cmp.Compare(s.bytes, 0)) })
+	gauge("pce_model_info", "gauge", "The version that is in memory.", func(s *Statistics) (string, int64) {
 		if s.bytes == 0 {
 			return "", 0
 		}
 		return fmt.Sprintf("model=%q,version=%q", s.name, s.version), 1
 	})
-	gauge("pce_model_memory_bytes", "gauge", "Memory that the model takes.", func(s *statistics) (string, int64) { return plain(s), s.bytes })
-	gauge("pce_model_load_failures_total", "counter", "Times that the model could not be loaded.", func(s *statistics) (string, int64) { return plain(s), s.failures })
+	gauge("pce_model_memory_bytes", "gauge", "Memory that the model takes.", func(s *Statistics) (string, int64) { return plain(s), s.bytes })
+	gauge("pce_model_load_failures_total", "counter", "Times that the model could not be loaded.", func(s *Statistics) (string, int64) { return plain(s), s.failures })
 	family(&b, "pce_inference_in_flight", "gauge", "Requests that are being answered.")
-	fmt.Fprintf(&b, "pce_inference_in_flight %d\n", m.inFlight.Load())
+	fmt.Fprintf(&b, "pce_inference_in_flight %d\n", m.InFlight.Load())
 	family(&b, "pce_inference_pending_bytes", "gauge", "Memory of bodies, rows and outputs of requests.")
-	fmt.Fprintf(&b, "pce_inference_pending_bytes %d\n", m.pending.Load())
+	fmt.Fprintf(&b, "pce_inference_pending_bytes %d\n", m.Pending.Load())
 	return b.String()
 }
 
 // keys returns the counters of requests in a fixed order. The caller holds mu.
-func (s *statistics) keys() []requestKey {
+func (s *Statistics) keys() []requestKey {
 	return slices.SortedFunc(maps.Keys(s.requests), func(a, b requestKey) int {
 		return cmp.Or(cmp.Compare(a.version, b.version), cmp.Compare(a.query, b.query), cmp.Compare(a.status, b.status))
 	})
