@@ -187,7 +187,7 @@ type Cluster struct {
 
 // Job is what a cluster does. Results go to runs/<id> below its directory.
 type Job struct {
-	Kind   string `yaml:"kind" enum:"train|eval|loglik|conditional|moments|covariance|expect|quantiles|classify|mpe|sample" doc:"train the circuit; or evaluate job.model on job.data, write what pce query of that name does, or draw rows"`
+	Kind   string `yaml:"kind" enum:"train|eval|loglik|conditional|moments|covariance|expect|quantiles|classify|mpe|sample|predict" doc:"train the circuit; or evaluate job.model on job.data, write what pce query or pce predict of that name does, or draw rows"`
 	Model  string `yaml:"model" doc:"model file of every kind but train"`
 	Data   Paths  `yaml:"data" doc:"rows of every kind but train and sample, read as the section data says"`
 	Rows   int    `yaml:"rows" min:"1" max:"1e12" doc:"rows that sample draws"`
@@ -199,6 +199,7 @@ type Job struct {
 	Of            []string  `yaml:"of" doc:"polynomials of degree 2 in the columns, such as 2*age - $3^2, whose expectations expect writes"`
 	Soft          bool      `yaml:"soft" doc:"cells of job.data may be a range 30..40, a set {a|b} or likelihoods [0.2|0.8]"`
 	Probabilities bool      `yaml:"probabilities" doc:"classify writes the probability of every category"`
+	Result        string    `yaml:"result" enum:"prediction|margin|leaf|class" doc:"what predict writes: the forest's predictions, raw scores, leaves or classes"`
 	Candidates    int       `yaml:"candidates" min:"0" max:"1048576" doc:"drawn completions of a row that mpe improves where max-product is not exact"`
 }
 
@@ -238,6 +239,6 @@ func Default() *Config {
 			Samples:     64,
 		},
 		Cluster: Cluster{Transport: "tcp", Workers: 1},
-		Job:     Job{Kind: "train", Rows: 1, Format: "csv", Candidates: 8},
+		Job:     Job{Kind: "train", Rows: 1, Format: "csv", Result: "prediction", Candidates: 8},
 	}
 }

@@ -131,6 +131,10 @@ func (j *Job) validate() error {
 		return &keyError{"job.kind", fmt.Sprintf("is %s, but job.data is empty; name the rows", j.Kind)}
 	case j.Format == "png" && j.Kind != "sample" && j.Kind != "mpe":
 		return &keyError{"job.format", fmt.Sprintf("is png, but job.kind is %s; write csv or npy", j.Kind)}
+	case j.Format != "csv" && j.Kind == "predict":
+		return &keyError{"job.format", fmt.Sprintf("is %s, but job.kind is predict; write csv", j.Format)}
+	case j.Result != "prediction" && j.Kind != "predict":
+		return &keyError{"job.result", fmt.Sprintf("is %s, but job.kind is %s; leave it out", j.Result, j.Kind)}
 	}
 	switch {
 	case len(j.Levels) > 0 && j.Kind != "quantiles":

@@ -15,8 +15,9 @@
 //
 // # Shapes and units
 //
-// Sizes are bytes. Rows travel as blocks, which dataset.AppendBlock writes;
-// log-likelihoods as float64 numbers in nats, little-endian.
+// Sizes are bytes. Rows travel as blocks, which dataset.AppendBlock writes, those of
+// forests as plain numbers; results as float64 numbers, log-likelihoods in nats.
+// Numbers are little-endian.
 //
 // # Errors
 //

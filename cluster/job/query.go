@@ -11,6 +11,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/run"
 )
@@ -24,12 +25,13 @@ type Query struct {
 	Seed   uint64          // of the draws
 	Format string          // csv, npy or png
 
-	Columns    []string  // those that run.Query is about, as Schema.Find takes them
-	Levels     []float64 // as of run.Query
-	Of         []string  // polynomials, as run.NewExpectation takes them
-	All        bool      // as of run.Query
-	Candidates int       // of a most probable completion, as of run.MPEOptions
-	Soft       bool      // cells may be ranges, sets or likelihoods, as of dataset.Options
+	Columns    []string    // those that run.Query is about, as Schema.Find takes them
+	Levels     []float64   // as of run.Query
+	Of         []string    // polynomials, as run.NewExpectation takes them
+	All        bool        // as of run.Query
+	Candidates int         // of a most probable completion, as of run.MPEOptions
+	Result     forest.What // of predict
+	Soft       bool        // cells may be ranges, sets or likelihoods, as of dataset.Options
 }
 
 // QueryKind is a kind of job over the rows of a model: what its workers load, what
@@ -39,16 +41,48 @@ type QueryKind interface {
 	Load(ctx context.Context, in *Loading) (cluster.Session, error)
 	// Result is the name of the file that the job makes in the directory of its run.
 	Result(q *Query) string
-	// Questions returns those of a job about rows of s, in requests of about most
-	// bytes. The answers may have as many.
+	// Open opens the model of a job on its coordinator, which computes nothing with it. An
+	// error is the job's fault.
+	Open(ctx context.Context, q *Query) (Subject, error)
+}
+
+// Subject is the model of a job over rows, a circuit or a forest, as the coordinator sees it.
+type Subject interface {
+	// Digest tells what the workers must compute with.
+	Digest() [32]byte
+	// Settings are what the kind's Load decodes, with the file of the model.
+	Settings(model FileRef) any
+	// Questions returns those of the job, in requests of about most bytes. The answers may have
+	// as many. An error is the job's fault.
+	Questions(ctx context.Context, most int) (Questions, error)
+	// Answers returns what becomes of the answers. Questions has succeeded before.
+	Answers(l *Lead) Answers
+	Close() error
+}
+
+// QueryKinds are the kinds of jobs over the rows of a model that there are.
+func QueryKinds() map[string]QueryKind {
+	kinds := map[string]QueryKind{Predict: predictKind{}}
+	for name, kind := range circuitKinds() {
+		kinds[name] = queryKind{kind}
+	}
+	return kinds
+}
+
+// circuitKind is a QueryKind whose models are circuits, of which schemas say everything that a
+// coordinator needs.
+type circuitKind interface {
+	Load(ctx context.Context, in *Loading) (cluster.Session, error)
+	Result(q *Query) string
+	// Questions returns those of a job about rows of s, as of Subject.
 	Questions(ctx context.Context, q *Query, s *dataset.Schema, most int) (Questions, error)
 	// Answers returns what becomes of the answers.
 	Answers(l *Lead, q *Query, s *dataset.Schema) Answers
 }
 
-// QueryKinds are the kinds of jobs over the rows of a model that there are.
-func QueryKinds() map[string]QueryKind {
-	kinds := map[string]QueryKind{"eval": evalKind{numbersKind{run.QueryLogLikelihood}}, "sample": sampleKind{}, run.QueryMPE: mpeKind{}}
+// circuitKinds are the kinds of jobs whose models are circuits.
+func circuitKinds() map[string]circuitKind {
+	kinds := map[string]circuitKind{"eval": evalKind{numbersKind{run.QueryLogLikelihood}}, "sample": sampleKind{}, run.QueryMPE: mpeKind{}}
 	for _, name := range []string{
 		run.QueryLogLikelihood, run.QueryConditional, run.QueryMoments, run.QueryClass, run.QueryCovariance, run.QueryQuantiles, run.QueryExpect,
 	} {
@@ -78,28 +112,19 @@ func (d *querySettings) query(kind string, s *dataset.Schema) (*run.Query, error
 }
 
 // Query asks the workers about all rows of a job, and writes the result. It does nothing if the
-// result is there, so a lead that takes the job again after the end is harmless. The model is
-// opened here for its schema alone. What is wrong with the job, such as a model that cannot be
-// read, matches cluster.ErrJob, and the job is not tried again.
+// result is there, so a lead that takes the job again after the end is harmless. What is wrong
+// with the job, such as a model that cannot be read, matches cluster.ErrJob, and the job is not
+// tried again.
 func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 	if done, err := l.Answered(kind.Result(q)); done || err != nil {
 		return err
 	}
-	o := run.Options{Soft: q.Soft}
-	how, err := o.SoftPath()
+	subject, err := kind.Open(ctx, q)
 	if err != nil {
 		return Bad(l.ID, "%w", err)
 	}
-	b, err := run.Build(ctx, run.Structure{Path: how, Kind: "file", File: q.Model}, nil, o.Compile())
-	if err != nil {
-		return Bad(l.ID, "%w", err)
-	}
-	defer b.Close()
-	most := l.Bus.MaxPayload() / 2
-	if blockRows(b.Schema, most) == 0 {
-		return Bad(l.ID, "a row takes %d bytes and the broker's messages %d; give it a larger max_payload", b.Schema.BlockRowBytes(), most*2)
-	}
-	questions, err := kind.Questions(ctx, q, b.Schema, most)
+	defer subject.Close()
+	questions, err := subject.Questions(ctx, l.Bus.MaxPayload()/2)
 	if err != nil {
 		return Bad(l.ID, "%w", err)
 	}
@@ -116,17 +141,58 @@ func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 	if err != nil {
 		return err
 	}
-	settings, err := q.settings(b.Schema)
-	if err != nil {
-		return Bad(l.ID, "%w", err)
-	}
-	settings.Model = model
-	if err := l.Begin(ctx, b.Digest(), settings, model); err != nil {
+	if err := l.Begin(ctx, subject.Digest(), subject.Settings(model), model); err != nil {
 		return err
 	}
 	asking = true
-	return l.Ask(ctx, questions, kind.Answers(l, q, b.Schema), kind.Result(q))
+	return l.Ask(ctx, questions, subject.Answers(l), kind.Result(q))
 }
+
+// queryKind is a kind whose models are circuits.
+type queryKind struct{ circuitKind }
+
+// Open opens the circuit of a job for its schema and its digest.
+func (k queryKind) Open(ctx context.Context, q *Query) (Subject, error) {
+	o := run.Options{Soft: q.Soft}
+	how, err := o.SoftPath()
+	if err != nil {
+		return nil, err
+	}
+	b, err := run.Build(ctx, run.Structure{Path: how, Kind: "file", File: q.Model}, nil, o.Compile())
+	if err != nil {
+		return nil, err
+	}
+	settings, err := q.settings(b.Schema)
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return &circuitSubject{b, k.circuitKind, q, settings}, nil
+}
+
+// circuitSubject is the circuit of a job.
+type circuitSubject struct {
+	*run.Blueprint
+	kind     circuitKind
+	query    *Query
+	settings querySettings
+}
+
+// Settings are those of the query.
+func (s *circuitSubject) Settings(model FileRef) any {
+	s.settings.Model = model
+	return &s.settings
+}
+
+// Questions are those of the kind about rows of the circuit, of which one has to fit a message.
+func (s *circuitSubject) Questions(ctx context.Context, most int) (Questions, error) {
+	if blockRows(s.Schema, most) == 0 {
+		return nil, fmt.Errorf("a row takes %d bytes and the broker's messages %d; give it a larger max_payload", s.Schema.BlockRowBytes(), most*2)
+	}
+	return s.kind.Questions(ctx, s.query, s.Schema, most)
+}
+
+// Answers are those of the kind.
+func (s *circuitSubject) Answers(l *Lead) Answers { return s.kind.Answers(l, s.query, s.Schema) }
 
 // settings are what the workers of a job about rows of s need, but for the model.
 func (q *Query) settings(s *dataset.Schema) (querySettings, error) {
@@ -192,14 +258,17 @@ func (k numbersKind) Answers(_ *Lead, q *Query, s *dataset.Schema) Answers {
 	if err != nil {
 		panic("BUG: job: Questions took a query that is none: " + err.Error())
 	}
-	return &numbersAnswers{query, s, query.Width(s)}
+	return &numbersAnswers{query.Width(s), s, func(w io.Writer, path string, rows int) (dataset.NumberWriter, error) {
+		return query.NewWriter(w, path, s, rows)
+	}}
 }
 
 // numbersAnswers are float64 numbers, the same number of them for each row.
 type numbersAnswers struct {
-	query  *run.Query
-	schema *dataset.Schema
 	width  int
+	schema *dataset.Schema // of the rows
+	// writer returns what writes the answers about that many rows to the result at path.
+	writer func(w io.Writer, path string, rows int) (dataset.NumberWriter, error)
 }
 
 func (a *numbersAnswers) Keep(answer []byte, rows int) ([]byte, error) {
@@ -213,7 +282,7 @@ func (a *numbersAnswers) Keep(answer []byte, rows int) ([]byte, error) {
 // that appears whole.
 func (a *numbersAnswers) Write(_ context.Context, path string, kept io.Reader, rows int64) error {
 	return atomicfile.Write(path, 0o644, func(w io.Writer) error {
-		dst, err := a.query.NewWriter(w, path, a.schema, int(rows))
+		dst, err := a.writer(w, path, int(rows))
 		if err != nil {
 			return err
 		}

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/forest"
+	forests "github.com/pce-engine/pce/forest/format"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -69,7 +72,8 @@ func openModel(ctx context.Context, in *Loading) (*model, *querySettings, error)
 
 // badModel says that a run is to blame for a model that cannot be read.
 func badModel(in *Loading, err error) error {
-	if errors.Is(err, format.ErrModel) || errors.Is(err, format.ErrNoParams) {
+	faults := []error{format.ErrModel, format.ErrNoParams, forests.ErrModel, forest.ErrForest, forest.ErrRequest}
+	if slices.ContainsFunc(faults, func(class error) bool { return errors.Is(err, class) }) {
 		return Bad(in.Run, "%w", err)
 	}
 	return err
@@ -99,11 +103,15 @@ func (m numbersAnswerer) Answer(ctx context.Context, request []byte) ([]byte, er
 	if err := m.pool.Do(ctx, m.batch.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, m.query, &m.batch, all) }); err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, 8*len(all))
+	return appendFloats(make([]byte, 0, 8*len(all)), all), nil
+}
+
+// appendFloats appends float64 numbers, little-endian, as answers have them.
+func appendFloats(dst []byte, all []float64) []byte {
 	for _, x := range all {
-		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(x))
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
 	}
-	return out, nil
+	return dst
 }
 
 // sampleAnswerer gives rows that a seed draws, as a block.

@@ -47,7 +47,7 @@ func TestKeep(t *testing.T) {
 		"conditional": make([]byte, 8*3*5), "classify": make([]byte, 8*3*5), "moments": make([]byte, 8*2*5),
 		"covariance": make([]byte, 8*5), "quantiles": make([]byte, 8*2*5), "expect": make([]byte, 8*3*5),
 	} {
-		a := QueryKinds()[name].Answers(lead, queryOf(name), schema)
+		a := circuitKinds()[name].Answers(lead, queryOf(name), schema)
 		if kept, err := a.Keep(good, 5); err != nil || len(kept) < len(good) {
 			t.Errorf("%s: %d bytes, %v", name, len(kept), err)
 		}
@@ -179,7 +179,7 @@ func TestNumberedRows(t *testing.T) {
 // TestWriteNothing makes results of no rows, and fails where what was kept is cut.
 func TestWriteNothing(t *testing.T) {
 	schema := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Kind: dataset.Discrete, Categories: 3}}}
-	for name, kind := range QueryKinds() {
+	for name, kind := range circuitKinds() {
 		q := queryOf(name)
 		a, path := kind.Answers(&Lead{}, q, schema), filepath.Join(t.TempDir(), kind.Result(q))
 		if err := a.Write(t.Context(), path, bytes.NewReader(nil), 0); err != nil {

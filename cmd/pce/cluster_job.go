@@ -8,6 +8,7 @@ import (
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -81,9 +82,13 @@ func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	if err != nil {
 		return job.Bad(j.ID, "%w", err)
 	}
+	result, err := forest.ParseWhat(cfg.Job.Result)
+	if err != nil {
+		return job.Bad(j.ID, "%w", err)
+	}
 	return l.Query(ctx, k.QueryKind, &job.Query{
 		Model: cfg.Job.Model, Data: cfg.Job.Data, Read: o, Rows: cfg.Job.Rows, Seed: cfg.Job.Seed, Format: cfg.Job.Format,
-		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Soft: cfg.Job.Soft,
+		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Result: result, Soft: cfg.Job.Soft,
 	})
 }
 

@@ -24,9 +24,10 @@ import (
 
 // testCluster is a broker and workers in this process; bulk data goes over TCP.
 type testCluster struct {
-	net  *simnet.Network
-	stop []context.CancelFunc
-	done sync.WaitGroup
+	net   *simnet.Network
+	lease time.Duration // 0: the default
+	stop  []context.CancelFunc
+	done  sync.WaitGroup
 }
 
 // newTestCluster starts n workers that may read in the roots.
@@ -55,19 +56,25 @@ func testPeers(t *testing.T, id string) *peer.Peers {
 
 func (c *testCluster) start(t *testing.T, id string, roots []string) {
 	t.Helper()
+	c.startWith(t, id, roots, testApp().jobKinds(run.Options{Device: "cpu", Threads: 1}))
+}
+
+// startWith starts a worker that knows these kinds of jobs.
+func (c *testCluster) startWith(t *testing.T, id string, roots []string, kinds job.Kinds) {
+	t.Helper()
 	dir := t.TempDir()
 	files, err := job.NewFiles(dir, roots)
 	if err != nil {
 		t.Fatal(err)
 	}
 	compute := run.Options{Device: "cpu", Threads: 1}
-	l, err := job.NewLoader(testApp().jobKinds(compute), files, compute)
+	l, err := job.NewLoader(kinds, files, compute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := testPeers(t, id)
 	w, err := cluster.NewWorker(cluster.WorkerOptions{
-		ID: id, Bus: c.net.Host(id).Bus(), Peers: []cluster.Peers{p}, Loader: l, Dir: dir,
+		ID: id, Bus: c.net.Host(id).Bus(), Peers: []cluster.Peers{p}, Loader: l, Dir: dir, Lease: c.lease,
 		Member: cluster.Member{Device: "cpu", Paths: l.Paths(), Roots: roots, Threads: 1},
 	})
 	if err != nil {
@@ -94,7 +101,7 @@ func (c *testCluster) runner(t *testing.T, dir string, roots ...string) *job.Run
 	if err != nil {
 		t.Fatal(err)
 	}
-	co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: id, Bus: bus, Peers: []cluster.Peers{p}})
+	co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: id, Bus: bus, Peers: []cluster.Peers{p}, Lease: c.lease})
 	return &job.Runner{
 		Coordinator: co, Bus: bus, Kinds: testApp().jobKinds(run.Options{Device: "cpu", Threads: 1}), Dir: dir, Files: files, Log: testLog{t},
 	}
@@ -341,7 +348,7 @@ func TestBadJobs(t *testing.T) {
 		code int
 	}{
 		"other version":     {func(j *job.Job) { j.Version = 2 }, "it has version 2, this program takes 1", exitData},
-		"unknown kind":      {func(j *job.Job) { j.Kind = "mine" }, `unknown kind "mine", want one of classify, conditional, covariance, eval, expect, loglik, moments, mpe, quantiles, sample, train`, exitData},
+		"unknown kind":      {func(j *job.Job) { j.Kind = "mine" }, `unknown kind "mine", want one of classify, conditional, covariance, eval, expect, loglik, moments, mpe, predict, quantiles, sample, train`, exitData},
 		"other kind":        {func(j *job.Job) { j.Kind = "eval" }, `its kind is "eval", its config's train`, exitData},
 		"other id":          {func(j *job.Job) { j.ID = "run-2" }, `says that it is run "run-2"`, exitData},
 		"bad config":        {func(j *job.Job) { j.Config = "trian: {}\n" }, "unknown key trian", exitUsage},

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -98,12 +96,11 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
 	return a.output(&f.out, func(w io.Writer, _ string) error {
-		out := bufio.NewWriterSize(w, 1<<16)
-		print := printer(m.Forest(), f.what(), out)
-		if err := a.evaluate(ctx, f, m, print); err != nil {
+		out := forest.NewWriter(w, m.Forest(), f.what())
+		if err := a.evaluate(ctx, f, m, out.Write); err != nil {
 			return err
 		}
-		return out.Flush()
+		return out.Close()
 	})
 }
 
@@ -175,49 +172,4 @@ func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []stri
 		}
 	}
 	return nil
-}
-
-// resultPrecision is the type of predictions and raw scores in the library of a forest.
-func resultPrecision(f *forest.Forest, what forest.What) forest.Precision {
-	if what == forest.Margin && f.Sum == forest.Float64 {
-		return forest.Float64
-	}
-	return f.Output
-}
-
-// printer returns what prints the results of a row as a line: classes by their labels,
-// numbers in the shortest form that reads back in the forest's type.
-func printer(f *forest.Forest, what forest.What, w *bufio.Writer) func(row []float64) error {
-	bits := 64
-	if resultPrecision(f, what) == forest.Float32 {
-		bits = 32
-	}
-	var line []byte
-	return func(row []float64) error {
-		line = line[:0]
-		for i, x := range row {
-			if i > 0 {
-				line = append(line, ',')
-			}
-			switch {
-			case what == forest.Class && f.Labels != nil:
-				line = append(line, label(f.Labels[int(x)])...)
-			case what == forest.Class || what == forest.Leaves:
-				line = strconv.AppendInt(line, int64(x), 10)
-			default:
-				line = strconv.AppendFloat(line, x, 'g', -1, bits)
-			}
-		}
-		line = append(line, '\n')
-		_, err := w.Write(line)
-		return err
-	}
-}
-
-// label quotes a label as CSV wants it.
-func label(s string) string {
-	if strings.ContainsAny(s, ",\"\r\n") {
-		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-	}
-	return s
 }

@@ -44,27 +44,26 @@ func newServedForest(m *pce.Model) *servedForest {
 		} else {
 			words := make([]string, len(f.Labels))
 			for i, l := range f.Labels {
-				words[i] = label(l)
+				words[i] = forest.QuoteLabel(l)
 			}
 			s.answer = oip.Params{answerLabels: strings.Join(words, ",")}
 		}
 	}
 	s.query = serve.Query{Name: queryPredict, Numbers: of[f.Input]}
 	for _, out := range []struct {
-		name string
 		what forest.What
 		as   oip.Datatype
 	}{
-		{"prediction", forest.Prediction, of[resultPrecision(f, forest.Prediction)]},
-		{"margin", forest.Margin, of[resultPrecision(f, forest.Margin)]},
-		{"leaf", forest.Leaves, oip.Int32},
-		{"class", forest.Class, class},
+		{forest.Prediction, of[f.Precision(forest.Prediction)]},
+		{forest.Margin, of[f.Precision(forest.Margin)]},
+		{forest.Leaves, oip.Int32},
+		{forest.Class, class},
 	} {
 		width := int64(f.Width(out.what))
 		if f.Has(out.what) != nil || width == 0 {
 			continue
 		}
-		o := serve.Output{Name: out.name, Datatype: out.as, OnRequest: out.what != forest.Prediction}
+		o := serve.Output{Name: out.what.String(), Datatype: out.as, OnRequest: out.what != forest.Prediction}
 		if width != 1 || out.what == forest.Leaves {
 			o.Shape = []int64{width}
 		}

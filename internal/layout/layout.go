@@ -75,7 +75,7 @@ var Rooms = map[string][]string{
 	"cluster/assign":               {},
 	"cluster/bustest":              {"cluster"},
 	"cluster/chaos":                {},
-	"cluster/job":                  {"circuit/format", "cluster", "compile", "dataset", "em", "engine", "internal/periodic", "kernels", "kernels/tensor", "run"},
+	"cluster/job":                  {".", "circuit/format", "cluster", "compile", "dataset", "em", "engine", "forest", "forest/format", "internal/periodic", "kernels", "kernels/tensor", "run"},
 	"cluster/natsbus":              {"cluster", "cluster/peer/wire"},
 	"cluster/peer":                 {"cluster", "cluster/peer/wire"},
 	"cluster/peer/wire":            {"cluster"},

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/run"
+)
+
+// forestRows writes files of rows for doubleForest and singleForest: without a header, with the
+// columns in another order, and with one column missing. Cells are missing here and there.
+func forestRows(t *testing.T, dir string, rows int) map[string]string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(8, 1))
+	var plain, pair strings.Builder
+	turned, lacking := strings.Builder{}, strings.Builder{}
+	turned.WriteString("c,a,b\n")
+	lacking.WriteString("b,c\n")
+	for range rows {
+		cells := []string{fmt.Sprint(rng.Float64() / 5), fmt.Sprint(rng.NormFloat64() * 3), fmt.Sprint(rng.IntN(40))}
+		for i := range cells {
+			switch rng.IntN(12) {
+			case 0:
+				cells[i] = "nan"
+			case 1:
+				cells[i] = ""
+			}
+		}
+		if cells[0]+cells[1] == "" {
+			cells[0] = "?" // a line without anything is skipped
+		}
+		fmt.Fprintln(&plain, strings.Join(cells, ","))
+		fmt.Fprintf(&turned, "%s,%s,%s\n", cells[2], cells[0], cells[1])
+		fmt.Fprintf(&lacking, "%s,%s\n", cmp.Or(cells[1], "?"), cells[2])
+		fmt.Fprintf(&pair, "%s,%v\n", cells[0], rng.Float64()*11)
+	}
+	files := map[string]string{}
+	for name, text := range map[string]string{
+		"plain.csv": plain.String(), "turned.csv": turned.String(), "lacking.csv": lacking.String(), "pair.csv": pair.String(),
+		"double.txt": doubleForest, "single.json": singleForest,
+	} {
+		files[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// encoded makes a job of settings.
+func encoded(t *testing.T, r *job.Runner, id string, set ...string) []byte {
+	t.Helper()
+	j, err := testApp().newJob(t.Context(), id, testConfig(t, set...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := j.Encode(r.Bus.MaxPayload())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// predicted is what pce predict prints.
+func predicted(t *testing.T, args ...string) []byte {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), append([]string{"predict"}, args...), nil, nil, &out, &errs); code != exitOK {
+		t.Fatalf("predict %v: %s", args, &errs)
+	}
+	return out.Bytes()
+}
+
+// TestPredictJobs asks a cluster about rows of forests, and wants the bytes of pce predict: for
+// every kind of result, columns in another order or missing, several files, cells of both types.
+func TestPredictJobs(t *testing.T) {
+	data := t.TempDir()
+	files := forestRows(t, data, 5000) // more than a request
+	c := newTestCluster(t, 2, data)
+	dir := t.TempDir()
+	r := c.runner(t, dir, data)
+	for name, tt := range map[string]struct {
+		model, result string
+		rows          []string
+		set           []string
+	}{
+		"prediction":  {"double.txt", "prediction", []string{"plain.csv"}, nil},
+		"margin":      {"double.txt", "margin", []string{"turned.csv", "plain.csv", "lacking.csv"}, nil},
+		"leaf":        {"double.txt", "leaf", []string{"lacking.csv"}, nil},
+		"class":       {"double.txt", "class", []string{"turned.csv"}, nil},
+		"single":      {"single.json", "prediction", []string{"pair.csv"}, []string{"data.header=no"}},
+		"single-leaf": {"single.json", "leaf", []string{"pair.csv"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var list []string
+			args := []string{"--model", files[tt.model]}
+			for _, f := range tt.rows {
+				list, args = append(list, fmt.Sprintf("%q", files[f])), append(args, "--data", files[f])
+			}
+			for _, s := range tt.set {
+				args = append(args, "--set", s)
+			}
+			if tt.result != "prediction" {
+				args = append(args, "--"+tt.result)
+			}
+			id := "run-" + name
+			set := append(tt.set, "job.kind=predict", "job.model="+files[tt.model], "job.data=["+strings.Join(list, ",")+"]", "job.result="+tt.result)
+			if err := r.Do(t.Context(), id, encoded(t, r, id, set...)); err != nil {
+				t.Fatal(err)
+			}
+			want := predicted(t, args...)
+			if got := readFile(t, dir, "runs", id, "out.csv"); !bytes.Equal(got, want) || bytes.Count(want, []byte("\n")) != 5000*len(tt.rows) {
+				t.Errorf("%d bytes, want the %d of the command\n%.200s\n%.200s", len(got), len(want), got, want)
+			}
+		})
+	}
+}
+
+// dyingKind is a kind of job whose worker is killed by its second request, before it answers.
+type dyingKind struct {
+	job.Kind
+	kill func()
+}
+
+func (k dyingKind) Load(ctx context.Context, in *job.Loading) (cluster.Session, error) {
+	s, err := k.Kind.Load(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return &dyingSession{Session: s, kill: k.kill}, nil
+}
+
+// dyingSession answers once.
+type dyingSession struct {
+	cluster.Session
+	kill  func()
+	asked int
+}
+
+func (s *dyingSession) Query(ctx context.Context, request []byte) ([]byte, error) {
+	if s.asked++; s.asked > 1 {
+		s.kill()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Session.Query(ctx, request)
+}
+
+// TestPredictKilled kills a worker that has a part of a job: the other one answers for it, and
+// the result is the same.
+func TestPredictKilled(t *testing.T) {
+	data := t.TempDir()
+	files := forestRows(t, data, 20_000)
+	c := newTestCluster(t, 0)
+	c.lease = 3 * time.Second // after which the other one gets what it had
+	c.start(t, "worker-000", []string{data})
+	var killed atomic.Bool
+	kinds := testApp().jobKinds(run.Options{Device: "cpu", Threads: 1})
+	kinds[job.Predict] = dyingKind{kinds[job.Predict], func() {
+		killed.Store(true)
+		c.net.Crash("worker-dying")
+		c.stop[1]()
+	}}
+	c.startWith(t, "worker-dying", []string{data}, kinds)
+	dir := t.TempDir()
+	r := c.runner(t, dir, data)
+	set := []string{"job.kind=predict", "job.model=" + files["double.txt"], fmt.Sprintf("job.data=[%q, %q]", files["plain.csv"], files["turned.csv"]), "cluster.workers=2"}
+	if err := r.Do(t.Context(), "run-1", encoded(t, r, "run-1", set...)); err != nil {
+		t.Fatal(err)
+	}
+	want := predicted(t, "--model", files["double.txt"], "--data", files["plain.csv"], "--data", files["turned.csv"])
+	if got := readFile(t, dir, "runs", "run-1", "out.csv"); !bytes.Equal(got, want) || !killed.Load() {
+		t.Errorf("%d bytes, want the %d of the command; a worker was killed: %t", len(got), len(want), killed.Load())
+	}
+}
+
+// TestBadPredictJobs refuses with one line what cannot be predicted, and forests in jobs of
+// circuits.
+func TestBadPredictJobs(t *testing.T) {
+	data := t.TempDir()
+	files := forestRows(t, data, 3)
+	save := func(name, text string) string {
+		path := filepath.Join(data, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	circuit := trained(t, imageFiles(t, t.TempDir())...)
+	model, err := os.ReadFile(circuit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	circuit = save("circuit.safetensors", string(model))
+	c := newTestCluster(t, 0)
+	r := c.runner(t, t.TempDir(), data)
+	for name, tt := range map[string]struct {
+		kind, model, rows, result, want string
+	}{
+		"a circuit":     {"predict", circuit, files["plain.csv"], "prediction", "a circuit, which has no trees; ask it with pce query"},
+		"neither":       {"predict", save("model.bin", "neither of them"), files["plain.csv"], "prediction", "its first bytes are those of no known"},
+		"for loglik":    {"loglik", files["single.json"], files["pair.csv"], "prediction", "a forest (xgboost-json), which this cannot use; ask it with pce predict"},
+		"no classes":    {"predict", save("regression.json", strings.Replace(singleForest, "binary:logistic", "reg:squarederror", 1)), files["pair.csv"], "class", "it gives no classes"},
+		"text":          {"predict", files["single.json"], save("bad.csv", "1,2\n3,wet\n"), "prediction", `"wet" is not a number`},
+		"short":         {"predict", files["single.json"], save("short.csv", "1,2\n3\n"), "prediction", "short.csv:2"},
+		"other columns": {"predict", files["double.txt"], save("names.csv", "a,b,wind\n1,2,3\n"), "prediction", "wind"},
+		"no table":      {"predict", files["double.txt"], save("words.txt", "a b"), "prediction", "text has no columns of numbers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := encoded(t, r, "run-1", "job.kind="+tt.kind, "job.model="+tt.model, fmt.Sprintf("job.data=[%q]", tt.rows), "job.result="+tt.result)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // one that is not refused waits for workers
+			defer cancel()
+			err := r.Do(ctx, "run-1", text)
+			if !errors.Is(err, cluster.ErrJob) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v, exit %d; want ErrJob and one line with %q", err, exitCode(err), tt.want)
+			}
+		})
+	}
+}
