@@ -107,12 +107,25 @@ func (f *Forest) Start(sums []float64) {
 // Finish turns the sums of the trees, which it overwrites, into what was asked for:
 // predictions, margins or classes, [rows][Width(what)].
 func (f *Forest) Finish(what What, sums, out []float64) {
-	for i := range sums {
-		sums[i] = f.shift(sums[i], i%f.Outputs)
+	if f.Divisor != nil || f.BaseLast || f.Combine != Sum {
+		for i := range sums {
+			sums[i] = f.shift(sums[i], i%f.Outputs)
+		}
 	}
-	width := f.Width(what)
-	for r := range len(sums) / f.Outputs {
-		f.finish(what, sums[r*f.Outputs:(r+1)*f.Outputs], out[r*width:(r+1)*width])
+	switch what {
+	case Margin:
+		copy(out, sums)
+	case Class:
+		for r := range out {
+			out[r] = f.class(sums[r*f.Outputs : (r+1)*f.Outputs])
+		}
+	default:
+		f.Link.apply(sums, out, f.Outputs, f.Alpha)
+		if f.Output == Float32 {
+			for i, x := range out {
+				out[i] = float64(float32(x))
+			}
+		}
 	}
 }
 
@@ -171,21 +184,6 @@ func (f *Forest) linear(cells, sums []float64) {
 				}
 			}
 			sums[r*f.Outputs+o] = sum
-		}
-	}
-}
-
-// finish turns the raw scores of a row into what was asked for. sums is overwritten.
-func (f *Forest) finish(what What, sums, out []float64) {
-	switch {
-	case what == Margin:
-		copy(out, sums)
-	case what == Class:
-		out[0] = f.class(sums)
-	default:
-		f.Link.apply(sums, out, f.Alpha)
-		for i := range out {
-			out[i] = f.Output.round(out[i])
 		}
 	}
 }

@@ -51,20 +51,35 @@ func (l Link) width(outputs int) int {
 	return outputs
 }
 
-// apply writes the prediction for the scores s into out, of length width. They may
-// share memory.
-func (l Link) apply(s, out []float64, alpha float64) {
+// apply writes the predictions for rows of scores, outputs of them each, into out, width numbers
+// for each row. They may share memory where the width is at most that of the scores.
+func (l Link) apply(s, out []float64, outputs int, alpha float64) {
 	switch l {
-	case Softmax, SoftmaxZero:
-		softmax(s, out, l == SoftmaxZero)
-	case Argmax:
-		out[0] = float64(argmax(s))
+	case Softmax, SoftmaxZero, Argmax:
+		width := l.width(outputs)
+		for r := range len(s) / outputs {
+			if row := s[r*outputs : (r+1)*outputs]; l == Argmax {
+				out[r] = float64(argmax(row))
+			} else {
+				softmax(row, out[r*width:(r+1)*width], l == SoftmaxZero)
+			}
+		}
 	case SigmoidPair:
-		out[0], out[1] = sigmoid(-alpha*s[0]), sigmoid(alpha*s[0])
+		for r, x := range s {
+			out[2*r], out[2*r+1] = sigmoid(-alpha*x), sigmoid(alpha*x)
+		}
 	case Complement:
-		out[0], out[1] = 1-s[0], s[0]
+		for r, x := range s {
+			out[2*r], out[2*r+1] = 1-x, x
+		}
 	case Negation:
-		out[0], out[1] = -s[0], s[0]
+		for r, x := range s {
+			out[2*r], out[2*r+1] = -x, x
+		}
+	case Sigmoid:
+		for i, x := range s {
+			out[i] = sigmoid(alpha * x)
+		}
 	default:
 		for i, x := range s {
 			out[i] = l.one(x, alpha)

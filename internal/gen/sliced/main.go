@@ -69,11 +69,15 @@ func write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "zstubs_amd64.go"), text, 0o644)
 }
 
-// routines lists the routines. Those whose names end in 256 need AVX2.
+// routines lists the routines. Those whose names end in 256 need AVX2, in 512 AVX-512, and
+// in VBMI its byte permutations and affine transformations of bits as well.
 func routines() []routine {
-	all := []routine{keys, search, nibbles, ends, indices, add32, add64}
+	all := []routine{keys, quads, search, nibbles, ends, indices, add32, add64, quadsWide, searchWide, nibblesWide, nibblesVBMI, endsWide, indicesVBMI}
 	for h := range maxHeight {
-		all = append(all, mux(h+1), descend(h+1))
+		all = append(all, mux(h+1), descend(h+1), muxWide(h+1))
+	}
+	for h := 6; h <= maxHeight; h++ {
+		all = append(all, addVBMI(h))
 	}
 	return all
 }

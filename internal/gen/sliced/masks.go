@@ -72,29 +72,33 @@ func (a *asm) planes(codes gp, plane func(b int) Mem) {
 // ends joins nibbles: a code is at least an end if its high nibble is above the end's,
 // or at least the end's with a low nibble that is at least the end's.
 var ends = routine{
-	"ends256", "(table *rowSet, ends *uint32, n int, not, masks *rowSet, halves int)", "writes n masks, 1 or more; see endsGeneric.",
+	"ends256", endsSig, endsDoc,
 	func(a *asm) {
 		table, not, masks := a.param("table"), a.param("not"), a.param("masks")
 		a.halves(func() {
-			list, n, to := a.param("ends"), a.param("n"), a.GP64()
+			list, n, to, high := a.param("groups"), a.param("n"), a.GP64(), a.GP64()
 			a.MOVQ(masks, to)
-			minus := a.v(1)
+			minus, same, above, v := a.v(0), a.v(1), a.v(2), a.v(3)
 			a.VMOVDQU(Mem{Base: not}, minus)
-			high, low := a.GP64(), a.GP64()
-			a.Label("end")
-			a.MOVWLZX(Mem{Base: list}, high.As32())
-			a.MOVWLZX(Mem{Base: list, Disp: 2}, low.As32())
-			v := a.v(0)
-			a.VMOVDQU(Mem{Base: table, Index: high, Scale: 1}, v)
-			a.VPAND(Mem{Base: table, Index: low, Scale: 1}, v, v)
-			a.VPOR(Mem{Base: table, Index: high, Scale: 1, Disp: setBytes}, v, v)
-			a.VPANDN(v, minus, v)
-			a.VMOVDQU(v, Mem{Base: to})
+			a.Label("group")
+			a.MOVL(Mem{Base: list}, high.As32())
+			a.VPANDN(Mem{Base: table, Index: high, Scale: 1}, minus, same)
+			a.VPANDN(Mem{Base: table, Index: high, Scale: 1, Disp: setBytes}, minus, above)
+			for i := range lowSets {
+				a.VPAND(Mem{Base: table, Disp: setBytes * (highSets + i)}, same, v)
+				a.VPOR(above, v, v)
+				a.VMOVDQU(v, Mem{Base: to, Disp: setBytes * i})
+			}
 			a.ADDQ(Imm(4), list)
-			a.ADDQ(Imm(setBytes), to)
+			a.ADDQ(U32(lowSets*setBytes), to)
 			a.DECQ(n)
-			a.JNZ(LabelRef("end"))
+			a.JNZ(LabelRef("group"))
 		}, table, not, masks)
 		a.ret()
 	},
 }
+
+const (
+	endsSig = "(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)"
+	endsDoc = "writes the masks of n groups of ends, 1 or more; see endsGeneric."
+)

@@ -6,22 +6,16 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// keys maps numbers to integers in the same order. Negative numbers have all bits
-// turned, others the sign alone; adding 0 first makes one zero of two.
+// keys maps the cells of one row.
 var keys = routine{
 	"keys256", "(dst *uint32, src *float32, n int)", "writes the keys of n numbers, a positive multiple of 8; see keysGeneric.",
 	func(a *asm) {
 		dst, src, n := a.param("dst"), a.param("src"), a.param("n")
-		top, zero, x, sign, missing := a.v(0), a.v(1), a.v(2), a.v(3), a.v(4)
-		a.splat(1<<31, top)
-		a.VPXOR(zero, zero, zero)
+		x := a.v(0)
+		a.keyConstants()
 		a.Label("vector")
-		a.VADDPS(Mem{Base: src}, zero, x)
-		a.VPSRAD(Imm(31), x, sign)
-		a.VPOR(top, sign, sign)
-		a.VCMPPS(Imm(3), x, x, missing)
-		a.VPXOR(sign, x, x)
-		a.VPOR(missing, x, x)
+		a.VMOVUPS(Mem{Base: src}, x)
+		a.key(x)
 		a.VMOVDQU(x, Mem{Base: dst})
 		a.ADDQ(Imm(32), src)
 		a.ADDQ(Imm(32), dst)
@@ -31,20 +25,97 @@ var keys = routine{
 	},
 }
 
+// keyConstants sets the registers that key needs, the last four.
+func (a *asm) keyConstants() {
+	a.splat(1<<31, a.v(12))
+	a.VPXOR(a.v(13), a.v(13), a.v(13))
+}
+
+// key maps numbers to integers in the same order. Negative numbers have all bits
+// turned, others the sign alone; adding 0 first makes one zero of two.
+func (a *asm) key(x vec) {
+	top, zero, sign, missing := a.v(12), a.v(13), a.v(14), a.v(15)
+	a.VADDPS(x, zero, x)
+	a.VPSRAD(Imm(31), x, sign)
+	a.VPOR(top, sign, sign)
+	a.VCMPPS(Imm(3), x, x, missing)
+	a.VPXOR(sign, x, x)
+	a.VPOR(missing, x, x)
+}
+
+// quads makes columns of rows: four neighbouring cells of eight rows are four squares
+// of numbers, which two exchanges transpose.
+var quads = routine{
+	"quads256", quadsSig, quadsDoc,
+	func(a *asm) {
+		row, stride, n, keys, three := a.param("cells"), a.param("stride"), a.param("n"), a.param("keys"), a.GP64()
+		a.LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, three)
+		a.keyConstants()
+		next := a.GP64()
+		a.Label("rows")
+		for half := range 2 {
+			a.LEAQ(Mem{Base: row, Index: stride, Scale: 4}, next)
+			for i := range 4 {
+				a.VMOVUPS(rowAt(row, stride, three, i), a.v(i).AsX())
+				a.VINSERTF128(Imm(1), rowAt(next, stride, three, i), a.v(i), a.v(i))
+			}
+			a.LEAQ(Mem{Base: next, Index: stride, Scale: 4}, row)
+			a.square([4]vec{a.v(0), a.v(1), a.v(2), a.v(3)}, [4]vec{a.v(4), a.v(5), a.v(6), a.v(7)})
+			for i := range 4 {
+				a.key(a.v(i))
+				a.VMOVDQU(a.v(i), Mem{Base: keys, Disp: 4*quadRows*i + 32*half})
+			}
+		}
+		a.ADDQ(Imm(64), keys)
+		a.SUBQ(Imm(16), n)
+		a.JNZ(LabelRef("rows"))
+		a.ret()
+	},
+}
+
+const (
+	quadRows = 128 // rows between the columns of a quad
+	quadsSig = "(cells *float32, stride, n int, keys *uint32)"
+	quadsDoc = "writes the keys of four neighbouring cells of n rows, a positive multiple of 16, that lie stride bytes apart; see quadsGeneric."
+)
+
+// rowAt is the memory of a row, 0 to 3, from base on.
+func rowAt(base, stride, three gp, i int) Mem {
+	switch i {
+	case 0:
+		return Mem{Base: base}
+	case 3:
+		return Mem{Base: base, Index: three, Scale: 1}
+	}
+	return Mem{Base: base, Index: stride, Scale: uint8(i)}
+}
+
+// square transposes the squares of four numbers that four vectors hold side by side,
+// with four more vectors as memory.
+func (a *asm) square(v, t [4]vec) {
+	for i := range 2 {
+		a.VUNPCKLPS(v[2*i+1], v[2*i], t[2*i])
+		a.VUNPCKHPS(v[2*i+1], v[2*i], t[2*i+1])
+	}
+	for i := range 2 {
+		a.VUNPCKLPD(t[2+i], t[i], v[2*i])
+		a.VUNPCKHPD(t[2+i], t[i], v[2*i+1])
+	}
+}
+
 // search counts the cuts that are not above a key, sixteen by one comparison of
 // vectors, and with two levels sixteen more that the first count chose. The searches of
 // neighbouring rows overlap: no branch depends on the data, and chains are short.
 var search = routine{
-	"search256", "(keys *uint32, stride int, table *int32, levels int, codes *byte, n int)",
-	"writes the ranks of n keys, 1 or more, that lie stride bytes apart; see searchGeneric.",
+	"search256", searchSig, "writes the ranks of n keys, 1 or more, by the table of nodeTable; steps are 4 or 8. See searchGeneric.",
 	func(a *asm) {
-		in, stride, table, levels, out, n := a.param("keys"), a.param("stride"), a.param("table"), a.param("levels"), a.param("codes"), a.param("n")
+		in, table, steps, out, n := a.param("keys"), a.param("table"), a.param("steps"), a.param("codes"), a.param("n")
 		key, top := a.v(0), a.v(1)
 		a.splat(1<<31, top)
 		fetch := func() {
 			a.VPBROADCASTD(Mem{Base: in}, key)
 			a.VPXOR(top, key, key)
-			a.ADDQ(stride, in)
+			a.ADDQ(Imm(4), in)
 		}
 		// twice returns two times how many of sixteen numbers are below the key.
 		twice := func(m Mem) gp {
@@ -64,7 +135,7 @@ var search = routine{
 			a.JNZ(LabelRef(loop))
 			a.ret()
 		}
-		a.CMPQ(levels, Imm(2))
+		a.CMPQ(steps, Imm(8))
 		a.JEQ(LabelRef("two"))
 		a.Label("one")
 		fetch()
@@ -83,6 +154,8 @@ var search = routine{
 		next(low, "two")
 	},
 }
+
+const searchSig = "(keys, table *uint32, steps int, codes *byte, n int)"
 
 // together is how many trees a row goes down at the same time: each step waits for two
 // loads, so one tree alone would leave the processor idle.

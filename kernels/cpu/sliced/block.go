@@ -2,6 +2,7 @@ package sliced
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/pce-engine/pce/kernels/sliced"
 )
@@ -12,13 +13,13 @@ type Cell interface{ float32 | float64 }
 
 // scratch is the memory of one block, or of one row.
 type scratch struct {
-	cells  []float32 // some rows' cells of the module's columns alone
-	keys   []uint32
-	narrow []byte   // [columns][512]
-	wide   []uint16 // [columns][512]
+	keys   [(quadCells + 1) * quadRows]uint32 // a quad's, and what search may read behind them
+	rest   [quadLeast * quadCells]float32     // the cells of the last rows
+	narrow []byte                             // [columns][512]
+	wide   []uint16                           // [columns][512]
 	masks  []rowSet
-	table  [tableSets]rowSet
-	planes [planeSets]rowSet
+	table  []rowSet
+	planes []rowSet
 	index  [blockRows]byte
 	single []float32 // [outputs][512]
 	double []float64
@@ -28,16 +29,14 @@ type scratch struct {
 }
 
 func (p *Program) newScratch() *scratch {
-	s := &scratch{narrow: make([]byte, p.narrows*blockRows), wide: make([]uint16, p.wides*blockRows), masks: make([]rowSet, p.masks)}
+	sets := aligned(p.masks + tableSets + planeSets)
+	s := &scratch{
+		masks: sets[:p.masks], table: sets[p.masks:][:tableSets], planes: sets[p.masks+tableSets:],
+		narrow: make([]byte, p.narrows*blockRows), wide: make([]uint16, p.wides*blockRows),
+	}
 	for w := range s.masks[all] {
 		s.masks[all][w] = math.MaxUint64
 	}
-	n := chunk(p.m.Features) * p.m.Features
-	if !p.dense() {
-		n = chunk(len(p.columns)) * len(p.columns)
-		s.cells = make([]float32, n)
-	}
-	s.keys = make([]uint32, n)
 	if p.m.Single {
 		s.single = make([]float32, p.m.Outputs*blockRows)
 	} else {
@@ -46,7 +45,7 @@ func (p *Program) newScratch() *scratch {
 	most := 0
 	for i := range p.columns {
 		if c := &p.columns[i]; c.narrow < 0 {
-			most = max(most, len(c.ends)+2)
+			most = max(most, len(c.ends.ends)+2)
 		}
 	}
 	s.counts = make([]uint16, most)
@@ -54,12 +53,12 @@ func (p *Program) newScratch() *scratch {
 	return s
 }
 
-// dense reports whether whole rows become keys: most of their cells are asked about.
-func (p *Program) dense() bool { return 2*len(p.columns) >= p.m.Features }
-
-// chunk is how many rows of so many cells become keys at a time: their keys stay in the
-// nearest cache.
-func chunk(cells int) int { return min(max(4096/max(cells, 1), 8), 64) }
+// aligned returns n sets, none of which lies in two lines of the cache.
+func aligned(n int) []rowSet {
+	sets := make([]byte, (n+1)*setBytes)
+	skip := -uintptr(unsafe.Pointer(&sets[0])) % setBytes
+	return unsafe.Slice((*rowSet)(unsafe.Pointer(&sets[skip])), n)
+}
 
 // Sums adds the values of the leaves that rows reach, tree after tree, to start, a
 // number for each output, and writes the sums, [rows][Outputs]. In a module of float32
@@ -147,7 +146,7 @@ func fill[T Cell](p *Program, s *scratch, rows []T, n int) {
 			if e > c.missing() {
 				continue // no row is as high
 			}
-			one := &s.masks[c.mask(e)]
+			one := &s.masks[c.mask(&c.ends, e)]
 			for w := range set {
 				set[w] ^= one[w]
 			}
@@ -158,43 +157,41 @@ func fill[T Cell](p *Program, s *scratch, rows []T, n int) {
 
 // rank writes the ranks of n rows of float32 cells.
 func (p *Program) rank(s *scratch, rows []float32, n int) {
-	width, dense := p.m.Features, p.dense()
-	if !dense {
-		width = len(p.columns)
+	for at := 0; at < n; at += quadRows {
+		count := min(quadRows, n-at)
+		for i := range p.quads {
+			p.rankQuad(s, &p.quads[i], rows[at*p.m.Features:], at, count)
+		}
 	}
-	step := chunk(width)
-	for at := 0; at < n && len(p.columns) > 0; at += step {
-		count := min(step, n-at)
-		cells := rows[at*p.m.Features : (at+count)*p.m.Features]
-		if !dense {
-			for r := range count {
-				for i := range p.columns {
-					s.cells[r*width+i] = cells[r*p.m.Features+p.columns[i].feature]
-				}
-			}
-			cells = s.cells[:count*width]
+}
+
+// rankQuad writes the ranks of a quad for count rows, the first of which is row at of the
+// block.
+func (p *Program) rankQuad(s *scratch, q *quad, rows []float32, at, count int) {
+	f := p.m.Features
+	whole := 0 // rows that the loop takes as they are
+	if f >= quadCells {
+		whole = count &^ (quadLeast - 1)
+	}
+	if whole > 0 {
+		p.loops.quads(&rows[q.feature], 4*f, whole, &s.keys[0])
+	}
+	for ; whole < count; whole += quadLeast {
+		for r := range min(quadLeast, count-whole) {
+			copy(s.rest[quadCells*r:][:quadCells], rows[(whole+r)*f+q.feature:(whole+r+1)*f])
 		}
-		whole := len(cells) / p.loops.keysStep * p.loops.keysStep
-		if whole > 0 {
-			p.loops.keys(&s.keys[0], &cells[0], whole)
+		p.loops.quads(&s.rest[0], 4*quadCells, quadLeast, &s.keys[whole])
+	}
+	for i := q.first; i < q.last; i++ {
+		c := &p.columns[i]
+		keys := s.keys[(c.feature-q.feature)*quadRows:]
+		if c.narrow >= 0 {
+			p.loops.search(&keys[0], &c.fast[0], c.steps, &s.narrow[c.narrow*blockRows+at], count)
+			continue
 		}
-		for i := whole; i < len(cells); i++ {
-			s.keys[i] = key(cells[i])
-		}
-		for i := range p.columns {
-			c := &p.columns[i]
-			first := i
-			if dense {
-				first = c.feature
-			}
-			if c.narrow >= 0 {
-				p.loops.search(&s.keys[first], 4*width, &c.fast[0], c.steps/4, &s.narrow[c.narrow*blockRows+at], count)
-				continue
-			}
-			out := s.wide[c.wide*blockRows+at:][:count]
-			for r := range out {
-				out[r] = c.rank16(rank(s.keys[r*width+first], c.table, c.steps))
-			}
+		out := s.wide[c.wide*blockRows+at:][:count]
+		for r := range out {
+			out[r] = c.rank16(rank(keys[r], c.table, c.steps))
 		}
 	}
 }
@@ -240,14 +237,14 @@ func (c *column) find(x float64) uint32 {
 
 // prefixes computes the masks of a narrow column.
 func (p *Program) prefixes(s *scratch, c *column, codes []byte, half int) {
-	if len(c.ends) == 0 {
+	if len(c.ends.groups) == 0 {
 		return
 	}
 	p.loops.nibbles(&codes[0], &s.table[0], half)
-	p.loops.ends(&s.table[0], &c.packed[0], len(c.ends), &s.masks[none], &s.masks[c.first], half)
-	if len(c.present) > 0 {
-		missing := &s.masks[c.first+len(c.ends)-1] // the highest end is that of missing cells
-		p.loops.ends(&s.table[0], &c.packed[len(c.ends)], len(c.present), missing, &s.masks[c.first+len(c.ends)], half)
+	p.loops.ends(&s.table[0], &c.ends.groups[0], len(c.ends.groups), &s.masks[none], &s.masks[c.ends.first], half)
+	if b := &c.present; len(b.groups) > 0 {
+		missing := &s.masks[c.mask(&c.ends, c.missing())]
+		p.loops.ends(&s.table[0], &b.groups[0], len(b.groups), missing, &s.masks[b.first], half)
 	}
 }
 
@@ -266,10 +263,10 @@ func widen(out []uint16, codes []byte, missing byte) {
 // many ends are not above their rank, and each mask is the one before it without the
 // rows between.
 func (c *column) scatter(s *scratch, ranks []uint16) {
-	if len(c.ends) == 0 {
+	if len(c.ends.ends) == 0 {
 		return
 	}
-	counts := s.counts[:len(c.ends)+2]
+	counts := s.counts[:len(c.ends.ends)+2]
 	clear(counts)
 	place := func(rank uint16) uint16 { return c.bucket[min(int(rank), len(c.bucket)-1)] }
 	for _, r := range ranks {
@@ -285,16 +282,16 @@ func (c *column) scatter(s *scratch, ranks []uint16) {
 	}
 	set := s.masks[all]
 	at := uint16(0)
-	for i := range c.ends {
+	for i := range c.ends.ends {
 		for stop := counts[i]; at < stop; at++ {
 			row := s.order[at]
 			set[row>>6] &^= 1 << (row & 63)
 		}
-		s.masks[c.first+i] = set
+		s.masks[c.ends.first+i] = set
 	}
-	missing := &s.masks[c.first+len(c.ends)-1]
-	for i, e := range c.present {
-		from, to := &s.masks[c.mask(e)], &s.masks[c.first+len(c.ends)+i]
+	missing := &s.masks[c.ends.first+len(c.ends.ends)-1] // the highest end
+	for i, e := range c.present.ends {
+		from, to := &s.masks[c.mask(&c.ends, e)], &s.masks[c.present.first+i]
 		for w := range to {
 			to[w] = from[w] &^ missing[w]
 		}
@@ -323,7 +320,7 @@ func (p *Program) sums(s *scratch, start, out []float64, n int) {
 		for j := range t.tables {
 			x := &t.tables[j]
 			if first := x.output * blockRows; p.m.Single {
-				p.loops.add(&s.index[0], &x.single[0], &s.single[first], ceil)
+				p.loops.add[t.height](&s.index[0], &x.laid[0], &s.single[first], ceil)
 			} else {
 				p.loops.double(&s.index[0], &x.double[0], &s.double[first], ceil)
 			}

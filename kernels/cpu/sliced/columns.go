@@ -20,19 +20,25 @@ const (
 // column is a column of the module with the masks that the tops of trees need.
 type column struct {
 	feature int
-	steps   int       // ranks fit in so many bits, all ones for a missing cell: 4 or 8 where they are narrow
-	fast    []int32   // the table of the loops' search (narrow)
+	steps   int       // ranks fit in so many bits, all ones for a missing cell
+	fast    []uint32  // the table of the loops' search (narrow)
 	table   []uint32  // of the search among float32 cuts
 	merged  bool      // no test tells missing cells from those above all cuts: they have one rank
 	cuts    []float64 // for cells in float64
 	narrow  int       // index among columns whose ranks fit in a byte, -1 for others
 	wide    int       // index among columns that have ranks of 16 bits, -1 for none
 
-	ends    []uint16 // ranks of the masks {rank >= end}, ascending, missing cells included
-	present []uint16 // ranks of masks without missing cells
-	first   int      // mask of ends[0]; those of present follow
-	packed  []uint32 // ends, then present, as loops take them (narrow)
+	ends    bank     // of the masks {rank >= end}, missing cells included
+	present bank     // of masks without missing cells
 	bucket  []uint16 // how many ends are not above a rank (not narrow)
+}
+
+// bank is masks of a column, with their ends in ascending order. Those of narrow columns
+// come in groups of groupSets, one for each high nibble that an end has.
+type bank struct {
+	ends   []uint16
+	first  int      // mask of the first
+	groups []uint32 // as loops take them (narrow)
 }
 
 // missing is the rank of a missing cell in the module.
@@ -40,45 +46,45 @@ func (c *column) missing() uint16 { return uint16(len(c.cuts) + 1) }
 
 // newColumn makes the search of a column. merged says that no test tells missing cells
 // from those above all cuts.
-func newColumn(c *sliced.Column, merged bool) column {
+func newColumn(c *sliced.Column, merged bool, l *Loops) column {
 	out := column{feature: int(c.Feature), cuts: c.Cuts, narrow: -1, wide: -1, merged: merged}
 	// The largest rank is the number of cuts; all ones must be above it, or be it.
 	most := len(c.Cuts) + 1
 	if merged {
 		most--
 	}
-	switch out.steps = max(1, bits.Len(uint(most))); {
-	case out.steps <= 4:
-		out.steps = 4
-	case out.steps <= 8:
-		out.steps = 8
-	}
-	if out.steps <= 8 {
-		out.fast = narrowTable(c.Cuts, out.steps/4)
+	out.steps = max(1, bits.Len(uint(most)))
+	for _, steps := range l.steps {
+		if out.steps <= steps {
+			out.steps = steps
+			out.fast = l.table(c.Cuts, steps)
+			break
+		}
 	}
 	out.table = searchTable(c.Cuts, out.steps)
 	return out
 }
 
-// narrowTable lays at most 15 cuts, or 255 in two levels, out in nodes of 16 numbers. A
-// number is less by one than a key with the sign turned, so that the keys above it are
-// those that are not below the cut; the last of each node is below all keys.
-func narrowTable(cuts []float64, levels int) []int32 {
-	number := func(at int) int32 {
+// nodeTable lays at most 15 cuts, or 255 in 8 steps, out in nodes of 16 numbers, for a
+// search that compares a key with a node at a time. A number is less by one than a key
+// with the sign turned, so that the keys above it are those that are not below the cut;
+// the last of each node is below all keys.
+func nodeTable(cuts []float64, steps int) []uint32 {
+	number := func(at int) uint32 {
 		cut := uint32(math.MaxUint32) // only a missing cell reaches it
 		if at < len(cuts) {
 			cut = cutKey(cuts[at])
 		}
-		return int32((cut - 1) ^ 1<<31)
+		return (cut - 1) ^ 1<<31
 	}
-	var out []int32
+	var out []uint32
 	node := func(first, step int) {
 		for i := range 15 {
 			out = append(out, number(first+i*step))
 		}
-		out = append(out, math.MinInt32)
+		out = append(out, 1<<31)
 	}
-	if levels == 1 {
+	if steps == 4 {
 		node(0, 1)
 		return out
 	}
@@ -117,37 +123,55 @@ func cutKey(x float64) uint32 {
 	return key(y)
 }
 
-// packEnd returns an end as endsGeneric takes it.
-func packEnd(e int) uint32 {
-	return uint32(e>>4*setBytes) | uint32((17+e&15)*setBytes)<<16
+// code is a rank as a narrow column has it.
+func (c *column) code(rank uint16) int {
+	if rank >= c.missing() {
+		return 1<<c.steps - 1
+	}
+	return int(rank)
 }
 
-// pack completes a column whose ends are known; first is the mask of the first.
-func (c *column) pack(first int) {
-	slices.Sort(c.ends)
-	slices.Sort(c.present)
-	c.ends, c.present = slices.Compact(c.ends), slices.Compact(c.present)
-	c.first = first
+// pack completes the banks of a column, whose ends are known. Masks are numbered from
+// first on; it returns the next number.
+func (c *column) pack(first int) int {
+	for _, b := range []*bank{&c.ends, &c.present} {
+		slices.Sort(b.ends)
+		b.ends = slices.Compact(b.ends)
+		b.first = first
+		if c.narrow < 0 {
+			first += len(b.ends)
+			continue
+		}
+		for _, e := range b.ends {
+			b.groups = append(b.groups, groupOf(c.code(e)))
+		}
+		b.groups = slices.Compact(b.groups)
+		first += groupSets * len(b.groups)
+	}
+	if c.narrow >= 0 {
+		return first
+	}
+	c.bucket = make([]uint16, c.missing()+1)
+	at := uint16(0)
+	for r := range c.bucket {
+		for int(at) < len(c.ends.ends) && int(c.ends.ends[at]) <= r {
+			at++
+		}
+		c.bucket[r] = at
+	}
+	return first
+}
+
+// groupOf is the group of a code as endsGeneric takes it.
+func groupOf(code int) uint32 { return uint32(code / groupSets * setBytes) }
+
+// mask is that of an end of a bank.
+func (c *column) mask(b *bank, end uint16) int {
 	if c.narrow < 0 {
-		c.bucket = make([]uint16, c.missing()+1)
-		at := uint16(0)
-		for r := range c.bucket {
-			for int(at) < len(c.ends) && int(c.ends[at]) <= r {
-				at++
-			}
-			c.bucket[r] = at
-		}
-		return
+		return b.first + index(b.ends, end)
 	}
-	for _, list := range [][]uint16{c.ends, c.present} {
-		for _, e := range list {
-			rank := int(e)
-			if e >= c.missing() {
-				rank = 1<<c.steps - 1
-			}
-			c.packed = append(c.packed, packEnd(rank))
-		}
-	}
+	code := c.code(end)
+	return b.first + groupSets*index(b.groups, groupOf(code)) + code%groupSets
 }
 
 // test is how a mask of the module is computed.

@@ -10,7 +10,7 @@ import (
 // generic is the portable set, which defines the others.
 var generic = &Loops{
 	Name: "generic", keysStep: 1,
-	keys: keysGeneric, search: searchGeneric, nibbles: nibblesGeneric, ends: endsGeneric,
+	keys: keysGeneric, quads: quadsGeneric, steps: []int{4, 5, 6, 7, 8}, table: searchTable, search: searchGeneric, nibbles: nibblesGeneric, ends: endsGeneric,
 	mux: func() (out [maxHeight + 1]func(*rowSet, *uint32, *rowSet, int)) {
 		for h := 1; h <= maxHeight; h++ {
 			out[h] = func(masks *rowSet, offsets *uint32, planes *rowSet, _ int) {
@@ -19,7 +19,7 @@ var generic = &Loops{
 		}
 		return out
 	}(),
-	indices: indicesGeneric, add: addGeneric[float32], double: addGeneric[float64],
+	indices: indicesGeneric, values: same, add: every(addGeneric[float32]), double: addGeneric[float64],
 	descend: func() (out [maxHeight + 1]func(*uint32, *uint64, int, *uint32)) {
 		for depth := 1; depth <= maxHeight; depth++ {
 			out[depth] = func(keys *uint32, nodes *uint64, trees int, leaves *uint32) {
@@ -49,31 +49,35 @@ func keysGeneric(dst *uint32, src *float32, n int) {
 	}
 }
 
-// searchGeneric writes the number of cuts that are not above each key, 16^levels-1 for a
-// missing cell. The table is of nodes of 16 numbers, as narrowTable makes them: the
-// count of those below a key, from 1 on, is a rank in the one level that there is, or
-// chooses a node of the second level, where the counting is repeated.
-func searchGeneric(keys *uint32, stride int, table *int32, levels int, codes *byte, n int) {
-	nodes, out := unsafe.Slice((*[16]int32)(unsafe.Pointer(table)), 1+levels>>1*16), unsafe.Slice(codes, n)
-	for i := range out {
-		k := int32(*(*uint32)(unsafe.Add(unsafe.Pointer(keys), i*stride)) ^ 1<<31)
-		code := count(&nodes[0], k) - 1
-		if levels == 2 {
-			code = 16*code + count(&nodes[1+code], k) - 1
+// same is for loops that take values as they are.
+func same(values []float32) []float32 { return values }
+
+// every is one loop for all heights of trees.
+func every(add func(index *byte, values, sums *float32, n int)) (out [maxHeight + 1]func(index *byte, values, sums *float32, n int)) {
+	for h := range out {
+		out[h] = add
+	}
+	return out
+}
+
+// quadsGeneric writes the keys of quadCells neighbouring cells of n rows, which lie stride
+// bytes apart, as columns that lie quadRows apart.
+func quadsGeneric(cells *float32, stride, n int, keys *uint32) {
+	out := unsafe.Slice(keys, quadCells*quadRows)
+	for r := range n {
+		for i, x := range *(*[quadCells]float32)(unsafe.Add(unsafe.Pointer(cells), r*stride)) {
+			out[quadRows*i+r] = key(x)
 		}
-		out[i] = byte(code)
 	}
 }
 
-// count returns how many numbers of a node are below k: the last, and some of the others,
-// which ascend.
-func count(node *[16]int32, k int32) int {
-	n := 0
-	for step := 8; step > 0; step /= 2 {
-		// Bit 63 of the difference says that the number is below k.
-		n += step & int((int64(node[(n+step-1)&15])-int64(k))>>63)
+// searchGeneric writes the number of cuts that are not above each key, 2^steps-1 for a
+// missing cell.
+func searchGeneric(keys, table *uint32, steps int, codes *byte, n int) {
+	cuts, out := unsafe.Slice(table, 1<<steps), unsafe.Slice(codes, n)
+	for i, k := range unsafe.Slice(keys, n) {
+		out[i] = byte(rank(k, cuts, steps))
 	}
-	return n + 1
 }
 
 // rank returns the number of cuts that are not above a key, 2^steps-1 for a missing cell.
@@ -108,15 +112,17 @@ func nibblesGeneric(codes *byte, table *rowSet, _ int) {
 	}
 }
 
-// endsGeneric writes, for each of n ends, the set of the rows whose code is at least the
-// end and which are not in the set not. An end is two offsets into the table of sets, in
-// bytes: that of its high nibble in its low half.
-func endsGeneric(table *rowSet, ends *uint32, n int, not, masks *rowSet, _ int) {
-	in, out := unsafe.Slice(table, tableSets), unsafe.Slice(masks, n)
-	for i, e := range unsafe.Slice(ends, n) {
-		high, low := e&0xffff/setBytes, e>>16/setBytes
-		for w := range out[i] {
-			out[i][w] = (in[high+1][w] | in[high][w]&in[low][w]) &^ not[w]
+// endsGeneric writes groups of groupSets masks: the sets of the rows whose code is at
+// least a number and which are not in the set not, for all numbers of a high nibble. A
+// group is the offset, in bytes, of the nibble's set in the table.
+func endsGeneric(table *rowSet, groups *uint32, n int, not, masks *rowSet, _ int) {
+	in, out := unsafe.Slice(table, tableSets), unsafe.Slice(masks, n*groupSets)
+	for i, g := range unsafe.Slice(groups, n) {
+		high := g / setBytes
+		for low := range groupSets {
+			for w := range not {
+				out[groupSets*i+low][w] = (in[high+1][w] | in[high][w]&in[17+low][w]) &^ not[w]
+			}
 		}
 	}
 }

@@ -13,9 +13,13 @@ var ErrLoops = errors.New("cpu/sliced: no such loops")
 
 const (
 	blockRows = 512
+	quadRows  = 128 // rows that are ranked at a time
+	quadCells = 4   // neighbouring cells that become columns at a time
+	quadLeast = 16  // quads takes multiples of it
 	words     = blockRows / 64
 	maxHeight = 8                                    // levels of tests that a loop evaluates for a block
 	tableSets = 33                                   // sets of a column's nibbles
+	groupSets = 16                                   // masks that are made at a time
 	together  = 8                                    // trees that a row goes down at the same time
 	lowHeight = 5                                    // of the subtrees that make a tall top
 	planeSets = maxHeight << (maxHeight - lowHeight) // planes of all these subtrees
@@ -26,19 +30,24 @@ const (
 // rowSet is a set of the rows of a block.
 type rowSet [words]uint64
 
-// Loops is one implementation of the loops. All give the same bits.
+// Loops is one implementation of the loops. All give the same bits. They read and write
+// whole blocks where they say so, and otherwise the halves or rows that a call names.
 type Loops struct {
-	// Name is "avx2" or "generic".
+	// Name is "avx512vbmi", "avx512", "avx2" or "generic".
 	Name string
 
 	keysStep int // keys takes multiples of it
 	keys     func(dst *uint32, src *float32, n int)
-	search   func(keys *uint32, stride int, table *int32, levels int, codes *byte, n int)
+	quads    func(cells *float32, stride, n int, keys *uint32)
+	steps    []int                                    // the bits of ranks that search takes
+	table    func(cuts []float64, steps int) []uint32 // what search takes
+	search   func(keys, table *uint32, steps int, codes *byte, n int)
 	nibbles  func(codes *byte, table *rowSet, halves int)
-	ends     func(table *rowSet, ends *uint32, n int, not, masks *rowSet, halves int)
+	ends     func(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
 	mux      [maxHeight + 1]func(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 	indices  func(planes *rowSet, index *byte, halves int)
-	add      func(index *byte, values, sums *float32, n int)
+	values   func(values []float32) []float32 // lays the values of a tree's leaves out for add
+	add      [maxHeight + 1]func(index *byte, values, sums *float32, n int)
 	double   func(index *byte, values, sums *float64, n int)
 	descend  [maxHeight + 1]func(keys *uint32, nodes *uint64, trees int, leaves *uint32)
 }
@@ -46,12 +55,12 @@ type Loops struct {
 // All returns the sets that this machine can run, fastest first, the portable one last.
 func All() []*Loops { return append(native(), generic) }
 
-// ByPath returns the loops for a kernel path of the CPU device. Those of AVX2 serve the
-// paths of AVX-512 too, such as "avx512bf16".
+// ByPath returns the fastest loops for a kernel path of the CPU device. All paths of
+// AVX-512, such as "avx512bf16", have the same ones.
 func ByPath(path string) (*Loops, error) {
 	var names []string
 	for _, l := range All() {
-		if l.Name == path || strings.HasPrefix(path, "avx512") && l == All()[0] {
+		if l.Name == path || strings.HasPrefix(path, "avx512") && strings.HasPrefix(l.Name, "avx512") {
 			return l, nil
 		}
 		names = append(names, l.Name)

@@ -38,17 +38,41 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-func TestSearch(t *testing.T) {
+func TestQuads(t *testing.T) {
 	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
-		for steps := 4; steps <= 8; steps += 4 {
-			for range 20 {
+		for _, cells := range []int{4, 5, 7, 13} {
+			src := make([]float32, quadRows*cells)
+			for i := range src {
+				src[i] = math.Float32frombits(rng.Uint32())
+			}
+			for n := quadLeast; n <= quadRows; n += quadLeast {
+				var want, got [quadCells * quadRows]uint32
+				quadsGeneric(&src[cells-4], 4*cells, n, &want[0])
+				l.quads(&src[cells-4], 4*cells, n, &got[0])
+				if want != got {
+					t.Fatalf("keys of %d rows of %d cells differ", n, cells)
+				}
+			}
+		}
+	})
+}
+
+func TestSearch(t *testing.T) {
+	for _, l := range All() {
+		rng := rand.New(rand.NewPCG(3, 4))
+		for _, steps := range l.steps {
+			for round := range 20 {
 				cuts := make([]float64, rng.IntN(1<<steps))
+				if round == 0 {
+					cuts = make([]float64, 1<<steps-1)
+				}
 				for i := range cuts {
 					cuts[i] = float64(float32(i)) - 20
 				}
-				table := narrowTable(cuts, steps/4)
-				n, stride := 1+rng.IntN(70), 1+rng.IntN(3)
-				keys := make([]uint32, n*stride)
+				table := l.table(cuts, steps)
+				n := 1 + rng.IntN(130)
+				const guard = 64 // rows that a loop may write in addition
+				keys := make([]uint32, n+guard)
 				for i := range keys {
 					x := float32(rng.IntN(300) - 40)
 					if rng.IntN(8) == 0 {
@@ -56,29 +80,28 @@ func TestSearch(t *testing.T) {
 					}
 					keys[i] = key(x)
 				}
-				want, got := make([]byte, n), make([]byte, n+1)
-				searchGeneric(&keys[0], 4*stride, &table[0], steps/4, &want[0], n)
-				l.search(&keys[0], 4*stride, &table[0], steps/4, &got[0], n)
-				if !slices.Equal(got[:n], want) || got[n] != 0 {
-					t.Fatalf("%d steps: %v, want %v", steps, got, want)
+				got := make([]byte, n+guard)
+				l.search(&keys[0], &table[0], steps, &got[0], n)
+				if got[(n+guard-1)/guard*guard] != 0 {
+					t.Fatalf("%s: %d keys: more than whole multiples of %d are written", l.Name, n, guard)
 				}
-				for i, c := range want {
+				for i, c := range got[:n] {
 					count := 0
 					for _, cut := range cuts {
-						if key(float32(cut)) <= keys[i*stride] {
+						if key(float32(cut)) <= keys[i] {
 							count++
 						}
 					}
-					if keys[i*stride] == math.MaxUint32 {
+					if keys[i] == math.MaxUint32 {
 						count = 1<<steps - 1
 					}
 					if int(c) != count {
-						t.Fatalf("%d steps, %d cuts: key %#x has rank %d, want %d", steps, len(cuts), keys[i*stride], c, count)
+						t.Fatalf("%s, %d steps, %d cuts: key %#x has rank %d, want %d", l.Name, steps, len(cuts), keys[i], c, count)
 					}
 				}
 			}
 		}
-	})
+	}
 }
 
 // random fills sets.
@@ -96,9 +119,9 @@ func TestMasks(t *testing.T) {
 		for i := range codes {
 			codes[i] = byte(rng.Uint32())
 		}
-		var ends []uint32
-		for e := range 256 {
-			ends = append(ends, packEnd(e))
+		var groups []uint32
+		for e := 0; e < 256; e += groupSets {
+			groups = append(groups, groupOf(e))
 		}
 		not := make([]rowSet, 1)
 		random(rng, not)
@@ -106,7 +129,7 @@ func TestMasks(t *testing.T) {
 		var masks [2][257]rowSet
 		for i, l := range []*Loops{generic, l} {
 			l.nibbles(&codes[0], &tables[i][0], 2)
-			l.ends(&tables[i][0], &ends[0], len(ends), &not[0], &masks[i][0], 2)
+			l.ends(&tables[i][0], &groups[0], len(groups), &not[0], &masks[i][0], 2)
 		}
 		if tables[0] != tables[1] {
 			t.Fatal("sets of nibbles differ")
@@ -195,20 +218,37 @@ func TestTrees(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
-		var index [blockRows]byte
-		var values, sums, got [blockRows]float32
-		var wideValues, wideSums, wideGot [blockRows]float64
-		for i := range index {
-			index[i], values[i], sums[i] = byte(rng.Uint32()), float32(rng.NormFloat64()), float32(rng.NormFloat64())
-			wideValues[i], wideSums[i] = rng.NormFloat64(), rng.NormFloat64()
+		for height := 1; height <= maxHeight; height++ {
+			var index [blockRows]byte
+			values := make([]float32, 1<<height)
+			var sums [blockRows]float32
+			for i := range values {
+				values[i] = float32(rng.NormFloat64())
+			}
+			for i := range index {
+				index[i], sums[i] = byte(rng.IntN(1<<height)), float32(rng.NormFloat64())
+			}
+			laid := l.values(values)
+			got := sums
+			for _, n := range []int{8, 64, 256, 512} {
+				addGeneric(&index[0], &values[0], &sums[0], n)
+				l.add[height](&index[0], &laid[0], &got[0], n)
+				if !slices.Equal(got[:n], sums[:n]) {
+					t.Fatalf("height %d: %d sums differ", height, n)
+				}
+				got = sums
+			}
 		}
-		got, wideGot = sums, wideSums
+		var index [blockRows]byte
+		var values, sums [blockRows]float64
+		for i := range index {
+			index[i], values[i], sums[i] = byte(rng.Uint32()), rng.NormFloat64(), rng.NormFloat64()
+		}
+		got := sums
 		for _, n := range []int{8, 256, 512} {
 			addGeneric(&index[0], &values[0], &sums[0], n)
-			addGeneric(&index[0], &wideValues[0], &wideSums[0], n)
-			l.add(&index[0], &values[0], &got[0], n)
-			l.double(&index[0], &wideValues[0], &wideGot[0], n)
-			if got != sums || wideGot != wideSums {
+			l.double(&index[0], &values[0], &got[0], n)
+			if got != sums {
 				t.Fatalf("%d sums differ", n)
 			}
 		}

@@ -13,6 +13,7 @@ type Program struct {
 	m       *sliced.Module
 	loops   *Loops
 	columns []column
+	quads   []quad
 	tests   []test
 	mixed   []int32 // tests whose masks are made of others'
 	masks   int     // their number, none and all included
@@ -48,7 +49,7 @@ func New(m *sliced.Module, l *Loops) (*Program, error) {
 		apart[column] = apart[column] || t.missingApart(missing)
 	}
 	for i := range m.Columns {
-		p.columns = append(p.columns, newColumn(&m.Columns[i], !apart[i]))
+		p.columns = append(p.columns, newColumn(&m.Columns[i], !apart[i], l))
 	}
 	depths := make([]int, len(m.Trees))
 	for i := range m.Trees {
@@ -57,6 +58,7 @@ func New(m *sliced.Module, l *Loops) (*Program, error) {
 	if err := p.number(); err != nil {
 		return nil, err
 	}
+	p.gather()
 	p.row.plan(p, depths)
 	b := &builder{Program: p}
 	for i := range m.Trees {
@@ -74,13 +76,13 @@ func (p *Program) Loops() *Loops { return p.loops }
 func (p *Program) Bytes() int64 {
 	n := 24*len(p.nodes) + 8*len(p.slots) + 8*len(p.row.nodes)
 	for i := range p.columns {
-		n += 4*len(p.columns[i].fast) + 4*len(p.columns[i].table) + 4*len(p.columns[i].packed) + 2*len(p.columns[i].bucket)
+		n += 4*len(p.columns[i].fast) + 4*len(p.columns[i].table) + 2*len(p.columns[i].bucket)
 	}
 	for i := range p.trees {
 		t := &p.trees[i]
 		n += 4*len(t.offsets) + 4*len(t.exits) + len(t.on)
 		for _, x := range t.tables {
-			n += 4*len(x.single) + 8*len(x.double)
+			n += 4*len(x.single) + 4*len(x.laid) + 8*len(x.double)
 		}
 	}
 	return int64(n)
@@ -115,11 +117,29 @@ func (p *Program) need(t *sliced.Tree) int {
 	return deepest
 }
 
+// quad is neighbouring cells that become columns together.
+type quad struct {
+	feature     int // of the first cell
+	first, last int // columns [first,last) are among them
+}
+
+// gather divides the columns, which are in the order of their features, among quads.
+func (p *Program) gather() {
+	for i := range p.columns {
+		feature := p.columns[i].feature
+		if k := len(p.quads) - 1; k >= 0 && feature < p.quads[k].feature+quadCells {
+			p.quads[k].last++
+			continue
+		}
+		p.quads = append(p.quads, quad{max(0, min(feature, p.m.Features-quadCells)), i, i + 1})
+	}
+}
+
 // number gives columns their places and masks their numbers.
 func (p *Program) number() error {
 	for i := range p.columns {
 		c := &p.columns[i]
-		if c.steps <= 8 {
+		if c.fast != nil {
 			c.narrow = p.narrows
 			p.narrows++
 		}
@@ -136,22 +156,20 @@ func (p *Program) number() error {
 		}
 		switch t.kind {
 		case single:
-			c.ends = append(c.ends, t.end)
+			c.ends.ends = append(c.ends.ends, t.end)
 		case present:
-			c.present = append(c.present, t.end)
-			c.ends = append(c.ends, t.end, c.missing())
+			c.present.ends = append(c.present.ends, t.end)
+			c.ends.ends = append(c.ends.ends, t.end, c.missing())
 		case mixed:
 			for _, e := range t.ends {
 				if e <= c.missing() {
-					c.ends = append(c.ends, e)
+					c.ends.ends = append(c.ends.ends, e)
 				}
 			}
 		}
 	}
 	for i := range p.columns {
-		c := &p.columns[i]
-		c.pack(p.masks)
-		p.masks += len(c.ends) + len(c.present)
+		p.masks = p.columns[i].pack(p.masks)
 	}
 	for i := range p.tests {
 		t := &p.tests[i]
@@ -164,9 +182,9 @@ func (p *Program) number() error {
 		case always:
 			t.set = none
 		case single:
-			t.set = int32(c.mask(t.end))
+			t.set = int32(c.mask(&c.ends, t.end))
 		case present:
-			t.set = int32(c.first + len(c.ends) + index(c.present, t.end))
+			t.set = int32(c.mask(&c.present, t.end))
 		case mixed:
 			t.set = int32(p.masks)
 			p.masks++
@@ -180,11 +198,8 @@ func (p *Program) number() error {
 	return nil
 }
 
-// mask is that of an end.
-func (c *column) mask(end uint16) int { return c.first + index(c.ends, end) }
-
 // index returns where a sorted list has x, which it does.
-func index(list []uint16, x uint16) int {
+func index[T uint16 | uint32](list []T, x T) int {
 	lo, hi := 0, len(list)
 	for lo < hi {
 		mid := (lo + hi) / 2

@@ -22,6 +22,7 @@ type tree struct {
 type table struct {
 	output int
 	single []float32
+	laid   []float32 // single as the loops take it
 	double []float64
 }
 
@@ -173,6 +174,7 @@ func (b *builder) tabulate() {
 		for j, v := range x.double {
 			x.single[j] = float32(v)
 		}
+		x.laid = b.loops.values(x.single)
 		x.double = nil
 	}
 }

@@ -4,7 +4,7 @@
 
 #include "textflag.h"
 
-// func ends256(table *byte, ends *uint32, n int, not *byte, masks *byte, halves int)
+// func ends256(table *byte, groups *uint32, n int, not *byte, masks *byte, halves int)
 // Requires: AVX, AVX2
 TEXT ·ends256(SB), NOSPLIT, $0-48
 	MOVQ table+0(FP), AX
@@ -13,23 +13,67 @@ TEXT ·ends256(SB), NOSPLIT, $0-48
 	MOVQ halves+40(FP), BX
 
 half:
-	MOVQ    ends+8(FP), SI
+	MOVQ    groups+8(FP), SI
 	MOVQ    n+16(FP), DI
 	MOVQ    DX, R8
-	VMOVDQU (CX), Y1
+	VMOVDQU (CX), Y0
 
-end:
-	MOVWLZX (SI), R9
-	MOVWLZX 2(SI), R10
-	VMOVDQU (AX)(R9*1), Y0
-	VPAND   (AX)(R10*1), Y0, Y0
-	VPOR    64(AX)(R9*1), Y0, Y0
-	VPANDN  Y0, Y1, Y0
-	VMOVDQU Y0, (R8)
+group:
+	MOVL    (SI), R9
+	VPANDN  (AX)(R9*1), Y0, Y1
+	VPANDN  64(AX)(R9*1), Y0, Y2
+	VPAND   1088(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, (R8)
+	VPAND   1152(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 64(R8)
+	VPAND   1216(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 128(R8)
+	VPAND   1280(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 192(R8)
+	VPAND   1344(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 256(R8)
+	VPAND   1408(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 320(R8)
+	VPAND   1472(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 384(R8)
+	VPAND   1536(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 448(R8)
+	VPAND   1600(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 512(R8)
+	VPAND   1664(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 576(R8)
+	VPAND   1728(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 640(R8)
+	VPAND   1792(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 704(R8)
+	VPAND   1856(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 768(R8)
+	VPAND   1920(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 832(R8)
+	VPAND   1984(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 896(R8)
+	VPAND   2048(AX), Y1, Y3
+	VPOR    Y2, Y3, Y3
+	VMOVDQU Y3, 960(R8)
 	ADDQ    $0x04, SI
-	ADDQ    $0x40, R8
+	ADDQ    $0x00000400, R8
 	DECQ    DI
-	JNZ     end
+	JNZ     group
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
 	ADDQ    $0x20, DX

@@ -10,17 +10,18 @@ TEXT ·keys256(SB), NOSPLIT, $0-24
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
-	VPBROADCASTD c80000000<>+0(SB), Y0
-	VPXOR        Y1, Y1, Y1
+	VPBROADCASTD c80000000<>+0(SB), Y12
+	VPXOR        Y13, Y13, Y13
 
 vector:
-	VADDPS  (CX), Y1, Y2
-	VPSRAD  $0x1f, Y2, Y3
-	VPOR    Y0, Y3, Y3
-	VCMPPS  $0x03, Y2, Y2, Y4
-	VPXOR   Y3, Y2, Y2
-	VPOR    Y4, Y2, Y2
-	VMOVDQU Y2, (AX)
+	VMOVUPS (CX), Y0
+	VADDPS  Y0, Y13, Y0
+	VPSRAD  $0x1f, Y0, Y14
+	VPOR    Y12, Y14, Y14
+	VCMPPS  $0x03, Y0, Y0, Y15
+	VPXOR   Y14, Y0, Y0
+	VPOR    Y15, Y0, Y0
+	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, CX
 	ADDQ    $0x20, AX
 	SUBQ    $0x08, DX

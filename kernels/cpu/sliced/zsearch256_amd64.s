@@ -4,33 +4,32 @@
 
 #include "textflag.h"
 
-// func search256(keys *uint32, stride int, table *int32, levels int, codes *byte, n int)
+// func search256(keys *uint32, table *uint32, steps int, codes *byte, n int)
 // Requires: AVX, AVX2, POPCNT
-TEXT ·search256(SB), NOSPLIT, $0-48
+TEXT ·search256(SB), NOSPLIT, $0-40
 	MOVQ         keys+0(FP), AX
-	MOVQ         stride+8(FP), CX
-	MOVQ         table+16(FP), DX
-	MOVQ         levels+24(FP), BX
-	MOVQ         codes+32(FP), SI
-	MOVQ         n+40(FP), DI
+	MOVQ         table+8(FP), CX
+	MOVQ         steps+16(FP), DX
+	MOVQ         codes+24(FP), BX
+	MOVQ         n+32(FP), SI
 	VPBROADCASTD c80000000<>+0(SB), Y1
-	CMPQ         BX, $0x02
+	CMPQ         DX, $0x08
 	JEQ          two
 
 one:
 	VPBROADCASTD (AX), Y0
 	VPXOR        Y1, Y0, Y0
-	ADDQ         CX, AX
-	VPCMPGTD     (DX), Y0, Y2
-	VPCMPGTD     32(DX), Y0, Y3
+	ADDQ         $0x04, AX
+	VPCMPGTD     (CX), Y0, Y2
+	VPCMPGTD     32(CX), Y0, Y3
 	VPACKSSDW    Y3, Y2, Y2
-	VPMOVMSKB    Y2, BX
-	POPCNTL      BX, BX
-	SHRL         $0x01, BX
-	DECL         BX
-	MOVB         BL, (SI)
-	INCQ         SI
-	DECQ         DI
+	VPMOVMSKB    Y2, DX
+	POPCNTL      DX, DX
+	SHRL         $0x01, DX
+	DECL         DX
+	MOVB         DL, (BX)
+	INCQ         BX
+	DECQ         SI
 	JNZ          one
 	VZEROUPPER
 	RET
@@ -38,24 +37,24 @@ one:
 two:
 	VPBROADCASTD (AX), Y0
 	VPXOR        Y1, Y0, Y0
-	ADDQ         CX, AX
-	VPCMPGTD     (DX), Y0, Y2
-	VPCMPGTD     32(DX), Y0, Y3
+	ADDQ         $0x04, AX
+	VPCMPGTD     (CX), Y0, Y2
+	VPCMPGTD     32(CX), Y0, Y3
 	VPACKSSDW    Y3, Y2, Y2
-	VPMOVMSKB    Y2, BX
-	POPCNTL      BX, BX
-	SHLQ         $0x05, BX
-	VPCMPGTD     (DX)(BX*1), Y0, Y2
-	VPCMPGTD     32(DX)(BX*1), Y0, Y3
+	VPMOVMSKB    Y2, DX
+	POPCNTL      DX, DX
+	SHLQ         $0x05, DX
+	VPCMPGTD     (CX)(DX*1), Y0, Y2
+	VPCMPGTD     32(CX)(DX*1), Y0, Y3
 	VPACKSSDW    Y3, Y2, Y2
-	VPMOVMSKB    Y2, R8
-	POPCNTL      R8, R8
-	SHRL         $0x01, R8
-	SHRL         $0x02, BX
-	LEAL         -17(R8)(BX*1), R8
-	MOVB         R8, (SI)
-	INCQ         SI
-	DECQ         DI
+	VPMOVMSKB    Y2, DI
+	POPCNTL      DI, DI
+	SHRL         $0x01, DI
+	SHRL         $0x02, DX
+	LEAL         -17(DI)(DX*1), DI
+	MOVB         DI, (BX)
+	INCQ         BX
+	DECQ         SI
 	JNZ          two
 	VZEROUPPER
 	RET

@@ -9,20 +9,25 @@ package sliced
 //go:noescape
 func keys256(dst *uint32, src *float32, n int)
 
-// search256 writes the ranks of n keys, 1 or more, that lie stride bytes apart; see searchGeneric.
+// quads256 writes the keys of four neighbouring cells of n rows, a positive multiple of 16, that lie stride bytes apart; see quadsGeneric.
 //
 //go:noescape
-func search256(keys *uint32, stride int, table *int32, levels int, codes *byte, n int)
+func quads256(cells *float32, stride, n int, keys *uint32)
+
+// search256 writes the ranks of n keys, 1 or more, by the table of nodeTable; steps are 4 or 8. See searchGeneric.
+//
+//go:noescape
+func search256(keys, table *uint32, steps int, codes *byte, n int)
 
 // nibbles256 writes the sets of rows by nibbles; see nibblesGeneric.
 //
 //go:noescape
 func nibbles256(codes *byte, table *rowSet, halves int)
 
-// ends256 writes n masks, 1 or more; see endsGeneric.
+// ends256 writes the masks of n groups of ends, 1 or more; see endsGeneric.
 //
 //go:noescape
-func ends256(table *rowSet, ends *uint32, n int, not, masks *rowSet, halves int)
+func ends256(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
 
 // indices256 writes the byte of each row; see indicesGeneric.
 //
@@ -39,6 +44,36 @@ func add256(index *byte, values, sums *float32, n int)
 //go:noescape
 func addDouble256(index *byte, values, sums *float64, n int)
 
+// quads512 writes the keys of four neighbouring cells of n rows, a positive multiple of 16, that lie stride bytes apart; see quadsGeneric.
+//
+//go:noescape
+func quads512(cells *float32, stride, n int, keys *uint32)
+
+// search512 writes the ranks of n keys, 1 or more, by the table of searchTable; steps are 4 to 8. It reads and writes whole multiples of 64 rows. See searchGeneric.
+//
+//go:noescape
+func search512(keys, table *uint32, steps int, codes *byte, n int)
+
+// nibbles512 writes the sets of rows by nibbles, of a whole block; see nibblesGeneric.
+//
+//go:noescape
+func nibbles512(codes *byte, table *rowSet, halves int)
+
+// nibblesVBMI writes the sets of rows by nibbles, of a whole block; see nibblesGeneric.
+//
+//go:noescape
+func nibblesVBMI(codes *byte, table *rowSet, halves int)
+
+// ends512 writes the masks of n groups of ends, 1 or more; see endsGeneric.
+//
+//go:noescape
+func ends512(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
+
+// indicesVBMI writes the byte of each row, of a whole block; see indicesGeneric.
+//
+//go:noescape
+func indicesVBMI(planes *rowSet, index *byte, halves int)
+
 // mux1_256 writes the planes of the leaves that rows reach in a complete tree of height 1; see muxGeneric.
 //
 //go:noescape
@@ -48,6 +83,11 @@ func mux1_256(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 //
 //go:noescape
 func descend1(keys *uint32, nodes *uint64, trees int, leaves *uint32)
+
+// mux1_512 writes the planes of the leaves that rows reach in a complete tree of height 1; see muxGeneric.
+//
+//go:noescape
+func mux1_512(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 
 // mux2_256 writes the planes of the leaves that rows reach in a complete tree of height 2; see muxGeneric.
 //
@@ -59,6 +99,11 @@ func mux2_256(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 //go:noescape
 func descend2(keys *uint32, nodes *uint64, trees int, leaves *uint32)
 
+// mux2_512 writes the planes of the leaves that rows reach in a complete tree of height 2; see muxGeneric.
+//
+//go:noescape
+func mux2_512(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
+
 // mux3_256 writes the planes of the leaves that rows reach in a complete tree of height 3; see muxGeneric.
 //
 //go:noescape
@@ -68,6 +113,11 @@ func mux3_256(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 //
 //go:noescape
 func descend3(keys *uint32, nodes *uint64, trees int, leaves *uint32)
+
+// mux3_512 writes the planes of the leaves that rows reach in a complete tree of height 3; see muxGeneric.
+//
+//go:noescape
+func mux3_512(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 
 // mux4_256 writes the planes of the leaves that rows reach in a complete tree of height 4; see muxGeneric.
 //
@@ -79,6 +129,11 @@ func mux4_256(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 //go:noescape
 func descend4(keys *uint32, nodes *uint64, trees int, leaves *uint32)
 
+// mux4_512 writes the planes of the leaves that rows reach in a complete tree of height 4; see muxGeneric.
+//
+//go:noescape
+func mux4_512(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
+
 // mux5_256 writes the planes of the leaves that rows reach in a complete tree of height 5; see muxGeneric.
 //
 //go:noescape
@@ -88,6 +143,11 @@ func mux5_256(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 //
 //go:noescape
 func descend5(keys *uint32, nodes *uint64, trees int, leaves *uint32)
+
+// mux5_512 writes the planes of the leaves that rows reach in a complete tree of height 5; see muxGeneric.
+//
+//go:noescape
+func mux5_512(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 
 // mux6_256 writes the planes of the leaves that rows reach in a complete tree of height 6; see muxGeneric.
 //
@@ -99,6 +159,11 @@ func mux6_256(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 //go:noescape
 func descend6(keys *uint32, nodes *uint64, trees int, leaves *uint32)
 
+// mux6_512 writes the planes of the leaves that rows reach in a complete tree of height 6; see muxGeneric.
+//
+//go:noescape
+func mux6_512(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
+
 // mux7_256 writes the planes of the leaves that rows reach in a complete tree of height 7; see muxGeneric.
 //
 //go:noescape
@@ -109,6 +174,11 @@ func mux7_256(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 //go:noescape
 func descend7(keys *uint32, nodes *uint64, trees int, leaves *uint32)
 
+// mux7_512 writes the planes of the leaves that rows reach in a complete tree of height 7; see muxGeneric.
+//
+//go:noescape
+func mux7_512(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
+
 // mux8_256 writes the planes of the leaves that rows reach in a complete tree of height 8; see muxGeneric.
 //
 //go:noescape
@@ -118,3 +188,23 @@ func mux8_256(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 //
 //go:noescape
 func descend8(keys *uint32, nodes *uint64, trees int, leaves *uint32)
+
+// mux8_512 writes the planes of the leaves that rows reach in a complete tree of height 8; see muxGeneric.
+//
+//go:noescape
+func mux8_512(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
+
+// add6VBMI adds values of 64 leaves, laid out by bytePlanes, to n sums, 1 or more; it reads and writes whole multiples of 64 rows. See addGeneric.
+//
+//go:noescape
+func add6VBMI(index *byte, values, sums *float32, n int)
+
+// add7VBMI adds values of 128 leaves, laid out by bytePlanes, to n sums, 1 or more; it reads and writes whole multiples of 64 rows. See addGeneric.
+//
+//go:noescape
+func add7VBMI(index *byte, values, sums *float32, n int)
+
+// add8VBMI adds values of 256 leaves, laid out by bytePlanes, to n sums, 1 or more; it reads and writes whole multiples of 64 rows. See addGeneric.
+//
+//go:noescape
+func add8VBMI(index *byte, values, sums *float32, n int)
