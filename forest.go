@@ -27,7 +27,7 @@ type scorer struct {
 	closed  bool
 }
 
-// scoreMemory is what a thread needs for scoreRows rows.
+// scoreMemory is what a thread needs for the rows that it has at a time.
 type scoreMemory struct {
 	cells      []float32
 	sums, wide []float64
@@ -125,12 +125,16 @@ func (m *Model) Evaluate(ctx context.Context, what forest.What, rows, out []floa
 	return score(ctx, m, what, rows, out)
 }
 
-// scoreRows is how many rows are handed to a thread at a time.
-const scoreRows = 512
+// Rows are handed to a thread scoreRows at a time, or of many rows up to scoreMost: the
+// sliced program then fetches a block's cells while it works on the one before.
+const (
+	scoreRows = 512
+	scoreMost = 16 * scoreRows
+)
 
 // score evaluates the forest of m for all rows and writes out, len(rows)/features rows times
-// Width(what). Blocks of scoreRows rows are handed to the threads in turn: one block takes
-// one thread, and the results do not depend on their number. When ctx ends it returns ctx's error, and out is
+// Width(what). Blocks of rows are handed to the threads in turn: scoreRows rows take one
+// thread, and the results do not depend on their number. When ctx ends it returns ctx's error, and out is
 // written in part. Sizes that do not fit, and results that the forest does not have, are
 // errors. One block allocates nothing.
 func score[T, U float32 | float64](ctx context.Context, m *Model, what forest.What, rows []T, out []U) error {
@@ -146,14 +150,13 @@ func score[T, U float32 | float64](ctx context.Context, m *Model, what forest.Wh
 	f := s.forest
 	width := f.Width(what)
 	n := len(rows) / f.Features
-	blocks := (n + scoreRows - 1) / scoreRows
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if n*f.Features != len(rows) || n*width != len(out) || f.Has(what) != nil {
 		return forest.Evaluate(f, what, rows, make([]float64, len(out))) // which says what is wrong
 	}
-	if blocks <= 1 {
+	if n <= scoreRows {
 		return evaluate(s, what, rows, out)
 	}
 	return inBlocks(ctx, s, what, rows, out)
@@ -165,21 +168,22 @@ func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what fores
 	f := s.forest
 	width := f.Width(what)
 	n := len(rows) / f.Features
+	threads := min(s.threads, (n+scoreRows-1)/scoreRows)
+	block := min(max(n/(4*threads)/scoreRows, 1)*scoreRows, scoreMost) // a few for each thread
 	var next atomic.Int64
 	work := func() error {
 		for ctx.Err() == nil {
-			at := int(next.Add(1)-1) * scoreRows
+			at := int(next.Add(1)-1) * block
 			if at >= n {
 				return nil
 			}
-			end := min(n, at+scoreRows)
+			end := min(n, at+block)
 			if err := evaluate(s, what, rows[at*f.Features:end*f.Features], out[at*width:end*width]); err != nil {
 				return err
 			}
 		}
 		return ctx.Err()
 	}
-	threads := min(s.threads, (n+scoreRows-1)/scoreRows)
 	errs := make([]error, threads)
 	var done sync.WaitGroup
 	for i := 1; i < threads; i++ {
@@ -195,7 +199,7 @@ func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what fores
 	return nil
 }
 
-// evaluate evaluates at most scoreRows rows: by the sliced program where it is faster,
+// evaluate evaluates at most scoreMost rows: by the sliced program where it is faster,
 // or plainly. The results are the same to the bit.
 func evaluate[T, U float32 | float64](s *scorer, what forest.What, rows []T, out []U) error {
 	f := s.forest

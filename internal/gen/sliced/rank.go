@@ -6,6 +6,20 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
+// fetch asks for the second cache: the first has masks and leaves by then.
+var fetch = routine{
+	"fetch", "(bytes *byte, n int)", "asks for n bytes, 1 or more, that will be read.",
+	func(a *asm) {
+		at, n := a.param("bytes"), a.param("n")
+		a.Label("line")
+		a.PREFETCHT1(Mem{Base: at})
+		a.ADDQ(Imm(64), at)
+		a.SUBQ(Imm(64), n)
+		a.JG(LabelRef("line"))
+		a.RET()
+	},
+}
+
 // keys maps the cells of one row.
 var keys = routine{
 	"keys256", "(dst *uint32, src *float32, n int)", "writes the keys of n numbers, a positive multiple of 8; see keysGeneric.",

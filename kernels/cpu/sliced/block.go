@@ -81,7 +81,7 @@ func Sums[T Cell](p *Program, rows []T, start, out []float64) {
 	for at := 0; at < n; at += blockRows {
 		end := min(n, at+blockRows)
 		fill(p, s, rows[at*f:end*f], end-at)
-		p.sums(s, start, out[at*p.m.Outputs:end*p.m.Outputs], end-at)
+		p.sums(s, start, out[at*p.m.Outputs:end*p.m.Outputs], end-at, bytesOf(rows[end*f:min(n, end+blockRows)*f]))
 	}
 }
 
@@ -110,6 +110,11 @@ func Leaves[T Cell](p *Program, rows []T, out []float64) {
 			}
 		}
 	}
+}
+
+// bytesOf returns the memory of cells.
+func bytesOf[T Cell](cells []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(cells))), len(cells)*int(unsafe.Sizeof(*new(T))))
 }
 
 // halves is how many halves of a block n rows take.
@@ -303,8 +308,9 @@ func (p *Program) top(s *scratch, t *tree, half int) {
 	p.loops.mux[t.height](&s.masks[0], &t.offsets[0], &s.planes[0], half)
 }
 
-// sums adds up all trees for the n rows whose masks are filled.
-func (p *Program) sums(s *scratch, start, out []float64, n int) {
+// sums adds up all trees for the n rows whose masks are filled. Meanwhile it fetches the
+// next block's cells, a part with each tree.
+func (p *Program) sums(s *scratch, start, out []float64, n int, next []byte) {
 	for i := range s.single {
 		s.single[i] = float32(start[i/blockRows])
 	}
@@ -313,8 +319,14 @@ func (p *Program) sums(s *scratch, start, out []float64, n int) {
 	}
 	half := halves(n)
 	ceil := (n + 7) &^ 7
+	part := (len(next)/max(len(p.trees), 1) + setBytes) &^ (setBytes - 1)
 	for i := range p.trees {
 		t := &p.trees[i]
+		if len(next) > 0 {
+			k := min(part, len(next))
+			p.loops.fetch(&next[0], k)
+			next = next[k:]
+		}
 		p.top(s, t, half)
 		p.loops.indices(&s.planes[0], &s.index[0], half)
 		for j := range t.tables {

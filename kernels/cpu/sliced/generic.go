@@ -10,7 +10,7 @@ import (
 // generic is the portable set, which defines the others.
 var generic = &Loops{
 	Name: "generic", keysStep: 1,
-	keys: keysGeneric, quads: quadsGeneric, steps: []int{4, 5, 6, 7, 8}, table: searchTable, search: searchGeneric, nibbles: nibblesGeneric, ends: endsGeneric,
+	keys: keysGeneric, quads: quadsGeneric, steps: []int{4, 5, 6, 7, 8}, table: searchTable, search: searchGeneric, fetch: func(*byte, int) {}, nibbles: nibblesGeneric, ends: endsGeneric,
 	mux: func() (out [maxHeight + 1]func(*rowSet, *uint32, *rowSet, int)) {
 		for h := 1; h <= maxHeight; h++ {
 			out[h] = func(masks *rowSet, offsets *uint32, planes *rowSet, _ int) {

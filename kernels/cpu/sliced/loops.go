@@ -42,6 +42,7 @@ type Loops struct {
 	steps    []int                                    // the bits of ranks that search takes
 	table    func(cuts []float64, steps int) []uint32 // what search takes
 	search   func(keys, table *uint32, steps int, codes *byte, n int)
+	fetch    func(bytes *byte, n int) // asks for n bytes, 1 or more, that will be read
 	nibbles  func(codes *byte, table *rowSet, halves int)
 	ends     func(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
 	mux      [maxHeight + 1]func(masks *rowSet, offsets *uint32, planes *rowSet, halves int)

@@ -4,6 +4,11 @@
 
 package sliced
 
+// fetch asks for n bytes, 1 or more, that will be read.
+//
+//go:noescape
+func fetch(bytes *byte, n int)
+
 // keys256 writes the keys of n numbers, a positive multiple of 8; see keysGeneric.
 //
 //go:noescape
