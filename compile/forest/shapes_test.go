@@ -40,6 +40,54 @@ func chain(rng *rand.Rand, f *forest.Forest, depth int) forest.Tree {
 	return t
 }
 
+// bush appends a tree of numeric tests to a forest, complete below the depth of a chain that
+// leads to it.
+func bush(rng *rand.Rand, f *forest.Forest, chain, depth int) forest.Tree {
+	t := forest.Tree{Weight: 1}
+	var put func(chain, depth int) int32
+	put = func(chain, depth int) int32 {
+		at := int32(len(t.Nodes))
+		t.Nodes = append(t.Nodes, forest.Node{ID: at, First: int32(len(t.Values)), Last: int32(len(t.Values) + 1)})
+		if chain+depth == 0 {
+			t.Values = append(t.Values, forest.Value{Output: int32(rng.IntN(f.Outputs)), Value: float64(float32(rng.NormFloat64()))})
+			return at
+		}
+		n := forest.Node{ID: at, Test: forest.Less, Feature: int32(rng.IntN(f.Features)), MissingYes: rng.IntN(2) == 0, Threshold: float64(rng.IntN(40)) - 20}
+		if chain > 0 {
+			n.Yes, n.No = put(0, 0), put(chain-1, depth)
+		} else {
+			n.Yes, n.No = put(0, depth-1), put(0, depth-1)
+		}
+		t.Nodes[at] = n
+		return at
+	}
+	put(chain, depth)
+	return t
+}
+
+// TestDeep: rows walk together below the tops of trees, also over many blocks, between
+// shallow trees, with several outputs, and where a node is too far from its children.
+func TestDeep(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for _, precision := range []forest.Precision{forest.Float32, forest.Float64} {
+		for outputs := 1; outputs <= 2; outputs++ {
+			f := &forest.Forest{Features: 5, Outputs: outputs, Base: make([]float64, outputs), Alpha: 1, Sum: precision, Input: precision}
+			for _, shape := range [][2]int{{0, 9}, {8, 0}, {3, 3}, {9, 0}, {5, 7}, {20, 2}, {0, 11}} {
+				f.Trees = append(f.Trees, bush(rng, f, shape[0], shape[1]))
+			}
+			for _, rows := range []int{5, 300, 512, 513, 8*512 + 70} {
+				compare(t, f, cells(rng, f, rows))
+			}
+		}
+	}
+	if testing.Short() {
+		return
+	}
+	far := &forest.Forest{Features: 5, Outputs: 1, Base: []float64{0}, Alpha: 1}
+	far.Trees = append(far.Trees, bush(rng, far, 8, 17), bush(rng, far, 9, 2))
+	compare(t, far, cells(rng, far, 300))
+}
+
 // TestShapes: trees of a leaf alone and of 60 levels, columns with more cuts than a byte
 // counts, no trees, many trees, many features, and blocks on both sides of their sizes.
 func TestShapes(t *testing.T) {

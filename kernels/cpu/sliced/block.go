@@ -25,6 +25,7 @@ type scratch struct {
 	double []float64
 	counts []uint16
 	order  [blockRows]uint16
+	deep   deepMemory
 	rowMemory
 }
 
@@ -50,6 +51,7 @@ func (p *Program) newScratch() *scratch {
 	}
 	s.counts = make([]uint16, most)
 	s.rowMemory = p.row.memory(p)
+	s.deep = p.deep.memory(p)
 	return s
 }
 
@@ -78,6 +80,10 @@ func Sums[T Cell](p *Program, rows []T, start, out []float64) {
 		}
 		return
 	}
+	if p.deep.blocks > 0 {
+		sumsDeep(p, s, rows, start, out)
+		return
+	}
 	for at := 0; at < n; at += blockRows {
 		end := min(n, at+blockRows)
 		fill(p, s, rows[at*f:end*f], end-at)
@@ -97,13 +103,23 @@ func Leaves[T Cell](p *Program, rows []T, out []float64) {
 	for at := 0; at < n; at += blockRows {
 		end := min(n, at+blockRows)
 		fill(p, s, rows[at*f:end*f], end-at)
+		if p.deep.blocks > 0 {
+			p.deep.group(s, 0)
+		}
 		for i := range p.trees {
 			t := &p.trees[i]
 			p.top(s, t, halves(end-at))
 			p.loops.indices(&s.planes[0], &s.index[0], halves(end-at))
+			together := p.deep.blocks > 0 && t.deep != nil
+			if together {
+				p.walkTogether(s, t.deep, s.index[:], end-at, nil)
+			}
 			for r := range end - at {
 				leaf := t.exits[s.index[r]]
-				if leaf >= 0 {
+				switch {
+				case together:
+					leaf = ^t.deep.leaves[s.deep.ends[r]]
+				case leaf >= 0:
 					leaf = p.walk(s, leaf, r)
 				}
 				out[(at+r)*trees+i] = float64(t.leaves[^leaf].ID)
@@ -194,19 +210,8 @@ func (p *Program) rankQuad(s *scratch, q *quad, rows []float32, at, count int) {
 			p.loops.search(&keys[0], &c.fast[0], c.steps, &s.narrow[c.narrow*blockRows+at], count)
 			continue
 		}
-		out := s.wide[c.wide*blockRows+at:][:count]
-		for r := range out {
-			out[r] = c.rank16(rank(keys[r], c.table, c.steps))
-		}
+		p.loops.ranks(&keys[0], &c.table[0], c.steps, &s.wide[c.wide*blockRows+at], count)
 	}
-}
-
-// rank16 gives missing cells the rank that they have in 16 bits.
-func (c *column) rank16(rank uint32) uint16 {
-	if rank == 1<<c.steps-1 {
-		return missing16
-	}
-	return uint16(rank)
 }
 
 // rankDouble writes the ranks of n rows of float64 cells.
@@ -218,7 +223,7 @@ func (p *Program) rankDouble(s *scratch, rows []float64, n int) {
 			if c.narrow >= 0 {
 				s.narrow[c.narrow*blockRows+r] = byte(rank)
 			} else {
-				s.wide[c.wide*blockRows+r] = c.rank16(rank)
+				s.wide[c.wide*blockRows+r] = rank16(rank, c.steps)
 			}
 		}
 	}
@@ -318,7 +323,6 @@ func (p *Program) sums(s *scratch, start, out []float64, n int, next []byte) {
 		s.double[i] = start[i/blockRows]
 	}
 	half := halves(n)
-	ceil := (n + 7) &^ 7
 	part := (len(next)/max(len(p.trees), 1) + setBytes) &^ (setBytes - 1)
 	for i := range p.trees {
 		t := &p.trees[i]
@@ -329,14 +333,7 @@ func (p *Program) sums(s *scratch, start, out []float64, n int, next []byte) {
 		}
 		p.top(s, t, half)
 		p.loops.indices(&s.planes[0], &s.index[0], half)
-		for j := range t.tables {
-			x := &t.tables[j]
-			if first := x.output * blockRows; p.m.Single {
-				p.loops.add[t.height](&s.index[0], &x.laid[0], &s.single[first], ceil)
-			} else {
-				p.loops.double(&s.index[0], &x.double[0], &s.double[first], ceil)
-			}
-		}
+		p.addTables(t, s.index[:], n, s.single, s.double, blockRows)
 		if t.on != nil {
 			p.walkOn(s, t, n)
 		}
@@ -352,6 +349,20 @@ func (p *Program) sums(s *scratch, start, out []float64, n int, next []byte) {
 		sums := s.double[o*blockRows:][:blockRows]
 		for r := range n {
 			out[r*p.m.Outputs+o] = sums[r]
+		}
+	}
+}
+
+// addTables adds the values of the leaves of a tree's top to the sums of n rows,
+// [outputs][stride].
+func (p *Program) addTables(t *tree, index []byte, n int, single []float32, double []float64, stride int) {
+	ceil := (n + 7) &^ 7
+	for j := range t.tables {
+		x := &t.tables[j]
+		if first := x.output * stride; p.m.Single {
+			p.loops.add[t.height](&index[0], &x.laid[0], &single[first], ceil)
+		} else {
+			p.loops.double(&index[0], &x.double[0], &double[first], ceil)
 		}
 	}
 }

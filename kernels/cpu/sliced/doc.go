@@ -9,7 +9,8 @@
 // top levels of a tree, at most eight, are evaluated for all rows at once: the number of
 // the leaf that a row reaches is eight bits, and each node chooses them from its
 // children's by its mask. Then the leaves' values are looked up and added. Rows that
-// have not reached a leaf by then walk on alone, by their ranks.
+// have not reached a leaf by then walk on by their ranks, eight at a time and those of
+// several blocks before the next tree.
 //
 // One row goes down complete trees with one comparison and one addition with carry for
 // each level.

@@ -10,7 +10,7 @@ import (
 // generic is the portable set, which defines the others.
 var generic = &Loops{
 	Name: "generic", keysStep: 1,
-	keys: keysGeneric, quads: quadsGeneric, steps: []int{4, 5, 6, 7, 8}, table: searchTable, search: searchGeneric, fetch: func(*byte, int) {}, nibbles: nibblesGeneric, ends: endsGeneric,
+	keys: keysGeneric, quads: quadsGeneric, steps: []int{4, 5, 6, 7, 8}, table: searchTable, search: searchGeneric, ranks: ranksGeneric, fetch: func(*byte, int) {}, nibbles: nibblesGeneric, ends: endsGeneric,
 	mux: func() (out [maxHeight + 1]func(*rowSet, *uint32, *rowSet, int)) {
 		for h := 1; h <= maxHeight; h++ {
 			out[h] = func(masks *rowSet, offsets *uint32, planes *rowSet, _ int) {
@@ -19,7 +19,7 @@ var generic = &Loops{
 		}
 		return out
 	}(),
-	indices: indicesGeneric, values: same, add: every(addGeneric[float32]), double: addGeneric[float64],
+	indices: indicesGeneric, values: same, add: every(addGeneric[float32]), double: addGeneric[float64], walk: walkGeneric,
 	descend: func() (out [maxHeight + 1]func(*uint32, *uint64, int, *uint32)) {
 		for depth := 1; depth <= maxHeight; depth++ {
 			out[depth] = func(keys *uint32, nodes *uint64, trees int, leaves *uint32) {
@@ -78,6 +78,23 @@ func searchGeneric(keys, table *uint32, steps int, codes *byte, n int) {
 	for i, k := range unsafe.Slice(keys, n) {
 		out[i] = byte(rank(k, cuts, steps))
 	}
+}
+
+// ranksGeneric writes the number of cuts that are not above each key, missing16 for a
+// missing cell, by the table of searchTable.
+func ranksGeneric(keys, table *uint32, steps int, ranks *uint16, n int) {
+	cuts, out := unsafe.Slice(table, 1<<steps), unsafe.Slice(ranks, n)
+	for i, k := range unsafe.Slice(keys, n) {
+		out[i] = rank16(rank(k, cuts, steps), steps)
+	}
+}
+
+// rank16 gives missing cells the rank that they have in 16 bits.
+func rank16(rank uint32, steps int) uint16 {
+	if rank == 1<<steps-1 {
+		return missing16
+	}
+	return uint16(rank)
 }
 
 // rank returns the number of cuts that are not above a key, 2^steps-1 for a missing cell.
@@ -222,5 +239,32 @@ func descendGeneric(depth int, keys *uint32, nodes *uint64, trees int, leaves *u
 			at = 2*at + above
 		}
 		out[t] = at - 1<<depth
+	}
+}
+
+// walkGeneric leads n rows, a positive multiple of groupRows, from the leaves of the top of
+// a tree, which index names, to leaves of the tree. Their nodes go to ends, and what they
+// add is added to sums unless it is nil. Groups of ranks lie stride bytes apart. See
+// deepTree.
+func walkGeneric(nodes *uint64, starts *uint32, index *byte, groups *uint16, stride, n int, ends *uint32, sums *float32) {
+	out, from := unsafe.Slice(ends, n), unsafe.Slice(starts, maxLeaves)
+	for r, top := range unsafe.Slice(index, n) {
+		group := unsafe.Add(unsafe.Pointer(groups), r/groupRows*stride+2*(r%groupRows))
+		at := from[top]
+		for {
+			node := *(*uint64)(unsafe.Add(unsafe.Pointer(nodes), 8*uintptr(at)))
+			delta := uint32(node) >> 16
+			if delta == 0 {
+				if sums != nil {
+					x := (*float32)(unsafe.Add(unsafe.Pointer(sums), 4*r))
+					*x += math.Float32frombits(uint32(node >> 32))
+				}
+				break
+			}
+			rank := *(*uint16)(unsafe.Add(group, 8*uintptr(node&0xffff)))
+			_, above := bits.Sub32(uint32(node>>32), uint32(rank), 0)
+			at += delta + above
+		}
+		out[r] = at
 	}
 }

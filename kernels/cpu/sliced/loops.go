@@ -42,6 +42,7 @@ type Loops struct {
 	steps    []int                                    // the bits of ranks that search takes
 	table    func(cuts []float64, steps int) []uint32 // what search takes
 	search   func(keys, table *uint32, steps int, codes *byte, n int)
+	ranks    func(keys, table *uint32, steps int, ranks *uint16, n int)
 	fetch    func(bytes *byte, n int) // asks for n bytes, 1 or more, that will be read
 	nibbles  func(codes *byte, table *rowSet, halves int)
 	ends     func(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
@@ -50,6 +51,7 @@ type Loops struct {
 	values   func(values []float32) []float32 // lays the values of a tree's leaves out for add
 	add      [maxHeight + 1]func(index *byte, values, sums *float32, n int)
 	double   func(index *byte, values, sums *float64, n int)
+	walk     func(nodes *uint64, starts *uint32, index *byte, groups *uint16, stride, n int, ends *uint32, sums *float32)
 	descend  [maxHeight + 1]func(keys *uint32, nodes *uint64, trees int, leaves *uint32)
 }
 

@@ -2,6 +2,7 @@ package sliced
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -102,6 +103,33 @@ func TestSearch(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestRanks(t *testing.T) {
+	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
+		for _, count := range []int{0, 1, 256, 1000, 1023, 65533} {
+			cuts := make([]float64, count)
+			for i := range cuts {
+				cuts[i] = float64(i)
+			}
+			steps := bits.Len(uint(count + 1))
+			table := searchTable(cuts, steps)
+			n := 1 + rng.IntN(130)
+			keys := make([]uint32, n+groupRows)
+			for i := range keys {
+				keys[i] = key(float32(rng.IntN(count+2) - 1))
+				if rng.IntN(8) == 0 {
+					keys[i] = math.MaxUint32
+				}
+			}
+			want, got := make([]uint16, n), make([]uint16, n+groupRows)
+			ranksGeneric(&keys[0], &table[0], steps, &want[0], n)
+			l.ranks(&keys[0], &table[0], steps, &got[0], n)
+			if !slices.Equal(got[:n], want) || got[(n+groupRows-1)/groupRows*groupRows] != 0 {
+				t.Fatalf("%d cuts: ranks %v, want %v", count, got, want)
+			}
+		}
+	})
 }
 
 // random fills sets.
@@ -269,6 +297,47 @@ func TestDescend(t *testing.T) {
 			l.descend[depth](&keys[0], &nodes[0], trees, &got[0])
 			if !slices.Equal(got[:trees], want) || got[trees] != 0 {
 				t.Fatalf("depth %d: leaves %v, want %v", depth, got, want)
+			}
+		}
+	})
+}
+
+func TestWalk(t *testing.T) {
+	each(t, func(t *testing.T, l *Loops, rng *rand.Rand) {
+		const columns, count = 5, 600
+		nodes, starts := make([]uint64, count), make([]uint32, maxLeaves)
+		for i := range nodes {
+			value := uint64(math.Float32bits(float32(rng.NormFloat64()))) << 32
+			if left := count - i; left > 3 && rng.IntN(3) > 0 {
+				value = uint64(rng.IntN(40))<<32 | uint64(1+rng.IntN(min(left-2, 9)))<<16 | uint64(2*rng.IntN(columns))
+			}
+			nodes[i] = value
+		}
+		for i := range starts {
+			starts[i] = uint32(rng.IntN(count))
+		}
+		for _, n := range []int{groupRows, 3 * groupRows, blockRows, deepMost * blockRows} {
+			groups, index := make([]uint16, n*columns), make([]byte, n)
+			for i := range groups {
+				groups[i] = []uint16{0, uint16(rng.IntN(40)), missing16}[rng.IntN(3)]
+			}
+			for g := range n / groupRows {
+				clear(groups[g*columns*groupRows:][:groupRows]) // of leaves
+			}
+			for i := range index {
+				index[i] = byte(rng.Uint32())
+			}
+			want, got := make([]uint32, n), make([]uint32, n+1)
+			wantSums, sums := make([]float32, n), make([]float32, n+1)
+			walkGeneric(&nodes[0], &starts[0], &index[0], &groups[0], 2*groupRows*columns, n, &want[0], &wantSums[0])
+			l.walk(&nodes[0], &starts[0], &index[0], &groups[0], 2*groupRows*columns, n, &got[0], &sums[0])
+			if got[n] != 0 || !slices.Equal(sums[:n], wantSums) || sums[n] != 0 {
+				t.Fatalf("sums of %d rows are %v, want %v", n, sums, wantSums)
+			}
+			walkGeneric(&nodes[0], &starts[0], &index[0], &groups[0], 2*groupRows*columns, n, &want[0], nil)
+			l.walk(&nodes[0], &starts[0], &index[0], &groups[0], 2*groupRows*columns, n, &got[0], nil)
+			if !slices.Equal(got[:n], want) || got[n] != 0 {
+				t.Fatalf("%d rows arrive at %v, want %v", n, got, want)
 			}
 		}
 	})

@@ -26,9 +26,9 @@ func native() []*Loops {
 
 var avx2 = &Loops{
 	Name: "avx2", keysStep: 8,
-	keys: keys256, quads: quads256, steps: []int{4, 8}, table: nodeTable, search: search256, fetch: fetch, nibbles: nibbles256, ends: ends256,
+	keys: keys256, quads: quads256, steps: []int{4, 8}, table: nodeTable, search: search256, ranks: ranks, fetch: fetch, nibbles: nibbles256, ends: ends256,
 	mux:     [maxHeight + 1]func(*rowSet, *uint32, *rowSet, int){nil, mux1_256, mux2_256, mux3_256, mux4_256, mux5_256, mux6_256, mux7_256, mux8_256},
-	indices: indices256, values: same, add: every(add256), double: addDouble256,
+	indices: indices256, values: same, add: every(add256), double: addDouble256, walk: walk,
 	descend: [maxHeight + 1]func(*uint32, *uint64, int, *uint32){nil, descend1, descend2, descend3, descend4, descend5, descend6, descend7, descend8},
 }
 

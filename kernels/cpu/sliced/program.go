@@ -23,6 +23,7 @@ type Program struct {
 	nodes   []walkNode
 	slots   []uint64 // nodes as rows take them
 
+	deep deepPlan
 	row  rowPlan
 	pool sync.Pool
 }
@@ -64,6 +65,7 @@ func New(m *sliced.Module, l *Loops) (*Program, error) {
 	for i := range m.Trees {
 		b.build(&m.Trees[i], depths[i])
 	}
+	p.deep.plan(p)
 	p.row.fill(b)
 	p.pool.New = func() any { return p.newScratch() }
 	return p, nil
@@ -81,6 +83,9 @@ func (p *Program) Bytes() int64 {
 	for i := range p.trees {
 		t := &p.trees[i]
 		n += 4*len(t.offsets) + 4*len(t.exits) + len(t.on)
+		if t.deep != nil {
+			n += 4*len(t.deep.starts) + 8*len(t.deep.nodes) + 4*len(t.deep.leaves)
+		}
 		for _, x := range t.tables {
 			n += 4*len(x.single) + 4*len(x.laid) + 8*len(x.double)
 		}

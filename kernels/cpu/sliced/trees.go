@@ -14,6 +14,7 @@ type tree struct {
 	exits   []int32  // by leaf of the top: a node of walks, or ^leaf
 	on      []uint8  // by leaf of the top: 1 if its rows walk on; nil if none do
 	tables  []table
+	deep    *deepTree // nil where no rows walk on, or they do not walk together
 	leaves  []sliced.Leaf
 	values  []sliced.Value
 }

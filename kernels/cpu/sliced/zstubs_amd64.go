@@ -79,6 +79,16 @@ func ends512(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves in
 //go:noescape
 func indicesVBMI(planes *rowSet, index *byte, halves int)
 
+// walk leads n rows, a positive multiple of 8, from the top of a tree to its leaves; see walkGeneric.
+//
+//go:noescape
+func walk(nodes *uint64, starts *uint32, index *byte, groups *uint16, stride, n int, ends *uint32, sums *float32)
+
+// ranks writes the ranks of n keys, 1 or more; it reads and writes whole multiples of 8. See ranksGeneric.
+//
+//go:noescape
+func ranks(keys, table *uint32, steps int, ranks *uint16, n int)
+
 // mux1_256 writes the planes of the leaves that rows reach in a complete tree of height 1; see muxGeneric.
 //
 //go:noescape
