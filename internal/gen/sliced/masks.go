@@ -74,7 +74,7 @@ func (a *asm) planes(codes gp, plane func(b int) Mem) {
 var ends = routine{
 	"ends256", endsSig, endsDoc,
 	func(a *asm) {
-		table, not, masks := a.param("table"), a.param("not"), a.param("masks")
+		highs, lows, not, masks := a.param("high"), a.param("low"), a.param("not"), a.param("masks")
 		a.halves(func() {
 			list, n, to, high := a.param("groups"), a.param("n"), a.GP64(), a.GP64()
 			a.MOVQ(masks, to)
@@ -82,10 +82,10 @@ var ends = routine{
 			a.VMOVDQU(Mem{Base: not}, minus)
 			a.Label("group")
 			a.MOVL(Mem{Base: list}, high.As32())
-			a.VPANDN(Mem{Base: table, Index: high, Scale: 1}, minus, same)
-			a.VPANDN(Mem{Base: table, Index: high, Scale: 1, Disp: setBytes}, minus, above)
+			a.VPANDN(Mem{Base: highs, Index: high, Scale: 1}, minus, same)
+			a.VPANDN(Mem{Base: highs, Index: high, Scale: 1, Disp: setBytes}, minus, above)
 			for i := range lowSets {
-				a.VPAND(Mem{Base: table, Disp: setBytes * (highSets + i)}, same, v)
+				a.VPAND(Mem{Base: lows, Disp: setBytes * i}, same, v)
 				a.VPOR(above, v, v)
 				a.VMOVDQU(v, Mem{Base: to, Disp: setBytes * i})
 			}
@@ -93,12 +93,12 @@ var ends = routine{
 			a.ADDQ(U32(lowSets*setBytes), to)
 			a.DECQ(n)
 			a.JNZ(LabelRef("group"))
-		}, table, not, masks)
+		}, highs, lows, not, masks)
 		a.ret()
 	},
 }
 
 const (
-	endsSig = "(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)"
+	endsSig = "(high, low *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)"
 	endsDoc = "writes the masks of n groups of ends, 1 or more; see endsGeneric."
 )

@@ -90,17 +90,17 @@ func (a *asm) sets(planes []wide, table gp) {
 var endsWide = routine{
 	"ends512", endsSig, endsDoc,
 	func(a *asm) {
-		table, list, n, not, masks, high := a.param("table"), a.param("groups"), a.param("n"), a.param("not"), a.param("masks"), a.GP64()
+		highs, lows, list, n, not, masks, high := a.param("high"), a.param("low"), a.param("groups"), a.param("n"), a.param("not"), a.param("masks"), a.GP64()
 		low, minus := a.wides(lowSets), a.ZMM()
 		for i, v := range low {
-			a.VMOVDQU64(Mem{Base: table, Disp: setBytes * (highSets + i)}, v)
+			a.VMOVDQU64(Mem{Base: lows, Disp: setBytes * i}, v)
 		}
 		a.VMOVDQU64(Mem{Base: not}, minus)
 		a.Label("group")
 		same, above := a.ZMM(), a.ZMM()
 		a.MOVL(Mem{Base: list}, high.As32())
-		a.VPANDND(Mem{Base: table, Index: high, Scale: 1}, minus, same)
-		a.VPANDND(Mem{Base: table, Index: high, Scale: 1, Disp: setBytes}, minus, above)
+		a.VPANDND(Mem{Base: highs, Index: high, Scale: 1}, minus, same)
+		a.VPANDND(Mem{Base: highs, Index: high, Scale: 1, Disp: setBytes}, minus, above)
 		for i, l := range low {
 			v := a.copied(l)
 			a.VPTERNLOGD(Imm(0xea), above, same, v) // v & same | above

@@ -2,6 +2,7 @@ package sliced
 
 import (
 	"math"
+	"math/bits"
 	"unsafe"
 
 	"github.com/pce-engine/pce/kernels/sliced"
@@ -23,16 +24,23 @@ type scratch struct {
 	index  [blockRows]byte
 	single []float32 // [outputs][512]
 	double []float64
-	counts []uint16
+	levels [2][]rowSet // of the upper digits of codes
 	order  [blockRows]uint16
 	deep   deepMemory
 	rowMemory
 }
 
 func (p *Program) newScratch() *scratch {
-	sets := aligned(p.masks + tableSets + planeSets)
+	most := 0
+	for i := range p.columns {
+		if c := &p.columns[i]; c.narrow < 0 {
+			most = max(most, len(c.ends.groups))
+		}
+	}
+	levels := most + groupSets + 1
+	sets := aligned(p.masks + tableSets + planeSets + 2*levels)
 	s := &scratch{
-		masks: sets[:p.masks], table: sets[p.masks:][:tableSets], planes: sets[p.masks+tableSets:],
+		masks: sets[:p.masks], table: sets[p.masks:][:tableSets], planes: sets[p.masks+tableSets:][:planeSets],
 		narrow: make([]byte, p.narrows*blockRows), wide: make([]uint16, p.wides*blockRows),
 	}
 	for w := range s.masks[all] {
@@ -43,13 +51,9 @@ func (p *Program) newScratch() *scratch {
 	} else {
 		s.double = make([]float64, p.m.Outputs*blockRows)
 	}
-	most := 0
-	for i := range p.columns {
-		if c := &p.columns[i]; c.narrow < 0 {
-			most = max(most, len(c.ends.ends)+2)
-		}
+	for k := range s.levels {
+		s.levels[k] = sets[p.masks+tableSets+planeSets+k*levels:][:levels:levels]
 	}
-	s.counts = make([]uint16, most)
 	s.rowMemory = p.row.memory(p)
 	s.deep = p.deep.memory(p)
 	return s
@@ -154,7 +158,7 @@ func fill[T Cell](p *Program, s *scratch, rows []T, n int) {
 			}
 			continue
 		}
-		c.scatter(s, s.wide[c.wide*blockRows:][:n])
+		p.prefixesWide(s, c, s.wide[c.wide*blockRows:][:n], half)
 	}
 	for _, i := range p.mixed {
 		t := &p.tests[i]
@@ -251,10 +255,46 @@ func (p *Program) prefixes(s *scratch, c *column, codes []byte, half int) {
 		return
 	}
 	p.loops.nibbles(&codes[0], &s.table[0], half)
-	p.loops.ends(&s.table[0], &c.ends.groups[0], len(c.ends.groups), &s.masks[none], &s.masks[c.ends.first], half)
+	p.ends(s, c, s.table, half)
+}
+
+// ends makes the masks of a column's banks of the sets of the high parts of its codes;
+// those of low nibbles are in the table.
+func (p *Program) ends(s *scratch, c *column, high []rowSet, half int) {
+	low := &s.table[lowSets]
+	p.loops.ends(&high[0], low, &c.ends.groups[0], len(c.ends.groups), &s.masks[none], &s.masks[c.ends.first], half)
 	if b := &c.present; len(b.groups) > 0 {
-		missing := &s.masks[c.mask(&c.ends, c.missing())]
-		p.loops.ends(&s.table[0], &b.groups[0], len(b.groups), missing, &s.masks[b.first], half)
+		p.loops.ends(&high[0], low, &b.groups[0], len(b.groups), &s.masks[c.mask(&c.ends, c.missing())], &s.masks[b.first], half)
+	}
+}
+
+// prefixesWide computes the masks of a column that is not narrow. A row's code is how
+// many ends are not above its rank; a nibble after the other, from the highest, makes of
+// the sets of its upper digits those of one digit more.
+func (p *Program) prefixesWide(s *scratch, c *column, ranks []uint16, half int) {
+	count := len(c.ends.ends)
+	if count == 0 {
+		return
+	}
+	for r, rank := range ranks {
+		s.order[r] = c.bucket[min(int(rank), len(c.bucket)-1)]
+	}
+	top := (bits.Len(uint(count)) - 1) / 4
+	high := append(s.levels[(top+1)&1][:0], s.masks[all], s.masks[none])
+	for k := top; k >= 0; k-- {
+		for r, code := range s.order {
+			s.index[r] = byte(code>>(4*k)) & 15
+		}
+		p.loops.nibbles(&s.index[0], &s.table[0], half)
+		if k == 0 {
+			p.ends(s, c, high, half)
+			return
+		}
+		groups := count>>(4*k+4) + 1
+		next := s.levels[k&1][:groups*groupSets+1]
+		p.loops.ends(&high[0], &s.table[lowSets], &c.ends.groups[0], groups, &s.masks[none], &next[0], half)
+		next[groups*groupSets] = s.masks[none]
+		high = next
 	}
 }
 
@@ -266,45 +306,6 @@ func widen(out []uint16, codes []byte, missing byte) {
 			x = missing16
 		}
 		out[r] = x
-	}
-}
-
-// scatter computes the masks of a column that is not narrow: rows are sorted by how
-// many ends are not above their rank, and each mask is the one before it without the
-// rows between.
-func (c *column) scatter(s *scratch, ranks []uint16) {
-	if len(c.ends.ends) == 0 {
-		return
-	}
-	counts := s.counts[:len(c.ends.ends)+2]
-	clear(counts)
-	place := func(rank uint16) uint16 { return c.bucket[min(int(rank), len(c.bucket)-1)] }
-	for _, r := range ranks {
-		counts[place(r)+1]++
-	}
-	for i := 1; i < len(counts); i++ {
-		counts[i] += counts[i-1]
-	}
-	for row, r := range ranks {
-		k := place(r)
-		s.order[counts[k]] = uint16(row)
-		counts[k]++ // now the end of these rows
-	}
-	set := s.masks[all]
-	at := uint16(0)
-	for i := range c.ends.ends {
-		for stop := counts[i]; at < stop; at++ {
-			row := s.order[at]
-			set[row>>6] &^= 1 << (row & 63)
-		}
-		s.masks[c.ends.first+i] = set
-	}
-	missing := &s.masks[c.ends.first+len(c.ends.ends)-1] // the highest end
-	for i, e := range c.present.ends {
-		from, to := &s.masks[c.mask(&c.ends, e)], &s.masks[c.present.first+i]
-		for w := range to {
-			to[w] = from[w] &^ missing[w]
-		}
 	}
 }
 

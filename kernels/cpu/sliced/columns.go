@@ -33,12 +33,13 @@ type column struct {
 	bucket  []uint16 // how many ends are not above a rank (not narrow)
 }
 
-// bank is masks of a column, with their ends in ascending order. Those of narrow columns
-// come in groups of groupSets, one for each high nibble that an end has.
+// bank is masks of a column, with their ends in ascending order. They come in groups of
+// groupSets, whose codes have one high part. In narrow columns a code is a rank, otherwise
+// the number of the column's ends that are not above it.
 type bank struct {
 	ends   []uint16
 	first  int      // mask of the first
-	groups []uint32 // as loops take them (narrow)
+	groups []uint32 // as loops take them
 }
 
 // missing is the rank of a missing cell in the module.
@@ -123,12 +124,15 @@ func cutKey(x float64) uint32 {
 	return key(y)
 }
 
-// code is a rank as a narrow column has it.
-func (c *column) code(rank uint16) int {
-	if rank >= c.missing() {
+// code is the lowest code of the rows that an end lets in.
+func (c *column) code(end uint16) int {
+	switch {
+	case c.narrow < 0:
+		return index(c.ends.ends, end) + 1
+	case end >= c.missing():
 		return 1<<c.steps - 1
 	}
-	return int(rank)
+	return int(end)
 }
 
 // pack completes the banks of a column, whose ends are known. Masks are numbered from
@@ -138,14 +142,16 @@ func (c *column) pack(first int) int {
 		slices.Sort(b.ends)
 		b.ends = slices.Compact(b.ends)
 		b.first = first
-		if c.narrow < 0 {
-			first += len(b.ends)
-			continue
+		if c.narrow < 0 && len(b.ends) > 0 { // all groups: levels are made of the ones below
+			for code := 0; code <= len(c.ends.ends); code += groupSets {
+				b.groups = append(b.groups, groupOf(code))
+			}
+		} else {
+			for _, e := range b.ends {
+				b.groups = append(b.groups, groupOf(c.code(e)))
+			}
+			b.groups = slices.Compact(b.groups)
 		}
-		for _, e := range b.ends {
-			b.groups = append(b.groups, groupOf(c.code(e)))
-		}
-		b.groups = slices.Compact(b.groups)
 		first += groupSets * len(b.groups)
 	}
 	if c.narrow >= 0 {
@@ -167,9 +173,6 @@ func groupOf(code int) uint32 { return uint32(code / groupSets * setBytes) }
 
 // mask is that of an end of a bank.
 func (c *column) mask(b *bank, end uint16) int {
-	if c.narrow < 0 {
-		return b.first + index(b.ends, end)
-	}
 	code := c.code(end)
 	return b.first + groupSets*index(b.groups, groupOf(code)) + code%groupSets
 }

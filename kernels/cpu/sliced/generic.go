@@ -130,15 +130,16 @@ func nibblesGeneric(codes *byte, table *rowSet, _ int) {
 }
 
 // endsGeneric writes groups of groupSets masks: the sets of the rows whose code is at
-// least a number and which are not in the set not, for all numbers of a high nibble. A
-// group is the offset, in bytes, of the nibble's set in the table.
-func endsGeneric(table *rowSet, groups *uint32, n int, not, masks *rowSet, _ int) {
-	in, out := unsafe.Slice(table, tableSets), unsafe.Slice(masks, n*groupSets)
+// least a number and which are not in the set not. The numbers of a group have one high
+// part; its set and the next are at an offset in high, in bytes. Sets of rows whose low
+// nibble is at least 0..15 are in low.
+func endsGeneric(high, low *rowSet, groups *uint32, n int, not, masks *rowSet, _ int) {
+	lows, out := unsafe.Slice(low, groupSets), unsafe.Slice(masks, n*groupSets)
 	for i, g := range unsafe.Slice(groups, n) {
-		high := g / setBytes
-		for low := range groupSets {
+		highs := (*[2]rowSet)(unsafe.Add(unsafe.Pointer(high), g))
+		for l := range lows {
 			for w := range not {
-				out[groupSets*i+low][w] = (in[high+1][w] | in[high][w]&in[17+low][w]) &^ not[w]
+				out[groupSets*i+l][w] = (highs[1][w] | highs[0][w]&lows[l][w]) &^ not[w]
 			}
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	maxHeight = 8                                    // levels of tests that a loop evaluates for a block
 	tableSets = 33                                   // sets of a column's nibbles
 	groupSets = 16                                   // masks that are made at a time
+	lowSets   = tableSets - groupSets                // where those of low nibbles begin
 	together  = 8                                    // trees that a row goes down at the same time
 	lowHeight = 5                                    // of the subtrees that make a tall top
 	planeSets = maxHeight << (maxHeight - lowHeight) // planes of all these subtrees
@@ -45,7 +46,7 @@ type Loops struct {
 	ranks    func(keys, table *uint32, steps int, ranks *uint16, n int)
 	fetch    func(bytes *byte, n int) // asks for n bytes, 1 or more, that will be read
 	nibbles  func(codes *byte, table *rowSet, halves int)
-	ends     func(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
+	ends     func(high, low *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
 	mux      [maxHeight + 1]func(masks *rowSet, offsets *uint32, planes *rowSet, halves int)
 	indices  func(planes *rowSet, index *byte, halves int)
 	values   func(values []float32) []float32 // lays the values of a tree's leaves out for add

@@ -157,7 +157,7 @@ func TestMasks(t *testing.T) {
 		var masks [2][257]rowSet
 		for i, l := range []*Loops{generic, l} {
 			l.nibbles(&codes[0], &tables[i][0], 2)
-			l.ends(&tables[i][0], &groups[0], len(groups), &not[0], &masks[i][0], 2)
+			l.ends(&tables[i][0], &tables[i][lowSets], &groups[0], len(groups), &not[0], &masks[i][0], 2)
 		}
 		if tables[0] != tables[1] {
 			t.Fatal("sets of nibbles differ")

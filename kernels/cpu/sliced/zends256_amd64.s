@@ -4,80 +4,82 @@
 
 #include "textflag.h"
 
-// func ends256(table *byte, groups *uint32, n int, not *byte, masks *byte, halves int)
+// func ends256(high *byte, low *byte, groups *uint32, n int, not *byte, masks *byte, halves int)
 // Requires: AVX, AVX2
-TEXT ·ends256(SB), NOSPLIT, $0-48
-	MOVQ table+0(FP), AX
-	MOVQ not+24(FP), CX
-	MOVQ masks+32(FP), DX
-	MOVQ halves+40(FP), BX
+TEXT ·ends256(SB), NOSPLIT, $0-56
+	MOVQ high+0(FP), AX
+	MOVQ low+8(FP), CX
+	MOVQ not+32(FP), DX
+	MOVQ masks+40(FP), BX
+	MOVQ halves+48(FP), SI
 
 half:
-	MOVQ    groups+8(FP), SI
-	MOVQ    n+16(FP), DI
-	MOVQ    DX, R8
-	VMOVDQU (CX), Y0
+	MOVQ    groups+16(FP), DI
+	MOVQ    n+24(FP), R8
+	MOVQ    BX, R9
+	VMOVDQU (DX), Y0
 
 group:
-	MOVL    (SI), R9
-	VPANDN  (AX)(R9*1), Y0, Y1
-	VPANDN  64(AX)(R9*1), Y0, Y2
-	VPAND   1088(AX), Y1, Y3
+	MOVL    (DI), R10
+	VPANDN  (AX)(R10*1), Y0, Y1
+	VPANDN  64(AX)(R10*1), Y0, Y2
+	VPAND   (CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, (R8)
-	VPAND   1152(AX), Y1, Y3
+	VMOVDQU Y3, (R9)
+	VPAND   64(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 64(R8)
-	VPAND   1216(AX), Y1, Y3
+	VMOVDQU Y3, 64(R9)
+	VPAND   128(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 128(R8)
-	VPAND   1280(AX), Y1, Y3
+	VMOVDQU Y3, 128(R9)
+	VPAND   192(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 192(R8)
-	VPAND   1344(AX), Y1, Y3
+	VMOVDQU Y3, 192(R9)
+	VPAND   256(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 256(R8)
-	VPAND   1408(AX), Y1, Y3
+	VMOVDQU Y3, 256(R9)
+	VPAND   320(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 320(R8)
-	VPAND   1472(AX), Y1, Y3
+	VMOVDQU Y3, 320(R9)
+	VPAND   384(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 384(R8)
-	VPAND   1536(AX), Y1, Y3
+	VMOVDQU Y3, 384(R9)
+	VPAND   448(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 448(R8)
-	VPAND   1600(AX), Y1, Y3
+	VMOVDQU Y3, 448(R9)
+	VPAND   512(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 512(R8)
-	VPAND   1664(AX), Y1, Y3
+	VMOVDQU Y3, 512(R9)
+	VPAND   576(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 576(R8)
-	VPAND   1728(AX), Y1, Y3
+	VMOVDQU Y3, 576(R9)
+	VPAND   640(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 640(R8)
-	VPAND   1792(AX), Y1, Y3
+	VMOVDQU Y3, 640(R9)
+	VPAND   704(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 704(R8)
-	VPAND   1856(AX), Y1, Y3
+	VMOVDQU Y3, 704(R9)
+	VPAND   768(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 768(R8)
-	VPAND   1920(AX), Y1, Y3
+	VMOVDQU Y3, 768(R9)
+	VPAND   832(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 832(R8)
-	VPAND   1984(AX), Y1, Y3
+	VMOVDQU Y3, 832(R9)
+	VPAND   896(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 896(R8)
-	VPAND   2048(AX), Y1, Y3
+	VMOVDQU Y3, 896(R9)
+	VPAND   960(CX), Y1, Y3
 	VPOR    Y2, Y3, Y3
-	VMOVDQU Y3, 960(R8)
-	ADDQ    $0x04, SI
-	ADDQ    $0x00000400, R8
-	DECQ    DI
+	VMOVDQU Y3, 960(R9)
+	ADDQ    $0x04, DI
+	ADDQ    $0x00000400, R9
+	DECQ    R8
 	JNZ     group
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
 	ADDQ    $0x20, DX
-	DECQ    BX
+	ADDQ    $0x20, BX
+	DECQ    SI
 	JNZ     half
 	VZEROUPPER
 	RET

@@ -32,7 +32,7 @@ func nibbles256(codes *byte, table *rowSet, halves int)
 // ends256 writes the masks of n groups of ends, 1 or more; see endsGeneric.
 //
 //go:noescape
-func ends256(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
+func ends256(high, low *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
 
 // indices256 writes the byte of each row; see indicesGeneric.
 //
@@ -72,7 +72,7 @@ func nibblesVBMI(codes *byte, table *rowSet, halves int)
 // ends512 writes the masks of n groups of ends, 1 or more; see endsGeneric.
 //
 //go:noescape
-func ends512(table *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
+func ends512(high, low *rowSet, groups *uint32, n int, not, masks *rowSet, halves int)
 
 // indicesVBMI writes the byte of each row, of a whole block; see indicesGeneric.
 //
