@@ -1,26 +1,57 @@
 #!/usr/bin/env bash
-# Predictions of a decision forest on one thread: XGBoost's inplace_predict and pce, in turn.
+# Predictions of decision forests on one thread: XGBoost's inplace_predict and pce, in turn.
 #
-#   bench/forest.sh [ROUNDS]
+#   bench/forest.sh [ROUNDS [CASE...]]
 #
-# The forest is ../shared/data/forest/xgb-higgs, 100 trees of depth 8 and real rows, which
-# are not part of the repository: place the folder shared beside it. XGBoost runs under PYTHON (default /usr/bin/python3; Debian's
-# python3-xgboost). Every line of output is a JSON object: the machine, then for each
-# round, batch and program the rows per second of CPU time, the median of its calls.
+# A case is a folder of ../shared/data/forest, which is not part of the repository (place
+# the folder shared beside it), or one that bench/peers/forest_train.py trains, on seeded
+# rows: wide, missing, shallow, fine, or deep, which takes minutes. FORESTS is the folder
+# where trained ones are kept and looked for. XGBoost runs under PYTHON (default
+# /usr/bin/python3; Debian's python3-xgboost). With g++ and a CPU that has AVX-512 with
+# VBMI, the C++ prototype of ../shared/study runs xgb-higgs too, without the sigmoid. Every
+# line of output is a JSON object: the machine, then for each case, round, batch and program
+# the rows per second, of CPU time for XGBoost.
 set -euo pipefail
 rounds=${1:-3}
+shift || true
+cases=("$@")
+[ $# -gt 0 ] || cases=(xgb-higgs xgb-airline xgb-covtype-standin wide missing shallow fine)
 cd "$(dirname "$0")/.."
-case=$(realpath ../shared/data/forest/xgb-higgs)
+python=${PYTHON:-/usr/bin/python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+forests=${FORESTS:-$work}
+export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+quiet() { "$@" >"$work/out" 2>"$work/log" || { cat "$work/out" "$work/log" >&2; exit 1; }; }
 go test -c -o "$work/forest.test" .
-printf '{"date":"%s","commit":"%s","cpu":"%s","cores":%d,"case":"%s"}\n' "$(date +%F)" "$(git rev-parse --short HEAD)" \
-  "$(lscpu | sed -n 's/^Model name: *//p' | head -n 1)" "$(nproc)" "$(basename "$case")"
-for round in $(seq "$rounds"); do
-  OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE "${PYTHON:-/usr/bin/python3}" bench/peers/forest.py "$case" "$round" >"$work/xgboost" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
-  grep '^{' "$work/xgboost" # it prints warnings between them
-  "$work/forest.test" -test.run '^$' -test.bench 'BenchmarkPredict/rows' -test.benchmem -test.benchtime 0.5s >"$work/out" || { cat "$work/out" >&2; exit 1; }
-  sed -n 's|^BenchmarkPredict/rows=\([0-9]*\)\S*\s*\S*\s*\(\S*\) ns/op\s*\(\S*\) rows/s.* \(\S*\) allocs/op$|\1 \2 \3 \4|p' "$work/out" | while read -r batch ns rate allocs; do
-    printf '{"round":%d,"program":"pce","batch":%d,"rows_per_second":%s,"call_seconds":%s,"allocations":%s}\n' "$round" "$batch" "$rate" "$(awk "BEGIN{print $ns/1e9}")" "$allocs"
+printf '{"date":"%s","commit":"%s","cpu":"%s","cores":%d}\n' "$(date +%F)" "$(git rev-parse --short HEAD)" \
+  "$(lscpu | sed -n 's/^Model name: *//p' | head -n 1)" "$(nproc)"
+for case in "${cases[@]}"; do
+  folder=../shared/data/forest/$case
+  if [ ! -d "$folder" ]; then
+    folder=$forests/$case
+    [ -e "$folder/model.json" ] || quiet "$python" bench/peers/forest_train.py "$case" "$folder"
+  fi
+  prototype=
+  if [ "$case" = xgb-higgs ] && command -v g++ >/dev/null && grep -q avx512_vbmi /proc/cpuinfo && [ -e ../shared/study/cpu/forest/bitslice.cpp ]; then
+    g++ -O3 -march=native -o "$work/prototype" ../shared/study/cpu/forest/bitslice.cpp
+    gzip -dc "$folder"/*.json.gz >"$work/model.json"
+    gzip -dc "$folder"/input.csv.gz | tail -n +1001 | sed 's/$/,0/' >"$work/rows.csv"
+    quiet "$python" ../shared/bench/forest/limit_probe.py "$work/model.json" "$work/rows.csv" "$work/forest.bin"
+    prototype=yes
+  fi
+  for round in $(seq "$rounds"); do
+    quiet "$python" bench/peers/forest.py "$folder" "$round"
+    grep '^{' "$work/out" # it prints warnings between them
+    if [ -n "$prototype" ]; then
+      quiet "$work/prototype" "$work/forest.bin" 200192 0
+      sed -n 's|^bit-sliced batch \([0-9]*\): median \(\S*\) M rows/s.*|\1 \2|p' "$work/out" | while read -r batch rate; do
+        printf '{"case":"%s","round":%d,"program":"prototype","batch":%d,"rows_per_second":%.0f}\n' "$case" "$round" "$batch" "$(awk "BEGIN{print $rate*1e6}")"
+      done
+    fi
+    PCE_FOREST=$folder quiet "$work/forest.test" -test.run '^$' -test.bench 'BenchmarkPredict/rows' -test.benchmem -test.benchtime 0.5s
+    sed -n 's|^BenchmarkPredict/rows=\([0-9]*\)\S*\s*\S*\s*\(\S*\) ns/op\s*\(\S*\) rows/s.* \(\S*\) allocs/op$|\1 \2 \3 \4|p' "$work/out" | while read -r batch ns rate allocs; do
+      printf '{"case":"%s","round":%d,"program":"pce","batch":%d,"rows_per_second":%.0f,"call_seconds":%s,"allocations":%s}\n' "$case" "$round" "$batch" "$rate" "$(awk "BEGIN{print $ns/1e9}")" "$allocs"
+    done
   done
 done

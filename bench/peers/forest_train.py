@@ -14,7 +14,7 @@ FORESTS = {  # columns, rows, trees, missing, parameters
     "wide": (90, 20000, 100, 0, {"max_depth": 8}),
     "missing": (28, 20000, 100, 0.3, {"max_depth": 8}),
     "shallow": (28, 20000, 1000, 0, {"max_depth": 6, "min_child_weight": 0}),
-    "fine": (28, 20000, 1000, 0, {"max_depth": 6, "max_bin": 2048}),
+    "fine": (28, 20000, 1000, 0, {"max_depth": 6, "max_bin": 2048, "min_child_weight": 0}),
     "deep": (28, 20000, 500, 0, {"max_depth": 0, "grow_policy": "lossguide", "max_leaves": 5000, "min_child_weight": 0, "max_bin": 320, "colsample_bytree": 0.1, "eta": 0.01}),
 }
 name, folder = sys.argv[1], sys.argv[2]

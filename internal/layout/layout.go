@@ -135,7 +135,7 @@ var Rooms = map[string][]string{
 
 	"compile/forest":           {"forest", "kernels/sliced"},
 	"kernels/sliced":           {},
-	"kernels/cpu/sliced":       {"kernels/cpu/micro", "kernels/sliced"},
+	"kernels/cpu/sliced":       {"kernels/cpu", "kernels/cpu/micro", "kernels/sliced"},
 	"forest":                   {},
 	"forest/format":            {"forest", "internal/registry"},
 	"forest/format/formattest": {"forest", "forest/format"},

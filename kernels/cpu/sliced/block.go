@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/sliced"
 )
 
@@ -38,7 +39,7 @@ func (p *Program) newScratch() *scratch {
 		}
 	}
 	levels := most + groupSets + 1
-	sets := aligned(p.masks + tableSets + planeSets + 2*levels)
+	sets := cpu.Aligned[rowSet](p.masks + tableSets + planeSets + 2*levels)
 	s := &scratch{
 		masks: sets[:p.masks], table: sets[p.masks:][:tableSets], planes: sets[p.masks+tableSets:][:planeSets],
 		narrow: make([]byte, p.narrows*blockRows), wide: make([]uint16, p.wides*blockRows),
@@ -57,13 +58,6 @@ func (p *Program) newScratch() *scratch {
 	s.rowMemory = p.row.memory(p)
 	s.deep = p.deep.memory(p)
 	return s
-}
-
-// aligned returns n sets, none of which lies in two lines of the cache.
-func aligned(n int) []rowSet {
-	sets := make([]byte, (n+1)*setBytes)
-	skip := -uintptr(unsafe.Pointer(&sets[0])) % setBytes
-	return unsafe.Slice((*rowSet)(unsafe.Pointer(&sets[skip])), n)
 }
 
 // Sums adds the values of the leaves that rows reach, tree after tree, to start, a
