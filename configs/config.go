@@ -24,7 +24,7 @@ type Config struct {
 
 // Model is the circuit. Each structure reads its own section and Latents.
 type Model struct {
-	Structure string   `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|learnspn|file" doc:"what the circuit looks like; file continues from model.file"`
+	Structure string   `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|learnspn|equations|file" doc:"what the circuit looks like; equations are those of model.equations, file continues from model.file"`
 	Latents   int      `yaml:"latents" min:"0" max:"65536" doc:"units of a latent variable or region; 0: by the number of training rows, 8 for 2000 and fewer to 64 for 33000 and more"`
 	Leaf      Leaf     `yaml:"leaf" doc:"distribution of the input nodes"`
 	Init      Init     `yaml:"init" doc:"starting parameters"`
@@ -33,6 +33,8 @@ type Model struct {
 	PD        PD       `yaml:"pd" for:"pd" doc:"Poon-Domingos image circuit"`
 	RATSPN    RATSPN   `yaml:"rat_spn" for:"rat-spn" doc:"random tensorised sum-product network"`
 	LearnSPN  LearnSPN `yaml:"learnspn" for:"learnspn" doc:"sum-product network learned from the rows"`
+	Equations string   `yaml:"equations" for:"equations" doc:"a program of equations (.red) that defines the circuit"`
+	Sizes     []string `yaml:"sizes" for:"equations" doc:"values of parameters of model.equations, such as D=4; T of input int x[T] is the number of columns, S is model.latents, and those left out are as the program says"`
 	File      string   `yaml:"file" for:"file" doc:"model.safetensors of an earlier run, or a circuit in the text format"`
 }
 

@@ -20,6 +20,9 @@ var badFiles = map[string]string{
 	"columns":            `columns.bad.yaml:3:5: data.columns names "age" twice; keep one`,
 	"documents":          `documents.bad.yaml: more than one document; keep what is before the ---`,
 	"duration":           `duration.bad.yaml:1:32: train.checkpoint.interval is 5, want a duration such as 90s or 5m`,
+	"equations":          `equations.bad.yaml:1:20: model.structure is equations, but model.equations is empty; name the file that has them`,
+	"sizes":              `sizes.bad.yaml:1:59: model.sizes have "D:4", want NAME=INTEGER, such as D=4`,
+	"sizes-twice":        `sizes-twice.bad.yaml:1:59: model.sizes have "D" twice; keep one`,
 	"empty-value":        `empty-value.bad.yaml:2:10: train.epochs is empty, want an integer from 0 to 1000000`,
 	"far":                `far.bad.yaml:1:11: unknown key compile.zzzzzz; known keys: max_groups, padding_tolerance, block_size`,
 	"leaf-edges":         `leaf-edges.bad.yaml:3:5: data.columns has a leaf for "a" whose edges have 2 before 1; write them in ascending order`,
@@ -63,7 +66,7 @@ var badFiles = map[string]string{
 	"unknown-section":    `unknown-section.bad.yaml:1:1: unknown key modle; did you mean model?`,
 	"value-is-section":   `value-is-section.bad.yaml:1:7: seed is a section, want an integer of at least 0`,
 	"vocabulary":         `vocabulary.bad.yaml:1:27: data.text.vocabulary is 1, want at least 2: one token, and one for all others`,
-	"word":               `word.bad.yaml:2:14: model.structure is "ratspn", want one of hclt, hmm, pd, rat-spn, learnspn, file; did you mean rat-spn?`,
+	"word":               `word.bad.yaml:2:14: model.structure is "ratspn", want one of hclt, hmm, pd, rat-spn, learnspn, equations, file; did you mean rat-spn?`,
 	"wrong-type":         `wrong-type.bad.yaml:2:11: train.epochs is "20", want an integer from 0 to 1000000`,
 }
 
@@ -142,6 +145,9 @@ func roundTrip(t *testing.T, cfg *Config) {
 	}
 	if want.Model.Structure != "learnspn" {
 		want.Model.LearnSPN = d.LearnSPN
+	}
+	if want.Model.Structure != "equations" {
+		want.Model.Equations, want.Model.Sizes = "", nil
 	}
 	if want.Model.Structure != "file" {
 		want.Model.File = ""

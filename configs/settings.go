@@ -14,7 +14,7 @@ import (
 // data and device change is compared in itself, as rows and as kernels. All
 // other keys are held against the run, those that are new as well.
 var free = []string{
-	"name", "device", "threads", "model.file", "data", "cluster", "job",
+	"name", "device", "threads", "model.file", "model.equations", "data", "cluster", "job",
 	"train.epochs", "train.steps", "train.patience", "train.finish", "train.checkpoint", "train.samples",
 }
 

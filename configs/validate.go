@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -31,6 +32,13 @@ func (c *Config) Validate() error {
 	case "file":
 		if m.File == "" {
 			return bad("model.structure", "is file, but model.file is empty; name the model or circuit to start from")
+		}
+	case "equations":
+		if m.Equations == "" {
+			return bad("model.structure", "is equations, but model.equations is empty; name the file that has them")
+		}
+		if _, err := m.SizeOf(); err != nil {
+			return bad("model.sizes", "%v", err)
 		}
 	case "hclt":
 		if m.HCLT.Tree == "random" && m.HCLT.Inner == 0 {
@@ -97,6 +105,24 @@ func (c *Config) Validate() error {
 		return bad("train.subsets", "is %d, but only rule fullbatch-em takes subsets; %s uses batch_size", t.Subsets, t.Rule)
 	}
 	return c.Job.validate()
+}
+
+// SizeOf returns the sizes by the names of their parameters. Validate has checked them.
+func (m *Model) SizeOf() (map[string]int64, error) {
+	sizes := map[string]int64{}
+	for _, s := range m.Sizes {
+		name, value, ok := strings.Cut(s, "=")
+		name = strings.TrimSpace(name)
+		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		if _, twice := sizes[name]; twice {
+			return nil, fmt.Errorf("have %.40q twice; keep one", name)
+		}
+		if !ok || err != nil || name == "" {
+			return nil, fmt.Errorf("have %.40q, want NAME=INTEGER, such as D=4", s)
+		}
+		sizes[name] = n
+	}
+	return sizes, nil
 }
 
 // IsZero reports whether l says nothing, as where a column leaves its leaf out.

@@ -54,7 +54,7 @@ func (o *TrainOptions) settings() []em.Fact {
 		return o.Settings
 	}
 	s := o.Structure
-	s.Graph, s.File, s.Valid = nil, "", nil // the program's digest tells circuits apart
+	s.Graph, s.File, s.Equations.File, s.Valid = nil, "", "", nil // the program's digest tells circuits apart
 	s.HMM.Leaf, s.PD.Leaf, s.RATSPN.Leaf = nil, nil, nil
 	s.LearnSPN.Leaves, s.LearnSPN.Valid, s.LearnSPN.Workers = nil, nil, 0
 	e := o.em()

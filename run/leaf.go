@@ -111,7 +111,7 @@ func (s *Structure) leaves(schema *dataset.Schema) ([]circuit.Leaf, error) {
 }
 
 // tied reports whether columns share leaves.
-func (s *Structure) tied() bool { return s.Kind == "hmm" && s.HMM.Tied }
+func (s *Structure) tied() bool { return s.Kind == "hmm" && s.HMM.Tied || s.Kind == "equations" }
 
 // typeOf returns the family for a column.
 func (l *Leaf) typeOf(c *dataset.Column) string {

@@ -3,9 +3,11 @@ package run
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/circuit/structures/equations"
 	"github.com/pce-engine/pce/circuit/structures/learnspn"
 	"github.com/pce-engine/pce/dataset"
 )
@@ -14,7 +16,7 @@ import (
 // zero values are refused.
 type Structure struct {
 	Path    Path   // how the circuit is compiled; what it is built of may leave no choice
-	Kind    string // hclt, hmm, pd, rat-spn, learnspn, or file to continue from File
+	Kind    string // hclt, hmm, pd, rat-spn, learnspn, equations, or file to continue from File
 	Latents int    // units of a latent variable or region; 0: as many as the rows support
 	Leaf    Leaf
 	// Leaves are those of columns: a key is a column's name, its number in the file
@@ -28,6 +30,8 @@ type Structure struct {
 	PD     structures.PDOptions     // Shape, SplitInterval, MaxProductBlocks; Shape zero: that of the data
 	RATSPN structures.RATSPNOptions // Depth, Repetitions, Pieces
 
+	Equations Equations
+
 	LearnSPN learnspn.Options // all but Leaves, Seed and Valid
 	Valid    Rows             // by which LearnSPN.Search chooses; nil: TrainOptions.Valid
 
@@ -40,6 +44,12 @@ type HCLT struct {
 	Tree    string // chow-liu: learned from the rows; grid: random over the image; random
 	Inner   int    // inner variables of a random tree
 	ChowLiu structures.ChowLiuOptions
+}
+
+// Equations says which program of equations a circuit is, see package equations.
+type Equations struct {
+	File  string           // .red
+	Sizes map[string]int64 // of parameters that neither the data nor Latents give
 }
 
 // DefaultStructure returns a hidden Chow-Liu tree of 64 latents, and usual settings for the
@@ -101,12 +111,21 @@ func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circ
 		}
 		o.Leaf = leaf
 		return structures.PD(o)
+	case "equations":
+		source, err := os.ReadFile(s.Equations.File)
+		if err != nil {
+			return nil, fmt.Errorf("%w; the equations are read whenever training starts or is resumed, check the path", err)
+		}
+		return equations.Build(equations.Options{
+			Name: s.Equations.File, Source: string(source),
+			Vars: vars, Latents: s.Latents, Sizes: s.Equations.Sizes, Leaf: leaf,
+		})
 	case "rat-spn":
 		o := s.RATSPN
 		o.Vars, o.Latents, o.Seed, o.Leaf = vars, s.Latents, s.Seed, leaf
 		return structures.RATSPN(o)
 	}
-	return nil, fmt.Errorf("%w: no structure %q; there are hclt, hmm, pd, rat-spn, learnspn and file", ErrOptions, s.Kind)
+	return nil, fmt.Errorf("%w: no structure %q; there are hclt, hmm, pd, rat-spn, learnspn, equations and file", ErrOptions, s.Kind)
 }
 
 // learn returns a circuit learned from rows of a schema, and the parameters that were learned

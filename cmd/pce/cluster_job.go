@@ -109,13 +109,15 @@ func jobFiles(cfg *configs.Config) []*configs.Paths {
 	return []*configs.Paths{&cfg.Job.Data}
 }
 
-// jobModel is the model file that a config of a kind of job reads, or nil.
+// jobModel is the model file, or the equations, that a config of a kind of job reads, or nil.
 func jobModel(cfg *configs.Config) *string {
 	switch {
 	case cfg.Job.Kind != kindTrain:
 		return &cfg.Job.Model
 	case cfg.Model.Structure == "file":
 		return &cfg.Model.File
+	case cfg.Model.Structure == "equations":
+		return &cfg.Model.Equations
 	}
 	return nil
 }

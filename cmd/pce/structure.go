@@ -44,6 +44,8 @@ func structureOf(cfg *configs.Config) run.Structure {
 	if cfg.Threads > 0 {
 		s.LearnSPN.Workers = cfg.Threads
 	}
+	s.Equations.File = m.Equations
+	s.Equations.Sizes, _ = m.SizeOf() // which Validate has checked
 	s.RATSPN.Depth, s.RATSPN.Repetitions, s.RATSPN.Pieces = m.RATSPN.Depth, m.RATSPN.Repetitions, m.RATSPN.Pieces
 	return s
 }
