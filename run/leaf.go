@@ -79,26 +79,11 @@ func (s *Structure) checkLeaves(schema *dataset.Schema) error {
 	return nil
 }
 
-// leaves returns the leaf of each column of a schema. Tied leaves give all discrete
-// columns without labels the categories of the largest.
+// leaves returns the leaf of each column of a schema, which stored has returned.
 func (s *Structure) leaves(schema *dataset.Schema) ([]circuit.Leaf, error) {
-	largest := 0
-	for i := range schema.Columns {
-		if c := &schema.Columns[i]; s.tied() && c.Kind == dataset.Discrete && c.Labels == nil {
-			largest = max(largest, c.Categories)
-		}
-	}
 	out := make([]circuit.Leaf, len(schema.Columns))
 	for i := range out {
 		c, l := schema.Columns[i], s.leafOf(i, &schema.Columns[i])
-		if c.Kind == dataset.Discrete && c.Labels == nil {
-			c.Categories = max(c.Categories, largest)
-			if n := l.Categories; n > 0 && n < c.Categories {
-				return nil, fmt.Errorf("%w: %s has the category %d, and leaves have %d categories; give them at least %d",
-					ErrOptions, schema.ColumnName(i), c.Categories-1, n, c.Categories)
-			}
-			c.Categories = max(c.Categories, l.Categories)
-		}
 		spec, err := l.spec(&c)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s %w", ErrOptions, schema.ColumnName(i), err)
@@ -184,8 +169,8 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 // stored returns the schema under which the rows of src have to be stored for the
 // structure's leaves: that of src, but for counts of Poisson leaves, which stay as
 // they are, numbers of log-normal leaves, which stay positive, and tied steps of a
-// hidden Markov model, which share one scale as they share their leaves. Columns of
-// histograms get their edges.
+// hidden Markov model, which share one scale as they share their leaves. Discrete columns
+// have the categories of their leaves, columns of histograms their edges.
 func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Schema, error) {
 	out := *src.Schema()
 	out.Columns = slices.Clone(out.Columns)
@@ -193,6 +178,9 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 		if err := shareScale(ctx, src, out.Columns); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.shareCategories(&out); err != nil {
+		return nil, err
 	}
 	var sums []dataset.Summary // once they are needed
 	for i := range out.Columns {
@@ -221,6 +209,31 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 		}
 	}
 	return &out, out.Validate()
+}
+
+// shareCategories gives the discrete columns of a schema without labels the categories that
+// their leaves are set to, and all the largest where leaves are tied.
+func (s *Structure) shareCategories(schema *dataset.Schema) error {
+	largest := 0
+	for i := range schema.Columns {
+		if c := &schema.Columns[i]; s.tied() && c.Kind == dataset.Discrete && c.Labels == nil {
+			largest = max(largest, c.Categories)
+		}
+	}
+	for i := range schema.Columns {
+		c := &schema.Columns[i]
+		if c.Kind != dataset.Discrete || c.Labels != nil {
+			continue
+		}
+		c.Categories = max(c.Categories, largest)
+		if n := s.leafOf(i, c).Categories; n > 0 && n < c.Categories {
+			return fmt.Errorf("%w: %s has the category %d, and leaves have %d categories; give them at least %d",
+				ErrOptions, schema.ColumnName(i), c.Categories-1, n, c.Categories)
+		} else if n > 0 {
+			c.Categories = n
+		}
+	}
+	return nil
 }
 
 // checkPositive reports a column of rows with a number that its log-normal leaf
