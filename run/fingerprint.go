@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pce-engine/pce/circuit/structures/equations"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 )
@@ -19,6 +20,17 @@ const KernelPathFact = "kernel path"
 // same rows may come from elsewhere, and one card computes what another one does.
 func (r *training) fingerprint(ctx context.Context, f Flows) ([]em.Fact, error) {
 	facts := r.opts.settings()
+	if s := &r.opts.Structure; s.Kind == "equations" && s.Graph == nil {
+		source, err := s.Equations.read()
+		if err != nil {
+			return nil, err
+		}
+		digest, err := equations.Digest(s.Equations.File, source)
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts[:len(facts):len(facts)], em.Fact{Name: "equations", Value: hex.EncodeToString(digest[:shownDigest])})
+	}
 	rows, err := rowsOf(ctx, "training rows", r.plan.Train, false)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,15 @@ type Equations struct {
 	Sizes map[string]int64 // of parameters that neither the data nor Latents give
 }
 
+// read returns the text of the program.
+func (e *Equations) read() (string, error) {
+	source, err := os.ReadFile(e.File)
+	if err != nil {
+		return "", fmt.Errorf("%w; training reads the equations when it starts and when it is resumed, check the path", err)
+	}
+	return string(source), nil
+}
+
 // DefaultStructure returns a hidden Chow-Liu tree of 64 latents, and usual settings for the
 // other structures. With Latents 0 the number of training rows chooses them.
 func DefaultStructure() Structure {
@@ -112,12 +121,12 @@ func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circ
 		o.Leaf = leaf
 		return structures.PD(o)
 	case "equations":
-		source, err := os.ReadFile(s.Equations.File)
+		source, err := s.Equations.read()
 		if err != nil {
-			return nil, fmt.Errorf("%w; the equations are read whenever training starts or is resumed, check the path", err)
+			return nil, err
 		}
 		return equations.Build(equations.Options{
-			Name: s.Equations.File, Source: string(source),
+			Name: s.Equations.File, Source: source,
 			Vars: vars, Latents: s.Latents, Sizes: s.Equations.Sizes, Leaf: leaf,
 		})
 	case "rat-spn":

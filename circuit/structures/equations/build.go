@@ -1,6 +1,7 @@
 package equations
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -27,14 +28,29 @@ type Options struct {
 // error names the file and, where one statement is to blame, its line and column.
 func Build(o Options) (*circuit.Graph, error) {
 	g, err := build(&o)
-	var at *reduction.Error
-	if errors.As(err, &at) {
-		if at.Line == 0 {
-			return nil, fmt.Errorf("%s: %w", o.Name, err)
-		}
-		return nil, fmt.Errorf("%s:%w", o.Name, err)
+	return g, inFile(o.Name, err)
+}
+
+// Digest returns the SHA-256 of the program of a file, without its comments and white space. A
+// program that Build would not read gives the same error.
+func Digest(name, source string) ([sha256.Size]byte, error) {
+	p, err := reduction.Parse(source)
+	if err != nil {
+		return [sha256.Size]byte{}, inFile(name, err)
 	}
-	return g, err
+	return sha256.Sum256([]byte(p.String())), nil
+}
+
+// inFile puts the file before what is wrong with its program.
+func inFile(name string, err error) error {
+	var at *reduction.Error
+	switch {
+	case !errors.As(err, &at):
+		return err
+	case at.Line == 0:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return fmt.Errorf("%s:%w", name, err)
 }
 
 func build(o *Options) (*circuit.Graph, error) {
