@@ -155,6 +155,14 @@ output out;
 g[k,j] *= e[k,j,x[t]] : { [k,j,t] : 0 <= k < K, 0 <= j < J, 0 <= t < T };
 f[k] += v[k,j]*g[k,j] : { [k,j] : 0 <= k < K, 0 <= j < J };
 out[] += w[k]*f[k] : { [k] : 0 <= k < K };`,
+	"one weight over two indices, units": `param T, K, J, C : T >= 1, K >= 1, J >= 1, C >= 1;
+size K = 2, J = 3;
+input int x[T] in [0,C);
+input float e[K,J,C], w[K,J];
+array float g[K,J], out[];
+output out;
+g[k,j] *= e[k,j,x[t]] : { [k,j,t] : 0 <= k < K, 0 <= j < J, 0 <= t < T };
+out[] += w[k,j]*g[k,j] : { [k,j] : 0 <= k < K, 0 <= j < J };`,
 	"untied, units": `param T, S, C : T >= 1, S >= 1, C >= 1;
 input int x[T] in [0,C);
 input float e[T,S,C], a[S,T,S], a0[S];
