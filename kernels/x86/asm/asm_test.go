@@ -38,6 +38,8 @@ func (m Mem) text(w Width) string {
 	return s
 }
 
+func mask(k Mask) string { return "K" + strconv.Itoa(int(k)) }
+
 func vector(w Width, r Reg) string { return string("XYZ"[w]) + strconv.Itoa(int(r)) }
 
 // memories returns addresses of every kind: all bases, all indices, both sides of the largest short
@@ -123,14 +125,19 @@ func (l *listing) evexes(in *Inst) {
 		k := Lanes{Mask: 3}
 		if !in.onlyMem {
 			for r := range Reg(32) {
-				rm := func(r Reg) (Operand, string) { return R(r), vector(smaller(w, in.shrinkRM), r) }
+				rm := func(r Reg) (Operand, string) {
+					if in.class == fromMask {
+						return R(r & 7), mask(Mask(r & 7))
+					}
+					return R(r), vector(smaller(w, in.shrinkRM), r)
+				}
 				o, name := rm(0)
 				emit(k, r, 0, o, name)
 				emit(k, 0, r, o, name)
 				o, name = rm(r)
 				emit(k, 0, 0, o, name)
 				o, name = rm((r + 5) % 32)
-				emit(Lanes{Mask: Mask(1 + r%7), Zero: in.form != FormStore}, r, 31-r, o, name)
+				emit(Lanes{Mask: Mask(1 + r%7), Zero: in.form != FormStore && in.class != toMask}, r, 31-r, o, name)
 			}
 		}
 		if in.noMem {
@@ -152,8 +159,11 @@ func (l *listing) evexes(in *Inst) {
 
 // destination returns the name of the register reg.
 func (in *Inst) destination(w Width, reg Reg) string {
-	if in.class == toGPR {
+	switch in.class {
+	case toGPR:
 		return gprNames[reg]
+	case toMask:
+		return mask(Mask(reg))
 	}
 	return vector(smaller(w, in.shrinkReg), reg)
 }
@@ -213,9 +223,18 @@ func (l *listing) masked(in *Inst, w Width, lanes Lanes, suffix string, reg, v R
 		imm = []byte{byte(len(l.text)) & 3}
 		args = append(args, fmt.Sprintf("$%d", imm[0]))
 	}
-	k, dst := "K"+strconv.Itoa(int(lanes.Mask)), in.destination(w, reg)
+	if in.class == toMask {
+		reg &= 7
+	}
+	k, dst := mask(lanes.Mask), in.destination(w, reg)
 	switch in.form {
 	case FormLoad:
+		if in.class == fromMask || in == DToMask { // these have no mask of lanes
+			if v == 0 {
+				l.add(in.mnemonic(w)+" "+name+", "+dst, func(c *Code) { c.EVEX(in, w, Lanes{}, reg, 0, o) })
+			}
+			return
+		}
 		if v != 0 && !o.isMem && lanes.Zero {
 			v = 0
 		}
@@ -276,6 +295,10 @@ func (l *listing) generals() {
 		l.add(fmt.Sprintf("MOVL %s, R10", n), func(c *Code) { c.MoveNarrow(R10, g) })
 		l.add(fmt.Sprintf("TESTL %s, %s", n, n), func(c *Code) { c.Test(g) })
 		l.add(fmt.Sprintf("IMUL3Q $1000000, %s, R9", n), func(c *Code) { c.Mul(R9, G(g), 1000000) })
+	}
+	for k := range Mask(8) {
+		l.add(fmt.Sprintf("KXNORW %s, %s, %s", mask(k), mask(k), mask(k)), func(c *Code) { c.MaskOnes(k) })
+		l.add(fmt.Sprintf("KORTESTW %s, %s", mask(k), mask(k)), func(c *Code) { c.MaskTest(k) })
 	}
 	l.add("VZEROUPPER", (*Code).VZeroUpper)
 	l.add("RET", (*Code).Ret)

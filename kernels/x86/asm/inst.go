@@ -23,9 +23,11 @@ func (in *Inst) HasImm() bool { return in.imm }
 type class uint8
 
 const (
-	vectors class = iota
-	fromGPR       // the r/m operand is a general register
-	toGPR         // reg is a general register
+	vectors  class = iota
+	fromGPR        // the r/m operand is a general register
+	toGPR          // reg is a general register
+	fromMask       // the r/m operand is a mask register
+	toMask         // reg is a mask register
 )
 
 // Inst is a vector instruction.
@@ -90,6 +92,9 @@ func plain(in *Inst) { in.evex, in.widths = true, in.widths|4 }
 
 // only takes VEX away.
 func only(in *Inst) { in.vex = false }
+
+// wide is for EVEX alone, with elements of 4 bytes.
+func wide(in *Inst) { ps(in); only(in) }
 
 func half(in *Inst)          { in.shrinkRM = 1 }
 func quarter(in *Inst)       { in.shrinkRM = 2 }
@@ -222,4 +227,31 @@ var (
 	Permute  = inst("VPERMD", m0F38, p66, 0x36, FormTwo, of(onlyY), ps) // r/m at the indices in v
 	GatherPS = inst("VGATHERDPS", m0F38, p66, 0x92, FormGather, plain, sized(4), memoryOnly)
 	GatherPD = inst("VGATHERDPD", m0F38, p66, 0x92, FormGather, plain, sized(8), memoryOnly, w1)
+)
+
+// Instructions that only EVEX has. Those on mask registers work on all lanes.
+var (
+	AndD    = inst("VPANDD", m0F, p66, 0xDB, FormTwo, wide)
+	AndNotD = inst("VPANDND", m0F, p66, 0xDF, FormTwo, wide) // ^v & r/m
+	OrD     = inst("VPORD", m0F, p66, 0xEB, FormTwo, wide)
+	XorD    = inst("VPXORD", m0F, p66, 0xEF, FormTwo, wide)
+
+	RoundScalePS = inst("VRNDSCALEPS", m0F3A, p66, 0x08, FormLoad, wide, immediate)
+
+	// A mask of the lanes where a comparison holds, under a mask too.
+	MaskPS = inst("VCMPPS", m0F, 0, 0xC2, FormTwo, wide, immediate, registers(toMask))
+	MaskD  = inst("VPCMPD", m0F3A, p66, 0x1F, FormTwo, wide, immediate, registers(toMask))
+
+	MaskToD = inst("VPMOVM2D", m0F38, pF3, 0x38, FormLoad, plain, only, registersOnly, registers(fromMask)) // all bits of lanes
+	DToMask = inst("VPMOVD2M", m0F38, pF3, 0x39, FormLoad, plain, only, registersOnly, registers(toMask))   // of their signs
+
+	BlendMaskPS = inst("VBLENDMPS", m0F38, p66, 0x65, FormTwo, wide) // v where the mask is off, else r/m
+
+	// reg and then r/m as one table, at the indices in v.
+	PermutePairPS = inst("VPERMT2PS", m0F38, p66, 0x7F, FormTwo, wide)
+	PermutePairB  = inst("VPERMT2B", m0F38, p66, 0x7D, FormTwo, plain, only)
+	PermuteB      = inst("VPERMB", m0F38, p66, 0x8D, FormTwo, plain, only) // r/m at the indices in v
+
+	UnpackLowB  = inst("VPUNPCKLBW", m0F, p66, 0x60, FormTwo, plain)
+	UnpackHighB = inst("VPUNPCKHBW", m0F, p66, 0x68, FormTwo, plain)
 )
