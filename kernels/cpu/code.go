@@ -52,7 +52,7 @@ func LoadCode(_ context.Context, d *Device, m kernels.Module) (kernels.Program, 
 // for the module takes the interpreter: Path tells.
 func (p *codeProgram) compile(m *simt.Module) error {
 	if p.dev.set.Name != portable {
-		native, err := x86.Compile(m, p.dev.threads)
+		native, err := x86.Compile(m, p.dev.threads, x86.Allowed(p.dev.set.Name))
 		if err == nil {
 			p.run, p.path = native, native.Path()
 			return nil

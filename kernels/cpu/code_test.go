@@ -31,6 +31,9 @@ func TestCode(t *testing.T) {
 	for _, threads := range []int{1, 2, 5, -2} {
 		o := cpu.Options{Threads: threads, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}}
 		path := x86.Path()
+		if path != "" {
+			path = "avx2" // the module's float64 output has no code of sixteen lanes
+		}
 		if threads < 0 {
 			o.Threads, o.Set, path = -threads, generic, ""
 		}

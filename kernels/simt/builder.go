@@ -48,6 +48,9 @@ func (b *Builder) Input(name string, t Type, l Layout, width int) int {
 	return len(b.m.Inputs) - 1
 }
 
+// InputWidth returns how many columns an input has.
+func (b *Builder) InputWidth(input int) int { return b.m.Inputs[input].Width }
+
 // Output adds an output and returns its number.
 func (b *Builder) Output(name string, t Type, l Layout, width int) int {
 	b.m.Outputs = append(b.m.Outputs, Param{name, t, l, width})

@@ -24,17 +24,15 @@ const (
 	highReg  = asm.R10
 )
 
-// slotBytes is the size of a place in the frame.
-const slotBytes = 32
-
 // allocator gives virtual registers places in one pass over the nodes, and encodes them. A value
 // that has no register has a slot of the frame, where it is stored once; constants have one in the
 // pool. Where registers run out, the one whose value is read last is taken. Blocks start and end with
 // empty registers.
 type allocator struct {
 	*code
+	shape
 	out    asm.Code
-	file   [16]reg // what vector registers hold
+	file   []reg   // what vector registers hold
 	locked uint32  // vector registers that the present node uses
 	loc    []int8  // the vector register of a virtual one; -1: none
 	slot   []int32 // its place in the frame; -1: none
@@ -47,9 +45,9 @@ type allocator struct {
 	block  *block
 }
 
-func newAllocator(c *code) *allocator {
+func newAllocator(c *code, s shape) *allocator {
 	n := len(c.regs)
-	a := &allocator{code: c, loc: make([]int8, n), slot: make([]int32, n), next: make([]int32, n), cur: make([]int32, n)}
+	a := &allocator{code: c, shape: s, file: make([]reg, s.registers), loc: make([]int8, n), slot: make([]int32, n), next: make([]int32, n), cur: make([]int32, n)}
 	for i := range a.loc {
 		a.loc[i], a.slot[i], a.cur[i] = -1, -1, never
 	}
@@ -143,7 +141,7 @@ func (a *allocator) store(r reg) {
 		return
 	}
 	a.slot[r] = a.newSlot()
-	a.out.VEX(asm.MoveTo, asm.Y, asm.Reg(a.loc[r]), 0, a.place(r))
+	a.vector(asm.MoveTo, a.full, asm.Reg(a.loc[r]), 0, a.place(r))
 }
 
 func (a *allocator) newSlot() int32 {
@@ -152,8 +150,8 @@ func (a *allocator) newSlot() int32 {
 		a.free = a.free[:n-1]
 		return s
 	}
-	a.frame += slotBytes
-	return a.frame - slotBytes
+	a.frame += a.bytes
+	return a.frame - a.bytes
 }
 
 // drop takes a value's register away.
@@ -167,7 +165,7 @@ func (a *allocator) drop(r reg) {
 func (a *allocator) use(r reg, next int32) asm.Reg {
 	if a.loc[r] < 0 {
 		d := a.take(r)
-		a.out.VEX(asm.Move, asm.Y, d, 0, a.place(r))
+		a.vector(asm.Move, a.full, d, 0, a.place(r))
 	}
 	a.locked |= 1 << a.loc[r]
 	a.next[r] = next
@@ -256,8 +254,7 @@ func (a *allocator) control(n *node) {
 		a.out.Here(top)
 	}
 	mask := a.use(n.args[0], n.next[0])
-	a.out.VEX(asm.Signs, asm.X, asm.Reg(ptrReg), 0, asm.R(mask))
-	a.out.Test(ptrReg)
+	a.any(mask)
 	a.locked = 0
 	if n.kind == loop {
 		a.drop(n.args[0])

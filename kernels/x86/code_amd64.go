@@ -15,6 +15,12 @@ import (
 // supported reports whether this machine runs the code that the package makes.
 func supported() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA }
 
+// supported512 reports whether it runs code of sixteen lanes.
+func supported512() bool {
+	x := &cpu.X86
+	return supported() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VBMI
+}
+
 // executable is memory of machine code. It is given back when nothing refers to it any more, or by free.
 type executable struct {
 	mem     []byte

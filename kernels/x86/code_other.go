@@ -6,6 +6,8 @@ import "errors"
 
 func supported() bool { return false }
 
+func supported512() bool { return false }
+
 type executable struct{}
 
 func newExecutable([]byte) (*executable, error) {

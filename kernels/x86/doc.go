@@ -1,5 +1,5 @@
-// Package x86 compiles modules of package simt to machine code of x86-64 processors with AVX2 and FMA, and
-// runs it. Results are those of simt.Interpreter, to the bit.
+// Package x86 compiles modules of package simt to machine code of x86-64 processors with AVX2 and FMA, or with
+// AVX-512, and runs it. Results are those of simt.Interpreter, to the bit.
 //
 // # Passes
 //
@@ -11,7 +11,8 @@
 //
 // # Shapes and units
 //
-// A vector register has four rows. Rows that do not fill a group are copied to buffers of one group, so that
+// With AVX2 a vector register has four rows, with AVX-512 sixteen; the latter has values of at most 32 bits, so
+// that modules with others have code of four. Rows that do not fill a group are copied to buffers of one group, so that
 // code never reads or writes beyond the rows that it is run for.
 //
 // # Machine code in a Go process

@@ -40,9 +40,11 @@ func (a *allocator) node(n *node) {
 		if n.first != never {
 			a.slot[n.dst] = a.newSlot()
 		}
+	case pair, gather:
+		a.lookup(n)
 	case put:
 		v := a.use(n.args[0], n.next[0])
-		a.out.VEX(asm.MoveTo, asm.Y, v, 0, a.place(n.dst))
+		a.vector(asm.MoveTo, a.full, v, 0, a.place(n.dst))
 		a.drop(n.dst) // what it held is old
 		a.ends(n)
 		a.end(n.dst, n.first)
@@ -58,6 +60,9 @@ func (a *allocator) compute(n *node) {
 		imm = []byte{n.imm}
 	}
 	x, y, z := n.args[0], n.args[1], n.args[2]
+	if a.evex && a.masked(n) {
+		return
+	}
 	switch n.in.Form() {
 	case asm.FormLoad:
 		o := asm.M(n.at)
@@ -65,15 +70,15 @@ func (a *allocator) compute(n *node) {
 			o = a.operand(x, n.next[0])
 		}
 		a.ends(n)
-		a.out.VEX(n.in, n.w, a.result(n), 0, o, imm...)
+		a.vector(n.in, n.w, a.result(n), 0, o, imm...)
 	case asm.FormStore:
 		v := a.use(x, n.next[0])
 		a.ends(n)
 		if n.hasAt {
-			a.out.VEX(n.in, n.w, v, 0, asm.M(n.at), imm...)
+			a.vector(n.in, n.w, v, 0, asm.M(n.at), imm...)
 			return
 		}
-		a.out.VEX(n.in, n.w, v, 0, asm.R(a.result(n)), imm...)
+		a.vector(n.in, n.w, v, 0, asm.R(a.result(n)), imm...)
 	case asm.FormTwo:
 		nx, ny := n.next[0], n.next[1]
 		if y != none && commutes[n.in] && a.loc[x] < 0 && a.loc[y] >= 0 {
@@ -85,19 +90,19 @@ func (a *allocator) compute(n *node) {
 			o = a.operand(y, ny)
 		}
 		a.ends(n)
-		a.out.VEX(n.in, n.w, a.result(n), v, o, imm...)
+		a.vector(n.in, n.w, a.result(n), v, o, imm...)
 	case asm.FormShift:
 		v := a.operand(x, n.next[0])
 		if !v.IsReg() {
 			v = asm.R(a.use(x, n.next[0]))
 		}
 		a.ends(n)
-		a.out.VEX(n.in, n.w, 0, a.result(n), v, imm...)
+		a.vector(n.in, n.w, 0, a.result(n), v, imm...)
 	case asm.FormBlend: // args: no, yes, mask
 		v, mask := a.use(x, n.next[0]), a.use(z, n.next[2])
 		o := a.operand(y, n.next[1])
 		a.ends(n)
-		a.out.VEX(n.in, n.w, a.result(n), v, o, byte(mask)<<4)
+		a.vector(n.in, n.w, a.result(n), v, o, byte(mask)<<4)
 	default:
 		panic("BUG: x86: an instruction of another form")
 	}
@@ -120,7 +125,7 @@ func (a *allocator) fma(n *node) {
 		d := a.use(z, nz)
 		v := a.use(x, nx)
 		o := a.operand(y, ny)
-		a.out.VEX(add, n.w, d, v, o)
+		a.vector(add, n.w, d, v, o)
 		a.become(n, d)
 		return
 	}
@@ -128,7 +133,7 @@ func (a *allocator) fma(n *node) {
 		d := a.use(x, nx)
 		v := a.use(y, ny)
 		o := a.operand(z, nz)
-		a.out.VEX(multiply, n.w, d, v, o)
+		a.vector(multiply, n.w, d, v, o)
 		a.become(n, d)
 		return
 	}
@@ -137,11 +142,11 @@ func (a *allocator) fma(n *node) {
 	from := a.operand(x, nx)
 	d := a.result(n) // a register of its own, as the arguments are locked
 	if from.IsReg() {
-		a.out.VEX(asm.MoveTo, asm.Y, from.Reg(), 0, asm.R(d))
+		a.vector(asm.MoveTo, a.full, from.Reg(), 0, asm.R(d))
 	} else {
-		a.out.VEX(asm.Move, asm.Y, d, 0, from)
+		a.vector(asm.Move, a.full, d, 0, from)
 	}
-	a.out.VEX(multiply, n.w, d, v, o)
+	a.vector(multiply, n.w, d, v, o)
 	a.ends(n)
 }
 
@@ -200,7 +205,7 @@ func (a *allocator) fetch(n *node) {
 		a.out.VEX(asm.InsertTop, asm.X, d, d, lane(n.imm+1))
 	default:
 		a.out.VEX(asm.Load32, asm.X, d, 0, lane(0))
-		for i := uint8(1); i < lanes; i++ {
+		for i := uint8(1); i < uint8(a.lanes); i++ {
 			a.out.VEX(asm.Insert32, asm.X, d, d, lane(i), i)
 		}
 	}
@@ -213,8 +218,8 @@ type machine struct {
 }
 
 // encode makes the machine code of a whole module: a loop over groups of rows.
-func encode(c *code, body *block, lanes int8) machine {
-	a := newAllocator(c)
+func encode(c *code, body *block, s shape) machine {
+	a := newAllocator(c, s)
 	o := &a.out
 	o.Load(frameReg, asm.At(argsReg, argFrame))
 	o.Load(poolReg, asm.At(argsReg, argPool))
@@ -223,7 +228,7 @@ func encode(c *code, body *block, lanes int8) machine {
 	top := o.Label()
 	o.Here(top)
 	a.emit(body)
-	o.AddImm(rowReg, lanes)
+	o.AddImm(rowReg, int8(s.lanes))
 	o.Cmp(rowReg, asm.G(endReg))
 	o.JumpIf(asm.Below, top)
 	o.VZeroUpper()

@@ -18,36 +18,38 @@ type column struct {
 
 // lowering makes nodes of a module's instructions.
 //
-// A vector register has a value of four rows: those of f64 and i64 in 32 bytes, those of f32 and i32 in
-// 16, u8 and u16 widened to 32 bits with zeros, a pred as 32 bits that are all set or all clear. What is
-// behind the 16 bytes is anything.
+// With AVX2 a vector register has a value of four rows: those of f64 and i64 in 32 bytes, those of f32 and
+// i32 in 16, u8 and u16 widened to 32 bits with zeros, a pred as 32 bits that are all set or all clear. What
+// is behind the 16 bytes is anything. With AVX-512 it has one of sixteen rows, in 64 bytes.
 type lowering struct {
 	*code
+	shape
 	m        *simt.Module
 	val      []reg
 	mask     reg // the lanes that take part; none: all
 	columns  []column
 	pointers map[column]int32
 	spans    map[simt.Value]span
+	turned   map[column]reg // columns of bytes that lie by rows, as registers of sixteen bytes
 }
-
-// lanes is how many rows a vector register has.
-const lanes = 4
 
 // wide reports whether values of the type take 64 bits.
 func wide(t simt.Type) bool { return t == simt.F64 || t == simt.I64 }
 
 // width is the size of a value of the type.
-func width(t simt.Type) asm.Width {
+func (s shape) width(t simt.Type) asm.Width {
 	if wide(t) {
 		return asm.Y
 	}
-	return asm.X
+	return s.short
 }
 
 // lower makes nodes of a verified module.
-func lower(m *simt.Module) (l *lowering, body *block, cost int64) {
-	l = &lowering{code: newCode(), m: m, val: make([]reg, len(m.Types)), pointers: map[column]int32{}, spans: map[simt.Value]span{}}
+func lower(m *simt.Module, s shape) (l *lowering, body *block, cost int64) {
+	l = &lowering{
+		code: newCode(), shape: s, m: m, val: make([]reg, len(m.Types)),
+		pointers: map[column]int32{}, spans: map[simt.Value]span{}, turned: map[column]reg{},
+	}
 	l.block(m.Body)
 	body, cost = l.leave()
 	return l, body, cost
@@ -78,7 +80,7 @@ func (l *lowering) splat(t simt.Type, bits uint64) reg {
 
 func (l *lowering) splat64(bits uint64) reg {
 	var b []byte
-	for range 4 {
+	for range l.bytes / 8 {
 		b = binary.LittleEndian.AppendUint64(b, bits)
 	}
 	return l.constant(b)
@@ -170,18 +172,21 @@ func (l *lowering) pointTo(output bool, p simt.Param, ref, col int) (at asm.Mem,
 
 // load returns the elements of a column.
 func (l *lowering) load(output bool, p simt.Param, ref, col int) reg {
-	at, step := l.pointTo(output, p, ref, col)
 	together := p.Layout == simt.Columns || p.Width == 1
+	if !together && l.evex {
+		return l.strided(p, output, ref, col)
+	}
+	at, step := l.pointTo(output, p, ref, col)
 	next := func() asm.Mem { m := at; at.Disp += step; return m }
 	switch {
 	case together && wide(p.Type):
 		return l.opAt(asm.Move, asm.Y, 0, at)
 	case together && p.Type == simt.U8:
-		return l.opAt(asm.BToD, asm.X, 0, at)
+		return l.opAt(asm.BToD, l.short, 0, at)
 	case together && p.Type == simt.U16:
-		return l.opAt(asm.WToD, asm.X, 0, at)
+		return l.opAt(asm.WToD, l.short, 0, at)
 	case together:
-		return l.opAt(asm.Move, asm.X, 0, at)
+		return l.opAt(asm.Move, l.short, 0, at)
 	case wide(p.Type):
 		low := l.opAt(asm.Load64, asm.X, 0, next())
 		low = l.opAt(asm.Insert64, asm.X, 1, next(), low)
@@ -194,13 +199,13 @@ func (l *lowering) load(output bool, p simt.Param, ref, col int) reg {
 			in, each = asm.Insert16, 2
 		}
 		v := l.zero()
-		for lane := range uint8(lanes) {
+		for lane := range uint8(l.lanes) {
 			v = l.opAt(in, asm.X, each*lane, next(), v)
 		}
 		return v
 	}
 	v := l.opAt(asm.Load32, asm.X, 0, next())
-	for lane := uint8(1); lane < lanes; lane++ {
+	for lane := uint8(1); lane < uint8(l.lanes); lane++ {
 		v = l.opAt(asm.Insert32, asm.X, lane, next(), v)
 	}
 	return v
@@ -217,7 +222,7 @@ func (l *lowering) store(in *simt.Instr, t simt.Type, v reg) {
 	case wide(t) && !together:
 		high := l.opImm(asm.Upper, asm.Y, 1, v)
 		at, step := l.pointTo(true, p, in.Ref, int(in.Imm))
-		for lane := range uint8(lanes) {
+		for lane := range uint8(l.lanes) {
 			l.storeAt(asm.Extract64, asm.X, lane&1, at, []reg{v, high}[lane/2])
 			at.Disp += step
 		}
@@ -233,7 +238,7 @@ func (l *lowering) store(in *simt.Instr, t simt.Type, v reg) {
 		if inst == nil {
 			inst = asm.MoveTo
 		}
-		l.storeAt(inst, width(t), 0, at, v)
+		l.storeAt(inst, l.width(t), 0, at, v)
 		return
 	}
 	inst, each := asm.Extract32, uint8(1)
@@ -243,7 +248,7 @@ func (l *lowering) store(in *simt.Instr, t simt.Type, v reg) {
 	case simt.U8:
 		inst, each = asm.Extract8, 4
 	}
-	for lane := range uint8(lanes) {
+	for lane := range uint8(l.lanes) {
 		l.storeAt(inst, asm.X, each*lane, at, v)
 		at.Disp += step
 	}
@@ -254,10 +259,10 @@ func (l *lowering) store(in *simt.Instr, t simt.Type, v reg) {
 func (l *lowering) branch(br *simt.Branch, condition reg) {
 	outer := l.mask
 	yes := condition
-	no := l.op(asm.Xor, asm.X, condition, l.ones())
+	no := l.op(asm.Xor, l.short, condition, l.ones())
 	if outer != none {
-		yes = l.op(asm.And, asm.X, condition, outer)
-		no = l.op(asm.AndNot, asm.X, condition, outer)
+		yes = l.op(asm.And, l.short, condition, outer)
+		no = l.op(asm.AndNot, l.short, condition, outer)
 	}
 	results := make([]reg, len(br.Results))
 	for i := range results {
@@ -312,7 +317,7 @@ func (l *lowering) loop(lp *simt.Repeat) {
 	for i, v := range lp.Next {
 		next[i] = l.choose(l.m.Types[v], active, l.val[v], places[i])
 	}
-	more := l.op(asm.And, asm.X, active, l.val[lp.Continue])
+	more := l.op(asm.And, l.short, active, l.val[lp.Continue])
 	for i, v := range next {
 		l.put(places[i], v)
 	}

@@ -69,7 +69,7 @@ func TestSharedExecutable(t *testing.T) {
 // TestCodeFault reads memory that is not there: an error, and the process lives.
 func TestCodeFault(t *testing.T) {
 	needCode(t)
-	p, err := Compile(sum(t, simt.F32, simt.Columns, 1), 1)
+	p, err := Compile(sum(t, simt.F32, simt.Columns, 1), 1, Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestCodeCollector(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 	rng := rand.New(rand.NewPCG(3, 4))
 	m := simttest.Random(t, rng, 100)
-	p, err := Compile(m, 2)
+	p, err := Compile(m, 2, Path())
 	if err != nil {
 		t.Fatal(err)
 	}

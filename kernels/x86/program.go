@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"unsafe"
 
 	"github.com/pce-engine/pce/kernels/simt"
@@ -36,7 +37,8 @@ type Program struct {
 	pool    []byte
 	columns []column
 	frame   int // bytes
-	groups  int // of a call
+	lanes   int // rows of a group
+	groups  int // groups of a call
 	size    int // bytes of code
 	idle    chan *state
 }
@@ -49,34 +51,54 @@ type state struct {
 	out   []any
 }
 
-// Path returns the name of the set of instructions that code is made for on this machine, "" if there is
-// none.
+// Path returns the name of the largest set of instructions that this machine has and code is made for: "avx512",
+// "avx2", or "" if there is none.
 func Path() string {
-	if !supported() {
-		return ""
+	switch {
+	case supported512():
+		return avx512.name
+	case supported():
+		return avx2.name
 	}
-	return "avx2"
+	return ""
 }
 
-// Compile makes native code of a module, and keeps up to idle frames for later calls.
-func Compile(m *simt.Module, idle int) (*Program, error) {
+// Allowed returns the largest set of instructions for Compile where the kernels are those named: sets whose names
+// start with avx512 extend it, and others are no larger than avx2.
+func Allowed(kernels string) string {
+	if strings.HasPrefix(kernels, avx512.name) {
+		return Path()
+	}
+	if Path() == "" {
+		return ""
+	}
+	return avx2.name
+}
+
+// Compile makes native code of a module, and keeps up to idle frames for later calls. It takes the largest set of
+// instructions that the machine has, the module can use, and set allows, which is one that Path may return.
+func Compile(m *simt.Module, idle int, set string) (*Program, error) {
 	if err := m.Verify(); err != nil {
 		return nil, err
 	}
-	if !supported() {
+	if set != avx2.name && set != avx512.name || !supported() {
 		return nil, fmt.Errorf("%w: this machine or build has none; use the interpreter", ErrUnsupported)
 	}
-	l, body, cost := lower(m)
-	if cost > maxCost {
-		return nil, fmt.Errorf("%w: %.60q: %d rows may take %d instructions, want at most %d; use the interpreter", ErrUnsupported, m.Name, lanes, cost, maxCost)
+	s := avx2
+	if set == avx512.name && supported512() && fits16(m) {
+		s = avx512
 	}
-	mc := encode(l.code, body, lanes)
+	l, body, cost := lower(m, s)
+	if cost > maxCost {
+		return nil, fmt.Errorf("%w: %.60q: %d rows may take %d instructions, want at most %d; use the interpreter", ErrUnsupported, m.Name, s.lanes, cost, maxCost)
+	}
+	mc := encode(l.code, body, s)
 	code, err := newExecutable(mc.bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w; use the interpreter", ErrUnsupported, err)
 	}
 	p := &Program{
-		m: m, path: Path(), code: code, pool: aligned(len(l.pool)), columns: l.columns, frame: mc.frame, size: len(mc.bytes),
+		m: m, path: s.name, code: code, lanes: s.lanes, pool: aligned(len(l.pool)), columns: l.columns, frame: mc.frame, size: len(mc.bytes),
 		groups: max(1, int(callNodes/max(cost, 1))), idle: make(chan *state, max(idle, 1)),
 	}
 	copy(p.pool, l.pool)
@@ -105,7 +127,7 @@ func (p *Program) Bytes() int64 {
 	n := int64(p.frame)
 	for _, list := range [][]simt.Param{p.m.Inputs, p.m.Outputs} {
 		for _, q := range list {
-			n += lanes * int64(q.Width) * int64(q.Type.Bits()/8)
+			n += int64(p.lanes) * int64(q.Width) * int64(q.Type.Bits()/8)
 		}
 	}
 	return n
@@ -128,12 +150,12 @@ func (p *Program) Run(ctx context.Context, lo, hi int, in, out []any) error {
 	default:
 		s = &state{args: make([]uint64, argPointers/8+len(p.columns)), frame: aligned(p.frame)}
 	}
-	whole := lo + (hi-lo)/lanes*lanes
-	for ; lo < whole; lo += p.groups * lanes {
+	whole := lo + (hi-lo)/p.lanes*p.lanes
+	for ; lo < whole; lo += p.groups * p.lanes {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := p.call(s, lo, min(lo+p.groups*lanes, whole), in, out); err != nil {
+		if err := p.call(s, lo, min(lo+p.groups*p.lanes, whole), in, out); err != nil {
 			return err
 		}
 	}
@@ -156,7 +178,7 @@ func (p *Program) Run(ctx context.Context, lo, hi int, in, out []any) error {
 // copied back.
 func (p *Program) rest(s *state, lo, hi int, in, out []any) error {
 	if s.in == nil {
-		s.in, s.out = group(p.m.Inputs), group(p.m.Outputs)
+		s.in, s.out = group(p.m.Inputs, p.lanes), group(p.m.Outputs, p.lanes)
 	}
 	for i := range in {
 		copyRows(&p.m.Inputs[i], s.in[i], 0, in[i], lo, hi-lo)
@@ -164,7 +186,7 @@ func (p *Program) rest(s *state, lo, hi int, in, out []any) error {
 	for i := range out { // rows that the program may leave as they are
 		copyRows(&p.m.Outputs[i], s.out[i], 0, out[i], lo, hi-lo)
 	}
-	if err := p.call(s, 0, lanes, s.in, s.out); err != nil {
+	if err := p.call(s, 0, p.lanes, s.in, s.out); err != nil {
 		return err
 	}
 	for i := range out {

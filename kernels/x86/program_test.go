@@ -69,7 +69,7 @@ func TestTables(t *testing.T) {
 			}
 			b.Store(out, 0, b.Gather(b.Table(typ, bits), b.Load(in, 0)))
 			m := module(t, b)
-			p, err := Compile(m, 1)
+			p, err := Compile(m, 1, Path())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestSpans(t *testing.T) {
 		b.Store(wide, 0, b.Convert(simt.I64, b.Unary(simt.Floor, y)))
 		b.Store(wide, 1, b.Convert(simt.I64, b.Convert(simt.F64, x)))
 		m := module(t, b)
-		p, err := Compile(m, 1)
+		p, err := Compile(m, 1, Path())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestConversions(t *testing.T) {
 			}
 		}
 		m := module(t, b)
-		p, err := Compile(m, 1)
+		p, err := Compile(m, 1, Path())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,11 +295,11 @@ func nested(t testing.TB, depth, most int) *simt.Module {
 
 // TestRefusals has modules without native code, and runs that are refused.
 func TestRefusals(t *testing.T) {
-	if _, err := Compile(&simt.Module{Name: "bad"}, 1); !errors.Is(err, simt.ErrModule) {
+	if _, err := Compile(&simt.Module{Name: "bad"}, 1, Path()); !errors.Is(err, simt.ErrModule) {
 		t.Errorf("a bad module: %v, want simt.ErrModule", err)
 	}
 	if Path() == "" {
-		if _, err := Compile(nested(t, 1, 1), 1); !errors.Is(err, ErrUnsupported) {
+		if _, err := Compile(nested(t, 1, 1), 1, Path()); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("a machine without native code: %v, want ErrUnsupported", err)
 		}
 	}
@@ -308,7 +308,7 @@ func TestRefusals(t *testing.T) {
 		depth, most int
 		ok          bool
 	}{{1, 5, true}, {3, 20, true}, {1, simt.MaxTurns, false}, {12, 3, false}, {32, simt.MaxTurns, false}} {
-		p, err := Compile(nested(t, c.depth, c.most), 1)
+		p, err := Compile(nested(t, c.depth, c.most), 1, Path())
 		if c.ok != (err == nil) || !c.ok && !(errors.Is(err, ErrUnsupported) && strings.Contains(err.Error(), "want at most")) {
 			t.Errorf("%d loops of %d turns: %v", c.depth, c.most, err)
 		}
@@ -324,7 +324,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	m := sum(t, simt.F32, simt.Columns, 2)
-	p, err := Compile(m, 1)
+	p, err := Compile(m, 1, Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +363,7 @@ func TestLargeCode(t *testing.T) {
 		y = b.Add(y, b.Float(simt.F32, float64(i%1000)))
 	}
 	b.Store(out, 0, y)
-	if _, err := Compile(module(t, b), 1); !errors.Is(err, ErrUnsupported) {
+	if _, err := Compile(module(t, b), 1, Path()); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("%v, want ErrUnsupported", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // element that differs.
 func same(t testing.TB, rng *rand.Rand, m *simt.Module, rows, lo, hi int) bool {
 	t.Helper()
-	p, err := Compile(m, 1)
+	p, err := Compile(m, 1, Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +76,30 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+// TestRandomShort compares random programs of sixteen lanes with the interpreter.
+func TestRandomShort(t *testing.T) {
+	needCode(t)
+	if Path() != avx512.name {
+		t.Skip("SKIPPED: code of sixteen lanes wants AVX-512 with VBMI")
+	}
+	programs := 1500
+	if testing.Short() {
+		programs = 300
+	}
+	for seed := range programs {
+		rng := rand.New(rand.NewPCG(uint64(seed), 3))
+		m := simttest.Short(t, rng, 1+rng.IntN(120))
+		if !fits16(m) {
+			t.Fatalf("seed %d has no code of sixteen lanes:\n%s", seed, m.Text())
+		}
+		rows := 1 + rng.IntN(90)
+		lo := rng.IntN(rows)
+		if !same(t, rng, m, rows, lo, lo+1+rng.IntN(rows-lo)) {
+			t.Fatalf("seed %d:\n%s", seed, m.Text())
+		}
+	}
+}
+
 // FuzzBackEnds compares random programs with the interpreter.
 func FuzzBackEnds(f *testing.F) {
 	f.Add(uint64(1), uint8(50), uint8(9))
@@ -83,6 +107,9 @@ func FuzzBackEnds(f *testing.F) {
 		needCode(t)
 		rng := rand.New(rand.NewPCG(seed, 2))
 		m := simttest.Random(t, rng, 1+int(size))
+		if seed&1 != 0 {
+			m = simttest.Short(t, rng, 1+int(size))
+		}
 		n := 1 + int(rows)
 		lo := rng.IntN(n)
 		if !same(t, rng, m, n, lo, lo+rng.IntN(n-lo+1)) {

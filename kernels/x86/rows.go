@@ -7,7 +7,7 @@ import (
 )
 
 // group returns slices with room for a group of rows.
-func group(list []simt.Param) []any {
+func group(list []simt.Param, lanes int) []any {
 	all := make([]any, len(list))
 	for i, p := range list {
 		n := lanes * p.Width

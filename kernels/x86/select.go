@@ -19,7 +19,7 @@ var typed = map[simt.Op][4]*asm.Inst{
 
 // arithmetic lowers an operation whose operands and result have one type.
 func (l *lowering) arithmetic(op simt.Op, t simt.Type, args [3]reg) reg {
-	w := width(t)
+	w := l.width(t)
 	x, y := args[0], args[1]
 	if list, ok := typed[op]; ok && t <= simt.I64 && list[t] != nil {
 		return l.op(list[t], w, x, y)
@@ -71,7 +71,7 @@ func (l *lowering) op3(in *asm.Inst, w asm.Width, x, y, z reg) reg { return l.op
 
 // shift lowers a shift by a constant distance.
 func (l *lowering) shift(op simt.Op, t simt.Type, x reg, by uint8) reg {
-	w := width(t)
+	w := l.width(t)
 	if !wide(t) {
 		return l.opImm(map[simt.Op]*asm.Inst{simt.Shl: asm.ShlD, simt.Shr: asm.ShrD, simt.Sar: asm.SarD}[op], w, by, x)
 	}
@@ -97,7 +97,7 @@ const (
 // compare lowers a comparison to a mask of 32 bits.
 func (l *lowering) compare(op simt.Op, t simt.Type, x, y reg) reg {
 	how := map[simt.Op]uint8{simt.Eq: equal, simt.Ne: unequal, simt.Lt: less, simt.Le: lessOrEqual}[op]
-	w := width(t)
+	w := l.width(t)
 	switch t {
 	case simt.F32:
 		return l.opImm(asm.ComparePS, w, how, x, y)
@@ -139,7 +139,7 @@ func (l *lowering) choose(t simt.Type, condition, yes, no reg) reg {
 	if wide(t) {
 		return l.op3(asm.BlendPD, asm.Y, no, yes, l.widen(condition))
 	}
-	return l.op3(asm.BlendPS, asm.X, no, yes, condition)
+	return l.op3(asm.BlendPS, l.short, no, yes, condition)
 }
 
 // convert lowers a Convert of a value.
@@ -164,7 +164,7 @@ func (l *lowering) convert(from, to simt.Type, v simt.Value) reg {
 	}
 	switch to {
 	case simt.F32:
-		return l.op(asm.DToPS, asm.X, x)
+		return l.op(asm.DToPS, l.short, x)
 	case simt.F64:
 		return l.op(asm.DToPD, asm.Y, x)
 	case simt.I64:
@@ -180,16 +180,16 @@ func (l *lowering) convert(from, to simt.Type, v simt.Value) reg {
 func (l *lowering) clip(t simt.Type, x reg) reg {
 	switch t {
 	case simt.U8:
-		return l.op(asm.And, asm.X, x, l.splat32(0xFF))
+		return l.op(asm.And, l.short, x, l.splat32(0xFF))
 	case simt.U16:
-		return l.op(asm.And, asm.X, x, l.splat32(0xFFFF))
+		return l.op(asm.And, l.short, x, l.splat32(0xFFFF))
 	}
 	return x
 }
 
 // truncate lowers a conversion of floats to integers, which saturates.
 func (l *lowering) truncate(from, to simt.Type, value simt.Value) reg {
-	x, w := l.val[value], width(from)
+	x, w := l.val[value], l.width(from)
 	minimum, maximum, toD, cmp := asm.MinPS, asm.MaxPS, asm.PSToD, asm.ComparePS
 	if from == simt.F64 {
 		minimum, maximum, toD, cmp = asm.MinPD, asm.MaxPD, asm.PDToD, asm.ComparePD
@@ -211,7 +211,7 @@ func (l *lowering) truncate(from, to simt.Type, value simt.Value) reg {
 		if from == simt.F64 {
 			above, there = l.narrow(above), l.narrow(there)
 		}
-		return l.op(asm.And, asm.X, l.op(asm.Xor, asm.X, v, above), there)
+		return l.op(asm.And, l.short, l.op(asm.Xor, l.short, v, above), there)
 	}
 	known, ok := l.spans[value]
 	if from == simt.F32 {

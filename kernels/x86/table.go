@@ -32,6 +32,9 @@ func (l *lowering) partners(b simt.Block) map[int]int {
 		n     int
 	}
 	pairs, alone := map[int]int{}, map[like]int{}
+	if l.evex {
+		return pairs
+	}
 	for i := range b {
 		if b[i].Op != simt.Gather {
 			continue
@@ -56,10 +59,10 @@ func (l *lowering) clamp(t *simt.Table, v simt.Value) reg {
 	index, last := l.val[v], len(t.Bits)-1
 	s, known := l.spans[v]
 	if !known || s.lo < 0 {
-		index = l.op(asm.MaxD, asm.X, index, l.zero())
+		index = l.op(asm.MaxD, l.short, index, l.zero())
 	}
 	if !known || s.hi > float64(last) {
-		index = l.op(asm.MinD, asm.X, index, l.splat32(uint32(last)))
+		index = l.op(asm.MinD, l.short, index, l.splat32(uint32(last)))
 	}
 	return index
 }
@@ -71,6 +74,9 @@ func (l *lowering) lookup(ref int, v simt.Value) reg {
 		return l.splat(t.Type, t.Bits[0])
 	}
 	index := l.clamp(t, v)
+	if l.evex {
+		return l.lookup16(ref, index)
+	}
 	if small(t) {
 		return l.permute(t, index)
 	}

@@ -3,6 +3,7 @@ package simttest
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/kernels/simt"
@@ -15,24 +16,46 @@ type generator struct {
 	rng    *rand.Rand
 	b      *simt.Builder
 	values [][]simt.Value
-	inputs []simt.Type
-	out    []int // outputs by type
+	out    map[simt.Type]int // outputs
 	tables []simt.Type
-	left   int // instructions to come
+	left   int         // instructions to come
+	types  []simt.Type // of elements
+	every  []simt.Type // these and pred
 }
 
 // Random returns a random program of about size instructions, with an output of every type.
 func Random(t testing.TB, rng *rand.Rand, size int) *simt.Module {
 	t.Helper()
-	g := &generator{rng: rng, b: simt.NewBuilder("random"), values: make([][]simt.Value, 7), left: size}
-	for _, typ := range types {
+	g := &generator{rng: rng, b: simt.NewBuilder("random"), left: size, types: types}
+	return g.module(t, func(typ simt.Type) {
 		g.b.Input("in_"+typ.String(), typ, simt.Layout(rng.IntN(2)), 1+rng.IntN(3))
-		g.inputs = append(g.inputs, typ)
-		g.out = append(g.out, g.b.Output("out_"+typ.String(), typ, simt.Layout(rng.IntN(2)), 2))
+		g.out[typ] = g.b.Output("out_"+typ.String(), typ, simt.Layout(rng.IntN(2)), 2)
+	})
+}
+
+// Short is Random without values of 64 bits, with outputs of f32 and i32 by columns, and with wide rows.
+func Short(t testing.TB, rng *rand.Rand, size int) *simt.Module {
+	t.Helper()
+	g := &generator{rng: rng, b: simt.NewBuilder("random"), left: size, types: []simt.Type{simt.F32, simt.I32, simt.U8, simt.U16}}
+	return g.module(t, func(typ simt.Type) {
+		g.b.Input("in_"+typ.String(), typ, simt.Layout(rng.IntN(2)), 4+rng.IntN(40))
+		if typ == simt.F32 || typ == simt.I32 {
+			g.out[typ] = g.b.Output("out_"+typ.String(), typ, simt.Columns, 2)
+		}
+	})
+}
+
+// module draws the program; params adds the input and the output of a type.
+func (g *generator) module(t testing.TB, params func(simt.Type)) *simt.Module {
+	t.Helper()
+	rng := g.rng
+	g.values, g.out, g.every = make([][]simt.Value, 7), map[simt.Type]int{}, append(g.types[:len(g.types):len(g.types)], simt.Pred)
+	for _, typ := range g.types {
+		params(typ)
 	}
 	for range 4 {
-		typ := types[rng.IntN(len(types))]
-		bits := make([]uint64, 1+rng.IntN(9))
+		typ := g.types[rng.IntN(len(g.types))]
+		bits := make([]uint64, 1+rng.IntN([]int{9, 140}[rng.IntN(4)/3]))
 		for i := range bits {
 			bits[i] = Bits(rng, typ)
 		}
@@ -40,13 +63,16 @@ func Random(t testing.TB, rng *rand.Rand, size int) *simt.Module {
 			g.tables = append(g.tables, typ)
 		}
 	}
-	for i := range g.inputs { // so that every type has a value
+	for i := range g.types { // so that every type has a value
 		g.add(g.b.Load(i, 0))
+		g.add(g.b.Load(i, g.b.InputWidth(i)-1))
 	}
 	g.add(g.b.Binary(simt.Lt, g.pick(simt.F32), g.pick(simt.F32)))
 	g.block(0)
-	for i, typ := range types {
-		g.b.Store(g.out[i], 0, g.pick(typ))
+	for _, typ := range g.types {
+		if out, ok := g.out[typ]; ok {
+			g.b.Store(out, 0, g.pick(typ))
+		}
 	}
 	m, err := g.b.Module()
 	if err != nil {
@@ -65,8 +91,11 @@ func (g *generator) pick(t simt.Type) simt.Value {
 	return list[g.rng.IntN(len(list))]
 }
 
-// of draws one of some types.
-func (g *generator) of(list ...simt.Type) simt.Type { return list[g.rng.IntN(len(list))] }
+// of draws one of some types, of those that the program has.
+func (g *generator) of(list ...simt.Type) simt.Type {
+	list = slices.DeleteFunc(list, func(t simt.Type) bool { return !slices.Contains(g.every, t) })
+	return list[g.rng.IntN(len(list))]
+}
 
 func (g *generator) block(depth int) {
 	for n := 1 + g.rng.IntN(12); (depth == 0 || n > 0) && g.left > 0; n-- {
@@ -97,7 +126,7 @@ func (g *generator) instr(depth int) {
 	floats := g.of(simt.F32, simt.F64)
 	integers := g.of(simt.I32, simt.I64)
 	logical := g.of(simt.I32, simt.I64, simt.Pred)
-	any := types[g.rng.IntN(len(types))]
+	any := g.types[g.rng.IntN(len(g.types))]
 	b := g.b
 	op := func(ops ...simt.Op) simt.Op { return ops[g.rng.IntN(len(ops))] }
 	switch k := g.rng.IntN(20); {
@@ -118,12 +147,12 @@ func (g *generator) instr(depth int) {
 	case k < 12:
 		g.add(b.Binary(op(simt.Eq, simt.Ne, simt.Lt, simt.Le), g.pick(any), g.pick(any)))
 	case k == 12:
-		t := simt.Type(g.rng.IntN(7))
+		t := g.every[g.rng.IntN(len(g.every))]
 		g.add(b.Select(g.pick(simt.Pred), g.pick(t), g.pick(t)))
 	case k == 13:
-		g.add(b.Convert(types[g.rng.IntN(len(types))], g.pick(any)))
+		g.add(b.Convert(g.types[g.rng.IntN(len(g.types))], g.pick(any)))
 	case k == 14:
-		from := []simt.Type{simt.F32, simt.F64, simt.I32, simt.I64}[g.rng.IntN(4)]
+		from := numbers
 		to := map[simt.Type]simt.Type{simt.F32: simt.I32, simt.F64: simt.I64, simt.I32: simt.F32, simt.I64: simt.F64}[from]
 		x := g.pick(from)
 		if from.Float() { // the bits of a NaN are not said
@@ -133,20 +162,25 @@ func (g *generator) instr(depth int) {
 	case k == 15:
 		g.add(b.Gather(g.rng.IntN(len(g.tables)), g.pick(simt.I32)))
 	case k == 16:
-		t := simt.Type(g.rng.IntN(7))
+		t := g.every[g.rng.IntN(len(g.every))]
 		bits := uint64(g.rng.IntN(2))
 		if t != simt.Pred {
 			bits = Bits(g.rng, t)
 		}
 		g.add(b.Bits(t, bits))
 	case k == 17:
-		i := g.rng.IntN(len(types))
-		b.Store(g.out[i], 1, g.pick(types[i]))
+		t := g.types[g.rng.IntN(len(g.types))]
+		if out, ok := g.out[t]; ok {
+			b.Store(out, 1, g.pick(t))
+		}
+	case k == 18 && g.rng.IntN(2) == 0:
+		i := g.rng.IntN(len(g.types))
+		g.add(b.Load(i, g.rng.IntN(b.InputWidth(i))))
 	case depth >= 3:
 	case k == 18:
 		results := make([]simt.Type, g.rng.IntN(3))
 		for i := range results {
-			results[i] = simt.Type(g.rng.IntN(7))
+			results[i] = g.every[g.rng.IntN(len(g.every))]
 		}
 		for _, v := range b.If(g.pick(simt.Pred),
 			func() []simt.Value { return g.scope(depth+1, results) },
@@ -157,7 +191,7 @@ func (g *generator) instr(depth int) {
 		carried := make([]simt.Type, g.rng.IntN(4))
 		init := make([]simt.Value, len(carried))
 		for i := range carried {
-			carried[i] = simt.Type(g.rng.IntN(7))
+			carried[i] = g.every[g.rng.IntN(len(g.every))]
 			init[i] = g.pick(carried[i])
 		}
 		for _, v := range b.Loop(1+g.rng.IntN(4), init, func(now []simt.Value) ([]simt.Value, simt.Value) {

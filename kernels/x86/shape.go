@@ -1,0 +1,44 @@
+package x86
+
+import (
+	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/x86/asm"
+)
+
+// shape is how values lie in registers, and how instructions are encoded.
+type shape struct {
+	name      string
+	lanes     int       // rows of a register
+	short     asm.Width // of values of 32 bits and less
+	full      asm.Width // of registers
+	bytes     int32     // of registers
+	registers int
+	evex      bool
+}
+
+var (
+	avx2 = shape{name: "avx2", lanes: 4, short: asm.X, full: asm.Y, bytes: 32, registers: 16}
+	// avx512 has no values of 64 bits: fits16 says which modules it takes.
+	avx512 = shape{name: "avx512", lanes: 16, short: asm.Z, full: asm.Z, bytes: 64, registers: 32, evex: true}
+)
+
+// fits16 reports whether a module has code of sixteen lanes: values of at most 32 bits, outputs of 32 bits whose
+// rows lie together, and no rows of less than 32 bits, as these are loaded in one piece.
+func fits16(m *simt.Module) bool {
+	for _, t := range m.Types {
+		if wide(t) {
+			return false
+		}
+	}
+	for _, p := range m.Inputs {
+		if p.Layout == simt.Rows && p.Width > 1 && p.Width*p.Type.Bits() < 32 {
+			return false
+		}
+	}
+	for _, p := range m.Outputs {
+		if p.Type != simt.F32 && p.Type != simt.I32 || p.Layout == simt.Rows && p.Width > 1 {
+			return false
+		}
+	}
+	return true
+}
