@@ -73,8 +73,8 @@ func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions
 	if o.Rows == 0 {
 		o.Rows = MaxShardRows
 	}
-	if in := m.Module.Inputs; o.Rows < 1 || o.Rows > 1<<20 || o.Schema == nil || len(in) != 1 || in[0].Type != simt.F32 || in[0].Layout != simt.Columns || in[0].Width != len(o.Schema.Columns) {
-		return nil, fmt.Errorf("%w: code for %d rows of a launch, and its input is not the columns of the schema", kernels.ErrDevice, o.Rows)
+	if in := m.Module.Inputs; o.Rows < 1 || o.Rows > 1<<20 || o.Schema == nil || len(in) != 1 || in[0].Type != simt.F32 || in[0].Layout != simt.Columns || in[0].Width != len(o.Schema.Columns) || len(m.Module.Outputs) != 1 || m.Module.Outputs[0].Type != simt.F64 {
+		return nil, fmt.Errorf("%w: code for %d rows of a launch, and its input is not the columns of the schema, or its output is not float64", kernels.ErrDevice, o.Rows)
 	}
 	c := &Code{dev: dev, owns: o.OwnsDevice, rows: o.Rows, schema: o.Schema, logScales: logScales(o.Schema), least: math.Inf(-1)}
 	defer func() {

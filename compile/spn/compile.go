@@ -33,7 +33,13 @@ const (
 type Options struct {
 	Space Space     // "" is Auto
 	Type  simt.Type // F32 or F64; of values
+	// Bytes: the modules read rows of bytes, [row][variable], in which MissingByte is a missing cell. It wants
+	// variables whose codes are below that, or histograms with whole breaks.
+	Bytes bool
 }
+
+// MissingByte is a missing cell in rows of bytes.
+const MissingByte = 255
 
 // DefaultOptions are the usual options: float64 values, in which no model needs a compromise.
 func DefaultOptions() Options { return Options{Space: Auto, Type: simt.F64} }
@@ -112,6 +118,11 @@ func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program,
 	if err != nil {
 		return nil, err
 	}
+	if o.Bytes {
+		if err := c.checkBytes(); err != nil {
+			return nil, err
+		}
+	}
 	c.fold()
 	c.ranges()
 	if o.Space == Linear && c.largest > maxLinear(o.Type) {
@@ -121,7 +132,7 @@ func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program,
 	if o.Space == Auto {
 		p.Space = c.space(o.Type)
 	}
-	if p.Module, err = c.emit(p.Space, o.Type, g.NumVars); err != nil {
+	if p.Module, err = c.emit(p.Space, o.Type, g.NumVars, o.Bytes); err != nil {
 		return nil, err
 	}
 	p.Info = c.info(p.Module)
@@ -131,7 +142,7 @@ func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program,
 		if c.least < minLinear(o.Type) {
 			p.Info.Proven = false
 			p.Least = c.leastTrusted(o.Type)
-			if p.Exact, err = c.emit(Log, simt.F64, g.NumVars); err != nil {
+			if p.Exact, err = c.emit(Log, simt.F64, g.NumVars, o.Bytes); err != nil {
 				return nil, err
 			}
 			exact := c.logBound(simt.F64)

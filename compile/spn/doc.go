@@ -12,7 +12,8 @@
 // # Shapes and units
 //
 // The module has one input x, f32 by columns, [variable][row], with NaN for a missing cell and
-// codes as numbers, and one output, f64 [row]: natural-log likelihoods.
+// codes as numbers; with Options.Bytes u8 by rows, [row][variable], with MissingByte for a missing
+// cell. It has one output of the type of values, [row]: natural-log likelihoods.
 //
 // # Numbers
 //

@@ -13,28 +13,33 @@ type emitter struct {
 	c     *code
 	space Space
 	t     simt.Type
+	bytes bool // the input is rows of bytes
 	cols  []column
 	value []simt.Value // of operations; None before they are emitted
 }
 
 // emit returns the module of the code.
-func (c *code) emit(space Space, t simt.Type, numVars int) (*simt.Module, error) {
-	e := &emitter{b: simt.NewBuilder("circuit in " + string(space) + " space"), c: c, space: space, t: t, cols: c.columns(numVars)}
+func (c *code) emit(space Space, t simt.Type, numVars int, bytes bool) (*simt.Module, error) {
+	e := &emitter{b: simt.NewBuilder("circuit in " + string(space) + " space"), c: c, space: space, t: t, bytes: bytes, cols: c.columns(numVars)}
 	for v := range e.cols {
-		e.cols[v].there = simt.None
+		e.cols[v].there, e.cols[v].class = simt.None, simt.None
 	}
 	e.value = make([]simt.Value, len(c.ops))
 	for i := range e.value {
 		e.value[i] = simt.None
 	}
-	e.b.Input("x", simt.F32, simt.Columns, numVars)
-	out := e.b.Output("ll", simt.F64, simt.Columns, 1)
+	if bytes {
+		e.b.Input("x", simt.U8, simt.Rows, numVars)
+	} else {
+		e.b.Input("x", simt.F32, simt.Columns, numVars)
+	}
+	out := e.b.Output("ll", t, simt.Columns, 1)
 	e.all()
 	root := e.value[c.root]
 	if space == Linear {
 		root = e.b.Log2(root)
 	}
-	e.b.Store(out, 0, e.b.Mul(e.b.Convert(simt.F64, root), e.b.Float(simt.F64, math.Ln2)))
+	e.b.Store(out, 0, e.b.Mul(root, e.b.Float(t, math.Ln2)))
 	return e.b.Module()
 }
 

@@ -17,8 +17,7 @@ type column struct {
 	x      simt.Value
 	there  simt.Value // the cell is not missing
 	class  simt.Value // of a finite or histogram variable: the place in leaves' tables
-	// points has, for each class but the last, a number of the class: missing cells are the
-	// last class.
+	// points has a number of each class, NaN of that of missing cells.
 	points []float64
 	breaks []float64 // of histograms: those of all leaves
 }
@@ -48,6 +47,10 @@ func (o *op) at(x float64) float64 {
 // open loads a variable and finds its class.
 func (e *emitter) open(col *column, variable int) {
 	b := e.b
+	if e.bytes {
+		e.openBytes(col, variable)
+		return
+	}
 	x := b.Load(0, variable)
 	col.there = b.Binary(simt.Eq, x, x)
 	first := &e.c.ops[col.leaves[0]]
@@ -62,15 +65,22 @@ func (e *emitter) open(col *column, variable int) {
 			col.points = append(col.points, float64(k))
 		}
 		col.class = b.Select(col.there, b.Convert(simt.I32, x), b.Int(simt.I32, int64(codes)))
+		col.points = append(col.points, math.NaN())
 		return
 	}
+	e.histogramBreaks(col)
+	class := e.classOf(col, e.classes(col), x)
+	col.class = b.Select(col.there, class, b.Int(simt.I32, int64(len(col.points))))
+	col.points = append(col.points, math.NaN())
+}
+
+// histogramBreaks collects the breaks of a variable's histograms.
+func (e *emitter) histogramBreaks(col *column) {
 	for _, leaf := range col.leaves {
 		col.breaks = append(col.breaks, e.c.ops[leaf].histogram.Breaks...)
 	}
 	slices.Sort(col.breaks)
 	col.breaks = slices.Compact(col.breaks)
-	class := e.classOf(col, e.classes(col), x)
-	col.class = b.Select(col.there, class, b.Int(simt.I32, int64(len(col.points))))
 }
 
 // classOf returns the class of x: that of the interval which is counted by the breaks that are at most x.
@@ -144,15 +154,19 @@ func (e *emitter) classes(col *column) []uint64 {
 // leaf emits a leaf.
 func (e *emitter) leaf(o *op) simt.Value {
 	b, col := e.b, &e.cols[o.variable]
-	if col.there == simt.None {
+	if col.there == simt.None && col.class == simt.None {
 		e.open(col, o.variable)
 	}
 	if !o.gaussian {
-		table := make([]float64, 0, len(col.points)+1)
-		for _, x := range col.points {
-			table = append(table, e.inSpace(o.at(x)))
+		table := make([]float64, len(col.points))
+		for i, x := range col.points {
+			p := 1.0
+			if x == x {
+				p = o.at(x)
+			}
+			table[i] = e.inSpace(p)
 		}
-		return b.Gather(b.FloatTable(e.t, append(table, e.inSpace(1))), col.class)
+		return b.Gather(b.FloatTable(e.t, table), col.class)
 	}
 	// log2 of the density is c - (z·s)² with z = (x - mean)/sd and s² = log2(e)/2.
 	scale := math.Sqrt(math.Log2E/2) / o.sd

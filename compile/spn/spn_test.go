@@ -16,29 +16,90 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/simt/simttest"
 	"github.com/pce-engine/pce/kernels/x86"
 )
 
-// run evaluates rows by the interpreter, and again where the program says so. It returns how
-// many rows that were.
-func run(t testing.TB, p *spn.Program, rows [][]float64) (ll []float64, again int) {
-	t.Helper()
+// cells returns rows as a module reads them.
+func cells(m *simt.Module, rows [][]float64) any {
 	n := len(rows)
+	if m.Inputs[0].Type == simt.U8 {
+		var x []uint8
+		for _, row := range rows {
+			for _, c := range row {
+				if c != c {
+					c = spn.MissingByte
+				}
+				x = append(x, uint8(c))
+			}
+		}
+		return x
+	}
 	x := make([]float32, n*len(rows[0]))
 	for r, row := range rows {
 		for v, c := range row {
 			x[v*n+r] = float32(c)
 		}
 	}
+	return x
+}
+
+// sameNative holds native code, where there is some, to the bits of the interpreter.
+func sameNative(t testing.TB, m *simt.Module, in, want any) {
+	t.Helper()
+	for _, set := range []string{"avx2", "avx512"} {
+		p, err := x86.Compile(m, 1, set)
+		if errors.Is(err, x86.ErrUnsupported) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Free()
+		n, got := 0, any(nil)
+		if narrow, ok := want.([]float32); ok {
+			n, got = len(narrow), make([]float32, len(narrow))
+		} else {
+			n = len(want.([]float64))
+			got = make([]float64, n)
+		}
+		if err := p.Run(t.Context(), 0, n, []any{in}, []any{got}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if g, w := simttest.ElementBits(got, i), simttest.ElementBits(want, i); g != w {
+				t.Fatalf("%s, %s: row %d has the bits %#x, want %#x", m.Name, p.Path(), i, g, w)
+			}
+		}
+	}
+}
+
+// run evaluates rows by the interpreter, and again where the program says so. It returns how
+// many rows that were.
+func run(t testing.TB, p *spn.Program, rows [][]float64) (ll []float64, again int) {
+	t.Helper()
+	n := len(rows)
 	ll = make([]float64, n)
 	eval := func(m *simt.Module, out []float64) {
 		i, err := simt.Compile(m, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := i.Run(t.Context(), 0, n, []any{x}, []any{out}); err != nil {
+		in := cells(m, rows)
+		narrow := make([]float32, n)
+		var to any = out
+		if m.Outputs[0].Type == simt.F32 {
+			to = narrow
+		}
+		if err := i.Run(t.Context(), 0, n, []any{in}, []any{to}); err != nil {
 			t.Fatal(err)
 		}
+		if m.Outputs[0].Type == simt.F32 {
+			for r, x := range narrow {
+				out[r] = float64(x)
+			}
+		}
+		sameNative(t, m, in, to)
 	}
 	eval(p.Module, ll)
 	if p.Exact == nil {
@@ -241,6 +302,44 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// TestByteRows compiles whole histograms for rows of bytes: breaks on both sides of what fits a register, of the
+// tables that permutations have, and of what a byte has; and cells at both ends.
+func TestByteRows(t *testing.T) {
+	for seed := range uint64(12) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		g, params := histograms(rng, 1+int(seed)*2, true)
+		last := []float64{14, 15, 16, 62, 63, 126, 127, 253, 254, 255, 256, 300}[seed]
+		for i := range g.Nodes {
+			if h, ok := g.Nodes[i].Leaf.(circuit.RealHistogram); ok && rng.IntN(2) == 0 {
+				h.Breaks[len(h.Breaks)-1] = max(last, h.Breaks[len(h.Breaks)-1])
+				mass := 0.0
+				for k, p := range params[i] {
+					mass += p * (h.Breaks[k+1] - h.Breaks[k])
+				}
+				for k := range params[i] {
+					params[i][k] /= mass
+				}
+			}
+		}
+		var rows [][]float64
+		for k := range 50 {
+			row := make([]float64, g.NumVars)
+			for v := range row {
+				row[v] = []float64{float64(rng.IntN(255)), float64(rng.IntN(20)), 0, 254, math.NaN(), min(254, last+float64(k%3-1))}[rng.IntN(6)]
+			}
+			rows = append(rows, row)
+		}
+		for _, o := range options {
+			o.Bytes = true
+			check(t, fmt.Sprintf("seed %d", seed), g, params, o, rows)
+		}
+	}
+	g, params := histograms(rand.New(rand.NewPCG(1, 4)), 2, false)
+	if _, err := spn.Compile(g, params.Read64, spn.Options{Type: simt.F32, Bytes: true}); !errors.Is(err, spn.ErrOptions) {
+		t.Errorf("breaks with fractions: %v, want ErrOptions", err)
+	}
+}
+
 // TestSameBytes: equal circuits give equal modules.
 func TestSameBytes(t *testing.T) {
 	g, params := histograms(rand.New(rand.NewPCG(2, 1)), 3, false)
@@ -298,6 +397,8 @@ func TestSharedModels(t *testing.T) {
 		}
 		for _, o := range options {
 			check(t, name, g, params, o, rows)
+			o.Bytes = true
+			check(t, name+" of bytes", g, params, o, rows)
 		}
 		p, err := spn.Compile(g, params.Read64, spn.DefaultOptions())
 		if err != nil || !strings.Contains(p.String(), want) {
@@ -322,13 +423,17 @@ func BenchmarkCode(b *testing.B) {
 						b.Skip(err)
 					}
 					const n = 4096
-					x, ll := make([]float32, n*g.NumVars), make([]float64, n)
+					x := make([]float32, n*g.NumVars)
+					var ll any = make([]float64, n)
+					if o.Type == simt.F32 {
+						ll = make([]float32, n)
+					}
 					for i := range x {
 						x[i] = float32(i * 7 / 3 % 2)
 					}
 					var run runner
 					if native {
-						run, err = x86.Compile(p.Module, 1)
+						run, err = x86.Compile(p.Module, 1, x86.Path())
 					} else {
 						run, err = simt.Compile(p.Module, 1)
 					}

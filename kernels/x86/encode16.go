@@ -77,8 +77,12 @@ func (a *allocator) lookup(n *node) {
 	index := a.use(n.args[0], n.next[0])
 	d := a.result(n)
 	if n.kind == pair {
-		a.vector(asm.Move, a.full, d, 0, asm.At(poolReg, n.num))
-		a.vector(n.in, a.full, d, index, asm.At(poolReg, n.num+a.bytes))
+		low, high := asm.At(poolReg, n.num), asm.At(poolReg, n.num+a.bytes)
+		if n.hasAt {
+			low, high = asm.M(n.at), asm.M(n.at).Shift(n.num)
+		}
+		a.vector(asm.Move, a.full, d, 0, low)
+		a.vector(n.in, a.full, d, index, high)
 	} else {
 		at := n.at
 		at.Index, at.Vector = uint8(index), true

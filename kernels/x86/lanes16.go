@@ -13,8 +13,11 @@ func (l *lowering) strided(p simt.Param, output bool, ref, col int) reg {
 	size := p.Type.Bits() / 8
 	if size == 1 && p.Width >= avx512.lanes {
 		if v, ok := l.turn(p, output, ref, col); ok {
-			return l.op(asm.BToD, l.short, v)
+			return v
 		}
+	}
+	if size == 1 && p.Width <= 8 {
+		return l.clip(p.Type, l.picked(p, output, ref, col))
 	}
 	from := min(col, p.Width-4/size)
 	at, step := l.pointTo(output, p, ref, from)
@@ -30,32 +33,68 @@ func (l *lowering) strided(p simt.Param, output bool, ref, col int) reg {
 	return l.clip(p.Type, v)
 }
 
-// turn returns the sixteen bytes of a column of rows, from the register of sixteen columns that sixteen loads
-// and four rounds of interleaving make; ok is false within a block, which other blocks could not use.
-func (l *lowering) turn(p simt.Param, output bool, ref, col int) (v reg, ok bool) {
-	if v, ok = l.turned[column{output, ref, col}]; ok || len(l.open) > 1 || output {
-		return v, ok
+// picked returns the bytes of a column of sixteen rows of 4 to 8 bytes, which lie in two registers: those that
+// the rows start with, and those that they end with.
+func (l *lowering) picked(p simt.Param, output bool, ref, col int) reg {
+	at, _ := l.pointTo(output, p, ref, 0)
+	end := l.lanes*p.Width - int(l.bytes)
+	places := make([]byte, l.bytes)
+	for lane := range l.lanes {
+		b := lane*p.Width + col
+		if b >= int(l.bytes) {
+			b += int(l.bytes) - end
+		}
+		places[4*lane] = byte(b)
 	}
+	return l.value(node{kind: pair, in: asm.PermutePairB, hasAt: true, at: at, num: int32(end), args: [3]reg{l.constant(places)}})
+}
+
+// turn returns the bytes of a column of rows, from registers that have four columns of sixteen rows each. Sixteen
+// columns are loaded at once: four rows fill a register, bytes of a column are put together, and two rounds
+// interleave the registers. ok is false within a block, whose registers other blocks could not use.
+func (l *lowering) turn(p simt.Param, output bool, ref, col int) (v reg, ok bool) {
 	n := l.lanes
 	first := min(col/n*n, p.Width-n)
-	at, step := l.pointTo(output, p, ref, first)
-	rows := make([]reg, n)
-	for i := range rows {
-		rows[i] = l.opAt(asm.Move, asm.X, 0, at)
-		at.Disp += step
-	}
-	for range 4 {
-		next := make([]reg, n)
-		for i := range n / 2 {
-			next[2*i] = l.op(asm.UnpackLowB, asm.X, rows[i], rows[i+n/2])
-			next[2*i+1] = l.op(asm.UnpackHighB, asm.X, rows[i], rows[i+n/2])
+	key := column{output, ref, first + (col-first)&3}
+	if v, ok = l.turned[key]; !ok {
+		if len(l.open) > 1 || output {
+			return none, false
 		}
-		rows = next
+		l.turnAll(p, output, ref, first)
+		v = l.turned[key]
 	}
-	for i, r := range rows {
-		l.turned[column{output, ref, first + i}] = r
+	places := make([]byte, l.bytes)
+	for row := range n {
+		places[4*row] = byte(n*((col-first)/4) + row)
 	}
-	return l.turned[column{output, ref, col}], true
+	return l.clip(p.Type, l.op(asm.PermuteB, l.short, l.constant(places), v)), true
+}
+
+// turnAll loads sixteen columns of bytes. The register of the column first + k has those of every fourth column
+// from there on, too.
+func (l *lowering) turnAll(p simt.Param, output bool, ref, first int) {
+	at, step := l.pointTo(output, p, ref, first)
+	next := func() asm.Mem { m := at; at.Disp += step; return m }
+	places := make([]byte, l.bytes)
+	for i := range places {
+		places[i] = byte(i%4*16 + i/4)
+	}
+	var rows [4]reg
+	for i := range rows {
+		v := l.opAt(asm.Move, asm.X, 0, next())
+		for k := uint8(1); k < 4; k++ {
+			v = l.opAt(asm.Insert128, l.short, k, next(), v)
+		}
+		rows[i] = v
+	}
+	for i, v := range rows {
+		rows[i] = l.op(asm.PermuteB, l.short, l.constant(places), v)
+	}
+	for i, in := range [2]*asm.Inst{asm.UnpackLowD, asm.UnpackHighD} {
+		x, y := l.op(in, l.short, rows[0], rows[1]), l.op(in, l.short, rows[2], rows[3])
+		l.turned[column{output, ref, first + 2*i}] = l.op(asm.UnpackLowQ, l.short, x, y)
+		l.turned[column{output, ref, first + 2*i + 1}] = l.op(asm.UnpackHighQ, l.short, x, y)
+	}
 }
 
 // lookup16 looks up in a table at indices within it: by permutations of up to 64 elements, or of 128 that fit

@@ -30,7 +30,7 @@ type lowering struct {
 	columns  []column
 	pointers map[column]int32
 	spans    map[simt.Value]span
-	turned   map[column]reg // columns of bytes that lie by rows, as registers of sixteen bytes
+	turned   map[column]reg // columns of bytes that lie by rows: see turn
 }
 
 // wide reports whether values of the type take 64 bits.

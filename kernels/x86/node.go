@@ -16,7 +16,7 @@ const (
 	compute  kind = iota // an instruction
 	fma                  // args[0]·args[1] + args[2], by whichever form wastes no move
 	fetch                // loads from a table in the pool, by the indices args[0] of some lanes
-	pair                 // looks up in two vectors of the pool as one table, at the indices args[0]
+	pair                 // looks up in two vectors as one table, of the pool or at the pointer, at the indices args[0]
 	gather               // loads lanes from memory at the distances args[0], from the pool or the pointer
 	pointer              // the general register AX = the pointer number imm, plus the row times stride
 	variable             // gives dst a place in the frame

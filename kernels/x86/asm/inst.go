@@ -252,6 +252,9 @@ var (
 	PermutePairB  = inst("VPERMT2B", m0F38, p66, 0x7D, FormTwo, plain, only)
 	PermuteB      = inst("VPERMB", m0F38, p66, 0x8D, FormTwo, plain, only) // r/m at the indices in v
 
-	UnpackLowB  = inst("VPUNPCKLBW", m0F, p66, 0x60, FormTwo, plain)
-	UnpackHighB = inst("VPUNPCKHBW", m0F, p66, 0x68, FormTwo, plain)
+	Insert128   = inst("VINSERTI32X4", m0F3A, p66, 0x38, FormTwo, plain, only, sized(16), immediate, memoryOnly, of(4))
+	UnpackLowD  = inst("VPUNPCKLDQ", m0F, p66, 0x62, FormTwo, ps)
+	UnpackHighD = inst("VPUNPCKHDQ", m0F, p66, 0x6A, FormTwo, ps)
+	UnpackLowQ  = inst("VPUNPCKLQDQ", m0F, p66, 0x6C, FormTwo, pd)
+	UnpackHighQ = inst("VPUNPCKHQDQ", m0F, p66, 0x6D, FormTwo, pd)
 )

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Log-likelihoods of sum-product networks on one thread: code of pce, C++ that gcc compiles, and a
+# prototype in C with AVX-512, in turn.
+#
+#   bench/spn.sh [ROUNDS] [MODEL...]
+#
+# Models, rows, the generator of the C++ and the prototype are in ../shared, which is not part of
+# the repository: place the folder beside it. The generators run under PYTHON (default
+# /usr/bin/python3; with numpy). A peer that is not there is a line that says so. Every line of output
+# is a JSON object: the machine, then for each round and model the rows a microsecond of each
+# program, and the ratios of pce's to them. The prototype wants AVX-512.
+set -euo pipefail
+rounds=${1:-3}
+shift || true
+cd "$(dirname "$0")/.."
+python=${PYTHON:-/usr/bin/python3}
+export SHARED; SHARED=$(realpath ../shared) PYTHONDONTWRITEBYTECODE=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+skip() { printf '{"skipped":"%s","missing":"%s"}\n' "$1" "$2"; }
+go build -o "$work/spn" ./bench/spn
+printf '{"date":"%s","commit":"%s","cpu":"%s","cores":%d}\n' "$(date +%F)" "$(git rev-parse --short HEAD)" \
+  "$(lscpu | sed -n 's/^Model name: *//p' | head -n 1)" "$(nproc)"
+if ! "$python" -c 'import numpy' 2>/dev/null; then
+  skip everything "python3 with numpy, which makes the rows; set PYTHON"
+  exit 0
+fi
+# The rows: whole data sets, as bytes.
+mkdir -p "$work/study/cpu/spn"
+cp "$SHARED"/study/cpu/spn/spn_{simd,data}.py "$work/study/cpu/spn"
+mkdir -p "$work/bench" && cp -r "$SHARED/bench/spn" "$work/bench/spn"
+(cd "$work/study/cpu/spn" && "$python" spn_data.py >/dev/null)
+compiler=; if command -v g++ >/dev/null && command -v gcc >/dev/null; then compiler=yes; else skip "C++ and prototype" "gcc and g++"; fi
+vectors=; if grep -q avx512_vbmi /proc/cpuinfo; then vectors=yes; else skip prototype "a processor with AVX-512 VBMI"; fi
+last() { tail -n 1 | sed -n "$1"; }
+ratio() { [[ -n "$1" && -n "$2" ]] && awk "BEGIN{printf \"%.3g\", $1/$2}" || echo null; }
+for model in ${*:-NLTCS_200 PLANTS_4000 NIPS40 NIPS5}; do
+  text=$SHARED/data/spn/text/$model.spn rows=$work/study/cpu/spn/$model.u8
+  [[ -f $rows ]] || { skip "$model" "rows: spn_data.py makes none"; continue; }
+  calls=20
+  [[ $model != NIPS5 ]] || calls=100
+  if [[ -n $compiler ]]; then
+    (cd "$work/bench/spn" && "$python" gen_cpp.py "$text" "$work/$model.cpp" 10 >/dev/null)
+    g++ -O3 -ffast-math -march=native "$work/$model.cpp" -o "$work/cpp_$model"
+    if [[ -n $vectors ]]; then
+      (cd "$work/study/cpu/spn" && "$python" spn_simd.py "$text" "$work/$model.c" "$rows" 2>/dev/null)
+      gcc -O3 -march=native -DLOG "$work/$model.c" -o "$work/c_$model" -lm
+    fi
+  fi
+  for round in $(seq "$rounds"); do
+    cpp='' c=''
+    [[ ! -x $work/cpp_$model ]] || cpp=$("$work/cpp_$model" "$rows" "$calls" | last 's|.* \([0-9.]*\) rows/us.*|\1|p')
+    [[ ! -x $work/c_$model ]] || c=$("$work/c_$model" "$rows" "$((calls / 10))" "$rows.ref" | last 's|.*median \([0-9.]*\) rows/us.*|\1|p')
+    "$work/spn" -model "$text" -rows "$rows" -calls "$calls" >"$work/lines"
+    while read -r line; do
+      own=$(sed 's|.*"rows_per_us":\([0-9.]*\).*|\1|' <<<"$line")
+      printf '{"round":%d,"model":"%s","cpp":%s,"prototype":%s,"to_cpp":%s,"to_prototype":%s,%s\n' \
+        "$round" "$model" "${cpp:-null}" "${c:-null}" "$(ratio "$own" "$cpp")" "$(ratio "$own" "$c")" "${line#\{}"
+    done <"$work/lines"
+  done
+done

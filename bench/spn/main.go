@@ -1,0 +1,149 @@
+// Command spn times the code that pce makes of a circuit, on one thread and rows of bytes. It is the part of
+// bench/spn.sh that runs in a Go process, and prints a JSON line for each module.
+//
+// # Shapes and units
+//
+// A file of rows has a byte for each variable of each row. Rates are rows a microsecond, of the median call.
+//
+// # Errors
+//
+// One line on standard error and exit code 1.
+//
+// # Source
+//
+// The peers are those of bench/spn.sh.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/spflow"
+	"github.com/pce-engine/pce/compile/spn"
+	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/x86"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "spn:", err)
+		os.Exit(1)
+	}
+}
+
+// line is what is printed for a module.
+type line struct {
+	Program   string  `json:"program"`
+	Input     string  `json:"input"`
+	Type      string  `json:"type"`
+	Path      string  `json:"path"`
+	Rows      int     `json:"rows"`
+	RowsPerUs float64 `json:"rows_per_us"`
+	Mean      float64 `json:"mean_ll"`
+	Bytes     int     `json:"code_bytes"`
+}
+
+// run is main with its arguments and its output.
+func run(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("spn", flag.ContinueOnError)
+	model := flags.String("model", "", "the model, SPFlow text")
+	rows := flags.String("rows", "", "a file of rows, a byte for each variable")
+	calls := flags.Int("calls", 15, "timed calls, of which the median is printed")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *calls < 1 {
+		return fmt.Errorf("-calls is %d, want at least 1", *calls)
+	}
+	format.Register(spflow.Format)
+	m, err := format.Open(*model)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	b, err := os.ReadFile(*rows)
+	if err != nil {
+		return err
+	}
+	vars := m.Graph.NumVars
+	n := len(b) / vars
+	if n == 0 || len(b)%vars != 0 {
+		return fmt.Errorf("%s has %d bytes, want whole rows of %d", *rows, len(b), vars)
+	}
+	columns := make([]float32, len(b))
+	for i, x := range b {
+		columns[i%vars*n+i/vars] = float32(x)
+	}
+	for _, c := range []struct {
+		options spn.Options
+		in      any
+		name    string
+	}{
+		{spn.Options{Type: simt.F64}, columns, "columns of float32"},
+		{spn.Options{Type: simt.F32}, columns, "columns of float32"},
+		{spn.Options{Type: simt.F32, Bytes: true}, b, "rows of bytes"},
+	} {
+		p, err := spn.Compile(m.Graph, m.Params64, c.options)
+		if err != nil {
+			return err
+		}
+		l, err := measure(p, c.in, n, *calls)
+		if err != nil {
+			return err
+		}
+		l.Input = c.name
+		if err := json.NewEncoder(out).Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure times calls of a program's module over all rows.
+func measure(p *spn.Program, in any, rows, calls int) (line, error) {
+	native, err := x86.Compile(p.Module, 1, x86.Path())
+	if errors.Is(err, x86.ErrUnsupported) {
+		return line{}, fmt.Errorf("%w: this benchmark is of machine code", err)
+	}
+	if err != nil {
+		return line{}, err
+	}
+	defer native.Free()
+	ll, narrow := make([]float64, rows), make([]float32, rows)
+	var out any = ll
+	if p.Type == simt.F32 {
+		out = narrow
+	}
+	times := make([]time.Duration, calls)
+	for i := range times {
+		start := time.Now()
+		if err := native.Run(context.Background(), 0, rows, []any{in}, []any{out}); err != nil {
+			return line{}, err
+		}
+		times[i] = time.Since(start)
+	}
+	slices.Sort(times)
+	if p.Type == simt.F32 {
+		for i, x := range narrow {
+			ll[i] = float64(x)
+		}
+	}
+	sum := 0.0
+	for _, x := range ll {
+		sum += x
+	}
+	median := times[len(times)/2]
+	return line{
+		Program: "pce", Type: p.Type.String(), Path: native.Path(), Rows: rows, Bytes: native.CodeBytes(),
+		RowsPerUs: math.Round(float64(rows)/float64(median.Nanoseconds())*1e6) / 1e3, Mean: sum / float64(rows),
+	}, nil
+}

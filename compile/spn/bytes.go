@@ -1,0 +1,63 @@
+package spn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// checkBytes reports whether every variable's cells fit bytes.
+func (c *code) checkBytes() error {
+	for i := range c.ops {
+		o := &c.ops[i]
+		switch {
+		case o.args != nil:
+		case o.gaussian:
+			return fmt.Errorf("%w: variable %d is continuous, and a byte has no fractions; compile for columns of float32", ErrOptions, o.variable)
+		case !o.histograms && len(o.table) > MissingByte:
+			return fmt.Errorf("%w: variable %d has %d codes, and bytes have %d; compile for columns of float32", ErrOptions, o.variable, len(o.table), MissingByte)
+		case o.histograms && slices.ContainsFunc(o.histogram.Breaks, func(x float64) bool { return x != math.Trunc(x) }):
+			return fmt.Errorf("%w: variable %d has histograms with fractions as breaks; compile for columns of float32", ErrOptions, o.variable)
+		}
+	}
+	return nil
+}
+
+// direct is the size of tables up to which leaves are looked up by the cell itself: that many elements fit a
+// register, so that classes of cells would save nothing.
+const direct = 16
+
+// openBytes loads a variable of bytes and finds its class. One more than a cell, in eight bits, is its place in
+// a table: 0 that of missing cells.
+func (e *emitter) openBytes(col *column, variable int) {
+	b := e.b
+	first := &e.c.ops[col.leaves[0]]
+	last := len(first.table) - 1 // what is above is alike
+	if first.histograms {
+		e.histogramBreaks(col)
+		last = max(0, int(min(col.breaks[len(col.breaks)-1], MissingByte-1)))
+	}
+	place := b.Add(b.Convert(simt.I32, b.Load(0, variable)), b.Int(simt.I32, 1))
+	place = b.Binary(simt.And, place, b.Int(simt.I32, 255))
+	if last < MissingByte-1 {
+		place = b.Binary(simt.Min, place, b.Int(simt.I32, int64(last+1)))
+	}
+	if !first.histograms || last+2 <= direct {
+		col.points = append(col.points, math.NaN())
+		for x := range last + 1 {
+			col.points = append(col.points, float64(x))
+		}
+		col.class = place
+		return
+	}
+	classes := e.classes(col)
+	table := []uint64{uint64(len(col.points))}
+	for x := range last + 1 {
+		n, _ := slices.BinarySearch(col.breaks, float64(x)+0.5)
+		table = append(table, classes[n])
+	}
+	col.points = append(col.points, math.NaN())
+	col.class = b.Gather(b.Table(simt.I32, table), place)
+}
