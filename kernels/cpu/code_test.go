@@ -3,6 +3,7 @@ package cpu_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/pce-engine/pce/kernels"
@@ -33,6 +34,9 @@ func TestCode(t *testing.T) {
 		path := x86.Path()
 		if path != "" {
 			path = "avx2" // the module's float64 output has no code of sixteen lanes
+		}
+		if os.Getenv("PCE_CPU") == "generic" {
+			path = ""
 		}
 		if threads < 0 {
 			o.Threads, o.Set, path = -threads, generic, ""
