@@ -17,6 +17,9 @@ func TestOutliers(t *testing.T) {
 
 // TestImages trains binomial leaves on images with every set of kernels.
 func TestImages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second; run without -short")
+	}
 	for _, set := range sets() {
 		t.Run(set.Name, func(t *testing.T) { kerneltest.Images(t, opener(set, 2), 4, 5) })
 	}
