@@ -30,6 +30,8 @@ type compileFlags struct {
 // architectures are what --arch takes, as compute capabilities.
 var architectures = map[string][2]int{"sm_80": {8, 0}, "sm_90": {9, 0}}
 
+// compileCommand declares pce compile: its --target decides which of the other flags are allowed,
+// and those of another target are usage errors.
 func (a *app) compileCommand() *cobra.Command {
 	var f compileFlags
 	c := &cobra.Command{

@@ -40,6 +40,9 @@ type simplifyReport struct {
 	Program     string `json:"program"`
 }
 
+// reduceSimplify prints the simplified program of a file, its steps and refusals as comments, as
+// JSON or as Go, as the flags say. A program that cannot be simplified is printed as it was, which
+// is not an error; one that is wrong gives an error with file, line and column.
 func (a *app) reduceSimplify(f *reduceFlags, path string) error {
 	p, sizes, err := f.openProgram(path)
 	if err != nil {

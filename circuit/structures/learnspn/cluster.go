@@ -60,6 +60,9 @@ type mixture struct {
 	cluster   []int32   // [rows]
 }
 
+// newMixture lays the cells of a slice out for EM of k components: a place of the table for each
+// bin of the discrete columns and one for missing cells, and the values of the others. A
+// deviation never falls below a tenth of its column's.
 func newMixture(s slice, k int) *mixture {
 	m := &mixture{k: k, rows: len(s.rows), weight: make([]float64, k), cluster: make([]int32, len(s.rows))}
 	var discrete, numbers []int
