@@ -28,6 +28,9 @@ func TestRowsOfALaunch(t *testing.T) {
 			if o.Device == "emulator" {
 				launches = []int{128, 64, 9}
 			}
+			if testing.Short() {
+				launches = launches[len(launches)-2:]
+			}
 			for _, n := range launches {
 				o.Rows = n
 				m, err := pce.New(t.Context(), g, start(t, g), o)

@@ -88,7 +88,11 @@ func TestMPEQueries(t *testing.T) {
 			}
 		}
 	}
-	for seed := range uint64(30) {
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 12
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 62))
 		g := reference.Random(rng, reference.RandomOptions{Vars: 2 + rng.IntN(6), MaxUnits: 8, MaxCodes: 3, Discrete: true})
 		m := build(t, g, engine.Options{Rows: 64, Queries: true})

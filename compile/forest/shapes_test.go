@@ -100,7 +100,11 @@ func TestShapes(t *testing.T) {
 		for depth := range 61 {
 			deep.Trees = append(deep.Trees, chain(rng, deep, depth))
 		}
-		for _, rows := range []int{1, 7, 255, 256, 257, 511, 512, 513} {
+		sizes := []int{1, 7, 255, 256, 257, 511, 512, 513}
+		if testing.Short() {
+			sizes = []int{7, 257}
+		}
+		for _, rows := range sizes {
 			compare(t, deep, cells(rng, deep, rows))
 		}
 		flat := make(3, 1, precision) // no deeper than the tops of blocks, of all heights
@@ -120,6 +124,9 @@ func TestShapes(t *testing.T) {
 
 		for _, cuts := range []int{14, 15, 16, 254, 255, 256, 300, 5000} { // of one column
 			for _, missing := range []bool{false, true} {
+				if testing.Short() && (cuts == 5000 || missing != (cuts%2 == 0)) {
+					continue
+				}
 				many := make(1, 1, precision)
 				for i := range cuts {
 					many.Trees = append(many.Trees, forest.Tree{Weight: 1, Nodes: []forest.Node{{Test: forest.Less, Threshold: float64(i), MissingYes: missing && i%2 == 0, Yes: 1, No: 2}, {Last: 1}, {ID: 2}}, Values: []forest.Value{{Value: 1}}})

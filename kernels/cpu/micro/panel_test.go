@@ -34,7 +34,7 @@ func (p *panelCase) args(from, rows int) *PanelArgs {
 func TestPanel(t *testing.T) {
 	step := 1
 	if testing.Short() {
-		step = 3
+		step = 5
 	}
 	every(t, func(t *testing.T, s *Set) {
 		for _, w := range panelWidths {
@@ -44,7 +44,7 @@ func TestPanel(t *testing.T) {
 					testPanel(t, s.MaxPanel, math.Max, rows, k, w)
 				}
 			}
-			for k := range 71 {
+			for k := 0; k < 71; k += step {
 				testPanel(t, s.Panel, plus, 13, k, w)
 				testPanel(t, s.MaxPanel, math.Max, 13, k, w)
 			}
