@@ -14,9 +14,17 @@ import (
 // ErrLower means that a forest has no module of the kind that was asked for.
 var ErrLower = errors.New("compile/forest: cannot be lowered")
 
-// span is a half-open interval of cells, [from, to). A nil bound is an infinity that
-// includes every number on its side.
-type span struct{ from, to *float64 }
+// span is a half-open interval of cells, [from, to).
+type span struct{ from, to bound }
+
+// bound is an end of an interval. Without a number the interval includes every number on that
+// side, infinities too.
+type bound struct {
+	at  float64
+	set bool
+}
+
+func end(x float64) bound { return bound{x, true} }
 
 // Lower makes a sliced.Module of a forest that has passed Check. Sums alone are
 // supported, of trees, with at most sliced.MaxCuts cut points for a feature.
@@ -41,6 +49,8 @@ type lowering struct {
 	column map[int32]int32  // of a feature
 	masks  map[string]int32 // by column and ends
 	key    []byte
+	ends   []uint16 // of the mask that is made
+	passed []span   // see passing
 }
 
 // columns collects the cut points of every feature.
@@ -58,9 +68,9 @@ func (l *lowering) columns() error {
 				list = []float64{}
 			}
 			for _, s := range l.spans(t, n) {
-				for _, bound := range []*float64{s.from, s.to} {
-					if bound != nil {
-						list = append(list, *bound+0) // one zero
+				for _, b := range [...]bound{s.from, s.to} {
+					if b.set {
+						list = append(list, b.at+0) // one zero
 					}
 				}
 			}
@@ -87,7 +97,8 @@ func (l *lowering) columns() error {
 }
 
 // spans returns the intervals whose bounds are cut points because of a node: those of
-// the cells that pass its test and, where zeros count as missing, that of zeros.
+// the cells that pass its test and, where zeros count as missing, that of zeros. They are
+// overwritten by the next call.
 func (l *lowering) spans(t *forest.Tree, n *forest.Node) []span {
 	s := l.passing(t, n)
 	if n.ZeroMissing {
@@ -98,8 +109,7 @@ func (l *lowering) spans(t *forest.Tree, n *forest.Node) []span {
 
 // zeros is the interval of cells that count as missing where a node says so.
 func (l *lowering) zeros() span {
-	from, to := l.least(-forest.ZeroWithin), l.above(forest.ZeroWithin)
-	return span{&from, &to}
+	return span{end(l.least(-forest.ZeroWithin)), end(l.above(forest.ZeroWithin))}
 }
 
 // least returns the least cell that is not below x, above the least one above x, in
@@ -127,16 +137,22 @@ func (l *lowering) above(x float64) float64 {
 }
 
 // passing returns the intervals of the cells for which the test holds, ascending and
-// apart.
+// apart. They are overwritten by the next call.
 func (l *lowering) passing(t *forest.Tree, n *forest.Node) []span {
-	below := func(x float64) []span { return []span{{nil, &x}} }
-	from := func(x float64) []span { return []span{{&x, nil}} }
+	l.passed = l.pass(l.passed[:0], t, n)
+	return l.passed
+}
+
+// pass appends to out, which is empty, what passing returns.
+func (l *lowering) pass(out []span, t *forest.Tree, n *forest.Node) []span {
+	below := func(x float64) []span { return append(out, span{to: end(x)}) }
+	from := func(x float64) []span { return append(out, span{from: end(x)}) }
 	x := n.Threshold
 	if math.IsNaN(x) && !n.Test.Categorical() { // no comparison with NaN holds, but that it is not equal
 		if n.Test == forest.NotEqual {
-			return []span{{}}
+			return append(out, span{})
 		}
-		return nil
+		return out
 	}
 	top := math.IsInf(x, 1) // no cell is above it
 	switch n.Test {
@@ -146,24 +162,23 @@ func (l *lowering) passing(t *forest.Tree, n *forest.Node) []span {
 		return from(l.least(x))
 	case forest.LessEqual:
 		if top {
-			return []span{{}}
+			return append(out, span{})
 		}
 		return below(l.above(x))
 	case forest.Greater:
 		if top {
-			return nil
+			return out
 		}
 		return from(l.above(x))
 	case forest.Equal:
-		return l.points([]float64{x})
+		return l.points(out, x)
 	case forest.NotEqual:
-		return complement(l.points([]float64{x}))
+		return complement(l.points(out, x))
 	}
 	list := t.Categories[n.First:n.Last]
 	if n.Test == forest.InExact {
-		return l.points(list)
+		return l.points(out, list...)
 	}
-	var out []span
 	for _, c := range list {
 		if c != math.Trunc(c) || math.IsInf(c, 0) {
 			continue // no integer part is equal to it
@@ -182,16 +197,15 @@ func (l *lowering) passing(t *forest.Tree, n *forest.Node) []span {
 	return out
 }
 
-// points returns the intervals of single numbers, ascending.
-func (l *lowering) points(xs []float64) []span {
-	var out []span
+// points appends the intervals of single numbers, ascending.
+func (l *lowering) points(out []span, xs ...float64) []span {
 	for _, x := range xs {
 		lo := l.least(x)
 		if lo != x {
 			continue // no cell is equal to it
 		}
 		if math.IsInf(x, 1) {
-			out = append(out, span{&lo, nil})
+			out = append(out, span{from: end(lo)})
 			continue
 		}
 		out = join(out, lo, l.above(x))
@@ -202,28 +216,28 @@ func (l *lowering) points(xs []float64) []span {
 // join appends [lo, hi), which does not start before the last interval's end, except
 // that it joins or overlaps it.
 func join(out []span, lo, hi float64) []span {
-	if k := len(out) - 1; k >= 0 && out[k].to != nil && *out[k].to >= lo {
-		if *out[k].to < hi {
-			out[k].to = &hi
+	if k := len(out) - 1; k >= 0 && out[k].to.set && out[k].to.at >= lo {
+		if out[k].to.at < hi {
+			out[k].to = end(hi)
 		}
 		return out
 	}
-	return append(out, span{&lo, &hi})
+	return append(out, span{end(lo), end(hi)})
 }
 
 // complement returns what is outside ascending intervals.
 func complement(s []span) []span {
 	var out []span
-	var from *float64
+	var from bound
 	open := true // from is a lower bound, or none is needed
 	for _, x := range s {
-		if x.from != nil {
+		if x.from.set {
 			out = append(out, span{from, x.from})
 		}
-		from, open = x.to, x.to != nil
+		from, open = x.to, x.to.set
 	}
 	if open {
-		out = append(out, span{from, nil})
+		out = append(out, span{from: from})
 	}
 	return out
 }
@@ -235,17 +249,19 @@ func (l *lowering) mask(t *forest.Tree, n *forest.Node) int32 {
 	missing := uint16(len(cuts) + 1)
 	// A rank passes if it is below an odd number of ends: an interval toggles both of its
 	// bounds, and one without a lower bound the upper one alone.
-	ends := map[uint16]bool{}
+	ends := l.ends[:0]
 	toggle := func(end uint16) {
-		if end > 0 {
-			ends[end] = !ends[end]
+		if at, in := slices.BinarySearch(ends, end); in {
+			ends = slices.Delete(ends, at, at+1)
+		} else if end > 0 {
+			ends = slices.Insert(ends, at, end)
 		}
 	}
-	rank := func(bound *float64, none uint16) uint16 {
-		if bound == nil {
+	rank := func(b bound, none uint16) uint16 {
+		if !b.set {
 			return none
 		}
-		at, _ := slices.BinarySearch(cuts, *bound+0)
+		at, _ := slices.BinarySearch(cuts, b.at+0)
 		return uint16(at + 1) // cells below the bound have ranks 0..at
 	}
 	spans := l.passing(t, n)
@@ -265,18 +281,12 @@ func (l *lowering) mask(t *forest.Tree, n *forest.Node) int32 {
 		toggle(missing)
 		toggle(missing + 1)
 	}
-	list := make([]uint16, 0, len(ends))
-	for end, in := range ends {
-		if in {
-			list = append(list, end)
-		}
+	if len(ends) == 0 { // no rank passes: two equal ends
+		ends = append(ends, 1, 1)
 	}
-	slices.Sort(list)
-	if len(list) == 0 { // no rank passes: two equal ends
-		list = []uint16{1, 1}
-	}
+	l.ends = ends
 	l.key = binary.LittleEndian.AppendUint32(l.key[:0], uint32(column))
-	for _, e := range list {
+	for _, e := range ends {
 		l.key = binary.LittleEndian.AppendUint16(l.key, e)
 	}
 	if at, ok := l.masks[string(l.key)]; ok {
@@ -284,7 +294,7 @@ func (l *lowering) mask(t *forest.Tree, n *forest.Node) int32 {
 	}
 	at := int32(len(l.m.Masks))
 	l.masks[string(l.key)] = at
-	l.m.Masks = append(l.m.Masks, sliced.Mask{Column: column, Ends: list})
+	l.m.Masks = append(l.m.Masks, sliced.Mask{Column: column, Ends: slices.Clone(ends)})
 	return at
 }
 
@@ -292,14 +302,14 @@ func (l *lowering) mask(t *forest.Tree, n *forest.Node) int32 {
 func without(spans []span, cut span) []span {
 	var out []span
 	for _, s := range spans {
-		if s.to != nil && *s.to <= *cut.from || s.from != nil && *s.from >= *cut.to {
+		if s.to.set && s.to.at <= cut.from.at || s.from.set && s.from.at >= cut.to.at {
 			out = append(out, s)
 			continue
 		}
-		if s.from == nil || *s.from < *cut.from {
+		if !s.from.set || s.from.at < cut.from.at {
 			out = append(out, span{s.from, cut.from})
 		}
-		if s.to == nil || *s.to > *cut.to {
+		if !s.to.set || s.to.at > cut.to.at {
 			out = append(out, span{cut.to, s.to})
 		}
 	}
@@ -308,7 +318,8 @@ func without(spans []span, cut span) []span {
 
 // tree lowers a tree: nodes in the order in which a walk from the root meets them.
 func (l *lowering) tree(t *forest.Tree) {
-	out := sliced.Tree{}
+	n := len(t.Nodes)
+	out := sliced.Tree{Nodes: make([]sliced.Node, 0, n/2), Leaves: make([]sliced.Leaf, 0, n/2+1), Values: make([]sliced.Value, 0, len(t.Values))}
 	type edge struct {
 		node   int32
 		parent int32

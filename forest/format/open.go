@@ -84,10 +84,14 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("forest/format: %w", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%w: %s: a directory; name the model file in it", ErrModel, path)
+	hint := int64(0)
+	if info, err := f.Stat(); err == nil {
+		if info.IsDir() {
+			return nil, fmt.Errorf("%w: %s: a directory; name the model file in it", ErrModel, path)
+		}
+		hint = info.Size()
 	}
-	b, err := slurp(f, MaxBytes)
+	b, err := slurp(f, hint, MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrModel, path, err)
 	}
@@ -108,7 +112,7 @@ func decode(file []byte, limit int64) (*forest.Forest, error) {
 	if packed(file) {
 		z, err := gzip.NewReader(bytes.NewReader(file))
 		if err == nil {
-			file, err = slurp(z, limit)
+			file, err = slurp(z, 4*int64(len(file)), limit)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("gzip: %w", err)
@@ -128,14 +132,15 @@ func decode(file []byte, limit int64) (*forest.Forest, error) {
 	return nil, &UnknownError{Tried: Names()}
 }
 
-// slurp reads all of r, at most limit bytes.
-func slurp(r io.Reader, limit int64) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
+// slurp reads all of r, about hint bytes and at most limit.
+func slurp(r io.Reader, hint, limit int64) ([]byte, error) {
+	var b bytes.Buffer // grows by doubling, where io.ReadAll would copy a large file many times
+	b.Grow(int(min(max(0, hint), limit)) + bytes.MinRead)
+	if _, err := b.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
 		return nil, err
 	}
-	if int64(len(b)) > limit {
+	if int64(b.Len()) > limit {
 		return nil, fmt.Errorf("more than %d bytes; no forest may be larger", limit)
 	}
-	return b, nil
+	return b.Bytes(), nil
 }

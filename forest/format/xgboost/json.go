@@ -90,19 +90,30 @@ func (s *jsonSource) object(field func(key string) error) error {
 
 func (s *jsonSource) array(item func() error) error { return s.list('[', ']', item) }
 
-func (s *jsonSource) numbers() ([]float64, error) {
-	var out []float64
-	err := s.array(func() error {
+// numbers reads the elements itself, for nearly all of a file is numbers.
+func (s *jsonSource) numbers(into []float64) ([]float64, error) {
+	if err := s.want('['); err != nil {
+		return nil, err
+	}
+	out := into[:0]
+	for c := s.peek(); c != ']'; {
 		x, err := s.number()
-		if err == nil {
-			if len(out) == cap(out) { // few large steps: arrays are long
-				out = append(make([]float64, 0, max(16, 2*len(out))), out...)
-			}
-			out = append(out, x)
+		if err != nil {
+			return nil, err
 		}
-		return err
-	})
-	return out, err
+		if len(out) == cap(out) { // few large steps: arrays are long
+			out = append(make([]float64, 0, max(64, 2*len(out))), out...)
+		}
+		out = append(out, x)
+		if c = s.peek(); c == ',' {
+			s.at++
+			c = 0 // a number has to follow
+		} else if c != ']' {
+			return nil, s.unexpected(c, "a comma or the end of the list")
+		}
+	}
+	s.at++
+	return out, nil
 }
 
 func (s *jsonSource) text() (string, error) {
@@ -125,26 +136,31 @@ func (s *jsonSource) skip() error {
 		_, err := s.string()
 		return err
 	}
-	if word := s.word(); !bytes.Equal(word, []byte("null")) {
-		s.at -= len(word)
-		_, err := s.number()
-		return err
+	if bytes.HasPrefix(s.b[s.at:], []byte("null")) && (s.at+4 == len(s.b) || ends(s.b[s.at+4])) {
+		s.at += 4
+		return nil
 	}
-	return nil
+	_, err := s.number()
+	return err
 }
 
 // word reads up to the next delimiter.
 func (s *jsonSource) word() []byte {
 	s.peek()
 	start := s.at
-	for s.at < len(s.b) {
-		switch s.b[s.at] {
-		case ',', ']', '}', ':', ' ', '\n', '\t', '\r', '"', '[', '{':
-			return s.b[start:s.at]
-		}
+	for s.at < len(s.b) && !ends(s.b[s.at]) {
 		s.at++
 	}
-	return s.b[start:]
+	return s.b[start:s.at]
+}
+
+// ends says whether c ends a word.
+func ends(c byte) bool {
+	switch c {
+	case ',', ']', '}', ':', ' ', '\n', '\t', '\r', '"', '[', '{':
+		return true
+	}
+	return false
 }
 
 // string reads a string.
@@ -176,10 +192,12 @@ func (s *jsonSource) string() (string, error) {
 
 // number reads a number, true or false.
 func (s *jsonSource) number() (float64, error) {
-	word := s.word()
-	if x, ok := decimal(word); ok {
+	s.peek()
+	if x, n := decimal(s.b[s.at:]); n > 0 && (s.at+n == len(s.b) || ends(s.b[s.at+n])) {
+		s.at += n
 		return x, nil
 	}
+	word := s.word()
 	switch string(word) {
 	case "true":
 		return 1, nil
@@ -212,64 +230,57 @@ func parse32(text string) (float64, error) {
 
 var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// decimal reads the usual forms of a number fast and exactly, and reports false for
-// all others. Up to 15 digits times or over a power of ten up to 10^22 is one
+// decimal reads a number of a usual form fast and exactly, and returns how many bytes of text
+// it has, 0 for all other forms. Up to 15 digits times or over a power of ten up to 10^22 is one
 // operation on exact float64 numbers, so the result is rounded once. Rounding it to
 // float32 is the same as rounding the decimal, unless it lies half-way between two
 // float32 numbers.
-func decimal(word []byte) (float64, bool) {
+func decimal(text []byte) (x float64, n int) {
 	i, negative := 0, false
-	if i < len(word) && word[i] == '-' {
+	if i < len(text) && text[i] == '-' {
 		negative = true
 		i++
 	}
-	mantissa, digits, exponent, fraction := uint64(0), 0, 0, false
-	start := i
-	for ; i < len(word); i++ {
-		c := word[i]
-		if c == '.' && !fraction && i > start {
-			fraction = true
-			continue
-		}
-		if c < '0' || c > '9' {
-			break
-		}
-		mantissa = 10*mantissa + uint64(c-'0')
-		if digits++; digits > 15 {
-			return 0, false
-		}
-		if fraction {
-			exponent--
-		}
+	mantissa, exponent, start := uint64(0), 0, i
+	for ; i < len(text) && text[i]-'0' <= 9; i++ {
+		mantissa = 10*mantissa + uint64(text[i]-'0')
 	}
-	if digits == 0 {
-		return 0, false
+	digits, whole := i-start, true
+	if digits > 0 && i < len(text) && text[i] == '.' {
+		i++
+		point := i
+		for ; i < len(text) && text[i]-'0' <= 9; i++ {
+			mantissa = 10*mantissa + uint64(text[i]-'0')
+		}
+		digits, exponent, whole = digits+i-point, point-i, false
 	}
-	whole := !fraction
-	if i < len(word) && (word[i] == 'e' || word[i] == 'E') {
+	if digits == 0 || digits > 15 {
+		return 0, 0
+	}
+	if i < len(text) && (text[i] == 'e' || text[i] == 'E') {
 		whole = false
 		i++
 		minus := false
-		if i < len(word) && (word[i] == '-' || word[i] == '+') {
-			minus = word[i] == '-'
+		if i < len(text) && (text[i] == '-' || text[i] == '+') {
+			minus = text[i] == '-'
 			i++
 		}
 		e, from := 0, i
-		for ; i < len(word) && word[i] >= '0' && word[i] <= '9' && i-from < 4; i++ {
-			e = 10*e + int(word[i]-'0')
+		for ; i < len(text) && text[i] >= '0' && text[i] <= '9' && i-from < 4; i++ {
+			e = 10*e + int(text[i]-'0')
 		}
 		if i == from {
-			return 0, false
+			return 0, 0
 		}
 		if minus {
 			e = -e
 		}
 		exponent += e
 	}
-	if i != len(word) || exponent > 22 || exponent < -22 {
-		return 0, false
+	if exponent > 22 || exponent < -22 {
+		return 0, 0
 	}
-	x := float64(mantissa)
+	x = float64(mantissa)
 	if exponent < 0 {
 		x /= powers[-exponent]
 	} else {
@@ -279,11 +290,11 @@ func decimal(word []byte) (float64, bool) {
 		x = -x
 	}
 	if whole {
-		return x, true
+		return x, i
 	}
 	const half = 1 << 28 // of the 29 bits that float64 has more
 	if bits := math.Float64bits(x); bits&(1<<29-1) == half || math.Abs(x) < 0x1p-126 && x != 0 || math.Abs(x) > math.MaxFloat32 {
-		return 0, false
+		return 0, 0
 	}
-	return float64(float32(x)), true
+	return float64(float32(x)), i
 }

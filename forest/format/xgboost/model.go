@@ -42,6 +42,7 @@ type document struct {
 	booster     string
 	treeInfo    []int32
 	trees       []forest.Tree
+	columns     columns   // of the tree that is read
 	vector      int       // size_leaf_vector of the trees
 	weightDrop  []float64 // of dropout; nil without
 	linear      []float64 // weights of gblinear
@@ -58,9 +59,9 @@ func read(s source) (*forest.Forest, error) {
 			d.seenLearner = true
 			return d.learner(s)
 		case "version":
-			xs, err := s.numbers()
+			xs, err := s.numbers(nil)
 			if err == nil {
-				d.version, err = integers(key, xs)
+				d.version, err = integers(key, xs, nil)
 			}
 			return err
 		}
@@ -127,7 +128,7 @@ func (d *document) gradientBooster(s source) error {
 		case "gbtree":
 			return d.gradientBooster(s)
 		case "weight_drop":
-			d.weightDrop, err = s.numbers()
+			d.weightDrop, err = s.numbers(nil)
 			return err
 		case "model":
 			return d.model(s)
@@ -140,9 +141,9 @@ func (d *document) model(s source) error {
 	return s.object(func(key string) error {
 		switch key {
 		case "tree_info":
-			xs, err := s.numbers()
+			xs, err := s.numbers(nil)
 			if err == nil {
-				d.treeInfo, err = integers(key, xs)
+				d.treeInfo, err = integers(key, xs, nil)
 			}
 			return err
 		case "trees":
@@ -154,7 +155,7 @@ func (d *document) model(s source) error {
 			})
 		case "weights":
 			var err error
-			d.linear, err = s.numbers()
+			d.linear, err = s.numbers(nil)
 			return err
 		}
 		return s.skip()
@@ -162,16 +163,10 @@ func (d *document) model(s source) error {
 }
 
 func (d *document) tree(s source) error {
-	c := &columns{}
+	c := &d.columns
+	c.clear()
 	err := s.object(func(key string) error {
-		floats := map[string]*[]float64{
-			"split_conditions": &c.condition, "default_left": &c.defaultLeft, "split_type": &c.kind,
-			"base_weights": &c.weights, "leaf_weights": &c.leafWeights, "categories": &c.categories,
-		}[key]
-		ints := map[string]*[]int32{
-			"left_children": &c.left, "right_children": &c.right, "split_indices": &c.feature,
-			"categories_nodes": &c.catNodes, "categories_segments": &c.catSegments, "categories_sizes": &c.catSizes,
-		}[key]
+		floats, ints := c.floats(key), c.integers(key)
 		switch {
 		case key == "tree_param":
 			return texts(s, func(key, text string) (err error) {
@@ -181,11 +176,12 @@ func (d *document) tree(s source) error {
 				return err
 			})
 		case floats != nil || ints != nil:
-			xs, err := s.numbers()
-			if err == nil && floats != nil {
-				*floats = xs
-			} else if err == nil {
-				*ints, err = integers(key, xs)
+			if floats == nil {
+				floats = &c.numbers
+			}
+			var err error
+			if *floats, err = s.numbers(*floats); err == nil && ints != nil {
+				*ints, err = integers(key, *floats, *ints)
 			}
 			return err
 		}

@@ -3,6 +3,7 @@ package xgboost
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // source is a document of nested objects and arrays that is read once, in order.
@@ -13,9 +14,9 @@ type source interface {
 	object(field func(key string) error) error
 	// array reads an array and calls item for each element, which reads it.
 	array(item func() error) error
-	// numbers reads an array of numbers; true and false are 1 and 0. Decimal
-	// fractions are rounded once, to float32.
-	numbers() ([]float64, error)
+	// numbers reads an array of numbers over the memory of into, if that is enough; true
+	// and false are 1 and 0. Decimal fractions are rounded once, to float32.
+	numbers(into []float64) ([]float64, error)
 	// text reads a string, or a number or Boolean as its text.
 	text() (string, error)
 	// skip reads any value and forgets it.
@@ -35,9 +36,9 @@ func nested(depth *int, do func() error) error {
 	return err
 }
 
-// integers converts numbers that must be whole and within int32.
-func integers(what string, xs []float64) ([]int32, error) {
-	out := make([]int32, len(xs))
+// integers converts numbers that must be whole and within int32, over the memory of into.
+func integers(what string, xs []float64, into []int32) ([]int32, error) {
+	out := slices.Grow(into[:0], len(xs))[:len(xs)]
 	for i, x := range xs {
 		if x != math.Trunc(x) || !(math.Abs(x) <= math.MaxInt32) {
 			return nil, fmt.Errorf("%s[%d] is %v; want an integer of 32 bits", what, i, x)

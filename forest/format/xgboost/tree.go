@@ -21,6 +21,58 @@ type columns struct {
 
 	categories                      []float64 // of all nodes
 	catNodes, catSegments, catSizes []int32   // for each node with categories: itself, start, length
+
+	numbers []float64 // what integers are read into first
+}
+
+// clear forgets a tree and keeps the memory of its arrays for the next one.
+func (c *columns) clear() {
+	for _, a := range []*[]float64{&c.condition, &c.defaultLeft, &c.kind, &c.weights, &c.leafWeights, &c.categories} {
+		*a = (*a)[:0]
+	}
+	for _, a := range []*[]int32{&c.left, &c.right, &c.feature, &c.catNodes, &c.catSegments, &c.catSizes} {
+		*a = (*a)[:0]
+	}
+	c.vector = 0
+}
+
+// floats returns the array of that name in a file, nil where numbers of that name are not
+// floats or not read.
+func (c *columns) floats(key string) *[]float64 {
+	switch key {
+	case "split_conditions":
+		return &c.condition
+	case "default_left":
+		return &c.defaultLeft
+	case "split_type":
+		return &c.kind
+	case "base_weights":
+		return &c.weights
+	case "leaf_weights":
+		return &c.leafWeights
+	case "categories":
+		return &c.categories
+	}
+	return nil
+}
+
+// integers returns the array of that name in a file, nil where it is not one of integers.
+func (c *columns) integers(key string) *[]int32 {
+	switch key {
+	case "left_children":
+		return &c.left
+	case "right_children":
+		return &c.right
+	case "split_indices":
+		return &c.feature
+	case "categories_nodes":
+		return &c.catNodes
+	case "categories_segments":
+		return &c.catSegments
+	case "categories_sizes":
+		return &c.catSizes
+	}
+	return nil
 }
 
 // maxCategory bounds categories: integers that float32 has exactly.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -203,13 +204,13 @@ func (s *ubjsonSource) array(item func() error) error {
 	return s.items(count, ']', item)
 }
 
-func (s *ubjsonSource) numbers() ([]float64, error) {
+func (s *ubjsonSource) numbers(into []float64) ([]float64, error) {
 	marker, count, err := s.container('[')
 	if err != nil {
 		return nil, err
 	}
 	if marker == 0 {
-		var out []float64
+		out := into[:0]
 		err := s.items(count, ']', func() error {
 			marker, err := s.marker()
 			if err != nil {
@@ -225,7 +226,7 @@ func (s *ubjsonSource) numbers() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float64, count)
+	out := slices.Grow(into[:0], int(count))[:count]
 	width := int(size(marker))
 	for i := range out {
 		out[i] = value(marker, b[i*width:])
