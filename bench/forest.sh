@@ -10,7 +10,9 @@
 # /usr/bin/python3; Debian's python3-xgboost). With g++ and a CPU that has AVX-512 with
 # VBMI, the C++ prototype of ../shared/study runs xgb-higgs too, without the sigmoid. Every
 # line of output is a JSON object: the machine, then for each case, round, batch and program
-# the rows per second, of CPU time for XGBoost.
+# the rows per second, of CPU time for XGBoost; for pce also those of two threads, the median and
+# the 99th percentile of one row's time while the other core is busy, and the time from a file
+# that is not packed to the first prediction.
 set -euo pipefail
 rounds=${1:-3}
 shift || true
@@ -25,7 +27,7 @@ export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 quiet() { "$@" >"$work/out" 2>"$work/log" || { cat "$work/out" "$work/log" >&2; exit 1; }; }
 go test -c -o "$work/forest.test" .
 printf '{"date":"%s","commit":"%s","cpu":"%s","cores":%d}\n' "$(date +%F)" "$(git rev-parse --short HEAD)" \
-  "$(lscpu | sed -n 's/^Model name: *//p' | head -n 1)" "$(nproc)"
+  "$(lscpu | sed -n 's/^Model name: *//p' | head -n 1)" "$(nproc --all)"
 for case in "${cases[@]}"; do
   folder=../shared/data/forest/$case
   if [ ! -d "$folder" ]; then
@@ -40,6 +42,12 @@ for case in "${cases[@]}"; do
     quiet "$python" ../shared/bench/forest/limit_probe.py "$work/model.json" "$work/rows.csv" "$work/forest.bin"
     prototype=yes
   fi
+  plain=$work/plain/$case # the same forest, not packed
+  mkdir -p "$plain"
+  cp "$folder"/input.csv* "$plain"
+  for file in "$folder"/*.json*; do
+    [ "$(basename "$file")" = case.json ] || gzip -dcf "$file" >"$plain/model.json"
+  done
   for round in $(seq "$rounds"); do
     quiet "$python" bench/peers/forest.py "$folder" "$round"
     grep '^{' "$work/out" # it prints warnings between them
@@ -49,9 +57,14 @@ for case in "${cases[@]}"; do
         printf '{"case":"%s","round":%d,"program":"prototype","batch":%d,"rows_per_second":%.0f}\n' "$case" "$round" "$batch" "$(awk "BEGIN{print $rate*1e6}")"
       done
     fi
-    PCE_FOREST=$folder quiet "$work/forest.test" -test.run '^$' -test.bench 'BenchmarkPredict/rows' -test.benchmem -test.benchtime 0.5s
+    PCE_FOREST=$plain quiet "$work/forest.test" -test.run '^$' -test.bench 'Predict$/(rows|threads)|PredictTail|FirstPrediction' -test.benchmem -test.benchtime 0.5s
     sed -n 's|^BenchmarkPredict/rows=\([0-9]*\)\S*\s*\S*\s*\(\S*\) ns/op\s*\(\S*\) rows/s.* \(\S*\) allocs/op$|\1 \2 \3 \4|p' "$work/out" | while read -r batch ns rate allocs; do
       printf '{"case":"%s","round":%d,"program":"pce","batch":%d,"rows_per_second":%.0f,"call_seconds":%s,"allocations":%s}\n' "$case" "$round" "$batch" "$rate" "$(awk "BEGIN{print $ns/1e9}")" "$allocs"
+    done
+    sed -n 's|^BenchmarkPredict/threads=2/rows=\([0-9]*\)\S*\s.* \(\S*\) rows/s.*|"batch":\1,"threads":2,"rows_per_second":\2|p
+      s|^BenchmarkPredictTail\S*\s.*\s\(\S*\) p50-ns\s*\(\S*\) p99-ns.*|"batch":1,"p50_ns":\1,"p99_ns":\2|p
+      s|^BenchmarkFirstPrediction\S*\s*\S*\s*\(\S*\) ns/op.*|"first_prediction_ns":\1|p' "$work/out" | while read -r line; do
+      printf '{"case":"%s","round":%d,"program":"pce",%s}\n' "$case" "$round" "$line"
     done
   done
 done
