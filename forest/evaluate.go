@@ -208,7 +208,7 @@ func (f *Forest) class(sums []float64) float64 {
 func (t *Tree) Find(cells []float64) *Node {
 	n := &t.Nodes[0]
 	for n.Test != Leaf {
-		if t.yes(n, cells[n.Feature]) {
+		if t.Passes(n, cells[n.Feature]) {
 			n = &t.Nodes[n.Yes]
 		} else {
 			n = &t.Nodes[n.No]
@@ -217,8 +217,9 @@ func (t *Tree) Find(cells []float64) *Node {
 	return n
 }
 
-// yes reports whether a cell takes the way to n.Yes.
-func (t *Tree) yes(n *Node, x float64) bool {
+// Passes reports whether a cell takes the way to n.Yes. NaN is a missing cell; n is an inner node of
+// the tree, which must have passed Check.
+func (t *Tree) Passes(n *Node, x float64) bool {
 	if math.IsNaN(x) || n.ZeroMissing && math.Abs(x) <= ZeroWithin {
 		return n.MissingYes
 	}
