@@ -11,7 +11,7 @@ import (
 // TestMomentQueriesOfValues wants covariances, expectations and quantiles in the data's units
 // where columns are stored in others or as bins: those of a sum over the densities of values.
 func TestMomentQueriesOfValues(t *testing.T) {
-	m := histogram(t) // size in [0, 1) by bins, height about 500 ± 20
+	m := histogram(t, pce.Options{}) // size in [0, 1) by bins, height about 500 ± 20
 	ctx, nan := t.Context(), math.NaN()
 	var rows [][]float64
 	const parts, step = 20, 1.0

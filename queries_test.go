@@ -117,7 +117,7 @@ func TestConditionalQueries(t *testing.T) {
 }
 
 // histogram is a trained model of two columns of values, the first with bins of unequal width.
-func histogram(t *testing.T) *pce.Model {
+func histogram(t *testing.T, o pce.Options) *pce.Model {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(8, 8))
 	path, text := filepath.Join(t.TempDir(), "rows.csv"), "size,height\n"
@@ -136,7 +136,7 @@ func histogram(t *testing.T) *pce.Model {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := pce.Open(t.Context(), filepath.Join(dir, pce.ModelFile), pce.Options{})
+	m, err := pce.Open(t.Context(), filepath.Join(dir, pce.ModelFile), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func histogram(t *testing.T) *pce.Model {
 // TestQueriesOfValues asks about columns that are stored in other units or as bins: answers
 // are in the data's units, and agree with a sum over the log-likelihoods of values.
 func TestQueriesOfValues(t *testing.T) {
-	m := histogram(t)
+	m := histogram(t, pce.Options{})
 	if m.Schema().Columns[0].Edges == nil || m.Schema().Columns[1].Scale == 0 {
 		t.Fatalf("columns %+v", m.Schema().Columns)
 	}

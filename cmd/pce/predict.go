@@ -20,6 +20,7 @@ import (
 type predictFlags struct {
 	config  configFlags
 	model   string
+	density string
 	data    []string
 	threads int
 	out     outputFlags
@@ -47,18 +48,22 @@ func (f *predictFlags) what() forest.What {
 func (a *app) predictCommand() *cobra.Command {
 	var f predictFlags
 	c := &cobra.Command{
-		Use:   "predict --model FOREST --data FILE [--margin | --leaf | --class]",
+		Use:   "predict --model FOREST --data FILE [--margin [--density CIRCUIT] | --leaf | --class]",
 		Short: "Write a decision forest's prediction for each row",
 		Long: `Write a decision forest's prediction for each row, as the library that trained it predicts:
 a line for each row, numbers separated by commas, each in the shortest form that reads
 back in the library's type. The forest comes from XGBoost (JSON, UBJSON or the old binary
 file), LightGBM (text), ONNX-ML or treelite. Rows are read and written as they come, so
 files may be larger than memory. An empty cell, ?, NA or nan is missing, and so are columns
-that a file with a header lacks.`,
+that a file with a header lacks.
+
+With --density the raw scores are those that are expected given the cells that are there: the
+average over what the missing ones may be, by a circuit trained on rows of the same columns.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.predictRows(cmd.Context(), &f) },
 	}
 	c.Flags().StringVar(&f.model, "model", "", "file of the forest")
+	c.Flags().StringVar(&f.density, "density", "", "model file of a circuit over the forest's columns: raw scores become those expected where cells are missing; needs --margin")
 	c.Flags().StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern or - for standard input; repeatable")
 	c.Flags().StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")
 	c.Flags().StringArrayVar(&f.config.set, "set", nil, "key=value, such as data.header=no; repeatable")
@@ -81,6 +86,8 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 		return usagef("no --model; give the file of a forest")
 	case len(f.data) == 0:
 		return usagef("no --data; give the rows to predict")
+	case f.density != "" && !f.margin:
+		return usagef("--density without --margin: the expected score is exact, and what a link or a class makes of it is not what is expected of them; add --margin")
 	case strings.EqualFold(filepath.Ext(f.out.path), ".npy"):
 		return usagef("%s: predictions are written as they come, and a .npy file begins with their number; write .csv", f.out.path)
 	}
@@ -95,9 +102,20 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	if err := m.Forest().Has(f.what()); err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
+	compute := func(ctx context.Context, rows, results []float64) error { return m.Evaluate(ctx, f.what(), rows, results) }
+	if f.density != "" {
+		density, err := a.openDensity(ctx, f)
+		if err != nil {
+			return err
+		}
+		defer density.Close()
+		if compute, err = a.expected(f, m, density); err != nil {
+			return err
+		}
+	}
 	return a.output(&f.out, func(w io.Writer, _ string) error {
 		out := forest.NewWriter(w, m.Forest(), f.what())
-		if err := a.evaluate(ctx, f, m, out.Write); err != nil {
+		if err := a.evaluate(ctx, f, m, compute, out.Write); err != nil {
 			return err
 		}
 		return out.Close()
@@ -117,15 +135,15 @@ func openForest(path string, threads int) (*pce.Model, error) {
 	return m, nil
 }
 
-// evaluate calls take with the results of one row after the other.
-func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, take func(row []float64) error) error {
-	fo, what := m.Forest(), f.what()
-	width := fo.Width(what)
+// evaluate calls take with the results of one row after the other, which compute gives for some
+// rows at a time.
+func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, compute func(ctx context.Context, rows, results []float64) error, take func(row []float64) error) error {
+	fo, width := m.Forest(), m.Forest().Width(f.what())
 	most := min(rowsAtOnce(m.Schema()), max(1, readCells/max(1, width)))
 	results := make([]float64, most*width)
-	return a.eachNumbers(ctx, &f.config, f.data, fo, most, func(rows []float64) error {
+	return a.eachNumbers(ctx, &f.config, f.data, fo, f.density == "", most, func(rows []float64) error {
 		results := results[:len(rows)/fo.Features*width]
-		if err := m.Evaluate(ctx, what, rows, results); err != nil {
+		if err := compute(ctx, rows, results); err != nil {
 			return err
 		}
 		for at := 0; at < len(rows)/fo.Features; at++ {
@@ -137,9 +155,9 @@ func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, take 
 	})
 }
 
-// eachNumbers calls use with the rows of all paths as a forest compares them, at most so
-// many at a time.
-func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []string, f *forest.Forest, most int, use func(rows []float64) error) error {
+// eachNumbers calls use with the rows of all paths, most of them at a time: rounded as the forest
+// compares them, or as they are written.
+func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []string, f *forest.Forest, rounded bool, most int, use func(rows []float64) error) error {
 	cfg, err := a.loadDataConfig(config)
 	if err != nil {
 		return err
@@ -154,7 +172,7 @@ func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []stri
 	}
 	rows := make([]float64, most*f.Features)
 	for _, path := range paths {
-		r, err := dataset.OpenNumbers(path, f.Features, f.Names, f.Input == forest.Float32, o)
+		r, err := dataset.OpenNumbers(path, f.Features, f.Names, rounded && f.Input == forest.Float32, o)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestPredictDensity expects scores on the command line: those of a row whose missing cell a
+// circuit of two columns that agree tells, and refusals.
+func TestPredictDensity(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var rows strings.Builder
+	rows.WriteString("b,a\n")
+	for i := range 400 {
+		a := i * 7 % 3 / 2
+		rows.WriteString(strconv.Itoa(a) + "," + strconv.Itoa(a) + "\n")
+	}
+	train := write("train.csv", rows.String())
+	run := filepath.Join(dir, "run")
+	if code, _, stderr := do(t, "", "train", "--config", "preset:hclt", "--set", "model.latents=2", "--set", "data.train="+train, "--set", "data.valid=", "--set", "data.test=",
+		"--set", "train.epochs=30", "--set", "train.pseudocount=0.001", "--out", run); code != 0 {
+		t.Fatal(stderr)
+	}
+	model := filepath.Join(run, "model.safetensors")
+	forest := write("forest.json", `{"version":[1,7,4],"learner":{"feature_names":["a","b"],"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"2"},
+"objective":{"name":"binary:logistic"},"gradient_booster":{"name":"gbtree","model":{"tree_info":[0],"trees":[{"tree_param":{"num_nodes":"3"},
+"left_children":[1,-1,-1],"right_children":[2,-1,-1],"split_indices":[0,0,0],"split_conditions":[0.5,-2,3],"default_left":[1,0,0]}]}}}}`)
+	data := write("rows.csv", "a,b\n1,0\n,1\n,0\n,\n")
+	code, out, stderr := do(t, "", "predict", "--model", forest, "--data", data, "--margin", "--density", model)
+	if code != 0 || !strings.Contains(stderr, "6 boxes in the first 4 rows") {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	lines := strings.Fields(out)
+	want := []float64{3, 3, -2, -2 + 5*133.0/400}
+	if len(lines) != len(want) || lines[0] != "3" {
+		t.Fatalf("printed %q", out)
+	}
+	for i, line := range lines {
+		got, err := strconv.ParseFloat(line, 64)
+		if err != nil || math.Abs(got-want[i]) > 0.05 {
+			t.Errorf("row %d: %s, want about %v", i+1, line, want[i])
+		}
+	}
+	other := write("other.csv", "a,b\n,2\n")
+	for _, tc := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitUsage, "add --margin", []string{"--data", data, "--density", model}},
+		{exitUsage, "is a decision forest", []string{"--data", data, "--margin", "--density", forest}},
+		{exitData, "no such file", []string{"--data", data, "--margin", "--density", filepath.Join(dir, "none")}},
+		{exitData, "2, which is not a category", []string{"--data", other, "--margin", "--density", model}},
+	} {
+		refused(t, tc.code, tc.want, append([]string{"predict", "--model", forest}, tc.args...)...)
+	}
+}

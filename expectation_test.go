@@ -1,0 +1,226 @@
+package pce_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/forest"
+)
+
+// bushy returns a forest of full trees over n features that compares their cells with what
+// thresholds draws.
+func bushy(rng *rand.Rand, n, trees, depth int, threshold func(feature int) float64) *forest.Forest {
+	f := &forest.Forest{Features: n, Outputs: 2, Base: []float64{0.25, -1}, Alpha: 1, Link: forest.Softmax, Classes: 2}
+	for range trees {
+		t := forest.Tree{Weight: 1, Nodes: make([]forest.Node, 2<<depth-1)}
+		for i := range t.Nodes {
+			t.Nodes[i].ID = int32(i)
+			if i >= 1<<depth-1 {
+				first := int32(len(t.Values))
+				t.Nodes[i].First, t.Nodes[i].Last = first, first+1
+				t.Values = append(t.Values, forest.Value{Output: int32(rng.IntN(2)), Value: rng.NormFloat64()})
+				continue
+			}
+			feature := rng.IntN(n)
+			t.Nodes[i] = forest.Node{Test: forest.Less + forest.Test(rng.IntN(4)), Feature: int32(feature), Threshold: threshold(feature), MissingYes: rng.IntN(2) == 0, Yes: int32(2*i + 1), No: int32(2*i + 2), ID: int32(i)}
+		}
+		f.Trees = append(f.Trees, t)
+	}
+	return f
+}
+
+// expect opens a forest beside a density, and returns the expected scores of rows.
+func expect(t *testing.T, f *forest.Forest, density *pce.Model, rows []float64) []float64 {
+	t.Helper()
+	m, err := pce.NewForest(f, pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	e, err := pce.NewExpectation(m, density)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]float64, len(rows)/f.Features*f.Outputs)
+	if err := e.Margins(t.Context(), rows, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestExpectation: expected scores are the means over all completions of a row, weighted by the
+// circuit's probabilities; a row without missing cells has the bits of the forest's own scores.
+func TestExpectation(t *testing.T) {
+	seeds := uint64(12)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(seed, 92))
+		vars := []int{12, 3, 5}[seed%3]
+		g := reference.Random(rng, reference.RandomOptions{Vars: vars, MaxUnits: 4, MaxCodes: 2 + int(seed%3), Discrete: true, Positive: true})
+		density, err := pce.New(t.Context(), g, start(t, g), pce.Options{Soft: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := bushy(rng, vars, 30, 6, func(int) float64 { return float64(rng.IntN(5)) / 2 })
+		domains := make([]int, vars)
+		states := 1
+		for v, c := range density.Schema().Columns {
+			domains[v] = c.Categories
+			states *= c.Categories
+		}
+		all, whole := make([][]float64, states), make([]float64, 0, states*vars)
+		for s := range all {
+			for v, rest := 0, s; v < vars; v++ {
+				all[s] = append(all[s], float64(rest%domains[v]))
+				rest /= domains[v]
+			}
+			whole = append(whole, all[s]...)
+		}
+		ll, err := density.LogLikelihood(t.Context(), all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scores := make([]float64, 2*states)
+		if err := forest.Evaluate(f, forest.Margin, whole, scores); err != nil {
+			t.Fatal(err)
+		}
+		rows := make([]float64, 0, 70*vars) // more than are held at once
+		for range 70 {
+			row := slices.Clone(all[rng.IntN(states)])
+			for v := range row {
+				if rng.IntN(3) == 0 {
+					row[v] = math.NaN()
+				}
+			}
+			rows = append(rows, row...)
+		}
+		got := expect(t, f, density, rows)
+		for r := range 70 {
+			row := rows[r*vars : (r+1)*vars]
+			mass, want, last := 0.0, [2]float64{}, 0
+			for s, full := range all {
+				if slices.EqualFunc(row, full, func(a, b float64) bool { return math.IsNaN(a) || a == b }) {
+					p := math.Exp(ll[s])
+					mass += p
+					last = s
+					want[0] += p * scores[2*s]
+					want[1] += p * scores[2*s+1]
+				}
+			}
+			complete := !slices.ContainsFunc(row, math.IsNaN)
+			for o := range want {
+				want := want[o] / mass
+				if complete {
+					want = scores[2*last+o]
+				}
+				if complete && got[2*r+o] != want || math.Abs(got[2*r+o]-want) > 1e-4 {
+					t.Fatalf("seed %d, row %v: the expected score %d is %v, the mean over its completions %v", seed, row, o, got[2*r+o], want)
+				}
+			}
+		}
+		if err := density.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestExpectationOfValues: features of numbers, in a column of bins and in one whose numbers are
+// stored in other units.
+func TestExpectationOfValues(t *testing.T) {
+	density := histogram(t, pce.Options{Soft: true}) // size in [0, 1) by bins, height about 500 ± 20
+	rng := rand.New(rand.NewPCG(1, 93))
+	f := bushy(rng, 2, 5, 3, func(feature int) float64 {
+		return []float64{float64(rng.IntN(9)+1) / 10, 460 + 10*float64(rng.IntN(9))}[feature]
+	})
+	const parts, step = 20, 0.5
+	var all [][]float64
+	var whole []float64
+	for k := range parts {
+		for height := 350.0; height < 650; height += step {
+			all = append(all, []float64{(float64(k) + 0.5) / parts, height + step/2})
+			whole = append(whole, all[len(all)-1]...)
+		}
+	}
+	ll, err := density.LogLikelihood(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scores := make([]float64, 2*len(all))
+	if err := forest.Evaluate(f, forest.Margin, whole, scores); err != nil {
+		t.Fatal(err)
+	}
+	got := expect(t, f, density, []float64{math.NaN(), math.NaN()})
+	for o := range 2 {
+		want, mass := 0.0, 0.0
+		for s := range all {
+			p := math.Exp(ll[s])
+			mass += p
+			want += p * scores[2*s+o]
+		}
+		if math.Abs(got[o]-want/mass) > 1e-3 {
+			t.Errorf("the expected score %d is %v, the mean over a grid %v", o, got[o], want/mass)
+		}
+	}
+}
+
+// TestExpectationRefused: pairs of models that do not fit, and cells that the density lacks.
+func TestExpectationRefused(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 94))
+	g := reference.Random(rng, reference.RandomOptions{Vars: 3, MaxUnits: 2, MaxCodes: 2, Discrete: true, Positive: true})
+	open := func(o pce.Options) *pce.Model {
+		m, err := pce.New(t.Context(), g, start(t, g), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	of := func(f *forest.Forest) *pce.Model {
+		m, err := pce.NewForest(f, pce.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	half := func(int) float64 { return 0.5 }
+	soft, three := open(pce.Options{Soft: true}), of(bushy(rng, 3, 2, 2, half))
+	minimum := bushy(rng, 3, 2, 2, half)
+	minimum.Combine = forest.Min
+	for name, tc := range map[string]struct {
+		forest, density *pce.Model
+		want            error
+	}{
+		"a circuit for a forest":    {soft, soft, pce.ErrKind},
+		"a forest for a density":    {three, three, pce.ErrKind},
+		"a density without Soft":    {three, open(pce.Options{}), pce.ErrOptions},
+		"another number of columns": {of(bushy(rng, 4, 2, 2, half)), soft, dataset.ErrSetting},
+		"minima over trees":         {of(minimum), soft, forest.ErrRequest},
+	} {
+		if _, err := pce.NewExpectation(tc.forest, tc.density); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+	e, err := pce.NewExpectation(three, soft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]float64, 2)
+	if err := e.Margins(t.Context(), []float64{7, math.NaN(), math.NaN()}, out); !errors.Is(err, dataset.ErrFormat) {
+		t.Errorf("a cell that is not a category: %v, want an error", err)
+	}
+	if err := e.Margins(t.Context(), []float64{1, 1}, out); !errors.Is(err, forest.ErrRequest) {
+		t.Errorf("two cells for three features: %v, want an error", err)
+	}
+	if err := e.Margins(t.Context(), nil, nil); err != nil {
+		t.Errorf("no rows: %v", err)
+	}
+}
