@@ -102,7 +102,9 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	if err := m.Forest().Has(f.what()); err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
-	compute := func(ctx context.Context, rows, results []float64) error { return m.Evaluate(ctx, f.what(), rows, results) }
+	compute := func(ctx context.Context, rows, results []float64) error {
+		return m.Evaluate(ctx, f.what(), rows, results)
+	}
 	if f.density != "" {
 		density, err := a.openDensity(ctx, f)
 		if err != nil {
