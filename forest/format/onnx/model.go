@@ -121,7 +121,7 @@ func read(file []byte) (*forest.Forest, error) {
 		switch {
 		case strings.HasPrefix(n.op, "TreeEnsemble"):
 			if tree != nil {
-				return nil, fmt.Errorf("two operators %s and %s; want one", tree.op, n.op)
+				return nil, fmt.Errorf("two operators %.40q and %.40q; want one", tree.op, n.op)
 			}
 			tree = n
 		case !slices.Contains(passing, n.op):
@@ -143,7 +143,7 @@ func read(file []byte) (*forest.Forest, error) {
 		err = fmt.Errorf("operator %.60q is unknown", tree.op)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", tree.op, err)
+		return nil, fmt.Errorf("%.40q: %w", tree.op, err)
 	}
 	return f, finish(f, g.columns)
 }
