@@ -11,6 +11,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/units"
 )
 
 // Print writes a model as a reference graph, with numbers in the shortest form that reads back
@@ -42,17 +43,19 @@ func PrintEquation(w io.Writer, m *format.Model) error {
 // printer writes units, each a node of the text.
 type printer struct {
 	*bufio.Writer
-	g      *circuit.Graph
-	names  []string
-	params [][]float64 // of owners
-	first  []int       // number of a node's first unit
-	err    error
+	*units.Circuit
+	names []string
+	err   error
 }
 
 func newPrinter(w io.Writer, m *format.Model) (*printer, error) {
-	p := &printer{Writer: bufio.NewWriter(w), g: m.Graph, names: m.Names}
+	c, err := units.Of(m)
+	if err != nil {
+		return nil, err
+	}
+	p := &printer{Writer: bufio.NewWriter(w), Circuit: c, names: m.Names}
 	if p.names == nil {
-		for v := range m.Graph.NumVars {
+		for v := range p.Graph.NumVars {
 			p.names = append(p.names, "V"+strconv.Itoa(v))
 		}
 	}
@@ -63,21 +66,10 @@ func newPrinter(w io.Writer, m *format.Model) (*printer, error) {
 		}
 		seen[name] = true
 	}
-	p.params, p.first = make([][]float64, len(p.g.Nodes)), make([]int, len(p.g.Nodes))
-	next := 0
-	for i := range p.g.Nodes {
-		id, n := circuit.NodeID(i), &p.g.Nodes[i]
-		p.first[i] = next
-		next += n.Units
-		if p.g.OwnsParams(id) {
-			p.params[i] = make([]float64, p.g.NumParams(id))
-			if err := m.Params64(id, p.params[i]); err != nil {
-				return nil, err
-			}
-		}
-		if n.Kind == circuit.Input {
-			for u := range n.Units {
-				if _, err := p.leaf(id, u); err != nil {
+	for i := range p.Graph.Nodes {
+		for u := range p.Graph.Nodes[i].Units {
+			if p.Graph.Nodes[i].Kind == circuit.Input {
+				if _, err := p.leaf(units.Unit{Node: circuit.NodeID(i), U: u}); err != nil {
 					return nil, fmt.Errorf("%w: node %d: %w", format.ErrModel, i, err)
 				}
 			}
@@ -95,73 +87,35 @@ func (p *printer) flush() error {
 
 func (p *printer) nameLine() { p.WriteString("\n# " + strings.Join(p.names, ";") + "\n") }
 
-// unit is a unit of a node.
-type unit struct {
-	id circuit.NodeID
-	u  int
-}
-
-func (p *printer) name(x unit) string {
+func (p *printer) name(x units.Unit) string {
 	kind := "Leaf"
-	switch p.g.Nodes[x.id].Kind {
+	switch p.Graph.Nodes[x.Node].Kind {
 	case circuit.Sum:
 		kind = "SumNode"
 	case circuit.Product:
 		kind = "ProductNode"
 	}
-	return fmt.Sprintf("%s_%d", kind, p.first[x.id]+x.u)
-}
-
-// children returns the operands of a unit, and the weights of a sum's.
-func (p *printer) children(x unit) (list []unit, weights []float64) {
-	n := &p.g.Nodes[x.id]
-	if n.Kind == circuit.Product {
-		for _, c := range n.Children {
-			list = append(list, unit{c, x.u})
-		}
-		return list, nil
-	}
-	var columns []unit
-	for _, c := range n.Children {
-		for u := range p.g.Nodes[c].Units {
-			columns = append(columns, unit{c, u})
-		}
-	}
-	theta := p.params[p.g.Owner(x.id)]
-	if n.Edges == nil {
-		return columns, theta[x.u*len(columns) : (x.u+1)*len(columns)]
-	}
-	e := n.Edges
-	for k, pair := range e.Pairs {
-		if r := x.u - int(pair[0])*e.Rows; r >= 0 && r < e.Rows {
-			for c := range e.Cols {
-				if at := (k*e.Rows+r)*e.Cols + c; e.Has(at) {
-					list, weights = append(list, columns[int(pair[1])*e.Cols+c]), append(weights, theta[at])
-				}
-			}
-		}
-	}
-	return list, weights
+	return fmt.Sprintf("%s_%d", kind, p.Number(x))
 }
 
 // reference writes units from the root down, each below the first that has it as a child.
 func (p *printer) reference() {
-	written := map[unit]bool{}
+	written := map[units.Unit]bool{}
 	type visit struct {
-		children []unit
+		children []units.Unit
 		next     int
 	}
 	var stack []visit
-	begin := func(x unit) {
+	begin := func(x units.Unit) {
 		written[x] = true
 		indent := strings.Repeat("\t", len(stack))
-		n := &p.g.Nodes[x.id]
+		n := &p.Graph.Nodes[x.Node]
 		if n.Kind == circuit.Input {
-			text, _ := p.leaf(x.id, x.u)
+			text, _ := p.leaf(x)
 			fmt.Fprintf(p, "%s%s %s\n", indent, p.name(x), text)
 			return
 		}
-		list, weights := p.children(x)
+		list, weights := p.Children(x)
 		kind := "ProductNode"
 		if n.Kind == circuit.Sum {
 			kind = "SumNode"
@@ -179,7 +133,7 @@ func (p *printer) reference() {
 		p.WriteString("){\n")
 		stack = append(stack, visit{children: list})
 	}
-	for begin(unit{p.g.Root, 0}); len(stack) > 0; {
+	for begin(p.Root()); len(stack) > 0; {
 		top := &stack[len(stack)-1]
 		if top.next == len(top.children) {
 			p.WriteString(strings.Repeat("\t", len(stack)) + "}\n")
@@ -200,12 +154,12 @@ func (p *printer) reference() {
 
 // equation writes the expression of the root.
 func (p *printer) equation() {
-	seen := map[unit]bool{}
-	var write func(x unit, depth int)
-	write = func(x unit, depth int) {
-		n := &p.g.Nodes[x.id]
+	seen := map[units.Unit]bool{}
+	var write func(x units.Unit, depth int)
+	write = func(x units.Unit, depth int) {
+		n := &p.Graph.Nodes[x.Node]
 		if n.Kind == circuit.Input {
-			text, _ := p.leaf(x.id, x.u)
+			text, _ := p.leaf(x)
 			p.WriteString(text)
 			return
 		}
@@ -219,7 +173,7 @@ func (p *printer) equation() {
 			return
 		}
 		seen[x] = true
-		list, weights := p.children(x)
+		list, weights := p.Children(x)
 		p.WriteByte('(')
 		for i, c := range list {
 			switch {
@@ -238,7 +192,7 @@ func (p *printer) equation() {
 		}
 		p.WriteByte(')')
 	}
-	write(unit{p.g.Root, 0}, 0)
+	write(p.Root(), 0)
 	p.WriteByte('\n')
 }
 
@@ -254,15 +208,10 @@ func numbers(list []float64) string {
 }
 
 // leaf is the text of a unit of an input.
-func (p *printer) leaf(id circuit.NodeID, u int) (string, error) {
-	n := &p.g.Nodes[id]
-	size := n.Leaf.NumParams()
-	var q []float64
-	if size > 0 {
-		q = p.params[p.g.Owner(id)][u*size : (u+1)*size]
-	}
-	v := p.names[n.Var]
-	switch l := n.Leaf.(type) {
+func (p *printer) leaf(x units.Unit) (string, error) {
+	family, q, variable := p.Leaf(x)
+	v := p.names[variable]
+	switch l := family.(type) {
 	case circuit.RealHistogram:
 		if l.Floor != Floor {
 			return "", fmt.Errorf("a histogram with the density %v outside its bins, where the text has %v; write another format", l.Floor, float64(Floor))
@@ -282,5 +231,5 @@ func (p *printer) leaf(id circuit.NodeID, u int) (string, error) {
 	case circuit.Poisson:
 		return fmt.Sprintf("Poisson(%s|mean=%s)", v, number(q[0])), nil
 	}
-	return "", fmt.Errorf("a leaf of the family %s, which the text does not have; write another format", n.Leaf.Name())
+	return "", fmt.Errorf("a leaf of the family %s, which the text does not have; write another format", family.Name())
 }
