@@ -11,6 +11,7 @@ import (
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/format/native"
 	"github.com/pce-engine/pce/circuit/format/spflow"
+	"github.com/pce-engine/pce/circuit/format/spnc"
 	"github.com/pce-engine/pce/circuit/format/text"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
@@ -28,6 +29,7 @@ func init() {
 	format.Register(native.Format)
 	format.Register(text.Format)
 	format.Register(spflow.Format)
+	format.Register(spnc.Format)
 	for _, f := range []forests.Format{xgboost.JSON, xgboost.UBJSON, xgboost.Binary, lightgbm.Format, onnx.Format, treelite.Format} {
 		forests.Register(f)
 	}

@@ -3,14 +3,29 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/format/spflow"
+	"github.com/pce-engine/pce/circuit/format/spnc"
 	"github.com/pce-engine/pce/run"
 )
 
-// convertCircuit writes a circuit as a reference graph of SPFlow, with all digits of its
-// parameters. What the text cannot hold is refused.
+// circuitWriters write a circuit as files with an ending have it, and return what is not kept.
+var circuitWriters = map[string]func(w io.Writer, m *format.Model) (lost []string, err error){
+	".spn":  func(w io.Writer, m *format.Model) ([]string, error) { return nil, spflow.Print(w, m) },
+	".bin":  spnc.Write,
+	".bspn": spnc.Write,
+}
+
+// circuitWriter returns the writer for a path, nil if its ending names none.
+func circuitWriter(path string) func(w io.Writer, m *format.Model) (lost []string, err error) {
+	return circuitWriters[strings.ToLower(filepath.Ext(path))]
+}
+
+// convertCircuit writes a circuit in the format of the output's ending, with all digits of its
+// parameters. What the format cannot hold is refused; what it leaves out is noted.
 func (a *app) convertCircuit(in string, out *outputFlags) error {
 	m, schema, err := run.OpenCircuit(in)
 	if err != nil {
@@ -21,7 +36,7 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 	for i := range schema.Columns {
 		c := &schema.Columns[i]
 		if c.Scale != 0 || c.Edges != nil {
-			return fmt.Errorf("%w: %s: %s is stored scaled or in bins, which SPFlow's text cannot say; convert a circuit over numbers as they are", format.ErrModel, in, schema.ColumnName(i))
+			return fmt.Errorf("%w: %s: %s is stored scaled or in bins, which the format cannot say; convert a circuit over numbers as they are", format.ErrModel, in, schema.ColumnName(i))
 		}
 		if c.Name != "" {
 			names = append(names, c.Name)
@@ -30,8 +45,16 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 	if len(names) == len(schema.Columns) {
 		m.Names = names
 	}
-	if err := a.output(out, func(w io.Writer, _ string) error { return spflow.Print(w, m) }); err != nil {
+	var lost []string
+	err = a.output(out, func(w io.Writer, _ string) (err error) {
+		lost, err = circuitWriter(out.path)(w, m)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %w", in, err)
+	}
+	if len(lost) > 0 {
+		return a.tell("note: %s does not keep %s", out.path, strings.Join(lost, ", "))
 	}
 	return nil
 }
