@@ -40,6 +40,7 @@ var TestRooms = map[string][]string{
 	"cluster/scale":              {"cluster", "cluster/peer"},
 	"circuit/format/native":      {"circuit/format/text"},
 	"circuit/format/spnc":        {"circuit/format/spflow"},
+	"circuit/format/units":       {"circuit/format/formattest", "circuit/reference"},
 	"codec":                      {"circuit/structures"},
 	"compile":                    {"circuit/format/text", "circuit/structures"},
 	"compile/forest":             {"forest/format", "forest/format/lightgbm", "forest/format/treelite", "forest/format/xgboost", "kernels/cpu/sliced"},

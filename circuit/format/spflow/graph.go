@@ -1,6 +1,7 @@
 package spflow
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,13 +9,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
-)
-
-// The states of a node in the search from the root.
-const (
-	unseen uint8 = iota
-	open         // some of its descendants are not done
-	done
+	"github.com/pce-engine/pce/circuit/format/units"
 )
 
 // model makes the graph: children before parents, in the order of the text.
@@ -28,82 +23,46 @@ func (p *parser) model(root *node) (*format.Model, error) {
 			n.children = append(n.children, c)
 		}
 	}
-	nodes, err := p.sorted(root)
+	all := p.order
+	if len(all) == 0 {
+		all = tree(root)
+	}
+	if err := p.numberVariables(all); err != nil {
+		return nil, err
+	}
+	place := make(map[*node]int, len(all))
+	for i, n := range all {
+		place[n] = i
+	}
+	nodes := make([]units.Node, len(all))
+	for i, n := range all {
+		nodes[i] = units.Node{Kind: n.kind, Weights: n.weights, Leaf: n.leaf, Params: n.params}
+		if n.kind == circuit.Input {
+			nodes[i].Var = p.variables[n.variable]
+		}
+		for _, child := range n.children {
+			nodes[i].Children = append(nodes[i].Children, place[child])
+		}
+	}
+	m, err := units.Assemble(nodes, place[root], len(p.names))
+	if fault := (*units.NodeError)(nil); errors.As(err, &fault) {
+		return nil, p.fail(all[fault.Node].at, "%w", fault.Err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range p.order {
-		if n.state == unseen {
-			return nil, p.fail(n.at, "the node is not reached from the first one, the root; take it out")
-		}
-	}
-	if err := p.numberVariables(nodes); err != nil {
-		return nil, err
-	}
-	g := &circuit.Graph{NumVars: len(p.names), Root: circuit.NodeID(len(nodes) - 1)}
-	params := make([][]float64, len(nodes))
-	for i, n := range nodes {
-		c := circuit.Node{Kind: n.kind, Units: 1, Leaf: n.leaf}
-		if n.kind == circuit.Input {
-			c.Var, params[i] = p.variables[n.variable], n.params
-		} else {
-			params[i] = n.weights
-		}
-		for _, child := range n.children {
-			c.Children = append(c.Children, child.id)
-		}
-		g.Nodes = append(g.Nodes, c)
-	}
-	if err := circuit.Validate(g); err != nil {
-		return nil, err
-	}
-	for i, n := range nodes {
-		if n.kind == circuit.Product {
-			continue
-		}
-		if err := circuit.CheckParams(g, circuit.NodeID(i), params[i]); err != nil {
-			return nil, p.fail(n.at, "%w", err)
-		}
-	}
-	m := format.NewModel(g, nil, format.Params{Float64: func(id circuit.NodeID, dst []float64) error {
-		copy(dst, params[id])
-		return nil
-	}})
 	m.Names = p.names
 	return m, nil
 }
 
-// sorted returns the nodes below the root, children first, and reports a cycle.
-func (p *parser) sorted(root *node) ([]*node, error) {
-	type visit struct {
-		n    *node
-		next int // child
+// tree returns the nodes of an expression.
+func tree(root *node) (all []*node) {
+	for stack := []*node{root}; len(stack) > 0; {
+		n := stack[len(stack)-1]
+		stack = append(stack[:len(stack)-1], n.children...)
+		all = append(all, n)
 	}
-	var list []*node
-	root.state = open
-	for stack := []visit{{n: root}}; len(stack) > 0; {
-		top := &stack[len(stack)-1]
-		if top.next == len(top.n.children) {
-			top.n.state, top.n.id = done, circuit.NodeID(len(list))
-			list = append(list, top.n)
-			stack = stack[:len(stack)-1]
-			continue
-		}
-		c := top.n.children[top.next]
-		top.next++
-		switch c.state {
-		case unseen:
-			c.state = open
-			stack = append(stack, visit{n: c})
-		case open:
-			at := top.n.at
-			if len(top.n.names) > 0 {
-				at = top.n.names[top.next-1].at
-			}
-			return nil, p.fail(at, "the node is a descendant of itself; a network has no cycles")
-		}
-	}
-	return list, nil
+	return all
 }
 
 // numberVariables gives the variables their numbers.

@@ -94,9 +94,6 @@ type node struct {
 	variable string
 	leaf     circuit.Leaf
 	params   []float64
-
-	state uint8 // of the search for cycles
-	id    circuit.NodeID
 }
 
 // ref is the name of a child.

@@ -2,6 +2,7 @@ package spnc
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/units"
 )
 
 // MaxBytes is the size of the largest file that is read.
@@ -88,19 +90,6 @@ func query(header record, meta map[string]string) (record, error) {
 	return joint.sub(0, "the network")
 }
 
-// node is a node of a file.
-type node struct {
-	record
-	kind     uint16
-	children []int32 // as places in the list of nodes
-	weights  []float64
-	leaf     circuit.Leaf
-	column   int
-	params   []float64
-	state    uint8 // of the search from the root
-	id       circuit.NodeID
-}
-
 // Kinds of nodes.
 const (
 	product uint16 = iota
@@ -108,13 +97,6 @@ const (
 	histogram
 	gaussian
 	categorical
-)
-
-// The states of a node in the search from the root.
-const (
-	unseen uint8 = iota
-	open         // some of its descendants are not done
-	done
 )
 
 // network reads a network.
@@ -143,178 +125,103 @@ func network(net record, meta map[string]string) (*format.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes, places := make([]node, len(records)), make(map[int32]int32, len(records))
+	nodes, places := make([]units.Node, len(records)), make(map[int32]int, len(records))
 	for i, r := range records {
-		nodes[i].record = r
 		id := r.i32(0)
 		if _, twice := places[id]; twice {
 			return nil, fmt.Errorf("two nodes have the number %d", id)
 		}
-		places[id] = int32(i)
+		places[id] = i
 	}
-	for i := range nodes {
-		if err := nodes[i].read(places, scope); err != nil {
-			return nil, fmt.Errorf("node %d: %w", nodes[i].i32(0), err)
+	for i, r := range records {
+		if nodes[i], err = read(r, places, scope); err != nil {
+			return nil, fmt.Errorf("node %d: %w", r.i32(0), err)
 		}
 	}
 	root, ok := places[net.i32(0)]
 	if !ok {
 		return nil, fmt.Errorf("the root is node %d, which is not there", net.i32(0))
 	}
-	order, err := sorted(nodes, root)
+	m, err := units.Assemble(nodes, root, len(scope))
+	if fault := (*units.NodeError)(nil); errors.As(err, &fault) {
+		return nil, fmt.Errorf("node %d: %w", records[fault.Node].i32(0), fault.Err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return build(nodes, order, scope, meta)
+	m.Meta = meta
+	for _, v := range scope {
+		m.Names = append(m.Names, "V"+strconv.Itoa(int(v)))
+	}
+	return m, nil
 }
 
-// read reads what a node is.
-func (n *node) read(places map[int32]int32, scope []int32) error {
-	n.kind = n.u16(6)
-	body, err := n.sub(0, "what it computes")
+// read reads a node. places are those of the nodes' numbers in the list.
+func read(r record, places map[int32]int, scope []int32) (n units.Node, err error) {
+	body, err := r.sub(0, "what it computes")
 	if err != nil {
-		return err
+		return n, err
 	}
 	variable := int32(0)
-	switch n.kind {
+	switch kind := r.u16(6); kind {
 	case product, sum:
 		ids, err := body.ints(0, "its children")
 		if err != nil {
-			return err
+			return n, err
 		}
 		for _, id := range ids {
 			at, ok := places[id]
 			if !ok {
-				return fmt.Errorf("its child %d is not there", id)
+				return n, fmt.Errorf("its child %d is not there", id)
 			}
-			n.children = append(n.children, at)
+			n.Children = append(n.Children, at)
 		}
-		if n.kind == sum {
-			n.weights, err = body.floats(1, "its weights")
-			if err == nil && len(n.weights) != len(n.children) {
-				err = fmt.Errorf("%d weights for %d children", len(n.weights), len(n.children))
-			}
+		n.Kind = circuit.Product
+		if kind == sum {
+			n.Kind = circuit.Sum
+			n.Weights, err = body.floats(1, "its weights")
 		}
-		return err
+		return n, err
 	case histogram:
 		variable = body.i32(4)
-		err = n.bins(body)
+		n.Leaf, n.Params, err = bins(body)
 	case gaussian:
 		variable = body.i32(16)
-		n.leaf, n.params = circuit.Gaussian{}, []float64{body.f64(0), body.f64(8)}
+		n.Leaf, n.Params = circuit.Gaussian{}, []float64{body.f64(0), body.f64(8)}
 	case categorical:
 		variable = body.i32(0)
-		n.params, err = body.floats(0, "its probabilities")
-		n.leaf = circuit.Categorical{Categories: len(n.params)}
+		n.Params, err = body.floats(0, "its probabilities")
+		n.Leaf = circuit.Categorical{Categories: len(n.Params)}
 	default:
-		return fmt.Errorf("of kind %d; want 0 to 4: product, sum, histogram, Gaussian, categorical", n.kind)
+		err = fmt.Errorf("of kind %d; want 0 to 4: product, sum, histogram, Gaussian, categorical", kind)
 	}
 	if err != nil {
-		return err
+		return n, err
 	}
 	column, ok := slices.BinarySearch(scope, variable)
 	if !ok {
-		return fmt.Errorf("the variable %d is not in the scope", variable)
+		return n, fmt.Errorf("the variable %d is not in the scope", variable)
 	}
-	n.column = column
-	if err := n.leaf.CheckSettings(); err != nil {
-		return err
-	}
-	return n.leaf.CheckParams(n.params)
+	n.Kind, n.Var = circuit.Input, column
+	return n, nil
 }
 
-func (n *node) bins(body record) error {
+// bins reads a histogram.
+func bins(body record) (circuit.Leaf, []float64, error) {
 	breaks, err := body.ints(0, "its breaks")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if n.params, err = body.floats(1, "its densities"); err != nil {
-		return err
+	densities, err := body.floats(1, "its densities")
+	if err != nil {
+		return nil, nil, err
 	}
-	if len(breaks) != len(n.params)+1 {
-		return fmt.Errorf("%d breaks and %d densities; want one break more", len(breaks), len(n.params))
+	if len(breaks) != len(densities)+1 {
+		return nil, nil, fmt.Errorf("%d breaks and %d densities; want one break more", len(breaks), len(densities))
 	}
 	leaf := circuit.RealHistogram{Floor: Floor}
 	for _, b := range breaks {
 		leaf.Breaks = append(leaf.Breaks, float64(b))
 	}
-	n.leaf = leaf
-	return nil
-}
-
-// sorted returns the nodes below the root, children first. Cycles, and nodes that the root does
-// not reach, are errors.
-func sorted(nodes []node, root int32) ([]int32, error) {
-	type visit struct {
-		at   int32
-		next int
-	}
-	var order []int32
-	nodes[root].state = open
-	for stack := []visit{{at: root}}; len(stack) > 0; {
-		top := &stack[len(stack)-1]
-		n := &nodes[top.at]
-		if top.next == len(n.children) {
-			n.state, n.id = done, circuit.NodeID(len(order))
-			order = append(order, top.at)
-			stack = stack[:len(stack)-1]
-			continue
-		}
-		c := n.children[top.next]
-		top.next++
-		switch nodes[c].state {
-		case unseen:
-			nodes[c].state = open
-			stack = append(stack, visit{at: c})
-		case open:
-			return nil, fmt.Errorf("node %d is a descendant of itself; a network has no cycles", nodes[c].i32(0))
-		}
-	}
-	for i := range nodes {
-		if nodes[i].state == unseen {
-			return nil, fmt.Errorf("node %d is not reached from the root", nodes[i].i32(0))
-		}
-	}
-	return order, nil
-}
-
-// build makes the model.
-func build(nodes []node, order, scope []int32, meta map[string]string) (*format.Model, error) {
-	g := &circuit.Graph{NumVars: len(scope), Root: circuit.NodeID(len(order) - 1)}
-	params := make([][]float64, len(order))
-	for i, at := range order {
-		n := &nodes[at]
-		c := circuit.Node{Kind: circuit.Input, Units: 1, Leaf: n.leaf}
-		switch n.kind {
-		case product:
-			c.Kind = circuit.Product
-		case sum:
-			c.Kind, params[i] = circuit.Sum, n.weights
-		default:
-			c.Var, params[i] = n.column, n.params
-		}
-		for _, child := range n.children {
-			c.Children = append(c.Children, nodes[child].id)
-		}
-		g.Nodes = append(g.Nodes, c)
-	}
-	if err := circuit.Validate(g); err != nil {
-		return nil, err
-	}
-	for i, at := range order {
-		if nodes[at].kind == product {
-			continue
-		}
-		if err := circuit.CheckParams(g, circuit.NodeID(i), params[i]); err != nil {
-			return nil, fmt.Errorf("node %d: %w", nodes[at].i32(0), err)
-		}
-	}
-	m := format.NewModel(g, meta, format.Params{Float64: func(id circuit.NodeID, dst []float64) error {
-		copy(dst, params[id])
-		return nil
-	}})
-	for _, v := range scope {
-		m.Names = append(m.Names, "V"+strconv.Itoa(int(v)))
-	}
-	return m, nil
+	return leaf, densities, nil
 }

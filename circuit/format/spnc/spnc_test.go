@@ -406,7 +406,7 @@ func TestShared(t *testing.T) {
 		if in == nil {
 			continue
 		}
-		ev, n, step := evaluator(t, m), m.Graph.NumVars, 1
+		ev, n, step := evaluator(t, m), m.Graph.NumVars, 3
 		if testing.Short() {
 			step = 40
 		}
