@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/juice"
 	"github.com/pce-engine/pce/circuit/format/native"
 	"github.com/pce-engine/pce/circuit/format/spflow"
 	"github.com/pce-engine/pce/circuit/format/spnc"
@@ -30,6 +31,7 @@ func init() {
 	format.Register(text.Format)
 	format.Register(spflow.Format)
 	format.Register(spnc.Format)
+	format.Register(juice.Format)
 	for _, f := range []forests.Format{xgboost.JSON, xgboost.UBJSON, xgboost.Binary, lightgbm.Format, onnx.Format, treelite.Format} {
 		forests.Register(f)
 	}

@@ -12,20 +12,20 @@ import (
 )
 
 // convertCommand makes the command pce convert. The extension of the output says what is
-// written: .spn a circuit as SPFlow's text, .bin or .bspn as SPNC's file, .json or stdout a forest as XGBoost's JSON. Nothing
+// written: .spn a circuit as SPFlow's text, .bin or .bspn as SPNC's file, .jpc as Juice's text, .json or stdout a forest as XGBoost's JSON. Nothing
 // is approximated: what a format cannot express is an error that says what it is, and no file
 // is left.
 func (a *app) convertCommand() *cobra.Command {
 	var out outputFlags
 	c := &cobra.Command{
-		Use:   "convert IN OUT.json|OUT.spn|OUT.bin",
-		Short: "Write a decision forest as XGBoost's JSON, or a circuit as SPFlow's text or SPNC's file",
+		Use:   "convert IN OUT.json|OUT.spn|OUT.bin|OUT.jpc",
+		Short: "Write a decision forest as XGBoost's JSON, or a circuit as SPFlow, SPNC or Juice have it",
 		Long: `Write a decision forest as XGBoost's JSON, which gives the same raw scores to the bit. A
 forest that XGBoost cannot express is refused with the reason. OUT may be - for stdout.
 
 With OUT.spn, write a circuit as a reference graph of SPFlow, with all digits of its
-parameters, with OUT.bin or OUT.bspn as a file of the SPNC compiler. A circuit that the format
-cannot express is refused with the reason.`,
+parameters, with OUT.bin or OUT.bspn as a file of the SPNC compiler, with OUT.jpc as a text of Juice. A
+circuit that the format cannot express is refused with the reason.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			out.path = args[1]

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/juice"
 	"github.com/pce-engine/pce/circuit/format/spflow"
 	"github.com/pce-engine/pce/circuit/format/spnc"
 	"github.com/pce-engine/pce/run"
@@ -17,6 +18,7 @@ var circuitWriters = map[string]func(w io.Writer, m *format.Model) (lost []strin
 	".spn":  func(w io.Writer, m *format.Model) ([]string, error) { return nil, spflow.Print(w, m) },
 	".bin":  spnc.Write,
 	".bspn": spnc.Write,
+	".jpc":  juice.Write,
 }
 
 // circuitWriter returns the writer for a path, nil if its ending names none.

@@ -1,0 +1,42 @@
+// Package juice reads the texts of probabilistic circuits that Juice (ProbabilisticCircuits.jl)
+// and the tools around it have, and writes its own.
+//
+// # Shapes and units
+//
+// A text has a line per node, children before parents, of words with spaces between; the last node
+// is the root. Lines that start with c are comments. Weights and probabilities are natural
+// logarithms. There are three kinds, told by their first line:
+//
+//	jpc COUNT                         variables from 1, nodes by number
+//	L id vtree literal                1 where the variable, or with - its negation, holds
+//	I id vtree variable value         1 where the variable has the value
+//	C id vtree variable log ...       a category per number, from 0
+//	P id vtree count child ...        product
+//	S id vtree count {child log} ...  sum
+//
+//	psdd COUNT                        variables from 1, nodes by number
+//	L id vtree literal
+//	T id vtree variable log           the variable holds with that probability
+//	D id vtree count {prime sub log}  sum of products of two
+//
+//	(2 2 ...)                         values per variable; variables and nodes from 0, by their order
+//	v variable value                  1 where the variable has the value
+//	* child ...
+//	+ child log ...
+//	EOF
+//
+// Numbers of a vtree are not kept. A variable of literals has two values, another one as many as its
+// categories, or one more than the largest value that is asked for. Weights that sum to 1 within
+// what their digits say are divided by their sum.
+//
+// # Errors
+//
+// Errors match format.ErrModel, are of one line and name the line. A text of more than MaxBytes
+// is refused.
+//
+// # Source
+//
+// Dang, Khosravi, Liang, Vergari, Van den Broeck, "Juice: a Julia package for logic and probabilistic
+// circuits", AAAI 2021. PSDDs are of Kisa et al., KR 2014; the third kind is that of the Libra
+// toolkit's arithmetic circuits, as Juice reads it.
+package juice

@@ -1,0 +1,226 @@
+package juice_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/format/formattest"
+	"github.com/pce-engine/pce/circuit/format/juice"
+	"github.com/pce-engine/pce/circuit/format/spflow"
+	"github.com/pce-engine/pce/circuit/reference"
+)
+
+// The same distribution over a and b in the three kinds: a with 0.75, and b with 0.5 if a, else
+// with 0.125.
+const (
+	jpc = `c a comment
+jpc 8
+L 0 0 1
+L 1 0 -1
+C 2 1 2 -0.6931471805599453 -0.6931471805599453
+I 3 1 2 1
+C 4 1 2 -0.13353139262452263 -2.0794415416798357
+P 5 2 2 0 2
+P 6 2 2 1 4
+S 7 2 2 5 -0.2876820724517809 6 -1.3862943611198906
+`
+	psdd = `psdd 5
+L 0 0 1
+L 1 0 -1
+T 2 1 2 -0.6931471805599453
+T 3 1 2 -2.0794415416798357
+D 4 2 2 0 2 -0.2876820724517809 1 3 -1.3862943611198906
+`
+	spn = `(2 2)
+v 0 1
+v 0 0
+v 1 1
+v 1 0
++ 2 -0.6931471805599453 3 -0.6931471805599453
++ 2 -2.0794415416798357 3 -0.13353139262452263
+* 0 4
+* 1 5
++ 6 -0.2876820724517809 7 -1.3862943611198906
+EOF
+`
+)
+
+// goodJPC is jpc without the node that no other has.
+var goodJPC = strings.NewReplacer("I 3 1 2 1\n", "", "jpc 8", "jpc 7").Replace(jpc)
+
+func TestFormat(t *testing.T) {
+	formattest.Run(t, juice.Format, []byte(goodJPC), []byte(psdd), []byte(spn))
+}
+
+func evaluator(t testing.TB, m *format.Model) *reference.Evaluator {
+	t.Helper()
+	p, err := reference.Load64(m.Graph, m.Params64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := reference.New(m.Graph, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ev
+}
+
+// TestRead: the three kinds have the probabilities that they are made of, also once a jpc text
+// was written of them.
+func TestRead(t *testing.T) {
+	want := [2][2]float64{{0.25 * 0.875, 0.25 * 0.125}, {0.375, 0.375}}
+	for name, text := range map[string]string{"jpc": goodJPC, "psdd": psdd, "spn": spn} {
+		m, err := juice.Parse(text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var b bytes.Buffer
+		if lost, err := juice.Write(&b, m); err != nil || lost != nil {
+			t.Fatal(lost, err)
+		}
+		back, err := juice.Parse(b.String())
+		if err != nil {
+			t.Fatalf("%s: %v in\n%s", name, err, &b)
+		}
+		for _, ev := range []*reference.Evaluator{evaluator(t, m), evaluator(t, back)} {
+			for x := range 2 {
+				for y := range 2 {
+					got, err := ev.LogLikelihood([]float64{float64(x), float64(y)})
+					if err != nil || !(math.Abs(math.Exp(got)-want[x][y]) <= 1e-15) {
+						t.Errorf("%s: P(%d, %d) is %v, %v; want %v", name, x, y, math.Exp(got), err, want[x][y])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestCategories: values beyond two, and a weight of 0.
+func TestCategories(t *testing.T) {
+	m, err := juice.Parse("jpc 4\nI 0 0 1 0\nI 1 0 1 2\nC 2 0 1 -1.3862943611198906 -Inf -0.2876820724517809\nS 3 0 3 0 -0.6931471805599453 1 -0.6931471805599453 2 -Inf\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := juice.Write(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := juice.Parse(b.String()); err != nil || formattest.Diff64(back, m) != "" {
+		t.Errorf("%v in\n%s", err, &b)
+	}
+	for x, want := range []float64{0.5, 0, 0.5} {
+		if got, err := evaluator(t, m).LogLikelihood([]float64{float64(x)}); err != nil || math.Exp(got) != want {
+			t.Errorf("P(%d) is %v, %v; want %v", x, math.Exp(got), err, want)
+		}
+	}
+}
+
+// TestWriteRefuses: leaves that are not over categories, and a full disk.
+func TestWriteRefuses(t *testing.T) {
+	m, err := spflow.Parse("L Gaussian(height|mean=2;stdev=1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := juice.Write(io.Discard, m); !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), "family gaussian") {
+		t.Errorf("a Gaussian: %v", err)
+	}
+	if m, err = spflow.Parse("L Bernoulli(tall|p=0.5)"); err != nil {
+		t.Fatal(err)
+	}
+	m.Meta = map[string]string{"a": "b"}
+	if lost, err := juice.Write(io.Discard, m); err != nil || len(lost) != 2 {
+		t.Errorf("lost %q, %v; want names and strings", lost, err)
+	}
+	if _, err := juice.Write(&formattest.FullDisk{Room: 5}, m); err == nil {
+		t.Error("a full disk was not noticed")
+	}
+}
+
+// TestRefuses: each fault is one line that names the line of the text.
+func TestRefuses(t *testing.T) {
+	change := func(text, old, new string) string {
+		if !strings.Contains(text, old) {
+			t.Fatalf("no %q", old)
+		}
+		return strings.Replace(text, old, new, 1)
+	}
+	for _, tc := range []struct{ text, want string }{
+		{"jpc 0\n", "no nodes"},
+		{"jpc 2\nL 0 0 1\n", "1 nodes, where the first line says 2"},
+		{jpc, "line 6: the node is not reached"},
+		{change(goodJPC, "L 1 0 -1", "L 0 0 -1"), "line 4: node 0 is there twice"},
+		{change(goodJPC, "L 1 0 -1", "L 1 0 0"), "line 4: the literal 0"},
+		{change(goodJPC, "L 1 0 -1", "L 1 0 x"), `line 4: "x" where a whole number`},
+		{change(goodJPC, "L 1 0 -1", "L 1 0"), "line 4: the line is cut short"},
+		{change(goodJPC, "L 1 0 -1", "L 1 0 9999999999"), "line 4: there is no such variable"},
+		{change(goodJPC, "L 1 0 -1", "Q 1 0 -1"), `line 4: "Q"`},
+		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 3 0 2"), "line 7: 2 words for 3 children"},
+		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 0"), "line 7: 0 words for 0 children"},
+		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 2 0 6"), "line 7: node 6 is not there"},
+		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 2 0 5"), "line 7: node 5 is not there"},
+		{change(goodJPC, "5 -0.2876820724517809", "5 -0.3876820724517809"), "line 9: probabilities that sum to 0.9"},
+		{change(goodJPC, "5 -0.2876820724517809", "5 NaN"), `line 9: "NaN" where the logarithm`},
+		{change(goodJPC, "5 -0.2876820724517809", "5 0.2"), `line 9: "0.2" where the logarithm`},
+		{change(goodJPC, "C 2 1 2 -0.69", "C 2 1 2 -9"), "line 5: probabilities that sum"},
+		{change(goodJPC, "C 2 1 2 -0.6931471805599453 -0.6931471805599453", "I 2 1 2 16777217"), "line 5: a variable of 16777218 values"},
+		{change(psdd, "T 2 1 2 -0.6931471805599453", "T 2 1 2"), `line 4: "T 2 1 2" where a node should be`},
+		{change(psdd, "T 2 1 2 -0.6931471805599453", "F 2 1 2"), `line 4: "F 2 1 2" where a node should be`},
+		{change(psdd, "D 4 2 2 0 2", "D 4 2 2 0"), "line 6: 5 words for 2 elements"},
+		{change(psdd, "D 4 2 2 0 2", "D 4 2 2 0 9"), "line 6: node 9 is not there"},
+		{change(spn, "EOF\n", ""), "no EOF"},
+		{spn + "v 0 0\n", "line 12: a line behind EOF"},
+		{change(spn, "v 0 1", "v 2 1"), "line 2: there is no such variable"},
+		{change(spn, "v 0 1", "v 0 2"), "line 2: value 2 of a variable that has 2"},
+		{change(spn, "v 0 1", "v 0 -1"), "line 2: the value -1"},
+		{change(spn, "* 0 4", "*"), "line 8: 0 words for 0 children"},
+		{change(spn, "* 0 4", "* 0 1"), ""},
+		{change(spn, "+ 2 -0.6931471805599453 3", "+ 2 -0.6931471805599453 3 4"), "line 6: 5 words for 2 children"},
+		{"(2 0)\nEOF\n", "line 1: a variable of 0 values"},
+		{"nothing", "the first line"},
+	} {
+		_, err := juice.Parse(tc.text)
+		if !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("error is %v, want %q in\n%s", err, tc.want, tc.text)
+		}
+	}
+	var deep strings.Builder // no recursion
+	deep.WriteString("jpc 100001\nL 0 0 1\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&deep, "P %d 0 1 %d\n", i+1, i)
+	}
+	if _, err := juice.Parse(deep.String()); err != nil {
+		t.Errorf("100,000 products above each other: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(goodJPC)
+	f.Add(psdd)
+	f.Add(spn)
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := juice.Parse(text)
+		if err != nil {
+			if !errors.Is(err, format.ErrModel) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("error is %q", err)
+			}
+			return
+		}
+		var b bytes.Buffer
+		if _, err := juice.Write(&b, m); err != nil {
+			t.Fatal(err)
+		}
+		back, err := juice.Parse(b.String())
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, &b)
+		}
+		if len(back.Graph.Nodes) != len(m.Graph.Nodes) {
+			t.Fatalf("%d nodes, were %d, in\n%s", len(back.Graph.Nodes), len(m.Graph.Nodes), &b)
+		}
+	})
+}
