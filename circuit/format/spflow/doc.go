@@ -1,4 +1,5 @@
-// Package spflow reads and writes sum-product networks in the two texts of SPFlow.
+// Package spflow reads sum-product networks in the two texts and the JSON of SPFlow, and writes
+// the texts.
 //
 // # Shapes and units
 //
@@ -23,6 +24,10 @@
 // sums (w*(a) + w*(b)). The line of names, of either text, gives the order of the variables.
 // Without one, variables named V0, V1, ... are in the order of their numbers and others in
 // that of their first leaf. Words and numbers may be divided over lines.
+//
+// The third form is nested JSON, an object {"Sum": {...}} per node with children, weights, scope and
+// what leaves have; objects with the same id are one node, arrays may be texts as numpy prints them, and
+// names in the root's scope are in the order of the variables.
 //
 // A histogram's densities hold for the numbers from a break to below the next. Other numbers,
 // and bins of less, have the density Floor. The third list, points that represent the bins, is

@@ -28,6 +28,9 @@ var Format = format.Format{Name: "spflow", Recognises: recognises, Decode: decod
 // a name and the kind of its node, an equation with a leaf or with parentheses in front of a
 // leaf or a weight.
 func recognises(head []byte) bool {
+	if isJSON(string(head)) {
+		return true
+	}
 	l := newLexer(string(head))
 	if l.next.kind == 'w' {
 		first := l.take().text
@@ -75,6 +78,9 @@ func Parse(text string) (*format.Model, error) {
 func parse(text string) (*format.Model, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("the text is not UTF-8")
+	}
+	if isJSON(text) {
+		return parseJSON(text)
 	}
 	p := &parser{lexer: newLexer(text), byName: map[string]*node{}, variables: map[string]int{}}
 	root, err := p.file()

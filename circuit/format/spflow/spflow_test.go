@@ -380,6 +380,7 @@ func TestEarlyText(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(goodGraph)
 	f.Add(equationText)
+	f.Add(jsonText)
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := spflow.Parse(text)
 		if err != nil {
