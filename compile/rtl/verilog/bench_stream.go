@@ -3,7 +3,8 @@ package verilog
 // streamBench is the testbench of pce_stream: +rows=FILE has a beat per line, TKEEP's count of
 // bytes and TLAST in front of its data, and +out=FILE receives a likelihood per line. +seed=N
 // above 0 stalls both sides at random; the output then checks that a beat waits unchanged. A packet
-// may follow another at once.
+// may follow another at once. It ends when all packets are out, or 4,000 cycles after the last beat
+// of a design that has stopped.
 const streamBench = `module tb_stream;
   reg clk = 1'b0, rst = 1'b1, valid = 1'b0, ready = 1'b0, last = 1'b0, held = 1'b0;
   reg [511:0] data = 0, next = 0, was = 0;
@@ -37,7 +38,7 @@ const streamBench = `module tb_stream;
       last = ends != 0;
       packets = packets + ends;
       @(posedge clk);
-      while (!in_ready) @(posedge clk);
+      while (!in_ready && idle < 4000) @(posedge clk);
       @(negedge clk);
       got = $fscanf(in, "%d %d %h", bytes, ends, next);
     end
@@ -51,7 +52,7 @@ const streamBench = `module tb_stream;
   // A stall of 700 cycles fills every queue; then ready changes at random.
   always @(negedge clk) ready <= seed == 0 || (now % 1400 > 700 && $random % 3 != 0);
   always @(posedge clk) begin
-    idle <= out_valid ? 0 : idle + 1;
+    idle <= rst || out_valid ? 0 : idle + 1;
     now <= now + 1;
     held <= out_valid && !ready;
     was <= out_data;
