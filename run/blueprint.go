@@ -19,6 +19,10 @@ type Blueprint struct {
 	Train       dataset.Source  // the rows that it was built for; nil if there were none
 	CompileTime time.Duration
 
+	// StructureTime is how long the structure took to build, or to learn from Train; 0 where it
+	// comes from a file.
+	StructureTime time.Duration
+
 	// Of the tensor path; nil and zero on the path of code.
 	Program *layers.Program
 	Map     *compile.ParamMap
@@ -108,7 +112,7 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 		if s.Kind == "hclt" {
 			stage.Tree = s.HCLT.Tree
 		}
-		built := tell.begin(stage)
+		built, begin := tell.begin(stage), time.Now()
 		if s.Kind == "learnspn" {
 			learned, err := s.learn(ctx, b.Train, schema, leaves)
 			if err != nil {
@@ -120,6 +124,7 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 		} else if b.Graph, err = s.build(ctx, b.Train, leaves); err != nil {
 			return nil, err
 		}
+		b.StructureTime = time.Since(begin)
 		sizes := b.sizes()
 		stage.Nodes, stage.Edges, stage.Parameters = sizes.Nodes(), sizes.Edges(), sizes.Params()
 		built(stage)

@@ -16,6 +16,7 @@ type Result struct {
 	TrainLL, ValidLL, TestLL float64
 	BestEpoch                int      // the epoch whose parameters were saved, counted from 1; 0: none, they are the starting ones
 	Warnings                 []string // what makes these log-likelihoods doubtful; see the function Warnings
+	StructureSeconds         float64 // spent in building the structure, or in learning it; 0 for a model from a file
 	CompileSeconds           float64
 	TrainSeconds             float64 // spent in steps, over all parts of a resumed run
 	SamplesPerSecond         float64
@@ -42,6 +43,7 @@ type resultJSON struct {
 	TestPerplexity   *float64 `json:"test_perplexity,omitempty"`
 	BestEpoch        int      `json:"best_epoch"`
 	Warnings         []string `json:"warnings,omitempty"`
+	StructureSeconds float64  `json:"structure_seconds"`
 	CompileSeconds   float64  `json:"compile_seconds"`
 	TrainSeconds     float64  `json:"train_seconds"`
 	SamplesPerSecond float64  `json:"samples_per_second"`
@@ -61,7 +63,7 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 		TrainLL: finite(r.TrainLL), ValidLL: finite(r.ValidLL), TestLL: finite(r.TestLL),
 		TestBPD:   finite(BitsPerDimension(r.TestLL, r.Variables)),
 		BestEpoch: r.BestEpoch, Warnings: r.Warnings,
-		CompileSeconds: r.CompileSeconds, TrainSeconds: r.TrainSeconds, SamplesPerSecond: r.SamplesPerSecond,
+		StructureSeconds: r.StructureSeconds, CompileSeconds: r.CompileSeconds, TrainSeconds: r.TrainSeconds, SamplesPerSecond: r.SamplesPerSecond,
 		Device: r.Device, PrecisionUsed: r.PrecisionUsed, Steps: r.Steps, Epochs: r.Epochs, Recomputed: r.Recomputed, Out: r.Out,
 		Version: r.Version,
 	}

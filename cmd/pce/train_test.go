@@ -61,7 +61,7 @@ func TestTrainCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	end := runJSON(t, append([]string{"train", "--out", "run"}, tiny...)...)
 	for _, key := range []string{
-		"nodes", "edges", "parameters", "train_ll", "valid_ll", "test_ll", "test_bpd", "compile_seconds", "train_seconds", "samples_per_second", "steps", "best_epoch",
+		"nodes", "edges", "parameters", "train_ll", "valid_ll", "test_ll", "test_bpd", "structure_seconds", "compile_seconds", "train_seconds", "samples_per_second", "steps", "best_epoch",
 	} {
 		number(t, end, key)
 	}
