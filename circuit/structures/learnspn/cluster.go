@@ -44,7 +44,7 @@ func byCluster(rows, cluster []int32, k int) [][]int32 {
 //
 //	cell  [rows, discrete]   place of the cell's bin in the table
 //	value [rows, numbers]    NaN where missing
-//	table [places, k]        log probability of a bin in each cluster
+//	table [places, stride]   log probability of a bin in each cluster
 //	mean, deviation [numbers, k]
 type mixture struct {
 	k, rows   int
@@ -56,7 +56,8 @@ type mixture struct {
 	mean      []float64
 	deviation []float64
 	floor     []float64 // of the deviations, [numbers]
-	weight    []float64 // [k] log
+	stride    int       // k, rounded up to four clusters, which are added up together
+	weight    []float64 // [stride] log
 	cluster   []int32   // [rows]
 }
 
@@ -64,7 +65,8 @@ type mixture struct {
 // bin of the discrete columns and one for missing cells, and the values of the others. A
 // deviation never falls below a tenth of its column's.
 func newMixture(s slice, k int) *mixture {
-	m := &mixture{k: k, rows: len(s.rows), weight: make([]float64, k), cluster: make([]int32, len(s.rows))}
+	m := &mixture{k: k, rows: len(s.rows), stride: (k + 3) &^ 3, cluster: make([]int32, len(s.rows))}
+	m.weight = make([]float64, m.stride)
 	var discrete, numbers []int
 	places := int32(0)
 	for _, v := range s.vars {
@@ -77,7 +79,7 @@ func newMixture(s slice, k int) *mixture {
 		}
 	}
 	m.first = append(m.first, places)
-	m.cell, m.table = make([]int32, len(s.rows)*len(discrete)), make([]float64, (int(places)+1)*k)
+	m.cell, m.table = make([]int32, len(s.rows)*len(discrete)), make([]float64, (int(places)+1)*m.stride)
 	for j, v := range discrete {
 		for i, r := range s.rows {
 			at := places // missing
@@ -128,7 +130,7 @@ func (m *mixture) start(rng *rand.Rand) {
 				if at == m.cell[r*d+j] {
 					p += own
 				}
-				m.table[int(at)*m.k+c] = math.Log(p)
+				m.table[int(at)*m.stride+c] = math.Log(p)
 			}
 		}
 		for j := range m.numbers {
@@ -148,25 +150,29 @@ func (m *mixture) start(rng *rand.Rand) {
 // log-likelihood.
 func (m *mixture) assign() float64 {
 	d, k := len(m.first)-1, m.k
-	ll := make([]float64, k)
+	ll := make([]float64, m.stride)
 	total := 0.0
 	for r := range m.rows {
-		copy(ll, m.weight)
-		for _, at := range m.cell[r*d:][:d] {
-			for c, p := range m.table[int(at)*k:][:k] {
-				ll[c] += p
+		cells := m.cell[r*d:][:d]
+		for c := 0; c < m.stride; c += 4 {
+			w := (*[4]float64)(m.weight[c:])
+			a0, a1, a2, a3 := w[0], w[1], w[2], w[3]
+			for _, at := range cells {
+				p := (*[4]float64)(m.table[int(at)*m.stride+c:])
+				a0, a1, a2, a3 = a0+p[0], a1+p[1], a2+p[2], a3+p[3]
 			}
+			*(*[4]float64)(ll[c:]) = [4]float64{a0, a1, a2, a3}
 		}
 		for j, x := range m.value[r*m.numbers:][:m.numbers] {
 			if x == x {
-				for c := range ll {
+				for c := range k {
 					z := (x - m.mean[j*k+c]) / m.deviation[j*k+c]
 					ll[c] -= z*z/2 + math.Log(m.deviation[j*k+c])
 				}
 			}
 		}
 		best := 0
-		for c := range ll {
+		for c := range k {
 			if ll[c] > ll[best] {
 				best = c
 			}
@@ -186,7 +192,7 @@ func (m *mixture) fit() {
 	for r, c := range m.cluster {
 		rows[c]++
 		for _, at := range m.cell[r*d:][:d] {
-			counts[int(at)*k+int(c)]++
+			counts[int(at)*m.stride+int(c)]++
 		}
 		for j, x := range m.value[r*m.numbers:][:m.numbers] {
 			if x == x {
@@ -201,10 +207,10 @@ func (m *mixture) fit() {
 			lo, hi := int(m.first[j]), int(m.first[j+1])
 			total := 0.0
 			for at := lo; at < hi; at++ {
-				total += counts[at*k+c] + codeCount
+				total += counts[at*m.stride+c] + codeCount
 			}
 			for at := lo; at < hi; at++ {
-				m.table[at*k+c] = math.Log((counts[at*k+c] + codeCount) / total)
+				m.table[at*m.stride+c] = math.Log((counts[at*m.stride+c] + codeCount) / total)
 			}
 		}
 		for j := range m.numbers {
