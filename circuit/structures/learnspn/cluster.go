@@ -23,8 +23,8 @@ func clusterEM(s slice, k int, rng *rand.Rand) [][]int32 {
 	var best []int32
 	bestScore := math.Inf(-1)
 	for range restarts {
-		if z, score := m.run(rng); score > bestScore || best == nil {
-			best, bestScore = slices.Clone(z), score
+		if score := m.run(rng); score > bestScore || best == nil {
+			best, bestScore = m.ofRows(), score
 		}
 	}
 	return byCluster(s.rows, best, k)
@@ -39,57 +39,53 @@ func byCluster(rows, cluster []int32, k int) [][]int32 {
 	return slices.DeleteFunc(parts, func(p []int32) bool { return len(p) == 0 })
 }
 
-// mixture is the state of hard EM over the rows of a slice. Cells of finite domains are
-// places in a table of log probabilities, which has one for missing cells, of zeros.
+// mixture is the state of hard EM over the rows of a slice. Discrete columns are packed: what some
+// of them say of a row is one cell, a place in a table of sums of log probabilities. Equal rows of
+// few columns are one distinct row with a count; where there are numbers, each row is distinct.
 //
-//	cell  [rows, discrete]   place of the cell's bin in the table
-//	value [rows, numbers]    NaN where missing
-//	table [places, stride]   log probability of a bin in each cluster
+//	table [bins+1, stride]     log probability of a bin in each cluster; the last one is of missing cells
+//	plain [distinct, discrete] row of the table of each cell
+//	sums  [places, stride]     log probability of a pack's cell
+//	cell  [distinct, packs]    place of the row's cell
+//	value [distinct, numbers]  NaN where missing
 //	mean, deviation [numbers, k]
 type mixture struct {
 	k, rows   int
-	first     []int32 // place of the first bin of each discrete variable; one more at the end
+	stride    int // k, rounded up to four clusters, which are added up together
+	discrete  []discreteColumn
+	packs     []pack
+	table     []float64
+	sums      []float64
+	counts    []float64 // rows of each cell in each cluster, as sums
+	plain     []int32
 	cell      []int32
 	numbers   int
 	value     []float64
-	table     []float64
 	mean      []float64
 	deviation []float64
 	floor     []float64 // of the deviations, [numbers]
-	stride    int       // k, rounded up to four clusters, which are added up together
 	weight    []float64 // [stride] log
-	cluster   []int32   // [rows]
+	times     []float64 // [distinct] how many rows are this one
+	distinct  []int32   // [rows] which one a row is
+	cluster   []int32   // [distinct]
 }
 
-// newMixture lays the cells of a slice out for EM of k components: a place of the table for each
-// bin of the discrete columns and one for missing cells, and the values of the others. A
-// deviation never falls below a tenth of its column's.
+// newMixture lays the cells of a slice out for EM of k components. A deviation never falls below
+// a tenth of its column's.
 func newMixture(s slice, k int) *mixture {
-	m := &mixture{k: k, rows: len(s.rows), stride: (k + 3) &^ 3, cluster: make([]int32, len(s.rows))}
+	m := &mixture{k: k, rows: len(s.rows), stride: (k + 3) &^ 3}
 	m.weight = make([]float64, m.stride)
-	var discrete, numbers []int
-	places := int32(0)
+	var numbers []int
 	for _, v := range s.vars {
 		if s.all[v].domain > 0 {
-			discrete = append(discrete, v)
-			m.first = append(m.first, places)
-			places += int32(s.all[v].count)
+			m.addDiscrete(s, v)
 		} else {
 			numbers = append(numbers, v)
 		}
 	}
-	m.first = append(m.first, places)
-	m.cell, m.table = make([]int32, len(s.rows)*len(discrete)), make([]float64, (int(places)+1)*m.stride)
-	for j, v := range discrete {
-		for i, r := range s.rows {
-			at := places // missing
-			if b := s.all[v].bins[r]; b != missing {
-				at = m.first[j] + b
-			}
-			m.cell[i*len(discrete)+j] = at
-		}
-	}
 	m.numbers = len(numbers)
+	m.layPacks()
+	m.merge()
 	m.value = make([]float64, len(s.rows)*len(numbers))
 	m.mean, m.deviation = make([]float64, len(numbers)*k), make([]float64, len(numbers)*k)
 	for j, v := range numbers {
@@ -101,36 +97,45 @@ func newMixture(s slice, k int) *mixture {
 	return m
 }
 
-// run does hard EM from k random rows and returns the cluster of each row, which the next
-// run overwrites, and the log-likelihood of the rows in them.
-func (m *mixture) run(rng *rand.Rand) ([]int32, float64) {
+// ofRows returns the cluster of each row.
+func (m *mixture) ofRows() []int32 {
+	z := make([]int32, m.rows)
+	for i, d := range m.distinct {
+		z[i] = m.cluster[d]
+	}
+	return z
+}
+
+// run does hard EM from k random rows and returns the log-likelihood of the rows in their clusters.
+// In the first round many rows have the same number of cells in common with two of the clusters;
+// adding column by column gives these ties to one or the other.
+func (m *mixture) run(rng *rand.Rand) float64 {
 	m.start(rng)
-	before := math.Inf(-1)
+	before := m.assign(m.plain, m.table)
 	for range maxRounds {
-		score := m.assign()
+		m.fit()
+		score := m.assign(m.cell, m.sums)
 		if math.Abs(score-before) < enoughGain*math.Abs(before) {
-			return m.cluster, score
+			return score
 		}
 		before = score
-		m.fit()
 	}
-	return m.cluster, m.assign()
+	return before
 }
 
 // start makes each cluster a smeared copy of a random row.
 func (m *mixture) start(rng *rand.Rand) {
 	const own = 0.6 // probability of the row's bin, beside an even share of the rest
-	d := len(m.first) - 1
 	clear(m.weight)
 	for c, r := range rng.Perm(m.rows)[:min(m.k, m.rows)] {
-		for j := range d {
-			lo, hi := m.first[j], m.first[j+1]
-			for at := lo; at < hi; at++ {
-				p := (1 - own) / float64(hi-lo)
-				if at == m.cell[r*d+j] {
+		for j := range m.discrete {
+			x := &m.discrete[j]
+			for b := range x.count {
+				p := (1 - own) / float64(x.count)
+				if b == int(x.bins[r]) {
 					p += own
 				}
-				m.table[int(at)*m.stride+c] = math.Log(p)
+				m.table[(x.first+b)*m.stride+c] = math.Log(p)
 			}
 		}
 		for j := range m.numbers {
@@ -147,18 +152,19 @@ func (m *mixture) start(rng *rand.Rand) {
 }
 
 // assign moves each row to its likeliest cluster, the first of equals, and returns the
-// log-likelihood.
-func (m *mixture) assign() float64 {
-	d, k := len(m.first)-1, m.k
+// log-likelihood. Discrete columns come as cells [distinct, any] and a table [places, stride] of
+// their log probabilities.
+func (m *mixture) assign(cell []int32, table []float64) float64 {
+	d, k := len(cell)/len(m.times), m.k
 	ll := make([]float64, m.stride)
 	total := 0.0
-	for r := range m.rows {
-		cells := m.cell[r*d:][:d]
+	for r, times := range m.times {
+		cells := cell[r*d:][:d]
 		for c := 0; c < m.stride; c += 4 {
 			w := (*[4]float64)(m.weight[c:])
 			a0, a1, a2, a3 := w[0], w[1], w[2], w[3]
 			for _, at := range cells {
-				p := (*[4]float64)(m.table[int(at)*m.stride+c:])
+				p := (*[4]float64)(table[int(at)*m.stride+c:])
 				a0, a1, a2, a3 = a0+p[0], a1+p[1], a2+p[2], a3+p[3]
 			}
 			*(*[4]float64)(ll[c:]) = [4]float64{a0, a1, a2, a3}
@@ -178,21 +184,22 @@ func (m *mixture) assign() float64 {
 			}
 		}
 		m.cluster[r] = int32(best)
-		total += ll[best]
+		total += times * ll[best]
 	}
 	return total
 }
 
 // fit sets each cluster's distributions to those of its rows.
 func (m *mixture) fit() {
-	d, k := len(m.first)-1, m.k
+	d, k := len(m.packs), m.k
 	rows := make([]float64, k)
-	counts := make([]float64, len(m.table))
+	clear(m.counts)
 	sum, squares, seen := make([]float64, len(m.mean)), make([]float64, len(m.mean)), make([]float64, len(m.mean))
 	for r, c := range m.cluster {
-		rows[c]++
+		times := m.times[r]
+		rows[c] += times
 		for _, at := range m.cell[r*d:][:d] {
-			counts[int(at)*m.stride+int(c)]++
+			m.counts[int(at)*m.stride+int(c)] += times
 		}
 		for j, x := range m.value[r*m.numbers:][:m.numbers] {
 			if x == x {
@@ -201,16 +208,16 @@ func (m *mixture) fit() {
 			}
 		}
 	}
+	m.takeApart()
 	for c := range k {
 		m.weight[c] = math.Log(max(rows[c], 1e-9) / float64(m.rows))
-		for j := range d {
-			lo, hi := int(m.first[j]), int(m.first[j+1])
+		for _, x := range m.discrete {
 			total := 0.0
-			for at := lo; at < hi; at++ {
-				total += counts[at*m.stride+c] + codeCount
+			for at := x.first; at < x.first+x.count; at++ {
+				total += m.table[at*m.stride+c] + codeCount
 			}
-			for at := lo; at < hi; at++ {
-				m.table[at*m.stride+c] = math.Log((counts[at*m.stride+c] + codeCount) / total)
+			for at := x.first; at < x.first+x.count; at++ {
+				m.table[at*m.stride+c] = math.Log((m.table[at*m.stride+c] + codeCount) / total)
 			}
 		}
 		for j := range m.numbers {
@@ -220,4 +227,5 @@ func (m *mixture) fit() {
 			}
 		}
 	}
+	m.addUp()
 }
