@@ -41,6 +41,7 @@ func structureOf(cfg *configs.Config) run.Structure {
 	s.LearnSPN.Columns, s.LearnSPN.Rows, s.LearnSPN.Leaf, s.LearnSPN.Search = l.Columns, l.Rows, l.Leaf, l.Search
 	s.LearnSPN.Threshold, s.LearnSPN.Smoothing = l.Threshold, l.Smoothing
 	s.LearnSPN.MinRows, s.LearnSPN.Clusters, s.LearnSPN.MaxMultipliers = l.MinRows, l.Clusters, l.MaxMultipliers
+	s.LearnSPN.Components = l.Components
 	if cfg.Threads > 0 {
 		s.LearnSPN.Workers = cfg.Threads
 	}

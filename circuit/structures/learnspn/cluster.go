@@ -66,7 +66,7 @@ type mixture struct {
 	floor     []float64 // of the deviations, [numbers]
 	weight    []float64 // [stride] log
 	times     []float64 // [distinct] how many rows are this one
-	distinct  []int32   // [rows] which one a row is
+	distinct  []int32   // [rows] the distinct row that equals it
 	cluster   []int32   // [distinct]
 }
 

@@ -64,6 +64,8 @@ func TestRefusals(t *testing.T) {
 		{"smoothing without end", src, func(o *Options) { o.Smoothing = math.Inf(1) }, structures.ErrOptions, "+Inf"},
 		{"one cluster", src, func(o *Options) { o.Clusters = 1 }, structures.ErrOptions, "1 clusters"},
 		{"257 clusters", src, func(o *Options) { o.Clusters = 257 }, structures.ErrOptions, "257 clusters"},
+		{"no component", src, func(o *Options) { o.Components = 0 }, structures.ErrOptions, "0 components; choose 1 to 256"},
+		{"257 components", src, func(o *Options) { o.Components = 257 }, structures.ErrOptions, "257 components"},
 		{"one row", src, func(o *Options) { o.MinRows = 1 }, structures.ErrOptions, "min_rows 1"},
 		{"no workers", src, func(o *Options) { o.Workers = 0 }, structures.ErrOptions, "0 workers"},
 		{"a leaf too few", src, func(o *Options) { o.Leaves = leaves[:9] }, structures.ErrOptions, "9 leaves for 10 columns"},
@@ -111,6 +113,7 @@ func TestOddTables(t *testing.T) {
 			func(o *Options) { o.MinRows, o.Leaf, o.Clusters = 2, Factors, 256 },
 			func(o *Options) { o.Columns, o.Rows, o.MinRows, o.Clusters = RDC, KMeans, 20, 3 },
 			func(o *Options) { o.Threshold = 1e-9 },
+			func(o *Options) { o.MinRows, o.Components = 100, 3 },
 			func(o *Options) { o.MaxMultipliers = 3 * len(some) },
 		} {
 			l := learnFrom(t, src, leaves, set)

@@ -3,6 +3,7 @@ package learnspn
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 )
 
@@ -50,6 +51,25 @@ func (l *learner) grow(s slice, seed uint64) *node {
 		n.weights = append(n.weights, float64(len(rows))/float64(len(s.rows)))
 	}
 	n.children = l.each(slices, seed)
+	return n
+}
+
+// bag returns the mixture of Components circuits, each of which is grown from a bootstrap sample:
+// as many rows as the slice has, drawn from it with replacement. Their weights are equal.
+func (l *learner) bag(s slice) *node {
+	n := &node{kind: sumNode}
+	samples := make([]slice, l.opts.Components)
+	for i := range samples {
+		rng := rand.New(rand.NewPCG(l.opts.Seed, uint64(i)))
+		rows := make([]int32, len(s.rows))
+		for k := range rows {
+			rows[k] = s.rows[rng.IntN(len(s.rows))]
+		}
+		slices.Sort(rows)
+		samples[i] = s.of(rows)
+		n.weights = append(n.weights, 1/float64(len(samples)))
+	}
+	n.children = l.each(samples, 1)
 	return n
 }
 

@@ -101,8 +101,10 @@ func TestFamiliesPart(t *testing.T) {
 // TestWorkersDoNotMatter compares graphs and parameters of one worker and of several.
 func TestWorkersDoNotMatter(t *testing.T) {
 	src, leaves := tableOf(t, families(3000, 0.05, rand.New(rand.NewPCG(7, 8)))...)
-	text := func(workers int) (*circuit.Graph, []byte) {
-		l := learnFrom(t, src, leaves, func(o *Options) { o.Workers, o.MinRows, o.Threshold = workers, 60, 0.3 })
+	text := func(workers, components int) (*circuit.Graph, []byte) {
+		l := learnFrom(t, src, leaves, func(o *Options) {
+			o.Workers, o.Components, o.MinRows, o.Threshold = workers, components, 60, 0.3
+		})
 		var b bytes.Buffer
 		for id := range l.Graph.Nodes {
 			if id := circuit.NodeID(id); l.Graph.OwnsParams(id) {
@@ -117,14 +119,70 @@ func TestWorkersDoNotMatter(t *testing.T) {
 		}
 		return l.Graph, b.Bytes()
 	}
-	graph, params := text(1)
-	for _, workers := range []int{2, 7} {
-		g, p := text(workers)
-		if !reflect.DeepEqual(g, graph) || !bytes.Equal(p, params) {
-			t.Errorf("%d workers learn another circuit than one", workers)
+	for _, components := range []int{1, 3} {
+		graph, params := text(1, components)
+		for _, workers := range []int{2, 7} {
+			g, p := text(workers, components)
+			if !reflect.DeepEqual(g, graph) || !bytes.Equal(p, params) {
+				t.Errorf("%d components: %d workers learn another circuit than one", components, workers)
+			}
+		}
+		if len(graph.Nodes) < 100*components {
+			t.Errorf("%d components: only %d nodes, nothing was cut", components, len(graph.Nodes))
 		}
 	}
-	if len(graph.Nodes) < 100 {
-		t.Errorf("only %d nodes: nothing was cut", len(graph.Nodes))
+}
+
+// TestMixedComponents wants a mixture of circuits, no two of which are the same, to be likelier on rows
+// that were not learned from than one circuit, with settings that fit too closely.
+func TestMixedComponents(t *testing.T) {
+	// Each of 20 columns is the majority of three of six hidden bits, one time in ten the opposite.
+	votes := func(rows int, rng *rand.Rand) []column {
+		columns := make([]column, 20)
+		for v := range columns {
+			columns[v] = column{categories: 2, codes: make([]int, rows)}
+		}
+		for r := range rows {
+			hidden := rng.Uint32()
+			for v := range columns {
+				code := (hidden>>(v%6)&1 + hidden>>((v+1+v/6)%6)&1 + hidden>>((v+3)%6)&1) / 2
+				if rng.IntN(10) == 0 {
+					code = 1 - code
+				}
+				columns[v].codes[r] = int(code)
+			}
+		}
+		return columns
+	}
+	src, leaves := tableOf(t, votes(500, rand.New(rand.NewPCG(1, 2)))...)
+	held, _ := tableOf(t, votes(1000, rand.New(rand.NewPCG(3, 4)))...)
+	all, err := readTable(t.Context(), src, leaves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid, err := readTable(t.Context(), held, leaves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	score := map[int]float64{}
+	for _, components := range []int{1, 2, 8} {
+		o := Defaults()
+		o.MinRows, o.Threshold, o.Components = 50, 1, components
+		o.choose(all)
+		root := learn(t.Context(), all, &o)
+		if components > 1 {
+			if root.kind != sumNode || len(root.children) != components {
+				t.Fatalf("%d components: the root is of kind %d with %d children", components, root.kind, len(root.children))
+			}
+			for i, w := range root.weights {
+				if w != 1/float64(components) || i > 0 && reflect.DeepEqual(root.children[i], root.children[i-1]) {
+					t.Errorf("%d components: number %d has weight %v, or equals the one before", components, i, w)
+				}
+			}
+		}
+		score[components] = mean(root.logLik(valid, whole(valid).rows))
+	}
+	if !(score[8] > score[2] && score[8] > score[1]+0.2) {
+		t.Errorf("mean log-likelihoods by components: %v", score)
 	}
 }

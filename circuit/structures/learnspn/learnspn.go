@@ -20,8 +20,12 @@ type Learned struct {
 // String returns the settings of the circuit in one line.
 func (l *Learned) String() string {
 	o := &l.Options
-	return fmt.Sprintf("columns %s, rows %s, threshold %.4g, min_rows %d, clusters %d, leaf %s, smoothing %.4g, %d multipliers",
-		o.Columns, o.Rows, o.Threshold, o.MinRows, o.Clusters, o.Leaf, o.Smoothing, l.Multipliers)
+	mixed := ""
+	if o.Components > 1 && o.MaxMultipliers == 0 {
+		mixed = fmt.Sprintf("%d components, ", o.Components)
+	}
+	return fmt.Sprintf("columns %s, rows %s, threshold %.4g, min_rows %d, clusters %d, leaf %s, smoothing %.4g, %s%d multipliers",
+		o.Columns, o.Rows, o.Threshold, o.MinRows, o.Clusters, o.Leaf, o.Smoothing, mixed, l.Multipliers)
 }
 
 // Learn learns structure and parameters of a circuit from the rows of src. Equal options,
@@ -90,6 +94,9 @@ func learn(ctx context.Context, all []variable, opts *Options) *node {
 	l := &learner{ctx: ctx, opts: opts, fit: newLeafFitter(all, opts.Smoothing), idle: make(chan struct{}, opts.Workers-1)}
 	for range opts.Workers - 1 {
 		l.idle <- struct{}{}
+	}
+	if opts.Components > 1 {
+		return l.bag(whole(all))
 	}
 	return l.grow(whole(all), 1)
 }

@@ -49,6 +49,9 @@ type Options struct {
 	// Smoothing is how many rows are added to those of a leaf, with cells spread over the
 	// codes of a finite domain, or as all rows have them where the domain is not finite.
 	Smoothing float64
+	// Components is how many circuits are learned, each from a bootstrap sample of the rows: with
+	// more than one the circuit is their mixture.
+	Components int
 	// MaxMultipliers bounds the multipliers of the circuit as hardware: 0 sets none. With a
 	// bound, the circuit is a mixture of at most as many Chow-Liu trees as it allows, and only
 	// Smoothing counts of the other settings.
@@ -67,18 +70,19 @@ type Options struct {
 // Defaults returns the usual settings.
 func Defaults() Options {
 	return Options{
-		Columns: Auto, Rows: EM, MinRows: 300, Clusters: 2, Leaf: ChowLiu, Smoothing: 2,
+		Columns: Auto, Rows: EM, MinRows: 300, Clusters: 2, Leaf: ChowLiu, Smoothing: 2, Components: 1,
 		Workers: runtime.GOMAXPROCS(0),
 	}
 }
 
 // Limits of the settings and of the rows.
 const (
-	maxColumns  = 1 << 12 // all pairs of columns are tested
-	maxClusters = 1 << 8
-	maxCells    = 1 << 30
-	maxPoints   = 1 << 24 // cells whose features k-means keeps
-	maxParams   = 1 << 28 // of leaves that there may be
+	maxColumns    = 1 << 12 // all pairs of columns are tested
+	maxClusters   = 1 << 8
+	maxComponents = 1 << 8
+	maxCells      = 1 << 30
+	maxPoints     = 1 << 24 // cells whose features k-means keeps
+	maxParams     = 1 << 28 // of leaves that there may be
 )
 
 // checkDomains reports columns of domains so large that the leaves of the parts that the rows
@@ -90,7 +94,7 @@ func (o *Options) checkDomains(rows int) error {
 			widest = v
 		}
 	}
-	if parts := rows/o.MinRows + 1; total > maxParams/parts {
+	if parts := (rows/o.MinRows + 1) * o.Components; total > maxParams/parts {
 		return fmt.Errorf("%w: learnspn with min_rows %d makes up to %d parts whose leaves have %d parameters, %d of them of column %d; raise min_rows, or give that column a histogram",
 			structures.ErrOptions, o.MinRows, parts, total, o.Leaves[widest].NumParams(), widest+1)
 	}
@@ -117,6 +121,8 @@ func (o *Options) check(src dataset.Source) error {
 		return bad("with smoothing %v; choose a positive number of rows", o.Smoothing)
 	case o.MinRows < 2 || o.Clusters < 2 || o.Clusters > maxClusters:
 		return bad("with min_rows %d and %d clusters; choose at least 2 rows and 2 to %d clusters", o.MinRows, o.Clusters, maxClusters)
+	case o.Components < 1 || o.Components > maxComponents:
+		return bad("with %d components; choose 1 to %d", o.Components, maxComponents)
 	case o.MaxMultipliers < 0 || o.Workers < 1:
 		return bad("with max_multipliers %d and %d workers; choose 0 or more, and at least 1", o.MaxMultipliers, o.Workers)
 	case len(o.Leaves) != columns:
