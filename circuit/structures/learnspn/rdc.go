@@ -65,10 +65,18 @@ func rdcFeatures(x *variable, rows []int32, weights [][]float64) *mat.Dense {
 		return f
 	}
 	ranks := x.ranks(rows)
+	first := map[float64]int{} // row of a rank of codes, which many rows share
 	for i, rank := range ranks {
 		if rank != rank {
 			f.Set(i, 0, math.NaN())
 			continue
+		}
+		if like, ok := first[rank]; ok {
+			f.SetRow(i, f.RawRowView(like))
+			continue
+		}
+		if x.domain > 0 {
+			first[rank] = i
 		}
 		for k := range rdcSines {
 			f.Set(i, k, math.Sin(scale*(rank*weights[0][k]+weights[1][k])))
@@ -161,15 +169,39 @@ func centre(f *mat.Dense) {
 	}
 }
 
+// distinctRows returns the rows of a matrix that differ from all before them, how many rows equal
+// each, and which one each row equals.
+func distinctRows(f *mat.Dense) (rows []int, times []float64, at []int) {
+	n, _ := f.Dims()
+	at = make([]int, n)
+	known := map[float64]int{} // by the first number: where rows differ elsewhere alone, both count
+	for i := range n {
+		row := f.RawRowView(i)
+		k, ok := known[row[0]]
+		if !ok || !slices.Equal(row, f.RawRowView(rows[k])) {
+			k = len(rows)
+			known[row[0]] = k
+			rows, times = append(rows, i), append(times, 0)
+		}
+		at[i] = k
+		times[k]++
+	}
+	return rows, times, at
+}
+
 // whiten returns an orthonormal basis of centred features, [rank][rows], where the rank counts
-// the singular values above rdcCut. A constant column has rank 0.
+// the singular values above rdcCut. A constant column has rank 0. Equal rows are decomposed as
+// one, whose length is theirs together.
 func whiten(f *mat.Dense) [][]float64 {
 	n, d := f.Dims()
-	if n < d { // a decomposition wants as many rows as columns; rows of zeros change nothing
-		f = f.Grow(d-n, 0).(*mat.Dense)
+	rows, times, at := distinctRows(f)
+	m := max(len(rows), d) // a decomposition wants as many rows as columns; rows of zeros change nothing
+	g := mat.NewDense(m, d, nil)
+	for k, r := range rows {
+		floats.ScaleTo(g.RawRowView(k), math.Sqrt(times[k]), f.RawRowView(r))
 	}
 	var svd mat.SVD
-	if !svd.Factorize(f, mat.SVDThinU) {
+	if !svd.Factorize(g, mat.SVDThinU) {
 		return nil
 	}
 	var u mat.Dense
@@ -180,7 +212,11 @@ func whiten(f *mat.Dense) [][]float64 {
 		if !(sv > max(rdcCut*values[0], 1e-12)) {
 			break
 		}
-		basis = append(basis, mat.Col(nil, k, &u)[:n])
+		b := make([]float64, n)
+		for i, j := range at {
+			b[i] = u.At(j, k) / math.Sqrt(times[j])
+		}
+		basis = append(basis, b)
 	}
 	return basis
 }
