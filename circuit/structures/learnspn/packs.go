@@ -51,14 +51,6 @@ func (m *mixture) layPacks() {
 		bins += x.count
 	}
 	m.table = make([]float64, (bins+1)*m.stride)
-	m.plain = make([]int32, m.rows*len(m.discrete))
-	for j, x := range m.discrete {
-		for i, b := range x.bins {
-			if m.plain[i*len(m.discrete)+j] = int32(x.first) + b; b == missing {
-				m.plain[i*len(m.discrete)+j] = int32(bins)
-			}
-		}
-	}
 	m.sums, m.counts = make([]float64, places*m.stride), make([]float64, places*m.stride)
 	m.cell = make([]int32, m.rows*len(m.packs))
 	for g, p := range m.packs {
@@ -91,10 +83,12 @@ func (m *mixture) merge() {
 		for i := range m.times {
 			m.times[i], m.distinct[i] = 1, int32(i)
 		}
+		m.layPlain(m.distinct)
 		return
 	}
 	number := make([]int32, possible) // of a distinct row, counted from 1
-	d, columns := len(m.packs), len(m.discrete)
+	d := len(m.packs)
+	var firsts []int32 // the row from which each distinct row is
 	for i := range m.rows {
 		cells, at := m.cell[i*d:][:d], 0
 		for g, p := range m.packs {
@@ -102,14 +96,29 @@ func (m *mixture) merge() {
 		}
 		if number[at] == 0 {
 			copy(m.cell[len(m.times)*d:], cells)
-			copy(m.plain[len(m.times)*columns:], m.plain[i*columns:][:columns])
-			m.times = append(m.times, 0)
+			m.times, firsts = append(m.times, 0), append(firsts, int32(i))
 			number[at] = int32(len(m.times))
 		}
 		m.distinct[i] = number[at] - 1
 		m.times[number[at]-1]++
 	}
-	m.cluster, m.cell, m.plain = make([]int32, len(m.times)), m.cell[:len(m.times)*d], m.plain[:len(m.times)*columns]
+	m.cluster, m.cell = make([]int32, len(m.times)), m.cell[:len(m.times)*d]
+	m.layPlain(firsts)
+}
+
+// layPlain fills in the plain cells of the distinct rows, which are those of some rows.
+func (m *mixture) layPlain(rows []int32) {
+	none := int32(len(m.table)/m.stride - 1)
+	m.plain = make([]int32, 0, len(rows)*len(m.discrete))
+	for _, r := range rows {
+		for _, x := range m.discrete {
+			at := none
+			if b := x.bins[r]; b != missing {
+				at = int32(x.first) + b
+			}
+			m.plain = append(m.plain, at)
+		}
+	}
 }
 
 // addUp computes the sums of all cells from the table of the bins. A missing cell adds nothing.
