@@ -44,6 +44,18 @@ func TestPacks(t *testing.T) {
 			}
 			z := m.ofRows()
 			m.fit()
+			total := 0.0 // of the likeliest clusters, column by column
+			for r := range tc.rows {
+				best := math.Inf(-1)
+				for c := range tc.k {
+					ll := m.weight[c]
+					for _, at := range m.plain[int(m.distinct[r])*len(all):][:len(all)] {
+						ll += m.table[int(at)*m.stride+c]
+					}
+					best = max(best, ll)
+				}
+				total += best
+			}
 			for r := 0; r < tc.rows; r += 1 + tc.rows/20 {
 				for c := range tc.k {
 					want, got := 0.0, 0.0
@@ -68,6 +80,11 @@ func TestPacks(t *testing.T) {
 					if !near(got, want, 1e-9*(1+math.Abs(want))) {
 						t.Fatalf("row %d, cluster %d: the cells add up to %v, the columns to %v", r, c, got, want)
 					}
+				}
+			}
+			for _, got := range []float64{m.assign(m.plain, m.table), m.assign(m.cell, m.sums)} {
+				if !near(got, total, 1e-9*math.Abs(total)) {
+					t.Errorf("the rows have log-likelihood %v in their clusters, want %v", got, total)
 				}
 			}
 		})

@@ -157,6 +157,31 @@ func TestRDC(t *testing.T) {
 	t.Logf("%d of %d pairs agree with SPFlow's values", agree, pairs)
 }
 
+// TestFeaturesOfCounts wants the features of counts, computed once for each count, to be those of
+// the same numbers in a column of real ones, computed row by row.
+func TestFeaturesOfCounts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 9))
+	counts := &variable{domain: 100, ordered: true, codes: make([]int32, 300)}
+	numbers := &variable{values: make([]float64, 300)}
+	rows := make([]int32, 300)
+	for i := range rows {
+		rows[i] = int32(i)
+		counts.codes[i] = int32(rng.IntN(100))
+		numbers.values[i] = float64(counts.codes[i])
+		if rng.IntN(10) == 0 {
+			counts.codes[i], numbers.values[i] = missing, math.NaN()
+		}
+	}
+	weights := drawWeights(1, rng)
+	f, want := rdcFeatures(counts, rows, weights), rdcFeatures(numbers, rows, weights)
+	for i := range rows {
+		same := numbers.values[i] != numbers.values[i] && math.IsNaN(f.At(i, 0)) && math.IsNaN(want.At(i, 0))
+		if !same && !slices.Equal(f.RawRowView(i), want.RawRowView(i)) {
+			t.Fatalf("row %d of %v has features %v, want %v", i, numbers.values[i], f.RawRowView(i), want.RawRowView(i))
+		}
+	}
+}
+
 // TestSampleRows draws rows without repetition, ascending, and all of them where few are there.
 func TestSampleRows(t *testing.T) {
 	rows := make([]int32, 100)
