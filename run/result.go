@@ -16,7 +16,7 @@ type Result struct {
 	TrainLL, ValidLL, TestLL float64
 	BestEpoch                int      // the epoch whose parameters were saved, counted from 1; 0: none, they are the starting ones
 	Warnings                 []string // what makes these log-likelihoods doubtful; see the function Warnings
-	StructureSeconds         float64 // spent in building the structure, or in learning it; 0 for a model from a file
+	StructureSeconds         float64  // spent in building the structure, or in learning it; 0 for a model from a file
 	CompileSeconds           float64
 	TrainSeconds             float64 // spent in steps, over all parts of a resumed run
 	SamplesPerSecond         float64

@@ -248,7 +248,7 @@ func (r *training) result(res em.Result, f Flows) *Result {
 	out := &Result{
 		Nodes: sizes.Nodes(), Edges: sizes.Edges(), Parameters: sizes.Params(),
 		Variables: r.plan.Graph.NumVars, Unit: r.plan.Schema.Unit,
-		BestEpoch:      res.Best,
+		BestEpoch:        res.Best,
 		StructureSeconds: r.plan.StructureTime.Seconds(), CompileSeconds: r.plan.CompileTime.Seconds(), TrainSeconds: res.Seconds,
 		SamplesPerSecond: float64(res.Rows) / max(res.Seconds, 1e-9),
 		Epochs:           res.Epochs, Steps: res.Steps,
