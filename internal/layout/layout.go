@@ -140,7 +140,8 @@ var Rooms = map[string][]string{
 	"circuit/format/units":         {"circuit", "circuit/format"},
 	"compile/spn":                  {"circuit", "kernels/simt"},
 
-	"compile/forest":           {"forest", "kernels/sliced"},
+	"compile/forest":           {"compile/forest/schedule", "forest", "kernels/sliced"},
+	"compile/forest/schedule":  {},
 	"kernels/sliced":           {},
 	"kernels/cpu/sliced":       {"kernels/cpu", "kernels/cpu/micro", "kernels/sliced"},
 	"forest":                   {},
