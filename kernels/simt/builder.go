@@ -51,6 +51,9 @@ func (b *Builder) Input(name string, t Type, l Layout, width int) int {
 // InputWidth returns how many columns an input has.
 func (b *Builder) InputWidth(input int) int { return b.m.Inputs[input].Width }
 
+// InputRows reports whether an input lies by rows.
+func (b *Builder) InputRows(input int) bool { return b.m.Inputs[input].Layout == Rows }
+
 // Output adds an output and returns its number.
 func (b *Builder) Output(name string, t Type, l Layout, width int) int {
 	b.m.Outputs = append(b.m.Outputs, Param{name, t, l, width})
@@ -153,6 +156,12 @@ func (b *Builder) Store(output, column int, v Value) {
 // Gather returns the element of a table at an index of type i32, clamped to the table.
 func (b *Builder) Gather(table int, index Value) Value {
 	return b.emit(b.m.Tables[table].Type, Instr{Op: Gather, Ref: table, Args: [3]Value{index, None, None}})
+}
+
+// LoadAt returns the lane's element of a column of an input that lies by rows, at an index of type i32 that is clamped
+// to the columns.
+func (b *Builder) LoadAt(input int, column Value) Value {
+	return b.emit(b.m.Inputs[input].Type, Instr{Op: LoadAt, Ref: input, Args: [3]Value{column, None, None}})
 }
 
 // Unary appends an operation of one operand.

@@ -230,6 +230,9 @@ func (f *frame) run(steps []step) {
 		case Gather:
 			f.gather(s)
 			continue
+		case LoadAt:
+			f.loadAt(s)
+			continue
 		case Convert:
 			f.convert(s)
 			continue

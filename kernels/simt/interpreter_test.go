@@ -154,6 +154,9 @@ func (s *scalar) instr(in *simt.Instr) {
 		r = in.Imm
 	case simt.Load:
 		r = rawBits(s.in[in.Ref], place(&m.Inputs[in.Ref], s.in[in.Ref]))
+	case simt.LoadAt:
+		w := m.Inputs[in.Ref].Width
+		r = rawBits(s.in[in.Ref], s.row*w+int(min(max(s.signed(t, a[0]), 0), int64(w-1))))
 	case simt.Gather:
 		table := m.Tables[in.Ref].Bits
 		r = table[min(max(s.signed(t, a[0]), 0), int64(len(table)-1))]

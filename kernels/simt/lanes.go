@@ -309,6 +309,27 @@ func (f *frame) gather(s *step) {
 	}
 }
 
+// loadAt loads each lane's element of a column of its own.
+func (f *frame) loadAt(s *step) {
+	index, width := f.i32[s.a][:f.n], f.p.m.Inputs[s.ref].Width
+	switch in := f.in[s.ref].(type) {
+	case []float32:
+		columnLanes(f.f32[s.dst], in[f.lo*width:], width, index)
+	case []float64:
+		columnLanes(f.f64[s.dst], in[f.lo*width:], width, index)
+	case []int32:
+		columnLanes(f.i32[s.dst], in[f.lo*width:], width, index)
+	case []int64:
+		columnLanes(f.i64[s.dst], in[f.lo*width:], width, index)
+	}
+}
+
+func columnLanes[T Element](d, rows []T, width int, index []int32) {
+	for i, x := range index {
+		d[i] = rows[i*width+min(max(int(x), 0), width-1)]
+	}
+}
+
 func gatherLanes[T Element](d, table []T, index []int32) {
 	last := len(table) - 1
 	for i, x := range index {

@@ -267,6 +267,16 @@ func (p *parser) instr(w []string, depth int) (Instr, error) {
 			return in, err
 		}
 		t, w = p.m.Inputs[in.Ref].Type, nil
+	case LoadAt:
+		if len(w) < 1 {
+			return in, fmt.Errorf("want loadat, an input and an index")
+		}
+		name := w[0]
+		in.Ref = slices.IndexFunc(p.m.Inputs, func(q Param) bool { return q.Name == name })
+		if in.Ref < 0 {
+			return in, fmt.Errorf("no input %.20q", name)
+		}
+		t, w = p.m.Inputs[in.Ref].Type, w[1:]
 	case Gather:
 		if len(w) < 1 {
 			return in, fmt.Errorf("want gather, a table and an index")

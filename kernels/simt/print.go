@@ -111,6 +111,8 @@ func (p *printer) instr(in *Instr, indent string) {
 		fmt.Fprintf(&p.b, " %v %s", t, literal(t, in.Imm))
 	case Load:
 		fmt.Fprintf(&p.b, " %s %d", p.m.Inputs[in.Ref].Name, in.Imm)
+	case LoadAt:
+		fmt.Fprintf(&p.b, " %s", p.m.Inputs[in.Ref].Name)
 	case Gather:
 		fmt.Fprintf(&p.b, " %s", p.m.Tables[in.Ref].Name)
 	case Convert, Bitcast:

@@ -16,6 +16,7 @@ import (
 const example = `module "an \"example\""
 input x f32 columns 5
 input n u8 rows 2
+input w f64 rows 3
 output y f64 rows 1
 output k i32 columns 2
 table t f64 0x1p-01 -0x1.8p+01 +Inf nan:7ff8000000000001
@@ -47,6 +48,8 @@ loop 2 {
 }
 %17 = bitcast i32 %1
 %18 = shr %17 31
+%19 = loadat w %17
+store y 0 %19
 store k 0 %18
 `
 
@@ -105,8 +108,8 @@ func TestParseRefuses(t *testing.T) {
 		{"lt %0 %1", "tl %0 %1", "unknown operation"},
 		{"%2 = lt", "%1 = lt", "defined twice"},
 		{"%2 = lt", "%2000 = lt", "before it is defined"},
-		{"%18 = shr", "%19 = shr", "before it is defined"},
-		{"store k 0 %18", "%20 = const i32 1", "without gaps"},
+		{"%18 = shr", "%21 = shr", "before it is defined"},
+		{"store k 0 %18", "%22 = const i32 1", "without gaps"},
 		{"%3 %9 = if", "%3 = if", "results"},
 		{"if %2 {", "if %0 {", "condition of type f32"},
 		{"if %2 {", "if %2", "want if"},
@@ -122,6 +125,11 @@ func TestParseRefuses(t *testing.T) {
 		{"next %7 %6\n}", "next %7 %6\n", "want }"},
 		{"convert f64 %5", "convert f32 %5", "another type"},
 		{"convert f64 %5", "convert f64 %10", "outside the block"},
+		{"loadat w %17", "loadat w %11", "an index of i32"},
+		{"loadat w %17", "loadat v %17", "no input"},
+		{"loadat w %17", "loadat n %17", "i32 or i64 by rows"},
+		{"loadat w %17", "loadat", "an input and an index"},
+		{"input w f64 rows 3", "input w f64 columns 3", "by columns"},
 		{"gather t %12", "gather t %11", "index of i32"},
 		{"gather t %12", "gather u %12", "no table"},
 		{"select %9 %8 %13", "select %9 %8 %0", "one type"},

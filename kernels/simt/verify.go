@@ -199,6 +199,14 @@ func (v *verifier) instr(in *Instr, depth int, own *[]Value) error {
 	switch in.Op {
 	case Load:
 		return v.param(in, v.m.Inputs, out)
+	case LoadAt:
+		if in.Ref < 0 || in.Ref >= len(v.m.Inputs) || in.Imm != 0 {
+			return v.fail("%%%d loads from input %d of %d", in.Out, in.Ref, len(v.m.Inputs))
+		}
+		if p := &v.m.Inputs[in.Ref]; args[0] != I32 || out != p.Type || p.Layout != Rows || !numbers.has(out) {
+			return v.fail("%%%d loads %v at a column of %v from %s, which has %v by %v; want an index of i32, and f32, f64, i32 or i64 by rows", in.Out, out, args[0], p.Name, p.Type, p.Layout)
+		}
+		return nil
 	case Gather:
 		if in.Ref < 0 || in.Ref >= len(v.m.Tables) || in.Imm != 0 {
 			return v.fail("%%%d gathers from table %d of %d", in.Out, in.Ref, len(v.m.Tables))

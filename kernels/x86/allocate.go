@@ -22,6 +22,7 @@ const (
 	ptrReg   = asm.AX
 	tempReg  = asm.R9
 	highReg  = asm.R10
+	indexReg = asm.R11
 )
 
 // allocator gives virtual registers places in one pass over the nodes, and encodes them. A value

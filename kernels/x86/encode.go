@@ -40,6 +40,8 @@ func (a *allocator) node(n *node) {
 		if n.first != never {
 			a.slot[n.dst] = a.newSlot()
 		}
+	case pick:
+		a.pick(n)
 	case pair, gather:
 		a.lookup(n)
 	case put:
@@ -208,6 +210,45 @@ func (a *allocator) fetch(n *node) {
 		for i := uint8(1); i < uint8(a.lanes); i++ {
 			a.out.VEX(asm.Insert32, asm.X, d, d, lane(i), i)
 		}
+	}
+}
+
+// pick encodes loads from rows at the pointer, of each lane at its own index: of 4 bytes for all lanes, of 8 for lanes imm
+// and imm + 1. n.side is the distance of rows.
+func (a *allocator) pick(n *node) {
+	v := a.use(n.args[0], n.next[0])
+	if n.num != 8 || n.imm == 0 {
+		a.out.VEX(asm.ToGPR, asm.X, v, 0, asm.G(tempReg)) // lanes 0 and 1
+	}
+	if n.num != 8 || n.imm == 2 {
+		a.out.VEX(asm.TopToGPR, asm.X, v, 0, asm.G(highReg), 1) // lanes 2 and 3
+	}
+	a.ends(n)
+	lane := func(i uint8) asm.Operand {
+		g := tempReg
+		if i >= 2 {
+			g = highReg
+		}
+		if i&1 == 0 {
+			a.out.MoveNarrow(indexReg, g)
+		} else {
+			a.out.Shr(g, 32)
+			a.out.MoveNarrow(indexReg, g)
+		}
+		m := n.at
+		m.Index, m.Scale = uint8(indexReg), uint8(n.num)
+		m.Disp += int32(i) * n.side
+		return asm.M(m)
+	}
+	d := a.result(n)
+	if n.num == 8 {
+		a.out.VEX(asm.Load64, asm.X, d, 0, lane(n.imm))
+		a.out.VEX(asm.InsertTop, asm.X, d, d, lane(n.imm+1))
+		return
+	}
+	a.out.VEX(asm.Load32, asm.X, d, 0, lane(0))
+	for i := uint8(1); i < uint8(a.lanes); i++ {
+		a.out.VEX(asm.Insert32, asm.X, d, d, lane(i), i)
 	}
 }
 

@@ -119,6 +119,8 @@ func (l *lowering) instr(in *simt.Instr) {
 	case simt.Store:
 		l.store(in, t, args[0])
 		return
+	case simt.LoadAt:
+		v = l.loadAt(in)
 	case simt.Gather:
 		v = l.lookup(in.Ref, in.Args[0])
 	case simt.If:
@@ -209,6 +211,35 @@ func (l *lowering) load(output bool, p simt.Param, ref, col int) reg {
 		v = l.opAt(asm.Insert32, asm.X, lane, next(), v)
 	}
 	return v
+}
+
+// loadAt returns elements of the columns at indices, of an input by rows. The pointer comes just before each node
+// that reads it, as its register is the next node's alone.
+func (l *lowering) loadAt(in *simt.Instr) reg {
+	p := l.m.Inputs[in.Ref]
+	index := l.clamp(p.Width-1, in.Args[0])
+	if p.Width == 1 {
+		return l.load(false, p, in.Ref, 0)
+	}
+	size := p.Type.Bits() / 8
+	if l.evex {
+		var rows []byte
+		for lane := range l.lanes {
+			rows = binary.LittleEndian.AppendUint32(rows, uint32(lane*p.Width))
+		}
+		index = l.op(asm.AddD, l.short, index, l.constant(rows))
+		at, _ := l.pointTo(false, p, in.Ref, 0)
+		at.Scale = uint8(size)
+		return l.value(node{kind: gather, hasAt: true, at: at, args: [3]reg{index}})
+	}
+	pick := func(lane uint8) reg {
+		at, step := l.pointTo(false, p, in.Ref, 0)
+		return l.value(node{kind: pick, num: int32(size), imm: lane, hasAt: true, at: at, side: step, args: [3]reg{index}})
+	}
+	if size == 4 {
+		return pick(0)
+	}
+	return l.opImm(asm.Join, asm.Y, 1, pick(0), pick(2))
 }
 
 // store writes a column; where a mask is on, the other lanes get what is there already.

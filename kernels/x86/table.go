@@ -54,9 +54,9 @@ func (l *lowering) partners(b simt.Block) map[int]int {
 	return pairs
 }
 
-// clamp returns indices within a table.
-func (l *lowering) clamp(t *simt.Table, v simt.Value) reg {
-	index, last := l.val[v], len(t.Bits)-1
+// clamp returns indices from 0 to last.
+func (l *lowering) clamp(last int, v simt.Value) reg {
+	index := l.val[v]
 	s, known := l.spans[v]
 	if !known || s.lo < 0 {
 		index = l.op(asm.MaxD, l.short, index, l.zero())
@@ -73,7 +73,7 @@ func (l *lowering) lookup(ref int, v simt.Value) reg {
 	if len(t.Bits) == 1 {
 		return l.splat(t.Type, t.Bits[0])
 	}
-	index := l.clamp(t, v)
+	index := l.clamp(len(t.Bits)-1, v)
 	if l.evex {
 		return l.lookup16(ref, index)
 	}
@@ -96,7 +96,7 @@ func (l *lowering) fetch(bytes int32, lane uint8, at asm.Mem, index reg) reg {
 // has a lane's elements of both.
 func (l *lowering) lookupBoth(one, two *simt.Instr) {
 	t := &l.m.Tables[one.Ref]
-	index := l.clamp(t, one.Args[0])
+	index := l.clamp(len(t.Bits)-1, one.Args[0])
 	at := asm.Mem{Disp: l.table(one.Ref, two.Ref), Scale: 8}
 	if !wide(t.Type) {
 		low, high := l.fetch(8, 0, at, index), l.fetch(8, 2, at, index)

@@ -159,6 +159,10 @@ func (g *generator) instr(depth int) {
 			x = b.Select(b.Binary(simt.Eq, x, x), x, b.Float(from, 0))
 		}
 		g.add(b.Bitcast(to, x))
+	case k == 15 && g.rng.IntN(3) == 0:
+		if i := g.rng.IntN(len(g.types)); b.InputRows(i) && (g.types[i].Float() || g.types[i].Integer()) {
+			g.add(b.LoadAt(i, g.pick(simt.I32)))
+		}
 	case k == 15:
 		g.add(b.Gather(g.rng.IntN(len(g.tables)), g.pick(simt.I32)))
 	case k == 16:
