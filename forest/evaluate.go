@@ -217,6 +217,20 @@ func (t *Tree) Find(cells []float64) *Node {
 	return n
 }
 
+// Visit calls visit with the index of each node that a row comes by, from the root to its leaf. What Find wants must hold.
+func (t *Tree) Visit(cells []float64, visit func(node int32)) {
+	for at := int32(0); ; {
+		visit(at)
+		n := &t.Nodes[at]
+		if n.Test == Leaf {
+			return
+		}
+		if at = n.No; t.Passes(n, cells[n.Feature]) {
+			at = n.Yes
+		}
+	}
+}
+
 // Passes reports whether a cell takes the way to n.Yes. NaN is a missing cell; n is an inner node of
 // the tree, which must have passed Check.
 func (t *Tree) Passes(n *Node, x float64) bool {

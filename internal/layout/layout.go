@@ -142,6 +142,7 @@ var Rooms = map[string][]string{
 
 	"compile/forest":           {"compile/forest/schedule", "forest", "kernels/sliced"},
 	"compile/forest/schedule":  {},
+	"compile/forest/hir":       {"compile/forest/schedule", "forest"},
 	"kernels/sliced":           {},
 	"kernels/cpu/sliced":       {"kernels/cpu", "kernels/cpu/micro", "kernels/sliced"},
 	"forest":                   {},

@@ -51,6 +51,9 @@ func (b *Builder) Input(name string, t Type, l Layout, width int) int {
 // InputWidth returns how many columns an input has.
 func (b *Builder) InputWidth(input int) int { return b.m.Inputs[input].Width }
 
+// OutputRows reports whether an output lies by rows.
+func (b *Builder) OutputRows(output int) bool { return b.m.Outputs[output].Layout == Rows }
+
 // InputRows reports whether an input lies by rows.
 func (b *Builder) InputRows(input int) bool { return b.m.Inputs[input].Layout == Rows }
 
@@ -162,6 +165,13 @@ func (b *Builder) Gather(table int, index Value) Value {
 // to the columns.
 func (b *Builder) LoadAt(input int, column Value) Value {
 	return b.emit(b.m.Inputs[input].Type, Instr{Op: LoadAt, Ref: input, Args: [3]Value{column, None, None}})
+}
+
+// StoreAt writes the lane's element of a column of an output that lies by rows, at an index of type i32 that is
+// clamped to the columns.
+func (b *Builder) StoreAt(output int, column, v Value) {
+	at := b.open[len(b.open)-1]
+	*at = append(*at, Instr{Op: StoreAt, Out: None, Ref: output, Args: [3]Value{column, v, None}})
 }
 
 // Unary appends an operation of one operand.

@@ -233,6 +233,9 @@ func (f *frame) run(steps []step) {
 		case LoadAt:
 			f.loadAt(s)
 			continue
+		case StoreAt:
+			f.storeAt(s)
+			continue
 		case Convert:
 			f.convert(s)
 			continue

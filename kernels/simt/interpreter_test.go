@@ -128,9 +128,13 @@ func (s *scalar) instr(in *simt.Instr) {
 			s.v[l.Results[i]] = s.v[v]
 		}
 		return
-	case simt.Store:
+	case simt.Store, simt.StoreAt:
 		p := &m.Outputs[in.Ref]
 		at := place(p, s.out[in.Ref])
+		if in.Op == simt.StoreAt {
+			at = s.row*p.Width + int(min(max(int64(int32(a[0])), 0), int64(p.Width-1)))
+			a[0] = a[1]
+		}
 		switch out := s.out[in.Ref].(type) {
 		case []float32:
 			out[at] = math.Float32frombits(uint32(a[0]))

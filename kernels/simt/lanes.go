@@ -324,6 +324,29 @@ func (f *frame) loadAt(s *step) {
 	}
 }
 
+// storeAt stores each lane's element in a column of its own.
+func (f *frame) storeAt(s *step) {
+	index, width := f.i32[s.a][:f.n], f.p.m.Outputs[s.ref].Width
+	switch out := f.out[s.ref].(type) {
+	case []float32:
+		toColumns(out[f.lo*width:], f.f32[s.b], width, index, f.mask)
+	case []float64:
+		toColumns(out[f.lo*width:], f.f64[s.b], width, index, f.mask)
+	case []int32:
+		toColumns(out[f.lo*width:], f.i32[s.b], width, index, f.mask)
+	case []int64:
+		toColumns(out[f.lo*width:], f.i64[s.b], width, index, f.mask)
+	}
+}
+
+func toColumns[T Element](rows, v []T, width int, index []int32, mask []bool) {
+	for i, x := range index {
+		if mask == nil || mask[i] {
+			rows[i*width+min(max(int(x), 0), width-1)] = v[i]
+		}
+	}
+}
+
 func columnLanes[T Element](d, rows []T, width int, index []int32) {
 	for i, x := range index {
 		d[i] = rows[i*width+min(max(int(x), 0), width-1)]

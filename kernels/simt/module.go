@@ -89,11 +89,11 @@ type Block []Instr
 // Instr is an instruction.
 type Instr struct {
 	Op   Op
-	Out  Value    // the result; None of Store, If and Loop
+	Out  Value    // the result; None of Store, StoreAt, If and Loop
 	Args [3]Value // None where the operation has fewer
 	// Imm is the bits of a Const, the column of a Load or Store, the distance of a shift.
 	Imm uint64
-	// Ref is the number of the input of a Load or LoadAt, the output of a Store, the table of a Gather.
+	// Ref is the number of the input of a Load or LoadAt, the output of a Store or StoreAt, the table of a Gather.
 	Ref  int
 	If   *Branch
 	Loop *Repeat

@@ -12,6 +12,7 @@ const (
 	Store             // (the output's type): the lane's element of a column
 	Gather            // (i32) the table's type: the element at an index, clamped to the table
 	LoadAt            // (i32) the input's type: the lane's element of the column at an index, clamped to the columns; f32, f64, i32, i64 by rows
+	StoreAt           // (i32, the output's type): the lane's element of the column at an index, likewise
 	Add               // (T, T) T: f32, f64, i32, i64
 	Sub               // likewise
 	Mul               // likewise
@@ -79,7 +80,7 @@ type form struct {
 
 var forms = [numOps]form{
 	Const: {"const", 0, anyType, false}, Load: {"load", 0, unlogical, false}, Store: {"store", 1, unlogical, false},
-	Gather: {"gather", 1, integers, false}, LoadAt: {"loadat", 1, integers, false},
+	Gather: {"gather", 1, integers, false}, LoadAt: {"loadat", 1, integers, false}, StoreAt: {"storeat", 2, unlogical, false},
 	Add: {"add", 2, numbers, false}, Sub: {"sub", 2, numbers, false}, Mul: {"mul", 2, numbers, false},
 	Div: {"div", 2, floats, false}, FMA: {"fma", 3, floats, false},
 	Neg: {"neg", 1, floats, false}, Abs: {"abs", 1, floats, false}, Floor: {"floor", 1, floats, false},

@@ -241,6 +241,22 @@ func (p *parser) instr(w []string, depth int) (Instr, error) {
 		v, err := p.operand(w[2])
 		in.Args[0] = v
 		return in, err
+	case StoreAt:
+		if len(results) != 0 || len(w) != 3 {
+			return in, fmt.Errorf("want storeat, an output, an index and a value")
+		}
+		in.Ref = slices.IndexFunc(p.m.Outputs, func(q Param) bool { return q.Name == w[0] })
+		if in.Ref < 0 {
+			return in, fmt.Errorf("no output %.20q", w[0])
+		}
+		for i, s := range w[1:] {
+			v, err := p.operand(s)
+			if err != nil {
+				return in, err
+			}
+			in.Args[i] = v
+		}
+		return in, nil
 	}
 	if len(results) != 1 {
 		return in, fmt.Errorf("%v with %d results, want one", op, len(results))

@@ -78,6 +78,9 @@ func (p *printer) instr(in *Instr, indent string) {
 	case Store:
 		fmt.Fprintf(&p.b, "store %s %d %%%d", p.m.Outputs[in.Ref].Name, in.Imm, in.Args[0])
 		return
+	case StoreAt:
+		fmt.Fprintf(&p.b, "storeat %s %%%d %%%d", p.m.Outputs[in.Ref].Name, in.Args[0], in.Args[1])
+		return
 	case If:
 		p.results(in.If.Results)
 		fmt.Fprintf(&p.b, "if %%%d {\n", in.Args[0])

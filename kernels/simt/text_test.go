@@ -19,6 +19,7 @@ input n u8 rows 2
 input w f64 rows 3
 output y f64 rows 1
 output k i32 columns 2
+output z f64 rows 2
 table t f64 0x1p-01 -0x1.8p+01 +Inf nan:7ff8000000000001
 table i i32 -1 7
 %0 = load x 3
@@ -49,6 +50,7 @@ loop 2 {
 %17 = bitcast i32 %1
 %18 = shr %17 31
 %19 = loadat w %17
+storeat z %17 %19
 store y 0 %19
 store k 0 %18
 `
@@ -130,6 +132,10 @@ func TestParseRefuses(t *testing.T) {
 		{"loadat w %17", "loadat n %17", "i32 or i64 by rows"},
 		{"loadat w %17", "loadat", "an input and an index"},
 		{"input w f64 rows 3", "input w f64 columns 3", "by columns"},
+		{"storeat z %17", "storeat z %19", "a column of f64"},
+		{"storeat z %17 %19", "storeat k %17 %17", "which has i32 by columns"},
+		{"storeat z %17 %19", "storeat z %17", "want storeat"},
+		{"storeat z %17 %19", "storeat u %17 %19", "no output"},
 		{"gather t %12", "gather t %11", "index of i32"},
 		{"gather t %12", "gather u %12", "no table"},
 		{"select %9 %8 %13", "select %9 %8 %0", "one type"},

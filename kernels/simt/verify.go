@@ -191,6 +191,14 @@ func (v *verifier) instr(in *Instr, depth int, own *[]Value) error {
 			return err
 		}
 		return nil
+	case StoreAt:
+		if in.Ref < 0 || in.Ref >= len(v.m.Outputs) || in.Imm != 0 || in.Out != None {
+			return v.fail("storeat to output %d of %d, with the result %%%d; want none", in.Ref, len(v.m.Outputs), in.Out)
+		}
+		if p := &v.m.Outputs[in.Ref]; args[0] != I32 || args[1] != p.Type || p.Layout != Rows || !numbers.has(args[1]) {
+			return v.fail("storeat of %v at a column of %v to %s, which has %v by %v; want an index of i32, and f32, f64, i32 or i64 by rows", args[1], args[0], p.Name, p.Type, p.Layout)
+		}
+		return nil
 	}
 	if err := v.define(in.Out, own); err != nil {
 		return err

@@ -42,6 +42,10 @@ func (a *allocator) node(n *node) {
 		}
 	case pick:
 		a.pick(n)
+	case spread:
+		a.spread(n)
+	case scatter:
+		a.scatter(n)
 	case pair, gather:
 		a.lookup(n)
 	case put:
@@ -216,30 +220,8 @@ func (a *allocator) fetch(n *node) {
 // pick encodes loads from rows at the pointer, of each lane at its own index: of 4 bytes for all lanes, of 8 for lanes imm
 // and imm + 1. n.side is the distance of rows.
 func (a *allocator) pick(n *node) {
-	v := a.use(n.args[0], n.next[0])
-	if n.num != 8 || n.imm == 0 {
-		a.out.VEX(asm.ToGPR, asm.X, v, 0, asm.G(tempReg)) // lanes 0 and 1
-	}
-	if n.num != 8 || n.imm == 2 {
-		a.out.VEX(asm.TopToGPR, asm.X, v, 0, asm.G(highReg), 1) // lanes 2 and 3
-	}
+	lane := a.elements(n)
 	a.ends(n)
-	lane := func(i uint8) asm.Operand {
-		g := tempReg
-		if i >= 2 {
-			g = highReg
-		}
-		if i&1 == 0 {
-			a.out.MoveNarrow(indexReg, g)
-		} else {
-			a.out.Shr(g, 32)
-			a.out.MoveNarrow(indexReg, g)
-		}
-		m := n.at
-		m.Index, m.Scale = uint8(indexReg), uint8(n.num)
-		m.Disp += int32(i) * n.side
-		return asm.M(m)
-	}
 	d := a.result(n)
 	if n.num == 8 {
 		a.out.VEX(asm.Load64, asm.X, d, 0, lane(n.imm))
@@ -250,6 +232,60 @@ func (a *allocator) pick(n *node) {
 	for i := uint8(1); i < uint8(a.lanes); i++ {
 		a.out.VEX(asm.Insert32, asm.X, d, d, lane(i), i)
 	}
+}
+
+// elements returns where each lane's element is in its row, by the indices args[0]. Lanes are asked for in order: those of an
+// odd number use up a register.
+func (a *allocator) elements(n *node) func(lane uint8) asm.Operand {
+	v := a.use(n.args[0], n.next[0])
+	if n.num != 8 || n.imm == 0 {
+		a.out.VEX(asm.ToGPR, asm.X, v, 0, asm.G(tempReg)) // lanes 0 and 1
+	}
+	if n.num != 8 || n.imm == 2 {
+		a.out.VEX(asm.TopToGPR, asm.X, v, 0, asm.G(highReg), 1) // lanes 2 and 3
+	}
+	return func(i uint8) asm.Operand {
+		g := tempReg
+		if i >= 2 {
+			g = highReg
+		}
+		if i&1 != 0 {
+			a.out.Shr(g, 32)
+		}
+		a.out.MoveNarrow(indexReg, g)
+		m := n.at
+		m.Index, m.Scale = uint8(indexReg), uint8(n.num)
+		m.Disp += int32(i) * n.side
+		return asm.M(m)
+	}
+}
+
+// spread encodes stores of lanes to rows at the pointer, of each at its own index, as pick loads them.
+func (a *allocator) spread(n *node) {
+	lane := a.elements(n)
+	v := a.use(n.args[1], n.next[1])
+	in, lanes := asm.Extract32, uint8(4)
+	if n.num == 8 {
+		in, lanes = asm.Extract64, 2
+	}
+	for i := range lanes {
+		a.out.VEX(in, asm.X, v, 0, lane(n.imm+i), i)
+	}
+	a.ends(n)
+}
+
+// scatter encodes stores of the lanes of a mask, or of all.
+func (a *allocator) scatter(n *node) {
+	index, v := a.use(n.args[0], n.next[0]), a.use(n.args[1], n.next[1])
+	if n.args[2] == none {
+		a.out.MaskOnes(scratch)
+	} else {
+		a.out.EVEX(asm.DToMask, a.full, asm.Lanes{}, asm.Reg(scratch), 0, asm.R(a.use(n.args[2], n.next[2])))
+	}
+	at := n.at
+	at.Index, at.Vector = uint8(index), true
+	a.out.EVEX(asm.ScatterPS, a.full, asm.Lanes{Mask: scratch}, v, 0, asm.M(at))
+	a.ends(n)
 }
 
 // machine is the machine code of a module.

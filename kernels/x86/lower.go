@@ -120,7 +120,10 @@ func (l *lowering) instr(in *simt.Instr) {
 		l.store(in, t, args[0])
 		return
 	case simt.LoadAt:
-		v = l.loadAt(in)
+		v = l.loadAt(false, in.Ref, l.clamp(l.m.Inputs[in.Ref].Width-1, in.Args[0]))
+	case simt.StoreAt:
+		l.storeColumn(in, t, args[1])
+		return
 	case simt.Gather:
 		v = l.lookup(in.Ref, in.Args[0])
 	case simt.If:
@@ -213,33 +216,73 @@ func (l *lowering) load(output bool, p simt.Param, ref, col int) reg {
 	return v
 }
 
-// loadAt returns elements of the columns at indices, of an input by rows. The pointer comes just before each node
+// loadAt returns elements of the columns at indices, of a parameter by rows. The pointer comes just before each node
 // that reads it, as its register is the next node's alone.
-func (l *lowering) loadAt(in *simt.Instr) reg {
-	p := l.m.Inputs[in.Ref]
-	index := l.clamp(p.Width-1, in.Args[0])
-	if p.Width == 1 {
-		return l.load(false, p, in.Ref, 0)
+func (l *lowering) loadAt(output bool, ref int, index reg) reg {
+	p := &l.m.Inputs
+	if output {
+		p = &l.m.Outputs
 	}
-	size := p.Type.Bits() / 8
+	q := (*p)[ref]
+	if q.Width == 1 {
+		return l.load(output, q, ref, 0)
+	}
+	size := q.Type.Bits() / 8
 	if l.evex {
-		var rows []byte
-		for lane := range l.lanes {
-			rows = binary.LittleEndian.AppendUint32(rows, uint32(lane*p.Width))
-		}
-		index = l.op(asm.AddD, l.short, index, l.constant(rows))
-		at, _ := l.pointTo(false, p, in.Ref, 0)
+		distance := l.distance(&q, index)
+		at, _ := l.pointTo(output, q, ref, 0)
 		at.Scale = uint8(size)
-		return l.value(node{kind: gather, hasAt: true, at: at, args: [3]reg{index}})
+		return l.value(node{kind: gather, hasAt: true, at: at, args: [3]reg{distance}})
 	}
-	pick := func(lane uint8) reg {
-		at, step := l.pointTo(false, p, in.Ref, 0)
-		return l.value(node{kind: pick, num: int32(size), imm: lane, hasAt: true, at: at, side: step, args: [3]reg{index}})
+	lanes := func(first uint8) reg {
+		at, step := l.pointTo(output, q, ref, 0)
+		return l.value(node{kind: pick, num: int32(size), imm: first, hasAt: true, at: at, side: step, args: [3]reg{index}})
 	}
 	if size == 4 {
-		return pick(0)
+		return lanes(0)
 	}
-	return l.opImm(asm.Join, asm.Y, 1, pick(0), pick(2))
+	return l.opImm(asm.Join, asm.Y, 1, lanes(0), lanes(2))
+}
+
+// distance returns how far elements at indices of their rows are from the first row, in elements.
+func (l *lowering) distance(p *simt.Param, index reg) reg {
+	var rows []byte
+	for lane := range l.lanes {
+		rows = binary.LittleEndian.AppendUint32(rows, uint32(lane*p.Width))
+	}
+	return l.op(asm.AddD, l.short, index, l.constant(rows))
+}
+
+// storeColumn writes elements of the columns at indices, of an output by rows.
+func (l *lowering) storeColumn(in *simt.Instr, t simt.Type, v reg) {
+	p := &l.m.Outputs[in.Ref]
+	index := l.clamp(p.Width-1, in.Args[0])
+	if p.Width == 1 {
+		l.store(&simt.Instr{Op: simt.Store, Ref: in.Ref}, t, v)
+		return
+	}
+	size := t.Bits() / 8
+	if l.evex {
+		distance := l.distance(p, index)
+		at, _ := l.pointTo(true, *p, in.Ref, 0)
+		at.Scale = uint8(size)
+		l.add(node{kind: scatter, hasAt: true, at: at, args: [3]reg{distance, v, l.mask}})
+		return
+	}
+	if l.mask != none {
+		v = l.choose(t, l.mask, v, l.loadAt(true, in.Ref, index))
+	}
+	lanes := func(first uint8, v reg) {
+		at, step := l.pointTo(true, *p, in.Ref, 0)
+		l.add(node{kind: spread, num: int32(size), imm: first, hasAt: true, at: at, side: step, args: [3]reg{index, v}})
+	}
+	if size == 4 {
+		lanes(0, v)
+		return
+	}
+	high := l.opImm(asm.Upper, asm.Y, 1, v)
+	lanes(0, v)
+	lanes(2, high)
 }
 
 // store writes a column; where a mask is on, the other lanes get what is there already.

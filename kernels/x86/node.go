@@ -18,6 +18,8 @@ const (
 	fetch                // loads from a table in the pool, by the indices args[0] of some lanes
 	pair                 // looks up in two vectors as one table, of the pool or at the pointer, at the indices args[0]
 	pick                 // loads elements of num bytes of lanes imm and on, at the pointer plus the lane's rows plus the indices args[0]
+	spread               // stores elements args[1] of num bytes of lanes imm and on likewise
+	scatter              // stores args[1] at the pointer plus the distances args[0], of the lanes of args[2], which may be none
 	gather               // loads lanes from memory at the distances args[0], from the pool or the pointer
 	pointer              // the general register AX = the pointer number imm, plus the row times stride
 	variable             // gives dst a place in the frame

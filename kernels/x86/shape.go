@@ -23,7 +23,7 @@ var (
 )
 
 // fits16 reports whether a module has code of sixteen lanes: values of at most 32 bits, outputs of 32 bits whose
-// rows lie together, and no rows of less than 32 bits, as these are loaded in one piece.
+// rows lie together, or by rows whose columns the lanes choose, and no rows of less than 32 bits, as these are loaded in one piece.
 func fits16(m *simt.Module) bool {
 	for _, t := range m.Types {
 		if wide(t) {
@@ -35,10 +35,31 @@ func fits16(m *simt.Module) bool {
 			return false
 		}
 	}
-	for _, p := range m.Outputs {
-		if p.Type != simt.F32 && p.Type != simt.I32 || p.Layout == simt.Rows && p.Width > 1 {
+	for i, p := range m.Outputs {
+		if p.Type != simt.F32 && p.Type != simt.I32 || p.Layout == simt.Rows && p.Width > 1 && stores(m.Body, i) {
 			return false
 		}
 	}
 	return true
+}
+
+// stores reports whether a block has a Store to an output.
+func stores(b simt.Block, output int) bool {
+	for i := range b {
+		switch in := &b[i]; in.Op {
+		case simt.Store:
+			if in.Ref == output {
+				return true
+			}
+		case simt.If:
+			if stores(in.If.Then, output) || stores(in.If.Else, output) {
+				return true
+			}
+		case simt.Loop:
+			if stores(in.Loop.Body, output) {
+				return true
+			}
+		}
+	}
+	return false
 }

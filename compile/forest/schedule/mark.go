@@ -7,7 +7,7 @@ import (
 
 // mark notes a verb about a loop, and returns why it is illegal there.
 func (a *applier) mark(l *Loop, v Verb) string {
-	if slices.ContainsFunc(l.marks(), func(m string) bool { return m == v.Name || len(m) > len(v.Name) && m[:len(v.Name)+1] == v.Name+" " }) {
+	if slices.ContainsFunc(l.Marks(), func(m string) bool { return m == v.Name || len(m) > len(v.Name) && m[:len(v.Name)+1] == v.Name+" " }) {
 		return "it is said already; say it once"
 	}
 	innermost := func() string {
@@ -95,7 +95,7 @@ func (n *Nest) check() string {
 	if n.Represent == Sliced {
 		wrong := ""
 		each(n.Loops, func(l *Loop) {
-			for _, m := range l.marks() {
+			for _, m := range l.Marks() {
 				if m != "parallel" && wrong == "" {
 					wrong = fmt.Sprintf("represent sliced takes no steps from node to node, so %s of %s has no meaning; leave it out", m, l.Name)
 				}

@@ -32,8 +32,8 @@ type Loop struct {
 // Innermost reports whether the loop's body is a walk.
 func (l *Loop) Innermost() bool { return len(l.Body) == 0 }
 
-// marks returns what verbs said about the loop, in words of the language.
-func (l *Loop) marks() []string {
+// Marks returns what verbs said about the loop, in words of the language.
+func (l *Loop) Marks() []string {
 	var m []string
 	for _, x := range []struct {
 		on   bool
@@ -82,7 +82,7 @@ func (n *Nest) Text() string {
 	write = func(list []*Loop, indent string) {
 		for _, l := range list {
 			fmt.Fprintf(&b, "%s%s", indent, l.Head())
-			for _, m := range l.marks() {
+			for _, m := range l.Marks() {
 				b.WriteString(", " + m)
 			}
 			b.WriteByte('\n')
@@ -171,7 +171,7 @@ func (a *applier) apply(v Verb) string {
 	l := (*list)[at]
 	switch v.Name {
 	case "tile", "split":
-		if m := l.marks(); len(m) > 0 {
+		if m := l.Marks(); len(m) > 0 {
 			return fmt.Sprintf("%s is marked with %s, which would be lost; mark the new loops instead", l.Name, m[0])
 		}
 		for i, name := range v.Args[1:3] {
@@ -319,7 +319,7 @@ func (a *applier) reorder(names []string) string {
 				return fmt.Sprintf("%s goes over tiles of %s, so it is around it", chain[k].Name, before.Name)
 			}
 		}
-		if m := chain[k].marks(); len(m) > 0 {
+		if m := chain[k].Marks(); len(m) > 0 {
 			return fmt.Sprintf("%s is marked with %s already; reorder before that", name, m[0])
 		}
 		order[i] = chain[k]

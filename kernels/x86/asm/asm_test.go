@@ -144,7 +144,7 @@ func (l *listing) evexes(in *Inst) {
 			continue
 		}
 		for i, m := range memories(in.unit(w, false)) {
-			if in.form == FormGather {
+			if in.form == FormGather || in.form == FormScatter {
 				m = Mem{Base: m.Base, Index: uint8(i % 30), Scale: 1 << (i & 3), Vector: true, Disp: m.Disp}
 			}
 			emit(k, 31, 30, M(m), m.text(in.indexWidth(w)))
@@ -266,6 +266,12 @@ func (l *listing) masked(in *Inst, w Width, lanes Lanes, suffix string, reg, v R
 		}
 		v = 0
 		args = append(args, name, k, dst)
+	case FormScatter:
+		if lanes.Zero {
+			return
+		}
+		v = 0
+		args = append(args, dst, k, name)
 	default:
 		return
 	}

@@ -5,12 +5,13 @@ type Form uint8
 
 // The forms.
 const (
-	FormLoad   Form = iota // reg = f(r/m)
-	FormStore              // r/m = f(reg)
-	FormTwo                // reg = f(v, r/m)
-	FormShift              // v = f(r/m), with a digit in place of reg
-	FormBlend              // reg = f(v, r/m, the register in the immediate)
-	FormGather             // reg = f(r/m); VEX has the mask in v
+	FormLoad    Form = iota // reg = f(r/m)
+	FormStore               // r/m = f(reg)
+	FormTwo                 // reg = f(v, r/m)
+	FormShift               // v = f(r/m), with a digit in place of reg
+	FormBlend               // reg = f(v, r/m, the register in the immediate)
+	FormGather              // reg = f(r/m); VEX has the mask in v
+	FormScatter             // r/m = f(reg), with indices as FormGather
 )
 
 // Form returns which operands the instruction has.
@@ -246,6 +247,8 @@ var (
 	DToMask = inst("VPMOVD2M", m0F38, pF3, 0x39, FormLoad, plain, only, registersOnly, registers(toMask))   // of their signs
 
 	BlendMaskPS = inst("VBLENDMPS", m0F38, p66, 0x65, FormTwo, wide) // v where the mask is off, else r/m
+
+	ScatterPS = inst("VSCATTERDPS", m0F38, p66, 0xA2, FormScatter, plain, only, sized(4), memoryOnly)
 
 	// reg and then r/m as one table, at the indices in v.
 	PermutePairPS = inst("VPERMT2PS", m0F38, p66, 0x7F, FormTwo, wide)
