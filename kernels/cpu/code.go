@@ -23,11 +23,46 @@ type codeRunner interface {
 	Bytes() int64 // of a call
 }
 
-// codeProgram runs code by the fastest way that this machine has for it.
+// Code is a module of code that is ready to run. It is safe for concurrent use.
+type Code struct {
+	codeRunner
+	path string
+}
+
+// CompileCode makes native code of a module where the kernels are those of a path of the CPU device, with up to idle
+// frames for later calls, and an interpreter where they are the portable ones or there is no native code for the module:
+// Path tells. Free it once nothing runs.
+func CompileCode(m *simt.Module, kernels string, idle int) (*Code, error) {
+	if kernels != portable {
+		native, err := x86.Compile(m, idle, x86.Allowed(kernels))
+		if err == nil {
+			return &Code{native, native.Path()}, nil
+		}
+		if !errors.Is(err, x86.ErrUnsupported) {
+			return nil, err
+		}
+	}
+	run, err := simt.Compile(m, idle)
+	if err != nil {
+		return nil, err
+	}
+	return &Code{run, "interpreter"}, nil
+}
+
+// Path names what runs the code: the set of instructions of native code, or "interpreter".
+func (c *Code) Path() string { return c.path }
+
+// Free gives the memory of native code back. No call may be running or follow.
+func (c *Code) Free() {
+	if native, ok := c.codeRunner.(*x86.Program); ok {
+		native.Free()
+	}
+}
+
+// codeProgram runs code as a program of the device.
 type codeProgram struct {
 	dev   *Device // nil once it is freed
-	run   codeRunner
-	path  string
+	run   *Code
 	bytes int64
 }
 
@@ -39,35 +74,17 @@ func LoadCode(_ context.Context, d *Device, m kernels.Module) (kernels.Program, 
 	if !ok {
 		return nil, fmt.Errorf("%w: cpu: module of kind %q is a %T, want %T", kernels.ErrDevice, m.ModuleKind(), m, mod)
 	}
-	p := &codeProgram{dev: d}
-	if err := p.compile(mod); err != nil {
+	run, err := CompileCode(mod, d.set.Name, d.threads)
+	if err != nil {
 		return nil, fmt.Errorf("%w: cpu: %w", kernels.ErrDevice, err)
 	}
-	p.bytes = int64(d.threads) * p.run.Bytes()
+	p := &codeProgram{dev: d, run: run, bytes: int64(d.threads) * run.Bytes()}
 	d.Count(p.bytes)
 	return p, nil
 }
 
-// compile makes native code unless the device's kernels are the portable ones, and where there is none
-// for the module takes the interpreter: Path tells.
-func (p *codeProgram) compile(m *simt.Module) error {
-	if p.dev.set.Name != portable {
-		native, err := x86.Compile(m, p.dev.threads, x86.Allowed(p.dev.set.Name))
-		if err == nil {
-			p.run, p.path = native, native.Path()
-			return nil
-		}
-		if !errors.Is(err, x86.ErrUnsupported) {
-			return err
-		}
-	}
-	run, err := simt.Compile(m, p.dev.threads)
-	p.run, p.path = run, "interpreter"
-	return err
-}
-
-// Path names what runs the code: the set of instructions of native code, or "interpreter".
-func (p *codeProgram) Path() string { return p.path }
+// Path is that of its code.
+func (p *codeProgram) Path() string { return p.run.path }
 
 // Free drops the program, which is not running.
 func (p *codeProgram) Free() {
@@ -75,9 +92,7 @@ func (p *codeProgram) Free() {
 		return
 	}
 	p.dev.Count(-p.bytes)
-	if native, ok := p.run.(*x86.Program); ok {
-		native.Free()
-	}
+	p.run.Free()
 	p.dev, p.run = nil, nil
 }
 

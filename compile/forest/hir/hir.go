@@ -50,9 +50,6 @@ type Tree struct {
 // not: another node of the tile, or ^e for the exit e.
 type Shape struct{ Yes, No []int32 }
 
-// exits returns how many exits a tile of this shape has.
-func (s *Shape) exits() int { return len(s.Yes) + 1 }
-
 // Exit returns the exit for the answers of the nodes, a bit for each.
 func (s *Shape) Exit(answers int) int32 {
 	at := int32(0)

@@ -40,6 +40,11 @@ func (e *Ensemble) InOrder() bool {
 // Pad gives all leaves of a tree the depth of its deepest one: in front of a leaf come tiles of one node that no
 // cell passes, so that every row goes on to the leaf.
 func (e *Ensemble) Pad() {
+	shape := int32(slices.IndexFunc(e.Shapes, func(s Shape) bool { return len(s.Yes) == 1 }))
+	if shape < 0 {
+		shape = int32(len(e.Shapes))
+		e.Shapes = append(e.Shapes, Shape{Yes: []int32{^0}, No: []int32{^1}})
+	}
 	for i := range e.Trees {
 		t := &e.Trees[i]
 		depth := make([]int, len(t.Tiles))
@@ -52,7 +57,7 @@ func (e *Ensemble) Pad() {
 			for t.Tiles[k].Leaf != None && depth[k] < t.Depth {
 				last := int32(len(t.Tiles))
 				t.Tiles = append(t.Tiles, t.Tiles[k])
-				t.Tiles[k] = Tile{Leaf: None, Nodes: []Node{{Threshold: math.NaN(), Set: None}}, Exits: []int32{None, last}}
+				t.Tiles[k] = Tile{Leaf: None, Nodes: []Node{{Threshold: math.NaN(), Set: None}}, Shape: shape, Exits: []int32{None, last}}
 				depth = append(depth, depth[k]+1)
 			}
 		}

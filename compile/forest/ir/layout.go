@@ -83,7 +83,7 @@ func newNodes(e *hir.Ensemble, tiles int) (*nodes, error) {
 		n.sets = make([]uint64, tiles*e.TileNodes)
 	}
 	if e.TileNodes > 1 {
-		n.shape = make([]uint64, tiles)
+		n.shape = make([]uint64, tiles*e.TileNodes) // at the first slot of each
 	}
 	for i := range e.Trees {
 		n.firstLeaf = append(n.firstLeaf, n.leaves)
@@ -123,7 +123,7 @@ func (n *nodes) put(at, tree int, tile *hir.Tile) {
 		}
 	}
 	if n.shape != nil {
-		n.shape[at] = bits32(int(tile.Shape) << n.e.TileNodes)
+		n.shape[k] = bits32(int(tile.Shape) << n.e.TileNodes)
 	}
 }
 
@@ -133,6 +133,13 @@ func (n *nodes) buffers() []Buffer {
 	list := []Buffer{{"roots", simt.I32, n.roots}, {"features", simt.I32, n.features}, {"thresholds", cellType(e), n.thresholds}}
 	if e.Outputs > 1 && !e.Vector() {
 		list = append(list, Buffer{"classes", simt.I32, n.classes})
+	}
+	if !e.InOrder() {
+		order := make([]uint64, len(e.Trees))
+		for i := range e.Trees {
+			order[e.Trees[i].Model] = bits32(i)
+		}
+		list = append(list, Buffer{"order", simt.I32, order})
 	}
 	if n.shape != nil {
 		var exits []uint64

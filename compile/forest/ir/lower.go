@@ -8,24 +8,24 @@ import (
 
 // Lower makes the LIR of a function of the MIR: nodes become elements of the buffers of the representation that the
 // schedule names, walks what they do on them.
-func Lower(f *Func) (*Func, []Buffer, error) {
+func Lower(f *Func) (*Func, error) {
 	layout, err := represent(f.Nest.Represent)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	buffers, err := layout.Buffers(f.Ensemble)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out := &Func{Ensemble: f.Ensemble, Nest: f.Nest, Values: f.Values, layout: layout, buffers: buffers}
-	l := &lowering{f: out, tree: map[Value]tree{}, node: map[Value]node{}}
+	l := &lowering{f: out, tree: map[Value]tree{}, node: map[Value]node{}, keeps: !f.Ensemble.InOrder()}
 	b := &block{f: out}
 	b.add(Op{Kind: Buffers}, 0)
 	if err := l.block(b, f.Body); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out.Body = b.ops
-	return out, buffers, nil
+	return out, nil
 }
 
 // tree is a tree of a lowered function: its place among the trees.
@@ -42,6 +42,34 @@ type lowering struct {
 	row  Value
 	tree map[Value]tree
 	node map[Value]node
+	// keeps says that leaves are kept until all trees are walked, as the trees are not in the model's order; kept is
+	// what is kept of the present one.
+	keeps bool
+	kept  []Value
+}
+
+// add returns a loop over rows that adds the trees of which leaves were kept, in the order of the model.
+func (l *lowering) add() *Op {
+	rows := &Op{Kind: For, Loop: &schedule.Loop{Name: "added", Dim: schedule.Batch, Step: 1, Parallel: parallel(l.f.Nest.Loops)}, Out: []Value{l.f.value()}}
+	n := len(l.f.Ensemble.Trees)
+	trees := &Op{Kind: For, Loop: &schedule.Loop{Name: "place", Dim: schedule.Tree, Step: 1}, Last: n, Known: true, Out: []Value{l.f.value()}}
+	b := &block{f: l.f}
+	at := b.one(LoadOrder, 0, trees.Out[0])
+	leaf := b.one(LoadLeafValue, 0, b.one(LoadKept, 0, at))
+	b.add(Op{Kind: Reduce, Args: []Value{b.one(LoadClass, 0, at), leaf}}, 0)
+	trees.Body = b.ops
+	rows.Body = []*Op{{Kind: Kernel, Body: []*Op{trees}}}
+	return rows
+}
+
+// parallel reports whether a loop over rows is.
+func parallel(list []*schedule.Loop) bool {
+	for _, l := range list {
+		if l.Dim == schedule.Batch && l.Parallel || parallel(l.Body) {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *lowering) block(b *block, list []*Op) error {
@@ -59,7 +87,7 @@ func (l *lowering) at(b *block, v Value) Value {
 	if t.n == 0 {
 		return t.index
 	}
-	return b.one(Slot, t.n, t.index, None)
+	return b.one(Add, t.n, t.index)
 }
 
 // arrive returns a tile by its index, with its first slot loaded.
@@ -85,7 +113,9 @@ func (l *lowering) op(b *block, o *Op) error {
 			return err
 		}
 		c := *o
-		c.Body = in.ops
+		if c.Body = in.ops; o.Kind == PredictEnsemble && l.keeps {
+			c.Body = append(c.Body, l.add())
+		}
 		b.ops = append(b.ops, &c)
 	case GetTree:
 		l.tree[o.Out[0]] = tree{o.Args[1], o.N}
@@ -103,11 +133,21 @@ func (l *lowering) op(b *block, o *Op) error {
 	case Repeat:
 		return l.repeat(b, o)
 	case GetTreeClassID:
-		if l.f.Ensemble.Outputs > 1 && !l.f.Ensemble.Vector() {
+		if !l.keeps {
 			b.ops = append(b.ops, &Op{Kind: LoadClass, Args: []Value{l.at(b, o.Args[0])}, Out: o.Out})
 		}
 	case GetLeafValue:
+		if l.keeps {
+			l.kept = []Value{l.at(b, o.Args[0]), l.node[o.Args[1]].word}
+			break
+		}
 		b.ops = append(b.ops, &Op{Kind: LoadLeafValue, Args: []Value{l.node[o.Args[1]].word}, Out: o.Out})
+	case Reduce:
+		c := *o
+		if l.keeps { // until all trees are walked
+			c.Kind, c.Args = KeepLeaf, append(l.kept[:2:2], o.Args[2:]...)
+		}
+		b.ops = append(b.ops, &c)
 	default: // as it is
 		c := *o
 		b.ops = append(b.ops, &c)
@@ -147,7 +187,7 @@ func (l *lowering) step(b *block, o *Op) node {
 	for k := range e.TileNodes {
 		word, s := from.word, slot
 		if k > 0 {
-			s = b.one(Slot, k, slot, None)
+			s = b.one(Add, k, slot)
 			word = b.one(LoadFeatureIndex, 0, s)
 		}
 		args := []Value{b.one(LoadCell, 0, l.row, word), b.one(LoadThreshold, 0, s), word}
@@ -160,11 +200,7 @@ func (l *lowering) step(b *block, o *Op) node {
 	if e.TileNodes == 1 {
 		exit = b.one(Exit, 0, answers[0])
 	} else {
-		tile := from.index
-		if l.f.Nest.Represent == schedule.Reorg { // shapes are of tiles, slots of nodes
-			tile = slot
-		}
-		exit = b.one(Exit, 0, append([]Value{b.one(LoadShape, 0, tile)}, answers...)...)
+		exit = b.one(Exit, 0, append([]Value{b.one(LoadShape, 0, slot)}, answers...)...)
 	}
 	return l.arrive(b, l.f.layout.Child(b, from.index, at, exit), at)
 }

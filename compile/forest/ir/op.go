@@ -45,7 +45,11 @@ const (
 	Compare                      // (cell, threshold, feature) or (cell, threshold, feature, set) pred
 	LoadShape                    // (index) shape of a tile
 	Exit                         // (pred) or (shape, preds): the exit of a tile
-	Slot                         // (index, tree) where the tile's nodes are; Op.N on from there
+	Slot                         // (index, tree) where the tile's nodes are; of reorg the tree's place is wanted
+	Add                          // (index) the index and Op.N
+	KeepLeaf                     // (index of tree, feature) or with a pred: keeps the leaf of the tree, where the pred holds
+	LoadKept                     // (index of tree) what was kept
+	LoadOrder                    // (place in the model) index of the tree
 	Child                        // (index, tree, exit) the index of the tile behind an exit
 	LoadChild                    // (index) the index of the first child
 	Negative                     // (feature) pred: of a leaf
@@ -56,7 +60,7 @@ const (
 var kindNames = [kinds]string{
 	"predictEnsemble", "ensemble", "for", "cacheRows", "cacheTrees", "kernel", "getTree", "getTreeClassId", "walkDecisionTree", "getRoot",
 	"traverseTreeTile", "isLeaf", "choose", "repeat", "getLeafValue", "isWithin", "reduce", "buffers", "loadRoot", "loadClass", "loadFeatureIndex",
-	"loadThreshold", "loadSet", "loadCell", "compare", "loadShape", "exit", "slot", "child", "loadChild", "isNegative", "loadLeafValue",
+	"loadThreshold", "loadSet", "loadCell", "compare", "loadShape", "exit", "slot", "add", "keepLeaf", "loadKept", "loadOrder", "child", "loadChild", "isNegative", "loadLeafValue",
 }
 
 // String returns the operation's name in texts.

@@ -115,7 +115,7 @@ func (p *printer) attributes(o *Op) {
 				p.b.WriteString(", " + x.text)
 			}
 		}
-	case CacheRows, CacheTrees, GetTree, Within, Slot:
+	case CacheRows, CacheTrees, GetTree, Within, Add:
 		if o.N > 0 {
 			fmt.Fprintf(&p.b, " + %d", o.N)
 		}

@@ -1,0 +1,119 @@
+package ir
+
+import (
+	"fmt"
+
+	"github.com/pce-engine/pce/compile/forest/schedule"
+	"github.com/pce-engine/pce/kernels/nest"
+)
+
+// Emit makes a module for CPUs of a function of the LIR: kernels, and the loops around them. What the schedule wants of
+// a card, or what a CPU has no code for, is an error.
+func Emit(f *Func) (*nest.Module, error) {
+	if err := onCPU(f.Nest.Loops); err != nil {
+		return nil, err
+	}
+	e := f.Ensemble
+	m := &nest.Module{Features: e.Features, Outputs: e.Outputs, Trees: len(e.Trees), Cell: cellType(e), Sum: sumType(e), Kept: !e.InOrder()}
+	h := &host{f: f, m: m, keeps: m.Kept}
+	for _, o := range f.Body {
+		if o.Kind == PredictEnsemble {
+			var err error
+			if m.Body, err = h.items(o.Body, bounds{known: true, last: len(e.Trees), most: len(e.Trees)}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return m, m.Validate()
+}
+
+// onCPU refuses what a CPU does not do.
+func onCPU(list []*schedule.Loop) error {
+	for _, l := range list {
+		why := ""
+		rows := l.Dim == schedule.Batch
+		switch {
+		case l.Dimension != "":
+			why = "gpuDimension is for cards"
+		case l.Shared:
+			why = "sharedReduce is for cards"
+		case l.Atomic || l.Parallel && !rows:
+			why = "a CPU has no atomic sums; make a loop over rows parallel"
+		case l.Cache && !rows:
+			why = "trees lie in tables of the code, which a CPU reads ahead by itself; cache a loop over rows"
+		case l.Interleave > 0 && rows:
+			why = "rows are walked together as lanes already; interleave a loop over trees"
+		case l.Unroll && rows:
+			why = "iterations over rows are lanes of a kernel, or calls of one; unroll a loop over trees"
+		}
+		if why != "" {
+			return fmt.Errorf("%w: for a CPU: %s of %s: %s", ErrLower, l.Marks()[0], l.Name, why)
+		}
+		if err := onCPU(l.Body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounds are the trees that loops leave: known, or told to the kernel, and then at most how many.
+type bounds struct {
+	known       bool
+	first, last int
+	most        int
+}
+
+// host makes the loops around kernels.
+type host struct {
+	f     *Func
+	m     *nest.Module
+	keeps bool
+	count int
+}
+
+func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
+	var out []nest.Item
+	for i, o := range list {
+		if o.Kind != For {
+			continue // CacheRows is part of its loop
+		}
+		l := o.Loop
+		it := nest.Item{Skip: l.Skip, Most: l.Most}
+		in := trees
+		if l.Dim == schedule.Tree {
+			if o.Known { // what Specialize and Unroll left of the loop
+				it.Skip, it.Most = o.First-trees.first, o.Last-o.First
+				in = bounds{known: o.Last-o.First <= l.Step, first: o.First, last: o.Last}
+			} else {
+				in.known = false
+			}
+			in.most = min(trees.most, l.Step)
+		}
+		var err error
+		if l.Dim == schedule.Batch && l.Step == 1 {
+			last := h.m.Kept && i == len(list)-1 && o.Loop.Name == "added"
+			it.Kernel, err = h.kernel(o, trees, last)
+		} else {
+			it.Loop = &nest.Loop{Rows: l.Dim == schedule.Batch, Step: l.Step, Parallel: l.Parallel, Fetch: l.Cache}
+			it.Loop.Body, err = h.items(o.Body, in)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, it)
+	}
+	return out, nil
+}
+
+// kernel makes a kernel of a loop over single rows.
+func (h *host) kernel(o *Op, trees bounds, adds bool) (*nest.Kernel, error) {
+	k := &nest.Kernel{Trees: !trees.known, Keeps: h.keeps && !adds, Adds: adds, Parallel: o.Loop.Parallel}
+	e := newEmitter(h.f, fmt.Sprintf("forest_%d", h.count), k)
+	h.count++
+	if err := e.kernel(o, trees); err != nil {
+		return nil, err
+	}
+	var err error
+	k.Code, err = e.b.Module()
+	return k, err
+}

@@ -1,0 +1,171 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// least returns the smaller of two integers.
+func (m *emitter) least(x, y simt.Value) simt.Value {
+	a, one := m.known[x]
+	c, two := m.known[y]
+	if one && two {
+		return m.int(int(min(a, c)))
+	}
+	return m.b.Binary(simt.Min, x, y)
+}
+
+// loop makes the code of a loop over trees, of those that the loops around it leave.
+func (m *emitter) loop(o *Op, r span) error {
+	l := o.Loop
+	in := span{m.plus(r.lo, m.int(l.Skip)), r.hi, r.most}
+	if l.Most > 0 {
+		in.hi, in.most = m.least(in.hi, m.plus(in.lo, m.int(l.Most))), min(in.most, l.Most)
+	}
+	if o.Known {
+		in = span{m.int(o.First), m.int(o.Last), o.Last - o.First}
+	}
+	step := l.Step
+	if l.Innermost() && l.Interleave > 0 {
+		step *= l.Interleave
+	}
+	hi, whole := m.hi, m.whole
+	defer func() { m.hi, m.whole = hi, whole }()
+	m.whole = o.Known && (o.Last-o.First)%step == 0
+	vector := l.VectorWidth > 0 && !m.k.Keeps // what is kept is added in the model's order
+	if vector {
+		m.added = 0
+		for range l.VectorWidth {
+			m.vector = append(m.vector, slices.Repeat([]simt.Value{m.b.Float(m.sum, nothing)}, len(m.sums)))
+		}
+	}
+	var err error
+	if l.Skip > 0 && !o.Known { // there may be none
+		before := m.state()
+		m.restore(m.b.If(m.b.Binary(simt.Lt, in.lo, in.hi), func() []simt.Value {
+			err = m.turns(o, in, step)
+			return m.state()
+		}, func() []simt.Value { return before }))
+	} else {
+		err = m.turns(o, in, step)
+	}
+	if vector {
+		list := m.vector
+		for len(list) > 1 {
+			list = m.pairs(list)
+		}
+		m.vector = nil
+		for k := range m.sums {
+			m.sums[k] = m.b.Add(m.sums[k], list[0][k])
+		}
+	}
+	return err
+}
+
+// pairs adds neighbours.
+func (m *emitter) pairs(list [][]simt.Value) (out [][]simt.Value) {
+	for i := 0; i < len(list); i += 2 {
+		if i+1 == len(list) {
+			return append(out, list[i])
+		}
+		both := make([]simt.Value, len(list[i]))
+		for k := range both {
+			both[k] = m.b.Add(list[i][k], list[i+1][k])
+		}
+		out = append(out, both)
+	}
+	return out
+}
+
+// state returns the values that a loop carries: the sums, and those of a vector.
+func (m *emitter) state() []simt.Value {
+	list := slices.Clone(m.sums)
+	for _, v := range m.vector {
+		list = append(list, v...)
+	}
+	return list
+}
+
+// restore sets them.
+func (m *emitter) restore(list []simt.Value) {
+	n := len(m.sums)
+	m.sums = slices.Clone(list[:n])
+	for i := range m.vector {
+		m.vector[i] = slices.Clone(list[n*(i+1) : n*(i+2)])
+	}
+}
+
+// turn puts the vector's next sum first.
+func (m *emitter) turn() {
+	if k := len(m.vector); k > 0 {
+		at := m.added % k
+		m.vector, m.added = append(slices.Clone(m.vector[at:]), m.vector[:at]...), 0
+	}
+}
+
+// turns makes the iterations of a loop: one, or a loop of the language.
+func (m *emitter) turns(o *Op, in span, step int) error {
+	first, one := m.known[in.lo]
+	last, two := m.known[in.hi]
+	if one && two && first >= last {
+		return nil
+	}
+	if one && two && last-first <= int64(step) {
+		m.v[o.Out[0]] = in.lo
+		m.hi = in.hi
+		err := m.block(o.Body, in)
+		m.turn()
+		return err
+	}
+	most := max(1, (in.most+step-1)/step)
+	if most > simt.MaxTurns {
+		return fmt.Errorf("%w: %s has %d iterations, want at most %d; tile it", ErrLower, o.Loop.Name, most, simt.MaxTurns)
+	}
+	var err error
+	init := append([]simt.Value{in.lo}, m.state()...)
+	out := m.b.Loop(most, init, func(now []simt.Value) ([]simt.Value, simt.Value) {
+		m.v[o.Out[0]] = now[0]
+		m.restore(now[1:])
+		next := m.b.Add(now[0], m.int(step))
+		part := span{now[0], in.hi, min(in.most, step)}
+		if !o.Loop.Innermost() {
+			part.hi = m.least(next, in.hi)
+		}
+		m.hi = in.hi
+		err = m.block(o.Body, part)
+		m.turn()
+		return append([]simt.Value{next}, m.state()...), m.b.Binary(simt.Lt, next, in.hi)
+	})
+	m.restore(out[1:])
+	return err
+}
+
+// repeat makes the code of the turns of a walk.
+func (m *emitter) repeat(o *Op, r span) error {
+	init := make([]simt.Value, len(o.Args))
+	for i, v := range o.Args {
+		init[i] = m.v[v]
+	}
+	var err error
+	out := m.b.Loop(max(o.N, 1), init, func(now []simt.Value) ([]simt.Value, simt.Value) {
+		for i, v := range o.Carried {
+			m.v[v] = now[i]
+		}
+		err = m.block(o.Body, r)
+		next := make([]simt.Value, len(o.Next))
+		for i, v := range o.Next {
+			next[i] = m.v[v]
+		}
+		done := m.v[o.Until[0]]
+		for _, v := range o.Until[1:] {
+			done = m.b.Binary(simt.And, done, m.v[v])
+		}
+		return next, m.b.Unary(simt.Not, done)
+	})
+	for i, v := range o.Out {
+		m.v[v] = out[i]
+	}
+	return err
+}

@@ -1,0 +1,284 @@
+package forest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/compile/forest/hir"
+	"github.com/pce-engine/pce/compile/forest/ir"
+	"github.com/pce-engine/pce/compile/forest/schedule"
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/nest"
+	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/x86"
+)
+
+// program makes a program of a module with the kernels of a path, and returns what runs its kernels.
+func program(t testing.TB, m *nest.Module, path string, threads int) (*nest.Program, map[string]bool) {
+	t.Helper()
+	paths := map[string]bool{}
+	p, err := nest.New(m, threads, func(k *simt.Module) (nest.Code, error) {
+		c, err := cpu.CompileCode(k, path, threads)
+		if err == nil {
+			paths[c.Path()] = true
+			t.Cleanup(c.Free)
+		}
+		return c, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, paths
+}
+
+// margins returns the raw scores of rows by a program.
+func margins(t testing.TB, f *forest.Forest, p *nest.Program, rows []float64) []float64 {
+	t.Helper()
+	sums := make([]float64, len(rows)/f.Features*f.Outputs)
+	f.Start(sums)
+	var err error
+	if f.Input == forest.Float32 {
+		narrow := make([]float32, len(rows))
+		for i, x := range rows {
+			narrow[i] = float32(x)
+		}
+		err = nest.Sums(t.Context(), p, narrow, sums)
+	} else {
+		err = nest.Sums(t.Context(), p, rows, sums)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Finish(forest.Margin, sums, sums)
+	return sums
+}
+
+// reassociates reports whether loops add trees in another order than the model.
+func reassociates(list []*schedule.Loop) bool {
+	for _, l := range list {
+		if l.VectorWidth > 0 || l.Atomic || l.Shared || reassociates(l.Body) {
+			return true
+		}
+	}
+	return false
+}
+
+// bound is how far a sum of all leaves in any order may be from that in another, for each leaf and base of at most
+// most in magnitude.
+func bound(f *forest.Forest) float64 {
+	sum := 0.0
+	for _, b := range f.Base {
+		sum += math.Abs(b)
+	}
+	for i := range f.Trees {
+		most := 0.0
+		for _, v := range f.Trees[i].Values {
+			most = max(most, math.Abs(v.Value*f.Trees[i].Weight))
+		}
+		sum += most
+	}
+	eps := 0x1p-52
+	if f.Sum == forest.Float32 {
+		eps = 0x1p-23
+	}
+	return sum * eps * float64(len(f.Trees)+2)
+}
+
+// compareScores holds a schedule's scores to those of the plain evaluator, to the bit unless it adds in another order.
+func compareScores(f *forest.Forest, c *Code, got, want []float64) error {
+	loose := c.Nest != nil && reassociates(c.Nest.Loops)
+	for i := range want {
+		switch {
+		case math.Float64bits(got[i]) == math.Float64bits(want[i]):
+		case loose && math.Abs(got[i]-want[i]) <= bound(f):
+		default:
+			return fmt.Errorf("row %d: score %v, want %v", i/f.Outputs, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// coded makes a forest that has code: no tests for equality or exact members, and leaves that add once to an output.
+func coded(rng *rand.Rand) *forest.Forest {
+	f := random(rng)
+	for i := range f.Trees {
+		t := &f.Trees[i]
+		for k := range t.Nodes {
+			switch n := &t.Nodes[k]; n.Test {
+			case forest.Equal:
+				n.Test = forest.Less
+			case forest.NotEqual:
+				n.Test = forest.LessEqual
+			case forest.InExact:
+				n.Test = forest.In
+			case forest.Leaf:
+				seen := map[int32]bool{}
+				for v := n.First; v < n.Last; v++ {
+					if seen[t.Values[v].Output] {
+						n.Last = v
+						break
+					}
+					seen[t.Values[v].Output] = true
+				}
+			}
+		}
+		for k, x := range t.Categories {
+			if math.Abs(x) > 1e4 || x != math.Trunc(x) {
+				t.Categories[k] = math.Copysign(float64(20+k), x)
+			}
+		}
+		sortCategories(t)
+	}
+	return f
+}
+
+// sortCategories puts the lists of a tree's nodes in order.
+func sortCategories(t *forest.Tree) {
+	for k := range t.Nodes {
+		n := &t.Nodes[k]
+		if !n.Test.Categorical() {
+			continue
+		}
+		list := t.Categories[n.First:n.Last]
+		for i := range list {
+			list[i] = float64(i) - 2
+		}
+	}
+}
+
+// randomSchedule draws verbs until some are legal.
+func randomSchedule(rng *rand.Rand) *schedule.Schedule {
+	s := schedule.New()
+	names := []string{schedule.Batch, schedule.Tree}
+	pick := func() string { return names[rng.IntN(len(names))] }
+	for range rng.IntN(10) {
+		before := len(s.Verbs)
+		a, b := fmt.Sprintf("l%d", 2*before), fmt.Sprintf("l%d", 2*before+1)
+		n := 1 + rng.IntN(9)
+		switch rng.IntN(16) {
+		case 0, 1, 2:
+			s.Tile(pick(), a, b, n+1)
+		case 3:
+			s.Split(pick(), a, b, n)
+		case 4, 5, 6:
+			s.Reorder(pick(), pick())
+		case 7:
+			s.Unroll(pick())
+		case 8:
+			s.Specialize(pick())
+		case 9:
+			s.Cache(pick())
+		case 10:
+			s.Parallel(pick())
+		case 11:
+			s.Interleave(pick(), 2+rng.IntN(4))
+		case 12:
+			s.UnrollWalk(pick(), n)
+		case 13:
+			s.PeelWalk(pick(), 1+rng.IntN(2))
+		case 14:
+			s.VectorReduce(pick(), n+1)
+		default:
+			switch rng.IntN(4) {
+			case 0:
+				s.Represent([]string{schedule.Array, schedule.Sparse, schedule.Reorg}[rng.IntN(3)])
+			case 1:
+				s.SortTrees()
+			case 2:
+				s.Pad()
+			default:
+				s.TileNodes(2+rng.IntN(3), []string{schedule.Uniform, schedule.Probability, schedule.Hybrid}[rng.IntN(3)])
+			}
+		}
+		nest, err := s.Nest()
+		if err != nil {
+			s.Verbs = s.Verbs[:before]
+			continue
+		}
+		names = names[:0]
+		var visit func(list []*schedule.Loop)
+		visit = func(list []*schedule.Loop) {
+			for _, l := range list {
+				names = append(names, l.Name)
+				visit(l.Body)
+			}
+		}
+		visit(nest.Loops)
+	}
+	return s
+}
+
+// tryOne compiles a random forest under a random schedule and compares its scores. It reports whether there was code.
+func tryOne(t testing.TB, seed uint64, paths map[string]int) bool {
+	rng := rand.New(rand.NewPCG(seed, 41))
+	f := coded(rng)
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	s := randomSchedule(rng)
+	rows := cells(rng, f, []int{1, 2, 15, 16, 17, 40, 70}[rng.IntN(7)])
+	c, err := Compile(f, s, hir.Profile(f, rows))
+	if err != nil {
+		if !errors.Is(err, ir.ErrLower) && !errors.Is(err, hir.ErrForest) || strings.Contains(err.Error(), "\n") {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		return false
+	}
+	want := make([]float64, len(rows)/f.Features*f.Outputs)
+	if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range micro.All() {
+		p, by := program(t, c.Module, set.Name, 1+rng.IntN(3))
+		for path := range by {
+			paths[path]++
+		}
+		if err := compareScores(f, c, margins(t, f, p, rows), want); err != nil {
+			t.Fatalf("seed %d, %s: %v\n%s%s%s", seed, set.Name, err, s.Text(), c.HIR.Text(), c.LIR.Text())
+		}
+	}
+	return true
+}
+
+// TestSchedules: random forests under random legal schedules give the bits of the plain evaluator, on every path.
+func TestSchedules(t *testing.T) {
+	n := 600
+	if testing.Short() {
+		n = 150
+	}
+	ran, paths := 0, map[string]int{}
+	for seed := range uint64(n) {
+		if tryOne(t, seed, paths) {
+			ran++
+		}
+	}
+	if ran < n/2 {
+		t.Errorf("%d of %d schedules ran", ran, n)
+	}
+	want := []string{"interpreter"}
+	switch x86.Path() {
+	case "avx512":
+		want = append(want, "avx512", "avx2")
+	case "avx2":
+		want = append(want, "avx2")
+	}
+	for _, path := range want {
+		if paths[path] < n/20 {
+			t.Errorf("%d of %d schedules had code by %s", paths[path], n, path)
+		}
+	}
+	t.Logf("%d of %d schedules ran, with kernels by %v", ran, n, paths)
+}
+
+func FuzzSchedules(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) { tryOne(t, seed, map[string]int{}) })
+}

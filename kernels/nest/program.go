@@ -1,0 +1,303 @@
+package nest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// Code runs a kernel for rows lo to hi, as simt.Interpreter does. It is safe for concurrent use.
+type Code interface {
+	Run(ctx context.Context, lo, hi int, in, out []any) error
+}
+
+// Program is a module that is ready to run. It is safe for concurrent use.
+type Program struct {
+	m       *Module
+	code    map[*Kernel]Code
+	threads int
+	chunk   int // rows at a time, where words are kept
+	memory  sync.Pool
+}
+
+// keptWords bounds the words of trees that are kept at a time.
+const keptWords = 1 << 22
+
+// threadRows is the least number of rows that a thread takes of a kernel that is parallel.
+const threadRows = 256
+
+// New makes a program with code that load makes of each kernel. What is parallel runs on that many threads.
+func New(m *Module, threads int, load func(*simt.Module) (Code, error)) (*Program, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Program{m: m, code: map[*Kernel]Code{}, threads: max(threads, 1), chunk: max(keptWords/max(m.Trees, 1), 512)}
+	var err error
+	m.Kernels(func(k *Kernel) {
+		if err == nil {
+			p.code[k], err = load(k.Code)
+		}
+	})
+	p.memory.New = func() any { return &memory{} }
+	return p, err
+}
+
+// Module returns the module that is run.
+func (p *Program) Module() *Module { return p.m }
+
+// memory is what a call needs: sums by columns, which trees a kernel walks, words of trees.
+type memory struct {
+	x, sums    any
+	first, end []int32
+	kept       []int32
+}
+
+// call is a call in progress, with slices for all its rows.
+type call struct {
+	*Program
+	memory
+	rows int
+}
+
+// Sums adds the trees to sums, [row][output], for row-major rows of T.
+func Sums[T float32 | float64](ctx context.Context, p *Program, rows []T, sums []float64) error {
+	if len(rows)%p.m.Features != 0 || len(sums) != len(rows)/p.m.Features*p.m.Outputs {
+		return fmt.Errorf("%w: %d cells and %d sums; want %d and %d for each row", ErrModule, len(rows), len(sums), p.m.Features, p.m.Outputs)
+	}
+	n := len(rows) / p.m.Features
+	step := n
+	if p.m.Kept {
+		step = p.chunk
+	}
+	for at := 0; at < n; at += step {
+		end := min(at+step, n)
+		if err := part(ctx, p, rows[at*p.m.Features:end*p.m.Features], sums[at*p.m.Outputs:end*p.m.Outputs]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part is Sums for the rows of a chunk.
+func part[T float32 | float64](ctx context.Context, p *Program, rows []T, sums []float64) error {
+	mem := p.memory.Get().(*memory)
+	defer p.memory.Put(mem)
+	n := len(rows) / p.m.Features
+	c := &call{Program: p, memory: *mem, rows: n}
+	_, single := any(rows).([]float32)
+	switch {
+	case single == (p.m.Cell == simt.F32):
+		c.x = rows
+	case p.m.Cell == simt.F32:
+		c.x = narrowed(c.x, rows)
+	default:
+		c.x = widened(c.x, rows)
+	}
+	if p.m.Sum == simt.F32 {
+		c.sums = columns[float32](c.sums, sums, p.m.Outputs)
+	} else {
+		c.sums = columns[float64](c.sums, sums, p.m.Outputs)
+	}
+	c.first, c.end = grown(c.first, n), grown(c.end, n)
+	if p.m.Kept {
+		c.kept = grown(c.kept, n*p.m.Trees)
+	}
+	err := c.items(ctx, p.m.Body, span{0, n}, span{0, p.m.Trees})
+	switch s := c.sums.(type) {
+	case []float32:
+		back(sums, s, p.m.Outputs)
+	case []float64:
+		back(sums, s, p.m.Outputs)
+	}
+	*mem = c.memory
+	if single == (p.m.Cell == simt.F32) {
+		mem.x = nil // the caller's
+	}
+	return err
+}
+
+func grown(s []int32, n int) []int32 {
+	if cap(s) < n {
+		return make([]int32, n)
+	}
+	return s[:n]
+}
+
+// again returns n elements, of a slice that is kept if it is long enough.
+func again[U float32 | float64](old any, n int) []U {
+	if s, ok := old.([]U); ok && cap(s) >= n {
+		return s[:n]
+	}
+	return make([]U, n)
+}
+
+func narrowed[T float32 | float64](old any, rows []T) any { return converted[float32](old, rows) }
+func widened[T float32 | float64](old any, rows []T) any  { return converted[float64](old, rows) }
+
+func converted[U, T float32 | float64](old any, rows []T) []U {
+	s := again[U](old, len(rows))
+	for i, x := range rows {
+		s[i] = U(x)
+	}
+	return s
+}
+
+// columns returns sums by columns.
+func columns[U float32 | float64](old any, sums []float64, outputs int) []U {
+	s := again[U](old, len(sums))
+	n := len(sums) / outputs
+	for r := range n {
+		for o := range outputs {
+			s[o*n+r] = U(sums[r*outputs+o])
+		}
+	}
+	return s
+}
+
+// back writes sums by rows.
+func back[U float32 | float64](sums []float64, s []U, outputs int) {
+	n := len(sums) / outputs
+	for r := range n {
+		for o := range outputs {
+			sums[r*outputs+o] = float64(s[o*n+r])
+		}
+	}
+}
+
+// span is a range of rows or trees.
+type span struct{ lo, hi int }
+
+// of returns what an item takes of a span.
+func (it *Item) of(s span) span {
+	s.lo += it.Skip
+	if it.Most > 0 {
+		s.hi = min(s.hi, s.lo+it.Most)
+	}
+	return s
+}
+
+// items runs loops and kernels for some rows and trees.
+func (c *call) items(ctx context.Context, list []Item, rows, trees span) error {
+	for i := range list {
+		it := &list[i]
+		var err error
+		switch {
+		case it.Kernel != nil:
+			err = c.kernel(ctx, it.Kernel, it.of(rows), trees)
+		case it.Loop.Rows:
+			err = c.overRows(ctx, it.Loop, it.of(rows), trees)
+		default:
+			s := it.of(trees)
+			for at := s.lo; at < s.hi && err == nil; at += it.Loop.Step {
+				err = c.items(ctx, it.Loop.Body, rows, span{at, min(at+it.Loop.Step, s.hi)})
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overRows runs a loop over rows, on the threads if it is parallel: its iterations have rows of their own.
+func (c *call) overRows(ctx context.Context, l *Loop, rows, trees span) error {
+	one := func(at int) error {
+		s := span{at, min(at+l.Step, rows.hi)}
+		if l.Fetch {
+			c.fetch(s)
+		}
+		return c.items(ctx, l.Body, s, trees)
+	}
+	if !l.Parallel {
+		for at := rows.lo; at < rows.hi; at += l.Step {
+			if err := one(at); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return c.spread((rows.hi-rows.lo+l.Step-1)/l.Step, func(k int) error { return one(rows.lo + k*l.Step) })
+}
+
+// spread calls do with 0 to n-1 on the threads, and returns an error of one.
+func (c *call) spread(n int, do func(int) error) error {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	errs := make([]error, min(c.threads, max(n, 1)))
+	work := func(i int) {
+		for errs[i] == nil {
+			k := int(next.Add(1) - 1)
+			if k >= n {
+				return
+			}
+			errs[i] = do(k)
+		}
+	}
+	for i := 1; i < len(errs); i++ {
+		wait.Go(func() { work(i) })
+	}
+	work(0)
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line is how many bytes of rows come near at a time.
+const line = 64
+
+// fetch reads a cell of each line of some rows.
+func (c *call) fetch(rows span) {
+	var sum float64
+	switch x := c.x.(type) {
+	case []float32:
+		for i := rows.lo * c.m.Features; i < rows.hi*c.m.Features; i += line / 4 {
+			sum += float64(x[i])
+		}
+	case []float64:
+		for i := rows.lo * c.m.Features; i < rows.hi*c.m.Features; i += line / 8 {
+			sum += x[i]
+		}
+	}
+	runtime.KeepAlive(sum) // so that the loads are not left out
+}
+
+// kernel runs a kernel for some rows and trees.
+func (c *call) kernel(ctx context.Context, k *Kernel, rows, trees span) error {
+	if rows.lo >= rows.hi || trees.lo >= trees.hi && k.Trees {
+		return nil
+	}
+	in := []any{c.x, c.sums}
+	if k.Trees {
+		for r := rows.lo; r < rows.hi; r++ {
+			c.first[r], c.end[r] = int32(trees.lo), int32(trees.hi)
+		}
+		in = append(in, c.first, c.end)
+	}
+	if k.Adds {
+		in = append(in, c.kept)
+	}
+	out := []any{c.sums}
+	if k.Keeps {
+		out[0] = c.kept
+	}
+	if !k.Parallel {
+		return c.code[k].Run(ctx, rows.lo, rows.hi, in, out)
+	}
+	n := min(max((rows.hi-rows.lo)/threadRows, 1), 4*c.threads)
+	share := (rows.hi - rows.lo + n - 1) / n
+	return c.spread(n, func(i int) error {
+		lo := rows.lo + i*share
+		if hi := min(lo+share, rows.hi); lo < hi {
+			return c.code[k].Run(ctx, lo, hi, in, out)
+		}
+		return nil
+	})
+}
