@@ -20,6 +20,7 @@ import (
 type scorer struct {
 	forest  *forest.Forest
 	sliced  *sliced.Program // nil where the plain evaluator serves: linear models, minima and maxima
+	code    *scheduled      // nil without a schedule
 	start   []float64       // what the trees are added to
 	threads int
 	memory  sync.Pool    // of *scoreMemory
@@ -156,6 +157,9 @@ func score[T, U float32 | float64](ctx context.Context, m *Model, what forest.Wh
 	if n*f.Features != len(rows) || n*width != len(out) || f.Has(what) != nil {
 		return forest.Evaluate(f, what, rows, make([]float64, len(out))) // which says what is wrong
 	}
+	if s.code != nil {
+		return codeScores(ctx, s, what, rows, out)
+	}
 	if n <= scoreRows {
 		return evaluate(s, what, rows, out)
 	}
@@ -258,6 +262,9 @@ func grow[T any](buffer *[]T, n int) []T {
 func (s *scorer) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.closed && s.code != nil {
+		s.code.free()
+	}
 	s.closed = true
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/spn"
+	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/run"
@@ -83,7 +84,8 @@ func (c *pathCheck) compare(row int, got, want, bound float64) {
 // see both.
 func (a *app) checkCommand() *cobra.Command {
 	var f queryFlags
-	var expected, target, simulator string
+	var expected, target, simulator, profile string
+	var schedules []string
 	var asJSON bool
 	var hw rtlFlags
 	c := &cobra.Command{
@@ -97,8 +99,10 @@ bound of the evaluation; with --expected, the evaluation must be within 1e-9 nat
 numbers in a file.
 
 The raw scores and leaves of a decision forest are compared with those of the plain
-evaluator, which every path must equal to the bit: the interpreter of sliced forests, and
-blocks and single rows with each set of loops of this machine. With --expected, the raw
+evaluator, which every path must equal to the bit: the interpreter of sliced forests,
+blocks and single rows with each set of loops of this machine, and the scores of code with
+each set of instructions, under the default schedule and those of --schedule. A schedule
+with vectorReduce has a bound in place of equality. With --expected, the raw
 scores must be those in a file: equal for XGBoost, within 1e-5 for other libraries.
 
 With --target rtl the model's hardware is simulated, by Verilator or Icarus Verilog. Every bit
@@ -110,11 +114,14 @@ must be that of its operators computed in Go, one row per cycle.`,
 			if err != nil {
 				return err
 			}
+			if !is && (len(schedules) > 0 || profile != "") {
+				return usagef("--schedule and --profile are for decision forests")
+			}
 			if is {
 				if target != "" {
 					return usagef("--target of a decision forest; hardware is made of circuits alone")
 				}
-				return a.runForestCheck(cmd.Context(), &f, expected, asJSON)
+				return a.runForestCheck(cmd.Context(), &f, schedules, profile, expected, asJSON)
 			}
 			r, err := a.checkTarget(cmd, &f, &hw, target, simulator, expected)
 			if err != nil {
@@ -139,6 +146,8 @@ must be that of its operators computed in Go, one row per cycle.`,
 	f.registerData(flags)
 	flags.StringVar(&expected, "expected", "", "file of log-likelihoods, or of a forest's raw scores, a line for each row, gzip or not")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags.StringArrayVar(&schedules, "schedule", nil, "of a forest: check code under this schedule too, a file or "+configs.PresetPrefix+"NAME; repeatable")
+	flags.StringVar(&profile, "profile", "", "for --schedule: how many rows visit each node, as pce forest profile writes it")
 	flags.StringVar(&target, "target", "", "rtl: simulate the model's hardware")
 	hw.register(flags)
 	flags.StringVar(&simulator, "simulator", "", "for --target rtl: verilator or iverilog; the first one that is installed")

@@ -32,12 +32,13 @@ type forestCheck struct {
 
 // scoreCheck compares raw scores, and leaves, with those of the plain evaluator.
 type scoreCheck struct {
-	Path       string  `json:"path"` // sliced, row, interpreter, or expected
+	Path       string  `json:"path"` // sliced, row, interpreter, code, or expected
 	KernelPath string  `json:"kernel_path,omitempty"`
-	MaxError   float64 `json:"max_error"` // of a raw score
-	Row        int     `json:"row"`       // the first that differs most, counted from 1
-	Leaves     int     `json:"leaves"`    // how many leaves differ
-	Bound      float64 `json:"bound"`     // for that row
+	Schedule   string  `json:"schedule,omitempty"` // of code: its file, or default
+	MaxError   float64 `json:"max_error"`          // of a raw score
+	Row        int     `json:"row"`                // the first that differs most, counted from 1
+	Leaves     int     `json:"leaves"`             // how many leaves differ
+	Bound      float64 `json:"bound"`              // for that row
 	OK         bool    `json:"ok"`
 }
 
@@ -63,6 +64,7 @@ type forestPath struct {
 	scoreCheck
 	sums   func(rows []float64, sums []float64)
 	leaves func(rows []float64, out []float64) // nil where the path has none
+	within float64                             // how far a score may be
 }
 
 // forestPaths returns every path that a forest can take on this machine but the plain one:
@@ -125,11 +127,11 @@ func narrow(rows []float64) []float32 {
 }
 
 // runForestCheck is check for a forest.
-func (a *app) runForestCheck(ctx context.Context, f *queryFlags, expected string, asJSON bool) error {
+func (a *app) runForestCheck(ctx context.Context, f *queryFlags, schedules []string, profile, expected string, asJSON bool) error {
 	if path, err := f.path.path(); err != nil || path != run.PathAuto {
 		return errors.Join(err, usagef("%s is a forest, which has no paths to choose from; leave --path out", f.model))
 	}
-	r, err := a.checkForest(ctx, f, expected)
+	r, err := a.checkForest(ctx, f, schedules, profile, expected)
 	if err != nil {
 		return err
 	}
@@ -146,7 +148,7 @@ func (a *app) runForestCheck(ctx context.Context, f *queryFlags, expected string
 
 // checkForest compares the paths of a forest with the plain evaluator, whose raw scores and
 // leaves they must equal to the bit, and the plain evaluator with the raw scores in a file.
-func (a *app) checkForest(ctx context.Context, f *queryFlags, expected string) (*forestCheck, error) {
+func (a *app) checkForest(ctx context.Context, f *queryFlags, schedules []string, profile, expected string) (*forestCheck, error) {
 	if len(f.data) == 0 {
 		return nil, usagef("no --data; give the rows to ask about")
 	}
@@ -161,6 +163,12 @@ func (a *app) checkForest(ctx context.Context, f *queryFlags, expected string) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.model, err)
 	}
+	coded, free, err := codePaths(ctx, fo, schedules, profile)
+	defer free()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.model, err)
+	}
+	paths = append(paths, coded...)
 	r := &forestCheck{Trees: len(fo.Trees), Paths: []scoreCheck{}, OK: true}
 	var all []float64 // scores
 	err = a.eachNumbers(ctx, &f.config, f.data, fo, true, reference.BlockRows, func(rows []float64) error {
@@ -176,10 +184,12 @@ func (a *app) checkForest(ctx context.Context, f *queryFlags, expected string) (
 			}
 		}
 		for _, p := range paths {
-			p.sums(rows, got)
+			if p.sums(rows, got); ctx.Err() != nil {
+				return ctx.Err()
+			}
 			fo.Finish(forest.Margin, got, got)
 			for i := range got {
-				p.compare(r.Rows+i/fo.Outputs, got[i], want[i], 0)
+				p.compare(r.Rows+i/fo.Outputs, got[i], want[i], p.within)
 			}
 			if p.leaves == nil {
 				continue
@@ -273,7 +283,7 @@ func (a *app) printForestCheck(r *forestCheck) error {
 		case c.Row > 0:
 			verdict = fmt.Sprintf("within %.3g", c.MaxError)
 		}
-		if _, err := fmt.Fprintf(a.stdout, "%-11s %-11s %s\n", c.Path, c.KernelPath, verdict); err != nil {
+		if _, err := fmt.Fprintf(a.stdout, "%-11s %-11s %s%s\n", c.Path, c.KernelPath, verdict, orEmpty(c.Schedule)); err != nil {
 			return err
 		}
 	}

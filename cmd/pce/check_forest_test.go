@@ -11,6 +11,7 @@ import (
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/forest/format/xgboost"
 	"github.com/pce-engine/pce/kernels/cpu/sliced"
+	"github.com/pce-engine/pce/kernels/x86"
 )
 
 // TestCheckForest: every path of a forest equals the plain evaluator, expected scores that
@@ -36,12 +37,14 @@ func TestCheckForest(t *testing.T) {
 	rows := file("rows.csv", "1,0\n3,0\n,0\n")
 	good := file("good.csv", "0.25\n-1.5\n0.25\n")
 	var out, errs bytes.Buffer
-	code := Run(t.Context(), []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", good, "--json"}, nil, nil, &out, &errs)
+	exit := Run(t.Context(), []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", good, "--json",
+		"--schedule", "preset:sorted", "--schedule", file("sums.schedule", "vectorReduce tree 4\n")}, nil, nil, &out, &errs)
 	var r forestCheck
-	if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exitOK || errs.Len() > 0 {
-		t.Fatalf("exit %d, %v\n%s%s", code, err, &out, &errs)
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || exit != exitOK || errs.Len() > 0 {
+		t.Fatalf("exit %d, %v\n%s%s", exit, err, &out, &errs)
 	}
-	if want := 1 + 2*len(sliced.All()); r.Rows != 3 || r.Trees != 1 || len(r.Paths) != want || !r.OK || r.Expected == nil || !r.Expected.OK {
+	code := map[string]int{"avx512": 3, "avx2": 2, "": 1}[x86.Path()] // with its instructions, smaller ones, none
+	if want := 1 + 2*len(sliced.All()) + 3*code; r.Rows != 3 || r.Trees != 1 || len(r.Paths) != want || !r.OK || r.Expected == nil || !r.Expected.OK {
 		t.Errorf("check says %s, want %d paths", out.String(), want)
 	}
 	bad := file("bad.csv", "0.25\n-1.5000001\n0.25\n")
@@ -56,6 +59,9 @@ func TestCheckForest(t *testing.T) {
 		{"\"x\" is not a number", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("word.csv", "x\n")}},
 		{"leave --path out", 2, []string{"check", model, "--data", rows, "--path", "code"}},
 		{"no --data", 2, []string{"check", model}},
+		{"gpuDimension is for cards", 2, []string{"check", model, "--data", rows, "--schedule", "preset:paper-trees"}},
+		{"represent sliced is compared without", 2, []string{"check", model, "--data", rows, "--schedule", file("sliced.schedule", "represent sliced\n")}},
+		{"said already", 2, []string{"check", model, "--data", rows, "--schedule", file("twice.schedule", "represent array\nrepresent array")}},
 	} {
 		var out, errs bytes.Buffer
 		if code := Run(t.Context(), c.args, nil, nil, &out, &errs); code != c.code || !strings.Contains(errs.String(), c.want) {

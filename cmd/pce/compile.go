@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +27,8 @@ type compileFlags struct {
 	target, arch string
 	dir          string
 	asJSON       bool
+	emit         string
+	schedule     scheduleFlags
 }
 
 // architectures are what --arch takes, as compute capabilities.
@@ -41,12 +45,27 @@ func (a *app) compileCommand() *cobra.Command {
 
 A config gives the kernels of its training, a model those of its queries.
 
+With --emit, print a form of a decision forest on its way to code, under --schedule: its trees
+(hir), its loops and walks (mir), these on buffers (lir), or its kernels (simt).
+
 With --target rtl, write the hardware of a model's likelihoods as Verilog, with testbenches and
 report.json, which says what it takes. See docs/hardware.md.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.rtl.only(cmd, f.target); err != nil {
 				return err
+			}
+			if len(args) == 1 && f.target != targetRTL {
+				is, err := run.TellForest(args[0])
+				if err != nil {
+					return err
+				}
+				if is {
+					return a.compileForest(cmd, &f, args[0])
+				}
+			}
+			if f.emit != "" || f.schedule != (scheduleFlags{}) {
+				return usagef("--emit, --schedule and --profile are for the file of a decision forest")
 			}
 			if f.target == targetRTL {
 				if len(args) == 0 || len(f.config.files) > 0 {
@@ -63,8 +82,23 @@ report.json, which says what it takes. See docs/hardware.md.`,
 	f.rtl.register(c.Flags())
 	f.rtl.registerChip(c.Flags())
 	c.Flags().BoolVar(&f.asJSON, "json", false, "for --target rtl: print report.json")
+	c.Flags().StringVar(&f.emit, "emit", "", "of a forest, print: "+strings.Join(forestForms, ", "))
+	f.schedule.register(c.Flags())
 	c.Flags().StringVarP(&f.dir, "output", "o", ".", "folder to write to")
 	return c
+}
+
+// compileForest prints a form of a forest. Flags of circuits are usage errors.
+func (a *app) compileForest(cmd *cobra.Command, f *compileFlags, path string) error {
+	if !slices.Contains(forestForms, f.emit) {
+		return usagef("compile of a decision forest wants --emit, one of %s", strings.Join(forestForms, ", "))
+	}
+	for _, name := range []string{"config", "set", "target", "arch", "output"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s is for circuits; %s is a decision forest", name, path)
+		}
+	}
+	return a.emitForest(path, f.emit, &f.schedule)
 }
 
 // compile writes the kernels that a circuit would run on: those of its training for a config,

@@ -14,6 +14,10 @@ import (
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/codec"
 	"github.com/pce-engine/pce/compile"
+	lower "github.com/pce-engine/pce/compile/forest"
+	"github.com/pce-engine/pce/compile/forest/hir"
+	"github.com/pce-engine/pce/compile/forest/ir"
+	"github.com/pce-engine/pce/compile/forest/schedule"
 	"github.com/pce-engine/pce/compile/reduction"
 	"github.com/pce-engine/pce/compile/rtl"
 	"github.com/pce-engine/pce/compile/rtl/simulate"
@@ -66,6 +70,7 @@ var exitCodes = []struct {
 	{run.ErrOptions, exitUsage},
 	{pce.ErrKind, exitUsage},
 	{forest.ErrRequest, exitUsage},
+	{schedule.ErrSchedule, exitUsage},
 	{run.ErrRun, exitUsage},
 	{curves.ErrOptions, exitUsage},
 	{serve.ErrOptions, exitUsage},
@@ -95,6 +100,9 @@ var exitCodes = []struct {
 	{format.ErrModel, exitData},
 	{format.ErrNoParams, exitData},
 	{forest.ErrForest, exitData},
+	{hir.ErrForest, exitData},
+	{ir.ErrLower, exitUsage},
+	{lower.ErrLower, exitData},
 	{forestformat.ErrModel, exitData},
 	{em.ErrCheckpoint, exitData},
 	{em.ErrChanged, exitData},

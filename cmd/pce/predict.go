@@ -27,6 +27,7 @@ type predictFlags struct {
 	margin  bool
 	leaf    bool
 	class   bool
+	code    scheduleFlags
 }
 
 // what is the kind of results that the flags ask for.
@@ -58,7 +59,9 @@ files may be larger than memory. An empty cell, ?, NA or nan is missing, and so 
 that a file with a header lacks.
 
 With --density the raw scores are those that are expected given the cells that are there: the
-average over what the missing ones may be, by a circuit trained on rows of the same columns.`,
+average over what the missing ones may be, by a circuit trained on rows of the same columns.
+
+With --schedule the walks are compiled as the file says (docs/forests.md), with the same scores.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.predictRows(cmd.Context(), &f) },
 	}
@@ -72,6 +75,8 @@ average over what the missing ones may be, by a circuit trained on rows of the s
 	c.Flags().BoolVar(&f.leaf, "leaf", false, "write the number of the leaf in each tree, as the library numbers them")
 	c.Flags().BoolVar(&f.class, "class", false, "write the class")
 	c.MarkFlagsMutuallyExclusive("margin", "leaf", "class")
+	f.code.register(c.Flags())
+	c.MarkFlagsMutuallyExclusive("leaf", "schedule")
 	f.out.register(c.Flags(), ".csv")
 	return c
 }
@@ -94,7 +99,7 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	if err := f.out.check(); err != nil {
 		return err
 	}
-	m, err := openForest(f.model, f.threads)
+	m, err := f.code.open(f.model, f.threads)
 	if err != nil {
 		return err
 	}

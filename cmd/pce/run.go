@@ -92,6 +92,7 @@ func (a *app) root() *cobra.Command {
 		a.infoCommand(),
 		a.plotCommand(),
 		a.predictCommand(),
+		a.forestCommand(),
 		a.queryCommand(),
 		a.reduceCommand(),
 		a.reportCommand(),

@@ -1,6 +1,8 @@
 package forest
 
 import (
+	"math"
+
 	"github.com/pce-engine/pce/compile/forest/hir"
 	"github.com/pce-engine/pce/compile/forest/ir"
 	"github.com/pce-engine/pce/compile/forest/schedule"
@@ -43,4 +45,47 @@ func Compile(f *forest.Forest, s *schedule.Schedule, hits [][]int64) (*Code, err
 	}
 	c.Module, err = ir.Emit(c.LIR)
 	return c, err
+}
+
+// Text returns the text of a form, "hir", "mir", "lir" or "simt", which is that of the kernels; ok is false if the
+// code does not have it. It may be called for what Compile returns beside an error.
+func (c *Code) Text(form string) (text string, ok bool) {
+	switch {
+	case c == nil:
+	case form == "hir" && c.HIR != nil:
+		return c.HIR.Text(), true
+	case form == "mir" && c.MIR != nil:
+		return c.MIR.Text(), true
+	case form == "lir" && c.LIR != nil:
+		return c.LIR.Text(), true
+	case form == "simt" && c.Module != nil:
+		c.Module.Kernels(func(k *nest.Kernel) { text += k.Code.Text() })
+		return text, true
+	}
+	return "", false
+}
+
+// Bound returns how far a score under the schedule may be from that of the plain evaluator: 0 unless the schedule adds
+// trees in another order, and then what rounding of each addition can make, of leaves as large as they come.
+func (c *Code) Bound(f *forest.Forest) float64 {
+	if !c.Nest.Reassociates() {
+		return 0
+	}
+	sum := 0.0
+	for _, b := range f.Base {
+		sum = max(sum, math.Abs(b))
+	}
+	for i := range f.Trees {
+		t := &f.Trees[i]
+		most := 0.0
+		for _, v := range t.Values {
+			most = max(most, math.Abs(v.Value*t.Weight))
+		}
+		sum += most
+	}
+	epsilon := 0x1p-52
+	if f.Sum == forest.Float32 {
+		epsilon = 0x1p-23
+	}
+	return sum * epsilon * float64(len(f.Trees)+2)
 }

@@ -59,44 +59,12 @@ func margins(t testing.TB, f *forest.Forest, p *nest.Program, rows []float64) []
 	return sums
 }
 
-// reassociates reports whether loops add trees in another order than the model.
-func reassociates(list []*schedule.Loop) bool {
-	for _, l := range list {
-		if l.VectorWidth > 0 || l.Atomic || l.Shared || reassociates(l.Body) {
-			return true
-		}
-	}
-	return false
-}
-
-// bound is how far a sum of all leaves in any order may be from that in another, for each leaf and base of at most
-// most in magnitude.
-func bound(f *forest.Forest) float64 {
-	sum := 0.0
-	for _, b := range f.Base {
-		sum += math.Abs(b)
-	}
-	for i := range f.Trees {
-		most := 0.0
-		for _, v := range f.Trees[i].Values {
-			most = max(most, math.Abs(v.Value*f.Trees[i].Weight))
-		}
-		sum += most
-	}
-	eps := 0x1p-52
-	if f.Sum == forest.Float32 {
-		eps = 0x1p-23
-	}
-	return sum * eps * float64(len(f.Trees)+2)
-}
-
 // compareScores holds a schedule's scores to those of the plain evaluator, to the bit unless it adds in another order.
 func compareScores(f *forest.Forest, c *Code, got, want []float64) error {
-	loose := c.Nest != nil && reassociates(c.Nest.Loops)
 	for i := range want {
 		switch {
 		case math.Float64bits(got[i]) == math.Float64bits(want[i]):
-		case loose && math.Abs(got[i]-want[i]) <= bound(f):
+		case math.Abs(got[i]-want[i]) <= c.Bound(f) && c.Nest.Reassociates():
 		default:
 			return fmt.Errorf("row %d: score %v, want %v", i/f.Outputs, got[i], want[i])
 		}

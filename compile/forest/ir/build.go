@@ -184,8 +184,11 @@ func (b *builder) walk(out *block, l *schedule.Loop, s scope) error {
 	}
 	op := out.add(walk, 0)
 	steps := &block{f: b.f}
-	op.Out = b.steps(steps, op)
+	op.Next = b.steps(steps, op)
 	op.Body = steps.ops
+	for range op.Next {
+		op.Out = append(op.Out, b.f.value())
+	}
 	op.Args = append(op.Args, b.row)
 	for k, leaf := range op.Out {
 		args := []Value{out.one(GetTreeClassID, 0, op.Args[k]), out.one(GetLeafValue, 0, op.Args[k], leaf)}

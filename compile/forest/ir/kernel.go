@@ -104,7 +104,7 @@ func (m *emitter) indices(list []*Op, first simt.Value) {
 	uses(list)
 }
 
-// span is a range of trees, of at most so many.
+// span is a range of trees, and how many they are at most.
 type span struct {
 	lo, hi simt.Value
 	most   int

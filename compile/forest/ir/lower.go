@@ -106,6 +106,9 @@ func (l *lowering) op(b *block, o *Op) error {
 			if err := l.block(b, o.Body); err != nil {
 				return err
 			}
+			for i, v := range o.Out {
+				l.node[v] = l.node[o.Next[i]]
+			}
 			return nil
 		}
 		in := &block{f: l.f}

@@ -80,7 +80,7 @@ type Op struct {
 	// Of walks: steps of a turn, first steps without a look for leaves, the most steps, and the least.
 	Unroll, Peel, Depth, Shallowest int
 	// Carried, Next and Until of a Repeat: the nodes in its body, those of the next turn, and the preds that all
-	// have to hold at its end. The body runs once at least.
+	// have to hold at its end. The body runs once at least. Next of a walk: the leaves that its body ends with.
 	Carried, Next, Until []Value
 	Body                 []*Op
 }
@@ -106,7 +106,7 @@ type block struct {
 	ops []*Op
 }
 
-// add appends an operation with so many results.
+// add appends an operation with a number of results.
 func (b *block) add(o Op, results int) *Op {
 	for range results {
 		o.Out = append(o.Out, b.f.value())

@@ -68,8 +68,11 @@ func (p *printer) op(o *Op, indent string) {
 	}
 	p.b.WriteString(" {\n")
 	p.block(o.Body, indent+"  ")
-	if o.Kind == Repeat {
+	switch o.Kind {
+	case Repeat:
 		fmt.Fprintf(&p.b, "%s  next %s until %s\n", indent, names(o.Next), names(o.Until))
+	case WalkDecisionTree:
+		fmt.Fprintf(&p.b, "%s  yield %s\n", indent, names(o.Next))
 	}
 	p.b.WriteString(indent + "}\n")
 }

@@ -331,3 +331,10 @@ func (a *applier) reorder(names []string) string {
 	(*list)[at] = order[0]
 	return ""
 }
+
+// Reassociates reports whether the loops add trees in another order than the model's.
+func (n *Nest) Reassociates() bool {
+	found := false
+	each(n.Loops, func(l *Loop) { found = found || l.Atomic || l.Shared || l.VectorWidth > 0 })
+	return found
+}

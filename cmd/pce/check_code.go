@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	lower "github.com/pce-engine/pce/compile/forest"
+	"github.com/pce-engine/pce/compile/forest/hir"
+	"github.com/pce-engine/pce/compile/forest/ir"
+	"github.com/pce-engine/pce/compile/forest/schedule"
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/nest"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// codePaths returns the paths of a forest as code, with each set of instructions of this machine: under the default
+// schedule, if the forest has code, and under the given ones, which it must have. free gives the code back.
+func codePaths(ctx context.Context, f *forest.Forest, schedules []string, profile string) (paths []*forestPath, free func(), err error) {
+	var all []*cpu.Code
+	free = func() {
+		for _, c := range all {
+			c.Free()
+		}
+	}
+	flags := scheduleFlags{file: "given", profile: profile}
+	hits, err := flags.hits(f)
+	if err != nil {
+		return nil, free, err
+	}
+	if profile != "" && len(schedules) == 0 {
+		return nil, free, usagef("--profile is for --schedule")
+	}
+	for i, file := range append([]string{""}, schedules...) {
+		name, text := "default", "represent sparse\n" // which takes trees of any depth
+		if i > 0 {
+			if text, err = readSchedule(file); err != nil {
+				return nil, free, err
+			}
+			name = file
+		}
+		s, err := schedule.Parse(text)
+		if err != nil {
+			return nil, free, fmt.Errorf("%s: %w", file, err)
+		}
+		c, err := lower.Compile(f, s, hits)
+		if i == 0 && (errors.Is(err, hir.ErrForest) || errors.Is(err, ir.ErrLower)) {
+			continue // no code for such a forest
+		}
+		if err != nil {
+			return nil, free, fmt.Errorf("%s: %w", file, err)
+		}
+		if c.Module == nil {
+			return nil, free, usagef("%s: represent sliced is compared without a schedule already; leave it out", file)
+		}
+		for _, set := range micro.All() {
+			p := &forestPath{scoreCheck: scoreCheck{Path: "code", Schedule: name, OK: true}, within: c.Bound(f)}
+			program, err := nest.New(c.Module, 2, func(m *simt.Module) (nest.Code, error) {
+				k, err := cpu.CompileCode(m, set.Name, 2)
+				if err != nil {
+					return nil, err
+				}
+				all, p.KernelPath = append(all, k), k.Path()
+				return k, nil
+			})
+			if err != nil {
+				return nil, free, err
+			}
+			if n := len(paths); n > 0 && paths[n-1].Schedule == name && paths[n-1].KernelPath == p.KernelPath {
+				continue // another set with the same instructions
+			}
+			p.sums = func(rows, sums []float64) {
+				f.Start(sums)
+				if f.Input == forest.Float32 {
+					p.fail(nest.Sums(ctx, program, narrow(rows), sums))
+				} else {
+					p.fail(nest.Sums(ctx, program, rows, sums))
+				}
+			}
+			paths = append(paths, p)
+		}
+	}
+	return paths, free, nil
+}
+
+// fail notes an error of a path, which is then not equal.
+func (p *forestPath) fail(err error) {
+	if err != nil {
+		p.OK = false
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pce-engine/pce/compile/forest/hir"
+	"github.com/pce-engine/pce/run"
+)
+
+// forestProfile is how many rows visit each node of each tree of a forest.
+type forestProfile struct {
+	Digest string    `json:"digest"` // of the forest
+	Rows   int       `json:"rows"`
+	Hits   [][]int64 `json:"hits"` // [tree][node]
+}
+
+// forestCommand makes the command pce forest.
+func (a *app) forestCommand() *cobra.Command {
+	c := &cobra.Command{Use: "forest", Short: "Measure decision forests", Args: cobra.NoArgs}
+	var f predictFlags
+	p := &cobra.Command{
+		Use:   "profile MODEL --data FILE",
+		Short: "Count how many rows visit each node of a decision forest",
+		Long: `Count how many rows visit each node of a decision forest, and print it as one JSON object. The
+tilings probability and hybrid of a schedule take it: pce predict --schedule FILE --profile FILE.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.model = args[0]
+			return a.profileForest(cmd.Context(), &f)
+		},
+	}
+	p.Flags().StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern or - for standard input; repeatable")
+	p.Flags().StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")
+	p.Flags().StringArrayVar(&f.config.set, "set", nil, "key=value, such as data.header=no; repeatable")
+	c.AddCommand(p)
+	return c
+}
+
+// profileForest counts visits of the rows of the flags, which are read as predict reads them.
+func (a *app) profileForest(ctx context.Context, f *predictFlags) error {
+	if len(f.data) == 0 {
+		return usagef("no --data; give the rows that visit the nodes")
+	}
+	fo, err := run.OpenForest(f.model)
+	if err != nil {
+		return err
+	}
+	if err := fo.Check(); err != nil {
+		return fmt.Errorf("%s: %w", f.model, err)
+	}
+	if fo.Linear != nil || fo.Features < 1 {
+		return usagef("%s: a linear model has no nodes", f.model)
+	}
+	p := forestProfile{Digest: fmt.Sprintf("%x", fo.Digest()), Hits: hir.Profile(fo, nil)}
+	err = a.eachNumbers(ctx, &f.config, f.data, fo, true, 512, func(rows []float64) error {
+		p.Rows += len(rows) / fo.Features
+		for i, more := range hir.Profile(fo, rows) {
+			for k, n := range more {
+				p.Hits[i][k] += n
+			}
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	return a.printJSON(p)
+}

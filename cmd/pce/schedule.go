@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pce-engine/pce"
+	lower "github.com/pce-engine/pce/compile/forest"
+	"github.com/pce-engine/pce/compile/forest/schedule"
+	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/run"
+)
+
+// scheduleFlags say how the walks of a forest are compiled.
+type scheduleFlags struct {
+	file, profile string
+}
+
+func (f *scheduleFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.file, "schedule", "", "compile the forest under the schedule in this file, or a shipped one: "+configs.PresetPrefix+strings.Join(schedule.Shipped(), ", "))
+	flags.StringVar(&f.profile, "profile", "", "for --schedule: how many rows visit each node, as pce forest profile writes it")
+}
+
+// maxScheduleText bounds files of schedules.
+const maxScheduleText = 1 << 20
+
+// readSchedule returns the text of a schedule: of a file, or of a shipped one by its name.
+func readSchedule(path string) (string, error) {
+	if name, ok := strings.CutPrefix(path, configs.PresetPrefix); ok {
+		return schedule.ShippedText(name)
+	}
+	text, err := readBounded(path, maxScheduleText)
+	return string(text), err
+}
+
+// readBounded reads a file of no more than most bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > most {
+		return nil, usagef("%s: more than %d bytes; give a smaller file", path, most)
+	}
+	return b, nil
+}
+
+// maxProfile bounds files of profiles.
+const maxProfile = 1 << 30
+
+// hits reads the profile of a forest; nil where there is none.
+func (f *scheduleFlags) hits(fo *forest.Forest) ([][]int64, error) {
+	if f.profile == "" {
+		return nil, nil
+	}
+	if f.file == "" {
+		return nil, usagef("--profile is for --schedule")
+	}
+	text, err := readBounded(f.profile, maxProfile)
+	if err != nil {
+		return nil, err
+	}
+	var p forestProfile
+	if err := json.Unmarshal(text, &p); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w; write it with pce forest profile", forest.ErrForest, f.profile, err)
+	}
+	if p.Digest != fmt.Sprintf("%x", fo.Digest()) {
+		return nil, fmt.Errorf("%w: %s is the profile of another forest; write one with pce forest profile", forest.ErrForest, f.profile)
+	}
+	return p.Hits, nil
+}
+
+// open opens the file of a forest, with code under the schedule if there is one.
+func (f *scheduleFlags) open(path string, threads int) (*pce.Model, error) {
+	if f.file == "" && f.profile == "" {
+		return openForest(path, threads)
+	}
+	fo, text, hits, err := f.read(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := pce.NewScheduledForest(fo, text, hits, pce.Options{Threads: threads})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", path, f.file, err)
+	}
+	return m, nil
+}
+
+// read reads a forest with the schedule and profile of the flags.
+func (f *scheduleFlags) read(path string) (fo *forest.Forest, text string, hits [][]int64, err error) {
+	if f.file != "" {
+		if text, err = readSchedule(f.file); err != nil {
+			return nil, "", nil, err
+		}
+	}
+	if fo, err = run.OpenForest(path); err != nil {
+		return nil, "", nil, err
+	}
+	if err = fo.Check(); err != nil {
+		return nil, "", nil, fmt.Errorf("%s: %w", path, err)
+	}
+	hits, err = f.hits(fo)
+	return fo, text, hits, err
+}
+
+// The forms that compile --emit prints.
+var forestForms = []string{"hir", "mir", "lir", "simt"}
+
+// emitForest prints a form of a forest under a schedule. A form that there is before an error is printed.
+func (a *app) emitForest(path, form string, f *scheduleFlags) error {
+	fo, text, hits, err := f.read(path)
+	if err != nil {
+		return err
+	}
+	s, err := schedule.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.file, err)
+	}
+	c, err := lower.Compile(fo, s, hits)
+	printed, ok := c.Text(form)
+	if !ok {
+		if err == nil {
+			err = usagef("represent sliced has no %s; ask for hir or mir", form)
+		}
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err = io.WriteString(a.stdout, printed)
+	return err
+}

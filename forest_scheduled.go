@@ -1,0 +1,142 @@
+package pce
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	lower "github.com/pce-engine/pce/compile/forest"
+	"github.com/pce-engine/pce/compile/forest/schedule"
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/cpu"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/nest"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// scheduled is a forest as code under a schedule.
+type scheduled struct {
+	program *nest.Program
+	code    []*cpu.Code
+	path    string // of its kernels: the fastest set of instructions
+}
+
+// NewScheduledForest is NewForest for a forest whose walks are compiled under a schedule, a text in the language of
+// docs/forests.md. The model gives the same scores, to the bit unless the schedule says vectorReduce, and no leaves. It
+// uses threads only where the schedule says parallel; of the options, Threads is how many, and KernelPath chooses
+// instructions as for circuits. hits counts how many rows visit each node of each tree, as the tilings probability and
+// hybrid want; nil if none is known. An error says what is illegal, or what the forest has that code does not do.
+func NewScheduledForest(f *forest.Forest, text string, hits [][]int64, opts Options) (*Model, error) {
+	s, err := schedule.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	m, err := NewForest(f, opts)
+	if err != nil {
+		return nil, err
+	}
+	c, err := lower.Compile(f, s, hits)
+	if err != nil {
+		return nil, err
+	}
+	if c.Module == nil { // represent sliced, which is what NewForest makes
+		if m.forest.sliced == nil {
+			return nil, fmt.Errorf("%w: represent sliced: the forest is not a sum of trees with few enough thresholds", lower.ErrLower)
+		}
+		return m, nil
+	}
+	set, err := micro.Select()
+	if opts.KernelPath != "" {
+		set, err = micro.ByName(opts.KernelPath)
+	}
+	if err != nil {
+		return nil, err
+	}
+	code, err := newScheduled(c.Module, set.Name, m.forest.threads)
+	if err != nil {
+		return nil, err
+	}
+	m.forest.code = code
+	return m, nil
+}
+
+// newScheduled makes a program of a module, for as many threads; 0: one for each core.
+func newScheduled(m *nest.Module, kernels string, threads int) (*scheduled, error) {
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	s := &scheduled{}
+	var err error
+	s.program, err = nest.New(m, threads, func(k *simt.Module) (nest.Code, error) {
+		c, err := cpu.CompileCode(k, kernels, threads)
+		if err != nil {
+			return nil, err
+		}
+		s.code, s.path = append(s.code, c), c.Path()
+		return c, nil
+	})
+	if err != nil {
+		s.free()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *scheduled) free() {
+	for _, c := range s.code {
+		c.Free()
+	}
+}
+
+// ForestPath names what evaluates a forest: "sliced" and the loops, "code" and the instructions of a schedule's kernels,
+// or "plain"; "" for a circuit.
+func (m *Model) ForestPath() string {
+	switch {
+	case m.forest == nil:
+		return ""
+	case m.forest.code != nil:
+		return "code " + m.forest.code.path
+	case m.forest.sliced != nil:
+		return "sliced " + m.forest.sliced.Loops().Name
+	}
+	return "plain"
+}
+
+// codeScores evaluates rows by code under a schedule.
+func codeScores[T, U float32 | float64](ctx context.Context, s *scorer, what forest.What, rows []T, out []U) error {
+	f := s.forest
+	if what == forest.Leaves {
+		return fmt.Errorf("%w: code under a schedule computes scores; ask for leaves without one", forest.ErrRequest)
+	}
+	memory := s.memory.Get().(*scoreMemory)
+	defer s.memory.Put(memory)
+	sums := grow(&memory.sums, len(rows)/f.Features*f.Outputs)
+	f.Start(sums)
+	var err error
+	if f.Input == forest.Float32 { // cells are rounded before they are compared
+		cells, same := any(rows).([]float32)
+		if !same {
+			cells = grow(&memory.cells, len(rows))
+			for i, x := range rows {
+				cells[i] = float32(x)
+			}
+		}
+		err = nest.Sums(ctx, s.code.program, cells, sums)
+	} else {
+		err = nest.Sums(ctx, s.code.program, rows, sums)
+	}
+	if err != nil {
+		return err
+	}
+	wide, same := any(out).([]float64)
+	if !same {
+		wide = grow(&memory.wide, len(out))
+	}
+	f.Finish(what, sums, wide)
+	if !same {
+		for i, x := range wide {
+			out[i] = U(x)
+		}
+	}
+	return nil
+}
