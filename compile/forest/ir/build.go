@@ -226,14 +226,15 @@ func (b *builder) steps(out *block, w *Op) []Value {
 	if rest == 0 {
 		return nodes
 	}
-	even := w.Depth == w.Shallowest && rest%w.Unroll == 0 // all walks end with a turn
-	turn := out.add(Op{Kind: Repeat, N: (rest + w.Unroll - 1) / w.Unroll, Args: nodes}, 0)
+	unroll := min(w.Unroll, rest)
+	even := w.Depth == w.Shallowest && rest%unroll == 0 // all walks end with a turn
+	turn := out.add(Op{Kind: Repeat, N: (rest + unroll - 1) / unroll, Args: nodes}, 0)
 	body := &block{f: b.f}
 	for range nodes {
 		turn.Carried = append(turn.Carried, b.f.value())
 	}
 	now := turn.Carried
-	for k := range w.Unroll {
+	for k := range unroll {
 		// A single walk that takes a turn is not at a leaf, unless it is the first turn and the root is one.
 		sure := even || k == 0 && len(nodes) == 1 && w.Shallowest > free
 		next := step(body, now)
