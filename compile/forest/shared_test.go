@@ -93,7 +93,7 @@ func TestSharedSchedules(t *testing.T) {
 			hits := hir.Profile(f, rows[:200*f.Features])
 			ran := 0
 			for k, what := range slices.Sorted(maps.Keys(schedules)) {
-				if testing.Short() && !slices.Contains(inShort, what) || !testing.Short() && !*whole && (i+k)%9 != 0 {
+				if testing.Short() && !slices.Contains(inShort, what) || !testing.Short() && !*whole && (i+k)%18 != 0 {
 					continue // a case has some of the schedules, a schedule some of the cases
 				}
 				if runSchedule(t, f, what, schedules[what], hits, rows, want) {

@@ -30,6 +30,7 @@ type lowering struct {
 	columns  []column
 	pointers map[column]int32
 	spans    map[simt.Value]span
+	contents map[int]span   // of tables
 	turned   map[column]reg // columns of bytes that lie by rows: see turn
 }
 
@@ -48,7 +49,7 @@ func (s shape) width(t simt.Type) asm.Width {
 func lower(m *simt.Module, s shape) (l *lowering, body *block, cost int64) {
 	l = &lowering{
 		code: newCode(), shape: s, m: m, val: make([]reg, len(m.Types)),
-		pointers: map[column]int32{}, spans: map[simt.Value]span{}, turned: map[column]reg{},
+		pointers: map[column]int32{}, spans: map[simt.Value]span{}, contents: map[int]span{}, turned: map[column]reg{},
 	}
 	l.block(m.Body)
 	body, cost = l.leave()

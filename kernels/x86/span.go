@@ -97,13 +97,24 @@ func (l *lowering) bound(in *simt.Instr, t simt.Type) {
 		}
 		s = span{min(x.lo, y.lo), max(x.hi, y.hi), false}
 	case in.Op == simt.Gather && t == simt.I32:
-		s = span{math.Inf(1), math.Inf(-1), false}
-		for _, bits := range l.m.Tables[in.Ref].Bits {
-			x := float64(int32(bits))
-			s.lo, s.hi = min(s.lo, x), max(s.hi, x)
-		}
+		s = l.elements(in.Ref)
 	default:
 		return
 	}
 	l.spans[in.Out] = s
+}
+
+// elements returns the span of a table of i32.
+func (l *lowering) elements(ref int) span {
+	s, ok := l.contents[ref]
+	if ok {
+		return s
+	}
+	s = span{math.Inf(1), math.Inf(-1), false}
+	for _, bits := range l.m.Tables[ref].Bits {
+		x := float64(int32(bits))
+		s.lo, s.hi = min(s.lo, x), max(s.hi, x)
+	}
+	l.contents[ref] = s
+	return s
 }
