@@ -62,6 +62,7 @@ func TestIllegal(t *testing.T) {
 		{"tile tree t0 t1 8\nvectorReduce t0 4", "wants an innermost loop", "tile tree t0 t1 8\nvectorReduce t1 4"},
 		{"exact\nvectorReduce tree 4", "the schedule is exact", "vectorReduce tree 4"},
 		{"vectorReduce tree 4\ninterleave tree 3", "want a multiple", "vectorReduce tree 4\ninterleave tree 2"},
+		{"unroll tree\nvectorReduce tree 2", "none of its iterations share sums", "vectorReduce tree 2"},
 		{"unroll tree\nparallel tree\natomicReduce tree", "unrolled and parallel", "unroll tree"},
 		{"represent tables", "not one of array, sparse, reorg, sliced", "represent reorg"},
 		{"represent array\nrepresent array", "said already", "represent array"},

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/compile/forest/hir"
@@ -213,6 +215,118 @@ func TestVerbsDiffer(t *testing.T) {
 	if compared < 60 {
 		t.Errorf("%d schedules compared", compared)
 	}
+}
+
+// TestReordered: trees whose sum depends on the order are added in the model's, however they are walked; padded tiles
+// have a shape of their own.
+func TestReordered(t *testing.T) {
+	f := bushes()
+	for i, x := range []float64{1e8, 1, -1e8} { // trees 0 and 2 cancel each other
+		for k := range f.Trees[i].Values {
+			f.Trees[i].Values[k].Value = x
+		}
+	}
+	f.Trees[0], f.Trees[1] = f.Trees[1], f.Trees[0] // depths 2, 3, 3
+	f.Trees[0], f.Trees[2] = f.Trees[2], f.Trees[0] // 3, 3, 2
+	hits := hir.Profile(f, thresholds(f, 50))
+	rows := thresholds(f, 100)
+	want := make([]float64, 100)
+	if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"sortTrees", "sortTrees\ninterleave tree 2", "sortTrees\nspecialize tree\nrepresent sparse", "sortTrees\ntile tree t0 t1 2\nreorder t0 batch t1\ninterleave t1 3", "sortTrees\nreorder tree batch",
+		"tile tree t0 t1 2\nreorder t0 batch t1", "tile tree t0 t1 2\nsplit t1 t2 t3 1", "tile tree t0 t1 2\nreorder t0 batch t1\nsplit t1 t2 t3 1", "split tree t0 t1 1\nsplit t1 t2 t3 1\nunroll t2",
+		"split batch b0 b1 7\nsplit b1 b2 b3 9\ntile b3 b4 b5 5", "tileNodes 3 uniform\npad", "tileNodes 2 uniform\npad\nrepresent sparse", "tileNodes 2 hybrid\npad\nsortTrees\nrepresent reorg",
+	} {
+		s, err := schedule.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Compile(f, s, hits)
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if strings.Contains(text, "sortTrees") == c.HIR.InOrder() {
+			t.Errorf("%q: the trees are in the model's order: %v", text, c.HIR.InOrder())
+		}
+		for _, set := range micro.All() {
+			p, _ := program(t, c.Module, set.Name, 1)
+			if err := compareScores(f, c, margins(t, f, p, rows), want); err != nil {
+				t.Errorf("%q, %s: %v", text, set.Name, err)
+			}
+		}
+	}
+}
+
+// TestVectorReduce: n sums have every n-th tree each, and are added in pairs.
+func TestVectorReduce(t *testing.T) {
+	f := &forest.Forest{Features: 3, Outputs: 1, Base: []float64{0.5}}
+	for range 4 {
+		f.Trees = append(f.Trees, bushes().Trees...)
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range f.Trees {
+		f.Trees[i].Values = slices.Clone(f.Trees[i].Values)
+		for k := range f.Trees[i].Values {
+			f.Trees[i].Values[k].Value = math.Ldexp(rng.NormFloat64(), rng.IntN(30))
+		}
+	}
+	rows := thresholds(f, 50)
+	for _, text := range []string{"vectorReduce tree 4", "vectorReduce tree 3", "vectorReduce tree 4\ninterleave tree 2", "tile tree t0 t1 6\nvectorReduce t1 2"} {
+		s, err := schedule.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Compile(f, s, nil)
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		n := 4
+		if strings.Contains(text, "3") {
+			n = 3
+		} else if strings.Contains(text, "tile") {
+			n = 0 // sums of their own for each tile
+		}
+		p, _ := program(t, c.Module, micro.All()[0].Name, 1)
+		got := margins(t, f, p, rows)
+		for r := range got {
+			if n == 0 {
+				if want := tiled(f, rows[3*r:3*r+3]); float32(got[r]) != want {
+					t.Fatalf("%q: row %d: %v, want %v", text, r, got[r], want)
+				}
+				continue
+			}
+			sums := make([]float32, n)
+			for i := range f.Trees {
+				tree := &f.Trees[i]
+				leaf := tree.Find(rows[3*r : 3*r+3])
+				sums[i%n] += float32(tree.Values[leaf.First].Value)
+			}
+			total := sums[0] + sums[1]
+			if n == 4 {
+				total += sums[2] + sums[3]
+			} else {
+				total += sums[2]
+			}
+			if want := float32(f.Base[0]) + total; float32(got[r]) != want {
+				t.Fatalf("%q: row %d: %v, want %v", text, r, got[r], want)
+			}
+		}
+	}
+}
+
+// tiled adds tiles of six trees, each by two sums.
+func tiled(f *forest.Forest, row []float64) float32 {
+	total := float32(f.Base[0])
+	for at := 0; at < len(f.Trees); at += 6 {
+		var sums [2]float32
+		for i := at; i < min(at+6, len(f.Trees)); i++ {
+			sums[i%2] += float32(f.Trees[i].Values[f.Trees[i].Find(row).First].Value)
+		}
+		total += sums[0] + sums[1]
+	}
+	return total
 }
 
 // bushes is a forest of trees of depths 3, 2 and 3, with leaves at several depths.

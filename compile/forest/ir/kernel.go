@@ -232,11 +232,7 @@ func (m *emitter) op(o *Op, r span) error {
 	case LoadKept:
 		set(b.LoadAt(m.kept, arg(0)))
 	case KeepLeaf:
-		if len(o.Args) < 3 || arg(2) == simt.None {
-			b.StoreAt(m.out, arg(0), arg(1))
-			break
-		}
-		b.If(arg(2), func() []simt.Value { b.StoreAt(m.out, arg(0), arg(1)); return nil }, func() []simt.Value { return nil })
+		b.StoreAt(m.out, arg(0), arg(1))
 	case Reduce:
 		m.reduce(o)
 	case CacheTrees: // refused before

@@ -145,10 +145,15 @@ func (l *lowering) op(b *block, o *Op) error {
 			break
 		}
 		b.ops = append(b.ops, &Op{Kind: LoadLeafValue, Args: []Value{l.node[o.Args[1]].word}, Out: o.Out})
+	case Within:
+		if !l.keeps {
+			c := *o
+			b.ops = append(b.ops, &c)
+		}
 	case Reduce:
 		c := *o
-		if l.keeps { // until all trees are walked
-			c.Kind, c.Args = KeepLeaf, append(l.kept[:2:2], o.Args[2:]...)
+		if l.keeps { // until all trees are walked; a tree behind the end is one that is kept in its turn, or the last again
+			c.Kind, c.Args = KeepLeaf, l.kept
 		}
 		b.ops = append(b.ops, &c)
 	default: // as it is

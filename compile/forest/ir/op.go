@@ -47,7 +47,7 @@ const (
 	Exit                         // (pred) or (shape, preds): the exit of a tile
 	Slot                         // (index, tree) where the tile's nodes are; of reorg the tree's place is wanted
 	Add                          // (index) the index and Op.N
-	KeepLeaf                     // (index of tree, feature) or with a pred: keeps the leaf of the tree, where the pred holds
+	KeepLeaf                     // (index of tree, feature): keeps the leaf of the tree
 	LoadKept                     // (index of tree) what was kept
 	LoadOrder                    // (place in the model) index of the tree
 	Child                        // (index, tree, exit) the index of the tile behind an exit

@@ -144,6 +144,8 @@ func (n *Nest) checkLoop(l *Loop, path []*Loop) string {
 		return fmt.Sprintf("%s is unrolled and parallel; choose one", l.Name)
 	case l.Unroll && l.Interleave > 0:
 		return fmt.Sprintf("%s is unrolled and interleaved; choose one", l.Name)
+	case l.Unroll && l.VectorWidth > 0:
+		return fmt.Sprintf("%s is unrolled, so none of its iterations share sums; leave vectorReduce out", l.Name)
 	case l.VectorWidth > 0 && l.Interleave > 0 && l.VectorWidth%l.Interleave != 0:
 		return fmt.Sprintf("%s has %d sums and %d walks together; want a multiple", l.Name, l.VectorWidth, l.Interleave)
 	}
