@@ -84,10 +84,11 @@ type kernelTime struct {
 // models (predict) and prints text or one JSON object.
 func (a *app) benchCommand() *cobra.Command {
 	var f benchFlags
+	var code scheduleFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "bench --config FILE | --model MODEL --data FILE",
-		Short: "Measure training steps of a config, or log-likelihoods of a model",
+		Short: "Measure training steps of a config, log-likelihoods of a model, or predictions of a forest",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.card != "" {
@@ -99,6 +100,21 @@ func (a *app) benchCommand() *cobra.Command {
 					return a.printJSON(p)
 				}
 				return a.printPrediction(p)
+			}
+			if is, err := f.isForest(); err != nil {
+				return err
+			} else if is {
+				r, err := a.benchForest(cmd.Context(), &f, &code)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(r)
+				}
+				return a.printForestBench(r)
+			}
+			if code != (scheduleFlags{}) {
+				return usagef("--schedule and --profile are for decision forests")
 			}
 			r, err := a.bench(cmd.Context(), &f, cmd.Flags().Changed)
 			if err != nil {
@@ -113,9 +129,10 @@ func (a *app) benchCommand() *cobra.Command {
 	f.config.register(c.Flags())
 	f.run.register(c.Flags())
 	f.path.register(c.Flags())
-	c.Flags().StringVar(&f.model, "model", "", "measure log-likelihoods of this model")
+	code.register(c.Flags())
+	c.Flags().StringVar(&f.model, "model", "", "measure log-likelihoods of this model, or predictions of this forest")
 	c.Flags().StringVar(&f.data, "data", "", "rows to measure the model on")
-	c.Flags().IntVar(&f.batch, "batch", 0, "rows of a step; 0: train.batch_size of the config")
+	c.Flags().IntVar(&f.batch, "batch", 0, "rows of a step; 0: train.batch_size of the config, 4096 of a forest")
 	c.Flags().IntVar(&f.warmup, "warmup", 2, "steps before the clock starts")
 	c.Flags().IntVar(&f.steps, "steps", 0, "steps to measure; 0: as many as --time takes, at least 5")
 	c.Flags().DurationVar(&f.least, "time", 3*time.Second, "time to measure for, without --steps")
@@ -125,14 +142,22 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
+// isForest reports whether a forest is to be measured. Flags that are out of range are usage errors.
+func (f *benchFlags) isForest() (bool, error) {
+	if f.warmup < 0 || f.steps < 0 || f.batch < 0 || f.least < 0 {
+		return false, usagef("--batch, --warmup, --steps and --time must not be negative")
+	}
+	if f.model == "" || len(f.config.files) > 0 {
+		return false, nil
+	}
+	return run.TellForest(f.model)
+}
+
 // bench measures training steps of a config, or log-likelihoods of a model, on the device of
 // the flags. The circuit starts from its usual parameters and no run is written. Where the
 // device's rates are known, the result says what share of them was reached. Flags that
 // contradict each other are usage errors.
 func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool) (*benchResult, error) {
-	if f.warmup < 0 || f.steps < 0 || f.batch < 0 || f.least < 0 {
-		return nil, usagef("--batch, --warmup, --steps and --time must not be negative")
-	}
 	cfg, err := a.loadDataConfig(&f.config)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/forest/format/xgboost"
+)
+
+// TestBenchForest: bench measures a forest by its own path and as code under a schedule, with as many rows as it says,
+// and refuses flags of circuits.
+func TestBenchForest(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var b bytes.Buffer
+	f := &forest.Forest{Target: "reg:squarederror", Features: 2, Outputs: 1, Base: []float64{0}, Trees: []forest.Tree{{Weight: 1,
+		Nodes:  []forest.Node{{Test: forest.Less, Threshold: 2, MissingYes: true, Yes: 1, No: 2}, {Last: 1, ID: 1}, {First: 1, Last: 2, ID: 2}},
+		Values: []forest.Value{{Value: 0.25}, {Value: -1.5}}}}}
+	if err := xgboost.Write(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	model, rows := file("model", b.String()), file("rows.csv", "1,0\n3,0\n,0\n")
+	args := []string{"bench", "--model", model, "--data", rows, "--set", "data.header=no", "--steps", "3", "--batch", "10", "--threads", "1"}
+	for path, more := range map[string][]string{"sliced ": nil, "code ": {"--schedule", "preset:padded"}} {
+		r := runJSON(t, append(args, more...)...)
+		if kernel, _ := r["kernel_path"].(string); !strings.HasPrefix(kernel, path) || number(t, r, "rows_per_second") <= 0 || number(t, r, "samples") != 30 || number(t, r, "trees") != 1 || number(t, r, "threads") != 1 {
+			t.Errorf("%s: bench ends with %v", path, r)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--data FILE":              {"bench", "--model", model},
+		"forests run on the CPU":   {"bench", "--model", model, "--data", rows, "--device", "emulator"},
+		"has no rows":              {"bench", "--model", model, "--data", file("empty.csv", "a,b\n")},
+		"must not be negative":     {"bench", "--model", model, "--data", rows, "--batch", "-1"},
+		"want at most":             {"bench", "--model", model, "--data", rows, "--batch", "1000000000"},
+		"are for decision forests": {"bench", "--config", "preset:hclt", "--schedule", "preset:padded"},
+	} {
+		var out, errs bytes.Buffer
+		if code := Run(t.Context(), args, nil, nil, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {
+			t.Errorf("%v: exit %d, %s; want %q", args, code, &errs, want)
+		}
+	}
+}
