@@ -1,0 +1,93 @@
+package forest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/compile/forest/hir"
+	"github.com/pce-engine/pce/compile/forest/ir"
+	"github.com/pce-engine/pce/compile/forest/schedule"
+	"github.com/pce-engine/pce/forest"
+)
+
+// TestCodeRefuses: forests and schedules without code are refused in one line that says why; a neighbour that has code
+// is not.
+func TestCodeRefuses(t *testing.T) {
+	with := func(change func(f *forest.Forest)) *forest.Forest {
+		f := bushes()
+		change(f)
+		return f
+	}
+	root := func(test forest.Test, list ...float64) func(f *forest.Forest) {
+		return func(f *forest.Forest) {
+			f.Trees[1].Nodes[0].Test, f.Trees[1].Categories = test, list
+			f.Trees[1].Nodes[0].First, f.Trees[1].Nodes[0].Last = 0, int32(len(list))
+		}
+	}
+	chain := bushes() // a leaf on each level
+	deep := bushes()
+	tree := forest.Tree{Weight: 1, Values: []forest.Value{{Value: 1}}}
+	for k := range int32(30) {
+		tree.Nodes = append(tree.Nodes, forest.Node{Test: forest.Less, Yes: 2*k + 1, No: 2*k + 2}, forest.Node{Last: 1})
+	}
+	tree.Nodes = append(tree.Nodes, forest.Node{Last: 1})
+	deep.Trees = append(deep.Trees, tree)
+	many := bushes()
+	for len(many.Trees) <= 5000 {
+		many.Trees = append(many.Trees, many.Trees[0])
+	}
+	for _, c := range []struct {
+		what string
+		f    *forest.Forest
+		text string
+		hits [][]int64
+		want string
+	}{
+		{"equality", with(root(forest.Equal)), "", nil, "tree 1, node 0: code has no test x == t"},
+		{"inequality", with(root(forest.NotEqual)), "", nil, "code has no test x != t"},
+		{"exact members", with(root(forest.InExact, 1)), "", nil, "code has no test for exact members"},
+		{"category", with(root(forest.In, 1<<24+1)), "", nil, "category 1.6777217e+07, want at most"},
+		{"largest category", with(root(forest.In, 1<<24)), "", nil, ""},
+		{"no category", with(root(forest.In, 0.5, 1e300)), "", nil, "category 1e+300"},
+		{"fractions", with(root(forest.In, 0.5, 1)), "", nil, ""},
+		{"two values", with(func(f *forest.Forest) { f.Trees[0].Nodes[len(f.Trees[0].Nodes)-1].First-- }), "", nil, "adds to output 0 twice"},
+		{"minimum", with(func(f *forest.Forest) { f.Combine = forest.Min }), "", nil, "only sums of trees"},
+		{"no profile", bushes(), "tileNodes 2 hybrid", nil, "give a profile"},
+		{"short profile", bushes(), "tileNodes 2 hybrid", [][]int64{{1}}, "profile is of another forest"},
+		{"uniform", bushes(), "tileNodes 2 uniform", nil, ""},
+		{"peeled", chain, "peelWalk tree 2", nil, "has a leaf at depth 1; peel less, or pad"},
+		{"peeled less", chain, "peelWalk tree 1", nil, ""},
+		{"peeled and padded", chain, "pad\npeelWalk tree 2", nil, ""},
+		{"deep array", deep, "represent array", nil, "tree 3 of depth 30"},
+		{"deep reorg", deep, "represent reorg", nil, "use represent sparse"},
+		{"deep sparse", deep, "represent sparse", nil, ""},
+		{"unrolled", many, "unroll tree", nil, "5001 iterations, want at most 4096"},
+		{"unrolled within a tile", bushes(), "tile tree t0 t1 2\nunroll t1", nil, "is not known before it runs"},
+		{"unrolled tiles", bushes(), "tile tree t0 t1 2\nunroll t0\nunroll t1", nil, ""},
+		{"specialized within a tile", bushes(), "tile tree t0 t1 2\nspecialize t1", nil, "unroll the loops over trees around it"},
+		{"specialized", bushes(), "tile tree t0 t1 2\nunroll t0\nspecialize t1", nil, ""},
+		{"card", bushes(), "gpuDimension batch grid.x", nil, "gpuDimension is for cards"},
+		{"shared", bushes(), "gpuDimension tree block.x\nsharedReduce tree", nil, "gpuDimension is for cards"},
+		{"atomic", bushes(), "parallel tree\natomicReduce tree", nil, "a CPU has no atomic sums"},
+		{"cached trees", bushes(), "tile tree t0 t1 2\ncache t0", nil, "cache a loop over rows"},
+		{"cached rows", bushes(), "tile batch b0 b1 2\ncache b0", nil, ""},
+		{"interleaved rows", bushes(), "reorder tree batch\ninterleave batch 2", nil, "rows are walked together as lanes"},
+		{"unrolled rows", bushes(), "tile batch b0 b1 4\nunroll b1", nil, "unroll a loop over trees"},
+	} {
+		s, err := schedule.Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.f.Check(); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		_, err = Compile(c.f, s, c.hits)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.what, err)
+		case c.want != "" && (!errors.Is(err, hir.ErrForest) && !errors.Is(err, ir.ErrLower) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s: %v; want %q", c.what, err, c.want)
+		}
+	}
+}
