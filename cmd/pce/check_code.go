@@ -85,9 +85,9 @@ func codePaths(ctx context.Context, f *forest.Forest, schedules []string, profil
 	return paths, free, nil
 }
 
-// fail notes an error of a path, which is then not equal.
+// fail notes the first error of a path, which ends the check.
 func (p *forestPath) fail(err error) {
-	if err != nil {
-		p.OK = false
+	if p.err == nil {
+		p.err = err
 	}
 }

@@ -65,6 +65,7 @@ type forestPath struct {
 	sums   func(rows []float64, sums []float64)
 	leaves func(rows []float64, out []float64) // nil where the path has none
 	within float64                             // how far a score may be
+	err    error                               // of sums
 }
 
 // forestPaths returns every path that a forest can take on this machine but the plain one:
@@ -184,8 +185,8 @@ func (a *app) checkForest(ctx context.Context, f *queryFlags, schedules []string
 			}
 		}
 		for _, p := range paths {
-			if p.sums(rows, got); ctx.Err() != nil {
-				return ctx.Err()
+			if p.sums(rows, got); p.err != nil {
+				return p.err
 			}
 			fo.Finish(forest.Margin, got, got)
 			for i := range got {
