@@ -62,6 +62,7 @@ func (c *code) ranges() {
 				list = append(list[:len(list):len(list)], o.histogram.Floor)
 			}
 			for _, p := range list {
+				c.zeros = c.zeros || p == 0
 				if p > 0 {
 					o.lo, o.hi = min(o.lo, math.Log2(p)), max(o.hi, math.Log2(p))
 				}

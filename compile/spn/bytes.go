@@ -3,6 +3,7 @@ package spn
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/pce-engine/pce/kernels/simt"
@@ -39,6 +40,8 @@ func (e *emitter) openBytes(col *column, variable int) {
 		e.histogramBreaks(col)
 		last = max(0, int(min(col.breaks[len(col.breaks)-1], MissingByte-1)))
 	}
+	known := last
+	last = 1<<bits.Len(uint(last+1)) - 2 // so that columns share the bound: cells of four are limited at a time
 	place := b.Add(b.Convert(simt.I32, b.Load(0, variable)), b.Int(simt.I32, 1))
 	place = b.Binary(simt.And, place, b.Int(simt.I32, 255))
 	if last < MissingByte-1 {
@@ -47,7 +50,7 @@ func (e *emitter) openBytes(col *column, variable int) {
 	if !first.histograms || last+2 <= direct {
 		col.points = append(col.points, math.NaN())
 		for x := range last + 1 {
-			col.points = append(col.points, float64(x))
+			col.points = append(col.points, float64(min(x, known)))
 		}
 		col.class = place
 		return

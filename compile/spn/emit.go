@@ -36,8 +36,11 @@ func (c *code) emit(space Space, t simt.Type, numVars int, bytes bool) (*simt.Mo
 	out := e.b.Output("ll", t, simt.Columns, 1)
 	e.all()
 	root := e.value[c.root]
-	if space == Linear {
+	switch {
+	case space == Linear && (c.zeros && c.least >= minLinear(t)):
 		root = e.b.Log2(root)
+	case space == Linear: // rows of less than normal numbers are computed again
+		root = e.b.Log2Normal(root)
 	}
 	e.b.Store(out, 0, e.b.Mul(root, e.b.Float(t, math.Ln2)))
 	return e.b.Module()

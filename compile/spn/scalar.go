@@ -39,7 +39,8 @@ type code struct {
 	ops            []op
 	root           int32
 	known          map[string]int32
-	least, largest float64 // log2 of values
+	least, largest float64 // log2 of values that are not 0
+	zeros          bool    // a leaf may be 0
 }
 
 // importGraph makes the operations of the units that the root needs.

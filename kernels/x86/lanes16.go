@@ -11,102 +11,108 @@ import (
 // it, so that none is behind the last row; bytes of rows that are long enough are turned instead.
 func (l *lowering) strided(p simt.Param, output bool, ref, col int) reg {
 	size := p.Type.Bits() / 8
-	if size == 1 && p.Width >= avx512.lanes {
-		if v, ok := l.turn(p, output, ref, col); ok {
-			return v
-		}
-	}
-	if size == 1 && p.Width <= 8 {
-		return l.clip(p.Type, l.picked(p, output, ref, col))
-	}
 	from := min(col, p.Width-4/size)
-	at, step := l.pointTo(output, p, ref, from)
-	var places []byte
-	for lane := range l.lanes {
-		places = binary.LittleEndian.AppendUint32(places, uint32(lane)*uint32(step))
-	}
-	at.Scale = 1
-	v := l.value(node{kind: gather, hasAt: true, at: at, args: [3]reg{l.constant(places)}})
+	v := l.gatherRows(p, output, ref, from)
 	if from < col {
 		v = l.shift(simt.Shr, simt.I32, v, uint8(8*size*(col-from)))
 	}
 	return l.clip(p.Type, v)
 }
 
-// picked returns the bytes of a column of sixteen rows of 4 to 8 bytes, which lie in two registers: those that
-// the rows start with, and those that they end with.
-func (l *lowering) picked(p simt.Param, output bool, ref, col int) reg {
-	at, _ := l.pointTo(output, p, ref, 0)
+// column returns the bytes of a column of an input's rows as low bytes, if it is one.
+func (l *lowering) column(p simt.Param, ref, col int) (v reg, ok bool) {
+	if !l.evex || p.Layout != simt.Rows || p.Type != simt.U8 || p.Width == 1 {
+		return none, false
+	}
+	// Rows of sixteen and more are loaded by sixteen columns, of which the last ones end with the row.
+	base := min(col&^15, max(0, p.Width-16))
+	first := min(base+(col-base)&^3, p.Width-4)
+	return l.pickByte(l.four(p, ref, first, base), uint8(col-first)), true
+}
+
+// four returns four columns of bytes of an input's rows, each row's in 32 bits. Other blocks could not use those that
+// are loaded within a block, which are not kept. base is the first of the columns that may be loaded at once.
+func (l *lowering) four(p simt.Param, ref, first, base int) reg {
+	key := column{false, ref, first}
+	v, ok := l.fours[key]
+	switch outermost := len(l.open) == 1; {
+	case ok:
+		return v
+	case outermost && p.Width >= l.lanes:
+		l.turn(p, ref, base)
+		return l.fours[key]
+	case p.Width <= 8:
+		v = l.picked(p, ref, first)
+	default:
+		v = l.gatherRows(p, false, ref, first)
+	}
+	if len(l.open) == 1 {
+		l.fours[key] = v
+	}
+	return v
+}
+
+// gatherRows loads 32 bits of each row, from a column on.
+func (l *lowering) gatherRows(p simt.Param, output bool, ref, col int) reg {
+	at, step := l.pointTo(output, p, ref, col)
+	var places []byte
+	for lane := range l.lanes {
+		places = binary.LittleEndian.AppendUint32(places, uint32(lane)*uint32(step))
+	}
+	at.Scale = 1
+	return l.value(node{kind: gather, hasAt: true, at: at, args: [3]reg{l.constant(places)}})
+}
+
+// picked returns four columns of sixteen rows of 4 to 8 bytes, which lie in two registers: those that the rows
+// start with, and those that they end with.
+func (l *lowering) picked(p simt.Param, ref, first int) reg {
+	at, _ := l.pointTo(false, p, ref, 0)
 	end := l.lanes*p.Width - int(l.bytes)
 	places := make([]byte, l.bytes)
-	for lane := range l.lanes {
-		b := lane*p.Width + col
+	for i := range places {
+		b := i/4*p.Width + first + i%4
 		if b >= int(l.bytes) {
 			b += int(l.bytes) - end
 		}
-		places[4*lane] = byte(b)
+		places[i] = byte(b)
 	}
 	return l.value(node{kind: pair, in: asm.PermutePairB, hasAt: true, at: at, num: int32(end), args: [3]reg{l.constant(places)}})
 }
 
-// turn returns the bytes of a column of rows, from registers that have four columns of sixteen rows each. Sixteen
-// columns are loaded at once: four rows fill a register, bytes of a column are put together, and two rounds
-// interleave the registers. ok is false within a block, whose registers other blocks could not use.
-func (l *lowering) turn(p simt.Param, output bool, ref, col int) (v reg, ok bool) {
-	n := l.lanes
-	first := min(col/n*n, p.Width-n)
-	key := column{output, ref, first + (col-first)&3}
-	if v, ok = l.turned[key]; !ok {
-		if len(l.open) > 1 || output {
-			return none, false
-		}
-		l.turnAll(p, output, ref, first)
-		v = l.turned[key]
-	}
-	places := make([]byte, l.bytes)
-	for row := range n {
-		places[4*row] = byte(n*((col-first)/4) + row)
-	}
-	return l.clip(p.Type, l.op(asm.PermuteB, l.short, l.constant(places), v)), true
-}
-
-// turnAll loads sixteen columns of bytes. The register of the column first + k has those of every fourth column
-// from there on, too.
-func (l *lowering) turnAll(p simt.Param, output bool, ref, first int) {
-	at, step := l.pointTo(output, p, ref, first)
-	next := func() asm.Mem { m := at; at.Disp += step; return m }
-	places := make([]byte, l.bytes)
-	for i := range places {
-		places[i] = byte(i%4*16 + i/4)
-	}
+// turn loads sixteen columns of bytes: four rows fill a register, every fourth one, and two rounds interleave the
+// registers, so that rows are in order.
+func (l *lowering) turn(p simt.Param, ref, first int) {
+	at, step := l.pointTo(false, p, ref, first)
 	var rows [4]reg
 	for i := range rows {
-		v := l.opAt(asm.Move, asm.X, 0, next())
-		for k := uint8(1); k < 4; k++ {
-			v = l.opAt(asm.Insert128, l.short, k, next(), v)
+		row := func(k int) asm.Mem { m := at; m.Disp += int32(4*k+i) * step; return m }
+		v := l.opAt(asm.Move, asm.X, 0, row(0))
+		for k := 1; k < 4; k++ {
+			v = l.opAt(asm.Insert128, l.short, uint8(k), row(k), v)
 		}
 		rows[i] = v
 	}
-	for i, v := range rows {
-		rows[i] = l.op(asm.PermuteB, l.short, l.constant(places), v)
-	}
 	for i, in := range [2]*asm.Inst{asm.UnpackLowD, asm.UnpackHighD} {
 		x, y := l.op(in, l.short, rows[0], rows[1]), l.op(in, l.short, rows[2], rows[3])
-		l.turned[column{output, ref, first + 2*i}] = l.op(asm.UnpackLowQ, l.short, x, y)
-		l.turned[column{output, ref, first + 2*i + 1}] = l.op(asm.UnpackHighQ, l.short, x, y)
+		l.fours[column{false, ref, first + 8*i}] = l.op(asm.UnpackLowQ, l.short, x, y)
+		l.fours[column{false, ref, first + 8*i + 4}] = l.op(asm.UnpackHighQ, l.short, x, y)
 	}
 }
 
 // lookup16 looks up in a table at indices within it: by permutations of up to 64 elements, or of 128 that fit
 // bytes, else by a gather.
-func (l *lowering) lookup16(ref int, index reg) reg {
+func (l *lowering) lookup16(in *simt.Instr) reg {
+	ref, v := in.Ref, in.Args[0]
 	t := &l.m.Tables[ref]
 	n := len(t.Bits)
+	index := l.index(t, v)
 	switch {
 	case n <= 16:
 		return l.op(asm.Permute, l.short, index, l.constant(l.words(t, 0, 16)))
 	case n <= 128 && bytesOnly(t):
-		return l.op(asm.And, l.short, l.bytesOf(t, ref, index), l.splat32(0xFF))
+		low := l.bytesOf(t, ref, index)
+		l.low[in.Out] = low
+		return l.op(asm.And, l.short, low, l.splat32(0xFF))
 	case n <= 32:
 		return l.pair(asm.PermutePairPS, [2]int{ref, 0}, func() []byte { return l.words(t, 0, 32) }, index)
 	case n <= 64:
@@ -115,7 +121,7 @@ func (l *lowering) lookup16(ref int, index reg) reg {
 		return l.op3(asm.BlendPS, l.short, low, high, l.opImm(asm.ShlD, l.short, 26, index))
 	}
 	at := asm.Mem{Base: poolReg, Disp: l.table(ref, ref), Scale: 4}
-	return l.value(node{kind: gather, at: at, args: [3]reg{index}})
+	return l.value(node{kind: gather, at: at, args: [3]reg{l.clamp(len(t.Bits)-1, v)}})
 }
 
 // pair looks up in a table of two vectors, which make returns.

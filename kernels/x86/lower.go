@@ -30,8 +30,10 @@ type lowering struct {
 	columns  []column
 	pointers map[column]int32
 	spans    map[simt.Value]span
-	contents map[int]span   // of tables
-	turned   map[column]reg // columns of bytes that lie by rows: see turn
+	contents map[int]span       // of tables
+	fours    map[column]reg     // four columns of bytes that lie by rows, by the first one
+	low      map[simt.Value]reg // see lowbyte.go
+	picks    map[reg]byteOf
 }
 
 // wide reports whether values of the type take 64 bits.
@@ -49,7 +51,8 @@ func (s shape) width(t simt.Type) asm.Width {
 func lower(m *simt.Module, s shape) (l *lowering, body *block, cost int64) {
 	l = &lowering{
 		code: newCode(), shape: s, m: m, val: make([]reg, len(m.Types)),
-		pointers: map[column]int32{}, spans: map[simt.Value]span{}, contents: map[int]span{}, turned: map[column]reg{},
+		pointers: map[column]int32{}, spans: map[simt.Value]span{}, contents: map[int]span{}, fours: map[column]reg{},
+		low: map[simt.Value]reg{}, picks: map[reg]byteOf{},
 	}
 	l.block(m.Body)
 	body, cost = l.leave()
@@ -116,7 +119,12 @@ func (l *lowering) instr(in *simt.Instr) {
 		}
 		v = l.splat(out, bits)
 	case simt.Load:
-		v = l.load(false, l.m.Inputs[in.Ref], in.Ref, int(in.Imm))
+		p := l.m.Inputs[in.Ref]
+		if low, ok := l.column(p, in.Ref, int(in.Imm)); ok {
+			l.low[in.Out], v = low, l.clip(p.Type, low)
+		} else {
+			v = l.load(false, p, in.Ref, int(in.Imm))
+		}
 	case simt.Store:
 		l.store(in, t, args[0])
 		return
@@ -126,7 +134,7 @@ func (l *lowering) instr(in *simt.Instr) {
 		l.storeColumn(in, t, args[1])
 		return
 	case simt.Gather:
-		v = l.lookup(in.Ref, in.Args[0])
+		v = l.lookup(in)
 	case simt.If:
 		l.branch(in.If, args[0])
 		return
@@ -148,6 +156,7 @@ func (l *lowering) instr(in *simt.Instr) {
 	}
 	l.val[in.Out] = v
 	l.bound(in, out)
+	l.lowBytes(in)
 }
 
 // pointTo appends a pointer to a column and returns where the element of a lane is from there, and the

@@ -2,6 +2,7 @@ package x86
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/pce-engine/pce/kernels/simt"
 )
@@ -74,6 +75,37 @@ func (l *lowering) bound(in *simt.Instr, t simt.Type) {
 			s = span{x.lo - y.hi, x.hi - y.lo, false}
 		}
 		if !s.within(math.MinInt32, math.MaxInt32) { // it may wrap
+			return
+		}
+	case in.Op == simt.And && t == simt.I32: // where one operand is not negative, at most that
+		s = span{0, math.Inf(1), false}
+		for _, v := range in.Args[:2] {
+			if x, ok := known(v); ok && x.lo >= 0 {
+				s.hi = min(s.hi, x.hi)
+			}
+		}
+		if math.IsInf(s.hi, 1) {
+			return
+		}
+	case (in.Op == simt.Min || in.Op == simt.Max) && t == simt.I32:
+		x, ok := known(a)
+		y, both := known(b)
+		if !ok || !both {
+			return
+		}
+		if s = (span{min(x.lo, y.lo), min(x.hi, y.hi), false}); in.Op == simt.Max {
+			s = span{max(x.lo, y.lo), max(x.hi, y.hi), false}
+		}
+	case in.Op == simt.Or && t == simt.I32: // below the power of 2 that both are below
+		x, ok := known(a)
+		y, both := known(b)
+		if !ok || !both || x.lo < 0 || y.lo < 0 {
+			return
+		}
+		s = span{max(x.lo, y.lo), float64(uint64(1)<<bits.Len64(uint64(max(x.hi, y.hi))) - 1), false}
+	case in.Op == simt.Shl && t == simt.I32:
+		x, ok := known(a)
+		if s = (span{math.Ldexp(x.lo, int(in.Imm)), math.Ldexp(x.hi, int(in.Imm)), false}); !ok || x.lo < 0 || s.hi > math.MaxInt32 {
 			return
 		}
 	case in.Op == simt.Convert && t == simt.I32:

@@ -68,15 +68,16 @@ func (l *lowering) clamp(last int, v simt.Value) reg {
 }
 
 // lookup lowers a lookup in a table.
-func (l *lowering) lookup(ref int, v simt.Value) reg {
+func (l *lowering) lookup(in *simt.Instr) reg {
+	ref, v := in.Ref, in.Args[0]
 	t := &l.m.Tables[ref]
 	if len(t.Bits) == 1 {
 		return l.splat(t.Type, t.Bits[0])
 	}
-	index := l.clamp(len(t.Bits)-1, v)
 	if l.evex {
-		return l.lookup16(ref, index)
+		return l.lookup16(in)
 	}
+	index := l.clamp(len(t.Bits)-1, v)
 	if small(t) {
 		return l.permute(t, index)
 	}

@@ -178,6 +178,8 @@ var (
 
 // Arithmetic on integers.
 var (
+	AddB    = inst("VPADDB", m0F, p66, 0xFC, FormTwo, plain)
+	MinUB   = inst("VPMINUB", m0F, p66, 0xDA, FormTwo, plain)
 	AddD    = inst("VPADDD", m0F, p66, 0xFE, FormTwo, ps)
 	AddQ    = inst("VPADDQ", m0F, p66, 0xD4, FormTwo, pd)
 	SubD    = inst("VPSUBD", m0F, p66, 0xFA, FormTwo, ps)
