@@ -57,6 +57,7 @@ func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("spn", flag.ContinueOnError)
 	model := flags.String("model", "", "the model, SPFlow text")
 	rows := flags.String("rows", "", "a file of rows, a byte for each variable")
+	joint := flags.Int("joint", 16, "elements of a table over several variables, of float32; 0: none")
 	calls := flags.Int("calls", 15, "timed calls, of which the median is printed")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -89,8 +90,8 @@ func run(args []string, out io.Writer) error {
 		name    string
 	}{
 		{spn.Options{Type: simt.F64}, columns, "columns of float32"},
-		{spn.Options{Type: simt.F32}, columns, "columns of float32"},
-		{spn.Options{Type: simt.F32, Bytes: true}, b, "rows of bytes"},
+		{spn.Options{Type: simt.F32, Joint: *joint}, columns, "columns of float32"},
+		{spn.Options{Type: simt.F32, Bytes: true, Joint: *joint}, b, "rows of bytes"},
 	} {
 		p, err := spn.Compile(m.Graph, m.Params64, c.options)
 		if err != nil {

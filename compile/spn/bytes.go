@@ -30,37 +30,42 @@ func (c *code) checkBytes() error {
 // register, so that classes of cells would save nothing.
 const direct = 16
 
-// openBytes loads a variable of bytes and finds its class. One more than a cell, in eight bits, is its place in
-// a table: 0 that of missing cells.
-func (e *emitter) openBytes(col *column, variable int) {
-	b := e.b
+// planBytes is plan for cells of bytes. One more than a cell, in eight bits, is its place: 0 that of missing cells.
+// There is a power of 2 of places, so that columns share the bound: cells of four are limited at a time.
+func (e *emitter) planBytes(col *column) {
 	first := &e.c.ops[col.leaves[0]]
-	last := len(first.table) - 1 // what is above is alike
+	known := len(first.table) - 1 // what is above is alike
 	if first.histograms {
 		e.histogramBreaks(col)
-		last = max(0, int(min(col.breaks[len(col.breaks)-1], MissingByte-1)))
+		known = max(0, int(min(col.breaks[len(col.breaks)-1], MissingByte-1)))
 	}
-	known := last
-	last = 1<<bits.Len(uint(last+1)) - 2 // so that columns share the bound: cells of four are limited at a time
-	place := b.Add(b.Convert(simt.I32, b.Load(0, variable)), b.Int(simt.I32, 1))
-	place = b.Binary(simt.And, place, b.Int(simt.I32, 255))
-	if last < MissingByte-1 {
-		place = b.Binary(simt.Min, place, b.Int(simt.I32, int64(last+1)))
-	}
-	if !first.histograms || last+2 <= direct {
+	col.last = 1<<bits.Len(uint(known+1)) - 2
+	if !first.histograms || col.last+2 <= direct {
 		col.points = append(col.points, math.NaN())
-		for x := range last + 1 {
+		for x := range col.last + 1 {
 			col.points = append(col.points, float64(min(x, known)))
 		}
-		col.class = place
 		return
 	}
 	classes := e.classes(col)
-	table := []uint64{uint64(len(col.points))}
-	for x := range last + 1 {
+	col.classes = []uint64{uint64(len(col.points))}
+	for x := range col.last + 1 {
 		n, _ := slices.BinarySearch(col.breaks, float64(x)+0.5)
-		table = append(table, classes[n])
+		col.classes = append(col.classes, classes[n])
 	}
 	col.points = append(col.points, math.NaN())
-	col.class = b.Gather(b.Table(simt.I32, table), place)
+}
+
+// openBytes loads a variable of bytes and finds a row's class.
+func (e *emitter) openBytes(col *column, variable int) {
+	b := e.b
+	place := b.Add(b.Convert(simt.I32, b.Load(0, variable)), b.Int(simt.I32, 1))
+	place = b.Binary(simt.And, place, b.Int(simt.I32, 255))
+	if col.last < MissingByte-1 {
+		place = b.Binary(simt.Min, place, b.Int(simt.I32, int64(col.last+1)))
+	}
+	col.class = place
+	if col.classes != nil {
+		col.class = b.Gather(b.Table(simt.I32, col.classes), place)
+	}
 }

@@ -7,7 +7,8 @@
 // Compile is a list of passes, readable top to bottom: import (units become scalar operations;
 // equal ones are one), fold (products within products and sums within sums that nothing else
 // reads become one operation; weights of 0 go), ranges (the least and largest value of each
-// operation over all inputs), choice of space, emit, bound.
+// operation over all inputs), choice of space, emit, bound. With Options.Joint emit makes tables of
+// operations over few variables.
 //
 // # Shapes and units
 //

@@ -16,19 +16,23 @@ type emitter struct {
 	bytes bool // the input is rows of bytes
 	cols  []column
 	value []simt.Value // of operations; None before they are emitted
+	joint int          // as of Options
+	scope []*scope     // of operations that a table can have; nil: of others
 }
 
 // emit returns the module of the code.
-func (c *code) emit(space Space, t simt.Type, numVars int, bytes bool) (*simt.Module, error) {
-	e := &emitter{b: simt.NewBuilder("circuit in " + string(space) + " space"), c: c, space: space, t: t, bytes: bytes, cols: c.columns(numVars)}
+func (c *code) emit(space Space, t simt.Type, numVars int, o Options) (*simt.Module, error) {
+	e := &emitter{b: simt.NewBuilder("circuit in " + string(space) + " space"), c: c, space: space, t: t, bytes: o.Bytes, cols: c.columns(numVars), joint: o.Joint}
 	for v := range e.cols {
 		e.cols[v].there, e.cols[v].class = simt.None, simt.None
+		e.plan(&e.cols[v])
 	}
+	e.scopes()
 	e.value = make([]simt.Value, len(c.ops))
 	for i := range e.value {
 		e.value[i] = simt.None
 	}
-	if bytes {
+	if o.Bytes {
 		e.b.Input("x", simt.U8, simt.Rows, numVars)
 	} else {
 		e.b.Input("x", simt.F32, simt.Columns, numVars)
@@ -56,10 +60,15 @@ func (e *emitter) all() {
 	for stack := []visit{{op: e.c.root}}; len(stack) > 0; {
 		top := &stack[len(stack)-1]
 		o := &e.c.ops[top.op]
+		if s := e.scope[top.op]; s != nil {
+			e.value[top.op] = e.lookup([]int32{top.op}, s)
+			stack = stack[:len(stack)-1]
+			continue
+		}
 		if top.next < len(o.args) {
 			a := o.args[top.next]
 			top.next++
-			if e.value[a] == simt.None {
+			if e.value[a] == simt.None && (o.kind != circuit.Product || e.scope[a] == nil) {
 				stack = append(stack, visit{op: a})
 			}
 			continue
@@ -73,14 +82,15 @@ func (e *emitter) operation(o *op) simt.Value {
 	if o.kind == circuit.Input {
 		return e.leaf(o)
 	}
+	if o.kind == circuit.Product && e.space == Linear {
+		return e.tree(simt.Mul, e.factors(o))
+	}
 	terms := make([]simt.Value, len(o.args))
 	for i, a := range o.args {
 		terms[i] = e.value[a]
 	}
 	b := e.b
 	switch {
-	case o.kind == circuit.Product && e.space == Linear:
-		return e.tree(simt.Mul, terms)
 	case o.kind == circuit.Product:
 		return e.tree(simt.Add, terms)
 	case e.space == Linear:

@@ -18,8 +18,10 @@ type column struct {
 	there  simt.Value // the cell is not missing
 	class  simt.Value // of a finite or histogram variable: the place in leaves' tables
 	// points has a number of each class, NaN of that of missing cells.
-	points []float64
-	breaks []float64 // of histograms: those of all leaves
+	points  []float64
+	breaks  []float64 // of histograms: those of all leaves
+	classes []uint64  // of the intervals between breaks, or of the places of bytes; nil: each has its own
+	last    int       // of bytes: cells above are like it
 }
 
 // columns collects the leaves of each variable.
@@ -33,8 +35,11 @@ func (c *code) columns(numVars int) []column {
 	return cols
 }
 
-// at returns the value of a table or histogram leaf at a number.
+// at returns the value of a table or histogram leaf at a number, 1 at NaN.
 func (o *op) at(x float64) float64 {
+	if x != x {
+		return 1
+	}
 	if !o.histograms {
 		return o.table[int(x)]
 	}
@@ -44,7 +49,29 @@ func (o *op) at(x float64) float64 {
 	return o.histogram.Floor
 }
 
-// open loads a variable and finds its class.
+// plan finds the classes of a variable, without instructions.
+func (e *emitter) plan(col *column) {
+	if len(col.leaves) == 0 {
+		return
+	}
+	first := &e.c.ops[col.leaves[0]]
+	switch {
+	case e.bytes:
+		e.planBytes(col)
+	case first.gaussian:
+	case first.histograms:
+		e.histogramBreaks(col)
+		col.classes = e.classes(col)
+		col.points = append(col.points, math.NaN())
+	default:
+		for k := range first.table {
+			col.points = append(col.points, float64(k))
+		}
+		col.points = append(col.points, math.NaN())
+	}
+}
+
+// open loads a variable and finds a row's class.
 func (e *emitter) open(col *column, variable int) {
 	b := e.b
 	if e.bytes {
@@ -59,19 +86,13 @@ func (e *emitter) open(col *column, variable int) {
 		return
 	}
 	// What a missing cell's class is before it is chosen does not matter.
-	if !first.histograms {
-		codes := len(first.table)
-		for k := range codes {
-			col.points = append(col.points, float64(k))
-		}
-		col.class = b.Select(col.there, b.Convert(simt.I32, x), b.Int(simt.I32, int64(codes)))
-		col.points = append(col.points, math.NaN())
-		return
+	class := simt.None
+	if first.histograms {
+		class = e.classOf(col, x)
+	} else {
+		class = b.Convert(simt.I32, x)
 	}
-	e.histogramBreaks(col)
-	class := e.classOf(col, e.classes(col), x)
-	col.class = b.Select(col.there, class, b.Int(simt.I32, int64(len(col.points))))
-	col.points = append(col.points, math.NaN())
+	col.class = b.Select(col.there, class, b.Int(simt.I32, int64(len(col.points)-1)))
 }
 
 // histogramBreaks collects the breaks of a variable's histograms.
@@ -84,8 +105,8 @@ func (e *emitter) histogramBreaks(col *column) {
 }
 
 // classOf returns the class of x: that of the interval which is counted by the breaks that are at most x.
-func (e *emitter) classOf(col *column, classes []uint64, x simt.Value) simt.Value {
-	b, breaks := e.b, col.breaks
+func (e *emitter) classOf(col *column, x simt.Value) simt.Value {
+	b, breaks, classes := e.b, col.breaks, col.classes
 	lo, hi := breaks[0], breaks[len(breaks)-1]
 	whole := !slices.ContainsFunc(breaks, func(x float64) bool { return x != math.Trunc(x) })
 	if whole && hi-lo <= maxDirect && math.Abs(lo) < 1<<23 && math.Abs(hi) < 1<<23 {
@@ -151,20 +172,22 @@ func (e *emitter) classes(col *column) []uint64 {
 	return table
 }
 
+// opened returns a variable that is loaded.
+func (e *emitter) opened(variable int) *column {
+	col := &e.cols[variable]
+	if col.there == simt.None && col.class == simt.None {
+		e.open(col, variable)
+	}
+	return col
+}
+
 // leaf emits a leaf.
 func (e *emitter) leaf(o *op) simt.Value {
-	b, col := e.b, &e.cols[o.variable]
-	if col.there == simt.None && col.class == simt.None {
-		e.open(col, o.variable)
-	}
+	b, col := e.b, e.opened(o.variable)
 	if !o.gaussian {
 		table := make([]float64, len(col.points))
 		for i, x := range col.points {
-			p := 1.0
-			if x == x {
-				p = o.at(x)
-			}
-			table[i] = e.inSpace(p)
+			table[i] = e.inSpace(o.at(x))
 		}
 		return b.Gather(b.FloatTable(e.t, table), col.class)
 	}

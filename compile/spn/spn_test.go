@@ -149,6 +149,7 @@ func check(t *testing.T, what string, g *circuit.Graph, params reference.Params,
 var options = []spn.Options{
 	{Type: simt.F64}, {Space: spn.Linear, Type: simt.F64}, {Space: spn.Log, Type: simt.F64},
 	{Space: spn.Auto, Type: simt.F32}, {Space: spn.Linear, Type: simt.F32}, {Space: spn.Log, Type: simt.F32},
+	{Space: spn.Linear, Type: simt.F64, Joint: 9}, {Space: spn.Linear, Type: simt.F32, Joint: 16}, {Space: spn.Linear, Type: simt.F32, Joint: 1 << 10},
 }
 
 // TestRandomCircuits compiles random circuits of blocks of units with every option.
@@ -278,6 +279,7 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		"space": {spn.Options{Space: "cubic", Type: simt.F64}, spn.ErrOptions},
 		"type":  {spn.Options{Type: simt.I32}, spn.ErrOptions},
+		"joint": {spn.Options{Joint: 1<<16 + 1}, spn.ErrOptions},
 	} {
 		if _, err := spn.Compile(g, params.Read64, c.o); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
