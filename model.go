@@ -36,7 +36,7 @@ type QueryInfo = run.QueryInfo
 // parameter of which must be in the file, or a decision forest of XGBoost, LightGBM,
 // ONNX-ML or treelite. Close it.
 func Open(ctx context.Context, path string, opts Options) (*Model, error) {
-	how, err := opts.SoftPath()
+	how, err := opts.How()
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // CodeModel is a model as code: a module with one input of f32, [variable][row], with NaN for
-// missing cells, and one output of f64, log-likelihoods.
+// missing cells, and one output of f32 or f64, log-likelihoods.
 type CodeModel struct {
 	Module *simt.Module
 	// Exact computes again the rows whose log-likelihood by Module is below Least; nil: none.
@@ -34,7 +34,7 @@ func (m CodeModel) Bytes(rows, threads int) (values, work, program int64, err er
 		work += int64(threads) * run.Bytes()
 		program += run.ProgramBytes()
 	}
-	const cell, row = 4 + 4, 8 + 8 + 8 // x twice; log-likelihoods twice, and their excess
+	const cell, row = 4 + 4, 8 + 8 + 8 + 8 + 4 // x twice; log-likelihoods of both programs and on the host, f32 there, and their excess
 	return int64(rows) * (cell*int64(m.Module.Inputs[0].Width) + row), work, program, nil
 }
 
@@ -55,15 +55,40 @@ type Code struct {
 	logScales []float64
 	least     float64
 
-	program, exact kernels.CodeProgram // exact is nil if no row is computed twice
-	in, out        kernels.Buffer
+	program, exact *codeProgram // exact is nil if no row is computed twice
+	in             kernels.Buffer
 	x              []float32 // [variable][row]
+	narrow         []float32 // results of f32
 	excess, ll     []float64
 	again          []int // rows that exact computes
 	recomputed     int64
 }
 
 var _ Runner = (*Code)(nil)
+
+// codeProgram is a loaded module with room for its results, of f32 or f64.
+type codeProgram struct {
+	kernels.CodeProgram
+	out kernels.Buffer
+}
+
+// loadCode loads a module for launches of a number of rows. After an error nothing is left on the device.
+func loadCode(ctx context.Context, dev kernels.Device, m *simt.Module, rows int) (*codeProgram, error) {
+	p, err := kernels.LoadAs[kernels.CodeProgram](ctx, dev, m)
+	if err != nil {
+		return nil, err
+	}
+	typ := kernels.Float64
+	if m.Outputs[0].Type == simt.F32 {
+		typ = kernels.Float32
+	}
+	out, err := dev.Alloc(ctx, typ, rows)
+	if err != nil {
+		p.Free()
+		return nil, err
+	}
+	return &codeProgram{p, out}, nil
+}
 
 // NewCode loads code on a device and allocates what a launch of o.Rows rows needs. The module's
 // only input must be the columns of the schema, as float32. m.Exact, if there is one, is loaded
@@ -73,8 +98,8 @@ func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions
 	if o.Rows == 0 {
 		o.Rows = MaxShardRows
 	}
-	if in := m.Module.Inputs; o.Rows < 1 || o.Rows > 1<<20 || o.Schema == nil || len(in) != 1 || in[0].Type != simt.F32 || in[0].Layout != simt.Columns || in[0].Width != len(o.Schema.Columns) || len(m.Module.Outputs) != 1 || m.Module.Outputs[0].Type != simt.F64 {
-		return nil, fmt.Errorf("%w: code for %d rows of a launch, and its input is not the columns of the schema, or its output is not float64", kernels.ErrDevice, o.Rows)
+	if in := m.Module.Inputs; o.Rows < 1 || o.Rows > 1<<20 || o.Schema == nil || len(in) != 1 || in[0].Type != simt.F32 || in[0].Layout != simt.Columns || in[0].Width != len(o.Schema.Columns) || len(m.Module.Outputs) != 1 || !m.Module.Outputs[0].Type.Float() {
+		return nil, fmt.Errorf("%w: code for %d rows of a launch, and its input is not the columns of the schema, or its output is not float32 or float64", kernels.ErrDevice, o.Rows)
 	}
 	c := &Code{dev: dev, owns: o.OwnsDevice, rows: o.Rows, schema: o.Schema, logScales: logScales(o.Schema), least: math.Inf(-1)}
 	defer func() {
@@ -82,12 +107,12 @@ func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions
 			c.free()
 		}
 	}()
-	if c.program, err = kernels.LoadAs[kernels.CodeProgram](ctx, dev, m.Module); err != nil {
+	if c.program, err = loadCode(ctx, dev, m.Module, c.rows); err != nil {
 		return nil, err
 	}
 	if m.Exact != nil {
 		c.least = m.Least
-		if c.exact, err = kernels.LoadAs[kernels.CodeProgram](ctx, dev, m.Exact); err != nil {
+		if c.exact, err = loadCode(ctx, dev, m.Exact, c.rows); err != nil {
 			return nil, err
 		}
 	}
@@ -95,10 +120,8 @@ func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions
 	if c.in, err = dev.Alloc(ctx, kernels.Float32, n); err != nil {
 		return nil, err
 	}
-	if c.out, err = dev.Alloc(ctx, kernels.Float64, c.rows); err != nil {
-		return nil, err
-	}
-	c.x, c.excess, c.ll = make([]float32, n), make([]float64, c.rows), make([]float64, c.rows)
+	c.x, c.narrow = make([]float32, n), make([]float32, c.rows)
+	c.excess, c.ll = make([]float64, c.rows), make([]float64, c.rows)
 	return c, nil
 }
 
@@ -108,7 +131,7 @@ func (c *Code) Schema() *dataset.Schema { return c.schema }
 // Info describes the runner. The kernel path is that of the code where its program names one.
 func (c *Code) Info() Info {
 	i := Info{Device: c.dev.Info(), Rows: c.rows, Outputs: 1}
-	if p, ok := c.program.(interface{ Path() string }); ok {
+	if p, ok := c.program.CodeProgram.(interface{ Path() string }); ok {
 		i.Device.KernelPath = p.Path()
 	}
 	return i
@@ -157,14 +180,23 @@ func (c *Code) launch(ctx context.Context, b *dataset.Batch, lo, n int) error {
 }
 
 // run computes the rows of x.
-func (c *Code) run(ctx context.Context, p kernels.CodeProgram, n int, ll []float64) error {
+func (c *Code) run(ctx context.Context, p *codeProgram, n int, ll []float64) error {
 	if err := c.dev.Write(ctx, c.in, 0, c.x); err != nil {
 		return err
 	}
-	if err := p.Run(ctx, n, []kernels.Buffer{c.in}, []kernels.Buffer{c.out}); err != nil {
+	if err := p.Run(ctx, n, []kernels.Buffer{c.in}, []kernels.Buffer{p.out}); err != nil {
 		return err
 	}
-	return c.dev.Read(ctx, ll, c.out, 0)
+	if p.out.DType() == kernels.Float64 {
+		return c.dev.Read(ctx, ll, p.out, 0)
+	}
+	if err := c.dev.Read(ctx, c.narrow[:n], p.out, 0); err != nil {
+		return err
+	}
+	for i, x := range c.narrow[:n] {
+		ll[i] = float64(x)
+	}
+	return nil
 }
 
 // recompute computes again, in log space, the rows of the last launch whose log-likelihood is
@@ -249,14 +281,13 @@ func (c *Code) Close() error {
 }
 
 func (c *Code) free() {
-	for _, p := range []kernels.CodeProgram{c.program, c.exact} {
+	for _, p := range []*codeProgram{c.program, c.exact} {
 		if p != nil {
 			p.Free()
+			p.out.Free()
 		}
 	}
-	for _, b := range []kernels.Buffer{c.in, c.out} {
-		if b != nil {
-			b.Free()
-		}
+	if c.in != nil {
+		c.in.Free()
 	}
 }

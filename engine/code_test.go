@@ -14,18 +14,22 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// sums is a module whose output is factor times the sum of a row's cells, 100 for each
+// sums is a module whose output, of f32 or f64, is factor times the sum of a row's cells, 100 for each
 // missing one.
-func sums(t *testing.T, factor float64) *simt.Module {
+func sums(t *testing.T, typ simt.Type, factor float64) *simt.Module {
 	t.Helper()
 	b := simt.NewBuilder("sums")
-	in, out := b.Input("x", simt.F32, simt.Columns, 3), b.Output("ll", simt.F64, simt.Columns, 1)
+	in, out := b.Input("x", simt.F32, simt.Columns, 3), b.Output("ll", typ, simt.Columns, 1)
 	total := b.Float(simt.F64, 0)
 	for v := range 3 {
 		x := b.Load(in, v)
 		total = b.Add(total, b.Convert(simt.F64, b.Select(b.Binary(simt.Eq, x, x), x, b.Float(simt.F32, 100))))
 	}
-	b.Store(out, 0, b.Mul(total, b.Float(simt.F64, factor)))
+	total = b.Mul(total, b.Float(simt.F64, factor))
+	if typ == simt.F32 {
+		total = b.Convert(typ, total)
+	}
+	b.Store(out, 0, total)
 	m, err := b.Module()
 	if err != nil {
 		t.Fatal(err)
@@ -44,14 +48,18 @@ func TestCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, exact := range []bool{false, true} {
+	for _, c := range []struct {
+		typ   simt.Type // of the module; that of rows that are computed again is f64
+		exact bool
+	}{{simt.F64, false}, {simt.F64, true}, {simt.F32, false}, {simt.F32, true}} {
+		typ, exact := c.typ, c.exact
 		dev, err := cpu.Open(cpu.Options{Set: generic, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := engine.CodeModel{Module: sums(t, 1), Least: -2}
+		m := engine.CodeModel{Module: sums(t, typ, 1), Least: -2}
 		if exact {
-			m.Exact = sums(t, 10)
+			m.Exact = sums(t, simt.F64, 10)
 		}
 		c, err := engine.NewCode(ctx, dev, m, engine.CodeOptions{Rows: 4, Schema: schema, OwnsDevice: true})
 		if err != nil {
@@ -147,10 +155,10 @@ func TestCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.NewCode(ctx, bare, engine.CodeModel{Module: sums(t, 1)}, engine.CodeOptions{Schema: schema}); !errors.Is(err, kernels.ErrDevice) {
+	if _, err := engine.NewCode(ctx, bare, engine.CodeModel{Module: sums(t, simt.F64, 1)}, engine.CodeOptions{Schema: schema}); !errors.Is(err, kernels.ErrDevice) {
 		t.Errorf("a device without loader: %v, want ErrDevice", err)
 	}
-	if _, err := engine.NewCode(ctx, bare, engine.CodeModel{Module: sums(t, 1)}, engine.CodeOptions{Schema: &dataset.Schema{Columns: schema.Columns[:2]}}); !errors.Is(err, kernels.ErrDevice) {
+	if _, err := engine.NewCode(ctx, bare, engine.CodeModel{Module: sums(t, simt.F64, 1)}, engine.CodeOptions{Schema: &dataset.Schema{Columns: schema.Columns[:2]}}); !errors.Is(err, kernels.ErrDevice) {
 		t.Errorf("another schema: %v, want ErrDevice", err)
 	}
 }

@@ -39,7 +39,7 @@ type Blueprint struct {
 	meta   map[string]string
 	params circuit.ParamFunc   // starting parameters of the nodes that own some; nil: there are none
 	wide   circuit.ParamFunc64 // params of a model file with all of its digits; nil: there is none
-	path   Path
+	how    How
 	close  func() error
 }
 
@@ -55,7 +55,7 @@ func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (
 // they may be read twice. It needs train for every structure but a graph and a file. After an
 // error what was opened is closed, and the caller has nothing to close.
 func build(ctx context.Context, s Structure, train Rows, opts compile.Options, tell teller) (_ *Blueprint, err error) {
-	b := &Blueprint{close: func() error { return nil }, path: s.Path}
+	b := &Blueprint{close: func() error { return nil }, how: s.How}
 	defer func() {
 		if err != nil {
 			b.Close()
@@ -152,12 +152,12 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 // path that its leaves want. Every parameter must be in the file. Zero compile options are the
 // default ones. Close the Blueprint.
 func OpenModel(path string, opts compile.Options) (*Blueprint, error) {
-	return OpenModelFor(PathAuto, path, opts)
+	return OpenModelFor(How{}, path, opts)
 }
 
-// OpenModelFor is OpenModel for a path of choice.
-func OpenModelFor(by Path, path string, opts compile.Options) (*Blueprint, error) {
-	b := &Blueprint{close: func() error { return nil }, path: by}
+// OpenModelFor is OpenModel for a path and numbers of choice.
+func OpenModelFor(how How, path string, opts compile.Options) (*Blueprint, error) {
+	b := &Blueprint{close: func() error { return nil }, how: how}
 	err := b.fromFile(path)
 	if err == nil {
 		err = b.compile(opts)
@@ -210,9 +210,12 @@ func (b *Blueprint) compile(opts compile.Options) error {
 		return err
 	}
 	if code {
-		b.Code, err = spn.Compile(b.Graph, b.params64(), spn.DefaultOptions())
+		b.Code, err = spn.CompileFor(b.Graph, b.params64(), b.how.Numbers)
 		b.CompileTime = time.Since(begin)
 		return err
+	}
+	if b.how.Numbers != (spn.Choice{}) {
+		return fmt.Errorf("%w: type, space and errors of numbers are chosen for code alone, and the circuit takes the tensor path; choose the path of code", ErrOptions)
 	}
 	r, err := compile.Compile(b.Graph, opts)
 	if err != nil {

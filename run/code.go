@@ -23,6 +23,12 @@ const (
 	PathCode   Path = "code"
 )
 
+// How is how a circuit is compiled. The zero value is the default.
+type How struct {
+	Path    Path
+	Numbers spn.Choice // of code
+}
+
 // ParsePath returns the path with a name; auto is PathAuto.
 func ParsePath(name string) (Path, error) {
 	switch p := Path(name); p {
@@ -68,14 +74,14 @@ func tensorless(g *circuit.Graph) circuit.NodeID {
 func (b *Blueprint) takesCode() (bool, error) {
 	id := tensorless(b.Graph)
 	switch {
-	case b.path == PathCode && b.binned():
+	case b.how.Path == PathCode && b.binned():
 		return false, fmt.Errorf("%w: the model reads bins of values, which code does not have; use the tensor path", ErrOptions)
-	case b.path == PathTensor && id != circuit.None:
+	case b.how.Path == PathTensor && id != circuit.None:
 		return false, fmt.Errorf("%w: node %d is a histogram with breaks of its own, which the tensor path does not have; use the path of code", ErrOptions, id)
-	case b.path == PathCode && b.params == nil && b.wide == nil:
+	case b.how.Path == PathCode && b.params == nil && b.wide == nil:
 		return false, fmt.Errorf("%w: the circuit has no parameters, and code is made for them", ErrOptions)
 	}
-	return b.path == PathCode || id != circuit.None, nil
+	return b.how.Path == PathCode || id != circuit.None, nil
 }
 
 // params64 are the parameters with all digits that there are.

@@ -154,7 +154,7 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 	if _, err := os.Stat(path); o.Resume && o.Structure.learned() && err == nil {
 		was := em.LastFingerprint(dir)
 		if was != nil && !slices.ContainsFunc(em.CompareFacts(was, o.settings()), madeCircuit) {
-			b, err := build(ctx, Structure{Path: PathTensor, Kind: "file", File: path, Init: o.Structure.Init}, o.Train, o.Compile, o.OnStage)
+			b, err := build(ctx, Structure{How: How{Path: PathTensor}, Kind: "file", File: path, Init: o.Structure.Init}, o.Train, o.Compile, o.OnStage)
 			if !errors.Is(err, format.ErrModel) {
 				return b, true, err
 			}
@@ -164,7 +164,7 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 		}
 	}
 	s := o.Structure
-	s.Path = PathTensor // code is not trained
+	s.How = How{Path: PathTensor} // code is not trained
 	if s.Valid == nil {
 		s.Valid = o.Valid
 	}

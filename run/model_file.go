@@ -74,16 +74,16 @@ func TellForest(path string) (bool, error) {
 // with opts, or a forest: one of the two is nil. Both kinds are told by the content of
 // the file. Close the Blueprint.
 func OpenAny(path string, opts compile.Options) (*Blueprint, *forest.Forest, error) {
-	return OpenAnyFor(PathAuto, path, opts)
+	return OpenAnyFor(How{}, path, opts)
 }
 
-// OpenAnyFor is OpenAny for a path of choice of circuits.
-func OpenAnyFor(by Path, path string, opts compile.Options) (*Blueprint, *forest.Forest, error) {
+// OpenAnyFor is OpenAny with a choice of how circuits are compiled.
+func OpenAnyFor(how How, path string, opts compile.Options) (*Blueprint, *forest.Forest, error) {
 	if _, ok := forests.Recognise(path); ok {
 		f, err := forests.Open(path)
 		return nil, f, err
 	}
-	b, err := OpenModelFor(by, path, opts)
+	b, err := OpenModelFor(how, path, opts)
 	var unknown *format.UnknownError
 	if errors.As(err, &unknown) {
 		return nil, nil, neither(path, unknown)
@@ -142,7 +142,7 @@ func ReadCircuit(r io.ReaderAt, size int64, train dataset.Source, opts compile.O
 	if err != nil {
 		return nil, err
 	}
-	b := &Blueprint{Graph: m.Graph, Train: train, close: m.Close, path: PathTensor}
+	b := &Blueprint{Graph: m.Graph, Train: train, close: m.Close, how: How{Path: PathTensor}}
 	if b.Schema, err = schemaOf(m); err != nil {
 		return nil, err
 	}

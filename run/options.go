@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
@@ -33,6 +34,9 @@ type Options struct {
 	KernelPath string
 	// Path is how a Model that is opened is compiled: as a tensor program or as code.
 	Path Path
+	// Numbers are the type and space of values of a Model that runs as code, and how exact they have to be. The zero value
+	// is float64.
+	Numbers spn.Choice
 	// Soft makes room in a Model for evidence that is a range, a set or likelihoods: SoftCells of
 	// batches. It takes memory for 64 rows or more in each table, and no time where rows have values
 	// alone, but for circuits of leaves without tables.
@@ -51,15 +55,15 @@ func (o Options) Compile() compile.Options {
 	return c
 }
 
-// SoftPath returns Path, which Soft limits to tensor programs.
-func (o Options) SoftPath() (Path, error) {
+// How returns how a Model is compiled: as Path says, which Soft limits to tensor programs.
+func (o Options) How() (How, error) {
 	switch {
 	case !o.Soft:
-		return o.Path, nil
+		return How{o.Path, o.Numbers}, nil
 	case o.Path == PathCode:
-		return o.Path, fmt.Errorf("%w: ranges, sets and likelihoods for a model that runs as code; let it run as a tensor program", ErrOptions)
+		return How{}, fmt.Errorf("%w: ranges, sets and likelihoods for a model that runs as code; let it run as a tensor program", ErrOptions)
 	}
-	return PathTensor, nil
+	return How{Path: PathTensor}, nil
 }
 
 func (o Options) withDefaults() Options {

@@ -15,7 +15,7 @@ import (
 // Structure says what a circuit looks like. Start from DefaultStructure: most
 // zero values are refused.
 type Structure struct {
-	Path    Path   // how the circuit is compiled; what it is built of may leave no choice
+	How     How    // how the circuit is compiled; what it is built of may leave no choice
 	Kind    string // hclt, hmm, pd, rat-spn, learnspn, equations, or file to continue from File
 	Latents int    // units of a latent variable or region; 0: as many as the rows support
 	Leaf    Leaf

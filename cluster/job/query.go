@@ -154,11 +154,11 @@ type queryKind struct{ circuitKind }
 // Open opens the circuit of a job for its schema and its digest.
 func (k queryKind) Open(ctx context.Context, q *Query) (Subject, error) {
 	o := run.Options{Soft: q.Soft}
-	how, err := o.SoftPath()
+	how, err := o.How()
 	if err != nil {
 		return nil, err
 	}
-	b, err := run.Build(ctx, run.Structure{Path: how, Kind: "file", File: q.Model}, nil, o.Compile())
+	b, err := run.Build(ctx, run.Structure{How: how, Kind: "file", File: q.Model}, nil, o.Compile())
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func openModel(ctx context.Context, in *Loading) (*model, *querySettings, error)
 	}
 	o := in.Options
 	o.Engines, o.Soft = 1, d.Soft
-	how, err := o.SoftPath()
+	how, err := o.How()
 	if err != nil {
 		return nil, nil, Bad(in.Run, "%w", err)
 	}

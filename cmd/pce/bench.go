@@ -178,11 +178,11 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		cfg.Train.BatchSize = f.batch
 	}
 	f.run.override(cfg, given)
-	path, err := f.path.path()
+	how, err := f.path.how()
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.blueprint(ctx, cfg, path)
+	b, err := a.blueprint(ctx, cfg, how)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	if f.batch > 0 {
 		cfg.Train.BatchSize, cfg.Train.ShardRows = f.batch, f.batch
 	}
-	b, err := a.blueprint(ctx, cfg, run.PathTensor)
+	b, err := a.blueprint(ctx, cfg, run.How{Path: run.PathTensor})
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,7 @@ func (a *app) checkTarget(cmd *cobra.Command, f *queryFlags, hw *rtlFlags, targe
 	case "":
 		return a.check(cmd.Context(), f, expected)
 	case targetRTL:
-		for _, name := range []string{"path", "device", "threads"} {
+		for _, name := range []string{"path", "type", "space", "max-error", "error", "device", "threads"} {
 			if cmd.Flags().Changed(name) {
 				return nil, usagef("--%s is not for --target rtl", name)
 			}
@@ -194,7 +194,7 @@ func referenceOf(file string, m *format.Model) (*reference.Evaluator, error) {
 // result, with OK false. Histograms over values that training binned are refused, as the
 // recursion reads categories there.
 func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*checkResult, error) {
-	path, err := f.path.path()
+	how, err := f.path.how()
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 	if err != nil {
 		return nil, err
 	}
-	paths, err := a.openPaths(ctx, f, path)
+	paths, err := a.openPaths(ctx, f, how)
 	defer func() {
 		for _, p := range paths {
 			p.close()
@@ -297,13 +297,17 @@ func (p *checkedPath) close() {
 // openPaths opens a model for every path that it can run on, or for the one that was chosen. Of
 // its own accord it leaves out a path that the model's leaves do not allow; if that path was
 // asked for by name, it is an error. The caller closes what is returned, also beside an error.
-func (a *app) openPaths(ctx context.Context, f *queryFlags, only run.Path) (paths []*checkedPath, err error) {
+func (a *app) openPaths(ctx context.Context, f *queryFlags, how run.How) (paths []*checkedPath, err error) {
 	for _, by := range []run.Path{run.PathCode, run.PathTensor} {
-		if only != run.PathAuto && only != by {
+		if how.Path != run.PathAuto && how.Path != by {
 			continue
 		}
-		plan, err := run.OpenModelFor(by, f.model, compile.Options{})
-		if only == run.PathAuto && (errors.Is(err, run.ErrOptions) || errors.Is(err, spn.ErrCode)) {
+		one := run.How{Path: by}
+		if by == run.PathCode || how.Path == by {
+			one.Numbers = how.Numbers
+		}
+		plan, err := run.OpenModelFor(one, f.model, compile.Options{})
+		if how.Path == run.PathAuto && one.Numbers == (spn.Choice{}) && (errors.Is(err, run.ErrOptions) || errors.Is(err, spn.ErrCode)) {
 			continue // the model's leaves do not allow it
 		}
 		if err != nil {

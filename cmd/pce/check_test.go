@@ -48,24 +48,29 @@ func TestCheckSharedModels(t *testing.T) {
 				rows = cut(t, rows, c.columns)
 			}
 			text := filepath.Join(sharedData, "spn/text", c.model)
-			var out, errs bytes.Buffer
-			code := Run(t.Context(), []string{"check", text + ".spn", "--data", rows, "--expected", text + ".expected_ll.txt.gz", "--json"}, nil, nil, &out, &errs)
-			var r checkResult
-			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exitOK || errs.Len() > 0 {
-				t.Fatalf("exit %d, %v\n%s%s", code, err, out.String(), errs.String())
-			}
-			if !r.OK || r.Expected == nil || !(r.Expected.MaxError <= expectedBound) || r.Rows == 0 {
-				t.Errorf("%s", out.String())
-			}
-			for _, p := range r.Paths {
-				if !p.OK || p.Path == "code" && !(p.MaxError <= 1e-10) {
+			for _, numbers := range []struct {
+				flags string
+				most  float64 // error of the path of code
+			}{{"--max-error=0", 1e-10}, {"--max-error=1e-4", 1e-5}} {
+				var out, errs bytes.Buffer
+				code := Run(t.Context(), []string{"check", text + ".spn", "--data", rows, "--expected", text + ".expected_ll.txt.gz", "--json", numbers.flags}, nil, nil, &out, &errs)
+				var r checkResult
+				if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exitOK || errs.Len() > 0 {
+					t.Fatalf("exit %d, %v\n%s%s", code, err, out.String(), errs.String())
+				}
+				if !r.OK || r.Expected == nil || !(r.Expected.MaxError <= expectedBound) || r.Rows == 0 {
 					t.Errorf("%s", out.String())
 				}
+				for _, p := range r.Paths {
+					if !p.OK || p.Path == "code" && (!(p.MaxError <= numbers.most) || p.MaxError > 1e-10 != (numbers.most > 1e-10)) {
+						t.Errorf("%s: %s", numbers.flags, out.String())
+					}
+				}
+				if len(r.Paths) == 0 || r.Paths[0].Path != "code" {
+					t.Errorf("paths %+v, want code first", r.Paths)
+				}
+				t.Log(strings.TrimSpace(out.String()))
 			}
-			if len(r.Paths) == 0 || r.Paths[0].Path != "code" {
-				t.Errorf("paths %+v, want code first", r.Paths)
-			}
-			t.Log(strings.TrimSpace(out.String()))
 		})
 	}
 }

@@ -122,7 +122,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, args []string) error
 		cfg.Model.Structure, cfg.Model.File = "file", args[0]
 		cfg.Data = configs.Data{}
 	}
-	b, err := a.blueprint(ctx, cfg, run.PathTensor)
+	b, err := a.blueprint(ctx, cfg, run.How{Path: run.PathTensor})
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/pflag"
 
+	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/run"
 )
@@ -18,14 +21,30 @@ func (f *deviceFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.threads, "threads", 0, "CPU threads; 0: one per core. Results do not depend on it")
 }
 
-// pathFlag is the flag of commands that choose how a model is compiled.
-type pathFlag struct{ name string }
+// pathFlag has the flags of commands that choose how a model is compiled.
+type pathFlag struct {
+	name, space, kind string
+	numbers           spn.Choice
+}
 
 func (f *pathFlag) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.name, "path", "auto", "how the circuit is compiled: auto, tensor, or code (log-likelihoods alone)")
+	flags.StringVar(&f.numbers.Type, "type", spn.AutoType, "numbers of code: f32, f64, or auto: f32 where --max-error is proven for every row, else f64")
+	flags.StringVar(&f.space, "space", string(spn.Auto), "values of code: auto, log or linear")
+	flags.Float64Var(&f.numbers.MaxError, "max-error", 0, fmt.Sprintf("the largest error that f32 may have; 0: %g", spn.DefaultMaxError))
+	flags.StringVar(&f.kind, "error", string(spn.AbsoluteLog), "what --max-error bounds: absolute or relative, of likelihoods, or absolute-log, in nats")
 }
 
-func (f *pathFlag) path() (run.Path, error) { return run.ParsePath(f.name) }
+// how returns what the flags say; the zero value where all have their defaults.
+func (f *pathFlag) how() (run.How, error) {
+	path, err := run.ParsePath(f.name)
+	n := f.numbers
+	n.Space, n.Error = spn.Space(f.space), spn.ErrorKind(f.kind)
+	if n == (spn.Choice{Space: spn.Auto, Type: spn.AutoType, Error: spn.AbsoluteLog}) {
+		n = spn.Choice{}
+	}
+	return run.How{Path: path, Numbers: n}, err
+}
 
 // override puts the flags that were given into a config.
 func (f *deviceFlags) override(cfg *configs.Config, given func(flag string) bool) {

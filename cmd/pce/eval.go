@@ -63,11 +63,11 @@ func (f *queryFlags) open(ctx context.Context, notes io.Writer) (*pce.Model, err
 	}
 	defer headroom(openGC)()
 	o := runOptions(f.run.device, f.run.threads)
-	path, err := f.path.path()
+	how, err := f.path.how()
 	if err != nil {
 		return nil, err
 	}
-	o.Path = path
+	o.Path, o.Numbers = how.Path, how.Numbers
 	o.Soft = f.soft
 	m, err := pce.Open(ctx, f.model, o)
 	if err == nil && m.Forest() != nil {

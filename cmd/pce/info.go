@@ -48,11 +48,11 @@ func (a *app) infoCommand() *cobra.Command {
 				}
 			}
 			given := func(cfg *configs.Config) { run.override(cfg, cmd.Flags().Changed) }
-			path, err := by.path()
+			how, err := by.how()
 			if err != nil {
 				return err
 			}
-			info, err := a.info(cmd.Context(), &flags, args, path, given)
+			info, err := a.info(cmd.Context(), &flags, args, how, given)
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func (a *app) infoCommand() *cobra.Command {
 
 // info describes a model file as queries run it, or a config's circuit as train
 // runs it. No parameters are allocated.
-func (a *app) info(ctx context.Context, flags *configFlags, args []string, path run.Path, override func(*configs.Config)) (*run.Info, error) {
+func (a *app) info(ctx context.Context, flags *configFlags, args []string, how run.How, override func(*configs.Config)) (*run.Info, error) {
 	cfg, err := a.loadDataConfig(flags)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (a *app) info(ctx context.Context, flags *configFlags, args []string, path 
 			return nil, err
 		}
 	}
-	b, err := a.blueprint(ctx, cfg, path)
+	b, err := a.blueprint(ctx, cfg, how)
 	if err != nil {
 		return nil, err
 	}

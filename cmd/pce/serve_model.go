@@ -35,7 +35,7 @@ func (l *modelLoader) Plan(ctx context.Context, path string) (int64, error) {
 		}
 		return m.ForestBytes(), m.Close()
 	}
-	how, err := l.run.SoftPath()
+	how, err := l.run.How()
 	if err != nil {
 		return 0, err
 	}

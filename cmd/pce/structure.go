@@ -74,12 +74,12 @@ func (a *app) split(d *configs.Data, paths configs.Paths) run.Rows {
 
 // blueprint builds the circuit of a config. A circuit from a file needs no
 // training rows.
-func (a *app) blueprint(ctx context.Context, cfg *configs.Config, path run.Path) (*run.Blueprint, error) {
+func (a *app) blueprint(ctx context.Context, cfg *configs.Config, how run.How) (*run.Blueprint, error) {
 	rows := a.split(&cfg.Data, cfg.Data.Train)
 	if rows == nil && cfg.Model.Structure != "file" {
 		return nil, cfg.Data.RequireTraining()
 	}
 	s := structureOf(cfg)
-	s.Path, s.Valid = path, a.split(&cfg.Data, cfg.Data.Valid)
+	s.How, s.Valid = how, a.split(&cfg.Data, cfg.Data.Valid)
 	return run.Build(ctx, s, rows, compileOptions(&cfg.Compile))
 }

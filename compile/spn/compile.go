@@ -58,6 +58,8 @@ type Program struct {
 	Least float64
 	Bound Bound
 	Info  Info
+
+	low, high float64 // log-likelihoods of the rows that Module computes for good
 }
 
 // Bound bounds the distance of a log-likelihood ll from that of circuit/reference, in nats:
@@ -157,6 +159,8 @@ func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program,
 	} else {
 		p.Bound = c.logBound(o.Type)
 	}
+	root := &c.ops[c.root]
+	p.low, p.high = math.Max(p.Least, root.lo*math.Ln2), root.hi*math.Ln2
 	return p, nil
 }
 

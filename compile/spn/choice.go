@@ -1,0 +1,106 @@
+package spn
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// ErrorKind is what Choice.MaxError bounds, for every row.
+type ErrorKind string
+
+// The kinds.
+const (
+	Absolute    ErrorKind = "absolute"     // of likelihoods
+	Relative    ErrorKind = "relative"     // of likelihoods
+	AbsoluteLog ErrorKind = "absolute-log" // of log-likelihoods, in nats
+)
+
+// DefaultMaxError is the bound of a Choice without one. No float32 is that exact, so a caller who does not say which error
+// is allowed gets float64.
+const DefaultMaxError = 1e-9
+
+// AutoType lets a Choice take the fastest type that is exact enough.
+const AutoType = "auto"
+
+// joint is Options.Joint of float32, whose sixteen elements fit a register of AVX-512.
+const joint = 16
+
+// Choice is what a caller wants of numbers. The zero value is float64; with a MaxError of 1e-4 nats float32 is
+// exact enough for most circuits of some hundred operations.
+type Choice struct {
+	Space Space  // "" is Auto
+	Type  string // auto, f32 or f64; "" is AutoType
+	// MaxError is the largest error that float32 may have; 0: DefaultMaxError, and anything where Type is f32.
+	MaxError float64
+	Error    ErrorKind // "" is AbsoluteLog
+}
+
+// check returns what is wrong with a choice.
+func (c *Choice) check() error {
+	switch c.Error {
+	case Absolute, Relative, AbsoluteLog:
+	default:
+		return fmt.Errorf("%w: an error of kind %.40q; want absolute, relative or absolute-log", ErrOptions, c.Error)
+	}
+	switch c.Type {
+	case AutoType, simt.F32.String(), simt.F64.String():
+	default:
+		return fmt.Errorf("%w: numbers of type %.40q; want auto, f32 or f64", ErrOptions, c.Type)
+	}
+	if !(c.MaxError >= 0) || math.IsInf(c.MaxError, 1) {
+		return fmt.Errorf("%w: a largest error of %v; want a number of at least 0", ErrOptions, c.MaxError)
+	}
+	return nil
+}
+
+// CompileFor compiles a valid circuit with its parameters as a choice says: in float32 if its error is small enough
+// for every row that it computes, else in float64. float32 that was asked for by name and is not exact enough is an
+// error that matches ErrOptions.
+func CompileFor(g *circuit.Graph, params circuit.ParamFunc64, c Choice) (*Program, error) {
+	if c.Type == "" {
+		c.Type = AutoType
+	}
+	if c.Error == "" {
+		c.Error = AbsoluteLog
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.Type != simt.F64.String() {
+		p, err := Compile(g, params, Options{Space: c.Space, Type: simt.F32, Joint: joint})
+		if err != nil && c.Type == AutoType && c.Space == Linear {
+			return Compile(g, params, Options{Space: c.Space, Type: simt.F64}) // which has a larger range
+		}
+		if err != nil {
+			return nil, err
+		}
+		most := c.MaxError
+		if most == 0 && c.Type == AutoType {
+			most = DefaultMaxError
+		}
+		worst := p.worst(c.Error)
+		if most == 0 || worst <= most {
+			return p, nil
+		}
+		if c.Type != AutoType {
+			return nil, fmt.Errorf("%w: the %s error of f32 is up to %.3g, want at most %v; let the type be auto or f64", ErrOptions, c.Error, worst, most)
+		}
+	}
+	return Compile(g, params, Options{Space: c.Space, Type: simt.F64})
+}
+
+// worst bounds the error of the rows that Module computes for good: their
+// log-likelihoods are from low to high.
+func (p *Program) worst(kind ErrorKind) float64 {
+	nats := p.Bound.Absolute + p.Bound.Relative*math.Max(math.Abs(p.low), math.Abs(p.high))
+	switch kind {
+	case Relative:
+		return math.Expm1(nats)
+	case Absolute:
+		return math.Exp(p.high) * math.Expm1(nats)
+	}
+	return nats
+}
