@@ -6,7 +6,7 @@
 #
 # Models, rows, the generator of the C++ and the prototype are in ../shared, which is not part of
 # the repository: place the folder beside it. The generators run under PYTHON (default
-# /usr/bin/python3; with numpy), what is timed under RUN, such as "chrt -r 5" on a machine with other work. A peer that is not there is a line that says so. Every line of output
+# /usr/bin/python3; with numpy), what is timed under RUN, such as "chrt -r 5" on a machine with other work. PCE_CPU=avx2 leaves AVX-512 to the peers. A peer that is not there is a line that says so. Every line of output
 # is a JSON object: the machine, then for each round and model the rows a microsecond of each
 # program, and the ratios of pce's to them. The prototype wants AVX-512.
 set -euo pipefail

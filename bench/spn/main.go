@@ -111,7 +111,11 @@ func run(args []string, out io.Writer) error {
 
 // measure times calls of a program's module over all rows.
 func measure(p *spn.Program, in any, rows, calls int) (line, error) {
-	native, err := x86.Compile(p.Module, 1, x86.Path())
+	set := x86.Path()
+	if kernels := os.Getenv("PCE_CPU"); kernels != "" {
+		set = x86.Allowed(kernels)
+	}
+	native, err := x86.Compile(p.Module, 1, set)
 	if errors.Is(err, x86.ErrUnsupported) {
 		return line{}, fmt.Errorf("%w: this benchmark is of machine code", err)
 	}

@@ -141,14 +141,20 @@ func (l *lowering) table(one, two int) int32 {
 // permute looks up in a small table. Parts are permuted by the index's low bits; the bits above choose
 // among parts, each moved to the sign.
 func (l *lowering) permute(t *simt.Table, index reg) reg {
-	per, w, permute, blend := perPart(t), asm.X, asm.PermilPS, asm.BlendPS
+	per, w, blend := perPart(t), asm.X, asm.BlendPS
 	places, bit := index, uint8(29)
+	part := func(table reg) reg { return l.op(asm.PermilPS, w, table, places) }
 	choice := func(bit uint8) reg { return l.opImm(asm.ShlD, asm.X, bit, index) }
-	if wide(t.Type) {
-		w, permute, blend = asm.Y, asm.PermilPD, asm.BlendPD
+	switch {
+	case wide(t.Type):
+		w, blend = asm.Y, asm.BlendPD
+		part = func(table reg) reg { return l.op(asm.PermilPD, w, table, places) }
 		q := l.widen(index)
 		places, bit = l.op(asm.AddQ, w, q, q), 62
 		choice = func(bit uint8) reg { return l.opImm(asm.ShlQ, w, bit, q) }
+	case len(t.Bits) > per: // one permutation of eight, where two of four would want a blend
+		per, bit = 8, 28
+		part = func(table reg) reg { return l.op(asm.Permute, asm.Y, places, table) }
 	}
 	var parts []reg
 	for rest := t.Bits; len(rest) > 0; rest = rest[min(per, len(rest)):] {
@@ -158,10 +164,10 @@ func (l *lowering) permute(t *simt.Table, index reg) reg {
 			continue
 		}
 		b := make([]byte, 0, 32)
-		for i := range 32 / (16 / per) {
+		for i := range 2 * perPart(t) {
 			b = element(b, t.Type, rest[min(i%per, n-1)])
 		}
-		parts = append(parts, l.op(permute, w, l.constant(b), places))
+		parts = append(parts, part(l.constant(b)))
 	}
 	for ; len(parts) > 1; bit-- {
 		var joined []reg
