@@ -6,9 +6,10 @@
 #
 # Models, rows, the generator of the C++ and the prototype are in ../shared, which is not part of
 # the repository: place the folder beside it. The generators run under PYTHON (default
-# /usr/bin/python3; with numpy), what is timed under RUN, such as "chrt -r 5" on a machine with other work. PCE_CPU=avx2 leaves AVX-512 to the peers. A peer that is not there is a line that says so. Every line of output
-# is a JSON object: the machine, then for each round and model the rows a microsecond of each
-# program, and the ratios of pce's to them. The prototype wants AVX-512.
+# /usr/bin/python3; with numpy), what is timed under RUN, such as "chrt -r 5" on a machine with
+# other work. PCE_CPU=avx2 leaves AVX-512 to the peers. A peer that is not there is a line that
+# says so. Every line of output is a JSON object: the machine, then for each round and model the
+# rows a microsecond of each program, and the ratios of pce's to them. The prototype wants AVX-512.
 set -euo pipefail
 rounds=${1:-3}
 shift || true
@@ -52,7 +53,7 @@ for model in ${*:-NLTCS_200 PLANTS_4000 NIPS40 NIPS5}; do
     cpp='' c=''
     [[ ! -x $work/cpp_$model ]] || cpp=$("${run[@]}" "$work/cpp_$model" "$rows" "$calls" | last 's|.* \([0-9.]*\) rows/us.*|\1|p')
     [[ ! -x $work/c_$model ]] || c=$("${run[@]}" "$work/c_$model" "$rows" "$((calls / 10))" "$rows.ref" | last 's|.*median \([0-9.]*\) rows/us.*|\1|p')
-    "${run[@]}" "$work/spn" -model "$text" -rows "$rows" -calls "$calls" >"$work/lines"
+    "${run[@]}" "$work/spn" ${PCE_CPU:+-kernels "$PCE_CPU"} -model "$text" -rows "$rows" -calls "$calls" >"$work/lines"
     while read -r line; do
       own=$(sed 's|.*"rows_per_us":\([0-9.]*\).*|\1|' <<<"$line")
       printf '{"round":%d,"model":"%s","cpp":%s,"prototype":%s,"to_cpp":%s,"to_prototype":%s,%s\n' \

@@ -58,6 +58,7 @@ func run(args []string, out io.Writer) error {
 	model := flags.String("model", "", "the model, SPFlow text")
 	rows := flags.String("rows", "", "a file of rows, a byte for each variable")
 	joint := flags.Int("joint", 16, "elements of a table over several variables, of float32; 0: none")
+	kernels := flags.String("kernels", x86.Path(), "the largest set of instructions: avx512 or avx2")
 	calls := flags.Int("calls", 15, "timed calls, of which the median is printed")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -97,7 +98,7 @@ func run(args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		l, err := measure(p, c.in, n, *calls)
+		l, err := measure(p, x86.Allowed(*kernels), c.in, n, *calls)
 		if err != nil {
 			return err
 		}
@@ -109,12 +110,8 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// measure times calls of a program's module over all rows.
-func measure(p *spn.Program, in any, rows, calls int) (line, error) {
-	set := x86.Path()
-	if kernels := os.Getenv("PCE_CPU"); kernels != "" {
-		set = x86.Allowed(kernels)
-	}
+// measure times calls of a program's module over all rows, as code of a set of instructions.
+func measure(p *spn.Program, set string, in any, rows, calls int) (line, error) {
 	native, err := x86.Compile(p.Module, 1, set)
 	if errors.Is(err, x86.ErrUnsupported) {
 		return line{}, fmt.Errorf("%w: this benchmark is of machine code", err)
