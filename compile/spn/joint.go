@@ -9,13 +9,15 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// maxJoint bounds Options.Joint: the tables of a circuit are made element by element.
-const maxJoint = 1 << 16
+// maxJoint bounds Options.Joint: every operation that a table can have keeps its values.
+const maxJoint = 1 << 10
 
 // scope is a set of variables whose cells are looked up together.
 type scope struct {
 	vars []int // in order
-	bits int   // of the index; the classes of each variable take whole bits
+	bits int   // of the index; the classes of each variable take whole bits, those of the first one the lowest
+	// values has those of an operation, by index.
+	values []float64
 }
 
 // classBits returns how many bits the classes of a variable take.
@@ -52,15 +54,59 @@ func (e *emitter) scopes() {
 		case !o.used || o.gaussian:
 		case o.kind == circuit.Input:
 			one := &scope{vars: []int{o.variable}}
-			e.scope[i] = e.join(one, one)
+			if e.scope[i] = e.join(one, one); e.scope[i] != nil {
+				points := e.cols[o.variable].points
+				e.fill(e.scope[i], func(k int) float64 { return o.at(points[min(k, len(points)-1)]) })
+			}
 		default:
 			s := e.scope[o.args[0]]
-			for _, a := range o.args[1:] {
+			for _, a := range o.args {
 				s = e.join(s, e.scope[a])
 			}
-			e.scope[i] = s
+			if e.scope[i] = s; s != nil {
+				e.fill(s, func(k int) float64 { return e.at(o, s, k) })
+			}
 		}
 	}
+}
+
+// fill computes the values of an operation.
+func (e *emitter) fill(s *scope, at func(index int) float64) {
+	s.values = make([]float64, 1<<s.bits)
+	for i := range s.values {
+		s.values[i] = at(i)
+	}
+}
+
+// at computes an operation from its operands, at an index of its scope.
+func (e *emitter) at(o *op, s *scope, index int) float64 {
+	if o.kind == circuit.Product {
+		return e.product(o.args, s, index)
+	}
+	sum := 0.0
+	for k, w := range o.weights {
+		sum += w * e.product(o.args[k:k+1], s, index)
+	}
+	return sum
+}
+
+// product multiplies the values of operations at an index of a scope that has their variables.
+func (e *emitter) product(list []int32, s *scope, index int) float64 {
+	p := 1.0
+	for _, a := range list {
+		own, rest, place, shift, next := e.scope[a], index, 0, 0, 0
+		for _, v := range s.vars {
+			n := e.classBits(v)
+			if next < len(own.vars) && own.vars[next] == v {
+				place |= rest & (1<<n - 1) << shift
+				shift += n
+				next++
+			}
+			rest >>= n
+		}
+		p *= own.values[place]
+	}
+	return p
 }
 
 // lookup emits the product of operations as one table over their variables.
@@ -79,41 +125,11 @@ func (e *emitter) lookup(list []int32, s *scope) simt.Value {
 		}
 		shift += e.classBits(v)
 	}
-	table, x := make([]float64, 1<<s.bits), map[int]float64{}
+	table := make([]float64, 1<<s.bits)
 	for i := range table {
-		rest := i
-		for _, v := range s.vars {
-			points := e.cols[v].points
-			n := e.classBits(v)
-			x[v] = points[min(rest&(1<<n-1), len(points)-1)]
-			rest >>= n
-		}
-		table[i] = 1
-		for _, a := range list {
-			table[i] *= e.c.at(a, x)
-		}
+		table[i] = e.product(list, s, i)
 	}
 	return b.Gather(b.FloatTable(e.t, table), index)
-}
-
-// at computes an operation for cells of its variables.
-func (c *code) at(i int32, x map[int]float64) float64 {
-	o := &c.ops[i]
-	switch o.kind {
-	case circuit.Input:
-		return o.at(x[o.variable])
-	case circuit.Product:
-		p := 1.0
-		for _, a := range o.args {
-			p *= c.at(a, x)
-		}
-		return p
-	}
-	sum := 0.0
-	for k, a := range o.args {
-		sum += o.weights[k] * c.at(a, x)
-	}
-	return sum
 }
 
 // factors emits the factors of a product: those that tables can have together as one, and others by themselves.

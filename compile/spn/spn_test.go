@@ -279,7 +279,7 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		"space": {spn.Options{Space: "cubic", Type: simt.F64}, spn.ErrOptions},
 		"type":  {spn.Options{Type: simt.I32}, spn.ErrOptions},
-		"joint": {spn.Options{Joint: 1<<16 + 1}, spn.ErrOptions},
+		"joint": {spn.Options{Joint: 1<<10 + 1}, spn.ErrOptions},
 	} {
 		if _, err := spn.Compile(g, params.Read64, c.o); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
