@@ -183,7 +183,7 @@ func TestForestIsNoCircuit(t *testing.T) {
 		t.Errorf("a forest with a cycle: %v", err)
 	}
 	os.WriteFile(path, []byte("neither"), 0o644)
-	if _, err := pce.Open(ctx, path, pce.Options{}); err == nil || !strings.Contains(err.Error(), "tried circuits: native, text, spflow; and forests: xgboost-json") {
+	if _, err := pce.Open(ctx, path, pce.Options{}); err == nil || !strings.Contains(err.Error(), "tried circuits: native, text, spflow, spnc, juice; and forests: xgboost-json") {
 		t.Errorf("neither kind of model: %v", err)
 	}
 }
