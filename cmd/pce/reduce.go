@@ -179,8 +179,8 @@ func (a *app) reduceShow(f *reduceFlags, path string) error {
 }
 
 // costs counts the points that a program evaluates, twice: as it is written, and with each
-// dimension that a guard fixes counted as one point. A domain in whose bounds a dimension has a
-// coefficient other than 1 and -1 is an error, as its points are not counted.
+// dimension that a guard fixes counted as one point. The number of points is left out if a bound has a coefficient other
+// than 1 and -1.
 func costs(p *reduction.Program, sizes map[string]int64) (*reduceReport, error) {
 	written, err := p.Cost(false)
 	if err != nil {
@@ -213,7 +213,9 @@ func costs(p *reduction.Program, sizes map[string]int64) (*reduceReport, error) 
 			return r, nil
 		}
 	}
-	r.Points = written.Total(sizes).String()
+	if written.Exact() {
+		r.Points = written.Total(sizes).String()
+	}
 	return r, nil
 }
 

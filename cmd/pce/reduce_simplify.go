@@ -73,7 +73,7 @@ func (a *app) reduceSimplify(f *reduceFlags, path string) error {
 		fmt.Fprintf(a.stdout, "# %s\n", r)
 	}
 	fmt.Fprintf(a.stdout, "# degree    %s, was %s\n", after.Guarded, before.Guarded)
-	if before.Points != "" {
+	if before.Points != "" && after.Points != "" {
 		fmt.Fprintf(a.stdout, "# points    %s, were %s at %s\n", after.Points, before.Points, sizesText(p, sizes))
 	}
 	fmt.Fprint(a.stdout, q)

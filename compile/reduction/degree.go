@@ -19,8 +19,7 @@ type Cost struct {
 
 // Cost counts the points of every statement. With guardsOnce a dimension that a
 // guard fixes, as d in 'if doc[w] == d', counts as one point instead of its whole
-// extent: code that computes doc[w] visits no other d. It fails where a bound of a
-// domain has a coefficient other than 1 and -1.
+// extent: code that computes doc[w] visits no other d.
 func (p *Program) Cost(guardsOnce bool) (*Cost, error) {
 	c := &Cost{params: p.Params}
 	var err error
@@ -113,6 +112,19 @@ func (c *Cost) Points(k int, sizes map[string]int64) *big.Int {
 		sum.Add(sum, n.Eval(x))
 	}
 	return sum
+}
+
+// Exact reports whether numbers of points are exact: that every bound has a coefficient of 1 or -1 for the
+// dimension that it bounds. Degrees always are.
+func (c *Cost) Exact() bool {
+	for _, list := range c.counts {
+		for _, n := range list {
+			if !n.Exact {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Total returns how many points all statements have at the given sizes.

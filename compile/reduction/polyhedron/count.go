@@ -1,14 +1,9 @@
 package polyhedron
 
 import (
-	"errors"
 	"math/big"
+	"slices"
 )
-
-// ErrCoefficient means that a bound has a coefficient other than 1 and -1 for the
-// variable that it bounds, so that the number of points is not a polynomial piece by
-// piece and Count does not find it.
-var ErrCoefficient = errors.New("polyhedron: a bound with a coefficient other than 1")
 
 // maxPieces bounds the pieces of a count.
 const maxPieces = 4096
@@ -16,6 +11,11 @@ const maxPieces = 4096
 // Count is the number of points of a set as a function of its parameters: a sum of
 // products, one product for the dimensions that constraints connect.
 type Count struct {
+	// Exact is false if a bound has a coefficient other than 1 and -1 for the variable that it bounds. The number of
+	// points is not a polynomial piece by piece then, and the count is one that grows with the same monomials:
+	// its bounds are not rounded to integers.
+	Exact bool
+
 	params  int
 	bounded []bool // parameters that the context bounds from above
 	factors [][]Piece
@@ -35,7 +35,7 @@ func (s *Set) Count(params int, context *Set) (*Count, error) {
 	if context != nil {
 		whole = whole.Intersect(context.Widen(s.Vars))
 	}
-	out := &Count{params: params, bounded: make([]bool, params)}
+	out := &Count{Exact: true, params: params, bounded: make([]bool, params)}
 	for v := range params {
 		out.bounded[v] = context != nil && context.bounds(v)
 	}
@@ -47,10 +47,11 @@ func (s *Set) Count(params int, context *Set) (*Count, error) {
 		for k := len(component) - 1; k >= 0; k-- {
 			var next []Piece
 			for _, p := range pieces {
-				parts, err := p.sumOut(component[k])
+				parts, exact, err := p.sumOut(component[k])
 				if err != nil {
 					return nil, err
 				}
+				out.Exact = out.Exact && exact
 				next = append(next, parts...)
 			}
 			if len(next) > maxPieces {
@@ -133,75 +134,77 @@ func touching(rows []Row, group []int, params int) []Row {
 }
 
 // sumOut sums the polynomial over variable v: one part for each choice of the
-// largest lower bound and the smallest upper one.
-func (p Piece) sumOut(v int) ([]Piece, error) {
+// largest lower bound and the smallest upper one. It is exact if v has no coefficient but 1 and -1.
+func (p Piece) sumOut(v int) (parts []Piece, exact bool, err error) {
 	if p.Region.tidy() {
-		return nil, nil
+		return nil, true, nil
 	}
 	if k := pivot(p.Region.Zero, v); k >= 0 {
 		e := p.Region.Zero[k]
-		if magnitude(e[v]) != 1 {
-			return nil, ErrCoefficient
-		}
-		value := append(Row{}, e...)
-		value[v] = 0
 		region, _, err := substitute(p.Region.Clone(), v, k)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		return keep([]Piece{{region, p.Points.substitute(v, rowPolynomial(value, -e[v]))}})
+		parts, err = keep([]Piece{{region, p.Points.substitute(v, bound(e, v))}})
+		return parts, magnitude(e[v]) == 1, err
 	}
+	exact = true
 	var lower, upper, rest []Row
 	for _, r := range p.Region.Positive {
 		switch c := r[v]; {
 		case c == 0:
 			rest = append(rest, r)
 			continue
-		case magnitude(c) != 1:
-			return nil, ErrCoefficient
 		case c > 0:
 			lower = append(lower, r)
 		default:
 			upper = append(upper, r)
 		}
+		exact = exact && magnitude(r[v]) == 1
 	}
 	if len(lower) == 0 || len(upper) == 0 {
-		return nil, ErrUnbounded
+		return nil, false, ErrUnbounded
 	}
-	var out []Piece
 	for i, l := range lower {
 		for j, u := range upper {
 			region := &Set{Vars: p.Region.Vars, Zero: p.Region.Zero, Positive: append([]Row{}, rest...)}
 			for k, m := range lower { // l is the largest lower bound: v >= -l, so m - l >= 0; of equal ones the first
 				if k != i {
-					if err := region.require(m, l, -btoi(k < i)); err != nil {
-						return nil, err
+					if err := region.require(m, l, v, -btoi(k < i)); err != nil {
+						return nil, false, err
 					}
 				}
 			}
 			for k, m := range upper {
 				if k != j {
-					if err := region.require(m, u, -btoi(k < j)); err != nil {
-						return nil, err
+					if err := region.require(m, u, v, -btoi(k < j)); err != nil {
+						return nil, false, err
 					}
 				}
 			}
-			sum, err := combine(1, l, 1, u, false) // high - low
+			sum, err := combine(-u[v], l, l[v], u, false) // high - low
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			region.Positive = append(region.Positive, sum)
-			low, high := append(Row{}, l...), append(Row{}, u...)
-			low[v], high[v] = 0, 0
-			out = append(out, Piece{region.Clone(), p.Points.sumOver(v, rowPolynomial(low, -1), rowPolynomial(high, 1))})
+			parts = append(parts, Piece{region.Clone(), p.Points.sumOver(v, bound(l, v), bound(u, v))})
 		}
 	}
-	return keep(out)
+	parts, err = keep(parts)
+	return parts, exact, err
 }
 
-// require adds m - l + constant >= 0.
-func (s *Set) require(m, l Row, constant int64) error {
-	d, err := combine(1, m, -1, l, false)
+// bound is the value of variable v where a row is 0.
+func bound(r Row, v int) Polynomial {
+	others := append(Row{}, r...)
+	others[v] = 0
+	return Polynomial{}.plus(rowPolynomial(others), big.NewRat(-1, r[v]))
+}
+
+// require says that bound l of variable v holds where m does, and that they differ by -constant or more; the signs of v in
+// them are the same.
+func (s *Set) require(m, l Row, v int, constant int64) error {
+	d, err := combine(int64(magnitude(l[v])), m, -int64(magnitude(m[v])), l, false)
 	if err != nil {
 		return err
 	}
@@ -232,7 +235,7 @@ func keep(pieces []Piece) ([]Piece, error) {
 	return out, nil
 }
 
-// Eval returns the number of points at the given parameters.
+// Eval returns the number of points at the given parameters, about that many if the count is not exact.
 func (c *Count) Eval(params []int64) *big.Int {
 	product := big.NewInt(1)
 	for _, f := range c.factors {
@@ -244,26 +247,31 @@ func (c *Count) Eval(params []int64) *big.Int {
 				sum.Add(sum, p.Points.Eval(x))
 			}
 		}
-		product.Mul(product, sum.Num()) // a number of points: the denominator is 1
+		product.Mul(product, sum.Num().Quo(sum.Num(), sum.Denom())) // the denominator of an exact count is 1
 	}
 	return product
 }
 
 // Degree returns the monomials of the parameters that the count grows with: the
 // leading ones of the pieces in whose region all unbounded parameters can grow
-// together. It is empty if the set has no points there.
+// together, in all proportions near some; where there is no such piece, of those whose region is as narrow as N = M.
+// It is empty if the set has no points there.
 func (c *Count) Degree() ([]Monomial, error) {
 	total := []Monomial{make(Monomial, c.params)}
 	for _, f := range c.factors {
 		var leading []Monomial
-		for k := range f {
-			p := &f[k]
-			grows, err := c.grows(p)
-			if err != nil {
-				return nil, err
+		for _, strict := range []bool{true, false} {
+			for k := range f {
+				grows, err := c.grows(&f[k], strict)
+				if err != nil {
+					return nil, err
+				}
+				if grows {
+					leading = append(leading, f[k].Points.Leading(c.params)...)
+				}
 			}
-			if grows {
-				leading = append(leading, p.Points.Leading(c.params)...)
+			if len(leading) > 0 {
+				break
 			}
 		}
 		var next []Monomial
@@ -282,19 +290,29 @@ func (c *Count) Degree() ([]Monomial, error) {
 }
 
 // grows reports whether the region of p has a direction in which every parameter
-// grows that the context does not bound from above.
-func (c *Count) grows(p *Piece) (bool, error) {
+// grows that the context does not bound from above. With strict, directions near it are to lead into the region
+// too: its polynomial may cancel along a narrow one.
+func (c *Count) grows(p *Piece, strict bool) (bool, error) {
 	cone := &Set{Vars: c.params}
 	flat := func(r Row) Row {
 		d := make(Row, c.params+1)
 		copy(d, r[:c.params])
 		return d
 	}
+	moves := func(d Row) bool { return slices.ContainsFunc(d, func(x int64) bool { return x != 0 }) }
 	for _, r := range p.Region.Zero {
-		cone.Zero = append(cone.Zero, flat(r))
+		d := flat(r)
+		if strict && moves(d) {
+			return false, nil
+		}
+		cone.Zero = append(cone.Zero, d)
 	}
 	for _, r := range p.Region.Positive {
-		cone.Positive = append(cone.Positive, flat(r))
+		d := flat(r)
+		if strict && moves(d) {
+			d[c.params] = -1
+		}
+		cone.Positive = append(cone.Positive, d)
 	}
 	for v := range c.params {
 		least := make(Row, c.params+1)

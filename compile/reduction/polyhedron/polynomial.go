@@ -19,15 +19,15 @@ func constantPolynomial(c int64) Polynomial {
 	return p
 }
 
-// rowPolynomial returns the polynomial of an affine row, times sign.
-func rowPolynomial(r Row, sign int64) Polynomial {
+// rowPolynomial returns the polynomial of an affine row.
+func rowPolynomial(r Row) Polynomial {
 	p := Polynomial{}
 	for v, c := range r[:len(r)-1] {
 		if c != 0 {
-			p.add(strings.Repeat("\x00", v)+"\x01", big.NewRat(sign*c, 1))
+			p.add(strings.Repeat("\x00", v)+"\x01", big.NewRat(c, 1))
 		}
 	}
-	p.add("", big.NewRat(sign*r[len(r)-1], 1))
+	p.add("", big.NewRat(r[len(r)-1], 1))
 	return p
 }
 

@@ -1,7 +1,6 @@
 package simplify
 
 import (
-	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -17,31 +16,36 @@ import (
 //
 // becomes the counts c[d,a] of the w with doc[w] == d and word[w] == a, and n[i,k,a] += c[d,a] if y[d] == k.
 func (w *worker) decompose() error {
-	if err := w.settle(); err != nil {
-		return err
-	}
-	var statements []*reduction.Statement
-	for _, s := range w.prog.Statements {
-		for {
+	for {
+		if err := w.settle(); err != nil {
+			return err
+		}
+		changed := false
+		var statements []*reduction.Statement
+		for _, s := range w.prog.Statements {
 			first, rest, err := w.divide(s)
 			if err != nil {
 				return err
 			}
-			if first == nil {
-				break
+			if first != nil {
+				changed = true
+				if w.name(first, rest) {
+					statements = append(statements, first)
+				}
+				s = rest
 			}
-			own := w.name(first, rest)
-			if own {
-				statements = append(statements, first)
-			}
-			s = rest
+			statements = append(statements, s)
 		}
-		statements = append(statements, s)
+		if !changed {
+			return nil
+		}
+		w.prog.Statements = statements
+		w.prog.Arrays = append(w.prog.Arrays, w.added...)
+		w.added, w.inner = nil, nil
+		if err := w.reparse(); err != nil { // what is left may be divided again
+			return err
+		}
 	}
-	w.prog.Statements = statements
-	w.prog.Arrays = append(w.prog.Arrays, w.added...)
-	w.added, w.inner = nil, nil
-	return w.reparse()
 }
 
 // settle notes the degrees of the statements that later passes leave as they are: = and draws.
@@ -52,9 +56,6 @@ func (w *worker) settle() error {
 			continue
 		}
 		d, _, err := w.points(true, s)
-		if errors.Is(err, polyhedron.ErrCoefficient) {
-			continue
-		}
 		if err != nil {
 			return err
 		}
@@ -251,11 +252,11 @@ func canonical(s *reduction.Statement) string {
 func (w *worker) better(s, first, rest *reduction.Statement, gather bool) (bool, error) {
 	before, pointsBefore, err := w.points(gather, s)
 	if err != nil {
-		return false, ignoreCoefficient(err)
+		return false, err
 	}
 	after, pointsAfter, err := w.points(gather, first, rest)
 	if err != nil {
-		return false, ignoreCoefficient(err)
+		return false, err
 	}
 	allowed := before
 	if gather {
@@ -287,7 +288,7 @@ func (w *worker) fits(extents []reduction.Affine) bool {
 	return total.Cmp(big.NewInt(maxElements)) <= 0
 }
 
-// points returns what statements grow with, and their number of points at the program's sizes with
+// points returns what statements grow with, and about how many points they have at the program's sizes with
 // guards counted once, or nil if a size is not given.
 func (w *worker) points(guardsOnce bool, list ...*reduction.Statement) (degree []polyhedron.Monomial, points *big.Int, err error) {
 	points = new(big.Int)
@@ -449,12 +450,4 @@ func mentions(e reduction.Expr, name string) bool {
 		}
 	})
 	return found
-}
-
-// ignoreCoefficient drops an error that says that points cannot be counted.
-func ignoreCoefficient(err error) error {
-	if errors.Is(err, polyhedron.ErrCoefficient) {
-		return nil
-	}
-	return err
 }

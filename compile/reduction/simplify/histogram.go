@@ -1,7 +1,6 @@
 package simplify
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -206,9 +205,9 @@ func (w *worker) withHistograms() error {
 		return err
 	}
 	changed := false
-	if _, points, err := w.points(true, w.prog.Statements...); err != nil && !errors.Is(err, polyhedron.ErrCoefficient) {
+	if _, points, err := w.points(true, w.prog.Statements...); err != nil {
 		return err
-	} else if err == nil && points != nil {
+	} else if points != nil {
 		if changed, err = bins.histograms(); err != nil {
 			return err
 		}

@@ -29,10 +29,6 @@ func (w *worker) best(s *sum, depth int) (*move, error) {
 		w.report.Refused = append(w.report.Refused, Refusal{Array: s.array, Statement: w.source(s), Face: w.face(s.set, s.stmt.Dims), Vector: r, Reason: reason})
 	}
 	before, err := w.degree(s.set)
-	if errors.Is(err, polyhedron.ErrCoefficient) {
-		refuse(nil, "its points cannot be counted: a bound has a coefficient other than 1")
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -41,10 +37,10 @@ func (w *worker) best(s *sum, depth int) (*move, error) {
 		return nil, err
 	}
 	after, err := w.degree(elements)
-	if err != nil && !errors.Is(err, polyhedron.ErrCoefficient) {
+	if err != nil {
 		return nil, err
 	}
-	if err == nil && dominated(before, after) {
+	if dominated(before, after) {
 		if depth == 0 {
 			refuse(nil, "it has as many points as elements, up to a factor")
 		}
@@ -160,9 +156,6 @@ func (w *worker) move(s *sum, r []int64, before []polyhedron.Monomial) (m *move,
 	var after []polyhedron.Monomial
 	for _, set := range append(append(polyhedron.Union{m.common}, m.more...), m.less...) {
 		d, err := w.degree(set)
-		if errors.Is(err, polyhedron.ErrCoefficient) {
-			return nil, "what it leaves to do cannot be counted", nil
-		}
 		if err != nil {
 			return nil, "", err
 		}
