@@ -60,6 +60,8 @@ type emitter struct {
 	params   map[string]bool
 	live     map[string]bool
 	times    []string // variables of the time loops that are open
+	inner    *inner   // the loop whose body is written, if it has no loops
+	renamed  map[string]string
 	b        bytes.Buffer
 	variable int
 }

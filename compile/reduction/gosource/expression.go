@@ -23,6 +23,8 @@ func (e *emitter) affine(a *reduction.Affine) string {
 		name := dim(t.Name)
 		if e.params[t.Name] {
 			name = param(t.Name)
+		} else if other, ok := e.renamed[name]; ok {
+			name = other
 		}
 		if t.Coefficient != 1 {
 			name = fmt.Sprintf("%d*%s", t.Coefficient, name)
@@ -31,6 +33,9 @@ func (e *emitter) affine(a *reduction.Affine) string {
 	}
 	if a.Constant != 0 || len(parts) == 0 {
 		parts = append(parts, strconv.FormatInt(a.Constant, 10))
+	}
+	if len(parts) == 1 {
+		return parts[0]
 	}
 	return "(" + strings.Join(parts, " + ") + ")"
 }
@@ -56,7 +61,7 @@ func (e *emitter) typed(s *reduction.Statement, x reduction.Expr, got reduction.
 	case *reduction.Name:
 		switch a := e.prog.Array(x.Name); {
 		case a != nil:
-			return array(x.Name) + "[0]"
+			return e.slot(array(x.Name), x.Name, nil, false)
 		case e.params[x.Name]:
 			return param(x.Name)
 		}
@@ -102,21 +107,36 @@ func (e *emitter) call(s *reduction.Statement, x *reduction.Call, got reduction.
 
 // element is an element of an array that s reads. An index that depends on data is checked.
 func (e *emitter) element(s *reduction.Statement, r *reduction.Read) string {
-	at := "0"
+	var at []coordinate
 	for k, x := range r.Index {
-		var index string
 		if a, err := reduction.AffineOf(x); err == nil && e.plain(&a) {
-			index = e.affine(&a)
-		} else {
-			index = fmt.Sprintf("at(%s, %s, %s)", e.expression(s, x, reduction.Int), extent(r.Array, k), strconv.Quote(r.Array))
-		}
-		if k == 0 {
-			at = index
+			at = append(at, coordinate{affine: &a})
 			continue
 		}
-		at = fmt.Sprintf("(%s)*%s + %s", at, extent(r.Array, k), index)
+		at = append(at, coordinate{expr: x, text: fmt.Sprintf("at(%s, %s, %s)", e.expression(s, x, reduction.Int), extent(r.Array, k), strconv.Quote(r.Array))})
 	}
-	return array(r.Array) + "[" + at + "]"
+	return e.slot(array(r.Array), r.Array, at, false)
+}
+
+// offset is the place of an element in a row-major array.
+func (e *emitter) offset(name string, at []coordinate) string {
+	text := ""
+	for k, c := range at {
+		index := c.text
+		if c.affine != nil {
+			index = e.affine(c.affine)
+		}
+		if k > 0 {
+			index = fmt.Sprintf("%s*%s + %s", text, extent(name, k), index)
+		}
+		if text = index; k > 0 && k < len(at)-1 {
+			text = "(" + text + ")"
+		}
+	}
+	if text == "" {
+		return "0"
+	}
+	return text
 }
 
 // plain reports whether a has no inputs.
@@ -127,19 +147,6 @@ func (e *emitter) plain(a *reduction.Affine) bool {
 		}
 	}
 	return true
-}
-
-// target is the place that s writes in a row-major array.
-func (e *emitter) target(s *reduction.Statement) string {
-	at := "0"
-	for k := range s.Index {
-		if k == 0 {
-			at = e.affine(&s.Index[0])
-			continue
-		}
-		at = fmt.Sprintf("(%s)*%s + %s", at, extent(s.Array, k), e.affine(&s.Index[k]))
-	}
-	return at
 }
 
 func goType(t reduction.Type) string {

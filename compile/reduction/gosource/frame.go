@@ -39,7 +39,7 @@ func (e *emitter) header(pkg string) {
 		size := []string{"1"}
 		for k := range a.Extents {
 			n := extent(a.Name, k)
-			e.line("%s := int64%s\n_ = %s", n, e.affine(&a.Extents[k]), n)
+			e.line("%s := int64(%s)\n_ = %s", n, e.affine(&a.Extents[k]), n)
 			size = append(size, n)
 		}
 		if a.Input {

@@ -11,8 +11,8 @@ import (
 
 // scan writes loops over the points of set and calls inside to write what is done at each. The variables of set
 // are the parameters, the times that outer loops fix, and vars. fixed gives the expressions of variables, by
-// their place in vars, that are computed and not tried; guards are tested on the way.
-func (e *emitter) scan(set *polyhedron.Set, vars []string, tests []test, inside func()) error {
+// their place in vars, that are computed and not tried; guards are tested on the way. With deep, inside writes loops itself.
+func (e *emitter) scan(set *polyhedron.Set, vars []string, tests []test, deep bool, inside func()) error {
 	given := len(e.prog.Params) + len(e.times)
 	s, err := polyhedron.NewScan(set, given)
 	if err != nil {
@@ -26,22 +26,55 @@ func (e *emitter) scan(set *polyhedron.Set, vars []string, tests []test, inside 
 			fixed++
 		}
 	}
-	for k := range len(vars) - fixed {
-		open += e.loop(names, s, given+k)
-	}
 	next := given + len(vars) - fixed
-	for _, t := range tests {
-		if t.dim == "" {
-			e.line("if %s {", t.condition)
-			open++
-			continue
+	last := next - 1 // the innermost loop
+	for last >= given {
+		if _, _, zero := s.Bounds(last); len(zero) == 0 {
+			break
 		}
-		e.line("%s := %s\n_ = %s", names[next], t.value, names[next])
-		lower, upper, zero := s.Bounds(next)
-		open += e.guard(names, &polyhedron.Set{Vars: set.Vars, Positive: append(slices.Clone(lower), upper...), Zero: zero})
-		next++
+		last--
 	}
-	inside()
+	for v := given; v < last; v++ {
+		open += e.loop(names, s, v)
+	}
+	body := func() {
+		open := 0
+		for v := last + 1; v < next; v++ {
+			open += e.loop(names, s, v)
+		}
+		for _, t := range tests {
+			if t.dim == "" {
+				e.line("if %s {", t.condition())
+				open++
+				continue
+			}
+			e.line("%s := %s\n_ = %s", names[next], t.value(), names[next])
+			lower, upper, zero := s.Bounds(next)
+			open += e.guard(names, &polyhedron.Set{Vars: set.Vars, Positive: append(slices.Clone(lower), upper...), Zero: zero})
+			next++
+		}
+		inside()
+		for range open {
+			e.line("}")
+		}
+	}
+	late, whole := map[string]bool{}, true
+	for v := last + 1; v < set.Vars; v++ {
+		late[names[v]] = true
+		if v < next {
+			whole = whole && unit(s, v)
+		}
+	}
+	switch {
+	case last < given:
+		body()
+	case deep || !whole:
+		open += e.loop(names, s, last)
+		body()
+	default:
+		lower, upper, _ := s.Bounds(last)
+		e.innermost(names[last], bounds(names, lower, last, "max"), bounds(names, upper, last, "min"), late, len(tests) == 0, body)
+	}
 	for range open {
 		e.line("}")
 	}
@@ -50,8 +83,14 @@ func (e *emitter) scan(set *polyhedron.Set, vars []string, tests []test, inside 
 
 // test is a guard of a statement: a condition, or the value of a dimension that it fixes.
 type test struct {
-	condition  string
-	dim, value string
+	condition, value func() string // written where it is evaluated
+	dim              string
+}
+
+// unit reports whether an equality gives variable v an integer at all points before it.
+func unit(s *polyhedron.Scan, v int) bool {
+	_, _, zero := s.Bounds(v)
+	return len(zero) > 0 && (zero[0][v] == 1 || zero[0][v] == -1)
 }
 
 // given names the parameters and the times of the loops that are open.
@@ -126,12 +165,13 @@ func (e *emitter) loop(names []string, s *polyhedron.Scan, v int) int {
 	lower, upper, zero := s.Bounds(v)
 	if len(zero) > 0 {
 		z := zero[0]
-		c, value := z[v], sum(names, z, v)
-		open := 0
-		if c != 1 && c != -1 {
-			e.line("if (%s)%%%d == 0 {", value, c)
-			open++
+		if unit(s, v) { // what else bounds v is a guard of the variables before it
+			e.line("%s := %s\n_ = %s", names[v], solved(names, z, v), names[v])
+			return 0
 		}
+		c, value := z[v], sum(names, z, v)
+		e.line("if (%s)%%%d == 0 {", value, c)
+		open := 1
 		e.line("%s := -(%s)/%d\n_ = %s", names[v], value, c, names[v])
 		rest := &polyhedron.Set{Vars: len(z) - 1, Positive: append(slices.Clone(lower), upper...), Zero: zero[1:]}
 		return open + e.guard(names, rest)
@@ -148,10 +188,8 @@ func bounds(names []string, rows []polyhedron.Row, v int, which string) string {
 	for _, r := range rows {
 		value := sum(names, r, v)
 		switch c := r[v]; {
-		case c == 1:
-			all = append(all, "-("+value+")")
-		case c == -1:
-			all = append(all, value)
+		case c == 1, c == -1:
+			all = append(all, solved(names, r, v))
 		case c > 0: // c*v + value >= 0
 			all = append(all, fmt.Sprintf("-div(%s, %d)", value, c))
 		default:
@@ -162,6 +200,15 @@ func bounds(names []string, rows []polyhedron.Row, v int, which string) string {
 		return all[0]
 	}
 	return which + "(" + strings.Join(all, ", ") + ")"
+}
+
+// solved is the value of variable v where a row is 0; its coefficient is 1 or -1.
+func solved(names []string, r polyhedron.Row, v int) string {
+	others := slices.Clone(r)
+	for k := range others {
+		others[k] *= -r[v]
+	}
+	return sum(names, others, v)
 }
 
 // widened puts a row of the parameters and dims into the space of the parameters, the open times, and vars.

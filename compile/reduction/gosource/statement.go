@@ -28,7 +28,9 @@ func (e *emitter) elements(name string) error {
 	case op == reduction.LogSumExp:
 		return e.logSumExp(name, own)
 	case op == reduction.Multiply, op == reduction.Max, op == reduction.Min:
-		if err := e.each(name, func(at string) { e.line("%s[%s] = %s", array(name), at, identity(e.prog.Array(name).Type, op)) }); err != nil {
+		if err := e.each(name, func(at []coordinate) {
+			e.line("%s = %s", e.slot(array(name), name, at, true), identity(e.prog.Array(name).Type, op))
+		}); err != nil {
 			return err
 		}
 	}
@@ -55,7 +57,7 @@ func identity(t reduction.Type, op reduction.Operator) string {
 
 // update writes what a point of s does to its element.
 func (e *emitter) update(s *reduction.Statement) string {
-	to := fmt.Sprintf("%s[%s]", array(s.Array), e.target(s))
+	to := e.slot(array(s.Array), s.Array, coordinates(s.Index), true)
 	x := e.expression(s, s.Body, e.prog.Array(s.Array).Type)
 	switch s.Op {
 	case reduction.Assign:
@@ -71,7 +73,7 @@ func (e *emitter) update(s *reduction.Statement) string {
 }
 
 // each writes a loop over all elements of an array at the times that are open.
-func (e *emitter) each(name string, inside func(at string)) error {
+func (e *emitter) each(name string, inside func(at []coordinate)) error {
 	a := e.prog.Array(name)
 	extents, err := e.prog.ExtentSet(a)
 	if err != nil {
@@ -80,20 +82,16 @@ func (e *emitter) each(name string, inside func(at string)) error {
 	params := len(e.prog.Params)
 	var dims, vars []string
 	var index []polyhedron.Row
-	at := "0"
+	var at []reduction.Affine
 	for k := range a.Extents {
-		dims = append(dims, fmt.Sprintf("u%d", k))
-		vars = append(vars, fmt.Sprintf("u%d", k))
+		name := fmt.Sprintf("u%d", k)
+		dims, vars = append(dims, dim(name)), append(vars, dim(name))
+		at = append(at, reduction.Affine{Terms: []reduction.Term{{Name: name, Coefficient: 1}}})
 		r := make(polyhedron.Row, params+len(a.Extents)+1)
 		r[params+k] = 1
 		index = append(index, r)
-		if k == 0 {
-			at = "u0"
-		} else {
-			at = fmt.Sprintf("(%s)*%s + u%d", at, extent(name, k), k)
-		}
 	}
-	return e.scan(e.space(extents, index, name, dims, vars), vars, nil, func() { inside(at) })
+	return e.scan(e.space(extents, index, name, dims, vars), vars, nil, false, func() { inside(coordinates(at)) })
 }
 
 // points writes the loops over the points of s whose guards hold, at the times that are open.
@@ -109,30 +107,34 @@ func (e *emitter) points(s *reduction.Statement, inside func()) error {
 			order = append(order, d)
 		}
 	}
-	order = append(order, fixed...)
-	return e.ordered(s, sets, order, tests, inside)
+	return e.ordered(s, sets, order, fixed, tests, false, inside)
 }
 
-// ordered writes loops over sets with the dimensions in the given order.
-func (e *emitter) ordered(s *reduction.Statement, sets []*polyhedron.Set, order []string, tests []test, inside func()) error {
+// ordered writes loops over sets, over the dimensions of order and then those that tests fix. With deep, inside writes
+// loops itself, and the order of dimensions is the given one.
+func (e *emitter) ordered(s *reduction.Statement, sets []*polyhedron.Set, order, fixed []string, tests []test, deep bool, inside func()) error {
 	index, err := e.indexRows(s)
 	if err != nil {
 		return err
 	}
-	vars := make([]string, len(order))
-	for k, d := range order {
-		vars[k] = dim(d)
+	variables := func(list []string) (out []string) {
+		for _, d := range list {
+			out = append(out, dim(d))
+		}
+		return out
 	}
-	dims := make([]string, len(s.Dims))
-	for k, d := range s.Dims {
-		dims[k] = dim(d)
-	}
+	dims := variables(s.Dims)
 	for _, set := range sets {
 		tight, err := set.Tighten()
 		if err != nil {
 			return err
 		}
-		if err := e.scan(e.space(tight, index, s.Array, dims, vars), vars, tests, inside); err != nil {
+		loops := order
+		if !deep {
+			loops = e.arrange(s, e.space(tight, index, s.Array, dims, variables(append(slices.Clone(order), fixed...))), order)
+		}
+		vars := variables(append(slices.Clone(loops), fixed...))
+		if err := e.scan(e.space(tight, index, s.Array, dims, vars), vars, tests, deep, inside); err != nil {
 			return fmt.Errorf("%d:%d: %w", s.Line, s.Column, err)
 		}
 	}
@@ -191,10 +193,10 @@ func (e *emitter) tests(s *reduction.Statement) (out []test, fixed []string) {
 	for k, g := range s.Guards {
 		d, ok := chosen[k]
 		if !ok {
-			out = append(out, test{condition: e.expression(s, g, reduction.Condition)})
+			out = append(out, test{condition: func() string { return e.expression(s, g, reduction.Condition) }})
 			continue
 		}
-		out = append(out, test{dim: d, value: e.expression(s, other(g, d), reduction.Int)})
+		out = append(out, test{dim: d, value: func() string { return e.expression(s, other(g, d), reduction.Int) }})
 		fixed = append(fixed, d)
 	}
 	return out, fixed
@@ -237,25 +239,28 @@ func mentions(x reduction.Expr, name string) bool {
 // above e to the power of it.
 func (e *emitter) logSumExp(name string, own []*reduction.Statement) error {
 	most, sum := array(name), "s_"+name
-	if err := e.each(name, func(at string) { e.line("%s[%s] = math.Inf(-1)", most, at) }); err != nil {
+	if err := e.each(name, func(at []coordinate) { e.line("%s = math.Inf(-1)", e.slot(most, name, at, true)) }); err != nil {
 		return err
 	}
 	for _, s := range own {
 		if err := e.points(s, func() {
-			e.line("%s[%s] = math.Max(%s[%s], %s)", most, e.target(s), most, e.target(s), e.expression(s, s.Body, reduction.Float))
+			to := e.slot(most, name, coordinates(s.Index), true)
+			e.line("%s = math.Max(%s, %s)", to, to, e.expression(s, s.Body, reduction.Float))
 		}); err != nil {
 			return err
 		}
 	}
 	for _, s := range own {
 		if err := e.points(s, func() {
-			e.line("%s[%s] += math.Exp(%s - %s[%s])", sum, e.target(s), e.expression(s, s.Body, reduction.Float), most, e.target(s))
+			to, m := e.slot(sum, name, coordinates(s.Index), true), e.slot(most, name, coordinates(s.Index), false)
+			e.line("%s += math.Exp(%s - %s)", to, e.expression(s, s.Body, reduction.Float), m)
 		}); err != nil {
 			return err
 		}
 	}
-	return e.each(name, func(at string) {
-		e.line("if m := %s[%s]; !math.IsInf(m, 0) && !math.IsNaN(m) { %s[%s] = m + math.Log(%s[%s]) }", most, at, most, at, sum, at)
+	return e.each(name, func(at []coordinate) {
+		to, from := e.slot(most, name, at, true), e.slot(sum, name, at, false)
+		e.line("if m := %s; !math.IsInf(m, 0) && !math.IsNaN(m) { %s = m + math.Log(%s) }", to, to, from)
 	})
 }
 
@@ -283,13 +288,13 @@ func (e *emitter) draw(s *reduction.Statement) error {
 	zero[len(e.prog.Params)+s.Drawn()] = 1
 	outer.Zero = append(outer.Zero, zero) // one value, so that the loop is not there twice
 	var fail error
-	err = e.ordered(s, []*polyhedron.Set{outer}, append(order, drawn), nil, func() {
+	err = e.ordered(s, []*polyhedron.Set{outer}, append(order, drawn), nil, nil, true, func() {
 		e.line("weights, places = weights[:0], places[:0]")
 		e.line("u := math.NaN()")
 		saved := e.times
-		fail = e.inner(s, sets[0], order, drawn)
+		fail = e.weights(s, sets[0], order, drawn)
 		e.times = saved
-		e.line("%s[%s] = draw(weights, places, u, %v, %q)", array(s.Array), e.target(s), s.Op == reduction.DrawLog, s.Array)
+		e.line("%s = draw(weights, places, u, %v, %q)", e.slot(array(s.Array), s.Array, coordinates(s.Index), true), s.Op == reduction.DrawLog, s.Array)
 	})
 	if err == nil {
 		err = fail
@@ -297,8 +302,8 @@ func (e *emitter) draw(s *reduction.Statement) error {
 	return err
 }
 
-// inner writes the loop of a draw over its dimension, inside of the loops over the others.
-func (e *emitter) inner(s *reduction.Statement, set *polyhedron.Set, order []string, drawn string) error {
+// weights writes the loop of a draw over its dimension, inside of the loops over the others.
+func (e *emitter) weights(s *reduction.Statement, set *polyhedron.Set, order []string, drawn string) error {
 	dims := make([]string, len(s.Dims))
 	for k, d := range s.Dims {
 		dims[k] = dim(d)
@@ -332,9 +337,9 @@ func (e *emitter) inner(s *reduction.Statement, set *polyhedron.Set, order []str
 	}
 	var tests []test
 	for _, g := range s.Guards {
-		tests = append(tests, test{condition: e.expression(s, g, reduction.Condition)})
+		tests = append(tests, test{condition: func() string { return e.expression(s, g, reduction.Condition) }})
 	}
-	return e.scan(out, vars, tests, func() {
+	return e.scan(out, vars, tests, false, func() {
 		e.line("if len(weights) == 0 { u = %s }", e.expression(s, s.Uniform, reduction.Float))
 		e.line("weights, places = append(weights, %s), append(places, %s)", e.expression(s, s.Body, reduction.Float), dim(drawn))
 	})
