@@ -59,8 +59,9 @@ type emitter struct {
 	schedule *schedule.Schedule
 	params   map[string]bool
 	live     map[string]bool
-	times    []string // variables of the time loops that are open
-	inner    *inner   // the loop whose body is written, if it has no loops
+	times    []string     // variables of the time loops that are open
+	before   bytes.Buffer // what the outermost time loop that is open needs before it
+	inner    *inner       // the loop whose body is written, if it has no loops
 	renamed  map[string]string
 	b        bytes.Buffer
 	variable int
@@ -180,12 +181,23 @@ func (e *emitter) timeLoop(group []string) error {
 		lows = append(lows, bounds(names, lower, v, "max"))
 		highs = append(highs, bounds(names, upper, v, "min"))
 	}
+	whole := e.b
+	if len(e.times) == 0 {
+		e.b = bytes.Buffer{}
+	}
 	last := e.fresh("last")
-	e.line("\n// %s", strings.Join(group, ", "))
 	e.line("for %s, %s := min(%s), max(%s); %s <= %s; %s++ {", t, last, strings.Join(lows, ", "), strings.Join(highs, ", "), t, last, t)
 	e.times = append(e.times, t)
 	err := e.components(group)
 	e.times = e.times[:len(e.times)-1]
 	e.line("}")
+	if len(e.times) == 0 {
+		loop := e.b
+		e.b = whole
+		e.line("\n// %s", strings.Join(group, ", "))
+		e.b.Write(e.before.Bytes())
+		e.b.Write(loop.Bytes())
+		e.before.Reset()
+	}
 	return err
 }

@@ -72,6 +72,30 @@ b[m] += x[i] : { [m,i,d] : 0 <= m < M, 0 <= i < N, 0 <= d < i } if d == v[m] and
 `,
 }
 
+// orders are programs whose loops are not in the order of their dimensions, or have buckets.
+var orders = map[string]string{
+	"transposed": `param N, M : N >= 1, M >= 1; size N = 4, M = 5; input float x[N,M], y[M,N], z[N]; array float a[M,N], b[M], c[N]; output a, b, c;
+a[j,i] += x[i,j]*z[i] : { [j,i,k] : 0 <= j < M, 0 <= i < N, 0 <= k < M, k <= i };
+b[j] max= y[j,i] - x[i,j] : { [j,i] : 0 <= j < M, 0 <= i < N, i <= j } if x[i,j] < y[j,i];
+c[i]  = z[i] : { [i,j] : j = i, 0 <= i < N };
+`,
+	"one place": `param N, M : N >= 1, M >= 1; size N = 4, M = 5; input float x[N,M]; array float a[1,M], b[N]; output a, b;
+a[i,j]  = x[i,j] : { [i,j] : 0 <= i < 1, 0 <= j < M };
+b[j] lse= x[i,k] : { [i,j,k] : 0 <= i < N, 0 <= j < 1, 0 <= k < M, k != i };
+`,
+	"buckets": `param N, M : N >= 2, M >= 1; size N = 5, M = 9; input int doc[M] in [0,N), word[M] in [0,2); input float x[M], base[2];
+array float l[N], r[N,2], a[N]; output a, r;
+l[i]   += x[w]*a[i-1] : { [i,w] : 1 <= i < N, 0 <= w < M, w <= i } if doc[w] == i and x[w] > 0.25;
+r[i,b] += a[i+1]*base[word[w]] : { [i,w,b] : 0 <= i < N-1, 0 <= w < M, 0 <= b < 2 } if word[w] == b and i == doc[w];
+a[i]    = l[i] + 1 : { [i] : 0 <= i < N };
+`,
+	"buckets by two": `param N, M : N >= 2, M >= 1; size N = 5, M = 9; input int doc[M] in [0,N), word[M] in [0,2); input float x[M];
+array float r[N,2], a[N]; output a, r;
+r[i,b] += x[w]*a[i] : { [i,w,b] : 0 <= i < N, 0 <= w < M, 0 <= b < 2 } if word[w] == b and i == doc[w];
+a[i]   += r[i+1,b] + 1 : { [i,b] : 0 <= i < N-1, 0 <= b < 2 };
+`,
+}
+
 // module writes a module whose main runs the Compute of every package, and returns its program: it
 // reads requests and writes outputs as JSON lines.
 func module(t *testing.T, packages map[string]string) string {
@@ -169,8 +193,10 @@ func TestEmitted(t *testing.T) {
 		t.Skip("compiles Go")
 	}
 	all := map[string]*reduction.Program{}
-	for name, source := range programs {
-		all[strings.ReplaceAll(name, " ", "_")] = parse(t, source)
+	for _, list := range []map[string]string{programs, orders} {
+		for name, source := range list {
+			all[strings.ReplaceAll(name, " ", "_")] = parse(t, source)
+		}
 	}
 	files, _ := filepath.Glob("../../../../shared/reduction/*.red")
 	if len(files) == 0 {

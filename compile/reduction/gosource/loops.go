@@ -42,21 +42,9 @@ func (e *emitter) scan(set *polyhedron.Set, vars []string, tests []test, deep bo
 		for v := last + 1; v < next; v++ {
 			open += e.loop(names, s, v)
 		}
-		for _, t := range tests {
-			if t.dim == "" {
-				e.line("if %s {", t.condition())
-				open++
-				continue
-			}
-			e.line("%s := %s\n_ = %s", names[next], t.value(), names[next])
-			lower, upper, zero := s.Bounds(next)
-			open += e.guard(names, &polyhedron.Set{Vars: set.Vars, Positive: append(slices.Clone(lower), upper...), Zero: zero})
-			next++
-		}
+		open += e.tested(names, s, next, tests)
 		inside()
-		for range open {
-			e.line("}")
-		}
+		e.b.WriteString(closing(open))
 	}
 	late, whole := map[string]bool{}, true
 	for v := last + 1; v < set.Vars; v++ {
@@ -75,11 +63,34 @@ func (e *emitter) scan(set *polyhedron.Set, vars []string, tests []test, deep bo
 		lower, upper, _ := s.Bounds(last)
 		e.innermost(names[last], bounds(names, lower, last, "max"), bounds(names, upper, last, "min"), late, len(tests) == 0, body)
 	}
-	for range open {
-		e.line("}")
-	}
+	e.b.WriteString(closing(open))
 	return nil
 }
+
+// tested writes the guards of a statement, of which the first that fixes a dimension fixes variable next. It returns how many
+// blocks it opened.
+func (e *emitter) tested(names []string, s *polyhedron.Scan, next int, tests []test) (open int) {
+	for _, t := range tests {
+		if t.dim == "" {
+			e.line("if %s {", t.condition())
+			open++
+			continue
+		}
+		e.line("%s := %s\n_ = %s", names[next], t.value(), names[next])
+		open += e.within(names, s, next)
+		next++
+	}
+	return open
+}
+
+// within opens an if for what bounds variable v, which has a value. It returns how many blocks it opened.
+func (e *emitter) within(names []string, s *polyhedron.Scan, v int) int {
+	lower, upper, zero := s.Bounds(v)
+	return e.guard(names, &polyhedron.Set{Vars: len(names), Positive: append(slices.Clone(lower), upper...), Zero: zero})
+}
+
+// closing ends blocks.
+func closing(open int) string { return strings.Repeat("}\n", open) }
 
 // test is a guard of a statement: a condition, or the value of a dimension that it fixes.
 type test struct {
