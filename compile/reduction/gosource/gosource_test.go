@@ -85,7 +85,7 @@ b[j] lse= x[i,k] : { [i,j,k] : 0 <= i < N, 0 <= j < 1, 0 <= k < M, k != i };
 `,
 	"buckets": `param N, M : N >= 2, M >= 1; size N = 5, M = 9; input int doc[M] in [0,N), word[M] in [0,2); input float x[M], base[2];
 array float l[N], r[N,2], a[N]; output a, r;
-l[i]   += x[w]*a[i-1] : { [i,w] : 1 <= i < N, 0 <= w < M, w <= i } if doc[w] == i and x[w] > 0.25;
+l[i]   += x[w]*a[i-1] : { [i,w] : 1 <= i < N, 0 <= w < M, w <= i } if doc[w] == i and x[w] > 0.01;
 r[i,b] += a[i+1]*base[word[w]] : { [i,w,b] : 0 <= i < N-1, 0 <= w < M, 0 <= b < 2 } if word[w] == b and i == doc[w];
 a[i]    = l[i] + 1 : { [i] : 0 <= i < N };
 `,
