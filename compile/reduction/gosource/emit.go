@@ -23,7 +23,7 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	e := &emitter{prog: p, params: map[string]bool{}}
+	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}}
 	if e.schedule, err = schedule.New(p, deps); err != nil {
 		return "", err
 	}
@@ -59,9 +59,10 @@ type emitter struct {
 	schedule *schedule.Schedule
 	params   map[string]bool
 	live     map[string]bool
-	times    []string     // variables of the time loops that are open
-	before   bytes.Buffer // what the outermost time loop that is open needs before it
-	inner    *inner       // the loop whose body is written, if it has no loops
+	times    []string                    // variables of the time loops that are open
+	rows     map[string][]polyhedron.Row // of an array, for these
+	before   bytes.Buffer                // what the outermost time loop that is open needs before it
+	inner    *inner                      // the loop whose body is written, if it has no loops
 	renamed  map[string]string
 	b        bytes.Buffer
 	variable int
@@ -131,6 +132,7 @@ func (e *emitter) timeLoop(group []string) error {
 	t := e.fresh("t")
 	params := len(e.prog.Params)
 	var lows, highs []string
+	turns, arrays := e.turns(group)
 	for _, name := range group {
 		a := e.prog.Array(name)
 		extents, err := e.prog.ExtentSet(a)
@@ -178,8 +180,8 @@ func (e *emitter) timeLoop(group []string) error {
 				}
 			}
 		}
-		lows = append(lows, bounds(names, lower, v, "max"))
-		highs = append(highs, bounds(names, upper, v, "min"))
+		lows = appendNew(lows, bounds(names, lower, v, "max"))
+		highs = appendNew(highs, bounds(names, upper, v, "min"))
 	}
 	whole := e.b
 	if len(e.times) == 0 {
@@ -188,7 +190,12 @@ func (e *emitter) timeLoop(group []string) error {
 	last := e.fresh("last")
 	e.line("for %s, %s := min(%s), max(%s); %s <= %s; %s++ {", t, last, strings.Join(lows, ", "), strings.Join(highs, ", "), t, last, t)
 	e.times = append(e.times, t)
-	err := e.components(group)
+	var err error
+	for _, turn := range turns {
+		if fail := e.components(arrays[turn]); err == nil {
+			err = fail
+		}
+	}
 	e.times = e.times[:len(e.times)-1]
 	e.line("}")
 	if len(e.times) == 0 {
@@ -200,4 +207,45 @@ func (e *emitter) timeLoop(group []string) error {
 		e.before.Reset()
 	}
 	return err
+}
+
+// turns divides the next times of arrays by what divides the coefficients of all. What remains of the constants, from 0 up,
+// says in which turn of a pass of the loop an array is computed: with times 6k+1 and 6k+5, the loop is over k.
+func (e *emitter) turns(group []string) (turns []int64, arrays map[int64][]string) {
+	level := len(e.times)
+	divisor := int64(0)
+	for _, name := range group {
+		row := e.schedule.Times(name)[2*level+1].Row
+		for _, c := range row[:len(row)-1] {
+			for c != 0 {
+				divisor, c = c, divisor%c
+			}
+		}
+	}
+	divisor = max(divisor, -divisor, 1)
+	arrays = map[int64][]string{}
+	for _, name := range group {
+		row := slices.Clone(e.schedule.Times(name)[2*level+1].Row)
+		last := len(row) - 1
+		turn := (row[last]%divisor + divisor) % divisor
+		row[last] -= turn
+		for k := range row {
+			row[k] /= divisor
+		}
+		if arrays[turn] == nil {
+			turns = append(turns, turn)
+		}
+		arrays[turn] = append(arrays[turn], name)
+		e.rows[name] = append(e.rows[name][:level:level], row)
+	}
+	slices.Sort(turns)
+	return turns, arrays
+}
+
+// appendNew appends a text that the list does not have.
+func appendNew(list []string, text string) []string {
+	if slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
 }

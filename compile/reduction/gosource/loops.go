@@ -248,7 +248,7 @@ func (e *emitter) space(set *polyhedron.Set, index []polyhedron.Row, array strin
 		out.Positive = append(out.Positive, e.widened(r, dims, vars))
 	}
 	for k := range e.times {
-		row := e.schedule.Times(array)[2*k+1].Row
+		row := e.rows[array][k]
 		at := make(polyhedron.Row, params+len(dims)+1)
 		copy(at, row[:params])
 		at[params+len(dims)] = row[len(row)-1]
