@@ -13,7 +13,7 @@ import (
 // p stays as it is.
 func Simplify(p *reduction.Program) (*reduction.Program, *Report, error) {
 	w := &worker{prog: p, sums: map[string]string{}, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
-	for _, pass := range []func() error{w.reparse, w.contract, w.decompose, w.contract, w.withHistograms} { // the first one makes a copy
+	for _, pass := range []func() error{w.reparse, w.contract, w.merge, w.decompose, w.contract, w.withHistograms} { // the first one makes a copy
 		if err := pass(); errors.Is(err, reduction.ErrProgram) {
 			return nil, nil, err
 		} else if err != nil {
