@@ -19,7 +19,7 @@ PACKAGES_AT_A_TIME := -p $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null |
 # them at the end.
 PACKAGES = ./cmd/pce ./kernels/cuda/tensor ./kernels/ptx/tensor ./cluster/natsbus ./run ./em ./engine ./kernels/cpu/tensor ./...
 
-.PHONY: build build-cuda bench-cuda test-cuda test test-short conformance race noasm invariants fuzz bench generate lint check
+.PHONY: build build-cuda bench-cuda test-cuda test test-short conformance race noasm invariants fuzz bench generate lint check isl
 
 build: ## the program, as bin/pce
 	CGO_ENABLED=0 $(GO) build -o bin/pce ./cmd/pce
@@ -66,6 +66,11 @@ fuzz: ## every fuzz target for FUZZTIME
 
 bench: ## every benchmark, ten times each, for benchstat
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -count 10 ./...
+
+isl: ## the answers of libisl (libisl-dev) that tests of compile/reduction compare with, anew
+	@mkdir -p bin
+	cc -O2 compile/reduction/polyhedron/testdata/isl.c -o bin/isl -lisl
+	$(GO) test -count=1 ./compile/reduction/polyhedron ./compile/reduction/schedule -run ISL -isl="$(CURDIR)/bin/isl"
 
 generate: ## delete and rebuild generated code
 	$(GO) generate ./...

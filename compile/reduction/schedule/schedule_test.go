@@ -125,24 +125,26 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestOrders has recurrences of several forms.
+// ordersHead declares what orders use.
+const ordersHead = "param N, M : N >= 1, M >= 1; input float x[N]; input int w[N] in [0,N);"
+
+// orders are recurrences of several forms, with the arrays that need each other where there is no order.
+var orders = []struct{ name, text, cycle string }{
+	{"forward", "array float a[N]; output a; a[0] = 1 : { [] : }; a[i] = a[i-1] : { [i] : 1 <= i < N };", ""},
+	{"backward", "array float a[N]; output a; a[N-1] = 1 : { [] : }; a[i] = a[i+1] : { [i] : 0 <= i < N-1 };", ""},
+	{"skewed", "array float a[N,M]; output a; a[i,j] += a[i-1,j+1] + a[i,j-1] : { [i,j] : 1 <= i < N, 1 <= j < M-1 };", ""},
+	{"two dimensions", "array float a[N,M]; output a; a[i,j] += a[i-1,k] : { [i,j,k] : 1 <= i < N, 0 <= j < M, 0 <= k < M }; a[i,j] += a[i,k] : { [i,j,k] : 0 <= i < N, 0 <= j < M, 0 <= k < j };", ""},
+	{"with a parameter", "array float a[N], b[N]; output b; a[i] += b[N-i-2] : { [i] : 0 <= i < N-1 }; b[i] += a[N-1-i] : { [i] : 0 <= i < N };", ""},
+	{"itself", "array float a[N]; output a; a[i] += a[i] : { [i] : 0 <= i < N };", "a"},
+	{"both ways", "array float a[N], b[N]; output a; a[i] += b[j] : { [i,j] : 0 <= i < N, 0 <= j < N }; b[i] += a[i] : { [i] : 0 <= i < N };", "a, b"},
+	{"by data", "array float a[N]; output a; a[i] += a[w[i]] : { [i] : 0 <= i < N };", "a"},
+	{"guarded by data", "array float a[N]; output a; a[i] += a[j] : { [i,j] : 0 <= i < N, 0 <= j < i } if w[i] == j;", ""},
+}
+
+// TestOrders finds schedules of recurrences and enumerates their dependences.
 func TestOrders(t *testing.T) {
-	const decl = "param N, M : N >= 1, M >= 1; input float x[N]; input int w[N] in [0,N);"
-	for _, c := range []struct {
-		name, text string
-		cycle      string
-	}{
-		{"forward", "array float a[N]; output a; a[0] = 1 : { [] : }; a[i] = a[i-1] : { [i] : 1 <= i < N };", ""},
-		{"backward", "array float a[N]; output a; a[N-1] = 1 : { [] : }; a[i] = a[i+1] : { [i] : 0 <= i < N-1 };", ""},
-		{"skewed", "array float a[N,M]; output a; a[i,j] += a[i-1,j+1] + a[i,j-1] : { [i,j] : 1 <= i < N, 1 <= j < M-1 };", ""},
-		{"two dimensions", "array float a[N,M]; output a; a[i,j] += a[i-1,k] : { [i,j,k] : 1 <= i < N, 0 <= j < M, 0 <= k < M }; a[i,j] += a[i,k] : { [i,j,k] : 0 <= i < N, 0 <= j < M, 0 <= k < j };", ""},
-		{"with a parameter", "array float a[N], b[N]; output b; a[i] += b[N-i-2] : { [i] : 0 <= i < N-1 }; b[i] += a[N-1-i] : { [i] : 0 <= i < N };", ""},
-		{"itself", "array float a[N]; output a; a[i] += a[i] : { [i] : 0 <= i < N };", "a"},
-		{"both ways", "array float a[N], b[N]; output a; a[i] += b[j] : { [i,j] : 0 <= i < N, 0 <= j < N }; b[i] += a[i] : { [i] : 0 <= i < N };", "a, b"},
-		{"by data", "array float a[N]; output a; a[i] += a[w[i]] : { [i] : 0 <= i < N };", "a"},
-		{"guarded by data", "array float a[N]; output a; a[i] += a[j] : { [i,j] : 0 <= i < N, 0 <= j < i } if w[i] == j;", ""},
-	} {
-		p := parse(t, decl+c.text)
+	for _, c := range orders {
+		p := parse(t, ordersHead+c.text)
 		deps, err := Dependences(p)
 		if err != nil {
 			t.Fatal(c.name, err)
