@@ -171,6 +171,8 @@ var Rooms = map[string][]string{
 	"kernels/cuda/tensor/plan": {"kernels", "kernels/ptx", "kernels/ptx/tensor", "layers"},
 	"bench/query":              {"compile", "dataset", "dataset/digits", "kernels", "kernels/device", "kernels/tensor", "layers", "run"},
 	"bench/serve":              {"serve", "serve/oip"},
+	"bench/reduction":          {"compile/reduction", "compile/reduction/gosource", "compile/reduction/simplify"},
+	"bench/reduction/hand":     {},
 	"bench/spn":                {"circuit/format", "circuit/format/spflow", "compile/spn", "kernels/simt", "kernels/x86"},
 	"bench/card":               {"kernels/cuda", "kernels/emulator", "kernels/ptx", "kernels/ptx/tensor"},
 	"report":                   {".", "compile", "dataset", "run"},
