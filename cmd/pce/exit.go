@@ -87,7 +87,6 @@ var exitCodes = []struct {
 	{structures.ErrData, exitData},
 	{circuit.ErrGraph, exitData},
 	{reduction.ErrProgram, exitData},
-	{reduction.ErrMemory, exitMachine},
 	{spn.ErrCode, exitData},
 	{rtl.ErrCircuit, exitData},
 	{rtl.ErrFit, exitData},

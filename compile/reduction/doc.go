@@ -35,7 +35,7 @@
 //
 // Errors match ErrProgram and are one line with the line and column in the
 // source: what, where, and where it is not obvious, a point at which it happens.
-// Interpret also returns ErrMemory for arrays above Options.MaxMemory.
+// Those about arrays above Options.MaxMemory match ErrMemory too.
 //
 // # Source
 //

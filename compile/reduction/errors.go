@@ -21,6 +21,8 @@ type Pos struct {
 type Error struct {
 	Pos
 	Msg string
+
+	memory bool
 }
 
 func (e *Error) Error() string {
@@ -30,8 +32,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Msg)
 }
 
-// Is makes every Error match ErrProgram.
-func (e *Error) Is(target error) bool { return target == ErrProgram }
+// Is makes every Error match ErrProgram, and one about memory ErrMemory too.
+func (e *Error) Is(target error) bool {
+	return target == ErrProgram || e.memory && target == ErrMemory
+}
 
 func errorf(at Pos, format string, args ...any) error {
 	return &Error{Pos: at, Msg: fmt.Sprintf(format, args...)}

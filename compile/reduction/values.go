@@ -41,7 +41,7 @@ func extents(a *Array, sizes map[string]int64, limit int64) ([]int64, int64, err
 		}
 		e[i] = x
 		if x != 0 && n > limit/x {
-			return nil, 0, ErrMemory
+			return nil, 0, &Error{Pos: a.Pos, memory: true, Msg: fmt.Sprintf("%s has more than the %d elements that memory is left for at these sizes; choose smaller ones, or raise the limit (--max-memory)", a.Name, limit)}
 		}
 		n *= x
 	}
