@@ -59,17 +59,17 @@ type benchmark struct {
 }
 
 var benchmarks = []benchmark{
-	{name: "gmm_gs", scale: []string{"N"}, first: 250, fit: 10000},
-	{name: "gmm_mh", scale: []string{"N"}, first: 250, fit: 20000},
-	{name: "gmm_lw", scale: []string{"N"}, first: 250, fit: 40000},
+	{name: "gmm_gs", scale: []string{"N"}, first: 250, fit: 2500},
+	{name: "gmm_mh", scale: []string{"N"}, first: 250, fit: 5000},
+	{name: "gmm_lw", scale: []string{"N"}, first: 250, fit: 10000},
 	{name: "lda_gs", scale: []string{"W"}, first: 50, fit: 5000},
 	{name: "lda_mh", scale: []string{"W"}, first: 250, fit: 5000},
 	{name: "lda_lw", scale: []string{"W"}, first: 1000, fit: 5000},
-	{name: "dmm_gs", scale: []string{"D", "W"}, first: 4, fit: 278},
-	{name: "dmm_mh", scale: []string{"D", "W"}, first: 4, fit: 278},
-	{name: "dmm_lw", scale: []string{"D", "W"}, first: 4, fit: 278},
+	{name: "dmm_gs", scale: []string{"D", "W"}, first: 4, fit: 35},
+	{name: "dmm_mh", scale: []string{"D", "W"}, first: 4, fit: 35},
+	{name: "dmm_lw", scale: []string{"D", "W"}, first: 4, fit: 35},
 	{name: "lbp", scale: []string{"Y"}, first: 1, fit: 8},
-	{name: "coxph", scale: []string{"N"}, first: 250, fit: 16000},
+	{name: "coxph", scale: []string{"N"}, first: 250, fit: 4000},
 }
 
 // line is what is printed for a program.
