@@ -1,7 +1,7 @@
 package polyhedron
 
 import (
-	"fmt"
+	"encoding/binary"
 	"slices"
 )
 
@@ -59,6 +59,7 @@ func (s *Set) tidy() (empty bool) {
 	s.Zero = zero
 	least := make(map[string]int, len(s.Positive)) // coefficients to the row with the least constant
 	kept := s.Positive[:0]
+	var key []byte
 	for _, r := range s.Positive {
 		switch normalise(r, false) {
 		case never:
@@ -66,14 +67,17 @@ func (s *Set) tidy() (empty bool) {
 		case true1:
 			continue
 		}
-		key := fmt.Sprint([]int64(r[:s.Vars]))
-		if k, ok := least[key]; ok {
+		key = key[:0]
+		for _, c := range r[:s.Vars] {
+			key = binary.AppendVarint(key, c)
+		}
+		if k, ok := least[string(key)]; ok {
 			if r[s.Vars] < kept[k][s.Vars] {
 				kept[k] = r
 			}
 			continue
 		}
-		least[key] = len(kept)
+		least[string(key)] = len(kept)
 		kept = append(kept, r)
 	}
 	s.Positive = kept
