@@ -65,7 +65,10 @@ func check(p *Program) error {
 			return errorf(a.Pos, "no statement writes %s", a.Name)
 		}
 	}
-	return checkAccess(p)
+	if err := checkAccess(p); err != nil {
+		return err
+	}
+	return checkFolds(p)
 }
 
 func checkArray(a *Array, params map[string]bool) error {

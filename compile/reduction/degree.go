@@ -194,8 +194,12 @@ func (d Degree) String() string {
 }
 
 // Counts returns the points of s, which need not be a statement of p but has its names, one count for each
-// piece of its domain. With guardsOnce a dimension that a guard fixes counts as one point.
+// piece of its domain. With guardsOnce a dimension that a guard fixes counts as one point. The copy of an array that is kept in
+// place has no points.
 func (p *Program) Counts(s *Statement, guardsOnce bool) ([]*polyhedron.Count, error) {
+	if p.Carries(s) != nil {
+		return nil, nil
+	}
 	context, err := p.ContextSet()
 	if err != nil {
 		return nil, err

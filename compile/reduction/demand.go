@@ -159,7 +159,9 @@ func (m *machine) each(e element, visit func(w *writer, x []int64)) {
 			}
 			s.Scan(x, func(x []int64) bool {
 				m.tick()
-				m.points[w.number]++
+				if !w.free {
+					m.points[w.number]++
+				}
 				for _, g := range w.guards {
 					if !g(x) {
 						return true

@@ -26,7 +26,8 @@ const DefaultMaxMemory = 1 << 30
 type Outcome struct {
 	Outputs map[string]*Tensor
 	// Points is how often each statement was evaluated, guards included, in the
-	// order of Program.Statements. Elements that no output needs are not computed.
+	// order of Program.Statements. Elements that no output needs are not computed. What keeping an array in place
+	// makes needless (Fold) does not count.
 	Points []int64
 }
 
@@ -107,6 +108,7 @@ type writer struct {
 	body    expression
 	uniform expression
 	guards  []condition
+	free    bool // its points do not count
 }
 
 // prepare makes the arrays and writers.
@@ -212,7 +214,7 @@ func (m *machine) input(a *Array, s *storage, t *Tensor, e []int64, n int64) (*T
 
 // writer prepares the enumeration of the points of s by the element they write.
 func (m *machine) writer(s *Statement, number int) (*writer, error) {
-	w := &writer{stmt: s, number: number, given: len(s.Index)}
+	w := &writer{stmt: s, number: number, given: len(s.Index), free: m.prog.Carries(s) != nil}
 	extra := make([]string, len(s.Index))
 	for k := range extra {
 		extra[k] = fmt.Sprint(k) // no identifier, so no dimension

@@ -187,7 +187,7 @@ func (p *parser) arrays(prog *Program, input bool) error {
 		}
 		if p.is("[") {
 			a.Scalar = false
-			if err := p.bracketed(p.affineInto(&a.Extents)); err != nil {
+			if err := p.bracketed(func() error { return p.extent(a) }); err != nil {
 				return err
 			}
 		}
@@ -199,6 +199,24 @@ func (p *parser) arrays(prog *Program, input bool) error {
 		a.Range, err = p.valueRange()
 		return err
 	})
+}
+
+// extent reads the extent of an index, and whether the array is kept in place along it.
+func (p *parser) extent(a *Array) error {
+	if err := p.affineInto(&a.Extents)(); err != nil {
+		return err
+	}
+	step, ok := foldWords[p.tok.text]
+	switch {
+	case !ok:
+		return nil
+	case a.Input:
+		return errorf(p.tok.Pos, "%s is an input; only an array that is computed is kept in place", a.Name)
+	case a.Fold != nil:
+		return errorf(p.tok.Pos, "%s is kept in place along index %d already; want one index", a.Name, a.Fold.Index+1)
+	}
+	a.Fold = &Fold{len(a.Extents) - 1, step}
+	return p.advance()
 }
 
 // valueRange reads [low,high).

@@ -51,7 +51,15 @@ func (p *Program) String() string {
 func (a *Array) String() string {
 	s := a.Name
 	if !a.Scalar {
-		s += "[" + affinesText(a.Extents) + "]"
+		var parts []string
+		for k := range a.Extents {
+			part := a.Extents[k].String()
+			if a.Fold != nil && a.Fold.Index == k {
+				part += " " + a.Fold.String()
+			}
+			parts = append(parts, part)
+		}
+		s += "[" + strings.Join(parts, ",") + "]"
 	}
 	if a.Range != nil {
 		s += fmt.Sprintf(" in [%s,%s)", &a.Range.Low, &a.Range.High)

@@ -60,6 +60,7 @@ type Array struct {
 	Scalar  bool     // declared, and read, without brackets
 	Extents []Affine // in the parameters
 	Range   *Range   // of an Int; nil: any
+	Fold    *Fold    // kept in place along an index; nil: not
 }
 
 // Range has the bounds of an array's values: Low <= value < High.

@@ -119,7 +119,7 @@ func (e *emitter) element(s *reduction.Statement, r *reduction.Read) string {
 }
 
 // offset is the place of an element in a row-major array.
-func (e *emitter) offset(name string, at []coordinate) string {
+func (e *emitter) offset(at []coordinate) string {
 	text := ""
 	for k, c := range at {
 		index := c.text
@@ -127,7 +127,7 @@ func (e *emitter) offset(name string, at []coordinate) string {
 			index = e.affine(c.affine)
 		}
 		if k > 0 {
-			index = fmt.Sprintf("%s*%s + %s", text, extent(name, k), index)
+			index = fmt.Sprintf("%s*%s + %s", text, c.extent, index)
 		}
 		if text = index; k > 0 && k < len(at)-1 {
 			text = "(" + text + ")"

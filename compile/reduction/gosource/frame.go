@@ -40,28 +40,36 @@ func (e *emitter) header(pkg string) {
 		for k := range a.Extents {
 			n := extent(a.Name, k)
 			e.line("%s := int64(%s)\n_ = %s", n, e.affine(&a.Extents[k]), n)
-			size = append(size, n)
+			if !folded(a, k) {
+				size = append(size, n)
+			}
 		}
 		if a.Input {
 			e.line("%s := inputs[%q].([]%s)\n_ = %s", array(a.Name), a.Name, goType(a.Type), array(a.Name))
 			continue
 		}
 		e.line("%s := make([]%s, %s)", array(a.Name), goType(a.Type), strings.Join(size, "*"))
-		if e.sums(a.Name) {
+		if none := identity(e.operator(a.Name)); a.Fold != nil && none != "0" {
+			e.line("for k := range %s {\n%s[k] = %s\n}", array(a.Name), array(a.Name), none)
+		}
+		if e.operator(a.Name) == reduction.LogSumExp { // memory for the sums
 			e.line("s_%s := make([]float64, %s)", a.Name, strings.Join(size, "*"))
 		}
 	}
 }
 
-// sums reports whether an array is of logarithms of sums, which have memory for the sums.
-func (e *emitter) sums(name string) bool {
+// operator returns the operator of the statements that write an array.
+func (e *emitter) operator(name string) reduction.Operator {
 	for _, s := range e.prog.Statements {
-		if s.Array == name && s.Op == reduction.LogSumExp {
-			return true
+		if s.Array == name {
+			return s.Op
 		}
 	}
-	return false
+	panic("gosource: an array that no statement writes") // Parse has refused it
 }
+
+// folded reports whether an array has memory for one value of index k only.
+func folded(a *reduction.Array, k int) bool { return a.Fold != nil && a.Fold.Index == k }
 
 // footer writes what follows the computation, and main if wanted.
 func (e *emitter) footer(withMain bool) {

@@ -25,6 +25,7 @@ type coordinate struct {
 	affine *reduction.Affine
 	expr   reduction.Expr
 	text   string
+	extent string // of the array in this index
 }
 
 // coordinates is an affine index list.
@@ -64,20 +65,28 @@ func (e *emitter) innermost(variable, low, high string, late map[string]bool, su
 
 // slot writes an element of an array, of which variable is the slice. With write it is one that is written.
 func (e *emitter) slot(variable, name string, at []coordinate, write bool) string {
+	var kept []coordinate // without the index that an array is kept in place along
+	for k, c := range at {
+		if !folded(e.prog.Array(name), k) {
+			c.extent = extent(name, k)
+			kept = append(kept, c)
+		}
+	}
+	at = kept
 	in := e.inner
 	if in == nil {
-		return fmt.Sprintf("%s[%s]", variable, e.offset(name, at))
+		return fmt.Sprintf("%s[%s]", variable, e.offset(at))
 	}
 	switch how := in.change(at); {
 	case how == following:
 		e.renamed = map[string]string{in.variable: in.low}
-		start := e.offset(name, at)
+		start := e.offset(at)
 		e.renamed = nil
 		return in.hoist("row", fmt.Sprintf("%s[%s:][:%s]", variable, start, in.count), false, e) + "[" + in.place + "]"
 	case how == fixed:
-		return in.hoist("x", fmt.Sprintf("%s[%s]", variable, e.offset(name, at)), write, e)
+		return in.hoist("x", fmt.Sprintf("%s[%s]", variable, e.offset(at)), write, e)
 	}
-	return fmt.Sprintf("%s[%s]", variable, e.offset(name, at))
+	return fmt.Sprintf("%s[%s]", variable, e.offset(at))
 }
 
 // hoist reads a value, or takes a slice, before the loop, and writes it back after it if back.

@@ -12,11 +12,11 @@ import (
 func (e *emitter) elements(name string) error {
 	var own []*reduction.Statement
 	for _, s := range e.prog.Statements {
-		if s.Array == name {
+		if s.Array == name && e.prog.Carries(s) == nil {
 			own = append(own, s)
 		}
 	}
-	op := own[0].Op
+	op := e.operator(name)
 	switch {
 	case op.Draws():
 		for _, s := range own {
@@ -27,10 +27,8 @@ func (e *emitter) elements(name string) error {
 		return nil
 	case op == reduction.LogSumExp:
 		return e.logSumExp(name, own)
-	case op == reduction.Multiply, op == reduction.Max, op == reduction.Min:
-		if err := e.each(name, func(at []coordinate) {
-			e.line("%s = %s", e.slot(array(name), name, at, true), identity(e.prog.Array(name).Type, op))
-		}); err != nil {
+	case e.prog.Array(name).Fold == nil && identity(op) != "0": // in place: the values of the elements before
+		if err := e.each(name, func(at []coordinate) { e.line("%s = %s", e.slot(array(name), name, at, true), identity(op)) }); err != nil {
 			return err
 		}
 	}
@@ -43,7 +41,7 @@ func (e *emitter) elements(name string) error {
 }
 
 // identity is the value of an element that no point reaches.
-func identity(t reduction.Type, op reduction.Operator) string {
+func identity(op reduction.Operator) string {
 	switch op {
 	case reduction.Multiply:
 		return "1"

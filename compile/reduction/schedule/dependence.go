@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"slices"
+
 	"github.com/pce-engine/pce/compile/reduction"
 	"github.com/pce-engine/pce/compile/reduction/polyhedron"
 )
@@ -15,10 +17,14 @@ type Dependence struct {
 
 // Dependences lists what the statements of p read, one for each read and convex part of a
 // domain. An index that is not affine may be any of the array: a further variable of the
-// set. Reads of inputs are left out, and guards do not shrink a set.
+// set. Reads of inputs are left out, and guards do not shrink a set. An array that is kept in
+// place (reduction.Fold) also needs that what reads an element is done before it is updated.
 func Dependences(p *reduction.Program) ([]*Dependence, error) {
 	var out []*Dependence
 	for _, s := range p.Statements {
+		if p.Carries(s) != nil {
+			continue // inPlace says more
+		}
 		sets, err := p.Points(s)
 		if err != nil {
 			return nil, err
@@ -43,6 +49,58 @@ func Dependences(p *reduction.Program) ([]*Dependence, error) {
 				out = append(out, d)
 			}
 		}
+	}
+	reads := out
+	for _, a := range p.Arrays {
+		if a.Fold == nil {
+			continue
+		}
+		own, err := inPlace(p, a, reads)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, own...)
+	}
+	return out, nil
+}
+
+// inPlace lists what array a, which is kept in place, needs besides deps: an element the one before it, whose memory it
+// takes, and all that reads the one before. deps are what statements read, without the copies that folds make
+// needless.
+func inPlace(p *reduction.Program, a *reduction.Array, deps []*Dependence) ([]*Dependence, error) {
+	whole, err := p.ExtentSet(a)
+	if err != nil {
+		return nil, err
+	}
+	params := len(p.Params)
+	next := func(from []polyhedron.Row) []polyhedron.Row { // the element after
+		to := slices.Clone(from)
+		r := slices.Clone(to[a.Fold.Index])
+		r[len(r)-1] += a.Fold.Step
+		to[a.Fold.Index] = r
+		return to
+	}
+	var here []polyhedron.Row
+	for k := range a.Extents {
+		r := make(polyhedron.Row, whole.Vars+1)
+		r[params+k] = 1
+		here = append(here, r)
+	}
+	reads := []*Dependence{{Target: a.Name, Set: whole, To: here, From: here}}
+	for _, d := range deps {
+		if d.Source == a.Name {
+			reads = append(reads, d)
+		}
+	}
+	var out []*Dependence
+	for _, d := range reads {
+		n := &Dependence{Target: a.Name, Source: d.Target, To: next(d.From), From: d.To}
+		within, err := whole.Preimage(n.To, d.Set.Vars, params)
+		if err != nil {
+			return nil, err
+		}
+		n.Set = d.Set.Intersect(within)
+		out = append(out, n)
 	}
 	return out, nil
 }

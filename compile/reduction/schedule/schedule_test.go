@@ -189,3 +189,23 @@ func TestDirection(t *testing.T) {
 		}
 	}
 }
+
+// TestInPlace wants the elements of an array that is kept in place in their order, also those that are not read.
+func TestInPlace(t *testing.T) {
+	for mark, want := range map[string]int{"up": 1, "down": -1} {
+		from := map[string]string{"up": "h[k-1] : { [k] : 1 <= k < N }", "down": "h[k+1] : { [k] : 0 <= k < N-1 }"}[mark]
+		p := parse(t, "param N : N >= 2; input float x[N]; array float h[N "+mark+"], y[]; output y; h[k] += "+from+
+			"; h[k] += x[k] : { [k] : 0 <= k < N }; y[] = 1 : { [] : };")
+		deps, err := Dependences(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(p, deps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Direction("h", []int64{1}); got != want {
+			t.Errorf("%s: h[k+1] is %d from h[k], want %d", mark, got, want)
+		}
+	}
+}
