@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pce-engine/pce/compile/reduction"
 	"github.com/pce-engine/pce/compile/reduction/polyhedron"
@@ -26,21 +27,16 @@ func (w *worker) histograms() (changed bool, err error) {
 	}
 	var statements []*reduction.Statement
 	for _, s := range w.prog.Statements {
-		bins, rest, err := w.histogram(s)
+		own, err := w.histogram(s)
 		if err != nil {
 			return false, err
 		}
-		if bins == nil {
+		if own == nil {
 			statements = append(statements, s)
 			continue
 		}
 		changed = true
-		w.report.Steps = append(w.report.Steps, Step{Kind: Histogram, Array: s.Array, Statement: s.String(),
-			Text: fmt.Sprintf("%s: a bin for each value of %s", s.Array, bins.Dims[len(bins.Dims)-1])})
-		if w.name(bins, rest) {
-			statements = append(statements, bins)
-		}
-		statements = append(statements, rest)
+		statements = append(statements, own...)
 	}
 	if !changed {
 		return false, nil
@@ -51,54 +47,113 @@ func (w *worker) histograms() (changed bool, err error) {
 	return true, w.reparse()
 }
 
-// histogram returns the statement of the bins, whose array is not declared yet, and the one that picks from them; or
-// nil where s has no guard of that kind, where bins would not give it a neighbour, or where they do not fit into memory.
-func (w *worker) histogram(s *reduction.Statement) (bins, rest *reduction.Statement, err error) {
-	if s.Op == reduction.Assign || s.Op.Draws() || len(s.Dims) >= reduction.MaxDims {
-		return nil, nil, nil
+// histogram returns the statements that take the place of s: for each convex part of its domain one of the bins, unless an
+// earlier one is the same, and one that picks from them. It returns nil where s has no guard of that kind, where bins would
+// not give it a neighbour, or where they were refused before.
+func (w *worker) histogram(s *reduction.Statement) (out []*reduction.Statement, err error) {
+	if s.Op == reduction.Assign || s.Op.Draws() {
+		return nil, nil
 	}
 	for k := range s.Index {
 		if ownDimension(s, k) < 0 {
-			return nil, nil, nil
+			return nil, nil
 		}
+	}
+	text := s.String()
+	if _, ok := w.refused[text]; ok {
+		return nil, nil
+	}
+	var picks []*pick
+	for g := range s.Guards {
+		if p := w.picked(s, g); p != nil {
+			picks = append(picks, p)
+		}
+	}
+	if len(picks) == 0 || len(s.Dims)+len(picks) > reduction.MaxDims {
+		return nil, nil
+	}
+	tries := [][]*pick{picks} // one guard is enough for some
+	if len(picks) > 1 {
+		tries = nil
+		for _, p := range picks {
+			tries = append(tries, []*pick{p})
+		}
+		tries = append(tries, picks)
 	}
 	sets, err := w.prog.Points(s)
-	if err != nil || len(sets) != 1 {
-		return nil, nil, err
+	if err != nil {
+		return nil, err
 	}
-	for g := range s.Guards {
-		value, high := w.picked(s, g)
-		if value == nil {
-			continue
-		}
-		bins, rest, extents, err := w.withBins(s, sets[0], g, value, high)
+	for _, try := range tries {
+		out, useful, err := w.withBins(s, sets, try)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		useful, err := w.movable(bins)
-		if err != nil {
-			return nil, nil, err
+		if useful {
+			return out, nil
 		}
-		if !useful {
-			continue
-		}
-		if !w.fits(extents) {
-			w.report.Refused = append(w.report.Refused, Refusal{Array: s.Array, Statement: s.String(),
-				Reason: fmt.Sprintf("a bin for each value of %s needs an array of more than %d elements", reduction.Text(value), maxElements)})
-			continue
-		}
-		w.inner.extents, w.inner.kind = extents, w.prog.Array(s.Array).Type
-		return bins, rest, nil
 	}
-	return nil, nil, nil
+	return nil, nil
 }
 
-// picked returns the side of guard g that depends on the indices of s alone, and the end of the range of values that it is
-// compared with; nil if the guard is of another kind.
-func (w *worker) picked(s *reduction.Statement, g int) (value reduction.Expr, high *reduction.Affine) {
+// withBins makes the statements for a choice of guards. useful reports whether each bin could start from a neighbour; nothing
+// is named or reported if not.
+func (w *worker) withBins(s *reduction.Statement, sets []*polyhedron.Set, picks []*pick) (out []*reduction.Statement, useful bool, err error) {
+	type pair struct {
+		bins, rest *reduction.Statement
+		inner      *innerArray
+	}
+	var pairs []pair
+	for _, set := range sets {
+		part := *s
+		if len(sets) > 1 {
+			tight, err := set.Tighten()
+			if err != nil {
+				return nil, false, err
+			}
+			if tight.Hollow() {
+				continue
+			}
+			part.Domain = w.chains(tight, s.Dims)
+		}
+		bins, rest, err := w.divideBins(&part, set, picks)
+		if err != nil {
+			return nil, false, err
+		}
+		if ok, err := w.movable(bins); err != nil || !ok {
+			return nil, false, err
+		}
+		pairs = append(pairs, pair{bins, rest, w.inner})
+	}
+	for _, p := range pairs {
+		w.inner = p.inner
+		if w.name(p.bins, p.rest) {
+			out = append(out, p.bins)
+		}
+		w.bins[p.inner.read.Array] = append(w.bins[p.inner.read.Array], s.String())
+		out = append(out, p.rest)
+	}
+	var values []string
+	for _, p := range picks {
+		values = append(values, reduction.Text(p.value))
+	}
+	w.report.Steps = append(w.report.Steps, Step{Kind: Histogram, Array: s.Array, Statement: s.String(),
+		Text: fmt.Sprintf("%s: a bin for each value of %s", s.Array, strings.Join(values, " and of "))})
+	return out, len(pairs) > 0, nil
+}
+
+// pick is a guard that compares data with a value of the element.
+type pick struct {
+	guard int
+	value reduction.Expr    // the side that depends on the indices alone
+	high  *reduction.Affine // the end of the range of values that it is compared with
+}
+
+// picked looks at guard g of s; nil if it is of another kind.
+func (w *worker) picked(s *reduction.Statement, g int) *pick {
 	b, ok := s.Guards[g].(*reduction.Binary)
 	if !ok || b.Op != "==" {
-		return nil, nil
+		return nil
 	}
 	outer := func(e reduction.Expr) (all, any bool) { // mentions only indices; mentions a dimension that is not one
 		all = true
@@ -127,40 +182,41 @@ func (w *worker) picked(s *reduction.Statement, g int) (value reduction.Expr, hi
 				continue
 			}
 			if a := w.prog.Array(r.Array); a.Range != nil && len(a.Range.Low.Terms) == 0 && a.Range.Low.Constant == 0 {
-				return u, &a.Range.High
+				return &pick{g, u, &a.Range.High}
 			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
-// withBins makes both statements for guard g, whose side value becomes dimension b, from 0 to below high.
-func (w *worker) withBins(s *reduction.Statement, set *polyhedron.Set, g int, value reduction.Expr, high *reduction.Affine) (bins, rest *reduction.Statement, extents []reduction.Affine, err error) {
-	b := "b"
-	for w.reserved(b) {
-		b += "b"
-	}
-	one := reduction.Affine{Terms: []reduction.Term{{Name: b, Coefficient: 1}}}
+// divideBins makes both statements for guards of s, the value of each of which becomes a dimension of the bins.
+func (w *worker) divideBins(s *reduction.Statement, set *polyhedron.Set, picks []*pick) (bins, rest *reduction.Statement, err error) {
 	c := *s
 	bins = &c
-	bins.Dims = append(slices.Clone(s.Dims), b)
-	bins.Index = append(slices.Clone(s.Index), one)
-	bins.Domain = append(slices.Clone(s.Domain), reduction.Chain{Terms: []reduction.Affine{{}, one, *high}, Relations: []reduction.Relation{reduction.LessEqual, reduction.Less}})
-	bins.Guards = slices.Clone(s.Guards)
-	other := s.Guards[g].(*reduction.Binary)
-	left := other.X
-	if other.X == value {
-		left = other.Y
+	bins.Dims, bins.Index, bins.Domain, bins.Guards = slices.Clone(s.Dims), slices.Clone(s.Index), slices.Clone(s.Domain), slices.Clone(s.Guards)
+	b := "b"
+	for _, p := range picks {
+		for w.reserved(b) || slices.Contains(bins.Dims, b) {
+			b += "b"
+		}
+		one := reduction.Affine{Terms: []reduction.Term{{Name: b, Coefficient: 1}}}
+		bins.Dims = append(bins.Dims, b)
+		bins.Index = append(bins.Index, one)
+		bins.Domain = append(bins.Domain, reduction.Chain{Terms: []reduction.Affine{{}, one, *p.high}, Relations: []reduction.Relation{reduction.LessEqual, reduction.Less}})
+		other := s.Guards[p.guard].(*reduction.Binary)
+		left := other.X
+		if other.X == p.value {
+			left = other.Y
+		}
+		bins.Guards[p.guard] = &reduction.Binary{Op: "==", X: left, Y: &reduction.Name{Name: b}}
 	}
-	bins.Guards[g] = &reduction.Binary{Op: "==", X: left, Y: &reduction.Name{Name: b}}
-
 	index, err := w.index(s)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	elements, _, err := set.Image(index, len(w.prog.Params))
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	rest = &reduction.Statement{Pos: s.Pos, Array: s.Array, Index: s.Index, Op: s.Op}
 	read := &reduction.Read{Pos: s.Pos}
@@ -169,11 +225,16 @@ func (w *worker) withBins(s *reduction.Statement, set *polyhedron.Set, g int, va
 		rest.Dims = append(rest.Dims, name)
 		read.Index = append(read.Index, &reduction.Name{Name: name})
 	}
-	read.Index = append(read.Index, value)
+	a := w.prog.Array(s.Array)
+	extents := slices.Clone(a.Extents)
+	for _, p := range picks {
+		read.Index = append(read.Index, p.value)
+		extents = append(extents, *p.high)
+	}
 	rest.Body = read
 	rest.Domain = w.chains(elements, rest.Dims)
-	w.inner = &innerArray{read: read}
-	return bins, rest, append(slices.Clone(w.prog.Array(s.Array).Extents), *high), nil
+	w.inner = &innerArray{read: read, extents: extents, kind: a.Type}
+	return bins, rest, nil
 }
 
 // movable reports whether a sum could start from a neighbour.
@@ -195,57 +256,97 @@ func (w *worker) movable(s *reduction.Statement) (bool, error) {
 }
 
 // withHistograms simplifies the program with and without bins, and keeps what does less at the program's sizes, guards
-// counted once. Without sizes there are no bins.
+// counted once. Without sizes there are no bins. Bins that would be too large, because they could not be kept in
+// place, are not made in a further try.
 func (w *worker) withHistograms() error {
-	plain, bins := *w, *w
-	plain.report = &Report{Steps: slices.Clone(w.report.Steps), Refused: slices.Clone(w.report.Refused)}
-	bins.report = &Report{Steps: slices.Clone(w.report.Steps), Refused: slices.Clone(w.report.Refused)}
-	bins.sums = maps.Clone(w.sums)
-	if err := bins.reparse(); err != nil { // a copy
+	plain, err := w.clone()
+	if err == nil {
+		err = plain.rest()
+	}
+	if err != nil {
 		return err
 	}
-	changed := false
 	if _, points, err := w.points(true, w.prog.Statements...); err != nil {
 		return err
-	} else if points != nil {
-		if changed, err = bins.histograms(); err != nil {
+	} else if points == nil {
+		w.take(plain)
+		return nil
+	}
+	w.refused = map[string]string{}
+	for {
+		bins, err := w.clone()
+		if err != nil {
 			return err
 		}
+		changed, err := bins.histograms()
+		if err != nil {
+			return err
+		}
+		if changed {
+			err = bins.contract()
+		}
+		if changed && err == nil {
+			err = bins.rest()
+		}
+		if err != nil {
+			return err
+		}
+		if changed && bins.tooLarge(w.refused) {
+			continue
+		}
+		if changed {
+			_, with, err := bins.points(true, bins.prog.Statements...)
+			if err != nil {
+				return err
+			}
+			_, without, err := plain.points(true, plain.prog.Statements...)
+			if err != nil {
+				return err
+			}
+			if with.Cmp(without) < 0 {
+				plain = bins
+			}
+		}
+		for _, s := range w.prog.Statements {
+			if reason, ok := w.refused[s.String()]; ok {
+				plain.report.Refused = append(plain.report.Refused, Refusal{Array: s.Array, Statement: s.String(), Reason: reason})
+			}
+		}
+		w.take(plain)
+		return nil
 	}
-	if !changed {
-		plain.report.Refused = bins.report.Refused
-		return w.take(&plain, plain.reuseSums())
+}
+
+// tooLarge notes the statements whose bins have too many elements, and reports whether there are any.
+func (w *worker) tooLarge(refused map[string]string) (found bool) {
+	for _, a := range w.prog.Arrays {
+		extents := slices.Clone(a.Extents)
+		where := ", as they cannot be kept in place"
+		if a.Fold != nil {
+			extents, where = slices.Delete(extents, a.Fold.Index, a.Fold.Index+1), ""
+		}
+		if w.fits(extents) {
+			continue
+		}
+		for _, text := range w.bins[a.Name] {
+			refused[text], found = fmt.Sprintf("bins for its guards need an array of more than %d elements%s", maxElements, where), true
+		}
 	}
-	if err := bins.contract(); err != nil {
-		return err
-	}
-	if err := bins.reuseSums(); err != nil {
-		return err
-	}
-	if err := plain.reuseSums(); err != nil {
-		return err
-	}
-	_, with, err := bins.points(true, bins.prog.Statements...)
-	if err != nil {
-		return err
-	}
-	_, without, err := plain.points(true, plain.prog.Statements...)
-	if err != nil {
-		return err
-	}
-	if with.Cmp(without) < 0 {
-		return w.take(&bins, nil)
-	}
-	return w.take(&plain, nil)
+	return found
+}
+
+// clone copies the program and what else the steps change.
+func (w *worker) clone() (*worker, error) {
+	c := *w
+	c.report = &Report{Steps: slices.Clone(w.report.Steps), Refused: slices.Clone(w.report.Refused)}
+	c.sums, c.bins = maps.Clone(w.sums), map[string][]string{}
+	return &c, c.reparse()
 }
 
 // take makes the result of another worker that of w.
-func (w *worker) take(other *worker, err error) error {
-	if err == nil {
-		*w.report = *other.report
-		report := w.report
-		*w = *other
-		w.report = report
-	}
-	return err
+func (w *worker) take(other *worker) {
+	report := w.report
+	*report = *other.report
+	*w = *other
+	w.report = report
 }

@@ -66,7 +66,8 @@ func (w *worker) best(s *sum, depth int) (*move, error) {
 		}
 		moves = append(moves, m)
 	}
-	slices.SortStableFunc(moves, func(a, b *move) int { return slices.Compare(a.rank(), b.rank()) })
+	away := w.turned[s.key]
+	slices.SortStableFunc(moves, func(a, b *move) int { return slices.Compare(a.rank(away), b.rank(away)) })
 	for _, m := range moves {
 		reason, err := w.order(s, m)
 		if err != nil {
@@ -81,16 +82,25 @@ func (w *worker) best(s *sum, depth int) (*move, error) {
 	return nil, nil
 }
 
-// rank orders moves, the best first: without subtraction, of few pieces, along a short vector.
-func (m *move) rank() []int64 {
-	k := []int64{0, int64(len(m.more) + len(m.less)), 0}
-	if len(m.less) > 0 {
+// rank orders moves, the best first: from the neighbour opposite to away, if that is given; without subtraction, of few
+// pieces, along a short vector.
+func (m *move) rank(away []int64) []int64 {
+	k := []int64{0, 0, int64(len(m.more) + len(m.less)), 0}
+	if !opposite(m.ru, away) {
 		k[0] = 1
 	}
+	if len(m.less) > 0 {
+		k[1] = 1
+	}
 	for _, x := range m.r {
-		k[2] += max(x, -x)
+		k[3] += max(x, -x)
 	}
 	return k
+}
+
+// opposite reports whether a is -b.
+func opposite(a, b []int64) bool {
+	return slices.EqualFunc(a, b, func(x, y int64) bool { return x == -y })
 }
 
 // vectors returns vectors along which s computes the same values and its domain extends, and that move its
@@ -245,7 +255,7 @@ func (w *worker) order(s *sum, m *move) (reason string, err error) {
 // other reports why the opposite direction was not taken, where it is not legal.
 func (w *worker) other(s *sum, taken *move, moves []*move, refuse func(r []int64, reason string)) {
 	for _, m := range moves {
-		if slices.EqualFunc(m.r, taken.r, func(a, b int64) bool { return a == -b }) {
+		if opposite(m.r, taken.r) {
 			if reason, err := w.order(s, m); err == nil && reason != "" {
 				refuse(m.r, reason)
 			}

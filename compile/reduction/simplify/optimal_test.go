@@ -113,8 +113,8 @@ func unpack(p point, n int) []int {
 // delta is what a move by r adds to a point.
 func delta(r []int) point { return pack(r) - pack(make([]int, len(r))) }
 
-// moved is z + sign*r.
-func moved(z []int, sign int, r []int) []int {
+// shifted is z + sign*r.
+func shifted(z []int, sign int, r []int) []int {
 	y := slices.Clone(z)
 	for d := range y {
 		y[d] += sign * r[d]
@@ -251,13 +251,13 @@ func (f *face) split(r []int) *step {
 	}
 	parts := map[[2]int]*face{} // by the sign of the move, and the first test that fails then
 	place := func(k, sign int, p point) *face {
-		y := moved(unpack(p, q.dims), sign, r)
+		y := shifted(unpack(p, q.dims), sign, r)
 		which := slices.IndexFunc(f.tests, func(t func([]int, int) bool) bool { return !t(y, sizes[k]) })
 		g := parts[[2]int{sign, which}]
 		if g == nil {
 			g = &face{q: q, array: f.array, at: make([][]point, len(sizes)), by: f.by, tests: slices.Clone(f.tests)}
 			for j, t := range f.tests[:which+1] {
-				g.tests = append(g.tests, func(z []int, n int) bool { return t(moved(z, sign, r), n) == (j < which) })
+				g.tests = append(g.tests, func(z []int, n int) bool { return t(shifted(z, sign, r), n) == (j < which) })
 			}
 			parts[[2]int{sign, which}] = g
 			s.parts = append(s.parts, g)
@@ -275,7 +275,7 @@ func (f *face) split(r []int) *step {
 			}
 			s.lacking = true
 			if g := place(k, 1, p); len(g.by) > 0 && &g.by[0] == &f.by[0] { // a new one
-				g.by = moved(f.by, 1, s.ru)
+				g.by = shifted(f.by, 1, s.ru)
 				g.tests = append(g.tests, func(z []int, n int) bool { return shared[slices.Index(sizes, n)][q.element(pack(z)+by)] })
 			}
 		}

@@ -29,6 +29,8 @@ const (
 	Decompose = "decompose" // a part of a sum became an array of its own
 	Histogram = "histogram" // a sum got a bin for each value of a guard
 	Reuse     = "reuse"     // an element is computed from a neighbour
+	InPlace   = "in place"  // an array has memory for one value of an index
+	Forward   = "forward"   // an array that is a copy of another one is left out
 )
 
 // Refusal is a statement that stays as it is, or a vector that was not taken, with the reason.

@@ -19,6 +19,7 @@ type sum struct {
 	set   *polyhedron.Set      // without redundant rows
 	index []polyhedron.Row
 	text  string // of the program's statement; empty for what a step leaves
+	key   string // of the convex part of the program's statement; empty for what a step leaves
 }
 
 // reuseSums simplifies every reduction of the program.
@@ -36,6 +37,7 @@ func (w *worker) reuseSums() (err error) {
 	if err != nil {
 		w.times = nil
 	}
+	w.moved = map[string]moved{}
 	sums := map[string]int{} // convex parts of the reductions of an array
 	parts := make([][]*sum, len(w.prog.Statements))
 	for k, s := range w.prog.Statements {
@@ -55,7 +57,9 @@ func (w *worker) reuseSums() (err error) {
 			if err != nil {
 				return err
 			}
-			parts[k] = append(parts[k], &sum{s, s.Array, s.Array, tight, index, s.String()})
+			part := &sum{stmt: s, array: s.Array, root: s.Array, set: tight, index: index, text: s.String()}
+			part.key = w.statement(part).String()
+			parts[k] = append(parts[k], part)
 			sums[s.Array]++
 		}
 	}
@@ -99,15 +103,18 @@ func (w *worker) sum(s *sum, alone bool, depth int) ([]*reduction.Statement, err
 			return nil, err
 		}
 		out = append(out, copied)
-		moved := *s
-		moved.array = own
-		s = &moved
+		part := *s
+		part.array = own
+		s = &part
 	}
 	w.report.Steps = append(w.report.Steps, Step{Kind: Reuse, Array: s.array, Statement: w.source(s),
 		Face: w.face(s.set, s.stmt.Dims), Vector: m.r, Subtracts: len(m.less) > 0, Text: w.describe(s, m)})
+	if s.key != "" {
+		w.moved[s.array] = moved{s.key, m.ru}
+	}
 	out = append(out, w.neighbour(s, m))
 	for _, piece := range m.more {
-		more, err := w.sum(&sum{s.stmt, s.array, s.root, piece, s.index, ""}, false, depth+1)
+		more, err := w.sum(&sum{stmt: s.stmt, array: s.array, root: s.root, set: piece, index: s.index}, false, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +123,7 @@ func (w *worker) sum(s *sum, alone bool, depth int) ([]*reduction.Statement, err
 	negated := *s.stmt
 	negated.Body = &reduction.Negate{Pos: s.stmt.Body.Position(), X: s.stmt.Body}
 	for _, piece := range m.less {
-		less, err := w.sum(&sum{&negated, s.array, s.root, piece, m.lessIndex, ""}, false, depth+1)
+		less, err := w.sum(&sum{stmt: &negated, array: s.array, root: s.root, set: piece, index: m.lessIndex}, false, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -171,6 +178,9 @@ func (w *worker) newArray(s *sum) string {
 	a := w.prog.Array(s.root)
 	name := w.unused(s.root)
 	w.added = append(w.added, &reduction.Array{Name: name, Type: a.Type, Extents: a.Extents})
+	if made := w.bins[s.root]; made != nil {
+		w.bins[name] = made
+	}
 	return name
 }
 

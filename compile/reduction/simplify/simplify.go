@@ -13,7 +13,10 @@ import (
 // p stays as it is.
 func Simplify(p *reduction.Program) (*reduction.Program, *Report, error) {
 	w := &worker{prog: p, sums: map[string]string{}, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
-	for _, pass := range []func() error{w.reparse, w.contract, w.merge, w.decompose, w.contract, w.withHistograms} { // the first one makes a copy
+	if err := w.reparse(); err != nil { // a copy
+		return nil, nil, err
+	}
+	for _, pass := range []func() error{w.unfold, w.contract, w.merge, w.decompose, w.contract, w.withHistograms} {
 		if err := pass(); errors.Is(err, reduction.ErrProgram) {
 			return nil, nil, err
 		} else if err != nil {
@@ -37,7 +40,11 @@ type worker struct {
 
 	settled []polyhedron.Monomial // of statements that no pass changes
 	inner   *innerArray           // of the sum that decompose has found last
-	sums    map[string]string     // arrays of the sums that decompose has made, by their text
+	sums    map[string]string     // arrays of the sums that steps have made, by their text
+	bins    map[string][]string   // arrays of bins: the statements that they were made for
+	refused map[string]string     // why statements get no bins, by their text
+	moved   map[string]moved      // which part of which statement gave an array the neighbour that it starts from
+	turned  map[string][]int64    // by the part: the neighbour whose opposite is wanted
 }
 
 // reparse prints the program and reads it again, with all checks.

@@ -64,8 +64,8 @@ func same(p, q *reduction.Program, sizes map[string]int64, seed uint64, toleranc
 // targets has the degrees of the shared programs, guards counted once, after simplification.
 var targets = map[string]string{
 	"ps": "N", "ps_opt": "N", "gs2gmm": "N", "gs2gmm_opt": "N", "windows": "N^2", "forest": "R*M", "lbp": "Y*X*K^2*D", "coxph": "N*K^2",
-	"flow": "B*T*S^2", "gmm_gs": "N*K", "gmm_mh": "N*K", "gmm_lw": "N*K", "lda_gs": "W^2 + W*K", "lda_mh": "W^2 + W*K",
-	"lda_lw": "W^2 + W*K", "dmm_gs": "W + A*D*K", "dmm_mh": "W + A*D*K", "dmm_lw": "W + A*D*K",
+	"flow": "B*T*S^2", "gmm_gs": "N*K", "gmm_mh": "N + K", "gmm_lw": "N + K", "lda_gs": "W*K", "lda_mh": "W*K",
+	"lda_lw": "W", "dmm_gs": "W + A*D*K", "dmm_mh": "W + A*D + D*K", "dmm_lw": "W + A*D",
 }
 
 var seeds = flag.Int("seeds", 6, "inputs, each at other sizes, for each shared program")
