@@ -173,7 +173,7 @@ func (w *worker) rest() error {
 }
 
 func (w *worker) restOnce() error {
-	for _, pass := range []func() error{w.reuseSums, w.forward, w.fold} {
+	for _, pass := range []func() error{w.reuseSums, w.forward, w.fold, w.apart} {
 		if err := pass(); err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ const (
 	Reuse     = "reuse"     // an element is computed from a neighbour
 	InPlace   = "in place"  // an array has memory for one value of an index
 	Forward   = "forward"   // an array that is a copy of another one is left out
+	Apart     = "apart"     // sums of data got an array of their own
 )
 
 // Refusal is a statement that stays as it is, or a vector that was not taken, with the reason.

@@ -81,6 +81,7 @@ func (w *worker) reuseSums() (err error) {
 	}
 	w.prog.Statements = statements
 	w.prog.Arrays = append(w.prog.Arrays, w.added...)
+	w.added = nil
 	return w.reparse()
 }
 

@@ -251,3 +251,63 @@ a[i,j] += x[k,l] : { [i,j,k,l] : 0 <= i < N, i <= j < N, i <= k <= l, l <= j };`
 		}
 	}
 }
+
+// TestInPlace wants the steps around arrays that are kept in place, no more than these, and the outputs of the original.
+func TestInPlace(t *testing.T) {
+	const decl = `param W, K, V : W >= 2, K >= 1, V >= 1; size W = 500, K = 5, V = 20; input int w[W] in [0,V), old[W] in [0,K); input float x[W];
+`
+	for _, c := range []struct{ name, text, steps, degree string }{
+		{"read in its direction", `array float l[W]; output l;
+l[k] += x[i] : { [k,i] : 0 <= k < W, 0 <= i < k } if old[i] == old[k] and w[i] == w[k];`, "histogram reuse in place", "W"},
+		{"read against it", `array float r[W], y[W]; array int q[W] in [0,K); output y;
+q[k] = select(x[k] > 0.5, old[k], 0) : { [k] : k = 0 };
+q[k] = select(x[k]*y[k-1] > 0.5, old[k], 0) : { [k] : 1 <= k < W };
+r[k] += x[i] : { [k,i] : 0 <= k < W, k < i < W } if old[i] == q[k];
+y[k] = r[k] : { [k] : 0 <= k < W };`, "histogram reuse in place", "W"},
+		{"all but one", `array float n[W]; output n;
+n[k] += x[i] : { [k,i] : 0 <= k < W, 0 <= i < W, i != k } if w[i] == w[k];`, "histogram reuse reuse in place in place", "W"},
+		{"little is read of a copy", `array float a[W,K], y[W]; output y;
+a[k,t] += x[i] : { [k,t,i] : 0 <= k < W, 0 <= t < K, 0 <= i < k } if old[i] == t and w[i] == w[k];
+y[k] = a[k,old[k]] : { [k] : 0 <= k < W };`, "histogram reuse forward in place", "W"},
+		{"an output", `array float a[W,K]; output a;
+a[k,t] += x[i] : { [k,t,i] : 0 <= k < W, 0 <= t < K, 0 <= i < k } if old[i] == t;`, "reuse", "W*K"},
+		{"two neighbours at a time", `array float a[W,K], y[W]; output y;
+a[k,t] += x[i] : { [k,t,i] : 0 <= k < W, 0 <= t < K, 0 <= i < k } if old[i] == t;
+y[k] = a[k,old[k]] - a[k-1,old[k]] : { [k] : 1 <= k < W };
+y[k] = 0 : { [k] : k = 0 };`, "reuse", "W*K"},
+	} {
+		p := parse(t, decl+c.text)
+		q, r, err := Simplify(p)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		var steps []string
+		for _, s := range r.Steps {
+			steps = append(steps, s.Kind)
+		}
+		if got := strings.Join(steps, " "); got != c.steps {
+			t.Errorf("%s: steps %s, want %s\n%v", c.name, got, c.steps, q)
+		}
+		cost, err := q.Cost(true)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		if d, err := cost.Degree(); err != nil || d.String() != c.degree {
+			t.Errorf("%s: degree %v, %v; want %s", c.name, d, err, c.degree)
+		}
+		again, _, err := Simplify(q)
+		if err != nil {
+			t.Errorf("%s, simplified again: %v", c.name, err)
+			continue
+		}
+		for seed := range uint64(6) {
+			sizes := map[string]int64{"W": int64(2 + 3*seed), "K": int64(1 + seed%3), "V": int64(1 + seed%4)}
+			if err := same(p, q, sizes, seed, 0); err != nil {
+				t.Errorf("%s at %v: %v", c.name, sizes, err)
+			}
+			if err := same(p, again, sizes, seed, 0); err != nil {
+				t.Errorf("%s, simplified again, at %v: %v", c.name, sizes, err)
+			}
+		}
+	}
+}
