@@ -25,7 +25,7 @@ func (w *worker) apart() error {
 	recursive := schedule.Recursive(deps)
 	all, _, err := w.points(true, w.prog.Statements...)
 	if err != nil {
-		return ignoreCoefficient(err)
+		return err
 	}
 	var statements []*reduction.Statement
 	for _, s := range w.prog.Statements {
