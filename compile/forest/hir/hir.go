@@ -119,7 +119,6 @@ type builder struct {
 	f      *forest.Forest
 	lo, hi int32 // bounds of categories
 	sets   map[string]int32
-	key    []byte
 }
 
 // survey looks at all tests: which predicate does, and which categories there are.

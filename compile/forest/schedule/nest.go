@@ -135,7 +135,6 @@ type applier struct {
 	*Nest
 	taken map[string]bool // names of loops that are or were
 	said  map[string]bool // verbs about the whole forest
-	loops int
 }
 
 // find returns the list that holds a loop and its place there; nil where there is none of the name.
