@@ -368,7 +368,11 @@ func TestDamagedCheckpoints(t *testing.T) {
 		"longer":    func(b []byte) []byte { return append(b, 0) },
 		"zeros":     func(b []byte) []byte { clear(b[len(b)/2:]); return b },
 	}
-	for i := range 10 {
+	bits := 10
+	if testing.Short() {
+		bits = 2
+	}
+	for i := range bits {
 		damage[fmt.Sprintf("bit %d", i)] = func(b []byte) []byte {
 			b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
 			return b

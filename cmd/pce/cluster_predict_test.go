@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,51 +127,64 @@ func TestPredictJobs(t *testing.T) {
 	}
 }
 
-// dyingKind is a kind of job whose worker is killed by its second request, before it answers.
-type dyingKind struct {
+// watchedKind is a kind of job whose requests are told before they are answered, with their number from 1.
+type watchedKind struct {
 	job.Kind
-	kill func()
+	tell func(ctx context.Context, n int)
 }
 
-func (k dyingKind) Load(ctx context.Context, in *job.Loading) (cluster.Session, error) {
+func (k watchedKind) Load(ctx context.Context, in *job.Loading) (cluster.Session, error) {
 	s, err := k.Kind.Load(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	return &dyingSession{Session: s, kill: k.kill}, nil
+	return &watchedSession{Session: s, tell: k.tell}, nil
 }
 
-// dyingSession answers once.
-type dyingSession struct {
+type watchedSession struct {
 	cluster.Session
-	kill  func()
+	tell  func(ctx context.Context, n int)
 	asked int
 }
 
-func (s *dyingSession) Query(ctx context.Context, request []byte) ([]byte, error) {
-	if s.asked++; s.asked > 1 {
-		s.kill()
-		<-ctx.Done()
+func (s *watchedSession) Query(ctx context.Context, request []byte) ([]byte, error) {
+	s.asked++
+	s.tell(ctx, s.asked)
+	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return s.Session.Query(ctx, request)
 }
 
 // TestPredictKilled kills a worker that has a part of a job: the other one answers for it, and
-// the result is the same.
+// the result is the same. The other one's second answer waits for that, so that it has not done all before.
 func TestPredictKilled(t *testing.T) {
 	data := t.TempDir()
 	files := forestRows(t, data, 20_000)
 	c := newTestCluster(t, 0)
 	c.lease = 3 * time.Second // after which the other one gets what it had
-	c.start(t, "worker-000", []string{data})
-	var killed atomic.Bool
-	kinds := testApp().jobKinds(run.Options{Device: "cpu", Threads: 1})
-	kinds[job.Predict] = dyingKind{kinds[job.Predict], func() {
-		killed.Store(true)
-		c.net.Crash("worker-dying")
-		c.stop[1]()
-	}}
+	killed := make(chan struct{})
+	watched := func(tell func(ctx context.Context, n int)) job.Kinds {
+		kinds := testApp().jobKinds(run.Options{Device: "cpu", Threads: 1})
+		kinds[job.Predict] = watchedKind{kinds[job.Predict], tell}
+		return kinds
+	}
+	c.startWith(t, "worker-000", []string{data}, watched(func(ctx context.Context, n int) {
+		if n > 1 {
+			select {
+			case <-killed:
+			case <-ctx.Done():
+			}
+		}
+	}))
+	kinds := watched(func(ctx context.Context, n int) {
+		if n > 1 {
+			c.net.Crash("worker-dying")
+			c.stop[1]()
+			close(killed)
+			<-ctx.Done()
+		}
+	})
 	c.startWith(t, "worker-dying", []string{data}, kinds)
 	dir := t.TempDir()
 	r := c.runner(t, dir, data)
@@ -181,8 +193,13 @@ func TestPredictKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := predicted(t, "--model", files["double.txt"], "--data", files["plain.csv"], "--data", files["turned.csv"])
-	if got := readFile(t, dir, "runs", "run-1", "out.csv"); !bytes.Equal(got, want) || !killed.Load() {
-		t.Errorf("%d bytes, want the %d of the command; a worker was killed: %t", len(got), len(want), killed.Load())
+	select {
+	case <-killed:
+	default:
+		t.Error("no worker was killed")
+	}
+	if got := readFile(t, dir, "runs", "run-1", "out.csv"); !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, want the %d of the command", len(got), len(want))
 	}
 }
 

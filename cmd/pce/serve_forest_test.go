@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"os"
@@ -304,6 +305,9 @@ func TestServeForestShared(t *testing.T) {
 	files := map[string]string{
 		"lgb-mixed_categorical": "model.txt", "lgb-multiclass": "model.txt", "xgbs-cat-partition": "model.ubj", "xgbs-missing": "model.deprecated.bin",
 		"xgbs-multitarget": "model.json", "xgbs-gblinear": "model.json", "onnx-abalone": "abalone_onnx_model_save.onnx.gz",
+	}
+	if testing.Short() {
+		maps.DeleteFunc(files, func(name, _ string) bool { return name != "lgb-multiclass" && name != "xgbs-missing" })
 	}
 	var args []string
 	for name, file := range files {

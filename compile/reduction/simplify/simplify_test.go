@@ -78,8 +78,8 @@ func TestShared(t *testing.T) {
 		seeds = min(seeds, 3)
 	}
 	for name, source := range shared(t) {
-		if testing.Short() && strings.HasPrefix(name, "dmm") {
-			continue // takes half of the time
+		if testing.Short() && (strings.HasPrefix(name, "dmm") || name == "lda_mh") {
+			continue // they take most of the time
 		}
 		p := parse(t, source)
 		q, r, err := Simplify(p)
