@@ -131,7 +131,7 @@ func (l *lane) room(v *version, rows int) error {
 // overload is how long after a refusal a version counts as overloaded.
 const overload = time.Second
 
-// stale refuses a job of an overloaded version that has waited a quarter longer
+// stale refuses a job of an overloaded version that has waited longer
 // than it should: for the batch that was under way and for those before its own. A batch
 // that was held up, by a new version that is being opened or by another program, would
 // else make those behind it late, and those that they keep out would have been in time.
@@ -145,7 +145,7 @@ func (l *lane) stale(q *queue, j *job, most int, now time.Time) error {
 	batches := 1 + (l.opts.MaxQueueRows-1)/most
 	should := float64(batches*most) * v.costs[j.query].perRow()
 	waited := float64(now.Sub(j.seen)-max(0, l.opts.MaxQueueDelay)) - (l.ran - v.ran - j.others)
-	if should == 0 || waited <= 1.25*should {
+	if should == 0 || waited <= should {
 		return nil
 	}
 	return &retryError{fail(ErrFull, "model %q is overloaded and did not come to this request in time; try again later", v.name), time.Second}

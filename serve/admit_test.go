@@ -201,8 +201,8 @@ func TestStale(t *testing.T) {
 			held   time.Duration
 			want   string
 		}{
-			{"held up in an overloaded server", true, 0, 4 * time.Millisecond, "too many requests"},
-			{"held up, but not for long enough", true, 0, 3700 * time.Microsecond, "<nil>"},
+			{"held up in an overloaded server", true, 0, 3100 * time.Microsecond, "too many requests"},
+			{"held up, but not for long enough", true, 0, 3 * time.Millisecond, "<nil>"},
 			{"held up later", true, overload, 4 * time.Millisecond, "<nil>"},
 			{"held up, and no request was refused", false, 0, 4 * time.Millisecond, "<nil>"},
 		} {
