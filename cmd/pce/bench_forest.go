@@ -38,8 +38,11 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 	if f.data == "" {
 		return nil, usagef("bench --model wants --data FILE, the rows to measure it on")
 	}
-	if f.run.device != "auto" && f.run.device != "cpu" || f.kernels || f.path.name != "auto" {
-		return nil, usagef("--device, --path and --kernels are for circuits; forests run on the CPU")
+	if f.run.device != "auto" && f.run.device != "cpu" || f.kernels {
+		return nil, usagef("--device and --kernels are for circuits; forests run on the CPU")
+	}
+	if err := f.path.forest(f.model); err != nil {
+		return nil, err
 	}
 	begin := time.Now()
 	m, err := code.open(f.model, f.run.threads)

@@ -37,6 +37,15 @@ func TestBenchForest(t *testing.T) {
 			t.Errorf("%s: bench ends with %v", path, r)
 		}
 	}
+	for _, args := range [][]string{
+		{"bench", "--model", model, "--data", rows, "--space", "log"}, {"bench", "--model", model, "--data", rows, "--path", "code"},
+		{"check", model, "--data", rows, "--max-error", "1e-3"}, {"info", model, "--type", "f32"}, {"info", model, "--error", "relative"},
+	} {
+		var out, errs bytes.Buffer
+		if code := Run(t.Context(), args, nil, nil, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "are for circuits") {
+			t.Errorf("%v: exit %d, %s%s", args, code, &out, &errs)
+		}
+	}
 	for want, args := range map[string][]string{
 		"--data FILE":              {"bench", "--model", model},
 		"forests run on the CPU":   {"bench", "--model", model, "--data", rows, "--device", "emulator"},

@@ -129,8 +129,8 @@ func narrow(rows []float64) []float32 {
 
 // runForestCheck is check for a forest.
 func (a *app) runForestCheck(ctx context.Context, f *queryFlags, schedules []string, profile, expected string, asJSON bool) error {
-	if how, err := f.path.how(); err != nil || how.Path != run.PathAuto {
-		return errors.Join(err, usagef("%s is a forest, which has no paths to choose from; leave --path out", f.model))
+	if err := f.path.forest(f.model); err != nil {
+		return err
 	}
 	r, err := a.checkForest(ctx, f, schedules, profile, expected)
 	if err != nil {

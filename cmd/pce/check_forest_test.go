@@ -57,7 +57,7 @@ func TestCheckForest(t *testing.T) {
 		{"has 2 lines for 3 rows", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("short.csv", "0\n0\n")}},
 		{"line 1 has 2 numbers; want the 1 raw scores", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("two.csv", "0,1\n")}},
 		{"\"x\" is not a number", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("word.csv", "x\n")}},
-		{"leave --path out", 2, []string{"check", model, "--data", rows, "--path", "code"}},
+		{"are for circuits, leave them out", 2, []string{"check", model, "--data", rows, "--path", "code"}},
 		{"no --data", 2, []string{"check", model}},
 		{"gpuDimension is for cards", 2, []string{"check", model, "--data", rows, "--schedule", "preset:paper-trees"}},
 		{"represent sliced is compared without", 2, []string{"check", model, "--data", rows, "--schedule", file("sliced.schedule", "represent sliced\n")}},

@@ -46,6 +46,15 @@ func (f *pathFlag) how() (run.How, error) {
 	return run.How{Path: path, Numbers: n}, err
 }
 
+// forest refuses the flags that were given for a forest, which has no use for any.
+func (f *pathFlag) forest(model string) error {
+	how, err := f.how()
+	if err == nil && how != (run.How{Path: run.PathAuto}) {
+		err = usagef("%s is a forest; --path, --type, --space, --max-error and --error are for circuits, leave them out", model)
+	}
+	return err
+}
+
 // override puts the flags that were given into a config.
 func (f *deviceFlags) override(cfg *configs.Config, given func(flag string) bool) {
 	if given("device") {

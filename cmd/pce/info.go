@@ -38,6 +38,9 @@ func (a *app) infoCommand() *cobra.Command {
 			}
 			if len(args) == 1 {
 				f, err := describeForest(args[0])
+				if f != nil && err == nil {
+					err = by.forest(args[0])
+				}
 				switch {
 				case err != nil:
 					return err
