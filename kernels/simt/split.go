@@ -1,0 +1,323 @@
+package simt
+
+import "slices"
+
+// Parts is a module that was split. Its modules run one after the other for the same rows. Each has the module's own
+// inputs and outputs, and behind each of the two lists Kept: what earlier parts keep for later ones, an input and an
+// output in the same memory.
+type Parts struct {
+	Modules []*Module
+	Kept    []Param // by columns
+	// Crossings counts a value once for each part that reads it and is not its own: with parts of equal size in the
+	// order of the instructions, and as they are.
+	First, Crossings int
+}
+
+// Split divides the body of a verified module into parts of equal size, of at most limit instructions, not counting those
+// that are repeated in several parts. A branch or loop is not divided, so that a part may have more. Instructions then
+// move between parts that follow each other as long as fewer values cross, and the sizes stay within one percent. Constants
+// are repeated, and so are loads behind which nothing is stored before their last use. A module within the limit is the
+// only part.
+func Split(m *Module, limit int) *Parts {
+	s := newSplitter(m)
+	if s.total <= limit {
+		return &Parts{Modules: []*Module{m}}
+	}
+	s.divide(limit)
+	p := &Parts{First: s.crossings()}
+	for range splitPasses {
+		if !s.improve() {
+			break
+		}
+	}
+	p.Crossings = s.crossings()
+	p.Kept = s.place()
+	for i := range s.size {
+		p.Modules = append(p.Modules, s.module(i, p.Kept))
+	}
+	return p
+}
+
+const (
+	splitPasses = 16  // over all instructions, at most
+	splitSlack  = 100 // parts may be larger by a hundredth
+)
+
+// splitter is a module on the way to its parts.
+type splitter struct {
+	m      *Module
+	weight []int     // instructions of each one of the body, with those within
+	total  int       // of all
+	pinned []bool    // instructions of the body that read or write memory in an order
+	copied []int32   // of a value that each part makes for itself: one more than the instruction's number; 0: of others
+	by     []int32   // instruction that defines the value
+	args   [][]Value // of each instruction, which are not copied, each once
+	users  [][]int32 // instructions that read the value
+	part   []int32   // of each instruction
+	size   []int     // of each part
+	most   int       // of a part
+	slots  []int32   // columns of kept values; -1: of others
+}
+
+// reads calls f with every value that an instruction reads, those within its blocks too.
+func (in *Instr) reads(f func(Value)) {
+	list := func(vs []Value) {
+		for _, v := range vs {
+			f(v)
+		}
+	}
+	list(in.Args[:in.Op.Args()])
+	if b := in.If; b != nil {
+		list(b.ThenYield)
+		list(b.ElseYield)
+	}
+	if l := in.Loop; l != nil {
+		list(l.Init)
+		list(l.Next)
+		f(l.Continue)
+	}
+	for _, b := range in.blocks() {
+		for i := range b {
+			b[i].reads(f)
+		}
+	}
+}
+
+// blocks returns those of a branch or loop.
+func (in *Instr) blocks() []Block {
+	switch {
+	case in.If != nil:
+		return []Block{in.If.Then, in.If.Else}
+	case in.Loop != nil:
+		return []Block{in.Loop.Body}
+	}
+	return nil
+}
+
+// all calls f with an instruction and those within its blocks.
+func (in *Instr) all(f func(*Instr)) {
+	f(in)
+	for _, b := range in.blocks() {
+		for i := range b {
+			b[i].all(f)
+		}
+	}
+}
+
+// results returns the values that an instruction defines in its own block.
+func (in *Instr) results() []Value {
+	switch in.Op {
+	case Store, StoreAt:
+		return nil
+	case If:
+		return in.If.Results
+	case Loop:
+		return in.Loop.Results
+	}
+	return []Value{in.Out}
+}
+
+func newSplitter(m *Module) *splitter {
+	n, values := len(m.Body), len(m.Types)
+	s := &splitter{
+		m: m, weight: make([]int, n), pinned: make([]bool, n), copied: make([]int32, values), by: make([]int32, values),
+		args: make([][]Value, n), users: make([][]int32, values), part: make([]int32, n),
+	}
+	for v := range s.by {
+		s.by[v] = -1
+	}
+	stored := n
+	last := make([]int, values)
+	for i := range m.Body {
+		in := &m.Body[i]
+		in.all(func(in *Instr) {
+			s.weight[i]++
+			switch in.Op {
+			case Store, StoreAt:
+				stored = min(stored, i)
+				s.pinned[i] = true
+			case Load, LoadAt:
+				s.pinned[i] = true
+			}
+		})
+		s.total += s.weight[i]
+		in.reads(func(v Value) { last[v] = i })
+		for _, v := range in.results() {
+			s.by[v] = int32(i)
+		}
+	}
+	for i := range m.Body {
+		if in := &m.Body[i]; in.Op == Const || in.Op == Load && last[in.Out] <= stored {
+			s.copied[in.Out] = int32(i) + 1
+		}
+	}
+	for i := range m.Body {
+		m.Body[i].reads(func(v Value) {
+			if s.by[v] < 0 || s.copied[v] > 0 || slices.Contains(s.args[i], v) { // of a block within, or there anyway
+				return
+			}
+			s.args[i] = append(s.args[i], v)
+			s.users[v] = append(s.users[v], int32(i))
+		})
+	}
+	return s
+}
+
+// divide makes parts of equal size.
+func (s *splitter) divide(limit int) {
+	parts := (s.total + limit - 1) / limit
+	share := (s.total + parts - 1) / parts
+	s.size, s.most = make([]int, parts), min(limit, share+share/splitSlack)
+	seen := 0
+	for i, w := range s.weight {
+		s.part[i] = int32(min(seen/share, parts-1))
+		s.size[s.part[i]] += w
+		seen += w
+	}
+}
+
+// foreign returns how many parts read a value that is made in another one, if instruction moved were in a part.
+func (s *splitter) foreign(v Value, moved, to int32) int {
+	where := func(i int32) int32 {
+		if i == moved {
+			return to
+		}
+		return s.part[i]
+	}
+	own, n := where(s.by[v]), 0
+	var seen [8]int32
+	for k, u := range s.users[v] {
+		p := where(u)
+		if p == own || slices.Contains(seen[:min(n, len(seen))], p) {
+			continue
+		}
+		if n >= len(seen) && slices.ContainsFunc(s.users[v][:k], func(u int32) bool { return where(u) == p }) {
+			continue
+		}
+		if n < len(seen) {
+			seen[n] = p
+		}
+		n++
+	}
+	return n
+}
+
+func (s *splitter) crossings() int {
+	n := 0
+	for v := range s.by {
+		if s.by[v] >= 0 && s.copied[v] == 0 {
+			n += s.foreign(Value(v), -1, 0)
+		}
+	}
+	return n
+}
+
+// mostUsers is the most readers of a value that takes part in moves: for others the count would take longer than all else.
+const mostUsers = 64
+
+// improve moves single instructions to the next or the previous part where fewer values cross then, and reports whether
+// there were any. What reads a value stays in the same part or in a later one.
+func (s *splitter) improve() (moved bool) {
+	for i := range s.m.Body {
+		in, from := &s.m.Body[i], s.part[i]
+		if s.pinned[i] || in.Op == Const {
+			continue
+		}
+		for _, to := range [2]int32{from + 1, from - 1} {
+			if int(to) >= len(s.size) || to < 0 || s.size[to]+s.weight[i] > s.most || !s.allowed(i, from, to) {
+				continue
+			}
+			if gain := s.gain(i, from, to); gain > 0 {
+				s.part[i] = to
+				s.size[from] -= s.weight[i]
+				s.size[to] += s.weight[i]
+				moved = true
+				break
+			}
+		}
+	}
+	return moved
+}
+
+// allowed reports whether an instruction may move to a neighbouring part.
+func (s *splitter) allowed(i int, from, to int32) bool {
+	if to < from {
+		return !slices.ContainsFunc(s.args[i], func(v Value) bool { return s.part[s.by[v]] > to })
+	}
+	for _, v := range s.m.Body[i].results() {
+		if slices.ContainsFunc(s.users[v], func(u int32) bool { return s.part[u] < to }) {
+			return false
+		}
+	}
+	return true
+}
+
+// gain is how many fewer values cross if an instruction moves; negative if more do.
+func (s *splitter) gain(i int, from, to int32) int {
+	n := 0
+	for _, list := range [2][]Value{s.args[i], s.m.Body[i].results()} {
+		for _, v := range list {
+			if len(s.users[v]) <= mostUsers {
+				n += s.foreign(v, int32(i), from) - s.foreign(v, int32(i), to)
+			}
+		}
+	}
+	return n
+}
+
+// keptType is the type in memory of kept values of a type.
+func keptType(t Type) Type {
+	switch t {
+	case Pred, U8, U16:
+		return I32
+	}
+	return t
+}
+
+// place gives values that cross columns of what is kept. A column is used again once the last part that reads its value
+// is over.
+func (s *splitter) place() []Param {
+	s.slots = make([]int32, len(s.by))
+	ends := make([][]Value, len(s.size)) // of each part: the values that it is the last one to read
+	starts := make([][]Value, len(s.size))
+	for v := range s.by {
+		s.slots[v] = -1
+		if s.by[v] < 0 || s.copied[v] > 0 {
+			continue
+		}
+		own := s.part[s.by[v]]
+		last := own
+		for _, u := range s.users[v] {
+			last = max(last, s.part[u])
+		}
+		if last > own {
+			starts[own] = append(starts[own], Value(v))
+			ends[last] = append(ends[last], Value(v))
+		}
+	}
+	var width [numTypes]int32
+	var free [numTypes][]int32
+	for p := range s.size {
+		for _, v := range starts[p] {
+			t := keptType(s.m.Types[v])
+			if n := len(free[t]); n > 0 {
+				s.slots[v] = free[t][n-1]
+				free[t] = free[t][:n-1]
+				continue
+			}
+			s.slots[v] = width[t]
+			width[t]++
+		}
+		for _, v := range ends[p] {
+			t := keptType(s.m.Types[v])
+			free[t] = append(free[t], s.slots[v])
+		}
+	}
+	var kept []Param
+	for t, n := range width {
+		if n > 0 {
+			kept = append(kept, Param{Type: Type(t), Layout: Columns, Width: int(n)})
+		}
+	}
+	return kept
+}
