@@ -73,14 +73,14 @@ func TestCodeFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &state{args: make([]uint64, argPointers/8+len(p.columns)), frame: aligned(p.frame)}
+	s, c := p.newState(), p.parts[0]
 	x := make([]float32, 4)
-	p.columns[0].col = 1 << 40 // far away
-	if err := p.call(s, 0, 4, []any{x}, []any{x}); err == nil || !strings.Contains(err.Error(), "fault in native code") {
+	c.columns[0].col = 1 << 40 // far away
+	if err := p.call(c, s, 0, 0, 4, []any{x}, []any{x}); err == nil || !strings.Contains(err.Error(), "fault in native code") {
 		t.Errorf("%v, want ErrFault", err)
 	}
-	p.columns[0].col = 0
-	if err := p.call(s, 0, 4, []any{x}, []any{x}); err != nil || x[0] != 1 {
+	c.columns[0].col = 0
+	if err := p.call(c, s, 0, 0, 4, []any{x}, []any{x}); err != nil || x[0] != 1 {
 		t.Errorf("after a fault: %v, %v", x, err)
 	}
 }

@@ -29,24 +29,43 @@ const (
 	maxCost = 2 * callNodes
 )
 
+// DefaultPart is the most instructions of a part of a module: the code of a part, some 200 kB, stays in the second-level
+// cache while it runs for the rows of a tile.
+const DefaultPart = 25_000
+
+// keptBytes bounds what the parts of a module keep for each other, for the rows of a tile, which has at least tileRows.
+// Tests lower it.
+var keptBytes = 1 << 20
+
+const tileRows = 64
+
 // Program is the native code of a module. It is safe for concurrent use.
 type Program struct {
+	m     *simt.Module
+	path  string
+	parts []*part
+	split *simt.Parts
+	lanes int // rows of a group
+	tile  int // rows for which a part runs before the next one does; 0: all, of a single part
+	idle  chan *state
+}
+
+// part is the code of a part of the module.
+type part struct {
 	m       *simt.Module
-	path    string
 	code    *executable
 	pool    []byte
 	columns []column
 	frame   int // bytes
-	lanes   int // rows of a group
 	groups  int // groups of a call
 	size    int // bytes of code
-	idle    chan *state
 }
 
 // state is what a call needs for itself.
 type state struct {
 	args  []uint64
 	frame []byte
+	kept  []any // for the rows of a tile
 	in    []any // a group of rows
 	out   []any
 }
@@ -78,6 +97,11 @@ func Allowed(kernels string) string {
 // Compile makes native code of a module, and keeps up to idle frames for later calls. It takes the largest set of
 // instructions that the machine has, the module can use, and set allows, which is one that Path may return.
 func Compile(m *simt.Module, idle int, set string) (*Program, error) {
+	return CompileParts(m, idle, set, DefaultPart)
+}
+
+// CompileParts is Compile for parts of at most limit instructions: see simt.Split.
+func CompileParts(m *simt.Module, idle int, set string, limit int) (*Program, error) {
 	if err := m.Verify(); err != nil {
 		return nil, err
 	}
@@ -88,6 +112,23 @@ func Compile(m *simt.Module, idle int, set string) (*Program, error) {
 	if set == avx512.name && supported512() && fits16(m) {
 		s = avx512
 	}
+	p := &Program{m: m, path: s.name, split: simt.Split(m, limit), lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
+	for _, m := range p.split.Modules {
+		code, err := compile(m, s)
+		if err != nil {
+			p.Free()
+			return nil, err
+		}
+		p.parts = append(p.parts, code)
+	}
+	if kept := rowBytes(p.split.Kept); kept > 0 {
+		p.tile = max(keptBytes/kept, tileRows) / s.lanes * s.lanes
+	}
+	return p, nil
+}
+
+// compile makes the code of a part.
+func compile(m *simt.Module, s shape) (*part, error) {
 	l, body, cost := lower(m, s)
 	if cost > maxCost {
 		return nil, fmt.Errorf("%w: %.60q: %d rows may take %d instructions, want at most %d; use the interpreter", ErrUnsupported, m.Name, s.lanes, cost, maxCost)
@@ -97,12 +138,19 @@ func Compile(m *simt.Module, idle int, set string) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w; use the interpreter", ErrUnsupported, err)
 	}
-	p := &Program{
-		m: m, path: s.name, code: code, lanes: s.lanes, pool: aligned(len(l.pool)), columns: l.columns, frame: mc.frame, size: len(mc.bytes),
-		groups: max(1, int(callNodes/max(cost, 1))), idle: make(chan *state, max(idle, 1)),
+	p := &part{
+		m: m, code: code, pool: aligned(len(l.pool)), columns: l.columns, frame: mc.frame, size: len(mc.bytes), groups: max(1, int(callNodes/max(cost, 1))),
 	}
 	copy(p.pool, l.pool)
 	return p, nil
+}
+
+// rowBytes returns what a row takes in inputs or outputs.
+func rowBytes(list []simt.Param) (n int) {
+	for _, q := range list {
+		n += q.Width * q.Type.Bits() / 8
+	}
+	return n
 }
 
 // aligned returns n bytes that start at a multiple of 64.
@@ -119,25 +167,54 @@ func (p *Program) Path() string { return p.path }
 // Module returns the module that is run.
 func (p *Program) Module() *simt.Module { return p.m }
 
+// Parts returns how the module was split.
+func (p *Program) Parts() *simt.Parts { return p.split }
+
 // CodeBytes returns the size of the machine code.
-func (p *Program) CodeBytes() int { return p.size }
+func (p *Program) CodeBytes() (n int) {
+	for _, c := range p.parts {
+		n += c.size
+	}
+	return n
+}
 
 // Bytes returns what a call takes in memory beside code and constants.
 func (p *Program) Bytes() int64 {
-	n := int64(p.frame)
-	for _, list := range [][]simt.Param{p.m.Inputs, p.m.Outputs} {
-		for _, q := range list {
-			n += int64(p.lanes) * int64(q.Width) * int64(q.Type.Bits()/8)
-		}
+	return int64(p.frame() + p.tile*rowBytes(p.split.Kept) + p.lanes*(rowBytes(p.m.Inputs)+rowBytes(p.m.Outputs)))
+}
+
+// frame returns the bytes of the largest frame of a part.
+func (p *Program) frame() (n int) {
+	for _, c := range p.parts {
+		n = max(n, c.frame)
 	}
 	return n
 }
 
 // ProgramBytes returns what code and constants take in memory.
-func (p *Program) ProgramBytes() int64 { return int64(p.size) + int64(len(p.pool)) }
+func (p *Program) ProgramBytes() int64 {
+	n := int64(p.CodeBytes())
+	for _, c := range p.parts {
+		n += int64(len(c.pool))
+	}
+	return n
+}
 
 // Free gives the memory of the code back. No call may be running or follow.
-func (p *Program) Free() { p.code.free() }
+func (p *Program) Free() {
+	for _, c := range p.parts {
+		c.code.free()
+	}
+}
+
+// newState makes what a call needs.
+func (p *Program) newState() *state {
+	columns := 0
+	for _, c := range p.parts {
+		columns = max(columns, len(c.columns))
+	}
+	return &state{args: make([]uint64, argPointers/8+columns), frame: aligned(p.frame()), kept: rowsOf(p.split.Kept, p.tile)}
+}
 
 // Run computes rows lo to hi of the outputs, as simt.Interpreter does.
 func (p *Program) Run(ctx context.Context, lo, hi int, in, out []any) error {
@@ -148,22 +225,21 @@ func (p *Program) Run(ctx context.Context, lo, hi int, in, out []any) error {
 	select {
 	case s = <-p.idle:
 	default:
-		s = &state{args: make([]uint64, argPointers/8+len(p.columns)), frame: aligned(p.frame)}
+		s = p.newState()
 	}
 	whole := lo + (hi-lo)/p.lanes*p.lanes
-	for ; lo < whole; lo += p.groups * p.lanes {
-		if err := ctx.Err(); err != nil {
+	for lo < whole {
+		end := whole
+		if p.tile > 0 {
+			end = min(lo+p.tile, whole)
+		}
+		if err := p.rows(ctx, s, lo, end, in, out); err != nil {
 			return err
 		}
-		if err := p.call(s, lo, min(lo+p.groups*p.lanes, whole), in, out); err != nil {
-			return err
-		}
+		lo = end
 	}
 	if whole < hi {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := p.rest(s, whole, hi, in, out); err != nil {
+		if err := p.rest(ctx, s, whole, hi, in, out); err != nil {
 			return err
 		}
 	}
@@ -174,11 +250,27 @@ func (p *Program) Run(ctx context.Context, lo, hi int, in, out []any) error {
 	return nil
 }
 
+// rows runs part after part for whole groups of rows, no more than those of a tile.
+func (p *Program) rows(ctx context.Context, s *state, lo, hi int, in, out []any) error {
+	for _, c := range p.parts {
+		step := c.groups * p.lanes
+		for at := lo; at < hi; at += step {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := p.call(c, s, lo, at, min(at+step, hi), in, out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // rest computes less than a group of rows in buffers of one. What the rows behind them hold is not
 // copied back.
-func (p *Program) rest(s *state, lo, hi int, in, out []any) error {
+func (p *Program) rest(ctx context.Context, s *state, lo, hi int, in, out []any) error {
 	if s.in == nil {
-		s.in, s.out = group(p.m.Inputs, p.lanes), group(p.m.Outputs, p.lanes)
+		s.in, s.out = rowsOf(p.m.Inputs, p.lanes), rowsOf(p.m.Outputs, p.lanes)
 	}
 	for i := range in {
 		copyRows(&p.m.Inputs[i], s.in[i], 0, in[i], lo, hi-lo)
@@ -186,7 +278,7 @@ func (p *Program) rest(s *state, lo, hi int, in, out []any) error {
 	for i := range out { // rows that the program may leave as they are
 		copyRows(&p.m.Outputs[i], s.out[i], 0, out[i], lo, hi-lo)
 	}
-	if err := p.call(s, 0, p.lanes, s.in, s.out); err != nil {
+	if err := p.rows(ctx, s, 0, p.lanes, s.in, s.out); err != nil {
 		return err
 	}
 	for i := range out {
@@ -195,17 +287,22 @@ func (p *Program) rest(s *state, lo, hi int, in, out []any) error {
 	return nil
 }
 
-// call runs the code for whole groups of rows.
-func (p *Program) call(s *state, lo, hi int, in, out []any) (err error) {
+// call runs the code of a part for whole groups of rows, of a tile that starts at row first.
+func (p *Program) call(c *part, s *state, first, lo, hi int, in, out []any) (err error) {
 	a := s.args
-	a[argFrame/8], a[argPool/8] = address(s.frame), address(p.pool)
+	a[argFrame/8], a[argPool/8] = address(s.frame), address(c.pool)
 	a[argRow/8], a[argEnd/8] = 0, uint64(hi-lo)
-	for i, c := range p.columns {
-		params, buffers := p.m.Inputs, in
-		if c.output {
-			params, buffers = p.m.Outputs, out
+	for i, col := range c.columns {
+		params, buffers := c.m.Inputs, in
+		if col.output {
+			params, buffers = c.m.Outputs, out
 		}
-		a[argPointers/8+i] = place(&params[c.param], buffers[c.param], c.col, lo)
+		q := &params[col.param]
+		if k := int(col.param) - len(buffers); k >= 0 {
+			a[argPointers/8+i] = place(q, s.kept[k], col.col, lo-first)
+			continue
+		}
+		a[argPointers/8+i] = place(q, buffers[col.param], col.col, lo)
 	}
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -214,7 +311,7 @@ func (p *Program) call(s *state, lo, hi int, in, out []any) (err error) {
 			err = fmt.Errorf("%w: %.60q: %v", ErrFault, p.m.Name, r)
 		}
 	}()
-	p.code.call(a)
+	c.code.call(a)
 	runtime.KeepAlive(in)
 	runtime.KeepAlive(out)
 	runtime.KeepAlive(s)

@@ -349,21 +349,44 @@ func TestRefusals(t *testing.T) {
 	p.Free()
 }
 
-// TestLargeCode has a module beyond the most instructions.
+// TestLargeCode has a module of more instructions than a call may take, which becomes parts, and a branch of as many, which
+// cannot be divided.
 func TestLargeCode(t *testing.T) {
 	needCode(t)
 	if testing.Short() {
 		t.Skip("hundreds of thousands of instructions")
 	}
-	b := simt.NewBuilder("large")
-	in, out := b.Input("x", simt.F32, simt.Columns, 1), b.Output("y", simt.F32, simt.Columns, 1)
-	x := b.Load(in, 0)
-	y := x
-	for i := range maxCost {
-		y = b.Add(y, b.Float(simt.F32, float64(i%1000)))
-	}
-	b.Store(out, 0, y)
-	if _, err := Compile(module(t, b), 1, Path()); !errors.Is(err, ErrUnsupported) {
-		t.Errorf("%v, want ErrUnsupported", err)
+	for _, within := range []bool{false, true} {
+		b := simt.NewBuilder("large")
+		in, out := b.Input("x", simt.F32, simt.Columns, 1), b.Output("y", simt.F32, simt.Columns, 1)
+		x := b.Load(in, 0)
+		long := func() []simt.Value {
+			y := x
+			for i := range maxCost {
+				y = b.Add(y, b.Float(simt.F32, float64(i%1000)))
+			}
+			return []simt.Value{y}
+		}
+		if within {
+			list := b.If(b.Binary(simt.Lt, x, b.Float(simt.F32, 3)), long, func() []simt.Value { return []simt.Value{x} })
+			b.Store(out, 0, list[0])
+			if _, err := Compile(module(t, b), 1, Path()); !errors.Is(err, ErrUnsupported) {
+				t.Errorf("%v, want ErrUnsupported", err)
+			}
+			continue
+		}
+		b.Store(out, 0, long()[0])
+		m := module(t, b)
+		p, err := Compile(m, 1, Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Free()
+		if n := len(p.Parts().Modules); n < maxCost/DefaultPart || p.Parts().Crossings != n-1 {
+			t.Errorf("%d parts, between which %d values cross", n, p.Parts().Crossings)
+		}
+		if !same(t, rand.New(rand.NewPCG(1, 1)), m, 40, 0, 40) {
+			t.Error("native code differs")
+		}
 	}
 }

@@ -8,11 +8,17 @@ import (
 	"github.com/pce-engine/pce/kernels/simt/simttest"
 )
 
-// same runs rows lo to hi of a module by native code and by the interpreter, and reports the first
-// element that differs.
+// same is sameParts for the usual size of parts.
 func same(t testing.TB, rng *rand.Rand, m *simt.Module, rows, lo, hi int) bool {
 	t.Helper()
-	p, err := Compile(m, 1, Path())
+	return sameParts(t, rng, m, DefaultPart, rows, lo, hi)
+}
+
+// sameParts runs rows lo to hi of a module by native code in parts and by the interpreter, and reports the first
+// element that differs.
+func sameParts(t testing.TB, rng *rand.Rand, m *simt.Module, limit, rows, lo, hi int) bool {
+	t.Helper()
+	p, err := CompileParts(m, 1, Path(), limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +78,29 @@ func TestRandom(t *testing.T) {
 		lo := rng.IntN(rows)
 		if !same(t, rng, m, rows, lo, lo+1+rng.IntN(rows-lo)) {
 			t.Fatalf("seed %d:\n%s", seed, m.Text())
+		}
+	}
+}
+
+// TestRandomParts compares random programs in parts with the interpreter, in tiles of as few rows as there are.
+func TestRandomParts(t *testing.T) {
+	needCode(t)
+	defer func(n int) { keptBytes = n }(keptBytes)
+	keptBytes = 1
+	programs := 600
+	if testing.Short() {
+		programs = 100
+	}
+	for seed := range programs {
+		rng := rand.New(rand.NewPCG(uint64(seed), 4))
+		m := simttest.Random(t, rng, 30+rng.IntN(120))
+		if seed%2 == 0 {
+			m = simttest.Short(t, rng, 30+rng.IntN(120))
+		}
+		rows := 1 + rng.IntN(300)
+		lo := rng.IntN(rows)
+		if limit := 1 + rng.IntN(60); !sameParts(t, rng, m, limit, rows, lo, lo+1+rng.IntN(rows-lo)) {
+			t.Fatalf("seed %d, parts of %d:\n%s", seed, limit, m.Text())
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// group returns slices with room for a group of rows.
-func group(list []simt.Param, lanes int) []any {
+// rowsOf returns slices with room for a number of rows.
+func rowsOf(list []simt.Param, rows int) []any {
 	all := make([]any, len(list))
 	for i, p := range list {
-		n := lanes * p.Width
+		n := rows * p.Width
 		switch p.Type {
 		case simt.F32:
 			all[i] = make([]float32, n)
