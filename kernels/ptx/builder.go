@@ -297,6 +297,14 @@ func (b *Builder) While(cond func() Value, body func()) {
 	b.place(end)
 }
 
+// Repeat does body, again as long as the predicate that it returns holds.
+func (b *Builder) Repeat(body func() Value) {
+	top := b.label()
+	b.place(top)
+	p := body()
+	b.branch(top, &p, false)
+}
+
 // Return ends the thread, or those in which the guard holds.
 func (b *Builder) Return() { b.emit("ret", nil, nil) }
 

@@ -214,6 +214,9 @@ func (b *Builder) Eq(x, y any) Value { return b.compare("eq", x, y) }
 // Ne returns x != y.
 func (b *Builder) Ne(x, y any) Value { return b.compare("ne", x, y) }
 
+// NotEq returns !(x == y) of floats, which holds where one is NaN.
+func (b *Builder) NotEq(x, y any) Value { return b.compare("neu", x, y) }
+
 // IsNaN reports whether x is NaN.
 func (b *Builder) IsNaN(x Value) Value { return b.compare("nan", x, x) }
 

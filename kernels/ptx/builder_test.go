@@ -31,3 +31,24 @@ func TestPowersOfTwo(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeat tests the condition behind the body, which every thread runs once.
+func TestRepeat(t *testing.T) {
+	b := NewKernel("k", 32, 0)
+	i := b.Mov(U32, 0)
+	b.Repeat(func() Value {
+		b.Into(i).Add(i, 1)
+		return b.Lt(i, 3)
+	})
+	var got []string
+	for _, s := range b.Kernel().Body {
+		if s.Inst == nil {
+			got = append(got, s.Label+":")
+		} else {
+			got = append(got, s.Inst.String())
+		}
+	}
+	if want := []string{"mov.u32 %r0, 0;", "L1:", "add.u32 %r0, %r0, 1;", "setp.lt.u32 %p0, %r0, 3;", "@%p0 bra L1;", "ret;"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,240 @@
+package scalar
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/kernels/ptx"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// generator makes the kernels of a module, one after the other.
+type generator struct {
+	m       *simt.Module
+	o       Options
+	cuts    *cuts
+	offsets []int         // of the tables
+	again   []*simt.Instr // of values that each part makes for itself: constants, and loads that are lazy
+
+	// Of the kernel at hand.
+	*ptx.Builder
+	part    int
+	values  []any // ptx.Value, or a Go number of a constant
+	at      []int // of each value: one more than the part that it has been made in
+	row     ptx.Value
+	local   ptx.Value // the row's place in scratch memory
+	tables  ptx.Value
+	columns [2][]place // of inputs, of outputs
+	scratch ptx.Value
+	rows    ptx.Value // that it has room for
+	params  []Arg
+}
+
+// place is where a thread finds its row of an input or output.
+type place struct {
+	row    ptx.Value // its first element; in shared memory if the input is staged
+	step   ptx.Value // bytes from a column to the next, of one that lies by columns
+	staged bool
+}
+
+// typeOf is the type of registers that hold values of a type; u8 and u16 are widened to 32 bits.
+func typeOf(t simt.Type) ptx.Type {
+	return [...]ptx.Type{simt.F32: ptx.F32, simt.F64: ptx.F64, simt.I32: ptx.S32, simt.I64: ptx.S64, simt.U8: ptx.U32, simt.U16: ptx.U32, simt.Pred: ptx.Pred}[t]
+}
+
+// inMemory is the type with which values of a type are loaded and stored.
+func inMemory(t simt.Type) ptx.Type {
+	switch t {
+	case simt.U8:
+		return ptx.U8
+	case simt.U16:
+		return ptx.U16
+	}
+	return typeOf(t)
+}
+
+// literal is a constant as a Go number.
+func literal(t simt.Type, bits uint64) any {
+	switch t {
+	case simt.F32:
+		return math.Float32frombits(uint32(bits))
+	case simt.F64:
+		return math.Float64frombits(bits)
+	case simt.I32:
+		return int64(int32(bits))
+	}
+	return int64(bits)
+}
+
+// set notes what a value is.
+func (g *generator) set(v simt.Value, x any) { g.values[v], g.at[v] = x, g.part+1 }
+
+// use returns a value as an operand: a register or a number.
+func (g *generator) use(v simt.Value) any { return g.values[v] }
+
+// reg returns a value in a register.
+func (g *generator) reg(v simt.Value) ptx.Value {
+	if x, ok := g.values[v].(ptx.Value); ok {
+		return x
+	}
+	return g.Mov(typeOf(g.m.Types[v]), g.values[v])
+}
+
+// used says which tables, inputs and outputs the instructions of a part refer to.
+func (g *generator) used(p part) (tables bool, params [2][]int) {
+	for i, list := range [2][]simt.Param{g.m.Inputs, g.m.Outputs} {
+		params[i] = make([]int, len(list))
+	}
+	see := func(in *simt.Instr) {
+		switch in.Op {
+		case simt.Gather:
+			tables = tables || !g.cascades(in.Ref)
+		case simt.Load, simt.LoadAt:
+			params[0][in.Ref]++
+		case simt.Store, simt.StoreAt:
+			params[1][in.Ref]++
+		}
+	}
+	for i := p.first; i < p.end; i++ {
+		in := &g.m.Body[i]
+		if in.Op != simt.Load || !g.cuts.lazy[in.Out] {
+			each(in, see)
+		}
+	}
+	// Loads that the part does itself, each once.
+	seen := map[simt.Value]bool{}
+	for i := p.first; i < p.end; i++ {
+		uses(&g.m.Body[i], func(v simt.Value) {
+			if g.cuts.lazy[v] && !seen[v] {
+				seen[v] = true
+				params[0][g.again[v].Ref]++
+			}
+		})
+	}
+	return tables, params
+}
+
+// argument declares a parameter of the kernel.
+func (g *generator) argument(kind ArgKind, index int, name string) ptx.Value {
+	g.params = append(g.params, Arg{kind, index})
+	switch kind {
+	case Base, Capacity, InputStep, OutputStep:
+		return g.Param(name, ptx.U32)
+	}
+	return g.Pointer(name)
+}
+
+// kernel makes the kernel of a part, for blocks of a number of threads.
+func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
+	p := g.cuts.parts[i]
+	name := "rows"
+	if len(g.cuts.parts) > 1 {
+		name = fmt.Sprintf("rows_%d", i)
+	}
+	g.Builder, g.part, g.params = ptx.NewKernel(name, threads, 1), i, nil
+	tables, params := g.used(p)
+	thread := g.Special("%tid.x")
+	g.local = g.Mad(g.Special("%ctaid.x"), threads, thread)
+	rows := g.Load(ptx.U32, g.argument(Control, 0, "control"), 0)
+	g.row = g.local
+	if g.cuts.scratch > 0 {
+		g.row = g.Add(g.local, g.argument(Base, 0, "base"))
+		g.scratch, g.rows = g.argument(Scratch, 0, "scratch"), g.argument(Capacity, 0, "capacity")
+	}
+	if tables {
+		g.tables = g.argument(Tables, 0, "tables")
+	}
+	staged := g.staged(params[0], threads)
+	for side, list := range [2][]simt.Param{g.m.Inputs, g.m.Outputs} {
+		g.columns[side] = make([]place, len(list))
+		for k, n := range params[side] {
+			if n > 0 {
+				g.open(side, k, side == 0 && staged[k], threads, thread, rows)
+			}
+		}
+	}
+	for k := range staged {
+		if staged[k] {
+			g.Sync()
+			break
+		}
+	}
+	g.ReturnIf(g.Ge(g.row, rows))
+	for i := p.first; i < p.end; i++ {
+		g.top(&g.m.Body[i])
+	}
+	return g.Kernel(), g.params
+}
+
+// open finds the row of an input or output, or begins to stage it.
+func (g *generator) open(side, k int, staged bool, threads int, thread, rows ptx.Value) {
+	q, name, kind, step := &g.m.Inputs, "in", Input, InputStep
+	if side == 1 {
+		q, name, kind, step = &g.m.Outputs, "out", Output, OutputStep
+	}
+	param := &(*q)[k]
+	size := param.Type.Bits() / 8
+	address := g.argument(kind, k, fmt.Sprintf("%s%d", name, k))
+	at := &g.columns[side][k]
+	switch {
+	case staged:
+		at.row, at.staged = g.stage(k, address, threads, thread, rows), true
+	case param.Layout == simt.Rows:
+		at.row = g.At(address, g.row, size*param.Width)
+	default:
+		at.row = g.At(address, g.row, size)
+		at.step = g.argument(step, k, fmt.Sprintf("%sstep%d", name, k))
+	}
+}
+
+// top makes an instruction of the module's body: what it needs of earlier parts and of loads comes
+// first, what later parts need of it is stored behind it.
+func (g *generator) top(in *simt.Instr) {
+	if in.Op == simt.Load && g.cuts.lazy[in.Out] {
+		return
+	}
+	uses(in, func(v simt.Value) {
+		switch {
+		case g.at[v] == g.part+1: // it is there
+		case g.again[v] != nil:
+			g.instr(g.again[v])
+		case g.cuts.slots[v] >= 0:
+			g.set(v, g.fetch(v))
+		}
+	})
+	g.instr(in)
+	if in.Op == simt.Const {
+		return
+	}
+	for _, v := range results(in) {
+		if g.cuts.slots[v] >= 0 {
+			g.keep(v)
+		}
+	}
+}
+
+// slot returns the address of a value in scratch memory.
+func (g *generator) slot(v simt.Value) ptx.Value {
+	column := g.scratch
+	if at := g.cuts.slots[v]; at > 0 {
+		column = g.MadWide(g.rows, at, g.scratch)
+	}
+	return g.At(column, g.local, slotBytes(g.m.Types[v]))
+}
+
+// keep stores a value for later parts; a pred as 1 or 0.
+func (g *generator) keep(v simt.Value) {
+	x, t := g.use(v), typeOf(g.m.Types[v])
+	if t == ptx.Pred {
+		x, t = g.Select(g.reg(v), g.Mov(ptx.U32, 1), 0), ptx.U32
+	}
+	g.Store(t, g.slot(v), 0, x)
+}
+
+// fetch loads a value of an earlier part.
+func (g *generator) fetch(v simt.Value) ptx.Value {
+	if t := typeOf(g.m.Types[v]); t != ptx.Pred {
+		return g.Load(t, g.slot(v), 0)
+	}
+	return g.Ne(g.Load(ptx.U32, g.slot(v), 0), 0)
+}

@@ -1,0 +1,161 @@
+package scalar
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/pce-engine/pce/kernels/ptx"
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// ErrOptions means options that kernels cannot be made for.
+var ErrOptions = errors.New("scalar: bad options")
+
+// Choice says whether something is done: as the model of costs says, never, or wherever it can be.
+type Choice uint8
+
+// The choices.
+const (
+	Auto Choice = iota
+	Never
+	Always
+)
+
+// Options choose how a module becomes kernels. All of them leave every bit of the results as it is.
+// The zero value is what the model of costs chooses, for any card.
+type Options struct {
+	// Threads of a block: 32, 64, 128, 256 or 512; 0: 128, or fewer where inputs are staged that fit
+	// in shared memory only then.
+	Threads int
+	// Cascade is the most elements of a table that becomes a cascade of selections, at most 256;
+	// others are read from memory. 0: as many as cost no more than a read. -1: none.
+	Cascade int
+	// Staging says whether the rows of a block are copied to shared memory before they are read, of
+	// inputs that lie by rows.
+	Staging Choice
+	// Part is the most instructions of the module in one kernel, at least 16; 0: DefaultPart. A branch
+	// or a loop is not cut, so a part may have more.
+	Part int
+	// Major is that of the compute capability that the text is for: 8, or 9. 0: 8, which all cards
+	// from there on take.
+	Major int
+}
+
+// DefaultPart is the most instructions of a kernel. CUDA 11.8's assembler takes 0.7 seconds for
+// 4,000 of them, and the time grows with the square.
+const DefaultPart = 4000
+
+const (
+	mostThreads = 512
+	mostCascade = 256
+	mostShared  = 48 << 10 // bytes that a kernel may declare
+)
+
+// Program is a module as kernels.
+type Program struct {
+	Text    *ptx.Module
+	Kernels []Kernel // in the order of their launches; each needs what those before it have written
+	Threads int      // of a block of every kernel
+	Tables  []byte   // the tables as they lie in memory, aligned to 8 bytes; nil: none
+	Scratch int      // bytes of scratch memory for each row of a launch; 0: there is none
+}
+
+// Kernel is a kernel with what its parameters are.
+type Kernel struct {
+	Name string
+	Args []Arg
+}
+
+// Arg is an argument of a kernel.
+type Arg struct {
+	Kind  ArgKind
+	Index int // of the input or output
+}
+
+// ArgKind says what an argument is.
+type ArgKind uint8
+
+// The kinds of arguments. Addresses have 64 bits, the others 32.
+const (
+	Control    ArgKind = iota // address of the number of rows, 32 bits
+	Tables                    // address of Program.Tables
+	Base                      // the first row of the launch
+	Capacity                  // rows that the scratch memory has room for
+	Scratch                   // its address
+	Input                     // address of an input
+	InputStep                 // bytes from a column of an input to the next
+	Output                    // address of an output
+	OutputStep                // bytes from a column of an output to the next
+)
+
+func (o *Options) check() error {
+	switch {
+	case o.Threads != 0 && (o.Threads < 32 || o.Threads > mostThreads || o.Threads&(o.Threads-1) != 0):
+		return fmt.Errorf("%w: blocks of %d threads; want 32, 64, 128, 256 or 512", ErrOptions, o.Threads)
+	case o.Cascade < -1 || o.Cascade > mostCascade:
+		return fmt.Errorf("%w: cascades for tables of up to %d elements; want at most %d, -1 for none", ErrOptions, o.Cascade, mostCascade)
+	case o.Staging > Always:
+		return fmt.Errorf("%w: staging %d; want Auto, Never or Always", ErrOptions, o.Staging)
+	case o.Part != 0 && o.Part < 16:
+		return fmt.Errorf("%w: parts of %d instructions; want at least 16", ErrOptions, o.Part)
+	case o.Major != 0 && o.Major != 8 && o.Major != 9:
+		return fmt.Errorf("%w: compute capability %d; want 8 or 9", ErrOptions, o.Major)
+	}
+	return nil
+}
+
+// Lower makes kernels of a module.
+func Lower(m *simt.Module, o Options) (*Program, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := m.Verify(); err != nil {
+		return nil, err
+	}
+	if o.Part == 0 {
+		o.Part = DefaultPart
+	}
+	p := &Program{Text: &ptx.Module{Major: 7, Minor: 0, Target: "sm_80"}}
+	if o.Major == 9 {
+		p.Text.Minor, p.Text.Target = 8, "sm_90"
+	}
+	offsets, err := p.layTables(m)
+	if err != nil {
+		return nil, err
+	}
+	c := cut(m, o.Part)
+	p.Scratch = c.scratch
+	g := &generator{m: m, o: o, cuts: c, offsets: offsets, values: make([]any, len(m.Types)), at: make([]int, len(m.Types)), again: make([]*simt.Instr, len(m.Types))}
+	for i := range m.Body {
+		if in := &m.Body[i]; in.Op == simt.Const || in.Op == simt.Load && c.lazy[in.Out] {
+			g.again[in.Out] = in
+		}
+	}
+	p.Threads = g.block()
+	for i := range c.parts {
+		k, args := g.kernel(i, p.Threads)
+		p.Text.Kernels = append(p.Text.Kernels, k)
+		p.Kernels = append(p.Kernels, Kernel{k.Name, args})
+	}
+	return p, nil
+}
+
+// layTables lays the module's tables out, and returns where each is.
+func (p *Program) layTables(m *simt.Module) (offsets []int, err error) {
+	for _, t := range m.Tables {
+		for len(p.Tables)%8 != 0 {
+			p.Tables = append(p.Tables, 0)
+		}
+		offsets = append(offsets, len(p.Tables))
+		var element [8]byte
+		for _, bits := range t.Bits {
+			binary.LittleEndian.PutUint64(element[:], bits)
+			p.Tables = append(p.Tables, element[:t.Type.Bits()/8]...)
+		}
+		if len(p.Tables) >= 1<<31 {
+			return nil, fmt.Errorf("%w: %.60q: its tables have more than 2 GiB, which a card's offsets do not reach; make them smaller", simt.ErrModule, m.Name)
+		}
+	}
+	return offsets, nil
+}
