@@ -20,22 +20,10 @@ type CodeModel struct {
 	Least float64
 }
 
-// Bytes plans what the model takes in memory: the rows of a launch on the device and on the
-// host, the values of the blocks of rows that threads work on, and the programs.
-func (m CodeModel) Bytes(rows, threads int) (values, work, program int64, err error) {
-	for _, mod := range []*simt.Module{m.Module, m.Exact} {
-		if mod == nil {
-			continue
-		}
-		run, err := simt.Compile(mod, 1)
-		if err != nil {
-			return 0, 0, 0, err
-		}
-		work += int64(threads) * run.Bytes()
-		program += run.ProgramBytes()
-	}
+// RowBytes plans what the rows of a launch take on the device and on the host.
+func (m CodeModel) RowBytes(rows int) int64 {
 	const cell, row = 4 + 4, 8 + 8 + 8 + 8 + 4 // x twice; log-likelihoods of both programs and on the host, f32 there, and their excess
-	return int64(rows) * (cell*int64(m.Module.Inputs[0].Width) + row), work, program, nil
+	return int64(rows) * (cell*int64(m.Module.Inputs[0].Width) + row)
 }
 
 // CodeOptions choose how code runs.

@@ -10,6 +10,7 @@ import (
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels/simt"
 )
 
 // Path is how a circuit is compiled: as layers of blocks, or as code of its own operations.
@@ -152,7 +153,8 @@ func (b *Blueprint) codeModel() engine.CodeModel {
 	return engine.CodeModel{Module: b.Code.Module, Exact: b.Code.Exact, Least: b.Code.Least}
 }
 
-// forCode puts the CPU in where the device is a choice: cards have no loader for code.
+// forCode puts the CPU in where the device is a choice: code has not run on a card yet, so a card
+// computes it where it is asked for by name.
 func (l Load) forCode() Load {
 	l.Options = l.Options.withDefaults()
 	if l.Device == "" || l.Device == "auto" {
@@ -161,20 +163,26 @@ func (l Load) forCode() Load {
 	return l
 }
 
-// codeMemory plans what code takes: of each of the modules the values of a block of rows for
-// each thread, and the rows of a launch on the device and on the host.
+// codeMemory plans what code takes: of each of the modules what the device needs to run it, and the
+// rows of a launch on the device and on the host.
 func (b *Blueprint) codeMemory(l Load) (MemoryPlan, error) {
 	l = l.forCode()
-	if _, err := l.place(); err != nil {
-		return MemoryPlan{}, err
-	}
-	_, threads, err := l.threads()
+	at, err := l.place()
 	if err != nil {
 		return MemoryPlan{}, err
 	}
-	m := MemoryPlan{Rows: l.Rows, Data: l.Tables + tableBytes(b.Train)}
-	if m.Values, m.Scratch, m.Program, err = b.codeModel().Bytes(l.Rows, threads); err != nil {
-		return MemoryPlan{}, err
+	c := b.codeModel()
+	m := MemoryPlan{Rows: l.Rows, Data: l.Tables + tableBytes(b.Train), Values: c.RowBytes(l.Rows)}
+	for _, mod := range []*simt.Module{c.Module, c.Exact} {
+		if mod == nil {
+			continue
+		}
+		work, err := at.PlanCode(mod, l.device())
+		if err != nil {
+			return MemoryPlan{}, err
+		}
+		m.Scratch += work.Scratch
+		m.Program += work.Program
 	}
 	const perNode = 400
 	m.Program += perNode * int64(len(b.Graph.Nodes))
@@ -182,10 +190,4 @@ func (b *Blueprint) codeMemory(l Load) (MemoryPlan, error) {
 	m.Runtime = runtimeBytes + live/slack
 	m.Total = live + m.Runtime
 	return m, nil
-}
-
-// threads describes the device and says how many threads it uses.
-func (o Options) threads() (name string, threads int, err error) {
-	info, _, err := Probe(o)
-	return info.Name, max(1, info.Threads), err
 }

@@ -70,8 +70,25 @@ func TestCheckSharedModels(t *testing.T) {
 					t.Errorf("paths %+v, want code first", r.Paths)
 				}
 				t.Log(strings.TrimSpace(out.String()))
+				checkOnEmulator(t, &r.Paths[0], text+".spn", rows, numbers.flags)
 			}
 		})
+	}
+}
+
+// checkOnEmulator plays pce check for code on the emulator. Its numbers are those of the CPU to the bit.
+func checkOnEmulator(t *testing.T, onCPU *pathCheck, model, rows, flags string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := Run(t.Context(), []string{"check", model, "--data", rows, "--json", "--path", "code", "--device", "emulator", flags}, nil, nil, &out, &errs)
+	var r checkResult
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exitOK || errs.Len() > 0 || len(r.Paths) != 1 {
+		t.Fatalf("exit %d, %v\n%s%s", code, err, out.String(), errs.String())
+	}
+	want := *onCPU
+	want.Device, want.KernelPath = "emulator", "ptx sm_90"
+	if r.Paths[0] != want {
+		t.Errorf("on the emulator %+v, want %+v", r.Paths[0], want)
 	}
 }
 

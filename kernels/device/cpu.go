@@ -1,6 +1,8 @@
 package device
 
 import (
+	"runtime"
+
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
 	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
@@ -27,11 +29,25 @@ var processor = Kind{
 		work, err := cputensor.Plan(m, c)
 		return Memory{Values: work.Values + m.RowBytes(), Flows: work.Flows, Scratch: work.Scratch}, err
 	},
-	Paths: cpu.KernelPaths,
+	PlanCode: planProcessorCode,
+	Paths:    cpu.KernelPaths,
 	Check: func(o Options) error {
 		_, err := cpuOptions(o)
 		return err
 	},
+}
+
+// planProcessorCode counts the values of the blocks of rows that threads work on.
+func planProcessorCode(m *simt.Module, o Options) (Memory, error) {
+	run, err := simt.Compile(m, 1)
+	if err != nil {
+		return Memory{}, err
+	}
+	threads := o.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return Memory{Scratch: int64(threads) * run.Bytes(), Program: run.ProgramBytes()}, nil
 }
 
 func cpuOptions(o Options) (c cpu.Options, err error) {

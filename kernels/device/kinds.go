@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -27,6 +28,8 @@ type Kind struct {
 	Open func(number int, o Options) (kernels.Device, error)
 	// Plan says what a module takes, before anything is allocated.
 	Plan func(m layers.Module, o Options) (Memory, error)
+	// PlanCode is Plan for code, without the rows of a launch.
+	PlanCode func(m *simt.Module, o Options) (Memory, error)
 	// Paths lists what Options.KernelPath may be on this machine, best first, and Check
 	// refuses others; nil: nothing can be chosen.
 	Paths func() []string

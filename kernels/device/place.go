@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -76,6 +77,15 @@ func (p Place) Plan(m layers.Module, o Options) (Memory, error) {
 		return Memory{}, err
 	}
 	return p.kind.Plan(m, o)
+}
+
+// PlanCode says what code takes on the device, without the rows of a launch, which its caller has.
+// It allocates nothing on the device.
+func (p Place) PlanCode(m *simt.Module, o Options) (Memory, error) {
+	if err := p.Check(o); err != nil {
+		return Memory{}, err
+	}
+	return p.kind.PlanCode(m, o)
 }
 
 // Probe opens the device to describe it, and lists the kernel paths that

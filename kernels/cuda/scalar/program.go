@@ -14,16 +14,17 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// Bounds of what a program keeps on the card.
-const (
-	mostScratch = 64 << 20 // bytes of scratch memory, unless a single block takes more
-	mostWorks   = 16       // graphs, each for a set of buffers and a power of two of rows
-)
+// mostWorks is how many graphs a program keeps, each for a set of buffers and a power of two of rows.
+const mostWorks = 16
+
+// mostScratch is the most bytes of scratch memory, unless a single block takes more. Tests lower it.
+var mostScratch = 64 << 20
 
 // program is a module on a card.
 type program struct {
 	dev     *cuda.Device // nil once it is freed
-	name    string
+	name    string       // of the device
+	card    string       // its architecture
 	module  *simt.Module
 	low     *scalar.Program
 	code    *cuda.Code
@@ -58,7 +59,8 @@ func Load(ctx context.Context, d *cuda.Device, m kernels.Module) (kernels.Progra
 // LoadWith returns a loader of code that lowers modules with options.
 func LoadWith(o scalar.Options) kernels.Loader[*cuda.Device] {
 	return func(_ context.Context, d *cuda.Device, m kernels.Module) (kernels.Program, error) {
-		name := d.Info().Name
+		info := d.Info()
+		name := info.Name
 		mod, ok := m.(*simt.Module)
 		if !ok {
 			return nil, fmt.Errorf("%w: %s: module of kind %q is a %T, want %T", kernels.ErrDevice, name, m.ModuleKind(), m, mod)
@@ -67,7 +69,7 @@ func LoadWith(o scalar.Options) kernels.Loader[*cuda.Device] {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", kernels.ErrDevice, name, err)
 		}
-		p := &program{dev: d, name: name, module: mod, low: low}
+		p := &program{dev: d, name: name, card: info.KernelPath, module: mod, low: low}
 		if err := d.Do(p.load); err != nil {
 			p.Free()
 			return nil, err
@@ -117,12 +119,13 @@ func (p *program) load(t *cuda.Thread) (err error) {
 	return nil
 }
 
-// Path says how the code runs: "ptx", and in how many parts if there are several.
+// Path says how the code runs: as PTX on the card's architecture, and in how many parts if there are
+// several.
 func (p *program) Path() string {
 	if n := len(p.low.Kernels); n > 1 {
-		return fmt.Sprintf("ptx, %d parts", n)
+		return fmt.Sprintf("ptx %s, %d parts", p.card, n)
 	}
-	return "ptx"
+	return "ptx " + p.card
 }
 
 // Free gives back what the program has on the card, once what was started has ended. A driver that
