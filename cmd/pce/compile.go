@@ -24,6 +24,7 @@ import (
 type compileFlags struct {
 	config       configFlags
 	rtl          rtlFlags
+	code         codeFlags
 	target, arch string
 	dir          string
 	asJSON       bool
@@ -45,8 +46,12 @@ func (a *app) compileCommand() *cobra.Command {
 
 A config gives the kernels of its training, a model those of its queries.
 
-With --emit, print a form of a decision forest on its way to code, under --schedule: its trees
-(hir), its loops and walks (mir), these on buffers (lir), or its kernels (simt).
+A circuit that runs as code (--path code, or histograms with breaks of their own) has one kernel, or
+several if it is large, and others for rows that are computed again in log space.
+
+With --emit, print a form of a program on its way to code. Of a decision forest, under --schedule: its
+trees (hir), its loops and walks (mir), these on buffers (lir), or its kernels (simt). Of a circuit:
+its code (simt) or the text of its kernels (ptx).
 
 With --target rtl, write the hardware of a model's likelihoods as Verilog, with testbenches and
 report.json, which says what it takes. See docs/hardware.md.`,
@@ -54,6 +59,9 @@ report.json, which says what it takes. See docs/hardware.md.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.rtl.only(cmd, f.target); err != nil {
 				return err
+			}
+			if name := f.code.given(cmd); name != "" && (len(args) == 0 || f.target == targetRTL) {
+				return usagef("--%s is for the kernels of a model", name)
 			}
 			if len(args) == 1 && f.target != targetRTL {
 				is, err := run.TellForest(args[0])
@@ -64,14 +72,28 @@ report.json, which says what it takes. See docs/hardware.md.`,
 					return a.compileForest(cmd, &f, args[0])
 				}
 			}
-			if f.emit != "" || f.schedule != (scheduleFlags{}) {
-				return usagef("--emit, --schedule and --profile are for the file of a decision forest")
+			if f.schedule != (scheduleFlags{}) {
+				return usagef("--schedule and --profile are for the file of a decision forest")
+			}
+			circuit := len(args) == 1 && f.target != targetRTL
+			if f.emit != "" && (!circuit || f.emit != formSIMT && f.emit != formPTX) {
+				return usagef("--emit %s: want a decision forest and one of %s, or a circuit and %s or %s", f.emit, strings.Join(forestForms, ", "), formSIMT, formPTX)
 			}
 			if f.target == targetRTL {
 				if len(args) == 0 || len(f.config.files) > 0 {
 					return usagef("compile --target rtl wants a model file")
 				}
 				return a.compileRTL(&f, args[0])
+			}
+			if circuit && f.target == formPTX && len(f.config.files) == 0 {
+				b, err := f.code.open(cmd, f.emit, args[0])
+				if err != nil {
+					return err
+				}
+				if b != nil {
+					defer b.Close()
+					return a.compileCode(&f, b)
+				}
 			}
 			return a.compile(cmd.Context(), &f, args)
 		},
@@ -81,8 +103,9 @@ report.json, which says what it takes. See docs/hardware.md.`,
 	c.Flags().StringVar(&f.arch, "arch", "sm_90", "for which cards: sm_80 or sm_90 (and later ones)")
 	f.rtl.register(c.Flags())
 	f.rtl.registerChip(c.Flags())
+	f.code.register(c.Flags())
 	c.Flags().BoolVar(&f.asJSON, "json", false, "for --target rtl: print report.json")
-	c.Flags().StringVar(&f.emit, "emit", "", "of a forest, print: "+strings.Join(forestForms, ", "))
+	c.Flags().StringVar(&f.emit, "emit", "", "print: of a forest "+strings.Join(forestForms, ", ")+"; of a circuit "+formSIMT+", "+formPTX)
 	f.schedule.register(c.Flags())
 	c.Flags().StringVarP(&f.dir, "output", "o", ".", "folder to write to")
 	return c
@@ -93,7 +116,7 @@ func (a *app) compileForest(cmd *cobra.Command, f *compileFlags, path string) er
 	if !slices.Contains(forestForms, f.emit) {
 		return usagef("compile of a decision forest wants --emit, one of %s", strings.Join(forestForms, ", "))
 	}
-	for _, name := range []string{"config", "set", "target", "arch", "output"} {
+	for _, name := range append([]string{"config", "set", "target", "arch", "output"}, f.code.names...) {
 		if cmd.Flags().Changed(name) {
 			return usagef("--%s is for circuits; %s is a decision forest", name, path)
 		}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/kernels/ptx"
+	"github.com/pce-engine/pce/kernels/ptx/scalar"
+	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/run"
+)
+
+// Forms of a circuit's code that compile --emit prints.
+const (
+	formSIMT = "simt"
+	formPTX  = "ptx"
+)
+
+// stagings are what --staging takes.
+var stagings = map[string]scalar.Choice{"auto": scalar.Auto, "never": scalar.Never, "always": scalar.Always}
+
+// codeFlags are the flags of compile that say how a circuit's code becomes kernels.
+type codeFlags struct {
+	path    pathFlag
+	options scalar.Options
+	staging string
+	names   []string // of the flags
+}
+
+func (f *codeFlags) register(flags *pflag.FlagSet) {
+	own := pflag.NewFlagSet("code", pflag.ContinueOnError)
+	f.path.register(own)
+	own.IntVar(&f.options.Threads, "block", 0, "for --path code: threads of a block, 32, 64, 128, 256 or 512; 0: as the model of costs says")
+	own.IntVar(&f.options.Cascade, "cascade", 0, "for --path code: tables of at most N elements are selections; 0: as the model of costs says, -1: none")
+	own.StringVar(&f.staging, "staging", "auto", "for --path code: copy rows to shared memory first: auto, never or always")
+	own.IntVar(&f.options.Part, "max-task-size", 0, fmt.Sprintf("for --path code: most instructions of a kernel; 0: %d", scalar.DefaultPart))
+	own.VisitAll(func(x *pflag.Flag) { f.names = append(f.names, x.Name) })
+	flags.AddFlagSet(own)
+}
+
+// given returns the first of the flags that was given, "" if none was.
+func (f *codeFlags) given(c *cobra.Command) string {
+	for _, name := range f.names {
+		if c.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// open opens the model of a command line that may want code. It returns nil where the model
+// takes the tensor path.
+func (f *codeFlags) open(c *cobra.Command, emit, model string) (*run.Blueprint, error) {
+	how, err := f.path.how()
+	if err != nil {
+		return nil, err
+	}
+	if emit != "" {
+		if how.Path == run.PathTensor {
+			return nil, usagef("--emit of a circuit is for the path of code")
+		}
+		how.Path = run.PathCode
+	}
+	b, err := run.OpenModelFor(how, model, compile.Options{})
+	if err != nil || b.Code != nil {
+		return b, err
+	}
+	b.Close()
+	for _, name := range []string{"block", "cascade", "staging", "max-task-size"} {
+		if c.Flags().Changed(name) {
+			return nil, usagef("--%s is for --path code; the model takes the tensor path", name)
+		}
+	}
+	return nil, nil
+}
+
+// compileCode writes the kernels of a circuit's code to a folder, those of the program for rows that are
+// computed again too, or prints a form of the first program.
+func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
+	o := f.code.options
+	capability, known := architectures[f.arch]
+	staging, ok := stagings[f.code.staging]
+	switch {
+	case !known:
+		return usagef("--arch %s: want sm_80 or sm_90", f.arch)
+	case !ok:
+		return usagef("--staging %s: want auto, never or always", f.code.staging)
+	}
+	o.Staging, o.Major = staging, capability[0]
+	if f.emit == formSIMT {
+		_, err := io.WriteString(a.stdout, b.Code.Module.Text())
+		return err
+	}
+	text, err := kernelsOf(b.Code.Module, o, "")
+	if err != nil {
+		return err
+	}
+	if f.emit == formPTX {
+		_, err := a.stdout.Write(text.Text())
+		return err
+	}
+	if err := a.writeKernels(text, f.dir); err != nil || b.Code.Exact == nil {
+		return err
+	}
+	if text, err = kernelsOf(b.Code.Exact, o, "exact_"); err != nil {
+		return err
+	}
+	return a.writeKernels(text, f.dir)
+}
+
+// kernelsOf lowers a module, and puts a prefix in front of the names of its kernels.
+func kernelsOf(m *simt.Module, o scalar.Options, prefix string) (*ptx.Module, error) {
+	p, err := scalar.Lower(m, o)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	for _, k := range p.Text.Kernels {
+		k.Name = prefix + k.Name
+	}
+	return p.Text, nil
+}
