@@ -76,6 +76,15 @@ func results(in *simt.Instr) []simt.Value {
 	return []simt.Value{in.Out}
 }
 
+// weight is what an instruction counts towards the size of a part: twice where its result takes two
+// registers, as those of a thread would not suffice otherwise.
+func weight(m *simt.Module, in *simt.Instr) int {
+	if in.Out != simt.None && m.Types[in.Out].Bits() == 64 {
+		return 2
+	}
+	return 1
+}
+
 // cut divides the body of a module into parts of at most limit instructions. A cut is where the
 // fewest values cross it, among the places at which the part before has four fifths of the limit.
 func cut(m *simt.Module, limit int) *cuts {
@@ -86,7 +95,7 @@ func cut(m *simt.Module, limit int) *cuts {
 	for i := range m.Body {
 		in := &m.Body[i]
 		each(in, func(inner *simt.Instr) {
-			size[i]++
+			size[i] += weight(m, inner)
 			if inner.Op == simt.Store || inner.Op == simt.StoreAt {
 				stored = min(stored, i)
 			}

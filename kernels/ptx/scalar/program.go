@@ -34,8 +34,8 @@ type Options struct {
 	// Staging says whether the rows of a block are copied to shared memory before they are read, of
 	// inputs that lie by rows.
 	Staging Choice
-	// Part is the most instructions of the module in one kernel, at least 16; 0: DefaultPart. A branch
-	// or a loop is not cut, so a part may have more.
+	// Part is the most instructions of the module in one kernel, at least 16; 0: DefaultPart. Those with
+	// a result of 64 bits count twice. A branch or a loop is not cut, so a part may have more.
 	Part int
 	// Major is that of the compute capability that the text is for: 8, or 9. 0: 8, which all cards
 	// from there on take.
