@@ -23,7 +23,7 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}}
+	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}, brief: map[string][]int{}}
 	if e.schedule, err = schedule.New(p, deps); err != nil {
 		return "", err
 	}
@@ -34,7 +34,6 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 		e.params[q.Name] = true
 	}
 	e.live = needed(p)
-	e.header(pkg)
 	var arrays []string
 	for _, a := range p.Arrays {
 		if !a.Input && e.live[a.Name] {
@@ -44,6 +43,10 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	if err := e.components(arrays); err != nil {
 		return "", err
 	}
+	computation := e.b
+	e.b = bytes.Buffer{}
+	e.header(pkg)
+	e.b.Write(computation.Bytes())
 	e.footer(pkg == "main")
 	out, err := format.Source(e.b.Bytes())
 	if err != nil {
@@ -61,6 +64,7 @@ type emitter struct {
 	live     map[string]bool
 	times    []string                    // variables of the time loops that are open
 	rows     map[string][]polyhedron.Row // of an array, for these
+	brief    map[string][]int            // of an array, the indices without memory: the first loops in which it is brief fix them
 	before   bytes.Buffer                // what the outermost time loop that is open needs before it
 	inner    *inner                      // the loop whose body is written, if it has no loops
 	renamed  map[string]string
@@ -190,7 +194,11 @@ func (e *emitter) timeLoop(group []string) error {
 	last := e.fresh("last")
 	e.line("for %s, %s := min(%s), max(%s); %s <= %s; %s++ {", t, last, strings.Join(lows, ", "), strings.Join(highs, ", "), t, last, t)
 	e.times = append(e.times, t)
-	var err error
+	brief, err := e.briefly(group)
+	if err != nil {
+		return err
+	}
+	e.restart(brief)
 	for _, turn := range turns {
 		if fail := e.components(arrays[turn]); err == nil {
 			err = fail

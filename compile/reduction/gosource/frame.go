@@ -2,6 +2,7 @@ package gosource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pce-engine/pce/compile/reduction"
@@ -40,7 +41,7 @@ func (e *emitter) header(pkg string) {
 		for k := range a.Extents {
 			n := extent(a.Name, k)
 			e.line("%s := int64(%s)\n_ = %s", n, e.affine(&a.Extents[k]), n)
-			if !folded(a, k) {
+			if e.stored(a, k) {
 				size = append(size, n)
 			}
 		}
@@ -66,6 +67,11 @@ func (e *emitter) operator(name string) reduction.Operator {
 		}
 	}
 	panic("gosource: an array that no statement writes") // Parse has refused it
+}
+
+// stored reports whether an array has memory for all values of index k.
+func (e *emitter) stored(a *reduction.Array, k int) bool {
+	return !folded(a, k) && !slices.Contains(e.brief[a.Name], k)
 }
 
 // folded reports whether an array has memory for one value of index k only.

@@ -120,6 +120,28 @@ a[i]   += r[i+1,b] + 1 : { [i,b] : 0 <= i < N-1, 0 <= b < 2 };
 `,
 }
 
+// passes are programs with arrays that one pass of a time loop writes and reads, and with some that it does not.
+var passes = map[string]string{
+	"brief": `param N, M : N >= 2, M >= 2; size N = 5, M = 3; input float x[N,M], u[N];
+array float a[N,M], b[N,M], m[N], l[N], p[N], far[N,M], s[N]; array int z[N]; output z, s;
+a[i,j]   += x[i,k]*s[i-1] : { [i,j,k] : 1 <= i < N, 0 <= j < M, 0 <= k <= j, k < M };
+b[i,j]    = a[i,j] + x[i,j] : { [i,j] : 0 <= i < N, 0 <= j < M };
+m[i]   max= b[i,j] : { [i,j] : 0 <= i < N, 1 <= j < M } if x[i,j] > 0.3;
+l[i]   lse= b[i,j] : { [i,j] : 0 <= i < N, 0 <= j < M } if x[i,j] > 0.5;
+p[i]     *= b[i,j] + far[i,j] : { [i,j] : 0 <= i < N, 1 <= j < M };
+far[i,j]  = b[i,j] - 1 : { [i,j] : 0 <= i < 2, 0 <= j < M };
+far[i,j]  = far[i-2,j] - s[i-1] : { [i,j] : 2 <= i < N, 0 <= j < M };
+z[i] draw(u[i])= 1 + x[i,j] + select(b[i,j] > 1, 0.5, 0) : { [i,j] : 0 <= i < N, 0 <= j < M };
+s[i]      = z[i] + p[i]/1000 + select(m[i] > 0, m[i], 0) + select(l[i] > 0, l[i], 0) + x[i,z[i]] : { [i] : 0 <= i < N };
+`,
+	"brief from the end": `param N, M : N >= 2, M >= 2; size N = 5, M = 3; input float x[N,M];
+array float t[N,M], s[M,N], o[N]; output o;
+t[i,j] += o[N-1-i-1]*x[i,j] : { [i,j] : 0 <= i < N-1, 0 <= j < M };
+s[j,i] += t[N-1-i,k] : { [j,i,k] : 0 <= i < N, 0 <= j < M, 0 <= k <= j, k < M };
+o[i]   += s[j,i] + x[i,j] : { [i,j] : 0 <= i < N, 0 <= j < M };
+`,
+}
+
 // module writes a module whose main runs the Compute of every package, and returns its program: it
 // reads requests and writes outputs as JSON lines.
 func module(t *testing.T, packages map[string]string) string {
@@ -222,7 +244,7 @@ func TestEmitted(t *testing.T) {
 		t.Skip("compiles Go")
 	}
 	all := map[string]*reduction.Program{}
-	for _, list := range []map[string]string{programs, orders} {
+	for _, list := range []map[string]string{programs, orders, passes} {
 		for name, source := range list {
 			all[identifier(name)] = parse(t, source)
 		}

@@ -112,20 +112,36 @@ func (s *Schedule) order(p *reduction.Program, arrays []string, deps []*Dependen
 			continue
 		}
 		slices.Sort(c)
-		open, err := s.row(p, c, own)
+		choices, err := s.row(p, c, own)
 		if err != nil {
 			return err
 		}
-		if err := s.order(p, c, open); err != nil {
+		if err := s.first(p, c, choices); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// row finds one row for each array of a component and returns the dependences that it
-// leaves open. It tries without the parameters first.
-func (s *Schedule) row(p *reduction.Program, arrays []string, deps []*Dependence) ([]*Dependence, error) {
+// first takes the first choice of rows with which the rest finds an order.
+func (s *Schedule) first(p *reduction.Program, arrays []string, choices []choice) (err error) {
+	before := map[string]int{}
+	for _, a := range arrays {
+		before[a] = len(s.times[a])
+	}
+	for _, c := range choices {
+		for _, a := range arrays {
+			s.times[a] = append(s.times[a][:before[a]], Time{Row: c.rows[a]})
+		}
+		if err = s.order(p, arrays, c.open); !errors.Is(err, ErrCycle) {
+			return err
+		}
+	}
+	return err
+}
+
+// row finds one row for each array of a component: choices, the best first. It tries without the parameters first.
+func (s *Schedule) row(p *reduction.Program, arrays []string, deps []*Dependence) ([]choice, error) {
 	for _, withParams := range []bool{false, true} {
 		f := &farkas{prog: p, withParams: withParams, at: map[string]int{}}
 		for _, a := range arrays {
@@ -141,13 +157,7 @@ func (s *Schedule) row(p *reduction.Program, arrays []string, deps []*Dependence
 			}
 		}
 		rows, forward := f.closeMost(len(deps))
-		var open []*Dependence
-		for k, d := range deps {
-			if !forward[k] {
-				open = append(open, d)
-			}
-		}
-		if len(open) == len(deps) {
+		if !slices.Contains(forward, true) {
 			continue
 		}
 		if s.small {
@@ -156,10 +166,11 @@ func (s *Schedule) row(p *reduction.Program, arrays []string, deps []*Dependence
 		if rows == nil {
 			return nil, polyhedron.ErrOverflow
 		}
-		for _, a := range arrays {
-			s.times[a] = append(s.times[a], Time{Row: f.timeRow(a, rows)})
+		var out []choice
+		if s.small {
+			out = f.late(arrays, deps, rows, forward)
 		}
-		return open, nil
+		return append(out, f.choose(arrays, deps, rows, forward)), nil
 	}
 	return nil, &CycleError{slices.Clone(arrays)}
 }
