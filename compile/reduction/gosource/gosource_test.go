@@ -134,6 +134,13 @@ far[i,j]  = far[i-2,j] - s[i-1] : { [i,j] : 2 <= i < N, 0 <= j < M };
 z[i] draw(u[i])= 1 + x[i,j] + select(b[i,j] > 1, 0.5, 0) : { [i,j] : 0 <= i < N, 0 <= j < M };
 s[i]      = z[i] + p[i]/1000 + select(m[i] > 0, m[i], 0) + select(l[i] > 0, l[i], 0) + x[i,z[i]] : { [i] : 0 <= i < N };
 `,
+	"running": `param N, M : N >= 1, M >= 1; size N = 5, M = 3; input float x[N], y[N,M];
+array float s[N], l[N,M], g[], m[M]; output g, m;
+s[i]   += x[j] : { [i,j] : 0 <= i < N, i <= j < N };
+g[]    += y[i,k]/(s[i] + 1) : { [i,k] : 0 <= i < N, 0 <= k < M } if y[i,k] > 0.2;
+l[i,k] += y[j,k] : { [i,k,j] : 0 <= i < N, 0 <= k < M, 0 <= j <= i, j < N };
+m[k] max= l[i,k]*x[i] - s[i] : { [k,i] : 0 <= k < M, 0 <= i < N };
+`,
 	"brief from the end": `param N, M : N >= 2, M >= 2; size N = 5, M = 3; input float x[N,M];
 array float t[N,M], s[M,N], o[N]; output o;
 t[i,j] += o[N-1-i-1]*x[i,j] : { [i,j] : 0 <= i < N-1, 0 <= j < M };

@@ -73,7 +73,7 @@ func (w *worker) fold() error {
 
 // foldable marks an array that could be kept in place if the order allows it.
 func (w *worker) foldable(a *reduction.Array) (bool, error) {
-	if a.Input || slices.Contains(w.prog.Outputs, a.Name) { // all elements of an output are wanted
+	if a.Input || a.Fold != nil || slices.Contains(w.prog.Outputs, a.Name) { // all elements of an output are wanted
 		return false, nil
 	}
 	f := reduction.CarryOf(w.first(a))
@@ -98,9 +98,12 @@ func (w *worker) foldable(a *reduction.Array) (bool, error) {
 	return true, nil
 }
 
+// notInPlace begins the reason of a refusal to keep an array in place.
+const notInPlace = "not kept in place: "
+
 // refuseFold reports why an array is copied.
 func (w *worker) refuseFold(a *reduction.Array, reason string) {
-	w.report.Refused = append(w.report.Refused, Refusal{Array: a.Name, Statement: w.first(a).String(), Reason: "not kept in place: " + reason})
+	w.report.Refused = append(w.report.Refused, Refusal{Array: a.Name, Statement: w.first(a).String(), Reason: notInPlace + reason})
 }
 
 // first is the first statement that writes an array.
@@ -173,7 +176,7 @@ func (w *worker) rest() error {
 }
 
 func (w *worker) restOnce() error {
-	for _, pass := range []func() error{w.reuseSums, w.forward, w.fold, w.apart} {
+	for _, pass := range []func() error{w.reuseSums, w.forward, w.fold, w.running, w.apart} {
 		if err := pass(); err != nil {
 			return err
 		}

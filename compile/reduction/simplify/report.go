@@ -31,6 +31,7 @@ const (
 	Histogram = "histogram" // a sum got a bin for each value of a guard
 	Reuse     = "reuse"     // an element is computed from a neighbour
 	InPlace   = "in place"  // an array has memory for one value of an index
+	Running   = "running"   // a sum is kept up with an array that it reads
 	Forward   = "forward"   // an array that is a copy of another one is left out
 	Apart     = "apart"     // sums of data got an array of their own
 )
