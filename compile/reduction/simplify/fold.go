@@ -130,13 +130,14 @@ func (w *worker) cycle() (cycle, err error) {
 
 // moved is a part of a statement, as sum.key, and where the neighbour is that its elements start from.
 type moved struct {
-	key string
-	ru  []int64
+	key   string
+	ru    []int64
+	exact bool // the sum is a count, which subtraction leaves exact
 }
 
 // rest does the steps after histograms. Where an array cannot be kept in place because its elements are computed the other
-// way round than they are read, as counts of what is still to come are, and the copies cost more than everything else
-// or the array is too large, it tries the opposite neighbour, even with subtraction.
+// way round than they are read, as counts of what is still to come are, and they are counts, the copies cost more than
+// everything else or the array is too large, it tries the opposite neighbour, even with subtraction.
 func (w *worker) rest() error {
 	from, err := w.clone()
 	if err != nil {
@@ -184,6 +185,18 @@ func (w *worker) restOnce() error {
 	return nil
 }
 
+// counts reports whether the value of an expression is a small integer or a number of points.
+func (w *worker) counts(e reduction.Expr) bool {
+	switch e := e.(type) {
+	case *reduction.Number:
+		return e.Integer && e.I <= 1<<20 && e.I >= -1<<20
+	case *reduction.Read:
+		s := w.first(w.prog.Array(e.Array))
+		return s != nil && w.counting(s)
+	}
+	return false
+}
+
 // worthTurning returns the parts of statements whose arrays are not kept in place and should be.
 func (w *worker) worthTurning() (map[string][]int64, error) {
 	var others []*reduction.Statement
@@ -206,7 +219,7 @@ func (w *worker) worthTurning() (map[string][]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !dominated(d, all) || w.bins[name] != nil && !w.fits(a.Extents) {
+		if m.exact || !dominated(d, all) || w.bins[name] != nil && !w.fits(a.Extents) {
 			out[m.key] = m.ru
 		}
 	}

@@ -151,7 +151,15 @@ func (w *worker) vectors(s *sum) (out [][]int64, reason string, err error) {
 // move works out what s leaves to do if each element starts from its neighbour along r, or says why that is
 // not worth it or not possible. before is the degree of s.
 func (w *worker) move(s *sum, r []int64, before []polyhedron.Monomial) (m *move, reason string, err error) {
-	m, exact, err := split(s.set, s.index, r, len(w.prog.Params))
+	var extents *polyhedron.Set
+	if ru, err := image(s.index, r, len(w.prog.Params)); err != nil {
+		return nil, "", err
+	} else if away := w.turned[s.key]; away != nil && opposite(ru, away) && w.counts(s.stmt.Body) {
+		if extents, err = w.prog.ExtentSet(w.prog.Array(s.root)); err != nil {
+			return nil, "", err
+		}
+	}
+	m, exact, err := split(s.set, s.index, r, len(w.prog.Params), extents)
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -181,8 +189,9 @@ func (w *worker) move(s *sum, r []int64, before []polyhedron.Monomial) (m *move,
 // sum of an element u is then the sum of more over the points that write u, plus, if u is in common, the sum of the
 // neighbour u-ru, less the sum of less over the points for which lessIndex is u. It needs values that are the
 // same at points that are r apart. exact reports that common has only elements that points write. If no two
-// points are r apart, split returns nil.
-func split(set *polyhedron.Set, index []polyhedron.Row, r []int64, params int) (m *move, exact bool, err error) {
+// points are r apart, split returns nil. With extents, common has all elements within these whose neighbour has points, also
+// those that have none themselves: all is taken away from them.
+func split(set *polyhedron.Set, index []polyhedron.Row, r []int64, params int, extents *polyhedron.Set) (m *move, exact bool, err error) {
 	full := append(make([]int64, params), r...)
 	back := make([]int64, len(full))
 	for k, x := range full {
@@ -203,8 +212,17 @@ func split(set *polyhedron.Set, index []polyhedron.Row, r []int64, params int) (
 	if both, err = both.Tighten(); err != nil {
 		return nil, false, err
 	}
-	if m.common, exact, err = both.Image(index, params); err != nil {
+	reached := both
+	if extents != nil {
+		reached = shifted
+	}
+	if m.common, exact, err = reached.Image(index, params); err != nil {
 		return nil, false, err
+	}
+	if extents != nil {
+		if m.common, err = m.common.Intersect(extents).Tighten(); err != nil {
+			return nil, false, err
+		}
 	}
 	if m.more, err = (polyhedron.Union{set}).Subtract(polyhedron.Union{shifted}); err != nil {
 		return nil, false, err

@@ -58,7 +58,7 @@ func TestSplit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, exact, err := split(tight, index, vector, 0)
+		m, exact, err := split(tight, index, vector, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -111,7 +111,7 @@ func (w *worker) sum(s *sum, alone bool, depth int) ([]*reduction.Statement, err
 	w.report.Steps = append(w.report.Steps, Step{Kind: Reuse, Array: s.array, Statement: w.source(s),
 		Face: w.face(s.set, s.stmt.Dims), Vector: m.r, Subtracts: len(m.less) > 0, Text: w.describe(s, m)})
 	if s.key != "" {
-		w.moved[s.array] = moved{s.key, m.ru}
+		w.moved[s.array] = moved{s.key, m.ru, w.counts(s.stmt.Body)}
 	}
 	out = append(out, w.neighbour(s, m))
 	for _, piece := range m.more {
