@@ -238,6 +238,7 @@ func TestReordered(t *testing.T) {
 		"sortTrees", "sortTrees\ninterleave tree 2", "sortTrees\nspecialize tree\nrepresent sparse", "sortTrees\ntile tree t0 t1 2\nreorder t0 batch t1\ninterleave t1 3", "sortTrees\nreorder tree batch",
 		"tile tree t0 t1 2\nreorder t0 batch t1", "tile tree t0 t1 2\nsplit t1 t2 t3 1", "tile tree t0 t1 2\nreorder t0 batch t1\nsplit t1 t2 t3 1", "split tree t0 t1 1\nsplit t1 t2 t3 1\nunroll t2",
 		"split batch b0 b1 7\nsplit b1 b2 b3 9\ntile b3 b4 b5 5", "tileNodes 3 uniform\npad", "tileNodes 2 uniform\npad\nrepresent sparse", "tileNodes 2 hybrid\npad\nsortTrees\nrepresent reorg",
+		"sortTrees\nrepresent reorg\ninterleave tree 2", "sortTrees\nrepresent reorg\nspecialize tree\ninterleave tree 4", // walks behind the last tree
 	} {
 		s, err := schedule.Parse(text)
 		if err != nil {

@@ -317,7 +317,11 @@ func (m *emitter) slot(o *Op) simt.Value {
 	e := m.f.Ensemble
 	at := m.v[o.Args[0]]
 	if o.Args[1] != None && m.reorg() {
-		at = m.plus(m.times(at, len(e.Trees)), m.v[o.Args[1]])
+		tree := m.v[o.Args[1]]
+		if m.k.Keeps && !m.whole { // behind the end is the last tree once more, whose leaf is what is kept
+			tree = m.least(tree, m.int(len(e.Trees)-1))
+		}
+		at = m.plus(m.times(at, len(e.Trees)), tree)
 	}
 	return m.times(at, e.TileNodes)
 }
