@@ -35,7 +35,7 @@ type scoreMemory struct {
 }
 
 // NewForest makes a model of a decision forest, which it checks first; an error matches
-// forest.ErrForest or ErrOptions. Of the options, Threads alone says how it runs. The model has
+// forest.ErrForest or ErrOptions. Of the options, Threads and KernelPath say how it runs. The model has
 // a continuous column for each feature, and answers Predict and Evaluate; likelihoods are
 // refused with ErrKind. A forest that sliced evaluation does not cover takes the plain
 // evaluator, with the same results. Close it.
@@ -57,9 +57,16 @@ func NewForest(f *forest.Forest, opts Options) (*Model, error) {
 		}
 	}
 	score := &scorer{forest: f, threads: opts.Threads}
+	var loops *sliced.Loops // nil: the fastest
+	var err error
+	if opts.KernelPath != "" {
+		if loops, err = sliced.ByPath(opts.KernelPath); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
 	module, err := lower.Lower(f)
 	if err == nil {
-		score.sliced, err = sliced.New(module, nil)
+		score.sliced, err = sliced.New(module, loops)
 	}
 	if err != nil && !errors.Is(err, lower.ErrLower) {
 		return nil, err
@@ -157,7 +164,7 @@ func score[T, U float32 | float64](ctx context.Context, m *Model, what forest.Wh
 	if n*f.Features != len(rows) || n*width != len(out) || f.Has(what) != nil {
 		return forest.Evaluate(f, what, rows, make([]float64, len(out))) // which says what is wrong
 	}
-	if s.code != nil {
+	if s.code != nil && what != forest.Leaves {
 		return codeScores(ctx, s, what, rows, out)
 	}
 	if n <= scoreRows {

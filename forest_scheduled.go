@@ -22,8 +22,8 @@ type scheduled struct {
 }
 
 // NewScheduledForest is NewForest for a forest whose walks are compiled under a schedule, a text in the language of
-// docs/forests.md. The model gives the same scores, to the bit unless the schedule says vectorReduce, and no leaves. It
-// uses threads only where the schedule says parallel; of the options, Threads is how many, and KernelPath chooses
+// docs/forests.md. The model gives the same scores, to the bit unless the schedule says vectorReduce. Leaves are found as
+// without a schedule. Scores take threads only where the schedule says parallel; of the options, Threads is how many, and KernelPath chooses
 // instructions as for circuits. hits counts how many rows visit each node of each tree, as the tilings probability and
 // hybrid want; nil if none is known. An error says what is illegal, or what the forest has that code does not do.
 func NewScheduledForest(f *forest.Forest, text string, hits [][]int64, opts Options) (*Model, error) {
@@ -35,7 +35,12 @@ func NewScheduledForest(f *forest.Forest, text string, hits [][]int64, opts Opti
 	if err != nil {
 		return nil, err
 	}
-	c, err := lower.Compile(f, s, hits)
+	return m.scheduled(s, hits)
+}
+
+// scheduled returns a model of the same forest under a schedule, which is m itself if that represents it sliced.
+func (m *Model) scheduled(s *schedule.Schedule, hits [][]int64) (*Model, error) {
+	c, err := lower.Compile(m.forest.forest, s, hits)
 	if err != nil {
 		return nil, err
 	}
@@ -45,19 +50,29 @@ func NewScheduledForest(f *forest.Forest, text string, hits [][]int64, opts Opti
 		}
 		return m, nil
 	}
+	path, err := kernelPath(m.opts)
+	if err != nil {
+		return nil, err
+	}
+	code, err := newScheduled(c.Module, path, m.forest.threads)
+	if err != nil {
+		return nil, err
+	}
+	score := &scorer{forest: m.forest.forest, sliced: m.forest.sliced, code: code, start: m.forest.start, threads: m.forest.threads}
+	score.memory.New = m.forest.memory.New
+	return &Model{plan: m.plan, opts: m.opts, forest: score, exact: m.exact, close: score.close}, nil
+}
+
+// kernelPath returns the kernels of the options, or else the fastest of the machine.
+func kernelPath(opts Options) (string, error) {
 	set, err := micro.Select()
 	if opts.KernelPath != "" {
 		set, err = micro.ByName(opts.KernelPath)
 	}
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	code, err := newScheduled(c.Module, set.Name, m.forest.threads)
-	if err != nil {
-		return nil, err
-	}
-	m.forest.code = code
-	return m, nil
+	return set.Name, nil
 }
 
 // newScheduled makes a program of a module, for as many threads; 0: one for each core.
@@ -105,9 +120,6 @@ func (m *Model) ForestPath() string {
 // codeScores evaluates rows by code under a schedule.
 func codeScores[T, U float32 | float64](ctx context.Context, s *scorer, what forest.What, rows []T, out []U) error {
 	f := s.forest
-	if what == forest.Leaves {
-		return fmt.Errorf("%w: code under a schedule computes scores; ask for leaves without one", forest.ErrRequest)
-	}
 	memory := s.memory.Get().(*scoreMemory)
 	defer s.memory.Put(memory)
 	sums := grow(&memory.sums, len(rows)/f.Features*f.Outputs)

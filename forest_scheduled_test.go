@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/pce-engine/pce/forest"
 )
 
-// TestScheduledForest: code under a schedule predicts what the plain evaluator does, in both precisions of rows, and
-// refuses leaves, bad schedules and calls after Close.
+// TestScheduledForest: code under a schedule predicts what the plain evaluator does, in both precisions of rows, finds the
+// leaves that it does, and refuses bad schedules and calls after Close.
 func TestScheduledForest(t *testing.T) {
 	f := smallForest()
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -45,8 +46,10 @@ func TestScheduledForest(t *testing.T) {
 				}
 			}
 		}
-		if err := m.Evaluate(t.Context(), forest.Leaves, make([]float64, 3), make([]float64, 2)); !strings.Contains(text, "sliced") && !errors.Is(err, forest.ErrRequest) {
-			t.Errorf("leaves: %v", err)
+		rows := []float64{0.1, -2, math.NaN(), 3, 0, 1}
+		leaves, want := make([]float64, 2*f.Width(forest.Leaves)), make([]float64, 2*f.Width(forest.Leaves))
+		if err := errors.Join(m.Evaluate(t.Context(), forest.Leaves, rows, leaves), forest.Evaluate(f, forest.Leaves, rows, want)); err != nil || !slices.Equal(leaves, want) {
+			t.Errorf("%q: %v: leaves %v, want %v", text, err, leaves, want)
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)

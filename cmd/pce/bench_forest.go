@@ -44,20 +44,21 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 	if err := f.path.forest(f.model); err != nil {
 		return nil, err
 	}
+	batch := f.batch
+	if batch == 0 {
+		batch = forestBatch
+	}
 	begin := time.Now()
-	m, err := code.open(f.model, f.run.threads)
+	m, err := code.open(a, f.model, f.run.threads, batch)
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
 	opened := time.Since(begin)
 	fo := m.Forest()
-	r := &forestBench{Device: "cpu", KernelPath: m.ForestPath(), Schedule: code.file, Threads: f.run.threads, Batch: f.batch, Trees: len(fo.Trees)}
+	r := &forestBench{Device: "cpu", KernelPath: m.ForestPath(), Schedule: code.file, Threads: f.run.threads, Batch: batch, Trees: len(fo.Trees)}
 	if r.Threads == 0 {
 		r.Threads = runtime.GOMAXPROCS(0)
-	}
-	if r.Batch == 0 {
-		r.Batch = forestBatch
 	}
 	if r.Batch > maxForestBatch/fo.Features {
 		return nil, usagef("--batch %d of %d features; want at most %d rows", r.Batch, fo.Features, maxForestBatch/fo.Features)

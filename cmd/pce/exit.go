@@ -18,6 +18,7 @@ import (
 	"github.com/pce-engine/pce/compile/forest/hir"
 	"github.com/pce-engine/pce/compile/forest/ir"
 	"github.com/pce-engine/pce/compile/forest/schedule"
+	"github.com/pce-engine/pce/compile/forest/tune"
 	"github.com/pce-engine/pce/compile/reduction"
 	"github.com/pce-engine/pce/compile/rtl"
 	"github.com/pce-engine/pce/compile/rtl/simulate"
@@ -71,6 +72,8 @@ var exitCodes = []struct {
 	{pce.ErrKind, exitUsage},
 	{forest.ErrRequest, exitUsage},
 	{schedule.ErrSchedule, exitUsage},
+	{tune.ErrTune, exitUsage},
+	{tune.ErrKept, exitData},
 	{run.ErrRun, exitUsage},
 	{curves.ErrOptions, exitUsage},
 	{serve.ErrOptions, exitUsage},

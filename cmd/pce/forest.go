@@ -19,7 +19,7 @@ type forestProfile struct {
 
 // forestCommand makes the command pce forest.
 func (a *app) forestCommand() *cobra.Command {
-	c := &cobra.Command{Use: "forest", Short: "Measure decision forests", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "forest", Short: "Measure decision forests and choose schedules for them", Args: cobra.NoArgs}
 	var f predictFlags
 	p := &cobra.Command{
 		Use:   "profile MODEL --data FILE",
@@ -32,10 +32,8 @@ tilings probability and hybrid of a schedule take it: pce predict --schedule FIL
 			return a.profileForest(cmd.Context(), &f)
 		},
 	}
-	p.Flags().StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern or - for standard input; repeatable")
-	p.Flags().StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")
-	p.Flags().StringArrayVar(&f.config.set, "set", nil, "key=value, such as data.header=no; repeatable")
-	c.AddCommand(p)
+	f.rows(p.Flags())
+	c.AddCommand(p, a.tuneCommand())
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
@@ -43,6 +44,13 @@ func (f *predictFlags) what() forest.What {
 	return forest.Prediction
 }
 
+// rows registers the flags that say where rows come from.
+func (f *predictFlags) rows(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern or - for standard input; repeatable")
+	flags.StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")
+	flags.StringArrayVar(&f.config.set, "set", nil, "key=value, such as data.header=no; repeatable")
+}
+
 // predictCommand makes the command pce predict. The rows of a forest are numbers, which are
 // read by the forest's features and not by a schema, so it has its own flags rather than those
 // of queries.
@@ -67,9 +75,7 @@ With --schedule the walks are compiled as the file says (docs/forests.md), with 
 	}
 	c.Flags().StringVar(&f.model, "model", "", "file of the forest")
 	c.Flags().StringVar(&f.density, "density", "", "model file of a circuit over the forest's columns: raw scores become those expected where cells are missing; needs --margin")
-	c.Flags().StringArrayVar(&f.data, "data", nil, "rows: a file, directory, pattern or - for standard input; repeatable")
-	c.Flags().StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")
-	c.Flags().StringArrayVar(&f.config.set, "set", nil, "key=value, such as data.header=no; repeatable")
+	f.rows(c.Flags())
 	c.Flags().IntVar(&f.threads, "threads", 0, "CPU threads; 0: one per core. Results do not depend on it")
 	c.Flags().BoolVar(&f.margin, "margin", false, "write raw scores, before the link")
 	c.Flags().BoolVar(&f.leaf, "leaf", false, "write the number of the leaf in each tree, as the library numbers them")
@@ -99,7 +105,7 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	if err := f.out.check(); err != nil {
 		return err
 	}
-	m, err := f.code.open(f.model, f.threads)
+	m, err := f.code.open(a, f.model, f.threads, readRows)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type scheduleFlags struct {
 }
 
 func (f *scheduleFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.file, "schedule", "", "compile the forest under the schedule in this file, or a shipped one: "+configs.PresetPrefix+strings.Join(schedule.Shipped(), ", "))
+	flags.StringVar(&f.file, "schedule", "", "compile the forest under the schedule in this file, a shipped one ("+configs.PresetPrefix+strings.Join(schedule.Shipped(), ", ")+"), or auto: the one that pce forest tune chose")
 	flags.StringVar(&f.profile, "profile", "", "for --schedule: how many rows visit each node, as pce forest profile writes it")
 }
 
@@ -34,6 +34,9 @@ const maxScheduleText = 1 << 20
 func readSchedule(path string) (string, error) {
 	if name, ok := strings.CutPrefix(path, configs.PresetPrefix); ok {
 		return schedule.ShippedText(name)
+	}
+	if path == autoSchedule {
+		return "", usagef("--schedule auto is for predict, bench, serve and compile; give a file, or print the one that is kept with pce compile --emit mir --schedule auto")
 	}
 	text, err := readBounded(path, maxScheduleText)
 	return string(text), err
@@ -81,12 +84,13 @@ func (f *scheduleFlags) hits(fo *forest.Forest) ([][]int64, error) {
 	return p.Hits, nil
 }
 
-// open opens the file of a forest, with code under the schedule if there is one.
-func (f *scheduleFlags) open(path string, threads int) (*pce.Model, error) {
+// open opens the file of a forest, under the schedule if there is one: of auto, the one that is kept for calls of about
+// as many rows as batch.
+func (f *scheduleFlags) open(a *app, path string, threads, batch int) (*pce.Model, error) {
 	if f.file == "" && f.profile == "" {
 		return openForest(path, threads)
 	}
-	fo, text, hits, err := f.read(path)
+	fo, text, hits, err := f.read(a, path, threads, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -98,20 +102,45 @@ func (f *scheduleFlags) open(path string, threads int) (*pce.Model, error) {
 }
 
 // read reads a forest with the schedule and profile of the flags.
-func (f *scheduleFlags) read(path string) (fo *forest.Forest, text string, hits [][]int64, err error) {
-	if f.file != "" {
-		if text, err = readSchedule(f.file); err != nil {
-			return nil, "", nil, err
-		}
-	}
+func (f *scheduleFlags) read(a *app, path string, threads, batch int) (fo *forest.Forest, text string, hits [][]int64, err error) {
 	if fo, err = run.OpenForest(path); err != nil {
 		return nil, "", nil, err
 	}
 	if err = fo.Check(); err != nil {
 		return nil, "", nil, fmt.Errorf("%s: %w", path, err)
 	}
-	hits, err = f.hits(fo)
+	text, hits, err = f.of(a, fo, threads, batch)
 	return fo, text, hits, err
+}
+
+// of returns the schedule and the profile of the flags for a forest.
+func (f *scheduleFlags) of(a *app, fo *forest.Forest, threads, batch int) (text string, hits [][]int64, err error) {
+	switch f.file {
+	case "":
+	case autoSchedule:
+		text, err = a.automatic(fo, threads, batch)
+	default:
+		text, err = readSchedule(f.file)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	hits, err = f.hits(fo)
+	return text, hits, err
+}
+
+// serve returns a forest's model under the schedule for a server, and closes m, whatever happens.
+func (f *scheduleFlags) serve(a *app, m *pce.Model, path string, opts pce.Options, batch int) (*pce.Model, error) {
+	plain := m
+	defer plain.Close()
+	text, hits, err := f.of(a, m.Forest(), opts.Threads, batch)
+	if err == nil {
+		m, err = pce.NewScheduledForest(plain.Forest(), text, hits, opts)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: --schedule %s: %w", path, f.file, err)
+	}
+	return m, nil
 }
 
 // The forms that compile --emit prints.
@@ -119,7 +148,7 @@ var forestForms = []string{"hir", "mir", "lir", "simt"}
 
 // emitForest prints a form of a forest under a schedule. A form that there is before an error is printed.
 func (a *app) emitForest(path, form string, f *scheduleFlags) error {
-	fo, text, hits, err := f.read(path)
+	fo, text, hits, err := f.read(a, path, 0, forestBatch)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/run"
 	"github.com/pce-engine/pce/serve"
 )
@@ -23,6 +24,7 @@ import (
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	run       deviceFlags
+	schedule  scheduleFlags
 	models    []string
 	addr      string
 	tokenFile string
@@ -58,6 +60,7 @@ An --addr beyond this machine needs --token-file (or PCE_SERVE_TOKEN) or TLS.`,
 	}
 	flags := c.Flags()
 	flags.StringArrayVar(&f.models, "model", nil, "NAME=PATH of a model file; repeatable")
+	f.schedule.register(flags)
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "HOST:PORT to listen at; port 0: any free one")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests need as Authorization: Bearer")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file with the server's certificate")
@@ -199,6 +202,12 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 	if o.MaxMemory == 0 {
 		o.MaxMemory = on.MaxMemory
 	}
-	o.Loader, o.Version, o.Log = &modelLoader{run: on, notes: a.stderr}, run.ReadVersion().String(), log
+	loader := &modelLoader{run: on, notes: a.stderr}
+	if f.schedule.file != "" || f.schedule.profile != "" {
+		loader.under = func(m *pce.Model, path string) (*pce.Model, error) {
+			return f.schedule.serve(a, m, path, on, o.MaxBatchRows)
+		}
+	}
+	o.Loader, o.Version, o.Log = loader, run.ReadVersion().String(), log
 	return nil
 }

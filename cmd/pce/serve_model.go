@@ -14,6 +14,8 @@ import (
 type modelLoader struct {
 	run   run.Options
 	notes io.Writer
+	// under returns a forest's model under the server's schedule, and closes m where that is another; nil without one.
+	under func(m *pce.Model, path string) (*pce.Model, error)
 	large sync.Map   // path -> true, of models that take largeModel or more
 	gc    sync.Mutex // held while GOGC is changed for one of them
 }
@@ -67,6 +69,11 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 		return nil, err
 	}
 	if m.Forest() != nil {
+		if l.under != nil {
+			if m, err = l.under(m, path); err != nil {
+				return nil, err
+			}
+		}
 		return newServedForest(m), nil
 	}
 	if m.Unchecked() {
