@@ -66,11 +66,12 @@ func contextEnds(t *testing.T, open Open) {
 	n := start(t, open, "a", "b")
 	release := n.blockFrom("a")
 	n.admitAll()
+	n.send("a", "b", numbered(0, 8)) // which is on its way whenever the others are cancelled
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(quiet, cancel)
 	var err error
 	soon(t, "a cancelled Send", done(t, func() {
-		for i := int64(0); i < flood && err == nil; i++ {
+		for i := int64(1); i < flood && err == nil; i++ {
 			err = n.peers["a"].Send(ctx, "b", numbered(i, cluster.MaxFrameBytes))
 		}
 	}))
