@@ -10,6 +10,7 @@ import (
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/kernels/nest"
 	"github.com/pce-engine/pce/kernels/simt"
 )
@@ -18,13 +19,15 @@ import (
 type scheduled struct {
 	program *nest.Program
 	code    []*cpu.Code
-	path    string // of its kernels: the fastest set of instructions
+	close   func() error // of a device; nil: it runs on the CPU
+	path    string       // of its kernels: the fastest set of instructions
 }
 
 // NewScheduledForest is NewForest for a forest whose walks are compiled under a schedule, a text in the language of
 // docs/forests.md. The model gives the same scores, to the bit unless the schedule says vectorReduce. Leaves are found as
-// without a schedule. Scores take threads only where the schedule says parallel; of the options, Threads is how many, and KernelPath chooses
-// instructions as for circuits. hits counts how many rows visit each node of each tree, as the tilings probability and
+// without a schedule. Scores take threads only where the schedule says parallel; of the options, Threads is how many, and
+// KernelPath chooses instructions as for circuits. With Device a card or the emulator, each row has a thread there, and calls
+// take turns; "", auto and cpu are the CPU. hits counts how many rows visit each node of each tree, as the tilings probability and
 // hybrid want; nil if none is known. An error says what is illegal, or what the forest has that code does not do.
 func NewScheduledForest(f *forest.Forest, text string, hits [][]int64, opts Options) (*Model, error) {
 	s, err := schedule.Parse(text)
@@ -40,21 +43,29 @@ func NewScheduledForest(f *forest.Forest, text string, hits [][]int64, opts Opti
 
 // scheduled returns a model of the same forest under a schedule, which is m itself if that represents it sliced.
 func (m *Model) scheduled(s *schedule.Schedule, hits [][]int64) (*Model, error) {
-	c, err := lower.Compile(m.forest.forest, s, hits)
+	compile, onCPU := lower.Compile, m.opts.Device == "" || m.opts.Device == "auto" || m.opts.Device == "cpu"
+	if !onCPU {
+		compile = lower.CompileCard
+	}
+	c, err := compile(m.forest.forest, s, hits)
 	if err != nil {
 		return nil, err
 	}
 	if c.Module == nil { // represent sliced, which is what NewForest makes
+		if !onCPU {
+			return nil, fmt.Errorf("%w: represent sliced runs on the CPU; leave the device out", ErrOptions)
+		}
 		if m.forest.sliced == nil {
 			return nil, fmt.Errorf("%w: represent sliced: the forest is not a sum of trees with few enough thresholds", lower.ErrLower)
 		}
 		return m, nil
 	}
-	path, err := kernelPath(m.opts)
-	if err != nil {
-		return nil, err
+	var code *scheduled
+	if onCPU {
+		code, err = newScheduled(c.Module, m.opts, m.forest.threads)
+	} else {
+		code, err = newOnDevice(c.Module, m.opts)
 	}
-	code, err := newScheduled(c.Module, path, m.forest.threads)
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +86,16 @@ func kernelPath(opts Options) (string, error) {
 	return set.Name, nil
 }
 
-// newScheduled makes a program of a module, for as many threads; 0: one for each core.
-func newScheduled(m *nest.Module, kernels string, threads int) (*scheduled, error) {
+// newScheduled makes a program of a module on the CPU, for as many threads; 0: one for each core.
+func newScheduled(m *nest.Module, opts Options, threads int) (*scheduled, error) {
+	kernels, err := kernelPath(opts)
+	if err != nil {
+		return nil, err
+	}
 	if threads == 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	s := &scheduled{}
-	var err error
 	s.program, err = nest.New(m, threads, func(k *simt.Module) (nest.Code, error) {
 		c, err := cpu.CompileCode(k, kernels, threads)
 		if err != nil {
@@ -97,7 +111,23 @@ func newScheduled(m *nest.Module, kernels string, threads int) (*scheduled, erro
 	return s, nil
 }
 
+// newOnDevice makes a program of a module on the device of the options.
+func newOnDevice(m *nest.Module, opts Options) (*scheduled, error) {
+	at, err := device.Find(opts.Device)
+	if err != nil {
+		return nil, err
+	}
+	program, closer, err := at.OpenNest(context.Background(), m, device.Options{Threads: opts.Threads, KernelPath: opts.KernelPath})
+	if err != nil {
+		return nil, err
+	}
+	return &scheduled{program: program, path: program.Path(), close: closer}, nil
+}
+
 func (s *scheduled) free() {
+	if s.close != nil {
+		_ = s.close() // a device that refuses has lost its card, and nothing is left to free
+	}
 	for _, c := range s.code {
 		c.Free()
 	}

@@ -65,3 +65,51 @@ func TestScheduledForest(t *testing.T) {
 		t.Error("kernels that are not there were found")
 	}
 }
+
+// TestScheduledForestOnEmulator: code on a card predicts what the plain evaluator does, from several goroutines, and
+// devices that are not there, and schedules that cards do not run, are refused.
+func TestScheduledForestOnEmulator(t *testing.T) {
+	f := smallForest()
+	const text = "tile batch b0 b1 64\ngpuDimension b0 grid.x\ngpuDimension b1 block.x"
+	m, err := pce.NewScheduledForest(f, text, nil, pce.Options{Device: "emulator", Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.ForestPath(); got != "code ptx sm_90" {
+		t.Errorf("it runs by %q", got)
+	}
+	done := make(chan error)
+	for i := range 4 {
+		go func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 9))
+			rows := make([]float64, 3*(1+100*i))
+			for k := range rows {
+				rows[k] = float64(float32(rng.NormFloat64()))
+			}
+			got, want := make([]float64, len(rows)/3*2), make([]float64, len(rows)/3*2)
+			err := errors.Join(m.Evaluate(t.Context(), forest.Margin, rows, got), forest.Evaluate(f, forest.Margin, rows, want))
+			for k := range got {
+				if math.Float64bits(got[k]) != math.Float64bits(want[k]) && err == nil {
+					err = errors.New("a score differs from the plain evaluator's")
+				}
+			}
+			done <- err
+		}()
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct{ text, device, want string }{
+		{text, "abacus", "no device"}, {text, "cpu", "gpuDimension is for cards"}, {text, "", "gpuDimension is for cards"},
+		{"split batch a b 8", "emulator", "a launch has all rows"}, {"represent sliced", "emulator", "runs on the CPU"},
+	} {
+		if _, err := pce.NewScheduledForest(f, c.text, nil, pce.Options{Device: c.device}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q on %q: %v, want %q", c.text, c.device, err, c.want)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 		batch = forestBatch
 	}
 	begin := time.Now()
-	m, err := code.open(a, f.model, f.run.threads, batch)
+	m, err := code.open(a, f.model, f.run, batch)
 	if err != nil {
 		return nil, err
 	}

@@ -12,15 +12,25 @@ import (
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/kernels/nest"
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// codePaths returns the paths of a forest as code, with each set of instructions of this machine: under the default
-// schedule, if the forest has code, and under the given ones, which it must have. free gives the code back.
-func codePaths(ctx context.Context, f *forest.Forest, schedules []string, profile string) (paths []*forestPath, free func(), err error) {
+// codePaths returns the paths of a forest as code, with each set of instructions of this machine, or on a card if the
+// flags name one: under the default schedule, if the forest has code, and under the given ones, which it must have. free
+// gives the code back.
+func codePaths(ctx context.Context, f *forest.Forest, on deviceFlags, schedules []string, profile string) (paths []*forestPath, free func(), err error) {
 	var all []*cpu.Code
+	var closers []func() error
+	compile := lower.Compile
+	if !on.processor() {
+		compile = lower.CompileCard
+	}
 	free = func() {
+		for _, c := range closers {
+			_ = c() // a device that refuses has lost its card, and nothing is left to free
+		}
 		for _, c := range all {
 			c.Free()
 		}
@@ -45,7 +55,7 @@ func codePaths(ctx context.Context, f *forest.Forest, schedules []string, profil
 		if err != nil {
 			return nil, free, fmt.Errorf("%s: %w", file, err)
 		}
-		c, err := lower.Compile(f, s, hits)
+		c, err := compile(f, s, hits)
 		if i == 0 && (errors.Is(err, hir.ErrForest) || errors.Is(err, ir.ErrLower)) {
 			continue // no code for such a forest
 		}
@@ -54,6 +64,22 @@ func codePaths(ctx context.Context, f *forest.Forest, schedules []string, profil
 		}
 		if c.Module == nil {
 			return nil, free, usagef("%s: represent sliced is compared without a schedule already; leave it out", file)
+		}
+		if !on.processor() {
+			p := &forestPath{scoreCheck: scoreCheck{Path: "code", Schedule: name, Device: on.device, OK: true}, within: c.Bound(f)}
+			at, err := device.Find(on.device)
+			if err != nil {
+				return nil, free, err
+			}
+			program, closer, err := at.OpenNest(ctx, c.Module, device.Options{Threads: on.threads})
+			if err != nil {
+				return nil, free, err
+			}
+			closers = append(closers, closer)
+			p.KernelPath = program.Path()
+			p.by(ctx, f, program)
+			paths = append(paths, p)
+			continue
 		}
 		for _, set := range micro.All() {
 			p := &forestPath{scoreCheck: scoreCheck{Path: "code", Schedule: name, OK: true}, within: c.Bound(f)}
@@ -71,18 +97,23 @@ func codePaths(ctx context.Context, f *forest.Forest, schedules []string, profil
 			if n := len(paths); n > 0 && paths[n-1].Schedule == name && paths[n-1].KernelPath == p.KernelPath {
 				continue // another set with the same instructions
 			}
-			p.sums = func(rows, sums []float64) {
-				f.Start(sums)
-				if f.Input == forest.Float32 {
-					p.fail(nest.Sums(ctx, program, narrow(rows), sums))
-				} else {
-					p.fail(nest.Sums(ctx, program, rows, sums))
-				}
-			}
+			p.by(ctx, f, program)
 			paths = append(paths, p)
 		}
 	}
 	return paths, free, nil
+}
+
+// by lets a program compute the path's sums.
+func (p *forestPath) by(ctx context.Context, f *forest.Forest, program *nest.Program) {
+	p.sums = func(rows, sums []float64) {
+		f.Start(sums)
+		if f.Input == forest.Float32 {
+			p.fail(nest.Sums(ctx, program, narrow(rows), sums))
+		} else {
+			p.fail(nest.Sums(ctx, program, rows, sums))
+		}
+	}
 }
 
 // fail notes the first error of a path, which ends the check.

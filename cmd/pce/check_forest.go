@@ -32,7 +32,8 @@ type forestCheck struct {
 
 // scoreCheck compares raw scores, and leaves, with those of the plain evaluator.
 type scoreCheck struct {
-	Path       string  `json:"path"` // sliced, row, interpreter, code, or expected
+	Path       string  `json:"path"`             // sliced, row, interpreter, code, or expected
+	Device     string  `json:"device,omitempty"` // of code on a card
 	KernelPath string  `json:"kernel_path,omitempty"`
 	Schedule   string  `json:"schedule,omitempty"` // of code: its file, or default
 	MaxError   float64 `json:"max_error"`          // of a raw score
@@ -164,7 +165,7 @@ func (a *app) checkForest(ctx context.Context, f *queryFlags, schedules []string
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.model, err)
 	}
-	coded, free, err := codePaths(ctx, fo, schedules, profile)
+	coded, free, err := codePaths(ctx, fo, f.run, schedules, profile)
 	defer free()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.model, err)

@@ -21,6 +21,9 @@ func (f *deviceFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.threads, "threads", 0, "CPU threads; 0: one per core. Results do not depend on it")
 }
 
+// processor reports whether the flags leave a forest on the CPU, which auto does.
+func (f *deviceFlags) processor() bool { return f.device == "auto" || f.device == "cpu" }
+
 // pathFlag has the flags of commands that choose how a model is compiled.
 type pathFlag struct {
 	name, space, kind string

@@ -62,7 +62,7 @@ With --exhaustive every schedule is timed after that, and the fastest ten and th
 		},
 	}
 	f.rows(c.Flags())
-	c.Flags().IntVar(&f.threads, "threads", 0, "CPU threads; 0: one per core")
+	c.Flags().IntVar(&f.run.threads, "threads", 0, "CPU threads; 0: one per core")
 	c.Flags().IntVar(&f.options.Batch, "batch", forestBatch, "rows of a call")
 	c.Flags().StringSliceVar(&f.options.Represent, "represent", nil, "allow only these representations of trees, of "+strings.Join(tune.Representations(), ", "))
 	c.Flags().BoolVar(&f.options.Exhaustive, "exhaustive", false, "time every schedule of the template")
@@ -100,12 +100,12 @@ func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("%w: %s has no rows", run.ErrOptions, strings.Join(f.data, ", "))
 	}
-	opts := pce.Options{Threads: f.threads}
+	opts := pce.Options{Threads: f.run.threads}
 	t, err := pce.TuneForest(ctx, fo, rows, opts, f.options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
-	r := &forestTuning{Digest: fmt.Sprintf("%x", fo.Digest()), Trees: len(fo.Trees), Rows: len(rows) / fo.Features, Threads: f.threads, Tuning: t}
+	r := &forestTuning{Digest: fmt.Sprintf("%x", fo.Digest()), Trees: len(fo.Trees), Rows: len(rows) / fo.Features, Threads: f.run.threads, Tuning: t}
 	if r.Threads == 0 {
 		r.Threads = runtime.GOMAXPROCS(0)
 	}

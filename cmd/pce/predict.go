@@ -23,7 +23,7 @@ type predictFlags struct {
 	model   string
 	density string
 	data    []string
-	threads int
+	run     deviceFlags
 	out     outputFlags
 	margin  bool
 	leaf    bool
@@ -76,7 +76,7 @@ With --schedule the walks are compiled as the file says (docs/forests.md), with 
 	c.Flags().StringVar(&f.model, "model", "", "file of the forest")
 	c.Flags().StringVar(&f.density, "density", "", "model file of a circuit over the forest's columns: raw scores become those expected where cells are missing; needs --margin")
 	f.rows(c.Flags())
-	c.Flags().IntVar(&f.threads, "threads", 0, "CPU threads; 0: one per core. Results do not depend on it")
+	f.run.register(c.Flags())
 	c.Flags().BoolVar(&f.margin, "margin", false, "write raw scores, before the link")
 	c.Flags().BoolVar(&f.leaf, "leaf", false, "write the number of the leaf in each tree, as the library numbers them")
 	c.Flags().BoolVar(&f.class, "class", false, "write the class")
@@ -105,7 +105,7 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	if err := f.out.check(); err != nil {
 		return err
 	}
-	m, err := f.code.open(a, f.model, f.threads, readRows)
+	m, err := f.code.open(a, f.model, f.run, readRows)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 // openDensity opens the circuit of --density, which the caller closes, with room for ranges.
 func (a *app) openDensity(ctx context.Context, f *predictFlags) (*pce.Model, error) {
 	defer headroom(openGC)()
-	o := runOptions("cpu", f.threads)
+	o := runOptions("cpu", f.run.threads)
 	o.Soft = true
 	m, err := pce.Open(ctx, f.density, o)
 	if err == nil && m.Forest() != nil {

@@ -84,17 +84,23 @@ func (f *scheduleFlags) hits(fo *forest.Forest) ([][]int64, error) {
 	return p.Hits, nil
 }
 
-// open opens the file of a forest, under the schedule if there is one: of auto, the one that is kept for calls of about
-// as many rows as batch.
-func (f *scheduleFlags) open(a *app, path string, threads, batch int) (*pce.Model, error) {
+// open opens the file of a forest, with code under the schedule if there is one: of auto, the one that is kept for calls of
+// about as many rows as batch.
+func (f *scheduleFlags) open(a *app, path string, on deviceFlags, batch int) (*pce.Model, error) {
 	if f.file == "" && f.profile == "" {
-		return openForest(path, threads)
+		if !on.processor() {
+			return nil, usagef("--device %s without --schedule: only code under a schedule runs on a card; give one, such as %stahoe-direct", on.device, configs.PresetPrefix)
+		}
+		return openForest(path, on.threads)
 	}
-	fo, text, hits, err := f.read(a, path, threads, batch)
+	if f.file == autoSchedule && !on.processor() {
+		return nil, usagef("--schedule %s on --device %s: schedules are chosen for the CPU; name one, such as %stahoe-direct", autoSchedule, on.device, configs.PresetPrefix)
+	}
+	fo, text, hits, err := f.read(a, path, on.threads, batch)
 	if err != nil {
 		return nil, err
 	}
-	m, err := pce.NewScheduledForest(fo, text, hits, pce.Options{Threads: threads})
+	m, err := pce.NewScheduledForest(fo, text, hits, pce.Options{Device: on.device, Threads: on.threads})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", path, f.file, err)
 	}

@@ -24,6 +24,16 @@ type Code struct {
 // profile visit each node of each tree, as hir.Profile does; nil if there is none. An error says whether the schedule
 // is illegal, the forest has no code, or a CPU cannot do what the schedule says; Code then has the forms up to there.
 func Compile(f *forest.Forest, s *schedule.Schedule, hits [][]int64) (*Code, error) {
+	return compile(f, s, hits, ir.Emit)
+}
+
+// CompileCard is Compile for cards: what the schedule says of them is honoured, or an error. The module has no loops over
+// rows.
+func CompileCard(f *forest.Forest, s *schedule.Schedule, hits [][]int64) (*Code, error) {
+	return compile(f, s, hits, ir.EmitCard)
+}
+
+func compile(f *forest.Forest, s *schedule.Schedule, hits [][]int64, emit func(*ir.Func) (*nest.Module, error)) (*Code, error) {
 	n, err := s.Nest()
 	if err != nil {
 		return nil, err
@@ -43,7 +53,7 @@ func Compile(f *forest.Forest, s *schedule.Schedule, hits [][]int64) (*Code, err
 	if c.LIR, err = ir.Lower(c.MIR); err != nil {
 		return c, err
 	}
-	c.Module, err = ir.Emit(c.LIR)
+	c.Module, err = emit(c.LIR)
 	return c, err
 }
 

@@ -34,6 +34,8 @@ type Kernel struct {
 	Keeps    bool // its output is kept, not sums
 	Adds     bool // it has kept as an input
 	Parallel bool // its rows are spread over the threads
+	Block    int  // threads of a block on a card; 0: any
+	Staged   bool // on a card, rows are copied to shared memory first
 }
 
 // Module is a nest of loops and kernels.
@@ -45,14 +47,14 @@ type Module struct {
 }
 
 // Kernels calls visit with every kernel.
-func (m *Module) Kernels(visit func(*Kernel)) { kernels(m.Body, visit) }
+func (m *Module) Kernels(visit func(*Kernel)) { eachKernel(m.Body, visit) }
 
-func kernels(list []Item, visit func(*Kernel)) {
+func eachKernel(list []Item, visit func(*Kernel)) {
 	for i := range list {
 		if list[i].Kernel != nil {
 			visit(list[i].Kernel)
 		} else if list[i].Loop != nil {
-			kernels(list[i].Loop.Body, visit)
+			eachKernel(list[i].Loop.Body, visit)
 		}
 	}
 }

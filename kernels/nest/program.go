@@ -22,6 +22,7 @@ type Program struct {
 	threads int
 	chunk   int // rows at a time, where words are kept
 	memory  sync.Pool
+	device  *device // nil: kernels run on the CPU
 }
 
 // keptWords bounds the words of trees that are kept at a time.
@@ -102,11 +103,16 @@ func part[T float32 | float64](ctx context.Context, p *Program, rows []T, sums [
 	} else {
 		c.sums = columns[float64](c.sums, sums, p.m.Outputs)
 	}
-	c.first, c.end = grown(c.first, n), grown(c.end, n)
-	if p.m.Kept {
-		c.kept = grown(c.kept, n*p.m.Trees)
+	var err error
+	if p.device != nil {
+		err = p.device.run(ctx, c)
+	} else {
+		c.first, c.end = grown(c.first, n), grown(c.end, n)
+		if p.m.Kept {
+			c.kept = grown(c.kept, n*p.m.Trees)
+		}
+		err = c.items(ctx, p.m.Body, span{0, n}, span{0, p.m.Trees})
 	}
-	err := c.items(ctx, p.m.Body, span{0, n}, span{0, p.m.Trees})
 	switch s := c.sums.(type) {
 	case []float32:
 		back(sums, s, p.m.Outputs)
@@ -273,6 +279,9 @@ func (c *call) fetch(rows span) {
 func (c *call) kernel(ctx context.Context, k *Kernel, rows, trees span) error {
 	if rows.lo >= rows.hi || trees.lo >= trees.hi && k.Trees {
 		return nil
+	}
+	if c.device != nil {
+		return c.device.launch(ctx, k, c.rows, trees)
 	}
 	in := []any{c.x, c.sums}
 	if k.Trees {

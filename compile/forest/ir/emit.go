@@ -13,9 +13,14 @@ func Emit(f *Func) (*nest.Module, error) {
 	if err := onCPU(f.Nest.Loops); err != nil {
 		return nil, err
 	}
+	return emit(f, false)
+}
+
+// emit makes a module of a function, for a card or a CPU.
+func emit(f *Func, card bool) (*nest.Module, error) {
 	e := f.Ensemble
 	m := &nest.Module{Features: e.Features, Outputs: e.Outputs, Trees: len(e.Trees), Cell: cellType(e), Sum: sumType(e), Kept: !e.InOrder()}
-	h := &host{f: f, m: m, keeps: m.Kept}
+	h := &host{f: f, m: m, keeps: m.Kept, card: card}
 	for _, o := range f.Body {
 		if o.Kind == PredictEnsemble {
 			var err error
@@ -69,6 +74,9 @@ type host struct {
 	m     *nest.Module
 	keeps bool
 	count int
+	card  bool
+	tile  *schedule.Loop // on a card: the loop over tiles of rows around the operations at hand
+	cache bool           // rows are cached there
 }
 
 func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
@@ -90,6 +98,17 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 			in.most = min(trees.most, l.Step)
 		}
 		var err error
+		if h.card && l.Dim == schedule.Batch && l.Step > 1 {
+			tile, cache := h.tile, h.cache
+			h.tile, h.cache = l, h.cache || l.Cache
+			body, err := h.items(o.Body, trees)
+			h.tile, h.cache = tile, cache
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, body...)
+			continue
+		}
 		if l.Dim == schedule.Batch && l.Step == 1 {
 			last := h.m.Kept && i == len(list)-1 && o.Loop.Name == "added"
 			it.Kernel, err = h.kernel(o, trees, last)
@@ -108,6 +127,9 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 // kernel makes a kernel of a loop over single rows.
 func (h *host) kernel(o *Op, trees bounds, adds bool) (*nest.Kernel, error) {
 	k := &nest.Kernel{Trees: !trees.known, Keeps: h.keeps && !adds, Adds: adds, Parallel: o.Loop.Parallel}
+	if h.card {
+		k.Block, k.Staged = blockOf(h.tile, o.Loop), h.cache
+	}
 	e := newEmitter(h.f, fmt.Sprintf("forest_%d", h.count), k)
 	h.count++
 	if err := e.kernel(o, trees); err != nil {

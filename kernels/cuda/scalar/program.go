@@ -56,13 +56,18 @@ func Load(ctx context.Context, d *cuda.Device, m kernels.Module) (kernels.Progra
 	return LoadWith(scalar.Options{})(ctx, d, m)
 }
 
-// LoadWith returns a loader of code that lowers modules with options.
+// LoadWith returns a loader of code that lowers modules with options, but those that have their own.
 func LoadWith(o scalar.Options) kernels.Loader[*cuda.Device] {
 	return func(_ context.Context, d *cuda.Device, m kernels.Module) (kernels.Program, error) {
 		info := d.Info()
 		name := info.Name
-		mod, ok := m.(*simt.Module)
-		if !ok {
+		o, mod := o, (*simt.Module)(nil)
+		switch m := m.(type) {
+		case *simt.Module:
+			mod = m
+		case scalar.Chosen:
+			o, mod = m.Options, m.Module
+		default:
 			return nil, fmt.Errorf("%w: %s: module of kind %q is a %T, want %T", kernels.ErrDevice, name, m.ModuleKind(), m, mod)
 		}
 		low, err := scalar.Lower(mod, o)

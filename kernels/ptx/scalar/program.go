@@ -42,6 +42,12 @@ type Options struct {
 	Major int
 }
 
+// Chosen is a module with options, for a device that lowers it.
+type Chosen struct {
+	*simt.Module
+	Options Options
+}
+
 // DefaultPart is the most instructions of a kernel. Of a program of 274,000 operations CUDA 11.8's
 // assembler makes parts of 2,000 in 7.5 seconds, of 4,000 in 8.2, of 10,000 in 10.5; of 25,000 it
 // takes 19 seconds, and threads run out of registers.

@@ -1,0 +1,125 @@
+package forest
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/compile/forest/hir"
+	"github.com/pce-engine/pce/compile/forest/ir"
+	"github.com/pce-engine/pce/compile/forest/schedule"
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/device"
+	"github.com/pce-engine/pce/kernels/emulator"
+	"github.com/pce-engine/pce/kernels/nest"
+)
+
+// emulated makes a program of a module on the emulator.
+func emulated(t testing.TB, m *nest.Module) *nest.Program {
+	t.Helper()
+	device.Register(emulator.Kind)
+	at, err := device.Find("emulator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, closer, err := at.OpenNest(t.Context(), m, device.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closer(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// TestCardSchedules: random forests under random legal schedules, with rows over the grid and the threads of blocks of a
+// card in some, give the bits of the plain evaluator on the emulator; each program is called for more rows and for fewer.
+func TestCardSchedules(t *testing.T) {
+	n, ran, placed := 120, 0, 0
+	if testing.Short() {
+		n = 40
+	}
+	for seed := range uint64(n) {
+		rng := rand.New(rand.NewPCG(seed, 43))
+		f := coded(rng)
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		s := randomSchedule(rng)
+		if rng.IntN(2) == 0 { // in front of what was drawn for a batch without tiles
+			s = schedule.New().Tile("batch", "grid", "threads", []int{32, 64, 512}[rng.IntN(3)]).GPUDimension("grid", "grid.x").GPUDimension("threads", "block.x")
+			if rng.IntN(2) == 0 {
+				s.Cache("grid")
+			}
+			s.Represent([]string{schedule.Array, schedule.Sparse, schedule.Reorg}[rng.IntN(3)]).Interleave("tree", 2)
+		}
+		var all [3][]float64
+		for i, rows := range []int{[]int{1, 31, 32, 33, 70}[rng.IntN(5)], 600, 5} {
+			all[i] = cells(rng, f, rows)
+		}
+		c, err := CompileCard(f, s, hir.Profile(f, all[0]))
+		if err != nil {
+			if !errors.Is(err, ir.ErrLower) && !errors.Is(err, hir.ErrForest) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			continue
+		}
+		ran++
+		c.Module.Kernels(func(k *nest.Kernel) {
+			if k.Block > 0 {
+				placed++
+			}
+		})
+		p := emulated(t, c.Module)
+		if p.Path() != "ptx sm_90" && !strings.HasPrefix(p.Path(), "ptx sm_90, ") {
+			t.Fatalf("seed %d runs by %q", seed, p.Path())
+		}
+		for _, rows := range all {
+			want := make([]float64, len(rows)/f.Features*f.Outputs)
+			if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+				t.Fatal(err)
+			}
+			if err := compareScores(f, c, margins(t, f, p, rows), want); err != nil {
+				t.Fatalf("seed %d, %d rows: %v\n%s%s%s", seed, len(rows)/f.Features, err, s.Text(), c.HIR.Text(), c.LIR.Text())
+			}
+		}
+	}
+	if ran < n/3 || placed < n/10 {
+		t.Errorf("of %d schedules %d ran, %d kernels had blocks of a size", n, ran, placed)
+	}
+}
+
+// TestCardRefuses: what kernels for cards do not do is refused in one line; a neighbour that they do is not.
+func TestCardRefuses(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"gpuDimension tree block.x\nsharedReduce tree", "the trees of a row are walked by one thread"},
+		{"parallel tree\natomicReduce tree", "the trees of a row are walked by one thread"},
+		{"tile tree t0 t1 2\ncache t0", "trees are read from global memory"},
+		{"split batch b0 b1 8", "a launch has all rows of a call"},
+		{"reorder tree batch\ninterleave batch 2", "each row has a thread of its own"},
+		{"tile batch b0 b1 4\nunroll b1", "each row has a thread of its own"},
+		{"tile batch b0 b1 4\ngpuDimension b0 grid.x\ngpuDimension b1 block.x", "blocks of 4 threads"},
+		{"tile batch b0 b1 96\ngpuDimension b0 grid.x\ngpuDimension b1 block.x", "blocks of 96 threads"},
+		{"tile batch b0 b1 1024\ngpuDimension b0 grid.x\ngpuDimension b1 block.x", "blocks of 1024 threads"},
+		{"tile batch b0 b1 512\ngpuDimension b0 grid.x\ngpuDimension b1 block.x\ncache b0", ""},
+		{"tile batch b0 b1 4\ngpuDimension b0 grid.x", ""},
+		{"gpuDimension batch grid.x", ""},
+		{"parallel batch", ""},
+		{"tile batch b0 b1 32\nreorder b0 tree b1\nparallel b0", ""},
+	} {
+		s, err := schedule.Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = CompileCard(bushes(), s, nil)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%q: %v", c.text, err)
+		case c.want != "" && (!errors.Is(err, ir.ErrLower) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%q: %v; want %q", c.text, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package device
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/nest"
+	"github.com/pce-engine/pce/kernels/ptx/scalar"
+)
+
+// OpenNest opens the device, a card or what is driven as one, and loads a module of loops and kernels there, with
+// blocks and shared memory as its kernels say. close gives the program and the device back.
+func (p Place) OpenNest(ctx context.Context, m *nest.Module, o Options) (_ *nest.Program, close func() error, err error) {
+	dev, err := p.Open(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	program, err := nest.NewOn(ctx, dev, m, func(k *nest.Kernel) kernels.Module {
+		how := scalar.Options{Threads: k.Block}
+		if k.Staged {
+			how.Staging = scalar.Always
+		}
+		return scalar.Chosen{Module: k.Code, Options: how}
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, dev.Close())
+	}
+	return program, func() error {
+		program.Free()
+		return dev.Close()
+	}, nil
+}
