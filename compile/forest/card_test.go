@@ -38,7 +38,7 @@ func emulated(t testing.TB, m *nest.Module) *nest.Program {
 // TestCardSchedules: random forests under random legal schedules, with rows over the grid and the threads of blocks of a
 // card in some, give the bits of the plain evaluator on the emulator; each program is called for more rows and for fewer.
 func TestCardSchedules(t *testing.T) {
-	n, ran, placed := 120, 0, 0
+	n, ran, placed, shared := 120, 0, 0, 0
 	if testing.Short() {
 		n = 40
 	}
@@ -54,7 +54,16 @@ func TestCardSchedules(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				s.Cache("grid")
 			}
-			s.Represent([]string{schedule.Array, schedule.Sparse, schedule.Reorg}[rng.IntN(3)]).Interleave("tree", 2)
+			s.Represent([]string{schedule.Array, schedule.Sparse, schedule.Reorg}[rng.IntN(3)])
+			switch rng.IntN(3) {
+			case 0:
+				s.Interleave("tree", 2)
+			case 1: // trees in shared memory, within a kernel
+				s.Tile("tree", "all", "tree1", 4096).Cache("all")
+			case 2: // and around one
+				s = schedule.New().Tile("batch", "grid", "threads", 32).Tile("tree", "all", "tree1", 4096).Reorder("grid", "all", "threads", "tree1")
+				s.GPUDimension("grid", "grid.x").GPUDimension("threads", "block.x").Cache("all")
+			}
 		}
 		var all [3][]float64
 		for i, rows := range []int{[]int{1, 31, 32, 33, 70}[rng.IntN(5)], 600, 5} {
@@ -72,9 +81,12 @@ func TestCardSchedules(t *testing.T) {
 			if k.Block > 0 {
 				placed++
 			}
+			if k.Shared {
+				shared++
+			}
 		})
 		p := emulated(t, c.Module)
-		if p.Path() != "ptx sm_90" && !strings.HasPrefix(p.Path(), "ptx sm_90, ") {
+		if path := p.Path(); path != "ptx sm_90" && !strings.HasPrefix(path, "ptx sm_90, ") && len(f.Trees) > 0 {
 			t.Fatalf("seed %d runs by %q", seed, p.Path())
 		}
 		for _, rows := range all {
@@ -87,8 +99,8 @@ func TestCardSchedules(t *testing.T) {
 			}
 		}
 	}
-	if ran < n/3 || placed < n/10 {
-		t.Errorf("of %d schedules %d ran, %d kernels had blocks of a size", n, ran, placed)
+	if ran < n/3 || placed < n/10 || shared < n/20 {
+		t.Errorf("of %d schedules %d ran, %d kernels had blocks of a size, %d trees in shared memory", n, ran, placed, shared)
 	}
 }
 
@@ -97,7 +109,8 @@ func TestCardRefuses(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"gpuDimension tree block.x\nsharedReduce tree", "the trees of a row are walked by one thread"},
 		{"parallel tree\natomicReduce tree", "the trees of a row are walked by one thread"},
-		{"tile tree t0 t1 2\ncache t0", "trees are read from global memory"},
+		{"tile tree t0 t1 2\ncache t0", "tiles of 2 of 3 trees"},
+		{"tile tree t0 t1 3\ncache t0", ""},
 		{"split batch b0 b1 8", "a launch has all rows of a call"},
 		{"reorder tree batch\ninterleave batch 2", "each row has a thread of its own"},
 		{"tile batch b0 b1 4\nunroll b1", "each row has a thread of its own"},
@@ -114,7 +127,14 @@ func TestCardRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = CompileCard(bushes(), s, nil)
+		got, err := CompileCard(bushes(), s, nil)
+		if err == nil {
+			got.Module.Kernels(func(k *nest.Kernel) {
+				if k.Shared != strings.Contains(c.text, "cache t0") || k.Staged != strings.Contains(c.text, "cache b0") {
+					t.Errorf("%q: trees in shared memory: %t, rows: %t", c.text, k.Shared, k.Staged)
+				}
+			})
+		}
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%q: %v", c.text, err)

@@ -17,7 +17,7 @@ func (p Place) OpenNest(ctx context.Context, m *nest.Module, o Options) (_ *nest
 		return nil, nil, err
 	}
 	program, err := nest.NewOn(ctx, dev, m, func(k *nest.Kernel) kernels.Module {
-		how := scalar.Options{Threads: k.Block}
+		how := scalar.Options{Threads: k.Block, Shared: k.Shared}
 		if k.Staged {
 			how.Staging = scalar.Always
 		}

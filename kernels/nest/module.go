@@ -36,6 +36,7 @@ type Kernel struct {
 	Parallel bool // its rows are spread over the threads
 	Block    int  // threads of a block on a card; 0: any
 	Staged   bool // on a card, rows are copied to shared memory first
+	Shared   bool // on a card, the trees are copied to shared memory first
 }
 
 // Module is a nest of loops and kernels.

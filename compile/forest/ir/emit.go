@@ -77,6 +77,7 @@ type host struct {
 	card  bool
 	tile  *schedule.Loop // on a card: the loop over tiles of rows around the operations at hand
 	cache bool           // rows are cached there
+	trees bool           // so are trees
 }
 
 func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
@@ -114,7 +115,10 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 			it.Kernel, err = h.kernel(o, trees, last)
 		} else {
 			it.Loop = &nest.Loop{Rows: l.Dim == schedule.Batch, Step: l.Step, Parallel: l.Parallel, Fetch: l.Cache}
+			near := h.trees
+			h.trees = h.trees || l.Cache && l.Dim == schedule.Tree
 			it.Loop.Body, err = h.items(o.Body, in)
+			h.trees = near
 		}
 		if err != nil {
 			return nil, err
@@ -128,7 +132,7 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 func (h *host) kernel(o *Op, trees bounds, adds bool) (*nest.Kernel, error) {
 	k := &nest.Kernel{Trees: !trees.known, Keeps: h.keeps && !adds, Adds: adds, Parallel: o.Loop.Parallel}
 	if h.card {
-		k.Block, k.Staged = blockOf(h.tile, o.Loop), h.cache
+		k.Block, k.Staged, k.Shared = blockOf(h.tile, o.Loop), h.cache, h.trees || caches(o.Body)
 	}
 	e := newEmitter(h.f, fmt.Sprintf("forest_%d", h.count), k)
 	h.count++

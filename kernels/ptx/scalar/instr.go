@@ -117,6 +117,9 @@ func (g *generator) lookup(in *simt.Instr) any {
 	_, known := g.use(in.Args[0]).(int64)
 	if !g.cascades(in.Ref) {
 		at, offset := g.chosen(g.tables, in.Args[0], len(t.Bits), t.Type)
+		if g.o.Shared {
+			return g.Builder.Load(inMemory(t.Type), at, g.offsets[in.Ref]+offset)
+		}
 		return g.Builder.Load(inMemory(t.Type), at, g.offsets[in.Ref]+offset, "nc")
 	}
 	if known || len(t.Bits) == 1 {

@@ -3,6 +3,7 @@ package scalar
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/kernels/ptx"
 	"github.com/pce-engine/pce/kernels/simt"
@@ -10,11 +11,12 @@ import (
 
 // generator makes the kernels of a module, one after the other.
 type generator struct {
-	m       *simt.Module
-	o       Options
-	cuts    *cuts
-	offsets []int         // of the tables
-	again   []*simt.Instr // of values that each part makes for itself: constants, and loads that are lazy
+	m          *simt.Module
+	o          Options
+	cuts       *cuts
+	offsets    []int // of the tables
+	tableBytes int
+	again      []*simt.Instr // of values that each part makes for itself: constants, and loads that are lazy
 
 	// Of the kernel at hand.
 	*ptx.Builder
@@ -143,6 +145,9 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 	}
 	if tables {
 		g.tables = g.argument(Tables, 0, "tables")
+		if g.o.Shared {
+			g.tables = g.shareTables(g.tables, threads, thread)
+		}
 	}
 	staged := g.staged(params[0], threads)
 	for side, list := range [2][]simt.Param{g.m.Inputs, g.m.Outputs} {
@@ -153,11 +158,8 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 			}
 		}
 	}
-	for k := range staged {
-		if staged[k] {
-			g.Sync()
-			break
-		}
+	if slices.Contains(staged, true) || tables && g.o.Shared {
+		g.Sync()
 	}
 	g.ReturnIf(g.Ge(g.row, rows))
 	for i := p.first; i < p.end; i++ {

@@ -181,8 +181,8 @@ func TestColumns(t *testing.T) {
 // TestTables looks up in tables of every type, by cascades and in memory, with indices inside and
 // outside, in registers and as constants.
 func TestTables(t *testing.T) {
-	for _, cascade := range []int{-1, 0, 256} {
-		d := open(t, scalar.Options{Cascade: cascade}, 0)
+	for _, o := range []scalar.Options{{Cascade: -1}, {}, {Cascade: 256}, {Cascade: -1, Shared: true}} {
+		d := open(t, o, 0)
 		for _, typ := range elements {
 			for _, n := range []int{1, 2, 5, 6, 200} {
 				b := simt.NewBuilder("table")
@@ -206,7 +206,7 @@ func TestTables(t *testing.T) {
 					index = append(index, int32(i))
 				}
 				if !compare(t, d, 1, m, []any{index}, len(index), len(index)) {
-					t.Fatalf("%v, table of %d, cascades up to %d", typ, n, cascade)
+					t.Fatalf("%v, table of %d, %+v", typ, n, o)
 				}
 			}
 		}
@@ -328,6 +328,23 @@ func TestOptions(t *testing.T) {
 		if _, err := scalar.Lower(m, o); !errors.Is(err, scalar.ErrOptions) {
 			t.Errorf("%+v: %v, want ErrOptions", o, err)
 		}
+	}
+	large := simt.NewBuilder("large")
+	table := make([]uint64, 48<<10)
+	table[1] = 1
+	large.Store(large.Output("y", simt.U8, simt.Columns, 1), 0, large.Gather(large.Table(simt.U8, table), large.Load(large.Input("x", simt.I32, simt.Columns, 1), 0)))
+	if m, err = large.Module(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scalar.Lower(m, scalar.Options{Shared: true}); err != nil {
+		t.Errorf("tables of 48 KiB in shared memory: %v", err)
+	}
+	large.Table(simt.U8, []uint64{1})
+	if m, err = large.Module(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scalar.Lower(m, scalar.Options{Shared: true}); !errors.Is(err, scalar.ErrOptions) {
+		t.Errorf("more than 48 KiB of tables in shared memory: %v, want ErrOptions", err)
 	}
 	if _, err := scalar.Lower(&simt.Module{Body: simt.Block{{Op: simt.Load}}}, scalar.Options{}); !errors.Is(err, simt.ErrModule) {
 		t.Errorf("a module that is not verified: %v, want ErrModule", err)

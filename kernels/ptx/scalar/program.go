@@ -34,6 +34,9 @@ type Options struct {
 	// Staging says whether the rows of a block are copied to shared memory before they are read, of
 	// inputs that lie by rows.
 	Staging Choice
+	// Shared says that all tables are copied to shared memory before they are read, by each block. They
+	// and staged rows must fit into 48 KiB.
+	Shared bool
 	// Part is the most instructions of the module in one kernel, at least 16; 0: DefaultPart. Those with
 	// a result of 64 bits count twice. A branch or a loop is not cut, so a part may have more.
 	Part int
@@ -131,9 +134,12 @@ func Lower(m *simt.Module, o Options) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Shared && len(p.Tables) > mostShared {
+		return nil, fmt.Errorf("%w: %d bytes of tables in shared memory, which has %d; leave them in global memory", ErrOptions, len(p.Tables), mostShared)
+	}
 	c := cut(m, o.Part)
 	p.Scratch = c.scratch
-	g := &generator{m: m, o: o, cuts: c, offsets: offsets, values: make([]any, len(m.Types)), at: make([]int, len(m.Types)), again: make([]*simt.Instr, len(m.Types))}
+	g := &generator{m: m, o: o, cuts: c, tableBytes: len(p.Tables), offsets: offsets, values: make([]any, len(m.Types)), at: make([]int, len(m.Types)), again: make([]*simt.Instr, len(m.Types))}
 	for i := range m.Body {
 		if in := &m.Body[i]; in.Op == simt.Const || in.Op == simt.Load && c.lazy[in.Out] {
 			g.again[in.Out] = in

@@ -108,6 +108,7 @@ var switches = []scalar.Options{
 	{Threads: 512, Cascade: 256, Staging: scalar.Never, Major: 9},
 	{Threads: 64, Cascade: 9, Staging: scalar.Always, Part: 16},
 	{Threads: 256, Part: 30},
+	{Threads: 32, Cascade: -1, Shared: true},
 }
 
 // TestRandom compares random programs with the interpreter, under every switch.

@@ -41,6 +41,9 @@ func (g *generator) wants(loads []int) []bool {
 // staged says which inputs a kernel stages, in order, as long as there is room.
 func (g *generator) staged(loads []int, threads int) []bool {
 	want, room := g.wants(loads), mostShared
+	if g.o.Shared {
+		room -= g.tableBytes
+	}
 	for k := range want {
 		if bytes := stride(&g.m.Inputs[k]) * threads; want[k] && bytes <= room {
 			room -= bytes
@@ -73,6 +76,24 @@ func (g *generator) block() int {
 		}
 	}
 	return usual
+}
+
+// shareTables copies the tables to shared memory, which is there after a barrier, and returns its address. What is behind
+// the last whole word of four bytes is copied by one thread.
+func (g *generator) shareTables(address ptx.Value, threads int, thread ptx.Value) ptx.Value {
+	shared := g.Shared("alltables", 8, g.tableBytes)
+	words := g.tableBytes / 4
+	g.For(ptx.U32, thread, words, threads, func(i ptx.Value) {
+		g.Builder.Store(ptx.B32, g.At(shared, i, 4), 0, g.Builder.Load(ptx.B32, g.At(address, i, 4), 0, "nc"))
+	})
+	if rest := g.tableBytes % 4; rest > 0 {
+		g.Builder.If(g.Eq(thread, 0), func() {
+			for i := range rest {
+				g.Builder.Store(ptx.U8, shared, 4*words+i, g.Builder.Load(ptx.U8, address, 4*words+i, "nc"))
+			}
+		})
+	}
+	return shared
 }
 
 // stage copies the rows of a block from an input to shared memory, a row to each warp at a time, and
