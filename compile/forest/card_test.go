@@ -104,11 +104,60 @@ func TestCardSchedules(t *testing.T) {
 	}
 }
 
+// TestAtomicReduce: tiles of trees on the grid add to the sums of their rows in any order, so scores are within the bound,
+// of one tile to the bit; and every tree counts.
+func TestAtomicReduce(t *testing.T) {
+	ran := 0
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 44))
+		f := coded(rng)
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		each := []int{1, 2, 3, 4096}[rng.IntN(4)]
+		s := schedule.New().Tile("batch", "b0", "b1", 64)
+		if each == 1 {
+			s.Reorder("b0", "tree", "b1").GPUDimension("tree", "grid.y").AtomicReduce("tree")
+		} else {
+			s.Tile("tree", "t0", "t1", each).Reorder("b0", "t0", "b1", "t1").GPUDimension("t0", "grid.y").AtomicReduce("t0")
+		}
+		s.GPUDimension("b0", "grid.x").GPUDimension("b1", "block.x").Represent(schedule.Sparse)
+		rows := cells(rng, f, []int{1, 63, 130}[rng.IntN(3)])
+		c, err := CompileCard(f, s, nil)
+		if errors.Is(err, hir.ErrForest) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if len(f.Trees) == 0 {
+			continue
+		}
+		ran++
+		p := emulated(t, c.Module)
+		want := make([]float64, len(rows)/f.Features*f.Outputs)
+		if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+			t.Fatal(err)
+		}
+		if err := compareScores(f, c, margins(t, f, p, rows), want); err != nil {
+			t.Fatalf("seed %d, %d trees for a thread of %d: %v\n%s", seed, each, len(f.Trees), err, c.LIR.Text())
+		}
+	}
+	if ran < 20 {
+		t.Errorf("%d schedules ran", ran)
+	}
+}
+
 // TestCardRefuses: what kernels for cards do not do is refused in one line; a neighbour that they do is not.
 func TestCardRefuses(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"gpuDimension tree block.x\nsharedReduce tree", "the trees of a row are walked by one thread"},
-		{"parallel tree\natomicReduce tree", "the trees of a row are walked by one thread"},
+		{"gpuDimension tree block.x\nsharedReduce tree", "on the grid alone, with atomicReduce"},
+		{"gpuDimension tree block.x\natomicReduce tree", "on the grid alone, with atomicReduce"},
+		{"parallel tree\natomicReduce tree", "on the grid alone, with atomicReduce"},
+		{"gpuDimension tree grid.y\natomicReduce tree", "reorder the loop over single rows into it"},
+		{"reorder tree batch\ngpuDimension tree grid.y\natomicReduce tree", ""},
+		{"sortTrees\nreorder tree batch\ngpuDimension tree grid.y\natomicReduce tree", "leave out sortTrees"},
+		{"tile tree t0 t1 2\nreorder t0 t1 batch\ngpuDimension t1 grid.y\natomicReduce t1", "the loop over trees around it"},
 		{"tile tree t0 t1 2\ncache t0", "tiles of 2 of 3 trees"},
 		{"tile tree t0 t1 3\ncache t0", ""},
 		{"split batch b0 b1 8", "a launch has all rows of a call"},

@@ -21,6 +21,9 @@ func (p Place) OpenNest(ctx context.Context, m *nest.Module, o Options) (_ *nest
 		if k.Staged {
 			how.Staging = scalar.Always
 		}
+		if k.Spread > 0 {
+			how.Spread = &scalar.Spread{Sums: 1, First: 2, End: 3, Step: k.Spread, Total: m.Trees}
+		}
 		return scalar.Chosen{Module: k.Code, Options: how}
 	})
 	if err != nil {

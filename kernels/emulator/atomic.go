@@ -12,7 +12,8 @@ import (
 func (d *decoder) atom() {
 	t := d.typ(-1)
 	d.op.kind, d.op.size = kindAtomic, uint64(t.Bytes())
-	if t.Bytes() < 4 || !lanes.IsInteger(t) && t != ptx.B32 && t != ptx.B64 {
+	sums := d.in.Op == "red" && d.mod("global") && d.mod("add") && (t == ptx.F32 || t == ptx.F64)
+	if !sums && (t.Bytes() < 4 || !lanes.IsInteger(t) && t != ptx.B32 && t != ptx.B64) {
 		d.refuse("no atomics of %s: their order would show", t)
 		return
 	}
@@ -24,6 +25,9 @@ func (d *decoder) atom() {
 	d.address(i)
 	d.op.b = d.value(i+1, t)
 	f := lanes.Reduction(d.in.Mods, t)
+	if sums {
+		f = lanes.FloatSum(t)
+	}
 	if d.mod("cas") {
 		d.op.c = d.value(i+2, t)
 	} else if f == nil {

@@ -3,6 +3,7 @@ package emulator
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -225,5 +226,44 @@ func TestModules(t *testing.T) {
 	bad := strings.Replace(module, "bar.warp.sync -1", "bra NOWHERE", 1)
 	if _, err := b.Load([]byte(bad)); err == nil || !strings.Contains(err.Error(), "NOWHERE") {
 		t.Fatalf("a label that is not there: %v", err)
+	}
+}
+
+// TestFloatSums adds floats to words of global memory from all threads of several blocks, with subnormal f32 as 0; a block
+// that writes what others add to is a race.
+func TestFloatSums(t *testing.T) {
+	const grid, threads = 3, 64
+	const body = `
+	cvt.rn.f32.u32 %r5, %r0;
+	red.global.add.f32 [%d1], %r5;
+	cvt.rn.f64.u32 %d6, %r0;
+	red.global.add.f64 [%d1+8], %d6;
+	red.global.add.f32 [%d1+16], 0f00000001;
+`
+	for _, o := range []Options{{}, {Seed: 5}, {Races: true, Threads: 1}} {
+		b := newBench(t, o)
+		words := b.words(math.Float32bits(0.5), 0, 0, 0, 3, 0)
+		b.must(body, grid, threads, 0, uint64(words), 0)
+		const sum = grid * threads * (threads - 1) / 2
+		got := b.read(words, 6)
+		if x := math.Float32frombits(got[0]); x != sum+0.5 {
+			t.Errorf("%+v: f32 add to %v, want %v", o, x, sum+0.5)
+		}
+		if x := math.Float64frombits(uint64(got[2]) | uint64(got[3])<<32); x != sum {
+			t.Errorf("%+v: f64 add to %v, want %v", o, x, float64(sum))
+		}
+		if got[4] != 0 {
+			t.Errorf("%+v: subnormal numbers add to %#x, want 0", o, got[4])
+		}
+	}
+	b := newBench(t, Options{Races: true, Threads: 1})
+	err := b.try(`
+	mov.f32 %r5, 0f3F800000;
+	setp.eq.u32 %p0, %r1, 1;
+	@%p0 st.global.f32 [%d1], %r5;
+	@!%p0 red.global.add.f32 [%d1], %r5;
+`, 2, 1, 0, uint64(b.words(0)), 0)
+	if err == nil || !strings.Contains(err.Error(), "block") {
+		t.Errorf("a word that one block writes and another adds to: %v, want a race", err)
 	}
 }

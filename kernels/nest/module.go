@@ -37,6 +37,7 @@ type Kernel struct {
 	Block    int  // threads of a block on a card; 0: any
 	Staged   bool // on a card, rows are copied to shared memory first
 	Shared   bool // on a card, the trees are copied to shared memory first
+	Spread   int  // on a card, each row has a thread for every so many trees, and these add to its sums in any order; 0: one
 }
 
 // Module is a nest of loops and kernels.

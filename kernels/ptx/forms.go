@@ -168,7 +168,8 @@ var forms = []form{
 	{opcode: "redux.sync.{add,min,max}." + small, args: "r = r r|i", warp: true},
 	{opcode: "redux.sync.{and,or}.b32", args: "r = r r|i", warp: true},
 
-	// Atomics, of integers alone: sums of floats would depend on the order.
+	// Atomics, of integers: sums of floats depend on the order. red.add of floats is for sums that are said to.
+	{opcode: "red.global.add.{f32,f64}", args: "[g] T|#"},
 	{opcode: "atom.global.add.{u32,s32,u64}", args: "T = [g] T|#"},
 	{opcode: "atom.shared.add.{u32,s32,u64}", args: "T = [s] T|#"},
 	{opcode: "atom.global.{min,max}.{u32,s32,u64}", args: "T = [g] T|#"},

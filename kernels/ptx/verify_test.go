@@ -80,7 +80,7 @@ func TestAccepts(t *testing.T) {
 		"redux.sync.add.u32 %r0, %r1, -1", "redux.sync.or.b32 %r0, %r1, %r2",
 		// atomics
 		"atom.global.add.u32 %r0, [%d0], 1", "atom.shared.max.s32 %r0, [tile], %r1", "atom.global.cas.b64 %d0, [%d1], %d2, %d3", "atom.shared.exch.b32 %r0, [%r1], 0", "atom.global.or.b32 %r0, [%d0], 1",
-		"red.global.add.u64 [%d0], %d1", "red.shared.and.b32 [%r0], 15", "red.global.min.u32 [%d0+8], %r1",
+		"red.global.add.u64 [%d0], %d1", "red.shared.and.b32 [%r0], 15", "red.global.min.u32 [%d0+8], %r1", "red.global.add.f32 [%d0], %r1", "red.global.add.f64 [%d0+8], 0d3FF0000000000000",
 		// copies
 		"cp.async.ca.shared.global [%r0], [%d0], 4", "cp.async.ca.shared.global [word+4], [%d0], 4, %r1", "cp.async.cg.shared.global [tile+16], [%d0+-16], 16, 8", "cp.async.commit_group", "cp.async.wait_group 2", "cp.async.wait_all",
 		// matrices
@@ -126,7 +126,8 @@ func TestRefuses(t *testing.T) {
 		{"ld.param.u8 %r0, [x]", "no instruction"},
 		{"st.global.nc.f32 [%d0], %r0", "no instruction"},
 		{"atom.global.add.f32 %r0, [%d0], %r1", "no instruction"},
-		{"red.global.add.f64 [%d0], %d1", "no instruction"},
+		{"red.shared.add.f32 [%r0], %r1", "no instruction"},
+		{"red.global.max.f32 [%d0], %r1", "no instruction"},
 		{"atom.global.exch.u32 %r0, [%d0], %r1", "no instruction"},
 		{"cvt.f32.f64 %r0, %d0", "no instruction"},
 		{"cvt.f32.u32 %r0, %r1", "no instruction"},

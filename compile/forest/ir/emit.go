@@ -78,6 +78,7 @@ type host struct {
 	tile  *schedule.Loop // on a card: the loop over tiles of rows around the operations at hand
 	cache bool           // rows are cached there
 	trees bool           // so are trees
+	each  int            // trees that a thread has, whose sums are added atomically; 0: all
 }
 
 func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
@@ -115,6 +116,15 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 			it.Kernel, err = h.kernel(o, trees, last)
 		} else {
 			it.Loop = &nest.Loop{Rows: l.Dim == schedule.Batch, Step: l.Step, Parallel: l.Parallel, Fetch: l.Cache}
+			if l.Atomic { // of a card: the loop is in the grid
+				h.each = l.Step
+				body, err := h.items(o.Body, bounds{most: l.Step})
+				if h.each = 0; err != nil {
+					return nil, err
+				}
+				out = append(out, body...)
+				continue
+			}
 			near := h.trees
 			h.trees = h.trees || l.Cache && l.Dim == schedule.Tree
 			it.Loop.Body, err = h.items(o.Body, in)
@@ -133,6 +143,9 @@ func (h *host) kernel(o *Op, trees bounds, adds bool) (*nest.Kernel, error) {
 	k := &nest.Kernel{Trees: !trees.known, Keeps: h.keeps && !adds, Adds: adds, Parallel: o.Loop.Parallel}
 	if h.card {
 		k.Block, k.Staged, k.Shared = blockOf(h.tile, o.Loop), h.cache, h.trees || caches(o.Body)
+		if !h.keeps {
+			k.Spread = h.each
+		}
 	}
 	e := newEmitter(h.f, fmt.Sprintf("forest_%d", h.count), k)
 	h.count++

@@ -263,3 +263,23 @@ func Float(name string, t ptx.Type) Func32 {
 
 // Float64 returns an operation on f64 by its name, or nil.
 func Float64(name string) Func64 { return float64s[name] }
+
+// FloatSum returns the sum that an atomic addition to global memory makes of the bits of two f32, which are 0 with their
+// signs where they are subnormal, as the sum is, or of two f64.
+func FloatSum(t ptx.Type) func(x, y uint64) uint64 {
+	if t == ptx.F64 {
+		return func(x, y uint64) uint64 {
+			return math.Float64bits(math.Float64frombits(x) + math.Float64frombits(y))
+		}
+	}
+	flush := func(x uint32) uint32 {
+		if x>>23&255 == 0 {
+			return x & (1 << 31)
+		}
+		return x
+	}
+	return func(x, y uint64) uint64 {
+		sum := math.Float32frombits(flush(uint32(x))) + math.Float32frombits(flush(uint32(y)))
+		return uint64(flush(Canonical(sum)))
+	}
+}

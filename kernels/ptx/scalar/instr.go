@@ -1,6 +1,8 @@
 package scalar
 
 import (
+	"math"
+
 	"github.com/pce-engine/pce/kernels/ptx"
 	"github.com/pce-engine/pce/kernels/simt"
 )
@@ -19,10 +21,18 @@ func (g *generator) instr(in *simt.Instr) {
 		g.set(in.Out, literal(g.m.Types[in.Out], in.Imm))
 	case simt.Load:
 		q := &g.m.Inputs[in.Ref]
+		if s := g.o.Spread; s != nil && (in.Ref == s.First || in.Ref == s.End || in.Ref == s.Sums) {
+			g.set(in.Out, g.spread(in.Ref, q.Type))
+			return
+		}
 		g.set(in.Out, g.read(q.Type, g.columns[0][in.Ref], q, int(in.Imm)))
 	case simt.Store:
 		q := &g.m.Outputs[in.Ref]
 		at, offset := g.element(g.columns[1][in.Ref], q, int(in.Imm))
+		if g.o.Spread != nil {
+			g.Red("add", typeOf(q.Type), at, offset, g.use(in.Args[0]))
+			return
+		}
 		g.write(q.Type, at, offset, in.Args[0])
 	case simt.LoadAt:
 		q, from := &g.m.Inputs[in.Ref], g.columns[0][in.Ref]
@@ -47,6 +57,18 @@ func (g *generator) instr(in *simt.Instr) {
 	default:
 		g.set(in.Out, g.arithmetic(in))
 	}
+}
+
+// spread returns what a block reads of an input that Options.Spread replaces.
+func (g *generator) spread(input int, t simt.Type) any {
+	s := g.o.Spread
+	switch input {
+	case s.First:
+		return g.first
+	case s.End:
+		return g.Builder.Min(g.Builder.Add(g.first, s.Step), s.Total)
+	}
+	return literal(t, simt.FloatBits(t, math.Copysign(0, -1)))
 }
 
 // element returns where an element of a column is: an address and a distance from it.

@@ -21,8 +21,9 @@ type generator struct {
 	// Of the kernel at hand.
 	*ptx.Builder
 	part    int
-	values  []any // ptx.Value, or a Go number of a constant
-	at      []int // of each value: one more than the part that it has been made in
+	values  []any     // ptx.Value, or a Go number of a constant
+	at      []int     // of each value: one more than the part that it has been made in
+	first   ptx.Value // of the range of Options.Spread
 	row     ptx.Value
 	local   ptx.Value // the row's place in scratch memory
 	tables  ptx.Value
@@ -136,6 +137,9 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 	g.Builder, g.part, g.params = ptx.NewKernel(name, threads, 1), i, nil
 	tables, params := g.used(p)
 	thread := g.Special("%tid.x")
+	if s := g.o.Spread; s != nil {
+		g.first = g.Mul(g.Special("%ctaid.y"), s.Step).As(ptx.S32)
+	}
 	g.local = g.Mad(g.Special("%ctaid.x"), threads, thread)
 	rows := g.Load(ptx.U32, g.argument(Control, 0, "control"), 0)
 	g.row = g.local

@@ -350,3 +350,48 @@ func TestOptions(t *testing.T) {
 		t.Errorf("a module that is not verified: %v, want ErrModule", err)
 	}
 }
+
+// TestSpread lets several threads have a row, each with a range of numbers that it adds up, and refuses ranges that there
+// cannot be.
+func TestSpread(t *testing.T) {
+	b := simt.NewBuilder("spread")
+	sums, first, end := b.Input("sums", simt.F64, simt.Columns, 2), b.Input("first", simt.I32, simt.Columns, 1), b.Input("end", simt.I32, simt.Columns, 1)
+	out := b.Output("total", simt.F64, simt.Columns, 2)
+	one, last := b.Int(simt.I32, 1), b.Load(end, 0)
+	result := b.Loop(100, []simt.Value{b.Load(first, 0), b.Load(sums, 0)}, func(now []simt.Value) ([]simt.Value, simt.Value) {
+		next := b.Add(now[0], one)
+		return []simt.Value{next, b.Add(now[1], b.Convert(simt.F64, now[0]))}, b.Binary(simt.Lt, next, last)
+	})
+	b.Store(out, 0, result[1])
+	b.Store(out, 1, b.Load(sums, 1)) // adds nothing
+	m, err := b.Module()
+	check(t, err)
+	const rows = 70
+	for _, step := range []int{1, 3, 7, 20, 21} {
+		d := open(t, scalar.Options{Threads: 32, Spread: &scalar.Spread{First: 1, End: 2, Sums: 0, Step: step, Total: 20}}, 2)
+		p, err := kernels.LoadAs[kernels.CodeProgram](t.Context(), d, m)
+		check(t, err)
+		total := make([]float64, 2*rows)
+		for i := range total {
+			total[i] = float64(i)
+		}
+		buffers := upload(t, d, []any{total, make([]int32, rows), make([]int32, rows)})
+		check(t, p.Run(t.Context(), rows-1, buffers, buffers[:1]))
+		check(t, d.Read(t.Context(), total, buffers[0], 0))
+		for i, x := range total {
+			want := float64(i)
+			if i < rows-1 {
+				want += 190 // 0 to 19
+			}
+			if x != want {
+				t.Fatalf("ranges of %d: element %d is %v, want %v", step, i, x, want)
+			}
+		}
+		p.Free()
+	}
+	for _, s := range []scalar.Spread{{First: 0, End: 2, Sums: 1, Step: 1, Total: 1}, {First: 1, End: 3, Step: 1, Total: 1}, {First: 1, End: 2, Sums: -1, Step: 1, Total: 1}, {First: 1, End: 2, Total: 1}, {First: 1, End: 2, Step: 1}, {First: 1, End: 2, Step: 1, Total: 1 << 16}} {
+		if _, err := scalar.Lower(m, scalar.Options{Spread: &s}); !errors.Is(err, scalar.ErrOptions) {
+			t.Errorf("%+v: %v, want ErrOptions", s, err)
+		}
+	}
+}

@@ -37,6 +37,8 @@ type Options struct {
 	// Shared says that all tables are copied to shared memory before they are read, by each block. They
 	// and staged rows must fit into 48 KiB.
 	Shared bool
+	// Spread spreads ranges over the second dimension of the grid; nil: there is none.
+	Spread *Spread
 	// Part is the most instructions of the module in one kernel, at least 16; 0: DefaultPart. Those with
 	// a result of 64 bits count twice. A branch or a loop is not cut, so a part may have more.
 	Part int
@@ -44,6 +46,17 @@ type Options struct {
 	// from there on take.
 	Major int
 }
+
+// Spread says that a row has several threads, each for a range of Step numbers below Total: block y of the grid reads the
+// start of its range in place of the input First and its end in place of End, numbers of i32, and -0 in place of the
+// input Sums. What it stores, f32 or f64, is added atomically, in any order. Programs in several parts cannot be spread.
+type Spread struct {
+	First, End, Sums int // inputs
+	Step, Total      int
+}
+
+// Ranges is how many there are.
+func (s *Spread) Ranges() int { return (s.Total + s.Step - 1) / s.Step }
 
 // Chosen is a module with options, for a device that lowers it.
 type Chosen struct {
@@ -54,7 +67,7 @@ type Chosen struct {
 // DefaultPart is the most instructions of a kernel. Of a program of 274,000 operations CUDA 11.8's
 // assembler makes parts of 2,000 in 7.5 seconds, of 4,000 in 8.2, of 10,000 in 10.5; of 25,000 it
 // takes 19 seconds, and threads run out of registers.
-const DefaultPart = 4000
+const DefaultPart = 3000
 
 const (
 	mostThreads = 512
@@ -68,6 +81,7 @@ type Program struct {
 	Kernels []Kernel // in the order of their launches; each needs what those before it have written
 	Threads int      // of a block of every kernel
 	Tables  []byte   // the tables as they lie in memory, aligned to 8 bytes; nil: none
+	Ranges  int      // of Options.Spread: blocks in the second dimension of the grid; 0: 1
 	Scratch int      // bytes of scratch memory for each row of a launch; 0: there is none
 }
 
@@ -145,6 +159,12 @@ func Lower(m *simt.Module, o Options) (*Program, error) {
 			g.again[in.Out] = in
 		}
 	}
+	if o.Spread != nil {
+		if err := spreads(m, o.Spread, len(c.parts)); err != nil {
+			return nil, err
+		}
+		p.Ranges = o.Spread.Ranges()
+	}
 	p.Threads = g.block()
 	for i := range c.parts {
 		k, args := g.kernel(i, p.Threads)
@@ -152,6 +172,28 @@ func Lower(m *simt.Module, o Options) (*Program, error) {
 		p.Kernels = append(p.Kernels, Kernel{k.Name, args})
 	}
 	return p, nil
+}
+
+// mostRanges is the most blocks in the second dimension of a grid.
+const mostRanges = 1<<16 - 1
+
+// spreads reports why a module cannot be spread.
+func spreads(m *simt.Module, s *Spread, parts int) error {
+	n := len(m.Inputs)
+	switch {
+	case s.First < 0 || s.First >= n || s.End < 0 || s.End >= n || s.Sums < 0 || s.Sums >= n || m.Inputs[s.First].Type != simt.I32 || m.Inputs[s.End].Type != simt.I32:
+		return fmt.Errorf("%w: ranges in the inputs %d and %d, sums in %d; want two of i32 and one, of %d", ErrOptions, s.First, s.End, s.Sums, n)
+	case s.Step < 1 || s.Total < 1 || s.Ranges() > mostRanges:
+		return fmt.Errorf("%w: ranges of %d numbers below %d; want 1 to %d ranges", ErrOptions, s.Step, s.Total, mostRanges)
+	case parts > 1:
+		return fmt.Errorf("%w: %.60q has %d parts, which hand values over from row to row; it cannot be spread", ErrOptions, m.Name, parts)
+	}
+	for _, q := range m.Outputs {
+		if !q.Type.Float() {
+			return fmt.Errorf("%w: %s of %v cannot be added to atomically; want f32 or f64", ErrOptions, q.Name, q.Type)
+		}
+	}
+	return nil
 }
 
 // layTables lays the module's tables out, and returns where each is.
