@@ -143,7 +143,10 @@ func randomSchedule(rng *rand.Rand) *schedule.Schedule {
 		case 9:
 			s.Cache(pick())
 		case 10:
-			s.Parallel(pick())
+			name := pick()
+			if s.Parallel(name); rng.IntN(2) == 0 {
+				s.AtomicReduce(name)
+			}
 		case 11:
 			s.Interleave(pick(), 2+rng.IntN(4))
 		case 12:
@@ -249,4 +252,70 @@ func FuzzSchedules(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) { tryOne(t, seed, map[string]int{}) })
+}
+
+// TestParallelTrees: trees on threads have sums of their own, which are added in one order: the bits do not depend on the
+// threads, and are near those of the plain evaluator; where leaves are kept they are its bits.
+func TestParallelTrees(t *testing.T) {
+	differ := 0
+	for seed := range uint64(12) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		f := coded(rng)
+		for n := len(f.Trees); n > 0 && len(f.Trees) < 7; {
+			f.Trees = append(f.Trees, f.Trees...)
+		}
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		rows := cells(rng, f, 1+rng.IntN(70))
+		want := make([]float64, len(rows)/f.Features*f.Outputs)
+		if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{
+			"represent sparse\nreorder tree batch\nparallel tree\natomicReduce tree", "represent sparse\ntile tree t0 t1 2\nreorder t0 batch t1\nparallel t0\natomicReduce t0",
+			"represent sparse\ntile batch b0 b1 16\ntile tree t0 t1 3\nreorder b0 t0 b1 t1\nparallel t0\natomicReduce t0\ninterleave t1 2",
+			"represent sparse\nsortTrees\ntile tree t0 t1 2\nreorder t0 batch t1\nparallel t0\natomicReduce t0",
+		} {
+			s, err := schedule.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := Compile(f, s, nil)
+			if err != nil {
+				if errors.Is(err, schedule.ErrSchedule) || errors.Is(err, hir.ErrForest) {
+					continue
+				}
+				t.Fatalf("%q: %v", text, err)
+			}
+			var first []float64
+			for threads := 1; threads <= 4; threads++ {
+				p, _ := program(t, c.Module, "generic", threads)
+				for range 2 { // with memory of the call before
+					got := margins(t, f, p, rows)
+					if first == nil {
+						first = got
+					}
+					for i := range got {
+						if math.Float64bits(got[i]) != math.Float64bits(first[i]) {
+							t.Fatalf("seed %d, %q: score %d by %d threads is %v, by one %v", seed, text, i, threads, got[i], first[i])
+						}
+					}
+				}
+			}
+			if err := compareScores(f, c, first, want); err != nil {
+				t.Fatalf("seed %d, %q: %v", seed, text, err)
+			}
+			for i := range first {
+				if first[i] != want[i] {
+					if differ++; !c.HIR.InOrder() {
+						t.Fatalf("seed %d, %q: leaves are kept, and score %d is %v, want %v", seed, text, i, first[i], want[i])
+					}
+				}
+			}
+		}
+	}
+	if differ == 0 {
+		t.Error("no score differs in its last bits: trees are added in the model's order after all")
+	}
 }

@@ -22,9 +22,12 @@ type Item struct {
 type Loop struct {
 	Rows     bool
 	Step     int
-	Parallel bool // iterations are spread over the threads; over rows alone
-	Fetch    bool // the rows of an iteration are read once before its body
-	Body     []Item
+	Parallel bool // iterations are spread over the threads
+	// Private gives each iteration sums of its own, which are added in the order of the iterations. Parallel loops over
+	// trees want it, unless their kernels keep words and add nothing.
+	Private bool
+	Fetch   bool // the rows of an iteration are read once before its body
+	Body    []Item
 }
 
 // Kernel is a module of code that is run for rows.
@@ -85,8 +88,8 @@ func (m *Module) validate(list []Item, parallel bool) error {
 			continue
 		}
 		l := it.Loop
-		if l.Step < 1 || l.Parallel && (parallel || !l.Rows) {
-			return fmt.Errorf("%w: item %d: a loop by %d, or threads within threads, or threads over trees", ErrModule, i, l.Step)
+		if l.Step < 1 || l.Parallel && (parallel || !l.Rows && !l.Private && !m.Kept) || l.Private && (l.Rows || !l.Parallel) {
+			return fmt.Errorf("%w: item %d: a loop by %d, or threads within threads, or threads over trees that add to the same sums", ErrModule, i, l.Step)
 		}
 		if err := m.validate(l.Body, parallel || l.Parallel); err != nil {
 			return err

@@ -3,6 +3,7 @@ package nest
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/pce-engine/pce/kernels/simt"
@@ -73,6 +74,38 @@ func TestSums(t *testing.T) {
 	}
 }
 
+// TestPrivate: iterations over trees on threads have sums of their own, which are added once, in a call of any number of
+// rows, and again in the next call.
+func TestPrivate(t *testing.T) {
+	told := []Item{{Kernel: &Kernel{Code: adder(t, true), Trees: true}}}
+	trees := Item{Loop: &Loop{Step: 2, Parallel: true, Private: true, Body: told}}
+	for name, body := range map[string][]Item{"trees": {trees}, "rows around": {{Loop: &Loop{Rows: true, Step: 7, Body: []Item{trees}}}}} {
+		for _, m := range []*Module{{Features: 2, Outputs: 2, Trees: 5, Body: body}, {Features: 2, Outputs: 2, Trees: 5000, Body: body}} {
+			p, err := New(m, 3, interpreted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int{0, 1, 30, 700} { // 700 rows are two chunks of 5,000 trees
+				if n > 100 && m.Trees > 5 && name != "trees" {
+					continue
+				}
+				rows, sums := make([]float32, 2*n), make([]float64, 2*n)
+				for i := range rows {
+					rows[i], sums[i] = float32(i), 0.5
+				}
+				if err := Sums(t.Context(), p, rows, sums); err != nil {
+					t.Fatal(err)
+				}
+				for r := range n {
+					if want := 0.5 + float64((m.Trees+1)/2*2*r) + float64(m.Trees); math.Abs(sums[2*r]-want) > 1e-3*want || sums[2*r+1] != 0.5 {
+						t.Fatalf("%s: row %d of %d: %v, want %v", name, r, n, sums[2*r:2*r+2], want)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestRefused: modules and slices that do not fit, and calls whose context has ended.
 func TestRefused(t *testing.T) {
 	kernel := Item{Kernel: &Kernel{Code: adder(t, false)}}
@@ -86,6 +119,8 @@ func TestRefused(t *testing.T) {
 		"step":                   {Features: 2, Outputs: 2, Body: []Item{{Loop: &Loop{Rows: true}}}},
 		"threads within threads": {Features: 2, Outputs: 2, Body: []Item{{Loop: &Loop{Rows: true, Step: 64, Parallel: true, Body: []Item{threads}}}}},
 		"threads over trees":     {Features: 2, Outputs: 2, Body: []Item{{Loop: &Loop{Step: 2, Parallel: true}}}},
+		"private rows":           {Features: 2, Outputs: 2, Body: []Item{{Loop: &Loop{Rows: true, Step: 2, Parallel: true, Private: true}}}},
+		"private without":        {Features: 2, Outputs: 2, Body: []Item{{Loop: &Loop{Step: 2, Private: true}}}},
 	} {
 		if _, err := New(m, 1, interpreted); !errors.Is(err, ErrModule) {
 			t.Errorf("%s: %v", name, err)

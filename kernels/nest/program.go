@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/simt/fold"
 )
 
 // Code runs a kernel for rows lo to hi, as simt.Interpreter does. It is safe for concurrent use.
@@ -20,12 +21,13 @@ type Program struct {
 	m       *Module
 	code    map[*Kernel]Code
 	threads int
-	chunk   int // rows at a time, where words are kept
+	adder   *fold.Program // adds private sums
+	chunk   int           // rows at a time, where words are kept or sums are private; 0: all
 	memory  sync.Pool
 	device  *device // nil: kernels run on the CPU
 }
 
-// keptWords bounds the words of trees that are kept at a time.
+// keptWords bounds the words of trees that are kept at a time, and the private sums.
 const keptWords = 1 << 22
 
 // threadRows is the least number of rows that a thread takes of a kernel that is parallel.
@@ -36,15 +38,37 @@ func New(m *Module, threads int, load func(*simt.Module) (Code, error)) (*Progra
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Program{m: m, code: map[*Kernel]Code{}, threads: max(threads, 1), chunk: max(keptWords/max(m.Trees, 1), 512)}
+	p := &Program{m: m, code: map[*Kernel]Code{}, threads: max(threads, 1)}
 	var err error
+	words := m.private(m.Body) * m.Outputs
+	if words > 0 { // before the kernels, whose code is what a caller takes note of
+		p.adder, err = fold.Load(fold.Sum(m.Sum), func(code *simt.Module) (fold.Code, error) { return load(code) })
+	}
 	m.Kernels(func(k *Kernel) {
 		if err == nil {
 			p.code[k], err = load(k.Code)
 		}
 	})
+	if m.Kept {
+		words += m.Trees
+	}
+	if words > 0 {
+		p.chunk = max(keptWords/words, 512)
+	}
 	p.memory.New = func() any { return &memory{} }
 	return p, err
+}
+
+// private returns the most iterations that have sums of their own.
+func (m *Module) private(list []Item) (most int) {
+	for i := range list {
+		if l := list[i].Loop; l != nil {
+			if most = max(most, m.private(l.Body)); l.Private {
+				most = max(most, (m.Trees+l.Step-1)/l.Step)
+			}
+		}
+	}
+	return most
 }
 
 // Module returns the module that is run.
@@ -55,6 +79,13 @@ type memory struct {
 	x, sums    any
 	first, end []int32
 	kept       []int32
+	own        []own // of the iterations of a parallel loop over trees
+}
+
+// own is what an iteration has for itself.
+type own struct {
+	sums       any // columns
+	first, end []int32
 }
 
 // call is a call in progress, with slices for all its rows.
@@ -71,7 +102,7 @@ func Sums[T float32 | float64](ctx context.Context, p *Program, rows []T, sums [
 	}
 	n := len(rows) / p.m.Features
 	step := n
-	if p.m.Kept {
+	if p.chunk > 0 {
 		step = p.chunk
 	}
 	for at := 0; at < n; at += step {
@@ -196,6 +227,8 @@ func (c *call) items(ctx context.Context, list []Item, rows, trees span) error {
 			err = c.kernel(ctx, it.Kernel, it.of(rows), trees)
 		case it.Loop.Rows:
 			err = c.overRows(ctx, it.Loop, it.of(rows), trees)
+		case it.Loop.Parallel:
+			err = c.overTrees(ctx, it.Loop, rows, it.of(trees))
 		default:
 			s := it.of(trees)
 			for at := s.lo; at < s.hi && err == nil; at += it.Loop.Step {
@@ -227,6 +260,53 @@ func (c *call) overRows(ctx context.Context, l *Loop, rows, trees span) error {
 		return nil
 	}
 	return c.spread((rows.hi-rows.lo+l.Step-1)/l.Step, func(k int) error { return one(rows.lo + k*l.Step) })
+}
+
+// overTrees runs a loop over trees on the threads. Iterations with sums of their own are added in their order, so that the
+// number of threads changes nothing.
+func (c *call) overTrees(ctx context.Context, l *Loop, rows, trees span) error {
+	if rows.lo >= rows.hi {
+		return nil
+	}
+	n := max(0, (trees.hi-trees.lo+l.Step-1)/l.Step)
+	for len(c.own) < n {
+		c.own = append(c.own, own{})
+	}
+	err := c.spread(n, func(k int) error {
+		in, mine := *c, &c.own[k]
+		mine.first, mine.end = grown(mine.first, c.rows), grown(mine.end, c.rows)
+		in.first, in.end = mine.first, mine.end
+		if l.Private {
+			if err := c.initial(ctx, mine, rows); err != nil {
+				return err
+			}
+			in.sums = mine.sums
+		}
+		at := trees.lo + k*l.Step
+		return in.items(ctx, l.Body, rows, span{at, min(at+l.Step, trees.hi)})
+	})
+	for k := 0; k < n && err == nil && l.Private; k++ {
+		for o := 0; o < c.m.Outputs && err == nil; o++ {
+			at := o*c.rows + rows.lo
+			err = c.adder.Combine(ctx, fold.Elements{c.sums}, at, fold.Elements{c.own[k].sums}, at, rows.hi-rows.lo)
+		}
+	}
+	return err
+}
+
+// initial makes sums that change none that they are added to, for some rows.
+func (c *call) initial(ctx context.Context, mine *own, rows span) error {
+	if c.m.Sum == simt.F32 {
+		mine.sums = again[float32](mine.sums, c.rows*c.m.Outputs)
+	} else {
+		mine.sums = again[float64](mine.sums, c.rows*c.m.Outputs)
+	}
+	for o := range c.m.Outputs {
+		if err := c.adder.Fill(ctx, fold.Elements{mine.sums}, o*c.rows+rows.lo, o*c.rows+rows.hi); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // spread calls do with 0 to n-1 on the threads, and returns an error of one.

@@ -10,7 +10,7 @@ import (
 // Emit makes a module for CPUs of a function of the LIR: kernels, and the loops around them. What the schedule wants of
 // a card, or what a CPU has no code for, is an error.
 func Emit(f *Func) (*nest.Module, error) {
-	if err := onCPU(f.Nest.Loops); err != nil {
+	if err := onCPU(f.Nest.Loops, false); err != nil {
 		return nil, err
 	}
 	return emit(f, false)
@@ -20,7 +20,12 @@ func Emit(f *Func) (*nest.Module, error) {
 func emit(f *Func, card bool) (*nest.Module, error) {
 	e := f.Ensemble
 	m := &nest.Module{Features: e.Features, Outputs: e.Outputs, Trees: len(e.Trees), Cell: cellType(e), Sum: sumType(e), Kept: !e.InOrder()}
-	h := &host{f: f, m: m, keeps: m.Kept, card: card}
+	h := &host{f: f, m: m, keeps: m.Kept, card: card, private: map[string]bool{}}
+	if !card {
+		for _, l := range conflicts(f) {
+			h.private[l] = true
+		}
+	}
 	for _, o := range f.Body {
 		if o.Kind == PredictEnsemble {
 			var err error
@@ -32,8 +37,8 @@ func emit(f *Func, card bool) (*nest.Module, error) {
 	return m, m.Validate()
 }
 
-// onCPU refuses what a CPU does not do.
-func onCPU(list []*schedule.Loop) error {
+// onCPU refuses what a CPU does not do. lanes says that the loops are within the one over single rows.
+func onCPU(list []*schedule.Loop, lanes bool) error {
 	for _, l := range list {
 		why := ""
 		rows := l.Dim == schedule.Batch
@@ -42,8 +47,8 @@ func onCPU(list []*schedule.Loop) error {
 			why = "gpuDimension is for cards"
 		case l.Shared:
 			why = "sharedReduce is for cards"
-		case l.Atomic || l.Parallel && !rows:
-			why = "a CPU has no atomic sums; make a loop over rows parallel"
+		case l.Parallel && lanes:
+			why = "its iterations are within the lanes of a kernel; reorder it around the loops over rows, or make one of these parallel"
 		case l.Cache && !rows:
 			why = "trees lie in tables of the code, which a CPU reads ahead by itself; cache a loop over rows"
 		case l.Interleave > 0 && rows:
@@ -54,7 +59,7 @@ func onCPU(list []*schedule.Loop) error {
 		if why != "" {
 			return fmt.Errorf("%w: for a CPU: %s of %s: %s", ErrLower, l.Marks()[0], l.Name, why)
 		}
-		if err := onCPU(l.Body); err != nil {
+		if err := onCPU(l.Body, lanes || rows && l.Step == 1); err != nil {
 			return err
 		}
 	}
@@ -79,6 +84,8 @@ type host struct {
 	cache bool           // rows are cached there
 	trees bool           // so are trees
 	each  int            // trees that a thread has, whose sums are added atomically; 0: all
+	// private names the loops of a CPU whose iterations have sums of their own.
+	private map[string]bool
 }
 
 func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
@@ -115,8 +122,7 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 			last := h.m.Kept && i == len(list)-1 && o.Loop.Name == "added"
 			it.Kernel, err = h.kernel(o, trees, last)
 		} else {
-			it.Loop = &nest.Loop{Rows: l.Dim == schedule.Batch, Step: l.Step, Parallel: l.Parallel, Fetch: l.Cache}
-			if l.Atomic { // of a card: the loop is in the grid
+			if h.card && l.Atomic { // the loop is in the grid
 				h.each = l.Step
 				body, err := h.items(o.Body, bounds{most: l.Step})
 				if h.each = 0; err != nil {
@@ -125,6 +131,9 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 				out = append(out, body...)
 				continue
 			}
+			rows, own := l.Dim == schedule.Batch, h.private[l.Name]
+			it.Loop = &nest.Loop{Rows: rows, Step: l.Step, Fetch: l.Cache, Private: own}
+			it.Loop.Parallel = l.Parallel && (rows || own || h.keeps) // else it has one iteration
 			near := h.trees
 			h.trees = h.trees || l.Cache && l.Dim == schedule.Tree
 			it.Loop.Body, err = h.items(o.Body, in)

@@ -7,6 +7,7 @@ import (
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/kernels/nest"
 	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/simt/fold"
 )
 
 // emitter makes the code of a kernel.
@@ -20,11 +21,10 @@ type emitter struct {
 	tables    map[string]int
 	x, kept   int
 	out       int
-	sums      []simt.Value   // so far
-	vector    [][]simt.Value // in place of sums: of vectorReduce, the next one first
-	added     int            // trees that were added since the vector was turned
-	hi        simt.Value     // the end of the innermost loop
-	whole     bool           // its trees fill all its turns
+	sums      []simt.Value    // so far
+	vector    *fold.Registers // in place of sums: of vectorReduce
+	hi        simt.Value      // the end of the innermost loop
+	whole     bool            // its trees fill all its turns
 	cell, sum simt.Type
 	flags     bool // features have flags
 }
@@ -348,13 +348,8 @@ func (m *emitter) child(o *Op) simt.Value {
 // reduce adds a leaf to the sums of its outputs.
 func (m *emitter) reduce(o *Op) {
 	e, b := m.f.Ensemble, m.b
-	sums := m.sums
-	if m.vector != nil {
-		sums = m.vector[m.added%len(m.vector)]
-		m.added++
-	}
 	values := m.leaf[o.Args[1]]
-	for k := range sums {
+	for k := range m.sums {
 		x := values[min(k, len(values)-1)]
 		if len(values) == 1 && e.Outputs > 1 {
 			class := m.v[o.Args[0]]
@@ -367,6 +362,13 @@ func (m *emitter) reduce(o *Op) {
 		if len(o.Args) > 2 && m.v[o.Args[2]] != simt.None {
 			x = b.Select(m.v[o.Args[2]], x, b.Float(m.sum, nothing))
 		}
-		sums[k] = b.Add(sums[k], x)
+		if m.vector != nil {
+			m.vector.Reduce(k, x)
+		} else {
+			m.sums[k] = b.Add(m.sums[k], x)
+		}
+	}
+	if m.vector != nil {
+		m.vector.Next()
 	}
 }

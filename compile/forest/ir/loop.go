@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/simt/fold"
 )
 
 // least returns the smaller of two integers.
@@ -36,10 +37,7 @@ func (m *emitter) loop(o *Op, r span) error {
 	m.whole = o.Known && (o.Last-o.First)%step == 0
 	vector := l.VectorWidth > 0 && !m.k.Keeps // what is kept is added in the model's order
 	if vector {
-		m.added = 0
-		for range l.VectorWidth {
-			m.vector = append(m.vector, slices.Repeat([]simt.Value{m.b.Float(m.sum, nothing)}, len(m.sums)))
-		}
+		m.vector = fold.NewRegisters(m.b, fold.Sum(m.sum), l.VectorWidth, len(m.sums))
 	}
 	var err error
 	if l.Skip > 0 && !o.Known { // there may be none
@@ -52,38 +50,20 @@ func (m *emitter) loop(o *Op, r span) error {
 		err = m.turns(o, in, step)
 	}
 	if vector {
-		list := m.vector
-		for len(list) > 1 {
-			list = m.pairs(list)
-		}
+		total := m.vector.Total()
 		m.vector = nil
 		for k := range m.sums {
-			m.sums[k] = m.b.Add(m.sums[k], list[0][k])
+			m.sums[k] = m.b.Add(m.sums[k], total[k][0])
 		}
 	}
 	return err
 }
 
-// pairs adds neighbours.
-func (m *emitter) pairs(list [][]simt.Value) (out [][]simt.Value) {
-	for i := 0; i < len(list); i += 2 {
-		if i+1 == len(list) {
-			return append(out, list[i])
-		}
-		both := make([]simt.Value, len(list[i]))
-		for k := range both {
-			both[k] = m.b.Add(list[i][k], list[i+1][k])
-		}
-		out = append(out, both)
-	}
-	return out
-}
-
 // state returns the values that a loop carries: the sums, and those of a vector.
 func (m *emitter) state() []simt.Value {
 	list := slices.Clone(m.sums)
-	for _, v := range m.vector {
-		list = append(list, v...)
+	if m.vector != nil {
+		list = append(list, m.vector.State()...)
 	}
 	return list
 }
@@ -92,16 +72,15 @@ func (m *emitter) state() []simt.Value {
 func (m *emitter) restore(list []simt.Value) {
 	n := len(m.sums)
 	m.sums = slices.Clone(list[:n])
-	for i := range m.vector {
-		m.vector[i] = slices.Clone(list[n*(i+1) : n*(i+2)])
+	if m.vector != nil {
+		m.vector.Restore(list[n:])
 	}
 }
 
-// turn puts the vector's next sum first.
+// turn makes the vector's next sum the first one.
 func (m *emitter) turn() {
-	if k := len(m.vector); k > 0 {
-		at := m.added % k
-		m.vector, m.added = append(slices.Clone(m.vector[at:]), m.vector[:at]...), 0
+	if m.vector != nil {
+		m.vector.Turn()
 	}
 }
 
