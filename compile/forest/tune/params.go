@@ -128,7 +128,7 @@ func rowsOf(p Params, batch int) (all []Params) {
 func (s *Shape) differs(p *Params) bool {
 	switch {
 	case p.TreeTile >= s.Trees && p.TreeTile > 0:
-	case p.Interleave > 1 && p.Interleave > s.Trees, p.Interleave > p.TreeTile && p.TreeTile > 0:
+	case p.Interleave > 1 && p.Interleave > s.Trees:
 	case p.ByDepth && (p.TreeTile > 0 || s.Even && p.TileNodes == 1): // a tile's depths are not known; or there is one depth
 	case p.Unroll && s.Depth > maxUnroll:
 	case p.TileNodes > 1 && s.Depth < 2:

@@ -285,17 +285,15 @@ func (r *searcher) measure(ctx context.Context, i int) error {
 		limit = giveUp * r.Points[b].Seconds
 	}
 	total := 0.0
-	for n := 0; n <= mostCalls && (n <= leastCalls || total < leastSeconds); n++ {
+	for n := 0; n <= mostCalls && (n <= leastCalls || total < leastSeconds); n++ { // the first warms memory
 		d, err := c.Call(ctx)
 		if err != nil {
 			return err
 		}
 		seconds := max(d.Seconds(), tick)
-		if n > 0 || seconds > limit { // the first warms memory
-			total += seconds
-			if p.Seconds == 0 || seconds < p.Seconds {
-				p.Seconds = seconds
-			}
+		total += seconds
+		if p.Seconds == 0 || seconds < p.Seconds {
+			p.Seconds = seconds
 		}
 		if seconds > limit {
 			break
