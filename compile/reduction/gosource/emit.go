@@ -23,8 +23,9 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}, brief: map[string][]int{}}
-	if e.schedule, err = schedule.New(p, deps); err != nil {
+	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}, brief: map[string][]int{}, when: map[string][]schedule.Time{}}
+	order, err := schedule.New(p, deps)
+	if err != nil {
 		return "", err
 	}
 	if e.context, err = p.ContextSet(); err != nil {
@@ -37,6 +38,7 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	var arrays []string
 	for _, a := range p.Arrays {
 		if !a.Input && e.live[a.Name] {
+			e.when[a.Name] = order.Times(a.Name)
 			arrays = append(arrays, a.Name)
 		}
 	}
@@ -59,10 +61,11 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 type emitter struct {
 	prog     *reduction.Program
 	context  *polyhedron.Set
-	schedule *schedule.Schedule
+	when     map[string][]schedule.Time // of an array: its times, with those of fused loops
 	params   map[string]bool
 	live     map[string]bool
 	times    []string                    // variables of the time loops that are open
+	fused    int                         // how many of these fuse has made
 	rows     map[string][]polyhedron.Row // of an array, for these
 	brief    map[string][]int            // of an array, the indices without memory: the first loops in which it is brief fix them
 	before   bytes.Buffer                // what the outermost time loop that is open needs before it
@@ -107,24 +110,35 @@ func needed(p *reduction.Program) map[string]bool {
 // first, those at one place together, in a loop over their time.
 func (e *emitter) components(arrays []string) error {
 	level := 2 * len(e.times)
-	place := func(a string) int64 { return e.schedule.Times(a)[level].Place }
+	place := func(a string) int64 { return e.when[a][level].Place }
 	arrays = slices.Clone(arrays)
 	slices.SortStableFunc(arrays, func(a, b string) int { return int(place(a) - place(b)) })
+	var groups []group
 	for from := 0; from < len(arrays); {
 		to := from + 1
 		for to < len(arrays) && place(arrays[to]) == place(arrays[from]) {
 			to++
 		}
-		group := arrays[from:to]
+		groups = append(groups, group{arrays: arrays[from:to]})
 		from = to
-		if len(e.schedule.Times(group[0])) == level+1 {
-			e.line("\n// %s", group[0])
-			if err := e.elements(group[0]); err != nil {
-				return err
-			}
-			continue
+	}
+	groups, err := e.fuse(groups)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		switch name := g.arrays[0]; {
+		case len(e.when[name]) == level+1:
+			e.line("\n// %s", name)
+			err = e.elements(name)
+		case g.fused:
+			e.fused++
+			err = e.timeLoop(g.arrays)
+			e.fused--
+		default:
+			err = e.timeLoop(g.arrays)
 		}
-		if err := e.timeLoop(group); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -223,7 +237,7 @@ func (e *emitter) turns(group []string) (turns []int64, arrays map[int64][]strin
 	level := len(e.times)
 	divisor := int64(0)
 	for _, name := range group {
-		row := e.schedule.Times(name)[2*level+1].Row
+		row := e.when[name][2*level+1].Row
 		for _, c := range row[:len(row)-1] {
 			for c != 0 {
 				divisor, c = c, divisor%c
@@ -233,7 +247,7 @@ func (e *emitter) turns(group []string) (turns []int64, arrays map[int64][]strin
 	divisor = max(divisor, -divisor, 1)
 	arrays = map[int64][]string{}
 	for _, name := range group {
-		row := slices.Clone(e.schedule.Times(name)[2*level+1].Row)
+		row := slices.Clone(e.when[name][2*level+1].Row)
 		last := len(row) - 1
 		turn := (row[last]%divisor + divisor) % divisor
 		row[last] -= turn

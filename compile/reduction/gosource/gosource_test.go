@@ -141,6 +141,19 @@ g[]    += y[i,k]/(s[i] + 1) : { [i,k] : 0 <= i < N, 0 <= k < M } if y[i,k] > 0.2
 l[i,k] += y[j,k] : { [i,k,j] : 0 <= i < N, 0 <= k < M, 0 <= j <= i, j < N };
 m[k] max= l[i,k]*x[i] - s[i] : { [k,i] : 0 <= k < M, 0 <= i < N };
 `,
+	"fused": `param Y, X, K : Y >= 1, X >= 2, K >= 2; size Y = 3, X = 4, K = 3; input float x[Y,X,K], a[K,K]; input int w[X] in [0,Y);
+array float b[Y,X,K], c[Y,X,K], m[Y,X], d[Y,X,K], e[Y,X,K], f[Y,K], h[Y,X,K], l[Y,X]; array int n[Y,X]; output c, d, f, h;
+b[y,z,k] += x[y,z,j]*a[j,k] : { [y,z,k,j] : 0 <= y < Y, 0 <= z < X, 0 <= k < K, 0 <= j <= k, j < K };
+m[y,z] max= b[y,z,k] : { [y,z,k] : 0 <= y < Y, 0 <= z < X, 0 <= k < K };
+c[y,z,k]  = b[y,z,k]/m[y,z] : { [y,z,k] : 0 <= y < Y, 0 <= z < X, 0 <= k < K };
+e[y,z,k] *= c[y,z,j] + 1 : { [y,z,k,j] : 0 <= y < Y, 0 <= z < X, 0 <= k < K, k <= j < K };
+l[y,z] lse= e[y,z,k] : { [y,z,k] : 0 <= y < Y, 0 <= z < X, 1 <= k < K };
+d[y,z,k]  = e[y,z,k] + e[y,z-1,k] - l[y,z] : { [y,z,k] : 0 <= y < Y, 1 <= z < X, 0 <= k < K };
+d[y,z,k]  = 0 : { [y,z,k] : 0 <= y < Y, z = 0, 0 <= k < K };
+n[y,z]   += 1 : { [y,z,k] : 0 <= y < Y, 0 <= z < X, 0 <= k < X } if w[k] == y;
+f[y,k]   += n[y,z]*d[y,z,k] : { [y,k,z] : 0 <= y < Y, 0 <= k < K, 0 <= z < X };
+h[y,z,k]  = f[Y-1-y,k] + d[y,z,k] : { [y,z,k] : 0 <= y < Y, 0 <= z < X, 0 <= k < K };
+`,
 	"brief from the end": `param N, M : N >= 2, M >= 2; size N = 5, M = 3; input float x[N,M];
 array float t[N,M], s[M,N], o[N]; output o;
 t[i,j] += o[N-1-i-1]*x[i,j] : { [i,j] : 0 <= i < N-1, 0 <= j < M };
