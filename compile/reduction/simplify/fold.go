@@ -122,7 +122,7 @@ func (w *worker) cycle() (cycle, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = schedule.Any(w.prog, deps); errors.Is(err, schedule.ErrCycle) {
+	if _, err = w.anyOrder(deps); errors.Is(err, schedule.ErrCycle) {
 		return err, nil
 	}
 	return nil, err

@@ -263,7 +263,7 @@ func (w *worker) order(s *sum, m *move) (reason string, err error) {
 	if w.times.Direction(s.root, m.ru) > 0 {
 		return "", nil
 	}
-	_, err = schedule.Any(w.prog, append(w.deps[:len(w.deps):len(w.deps)], w.needs(s, m)))
+	_, err = w.anyOrder(append(w.deps[:len(w.deps):len(w.deps)], w.needs(s, m)))
 	if errors.Is(err, schedule.ErrCycle) {
 		return "its elements would be needed before they are there: " + err.Error(), nil
 	}
@@ -288,7 +288,7 @@ func (w *worker) keep(s *sum, m *move) (err error) {
 	}
 	w.deps = append(w.deps, w.needs(s, m))
 	if w.times.Direction(s.root, m.ru) <= 0 {
-		w.times, err = schedule.Any(w.prog, w.deps)
+		w.times, err = w.anyOrder(w.deps)
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func (w *worker) reuseSums() (err error) {
 		return err
 	}
 	w.recursive = schedule.Recursive(w.deps)
-	if w.times, err = schedule.Any(w.prog, w.deps); err != nil && !errors.Is(err, schedule.ErrCycle) {
+	if w.times, err = w.anyOrder(w.deps); err != nil && !errors.Is(err, schedule.ErrCycle) {
 		return err
 	}
 	if err != nil {

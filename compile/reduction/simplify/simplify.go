@@ -12,7 +12,7 @@ import (
 // Simplify returns a program with the same outputs that does less work, and what it did.
 // p stays as it is.
 func Simplify(p *reduction.Program) (*reduction.Program, *Report, error) {
-	w := &worker{prog: p, sums: map[string]string{}, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
+	w := &worker{prog: p, orders: orders{}, sums: map[string]string{}, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
 	if err := w.reparse(); err != nil { // a copy
 		return nil, nil, err
 	}
@@ -35,6 +35,7 @@ type worker struct {
 	all       spaces
 	deps      []*schedule.Dependence // also what the steps so far added
 	times     *schedule.Schedule     // nil: none was found
+	orders    orders
 	recursive map[string]bool
 	added     []*reduction.Array
 
