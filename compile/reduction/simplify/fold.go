@@ -137,7 +137,8 @@ type moved struct {
 
 // rest does the steps after histograms. Where an array cannot be kept in place because its elements are computed the other
 // way round than they are read, as counts of what is still to come are, and they are counts, the copies cost more than
-// everything else or the array is too large, it tries the opposite neighbour, even with subtraction.
+// everything else or the array is too large, it tries the opposite neighbour, even with subtraction. So it does for counts in
+// place against the direction of everything else.
 func (w *worker) rest() error {
 	from, err := w.clone()
 	if err != nil {
@@ -177,7 +178,7 @@ func (w *worker) rest() error {
 }
 
 func (w *worker) restOnce() error {
-	for _, pass := range []func() error{w.reuseSums, w.forward, w.fold, w.running, w.apart} {
+	for _, pass := range []func() error{w.reuseSums, w.forward, w.fold, w.running, w.apart, w.parts} {
 		if err := pass(); err != nil {
 			return err
 		}
@@ -197,6 +198,14 @@ func (w *worker) counts(e reduction.Expr) bool {
 	return false
 }
 
+// against reports whether array a, which nothing that it needs waits for, is kept in place against the direction of one that is
+// computed element after element: what reads both would have to keep what it reads of a.
+func (w *worker) against(a *reduction.Array) bool {
+	return !w.recursive[a.Name] && slices.ContainsFunc(w.prog.Arrays, func(b *reduction.Array) bool {
+		return w.recursive[b.Name] && b.Fold != nil && b.Fold.Step != a.Fold.Step
+	})
+}
+
 // worthTurning returns the parts of statements whose arrays are not kept in place and should be.
 func (w *worker) worthTurning() (map[string][]int64, error) {
 	var others []*reduction.Statement
@@ -212,6 +221,9 @@ func (w *worker) worthTurning() (map[string][]int64, error) {
 	out := map[string][]int64{}
 	for name, m := range w.moved {
 		a := w.prog.Array(name)
+		if a.Fold != nil && m.exact && w.against(a) {
+			out[m.key] = m.ru
+		}
 		if a.Fold != nil || slices.Contains(w.prog.Outputs, name) || w.first(a).Op != reduction.Add || reduction.CarryOf(w.first(a)) == nil {
 			continue
 		}

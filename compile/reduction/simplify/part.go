@@ -27,6 +27,9 @@ func (w *worker) parts() error {
 			}
 			w.report.Steps = append(w.report.Steps, Step{Kind: Merge, Array: s.Array, Statement: s.String(),
 				Text: fmt.Sprintf("%s is a part of %s", s.Array, of.Array)})
+			if w.prog.Array(s.Array).Type == reduction.Int { // a count is as exact as it was
+				w.prog.Array(of.Array).Type = reduction.Int
+			}
 			w.prog.Arrays = slices.DeleteFunc(w.prog.Arrays, func(a *reduction.Array) bool { return a.Name == s.Array })
 			w.prog.Statements = slices.DeleteFunc(w.prog.Statements, func(t *reduction.Statement) bool { return t == s })
 			for k, t := range w.prog.Statements {
@@ -68,7 +71,7 @@ func (w *worker) partOf(s, of *reduction.Statement) (part, error) {
 		len(s.Guards) != len(of.Guards) || !equal(s.Body, of.Body, nil, nil) || slices.Contains(w.prog.Outputs, s.Array) {
 		return nil, nil
 	}
-	if w.prog.Array(s.Array).Type < w.prog.Array(of.Array).Type { // integers stay
+	if w.prog.Array(s.Array).Type < w.prog.Array(of.Array).Type && slices.Contains(w.prog.Outputs, of.Array) { // an index has to be an integer
 		return nil, nil
 	}
 	var found part
