@@ -23,7 +23,7 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}, brief: map[string][]int{}, when: map[string][]schedule.Time{}}
+	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}, brief: map[string][]int{}, when: map[string][]schedule.Time{}, layouts: map[string][]int{}}
 	order, err := schedule.New(p, deps)
 	if err != nil {
 		return "", err
@@ -67,9 +67,10 @@ type emitter struct {
 	times    []string                    // variables of the time loops that are open
 	fused    int                         // how many of these fuse has made
 	rows     map[string][]polyhedron.Row // of an array, for these
-	brief    map[string][]int            // of an array, the indices without memory: the first loops in which it is brief fix them
-	before   bytes.Buffer                // what the outermost time loop that is open needs before it
-	inner    *inner                      // the loop whose body is written, if it has no loops
+	layouts  map[string][]int
+	brief    map[string][]int // of an array, the indices without memory: the first loops in which it is brief fix them
+	before   bytes.Buffer     // what the outermost time loop that is open needs before it
+	inner    *inner           // the loop whose body is written, if it has no loops
 	renamed  map[string]string
 	b        bytes.Buffer
 	variable int

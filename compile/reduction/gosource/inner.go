@@ -66,7 +66,8 @@ func (e *emitter) innermost(variable, low, high string, late map[string]bool, su
 // slot writes an element of an array, of which variable is the slice. With write it is one that is written.
 func (e *emitter) slot(variable, name string, at []coordinate, write bool) string {
 	var kept []coordinate // those that have memory
-	for k, c := range at {
+	for _, k := range e.layout(name)[:len(at)] {
+		c := at[k]
 		if e.stored(e.prog.Array(name), k) {
 			c.extent = extent(name, k)
 			kept = append(kept, c)

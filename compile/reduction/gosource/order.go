@@ -5,6 +5,7 @@ import (
 
 	"github.com/pce-engine/pce/compile/reduction"
 	"github.com/pce-engine/pce/compile/reduction/polyhedron"
+	"github.com/pce-engine/pce/compile/reduction/schedule"
 )
 
 // arrange orders the loops of a statement over a set in the space of the parameters, the open times and dims: a
@@ -70,12 +71,14 @@ func (e *emitter) arrange(s *reduction.Statement, set *polyhedron.Set, dims []st
 // are not one element, and the number of those that do not follow each other.
 func (e *emitter) jumps(s *reduction.Statement, d string) []int {
 	far, still := 0, 0
-	judge := func(n int, coefficient func(k int) (c int64, known bool)) {
+	judge := func(array string, coefficient func(k int) (c int64, known bool)) {
 		along, inside := false, false
-		for k := range n {
+		order := e.layout(array)
+		for place, k := range order {
 			c, known := coefficient(k)
-			along = along || c == 1 && known && k == n-1
-			inside = inside || !known || c != 0 && !(c == 1 && k == n-1)
+			follows := c == 1 && place == len(order)-1
+			along = along || known && follows
+			inside = inside || !known || c != 0 && !follows
 		}
 		switch {
 		case inside:
@@ -92,14 +95,14 @@ func (e *emitter) jumps(s *reduction.Statement, d string) []int {
 		}
 		return 0, true
 	}
-	judge(len(s.Index), func(k int) (int64, bool) { return of(&s.Index[k]) })
+	judge(s.Array, func(k int) (int64, bool) { return of(&s.Index[k]) })
 	for _, x := range s.Expressions() {
 		reduction.Walk(x, func(x reduction.Expr) {
 			r, ok := x.(*reduction.Read)
 			if !ok {
 				return
 			}
-			judge(len(r.Index), func(k int) (int64, bool) {
+			judge(r.Array, func(k int) (int64, bool) {
 				if a, err := reduction.AffineOf(r.Index[k]); err == nil && e.plain(&a) {
 					return of(&a)
 				}
@@ -108,4 +111,33 @@ func (e *emitter) jumps(s *reduction.Statement, d string) []int {
 		})
 	}
 	return []int{far, still}
+}
+
+// layout returns the indices of an array in the order in which they are in memory, the last one without gaps. Those of an array
+// inside of the program that data picks, as b in h[k,b], come before the others, along which a loop can then go.
+func (e *emitter) layout(name string) []int {
+	if order, ok := e.layouts[name]; ok {
+		return order
+	}
+	a := e.prog.Array(name)
+	picked := map[int]bool{}
+	for _, s := range e.prog.Statements {
+		for _, r := range schedule.Reads(e.prog, s) {
+			for k, x := range r.Index {
+				if r.Array == name && x == nil && !a.Input && !slices.Contains(e.prog.Outputs, name) {
+					picked[k] = true
+				}
+			}
+		}
+	}
+	var order, rest []int
+	for k := range a.Extents {
+		if picked[k] {
+			order = append(order, k)
+		} else {
+			rest = append(rest, k)
+		}
+	}
+	e.layouts[name] = append(order, rest...)
+	return e.layouts[name]
 }
