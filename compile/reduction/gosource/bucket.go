@@ -62,6 +62,7 @@ func (e *emitter) bucketOf(s *reduction.Statement, sets []*polyhedron.Set, order
 // fill writes, before the time loops, the filling of a bucket, and returns the names of its slice and of the first value.
 func (e *emitter) fill(s *reduction.Statement, b *bucket) (slice, low string, err error) {
 	slice, low = e.fresh("bucket"), e.fresh("low")
+	e.buckets[slice], e.buckets[low] = "[][]int64", "int64"
 	times, whole := e.times, e.b
 	e.times, e.b = nil, bytes.Buffer{}
 	defer func() { e.times, e.b = times, whole }()

@@ -23,7 +23,7 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}, brief: map[string][]int{}, when: map[string][]schedule.Time{}, layouts: map[string][]int{}}
+	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}, brief: map[string][]int{}, when: map[string][]schedule.Time{}, layouts: map[string][]int{}, buckets: map[string]string{}}
 	order, err := schedule.New(p, deps)
 	if err != nil {
 		return "", err
@@ -50,6 +50,7 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	e.header(pkg)
 	e.b.Write(computation.Bytes())
 	e.footer(pkg == "main")
+	e.b.Write(e.functions.Bytes())
 	out, err := format.Source(e.b.Bytes())
 	if err != nil {
 		return "", fmt.Errorf("gosource: %w", err)
@@ -73,7 +74,10 @@ type emitter struct {
 	inner    *inner           // the loop whose body is written, if it has no loops
 	renamed  map[string]string
 	b        bytes.Buffer
+	buckets  map[string]string // types of the variables of buckets
 	variable int
+
+	functions bytes.Buffer // that Compute calls
 }
 
 func (e *emitter) line(text string, args ...any) {

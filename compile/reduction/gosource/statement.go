@@ -33,7 +33,7 @@ func (e *emitter) elements(name string) error {
 		}
 	}
 	for _, s := range own {
-		if err := e.points(s, func() { e.line("%s", e.update(s)) }); err != nil {
+		if err := e.alone(s, func() error { return e.points(s, func() { e.line("%s", e.update(s)) }) }); err != nil {
 			return err
 		}
 	}
