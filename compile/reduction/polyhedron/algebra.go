@@ -51,7 +51,9 @@ func (s *Set) Subtract(t *Set) ([]*Set, error) {
 			if err != nil {
 				return err
 			}
-			out = append(out, tight)
+			if !tight.Clone().tidy() { // rounding on the way may leave nothing
+				out = append(out, tight)
+			}
 		}
 		rest = rest.with(r)
 		return nil
@@ -113,7 +115,9 @@ func (u Union) Intersect(v Union) (Union, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, tight)
+			if !tight.Clone().tidy() {
+				out = append(out, tight)
+			}
 		}
 	}
 	if len(out) > maxParts {

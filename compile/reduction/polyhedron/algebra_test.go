@@ -409,3 +409,15 @@ func TestExtends(t *testing.T) {
 		t.Error("an empty set extends")
 	}
 }
+
+// TestRoundedAway wants no parts that have rational points and, once equalities are found, no integer ones.
+func TestRoundedAway(t *testing.T) {
+	diagonal := &Set{Vars: 2, Positive: []Row{{1, 1, -1}, {-1, -1, 1}, {1, -1, 0}}} // x+y = 1, x >= y
+	below := &Set{Vars: 2, Positive: []Row{{1, -1, -1}}}                            // x > y
+	if parts, err := diagonal.Subtract(below); err != nil || len(parts) > 0 {
+		t.Errorf("less: %v, %v", parts, err)
+	}
+	if both, err := (Union{diagonal}).Intersect(Union{{Vars: 2, Positive: []Row{{-1, 1, 0}}}}); err != nil || len(both) > 0 {
+		t.Errorf("and: %v, %v", both, err)
+	}
+}
