@@ -27,6 +27,7 @@ const (
 	Contract  = "contract"  // an array lost an index
 	Merge     = "merge"     // an array that another one equals is not computed
 	Common    = "common"    // what an array has is read from it
+	Multiple  = "multiple"  // values that a maximum or a minimum has many times are taken once
 	Decompose = "decompose" // a part of a sum became an array of its own
 	Histogram = "histogram" // a sum got a bin for each value of a guard
 	Reuse     = "reuse"     // an element is computed from a neighbour

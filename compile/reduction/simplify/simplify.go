@@ -16,7 +16,7 @@ func Simplify(p *reduction.Program) (*reduction.Program, *Report, error) {
 	if err := w.reparse(); err != nil { // a copy
 		return nil, nil, err
 	}
-	for _, pass := range []func() error{w.unfold, w.contract, w.merge, w.common, w.decompose, w.contract, w.parts, w.withHistograms} {
+	for _, pass := range []func() error{w.unfold, w.contract, w.merge, w.common, w.multiples, w.decompose, w.contract, w.parts, w.withHistograms} {
 		if err := pass(); errors.Is(err, reduction.ErrProgram) {
 			return nil, nil, err
 		} else if err != nil {
