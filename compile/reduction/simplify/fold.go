@@ -178,7 +178,11 @@ func (w *worker) rest() error {
 }
 
 func (w *worker) restOnce() error {
-	for _, pass := range []func() error{w.reuseSums, w.forward, w.fold, w.running, w.apart, w.parts} {
+	passes := []func() error{w.reuseSums, w.forward, w.fold, w.running, w.apart, w.parts}
+	if w.nodes {
+		passes = []func() error{w.reuseSums, w.forward, w.parts}
+	}
+	for _, pass := range passes {
 		if err := pass(); err != nil {
 			return err
 		}

@@ -12,7 +12,17 @@ import (
 // Simplify returns a program with the same outputs that does less work, and what it did.
 // p stays as it is.
 func Simplify(p *reduction.Program) (*reduction.Program, *Report, error) {
-	w := &worker{prog: p, orders: orders{}, sums: map[string]string{}, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
+	return simplify(p, false)
+}
+
+// Nodes is Simplify for a program whose elements become nodes of a circuit: every element stays, so no array is kept in
+// place, and no sum is split so that one could be.
+func Nodes(p *reduction.Program) (*reduction.Program, *Report, error) {
+	return simplify(p, true)
+}
+
+func simplify(p *reduction.Program, nodes bool) (*reduction.Program, *Report, error) {
+	w := &worker{prog: p, nodes: nodes, orders: orders{}, sums: map[string]string{}, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
 	if err := w.reparse(); err != nil { // a copy
 		return nil, nil, err
 	}
@@ -31,6 +41,7 @@ type worker struct {
 	prog    *reduction.Program
 	context *polyhedron.Set
 	report  *Report
+	nodes   bool // elements become nodes: see Nodes
 
 	all       spaces
 	deps      []*schedule.Dependence // also what the steps so far added
