@@ -61,7 +61,7 @@ func build(o *Options) (*circuit.Graph, error) {
 	// The simplified program means the same. It may add terms in ways that are not a
 	// circuit, or be beyond its analysis; then the statements as they are make the circuit,
 	// and errors are about them.
-	if less, _, err := simplify.Nodes(p); err == nil {
+	if less, _, err := simplify.Elements(p); err == nil {
 		if g, err := lower(less, o); err == nil {
 			return g, nil
 		}

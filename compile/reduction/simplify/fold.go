@@ -179,7 +179,7 @@ func (w *worker) rest() error {
 
 func (w *worker) restOnce() error {
 	passes := []func() error{w.reuseSums, w.forward, w.fold, w.running, w.apart, w.parts}
-	if w.nodes {
+	if w.elements {
 		passes = []func() error{w.reuseSums, w.forward, w.parts}
 	}
 	for _, pass := range passes {

@@ -11,18 +11,14 @@ import (
 
 // Simplify returns a program with the same outputs that does less work, and what it did.
 // p stays as it is.
-func Simplify(p *reduction.Program) (*reduction.Program, *Report, error) {
-	return simplify(p, false)
-}
+func Simplify(p *reduction.Program) (*reduction.Program, *Report, error) { return simplify(p, false) }
 
-// Nodes is Simplify for a program whose elements become nodes of a circuit: every element stays, so no array is kept in
-// place, and no sum is split so that one could be.
-func Nodes(p *reduction.Program) (*reduction.Program, *Report, error) {
-	return simplify(p, true)
-}
+// Elements is Simplify for a caller that makes something of each element, as a circuit has a node for it: what saves memory alone, or is for
+// arrays in place, would give it more elements and is not done.
+func Elements(p *reduction.Program) (*reduction.Program, *Report, error) { return simplify(p, true) }
 
-func simplify(p *reduction.Program, nodes bool) (*reduction.Program, *Report, error) {
-	w := &worker{prog: p, nodes: nodes, orders: orders{}, sums: map[string]string{}, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
+func simplify(p *reduction.Program, elements bool) (*reduction.Program, *Report, error) {
+	w := &worker{prog: p, elements: elements, orders: orders{}, sums: map[string]string{}, report: &Report{Steps: []Step{}, Refused: []Refusal{}}}
 	if err := w.reparse(); err != nil { // a copy
 		return nil, nil, err
 	}
@@ -41,7 +37,8 @@ type worker struct {
 	prog    *reduction.Program
 	context *polyhedron.Set
 	report  *Report
-	nodes   bool // elements become nodes: see Nodes
+
+	elements bool // each element is to be kept
 
 	all       spaces
 	deps      []*schedule.Dependence // also what the steps so far added
