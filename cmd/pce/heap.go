@@ -10,6 +10,8 @@ const (
 	// openGC holds while a model is opened: reading and compiling a long circuit leave several
 	// times what the program keeps.
 	openGC = 25
+	// simplifyGC holds while equations are simplified, which makes some 10 MB again and again.
+	simplifyGC = 400
 )
 
 // defaultGC is what a process has whose environment does not set GOGC.

@@ -44,6 +44,7 @@ type simplifyReport struct {
 // JSON or as Go, as the flags say. A program that cannot be simplified is printed as it was, which
 // is not an error; one that is wrong gives an error with file, line and column.
 func (a *app) reduceSimplify(f *reduceFlags, path string) error {
+	defer headroom(simplifyGC)()
 	p, sizes, err := f.openProgram(path)
 	if err != nil {
 		return err
