@@ -23,6 +23,8 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
+	"runtime/metrics"
 	"slices"
 	"time"
 
@@ -50,6 +52,9 @@ type line struct {
 	RowsPerUs float64 `json:"rows_per_us"`
 	Mean      float64 `json:"mean_ll"`
 	Bytes     int     `json:"code_bytes"`
+	// PauseMs bounds the longest time for which the garbage collector stopped the program while it collected again and again
+	// beside more calls: it waits for a call to return.
+	PauseMs float64 `json:"gc_pause_ms"`
 }
 
 // run is main with its arguments and its output.
@@ -126,12 +131,22 @@ func measure(p *spn.Program, set string, in any, rows, calls int) (line, error) 
 		out = narrow
 	}
 	times := make([]time.Duration, calls)
-	for i := range times {
-		start := time.Now()
-		if err := native.Run(context.Background(), 0, rows, []any{in}, []any{out}); err != nil {
-			return line{}, err
+	all := func() error {
+		for i := range times {
+			start := time.Now()
+			if err := native.Run(context.Background(), 0, rows, []any{in}, []any{out}); err != nil {
+				return err
+			}
+			times[i] = time.Since(start)
 		}
-		times[i] = time.Since(start)
+		return nil
+	}
+	pause, err := longestPause(all)
+	if err != nil {
+		return line{}, err
+	}
+	if err := all(); err != nil {
+		return line{}, err
 	}
 	slices.Sort(times)
 	if p.Type == simt.F32 {
@@ -146,6 +161,38 @@ func measure(p *spn.Program, set string, in any, rows, calls int) (line, error) 
 	median := times[len(times)/2]
 	return line{
 		Program: "pce", Type: p.Type.String(), Path: native.Path(), Rows: rows, Bytes: native.CodeBytes(),
-		RowsPerUs: math.Round(float64(rows)/float64(median.Nanoseconds())*1e6) / 1e3, Mean: sum / float64(rows),
+		PauseMs: math.Round(pause*1e6) / 1e3, RowsPerUs: math.Round(float64(rows)/float64(median.Nanoseconds())*1e6) / 1e3, Mean: sum / float64(rows),
 	}, nil
+}
+
+// longestPause runs work while garbage is collected without a break, and returns a bound of the longest pause in seconds.
+func longestPause(work func() error) (float64, error) {
+	pauses := func() *metrics.Float64Histogram {
+		sample := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
+		metrics.Read(sample)
+		return sample[0].Value.Float64Histogram()
+	}
+	before := slices.Clone(pauses().Counts)
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	}()
+	err := work()
+	close(done)
+	<-stopped
+	after, longest := pauses(), 0.0
+	for i, n := range after.Counts {
+		if n > before[i] {
+			longest = after.Buckets[i+1]
+		}
+	}
+	return longest, err
 }
