@@ -3,6 +3,10 @@
 # prototype in C with AVX-512, in turn.
 #
 #   bench/spn.sh [ROUNDS] [MODEL...]
+#   bench/spn.sh sweep
+#
+# The second form prints how long code of two networks takes to compile and to run: by the interpreter, with AVX2 and
+# with AVX-512, with tables over several variables and without, in parts of 1,000 to 100,000 instructions.
 #
 # Models, rows, the generator of the C++ and the prototype are in ../shared, which is not part of
 # the repository: place the folder beside it. The generators run under PYTHON (default
@@ -11,6 +15,8 @@
 # says so. Every line of output is a JSON object: the machine, then for each round and model the
 # rows a microsecond of each program, and the ratios of pce's to them. The prototype wants AVX-512.
 set -euo pipefail
+swept=
+[[ ${1:-} != sweep ]] || swept=yes
 rounds=${1:-3}
 shift || true
 cd "$(dirname "$0")/.."
@@ -23,6 +29,12 @@ skip() { printf '{"skipped":"%s","missing":"%s"}\n' "$1" "$2"; }
 go build -o "$work/spn" ./bench/spn
 printf '{"date":"%s","commit":"%s","cpu":"%s","cores":%d}\n' "$(date +%F)" "$(git rev-parse --short HEAD)" \
   "$(lscpu | sed -n 's/^Model name: *//p' | head -n 1)" "$(nproc)"
+if [[ -n $swept ]]; then
+  for model in text/NLTCS_200.spn capnp/nltcs_100_200_2_10_8_8_1_True.bin; do
+    "${run[@]}" "$work/spn" -model "$SHARED/data/spn/$model" -sweep 16384 -calls 5 | sed "s|^{|{\"model\":\"$(basename "$model")\",|"
+  done
+  exit 0
+fi
 if ! "$python" -c 'import numpy' 2>/dev/null; then
   skip everything "python3 with numpy, which makes the rows; set PYTHON"
   exit 0

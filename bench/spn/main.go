@@ -30,6 +30,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/format/spflow"
+	"github.com/pce-engine/pce/circuit/format/spnc"
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/kernels/x86"
@@ -60,11 +61,12 @@ type line struct {
 // run is main with its arguments and its output.
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("spn", flag.ContinueOnError)
-	model := flags.String("model", "", "the model, SPFlow text")
+	model := flags.String("model", "", "the model, SPFlow's text or SPNC's file")
 	rows := flags.String("rows", "", "a file of rows, a byte for each variable")
 	joint := flags.Int("joint", 16, "elements of a table over several variables, of float32; 0: none")
 	kernels := flags.String("kernels", x86.Path(), "the largest set of instructions: avx512 or avx2")
 	calls := flags.Int("calls", 15, "timed calls, of which the median is printed")
+	swept := flags.Int("sweep", 0, "in place of that, compile in every way and run this many rows that the program makes")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -72,11 +74,15 @@ func run(args []string, out io.Writer) error {
 		return fmt.Errorf("-calls is %d, want at least 1", *calls)
 	}
 	format.Register(spflow.Format)
+	format.Register(spnc.Format)
 	m, err := format.Open(*model)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	if *swept > 0 {
+		return sweep(m, *swept, *calls, out)
+	}
 	b, err := os.ReadFile(*rows)
 	if err != nil {
 		return err
