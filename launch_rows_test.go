@@ -17,8 +17,12 @@ func TestRowsOfALaunch(t *testing.T) {
 	for _, path := range pce.KernelPaths() {
 		places = append(places, pce.Options{Device: "cpu", KernelPath: path})
 	}
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 2
+	}
 	for _, o := range places {
-		for seed := range uint64(4) {
+		for seed := range seeds {
 			ro := reference.RandomOptions{MaxNodes: 20, MaxUnits: 1 + int(seed)*20}
 			g := reference.Random(rand.New(rand.NewPCG(seed, 30)), ro)
 			rows := reference.RandomRows(g, rand.New(rand.NewPCG(seed, 31)), 70, 0.4)

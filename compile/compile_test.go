@@ -18,7 +18,11 @@ import (
 // a graph built anew, and at other block sizes.
 func TestEqualInputsGiveEqualPrograms(t *testing.T) {
 	digests := map[[32]byte]uint64{}
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		make := func() *circuit.Graph {
 			return reference.Random(rand.New(rand.NewPCG(seed, 13)), reference.RandomOptions{})
 		}

@@ -32,6 +32,9 @@ func TestRealFiles(t *testing.T) {
 		{"text/wikitext2.valid.txt.gz", 0, 32, 0, [3]int{}},
 	} {
 		t.Run(tt.file, func(t *testing.T) {
+			if testing.Short() && tt.image[0] > 0 {
+				t.Skip("10,000 images take most of a second; run without -short")
+			}
 			src, err := Open(context.Background(), realFile(t, tt.file), Options{})
 			if err != nil {
 				t.Fatal(err)

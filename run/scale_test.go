@@ -227,7 +227,11 @@ func TestSentinels(t *testing.T) {
 			return trainOn(t, s, path, test).TestLL
 		}
 		want := ll("")
-		for _, sentinel := range []string{"-9999", "1e6", "-999999", "1e9", "1e30"} {
+		sentinels := []string{"-999999", "1e30", "-9999", "1e6", "1e9"}
+		if testing.Short() {
+			sentinels = sentinels[:2]
+		}
+		for _, sentinel := range sentinels {
 			if got := ll(sentinel); !(got > want-0.02) {
 				t.Errorf("%s: with three rows of %s the test ll is %v, without %v", kind, sentinel, got, want)
 			}

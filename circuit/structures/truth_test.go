@@ -68,6 +68,9 @@ func TestMass(t *testing.T) {
 		{"pd/sparse", pd(2, 4, 1, 1, 64, 2)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if testing.Short() && tc.name == "pd/sparse" {
+				t.Skip("64 latents take a second; run without -short")
+			}
 			g, err := tc.build()
 			if err != nil {
 				t.Fatal(err)

@@ -78,7 +78,11 @@ func TestTooLarge(t *testing.T) {
 	if !errors.Is(err, rtl.ErrFit) || !strings.Contains(err.Error(), "152 multipliers") || !strings.Contains(err.Error(), "220 DSP") {
 		t.Errorf("%v; want 152 multipliers for 220 DSP", err)
 	}
-	for _, deep := range []int{50_000, 1_000_000} {
+	depths := []int{50_000, 1_000_000}
+	if testing.Short() {
+		depths = depths[:1] // the other takes a second
+	}
+	for _, deep := range depths {
 		g := &circuit.Graph{NumVars: 1}
 		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}})
 		for i := range deep {

@@ -16,7 +16,11 @@ import (
 // TestUnits takes random circuits apart and puts their units together again: the value is the
 // same.
 func TestUnits(t *testing.T) {
-	for seed := range uint64(40) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 12
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 17))
 		m := formattest.Random64(t, rng)
 		c, err := units.Of(m)

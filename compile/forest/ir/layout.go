@@ -151,7 +151,7 @@ func (n *nodes) buffers() []Buffer {
 		list = append(list, Buffer{"shapes", simt.I32, n.shape}, Buffer{"exits", simt.I32, exits})
 	}
 	if n.sets != nil {
-		var members []uint64
+		members := make([]uint64, 0, len(e.Sets)*len(e.Sets[0])) // 2^24 categories at most
 		for _, set := range e.Sets {
 			for _, x := range set {
 				members = append(members, uint64(x))

@@ -78,7 +78,7 @@ func TestShared(t *testing.T) {
 		seeds = min(seeds, 3)
 	}
 	for name, source := range shared(t) {
-		if testing.Short() && (strings.HasPrefix(name, "dmm") || name == "lda_mh") {
+		if testing.Short() && (strings.HasPrefix(name, "dmm") || name == "lda_mh" || name == "lbp") {
 			continue // they take most of the time
 		}
 		p := parse(t, source)

@@ -34,7 +34,7 @@ func (p *panelCase) args(from, rows int) *PanelArgs {
 func TestPanel(t *testing.T) {
 	step := 1
 	if testing.Short() {
-		step = 5
+		step = 8
 	}
 	every(t, func(t *testing.T, s *Set) {
 		for _, w := range panelWidths {
