@@ -164,7 +164,7 @@ func score[T, U float32 | float64](ctx context.Context, m *Model, what forest.Wh
 	if n*f.Features != len(rows) || n*width != len(out) || f.Has(what) != nil {
 		return forest.Evaluate(f, what, rows, make([]float64, len(out))) // which says what is wrong
 	}
-	if s.code != nil && what != forest.Leaves {
+	if s.code != nil {
 		return codeScores(ctx, s, what, rows, out)
 	}
 	if n <= scoreRows {

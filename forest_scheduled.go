@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 
 	lower "github.com/pce-engine/pce/compile/forest"
 	"github.com/pce-engine/pce/compile/forest/schedule"
@@ -21,11 +22,21 @@ type scheduled struct {
 	code    []*cpu.Code
 	close   func() error // of a device; nil: it runs on the CPU
 	path    string       // of its kernels: the fastest set of instructions
+	leaves  *scheduledLeaves
+}
+
+// scheduledLeaves are the same walks as code that finds leaves, which the first call for leaves compiles.
+type scheduledLeaves struct {
+	once    sync.Once
+	compile func() (*lower.Leaves, *scheduled, error)
+	of      *lower.Leaves
+	code    *scheduled
+	err     error
 }
 
 // NewScheduledForest is NewForest for a forest whose walks are compiled under a schedule, a text in the language of
-// docs/forests.md. The model gives the same scores, to the bit unless the schedule says vectorReduce. Leaves are found as
-// without a schedule. Scores take threads only where the schedule says parallel; of the options, Threads is how many, and
+// docs/forests.md. The model gives the same scores, to the bit unless the schedule has a reduction, and the same leaves; code for
+// these is compiled when they are first asked for. Scores take threads only where the schedule says parallel; of the options, Threads is how many, and
 // KernelPath chooses instructions as for circuits. With Device a card or the emulator, each row has a thread there, and calls
 // take turns; "", auto and cpu are the CPU. hits counts how many rows visit each node of each tree, as the tilings probability and
 // hybrid want; nil if none is known. An error says what is illegal, or what the forest has that code does not do.
@@ -60,15 +71,29 @@ func (m *Model) scheduled(s *schedule.Schedule, hits [][]int64) (*Model, error) 
 		}
 		return m, nil
 	}
-	var code *scheduled
-	if onCPU {
-		code, err = newScheduled(c.Module, m.opts, m.forest.threads)
-	} else {
-		code, err = newOnDevice(c.Module, m.opts)
+	load := func(module *nest.Module) (*scheduled, error) {
+		if onCPU {
+			return newScheduled(module, m.opts, m.forest.threads)
+		}
+		return newOnDevice(module, m.opts)
 	}
+	code, err := load(c.Module)
 	if err != nil {
 		return nil, err
 	}
+	f := m.forest.forest
+	code.leaves = &scheduledLeaves{compile: func() (*lower.Leaves, *scheduled, error) { // again, rather than keep all forms until then
+		c, err := compile(f, s, hits)
+		if err != nil {
+			return nil, nil, err
+		}
+		leaves, err := c.Leaves()
+		if err != nil {
+			return nil, nil, err
+		}
+		code, err := load(leaves.Module)
+		return leaves, code, err
+	}}
 	score := &scorer{forest: m.forest.forest, sliced: m.forest.sliced, code: code, start: m.forest.start, threads: m.forest.threads}
 	score.memory.New = m.forest.memory.New
 	return &Model{plan: m.plan, opts: m.opts, forest: score, exact: m.exact, close: score.close}, nil
@@ -124,7 +149,11 @@ func newOnDevice(m *nest.Module, opts Options) (*scheduled, error) {
 	return &scheduled{program: program, path: program.Path(), close: closer}, nil
 }
 
+// free gives back the programs. No call may be running.
 func (s *scheduled) free() {
+	if s.leaves != nil && s.leaves.code != nil {
+		s.leaves.code.free()
+	}
 	if s.close != nil {
 		_ = s.close() // a device that refuses has lost its card, and nothing is left to free
 	}
@@ -152,33 +181,44 @@ func codeScores[T, U float32 | float64](ctx context.Context, s *scorer, what for
 	f := s.forest
 	memory := s.memory.Get().(*scoreMemory)
 	defer s.memory.Put(memory)
-	sums := grow(&memory.sums, len(rows)/f.Features*f.Outputs)
-	f.Start(sums)
-	var err error
-	if f.Input == forest.Float32 { // cells are rounded before they are compared
-		cells, same := any(rows).([]float32)
-		if !same {
-			cells = grow(&memory.cells, len(rows))
-			for i, x := range rows {
-				cells[i] = float32(x)
-			}
-		}
-		err = nest.Sums(ctx, s.code.program, cells, sums)
-	} else {
-		err = nest.Sums(ctx, s.code.program, rows, sums)
-	}
-	if err != nil {
-		return err
-	}
 	wide, same := any(out).([]float64)
 	if !same {
 		wide = grow(&memory.wide, len(out))
 	}
-	f.Finish(what, sums, wide)
+	var err error
+	if what == forest.Leaves {
+		err = codeLeaves(ctx, s, rows, wide)
+	} else {
+		sums := grow(&memory.sums, len(rows)/f.Features*f.Outputs)
+		f.Start(sums)
+		err = nest.Sums(ctx, s.code.program, rows, sums) // in the precision in which cells are compared
+		f.Finish(what, sums, wide)
+	}
+	if err != nil {
+		return err
+	}
 	if !same {
 		for i, x := range wide {
 			out[i] = U(x)
 		}
 	}
+	return nil
+}
+
+// codeLeaves finds the leaves of rows by code under a schedule.
+func codeLeaves[T float32 | float64](ctx context.Context, s *scorer, rows []T, out []float64) error {
+	if len(out) == 0 { // also of a forest without trees
+		return nil
+	}
+	l := s.code.leaves
+	l.once.Do(func() { l.of, l.code, l.err = l.compile() })
+	if l.err != nil {
+		return l.err
+	}
+	words := make([]int32, len(out))
+	if err := nest.Words(ctx, l.code.program, rows, words); err != nil {
+		return err
+	}
+	l.of.Number(words, out)
 	return nil
 }

@@ -86,8 +86,10 @@ func TestScheduledForestOnEmulator(t *testing.T) {
 			for k := range rows {
 				rows[k] = float64(float32(rng.NormFloat64()))
 			}
-			got, want := make([]float64, len(rows)/3*2), make([]float64, len(rows)/3*2)
-			err := errors.Join(m.Evaluate(t.Context(), forest.Margin, rows, got), forest.Evaluate(f, forest.Margin, rows, want))
+			what := []forest.What{forest.Margin, forest.Leaves}[i%2]
+			n := len(rows) / 3 * f.Width(what)
+			got, want := make([]float64, n), make([]float64, n)
+			err := errors.Join(m.Evaluate(t.Context(), what, rows, got), forest.Evaluate(f, what, rows, want))
 			for k := range got {
 				if math.Float64bits(got[k]) != math.Float64bits(want[k]) && err == nil {
 					err = errors.New("a score differs from the plain evaluator's")

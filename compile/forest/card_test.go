@@ -98,6 +98,9 @@ func TestCardSchedules(t *testing.T) {
 				t.Fatalf("seed %d, %d rows: %v\n%s%s%s", seed, len(rows)/f.Features, err, s.Text(), c.HIR.Text(), c.LIR.Text())
 			}
 		}
+		if seed%4 == 0 {
+			compareLeaves(t, f, c, all[0], func(m *nest.Module) *nest.Program { return emulated(t, m) })
+		}
 	}
 	if ran < n/3 || placed < n/10 || shared < n/20 {
 		t.Errorf("of %d schedules %d ran, %d kernels had blocks of a size, %d trees in shared memory", n, ran, placed, shared)
@@ -141,6 +144,9 @@ func TestAtomicReduce(t *testing.T) {
 		}
 		if err := compareScores(f, c, margins(t, f, p, rows), want); err != nil {
 			t.Fatalf("seed %d, %d trees for a thread of %d: %v\n%s", seed, each, len(f.Trees), err, c.LIR.Text())
+		}
+		if seed%4 == 0 { // found by one thread for each row, as nothing is added
+			compareLeaves(t, f, c, rows, func(m *nest.Module) *nest.Program { return emulated(t, m) })
 		}
 	}
 	if ran < 20 {

@@ -18,6 +18,15 @@ type Code struct {
 	// LIR and Module are nil of a schedule that represents the forest sliced: Lower has its module.
 	LIR    *ir.Func
 	Module *nest.Module
+
+	emit func(*ir.Func) (*nest.Module, error)
+}
+
+// Leaves are the walks of a schedule as code that finds the leaf of each tree, and adds none.
+type Leaves struct {
+	Module *nest.Module
+	ids    []int32 // of the leaves of all trees, tree by tree as they are walked
+	place  []int   // of each tree that is walked: where the model has it
 }
 
 // Compile makes code for CPUs of a forest that has passed Check, under a schedule. hits counts how many rows of a
@@ -38,7 +47,7 @@ func compile(f *forest.Forest, s *schedule.Schedule, hits [][]int64, emit func(*
 	if err != nil {
 		return nil, err
 	}
-	c := &Code{Nest: n}
+	c := &Code{Nest: n, emit: emit}
 	e, err := hir.Build(f, hits)
 	if err != nil {
 		return c, err
@@ -50,11 +59,35 @@ func compile(f *forest.Forest, s *schedule.Schedule, hits [][]int64, emit func(*
 	if c.MIR, err = ir.Build(e, n); err != nil || n.Represent == schedule.Sliced {
 		return c, err
 	}
-	if c.LIR, err = ir.Lower(c.MIR); err != nil {
+	if c.LIR, err = ir.Lower(c.MIR, false); err != nil {
 		return c, err
 	}
 	c.Module, err = emit(c.LIR)
 	return c, err
+}
+
+// Leaves makes code of the same walks that finds leaves, of a forest that has trees. Code must have a Module. Nothing is
+// added, so reductions of the schedule have no meaning here and change nothing.
+func (c *Code) Leaves() (*Leaves, error) {
+	lir, err := ir.Lower(c.MIR, true)
+	if err != nil {
+		return nil, err
+	}
+	l := &Leaves{}
+	for i := range c.HIR.Trees {
+		t := &c.HIR.Trees[i]
+		l.ids, l.place = append(l.ids, t.IDs...), append(l.place, t.Model)
+	}
+	l.Module, err = c.emit(lir)
+	return l, err
+}
+
+// Number writes the library's numbers of leaves, [row][tree of the model], for the words that the module kept, [row][tree].
+func (l *Leaves) Number(words []int32, out []float64) {
+	n := len(l.place)
+	for i, w := range words {
+		out[i/n*n+l.place[i%n]] = float64(l.ids[^w])
+	}
 }
 
 // Text returns the text of a form, "hir", "mir", "lir" or "simt", which is that of the kernels; ok is false if the

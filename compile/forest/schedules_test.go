@@ -72,6 +72,32 @@ func compareScores(f *forest.Forest, c *Code, got, want []float64) error {
 	return nil
 }
 
+// compareLeaves holds the leaves that a schedule's walks find to those of the plain evaluator.
+func compareLeaves(t testing.TB, f *forest.Forest, c *Code, rows []float64, load func(*nest.Module) *nest.Program) {
+	t.Helper()
+	if len(f.Trees) == 0 {
+		return
+	}
+	l, err := c.Leaves()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(rows) / f.Features * len(f.Trees)
+	words, got, want := make([]int32, n), make([]float64, n), make([]float64, n)
+	if err := nest.Words(t.Context(), load(l.Module), rows, words); err != nil {
+		t.Fatal(err)
+	}
+	l.Number(words, got)
+	if err := forest.Evaluate(f, forest.Leaves, rows, want); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("row %d, tree %d: leaf %v, want %v\n%.20000s", i/len(f.Trees), i%len(f.Trees), got[i], want[i], c.HIR.Text()+c.LIR.Text())
+		}
+	}
+}
+
 // coded makes a forest that has code: no tests for equality or exact members, and leaves that add once to an output.
 func coded(rng *rand.Rand) *forest.Forest {
 	f := random(rng)
@@ -214,6 +240,12 @@ func tryOne(t testing.TB, seed uint64, paths map[string]int) bool {
 			t.Fatalf("seed %d, %s: %v\n%s%s%s", seed, set.Name, err, s.Text(), c.HIR.Text(), c.LIR.Text())
 		}
 	}
+	if all := micro.All(); rng.IntN(3) == 0 {
+		compareLeaves(t, f, c, rows, func(m *nest.Module) *nest.Program {
+			p, _ := program(t, m, all[rng.IntN(len(all))].Name, 1+rng.IntN(3))
+			return p
+		})
+	}
 	return true
 }
 
@@ -254,6 +286,30 @@ func FuzzSchedules(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { tryOne(t, seed, map[string]int{}) })
 }
 
+// TestManyLeaves: leaves of more rows than their words are kept for at a time, of trees on threads.
+func TestManyLeaves(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	f := &forest.Forest{Features: 3, Outputs: 1, Base: []float64{0}, Alpha: 1}
+	for len(f.Trees) < 10_000 {
+		f.Trees = append(f.Trees, chain(rng, f, 1+len(f.Trees)%2))
+	}
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := schedule.Parse("represent sparse\nsortTrees\ntile tree t0 t1 1000\nreorder t0 batch t1\nparallel t0\natomicReduce t0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compile(f, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareLeaves(t, f, c, cells(rng, f, 600), func(m *nest.Module) *nest.Program {
+		p, _ := program(t, m, micro.All()[0].Name, 2)
+		return p
+	})
+}
+
 // TestParallelTrees: trees on threads have sums of their own, which are added in one order: the bits do not depend on the
 // threads, and are near those of the plain evaluator; where leaves are kept they are its bits.
 func TestParallelTrees(t *testing.T) {
@@ -290,7 +346,8 @@ func TestParallelTrees(t *testing.T) {
 			}
 			var first []float64
 			for threads := 1; threads <= 4; threads++ {
-				p, _ := program(t, c.Module, "generic", threads)
+				all := micro.All()
+				p, _ := program(t, c.Module, all[rng.IntN(len(all))].Name, threads)
 				for range 2 { // with memory of the call before
 					got := margins(t, f, p, rows)
 					if first == nil {

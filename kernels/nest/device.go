@@ -130,8 +130,8 @@ func (d *device) grow(ctx context.Context, m *Module, rows int) error {
 	return nil
 }
 
-// run computes a call: its cells and sums go to the device, and the sums come back.
-func (d *device) run(ctx context.Context, c *call) error {
+// run computes a call: its cells and sums go to the device, and the sums, or the words where they are wanted, come back.
+func (d *device) run(ctx context.Context, c *call, words []int32) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.code == nil {
@@ -148,6 +148,9 @@ func (d *device) run(ctx context.Context, c *call) error {
 	}
 	if err := c.items(ctx, c.m.Body, span{0, c.rows}, span{0, c.m.Trees}); err != nil {
 		return err
+	}
+	if words != nil {
+		return d.Read(ctx, words, d.kept, 0)
 	}
 	return eachColumn(c, func(at int, column any) error { return d.Read(ctx, column, d.sums, at*d.room) })
 }

@@ -79,7 +79,8 @@ type memory struct {
 	x, sums    any
 	first, end []int32
 	kept       []int32
-	own        []own // of the iterations of a parallel loop over trees
+	own        []own     // of the iterations of a parallel loop over trees
+	words      [][]int32 // kept by a thread of such a loop, before they are copied to kept
 }
 
 // own is what an iteration has for itself.
@@ -100,22 +101,39 @@ func Sums[T float32 | float64](ctx context.Context, p *Program, rows []T, sums [
 	if len(rows)%p.m.Features != 0 || len(sums) != len(rows)/p.m.Features*p.m.Outputs {
 		return fmt.Errorf("%w: %d cells and %d sums; want %d and %d for each row", ErrModule, len(rows), len(sums), p.m.Features, p.m.Outputs)
 	}
+	return inParts(p, rows, func(rows []T, at int) error {
+		return part(ctx, p, rows, sums[at*p.m.Outputs:][:len(rows)/p.m.Features*p.m.Outputs], nil)
+	})
+}
+
+// Words writes what kernels keep of each tree, [row][tree], for row-major rows of T. The module has to keep words for every tree.
+func Words[T float32 | float64](ctx context.Context, p *Program, rows []T, words []int32) error {
+	if len(rows)%p.m.Features != 0 || !p.m.Kept || len(words) != len(rows)/p.m.Features*p.m.Trees {
+		return fmt.Errorf("%w: %d cells and %d words; want %d and %d for each row, of a module that keeps them: %t", ErrModule, len(rows), len(words), p.m.Features, p.m.Trees, p.m.Kept)
+	}
+	return inParts(p, rows, func(rows []T, at int) error {
+		n := len(rows) / p.m.Features
+		return part(ctx, p, rows, make([]float64, n*p.m.Outputs), words[at*p.m.Trees:(at+n)*p.m.Trees])
+	})
+}
+
+// inParts calls do with the rows that may be computed at a time, and the number of the first.
+func inParts[T float32 | float64](p *Program, rows []T, do func(rows []T, at int) error) error {
 	n := len(rows) / p.m.Features
 	step := n
 	if p.chunk > 0 {
 		step = p.chunk
 	}
 	for at := 0; at < n; at += step {
-		end := min(at+step, n)
-		if err := part(ctx, p, rows[at*p.m.Features:end*p.m.Features], sums[at*p.m.Outputs:end*p.m.Outputs]); err != nil {
+		if err := do(rows[at*p.m.Features:min(at+step, n)*p.m.Features], at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// part is Sums for the rows of a chunk.
-func part[T float32 | float64](ctx context.Context, p *Program, rows []T, sums []float64) error {
+// part is Sums for the rows of a chunk, and Words where there are some.
+func part[T float32 | float64](ctx context.Context, p *Program, rows []T, sums []float64, words []int32) error {
 	mem := p.memory.Get().(*memory)
 	defer p.memory.Put(mem)
 	n := len(rows) / p.m.Features
@@ -136,13 +154,16 @@ func part[T float32 | float64](ctx context.Context, p *Program, rows []T, sums [
 	}
 	var err error
 	if p.device != nil {
-		err = p.device.run(ctx, c)
+		err = p.device.run(ctx, c, words)
 	} else {
 		c.first, c.end = grown(c.first, n), grown(c.end, n)
 		if p.m.Kept {
 			c.kept = grown(c.kept, n*p.m.Trees)
 		}
 		err = c.items(ctx, p.m.Body, span{0, n}, span{0, p.m.Trees})
+		if words != nil {
+			copy(words, c.kept)
+		}
 	}
 	switch s := c.sums.(type) {
 	case []float32:
@@ -272,6 +293,7 @@ func (c *call) overTrees(ctx context.Context, l *Loop, rows, trees span) error {
 	for len(c.own) < n {
 		c.own = append(c.own, own{})
 	}
+	words := c.lend(n)
 	err := c.spread(n, func(k int) error {
 		in, mine := *c, &c.own[k]
 		mine.first, mine.end = grown(mine.first, c.rows), grown(mine.end, c.rows)
@@ -283,7 +305,19 @@ func (c *call) overTrees(ctx context.Context, l *Loop, rows, trees span) error {
 			in.sums = mine.sums
 		}
 		at := trees.lo + k*l.Step
-		return in.items(ctx, l.Body, rows, span{at, min(at+l.Step, trees.hi)})
+		part := span{at, min(at+l.Step, trees.hi)}
+		if words == nil {
+			return in.items(ctx, l.Body, rows, part)
+		}
+		in.kept = <-words
+		defer func() { words <- in.kept }()
+		if err := in.items(ctx, l.Body, rows, part); err != nil {
+			return err
+		}
+		for r := rows.lo; r < rows.hi; r++ {
+			copy(c.kept[r*c.m.Trees+part.lo:r*c.m.Trees+part.hi], in.kept[r*c.m.Trees+part.lo:])
+		}
+		return nil
 	})
 	for k := 0; k < n && err == nil && l.Private; k++ {
 		for o := 0; o < c.m.Outputs && err == nil; o++ {
@@ -292,6 +326,24 @@ func (c *call) overTrees(ctx context.Context, l *Loop, rows, trees span) error {
 		}
 	}
 	return err
+}
+
+// lend returns buffers for the words that threads keep of the same rows, one for each thread that n iterations take; nil if there is
+// one thread, or nothing is kept. Code may write all words of a row that it runs at the end, also those of other threads' trees.
+func (c *call) lend(n int) chan []int32 {
+	n = min(n, c.threads)
+	if !c.m.Kept || n < 2 {
+		return nil
+	}
+	for len(c.words) < n {
+		c.words = append(c.words, nil)
+	}
+	words := make(chan []int32, n)
+	for k := range n {
+		c.words[k] = grown(c.words[k], c.rows*c.m.Trees)
+		words <- c.words[k]
+	}
+	return words
 }
 
 // initial makes sums that change none that they are added to, for some rows.

@@ -38,7 +38,7 @@ func width(list []*schedule.Loop, dim string, left int) int {
 // place of its own.
 func conflicts(f *Func) (names []string) {
 	into := &fold.Buffer{Sizes: []int{manyRows}}
-	if !f.Ensemble.InOrder() {
+	if f.keeps {
 		into.Sizes = append(into.Sizes, len(f.Ensemble.Trees))
 	}
 	var items func(list []*schedule.Loop, left map[string]int, at map[string]fold.Index) []fold.Item

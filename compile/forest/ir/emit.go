@@ -19,7 +19,7 @@ func Emit(f *Func) (*nest.Module, error) {
 // emit makes a module of a function, for a card or a CPU.
 func emit(f *Func, card bool) (*nest.Module, error) {
 	e := f.Ensemble
-	m := &nest.Module{Features: e.Features, Outputs: e.Outputs, Trees: len(e.Trees), Cell: cellType(e), Sum: sumType(e), Kept: !e.InOrder()}
+	m := &nest.Module{Features: e.Features, Outputs: e.Outputs, Trees: len(e.Trees), Cell: cellType(e), Sum: sumType(e), Kept: f.keeps}
 	h := &host{f: f, m: m, keeps: m.Kept, card: card, private: map[string]bool{}}
 	if !card {
 		for _, l := range conflicts(f) {
@@ -122,7 +122,7 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 			last := h.m.Kept && i == len(list)-1 && o.Loop.Name == "added"
 			it.Kernel, err = h.kernel(o, trees, last)
 		} else {
-			if h.card && l.Atomic { // the loop is in the grid
+			if h.card && l.Atomic && !h.keeps { // the loop is in the grid
 				h.each = l.Step
 				body, err := h.items(o.Body, bounds{most: l.Step})
 				if h.each = 0; err != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // Lower makes the LIR of a function of the MIR: nodes become elements of the buffers of the representation that the
-// schedule names, walks what they do on them.
-func Lower(f *Func) (*Func, error) {
+// schedule names, walks what they do on them. The result of a call is the sums, or the leaf of each tree if leaves is set.
+func Lower(f *Func, leaves bool) (*Func, error) {
 	layout, err := represent(f.Nest.Represent)
 	if err != nil {
 		return nil, err
@@ -17,8 +17,8 @@ func Lower(f *Func) (*Func, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Func{Ensemble: f.Ensemble, Nest: f.Nest, Values: f.Values, layout: layout, buffers: buffers}
-	l := &lowering{f: out, tree: map[Value]tree{}, node: map[Value]node{}, keeps: !f.Ensemble.InOrder()}
+	out := &Func{Ensemble: f.Ensemble, Nest: f.Nest, Values: f.Values, layout: layout, buffers: buffers, keeps: leaves || !f.Ensemble.InOrder(), leaves: leaves}
+	l := &lowering{f: out, tree: map[Value]tree{}, node: map[Value]node{}}
 	b := &block{f: out}
 	b.add(Op{Kind: Buffers}, 0)
 	if err := l.block(b, f.Body); err != nil {
@@ -42,10 +42,7 @@ type lowering struct {
 	row  Value
 	tree map[Value]tree
 	node map[Value]node
-	// keeps says that leaves are kept until all trees are walked, as the trees are not in the model's order; kept is
-	// what is kept of the present one.
-	keeps bool
-	kept  []Value
+	kept []Value // what is kept of the present tree, if leaves are kept
 }
 
 // add returns a loop over rows that adds the trees of which leaves were kept, in the order of the model.
@@ -116,7 +113,7 @@ func (l *lowering) op(b *block, o *Op) error {
 			return err
 		}
 		c := *o
-		if c.Body = in.ops; o.Kind == PredictEnsemble && l.keeps {
+		if c.Body = in.ops; o.Kind == PredictEnsemble && l.f.keeps && !l.f.leaves {
 			c.Body = append(c.Body, l.add())
 		}
 		b.ops = append(b.ops, &c)
@@ -136,23 +133,23 @@ func (l *lowering) op(b *block, o *Op) error {
 	case Repeat:
 		return l.repeat(b, o)
 	case GetTreeClassID:
-		if !l.keeps {
+		if !l.f.keeps {
 			b.ops = append(b.ops, &Op{Kind: LoadClass, Args: []Value{l.at(b, o.Args[0])}, Out: o.Out})
 		}
 	case GetLeafValue:
-		if l.keeps {
+		if l.f.keeps {
 			l.kept = []Value{l.at(b, o.Args[0]), l.node[o.Args[1]].word}
 			break
 		}
 		b.ops = append(b.ops, &Op{Kind: LoadLeafValue, Args: []Value{l.node[o.Args[1]].word}, Out: o.Out})
 	case Within:
-		if !l.keeps {
+		if !l.f.keeps {
 			c := *o
 			b.ops = append(b.ops, &c)
 		}
 	case Reduce:
 		c := *o
-		if l.keeps { // until all trees are walked; a tree behind the end is one that is kept in its turn, or the last again
+		if l.f.keeps { // until all trees are walked; a tree behind the end is one that is kept in its turn, or the last again
 			c.Kind, c.Args = KeepLeaf, l.kept
 		}
 		b.ops = append(b.ops, &c)

@@ -93,6 +93,9 @@ type Func struct {
 	Values   int
 	layout   Representation // of the LIR; nil for the MIR
 	buffers  []Buffer
+	// Of the LIR: keeps says that kernels keep the leaf of each tree and add none, leaves that these are the result; else
+	// they are added at the end, in the order of the model.
+	keeps, leaves bool
 }
 
 func (f *Func) value() Value {
