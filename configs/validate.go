@@ -163,6 +163,8 @@ func (j *Job) validate() error {
 		return &keyError{"job.result", fmt.Sprintf("is %s, but job.kind is %s; leave it out", j.Result, j.Kind)}
 	}
 	switch {
+	case j.Schedule != "" && j.Kind != "predict":
+		return &keyError{"job.schedule", fmt.Sprintf("is set, but job.kind is %s; leave it out", j.Kind)}
 	case len(j.Levels) > 0 && j.Kind != "quantiles":
 		return &keyError{"job.levels", fmt.Sprintf("are set, but job.kind is %s; leave them out", j.Kind)}
 	case j.Soft && !slices.Contains([]string{"loglik", "conditional", "moments", "expect", "classify", "mpe"}, j.Kind):

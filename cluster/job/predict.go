@@ -27,6 +27,8 @@ type predictKind struct{}
 type predictSettings struct {
 	Model  FileRef `json:"model"`
 	Result string  `json:"result"` // as forest.ParseWhat takes it
+	// Schedule is the text of the schedule under which the forest is compiled; "" without one.
+	Schedule string `json:"schedule,omitempty"`
 }
 
 // Result is out.csv: numbers are written as text in the forest's own precision.
@@ -57,7 +59,10 @@ func (predictKind) Load(ctx context.Context, in *Loading) (cluster.Session, erro
 	if err := in.Check(f.Digest()); err != nil {
 		return nil, err
 	}
-	m, err := pce.NewForest(f, pce.Options{Threads: in.Options.Threads})
+	m, err := compiled(f, d.Schedule, in.Options.Threads)
+	if err != nil && d.Schedule != "" { // the lead has compiled it
+		return nil, Bad(in.Run, "the schedule: %w", err)
+	}
 	if err != nil {
 		return nil, badModel(in, err)
 	}
@@ -90,7 +95,25 @@ func (predictKind) Open(_ context.Context, q *Query) (Subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.Schedule != "" { // what it cannot run is told before workers are waited for
+		m, err := compiled(f, q.Schedule, 1)
+		if err != nil {
+			return nil, fmt.Errorf("%s: the schedule: %w", q.Model, err)
+		}
+		if err := m.Close(); err != nil {
+			return nil, err
+		}
+	}
 	return &forestSubject{f, q}, nil
+}
+
+// compiled makes a model of a forest, as code if there is the text of a schedule.
+func compiled(f *forest.Forest, schedule string, threads int) (*pce.Model, error) {
+	o := pce.Options{Threads: threads}
+	if schedule == "" {
+		return pce.NewForest(f, o)
+	}
+	return pce.NewScheduledForest(f, schedule, nil, o)
 }
 
 // forestSubject is the forest of a job.
@@ -100,7 +123,7 @@ type forestSubject struct {
 }
 
 func (s *forestSubject) Settings(model FileRef) any {
-	return &predictSettings{Model: model, Result: s.query.Result.String()}
+	return &predictSettings{Model: model, Result: s.query.Result.String(), Schedule: s.query.Schedule}
 }
 
 // Questions are the rows of all files, in order. The first rows are read at once, so that a file

@@ -100,6 +100,14 @@ func TestNumberBlocks(t *testing.T) {
 	}
 }
 
+// TestScheduleTravels: workers are told the schedule of a job.
+func TestScheduleTravels(t *testing.T) {
+	s := &forestSubject{stump(forest.Float32), &Query{Schedule: "parallel batch\n", Result: forest.Leaves}}
+	if got := s.Settings(FileRef{}).(*predictSettings); got.Schedule != s.query.Schedule || got.Result != "leaf" {
+		t.Errorf("settings %+v", got)
+	}
+}
+
 // TestHostilePredictions refuses requests that are not whole rows, and answers that are not about
 // the rows, or not classes, of which the result has the labels.
 func TestHostilePredictions(t *testing.T) {
@@ -168,11 +176,13 @@ func TestLoadPredict(t *testing.T) {
 		want     string
 		bad      bool // the job's fault
 	}{
-		"good":         {predictSettings{ref, "leaf"}, f.Digest(), "", false},
-		"other digest": {predictSettings{ref, "leaf"}, [32]byte{}, "give all members the same version of pce", false},
-		"no model":     {predictSettings{FileRef{}, "leaf"}, f.Digest(), "it has no model", true},
-		"no result":    {predictSettings{ref, ""}, f.Digest(), "is not a kind of results", true},
-		"no classes":   {predictSettings{ref, "class"}, f.Digest(), "it gives no classes", true},
+		"good":         {predictSettings{ref, "leaf", ""}, f.Digest(), "", false},
+		"other digest": {predictSettings{ref, "leaf", ""}, [32]byte{}, "give all members the same version of pce", false},
+		"no model":     {predictSettings{FileRef{}, "leaf", ""}, f.Digest(), "it has no model", true},
+		"no result":    {predictSettings{ref, "", ""}, f.Digest(), "is not a kind of results", true},
+		"schedule":     {predictSettings{ref, "leaf", "parallel batch\n"}, f.Digest(), "", false},
+		"bad schedule": {predictSettings{ref, "margin", "parallel rows\n"}, f.Digest(), "the schedule: schedule: illegal", true},
+		"no classes":   {predictSettings{ref, "class", ""}, f.Digest(), "it gives no classes", true},
 	} {
 		lead := testLead(t, bus, root)
 		lead.Kind = Predict

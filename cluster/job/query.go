@@ -31,6 +31,7 @@ type Query struct {
 	All        bool        // as of run.Query
 	Candidates int         // of a most probable completion, as of run.MPEOptions
 	Result     forest.What // of predict
+	Schedule   string      // of predict: the text of the one under which the forest is compiled; "": none
 	Soft       bool        // cells may be ranges, sets or likelihoods, as of dataset.Options
 }
 

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pce-engine/pce/cluster/job"
+	lower "github.com/pce-engine/pce/compile/forest"
+	"github.com/pce-engine/pce/compile/forest/schedule"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
@@ -88,7 +92,7 @@ func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	}
 	return l.Query(ctx, k.QueryKind, &job.Query{
 		Model: cfg.Job.Model, Data: cfg.Job.Data, Read: o, Rows: cfg.Job.Rows, Seed: cfg.Job.Seed, Format: cfg.Job.Format,
-		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Result: result, Soft: cfg.Job.Soft,
+		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Result: result, Schedule: cfg.Job.Schedule, Soft: cfg.Job.Soft,
 	})
 }
 
@@ -123,7 +127,7 @@ func jobModel(cfg *configs.Config) *string {
 }
 
 // newJob makes a job of a config: patterns and directories are replaced by the
-// files that they mean now. Nothing is uploaded.
+// files that they mean now, and the name of a schedule by its text. Nothing is uploaded.
 func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.Job, error) {
 	j := &job.Job{Version: job.Version, ID: id, Name: cfg.Name, Kind: cfg.Job.Kind}
 	if j.Kind == kindTrain {
@@ -160,9 +164,48 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 			return nil, err
 		}
 	}
+	if own.Job.Schedule, err = jobSchedule(&own.Job); err != nil {
+		return nil, err
+	}
 	text, err := own.YAML()
 	j.Config = string(text)
 	return j, err
+}
+
+// jobSchedule returns the text of the schedule that a job names, "" if it names none. A schedule that is
+// illegal, or under which the forest has no code, is refused here rather than by a cluster later.
+func jobSchedule(j *configs.Job) (string, error) {
+	if j.Schedule == "" {
+		return "", nil
+	}
+	text := j.Schedule
+	if text == autoSchedule {
+		return "", usagef("job.schedule is auto, which is chosen for one machine; name a file or %sNAME", configs.PresetPrefix)
+	}
+	where := ""
+	if !strings.Contains(text, "\n") {
+		var err error
+		if text, err = readSchedule(j.Schedule); err != nil {
+			return "", err
+		}
+		text += "\n" // a text is told from a name by its lines
+		where = " " + j.Schedule
+	}
+	s, err := schedule.Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("job.schedule%s: %w", where, err)
+	}
+	f, err := run.OpenForest(j.Model)
+	if err == nil {
+		err = f.Check()
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", j.Model, err)
+	}
+	if _, err := lower.Compile(f, s, nil); err != nil {
+		return "", fmt.Errorf("%s: job.schedule%s: %w", j.Model, where, err)
+	}
+	return text, nil
 }
 
 // jobConfig reads the config of a job and replaces the files in it by such as can be

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -48,7 +49,7 @@ func forestRows(t *testing.T, dir string, rows int) map[string]string {
 	files := map[string]string{}
 	for name, text := range map[string]string{
 		"plain.csv": plain.String(), "turned.csv": turned.String(), "lacking.csv": lacking.String(), "pair.csv": pair.String(),
-		"double.txt": doubleForest, "single.json": singleForest,
+		"double.txt": doubleForest, "single.json": singleForest, "tiles.schedule": "represent sparse\ninterleave tree 2",
 	} {
 		files[name] = filepath.Join(dir, name)
 		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {
@@ -101,6 +102,9 @@ func TestPredictJobs(t *testing.T) {
 		"class":       {"double.txt", "class", []string{"turned.csv"}, nil},
 		"single":      {"single.json", "prediction", []string{"pair.csv"}, []string{"data.header=no"}},
 		"single-leaf": {"single.json", "leaf", []string{"pair.csv"}, nil},
+		"scheduled":   {"double.txt", "margin", []string{"turned.csv"}, []string{"job.schedule=preset:sorted"}},
+		"leaves":      {"double.txt", "leaf", []string{"plain.csv"}, []string{"job.schedule=" + files["tiles.schedule"]}},
+		"inline":      {"single.json", "class", []string{"pair.csv"}, []string{"job.schedule=tile batch b0 b1 64\n# \"remark\": \n\tparallel b0\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var list []string
@@ -109,7 +113,9 @@ func TestPredictJobs(t *testing.T) {
 				list, args = append(list, fmt.Sprintf("%q", files[f])), append(args, "--data", files[f])
 			}
 			for _, s := range tt.set {
-				args = append(args, "--set", s)
+				if !strings.HasPrefix(s, "job.") {
+					args = append(args, "--set", s)
+				}
 			}
 			if tt.result != "prediction" {
 				args = append(args, "--"+tt.result)
@@ -200,6 +206,41 @@ func TestPredictKilled(t *testing.T) {
 	}
 	if got := readFile(t, dir, "runs", "run-1", "out.csv"); !bytes.Equal(got, want) {
 		t.Errorf("%d bytes, want the %d of the command", len(got), len(want))
+	}
+}
+
+// TestSubmittedSchedule: a job has the text of its schedule, whatever its config names it by, and one that is illegal, or that
+// its forest cannot have, is refused before the job is queued.
+func TestSubmittedSchedule(t *testing.T) {
+	files := forestRows(t, t.TempDir(), 3)
+	for given, want := range map[string]string{
+		files["tiles.schedule"]:     "represent sparse\ninterleave tree 2\n",
+		"parallel batch\n":          "parallel batch\n",
+		"preset:one-tree-at-a-time": "",
+	} {
+		j, err := testApp().newJob(t.Context(), "run-1", testConfig(t, "job.kind=predict", "job.model="+files["single.json"], "job.data="+files["pair.csv"], "job.schedule="+given))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, _, err := configs.Load(configs.Options{Text: []byte(j.Config)})
+		if err != nil || want != "" && cfg.Job.Schedule != want || !strings.HasSuffix(cfg.Job.Schedule, "\n") || len(j.Files) != 2 {
+			t.Errorf("%q: %v, %q with %d files", given, err, cfg.Job.Schedule, len(j.Files))
+		}
+	}
+	for given, want := range map[string]string{
+		"parallel rows\n":             "job.schedule: schedule: illegal",
+		"paralel batch\n":             `"paralel" is not a verb`,
+		"preset:none":                 "none",
+		"auto":                        "chosen for one machine",
+		files["double.txt"]:           "is not a verb",
+		files["tiles.schedule"] + "x": "no such file",
+		"gpuDimension batch grid.x\n": "is for cards",
+		"tileNodes 2 hybrid\n":        "wants to know how many rows",
+	} {
+		_, err := testApp().newJob(t.Context(), "run-1", testConfig(t, "job.kind=predict", "job.model="+files["single.json"], "job.data="+files["pair.csv"], "job.schedule="+given))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v, want one line with %q", given, err, want)
+		}
 	}
 }
 
