@@ -33,13 +33,13 @@ type forestBench struct {
 }
 
 // benchForest measures predictions of a forest, as Predict makes them of float32 rows: with its own path, or as code
-// under the schedule. Rows are walked through again and again.
+// under the schedule, on a card too. Rows are walked through again and again.
 func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlags) (*forestBench, error) {
 	if f.data == "" {
 		return nil, usagef("bench --model wants --data FILE, the rows to measure it on")
 	}
-	if f.run.device != "auto" && f.run.device != "cpu" || f.kernels {
-		return nil, usagef("--device and --kernels are for circuits; forests run on the CPU")
+	if f.kernels {
+		return nil, usagef("--kernels is for circuits")
 	}
 	if err := f.path.forest(f.model); err != nil {
 		return nil, err
@@ -56,7 +56,10 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 	defer m.Close()
 	opened := time.Since(begin)
 	fo := m.Forest()
-	r := &forestBench{Device: "cpu", KernelPath: m.ForestPath(), Schedule: code.file, Threads: f.run.threads, Batch: batch, Trees: len(fo.Trees)}
+	r := &forestBench{Device: f.run.device, KernelPath: m.ForestPath(), Schedule: code.file, Threads: f.run.threads, Batch: batch, Trees: len(fo.Trees)}
+	if f.run.processor() {
+		r.Device = "cpu"
+	}
 	if r.Threads == 0 {
 		r.Threads = runtime.GOMAXPROCS(0)
 	}

@@ -31,8 +31,11 @@ func TestBenchForest(t *testing.T) {
 	}
 	model, rows := file("model", b.String()), file("rows.csv", "1,0\n3,0\n,0\n")
 	args := []string{"bench", "--model", model, "--data", rows, "--set", "data.header=no", "--steps", "3", "--batch", "10", "--threads", "1"}
-	for path, more := range map[string][]string{"sliced ": nil, "code ": {"--schedule", "preset:padded"}} {
+	for path, more := range map[string][]string{"sliced ": nil, "code ": {"--schedule", "preset:padded"}, "code ptx": {"--schedule", "preset:tahoe-direct", "--device", "emulator"}} {
 		r := runJSON(t, append(args, more...)...)
+		if want := map[bool]string{true: "emulator", false: "cpu"}[path == "code ptx"]; r["device"] != want {
+			t.Errorf("%s: bench says device %v", path, r["device"])
+		}
 		if kernel, _ := r["kernel_path"].(string); !strings.HasPrefix(kernel, path) || number(t, r, "rows_per_second") <= 0 || number(t, r, "samples") != 30 || number(t, r, "trees") != 1 || number(t, r, "threads") != 1 {
 			t.Errorf("%s: bench ends with %v", path, r)
 		}
@@ -47,12 +50,14 @@ func TestBenchForest(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"--data FILE":              {"bench", "--model", model},
-		"forests run on the CPU":   {"bench", "--model", model, "--data", rows, "--device", "emulator"},
-		"has no rows":              {"bench", "--model", model, "--data", file("empty.csv", "a,b\n")},
-		"must not be negative":     {"bench", "--model", model, "--data", rows, "--batch", "-1"},
-		"want at most":             {"bench", "--model", model, "--data", rows, "--batch", "1000000000"},
-		"are for decision forests": {"bench", "--config", "preset:hclt", "--schedule", "preset:padded"},
+		"--data FILE":               {"bench", "--model", model},
+		"--device emulator without": {"bench", "--model", model, "--data", rows, "--device", "emulator"},
+		"are chosen for the CPU":    {"bench", "--model", model, "--data", rows, "--device", "emulator", "--schedule", "auto"},
+		"--kernels is for circuits": {"bench", "--model", model, "--data", rows, "--kernels"},
+		"has no rows":               {"bench", "--model", model, "--data", file("empty.csv", "a,b\n")},
+		"must not be negative":      {"bench", "--model", model, "--data", rows, "--batch", "-1"},
+		"want at most":              {"bench", "--model", model, "--data", rows, "--batch", "1000000000"},
+		"are for decision forests":  {"bench", "--config", "preset:hclt", "--schedule", "preset:padded"},
 	} {
 		var out, errs bytes.Buffer
 		if code := Run(t.Context(), args, nil, nil, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,17 +40,18 @@ func (a *app) compileCommand() *cobra.Command {
 	var f compileFlags
 	c := &cobra.Command{
 		Use:   "compile MODEL | --config FILE",
-		Short: "Write the kernels that a circuit runs on, or its hardware",
-		Long: `Write the kernels that a circuit runs on, one file per kernel: NAME.ptx.
+		Short: "Write the kernels that a model runs on, or its hardware",
+		Long: `Write the kernels that a model runs on a card with, one file per kernel: NAME.ptx.
 
-A config gives the kernels of its training, a model those of its queries.
+A config gives the kernels of its training, a model those of its queries, a decision forest those of
+its predictions under --schedule.
 
 A circuit that runs as code (--path code, or histograms with breaks of their own) has one kernel, or
 several if it is large, and others for rows that are computed again in log space.
 
 With --emit, print a form of a program on its way to code. Of a decision forest, under --schedule: its
-trees (hir), its loops and walks (mir), these on buffers (lir), or its kernels (simt). Of a circuit:
-its code (simt) or the text of its kernels (ptx).
+trees (hir), its loops and walks (mir), these on buffers (lir), its kernels for a CPU (simt) or a card
+(ptx). Of a circuit: its code (simt) or the text of its kernels (ptx).
 
 With --target rtl, write the hardware of a model's likelihoods as Verilog, with testbenches and
 report.json, which says what it takes. See docs/hardware.md.`,
@@ -109,19 +109,6 @@ report.json, which says what it takes. See docs/hardware.md.`,
 	f.schedule.register(c.Flags())
 	c.Flags().StringVarP(&f.dir, "output", "o", ".", "folder to write to")
 	return c
-}
-
-// compileForest prints a form of a forest. Flags of circuits are usage errors.
-func (a *app) compileForest(cmd *cobra.Command, f *compileFlags, path string) error {
-	if !slices.Contains(forestForms, f.emit) {
-		return usagef("compile of a decision forest wants --emit, one of %s", strings.Join(forestForms, ", "))
-	}
-	for _, name := range append([]string{"config", "set", "target", "arch", "output"}, f.code.names...) {
-		if cmd.Flags().Changed(name) {
-			return usagef("--%s is for circuits; %s is a decision forest", name, path)
-		}
-	}
-	return a.emitForest(path, f.emit, &f.schedule)
 }
 
 // compile writes the kernels that a circuit would run on: those of its training for a config,

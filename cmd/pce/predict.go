@@ -69,7 +69,7 @@ that a file with a header lacks.
 With --density the raw scores are those that are expected given the cells that are there: the
 average over what the missing ones may be, by a circuit trained on rows of the same columns.
 
-With --schedule the walks are compiled as the file says (docs/forests.md), with the same scores.`,
+With --schedule the walks are compiled as the file says (docs/forests.md), with the same results.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.predictRows(cmd.Context(), &f) },
 	}
@@ -82,7 +82,6 @@ With --schedule the walks are compiled as the file says (docs/forests.md), with 
 	c.Flags().BoolVar(&f.class, "class", false, "write the class")
 	c.MarkFlagsMutuallyExclusive("margin", "leaf", "class")
 	f.code.register(c.Flags())
-	c.MarkFlagsMutuallyExclusive("leaf", "schedule")
 	f.out.register(c.Flags(), ".csv")
 	return c
 }

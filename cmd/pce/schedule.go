@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce"
-	lower "github.com/pce-engine/pce/compile/forest"
 	"github.com/pce-engine/pce/compile/forest/schedule"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/forest"
@@ -147,29 +146,4 @@ func (f *scheduleFlags) serve(a *app, m *pce.Model, path string, opts pce.Option
 		return nil, fmt.Errorf("%s: --schedule %s: %w", path, f.file, err)
 	}
 	return m, nil
-}
-
-// The forms that compile --emit prints.
-var forestForms = []string{"hir", "mir", "lir", "simt"}
-
-// emitForest prints a form of a forest under a schedule. A form that there is before an error is printed.
-func (a *app) emitForest(path, form string, f *scheduleFlags) error {
-	fo, text, hits, err := f.read(a, path, 0, forestBatch)
-	if err != nil {
-		return err
-	}
-	s, err := schedule.Parse(text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.file, err)
-	}
-	c, err := lower.Compile(fo, s, hits)
-	printed, ok := c.Text(form)
-	if !ok {
-		if err == nil {
-			err = usagef("represent sliced has no %s; ask for hir or mir", form)
-		}
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	_, err = io.WriteString(a.stdout, printed)
-	return err
 }

@@ -9,6 +9,18 @@ import (
 	"github.com/pce-engine/pce/kernels/ptx/scalar"
 )
 
+// CardOptions says how a kernel of a module becomes one for a card, for any architecture.
+func CardOptions(m *nest.Module, k *nest.Kernel) scalar.Options {
+	o := scalar.Options{Threads: k.Block, Shared: k.Shared}
+	if k.Staged {
+		o.Staging = scalar.Always
+	}
+	if k.Spread > 0 {
+		o.Spread = &scalar.Spread{Sums: 1, First: 2, End: 3, Step: k.Spread, Total: m.Trees}
+	}
+	return o
+}
+
 // OpenNest opens the device, a card or what is driven as one, and loads a module of loops and kernels there, with
 // blocks and shared memory as its kernels say. close gives the program and the device back.
 func (p Place) OpenNest(ctx context.Context, m *nest.Module, o Options) (_ *nest.Program, close func() error, err error) {
@@ -17,14 +29,7 @@ func (p Place) OpenNest(ctx context.Context, m *nest.Module, o Options) (_ *nest
 		return nil, nil, err
 	}
 	program, err := nest.NewOn(ctx, dev, m, func(k *nest.Kernel) kernels.Module {
-		how := scalar.Options{Threads: k.Block, Shared: k.Shared}
-		if k.Staged {
-			how.Staging = scalar.Always
-		}
-		if k.Spread > 0 {
-			how.Spread = &scalar.Spread{Sums: 1, First: 2, End: 3, Step: k.Spread, Total: m.Trees}
-		}
-		return scalar.Chosen{Module: k.Code, Options: how}
+		return scalar.Chosen{Module: k.Code, Options: CardOptions(m, k)}
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, dev.Close())
