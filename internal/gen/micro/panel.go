@@ -21,6 +21,7 @@ type panelArgs struct {
 	ERow       int
 	Min        uintptr
 	Add        bool
+	Stream     bool
 }
 
 // panel is the shape of one micro-kernel: groups of up to rows rows, cols
@@ -115,6 +116,7 @@ func (p panel) emit(a *asm) {
 		a.JMP(LabelRef("group"))
 	}
 	a.Label("end")
+	p.unlessStream(a, args, nil, func() { a.SFENCE() }) // before this thread says that C is there
 	a.end(old)
 }
 
@@ -146,6 +148,33 @@ func rowOfSix(base gp, r int, one, three, five gp) Mem {
 		x.Index, x.Scale = five, 1
 	}
 	return x
+}
+
+// unlessStream writes code for near results and, in routines that obey Stream, code for those
+// that go past the caches. These are sums of whole lines, which conditionals of columns are.
+func (p panel) unlessStream(a *asm, args gp, near, far func()) {
+	if p.cols == 1 || p.pairs || p.most {
+		if near != nil {
+			near()
+		}
+		return
+	}
+	streams, end := a.label("streams"), a.label("kept")
+	a.CMPB(Mem{Base: args, Disp: int(unsafe.Offsetof(panelArgs{}.Stream))}, Imm(0))
+	if far == nil {
+		a.JNE(LabelRef(end))
+		near()
+		a.Label(end)
+		return
+	}
+	a.JNE(LabelRef(streams))
+	if near != nil {
+		near()
+	}
+	a.JMP(LabelRef(end))
+	a.Label(streams)
+	far()
+	a.Label(end)
 }
 
 // group writes the code of m rows.
@@ -185,7 +214,7 @@ func (p panel) group(a *asm, m int, args gp, mask reg.Register, left, aAt, cAt, 
 			a.PREFETCHT0(a.offset(m, i))
 		}
 	}
-	rows(cAt, unsafe.Offsetof(f.CRow), fetch)
+	p.unlessStream(a, args, func() { rows(cAt, unsafe.Offsetof(f.CRow), fetch) }, nil)
 	skip := a.label("sums")
 	a.CMPQ(at(unsafe.Offsetof(f.E)), Imm(0))
 	a.JEQ(LabelRef(skip))
@@ -273,12 +302,17 @@ func (p panel) group(a *asm, m int, args gp, mask reg.Register, left, aAt, cAt, 
 		a.store(v, a.offset(Mem{Base: least}, i), mask)
 	}
 	a.Label(skip)
-	end = rows(cAt, unsafe.Offsetof(f.CRow), func(r int, m Mem) {
-		for i, v := range c[r] {
-			a.store(v, a.offset(m, i), mask)
+	write := func(store func(v vec, m Mem)) func() {
+		return func() {
+			end := rows(cAt, unsafe.Offsetof(f.CRow), func(r int, m Mem) {
+				for i, v := range c[r] {
+					store(v, a.offset(m, i))
+				}
+			})
+			a.MOVQ(end, cAt)
 		}
-	})
-	a.MOVQ(end, cAt)
+	}
+	p.unlessStream(a, args, write(func(v vec, m Mem) { a.store(v, m, mask) }), write(func(v vec, m Mem) { a.VMOVNTPS(v, m) }))
 	step := a.GP64()
 	a.IMUL3Q(Imm(uint64(m)), ars, step)
 	a.ADDQ(step, aAt)

@@ -31,6 +31,7 @@ func avx2Panel(a *PanelArgs) {
 	case a.W == 8:
 		panel8x256(a)
 	default:
+		a.streams()
 		for j := 0; j < a.W; j += 16 {
 			part := a.from(j)
 			panel16x256(&part)

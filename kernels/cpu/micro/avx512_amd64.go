@@ -43,6 +43,7 @@ var avx512fp16 = func() *Set {
 
 func avx512Panel(a *PanelArgs) {
 	if a.W == 32 {
+		a.streams()
 		panel32x512(a)
 	} else {
 		panel16x512(a)

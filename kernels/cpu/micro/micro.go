@@ -23,6 +23,8 @@ package micro
 
 //go:generate go -C ../../../internal/gen run ./micro ../../kernels/cpu/micro
 
+import "unsafe"
+
 // Set is one implementation of every kernel. All sets compute the same sums in
 // an order that depends only on the arguments' shapes, so one set gives the
 // same bits however the rows are split among calls; two sets differ by rounding.
@@ -122,6 +124,14 @@ type PanelArgs struct {
 	ERow       int
 	Min        *float32
 	Add        bool
+	// Stream says that C is not read soon, so Panel may write it past the caches: a line
+	// need not come from memory first. It counts where rows of C are whole cache lines.
+	Stream bool
+}
+
+// streams clears Stream where rows of C are not whole lines of 64 bytes.
+func (a *PanelArgs) streams() {
+	a.Stream = a.Stream && a.CRow%16 == 0 && uintptr(unsafe.Pointer(a.C))%64 == 0
 }
 
 // Factor is one operand of a product: row r of the factor starts at

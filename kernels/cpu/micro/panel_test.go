@@ -3,7 +3,9 @@ package micro
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
+	"unsafe"
 )
 
 var panelWidths = []int{1, 2, 4, 8, 16, 32}
@@ -47,6 +49,55 @@ func TestPanel(t *testing.T) {
 			for k := 0; k < 71; k += step {
 				testPanel(t, s.Panel, plus, 13, k, w)
 				testPanel(t, s.MaxPanel, math.Max, 13, k, w)
+			}
+		}
+		checkControl(t)
+	})
+}
+
+// TestPanelStream wants the bits of other panels from panels that may be written past the
+// caches, on and beside the borders of cache lines.
+func TestPanelStream(t *testing.T) {
+	every(t, func(t *testing.T, s *Set) {
+		rng := seeded()
+		for _, w := range panelWidths {
+			for _, rows := range []int{0, 1, 7, 12, 25} {
+				for _, gap := range []int{0, 1, 8, 16, 48} {
+					for _, shift := range []int{0, 1, 4, 8} {
+						a, b := newMatrix(rows, 5, 0, uniform(rng)), newMatrix(5, w, 0, uniform(rng))
+						c := make([]float32, rows*(w+gap)+64)
+						for len(c) > 0 && uintptr(unsafe.Pointer(&c[0]))%64 != 0 {
+							c = c[1:]
+						}
+						args := PanelArgs{Rows: rows, K: 5, W: w, A: a.ptr(), ARow: a.stride, ACol: 1, B: b.ptr(), BRow: b.stride, C: &c[shift], CRow: w + gap}
+						s.Panel(&args)
+						want := slices.Clone(c)
+						for i := range c {
+							c[i] = 3
+						}
+						args.Stream = true
+						s.Panel(&args)
+						for r := range rows {
+							for j := range w {
+								if i := shift + r*(w+gap) + j; c[i] != want[i] {
+									t.Fatalf("w=%d rows=%d gap=%d shift=%d: c[%d][%d] = %v, want %v", w, rows, gap, shift, r, j, c[i], want[i])
+								}
+							}
+							for j := w; j < w+gap; j++ {
+								if i := shift + r*(w+gap) + j; c[i] != 3 {
+									t.Fatalf("w=%d rows=%d gap=%d shift=%d: wrote between rows, at %d", w, rows, gap, shift, j)
+								}
+							}
+						}
+						args.Stream, args.Add = true, true
+						s.Panel(&args)
+						for r := range rows {
+							if i := shift + r*(w+gap); c[i] != 2*want[i] {
+								t.Fatalf("w=%d rows=%d gap=%d shift=%d: added to %v, want twice %v", w, rows, gap, shift, c[i], want[i])
+							}
+						}
+					}
+				}
 			}
 		}
 		checkControl(t)

@@ -73,26 +73,30 @@ rows1:
 	MOVQ       16(SP), R8
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
+	CMPB       105(AX), $0x00
+	JNE        kept7
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
+
+kept7:
 	CMPQ       80(AX), $0x00
-	JEQ        sums6
+	JEQ        sums8
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
 
-sums6:
+sums8:
 	MOVQ  48(AX), R9
 	MOVQ  8(AX), R10
 	TESTQ R10, R10
-	JLE   done8
+	JLE   done10
 
-loop7:
+loop9:
 	VMOVUPS      (R9), Y2
 	VMOVUPS      32(R9), Y3
 	ADDQ         BX, R9
@@ -101,11 +105,11 @@ loop7:
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         DX, R8
 	DECQ         R10
-	JNZ          loop7
+	JNZ          loop9
 
-done8:
+done10:
 	CMPB   104(AX), $0x00
-	JEQ    store9
+	JEQ    store11
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -113,9 +117,9 @@ done8:
 	VADDPS 32(R8), Y1, Y1
 	ADDQ   R9, R8
 
-store9:
+store11:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled10
+	JEQ    scaled12
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -124,10 +128,10 @@ store9:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled10:
+scaled12:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest11
+	JZ      lowest13
 	VMOVUPS (R8), Y2
 	VMINPS  Y0, Y2, Y2
 	VMOVUPS Y2, (R8)
@@ -135,7 +139,9 @@ scaled10:
 	VMINPS  Y1, Y2, Y2
 	VMOVUPS Y2, 32(R8)
 
-lowest11:
+lowest13:
+	CMPB    105(AX), $0x00
+	JNE     streams14
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -143,10 +149,22 @@ lowest11:
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x01, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x01, 8(SP)
-	JMP     group
+	JMP     kept15
+
+streams14:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Y0, (R8)
+	VMOVNTPS Y1, 32(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept15:
+	IMUL3Q $0x01, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x01, 8(SP)
+	JMP    group
 
 rows2:
 	MOVQ       16(SP), R8
@@ -154,6 +172,8 @@ rows2:
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
+	CMPB       105(AX), $0x00
+	JNE        kept17
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
@@ -161,116 +181,13 @@ rows2:
 	ADDQ       R10, R9
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
-	CMPQ       80(AX), $0x00
-	JEQ        sums12
-	MOVQ       88(AX), R10
-	SHLQ       $0x02, R10
-	MOVQ       32(SP), R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
 
-sums12:
-	MOVQ  48(AX), R9
-	MOVQ  8(AX), R10
-	TESTQ R10, R10
-	JLE   done14
-
-loop13:
-	VMOVUPS      (R9), Y4
-	VMOVUPS      32(R9), Y5
-	ADDQ         BX, R9
-	VBROADCASTSS (R8), Y6
-	VFMADD231PS  Y6, Y4, Y0
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (R8)(CX*1), Y6
-	VFMADD231PS  Y6, Y4, Y2
-	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         DX, R8
-	DECQ         R10
-	JNZ          loop13
-
-done14:
-	CMPB   104(AX), $0x00
-	JEQ    store15
-	MOVQ   72(AX), R9
-	SHLQ   $0x02, R9
-	MOVQ   24(SP), R8
-	VADDPS (R8), Y0, Y0
-	VADDPS 32(R8), Y1, Y1
-	ADDQ   R9, R8
-	VADDPS (R8), Y2, Y2
-	VADDPS 32(R8), Y3, Y3
-	ADDQ   R9, R8
-
-store15:
-	CMPQ   80(AX), $0x00
-	JEQ    scaled16
-	MOVQ   88(AX), R9
-	SHLQ   $0x02, R9
-	MOVQ   32(SP), R8
-	VMULPS (R8), Y0, Y0
-	VMULPS 32(R8), Y1, Y1
-	ADDQ   R9, R8
-	VMULPS (R8), Y2, Y2
-	VMULPS 32(R8), Y3, Y3
-	ADDQ   R9, R8
-	MOVQ   R8, 32(SP)
-
-scaled16:
-	MOVQ    96(AX), R8
-	TESTQ   R8, R8
-	JZ      lowest17
-	VMOVUPS (R8), Y4
-	VMINPS  Y0, Y4, Y4
-	VMINPS  Y2, Y4, Y4
-	VMOVUPS Y4, (R8)
-	VMOVUPS 32(R8), Y4
-	VMINPS  Y1, Y4, Y4
-	VMINPS  Y3, Y4, Y4
-	VMOVUPS Y4, 32(R8)
-
-lowest17:
-	MOVQ    72(AX), R9
-	SHLQ    $0x02, R9
-	MOVQ    24(SP), R8
-	VMOVUPS Y0, (R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ    R9, R8
-	VMOVUPS Y2, (R8)
-	VMOVUPS Y3, 32(R8)
-	ADDQ    R9, R8
-	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x02, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x02, 8(SP)
-	JMP     group
-
-rows3:
-	MOVQ       16(SP), R8
-	VXORPS     Y0, Y0, Y0
-	VXORPS     Y1, Y1, Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	VXORPS     Y4, Y4, Y4
-	VXORPS     Y5, Y5, Y5
-	MOVQ       72(AX), R10
-	SHLQ       $0x02, R10
-	MOVQ       24(SP), R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
+kept17:
 	CMPQ       80(AX), $0x00
 	JEQ        sums18
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
 	PREFETCHT0 (R9)
@@ -283,18 +200,15 @@ sums18:
 	JLE   done20
 
 loop19:
-	VMOVUPS      (R9), Y6
-	VMOVUPS      32(R9), Y7
+	VMOVUPS      (R9), Y4
+	VMOVUPS      32(R9), Y5
 	ADDQ         BX, R9
-	VBROADCASTSS (R8), Y8
-	VFMADD231PS  Y8, Y6, Y0
-	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (R8)(CX*1), Y8
-	VFMADD231PS  Y8, Y6, Y2
-	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (R8)(CX*2), Y8
-	VFMADD231PS  Y8, Y6, Y4
-	VFMADD231PS  Y8, Y7, Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y6, Y4, Y0
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (R8)(CX*1), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         DX, R8
 	DECQ         R10
 	JNZ          loop19
@@ -311,13 +225,142 @@ done20:
 	VADDPS (R8), Y2, Y2
 	VADDPS 32(R8), Y3, Y3
 	ADDQ   R9, R8
-	VADDPS (R8), Y4, Y4
-	VADDPS 32(R8), Y5, Y5
-	ADDQ   R9, R8
 
 store21:
 	CMPQ   80(AX), $0x00
 	JEQ    scaled22
+	MOVQ   88(AX), R9
+	SHLQ   $0x02, R9
+	MOVQ   32(SP), R8
+	VMULPS (R8), Y0, Y0
+	VMULPS 32(R8), Y1, Y1
+	ADDQ   R9, R8
+	VMULPS (R8), Y2, Y2
+	VMULPS 32(R8), Y3, Y3
+	ADDQ   R9, R8
+	MOVQ   R8, 32(SP)
+
+scaled22:
+	MOVQ    96(AX), R8
+	TESTQ   R8, R8
+	JZ      lowest23
+	VMOVUPS (R8), Y4
+	VMINPS  Y0, Y4, Y4
+	VMINPS  Y2, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y4
+	VMINPS  Y1, Y4, Y4
+	VMINPS  Y3, Y4, Y4
+	VMOVUPS Y4, 32(R8)
+
+lowest23:
+	CMPB    105(AX), $0x00
+	JNE     streams24
+	MOVQ    72(AX), R9
+	SHLQ    $0x02, R9
+	MOVQ    24(SP), R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	MOVQ    R8, 24(SP)
+	JMP     kept25
+
+streams24:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Y0, (R8)
+	VMOVNTPS Y1, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y2, (R8)
+	VMOVNTPS Y3, 32(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept25:
+	IMUL3Q $0x02, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x02, 8(SP)
+	JMP    group
+
+rows3:
+	MOVQ       16(SP), R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	CMPB       105(AX), $0x00
+	JNE        kept27
+	MOVQ       72(AX), R10
+	SHLQ       $0x02, R10
+	MOVQ       24(SP), R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+
+kept27:
+	CMPQ       80(AX), $0x00
+	JEQ        sums28
+	MOVQ       88(AX), R10
+	SHLQ       $0x02, R10
+	MOVQ       32(SP), R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+
+sums28:
+	MOVQ  48(AX), R9
+	MOVQ  8(AX), R10
+	TESTQ R10, R10
+	JLE   done30
+
+loop29:
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         BX, R9
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R8)(CX*2), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         DX, R8
+	DECQ         R10
+	JNZ          loop29
+
+done30:
+	CMPB   104(AX), $0x00
+	JEQ    store31
+	MOVQ   72(AX), R9
+	SHLQ   $0x02, R9
+	MOVQ   24(SP), R8
+	VADDPS (R8), Y0, Y0
+	VADDPS 32(R8), Y1, Y1
+	ADDQ   R9, R8
+	VADDPS (R8), Y2, Y2
+	VADDPS 32(R8), Y3, Y3
+	ADDQ   R9, R8
+	VADDPS (R8), Y4, Y4
+	VADDPS 32(R8), Y5, Y5
+	ADDQ   R9, R8
+
+store31:
+	CMPQ   80(AX), $0x00
+	JEQ    scaled32
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -332,10 +375,10 @@ store21:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled22:
+scaled32:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest23
+	JZ      lowest33
 	VMOVUPS (R8), Y6
 	VMINPS  Y0, Y6, Y6
 	VMINPS  Y2, Y6, Y6
@@ -347,7 +390,9 @@ scaled22:
 	VMINPS  Y5, Y6, Y6
 	VMOVUPS Y6, 32(R8)
 
-lowest23:
+lowest33:
+	CMPB    105(AX), $0x00
+	JNE     streams34
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -361,10 +406,28 @@ lowest23:
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x03, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x03, 8(SP)
-	JMP     group
+	JMP     kept35
+
+streams34:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Y0, (R8)
+	VMOVNTPS Y1, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y2, (R8)
+	VMOVNTPS Y3, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y4, (R8)
+	VMOVNTPS Y5, 32(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept35:
+	IMUL3Q $0x03, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x03, 8(SP)
+	JMP    group
 
 rows4:
 	MOVQ       16(SP), R8
@@ -376,6 +439,8 @@ rows4:
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
+	CMPB       105(AX), $0x00
+	JNE        kept37
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
@@ -387,8 +452,10 @@ rows4:
 	ADDQ       R10, R9
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
+
+kept37:
 	CMPQ       80(AX), $0x00
-	JEQ        sums24
+	JEQ        sums38
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
@@ -401,13 +468,13 @@ rows4:
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
 
-sums24:
+sums38:
 	MOVQ  48(AX), R9
 	MOVQ  8(AX), R10
 	TESTQ R10, R10
-	JLE   done26
+	JLE   done40
 
-loop25:
+loop39:
 	VMOVUPS      (R9), Y8
 	VMOVUPS      32(R9), Y9
 	ADDQ         BX, R9
@@ -425,11 +492,11 @@ loop25:
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         DX, R8
 	DECQ         R10
-	JNZ          loop25
+	JNZ          loop39
 
-done26:
+done40:
 	CMPB   104(AX), $0x00
-	JEQ    store27
+	JEQ    store41
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -446,9 +513,9 @@ done26:
 	VADDPS 32(R8), Y7, Y7
 	ADDQ   R9, R8
 
-store27:
+store41:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled28
+	JEQ    scaled42
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -466,10 +533,10 @@ store27:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled28:
+scaled42:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest29
+	JZ      lowest43
 	VMOVUPS (R8), Y8
 	VMINPS  Y0, Y8, Y8
 	VMINPS  Y2, Y8, Y8
@@ -483,7 +550,9 @@ scaled28:
 	VMINPS  Y7, Y8, Y8
 	VMOVUPS Y8, 32(R8)
 
-lowest29:
+lowest43:
+	CMPB    105(AX), $0x00
+	JNE     streams44
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -500,10 +569,31 @@ lowest29:
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x04, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x04, 8(SP)
-	JMP     group
+	JMP     kept45
+
+streams44:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Y0, (R8)
+	VMOVNTPS Y1, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y2, (R8)
+	VMOVNTPS Y3, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y4, (R8)
+	VMOVNTPS Y5, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y6, (R8)
+	VMOVNTPS Y7, 32(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept45:
+	IMUL3Q $0x04, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x04, 8(SP)
+	JMP    group
 
 rows5:
 	MOVQ       16(SP), R8
@@ -517,6 +607,8 @@ rows5:
 	VXORPS     Y7, Y7, Y7
 	VXORPS     Y8, Y8, Y8
 	VXORPS     Y9, Y9, Y9
+	CMPB       105(AX), $0x00
+	JNE        kept47
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
@@ -530,8 +622,10 @@ rows5:
 	ADDQ       R10, R9
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
+
+kept47:
 	CMPQ       80(AX), $0x00
-	JEQ        sums30
+	JEQ        sums48
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
@@ -546,13 +640,13 @@ rows5:
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
 
-sums30:
+sums48:
 	MOVQ  48(AX), R9
 	MOVQ  8(AX), R10
 	TESTQ R10, R10
-	JLE   done32
+	JLE   done50
 
-loop31:
+loop49:
 	VMOVUPS      (R9), Y10
 	VMOVUPS      32(R9), Y11
 	ADDQ         BX, R9
@@ -573,11 +667,11 @@ loop31:
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         DX, R8
 	DECQ         R10
-	JNZ          loop31
+	JNZ          loop49
 
-done32:
+done50:
 	CMPB   104(AX), $0x00
-	JEQ    store33
+	JEQ    store51
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -597,9 +691,9 @@ done32:
 	VADDPS 32(R8), Y9, Y9
 	ADDQ   R9, R8
 
-store33:
+store51:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled34
+	JEQ    scaled52
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -620,10 +714,10 @@ store33:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled34:
+scaled52:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest35
+	JZ      lowest53
 	VMOVUPS (R8), Y10
 	VMINPS  Y0, Y10, Y10
 	VMINPS  Y2, Y10, Y10
@@ -639,7 +733,9 @@ scaled34:
 	VMINPS  Y9, Y10, Y10
 	VMOVUPS Y10, 32(R8)
 
-lowest35:
+lowest53:
+	CMPB    105(AX), $0x00
+	JNE     streams54
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -659,10 +755,34 @@ lowest35:
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x05, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x05, 8(SP)
-	JMP     group
+	JMP     kept55
+
+streams54:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Y0, (R8)
+	VMOVNTPS Y1, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y2, (R8)
+	VMOVNTPS Y3, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y4, (R8)
+	VMOVNTPS Y5, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y6, (R8)
+	VMOVNTPS Y7, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y8, (R8)
+	VMOVNTPS Y9, 32(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept55:
+	IMUL3Q $0x05, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x05, 8(SP)
+	JMP    group
 
 rows6:
 	MOVQ       16(SP), R8
@@ -678,6 +798,8 @@ rows6:
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
 	VXORPS     Y11, Y11, Y11
+	CMPB       105(AX), $0x00
+	JNE        kept57
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
@@ -693,8 +815,10 @@ rows6:
 	ADDQ       R10, R9
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
+
+kept57:
 	CMPQ       80(AX), $0x00
-	JEQ        sums36
+	JEQ        sums58
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
@@ -711,13 +835,13 @@ rows6:
 	PREFETCHT0 (R9)
 	ADDQ       R10, R9
 
-sums36:
+sums58:
 	MOVQ  48(AX), R9
 	MOVQ  8(AX), R10
 	TESTQ R10, R10
-	JLE   done38
+	JLE   done60
 
-loop37:
+loop59:
 	VMOVUPS      (R9), Y12
 	VMOVUPS      32(R9), Y13
 	ADDQ         BX, R9
@@ -741,11 +865,11 @@ loop37:
 	VFMADD231PS  Y14, Y13, Y11
 	ADDQ         DX, R8
 	DECQ         R10
-	JNZ          loop37
+	JNZ          loop59
 
-done38:
+done60:
 	CMPB   104(AX), $0x00
-	JEQ    store39
+	JEQ    store61
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -768,9 +892,9 @@ done38:
 	VADDPS 32(R8), Y11, Y11
 	ADDQ   R9, R8
 
-store39:
+store61:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled40
+	JEQ    scaled62
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -794,10 +918,10 @@ store39:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled40:
+scaled62:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest41
+	JZ      lowest63
 	VMOVUPS (R8), Y12
 	VMINPS  Y0, Y12, Y12
 	VMINPS  Y2, Y12, Y12
@@ -815,7 +939,9 @@ scaled40:
 	VMINPS  Y11, Y12, Y12
 	VMOVUPS Y12, 32(R8)
 
-lowest41:
+lowest63:
+	CMPB    105(AX), $0x00
+	JNE     streams64
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -838,12 +964,47 @@ lowest41:
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x06, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x06, 8(SP)
-	JMP     group
+	JMP     kept65
+
+streams64:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Y0, (R8)
+	VMOVNTPS Y1, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y2, (R8)
+	VMOVNTPS Y3, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y4, (R8)
+	VMOVNTPS Y5, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y6, (R8)
+	VMOVNTPS Y7, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y8, (R8)
+	VMOVNTPS Y9, 32(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Y10, (R8)
+	VMOVNTPS Y11, 32(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept65:
+	IMUL3Q $0x06, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x06, 8(SP)
+	JMP    group
 
 end:
+	CMPB 105(AX), $0x00
+	JNE  streams66
+	JMP  kept67
+
+streams66:
+	SFENCE
+
+kept67:
 	LDMXCSR (SP)
 	VZEROUPPER
 	RET

@@ -103,14 +103,18 @@ rows1:
 	MOVQ       16(SP), R8
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
+	CMPB       105(AX), $0x00
+	JNE        kept13
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
+
+kept13:
 	CMPQ       80(AX), $0x00
-	JEQ        sums12
+	JEQ        sums14
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
@@ -118,13 +122,13 @@ rows1:
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
 
-sums12:
+sums14:
 	MOVQ  48(AX), R9
 	MOVQ  8(AX), R10
 	TESTQ R10, R10
-	JLE   done14
+	JLE   done16
 
-loop13:
+loop15:
 	VMOVUPS      (R9), Z2
 	VMOVUPS      64(R9), Z3
 	ADDQ         BX, R9
@@ -133,11 +137,11 @@ loop13:
 	VFMADD231PS  Z4, Z3, Z1
 	ADDQ         DX, R8
 	DECQ         R10
-	JNZ          loop13
+	JNZ          loop15
 
-done14:
+done16:
 	CMPB   104(AX), $0x00
-	JEQ    store15
+	JEQ    store17
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -145,9 +149,9 @@ done14:
 	VADDPS 64(R8), Z1, Z1
 	ADDQ   R9, R8
 
-store15:
+store17:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled16
+	JEQ    scaled18
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -156,10 +160,10 @@ store15:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled16:
+scaled18:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest17
+	JZ      lowest19
 	VMOVUPS (R8), Z2
 	VMINPS  Z0, Z2, Z2
 	VMOVUPS Z2, (R8)
@@ -167,7 +171,9 @@ scaled16:
 	VMINPS  Z1, Z2, Z2
 	VMOVUPS Z2, 64(R8)
 
-lowest17:
+lowest19:
+	CMPB    105(AX), $0x00
+	JNE     streams20
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -175,10 +181,22 @@ lowest17:
 	VMOVUPS Z1, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x01, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x01, 8(SP)
-	JMP     group
+	JMP     kept21
+
+streams20:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept21:
+	IMUL3Q $0x01, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x01, 8(SP)
+	JMP    group
 
 rows2:
 	MOVQ       16(SP), R8
@@ -186,6 +204,8 @@ rows2:
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
 	VXORPS     Z3, Z3, Z3
+	CMPB       105(AX), $0x00
+	JNE        kept23
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
@@ -195,122 +215,13 @@ rows2:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
-	CMPQ       80(AX), $0x00
-	JEQ        sums18
-	MOVQ       88(AX), R10
-	SHLQ       $0x02, R10
-	MOVQ       32(SP), R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
 
-sums18:
-	MOVQ  48(AX), R9
-	MOVQ  8(AX), R10
-	TESTQ R10, R10
-	JLE   done20
-
-loop19:
-	VMOVUPS      (R9), Z4
-	VMOVUPS      64(R9), Z5
-	ADDQ         BX, R9
-	VBROADCASTSS (R8), Z6
-	VFMADD231PS  Z6, Z4, Z0
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (R8)(CX*1), Z6
-	VFMADD231PS  Z6, Z4, Z2
-	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         DX, R8
-	DECQ         R10
-	JNZ          loop19
-
-done20:
-	CMPB   104(AX), $0x00
-	JEQ    store21
-	MOVQ   72(AX), R9
-	SHLQ   $0x02, R9
-	MOVQ   24(SP), R8
-	VADDPS (R8), Z0, Z0
-	VADDPS 64(R8), Z1, Z1
-	ADDQ   R9, R8
-	VADDPS (R8), Z2, Z2
-	VADDPS 64(R8), Z3, Z3
-	ADDQ   R9, R8
-
-store21:
-	CMPQ   80(AX), $0x00
-	JEQ    scaled22
-	MOVQ   88(AX), R9
-	SHLQ   $0x02, R9
-	MOVQ   32(SP), R8
-	VMULPS (R8), Z0, Z0
-	VMULPS 64(R8), Z1, Z1
-	ADDQ   R9, R8
-	VMULPS (R8), Z2, Z2
-	VMULPS 64(R8), Z3, Z3
-	ADDQ   R9, R8
-	MOVQ   R8, 32(SP)
-
-scaled22:
-	MOVQ    96(AX), R8
-	TESTQ   R8, R8
-	JZ      lowest23
-	VMOVUPS (R8), Z4
-	VMINPS  Z0, Z4, Z4
-	VMINPS  Z2, Z4, Z4
-	VMOVUPS Z4, (R8)
-	VMOVUPS 64(R8), Z4
-	VMINPS  Z1, Z4, Z4
-	VMINPS  Z3, Z4, Z4
-	VMOVUPS Z4, 64(R8)
-
-lowest23:
-	MOVQ    72(AX), R9
-	SHLQ    $0x02, R9
-	MOVQ    24(SP), R8
-	VMOVUPS Z0, (R8)
-	VMOVUPS Z1, 64(R8)
-	ADDQ    R9, R8
-	VMOVUPS Z2, (R8)
-	VMOVUPS Z3, 64(R8)
-	ADDQ    R9, R8
-	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x02, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x02, 8(SP)
-	JMP     group
-
-rows3:
-	MOVQ       16(SP), R8
-	VXORPS     Z0, Z0, Z0
-	VXORPS     Z1, Z1, Z1
-	VXORPS     Z2, Z2, Z2
-	VXORPS     Z3, Z3, Z3
-	VXORPS     Z4, Z4, Z4
-	VXORPS     Z5, Z5, Z5
-	MOVQ       72(AX), R10
-	SHLQ       $0x02, R10
-	MOVQ       24(SP), R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
+kept23:
 	CMPQ       80(AX), $0x00
 	JEQ        sums24
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
@@ -325,18 +236,15 @@ sums24:
 	JLE   done26
 
 loop25:
-	VMOVUPS      (R9), Z6
-	VMOVUPS      64(R9), Z7
+	VMOVUPS      (R9), Z4
+	VMOVUPS      64(R9), Z5
 	ADDQ         BX, R9
-	VBROADCASTSS (R8), Z8
-	VFMADD231PS  Z8, Z6, Z0
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (R8)(CX*1), Z8
-	VFMADD231PS  Z8, Z6, Z2
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R8)(CX*2), Z8
-	VFMADD231PS  Z8, Z6, Z4
-	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(CX*1), Z6
+	VFMADD231PS  Z6, Z4, Z2
+	VFMADD231PS  Z6, Z5, Z3
 	ADDQ         DX, R8
 	DECQ         R10
 	JNZ          loop25
@@ -353,13 +261,148 @@ done26:
 	VADDPS (R8), Z2, Z2
 	VADDPS 64(R8), Z3, Z3
 	ADDQ   R9, R8
-	VADDPS (R8), Z4, Z4
-	VADDPS 64(R8), Z5, Z5
-	ADDQ   R9, R8
 
 store27:
 	CMPQ   80(AX), $0x00
 	JEQ    scaled28
+	MOVQ   88(AX), R9
+	SHLQ   $0x02, R9
+	MOVQ   32(SP), R8
+	VMULPS (R8), Z0, Z0
+	VMULPS 64(R8), Z1, Z1
+	ADDQ   R9, R8
+	VMULPS (R8), Z2, Z2
+	VMULPS 64(R8), Z3, Z3
+	ADDQ   R9, R8
+	MOVQ   R8, 32(SP)
+
+scaled28:
+	MOVQ    96(AX), R8
+	TESTQ   R8, R8
+	JZ      lowest29
+	VMOVUPS (R8), Z4
+	VMINPS  Z0, Z4, Z4
+	VMINPS  Z2, Z4, Z4
+	VMOVUPS Z4, (R8)
+	VMOVUPS 64(R8), Z4
+	VMINPS  Z1, Z4, Z4
+	VMINPS  Z3, Z4, Z4
+	VMOVUPS Z4, 64(R8)
+
+lowest29:
+	CMPB    105(AX), $0x00
+	JNE     streams30
+	MOVQ    72(AX), R9
+	SHLQ    $0x02, R9
+	MOVQ    24(SP), R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	ADDQ    R9, R8
+	MOVQ    R8, 24(SP)
+	JMP     kept31
+
+streams30:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept31:
+	IMUL3Q $0x02, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x02, 8(SP)
+	JMP    group
+
+rows3:
+	MOVQ       16(SP), R8
+	VXORPS     Z0, Z0, Z0
+	VXORPS     Z1, Z1, Z1
+	VXORPS     Z2, Z2, Z2
+	VXORPS     Z3, Z3, Z3
+	VXORPS     Z4, Z4, Z4
+	VXORPS     Z5, Z5, Z5
+	CMPB       105(AX), $0x00
+	JNE        kept33
+	MOVQ       72(AX), R10
+	SHLQ       $0x02, R10
+	MOVQ       24(SP), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R10, R9
+
+kept33:
+	CMPQ       80(AX), $0x00
+	JEQ        sums34
+	MOVQ       88(AX), R10
+	SHLQ       $0x02, R10
+	MOVQ       32(SP), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R10, R9
+
+sums34:
+	MOVQ  48(AX), R9
+	MOVQ  8(AX), R10
+	TESTQ R10, R10
+	JLE   done36
+
+loop35:
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	ADDQ         BX, R9
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(CX*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(CX*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         DX, R8
+	DECQ         R10
+	JNZ          loop35
+
+done36:
+	CMPB   104(AX), $0x00
+	JEQ    store37
+	MOVQ   72(AX), R9
+	SHLQ   $0x02, R9
+	MOVQ   24(SP), R8
+	VADDPS (R8), Z0, Z0
+	VADDPS 64(R8), Z1, Z1
+	ADDQ   R9, R8
+	VADDPS (R8), Z2, Z2
+	VADDPS 64(R8), Z3, Z3
+	ADDQ   R9, R8
+	VADDPS (R8), Z4, Z4
+	VADDPS 64(R8), Z5, Z5
+	ADDQ   R9, R8
+
+store37:
+	CMPQ   80(AX), $0x00
+	JEQ    scaled38
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -374,10 +417,10 @@ store27:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled28:
+scaled38:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest29
+	JZ      lowest39
 	VMOVUPS (R8), Z6
 	VMINPS  Z0, Z6, Z6
 	VMINPS  Z2, Z6, Z6
@@ -389,7 +432,9 @@ scaled28:
 	VMINPS  Z5, Z6, Z6
 	VMOVUPS Z6, 64(R8)
 
-lowest29:
+lowest39:
+	CMPB    105(AX), $0x00
+	JNE     streams40
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -403,10 +448,28 @@ lowest29:
 	VMOVUPS Z5, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x03, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x03, 8(SP)
-	JMP     group
+	JMP     kept41
+
+streams40:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept41:
+	IMUL3Q $0x03, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x03, 8(SP)
+	JMP    group
 
 rows4:
 	MOVQ       16(SP), R8
@@ -418,6 +481,8 @@ rows4:
 	VXORPS     Z5, Z5, Z5
 	VXORPS     Z6, Z6, Z6
 	VXORPS     Z7, Z7, Z7
+	CMPB       105(AX), $0x00
+	JNE        kept43
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
@@ -433,8 +498,10 @@ rows4:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
+
+kept43:
 	CMPQ       80(AX), $0x00
-	JEQ        sums30
+	JEQ        sums44
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
@@ -451,13 +518,13 @@ rows4:
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
 
-sums30:
+sums44:
 	MOVQ  48(AX), R9
 	MOVQ  8(AX), R10
 	TESTQ R10, R10
-	JLE   done32
+	JLE   done46
 
-loop31:
+loop45:
 	VMOVUPS      (R9), Z8
 	VMOVUPS      64(R9), Z9
 	ADDQ         BX, R9
@@ -475,11 +542,11 @@ loop31:
 	VFMADD231PS  Z10, Z9, Z7
 	ADDQ         DX, R8
 	DECQ         R10
-	JNZ          loop31
+	JNZ          loop45
 
-done32:
+done46:
 	CMPB   104(AX), $0x00
-	JEQ    store33
+	JEQ    store47
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -496,9 +563,9 @@ done32:
 	VADDPS 64(R8), Z7, Z7
 	ADDQ   R9, R8
 
-store33:
+store47:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled34
+	JEQ    scaled48
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -516,10 +583,10 @@ store33:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled34:
+scaled48:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest35
+	JZ      lowest49
 	VMOVUPS (R8), Z8
 	VMINPS  Z0, Z8, Z8
 	VMINPS  Z2, Z8, Z8
@@ -533,7 +600,9 @@ scaled34:
 	VMINPS  Z7, Z8, Z8
 	VMOVUPS Z8, 64(R8)
 
-lowest35:
+lowest49:
+	CMPB    105(AX), $0x00
+	JNE     streams50
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -550,10 +619,31 @@ lowest35:
 	VMOVUPS Z7, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x04, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x04, 8(SP)
-	JMP     group
+	JMP     kept51
+
+streams50:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept51:
+	IMUL3Q $0x04, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x04, 8(SP)
+	JMP    group
 
 rows5:
 	MOVQ       16(SP), R8
@@ -567,6 +657,8 @@ rows5:
 	VXORPS     Z7, Z7, Z7
 	VXORPS     Z8, Z8, Z8
 	VXORPS     Z9, Z9, Z9
+	CMPB       105(AX), $0x00
+	JNE        kept53
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
@@ -585,8 +677,10 @@ rows5:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
+
+kept53:
 	CMPQ       80(AX), $0x00
-	JEQ        sums36
+	JEQ        sums54
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
@@ -606,13 +700,13 @@ rows5:
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
 
-sums36:
+sums54:
 	MOVQ  48(AX), R9
 	MOVQ  8(AX), R10
 	TESTQ R10, R10
-	JLE   done38
+	JLE   done56
 
-loop37:
+loop55:
 	VMOVUPS      (R9), Z10
 	VMOVUPS      64(R9), Z11
 	ADDQ         BX, R9
@@ -633,11 +727,11 @@ loop37:
 	VFMADD231PS  Z12, Z11, Z9
 	ADDQ         DX, R8
 	DECQ         R10
-	JNZ          loop37
+	JNZ          loop55
 
-done38:
+done56:
 	CMPB   104(AX), $0x00
-	JEQ    store39
+	JEQ    store57
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -657,9 +751,9 @@ done38:
 	VADDPS 64(R8), Z9, Z9
 	ADDQ   R9, R8
 
-store39:
+store57:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled40
+	JEQ    scaled58
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -680,10 +774,10 @@ store39:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled40:
+scaled58:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest41
+	JZ      lowest59
 	VMOVUPS (R8), Z10
 	VMINPS  Z0, Z10, Z10
 	VMINPS  Z2, Z10, Z10
@@ -699,7 +793,9 @@ scaled40:
 	VMINPS  Z9, Z10, Z10
 	VMOVUPS Z10, 64(R8)
 
-lowest41:
+lowest59:
+	CMPB    105(AX), $0x00
+	JNE     streams60
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -719,10 +815,34 @@ lowest41:
 	VMOVUPS Z9, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x05, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x05, 8(SP)
-	JMP     group
+	JMP     kept61
+
+streams60:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z8, (R8)
+	VMOVNTPS Z9, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept61:
+	IMUL3Q $0x05, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x05, 8(SP)
+	JMP    group
 
 rows6:
 	MOVQ       16(SP), R8
@@ -738,6 +858,8 @@ rows6:
 	VXORPS     Z9, Z9, Z9
 	VXORPS     Z10, Z10, Z10
 	VXORPS     Z11, Z11, Z11
+	CMPB       105(AX), $0x00
+	JNE        kept63
 	MOVQ       72(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       24(SP), R9
@@ -759,8 +881,10 @@ rows6:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
+
+kept63:
 	CMPQ       80(AX), $0x00
-	JEQ        sums42
+	JEQ        sums64
 	MOVQ       88(AX), R10
 	SHLQ       $0x02, R10
 	MOVQ       32(SP), R9
@@ -783,13 +907,13 @@ rows6:
 	PREFETCHT0 64(R9)
 	ADDQ       R10, R9
 
-sums42:
+sums64:
 	MOVQ  48(AX), R9
 	MOVQ  8(AX), R10
 	TESTQ R10, R10
-	JLE   done44
+	JLE   done66
 
-loop43:
+loop65:
 	VMOVUPS      (R9), Z12
 	VMOVUPS      64(R9), Z13
 	ADDQ         BX, R9
@@ -813,11 +937,11 @@ loop43:
 	VFMADD231PS  Z14, Z13, Z11
 	ADDQ         DX, R8
 	DECQ         R10
-	JNZ          loop43
+	JNZ          loop65
 
-done44:
+done66:
 	CMPB   104(AX), $0x00
-	JEQ    store45
+	JEQ    store67
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -840,9 +964,9 @@ done44:
 	VADDPS 64(R8), Z11, Z11
 	ADDQ   R9, R8
 
-store45:
+store67:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled46
+	JEQ    scaled68
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -866,10 +990,10 @@ store45:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled46:
+scaled68:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest47
+	JZ      lowest69
 	VMOVUPS (R8), Z12
 	VMINPS  Z0, Z12, Z12
 	VMINPS  Z2, Z12, Z12
@@ -887,7 +1011,9 @@ scaled46:
 	VMINPS  Z11, Z12, Z12
 	VMOVUPS Z12, 64(R8)
 
-lowest47:
+lowest69:
+	CMPB    105(AX), $0x00
+	JNE     streams70
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -910,10 +1036,37 @@ lowest47:
 	VMOVUPS Z11, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x06, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x06, 8(SP)
-	JMP     group
+	JMP     kept71
+
+streams70:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z8, (R8)
+	VMOVNTPS Z9, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z10, (R8)
+	VMOVNTPS Z11, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept71:
+	IMUL3Q $0x06, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x06, 8(SP)
+	JMP    group
 
 rows7:
 	MOVQ       16(SP), R8
@@ -932,6 +1085,8 @@ rows7:
 	VXORPS     Z11, Z11, Z11
 	VXORPS     Z12, Z12, Z12
 	VXORPS     Z13, Z13, Z13
+	CMPB       105(AX), $0x00
+	JNE        kept73
 	MOVQ       72(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       24(SP), R10
@@ -956,8 +1111,10 @@ rows7:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
+
+kept73:
 	CMPQ       80(AX), $0x00
-	JEQ        sums48
+	JEQ        sums74
 	MOVQ       88(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       32(SP), R10
@@ -983,13 +1140,13 @@ rows7:
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
 
-sums48:
+sums74:
 	MOVQ  48(AX), R10
 	MOVQ  8(AX), R11
 	TESTQ R11, R11
-	JLE   done50
+	JLE   done76
 
-loop49:
+loop75:
 	VMOVUPS      (R10), Z14
 	VMOVUPS      64(R10), Z15
 	ADDQ         BX, R10
@@ -1017,11 +1174,11 @@ loop49:
 	ADDQ         DX, R8
 	ADDQ         DX, R9
 	DECQ         R11
-	JNZ          loop49
+	JNZ          loop75
 
-done50:
+done76:
 	CMPB   104(AX), $0x00
-	JEQ    store51
+	JEQ    store77
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -1047,9 +1204,9 @@ done50:
 	VADDPS 64(R8), Z13, Z13
 	ADDQ   R9, R8
 
-store51:
+store77:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled52
+	JEQ    scaled78
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -1076,10 +1233,10 @@ store51:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled52:
+scaled78:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest53
+	JZ      lowest79
 	VMOVUPS (R8), Z14
 	VMINPS  Z0, Z14, Z14
 	VMINPS  Z2, Z14, Z14
@@ -1099,7 +1256,9 @@ scaled52:
 	VMINPS  Z13, Z14, Z14
 	VMOVUPS Z14, 64(R8)
 
-lowest53:
+lowest79:
+	CMPB    105(AX), $0x00
+	JNE     streams80
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -1125,10 +1284,40 @@ lowest53:
 	VMOVUPS Z13, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x07, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x07, 8(SP)
-	JMP     group
+	JMP     kept81
+
+streams80:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z8, (R8)
+	VMOVNTPS Z9, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z10, (R8)
+	VMOVNTPS Z11, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z12, (R8)
+	VMOVNTPS Z13, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept81:
+	IMUL3Q $0x07, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x07, 8(SP)
+	JMP    group
 
 rows8:
 	MOVQ       16(SP), R8
@@ -1149,6 +1338,8 @@ rows8:
 	VXORPS     Z13, Z13, Z13
 	VXORPS     Z14, Z14, Z14
 	VXORPS     Z15, Z15, Z15
+	CMPB       105(AX), $0x00
+	JNE        kept83
 	MOVQ       72(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       24(SP), R10
@@ -1176,8 +1367,10 @@ rows8:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
+
+kept83:
 	CMPQ       80(AX), $0x00
-	JEQ        sums54
+	JEQ        sums84
 	MOVQ       88(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       32(SP), R10
@@ -1206,13 +1399,13 @@ rows8:
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
 
-sums54:
+sums84:
 	MOVQ  48(AX), R10
 	MOVQ  8(AX), R11
 	TESTQ R11, R11
-	JLE   done56
+	JLE   done86
 
-loop55:
+loop85:
 	VMOVUPS      (R10), Z16
 	VMOVUPS      64(R10), Z17
 	ADDQ         BX, R10
@@ -1243,11 +1436,11 @@ loop55:
 	ADDQ         DX, R8
 	ADDQ         DX, R9
 	DECQ         R11
-	JNZ          loop55
+	JNZ          loop85
 
-done56:
+done86:
 	CMPB   104(AX), $0x00
-	JEQ    store57
+	JEQ    store87
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -1276,9 +1469,9 @@ done56:
 	VADDPS 64(R8), Z15, Z15
 	ADDQ   R9, R8
 
-store57:
+store87:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled58
+	JEQ    scaled88
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -1308,10 +1501,10 @@ store57:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled58:
+scaled88:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest59
+	JZ      lowest89
 	VMOVUPS (R8), Z16
 	VMINPS  Z0, Z16, Z16
 	VMINPS  Z2, Z16, Z16
@@ -1333,7 +1526,9 @@ scaled58:
 	VMINPS  Z15, Z16, Z16
 	VMOVUPS Z16, 64(R8)
 
-lowest59:
+lowest89:
+	CMPB    105(AX), $0x00
+	JNE     streams90
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -1362,10 +1557,43 @@ lowest59:
 	VMOVUPS Z15, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x08, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x08, 8(SP)
-	JMP     group
+	JMP     kept91
+
+streams90:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z8, (R8)
+	VMOVNTPS Z9, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z10, (R8)
+	VMOVNTPS Z11, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z12, (R8)
+	VMOVNTPS Z13, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z14, (R8)
+	VMOVNTPS Z15, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept91:
+	IMUL3Q $0x08, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x08, 8(SP)
+	JMP    group
 
 rows9:
 	MOVQ       16(SP), R8
@@ -1388,6 +1616,8 @@ rows9:
 	VXORPS     Z15, Z15, Z15
 	VXORPS     Z16, Z16, Z16
 	VXORPS     Z17, Z17, Z17
+	CMPB       105(AX), $0x00
+	JNE        kept93
 	MOVQ       72(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       24(SP), R10
@@ -1418,8 +1648,10 @@ rows9:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
+
+kept93:
 	CMPQ       80(AX), $0x00
-	JEQ        sums60
+	JEQ        sums94
 	MOVQ       88(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       32(SP), R10
@@ -1451,13 +1683,13 @@ rows9:
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
 
-sums60:
+sums94:
 	MOVQ  48(AX), R10
 	MOVQ  8(AX), R11
 	TESTQ R11, R11
-	JLE   done62
+	JLE   done96
 
-loop61:
+loop95:
 	VMOVUPS      (R10), Z18
 	VMOVUPS      64(R10), Z19
 	ADDQ         BX, R10
@@ -1491,11 +1723,11 @@ loop61:
 	ADDQ         DX, R8
 	ADDQ         DX, R9
 	DECQ         R11
-	JNZ          loop61
+	JNZ          loop95
 
-done62:
+done96:
 	CMPB   104(AX), $0x00
-	JEQ    store63
+	JEQ    store97
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -1527,9 +1759,9 @@ done62:
 	VADDPS 64(R8), Z17, Z17
 	ADDQ   R9, R8
 
-store63:
+store97:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled64
+	JEQ    scaled98
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -1562,10 +1794,10 @@ store63:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled64:
+scaled98:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest65
+	JZ      lowest99
 	VMOVUPS (R8), Z18
 	VMINPS  Z0, Z18, Z18
 	VMINPS  Z2, Z18, Z18
@@ -1589,7 +1821,9 @@ scaled64:
 	VMINPS  Z17, Z18, Z18
 	VMOVUPS Z18, 64(R8)
 
-lowest65:
+lowest99:
+	CMPB    105(AX), $0x00
+	JNE     streams100
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -1621,10 +1855,46 @@ lowest65:
 	VMOVUPS Z17, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x09, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x09, 8(SP)
-	JMP     group
+	JMP     kept101
+
+streams100:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z8, (R8)
+	VMOVNTPS Z9, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z10, (R8)
+	VMOVNTPS Z11, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z12, (R8)
+	VMOVNTPS Z13, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z14, (R8)
+	VMOVNTPS Z15, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z16, (R8)
+	VMOVNTPS Z17, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept101:
+	IMUL3Q $0x09, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x09, 8(SP)
+	JMP    group
 
 rows10:
 	MOVQ       16(SP), R8
@@ -1649,6 +1919,8 @@ rows10:
 	VXORPS     Z17, Z17, Z17
 	VXORPS     Z18, Z18, Z18
 	VXORPS     Z19, Z19, Z19
+	CMPB       105(AX), $0x00
+	JNE        kept103
 	MOVQ       72(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       24(SP), R10
@@ -1682,8 +1954,10 @@ rows10:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
+
+kept103:
 	CMPQ       80(AX), $0x00
-	JEQ        sums66
+	JEQ        sums104
 	MOVQ       88(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       32(SP), R10
@@ -1718,13 +1992,13 @@ rows10:
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
 
-sums66:
+sums104:
 	MOVQ  48(AX), R10
 	MOVQ  8(AX), R11
 	TESTQ R11, R11
-	JLE   done68
+	JLE   done106
 
-loop67:
+loop105:
 	VMOVUPS      (R10), Z20
 	VMOVUPS      64(R10), Z21
 	ADDQ         BX, R10
@@ -1761,11 +2035,11 @@ loop67:
 	ADDQ         DX, R8
 	ADDQ         DX, R9
 	DECQ         R11
-	JNZ          loop67
+	JNZ          loop105
 
-done68:
+done106:
 	CMPB   104(AX), $0x00
-	JEQ    store69
+	JEQ    store107
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -1800,9 +2074,9 @@ done68:
 	VADDPS 64(R8), Z19, Z19
 	ADDQ   R9, R8
 
-store69:
+store107:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled70
+	JEQ    scaled108
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -1838,10 +2112,10 @@ store69:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled70:
+scaled108:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest71
+	JZ      lowest109
 	VMOVUPS (R8), Z20
 	VMINPS  Z0, Z20, Z20
 	VMINPS  Z2, Z20, Z20
@@ -1867,7 +2141,9 @@ scaled70:
 	VMINPS  Z19, Z20, Z20
 	VMOVUPS Z20, 64(R8)
 
-lowest71:
+lowest109:
+	CMPB    105(AX), $0x00
+	JNE     streams110
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -1902,10 +2178,49 @@ lowest71:
 	VMOVUPS Z19, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x0a, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x0a, 8(SP)
-	JMP     group
+	JMP     kept111
+
+streams110:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z8, (R8)
+	VMOVNTPS Z9, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z10, (R8)
+	VMOVNTPS Z11, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z12, (R8)
+	VMOVNTPS Z13, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z14, (R8)
+	VMOVNTPS Z15, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z16, (R8)
+	VMOVNTPS Z17, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z18, (R8)
+	VMOVNTPS Z19, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept111:
+	IMUL3Q $0x0a, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x0a, 8(SP)
+	JMP    group
 
 rows11:
 	MOVQ       16(SP), R8
@@ -1932,6 +2247,8 @@ rows11:
 	VXORPS     Z19, Z19, Z19
 	VXORPS     Z20, Z20, Z20
 	VXORPS     Z21, Z21, Z21
+	CMPB       105(AX), $0x00
+	JNE        kept113
 	MOVQ       72(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       24(SP), R10
@@ -1968,8 +2285,10 @@ rows11:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
+
+kept113:
 	CMPQ       80(AX), $0x00
-	JEQ        sums72
+	JEQ        sums114
 	MOVQ       88(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       32(SP), R10
@@ -2007,13 +2326,13 @@ rows11:
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
 
-sums72:
+sums114:
 	MOVQ  48(AX), R10
 	MOVQ  8(AX), R11
 	TESTQ R11, R11
-	JLE   done74
+	JLE   done116
 
-loop73:
+loop115:
 	VMOVUPS      (R10), Z22
 	VMOVUPS      64(R10), Z23
 	ADDQ         BX, R10
@@ -2053,11 +2372,11 @@ loop73:
 	ADDQ         DX, R8
 	ADDQ         DX, R9
 	DECQ         R11
-	JNZ          loop73
+	JNZ          loop115
 
-done74:
+done116:
 	CMPB   104(AX), $0x00
-	JEQ    store75
+	JEQ    store117
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -2095,9 +2414,9 @@ done74:
 	VADDPS 64(R8), Z21, Z21
 	ADDQ   R9, R8
 
-store75:
+store117:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled76
+	JEQ    scaled118
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -2136,10 +2455,10 @@ store75:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled76:
+scaled118:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest77
+	JZ      lowest119
 	VMOVUPS (R8), Z22
 	VMINPS  Z0, Z22, Z22
 	VMINPS  Z2, Z22, Z22
@@ -2167,7 +2486,9 @@ scaled76:
 	VMINPS  Z21, Z22, Z22
 	VMOVUPS Z22, 64(R8)
 
-lowest77:
+lowest119:
+	CMPB    105(AX), $0x00
+	JNE     streams120
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -2205,10 +2526,52 @@ lowest77:
 	VMOVUPS Z21, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x0b, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x0b, 8(SP)
-	JMP     group
+	JMP     kept121
+
+streams120:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z8, (R8)
+	VMOVNTPS Z9, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z10, (R8)
+	VMOVNTPS Z11, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z12, (R8)
+	VMOVNTPS Z13, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z14, (R8)
+	VMOVNTPS Z15, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z16, (R8)
+	VMOVNTPS Z17, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z18, (R8)
+	VMOVNTPS Z19, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z20, (R8)
+	VMOVNTPS Z21, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept121:
+	IMUL3Q $0x0b, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x0b, 8(SP)
+	JMP    group
 
 rows12:
 	MOVQ       16(SP), R8
@@ -2237,6 +2600,8 @@ rows12:
 	VXORPS     Z21, Z21, Z21
 	VXORPS     Z22, Z22, Z22
 	VXORPS     Z23, Z23, Z23
+	CMPB       105(AX), $0x00
+	JNE        kept123
 	MOVQ       72(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       24(SP), R10
@@ -2276,8 +2641,10 @@ rows12:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
+
+kept123:
 	CMPQ       80(AX), $0x00
-	JEQ        sums78
+	JEQ        sums124
 	MOVQ       88(AX), R11
 	SHLQ       $0x02, R11
 	MOVQ       32(SP), R10
@@ -2318,13 +2685,13 @@ rows12:
 	PREFETCHT0 64(R10)
 	ADDQ       R11, R10
 
-sums78:
+sums124:
 	MOVQ  48(AX), R10
 	MOVQ  8(AX), R11
 	TESTQ R11, R11
-	JLE   done80
+	JLE   done126
 
-loop79:
+loop125:
 	VMOVUPS      (R10), Z24
 	VMOVUPS      64(R10), Z25
 	ADDQ         BX, R10
@@ -2367,11 +2734,11 @@ loop79:
 	ADDQ         DX, R8
 	ADDQ         DX, R9
 	DECQ         R11
-	JNZ          loop79
+	JNZ          loop125
 
-done80:
+done126:
 	CMPB   104(AX), $0x00
-	JEQ    store81
+	JEQ    store127
 	MOVQ   72(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   24(SP), R8
@@ -2412,9 +2779,9 @@ done80:
 	VADDPS 64(R8), Z23, Z23
 	ADDQ   R9, R8
 
-store81:
+store127:
 	CMPQ   80(AX), $0x00
-	JEQ    scaled82
+	JEQ    scaled128
 	MOVQ   88(AX), R9
 	SHLQ   $0x02, R9
 	MOVQ   32(SP), R8
@@ -2456,10 +2823,10 @@ store81:
 	ADDQ   R9, R8
 	MOVQ   R8, 32(SP)
 
-scaled82:
+scaled128:
 	MOVQ    96(AX), R8
 	TESTQ   R8, R8
-	JZ      lowest83
+	JZ      lowest129
 	VMOVUPS (R8), Z24
 	VMINPS  Z0, Z24, Z24
 	VMINPS  Z2, Z24, Z24
@@ -2489,7 +2856,9 @@ scaled82:
 	VMINPS  Z23, Z24, Z24
 	VMOVUPS Z24, 64(R8)
 
-lowest83:
+lowest129:
+	CMPB    105(AX), $0x00
+	JNE     streams130
 	MOVQ    72(AX), R9
 	SHLQ    $0x02, R9
 	MOVQ    24(SP), R8
@@ -2530,12 +2899,65 @@ lowest83:
 	VMOVUPS Z23, 64(R8)
 	ADDQ    R9, R8
 	MOVQ    R8, 24(SP)
-	IMUL3Q  $0x0c, CX, R8
-	ADDQ    R8, 16(SP)
-	SUBQ    $0x0c, 8(SP)
-	JMP     group
+	JMP     kept131
+
+streams130:
+	MOVQ     72(AX), R9
+	SHLQ     $0x02, R9
+	MOVQ     24(SP), R8
+	VMOVNTPS Z0, (R8)
+	VMOVNTPS Z1, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z2, (R8)
+	VMOVNTPS Z3, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z4, (R8)
+	VMOVNTPS Z5, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z8, (R8)
+	VMOVNTPS Z9, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z10, (R8)
+	VMOVNTPS Z11, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z12, (R8)
+	VMOVNTPS Z13, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z14, (R8)
+	VMOVNTPS Z15, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z16, (R8)
+	VMOVNTPS Z17, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z18, (R8)
+	VMOVNTPS Z19, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z20, (R8)
+	VMOVNTPS Z21, 64(R8)
+	ADDQ     R9, R8
+	VMOVNTPS Z22, (R8)
+	VMOVNTPS Z23, 64(R8)
+	ADDQ     R9, R8
+	MOVQ     R8, 24(SP)
+
+kept131:
+	IMUL3Q $0x0c, CX, R8
+	ADDQ   R8, 16(SP)
+	SUBQ   $0x0c, 8(SP)
+	JMP    group
 
 end:
+	CMPB 105(AX), $0x00
+	JNE  streams132
+	JMP  kept133
+
+streams132:
+	SFENCE
+
+kept133:
 	LDMXCSR (SP)
 	VZEROUPPER
 	RET

@@ -152,7 +152,7 @@ func (x *executor) mixTable(w *worker, f *inputFlow, first, n int, spans [][2]in
 			A: &f.flows[0][s[0]*f.row], ARow: f.row, ACol: 1, B: &m.table[0], BRow: wide,
 		}
 		if n == wide {
-			a.C, a.CRow, a.Add = &q.row(s[0])[at], q.width, add
+			a.C, a.CRow, a.Add, a.Stream = &q.row(s[0])[at], q.width, add, q.far
 			x.set.Panel(&a)
 			continue
 		}

@@ -13,10 +13,14 @@ import (
 type posteriors struct {
 	out    []float32 // [rows, width]
 	width  int
+	far    bool   // out is more than caches hold
 	at     []int  // by column, then by column for its units: its first place in a row, -1 for what is not asked for
 	before []int  // by input: units of the column's inputs before it
 	need   []bool // by task: whether inputs that are asked for are below
 }
+
+// farBytes is from what size on distributions are written past the caches.
+const farBytes = 32 << 20
 
 // posteriors sends one count for each row from the root down, as backward does, and
 // mixes the inputs that it comes to. It replaces the values that forward left.
@@ -72,6 +76,7 @@ func (x *executor) newPosteriors(rows int, a *tensor.PosteriorsArgs) (*posterior
 	if q.out, err = argument[float32](x.dev, "posteriors", a.Out, int64(rows)*int64(q.width)); err != nil {
 		return nil, err
 	}
+	q.far = int64(rows)*int64(q.width)*4 > farBytes
 	for c := range q.at {
 		q.at[c] = -1
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -22,7 +23,7 @@ import (
 // columns and of one, and completions by maxima.
 func BenchmarkQueries(b *testing.B) {
 	for _, threads := range []int{1, 2} {
-		q := newQueryBench(b, threads, 512)
+		q := newQueryBench(b, cpu.Options{Threads: threads}, 64, 512)
 		for _, given := range []int{0, 28 * 14} {
 			for _, call := range []struct {
 				name string
@@ -54,7 +55,7 @@ type queryBench struct {
 	all   tensor.PosteriorsArgs
 }
 
-func newQueryBench(b *testing.B, threads, rows int) *queryBench {
+func newQueryBench(b testing.TB, o cpu.Options, latents, rows int) *queryBench {
 	b.Helper()
 	ctx := context.Background()
 	must := func(err error) {
@@ -65,12 +66,12 @@ func newQueryBench(b *testing.B, threads, rows int) *queryBench {
 	}
 	tree, err := structures.GridTree(28, 28, 1)
 	must(err)
-	g, err := structures.HCLT(tree, structures.HCLTOptions{Latents: 64, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 256} }})
+	g, err := structures.HCLT(tree, structures.HCLTOptions{Latents: latents, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 256} }})
 	must(err)
 	res, err := compile.Compile(g, compile.DefaultOptions())
 	must(err)
 	q := &queryBench{rows: rows}
-	q.dev, err = cputensor.Open(cpu.Options{Threads: threads})
+	q.dev, err = cputensor.Open(o)
 	must(err)
 	q.own, err = kernels.LoadAs[tensor.Program](ctx, q.dev, layers.Module{Program: res.Program, Rows: rows, Queries: true})
 	must(err)
@@ -115,6 +116,14 @@ func (q *queryBench) observe(given int) error {
 	return q.dev.Write(context.Background(), q.args.Codes, 0, q.codes)
 }
 
+// give gives the rows the cells of another's rows, from its row first on.
+func (q *queryBench) give(from *queryBench, first int) error {
+	for c := range len(q.codes) / q.rows {
+		copy(q.codes[c*q.rows:][:q.rows], from.codes[c*from.rows+first:])
+	}
+	return q.dev.Write(context.Background(), q.args.Codes, 0, q.codes)
+}
+
 func (q *queryBench) forward() error { return q.own.Forward(context.Background(), q.rows, &q.args) }
 
 func (q *queryBench) posteriors() error {
@@ -139,4 +148,52 @@ func (q *queryBench) maximise() error {
 		return err
 	}
 	return q.own.Maximise(context.Background(), q.rows, &tensor.MaximiseArgs{Params: q.args.Params, Codes: q.args.Codes, Log: make([]float64, q.rows)})
+}
+
+// TestFarPosteriors compares the posteriors of a launch whose output is more than caches hold,
+// and is written past them, with those of launches that are not, bit by bit.
+func TestFarPosteriors(t *testing.T) {
+	for _, set := range sets() {
+		t.Run(set.Name, func(t *testing.T) {
+			far := newQueryBench(t, cpu.Options{Threads: 2, Set: set}, 3, 43) // of 42 rows on, 803 KB each
+			near := newQueryBench(t, cpu.Options{Threads: 1, Set: set}, 3, 8)
+			if err := errors.Join(far.observe(100), far.posteriors()); err != nil {
+				t.Fatal(err)
+			}
+			var want []float32
+			got := far.answers(t)
+			for first := 0; first < far.rows; first += near.rows {
+				first = min(first, far.rows-near.rows)
+				if err := errors.Join(near.give(far, first), near.posteriors()); err != nil {
+					t.Fatal(err)
+				}
+				want = near.answers(t)
+				for i, x := range got[first*784*256:][:len(want)] {
+					if math.Float32bits(x) != math.Float32bits(want[i]) {
+						t.Fatalf("rows from %d on: number %d is %v, want %v", first, i, x, want[i])
+					}
+				}
+			}
+			sum := 0.0
+			for _, x := range want[len(want)-256:] {
+				sum += float64(x)
+			}
+			if !(math.Abs(sum-1) < 1e-5) {
+				t.Errorf("the last distribution has the mass %v", sum)
+			}
+		})
+	}
+}
+
+// answers returns what posteriors wrote.
+func (q *queryBench) answers(t *testing.T) []float32 {
+	t.Helper()
+	if err := q.dev.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]float32, q.rows*784*256)
+	if err := q.dev.Read(t.Context(), out, q.all.Out, 0); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
