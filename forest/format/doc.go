@@ -20,8 +20,9 @@
 //
 // Files that are not valid forests give errors of one line that match ErrModel.
 // A file that no registered format recognises gives an *UnknownError, which lists
-// those that were tried and matches ErrModel too. A file of at most MaxBytes is
-// read into memory; what a decoder allocates is bounded by a multiple of the
+// those that were tried and matches ErrModel too. A file has at most MaxBytes and
+// is mapped where that can be done, so a decoder keeps none of its bytes; one that
+// is cut short meanwhile is an error. What a decoder allocates is bounded by a multiple of the
 // file's size, whatever counts the file claims. Nothing panics on bad input.
 //
 // # Source

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
+	"unsafe"
 
 	"github.com/pce-engine/pce/forest"
 )
@@ -33,15 +35,34 @@ func (e *UnknownError) Error() string {
 
 // Open reads the forest at path, whichever registered format it has, gzip included.
 func Open(path string) (*forest.Forest, error) {
-	b, err := readFile(path)
+	b, free, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := decode(b, MaxBytes)
+	defer free()
+	f, err := decodeFile(b)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrModel, path, err)
 	}
 	return f, nil
+}
+
+// decodeFile is decode for bytes that may be mapped. A file that another program cuts short meanwhile has no pages there
+// any more, which is an error and not the end of the program.
+func decodeFile(b []byte) (f *forest.Forest, err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if r := recover(); r != nil {
+			fault, ok := r.(interface{ Addr() uintptr })
+			first := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+			if !ok || fault.Addr() < first || fault.Addr() >= first+uintptr(len(b)) {
+				panic(r)
+			}
+			f, err = nil, errors.New("the file became shorter while it was read; try again")
+		}
+	}()
+	return decode(b, MaxBytes)
 }
 
 // Recognise returns the name of the format of the file at path, told by its first
@@ -78,24 +99,30 @@ func Recognise(path string) (string, bool) {
 
 func packed(head []byte) bool { return bytes.HasPrefix(head, []byte{0x1f, 0x8b}) }
 
-func readFile(path string) ([]byte, error) {
+// readFile returns the bytes of a file, and what is to be called once they are not needed: a regular file is mapped, as memory
+// that is read once costs more than reading.
+func readFile(path string) (b []byte, free func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("forest/format: %w", err)
+		return nil, nil, fmt.Errorf("forest/format: %w", err)
 	}
 	defer f.Close()
 	hint := int64(0)
 	if info, err := f.Stat(); err == nil {
 		if info.IsDir() {
-			return nil, fmt.Errorf("%w: %s: a directory; name the model file in it", ErrModel, path)
+			return nil, nil, fmt.Errorf("%w: %s: a directory; name the model file in it", ErrModel, path)
 		}
 		hint = info.Size()
+		if info.Mode().IsRegular() && hint > 0 && hint <= MaxBytes {
+			if b, free := mapped(f, int(hint)); b != nil {
+				return b, free, nil
+			}
+		}
 	}
-	b, err := slurp(f, hint, MaxBytes)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrModel, path, err)
+	if b, err = slurp(f, hint, MaxBytes); err != nil {
+		return nil, nil, fmt.Errorf("%w: %s: %w", ErrModel, path, err)
 	}
-	return b, nil
+	return b, func() {}, nil
 }
 
 // Decode reads a forest that is not a file of its own.

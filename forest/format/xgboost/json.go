@@ -97,9 +97,12 @@ func (s *jsonSource) numbers(into []float64) ([]float64, error) {
 	}
 	out := into[:0]
 	for c := s.peek(); c != ']'; {
-		x, err := s.number()
-		if err != nil {
-			return nil, err
+		x, ok := s.short(c)
+		if !ok {
+			var err error
+			if x, err = s.number(); err != nil {
+				return nil, err
+			}
 		}
 		if len(out) == cap(out) { // few large steps: arrays are long
 			out = append(make([]float64, 0, max(64, 2*len(out))), out...)
@@ -114,6 +117,50 @@ func (s *jsonSource) numbers(into []float64) ([]float64, error) {
 	}
 	s.at++
 	return out, nil
+}
+
+// short reads what most arrays have, whole numbers of few digits, true and false, if it begins with c and a delimiter follows.
+func (s *jsonSource) short(c byte) (x float64, ok bool) {
+	b := s.b[s.at:]
+	n := 0
+	switch {
+	case c-'0' <= 9 || c == '-' && len(b) > 1 && b[1]-'0' <= 9:
+		whole := int32(0)
+		if c == '-' {
+			n++
+		}
+		for ; n < len(b) && n < 9 && b[n]-'0' <= 9; n++ {
+			whole = 10*whole + int32(b[n]-'0')
+		}
+		if x = float64(whole); c == '-' {
+			x = -x // also -0
+		}
+	case len(b) > 4 && string(b[:4]) == "true":
+		x, n = 1, 4
+	case len(b) > 5 && string(b[:5]) == "false":
+		n = 5
+	}
+	if n == 0 || n == len(b) || !ends(b[n]) {
+		return 0, false
+	}
+	s.at += n
+	return x, true
+}
+
+// later passes over the array now.
+func (s *jsonSource) later() (func(into []float64) ([]float64, error), error) {
+	s.peek()
+	from := s.at
+	read := func(into []float64) ([]float64, error) {
+		at := s.at
+		s.at = from
+		xs, err := s.numbers(into)
+		if err == nil {
+			s.at = at
+		}
+		return xs, err
+	}
+	return read, s.skip()
 }
 
 func (s *jsonSource) text() (string, error) {
@@ -131,6 +178,10 @@ func (s *jsonSource) skip() error {
 	case '{':
 		return s.object(func(string) error { return s.skip() })
 	case '[':
+		if n := flat(s.b[s.at:]); n > 0 {
+			s.at += n
+			return nil
+		}
 		return s.array(s.skip)
 	case '"':
 		_, err := s.string()
@@ -142,6 +193,15 @@ func (s *jsonSource) skip() error {
 	}
 	_, err := s.number()
 	return err
+}
+
+// flat returns the length of an array that has neither arrays, objects nor strings, 0 if it has or does not end.
+func flat(b []byte) int {
+	n := bytes.IndexByte(b, ']') + 1
+	if n == 0 || bytes.IndexByte(b[1:n], '[') >= 0 || bytes.IndexByte(b[:n], '{') >= 0 || bytes.IndexByte(b[:n], '"') >= 0 {
+		return 0
+	}
+	return n
 }
 
 // word reads up to the next delimiter.

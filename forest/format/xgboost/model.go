@@ -165,6 +165,7 @@ func (d *document) model(s source) error {
 func (d *document) tree(s source) error {
 	c := &d.columns
 	c.clear()
+	var weights func(into []float64) ([]float64, error) // which come before it is known whether leaves have several
 	err := s.object(func(key string) error {
 		floats, ints := c.floats(key), c.integers(key)
 		switch {
@@ -175,6 +176,10 @@ func (d *document) tree(s source) error {
 				}
 				return err
 			})
+		case key == "base_weights":
+			var err error
+			weights, err = s.later()
+			return err
 		case floats != nil || ints != nil:
 			if floats == nil {
 				floats = &c.numbers
@@ -187,6 +192,9 @@ func (d *document) tree(s source) error {
 		}
 		return s.skip()
 	})
+	if err == nil && c.vector > 1 && weights != nil {
+		c.weights, err = weights(c.weights)
+	}
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,11 @@ type source interface {
 	// numbers reads an array of numbers over the memory of into, if that is enough; true
 	// and false are 1 and 0. Decimal fractions are rounded once, to float32.
 	numbers(into []float64) ([]float64, error)
+	// later passes over an array of numbers and returns what reads it, like numbers, as long as the document is there.
+	later() (func(into []float64) ([]float64, error), error)
 	// text reads a string, or a number or Boolean as its text.
 	text() (string, error)
-	// skip reads any value and forgets it.
+	// skip passes over any value. What an array has that does not nest is not looked at.
 	skip() error
 }
 

@@ -46,8 +46,6 @@ func (c *columns) floats(key string) *[]float64 {
 		return &c.defaultLeft
 	case "split_type":
 		return &c.kind
-	case "base_weights":
-		return &c.weights
 	case "leaf_weights":
 		return &c.leafWeights
 	case "categories":

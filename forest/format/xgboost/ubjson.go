@@ -255,6 +255,21 @@ func (s *ubjsonSource) text() (string, error) {
 	return strconv.FormatFloat(x, 'g', -1, 64), err
 }
 
+// later passes over the array now.
+func (s *ubjsonSource) later() (func(into []float64) ([]float64, error), error) {
+	from := s.at
+	read := func(into []float64) ([]float64, error) {
+		at := s.at
+		s.at = from
+		xs, err := s.numbers(into)
+		if err == nil {
+			s.at = at
+		}
+		return xs, err
+	}
+	return read, s.skip()
+}
+
 func (s *ubjsonSource) skip() error {
 	switch s.next() {
 	case '{':

@@ -411,3 +411,57 @@ func TestNumbers(t *testing.T) {
 }
 
 var _ = []format.Format{JSON, UBJSON, Binary}
+
+// TestArrays: numbers in arrays are those that are read one at a time, whichever way is taken, and what skips and defers arrays ends where
+// reading them does.
+func TestArrays(t *testing.T) {
+	words := []string{"0", "-0", "7", "-7", "12345678", "-12345678", "123456789", "1234567890", "9876543210", "16777217", "0007", "true", "false", "1.5", "-1E-3", "3e2", "1e40", "NaN", "-"}
+	words = append(words, "falsey", "truefalse", "tru", "--1", "1-", "null")
+	for _, word := range words {
+		want, wrong := (&jsonSource{b: []byte(word + ",")}).number()
+		for _, text := range []string{"[" + word + "]", "[ " + word + " ]", "[1," + word + ",2]", "[" + word} {
+			s := &jsonSource{b: []byte(text + "!")}
+			got, err := s.numbers(nil)
+			if closed := text[len(text)-1] == ']'; (err == nil) != (wrong == nil && closed) {
+				t.Errorf("%s: %v, alone %v", text, err, wrong)
+			} else if err == nil {
+				if x := got[len(got)/2]; math.Float64bits(x) != math.Float64bits(want) || s.b[s.at] != '!' {
+					t.Errorf("%s: %v, want %v; then %q", text, got, want, s.b[s.at:])
+				}
+			}
+		}
+	}
+	for text, ok := range map[string]bool{"[]": true, "[1,2]": true, "[[1],[2,{}]]": true, `["]",{"a":[1]}]`: true, "[1,[2]": false, "[": false, `["]`: false, "[{]}": false} {
+		s := &jsonSource{b: []byte(text + "!")}
+		if err := s.skip(); (err == nil) != ok || ok && s.b[s.at] != '!' {
+			t.Errorf("skip of %s: %v, at byte %d", text, err, s.at)
+		}
+	}
+	for _, s := range []source{&jsonSource{b: []byte("[1,2.5] 7 ")}, &ubjsonSource{b: []byte("[$U#U\x02\x01\x02U\x07")}} {
+		read, err := s.later()
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := s.text()
+		if err != nil || next != "7" {
+			t.Errorf("behind the array is %q: %v", next, err)
+		}
+		if xs, err := read(nil); err != nil || len(xs) != 2 || xs[0] != 1 {
+			t.Errorf("the array is %v: %v", xs, err)
+		}
+	}
+}
+
+// TestVectorWeights: weights of leaves with several numbers are read, although they come before what says that they have.
+func TestVectorWeights(t *testing.T) {
+	text := `{"version":[2,0,0],"learner":{"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"1","num_target":"2"},"objective":{"name":"reg:squarederror"},
+"gradient_booster":{"name":"gbtree","model":{"tree_info":[0],"trees":[{"base_weights":[1,2,3,4,5,6],"left_children":[1,-1,-1],"right_children":[2,-1,-1],"split_indices":[0,0,0],
+"split_conditions":[1,0,0],"default_left":[false,false,false],"tree_param":{"size_leaf_vector":"2"}}]}}}}`
+	f, err := JSON.Decode([]byte(text))
+	if err != nil || len(f.Trees[0].Values) != 4 || f.Trees[0].Values[3].Value != 6 {
+		t.Errorf("%v: %+v", err, f)
+	}
+	if _, err = JSON.Decode([]byte(strings.Replace(text, "4,5,6]", "4,5,x]", 1))); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a word among the weights: %v", err)
+	}
+}
