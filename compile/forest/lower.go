@@ -32,7 +32,10 @@ func Lower(f *forest.Forest) (*sliced.Module, error) {
 	if f.Linear != nil || f.Combine != forest.Sum || f.Features < 1 {
 		return nil, fmt.Errorf("%w: only sums of trees are sliced", ErrLower)
 	}
-	l := &lowering{f: f, m: &sliced.Module{Features: f.Features, Outputs: f.Outputs, Single: f.Sum == forest.Float32}, masks: map[string]int32{}}
+	l := &lowering{
+		f: f, m: &sliced.Module{Features: f.Features, Outputs: f.Outputs, Single: f.Sum == forest.Float32, Trees: make([]sliced.Tree, 0, len(f.Trees))},
+		masks: map[string]int32{}, numbers: map[testKey]int32{}, tests: make([]int32, 0, f.NumNodes()),
+	}
 	if err := l.columns(); err != nil {
 		return nil, err
 	}
@@ -50,7 +53,43 @@ type lowering struct {
 	masks  map[string]int32 // by column and ends
 	key    []byte
 	ends   []uint16 // of the mask that is made
+	room   []uint16 // for ends of masks
 	passed []span   // see passing
+
+	// Most forests ask the same over and over, so each test has a number, and its cut points and mask are found once.
+	numbers map[testKey]int32 // nil once it turns out that this one does not
+	tests   []int32 // of all nodes, tree by tree
+	made    []int32 // of each test: one more than its mask, 0 before that is made
+	first   int     // of the nodes of the tree that is lowered
+}
+
+// testKey is what comparisons of one number have in common.
+type testKey struct {
+	threshold uint64 // its bits
+	feature   int32
+	test      forest.Test
+	missing   bool
+	zero      bool
+}
+
+// manyTests is how many tests a forest may have before it matters whether they are asked again.
+const manyTests = 1 << 14
+
+// number returns the number of a node's test, and whether it is new. Tests of categories have one each.
+func (l *lowering) number(n *forest.Node) (at int32, fresh bool) {
+	at = int32(len(l.made))
+	if len(l.numbers) > manyTests && len(l.numbers) > len(l.tests)/4 { // half of the nodes are leaves
+		l.numbers = nil
+	}
+	if l.numbers != nil && !n.Test.Categorical() {
+		key := testKey{math.Float64bits(n.Threshold), n.Feature, n.Test, n.MissingYes, n.ZeroMissing}
+		if known, ok := l.numbers[key]; ok {
+			return known, false
+		}
+		l.numbers[key] = at
+	}
+	l.made = append(l.made, 0)
+	return at, true
 }
 
 // columns collects the cut points of every feature.
@@ -61,6 +100,11 @@ func (l *lowering) columns() error {
 		for j := range t.Nodes {
 			n := &t.Nodes[j]
 			if n.Test == forest.Leaf {
+				l.tests = append(l.tests, 0)
+				continue
+			}
+			at, fresh := l.number(n)
+			if l.tests = append(l.tests, at); !fresh {
 				continue
 			}
 			list := cuts[n.Feature]
@@ -242,8 +286,17 @@ func complement(s []span) []span {
 	return out
 }
 
-// mask returns the mask of a node's test.
-func (l *lowering) mask(t *forest.Tree, n *forest.Node) int32 {
+// mask returns the mask of the test of a node of the tree that is lowered.
+func (l *lowering) mask(t *forest.Tree, node int32) int32 {
+	made := &l.made[l.tests[l.first+int(node)]]
+	if *made == 0 {
+		*made = l.makeMask(t, &t.Nodes[node]) + 1
+	}
+	return *made - 1
+}
+
+// makeMask returns the mask of a node's test, which may be that of another one already.
+func (l *lowering) makeMask(t *forest.Tree, n *forest.Node) int32 {
 	column := l.column[n.Feature]
 	cuts := l.m.Columns[column].Cuts
 	missing := uint16(len(cuts) + 1)
@@ -294,7 +347,12 @@ func (l *lowering) mask(t *forest.Tree, n *forest.Node) int32 {
 	}
 	at := int32(len(l.m.Masks))
 	l.masks[string(l.key)] = at
-	l.m.Masks = append(l.m.Masks, sliced.Mask{Column: column, Ends: slices.Clone(ends)})
+	if len(l.room)+len(ends) > cap(l.room) {
+		l.room = make([]uint16, 0, max(4096, len(ends)))
+	}
+	first := len(l.room)
+	l.room = append(l.room, ends...)
+	l.m.Masks = append(l.m.Masks, sliced.Mask{Column: column, Ends: l.room[first:len(l.room):len(l.room)]})
 	return at
 }
 
@@ -344,7 +402,7 @@ func (l *lowering) tree(t *forest.Tree) {
 			out.Leaves = append(out.Leaves, sliced.Leaf{First: first, Last: int32(len(out.Values)), ID: n.ID})
 		} else {
 			at = int32(len(out.Nodes))
-			out.Nodes = append(out.Nodes, sliced.Node{Mask: l.mask(t, n)})
+			out.Nodes = append(out.Nodes, sliced.Node{Mask: l.mask(t, e.node)})
 			stack = append(stack, edge{n.No, at, false}, edge{n.Yes, at, true})
 		}
 		switch {
@@ -357,4 +415,5 @@ func (l *lowering) tree(t *forest.Tree) {
 		}
 	}
 	l.m.Trees = append(l.m.Trees, out)
+	l.first += len(t.Nodes)
 }

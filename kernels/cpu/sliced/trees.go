@@ -130,6 +130,7 @@ func (b *builder) step(t *test, yes, no int32) walkNode {
 func (b *builder) tabulate() {
 	t := b.out
 	outputs := map[int32]int{} // the table of each
+	table0 := int32(-1)        // the output of the first one, which most leaves add to
 	usable := make([]bool, len(t.exits))
 	for i, at := range t.exits {
 		if at >= 0 {
@@ -137,12 +138,17 @@ func (b *builder) tabulate() {
 		}
 		usable[i] = true
 		leaf := t.leaves[^at]
+		if leaf.Last == leaf.First+1 && t.values[leaf.First].Output == table0 {
+			continue
+		}
 		seen := map[int32]bool{}
 		for _, v := range t.values[leaf.First:leaf.Last] {
 			usable[i] = usable[i] && !seen[v.Output]
 			seen[v.Output] = true
 			if _, ok := outputs[v.Output]; !ok {
-				outputs[v.Output] = len(t.tables)
+				if outputs[v.Output] = len(t.tables); table0 < 0 {
+					table0 = v.Output
+				}
 				t.tables = append(t.tables, table{output: int(v.Output)})
 			}
 		}
@@ -163,7 +169,11 @@ func (b *builder) tabulate() {
 		}
 		leaf := t.leaves[^at]
 		for _, v := range t.values[leaf.First:leaf.Last] {
-			t.tables[outputs[v.Output]].double[i] = v.Value
+			k := 0
+			if v.Output != table0 {
+				k = outputs[v.Output]
+			}
+			t.tables[k].double[i] = v.Value
 		}
 	}
 	if !b.m.Single {
