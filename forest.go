@@ -254,7 +254,7 @@ func slicedScores[T float32 | float64](s *scorer, memory *scoreMemory, what fore
 	}
 	sums := grow(&memory.sums, len(rows)/s.forest.Features*s.forest.Outputs)
 	sliced.Sums(s.sliced, rows, s.start, sums)
-	s.forest.Finish(what, sums, out)
+	s.forest.FinishWith(what, sums, out, s.sliced.Loops().Sigmoid)
 }
 
 // grow returns n elements of a buffer that is kept.

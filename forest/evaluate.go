@@ -107,6 +107,11 @@ func (f *Forest) Start(sums []float64) {
 // Finish turns the sums of the trees, which it overwrites, into what was asked for:
 // predictions, margins or classes, [rows][Width(what)].
 func (f *Forest) Finish(what What, sums, out []float64) {
+	f.FinishWith(what, sums, out, nil)
+}
+
+// FinishWith is Finish with a function that computes the link Sigmoid of scores, 1/(1+math.Exp(-alpha*score)), to the bit; nil: Finish.
+func (f *Forest) FinishWith(what What, sums, out []float64, sigmoid func(scores, out []float64, alpha float64)) {
 	if f.Divisor != nil || f.BaseLast || f.Combine != Sum {
 		for i := range sums {
 			sums[i] = f.shift(sums[i], i%f.Outputs)
@@ -120,7 +125,11 @@ func (f *Forest) Finish(what What, sums, out []float64) {
 			out[r] = f.class(sums[r*f.Outputs : (r+1)*f.Outputs])
 		}
 	default:
-		f.Link.apply(sums, out, f.Outputs, f.Alpha)
+		if sigmoid != nil && f.Link == Sigmoid {
+			sigmoid(sums, out, f.Alpha)
+		} else {
+			f.Link.apply(sums, out, f.Outputs, f.Alpha)
+		}
 		if f.Output == Float32 {
 			for i, x := range out {
 				out[i] = float64(float32(x))

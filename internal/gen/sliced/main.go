@@ -72,7 +72,7 @@ func write(dir string) error {
 // routines lists the routines. Those whose names end in 256 need AVX2, in 512 AVX-512, and
 // in VBMI its byte permutations and affine transformations of bits as well.
 func routines() []routine {
-	all := []routine{fetch, keys, quads, search, nibbles, ends, indices, add32, add64, quadsWide, searchWide, nibblesWide, nibblesVBMI, endsWide, indicesVBMI, walk, ranks}
+	all := []routine{fetch, keys, quads, search, nibbles, ends, indices, add32, add64, quadsWide, searchWide, nibblesWide, nibblesVBMI, endsWide, indicesVBMI, walk, ranks, sigmoidWide}
 	for h := range maxHeight {
 		all = append(all, mux(h+1), descend(h+1), muxWide(h+1))
 	}

@@ -53,6 +53,7 @@ type Loops struct {
 	add      [maxHeight + 1]func(index *byte, values, sums *float32, n int)
 	double   func(index *byte, values, sums *float64, n int)
 	walk     func(nodes *uint64, starts *uint32, index *byte, groups *uint16, stride, n int, ends *uint32, sums *float32)
+	sigmoid  func(scores, out *float64, n int, minus float64) int // nil: math.Exp
 	descend  [maxHeight + 1]func(keys *uint32, nodes *uint64, trees int, leaves *uint32)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -341,4 +342,68 @@ func TestWalk(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSigmoid: scores of all sizes, also those for which the routine ends, have the bits of math.Exp, in place and from any score on.
+func TestSigmoid(t *testing.T) {
+	for _, l := range All() {
+		rng := rand.New(rand.NewPCG(8, 8))
+		if strings.HasPrefix(l.Name, "avx512") != (l.sigmoid != nil) {
+			t.Errorf("%s has a routine: %t; GODEBUG=cpu.fma=off takes it away", l.Name, l.sigmoid != nil)
+		}
+		odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 700, -700, 700.0000000000001, -700.0000000000001, 709.79, -709.79, 745.2, -745.2, 1e9, -1e9, 5e-324, 0.34657359027997264, -0.34657359027997264}
+		for n := range 70 {
+			for _, alpha := range []float64{1, -1, 0.1, 1e5, 0} {
+				scores, got := make([]float64, n), make([]float64, n+1)
+				for i := range scores {
+					scores[i] = rng.NormFloat64() * []float64{1, 30, 1e-9, 400}[rng.IntN(4)]
+					if rng.IntN(20) == 0 {
+						scores[i] = odd[rng.IntN(len(odd))]
+					}
+				}
+				want := make([]float64, n)
+				sigmoidGeneric(scores, want, alpha)
+				l.Sigmoid(scores, got, alpha)
+				l.Sigmoid(scores, scores, alpha)
+				for i := range want {
+					if b := math.Float64bits(want[i]); math.Float64bits(got[i]) != b || math.Float64bits(scores[i]) != b {
+						t.Fatalf("%s, %d scores, alpha %v, score %d: %v and in place %v, want %v", l.Name, n, alpha, i, got[i], scores[i], want[i])
+					}
+				}
+				if got[n] != 0 {
+					t.Fatalf("%s writes behind %d scores", l.Name, n)
+				}
+			}
+		}
+		if l.sigmoid == nil {
+			continue
+		}
+		got, scores := make([]float64, 1<<16), make([]float64, 1<<16)
+		for i := range scores {
+			scores[i] = (2*rng.Float64() - 1) * sigmoidLimit
+		}
+		if n := l.sigmoid(&scores[0], &got[0], len(scores), -1); n != len(scores) {
+			t.Errorf("%s: the routine ends before score %v", l.Name, scores[n])
+		}
+		for i, x := range scores {
+			if want := 1 / (1 + math.Exp(-x)); got[i] != want {
+				t.Fatalf("%s: sigmoid of %v is %v, want %v", l.Name, x, got[i], want)
+			}
+		}
+	}
+}
+
+func BenchmarkSigmoid(b *testing.B) {
+	scores, out := make([]float64, 8192), make([]float64, 8192)
+	for i := range scores {
+		scores[i] = float64(i%64)/16 - 2
+	}
+	for _, l := range All() {
+		b.Run(l.Name, func(b *testing.B) {
+			b.SetBytes(int64(8 * len(scores)))
+			for b.Loop() {
+				l.Sigmoid(scores, out, 1)
+			}
+		})
+	}
 }

@@ -5,6 +5,8 @@ package sliced
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
+	"sync"
 
 	"golang.org/x/sys/cpu"
 )
@@ -38,6 +40,7 @@ var avx512 = func() *Loops {
 	l.Name = "avx512"
 	l.quads, l.steps, l.table, l.search = quads512, []int{4, 5, 6, 7, 8}, searchTable, search512
 	l.nibbles, l.ends = nibbles512, ends512
+	l.sigmoid = exactSigmoid512()
 	l.mux = [maxHeight + 1]func(*rowSet, *uint32, *rowSet, int){nil, mux1_512, mux2_512, mux3_512, mux4_512, mux5_512, mux6_512, mux7_512, mux8_512}
 	return &l
 }()
@@ -66,3 +69,21 @@ func bytePlanes(values []float32) []float32 {
 	}
 	return out
 }
+
+// exactly returns a routine if it has the bits of math.Exp on this machine, where that may have been told to do without some
+// instructions; else nil.
+func exactly(routine func(scores, out *float64, n int, minus float64) int) func(scores, out *float64, n int, minus float64) int {
+	var x, got, want [512]float64
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range x {
+		x[i] = (2*rng.Float64() - 1) * []float64{1, 10, sigmoidLimit}[i%3]
+	}
+	sigmoidGeneric(x[:], want[:], 1)
+	if routine(&x[0], &got[0], len(x), -1) != len(x) || got != want {
+		return nil
+	}
+	return routine
+}
+
+// exactSigmoid512 is asked once, as All makes sets again for each call.
+var exactSigmoid512 = sync.OnceValue(func() func(scores, out *float64, n int, minus float64) int { return exactly(sigmoid512) })

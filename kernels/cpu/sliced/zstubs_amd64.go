@@ -89,6 +89,11 @@ func walk(nodes *uint64, starts *uint32, index *byte, groups *uint16, stride, n 
 //go:noescape
 func ranks(keys, table *uint32, steps int, ranks *uint16, n int)
 
+// sigmoid512 writes 1/(1+exp(minus*score)) for n scores, a multiple of 8, and returns for how many: it ends before eight of which one is beyond sigmoidLimit or not a number.
+//
+//go:noescape
+func sigmoid512(scores, out *float64, n int, minus float64) int
+
 // mux1_256 writes the planes of the leaves that rows reach in a complete tree of height 1; see muxGeneric.
 //
 //go:noescape
