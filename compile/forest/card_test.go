@@ -2,6 +2,7 @@ package forest
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -154,12 +155,98 @@ func TestAtomicReduce(t *testing.T) {
 	}
 }
 
+// TestSharedReduce: rows whose trees are on threads of their block have scores within the bound, with more trees than threads too; the
+// order of the additions is fixed, so they are the same bits in every call and whichever rows are beside them.
+func TestSharedReduce(t *testing.T) {
+	texts := []string{
+		"gpuDimension tree block.x\nsharedReduce tree",
+		"tile batch b0 b1 4\ntile tree t0 t1 2\nreorder b0 b1 t0 t1\ngpuDimension b0 grid.x\ngpuDimension b1 block.x\ngpuDimension t0 block.y\ncache b0\nsharedReduce t0\nunrollWalk t1 2",
+		"represent reorg\ntile batch b0 b1 8\ntile tree t0 t1 32\nreorder b0 b1 t0 t1\ngpuDimension b0 grid.x\ncache b0\ngpuDimension t1 block.x\nsharedReduce t1",
+		"tile batch b0 b1 128\ngpuDimension b0 grid.x\ngpuDimension b1 block.x\ntile tree t0 t1 3\ngpuDimension t0 block.y\nsharedReduce t0\ninterleave t1 2",
+		"split tree first rest 3\ngpuDimension first block.x\nsharedReduce first\ngpuDimension rest block.x\nsharedReduce rest\npad",
+		"tile tree t0 t1 5\nreorder t0 batch t1\ngpuDimension t1 block.x\nsharedReduce t1\nvectorReduce t1 2",
+		"represent sparse\ntile tree t0 t1 4096\ncache t0\ngpuDimension t1 block.x\nsharedReduce t1\ntile batch b0 b1 32\ngpuDimension b0 grid.x\ngpuDimension b1 block.y",
+		"represent sparse\nunroll tree",
+	}
+	ran, differ := 0, 0
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 45))
+		f := coded(rng)
+		for n := rng.IntN(40); len(f.Trees) > 0 && len(f.Trees) < n; { // more than the threads of the last schedules, in some
+			f.Trees = append(f.Trees, f.Trees[rng.IntN(len(f.Trees))])
+		}
+		if seed%10 == 0 && len(f.Trees) > 0 {
+			for len(f.Trees) < 600 {
+				f.Trees = append(f.Trees, f.Trees[len(f.Trees)%7%len(f.Trees)])
+			}
+		}
+		if strings.Contains(texts[seed%uint64(len(texts))], "cache t0") { // as many as fit
+			f.Trees = f.Trees[:min(3, len(f.Trees))]
+		}
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := schedule.Parse(texts[seed%uint64(len(texts))])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := CompileCard(f, s, nil)
+		if errors.Is(err, hir.ErrForest) || errors.Is(err, ir.ErrLower) && strings.Contains(err.Error(), "represent sparse") || len(f.Trees) == 0 {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("seed %d, %q: %v", seed, s.Text(), err)
+		}
+		ran++
+		p := emulated(t, c.Module)
+		rows := cells(rng, f, []int{1, 3, 63, 130}[rng.IntN(4)])
+		want := make([]float64, len(rows)/f.Features*f.Outputs)
+		if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+			t.Fatal(err)
+		}
+		got := margins(t, f, p, rows)
+		if err := compareScores(f, c, got, want); err != nil {
+			t.Fatalf("seed %d, %d trees, %q: %v\n%.9000s", seed, len(f.Trees), s.Text(), err, c.LIR.Text())
+		}
+		again := margins(t, f, p, rows[(len(rows)/f.Features-1)*f.Features:])
+		for i, x := range again {
+			if y := got[len(got)-f.Outputs+i]; math.Float64bits(x) != math.Float64bits(y) {
+				t.Fatalf("seed %d: the last row's score is %v alone, %v beside others", seed, x, y)
+			}
+		}
+		for i := range got {
+			if got[i] != want[i] {
+				differ++
+			}
+		}
+		if seed%4 == 0 {
+			compareLeaves(t, f, c, rows, func(m *nest.Module) *nest.Program { return emulated(t, m) })
+		}
+	}
+	if ran < 30 || differ == 0 {
+		t.Errorf("%d schedules ran, %d scores differ in their last bits", ran, differ)
+	}
+}
+
 // TestCardRefuses: what kernels for cards do not do is refused in one line; a neighbour that they do is not.
 func TestCardRefuses(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"gpuDimension tree block.x\nsharedReduce tree", "on the grid alone, with atomicReduce"},
-		{"gpuDimension tree block.x\natomicReduce tree", "on the grid alone, with atomicReduce"},
-		{"parallel tree\natomicReduce tree", "on the grid alone, with atomicReduce"},
+		{"gpuDimension tree block.x\nsharedReduce tree", ""},
+		{"gpuDimension tree block.x\natomicReduce tree", "which wants sharedReduce; atomicReduce is for the grid"},
+		{"parallel tree\natomicReduce tree", "which wants sharedReduce; atomicReduce is for the grid"},
+		{"reorder tree batch\ngpuDimension tree block.x\nsharedReduce tree", "around the loop over single rows"},
+		{"tile tree t0 t1 2\ngpuDimension t0 block.x\nsharedReduce t0\ngpuDimension t1 block.y\nsharedReduce t1", "within those of t0"},
+		{"tile tree t0 t1 2\ngpuDimension t1 block.y\nsharedReduce t1", ""},
+		{"sortTrees\ngpuDimension tree block.x\nsharedReduce tree", "sortTrees in the order of the model"},
+		{"gpuDimension tree block.x\nsharedReduce tree\ninterleave tree 2", "interleave the loop within"},
+		{"tile tree t0 t1 2\ngpuDimension t0 block.x\nsharedReduce t0\ninterleave t1 2", ""},
+		{"split tree first rest 1\ngpuDimension first block.x\nsharedReduce first", "every thread would add its trees"},
+		{"split tree first rest 1\ngpuDimension first block.x\nsharedReduce first\ngpuDimension rest block.x\nsharedReduce rest", ""},
+		{"tile tree t0 t1 2\nreorder t0 batch t1\ngpuDimension t0 grid.y\natomicReduce t0\ngpuDimension t1 block.x\nsharedReduce t1", "choose atomicReduce or sharedReduce"},
+		{"tile batch b0 b1 4\ngpuDimension b0 grid.x\ngpuDimension b1 block.x\ngpuDimension tree block.y\nsharedReduce tree", ""},
+		{"tile batch b0 b1 12\ngpuDimension b0 grid.x\ngpuDimension b1 block.x\ngpuDimension tree block.y\nsharedReduce tree", "blocks of 12 rows"},
+		{"tile batch b0 b1 512\ngpuDimension b0 grid.x\ngpuDimension b1 block.x\ngpuDimension tree block.y\nsharedReduce tree", "blocks of 512 rows"},
+		{"tile batch b0 b1 256\ngpuDimension b0 grid.x\ngpuDimension b1 block.x\ngpuDimension tree block.y\nsharedReduce tree", ""},
 		{"gpuDimension tree grid.y\natomicReduce tree", "reorder the loop over single rows into it"},
 		{"reorder tree batch\ngpuDimension tree grid.y\natomicReduce tree", ""},
 		{"sortTrees\nreorder tree batch\ngpuDimension tree grid.y\natomicReduce tree", "leave out sortTrees"},

@@ -58,9 +58,9 @@ type lowering struct {
 
 	// Most forests ask the same over and over, so each test has a number, and its cut points and mask are found once.
 	numbers map[testKey]int32 // nil once it turns out that this one does not
-	tests   []int32 // of all nodes, tree by tree
-	made    []int32 // of each test: one more than its mask, 0 before that is made
-	first   int     // of the nodes of the tree that is lowered
+	tests   []int32           // of all nodes, tree by tree
+	made    []int32           // of each test: one more than its mask, 0 before that is made
+	first   int               // of the nodes of the tree that is lowered
 }
 
 // testKey is what comparisons of one number have in common.

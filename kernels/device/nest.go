@@ -15,6 +15,10 @@ func CardOptions(m *nest.Module, k *nest.Kernel) scalar.Options {
 	if k.Staged {
 		o.Staging = scalar.Always
 	}
+	if k.Share > 0 {
+		o.Threads = max(k.Block, 1) * k.Share
+		o.Share = &scalar.Share{Sums: 1, Thread: len(k.Code.Inputs) - 1, Threads: k.Share}
+	}
 	if k.Spread > 0 {
 		o.Spread = &scalar.Spread{Sums: 1, First: 2, End: 3, Step: k.Spread, Total: m.Trees}
 	}

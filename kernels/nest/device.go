@@ -196,6 +196,9 @@ func (d *device) launch(ctx context.Context, k *Kernel, rows int, trees span) er
 	if k.Adds {
 		in = append(in, d.kept)
 	}
+	if k.Share > 0 { // of the thread's number, which nothing is read from
+		in = append(in, d.first)
+	}
 	out := []kernels.Buffer{d.sums}
 	if k.Keeps {
 		out[0] = d.kept

@@ -40,6 +40,7 @@ type Kernel struct {
 	Block    int  // threads of a block on a card; 0: any
 	Staged   bool // on a card, rows are copied to shared memory first
 	Shared   bool // on a card, the trees are copied to shared memory first
+	Share    int  // on a card, each row has so many threads of a block, and these add in shared memory; 0: one
 	Spread   int  // on a card, each row has a thread for every so many trees, and these add to its sums in any order; 0: one
 }
 
@@ -79,7 +80,7 @@ func (m *Module) validate(list []Item, parallel bool) error {
 			return fmt.Errorf("%w: item %d is neither a loop nor a kernel, or both, from %d at most %d", ErrModule, i, it.Skip, it.Most)
 		}
 		if k := it.Kernel; k != nil {
-			if want := 2 + 2*count(k.Trees) + count(k.Adds); k.Code == nil || len(k.Code.Inputs) != want || len(k.Code.Outputs) != 1 || (k.Keeps || k.Adds) && !m.Kept {
+			if want := 2 + 2*count(k.Trees) + count(k.Adds) + count(k.Share > 0); k.Code == nil || len(k.Code.Inputs) != want || len(k.Code.Outputs) != 1 || (k.Keeps || k.Adds) && !m.Kept {
 				return fmt.Errorf("%w: item %d: the kernel has not the inputs that it is told", ErrModule, i)
 			}
 			if k.Parallel && parallel {

@@ -153,7 +153,7 @@ func (h *host) kernel(o *Op, trees bounds, adds bool) (*nest.Kernel, error) {
 	if h.card {
 		k.Block, k.Staged, k.Shared = blockOf(h.tile, o.Loop), h.cache, h.trees || caches(o.Body)
 		if !h.keeps {
-			k.Spread = h.each
+			k.Spread, k.Share = h.each, teamOf(o.Loop, max(k.Block, 1), trees.most)
 		}
 	}
 	e := newEmitter(h.f, fmt.Sprintf("forest_%d", h.count), k)

@@ -12,29 +12,37 @@ import (
 // whatever the loops over tiles of rows: these say how large a block is, where the rows of a tile are its threads, and
 // whether its rows are copied to shared memory. Loops over trees around a kernel are launches one after the other, so
 // each row adds its trees in the order of the loops. Trees of a tile that is cached lie in shared memory, if the tile has
-// all of them. A tile of trees on the grid has threads of its own, whose sums are added atomically. What the schedule says of
-// trees on threads of a block is an error.
+// all of them. A tile of trees on the grid has threads of its own, whose sums are added atomically. A loop over trees on threads
+// of a block gives each row as many threads, whose sums are added in shared memory.
 func EmitCard(f *Func) (*nest.Module, error) {
-	if err := onCard(f, f.Nest.Loops, nil, nil); err != nil {
+	if err := onCard(f, f.Nest.Loops, around{}); err != nil {
 		return nil, err
 	}
 	return emit(f, true)
 }
 
-// onCard refuses what kernels for cards do not do yet, below a loop over tiles of rows and one over trees, nil where there
-// is none.
-func onCard(f *Func, list []*schedule.Loop, tile, trees *schedule.Loop) error {
+// around is the nearest loops around another, nil where there is none: over tiles of rows, over single rows, over trees, and over trees on
+// the threads of a row.
+type around struct{ tile, row, trees, team *schedule.Loop }
+
+// onCard refuses what kernels for cards do not do.
+func onCard(f *Func, list []*schedule.Loop, out around) error {
 	for _, l := range list {
-		if why := offCard(f, l, tile, trees); why != "" {
+		if why := offCard(f, l, out); why != "" {
 			return fmt.Errorf("%w: for a card: %s: %s", ErrLower, l.Name, why)
 		}
-		var err error
-		if l.Dim == schedule.Batch {
-			err = onCard(f, l.Body, l, trees)
-		} else {
-			err = onCard(f, l.Body, tile, l)
+		in := out
+		switch {
+		case lanesOf(l):
+			in.row = l
+		case l.Dim == schedule.Batch:
+			in.tile = l
+		default:
+			if in.trees = l; l.Shared {
+				in.team = l
+			}
 		}
-		if err != nil {
+		if err := onCard(f, l.Body, in); err != nil {
 			return err
 		}
 	}
@@ -42,22 +50,33 @@ func onCard(f *Func, list []*schedule.Loop, tile, trees *schedule.Loop) error {
 }
 
 // offCard says why a loop is refused, "" if it is not.
-func offCard(f *Func, l, tile, trees *schedule.Loop) string {
+func offCard(f *Func, l *schedule.Loop, out around) string {
+	if out.row != nil && out.team == nil && l.Innermost() && !l.Shared && team(out.row.Body) != nil {
+		return fmt.Sprintf("sharedReduce of %s leaves it out, so every thread would add its trees; leave out split", team(out.row.Body).Name)
+	}
 	if l.Dim == schedule.Tree {
 		all := len(f.Ensemble.Trees)
 		switch {
 		case l.Cache && l.Step < all:
 			return fmt.Sprintf("cache of tiles of %d of %d trees: shared memory has all or none; make the tile larger", l.Step, all)
-		case l.Shared || (l.Atomic || l.Dimension != "" || l.Parallel) && !strings.HasPrefix(l.Dimension, "grid"):
-			return "the trees of a row are on threads of a block; they can be on the grid alone, with atomicReduce"
-		case l.Atomic && (trees != nil || l.Skip > 0 || l.Most > 0 || f.Nest.SortTrees):
+		case l.Shared && out.row == nil:
+			return "sharedReduce around the loop over single rows; reorder that around it"
+		case l.Shared && out.team != nil:
+			return fmt.Sprintf("its trees are on threads within those of %s; choose one", out.team.Name)
+		case l.Shared && f.Nest.SortTrees:
+			return "sharedReduce adds on threads, and sortTrees in the order of the model; leave one out"
+		case l.Shared && l.Interleave > 0:
+			return "it is over threads, whose walks are apart; tile it and interleave the loop within"
+		case !l.Shared && (l.Atomic || l.Dimension != "" || l.Parallel) && !strings.HasPrefix(l.Dimension, "grid"):
+			return "the trees of a row are on threads of a block, which wants sharedReduce; atomicReduce is for the grid"
+		case l.Atomic && (out.trees != nil || l.Skip > 0 || l.Most > 0 || f.Nest.SortTrees):
 			return "atomicReduce wants all trees in the order of the model; leave out sortTrees, split, and the loop over trees around it"
 		case l.Atomic && !overRows(l.Body):
 			return "atomicReduce within a row's thread; reorder the loop over single rows into it"
 		}
 		return ""
 	}
-	block := blockOf(tile, l)
+	block, tile := blockOf(out.tile, l), out.tile
 	switch {
 	case l.Skip > 0 || l.Most > 0:
 		return "split of rows: a launch has all rows of a call; tile them"
@@ -65,10 +84,59 @@ func offCard(f *Func, l, tile, trees *schedule.Loop) string {
 		return "each row has a thread of its own; interleave a loop over trees"
 	case l.Unroll:
 		return "each row has a thread of its own; unroll a loop over trees"
-	case block != 0 && (block < 32 || block > 512 || block&(block-1) != 0):
+	case lanesOf(l) && team(l.Body) != nil:
+		if out.trees != nil && out.trees.Atomic {
+			return "its trees are on the grid and on threads of a block; choose atomicReduce or sharedReduce"
+		}
+		if block > mostBlock/2 || block&(block-1) != 0 {
+			return fmt.Sprintf("blocks of %d rows, those of a tile of %s, with several threads each; want a power of two up to %d", block, tile.Name, mostBlock/2)
+		}
+	case block != 0 && (block < 32 || block > mostBlock || block&(block-1) != 0):
 		return fmt.Sprintf("blocks of %d threads, the rows of a tile of %s; want 32, 64, 128, 256 or 512", block, tile.Name)
 	}
 	return ""
+}
+
+// mostBlock is the most threads of a block.
+const mostBlock = 512
+
+// team returns the first loop over the threads of a row among some and those within them, nil if there is none.
+func team(list []*schedule.Loop) *schedule.Loop {
+	for _, l := range list {
+		if l.Shared {
+			return l
+		}
+		if in := team(l.Body); in != nil {
+			return in
+		}
+	}
+	return nil
+}
+
+// teamOf returns how many threads each row of a kernel has, whose block has so many rows: as many as the loops over them have
+// iterations, of at most so many trees, as far as a block has threads, and at least those of a warp; 0 if no loop is over threads.
+func teamOf(row *schedule.Loop, rows, trees int) int {
+	if team(row.Body) == nil {
+		return 0
+	}
+	n := 2
+	for most := widest(row.Body, trees); n < most && n*rows < mostBlock || n*rows < 32; {
+		n *= 2
+	}
+	return n
+}
+
+// widest returns the most iterations of a loop over threads, of what the loops around it leave.
+func widest(list []*schedule.Loop, left int) int {
+	most := 0
+	for _, l := range list {
+		if l.Shared {
+			most = max(most, iterations(l, left))
+		} else {
+			most = max(most, widest(l.Body, min(left, l.Step)))
+		}
+	}
+	return most
 }
 
 // overRows reports whether a loop over single rows is among some or within them.

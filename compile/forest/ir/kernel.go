@@ -20,6 +20,7 @@ type emitter struct {
 	known     map[simt.Value]int64   // integers that are constant
 	tables    map[string]int
 	x, kept   int
+	thread    simt.Value // of the row's threads of a card: its number
 	out       int
 	sums      []simt.Value    // so far
 	vector    *fold.Registers // in place of sums: of vectorReduce
@@ -48,6 +49,10 @@ func (m *emitter) kernel(o *Op, trees bounds) error {
 	if m.k.Adds {
 		m.kept = b.Input("kept", simt.I32, simt.Rows, len(e.Trees))
 	}
+	thread := -1
+	if m.k.Share > 0 {
+		thread = b.Input("thread", simt.I32, simt.Columns, 1)
+	}
 	if m.k.Keeps {
 		m.out = b.Output("keeps", simt.I32, simt.Rows, len(e.Trees))
 	} else {
@@ -59,6 +64,9 @@ func (m *emitter) kernel(o *Op, trees bounds) error {
 	r := span{m.int(trees.first), m.int(trees.last), trees.most}
 	if m.k.Trees {
 		r = span{b.Load(first, 0), b.Load(end, 0), trees.most}
+	}
+	if m.k.Share > 0 {
+		m.thread = b.Load(thread, 0)
 	}
 	m.hi = r.hi
 	for _, x := range o.Body {

@@ -34,20 +34,25 @@ func (m *emitter) loop(o *Op, r span) error {
 	}
 	hi, whole := m.hi, m.whole
 	defer func() { m.hi, m.whole = hi, whole }()
+	stride, shared := step, l.Shared && m.k.Share > 0
+	if shared { // each thread of a row has an iteration of as many
+		stride = step * m.k.Share
+		in.lo = m.plus(in.lo, m.times(m.thread, step))
+	}
 	m.whole = o.Known && (o.Last-o.First)%step == 0
 	vector := l.VectorWidth > 0 && !m.k.Keeps // what is kept is added in the model's order
 	if vector {
 		m.vector = fold.NewRegisters(m.b, fold.Sum(m.sum), l.VectorWidth, len(m.sums))
 	}
 	var err error
-	if l.Skip > 0 && !o.Known { // there may be none
+	if l.Skip > 0 && !o.Known || shared { // there may be none
 		before := m.state()
 		m.restore(m.b.If(m.b.Binary(simt.Lt, in.lo, in.hi), func() []simt.Value {
-			err = m.turns(o, in, step)
+			err = m.turns(o, in, step, stride)
 			return m.state()
 		}, func() []simt.Value { return before }))
 	} else {
-		err = m.turns(o, in, step)
+		err = m.turns(o, in, step, stride)
 	}
 	if vector {
 		total := m.vector.Total()
@@ -84,8 +89,8 @@ func (m *emitter) turn() {
 	}
 }
 
-// turns makes the iterations of a loop: one, or a loop of the language.
-func (m *emitter) turns(o *Op, in span, step int) error {
+// turns makes the iterations of a loop, of step trees each and stride apart: one, or a loop of the language.
+func (m *emitter) turns(o *Op, in span, step, stride int) error {
 	first, one := m.known[in.lo]
 	last, two := m.known[in.hi]
 	if one && two && first >= last {
@@ -98,7 +103,7 @@ func (m *emitter) turns(o *Op, in span, step int) error {
 		m.turn()
 		return err
 	}
-	most := max(1, (in.most+step-1)/step)
+	most := max(1, (in.most+stride-1)/stride)
 	if most > simt.MaxTurns {
 		return fmt.Errorf("%w: %s has %d iterations, want at most %d; tile it", ErrLower, o.Loop.Name, most, simt.MaxTurns)
 	}
@@ -107,10 +112,14 @@ func (m *emitter) turns(o *Op, in span, step int) error {
 	out := m.b.Loop(most, init, func(now []simt.Value) ([]simt.Value, simt.Value) {
 		m.v[o.Out[0]] = now[0]
 		m.restore(now[1:])
-		next := m.b.Add(now[0], m.int(step))
+		next := m.b.Add(now[0], m.int(stride))
 		part := span{now[0], in.hi, min(in.most, step)}
 		if !o.Loop.Innermost() {
-			part.hi = m.least(next, in.hi)
+			end := next
+			if stride != step {
+				end = m.plus(now[0], m.int(step))
+			}
+			part.hi = m.least(end, in.hi)
 		}
 		m.hi = in.hi
 		err = m.block(o.Body, part)

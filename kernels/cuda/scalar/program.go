@@ -240,7 +240,7 @@ func (p *program) work(t *cuda.Thread, rows int, buffers []view) (*cuda.Work, er
 			once = min(rows, p.rows)
 		}
 		for base := 0; base < rows; base += once {
-			grid := [3]int{(min(once, rows-base) + p.low.Threads - 1) / p.low.Threads, max(p.low.Ranges, 1), 1}
+			grid := [3]int{(min(once, rows-base) + p.low.Rows - 1) / p.low.Rows, max(p.low.Ranges, 1), 1}
 			for i, k := range p.low.Kernels {
 				if err := t.Launch(cuda.Launch{Function: functions[i], Grid: grid, Block: p.low.Threads, Args: p.args(k, base, buffers)}); err != nil {
 					return err

@@ -25,10 +25,21 @@ func (g *generator) instr(in *simt.Instr) {
 			g.set(in.Out, g.spread(in.Ref, q.Type))
 			return
 		}
+		if s := g.o.Share; s != nil && in.Ref == s.Thread {
+			g.set(in.Out, g.member)
+			return
+		} else if s != nil && in.Ref == s.Sums {
+			g.set(in.Out, literal(q.Type, simt.FloatBits(q.Type, math.Copysign(0, -1))))
+			return
+		}
 		g.set(in.Out, g.read(q.Type, g.columns[0][in.Ref], q, int(in.Imm)))
 	case simt.Store:
 		q := &g.m.Outputs[in.Ref]
 		at, offset := g.element(g.columns[1][in.Ref], q, int(in.Imm))
+		if g.o.Share != nil {
+			g.keepPartial(int(in.Imm), g.o.Threads, g.use(in.Args[0]))
+			return
+		}
 		if g.o.Spread != nil {
 			g.Red("add", typeOf(q.Type), at, offset, g.use(in.Args[0]))
 			return

@@ -20,17 +20,19 @@ type generator struct {
 
 	// Of the kernel at hand.
 	*ptx.Builder
-	part    int
-	values  []any     // ptx.Value, or a Go number of a constant
-	at      []int     // of each value: one more than the part that it has been made in
-	first   ptx.Value // of the range of Options.Spread
-	row     ptx.Value
-	local   ptx.Value // the row's place in scratch memory
-	tables  ptx.Value
-	columns [2][]place // of inputs, of outputs
-	scratch ptx.Value
-	rows    ptx.Value // that it has room for
-	params  []Arg
+	part   int
+	values []any     // ptx.Value, or a Go number of a constant
+	at     []int     // of each value: one more than the part that it has been made in
+	first  ptx.Value // of the range of Options.Spread
+	row    ptx.Value
+	// Of Options.Share the thread's number for its row, and where it stores its sums.
+	member, partial ptx.Value
+	local           ptx.Value // the row's place in scratch memory
+	tables          ptx.Value
+	columns         [2][]place // of inputs, of outputs
+	scratch         ptx.Value
+	rows            ptx.Value // that it has room for
+	params          []Arg
 }
 
 // place is where a thread finds its row of an input or output.
@@ -140,9 +142,16 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 	if s := g.o.Spread; s != nil {
 		g.first = g.Mul(g.Special("%ctaid.y"), s.Step).As(ptx.S32)
 	}
-	g.local = g.Mad(g.Special("%ctaid.x"), threads, thread)
+	within := thread // the block: the thread's row
+	if g.o.Share != nil {
+		within = g.And(thread, g.rowsOf(threads)-1)
+	}
+	g.local = g.Mad(g.Special("%ctaid.x"), g.rowsOf(threads), within)
 	rows := g.Load(ptx.U32, g.argument(Control, 0, "control"), 0)
 	g.row = g.local
+	if g.o.Share != nil {
+		within = g.team(rows, threads, thread, within)
+	}
 	if g.cuts.scratch > 0 {
 		g.row = g.Add(g.local, g.argument(Base, 0, "base"))
 		g.scratch, g.rows = g.argument(Scratch, 0, "scratch"), g.argument(Capacity, 0, "capacity")
@@ -158,22 +167,27 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 		g.columns[side] = make([]place, len(list))
 		for k, n := range params[side] {
 			if n > 0 {
-				g.open(side, k, side == 0 && staged[k], threads, thread, rows)
+				g.open(side, k, side == 0 && staged[k], threads, thread, within, rows)
 			}
 		}
 	}
 	if slices.Contains(staged, true) || tables && g.o.Shared {
 		g.Sync()
 	}
-	g.ReturnIf(g.Ge(g.row, rows))
+	if g.o.Share == nil {
+		g.ReturnIf(g.Ge(g.row, rows))
+	}
 	for i := p.first; i < p.end; i++ {
 		g.top(&g.m.Body[i])
+	}
+	if g.o.Share != nil {
+		g.addTeam(rows, threads)
 	}
 	return g.Kernel(), g.params
 }
 
 // open finds the row of an input or output, or begins to stage it.
-func (g *generator) open(side, k int, staged bool, threads int, thread, rows ptx.Value) {
+func (g *generator) open(side, k int, staged bool, threads int, thread, within, rows ptx.Value) {
 	q, name, kind, step := &g.m.Inputs, "in", Input, InputStep
 	if side == 1 {
 		q, name, kind, step = &g.m.Outputs, "out", Output, OutputStep
@@ -184,7 +198,7 @@ func (g *generator) open(side, k int, staged bool, threads int, thread, rows ptx
 	at := &g.columns[side][k]
 	switch {
 	case staged:
-		at.row, at.staged = g.stage(k, address, threads, thread, rows), true
+		at.row, at.staged = g.stage(k, address, threads, thread, within, rows), true
 	case param.Layout == simt.Rows:
 		at.row = g.At(address, g.row, size*param.Width)
 	default:

@@ -39,6 +39,8 @@ type Options struct {
 	Shared bool
 	// Spread spreads ranges over the second dimension of the grid; nil: there is none.
 	Spread *Spread
+	// Share gives each row several threads of a block, of which Threads is then a multiple; nil: one.
+	Share *Share
 	// Part is the most instructions of the module in one kernel, at least 16; 0: DefaultPart. Those with
 	// a result of 64 bits count twice. A branch or a loop is not cut, so a part may have more.
 	Part int
@@ -53,6 +55,15 @@ type Options struct {
 type Spread struct {
 	First, End, Sums int // inputs
 	Step, Total      int
+}
+
+// Share says that a row has several threads of one block, which read their number, from 0, in place of the input Thread of
+// i32, and -0 in place of the input Sums. What they store, f32 or f64, is added in shared memory: the second half of
+// the threads' to the first's, and so on until one sum is left, and that to the row's own in Sums, which has the columns of the one
+// output. So the order of additions is fixed. Programs in several parts cannot be shared.
+type Share struct {
+	Thread, Sums int // inputs
+	Threads      int // of a row: a power of two, 2 at least
 }
 
 // Ranges is how many there are.
@@ -80,6 +91,7 @@ type Program struct {
 	Text    *ptx.Module
 	Kernels []Kernel // in the order of their launches; each needs what those before it have written
 	Threads int      // of a block of every kernel
+	Rows    int      // of a block
 	Tables  []byte   // the tables as they lie in memory, aligned to 8 bytes; nil: none
 	Ranges  int      // of Options.Spread: blocks in the second dimension of the grid; 0: 1
 	Scratch int      // bytes of scratch memory for each row of a launch; 0: there is none
@@ -165,7 +177,13 @@ func Lower(m *simt.Module, o Options) (*Program, error) {
 		}
 		p.Ranges = o.Spread.Ranges()
 	}
+	if o.Share != nil {
+		if err := shares(m, &o, len(c.parts)); err != nil {
+			return nil, err
+		}
+	}
 	p.Threads = g.block()
+	p.Rows = g.rowsOf(p.Threads)
 	for i := range c.parts {
 		k, args := g.kernel(i, p.Threads)
 		p.Text.Kernels = append(p.Text.Kernels, k)
@@ -194,6 +212,33 @@ func spreads(m *simt.Module, s *Spread, parts int) error {
 		}
 	}
 	return nil
+}
+
+// shares reports why the rows of a module cannot have several threads.
+func shares(m *simt.Module, o *Options, parts int) error {
+	s, n := o.Share, len(m.Inputs)
+	switch {
+	case s.Thread < 0 || s.Thread >= n || s.Sums < 0 || s.Sums >= n || m.Inputs[s.Thread].Type != simt.I32 || len(m.Outputs) != 1 || m.Inputs[s.Sums] != (simt.Param{Name: m.Inputs[s.Sums].Name, Type: m.Outputs[0].Type, Layout: m.Outputs[0].Layout, Width: m.Outputs[0].Width}):
+		return fmt.Errorf("%w: threads in the input %d and sums in %d; want one of i32 and one like the one output, of %d", ErrOptions, s.Thread, s.Sums, n)
+	case s.Threads < 2 || s.Threads&(s.Threads-1) != 0 || o.Threads < s.Threads:
+		return fmt.Errorf("%w: %d threads for each row, in blocks of %d; want a power of two from 2 on that divides them", ErrOptions, s.Threads, o.Threads)
+	case o.Spread != nil || parts > 1:
+		return fmt.Errorf("%w: %.60q has %d parts, or ranges too; its rows cannot have several threads", ErrOptions, m.Name, parts)
+	case !m.Outputs[0].Type.Float():
+		return fmt.Errorf("%w: %s of %v cannot be added; want f32 or f64", ErrOptions, m.Outputs[0].Name, m.Outputs[0].Type)
+	case o.partials(m) > mostShared:
+		return fmt.Errorf("%w: the sums of %d threads take %d bytes of shared memory, which has %d; use smaller blocks", ErrOptions, o.Threads, o.partials(m), mostShared)
+	}
+	return nil
+}
+
+// partials is the bytes of the sums of a block's threads.
+func (o *Options) partials(m *simt.Module) int {
+	if o.Share == nil {
+		return 0
+	}
+	q := &m.Outputs[0]
+	return o.Threads * q.Width * q.Type.Bits() / 8
 }
 
 // layTables lays the module's tables out, and returns where each is.

@@ -40,12 +40,12 @@ func (g *generator) wants(loads []int) []bool {
 
 // staged says which inputs a kernel stages, in order, as long as there is room.
 func (g *generator) staged(loads []int, threads int) []bool {
-	want, room := g.wants(loads), mostShared
+	want, room := g.wants(loads), mostShared-g.o.partials(g.m)
 	if g.o.Shared {
 		room -= g.tableBytes
 	}
 	for k := range want {
-		if bytes := stride(&g.m.Inputs[k]) * threads; want[k] && bytes <= room {
+		if bytes := stride(&g.m.Inputs[k]) * g.rowsOf(threads); want[k] && bytes <= room {
 			room -= bytes
 		} else {
 			want[k] = false
@@ -97,14 +97,15 @@ func (g *generator) shareTables(address ptx.Value, threads int, thread ptx.Value
 }
 
 // stage copies the rows of a block from an input to shared memory, a row to each warp at a time, and
-// returns where the thread's own will be after a barrier. Rows that the launch does not have are
+// returns where the thread's own, row within of the block, will be after a barrier. Rows that the launch does not have are
 // left out.
-func (g *generator) stage(k int, address ptx.Value, threads int, thread, rows ptx.Value) ptx.Value {
+func (g *generator) stage(k int, address ptx.Value, threads int, thread, within, rows ptx.Value) ptx.Value {
 	q := &g.m.Inputs[k]
 	size, distance, t := q.Type.Bits()/8, stride(q), inMemory(q.Type)
-	shared := g.Shared(fmt.Sprintf("rows%d", k), 8, distance*threads)
-	lane, first := g.And(thread, 31), g.Sub(g.row, thread)
-	g.For(ptx.U32, g.Shr(thread, 5), threads, threads/32, func(i ptx.Value) {
+	n := g.rowsOf(threads)
+	shared := g.Shared(fmt.Sprintf("rows%d", k), 8, distance*n)
+	lane, first := g.And(thread, 31), g.Sub(g.row, within)
+	g.For(ptx.U32, g.Shr(thread, 5), n, threads/32, func(i ptx.Value) {
 		g.Builder.If(g.Lt(g.Add(first, i), rows), func() {
 			from, to := g.At(address, g.Add(first, i), size*q.Width), g.Mad(i, distance, shared)
 			g.For(ptx.U32, lane, q.Width, 32, func(c ptx.Value) {
@@ -116,5 +117,5 @@ func (g *generator) stage(k int, address ptx.Value, threads int, thread, rows pt
 			})
 		})
 	})
-	return g.Mad(thread, distance, shared)
+	return g.Mad(within, distance, shared)
 }
