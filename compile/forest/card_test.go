@@ -16,15 +16,21 @@ import (
 	"github.com/pce-engine/pce/kernels/nest"
 )
 
-// emulated makes a program of a module on the emulator.
-func emulated(t testing.TB, m *nest.Module) *nest.Program {
+// onEmulator opens a module on the emulator.
+func onEmulator(t testing.TB, m *nest.Module) (*nest.Program, func() error, error) {
 	t.Helper()
 	device.Register(emulator.Kind)
 	at, err := device.Find("emulator")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, closer, err := at.OpenNest(t.Context(), m, device.Options{Threads: 1})
+	return at.OpenNest(t.Context(), m, device.Options{Threads: 1})
+}
+
+// emulated makes a program of a module on the emulator.
+func emulated(t testing.TB, m *nest.Module) *nest.Program {
+	t.Helper()
+	p, closer, err := onEmulator(t, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,6 +234,119 @@ func TestSharedReduce(t *testing.T) {
 	}
 }
 
+// TestCachedTiles: trees of a tile are in shared memory in place of those of the tile before, for rows in the grid, in every representation;
+// scores are those of the plain evaluator to the bit, or within the bound where tiles are in the grid or trees on threads.
+func TestCachedTiles(t *testing.T) {
+	ran, most := 0, 0
+	for seed := range uint64(90) {
+		rng := rand.New(rand.NewPCG(seed, 46))
+		f := coded(rng)
+		for n := rng.IntN(14); len(f.Trees) > 0 && len(f.Trees) < n; {
+			f.Trees = append(f.Trees, f.Trees[rng.IntN(len(f.Trees))])
+		}
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		n := 2 + rng.IntN(3)
+		s := schedule.New().Tile("batch", "b0", "b1", 32).Tile("tree", "t0", "t1", n).Reorder("b0", "t0", "b1", "t1")
+		s.GPUDimension("b0", "grid.x").GPUDimension("b1", "block.x").Cache("t0").Represent([]string{schedule.Array, schedule.Sparse, schedule.Reorg}[rng.IntN(3)])
+		switch seed % 5 {
+		case 0:
+			s.GPUDimension("t0", "grid.y").AtomicReduce("t0")
+		case 1:
+			s.GPUDimension("t1", "block.y").SharedReduce("t1")
+		case 2:
+			s.Interleave("t1", 2).Cache("b0")
+		case 3:
+			s.Pad().UnrollWalk("t1", 2)
+		}
+		rows := cells(rng, f, []int{1, 33, 70}[rng.IntN(3)])
+		if rng.IntN(3) == 0 {
+			s.TileNodes(2, schedule.Hybrid)
+		}
+		c, err := CompileCard(f, s, hir.Profile(f, rows))
+		if errors.Is(err, hir.ErrForest) || err != nil && strings.Contains(err.Error(), "represent sparse") || len(f.Trees) == 0 {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("seed %d, %q: %v", seed, s.Text(), err)
+		}
+		c.Module.Kernels(func(k *nest.Kernel) {
+			most = max(most, k.Pages)
+			if want := (len(f.Trees) + n - 1) / n; k.Shared && k.Pages != want && want > 1 || !k.Shared {
+				t.Errorf("seed %d: %d pages for %d trees by %d", seed, k.Pages, len(f.Trees), n)
+			}
+		})
+		p, closer, err := onEmulator(t, c.Module)
+		if err != nil {
+			if !strings.Contains(err.Error(), "in shared memory") { // sets of large categories do not fit
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			continue
+		}
+		ran++
+		want := make([]float64, len(rows)/f.Features*f.Outputs)
+		if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+			t.Fatal(err)
+		}
+		if err := compareScores(f, c, margins(t, f, p, rows), want); err != nil {
+			t.Fatalf("seed %d, %d trees, %q: %v\n%.9000s", seed, len(f.Trees), s.Text(), err, c.LIR.Text())
+		}
+		if err := closer(); err != nil {
+			t.Error(err)
+		}
+		if seed%6 == 0 {
+			compareLeaves(t, f, c, rows, func(m *nest.Module) *nest.Program { return emulated(t, m) })
+		}
+	}
+	if ran < 35 || most < 4 {
+		t.Errorf("%d schedules ran, with at most %d pages", ran, most)
+	}
+}
+
+// TestShippedOnCard: every shipped schedule for cards runs with more trees than a tile has.
+func TestShippedOnCard(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 47))
+	f := &forest.Forest{Features: 6, Outputs: 1, Base: []float64{0.5}, Alpha: 1}
+	for range 150 {
+		f.Trees = append(f.Trees, bush(rng, f, 0, 3))
+	}
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	rows := cells(rng, f, 40)
+	want := make([]float64, len(rows)/f.Features)
+	if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+		t.Fatal(err)
+	}
+	cards := 0
+	for _, name := range schedule.Shipped() {
+		text, err := schedule.ShippedText(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, "gpuDimension") {
+			continue
+		}
+		cards++
+		s, err := schedule.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := CompileCard(f, s, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err := compareScores(f, c, margins(t, f, emulated(t, c.Module), rows), want); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if cards < 5 {
+		t.Errorf("%d schedules are for cards", cards)
+	}
+}
+
 // TestCardRefuses: what kernels for cards do not do is refused in one line; a neighbour that they do is not.
 func TestCardRefuses(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
@@ -251,7 +370,13 @@ func TestCardRefuses(t *testing.T) {
 		{"reorder tree batch\ngpuDimension tree grid.y\natomicReduce tree", ""},
 		{"sortTrees\nreorder tree batch\ngpuDimension tree grid.y\natomicReduce tree", "leave out sortTrees"},
 		{"tile tree t0 t1 2\nreorder t0 t1 batch\ngpuDimension t1 grid.y\natomicReduce t1", "the loop over trees around it"},
-		{"tile tree t0 t1 2\ncache t0", "tiles of 2 of 3 trees"},
+		{"tile tree t0 t1 2\ncache t0", "within a row's thread"},
+		{"tile tree t0 t1 2\nreorder t0 batch t1\ncache t0", ""},
+		{"tile tree t0 t1 2\nreorder t0 batch t1\ncache t0\nunroll t0", "leave out split, unroll"},
+		{"tile tree t0 t1 2\nreorder t0 batch t1\nsplit t0 first rest 1\ncache rest", "leave out split, unroll"},
+		{"tile tree t0 t1 2\nreorder t0 t1 batch\ncache t0", "one loop over trees"},
+		{"tile tree a t1 2\ntile a t2 t3 3\nreorder t2 t3 batch t1\ncache t3", "one loop over trees"},
+		{"tile tree t0 t1 2\nsortTrees\nreorder t0 batch t1\ncache t0", "whose leaves sortTrees keeps"},
 		{"tile tree t0 t1 3\ncache t0", ""},
 		{"split batch b0 b1 8", "a launch has all rows of a call"},
 		{"reorder tree batch\ninterleave batch 2", "each row has a thread of its own"},

@@ -15,6 +15,9 @@ func CardOptions(m *nest.Module, k *nest.Kernel) scalar.Options {
 	if k.Staged {
 		o.Staging = scalar.Always
 	}
+	if k.Pages > 0 {
+		o.Pages = &scalar.Pages{Count: k.Pages, First: 2, Step: k.Page}
+	}
 	if k.Share > 0 {
 		o.Threads = max(k.Block, 1) * k.Share
 		o.Share = &scalar.Share{Sums: 1, Thread: len(k.Code.Inputs) - 1, Threads: k.Share}

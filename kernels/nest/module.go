@@ -40,8 +40,11 @@ type Kernel struct {
 	Block    int  // threads of a block on a card; 0: any
 	Staged   bool // on a card, rows are copied to shared memory first
 	Shared   bool // on a card, the trees are copied to shared memory first
-	Share    int  // on a card, each row has so many threads of a block, and these add in shared memory; 0: one
-	Spread   int  // on a card, each row has a thread for every so many trees, and these add to its sums in any order; 0: one
+	// Pages is, on a card, into how many parts of one length each table of the code is divided. A launch has the part of its first
+	// tree, of Page trees to a part. 0: tables are whole.
+	Pages, Page int
+	Share       int // on a card, each row has so many threads of a block, and these add in shared memory; 0: one
+	Spread      int // on a card, each row has a thread for every so many trees, and these add to its sums in any order; 0: one
 }
 
 // Module is a nest of loops and kernels.

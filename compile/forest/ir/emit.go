@@ -83,6 +83,7 @@ type host struct {
 	tile  *schedule.Loop // on a card: the loop over tiles of rows around the operations at hand
 	cache bool           // rows are cached there
 	trees bool           // so are trees
+	page  int            // trees of a tile that are there, if not all
 	each  int            // trees that a thread has, whose sums are added atomically; 0: all
 	// private names the loops of a CPU whose iterations have sums of their own.
 	private map[string]bool
@@ -122,10 +123,17 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 			last := h.m.Kept && i == len(list)-1 && o.Loop.Name == "added"
 			it.Kernel, err = h.kernel(o, trees, last)
 		} else {
+			near, page := h.trees, h.page
+			if l.Cache && l.Dim == schedule.Tree && (l.Step >= len(h.f.Ensemble.Trees) || !h.f.leaves) { // leaves are numbered among all trees
+				if h.trees = true; l.Step < len(h.f.Ensemble.Trees) {
+					h.page = l.Step
+				}
+			}
 			if h.card && l.Atomic && !h.keeps { // the loop is in the grid
 				h.each = l.Step
 				body, err := h.items(o.Body, bounds{most: l.Step})
-				if h.each = 0; err != nil {
+				h.each, h.trees, h.page = 0, near, page
+				if err != nil {
 					return nil, err
 				}
 				out = append(out, body...)
@@ -134,10 +142,8 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 			rows, own := l.Dim == schedule.Batch, h.private[l.Name]
 			it.Loop = &nest.Loop{Rows: rows, Step: l.Step, Fetch: l.Cache, Private: own}
 			it.Loop.Parallel = l.Parallel && (rows || own || h.keeps) // else it has one iteration
-			near := h.trees
-			h.trees = h.trees || l.Cache && l.Dim == schedule.Tree
 			it.Loop.Body, err = h.items(o.Body, in)
-			h.trees = near
+			h.trees, h.page = near, page
 		}
 		if err != nil {
 			return nil, err
@@ -156,7 +162,15 @@ func (h *host) kernel(o *Op, trees bounds, adds bool) (*nest.Kernel, error) {
 			k.Spread, k.Share = h.each, teamOf(o.Loop, max(k.Block, 1), trees.most)
 		}
 	}
-	e := newEmitter(h.f, fmt.Sprintf("forest_%d", h.count), k)
+	f := h.f
+	if h.page > 0 {
+		var err error
+		if f, err = pages(h.f, h.page); err != nil {
+			return nil, err
+		}
+		k.Page, k.Pages = h.page, pageCount(h.f.Ensemble, h.page)
+	}
+	e := newEmitter(f, fmt.Sprintf("forest_%d", h.count), k)
 	h.count++
 	if err := e.kernel(o, trees); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 // EmitCard makes a module for cards of a function of the LIR. A row is a thread, and a launch has all rows of a call,
 // whatever the loops over tiles of rows: these say how large a block is, where the rows of a tile are its threads, and
 // whether its rows are copied to shared memory. Loops over trees around a kernel are launches one after the other, so
-// each row adds its trees in the order of the loops. Trees of a tile that is cached lie in shared memory, if the tile has
-// all of them. A tile of trees on the grid has threads of its own, whose sums are added atomically. A loop over trees on threads
+// each row adds its trees in the order of the loops. Trees of a tile that is cached lie in shared memory, each tile's
+// in place of the one before. A tile of trees on the grid has threads of its own, whose sums are added atomically. A loop over trees on threads
 // of a block gives each row as many threads, whose sums are added in shared memory.
 func EmitCard(f *Func) (*nest.Module, error) {
 	if err := onCard(f, f.Nest.Loops, around{}); err != nil {
@@ -57,8 +57,12 @@ func offCard(f *Func, l *schedule.Loop, out around) string {
 	if l.Dim == schedule.Tree {
 		all := len(f.Ensemble.Trees)
 		switch {
-		case l.Cache && l.Step < all:
-			return fmt.Sprintf("cache of tiles of %d of %d trees: shared memory has all or none; make the tile larger", l.Step, all)
+		case l.Cache && l.Step < all && out.row != nil:
+			return fmt.Sprintf("cache of tiles of %d of %d trees within a row's thread; reorder the loop over single rows into it, or make the tile larger", l.Step, all)
+		case l.Cache && l.Step < all && (out.trees != nil || l.Skip > 0 || l.Most > 0 || l.Unroll || overTrees(l.Body)):
+			return fmt.Sprintf("cache of tiles of %d of %d trees wants to be the one loop over trees around that over single rows; leave out split, unroll and other tiles, or make the tile larger", l.Step, all)
+		case l.Cache && l.Step < all && f.Nest.SortTrees:
+			return fmt.Sprintf("cache of tiles of %d of %d trees, whose leaves sortTrees keeps; leave one out, or make the tile larger", l.Step, all)
 		case l.Shared && out.row == nil:
 			return "sharedReduce around the loop over single rows; reorder that around it"
 		case l.Shared && out.team != nil:
@@ -137,6 +141,16 @@ func widest(list []*schedule.Loop, left int) int {
 		}
 	}
 	return most
+}
+
+// overTrees reports whether a loop over trees is among some or within them before one over single rows.
+func overTrees(list []*schedule.Loop) bool {
+	for _, l := range list {
+		if l.Dim == schedule.Tree || !lanesOf(l) && overTrees(l.Body) {
+			return true
+		}
+	}
+	return false
 }
 
 // overRows reports whether a loop over single rows is among some or within them.

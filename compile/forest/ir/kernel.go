@@ -65,6 +65,9 @@ func (m *emitter) kernel(o *Op, trees bounds) error {
 	if m.k.Trees {
 		r = span{b.Load(first, 0), b.Load(end, 0), trees.most}
 	}
+	if m.k.Pages > 0 { // trees have numbers within the page, which begins with the first
+		r = span{m.int(0), b.Sub(r.hi, r.lo), trees.most}
+	}
 	if m.k.Share > 0 {
 		m.thread = b.Load(thread, 0)
 	}
@@ -161,7 +164,7 @@ func (m *emitter) gather(name string, index simt.Value) simt.Value {
 			buffer = &m.f.buffers[i]
 		}
 	}
-	if at, ok := m.known[index]; ok {
+	if at, ok := m.known[index]; ok && m.k.Pages == 0 {
 		bits := buffer.Bits[min(max(int(at), 0), len(buffer.Bits)-1)]
 		if buffer.Type == simt.I32 {
 			return m.int(int(int32(bits)))

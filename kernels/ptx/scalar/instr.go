@@ -136,6 +136,9 @@ func (g *generator) chosen(from ptx.Value, index simt.Value, n int, t simt.Type)
 func (g *generator) cascades(table int) bool {
 	t := &g.m.Tables[table]
 	n, words := len(t.Bits), (t.Type.Bits()+31)/32
+	if g.o.Pages != nil { // elements are not known
+		return false
+	}
 	if g.o.Cascade != 0 {
 		return n <= g.o.Cascade
 	}
@@ -149,7 +152,11 @@ func (g *generator) lookup(in *simt.Instr) any {
 	t := &g.m.Tables[in.Ref]
 	_, known := g.use(in.Args[0]).(int64)
 	if !g.cascades(in.Ref) {
-		at, offset := g.chosen(g.tables, in.Args[0], len(t.Bits), t.Type)
+		n := len(t.Bits)
+		if g.o.Pages != nil {
+			n /= g.o.Pages.Count
+		}
+		at, offset := g.chosen(g.tables, in.Args[0], n, t.Type)
 		if g.o.Shared {
 			return g.Builder.Load(inMemory(t.Type), at, g.offsets[in.Ref]+offset)
 		}

@@ -158,6 +158,9 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 	}
 	if tables {
 		g.tables = g.argument(Tables, 0, "tables")
+		if g.o.Pages != nil {
+			g.tables = g.MadWide(g.page(), g.tableBytes, g.tables)
+		}
 		if g.o.Shared {
 			g.tables = g.shareTables(g.tables, threads, thread)
 		}
@@ -184,6 +187,16 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 		g.addTeam(rows, threads)
 	}
 	return g.Kernel(), g.params
+}
+
+// page is the number of the launch's page, or of the block's where ranges are spread over the grid.
+func (g *generator) page() ptx.Value {
+	o := g.o.Pages
+	if g.o.Spread != nil {
+		return g.Div(g.first.As(ptx.U32), o.Step)
+	}
+	address := g.argument(Input, o.First, "page")
+	return g.Div(g.Builder.Load(ptx.U32, address, 0), o.Step)
 }
 
 // open finds the row of an input or output, or begins to stage it.

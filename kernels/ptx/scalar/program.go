@@ -37,6 +37,8 @@ type Options struct {
 	// Shared says that all tables are copied to shared memory before they are read, by each block. They
 	// and staged rows must fit into 48 KiB.
 	Shared bool
+	// Pages divides the tables; nil: they are whole.
+	Pages *Pages
 	// Spread spreads ranges over the second dimension of the grid; nil: there is none.
 	Spread *Spread
 	// Share gives each row several threads of a block, of which Threads is then a multiple; nil: one.
@@ -47,6 +49,13 @@ type Options struct {
 	// Major is that of the compute capability that the text is for: 8, or 9. 0: 8, which all cards
 	// from there on take.
 	Major int
+}
+
+// Pages says that each table is Count tables of one length, one after the other, of which a launch has one: number n where the input
+// First, of i32 and the same for all rows, is n Step to (n+1) Step - 1. An index is clamped to this one's elements.
+type Pages struct {
+	Count       int
+	First, Step int
 }
 
 // Spread says that a row has several threads, each for a range of Step numbers below Total: block y of the grid reads the
@@ -156,16 +165,23 @@ func Lower(m *simt.Module, o Options) (*Program, error) {
 	if o.Major == 9 {
 		p.Text.Minor, p.Text.Target = 8, "sm_90"
 	}
-	offsets, err := p.layTables(m)
+	count := 1
+	if o.Pages != nil {
+		if err := paged(m, o.Pages); err != nil {
+			return nil, err
+		}
+		count = o.Pages.Count
+	}
+	offsets, size, err := p.layTables(m, count)
 	if err != nil {
 		return nil, err
 	}
-	if o.Shared && len(p.Tables) > mostShared {
-		return nil, fmt.Errorf("%w: %d bytes of tables in shared memory, which has %d; leave them in global memory", ErrOptions, len(p.Tables), mostShared)
+	if o.Shared && size > mostShared {
+		return nil, fmt.Errorf("%w: %d bytes of tables in shared memory, which has %d; leave them in global memory", ErrOptions, size, mostShared)
 	}
 	c := cut(m, o.Part)
 	p.Scratch = c.scratch
-	g := &generator{m: m, o: o, cuts: c, tableBytes: len(p.Tables), offsets: offsets, values: make([]any, len(m.Types)), at: make([]int, len(m.Types)), again: make([]*simt.Instr, len(m.Types))}
+	g := &generator{m: m, o: o, cuts: c, tableBytes: size, offsets: offsets, values: make([]any, len(m.Types)), at: make([]int, len(m.Types)), again: make([]*simt.Instr, len(m.Types))}
 	for i := range m.Body {
 		if in := &m.Body[i]; in.Op == simt.Const || in.Op == simt.Load && c.lazy[in.Out] {
 			g.again[in.Out] = in
@@ -241,21 +257,50 @@ func (o *Options) partials(m *simt.Module) int {
 	return o.Threads * q.Width * q.Type.Bits() / 8
 }
 
-// layTables lays the module's tables out, and returns where each is.
-func (p *Program) layTables(m *simt.Module) (offsets []int, err error) {
+// paged reports why the tables of a module cannot be divided.
+func paged(m *simt.Module, o *Pages) error {
+	if o.Count < 1 || o.Step < 1 || o.First < 0 || o.First >= len(m.Inputs) || m.Inputs[o.First].Type != simt.I32 {
+		return fmt.Errorf("%w: %d pages, chosen by the input %d by %d; want one of i32, of %d", ErrOptions, o.Count, o.First, o.Step, len(m.Inputs))
+	}
 	for _, t := range m.Tables {
-		for len(p.Tables)%8 != 0 {
-			p.Tables = append(p.Tables, 0)
-		}
-		offsets = append(offsets, len(p.Tables))
-		var element [8]byte
-		for _, bits := range t.Bits {
-			binary.LittleEndian.PutUint64(element[:], bits)
-			p.Tables = append(p.Tables, element[:t.Type.Bits()/8]...)
-		}
-		if len(p.Tables) >= 1<<31 {
-			return nil, fmt.Errorf("%w: %.60q: its tables have more than 2 GiB, which a card's offsets do not reach; make them smaller", simt.ErrModule, m.Name)
+		if len(t.Bits)%o.Count != 0 {
+			return fmt.Errorf("%w: %s has %d elements; want a multiple of the %d pages", ErrOptions, t.Name, len(t.Bits), o.Count)
 		}
 	}
-	return offsets, nil
+	return nil
+}
+
+// layTables lays the module's tables out, those of one page after those of another, and returns where each is and how long a page is.
+func (p *Program) layTables(m *simt.Module, count int) (offsets []int, size int, err error) {
+	for page := range count {
+		for _, t := range m.Tables {
+			p.align()
+			if page == 0 {
+				offsets = append(offsets, len(p.Tables))
+			}
+			n := len(t.Bits) / count
+			var element [8]byte
+			for _, bits := range t.Bits[page*n : (page+1)*n] {
+				binary.LittleEndian.PutUint64(element[:], bits)
+				p.Tables = append(p.Tables, element[:t.Type.Bits()/8]...)
+			}
+			if len(p.Tables) >= 1<<31 {
+				return nil, 0, fmt.Errorf("%w: %.60q: its tables have more than 2 GiB, which a card's offsets do not reach; make them smaller", simt.ErrModule, m.Name)
+			}
+		}
+		if count > 1 {
+			p.align()
+		}
+		if page == 0 {
+			size = len(p.Tables)
+		}
+	}
+	return offsets, size, nil
+}
+
+// align begins a table at a multiple of eight bytes.
+func (p *Program) align() {
+	for len(p.Tables)%8 != 0 {
+		p.Tables = append(p.Tables, 0)
+	}
 }
