@@ -85,7 +85,7 @@ func TestCodeModel(t *testing.T) {
 		t.Errorf("info %+v, %v", info, err)
 	}
 	for _, q := range m.Queries() {
-		if q.Allowed != (q.Name == "loglik") {
+		if q.Allowed != (q.Name == "loglik" || q.Name == "classify") {
 			t.Errorf("query %+v", q)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
@@ -12,12 +13,18 @@ import (
 )
 
 // CodeModel is a model as code: a module with one input of f32, [variable][row], with NaN for
-// missing cells, and one output of f32 or f64, log-likelihoods.
+// missing cells, and one output of f32 or f64, log-likelihoods, with a column for each root.
 type CodeModel struct {
 	Module *simt.Module
-	// Exact computes again the rows whose log-likelihood by Module is below Least; nil: none.
+	// Exact computes again the rows whose largest log-likelihood by Module is below Least or not a number; nil: none,
+	// or those that Again has.
 	Exact *simt.Module
 	Least float64
+	// Again, where it is not nil, computes such rows on the host: x has their cells, [variable][pitch], and ll is
+	// [row][root].
+	Again func(x []float32, pitch, rows int, ll []float64)
+	// Classes makes the model with a root for each code of a variable, for Code.Classify; nil: there is none.
+	Classes func(variable int) (CodeModel, error)
 }
 
 // RowBytes plans what the rows of a launch take on the device and on the host.
@@ -33,31 +40,72 @@ type CodeOptions struct {
 	OwnsDevice bool            // Close closes the device too
 }
 
-// Code is a model as code on a device, the Runner of such models. It gives one number for a
-// row: the log-likelihood.
+// Code is a model as code on a device, the Runner of such models. It gives a number for a
+// row and root: the log-likelihood.
 type Code struct {
 	dev       kernels.Device
 	owns      bool
 	rows      int
 	schema    *dataset.Schema
 	logScales []float64
-	least     float64
 
-	program, exact *codeProgram // exact is nil if no row is computed twice
-	in             kernels.Buffer
-	x              []float32 // [variable][row]
-	narrow         []float32 // results of f32
-	excess, ll     []float64
-	again          []int // rows that exact computes
-	recomputed     int64
+	*loadedCode
+	classes    map[int]*loadedCode // by variable
+	of         func(variable int) (CodeModel, error)
+	in         kernels.Buffer
+	x          []float32 // [variable][row]
+	narrow     []float32 // results of f32, [root][row]
+	wide       []float64 // of f64
+	excess, ll []float64 // ll is [row][root]
+	again      []int     // rows that are computed again
+	recomputed int64
 }
 
 var _ Runner = (*Code)(nil)
+
+// loadedCode is a model on a device.
+type loadedCode struct {
+	program, exact *codeProgram // exact is nil if no row is computed twice by the device
+	onHost         func(x []float32, pitch, rows int, ll []float64)
+	least          float64
+	roots          int
+}
 
 // codeProgram is a loaded module with room for its results, of f32 or f64.
 type codeProgram struct {
 	kernels.CodeProgram
 	out kernels.Buffer
+}
+
+// loadModel loads a model for launches of a number of rows of the schema. After an error nothing is left on the device.
+func loadModel(ctx context.Context, dev kernels.Device, m CodeModel, rows int, s *dataset.Schema) (l *loadedCode, err error) {
+	if in := m.Module.Inputs; s == nil || len(in) != 1 || in[0].Type != simt.F32 || in[0].Layout != simt.Columns || in[0].Width != len(s.Columns) ||
+		len(m.Module.Outputs) != 1 || !m.Module.Outputs[0].Type.Float() || m.Module.Outputs[0].Layout != simt.Columns {
+		return nil, fmt.Errorf("%w: the input of code is not the columns of the schema, or its output is not columns of float32 or float64", kernels.ErrDevice)
+	}
+	l = &loadedCode{least: math.Inf(-1), onHost: m.Again, roots: m.Module.Outputs[0].Width}
+	if l.program, err = loadCode(ctx, dev, m.Module, rows); err != nil {
+		return nil, err
+	}
+	if m.Exact != nil || m.Again != nil {
+		l.least = m.Least
+	}
+	if m.Exact != nil {
+		if l.exact, err = loadCode(ctx, dev, m.Exact, rows); err != nil {
+			l.free()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *loadedCode) free() {
+	for _, p := range []*codeProgram{l.program, l.exact} {
+		if p != nil {
+			p.Free()
+			p.out.Free()
+		}
+	}
 }
 
 // loadCode loads a module for launches of a number of rows. After an error nothing is left on the device.
@@ -70,7 +118,7 @@ func loadCode(ctx context.Context, dev kernels.Device, m *simt.Module, rows int)
 	if m.Outputs[0].Type == simt.F32 {
 		typ = kernels.Float32
 	}
-	out, err := dev.Alloc(ctx, typ, rows)
+	out, err := dev.Alloc(ctx, typ, rows*m.Outputs[0].Width)
 	if err != nil {
 		p.Free()
 		return nil, err
@@ -86,30 +134,27 @@ func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions
 	if o.Rows == 0 {
 		o.Rows = MaxShardRows
 	}
-	if in := m.Module.Inputs; o.Rows < 1 || o.Rows > 1<<20 || o.Schema == nil || len(in) != 1 || in[0].Type != simt.F32 || in[0].Layout != simt.Columns || in[0].Width != len(o.Schema.Columns) || len(m.Module.Outputs) != 1 || !m.Module.Outputs[0].Type.Float() {
-		return nil, fmt.Errorf("%w: code for %d rows of a launch, and its input is not the columns of the schema, or its output is not float32 or float64", kernels.ErrDevice, o.Rows)
+	if o.Rows < 1 || o.Rows > 1<<20 {
+		return nil, fmt.Errorf("%w: code for %d rows of a launch, want 1 to %d", kernels.ErrDevice, o.Rows, 1<<20)
 	}
-	c := &Code{dev: dev, owns: o.OwnsDevice, rows: o.Rows, schema: o.Schema, logScales: logScales(o.Schema), least: math.Inf(-1)}
+	l, err := loadModel(ctx, dev, m, o.Rows, o.Schema)
+	if err != nil {
+		return nil, err
+	}
+	c := &Code{
+		dev: dev, owns: o.OwnsDevice, rows: o.Rows, schema: o.Schema, logScales: logScales(o.Schema),
+		loadedCode: l, classes: map[int]*loadedCode{}, of: m.Classes,
+	}
 	defer func() {
 		if err != nil {
 			c.free()
 		}
 	}()
-	if c.program, err = loadCode(ctx, dev, m.Module, c.rows); err != nil {
-		return nil, err
-	}
-	if m.Exact != nil {
-		c.least = m.Least
-		if c.exact, err = loadCode(ctx, dev, m.Exact, c.rows); err != nil {
-			return nil, err
-		}
-	}
 	n := c.rows * len(c.schema.Columns)
 	if c.in, err = dev.Alloc(ctx, kernels.Float32, n); err != nil {
 		return nil, err
 	}
-	c.x, c.narrow = make([]float32, n), make([]float32, c.rows)
-	c.excess, c.ll = make([]float64, c.rows), make([]float64, c.rows)
+	c.x, c.excess = make([]float32, n), make([]float64, c.rows)
 	return c, nil
 }
 
@@ -118,7 +163,7 @@ func (c *Code) Schema() *dataset.Schema { return c.schema }
 
 // Info describes the runner. The kernel path is that of the code where its program names one.
 func (c *Code) Info() Info {
-	i := Info{Device: c.dev.Info(), Rows: c.rows, Outputs: 1}
+	i := Info{Device: c.dev.Info(), Rows: c.rows, Outputs: c.roots}
 	if p, ok := c.program.CodeProgram.(interface{ Path() string }); ok {
 		i.Device.KernelPath = p.Path()
 	}
@@ -143,32 +188,41 @@ func (c *Code) Evaluate(ctx context.Context, next func() (*dataset.Batch, error)
 			if err := c.launch(ctx, b, lo, n); err != nil {
 				return err
 			}
-			take(c.ll[:n])
+			take(c.ll)
 		}
 	}
 }
 
-// launch computes n rows from lo on.
+// launch computes n rows from lo on: ll has what each root gives for them.
 func (c *Code) launch(ctx context.Context, b *dataset.Batch, lo, n int) error {
 	if err := c.load(b, lo, n); err != nil {
 		return err
 	}
-	if err := c.run(ctx, c.program, n, c.ll[:n]); err != nil {
+	c.ll = resized(c.ll, n*c.roots)
+	if err := c.run(ctx, c.loadedCode, c.program, n, c.ll); err != nil {
 		return err
 	}
-	if c.exact != nil {
-		if err := c.recompute(ctx, n); err != nil {
-			return err
-		}
+	if err := c.recompute(ctx, c.loadedCode, n, c.ll); err != nil {
+		return err
 	}
 	for i, e := range c.excess[:n] {
-		c.ll[i] -= e
+		for k := range c.roots {
+			c.ll[i*c.roots+k] -= e
+		}
 	}
 	return nil
 }
 
-// run computes the rows of x.
-func (c *Code) run(ctx context.Context, p *codeProgram, n int, ll []float64) error {
+// resized returns a list of n elements, whose values do not matter.
+func resized[T any](list []T, n int) []T {
+	if cap(list) < n {
+		return make([]T, n)
+	}
+	return list[:n]
+}
+
+// run computes the rows of x by a program of a model, to ll, [row][root].
+func (c *Code) run(ctx context.Context, l *loadedCode, p *codeProgram, n int, ll []float64) error {
 	if err := c.dev.Write(ctx, c.in, 0, c.x); err != nil {
 		return err
 	}
@@ -176,24 +230,41 @@ func (c *Code) run(ctx context.Context, p *codeProgram, n int, ll []float64) err
 		return err
 	}
 	if p.out.DType() == kernels.Float64 {
-		return c.dev.Read(ctx, ll, p.out, 0)
+		c.wide = resized(c.wide, c.rows*l.roots)
+		if err := c.dev.Read(ctx, c.wide, p.out, 0); err != nil {
+			return err
+		}
+		byRows(ll, c.wide, n, l.roots)
+		return nil
 	}
-	if err := c.dev.Read(ctx, c.narrow[:n], p.out, 0); err != nil {
+	c.narrow = resized(c.narrow, c.rows*l.roots)
+	if err := c.dev.Read(ctx, c.narrow, p.out, 0); err != nil {
 		return err
 	}
-	for i, x := range c.narrow[:n] {
-		ll[i] = float64(x)
-	}
+	byRows(ll, c.narrow, n, l.roots)
 	return nil
 }
 
-// recompute computes again, in log space, the rows of the last launch whose log-likelihood is
+// byRows writes columns by rows.
+func byRows[T float32 | float64](rows []float64, columns []T, n, width int) {
+	pitch := len(columns) / width
+	for k := range width {
+		for i, x := range columns[k*pitch:][:n] {
+			rows[i*width+k] = float64(x)
+		}
+	}
+}
+
+// recompute computes again, in log space, the rows of the last launch whose largest log-likelihood is
 // below least or not a number. They are moved together in the host's copy of the cells, which
 // the launch no longer needs, and counted.
-func (c *Code) recompute(ctx context.Context, n int) error {
+func (c *Code) recompute(ctx context.Context, l *loadedCode, n int, ll []float64) error {
+	if l.exact == nil && l.onHost == nil {
+		return nil
+	}
 	c.again = c.again[:0]
-	for i, ll := range c.ll[:n] {
-		if !(ll >= c.least) {
+	for i := range n {
+		if !(slices.Max(ll[i*l.roots:][:l.roots]) >= l.least) { // NaN if one is
 			c.again = append(c.again, i)
 		}
 	}
@@ -207,12 +278,14 @@ func (c *Code) recompute(ctx context.Context, n int) error {
 			column[k] = column[i]
 		}
 	}
-	exact := make([]float64, len(c.again))
-	if err := c.run(ctx, c.exact, len(exact), exact); err != nil {
+	exact := make([]float64, len(c.again)*l.roots)
+	if l.exact == nil {
+		l.onHost(c.x, c.rows, len(c.again), exact)
+	} else if err := c.run(ctx, l, l.exact, len(c.again), exact); err != nil {
 		return err
 	}
 	for k, i := range c.again {
-		c.ll[i] = exact[k]
+		copy(ll[i*l.roots:][:l.roots], exact[k*l.roots:])
 	}
 	return nil
 }
@@ -269,11 +342,9 @@ func (c *Code) Close() error {
 }
 
 func (c *Code) free() {
-	for _, p := range []*codeProgram{c.program, c.exact} {
-		if p != nil {
-			p.Free()
-			p.out.Free()
-		}
+	c.loadedCode.free()
+	for _, l := range c.classes {
+		l.free()
 	}
 	if c.in != nil {
 		c.in.Free()

@@ -17,7 +17,7 @@ import (
 type Path string
 
 // The paths. The tensor path answers every query and trains, so it is taken where it can be;
-// code computes log-likelihoods alone.
+// code computes log-likelihoods and classes alone.
 const (
 	PathAuto   Path = ""
 	PathTensor Path = "tensor"
@@ -43,7 +43,7 @@ func ParsePath(name string) (Path, error) {
 
 // CodeInfo describes a circuit that is compiled as code: its arithmetic and how exact that is.
 type CodeInfo struct {
-	Space string    `json:"space"` // linear or log
+	Space string    `json:"space"` // linear, log or scaled
 	Type  string    `json:"type"`  // of values: f32 or f64
 	Bound spn.Bound `json:"bound"` // of the distance from float64 evaluation, in nats
 	// Least is the log-likelihood below which rows are computed again in log space; left out
@@ -54,7 +54,7 @@ type CodeInfo struct {
 
 func codeInfo(p *spn.Program) *CodeInfo {
 	i := &CodeInfo{Space: string(p.Space), Type: p.Type.String(), Bound: p.Bound, Info: p.Info}
-	if p.Exact != nil {
+	if p.Exact != nil || p.Space == spn.Scaled {
 		i.Least = &p.Least
 	}
 	return i
@@ -118,7 +118,7 @@ func (b *Blueprint) Digest() [32]byte {
 }
 
 // errCode is for what code cannot do.
-var errCode = fmt.Errorf("%w: the model runs as code, which computes log-likelihoods alone: its histograms have breaks of their own, or the path was chosen", ErrOptions)
+var errCode = fmt.Errorf("%w: the model runs as code, which computes log-likelihoods and classes alone: its histograms have breaks of their own, or the path was chosen", ErrOptions)
 
 // Tensor returns the engine that a runner of Pool is; an error if the circuit runs as code.
 func Tensor(r engine.Runner) (*engine.Engine, error) {
@@ -150,7 +150,22 @@ func (b *Blueprint) code(ctx context.Context, l Load) (*engine.Code, error) {
 }
 
 func (b *Blueprint) codeModel() engine.CodeModel {
-	return engine.CodeModel{Module: b.Code.Module, Exact: b.Code.Exact, Least: b.Code.Least}
+	return codeModel(b.Code, func(variable int) (engine.CodeModel, error) {
+		p, err := spn.CompileClassesFor(b.Graph, b.params64(), variable, b.how.Numbers)
+		if err != nil {
+			return engine.CodeModel{}, err
+		}
+		return codeModel(p, nil), nil
+	})
+}
+
+// codeModel returns a program as the engine runs it.
+func codeModel(p *spn.Program, classes func(variable int) (engine.CodeModel, error)) engine.CodeModel {
+	m := engine.CodeModel{Module: p.Module, Exact: p.Exact, Least: p.Least, Classes: classes}
+	if p.Space == spn.Scaled {
+		m.Again = p.Again
+	}
+	return m
 }
 
 // forCode puts the CPU in where the device is a choice: code has not run on a card yet, so a card

@@ -84,7 +84,8 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 	if b.Code != nil {
 		const tensor = "on the tensor path"
 		list := []QueryInfo{{QueryLogLikelihood, tractable, tractable, both, false}}
-		for _, name := range []string{QueryClass, QueryConditional, "entropy", QueryExpect, "kl", QueryMoments, QueryMPE, QueryQuantiles, "sample"} {
+		list = append(list, QueryInfo{QueryClass, tractable, tractable, both, false})
+		for _, name := range []string{QueryConditional, "entropy", QueryExpect, "kl", QueryMoments, QueryMPE, QueryQuantiles, "sample"} {
 			list = append(list, QueryInfo{name, false, false, tensor, false})
 		}
 		slices.SortFunc(list, func(a, b QueryInfo) int { return strings.Compare(a.Name, b.Name) })

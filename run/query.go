@@ -141,12 +141,15 @@ func (q *Query) Width(s *dataset.Schema) int {
 
 // Answer writes the answer for the rows of b to out, [b.Rows, q.Width]. The query must have
 // passed Check for the runner's schema, and an engine must have been made for queries
-// (Load.Queries) where the kind needs more than log-likelihoods, which are all that code answers. Rows that the model excludes
+// (Load.Queries) where the kind needs more than log-likelihoods; code answers these and QueryClass. Rows that the model excludes
 // get NaN, or -Inf as their log-likelihood.
 func Answer(ctx context.Context, r engine.Runner, q *Query, b *dataset.Batch, out []float64) error {
 	e, err := Tensor(r)
 	if err != nil && q.Kind == QueryLogLikelihood && len(q.Columns) == 0 {
 		return engine.EvaluateBatch(ctx, r, b, out)
+	}
+	if c, ok := r.(*engine.Code); ok && q.Kind == QueryClass {
+		return c.Classify(ctx, b, q.Columns[0], out)
 	}
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ type pathFlag struct {
 func (f *pathFlag) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.name, "path", "auto", "how the circuit is compiled: auto, tensor, or code (log-likelihoods alone)")
 	flags.StringVar(&f.numbers.Type, "type", spn.AutoType, "numbers of code: f32, f64, or auto: f32 where --max-error is proven for every row, else f64")
-	flags.StringVar(&f.space, "space", string(spn.Auto), "values of code: auto, log or linear")
+	flags.StringVar(&f.space, "space", string(spn.Auto), "values of code: auto, linear, log or scaled")
 	flags.Float64Var(&f.numbers.MaxError, "max-error", 0, fmt.Sprintf("the largest error that f32 may have; 0: %g, and any with --type f32", spn.DefaultMaxError))
 	flags.StringVar(&f.kind, "error", string(spn.AbsoluteLog), "what --max-error bounds: absolute or relative, of likelihoods, or absolute-log, in nats")
 }

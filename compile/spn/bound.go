@@ -95,7 +95,7 @@ func rounds(n int) float64 { return math.Ceil(math.Log2(float64(max(n, 1)))) }
 // add up; that of a sum of positive terms is at most the largest of its terms' and one for
 // each addition.
 func (c *code) linearBound(t simt.Type) Bound {
-	for i := range c.ops[:c.root+1] {
+	for i := range c.ops {
 		o := &c.ops[i]
 		if !o.used {
 			continue
@@ -125,7 +125,7 @@ func (c *code) linearBound(t simt.Type) Bound {
 	// are log2 and the factor ln 2.
 	own := c.logBound(simt.F64)
 	return Bound{
-		Absolute: 1.001*u*(c.ops[c.root].relative+1) + own.Absolute/2,
+		Absolute: 1.001*u*(c.worst(func(o *op) float64 { return o.relative })+1) + own.Absolute/2,
 		Relative: u*2*(simt.Log2Error+1) + own.Relative/2,
 	}
 }
@@ -138,7 +138,7 @@ func (c *code) leastTrusted(t simt.Type) float64 {
 	if t == simt.F32 {
 		tiny, digits = -126, 24
 	}
-	for i := range c.ops[:c.root+1] {
+	for i := range c.ops {
 		o := &c.ops[i]
 		if !o.used {
 			continue
@@ -157,7 +157,7 @@ func (c *code) leastTrusted(t simt.Type) float64 {
 			}
 		}
 	}
-	return (c.ops[c.root].lost + digits) * math.Ln2
+	return (c.worst(func(o *op) float64 { return o.lost }) + digits) * math.Ln2
 }
 
 // logBound bounds errors of log space by absolute + relative · |value|, both in units of the
@@ -165,7 +165,7 @@ func (c *code) leastTrusted(t simt.Type) float64 {
 // plus twice what the others have above 0. Of a sum's terms, those far below the largest count
 // for less than they are off.
 func (c *code) logBound(t simt.Type) Bound {
-	for i := range c.ops[:c.root+1] {
+	for i := range c.ops {
 		o := &c.ops[i]
 		if !o.used {
 			continue
@@ -194,10 +194,20 @@ func (c *code) logBound(t simt.Type) Bound {
 			o.absolute += o.relative*(math.Log2(n)+2) + 2*(n+simt.Exp2Error+2) + 2*simt.Log2Error*(math.Log2(n)+1)
 		}
 	}
-	u, root := unit(t), &c.ops[c.root]
-	own := unit(simt.F64) // of the reference, which has the same roundings
+	u := unit(t) + unit(simt.F64) // of the reference, which has the same roundings
 	return Bound{
-		Absolute: 1.001 * (u + own) * root.absolute * math.Ln2,
-		Relative: 1.001 * (u + own) * (root.relative + 2),
+		Absolute: 1.001 * u * c.worst(func(o *op) float64 { return o.absolute }) * math.Ln2,
+		Relative: 1.001 * u * (c.worst(func(o *op) float64 { return o.relative }) + 2),
 	}
+}
+
+// worst returns the largest of what the roots have, -Inf if all are 0.
+func (c *code) worst(of func(o *op) float64) float64 {
+	most := math.Inf(-1)
+	for _, r := range c.roots {
+		if r != nowhere {
+			most = math.Max(most, of(&c.ops[r]))
+		}
+	}
+	return most
 }

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
@@ -14,7 +15,7 @@ func (c *code) checkBytes() error {
 	for i := range c.ops {
 		o := &c.ops[i]
 		switch {
-		case o.args != nil:
+		case o.kind != circuit.Input:
 		case o.gaussian:
 			return fmt.Errorf("%w: variable %d is continuous, and a byte has no fractions; compile for columns of float32", ErrOptions, o.variable)
 		case !o.histograms && len(o.table) > MissingByte:

@@ -60,6 +60,16 @@ func (c *Choice) check() error {
 // for every row that it computes, else in float64. float32 that was asked for by name and is not exact enough is an
 // error that matches ErrOptions.
 func CompileFor(g *circuit.Graph, params circuit.ParamFunc64, c Choice) (*Program, error) {
+	return choose(c, func(o Options) (*Program, error) { return Compile(g, params, o) })
+}
+
+// CompileClassesFor is CompileFor for the codes of a class, as of CompileClasses.
+func CompileClassesFor(g *circuit.Graph, params circuit.ParamFunc64, class int, c Choice) (*Program, error) {
+	return choose(c, func(o Options) (*Program, error) { return CompileClasses(g, params, class, o) })
+}
+
+// choose compiles as a choice says.
+func choose(c Choice, compile func(Options) (*Program, error)) (*Program, error) {
 	if c.Type == "" {
 		c.Type = AutoType
 	}
@@ -70,9 +80,9 @@ func CompileFor(g *circuit.Graph, params circuit.ParamFunc64, c Choice) (*Progra
 		return nil, err
 	}
 	if c.Type != simt.F64.String() {
-		p, err := Compile(g, params, Options{Space: c.Space, Type: simt.F32, Joint: joint})
+		p, err := compile(Options{Space: c.Space, Type: simt.F32, Joint: joint})
 		if err != nil && c.Type == AutoType && c.Space == Linear {
-			return Compile(g, params, Options{Space: c.Space, Type: simt.F64}) // which has a larger range
+			return compile(Options{Space: c.Space, Type: simt.F64}) // which has a larger range
 		}
 		if err != nil {
 			return nil, err
@@ -89,7 +99,7 @@ func CompileFor(g *circuit.Graph, params circuit.ParamFunc64, c Choice) (*Progra
 			return nil, fmt.Errorf("%w: the %s error of f32 is up to %.3g, want at most %v; let the type be auto or f64", ErrOptions, c.Error, worst, most)
 		}
 	}
-	return Compile(g, params, Options{Space: c.Space, Type: simt.F64})
+	return compile(Options{Space: c.Space, Type: simt.F64})
 }
 
 // worst bounds the error of the rows that Module computes for good: their

@@ -27,6 +27,9 @@ const (
 	Auto   Space = "auto"
 	Linear Space = "linear" // probabilities
 	Log    Space = "log"    // their logarithms to base 2
+	// Scaled is linear space with an exponent of each row that the units of a node share. It suits circuits of
+	// large blocks.
+	Scaled Space = "scaled"
 )
 
 // Options choose how a circuit is compiled. The zero value lets the compiler choose.
@@ -53,12 +56,13 @@ type Program struct {
 	Space  Space
 	Type   simt.Type
 	// Exact computes the rows whose likelihoods by Module are below e^Least, in log space;
-	// nil if there are no such rows.
+	// nil if there are no such rows, or of scaled space: see Again.
 	Exact *simt.Module
 	Least float64
 	Bound Bound
 	Info  Info
 
+	code      *code
 	low, high float64 // log-likelihoods of the rows that Module computes for good
 }
 
@@ -110,11 +114,34 @@ func Supported(g *circuit.Graph) error {
 
 // Compile compiles a valid circuit with its parameters.
 func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program, error) {
+	return compile(g, params, noClass, o)
+}
+
+// CompileClasses compiles a valid circuit with its parameters for the codes of a finite variable, the class: the output of
+// the module has a column for each code, the log-likelihood of the row with that code as its cell of the variable. What the
+// cell itself says does not count, and what does not depend on the variable is computed once for all codes. A variable
+// without codes is an error that matches ErrOptions.
+func CompileClasses(g *circuit.Graph, params circuit.ParamFunc64, class int, o Options) (*Program, error) {
+	if class < 0 || class >= g.NumVars {
+		return nil, fmt.Errorf("%w: the class is variable %d of %d, counted from 0; name one that the circuit has", ErrOptions, class, g.NumVars)
+	}
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Kind == circuit.Input && n.Var == class && n.Leaf.Codes() == 0 {
+			return nil, fmt.Errorf("%w: variable %d is a %s, which has no codes; name a finite one as the class", ErrOptions, class, n.Leaf.Name())
+		}
+	}
+	return compile(g, params, class, o)
+}
+
+// noClass is the class of circuits without one.
+const noClass = -1
+
+func compile(g *circuit.Graph, params circuit.ParamFunc64, class int, o Options) (*Program, error) {
 	if o.Space == "" {
 		o.Space = Auto
 	}
-	if !slices.Contains([]Space{Auto, Linear, Log}, o.Space) || !o.Type.Float() {
-		return nil, fmt.Errorf("%w: space %q and type %v; want auto, linear or log, and f32 or f64", ErrOptions, o.Space, o.Type)
+	if !slices.Contains([]Space{Auto, Linear, Log, Scaled}, o.Space) || !o.Type.Float() {
+		return nil, fmt.Errorf("%w: space %q and type %v; want auto, linear, log or scaled, and f32 or f64", ErrOptions, o.Space, o.Type)
 	}
 	if o.Joint < 0 || o.Joint > maxJoint {
 		return nil, fmt.Errorf("%w: tables of %d elements over several variables, want 0 to %d", ErrOptions, o.Joint, maxJoint)
@@ -122,7 +149,7 @@ func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program,
 	if err := Supported(g); err != nil {
 		return nil, err
 	}
-	c, err := importGraph(g, params)
+	c, err := importGraph(g, params, class)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +163,7 @@ func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program,
 	if o.Space == Linear && c.largest > maxLinear(o.Type) {
 		return nil, fmt.Errorf("%w: values up to 2^%.0f overflow %v in linear space; compile in log space", ErrOptions, c.largest, o.Type)
 	}
-	p := &Program{Space: o.Space, Type: o.Type, Least: math.Inf(-1)}
+	p := &Program{Space: o.Space, Type: o.Type, Least: math.Inf(-1), code: c}
 	if o.Space == Auto {
 		p.Space = c.space(o.Type)
 	}
@@ -145,7 +172,8 @@ func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program,
 	}
 	p.Info = c.info(p.Module)
 	p.Info.Proven = true
-	if p.Space == Linear {
+	switch p.Space {
+	case Linear:
 		p.Bound = c.linearBound(o.Type)
 		if c.least < minLinear(o.Type) {
 			p.Info.Proven = false
@@ -156,16 +184,20 @@ func Compile(g *circuit.Graph, params circuit.ParamFunc64, o Options) (*Program,
 			exact := c.logBound(simt.F64)
 			p.Bound.Absolute, p.Bound.Relative = max(p.Bound.Absolute, exact.Absolute), max(p.Bound.Relative, exact.Relative)
 		}
-	} else {
+	case Scaled:
+		p.Info.Proven, p.Least = false, leastScaled*math.Ln2
+		p.Bound = c.scaledBound(o.Type)
+	default:
 		p.Bound = c.logBound(o.Type)
 	}
-	root := &c.ops[c.root]
-	p.low, p.high = math.Max(p.Least, root.lo*math.Ln2), root.hi*math.Ln2
+	p.low = math.Max(p.Least, -c.worst(func(o *op) float64 { return -o.lo })*math.Ln2)
+	p.high = c.worst(func(o *op) float64 { return o.hi }) * math.Ln2
 	return p, nil
 }
 
 // space chooses linear space where values stay in range, and where exponentials of Gaussian
-// leaves do not outnumber those of sums in log space.
+// leaves do not outnumber those of sums in log space; scaled space where values do not stay in range and blocks are so
+// large that their exponents cost little.
 func (c *code) space(t simt.Type) Space {
 	leaves, edges := 0, 0
 	for i := range c.ops {
@@ -180,7 +212,11 @@ func (c *code) space(t simt.Type) Space {
 			leaves++
 		}
 	}
-	if c.largest > maxLinear(t) || leaves > edges {
+	regular := c.regular(t)
+	switch {
+	case regular && (c.least < minLinear(t) || c.largest > maxLinear(t)):
+		return Scaled
+	case c.largest > maxLinear(t) || leaves > edges:
 		return Log
 	}
 	return Linear
@@ -212,7 +248,7 @@ func (p *Program) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v in %s space, %d leaves, %d multiplications, %d additions, within %.3g + %.3g·|ll| nats of float64",
 		p.Type, p.Space, p.Info.Leaves, p.Info.Products, p.Info.Sums, p.Bound.Absolute, p.Bound.Relative)
-	if p.Exact != nil {
+	if p.Exact != nil || p.Space == Scaled {
 		fmt.Fprintf(&b, "; rows below %.4g nats again in log space", p.Least)
 	}
 	return b.String()

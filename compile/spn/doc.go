@@ -8,19 +8,22 @@
 // equal ones are one), fold (products within products and sums within sums that nothing else
 // reads become one operation; weights of 0 go), ranges (the least and largest value of each
 // operation over all inputs), choice of space, emit, bound. With Options.Joint emit makes tables of
-// operations over few variables.
+// operations over few variables. CompileClasses fixes a variable to each of its codes while it imports
+// a circuit, so that there is a root for each.
 //
 // # Shapes and units
 //
 // The module has one input x, f32 by columns, [variable][row], with NaN for a missing cell and
 // codes as numbers; with Options.Bytes u8 by rows, [row][variable], with MissingByte for a missing
-// cell. It has one output of the type of values, [row]: natural-log likelihoods.
+// cell. It has one output of the type of values, [root][row]: natural-log likelihoods.
 //
 // # Numbers
 //
 // In linear space values are probabilities, in log space their logarithms to base 2. Linear
 // space is chosen where no value of any row overflows; where one may be too small, rows whose
 // likelihood is below Program.Least have to be computed again by Program.Exact, in log space.
+// In scaled space (scaled.go) values are probabilities over a power of 2 that the units of a node
+// share in each row; rows that lose too much below it have NaN and are for Program.Again.
 // Program.Bound says how far results are from those of circuit/reference: the count of roundings
 // on the way, in units of the last place, each of which is at most one half unit.
 //

@@ -18,6 +18,9 @@ type emitter struct {
 	value []simt.Value // of operations; None before they are emitted
 	joint int          // as of Options
 	scope []*scope     // of operations that a table can have; nil: of others
+
+	families []family // in scaled space
+	family   []int32  // of operations
 }
 
 // emit returns the module of the code.
@@ -37,27 +40,40 @@ func (c *code) emit(space Space, t simt.Type, numVars int, o Options) (*simt.Mod
 	} else {
 		e.b.Input("x", simt.F32, simt.Columns, numVars)
 	}
-	out := e.b.Output("ll", t, simt.Columns, 1)
-	e.all()
-	root := e.value[c.root]
-	switch {
-	case space == Linear && (c.zeros && c.least >= minLinear(t)):
-		root = e.b.Log2(root)
-	case space == Linear: // rows of less than normal numbers are computed again
-		root = e.b.Log2Normal(root)
+	out := e.b.Output("ll", t, simt.Columns, len(c.roots))
+	if space == Scaled {
+		e.scaled(out)
+		return e.b.Module()
 	}
-	e.b.Store(out, 0, e.b.Mul(root, e.b.Float(t, math.Ln2)))
+	for k, r := range c.roots {
+		if r == nowhere {
+			e.b.Store(out, k, e.b.Float(t, math.Inf(-1)))
+			continue
+		}
+		e.all(r)
+		root := e.value[r]
+		switch {
+		case space == Linear && (len(c.roots) > 1 || c.zeros && c.least >= minLinear(t)):
+			root = e.b.Log2(root)
+		case space == Linear: // rows of less than normal numbers are computed again
+			root = e.b.Log2Normal(root)
+		}
+		e.b.Store(out, k, e.b.Mul(root, e.b.Float(t, math.Ln2)))
+	}
 	return e.b.Module()
 }
 
-// all emits what the root needs depth first: an operation when its operands are there, so
+// all emits what a root needs depth first: an operation when its operands are there, so
 // that few values wait.
-func (e *emitter) all() {
+func (e *emitter) all(root int32) {
 	type visit struct {
 		op   int32
 		next int
 	}
-	for stack := []visit{{op: e.c.root}}; len(stack) > 0; {
+	if e.value[root] != simt.None {
+		return
+	}
+	for stack := []visit{{op: root}}; len(stack) > 0; {
 		top := &stack[len(stack)-1]
 		o := &e.c.ops[top.op]
 		if s := e.scope[top.op]; s != nil {
@@ -81,6 +97,9 @@ func (e *emitter) all() {
 func (e *emitter) operation(o *op) simt.Value {
 	if o.kind == circuit.Input {
 		return e.leaf(o)
+	}
+	if len(o.args) == 0 {
+		return e.b.Float(e.t, e.inSpace(1))
 	}
 	if o.kind == circuit.Product && e.space == Linear {
 		return e.tree(simt.Mul, e.factors(o))
@@ -108,11 +127,19 @@ func (e *emitter) operation(o *op) simt.Value {
 	}
 	// log2 Σ 2^t = m + log2 Σ 2^(t-m) with the largest t as m. Where all terms are 0 m would be
 	// -Inf; a finite number in its place keeps differences numbers.
-	top := b.Binary(simt.Max, e.tree(simt.Max, terms), b.Float(e.t, -math.MaxFloat32))
+	top := b.Binary(simt.Max, e.tree(simt.Max, terms), b.Float(e.t, leastFinite(e.t)))
 	for i := range terms {
 		terms[i] = b.Exp2(b.Sub(terms[i], top))
 	}
 	return b.Add(top, b.Log2(e.tree(simt.Add, terms)))
+}
+
+// leastFinite is the least finite number of a type.
+func leastFinite(t simt.Type) float64 {
+	if t == simt.F32 {
+		return -math.MaxFloat32
+	}
+	return -math.MaxFloat64
 }
 
 // tree joins values in pairs of halves.

@@ -51,7 +51,7 @@ func (e *emitter) scopes() {
 	}
 	for i := range e.c.ops {
 		switch o := &e.c.ops[i]; {
-		case !o.used || o.gaussian:
+		case !o.used || o.gaussian || o.kind == circuit.Product && len(o.args) == 0:
 		case o.kind == circuit.Input:
 			one := &scope{vars: []int{o.variable}}
 			if e.scope[i] = e.join(one, one); e.scope[i] != nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
@@ -28,7 +29,7 @@ type column struct {
 func (c *code) columns(numVars int) []column {
 	cols := make([]column, numVars)
 	for i := range c.ops {
-		if o := &c.ops[i]; o.used && o.args == nil {
+		if o := &c.ops[i]; o.used && o.kind == circuit.Input {
 			cols[o.variable].leaves = append(cols[o.variable].leaves, int32(i))
 		}
 	}

@@ -2,7 +2,6 @@ package spn
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/pce-engine/pce/circuit"
@@ -25,97 +24,33 @@ type op struct {
 	histogram  circuit.RealHistogram // with density in table
 	histograms bool
 
-	uses         int  // operations that read it, the output included
-	used         bool // reached from the root, once fold has run
+	group        int32 // the units of a node have the same; see scaled.go
+	uses         int   // operations that read it, the outputs included
+	used         bool  // reached from a root, once fold has run
 	lo, hi       float64
 	relative     float64 // see bound.go
 	absolute     float64
 	lost         float64
-	roundedFolds int // weights that fold has multiplied
+	roundedFolds int     // weights that fold has multiplied
+	shift        float64 // of a Gaussian in scaled space: |mean - center|·s, see logs
+	alone        bool    // of one: computed by itself, too
 }
 
 // code is a circuit as scalar operations.
 type code struct {
 	ops            []op
-	root           int32
+	roots          []int32 // nowhere: an output that is 0
 	known          map[string]int32
+	groups         int32
 	least, largest float64 // log2 of values that are not 0
 	zeros          bool    // a leaf may be 0
-}
-
-// importGraph makes the operations of the units that the root needs.
-func importGraph(g *circuit.Graph, params circuit.ParamFunc64) (*code, error) {
-	c := &code{known: map[string]int32{}}
-	needed := make([]bool, len(g.Nodes))
-	needed[g.Root] = true
-	for i := len(g.Nodes) - 1; i >= 0; i-- {
-		if needed[i] {
-			for _, child := range g.Nodes[i].Children {
-				needed[child] = true
-			}
-		}
-	}
-	units := make([][]int32, len(g.Nodes)) // the operation of each unit
-	owned := map[circuit.NodeID][]float64{}
-	load := func(id circuit.NodeID) ([]float64, error) {
-		owner := g.Owner(id)
-		if p, ok := owned[owner]; ok || g.NumParams(id) == 0 {
-			return p, nil
-		}
-		p := make([]float64, g.NumParams(owner))
-		if err := params(owner, p); err != nil {
-			return nil, err
-		}
-		if err := circuit.CheckParams(g, owner, p); err != nil {
-			return nil, err
-		}
-		owned[owner] = p
-		return p, nil
-	}
-	total := 0
-	for i := range g.Nodes {
-		id, n := circuit.NodeID(i), &g.Nodes[i]
-		if !needed[i] {
-			continue
-		}
-		p, err := load(id)
-		if err != nil {
-			return nil, err
-		}
-		var columns []int32
-		for _, child := range n.Children {
-			columns = append(columns, units[child]...)
-		}
-		for u := range n.Units {
-			var o op
-			switch n.Kind {
-			case circuit.Input:
-				size := n.Leaf.NumParams()
-				o = leafOf(n, p[u*size:(u+1)*size])
-			case circuit.Product:
-				o = op{kind: circuit.Product}
-				for _, child := range n.Children {
-					o.args = append(o.args, units[child][u])
-				}
-			case circuit.Sum:
-				o = sumOf(g, n, columns, p, u)
-			}
-			if total += 1 + len(o.args); total > maxOps || len(o.table) > maxOps {
-				return nil, fmt.Errorf("%w: more than %d scalar operations; use the tensor path", ErrCode, maxOps)
-			}
-			units[i] = append(units[i], c.add(o))
-		}
-	}
-	c.root = units[g.Root][0]
-	c.known = nil
-	return c, nil
 }
 
 // sumOf returns unit u of a sum, without weights of 0.
 func sumOf(g *circuit.Graph, n *circuit.Node, columns []int32, p []float64, u int) op {
 	o := op{kind: circuit.Sum}
 	term := func(column, param int) {
-		if w := p[param]; w > 0 {
+		if w := p[param]; w > 0 && columns[column] != nowhere {
 			o.args, o.weights = append(o.args, columns[column]), append(o.weights, w)
 		}
 	}
@@ -197,41 +132,54 @@ func (c *code) add(o op) int32 {
 }
 
 // fold joins products within products and sums within sums that have no other reader, and
-// marks what the root needs.
+// marks what the roots need.
 func (c *code) fold() {
-	c.ops[c.root].uses = 1
-	for i := range c.ops[:c.root+1] {
+	for _, r := range c.roots {
+		if r != nowhere {
+			c.ops[r].uses++
+		}
+	}
+	for i := range c.ops {
 		for _, a := range c.ops[i].args {
 			c.ops[a].uses++
 		}
 	}
-	for i := range c.ops[:c.root+1] {
+	for i := range c.ops {
 		o := &c.ops[i]
 		var args []int32
 		var weights []float64
 		joined := false
+		for _, a := range o.args {
+			if child := &c.ops[a]; child.kind == o.kind && child.uses == 1 && len(child.args) > 0 {
+				joined = true
+			}
+		}
+		if !joined {
+			continue
+		}
 		for k, a := range o.args {
 			child := &c.ops[a]
-			if child.kind != o.kind || child.uses > 1 {
+			if child.kind != o.kind || child.uses > 1 || len(child.args) == 0 {
 				args = append(args, a)
 				if o.weights != nil {
 					weights = append(weights, o.weights[k])
 				}
 				continue
 			}
-			joined = true
 			args = append(args, child.args...)
 			for _, w := range child.weights {
 				weights = append(weights, o.weights[k]*w)
 			}
 			o.roundedFolds = max(o.roundedFolds, child.roundedFolds+1)
 		}
-		if joined {
-			o.args, o.weights = args, weights
+		o.args, o.weights = args, weights
+	}
+	for _, r := range c.roots {
+		if r != nowhere {
+			c.ops[r].used = true
 		}
 	}
-	c.ops[c.root].used = true
-	for i := c.root; i >= 0; i-- {
+	for i := len(c.ops) - 1; i >= 0; i-- {
 		if c.ops[i].used {
 			for _, a := range c.ops[i].args {
 				c.ops[a].used = true

@@ -63,7 +63,7 @@ func sameNative(t testing.TB, m *simt.Module, in, want any) {
 			n = len(want.([]float64))
 			got = make([]float64, n)
 		}
-		if err := p.Run(t.Context(), 0, n, []any{in}, []any{got}); err != nil {
+		if err := p.Run(t.Context(), 0, n/m.Outputs[0].Width, []any{in}, []any{got}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range n {
@@ -102,8 +102,17 @@ func run(t testing.TB, p *spn.Program, rows [][]float64) (ll []float64, again in
 		sameNative(t, m, in, to)
 	}
 	eval(p.Module, ll)
+	if p.Space == spn.Scaled {
+		x := cells(p.Module, rows).([]float32)
+		for r := range ll {
+			if !(ll[r] >= p.Least) {
+				p.Again(x[r:], n, 1, ll[r:])
+				again++
+			}
+		}
+	}
 	if p.Exact == nil {
-		return ll, 0
+		return ll, again
 	}
 	exact := make([]float64, n)
 	eval(p.Exact, exact)

@@ -46,7 +46,7 @@ var TestRooms = map[string][]string{
 	"compile":                    {"circuit/format/text", "circuit/structures"},
 	"compile/forest":             {"forest/format", "forest/format/lightgbm", "forest/format/onnx", "forest/format/treelite", "forest/format/xgboost", "kernels/cpu", "kernels/cpu/micro", "kernels/cpu/sliced", "kernels/device", "kernels/emulator", "kernels/simt", "kernels/x86"},
 	"compile/reduction/gosource": {"compile/reduction/simplify"},
-	"compile/spn":                {"circuit/format/spflow", "kernels/simt/simttest", "kernels/x86"},
+	"compile/spn":                {"circuit/format/spflow", "circuit/structures", "kernels/simt/simttest", "kernels/x86"},
 	"em":                         {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/micro", "kernels/cpu/tensor"},
 	"engine":                     {"circuit", "circuit/structures", "compile", "kernels/cpu", "kernels/cpu/tensor"},
 	"kernels/cpu":                {"kernels/cpu/tensor"},

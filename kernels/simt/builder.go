@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Builder makes a module instruction by instruction. Its methods append to the block that
@@ -26,6 +27,10 @@ func NewBuilder(name string) *Builder {
 func (b *Builder) enter(to *Block) {
 	b.open, b.known = append(b.open, to), append(b.known, map[Instr]Value{})
 }
+
+// Forget makes operations that equal earlier ones come again, for values that are cheaper to compute where they are
+// read than to keep until then.
+func (b *Builder) Forget() { b.known[len(b.known)-1] = map[Instr]Value{} }
 
 func (b *Builder) leave() {
 	b.open, b.known = b.open[:len(b.open)-1], b.known[:len(b.known)-1]
@@ -234,7 +239,7 @@ func (b *Builder) If(condition Value, yes, no func() []Value) []Value {
 	}
 	at := b.open[len(b.open)-1]
 	*at = append(*at, Instr{Op: If, Out: None, Args: [3]Value{condition, None, None}, If: br})
-	return br.Results
+	return slices.Clone(br.Results)
 }
 
 // Loop appends a loop of at most that many turns. body appends a turn to a block of its own:
@@ -252,5 +257,5 @@ func (b *Builder) Loop(most int, init []Value, body func(carried []Value) (next 
 	}
 	at := b.open[len(b.open)-1]
 	*at = append(*at, Instr{Op: Loop, Out: None, Args: [3]Value{None, None, None}, Loop: l})
-	return l.Results
+	return slices.Clone(l.Results)
 }

@@ -29,6 +29,16 @@ func formOf(t Type) floatForm {
 	return floatForm{I64, 52, 1023, -1090, 1030, 14}
 }
 
+// taylor returns the terms of 2^r.
+func (f *floatForm) taylor() []float64 {
+	c := make([]float64, f.exp)
+	c[0] = 1
+	for i := 1; i < len(c); i++ {
+		c[i] = c[i-1] * math.Ln2 / float64(i)
+	}
+	return c
+}
+
 // power returns 2^k for an integer k within the range of exponents.
 func (b *Builder) power(t Type, k Value) Value {
 	f := formOf(t)
@@ -46,15 +56,32 @@ func (b *Builder) Exp2(x Value) Value {
 	x = b.Binary(Max, b.Float(t, f.lo), x)
 	whole := b.Unary(Floor, b.Add(x, b.Float(t, 0.5)))
 	r := b.Sub(x, whole)
-	c := make([]float64, f.exp)
-	c[0] = 1
-	for i := 1; i < len(c); i++ {
-		c[i] = c[i-1] * math.Ln2 / float64(i)
-	}
-	p := b.polynomial(t, r, c)
+	p := b.polynomial(t, r, f.taylor())
 	k := b.Convert(f.bits, whole)
 	half := b.Shift(Sar, k, 1)
 	return b.Mul(b.Mul(p, b.power(t, half)), b.power(t, b.Sub(k, half)))
+}
+
+// Exp2Normal returns 2^x for x of at most 1, with the error of Exp2. It is the least normal number doubled where 2^x
+// is less than that.
+func (b *Builder) Exp2Normal(x Value) Value {
+	t := b.TypeOf(x)
+	f := formOf(t)
+	x = b.Binary(Max, b.Float(t, float64(2-f.bias)), x)
+	whole := b.Unary(Floor, b.Add(x, b.Float(t, 0.5)))
+	p := b.polynomial(t, b.Sub(x, whole), f.taylor())
+	k := b.Shift(Shl, b.Convert(f.bits, whole), f.mantissa)
+	return b.Bitcast(t, b.Add(b.Bitcast(f.bits, p), k))
+}
+
+// Exponent returns the exponent of a finite number that is not negative and less than 2^100, k = floor(log2 x), as
+// a number of x's type, and 2^-k. For 0 and subnormal numbers k is that of the largest subnormal numbers.
+func (b *Builder) Exponent(x Value) (k, scale Value) {
+	t := b.TypeOf(x)
+	f := formOf(t)
+	biased := b.Shift(Shr, b.Bitcast(f.bits, x), f.mantissa)
+	k = b.Convert(t, b.Sub(biased, b.Int(f.bits, f.bias)))
+	return k, b.Bitcast(t, b.Shift(Shl, b.Sub(b.Int(f.bits, 2*f.bias), biased), f.mantissa))
 }
 
 // polynomial returns Σ c[i]·x^i by Horner's rule.

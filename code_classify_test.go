@@ -1,0 +1,119 @@
+package pce_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/run"
+)
+
+// TestClassifyByCode classifies by code as by the tensor path, where both have the shares of the classes to float32.
+func TestClassifyByCode(t *testing.T) {
+	const vars, latents, classes, far = 20, 14, 3, 9 // far is a row below what modules compute
+	o := structures.DefaultRATSPN()
+	o.Vars, o.Latents, o.Depth, o.Seed = vars, latents, 2, 3
+	o.Leaf = func(int) circuit.Leaf { return circuit.Gaussian{} }
+	g, err := structures.RATSPN(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := g.Root
+	g.NumVars++
+	g.Nodes[root].Units = classes
+	g.Nodes = append(g.Nodes,
+		circuit.Node{Kind: circuit.Input, Units: classes, Var: vars, Leaf: circuit.Categorical{Categories: classes}},
+		circuit.Node{Kind: circuit.Product, Units: classes, Children: []circuit.NodeID{root, root + 1}},
+		circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{root + 2}})
+	g.Root = root + 3
+	params := func(id circuit.NodeID, p []float32) error {
+		rng := rand.New(rand.NewPCG(uint64(id), 2))
+		for i := range p {
+			p[i] = 0.1 + rng.Float32()
+		}
+		switch n := &g.Nodes[id]; {
+		case id == root+1:
+			for i := range p {
+				p[i] = 0
+				if i/classes == i%classes {
+					p[i] = 1
+				}
+			}
+		case n.Kind == circuit.Sum:
+			for row, width := 0, len(p)/n.Units; row < len(p); row += width {
+				sum := float32(0)
+				for _, w := range p[row:][:width] {
+					sum += w
+				}
+				for i := range p[row:][:width] {
+					p[row+i] /= sum
+				}
+			}
+		}
+		return nil
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	rows := make([][]float64, 530) // more than a thread takes, and no whole groups
+	for r := range rows {
+		rows[r] = make([]float64, vars+1)
+		for v := range vars {
+			rows[r][v] = 2 * rng.NormFloat64()
+			if r%5 == 1 && rng.IntN(2) == 0 || r == 7 {
+				rows[r][v] = math.NaN()
+			}
+		}
+		rows[r][vars] = []float64{math.NaN(), 0, 2}[rng.IntN(3)] // which does not count
+		if r == far {
+			rows[r][3] = 1e9
+		}
+	}
+	made, err := pce.New(t.Context(), g, params, pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := errors.Join(made.Save(t.Context(), path), made.Close()); err != nil {
+		t.Fatal(err)
+	}
+	answer := func(opts pce.Options) (shares [][]float64) {
+		t.Helper()
+		m, err := pce.Open(t.Context(), path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		for range 2 { // made, and made already
+			if shares, err = m.Classify(t.Context(), rows, vars); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return shares
+	}
+	want := answer(pce.Options{Path: run.PathTensor})
+	for _, typ := range []string{"f32", "f64"} {
+		opts := pce.Options{Path: run.PathCode}
+		opts.Numbers.Type = typ
+		for r, shares := range answer(opts) {
+			sum := 0.0
+			for _, got := range shares {
+				sum += got
+			}
+			if !(math.Abs(sum-1) <= 1e-12) {
+				t.Errorf("%s: the shares of row %d are %v", typ, r, shares)
+			}
+			for k, got := range shares {
+				if r == far {
+					break // the tensor path has none
+				}
+				if !(math.Abs(got-want[r][k]) <= 1e-5) {
+					t.Fatalf("%s: row %d, class %d: %v, want %v", typ, r, k, got, want[r][k])
+				}
+			}
+		}
+	}
+}

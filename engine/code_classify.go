@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// Classify writes, for every row of b, the probability of each code of a variable given the row's other observed cells to
+// p, [rows, codes], as Engine.Classify does. The model for the variable is made when it is first asked for; what does not
+// depend on the variable is computed once for all codes.
+func (c *Code) Classify(ctx context.Context, b *dataset.Batch, variable int, p []float64) error {
+	if variable < 0 || variable >= len(c.schema.Columns) || c.schema.Columns[variable].Kind != dataset.Discrete {
+		return fmt.Errorf("%w: variable %d has no categories; classify by one that has", dataset.ErrSetting, variable)
+	}
+	codes := c.schema.Columns[variable].Categories
+	if len(p) < b.Rows*codes {
+		return fmt.Errorf("%w: room for %d numbers for %d rows; want %d for each", dataset.ErrFormat, len(p), b.Rows, codes)
+	}
+	l, err := c.classesOf(ctx, variable)
+	if err != nil {
+		return err
+	}
+	ll := make([]float64, min(c.rows, b.Rows)*l.roots)
+	for lo := 0; lo < b.Rows; lo += c.rows {
+		n := min(c.rows, b.Rows-lo)
+		if err := c.load(b, lo, n); err != nil {
+			return err
+		}
+		if err := c.run(ctx, l, l.program, n, ll); err != nil {
+			return err
+		}
+		if err := c.recompute(ctx, l, n, ll); err != nil {
+			return err
+		}
+		for i := range n {
+			shares := p[(lo+i)*codes:][:codes]
+			for k := range shares { // codes that no leaf has are impossible
+				shares[k] = math.Inf(-1)
+			}
+			copy(shares, ll[i*l.roots:][:l.roots])
+			normalise(shares)
+		}
+	}
+	return nil
+}
+
+// classesOf returns the model with a root for each code of a variable.
+func (c *Code) classesOf(ctx context.Context, variable int) (*loadedCode, error) {
+	if l, ok := c.classes[variable]; ok {
+		return l, nil
+	}
+	if c.of == nil {
+		return nil, fmt.Errorf("%w: the model was made without its classes", dataset.ErrSetting)
+	}
+	m, err := c.of(variable)
+	if err != nil {
+		return nil, err
+	}
+	l, err := loadModel(ctx, c.dev, m, c.rows, c.schema)
+	if err != nil {
+		return nil, err
+	}
+	c.classes[variable] = l
+	return l, nil
+}
