@@ -102,6 +102,9 @@ func (a *allocator) mention(n *node, at int32) {
 // place returns where a value is in memory.
 func (a *allocator) place(r reg) asm.Operand {
 	if at := a.regs[r].pool; at >= 0 {
+		if a.regs[r].each {
+			return asm.At(poolReg, at).Each()
+		}
 		return asm.At(poolReg, at)
 	}
 	if a.slot[r] < 0 {
@@ -166,17 +169,24 @@ func (a *allocator) drop(r reg) {
 func (a *allocator) use(r reg, next int32) asm.Reg {
 	if a.loc[r] < 0 {
 		d := a.take(r)
-		a.vector(asm.Move, a.full, d, 0, a.place(r))
+		if a.regs[r].each {
+			a.vector(asm.LoadEach, a.full, d, 0, asm.At(poolReg, a.regs[r].pool))
+		} else {
+			a.vector(asm.Move, a.full, d, 0, a.place(r))
+		}
 	}
 	a.locked |= 1 << a.loc[r]
 	a.next[r] = next
 	return asm.Reg(a.loc[r])
 }
 
-// operand returns a register or the memory of an argument: memory if it is there alone and is not read
-// again soon.
-func (a *allocator) operand(r reg, next int32) asm.Operand {
-	if a.loc[r] < 0 && (a.regs[r].pool >= 0 || next == never || next-a.now > near) {
+// operand returns a register or the memory of an argument of an instruction: memory if it is there alone, is not read
+// again soon, and the instruction can read it there.
+func (a *allocator) operand(in *asm.Inst, r reg, next int32) asm.Operand {
+	if other, ok := renamed[in]; ok {
+		in = other
+	}
+	if a.loc[r] < 0 && (!a.regs[r].each || in.Broadcasts()) && (a.regs[r].pool >= 0 || next == never || next-a.now > near) {
 		return a.place(r)
 	}
 	return asm.R(a.use(r, next))

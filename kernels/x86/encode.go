@@ -73,7 +73,7 @@ func (a *allocator) compute(n *node) {
 	case asm.FormLoad:
 		o := asm.M(n.at)
 		if !n.hasAt {
-			o = a.operand(x, n.next[0])
+			o = a.operand(n.in, x, n.next[0])
 		}
 		a.ends(n)
 		a.vector(n.in, n.w, a.result(n), 0, o, imm...)
@@ -93,12 +93,12 @@ func (a *allocator) compute(n *node) {
 		v := a.use(x, nx)
 		o := asm.M(n.at)
 		if !n.hasAt {
-			o = a.operand(y, ny)
+			o = a.operand(n.in, y, ny)
 		}
 		a.ends(n)
 		a.vector(n.in, n.w, a.result(n), v, o, imm...)
 	case asm.FormShift:
-		v := a.operand(x, n.next[0])
+		v := a.operand(asm.Move, x, n.next[0])
 		if !v.IsReg() {
 			v = asm.R(a.use(x, n.next[0]))
 		}
@@ -106,7 +106,7 @@ func (a *allocator) compute(n *node) {
 		a.vector(n.in, n.w, 0, a.result(n), v, imm...)
 	case asm.FormBlend: // args: no, yes, mask
 		v, mask := a.use(x, n.next[0]), a.use(z, n.next[2])
-		o := a.operand(y, n.next[1])
+		o := a.operand(n.in, y, n.next[1])
 		a.ends(n)
 		a.vector(n.in, n.w, a.result(n), v, o, byte(mask)<<4)
 	default:
@@ -130,7 +130,7 @@ func (a *allocator) fma(n *node) {
 	if ends(z, nz) {
 		d := a.use(z, nz)
 		v := a.use(x, nx)
-		o := a.operand(y, ny)
+		o := a.operand(add, y, ny)
 		a.vector(add, n.w, d, v, o)
 		a.become(n, d)
 		return
@@ -138,14 +138,14 @@ func (a *allocator) fma(n *node) {
 	if ends(x, nx) {
 		d := a.use(x, nx)
 		v := a.use(y, ny)
-		o := a.operand(z, nz)
+		o := a.operand(multiply, z, nz)
 		a.vector(multiply, n.w, d, v, o)
 		a.become(n, d)
 		return
 	}
 	v := a.use(y, ny)
-	o := a.operand(z, nz)
-	from := a.operand(x, nx)
+	o := a.operand(multiply, z, nz)
+	from := a.operand(asm.Move, x, nx)
 	d := a.result(n) // a register of its own, as the arguments are locked
 	if from.IsReg() {
 		a.vector(asm.MoveTo, a.full, from.Reg(), 0, asm.R(d))

@@ -39,7 +39,7 @@ func (a *allocator) masked(n *node) bool {
 	compare, ok := masks[n.in]
 	if ok {
 		v := a.use(n.args[0], n.next[0])
-		o := a.operand(n.args[1], n.next[1])
+		o := a.operand(compare.in, n.args[1], n.next[1])
 		how := n.imm
 		if !compare.none {
 			how = compare.how
@@ -53,7 +53,7 @@ func (a *allocator) masked(n *node) bool {
 		return false
 	}
 	v, mask := a.use(n.args[0], n.next[0]), a.use(n.args[2], n.next[2])
-	o := a.operand(n.args[1], n.next[1])
+	o := a.operand(asm.BlendMaskPS, n.args[1], n.next[1])
 	a.ends(n)
 	a.out.EVEX(asm.DToMask, n.w, asm.Lanes{}, asm.Reg(scratch), 0, asm.R(mask))
 	a.out.EVEX(asm.BlendMaskPS, n.w, asm.Lanes{Mask: scratch}, a.result(n), v, o)

@@ -90,7 +90,12 @@ func (l *lowering) splat64(bits uint64) reg {
 	return l.constant(b)
 }
 
-func (l *lowering) splat32(bits uint32) reg { return l.splat64(uint64(bits)<<32 | uint64(bits)) }
+func (l *lowering) splat32(bits uint32) reg {
+	if l.evex {
+		return l.element(bits)
+	}
+	return l.splat64(uint64(bits)<<32 | uint64(bits))
+}
 
 // ones returns a mask that holds everywhere.
 func (l *lowering) ones() reg { return l.splat32(0xFFFFFFFF) }

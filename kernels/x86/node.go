@@ -1,6 +1,8 @@
 package x86
 
 import (
+	"encoding/binary"
+
 	"github.com/pce-engine/pce/kernels/x86/asm"
 )
 
@@ -62,6 +64,7 @@ type block struct {
 type info struct {
 	owner int32 // the block that defines it
 	pool  int32 // where a constant is in the pool; -1: not a constant
+	each  bool  // of a constant: one element of 32 bits for all lanes
 }
 
 // code collects nodes, constants and pointers.
@@ -71,6 +74,7 @@ type code struct {
 	open   []*block // innermost last
 	pool   []byte
 	consts map[string]reg
+	each   map[uint32]reg   // constants of one element for all lanes
 	tables map[[2]int]int32 // where one or two tables of the module are in the pool
 	// known holds nodes that can be used again in their block and those within; undo lists its keys by
 	// block.
@@ -80,7 +84,7 @@ type code struct {
 }
 
 func newCode() *code {
-	c := &code{regs: make([]info, 1), consts: map[string]reg{}, tables: map[[2]int]int32{}, known: map[node]reg{}}
+	c := &code{regs: make([]info, 1), consts: map[string]reg{}, each: map[uint32]reg{}, tables: map[[2]int]int32{}, known: map[node]reg{}}
 	c.enter()
 	return c
 }
@@ -129,7 +133,7 @@ func (c *code) reg(pool int32) reg {
 	if len(c.open) > 0 {
 		owner = c.open[len(c.open)-1].id
 	}
-	c.regs = append(c.regs, info{owner, pool})
+	c.regs = append(c.regs, info{owner: owner, pool: pool})
 	return reg(len(c.regs) - 1)
 }
 
@@ -194,6 +198,18 @@ func (c *code) constant(bits []byte) reg {
 	}
 	r := c.reg(c.reserve(bits))
 	c.consts[string(bits)] = r
+	return r
+}
+
+// element returns a register with 32 bits in all lanes, which are in the pool once.
+func (c *code) element(bits uint32) reg {
+	r, ok := c.each[bits]
+	if !ok {
+		r = c.reg(int32(len(c.pool)))
+		c.pool = binary.LittleEndian.AppendUint32(c.pool, bits)
+		c.regs[r].each = true
+		c.each[bits] = r
+	}
 	return r
 }
 

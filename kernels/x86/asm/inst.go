@@ -20,6 +20,9 @@ func (in *Inst) Form() Form { return in.form }
 // HasImm reports whether the instruction ends with an immediate byte of its caller's.
 func (in *Inst) HasImm() bool { return in.imm }
 
+// Broadcasts reports whether the instruction can read one element of 32 bits for all lanes.
+func (in *Inst) Broadcasts() bool { return in.elem == 4 }
+
 // class is what the registers of an instruction are, where they are not all vectors.
 type class uint8
 
@@ -111,8 +114,9 @@ func halfElement(in *Inst)   { in.elem = 4 }
 // Moves.
 var (
 	Move      = inst("VMOVUPS", m0F, 0, 0x10, FormLoad, plain, memoryOnly)
-	MoveTo    = inst("VMOVUPS", m0F, 0, 0x11, FormStore, plain)                          // to memory or a register
-	Load32    = inst("VMOVD", m0F, p66, 0x6E, FormLoad, of(onlyX), sized(4), memoryOnly) // to the first lane, with zeros behind it
+	MoveTo    = inst("VMOVUPS", m0F, 0, 0x11, FormStore, plain)                               // to memory or a register
+	Load32    = inst("VMOVD", m0F, p66, 0x6E, FormLoad, of(onlyX), sized(4), memoryOnly)      // to the first lane, with zeros behind it
+	LoadEach  = inst("VBROADCASTSS", m0F38, p66, 0x18, FormLoad, plain, sized(4), memoryOnly) // to all lanes
 	Load64    = inst("VMOVQ", m0F, pF3, 0x7E, FormLoad, of(onlyX), sized(8), memoryOnly)
 	Store32   = inst("VMOVD", m0F, p66, 0x7E, FormStore, of(onlyX), sized(4), memoryOnly)
 	Store64   = inst("VMOVQ", m0F, p66, 0xD6, FormStore, of(onlyX), sized(8), memoryOnly)

@@ -56,6 +56,7 @@ type Mem struct {
 type Operand struct {
 	reg   uint8
 	isMem bool
+	each  bool // of memory: it is one element for all lanes
 	mem   Mem
 }
 
@@ -74,6 +75,12 @@ func (o Operand) Reg() Reg { return Reg(o.reg) }
 // Shift returns the operand, which is memory, a number of bytes further.
 func (o Operand) Shift(bytes int32) Operand {
 	o.mem.Disp += bytes
+	return o
+}
+
+// Each returns the operand, which is memory, as one element for all lanes of an EVEX instruction that Broadcasts.
+func (o Operand) Each() Operand {
+	o.each = true
 	return o
 }
 

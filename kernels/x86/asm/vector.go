@@ -45,11 +45,12 @@ func (c *Code) end(reg uint8, o *Operand, unit int32, imm []byte) {
 type Lanes struct {
 	Mask      Mask
 	Zero      bool // other lanes become 0; else they keep what they have
-	Broadcast bool // the memory operand is one element for all lanes
+	Broadcast bool // the memory operand is one element for all lanes, as of Operand.Each
 }
 
 // EVEX appends an instruction of a width with EVEX prefix; operands are as of VEX.
 func (c *Code) EVEX(in *Inst, w Width, l Lanes, reg, v Reg, o Operand, imm ...byte) {
+	l.Broadcast = l.Broadcast || o.each
 	if !in.evex || l.Broadcast && in.elem == 0 {
 		panic("BUG: asm: no EVEX form of " + in.Name)
 	}
