@@ -312,11 +312,9 @@ func (c *Code) load(b *dataset.Batch, lo, n int) error {
 			return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, v)
 		}
 		if col.Kind == dataset.Discrete {
-			for i, code := range x {
-				if !(code != code || code >= 0 && code < float32(col.Categories) && code == float32(int32(code))) {
-					return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
-						dataset.ErrFormat, lo+i, v, cellText(cells, lo+i), col.Categories-1)
-				}
+			if bad := notCode(cells, lo, x, col.Categories); bad >= 0 {
+				return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
+					dataset.ErrFormat, lo+bad, v, cellText(cells, lo+bad), col.Categories-1)
 			}
 			continue
 		}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"math"
+	"slices"
+	"sync"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
@@ -107,23 +109,57 @@ func recode[T, S uint16 | uint32](out []T, codes []S, n T) int {
 // asValues writes cells as float32 values, NaN for missing ones. It returns the
 // first row that is infinite, or -1.
 func asValues(cells *dataset.Cells, lo int, out []float32) int {
-	if !cells.Discrete() {
-		for i, v := range cells.Values[lo : lo+len(out)] {
-			if math.IsInf(float64(v), 0) {
-				return i
+	if hi := lo + len(out); cells.Codes.Narrow != nil {
+		values := codeValues()
+		for i, c := range cells.Codes.Narrow[lo:hi] {
+			out[i] = values[c]
+		}
+		return -1
+	} else if cells.Codes.Wide != nil {
+		for i := range out {
+			if out[i] = float32(math.NaN()); cells.Codes.Wide[lo+i] != math.MaxUint32 {
+				out[i] = float32(cells.Codes.Wide[lo+i])
 			}
-			out[i] = v
 		}
 		return -1
 	}
-	for i := range out {
-		if c := cells.Codes.At(lo + i); c == dataset.Missing {
-			out[i] = float32(math.NaN())
-		} else {
-			out[i] = float32(c)
+	const infinity = 0x7f800000
+	copy(out, cells.Values[lo:])
+	found := uint32(0) // its highest bit: some value is infinite, without a branch for each
+	for _, v := range out {
+		found |= (math.Float32bits(v)&0x7fffffff ^ infinity) - 1
+	}
+	if found>>31 == 0 {
+		return -1
+	}
+	return slices.IndexFunc(out, func(v float32) bool { return math.IsInf(float64(v), 0) })
+}
+
+// codeValues are narrow codes as values.
+var codeValues = sync.OnceValue(func() *[1 << 16]float32 {
+	t := new([1 << 16]float32)
+	for c := range t {
+		t[c] = float32(c)
+	}
+	t[math.MaxUint16] = float32(math.NaN())
+	return t
+})
+
+// notCode returns the first of n cells from lo on that is neither missing nor one of so many codes,
+// or -1. values are what asValues made of them.
+func notCode(cells *dataset.Cells, lo int, values []float32, codes int) int {
+	if cells.Codes.Narrow != nil {
+		over := uint64(0) // its highest bit: some code is too large
+		for _, c := range cells.Codes.Narrow[lo : lo+len(values)] {
+			over |= uint64(codes) - uint64(c+1) // 0 of a missing cell
+		}
+		if over>>63 == 0 {
+			return -1
 		}
 	}
-	return -1
+	return slices.IndexFunc(values, func(v float32) bool {
+		return v == v && !(v >= 0 && v < float32(codes) && v == float32(int32(v)))
+	})
 }
 
 func cellText(cells *dataset.Cells, row int) any {
