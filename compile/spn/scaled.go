@@ -118,6 +118,18 @@ func (c *code) regular(t simt.Type) bool {
 func (e *emitter) scaled(out int) {
 	b, c := e.b, e.c
 	e.families, e.family = c.families()
+	room := 0
+	for i := range c.ops {
+		if o := &c.ops[i]; o.used {
+			const each = 2 // a constant and what multiplies by it
+			room += each * (len(o.args) + 1)
+			if o.kind == circuit.Product {
+				const more = 2 * each // of a Gaussian, beside that
+				room += more * len(o.args)
+			}
+		}
+	}
+	b.Grow(room)
 	for _, r := range c.roots {
 		if r != nowhere {
 			e.visit(e.family[r])

@@ -13,7 +13,7 @@ import (
 type Builder struct {
 	m      *Module
 	open   []*Block // the innermost last
-	known  []map[Instr]Value
+	known  []map[key]Value
 	tables map[string]int
 }
 
@@ -24,13 +24,28 @@ func NewBuilder(name string) *Builder {
 	return b
 }
 
+// key is what instructions with one result are told apart by: operation and type, operands, Ref and Imm.
+type key [4]uint64
+
+func keyOf(t Type, in *Instr) key {
+	return key{
+		uint64(in.Op)<<8 | uint64(t), uint64(uint32(in.Args[0]))<<32 | uint64(uint32(in.Args[1])),
+		uint64(uint32(in.Args[2]))<<32 | uint64(uint32(in.Ref)), in.Imm,
+	}
+}
+
 func (b *Builder) enter(to *Block) {
-	b.open, b.known = append(b.open, to), append(b.known, map[Instr]Value{})
+	b.open, b.known = append(b.open, to), append(b.known, map[key]Value{})
+}
+
+// Grow makes room for that many more instructions in the body.
+func (b *Builder) Grow(n int) {
+	b.m.Body, b.m.Types = slices.Grow(b.m.Body, n), slices.Grow(b.m.Types, n)
 }
 
 // Forget makes operations that equal earlier ones come again, for values that are cheaper to compute where they are
 // read than to keep until then.
-func (b *Builder) Forget() { b.known[len(b.known)-1] = map[Instr]Value{} }
+func (b *Builder) Forget() { clear(b.known[len(b.known)-1]) }
 
 func (b *Builder) leave() {
 	b.open, b.known = b.open[:len(b.open)-1], b.known[:len(b.known)-1]
@@ -109,15 +124,14 @@ func (b *Builder) value(t Type) Value {
 
 // emit appends an instruction with a result of type t.
 func (b *Builder) emit(t Type, in Instr) Value {
-	key := in
-	key.Out = Value(t) // types differ where all else is equal: constants and conversions
+	k := keyOf(t, &in)
 	for _, known := range b.known {
-		if v, ok := known[key]; ok {
+		if v, ok := known[k]; ok {
 			return v
 		}
 	}
 	in.Out = b.value(t)
-	b.known[len(b.known)-1][key] = in.Out
+	b.known[len(b.known)-1][k] = in.Out
 	at := b.open[len(b.open)-1]
 	*at = append(*at, in)
 	return in.Out
@@ -126,11 +140,11 @@ func (b *Builder) emit(t Type, in Instr) Value {
 // apply appends an operation on values.
 func (b *Builder) apply(op Op, t Type, imm uint64, args ...Value) Value {
 	in := Instr{Op: op, Imm: imm, Args: [3]Value{None, None, None}}
-	types := make([]Type, len(args))
+	var types [3]Type
 	for i, a := range args {
 		in.Args[i], types[i] = a, b.m.Types[a]
 	}
-	if wrong := op.check(types, t); wrong != "" {
+	if wrong := op.check(types[:len(args)], t); wrong != "" {
 		panic(fmt.Sprintf("BUG: simt: %v %s", op, wrong))
 	}
 	return b.emit(t, in)

@@ -32,9 +32,7 @@ func Split(m *Module, limit int) *Parts {
 	}
 	p.Crossings = s.crossings()
 	p.Kept = s.place()
-	for i := range s.size {
-		p.Modules = append(p.Modules, s.module(i, p.Kept))
-	}
+	p.Modules = s.modules(p.Kept)
 	return p
 }
 
@@ -151,14 +149,29 @@ func newSplitter(m *Module) *splitter {
 			s.copied[in.Out] = int32(i) + 1
 		}
 	}
+	// The lists of all instructions, and of all values, lie one behind the other.
+	var all []Value
+	readers, starts := make([]int32, values+1), make([]int, n+1)
 	for i := range m.Body {
 		m.Body[i].reads(func(v Value) {
-			if s.by[v] < 0 || s.copied[v] > 0 || slices.Contains(s.args[i], v) { // of a block within, or there anyway
+			if s.by[v] < 0 || s.copied[v] > 0 || slices.Contains(all[starts[i]:], v) { // of a block within, or there anyway
 				return
 			}
-			s.args[i] = append(s.args[i], v)
-			s.users[v] = append(s.users[v], int32(i))
+			all = append(all, v)
+			readers[v]++
 		})
+		starts[i+1] = len(all)
+	}
+	users, at := make([]int32, len(all)), 0
+	for v := range s.users {
+		s.users[v] = users[at : at : at+int(readers[v])]
+		at += int(readers[v])
+	}
+	for i := range m.Body {
+		s.args[i] = all[starts[i]:starts[i+1]:starts[i+1]]
+		for _, v := range s.args[i] {
+			s.users[v] = append(s.users[v], int32(i))
+		}
 	}
 	return s
 }

@@ -8,15 +8,33 @@ import (
 // partWriter writes the module of a part.
 type partWriter struct {
 	*splitter
-	part   int32
 	to     *Module
 	number []Value       // of values of the whole module in the part; None where they are not there
+	set    []Value       // that are there
 	kept   [numTypes]int // which of the kept inputs, or outputs, has a type
 }
 
-// module returns the module of a part. Of the whole module's lists it shares the tables.
-func (s *splitter) module(part int, kept []Param) *Module {
-	w := &partWriter{splitter: s, part: int32(part), to: &Module{
+// modules returns the modules of the parts.
+func (s *splitter) modules(kept []Param) []*Module {
+	bodies := make([][]int32, len(s.size))
+	for i, p := range s.part {
+		bodies[p] = append(bodies[p], int32(i))
+	}
+	number := make([]Value, len(s.by))
+	for v := range number {
+		number[v] = None
+	}
+	list := make([]*Module, len(bodies))
+	for part, body := range bodies {
+		list[part] = s.module(part, body, number, kept)
+	}
+	return list
+}
+
+// module returns the module of a part with the instructions of body. Of the whole module's lists it shares the tables.
+// number has None for every value, before and afterwards.
+func (s *splitter) module(part int, body []int32, number []Value, kept []Param) *Module {
+	w := &partWriter{splitter: s, number: number, to: &Module{
 		Name: fmt.Sprintf("%s, part %d", s.m.Name, part+1), Inputs: slices.Clone(s.m.Inputs), Outputs: slices.Clone(s.m.Outputs), Tables: s.m.Tables,
 	}}
 	for i, q := range kept {
@@ -25,14 +43,13 @@ func (s *splitter) module(part int, kept []Param) *Module {
 		in.Name, out.Name = w.free("kept_"+q.Type.String()), w.free("keep_"+q.Type.String())
 		w.to.Inputs, w.to.Outputs = append(w.to.Inputs, in), append(w.to.Outputs, out)
 	}
-	w.number = make([]Value, len(s.by))
-	for v := range w.number {
-		w.number[v] = None
+	w.to.Body = make(Block, 0, s.size[part]+s.size[part]/8) // and what is repeated
+	w.to.Types = make([]Type, 0, cap(w.to.Body))
+	for _, i := range body {
+		w.top(&s.m.Body[i])
 	}
-	for i := range s.m.Body {
-		if s.part[i] == w.part {
-			w.top(&s.m.Body[i])
-		}
+	for _, v := range w.set {
+		w.number[v] = None
 	}
 	return w.to
 }
@@ -79,6 +96,7 @@ func (w *partWriter) top(in *Instr) {
 // fetch makes a value that is not made in the part.
 func (w *partWriter) fetch(v Value) {
 	t := w.m.Types[v]
+	w.set = append(w.set, v)
 	if w.copied[v] > 0 {
 		w.number[v] = w.emit(t, w.m.Body[w.copied[v]-1])
 		return
@@ -112,6 +130,7 @@ func (w *partWriter) keep(v Value) {
 // define numbers a value of the whole module.
 func (w *partWriter) define(v Value) Value {
 	w.number[v] = w.value(w.m.Types[v])
+	w.set = append(w.set, v)
 	return w.number[v]
 }
 

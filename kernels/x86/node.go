@@ -146,14 +146,15 @@ func (c *code) add(n node) {
 
 // value appends a node with a result, or returns the result of an equal node.
 func (c *code) value(n node) reg {
-	if !n.hasAt { // memory may change
+	again := !n.hasAt && n.kind != fma // memory may change, and modules repeat no FMA that is worth a search
+	if again {
 		if r, ok := c.known[n]; ok {
 			return r
 		}
 	}
 	key := n
 	n.dst = c.reg(-1)
-	if !n.hasAt {
+	if again {
 		c.known[key] = n.dst
 		c.undo[len(c.undo)-1] = append(c.undo[len(c.undo)-1], key)
 	}

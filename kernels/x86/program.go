@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/pce-engine/pce/kernels/simt"
@@ -113,18 +115,43 @@ func CompileParts(m *simt.Module, idle int, set string, limit int) (*Program, er
 		s = avx512
 	}
 	p := &Program{m: m, path: s.name, split: simt.Split(m, limit), lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
-	for _, m := range p.split.Modules {
-		code, err := compile(m, s)
-		if err != nil {
-			p.Free()
-			return nil, err
-		}
-		p.parts = append(p.parts, code)
+	if err := p.compile(s); err != nil {
+		p.Free()
+		return nil, err
 	}
 	if kept := rowBytes(p.split.Kept); kept > 0 {
 		p.tile = max(keptBytes/kept, tileRows) / s.lanes * s.lanes
 	}
 	return p, nil
+}
+
+// compile makes the code of the parts, several at a time. After an error those that are there have to be freed.
+func (p *Program) compile(s shape) error {
+	all := make([]*part, len(p.split.Modules))
+	errs := make([]error, len(all))
+	var next atomic.Int32
+	work := func() {
+		for i := next.Add(1) - 1; int(i) < len(all); i = next.Add(1) - 1 {
+			all[i], errs[i] = compile(p.split.Modules[i], s)
+		}
+	}
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(all)) - 1 {
+		wait.Go(work)
+	}
+	work()
+	wait.Wait()
+	for _, c := range all {
+		if c != nil {
+			p.parts = append(p.parts, c)
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // compile makes the code of a part.
