@@ -4,9 +4,13 @@
 #
 #   bench/spn.sh [ROUNDS] [MODEL...]
 #   bench/spn.sh sweep
+#   bench/spn.sh rat
 #
 # The second form prints how long code of two networks takes to compile and to run: by the interpreter, with AVX2 and
 # with AVX-512, with tables over several variables and without, in parts of 1,000 to 100,000 instructions.
+# The third form times a seeded RAT-SPN over 784 Gaussians with ten roots that the program makes: code of one root and of all,
+# with the class of each row, on two threads, and the interpreter beside it; then classes and log-likelihoods through
+# the library, those of the tensor path too. It needs nothing of ../shared.
 #
 # Models, rows, the generator of the C++ and the prototype are in ../shared, which is not part of
 # the repository: place the folder beside it. The generators run under PYTHON (default
@@ -15,21 +19,25 @@
 # says so. Every line of output is a JSON object: the machine, then for each round and model the
 # rows a microsecond of each program, and the ratios of pce's to them. The prototype wants AVX-512.
 set -euo pipefail
-swept=
-[[ ${1:-} != sweep ]] || swept=yes
+form=peers
+case ${1:-} in sweep | rat) form=$1 ;; esac
 rounds=${1:-3}
 shift || true
 cd "$(dirname "$0")/.."
 python=${PYTHON:-/usr/bin/python3}
 read -ra run <<<"${RUN:-}"
-export SHARED; SHARED=$(realpath ../shared) PYTHONDONTWRITEBYTECODE=1
+export SHARED; SHARED=$(realpath -m ../shared) PYTHONDONTWRITEBYTECODE=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 skip() { printf '{"skipped":"%s","missing":"%s"}\n' "$1" "$2"; }
 go build -o "$work/spn" ./bench/spn
 printf '{"date":"%s","commit":"%s","cpu":"%s","cores":%d}\n' "$(date +%F)" "$(git rev-parse --short HEAD)" \
   "$(lscpu | sed -n 's/^Model name: *//p' | head -n 1)" "$(nproc)"
-if [[ -n $swept ]]; then
+if [[ $form == rat ]]; then
+  "${run[@]}" "$work/spn" ${PCE_CPU:+-kernels "$PCE_CPU"} -rat 10000 -calls 9
+  exit 0
+fi
+if [[ $form == sweep ]]; then
   for model in text/NLTCS_200.spn capnp/nltcs_100_200_2_10_8_8_1_True.bin; do
     "${run[@]}" "$work/spn" -model "$SHARED/data/spn/$model" -sweep 16384 -calls 5 | sed "s|^{|{\"model\":\"$(basename "$model")\",|"
   done

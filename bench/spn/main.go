@@ -67,11 +67,15 @@ func run(args []string, out io.Writer) error {
 	kernels := flags.String("kernels", x86.Path(), "the largest set of instructions: avx512 or avx2")
 	calls := flags.Int("calls", 15, "timed calls, of which the median is printed")
 	swept := flags.Int("sweep", 0, "in place of that, compile in every way and run this many rows that the program makes")
+	rats := flags.Int("rat", 0, "in place of that, this many rows of a RAT-SPN with ten roots that the program makes")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *calls < 1 {
 		return fmt.Errorf("-calls is %d, want at least 1", *calls)
+	}
+	if *rats > 0 {
+		return rat(x86.Allowed(*kernels), *rats, *calls, out)
 	}
 	format.Register(spflow.Format)
 	format.Register(spnc.Format)

@@ -136,7 +136,7 @@ func runClasses(t testing.TB, p *spn.Program, rows [][]float64, classes int) (ll
 	if p.Exact != nil {
 		exact = eval(p.Exact)
 	}
-	x, _ := cells(p.Module, rows).([]float32)
+	x := columns(rows)
 	for r := range rows {
 		own, top := lls[r*classes:][:classes], math.Inf(-1)
 		for _, ll := range own {

@@ -22,7 +22,6 @@ import (
 
 // cells returns rows as a module reads them.
 func cells(m *simt.Module, rows [][]float64) any {
-	n := len(rows)
 	if m.Inputs[0].Type == simt.U8 {
 		var x []uint8
 		for _, row := range rows {
@@ -35,10 +34,15 @@ func cells(m *simt.Module, rows [][]float64) any {
 		}
 		return x
 	}
-	x := make([]float32, n*len(rows[0]))
+	return columns(rows)
+}
+
+// columns gives rows as [variable][row].
+func columns(rows [][]float64) []float32 {
+	x := make([]float32, len(rows)*len(rows[0]))
 	for r, row := range rows {
 		for v, c := range row {
-			x[v*n+r] = float32(c)
+			x[v*len(rows)+r] = float32(c)
 		}
 	}
 	return x
@@ -103,7 +107,7 @@ func run(t testing.TB, p *spn.Program, rows [][]float64) (ll []float64, again in
 	}
 	eval(p.Module, ll)
 	if p.Space == spn.Scaled {
-		x := cells(p.Module, rows).([]float32)
+		x := columns(rows)
 		for r := range ll {
 			if !(ll[r] >= p.Least) {
 				p.Again(x[r:], n, 1, ll[r:])
@@ -158,6 +162,7 @@ func check(t *testing.T, what string, g *circuit.Graph, params reference.Params,
 var options = []spn.Options{
 	{Type: simt.F64}, {Space: spn.Linear, Type: simt.F64}, {Space: spn.Log, Type: simt.F64},
 	{Space: spn.Auto, Type: simt.F32}, {Space: spn.Linear, Type: simt.F32}, {Space: spn.Log, Type: simt.F32},
+	{Space: spn.Scaled, Type: simt.F32}, {Space: spn.Scaled, Type: simt.F64},
 	{Space: spn.Linear, Type: simt.F64, Joint: 9}, {Space: spn.Linear, Type: simt.F32, Joint: 16}, {Space: spn.Linear, Type: simt.F32, Joint: 1 << 10},
 }
 
