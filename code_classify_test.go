@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce"
@@ -80,7 +81,7 @@ func TestClassifyByCode(t *testing.T) {
 	if err := errors.Join(made.Save(t.Context(), path), made.Close()); err != nil {
 		t.Fatal(err)
 	}
-	answer := func(opts pce.Options) (shares [][]float64) {
+	answer := func(opts pce.Options, rows [][]float64) (shares [][]float64) {
 		t.Helper()
 		m, err := pce.Open(t.Context(), path, opts)
 		if err != nil {
@@ -94,11 +95,18 @@ func TestClassifyByCode(t *testing.T) {
 		}
 		return shares
 	}
-	want := answer(pce.Options{Path: run.PathTensor})
+	want := answer(pce.Options{Path: run.PathTensor}, rows)
 	for _, typ := range []string{"f32", "f64"} {
 		opts := pce.Options{Path: run.PathCode}
 		opts.Numbers.Type = typ
-		for r, shares := range answer(opts) {
+		all := answer(opts, rows)
+		opts.Device = "emulator"
+		for r, shares := range answer(opts, rows[:2*far]) {
+			if !slices.Equal(shares, all[r]) {
+				t.Errorf("%s: row %d on the emulator: %v, want %v as on the CPU", typ, r, shares, all[r])
+			}
+		}
+		for r, shares := range all {
 			sum := 0.0
 			for _, got := range shares {
 				sum += got
