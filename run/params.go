@@ -127,6 +127,16 @@ func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, m
 	return native.Write(path, b.Graph, all, b.read(ctx, params))
 }
 
+// WriteCircuit writes a circuit that was made elsewhere, with the schema of its rows, to a native model file at path, which appears whole or
+// not at all.
+func WriteCircuit(path string, g *circuit.Graph, s *dataset.Schema, params circuit.ParamFunc64) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return native.Write64(path, g, map[string]string{metaSchema: string(text)}, params)
+}
+
 // sized returns a slice of n floats in the memory of buf if it has room.
 func sized(buf []float32, n int) []float32 {
 	if cap(buf) < n {

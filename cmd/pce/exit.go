@@ -10,6 +10,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/circuit/structures/trees"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/codec"
@@ -103,6 +104,7 @@ var exitCodes = []struct {
 	{format.ErrNoParams, exitData},
 	{forest.ErrForest, exitData},
 	{hir.ErrForest, exitData},
+	{trees.ErrTrees, exitData},
 	{ir.ErrLower, exitUsage},
 	{lower.ErrLower, exitData},
 	{forestformat.ErrModel, exitData},

@@ -19,7 +19,7 @@ type forestProfile struct {
 
 // forestCommand makes the command pce forest.
 func (a *app) forestCommand() *cobra.Command {
-	c := &cobra.Command{Use: "forest", Short: "Measure decision forests and choose schedules for them", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "forest", Short: "Measure decision forests, choose schedules for them, and make circuits of them", Args: cobra.NoArgs}
 	var f predictFlags
 	p := &cobra.Command{
 		Use:   "profile MODEL --data FILE",
@@ -33,7 +33,7 @@ tilings probability and hybrid of a schedule take it: pce predict --schedule FIL
 		},
 	}
 	f.rows(p.Flags())
-	c.AddCommand(p, a.tuneCommand())
+	c.AddCommand(p, a.tuneCommand(), a.forestCircuitCommand())
 	return c
 }
 

@@ -97,6 +97,7 @@ var Rooms = map[string][]string{
 	"circuit/reference":            {"circuit", "dataset"},
 	"circuit/structures":           {"circuit", "dataset"},
 	"circuit/structures/learnspn":  {"circuit", "circuit/structures", "dataset"},
+	"circuit/structures/trees":     {"circuit", "dataset", "forest"},
 	"circuit/structures/equations": {"circuit", "circuit/structures", "compile/reduction", "compile/reduction/polyhedron", "compile/reduction/simplify"},
 	"cmd/pce":                      {All},
 	"compile":                      {"circuit", "layers"},

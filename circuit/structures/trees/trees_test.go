@@ -1,0 +1,239 @@
+package trees
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/forest"
+)
+
+// grown appends a random tree of comparisons to a forest.
+func grown(rng *rand.Rand, f *forest.Forest, depth int) {
+	t := forest.Tree{Weight: 1}
+	var put func(depth int) int32
+	put = func(depth int) int32 {
+		at := int32(len(t.Nodes))
+		t.Nodes = append(t.Nodes, forest.Node{ID: at, First: int32(len(t.Values)), Last: int32(len(t.Values) + 1)})
+		if depth == 0 || rng.IntN(5) == 0 {
+			t.Values = append(t.Values, forest.Value{Value: rng.NormFloat64()})
+			return at
+		}
+		n := forest.Node{ID: at, Test: []forest.Test{forest.Less, forest.LessEqual, forest.Greater, forest.GreaterEqual}[rng.IntN(4)], Feature: int32(rng.IntN(f.Features)), MissingYes: rng.IntN(2) == 0, Threshold: float64(rng.IntN(7)) - 1}
+		n.Yes = put(depth - 1)
+		n.No = put(depth - 1)
+		t.Nodes[at] = n
+		return at
+	}
+	put(depth)
+	f.Trees = append(f.Trees, t)
+}
+
+// TestTrees: the circuit's likelihoods are the means over the trees of what counting the rows of the leaf that a row reaches gives; all states
+// have the mass 1, a missing cell is the sum over its bins, and a row reaches one leaf of each tree.
+func TestTrees(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		f := &forest.Forest{Features: 3, Outputs: 1, Base: []float64{0}, Alpha: 1, Input: []forest.Precision{forest.Float32, forest.Float64}[seed%2]}
+		if seed%3 == 0 {
+			f.Classes, f.Cut = 2, 0.3
+		}
+		for range 1 + rng.IntN(3) {
+			grown(rng, f, rng.IntN(4))
+		}
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		rows := make([]float64, 3*(1+rng.IntN(60)))
+		for i := range rows {
+			if rows[i] = float64(rng.IntN(6)); rng.IntN(9) == 0 {
+				rows[i] = math.NaN()
+			}
+		}
+		smoothing := []float64{1, 0.01, 30}[rng.IntN(3)]
+		c, err := New(f, rows, smoothing)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if err := circuit.Validate(c.Graph); err != nil {
+			t.Fatal(err)
+		}
+		params := make(reference.Params, len(c.Graph.Nodes))
+		copy(params, c.params)
+		ev, err := reference.New(c.Graph, params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states, err := reference.States(c.Graph, reference.MissingRow(c.Graph.NumVars))
+		if err != nil {
+			t.Fatal(err)
+		}
+		total, firsts := 0.0, map[float64]float64{}
+		for state := range states {
+			ll, err := ev.LogLikelihood(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += math.Exp(ll)
+			firsts[state[0]] += math.Exp(ll)
+		}
+		if !(math.Abs(total-1) < 1e-9) {
+			t.Errorf("seed %d: all states have the mass %v", seed, total)
+		}
+		for x, want := range firsts {
+			row := reference.MissingRow(c.Graph.NumVars)
+			row[0] = x
+			if ll, err := ev.LogLikelihood(row); err != nil || !(math.Abs(math.Exp(ll)-want) < 1e-9) {
+				t.Errorf("seed %d: the first feature's bin %v has %v, its states %v", seed, x, math.Exp(ll), want)
+			}
+		}
+		for r := range len(rows) / 3 {
+			cells := rows[3*r : 3*r+3]
+			if math.IsNaN(cells[0] + cells[1] + cells[2]) {
+				continue
+			}
+			state := reference.MissingRow(c.Graph.NumVars)
+			for k, x := range cells {
+				state[k] = float64(bin(c.Schema.Columns[k].Edges, x))
+			}
+			ll, err := ev.LogLikelihood(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := counted(c, f, rows, cells, smoothing); !(math.Abs(math.Exp(ll)-want) < 1e-12+1e-9*want) {
+				t.Errorf("seed %d, row %v: %v, counted %v", seed, cells, math.Exp(ll), want)
+			}
+			values, err := ev.Values(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id, n := range c.Graph.Nodes {
+				reached := 0
+				for _, v := range values[id] {
+					if !math.IsInf(v, -1) {
+						reached++
+					}
+				}
+				if n.Kind == circuit.Product && reached != 1 {
+					t.Fatalf("seed %d, row %v: %d leaves of the tree at node %d have it", seed, cells, reached, id)
+				}
+			}
+		}
+	}
+}
+
+// counted is the likelihood of a row without missing cells: for each tree, which rows reach its leaf is found by going down the tree, and how
+// wide the leaf's box is by trying bins.
+func counted(c *Circuit, f *forest.Forest, rows, cells []float64, smoothing float64) float64 {
+	sum := 0.0
+	for i := range f.Trees {
+		t := &f.Trees[i]
+		leaf := t.Find(cells)
+		leaves := 0.0
+		for k := range t.Nodes {
+			if n := &t.Nodes[k]; n.Test == forest.Leaf && someNumber(c, t, n) {
+				leaves++
+			}
+		}
+		var here [][]float64
+		for r := 0; r < len(rows); r += 3 {
+			if t.Find(rows[r:r+3]) == leaf {
+				here = append(here, rows[r:r+3])
+			}
+		}
+		all := 0.0
+		for r := 0; r < len(rows); r += 3 {
+			if someNumber(c, t, t.Find(rows[r:r+3])) {
+				all++
+			}
+		}
+		p := (float64(len(here)) + smoothing/leaves) / (all + smoothing)
+		for k := range 3 {
+			e := c.Schema.Columns[k].Edges
+			own, known, width := 0.0, 0.0, 0.0
+			for _, r := range here {
+				if !math.IsNaN(r[k]) {
+					if known++; bin(e, r[k]) == bin(e, cells[k]) {
+						own++
+					}
+				}
+			}
+			at := append([]float64(nil), cells...)
+			for j := range len(e) - 1 {
+				if at[k] = e[j]; t.Find(at) == leaf {
+					width += e[j+1] - e[j]
+				}
+			}
+			j := bin(e, cells[k])
+			p *= (own + smoothing*(e[j+1]-e[j])/width) / (known + smoothing)
+		}
+		sum += p / float64(len(f.Trees))
+	}
+	return sum
+}
+
+// someNumber reports whether a row of the least numbers of bins reaches a leaf.
+func someNumber(c *Circuit, t *forest.Tree, leaf *forest.Node) bool {
+	s := c.Schema.Columns
+	for _, x := range s[0].Edges[:len(s[0].Edges)-1] {
+		for _, y := range s[1].Edges[:len(s[1].Edges)-1] {
+			for _, z := range s[2].Edges[:len(s[2].Edges)-1] {
+				if t.Find([]float64{x, y, z}) == leaf {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// TestBin: an edge is in the bin above it, the last one in the last bin.
+func TestBin(t *testing.T) {
+	for x, want := range map[float64]int{0: 0, 0.99: 0, 1: 1, 2.4: 1, 2.5: 2, 3: 2, 4: 2} {
+		if got := bin([]float64{0, 1, 2.5, 4}, x); got != want {
+			t.Errorf("%v is in bin %d, want %d", x, got, want)
+		}
+	}
+}
+
+// TestTreesRefuses: forests without a circuit are refused in one line; a neighbour is not.
+func TestTreesRefuses(t *testing.T) {
+	for _, c := range []struct {
+		what, want string
+		change     func(f *forest.Forest)
+		rows       []float64
+		smoothing  float64
+	}{
+		{"good", "", func(*forest.Forest) {}, []float64{1, 2}, 1},
+		{"all missing", "", func(*forest.Forest) {}, []float64{math.NaN(), math.NaN()}, 1},
+		{"large numbers", "", func(*forest.Forest) {}, []float64{math.MaxFloat32, -math.MaxFloat32, 1, 1}, 1},
+		{"infinite threshold", "", func(f *forest.Forest) { f.Trees[0].Nodes[0].Threshold = math.Inf(1) }, []float64{1, 2}, 1},
+		{"no rows", "one row at least", func(*forest.Forest) {}, nil, 1},
+		{"half a row", "3 cells for rows of 2", func(*forest.Forest) {}, []float64{1, 2, 3}, 1},
+		{"infinite", "row 1: +Inf", func(*forest.Forest) {}, []float64{1, math.Inf(1)}, 1},
+		{"no smoothing", "smoothing 0", func(*forest.Forest) {}, []float64{1, 2}, 0},
+		{"smoothing", "smoothing NaN", func(*forest.Forest) {}, []float64{1, 2}, math.NaN()},
+		{"no trees", "no trees", func(f *forest.Forest) { f.Trees = nil }, []float64{1, 2}, 1},
+		{"equality", "a test of categories", func(f *forest.Forest) { f.Trees[0].Nodes[0].Test = forest.Equal }, []float64{1, 2}, 1},
+		{"NaN", "tree 0, node 0", func(f *forest.Forest) { f.Trees[0].Nodes[0].Threshold = math.NaN() }, []float64{1, 2}, 1},
+		{"zeros", "takes zeros", func(f *forest.Forest) { f.Trees[0].Nodes[0].ZeroMissing = true }, []float64{1, 2}, 1},
+	} {
+		f := &forest.Forest{Features: 2, Outputs: 1, Base: []float64{0}, Alpha: 1, Trees: []forest.Tree{{Weight: 1,
+			Nodes: []forest.Node{{Test: forest.Less, Feature: 1, Threshold: 2, Yes: 1, No: 2}, {Last: 1}, {Last: 1, ID: 1}}, Values: []forest.Value{{Value: 1}}}}}
+		c.change(f)
+		if err := f.Check(); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		got, err := New(f, c.rows, c.smoothing)
+		switch {
+		case c.want == "" && (err != nil || got.Schema.Validate() != nil):
+			t.Errorf("%s: %v", c.what, err)
+		case c.want != "" && (!errors.Is(err, ErrTrees) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s: %v; want %q", c.what, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestForestCircuit makes a circuit of a forest of two features and asks it: the class of a row whose first feature is missing is that of the
+// rows with the same second one, where the forest takes a default; and refusals.
+func TestForestCircuit(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	forest := write("forest.json", `{"version":[1,7,4],"learner":{"feature_names":["a","b"],"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"2"},
+"objective":{"name":"binary:logistic"},"gradient_booster":{"name":"gbtree","model":{"tree_info":[0,0],"trees":[{"tree_param":{"num_nodes":"3"},
+"left_children":[1,-1,-1],"right_children":[2,-1,-1],"split_indices":[0,0,0],"split_conditions":[0.5,-2,3],"default_left":[1,0,0]},{"tree_param":{"num_nodes":"3"},
+"left_children":[1,-1,-1],"right_children":[2,-1,-1],"split_indices":[1,0,0],"split_conditions":[0.5,-0.1,0.1],"default_left":[1,0,0]}]}}}}`)
+	var rows strings.Builder
+	rows.WriteString("b,a\n")
+	for i := range 400 { // a and b agree but in one row of 20
+		x := i * 7 % 3 / 2
+		rows.WriteString(strconv.Itoa(x^i%20/19) + "," + strconv.Itoa(x) + "\n")
+	}
+	data, out := write("rows.csv", rows.String()), filepath.Join(dir, "out.safetensors")
+	if code, _, stderr := do(t, "", "forest", "circuit", forest, "--data", data, "--out", out, "--smoothing", "0.001"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	asked := write("asked.csv", "a,b,class\n,1,\n,0,\n1,,\n")
+	code, got, stderr := do(t, "", "query", "classify", "--model", out, "--data", asked, "--class", "class")
+	if code != exitOK {
+		t.Fatal(stderr)
+	}
+	for i, line := range strings.Fields(got) {
+		class, p, _ := strings.Cut(line, ",")
+		if x, err := strconv.ParseFloat(p, 64); err != nil || class != []string{"1", "0", "1"}[i] || !(x > 0.8) {
+			t.Errorf("row %d: class %s with %s", i+1, class, p)
+		}
+	}
+	// The default of a missing cell is what a forest does: it says 0 for the first row.
+	if _, got, _ := do(t, "", "predict", "--model", forest, "--data", write("plain.csv", "a,b\n,1\n"), "--class"); !strings.HasPrefix(got, "0\n") {
+		t.Errorf("the forest says %q", got)
+	}
+	code, got, stderr = do(t, "", "query", "loglik", "--model", out, "--data", write("none.csv", "a,b,class\n?,?,?\n7,1,1\n"))
+	lls := strings.Fields(got)
+	if code != exitOK || len(lls) != 2 {
+		t.Fatalf("%s%s", got, stderr)
+	}
+	nothing, err := strconv.ParseFloat(lls[0], 64)
+	beyond, beyondErr := strconv.ParseFloat(lls[1], 64)
+	if err != nil || beyondErr != nil || !(math.Abs(nothing) < 1e-5) || !(beyond < -5 && beyond > -100) {
+		t.Errorf("log-likelihoods %q, want 0 without evidence and a small one beyond the rows' range", lls)
+	}
+	for _, tc := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitUsage, "no --data", []string{"--out", out}},
+		{exitUsage, "no --out", []string{"--data", data}},
+		{exitUsage, "exists", []string{"--data", data, "--out", out}},
+		{exitUsage, "has no rows", []string{"--data", write("empty.csv", "a,b\n"), "--out", out, "--force"}},
+		{exitData, "smoothing -1", []string{"--data", data, "--out", out, "--force", "--smoothing", "-1"}},
+		{exitData, "row 1: +Inf", []string{"--data", write("large.csv", "a,b\n1e39,2\n"), "--out", out, "--force"}},
+	} {
+		refused(t, tc.code, tc.want, append([]string{"forest", "circuit", forest}, tc.args...)...)
+	}
+}
