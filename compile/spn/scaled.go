@@ -100,6 +100,9 @@ func (c *code) regular(t simt.Type) bool {
 	deepest := 0
 	for i := range list {
 		f := &list[i]
+		if c.ops[f.ops[0]].kind == circuit.Input {
+			continue // part of the products that read it
+		}
 		extra += own + 2*len(f.ops)
 		for _, k := range f.ops {
 			edges += len(c.ops[k].args)

@@ -255,3 +255,46 @@ func TestLost(t *testing.T) {
 		}
 	}
 }
+
+// TestAutoScaled: a free choice takes scaled space from a size of blocks on, and up to a depth.
+func TestAutoScaled(t *testing.T) {
+	space := func(g *circuit.Graph, params reference.Params, typ simt.Type) spn.Space {
+		t.Helper()
+		p, err := spn.Compile(g, params.Read64, spn.Options{Type: typ})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Space
+	}
+	first := 0
+	for latents := 1; latents <= 16; latents += 3 {
+		rng := rand.New(rand.NewPCG(uint64(latents), 1))
+		g, params := classCircuit(t, rng, 24, latents, 2, false, 1)
+		scaled := space(g, params, simt.F32) == spn.Scaled
+		if scaled && first == 0 {
+			first = latents
+		}
+		if scaled != (first > 0) {
+			t.Errorf("%d units: scaled space is %v, and it is from %d units on", latents, scaled, first)
+		}
+		if latents == 1 || first == latents {
+			check(t, fmt.Sprintf("%d units", latents), g, params, spn.Options{Type: simt.F32}, classRows(rng, g, 2))
+		}
+	}
+	if first < 4 || first > 13 {
+		t.Errorf("scaled space from %d units on", first)
+	}
+	for length, want := range map[int]spn.Space{5: spn.Scaled, 60: spn.Linear} {
+		g, err := structures.HMM(structures.HMMOptions{Length: length, Latents: 16, Leaf: func(int) circuit.Leaf { return circuit.Gaussian{} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		params, err := reference.Init(g, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := space(g, params, simt.F32); got != want {
+			t.Errorf("a chain of %d: %s space, want %s", length, got, want)
+		}
+	}
+}
