@@ -7,7 +7,8 @@
 #   bench/spn.sh rat
 #
 # The second form prints how long code of two networks takes to compile and to run: by the interpreter, with AVX2 and
-# with AVX-512, with tables over several variables and without, in parts of 1,000 to 100,000 instructions.
+# with AVX-512, with tables over several variables and without, from columns of numbers and rows of bytes, by shuffles and by gathers,
+# in parts of 1,000 to 100,000 instructions.
 # The third form times a seeded RAT-SPN over 784 Gaussians with ten roots that the program makes: code of one root and of all,
 # with the class of each row, on two threads, and the interpreter beside it; then classes and log-likelihoods through
 # the library, those of the tensor path too. It needs nothing of ../shared.

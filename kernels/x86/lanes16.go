@@ -38,6 +38,8 @@ func (l *lowering) four(p simt.Param, ref, first, base int) reg {
 	switch outermost := len(l.open) == 1; {
 	case ok:
 		return v
+	case l.gathers:
+		v = l.gatherRows(p, false, ref, first)
 	case outermost && p.Width >= l.lanes:
 		l.turn(p, ref, base)
 		return l.fours[key]
@@ -105,8 +107,12 @@ func (l *lowering) lookup16(in *simt.Instr) reg {
 	ref, v := in.Ref, in.Args[0]
 	t := &l.m.Tables[ref]
 	n := len(t.Bits)
-	index := l.index(t, v)
+	index := none
+	if !l.gathers {
+		index = l.index(t, v)
+	}
 	switch {
+	case l.gathers:
 	case n <= 16:
 		return l.op(asm.Permute, l.short, index, l.constant(l.words(t, 0, 16)))
 	case n <= 128 && bytesOnly(t):

@@ -1,6 +1,7 @@
 package x86
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,11 +100,17 @@ func Allowed(kernels string) string {
 // Compile makes native code of a module, and keeps up to idle frames for later calls. It takes the largest set of
 // instructions that the machine has, the module can use, and set allows, which is one that Path may return.
 func Compile(m *simt.Module, idle int, set string) (*Program, error) {
-	return CompileParts(m, idle, set, DefaultPart)
+	return CompileWith(m, idle, set, Options{})
 }
 
-// CompileParts is Compile for parts of at most limit instructions: see simt.Split.
-func CompileParts(m *simt.Module, idle int, set string, limit int) (*Program, error) {
+// Options are ways to make code, of which benchmarks compare the speed.
+type Options struct {
+	Part    int  // the most instructions of a part (see simt.Split); 0: DefaultPart
+	Gathers bool // each row's elements of inputs and tables are loaded on their own, and not chosen by shuffles of what lies together
+}
+
+// CompileWith is Compile with options.
+func CompileWith(m *simt.Module, idle int, set string, o Options) (*Program, error) {
 	if err := m.Verify(); err != nil {
 		return nil, err
 	}
@@ -114,7 +121,8 @@ func CompileParts(m *simt.Module, idle int, set string, limit int) (*Program, er
 	if set == avx512.name && supported512() && fits16(m) {
 		s = avx512
 	}
-	p := &Program{m: m, path: s.name, split: simt.Split(m, limit), lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
+	s.gathers = o.Gathers
+	p := &Program{m: m, path: s.name, split: simt.Split(m, cmp.Or(o.Part, DefaultPart)), lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
 	if err := p.compile(s); err != nil {
 		p.Free()
 		return nil, err

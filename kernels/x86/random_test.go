@@ -8,17 +8,17 @@ import (
 	"github.com/pce-engine/pce/kernels/simt/simttest"
 )
 
-// same is sameParts for the usual size of parts.
+// same is sameWith without options.
 func same(t testing.TB, rng *rand.Rand, m *simt.Module, rows, lo, hi int) bool {
 	t.Helper()
-	return sameParts(t, rng, m, DefaultPart, rows, lo, hi)
+	return sameWith(t, rng, m, Options{}, rows, lo, hi)
 }
 
-// sameParts runs rows lo to hi of a module by native code in parts and by the interpreter, and reports the first
+// sameWith runs rows lo to hi of a module by native code and by the interpreter, and reports the first
 // element that differs.
-func sameParts(t testing.TB, rng *rand.Rand, m *simt.Module, limit, rows, lo, hi int) bool {
+func sameWith(t testing.TB, rng *rand.Rand, m *simt.Module, o Options, rows, lo, hi int) bool {
 	t.Helper()
-	p, err := CompileParts(m, 1, Path(), limit)
+	p, err := CompileWith(m, 1, Path(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestRandomParts(t *testing.T) {
 		}
 		rows := 1 + rng.IntN(300)
 		lo := rng.IntN(rows)
-		if limit := 1 + rng.IntN(60); !sameParts(t, rng, m, limit, rows, lo, lo+1+rng.IntN(rows-lo)) {
+		if limit := 1 + rng.IntN(60); !sameWith(t, rng, m, Options{Part: limit}, rows, lo, lo+1+rng.IntN(rows-lo)) {
 			t.Fatalf("seed %d, parts of %d:\n%s", seed, limit, m.Text())
 		}
 	}
@@ -123,8 +123,8 @@ func TestRandomShort(t *testing.T) {
 		}
 		rows := 1 + rng.IntN(90)
 		lo := rng.IntN(rows)
-		if !same(t, rng, m, rows, lo, lo+1+rng.IntN(rows-lo)) {
-			t.Fatalf("seed %d:\n%s", seed, m.Text())
+		if o := (Options{Gathers: seed%3 == 0}); !sameWith(t, rng, m, o, rows, lo, lo+1+rng.IntN(rows-lo)) {
+			t.Fatalf("seed %d, %+v:\n%s", seed, o, m.Text())
 		}
 	}
 }

@@ -14,6 +14,7 @@ type shape struct {
 	bytes     int32     // of registers
 	registers int
 	evex      bool
+	gathers   bool // see Options
 }
 
 var (

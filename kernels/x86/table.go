@@ -40,7 +40,7 @@ func (l *lowering) partners(b simt.Block) map[int]int {
 			continue
 		}
 		t := &l.m.Tables[b[i].Ref]
-		if small(t) {
+		if small(t) && !l.gathers {
 			continue
 		}
 		key := like{b[i].Args[0], wide(t.Type), len(t.Bits)}
@@ -78,7 +78,7 @@ func (l *lowering) lookup(in *simt.Instr) reg {
 		return l.lookup16(in)
 	}
 	index := l.clamp(len(t.Bits)-1, v)
-	if small(t) {
+	if small(t) && !l.gathers {
 		return l.permute(t, index)
 	}
 	at := asm.Mem{Disp: l.table(ref, ref), Scale: 4}
