@@ -96,8 +96,9 @@ func run(args []string, out io.Writer) error {
 	if n == 0 || len(b)%vars != 0 {
 		return fmt.Errorf("%s has %d bytes, want whole rows of %d", *rows, len(b), vars)
 	}
-	columns := make([]float32, len(b))
+	columns, turned := make([]float32, len(b)), make([]byte, len(b))
 	for i, x := range b {
+		turned[i%vars*n+i/vars] = x
 		columns[i%vars*n+i/vars] = float32(x)
 	}
 	for _, c := range []struct {
@@ -108,6 +109,7 @@ func run(args []string, out io.Writer) error {
 		{spn.Options{Type: simt.F64}, columns, "columns of float32"},
 		{spn.Options{Type: simt.F32, Joint: *joint}, columns, "columns of float32"},
 		{spn.Options{Type: simt.F32, Bytes: true, Joint: *joint}, b, "rows of bytes"},
+		{spn.Options{Type: simt.F32, Bytes: true, Joint: *joint, Layout: simt.Columns}, turned, "columns of bytes"},
 	} {
 		p, err := spn.Compile(m.Graph, m.Params64, c.options)
 		if err != nil {

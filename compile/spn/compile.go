@@ -36,9 +36,10 @@ const (
 type Options struct {
 	Space Space     // "" is Auto
 	Type  simt.Type // F32 or F64; of values
-	// Bytes: the modules read rows of bytes, [row][variable], in which MissingByte is a missing cell. It wants
-	// variables whose codes are below that, or histograms with whole breaks.
-	Bytes bool
+	// Bytes: the modules read bytes, in which MissingByte is a missing cell. It wants variables whose codes are
+	// below that, or histograms with whole breaks. Layout says how they lie: simt.Rows, [row][variable], or simt.Columns.
+	Bytes  bool
+	Layout simt.Layout
 	// Joint is the most elements of a table over the classes of several variables, which in linear space has the
 	// place of all operations on them; 0: none. Machine code of AVX-512 looks up as quickly in sixteen as in two.
 	Joint int

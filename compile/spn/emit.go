@@ -36,7 +36,7 @@ func (c *code) emit(space Space, t simt.Type, numVars int, o Options) (*simt.Mod
 		e.value[i] = simt.None
 	}
 	if o.Bytes {
-		e.b.Input("x", simt.U8, simt.Rows, numVars)
+		e.b.Input("x", simt.U8, o.Layout, numVars)
 	} else {
 		e.b.Input("x", simt.F32, simt.Columns, numVars)
 	}

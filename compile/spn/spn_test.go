@@ -23,13 +23,15 @@ import (
 // cells returns rows as a module reads them.
 func cells(m *simt.Module, rows [][]float64) any {
 	if m.Inputs[0].Type == simt.U8 {
-		var x []uint8
-		for _, row := range rows {
-			for _, c := range row {
+		q := m.Inputs[0]
+		x := make([]uint8, len(rows)*q.Width)
+		for r, row := range rows {
+			for v, c := range row {
 				if c != c {
 					c = spn.MissingByte
 				}
-				x = append(x, uint8(c))
+				at, _ := q.Place(len(x), v, r)
+				x[at] = uint8(c)
 			}
 		}
 		return x
@@ -373,7 +375,7 @@ func TestByteRows(t *testing.T) {
 			rows = append(rows, row)
 		}
 		for _, o := range options {
-			o.Bytes = true
+			o.Bytes, o.Layout = true, []simt.Layout{simt.Rows, simt.Columns}[seed%2]
 			check(t, fmt.Sprintf("seed %d", seed), g, params, o, rows)
 		}
 	}
@@ -442,6 +444,8 @@ func TestSharedModels(t *testing.T) {
 			check(t, name, g, params, o, rows)
 			o.Bytes = true
 			check(t, name+" of bytes", g, params, o, rows)
+			o.Layout = simt.Columns
+			check(t, name+" of columns of bytes", g, params, o, rows)
 		}
 		p, err := spn.Compile(g, params.Read64, spn.DefaultOptions())
 		if err != nil || !strings.Contains(p.String(), want) {

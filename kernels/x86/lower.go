@@ -127,8 +127,8 @@ func (l *lowering) instr(in *simt.Instr) {
 		p := l.m.Inputs[in.Ref]
 		if low, ok := l.column(p, in.Ref, int(in.Imm)); ok {
 			l.low[in.Out], v = low, l.clip(p.Type, low)
-		} else {
-			v = l.load(false, p, in.Ref, int(in.Imm))
+		} else if v = l.load(false, p, in.Ref, int(in.Imm)); l.evex && p.Type == simt.U8 {
+			l.low[in.Out] = v
 		}
 	case simt.Store:
 		l.store(in, t, args[0])
