@@ -176,6 +176,8 @@ func (h *host) kernel(o *Op, trees bounds, adds bool) (*nest.Kernel, error) {
 		return nil, err
 	}
 	var err error
-	k.Code, err = e.b.Module()
-	return k, err
+	if k.Code, err = e.b.Module(); err != nil {
+		return nil, err
+	}
+	return k, fits(k)
 }

@@ -172,6 +172,21 @@ func blockOf(tile, rows *schedule.Loop) int {
 	return tile.Step
 }
 
+// sharedBytes is the shared memory that a kernel may declare.
+const sharedBytes = 48 << 10
+
+// fits reports trees in shared memory that do not fit there.
+func fits(k *nest.Kernel) error {
+	bytes := 0
+	for _, t := range k.Code.Tables {
+		bytes += len(t.Bits) / max(k.Pages, 1) * t.Type.Bits() / 8
+	}
+	if k.Shared && bytes > sharedBytes {
+		return fmt.Errorf("%w: for a card: cache of trees: those of a tile take %d bytes of shared memory, which has %d; make the tile smaller, or leave cache out", ErrLower, bytes, sharedBytes)
+	}
+	return nil
+}
+
 // caches reports whether operations bring trees near.
 func caches(list []*Op) bool {
 	for _, o := range list {
