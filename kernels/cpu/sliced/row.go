@@ -115,6 +115,11 @@ func (r *rowPlan) tabulate(p *Program) {
 			return
 		}
 	}
+	if n := len(p.trees) << r.depth; p.m.Single {
+		r.single = make([]float32, 0, n)
+	} else {
+		r.double = make([]float64, 0, n)
+	}
 	for i := range p.trees {
 		t := &p.trees[i]
 		x := &t.tables[0]

@@ -48,7 +48,11 @@ type builder struct {
 func (b *builder) build(t *sliced.Tree, depth int) {
 	b.tree = t
 	b.out = &tree{height: max(1, min(depth, maxHeight)), leaves: t.Leaves, values: t.Values}
-	b.upper = [maxHeight + 1][]uint32{}
+	leaves := 1 << b.out.height
+	b.out.offsets, b.out.exits = make([]uint32, 0, leaves), make([]int32, 0, leaves)
+	for i := range b.upper {
+		b.upper[i] = b.upper[i][:0]
+	}
 	b.top(t.Root, b.out.height)
 	for _, list := range b.upper {
 		b.out.offsets = append(b.out.offsets, list...)
