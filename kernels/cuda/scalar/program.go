@@ -270,8 +270,6 @@ func (p *program) args(k scalar.Kernel, base int, buffers []view) []uint64 {
 			args[i] = uint64(p.tables.At)
 		case scalar.Base:
 			args[i] = uint64(base)
-		case scalar.Capacity:
-			args[i] = uint64(p.rows)
 		case scalar.Scratch:
 			args[i] = uint64(p.scratch.At)
 		case scalar.Input, scalar.Output:

@@ -8,7 +8,8 @@
 //
 // A module with more than Options.Part instructions is cut into parts, a kernel for each, because
 // the time of the driver's assembler grows faster than a kernel. What a later part needs of an
-// earlier one goes through scratch memory, a column of rows for each value.
+// earlier one goes through scratch memory, where the rows of a warp have theirs together, value by
+// value: a thread finds its row once, and every value is a known distance from there.
 //
 // # Shapes and units
 //

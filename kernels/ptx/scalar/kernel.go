@@ -3,6 +3,7 @@ package scalar
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/pce-engine/pce/kernels/ptx"
@@ -29,9 +30,8 @@ type generator struct {
 	member, partial ptx.Value
 	local           ptx.Value // the row's place in scratch memory
 	tables          ptx.Value
-	columns         [2][]place // of inputs, of outputs
-	scratch         ptx.Value
-	rows            ptx.Value // that it has room for
+	columns         [2][]place        // of inputs, of outputs
+	scratch         map[int]ptx.Value // by bytes of a value: where the row's are
 	params          []Arg
 }
 
@@ -123,7 +123,7 @@ func (g *generator) used(p part) (tables bool, params [2][]int) {
 func (g *generator) argument(kind ArgKind, index int, name string) ptx.Value {
 	g.params = append(g.params, Arg{kind, index})
 	switch kind {
-	case Base, Capacity, InputStep, OutputStep:
+	case Base, InputStep, OutputStep:
 		return g.Param(name, ptx.U32)
 	}
 	return g.Pointer(name)
@@ -154,7 +154,7 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 	}
 	if g.cuts.scratch > 0 {
 		g.row = g.Add(g.local, g.argument(Base, 0, "base"))
-		g.scratch, g.rows = g.argument(Scratch, 0, "scratch"), g.argument(Capacity, 0, "capacity")
+		g.openScratch()
 	}
 	if tables {
 		g.tables = g.argument(Tables, 0, "tables")
@@ -246,13 +246,20 @@ func (g *generator) top(in *simt.Instr) {
 	}
 }
 
-// slot returns the address of a value in scratch memory.
-func (g *generator) slot(v simt.Value) ptx.Value {
-	column := g.scratch
-	if at := g.cuts.slots[v]; at > 0 {
-		column = g.MadWide(g.rows, at, g.scratch)
-	}
-	return g.At(column, g.local, slotBytes(g.m.Types[v]))
+// scratchRows is the rows whose values lie together in scratch memory, those of a warp: a value of theirs
+// fills a piece of memory, and those of a row are a known distance apart.
+const scratchRows = 32
+
+// openScratch finds the thread's row in scratch memory, for values of each size.
+func (g *generator) openScratch() {
+	lane := g.And(g.local, scratchRows-1)
+	tile := g.MadWide(g.Shr(g.local, bits.TrailingZeros(scratchRows)), scratchRows*g.cuts.scratch, g.argument(Scratch, 0, "scratch"))
+	g.scratch = map[int]ptx.Value{4: g.At(tile, lane, 4), 8: g.At(tile, lane, 8)}
+}
+
+// slot returns where a value is in scratch memory: an address and a distance from it.
+func (g *generator) slot(v simt.Value) (ptx.Value, int) {
+	return g.scratch[slotBytes(g.m.Types[v])], scratchRows * g.cuts.slots[v]
 }
 
 // keep stores a value for later parts; a pred as 1 or 0.
@@ -261,13 +268,15 @@ func (g *generator) keep(v simt.Value) {
 	if t == ptx.Pred {
 		x, t = g.Select(g.reg(v), g.Mov(ptx.U32, 1), 0), ptx.U32
 	}
-	g.Store(t, g.slot(v), 0, x)
+	at, offset := g.slot(v)
+	g.Store(t, at, offset, x)
 }
 
 // fetch loads a value of an earlier part.
 func (g *generator) fetch(v simt.Value) ptx.Value {
+	at, offset := g.slot(v)
 	if t := typeOf(g.m.Types[v]); t != ptx.Pred {
-		return g.Load(t, g.slot(v), 0)
+		return g.Load(t, at, offset)
 	}
-	return g.Ne(g.Load(ptx.U32, g.slot(v), 0), 0)
+	return g.Ne(g.Load(ptx.U32, at, offset), 0)
 }

@@ -103,7 +103,7 @@ type Program struct {
 	Rows    int      // of a block
 	Tables  []byte   // the tables as they lie in memory, aligned to 8 bytes; nil: none
 	Ranges  int      // of Options.Spread: blocks in the second dimension of the grid; 0: 1
-	Scratch int      // bytes of scratch memory for each row of a launch; 0: there is none
+	Scratch int      // bytes of scratch memory for each row of a launch, whose blocks are whole; 0: there is none
 }
 
 // Kernel is a kernel with what its parameters are.
@@ -126,7 +126,6 @@ const (
 	Control    ArgKind = iota // address of the number of rows, 32 bits
 	Tables                    // address of Program.Tables
 	Base                      // the first row of the launch
-	Capacity                  // rows that the scratch memory has room for
 	Scratch                   // its address
 	Input                     // address of an input
 	InputStep                 // bytes from a column of an input to the next
