@@ -11,9 +11,9 @@
 # second of requests of 4096 rows beside pce bench, and the allocations of a request.
 #
 # The second sends twice what the server can answer, for 300 seconds unless told,
-# while its model is replaced every second, its memory is watched and a second model is
-# asked now and then, as it was before the flood; then it is killed and started again. It fails
-# if answers have other codes than 200, 429 and 504, or if memory is above that of the
+# while its model is replaced every second and its memory is watched. For a fifth of that
+# time the flood then goes on while a second model is asked now and then, as it was before
+# the flood; at last the server is killed and started again. It fails if answers have other codes than 200, 429 and 504, or if memory is above that of the
 # loaded server, a second version, what 512 requests take, and 10 %.
 # Latencies mean something on an idle machine alone: the limit of p99 is printed beside
 # it, and not enforced.
@@ -34,8 +34,9 @@ trap stop EXIT
 go build -o "$work/pce" ./cmd/pce
 go build -o "$work/load" ./bench/serve
 latents=32
-# The soak's model is heavier: what is too much then is computing, not answering 429.
-[ "$soak" = 0 ] || latents=128
+# The soak's model is heavier: what is too much then is computing, not answering 429, and a
+# batch takes longer than the turns of the system's scheduler, which the load generator shares.
+[ "$soak" = 0 ] || latents=256
 train() { # seed, directory
   "$work/pce" train --config preset:hclt --set "model.latents=$latents" --set "data.train=$data/nltcs.train.data.gz" --set data.valid= --set data.test= \
     --set train.epochs=1 --set "seed=$1" --out "$work/$2" >/dev/null 2>&1
@@ -79,12 +80,14 @@ if [ "$soak" = 1 ]; then
   pids+=("$!")
   (while sleep 1; do rss; done) >"$work/rss" 2>/dev/null &
   pids+=("$!")
-  quiet "${seconds}s" >"$work/quiet" &
+  flood() { ask -rate "$(times 2 "$capacity")" -time "$1" -workers 512 -format binary -rows 256; }
+  flood "${seconds}s" | tee "$work/soak"
+  curl -s "$url/metrics" >"$work/metrics"
+  quiet "$((seconds / 5))s" >"$work/quiet" &
   neighbour=$!
-  ask -rate "$(times 2 "$capacity")" -time "${seconds}s" -workers 512 -format binary -rows 256 | tee "$work/soak"
+  flood "$((seconds / 5))s" | tee -a "$work/soak"
   wait "$neighbour"
   echo "{\"neighbour_p99_ms_alone\":$alone,\"neighbour_p99_ms\":$(field p99_ms <"$work/quiet"),\"neighbour_codes\":$(sed 's/.*"codes"://; s/}$//' "$work/quiet")}"
-  curl -s "$url/metrics" >"$work/metrics"
   planned=$(sed -n 's/^pce_model_memory_bytes{model="nltcs"} //p' "$work/metrics")
   sort -n "$work/rss" | tail -1 | awk -v idle="$idle" -v planned="$planned" '{allowed=1.1*(idle+planned/1024+512*16)
     printf "{\"rss_kib_loaded\":%d,\"rss_kib_most\":%d,\"rss_kib_allowed\":%d}\n",idle,$1,allowed; exit !($1<=allowed)}' ||

@@ -122,7 +122,7 @@ func TestTurnEstimate(t *testing.T) {
 		rows int
 		took time.Duration
 		want int
-	}{{1, time.Millisecond, 64}, {1000, 10 * time.Millisecond, 457}, {1000, 0, 945}, {1000, 0, 1024}} {
+	}{{1, neighbourTime / 5, 64}, {1000, 2 * neighbourTime, 457}, {1000, 0, 945}, {1000, 0, 1024}} {
 		v.costs[0].add(tc.rows, tc.took)
 		if n := l.most(q, now); n != tc.want {
 			t.Errorf("after %d rows in %v: %d rows, want %d", tc.rows, tc.took, n, tc.want)
