@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,7 +52,8 @@ several if it is large, and others for rows that are computed again in log space
 
 With --emit, print a form of a program on its way to code. Of a decision forest, under --schedule: its
 trees (hir), its loops and walks (mir), these on buffers (lir), its kernels for a CPU (simt) or a card
-(ptx). Of a circuit: its code (simt) or the text of its kernels (ptx).
+(ptx). Of a circuit: its query and graph (hispn), these as operations on numbers of a type in the tasks
+of --target x86 or ptx (lospn), its code (simt) or the text of its kernels (ptx).
 
 With --target rtl, write the hardware of a model's likelihoods as Verilog, with testbenches and
 report.json, which says what it takes. See docs/hardware.md.`,
@@ -76,8 +78,11 @@ report.json, which says what it takes. See docs/hardware.md.`,
 				return usagef("--schedule and --profile are for the file of a decision forest")
 			}
 			circuit := len(args) == 1 && f.target != targetRTL
-			if f.emit != "" && (!circuit || f.emit != formSIMT && f.emit != formPTX) {
-				return usagef("--emit %s: want a decision forest and one of %s, or a circuit and %s or %s", f.emit, strings.Join(forestForms, ", "), formSIMT, formPTX)
+			if f.emit != "" && (!circuit || !slices.Contains(circuitForms, f.emit)) {
+				return usagef("--emit %s: want a decision forest and one of %s, or a circuit and one of %s", f.emit, strings.Join(forestForms, ", "), strings.Join(circuitForms, ", "))
+			}
+			if f.target == targetX86 && (!circuit || f.emit == "" || f.emit == formPTX) {
+				return usagef("--target x86 is for a circuit and --emit %s; machine code is not written to files", strings.Join(circuitForms[:len(circuitForms)-1], ", "))
 			}
 			if f.target == targetRTL {
 				if len(args) == 0 || len(f.config.files) > 0 {
@@ -85,7 +90,7 @@ report.json, which says what it takes. See docs/hardware.md.`,
 				}
 				return a.compileRTL(&f, args[0])
 			}
-			if circuit && f.target == formPTX && len(f.config.files) == 0 {
+			if circuit && (f.target == formPTX || f.target == targetX86) && len(f.config.files) == 0 {
 				b, err := f.code.open(cmd, f.emit, args[0])
 				if err != nil {
 					return err
@@ -99,13 +104,13 @@ report.json, which says what it takes. See docs/hardware.md.`,
 		},
 	}
 	f.config.register(c.Flags())
-	c.Flags().StringVar(&f.target, "target", "ptx", "what to write: ptx or rtl")
+	c.Flags().StringVar(&f.target, "target", "ptx", "what to write: ptx or rtl; with --emit hispn, lospn or simt also x86")
 	c.Flags().StringVar(&f.arch, "arch", "sm_90", "for which cards: sm_80 or sm_90 (and later ones)")
 	f.rtl.register(c.Flags())
 	f.rtl.registerChip(c.Flags())
 	f.code.register(c.Flags())
 	c.Flags().BoolVar(&f.asJSON, "json", false, "for --target rtl: print report.json")
-	c.Flags().StringVar(&f.emit, "emit", "", "print: of a forest "+strings.Join(forestForms, ", ")+"; of a circuit "+formSIMT+", "+formPTX)
+	c.Flags().StringVar(&f.emit, "emit", "", "print: of a forest "+strings.Join(forestForms, ", ")+"; of a circuit "+strings.Join(circuitForms, ", "))
 	f.schedule.register(c.Flags())
 	c.Flags().StringVarP(&f.dir, "output", "o", ".", "folder to write to")
 	return c

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -8,17 +9,26 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/kernels/ptx"
 	"github.com/pce-engine/pce/kernels/ptx/scalar"
 	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/x86"
 	"github.com/pce-engine/pce/run"
 )
 
 // Forms of a circuit's code that compile --emit prints.
 const (
-	formSIMT = "simt"
-	formPTX  = "ptx"
+	formHiSPN = "hispn"
+	formLoSPN = "lospn"
+	formSIMT  = "simt"
+	formPTX   = "ptx"
 )
+
+var circuitForms = []string{formHiSPN, formLoSPN, formSIMT, formPTX}
+
+// targetX86 is the name of the CPU's machine code among targets.
+const targetX86 = "x86"
 
 // stagings are what --staging takes.
 var stagings = map[string]scalar.Choice{"auto": scalar.Auto, "never": scalar.Never, "always": scalar.Always}
@@ -91,7 +101,13 @@ func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
 		return usagef("--staging %s: want auto, never or always", f.code.staging)
 	}
 	o.Staging, o.Major = staging, capability[0]
-	if f.emit == formSIMT {
+	switch f.emit {
+	case formHiSPN:
+		_, err := io.WriteString(a.stdout, b.Code.HiSPN())
+		return err
+	case formLoSPN:
+		return a.printLoSPN(f, b, o)
+	case formSIMT:
 		_, err := io.WriteString(a.stdout, b.Code.Module.Text())
 		return err
 	}
@@ -110,6 +126,35 @@ func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
 		return err
 	}
 	return a.writeKernels(text, f.dir)
+}
+
+// printLoSPN prints the code of a circuit in the tasks of a target: the parts of machine code, or the kernels of a card.
+func (a *app) printLoSPN(f *compileFlags, b *run.Blueprint, o scalar.Options) error {
+	if most := o.Part; most < 0 || most > 0 && most < 16 {
+		return usagef("--max-task-size %d: want at least 16", most)
+	}
+	var failed error
+	text := b.Code.LoSPN(func(m *simt.Module) spn.Tasks {
+		if f.target == targetX86 {
+			return spn.SplitTasks(m, cmp.Or(o.Part, x86.DefaultPart))
+		}
+		of, places, err := scalar.Cut(m, o)
+		if err != nil {
+			failed = fmt.Errorf("%w: %w", errUsage, err)
+			return spn.Tasks{}
+		}
+		return spn.Tasks{Of: of, Kept: func(v simt.Value) string {
+			if places[v] < 0 {
+				return ""
+			}
+			return fmt.Sprintf("scratch[%d]", places[v])
+		}}
+	})
+	if failed != nil {
+		return failed
+	}
+	_, err := io.WriteString(a.stdout, text)
+	return err
 }
 
 // kernelsOf lowers a module, and puts a prefix in front of the names of its kernels.

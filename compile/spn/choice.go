@@ -70,6 +70,23 @@ func CompileClassesFor(g *circuit.Graph, params circuit.ParamFunc64, class int, 
 
 // choose compiles as a choice says.
 func choose(c Choice, compile func(Options) (*Program, error)) (*Program, error) {
+	p, err := c.compile(compile)
+	if err != nil {
+		return nil, err
+	}
+	p.choice = &c
+	return p, nil
+}
+
+// most returns the largest error that a choice allows of float32, 0: any.
+func (c *Choice) most() float64 {
+	if c.MaxError == 0 && (c.Type == AutoType || c.Type == "") {
+		return DefaultMaxError
+	}
+	return c.MaxError
+}
+
+func (c Choice) compile(compile func(Options) (*Program, error)) (*Program, error) {
 	if c.Type == "" {
 		c.Type = AutoType
 	}
@@ -87,11 +104,7 @@ func choose(c Choice, compile func(Options) (*Program, error)) (*Program, error)
 		if err != nil {
 			return nil, err
 		}
-		most := c.MaxError
-		if most == 0 && c.Type == AutoType {
-			most = DefaultMaxError
-		}
-		worst := p.worst(c.Error)
+		most, worst := c.most(), p.worst(c.Error)
 		if most == 0 || worst <= most {
 			return p, nil
 		}

@@ -63,8 +63,11 @@ type Program struct {
 	Bound Bound
 	Info  Info
 
-	code      *code
-	low, high float64 // log-likelihoods of the rows that Module computes for good
+	code       *code
+	choice     *Choice // nil where Compile was called, not CompileFor
+	spans      []span  // of Module; exactSpans of Exact
+	exactSpans []span
+	low, high  float64 // log-likelihoods of the rows that Module computes for good
 }
 
 // Bound bounds the distance of a log-likelihood ll from that of circuit/reference, in nats:
@@ -168,7 +171,7 @@ func compile(g *circuit.Graph, params circuit.ParamFunc64, class int, o Options)
 	if o.Space == Auto {
 		p.Space = c.space(o.Type)
 	}
-	if p.Module, err = c.emit(p.Space, o.Type, g.NumVars, o); err != nil {
+	if p.Module, p.spans, err = c.emit(p.Space, o.Type, g.NumVars, o); err != nil {
 		return nil, err
 	}
 	p.Info = c.info(p.Module)
@@ -179,7 +182,7 @@ func compile(g *circuit.Graph, params circuit.ParamFunc64, class int, o Options)
 		if c.least < minLinear(o.Type) {
 			p.Info.Proven = false
 			p.Least = c.leastTrusted(o.Type)
-			if p.Exact, err = c.emit(Log, simt.F64, g.NumVars, o); err != nil {
+			if p.Exact, p.exactSpans, err = c.emit(Log, simt.F64, g.NumVars, o); err != nil {
 				return nil, err
 			}
 			exact := c.logBound(simt.F64)

@@ -11,6 +11,9 @@
 // operations over few variables. CompileClasses fixes a variable to each of its codes while it imports
 // a circuit, so that there is a root for each.
 //
+// Program.HiSPN prints the query and the graph behind ranges, Program.LoSPN what was emitted, as operations in tasks: spans
+// (span.go) say which instructions are one operation.
+//
 // # Shapes and units
 //
 // The module has one input x, f32 by columns, [variable][row], with NaN for a missing cell and

@@ -18,13 +18,14 @@ type emitter struct {
 	value []simt.Value // of operations; None before they are emitted
 	joint int          // as of Options
 	scope []*scope     // of operations that a table can have; nil: of others
+	spans []span       // see lospn.go
 
 	families []family // in scaled space
 	family   []int32  // of operations
 }
 
-// emit returns the module of the code.
-func (c *code) emit(space Space, t simt.Type, numVars int, o Options) (*simt.Module, error) {
+// emit returns the module of the code, and what its instructions are for.
+func (c *code) emit(space Space, t simt.Type, numVars int, o Options) (*simt.Module, []span, error) {
 	e := &emitter{b: simt.NewBuilder("circuit in " + string(space) + " space"), c: c, space: space, t: t, bytes: o.Bytes, cols: c.columns(numVars), joint: o.Joint}
 	for v := range e.cols {
 		e.cols[v].there, e.cols[v].class = simt.None, simt.None
@@ -43,7 +44,7 @@ func (c *code) emit(space Space, t simt.Type, numVars int, o Options) (*simt.Mod
 	out := e.b.Output("ll", t, simt.Columns, len(c.roots))
 	if space == Scaled {
 		e.scaled(out)
-		return e.b.Module()
+		return e.module()
 	}
 	for k, r := range c.roots {
 		if r == nowhere {
@@ -54,13 +55,18 @@ func (c *code) emit(space Space, t simt.Type, numVars int, o Options) (*simt.Mod
 		root := e.value[r]
 		switch {
 		case space == Linear && (len(c.roots) > 1 || c.zeros && c.least >= minLinear(t)):
-			root = e.b.Log2(root)
+			root = e.log2(root)
 		case space == Linear: // rows of less than normal numbers are computed again
-			root = e.b.Log2Normal(root)
+			root = e.span(spanLog2, nil, func() simt.Value { return e.b.Log2Normal(root) })
 		}
-		e.b.Store(out, k, e.b.Mul(root, e.b.Float(t, math.Ln2)))
+		e.b.Store(out, k, e.nats(root))
 	}
-	return e.b.Module()
+	return e.module()
+}
+
+func (e *emitter) module() (*simt.Module, []span, error) {
+	m, err := e.b.Module()
+	return m, e.spans, err
 }
 
 // all emits what a root needs depth first: an operation when its operands are there, so
@@ -129,9 +135,9 @@ func (e *emitter) operation(o *op) simt.Value {
 	// -Inf; a finite number in its place keeps differences numbers.
 	top := b.Binary(simt.Max, e.tree(simt.Max, terms), b.Float(e.t, leastFinite(e.t)))
 	for i := range terms {
-		terms[i] = b.Exp2(b.Sub(terms[i], top))
+		terms[i] = e.exp2(b.Sub(terms[i], top))
 	}
-	return b.Add(top, b.Log2(e.tree(simt.Add, terms)))
+	return b.Add(top, e.log2(e.tree(simt.Add, terms)))
 }
 
 // leastFinite is the least finite number of a type.

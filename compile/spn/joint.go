@@ -129,7 +129,7 @@ func (e *emitter) lookup(list []int32, s *scope) simt.Value {
 	for i := range table {
 		table[i] = e.product(list, s, i)
 	}
-	return b.Gather(b.FloatTable(e.t, table), index)
+	return e.span(spanTable, &op{table: table}, func() simt.Value { return b.Gather(b.FloatTable(e.t, table), index) })
 }
 
 // factors emits the factors of a product: those that tables can have together as one, and others by themselves.

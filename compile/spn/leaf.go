@@ -74,6 +74,10 @@ func (e *emitter) plan(col *column) {
 
 // open loads a variable and finds a row's class.
 func (e *emitter) open(col *column, variable int) {
+	e.span(spanClass, nil, func() simt.Value { e.openCell(col, variable); return simt.None })
+}
+
+func (e *emitter) openCell(col *column, variable int) {
 	b := e.b
 	if e.bytes {
 		e.openBytes(col, variable)
@@ -184,7 +188,13 @@ func (e *emitter) opened(variable int) *column {
 
 // leaf emits a leaf.
 func (e *emitter) leaf(o *op) simt.Value {
-	b, col := e.b, e.opened(o.variable)
+	col := e.opened(o.variable)
+	return e.span(spanLeaf, o, func() simt.Value { return e.leafOf(o, col) })
+}
+
+// leafOf emits a leaf over a variable that is opened.
+func (e *emitter) leafOf(o *op, col *column) simt.Value {
+	b := e.b
 	if !o.gaussian {
 		table := make([]float64, len(col.points))
 		for i, x := range col.points {

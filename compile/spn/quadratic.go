@@ -73,8 +73,9 @@ func (e *emitter) logs(lists [][]int32) []simt.Value {
 		for at := range vars {
 			missing[at] = vars[at].missing
 		}
-		whole := sums
-		sums = b.If(e.tree(simt.Or, missing), func() []simt.Value {
+		whole, any := sums, e.tree(simt.Or, missing)
+		from := b.Values()
+		sums = b.If(any, func() []simt.Value {
 			less := append([]simt.Value(nil), whole...)
 			away := make([]simt.Value, len(vars))
 			for at := range vars {
@@ -83,6 +84,7 @@ func (e *emitter) logs(lists [][]int32) []simt.Value {
 			each(func(i, at int, t term) { less[i] = b.FMA(away[at], b.Float(e.t, -t.c), less[i]) })
 			return less
 		}, func() []simt.Value { return whole })
+		e.spans = append(e.spans, span{from, b.Values(), spanMarginal, nil})
 	}
 	for i, list := range lists {
 		for _, k := range list {

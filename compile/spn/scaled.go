@@ -158,7 +158,7 @@ func (e *emitter) scaled(out int) {
 			ok = b.Binary(simt.And, ok, b.Binary(simt.Le, b.Float(e.t, leastScaled), f.exponent))
 			trusted[e.family[r]] = ok
 		}
-		ll := b.Mul(b.Add(b.Log2(e.value[r]), f.exponent), b.Float(e.t, math.Ln2))
+		ll := e.nats(b.Add(e.log2(e.value[r]), f.exponent))
 		b.Store(out, k, b.Select(ok, ll, b.Float(e.t, math.NaN())))
 	}
 }
@@ -223,7 +223,7 @@ func (e *emitter) products(f *family) {
 		// The finite number keeps differences numbers where all are -Inf.
 		f.exponent = b.Unary(simt.Floor, b.Binary(simt.Max, e.tree(simt.Max, logs), b.Float(e.t, leastFinite(e.t))))
 		for i, x := range logs {
-			values[i] = b.Exp2Normal(b.Sub(x, f.exponent))
+			values[i] = e.exp2Normal(b.Sub(x, f.exponent))
 		}
 		f.lost, f.high = b.Float(e.t, 2), 1
 	} else {
@@ -337,7 +337,7 @@ func (e *emitter) align(f *family) func(a int32) simt.Value {
 	scales := map[int32]simt.Value{}
 	for _, k := range f.from {
 		g := &e.families[k]
-		scales[k] = b.Exp2Normal(b.Sub(g.exponent, f.exponent))
+		scales[k] = e.exp2Normal(b.Sub(g.exponent, f.exponent))
 		f.lost = b.Add(f.lost, b.FMA(g.lost, scales[k], b.Float(e.t, 1)))
 	}
 	moved := map[int32]simt.Value{}
@@ -354,7 +354,9 @@ func (e *emitter) align(f *family) func(a int32) simt.Value {
 // normalise takes the exponent out of values.
 func (e *emitter) normalise(f *family, values []simt.Value) {
 	b := e.b
-	k, scale := b.Exponent(e.tree(simt.Max, values))
+	top := e.tree(simt.Max, values)
+	var k, scale simt.Value
+	e.span(spanExponent, nil, func() simt.Value { k, scale = b.Exponent(top); return k })
 	for i := range values {
 		values[i] = b.Mul(values[i], scale)
 	}

@@ -105,6 +105,7 @@ func classLogs(t testing.TB, ev *reference.Evaluator, row []float64, class, clas
 // module does not. It returns [row][class], and how many rows were computed again.
 func runClasses(t testing.TB, p *spn.Program, rows [][]float64, classes int) (lls []float64, again int) {
 	t.Helper()
+	wellFormed(t, p.LoSPN(cutAt(200)))
 	n := len(rows)
 	eval := func(m *simt.Module) []float64 {
 		i, err := simt.Compile(m, 1)

@@ -141,6 +141,7 @@ func check(t *testing.T, what string, g *circuit.Graph, params reference.Params,
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
+	wellFormed(t, p.LoSPN(cutAt(200)))
 	ev, err := reference.New(g, params)
 	if err != nil {
 		t.Fatal(err)

@@ -62,6 +62,9 @@ func (b *Builder) Module() (*Module, error) {
 // TypeOf returns the type of a value.
 func (b *Builder) TypeOf(v Value) Type { return b.m.Types[v] }
 
+// Values returns how many values there are so far: the number of the next one.
+func (b *Builder) Values() Value { return Value(len(b.m.Types)) }
+
 // Input adds an input and returns its number.
 func (b *Builder) Input(name string, t Type, l Layout, width int) int {
 	b.m.Inputs = append(b.m.Inputs, Param{name, t, l, width})

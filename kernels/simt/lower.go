@@ -93,7 +93,7 @@ func eachUse(in *Instr, f func(Value)) {
 	}
 }
 
-// results returns the values that an instruction defines in its own block.
+// Results returns the values that an instruction defines in its own block.
 func results(in *Instr) []Value {
 	switch in.Op {
 	case Store, StoreAt:

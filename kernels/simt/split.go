@@ -11,6 +11,19 @@ type Parts struct {
 	// Crossings counts a value once for each part that reads it and is not its own: with parts of equal size in the
 	// order of the instructions, and as they are.
 	First, Crossings int
+	// Part is the part of each instruction of the whole body, and Slots the column of Kept in which each value lies that
+	// a later part reads, -1 of others. What is repeated in several parts has the number of one of them. nil where the module is
+	// the only part.
+	Part, Slots []int32
+}
+
+// Place returns which of Kept a value lies in, and its column there; false where no later part reads it.
+func (p *Parts) Place(m *Module, v Value) (q Param, column int, ok bool) {
+	if p.Slots == nil || p.Slots[v] < 0 {
+		return Param{}, 0, false
+	}
+	at := slices.IndexFunc(p.Kept, func(q Param) bool { return q.Type == keptType(m.Types[v]) })
+	return p.Kept[at], int(p.Slots[v]), true
 }
 
 // Split divides the body of a verified module into parts of equal size, of at most limit instructions, not counting those
@@ -33,6 +46,7 @@ func Split(m *Module, limit int) *Parts {
 	p.Crossings = s.crossings()
 	p.Kept = s.place()
 	p.Modules = s.modules(p.Kept)
+	p.Part, p.Slots = s.part, s.slots
 	return p
 }
 
@@ -57,8 +71,8 @@ type splitter struct {
 	slots  []int32   // columns of kept values; -1: of others
 }
 
-// reads calls f with every value that an instruction reads, those within its blocks too.
-func (in *Instr) reads(f func(Value)) {
+// Reads calls f with every value that an instruction reads, those within its blocks too.
+func (in *Instr) Reads(f func(Value)) {
 	list := func(vs []Value) {
 		for _, v := range vs {
 			f(v)
@@ -76,7 +90,7 @@ func (in *Instr) reads(f func(Value)) {
 	}
 	for _, b := range in.blocks() {
 		for i := range b {
-			b[i].reads(f)
+			b[i].Reads(f)
 		}
 	}
 }
@@ -102,8 +116,8 @@ func (in *Instr) all(f func(*Instr)) {
 	}
 }
 
-// results returns the values that an instruction defines in its own block.
-func (in *Instr) results() []Value {
+// Results returns the values that an instruction defines in its own block.
+func (in *Instr) Results() []Value {
 	switch in.Op {
 	case Store, StoreAt:
 		return nil
@@ -139,8 +153,8 @@ func newSplitter(m *Module) *splitter {
 			}
 		})
 		s.total += s.weight[i]
-		in.reads(func(v Value) { last[v] = i })
-		for _, v := range in.results() {
+		in.Reads(func(v Value) { last[v] = i })
+		for _, v := range in.Results() {
 			s.by[v] = int32(i)
 		}
 	}
@@ -153,7 +167,7 @@ func newSplitter(m *Module) *splitter {
 	var all []Value
 	readers, starts := make([]int32, values+1), make([]int, n+1)
 	for i := range m.Body {
-		m.Body[i].reads(func(v Value) {
+		m.Body[i].Reads(func(v Value) {
 			if s.by[v] < 0 || s.copied[v] > 0 || slices.Contains(all[starts[i]:], v) { // of a block within, or there anyway
 				return
 			}
@@ -257,7 +271,7 @@ func (s *splitter) allowed(i int, from, to int32) bool {
 	if to < from {
 		return !slices.ContainsFunc(s.args[i], func(v Value) bool { return s.part[s.by[v]] > to })
 	}
-	for _, v := range s.m.Body[i].results() {
+	for _, v := range s.m.Body[i].Results() {
 		if slices.ContainsFunc(s.users[v], func(u int32) bool { return s.part[u] < to }) {
 			return false
 		}
@@ -268,7 +282,7 @@ func (s *splitter) allowed(i int, from, to int32) bool {
 // gain is how many fewer values cross if an instruction moves; negative if more do.
 func (s *splitter) gain(i int, from, to int32) int {
 	n := 0
-	for _, list := range [2][]Value{s.args[i], s.m.Body[i].results()} {
+	for _, list := range [2][]Value{s.args[i], s.m.Body[i].Results()} {
 		for _, v := range list {
 			if len(s.users[v]) <= mostUsers {
 				n += s.foreign(v, int32(i), from) - s.foreign(v, int32(i), to)

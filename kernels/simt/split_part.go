@@ -80,13 +80,13 @@ func (w *partWriter) top(in *Instr) {
 	if in.Op == Const || in.Op == Load && w.copied[in.Out] > 0 {
 		return // written where it is read
 	}
-	in.reads(func(v Value) {
+	in.Reads(func(v Value) {
 		if w.by[v] >= 0 && w.number[v] == None {
 			w.fetch(v)
 		}
 	})
 	w.to.Body = append(w.to.Body, w.renumbered(in))
-	for _, v := range in.results() {
+	for _, v := range in.Results() {
 		if w.slots[v] >= 0 {
 			w.keep(v)
 		}

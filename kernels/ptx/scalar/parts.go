@@ -1,6 +1,7 @@
 package scalar
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pce-engine/pce/kernels/simt"
@@ -17,6 +18,23 @@ type cuts struct {
 
 // part is a run of the body's instructions, from first to before end.
 type part struct{ first, end int }
+
+// Cut returns the kernel of each instruction of a verified module's body, as Lower cuts it, and where in a row's scratch
+// memory each value lies that a later kernel reads, in bytes; -1 of others. Bad options are an error that matches
+// ErrOptions.
+func Cut(m *simt.Module, o Options) (kernels []int32, places []int, err error) {
+	if err := o.check(); err != nil {
+		return nil, nil, err
+	}
+	c := cut(m, cmp.Or(o.Part, DefaultPart))
+	kernels = make([]int32, len(m.Body))
+	for k, p := range c.parts {
+		for i := p.first; i < p.end; i++ {
+			kernels[i] = int32(k)
+		}
+	}
+	return kernels, c.slots, nil
+}
 
 // uses calls f with every value that an instruction reads, those within its blocks too.
 func uses(in *simt.Instr, f func(simt.Value)) {

@@ -1,6 +1,7 @@
 package scalar
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -157,9 +158,6 @@ func Lower(m *simt.Module, o Options) (*Program, error) {
 	if err := m.Verify(); err != nil {
 		return nil, err
 	}
-	if o.Part == 0 {
-		o.Part = DefaultPart
-	}
 	p := &Program{Text: &ptx.Module{Major: 7, Minor: 0, Target: "sm_80"}}
 	if o.Major == 9 {
 		p.Text.Minor, p.Text.Target = 8, "sm_90"
@@ -178,7 +176,7 @@ func Lower(m *simt.Module, o Options) (*Program, error) {
 	if o.Shared && size > mostShared {
 		return nil, fmt.Errorf("%w: %d bytes of tables in shared memory, which has %d; leave them in global memory", ErrOptions, size, mostShared)
 	}
-	c := cut(m, o.Part)
+	c := cut(m, cmp.Or(o.Part, DefaultPart))
 	p.Scratch = c.scratch
 	g := &generator{m: m, o: o, cuts: c, tableBytes: size, offsets: offsets, values: make([]any, len(m.Types)), at: make([]int, len(m.Types)), again: make([]*simt.Instr, len(m.Types))}
 	for i := range m.Body {

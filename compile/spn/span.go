@@ -1,0 +1,58 @@
+package spn
+
+import (
+	"math"
+
+	"github.com/pce-engine/pce/kernels/simt"
+)
+
+// spanKind is the kind of a span.
+type spanKind uint8
+
+const (
+	spanClass    spanKind = iota // a cell as the class of its leaves' tables, or with 0 where it is missing
+	spanLeaf                     // a leaf
+	spanTable                    // a table over several variables
+	spanLog2                     // a logarithm
+	spanExp2                     // an exponential
+	spanExponent                 // the exponent of a number and its inverse as a power of 2
+	spanMarginal                 // what missing cells take away from quadratic forms
+	spanNats                     // from logarithms to base 2 to natural ones
+)
+
+var spanNames = [...]string{"observe", "", "table", "log", "exp", "exponent", "marginal", "convert_log"}
+
+// span says that the instructions which define the values from..to are one operation of LoSPN. Loads and constants
+// among them are not part of it.
+type span struct {
+	from, to simt.Value
+	kind     spanKind
+	op       *op // of a leaf or table
+}
+
+// span calls emit, and notes that what it appends is one operation.
+func (e *emitter) span(kind spanKind, o *op, emit func() simt.Value) simt.Value {
+	from := e.b.Values()
+	v := emit()
+	if to := e.b.Values(); to > from {
+		e.spans = append(e.spans, span{from, to, kind, o})
+	}
+	return v
+}
+
+func (e *emitter) log2(x simt.Value) simt.Value {
+	return e.span(spanLog2, nil, func() simt.Value { return e.b.Log2(x) })
+}
+
+func (e *emitter) exp2(x simt.Value) simt.Value {
+	return e.span(spanExp2, nil, func() simt.Value { return e.b.Exp2(x) })
+}
+
+func (e *emitter) exp2Normal(x simt.Value) simt.Value {
+	return e.span(spanExp2, nil, func() simt.Value { return e.b.Exp2Normal(x) })
+}
+
+// nats returns the natural logarithm of which x is that to base 2.
+func (e *emitter) nats(x simt.Value) simt.Value {
+	return e.span(spanNats, nil, func() simt.Value { return e.b.Mul(x, e.b.Float(e.t, math.Ln2)) })
+}
