@@ -10,11 +10,12 @@
 # without a model, the latencies of both at 0.7 of the lower capacity, the rows a
 # second of requests of 4096 rows beside pce bench, and the allocations of a request.
 #
-# The second sends twice what the server can answer, for 300 seconds unless told,
-# while its model is replaced every second and its memory is watched. For a fifth of that
-# time the flood then goes on while a second model is asked now and then, as it was before
-# the flood; at last the server is killed and started again. It fails if answers have other codes than 200, 429 and 504, or if memory is above that of the
-# loaded server, a second version, what 512 requests take, and 10 %.
+# The second sends twice what the server can answer, for 300 seconds unless told, while its
+# model is replaced every second and its memory is watched. For a fifth of that time the flood
+# then continues while a second model is asked now and then, as it was before the flood; at last
+# the server is killed and started again. It fails if answers have other codes than 200, 429 and
+# 504, or if memory is above that of the loaded server, a second version, what 512 requests take,
+# and 10 %.
 # Latencies mean something on an idle machine alone: the limit of p99 is printed beside
 # it, and not enforced.
 set -euo pipefail
