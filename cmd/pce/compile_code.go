@@ -88,6 +88,25 @@ func (f *codeFlags) open(c *cobra.Command, emit, model string) (*run.Blueprint, 
 	return nil, nil
 }
 
+// unused refuses flags that the form of a circuit's code does not depend on.
+func (f *codeFlags) unused(c *cobra.Command, emit, target string) error {
+	var names []string
+	switch {
+	case emit == "":
+		return nil
+	case emit == formHiSPN || emit == formSIMT:
+		names = []string{"arch", "block", "cascade", "staging", "max-task-size"}
+	case emit == formLoSPN && target == targetX86:
+		names = []string{"arch", "block", "cascade", "staging"}
+	}
+	for _, name := range append(names, "output") {
+		if c.Flags().Changed(name) {
+			return usagef("--%s does not change what --emit %s prints; leave it out", name, emit)
+		}
+	}
+	return nil
+}
+
 // compileCode writes the kernels of a circuit's code to a folder, those of the program for rows that are
 // computed again too, or prints a form of the first program.
 func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
