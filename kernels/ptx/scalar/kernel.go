@@ -31,6 +31,7 @@ type generator struct {
 	local           ptx.Value // the row's place in scratch memory
 	tables          ptx.Value
 	columns         [2][]place        // of inputs, of outputs
+	base            ptx.Value         // of scratch memory
 	scratch         map[int]ptx.Value // by bytes of a value: where the row's are
 	params          []Arg
 }
@@ -154,7 +155,7 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 	}
 	if g.cuts.scratch > 0 {
 		g.row = g.Add(g.local, g.argument(Base, 0, "base"))
-		g.openScratch()
+		g.base, g.scratch = g.argument(Scratch, 0, "scratch"), map[int]ptx.Value{}
 	}
 	if tables {
 		g.tables = g.argument(Tables, 0, "tables")
@@ -250,16 +251,18 @@ func (g *generator) top(in *simt.Instr) {
 // fills a piece of memory, and those of a row are a known distance apart.
 const scratchRows = 32
 
-// openScratch finds the thread's row in scratch memory, for values of each size.
-func (g *generator) openScratch() {
-	lane := g.And(g.local, scratchRows-1)
-	tile := g.MadWide(g.Shr(g.local, bits.TrailingZeros(scratchRows)), scratchRows*g.cuts.scratch, g.argument(Scratch, 0, "scratch"))
-	g.scratch = map[int]ptx.Value{4: g.At(tile, lane, 4), 8: g.At(tile, lane, 8)}
-}
-
-// slot returns where a value is in scratch memory: an address and a distance from it.
+// slot returns where a value is in scratch memory: an address, which all values of its size share, and a
+// distance from it. Kernels read and write scratch memory outside of branches and loops, so the first use is
+// before the others.
 func (g *generator) slot(v simt.Value) (ptx.Value, int) {
-	return g.scratch[slotBytes(g.m.Types[v])], scratchRows * g.cuts.slots[v]
+	size := slotBytes(g.m.Types[v])
+	at, ok := g.scratch[size]
+	if !ok {
+		tile := g.MadWide(g.Shr(g.local, bits.TrailingZeros(scratchRows)), scratchRows*g.cuts.scratch, g.base)
+		at = g.At(tile, g.And(g.local, scratchRows-1), size)
+		g.scratch[size] = at
+	}
+	return at, scratchRows * g.cuts.slots[v]
 }
 
 // keep stores a value for later parts; a pred as 1 or 0.

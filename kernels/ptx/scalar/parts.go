@@ -94,11 +94,11 @@ func results(in *simt.Instr) []simt.Value {
 	return []simt.Value{in.Out}
 }
 
-// weight is what an instruction counts towards the size of a part: twice where its result takes two
-// registers, as those of a thread would not suffice otherwise.
+// weight is what an instruction counts towards the size of a part: three times where its result has 64 bits, which
+// take two registers, and those of loads that the assembler moves ahead: with two some parts of a network spill.
 func weight(m *simt.Module, in *simt.Instr) int {
 	if in.Out != simt.None && m.Types[in.Out].Bits() == 64 {
-		return 2
+		return 3
 	}
 	return 1
 }

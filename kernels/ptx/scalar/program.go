@@ -45,7 +45,7 @@ type Options struct {
 	// Share gives each row several threads of a block, of which Threads is then a multiple; nil: one.
 	Share *Share
 	// Part is the most instructions of the module in one kernel, at least 16; 0: DefaultPart. Those with
-	// a result of 64 bits count twice. A branch or a loop is not cut, so a part may have more.
+	// a result of 64 bits count three times. A branch or a loop is not cut, so a part may have more.
 	Part int
 	// Major is that of the compute capability that the text is for: 8, or 9. 0: 8, which all cards
 	// from there on take.
