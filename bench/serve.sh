@@ -78,12 +78,14 @@ if [ "$soak" = 1 ]; then
       sleep 1
     done
   ) &
-  pids+=("$!")
+  replacing=$!
+  pids+=("$replacing")
   (while sleep 1; do rss; done) >"$work/rss" 2>/dev/null &
   pids+=("$!")
   flood() { ask -rate "$(times 2 "$capacity")" -time "$1" -workers 512 -format binary -rows 256; }
   flood "${seconds}s" | tee "$work/soak"
   curl -s "$url/metrics" >"$work/metrics"
+  kill "$replacing"
   quiet "$((seconds / 5))s" >"$work/quiet" &
   neighbour=$!
   flood "$((seconds / 5))s" | tee -a "$work/soak"

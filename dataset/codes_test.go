@@ -136,7 +136,11 @@ func TestWideVocabulary(t *testing.T) {
 		fmt.Fprintf(&text, "w%05d ", i)
 		fmt.Fprintf(&lines, "w%05d\n", i)
 	}
-	for _, size := range []int{65534, 65535, 65536, 65537} {
+	sizes := []int{65535, 65536, 65534, 65537}
+	if testing.Short() {
+		sizes = sizes[:2] // both sides of what narrow codes hold
+	}
+	for _, size := range sizes {
 		src, err := Open(context.Background(), save(t, "a.txt", []byte(text.String())), Options{Text: Text{Unit: Word, Length: 1, Vocabulary: size}})
 		if err != nil {
 			t.Fatal(err)

@@ -78,8 +78,8 @@ func TestTrainDevices(t *testing.T) {
 	}
 	for _, kind := range []string{"hclt", "hmm", "pd", "rat-spn", "gaussian"} {
 		t.Run(kind, func(t *testing.T) {
-			if testing.Short() && kind == "pd" {
-				t.Skip("takes the emulator most of a second; run without -short")
+			if testing.Short() && kind != "hclt" && kind != "gaussian" {
+				t.Skip("one discrete circuit is enough for a short test; run without -short")
 			}
 			o := small(t, kind)
 			if kind == "gaussian" {

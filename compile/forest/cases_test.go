@@ -29,6 +29,9 @@ func TestSharedForests(t *testing.T) {
 			t.Skipf("SKIPPED: needs %s, a model that is not part of the repository: place the folder shared beside it", path)
 		}
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name == "lgb-airline/model.txt.gz" {
+				t.Skip("a large forest; run without -short")
+			}
 			f, err := format.Open(path)
 			if err != nil {
 				t.Fatal(err)

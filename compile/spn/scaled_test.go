@@ -159,7 +159,11 @@ func runClasses(t testing.TB, p *spn.Program, rows [][]float64, classes int) (ll
 // TestClasses holds code for the codes of a variable to the evaluator, in every space.
 func TestClasses(t *testing.T) {
 	all := append([]spn.Options{{Space: spn.Scaled, Type: simt.F32}, {Space: spn.Scaled, Type: simt.F64}}, options[:6]...)
-	for seed := range uint64(8) {
+	seeds := uint64(8)
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 16))
 		classes := []int{1, 2, 3, 10}[seed%4]
 		g, params := classCircuit(t, rng, 3+int(seed)*2, 1+int(seed*3%14), classes, seed%2 == 1, []float64{1, 1, 40}[seed%3])
@@ -243,7 +247,11 @@ func TestLost(t *testing.T) {
 	top := add(circuit.Node{Kind: circuit.Product, Children: []circuit.NodeID{above, last}})
 	g.Root = add(circuit.Node{Kind: circuit.Sum, Children: []circuit.NodeID{top}}, 0.5, 0.5)
 	g.Nodes[g.Root].Units = 1
-	for bits := 4.0; bits < 160; bits++ {
+	step := 1.0
+	if testing.Short() {
+		step = 3
+	}
+	for bits := 4.0; bits < 160; bits += step {
 		// Unit 0 of the first variable and unit 1 of the second are above the other one by that many bits.
 		far := bits * math.Ln2 / apart
 		row := []float64{float64(float32(apart/2 - far)), float64(float32(apart/2 + far)), 0.5}

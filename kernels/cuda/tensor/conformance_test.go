@@ -60,7 +60,7 @@ func TestSchedules(t *testing.T) {
 	if testing.Short() {
 		first := opens[0]
 		opens = []kerneltest.Open{func(t testing.TB) kernels.Device {
-			for _, slow := range []string{"hclt", "hmm", "pd", "rat-spn", "mixed", "seed=1", "seed=2", "seed=3"} {
+			for _, slow := range []string{"hclt", "hmm", "pd", "rat-spn", "mixed", "seed=0", "seed=1", "seed=2", "seed=3", "banded", "far_apart", "opposed"} {
 				if strings.Contains(t.Name(), slow) {
 					t.Skip("takes the emulator a second; run without -short")
 				}

@@ -13,6 +13,9 @@ import (
 // TestKernelTimes wants every launch of a step to be timed, and steps that are measured
 // kernel by kernel, before and after others, to give the bits of steps that are not.
 func TestKernelTimes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three runs of one circuit take the emulator half a second; run without -short")
+	}
 	const n = 70 // two tiles of rows
 	s := newSmall(t, 4, n)
 	type result struct {
