@@ -12,9 +12,7 @@ import (
 // did not use before, it cannot save up.
 
 // neighbourTime is about how long a batch may take while other models of the lane are
-// in use, so that their requests do not wait longer for it. A request that waits for
-// nothing takes 4 ms at the 99th percentile on two busy cores, and one beside a flood must
-// not take twice that.
+// in use, so that their requests do not wait longer for it.
 const neighbourTime = 1500 * time.Microsecond
 
 // fewestRows is what a batch may always have: fewer rows cost nearly as much.
