@@ -89,3 +89,24 @@ func checkMass(g *Graph, id NodeID, u int, sum float64) error {
 	}
 	return nil
 }
+
+// Parameters returns a function that gives the parameters of a node: those of the node that it is tied to, which params
+// fills and CheckParams accepts, once. A node without parameters has nil.
+func Parameters(g *Graph, params ParamFunc64) func(id NodeID) ([]float64, error) {
+	known := map[NodeID][]float64{}
+	return func(id NodeID) ([]float64, error) {
+		owner := g.Owner(id)
+		if p, ok := known[owner]; ok || g.NumParams(id) == 0 {
+			return p, nil
+		}
+		p := make([]float64, g.NumParams(owner))
+		if err := params(owner, p); err != nil {
+			return nil, err
+		}
+		if err := CheckParams(g, owner, p); err != nil {
+			return nil, err
+		}
+		known[owner] = p
+		return p, nil
+	}
+}

@@ -85,7 +85,7 @@ func (a *app) compileForestPTX(f *compileFlags, path string) error {
 	return a.writeKernels(text, f.dir)
 }
 
-// compile compiles the forest of a file under the schedule of the flags. The code is nil if there is no schedule to compile; else it
+// compile compiles the forest of a file under the schedule of the flags. The code is nil without a schedule to compile; else it
 // has what there is up to an error.
 func (f *scheduleFlags) compile(a *app, path string, by func(*forest.Forest, *schedule.Schedule, [][]int64) (*lower.Code, error)) (*lower.Code, error) {
 	fo, text, hits, err := f.read(a, path, 0, forestBatch)
@@ -129,7 +129,7 @@ func forestKernels(m *nest.Module, major int) (*ptx.Module, error) {
 		}
 	})
 	if err == nil && all == nil {
-		err = usagef("it has no trees, so there are no kernels")
+		err = usagef("a forest without trees has no kernels")
 	}
 	return all, err
 }

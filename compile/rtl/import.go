@@ -48,7 +48,7 @@ func importGraph(g *circuit.Graph, params circuit.ParamFunc64) ([]unit, error) {
 	}
 	needed := circuit.Reachable(g)
 	numbers := make([][]int32, len(g.Nodes)) // the unit of each unit of a node
-	owned := map[circuit.NodeID][]float64{}
+	load := circuit.Parameters(g, params)
 	var units []unit
 	operands := 0
 	for i := range g.Nodes {
@@ -56,7 +56,7 @@ func importGraph(g *circuit.Graph, params circuit.ParamFunc64) ([]unit, error) {
 		if !needed[i] {
 			continue
 		}
-		p, err := loadParams(g, id, params, owned)
+		p, err := load(id)
 		if err != nil {
 			return nil, err
 		}
@@ -91,23 +91,6 @@ func importGraph(g *circuit.Graph, params circuit.ParamFunc64) ([]unit, error) {
 		}
 	}
 	return prune(units, numbers[g.Root][0]), nil
-}
-
-// loadParams returns the checked parameters of a node, or of the one that it is tied to.
-func loadParams(g *circuit.Graph, id circuit.NodeID, params circuit.ParamFunc64, owned map[circuit.NodeID][]float64) ([]float64, error) {
-	owner := g.Owner(id)
-	if p, ok := owned[owner]; ok || g.NumParams(id) == 0 {
-		return p, nil
-	}
-	p := make([]float64, g.NumParams(owner))
-	if err := params(owner, p); err != nil {
-		return nil, err
-	}
-	if err := circuit.CheckParams(g, owner, p); err != nil {
-		return nil, err
-	}
-	owned[owner] = p
-	return p, nil
 }
 
 // prune drops the units that the root does not read and counts the readers of the others.

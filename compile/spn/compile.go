@@ -57,7 +57,7 @@ type Program struct {
 	Space  Space
 	Type   simt.Type
 	// Exact computes the rows whose likelihoods by Module are below e^Least, in log space;
-	// nil if there are no such rows, or of scaled space: see Again.
+	// nil where Module computes every row, and of scaled space: see Again.
 	Exact *simt.Module
 	Least float64
 	Bound Bound

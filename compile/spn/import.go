@@ -50,22 +50,7 @@ func importGraph(g *circuit.Graph, params circuit.ParamFunc64, class int) (*code
 		im.one = im.add(op{kind: circuit.Product})
 		im.groups++
 	}
-	owned := map[circuit.NodeID][]float64{}
-	load := func(id circuit.NodeID) ([]float64, error) {
-		owner := g.Owner(id)
-		if p, ok := owned[owner]; ok || g.NumParams(id) == 0 {
-			return p, nil
-		}
-		p := make([]float64, g.NumParams(owner))
-		if err := params(owner, p); err != nil {
-			return nil, err
-		}
-		if err := circuit.CheckParams(g, owner, p); err != nil {
-			return nil, err
-		}
-		owned[owner] = p
-		return p, nil
-	}
+	load := circuit.Parameters(g, params)
 	for i := range g.Nodes {
 		if !needed[i] {
 			continue
