@@ -7,8 +7,8 @@ import (
 	"github.com/pce-engine/pce/circuit"
 )
 
-// Evaluator evaluates one circuit with one set of parameters. It is safe for
-// concurrent use as long as the parameters are not written to.
+// Evaluator evaluates one circuit with one set of parameters, which must not be written to while
+// it is in use. It is safe for concurrent use.
 type Evaluator struct {
 	g     *circuit.Graph
 	p     Params
@@ -18,8 +18,9 @@ type Evaluator struct {
 // edge is one weight of a sum unit.
 type edge struct {
 	child circuit.NodeID
-	unit  int // unit of the child
-	param int // place in canonical order
+	unit  int     // unit of the child
+	param int     // place in canonical order
+	log   float64 // of the weight
 }
 
 // New checks graph and parameters, p by node, and returns an evaluator of both, which keeps p
@@ -40,16 +41,16 @@ func New(g *circuit.Graph, p Params) (*Evaluator, error) {
 			}
 		}
 		if g.Nodes[i].Kind == circuit.Sum {
-			ev.edges[i] = edgesOf(g, id)
+			ev.edges[i] = edgesOf(g, id, p[g.Owner(id)])
 		}
 	}
 	return ev, nil
 }
 
 // edgesOf lists the weights of a sum that exist, unit by unit, each with its child, the child's
-// unit and its place among the sum's parameters. Dense and block-sparse sums look alike to the
-// evaluator from here on.
-func edgesOf(g *circuit.Graph, id circuit.NodeID) [][]edge {
+// unit, its place among the sum's parameters and its logarithm. Dense and block-sparse sums look
+// alike to the evaluator from here on.
+func edgesOf(g *circuit.Graph, id circuit.NodeID, theta []float64) [][]edge {
 	n := &g.Nodes[id]
 	var columns []edge // child and unit of every column
 	for _, c := range n.Children {
@@ -60,7 +61,7 @@ func edgesOf(g *circuit.Graph, id circuit.NodeID) [][]edge {
 	list := make([][]edge, n.Units)
 	g.EachWeight(id, func(unit, column, param int) {
 		e := columns[column]
-		e.param = param
+		e.param, e.log = param, math.Log(theta[param])
 		list[unit] = append(list[unit], e)
 	})
 	return list
@@ -110,11 +111,11 @@ func (ev *Evaluator) evaluate(row []float64, sum func([]float64) float64, missin
 	if err := ev.CheckRow(row); err != nil {
 		return nil, err
 	}
-	values := make([][]float64, len(ev.g.Nodes))
+	values := ev.units()
+	var terms []float64
 	for i := range ev.g.Nodes {
 		id := circuit.NodeID(i)
 		n := &ev.g.Nodes[i]
-		values[i] = make([]float64, n.Units)
 		for u := range n.Units {
 			switch n.Kind {
 			case circuit.Input:
@@ -128,16 +129,29 @@ func (ev *Evaluator) evaluate(row []float64, sum func([]float64) float64, missin
 					values[i][u] += values[c][u]
 				}
 			case circuit.Sum:
-				theta := ev.p[ev.g.Owner(id)]
-				terms := make([]float64, 0, len(ev.edges[i][u]))
+				terms = terms[:0]
 				for _, e := range ev.edges[i][u] {
-					terms = append(terms, math.Log(theta[e.param])+values[e.child][e.unit])
+					terms = append(terms, e.log+values[e.child][e.unit])
 				}
 				values[i][u] = sum(terms)
 			}
 		}
 	}
 	return values, nil
+}
+
+// units returns a zero for every unit of every node.
+func (ev *Evaluator) units() [][]float64 {
+	total := 0
+	for i := range ev.g.Nodes {
+		total += ev.g.Nodes[i].Units
+	}
+	all, list := make([]float64, total), make([][]float64, len(ev.g.Nodes))
+	for i := range list {
+		n := ev.g.Nodes[i].Units
+		list[i], all = all[:n:n], all[n:]
+	}
+	return list
 }
 
 // logSumExp is log Σ e^x; -Inf if all terms are.

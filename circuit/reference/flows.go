@@ -66,10 +66,7 @@ func (ev *Evaluator) addFlows(f *Flows, row []float64) error {
 	}
 	f.Rows++
 	f.LogLikelihood += values[root][0]
-	flow := make([][]float64, len(values))
-	for i := range flow {
-		flow[i] = make([]float64, len(values[i]))
-	}
+	flow := ev.units()
 	flow[root][0] = 1
 	for i := int(root); i >= 0; i-- {
 		n, id := &ev.g.Nodes[i], circuit.NodeID(i)
@@ -95,9 +92,8 @@ func (ev *Evaluator) addFlows(f *Flows, row []float64) error {
 					flow[c][u] += here
 				}
 			case circuit.Sum:
-				theta := ev.p[own]
 				for _, e := range ev.edges[i][u] {
-					share := here * math.Exp(math.Log(theta[e.param])+values[e.child][e.unit]-values[i][u])
+					share := here * math.Exp(e.log+values[e.child][e.unit]-values[i][u])
 					flow[e.child][e.unit] += share
 					f.Params[own][e.param] += share
 				}

@@ -44,10 +44,9 @@ func (ev *Evaluator) Maximise(given []float64) ([]float64, float64, error) {
 				walk(c, unit)
 			}
 		case circuit.Sum:
-			theta := ev.p[ev.g.Owner(id)]
 			pick, best := edge{}, math.Inf(-1)
 			for _, e := range ev.edges[id][unit] {
-				if l := math.Log(theta[e.param]) + values[e.child][e.unit]; l > best {
+				if l := e.log + values[e.child][e.unit]; l > best {
 					pick, best = e, l
 				}
 			}

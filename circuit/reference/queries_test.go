@@ -16,7 +16,7 @@ func TestQueriesAgreeWithEnumeration(t *testing.T) {
 	for seed := range uint64(24) {
 		o := RandomOptions{Vars: 2 + int(seed%3), MaxUnits: 4, MaxCodes: 4, MaxNodes: 24, Discrete: seed%2 == 0}
 		g, ev, rng := random(t, seed, o)
-		normalise(ev)
+		ev = normalised(t, ev)
 		rows := append(RandomRows(g, rng, 3, 0.5), RandomRows(g, rng, 1, 0)[0])
 		if seed%2 == 0 {
 			rows = append(rows, MissingRow(g.NumVars))
@@ -119,7 +119,7 @@ func TestConditionalQueries(t *testing.T) {
 	const tol = 1e-9
 	for seed := range uint64(80) {
 		g, ev, rng := random(t, seed, RandomOptions{Vars: 1 + int(seed%5), MaxUnits: 5, MaxCodes: 4, Discrete: true})
-		normalise(ev)
+		ev = normalised(t, ev)
 		for _, given := range RandomRows(g, rng, 3, 0.6) {
 			mass, err := ev.Mass(given)
 			if err != nil {
@@ -180,9 +180,10 @@ func TestConditionalQueries(t *testing.T) {
 	}
 }
 
-// normalise makes the weights of units, and the tables of inputs, add up to 1 in
-// float64; as float32 numbers they do to 2^-24 only.
-func normalise(ev *Evaluator) {
+// normalised returns an evaluator of the same circuit where the weights of units, and the tables
+// of inputs, add up to 1 in float64; as float32 numbers they do to 2^-24 only.
+func normalised(t *testing.T, ev *Evaluator) *Evaluator {
+	t.Helper()
 	scale := func(p []float64, places []int) {
 		sum := 0.0
 		for _, k := range places {
@@ -214,6 +215,11 @@ func normalise(ev *Evaluator) {
 			}
 		}
 	}
+	ev, err := New(ev.g, ev.p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ev
 }
 
 func TestQueriesRefuse(t *testing.T) {

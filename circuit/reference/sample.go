@@ -34,11 +34,10 @@ func (ev *Evaluator) Sample(given []float64, rng *rand.Rand) ([]float64, error) 
 				walk(c, unit)
 			}
 		case circuit.Sum:
-			theta := ev.p[ev.g.Owner(id)]
 			u := rng.Float64()
 			var pick edge
 			for _, e := range ev.edges[id][unit] {
-				share := math.Exp(math.Log(theta[e.param]) + values[e.child][e.unit] - values[id][unit])
+				share := math.Exp(e.log + values[e.child][e.unit] - values[id][unit])
 				if share > 0 {
 					pick = e
 					if u < share {

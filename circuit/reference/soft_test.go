@@ -24,7 +24,7 @@ func TestQueriesSoftEnumeration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		normalise(ev)
+		ev = normalised(t, ev)
 		rows := RandomRows(g, rng, 4, 0.4)
 		soft := RandomSoft(g, rng, rows, 0.5)
 		for r, row := range rows {

@@ -2,7 +2,7 @@ package spn_test
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +60,13 @@ func TestTexts(t *testing.T) {
 	})
 }
 
-var word = regexp.MustCompile(`%\d+|kept_\w+\[\d+\]`)
+// names returns the values and the buffers between tasks that a text mentions, as %12 and kept_f32[3].
+func names(text string) []string {
+	words := strings.FieldsFunc(text, func(r rune) bool {
+		return !(r == '%' || r == '_' || r == '[' || r == ']' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z')
+	})
+	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, "%") && !strings.HasPrefix(w, "kept_") })
+}
 
 // wellFormed holds that every value of a text is defined once in a task, before it is read there, and that buffers between
 // tasks are read where an earlier task has written.
@@ -82,7 +88,7 @@ func wellFormed(t testing.TB, text string) {
 		if !ok {
 			results, operation = "", line
 		}
-		words := word.FindAllString(operation, -1)
+		words := names(operation)
 		switch {
 		case strings.Contains(operation, "batch_write kept"):
 			kept[words[0]] = words[1]
@@ -98,7 +104,7 @@ func wellFormed(t testing.TB, text string) {
 				t.Fatalf("%q reads %s, which is not there", line, v)
 			}
 		}
-		for _, v := range word.FindAllString(results, -1) {
+		for _, v := range names(results) {
 			if values[v] {
 				t.Fatalf("%q defines %s again", line, v)
 			}

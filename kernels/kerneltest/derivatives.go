@@ -47,19 +47,14 @@ type derivatives struct {
 	name    string
 	m       *Model
 	rows    [][]float64
-	ev      *reference.Evaluator
 	flows   []float64
 	checked int
 }
 
 func (d *derivatives) check() {
-	p := d.m.Result.Program
-	var err error
-	if d.ev, err = reference.New(d.m.Graph, d.m.Params); err != nil {
-		d.t.Fatal(err)
-	}
+	p, ev := d.m.Result.Program, d.evaluator()
 	d.rows = slices.DeleteFunc(d.rows, func(row []float64) bool { // impossible rows have no flows
-		ll, err := d.ev.LogLikelihood(row)
+		ll, err := ev.LogLikelihood(row)
 		return err != nil || math.IsInf(ll, -1)
 	})
 	raw := make([]int64, p.FlowLen())
@@ -100,9 +95,19 @@ func (d *derivatives) slope(theta *float64) float64 {
 	return (high - low) / (2 * step)
 }
 
+// evaluator returns one of the parameters as they are now.
+func (d *derivatives) evaluator() *reference.Evaluator {
+	ev, err := reference.New(d.m.Graph, d.m.Params)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return ev
+}
+
 func (d *derivatives) logLikelihood() (sum float64) {
+	ev := d.evaluator()
 	for _, row := range d.rows {
-		ll, err := d.ev.LogLikelihood(row)
+		ll, err := ev.LogLikelihood(row)
 		if err != nil {
 			d.t.Fatal(err)
 		}
