@@ -43,6 +43,11 @@ func NewForest(f *forest.Forest, opts Options) (*Model, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
+	return newForest(f, opts)
+}
+
+// newForest is NewForest for a forest that has passed Check, as those have that readers of files return.
+func newForest(f *forest.Forest, opts Options) (*Model, error) {
 	if f.Features < 1 || f.Features > dataset.MaxColumns {
 		return nil, fmt.Errorf("%w: %d features; rows have 1 to %d", forest.ErrForest, f.Features, dataset.MaxColumns)
 	}

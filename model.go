@@ -45,7 +45,7 @@ func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 		return nil, err
 	}
 	if f != nil {
-		m, err := NewForest(f, opts)
+		m, err := newForest(f, opts)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}

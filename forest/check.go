@@ -3,6 +3,8 @@ package forest
 import (
 	"fmt"
 	"math"
+
+	"github.com/pce-engine/pce/internal/parallel"
 )
 
 // Limits of a forest. They bound what a row and its results take.
@@ -50,14 +52,16 @@ func (f *Forest) Check() error {
 			return fmt.Errorf("%w: a linear model with %d weights and %d biases for %d features and %d outputs", ErrForest, len(l.Weights), len(l.Bias), f.Features, f.Outputs)
 		}
 	}
-	var seen []bool
-	for i := range f.Trees {
-		var err error
-		if seen, err = f.Trees[i].check(f, seen); err != nil {
-			return fmt.Errorf("%w: tree %d: %w", ErrForest, i, err)
+	return parallel.Each(len(f.Trees), func() func(int) error {
+		var seen []bool
+		return func(i int) error {
+			var err error
+			if seen, err = f.Trees[i].check(f, seen); err != nil {
+				return fmt.Errorf("%w: tree %d: %w", ErrForest, i, err)
+			}
+			return nil
 		}
-	}
-	return nil
+	})
 }
 
 // check reports the first fault of a tree of f. It uses seen as scratch and returns

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels/sliced"
 )
 
@@ -33,16 +34,30 @@ func Lower(f *forest.Forest) (*sliced.Module, error) {
 		return nil, fmt.Errorf("%w: only sums of trees are sliced", ErrLower)
 	}
 	l := &lowering{
-		f: f, m: &sliced.Module{Features: f.Features, Outputs: f.Outputs, Single: f.Sum == forest.Float32, Trees: make([]sliced.Tree, 0, len(f.Trees))},
-		masks: map[string]int32{}, numbers: map[testKey]int32{}, tests: make([]int32, 0, f.NumNodes()),
+		f: f, m: &sliced.Module{Features: f.Features, Outputs: f.Outputs, Single: f.Sum == forest.Float32, Trees: make([]sliced.Tree, len(f.Trees))},
+		masks: map[string]int32{},
 	}
+	l.findTests()
 	if err := l.columns(); err != nil {
 		return nil, err
 	}
-	for i := range f.Trees {
-		l.tree(&f.Trees[i])
+	made := make([]int32, len(l.tests)) // the mask of each test
+	for i, at := range l.tests {
+		t := &f.Trees[at.tree]
+		made[i] = l.makeMask(t, &t.Nodes[at.node])
 	}
-	return l.m, nil
+	for _, p := range l.parts {
+		for k, test := range p.masks {
+			p.masks[k] = made[test]
+		}
+	}
+	return l.m, parallel.Each(len(f.Trees), func() func(int) error {
+		w := &treeLowering{lowering: l}
+		return func(i int) error {
+			l.m.Trees[i] = w.tree(i)
+			return nil
+		}
+	})
 }
 
 // lowering is the state of Lower.
@@ -56,88 +71,9 @@ type lowering struct {
 	room   []uint16 // for ends of masks
 	passed []span   // see passing
 
-	// Most forests ask the same over and over, so each test has a number, and its cut points and mask are found once.
-	numbers map[testKey]int32 // nil once it turns out that this one does not
-	tests   []int32           // of all nodes, tree by tree
-	made    []int32           // of each test: one more than its mask, 0 before that is made
-	first   int               // of the nodes of the tree that is lowered
-}
-
-// testKey is what comparisons of one number have in common.
-type testKey struct {
-	threshold uint64 // its bits
-	feature   int32
-	test      forest.Test
-	missing   bool
-	zero      bool
-}
-
-// manyTests is how many tests a forest may have before it matters whether they are asked again.
-const manyTests = 1 << 14
-
-// number returns the number of a node's test, and whether it is new. Tests of categories have one each.
-func (l *lowering) number(n *forest.Node) (at int32, fresh bool) {
-	at = int32(len(l.made))
-	if len(l.numbers) > manyTests && len(l.numbers) > len(l.tests)/4 { // half of the nodes are leaves
-		l.numbers = nil
-	}
-	if l.numbers != nil && !n.Test.Categorical() {
-		key := testKey{math.Float64bits(n.Threshold), n.Feature, n.Test, n.MissingYes, n.ZeroMissing}
-		if known, ok := l.numbers[key]; ok {
-			return known, false
-		}
-		l.numbers[key] = at
-	}
-	l.made = append(l.made, 0)
-	return at, true
-}
-
-// columns collects the cut points of every feature.
-func (l *lowering) columns() error {
-	cuts := map[int32][]float64{}
-	for i := range l.f.Trees {
-		t := &l.f.Trees[i]
-		for j := range t.Nodes {
-			n := &t.Nodes[j]
-			if n.Test == forest.Leaf {
-				l.tests = append(l.tests, 0)
-				continue
-			}
-			at, fresh := l.number(n)
-			if l.tests = append(l.tests, at); !fresh {
-				continue
-			}
-			list := cuts[n.Feature]
-			if list == nil {
-				list = []float64{}
-			}
-			for _, s := range l.spans(t, n) {
-				for _, b := range [...]bound{s.from, s.to} {
-					if b.set {
-						list = append(list, b.at+0) // one zero
-					}
-				}
-			}
-			cuts[n.Feature] = list
-		}
-	}
-	features := make([]int32, 0, len(cuts))
-	for feature := range cuts {
-		features = append(features, feature)
-	}
-	slices.Sort(features)
-	l.column = make(map[int32]int32, len(features))
-	for _, feature := range features {
-		list := cuts[feature]
-		slices.Sort(list)
-		list = slices.Compact(list)
-		if len(list) > sliced.MaxCuts {
-			return fmt.Errorf("%w: feature %d has %d cut points; want at most %d", ErrLower, feature, len(list), sliced.MaxCuts)
-		}
-		l.column[feature] = int32(len(l.m.Columns))
-		l.m.Columns = append(l.m.Columns, sliced.Column{Feature: feature, Cuts: list})
-	}
-	return nil
+	parts []testPart // runs of trees
+	tests []testNode // in the order in which nodes ask them first
+	made  []int32    // the mask of each test
 }
 
 // spans returns the intervals whose bounds are cut points because of a node: those of
@@ -286,15 +222,6 @@ func complement(s []span) []span {
 	return out
 }
 
-// mask returns the mask of the test of a node of the tree that is lowered.
-func (l *lowering) mask(t *forest.Tree, node int32) int32 {
-	made := &l.made[l.tests[l.first+int(node)]]
-	if *made == 0 {
-		*made = l.makeMask(t, &t.Nodes[node]) + 1
-	}
-	return *made - 1
-}
-
 // makeMask returns the mask of a node's test, which may be that of another one already.
 func (l *lowering) makeMask(t *forest.Tree, n *forest.Node) int32 {
 	column := l.column[n.Feature]
@@ -372,48 +299,4 @@ func without(spans []span, cut span) []span {
 		}
 	}
 	return out
-}
-
-// tree lowers a tree: nodes in the order in which a walk from the root meets them.
-func (l *lowering) tree(t *forest.Tree) {
-	n := len(t.Nodes)
-	out := sliced.Tree{Nodes: make([]sliced.Node, 0, n/2), Leaves: make([]sliced.Leaf, 0, n/2+1), Values: make([]sliced.Value, 0, len(t.Values))}
-	type edge struct {
-		node   int32
-		parent int32
-		yes    bool
-	}
-	stack := []edge{{node: 0, parent: -1}}
-	for len(stack) > 0 {
-		e := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		n := &t.Nodes[e.node]
-		var at int32
-		if n.Test == forest.Leaf {
-			at = ^int32(len(out.Leaves))
-			first := int32(len(out.Values))
-			for _, v := range t.Values[n.First:n.Last] {
-				x := t.Weight * v.Value
-				if l.m.Single {
-					x = float64(float32(x))
-				}
-				out.Values = append(out.Values, sliced.Value{Output: v.Output, Value: x})
-			}
-			out.Leaves = append(out.Leaves, sliced.Leaf{First: first, Last: int32(len(out.Values)), ID: n.ID})
-		} else {
-			at = int32(len(out.Nodes))
-			out.Nodes = append(out.Nodes, sliced.Node{Mask: l.mask(t, e.node)})
-			stack = append(stack, edge{n.No, at, false}, edge{n.Yes, at, true})
-		}
-		switch {
-		case e.parent < 0:
-			out.Root = at
-		case e.yes:
-			out.Nodes[e.parent].Yes = at
-		default:
-			out.Nodes[e.parent].No = at
-		}
-	}
-	l.m.Trees = append(l.m.Trees, out)
-	l.first += len(t.Nodes)
 }

@@ -26,9 +26,16 @@ func random(rng *rand.Rand) *forest.Forest {
 			f.Divisor[i] = float64(1 + rng.IntN(9))
 		}
 	}
-	for range rng.IntN(6) {
+	trees := rng.IntN(6)
+	if rng.IntN(64) == 0 {
+		trees += 2 * partTrees
+	}
+	for range trees {
 		t := forest.Tree{Weight: []float64{1, float64(float32(0.3))}[rng.IntN(2)]}
 		grow(rng, f, &t, rng.IntN(8))
+		if rng.IntN(3) == 0 {
+			shuffle(rng, &t)
+		}
 		f.Trees = append(f.Trees, t)
 	}
 	return f
@@ -82,6 +89,55 @@ func grow(rng *rand.Rand, f *forest.Forest, t *forest.Tree, depth int) int32 {
 	n.No = grow(rng, f, t, depth-1)
 	t.Nodes[at] = n
 	return at
+}
+
+// shuffle gives the nodes of a tree but the root another order, and may add a leaf that nothing reaches.
+func shuffle(rng *rand.Rand, t *forest.Tree) {
+	if rng.IntN(2) == 0 {
+		t.Nodes = append(t.Nodes, forest.Node{ID: 77})
+	}
+	to := []int32{0}
+	for _, at := range rng.Perm(len(t.Nodes) - 1) {
+		to = append(to, int32(at+1))
+	}
+	nodes := make([]forest.Node, len(t.Nodes))
+	for i, n := range t.Nodes {
+		if n.Test != forest.Leaf {
+			n.Yes, n.No = to[n.Yes], to[n.No]
+		}
+		nodes[to[i]] = n
+	}
+	t.Nodes = nodes
+}
+
+// TestManyTests: a forest that asks each test once lowers as well as one that asks them again.
+func TestManyTests(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	f := &forest.Forest{Features: 3, Outputs: 1, Alpha: 1, Base: []float64{0}}
+	tree := forest.Tree{Weight: 1}
+	for i := range int32(4*manyTests + 1) {
+		n := forest.Node{ID: i}
+		if i < 2*manyTests {
+			n = forest.Node{Test: forest.Less, Feature: i % 3, Threshold: float64(float32(rng.NormFloat64())), Yes: 2*i + 1, No: 2*i + 2}
+		} else {
+			n.First, n.Last = int32(len(tree.Values)), int32(len(tree.Values)+1)
+			tree.Values = append(tree.Values, forest.Value{Value: float64(i)})
+		}
+		tree.Nodes = append(tree.Nodes, n)
+	}
+	f.Trees = []forest.Tree{tree, tree}
+	compare(t, f, cells(rng, f, 40))
+	m, err := Lower(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, mask := range m.Masks {
+		seen[fmt.Sprint(mask)] = true
+	}
+	if len(seen) != len(m.Masks) || len(m.Masks) > 2*manyTests || len(m.Masks) < manyTests {
+		t.Errorf("%d masks, of which %d differ", len(m.Masks), len(seen))
+	}
 }
 
 // cells are rows of numbers that tests compare with, and a few others.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/pce-engine/pce/internal/parallel"
 )
 
 // Kind is the ModuleKind of modules.
@@ -95,18 +97,28 @@ func (m *Module) Validate() error {
 			}
 		}
 	}
-	for i := range m.Trees {
-		if err := m.validateTree(&m.Trees[i]); err != nil {
-			return fmt.Errorf("%w: tree %d: %w", ErrModule, i, err)
+	return parallel.Each(len(m.Trees), func() func(int) error {
+		var seen []bool // nodes that have a parent
+		return func(i int) error {
+			seen = append(seen[:0], make([]bool, len(m.Trees[i].Nodes))...)
+			if err := m.validateTree(&m.Trees[i], seen); err != nil {
+				return fmt.Errorf("%w: tree %d: %w", ErrModule, i, err)
+			}
+			return nil
 		}
-	}
-	return nil
+	})
 }
 
-func (m *Module) validateTree(t *Tree) error {
+func (m *Module) validateTree(t *Tree, seen []bool) error {
 	child := func(from int, c int32) error {
 		if c >= 0 && (int(c) <= from || int(c) >= len(t.Nodes)) || c < 0 && int(^c) >= len(t.Leaves) {
 			return fmt.Errorf("node %d has the child %d; want a later one of %d nodes, or one of %d leaves", from, c, len(t.Nodes), len(t.Leaves))
+		}
+		if c >= 0 && seen[c] {
+			return fmt.Errorf("node %d has the child %d, which has a parent already", from, c)
+		}
+		if c >= 0 {
+			seen[c] = true
 		}
 		return nil
 	}
@@ -117,7 +129,10 @@ func (m *Module) validateTree(t *Tree) error {
 		if n.Mask < 0 || int(n.Mask) >= len(m.Masks) {
 			return fmt.Errorf("node %d has mask %d; want 0..%d", i, n.Mask, len(m.Masks)-1)
 		}
-		if err := errors.Join(child(i, n.Yes), child(i, n.No)); err != nil {
+		if err := child(i, n.Yes); err != nil {
+			return err
+		}
+		if err := child(i, n.No); err != nil {
 			return err
 		}
 	}

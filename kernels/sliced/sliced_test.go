@@ -82,6 +82,7 @@ func TestValidate(t *testing.T) {
 		"mask 0 has no ends":            func(m *Module) { m.Masks[0].Ends = nil },
 		"node 0 has mask 2":             func(m *Module) { m.Trees[0].Nodes[0].Mask = 2 },
 		"node 1 has the child 1":        func(m *Module) { m.Trees[0].Nodes[1].No = 1 },
+		"has a parent already":          func(m *Module) { m.Trees[0].Nodes[0].Yes, m.Trees[0].Nodes[0].No = 1, 1 },
 		"node 1 has the child 0":        func(m *Module) { m.Trees[0].Nodes[1].No = 0 },
 		"node 0 has the child 2":        func(m *Module) { m.Trees[0].Nodes[0].No = 2 },
 		"node 0 has the child -4":       func(m *Module) { m.Trees[0].Nodes[0].Yes = ^3 },

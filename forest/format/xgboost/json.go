@@ -3,21 +3,11 @@ package xgboost
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"math"
 	"strconv"
 )
 
 // jsonSource reads JSON.
-type jsonSource struct {
-	b     []byte
-	at    int
-	depth int
-}
-
-func (s *jsonSource) errorf(format string, args ...any) error {
-	return fmt.Errorf("byte %d: %s", s.at, fmt.Sprintf(format, args...))
-}
+type jsonSource struct{ cursor }
 
 // peek skips white space and returns the next byte, 0 at the end.
 func (s *jsonSource) peek() byte {
@@ -96,12 +86,16 @@ func (s *jsonSource) numbers(into []float64) ([]float64, error) {
 		return nil, err
 	}
 	out := into[:0]
+	dotted := false // whether the last number was a fraction
 	for c := s.peek(); c != ']'; {
-		x, ok := s.short(c)
-		if !ok {
-			var err error
-			if x, err = s.number(); err != nil {
-				return nil, err
+		x, n := usual(s.b[s.at:], &dotted)
+		if s.at += n; n == 0 {
+			var ok bool
+			if x, ok = s.short(c); !ok {
+				var err error
+				if x, err = s.number(); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if len(out) == cap(out) { // few large steps: arrays are long
@@ -147,20 +141,23 @@ func (s *jsonSource) short(c byte) (x float64, ok bool) {
 	return x, true
 }
 
-// later passes over the array now.
-func (s *jsonSource) later() (func(into []float64) ([]float64, error), error) {
-	s.peek()
-	from := s.at
-	read := func(into []float64) ([]float64, error) {
-		at := s.at
-		s.at = from
-		xs, err := s.numbers(into)
-		if err == nil {
-			s.at = at
-		}
-		return xs, err
+func (s *jsonSource) from(at cursor) source { return &jsonSource{at} }
+
+// jump counts braces, also those in strings.
+func (s *jsonSource) jump() bool {
+	if s.peek() != '{' {
+		return false
 	}
-	return read, s.skip()
+	for depth := 0; ; {
+		n := bytes.IndexByte(s.b[s.at:], '}') + 1
+		if n == 0 {
+			return false
+		}
+		depth += bytes.Count(s.b[s.at:s.at+n], []byte("{")) - 1
+		if s.at += n; depth <= 0 {
+			return true
+		}
+	}
 }
 
 func (s *jsonSource) text() (string, error) {
@@ -273,88 +270,4 @@ func (s *jsonSource) number() (float64, error) {
 		return 0, s.errorf("%.40q is not a number", word)
 	}
 	return x, nil
-}
-
-// parse32 rounds a decimal fraction to float32 once, and reads whole numbers exactly
-// as float64 has them. Beyond the range of float32 it gives an infinity.
-func parse32(text string) (float64, error) {
-	if x, err := strconv.ParseInt(text, 10, 53); err == nil {
-		return float64(x), nil
-	}
-	x, err := strconv.ParseFloat(text, 32)
-	if err != nil && !math.IsInf(x, 0) {
-		return 0, err
-	}
-	return x, nil
-}
-
-var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
-
-// decimal reads a number of a usual form fast and exactly, and returns how many bytes of text
-// it has, 0 for all other forms. Up to 15 digits times or over a power of ten up to 10^22 is one
-// operation on exact float64 numbers, so the result is rounded once. Rounding it to
-// float32 is the same as rounding the decimal, unless it lies half-way between two
-// float32 numbers.
-func decimal(text []byte) (x float64, n int) {
-	i, negative := 0, false
-	if i < len(text) && text[i] == '-' {
-		negative = true
-		i++
-	}
-	mantissa, exponent, start := uint64(0), 0, i
-	for ; i < len(text) && text[i]-'0' <= 9; i++ {
-		mantissa = 10*mantissa + uint64(text[i]-'0')
-	}
-	digits, whole := i-start, true
-	if digits > 0 && i < len(text) && text[i] == '.' {
-		i++
-		point := i
-		for ; i < len(text) && text[i]-'0' <= 9; i++ {
-			mantissa = 10*mantissa + uint64(text[i]-'0')
-		}
-		digits, exponent, whole = digits+i-point, point-i, false
-	}
-	if digits == 0 || digits > 15 {
-		return 0, 0
-	}
-	if i < len(text) && (text[i] == 'e' || text[i] == 'E') {
-		whole = false
-		i++
-		minus := false
-		if i < len(text) && (text[i] == '-' || text[i] == '+') {
-			minus = text[i] == '-'
-			i++
-		}
-		e, from := 0, i
-		for ; i < len(text) && text[i] >= '0' && text[i] <= '9' && i-from < 4; i++ {
-			e = 10*e + int(text[i]-'0')
-		}
-		if i == from {
-			return 0, 0
-		}
-		if minus {
-			e = -e
-		}
-		exponent += e
-	}
-	if exponent > 22 || exponent < -22 {
-		return 0, 0
-	}
-	x = float64(mantissa)
-	if exponent < 0 {
-		x /= powers[-exponent]
-	} else {
-		x *= powers[exponent]
-	}
-	if negative {
-		x = -x
-	}
-	if whole {
-		return x, i
-	}
-	const half = 1 << 28 // of the 29 bits that float64 has more
-	if bits := math.Float64bits(x); bits&(1<<29-1) == half || math.Abs(x) < 0x1p-126 && x != 0 || math.Abs(x) > math.MaxFloat32 {
-		return 0, 0
-	}
-	return float64(float32(x)), i
 }

@@ -14,14 +14,14 @@ import (
 
 // Formats of model files.
 var (
-	JSON   = format.Format{Name: "xgboost-json", Recognises: isJSON, Decode: func(b []byte) (*forest.Forest, error) { return read(&jsonSource{b: b}) }}
-	UBJSON = format.Format{Name: "xgboost-ubjson", Recognises: isUBJSON, Decode: func(b []byte) (*forest.Forest, error) { return read(&ubjsonSource{b: b}) }}
+	JSON   = format.Format{Name: "xgboost-json", Recognises: isJSON, Decode: func(b []byte) (*forest.Forest, error) { return read(&jsonSource{cursor{b: b}}) }}
+	UBJSON = format.Format{Name: "xgboost-ubjson", Recognises: isUBJSON, Decode: func(b []byte) (*forest.Forest, error) { return read(&ubjsonSource{cursor{b: b}}) }}
 	Binary = format.Format{Name: "xgboost-binary", Recognises: isBinary, Decode: readBinary}
 )
 
 // isJSON: an object whose first key is one of XGBoost's two.
 func isJSON(head []byte) bool {
-	s := &jsonSource{b: head}
+	s := &jsonSource{cursor{b: head}}
 	if s.want('{') != nil {
 		return false
 	}
@@ -42,7 +42,6 @@ type document struct {
 	booster     string
 	treeInfo    []int32
 	trees       []forest.Tree
-	columns     columns   // of the tree that is read
 	vector      int       // size_leaf_vector of the trees
 	weightDrop  []float64 // of dropout; nil without
 	linear      []float64 // weights of gblinear
@@ -147,12 +146,7 @@ func (d *document) model(s source) error {
 			}
 			return err
 		case "trees":
-			return s.array(func() error {
-				if err := d.tree(s); err != nil {
-					return fmt.Errorf("tree %d: %w", len(d.trees), err)
-				}
-				return nil
-			})
+			return d.readTrees(s)
 		case "weights":
 			var err error
 			d.linear, err = s.numbers(nil)
@@ -160,53 +154,6 @@ func (d *document) model(s source) error {
 		}
 		return s.skip()
 	})
-}
-
-func (d *document) tree(s source) error {
-	c := &d.columns
-	c.clear()
-	var weights func(into []float64) ([]float64, error) // which come before it is known whether leaves have several
-	err := s.object(func(key string) error {
-		floats, ints := c.floats(key), c.integers(key)
-		switch {
-		case key == "tree_param":
-			return texts(s, func(key, text string) (err error) {
-				if key == "size_leaf_vector" {
-					c.vector, err = count(key, text, forest.MaxOutputs)
-				}
-				return err
-			})
-		case key == "base_weights":
-			var err error
-			weights, err = s.later()
-			return err
-		case floats != nil || ints != nil:
-			if floats == nil {
-				floats = &c.numbers
-			}
-			var err error
-			if *floats, err = s.numbers(*floats); err == nil && ints != nil {
-				*ints, err = integers(key, *floats, *ints)
-			}
-			return err
-		}
-		return s.skip()
-	})
-	if err == nil && c.vector > 1 && weights != nil {
-		c.weights, err = weights(c.weights)
-	}
-	if err != nil {
-		return err
-	}
-	t, err := c.tree()
-	if err != nil {
-		return err
-	}
-	if c.vector > 1 {
-		d.vector = c.vector
-	}
-	d.trees = append(d.trees, t)
-	return nil
 }
 
 // count reads a number in 0..most.

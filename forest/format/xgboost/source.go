@@ -17,12 +17,35 @@ type source interface {
 	// numbers reads an array of numbers over the memory of into, if that is enough; true
 	// and false are 1 and 0. Decimal fractions are rounded once, to float32.
 	numbers(into []float64) ([]float64, error)
-	// later passes over an array of numbers and returns what reads it, like numbers, as long as the document is there.
-	later() (func(into []float64) ([]float64, error), error)
 	// text reads a string, or a number or Boolean as its text.
 	text() (string, error)
 	// skip passes over any value. What an array has that does not nest is not looked at.
 	skip() error
+	// jump passes over an object as fast as the form allows, and may be mistaken about where
+	// it ends. It returns false where it finds no end.
+	jump() bool
+	// here is where the source reads next.
+	here() *cursor
+	// from is another source of the same form.
+	from(at cursor) source
+}
+
+// cursor is a place in a document.
+type cursor struct {
+	b     []byte // the whole document
+	at    int
+	depth int // of nesting
+}
+
+func (s *cursor) here() *cursor { return s }
+
+func (s *cursor) errorf(format string, args ...any) error {
+	return fmt.Errorf("byte %d: %s", s.at, fmt.Sprintf(format, args...))
+}
+
+// later passes over an array of numbers and returns what reads it, like numbers, as long as the document is there.
+func later(s source) (func(into []float64) ([]float64, error), error) {
+	return s.from(*s.here()).numbers, s.skip()
 }
 
 // maxNesting bounds the depth of objects and arrays; XGBoost's have 7 levels.

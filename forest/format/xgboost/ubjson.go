@@ -2,7 +2,6 @@ package xgboost
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -10,15 +9,7 @@ import (
 
 // ubjsonSource reads UBJSON, draft 12, as XGBoost writes it: lengths and typed arrays
 // included, objects without a type.
-type ubjsonSource struct {
-	b     []byte
-	at    int
-	depth int
-}
-
-func (s *ubjsonSource) errorf(format string, args ...any) error {
-	return fmt.Errorf("byte %d: %s", s.at, fmt.Sprintf(format, args...))
-}
+type ubjsonSource struct{ cursor }
 
 // take returns the next n bytes.
 func (s *ubjsonSource) take(n uint64) ([]byte, error) {
@@ -255,20 +246,10 @@ func (s *ubjsonSource) text() (string, error) {
 	return strconv.FormatFloat(x, 'g', -1, 64), err
 }
 
-// later passes over the array now.
-func (s *ubjsonSource) later() (func(into []float64) ([]float64, error), error) {
-	from := s.at
-	read := func(into []float64) ([]float64, error) {
-		at := s.at
-		s.at = from
-		xs, err := s.numbers(into)
-		if err == nil {
-			s.at = at
-		}
-		return xs, err
-	}
-	return read, s.skip()
-}
+func (s *ubjsonSource) from(at cursor) source { return &ubjsonSource{at} }
+
+// jump is skip, as typed arrays are passed over at once.
+func (s *ubjsonSource) jump() bool { return s.next() == '{' && s.skip() == nil }
 
 func (s *ubjsonSource) skip() error {
 	switch s.next() {

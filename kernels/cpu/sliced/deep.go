@@ -1,9 +1,11 @@
 package sliced
 
 import (
+	"errors"
 	"math"
 	"unsafe"
 
+	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels/sliced"
 )
 
@@ -50,75 +52,113 @@ type deepMemory struct {
 	double  []float64
 }
 
-// plan makes the nodes of all walks. If some do not fit, rows walk one at a time.
-func (d *deepPlan) plan(p *Program) {
-	places := map[deepColumn]int{}
-	for i := range p.trees {
-		t := &p.trees[i]
-		if t.on == nil {
-			continue
-		}
-		if t.deep = d.tree(p, &p.m.Trees[i], t, places); t.deep == nil {
-			d.ranks = nil
-			return
-		}
+// plan makes the nodes of all walks, of which trees have so many. If some do not fit, rows walk one at a time.
+func (d *deepPlan) plan(p *Program, walks []int) {
+	places, ok := d.place(p)
+	if !ok || len(p.nodes) == 0 {
+		return
 	}
-	if len(d.ranks) > 0 {
+	err := parallel.Each(len(p.trees), func() func(int) error {
+		b := &deepBuilder{program: p, places: places}
+		return func(i int) error {
+			t := &p.trees[i]
+			if t.on == nil {
+				return nil
+			}
+			if t.deep = b.tree(&p.m.Trees[i], t, walks[i]); t.deep == nil {
+				return errFar
+			}
+			return nil
+		}
+	})
+	if err == nil {
 		d.blocks = max(1, min(deepMost, deepRanks/(2*blockRows*d.columns()), deepIndices/(blockRows*len(p.trees))))
 	}
 }
 
+// errFar says that a child is too far from its parent for the bits that it has.
+var errFar = errors.New("sliced: the nodes of a walk are too far apart")
+
 // columns is how many columns a group has.
 func (d *deepPlan) columns() int { return deepFirst + len(d.ranks) }
 
-// tree makes the nodes of a tree, parents first; nil if they do not fit.
-func (d *deepPlan) tree(p *Program, from *sliced.Tree, t *tree, places map[deepColumn]int) *deepTree {
-	out := &deepTree{starts: make([]uint32, maxLeaves), output: -1}
-	if p.m.Single {
+const deepUnits = 2 * groupRows / 8 // of a column in a group
+
+// place lists the columns whose ranks walks compare, and returns their places in a group. It returns
+// false if there is a test that is not of ranks, or a place needs more bits than it has.
+func (d *deepPlan) place(p *Program) (places []uint16, ok bool) {
+	places = make([]uint16, 2*p.wides)
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.masked {
+			return nil, false
+		}
+		if n.limit > 0 {
+			places[columnOf(n)] = 1
+		}
+	}
+	for i, used := range places {
+		if used == 0 {
+			continue
+		}
+		at := deepUnits * d.columns()
+		if at > math.MaxUint16 {
+			return nil, false
+		}
+		places[i] = uint16(at)
+		d.ranks = append(d.ranks, deepColumn{i / 2, i%2 > 0})
+	}
+	return places, true
+}
+
+// columnOf numbers the column that a node compares: that of ranks that are not low, before that of low ones.
+func columnOf(n *walkNode) int {
+	c := 2 * int(n.ranks/blockRows)
+	if n.bias > 0 {
+		c++
+	}
+	return c
+}
+
+// deepBuilder makes the nodes of trees, one after the other.
+type deepBuilder struct {
+	program *Program
+	places  []uint16 // by columnOf
+	queue   []int32
+}
+
+// tree makes the nodes of a tree, parents first, so many of walks; nil if they do not fit.
+func (b *deepBuilder) tree(from *sliced.Tree, t *tree, walks int) *deepTree {
+	n := len(t.exits) + 2*walks // each node of a walk adds a child
+	out := &deepTree{starts: make([]uint32, maxLeaves), output: -1, nodes: make([]uint64, 0, n), leaves: make([]int32, 0, n)}
+	if b.program.m.Single {
 		out.output = soleOutput(from)
 	}
 	for i, exit := range t.exits {
 		out.starts[i] = uint32(len(out.nodes))
-		queue := []int32{exit} // the nodes of walks, or leaves, from that one on
-		for k := 0; k < len(queue); k++ {
-			at := queue[k]
+		b.queue = append(b.queue[:0], exit) // the nodes of walks, or leaves, from that one on
+		for k := 0; k < len(b.queue); k++ {
+			at := b.queue[k]
 			if at < 0 {
 				out.nodes = append(out.nodes, uint64(math.Float32bits(out.value(from, ^at)))<<32)
 				out.leaves = append(out.leaves, ^at)
 				continue
 			}
-			n := &p.nodes[at]
-			place, ok := d.place(n, places)
-			delta := len(queue) - k
-			if !ok || delta > math.MaxUint16 {
+			n := &b.program.nodes[at]
+			delta := len(b.queue) - k
+			if delta > math.MaxUint16 {
 				return nil
 			}
-			last := uint64(0) // of a test that no rank passes: its column is of ones
+			place, last := uint16(deepUnits), uint64(0) // of a test that no rank passes: its column is of ones
 			if n.limit > 0 {
-				last = uint64(n.limit - 1)
+				place, last = b.places[columnOf(n)], uint64(n.limit-1)
 			}
 			out.nodes = append(out.nodes, last<<32|uint64(delta)<<16|uint64(place))
 			out.leaves = append(out.leaves, -1)
-			queue = append(queue, n.yes, n.no)
+			b.queue = append(b.queue, n.yes, n.no)
 		}
 	}
 	return out
-}
-
-// place is where a group has the ranks that a node compares.
-func (d *deepPlan) place(n *walkNode, places map[deepColumn]int) (int, bool) {
-	const units = 2 * groupRows / 8 // of a column
-	if n.limit == 0 {
-		return units, !n.masked
-	}
-	c := deepColumn{int(n.ranks / blockRows), n.bias > 0}
-	at, ok := places[c]
-	if !ok {
-		at = d.columns()
-		places[c] = at
-		d.ranks = append(d.ranks, c)
-	}
-	return units * at, units*at <= math.MaxUint16
 }
 
 // soleOutput is the output to which all leaves of a tree add, -1 if there are several or

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels/sliced"
 )
 
@@ -52,21 +53,15 @@ func New(m *sliced.Module, l *Loops) (*Program, error) {
 	for i := range m.Columns {
 		p.columns = append(p.columns, newColumn(&m.Columns[i], !apart[i], l))
 	}
-	depths := make([]int, len(m.Trees))
-	for i := range m.Trees {
-		depths[i] = p.need(&m.Trees[i])
-	}
+	b := p.survey()
 	if err := p.number(); err != nil {
 		return nil, err
 	}
 	p.gather()
-	p.row.plan(p, depths)
-	b := &builder{Program: p}
-	for i := range m.Trees {
-		b.build(&m.Trees[i], depths[i])
-	}
-	p.deep.plan(p)
-	p.row.fill(b)
+	p.row.plan(p, b.depths)
+	b.build()
+	p.deep.plan(p, b.walks)
+	p.row.fill(p)
 	p.pool.New = func() any { return p.newScratch() }
 	return p, nil
 }
@@ -93,33 +88,82 @@ func (p *Program) Bytes() int64 {
 	return int64(n)
 }
 
-// need asks for what a tree's nodes need, and returns its depth: ranks of 16 bits below
-// the top, masks above. Children come later than their parents, so one pass does.
-func (p *Program) need(t *sliced.Tree) int {
-	depth := make([]int, len(t.Nodes))
-	deepest := 0
-	for i, n := range t.Nodes {
-		deepest = max(deepest, depth[i]+1)
-		for _, c := range []int32{n.Yes, n.No} {
-			if c >= 0 {
-				depth[c] = depth[i] + 1
+// survey asks for what the nodes of all trees need.
+func (p *Program) survey() *builder {
+	b := &builder{Program: p, depths: make([]int, len(p.m.Trees)), walks: make([]int, len(p.m.Trees))}
+	var mu sync.Mutex // guards needs
+	var needs []*treeNeeds
+	_ = parallel.Each(len(p.m.Trees), func() func(int) error { // whose function returns nil
+		n := &treeNeeds{program: p, set: make([]bool, len(p.tests)), wide: make([]bool, len(p.columns))}
+		mu.Lock()
+		needs = append(needs, n)
+		mu.Unlock()
+		return func(i int) error {
+			b.depths[i], b.walks[i] = n.add(&p.m.Trees[i])
+			return nil
+		}
+	})
+	for _, n := range needs {
+		for i, set := range n.set {
+			if set && p.tests[i].set < 0 {
+				p.tests[i].set = 0
 			}
 		}
-		t := &p.tests[n.Mask]
-		c := &p.columns[t.column]
+		for i, wide := range n.wide {
+			if wide {
+				p.columns[i].wide = 0
+			}
+		}
+	}
+	for i := range p.tests {
+		p.row.lowUsed = p.row.lowUsed || p.tests[i].kind == present
+	}
+	return b
+}
+
+// treeNeeds is what the nodes of some trees need.
+type treeNeeds struct {
+	program *Program
+	set     []bool // tests: masks
+	wide    []bool // columns: ranks of 16 bits
+	depth   []int
+}
+
+// add asks for what a tree's nodes need, and returns its depth and how many nodes are below the top: ranks of 16 bits there,
+// masks above. Children come later than their parents, so one pass does.
+func (n *treeNeeds) add(t *sliced.Tree) (deepest, walks int) {
+	for len(n.depth) < len(t.Nodes) {
+		n.depth = append(n.depth, make([]int, len(t.Nodes)-len(n.depth))...)
+	}
+	depth := n.depth[:len(t.Nodes)]
+	clear(depth)
+	for i := range t.Nodes {
+		if i == int(t.Root) {
+			depth[i] = 0 // also where a node that nothing reaches names it
+		}
+		node := &t.Nodes[i]
+		below := depth[i] + 1
+		deepest = max(deepest, below)
+		for _, c := range [...]int32{node.Yes, node.No} {
+			if c >= 0 {
+				depth[c] = below
+			}
+		}
+		test := &n.program.tests[node.Mask]
 		switch {
-		case t.kind == mixed:
-			t.set = 0
-		case depth[i] >= maxHeight:
-			c.wide = 0
-		case t.set < 0:
-			t.set = 0
+		case test.kind == mixed || depth[i] < maxHeight:
+			n.set[node.Mask] = true
+		default:
+			n.wide[test.column] = true
+		}
+		if depth[i] >= maxHeight {
+			walks++
 		}
 	}
 	if t.Root < 0 {
-		return 0
+		return 0, 0
 	}
-	return deepest
+	return deepest, walks
 }
 
 // quad is neighbouring cells that become columns together.

@@ -63,7 +63,6 @@ func (p *Program) slot(t *test) uint64 {
 	case single:
 		return pack(c.feature, last(t.end))
 	case present:
-		p.row.lowUsed = true
 		if t.end == 0 {
 			return pack(p.row.low+c.feature, 0)
 		}
@@ -75,8 +74,7 @@ func (p *Program) slot(t *test) uint64 {
 }
 
 // fill makes the nodes of the tops, and decides up to how many rows they serve.
-func (r *rowPlan) fill(b *builder) {
-	p := b.Program
+func (r *rowPlan) fill(p *Program) {
 	if r.nodes == nil {
 		return
 	}

@@ -3,6 +3,7 @@ package sliced
 import (
 	"math"
 
+	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels/sliced"
 )
 
@@ -39,15 +40,43 @@ type walkNode struct {
 // builder makes the tables of a program.
 type builder struct {
 	*Program
+	depths []int // of the trees
+	walks  []int // nodes of each tree that become nodes of walks
+}
+
+// build makes the tables of all trees.
+func (b *builder) build() {
+	first, total := make([]int, len(b.walks)), 0
+	for i, n := range b.walks {
+		first[i] = total
+		total += n
+	}
+	b.trees, b.nodes, b.slots = make([]tree, len(b.walks)), make([]walkNode, total), make([]uint64, total)
+	_ = parallel.Each(len(b.walks), func() func(int) error { // whose function returns nil
+		t := &treeBuilder{Program: b.Program}
+		return func(i int) error {
+			t.next = int32(first[i])
+			t.build(i, b.depths[i])
+			return nil
+		}
+	})
+}
+
+// treeBuilder makes the tables of trees, one after the other.
+type treeBuilder struct {
+	*Program
 	tree  *sliced.Tree
 	out   *tree
+	next  int32 // node of walks that is to be made
+	queue []int32
 	upper [maxHeight + 1][]uint32 // offsets of nodes above the subtrees of lowHeight, by height
 }
 
-// build appends the tables of a tree.
-func (b *builder) build(t *sliced.Tree, depth int) {
-	b.tree = t
-	b.out = &tree{height: max(1, min(depth, maxHeight)), leaves: t.Leaves, values: t.Values}
+// build makes the tables of tree i.
+func (b *treeBuilder) build(i, depth int) {
+	t := &b.m.Trees[i]
+	b.tree, b.out = t, &b.trees[i]
+	*b.out = tree{height: max(1, min(depth, maxHeight)), leaves: t.Leaves, values: t.Values}
 	leaves := 1 << b.out.height
 	b.out.offsets, b.out.exits = make([]uint32, 0, leaves), make([]int32, 0, leaves)
 	for i := range b.upper {
@@ -58,12 +87,11 @@ func (b *builder) build(t *sliced.Tree, depth int) {
 		b.out.offsets = append(b.out.offsets, list...)
 	}
 	b.tabulate()
-	b.trees = append(b.trees, *b.out)
 }
 
 // top appends a complete tree of a height in the order of muxGeneric: a leaf higher up
 // is the child of nodes that send every row to the first child.
-func (b *builder) top(at int32, height int) {
+func (b *treeBuilder) top(at int32, height int) {
 	if height == 0 {
 		if at >= 0 {
 			at = b.walk(at)
@@ -85,34 +113,34 @@ func (b *builder) top(at int32, height int) {
 	*to = append(*to, uint32(set)*setBytes)
 }
 
-// walk appends a subtree, parents first, and returns its root. It keeps its own stack:
+// walk makes the nodes of a subtree, parents first, and returns its root. It keeps its own stack:
 // trees may be deeper than calls may nest.
-func (b *builder) walk(root int32) int32 {
-	first := int32(len(b.nodes))
-	queue := []int32{root} // nodes of the tree that become b.nodes[first:], in order
-	b.nodes = append(b.nodes, walkNode{})
-	b.slots = append(b.slots, 0)
-	for k := 0; k < len(queue); k++ {
-		n := b.tree.Nodes[queue[k]]
-		at := first + int32(k)
-		child := func(c int32) int32 {
-			if c < 0 {
-				return c
-			}
-			queue = append(queue, c)
-			b.nodes = append(b.nodes, walkNode{})
-			b.slots = append(b.slots, 0)
-			return int32(len(b.nodes) - 1)
-		}
-		yes := child(n.Yes)
-		b.nodes[at] = b.step(&b.tests[n.Mask], yes, child(n.No))
-		b.slots[at] = b.slot(&b.tests[n.Mask])
+func (b *treeBuilder) walk(root int32) int32 {
+	first := b.next
+	b.next++
+	b.queue = append(b.queue[:0], root) // nodes of the tree that become b.nodes[first:], in order
+	for k := 0; k < len(b.queue); k++ {
+		n := &b.tree.Nodes[b.queue[k]]
+		yes, no := b.child(n.Yes), b.child(n.No)
+		at, t := first+int32(k), &b.tests[n.Mask]
+		b.nodes[at] = b.step(t, yes, no)
+		b.slots[at] = b.slot(t)
 	}
 	return first
 }
 
+// child returns what a node of walks names a child: a leaf as it is, a node by where it will be.
+func (b *treeBuilder) child(c int32) int32 {
+	if c < 0 {
+		return c
+	}
+	b.queue = append(b.queue, c)
+	b.next++
+	return b.next - 1
+}
+
 // step makes a node of walks.
-func (b *builder) step(t *test, yes, no int32) walkNode {
+func (b *treeBuilder) step(t *test, yes, no int32) walkNode {
 	n := walkNode{yes: yes, no: no}
 	switch t.kind {
 	case always:
@@ -131,7 +159,7 @@ func (b *builder) step(t *test, yes, no int32) walkNode {
 
 // tabulate makes the values of the leaves of the top. The rows of a leaf that adds
 // twice to an output, and those of inner nodes, walk on.
-func (b *builder) tabulate() {
+func (b *treeBuilder) tabulate() {
 	t := b.out
 	outputs := map[int32]int{} // the table of each
 	table0 := int32(-1)        // the output of the first one, which most leaves add to

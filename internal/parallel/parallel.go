@@ -1,0 +1,94 @@
+package parallel
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// Each calls work with 0 to n-1, from as many goroutines as there are processors, and waits.
+// Each goroutine gets its own work from start, and takes numbers in ascending order. Each
+// returns the error of the lowest number that has one; higher ones may not have been tried.
+func Each(n int, start func() (work func(i int) error)) error {
+	var next, failed atomic.Int64 // failed: one more than the lowest number with an error
+	errs := map[int64]error{}
+	var mu sync.Mutex // guards errs, and failed when it changes
+	together(n, func() {
+		work := start()
+		for failed.Load() == 0 {
+			i := next.Add(1) - 1
+			if i >= int64(n) {
+				return
+			}
+			if err := work(int(i)); err != nil {
+				mu.Lock()
+				errs[i+1] = err
+				if at := failed.Load(); at == 0 || i < at {
+					failed.Store(i + 1)
+				}
+				mu.Unlock()
+			}
+		}
+	})
+	return errs[failed.Load()]
+}
+
+// Stream calls work with each item that produce puts, from as many goroutines as there are
+// processors, and waits. Each goroutine gets its own work from start. One of them runs
+// produce first, and works on an item itself where the others do not keep up.
+func Stream[T any](produce func(put func(T)), start func() (work func(T))) {
+	threads := runtime.GOMAXPROCS(0)
+	items := make(chan T, threads)
+	var taken atomic.Bool // a goroutine runs produce
+	together(threads, func() {
+		work := start()
+		if taken.CompareAndSwap(false, true) {
+			produceInto(items, produce, work)
+		}
+		for item := range items {
+			work(item)
+		}
+	})
+}
+
+// produceInto runs produce and closes items, also after a panic, for the others wait.
+func produceInto[T any](items chan<- T, produce func(put func(T)), work func(T)) {
+	defer close(items)
+	produce(func(item T) {
+		select {
+		case items <- item:
+		default:
+			work(item)
+		}
+	})
+}
+
+// together runs work in the caller's goroutine and as many more as there are processors, at
+// most n in all, and waits for them.
+func together(n int, work func()) {
+	var done sync.WaitGroup
+	var mu sync.Mutex // guards fault
+	var fault any     // the first panic
+	guarded := func() {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() {
+			if r := recover(); r != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				if fault == nil {
+					fault = r
+				}
+			}
+		}()
+		work()
+	}
+	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
+		done.Go(guarded)
+	}
+	guarded()
+	done.Wait()
+	if fault != nil {
+		panic(fault)
+	}
+}
