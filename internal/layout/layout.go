@@ -158,7 +158,7 @@ var Rooms = map[string][]string{
 	"forest/boxes":             {"forest"},
 	"forest/format":            {"forest", "internal/registry"},
 	"forest/format/formattest": {"forest", "forest/format"},
-	"forest/format/lightgbm":   {"forest", "forest/format"},
+	"forest/format/lightgbm":   {"forest", "forest/format", "internal/parallel"},
 	"forest/format/onnx":       {"forest", "forest/format"},
 	"forest/format/treelite":   {"forest", "forest/format"},
 	"forest/format/xgboost":    {"forest", "forest/format", "internal/parallel"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/forest/format"
+	"github.com/pce-engine/pce/internal/parallel"
 )
 
 // Format is that of LightGBM's text models.
@@ -27,68 +28,63 @@ type reader struct {
 }
 
 // next returns the next line, and false at the end.
-func (r *reader) next() (string, bool) {
+func (r *reader) next() ([]byte, bool) {
 	if len(r.rest) == 0 {
-		return "", false
+		return nil, false
 	}
 	line, rest, _ := bytes.Cut(r.rest, []byte("\n"))
 	r.rest = rest
 	r.line++
-	return strings.TrimRight(string(line), "\r"), true
+	return bytes.TrimRight(line, "\r"), true
 }
 
 // section reads key=value lines up to an empty line, "end of trees" or the start of
-// a tree, whose line it leaves.
-func (r *reader) section() map[string]string {
-	values := map[string]string{}
+// a tree, whose line it leaves. The values are parts of the file.
+func (r *reader) section() map[string][]byte {
+	values := map[string][]byte{}
+	r.pass(func(key, value []byte) { values[string(key)] = value })
+	return values
+}
+
+// pass reads a section and calls use with each key and its value.
+func (r *reader) pass(use func(key, value []byte)) {
+	empty := true
 	for {
-		if bytes.HasPrefix(r.rest, []byte("Tree=")) || atEnd(string(r.rest[:min(len(r.rest), 32)])) {
-			return values
+		if bytes.HasPrefix(r.rest, []byte("Tree=")) || atEnd(r.rest[:min(len(r.rest), 32)]) {
+			return
 		}
 		line, ok := r.next()
-		if !ok || line == "" && len(values) > 0 {
-			return values
+		if !ok || len(line) == 0 && !empty {
+			return
 		}
-		key, value, _ := strings.Cut(line, "=")
-		if key != "" {
-			values[key] = value
+		if key, value, _ := bytes.Cut(line, []byte("=")); len(key) > 0 {
+			use(key, value)
+			empty = false
 		}
 	}
 }
 
 // atEnd reports whether a line comes after the last tree; version 2 has no first form.
-func atEnd(line string) bool {
-	return strings.HasPrefix(line, "end of trees") || strings.HasPrefix(line, "feature importances:") || strings.HasPrefix(line, "feature_importances:")
+func atEnd(line []byte) bool {
+	for _, prefix := range [...]string{"end of trees", "feature importances:", "feature_importances:"} {
+		if len(line) >= len(prefix) && string(line[:len(prefix)]) == prefix {
+			return true
+		}
+	}
+	return false
 }
 
 func read(file []byte) (*forest.Forest, error) {
 	r := &reader{rest: file}
 	r.next() // "tree"
-	head := r.section()
+	head := map[string]string{}
+	r.pass(func(key, value []byte) { head[string(key)] = string(value) })
 	f, perIteration, err := header(head)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		line, ok := r.next()
-		if !ok {
-			return nil, fmt.Errorf("line %d: the file ends before \"end of trees\"; it is cut short", r.line)
-		}
-		if atEnd(line) {
-			break
-		}
-		if line == "" {
-			continue
-		}
-		if !strings.HasPrefix(line, "Tree=") {
-			return nil, fmt.Errorf("line %d: %.40q where a tree should start", r.line, line)
-		}
-		at := r.line
-		t, err := tree(r.section(), int32(len(f.Trees)%perIteration))
-		if err != nil {
-			return nil, fmt.Errorf("line %d: tree %d: %w", at, len(f.Trees), err)
-		}
-		f.Trees = append(f.Trees, *t)
+	if f.Trees, err = trees(r, perIteration); err != nil {
+		return nil, err
 	}
 	if _, average := head["average_output"]; average {
 		if len(f.Trees) == 0 || len(f.Trees)%perIteration != 0 {
@@ -101,6 +97,59 @@ func read(file []byte) (*forest.Forest, error) {
 		f.Link = forest.Identity
 	}
 	return f, f.Check()
+}
+
+// part is the section of a tree.
+type part struct {
+	reader
+	at     int // its first line
+	tree   *forest.Tree
+	output int32
+	err    error
+}
+
+// trees reads all trees on all processors: one goroutine finds their sections.
+func trees(r *reader, perIteration int) ([]forest.Tree, error) {
+	var parts []*part
+	var broken error // what ends the file too early
+	parallel.Stream(func(put func(*part)) {
+		broken = r.parts(func(p *part) {
+			p.output = int32(len(parts) % perIteration)
+			parts = append(parts, p)
+			put(p)
+		})
+	}, func() func(*part) {
+		return func(p *part) { p.tree, p.err = tree(p.section(), p.output) }
+	})
+	var out []forest.Tree
+	for i, p := range parts {
+		if p.err != nil {
+			return nil, fmt.Errorf("line %d: tree %d: %w", p.at, i, p.err)
+		}
+		out = append(out, *p.tree)
+	}
+	return out, broken
+}
+
+// parts finds the sections of all trees.
+func (r *reader) parts(found func(*part)) error {
+	for {
+		line, ok := r.next()
+		switch {
+		case !ok:
+			return fmt.Errorf("line %d: the file ends before \"end of trees\"; it is cut short", r.line)
+		case atEnd(line):
+			return nil
+		case len(line) == 0:
+			continue
+		case !bytes.HasPrefix(line, []byte("Tree=")):
+			return fmt.Errorf("line %d: %.40q where a tree should start", r.line, line)
+		}
+		p := &part{reader: *r, at: r.line}
+		r.pass(func(_, _ []byte) {})
+		p.rest = p.rest[:len(p.rest)-len(r.rest)]
+		found(p)
+	}
 }
 
 // header makes a forest without trees of the lines before them, and returns how many
@@ -189,10 +238,11 @@ func classes(outputs int) int {
 }
 
 // number reads an integer that must be there and in range.
-func number(values map[string]string, key string, least, most int) (int, error) {
-	n, err := strconv.Atoi(strings.TrimSpace(values[key]))
+func number[T string | []byte](values map[string]T, key string, least, most int) (int, error) {
+	text := string(values[key])
+	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("%s is %.40q; want %d..%d", key, values[key], least, most)
+		return 0, fmt.Errorf("%s is %.40q; want %d..%d", key, text, least, most)
 	}
 	return n, nil
 }

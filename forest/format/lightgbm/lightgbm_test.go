@@ -2,6 +2,7 @@ package lightgbm
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -150,6 +151,26 @@ func TestHostile(t *testing.T) {
 		_, err := Format.Decode([]byte(text))
 		if got != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+}
+
+// TestFirstFault: of several faults the first one of the file is named, whichever goroutine is faster.
+func TestFirstFault(t *testing.T) {
+	head, rest, _ := strings.Cut(example, "Tree=0")
+	tree := "Tree=0" + strings.Split(rest, "Tree=1")[0]
+	text := head + strings.Repeat(tree, 40) + strings.Replace(tree, "threshold=0.5", "threshold=y", 1) + strings.Repeat(strings.Replace(tree, "threshold=0.5", "threshold=z", 1), 40) + "Bush=0"
+	if _, err := Format.Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), `tree 40: threshold[0] is "y"`) {
+		t.Errorf("error is %v, want that of tree 40", err)
+	}
+}
+
+// TestInteger: words are read as strconv reads them.
+func TestInteger(t *testing.T) {
+	for _, word := range []string{"0", "-0", "7", "-7", "+7", "999999999", "-999999999", "1000000000", "2147483647", "2147483648", "-2147483648", "-2147483649", "", "-", "--1", "1-", "1x", "x", "0x1", "1_0", "007", "1:", "1/"} {
+		want, wrong := strconv.ParseInt(word, 10, 32)
+		if got, err := integer([]byte(word)); (err == nil) != (wrong == nil) || wrong == nil && int64(got) != want {
+			t.Errorf("%q is %d: %v, want %d: %v", word, got, err, want, wrong)
 		}
 	}
 }
