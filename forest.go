@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pce-engine/pce/circuit"
 	lower "github.com/pce-engine/pce/compile/forest"
@@ -138,8 +139,8 @@ func (m *Model) Evaluate(ctx context.Context, what forest.What, rows, out []floa
 	return score(ctx, m, what, rows, out)
 }
 
-// Rows are handed to a thread scoreRows at a time, or of many rows up to scoreMost: the
-// sliced program then fetches a block's cells while it works on the one before.
+// A thread takes up to scoreMost rows at a time: the sliced program then fetches a block's cells while it works on the one
+// before. Towards the end threads take fewer, down to scoreRows, or as many as the program takes through a tree together.
 const (
 	scoreRows = 512
 	scoreMost = 16 * scoreRows
@@ -185,15 +186,18 @@ func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what fores
 	width := f.Width(what)
 	n := len(rows) / f.Features
 	threads := min(s.threads, (n+scoreRows-1)/scoreRows)
-	block := min(max(n/(4*threads)/scoreRows, 1)*scoreRows, scoreMost) // a few for each thread
-	var next atomic.Int64
+	share := &shares{rows: n, threads: threads, least: scoreRows}
+	if threads == 1 {
+		share.least = scoreMost
+	} else if s.sliced != nil {
+		share.least = min(s.sliced.Together(), (n/threads+scoreRows-1)/scoreRows*scoreRows)
+	}
 	work := func() error {
 		for ctx.Err() == nil {
-			at := int(next.Add(1)-1) * block
-			if at >= n {
+			at, end := share.take()
+			if at == end {
 				return nil
 			}
-			end := min(n, at+block)
 			if err := evaluate(s, what, rows[at*f.Features:end*f.Features], out[at*width:end*width]); err != nil {
 				return err
 			}
@@ -202,10 +206,16 @@ func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what fores
 	}
 	errs := make([]error, threads)
 	var done sync.WaitGroup
+	var ended atomic.Int32
 	for i := 1; i < threads; i++ {
-		done.Go(func() { errs[i] = work() })
+		done.Go(func() {
+			errs[i] = work()
+			ended.Add(1)
+		})
 	}
 	errs[0] = work()
+	for from := time.Now(); int(ended.Load()) < threads-1 && time.Since(from) < scorePatience; { // waking up takes longer
+	}
 	done.Wait()
 	for _, err := range errs {
 		if err != nil {
@@ -213,6 +223,29 @@ func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what fores
 		}
 	}
 	return nil
+}
+
+// scorePatience is how long a call looks whether other threads have ended before it sleeps. Most end within a few
+// microseconds, but one may have lost its core.
+const scorePatience = 25 * time.Microsecond
+
+// shares hands rows out to threads: large shares at first and small ones at the end, so that all end together,
+// also where one starts late.
+type shares struct {
+	rows, threads, least int
+	next                 atomic.Int64
+}
+
+// take returns the next rows [at, end), none at the end.
+func (s *shares) take() (at, end int) {
+	for {
+		from := s.next.Load()
+		left := s.rows - int(from)
+		n := min(max(left/(2*s.threads)/scoreRows*scoreRows, s.least), scoreMost, left)
+		if s.next.CompareAndSwap(from, from+int64(n)) {
+			return int(from), int(from) + n
+		}
+	}
 }
 
 // evaluate evaluates at most scoreMost rows: by the sliced program where it is faster,

@@ -69,6 +69,9 @@ func New(m *sliced.Module, l *Loops) (*Program, error) {
 // Loops returns the loops that the program runs.
 func (p *Program) Loops() *Loops { return p.loops }
 
+// Together is how many rows Sums takes through a tree before the next one, so that calls of fewer rows read the trees more often.
+func (p *Program) Together() int { return max(1, p.deep.blocks) * blockRows }
+
 // Bytes returns the memory of the tables, in bytes.
 func (p *Program) Bytes() int64 {
 	n := 24*len(p.nodes) + 8*len(p.slots) + 8*len(p.row.nodes)

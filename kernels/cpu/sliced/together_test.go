@@ -1,0 +1,30 @@
+package sliced
+
+import (
+	"testing"
+
+	"github.com/pce-engine/pce/kernels/sliced"
+)
+
+// TestTogether: rows of trees that go on below their tops walk through a tree in many blocks, others in one.
+func TestTogether(t *testing.T) {
+	for nodes, want := range map[int]int{maxHeight: blockRows, maxHeight + 4: deepMost * blockRows} {
+		m := &sliced.Module{Features: 1, Outputs: 1, Single: true, Columns: []sliced.Column{{Cuts: []float64{0}}}, Masks: []sliced.Mask{{Ends: []uint16{1}}}}
+		chain := sliced.Tree{Values: []sliced.Value{{Value: 1}}, Leaves: make([]sliced.Leaf, nodes+1)}
+		for i := range int32(nodes) {
+			chain.Leaves[i+1].Last = 1
+			chain.Nodes = append(chain.Nodes, sliced.Node{Yes: i + 1, No: ^i})
+		}
+		chain.Nodes[nodes-1].Yes = ^int32(nodes)
+		m.Trees = []sliced.Tree{chain}
+		for _, l := range All() {
+			p, err := New(m, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.Together(); got != want {
+				t.Errorf("%s: a chain of %d nodes has %d rows together, want %d", l.Name, nodes, got, want)
+			}
+		}
+	}
+}
