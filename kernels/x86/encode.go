@@ -211,7 +211,7 @@ func (a *allocator) fetch(n *node) {
 		a.out.VEX(asm.InsertTop, asm.X, d, d, lane(n.imm+1))
 	default:
 		a.out.VEX(asm.Load32, asm.X, d, 0, lane(0))
-		for i := uint8(1); i < uint8(a.lanes); i++ {
+		for i := uint8(1); i < 4; i++ {
 			a.out.VEX(asm.Insert32, asm.X, d, d, lane(i), i)
 		}
 	}
@@ -229,7 +229,7 @@ func (a *allocator) pick(n *node) {
 		return
 	}
 	a.out.VEX(asm.Load32, asm.X, d, 0, lane(0))
-	for i := uint8(1); i < uint8(a.lanes); i++ {
+	for i := uint8(1); i < 4; i++ {
 		a.out.VEX(asm.Insert32, asm.X, d, d, lane(i), i)
 	}
 }

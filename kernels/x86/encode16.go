@@ -63,7 +63,7 @@ func (a *allocator) masked(n *node) bool {
 // any sets the condition Zero if a mask of 32 bits holds in no lane.
 func (a *allocator) any(mask asm.Reg) {
 	if !a.evex {
-		a.out.VEX(asm.Signs, asm.X, asm.Reg(ptrReg), 0, asm.R(mask))
+		a.out.VEX(asm.Signs, a.short, asm.Reg(ptrReg), 0, asm.R(mask))
 		a.out.Test(ptrReg)
 		return
 	}

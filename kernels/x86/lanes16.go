@@ -21,7 +21,7 @@ func (l *lowering) strided(p simt.Param, output bool, ref, col int) reg {
 
 // column returns the bytes of a column of an input's rows as low bytes, if it is one.
 func (l *lowering) column(p simt.Param, ref, col int) (v reg, ok bool) {
-	if !l.evex || p.Layout != simt.Rows || p.Type != simt.U8 || p.Width == 1 {
+	if p.Layout != simt.Rows || p.Type != simt.U8 || p.Width < 4 || l.gathers && !l.evex {
 		return none, false
 	}
 	// Rows of sixteen and more are loaded by sixteen columns, of which the last ones end with the row.
@@ -38,6 +38,9 @@ func (l *lowering) four(p simt.Param, ref, first, base int) reg {
 	switch outermost := len(l.open) == 1; {
 	case ok:
 		return v
+	case !l.evex:
+		at, step := l.pointTo(false, p, ref, first)
+		v = l.each32(func() asm.Mem { m := at; at.Disp += step; return m })
 	case l.gathers:
 		v = l.gatherRows(p, false, ref, first)
 	case outermost && p.Width >= l.lanes:

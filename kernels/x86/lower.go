@@ -18,9 +18,9 @@ type column struct {
 
 // lowering makes nodes of a module's instructions.
 //
-// With AVX2 a vector register has a value of four rows: those of f64 and i64 in 32 bytes, those of f32 and
-// i32 in 16, u8 and u16 widened to 32 bits with zeros, a pred as 32 bits that are all set or all clear. What
-// is behind the 16 bytes is anything. With AVX-512 it has one of sixteen rows, in 64 bytes.
+// A vector register has a value of all lanes: f64 and i64 in 64 bits for each, f32 and i32 in 32, u8 and u16 widened
+// to 32 bits with zeros, a pred as 32 bits that are all set or all clear. Where a register has values of 64 bits, those of
+// 32 are in its lower half, and what is behind them is anything.
 type lowering struct {
 	*code
 	shape
@@ -218,17 +218,44 @@ func (l *lowering) load(output bool, p simt.Param, ref, col int) reg {
 		if p.Type == simt.U16 {
 			in, each = asm.Insert16, 2
 		}
-		v := l.zero()
-		for lane := range uint8(l.lanes) {
-			v = l.opAt(in, asm.X, each*lane, next(), v)
+		return l.fromQuads(func(int) reg {
+			v := l.zero()
+			for lane := range uint8(4) {
+				v = l.opAt(in, asm.X, each*lane, next(), v)
+			}
+			return v
+		})
+	}
+	return l.each32(next)
+}
+
+// each32 loads 32 bits for each lane, from where next says.
+func (l *lowering) each32(next func() asm.Mem) reg {
+	return l.fromQuads(func(int) reg {
+		v := l.opAt(asm.Load32, asm.X, 0, next())
+		for lane := uint8(1); lane < 4; lane++ {
+			v = l.opAt(asm.Insert32, asm.X, lane, next(), v)
 		}
 		return v
+	})
+}
+
+// quads returns registers of four lanes each, those of a value of 32-bit lanes. Instructions that move single
+// lanes reach no more of a register.
+func (l *lowering) quads(v reg) []reg {
+	if l.short == asm.X {
+		return []reg{v}
 	}
-	v := l.opAt(asm.Load32, asm.X, 0, next())
-	for lane := uint8(1); lane < uint8(l.lanes); lane++ {
-		v = l.opAt(asm.Insert32, asm.X, lane, next(), v)
+	return []reg{v, l.opImm(asm.Upper, asm.Y, 1, v)}
+}
+
+// fromQuads returns a value of which make returns four lanes at a time.
+func (l *lowering) fromQuads(make func(quad int) reg) reg {
+	v := make(0)
+	if l.short == asm.X {
+		return v
 	}
-	return v
+	return l.opImm(asm.Join, asm.Y, 1, v, make(1))
 }
 
 // loadAt returns elements of the columns at indices, of a parameter by rows. The pointer comes just before each node
@@ -249,14 +276,16 @@ func (l *lowering) loadAt(output bool, ref int, index reg) reg {
 		at.Scale = uint8(size)
 		return l.value(node{kind: gather, hasAt: true, at: at, args: [3]reg{distance}})
 	}
-	lanes := func(first uint8) reg {
+	lanes := func(quad int, index reg, first uint8) reg {
 		at, step := l.pointTo(output, q, ref, 0)
+		at.Disp += 4 * int32(quad) * step
 		return l.value(node{kind: pick, num: int32(size), imm: first, hasAt: true, at: at, side: step, args: [3]reg{index}})
 	}
 	if size == 4 {
-		return lanes(0)
+		quads := l.quads(index)
+		return l.fromQuads(func(quad int) reg { return lanes(quad, quads[quad], 0) })
 	}
-	return l.opImm(asm.Join, asm.Y, 1, lanes(0), lanes(2))
+	return l.opImm(asm.Join, asm.Y, 1, lanes(0, index, 0), lanes(0, index, 2))
 }
 
 // distance returns how far elements at indices of their rows are from the first row, in elements.
@@ -287,17 +316,21 @@ func (l *lowering) storeColumn(in *simt.Instr, t simt.Type, v reg) {
 	if l.mask != none {
 		v = l.choose(t, l.mask, v, l.loadAt(true, in.Ref, index))
 	}
-	lanes := func(first uint8, v reg) {
+	lanes := func(quad int, index reg, first uint8, v reg) {
 		at, step := l.pointTo(true, *p, in.Ref, 0)
+		at.Disp += 4 * int32(quad) * step
 		l.add(node{kind: spread, num: int32(size), imm: first, hasAt: true, at: at, side: step, args: [3]reg{index, v}})
 	}
 	if size == 4 {
-		lanes(0, v)
+		indices := l.quads(index)
+		for k, four := range l.quads(v) {
+			lanes(k, indices[k], 0, four)
+		}
 		return
 	}
 	high := l.opImm(asm.Upper, asm.Y, 1, v)
-	lanes(0, v)
-	lanes(2, high)
+	lanes(0, index, 0, v)
+	lanes(0, index, 2, high)
 }
 
 // store writes a column; where a mask is on, the other lanes get what is there already.
@@ -316,18 +349,14 @@ func (l *lowering) store(in *simt.Instr, t simt.Type, v reg) {
 			at.Disp += step
 		}
 		return
-	case together && t == simt.U16:
-		v = l.op(asm.PackW, asm.X, v, v)
-	case together && t == simt.U8:
-		v = l.op(asm.ShuffB, asm.X, v, l.splat32(0x0C080400))
+	case together && t != simt.U16 && t != simt.U8:
+		at, _ := l.pointTo(true, p, in.Ref, int(in.Imm))
+		l.storeAt(asm.MoveTo, l.width(t), 0, at, v)
+		return
 	}
-	at, step := l.pointTo(true, p, in.Ref, int(in.Imm))
+	quads := l.quads(v)
 	if together {
-		inst := map[simt.Type]*asm.Inst{simt.U16: asm.Store64, simt.U8: asm.Store32}[t]
-		if inst == nil {
-			inst = asm.MoveTo
-		}
-		l.storeAt(inst, l.width(t), 0, at, v)
+		l.storePacked(p, in, t, quads)
 		return
 	}
 	inst, each := asm.Extract32, uint8(1)
@@ -337,9 +366,27 @@ func (l *lowering) store(in *simt.Instr, t simt.Type, v reg) {
 	case simt.U8:
 		inst, each = asm.Extract8, 4
 	}
-	for lane := range uint8(l.lanes) {
-		l.storeAt(inst, asm.X, each*lane, at, v)
+	at, step := l.pointTo(true, p, in.Ref, int(in.Imm))
+	for lane := range l.lanes {
+		l.storeAt(inst, asm.X, each*uint8(lane%4), at, quads[lane/4])
 		at.Disp += step
+	}
+}
+
+// storePacked writes elements of 8 or 16 bits that lie together, of four lanes at a time.
+func (l *lowering) storePacked(p simt.Param, in *simt.Instr, t simt.Type, quads []reg) {
+	inst := asm.Store32
+	for k, v := range quads {
+		if t == simt.U16 {
+			inst, quads[k] = asm.Store64, l.op(asm.PackW, asm.X, v, v)
+		} else {
+			quads[k] = l.op(asm.ShuffB, asm.X, v, l.splat32(0x0C080400))
+		}
+	}
+	at, step := l.pointTo(true, p, in.Ref, int(in.Imm))
+	for _, v := range quads {
+		l.storeAt(inst, asm.X, 0, at, v)
+		at.Disp += 4 * step
 	}
 }
 

@@ -117,10 +117,7 @@ func CompileWith(m *simt.Module, idle int, set string, o Options) (*Program, err
 	if set != avx2.name && set != avx512.name || !supported() {
 		return nil, fmt.Errorf("%w: this machine or build has none; use the interpreter", ErrUnsupported)
 	}
-	s := avx2
-	if set == avx512.name && supported512() && fits16(m) {
-		s = avx512
-	}
+	s := shapeOf(m, set)
 	s.gathers = o.Gathers
 	p := &Program{m: m, path: s.name, split: simt.Split(m, cmp.Or(o.Part, DefaultPart)), lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
 	if err := p.compile(s); err != nil {

@@ -46,8 +46,10 @@ func TestColumns(t *testing.T) {
 				m := sum(t, typ, layout, width)
 				for _, part := range [][3]int{{1, 0, 1}, {4, 0, 4}, {5, 0, 5}, {9, 3, 6}, {12, 1, 12}, {13, 2, 13}, {40, 17, 17}, {300, 1, 299}} {
 					rng := rand.New(rand.NewPCG(uint64(typ), uint64(width)))
-					if !same(t, rng, m, part[0], part[1], part[2]) {
-						t.Fatalf("%v by %v of %d", typ, layout, width)
+					for _, set := range sets() {
+						if !sameAs(t, rng, m, set, Options{}, part[0], part[1], part[2]) {
+							t.Fatalf("%s: %v by %v of %d", set, typ, layout, width)
+						}
 					}
 				}
 			}
@@ -59,8 +61,14 @@ func TestColumns(t *testing.T) {
 // indices inside and outside.
 func TestTables(t *testing.T) {
 	needCode(t)
+	for _, set := range sets() {
+		t.Run(set, func(t *testing.T) { testTables(t, set) })
+	}
+}
+
+func testTables(t *testing.T, set string) {
 	for typ := simt.F32; typ < simt.Pred; typ++ {
-		for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 1000} {
+		for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 1000} {
 			b := simt.NewBuilder("table")
 			in, out := b.Input("i", simt.I32, simt.Columns, 1), b.Output("v", typ, simt.Columns, 1)
 			bits := make([]uint64, n)
@@ -69,7 +77,7 @@ func TestTables(t *testing.T) {
 			}
 			b.Store(out, 0, b.Gather(b.Table(typ, bits), b.Load(in, 0)))
 			m := module(t, b)
-			p, err := Compile(m, 1, Path())
+			p, err := Compile(m, 1, set)
 			if err != nil {
 				t.Fatal(err)
 			}

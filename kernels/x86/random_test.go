@@ -14,11 +14,17 @@ func same(t testing.TB, rng *rand.Rand, m *simt.Module, rows, lo, hi int) bool {
 	return sameWith(t, rng, m, Options{}, rows, lo, hi)
 }
 
-// sameWith runs rows lo to hi of a module by native code and by the interpreter, and reports the first
-// element that differs.
+// sameWith is sameAs with the instructions of the machine.
 func sameWith(t testing.TB, rng *rand.Rand, m *simt.Module, o Options, rows, lo, hi int) bool {
 	t.Helper()
-	p, err := CompileWith(m, 1, Path(), o)
+	return sameAs(t, rng, m, Path(), o, rows, lo, hi)
+}
+
+// sameAs runs rows lo to hi of a module by native code of a set of instructions and by the interpreter, and reports the first
+// element that differs.
+func sameAs(t testing.TB, rng *rand.Rand, m *simt.Module, set string, o Options, rows, lo, hi int) bool {
+	t.Helper()
+	p, err := CompileWith(m, 1, set, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,12 +111,26 @@ func TestRandomParts(t *testing.T) {
 	}
 }
 
-// TestRandomShort compares random programs of sixteen lanes with the interpreter.
+// sets returns the sets of instructions that this machine has.
+func sets() []string {
+	if Path() == avx512.name {
+		return []string{avx2.name, avx512.name}
+	}
+	return []string{avx2.name}
+}
+
+// TestRandomShort compares random programs without values of 64 bits with the interpreter.
 func TestRandomShort(t *testing.T) {
 	needCode(t)
+	for _, set := range sets() {
+		t.Run(set, func(t *testing.T) { randomShort(t, set) })
+	}
 	if Path() != avx512.name {
 		t.Skip("SKIPPED: code of sixteen lanes wants AVX-512 with VBMI")
 	}
+}
+
+func randomShort(t *testing.T, set string) {
 	programs := 1500
 	if testing.Short() {
 		programs = 300
@@ -118,12 +138,12 @@ func TestRandomShort(t *testing.T) {
 	for seed := range programs {
 		rng := rand.New(rand.NewPCG(uint64(seed), 3))
 		m := simttest.Short(t, rng, 1+rng.IntN(120))
-		if !fits16(m) {
-			t.Fatalf("seed %d has no code of sixteen lanes:\n%s", seed, m.Text())
+		if want := map[string]int{avx2.name: 8, avx512.name: 16}[set]; shapeOf(m, set).lanes != want {
+			t.Fatalf("seed %d has no code of %d lanes:\n%s", seed, want, m.Text())
 		}
 		rows := 1 + rng.IntN(90)
 		lo := rng.IntN(rows)
-		if o := (Options{Gathers: seed%3 == 0}); !sameWith(t, rng, m, o, rows, lo, lo+1+rng.IntN(rows-lo)) {
+		if o := (Options{Gathers: seed%3 == 0}); !sameAs(t, rng, m, set, o, rows, lo, lo+1+rng.IntN(rows-lo)) {
 			t.Fatalf("seed %d, %+v:\n%s", seed, o, m.Text())
 		}
 	}

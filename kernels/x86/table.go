@@ -7,8 +7,8 @@ import (
 	"github.com/pce-engine/pce/kernels/x86/asm"
 )
 
-// maxParts is the size of tables, in parts of 16 bytes, up to which lookups are permutations of registers
-// and blends. Beyond it loads are quicker, each lane on its own: processors take longer for a gather than
+// maxParts is the size of tables, in parts of 16 bytes, up to which lookups of four lanes are permutations of registers
+// and blends; more lanes share these. Beyond it loads are quicker, each lane on its own: processors take longer for a gather than
 // for these.
 const maxParts = 4
 
@@ -21,7 +21,7 @@ func perPart(t *simt.Table) int {
 }
 
 // small reports whether a table is looked up by permutations.
-func small(t *simt.Table) bool { return len(t.Bits) <= maxParts*perPart(t) }
+func (l *lowering) small(t *simt.Table) bool { return len(t.Bits) <= maxParts*perPart(t)*l.lanes/4 }
 
 // partners pairs the lookups of a block that have one index, and large tables of one length and size of
 // elements.
@@ -40,7 +40,7 @@ func (l *lowering) partners(b simt.Block) map[int]int {
 			continue
 		}
 		t := &l.m.Tables[b[i].Ref]
-		if small(t) && !l.gathers {
+		if l.small(t) && !l.gathers {
 			continue
 		}
 		key := like{b[i].Args[0], wide(t.Type), len(t.Bits)}
@@ -78,12 +78,13 @@ func (l *lowering) lookup(in *simt.Instr) reg {
 		return l.lookup16(in)
 	}
 	index := l.clamp(len(t.Bits)-1, v)
-	if small(t) && !l.gathers {
+	if l.small(t) && !l.gathers {
 		return l.permute(t, index)
 	}
 	at := asm.Mem{Disp: l.table(ref, ref), Scale: 4}
 	if !wide(t.Type) {
-		return l.fetch(4, 0, at, index)
+		quads := l.quads(index)
+		return l.fromQuads(func(quad int) reg { return l.fetch(4, 0, at, quads[quad]) })
 	}
 	at.Scale = 8
 	return l.opImm(asm.Join, asm.Y, 1, l.fetch(8, 0, at, index), l.fetch(8, 2, at, index))
@@ -100,9 +101,14 @@ func (l *lowering) lookupBoth(one, two *simt.Instr) {
 	index := l.clamp(len(t.Bits)-1, one.Args[0])
 	at := asm.Mem{Disp: l.table(one.Ref, two.Ref), Scale: 8}
 	if !wide(t.Type) {
-		low, high := l.fetch(8, 0, at, index), l.fetch(8, 2, at, index)
-		l.val[one.Out] = l.opImm(asm.Shuffle, asm.X, 0x88, low, high)
-		l.val[two.Out] = l.opImm(asm.Shuffle, asm.X, 0xDD, low, high)
+		var low, high [2]reg
+		for k, four := range l.quads(index) {
+			low[k], high[k] = l.fetch(8, 0, at, four), l.fetch(8, 2, at, four)
+		}
+		half := func(which uint8) reg {
+			return l.fromQuads(func(quad int) reg { return l.opImm(asm.Shuffle, asm.X, which, low[quad], high[quad]) })
+		}
+		l.val[one.Out], l.val[two.Out] = half(0x88), half(0xDD)
 		return
 	}
 	index = l.shift(simt.Shl, simt.I32, index, 1) // in units of 8 bytes
@@ -141,10 +147,10 @@ func (l *lowering) table(one, two int) int32 {
 // permute looks up in a small table. Parts are permuted by the index's low bits; the bits above choose
 // among parts, each moved to the sign.
 func (l *lowering) permute(t *simt.Table, index reg) reg {
-	per, w, blend := perPart(t), asm.X, asm.BlendPS
+	per, w, blend := perPart(t), l.short, asm.BlendPS
 	places, bit := index, uint8(29)
 	part := func(table reg) reg { return l.op(asm.PermilPS, w, table, places) }
-	choice := func(bit uint8) reg { return l.opImm(asm.ShlD, asm.X, bit, index) }
+	choice := func(bit uint8) reg { return l.opImm(asm.ShlD, l.short, bit, index) }
 	switch {
 	case wide(t.Type):
 		w, blend = asm.Y, asm.BlendPD
