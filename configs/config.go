@@ -203,7 +203,7 @@ type Job struct {
 	Soft          bool      `yaml:"soft" doc:"cells of job.data may be a range 30..40, a set {a|b} or likelihoods [0.2|0.8]"`
 	Probabilities bool      `yaml:"probabilities" doc:"classify writes the probability of every category"`
 	Result        string    `yaml:"result" enum:"prediction|margin|leaf|class" doc:"what predict writes: the forest's predictions, raw scores, leaves or classes"`
-	Schedule      string    `yaml:"schedule" doc:"schedule under which predict compiles the forest: a file, preset:NAME, or the lines of the schedule themselves"`
+	Schedule      string    `yaml:"schedule" doc:"schedule under which predict compiles the forest: a file, preset:NAME, auto, or the lines of the schedule themselves"`
 	Candidates    int       `yaml:"candidates" min:"0" max:"1048576" doc:"drawn completions of a row that mpe improves where max-product is not exact"`
 }
 

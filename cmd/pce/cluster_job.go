@@ -164,7 +164,7 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 			return nil, err
 		}
 	}
-	if own.Job.Schedule, err = jobSchedule(&own.Job); err != nil {
+	if own.Job.Schedule, err = a.jobSchedule(&own.Job); err != nil {
 		return nil, err
 	}
 	text, err := own.YAML()
@@ -172,28 +172,27 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 	return j, err
 }
 
-// jobSchedule returns the text of the schedule that a job names, "" if it names none. A schedule that is
+// jobRows is how many rows the workers of a job are asked about at a time, for the choice of a schedule.
+const jobRows = 4096
+
+// jobSchedule returns the text of the schedule that a job names, "" if it names none; of auto, the one that is chosen here, so that
+// all workers run the same. A schedule that is
 // illegal, or under which the forest has no code, is refused here rather than by a cluster later.
-func jobSchedule(j *configs.Job) (string, error) {
+func (a *app) jobSchedule(j *configs.Job) (text string, err error) {
 	if j.Schedule == "" {
 		return "", nil
 	}
-	text := j.Schedule
-	if text == autoSchedule {
-		return "", usagef("job.schedule is auto, which is chosen for one machine; name a file or %sNAME", configs.PresetPrefix)
-	}
-	where := ""
-	if !strings.Contains(text, "\n") {
-		var err error
+	named := !strings.Contains(j.Schedule, "\n") // a text is told from a name by its lines
+	if text = j.Schedule; named && text != autoSchedule {
 		if text, err = readSchedule(j.Schedule); err != nil {
 			return "", err
 		}
-		text += "\n" // a text is told from a name by its lines
-		where = " " + j.Schedule
 	}
-	s, err := schedule.Parse(text)
-	if err != nil {
-		return "", fmt.Errorf("job.schedule%s: %w", where, err)
+	var s *schedule.Schedule
+	if text != autoSchedule {
+		if s, err = schedule.Parse(text); err != nil {
+			return "", jobScheduleError("", j, err)
+		}
 	}
 	f, err := run.OpenForest(j.Model)
 	if err == nil {
@@ -202,10 +201,30 @@ func jobSchedule(j *configs.Job) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", j.Model, err)
 	}
-	if _, err := lower.Compile(f, s, nil); err != nil {
-		return "", fmt.Errorf("%s: job.schedule%s: %w", j.Model, where, err)
+	if s == nil {
+		if text, err = a.automatic(f, 0, jobRows); err == nil {
+			s, err = schedule.Parse(text)
+		}
+	}
+	if err == nil {
+		_, err = lower.Compile(f, s, nil)
+	}
+	if err != nil {
+		return "", jobScheduleError(j.Model+": ", j, err)
+	}
+	if named {
+		text += "\n"
 	}
 	return text, nil
+}
+
+// jobScheduleError says which schedule of a job is at fault.
+func jobScheduleError(model string, j *configs.Job, err error) error {
+	name := ""
+	if !strings.Contains(j.Schedule, "\n") {
+		name = " " + j.Schedule
+	}
+	return fmt.Errorf("%sjob.schedule%s: %w", model, name, err)
 }
 
 // jobConfig reads the config of a job and replaces the files in it by such as can be

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,9 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/compile/forest/tune"
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -101,6 +105,7 @@ func TestPredictJobs(t *testing.T) {
 		"leaf":        {"double.txt", "leaf", []string{"lacking.csv"}, nil},
 		"class":       {"double.txt", "class", []string{"turned.csv"}, nil},
 		"single":      {"single.json", "prediction", []string{"pair.csv"}, []string{"data.header=no"}},
+		"auto":        {"single.json", "margin", []string{"pair.csv"}, []string{"job.schedule=auto"}},
 		"single-leaf": {"single.json", "leaf", []string{"pair.csv"}, nil},
 		"scheduled":   {"double.txt", "margin", []string{"turned.csv"}, []string{"job.schedule=preset:sorted"}},
 		"leaves":      {"double.txt", "leaf", []string{"plain.csv"}, []string{"job.schedule=" + files["tiles.schedule"]}},
@@ -227,11 +232,38 @@ func TestSubmittedSchedule(t *testing.T) {
 			t.Errorf("%q: %v, %q with %d files", given, err, cfg.Job.Schedule, len(j.Files))
 		}
 	}
+	notes := new(bytes.Buffer)
+	a := &app{stdout: io.Discard, stderr: notes, env: []string{"XDG_CACHE_HOME=" + t.TempDir(), "HOME=" + t.TempDir()}}
+	f, err := run.OpenForest(files["single.json"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := pce.GuessSchedule(f, pce.Options{}, jobRows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &configs.Job{Kind: "predict", Model: files["single.json"], Schedule: "auto"}
+	if got, err := a.jobSchedule(own); err != nil || got != chosen+"\n" || !strings.Contains(notes.String(), quoted(chosen)) {
+		t.Errorf("auto: %v, %q, want the cost model's %q; it says %q", err, got, chosen, notes)
+	}
+	dir, err := a.scheduleCache()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := micro.Select()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tune.Save(dir, f.Digest(), tune.Kept{Path: set.Name, Batch: 256, Threads: 1, RowsPerSecond: 1, When: time.Now(), Schedule: "exact\nrepresent reorg"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.jobSchedule(own); err != nil || got != "exact\nrepresent reorg\n" {
+		t.Errorf("auto: %v, %q, want what is kept", err, got)
+	}
 	for given, want := range map[string]string{
 		"parallel rows\n":             "job.schedule: schedule: illegal",
 		"paralel batch\n":             `"paralel" is not a verb`,
 		"preset:none":                 "none",
-		"auto":                        "chosen for one machine",
 		files["double.txt"]:           "is not a verb",
 		files["tiles.schedule"] + "x": "no such file",
 		"gpuDimension batch grid.x\n": "is for cards",
