@@ -24,21 +24,17 @@ func TestClassifyByCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := g.Root
-	g.NumVars++
-	g.Nodes[root].Units = classes
-	g.Nodes = append(g.Nodes,
-		circuit.Node{Kind: circuit.Input, Units: classes, Var: vars, Leaf: circuit.Categorical{Categories: classes}},
-		circuit.Node{Kind: circuit.Product, Units: classes, Children: []circuit.NodeID{root, root + 1}},
-		circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{root + 2}})
-	g.Root = root + 3
+	class, err := structures.AddClass(g, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
 	params := func(id circuit.NodeID, p []float32) error {
 		rng := rand.New(rand.NewPCG(uint64(id), 2))
 		for i := range p {
 			p[i] = 0.1 + rng.Float32()
 		}
 		switch n := &g.Nodes[id]; {
-		case id == root+1:
+		case id == class:
 			for i := range p {
 				p[i] = 0
 				if i/classes == i%classes {

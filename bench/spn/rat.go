@@ -71,19 +71,15 @@ func ratCircuit(units, classes int) (*circuit.Graph, circuit.ParamFunc, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	root := g.Root
-	g.NumVars++
-	g.Nodes[root].Units = classes
-	g.Nodes = append(g.Nodes,
-		circuit.Node{Kind: circuit.Input, Units: classes, Var: ratVars, Leaf: circuit.Categorical{Categories: classes}},
-		circuit.Node{Kind: circuit.Product, Units: classes, Children: []circuit.NodeID{root, root + 1}},
-		circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{root + 2}})
-	g.Root = root + 3
+	class, err := structures.AddClass(g, classes)
+	if err != nil {
+		return nil, nil, err
+	}
 	return g, func(id circuit.NodeID, p []float32) error {
 		rng := rand.New(rand.NewPCG(7, uint64(id)))
 		n := &g.Nodes[id]
 		switch {
-		case id == root+1: // the indicators of the classes
+		case id == class: // the indicators of the classes
 			clear(p)
 			for k := range classes {
 				p[k*classes+k] = 1

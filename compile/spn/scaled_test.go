@@ -30,14 +30,10 @@ func classCircuit(t testing.TB, rng *rand.Rand, vars, latents, classes int, mixe
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := g.Root
-	g.NumVars++
-	g.Nodes[root].Units = classes
-	g.Nodes = append(g.Nodes,
-		circuit.Node{Kind: circuit.Input, Units: classes, Var: vars, Leaf: circuit.Categorical{Categories: classes}},
-		circuit.Node{Kind: circuit.Product, Units: classes, Children: []circuit.NodeID{root, root + 1}},
-		circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{root + 2}})
-	g.Root = root + 3
+	class, err := structures.AddClass(g, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
 	params, err := reference.Init(g, rng.Uint64(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -49,14 +45,14 @@ func classCircuit(t testing.TB, rng *rand.Rand, vars, latents, classes int, mixe
 			}
 		}
 	}
-	for k := range params[root+1] { // the indicator of a class, with a little of another one in one case
-		params[root+1][k] = 0
+	for k := range params[class] { // the indicator of a class, with a little of another one in one case
+		params[class][k] = 0
 		if k/classes == k%classes {
-			params[root+1][k] = 1
+			params[class][k] = 1
 		}
 	}
 	if mixed && classes > 1 {
-		params[root+1][0], params[root+1][1] = 0.75, 0.25
+		params[class][0], params[class][1] = 0.75, 0.25
 	}
 	return g, params
 }
