@@ -13,6 +13,8 @@
 # with the class of each row, on two threads, and the interpreter beside it; then classes and log-likelihoods through
 # the library, those of the tensor path too. It needs nothing of ../shared.
 #
+# speaker_FADG0 is a mixture of Gaussians: a line for whole rows and one with half of the cells missing, of which the prototype knows none.
+#
 # Models, rows, the generator of the C++ and the prototype are in ../shared, which is not part of
 # the repository: place the folder beside it. The generators run under PYTHON (default
 # /usr/bin/python3; with numpy), what is timed under RUN, such as "chrt -r 5" on a machine with
@@ -48,6 +50,27 @@ if ! "$python" -c 'import numpy' 2>/dev/null; then
   skip everything "python3 with numpy, which makes the rows; set PYTHON"
   exit 0
 fi
+# The mixture of Gaussians: rows of float32, half of them its own samples; pce has them by columns, the prototype by rows.
+speaker() {
+  local at=$work/speaker round c line own
+  mkdir -p "$at"
+  (cd "$at" && "$python" "$SHARED/study/cpu/spn/speaker.py" >/dev/null &&
+    "$python" -c 'import struct
+b = open("spk.bin", "rb").read()
+k, v, n = struct.unpack("3i", b[:12])
+at = 12 + 4 * (2 * k * v + k)
+open("rows.f32", "wb").write(b[at:at + 4 * n * v])')
+  [[ -z $vectors || -z $compiler ]] || gcc -O3 -march=native -DR=6 "$SHARED/study/cpu/spn/spk.c" -o "$at/c" -lm 2>/dev/null
+  for round in $(seq "$rounds"); do
+    c=''
+    [[ ! -x $at/c ]] || c=$(cd "$at" && "${run[@]}" ./c | last 's|.*median \([0-9.]*\) M rows/s.*|\1|p')
+    "${run[@]}" "$work/spn" ${PCE_CPU:+-kernels "$PCE_CPU"} -model "$SHARED/data/spn/capnp/speaker_FADG0.bin" -floats "$at/rows.f32" -calls 15 >"$work/lines"
+    while read -r line; do
+      own=$(sed 's|.*"rows_per_us":\([0-9.]*\).*|\1|' <<<"$line")
+      printf '{"round":%d,"model":"speaker_FADG0","prototype":%s,"to_prototype":%s,%s\n' "$round" "${c:-null}" "$(ratio "$own" "$c")" "${line#\{}"
+    done <"$work/lines"
+  done
+}
 # The rows: whole data sets, as bytes.
 mkdir -p "$work/study/cpu/spn"
 cp "$SHARED"/study/cpu/spn/spn_{simd,data}.py "$work/study/cpu/spn"
@@ -57,7 +80,11 @@ compiler=; if command -v g++ >/dev/null && command -v gcc >/dev/null; then compi
 vectors=; if grep -q avx512_vbmi /proc/cpuinfo; then vectors=yes; else skip prototype "a processor with AVX-512 VBMI"; fi
 last() { tail -n 1 | sed -n "$1"; }
 ratio() { [[ -n "$1" && -n "$2" ]] && awk "BEGIN{printf \"%.3g\", $1/$2}" || echo null; }
-for model in ${*:-NLTCS_200 PLANTS_4000 NIPS40 NIPS5}; do
+for model in ${*:-NLTCS_200 PLANTS_4000 NIPS40 NIPS5 speaker_FADG0}; do
+  if [[ $model == speaker_FADG0 ]]; then
+    speaker
+    continue
+  fi
   text=$SHARED/data/spn/text/$model.spn rows=$work/study/cpu/spn/$model.u8
   [[ -f $rows ]] || { skip "$model" "rows: spn_data.py makes none"; continue; }
   calls=20

@@ -1,9 +1,9 @@
-// Command spn times the code that pce makes of a circuit, on one thread and rows of bytes. It is the part of
+// Command spn times the code that pce makes of a circuit, on one thread and rows of bytes or of float32. It is the part of
 // bench/spn.sh that runs in a Go process, and prints a JSON line for each module.
 //
 // # Shapes and units
 //
-// A file of rows has a byte for each variable of each row. Rates are rows a microsecond, of the median call.
+// A file of rows has a byte for each variable of each row, or a float32. Rates are rows a microsecond, of the median call.
 //
 // # Errors
 //
@@ -67,6 +67,8 @@ func run(args []string, out io.Writer) error {
 	kernels := flags.String("kernels", x86.Path(), "the largest set of instructions: avx512 or avx2")
 	calls := flags.Int("calls", 15, "timed calls, of which the median is printed")
 	swept := flags.Int("sweep", 0, "in place of that, compile in every way and run this many rows that the program makes")
+	reals := flags.String("floats", "", "in place of -rows, a file of rows of float32, of a model of continuous variables")
+	space := flags.String("space", string(spn.Auto), "of -floats: auto, linear, log or scaled")
 	rats := flags.Int("rat", 0, "in place of that, this many rows of a RAT-SPN with ten roots that the program makes")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -86,6 +88,9 @@ func run(args []string, out io.Writer) error {
 	defer m.Close()
 	if *swept > 0 {
 		return sweep(m, *swept, *calls, out)
+	}
+	if *reals != "" {
+		return floats(m, *reals, spn.Space(*space), x86.Allowed(*kernels), *calls, out)
 	}
 	b, err := os.ReadFile(*rows)
 	if err != nil {
@@ -129,6 +134,15 @@ func run(args []string, out io.Writer) error {
 
 // measure times calls of a program's module over all rows, as code of a set of instructions.
 func measure(p *spn.Program, set string, in any, rows, calls int) (line, error) {
+	var out any = make([]float64, rows)
+	if p.Type == simt.F32 {
+		out = make([]float32, rows)
+	}
+	return measureInto(p, set, in, out, calls)
+}
+
+// measureInto is measure with the log-likelihoods' place, which is as long as there are rows.
+func measureInto(p *spn.Program, set string, in, out any, calls int) (line, error) {
 	native, err := x86.Compile(p.Module, 1, set)
 	if errors.Is(err, x86.ErrUnsupported) {
 		return line{}, fmt.Errorf("%w: this benchmark is of machine code", err)
@@ -137,10 +151,11 @@ func measure(p *spn.Program, set string, in any, rows, calls int) (line, error) 
 		return line{}, err
 	}
 	defer native.Free()
-	ll, narrow := make([]float64, rows), make([]float32, rows)
-	var out any = ll
-	if p.Type == simt.F32 {
-		out = narrow
+	narrow, _ := out.([]float32)
+	ll, wide := out.([]float64)
+	rows := max(len(narrow), len(ll))
+	if !wide {
+		ll = make([]float64, rows)
 	}
 	times := make([]time.Duration, calls)
 	all := func() error {

@@ -172,7 +172,7 @@ func (c *code) logBound(t simt.Type) Bound {
 		}
 		switch {
 		case o.gaussian:
-			o.absolute, o.relative = 8*(1+math.Abs(math.Log2(o.sd*math.Sqrt(2*math.Pi)))), 10
+			o.absolute, o.relative = o.gaussianError(t)
 		case o.kind == circuit.Input:
 			o.absolute, o.relative = 4, 4
 		case o.kind == circuit.Product:
@@ -182,6 +182,9 @@ func (c *code) logBound(t simt.Type) Bound {
 				o.relative = max(o.relative, c.ops[a].relative)
 			}
 			o.relative += rounds(len(o.args)) + 1
+			if o.joined {
+				c.joinedError(o)
+			}
 			o.absolute += 2 * o.hi * o.relative
 		default:
 			o.absolute, o.relative = 0, 0
@@ -199,6 +202,36 @@ func (c *code) logBound(t simt.Type) Bound {
 		Absolute: 1.001 * u * c.worst(func(o *op) float64 { return o.absolute }) * math.Ln2,
 		Relative: 1.001 * u * (c.worst(func(o *op) float64 { return o.relative }) + 2),
 	}
+}
+
+// gaussianError bounds the error of a Gaussian's logarithm as logBound does.
+func (o *op) gaussianError(t simt.Type) (absolute, relative float64) {
+	constant := math.Abs(math.Log2(o.sd * math.Sqrt(2*math.Pi)))
+	absolute, relative = 8*(1+constant), 10
+	if t == simt.F32 { // z is off by the residual, z² by at most residual·(1 + z²)
+		units := 2 * o.residual / unit(t)
+		absolute, relative = absolute+units*(1+constant), relative+units
+	}
+	if o.near { // roundings of a, b, y and y²: with t² = c - value, |b·y| is at most t² + 3·shift², |a·y²| at most 2·t² + 2·shift²
+		absolute, relative = max(absolute, 16*o.shift*o.shift+12*(1+constant)), max(relative, 12)
+	}
+	return absolute, relative
+}
+
+// joinedError adds what a product's Gaussians lose as terms of one sum. Before and after each leaf the sum is at most Σ|c| + Σ shift² + Σ t², and
+// between its two terms at most 3·shift² + t² more.
+func (c *code) joinedError(o *op) {
+	terms, constants, shifts := 0.0, 0.0, 0.0
+	for _, a := range o.args {
+		if child := &c.ops[a]; child.gaussian {
+			terms++
+			shifts += child.shift * child.shift
+			constants += math.Abs(math.Log2(child.sd * math.Sqrt(2*math.Pi)))
+		}
+	}
+	n := 3*terms + 3 // roundings: of two terms and a missing cell's constant each
+	o.absolute += n*(2*constants+shifts) + 3*shifts + constants
+	o.relative += n + 1
 }
 
 // worst returns the largest of what the roots have, -Inf if all are 0.

@@ -18,7 +18,10 @@ type emitter struct {
 	value []simt.Value // of operations; None before they are emitted
 	joint int          // as of Options
 	scope []*scope     // of operations that a table can have; nil: of others
-	spans []span       // see lospn.go
+	// gaussians has the sum of the Gaussian factors of a product in log space that are computed together with those of
+	// other products; see together.
+	gaussians map[int32]simt.Value
+	spans     []span // see lospn.go
 
 	families []family // in scaled space
 	family   []int32  // of operations
@@ -87,20 +90,27 @@ func (e *emitter) all(root int32) {
 			stack = stack[:len(stack)-1]
 			continue
 		}
+		if top.next == 0 && o.kind == circuit.Sum && e.space == Log {
+			e.together(o)
+		}
 		if top.next < len(o.args) {
 			a := o.args[top.next]
 			top.next++
+			if _, ok := e.gaussians[top.op]; ok && e.c.ops[a].gaussian {
+				continue
+			}
 			if e.value[a] == simt.None && (o.kind != circuit.Product || e.scope[a] == nil) {
 				stack = append(stack, visit{op: a})
 			}
 			continue
 		}
-		e.value[top.op] = e.operation(o)
+		e.value[top.op] = e.operation(top.op)
 		stack = stack[:len(stack)-1]
 	}
 }
 
-func (e *emitter) operation(o *op) simt.Value {
+func (e *emitter) operation(k int32) simt.Value {
+	o := &e.c.ops[k]
 	if o.kind == circuit.Input {
 		return e.leaf(o)
 	}
@@ -110,9 +120,15 @@ func (e *emitter) operation(o *op) simt.Value {
 	if o.kind == circuit.Product && e.space == Linear {
 		return e.tree(simt.Mul, e.factors(o))
 	}
-	terms := make([]simt.Value, len(o.args))
-	for i, a := range o.args {
-		terms[i] = e.value[a]
+	terms := make([]simt.Value, 0, len(o.args))
+	known, joined := e.gaussians[k]
+	if joined {
+		terms = append(terms, known)
+	}
+	for _, a := range o.args {
+		if !joined || !e.c.ops[a].gaussian {
+			terms = append(terms, e.value[a])
+		}
 	}
 	b := e.b
 	switch {
@@ -131,13 +147,16 @@ func (e *emitter) operation(o *op) simt.Value {
 	if len(terms) == 1 {
 		return terms[0]
 	}
-	// log2 Σ 2^t = m + log2 Σ 2^(t-m) with the largest t as m. Where all terms are 0 m would be
-	// -Inf; a finite number in its place keeps differences numbers.
-	top := b.Binary(simt.Max, e.tree(simt.Max, terms), b.Float(e.t, leastFinite(e.t)))
+	// log2 Σ 2^t = m + log2 Σ 2^(t-m) with the largest t as m, so that the sum is normal and what it leaves out of terms far below
+	// m does not count. Where all terms are 0 m would be -Inf; a finite number in its place keeps differences numbers.
+	least := b.Float(e.t, leastFinite(e.t))
+	top := b.Binary(simt.Max, e.tree(simt.Max, terms), least)
 	for i := range terms {
-		terms[i] = e.exp2(b.Sub(terms[i], top))
+		terms[i] = e.exp2Normal(b.Sub(terms[i], top))
 	}
-	return b.Add(top, e.log2(e.tree(simt.Add, terms)))
+	sum := e.tree(simt.Add, terms)
+	sum = e.span(spanLog2, nil, func() simt.Value { return b.Log2Normal(sum) })
+	return b.Select(b.Binary(simt.Lt, least, top), b.Add(top, sum), b.Float(e.t, math.Inf(-1)))
 }
 
 // leastFinite is the least finite number of a type.

@@ -204,7 +204,7 @@ func (e *emitter) leafOf(o *op, col *column) simt.Value {
 	}
 	// log2 of the density is c - (z·s)² with z = (x - mean)/sd and s² = log2(e)/2.
 	scale := math.Sqrt(math.Log2E/2) / o.sd
-	z := b.Mul(b.Sub(col.x, b.Float(e.t, o.mean)), b.Float(e.t, scale))
+	z := b.Mul(e.distance(col.x, o), b.Float(e.t, scale))
 	v := b.FMA(b.Unary(simt.Neg, z), z, b.Float(e.t, -math.Log2(o.sd*math.Sqrt(2*math.Pi))))
 	if e.space == Linear {
 		return b.Select(col.there, b.Exp2(v), b.Float(e.t, 1))

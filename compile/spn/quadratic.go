@@ -1,7 +1,9 @@
 package spn
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/kernels/simt"
@@ -9,138 +11,346 @@ import (
 
 // maxShift bounds |mean - center|/sd of the Gaussians that are computed as a quadratic form around a center: the roundings
 // of its terms grow with the square.
-const maxShift = 16
+const (
+	maxShift    = 16
+	maxShiftLog = 4
+)
 
 // Values around a center are cut at maxFar, so that no square overflows. Where the cut counts, the likelihood is below
 // leastScaled: deviations are at most maxWide.
 const (
 	maxFar  = 0x1p50
 	maxWide = 0x1p30
+	// maxLinearTerm bounds what float32 multiplies by b in log space, where squares may be infinite and b·y may not.
+	maxLinearTerm = 0x1p60
 )
 
 // centered is a variable around a center.
 type centered struct {
 	variable  int
 	center    float64
-	x, square simt.Value // 0 where the cell is missing
+	most      float64    // deviations from the center to the mean of a leaf that is near
+	scale     float64    // of the distance, a power of 2
+	cell      simt.Value // as it is
+	x, square simt.Value // around the center; 0 where the cell is missing
 	missing   simt.Value
+	there     simt.Value // an integer of as many bits as the values have, all of them set where the cell is not missing
 }
 
-// logs returns for each list of leaves the sum of their logarithms to base 2. Gaussians of a variable are quadratic
-// forms of the same two numbers: log2 of the density is c + b·y + a·y² with y the distance from a center. A missing cell
-// has y = 0, and c is taken away again where a row has one.
+// together computes the Gaussian factors of a sum's products, variable by variable, so that a variable's two numbers are loaded once
+// for a tile of products.
+func (e *emitter) together(o *op) {
+	const fewest = 2 // of products, and of Gaussians in each
+	var products []int32
+	var lists [][]int32
+	for _, a := range o.args {
+		p := &e.c.ops[a]
+		if _, ok := e.gaussians[a]; ok || p.kind != circuit.Product || e.value[a] != simt.None {
+			continue
+		}
+		var list []int32
+		for _, k := range p.args {
+			if e.c.ops[k].gaussian {
+				list = append(list, k)
+			}
+		}
+		if len(list) >= fewest {
+			products, lists = append(products, a), append(lists, list)
+		}
+	}
+	if len(products) < fewest {
+		return
+	}
+	if e.gaussians == nil {
+		e.gaussians = map[int32]simt.Value{}
+	}
+	for i, v := range e.logs(lists) {
+		e.gaussians[products[i]] = v
+		e.c.ops[products[i]].joined = true
+	}
+}
+
+// logs returns for each list of leaves the sum of their logarithms to base 2. Gaussians of a variable that are near each other are
+// quadratic forms of the same two numbers: log2 of the density is c + b·y + a·y² with y the distance from a center. In log space others
+// are c + a·d², with d the distance from their own mean. A missing cell has y = d = 0, and c is taken away again where a row has one.
 func (e *emitter) logs(lists [][]int32) []simt.Value {
 	b := e.b
-	around, vars := e.centers(lists)
-	type term struct{ a, b, c float64 }
-	terms := make([]map[int]term, len(lists)) // by place among vars
+	vars := e.centers(lists)
+	at := make(map[int]int, len(vars)) // by variable
+	for i := range vars {
+		at[vars[i].variable] = i
+	}
+	terms := make([][]term, len(lists)) // by place among vars
 	sums := make([]simt.Value, len(lists))
+	alone := make([][]*op, len(lists))
 	for i, list := range lists {
 		constant := 0.0
-		terms[i] = map[int]term{}
+		terms[i] = make([]term, len(vars))
 		for _, k := range list {
 			o := &e.c.ops[k]
-			at, ok := around[o.variable]
-			if !ok {
+			v, ok := at[o.variable]
+			if !ok || !o.narrow() || e.space == Scaled && !vars[v].near(o) {
+				alone[i] = append(alone[i], o)
 				continue
 			}
-			s := math.Sqrt(math.Log2E/2) / o.sd
-			d := o.mean - vars[at].center
-			t := term{a: -s * s, b: 2 * s * s * d, c: -s*s*d*d - math.Log2(o.sd*math.Sqrt(2*math.Pi))}
-			terms[i][at] = t
-			constant += t.c
-			o.shift = max(o.shift, math.Abs(d)*s)
+			terms[i][v] = e.term(&vars[v], o)
+			constant += terms[i][v].c
 		}
 		sums[i] = b.Float(e.t, constant)
 	}
-	each := func(of func(i, at int, t term)) {
-		for lo := 0; lo < len(lists); lo += tile {
-			for at := range vars {
-				for i := lo; i < min(lo+tile, len(lists)); i++ {
-					if t, ok := terms[i][at]; ok {
-						of(i, at, t)
-					}
-				}
-			}
-		}
-	}
-	each(func(i, at int, t term) {
-		sums[i] = b.FMA(vars[at].x, b.Float(e.t, t.b), sums[i])
-		sums[i] = b.FMA(vars[at].square, b.Float(e.t, t.a), sums[i])
-	})
-	if len(vars) > 0 {
-		missing := make([]simt.Value, len(vars))
+	for lo := 0; lo < len(lists); lo += tile {
 		for at := range vars {
-			missing[at] = vars[at].missing
+			for i := lo; i < min(lo+tile, len(lists)); i++ {
+				sums[i] = e.quadratic(&vars[at], &terms[i][at], sums[i])
+			}
 		}
-		whole, any := sums, e.tree(simt.Or, missing)
-		from := b.Values()
-		sums = b.If(any, func() []simt.Value {
-			less := append([]simt.Value(nil), whole...)
-			away := make([]simt.Value, len(vars))
-			for at := range vars {
-				away[at] = b.Select(vars[at].missing, b.Float(e.t, 1), b.Float(e.t, 0))
-			}
-			each(func(i, at int, t term) { less[i] = b.FMA(away[at], b.Float(e.t, -t.c), less[i]) })
-			return less
-		}, func() []simt.Value { return whole })
-		e.spans = append(e.spans, span{from, b.Values(), spanMarginal, nil})
 	}
-	for i, list := range lists {
-		for _, k := range list {
-			if o := &e.c.ops[k]; !has(around, o.variable) {
-				o.alone = true
-				sums[i] = b.Add(sums[i], e.leaf(o))
-			}
+	if len(vars) > 0 {
+		sums = e.marginal(vars, terms, sums)
+	}
+	for i := range alone {
+		for _, o := range alone[i] {
+			sums[i] = b.Add(sums[i], e.leaf(o))
 		}
 	}
 	return sums
 }
 
-func has(m map[int]int, k int) bool { _, ok := m[k]; return ok }
+// term is a Gaussian of a list as a quadratic form; the zero value is that of none.
+type term struct {
+	o       *op
+	near    bool // around the variable's center, not its own
+	a, b, c float64
+}
 
-// centers loads the variables of leaves that are Gaussians near each other, around the middle of their means. Variables
-// of other leaves are opened anew where they are read.
-func (e *emitter) centers(lists [][]int32) (around map[int]int, vars []centered) {
-	b := e.b
-	type spread struct {
-		low, high, narrow, wide float64 // of means and deviations
+// near reports whether a leaf over the variable is computed around the center.
+func (v *centered) near(o *op) bool {
+	return o.gaussian && o.narrow() && math.Abs(o.mean-v.center) <= v.most*o.sd
+}
+
+// narrow reports whether the deviation of a Gaussian is one with which a quadratic form stays in range.
+func (o *op) narrow() bool { return o.sd <= maxWide && o.sd >= 1/maxWide }
+
+// term returns the quadratic form of a leaf, and notes which one it has.
+func (e *emitter) term(v *centered, o *op) term {
+	s := math.Sqrt(math.Log2E/2) / o.sd
+	c := -math.Log2(o.sd * math.Sqrt(2*math.Pi))
+	if !v.near(o) {
+		return term{o: o, a: -s * s, c: c}
 	}
-	spreads := map[int]*spread{}
+	d := o.mean - v.center
+	o.near, o.shift = true, max(o.shift, math.Abs(d)*s)
+	return term{o: o, near: true, a: -s * s / (v.scale * v.scale), b: 2 * s * s * d / v.scale, c: c - s*s*d*d}
+}
+
+// quadratic adds a quadratic form, without its constant, to a sum.
+func (e *emitter) quadratic(v *centered, t *term, sum simt.Value) simt.Value {
+	b := e.b
+	switch {
+	case t.o == nil:
+		return sum
+	case t.near:
+		sum = b.FMA(v.x, b.Float(e.t, t.b), sum)
+		return b.FMA(v.square, b.Float(e.t, t.a), sum)
+	}
+	d := e.distance(v.cell, t.o)
+	integer := simt.I32
+	if e.t == simt.F64 {
+		integer = simt.I64
+	}
+	d = b.Bitcast(e.t, b.Binary(simt.And, b.Bitcast(integer, d), v.there))
+	return b.FMA(b.Mul(d, b.Float(e.t, t.a)), d, sum) // d² may be infinite where a·d² is not
+}
+
+// maxResidual is how far, in deviations, the mean of a Gaussian may be from the one that is subtracted.
+const maxResidual = 0x1p-20
+
+// distance returns how far a cell is from the mean of a Gaussian. A mean that is not exact enough as a number of the type is
+// subtracted in two parts.
+func (e *emitter) distance(x simt.Value, o *op) simt.Value {
+	b := e.b
+	mean := o.mean
+	if e.t == simt.F32 {
+		mean = float64(float32(o.mean))
+	}
+	d, rest := b.Sub(x, b.Float(e.t, mean)), o.mean-mean
+	if math.Abs(rest) > maxResidual*o.sd {
+		return b.Sub(d, b.Float(e.t, rest))
+	}
+	o.residual = max(o.residual, math.Abs(rest)/o.sd)
+	return d
+}
+
+// marginal takes the constants of missing cells out of sums, where a row has such a cell.
+func (e *emitter) marginal(vars []centered, terms [][]term, sums []simt.Value) []simt.Value {
+	b := e.b
+	missing := make([]simt.Value, len(vars))
+	for at := range vars {
+		missing[at] = vars[at].missing
+	}
+	from, any := b.Values(), e.tree(simt.Or, missing)
+	less := b.If(any, func() []simt.Value {
+		if e.tables() {
+			return e.marginalTables(vars, terms, sums)
+		}
+		less := append([]simt.Value(nil), sums...)
+		for at := range vars {
+			away := b.Select(missing[at], b.Float(e.t, 1), b.Float(e.t, 0))
+			for i := range less {
+				if t := &terms[i][at]; t.o != nil {
+					less[i] = b.FMA(away, b.Float(e.t, -t.c), less[i])
+				}
+			}
+		}
+		return less
+	}, func() []simt.Value { return sums })
+	e.spans = append(e.spans, span{from, b.Values(), spanMarginal, nil})
+	return less
+}
+
+// cellsTogether is how many cells choose among the constants of a list at once, where tables of that many bits are as quick as
+// an instruction.
+const cellsTogether = 4
+
+// tables reports whether constants of missing cells come from tables.
+func (e *emitter) tables() bool { return e.t == simt.F32 && e.joint >= 1<<cellsTogether }
+
+// marginalTables is what marginal does for rows with missing cells, by tables over several cells: an addition for each of these,
+// not a multiply-add for each cell.
+func (e *emitter) marginalTables(vars []centered, terms [][]term, sums []simt.Value) []simt.Value {
+	b := e.b
+	var there []simt.Value // of each group of cells, a bit for each
+	for lo := 0; lo < len(vars); lo += cellsTogether {
+		bits := make([]simt.Value, min(cellsTogether, len(vars)-lo))
+		for k := range bits {
+			bits[k] = b.Binary(simt.And, vars[lo+k].there, b.Int(simt.I32, 1<<k))
+		}
+		there = append(there, e.tree(simt.Or, bits))
+	}
+	less := append([]simt.Value(nil), sums...)
+	for i := range less {
+		for g, index := range there {
+			some := terms[i][g*cellsTogether : min((g+1)*cellsTogether, len(vars))]
+			if !slices.ContainsFunc(some, func(t term) bool { return t.o != nil }) {
+				continue
+			}
+			table := make([]float64, 1<<cellsTogether)
+			for pattern := range table {
+				for k := range some {
+					if pattern>>k&1 == 0 {
+						table[pattern] -= some[k].c
+					}
+				}
+			}
+			less[i] = b.Add(less[i], b.Gather(b.FloatTable(e.t, table), index))
+		}
+	}
+	return less
+}
+
+// centers loads the variables of Gaussians, around a center that is near to most. Variables of other leaves are opened
+// anew where they are read.
+func (e *emitter) centers(lists [][]int32) (vars []centered) {
+	leaves := map[int][]*op{}
 	var order []int
 	for _, list := range lists {
 		for _, k := range list {
 			o := &e.c.ops[k]
 			e.cols[o.variable].there, e.cols[o.variable].class = simt.None, simt.None
-			if !o.gaussian {
+			if !o.gaussian || !o.narrow() {
 				continue
 			}
-			s := spreads[o.variable]
-			if s == nil {
-				s = &spread{o.mean, o.mean, o.sd, o.sd}
-				spreads[o.variable] = s
+			if leaves[o.variable] == nil {
 				order = append(order, o.variable)
 			}
-			s.low, s.high = min(s.low, o.mean), max(s.high, o.mean)
-			s.narrow, s.wide = min(s.narrow, o.sd), max(s.wide, o.sd)
+			leaves[o.variable] = append(leaves[o.variable], o)
 		}
 	}
-	around = map[int]int{}
 	for _, v := range order {
-		s := spreads[v]
-		center := float64(float32(s.low + (s.high-s.low)/2))
-		far := max(s.high-center, center-s.low)
-		if !(far <= maxShift*s.narrow && s.wide <= maxWide && s.narrow >= 1/maxWide) {
-			continue
-		}
-		x := b.Load(0, v)
-		missing := b.Binary(simt.Ne, x, x)
-		y := b.Sub(b.Convert(e.t, x), b.Float(e.t, center))
-		y = b.Binary(simt.Max, b.Binary(simt.Min, b.Select(missing, b.Float(e.t, 0), y), b.Float(e.t, maxFar)), b.Float(e.t, -maxFar))
-		around[v] = len(vars)
-		vars = append(vars, centered{v, center, y, b.Mul(y, y), missing})
+		vars = append(vars, e.center(v, middle(leaves[v], e.maxShift()), leaves[v]))
 	}
-	return around, vars
+	return vars
+}
+
+// center loads a variable around a center.
+func (e *emitter) center(variable int, center float64, leaves []*op) centered {
+	b := e.b
+	v := centered{variable: variable, center: center, scale: 1, most: e.maxShift()}
+	x := b.Load(0, variable)
+	v.missing = b.Binary(simt.Ne, x, x)
+	v.cell = b.Convert(e.t, x)
+	y := b.Select(v.missing, b.Float(e.t, 0), b.Sub(v.cell, b.Float(e.t, center)))
+	cut := func(y simt.Value, far float64) simt.Value {
+		return b.Binary(simt.Max, b.Binary(simt.Min, y, b.Float(e.t, far)), b.Float(e.t, -far))
+	}
+	if e.space != Scaled || e.tables() {
+		v.there = e.ones(v.missing)
+	}
+	if e.space == Scaled {
+		v.x = cut(y, maxFar)
+		v.square = b.Mul(v.x, v.x)
+		return v
+	}
+	v.x, v.square = y, b.Mul(y, y) // in float64 squares of cells, which are float32, are finite
+	if e.t == simt.F32 {
+		// In units of at least the widest deviation the square is infinite only where all densities are 0.
+		widest := 0.0
+		for _, o := range leaves {
+			widest = max(widest, o.sd)
+		}
+		v.scale = math.Ldexp(1, -int(math.Ceil(math.Log2(widest)))-1)
+		y = b.Mul(y, b.Float(e.t, v.scale))
+		v.x, v.square = cut(y, maxLinearTerm), b.Mul(y, y)
+	}
+	return v
+}
+
+// ones returns an integer whose bits are those of the type of values, all set where a condition does not hold.
+func (e *emitter) ones(not simt.Value) simt.Value {
+	integer := simt.I32
+	if e.t == simt.F64 {
+		integer = simt.I64
+	}
+	return e.b.Select(not, e.b.Int(integer, 0), e.b.Int(integer, -1))
+}
+
+// maxShift is how many deviations a Gaussian's mean may be from the center. Scaled space, whose circuits have as many sums as
+// leaves and more, takes larger errors for fewer instructions.
+func (e *emitter) maxShift() float64 {
+	if e.space == Scaled {
+		return maxShift
+	}
+	return maxShiftLog
+}
+
+// middle returns a number of float32 that is within some deviations of the means of most Gaussians: the middle of their means if it is of all.
+func middle(leaves []*op, shift float64) float64 {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, o := range leaves {
+		low, high = min(low, o.mean), max(high, o.mean)
+	}
+	center := float64(float32(low + (high-low)/2))
+	v := centered{center: center, most: shift}
+	if !slices.ContainsFunc(leaves, func(o *op) bool { return !v.near(o) }) {
+		return center
+	}
+	// The middle of where most of the intervals around means meet.
+	type end struct {
+		at   float64
+		open int // 1 where an interval starts, -1 where one ends
+	}
+	var ends []end
+	for _, o := range leaves {
+		ends = append(ends, end{o.mean - shift*o.sd, 1}, end{o.mean + shift*o.sd, -1})
+	}
+	slices.SortFunc(ends, func(a, b end) int { return cmp.Or(cmp.Compare(a.at, b.at), b.open-a.open) })
+	open, most := 0, 0
+	for i, p := range ends {
+		if open += p.open; open > most {
+			most, center = open, p.at+(ends[i+1].at-p.at)/2
+		}
+	}
+	return float64(float32(center))
 }
 
 // scaledBound bounds errors of scaled space as logBound those of log space, by which it also counts the roundings of the reference.

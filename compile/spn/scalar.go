@@ -32,8 +32,11 @@ type op struct {
 	absolute     float64
 	lost         float64
 	roundedFolds int     // weights that fold has multiplied
-	shift        float64 // of a Gaussian in scaled space: |mean - center|·s, see logs
+	near         bool    // of a Gaussian: computed around a center, see logs
+	shift        float64 // of one: |mean - center|·s
 	alone        bool    // of one: computed by itself, too
+	residual     float64 // of one: how far the mean is from the one that is subtracted, in deviations
+	joined       bool    // of a product: its Gaussians are computed with those of others, see together
 }
 
 // code is a circuit as scalar operations.
