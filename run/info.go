@@ -96,11 +96,11 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 		certain = "deterministic and without leaves over bins of values"
 	}
 	finite := fmt.Sprintf("small (at most %d complete rows)", MaxStates)
-	alike := finite + ", or deterministic and of the other's structure"
+	alike := finite + ", or " + certain + " and of the other's structure"
 	return []QueryInfo{
 		{QueryClass, tractable, tractable, both, true},
 		{QueryConditional, tractable, tractable, both, true},
-		{"entropy", tractable, few || tractable && b.mpeExact(p), finite + " or deterministic", false},
+		{"entropy", tractable, few || tractable && b.mpeExact(p), finite + " or " + certain, false},
 		{QueryExpect, tractable, tractable, both, false},
 		{"kl", tractable, few, alike, false},
 		{QueryLogLikelihood, tractable, tractable, both, true},
@@ -109,6 +109,15 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 		{QueryQuantiles, tractable, tractable, both, false},
 		{"sample", tractable, tractable, both, true},
 	}
+}
+
+// deterministic reports whether the circuit is deterministic by its structure or, where leaves read the bins of values, by
+// the bins that they exclude: a tree's do. Queries ask the structure alone, and answer by bins in another way.
+func (b *Blueprint) deterministic(p circuit.Props) (bool, error) {
+	if p.Deterministic || !b.binned() || b.params == nil {
+		return p.Deterministic, nil
+	}
+	return circuit.DeterministicUnder(b.Graph, b.params)
 }
 
 func (b *Blueprint) sizes() circuit.Stats { return circuit.Count(b.Graph) }
@@ -126,6 +135,10 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	deterministic, err := b.deterministic(p)
+	if err != nil {
+		return nil, err
+	}
 	program := b.Digest()
 	i := &Info{
 		Variables:  b.Graph.NumVars,
@@ -139,7 +152,7 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 			"smooth":                  p.Smooth,
 			"decomposable":            p.Decomposable,
 			"total_scope":             p.TotalScope,
-			"deterministic":           p.Deterministic,
+			"deterministic":           deterministic,
 			"structured_decomposable": p.StructuredDecomposable,
 		},
 		Structure:      hex.EncodeToString(structure[:]),

@@ -62,6 +62,14 @@ func TestTrees(t *testing.T) {
 		if err := circuit.Validate(c.Graph); err != nil {
 			t.Fatal(err)
 		}
+		if got, err := circuit.DeterministicUnder(c.Graph, func(id circuit.NodeID, dst []float32) error {
+			for i, x := range c.params[id] {
+				dst[i] = float32(x)
+			}
+			return nil
+		}); err != nil || got != (len(f.Trees) == 1) {
+			t.Errorf("seed %d: the circuit of %d trees is deterministic: %v, %v", seed, len(f.Trees), got, err)
+		}
 		params := make(reference.Params, len(c.Graph.Nodes))
 		copy(params, c.params)
 		ev, err := reference.New(c.Graph, params)

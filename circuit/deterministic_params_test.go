@@ -1,0 +1,49 @@
+package circuit_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+)
+
+// TestDeterministicUnder: a sum over two products of histograms is deterministic where a variable has no code with mass in both,
+// and where a weight is 0.
+func TestDeterministicUnder(t *testing.T) {
+	leaf := circuit.Histogram{Edges: []int{0, 1, 2, 3}}
+	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: leaf},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: leaf},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+	if err := circuit.Validate(g); err != nil {
+		t.Fatal(err)
+	}
+	same, third := []float32{0.5, 0.5, 0, 0.5, 0.5, 0}, float32(1)/3
+	for name, x := range map[string]struct {
+		first, second, weights []float32
+		want                   bool
+	}{
+		"apart in the first":  {[]float32{1, 0, 0, 0, 0.5, 0.5}, same, []float32{0.5, 0.5}, true},
+		"apart in the second": {same, []float32{0, 1, 0, 0.5, 0, 0.5}, []float32{0.5, 0.5}, true},
+		"one code in common":  {[]float32{0.5, 0.5, 0, 0, 0.5, 0.5}, same, []float32{0.5, 0.5}, false},
+		"no zeros":            {[]float32{third, third, third, third, third, third}, same, []float32{0.5, 0.5}, false},
+		"one child":           {same, same, []float32{1, 0}, true},
+	} {
+		all := [][]float32{x.first, x.second, nil, x.weights}
+		got, err := circuit.DeterministicUnder(g, func(id circuit.NodeID, dst []float32) error {
+			if copy(dst, all[id]) != len(dst) {
+				t.Errorf("%s: %d parameters of node %d", name, len(dst), id)
+			}
+			return nil
+		})
+		if err != nil || got != x.want {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	wrong := errors.New("no parameters")
+	if _, err := circuit.DeterministicUnder(g, func(circuit.NodeID, []float32) error { return wrong }); !errors.Is(err, wrong) {
+		t.Errorf("error %v, want that of the parameters", err)
+	}
+}
