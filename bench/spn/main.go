@@ -92,14 +92,19 @@ func run(args []string, out io.Writer) error {
 	if *reals != "" {
 		return floats(m, *reals, spn.Space(*space), x86.Allowed(*kernels), *calls, out)
 	}
-	b, err := os.ReadFile(*rows)
+	return integers(m, *rows, *joint, x86.Allowed(*kernels), *calls, out)
+}
+
+// integers times a model of discrete variables, in each type and layout, on a file of rows of bytes.
+func integers(m *format.Model, file string, joint int, set string, calls int, out io.Writer) error {
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	vars := m.Graph.NumVars
 	n := len(b) / vars
 	if n == 0 || len(b)%vars != 0 {
-		return fmt.Errorf("%s has %d bytes, want whole rows of %d", *rows, len(b), vars)
+		return fmt.Errorf("%s has %d bytes, want whole rows of %d", file, len(b), vars)
 	}
 	columns, turned := make([]float32, len(b)), make([]byte, len(b))
 	for i, x := range b {
@@ -112,15 +117,15 @@ func run(args []string, out io.Writer) error {
 		name    string
 	}{
 		{spn.Options{Type: simt.F64}, columns, "columns of float32"},
-		{spn.Options{Type: simt.F32, Joint: *joint}, columns, "columns of float32"},
-		{spn.Options{Type: simt.F32, Bytes: true, Joint: *joint}, b, "rows of bytes"},
-		{spn.Options{Type: simt.F32, Bytes: true, Joint: *joint, Layout: simt.Columns}, turned, "columns of bytes"},
+		{spn.Options{Type: simt.F32, Joint: joint}, columns, "columns of float32"},
+		{spn.Options{Type: simt.F32, Bytes: true, Joint: joint}, b, "rows of bytes"},
+		{spn.Options{Type: simt.F32, Bytes: true, Joint: joint, Layout: simt.Columns}, turned, "columns of bytes"},
 	} {
 		p, err := spn.Compile(m.Graph, m.Params64, c.options)
 		if err != nil {
 			return err
 		}
-		l, err := measure(p, x86.Allowed(*kernels), c.in, n, *calls)
+		l, err := measure(p, set, c.in, n, calls)
 		if err != nil {
 			return err
 		}

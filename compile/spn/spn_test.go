@@ -213,9 +213,12 @@ func FuzzBackEnds(f *testing.F) {
 		rng := rand.New(rand.NewPCG(seed, 10))
 		var g *circuit.Graph
 		var params reference.Params
-		if seed%4 == 3 {
+		switch {
+		case seed%4 == 3:
 			g, params = histograms(rng, 1+rng.IntN(4), seed%8 == 3)
-		} else {
+		case seed%8 == 5:
+			g, params = gaussians(rng, 1+rng.IntN(14), 1+rng.IntN(6))
+		default:
 			g = reference.Random(rng, reference.RandomOptions{MaxUnits: 1 + rng.IntN(3), MaxNodes: 20, Discrete: seed%2 == 0})
 			var err error
 			if params, err = reference.Init(g, seed, nil); err != nil {
