@@ -33,7 +33,7 @@ func TestCode(t *testing.T) {
 		o := cpu.Options{Threads: threads, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}}
 		path := x86.Path()
 		if path != "" {
-			path = "avx2" // the module's float64 output has no code of sixteen lanes
+			path = "avx2" // code of AVX-512 loads no rows of 24 bits
 		}
 		if os.Getenv("PCE_CPU") == "generic" {
 			path = ""

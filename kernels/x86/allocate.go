@@ -33,9 +33,9 @@ type allocator struct {
 	*code
 	shape
 	out    asm.Code
-	file   []reg   // what vector registers hold
-	locked uint32  // vector registers that the present node uses
-	loc    []int8  // the vector register of a virtual one; -1: none
+	file   []reg   // what registers hold: vector registers, and mask registers from masksAt on
+	locked uint64  // registers that the present node uses
+	loc    []int8  // the place in file of a virtual register; -1: none
 	slot   []int32 // its place in the frame; -1: none
 	next   []int32 // where the block reads it next, while it has a register
 	cur    []int32 // scratch of scan
@@ -48,7 +48,7 @@ type allocator struct {
 
 func newAllocator(c *code, s shape) *allocator {
 	n := len(c.regs)
-	a := &allocator{code: c, shape: s, file: make([]reg, s.registers), loc: make([]int8, n), slot: make([]int32, n), next: make([]int32, n), cur: make([]int32, n)}
+	a := &allocator{code: c, shape: s, file: make([]reg, masksAt+8), loc: make([]int8, n), slot: make([]int32, n), next: make([]int32, n), cur: make([]int32, n)}
 	for i := range a.loc {
 		a.loc[i], a.slot[i], a.cur[i] = -1, -1, never
 	}
@@ -102,7 +102,7 @@ func (a *allocator) mention(n *node, at int32) {
 // place returns where a value is in memory.
 func (a *allocator) place(r reg) asm.Operand {
 	if at := a.regs[r].pool; at >= 0 {
-		if a.regs[r].each {
+		if a.regs[r].each != 0 {
 			return asm.At(poolReg, at).Each()
 		}
 		return asm.At(poolReg, at)
@@ -113,10 +113,21 @@ func (a *allocator) place(r reg) asm.Operand {
 	return asm.At(frameReg, a.slot[r])
 }
 
-// take returns a vector register for a value, and moves the value that is there to memory.
+// Mask registers are places of file from masksAt on: the first one is that of no mask, and the last one is scratch.
+const masksAt = 32
+
+// where returns the register that a place of file is.
+func where(place int8) asm.Reg { return asm.Reg(place) % masksAt }
+
+// take returns a register for a value, and moves the value that is there to memory.
 func (a *allocator) take(r reg) asm.Reg {
+	first, last := 0, a.registers
+	if a.regs[r].mask {
+		first, last = masksAt+1, masksAt+int(scratch)
+	}
 	best, far := -1, int32(-1)
-	for i, held := range a.file {
+	for i := first; i < last; i++ {
+		held := a.file[i]
 		switch {
 		case a.locked>>i&1 != 0:
 		case held == none:
@@ -136,7 +147,7 @@ func (a *allocator) take(r reg) asm.Reg {
 	}
 	a.file[best], a.loc[r] = r, int8(best)
 	a.locked |= 1 << best
-	return asm.Reg(best)
+	return where(int8(best))
 }
 
 // store makes sure that a value that has a register is in memory too.
@@ -145,7 +156,16 @@ func (a *allocator) store(r reg) {
 		return
 	}
 	a.slot[r] = a.newSlot()
-	a.vector(asm.MoveTo, a.full, asm.Reg(a.loc[r]), 0, a.place(r))
+	a.keep(r, where(a.loc[r]), a.place(r))
+}
+
+// keep encodes a store of a register that has a value like that of r.
+func (a *allocator) keep(r reg, from asm.Reg, to asm.Operand) {
+	if a.regs[r].mask {
+		a.out.VEX(a.masks.Store, asm.X, from, 0, to)
+		return
+	}
+	a.vector(asm.MoveTo, a.full, from, 0, to)
 }
 
 func (a *allocator) newSlot() int32 {
@@ -169,15 +189,20 @@ func (a *allocator) drop(r reg) {
 func (a *allocator) use(r reg, next int32) asm.Reg {
 	if a.loc[r] < 0 {
 		d := a.take(r)
-		if a.regs[r].each {
-			a.vector(asm.LoadEach, a.full, d, 0, asm.At(poolReg, a.regs[r].pool))
-		} else {
+		switch i := &a.regs[r]; {
+		case i.mask:
+			a.out.VEX(a.masks.Move, asm.X, d, 0, a.place(r))
+		case i.each == 4:
+			a.vector(asm.LoadEach, a.full, d, 0, asm.At(poolReg, i.pool))
+		case i.each == 8:
+			a.vector(asm.LoadEach64, a.full, d, 0, asm.At(poolReg, i.pool))
+		default:
 			a.vector(asm.Move, a.full, d, 0, a.place(r))
 		}
 	}
 	a.locked |= 1 << a.loc[r]
 	a.next[r] = next
-	return asm.Reg(a.loc[r])
+	return where(a.loc[r])
 }
 
 // operand returns a register or the memory of an argument of an instruction: memory if it is there alone, is not read
@@ -186,7 +211,7 @@ func (a *allocator) operand(in *asm.Inst, r reg, next int32) asm.Operand {
 	if other, ok := renamed[in]; ok {
 		in = other
 	}
-	if a.loc[r] < 0 && (!a.regs[r].each || in.Broadcasts()) && (a.regs[r].pool >= 0 || next == never || next-a.now > near) {
+	if i := &a.regs[r]; a.loc[r] < 0 && !i.mask && (i.each == 0 || in.Broadcasts(i.each)) && (i.pool >= 0 || next == never || next-a.now > near) {
 		return a.place(r)
 	}
 	return asm.R(a.use(r, next))

@@ -50,7 +50,7 @@ func (a *allocator) node(n *node) {
 		a.lookup(n)
 	case put:
 		v := a.use(n.args[0], n.next[0])
-		a.vector(asm.MoveTo, a.full, v, 0, a.place(n.dst))
+		a.keep(n.dst, v, a.place(n.dst))
 		a.drop(n.dst) // what it held is old
 		a.ends(n)
 		a.end(n.dst, n.first)
@@ -66,7 +66,7 @@ func (a *allocator) compute(n *node) {
 		imm = []byte{n.imm}
 	}
 	x, y, z := n.args[0], n.args[1], n.args[2]
-	if a.evex && a.masked(n) {
+	if a.masks != nil && a.blend(n) {
 		return
 	}
 	switch n.in.Form() {
@@ -274,17 +274,17 @@ func (a *allocator) spread(n *node) {
 	a.ends(n)
 }
 
-// scatter encodes stores of the lanes of a mask, or of all.
+// scatter encodes stores of the lanes of a mask, or of all. The instruction clears the mask, as a gather does.
 func (a *allocator) scatter(n *node) {
 	index, v := a.use(n.args[0], n.next[0]), a.use(n.args[1], n.next[1])
 	if n.args[2] == none {
 		a.out.MaskOnes(scratch)
 	} else {
-		a.out.EVEX(asm.DToMask, a.full, asm.Lanes{}, asm.Reg(scratch), 0, asm.R(a.use(n.args[2], n.next[2])))
+		a.out.VEX(a.masks.Move, asm.X, asm.Reg(scratch), 0, asm.R(a.use(n.args[2], n.next[2])))
 	}
 	at := n.at
 	at.Index, at.Vector = uint8(index), true
-	a.out.EVEX(asm.ScatterPS, a.full, asm.Lanes{Mask: scratch}, v, 0, asm.M(at))
+	a.out.EVEX(n.in, n.w, asm.Lanes{Mask: scratch}, v, 0, asm.M(at))
 	a.ends(n)
 }
 

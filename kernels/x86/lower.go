@@ -19,7 +19,7 @@ type column struct {
 // lowering makes nodes of a module's instructions.
 //
 // A vector register has a value of all lanes: f64 and i64 in 64 bits for each, f32 and i32 in 32, u8 and u16 widened
-// to 32 bits with zeros, a pred as 32 bits that are all set or all clear. Where a register has values of 64 bits, those of
+// to 32 bits with zeros, a pred as 32 bits that are all set or all clear unless it is in a mask register. Where a register has values of 64 bits, those of
 // 32 are in its lower half, and what is behind them is anything.
 type lowering struct {
 	*code
@@ -42,7 +42,7 @@ func wide(t simt.Type) bool { return t == simt.F64 || t == simt.I64 }
 // width is the size of a value of the type.
 func (s shape) width(t simt.Type) asm.Width {
 	if wide(t) {
-		return asm.Y
+		return s.full
 	}
 	return s.short
 }
@@ -84,6 +84,9 @@ func (l *lowering) splat(t simt.Type, bits uint64) reg {
 
 func (l *lowering) splat64(bits uint64) reg {
 	var b []byte
+	if l.evex {
+		return l.element(element{bits: bits, size: 8})
+	}
 	for range l.bytes / 8 {
 		b = binary.LittleEndian.AppendUint64(b, bits)
 	}
@@ -92,13 +95,27 @@ func (l *lowering) splat64(bits uint64) reg {
 
 func (l *lowering) splat32(bits uint32) reg {
 	if l.evex {
-		return l.element(bits)
+		return l.element(element{bits: uint64(bits), size: 4})
 	}
 	return l.splat64(uint64(bits)<<32 | uint64(bits))
 }
 
-// ones returns a mask that holds everywhere.
+// ones returns lanes of 32 bits that are all set, and those of a pred that holds.
 func (l *lowering) ones() reg { return l.splat32(0xFFFFFFFF) }
+
+// always returns a pred that holds everywhere.
+func (l *lowering) always() reg { return l.pred(true) }
+
+func (l *lowering) pred(holds bool) reg {
+	bits := uint32(0)
+	if holds {
+		bits = 0xFFFFFFFF
+	}
+	if l.masks == nil {
+		return l.splat32(bits)
+	}
+	return l.element(element{uint64(bits), 4, true})
+}
 
 // zero returns zeros of any type.
 func (l *lowering) zero() reg { return l.splat32(0) }
@@ -118,11 +135,10 @@ func (l *lowering) instr(in *simt.Instr) {
 	var v reg
 	switch in.Op {
 	case simt.Const:
-		bits := in.Imm
-		if out == simt.Pred && bits != 0 {
-			bits = 0xFFFFFFFF
+		v = l.splat(out, in.Imm)
+		if out == simt.Pred {
+			v = l.pred(in.Imm != 0)
 		}
-		v = l.splat(out, bits)
 	case simt.Load:
 		p := l.m.Inputs[in.Ref]
 		if low, ok := l.column(p, in.Ref, int(in.Imm)); ok {
@@ -200,7 +216,7 @@ func (l *lowering) load(output bool, p simt.Param, ref, col int) reg {
 	next := func() asm.Mem { m := at; at.Disp += step; return m }
 	switch {
 	case together && wide(p.Type):
-		return l.opAt(asm.Move, asm.Y, 0, at)
+		return l.opAt(asm.Move, l.full, 0, at)
 	case together && p.Type == simt.U8:
 		return l.opAt(asm.BToD, l.short, 0, at)
 	case together && p.Type == simt.U16:
@@ -274,7 +290,7 @@ func (l *lowering) loadAt(output bool, ref int, index reg) reg {
 		distance := l.distance(&q, index)
 		at, _ := l.pointTo(output, q, ref, 0)
 		at.Scale = uint8(size)
-		return l.value(node{kind: gather, hasAt: true, at: at, args: [3]reg{distance}})
+		return l.value(node{kind: gather, in: byBits(q.Type, asm.GatherPS, asm.GatherPD), w: l.width(q.Type), hasAt: true, at: at, args: [3]reg{distance}})
 	}
 	lanes := func(quad int, index reg, first uint8) reg {
 		at, step := l.pointTo(output, q, ref, 0)
@@ -290,11 +306,8 @@ func (l *lowering) loadAt(output bool, ref int, index reg) reg {
 
 // distance returns how far elements at indices of their rows are from the first row, in elements.
 func (l *lowering) distance(p *simt.Param, index reg) reg {
-	var rows []byte
-	for lane := range l.lanes {
-		rows = binary.LittleEndian.AppendUint32(rows, uint32(lane*p.Width))
-	}
-	return l.op(asm.AddD, l.short, index, l.constant(rows))
+	rows := l.multiples(p.Width)
+	return l.op(asm.AddD, l.short, index, l.vector(rows))
 }
 
 // storeColumn writes elements of the columns at indices, of an output by rows.
@@ -310,7 +323,7 @@ func (l *lowering) storeColumn(in *simt.Instr, t simt.Type, v reg) {
 		distance := l.distance(p, index)
 		at, _ := l.pointTo(true, *p, in.Ref, 0)
 		at.Scale = uint8(size)
-		l.add(node{kind: scatter, hasAt: true, at: at, args: [3]reg{distance, v, l.mask}})
+		l.scatter(t, at, distance, v)
 		return
 	}
 	if l.mask != none {
@@ -336,10 +349,16 @@ func (l *lowering) storeColumn(in *simt.Instr, t simt.Type, v reg) {
 // store writes a column; where a mask is on, the other lanes get what is there already.
 func (l *lowering) store(in *simt.Instr, t simt.Type, v reg) {
 	p := l.m.Outputs[in.Ref]
+	together := p.Layout == simt.Columns || p.Width == 1
+	if !together && l.evex {
+		at, step := l.pointTo(true, p, in.Ref, int(in.Imm))
+		at.Scale = 1
+		l.scatter(t, at, l.vector(l.multiples(int(step))), v)
+		return
+	}
 	if l.mask != none {
 		v = l.choose(t, l.mask, v, l.load(true, p, in.Ref, int(in.Imm)))
 	}
-	together := p.Layout == simt.Columns || p.Width == 1
 	switch { // before the pointer, as its register is the next node's alone
 	case wide(t) && !together:
 		high := l.opImm(asm.Upper, asm.Y, 1, v)
@@ -373,6 +392,36 @@ func (l *lowering) store(in *simt.Instr, t simt.Type, v reg) {
 	}
 }
 
+// vector returns a constant, whose bytes may be fewer than those of a register.
+func (l *lowering) vector(b []byte) reg {
+	return l.constant(append(b, make([]byte, max(0, int(l.bytes)-len(b)))...))
+}
+
+// multiples returns the multiples of a distance, one for each lane.
+func (l *lowering) multiples(of int) []byte {
+	var b []byte
+	for lane := range l.lanes {
+		b = binary.LittleEndian.AppendUint32(b, uint32(lane*of))
+	}
+	return b
+}
+
+// scatter writes the lanes that take part at distances from the pointer, in units of at.Scale.
+func (l *lowering) scatter(t simt.Type, at asm.Mem, distance, v reg) {
+	l.add(node{kind: scatter, in: byBits(t, asm.ScatterPS, asm.ScatterPD), w: l.width(t), hasAt: true, at: at, args: [3]reg{distance, v, l.mask}})
+}
+
+// byBits returns the instruction for values of 32 bits or 64.
+func byBits(t simt.Type, short, long *asm.Inst) *asm.Inst {
+	if wide(t) {
+		return long
+	}
+	return short
+}
+
+// variableOf returns a variable for values of a type.
+func (l *lowering) variableOf(t simt.Type) reg { return l.variable(t == simt.Pred && l.masks != nil) }
+
 // storePacked writes elements of 8 or 16 bits that lie together, of four lanes at a time.
 func (l *lowering) storePacked(p simt.Param, in *simt.Instr, t simt.Type, quads []reg) {
 	inst := asm.Store32
@@ -395,14 +444,14 @@ func (l *lowering) storePacked(p simt.Param, in *simt.Instr, t simt.Type, quads 
 func (l *lowering) branch(br *simt.Branch, condition reg) {
 	outer := l.mask
 	yes := condition
-	no := l.op(asm.Xor, l.short, condition, l.ones())
+	no := l.logic(simt.Not, condition, none)
 	if outer != none {
-		yes = l.op(asm.And, l.short, condition, outer)
-		no = l.op(asm.AndNot, l.short, condition, outer)
+		yes = l.logic(simt.And, condition, outer)
+		no = l.without(outer, condition)
 	}
 	results := make([]reg, len(br.Results))
 	for i := range results {
-		results[i] = l.variable()
+		results[i] = l.variableOf(l.m.Types[br.Results[i]])
 		l.val[br.Results[i]] = results[i]
 	}
 	l.guarded(yes, br.Then, func() {
@@ -434,15 +483,15 @@ func (l *lowering) guarded(mask reg, b simt.Block, yield func()) {
 // each other's.
 func (l *lowering) loop(lp *simt.Repeat) {
 	outer := l.mask
-	active := l.variable()
+	active := l.variableOf(simt.Pred)
 	places := make([]reg, len(lp.Init))
 	for i, v := range lp.Init {
-		places[i] = l.variable()
+		places[i] = l.variableOf(l.m.Types[v])
 		l.put(places[i], l.val[v])
 		l.val[lp.Carried[i]], l.val[lp.Results[i]] = places[i], places[i]
 	}
 	if outer == none {
-		l.put(active, l.ones())
+		l.put(active, l.always())
 	} else {
 		l.put(active, outer)
 	}
@@ -453,7 +502,7 @@ func (l *lowering) loop(lp *simt.Repeat) {
 	for i, v := range lp.Next {
 		next[i] = l.choose(l.m.Types[v], active, l.val[v], places[i])
 	}
-	more := l.op(asm.And, l.short, active, l.val[lp.Continue])
+	more := l.logic(simt.And, active, l.val[lp.Continue])
 	for i, v := range next {
 		l.put(places[i], v)
 	}

@@ -21,8 +21,8 @@ const (
 	pair                 // looks up in two vectors as one table, of the pool or at the pointer, at the indices args[0]
 	pick                 // loads elements of num bytes of lanes imm and on, at the pointer plus the lane's rows plus the indices args[0]
 	spread               // stores elements args[1] of num bytes of lanes imm and on likewise
-	scatter              // stores args[1] at the pointer plus the distances args[0], of the lanes of args[2], which may be none
-	gather               // loads lanes from memory at the distances args[0], from the pool or the pointer
+	scatter              // in stores args[1] at the pointer plus the distances args[0], of the lanes of args[2], which may be none
+	gather               // in loads lanes from memory at the distances args[0], from the pool or the pointer
 	pointer              // the general register AX = the pointer number imm, plus the row times stride
 	variable             // gives dst a place in the frame
 	put                  // stores args[0] in the place of dst
@@ -64,7 +64,8 @@ type block struct {
 type info struct {
 	owner int32 // the block that defines it
 	pool  int32 // where a constant is in the pool; -1: not a constant
-	each  bool  // of a constant: one element of 32 bits for all lanes
+	each  uint8 // of a constant: the bytes of the one element for all lanes that it is; 0: it is a whole vector
+	mask  bool  // it is in a mask register
 }
 
 // code collects nodes, constants and pointers.
@@ -74,7 +75,7 @@ type code struct {
 	open   []*block // innermost last
 	pool   []byte
 	consts map[string]reg
-	each   map[uint32]reg   // constants of one element for all lanes
+	each   map[element]reg  // constants of one element for all lanes
 	tables map[[2]int]int32 // where one or two tables of the module are in the pool
 	// known holds nodes that can be used again in their block and those within; undo lists its keys by
 	// block.
@@ -84,7 +85,7 @@ type code struct {
 }
 
 func newCode() *code {
-	c := &code{regs: make([]info, 1), consts: map[string]reg{}, each: map[uint32]reg{}, tables: map[[2]int]int32{}, known: map[node]reg{}}
+	c := &code{regs: make([]info, 1), consts: map[string]reg{}, each: map[element]reg{}, tables: map[[2]int]int32{}, known: map[node]reg{}}
 	c.enter()
 	return c
 }
@@ -154,6 +155,7 @@ func (c *code) value(n node) reg {
 	}
 	key := n
 	n.dst = c.reg(-1)
+	c.regs[n.dst].mask = n.in != nil && n.in.Masks()
 	if again {
 		c.known[key] = n.dst
 		c.undo[len(c.undo)-1] = append(c.undo[len(c.undo)-1], key)
@@ -184,8 +186,9 @@ func (c *code) storeAt(in *asm.Inst, w asm.Width, imm uint8, at asm.Mem, v reg) 
 }
 
 // variable returns a register with a place in the frame, which put fills.
-func (c *code) variable() reg {
+func (c *code) variable(mask bool) reg {
 	r := c.reg(-1)
+	c.regs[r].mask = mask
 	c.add(node{kind: variable, dst: r})
 	return r
 }
@@ -202,14 +205,27 @@ func (c *code) constant(bits []byte) reg {
 	return r
 }
 
-// element returns a register with 32 bits in all lanes, which are in the pool once.
-func (c *code) element(bits uint32) reg {
-	r, ok := c.each[bits]
+// element is a constant of one element for all lanes, or for mask registers.
+type element struct {
+	bits uint64
+	size uint8 // in bytes
+	mask bool
+}
+
+// element returns a register with an element in all lanes, which is in the pool once.
+func (c *code) element(e element) reg {
+	r, ok := c.each[e]
 	if !ok {
+		for len(c.pool)%int(e.size) != 0 {
+			c.pool = append(c.pool, 0)
+		}
 		r = c.reg(int32(len(c.pool)))
-		c.pool = binary.LittleEndian.AppendUint32(c.pool, bits)
-		c.regs[r].each = true
-		c.each[bits] = r
+		c.pool = append(c.pool, binary.LittleEndian.AppendUint64(nil, e.bits)[:e.size]...)
+		c.regs[r].mask = e.mask
+		if !e.mask {
+			c.regs[r].each = e.size
+		}
+		c.each[e] = r
 	}
 	return r
 }

@@ -70,12 +70,14 @@ func testTables(t *testing.T, set string) {
 	for typ := simt.F32; typ < simt.Pred; typ++ {
 		for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 1000} {
 			b := simt.NewBuilder("table")
-			in, out := b.Input("i", simt.I32, simt.Columns, 1), b.Output("v", typ, simt.Columns, 1)
-			bits := make([]uint64, n)
-			for i := range bits {
-				bits[i] = uint64(i*37+1) & (1<<typ.Bits() - 1)
+			in, out := b.Input("i", simt.I32, simt.Columns, 1), b.Output("v", typ, simt.Columns, 2)
+			bits := [2][]uint64{make([]uint64, n), make([]uint64, n)} // tables of one length may be read together
+			for k, list := range bits {
+				for i := range list {
+					list[i] = uint64(i*37+1+k<<4) & (1<<typ.Bits() - 1)
+				}
+				b.Store(out, k, b.Gather(b.Table(typ, list), b.Load(in, 0)))
 			}
-			b.Store(out, 0, b.Gather(b.Table(typ, bits), b.Load(in, 0)))
 			m := module(t, b)
 			p, err := Compile(m, 1, set)
 			if err != nil {
@@ -91,9 +93,11 @@ func testTables(t *testing.T, set string) {
 				t.Fatal(err)
 			}
 			for i, x := range index {
-				want := bits[min(max(int(x), 0), n-1)]
-				if g := simttest.ElementBits(got[0], i); g != want {
-					t.Errorf("%v, table of %d: element %d is %#x, want %#x", typ, n, x, g, want)
+				for k, list := range bits {
+					want := list[min(max(int(x), 0), n-1)]
+					if g := simttest.ElementBits(got[0], k*len(index)+i); g != want {
+						t.Errorf("%v, table %d of %d: element %d is %#x, want %#x", typ, k, n, x, g, want)
+					}
 				}
 			}
 			p.Free()

@@ -1,6 +1,7 @@
 package x86
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -73,7 +74,7 @@ func needCode(t testing.TB) {
 // TestRandom compares random programs with the interpreter.
 func TestRandom(t *testing.T) {
 	needCode(t)
-	programs := 1500
+	programs := 1000
 	if testing.Short() {
 		programs = 300
 	}
@@ -100,8 +101,11 @@ func TestRandomParts(t *testing.T) {
 	for seed := range programs {
 		rng := rand.New(rand.NewPCG(uint64(seed), 4))
 		m := simttest.Random(t, rng, 30+rng.IntN(120))
-		if seed%2 == 0 {
+		switch seed % 3 {
+		case 0:
 			m = simttest.Short(t, rng, 30+rng.IntN(120))
+		case 1:
+			m = simttest.Numbers(t, rng, 30+rng.IntN(120))
 		}
 		rows := 1 + rng.IntN(300)
 		lo := rng.IntN(rows)
@@ -119,31 +123,36 @@ func sets() []string {
 	return []string{avx2.name}
 }
 
-// TestRandomShort compares random programs without values of 64 bits with the interpreter.
-func TestRandomShort(t *testing.T) {
+// TestRandomShapes compares random programs of each shape with the interpreter.
+func TestRandomShapes(t *testing.T) {
 	needCode(t)
-	for _, set := range sets() {
-		t.Run(set, func(t *testing.T) { randomShort(t, set) })
-	}
-	if Path() != avx512.name {
-		t.Skip("SKIPPED: code of sixteen lanes wants AVX-512 with VBMI")
+	for _, s := range []struct {
+		shape
+		draw func(testing.TB, *rand.Rand, int) *simt.Module
+	}{{avx2, simttest.Short}, {avx2q, simttest.Numbers}, {avx512, simttest.Short}, {avx512q, simttest.Numbers}} {
+		t.Run(fmt.Sprintf("%s of %d", s.name, s.lanes), func(t *testing.T) {
+			if s.evex && Path() != avx512.name {
+				t.Skip("SKIPPED: wants AVX-512 with VBMI")
+			}
+			randomShape(t, s.shape, s.draw)
+		})
 	}
 }
 
-func randomShort(t *testing.T, set string) {
-	programs := 1500
+func randomShape(t *testing.T, s shape, draw func(testing.TB, *rand.Rand, int) *simt.Module) {
+	programs := 1000
 	if testing.Short() {
-		programs = 300
+		programs = 200
 	}
 	for seed := range programs {
 		rng := rand.New(rand.NewPCG(uint64(seed), 3))
-		m := simttest.Short(t, rng, 1+rng.IntN(120))
-		if want := map[string]int{avx2.name: 8, avx512.name: 16}[set]; shapeOf(m, set).lanes != want {
-			t.Fatalf("seed %d has no code of %d lanes:\n%s", seed, want, m.Text())
+		m := draw(t, rng, 1+rng.IntN(120))
+		if shapeOf(m, s.name) != s {
+			t.Fatalf("seed %d has no code of %d lanes:\n%s", seed, s.lanes, m.Text())
 		}
 		rows := 1 + rng.IntN(90)
 		lo := rng.IntN(rows)
-		if o := (Options{Gathers: seed%3 == 0}); !sameAs(t, rng, m, set, o, rows, lo, lo+1+rng.IntN(rows-lo)) {
+		if o := (Options{Gathers: seed%3 == 0}); !sameAs(t, rng, m, s.name, o, rows, lo, lo+1+rng.IntN(rows-lo)) {
 			t.Fatalf("seed %d, %+v:\n%s", seed, o, m.Text())
 		}
 	}
@@ -156,8 +165,11 @@ func FuzzBackEnds(f *testing.F) {
 		needCode(t)
 		rng := rand.New(rand.NewPCG(seed, 2))
 		m := simttest.Random(t, rng, 1+int(size))
-		if seed&1 != 0 {
+		switch seed % 3 {
+		case 1:
 			m = simttest.Short(t, rng, 1+int(size))
+		case 2:
+			m = simttest.Numbers(t, rng, 1+int(size))
 		}
 		n := 1 + int(rows)
 		lo := rng.IntN(n)

@@ -17,12 +17,49 @@ var typed = map[simt.Op][4]*asm.Inst{
 	simt.Max: {asm.MaxPS, asm.MaxPD, asm.MaxD, nil},
 }
 
+// typed512 is those of i64 that only AVX-512 has.
+var typed512 = map[simt.Op]*asm.Inst{simt.Mul: asm.MulQ, simt.Min: asm.MinQ, simt.Max: asm.MaxQ}
+
+// logic lowers an operation on preds.
+func (l *lowering) logic(op simt.Op, x, y reg) reg {
+	w := l.short
+	and, or, xor := asm.And, asm.Or, asm.Xor
+	if l.masks != nil {
+		w, and, or, xor = asm.Y, l.masks.And, l.masks.Or, l.masks.Xor
+	}
+	switch op {
+	case simt.And:
+		return l.op(and, w, x, y)
+	case simt.Or:
+		return l.op(or, w, x, y)
+	case simt.Xor:
+		return l.op(xor, w, x, y)
+	case simt.Not:
+		return l.op(xor, w, x, l.always())
+	}
+	panic(unknown(op, simt.Pred))
+}
+
+// without returns the pred of lanes where x holds and y does not.
+func (l *lowering) without(x, y reg) reg {
+	if l.masks != nil {
+		return l.op(l.masks.AndNot, asm.Y, y, x)
+	}
+	return l.op(asm.AndNot, l.short, y, x)
+}
+
 // arithmetic lowers an operation whose operands and result have one type.
 func (l *lowering) arithmetic(op simt.Op, t simt.Type, args [3]reg) reg {
 	w := l.width(t)
 	x, y := args[0], args[1]
+	if t == simt.Pred {
+		return l.logic(op, x, y)
+	}
 	if list, ok := typed[op]; ok && t <= simt.I64 && list[t] != nil {
 		return l.op(list[t], w, x, y)
+	}
+	if in := typed512[op]; l.evex && in != nil {
+		return l.op(in, w, x, y)
 	}
 	double := t == simt.F64
 	switch op {
@@ -81,6 +118,9 @@ func (l *lowering) shift(op simt.Op, t simt.Type, x reg, by uint8) reg {
 	case simt.Shr:
 		return l.opImm(asm.ShrQ, w, by, x)
 	}
+	if l.evex {
+		return l.opImm(asm.SarQ, w, by, x)
+	}
 	sign := l.op(asm.GreaterQ, w, l.zero(), x)
 	return l.op(asm.Or, w, l.opImm(asm.ShrQ, w, by, x), l.opImm(asm.ShlQ, w, 64-by, sign))
 }
@@ -94,15 +134,27 @@ const (
 	ordered     = 7
 )
 
-// compare lowers a comparison to a mask of 32 bits.
+// holds returns the pred of lanes where a predicate of comparisons holds of two floats.
+func (l *lowering) holds(how uint8, t simt.Type, x, y reg) reg {
+	w := l.width(t)
+	switch {
+	case l.masks != nil:
+		return l.opImm(byBits(t, asm.MaskPS, asm.MaskPD), w, how, x, y)
+	case wide(t):
+		return l.narrow(l.opImm(asm.ComparePD, w, how, x, y))
+	}
+	return l.opImm(asm.ComparePS, w, how, x, y)
+}
+
+// compare lowers a comparison to a pred.
 func (l *lowering) compare(op simt.Op, t simt.Type, x, y reg) reg {
 	how := map[simt.Op]uint8{simt.Eq: equal, simt.Ne: unequal, simt.Lt: less, simt.Le: lessOrEqual}[op]
 	w := l.width(t)
-	switch t {
-	case simt.F32:
-		return l.opImm(asm.ComparePS, w, how, x, y)
-	case simt.F64:
-		return l.narrow(l.opImm(asm.ComparePD, w, how, x, y))
+	switch {
+	case t.Float():
+		return l.holds(how, t, x, y)
+	case l.masks != nil: // integers have the same predicates
+		return l.opImm(byBits(t, asm.MaskD, asm.MaskQ), w, how, x, y)
 	}
 	eq, gt := asm.EqualD, asm.GreaterD
 	if wide(t) {
@@ -128,18 +180,24 @@ func (l *lowering) compare(op simt.Op, t simt.Type, x, y reg) reg {
 
 // narrow returns the low 32 bits of lanes of 64.
 func (l *lowering) narrow(v reg) reg {
+	if l.evex {
+		return l.op(asm.NarrowQ, l.full, v)
+	}
 	return l.opImm(asm.Shuffle, asm.X, 0x88, v, l.opImm(asm.Upper, asm.Y, 1, v))
 }
 
 // widen returns lanes of 32 bits with their sign in 64.
-func (l *lowering) widen(v reg) reg { return l.op(asm.DToQ, asm.Y, v) }
+func (l *lowering) widen(v reg) reg { return l.op(asm.DToQ, l.full, v) }
 
 // choose lowers a Select.
 func (l *lowering) choose(t simt.Type, condition, yes, no reg) reg {
-	if wide(t) {
-		return l.op3(asm.BlendPD, asm.Y, no, yes, l.widen(condition))
+	switch {
+	case l.masks != nil && t == simt.Pred:
+		return l.logic(simt.Xor, no, l.logic(simt.And, condition, l.logic(simt.Xor, no, yes)))
+	case l.masks == nil && wide(t):
+		condition = l.widen(condition)
 	}
-	return l.op3(asm.BlendPS, l.short, no, yes, condition)
+	return l.op3(byBits(t, asm.BlendPS, asm.BlendPD), l.width(t), no, yes, condition)
 }
 
 // convert lowers a Convert of a value.
@@ -148,9 +206,9 @@ func (l *lowering) convert(from, to simt.Type, v simt.Value) reg {
 	switch {
 	case from.Float() && to.Float():
 		if to == simt.F64 {
-			return l.op(asm.PSToPD, asm.Y, x)
+			return l.op(asm.PSToPD, l.full, x)
 		}
-		return l.op(asm.PDToPS, asm.Y, x)
+		return l.op(asm.PDToPS, l.full, x)
 	case from.Float():
 		return l.truncate(from, to, v)
 	case from == simt.I64:
@@ -158,6 +216,9 @@ func (l *lowering) convert(from, to simt.Type, v simt.Value) reg {
 		case simt.F64:
 			return l.doubles(x)
 		case simt.F32:
+			if l.evex {
+				return l.op(asm.QToPS, l.full, x)
+			}
 			return l.op(asm.PDToPS, asm.Y, l.doubles(l.sticky(x)))
 		}
 		return l.clip(to, l.narrow(x))
@@ -166,7 +227,7 @@ func (l *lowering) convert(from, to simt.Type, v simt.Value) reg {
 	case simt.F32:
 		return l.op(asm.DToPS, l.short, x)
 	case simt.F64:
-		return l.op(asm.DToPD, asm.Y, x)
+		return l.op(asm.DToPD, l.full, x)
 	case simt.I64:
 		return l.widen(x)
 	}
@@ -190,9 +251,9 @@ func (l *lowering) clip(t simt.Type, x reg) reg {
 // truncate lowers a conversion of floats to integers, which saturates.
 func (l *lowering) truncate(from, to simt.Type, value simt.Value) reg {
 	x, w := l.val[value], l.width(from)
-	minimum, maximum, toD, cmp := asm.MinPS, asm.MaxPS, asm.PSToD, asm.ComparePS
+	minimum, maximum, toD := asm.MinPS, asm.MaxPS, asm.PSToD
 	if from == simt.F64 {
-		minimum, maximum, toD, cmp = asm.MinPD, asm.MaxPD, asm.PDToD, asm.ComparePD
+		minimum, maximum, toD = asm.MinPD, asm.MaxPD, asm.PDToD
 	}
 	number := func(f float64) reg { return l.splat(from, simt.FloatBits(from, f)) }
 	switch to {
@@ -200,31 +261,31 @@ func (l *lowering) truncate(from, to simt.Type, value simt.Value) reg {
 		x = l.op(maximum, w, x, number(0)) // 0 of a NaN
 		return l.op(toD, w, l.op(minimum, w, x, number(float64(uint64(1)<<to.Bits()-1))))
 	case simt.I32:
-		// What does not fit is -2^31: right below, inverted above, cleared for NaN.
+		// What does not fit is -2^31: right below, replaced above and for NaN.
 		v := l.op(toD, w, x)
 		known, ok := l.spans[value]
 		if fits := ok && known.within(math.MinInt32, math.MaxInt32-1<<7); fits && !known.nan {
 			return v
 		}
-		above := l.opImm(cmp, w, lessOrEqual, number(1<<31), x)
-		there := l.opImm(cmp, w, ordered, x, x)
-		if from == simt.F64 {
-			above, there = l.narrow(above), l.narrow(there)
-		}
-		return l.op(asm.And, l.short, l.op(asm.Xor, l.short, v, above), there)
+		v = l.choose(simt.I32, l.holds(lessOrEqual, from, number(1<<31), x), l.splat32(math.MaxInt32), v)
+		return l.choose(simt.I32, l.holds(ordered, from, x, x), v, l.zero())
 	}
 	known, ok := l.spans[value]
 	if from == simt.F32 {
-		x = l.op(asm.PSToPD, asm.Y, x)
+		x = l.op(asm.PSToPD, l.full, x)
 	}
 	if ok && known.within(math.MinInt32, math.MaxInt32) { // i32 is wide enough
-		v := l.widen(l.op(asm.PDToD, asm.Y, x))
+		v := l.widen(l.op(asm.PDToD, l.full, x))
 		if known.nan {
-			v = l.op(asm.And, asm.Y, v, l.opImm(asm.ComparePD, asm.Y, ordered, x, x))
+			v = l.choose(simt.I64, l.holds(ordered, simt.F64, x, x), v, l.zero())
 		}
 		return v
 	}
-	return l.truncate64(x)
+	if !l.evex {
+		return l.truncate64(x)
+	}
+	v := l.choose(simt.I64, l.holds(lessOrEqual, simt.F64, l.splat64(math.Float64bits(1<<63)), x), l.splat64(math.MaxInt64), l.op(asm.PDToQ, l.full, x))
+	return l.choose(simt.I64, l.holds(ordered, simt.F64, x, x), v, l.zero())
 }
 
 // truncate64 lowers a conversion of f64 to i64. The mantissa is shifted by the exponent, one way or the
@@ -246,6 +307,9 @@ func (l *lowering) truncate64(x reg) reg {
 // doubles lowers a conversion of i64 to f64: both halves are put into mantissas of fixed exponents, and
 // the sum of the two numbers rounds once.
 func (l *lowering) doubles(x reg) reg {
+	if l.evex {
+		return l.op(asm.QToPD, l.full, x)
+	}
 	const w = asm.Y
 	number := func(f float64) reg { return l.splat64(math.Float64bits(f)) }
 	low := l.op(asm.Or, w, l.op(asm.And, w, x, l.splat64(1<<32-1)), number(1<<52))

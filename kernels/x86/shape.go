@@ -12,68 +12,41 @@ type shape struct {
 	name      string
 	lanes     int       // rows of a register
 	short     asm.Width // of values of 32 bits and less
-	full      asm.Width // of registers
+	full      asm.Width // of registers, and of values of 64 bits
 	bytes     int32     // of registers
 	registers int
 	evex      bool
-	gathers   bool // see Options
+	masks     *asm.MaskSet // of predicates; nil: they are vectors of 32 bits that are all set or all clear
+	gathers   bool         // see Options
 }
 
-// A module has as many lanes as a register has of its largest values.
+// A module has as many lanes as a register has of its largest values: the shapes with a q are those of 64 bits.
 var (
-	avx2  = shape{name: "avx2", lanes: 8, short: asm.Y, full: asm.Y, bytes: 32, registers: 16}
-	avx2q = shape{name: "avx2", lanes: 4, short: asm.X, full: asm.Y, bytes: 32, registers: 16} // with values of 64 bits
-	// avx512 has no values of 64 bits: fits16 says which modules it takes.
-	avx512 = shape{name: "avx512", lanes: 16, short: asm.Z, full: asm.Z, bytes: 64, registers: 32, evex: true}
+	avx2    = shape{name: "avx2", lanes: 8, short: asm.Y, full: asm.Y, bytes: 32, registers: 16}
+	avx2q   = shape{name: "avx2", lanes: 4, short: asm.X, full: asm.Y, bytes: 32, registers: 16}
+	avx512  = shape{name: "avx512", lanes: 16, short: asm.Z, full: asm.Z, bytes: 64, registers: 32, evex: true, masks: &asm.Masks16}
+	avx512q = shape{name: "avx512", lanes: 8, short: asm.Y, full: asm.Z, bytes: 64, registers: 32, evex: true, masks: &asm.Masks8}
 )
 
 // shapeOf returns the shape of a module's code, of a set of instructions that the machine has.
 func shapeOf(m *simt.Module, set string) shape {
-	switch {
-	case set == avx512.name && supported512() && fits16(m):
-		return avx512
-	case slices.ContainsFunc(m.Types, wide):
-		return avx2q
+	small, large := avx2, avx2q
+	if set == avx512.name && supported512() && fits512(m) {
+		small, large = avx512, avx512q
 	}
-	return avx2
+	if slices.ContainsFunc(m.Types, wide) {
+		return large
+	}
+	return small
 }
 
-// fits16 reports whether a module has code of sixteen lanes: values of at most 32 bits, outputs of 32 bits whose
-// rows lie together, or by rows whose columns the lanes choose, and no rows of less than 32 bits, as these are loaded in one piece.
-func fits16(m *simt.Module) bool {
-	if slices.ContainsFunc(m.Types, wide) {
-		return false
-	}
+// fits512 reports whether a module has code of AVX-512, which gathers and scatters elements of rows: outputs have at least
+// 32 bits, and rows too, as they are loaded in pieces of 32 bits.
+func fits512(m *simt.Module) bool {
 	for _, p := range m.Inputs {
 		if p.Layout == simt.Rows && p.Width > 1 && p.Width*p.Type.Bits() < 32 {
 			return false
 		}
 	}
-	for i, p := range m.Outputs {
-		if p.Type != simt.F32 && p.Type != simt.I32 || p.Layout == simt.Rows && p.Width > 1 && stores(m.Body, i) {
-			return false
-		}
-	}
-	return true
-}
-
-// stores reports whether a block has a Store to an output.
-func stores(b simt.Block, output int) bool {
-	for i := range b {
-		switch in := &b[i]; in.Op {
-		case simt.Store:
-			if in.Ref == output {
-				return true
-			}
-		case simt.If:
-			if stores(in.If.Then, output) || stores(in.If.Else, output) {
-				return true
-			}
-		case simt.Loop:
-			if stores(in.Loop.Body, output) {
-				return true
-			}
-		}
-	}
-	return false
+	return !slices.ContainsFunc(m.Outputs, func(p simt.Param) bool { return p.Type.Bits() < 32 })
 }

@@ -75,7 +75,7 @@ func (l *lowering) lookup(in *simt.Instr) reg {
 		return l.splat(t.Type, t.Bits[0])
 	}
 	if l.evex {
-		return l.lookup16(in)
+		return l.lookup512(in)
 	}
 	index := l.clamp(len(t.Bits)-1, v)
 	if l.small(t) && !l.gathers {
@@ -117,8 +117,8 @@ func (l *lowering) lookupBoth(one, two *simt.Instr) {
 	l.val[two.Out] = l.op(asm.UnpackHigh, asm.Y, even, odd)
 }
 
-// element appends an element of a table, u8 and u16 as 32 bits.
-func element(b []byte, t simt.Type, bits uint64) []byte {
+// appendElement appends an element of a table, u8 and u16 as 32 bits.
+func appendElement(b []byte, t simt.Type, bits uint64) []byte {
 	if wide(t) {
 		return binary.LittleEndian.AppendUint64(b, bits)
 	}
@@ -134,9 +134,9 @@ func (l *lowering) table(one, two int) int32 {
 	t, u := &l.m.Tables[one], &l.m.Tables[two]
 	var b []byte
 	for i, bits := range t.Bits {
-		b = element(b, t.Type, bits)
+		b = appendElement(b, t.Type, bits)
 		if one != two {
-			b = element(b, u.Type, u.Bits[i])
+			b = appendElement(b, u.Type, u.Bits[i])
 		}
 	}
 	at = l.reserve(b)
@@ -171,7 +171,7 @@ func (l *lowering) permute(t *simt.Table, index reg) reg {
 		}
 		b := make([]byte, 0, 32)
 		for i := range 2 * perPart(t) {
-			b = element(b, t.Type, rest[min(i%per, n-1)])
+			b = appendElement(b, t.Type, rest[min(i%per, n-1)])
 		}
 		parts = append(parts, part(l.constant(b)))
 	}

@@ -18,10 +18,9 @@ type generator struct {
 	values [][]simt.Value
 	out    map[simt.Type]int // outputs
 	tables []simt.Type
-	left   int          // instructions to come
-	apart  map[int]bool // outputs that StoreAt alone writes
-	types  []simt.Type  // of elements
-	every  []simt.Type  // these and pred
+	left   int         // instructions to come
+	types  []simt.Type // of elements
+	every  []simt.Type // these and pred
 }
 
 // Random returns a random program of about size instructions, with an output of every type.
@@ -34,15 +33,25 @@ func Random(t testing.TB, rng *rand.Rand, size int) *simt.Module {
 	})
 }
 
-// Short is Random without values of 64 bits, with outputs of f32 and i32 by columns, or by rows whose columns lanes choose, and with wide rows.
+// Short is Random without values of 64 bits, with outputs of f32 and i32 alone, and with wide rows.
 func Short(t testing.TB, rng *rand.Rand, size int) *simt.Module {
 	t.Helper()
-	g := &generator{rng: rng, b: simt.NewBuilder("random"), left: size, types: []simt.Type{simt.F32, simt.I32, simt.U8, simt.U16}}
+	return numbers(t, rng, size, []simt.Type{simt.F32, simt.I32, simt.U8, simt.U16})
+}
+
+// Numbers is Random without outputs of less than 32 bits, and with wide rows.
+func Numbers(t testing.TB, rng *rand.Rand, size int) *simt.Module {
+	t.Helper()
+	return numbers(t, rng, size, types)
+}
+
+func numbers(t testing.TB, rng *rand.Rand, size int, types []simt.Type) *simt.Module {
+	t.Helper()
+	g := &generator{rng: rng, b: simt.NewBuilder("random"), left: size, types: types}
 	return g.module(t, func(typ simt.Type) {
 		g.b.Input("in_"+typ.String(), typ, simt.Layout(rng.IntN(2)), 4+rng.IntN(40))
-		if typ == simt.F32 || typ == simt.I32 {
+		if typ.Bits() >= 32 {
 			g.out[typ] = g.b.Output("out_"+typ.String(), typ, simt.Layout(rng.IntN(2)), 2)
-			g.apart[g.out[typ]] = g.b.OutputRows(g.out[typ])
 		}
 	})
 }
@@ -51,7 +60,6 @@ func Short(t testing.TB, rng *rand.Rand, size int) *simt.Module {
 func (g *generator) module(t testing.TB, params func(simt.Type)) *simt.Module {
 	t.Helper()
 	rng := g.rng
-	g.apart = map[int]bool{}
 	g.values, g.out, g.every = make([][]simt.Value, 7), map[simt.Type]int{}, append(g.types[:len(g.types):len(g.types)], simt.Pred)
 	for _, typ := range g.types {
 		params(typ)
@@ -73,9 +81,7 @@ func (g *generator) module(t testing.TB, params func(simt.Type)) *simt.Module {
 	g.add(g.b.Binary(simt.Lt, g.pick(simt.F32), g.pick(simt.F32)))
 	g.block(0)
 	for _, typ := range g.types {
-		if out, ok := g.out[typ]; ok && g.apart[out] {
-			g.b.StoreAt(out, g.pick(simt.I32), g.pick(typ))
-		} else if ok {
+		if out, ok := g.out[typ]; ok {
 			g.b.Store(out, 0, g.pick(typ))
 		}
 	}
@@ -181,7 +187,7 @@ func (g *generator) instr(depth int) {
 		t := g.types[g.rng.IntN(len(g.types))]
 		if out, ok := g.out[t]; ok && b.OutputRows(out) && (t.Float() || t.Integer()) && g.rng.IntN(2) == 0 {
 			b.StoreAt(out, g.pick(simt.I32), g.pick(t))
-		} else if ok && !g.apart[out] {
+		} else if ok {
 			b.Store(out, 1, g.pick(t))
 		}
 	case k == 18 && g.rng.IntN(2) == 0:

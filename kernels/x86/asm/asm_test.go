@@ -69,20 +69,30 @@ func (l *listing) vex(in *Inst) {
 			continue
 		}
 		emit := func(reg, v Reg, o Operand, name string) {
-			l.operand(in, w, "", reg, v, o, name, func(c *Code, imm ...byte) { c.VEX(in, w, reg, v, o, imm...) })
+			l.operand(in, w, reg, v, o, name, func(c *Code, imm ...byte) { c.VEX(in, w, reg, v, o, imm...) })
 		}
 		if !in.onlyMem {
 			name := func(r Reg) string {
-				if in.class == fromGPR {
+				switch in.class {
+				case fromGPR:
 					return gprNames[r]
+				case masksOnly:
+					return mask(Mask(r))
 				}
 				return vector(smaller(w, in.shrinkRM), r)
 			}
-			for r := range Reg(16) {
-				emit(r, 0, R(0), name(0))
-				emit(0, r, R(0), name(0))
-				emit(0, 0, R(r), name(r))
-				emit(r, 15-r, R((r+5)%16), name((r+5)%16))
+			if in.class == masksOnly {
+				for r := range Reg(8) {
+					emit(r, 0, R(7-r), name(7-r))
+					emit(r, 7-r, R((r+5)%8), name((r+5)%8))
+				}
+			} else {
+				for r := range Reg(16) {
+					emit(r, 0, R(0), name(0))
+					emit(0, r, R(0), name(0))
+					emit(0, 0, R(r), name(r))
+					emit(r, 15-r, R((r+5)%16), name((r+5)%16))
+				}
 			}
 		}
 		if in.noMem {
@@ -91,6 +101,10 @@ func (l *listing) vex(in *Inst) {
 		for i, m := range memories(1) {
 			if in.form == FormGather {
 				m = Mem{Base: m.Base, Index: uint8(i % 14), Scale: 1 << (i & 3), Vector: true, Disp: m.Disp}
+			}
+			if in.class == masksOnly {
+				emit(7, 0, M(m), m.text(X))
+				continue
 			}
 			emit(15, 14, M(m), m.text(in.indexWidth(w)))
 		}
@@ -125,12 +139,7 @@ func (l *listing) evexes(in *Inst) {
 		k := Lanes{Mask: 3}
 		if !in.onlyMem {
 			for r := range Reg(32) {
-				rm := func(r Reg) (Operand, string) {
-					if in.class == fromMask {
-						return R(r & 7), mask(Mask(r & 7))
-					}
-					return R(r), vector(smaller(w, in.shrinkRM), r)
-				}
+				rm := func(r Reg) (Operand, string) { return R(r), vector(smaller(w, in.shrinkRM), r) }
 				o, name := rm(0)
 				emit(k, r, 0, o, name)
 				emit(k, 0, r, o, name)
@@ -162,7 +171,7 @@ func (in *Inst) destination(w Width, reg Reg) string {
 	switch in.class {
 	case toGPR:
 		return gprNames[reg]
-	case toMask:
+	case toMask, masksOnly:
 		return mask(Mask(reg))
 	}
 	return vector(smaller(w, in.shrinkReg), reg)
@@ -176,7 +185,7 @@ func (in *Inst) mnemonic(w Width) string {
 }
 
 // operand adds an instruction with VEX prefix.
-func (l *listing) operand(in *Inst, w Width, mask string, reg, v Reg, o Operand, name string, emit func(c *Code, imm ...byte)) {
+func (l *listing) operand(in *Inst, w Width, reg, v Reg, o Operand, name string, emit func(c *Code, imm ...byte)) {
 	var args []string
 	var imm []byte
 	if in.imm {
@@ -197,8 +206,11 @@ func (l *listing) operand(in *Inst, w Width, mask string, reg, v Reg, o Operand,
 		}
 		args = append(args, dst, name)
 	case FormTwo:
-		if in == Join {
+		switch {
+		case in == Join:
 			second = vector(Y, v)
+		case in.class == masksOnly:
+			second = mask(Mask(v))
 		}
 		args = append(args, name, second, dst)
 	case FormShift:
@@ -229,12 +241,6 @@ func (l *listing) masked(in *Inst, w Width, lanes Lanes, suffix string, reg, v R
 	k, dst := mask(lanes.Mask), in.destination(w, reg)
 	switch in.form {
 	case FormLoad:
-		if in.class == fromMask || in == DToMask { // these have no mask of lanes
-			if v == 0 {
-				l.add(in.mnemonic(w)+" "+name+", "+dst, func(c *Code) { c.EVEX(in, w, Lanes{}, reg, 0, o) })
-			}
-			return
-		}
 		if v != 0 && !o.isMem && lanes.Zero {
 			v = 0
 		}
@@ -304,7 +310,6 @@ func (l *listing) generals() {
 	}
 	for k := range Mask(8) {
 		l.add(fmt.Sprintf("KXNORW %s, %s, %s", mask(k), mask(k), mask(k)), func(c *Code) { c.MaskOnes(k) })
-		l.add(fmt.Sprintf("KORTESTW %s, %s", mask(k), mask(k)), func(c *Code) { c.MaskTest(k) })
 	}
 	l.add("VZEROUPPER", (*Code).VZeroUpper)
 	l.add("RET", (*Code).Ret)

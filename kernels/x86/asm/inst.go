@@ -20,18 +20,24 @@ func (in *Inst) Form() Form { return in.form }
 // HasImm reports whether the instruction ends with an immediate byte of its caller's.
 func (in *Inst) HasImm() bool { return in.imm }
 
-// Broadcasts reports whether the instruction can read one element of 32 bits for all lanes.
-func (in *Inst) Broadcasts() bool { return in.elem == 4 }
+// Broadcasts reports whether the instruction can read one element of a number of bytes for all lanes.
+func (in *Inst) Broadcasts(bytes uint8) bool { return in.elem == bytes }
+
+// HasEVEX reports whether the instruction has a form with EVEX prefix.
+func (in *Inst) HasEVEX() bool { return in.evex }
+
+// Masks reports whether the result is a mask register.
+func (in *Inst) Masks() bool { return in.class == toMask || in.class == masksOnly }
 
 // class is what the registers of an instruction are, where they are not all vectors.
 type class uint8
 
 const (
-	vectors  class = iota
-	fromGPR        // the r/m operand is a general register
-	toGPR          // reg is a general register
-	fromMask       // the r/m operand is a mask register
-	toMask         // reg is a mask register
+	vectors   class = iota
+	fromGPR         // the r/m operand is a general register
+	toGPR           // reg is a general register
+	toMask          // reg is a mask register
+	masksOnly       // all are mask registers
 )
 
 // Inst is a vector instruction.
@@ -97,8 +103,9 @@ func plain(in *Inst) { in.evex, in.widths = true, in.widths|4 }
 // only takes VEX away.
 func only(in *Inst) { in.vex = false }
 
-// wide is for EVEX alone, with elements of 4 bytes.
-func wide(in *Inst) { ps(in); only(in) }
+// wide and wideQ are for EVEX alone, with elements of 4 or 8 bytes.
+func wide(in *Inst)  { ps(in); only(in) }
+func wideQ(in *Inst) { pd(in); only(in) }
 
 func half(in *Inst)          { in.shrinkRM = 1 }
 func quarter(in *Inst)       { in.shrinkRM = 2 }
@@ -236,7 +243,7 @@ var (
 	GatherPD = inst("VGATHERDPD", m0F38, p66, 0x92, FormGather, plain, sized(8), memoryOnly, w1)
 )
 
-// Instructions that only EVEX has. Those on mask registers work on all lanes.
+// Instructions that only EVEX has.
 var (
 	AndD    = inst("VPANDD", m0F, p66, 0xDB, FormTwo, wide)
 	AndNotD = inst("VPANDND", m0F, p66, 0xDF, FormTwo, wide) // ^v & r/m
@@ -244,20 +251,36 @@ var (
 	XorD    = inst("VPXORD", m0F, p66, 0xEF, FormTwo, wide)
 
 	RoundScalePS = inst("VRNDSCALEPS", m0F3A, p66, 0x08, FormLoad, wide, immediate)
+	RoundScalePD = inst("VRNDSCALEPD", m0F3A, p66, 0x09, FormLoad, wideQ, immediate)
+
+	MulQ    = inst("VPMULLQ", m0F38, p66, 0x40, FormTwo, wideQ)
+	MinQ    = inst("VPMINSQ", m0F38, p66, 0x39, FormTwo, wideQ)
+	MaxQ    = inst("VPMAXSQ", m0F38, p66, 0x3D, FormTwo, wideQ)
+	SarQ    = inst("VPSRAQ", m0F, p66, 0x72, FormShift, digit(4), immediate, registersOnly, wideQ)
+	QToPD   = inst("VCVTQQ2PD", m0F, pF3, 0xE6, FormLoad, wideQ)
+	QToPS   = inst("VCVTQQ2PS", m0F, 0, 0x5B, FormLoad, wideQ, halfReg, lettered)
+	PDToQ   = inst("VCVTTPD2QQ", m0F, p66, 0x7A, FormLoad, wideQ)
+	NarrowQ = inst("VPMOVQD", m0F38, pF3, 0x35, FormStore, plain, only, half) // the low 32 bits
+
+	LoadEach64 = inst("VBROADCASTSD", m0F38, p66, 0x19, FormLoad, plain, only, sized(8), memoryOnly, w1, of(6)) // to all lanes
 
 	// A mask of the lanes where a comparison holds, under a mask too.
 	MaskPS = inst("VCMPPS", m0F, 0, 0xC2, FormTwo, wide, immediate, registers(toMask))
+	MaskPD = inst("VCMPPD", m0F, p66, 0xC2, FormTwo, wideQ, immediate, registers(toMask))
 	MaskD  = inst("VPCMPD", m0F3A, p66, 0x1F, FormTwo, wide, immediate, registers(toMask))
-
-	MaskToD = inst("VPMOVM2D", m0F38, pF3, 0x38, FormLoad, plain, only, registersOnly, registers(fromMask)) // all bits of lanes
-	DToMask = inst("VPMOVD2M", m0F38, pF3, 0x39, FormLoad, plain, only, registersOnly, registers(toMask))   // of their signs
+	MaskQ  = inst("VPCMPQ", m0F3A, p66, 0x1F, FormTwo, wideQ, immediate, registers(toMask))
+	TestD  = inst("VPTESTMD", m0F38, p66, 0x27, FormTwo, wide, registers(toMask)) // of the lanes where v and r/m have a bit in common
 
 	BlendMaskPS = inst("VBLENDMPS", m0F38, p66, 0x65, FormTwo, wide) // v where the mask is off, else r/m
+	BlendMaskPD = inst("VBLENDMPD", m0F38, p66, 0x65, FormTwo, wideQ)
 
 	ScatterPS = inst("VSCATTERDPS", m0F38, p66, 0xA2, FormScatter, plain, only, sized(4), memoryOnly)
+	ScatterPD = inst("VSCATTERDPD", m0F38, p66, 0xA2, FormScatter, plain, only, sized(8), memoryOnly, w1)
 
 	// reg and then r/m as one table, at the indices in v.
 	PermutePairPS = inst("VPERMT2PS", m0F38, p66, 0x7F, FormTwo, wide)
+	PermutePairPD = inst("VPERMT2PD", m0F38, p66, 0x7F, FormTwo, wideQ)
+	PermuteQ      = inst("VPERMQ", m0F38, p66, 0x36, FormTwo, wideQ, of(6)) // r/m at the indices in v
 	PermutePairB  = inst("VPERMT2B", m0F38, p66, 0x7D, FormTwo, plain, only)
 	PermuteB      = inst("VPERMB", m0F38, p66, 0x8D, FormTwo, plain, only) // r/m at the indices in v
 
@@ -267,3 +290,30 @@ var (
 	UnpackLowQ  = inst("VPUNPCKLQDQ", m0F, p66, 0x6C, FormTwo, pd)
 	UnpackHighQ = inst("VPUNPCKHQDQ", m0F, p66, 0x6D, FormTwo, pd)
 )
+
+// MaskSet is the instructions on mask registers of a number of lanes. Other lanes of what they load are off.
+type MaskSet struct {
+	Move, Store, Test    *Inst // Test sets the condition Zero if neither mask has a lane
+	And, AndNot, Or, Xor *Inst // AndNot is ^v & r/m
+}
+
+// Masks of 8 and 16 lanes.
+var (
+	Masks8  = maskSet("B", p66)
+	Masks16 = maskSet("W", 0)
+)
+
+func maskSet(letter string, pp byte) MaskSet {
+	on := func(name string, code byte, f Form, mods ...mod) *Inst {
+		return inst(name+letter, m0F, pp, code, f, append(mods, registers(masksOnly))...)
+	}
+	return MaskSet{
+		Move:   on("KMOV", 0x90, FormLoad, of(onlyX)),
+		Store:  on("KMOV", 0x91, FormStore, of(onlyX), memoryOnly),
+		Test:   on("KORTEST", 0x98, FormLoad, of(onlyX), registersOnly),
+		And:    on("KAND", 0x41, FormTwo, of(onlyY), registersOnly),
+		AndNot: on("KANDN", 0x42, FormTwo, of(onlyY), registersOnly),
+		Or:     on("KOR", 0x45, FormTwo, of(onlyY), registersOnly),
+		Xor:    on("KXOR", 0x47, FormTwo, of(onlyY), registersOnly),
+	}
+}

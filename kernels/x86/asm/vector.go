@@ -101,8 +101,3 @@ func (in *Inst) unit(w Width, broadcast bool) int32 {
 func (c *Code) MaskOnes(k Mask) {
 	c.bytes = append(c.bytes, 0xC5, 0x80|byte(^k&15)<<3|4, 0x46, 0xC0|byte(k)<<3|byte(k))
 }
-
-// MaskTest appends a test of the 16 lanes of a mask, which sets the condition Zero.
-func (c *Code) MaskTest(k Mask) {
-	c.bytes = append(c.bytes, 0xC5, 0xF8, 0x98, 0xC0|byte(k)<<3|byte(k))
-}

@@ -1,16 +1,17 @@
 package x86
 
 import (
-	"encoding/binary"
-
 	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/kernels/x86/asm"
 )
 
-// strided returns a column of rows, in sixteen lanes. A load of 32 bits has the lane's element and those beside
+// strided returns a column of rows with AVX-512. A load of 32 bits has the lane's element and those beside
 // it, so that none is behind the last row; bytes of rows that are long enough are turned instead.
 func (l *lowering) strided(p simt.Param, output bool, ref, col int) reg {
 	size := p.Type.Bits() / 8
+	if size >= 4 {
+		return l.gatherRows(p, output, ref, col)
+	}
 	from := min(col, p.Width-4/size)
 	v := l.gatherRows(p, output, ref, from)
 	if from < col {
@@ -41,7 +42,7 @@ func (l *lowering) four(p simt.Param, ref, first, base int) reg {
 	case !l.evex:
 		at, step := l.pointTo(false, p, ref, first)
 		v = l.each32(func() asm.Mem { m := at; at.Disp += step; return m })
-	case l.gathers:
+	case l.gathers || l.lanes != avx512.lanes:
 		v = l.gatherRows(p, false, ref, first)
 	case outermost && p.Width >= l.lanes:
 		l.turn(p, ref, base)
@@ -57,15 +58,12 @@ func (l *lowering) four(p simt.Param, ref, first, base int) reg {
 	return v
 }
 
-// gatherRows loads 32 bits of each row, from a column on.
+// gatherRows loads an element of each row, or 32 bits from a column of smaller ones on.
 func (l *lowering) gatherRows(p simt.Param, output bool, ref, col int) reg {
 	at, step := l.pointTo(output, p, ref, col)
-	var places []byte
-	for lane := range l.lanes {
-		places = binary.LittleEndian.AppendUint32(places, uint32(lane)*uint32(step))
-	}
 	at.Scale = 1
-	return l.value(node{kind: gather, hasAt: true, at: at, args: [3]reg{l.constant(places)}})
+	places := l.vector(l.multiples(int(step)))
+	return l.value(node{kind: gather, in: byBits(p.Type, asm.GatherPS, asm.GatherPD), w: l.width(p.Type), hasAt: true, at: at, args: [3]reg{places}})
 }
 
 // picked returns four columns of sixteen rows of 4 to 8 bytes, which lie in two registers: those that the rows
@@ -104,9 +102,9 @@ func (l *lowering) turn(p simt.Param, ref, first int) {
 	}
 }
 
-// lookup16 looks up in a table at indices within it: by permutations of up to 64 elements, or of 128 that fit
-// bytes, else by a gather.
-func (l *lowering) lookup16(in *simt.Instr) reg {
+// lookup512 looks up in a table at indices within it: by permutations of up to four registers of elements, or of 128
+// elements that fit bytes, else by a gather.
+func (l *lowering) lookup512(in *simt.Instr) reg {
 	ref, v := in.Ref, in.Args[0]
 	t := &l.m.Tables[ref]
 	n := len(t.Bits)
@@ -114,23 +112,36 @@ func (l *lowering) lookup16(in *simt.Instr) reg {
 	if !l.gathers {
 		index = l.index(t, v)
 	}
+	size := uint8(4)
+	if wide(t.Type) {
+		size = 8
+	}
+	per := int(l.bytes) / int(size) // elements of a register
+	places := func() reg {
+		if wide(t.Type) {
+			return l.widen(index)
+		}
+		return index
+	}
+	two := func(from int) reg {
+		return l.pair(byBits(t.Type, asm.PermutePairPS, asm.PermutePairPD), [2]int{ref, from}, func() []byte { return l.words(t, from, from+2*per) }, places())
+	}
 	switch {
 	case l.gathers:
-	case n <= 16:
-		return l.op(asm.Permute, l.short, index, l.constant(l.words(t, 0, 16)))
+	case n <= per:
+		return l.op(byBits(t.Type, asm.Permute, asm.PermuteQ), l.full, places(), l.constant(l.words(t, 0, per)))
 	case n <= 128 && bytesOnly(t):
 		low := l.bytesOf(t, ref, index)
 		l.low[in.Out] = low
 		return l.op(asm.And, l.short, low, l.splat32(0xFF))
-	case n <= 32:
-		return l.pair(asm.PermutePairPS, [2]int{ref, 0}, func() []byte { return l.words(t, 0, 32) }, index)
-	case n <= 64:
-		low := l.pair(asm.PermutePairPS, [2]int{ref, 0}, func() []byte { return l.words(t, 0, 32) }, index)
-		high := l.pair(asm.PermutePairPS, [2]int{ref, 32}, func() []byte { return l.words(t, 32, 64) }, index)
-		return l.op3(asm.BlendPS, l.short, low, high, l.opImm(asm.ShlD, l.short, 26, index))
+	case n <= 2*per:
+		return two(0)
+	case n <= 4*per:
+		high := l.op(asm.TestD, l.short, index, l.splat32(uint32(2*per)))
+		return l.choose(t.Type, high, two(2*per), two(0))
 	}
-	at := asm.Mem{Base: poolReg, Disp: l.table(ref, ref), Scale: 4}
-	return l.value(node{kind: gather, at: at, args: [3]reg{l.clamp(len(t.Bits)-1, v)}})
+	at := asm.Mem{Base: poolReg, Disp: l.table(ref, ref), Scale: size}
+	return l.value(node{kind: gather, in: byBits(t.Type, asm.GatherPS, asm.GatherPD), w: l.width(t.Type), at: at, args: [3]reg{l.clamp(n-1, v)}})
 }
 
 // pair looks up in a table of two vectors, which make returns.
@@ -151,7 +162,7 @@ func (l *lowering) bytesOf(t *simt.Table, ref int, index reg) reg {
 		list[i] = byte(x)
 	}
 	if len(t.Bits) <= 64 {
-		return l.op(asm.PermuteB, l.short, index, l.constant(list[:64]))
+		return l.op(asm.PermuteB, l.full, index, l.constant(list[:64]))
 	}
 	return l.pair(asm.PermutePairB, [2]int{ref, 1 << 20}, func() []byte { return list }, index)
 }
@@ -160,15 +171,15 @@ func (l *lowering) bytesOf(t *simt.Table, ref int, index reg) reg {
 func (l *lowering) words(t *simt.Table, from, to int) []byte {
 	var b []byte
 	for i := from; i < to; i++ {
-		b = element(b, t.Type, t.Bits[min(i, len(t.Bits)-1)])
+		b = appendElement(b, t.Type, t.Bits[min(i, len(t.Bits)-1)])
 	}
 	return b
 }
 
-// bytesOnly reports whether all elements of a table of integers fit a byte.
+// bytesOnly reports whether all elements of a table of integers of at most 32 bits fit a byte.
 func bytesOnly(t *simt.Table) bool {
 	for _, x := range t.Bits {
-		if x > 0xFF || t.Type.Float() {
+		if x > 0xFF || t.Type.Float() || wide(t.Type) {
 			return false
 		}
 	}
