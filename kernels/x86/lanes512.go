@@ -102,7 +102,7 @@ func (l *lowering) turn(p simt.Param, ref, first int) {
 	}
 }
 
-// lookup512 looks up in a table at indices within it: by permutations of up to four registers of elements, or of 128
+// lookup512 looks up in a table at indices within it: by permutations of up to eight registers of elements, or of 128
 // elements that fit bytes, else by a gather.
 func (l *lowering) lookup512(in *simt.Instr) reg {
 	ref, v := in.Ref, in.Args[0]
@@ -136,12 +136,31 @@ func (l *lowering) lookup512(in *simt.Instr) reg {
 		return l.op(asm.And, l.short, low, l.splat32(0xFF))
 	case n <= 2*per:
 		return two(0)
-	case n <= 4*per:
-		high := l.op(asm.TestD, l.short, index, l.splat32(uint32(2*per)))
-		return l.choose(t.Type, high, two(2*per), two(0))
+	case n <= 8*per:
+		var parts []reg
+		for from := 0; from < n; from += 2 * per {
+			parts = append(parts, two(from))
+		}
+		return l.among(t.Type, parts, index, 2*per)
 	}
 	at := asm.Mem{Base: poolReg, Disp: l.table(ref, ref), Scale: size}
 	return l.value(node{kind: gather, in: byBits(t.Type, asm.GatherPS, asm.GatherPD), w: l.width(t.Type), at: at, args: [3]reg{l.clamp(n-1, v)}})
+}
+
+// among chooses among what was looked up in parts of a table of that many elements each, by the bits of the index from there on.
+func (l *lowering) among(t simt.Type, parts []reg, index reg, elements int) reg {
+	for ; len(parts) > 1; elements *= 2 {
+		high := l.op(asm.TestD, l.short, index, l.splat32(uint32(elements)))
+		var joined []reg
+		for i := 0; i+1 < len(parts); i += 2 {
+			joined = append(joined, l.choose(t, high, parts[i+1], parts[i]))
+		}
+		if len(parts)%2 == 1 {
+			joined = append(joined, parts[len(parts)-1])
+		}
+		parts = joined
+	}
+	return parts[0]
 }
 
 // pair looks up in a table of two vectors, which make returns.

@@ -68,7 +68,7 @@ func TestTables(t *testing.T) {
 
 func testTables(t *testing.T, set string) {
 	for typ := simt.F32; typ < simt.Pred; typ++ {
-		for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 1000} {
+		for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 64, 65, 70, 128, 129, 1000} {
 			b := simt.NewBuilder("table")
 			in, out := b.Input("i", simt.I32, simt.Columns, 1), b.Output("v", typ, simt.Columns, 2)
 			bits := [2][]uint64{make([]uint64, n), make([]uint64, n)} // tables of one length may be read together
