@@ -73,7 +73,6 @@ type lowering struct {
 
 	parts []testPart // runs of trees
 	tests []testNode // in the order in which nodes ask them first
-	made  []int32    // the mask of each test
 }
 
 // spans returns the intervals whose bounds are cut points because of a node: those of
