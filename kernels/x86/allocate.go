@@ -21,6 +21,7 @@ const (
 	endReg   = asm.R8
 	ptrReg   = asm.AX
 	tempReg  = asm.R9
+	nearReg  = asm.BX
 	highReg  = asm.R10
 	indexReg = asm.R11
 )
@@ -43,6 +44,8 @@ type allocator struct {
 	freed  []int32 // slots that the present node still reads
 	frame  int32   // bytes
 	now    int32   // the node
+	window int32   // where nearReg points in the pool; -1: unknown
+	far    int32   // the last element of the pool that was read; see follow
 	block  *block
 }
 
@@ -52,6 +55,7 @@ func newAllocator(c *code, s shape) *allocator {
 	for i := range a.loc {
 		a.loc[i], a.slot[i], a.cur[i] = -1, -1, never
 	}
+	a.window, a.far = -1, -1
 	return a
 }
 
@@ -102,8 +106,8 @@ func (a *allocator) mention(n *node, at int32) {
 // place returns where a value is in memory.
 func (a *allocator) place(r reg) asm.Operand {
 	if at := a.regs[r].pool; at >= 0 {
-		if a.regs[r].each != 0 {
-			return asm.At(poolReg, at).Each()
+		if each := a.regs[r].each; each != 0 {
+			return a.elementAt(at, int32(each)).Each()
 		}
 		return asm.At(poolReg, at)
 	}
@@ -111,6 +115,34 @@ func (a *allocator) place(r reg) asm.Operand {
 		panic("BUG: x86: a value is neither in a register nor in memory")
 	}
 	return asm.At(frameReg, a.slot[r])
+}
+
+// reach is how far from a register an element of the pool may be on either side, in sizes of the element, so that its
+// displacement takes a byte.
+const reach = 127
+
+// follow moves nearReg on to elements of the pool that a node is the first to read. They lie in the order in which they are first
+// read, so most instructions have them in reach. It comes before the node's operands are chosen, as these keep the register's value.
+func (a *allocator) follow(n *node) {
+	for _, r := range n.args {
+		i := &a.regs[r]
+		if i.pool < 0 || i.each == 0 || i.pool <= a.far {
+			continue
+		}
+		a.far = i.pool
+		if a.window < 0 || i.pool-a.window > 4*reach {
+			a.window = (i.pool + 4*reach) &^ 7 // whole steps from elements of either size
+			a.out.Address(nearReg, asm.At(poolReg, a.window))
+		}
+	}
+}
+
+// elementAt returns where an element of the pool is: from nearReg, or from the start.
+func (a *allocator) elementAt(at, size int32) asm.Operand {
+	if d := at - a.window; a.window >= 0 && d >= -size*reach && d <= size*reach && d%size == 0 {
+		return asm.At(nearReg, d)
+	}
+	return asm.At(poolReg, at)
 }
 
 // Mask registers are places of file from masksAt on: the first one is that of no mask, and the last one is scratch.
@@ -193,9 +225,9 @@ func (a *allocator) use(r reg, next int32) asm.Reg {
 		case i.mask:
 			a.out.VEX(a.masks.Move, asm.X, d, 0, a.place(r))
 		case i.each == 4:
-			a.vector(asm.LoadEach, a.full, d, 0, asm.At(poolReg, i.pool))
+			a.vector(asm.LoadEach, a.full, d, 0, a.elementAt(i.pool, 4))
 		case i.each == 8:
-			a.vector(asm.LoadEach64, a.full, d, 0, asm.At(poolReg, i.pool))
+			a.vector(asm.LoadEach64, a.full, d, 0, a.elementAt(i.pool, 8))
 		default:
 			a.vector(asm.Move, a.full, d, 0, a.place(r))
 		}
@@ -266,6 +298,7 @@ func (a *allocator) emit(b *block) {
 	a.scan(b)
 	for i := range b.nodes {
 		if a.now = int32(i); !b.nodes[i].dead {
+			a.follow(&b.nodes[i])
 			a.node(&b.nodes[i])
 			a.free, a.freed = append(a.free, a.freed...), a.freed[:0]
 		}
@@ -288,6 +321,7 @@ func (a *allocator) control(n *node) {
 		a.flush()
 		a.out.StoreImm(counter, n.num)
 		a.out.Here(top)
+		a.window = -1
 	}
 	mask := a.use(n.args[0], n.next[0])
 	a.any(mask)
@@ -306,6 +340,7 @@ func (a *allocator) control(n *node) {
 		a.free = append(a.free, count)
 	}
 	a.out.Here(end)
+	a.window = -1
 	for k, r := range n.body.outer {
 		a.end(r, n.body.outerNext[k])
 	}

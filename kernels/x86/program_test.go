@@ -264,6 +264,46 @@ func TestConversions(t *testing.T) {
 	}
 }
 
+// TestManyConstants reads more constants than a register has within reach of a byte: in straight code, in a block that no row takes and in one that
+// rows take several times, and behind them, new ones and those that were read before.
+func TestManyConstants(t *testing.T) {
+	needCode(t)
+	for _, typ := range []simt.Type{simt.F32, simt.F64} {
+		for _, set := range sets() {
+			if !sameAs(t, rand.New(rand.NewPCG(1, 7)), manyConstants(t, typ), set, Options{}, 100, 0, 100) {
+				t.Fatalf("%s: constants of %v", set, typ)
+			}
+		}
+	}
+}
+
+func manyConstants(t *testing.T, typ simt.Type) *simt.Module {
+	b := simt.NewBuilder("constants")
+	x := b.Load(b.Input("x", typ, simt.Columns, 1), 0)
+	out := b.Output("y", typ, simt.Columns, 1)
+	next := 0
+	chain := func(v simt.Value, from, n int) simt.Value {
+		for k := range n {
+			number := func(x float64) simt.Value { return b.Float(typ, x/1024) }
+			two := b.FMA(number(float64(from+k)+0.25), x, number(float64(from+k)+0.5))
+			v = b.Add(b.FMA(number(float64(from+k)), x, v), two)
+		}
+		next = max(next, from+n)
+		return v
+	}
+	v := chain(x, 0, 300)
+	v = b.If(b.Binary(simt.Lt, x, x), func() []simt.Value {
+		return []simt.Value{chain(v, next, 300)}
+	}, func() []simt.Value { return []simt.Value{chain(v, 10, 20)} })[0]
+	v = chain(v, next-10, 300)
+	v = b.Loop(3, []simt.Value{v}, func(carried []simt.Value) ([]simt.Value, simt.Value) {
+		first := chain(carried[0], next-10, 20)
+		return []simt.Value{chain(first, next, 300)}, b.Binary(simt.Eq, x, x)
+	})[0]
+	b.Store(out, 0, chain(v, next-10, 200))
+	return module(t, b)
+}
+
 // TestPressure has more values at a time than registers: all are read again in another order.
 func TestPressure(t *testing.T) {
 	needCode(t)

@@ -104,6 +104,9 @@ func (c *Code) legacy(narrow bool, reg uint8, o Operand, opcode ...byte) {
 // Load appends a load of 64 bits.
 func (c *Code) Load(dst GPR, from Operand) { c.legacy(false, uint8(dst), from, 0x8B) }
 
+// Address puts the address of memory into a register, and leaves the flags alone.
+func (c *Code) Address(dst GPR, of Operand) { c.legacy(false, uint8(dst), of, 0x8D) }
+
 // LoadNarrow appends a load of 32 bits, with zeros above.
 func (c *Code) LoadNarrow(dst GPR, from Operand) { c.legacy(true, uint8(dst), from, 0x8B) }
 
