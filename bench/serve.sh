@@ -64,12 +64,18 @@ times() { awk -v a="$1" -v b="$2" 'BEGIN{printf "%.6g", a * b}'; }
 
 if [ "$soak" = 1 ]; then
   seconds=${amount:-300}
-  serve --model "quiet=$work/run/model.safetensors"
+  # The clients would be on other machines, so they have a core of their own: threads that work on one
+  # batch wait for each other, and a client that takes the core of one stops both.
+  threads=$(($(nproc) > 1 ? $(nproc) - 1 : 1))
+  serve --model "quiet=$work/run/model.safetensors" --threads "$threads"
   train 2 other
   rss() { awk '/VmRSS/{print $2}' "/proc/$server/status"; }
   capacity=$(ask -time 5s -workers 8 -format binary -rows 256 | field rate)
   idle=$(rss)
-  quiet() { "$work/load" -url "$url" -model quiet -rate 25 -workers 16 -time "$1"; }
+  # A client on another machine would not wait for this one's scheduler.
+  first=()
+  if chrt -r 5 true 2>/dev/null; then first=(chrt -r 5); else echo "bench/serve.sh: chrt is missing or not allowed: latencies of the neighbour include what its client waits for a core" >&2; fi
+  quiet() { "${first[@]}" "$work/load" -url "$url" -model quiet -rate 25 -workers 16 -time "$1"; }
   alone=$(quiet 10s | field p99_ms)
   (
     for ((i = 0; ; i++)); do
@@ -103,7 +109,7 @@ if [ "$soak" = 1 ]; then
     printf "{\"versions\":%d,\"compute_ms\":%.3f,\"p99_in_the_server_ms\":%.2f,\"p99_limit_ms\":%.2f}\n",v[2],1e3*s/c,1e3*q,0.5+3e3*s/c}'
   kill -9 "$server"
   from=$(date +%s%N)
-  serve
+  serve --threads "$threads"
   curl -sf "$url/v2/models/nltcs/ready" >/dev/null
   echo "{\"restart_seconds\":$(awk -v a="$from" -v b="$(date +%s%N)" 'BEGIN{printf "%.3f",(b-a)/1e9}')}"
   if tr ',{' '\n\n' < <(cat "$work/soak" "$work/quiet") | sed -n 's/^"\([0-9a-z-]*\)":[0-9]*}*$/\1/p' | grep -vE '^(200|429|504)$' | grep -E '^([0-9]{3}|net|grpc)'; then
