@@ -214,7 +214,8 @@ func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what fores
 		})
 	}
 	errs[0] = work()
-	for from := time.Now(); int(ended.Load()) < threads-1 && time.Since(from) < scorePatience; { // waking up takes longer
+	if threads <= runtime.GOMAXPROCS(0) {
+		poll(func() bool { return int(ended.Load()) == threads-1 })
 	}
 	done.Wait()
 	for _, err := range errs {
@@ -225,9 +226,21 @@ func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what fores
 	return nil
 }
 
-// scorePatience is how long a call looks whether other threads have ended before it sleeps. Most end within a few
-// microseconds, but one may have lost its core.
-const scorePatience = 25 * time.Microsecond
+// A call polls for other threads for scorePatience before it blocks, as waking up takes longer than most of them still
+// need. One of them may have lost its core. The number of polls is bounded for systems whose clock has steps of milliseconds.
+const (
+	scorePatience = 25 * time.Microsecond
+	scorePolls    = 2000
+)
+
+func poll(done func() bool) {
+	from := time.Now()
+	for range scorePolls {
+		if done() || time.Since(from) > scorePatience {
+			return
+		}
+	}
+}
 
 // shares hands rows out to threads: large shares at first and small ones at the end, so that all end together,
 // also where one starts late.

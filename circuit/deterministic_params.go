@@ -2,16 +2,19 @@ package circuit
 
 import "math"
 
-// maxUnitSteps bounds the search for disjoint supports of units, and maxSupportCodes the codes that it asks leaves about.
+// maxUnitSteps bounds the search for disjoint supports of units, maxUnitDepth the levels that it goes down, and
+// maxSupportCodes the codes that it asks leaves about.
 const (
 	maxUnitSteps    = 1 << 26
+	maxUnitDepth    = 1 << 12
 	maxSupportCodes = 1 << 26
 )
 
 // DeterministicUnder reports whether at most one edge of every sum unit is positive for a complete row under the
 // parameters p: what Properties shows of the structure, or what leaves show that give no mass to
-// some codes, as those of a decision tree's circuit do. True is certain, false means not shown. Training may end it, as
-// zeros of parameters do not bind. The graph must be valid.
+// some codes, as those of a decision tree's circuit do. True is certain, false means not shown: children of a sum are
+// compared pair by pair, and after a few seconds the search is given up, with trees of more than some thousand leaves.
+// Training can destroy the property, since zero parameters are not kept at zero. The graph must be valid.
 //
 // Units have disjoint supports if they are units of inputs of one variable that allow no code in common; if one is of
 // a product, and one of its children's is disjoint from the other; or if one is of a sum, and all that it weighs are.
@@ -55,6 +58,7 @@ type unitDisjointness struct {
 	supports [][]uint64  // of inputs: [units][words], a bit for each code that has mass; nil before they are asked for
 	weights  [][]float32 // of sums; likewise
 	steps    int
+	depth    int
 	codes    int
 }
 
@@ -68,6 +72,7 @@ func (d *unitDisjointness) weighed(s unit) ([]unit, error) {
 			return nil, err
 		}
 	}
+	d.steps += d.g.Columns(s.node)
 	row := (*w)[s.at*d.g.Columns(s.node):]
 	var out []unit
 	column := 0
@@ -83,9 +88,11 @@ func (d *unitDisjointness) weighed(s unit) ([]unit, error) {
 }
 
 func (d *unitDisjointness) disjoint(a, b unit) (bool, error) {
-	if d.steps++; a == b || d.steps > maxUnitSteps {
+	if d.steps++; a == b || d.steps > maxUnitSteps || d.depth == maxUnitDepth {
 		return false, nil
 	}
+	d.depth++
+	defer func() { d.depth-- }()
 	n, m := &d.g.Nodes[a.node], &d.g.Nodes[b.node]
 	if n.Kind == Input && m.Kind == Input {
 		return d.inputs(a, b)
@@ -138,6 +145,7 @@ func (d *unitDisjointness) inputs(a, b unit) (bool, error) {
 	if err != nil || y == nil {
 		return false, err
 	}
+	d.steps += len(x)
 	for w := range x {
 		if x[w]&y[w] != 0 {
 			return false, nil

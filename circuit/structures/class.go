@@ -21,6 +21,9 @@ func AddClass(g *circuit.Graph, classes int) (input circuit.NodeID, err error) {
 	if g.Owner(root) != root || g.Nodes[root].Edges != nil {
 		return circuit.None, fmt.Errorf("%w: the root has tied or sparse weights; a class needs weights of its own", ErrOptions)
 	}
+	if g.NumVars >= circuit.MaxVars {
+		return circuit.None, fmt.Errorf("%w: %d variables; a class is one more, and %d is the most", ErrOptions, g.NumVars, circuit.MaxVars)
+	}
 	if classes < 1 || classes > maxLatents {
 		return circuit.None, fmt.Errorf("%w: %d classes; choose 1 to %d", ErrOptions, classes, maxLatents)
 	}

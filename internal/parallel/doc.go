@@ -7,5 +7,5 @@
 //
 // # Source
 //
-// Plain Go; none.
+// Plain Go; no outside source.
 package parallel

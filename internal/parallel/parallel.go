@@ -52,7 +52,7 @@ func Stream[T any](produce func(put func(T)), start func() (work func(T))) {
 	})
 }
 
-// produceInto runs produce and closes items, also after a panic, for the others wait.
+// produceInto runs produce and closes items, also after a panic, because the others wait for it.
 func produceInto[T any](items chan<- T, produce func(put func(T)), work func(T)) {
 	defer close(items)
 	produce(func(item T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/forest/format"
@@ -102,24 +103,35 @@ func read(file []byte) (*forest.Forest, error) {
 // part is the section of a tree.
 type part struct {
 	reader
+	number int
 	at     int // its first line
 	tree   *forest.Tree
 	output int32
 	err    error
 }
 
-// trees reads all trees on all processors: one goroutine finds their sections.
+// trees reads all trees on all processors: one goroutine finds their sections. None is looked for once one is faulty, and
+// none after that is read.
 func trees(r *reader, perIteration int) ([]forest.Tree, error) {
 	var parts []*part
 	var broken error // what ends the file too early
+	var faulty lowest
 	parallel.Stream(func(put func(*part)) {
-		broken = r.parts(func(p *part) {
-			p.output = int32(len(parts) % perIteration)
+		broken = r.parts(func(p *part) bool {
+			p.number, p.output = len(parts), int32(len(parts)%perIteration)
 			parts = append(parts, p)
 			put(p)
+			return !faulty.below(len(parts))
 		})
 	}, func() func(*part) {
-		return func(p *part) { p.tree, p.err = tree(p.section(), p.output) }
+		return func(p *part) {
+			if faulty.below(p.number) {
+				return
+			}
+			if p.tree, p.err = tree(p.section(), p.output); p.err != nil {
+				faulty.add(p.number)
+			}
+		}
 	})
 	var out []forest.Tree
 	for i, p := range parts {
@@ -131,8 +143,26 @@ func trees(r *reader, perIteration int) ([]forest.Tree, error) {
 	return out, broken
 }
 
-// parts finds the sections of all trees.
-func (r *reader) parts(found func(*part)) error {
+// lowest is the least of some numbers, which goroutines add.
+type lowest struct{ after atomic.Int64 } // one more than it; 0: none
+
+func (l *lowest) add(n int) {
+	for {
+		was := l.after.Load()
+		if was != 0 && was <= int64(n) || l.after.CompareAndSwap(was, int64(n)+1) {
+			return
+		}
+	}
+}
+
+// below reports whether one that was added is below n.
+func (l *lowest) below(n int) bool {
+	after := l.after.Load()
+	return after != 0 && after <= int64(n)
+}
+
+// parts finds the sections of all trees, until found says that it wants no more.
+func (r *reader) parts(found func(*part) bool) error {
 	for {
 		line, ok := r.next()
 		switch {
@@ -148,7 +178,9 @@ func (r *reader) parts(found func(*part)) error {
 		p := &part{reader: *r, at: r.line}
 		r.pass(func(_, _ []byte) {})
 		p.rest = p.rest[:len(p.rest)-len(r.rest)]
-		found(p)
+		if !found(p) {
+			return nil
+		}
 	}
 }
 

@@ -165,6 +165,22 @@ func TestFirstFault(t *testing.T) {
 	}
 }
 
+// TestFaultStops: what follows a faulty tree is not kept, since a small compressed file can hold a hundred million of them.
+func TestFaultStops(t *testing.T) {
+	head, _, _ := strings.Cut(example, "Tree=0")
+	few, many := head+strings.Repeat("Tree=\n", 1000), head+strings.Repeat("Tree=\n", 100_000)
+	allocs := func(text string) float64 {
+		return testing.AllocsPerRun(1, func() {
+			if _, err := Format.Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), "tree 0: num_leaves") {
+				t.Errorf("error is %v, want that of tree 0", err)
+			}
+		})
+	}
+	if a, b := allocs(few), allocs(many); b > a+20_000 {
+		t.Errorf("%v allocations for 1,000 faulty trees and %v for 100,000", a, b)
+	}
+}
+
 // TestInteger: words are read as strconv reads them.
 func TestInteger(t *testing.T) {
 	for _, word := range []string{"0", "-0", "7", "-7", "+7", "999999999", "-999999999", "1000000000", "2147483647", "2147483648", "-2147483648", "-2147483649", "", "-", "--1", "1-", "1x", "x", "0x1", "1_0", "007", "1:", "1/"} {

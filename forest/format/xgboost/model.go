@@ -47,6 +47,7 @@ type document struct {
 	linear      []float64 // weights of gblinear
 	objective   string
 	seenLearner bool
+	seenTrees   bool
 }
 
 // read reads a document and makes a forest of it.

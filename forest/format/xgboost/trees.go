@@ -14,6 +14,10 @@ const apartBytes = 256 << 10
 
 // readTrees reads the array of trees.
 func (d *document) readTrees(s source) error {
+	if d.seenTrees { // else each array could send readApart to the end of the file
+		return errors.New("the trees are there twice; a model has them once")
+	}
+	d.seenTrees = true
 	if at := s.here(); len(at.b)-at.at >= apartBytes && d.readApart(s) {
 		return nil
 	}
