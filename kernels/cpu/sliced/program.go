@@ -141,9 +141,6 @@ func (n *treeNeeds) add(t *sliced.Tree) (deepest, walks int) {
 	depth := n.depth[:len(t.Nodes)]
 	clear(depth)
 	for i := range t.Nodes {
-		if i == int(t.Root) {
-			depth[i] = 0 // also where a node that nothing reaches names it
-		}
 		node := &t.Nodes[i]
 		below := depth[i] + 1
 		deepest = max(deepest, below)
