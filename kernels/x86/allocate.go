@@ -46,7 +46,15 @@ type allocator struct {
 	now    int32   // the node
 	window int32   // where nearReg points in the pool; -1: unknown
 	far    int32   // the last element of the pool that was read; see follow
+	again  int32   // how many nodes ahead a read is worth a register for a constant
+	points pointed // what ptrReg has
 	block  *block
+}
+
+// pointed is a pointer plus the row times a distance of rows in bytes.
+type pointed struct {
+	num, side int32
+	known     bool
 }
 
 func newAllocator(c *code, s shape) *allocator {
@@ -243,10 +251,18 @@ func (a *allocator) operand(in *asm.Inst, r reg, next int32) asm.Operand {
 	if other, ok := renamed[in]; ok {
 		in = other
 	}
-	if i := &a.regs[r]; a.loc[r] < 0 && !i.mask && (i.each == 0 || in.Broadcasts(i.each)) && (i.pool >= 0 || next == never || next-a.now > near) {
+	if i := &a.regs[r]; a.loc[r] < 0 && !i.mask && (i.each == 0 || in.Broadcasts(i.each)) && (next == never || next-a.now > a.worth(i)) {
 		return a.place(r)
 	}
 	return asm.R(a.use(r, next))
+}
+
+// worth returns how many nodes ahead a read is worth a register for a value that is in memory.
+func (a *allocator) worth(i *info) int32 {
+	if i.pool >= 0 {
+		return a.again
+	}
+	return near
 }
 
 // end frees what an argument has if the block does not read it again. Slots of values of other
@@ -323,6 +339,7 @@ func (a *allocator) control(n *node) {
 		a.out.Here(top)
 		a.window = -1
 	}
+	a.points = pointed{}
 	mask := a.use(n.args[0], n.next[0])
 	a.any(mask)
 	a.locked = 0
@@ -340,7 +357,7 @@ func (a *allocator) control(n *node) {
 		a.free = append(a.free, count)
 	}
 	a.out.Here(end)
-	a.window = -1
+	a.window, a.points = -1, pointed{}
 	for k, r := range n.body.outer {
 		a.end(r, n.body.outerNext[k])
 	}

@@ -13,7 +13,8 @@
 //
 // A vector register has as many rows as fit with the largest values of a module: with AVX2 eight of 32 bits or four
 // of 64, with AVX-512 sixteen or eight, where truth values are in mask registers. Modules with outputs of less than 32 bits
-// have code of AVX2. Rows that do not fill a
+// have code of AVX2. With AVX-512 a turn of the loop over rows takes two or four groups of a module without branches, and a second
+// loop the groups that are left. Rows that do not fill a
 // group are copied to buffers of one group, so that code never reads or writes beyond the rows that it is run for.
 //
 // # Machine code in a Go process

@@ -31,6 +31,10 @@ func (a *allocator) node(n *node) {
 	case fetch:
 		a.fetch(n)
 	case pointer:
+		if a.points == (pointed{n.num, n.side, true}) {
+			return
+		}
+		a.points = pointed{n.num, n.side, true}
 		a.out.Load(ptrReg, asm.At(argsReg, argPointers+8*n.num))
 		if n.side != 0 {
 			a.out.Mul(tempReg, asm.G(rowReg), n.side)
@@ -46,8 +50,14 @@ func (a *allocator) node(n *node) {
 		a.spread(n)
 	case scatter:
 		a.scatter(n)
-	case pair, gather:
-		a.lookup(n)
+	case pair:
+		a.pair(n)
+	case patch:
+		a.patch(n)
+	case merge:
+		a.merge(n)
+	case gather:
+		a.gather(n)
 	case put:
 		v := a.use(n.args[0], n.next[0])
 		a.keep(n.dst, v, a.place(n.dst))
@@ -147,11 +157,7 @@ func (a *allocator) fma(n *node) {
 	o := a.operand(multiply, z, nz)
 	from := a.operand(asm.Move, x, nx)
 	d := a.result(n) // a register of its own, as the arguments are locked
-	if from.IsReg() {
-		a.vector(asm.MoveTo, a.full, from.Reg(), 0, asm.R(d))
-	} else {
-		a.vector(asm.Move, a.full, d, 0, from)
-	}
+	a.copy(d, from)
 	a.vector(multiply, n.w, d, v, o)
 	a.ends(n)
 }
@@ -167,6 +173,7 @@ func (a *allocator) become(n *node, d asm.Reg) {
 // already: a load from what was just stored would wait.
 func (a *allocator) fetch(n *node) {
 	r := n.args[0]
+	a.points = pointed{} // indices are in its register
 	var lane func(i uint8) asm.Operand
 	from := func(g asm.GPR) asm.Operand {
 		m := n.at
@@ -294,21 +301,53 @@ type machine struct {
 	frame int // bytes
 }
 
-// encode makes the machine code of a whole module: a loop over groups of rows.
-func encode(c *code, body *block, s shape) machine {
-	a := newAllocator(c, s)
+// encode makes the machine code of a whole module: a loop over groups of rows, after one over several at a time if there
+// are nodes for it.
+func encode(c lowered) machine {
+	a := newAllocator(c.code, c.shape)
 	o := &a.out
 	o.Load(frameReg, asm.At(argsReg, argFrame))
 	o.Load(poolReg, asm.At(argsReg, argPool))
 	o.Load(rowReg, asm.At(argsReg, argRow))
 	o.Load(endReg, asm.At(argsReg, argEnd))
+	end := o.Label()
+	if c.several != nil {
+		// More rows than that, less one, are left where there are enough for a turn.
+		rows := int8(c.groups * c.lanes)
+		next := o.Label()
+		room := func() {
+			o.Address(tempReg, asm.At(rowReg, int32(rows)-1))
+			o.Cmp(tempReg, asm.G(endReg))
+		}
+		top := o.Label()
+		room()
+		o.JumpIf(asm.Below, top)
+		o.Jump(next)
+		o.Here(top)
+		a.again = near
+		a.body(c.several)
+		a.again = 0
+		o.AddImm(rowReg, rows)
+		room()
+		o.JumpIf(asm.Below, top)
+		o.Here(next)
+		o.Cmp(rowReg, asm.G(endReg))
+		o.JumpIf(asm.Zero, end)
+	}
 	top := o.Label()
 	o.Here(top)
-	a.emit(body)
-	o.AddImm(rowReg, int8(s.lanes))
+	a.body(c.one)
+	o.AddImm(rowReg, int8(c.lanes))
 	o.Cmp(rowReg, asm.G(endReg))
 	o.JumpIf(asm.Below, top)
+	o.Here(end)
 	o.VZeroUpper()
 	o.Ret()
 	return machine{slices.Clone(o.Bytes()), int(a.frame)}
+}
+
+// body encodes a turn of the loop over rows.
+func (a *allocator) body(b *block) {
+	a.window, a.far, a.points = -1, -1, pointed{}
+	a.emit(b)
 }

@@ -49,23 +49,63 @@ func (a *allocator) any(mask asm.Reg) {
 	a.out.Test(ptrReg)
 }
 
-// lookup encodes a lookup in two vectors, or a gather. The result's register is not that of the indices,
-// which both read when the result is there in part.
-func (a *allocator) lookup(n *node) {
+// gather encodes loads of lanes from memory. The result's register is not that of the indices, which the instruction
+// reads when the result is there in part.
+func (a *allocator) gather(n *node) {
 	index := a.use(n.args[0], n.next[0])
 	d := a.result(n)
-	if n.kind == pair {
-		low, high := asm.At(poolReg, n.num), asm.At(poolReg, n.num+a.bytes)
-		if n.hasAt {
-			low, high = asm.M(n.at), asm.M(n.at).Shift(n.num)
-		}
-		a.vector(asm.Move, a.full, d, 0, low)
-		a.vector(n.in, a.full, d, index, high)
-	} else {
-		at := n.at
-		at.Index, at.Vector = uint8(index), true
-		a.out.MaskOnes(scratch)
-		a.out.EVEX(n.in, n.w, asm.Lanes{Mask: scratch}, d, 0, asm.M(at))
-	}
+	at := n.at
+	at.Index, at.Vector = uint8(index), true
+	a.out.MaskOnes(scratch)
+	a.out.EVEX(n.in, n.w, asm.Lanes{Mask: scratch}, d, 0, asm.M(at))
 	a.ends(n)
+}
+
+// pair encodes a lookup in two vectors. The result is where the first one was.
+func (a *allocator) pair(n *node) {
+	index := a.use(n.args[0], n.next[0])
+	high := a.operand(n.in, n.args[2], n.next[2])
+	d := a.over(n, 1)
+	a.vector(n.in, a.full, d, index, high)
+}
+
+// patch encodes a lookup of the lanes of a mask. The result is where that of the others was.
+func (a *allocator) patch(n *node) {
+	index, mask := a.use(n.args[1], n.next[1]), a.use(n.args[2], n.next[2])
+	d := a.over(n, 0)
+	a.out.EVEX(n.in, a.full, asm.Lanes{Mask: asm.Mask(mask)}, d, index, asm.At(poolReg, n.num))
+}
+
+// merge encodes a choice by bits. The result is where the first operand was.
+func (a *allocator) merge(n *node) {
+	const third = 0xE4 // of three bits: the first where the third is set, else the second
+	v := a.use(n.args[1], n.next[1])
+	mask := a.operand(asm.TernaryD, n.args[2], n.next[2])
+	a.vector(asm.TernaryD, a.full, a.over(n, 0), v, mask, third)
+}
+
+// over gives the result of a node the register of argument k, if that is read only here, else a copy, and frees the arguments.
+func (a *allocator) over(n *node, k int) asm.Reg {
+	r := n.args[k]
+	if a.loc[r] >= 0 && n.next[k] == never && r != n.args[(k+1)%3] && r != n.args[(k+2)%3] {
+		d := a.use(r, never)
+		place := a.loc[r]
+		a.ends(n)
+		a.file[place], a.loc[n.dst], a.next[n.dst] = n.dst, place, n.first
+		return d
+	}
+	from := a.operand(asm.Move, r, n.next[k])
+	d := a.result(n) // a register of its own, as the arguments are locked
+	a.copy(d, from)
+	a.ends(n)
+	return d
+}
+
+// copy encodes a copy of a vector to a register.
+func (a *allocator) copy(d asm.Reg, from asm.Operand) {
+	if from.IsReg() {
+		a.vector(asm.MoveTo, a.full, from.Reg(), 0, asm.R(d))
+	} else {
+		a.vector(asm.Move, a.full, d, 0, from)
+	}
 }

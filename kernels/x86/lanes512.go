@@ -25,10 +25,15 @@ func (l *lowering) column(p simt.Param, ref, col int) (v reg, ok bool) {
 	if p.Layout != simt.Rows || p.Type != simt.U8 || p.Width < 4 || l.gathers && !l.evex {
 		return none, false
 	}
-	// Rows of sixteen and more are loaded by sixteen columns, of which the last ones end with the row.
-	base := min(col&^15, max(0, p.Width-16))
-	first := min(base+(col-base)&^3, p.Width-4)
+	first, base := fourth(p, col)
 	return l.pickByte(l.four(p, ref, first, base), uint8(col-first)), true
+}
+
+// fourth returns the first of four columns of bytes that are loaded together, of which col is one, and the first of those that
+// may be. Rows of sixteen and more are loaded by sixteen columns, of which the last ones end with the row.
+func fourth(p simt.Param, col int) (first, base int) {
+	base = min(col&^15, max(0, p.Width-16))
+	return min(base+(col-base)&^3, p.Width-4), base
 }
 
 // four returns four columns of bytes of an input's rows, each row's in 32 bits. Other blocks could not use those that
@@ -45,10 +50,10 @@ func (l *lowering) four(p simt.Param, ref, first, base int) reg {
 	case l.gathers || l.lanes != avx512.lanes:
 		v = l.gatherRows(p, false, ref, first)
 	case outermost && p.Width >= l.lanes:
-		l.turn(p, ref, base)
+		l.sixteen(p, ref, base)
 		return l.fours[key]
 	case p.Width <= 8:
-		v = l.picked(p, ref, first)
+		v = l.picked(p, ref, first, 0)
 	default:
 		v = l.gatherRows(p, false, ref, first)
 	}
@@ -67,24 +72,34 @@ func (l *lowering) gatherRows(p simt.Param, output bool, ref, col int) reg {
 }
 
 // picked returns four columns of sixteen rows of 4 to 8 bytes, which lie in two registers: those that the rows
-// start with, and those that they end with.
-func (l *lowering) picked(p simt.Param, ref, first int) reg {
-	at, _ := l.pointTo(false, p, ref, 0)
+// start with, and those that they end with. A column is that many bytes further on in its 32 bits.
+func (l *lowering) picked(p simt.Param, ref, first, further int) reg {
 	end := l.lanes*p.Width - int(l.bytes)
+	key := column{false, ref, 0}
+	rows, ok := l.ends[key]
+	if !ok {
+		at, _ := l.pointTo(false, p, ref, 0)
+		rows[0] = l.opAt(asm.Move, l.full, 0, at)
+		at.Disp += int32(end)
+		rows[1] = l.opAt(asm.Move, l.full, 0, at)
+		if len(l.open) == 1 {
+			l.ends[key] = rows
+		}
+	}
 	places := make([]byte, l.bytes)
 	for i := range places {
-		b := i/4*p.Width + first + i%4
+		b := i/4*p.Width + first + (i-further)&3
 		if b >= int(l.bytes) {
 			b += int(l.bytes) - end
 		}
 		places[i] = byte(b)
 	}
-	return l.value(node{kind: pair, in: asm.PermutePairB, hasAt: true, at: at, num: int32(end), args: [3]reg{l.constant(places)}})
+	return l.value(node{kind: pair, in: asm.PermutePairB, args: [3]reg{l.constant(places), rows[0], rows[1]}})
 }
 
-// turn loads sixteen columns of bytes: four rows fill a register, every fourth one, and two rounds interleave the
+// sixteen loads sixteen columns of bytes: four rows fill a register, every fourth one, and two rounds interleave the
 // registers, so that rows are in order.
-func (l *lowering) turn(p simt.Param, ref, first int) {
+func (l *lowering) sixteen(p simt.Param, ref, first int) {
 	at, step := l.pointTo(false, p, ref, first)
 	var rows [4]reg
 	for i := range rows {
@@ -124,18 +139,22 @@ func (l *lowering) lookup512(in *simt.Instr) reg {
 		return index
 	}
 	two := func(from int) reg {
-		return l.pair(byBits(t.Type, asm.PermutePairPS, asm.PermutePairPD), [2]int{ref, from}, func() []byte { return l.words(t, from, from+2*per) }, places())
+		return l.pair(byBits(t.Type, asm.PermutePairPS, asm.PermutePairPD), l.words(t, from, from+2*per), places())
 	}
 	switch {
 	case l.gathers:
 	case n <= per:
 		return l.op(byBits(t.Type, asm.Permute, asm.PermuteQ), l.full, places(), l.constant(l.words(t, 0, per)))
 	case n <= 128 && bytesOnly(t):
-		low := l.bytesOf(t, ref, index)
+		low := l.bytesOf(t, index)
 		l.low[in.Out] = low
 		return l.op(asm.And, l.short, low, l.splat32(0xFF))
 	case n <= 2*per:
 		return two(0)
+	case n <= 3*per:
+		high := l.op(asm.TestD, l.short, index, l.splat32(uint32(2*per)))
+		table := l.regs[l.constant(l.words(t, 2*per, 3*per))].pool
+		return l.value(node{kind: patch, in: byBits(t.Type, asm.Permute, asm.PermuteQ), num: table, args: [3]reg{two(0), places(), high}})
 	case n <= 8*per:
 		var parts []reg
 		for from := 0; from < n; from += 2 * per {
@@ -163,27 +182,29 @@ func (l *lowering) among(t simt.Type, parts []reg, index reg, elements int) reg 
 	return parts[0]
 }
 
-// pair looks up in a table of two vectors, which make returns.
-func (l *lowering) pair(in *asm.Inst, key [2]int, make func() []byte, index reg) reg {
-	key[1] = ^key[1] // tables has those of one or two tables too
-	at, ok := l.tables[key]
-	if !ok {
-		at = l.reserve(make())
-		l.tables[key] = at
-	}
-	return l.value(node{kind: pair, in: in, num: at, args: [3]reg{index}})
+// pair looks up in a table of two vectors.
+func (l *lowering) pair(in *asm.Inst, table []byte, index reg) reg {
+	low, high := l.constant(table[:l.bytes]), l.constant(table[l.bytes:])
+	return l.value(node{kind: pair, in: in, args: [3]reg{index, low, high}})
 }
 
-// bytesOf looks up in a table of bytes, and leaves what it finds in the lanes' low bytes.
-func (l *lowering) bytesOf(t *simt.Table, ref int, index reg) reg {
+// bytesOf looks up in a table of bytes, and leaves what it finds in the lanes' low bytes. It comes before the shift to the
+// bytes of a group of rows, so that the other groups share it.
+func (l *lowering) bytesOf(t *simt.Table, index reg) reg {
 	list := make([]byte, 128)
 	for i, x := range t.Bits {
 		list[i] = byte(x)
 	}
-	if len(t.Bits) <= 64 {
-		return l.op(asm.PermuteB, l.full, index, l.constant(list[:64]))
+	find := func(index reg) reg {
+		if len(t.Bits) <= 64 {
+			return l.op(asm.PermuteB, l.full, index, l.constant(list[:64]))
+		}
+		return l.pair(asm.PermutePairB, list, index)
 	}
-	return l.pair(asm.PermutePairB, [2]int{ref, 1 << 20}, func() []byte { return list }, index)
+	if p, ok := l.picks[index]; ok {
+		return l.pickByte(find(p.from), p.n)
+	}
+	return find(index)
 }
 
 // words returns elements from to below to of a table, repeating the last one.

@@ -29,6 +29,74 @@ func (l *lowering) pickByte(from reg, n uint8) reg {
 	return v
 }
 
+// ofTurn returns the bytes of a column of an input as low bytes, where a turn has several groups of rows. The bytes of all
+// groups are in one register, those of a lane's rows in its 32 bits, so that arithmetic and lookups are done for all of them
+// at once.
+func (l *lowering) ofTurn(p simt.Param, ref, col int) (v reg, ok bool) {
+	last := l.turn[len(l.turn)-1]
+	rows := int(last[len(last)-1].first) + l.lanes
+	if !l.evex || l.lanes != avx512.lanes || l.gathers || p.Type != simt.U8 || rows == l.lanes || rows > int(l.bytes) {
+		return none, false
+	}
+	key := column{false, ref, col}
+	if _, ok := l.whole[key]; !ok {
+		switch {
+		case p.Layout == simt.Columns || p.Width == 1:
+			l.whole[key] = byteOf{l.ofColumns(p, ref, col, rows), 0}
+		case p.Width >= 4 && rows == int(l.bytes):
+			l.ofRows(p, ref, col)
+		default:
+			return none, false
+		}
+	}
+	all := l.whole[key]
+	return l.pickByte(all.from, (all.n+uint8(int(l.first)/l.lanes))&3), true
+}
+
+// ofColumns loads the bytes of a column of columns for all rows of a turn. It is lowered for the first group.
+func (l *lowering) ofColumns(p simt.Param, ref, col, rows int) reg {
+	places := make([]byte, l.bytes)
+	for i := range places {
+		places[i] = byte((i%4*l.lanes + i/4) % rows)
+	}
+	at, _ := l.pointTo(false, p, ref, col)
+	if rows == int(l.bytes) {
+		return l.opAt(asm.PermuteB, l.full, 0, at, l.constant(places))
+	}
+	return l.op(asm.PermuteB, l.full, l.constant(places), l.opAt(asm.Move, asm.Y, 0, at))
+}
+
+// ofRows loads four columns of bytes of rows for the four groups of a turn. The columns of group g are moved by g bytes
+// within their 32 bits, so that a column is in another byte of each group, and bits are chosen among the groups.
+func (l *lowering) ofRows(p simt.Param, ref, col int) {
+	first, base := fourth(p, col)
+	now := l.group
+	var r []reg
+	for _, set := range l.turn {
+		for _, l.group = range set {
+			g := len(r)
+			if p.Width <= 8 {
+				r = append(r, l.picked(p, ref, first, g))
+			} else if v := l.four(p, ref, first, base); g > 0 {
+				r = append(r, l.opImm(asm.RotateD, l.full, uint8(8*g), v))
+			} else {
+				r = append(r, v)
+			}
+		}
+	}
+	l.group = now
+	merge := func(mask uint32, x, y reg) reg {
+		return l.value(node{kind: merge, args: [3]reg{x, y, l.splat32(mask)}})
+	}
+	const even, low = 0x00FF00FF, 0x0000FFFF
+	a, b, c, d := merge(even, r[0], r[1]), merge(even, r[2], r[3]), merge(even, r[3], r[0]), merge(even, r[1], r[2])
+	for k, v := range []reg{merge(low, a, b), merge(low, c, d), merge(low, b, a), merge(low, d, c)} {
+		if key := (column{false, ref, first + k}); l.whole[key].from == none {
+			l.whole[key] = byteOf{v, uint8(k)}
+		}
+	}
+}
+
 // onBytes applies an instruction on bytes to low bytes and a constant. It comes before the shift to a column, so that
 // the other columns of the register share it.
 func (l *lowering) onBytes(in *asm.Inst, v reg, c byte) reg {
@@ -37,6 +105,25 @@ func (l *lowering) onBytes(in *asm.Inst, v reg, c byte) reg {
 		return l.pickByte(l.op(in, l.short, p.from, all), p.n)
 	}
 	return l.op(in, l.short, v, all)
+}
+
+// fitsByte reports whether a value is known to be one of a byte.
+func (l *lowering) fitsByte(v simt.Value) bool {
+	s, known := l.spans[v]
+	return known && s.within(0, 255)
+}
+
+// either returns the bits of two low bytes, which groups of rows share that lie in one register.
+func (l *lowering) either(x, y reg) reg {
+	p, ok := l.picks[x]
+	q, both := l.picks[y]
+	if !ok || !both {
+		return l.op(asm.Or, l.short, x, y)
+	}
+	if p.n != q.n {
+		q.from = l.opImm(asm.RotateD, l.short, 8*((p.n-q.n)&3), q.from)
+	}
+	return l.pickByte(l.op(asm.Or, l.short, p.from, q.from), p.n)
 }
 
 // lowBytes notes the low bytes of an instruction's result where they are to be had for less than all of it.
@@ -71,10 +158,15 @@ func (l *lowering) lowBytes(in *simt.Instr) {
 			l.low[in.Out] = l.onBytes(asm.MinUB, x, c)
 		}
 	case simt.Shl:
-		l.low[in.Out] = l.opImm(asm.ShlD, l.short, uint8(in.Imm), x)
+		by := uint8(in.Imm)
+		if p, ok := l.picks[x]; ok && l.fitsByte(in.Out) {
+			l.low[in.Out] = l.pickByte(l.opImm(asm.ShlD, l.short, by, p.from), p.n)
+			return
+		}
+		l.low[in.Out] = l.opImm(asm.ShlD, l.short, by, x)
 	case simt.Or:
 		if y, ok := l.low[in.Args[1]]; ok {
-			l.low[in.Out] = l.op(asm.Or, l.short, x, y)
+			l.low[in.Out] = l.either(x, y)
 		}
 	}
 }

@@ -24,15 +24,15 @@ type column struct {
 type lowering struct {
 	*code
 	shape
+	*group              // that instructions are lowered for
+	turn     [][]*group // of a turn of the loop over rows; see groups
 	m        *simt.Module
-	val      []reg
 	mask     reg // the lanes that take part; none: all
 	columns  []column
 	pointers map[column]int32
 	spans    map[simt.Value]span
-	contents map[int]span       // of tables
-	fours    map[column]reg     // four columns of bytes that lie by rows, by the first one
-	low      map[simt.Value]reg // see lowbyte.go
+	contents map[int]span      // of tables
+	whole    map[column]byteOf // columns of bytes of all groups of a turn, and where those of the first one are; see lowbyte.go
 	picks    map[reg]byteOf
 }
 
@@ -45,33 +45,6 @@ func (s shape) width(t simt.Type) asm.Width {
 		return s.full
 	}
 	return s.short
-}
-
-// lower makes nodes of a verified module.
-func lower(m *simt.Module, s shape) (l *lowering, body *block, cost int64) {
-	l = &lowering{
-		code: newCode(), shape: s, m: m, val: make([]reg, len(m.Types)),
-		pointers: map[column]int32{}, spans: map[simt.Value]span{}, contents: map[int]span{}, fours: map[column]reg{},
-		low: map[simt.Value]reg{}, picks: map[reg]byteOf{},
-	}
-	l.block(m.Body)
-	body, cost = l.leave()
-	return l, body, cost
-}
-
-// block lowers the instructions of a block. Lookups by one index in two tables are done together, where
-// the first one is.
-func (l *lowering) block(b simt.Block) {
-	partners := l.partners(b)
-	for i := range b {
-		if in := &b[i]; in.Op != simt.Gather || l.val[in.Out] == none {
-			if k, ok := partners[i]; ok {
-				l.lookupBoth(in, &b[k])
-			} else {
-				l.instr(in)
-			}
-		}
-	}
 }
 
 // splat returns a constant whose lanes have the given bits.
@@ -141,7 +114,9 @@ func (l *lowering) instr(in *simt.Instr) {
 		}
 	case simt.Load:
 		p := l.m.Inputs[in.Ref]
-		if low, ok := l.column(p, in.Ref, int(in.Imm)); ok {
+		if low, ok := l.ofTurn(p, in.Ref, int(in.Imm)); ok {
+			l.low[in.Out], v = low, l.clip(p.Type, low)
+		} else if low, ok := l.column(p, in.Ref, int(in.Imm)); ok {
 			l.low[in.Out], v = low, l.clip(p.Type, low)
 		} else if v = l.load(false, p, in.Ref, int(in.Imm)); l.evex && p.Type == simt.U8 {
 			l.low[in.Out] = v
@@ -202,6 +177,7 @@ func (l *lowering) pointTo(output bool, p simt.Param, ref, col int) (at asm.Mem,
 		at = asm.Mem{Base: ptrReg, Disp: int32(col) * size}
 		n.side = step
 	}
+	at.Disp += l.first * step
 	l.add(n)
 	return at, step
 }

@@ -18,7 +18,9 @@ const (
 	compute  kind = iota // an instruction
 	fma                  // args[0]·args[1] + args[2], by whichever form wastes no move
 	fetch                // loads from a table in the pool, by the indices args[0] of some lanes
-	pair                 // looks up in two vectors as one table, of the pool or at the pointer, at the indices args[0]
+	pair                 // looks up in the vectors args[1] and args[2] as one table, at the indices args[0]
+	patch                // looks up in the vector num of the pool, at the indices args[1], in the lanes of args[2], and keeps the others of args[0]
+	merge                // has the bits of args[0] where args[2] is set, else those of args[1]
 	pick                 // loads elements of num bytes of lanes imm and on, at the pointer plus the lane's rows plus the indices args[0]
 	spread               // stores elements args[1] of num bytes of lanes imm and on likewise
 	scatter              // in stores args[1] at the pointer plus the distances args[0], of the lanes of args[2], which may be none
@@ -85,9 +87,7 @@ type code struct {
 }
 
 func newCode() *code {
-	c := &code{regs: make([]info, 1), consts: map[string]reg{}, each: map[element]reg{}, tables: map[[2]int]int32{}, known: map[node]reg{}}
-	c.enter()
-	return c
+	return &code{regs: make([]info, 1), consts: map[string]reg{}, each: map[element]reg{}, tables: map[[2]int]int32{}, known: map[node]reg{}}
 }
 
 func (c *code) enter() *block {

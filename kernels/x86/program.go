@@ -107,6 +107,7 @@ func Compile(m *simt.Module, idle int, set string) (*Program, error) {
 type Options struct {
 	Part    int  // the most instructions of a part (see simt.Split); 0: DefaultPart
 	Gathers bool // each row's elements of inputs and tables are loaded on their own, and not chosen by shuffles of what lies together
+	Groups  int  // of rows that a turn of the loop over rows takes, where the module can have several: 1, 2 or 4; 0: as many as are quickest
 }
 
 // CompileWith is Compile with options.
@@ -118,7 +119,7 @@ func CompileWith(m *simt.Module, idle int, set string, o Options) (*Program, err
 		return nil, fmt.Errorf("%w: this machine or build has none; use the interpreter", ErrUnsupported)
 	}
 	s := shapeOf(m, set)
-	s.gathers = o.Gathers
+	s.gathers, s.several = o.Gathers, o.Groups
 	p := &Program{m: m, path: s.name, split: simt.Split(m, cmp.Or(o.Part, DefaultPart)), lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
 	if err := p.compile(s); err != nil {
 		p.Free()
@@ -161,17 +162,17 @@ func (p *Program) compile(s shape) error {
 
 // compile makes the code of a part.
 func compile(m *simt.Module, s shape) (*part, error) {
-	l, body, cost := lower(m, s)
-	if cost > maxCost {
-		return nil, fmt.Errorf("%w: %.60q: %d rows may take %d instructions, want at most %d; use the interpreter", ErrUnsupported, m.Name, s.lanes, cost, maxCost)
+	l := lower(m, s)
+	if l.cost > maxCost {
+		return nil, fmt.Errorf("%w: %.60q: %d rows may take %d instructions, want at most %d; use the interpreter", ErrUnsupported, m.Name, s.lanes, l.cost, maxCost)
 	}
-	mc := encode(l.code, body, s)
+	mc := encode(l)
 	code, err := newExecutable(mc.bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w; use the interpreter", ErrUnsupported, err)
 	}
 	p := &part{
-		m: m, code: code, pool: aligned(len(l.pool)), columns: l.columns, frame: mc.frame, size: len(mc.bytes), groups: max(1, int(callNodes/max(cost, 1))),
+		m: m, code: code, pool: aligned(len(l.pool)), columns: l.columns, frame: mc.frame, size: len(mc.bytes), groups: max(1, int(callNodes/max(l.cost, 1))),
 	}
 	copy(p.pool, l.pool)
 	return p, nil

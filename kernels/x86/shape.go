@@ -18,6 +18,7 @@ type shape struct {
 	evex      bool
 	masks     *asm.MaskSet // of predicates; nil: they are vectors of 32 bits that are all set or all clear
 	gathers   bool         // see Options
+	several   int          // see Options.Groups
 }
 
 // A module has as many lanes as a register has of its largest values: the shapes with a q are those of 64 bits.

@@ -284,6 +284,9 @@ var (
 	PermutePairB  = inst("VPERMT2B", m0F38, p66, 0x7D, FormTwo, plain, only)
 	PermuteB      = inst("VPERMB", m0F38, p66, 0x8D, FormTwo, plain, only) // r/m at the indices in v
 
+	RotateD  = inst("VPROLD", m0F, p66, 0x72, FormShift, digit(1), immediate, registersOnly, wide)
+	TernaryD = inst("VPTERNLOGD", m0F3A, p66, 0x25, FormTwo, wide, immediate) // by the bit of the immediate that those of reg, v and r/m name
+
 	Insert128   = inst("VINSERTI32X4", m0F3A, p66, 0x38, FormTwo, plain, only, sized(16), immediate, memoryOnly, of(4))
 	UnpackLowD  = inst("VPUNPCKLDQ", m0F, p66, 0x62, FormTwo, ps)
 	UnpackHighD = inst("VPUNPCKHDQ", m0F, p66, 0x6A, FormTwo, ps)
