@@ -44,10 +44,6 @@ func (e *emitter) log2(x simt.Value) simt.Value {
 	return e.span(spanLog2, nil, func() simt.Value { return e.b.Log2(x) })
 }
 
-func (e *emitter) exp2(x simt.Value) simt.Value {
-	return e.span(spanExp2, nil, func() simt.Value { return e.b.Exp2(x) })
-}
-
 func (e *emitter) exp2Normal(x simt.Value) simt.Value {
 	return e.span(spanExp2, nil, func() simt.Value { return e.b.Exp2Normal(x) })
 }
