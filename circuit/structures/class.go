@@ -9,7 +9,7 @@ import (
 // AddClass gives a circuit a class variable, the last one, so that it can be asked for the class of a row: its root, a
 // sum, gets a unit for each of at least one class, and a new root adds the products of unit k with unit k of a new input
 // of that many categories. It returns the input. Where its table is the identity, unit k is the density of class k alone
-// and the weights of the new root are the shares of the classes. The graph is changed only if there is no error.
+// and the weights of the new root are the shares of the classes. After an error the graph is as it was.
 func AddClass(g *circuit.Graph, classes int) (input circuit.NodeID, err error) {
 	if err := circuit.Validate(g); err != nil {
 		return circuit.None, err
