@@ -44,9 +44,10 @@ test: ## every test
 
 # Short tests live for seconds and hold little: they, and the linker, collect garbage when the
 # heap is five times what was in use, not twice. Tests that bound memory are not short.
-# Their files live in memory where 2 GiB of it are offered, because syncing files on a disk costs
-# more than what is tested; the disk is for make test.
-MEMORY = $(shell [ -w /dev/shm ] && df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 2097152 { print "/dev/shm" }')
+# Their files live in memory where 2 GiB of it are offered and programs may run there, because syncing
+# files on a disk costs more than what is tested; the disk is for make test.
+MEMORY = $(shell f=$$(mktemp /dev/shm/pce.XXXXXX 2>/dev/null) && echo : >$$f && chmod +x $$f && $$f 2>/dev/null && \
+	df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 2097152 { print "/dev/shm" }'; [ -z "$$f" ] || rm -f $$f)
 
 test-short: ## what a change is most likely to break, in a minute on two cores
 	GOGC=$${GOGC:-400} TMPDIR=$${TMPDIR:-$(or $(MEMORY),/tmp)} $(GO) test $(PACKAGES_AT_A_TIME) -short $(PACKAGES)

@@ -13,9 +13,9 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// gaussians is a mixture of products of Gaussians. Most means of a variable are near each other; some are far from the others,
-// of deviations for which they are no exact numbers of float32, or which are too wide or narrow for a quadratic form. The
-// last variable has histograms.
+// gaussians returns a mixture of products of Gaussians. Most means of a variable are near each other. Some are far from the
+// others, some have deviations so small that rounding the mean to float32 matters, and some deviations are too wide or too
+// narrow for a quadratic form. The last variable has histograms.
 func gaussians(rng *rand.Rand, components, vars int) (*circuit.Graph, reference.Params) {
 	g := &circuit.Graph{NumVars: vars}
 	var params reference.Params
@@ -111,20 +111,11 @@ func TestMixtureError(t *testing.T) {
 		}
 		rows = append(rows, row)
 	}
-	ev, err := reference.New(g, params)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ll, _ := run(t, p, rows)
-	for r, row := range rows {
-		want, err := ev.LogLikelihood(row)
-		if err != nil {
-			t.Fatal(err)
+	eachRow(t, p, g, params, rows, func(r int, got, want float64) {
+		if diff := math.Abs(got - want); !(diff <= 1e-5*math.Max(30, math.Abs(want))) {
+			t.Errorf("row %d: %v, want %v; the difference is %g", r, got, want, diff)
 		}
-		if diff := math.Abs(ll[r] - want); !(diff <= 1e-5*math.Max(30, math.Abs(want))) {
-			t.Errorf("row %d: %v, want %v; the difference is %g", r, ll[r], want, diff)
-		}
-	}
+	})
 }
 
 // TestMixtureRange has cells whose squares are infinite in float32 where densities are not, and cells for which both are.
@@ -150,23 +141,14 @@ func TestMixtureRange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ev, err := reference.New(g, params)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var rows [][]float64
 		for _, x := range []float64{0x1p40, 0x1p62, 0x1p66, 0x1p70, 0x1p78, 0x1p100, 0x1p127} {
 			rows = append(rows, []float64{x, 0}, []float64{-x, math.NaN()}, []float64{x, -x})
 		}
-		ll, _ := run(t, p, rows)
-		for r, row := range rows {
-			want, err := ev.LogLikelihood(row)
-			if err != nil {
-				t.Fatal(err)
+		eachRow(t, p, g, params, rows, func(r int, got, want float64) {
+			if small := want < -0x1p126 && got < -0x1p120; !small && !(math.Abs(got-want) <= p.Bound.Of(want)) {
+				t.Errorf("leaves %v, row %v: %v, want %v within %v", leaves, rows[r], got, want, p.Bound.Of(want))
 			}
-			if small := want < -0x1p126 && ll[r] < -0x1p120; !small && !(math.Abs(ll[r]-want) <= p.Bound.Of(want)) {
-				t.Errorf("leaves %v, row %v: %v, want %v within %v", leaves, row, ll[r], want, p.Bound.Of(want))
-			}
-		}
+		})
 	}
 }

@@ -142,6 +142,19 @@ func check(t *testing.T, what string, g *circuit.Graph, params reference.Params,
 		t.Fatalf("%s: %v", what, err)
 	}
 	wellFormed(t, p.LoSPN(cutAt(200)))
+	return eachRow(t, p, g, params, rows, func(r int, got, want float64) {
+		if !(got == want || math.Abs(got-want) <= p.Bound.Of(want)) {
+			t.Fatalf("%s, %v: row %d %v: %v, want %v within %v", what, p, r, rows[r], got, want, p.Bound.Of(want))
+		}
+		if loose := 1e-3 * math.Max(1, math.Abs(want)); !(p.Bound.Of(want) <= loose) && o.Type == simt.F64 {
+			t.Fatalf("%s, %v: the bound %v of %v says little", what, p, p.Bound.Of(want), want)
+		}
+	})
+}
+
+// eachRow calls compare with what a program and the reference say of each row, and returns what run does of rows.
+func eachRow(t testing.TB, p *spn.Program, g *circuit.Graph, params reference.Params, rows [][]float64, compare func(r int, got, want float64)) (again int) {
+	t.Helper()
 	ev, err := reference.New(g, params)
 	if err != nil {
 		t.Fatal(err)
@@ -152,12 +165,7 @@ func check(t *testing.T, what string, g *circuit.Graph, params reference.Params,
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !(ll[r] == want || math.Abs(ll[r]-want) <= p.Bound.Of(want)) {
-			t.Fatalf("%s, %v: row %d %v: %v, want %v within %v", what, p, r, row, ll[r], want, p.Bound.Of(want))
-		}
-		if loose := 1e-3 * math.Max(1, math.Abs(want)); !(p.Bound.Of(want) <= loose) && o.Type == simt.F64 {
-			t.Fatalf("%s, %v: the bound %v of %v says little", what, p, p.Bound.Of(want), want)
-		}
+		compare(r, ll[r], want)
 	}
 	return again
 }

@@ -125,3 +125,17 @@ func TestApartFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestTreesTwice: a second array of trees is refused, as each could send the search for the ends of its trees through the whole file.
+func TestTreesTwice(t *testing.T) {
+	file := manyTrees(t)
+	begin := bytes.Index(file, []byte(`"trees":[`)) + 8
+	d := new(document)
+	if err := d.readTrees(&jsonSource{cursor{b: file, at: begin}}); err != nil {
+		t.Fatal(err)
+	}
+	n := len(d.trees)
+	if err := d.readTrees(&jsonSource{cursor{b: file, at: begin}}); err == nil || len(d.trees) != n {
+		t.Errorf("the second time: %v, %d trees where there were %d", err, len(d.trees), n)
+	}
+}
