@@ -8,7 +8,7 @@ var avx2 = &Set{
 	Name:           "avx2",
 	Panel:          avx2Panel,
 	MaxPanel:       avx2MaxPanel,
-	Transpose:      avx2Transpose,
+	Turn:           avx2Turn,
 	Product:        avx2Product,
 	AddExponents:   avx2AddExponents,
 	ScaleRows:      avx2ScaleRows,
@@ -61,12 +61,8 @@ func (a *PanelArgs) from(j int) PanelArgs {
 	return part
 }
 
-func avx2Transpose(dst, src *float32, i, j, w int) {
-	if w < 8 {
-		genericTranspose(dst, src, i, j, w)
-		return
-	}
-	transpose(dst, src, i, j, w, 8, transpose256)
+func avx2Turn(dst *float32, dstRow int, src *float32, srcRow, rows, cols int) {
+	turn(dst, dstRow, src, srcRow, rows, cols, 8, transpose256)
 }
 
 func avx2Product(a *ProductArgs) {

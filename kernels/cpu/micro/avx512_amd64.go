@@ -8,7 +8,7 @@ var avx512 = &Set{
 	Name:           "avx512",
 	Panel:          avx512Panel,
 	MaxPanel:       avx512MaxPanel,
-	Transpose:      avx512Transpose,
+	Turn:           avx512Turn,
 	Product:        avx512Product,
 	AddExponents:   addExponents512,
 	ScaleRows:      scaleRows512,
@@ -66,12 +66,8 @@ func avx512BF16Panel(a *PanelArgs) {
 	}
 }
 
-func avx512Transpose(dst, src *float32, i, j, w int) {
-	if w < 16 {
-		genericTranspose(dst, src, i, j, w)
-		return
-	}
-	transpose(dst, src, i, j, w, 16, transpose512)
+func avx512Turn(dst *float32, dstRow int, src *float32, srcRow, rows, cols int) {
+	turn(dst, dstRow, src, srcRow, rows, cols, 16, transpose512)
 }
 
 func avx512Product(a *ProductArgs) {

@@ -8,7 +8,7 @@ var generic = &Set{
 	Name:           "generic",
 	Panel:          genericPanel,
 	MaxPanel:       genericMaxPanel,
-	Transpose:      genericTranspose,
+	Turn:           genericTurn,
 	Product:        genericProduct,
 	AddExponents:   genericAddExponents,
 	ScaleRows:      genericScaleRows,
@@ -117,14 +117,21 @@ func dot(x *float32, xs int, b *float32, bs, k int) float32 {
 	return c
 }
 
-func genericTranspose(dst, src *float32, i, j, w int) {
+// Transpose turns panels over columns into panels over rows: src is
+// [J/W][I][W], dst becomes [I/W][J][W]; dst[i/W][j][i%W] = src[j/W][i][j%W].
+func (s *Set) Transpose(dst, src *float32, i, j, w int) {
 	for jp := 0; jp < j; jp += w {
-		for r := range i {
-			s := row(src, (jp*i)+r*w, w)
-			d := at(dst, r/w*w*j+jp*w+r%w)
-			for q, v := range s {
-				*at(d, q*w) = v
-			}
+		for r := 0; r < i; r += w {
+			s.Turn(at(dst, r*j+jp*w), w, at(src, jp*i+r*w), w, w, w)
+		}
+	}
+}
+
+func genericTurn(dst *float32, dstRow int, src *float32, srcRow, rows, cols int) {
+	for r := range rows {
+		d := at(dst, r)
+		for c, v := range row(src, r*srcRow, cols) {
+			*at(d, c*dstRow) = v
 		}
 	}
 }

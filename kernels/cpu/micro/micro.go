@@ -47,9 +47,9 @@ type Set struct {
 	// 0 for no k, and with Add max(c, C[r*CRow+j]). Factors are not negative.
 	MaxPanel func(a *PanelArgs)
 
-	// Transpose turns panels over columns into panels over rows: src is
-	// [J/W][I][W], dst becomes [I/W][J][W]; dst[i/W][j][i%W] = src[j/W][i][j%W].
-	Transpose func(dst, src *float32, i, j, w int)
+	// Turn transposes a matrix of rows by cols numbers, whose rows are srcRow apart:
+	// dst[c*dstRow+r] = src[r*srcRow+c].
+	Turn func(dst *float32, dstRow int, src *float32, srcRow, rows, cols int)
 
 	// Product multiplies factors element by element; see ProductArgs.
 	Product func(a *ProductArgs)

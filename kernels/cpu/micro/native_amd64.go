@@ -52,15 +52,19 @@ func isAMD() bool {
 	return string(name) == "AuthenticAMD"
 }
 
-// transpose walks over the square blocks of n floats of a transposition.
-func transpose(dst, src *float32, i, j, w, n int, block func(dst *float32, dstRow int, src *float32, srcRow int)) {
-	for jp := 0; jp < j; jp += w {
-		for r := 0; r < i; r += n {
-			d := at(dst, r/w*w*j+jp*w+r%w)
-			s := at(src, jp*i+r*w)
-			for q := 0; q < w; q += n {
-				block(at(d, q*w), w, at(s, q), w)
-			}
+// turn transposes the square blocks of n floats of a matrix by block, and the rows and columns
+// beyond them in Go.
+func turn(dst *float32, dstRow int, src *float32, srcRow, rows, cols, n int, block func(dst *float32, dstRow int, src *float32, srcRow int)) {
+	down, across := rows-rows%n, cols-cols%n
+	for c := 0; c < across; c += n {
+		for r := 0; r < down; r += n {
+			block(at(dst, c*dstRow+r), dstRow, at(src, r*srcRow+c), srcRow)
 		}
+	}
+	if across < cols {
+		genericTurn(at(dst, across*dstRow), dstRow, at(src, across), srcRow, down, cols-across)
+	}
+	if down < rows {
+		genericTurn(at(dst, down), dstRow, at(src, down*srcRow), srcRow, rows-down, cols)
 	}
 }

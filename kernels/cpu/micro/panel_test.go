@@ -188,6 +188,28 @@ func checkPanel(t *testing.T, name string, p, was *panelCase) {
 	}
 }
 
+// TestTurn checks matrices of all sizes around those of blocks, and what lies between and behind rows.
+func TestTurn(t *testing.T) {
+	every(t, func(t *testing.T, s *Set) {
+		rng := seeded()
+		for _, rows := range []int{0, 1, 7, 8, 9, 15, 16, 17, 33, 65} {
+			for _, cols := range []int{1, 3, 8, 16, 17, 40, 65} {
+				src, dst := newMatrix(max(rows, 1), cols, 3, uniform(rng)), newMatrix(cols, rows, 2, uniform(rng))
+				s.Turn(dst.ptr(), dst.stride, src.ptr(), src.stride, rows, cols)
+				name := fmt.Sprintf("%d rows of %d", rows, cols)
+				for r := range rows {
+					for c := range cols {
+						if got, want := *dst.at(c, r), *src.at(r, c); got != want {
+							t.Fatalf("%s: element %d,%d is %v, want %v", name, r, c, got, want)
+						}
+					}
+				}
+				dst.check(t, name)
+			}
+		}
+	})
+}
+
 // TestTranspose checks the definition element by element.
 func TestTranspose(t *testing.T) {
 	every(t, func(t *testing.T, s *Set) {

@@ -13,7 +13,7 @@ func TestAll(t *testing.T) {
 		t.Errorf("the last set is %s", all[len(all)-1].Name)
 	}
 	for _, s := range all {
-		if s.Panel == nil || s.MaxPanel == nil || s.Transpose == nil || s.Product == nil || s.AddExponents == nil || s.ScaleRows == nil ||
+		if s.Panel == nil || s.MaxPanel == nil || s.Turn == nil || s.Product == nil || s.AddExponents == nil || s.ScaleRows == nil ||
 			s.Ratio == nil || s.AddRows == nil || s.ColumnSums == nil || s.ScatterAdd == nil || s.ScatterAddWide == nil ||
 			s.UpdatePanel == nil || s.ScalePanel == nil || s.UpdateTable == nil || s.Quantize == nil {
 			t.Errorf("%s lacks a kernel", s.Name)

@@ -18,7 +18,7 @@ const (
 // mixBuffers are a thread's for the product of flows and tables.
 type mixBuffers struct {
 	flows []float32 // [rowsMax, units]: flow into an input that several elements read
-	rows  []float32 // codes of a table, [codes, units] in panels of mixCodes units
+	rows  []float32 // codes of a table whose numbers have exponents or which are few, [codes, units]
 	table []float32 // the same as [units, codes]
 	strip []float32 // [rowsMax, mixCodes]: probabilities of the last codes
 }
@@ -147,17 +147,18 @@ func (x *executor) mixTable(w *worker, f *inputFlow, first, n int, spans [][2]in
 	x.turnTable(m, in, first, n, wide)
 	at := q.at[in.Column] + first
 	for _, s := range spans {
-		a := micro.PanelArgs{
+		a := &w.panel
+		*a = micro.PanelArgs{
 			Rows: s[1] - s[0], K: int(x.prog.Vectors[in.Vector].Units), W: wide,
 			A: &f.flows[0][s[0]*f.row], ARow: f.row, ACol: 1, B: &m.table[0], BRow: wide,
 		}
 		if n == wide {
 			a.C, a.CRow, a.Add, a.Stream = &q.row(s[0])[at], q.width, add, q.far
-			x.set.Panel(&a)
+			x.set.Panel(a)
 			continue
 		}
 		a.C, a.CRow = &m.strip[0], wide
-		x.set.Panel(&a)
+		x.set.Panel(a)
 		for r := s[0]; r < s[1]; r++ {
 			places, strip := q.row(r)[at:][:n], m.strip[(r-s[0])*wide:]
 			if !add {
@@ -176,17 +177,18 @@ func (x *executor) mixTable(w *worker, f *inputFlow, first, n int, spans [][2]in
 func (x *executor) turnTable(m *mixBuffers, in *layers.Input, first, n, wide int) {
 	width := x.prog.Width(in.Vector)
 	table := x.call.params[in.Table+int64(first*width):]
-	for u := 0; u < width; u += wide {
-		part := min(wide, width-u)
-		for c := range n {
-			to := m.rows[(u+c)*wide:][:part]
-			copy(to, table[c*width+u:])
-			if in.Exps >= 0 {
-				scaleUp(to, x.call.params[in.Exps+int64((first+c)*width+u):])
-			}
+	if in.Exps < 0 && n == wide {
+		x.set.Turn(&m.table[0], wide, &table[0], width, n, width)
+		return
+	}
+	for c := range n {
+		to := m.rows[c*width:][:width]
+		copy(to, table[c*width:])
+		if in.Exps >= 0 {
+			scaleUp(to, x.call.params[in.Exps+int64((first+c)*width):])
 		}
 	}
-	x.set.Transpose(&m.table[0], &m.rows[0], wide, (width+wide-1)/wide*wide, wide)
+	x.set.Turn(&m.table[0], wide, &m.rows[0], width, wide, width)
 }
 
 // scaleUp multiplies numbers from 1 to 2 by powers of two up to 1, those below 2^-126
