@@ -155,7 +155,7 @@ func (x *executor) backwardSum(w *worker, t *task) {
 			}
 			x.pairFlows(w, t, n, vals[r*t.width:], e, fp)
 		default:
-			x.flowProducts(t, n, vals[r*t.width:], e, fp)
+			x.flowProducts(w, t, n, vals[r*t.width:], e, fp)
 		}
 		x.exactFlows(w, t, r, n)
 		if x.halves() {
@@ -187,10 +187,11 @@ func (x *executor) backwardSum(w *worker, t *task) {
 
 // flowProducts computes the flows to the operands of n rows from the ratios of
 // the outputs.
-func (x *executor) flowProducts(t *task, n int, ratios, e, fp []float32) {
+func (x *executor) flowProducts(w *worker, t *task, n int, ratios, e, fp []float32) {
 	for k := range t.sum.back {
 		run := &t.sum.back[k]
-		a := micro.PanelArgs{
+		a := &w.panel
+		*a = micro.PanelArgs{
 			Rows: n, K: run.n, W: x.size,
 			A: &ratios[run.row], ARow: t.width, ACol: 1,
 			B: &x.call.params[x.prog.ParamOffset(run.param)], BRow: x.size,
@@ -199,7 +200,7 @@ func (x *executor) flowProducts(t *task, n int, ratios, e, fp []float32) {
 		if run.tail {
 			a.E, a.ERow = &e[run.col], t.cols
 		}
-		x.set.Panel(&a)
+		x.set.Panel(a)
 	}
 }
 
@@ -216,7 +217,7 @@ func (x *executor) gradient(w *worker, t *task, r, n int, e, grad []float32, fre
 	case inPairs:
 		x.pairGradient(w, t, n, ratios, e, grad, add, from, to)
 	default:
-		x.gradientProducts(t, n, ratios, e, grad, add, from, to)
+		x.gradientProducts(w, t, n, ratios, e, grad, add, from, to)
 	}
 	if x.logs.counts[t.vec].Load() == 0 {
 		return
@@ -246,15 +247,16 @@ func (x *executor) gradient(w *worker, t *task, r, n int, e, grad []float32, fre
 }
 
 // gradientProducts is the product of gradient in float32.
-func (x *executor) gradientProducts(t *task, n int, ratios, e, grad []float32, add bool, from, to int) {
+func (x *executor) gradientProducts(w *worker, t *task, n int, ratios, e, grad []float32, add bool, from, to int) {
 	p := x.prog
 	base := p.ParamOffset(p.Sums[t.sum.index].Param)
-	a := micro.PanelArgs{K: n, W: x.size, ARow: 1, ACol: t.width, BRow: t.cols, CRow: x.size, Add: add}
+	a := &w.panel
+	*a = micro.PanelArgs{K: n, W: x.size, ARow: 1, ACol: t.width, BRow: t.cols, CRow: x.size, Add: add}
 	for k := from; k < to; k++ {
 		if run := &t.sum.back[k]; run.n > 0 {
 			a.Rows, a.C = run.n, &grad[p.ParamOffset(run.param)-base]
 			a.A, a.B = &ratios[run.row], &e[run.col]
-			x.set.Panel(&a)
+			x.set.Panel(a)
 		}
 	}
 }

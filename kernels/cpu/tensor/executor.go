@@ -126,6 +126,9 @@ type worker struct {
 	shift       []int32
 	row         []float32 // per-unit coefficients
 	factors     []micro.Factor
+	panel       micro.PanelArgs // of the call at hand: arguments of a call that is not direct are allocated
+	product     micro.ProductArgs
+	update      micro.UpdateArgs
 	logE, logS  []float64
 	sums        []float64 // of sample
 	pairs       pairBuffers

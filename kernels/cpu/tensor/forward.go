@@ -93,7 +93,8 @@ func (x *executor) forwardSum(w *worker, t *task) {
 		}
 		for k := range t.sum.forward {
 			run := &t.sum.forward[k]
-			a := micro.PanelArgs{
+			a := &w.panel
+			*a = micro.PanelArgs{
 				Rows: n, K: run.n, W: x.size,
 				A: &e[run.col], ARow: t.cols, ACol: 1,
 				B: &w.tt[min(run.at*x.size, len(w.tt)-1)], BRow: x.size,
@@ -102,7 +103,7 @@ func (x *executor) forwardSum(w *worker, t *task) {
 			if run.tail {
 				a.Min = &minimum[run.row]
 			}
-			panel(&a)
+			panel(a)
 		}
 		limit := float32(t.cols) * trust * exp2neg(low)
 		for _, m := range minimum[:t.units] {
@@ -145,10 +146,11 @@ func (x *executor) product(w *worker, e *elem, r, n int, out []float32, outRow i
 	shift := x.shiftOf(e.id)
 	for hi := r + n; r < hi; r += n {
 		n = x.alike(e, r, hi-r)
-		x.set.Product(&micro.ProductArgs{
+		w.product = micro.ProductArgs{
 			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
 			Out: &out[0], OutRow: outRow, Shift: &shift[r], Fit: fit, Wide: e.wide,
-		})
+		}
+		x.set.Product(&w.product)
 		out = out[min(n*outRow, len(out)):]
 	}
 }

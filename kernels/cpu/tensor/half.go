@@ -184,7 +184,7 @@ func (x *executor) balance(w *worker, t *task, r, n int, ratios, e, fp []float32
 		x.receive(w, t, r+lo, m)
 	}
 	x.eachAside(w, t, ratios, e, func(some []int32) {
-		x.flowProducts(t, len(some), h.asideRatios, h.asideOperands, h.asideFlows)
+		x.flowProducts(w, t, len(some), h.asideRatios, h.asideOperands, h.asideFlows)
 		h.scale[0] = 1
 		for i, row := range some {
 			to := fp[int(row)*t.cols : (int(row)+1)*t.cols]
@@ -282,7 +282,7 @@ func (x *executor) halfGradient(w *worker, t *task, r, n int, ratios, e, grad []
 		}
 	}
 	x.eachAside(w, t, ratios, e, func(rows []int32) {
-		x.gradientProducts(t, len(rows), h.asideRatios, h.asideOperands, grad, true, from, to)
+		x.gradientProducts(w, t, len(rows), h.asideRatios, h.asideOperands, grad, true, from, to)
 	})
 }
 

@@ -49,7 +49,8 @@ func (x *executor) pairFlows(w *worker, t *task, n int, ratios, e, fp []float32)
 	at := 0
 	for k := range t.sum.back {
 		run := &t.sum.back[k]
-		a := micro.PanelArgs{
+		a := &w.panel
+		*a = micro.PanelArgs{
 			Rows: n, K: run.n / 2, W: x.size,
 			A: words(w.pairs.ratios[run.row/2:]), ARow: rRow, ACol: 1,
 			B: words(w.pairs.weights[min(at, len(w.pairs.weights)-1):]), BRow: x.size,
@@ -58,7 +59,7 @@ func (x *executor) pairFlows(w *worker, t *task, n int, ratios, e, fp []float32)
 		if run.tail {
 			a.E, a.ERow = &e[run.col], t.cols
 		}
-		x.set.BF16.Panel(&a)
+		x.set.BF16.Panel(a)
 		at += run.n / 2 * x.size
 	}
 }
@@ -69,12 +70,13 @@ func (x *executor) pairGradient(w *worker, t *task, n int, ratios, e, grad []flo
 	base := p.ParamOffset(p.Sums[t.sum.index].Param)
 	x.set.BF16.PackPairs(&w.pairs.ratioT[0], t.width, &ratios[0], t.width, n, t.width)
 	x.set.BF16.PackPairs(&w.pairs.operands[0], t.cols, &e[0], t.cols, n, t.cols)
-	a := micro.PanelArgs{K: (n + 1) / 2, W: x.size, ARow: 1, ACol: t.width, BRow: t.cols, CRow: x.size, Add: add}
+	a := &w.panel
+	*a = micro.PanelArgs{K: (n + 1) / 2, W: x.size, ARow: 1, ACol: t.width, BRow: t.cols, CRow: x.size, Add: add}
 	for k := from; k < to; k++ {
 		if run := &t.sum.back[k]; run.n > 0 {
 			a.Rows, a.C = run.n, &grad[p.ParamOffset(run.param)-base]
 			a.A, a.B = words(w.pairs.ratioT[run.row:]), words(w.pairs.operands[run.col:])
-			x.set.BF16.Panel(&a)
+			x.set.BF16.Panel(a)
 		}
 	}
 }

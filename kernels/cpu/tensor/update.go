@@ -117,11 +117,12 @@ func (x *executor) updateSum(w *worker, owner int32, t *task, counts, norm []flo
 		}
 	}
 	each(func(at int64, row, n int) {
-		x.set.UpdatePanel(&micro.UpdateArgs{
+		w.update = micro.UpdateArgs{
 			Rows: n, W: x.size, T: &x.call.params[at], G: &counts[at-base],
 			Keep: &keep[row], Gain: &gain[row], Prior: &prior[row], Sum: &total[row],
 			Grid: x.fine, Floor: floorWeight, Plain: plain,
-		})
+		}
+		x.set.UpdatePanel(&w.update)
 	})
 	for u := lo; u < hi; u++ {
 		if total[u] > 0 && !math.IsInf(float64(total[u]), 0) {
