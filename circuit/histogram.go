@@ -2,7 +2,6 @@ package circuit
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"sort"
 )
@@ -56,7 +55,7 @@ func (l Histogram) width(i int) float64 { return float64(l.Edges[i+1] - l.Edges[
 // LogProb is the log of the bin's mass divided by its width.
 func (l Histogram) LogProb(p []float64, x float64) float64 {
 	i := l.bin(x)
-	return math.Log(p[i] / l.width(i))
+	return Log(p[i] / l.width(i))
 }
 
 // Mode is the first code of the bin with the largest mass per code.

@@ -77,7 +77,7 @@ func (x *Information) add(share float64, y Information) {
 // choice returns the information of a choice that has the probability p, and q under the other
 // distribution.
 func choice(p, q float64) Information {
-	lp, lq := math.Log(p), math.Log(q)
+	lp, lq := Log(p), Log(q)
 	return Information{-lp, -lq, lp - lq}
 }
 

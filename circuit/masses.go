@@ -25,7 +25,7 @@ type massLeaf struct{}
 func (massLeaf) ParamsAreTable() bool { return true }
 
 // LogProb is the log of parameter x, -Inf where that is 0.
-func (massLeaf) LogProb(p []float64, x float64) float64 { return math.Log(p[int(x)]) }
+func (massLeaf) LogProb(p []float64, x float64) float64 { return Log(p[int(x)]) }
 
 // Mode is the first of the most probable codes.
 func (massLeaf) Mode(p []float64) float64 { return float64(argmax(p)) }

@@ -91,7 +91,7 @@ func (l RealHistogram) LogProb(p []float64, x float64) float64 {
 	if i := l.Bin(x); i >= 0 {
 		d = max(d, p[i])
 	}
-	return math.Log(d)
+	return Log(d)
 }
 
 // Mode is the middle of the first of the densest bins.

@@ -61,7 +61,7 @@ func edgesOf(g *circuit.Graph, id circuit.NodeID, theta []float64) [][]edge {
 	list := make([][]edge, n.Units)
 	g.EachWeight(id, func(unit, column, param int) {
 		e := columns[column]
-		e.param, e.log = param, math.Log(theta[param])
+		e.param, e.log = param, circuit.Log(theta[param])
 		list[unit] = append(list[unit], e)
 	})
 	return list

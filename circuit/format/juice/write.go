@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 
 	"github.com/pce-engine/pce/circuit"
@@ -42,7 +41,7 @@ func Write(w io.Writer, m *format.Model) (lost []string, err error) {
 // line writes the line of a unit.
 func line(b *bufio.Writer, c *units.Circuit, x units.Unit, number map[units.Unit]int) error {
 	id := number[x]
-	logarithm := func(p float64) string { return strconv.FormatFloat(math.Log(p), 'g', -1, 64) }
+	logarithm := func(p float64) string { return strconv.FormatFloat(circuit.Log(p), 'g', -1, 64) }
 	if kind := c.Graph.Nodes[x.Node].Kind; kind != circuit.Input {
 		children, weights := c.Children(x)
 		if kind == circuit.Product {
