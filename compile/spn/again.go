@@ -38,7 +38,7 @@ func (o *op) log(values []float64, cell func(variable int) float64) float64 {
 		z := (x - o.mean) / o.sd
 		return -z*z*(math.Log2E/2) - math.Log2(o.sd*math.Sqrt(2*math.Pi))
 	case o.kind == circuit.Input:
-		return math.Log2(o.at(cell(o.variable)))
+		return o.logAt(cell(o.variable))
 	case o.kind == circuit.Product:
 		sum := 0.0
 		for _, a := range o.args {

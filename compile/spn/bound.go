@@ -61,10 +61,15 @@ func (c *code) ranges() {
 			if o.histograms {
 				list = append(list[:len(list):len(list)], o.histogram.Floor)
 			}
-			for _, p := range list {
-				c.zeros = c.zeros || p == 0
-				if p > 0 {
-					o.lo, o.hi = min(o.lo, math.Log2(p)), max(o.hi, math.Log2(p))
+			for k, p := range list {
+				log := math.Log2(p)
+				if o.logs != nil {
+					log = o.logs[k]
+				}
+				zero := math.IsInf(log, -1)
+				c.zeros = c.zeros || zero
+				if !zero {
+					o.lo, o.hi = min(o.lo, log), max(o.hi, log)
 				}
 			}
 		case o.kind == circuit.Product:

@@ -50,6 +50,14 @@ func (o *op) at(x float64) float64 {
 	return o.histogram.Floor
 }
 
+// logAt returns the logarithm of the value of a table or histogram leaf at a number to base 2, 0 at NaN.
+func (o *op) logAt(x float64) float64 {
+	if o.logs != nil && x == x {
+		return o.logs[int(x)]
+	}
+	return math.Log2(o.at(x))
+}
+
 // plan finds the classes of a variable, without instructions.
 func (e *emitter) plan(col *column) {
 	if len(col.leaves) == 0 {
@@ -198,7 +206,9 @@ func (e *emitter) leafOf(o *op, col *column) simt.Value {
 	if !o.gaussian {
 		table := make([]float64, len(col.points))
 		for i, x := range col.points {
-			table[i] = e.inSpace(o.at(x))
+			if table[i] = o.at(x); e.space != Linear {
+				table[i] = o.logAt(x)
+			}
 		}
 		return b.Gather(b.FloatTable(e.t, table), col.class)
 	}

@@ -3,6 +3,7 @@ package spn
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 )
@@ -21,6 +22,7 @@ type op struct {
 	gaussian   bool
 	mean, sd   float64
 	table      []float64             // probabilities of the codes
+	logs       []float64             // of probabilities that a formula gives, to base 2; nil: those of the table
 	histogram  circuit.RealHistogram // with density in table
 	histograms bool
 
@@ -90,12 +92,14 @@ func leafOf(n *circuit.Node, p []float64) op {
 		}
 	default:
 		o.table = make([]float64, l.Codes())
+		if circuit.ParamsAreTable(l) {
+			copy(o.table, p)
+			break
+		}
+		o.logs = make([]float64, len(o.table)) // also of what is too small for float64
 		for x := range o.table {
-			if circuit.ParamsAreTable(l) {
-				o.table[x] = p[x]
-			} else {
-				o.table[x] = math.Exp(l.LogProb(p, float64(x)))
-			}
+			log := l.LogProb(p, float64(x))
+			o.table[x], o.logs[x] = math.Exp(log), log*math.Log2E
 		}
 	}
 	return o
@@ -120,7 +124,7 @@ func (c *code) add(o op) int32 {
 	for _, a := range o.args {
 		word(uint64(a))
 	}
-	for _, list := range [][]float64{o.weights, {o.mean, o.sd, o.histogram.Floor}, o.table, o.histogram.Breaks} {
+	for _, list := range [][]float64{o.weights, {o.mean, o.sd, o.histogram.Floor}, o.table, o.logs, o.histogram.Breaks} {
 		for _, x := range list {
 			word(math.Float64bits(x))
 		}
@@ -152,17 +156,21 @@ func (c *code) fold() {
 		var args []int32
 		var weights []float64
 		joined := false
-		for _, a := range o.args {
-			if child := &c.ops[a]; child.kind == o.kind && child.uses == 1 && len(child.args) > 0 {
-				joined = true
-			}
+		joins := func(k int) bool {
+			child := &c.ops[o.args[k]]
+			// A product of weights that is no normal number is not what they are one after the other.
+			return child.kind == o.kind && child.uses == 1 && len(child.args) > 0 &&
+				(o.weights == nil || o.weights[k]*slices.Min(child.weights) >= 0x1p-1022)
+		}
+		for k := range o.args {
+			joined = joined || joins(k)
 		}
 		if !joined {
 			continue
 		}
 		for k, a := range o.args {
 			child := &c.ops[a]
-			if child.kind != o.kind || child.uses > 1 || len(child.args) == 0 {
+			if !joins(k) {
 				args = append(args, a)
 				if o.weights != nil {
 					weights = append(weights, o.weights[k])

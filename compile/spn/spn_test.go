@@ -211,36 +211,6 @@ func TestRandomCircuits(t *testing.T) {
 	}
 }
 
-// FuzzBackEnds compiles random circuits with an option: machine code has the bits of the interpreter, and both are within
-// the bound of the evaluator.
-func FuzzBackEnds(f *testing.F) {
-	for i := range options {
-		f.Add(uint64(i), uint8(i), uint8(13))
-	}
-	f.Fuzz(func(t *testing.T, seed uint64, option, rows uint8) {
-		rng := rand.New(rand.NewPCG(seed, 10))
-		var g *circuit.Graph
-		var params reference.Params
-		switch {
-		case seed%4 == 3:
-			g, params = histograms(rng, 1+rng.IntN(4), seed%8 == 3)
-		case seed%8 == 5:
-			g, params = gaussians(rng, 1+rng.IntN(14), 1+rng.IntN(6))
-		default:
-			g = reference.Random(rng, reference.RandomOptions{MaxUnits: 1 + rng.IntN(3), MaxNodes: 20, Discrete: seed%2 == 0})
-			var err error
-			if params, err = reference.Init(g, seed, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if spn.Supported(g) != nil || circuit.Count(g).SumEdges > 400 {
-			t.Skip("not for code, or long code for little news")
-		}
-		list := reference.RandomRows(g, rng, int(rows), 0.3)
-		check(t, fmt.Sprintf("seed %d", seed), g, params, options[int(option)%len(options)], append(list, reference.MissingRow(g.NumVars)))
-	})
-}
-
 // histograms is a mixture over variables whose leaves are histograms with random breaks.
 func histograms(rng *rand.Rand, vars int, whole bool) (*circuit.Graph, reference.Params) {
 	g := &circuit.Graph{NumVars: vars}
