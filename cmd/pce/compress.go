@@ -65,6 +65,9 @@ func (a *app) codecCommand(name, short string, restore bool) *cobra.Command {
 			if err := f.out.check(); err != nil {
 				return err
 			}
+			if sameFile(f.out.path, f.model) {
+				return usagef("%s is the model, without which nothing is restored; name another file", f.out.path)
+			}
 			return a.code(cmd.Context(), &f)
 		},
 	}

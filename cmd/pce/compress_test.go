@@ -163,6 +163,9 @@ func TestCodecRefusals(t *testing.T) {
 	runJSON(t, "train", "--config", "preset:hclt", "--device", "cpu", "--set", "data.train=numbers.csv", "--set", "data.valid=", "--set", "data.test=",
 		"--set", "model.latents=2", "--set", "train.epochs=1", "--out", "numbers", "--threads", "1")
 	second := filepath.Join("second", "model.safetensors")
+	if err := os.Symlink(second, "linked"); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		args []string
 		code int
@@ -182,6 +185,10 @@ func TestCodecRefusals(t *testing.T) {
 		{[]string{"compress", "--model", model, "numbers.csv", "x"}, exitData, "it has 2 cells, want 3"},
 		{[]string{"compress", "--model", "numbers/model.safetensors", "numbers.csv", "x"}, exitData, "continuous"},
 		{[]string{"compress", "rows.csv", "x"}, exitUsage, "--model"},
+		{[]string{"compress", "--model", model, "rows.csv", "second", "--force"}, exitUsage, "second is a folder"},
+		{[]string{"compress", "--model", second, "rows.csv", second, "--force"}, exitUsage, "is the model"},
+		{[]string{"compress", "--model", second, "rows.csv", "linked", "--force"}, exitUsage, "is the model"},
+		{[]string{"query", "loglik", "--model", second, "--data", "rows.csv", "--out", "numbers"}, exitUsage, "numbers is a folder"},
 	} {
 		code, out, errs := do(t, "", tc.args...)
 		lines := 1

@@ -28,12 +28,16 @@ func (f *outputFlags) register(flags *pflag.FlagSet, formats string) {
 	flags.BoolVar(&f.force, "force", false, "replace the file of --out if there is one")
 }
 
-// check refuses, before any work is done, to replace a file without --force.
+// check refuses, before any work is done, to write to a folder, and to replace a file without --force.
 func (f *outputFlags) check() error {
-	if f.stdout() || f.force {
+	if f.stdout() {
 		return nil
 	}
-	if info, err := os.Stat(f.path); err == nil && info.Mode().IsRegular() {
+	info, err := os.Stat(f.path)
+	switch {
+	case err == nil && info.IsDir():
+		return usagef("%s is a folder; name a file in it", f.path)
+	case err == nil && info.Mode().IsRegular() && !f.force:
 		return usagef("%s exists; name another file, or replace it with --force", f.path)
 	}
 	return nil

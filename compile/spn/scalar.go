@@ -158,7 +158,7 @@ func (c *code) fold() {
 		joined := false
 		joins := func(k int) bool {
 			child := &c.ops[o.args[k]]
-			// A product of weights that is no normal number is not what they are one after the other.
+			// A product of weights below the least normal number is not what they are one after the other.
 			return child.kind == o.kind && child.uses == 1 && len(child.args) > 0 &&
 				(o.weights == nil || o.weights[k]*slices.Min(child.weights) >= 0x1p-1022)
 		}
