@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -236,5 +237,36 @@ func TestTinyProbabilities(t *testing.T) {
 		for _, o := range options {
 			check(t, "tiny", c.g, c.params, o, c.rows)
 		}
+	}
+}
+
+// TestLongChains: operations that are joined take no copy of all below them.
+func TestLongChains(t *testing.T) {
+	const length = 8000
+	g := &circuit.Graph{NumVars: length}
+	var params reference.Params
+	add := func(n circuit.Node, p []float64) circuit.NodeID {
+		n.Units = 1
+		g.Nodes, params = append(g.Nodes, n), append(params, p)
+		return circuit.NodeID(len(g.Nodes) - 1)
+	}
+	for v := range length {
+		g.Root = add(circuit.Node{Kind: circuit.Input, Var: v, Leaf: circuit.Bernoulli{}}, []float64{0.5, 0.5})
+		if v > 0 {
+			g.Root = add(circuit.Node{Kind: circuit.Product, Children: []circuit.NodeID{g.Root - 1, g.Root}}, nil)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p, err := spn.Compile(g, params.Read64, spn.Options{Space: spn.Log, Type: simt.F64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 64 {
+		t.Errorf("a product of %d factors in a chain takes %d MB, want 64 at most", length, took)
+	}
+	if p.Info.Products != length-1 {
+		t.Errorf("%d multiplications, want %d", p.Info.Products, length-1)
 	}
 }

@@ -177,10 +177,15 @@ func (c *code) fold() {
 				}
 				continue
 			}
-			args = append(args, child.args...)
-			for _, w := range child.weights {
-				weights = append(weights, o.weights[k]*w)
+			for i := range child.weights {
+				child.weights[i] *= o.weights[k]
 			}
+			if k == 0 { // nothing else reads them, and long chains take no copy for each operation
+				args, weights = child.args, child.weights
+			} else {
+				args, weights = append(args, child.args...), append(weights, child.weights...)
+			}
+			child.args, child.weights = nil, nil
 			o.roundedFolds = max(o.roundedFolds, child.roundedFolds+1)
 		}
 		o.args, o.weights = args, weights
