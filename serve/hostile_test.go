@@ -182,3 +182,25 @@ func TestHostileFrames(t *testing.T) {
 		}
 	}
 }
+
+// TestPathsOfOthers: a path with dots, with slashes too many or of another method is a 404 in the
+// protocol's form, not a redirect, and a line says which method a path wants.
+func TestPathsOfOthers(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1}, "m")
+	for _, tc := range []struct{ method, path, want string }{
+		{"GET", "/v2/models/../../etc/passwd", "/v2/models/../../etc/passwd is not a path"},
+		{"POST", "//v2/models/m/infer", "//v2/models/m/infer is not a path"},
+		{"GET", "/v2//models", "/v2//models is not a path"},
+		{"GET", "/v2/models/m/infer", "GET /v2/models/m/infer; this server has it with POST"},
+		{"DELETE", "/v2/models/m", "DELETE /v2/models/m; this server has it with GET"},
+		{"PUT", "/v2/models/m/elsewhere", "/v2/models/m/elsewhere is not a path"},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(tc.method, "http://localhost/", nil)
+		r.URL.Path = tc.path
+		s.ServeHTTP(w, r)
+		if w.Code != 404 || !strings.HasPrefix(w.Body.String(), `{"error":"`) || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s %s: %d %s, want 404 and %q", tc.method, tc.path, w.Code, w.Body, tc.want)
+		}
+	}
+}

@@ -45,7 +45,7 @@ func (c *call) params() error {
 		}
 		if n, ok := convert(x, 0.0); ok && (p.Min != 0 || p.Max != 0) {
 			if f, _ := n.(float64); !(f >= p.Min && f <= p.Max) {
-				return fail(ErrRequest, "parameters: %s is %v; want %v to %v", p.Name, x, p.Min, p.Max)
+				return fail(ErrRequest, "parameters: %s is %v; want %.15g to %.15g", p.Name, x, p.Min, p.Max)
 			}
 		}
 		if name, ok := x.(string); ok && p.Values != nil && !slices.Contains(p.Values, name) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,8 @@ import (
 const headerLength = "Inference-Header-Content-Length"
 
 // routes are the paths that the server answers: REST, gRPC, metrics and the page. Any other
-// path is a 404 in the protocol's form. Tokens, hosts and origins are checked in front of it.
+// path is a 404 in the protocol's form, and so is a path of another method. Tokens, hosts and
+// origins are checked in front of it.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	get := func(path string, answer func(r *http.Request) (any, error)) {
@@ -52,10 +54,30 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("POST "+grpcService+"{method}", s.grpcCall)
 	mux.HandleFunc("POST "+grpcHealth+"{method}", s.grpcCall)
 	page.Routes(mux, s.opts.Token != "")
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	unknown := func(w http.ResponseWriter, r *http.Request) {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			other := r.Clone(r.Context())
+			other.Method = method
+			if _, pattern := mux.Handler(other); tidy(r.URL.EscapedPath()) && pattern != "/" {
+				s.refuse(w, r, fail(ErrModel, "%s %s; this server has it with %s", clip(r.Method), clip(r.URL.Path), method))
+				return
+			}
+		}
 		s.refuse(w, r, fail(ErrModel, "%s is not a path of this server; GET /v2 says what it is", clip(r.URL.Path)))
+	}
+	mux.HandleFunc("/", unknown)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !tidy(r.URL.EscapedPath()) { // the multiplexer would redirect it
+			unknown(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
 	})
-	return mux
+}
+
+// tidy reports whether a path has neither dots nor slashes too many.
+func tidy(p string) bool {
+	return p == "*" || path.Clean("/"+p) == strings.TrimSuffix(p, "/") || p == "/"
 }
 
 // reply writes a small answer.
