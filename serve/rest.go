@@ -77,7 +77,7 @@ func (s *Server) routes() http.Handler {
 
 // tidy reports whether a path has neither dots nor slashes too many.
 func tidy(p string) bool {
-	return p == "*" || path.Clean("/"+p) == strings.TrimSuffix(p, "/") || p == "/"
+	return p == "*" || p == "/" || path.Clean(p) == strings.TrimSuffix(p, "/")
 }
 
 // reply writes a small answer.
