@@ -36,7 +36,7 @@ circuit that the format cannot express is refused with the reason.`,
 				return a.convertCircuit(args[0], &out)
 			}
 			if !out.stdout() && !strings.HasSuffix(strings.ToLower(out.path), ".json") {
-				return usagef("%s: forests are written as XGBoost's JSON; name a file that ends in .json", out.path)
+				return usagef("%s: a forest is written to a file that ends in .json, a circuit to one that ends in .spn, .bin, .bspn or .jpc", out.path)
 			}
 			if err := out.check(); err != nil {
 				return err

@@ -144,7 +144,7 @@ func (t *Tensor) check() error {
 	}
 	if size > 0 {
 		if int64(len(t.Raw)/size) != n || len(t.Raw)%size != 0 {
-			return fmt.Errorf("data: %d bytes are %s elements of %s; shape %v wants %d", len(t.Raw), count(len(t.Raw), size), t.Datatype, t.Shape, n)
+			return fmt.Errorf("data: %d bytes are %s of %s; shape %v wants %d", len(t.Raw), count(len(t.Raw), size), t.Datatype, t.Shape, n)
 		}
 		return nil
 	}
@@ -162,10 +162,14 @@ func (t *Tensor) check() error {
 }
 
 func count(n, size int) string {
-	if n%size == 0 {
-		return fmt.Sprint(n / size)
+	part := ""
+	if n%size != 0 {
+		part = " and a part of one"
 	}
-	return fmt.Sprintf("%d and a part of an", n/size)
+	if n/size == 1 {
+		return "1 element" + part
+	}
+	return fmt.Sprintf("%d elements%s", n/size, part)
 }
 
 // Texts ranges over the elements of a BYTES tensor, which share its memory.
