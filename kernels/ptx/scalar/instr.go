@@ -58,6 +58,10 @@ func (g *generator) instr(in *simt.Instr) {
 	case simt.If:
 		g.branch(in)
 	case simt.Loop:
+		if r := g.cuts.rolledOf(in); r != nil {
+			g.turns(r)
+			return
+		}
 		g.loop(in.Loop)
 	case simt.Select:
 		g.set(in.Out, g.choose(in))

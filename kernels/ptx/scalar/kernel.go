@@ -93,6 +93,8 @@ func (g *generator) used(p part) (tables bool, params [2][]int) {
 	}
 	see := func(in *simt.Instr) {
 		switch in.Op {
+		case simt.Loop:
+			tables = tables || in.Imm > 0
 		case simt.Gather:
 			tables = tables || !g.cascades(in.Ref)
 		case simt.Load, simt.LoadAt:
@@ -120,6 +122,9 @@ func (g *generator) used(p part) (tables bool, params [2][]int) {
 	return tables, params
 }
 
+// rolledThreads is how many threads of kernels with loops over weights fit on a multiprocessor, by their registers: 168 each.
+const rolledThreads = 384
+
 // argument declares a parameter of the kernel.
 func (g *generator) argument(kind ArgKind, index int, name string) ptx.Value {
 	g.params = append(g.params, Arg{kind, index})
@@ -137,7 +142,12 @@ func (g *generator) kernel(i, threads int) (*ptx.Kernel, []Arg) {
 	if len(g.cuts.parts) > 1 {
 		name = fmt.Sprintf("rows_%d", i)
 	}
-	g.Builder, g.part, g.params = ptx.NewKernel(name, threads, 1), i, nil
+	// The assembler would load the weights of a whole turn ahead, into all the registers that it may have.
+	blocks := 1
+	if len(g.cuts.rolls) > 0 {
+		blocks = max(1, rolledThreads/threads)
+	}
+	g.Builder, g.part, g.params = ptx.NewKernel(name, threads, blocks), i, nil
 	tables, params := g.used(p)
 	thread := g.Special("%tid.x")
 	if s := g.o.Spread; s != nil {
@@ -236,8 +246,13 @@ func (g *generator) top(in *simt.Instr) {
 			g.set(v, g.fetch(v))
 		}
 	})
+	each(in, func(inner *simt.Instr) { // a place that a branch uses is found in front of it
+		if r := g.cuts.rolledOf(inner); r != nil {
+			g.scratchAt(slotBytes(g.m.Types[r.sums[0]]))
+		}
+	})
 	g.instr(in)
-	if in.Op == simt.Const {
+	if in.Op == simt.Const || g.cuts.rolledOf(in) != nil {
 		return
 	}
 	for _, v := range results(in) {
@@ -255,14 +270,18 @@ const scratchRows = 32
 // distance from it. Kernels read and write scratch memory outside of branches and loops, so the first use is
 // before the others.
 func (g *generator) slot(v simt.Value) (ptx.Value, int) {
-	size := slotBytes(g.m.Types[v])
+	return g.scratchAt(slotBytes(g.m.Types[v])), scratchRows * g.cuts.slots[v]
+}
+
+// scratchAt returns the address that values of some bytes share.
+func (g *generator) scratchAt(size int) ptx.Value {
 	at, ok := g.scratch[size]
 	if !ok {
 		tile := g.MadWide(g.Shr(g.local, bits.TrailingZeros(scratchRows)), scratchRows*g.cuts.scratch, g.base)
 		at = g.At(tile, g.And(g.local, scratchRows-1), size)
 		g.scratch[size] = at
 	}
-	return at, scratchRows * g.cuts.slots[v]
+	return at
 }
 
 // keep stores a value for later parts; a pred as 1 or 0.

@@ -14,6 +14,8 @@ type cuts struct {
 	lazy    []bool // loads that each part does for itself, where it needs them
 	slots   []int  // of each value: where in scratch memory it is, in bytes for a row; -1: nowhere
 	scratch int    // bytes for a row
+	rolls   []*rolled
+	inner   int // where the sums of a loop within a branch are, in bytes for a row
 }
 
 // part is a run of the body's instructions, from first to before end.
@@ -26,11 +28,14 @@ func Cut(m *simt.Module, o Options) (kernels []int32, places []int, err error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
-	c := cut(m, cmp.Or(o.Part, DefaultPart))
+	short, rolls, from := roll(m, &o)
+	c := cut(short, rolls, cmp.Or(o.Part, DefaultPart))
 	kernels = make([]int32, len(m.Body))
 	for k, p := range c.parts {
-		for i := p.first; i < p.end; i++ {
-			kernels[i] = int32(k)
+		if p.first < p.end {
+			for i := from[p.first]; i < len(m.Body); i++ {
+				kernels[i] = int32(k)
+			}
 		}
 	}
 	return kernels, c.slots, nil
@@ -96,7 +101,11 @@ func results(in *simt.Instr) []simt.Value {
 
 // weight is what an instruction counts towards the size of a part: three times where its result has 64 bits, which
 // take two registers, and those of loads that the assembler moves ahead: with two some parts of a network spill.
-func weight(m *simt.Module, in *simt.Instr) int {
+func (c *cuts) weight(m *simt.Module, in *simt.Instr) int {
+	if r := c.rolledOf(in); r != nil {
+		words := m.Types[r.sums[0]].Bits() / 32
+		return (2*words - 1) * (len(r.args)*r.turn*5/4 + len(r.args) + len(r.firsts))
+	}
 	if in.Out != simt.None && m.Types[in.Out].Bits() == 64 {
 		return 3
 	}
@@ -105,15 +114,15 @@ func weight(m *simt.Module, in *simt.Instr) int {
 
 // cut divides the body of a module into parts of at most limit instructions. A cut is where the
 // fewest values cross it, among the places at which the part before has four fifths of the limit.
-func cut(m *simt.Module, limit int) *cuts {
+func cut(m *simt.Module, rolls []*rolled, limit int) *cuts {
 	n := len(m.Body)
-	c := &cuts{lazy: make([]bool, len(m.Types)), slots: make([]int, len(m.Types))}
+	c := &cuts{rolls: rolls, lazy: make([]bool, len(m.Types)), slots: make([]int, len(m.Types))}
 	size, last := make([]int, n), make([]int, len(m.Types))
 	stored := n // the first instruction that stores
 	for i := range m.Body {
 		in := &m.Body[i]
 		each(in, func(inner *simt.Instr) {
-			size[i] += weight(m, inner)
+			size[i] += c.weight(m, inner)
 			if inner.Op == simt.Store || inner.Op == simt.StoreAt {
 				stored = min(stored, i)
 			}
@@ -177,6 +186,16 @@ func (c *cuts) place(m *simt.Module, last []int) {
 		c.slots[i] = -1
 	}
 	free := map[int][]int{} // by size
+	regions, readers := map[simt.Value]*rolled{}, map[*rolled]int{}
+	slot := func(size, unit int) (at int) {
+		if f := free[size]; len(f) > 0 {
+			free[size] = f[:len(f)-1]
+			return f[len(f)-1]
+		}
+		at = (c.scratch + unit - 1) / unit * unit
+		c.scratch = at + size
+		return at
+	}
 	for k, p := range c.parts {
 		var ends []simt.Value // values whose last part this is
 		for i := p.first; i < p.end; i++ {
@@ -186,6 +205,18 @@ func (c *cuts) place(m *simt.Module, last []int) {
 					ends = append(ends, v)
 				}
 			})
+			if r := c.rolledOf(in); r != nil {
+				size := slotBytes(m.Types[r.sums[0]])
+				at := slot(r.room(size), 8) // where sums of any type may lie later
+				for n, v := range r.sums {
+					c.slots[v] = at + n*size
+					if last[v] > i {
+						regions[v] = r
+						readers[r]++
+					}
+				}
+				continue
+			}
 			if in.Op == simt.Const || in.Op == simt.Load && c.lazy[in.Out] || k == len(c.parts)-1 {
 				continue
 			}
@@ -194,21 +225,31 @@ func (c *cuts) place(m *simt.Module, last []int) {
 					continue
 				}
 				size := slotBytes(m.Types[v])
-				if f := free[size]; len(f) > 0 {
-					c.slots[v] = f[len(f)-1]
-					free[size] = f[:len(f)-1]
-				} else {
-					c.scratch = (c.scratch + size - 1) / size * size
-					c.slots[v] = c.scratch
-					c.scratch += size
-				}
+				c.slots[v] = slot(size, size)
 			}
 		}
 		slices.Sort(ends)
 		for _, v := range slices.Compact(ends) {
 			size := slotBytes(m.Types[v])
-			free[size] = append(free[size], c.slots[v])
+			r := regions[v]
+			if r == nil {
+				free[size] = append(free[size], c.slots[v])
+				continue
+			}
+			if readers[r]--; readers[r] == 0 { // the whole of it
+				free[r.room(size)] = append(free[r.room(size)], c.slots[r.sums[0]])
+			}
 		}
+	}
+	most := 0
+	for _, r := range c.rolls {
+		if r.inner {
+			most = max(most, r.room(slotBytes(m.Types[r.sums[0]])))
+		}
+	}
+	if most > 0 {
+		c.inner = (c.scratch + 7) / 8 * 8
+		c.scratch = c.inner + most
 	}
 }
 

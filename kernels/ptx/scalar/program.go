@@ -47,6 +47,10 @@ type Options struct {
 	// Part is the most instructions of the module in one kernel, at least 16; 0: DefaultPart. Those with
 	// a result of 64 bits count three times. A branch or a loop is not cut, so a part may have more.
 	Part int
+	// Roll says whether many sums of the same values, each with its own constants, become a loop over a table. Auto: in modules
+	// of 100,000 instructions or more, constants not counted, for which the driver's assembler takes seconds. Always needs a place
+	// in scratch memory for modules in one part too. Modules whose tables are shared or in pages, and rows with several threads, have no such loops.
+	Roll Choice
 	// Major is that of the compute capability that the text is for: 8, or 9. 0: 8, which all cards
 	// from there on take.
 	Major int
@@ -142,6 +146,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: cascades for tables of up to %d elements; want at most %d, -1 for none", ErrOptions, o.Cascade, mostCascade)
 	case o.Staging > Always:
 		return fmt.Errorf("%w: staging %d; want Auto, Never or Always", ErrOptions, o.Staging)
+	case o.Roll > Always:
+		return fmt.Errorf("%w: loops %d; want Auto, Never or Always", ErrOptions, o.Roll)
 	case o.Part != 0 && o.Part < 16:
 		return fmt.Errorf("%w: parts of %d instructions; want at least 16", ErrOptions, o.Part)
 	case o.Major != 0 && o.Major != 8 && o.Major != 9:
@@ -176,9 +182,14 @@ func Lower(m *simt.Module, o Options) (*Program, error) {
 	if o.Shared && size > mostShared {
 		return nil, fmt.Errorf("%w: %d bytes of tables in shared memory, which has %d; leave them in global memory", ErrOptions, size, mostShared)
 	}
-	c := cut(m, cmp.Or(o.Part, DefaultPart))
+	short, rolls, _ := roll(m, &o)
+	p.layRolls(m, rolls)
+	if len(p.Tables) >= 1<<31 {
+		return nil, fmt.Errorf("%w: %.60q: its tables and weights have more than 2 GiB, which a card's offsets do not reach; make them smaller", simt.ErrModule, m.Name)
+	}
+	c := cut(short, rolls, cmp.Or(o.Part, DefaultPart))
 	p.Scratch = c.scratch
-	g := &generator{m: m, o: o, cuts: c, tableBytes: size, offsets: offsets, values: make([]any, len(m.Types)), at: make([]int, len(m.Types)), again: make([]*simt.Instr, len(m.Types))}
+	g := &generator{m: short, o: o, cuts: c, tableBytes: size, offsets: offsets, values: make([]any, len(m.Types)), at: make([]int, len(m.Types)), again: make([]*simt.Instr, len(m.Types))}
 	for i := range m.Body {
 		if in := &m.Body[i]; in.Op == simt.Const || in.Op == simt.Load && c.lazy[in.Out] {
 			g.again[in.Out] = in

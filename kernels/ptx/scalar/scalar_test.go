@@ -109,6 +109,7 @@ var switches = []scalar.Options{
 	{Threads: 64, Cascade: 9, Staging: scalar.Always, Part: 16},
 	{Threads: 256, Part: 30},
 	{Threads: 32, Cascade: -1, Shared: true},
+	{Threads: 64, Part: 50, Roll: scalar.Always},
 }
 
 // TestRandom compares random programs with the interpreter, under every switch.
