@@ -70,11 +70,17 @@ func run(args []string, out io.Writer) error {
 	reals := flags.String("floats", "", "in place of -rows, a file of rows of float32, of a model of continuous variables")
 	space := flags.String("space", string(spn.Auto), "of -floats: auto, linear, log or scaled")
 	rats := flags.Int("rat", 0, "in place of that, this many rows of a RAT-SPN with ten roots that the program makes")
+	text := flags.String("ptx", "", "in place of that, write the kernels of this RAT-SPN to a file, for cards of -major")
+	major := flags.Int("major", 8, "of -ptx: 8, for sm_80, or 9, for sm_90")
+	straight := flags.Bool("straight", false, "of -ptx: without loops over tables of weights")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *calls < 1 {
 		return fmt.Errorf("-calls is %d, want at least 1", *calls)
+	}
+	if *text != "" {
+		return ratText(*text, *major, !*straight)
 	}
 	if *rats > 0 {
 		return rat(x86.Allowed(*kernels), *rats, *calls, out)

@@ -18,7 +18,6 @@ import (
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/structures"
-	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/kernels/x86"
 )
@@ -134,18 +133,10 @@ func rat(set string, rows, calls int, out io.Writer) error {
 
 // ratCode times the code of a circuit's roots.
 func ratCode(g *circuit.Graph, params circuit.ParamFunc, set string, x []float32, rows, calls int) (*ratLine, error) {
-	wide := func(id circuit.NodeID, p []float64) error {
-		narrow := make([]float32, len(p))
-		err := params(id, narrow)
-		for i, v := range narrow {
-			p[i] = float64(v)
-		}
-		return err
-	}
 	count := circuit.Count(g)
 	l := &ratLine{Model: fmt.Sprintf("RAT-SPN of %d units", ratUnits), Rows: rows, Threads: ratThreads, Operations: count.Edges()}
 	start := time.Now()
-	p, err := spn.CompileClasses(g, wide, ratVars, spn.Options{Type: simt.F32})
+	p, err := ratModule(g, params)
 	if err != nil {
 		return nil, err
 	}
