@@ -11,6 +11,9 @@
 // earlier one goes through scratch memory, where the rows of a warp have theirs together, value by
 // value: a thread finds its row once, and every value is a known distance from there.
 //
+// In large modules, sums of the same values with other constants become loops over tables of
+// weights (Options.Roll), as that time grows with the number of instructions too.
+//
 // # Shapes and units
 //
 // Thread i of block b has row base + b·Threads + i. Buffers lie as package simt says; a column of
