@@ -76,7 +76,7 @@ func write(dir string) error {
 func routines(wide bool) []routine {
 	var all []routine
 	for _, list := range [][]routine{
-		panelRoutines(wide), productRoutines(wide), rowRoutines(wide), updateRoutines(wide), chainRoutines(wide), transposeRoutines(wide), bf16Routines(wide), halfRoutines(wide), singleRoutines(wide), cpuRoutines(wide),
+		panelRoutines(wide), productRoutines(wide), rowRoutines(wide), updateRoutines(wide), chainRoutines(wide), quadraticRoutines(wide), transposeRoutines(wide), bf16Routines(wide), halfRoutines(wide), singleRoutines(wide), cpuRoutines(wide),
 	} {
 		all = append(all, list...)
 	}
@@ -87,7 +87,7 @@ func routines(wide bool) []routine {
 func assemble(r routine, wide bool) ([]byte, error) {
 	// The argument structs are opaque here: a pointer is a pointer.
 	sig := r.sig
-	for _, t := range []string{"PanelArgs", "HalfArgs", "ProductArgs", "UpdateArgs", "TableArgs", "ChainArgs", "SingleArgs"} {
+	for _, t := range []string{"PanelArgs", "HalfArgs", "ProductArgs", "UpdateArgs", "TableArgs", "ChainArgs", "QuadraticArgs", "SingleArgs"} {
 		sig = strings.ReplaceAll(sig, t, "byte")
 	}
 	a := &asm{Context: build.NewContext(), wide: wide}

@@ -21,6 +21,8 @@ var avx2 = &Set{
 	ScalePanel:     avx2ScalePanel,
 	UpdateTable:    avx2UpdateTable,
 	Quantize:       avx2Quantize,
+	Quadratic:      quadratic256,
+	AddScaled:      avx2AddScaled,
 	Single:         &SingleSet{Rows: 8, Forward: singleForward256, Backward: singleBackward256},
 }
 
@@ -154,6 +156,14 @@ func avx2UpdateTable(a *TableArgs) {
 		return
 	}
 	updateTable256(a)
+}
+
+func avx2AddScaled(sum *float64, f *float32, fRow int, t *float64, rows, width int) {
+	whole := width &^ 3
+	addScaled256(sum, f, fRow, t, rows, whole)
+	if whole < width {
+		genericAddScaled(at(sum, whole), at(f, whole), fRow, t, rows, width-whole)
+	}
 }
 
 func avx2Quantize(acc *int64, x, y *float32, n int, grid float32) {

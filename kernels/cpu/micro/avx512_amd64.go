@@ -21,6 +21,8 @@ var avx512 = &Set{
 	ScalePanel:     scalePanel512,
 	UpdateTable:    updateTable512,
 	Quantize:       avx512Quantize,
+	Quadratic:      quadratic512,
+	AddScaled:      addScaled512,
 	Single:         &SingleSet{Rows: 32, Forward: singleForward512, Backward: singleBackward512},
 	Chain:          chain512,
 }

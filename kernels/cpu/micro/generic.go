@@ -21,6 +21,8 @@ var generic = &Set{
 	ScalePanel:     genericScalePanel,
 	UpdateTable:    genericUpdateTable,
 	Quantize:       genericQuantize,
+	Quadratic:      genericQuadratic,
+	AddScaled:      genericAddScaled,
 	Single:         genericSingle,
 }
 

@@ -98,6 +98,14 @@ type Set struct {
 	// see ChainArgs.
 	Chain func(a *ChainArgs)
 
+	// Quadratic evaluates densities whose logs are quadratic in a number of the row; see
+	// QuadraticArgs. All sets give the same bits.
+	Quadratic func(a *QuadraticArgs)
+
+	// AddScaled does sum[j] += Σ_r f[r][j]*t[r] in float64, r ascending, products rounded
+	// before they are added. All sets give the same bits.
+	AddScaled func(sum *float64, f *float32, fRow int, t *float64, rows, width int)
+
 	// Single holds the kernels of circuits of single units.
 	Single *SingleSet
 

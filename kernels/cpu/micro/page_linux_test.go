@@ -44,6 +44,12 @@ func TestOverread(t *testing.T) {
 				s.AddExponents(pageEnd[int32](t, n), pageEnd[int32](t, n), n)
 				s.Quantize(pageEnd[int64](t, n), x, y, n, 1)
 				s.UpdateTable(&TableArgs{Rows: rows, Width: width, T: x, Count: y, Row: width, Keep: row, Gain: row, Prior: row, Sum: row})
+				terms := Terms(width)
+				of, logs := pageEnd[float64](t, len(terms)), pageEnd[float64](t, len(terms)/NumTerms)
+				copy(unsafe.Slice(of, len(terms)), terms)
+				s.Quadratic(&QuadraticArgs{Rows: rows, Width: width, G: pageEnd[float64](t, rows), Off: pageEnd[float64](t, rows), Terms: of, Logs: logs,
+					Out: x, OutRow: width, Exp: pageEnd[int32](t, rows), Own: y})
+				s.AddScaled(pageEnd[float64](t, width), y, width, pageEnd[float64](t, rows), rows, width)
 				for _, extra := range []int{1, 3} {
 					factors := []Factor{{Base: row, Row: width, Codes: codes}, {Base: x, Row: width}, {Base: y, Row: width}, {Base: row, Row: width, WideCodes: wide}}
 					s.Product(&ProductArgs{Rows: rows, Width: width, Factors: factors[:1+extra], Out: f(n), OutRow: width, Shift: pageEnd[int32](t, rows), Fit: true})

@@ -104,6 +104,16 @@ func quantize512(acc *int64, x, y *float32, n int, scale float64)
 //go:noescape
 func chain512(a *ChainArgs)
 
+// quadratic512 is Set.Quadratic.
+//
+//go:noescape
+func quadratic512(a *QuadraticArgs)
+
+// addScaled512 does sum[j] += Σ_r f[r][j]*t[r].
+//
+//go:noescape
+func addScaled512(sum *float64, f *float32, fRow int, t *float64, rows, width int)
+
 // transpose512 transposes a block of 16×16 floats.
 //
 //go:noescape
@@ -253,6 +263,16 @@ func updateTable256(a *TableArgs)
 //
 //go:noescape
 func quantize256(acc *int64, x, y *float32, n int, scale float64) int
+
+// quadratic256 is Set.Quadratic.
+//
+//go:noescape
+func quadratic256(a *QuadraticArgs)
+
+// addScaled256 does sum[j] += Σ_r f[r][j]*t[r].
+//
+//go:noescape
+func addScaled256(sum *float64, f *float32, fRow int, t *float64, rows, width int)
 
 // transpose256 transposes a block of 8×8 floats.
 //
