@@ -46,6 +46,14 @@ func (Gaussian) LogProb(p []float64, x float64) float64 {
 	return -z*z/2 - math.Log(p[1]) - 0.5*math.Log(2*math.Pi)
 }
 
+// QuadraticCell returns x: the log density is quadratic in it.
+func (Gaussian) QuadraticCell(x float64) (g, off float64, ok bool) { return x, 0, true }
+
+// QuadraticUnit returns the terms of LogProb around the mean.
+func (Gaussian) QuadraticUnit(p []float64) (add, slope, curve, centre float64) {
+	return -math.Log(p[1]) - 0.5*math.Log(2*math.Pi), 0, 1 / (2 * p[1] * p[1]), p[0]
+}
+
 // Mode is the mean.
 func (Gaussian) Mode(p []float64) float64 { return p[0] }
 

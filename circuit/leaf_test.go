@@ -442,3 +442,40 @@ func TestLeafRefuses(t *testing.T) {
 		t.Error("log-normal allows 0, -1 or 1e39")
 	}
 }
+
+// TestQuadraticTerms holds the terms of families that have them to the log density, also far from the mean.
+func TestQuadraticTerms(t *testing.T) {
+	type quadratic interface {
+		QuadraticCell(x float64) (g, off float64, ok bool)
+		QuadraticUnit(p []float64) (add, slope, curve, centre float64)
+	}
+	count := 0
+	forFamilies(t, func(t *testing.T, l Leaf, p []float64, rng *rand.Rand) {
+		q, ok := l.(quadratic)
+		if !ok {
+			return
+		}
+		count++
+		add, slope, curve, centre := q.QuadraticUnit(p)
+		for _, x := range []float64{l.Sample(p, rng), l.Sample(p, rng), l.Mode(p), 0, 1, 7, 1e9, -1, -999999} {
+			want := l.LogProb(p, x)
+			if l.Check(x) != nil && !math.IsInf(want, -1) {
+				continue
+			}
+			g, off, ok := q.QuadraticCell(x)
+			if !ok {
+				if !math.IsInf(want, -1) {
+					t.Fatalf("%v: no terms at %v, whose log density is %v", p, x, want)
+				}
+				continue
+			}
+			got := off + add + slope*g - curve*(g-centre)*(g-centre)
+			if !near(got, want, 1e-12*(1+math.Abs(off)+math.Abs(slope*g)+math.Abs(want))) {
+				t.Fatalf("%v: terms give %v at %v, want %v", p, got, x, want)
+			}
+		}
+	})
+	if count != 8*5 {
+		t.Errorf("%d families with parameters have terms, want 40", count)
+	}
+}

@@ -55,6 +55,20 @@ func (LogNormal) LogProb(p []float64, x float64) float64 {
 	return Gaussian{}.LogProb(p, y) - y
 }
 
+// QuadraticCell returns the logarithm of x, whose density is that of a Gaussian divided by x.
+func (LogNormal) QuadraticCell(x float64) (g, off float64, ok bool) {
+	if !(x > 0) {
+		return 0, 0, false
+	}
+	y := math.Log(x)
+	return y, -y, true
+}
+
+// QuadraticUnit returns the terms of the Gaussian of logarithms.
+func (LogNormal) QuadraticUnit(p []float64) (add, slope, curve, centre float64) {
+	return Gaussian{}.QuadraticUnit(p)
+}
+
 // Mode is exp(mean - sigma²), below the median exp(mean).
 func (LogNormal) Mode(p []float64) float64 { return positive(p[0] - p[1]*p[1]) }
 

@@ -49,8 +49,22 @@ func (l Poisson) CheckParams(p []float64) error {
 
 // LogProb is x·log rate - rate - log x!, with x a count that Check allows.
 func (Poisson) LogProb(p []float64, x float64) float64 {
+	if math.IsInf(x, 0) {
+		return math.Inf(-1)
+	}
 	f, _ := math.Lgamma(x + 1)
 	return x*math.Log(p[0]) - p[0] - f
+}
+
+// QuadraticCell returns x, in which the log mass is linear but for the factorial.
+func (Poisson) QuadraticCell(x float64) (g, off float64, ok bool) {
+	f, _ := math.Lgamma(x + 1)
+	return x, -f, x >= 0 && !math.IsInf(f, 0)
+}
+
+// QuadraticUnit returns the terms of LogProb, which has no curve.
+func (Poisson) QuadraticUnit(p []float64) (add, slope, curve, centre float64) {
+	return -p[0], math.Log(p[0]), 0, 0
 }
 
 // Mode is the whole part of the rate.
