@@ -100,11 +100,17 @@ func BenchmarkSample(b *testing.B) {
 // benchmarkEngine makes an HCLT over a tree and loads it.
 func benchmarkEngine(b *testing.B, tree structures.Tree, m, threads int, o engine.Options) (*engine.Engine, *circuit.Graph) {
 	b.Helper()
-	ctx := context.Background()
 	g, err := structures.HCLT(tree, structures.HCLTOptions{Latents: m, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 256} }})
 	if err != nil {
 		b.Fatal(err)
 	}
+	return loadedEngine(b, g, threads, o), g
+}
+
+// loadedEngine compiles a circuit and loads it with random parameters.
+func loadedEngine(b *testing.B, g *circuit.Graph, threads int, o engine.Options) *engine.Engine {
+	b.Helper()
+	ctx := context.Background()
 	res, err := compile.Compile(g, compile.DefaultOptions())
 	if err != nil {
 		b.Fatal(err)
@@ -131,5 +137,5 @@ func benchmarkEngine(b *testing.B, tree structures.Tree, m, threads int, o engin
 			b.Fatal(err)
 		}
 	}
-	return e, g
+	return e
 }

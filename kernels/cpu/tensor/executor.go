@@ -134,6 +134,8 @@ type worker struct {
 	pairs       pairBuffers
 	half        halfBuffers
 	mix         mixBuffers
+	function    functionBuffers
+	unit        []float64 // parameters of a unit
 	single      singleWorker
 }
 

@@ -2,24 +2,10 @@ package tensor
 
 import (
 	"math"
-	"slices"
 
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/layers"
 )
-
-// logDensity returns the natural log density of a function leaf in a row; where the
-// cell is missing 0, or the peak.
-func (x *executor) logDensity(in *layers.Input, row, unit int) float64 {
-	v := x.columnValues(in)[row]
-	if v != v {
-		if x.call.peaks == nil {
-			return 0
-		}
-		return x.modesOf(in)[unit]
-	}
-	return in.Family.LogProb(x.unitParams(in, unit, nil), float64(v))
-}
 
 // unitParams copies the parameters of one unit.
 func (x *executor) unitParams(in *layers.Input, unit int, p []float64) []float64 {
@@ -29,72 +15,6 @@ func (x *executor) unitParams(in *layers.Input, unit int, p []float64) []float64
 		p = append(p, float64(x.call.params[in.Params+int64(k*width+unit)]))
 	}
 	return p
-}
-
-// forwardInput evaluates a function leaf: densities scaled so that the largest
-// of a row is 1 at most and above one half. This holds for rows whose exponent is
-// Lost, too: they are told from 0 there alone, so no sum evaluates them again.
-func (x *executor) forwardInput(w *worker, t *task) {
-	in := &x.prog.Inputs[t.input]
-	if in.Codes > 0 {
-		return
-	}
-	params := make([][]float64, t.units)
-	for u := range params {
-		params[u] = x.unitParams(in, u, nil)
-	}
-	ex := x.exp(t.vec)
-	logs := make([]float64, t.units)
-	lo, hi := x.rowsOf(w)
-	vals := x.columnValues(in)
-	for r := lo; r < hi; r++ {
-		row := x.value(t.vec, r)
-		v := vals[r]
-		clear(row)
-		ex[r] = 0
-		switch {
-		case v == v:
-			for u := range logs {
-				logs[u] = in.Family.LogProb(params[u], float64(v))
-			}
-		case x.call.peaks != nil:
-			copy(logs, x.modesOf(in))
-		default:
-			clear(x.ownExp(t.vec, r))
-			for u := range t.units {
-				row[u] = 1
-			}
-			continue
-		}
-		top := slices.Max(logs)
-		if math.IsInf(top, -1) {
-			continue // values of 0, whatever exponents the units have
-		}
-		e := math.Ceil(top / math.Ln2)
-		ex[r] = micro.Exponent(e)
-		unit := e * math.Ln2
-		if ex[r] == micro.Lost {
-			unit = top // which is so far down that e·log 2 may be off by more than 1
-		}
-		for u, l := range logs {
-			row[u] = float32(math.Exp(l - unit))
-		}
-		if own := x.ownExp(t.vec, r); own != nil {
-			splitSmall(row, own, logs, unit)
-		}
-	}
-}
-
-// splitSmall gives the values of a row that are not normal float32 numbers an exponent of their own,
-// given their logs and that of the row's unit.
-func splitSmall(row, own []float32, logs []float64, unit float64) {
-	clear(own)
-	for u, l := range logs {
-		if row[u] < 0x1p-126 && !math.IsInf(l, -1) {
-			m, e := layers.SplitLog(l - unit)
-			row[u], own[u] = float32(m), float32(e)
-		}
-	}
 }
 
 // leaves gathers the statistics of the inputs that only this task reads.
@@ -319,75 +239,6 @@ func (x *executor) setUnitParams(in *layers.Input, unit int, p []float64) {
 	width := x.prog.Width(in.Vector)
 	for k, v := range p {
 		x.call.params[in.Params+int64(k*width+unit)] = float32(v)
-	}
-}
-
-// functionStats gathers the statistics of a function leaf: Σ flow and Σ flow·T(x)
-// over the observed cells, in float64.
-func (x *executor) functionStats(w *worker, owner int32, fs []leafFlow) {
-	in := &x.prog.Inputs[owner]
-	units := int(x.prog.Vectors[in.Vector].Units)
-	ns := in.Family.NumStats()
-	stats := make([]float64, (ns+1)*units) // [statistic, unit]; the last is the normaliser
-	t := make([]float64, ns)
-	for _, f := range fs {
-		vals := x.columnValues(&x.prog.Inputs[f.input])
-		for r, v := range vals {
-			if v != v {
-				continue
-			}
-			in.Family.Stats(float64(v), t)
-			for u, fl := range f.flow[r*f.row : r*f.row+units] {
-				for k, s := range t {
-					stats[k*units+u] += float64(fl) * s
-				}
-				stats[ns*units+u] += float64(fl)
-			}
-		}
-	}
-	width := x.prog.Width(in.Vector)
-	for i := range stats {
-		k, u := i/units, i%units
-		q := int64(math.RoundToEven(stats[i] / float64(x.grid) / x.statScale(in, k)))
-		if x.call.flows == nil {
-			stats[i] = float64(q) * float64(x.grid) * x.statScale(in, k)
-			continue
-		}
-		at := in.Params + int64(k*width+u)
-		if k == ns {
-			at = x.prog.InputNorm(owner) + int64(u)
-		}
-		x.call.flows[at] += q
-	}
-	if x.call.flows == nil {
-		x.moveFunction(in, stats)
-	}
-}
-
-// statScale is the power of two that the k-th statistic of a function leaf is
-// divided by before it is rounded to the grid, so that a row adds at most about 1.
-func (x *executor) statScale(in *layers.Input, k int) float64 {
-	if k >= len(x.scales[in.Column]) {
-		return 1
-	}
-	return x.scales[in.Column][k]
-}
-
-// moveFunction moves the parameters of a function leaf.
-func (x *executor) moveFunction(in *layers.Input, stats []float64) {
-	units := int(x.prog.Vectors[in.Vector].Units)
-	ns := in.Family.NumStats()
-	sum := make([]float64, ns)
-	rule, first := &x.call.rule, x.firstUnit(in.Vector)
-	var p []float64
-	for u := range units {
-		for k := range sum {
-			sum[k] = rule.scale * stats[k*units+u]
-		}
-		norm := stats[ns*units+u]
-		p = x.unitParams(in, u, p)
-		in.Family.MStep(p, sum, rule.scale*norm, rule.pseudocount, rule.stepOf(norm, first+u))
-		x.setUnitParams(in, u, p)
 	}
 }
 

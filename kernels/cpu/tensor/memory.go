@@ -41,6 +41,7 @@ type sizes struct {
 	pairs                pairSizes
 	half                 halfSizes
 	mix                  mixSizes
+	function             functionSizes
 	peaks                int
 	came                 int
 	single               singleSizes
@@ -96,6 +97,9 @@ func (x *executor) sizes() sizes {
 	for i := range p.Inputs {
 		in := &p.Inputs[i]
 		z.count = max(z.count, (int(in.Codes)+1)*p.Width(in.Vector))
+		if in.Codes == 0 {
+			z.function.grow(x.rowsMax, p.Width(in.Vector), in.Family)
+		}
 	}
 	if x.queries {
 		z.peaks = x.placePeaks()
@@ -145,7 +149,7 @@ func (z sizes) memory(x *executor) Memory {
 		}
 	}
 	threads := int64(x.threads)
-	own := 4*int64(9*z.width+x.rowsMax+z.pairs.total()+z.mix.total()) + int64(z.half.bytes())
+	own := 4*int64(9*z.width+x.rowsMax+z.pairs.total()+z.mix.total()) + int64(z.half.bytes()+z.function.bytes())
 	big := 4 * int64(z.e+z.fp+z.tt+z.grad+z.count)
 	m.Scratch += threads*own + 4*(min(threads, singleParts)*int64(z.single.own)+int64(z.single.shared))
 	if x.forwardPlan.lockstep {
@@ -185,6 +189,7 @@ func (x *executor) workspace() {
 		w.pairs.init(z.pairs)
 		w.half.init(z.half)
 		w.mix.init(z.mix)
+		w.function.init(z.function)
 		if x.singles != nil {
 			x.singles.initWorker(x, i, &w.single)
 		}

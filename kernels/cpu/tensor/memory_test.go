@@ -87,6 +87,10 @@ func allocated(x *executor) Memory {
 		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row)
 		add(w.mix.flows, w.mix.rows, w.mix.table, w.mix.strip)
 		m.Scratch += 4 * int64(len(w.shift))
+		m.Scratch += 8 * int64(len(w.function.terms)+len(w.function.logs))
+		for _, cells := range w.function.cells {
+			m.Scratch += 8 * int64(len(cells))
+		}
 		h := &w.half
 		add(h.scale, h.sent, h.ratioUp, h.ratioDown, h.operandUp, h.operandDown, h.asideRatios, h.asideOperands, h.asideFlows)
 		m.Scratch += 4 * int64(len(h.top)+len(h.shift)+cap(h.aside))

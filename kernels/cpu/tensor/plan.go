@@ -179,8 +179,8 @@ func (x *executor) plan() {
 			t.input = v.Def
 			t.shared = !local(int32(i))
 			t.cost = float64(t.width)
-			if p.Inputs[v.Def].Codes == 0 {
-				t.cost *= 50
+			if in := &p.Inputs[v.Def]; in.Codes == 0 {
+				t.cost *= functionCost(in.Family)
 			} else if !t.shared {
 				continue // read from its table, statistics gathered by its user
 			}
