@@ -56,8 +56,8 @@ func isAMD() bool {
 // beyond them in Go.
 func turn(dst *float32, dstRow int, src *float32, srcRow, rows, cols, n int, block func(dst *float32, dstRow int, src *float32, srcRow int)) {
 	down, across := rows-rows%n, cols-cols%n
-	for c := 0; c < across; c += n {
-		for r := 0; r < down; r += n {
+	for r := 0; r < down; r += n { // so that src is read as it lies
+		for c := 0; c < across; c += n {
 			block(at(dst, c*dstRow+r), dstRow, at(src, r*srcRow+c), srcRow)
 		}
 	}
