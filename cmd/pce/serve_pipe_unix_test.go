@@ -30,6 +30,6 @@ func TestServePipe(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("the server waits for somebody to write to the pipe")
+		t.Fatal("Plan blocked on opening the pipe")
 	}
 }

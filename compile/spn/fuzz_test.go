@@ -75,7 +75,7 @@ func checkBackEnds(t *testing.T, g *circuit.Graph, params reference.Params, o sp
 	t.Helper()
 	p, err := spn.Compile(g, params.Read64, o)
 	if errors.Is(err, spn.ErrOptions) && (o.Space == spn.Linear || o.Bytes) {
-		t.Skip("overflows, or rows are no bytes")
+		t.Skip("the space overflows, or cells do not fit in bytes")
 	}
 	if err != nil {
 		t.Fatal(err)
