@@ -213,8 +213,8 @@ func (e *emitter) leafOf(o *op, col *column) simt.Value {
 		return b.Gather(b.FloatTable(e.t, table), col.class)
 	}
 	// log2 of the density is c - (z·s)² with z = (x - mean)/sd and s² = log2(e)/2.
-	scale := math.Sqrt(math.Log2E/2) / o.sd
-	z := b.Mul(e.distance(col.x, o), b.Float(e.t, scale))
+	d, shrunk := e.distance(col.x, o)
+	z := b.Mul(d, b.Float(e.t, math.Sqrt(math.Log2E/2)/o.sd/shrunk))
 	v := b.FMA(b.Unary(simt.Neg, z), z, b.Float(e.t, -math.Log2(o.sd*math.Sqrt(2*math.Pi))))
 	if e.space == Linear {
 		return b.Select(col.there, b.Exp2(v), b.Float(e.t, 1))

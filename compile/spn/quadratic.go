@@ -153,32 +153,43 @@ func (e *emitter) quadratic(v *centered, t *term, sum simt.Value) simt.Value {
 		sum = b.FMA(v.x, b.Float(e.t, t.b), sum)
 		return b.FMA(v.square, b.Float(e.t, t.a), sum)
 	}
-	d := e.distance(v.cell, t.o)
+	d, shrunk := e.distance(v.cell, t.o)
 	integer := simt.I32
 	if e.t == simt.F64 {
 		integer = simt.I64
 	}
 	d = b.Bitcast(e.t, b.Binary(simt.And, b.Bitcast(integer, d), v.there))
-	return b.FMA(b.Mul(d, b.Float(e.t, t.a)), d, sum) // d² may be infinite where a·d² is not
+	return b.FMA(b.Mul(d, b.Float(e.t, t.a/(shrunk*shrunk))), d, sum) // d² may be infinite where a·d² is not
 }
 
 // maxResidual is how far, in deviations, the mean of a Gaussian may be from the one that is subtracted.
 const maxResidual = 0x1p-20
 
-// distance returns how far a cell is from the mean of a Gaussian. A mean that is not exact enough as a number of the type is
-// subtracted in two parts.
-func (e *emitter) distance(x simt.Value, o *op) simt.Value {
+// farAway is from where on the difference of a cell and a mean, or one over a deviation, may leave float32.
+const farAway = 0x1p100
+
+// distance returns how far a cell is from the mean of a Gaussian, times shrunk: a power of two, 1 unless the distance could
+// be too large for the type. A mean that is not exact enough as a number of the type is subtracted in two parts.
+func (e *emitter) distance(x simt.Value, o *op) (d simt.Value, shrunk float64) {
 	b := e.b
-	mean := o.mean
+	mean, shrunk := o.mean, 1.0
 	if e.t == simt.F32 {
-		mean = float64(float32(o.mean))
+		if max(math.Abs(o.mean), o.sd) >= farAway {
+			shrunk = 0x1p-3
+		}
+		mean = float64(float32(o.mean*shrunk)) / shrunk
 	}
-	d, rest := b.Sub(x, b.Float(e.t, mean)), o.mean-mean
+	if shrunk < 1 {
+		d = b.FMA(x, b.Float(e.t, shrunk), b.Float(e.t, -mean*shrunk))
+	} else {
+		d = b.Sub(x, b.Float(e.t, mean))
+	}
+	rest := o.mean - mean
 	if math.Abs(rest) > maxResidual*o.sd {
-		return b.Sub(d, b.Float(e.t, rest))
+		return b.Sub(d, b.Float(e.t, rest*shrunk)), shrunk
 	}
 	o.residual = max(o.residual, math.Abs(rest)/o.sd)
-	return d
+	return d, shrunk
 }
 
 // marginal takes the constants of missing cells out of sums, where a row has such a cell.
