@@ -55,17 +55,19 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("POST "+grpcHealth+"{method}", s.grpcCall)
 	page.Routes(mux, s.opts.Token != "")
 	unknown := func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, fail(ErrModel, "%s is not a path of this server; GET /v2 says what it is", clip(r.URL.Path)))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			other := r.Clone(r.Context())
 			other.Method = method
-			if _, pattern := mux.Handler(other); tidy(r.URL.EscapedPath()) && pattern != "/" {
+			if _, pattern := mux.Handler(other); pattern != "/" {
 				s.refuse(w, r, fail(ErrModel, "%s %s; this server has it with %s", clip(r.Method), clip(r.URL.Path), method))
 				return
 			}
 		}
-		s.refuse(w, r, fail(ErrModel, "%s is not a path of this server; GET /v2 says what it is", clip(r.URL.Path)))
-	}
-	mux.HandleFunc("/", unknown)
+		unknown(w, r)
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !tidy(r.URL.EscapedPath()) { // the multiplexer would redirect it
 			unknown(w, r)

@@ -125,6 +125,7 @@ func (c *code) add(o op) int32 {
 		word(uint64(a))
 	}
 	for _, list := range [][]float64{o.weights, {o.mean, o.sd, o.histogram.Floor}, o.table, o.logs, o.histogram.Breaks} {
+		word(uint64(len(list)))
 		for _, x := range list {
 			word(math.Float64bits(x))
 		}
