@@ -161,7 +161,7 @@ func avx2UpdateTable(a *TableArgs) {
 func avx2AddScaled(sum *float64, f *float32, fRow int, t *float64, rows, width int) {
 	whole := width &^ 3
 	addScaled256(sum, f, fRow, t, rows, whole)
-	if whole < width {
+	if whole < width && rows > 0 { // no rows: f holds no element to point at
 		genericAddScaled(at(sum, whole), at(f, whole), fRow, t, rows, width-whole)
 	}
 }
