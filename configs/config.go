@@ -204,6 +204,7 @@ type Job struct {
 	Probabilities bool      `yaml:"probabilities" doc:"classify writes the probability of every category"`
 	Result        string    `yaml:"result" enum:"prediction|margin|leaf|class" doc:"what predict writes: the forest's predictions, raw scores, leaves or classes"`
 	Schedule      string    `yaml:"schedule" doc:"schedule under which predict compiles the forest: a file, preset:NAME, auto, or the lines of the schedule themselves"`
+	Profile       string    `yaml:"profile" doc:"profile of the forest for job.schedule: how many rows visit each node, as pce forest profile writes it"`
 	Candidates    int       `yaml:"candidates" min:"0" max:"1048576" doc:"drawn completions of a row that mpe improves where max-product is not exact"`
 }
 

@@ -42,6 +42,7 @@ var badFiles = map[string]string{
 	"job-kind":           `job-kind.bad.yaml:1:13: job.kind is "guess", want one of train, eval, loglik, conditional, moments, covariance, expect, quantiles, classify, mpe, sample, predict`,
 	"job-predict":        `job-predict.bad.yaml:1:63: job.format is npy, but job.kind is predict; write csv`,
 	"job-schedule":       `job-schedule.bad.yaml:1:58: job.schedule is set, but job.kind is loglik; leave it out`,
+	"job-profile":        `job-profile.bad.yaml:1:59: job.profile is set, but job.schedule is empty; name the schedule that uses it, or leave it out`,
 	"job-result":         `job-result.bad.yaml:1:56: job.result is margin, but job.kind is loglik; leave it out`,
 	"job-soft":           `job-soft.bad.yaml:1:48: job.soft is true, but job.kind is eval, which takes values only; leave it out`,
 	"job-model":          `job-model.bad.yaml:1:13: job.kind is eval, but job.model is empty; name a model file`,
@@ -204,7 +205,7 @@ func TestFullFile(t *testing.T) {
 	schema.values(reflect.ValueOf(*Default()), func(f *field, v any) { defaults[f.path] = v })
 	schema.values(reflect.ValueOf(*cfg), func(f *field, v any) {
 		other := f.structure != "" && f.structure != cfg.Model.Structure
-		if !other && f.path != "train.subsets" && f.path != "job.of" && f.path != "job.soft" && f.path != "job.result" && f.path != "job.schedule" && reflect.DeepEqual(v, defaults[f.path]) {
+		if !other && f.path != "train.subsets" && f.path != "job.of" && f.path != "job.soft" && f.path != "job.result" && f.path != "job.schedule" && f.path != "job.profile" && reflect.DeepEqual(v, defaults[f.path]) {
 			t.Errorf("%s is still at its default %v", f.path, v)
 		}
 	})

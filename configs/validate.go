@@ -165,6 +165,8 @@ func (j *Job) validate() error {
 	switch {
 	case j.Schedule != "" && j.Kind != "predict":
 		return &keyError{"job.schedule", fmt.Sprintf("is set, but job.kind is %s; leave it out", j.Kind)}
+	case j.Profile != "" && j.Schedule == "":
+		return &keyError{"job.profile", "is set, but job.schedule is empty; name the schedule that uses it, or leave it out"}
 	case len(j.Levels) > 0 && j.Kind != "quantiles":
 		return &keyError{"job.levels", fmt.Sprintf("are set, but job.kind is %s; leave them out", j.Kind)}
 	case j.Soft && !slices.Contains([]string{"loglik", "conditional", "moments", "expect", "classify", "mpe"}, j.Kind):

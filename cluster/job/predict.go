@@ -29,6 +29,8 @@ type predictSettings struct {
 	Result string  `json:"result"` // as forest.ParseWhat takes it
 	// Schedule is the text of the schedule under which the forest is compiled; "" without one.
 	Schedule string `json:"schedule,omitempty"`
+	// Profile is that of the forest, for the schedule; none without one.
+	Profile *FileRef `json:"profile,omitempty"`
 }
 
 // Result is out.csv: numbers are written as text in the forest's own precision.
@@ -59,7 +61,13 @@ func (predictKind) Load(ctx context.Context, in *Loading) (cluster.Session, erro
 	if err := in.Check(f.Digest()); err != nil {
 		return nil, err
 	}
-	m, err := compiled(f, d.Schedule, in.Options.Threads)
+	profile := ""
+	if d.Profile != nil {
+		if profile, err = in.Open(ctx, *d.Profile); err != nil {
+			return nil, err
+		}
+	}
+	m, err := compiled(f, d.Schedule, profile, in.Options.Threads)
 	if err != nil && d.Schedule != "" { // the lead has compiled it
 		return nil, Bad(in.Run, "the schedule: %w", err)
 	}
@@ -96,7 +104,7 @@ func (predictKind) Open(_ context.Context, q *Query) (Subject, error) {
 		return nil, err
 	}
 	if q.Schedule != "" { // what it cannot run is told before workers are waited for
-		m, err := compiled(f, q.Schedule, 1)
+		m, err := compiled(f, q.Schedule, q.Profile, 1)
 		if err != nil {
 			return nil, fmt.Errorf("%s: the schedule: %w", q.Model, err)
 		}
@@ -107,13 +115,21 @@ func (predictKind) Open(_ context.Context, q *Query) (Subject, error) {
 	return &forestSubject{f, q}, nil
 }
 
-// compiled makes a model of a forest, as code if there is the text of a schedule.
-func compiled(f *forest.Forest, schedule string, threads int) (*pce.Model, error) {
+// compiled makes a model of a forest, as code if there is the text of a schedule, which uses the
+// profile at a path if there is one.
+func compiled(f *forest.Forest, schedule, profile string, threads int) (*pce.Model, error) {
 	o := pce.Options{Threads: threads}
 	if schedule == "" {
 		return pce.NewForest(f, o)
 	}
-	return pce.NewScheduledForest(f, schedule, nil, o)
+	var hits [][]int64
+	if profile != "" {
+		var err error
+		if hits, err = run.ReadProfile(profile, f); err != nil {
+			return nil, err
+		}
+	}
+	return pce.NewScheduledForest(f, schedule, hits, o)
 }
 
 // forestSubject is the forest of a job.
@@ -122,8 +138,16 @@ type forestSubject struct {
 	query *Query
 }
 
-func (s *forestSubject) Settings(model FileRef) any {
-	return &predictSettings{Model: model, Result: s.query.Result.String(), Schedule: s.query.Schedule}
+// Settings are those of the query.
+func (s *forestSubject) Settings(share func(path string) (FileRef, error)) (any, error) {
+	d := &predictSettings{Result: s.query.Result.String(), Schedule: s.query.Schedule}
+	var err error
+	if d.Model, err = share(s.query.Model); err != nil || s.query.Profile == "" {
+		return d, err
+	}
+	profile, err := share(s.query.Profile)
+	d.Profile = &profile
+	return d, err
 }
 
 // Questions are the rows of all files, in order. The first rows are read at once, so that a file

@@ -1,7 +1,9 @@
 package job
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,7 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/run"
 )
 
 // stump is a forest of one tree of two leaves over two columns.
@@ -100,11 +103,19 @@ func TestNumberBlocks(t *testing.T) {
 	}
 }
 
-// TestScheduleTravels: workers are told the schedule of a job.
+// TestScheduleTravels: workers are told the schedule of a job, and the files of its forest and profile.
 func TestScheduleTravels(t *testing.T) {
-	s := &forestSubject{stump(forest.Float32), &Query{Schedule: "parallel batch\n", Result: forest.Leaves}}
-	if got := s.Settings(FileRef{}).(*predictSettings); got.Schedule != s.query.Schedule || got.Result != "leaf" {
-		t.Errorf("settings %+v", got)
+	for _, profile := range []string{"", "profile.json"} {
+		s := &forestSubject{stump(forest.Float32), &Query{Model: "stump.json", Schedule: "parallel batch\n", Profile: profile, Result: forest.Leaves}}
+		var shared []string
+		settings, err := s.Settings(func(path string) (FileRef, error) {
+			shared = append(shared, path)
+			return FileRef{Name: path}, nil
+		})
+		got := settings.(*predictSettings)
+		if err != nil || got.Schedule != s.query.Schedule || got.Result != "leaf" || got.Model.Name != "stump.json" || (got.Profile != nil) != (profile != "") || shared[len(shared)-1] != cmp.Or(profile, "stump.json") {
+			t.Errorf("settings %+v, files %v; %v", got, shared, err)
+		}
 	}
 }
 
@@ -169,6 +180,22 @@ func TestLoadPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	visits := run.Profile{Digest: hexOf(f.Digest()), Rows: 1}
+	for i := range f.Trees {
+		visits.Hits = append(visits.Hits, make([]int64, len(f.Trees[i].Nodes)))
+	}
+	counts, err := json.Marshal(visits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profilePath := filepath.Join(root, "profile.json")
+	if err := os.WriteFile(profilePath, counts, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	profile, err := FileAt(profilePath)
+	if err != nil {
+		t.Fatal(err)
+	}
 	bus := simnet.New(1, simnet.Faults{}).Host("c").Bus()
 	for name, tt := range map[string]struct {
 		settings predictSettings
@@ -176,13 +203,16 @@ func TestLoadPredict(t *testing.T) {
 		want     string
 		bad      bool // the job's fault
 	}{
-		"good":         {predictSettings{ref, "leaf", ""}, f.Digest(), "", false},
-		"other digest": {predictSettings{ref, "leaf", ""}, [32]byte{}, "give all members the same version of pce", false},
-		"no model":     {predictSettings{FileRef{}, "leaf", ""}, f.Digest(), "it has no model", true},
-		"no result":    {predictSettings{ref, "", ""}, f.Digest(), "is not a kind of results", true},
-		"schedule":     {predictSettings{ref, "leaf", "parallel batch\n"}, f.Digest(), "", false},
-		"bad schedule": {predictSettings{ref, "margin", "parallel rows\n"}, f.Digest(), "the schedule: schedule: illegal", true},
-		"no classes":   {predictSettings{ref, "class", ""}, f.Digest(), "it gives no classes", true},
+		"good":         {predictSettings{ref, "leaf", "", nil}, f.Digest(), "", false},
+		"other digest": {predictSettings{ref, "leaf", "", nil}, [32]byte{}, "give all members the same version of pce", false},
+		"no model":     {predictSettings{FileRef{}, "leaf", "", nil}, f.Digest(), "it has no model", true},
+		"no result":    {predictSettings{ref, "", "", nil}, f.Digest(), "is not a kind of results", true},
+		"schedule":     {predictSettings{ref, "leaf", "parallel batch\n", nil}, f.Digest(), "", false},
+		"bad schedule": {predictSettings{ref, "margin", "parallel rows\n", nil}, f.Digest(), "the schedule: schedule: illegal", true},
+		"profile":      {predictSettings{ref, "leaf", "tileNodes 2 hybrid\n", &profile}, f.Digest(), "", false},
+		"no profile":   {predictSettings{ref, "leaf", "tileNodes 2 hybrid\n", nil}, f.Digest(), "wants to know how many rows", true},
+		"bad profile":  {predictSettings{ref, "leaf", "tileNodes 2 hybrid\n", &ref}, f.Digest(), "is the profile of another forest", true},
+		"no classes":   {predictSettings{ref, "class", "", nil}, f.Digest(), "it gives no classes", true},
 	} {
 		lead := testLead(t, bus, root)
 		lead.Kind = Predict

@@ -32,6 +32,7 @@ type Query struct {
 	Candidates int         // of a most probable completion, as of run.MPEOptions
 	Result     forest.What // of predict
 	Schedule   string      // of predict: the text of the one under which the forest is compiled; "": none
+	Profile    string      // of predict: path of the profile that the schedule uses; "": none
 	Soft       bool        // cells may be ranges, sets or likelihoods, as of dataset.Options
 }
 
@@ -51,8 +52,9 @@ type QueryKind interface {
 type Subject interface {
 	// Digest tells what the workers must compute with.
 	Digest() [32]byte
-	// Settings are what the kind's Load decodes, with the file of the model.
-	Settings(model FileRef) any
+	// Settings returns what the kind's Load decodes. It shares the files that they name, those
+	// of the query: the model is one of them.
+	Settings(share func(path string) (FileRef, error)) (any, error)
 	// Questions returns those of the job, in requests of about most bytes. The answers may have
 	// as many. An error is the job's fault.
 	Questions(ctx context.Context, most int) (Questions, error)
@@ -138,11 +140,16 @@ func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 	if err := l.Gather(ctx); err != nil {
 		return err
 	}
-	model, err := l.ShareFile(ctx, q.Model)
+	var files []FileRef
+	settings, err := subject.Settings(func(path string) (FileRef, error) {
+		r, err := l.ShareFile(ctx, path)
+		files = append(files, r)
+		return r, err
+	})
 	if err != nil {
 		return err
 	}
-	if err := l.Begin(ctx, subject.Digest(), subject.Settings(model), model); err != nil {
+	if err := l.Begin(ctx, subject.Digest(), settings, files...); err != nil {
 		return err
 	}
 	asking = true
@@ -179,9 +186,9 @@ type circuitSubject struct {
 }
 
 // Settings are those of the query.
-func (s *circuitSubject) Settings(model FileRef) any {
-	s.settings.Model = model
-	return &s.settings
+func (s *circuitSubject) Settings(share func(path string) (FileRef, error)) (_ any, err error) {
+	s.settings.Model, err = share(s.query.Model)
+	return &s.settings, err
 }
 
 // Questions are those of the kind about rows of the circuit, of which one has to fit a message.

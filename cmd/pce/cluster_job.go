@@ -92,7 +92,7 @@ func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	}
 	return l.Query(ctx, k.QueryKind, &job.Query{
 		Model: cfg.Job.Model, Data: cfg.Job.Data, Read: o, Rows: cfg.Job.Rows, Seed: cfg.Job.Seed, Format: cfg.Job.Format,
-		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Result: result, Schedule: cfg.Job.Schedule, Soft: cfg.Job.Soft,
+		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Result: result, Schedule: cfg.Job.Schedule, Profile: cfg.Job.Profile, Soft: cfg.Job.Soft,
 	})
 }
 
@@ -167,6 +167,11 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 	if own.Job.Schedule, err = a.jobSchedule(&own.Job); err != nil {
 		return nil, err
 	}
+	if own.Job.Profile != "" {
+		if own.Job.Profile, err = j.AddFile(own.Job.Profile); err != nil {
+			return nil, err
+		}
+	}
 	text, err := own.YAML()
 	j.Config = string(text)
 	return j, err
@@ -206,8 +211,14 @@ func (a *app) jobSchedule(j *configs.Job) (text string, err error) {
 			s, err = schedule.Parse(text)
 		}
 	}
+	var hits [][]int64
+	if err == nil && j.Profile != "" {
+		if hits, err = run.ReadProfile(j.Profile, f); err != nil {
+			return "", err
+		}
+	}
 	if err == nil {
-		_, err = lower.Compile(f, s, nil)
+		_, err = lower.Compile(f, s, hits)
 	}
 	if err != nil {
 		return "", jobScheduleError(j.Model+": ", j, err)
@@ -252,6 +263,11 @@ func jobConfig(ctx context.Context, l *job.Lead, j *job.Job) (*configs.Config, e
 	}
 	if m := jobModel(cfg); m != nil {
 		if *m, err = j.Open(ctx, *m); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Job.Profile != "" {
+		if cfg.Job.Profile, err = j.Open(ctx, cfg.Job.Profile); err != nil {
 			return nil, err
 		}
 	}

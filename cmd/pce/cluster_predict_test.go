@@ -54,6 +54,7 @@ func forestRows(t *testing.T, dir string, rows int) map[string]string {
 	for name, text := range map[string]string{
 		"plain.csv": plain.String(), "turned.csv": turned.String(), "lacking.csv": lacking.String(), "pair.csv": pair.String(),
 		"double.txt": doubleForest, "single.json": singleForest, "tiles.schedule": "represent sparse\ninterleave tree 2",
+		"likely.schedule": "tileNodes 2 probability",
 	} {
 		files[name] = filepath.Join(dir, name)
 		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {
@@ -87,11 +88,26 @@ func predicted(t *testing.T, args ...string) []byte {
 	return out.Bytes()
 }
 
+// profiled writes the profile of a forest for rows, and returns its path.
+func profiled(t *testing.T, dir, model, rows string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), []string{"forest", "profile", model, "--data", rows}, nil, nil, &out, &errs); code != exitOK {
+		t.Fatal(&errs)
+	}
+	path := filepath.Join(dir, "profile.json")
+	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestPredictJobs asks a cluster about rows of forests, and wants the bytes of pce predict: for
 // every kind of result, columns in another order or missing, several files, cells of both types.
 func TestPredictJobs(t *testing.T) {
 	data := t.TempDir()
 	files := forestRows(t, data, 5000) // more than a request
+	profile := profiled(t, data, files["double.txt"], files["plain.csv"])
 	c := newTestCluster(t, 2, data)
 	dir := t.TempDir()
 	r := c.runner(t, dir, data)
@@ -109,6 +125,7 @@ func TestPredictJobs(t *testing.T) {
 		"single-leaf": {"single.json", "leaf", []string{"pair.csv"}, nil},
 		"scheduled":   {"double.txt", "margin", []string{"turned.csv"}, []string{"job.schedule=preset:sorted"}},
 		"leaves":      {"double.txt", "leaf", []string{"plain.csv"}, []string{"job.schedule=" + files["tiles.schedule"]}},
+		"profiled":    {"double.txt", "margin", []string{"plain.csv"}, []string{"job.schedule=" + files["likely.schedule"], "job.profile=" + profile}},
 		"inline":      {"single.json", "class", []string{"pair.csv"}, []string{"job.schedule=tile batch b0 b1 64\n# \"remark\": \n\tparallel b0\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -272,6 +289,34 @@ func TestSubmittedSchedule(t *testing.T) {
 		_, err := testApp().newJob(t.Context(), "run-1", testConfig(t, "job.kind=predict", "job.model="+files["single.json"], "job.data="+files["pair.csv"], "job.schedule="+given))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want one line with %q", given, err, want)
+		}
+	}
+}
+
+// TestSubmittedProfile: a job carries the file of its profile, and one that is not its forest's is
+// refused before the job is queued.
+func TestSubmittedProfile(t *testing.T) {
+	dir := t.TempDir()
+	files := forestRows(t, dir, 3)
+	profile := profiled(t, dir, files["double.txt"], files["plain.csv"])
+	settings := func(model, profile string) []string {
+		return []string{"job.kind=predict", "job.model=" + files[model], "job.data=" + files["plain.csv"], "job.schedule=" + files["likely.schedule"], "job.profile=" + profile}
+	}
+	j, err := testApp().newJob(t.Context(), "run-1", testConfig(t, settings("double.txt", profile)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(j.Files) != 3 || j.Files[2].Path != profile {
+		t.Errorf("files %+v, want the rows, the forest and the profile", j.Files)
+	}
+	for name, tt := range map[string]struct{ model, profile, want string }{
+		"of another forest": {"single.json", profile, "is the profile of another forest"},
+		"not a profile":     {"double.txt", files["plain.csv"], "write it with pce forest profile"},
+		"not there":         {"double.txt", profile + "x", "no such file"},
+	} {
+		_, err := testApp().newJob(t.Context(), "run-1", testConfig(t, settings(tt.model, tt.profile)...))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want one line with %q", name, err, tt.want)
 		}
 	}
 }

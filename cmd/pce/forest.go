@@ -10,13 +10,6 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
-// forestProfile is how many rows visit each node of each tree of a forest.
-type forestProfile struct {
-	Digest string    `json:"digest"` // of the forest
-	Rows   int       `json:"rows"`
-	Hits   [][]int64 `json:"hits"` // [tree][node]
-}
-
 // forestCommand makes the command pce forest.
 func (a *app) forestCommand() *cobra.Command {
 	c := &cobra.Command{Use: "forest", Short: "Measure decision forests, choose schedules for them, and make circuits of them", Args: cobra.NoArgs}
@@ -52,7 +45,7 @@ func (a *app) profileForest(ctx context.Context, f *predictFlags) error {
 	if fo.Linear != nil || fo.Features < 1 {
 		return usagef("%s: a linear model has no nodes", f.model)
 	}
-	p := forestProfile{Digest: fmt.Sprintf("%x", fo.Digest()), Hits: hir.Profile(fo, nil)}
+	p := run.Profile{Digest: fmt.Sprintf("%x", fo.Digest()), Hits: hir.Profile(fo, nil)}
 	err = a.eachNumbers(ctx, &f.config, f.data, fo, true, 512, func(rows []float64) error {
 		p.Rows += len(rows) / fo.Features
 		for i, more := range hir.Profile(fo, rows) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -58,9 +57,6 @@ func readBounded(path string, most int64) ([]byte, error) {
 	return b, nil
 }
 
-// maxProfile bounds files of profiles.
-const maxProfile = 1 << 30
-
 // hits reads the profile of a forest; nil where there is none.
 func (f *scheduleFlags) hits(fo *forest.Forest) ([][]int64, error) {
 	if f.profile == "" {
@@ -69,18 +65,7 @@ func (f *scheduleFlags) hits(fo *forest.Forest) ([][]int64, error) {
 	if f.file == "" {
 		return nil, usagef("--profile is for --schedule")
 	}
-	text, err := readBounded(f.profile, maxProfile)
-	if err != nil {
-		return nil, err
-	}
-	var p forestProfile
-	if err := json.Unmarshal(text, &p); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w; write it with pce forest profile", forest.ErrForest, f.profile, err)
-	}
-	if p.Digest != fmt.Sprintf("%x", fo.Digest()) {
-		return nil, fmt.Errorf("%w: %s is the profile of another forest; write one with pce forest profile", forest.ErrForest, f.profile)
-	}
-	return p.Hits, nil
+	return run.ReadProfile(f.profile, fo)
 }
 
 // open opens the file of a forest, with code under the schedule if there is one: of auto, the one that is kept for calls of
