@@ -24,7 +24,11 @@ type importer struct {
 // importGraph makes the operations of the units that the root needs: one root or, where a variable is named as the
 // class, one for each of its codes. What does not depend on the class is there once.
 func importGraph(g *circuit.Graph, params circuit.ParamFunc64, class int) (*code, error) {
-	im := &importer{code: &code{known: map[string]int32{}}, g: g, class: class, codes: 1, depends: make([]bool, len(g.Nodes)), units: make([][]int32, len(g.Nodes))}
+	units := 0
+	for i := range g.Nodes {
+		units += g.Nodes[i].Units
+	}
+	im := &importer{code: &code{ops: make([]op, 0, units), known: make(map[string]int32, units)}, g: g, class: class, codes: 1, depends: make([]bool, len(g.Nodes)), units: make([][]int32, len(g.Nodes))}
 	needed := make([]bool, len(g.Nodes))
 	needed[g.Root] = true
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
@@ -66,7 +70,7 @@ func importGraph(g *circuit.Graph, params circuit.ParamFunc64, class int) (*code
 	for k := range im.codes {
 		im.roots = append(im.roots, im.unit(g.Root, 0, k))
 	}
-	im.known = nil
+	im.known, im.key = nil, nil
 	return im.code, nil
 }
 

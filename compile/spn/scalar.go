@@ -46,6 +46,7 @@ type code struct {
 	ops            []op
 	roots          []int32 // nowhere: an output that is 0
 	known          map[string]int32
+	key            []byte // memory of add
 	groups         int32
 	least, largest float64 // log2 of values that are not 0
 	zeros          bool    // a leaf may be 0
@@ -111,7 +112,7 @@ func (c *code) add(o op) int32 {
 	if len(o.args) == 1 && (o.kind == circuit.Product || o.weights[0] == 1) {
 		return o.args[0]
 	}
-	key := []byte{byte(o.kind), 0}
+	key := append(c.key[:0], byte(o.kind), 0)
 	if o.gaussian {
 		key[1] = 1
 	}
@@ -130,6 +131,7 @@ func (c *code) add(o op) int32 {
 			word(math.Float64bits(x))
 		}
 	}
+	c.key = key
 	if at, ok := c.known[string(key)]; ok {
 		return at
 	}

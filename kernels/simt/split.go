@@ -58,18 +58,26 @@ const (
 // splitter is a module on the way to its parts.
 type splitter struct {
 	m      *Module
-	weight []int     // instructions of each one of the body, with those within
-	total  int       // of all
-	pinned []bool    // instructions of the body that read or write memory in an order
-	copied []int32   // of a value that each part makes for itself: one more than the instruction's number; 0: of others
-	by     []int32   // instruction that defines the value
-	args   [][]Value // of each instruction, which are not copied, each once
-	users  [][]int32 // instructions that read the value
-	part   []int32   // of each instruction
-	size   []int     // of each part
-	most   int       // of a part
-	slots  []int32   // columns of kept values; -1: of others
+	weight []int32      // instructions of each one of the body, with those within
+	total  int          // of all
+	pinned []bool       // instructions of the body that read or write memory in an order
+	copied []int32      // of a value that each part makes for itself: one more than the instruction's number; 0: of others
+	by     []int32      // instruction that defines the value
+	args   lists[Value] // of each instruction, which are not copied, each once
+	users  lists[int32] // instructions that read the value
+	part   []int32      // of each instruction
+	size   []int        // of each part
+	most   int          // of a part
+	slots  []int32      // columns of kept values; -1: of others
 }
+
+// lists are many short lists, one behind the other in memory.
+type lists[T any] struct {
+	starts []int32 // of each list, and the end of the last
+	all    []T
+}
+
+func (l *lists[T]) of(i int) []T { return l.all[l.starts[i]:l.starts[i+1]] }
 
 // Reads calls f with every value that an instruction reads, those within its blocks too.
 func (in *Instr) Reads(f func(Value)) {
@@ -131,31 +139,31 @@ func (in *Instr) Results() []Value {
 
 func newSplitter(m *Module) *splitter {
 	n, values := len(m.Body), len(m.Types)
-	s := &splitter{
-		m: m, weight: make([]int, n), pinned: make([]bool, n), copied: make([]int32, values), by: make([]int32, values),
-		args: make([][]Value, n), users: make([][]int32, values), part: make([]int32, n),
-	}
+	s := &splitter{m: m, weight: make([]int32, n), pinned: make([]bool, n), copied: make([]int32, values), by: make([]int32, values), part: make([]int32, n)}
 	for v := range s.by {
 		s.by[v] = -1
 	}
-	stored := n
-	last := make([]int, values)
+	stored, reads := int32(n), 0
+	last := make([]int32, values)
 	for i := range m.Body {
-		in := &m.Body[i]
+		in, at := &m.Body[i], int32(i)
 		in.all(func(in *Instr) {
 			s.weight[i]++
 			switch in.Op {
 			case Store, StoreAt:
-				stored = min(stored, i)
+				stored = min(stored, at)
 				s.pinned[i] = true
 			case Load, LoadAt:
 				s.pinned[i] = true
 			}
 		})
-		s.total += s.weight[i]
-		in.Reads(func(v Value) { last[v] = i })
+		s.total += int(s.weight[i])
+		in.Reads(func(v Value) {
+			last[v] = at
+			reads++
+		})
 		for _, v := range in.Results() {
-			s.by[v] = int32(i)
+			s.by[v] = at
 		}
 	}
 	for i := range m.Body {
@@ -163,28 +171,26 @@ func newSplitter(m *Module) *splitter {
 			s.copied[in.Out] = int32(i) + 1
 		}
 	}
-	// The lists of all instructions, and of all values, lie one behind the other.
-	var all []Value
-	readers, starts := make([]int32, values+1), make([]int, n+1)
+	s.args = lists[Value]{make([]int32, n+1), make([]Value, 0, reads)}
+	s.users.starts = make([]int32, values+2) // the list of value v starts at v+1 until it is filled
 	for i := range m.Body {
 		m.Body[i].Reads(func(v Value) {
-			if s.by[v] < 0 || s.copied[v] > 0 || slices.Contains(all[starts[i]:], v) { // of a block within, or there anyway
+			if s.by[v] < 0 || s.copied[v] > 0 || slices.Contains(s.args.all[s.args.starts[i]:], v) { // of a block within, or there anyway
 				return
 			}
-			all = append(all, v)
-			readers[v]++
+			s.args.all = append(s.args.all, v)
+			s.users.starts[v+2]++
 		})
-		starts[i+1] = len(all)
+		s.args.starts[i+1] = int32(len(s.args.all))
 	}
-	users, at := make([]int32, len(all)), 0
-	for v := range s.users {
-		s.users[v] = users[at : at : at+int(readers[v])]
-		at += int(readers[v])
+	for v := range values {
+		s.users.starts[v+2] += s.users.starts[v+1]
 	}
+	s.users.all = make([]int32, len(s.args.all))
 	for i := range m.Body {
-		s.args[i] = all[starts[i]:starts[i+1]:starts[i+1]]
-		for _, v := range s.args[i] {
-			s.users[v] = append(s.users[v], int32(i))
+		for _, v := range s.args.of(i) {
+			s.users.all[s.users.starts[v+1]] = int32(i)
+			s.users.starts[v+1]++
 		}
 	}
 	return s
@@ -198,8 +204,8 @@ func (s *splitter) divide(limit int) {
 	seen := 0
 	for i, w := range s.weight {
 		s.part[i] = int32(min(seen/share, parts-1))
-		s.size[s.part[i]] += w
-		seen += w
+		s.size[s.part[i]] += int(w)
+		seen += int(w)
 	}
 }
 
@@ -213,12 +219,12 @@ func (s *splitter) foreign(v Value, moved, to int32) int {
 	}
 	own, n := where(s.by[v]), 0
 	var seen [8]int32
-	for k, u := range s.users[v] {
+	for k, u := range s.users.of(int(v)) {
 		p := where(u)
 		if p == own || slices.Contains(seen[:min(n, len(seen))], p) {
 			continue
 		}
-		if n >= len(seen) && slices.ContainsFunc(s.users[v][:k], func(u int32) bool { return where(u) == p }) {
+		if n >= len(seen) && slices.ContainsFunc(s.users.of(int(v))[:k], func(u int32) bool { return where(u) == p }) {
 			continue
 		}
 		if n < len(seen) {
@@ -251,13 +257,13 @@ func (s *splitter) improve() (moved bool) {
 			continue
 		}
 		for _, to := range [2]int32{from + 1, from - 1} {
-			if int(to) >= len(s.size) || to < 0 || s.size[to]+s.weight[i] > s.most || !s.allowed(i, from, to) {
+			if int(to) >= len(s.size) || to < 0 || s.size[to]+int(s.weight[i]) > s.most || !s.allowed(i, from, to) {
 				continue
 			}
 			if gain := s.gain(i, from, to); gain > 0 {
 				s.part[i] = to
-				s.size[from] -= s.weight[i]
-				s.size[to] += s.weight[i]
+				s.size[from] -= int(s.weight[i])
+				s.size[to] += int(s.weight[i])
 				moved = true
 				break
 			}
@@ -269,10 +275,10 @@ func (s *splitter) improve() (moved bool) {
 // allowed reports whether an instruction may move to a neighbouring part.
 func (s *splitter) allowed(i int, from, to int32) bool {
 	if to < from {
-		return !slices.ContainsFunc(s.args[i], func(v Value) bool { return s.part[s.by[v]] > to })
+		return !slices.ContainsFunc(s.args.of(i), func(v Value) bool { return s.part[s.by[v]] > to })
 	}
 	for _, v := range s.m.Body[i].Results() {
-		if slices.ContainsFunc(s.users[v], func(u int32) bool { return s.part[u] < to }) {
+		if slices.ContainsFunc(s.users.of(int(v)), func(u int32) bool { return s.part[u] < to }) {
 			return false
 		}
 	}
@@ -282,9 +288,9 @@ func (s *splitter) allowed(i int, from, to int32) bool {
 // gain is how many fewer values cross if an instruction moves; negative if more do.
 func (s *splitter) gain(i int, from, to int32) int {
 	n := 0
-	for _, list := range [2][]Value{s.args[i], s.m.Body[i].Results()} {
+	for _, list := range [2][]Value{s.args.of(i), s.m.Body[i].Results()} {
 		for _, v := range list {
-			if len(s.users[v]) <= mostUsers {
+			if len(s.users.of(int(v))) <= mostUsers {
 				n += s.foreign(v, int32(i), from) - s.foreign(v, int32(i), to)
 			}
 		}
@@ -314,7 +320,7 @@ func (s *splitter) place() []Param {
 		}
 		own := s.part[s.by[v]]
 		last := own
-		for _, u := range s.users[v] {
+		for _, u := range s.users.of(int(v)) {
 			last = max(last, s.part[u])
 		}
 		if last > own {

@@ -140,6 +140,7 @@ func (v *verifier) open(b Block, depth int) (own []Value, err error) {
 	if depth > MaxDepth {
 		return nil, v.fail("blocks within blocks %d deep, want at most %d", depth, MaxDepth)
 	}
+	own = make([]Value, 0, len(b))
 	for i := range b {
 		if err := v.instr(&b[i], depth, &own); err != nil {
 			return own, err

@@ -80,7 +80,7 @@ type code struct {
 	each   map[element]reg  // constants of one element for all lanes
 	tables map[[2]int]int32 // where one or two tables of the module are in the pool
 	// known holds nodes that can be used again in their block and those within; undo lists its keys by
-	// block.
+	// block, but for outermost ones, with which all are forgotten.
 	known map[node]reg
 	undo  [][]node
 	cost  []int64 // of the open blocks, in instructions of all turns
@@ -101,6 +101,9 @@ func (c *code) enter() *block {
 func (c *code) leave() (*block, int64) {
 	n := len(c.open) - 1
 	b, cost := c.open[n], c.cost[n]
+	if n == 0 {
+		clear(c.known)
+	}
 	for _, k := range c.undo[n] {
 		delete(c.known, k)
 	}
@@ -158,7 +161,9 @@ func (c *code) value(n node) reg {
 	c.regs[n.dst].mask = n.in != nil && n.in.Masks()
 	if again {
 		c.known[key] = n.dst
-		c.undo[len(c.undo)-1] = append(c.undo[len(c.undo)-1], key)
+		if n := len(c.undo) - 1; n > 0 {
+			c.undo[n] = append(c.undo[n], key)
+		}
 	}
 	c.add(n)
 	return n.dst
