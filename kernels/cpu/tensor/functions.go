@@ -45,9 +45,9 @@ func functionCost(f layers.Family) float64 {
 	return 50
 }
 
-// logDensity returns the natural log density of a function leaf in a row; where the
-// cell is missing 0, or the peak.
-func (x *executor) logDensity(in *layers.Input, row, unit int) float64 {
+// logDensity returns the natural log density of a unit of a function leaf, whose parameters are
+// those of unitParams, in a row; where the cell is missing 0, or the peak.
+func (x *executor) logDensity(in *layers.Input, row, unit int, params []float64) float64 {
 	v := x.columnValues(in)[row]
 	if v != v {
 		if x.call.peaks == nil {
@@ -55,7 +55,7 @@ func (x *executor) logDensity(in *layers.Input, row, unit int) float64 {
 		}
 		return x.modesOf(in)[unit]
 	}
-	return in.Family.LogProb(x.unitParams(in, unit, nil), float64(v))
+	return in.Family.LogProb(params, float64(v))
 }
 
 // forwardInput evaluates a function leaf: densities scaled so that the largest

@@ -119,7 +119,7 @@ func (x *executor) logValue(v int32, row, unit int) float64 {
 			m, e := x.tabulated(in, int(code), unit)
 			return held(math.Log(m) + e*math.Ln2)
 		}
-		return held(x.logDensity(in, row, unit))
+		return held(x.logDensity(in, row, unit, x.unitParams(in, unit, nil)))
 	}
 	if e := x.logs.get(v, row); e != nil {
 		return e.log[unit]

@@ -51,7 +51,7 @@ func (s *singles) strip(x *executor, w *worker, lo int, counts []float32, ll []f
 	n := min(s.set.Rows, x.call.rows-lo)
 	s.readCodes(x, k, lo, n)
 	for i, in := range s.wide {
-		s.leaf(x, &x.prog.Inputs[in], k.values[2*s.set.Rows*i:], lo, n)
+		s.leaf(x, w, &x.prog.Inputs[in], k.values[2*s.set.Rows*i:], lo, n)
 	}
 	k.args.Tables, k.args.Weights = &s.tableBits[0], &s.weightBits[0]
 	if down {
@@ -121,7 +121,7 @@ func (s *singles) readCodes(x *executor, k *singleWorker, lo, n int) {
 }
 
 // leaf sets the values of a leaf without a table here in n rows from lo on.
-func (s *singles) leaf(x *executor, in *layers.Input, values []uint32, lo, n int) {
+func (s *singles) leaf(x *executor, w *worker, in *layers.Input, values []uint32, lo, n int) {
 	m, e := values[:s.set.Rows], values[s.set.Rows:2*s.set.Rows]
 	if in.Codes > 0 {
 		codes := x.columnCodes(in).from(lo)
@@ -134,9 +134,10 @@ func (s *singles) leaf(x *executor, in *layers.Input, values []uint32, lo, n int
 		}
 		return
 	}
+	w.unit = x.unitParams(in, 0, w.unit)
 	for i := range n {
 		m[i], e[i] = 0, 0
-		if l := held(x.logDensity(in, lo+i, 0)); !math.IsInf(l, -1) {
+		if l := held(x.logDensity(in, lo+i, 0, w.unit)); !math.IsInf(l, -1) {
 			exp := math.Floor(l / math.Ln2)
 			m[i], e[i] = split32(float32(math.Exp(l-exp*math.Ln2)), 0)
 			e[i] = uint32(micro.AddExponents(int32(e[i]), micro.Exponent(exp)))
