@@ -17,6 +17,9 @@ type partWriter struct {
 // modules returns the modules of the parts.
 func (s *splitter) modules(kept []Param) []*Module {
 	bodies := make([][]int32, len(s.size))
+	for p := range bodies {
+		bodies[p] = make([]int32, 0, s.size[p])
+	}
 	for i, p := range s.part {
 		bodies[p] = append(bodies[p], int32(i))
 	}
@@ -157,7 +160,7 @@ func (w *partWriter) renumbered(in *Instr) Instr {
 		c.Args[i] = w.number[in.Args[i]]
 	}
 	block := func(b Block) Block {
-		var copied Block
+		copied := slices.Grow(Block(nil), len(b))
 		for i := range b {
 			copied = append(copied, w.renumbered(&b[i]))
 		}

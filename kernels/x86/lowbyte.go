@@ -109,7 +109,7 @@ func (l *lowering) onBytes(in *asm.Inst, v reg, c byte) reg {
 
 // fitsByte reports whether a value is known to be one of a byte.
 func (l *lowering) fitsByte(v simt.Value) bool {
-	s, known := l.spans[v]
+	s, known := l.span(v)
 	return known && s.within(0, 255)
 }
 
@@ -136,7 +136,7 @@ func (l *lowering) lowBytes(in *simt.Instr) {
 		return
 	}
 	constant := func() (byte, bool) {
-		s, known := l.spans[in.Args[1]]
+		s, known := l.span(in.Args[1])
 		return byte(int64(s.lo)), known && s.lo == s.hi && s.within(math.MinInt32, math.MaxInt32)
 	}
 	switch in.Op {
@@ -153,8 +153,7 @@ func (l *lowering) lowBytes(in *simt.Instr) {
 			l.low[in.Out] = x
 		}
 	case simt.Min:
-		s, known := l.spans[in.Args[0]]
-		if c, ok := constant(); ok && known && s.within(0, 255) && l.spans[in.Args[1]].within(0, 255) {
+		if c, ok := constant(); ok && l.fitsByte(in.Args[0]) && l.fitsByte(in.Args[1]) {
 			l.low[in.Out] = l.onBytes(asm.MinUB, x, c)
 		}
 	case simt.Shl:
@@ -174,7 +173,7 @@ func (l *lowering) lowBytes(in *simt.Instr) {
 // index returns what a table is looked up by: all of a value that may be outside of it, which is clamped, else its low
 // bytes if there are any.
 func (l *lowering) index(t *simt.Table, v simt.Value) reg {
-	s, known := l.spans[v]
+	s, known := l.span(v)
 	if low, ok := l.low[v]; ok && known && s.within(0, min(255, float64(len(t.Bits)-1))) {
 		return low
 	}

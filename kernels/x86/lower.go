@@ -30,7 +30,9 @@ type lowering struct {
 	mask     reg // the lanes that take part; none: all
 	columns  []column
 	pointers map[column]int32
-	spans    map[simt.Value]span
+	spans    []span // of values, and whether they have one
+	bounded  []bool
+	room     int               // for nodes of a group: about how many there are
 	contents map[int]span      // of tables
 	whole    map[column]byteOf // columns of bytes of all groups of a turn, and where those of the first one are; see lowbyte.go
 	picks    map[reg]byteOf

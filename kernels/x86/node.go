@@ -225,7 +225,9 @@ func (c *code) element(e element) reg {
 			c.pool = append(c.pool, 0)
 		}
 		r = c.reg(int32(len(c.pool)))
-		c.pool = append(c.pool, binary.LittleEndian.AppendUint64(nil, e.bits)[:e.size]...)
+		var bits [8]byte
+		binary.LittleEndian.PutUint64(bits[:], e.bits)
+		c.pool = append(c.pool, bits[:e.size]...)
 		c.regs[r].mask = e.mask
 		if !e.mask {
 			c.regs[r].each = e.size

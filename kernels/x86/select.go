@@ -263,14 +263,14 @@ func (l *lowering) truncate(from, to simt.Type, value simt.Value) reg {
 	case simt.I32:
 		// What does not fit is -2^31: right below, replaced above and for NaN.
 		v := l.op(toD, w, x)
-		known, ok := l.spans[value]
+		known, ok := l.span(value)
 		if fits := ok && known.within(math.MinInt32, math.MaxInt32-1<<7); fits && !known.nan {
 			return v
 		}
 		v = l.choose(simt.I32, l.holds(lessOrEqual, from, number(1<<31), x), l.splat32(math.MaxInt32), v)
 		return l.choose(simt.I32, l.holds(ordered, from, x, x), v, l.zero())
 	}
-	known, ok := l.spans[value]
+	known, ok := l.span(value)
 	if from == simt.F32 {
 		x = l.op(asm.PSToPD, l.full, x)
 	}

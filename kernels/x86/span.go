@@ -19,9 +19,14 @@ func (s span) within(lo, hi float64) bool { return s.lo >= lo && s.hi <= hi }
 // anything is the span of a float of which nothing is known.
 var anything = span{math.Inf(-1), math.Inf(1), true}
 
+// span returns the span of a value, and whether it has one.
+func (l *lowering) span(v simt.Value) (span, bool) {
+	return l.spans[v], l.bounded[v]
+}
+
 // floats returns the span of a value, which is a float.
 func (l *lowering) floats(v simt.Value) span {
-	if s, ok := l.spans[v]; ok {
+	if s, ok := l.span(v); ok {
 		return s
 	}
 	return anything
@@ -31,7 +36,6 @@ func (l *lowering) floats(v simt.Value) span {
 // of floats that need no saturation when they become integers.
 func (l *lowering) bound(in *simt.Instr, t simt.Type) {
 	var s span
-	known := func(x simt.Value) (span, bool) { s, ok := l.spans[x]; return s, ok }
 	a, b := in.Args[0], in.Args[1]
 	switch {
 	case in.Op == simt.Const && t == simt.F32:
@@ -66,8 +70,8 @@ func (l *lowering) bound(in *simt.Instr, t simt.Type) {
 		}
 		s.nan = x.nan || y.nan
 	case (in.Op == simt.Add || in.Op == simt.Sub) && t == simt.I32:
-		x, ok := known(a)
-		y, both := known(b)
+		x, ok := l.span(a)
+		y, both := l.span(b)
 		if !ok || !both {
 			return
 		}
@@ -80,7 +84,7 @@ func (l *lowering) bound(in *simt.Instr, t simt.Type) {
 	case in.Op == simt.And && t == simt.I32: // where one operand is not negative, at most that
 		s = span{0, math.Inf(1), false}
 		for _, v := range in.Args[:2] {
-			if x, ok := known(v); ok && x.lo >= 0 {
+			if x, ok := l.span(v); ok && x.lo >= 0 {
 				s.hi = min(s.hi, x.hi)
 			}
 		}
@@ -88,8 +92,8 @@ func (l *lowering) bound(in *simt.Instr, t simt.Type) {
 			return
 		}
 	case (in.Op == simt.Min || in.Op == simt.Max) && t == simt.I32:
-		x, ok := known(a)
-		y, both := known(b)
+		x, ok := l.span(a)
+		y, both := l.span(b)
 		if !ok || !both {
 			return
 		}
@@ -97,19 +101,19 @@ func (l *lowering) bound(in *simt.Instr, t simt.Type) {
 			s = span{max(x.lo, y.lo), max(x.hi, y.hi), false}
 		}
 	case in.Op == simt.Or && t == simt.I32: // below the power of 2 that both are below
-		x, ok := known(a)
-		y, both := known(b)
+		x, ok := l.span(a)
+		y, both := l.span(b)
 		if !ok || !both || x.lo < 0 || y.lo < 0 {
 			return
 		}
 		s = span{max(x.lo, y.lo), float64(uint64(1)<<bits.Len64(uint64(max(x.hi, y.hi))) - 1), false}
 	case in.Op == simt.Shl && t == simt.I32:
-		x, ok := known(a)
+		x, ok := l.span(a)
 		if s = (span{math.Ldexp(x.lo, int(in.Imm)), math.Ldexp(x.hi, int(in.Imm)), false}); !ok || x.lo < 0 || s.hi > math.MaxInt32 {
 			return
 		}
 	case in.Op == simt.Convert && t == simt.I32:
-		x, ok := known(a)
+		x, ok := l.span(a)
 		switch from := l.m.Types[a]; {
 		case from == simt.U8 || from == simt.U16:
 			s = span{0, float64(uint64(1)<<from.Bits() - 1), false}
@@ -122,8 +126,8 @@ func (l *lowering) bound(in *simt.Instr, t simt.Type) {
 			return
 		}
 	case in.Op == simt.Select && t == simt.I32:
-		x, ok := known(b)
-		y, both := known(in.Args[2])
+		x, ok := l.span(b)
+		y, both := l.span(in.Args[2])
 		if !ok || !both {
 			return
 		}
@@ -133,7 +137,7 @@ func (l *lowering) bound(in *simt.Instr, t simt.Type) {
 	default:
 		return
 	}
-	l.spans[in.Out] = s
+	l.spans[in.Out], l.bounded[in.Out] = s, true
 }
 
 // elements returns the span of a table of i32.

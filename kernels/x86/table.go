@@ -57,7 +57,7 @@ func (l *lowering) partners(b simt.Block) map[int]int {
 // clamp returns indices from 0 to last.
 func (l *lowering) clamp(last int, v simt.Value) reg {
 	index := l.val[v]
-	s, known := l.spans[v]
+	s, known := l.span(v)
 	if !known || s.lo < 0 {
 		index = l.op(asm.MaxD, l.short, index, l.zero())
 	}

@@ -25,7 +25,18 @@ type lowered struct {
 
 // lower makes nodes of a verified module.
 func lower(m *simt.Module, s shape) lowered {
-	l := &lowering{code: newCode(), shape: s, m: m, pointers: map[column]int32{}, spans: map[simt.Value]span{}, contents: map[int]span{}, picks: map[reg]byteOf{}}
+	l := &lowering{
+		code: newCode(), shape: s, m: m, pointers: map[column]int32{}, spans: make([]span, len(m.Types)), bounded: make([]bool, len(m.Types)),
+		contents: map[int]span{}, picks: map[reg]byteOf{},
+	}
+	constants := 0
+	for i := range m.Body {
+		if m.Body[i].Op == simt.Const {
+			constants++
+		}
+	}
+	l.room, l.each = (len(m.Body)-constants)*9/8, make(map[element]reg, constants) // most instructions are a node, a few are more
+	l.regs = slices.Grow(l.regs, len(m.Types)*4/3)
 	one, cost := l.groups(1)
 	r := lowered{lowering: l, one: one, cost: cost}
 	if sets := s.turns(m, cost); len(sets) > 0 {
@@ -40,7 +51,7 @@ func lower(m *simt.Module, s shape) lowered {
 // groups makes nodes of the module for a turn that takes sets of groups of rows, one set after the other. Within a set each
 // instruction is lowered for all groups before the next one is, so that constants are loaded once.
 func (l *lowering) groups(sets ...int) (*block, int64) {
-	l.enter()
+	b := l.enter()
 	l.turn, l.whole = nil, map[column]byteOf{}
 	first := 0
 	for _, n := range sets {
@@ -53,6 +64,7 @@ func (l *lowering) groups(sets ...int) (*block, int64) {
 		}
 		l.turn = append(l.turn, set)
 	}
+	b.nodes = make([]node, 0, l.room*first/l.lanes)
 	l.block(l.m.Body)
 	return l.leave()
 }
