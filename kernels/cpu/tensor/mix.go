@@ -21,6 +21,7 @@ type mixBuffers struct {
 	rows  []float32 // codes of a table whose numbers have exponents or which are few, [codes, units]
 	table []float32 // the same as [units, codes]
 	strip []float32 // [rowsMax, mixCodes]: probabilities of the last codes
+	seen  float32   // what fetch has read, so that it is read
 }
 
 // mixSizes are for that many rows, units of an input, and units of one that several
@@ -74,6 +75,9 @@ func (x *executor) mix(w *worker, column int32, inputs []inputFlow, lo, hi int) 
 			for r := lo; r < hi; r++ {
 				copy(q.row(r)[at:], f.flows[0][r*f.row:][:units])
 			}
+		}
+		if codes > 0 && len(spans) > 0 {
+			w.mix.fetch(x.call.params[in.Table:][:codes*x.prog.Width(in.Vector)])
 		}
 		for c := 0; c < codes && len(spans) > 0; c += mixCodes {
 			x.mixTable(w, f, c, min(mixCodes, codes-c), spans, i > 0)
@@ -170,6 +174,20 @@ func (x *executor) mixTable(w *worker, f *inputFlow, first, n int, spans [][2]in
 			}
 		}
 	}
+}
+
+// fetch brings a table near, line after line, as memory gives it fastest. Turning it reads 16 lines at
+// a time that lie apart, and waits for each of them.
+func (b *mixBuffers) fetch(table []float32) {
+	const line = 16 // numbers
+	var sum [4]float32
+	for ; len(table) >= 4*line; table = table[4*line:] {
+		sum[0] += table[0]
+		sum[1] += table[line]
+		sum[2] += table[2*line]
+		sum[3] += table[3*line]
+	}
+	b.seen = sum[0] + sum[1] + sum[2] + sum[3]
 }
 
 // turnTable writes n codes of an input's table to m.table, a row for each unit. Rows
