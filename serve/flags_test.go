@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -15,7 +16,7 @@ var screenshots = flag.String("screenshots", "", "directory for pictures of the 
 
 func TestMain(m *testing.M) {
 	home, _ := os.UserHomeDir() // "": not looked at
-	usual := filepath.Join(home, "node_modules") + string(filepath.ListSeparator) + "/usr/share/nodejs" + string(filepath.ListSeparator) + "/usr/lib/node_modules"
+	usual := strings.Join([]string{os.Getenv("NODE_PATH"), filepath.Join(home, "node_modules"), "/usr/share/nodejs", "/usr/lib/node_modules"}, string(filepath.ListSeparator))
 	flag.StringVar(&nodePath, "node", usual, "directories with Node's modules")
 	flag.Parse()
 	m.Run()
