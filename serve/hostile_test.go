@@ -3,11 +3,13 @@ package serve
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +141,57 @@ func TestHostileConnections(t *testing.T) {
 	}
 	if n := s.metrics.Pending.Load(); n != 0 {
 		t.Errorf("%d bytes stay reserved", n)
+	}
+}
+
+// TestSlowBodies: a body that does not come ends its connection after the timeout of requests, and
+// the answer says so. A request for a model that is not served is refused before its body comes.
+func TestSlowBodies(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, Hosts: LoopbackHosts, ReloadEvery: -1}, "m")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := HTTPServer(s, 100*time.Millisecond, s.opts.Log)
+	h.ReadTimeout -= headerTime // the headers of this test are quick
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.Serve(l)
+	}()
+	t.Cleanup(func() {
+		h.Close()
+		<-done
+	})
+	for _, tc := range []struct{ name, head, want string }{
+		{"REST", "POST /v2/models/m/infer HTTP/1.1\r\n", "504 Gateway Timeout"},
+		{"gRPC", "POST " + grpcService + "ModelInfer HTTP/1.1\r\nContent-Type: application/grpc\r\n", "Grpc-Status: 4\r\n"},
+		{"index", "POST /v2/repository/index HTTP/1.1\r\n", "504 Gateway Timeout"},
+		{"no such model", "POST /v2/models/z/infer HTTP/1.1\r\n", "404 Not Found"},
+		{"no such path", "POST /v3 HTTP/1.1\r\n", "404 Not Found"},
+	} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		io.WriteString(c, tc.head+"Host: localhost\r\nContent-Length: 1000000\r\n\r\n{")
+		got, err := io.ReadAll(c)
+		if errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(string(got), tc.want) {
+			t.Errorf("%s: got %.200q, %v; want %q and the end of the connection", tc.name, got, err, tc.want)
+		}
+	}
+	var text bytes.Buffer
+	for _, name := range []string{"m", "z"} {
+		text.Reset()
+		r := httptest.NewRequest("POST", "/v2/models/"+name+"/infer", io.TeeReader(strings.NewReader(row), &text))
+		r.Host = "localhost"
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if read, want := text.Len() > 0, name == "m"; read != want {
+			t.Errorf("model %s: %d bytes of the body were read for the answer %d", name, text.Len(), w.Code)
+		}
 	}
 }
 

@@ -9,9 +9,17 @@ import (
 	"time"
 )
 
+// What slow clients may take beside the timeout of requests.
+const (
+	headerTime = 5 * time.Second  // for the header of a request
+	answerTime = 30 * time.Second // for reading an answer
+)
+
 // HTTPServer returns a server for a handler that speaks HTTP/1.1 and HTTP/2 on one
 // port, the latter also without TLS, as gRPC wants it, and that does not wait for slow
-// clients: timeout is how long the answer to a request may take.
+// clients: timeout is how long the body of a request may take to come, and again how
+// long the answer may take. A body that has not come by then ends its connection, or its
+// stream of HTTP/2.
 func HTTPServer(h http.Handler, timeout time.Duration, log *slog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -20,9 +28,9 @@ func HTTPServer(h http.Handler, timeout time.Duration, log *slog.Logger) *http.S
 	return &http.Server{
 		Handler:           h,
 		Protocols:         &protocols,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      30*time.Second + timeout,
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       headerTime + timeout,
+		WriteTimeout:      headerTime + 2*timeout + answerTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		HTTP2: &http.HTTP2Config{

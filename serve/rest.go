@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -121,11 +122,16 @@ func (s *Server) stats(r *http.Request) (any, error) {
 	return map[string]any{"model_stats": list}, err
 }
 
-// restInfer answers POST .../infer. A queue that is full refuses before the body is read; bytes
+// restInfer answers POST .../infer. A name that is not served, and a queue that is full, refuse before the body is read; bytes
 // of the body, and of the answer until a slow client has read it, are reserved. Outputs are
 // binary where the request says so.
 func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 	model := r.PathValue("model")
+	if _, err := s.models.find(model); err != nil { // before a body is read and takes memory for nothing
+		s.count(err)
+		s.refuse(w, r, err)
+		return
+	}
 	if err := s.models.full(model, r.ContentLength); err != nil {
 		s.refuse(w, r, err)
 		return
@@ -290,7 +296,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*requestBody, err
 				return m, nil
 			}
 			if err != nil {
-				return m, fail(ErrRequest, "the body cannot be read: %v", err)
+				return m, unread(err)
 			}
 		}
 		size = min(2*size, s.opts.MaxBody)
@@ -301,18 +307,29 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*requestBody, err
 	}
 }
 
+// unread says why a body could not be read.
+func unread(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fail(ErrLate, "the body did not come in time; send less at once, or over a faster connection")
+	}
+	return fail(ErrRequest, "the body cannot be read: %v", err)
+}
+
 // restIndex answers POST /v2/repository/index.
 func (s *Server) restIndex(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		Ready bool `json:"ready"`
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
-	if err == nil && len(strings.TrimSpace(string(body))) > 0 {
-		err = json.Unmarshal(body, &ask)
-	}
 	if err != nil {
-		s.refuse(w, r, fail(ErrRequest, "%v", err))
+		s.refuse(w, r, unread(err))
 		return
+	}
+	if len(strings.TrimSpace(string(body))) > 0 {
+		if err := json.Unmarshal(body, &ask); err != nil {
+			s.refuse(w, r, fail(ErrRequest, "%v", err))
+			return
+		}
 	}
 	s.reply(w, r, s.models.index(ask.Ready), nil)
 }

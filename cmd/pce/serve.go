@@ -71,7 +71,7 @@ An --addr beyond this machine needs --token-file (or PCE_SERVE_TOKEN) or TLS.`,
 	flags.IntVar(&f.options.MaxBatchRows, "max-batch-rows", 1024, "rows of several requests that are computed together")
 	flags.DurationVar(&f.options.MaxQueueDelay, "max-queue-delay", 500*time.Microsecond, "how long a request waits for others to be computed with")
 	flags.IntVar(&f.options.MaxQueueRows, "max-queue-rows", 0, "rows of a model that may wait; further requests get 429; 0: --max-batch-rows")
-	flags.DurationVar(&f.options.Timeout, "timeout", 30*time.Second, "how long a request may take")
+	flags.DurationVar(&f.options.Timeout, "timeout", 30*time.Second, "how long a request may take, and how long its body may take to come")
 	flags.BoolVar(&f.soft, "soft", false, "take the inputs low, high and likelihood: ranges, sets and likelihoods as evidence; models need more memory")
 	flags.Int64Var(&f.bodyMiB, "max-body", 64, "MiB that a request may have")
 	flags.Int64Var(&f.memoryMiB, "max-memory", 0, "MiB that all models may take; 0: what the machine has available")

@@ -30,8 +30,30 @@ type requestDecoder struct {
 	lengths [MaxDims]int // what data uses
 }
 
+// givenKeys are the keys that an object has had so far, of those that a request means something by. Of
+// two values for one key a reader would have to choose, and other readers choose otherwise.
+type givenKeys uint
+
+// add notes a key, and is an error if the object has had it.
+func (g *givenKeys) add(key string) error {
+	for i, known := range [...]string{"id", "parameters", "inputs", "outputs", "name", "datatype", "shape", "data"} {
+		if key != known {
+			continue
+		}
+		if *g&(1<<i) != 0 {
+			return fmt.Errorf("%s: given twice", key)
+		}
+		*g |= 1 << i
+	}
+	return nil
+}
+
 func (d *requestDecoder) request() error {
+	var given givenKeys
 	err := d.object(func(key string) error {
+		if err := given.add(key); err != nil {
+			return err
+		}
 		switch key {
 		case "id":
 			return d.text(&d.req.ID, "id")
@@ -79,7 +101,11 @@ func label(list string, i int, name string) string {
 func (d *requestDecoder) input(i int) error {
 	in, data := &d.req.Inputs[i], -1 // where data begins, if it came before the datatype
 	filled := false
+	var given givenKeys
 	err := d.object(func(key string) error {
+		if err := given.add(key); err != nil {
+			return err
+		}
 		switch key {
 		case "name":
 			return d.text(&in.Name, "name")
@@ -106,9 +132,6 @@ func (d *requestDecoder) input(i int) error {
 		case "parameters":
 			return d.params(&in.Params, "parameters")
 		case "data":
-			if filled || data >= 0 {
-				return fmt.Errorf("data: given twice")
-			}
 			if in.Datatype == "" || in.Shape == nil { // both are needed to read it
 				d.peek()
 				data = d.pos
@@ -161,7 +184,11 @@ func (d *requestDecoder) contents(in *Tensor, filled bool) error {
 
 func (d *requestDecoder) output(i int) error {
 	out := &d.req.Outputs[i]
+	var given givenKeys
 	err := d.object(func(key string) error {
+		if err := given.add(key); err != nil {
+			return err
+		}
 		switch key {
 		case "name":
 			return d.text(&out.Name, "name")
@@ -202,6 +229,9 @@ func (d *requestDecoder) params(to *Params, field string) error {
 		}
 		if len(*to) == MaxParams || len(key) > MaxName {
 			return fmt.Errorf("more than %d, or a name of more than %d bytes", MaxParams, MaxName)
+		}
+		if _, ok := (*to)[key]; ok {
+			return fmt.Errorf("%s: given twice", clip(key))
 		}
 		var x any
 		var err error
