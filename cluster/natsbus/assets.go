@@ -85,7 +85,7 @@ func (b *Bus) prepare(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("stream %s: %w", want.Name, err)
 		}
-		if slices.Equal(have.Subjects, []string{strings.TrimSuffix(want.Subjects[0], ".*")}) {
+		if earlier, ok := strings.CutSuffix(want.Subjects[0], ".*"); ok && slices.Equal(have.Subjects, []string{earlier}) {
 			if have, err = b.divide(ctx, have, want); err != nil {
 				return fmt.Errorf("stream %s: %w", want.Name, err)
 			}

@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,6 +87,39 @@ func table(t *testing.T) (*Broker, map[string]*Bus) {
 		buses[s.Name] = connect(t, Options{URLs: broker.URL(), Credentials: s.File})
 	}
 	return broker, buses
+}
+
+// TestConnectsQuietly: members ask the broker for nothing that their keys do not allow when they connect, as
+// each such request is a warning in its log.
+func TestConnectsQuietly(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	seats := newSeats(t, t.TempDir(), 1)
+	broker := startBroker(t, BrokerOptions{Seats: seats, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	for _, s := range append(seats, seats...) {
+		connect(t, Options{URLs: broker.URL(), Credentials: s.File})
+	}
+	if text := log.String(); strings.Contains(text, "Violation") {
+		t.Errorf("the broker warns:\n%s", text)
+	}
+}
+
+// lockedBuffer is a buffer that goroutines write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func TestPermissions(t *testing.T) {
