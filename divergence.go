@@ -181,6 +181,9 @@ func (a *average) add(weight, x float64) {
 	case a.exact && weight > 0:
 		a.mean += weight * x
 	case a.exact:
+	case math.IsInf(a.mean, 0): // it stays so, and would be a NaN after finite numbers
+	case math.IsInf(x, 0):
+		a.mean, a.squares = x, math.NaN()
 	default:
 		a.mean += d / float64(a.rows)
 		a.squares += d * (x - a.mean)

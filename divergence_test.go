@@ -118,6 +118,11 @@ func TestDivergenceLimits(t *testing.T) {
 	if d, err := q.Divergence(t.Context(), p, 5, 0); err != nil || d.Entropy.Nats != 0 || !near(d.KL.Nats, -math.Log(0.75)) {
 		t.Errorf("%+v, %v; a certain row has no entropy", d, err)
 	}
+	either := openText(t, "circuit 2\na = input x0 bernoulli 0.5\nb = input[2] x1 gaussian 0 1 / 1 1\ns = sum b : 0.5 0.5\np = product a s\n")
+	never := openText(t, "circuit 2\na = input x0 bernoulli 0\nb = input[2] x1 gaussian 0 1 / 1 1\ns = sum b : 0.5 0.5\np = product a s\n")
+	if d, err := either.Divergence(t.Context(), never, 100, 0); err != nil || !math.IsInf(d.KL.Nats, 1) || !math.IsInf(d.CrossEntropy.Nats, 1) || !math.IsNaN(d.KL.Error) {
+		t.Errorf("%+v, %v; want infinite divergence of drawn rows", d, err)
+	}
 	normal := openText(t, "circuit 1\na = input x0 gaussian 0 1\n")
 	mixed := openText(t, "circuit 1\na = input[2] x0 gaussian 0 1 / 1 1\ns = sum a : 0.5 0.5\n")
 	if e, err := mixed.Entropy(t.Context(), 1, 0); err != nil || e.Rows != 1 || e.Exact || !math.IsNaN(e.Error) {

@@ -82,6 +82,9 @@ func (w *writer) run(ctx context.Context) error {
 	if err := w.flush(ctx); err != nil {
 		return err
 	}
+	if w.stats.Rows == 0 && w.stats.Literals == 0 {
+		return badRows("the file has names of columns alone; give a file with at least one row")
+	}
 	if w.stats.Rows == 0 {
 		return badRows("the file has none: %s", w.stats.Problem)
 	}

@@ -53,8 +53,8 @@ func TestCodecText(t *testing.T) {
 		})
 	}
 	for _, content := range []string{"", "\n", "sky,day", "sky,day\n", "moon\n3\n", "PAR1 and more"} {
-		if _, err := m.Compress(context.Background(), new(bytes.Buffer), strings.NewReader(content)); !errors.Is(err, ErrRows) {
-			t.Errorf("%q: %v, want no rows", content, err)
+		if _, err := m.Compress(context.Background(), new(bytes.Buffer), strings.NewReader(content)); !errors.Is(err, ErrRows) || strings.HasSuffix(err.Error(), ": ") {
+			t.Errorf("%q: %v, want no rows, and why", content, err)
 		}
 	}
 }

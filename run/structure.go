@@ -54,11 +54,16 @@ type Equations struct {
 
 // read returns the text of the program.
 func (e *Equations) read() (string, error) {
-	source, err := os.ReadFile(e.File)
+	file, err := os.Open(e.File)
+	var source string
+	if err == nil {
+		defer file.Close()
+		source, err = equations.ReadSource(file)
+	}
 	if err != nil {
 		return "", fmt.Errorf("%w; training reads the equations when it starts and when it is resumed, check the path", err)
 	}
-	return string(source), nil
+	return source, nil
 }
 
 // DefaultStructure returns a hidden Chow-Liu tree of 64 latents, and usual settings for the

@@ -114,6 +114,7 @@ var exitCodes = []struct {
 	{fs.ErrNotExist, exitData},
 	{fs.ErrPermission, exitData},
 	{syscall.EISDIR, exitData},
+	{syscall.ENOTDIR, exitData},
 	{cluster.ErrJob, exitData},       // a class above says more
 	{serve.ErrUnavailable, exitData}, // likewise
 	{cluster.ErrCluster, exitCluster},

@@ -15,7 +15,10 @@ func (a *app) queryMomentsCommand() *cobra.Command {
 for each row. With --covariance, the covariance matrix of some columns instead, row by row: for
 columns A and B the numbers are Var A, Cov A B, Cov B A, Var B.`,
 	}, func(m *pce.Model) (*pce.Query, error) {
-		if len(covariance) > 0 {
+		if covariance != nil {
+			if len(covariance) == 0 {
+				return nil, usagef("--covariance names no columns; leave it out for means and variances")
+			}
 			return m.NewQuery(pce.QueryCovariance, covariance...)
 		}
 		return m.NewQuery(pce.QueryMoments)

@@ -100,11 +100,16 @@ func (f *reduceFlags) registerEmit(c *cobra.Command) {
 // from the map; what needs all sizes refuses that. Unknown parameters and sizes that are not
 // integers are usage errors, faults of the program name file, line and column.
 func (f *reduceFlags) openProgram(path string) (*reduction.Program, map[string]int64, error) {
-	source, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w; check the path", err)
 	}
-	p, err := reduction.Parse(string(source))
+	defer file.Close()
+	source, err := reduction.ReadSource(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; check the path", err)
+	}
+	p, err := reduction.Parse(source)
 	if err != nil {
 		return nil, nil, inProgram(path, err)
 	}
@@ -339,7 +344,7 @@ func (f *reduceFlags) input(p *reduction.Program, name string, sizes map[string]
 // writeOutputs writes a file for each output.
 func (a *app) writeOutputs(p *reduction.Program, o *reduction.Outcome, f *reduceFlags) error {
 	if err := os.MkdirAll(f.out, 0o777); err != nil {
-		return err
+		return fmt.Errorf("%w; --out is the folder of the outputs", err)
 	}
 	for _, name := range p.Outputs {
 		path := filepath.Join(f.out, name+".txt")

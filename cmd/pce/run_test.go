@@ -17,6 +17,7 @@ import (
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/kernels"
 )
 
@@ -33,6 +34,8 @@ func TestExitCodes(t *testing.T) {
 		{dataset.ErrSetting, 2},
 		{dataset.ErrFormat, 3},
 		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}, 3},
+		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.ENOTDIR}, 3},
+		{atomicfile.Write(".", 0o600, nil), 3},
 		{kernels.ErrMemory, 4},
 		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, 4},
 		{fmt.Errorf("%w: %w", em.ErrStopped, context.Canceled), 75},

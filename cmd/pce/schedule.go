@@ -40,6 +40,9 @@ func readSchedule(path string) (string, error) {
 	return string(text), err
 }
 
+// maxTokenFile bounds the file of a server's token.
+const maxTokenFile = 1 << 16
+
 // readBounded reads a file of no more than most bytes.
 func readBounded(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)

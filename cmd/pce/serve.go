@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -185,7 +184,7 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 		}
 	}
 	if f.tokenFile != "" {
-		text, err := os.ReadFile(f.tokenFile)
+		text, err := readBounded(f.tokenFile, maxTokenFile)
 		if err != nil {
 			return err
 		}

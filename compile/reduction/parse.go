@@ -1,15 +1,23 @@
 package reduction
 
 import (
+	"io"
 	"strconv"
 )
+
+// ReadSource returns the text of a program for Parse. Of an endless one it reads one byte more than Parse takes, so
+// that Parse refuses it.
+func ReadSource(r io.Reader) (string, error) {
+	source, err := io.ReadAll(io.LimitReader(r, maxSource+1))
+	return string(source), err
+}
 
 // Parse reads a program and checks it: names, types, the number of indices, that
 // left sides and domains are affine, and that domains are bounded. It is the only
 // way to make a Program.
 func Parse(source string) (*Program, error) {
 	if len(source) > maxSource {
-		return nil, errorf(Pos{1, 1}, "%d bytes of source; want at most %d", len(source), maxSource)
+		return nil, errorf(Pos{1, 1}, "more than %d bytes of source; give a smaller program", maxSource)
 	}
 	p := &parser{lexer: lexer{src: source, line: 1, column: 1}}
 	if err := p.advance(); err != nil {

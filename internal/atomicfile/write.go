@@ -59,7 +59,7 @@ func write(path string, perm fs.FileMode, fill func(io.Writer) error, create fun
 	info, err := os.Stat(target)
 	switch {
 	case err == nil && info.IsDir():
-		return fmt.Errorf("atomicfile: %s is a directory; name a file in it", path)
+		return fmt.Errorf("atomicfile: %s: %w; name a file in it", path, syscall.EISDIR)
 	case err == nil && !info.Mode().IsRegular():
 		return writeDevice(path, fill)
 	case err == nil:

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/structures"
@@ -30,6 +31,9 @@ func Build(o Options) (*circuit.Graph, error) {
 	g, err := build(&o)
 	return g, inFile(o.Name, err)
 }
+
+// ReadSource returns the text of a program for Options.Source: of an endless one no more than Build refuses.
+func ReadSource(r io.Reader) (string, error) { return reduction.ReadSource(r) }
 
 // Digest returns the SHA-256 of the program of a file, without its comments and white space. A
 // program that Build would not read gives the same error.
