@@ -19,16 +19,25 @@ type Ranged interface {
 
 var _ = []Ranged{Gaussian{}, LogNormal{}, Poisson{}}
 
+// normalRange is a range of a normal distribution's numbers, in standard deviations: its ends as distances from
+// the mean, and its width, which the difference of the ends may have no digits of.
+type normalRange struct{ a, b, width float64 }
+
+func rangeOf(mean, deviation, low, high, width float64) normalRange {
+	return normalRange{(low - mean) / deviation, (high - mean) / deviation, width / deviation}
+}
+
 // LogRange is that of the standard normal distribution between the ends' distances from the
 // mean in standard deviations.
 func (Gaussian) LogRange(p []float64, low, high float64) float64 {
-	return logNormalRange((low-p[0])/p[1], (high-p[0])/p[1])
+	return rangeOf(p[0], p[1], low, high, high-low).log()
 }
 
 // RangeMoments integrates over the part of the range that has all but e^-40 of its density.
 func (Gaussian) RangeMoments(p []float64, low, high float64) (mean, variance float64) {
-	m, v := normalRangeMoments((low-p[0])/p[1], (high-p[0])/p[1], func(z float64) float64 { return z })
-	return p[0] + p[1]*m, p[1] * p[1] * v
+	r := rangeOf(p[0], p[1], low, high, high-low)
+	m, v := r.moments(func(t float64) float64 { return p[1] * t })
+	return r.pick(low, p[0], high) + m, v
 }
 
 // LogRange is the range of the logarithm under the normal distribution: -Inf if it has no
@@ -37,23 +46,35 @@ func (LogNormal) LogRange(p []float64, low, high float64) float64 {
 	if high <= 0 {
 		return math.Inf(-1)
 	}
-	return Gaussian{}.LogRange(p, math.Log(max(low, 0)), math.Log(high))
+	low, high, width := logEnds(low, high)
+	return rangeOf(p[0], p[1], low, high, width).log()
+}
+
+// logEnds returns the logarithms of the ends of a range that has positive numbers, and their difference.
+func logEnds(low, high float64) (logLow, logHigh, width float64) {
+	low = max(low, 0)
+	logLow, logHigh = math.Log(low), math.Log(high)
+	if width = logHigh - logLow; width < 1 {
+		width = math.Log1p((high - low) / low)
+	}
+	return logLow, logHigh, width
 }
 
 // RangeMoments are those of the number. A moment of order k weighs the density of the
 // logarithm by e^(k·y), which makes it that of a normal distribution further up.
 func (l LogNormal) RangeMoments(p []float64, low, high float64) (mean, variance float64) {
-	low, high = math.Log(max(low, 0)), math.Log(high)
+	logLow, logHigh, width := logEnds(low, high)
 	s := p[1] * p[1]
-	all := logNormalRange((low-p[0])/p[1], (high-p[0])/p[1])
+	all := rangeOf(p[0], p[1], logLow, logHigh, width)
+	if width < 1 { // the second moment less the square of the first would have no digits left
+		at := all.pick(low, math.Exp(p[0]), high)
+		m, v := all.moments(func(t float64) float64 { return at * math.Expm1(p[1]*t) })
+		return at + m, v
+	}
 	moment := func(k float64) float64 {
-		up := p[0] + k*s
-		return math.Exp(k*p[0] + k*k*s/2 + logNormalRange((low-up)/p[1], (high-up)/p[1]) - all)
+		return math.Exp(k*p[0] + k*k*s/2 + rangeOf(p[0]+k*s, p[1], logLow, logHigh, width).log() - all.log())
 	}
 	mean = moment(1)
-	if high-low < 1 { // the second moment less the square of the first would have no digits left
-		return normalRangeMoments((low-p[0])/p[1], (high-p[0])/p[1], func(z float64) float64 { return math.Exp(p[0] + p[1]*z) })
-	}
 	return mean, max(0, moment(2)-mean*mean)
 }
 
@@ -100,10 +121,10 @@ func (l Poisson) addRange(p []float64, low, high float64) (top, sum, first, seco
 	return l.LogProb(p, at), sum, first, second
 }
 
-// logNormalRange is the natural log of the probability that a standard normal number lies
-// from a to b.
-func logNormalRange(a, b float64) float64 {
-	if !(a < b) {
+// log is the natural log of the probability that a number lies in the range.
+func (r normalRange) log() float64 {
+	a, b := r.a, r.b
+	if !(r.width > 0) {
 		return math.Inf(-1)
 	}
 	if a+b < 0 { // the tails are alike
@@ -111,8 +132,8 @@ func logNormalRange(a, b float64) float64 {
 	}
 	mid := (a + b) / 2
 	switch {
-	case (b-a)*max(1, mid) < 0.5: // a difference of distribution functions would have no digits left
-		area, _ := integrate(a-mid, b-mid, 1, func(t float64) (float64, float64) { return math.Exp(-t * (t/2 + mid)), 0 })
+	case r.width*max(1, mid) < 0.5: // a difference of distribution functions would have no digits left
+		area, _ := integrate(-r.width/2, r.width/2, 1, func(t float64) (float64, float64) { return math.Exp(-t * (t/2 + mid)), 0 })
 		return -mid*mid/2 - logRoot2Pi + math.Log(area)
 	case a > 0:
 		left := logNormalTail(a)
@@ -133,19 +154,30 @@ func logNormalTail(z float64) float64 {
 	return -z*z/2 - math.Log(z) - logRoot2Pi + math.Log1p(-x*(1-x*(3-x*(15-x*105))))
 }
 
-// normalRangeMoments returns mean and variance of a function of a standard normal number from
-// a to b.
-func normalRangeMoments(a, b float64, of func(z float64) float64) (mean, variance float64) {
+// pick returns what stands for the number of largest density: one of the ends, or the mean between them.
+func (r normalRange) pick(low, mean, high float64) float64 {
+	switch {
+	case r.a > 0:
+		return low
+	case r.b < 0:
+		return high
+	}
+	return mean
+}
+
+// moments returns mean and variance of a function of a number's distance from that of largest density, both in
+// standard deviations. Distances keep the digits that numbers far from 0 do not have.
+func (r normalRange) moments(of func(t float64) float64) (mean, variance float64) {
 	const far = 40 // natural logs below the largest density
-	at := min(max(0, a), b)
-	reach := -math.Abs(at) + math.Sqrt(at*at+2*far)
-	lo, hi := max(a-at, -reach), min(b-at, reach)
+	at, lo, hi := r.pick(r.a, 0, r.b), r.pick(0, r.a, -r.width), r.pick(r.width, r.b, 0)
+	reach := 2 * far / (math.Abs(at) + math.Sqrt(at*at+2*far))
+	lo, hi = max(lo, -reach), min(hi, reach)
 	density := func(t float64) float64 { return math.Exp(-t * (t/2 + at)) }
 	const parts = 16
-	area, sum := integrate(lo, hi, parts, func(t float64) (float64, float64) { d := density(t); return d, d * of(at+t) })
+	area, sum := integrate(lo, hi, parts, func(t float64) (float64, float64) { d := density(t); return d, d * of(t) })
 	mean = sum / area
 	_, sum = integrate(lo, hi, parts, func(t float64) (float64, float64) {
-		x := of(at+t) - mean
+		x := of(t) - mean
 		return 0, density(t) * x * x
 	})
 	return mean, sum / area

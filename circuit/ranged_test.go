@@ -36,6 +36,11 @@ func TestRangesOfDensities(t *testing.T) {
 		{Gaussian{}, []float64{0, 1}, 100, 100.3},
 		{Gaussian{}, []float64{0, 1}, -1000.01, -1000},
 		{Gaussian{}, []float64{0, 1}, -9, 0},
+		{Gaussian{}, []float64{-1, 1}, 0, 1e-20}, // both ends are one standard deviation away
+		{Gaussian{}, []float64{1, 1}, -1e-30, 2e-30},
+		{Gaussian{}, []float64{-50, 0.5}, 7, 7 + 1e-14},
+		{LogNormal{}, []float64{2, 0.3}, 7, 7 + 1e-14},
+		{LogNormal{}, []float64{-60, 1}, 1e-25, 1.0000000000001e-25},
 		{LogNormal{}, []float64{0, 1}, 0.5, 2},
 		{LogNormal{}, []float64{2, 0.3}, 7, 7.001},
 		{LogNormal{}, []float64{-1, 0.7}, 3, 40},

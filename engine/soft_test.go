@@ -384,7 +384,7 @@ func TestSoftBins(t *testing.T) {
 	co.Soft = 4
 	m := buildCompiled(t, g, params, co, engine.Options{Rows: 4, Queries: true, Schema: schema})
 	ctx := context.Background()
-	for _, r := range [][2]float64{{10, 40}, {15, 22}, {-100, 20}, {24, math.Inf(1)}, {23, 23.5}, {math.Inf(-1), 10.5}} {
+	for _, r := range [][2]float64{{10, 40}, {15, 22}, {-100, 20}, {24, math.Inf(1)}, {23, 23.5}, {16, 16 + 4e-9}, {math.Inf(-1), 10.5}} {
 		rows := [][]float64{{missing, missing}}
 		soft := [][]*dataset.Evidence{{{Low: r[0], High: r[1]}, {Low: -4, High: 1}}}
 		ll, p, moments := make([]float64, 1), make([]float64, 4), make([]float64, 4)

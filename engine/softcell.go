@@ -83,10 +83,11 @@ func (b *bins) runs(low, high float64, density bool) []dataset.Run {
 	out := []dataset.Run{}
 	for k, log := range b.logWidth {
 		from, to := float64(b.edges[k]), float64(b.edges[k+1])
-		share := (min(to, high) - max(from, low)) / (to - from)
-		if !(share > 1e-9) { // the edges are rounded to float32
+		overlap := min(to, high) - max(from, low)
+		if !(overlap > 1e-9*min(to-from, high-low)) { // the edges are rounded to float32
 			continue
 		}
+		share := overlap / (to - from)
 		if density {
 			share = math.Exp(-log)
 		}
