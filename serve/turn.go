@@ -18,10 +18,11 @@ const neighbourTime = 1500 * time.Microsecond
 // fewestRows is what a batch may always have: fewer rows cost nearly as much.
 const fewestRows = 64
 
-// inUse is how long after its last request a model counts as in use.
+// inUse is how long after its last request, and after its last answer, a model counts as in use. Answers count, as
+// a client that waits for each of them asks once in the time of the longest batch of others.
 const inUse = time.Second
 
-// turn notes when a model was asked last.
+// turn notes when a model was asked last, or has answered.
 type turn struct {
 	name string
 	at   time.Time
@@ -32,6 +33,11 @@ func (l *lane) arrive(v *version, now time.Time) {
 	if v.waiting == 0 {
 		v.used = max(v.used, l.clock)
 	}
+	l.use(v, now)
+}
+
+// use notes that a version is in use. The caller holds mu.
+func (l *lane) use(v *version, now time.Time) {
 	for i := range l.served {
 		if l.served[i].name == v.name {
 			l.served[i].at = now
@@ -87,9 +93,10 @@ func (l *lane) charge(b *batch) {
 	v.used += b.charged
 }
 
-// settle charges a batch with the time that it took. The caller holds mu.
+// settle charges a batch that has ended with the time that it took. The caller holds mu.
 func (l *lane) settle(b *batch, took time.Duration) {
 	v := b.version
+	l.use(v, time.Now())
 	v.used += float64(took) - b.charged
 	v.ran += float64(took)
 	l.ran += float64(took)

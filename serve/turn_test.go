@@ -107,6 +107,29 @@ func TestTurnBatch(t *testing.T) {
 	})
 }
 
+// TestTurnAfterLongBatch: a client that waits for each answer finds short batches of others behind the first one,
+// however long that took.
+func TestTurnAfterLongBatch(t *testing.T) {
+	neighbours(t, Options{MaxBatchRows: 20000, MaxQueueRows: 100000, MaxQueueDelay: -1}, func(t *testing.T, s *Server, slow, fast *fakeModel) {
+		s.ask(t, "slow", 20000) // 2 s: what rows cost is known
+		var group sync.WaitGroup
+		for range 2 {
+			group.Go(func() { s.ask(t, "slow", 20000) })
+		}
+		synctest.Wait()
+		if took := s.ask(t, "fast", 1); took < inUse || took > 3*time.Second {
+			t.Errorf("the first answer took %v", took)
+		}
+		for range 5 {
+			time.Sleep(5 * time.Millisecond) // a batch of slow begins meanwhile
+			if took := s.ask(t, "fast", 1); took > 50*time.Millisecond {
+				t.Errorf("an answer behind it took %v", took)
+			}
+		}
+		group.Wait()
+	})
+}
+
 // TestTurnEstimate: how many rows make up neighbourTime.
 func TestTurnEstimate(t *testing.T) {
 	l := &lane{opts: &Options{MaxBatchRows: 1024}}
