@@ -154,7 +154,8 @@ func logNormalTail(z float64) float64 {
 	return -z*z/2 - math.Log(z) - logRoot2Pi + math.Log1p(-x*(1-x*(3-x*(15-x*105))))
 }
 
-// pick returns what stands for the number of largest density: one of the ends, or the mean between them.
+// pick returns the argument that belongs to the number of largest density: to one of the ends, or to the mean between
+// them.
 func (r normalRange) pick(low, mean, high float64) float64 {
 	switch {
 	case r.a > 0:
