@@ -3,8 +3,11 @@
 // # Shapes and units
 //
 // Cells, thresholds, leaf values and sums are float64, as in LightGBM. Leaves are
-// numbered as LightGBM's predict_leaf does. Forests of averaged trees (boosting=rf)
-// have no link, for LightGBM applies none.
+// numbered as LightGBM's predict_leaf does. The raw score of averaged trees
+// (boosting=rf) is their average, to which the link is applied as to other scores.
+// Files of version v2 are an exception: LightGBM before 2.2.3 wrote them, with leaves
+// that are predictions already, and applied no link. A forest that 2.2.3 itself trained
+// has a link and says v2 too; load and save it with a later LightGBM.
 //
 // # Errors
 //

@@ -95,10 +95,16 @@ func read(file []byte) (*forest.Forest, error) {
 		for i := range f.Divisor {
 			f.Divisor[i] = float64(len(f.Trees) / perIteration)
 		}
-		f.Link = forest.Identity
+		if unlinked(head["version"]) {
+			f.Link = forest.Identity
+		}
 	}
 	return f, f.Check()
 }
+
+// unlinked reports whether leaves of averaged trees have the scale of predictions: LightGBM before 2.2.3 trained them so,
+// and applied no link. Its files are of version v2. That of 2.2.3 itself is v2 as well, and cannot be told apart.
+func unlinked(version string) bool { return version == "" || version == "v2" }
 
 // part is the section of a tree.
 type part struct {

@@ -1,6 +1,7 @@
 package lightgbm
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -89,9 +90,29 @@ func TestRead(t *testing.T) {
 	if err := forest.Evaluate(f, forest.Prediction, row, p[:]); err != nil || !(math.Abs(p[0]-want) <= 1e-15) {
 		t.Errorf("prediction %v, want %v: %v", p, want, err)
 	}
-	old := strings.Replace(strings.Replace(example, "end of trees\n\nfeature_importances", "\nfeature importances", 1), "objective=", "average_output\nobjective=", 1)
-	if f, err = Format.Decode([]byte(old)); err != nil || f.Link != forest.Identity || f.Divisor[0] != 2 {
-		t.Errorf("a random forest of version 2: %v, link %v", err, f.Link)
+}
+
+// TestAveraged: LightGBM 2.2.3 and later apply the link to the average of the trees; files of version v2 are of those
+// before, whose leaves are predictions.
+func TestAveraged(t *testing.T) {
+	row := []float64{0.5, -1.5, 0}
+	const mean = (0.1 + 0.0625) / 2
+	for version, want := range map[string]float64{"v2": mean, "v3": 1 / (1 + math.Exp(-2*mean)), "v4": 1 / (1 + math.Exp(-2*mean))} {
+		text := strings.Replace(strings.Replace(example, "version=v4", "version="+version, 1), "feature_names=", "average_output\nfeature_names=", 1)
+		if version == "v2" {
+			text = strings.Replace(text, "end of trees\n\nfeature_importances", "\nfeature importances", 1)
+		}
+		f, err := Format.Decode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p, margin [1]float64
+		if err := errors.Join(forest.Evaluate(f, forest.Prediction, row, p[:]), forest.Evaluate(f, forest.Margin, row, margin[:])); err != nil {
+			t.Fatal(err)
+		}
+		if !(math.Abs(p[0]-want) <= 1e-15) || !(math.Abs(margin[0]-mean) <= 1e-15) {
+			t.Errorf("version %s: prediction %v and margin %v, want %v and %v", version, p[0], margin[0], want, mean)
+		}
 	}
 }
 
