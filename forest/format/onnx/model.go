@@ -23,6 +23,7 @@ func recognises(head []byte) bool {
 // node is a node of the graph.
 type node struct {
 	op         string
+	input      string // the first one's name
 	attributes map[string]attribute
 }
 
@@ -30,11 +31,12 @@ type node struct {
 type graph struct {
 	producer string
 	nodes    []node
-	columns  int64 // of the first input; 0 if unknown
+	columns  int64           // of the first input; 0 if unknown
+	wide     map[string]bool // inputs of the graph that are float64
 }
 
 func parse(file []byte) (*graph, error) {
-	g := &graph{producer: "onnx"}
+	g := &graph{producer: "onnx", wide: map[string]bool{}}
 	found := false
 	err := fields(file, func(f field) error {
 		switch {
@@ -58,10 +60,12 @@ func (g *graph) parse(b []byte) error {
 		case f.id == 1 && f.wire == 2:
 			n := node{attributes: map[string]attribute{}}
 			err := fields(f.bytes, func(f field) error {
-				switch f.id {
-				case 4:
+				switch {
+				case f.id == 1 && n.input == "":
+					n.input = string(f.bytes)
+				case f.id == 4:
 					n.op = string(f.bytes)
-				case 5:
+				case f.id == 5:
 					a, err := parseAttribute(f.bytes)
 					n.attributes[a.name] = a
 					return err
@@ -70,24 +74,29 @@ func (g *graph) parse(b []byte) error {
 			})
 			g.nodes = append(g.nodes, n)
 			return err
-		case f.id == 11 && f.wire == 2 && g.columns == 0:
-			g.columns = width(f.bytes)
+		case f.id == 11 && f.wire == 2:
+			name, columns, kind := input(f.bytes)
+			if g.columns == 0 {
+				g.columns = columns
+			}
+			if kind == tensorFloat64 {
+				g.wide[name] = true
+			}
 		}
 		return nil
 	})
 }
 
-// width returns the last fixed axis of an input [rows, columns]; 0 if it has none.
-func width(b []byte) int64 {
-	columns, axes := int64(0), 0
-	inner := func(id int, next func([]byte) error) func([]byte) error {
-		return func(b []byte) error {
-			return fields(b, func(f field) error {
-				if f.id == id && f.wire == 2 {
-					return next(f.bytes)
-				}
-				return nil
-			})
+// input returns the name of an input of the graph, the last fixed axis of [rows, columns], 0 if it has none, and the type
+// of its elements.
+func input(b []byte) (name string, columns int64, kind uint64) {
+	axes := 0
+	inner := func(id int, next func([]byte) error) func(field) error {
+		return func(f field) error {
+			if f.id == id && f.wire == 2 {
+				return next(f.bytes)
+			}
+			return nil
 		}
 	}
 	axis := func(b []byte) error {
@@ -100,11 +109,26 @@ func width(b []byte) int64 {
 			return nil
 		})
 	}
-	// ValueInfo.type.tensor_type.shape.dim
-	if err := inner(2, inner(1, inner(2, inner(1, axis))))(b); err != nil || axes != 2 || columns < 0 || columns > forest.MaxFeatures {
-		return 0
+	shape := inner(2, func(b []byte) error { return fields(b, inner(1, axis)) })
+	tensor := inner(1, func(b []byte) error {
+		return fields(b, func(f field) error {
+			if f.id == 1 && f.wire == 0 {
+				kind = f.num
+			}
+			return shape(f)
+		})
+	})
+	kinds := inner(2, func(b []byte) error { return fields(b, tensor) })
+	err := fields(b, func(f field) error { // ValueInfo: name, type.tensor_type with elem_type and shape.dim
+		if f.id == 1 {
+			name = string(f.bytes)
+		}
+		return kinds(f)
+	})
+	if err != nil || axes != 2 || columns < 0 || columns > forest.MaxFeatures {
+		columns = 0
 	}
-	return columns
+	return name, columns, kind
 }
 
 // passing are operators that pass the results of a forest along.
@@ -144,6 +168,9 @@ func read(file []byte) (*forest.Forest, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%.40q: %w", tree.op, err)
+	}
+	if g.wide[tree.input] { // the operators before TreeEnsemble have float32 thresholds for cells of either type
+		f.Input = forest.Float64
 	}
 	return f, finish(f, g.columns)
 }

@@ -81,10 +81,18 @@ type model struct {
 	attrs   map[string]any
 	after   []string
 	columns int64
+	kind    int64  // of the elements of the input; 0: float32
+	input   string // of the operator; empty: X, that of the graph
 }
 
 func (m model) bytes() []byte {
-	parts := [][]byte{text(4, m.op)}
+	if m.kind == 0 {
+		m.kind = tensorFloat32
+	}
+	if m.input == "" {
+		m.input = "X"
+	}
+	parts := [][]byte{text(1, m.input), text(4, m.op)}
 	for _, name := range names(m.attrs) {
 		parts = append(parts, attr(name, m.attrs[name]))
 	}
@@ -92,7 +100,7 @@ func (m model) bytes() []byte {
 	for _, op := range m.after {
 		graph = append(graph, block(1, text(4, op)))
 	}
-	graph = append(graph, block(11, text(1, "X"), block(2, block(1, varint(1, 1), block(2, block(1), block(1, varint(1, m.columns)))))))
+	graph = append(graph, block(11, text(1, "X"), block(2, block(1, varint(1, m.kind), block(2, block(1), block(1, varint(1, m.columns)))))))
 	return append(append(varint(1, 7), text(2, "test")...), block(7, graph...)...)
 }
 
@@ -179,6 +187,28 @@ func TestNodeModes(t *testing.T) {
 	row := [6]float64{nan, nan, nan, nan, nan, nan} // no comparison holds for NaN, except that it is not 1
 	if err := forest.Evaluate(f, forest.Leaves, row[:], leaf[:]); err != nil || leaf[0] != 15 {
 		t.Errorf("missing cells without tracks: leaf %v, want 15: %v", leaf[0], err)
+	}
+}
+
+// TestWideCells: cells of a graph whose input is float64 are compared as they are, with float32 thresholds too; those that
+// another operator casts first are float32.
+func TestWideCells(t *testing.T) {
+	row := []float64{1 + 0x1p-40, 1, 0, 1, 0, 1} // above the threshold 1 of node 0, but not as a float32
+	for _, tt := range []struct {
+		kind  int64
+		input string
+		want  float64
+	}{{tensorFloat32, "X", 10}, {tensorFloat64, "X", 6}, {tensorFloat64, "cast", 10}} {
+		m := chain()
+		m.kind, m.input = tt.kind, tt.input
+		f, err := Format.Decode(m.bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var leaf [1]float64
+		if err := forest.Evaluate(f, forest.Leaves, row, leaf[:]); err != nil || leaf[0] != tt.want {
+			t.Errorf("type %d of %s: leaf %v, want %v: %v", tt.kind, tt.input, leaf[0], tt.want, err)
+		}
 	}
 }
 
