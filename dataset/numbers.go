@@ -111,6 +111,9 @@ func (r *NumberReader) decode(dst []float64) error {
 		if v.Kind != Number {
 			return badData(r.recs.Where(i), "%s is not a number; write one, or leave the cell empty if it is missing", quote(v.Text))
 		}
+		if math.IsInf(v.Number, 0) { // of a text; files of numbers refuse infinities themselves
+			return badData(r.recs.Where(i), "%s is beyond the numbers of float64; replace it", quote(v.Text))
+		}
 		x := v.Number
 		if r.single {
 			x = v.float32()
@@ -137,12 +140,13 @@ func (v *Value) float32() float64 {
 
 // ParseNumber reads a cell of text as NumberReader reads those of files: NaN for an empty
 // one and for a customary mark of a missing cell, else the number, rounded once to float32
-// where single is set. false means that the cell is neither.
+// where single is set. false means that the cell is neither, or beyond the numbers of float64.
 func ParseNumber(cell []byte, single bool) (float64, bool) {
 	if len(cell) == 0 || isMissing(cell) {
 		return math.NaN(), true
 	}
 	x, ok := parseNumber(cell)
+	ok = ok && !math.IsInf(x, 0)
 	if ok && single {
 		x = (&Value{Number: x, Text: cell}).float32()
 	}

@@ -74,6 +74,7 @@ func TestNumberReader(t *testing.T) {
 	}
 	for want, path := range map[string]string{
 		`bad.csv:2:2: "x" is not a number`: file("bad.csv", "1,2\n3,x\n"),
+		`huge.csv:2:1: "-1e400" is beyond`: file("huge.csv", "1e308,2\n-1e400,3\n"),
 		"short.csv:2:":                     file("short.csv", "1,2\n3\n"),
 		"wide.csv":                         file("wide.csv", "1,2,3\n"),
 		"is empty":                         file("empty.csv", ""),
@@ -125,6 +126,21 @@ func TestNumberedHeader(t *testing.T) {
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestParseNumber: a cell alone is what it is in a file.
+func TestParseNumber(t *testing.T) {
+	nan := math.NaN()
+	for cell, want := range map[string]float64{"": nan, "NA": nan, "?": nan, "1.5": 1.5, "-1e308": -1e308, "1e39": 1e39} {
+		if x, ok := ParseNumber([]byte(cell), false); !ok || !same([]float64{x}, []float64{want}) {
+			t.Errorf("%q is %v, %v, want %v", cell, x, ok, want)
+		}
+	}
+	for _, cell := range []string{"1e400", "-1e400", "inf", "0x1p3", "1_0", "x", " 1"} {
+		if x, ok := ParseNumber([]byte(cell), true); ok {
+			t.Errorf("%q is %v, want no number", cell, x)
 		}
 	}
 }
