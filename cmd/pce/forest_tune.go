@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 
@@ -101,6 +103,10 @@ func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 		return fmt.Errorf("%w: %s has no rows", run.ErrOptions, strings.Join(f.data, ", "))
 	}
 	opts := pce.Options{Threads: f.run.threads}
+	dir, err := a.beforeTuning(f, fo, opts)
+	if err != nil {
+		return err
+	}
 	t, err := pce.TuneForest(ctx, fo, rows, opts, f.options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
@@ -118,14 +124,38 @@ func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 		r.Other = append(r.Other, *o)
 	}
 	if !f.dry {
-		if r.File, err = a.keep(f.cache, fo, r); err != nil {
-			return err
+		r.File, err = a.keep(dir, fo, r)
+	}
+	if f.asJSON { // what was measured is printed where it cannot be kept, too
+		return errors.Join(err, a.printJSON(r))
+	}
+	return errors.Join(err, a.printTuning(r))
+}
+
+// beforeTuning refuses what would otherwise fail after minutes of timing: sets of instructions that the machine does not
+// have, and a folder for the choice, which is returned, that cannot be made.
+func (a *app) beforeTuning(f *tuneFlags, fo *forest.Forest, opts pce.Options) (dir string, err error) {
+	for _, path := range f.other {
+		there := opts
+		there.KernelPath = path
+		m, err := pce.NewForest(fo, there)
+		if err != nil {
+			return "", fmt.Errorf("%s: --other %s: %w", f.model, path, err)
+		}
+		m.Close()
+	}
+	if dir = f.cache; f.dry {
+		return dir, nil
+	}
+	if dir == "" {
+		if dir, err = a.scheduleCache(); err != nil {
+			return "", err
 		}
 	}
-	if f.asJSON {
-		return a.printJSON(r)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", usagef("no folder for the choice: %v; name one with --cache, or keep nothing with --dry-run", err)
 	}
-	return a.printTuning(r)
+	return dir, nil
 }
 
 // otherPath searches with other kernels, and times their fastest schedule with those of t, in turn with its own.
@@ -141,18 +171,16 @@ func otherPath(ctx context.Context, fo *forest.Forest, rows []float64, opts pce.
 	return r, err
 }
 
-// keep writes the choice into the folder of the flags. A file there that cannot be used is replaced, with a note.
+// keep writes the choice into a folder. A file there that cannot be used is replaced, with a note.
 func (a *app) keep(dir string, fo *forest.Forest, r *forestTuning) (file string, err error) {
-	if dir == "" {
-		if dir, err = a.scheduleCache(); err != nil {
-			return "", err
-		}
-	}
 	_, wrong := tune.Load(dir, fo.Digest(), r.Path, r.Batch)
 	for _, err := range wrong {
 		a.tell("note: a kept schedule is passed over, and written anew if it is of this batch: %v", err)
 	}
-	return tune.Save(dir, fo.Digest(), tune.Kept{Path: r.Path, Batch: r.Batch, Threads: r.Threads, Schedule: r.Chosen().Schedule, RowsPerSecond: r.RowsPerSecond, When: r.When})
+	if file, err = tune.Save(dir, fo.Digest(), tune.Kept{Path: r.Path, Batch: r.Batch, Threads: r.Threads, Schedule: r.Chosen().Schedule, RowsPerSecond: r.RowsPerSecond, When: r.When}); err != nil {
+		return "", err
+	}
+	return file, nil
 }
 
 // printTuning prints the choice for people.

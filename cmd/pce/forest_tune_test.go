@@ -139,6 +139,18 @@ func TestForestTune(t *testing.T) {
 		m.Close()
 	}
 
+	// A choice that cannot be kept is printed all the same, and nothing says that it is kept.
+	if err := os.Remove(kept[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(kept[0], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, errs = call(exitInternal, tune...)
+	if !strings.Contains(out, "\n\nexact\n") || strings.Contains(out, "kept ") || !strings.Contains(errs, "is a directory") {
+		t.Errorf("a folder in the place of the choice: %q, %q", out, errs)
+	}
+
 	env = nil
 	if _, errs = call(exitUsage, tune...); !strings.Contains(errs, "XDG_CACHE_HOME") {
 		t.Errorf("without a folder: %q", errs)
@@ -149,10 +161,11 @@ func TestForestTune(t *testing.T) {
 	call(0, append(tune, "--cache", filepath.Join(dir, "mine"))...)
 	for want, args := range map[string][]string{
 		"no --data":       {"forest", "tune", model},
-		"representation":  append(tune, "--represent", "dense"),
-		"a batch of":      append(tune, "--batch", "-1"),
-		"a budget of":     append(tune, "--budget", "-1s"),
-		"mmx":             append(tune, "--other", "mmx", "--dry-run"),
+		"representation":  append(tune, "--represent", "dense", "--dry-run"),
+		"a batch of":      append(tune, "--batch", "-1", "--dry-run"),
+		"a budget of":     append(tune, "--budget", "-1s", "--dry-run"),
+		"mmx":             append(tune, "--other", "generic,mmx", "--dry-run"),
+		"no folder for":   append(tune, "--cache", filepath.Join(rows, "mine")),
 		"has no rows":     {"forest", "tune", model, "--data", file("empty.csv", "a,b\n")},
 		"is for predict,": append([]string{"check", model, "--schedule", "auto"}, data...),
 	} {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,8 +101,13 @@ func Load(dir string, digest [32]byte, path string, batch int) (k *Kept, wrong [
 	return k, wrong
 }
 
-// read reads a file and checks it.
+// read reads a file and checks it. A pipe in its place is refused, as no one may ever write into it.
 func read(file string, digest [32]byte, path string, batch int) (*Kept, error) {
+	if info, err := os.Stat(file); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: it is not a file", ErrKept)
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -126,8 +132,8 @@ func read(file string, digest [32]byte, path string, batch int) (*Kept, error) {
 	return k, k.check(digest, path, batch)
 }
 
-// check reports why it cannot be used: it is of another forest, machine or version, or its schedule is not one that keeps
-// the scores.
+// check reports why it cannot be used: it is of another forest, machine or version, or its schedule is not one that runs on
+// a CPU and keeps the scores.
 func (k *Kept) check(digest [32]byte, path string, batch int) error {
 	switch want := fmt.Sprintf("%x", digest); {
 	case k.Version != keptVersion:
@@ -147,8 +153,16 @@ func (k *Kept) check(digest [32]byte, path string, batch int) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrKept, err)
 	}
-	if n.Reassociates() {
+	switch {
+	case n.Reassociates():
 		return fmt.Errorf("%w: its schedule changes the order in which trees are added", ErrKept)
+	case slices.ContainsFunc(n.Loops, onCard):
+		return fmt.Errorf("%w: its schedule is for a card", ErrKept)
+	case n.TileNodes > 0 && n.TileHow != schedule.Uniform:
+		return fmt.Errorf("%w: its schedule wants a profile", ErrKept)
 	}
 	return nil
 }
+
+// onCard reports whether a loop, or one within it, is a dimension of a card.
+func onCard(l *schedule.Loop) bool { return l.Dimension != "" || slices.ContainsFunc(l.Body, onCard) }

@@ -96,6 +96,8 @@ func TestKeptDamaged(t *testing.T) {
 		"not a verb":     change(`pad\n`, `padd\n`),
 		"illegal":        change(`pad\n`, `unroll batch\n`),
 		"order in which": change(`pad\n`, `vectorReduce tree 4\n`),
+		"for a card":     change(`pad\n`, `tile batch b0 b1 64\ngpuDimension b0 grid.x\n`),
+		"a profile":      change(`pad\n`, `tileNodes 3 hybrid\n`),
 		"unknown field":  change(`"batch"`, `"more": 1, "batch"`),
 		"one object":     append(append([]byte(nil), whole...), whole...),
 		"more than":      append(append([]byte(nil), whole...), make([]byte, maxKept)...),
@@ -108,6 +110,18 @@ func TestKeptDamaged(t *testing.T) {
 		if k == nil || k.Batch != 1000 || len(wrong) != 1 || !errors.Is(wrong[0], ErrKept) || !strings.Contains(wrong[0].Error(), want) || strings.Contains(wrong[0].Error(), "\n") || !strings.Contains(wrong[0].Error(), near) {
 			t.Errorf("%s: %+v, %v", want, k, wrong)
 		}
+	}
+	if err := os.Remove(near); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(near, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if k, wrong := Load(dir, digest, "avx2", 100); k == nil || k.Batch != 1000 || len(wrong) != 1 || !errors.Is(wrong[0], ErrKept) {
+		t.Errorf("a folder in its place: %+v, %v", k, wrong)
+	}
+	if err := os.Remove(near); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := Save(dir, digest, Kept{Path: "avx2", Batch: 100, Schedule: "pad\n"}); err != nil {
 		t.Fatal(err)
