@@ -44,7 +44,7 @@ func codePaths(ctx context.Context, f *forest.Forest, on deviceFlags, schedules 
 		return nil, free, usagef("--profile is for --schedule")
 	}
 	for i, file := range append([]string{""}, schedules...) {
-		name, text := "default", "represent sparse\n" // which takes trees of any depth
+		name, text := "default", "represent sparse\n" // which takes trees of nearly any depth
 		if i > 0 {
 			if text, err = readSchedule(file); err != nil {
 				return nil, free, err

@@ -9,7 +9,20 @@ import (
 	"github.com/pce-engine/pce/compile/forest/ir"
 	"github.com/pce-engine/pce/compile/forest/schedule"
 	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/simt"
 )
+
+// below returns a forest with a fourth tree that has a leaf and a test on each level above its deepest.
+func below(depth int32) *forest.Forest {
+	f := bushes()
+	tree := forest.Tree{Weight: 1, Values: []forest.Value{{Value: 1}}}
+	for k := range depth {
+		tree.Nodes = append(tree.Nodes, forest.Node{Test: forest.Less, Yes: 2*k + 1, No: 2*k + 2}, forest.Node{Last: 1})
+	}
+	tree.Nodes = append(tree.Nodes, forest.Node{Last: 1})
+	f.Trees = append(f.Trees, tree)
+	return f
+}
 
 // TestCodeRefuses: forests and schedules without code are refused in one line that says why; a neighbour that has code
 // is not.
@@ -26,13 +39,8 @@ func TestCodeRefuses(t *testing.T) {
 		}
 	}
 	chain := bushes() // a leaf on each level
-	deep := bushes()
-	tree := forest.Tree{Weight: 1, Values: []forest.Value{{Value: 1}}}
-	for k := range int32(30) {
-		tree.Nodes = append(tree.Nodes, forest.Node{Test: forest.Less, Yes: 2*k + 1, No: 2*k + 2}, forest.Node{Last: 1})
-	}
-	tree.Nodes = append(tree.Nodes, forest.Node{Last: 1})
-	deep.Trees = append(deep.Trees, tree)
+	deep := below(30)
+	deepest := below(simt.MaxTurns + 1) // a walk of more steps than a loop may have turns
 	many := bushes()
 	for len(many.Trees) <= 5000 {
 		many.Trees = append(many.Trees, many.Trees[0])
@@ -61,6 +69,8 @@ func TestCodeRefuses(t *testing.T) {
 		{"peeled and padded", chain, "pad\npeelWalk tree 2", nil, ""},
 		{"deep array", deep, "represent array", nil, "tree 3 of depth 30"},
 		{"deep reorg", deep, "represent reorg", nil, "use represent sparse"},
+		{"deepest sparse", deepest, "represent sparse", nil, "a walk has 65537 turns, want at most 65536"},
+		{"deepest, two steps a turn", deepest, "represent sparse\nunrollWalk tree 2", nil, ""},
 		{"deep sparse", deep, "represent sparse", nil, ""},
 		{"unrolled", many, "unroll tree", nil, "5001 iterations, want at most 4096"},
 		{"unrolled within a tile", bushes(), "tile tree t0 t1 2\nunroll t1", nil, "is not known before it runs"},

@@ -132,6 +132,9 @@ func (m *emitter) turns(o *Op, in span, step, stride int) error {
 
 // repeat makes the code of the turns of a walk.
 func (m *emitter) repeat(o *Op, r span) error {
+	if o.N > simt.MaxTurns {
+		return fmt.Errorf("%w: a walk has %d turns, want at most %d; unrollWalk with more steps, or represent sliced", ErrLower, o.N, simt.MaxTurns)
+	}
 	init := make([]simt.Value, len(o.Args))
 	for i, v := range o.Args {
 		init[i] = m.v[v]
