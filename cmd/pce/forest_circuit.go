@@ -53,6 +53,9 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	if err := f.out.check(); err != nil {
 		return err
 	}
+	if err := f.out.keep(append([]string{f.model}, f.data...)...); err != nil {
+		return err
+	}
 	fo, err := run.OpenForest(f.model)
 	if err == nil {
 		err = fo.Check()

@@ -104,6 +104,9 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	if err := f.out.check(); err != nil {
 		return err
 	}
+	if err := f.out.keep(append([]string{f.model, f.density, f.code.file, f.code.profile}, f.data...)...); err != nil {
+		return err
+	}
 	m, err := f.code.open(a, f.model, f.run, readRows)
 	if err != nil {
 		return err

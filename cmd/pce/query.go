@@ -43,6 +43,19 @@ func (f *outputFlags) check() error {
 	return nil
 }
 
+// keep refuses to replace a file that is read, with --force too. A terminal may be read and written.
+func (f *outputFlags) keep(inputs ...string) error {
+	if info, err := os.Stat(f.path); f.stdout() || err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	for _, in := range inputs {
+		if sameFile(f.path, in) {
+			return usagef("%s is read, and would be replaced; name another file with --out", f.path)
+		}
+	}
+	return nil
+}
+
 func (f *outputFlags) stdout() bool { return f.path == "" || f.path == "-" }
 
 // rowsName is the name by whose extension rows on stdout are written: text as people
