@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"context"
-	"errors"
 	"io"
 	"math"
 	"strconv"
@@ -33,7 +32,10 @@ func OpenNumbers(path string, columns int, names []string, single bool, opts Opt
 		}
 	}
 	opts.Partial = true
-	if err := errors.Join(opts.Schema.Validate(), opts.validate(), onlyFiles([]string{path})); err != nil {
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	if err := onlyFiles([]string{path}); err != nil {
 		return nil, err
 	}
 	files, err := findFiles([]string{path}, &opts)

@@ -86,6 +86,10 @@ func TestNumberReader(t *testing.T) {
 			t.Errorf("error is %v, want %q", err, want)
 		}
 	}
+	twice := []string{"a", "a"}
+	if _, err := readNumbers(t, file("twice.csv", "1,2\n"), 2, twice, false, 1); err == nil || !strings.Contains(err.Error(), `two columns are named "a"`) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("two columns of one name: %v; want one line", err)
+	}
 	if _, err := readNumbers(t, dir+"/none.csv", 2, nil, false, 1); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is missing: %v", err)
 	}

@@ -12,7 +12,14 @@ import (
 
 // forestCommand makes the command pce forest.
 func (a *app) forestCommand() *cobra.Command {
-	c := &cobra.Command{Use: "forest", Short: "Measure decision forests, choose schedules for them, and make circuits of them", Args: cobra.NoArgs}
+	c := &cobra.Command{
+		Use:   "forest",
+		Short: "Measure decision forests, choose schedules for them, and make circuits of them",
+		Long: `Measure decision forests, choose schedules for them, and make circuits of them. Their predictions are
+written by pce predict; pce info describes a forest, pce convert writes it as XGBoost's JSON, and pce check compares all ways of
+computing it with the plain one, and these with scores of the library. docs/forests.md is the guide.`,
+		Args: cobra.NoArgs,
+	}
 	var f predictFlags
 	p := &cobra.Command{
 		Use:   "profile MODEL --data FILE",
