@@ -57,6 +57,8 @@ func TestNumberReader(t *testing.T) {
 		"no last end": {file("b.csv", "1,2\n3,4"), nil, false, []float64{1, 2, 3, 4}},
 		"names":       {file("c.csv", "y,x\n1,2\n"), []string{"x", "y"}, false, []float64{2, 1}},
 		"one name":    {file("d.csv", "y\n1\n"), []string{"x", "y"}, false, []float64{nan, 1}},
+		"blanks":      {file("blanks.csv", "y , x\n1,2\n"), []string{" x", "y "}, false, []float64{2, 1}},
+		"kept blanks": {file("kept.csv", "\" x\",x\n1,2\n"), []string{"x", " x"}, false, []float64{2, 1}},
 		"standard":    {"-", nil, false, []float64{7, 8}},
 		// 1 + 2^-24 + 2^-60 is above half-way to the next float32; as float64 it is half-way
 		"once":   {file("e.csv", "1.0000000596046448,1.00000005960464477540\n0.1,1e-46\n"), nil, true, []float64{1.0000001192092896, 1.0000001192092896, float64(float32(0.1)), 0}},
@@ -85,6 +87,9 @@ func TestNumberReader(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !(errors.Is(err, ErrFormat) || errors.Is(err, ErrSetting)) {
 			t.Errorf("error is %v, want %q", err, want)
 		}
+	}
+	if _, err := readNumbers(t, file("which.csv", "a,b\n1,2\n"), 3, []string{" a", "a ", "b"}, false, 1); err == nil || !strings.Contains(err.Error(), `the header has "a"`) {
+		t.Errorf("a header that could mean two columns: %v", err)
 	}
 	twice := []string{"a", "a"}
 	if _, err := readNumbers(t, file("twice.csv", "1,2\n"), 2, twice, false, 1); err == nil || !strings.Contains(err.Error(), `two columns are named "a"`) || strings.Contains(err.Error(), "\n") {

@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -37,6 +38,21 @@ func openRecords(ctx context.Context, f file, s *Schema, opts *Options) (Reader,
 	return r, nil
 }
 
+// withBlanks returns the names of columns that begin or end with blanks, by what is left without these: tables in text do not
+// keep blanks around their cells. Names that would then be those of two columns are left out.
+func withBlanks(s *Schema) map[string]string {
+	whole, count := map[string]string{}, map[string]int{}
+	for _, c := range s.Columns {
+		name := strings.Trim(c.Name, " \t")
+		count[name]++
+		if name != c.Name {
+			whole[name] = c.Name
+		}
+	}
+	maps.DeleteFunc(whole, func(name, _ string) bool { return count[name] > 1 })
+	return whole
+}
+
 // match finds the schema's column of each column of a file: by name where both
 // have names, else by place. Columns set to be skipped have none.
 func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
@@ -66,11 +82,16 @@ func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
 	for i, c := range s.Columns {
 		place[c.Name] = append(place[c.Name], i)
 	}
+	whole := withBlanks(s)
 	for i, n := range names {
 		if to[i] < 0 {
 			continue
 		}
 		left, known := place[n]
+		if name, ok := whole[n]; ok && !known {
+			n = name
+			left, known = place[n]
+		}
 		switch {
 		case !known:
 			return nil, badData(recs.Where(i), "the header has %q, which is not a variable of the model; remove the column or set its type to skip", n)
