@@ -62,11 +62,8 @@ func (a *app) codecCommand(name, short string, restore bool) *cobra.Command {
 			if restore && strings.HasSuffix(strings.ToLower(f.out.path), ".gz") {
 				return usagef("%s: what is restored is not packed by gzip; name the file without .gz", f.out.path)
 			}
-			if err := f.out.check(); err != nil {
+			if err := f.out.check(f.model, f.in); err != nil {
 				return err
-			}
-			if sameFile(f.out.path, f.model) {
-				return usagef("%s is the model, without which nothing is restored; name another file", f.out.path)
 			}
 			return a.code(cmd.Context(), &f)
 		},

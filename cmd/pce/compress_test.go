@@ -186,8 +186,8 @@ func TestCodecRefusals(t *testing.T) {
 		{[]string{"compress", "--model", "numbers/model.safetensors", "numbers.csv", "x"}, exitData, "continuous"},
 		{[]string{"compress", "rows.csv", "x"}, exitUsage, "--model"},
 		{[]string{"compress", "--model", model, "rows.csv", "second", "--force"}, exitUsage, "second is a folder"},
-		{[]string{"compress", "--model", second, "rows.csv", second, "--force"}, exitUsage, "is the model"},
-		{[]string{"compress", "--model", second, "rows.csv", "linked", "--force"}, exitUsage, "is the model"},
+		{[]string{"compress", "--model", second, "rows.csv", second, "--force"}, exitUsage, "is read, and would be replaced"},
+		{[]string{"compress", "--model", second, "rows.csv", "linked", "--force"}, exitUsage, "is read, and would be replaced"},
 		{[]string{"query", "loglik", "--model", second, "--data", "rows.csv", "--out", "numbers"}, exitUsage, "numbers is a folder"},
 	} {
 		code, out, errs := do(t, "", tc.args...)

@@ -37,6 +37,9 @@ type queryFlags struct {
 	soft   bool
 }
 
+// inputs are the files that a query reads.
+func (f *queryFlags) inputs() []string { return append([]string{f.model}, f.data...) }
+
 func (f *queryFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.model, "model", "", "model file")
 	flags.StringArrayVar(&f.config.files, "config", nil, "config file whose data section says how rows are read; repeatable")

@@ -50,10 +50,7 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	case f.out.stdout():
 		return usagef("no --out; name the model file to write")
 	}
-	if err := f.out.check(); err != nil {
-		return err
-	}
-	if err := f.out.keep(append([]string{f.model}, f.data...)...); err != nil {
+	if err := f.out.check(append([]string{f.model}, f.data...)...); err != nil {
 		return err
 	}
 	fo, err := run.OpenForest(f.model)

@@ -146,7 +146,7 @@ func TestForestTune(t *testing.T) {
 	if err := os.Mkdir(kept[0], 0o755); err != nil {
 		t.Fatal(err)
 	}
-	out, errs = call(exitInternal, tune...)
+	out, errs = call(exitData, tune...)
 	if !strings.Contains(out, "\n\nexact\n") || strings.Contains(out, "kept ") || !strings.Contains(errs, "is a directory") {
 		t.Errorf("a folder in the place of the choice: %q, %q", out, errs)
 	}

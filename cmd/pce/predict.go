@@ -101,10 +101,7 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	case strings.EqualFold(filepath.Ext(f.out.path), ".npy"):
 		return usagef("%s: predictions are written as they come, and a .npy file begins with their number; write .csv", f.out.path)
 	}
-	if err := f.out.check(); err != nil {
-		return err
-	}
-	if err := f.out.keep(append([]string{f.model, f.density, f.code.file, f.code.profile}, f.data...)...); err != nil {
+	if err := f.out.check(append([]string{f.model, f.density, f.code.file, f.code.profile}, f.data...)...); err != nil {
 		return err
 	}
 	m, err := f.code.open(a, f.model, f.run, readRows)

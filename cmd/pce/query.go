@@ -28,8 +28,9 @@ func (f *outputFlags) register(flags *pflag.FlagSet, formats string) {
 	flags.BoolVar(&f.force, "force", false, "replace the file of --out if there is one")
 }
 
-// check refuses, before any work is done, to write to a folder, and to replace a file without --force.
-func (f *outputFlags) check() error {
+// check refuses, before any work is done, to write to a folder, to replace a file without --force, and to replace
+// one of the files that are read in any case. A terminal may be read and written.
+func (f *outputFlags) check(inputs ...string) error {
 	if f.stdout() {
 		return nil
 	}
@@ -39,18 +40,11 @@ func (f *outputFlags) check() error {
 		return usagef("%s is a folder; name a file in it", f.path)
 	case err == nil && info.Mode().IsRegular() && !f.force:
 		return usagef("%s exists; name another file, or replace it with --force", f.path)
-	}
-	return nil
-}
-
-// keep refuses to replace a file that is read, with --force too. A terminal may be read and written.
-func (f *outputFlags) keep(inputs ...string) error {
-	if info, err := os.Stat(f.path); f.stdout() || err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	for _, in := range inputs {
-		if sameFile(f.path, in) {
-			return usagef("%s is read, and would be replaced; name another file with --out", f.path)
+	case err == nil && info.Mode().IsRegular():
+		for _, in := range inputs {
+			if sameFile(f.path, in) {
+				return usagef("%s is read, and would be replaced; name another file for the output", f.path)
+			}
 		}
 	}
 	return nil
