@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -106,10 +107,20 @@ func compareSimplified(ctx context.Context, p *reduction.Program, o *reduction.O
 	for _, name := range p.Outputs {
 		d := o.Outputs[name].Difference(s.Outputs[name])
 		if check.Difference = max(check.Difference, d); !(d <= checkTolerance) {
-			return nil, fmt.Errorf("%w: output %s of the simplified program differs by %g, relative; please report the program", reduction.ErrProgram, name, d)
+			return nil, differs(name, d, o.Outputs[name])
 		}
 	}
 	return check, nil
+}
+
+// differs is the error of an output that differs by more than a comparison allows from t, that of the program as written. An
+// infinite difference of floats is one from NaN or infinity, which programs with infinite terms have: simplification
+// takes terms for finite.
+func differs(name string, by float64, t *reduction.Tensor) error {
+	if math.IsInf(by, 1) && len(t.Ints) == 0 {
+		return fmt.Errorf("%w: output %s of the simplified program differs where a number is infinite or NaN: simplification is for finite terms, see docs/reductions.md; if all are finite, please report the program", reduction.ErrProgram, name)
+	}
+	return fmt.Errorf("%w: output %s of the simplified program differs by %g, relative; please report the program", reduction.ErrProgram, name, by)
 }
 
 func total(o *reduction.Outcome) (sum int64) {

@@ -88,10 +88,10 @@ func (a *app) reduceTime(ctx context.Context, f *reduceFlags, path string, p *re
 	if r.Seconds != nil {
 		r.Difference = new(float64)
 		for _, name := range p.Outputs {
-			*r.Difference = max(*r.Difference, outputs[0][name].Difference(outputs[1][name]))
-		}
-		if !(*r.Difference <= checkTolerance) {
-			return fmt.Errorf("%s: %w: outputs of the simplified program differ by %g, relative; please report the program", path, reduction.ErrProgram, *r.Difference)
+			d := outputs[0][name].Difference(outputs[1][name])
+			if *r.Difference = max(*r.Difference, d); !(d <= checkTolerance) {
+				return inProgram(path, differs(name, d, outputs[0][name]))
+			}
 		}
 	}
 	if f.asJSON {
