@@ -14,10 +14,11 @@ const maxDirect = 1 << 12
 
 // column is what leaves over one variable share.
 type column struct {
-	leaves []int32 // operations
-	x      simt.Value
-	there  simt.Value // the cell is not missing
-	class  simt.Value // of a finite or histogram variable: the place in leaves' tables
+	leaves  []int32 // operations: those that a class tells apart
+	numbers bool    // others are Gaussian
+	x       simt.Value
+	there   simt.Value // the cell is not missing
+	class   simt.Value // of a finite or histogram variable: the place in leaves' tables
 	// points has a number of each class, NaN of that of missing cells.
 	points  []float64
 	breaks  []float64 // of histograms: those of all leaves
@@ -29,7 +30,11 @@ type column struct {
 func (c *code) columns(numVars int) []column {
 	cols := make([]column, numVars)
 	for i := range c.ops {
-		if o := &c.ops[i]; o.used && o.kind == circuit.Input {
+		switch o := &c.ops[i]; {
+		case !o.used || o.kind != circuit.Input:
+		case o.gaussian:
+			cols[o.variable].numbers = true
+		default:
 			cols[o.variable].leaves = append(cols[o.variable].leaves, int32(i))
 		}
 	}
@@ -67,7 +72,6 @@ func (e *emitter) plan(col *column) {
 	switch {
 	case e.bytes:
 		e.planBytes(col)
-	case first.gaussian:
 	case first.histograms:
 		e.histogramBreaks(col)
 		col.classes = e.classes(col)
@@ -93,14 +97,15 @@ func (e *emitter) openCell(col *column, variable int) {
 	}
 	x := b.Load(0, variable)
 	col.there = b.Binary(simt.Eq, x, x)
-	first := &e.c.ops[col.leaves[0]]
-	if first.gaussian {
+	if col.numbers {
 		col.x = b.Select(col.there, b.Convert(e.t, x), b.Float(e.t, 0))
+	}
+	if len(col.leaves) == 0 {
 		return
 	}
 	// What a missing cell's class is before it is chosen does not matter.
 	class := simt.None
-	if first.histograms {
+	if e.c.ops[col.leaves[0]].histograms {
 		class = e.classOf(col, x)
 	} else {
 		class = b.Convert(simt.I32, x)

@@ -270,6 +270,32 @@ func TestHistograms(t *testing.T) {
 	}
 }
 
+// TestMixedLeaves has histograms and Gaussians over the same variables.
+func TestMixedLeaves(t *testing.T) {
+	for seed := range uint64(8) {
+		rng := rand.New(rand.NewPCG(seed, 24))
+		g, params := histograms(rng, 3, seed%2 == 0)
+		for i := range g.Nodes {
+			if g.Nodes[i].Kind == circuit.Input && rng.IntN(3) == 0 {
+				g.Nodes[i].Leaf, params[i] = circuit.Gaussian{}, []float64{3 * rng.NormFloat64(), 0.5 + rng.Float64()}
+			}
+		}
+		var rows [][]float64
+		for range 50 {
+			row := reference.MissingRow(3)
+			for v := range row {
+				if rng.IntN(4) > 0 {
+					row[v] = float64(float32(5 * rng.NormFloat64()))
+				}
+			}
+			rows = append(rows, row)
+		}
+		for _, o := range options {
+			check(t, fmt.Sprintf("seed %d", seed), g, params, o, rows)
+		}
+	}
+}
+
 // TestRecomputedRows has rows on both sides of what linear space can hold.
 func TestRecomputedRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
