@@ -9,7 +9,7 @@ type Cumulative interface {
 	Below(p []float64, x float64) float64
 }
 
-var _ = []Cumulative{Gaussian{}, LogNormal{}, Poisson{}}
+var _ = []Cumulative{Gaussian{}, LogNormal{}, Poisson{}, RealHistogram{}}
 
 // Below is that of the standard normal distribution at the distance from the mean in standard
 // deviations.

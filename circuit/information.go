@@ -119,6 +119,14 @@ func leafInformation(l Leaf, p, q []float64) (x Information, err error) {
 		kl := p[0]*math.Log(p[0]/q[0]) + q[0] - p[0]
 		h := l.entropy(p)
 		return Information{h, h + kl, kl}, nil
+	case RealHistogram: // draws are those of the normalised bins, densities those of LogProb
+		for i, share := range l.masses(p) {
+			if at := l.Breaks[i] + l.width(i)/2; share > 0 {
+				lp, lq := l.LogProb(p, at), l.LogProb(q, at)
+				x.add(share, Information{-lp, -lq, lp - lq})
+			}
+		}
+		return x, nil
 	}
 	if l.Codes() == 0 {
 		return x, fmt.Errorf("%w: the entropy of %s leaves is not known", ErrLeaf, l.Name())

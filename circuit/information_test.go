@@ -54,6 +54,7 @@ func TestDeterministicQueries(t *testing.T) {
 	for _, leaf := range []circuit.Leaf{
 		circuit.Categorical{Categories: 4}, circuit.Bernoulli{}, circuit.Binomial{Trials: 5}, circuit.Histogram{Edges: []int{0, 1, 4}},
 		circuit.DiscretisedLogistic{Domain: 6}, circuit.Indicator{Domain: 3, Value: 1}, circuit.Gaussian{}, circuit.LogNormal{}, circuit.Poisson{},
+		circuit.RealHistogram{Breaks: []float64{-1, 0.5, 2, 7}}, circuit.RealHistogram{Breaks: []float64{-1, 0, 2, 7}},
 	} {
 		for seed := range uint64(4) {
 			rng := rand.New(rand.NewPCG(seed, 5))

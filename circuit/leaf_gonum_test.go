@@ -66,6 +66,14 @@ func (d pieces) LogProb(x float64) float64 {
 }
 
 func (d pieces) Quantile(p float64) float64 {
+	if d.leaf.whole() {
+		return math.Floor(d.quantile(p))
+	}
+	return d.quantile(p)
+}
+
+// quantile is that of numbers that need not be whole.
+func (d pieces) quantile(p float64) float64 {
 	last := d.leaf.NumParams() - 1
 	for i := range last {
 		share := d.Categorical.Prob(float64(i))

@@ -19,6 +19,7 @@ var families = []Leaf{
 	DiscretisedLogistic{Domain: 2}, DiscretisedLogistic{Domain: 256},
 	Histogram{Edges: []int{0, 1}}, Histogram{Edges: []int{0, 3, 4, 10, 12}},
 	RealHistogram{Breaks: []float64{-1, 0.5}}, RealHistogram{Breaks: []float64{-2.5, 0, 0.25, 7}, Floor: 1e-9},
+	RealHistogram{Breaks: []float64{-3, -2, 0, 4, 5}}, RealHistogram{Breaks: []float64{0, 1}, Floor: 1e-9},
 	Poisson{}, Indicator{Domain: 5, Value: 3}, LogNormal{}, LogNormal{MinSigma: 0.5},
 }
 
@@ -73,6 +74,13 @@ func expect(l Leaf, p []float64, h func(x float64) float64) float64 {
 		for k := -12 * 64; k <= 20*64; k++ {
 			x := math.Exp(p[0] + float64(k)*dy)
 			e += dy * x * math.Exp(l.LogProb(p, x)) * h(x)
+		}
+		return e
+	}
+	if l, ok := l.(RealHistogram); ok && l.whole() {
+		e := 0.0
+		for x := l.Breaks[0]; x < l.Breaks[len(p)]; x++ {
+			e += math.Exp(l.LogProb(p, x)) * h(x)
 		}
 		return e
 	}

@@ -17,7 +17,7 @@ type Ranged interface {
 	RangeMoments(p []float64, low, high float64) (mean, variance float64)
 }
 
-var _ = []Ranged{Gaussian{}, LogNormal{}, Poisson{}}
+var _ = []Ranged{Gaussian{}, LogNormal{}, Poisson{}, RealHistogram{}}
 
 // normalRange is a range of a normal distribution's numbers, in standard deviations: its ends as distances from
 // the mean, and its width, which the difference of the ends may have no digits of.

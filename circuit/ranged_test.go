@@ -3,6 +3,7 @@ package circuit
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -132,5 +133,85 @@ func TestRangesOfCounts(t *testing.T) {
 				t.Errorf("rate %v, %v: moments %v, %v, want %v, %v", rate, r, mean, variance, first/sum, second/sum-first/sum*first/sum)
 			}
 		}
+	}
+}
+
+// TestRangesOfBins compares probabilities and moments of ranges, and what lies below their ends, with sums over thin
+// slices of the bins, or over whole numbers where all breaks are whole.
+func TestRangesOfBins(t *testing.T) {
+	for _, l := range []RealHistogram{
+		{Breaks: []float64{-2.5, -1, 0.25, 3}, Floor: 0.125}, {Breaks: []float64{0.5, 1}}, {Breaks: []float64{-3, -1, 0, 5}, Floor: 0.125}, {Breaks: []float64{0, 1}},
+	} {
+		p := []float64{3, 0.5, 0.25}[:l.NumParams()] // which do not integrate to 1
+		whole := l.whole()
+		const slices = 1 << 10 // of a unit; bins end at ends of some
+		var at, mass []float64
+		total := 0.0
+		for k := l.Breaks[0] * slices; k < l.Breaks[len(p)]*slices; k++ {
+			x := (k + 0.5) / slices
+			if whole {
+				if math.Mod(k, slices) != 0 {
+					continue
+				}
+				x = k / slices
+			}
+			at, mass = append(at, x), append(mass, p[l.Bin(x)])
+			total += p[l.Bin(x)]
+		}
+		ends := []float64{math.Inf(-1), -4, -3, -2.5, -2, -1, -0.5, 0, 0.25, 0.75, 1, 2.5, 3, 4, 5, 6, math.Inf(1)}
+		for i, low := range ends {
+			for _, high := range ends[i:] {
+				sum, mean, square, below := 0.0, 0.0, 0.0, 0.0
+				for k, x := range at {
+					if x <= high {
+						below += mass[k] / total
+					}
+					if x >= low && x <= high {
+						sum += mass[k] / total
+						mean += mass[k] / total * x
+						square += mass[k] / total * x * x
+					}
+				}
+				if got := math.Exp(l.LogRange(p, low, high)); !(math.Abs(got-sum) <= 1e-12) {
+					t.Errorf("%v: %v..%v has probability %v, want %v", l.Breaks, low, high, got, sum)
+				}
+				if got := l.Below(p, high); !(math.Abs(got-below) <= 1e-12) {
+					t.Errorf("%v: %v below %v, want %v", l.Breaks, got, high, below)
+				}
+				if sum == 0 {
+					continue
+				}
+				mean, square = mean/sum, square/sum
+				if m, v := l.RangeMoments(p, low, high); !(math.Abs(m-mean) <= 1e-9) || !(math.Abs(v-square+mean*mean) <= 1e-6) {
+					t.Errorf("%v: %v..%v has moments %v, %v, want %v, %v", l.Breaks, low, high, m, v, mean, square-mean*mean)
+				}
+			}
+		}
+	}
+}
+
+// TestWholeBreaks: a histogram whose breaks are whole has whole draws and modes, and takes numbers between them too.
+func TestWholeBreaks(t *testing.T) {
+	l, p := RealHistogram{Breaks: []float64{0, 1, 3, 4}}, []float64{0.25, 0.375, 0}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var count [4]int
+	const n = 30000
+	for range n {
+		x := l.Sample(p, rng)
+		if x != math.Trunc(x) || x < 0 || x > 2 {
+			t.Fatalf("drew %v", x)
+		}
+		count[int(x)]++
+	}
+	for x, want := range []float64{0.25, 0.375, 0.375} {
+		if got := float64(count[x]) / n; !(math.Abs(got-want) <= 0.02) {
+			t.Errorf("%v of the draws are %d, want %v", got, x, want)
+		}
+	}
+	if mode := l.Mode(p); mode != 1 {
+		t.Errorf("mode %v, want 1", mode)
+	}
+	if got := l.LogProb(p, 1.5); got != math.Log(0.375) {
+		t.Errorf("log density %v at 1.5, want %v", got, math.Log(0.375))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sort"
 )
 
@@ -11,7 +12,9 @@ import (
 // have it: bin i holds the numbers from Breaks[i] to below Breaks[i+1]. The parameters are
 // the densities of the bins. They need not integrate to 1, because learners of histograms
 // smooth them in ways that change the sum; samples and moments are those of the normalised
-// bins. Histogram is the family of trained circuits.
+// bins. Where all breaks are whole they are those of whole numbers, since networks over counts
+// and categories are written so: the numbers Breaks[i] to Breaks[i+1]-1 share the mass of bin i.
+// Histogram is the family of trained circuits.
 type RealHistogram struct {
 	Breaks []float64
 	Floor  float64 // the density outside the bins, and of every bin that has less
@@ -25,6 +28,9 @@ func (l RealHistogram) NumParams() int { return len(l.Breaks) - 1 }
 
 // NumStats returns the number of bins.
 func (l RealHistogram) NumStats() int { return len(l.Breaks) - 1 }
+
+// StatsAreShares returns true: a statistic is 0 or 1, whatever the cells are.
+func (RealHistogram) StatsAreShares() bool { return true }
 
 // Codes returns 0: the domain is not finite.
 func (RealHistogram) Codes() int { return 0 }
@@ -94,9 +100,17 @@ func (l RealHistogram) LogProb(p []float64, x float64) float64 {
 	return Log(d)
 }
 
-// Mode is the middle of the first of the densest bins.
+// whole reports whether the leaf is one of whole numbers.
+func (l RealHistogram) whole() bool {
+	return !slices.ContainsFunc(l.Breaks, func(b float64) bool { return b != math.Trunc(b) })
+}
+
+// Mode is the middle of the first of the densest bins, or its first whole number.
 func (l RealHistogram) Mode(p []float64) float64 {
 	best := argmax(p)
+	if l.whole() {
+		return l.Breaks[best]
+	}
 	return l.Breaks[best] + l.width(best)/2
 }
 
@@ -112,22 +126,58 @@ func (l RealHistogram) masses(p []float64) []float64 {
 // Sample draws a bin by its mass, then a number of it.
 func (l RealHistogram) Sample(p []float64, rng *rand.Rand) float64 {
 	i := drawIndex(l.masses(p), rng)
-	return l.Breaks[i] + rng.Float64()*l.width(i)
+	x := l.Breaks[i] + rng.Float64()*l.width(i)
+	if l.whole() {
+		return math.Floor(x)
+	}
+	return x
 }
 
 // Moments are those of the bins, normalised, each as a uniform distribution. The floor outside
 // the bins has no moments and does not count.
 func (l RealHistogram) Moments(p []float64) (mean, variance float64) {
-	m := l.masses(p)
-	for i, q := range m {
-		mean += q * (l.Breaks[i] + l.width(i)/2)
+	return l.RangeMoments(p, math.Inf(-1), math.Inf(1))
+}
+
+// Below adds up the normalised bins up to x.
+func (l RealHistogram) Below(p []float64, x float64) float64 {
+	sum := 0.0
+	l.eachPart(p, math.Inf(-1), x, func(mass, _, _ float64) { sum += mass })
+	return min(1, sum)
+}
+
+// LogRange adds up the parts of the normalised bins that lie in the range.
+func (l RealHistogram) LogRange(p []float64, low, high float64) float64 {
+	sum := 0.0
+	l.eachPart(p, low, high, func(mass, _, _ float64) { sum += mass })
+	return Log(min(1, sum))
+}
+
+// RangeMoments are those of the parts of the bins, each as a uniform distribution.
+func (l RealHistogram) RangeMoments(p []float64, low, high float64) (mean, variance float64) {
+	total := 0.0
+	l.eachPart(p, low, high, func(mass, part, _ float64) {
+		mean += mass * part
+		total += mass
+	})
+	mean /= total
+	l.eachPart(p, low, high, func(mass, part, own float64) { variance += mass * ((part-mean)*(part-mean) + own) })
+	return mean, variance / total
+}
+
+// eachPart gives the parts of the bins that lie in a range, both ends included: the mass of each, its mean and its
+// variance. No part has the floor outside the bins.
+func (l RealHistogram) eachPart(p []float64, low, high float64, take func(mass, mean, variance float64)) {
+	half, unit := 0.0, 0.0 // of whole numbers, each of which is the interval up to the next one
+	if l.whole() {
+		low, high, half, unit = math.Ceil(low), math.Floor(high)+1, 0.5, 1
 	}
-	for i, q := range m {
-		w := l.width(i)
-		d := l.Breaks[i] + w/2 - mean
-		variance += q * (d*d + w*w/12)
+	for i, m := range l.masses(p) {
+		from, to := max(low, l.Breaks[i]), min(high, l.Breaks[i+1])
+		if w := to - from; w > 0 && m > 0 {
+			take(m*(w/l.width(i)), from+w/2-half, (w*w-unit)/12)
+		}
 	}
-	return mean, variance
 }
 
 // Stats is the one-hot vector of the bin; zeros outside the bins.

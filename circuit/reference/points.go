@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 )
@@ -22,7 +23,8 @@ type axis struct {
 // Codes have weight 1. Counts have weight 1 up to one that no leaf exceeds with a
 // probability above 1e-15. Normal variables, and the logarithms of log-normal ones, lie on
 // a grid of half the smallest standard deviation: the trapezoidal rule errs by
-// exp(-2π²·4) there. Variables outside the scope stay missing. The yielded slice is used
+// exp(-2π²·4) there. Those of histograms with breaks of their own lie at two points of each piece between two
+// breaks of any leaf, or at its whole numbers. Variables outside the scope stay missing. The yielded slice is used
 // again. An error matches ErrDomain if there are too many points.
 func (ev *Evaluator) Points(given []float64) (iter.Seq2[[]float64, float64], error) {
 	if err := ev.CheckRow(given); err != nil {
@@ -77,9 +79,14 @@ func (ev *Evaluator) line(a *axis) error {
 	const spread = 10 // standard deviations
 	lo, hi, least := math.Inf(1), math.Inf(-1), math.Inf(1)
 	logs, counts := false, 0.0
+	var breaks []float64
 	for i := range ev.g.Nodes {
 		n := &ev.g.Nodes[i]
 		if n.Kind != circuit.Input || n.Var != a.variable {
+			continue
+		}
+		if l, ok := n.Leaf.(circuit.RealHistogram); ok {
+			breaks = append(breaks, l.Breaks...)
 			continue
 		}
 		for u := range n.Units {
@@ -95,6 +102,10 @@ func (ev *Evaluator) line(a *axis) error {
 			sd := math.Sqrt(variance)
 			lo, hi, least = min(lo, mean-spread*sd), max(hi, mean+spread*sd), min(least, sd)
 		}
+	}
+	if breaks != nil {
+		a.pieces(breaks)
+		return nil
 	}
 	if counts > 0 {
 		a.count(min(int(counts)+1, maxStates+1))
@@ -112,4 +123,24 @@ func (ev *Evaluator) line(a *axis) error {
 		}
 	}
 	return nil
+}
+
+// pieces adds two points of each piece between breaks, by Gauss's rule, which is exact for first and second
+// moments; or its whole numbers, if all breaks are whole.
+func (a *axis) pieces(breaks []float64) {
+	slices.Sort(breaks)
+	whole := !slices.ContainsFunc(breaks, func(b float64) bool { return b != math.Trunc(b) })
+	for i, lo := range breaks[:len(breaks)-1] {
+		w := breaks[i+1] - lo
+		switch {
+		case whole:
+			for k := range int(w) {
+				a.values, a.weights = append(a.values, lo+float64(k)), append(a.weights, 1)
+			}
+		case w > 0:
+			for _, at := range []float64{0.5 - math.Sqrt(1./12), 0.5 + math.Sqrt(1./12)} {
+				a.values, a.weights = append(a.values, lo+w*at), append(a.weights, w/2)
+			}
+		}
+	}
 }
