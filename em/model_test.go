@@ -155,6 +155,9 @@ func structured(t testing.TB) map[string]*circuit.Graph {
 		"hmm-free": must(structures.HMM(structures.HMMOptions{Length: 9, Latents: 6, Leaf: categorical(4)})),
 		"rat-spn":  must(structures.RATSPN(rat)),
 		"pd":       must(structures.PD(pd)),
+		"breaks": must(structures.HCLT(tree, structures.HCLTOptions{Latents: 4, Leaf: func(v int) circuit.Leaf {
+			return circuit.RealHistogram{Breaks: []float64{-4, -0.5, 0.25 * float64(v%2), 3, 9}, Floor: 1e-3}
+		}})),
 		"gaussian": must(structures.HCLT(tree, structures.HCLTOptions{Latents: 4, Leaf: func(int) circuit.Leaf { return circuit.Gaussian{} }})),
 	}
 }

@@ -171,13 +171,13 @@ func (e *Engine) alloc(ctx context.Context) (err error) {
 }
 
 // statScales gives each statistic of a continuous leaf a power of two above the
-// largest value that one row can add: |x|^k for the k-th.
+// largest value that one row can add: |x|^k for the k-th. Those of shares have none.
 func statScales(p *layers.Program, ranges []float64) [][]float64 {
 	scales := make([][]float64, len(p.Columns))
 	for i := range p.Inputs {
 		in := &p.Inputs[i]
 		c := p.Columns[in.Column]
-		if in.Codes > 0 || int(c.Var) >= len(ranges) {
+		if in.Codes > 0 || int(c.Var) >= len(ranges) || layers.StatsAreShares(in.Family) {
 			continue
 		}
 		r := max(1, ranges[c.Var])

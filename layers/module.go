@@ -18,6 +18,21 @@ type Module struct {
 	Scales [][]float64
 }
 
+// StatsAreShares reports whether the statistics of a family without codes are 0 or 1, whatever the cells are, by its
+// method of that name.
+func StatsAreShares(f Family) bool {
+	s, ok := f.(interface{ StatsAreShares() bool })
+	return ok && s.StatsAreShares()
+}
+
+// StatScale is what the k-th statistic of an input without codes is divided by, by Module.Scales.
+func StatScale(scales [][]float64, in *Input, k int) float64 {
+	if int(in.Column) >= len(scales) || k >= len(scales[in.Column]) || StatsAreShares(in.Family) {
+		return 1
+	}
+	return scales[in.Column][k]
+}
+
 // ModuleKind names the form of module: a tensor program.
 const ModuleKind = "tensor"
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/layers"
@@ -180,6 +181,24 @@ func TestSplitOwners(t *testing.T) {
 	} {
 		if got := layers.SplitOwners(equal[:tc.owners], tc.n); !slices.Equal(got, tc.want) {
 			t.Errorf("%d equal owners in %d runs: %v, want %v", tc.owners, tc.n, got, tc.want)
+		}
+	}
+}
+
+// TestStatScale: statistics that are 0 or 1 have no scale, beside others of the same column that have one.
+func TestStatScale(t *testing.T) {
+	scales := [][]float64{nil, {8, 64}}
+	for _, tc := range []struct {
+		column int32
+		family layers.Family
+		k      int
+		want   float64
+	}{
+		{1, circuit.Gaussian{}, 0, 8}, {1, circuit.Gaussian{}, 1, 64}, {1, circuit.Gaussian{}, 2, 1}, {0, circuit.Gaussian{}, 0, 1}, {2, circuit.Gaussian{}, 0, 1},
+		{1, circuit.RealHistogram{Breaks: []float64{0, 1, 2}}, 0, 1}, {1, circuit.RealHistogram{Breaks: []float64{0, 1, 2}}, 1, 1},
+	} {
+		if got := layers.StatScale(scales, &layers.Input{Column: tc.column, Family: tc.family}, tc.k); got != tc.want {
+			t.Errorf("column %d, %s, statistic %d: %v, want %v", tc.column, tc.family.Name(), tc.k, got, tc.want)
 		}
 	}
 }

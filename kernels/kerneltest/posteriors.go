@@ -52,7 +52,7 @@ func eachQueried(t *testing.T, depth Depth, do func(t *testing.T, c *randomCase,
 			run(fmt.Sprintf("%s/blocks=%d", s.name, size), s.graph, initial(t, s.graph), size, rows)
 		}
 	}
-	for _, family := range []circuit.Leaf{circuit.Gaussian{}, circuit.Poisson{}, circuit.Binomial{Trials: 300}, circuit.DiscretisedLogistic{Domain: 40, MinScale: 0.01}} {
+	for _, family := range []circuit.Leaf{circuit.Gaussian{}, circuit.Poisson{}, circuit.Binomial{Trials: 300}, circuit.DiscretisedLogistic{Domain: 40, MinScale: 0.01}, realBins, wholeBins} {
 		for i, s := range structuredOver(t, 6, family) {
 			if depth == Brief && i%2 == 0 {
 				continue
@@ -71,8 +71,38 @@ func eachQueried(t *testing.T, depth Depth, do func(t *testing.T, c *randomCase,
 		rows[i][i%g.NumVars] = float64(float32(14 + rng.Float64()))
 	}
 	run("opposed normals", g, p, 0, rows)
+	g, p = besideBins()
+	rows = reference.RandomRows(g, rng, 12, 0.3)
+	for i := range rows {
+		rows[i][i%g.NumVars], rows[i][(i+1)%g.NumVars] = 1e6, -3
+	}
+	run("beside bins", g, p, 0, rows)
 	g, p = faint()
 	run("faint", g, p, 0, gaps(rng, append(allRows(g), allRows(g)...), 0.3))
+}
+
+// Histograms with breaks of their own, of numbers and of whole ones.
+var (
+	realBins  = circuit.RealHistogram{Breaks: []float64{-2.5, -1, 0.25, 0.5, 3, 8}}
+	wholeBins = circuit.RealHistogram{Breaks: []float64{-1, 0, 1, 4, 6}}
+)
+
+// besideBins is a mixture of products of 70 histograms whose densities outside their bins, in which rows may be, are
+// far below those within.
+func besideBins() (*circuit.Graph, reference.Params) {
+	g, p := &circuit.Graph{NumVars: 70}, reference.Params{}
+	var xs []circuit.NodeID
+	for v := range g.NumVars {
+		l := circuit.RealHistogram{Breaks: []float64{0, 1, 2.5, 3}, Floor: 2.220446e-16}
+		if v%2 == 1 {
+			l.Breaks = []float64{0, 2, 3, 5}
+		}
+		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 2, Var: v, Leaf: l})
+		p = append(p, []float64{0.5, 0.25, 0.25, 0, 0.75, 0.125}) // they need not integrate to 1
+		xs = append(xs, circuit.NodeID(len(g.Nodes)-1))
+	}
+	sum(g, &p, 1, []float64{0.25, 0.75}, product(g, &p, xs...))
+	return g, p
 }
 
 // faint is a mixture in which components with weights of 1e-30 explain rows that the

@@ -63,7 +63,7 @@ var enumeratedCases = sync.OnceValue(func() (list []*enumerated) {
 		add("every leaf", seed, 5, reference.RandomOptions{Vars: 4, MaxUnits: 6, MaxCodes: 3, MaxNodes: 30})
 	}
 	rng := rand.New(rand.NewPCG(8, 91))
-	for _, family := range []circuit.Leaf{circuit.Gaussian{}, circuit.Poisson{}} {
+	for _, family := range []circuit.Leaf{circuit.Gaussian{}, circuit.Poisson{}, realBins, wholeBins} {
 		tree, err := structures.GridTree(3, 1, 1)
 		c := &enumerated{name: family.Name()}
 		if c.err = err; err == nil {

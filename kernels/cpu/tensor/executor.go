@@ -189,9 +189,6 @@ func planned(m layers.Module, d *cpu.Device) *executor {
 	default:
 		x.mixed = inPairs
 	}
-	if x.scales == nil {
-		x.scales = make([][]float64, len(m.Program.Columns))
-	}
 	x.grid = float32(m.Program.Grid(max(m.StepRows, int64(m.Rows))))
 	x.fine = x.grid * (1 << 23)
 	x.plan()

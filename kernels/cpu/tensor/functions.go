@@ -227,9 +227,9 @@ func (x *executor) functionStats(w *worker, owner int32, fs []leafFlow) {
 	width := x.prog.Width(in.Vector)
 	for i := range stats {
 		k, u := i/units, i%units
-		q := int64(math.RoundToEven(stats[i] / float64(x.grid) / x.statScale(in, k)))
+		q := int64(math.RoundToEven(stats[i] / float64(x.grid) / layers.StatScale(x.scales, in, k)))
 		if x.call.flows == nil {
-			stats[i] = float64(q) * float64(x.grid) * x.statScale(in, k)
+			stats[i] = float64(q) * float64(x.grid) * layers.StatScale(x.scales, in, k)
 			continue
 		}
 		at := in.Params + int64(k*width+u)
@@ -241,15 +241,6 @@ func (x *executor) functionStats(w *worker, owner int32, fs []leafFlow) {
 	if x.call.flows == nil {
 		x.moveFunction(in, stats)
 	}
-}
-
-// statScale is the power of two that the k-th statistic of a function leaf is
-// divided by before it is rounded to the grid, so that a row adds at most about 1.
-func (x *executor) statScale(in *layers.Input, k int) float64 {
-	if k >= len(x.scales[in.Column]) {
-		return 1
-	}
-	return x.scales[in.Column][k]
 }
 
 // moveFunction moves the parameters of a function leaf.

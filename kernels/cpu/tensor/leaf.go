@@ -270,7 +270,7 @@ func (x *executor) applyInput(w *worker, o *layers.Owner, flows []int64) {
 	}
 	for u := range units {
 		for k := range ns {
-			stats[k*units+u] = take(in.Params+int64(k*width+u), int64(k), int64(u)) * x.statScale(in, k)
+			stats[k*units+u] = take(in.Params+int64(k*width+u), int64(k), int64(u)) * layers.StatScale(x.scales, in, k)
 		}
 		stats[ns*units+u] = take(at+int64(u), int64(ns), int64(u))
 	}

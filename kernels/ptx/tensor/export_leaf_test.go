@@ -27,7 +27,7 @@ func (v Variant) functionKernels() (ks []*ptx.Kernel) {
 // leafLog2s writes the log2 densities of the units of a function, list's first, at
 // the first value of its column to y: a thread each.
 func (v Variant) leafLog2s() *ptx.Kernel {
-	k := v.begin("leaf_log2s", 128, 0, ArgParams, ArgValues, ArgInputs, ArgList, "y")
+	k := v.begin("leaf_log2s", 128, 0, ArgParams, ArgValues, ArgInputs, ArgConstants, ArgList, "y")
 	unit := k.Special("%tid.x")
 	in := k.record(ArgInputs, k.entry(k.Mov(ptx.U32, 0)), InputSize)
 	x := k.Load(ptx.F32, k.At(k.arg(ArgValues), k.Load(ptx.U32, in, InputAt), 4), 0)

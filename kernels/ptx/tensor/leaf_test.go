@@ -62,6 +62,7 @@ func newLeaves(size, rows int, seed uint64, cases ...leafInput) *leaves {
 		in.Family = map[string]uint32{
 			"gaussian": tensor.FamilyGaussian, "poisson": tensor.FamilyPoisson, "binomial": tensor.FamilyBinomial,
 			"discretised-logistic": tensor.FamilyLogistic, "histogram": tensor.FamilyHistogram, "indicator": tensor.FamilyIndicator,
+			"real-histogram": tensor.FamilyRealHistogram,
 		}[c.family.Name()]
 		w.parameters(&in, c)
 		if in.Codes == 0 {

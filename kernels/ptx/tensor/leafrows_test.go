@@ -10,15 +10,24 @@ import (
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
 
+// breaks are bins of a histogram that has the ends of several among its values, and none of most.
+var breaks = circuit.RealHistogram{Breaks: []float64{-3.5, -1, -0.25, 0.0625, 1, 2, 2.5, 7, 1e5}, Floor: 1e-9}
+
 // functionLeaves are function inputs with missing cells, far values and values that
-// fit some units only.
+// fit some units only, or are the ends of bins.
 func functionLeaves(size, units, rows int) *leaves {
 	w := newLeaves(size, rows, uint64(100*units+rows),
-		leafInput{circuit.Gaussian{MinSigma: 1e-3}, units, 1, 0.2}, leafInput{circuit.Poisson{}, units, 1, 0.2})
+		leafInput{circuit.Gaussian{MinSigma: 1e-3}, units, 1, 0.2}, leafInput{circuit.Poisson{}, units, 1, 0.2}, leafInput{breaks, units, 1, 0.2},
+		leafInput{circuit.RealHistogram{Breaks: []float64{0, 2}, Floor: 0x1p-140}, units, 1, 0.2})
 	for i, in := range w.inputs {
 		for r := range w.rows {
 			x := &w.Values[int(in.At)+r]
 			switch far := w.rng.IntN(4) == 0; {
+			case far && in.Family == tensor.FamilyRealHistogram:
+				*x = float32(breaks.Breaks[w.rng.IntN(len(breaks.Breaks))])
+				if w.rng.IntN(3) == 0 {
+					*x = math.Nextafter32(*x, float32(w.rng.NormFloat64()))
+				}
 			case far && in.Family == tensor.FamilyGaussian:
 				*x *= float32(math.Exp(w.rng.Float64() * 4))
 			case far:
@@ -43,7 +52,7 @@ func TestLeaf(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("S=%d/units=%d/rows=%d", c.size, c.units, c.rows), func(t *testing.T) {
 			w := functionLeaves(c.size, c.units, c.rows)
-			w.launch(t, tensor.KernelLeaf, [3]int{2, (c.rows + tensor.LeafRows - 1) / tensor.LeafRows, 1}, map[string]any{tensor.ArgList: []uint32{0, 1}})
+			w.launch(t, tensor.KernelLeaf, [3]int{4, (c.rows + tensor.LeafRows - 1) / tensor.LeafRows, 1}, map[string]any{tensor.ArgList: []uint32{0, 1, 2, 3}})
 			subnormal := 0
 			for i, in := range w.inputs {
 				for r := range w.cap {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/kernels/emulator"
 	"github.com/pce-engine/pce/kernels/ptx/tensor"
 )
@@ -64,6 +65,7 @@ type logCircuit struct {
 	rowSteps          []tensor.RowStep
 	uses              []tensor.Use
 	inputs            []tensor.Input
+	constants         []float64
 	nodes             []*logNode // in order, tables left out
 	all               []*logElement
 	pitch             int
@@ -155,6 +157,46 @@ func (c *logCircuit) gaussian(units int, spread float64) *logNode {
 		Params: uint64(at), Val: n.factor.Base, Exp: n.factor.At, Width: uint32(n.width), Units: uint32(units),
 		Family: tensor.FamilyGaussian, At: uint32(col),
 	})
+	return n
+}
+
+// breaks adds a histogram with breaks of its own, whose floor is far below its bins.
+func (c *logCircuit) breaks(units int) *logNode {
+	n := &logNode{kind: 0, width: c.widthOf(units), units: units, index: len(c.inputs)}
+	l := circuit.RealHistogram{Breaks: []float64{-1, 0, 0.5, 2, 2.5}, Floor: 1e-30}
+	bins := l.NumParams()
+	at, col := take(&c.params, bins*n.width, 1), take(&c.values, c.rows, 0)
+	p := make([][]float64, units)
+	for u := range p {
+		for b := range bins {
+			x := c.rng.Float32()
+			c.params[at+b*n.width+u] = x
+			p[u] = append(p[u], float64(x))
+		}
+	}
+	c.stored(n)
+	for r := range c.rows {
+		x := float32(c.rng.NormFloat64())
+		switch c.rng.IntN(5) {
+		case 0:
+			x = float32(math.NaN())
+		case 1:
+			x = float32(l.Breaks[c.rng.IntN(len(l.Breaks))])
+		}
+		c.values[col+r] = x
+		row := make([]float64, units)
+		for u := range row {
+			if x == x {
+				row[u] = l.LogProb(p[u], float64(x)) * math.Log2E
+			}
+		}
+		n.log = append(n.log, row)
+	}
+	c.inputs = append(c.inputs, tensor.Input{
+		Params: uint64(at), Val: n.factor.Base, Exp: n.factor.At, Width: uint32(n.width), Units: uint32(units),
+		Family: tensor.FamilyRealHistogram, At: uint32(col), Stats: uint32(bins), Constant: uint32(len(c.constants)),
+	})
+	c.constants = append(c.constants, l.Constants()...)
 	return n
 }
 
@@ -463,6 +505,7 @@ func (c *logCircuit) run(t *testing.T, marked []uint32, blocks int) *rowCard {
 	card.put(tensor.ArgRowSteps, c.rowSteps, tensor.RowStepSize)
 	card.put(tensor.ArgUses, c.uses, tensor.UseSize)
 	card.put(tensor.ArgInputs, c.inputs, tensor.InputSize)
+	card.put(tensor.ArgConstants, append(c.constants, 0)) // an empty argument has no place
 	card.put(tensor.ArgList, list)
 	scratch, err := card.Alloc(int64(blocks * tensor.LogScratch * pitch * 4))
 	card.check(err)

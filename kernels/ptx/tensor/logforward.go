@@ -20,7 +20,7 @@ const LogScratch = 4
 func (v Variant) logForward() *ptx.Kernel {
 	// With no number of blocks asked for, the assembler spills registers.
 	k := v.begin(KernelLogForward, logThreads, 2, ArgControl, ArgParams, ArgCodes, ArgValues, ArgVal, ArgExp,
-		ArgBadRows, ArgScratch, ArgFactors, ArgElements, ArgSums, ArgGroups, ArgSteps, ArgInputs, ArgList)
+		ArgBadRows, ArgScratch, ArgFactors, ArgElements, ArgSums, ArgGroups, ArgSteps, ArgInputs, ArgConstants, ArgList)
 	f := &logForward{kernel: k, parts: k.Shared("parts", 16, 4*logThreads/32)}
 	f.tid = k.Special("%tid.x")
 	f.layOut()

@@ -124,7 +124,7 @@ func TestLogRandom(t *testing.T) {
 				d := c.sum(units, b, bands, nil, c.times(b, table()), c.times(table()))
 				p := c.product(a, b, table())
 				q := c.sum(units, nil, nil, c.weight, c.times(p), c.times(p, d), c.times(x, table()))
-				p2 := c.product(q, table(), y)
+				p2 := c.product(q, table(), y, c.breaks(units))
 				p3 := c.product(table(), table())
 				c.sum(1+int(seed), nil, nil, c.weight, c.times(p2, a), c.times(q, p), c.times(p3))
 				marked := everyThird(c.rows)

@@ -346,6 +346,8 @@ const (
 	FamilyHistogram = 5 // edges, one more than bins
 	FamilyIndicator = 6 // no parameters, never updated; none
 	FamilyLogNormal = 7 // floor of the standard deviation of the logarithm
+	// FamilyRealHistogram has its statistics, one for each bin, in no kernel: it is not trained.
+	FamilyRealHistogram = 8 // floor of the density; breaks, one more than bins
 )
 
 // Use says where flows come from: an element that keeps its flows.

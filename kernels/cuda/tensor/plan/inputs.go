@@ -18,10 +18,11 @@ var families = map[string]uint32{
 	"discretised-logistic": tensor.FamilyLogistic,
 	"histogram":            tensor.FamilyHistogram,
 	"indicator":            tensor.FamilyIndicator,
+	"real-histogram":       tensor.FamilyRealHistogram,
 }
 
 // makeInputs describes the leaves. scales holds the scales of statistics by column.
-func (t *Tables) makeInputs(scales [][]float64) error {
+func (t *Tables) makeInputs(scales [][]float64, train bool) error {
 	p := t.Program
 	members := make([][]int, len(p.Inputs))
 	for i := range p.Inputs {
@@ -36,6 +37,9 @@ func (t *Tables) makeInputs(scales [][]float64) error {
 			f, ok := families[in.Family.Name()]
 			if !ok {
 				return fmt.Errorf("%w: cuda: there are no kernels for %s leaves; use --device cpu", kernels.ErrDevice, in.Family.Name())
+			}
+			if f == tensor.FamilyRealHistogram && train {
+				return fmt.Errorf("%w: cuda: there are no kernels to train %s leaves; use --device cpu", kernels.ErrDevice, in.Family.Name())
 			}
 			family = f
 		}
@@ -100,11 +104,7 @@ func (t *Tables) scales(in *layers.Input, scales [][]float64) uint32 {
 		return at
 	}
 	for k := range in.Family.NumStats() {
-		s := 1.0
-		if int(in.Column) < len(scales) && k < len(scales[in.Column]) {
-			s = scales[in.Column][k]
-		}
-		t.Constants = append(t.Constants, s)
+		t.Constants = append(t.Constants, layers.StatScale(scales, in, k))
 	}
 	return at
 }

@@ -84,7 +84,7 @@ var textWeights = map[string]weights{
 	tensor.KernelFit:             {block: 535, open: 123, form: 49, wide: 230},
 	tensor.KernelForwardWide:     {stage: 370, product: 440, result: 1181, exact: 320},
 	tensor.KernelBadRows:         {block: 665},
-	tensor.KernelLogForward:      {block: 416},
+	tensor.KernelLogForward:      {block: 432},
 	tensor.KernelLogBackward:     {block: 312},
 	tensor.KernelRoot:            {block: 360},
 	tensor.KernelGather:          {block: 516, stage: 560, product: 94},

@@ -77,7 +77,7 @@ func NewTables(m layers.Module) (*Tables, error) {
 	t.makeGroups(edges)
 	t.makeColumns(edges)
 	t.makeTiles()
-	if err := t.makeInputs(m.Scales); err != nil {
+	if err := t.makeInputs(m.Scales, m.Train); err != nil {
 		return nil, err
 	}
 	if m.Queries {
