@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -85,20 +86,38 @@ func TestCodeModel(t *testing.T) {
 		t.Errorf("info %+v, %v", info, err)
 	}
 	for _, q := range m.Queries() {
-		if q.Allowed != (q.Name == "loglik" || q.Name == "classify") {
+		if !q.Allowed {
 			t.Errorf("query %+v", q)
 		}
 	}
-	_, err = m.Conditional(ctx, rows[:1], 0)
+	code, err := pce.Open(ctx, path, pce.Options{Path: "code"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer code.Close()
+	for _, q := range code.Queries() {
+		if q.Allowed != (q.Name == "loglik" || q.Name == "classify") {
+			t.Errorf("code alone: query %+v", q)
+		}
+	}
+	_, err = code.Conditional(ctx, rows[:1], 0)
 	errs := map[string]error{"conditional": err}
-	_, errs["sample"] = m.Sample(ctx, 1, 1)
-	_, _, errs["mpe"] = m.MPE(ctx, rows[:1], pce.DefaultMPE)
-	_, errs["given"] = m.LogLikelihoodGiven(ctx, rows[:1], 0)
-	_, errs["tensor"] = pce.Open(ctx, path, pce.Options{Path: "tensor"})
+	_, errs["sample"] = code.Sample(ctx, 1, 1)
+	_, _, errs["mpe"] = code.MPE(ctx, rows[:1], pce.DefaultMPE)
+	_, errs["given"] = code.LogLikelihoodGiven(ctx, rows[:1], 0)
 	for what, err := range errs {
 		if !errors.Is(err, pce.ErrOptions) {
 			t.Errorf("%s: %v, want ErrOptions", what, err)
 		}
+	}
+	tensors, err := pce.Open(ctx, path, pce.Options{Path: "tensor"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tensors.Close()
+	got, err := tensors.LogLikelihood(ctx, rows)
+	if err != nil || !slices.EqualFunc(got, want, near) {
+		t.Errorf("log-likelihoods by tensors differ by more than 1e-5; %v", err)
 	}
 	if _, err := m.LogLikelihood(ctx, [][]float64{{1, math.Inf(1)}}); err == nil {
 		t.Error("an infinite cell is taken")

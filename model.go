@@ -86,7 +86,7 @@ func newModel(ctx context.Context, b *run.Blueprint, opts Options) (*Model, erro
 // do calls use with an engine for a call over that many rows.
 func (m *Model) do(ctx context.Context, rows int, use func(*engine.Engine) error) error {
 	return m.with(ctx, rows, func(r engine.Runner) error {
-		e, err := run.Tensor(r)
+		e, err := run.Tensor(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -155,10 +155,14 @@ func (m *Model) Device(ctx context.Context) (info kernels.Info, err error) {
 // file. Forests are not saved: the error matches ErrKind.
 func (m *Model) Save(ctx context.Context, path string) error {
 	return m.with(ctx, 0, func(r engine.Runner) error {
-		if e, err := run.Tensor(r); err == nil {
-			return m.plan.Save(ctx, path, e, nil)
+		if m.plan.Code != nil {
+			return m.plan.Save(ctx, path, nil, nil) // code has all digits of the file
 		}
-		return m.plan.Save(ctx, path, nil, nil) // code has all digits of the file
+		e, err := run.Tensor(ctx, r)
+		if err != nil {
+			return err
+		}
+		return m.plan.Save(ctx, path, e, nil)
 	})
 }
 

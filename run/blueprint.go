@@ -29,7 +29,8 @@ type Blueprint struct {
 	Report  compile.Report
 
 	// Code is the circuit on the path of code, nil on the tensor path.
-	Code *spn.Program
+	Code   *spn.Program
+	tensor func() (*Blueprint, error) // of code that other queries than its own may be asked: the circuit on the tensor path; nil: there is none
 
 	// Unchecked says that the circuit comes from a model file of an earlier version,
 	// which has no checksum: damage to its parameters need not show.
@@ -211,7 +212,7 @@ func (b *Blueprint) compile(opts compile.Options) error {
 	}
 	if code {
 		b.Code, err = spn.CompileFor(b.Graph, b.params64(), b.how.Numbers)
-		b.CompileTime = time.Since(begin)
+		b.CompileTime, b.tensor = time.Since(begin), b.alsoTensor(opts)
 		return err
 	}
 	if b.how.Numbers != (spn.Choice{}) {

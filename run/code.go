@@ -5,9 +5,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/simt"
@@ -16,8 +19,9 @@ import (
 // Path is how a circuit is compiled: as layers of blocks, or as code of its own operations.
 type Path string
 
-// The paths. The tensor path answers every query and trains, so it is taken where it can be;
-// code computes log-likelihoods and classes alone.
+// The paths. The tensor path answers every query and trains, and is taken by default; code computes log-likelihoods and
+// classes alone. A circuit of a file whose histograms have breaks of their own is both by default: code where that is
+// enough, which has float64, and tensors for other queries and for training.
 const (
 	PathAuto   Path = ""
 	PathTensor Path = "tensor"
@@ -60,29 +64,39 @@ func codeInfo(p *spn.Program) *CodeInfo {
 	return i
 }
 
-// tensorless returns the first node with a leaf that the tensor path does not have, None if
-// there is none.
-func tensorless(g *circuit.Graph) circuit.NodeID {
-	for i := range g.Nodes {
-		if _, ok := g.Nodes[i].Leaf.(circuit.RealHistogram); ok {
-			return circuit.NodeID(i)
-		}
-	}
-	return circuit.None
+// wantsCode reports whether a leaf is a histogram with breaks of its own, as imported networks have them: code computes
+// those in float64, from all digits of the file.
+func wantsCode(g *circuit.Graph) bool {
+	return slices.ContainsFunc(g.Nodes, func(n circuit.Node) bool {
+		_, ok := n.Leaf.(circuit.RealHistogram)
+		return ok
+	})
 }
 
 // takesCode reports whether the circuit is compiled to code.
 func (b *Blueprint) takesCode() (bool, error) {
-	id := tensorless(b.Graph)
 	switch {
 	case b.how.Path == PathCode && b.binned():
 		return false, fmt.Errorf("%w: the model reads bins of values, which code does not have; use the tensor path", ErrOptions)
-	case b.how.Path == PathTensor && id != circuit.None:
-		return false, fmt.Errorf("%w: node %d is a histogram with breaks of its own, which the tensor path does not have; use the path of code", ErrOptions, id)
 	case b.how.Path == PathCode && b.params == nil && b.wide == nil:
 		return false, fmt.Errorf("%w: the circuit has no parameters, and code is made for them", ErrOptions)
 	}
-	return b.how.Path == PathCode || id != circuit.None, nil
+	return b.how.Path == PathCode || b.how.Path == PathAuto && wantsCode(b.Graph) && (b.params != nil || b.wide != nil), nil
+}
+
+// alsoTensor returns how the circuit of a Blueprint of code is compiled for the tensor path too, nil where that path was
+// chosen.
+func (b *Blueprint) alsoTensor(opts compile.Options) func() (*Blueprint, error) {
+	if b.how.Path == PathCode {
+		return nil
+	}
+	return sync.OnceValues(func() (*Blueprint, error) {
+		t := &Blueprint{
+			Graph: b.Graph, Schema: b.Schema, Unchecked: b.Unchecked, meta: b.meta, params: b.params,
+			how: How{Path: PathTensor}, close: func() error { return nil },
+		}
+		return t, t.compile(opts)
+	})
 }
 
 // params64 are the parameters with all digits that there are.
@@ -118,18 +132,56 @@ func (b *Blueprint) Digest() [32]byte {
 }
 
 // errCode is for what code cannot do.
-var errCode = fmt.Errorf("%w: the model runs as code, which computes log-likelihoods and classes alone: its histograms have breaks of their own, or the path was chosen", ErrOptions)
+var errCode = fmt.Errorf("%w: the model runs as code, which computes log-likelihoods and classes alone; leave the path to pce, or choose tensor", ErrOptions)
 
-// Tensor returns the engine that a runner of Pool is; an error if the circuit runs as code.
-func Tensor(r engine.Runner) (*engine.Engine, error) {
-	if e, ok := r.(*engine.Engine); ok {
-		return e, nil
+// both is a circuit as code, and an engine of the tensor path that is made when a query first needs it.
+type both struct {
+	*engine.Code
+	open   func(ctx context.Context) (*engine.Engine, error)
+	engine *engine.Engine
+}
+
+// tensor returns the engine.
+func (r *both) tensor(ctx context.Context) (_ *engine.Engine, err error) {
+	if r.engine == nil {
+		r.engine, err = r.open(ctx)
+	}
+	return r.engine, err
+}
+
+// Close frees the code, and the engine if there is one.
+func (r *both) Close() error {
+	err := r.Code.Close()
+	if r.engine != nil {
+		err = errors.Join(err, r.engine.Close())
+	}
+	return err
+}
+
+// Tensor returns the engine that a runner of Pool is or has; an error where the path of code was chosen.
+func Tensor(ctx context.Context, r engine.Runner) (*engine.Engine, error) {
+	switch r := r.(type) {
+	case *engine.Engine:
+		return r, nil
+	case *both:
+		return r.tensor(ctx)
 	}
 	return nil, errCode
 }
 
-// code returns the circuit as code on a device.
-func (b *Blueprint) code(ctx context.Context, l Load) (*engine.Code, error) {
+// asCode returns the code that a runner of Pool is or has, nil if there is none.
+func asCode(r engine.Runner) *engine.Code {
+	switch r := r.(type) {
+	case *engine.Code:
+		return r
+	case *both:
+		return r.Code
+	}
+	return nil
+}
+
+// code returns the circuit as code on a device, with an engine for what code cannot do unless its path was chosen.
+func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
 	l = l.forCode()
 	if err := b.check(l); err != nil {
 		return nil, err
@@ -146,7 +198,29 @@ func (b *Blueprint) code(ctx context.Context, l Load) (*engine.Code, error) {
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
-	return c, nil
+	if b.tensor == nil {
+		return c, nil
+	}
+	return &both{Code: c, open: func(ctx context.Context) (*engine.Engine, error) {
+		t, err := b.tensor()
+		if err != nil {
+			return nil, err
+		}
+		l := l
+		if l.MaxMemory > 0 { // what code leaves
+			m, err := b.runnerMemory(l)
+			if err != nil {
+				return nil, err
+			}
+			l.MaxMemory = max(1, l.MaxMemory-m.Total+m.Runtime)
+		}
+		rows, err := t.queryRows(l.Options)
+		if err != nil {
+			return nil, err
+		}
+		l.Rows = min(l.Rows, rows.Most)
+		return t.Engine(ctx, l)
+	}}, nil
 }
 
 func (b *Blueprint) codeModel() engine.CodeModel {
@@ -178,7 +252,7 @@ func (l Load) forCode() Load {
 	return l
 }
 
-// codeMemory plans what code takes: of each of the modules what the device needs to run it, and the
+// codeMemory plans what code takes: of each of the modules what the device needs to run it, the
 // rows of a launch on the device and on the host.
 func (b *Blueprint) codeMemory(l Load) (MemoryPlan, error) {
 	l = l.forCode()
@@ -201,8 +275,6 @@ func (b *Blueprint) codeMemory(l Load) (MemoryPlan, error) {
 	}
 	const perNode = 400
 	m.Program += perNode * int64(len(b.Graph.Nodes))
-	live := m.Values + m.Scratch + m.Program + m.Data
-	m.Runtime = runtimeBytes + live/slack
-	m.Total = live + m.Runtime
+	m.add()
 	return m, nil
 }

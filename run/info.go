@@ -81,7 +81,7 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 	states := States(b.Schema)
 	few := tractable && states > 0 && states <= MaxStates
 	const both = "smooth and decomposable"
-	if b.Code != nil {
+	if b.Code != nil && b.tensor == nil {
 		const tensor = "on the tensor path"
 		list := []QueryInfo{{QueryLogLikelihood, tractable, tractable, both, false}}
 		list = append(list, QueryInfo{QueryClass, tractable, tractable, both, false})

@@ -33,8 +33,35 @@ type MemoryPlan struct {
 
 // Memory plans what the circuit takes when it is run as l says, in bytes, before anything is
 // allocated. The parts are those of the device's own plan, plus what the engine, the table and
-// the Go runtime take. It fails where l names no device of this machine.
+// the Go runtime take. A circuit of code has those of the engine, too, that other queries may need.
+// It fails where l names no device of this machine.
 func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
+	m, err := b.runnerMemory(l)
+	if err != nil || b.tensor == nil || !l.Queries {
+		return m, err
+	}
+	t, err := b.tensor()
+	if err != nil {
+		return MemoryPlan{}, err
+	}
+	by, err := t.Memory(l.forCode())
+	if err != nil {
+		return MemoryPlan{}, err
+	}
+	m.Parameters, m.Values, m.Scratch, m.Program = by.Parameters, m.Values+by.Values, m.Scratch+by.Scratch, m.Program+by.Program
+	m.add()
+	return m, nil
+}
+
+// add adds the runtime's part, and all parts up.
+func (m *MemoryPlan) add() {
+	live := m.Parameters + m.Values + m.Flows + m.Scratch + m.Program + m.Data
+	m.Runtime = runtimeBytes + live/slack
+	m.Total = live + m.Runtime
+}
+
+// runnerMemory is Memory of the runner as it is opened.
+func (b *Blueprint) runnerMemory(l Load) (MemoryPlan, error) {
 	if b.Code != nil {
 		return b.codeMemory(l)
 	}
@@ -70,9 +97,7 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	}
 	m.Scratch += ownerBytes(b)
 	m.Data += tableBytes(b.Train)
-	live := m.Parameters + m.Values + m.Flows + m.Scratch + m.Program + m.Data
-	m.Runtime = runtimeBytes + live/slack
-	m.Total = live + m.Runtime
+	m.add()
 	return m, nil
 }
 
@@ -137,13 +162,13 @@ func (b *Blueprint) check(l Load) error {
 	if l.MaxMemory <= 0 {
 		return nil
 	}
-	m, err := b.Memory(l)
+	m, err := b.runnerMemory(l)
 	if err != nil || m.Total <= l.MaxMemory {
 		return err
 	}
 	need := m.Total
 	for l.Rows = m.Rows / 2; l.Rows > 0; l.Rows /= 2 {
-		if m, err = b.Memory(l); err != nil {
+		if m, err = b.runnerMemory(l); err != nil {
 			return err
 		}
 		if m.Total <= l.MaxMemory {
@@ -177,7 +202,7 @@ const firstBytes = 64 << 20
 // circuit that takes little gets o.Rows at once; where o.MaxMemory does not allow o.Rows, Most
 // is the largest number that the plan of memory allows, at least 1.
 func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
-	full, err := b.Memory(QueryLoad(o))
+	full, err := b.runnerMemory(QueryLoad(o))
 	if err != nil {
 		return engine.LaunchRows{}, err
 	}
@@ -189,7 +214,7 @@ func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
 		return r, nil
 	}
 	o.Rows = 1
-	one, err := b.Memory(QueryLoad(o))
+	one, err := b.runnerMemory(QueryLoad(o))
 	if err != nil {
 		return engine.LaunchRows{}, err
 	}
@@ -197,7 +222,7 @@ func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
 	if !fits(full) {
 		r.Most = rowsWithin(o.MaxMemory, total(one), total(full), full.Rows)
 		for o.Rows = r.Most; o.Rows > 1; o.Rows /= 2 { // memory need not grow evenly with rows
-			m, err := b.Memory(QueryLoad(o))
+			m, err := b.runnerMemory(QueryLoad(o))
 			if err != nil {
 				return engine.LaunchRows{}, err
 			}

@@ -144,13 +144,14 @@ func (q *Query) Width(s *dataset.Schema) int {
 // (Load.Queries) where the kind needs more than log-likelihoods; code answers these and QueryClass. Rows that the model excludes
 // get NaN, or -Inf as their log-likelihood.
 func Answer(ctx context.Context, r engine.Runner, q *Query, b *dataset.Batch, out []float64) error {
-	e, err := Tensor(r)
-	if err != nil && q.Kind == QueryLogLikelihood && len(q.Columns) == 0 {
-		return engine.EvaluateBatch(ctx, r, b, out)
+	code := asCode(r)
+	switch {
+	case code != nil && q.Kind == QueryLogLikelihood && len(q.Columns) == 0:
+		return engine.EvaluateBatch(ctx, code, b, out)
+	case code != nil && q.Kind == QueryClass:
+		return code.Classify(ctx, b, q.Columns[0], out)
 	}
-	if c, ok := r.(*engine.Code); ok && q.Kind == QueryClass {
-		return c.Classify(ctx, b, q.Columns[0], out)
-	}
+	e, err := Tensor(ctx, r)
 	if err != nil {
 		return err
 	}

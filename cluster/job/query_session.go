@@ -130,7 +130,7 @@ func (m sampleAnswerer) Answer(ctx context.Context, request []byte) ([]byte, err
 	}
 	m.batch.Resize(schema, r.Rows)
 	if err := m.pool.Do(ctx, r.Rows, func(by engine.Runner) error {
-		e, err := run.Tensor(by)
+		e, err := run.Tensor(ctx, by)
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (m mpeAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error)
 	}
 	ll, bound := make([]float64, rows), make([]float64, rows)
 	err := m.pool.Do(ctx, rows, func(r engine.Runner) error {
-		e, err := run.Tensor(r)
+		e, err := run.Tensor(ctx, r)
 		if err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/pce-engine/pce/cluster/job"
 )
 
-// TestNetworkJobs asks a cluster about a network of SPFlow, which runs as code: results have
-// the bytes of the commands.
+// TestNetworkJobs asks a cluster about a network of SPFlow, which runs as code and, where that is not enough, as tensors:
+// results have the bytes of the commands.
 func TestNetworkJobs(t *testing.T) {
 	data := t.TempDir()
 	model, rows := filepath.Join(data, "net.spn"), filepath.Join(data, "rows.csv")
@@ -50,10 +50,21 @@ func TestNetworkJobs(t *testing.T) {
 	dir := t.TempDir()
 	r := c.runner(t, dir, data)
 	a := testApp()
-	for kind, file := range map[string]string{"loglik": "out.csv", "eval": job.EvaluationFile} {
+	for _, tc := range []struct {
+		kind, file string
+		sets       []string // of the job
+		args       []string // of the command
+	}{
+		{"loglik", "out.csv", nil, []string{"query", "loglik"}},
+		{"eval", job.EvaluationFile, nil, []string{"eval", "--json"}},
+		{"moments", "out.csv", nil, []string{"query", "moments"}},
+		{"conditional", "out.csv", []string{`job.columns=["2","5"]`}, []string{"query", "conditional", "--of", "2,5"}},
+		{"mpe", "out.csv", []string{"job.candidates=2"}, []string{"query", "mpe", "--candidates", "2"}},
+	} {
+		kind, file, args := tc.kind, tc.file, tc.args
 		t.Run(kind, func(t *testing.T) {
 			id := "run-" + kind
-			j, err := a.newJob(t.Context(), id, testConfig(t, "data.header=no", fmt.Sprintf("job.data=[%q]", rows), "job.model="+model, "job.kind="+kind))
+			j, err := a.newJob(t.Context(), id, testConfig(t, append(tc.sets, "data.header=no", fmt.Sprintf("job.data=[%q]", rows), "job.model="+model, "job.kind="+kind)...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,10 +74,6 @@ func TestNetworkJobs(t *testing.T) {
 			}
 			if err := r.Do(t.Context(), id, encoded); err != nil {
 				t.Fatal(err)
-			}
-			args := []string{"query", "loglik"}
-			if kind == "eval" {
-				args = []string{"eval", "--json"}
 			}
 			var out, errs bytes.Buffer
 			args = append(args, "--model", model, "--data", rows, "--set", "data.header=no")

@@ -62,9 +62,8 @@ func (l *modelLoader) Plan(ctx context.Context, path string) (int64, error) {
 }
 
 // Open opens a model file for the server, which has planned its memory before. A circuit
-// lists the queries that it can answer: one that runs as code has log_prob alone. A large model
-// has the garbage collector run more often while it is opened, one model at a time, since that
-// setting is the process's.
+// lists the queries that it can answer. A large model has the garbage collector run more often while it is opened, one
+// model at a time, since that setting is the process's.
 func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error) {
 	if _, large := l.large.Load(path); large {
 		l.gc.Lock()
@@ -90,9 +89,6 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 	info, err := m.Info()
 	if err == nil {
 		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), 2*info.SumEdges, m.MPEExact(), l.run.Soft)
-		if info.Path == string(run.PathCode) { // which answers log_prob alone
-			c.queries = c.queries[:1]
-		}
 		c.device, err = deviceName(ctx, m)
 	}
 	if err != nil {
