@@ -1,5 +1,7 @@
 package simt
 
+import "slices"
+
 // step is an instruction of the interpreter. Operands and results are slots: places for the
 // values of a block of rows, of which each type has its own.
 type step struct {
@@ -65,35 +67,7 @@ func (l *lowering) take(t Type) int {
 
 func (l *lowering) give(t Type, slot int) { l.free[t] = append(l.free[t], slot) }
 
-// eachUse calls f with every value that an instruction reads, those within its blocks too. A
-// value may come several times.
-func eachUse(in *Instr, f func(Value)) {
-	list := func(vs []Value) {
-		for _, v := range vs {
-			f(v)
-		}
-	}
-	block := func(b Block) {
-		for i := range b {
-			eachUse(&b[i], f)
-		}
-	}
-	list(in.Args[:in.Op.Args()])
-	if br := in.If; br != nil {
-		block(br.Then)
-		list(br.ThenYield)
-		block(br.Else)
-		list(br.ElseYield)
-	}
-	if lp := in.Loop; lp != nil {
-		list(lp.Init)
-		block(lp.Body)
-		list(lp.Next)
-		f(lp.Continue)
-	}
-}
-
-// Results returns the values that an instruction defines in its own block.
+// results returns the values that an instruction defines in its own block.
 func results(in *Instr) []Value {
 	switch in.Op {
 	case Store, StoreAt:
@@ -108,16 +82,9 @@ func results(in *Instr) []Value {
 
 // deaths returns the values of a block that are dead after each of its instructions, and
 // behind them those that live to its end because it yields them.
-func (l *lowering) deaths(b Block, yields []Value) [][]Value {
+func (l *lowering) deaths(b Block, yields []Value) *lists[Value] {
 	l.blocks++
-	var own []Value
-	last := func(i int) func(Value) {
-		return func(v Value) {
-			if l.home[v] == l.blocks {
-				l.last[v] = i
-			}
-		}
-	}
+	own := make([]Value, 0, len(b))
 	for i := range b {
 		if b[i].Op != Const {
 			for _, v := range results(&b[i]) {
@@ -126,15 +93,31 @@ func (l *lowering) deaths(b Block, yields []Value) [][]Value {
 			}
 		}
 	}
-	for i := range b {
-		eachUse(&b[i], last(i))
+	at := 0
+	last := func(v Value) {
+		if l.home[v] == l.blocks {
+			l.last[v] = at
+		}
+	}
+	for ; at < len(b); at++ {
+		b[at].Reads(last)
 	}
 	for _, v := range yields {
-		last(len(b))(v)
+		last(v)
 	}
-	dead := make([][]Value, len(b)+1)
+	// Those of an instruction come together, in the order in which they are defined.
+	dead := &lists[Value]{starts: make([]int32, len(b)+2), all: make([]Value, len(own))}
 	for _, v := range own {
-		dead[l.last[v]] = append(dead[l.last[v]], v)
+		dead.starts[l.last[v]+1]++
+	}
+	for i := range len(b) + 1 {
+		dead.starts[i+1] += dead.starts[i]
+	}
+	next := slices.Clone(dead.starts)
+	for _, v := range own {
+		place := &next[l.last[v]]
+		dead.all[*place] = v
+		*place++
 	}
 	return dead
 }
@@ -144,8 +127,13 @@ func (l *lowering) deaths(b Block, yields []Value) [][]Value {
 // slot of an operand; the results of nested blocks may not, as their blocks read operands after
 // writing.
 func (l *lowering) block(b Block, yields []Value, yield func()) []step {
-	dead := l.deaths(b, yields)
-	var steps []step
+	dead, count := l.deaths(b, yields), 0
+	for i := range b {
+		if b[i].Op != Const {
+			count++
+		}
+	}
+	steps := make([]step, 0, count)
 	for i := range b {
 		in := &b[i]
 		if in.Op == Const {
@@ -154,7 +142,7 @@ func (l *lowering) block(b Block, yields []Value, yield func()) []step {
 		}
 		nested := in.Op == If || in.Op == Loop
 		if !nested { // the result may take the place of an operand
-			l.end(dead[i], in.Out, false)
+			l.end(dead.of(i), in.Out, false)
 		}
 		var s step
 		switch in.Op {
@@ -167,13 +155,13 @@ func (l *lowering) block(b Block, yields []Value, yield func()) []step {
 		}
 		steps = append(steps, s)
 		if nested {
-			l.end(dead[i], None, false)
+			l.end(dead.of(i), None, false)
 		} else {
-			l.end(dead[i], in.Out, true)
+			l.end(dead.of(i), in.Out, true)
 		}
 	}
 	yield()
-	l.end(dead[len(b)], None, false)
+	l.end(dead.of(len(b)), None, false)
 	return steps
 }
 
