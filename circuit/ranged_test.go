@@ -161,13 +161,14 @@ func TestRangesOfBins(t *testing.T) {
 		ends := []float64{math.Inf(-1), -4, -3, -2.5, -2, -1, -0.5, 0, 0.25, 0.75, 1, 2.5, 3, 4, 5, 6, math.Inf(1)}
 		for i, low := range ends {
 			for _, high := range ends[i:] {
-				sum, mean, square, below := 0.0, 0.0, 0.0, 0.0
+				sum, mean, square, below, top := 0.0, 0.0, 0.0, 0.0, 0.0
 				for k, x := range at {
 					if x <= high {
 						below += mass[k] / total
 					}
 					if x >= low && x <= high {
 						sum += mass[k] / total
+						top = max(top, mass[k])
 						mean += mass[k] / total * x
 						square += mass[k] / total * x * x
 					}
@@ -177,6 +178,10 @@ func TestRangesOfBins(t *testing.T) {
 				}
 				if got := l.Below(p, high); !(math.Abs(got-below) <= 1e-12) {
 					t.Errorf("%v: %v below %v, want %v", l.Breaks, got, high, below)
+				}
+				x, ok := l.RangeMode(p, low, high)
+				if ok != (sum > 0) || ok && !(x >= low && x <= high && p[l.Bin(x)] == top && (!whole || x == math.Trunc(x))) {
+					t.Errorf("%v: %v..%v has the mode %v, %v, want one of density %v", l.Breaks, low, high, x, ok, top)
 				}
 				if sum == 0 {
 					continue

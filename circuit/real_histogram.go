@@ -165,6 +165,29 @@ func (l RealHistogram) RangeMoments(p []float64, low, high float64) (mean, varia
 	return mean, variance / total
 }
 
+// RangeMode returns a number of the largest density in a range, both ends included: one of the first of the densest
+// parts of bins, its middle or its first whole number. It returns false if the range has no part of a bin; the floor does not count.
+func (l RealHistogram) RangeMode(p []float64, low, high float64) (x float64, ok bool) {
+	whole, top := l.whole(), math.Inf(-1)
+	for i, d := range p {
+		from, to := max(low, l.Breaks[i]), min(high, l.Breaks[i+1])
+		if whole {
+			from = math.Ceil(from)
+			if !(from <= high && from < l.Breaks[i+1]) {
+				continue
+			}
+		} else if !(from < to) {
+			continue
+		}
+		if d = max(d, l.Floor); d > top && d > 0 {
+			if top, ok, x = d, true, from; !whole {
+				x = from + (to-from)/2
+			}
+		}
+	}
+	return x, ok
+}
+
 // eachPart gives the parts of the bins that lie in a range, both ends included: the mass of each, its mean and its
 // variance. No part has the floor outside the bins.
 func (l RealHistogram) eachPart(p []float64, low, high float64, take func(mass, mean, variance float64)) {

@@ -181,8 +181,17 @@ func (s *softCell) logOf(u *unit) (float64, error) {
 }
 
 // best returns the value of the largest density of a unit in the range of a cell, false if
-// the unit has none there.
+// the unit has none there. It is the one nearest to the mode, unless the family has several and says so.
 func (s *softCell) best(u *unit) (float64, bool) {
+	if f, ok := u.family.(interface {
+		RangeMode(p []float64, low, high float64) (float64, bool)
+	}); ok {
+		x, ok := f.RangeMode(u.params, s.low, s.high)
+		if !ok {
+			return 0, false
+		}
+		return s.near(u, x)
+	}
 	return s.near(u, min(max(u.family.Mode(u.params), s.low), s.high))
 }
 
