@@ -128,7 +128,7 @@ func (l RealHistogram) Sample(p []float64, rng *rand.Rand) float64 {
 	i := drawIndex(l.masses(p), rng)
 	x := l.Breaks[i] + rng.Float64()*l.width(i)
 	if l.whole() {
-		return math.Floor(x)
+		return min(math.Floor(x), l.Breaks[i+1]-1) // x may be rounded up to the next bin
 	}
 	return x
 }
@@ -166,7 +166,7 @@ func (l RealHistogram) RangeMoments(p []float64, low, high float64) (mean, varia
 }
 
 // RangeMode returns a number of the largest density in a range, both ends included: one of the first of the densest
-// parts of bins, its middle or its first whole number. It returns false if the range has no part of a bin; the floor does not count.
+// parts of bins, its middle or its first whole number. It returns false where LogRange has no probability; the floor does not count.
 func (l RealHistogram) RangeMode(p []float64, low, high float64) (x float64, ok bool) {
 	whole, top := l.whole(), math.Inf(-1)
 	for i, d := range p {
@@ -179,8 +179,8 @@ func (l RealHistogram) RangeMode(p []float64, low, high float64) (x float64, ok 
 		} else if !(from < to) {
 			continue
 		}
-		if d = max(d, l.Floor); d > top && d > 0 {
-			if top, ok, x = d, true, from; !whole {
+		if d > 0 && max(d, l.Floor) > top {
+			if top, ok, x = max(d, l.Floor), true, from; !whole {
 				x = from + (to-from)/2
 			}
 		}

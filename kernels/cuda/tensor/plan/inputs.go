@@ -39,7 +39,7 @@ func (t *Tables) makeInputs(scales [][]float64, train bool) error {
 				return fmt.Errorf("%w: cuda: there are no kernels for %s leaves; use --device cpu", kernels.ErrDevice, in.Family.Name())
 			}
 			if f == tensor.FamilyRealHistogram && train {
-				return fmt.Errorf("%w: cuda: there are no kernels to train %s leaves; use --device cpu", kernels.ErrDevice, in.Family.Name())
+				return fmt.Errorf("%w: cuda cannot train %s leaves; use --device cpu", kernels.ErrDevice, in.Family.Name())
 			}
 			family = f
 		}
