@@ -76,7 +76,8 @@ if [ "$soak" = 1 ]; then
   first=()
   if chrt -r 5 true 2>/dev/null; then first=(chrt -r 5); else echo "bench/serve.sh: chrt is missing or not allowed: latencies of the neighbour include what its client waits for a core" >&2; fi
   quiet() { "${first[@]}" "$work/load" -url "$url" -model quiet -rate 25 -workers 16 -time "$1"; }
-  alone=$(quiet 10s | field p99_ms)
+  # As long as beside the flood below: the 99th percentile of few requests says little.
+  alone=$(quiet "$((seconds / 5))s" | field p99_ms)
   (
     for ((i = 0; ; i++)); do
       from=$([ $((i % 2)) = 0 ] && echo other || echo run)

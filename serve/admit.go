@@ -2,7 +2,7 @@ package serve
 
 import "time"
 
-// admission is a place in the queue of a version for a request whose tensors have
+// admission is a place in the queues of a model for a request whose tensors have
 // not been decoded yet: decoding then costs no time where the rows would be refused,
 // however many requests come at once.
 type admission struct {
@@ -20,10 +20,10 @@ func (r *repository) admit(name string, bytes int) (admission, error) {
 	}
 	l := v.lane
 	l.mu.Lock()
-	a := admission{version: v, rows: v.expect(bytes), bytes: bytes}
+	a := admission{version: v, rows: v.account.expect(bytes), bytes: bytes}
 	err := l.room(v, a.least())
 	if err == nil {
-		v.reserved += a.rows
+		v.account.reserved += a.rows
 	}
 	l.mu.Unlock()
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *repository) full(name string, bytes int64) error {
 	}
 	defer v.release()
 	v.lane.mu.Lock()
-	a := admission{rows: v.expect(int(max(0, bytes)))}
+	a := admission{rows: v.account.expect(int(max(0, bytes)))}
 	err := v.lane.room(v, a.least())
 	v.lane.mu.Unlock()
 	if err != nil {
@@ -79,15 +79,15 @@ func (a *admission) end() {
 		return
 	}
 	a.version.lane.mu.Lock()
-	a.version.leave(a)
+	a.version.account.leave(a)
 	a.version.lane.mu.Unlock()
 	a.version.release()
 }
 
 // leave gives the rows of a place back. The caller holds lane.mu.
-func (v *version) leave(a *admission) {
-	v.reserved -= a.rows
-	a.rows = 0
+func (a *account) leave(place *admission) {
+	a.reserved -= place.rows
+	place.rows = 0
 }
 
 // headBytes are what names, shapes and parameters of a request may take beside its
@@ -95,58 +95,59 @@ func (v *version) leave(a *admission) {
 const headBytes = 512
 
 // expect estimates the rows of a request from its bytes. The caller holds lane.mu.
-func (v *version) expect(bytes int) int {
-	if bytes <= headBytes || v.meanBytes == 0 {
+func (a *account) expect(bytes int) int {
+	if bytes <= headBytes || a.meanBytes == 0 {
 		return 1
 	}
-	return max(1, int(float64(bytes-headBytes)*v.meanRows/v.meanBytes))
+	return max(1, int(float64(bytes-headBytes)*a.meanRows/a.meanBytes))
 }
 
 // learnSize keeps running means of what longer requests are like. The caller holds
 // lane.mu.
-func (v *version) learnSize(rows, bytes int) {
+func (a *account) learnSize(rows, bytes int) {
 	if bytes <= headBytes {
 		return
 	}
 	n, b := float64(rows), float64(bytes-headBytes)
-	if v.meanBytes == 0 {
-		v.meanRows, v.meanBytes = n, b
+	if a.meanBytes == 0 {
+		a.meanRows, a.meanBytes = n, b
 	}
-	v.meanRows += (n - v.meanRows) / 16
-	v.meanBytes += (b - v.meanBytes) / 16
+	a.meanRows += (n - a.meanRows) / 16
+	a.meanBytes += (b - a.meanBytes) / 16
 }
 
-// room refuses rows for which the queue of a version has no room. One request is
+// room refuses rows for which the queues of a model have no room. One request is
 // always taken. The caller holds mu.
 func (l *lane) room(v *version, rows int) error {
-	n := v.waiting + v.reserved
+	a := v.account
+	n := a.waiting + a.reserved
 	if n > 0 && n+rows > l.opts.MaxQueueRows {
-		v.full = time.Now()
+		a.full = time.Now()
 		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; try again later", n, v.name, l.opts.MaxQueueRows),
-			time.Duration(float64(n) * v.cost.perRow())}
+			time.Duration(float64(n) * a.all.perRow())}
 	}
 	return nil
 }
 
-// overload is how long after a refusal a version counts as overloaded.
+// overload is how long after a refusal a model counts as overloaded.
 const overload = time.Second
 
-// stale refuses a job of an overloaded version that has waited longer
+// stale refuses a job of an overloaded model that has waited longer
 // than it should: for the batch that was under way and for those before its own. A batch
 // that was held up, by a new version that is being opened or by another program, would
 // else make those behind it late, and those that they keep out would have been in time.
 // What batches of other models took does not count. Where no request is refused for want
 // of room, none is stale. The caller holds mu.
 func (l *lane) stale(q *queue, j *job, most int, now time.Time) error {
-	v := q.version
-	if j.next > 0 || now.Sub(v.full) > overload {
+	a := q.version.account
+	if j.next > 0 || now.Sub(a.full) > overload {
 		return nil
 	}
 	batches := 1 + (l.opts.MaxQueueRows-1)/most
-	should := float64(batches*most) * v.costs[j.query].perRow()
-	waited := float64(now.Sub(j.seen)-max(0, l.opts.MaxQueueDelay)) - (l.ran - v.ran - j.others)
+	should := float64(batches*most) * a.all.perRow()
+	waited := float64(now.Sub(j.seen)-max(0, l.opts.MaxQueueDelay)) - (l.ran - a.ran - j.others)
 	if should == 0 || waited <= should {
 		return nil
 	}
-	return &retryError{fail(ErrFull, "model %q is overloaded and did not come to this request in time; try again later", v.name), time.Second}
+	return &retryError{fail(ErrFull, "model %q is overloaded and did not come to this request in time; try again later", q.version.name), time.Second}
 }

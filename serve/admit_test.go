@@ -25,7 +25,7 @@ func places(t *testing.T, s *Server) (waiting, reserved int) {
 	defer v.release()
 	v.lane.mu.Lock()
 	defer v.lane.mu.Unlock()
-	return v.waiting, v.reserved
+	return v.account.waiting, v.account.reserved
 }
 
 // TestAdmitEstimate estimates rows by those of earlier requests, and never refuses
@@ -34,13 +34,13 @@ func TestAdmitEstimate(t *testing.T) {
 	bubble(t, Options{MaxQueueRows: 100, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
 		v := s.models.current("m")
 		defer v.release()
-		if n := v.expect(1 << 20); n != 1 {
+		if n := v.account.expect(1 << 20); n != 1 {
 			t.Errorf("%d rows are expected before any request has come", n)
 		}
-		v.learnSize(7, headBytes) // says nothing
-		v.learnSize(50, headBytes+500)
+		v.account.learnSize(7, headBytes) // says nothing
+		v.account.learnSize(50, headBytes+500)
 		for bytes, want := range map[int]int{0: 1, headBytes: 1, headBytes + 1: 1, headBytes + 20: 2, headBytes + 500: 50, headBytes + 5000: 500} {
-			if n := v.expect(bytes); n != want {
+			if n := v.account.expect(bytes); n != want {
 				t.Errorf("%d bytes: %d rows are expected, want %d", bytes, n, want)
 			}
 		}
@@ -228,7 +228,7 @@ func TestStale(t *testing.T) {
 			}
 			v := s.models.current("fast")
 			v.lane.mu.Lock()
-			v.costs[0] = cost{48e6, 160} // 3 ms for 10 rows
+			v.account.all = cost{48e6, 160} // 3 ms for 10 rows
 			v.lane.mu.Unlock()
 			v.release()
 			fast.took = tc.held - time.Millisecond
@@ -243,7 +243,7 @@ func TestStale(t *testing.T) {
 		v := s.models.current("fast")
 		defer v.release()
 		v.lane.mu.Lock()
-		v.full = time.Now()
+		v.account.full = time.Now()
 		v.lane.mu.Unlock()
 		var group sync.WaitGroup
 		group.Go(func() { s.ask(t, "slow", 10) }) // 9 ms

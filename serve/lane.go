@@ -105,22 +105,23 @@ func (l *lane) submit(v *version, j *job, place *admission) error {
 	j.left = j.rows.Rows
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if place != nil && place.version == v {
-		v.leave(place)
-		v.learnSize(j.rows.Rows, place.bytes)
+	if place != nil && place.version != nil && place.version.account == v.account {
+		v.account.leave(place)
+		v.account.learnSize(j.rows.Rows, place.bytes)
 	}
 	if err := l.room(v, j.rows.Rows); err != nil {
 		return err
 	}
 	l.arrive(v, time.Now())
-	j.others = l.ran - v.ran
+	j.others = l.ran - v.account.ran
 	i := slices.IndexFunc(l.queues, func(q *queue) bool { return q.version == v && q.jobs[0].query == j.query })
 	if i < 0 {
 		i = len(l.queues)
 		l.queues = append(l.queues, &queue{version: v})
 	}
 	q := l.queues[i]
-	q.jobs, q.rows, v.waiting = append(q.jobs, j), q.rows+j.rows.Rows, v.waiting+j.rows.Rows
+	q.jobs, q.rows = append(q.jobs, j), q.rows+j.rows.Rows
+	v.account.waiting += j.rows.Rows
 	v.hold()
 	if len(q.jobs) == 1 || q.rows >= l.opts.MaxBatchRows { // else the lane's timer is set already
 		l.rouse()
@@ -152,7 +153,7 @@ func (l *lane) drop(q *queue, k int) {
 	rest := j.rows.Rows - j.next
 	q.jobs = slices.Delete(q.jobs, k, k+1)
 	q.rows -= rest
-	q.version.waiting -= rest
+	q.version.account.waiting -= rest
 	if len(q.jobs) == 0 {
 		l.queues = slices.DeleteFunc(l.queues, func(x *queue) bool { return x == q })
 	}
@@ -239,7 +240,7 @@ func (l *lane) form(q *queue, now time.Time) *batch {
 		}
 	}
 	q.rows -= b.rows
-	q.version.waiting -= b.rows
+	q.version.account.waiting -= b.rows
 	if len(q.jobs) == 0 {
 		l.queues = slices.DeleteFunc(l.queues, func(x *queue) bool { return x == q })
 	}

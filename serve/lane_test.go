@@ -385,8 +385,8 @@ func TestLateInQueue(t *testing.T) {
 		}
 		v.lane.mu.Lock()
 		defer v.lane.mu.Unlock()
-		if v.waiting != 0 || len(v.lane.queues) != 0 {
-			t.Errorf("%d rows, %d queues", v.waiting, len(v.lane.queues))
+		if v.account.waiting != 0 || len(v.lane.queues) != 0 {
+			t.Errorf("%d rows, %d queues", v.account.waiting, len(v.lane.queues))
 		}
 	})
 }

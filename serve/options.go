@@ -19,7 +19,7 @@ type Options struct {
 	// Batching.
 	MaxBatchRows  int           // rows that are run together; 1024
 	MaxQueueDelay time.Duration // that a request waits for others; 500 µs, negative: none
-	MaxQueueRows  int           // of a version that may wait; MaxBatchRows. One request is always taken
+	MaxQueueRows  int           // of a model that may wait; MaxBatchRows. One request is always taken
 	Parallel      int           // batches that run at a time on a device; 1
 
 	// Limits of a request.

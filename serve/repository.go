@@ -191,7 +191,7 @@ func (r *repository) replace(e *entry) error {
 		name: e.Name, model: model, schema: model.Schema(), queries: model.Queries(), rows: cells.NewReader(model.Schema()),
 		bytes: max(bytes, model.Bytes()), stats: e.stats, log: r.opts.Log,
 	}
-	v.costs, v.unasked = make([]cost, len(v.queries)), unasked(v.queries)
+	v.unasked = unasked(v.queries)
 	if err := checkQueries(v.queries); err != nil {
 		r.free(bytes)
 		return errors.Join(err, model.Close())
@@ -222,11 +222,7 @@ func (r *repository) replace(e *entry) error {
 		r.lanes[model.Device()] = v.lane
 	}
 	old := e.current
-	if old != nil && old.lane == v.lane {
-		v.lane.mu.Lock()
-		v.inherit(old)
-		v.lane.mu.Unlock()
-	}
+	v.lane.open(v, old)
 	r.clock++
 	e.current, e.file, e.unused, e.used = v, stamp, false, r.clock
 	r.mu.Unlock()

@@ -30,8 +30,8 @@ type turn struct {
 
 // arrive notes that a version is asked. The caller holds mu.
 func (l *lane) arrive(v *version, now time.Time) {
-	if v.waiting == 0 {
-		v.used = max(v.used, l.clock)
+	if a := v.account; a.waiting == 0 {
+		a.used = max(a.used, l.clock)
 	}
 	l.use(v, now)
 }
@@ -57,7 +57,7 @@ func (l *lane) due(now time.Time) (best *queue, wait time.Duration) {
 		left := q.jobs[0].seen.Add(max(0, l.opts.MaxQueueDelay)).Sub(now)
 		if q.rows < l.opts.MaxBatchRows && left > 0 {
 			wait = min(wait, left)
-		} else if best == nil || q.version.used < best.version.used {
+		} else if best == nil || q.before(best) {
 			best = q
 		}
 	}
@@ -65,11 +65,20 @@ func (l *lane) due(now time.Time) (best *queue, wait time.Duration) {
 		return nil, wait
 	}
 	for _, q := range l.queues {
-		if q.version != best.version && q.version.used < best.version.used {
+		if q.version.account != best.version.account && q.before(best) {
 			best = q
 		}
 	}
 	return best, 0
+}
+
+// before orders queues: that of the model that has used least first, and in one model that of the oldest job, whatever
+// its query and its version are.
+func (q *queue) before(other *queue) bool {
+	if q.version.account != other.version.account {
+		return q.version.account.used < other.version.account.used
+	}
+	return q.jobs[0].seen.Before(other.jobs[0].seen)
 }
 
 // most is how many rows the next batch of a queue may have. The caller holds mu.
@@ -89,46 +98,17 @@ func (l *lane) most(q *queue, now time.Time) int {
 func (l *lane) charge(b *batch) {
 	v := b.version
 	b.charged = float64(b.rows) * v.costs[b.query].perRow()
-	l.clock = v.used
-	v.used += b.charged
+	l.clock = v.account.used
+	v.account.used += b.charged
 }
 
 // settle charges a batch that has ended with the time that it took. The caller holds mu.
 func (l *lane) settle(b *batch, took time.Duration) {
 	v := b.version
 	l.use(v, time.Now())
-	v.used += float64(took) - b.charged
-	v.ran += float64(took)
+	v.account.used += float64(took) - b.charged
+	v.account.ran += float64(took)
 	l.ran += float64(took)
 	v.costs[b.query].add(b.rows, took)
-	v.cost.add(b.rows, took)
-}
-
-// cost is what batches took lately: sums in which each batch counts 15/16 of the one
-// after it, so that long batches weigh more than short ones.
-type cost struct{ nanoseconds, rows float64 }
-
-func (c *cost) add(rows int, took time.Duration) {
-	c.nanoseconds += float64(took) - c.nanoseconds/16
-	c.rows += float64(rows) - c.rows/16
-}
-
-// perRow returns nanoseconds, 0 before the first batch.
-func (c *cost) perRow() float64 {
-	if c.rows == 0 {
-		return 0
-	}
-	return c.nanoseconds / c.rows
-}
-
-// inherit takes over what the version before v has shown. The caller holds mu of
-// the lane that both have.
-func (v *version) inherit(old *version) {
-	v.used, v.ran, v.cost, v.full = old.used, old.ran, old.cost, old.full
-	v.meanRows, v.meanBytes = old.meanRows, old.meanBytes
-	for i := range v.queries {
-		if k, ok := old.query(v.queries[i].Name); ok {
-			v.costs[i] = old.costs[k]
-		}
-	}
+	v.account.all.add(b.rows, took)
 }

@@ -2,11 +2,15 @@ package serve
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pce-engine/pce/serve/oip"
 )
 
 // neighbours runs f in virtual time with a server of the models slow and fast, whose
@@ -134,10 +138,12 @@ func TestTurnAfterLongBatch(t *testing.T) {
 func TestTurnEstimate(t *testing.T) {
 	l := &lane{opts: &Options{MaxBatchRows: 1024}}
 	now := time.Now()
-	v := &version{name: "v", costs: make([]cost, 1)}
+	v, w := &version{name: "v", lane: l, queries: make([]Query, 1)}, &version{name: "w", lane: l}
+	l.open(v, nil)
+	l.open(w, nil)
 	q := &queue{version: v, jobs: []*job{{}}}
 	l.arrive(v, now)
-	l.arrive(&version{name: "w"}, now)
+	l.arrive(w, now)
 	if n := l.most(q, now); n != 1024 {
 		t.Errorf("%d rows where nothing is known", n)
 	}
@@ -151,7 +157,7 @@ func TestTurnEstimate(t *testing.T) {
 			t.Errorf("after %d rows in %v: %d rows, want %d", tc.rows, tc.took, n, tc.want)
 		}
 	}
-	v.costs[0] = cost{nanoseconds: float64(time.Hour), rows: 1}
+	*v.costs[0] = cost{nanoseconds: float64(time.Hour), rows: 1}
 	if n := l.most(q, now); n != fewestRows {
 		t.Errorf("%d rows of an hour each", n)
 	}
@@ -164,23 +170,83 @@ func TestTurnEstimate(t *testing.T) {
 	}
 }
 
-// TestTurnInherits: a new version of a model takes its turn as the one before would.
-func TestTurnInherits(t *testing.T) {
-	s := testServer(t, &fakeLoader{bytes: 1}, Options{ReloadEvery: -1}, "m")
-	s.ask(t, "m", 3)
-	state := func() (used float64, all, first cost) {
-		v := s.models.current("m")
-		defer v.release()
-		v.lane.mu.Lock()
-		defer v.lane.mu.Unlock()
-		return v.used, v.cost, v.costs[0]
-	}
-	used, all, first := state()
-	if err := s.models.load(t.Context(), "m"); err != nil {
-		t.Fatal(err)
-	}
-	again, all2, first2 := state()
-	if !(used > 0) || again != used || all2 != all || first2 != first || first.rows != 3 {
-		t.Errorf("%v %v %v, then %v %v %v", used, all, first, again, all2, first2)
-	}
+// TestTurnOfVersions: a new version of a model finds the room and the turn that requests for the one before have left,
+// and answers after them.
+func TestTurnOfVersions(t *testing.T) {
+	neighbours(t, Options{MaxBatchRows: 10, MaxQueueRows: 30, MaxQueueDelay: -1}, func(t *testing.T, s *Server, slow, fast *fakeModel) {
+		s.ask(t, "fast", 3)
+		s.ask(t, "slow", 10) // 9 ms
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		var order []int
+		send := func(rows, name int, want error) {
+			group.Go(func() {
+				req := rowsRequest(rows, 0)
+				req.Model = "slow"
+				_, err := s.send(t.Context(), req)
+				if !errors.Is(err, want) {
+					t.Errorf("request %d: %v, want %v", name, err, want)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, name)
+			})
+			synctest.Wait()
+		}
+		send(10, 1, nil) // runs
+		send(10, 2, nil) // waits, as the next does
+		send(10, 3, nil)
+		before := s.models.current("slow")
+		used := before.account.used
+		before.release()
+		if err := s.models.load(t.Context(), "slow"); err != nil {
+			t.Fatal(err)
+		}
+		v := s.models.current("slow")
+		if v == before || !(used > 0) || v.account.used != used || v.costs[0].perRow() != 9e5 {
+			t.Errorf("the new version has used %v, the one before %v; a row took %v", v.account.used, used, v.costs[0].perRow())
+		}
+		v.release()
+		send(10, 4, nil)
+		send(1, 5, ErrFull)
+		s.ask(t, "fast", 1) // after the batch that runs
+		mu.Lock()
+		if got := fmt.Sprint(order); got != "[5 1]" {
+			t.Errorf("a neighbour was answered after requests %s", got)
+		}
+		mu.Unlock()
+		group.Wait()
+		if got := fmt.Sprint(order); got != "[5 1 2 3 4]" {
+			t.Errorf("answered in the order %s", got)
+		}
+	})
+}
+
+// TestTurnOfQueries: a query that is asked now and then is answered beside a flood of another one of its model, whose
+// queue never is empty.
+func TestTurnOfQueries(t *testing.T) {
+	neighbours(t, Options{MaxBatchRows: 10, MaxQueueRows: 1000, MaxQueueDelay: -1}, func(t *testing.T, s *Server, slow, fast *fakeModel) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for range 5 {
+			group.Go(func() {
+				for ctx.Err() == nil {
+					s.ask(t, "slow", 10) // 9 ms
+				}
+			})
+		}
+		synctest.Wait()
+		time.Sleep(time.Second)
+		req := rowsRequest(1, 0)
+		req.Model, req.Params, req.Outputs = "slow", oip.Params{"query": "sample"}, nil
+		from := time.Now()
+		if _, err := s.send(t.Context(), req); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(from); took > 60*time.Millisecond {
+			t.Errorf("the answer took %v; five batches of 9 ms were before it", took)
+		}
+		cancel()
+		group.Wait()
+	})
 }

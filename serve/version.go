@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/serve/cells"
@@ -31,16 +30,9 @@ type version struct {
 	holders atomic.Int64
 	closed  func() // called once, by the last to let go
 
-	// Guarded by lane.mu.
-	waiting  int       // rows in queues
-	reserved int       // rows of requests that are being decoded
-	full     time.Time // when a request was refused for want of room
-	ran      float64   // nanoseconds that batches took
-	used     float64   // the same as turns count it
-	cost     cost      // of all batches
-	costs    []cost    // of those of each query
-	// Running means of requests, by which rows are estimated from bytes (admit.go).
-	meanRows, meanBytes float64
+	// Set by lane.open.
+	account *account
+	costs   []*cost // of queries, in the account
 }
 
 // batch returns a batch of rows missing cells, which may have been used before.
