@@ -127,6 +127,8 @@ noop=http://127.0.0.1:18998
 serve --max-queue-rows 65536 --parallel "$(nproc)"
 asknoop() { "$work/load" -url "$noop" -model nltcs "$@"; }
 median() { sort -g | awk '{a[NR]=$1} END{print a[int((NR+1)/2)]}'; }
+# The median of the rounds' ratios, each of two runs that follow each other: what slows a machine for longer slows both.
+ratio() { paste "$1" "$2" | awk '{printf "%.3f\n", $2/$1}' | median; }
 sleep 0.3
 # With fewer workers than this the server would idle while all of them wait for --max-queue-delay.
 for proto in h1 h2; do
@@ -135,7 +137,8 @@ for proto in h1 h2; do
     asknoop -proto $proto -workers 256 -time 4s | tee -a "$work/a" | sed 's/^{/{"who":"noop",/'
     ask -proto $proto -workers 256 -time 4s | tee -a "$work/b" | sed 's/^{/{"who":"pce",/'
   done
-  a=$(field rate <"$work/a" | median) b=$(field rate <"$work/b" | median)
+  field rate <"$work/a" >"$work/noop" && field rate <"$work/b" >"$work/pce-rate"
+  a=$(median <"$work/noop") b=$(median <"$work/pce-rate")
   rate=$(awk -v a="$a" -v b="$b" 'BEGIN{print 0.7*(a<b?a:b)}')
   : >"$work/p" >"$work/q"
   for ((i = 0; i < rounds; i++)); do
@@ -143,7 +146,7 @@ for proto in h1 h2; do
     ask -proto $proto -time 4s -rate "$rate" | tee -a "$work/q" | sed 's/^{/{"who":"pce",/'
   done
   p=$(field p99_ms <"$work/p" | median) q=$(field p99_ms <"$work/q" | median)
-  echo "{\"proto\":\"$proto\",\"rows\":1,\"capacity_ratio\":$(awk -v a="$a" -v b="$b" 'BEGIN{printf "%.3f",b/a}'),\"rate\":$rate,\"noop_p99_ms\":$p,\"p99_ms\":$q,\"p99_allowed_ms\":$(awk -v p="$p" 'BEGIN{printf "%.3f",0.5+5*p}')}"
+  echo "{\"proto\":\"$proto\",\"rows\":1,\"capacity_ratio\":$(ratio "$work/noop" "$work/pce-rate"),\"rate\":$rate,\"noop_p99_ms\":$p,\"p99_ms\":$q,\"p99_allowed_ms\":$(awk -v p="$p" 'BEGIN{printf "%.3f",0.5+5*p}')}"
 done
 for format in binary json; do
   : >"$work/a" >"$work/b"
@@ -151,8 +154,7 @@ for format in binary json; do
     "$work/pce" bench --model "$model" --data "$data/nltcs.train.data.gz" --time 4s --json 2>/dev/null | field rows_per_second >>"$work/a"
     ask -format $format -rows 4096 -workers 4 -time 4s | field rows_per_second >>"$work/b"
   done
-  a=$(median <"$work/a") b=$(median <"$work/b")
-  echo "{\"format\":\"$format\",\"rows\":4096,\"bench_rows_per_second\":$a,\"rows_per_second\":$b,\"ratio\":$(awk -v a="$a" -v b="$b" 'BEGIN{printf "%.3f",b/a}')}"
+  echo "{\"format\":\"$format\",\"rows\":4096,\"bench_rows_per_second\":$(median <"$work/a"),\"rows_per_second\":$(median <"$work/b"),\"ratio\":$(ratio "$work/a" "$work/b")}"
 done
 go test ./serve -run '^$' -bench 'Request/.*/rows=1$' -benchtime 1s |
   sed -n 's/^BenchmarkRequest\/format=\([a-z]*\)\/rows=1.* \([0-9]*\) allocs.*/{"format":"\1","rows":1,"allocations":\2}/p'

@@ -20,10 +20,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	noSniff, noReferrer, noStore := []string{"nosniff"}, []string{"no-referrer"}, []string{"no-store"}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header() // the same values for every answer, which Header.Set would allocate
-		h["Content-Security-Policy"] = policy
 		h["X-Content-Type-Options"] = noSniff
-		h["Referrer-Policy"] = noReferrer
-		h["Cache-Control"] = noStore
+		if r.Method != http.MethodPost { // what a browser shows, links from and keeps
+			h["Content-Security-Policy"] = policy
+			h["Referrer-Policy"] = noReferrer
+			h["Cache-Control"] = noStore
+		}
 		err := s.host(r)
 		if err == nil && origins.Check(r) != nil {
 			err = fail(ErrForbidden, "pages of other origins may not send requests here")

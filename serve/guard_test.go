@@ -69,6 +69,11 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: %v", path, h)
 		}
 	}
+	// The answer of a POST is for a program: it says what it is, and has no header that browsers alone read.
+	h := ask(t, s, "POST", "/v2/models/m/infer", row).Header()
+	if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Security-Policy") != "" {
+		t.Errorf("infer: %v", h)
+	}
 }
 
 func TestCheckAddress(t *testing.T) {

@@ -185,13 +185,18 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 		h["Content-Type"] = binaryType
 		h.Set(headerLength, strconv.Itoa(header))
 	}
-	h.Set("Content-Length", strconv.Itoa(len(out)))
+	if len(out) > smallAnswer {
+		h.Set("Content-Length", strconv.Itoa(len(out)))
+	}
 	w.Write(out)
 	if cap(out) <= mostSpare { // Write has copied it
 		*buffer = out
 		s.answers.Put(buffer)
 	}
 }
+
+// smallAnswer is what net/http buffers: it then counts the bytes itself, and allocates nothing for the header.
+const smallAnswer = 2048
 
 // Content types of answers, which all of them share.
 var (
@@ -207,10 +212,10 @@ func (s *Server) count(err error) {
 
 func (s *Server) restRequest(r *http.Request, body []byte, reserve oip.Reserve) (*oip.Request, error) {
 	header := len(body)
-	if text := r.Header.Get(headerLength); text != "" {
-		n, err := strconv.Atoi(text)
+	if text := r.Header[headerLength]; len(text) > 0 && text[0] != "" { // net/http's form of the name, which Get would make again
+		n, err := strconv.Atoi(text[0])
 		if err != nil {
-			return nil, fail(ErrRequest, "%s: %q; want the bytes of JSON", headerLength, clip(text))
+			return nil, fail(ErrRequest, "%s: %q; want the bytes of JSON", headerLength, clip(text[0]))
 		}
 		header = n
 	}
