@@ -144,7 +144,9 @@ func (l *lane) stale(q *queue, j *job, most int, now time.Time) error {
 		return nil
 	}
 	batches := 1 + (l.opts.MaxQueueRows-1)/most
-	should := float64(batches*most) * a.all.perRow()
+	// Rows before it may be of any query; those of a slow one that is asked now and then hardly count among all.
+	perRow := max(a.all.perRow(), q.version.costs[j.query].perRow())
+	should := float64(batches*most) * perRow
 	waited := float64(now.Sub(j.seen)-max(0, l.opts.MaxQueueDelay)) - (l.ran - a.ran - j.others)
 	if should == 0 || waited <= should {
 		return nil

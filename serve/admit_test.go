@@ -229,6 +229,7 @@ func TestStale(t *testing.T) {
 			v := s.models.current("fast")
 			v.lane.mu.Lock()
 			v.account.all = cost{48e6, 160} // 3 ms for 10 rows
+			*v.costs[0] = v.account.all
 			v.lane.mu.Unlock()
 			v.release()
 			fast.took = tc.held - time.Millisecond
@@ -239,8 +240,25 @@ func TestStale(t *testing.T) {
 			send("<nil>")
 			group.Wait()
 		}
-		// The time of another model's batch does not count.
+		// A query that is slow by itself is not late because the others are fast, nor the other way round.
 		v := s.models.current("fast")
+		q := &queue{version: v}
+		v.lane.mu.Lock()
+		v.account.full = time.Now()
+		for _, tc := range []struct{ all, own time.Duration }{{3 * time.Millisecond, time.Second}, {time.Second, 3 * time.Millisecond}} {
+			v.account.all, *v.costs[1] = cost{float64(tc.all), 10}, cost{float64(tc.own), 10}
+			for waited, stale := range map[time.Duration]bool{time.Second: false, time.Second + 1: true} {
+				j := &job{query: 1, seen: time.Now().Add(-waited), others: v.lane.ran - v.account.ran}
+				if err := v.lane.stale(q, j, 10, time.Now()); (err != nil) != stale {
+					t.Errorf("10 rows of all take %v, of its query %v, it waited %v: %v", tc.all, tc.own, waited, err)
+				}
+			}
+		}
+		v.account.all = cost{48e6, 160}
+		v.lane.mu.Unlock()
+		v.release()
+		// The time of another model's batch does not count.
+		v = s.models.current("fast")
 		defer v.release()
 		v.lane.mu.Lock()
 		v.account.full = time.Now()

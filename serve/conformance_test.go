@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -294,5 +295,29 @@ func TestBodiesAreTheirOwn(t *testing.T) {
 	m.done()
 	if b := s.bodies.Get(); b != nil {
 		t.Error("a body that may still be read is given to another request")
+	}
+}
+
+// TestConformanceLength: every answer says how long it is, on both sides of what net/http counts itself.
+func TestConformanceLength(t *testing.T) {
+	server := httptest.NewServer(testServer(t, &fakeLoader{bytes: 1}, Options{}, "m"))
+	defer server.Close()
+	sizes := map[bool]int{}
+	for rows := 1; rows <= 600; rows++ {
+		data := strings.Repeat("1,2,0,20,0.5,", rows)
+		body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP64","shape":[%d,5],"data":[%s]}]}`, rows, data[:len(data)-1])
+		r, err := http.Post(server.URL+"/v2/models/m/infer", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || r.StatusCode != 200 || r.ContentLength != int64(len(text)) {
+			t.Fatalf("%d rows: %d, length %d of %d bytes: %v %.200s", rows, r.StatusCode, r.ContentLength, len(text), err, text)
+		}
+		sizes[len(text) > smallAnswer]++
+	}
+	if sizes[false] == 0 || sizes[true] == 0 {
+		t.Errorf("answers on one side alone: %v", sizes)
 	}
 }
