@@ -118,6 +118,76 @@ func TestMixtureError(t *testing.T) {
 	})
 }
 
+// TestMixtureCenters has means in groups that are far apart. Those of a group share the distance from one center, if they are
+// enough; the others have their own.
+func TestMixtureCenters(t *testing.T) {
+	for _, test := range []struct {
+		groups []int // how many means there are in each
+		own    int   // Gaussians whose distance is from their own mean
+		shared int   // centers
+	}{
+		{[]int{7, 6, 5}, 0, 3}, {[]int{5, 4}, 0, 2}, {[]int{5, 3}, 3, 1}, {[]int{4, 4, 1, 3, 6}, 4, 3}, {[]int{1, 1, 1}, 2, 1},
+	} {
+		g, params := grouped(test.groups)
+		p, err := spn.Compile(g, params.Read64, spn.Options{Space: spn.Log, Type: simt.F32, Joint: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cells := map[simt.Value]bool{}
+		distances := 0
+		for _, in := range p.Module.Body {
+			switch in.Op {
+			case simt.Load:
+				cells[in.Out] = true
+			case simt.Sub:
+				if cells[in.Args[0]] {
+					distances++
+				}
+			}
+		}
+		if want := g.NumVars * (test.own + test.shared); distances != want {
+			t.Errorf("groups of %v means: %d distances, want %d", test.groups, distances, want)
+		}
+		rng := rand.New(rand.NewPCG(3, 4))
+		rows := [][]float64{reference.MissingRow(g.NumVars)}
+		for range 60 {
+			row := reference.MissingRow(g.NumVars)
+			for v := range row {
+				if rng.IntN(3) > 0 {
+					row[v] = float64(float32(100*float64(rng.IntN(len(test.groups)+1)) + 2*rng.NormFloat64()))
+				}
+			}
+			rows = append(rows, row)
+		}
+		for _, space := range []spn.Space{spn.Log, spn.Scaled} {
+			for _, typ := range []simt.Type{simt.F32, simt.F64} {
+				check(t, fmt.Sprintf("groups of %v means", test.groups), g, params, spn.Options{Space: space, Type: typ, Joint: 16}, rows)
+			}
+		}
+	}
+}
+
+// grouped returns a mixture of products of two Gaussians, whose means are in groups around multiples of 100.
+func grouped(groups []int) (*circuit.Graph, reference.Params) {
+	g := &circuit.Graph{NumVars: 2}
+	var params reference.Params
+	sum := circuit.Node{Kind: circuit.Sum, Units: 1}
+	for k, n := range groups {
+		for i := range n {
+			for v := range 2 {
+				g.Nodes = append(g.Nodes, circuit.Node{Units: 1, Var: v, Leaf: circuit.Gaussian{}})
+				params = append(params, []float64{float64(100*k+i) + float64(v)/2, 2})
+			}
+			at := circuit.NodeID(len(g.Nodes))
+			g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{at - 2, at - 1}})
+			sum.Children, params = append(sum.Children, at), append(params, nil)
+		}
+	}
+	g.Root = circuit.NodeID(len(g.Nodes))
+	g.Nodes, params = append(g.Nodes, sum), append(params, slices.Repeat([]float64{1 / float64(len(sum.Children))}, len(sum.Children)))
+	return g, params
+}
+
 // TestMixtureRange has cells whose squares are infinite in float32 where densities are not, and cells for which both are.
 func TestMixtureRange(t *testing.T) {
 	for _, leaves := range [][]float64{ // means and deviations of both variables' Gaussians, in each product

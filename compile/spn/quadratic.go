@@ -16,6 +16,13 @@ const (
 	maxShiftLog = 4
 )
 
+// fewestAround is how many Gaussians a variable's second center needs, and every later one. A distance and its square take up
+// to six operations, and spare two in each Gaussian.
+const fewestAround = 4
+
+// ownMean is the place of a Gaussian that is not near to any center.
+const ownMean = -1
+
 // Values around a center are cut at maxFar, so that no square overflows. Where the cut counts, the likelihood is below
 // leastScaled: deviations are at most maxWide.
 const (
@@ -25,16 +32,21 @@ const (
 	maxLinearTerm = 0x1p60
 )
 
-// centered is a variable around a center.
+// centered is a variable around one center or several.
 type centered struct {
-	variable  int
+	variable int
+	around   []around
+	most     float64    // deviations from a center to the mean of a leaf that is near
+	scale    float64    // of distances from centers, a power of 2
+	cell     simt.Value // as it is
+	missing  simt.Value
+	there    simt.Value // an integer of as many bits as the values have, all of them set where the cell is not missing
+}
+
+// around is the distance of a cell from a center, and its square; both are 0 where the cell is missing.
+type around struct {
 	center    float64
-	most      float64    // deviations from the center to the mean of a leaf that is near
-	scale     float64    // of the distance, a power of 2
-	cell      simt.Value // as it is
-	x, square simt.Value // around the center; 0 where the cell is missing
-	missing   simt.Value
-	there     simt.Value // an integer of as many bits as the values have, all of them set where the cell is not missing
+	x, square simt.Value
 }
 
 // together computes the Gaussian factors of a sum's products, variable by variable, so that a variable's two numbers are loaded once
@@ -89,7 +101,7 @@ func (e *emitter) logs(lists [][]int32) []simt.Value {
 		for _, k := range list {
 			o := &e.c.ops[k]
 			v, ok := at[o.variable]
-			if !ok || !o.narrow() || e.space == Scaled && !vars[v].near(o) {
+			if !ok || !o.narrow() || e.space == Scaled && vars[v].near(o) == ownMean {
 				alone[i] = append(alone[i], o)
 				continue
 			}
@@ -119,13 +131,24 @@ func (e *emitter) logs(lists [][]int32) []simt.Value {
 // term is a Gaussian of a list as a quadratic form; the zero value is that of none.
 type term struct {
 	o       *op
-	near    bool // around the variable's center, not its own
+	center  int // by place among the variable's, or ownMean
 	a, b, c float64
 }
 
-// near reports whether a leaf over the variable is computed around the center.
-func (v *centered) near(o *op) bool {
-	return o.gaussian && o.narrow() && math.Abs(o.mean-v.center) <= v.most*o.sd
+// near returns the center around which a leaf over the variable is computed, by its place, or ownMean.
+func (v *centered) near(o *op) int {
+	nearest, least := ownMean, math.Inf(1)
+	for i := range v.around {
+		if d := math.Abs(o.mean - v.around[i].center); d < least && isNear(o, v.around[i].center, v.most) {
+			nearest, least = i, d
+		}
+	}
+	return nearest
+}
+
+// isNear reports whether the mean of a Gaussian is within some deviations of a center.
+func isNear(o *op, center, most float64) bool {
+	return o.gaussian && o.narrow() && math.Abs(o.mean-center) <= most*o.sd
 }
 
 // narrow reports whether the deviation of a Gaussian is one with which a quadratic form stays in range.
@@ -135,12 +158,13 @@ func (o *op) narrow() bool { return o.sd <= maxWide && o.sd >= 1/maxWide }
 func (e *emitter) term(v *centered, o *op) term {
 	s := math.Sqrt(math.Log2E/2) / o.sd
 	c := -math.Log2(o.sd * math.Sqrt(2*math.Pi))
-	if !v.near(o) {
-		return term{o: o, a: -s * s, c: c}
+	at := v.near(o)
+	if at == ownMean {
+		return term{o: o, center: ownMean, a: -s * s, c: c}
 	}
-	d := o.mean - v.center
+	d := o.mean - v.around[at].center
 	o.near, o.shift = true, max(o.shift, math.Abs(d)*s)
-	return term{o: o, near: true, a: -s * s / (v.scale * v.scale), b: 2 * s * s * d / v.scale, c: c - s*s*d*d}
+	return term{o: o, center: at, a: -s * s / (v.scale * v.scale), b: 2 * s * s * d / v.scale, c: c - s*s*d*d}
 }
 
 // quadratic adds a quadratic form, without its constant, to a sum.
@@ -149,9 +173,10 @@ func (e *emitter) quadratic(v *centered, t *term, sum simt.Value) simt.Value {
 	switch {
 	case t.o == nil:
 		return sum
-	case t.near:
-		sum = b.FMA(v.x, b.Float(e.t, t.b), sum)
-		return b.FMA(v.square, b.Float(e.t, t.a), sum)
+	case t.center != ownMean:
+		y := &v.around[t.center]
+		sum = b.FMA(y.x, b.Float(e.t, t.b), sum)
+		return b.FMA(y.square, b.Float(e.t, t.a), sum)
 	}
 	d, shrunk := e.distance(v.cell, t.o)
 	integer := simt.I32
@@ -259,7 +284,7 @@ func (e *emitter) marginalTables(vars []centered, terms [][]term, sums []simt.Va
 	return less
 }
 
-// centers loads the variables of Gaussians, around a center that is near to most. Variables of other leaves are opened
+// centers loads the variables of Gaussians, around centers that are near to most. Variables of other leaves are opened
 // anew where they are read.
 func (e *emitter) centers(lists [][]int32) (vars []centered) {
 	leaves := map[int][]*op{}
@@ -278,42 +303,51 @@ func (e *emitter) centers(lists [][]int32) (vars []centered) {
 		}
 	}
 	for _, v := range order {
-		vars = append(vars, e.center(v, middle(leaves[v], e.maxShift()), leaves[v]))
+		vars = append(vars, e.center(v, leaves[v]))
 	}
 	return vars
 }
 
-// center loads a variable around a center.
-func (e *emitter) center(variable int, center float64, leaves []*op) centered {
+// center loads a variable around centers of its Gaussians.
+func (e *emitter) center(variable int, leaves []*op) centered {
 	b := e.b
-	v := centered{variable: variable, center: center, scale: 1, most: e.maxShift()}
+	v := centered{variable: variable, scale: 1, most: e.maxShift()}
 	x := b.Load(0, variable)
 	v.missing = b.Binary(simt.Ne, x, x)
 	v.cell = b.Convert(e.t, x)
-	y := b.Select(v.missing, b.Float(e.t, 0), b.Sub(v.cell, b.Float(e.t, center)))
-	cut := func(y simt.Value, far float64) simt.Value {
-		return b.Binary(simt.Max, b.Binary(simt.Min, y, b.Float(e.t, far)), b.Float(e.t, -far))
-	}
 	if e.space != Scaled || e.tables() {
 		v.there = e.ones(v.missing)
 	}
-	if e.space == Scaled {
-		v.x = cut(y, maxFar)
-		v.square = b.Mul(v.x, v.x)
-		return v
-	}
-	v.x, v.square = y, b.Mul(y, y) // in float64 squares of cells, which are float32, are finite
-	if e.t == simt.F32 {
+	if e.space != Scaled && e.t == simt.F32 {
 		// In units of at least the widest deviation the square is infinite only where all densities are 0.
 		widest := 0.0
 		for _, o := range leaves {
 			widest = max(widest, o.sd)
 		}
 		v.scale = math.Ldexp(1, -int(math.Ceil(math.Log2(widest)))-1)
-		y = b.Mul(y, b.Float(e.t, v.scale))
-		v.x, v.square = cut(y, maxLinearTerm), b.Mul(y, y)
+	}
+	for _, center := range middles(leaves, v.most) {
+		v.around = append(v.around, e.distances(&v, center))
 	}
 	return v
+}
+
+// distances computes how far the cells of a variable are from a center.
+func (e *emitter) distances(v *centered, center float64) around {
+	b := e.b
+	y := b.Select(v.missing, b.Float(e.t, 0), b.Sub(v.cell, b.Float(e.t, center)))
+	cut := func(y simt.Value, far float64) simt.Value {
+		return b.Binary(simt.Max, b.Binary(simt.Min, y, b.Float(e.t, far)), b.Float(e.t, -far))
+	}
+	switch {
+	case e.space == Scaled:
+		y = cut(y, maxFar)
+		return around{center, y, b.Mul(y, y)}
+	case e.t == simt.F32:
+		y = b.Mul(y, b.Float(e.t, v.scale))
+		return around{center, cut(y, maxLinearTerm), b.Mul(y, y)}
+	}
+	return around{center, y, b.Mul(y, y)} // in float64 squares of cells, which are float32, are finite
 }
 
 // ones returns an integer whose bits are those of the type of values, all set where a condition does not hold.
@@ -334,15 +368,34 @@ func (e *emitter) maxShift() float64 {
 	return maxShiftLog
 }
 
+// middles returns one center or several of Gaussians over a variable, such that most are near to one.
+func middles(leaves []*op, most float64) (centers []float64) {
+	for left := leaves; ; {
+		center := middle(left, most)
+		var far []*op
+		for _, o := range left {
+			if !isNear(o, center, most) {
+				far = append(far, o)
+			}
+		}
+		if len(centers) > 0 && len(left)-len(far) < fewestAround {
+			return centers
+		}
+		centers = append(centers, center)
+		if left = far; len(left) < fewestAround {
+			return centers
+		}
+	}
+}
+
 // middle returns a number of float32 that is within some deviations of the means of most Gaussians: the middle of their means if it is of all.
-func middle(leaves []*op, shift float64) float64 {
+func middle(leaves []*op, most float64) float64 {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, o := range leaves {
 		low, high = min(low, o.mean), max(high, o.mean)
 	}
 	center := float64(float32(low + (high-low)/2))
-	v := centered{center: center, most: shift}
-	if !slices.ContainsFunc(leaves, func(o *op) bool { return !v.near(o) }) {
+	if !slices.ContainsFunc(leaves, func(o *op) bool { return !isNear(o, center, most) }) {
 		return center
 	}
 	// The middle of where most of the intervals around means meet.
@@ -352,13 +405,13 @@ func middle(leaves []*op, shift float64) float64 {
 	}
 	var ends []end
 	for _, o := range leaves {
-		ends = append(ends, end{o.mean - shift*o.sd, 1}, end{o.mean + shift*o.sd, -1})
+		ends = append(ends, end{o.mean - most*o.sd, 1}, end{o.mean + most*o.sd, -1})
 	}
 	slices.SortFunc(ends, func(a, b end) int { return cmp.Or(cmp.Compare(a.at, b.at), b.open-a.open) })
-	open, most := 0, 0
+	open, meet := 0, 0
 	for i, p := range ends {
-		if open += p.open; open > most {
-			most, center = open, p.at+(ends[i+1].at-p.at)/2
+		if open += p.open; open > meet {
+			meet, center = open, p.at+(ends[i+1].at-p.at)/2
 		}
 	}
 	return float64(float32(center))

@@ -20,23 +20,43 @@ type floatForm struct {
 	bias     int64
 	lo, hi   float64 // beyond them 2^x is 0 or infinite
 	exp      int     // terms of its polynomial
+	round    float64 // a number near it has its whole part in the lowest bits of the mantissa
 }
 
 func formOf(t Type) floatForm {
 	if t == F32 {
-		return floatForm{I32, 23, 127, -160, 130, 8}
+		return floatForm{I32, 23, 127, -160, 130, 7, 0x1.8p23}
 	}
-	return floatForm{I64, 52, 1023, -1090, 1030, 14}
+	return floatForm{I64, 52, 1023, -1090, 1030, 12, 0x1.8p52}
 }
 
-// taylor returns the terms of 2^r.
-func (f *floatForm) taylor() []float64 {
-	c := make([]float64, f.exp)
+// exp2 returns the terms of 2^r for |r| <= 1/2: those of Taylor's series, of which one after the other, from the last, is replaced
+// by the polynomial of lesser degree that is nearest to it. T(2r) with Chebyshev's T of degree d, divided by its first coefficient,
+// is the smallest polynomial that starts with r^d.
+func (f *floatForm) exp2() []float64 {
+	const more = 6 // terms that count
+	c := make([]float64, f.exp+more)
 	c[0] = 1
 	for i := 1; i < len(c); i++ {
 		c[i] = c[i-1] * math.Ln2 / float64(i)
 	}
-	return c
+	for d := len(c) - 1; d >= f.exp; d-- {
+		less, t := []float64{1}, []float64{0, 1} // T of degree 0 and 1
+		for len(t) <= d {
+			next := make([]float64, len(t)+1)
+			for i, x := range t {
+				next[i+1] = 2 * x
+			}
+			for i, x := range less {
+				next[i] -= x
+			}
+			less, t = t, next
+		}
+		for i := range d {
+			c[i] -= c[d] * math.Ldexp(t[i]/t[d], i-d)
+		}
+	}
+	return c[:f.exp]
 }
 
 // power returns 2^k for an integer k within the range of exponents.
@@ -47,19 +67,24 @@ func (b *Builder) power(t Type, k Value) Value {
 
 // Exp2 returns 2^x. It is 0 or infinite beyond the range of the type, and NaN of a NaN.
 //
-// x is cut to k + r with |r| <= 1/2; 2^r is a Taylor polynomial of r·ln 2, and 2^k is
-// multiplied in two steps, as a subnormal result takes two.
+// x is cut to k + r with |r| <= 1/2; 2^r is a polynomial, and 2^k is multiplied in two steps, as a subnormal result takes two.
 func (b *Builder) Exp2(x Value) Value {
 	t := b.TypeOf(x)
 	f := formOf(t)
 	x = b.Binary(Min, b.Float(t, f.hi), x)
 	x = b.Binary(Max, b.Float(t, f.lo), x)
-	whole := b.Unary(Floor, b.Add(x, b.Float(t, 0.5)))
-	r := b.Sub(x, whole)
-	p := b.polynomial(t, r, f.taylor())
-	k := b.Convert(f.bits, whole)
+	shifted, r := b.cut(&f, x)
+	p := b.polynomial(t, r, f.exp2())
+	k := b.Sub(b.Bitcast(f.bits, shifted), b.Int(f.bits, int64(FloatBits(t, f.round))))
 	half := b.Shift(Sar, k, 1)
 	return b.Mul(b.Mul(p, b.power(t, half)), b.power(t, b.Sub(k, half)))
+}
+
+// cut returns x = k + r with |r| <= 1/2, and k as shifted - f.round, whose lowest bits are those of the integer k.
+func (b *Builder) cut(f *floatForm, x Value) (shifted, r Value) {
+	round := b.Float(b.TypeOf(x), f.round)
+	shifted = b.Add(x, round)
+	return shifted, b.Sub(x, b.Sub(shifted, round))
 }
 
 // Exp2Normal returns 2^x for x of at most 1, with the error of Exp2. It is the least normal number doubled where 2^x
@@ -67,10 +92,9 @@ func (b *Builder) Exp2(x Value) Value {
 func (b *Builder) Exp2Normal(x Value) Value {
 	t := b.TypeOf(x)
 	f := formOf(t)
-	x = b.Binary(Max, b.Float(t, float64(2-f.bias)), x)
-	whole := b.Unary(Floor, b.Add(x, b.Float(t, 0.5)))
-	p := b.polynomial(t, b.Sub(x, whole), f.taylor())
-	k := b.Shift(Shl, b.Convert(f.bits, whole), f.mantissa)
+	shifted, r := b.cut(&f, b.Binary(Max, b.Float(t, float64(2-f.bias)), x))
+	p := b.polynomial(t, r, f.exp2())
+	k := b.Shift(Shl, b.Bitcast(f.bits, shifted), f.mantissa)
 	return b.Bitcast(t, b.Add(b.Bitcast(f.bits, p), k))
 }
 
