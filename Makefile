@@ -8,7 +8,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 GENERATED    = $(shell sed 's/\#.*//' internal/gen/generators.txt | awk '{ print $$2 }')
 
 # Packages with goroutines, and packages that reach assembly.
-CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu/... ./kernels/emulator/... ./internal/atomicfile ./serve/...
+CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu ./kernels/cpu/sliced ./kernels/cpu/tensor ./kernels/emulator/... ./internal/atomicfile ./serve/...
 ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/... ./kernels/emulator/...
 
 # Tests of clusters wait more than they compute, so two packages more than there are
@@ -55,8 +55,11 @@ test-short: ## what a change is most likely to break, in a minute on two cores
 conformance: ## the whole conformance suite of devices, and a record that it passed
 	GO="$(GO)" .ci/conformance -record
 
+# The innermost loops have no goroutines, and take twenty times as long under the race detector; what it checks of
+# their pointers is an option of the compiler.
 race: ## tests of concurrent packages under the race detector
 	$(GO) test $(PACKAGES_AT_A_TIME) -race -short $(CONCURRENT)
+	$(GO) test -gcflags=-d=checkptr -short ./kernels/cpu/micro
 	$(GO) test -race -run '^TestKill$$' ./em ./cluster/natsbus
 	$(GO) test -race -run '^TestSchedules$$/^hclt$$' ./kernels/cuda/tensor
 

@@ -16,7 +16,7 @@ import (
 // results have the bytes of the commands.
 func TestNetworkJobs(t *testing.T) {
 	data := t.TempDir()
-	model, rows := filepath.Join(data, "net.spn"), filepath.Join(data, "rows.csv")
+	model, rows, few := filepath.Join(data, "net.spn"), filepath.Join(data, "rows.csv"), filepath.Join(data, "few.csv")
 	text, err := os.ReadFile(sharedData + "/spn/text/NLTCS_200.spn")
 	if err != nil { // one with rows of both spaces
 		text = []byte("R SumNode(0.5*A, 0.5*B){\n")
@@ -41,7 +41,9 @@ func TestNetworkJobs(t *testing.T) {
 		}
 		table.WriteString(strings.Join(cells, ",") + "\n")
 	}
-	for path, b := range map[string][]byte{model: text, rows: []byte(table.String())} {
+	const some = 300 // rows to complete, which takes a search for each
+	first := strings.Join(strings.SplitAfter(table.String(), "\n")[:some], "")
+	for path, b := range map[string][]byte{model: text, rows: []byte(table.String()), few: []byte(first)} {
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -51,17 +53,17 @@ func TestNetworkJobs(t *testing.T) {
 	r := c.runner(t, dir, data)
 	a := testApp()
 	for _, tc := range []struct {
-		kind, file string
-		sets       []string // of the job
-		args       []string // of the command
+		kind, file, rows string
+		sets             []string // of the job
+		args             []string // of the command
 	}{
-		{"loglik", "out.csv", nil, []string{"query", "loglik"}},
-		{"eval", job.EvaluationFile, nil, []string{"eval", "--json"}},
-		{"moments", "out.csv", nil, []string{"query", "moments"}},
-		{"conditional", "out.csv", []string{`job.columns=["2","5"]`}, []string{"query", "conditional", "--of", "2,5"}},
-		{"mpe", "out.csv", []string{"job.candidates=2"}, []string{"query", "mpe", "--candidates", "2"}},
+		{"loglik", "out.csv", rows, nil, []string{"query", "loglik"}},
+		{"eval", job.EvaluationFile, rows, nil, []string{"eval", "--json"}},
+		{"moments", "out.csv", rows, nil, []string{"query", "moments"}},
+		{"conditional", "out.csv", rows, []string{`job.columns=["2","5"]`}, []string{"query", "conditional", "--of", "2,5"}},
+		{"mpe", "out.csv", few, []string{"job.candidates=2"}, []string{"query", "mpe", "--candidates", "2"}},
 	} {
-		kind, file, args := tc.kind, tc.file, tc.args
+		kind, file, rows, args := tc.kind, tc.file, tc.rows, tc.args
 		t.Run(kind, func(t *testing.T) {
 			id := "run-" + kind
 			j, err := a.newJob(t.Context(), id, testConfig(t, append(tc.sets, "data.header=no", fmt.Sprintf("job.data=[%q]", rows), "job.model="+model, "job.kind="+kind)...))
