@@ -7,6 +7,9 @@ BENCHTIME   ?= 1s
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 GENERATED    = $(shell sed 's/\#.*//' internal/gen/generators.txt | awk '{ print $$2 }')
 
+# Other ways to build the same tests do not vet them again: lint does it once.
+NO_VET = -vet=off
+
 # Packages with goroutines, and packages that reach assembly.
 CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu ./kernels/cpu/sliced ./kernels/cpu/tensor ./kernels/emulator/... ./internal/atomicfile ./serve/...
 ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/... ./kernels/emulator/...
@@ -58,16 +61,16 @@ conformance: ## the whole conformance suite of devices, and a record that it pas
 # The innermost loops have no goroutines, and take twenty times as long under the race detector; what it checks of
 # their pointers is an option of the compiler.
 race: ## tests of concurrent packages under the race detector
-	$(GO) test $(PACKAGES_AT_A_TIME) -race -short $(CONCURRENT)
-	$(GO) test -gcflags=-d=checkptr -short ./kernels/cpu/micro
-	$(GO) test -race -run '^TestKill$$' ./em ./cluster/natsbus
-	$(GO) test -race -run '^TestSchedules$$/^hclt$$' ./kernels/cuda/tensor
+	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) -race -short $(CONCURRENT)
+	$(GO) test $(NO_VET) -gcflags=-d=checkptr -short ./kernels/cpu/micro
+	$(GO) test $(NO_VET) -race -run '^TestKill$$' ./em ./cluster/natsbus
+	$(GO) test $(NO_VET) -race -run '^TestSchedules$$/^hclt$$' ./kernels/cuda/tensor
 
 noasm: ## tests without assembly, as on other processors
-	$(GO) test -tags noasm -short $(ASSEMBLY)
+	$(GO) test $(NO_VET) -tags noasm -short $(ASSEMBLY)
 
 invariants: ## tests with the program checking itself
-	$(GO) test $(PACKAGES_AT_A_TIME) -tags invariants -short $(PACKAGES)
+	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) -tags invariants -short $(PACKAGES)
 
 fuzz: ## every fuzz target for FUZZTIME
 	GO="$(GO)" .ci/fuzz $(FUZZTIME)
