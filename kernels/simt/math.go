@@ -88,7 +88,7 @@ func (b *Builder) cut(f *floatForm, x Value) (shifted, r Value) {
 }
 
 // Exp2Normal returns 2^x for x of at most 1, with the error of Exp2. It is the least normal number doubled where 2^x
-// is less than that.
+// is less than that, and any number of a NaN.
 func (b *Builder) Exp2Normal(x Value) Value {
 	t := b.TypeOf(x)
 	f := formOf(t)
