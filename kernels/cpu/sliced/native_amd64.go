@@ -17,9 +17,9 @@ func native() []*Loops {
 	if x := &cpu.X86; x.HasAVX2 && x.HasPOPCNT {
 		if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
 			if x.HasAVX512VBMI && x.HasAVX512GFNI {
-				sets = append(sets, avx512vbmi)
+				sets = append(sets, avx512vbmi())
 			}
-			sets = append(sets, avx512)
+			sets = append(sets, avx512())
 		}
 		sets = append(sets, avx2)
 	}
@@ -34,24 +34,25 @@ var avx2 = &Loops{
 	descend: [maxHeight + 1]func(*uint32, *uint64, int, *uint32){nil, descend1, descend2, descend3, descend4, descend5, descend6, descend7, descend8},
 }
 
-// avx512 has AVX2's loops over bytes.
-var avx512 = func() *Loops {
+// avx512 has AVX2's loops over bytes. Making it runs one of its routines, which processors without these instructions
+// must never reach.
+var avx512 = sync.OnceValue(func() *Loops {
 	l := *avx2
 	l.Name = "avx512"
 	l.quads, l.steps, l.table, l.search = quads512, []int{4, 5, 6, 7, 8}, searchTable, search512
 	l.nibbles, l.ends = nibbles512, ends512
-	l.sigmoid = exactSigmoid512()
+	l.sigmoid = exactly(sigmoid512)
 	l.mux = [maxHeight + 1]func(*rowSet, *uint32, *rowSet, int){nil, mux1_512, mux2_512, mux3_512, mux4_512, mux5_512, mux6_512, mux7_512, mux8_512}
 	return &l
-}()
+})
 
-var avx512vbmi = func() *Loops {
-	l := *avx512
+var avx512vbmi = sync.OnceValue(func() *Loops {
+	l := *avx512()
 	l.Name = "avx512vbmi"
 	l.nibbles, l.indices, l.values, l.add = nibblesVBMI, indicesVBMI, bytePlanes, every(add6VBMI)
 	l.add[7], l.add[8] = add7VBMI, add8VBMI
 	return &l
-}()
+})
 
 // bytePlanes returns values as four tables, one for each of their bytes, of as many whole
 // vectors as there are values.
@@ -84,6 +85,3 @@ func exactly(routine func(scores, out *float64, n int, minus float64) int) func(
 	}
 	return routine
 }
-
-// exactSigmoid512 is asked once, as All makes sets again for each call.
-var exactSigmoid512 = sync.OnceValue(func() func(scores, out *float64, n int, minus float64) int { return exactly(sigmoid512) })
