@@ -5,9 +5,15 @@ GO          ?= go
 FUZZTIME    ?= 10s
 BENCHTIME   ?= 1s
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.7.0
+MODULE       = $(shell $(GO) list -m)
 GENERATED    = $(shell sed 's/\#.*//' internal/gen/generators.txt | awk '{ print $$2 }')
 
-# Other ways to build the same tests do not vet them again: lint does it once.
+# Names are resolved by Go in every program, with and without cgo (CUDA, the race detector): the libraries of both
+# are the same then, and are compiled once.
+RESOLVERS = netgo,osusergo
+export GOFLAGS := -tags=$(RESOLVERS) $(shell $(GO) env GOFLAGS)
+
+# Tests are not vetted again for each way to build them: lint does it once, and more strictly.
 NO_VET = -vet=off
 
 # Packages with goroutines, and packages that reach assembly.
@@ -22,28 +28,35 @@ PACKAGES_AT_A_TIME := -p $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null |
 # them at the end.
 PACKAGES = ./cmd/pce ./kernels/cuda/tensor ./kernels/ptx/tensor ./cluster/natsbus ./run ./em ./engine ./kernels/cpu/tensor ./...
 
+# Packages whose tests have code that checks itself under -tags invariants, in the same order. All others are the same
+# with and without.
+CHECKED = $(shell $(GO) list -test -f '{{if not .ForTest}}{{$$test := .ImportPath}}{{range .Deps}}{{if eq . "$(MODULE)/internal/invariants"}}{{$$test}}{{end}}{{end}}{{end}}' $(PACKAGES) | sed -n 's/\.test$$//p')
+
+# Packages of which tags of this module choose the files.
+TAGGED = $(shell grep -lrE '^//go:build .*(noasm|invariants)' --include='*.go' --exclude-dir=gen . | xargs -n 1 dirname | sort -u)
+
 .PHONY: build build-cuda bench-cuda test-cuda test test-short conformance race noasm invariants fuzz bench generate lint check isl
 
 build: ## the program, as bin/pce
 	CGO_ENABLED=0 $(GO) build -o bin/pce ./cmd/pce
 
 build-cuda: ## the program with CUDA, as bin/pce-cuda; it starts without a driver too
-	.ci/cuda $(GO) build -tags cuda -o bin/pce-cuda ./cmd/pce
+	.ci/cuda $(GO) build -tags cuda,$(RESOLVERS) -o bin/pce-cuda ./cmd/pce
 
 bench-cuda: ## what bench/gpu takes to a machine with a card, stripped: the program, the suite, the card's own measurements, itself
-	.ci/cuda $(GO) build -tags cuda -ldflags '-s -w' -o bin/pce-cuda ./cmd/pce
-	.ci/cuda $(GO) test -tags cuda -ldflags '-s -w' -c -o bin/cuda.test ./kernels/cuda/tensor
-	.ci/cuda $(GO) build -tags cuda -ldflags '-s -w' -o bin/bench-card ./bench/card
+	.ci/cuda $(GO) build -tags cuda,$(RESOLVERS) -ldflags '-s -w' -o bin/pce-cuda ./cmd/pce
+	.ci/cuda $(GO) test -tags cuda,$(RESOLVERS) -ldflags '-s -w' -c -o bin/cuda.test ./kernels/cuda/tensor
+	.ci/cuda $(GO) build -tags cuda,$(RESOLVERS) -ldflags '-s -w' -o bin/bench-card ./bench/card
 	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/bench-gpu ./bench/gpu
 	tar -C bin -czf bin/bench-gpu.tgz pce-cuda cuda.test bench-card bench-gpu
 
 test-cuda: ## vet and tests of the parts that are different with CUDA
-	.ci/cuda $(GO) vet -tags cuda ./kernels/cuda/... ./cmd/...
-	.ci/cuda $(GO) test -tags cuda -short ./kernels/cuda/...
-	.ci/cuda $(GO) test -tags cuda -count=1 -v -run '^TestCard$$' ./kernels/cuda
+	.ci/cuda $(GO) vet -tags cuda,$(RESOLVERS) ./kernels/cuda/... ./cmd/...
+	.ci/cuda $(GO) test -tags cuda,$(RESOLVERS) -short ./kernels/cuda/...
+	.ci/cuda $(GO) test -tags cuda,$(RESOLVERS) -count=1 -v -run '^TestCard$$' ./kernels/cuda
 
 test: ## every test
-	$(GO) test $(PACKAGES_AT_A_TIME) $(PACKAGES)
+	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) $(PACKAGES)
 
 # Short tests live for seconds and hold little: they, and the linker, collect garbage when the
 # heap is five times what was in use, not twice. Tests that bound memory are not short.
@@ -53,7 +66,7 @@ MEMORY = $(shell f=$$(mktemp /dev/shm/pce.XXXXXX 2>/dev/null) && echo : >$$f && 
 	df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 2097152 { print "/dev/shm" }'; [ -z "$$f" ] || rm -f $$f)
 
 test-short: ## what a change is most likely to break, in a minute on two cores
-	GOGC=$${GOGC:-400} TMPDIR=$${TMPDIR:-$(or $(MEMORY),/tmp)} $(GO) test $(PACKAGES_AT_A_TIME) -short $(PACKAGES)
+	GOGC=$${GOGC:-400} TMPDIR=$${TMPDIR:-$(or $(MEMORY),/tmp)} $(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) -short $(PACKAGES)
 
 conformance: ## the whole conformance suite of devices, and a record that it passed
 	GO="$(GO)" .ci/conformance -record
@@ -67,10 +80,10 @@ race: ## tests of concurrent packages under the race detector
 	$(GO) test $(NO_VET) -race -run '^TestSchedules$$/^hclt$$' ./kernels/cuda/tensor
 
 noasm: ## tests without assembly, as on other processors
-	$(GO) test $(NO_VET) -tags noasm -short $(ASSEMBLY)
+	$(GO) test $(NO_VET) -tags noasm,$(RESOLVERS) -short $(ASSEMBLY)
 
 invariants: ## tests with the program checking itself
-	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) -tags invariants -short $(PACKAGES)
+	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) -tags invariants,$(RESOLVERS) -short $(or $(CHECKED),$(error no test has $(MODULE)/internal/invariants))
 
 fuzz: ## every fuzz target for FUZZTIME
 	GO="$(GO)" .ci/fuzz $(FUZZTIME)
@@ -90,7 +103,7 @@ lint: ## formatting, vet, staticcheck and the plan of the house
 	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './.git/*')); \
 	 if [ -n "$$files" ]; then echo "gofmt differs, run gofmt -w on:"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) vet -tags 'noasm invariants' ./...
+	$(GO) vet -tags noasm,invariants,$(RESOLVERS) $(or $(TAGGED),$(error no file has tags))
 	$(GO) test -count=1 ./internal/layout
 	$(GO) run $(STATICCHECK) ./...
 
