@@ -3,6 +3,7 @@ package em
 import (
 	"io"
 	"io/fs"
+	"log/slog"
 
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
@@ -18,4 +19,19 @@ func (t *Trainer) HoldCheckpoints(hold func(path string) error) {
 			return hold(path)
 		})
 	}
+}
+
+// SaveFailing has a saver write a checkpoint where the state, or the file after it, fails
+// at once, and returns the error.
+func SaveFailing(dir string, steps int64, fill, write error) error {
+	s := &saver{log: slog.New(slog.DiscardHandler), dir: &checkpointDir{dir: dir, write: func(_ string, _ fs.FileMode, f func(io.Writer) error) error {
+		if err := f(io.Discard); err != nil {
+			return err
+		}
+		return write
+	}}}
+	if err := s.save(steps, func(io.Writer) error { return fill }); err != nil {
+		return err
+	}
+	return s.wait()
 }

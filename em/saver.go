@@ -18,7 +18,7 @@ type saver struct {
 
 // save takes a checkpoint after steps steps. fill writes the state and is called once
 // before save returns, unless there is an error. An error of the checkpoint before is
-// returned as that of this one, which then is not begun.
+// returned in place of this one, which then is not begun.
 func (s *saver) save(steps int64, fill func(io.Writer) error) error {
 	if err := s.wait(); err != nil {
 		return err
@@ -31,19 +31,19 @@ func (s *saver) save(steps int64, fill func(io.Writer) error) error {
 			return err
 		})
 	}()
+	s.steps, s.done = steps, done
 	select {
 	case err := <-filled:
-		if err != nil {
-			return <-done
+		if err == nil {
+			return nil
 		}
 	case err := <-done: // the file could not be made, or all has been done meanwhile
-		if len(filled) == 0 || err != nil {
-			return err
+		done <- err
+		if err == nil {
+			return nil
 		}
-		done <- nil
 	}
-	s.steps, s.done = steps, done
-	return nil
+	return s.wait()
 }
 
 // wait returns when no checkpoint is at work, with the error of the last.

@@ -140,3 +140,18 @@ func TestFailedCheckpoint(t *testing.T) {
 		want.check(t, fmt.Sprintf("after a full disk at step %d", failing), dir, res, params)
 	}
 }
+
+// TestFailedCheckpointStep wants the step in the error of a checkpoint, whether it fails
+// before the run goes on or after; which of them it is, processors decide.
+func TestFailedCheckpointStep(t *testing.T) {
+	dir := t.TempDir()
+	for i := range int64(2000) {
+		fill, write := error(nil), error(syscall.ENOSPC)
+		if i%2 == 0 {
+			fill, write = write, fill
+		}
+		if err := em.SaveFailing(dir, i, fill, write); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), fmt.Sprintf("the checkpoint after step %d: ", i)) {
+			t.Fatalf("checkpoint after step %d: %v", i, err)
+		}
+	}
+}
