@@ -52,8 +52,8 @@ bench-cuda: ## what bench/gpu takes to a machine with a card, stripped: the prog
 
 test-cuda: ## vet and tests of the parts that are different with CUDA
 	.ci/cuda $(GO) vet -tags cuda,$(RESOLVERS) ./kernels/cuda/... ./cmd/...
-	.ci/cuda $(GO) test -tags cuda,$(RESOLVERS) -short ./kernels/cuda/...
-	.ci/cuda $(GO) test -tags cuda,$(RESOLVERS) -count=1 -v -run '^TestCard$$' ./kernels/cuda
+	.ci/cuda $(GO) test $(NO_VET) -tags cuda,$(RESOLVERS) -short ./kernels/cuda/...
+	.ci/cuda $(GO) test $(NO_VET) -tags cuda,$(RESOLVERS) -count=1 -v -run '^TestCard$$' ./kernels/cuda
 
 test: ## every test
 	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) $(PACKAGES)

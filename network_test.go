@@ -54,7 +54,11 @@ func histograms(t *testing.T, seed uint64) (*circuit.Graph, reference.Params) {
 // have the densities as they are and others the normalised bins, on the CPU and on the emulator.
 func TestNetworkQueries(t *testing.T) {
 	ctx := t.Context()
-	for seed := range uint64(6) {
+	seeds, launched := uint64(6), 400
+	if testing.Short() { // one network on each device
+		seeds, launched = 2, 63
+	}
+	for seed := range seeds {
 		device := []string{"cpu", "emulator"}[seed%2]
 		t.Run(fmt.Sprintf("seed=%d/%s", seed, device), func(t *testing.T) {
 			g, p := histograms(t, seed)
@@ -146,7 +150,7 @@ func TestNetworkQueries(t *testing.T) {
 			}
 			n, samples := 4000, 500
 			if device == "emulator" { // which plays each instruction
-				n, samples = 400, 50
+				n, samples = launched, 50
 			}
 			draws, err := m.SampleGiven(ctx, slices.Repeat(rows[2:3], n), seed)
 			if err != nil {
