@@ -162,7 +162,7 @@ func (l *lowering) lookup512(in *simt.Instr) reg {
 		}
 		return l.among(t.Type, parts, index, 2*per)
 	}
-	at := asm.Mem{Base: poolReg, Disp: l.table(ref, ref), Scale: size}
+	at := asm.Mem{Base: poolReg, Disp: l.table(ref), Scale: size}
 	return l.value(node{kind: gather, in: byBits(t.Type, asm.GatherPS, asm.GatherPD), w: l.width(t.Type), at: at, args: [3]reg{l.clamp(n-1, v)}})
 }
 

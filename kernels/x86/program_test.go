@@ -105,6 +105,32 @@ func testTables(t *testing.T, set string) {
 	}
 }
 
+// TestTableTwice looks up twice in one table by one index, which lookups that are done together must not take for two tables.
+func TestTableTwice(t *testing.T) {
+	needCode(t)
+	for _, typ := range []simt.Type{simt.F32, simt.F64} {
+		for _, n := range []int{8, 70} {
+			b := simt.NewBuilder("twice")
+			in, out := b.Input("i", simt.I32, simt.Columns, 1), b.Output("v", typ, simt.Columns, 2)
+			bits := make([]uint64, n)
+			for i := range bits {
+				bits[i] = uint64(i + 1)
+			}
+			table, index := b.Table(typ, bits), b.Load(in, 0)
+			for k := range 2 {
+				b.Store(out, k, b.Gather(table, index))
+				b.Forget()
+			}
+			m := module(t, b)
+			for _, set := range sets() {
+				if !sameAs(t, rand.New(rand.NewPCG(1, 1)), m, set, Options{}, 40, 0, 40) || !sameAs(t, rand.New(rand.NewPCG(1, 1)), m, set, Options{Gathers: true}, 40, 0, 40) {
+					t.Fatalf("%s, %v, %d elements", set, typ, n)
+				}
+			}
+		}
+	}
+}
+
 // TestSpans looks up by indices and converts numbers whose bounds are known: on both sides of a bound,
 // through NaN, and where an integer has the bits of a float of another bound.
 func TestSpans(t *testing.T) {

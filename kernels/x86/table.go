@@ -21,7 +21,7 @@ func perPart(t *simt.Table) int {
 }
 
 // small reports whether a table is looked up by permutations.
-func (l *lowering) small(t *simt.Table) bool { return len(t.Bits) <= maxParts*perPart(t)*l.lanes/4 }
+func (s shape) small(t *simt.Table) bool { return len(t.Bits) <= maxParts*perPart(t)*s.lanes/4 }
 
 // partners pairs the lookups of a block that have one index, and large tables of one length and size of
 // elements.
@@ -81,7 +81,7 @@ func (l *lowering) lookup(in *simt.Instr) reg {
 	if l.small(t) && !l.gathers {
 		return l.permute(t, index)
 	}
-	at := asm.Mem{Disp: l.table(ref, ref), Scale: 4}
+	at := asm.Mem{Disp: l.table(ref), Scale: 4}
 	if !wide(t.Type) {
 		quads := l.quads(index)
 		return l.fromQuads(func(quad int) reg { return l.fetch(4, 0, at, quads[quad]) })
@@ -125,22 +125,23 @@ func appendElement(b []byte, t simt.Type, bits uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(bits))
 }
 
-// table returns where two tables are in the pool, element by element, or one.
-func (l *lowering) table(one, two int) int32 {
-	at, ok := l.tables[[2]int{one, two}]
+// table returns where a table is in the pool, or two of them, element by element.
+func (l *lowering) table(refs ...int) int32 {
+	key := [2]int{refs[0], -1}
+	copy(key[:], refs)
+	at, ok := l.tables[key]
 	if ok {
 		return at
 	}
-	t, u := &l.m.Tables[one], &l.m.Tables[two]
 	var b []byte
-	for i, bits := range t.Bits {
-		b = appendElement(b, t.Type, bits)
-		if one != two {
-			b = appendElement(b, u.Type, u.Bits[i])
+	for i := range l.m.Tables[refs[0]].Bits {
+		for _, ref := range refs {
+			t := &l.m.Tables[ref]
+			b = appendElement(b, t.Type, t.Bits[i])
 		}
 	}
 	at = l.reserve(b)
-	l.tables[[2]int{one, two}] = at
+	l.tables[key] = at
 	return at
 }
 
