@@ -15,22 +15,35 @@ func composed(m *simt.Module, s shape) *simt.Module {
 	if s.evex || s.gathers {
 		return m
 	}
-	defs := make(map[simt.Value]*simt.Instr, len(m.Body))
-	reads := map[simt.Value][]*simt.Instr{} // by instructions of the outermost block and of those within
+	c := &composer{shape: s, from: m, defs: make([]*simt.Instr, len(m.Types))}
+	ways, asked := map[simt.Value]*link{}, make([]bool, len(m.Types))
+	for i := range m.Body {
+		v := m.Body[i].Out
+		if v == simt.None {
+			continue
+		}
+		c.defs[v] = &m.Body[i]
+		if l := c.link(v); l != nil {
+			ways[v] = l
+			asked[v], asked[l.inner.Out] = true, true
+		}
+	}
+	if len(ways) == 0 {
+		return m
+	}
+	reads := map[simt.Value][]*simt.Instr{} // of what is asked for, by instructions of the outermost block and of those within
 	for i := range m.Body {
 		in := &m.Body[i]
-		if in.Out != simt.None {
-			defs[in.Out] = in
-		}
-		in.Reads(func(v simt.Value) { reads[v] = append(reads[v], in) })
+		in.Reads(func(v simt.Value) {
+			if asked[v] {
+				reads[v] = append(reads[v], in)
+			}
+		})
 	}
-	c := &composer{shape: s, from: m, m: &simt.Module{
-		Name: m.Name, Inputs: m.Inputs, Outputs: m.Outputs, Tables: slices.Clone(m.Tables), Types: slices.Clone(m.Types), Body: make(simt.Block, 0, len(m.Body)),
-	}}
 	links, inner := map[simt.Value]*link{}, map[simt.Value]*link{} // by the index that gathers read, and by the lookup that it comes from
 	for i := range m.Body {
 		v := m.Body[i].Out
-		l := c.link(defs, v)
+		l := ways[v]
 		if l == nil || links[l.inner.Args[0]] != nil || l.cond && len(reads[l.inner.Out]) > 1 || !c.pays(reads[v]) {
 			continue
 		}
@@ -38,6 +51,9 @@ func composed(m *simt.Module, s shape) *simt.Module {
 	}
 	if len(links) == 0 {
 		return m
+	}
+	c.m = &simt.Module{
+		Name: m.Name, Inputs: m.Inputs, Outputs: m.Outputs, Tables: slices.Clone(m.Tables), Types: slices.Clone(m.Types), Body: make(simt.Block, 0, len(m.Body)),
 	}
 	for _, in := range m.Body {
 		if l := inner[in.Out]; l != nil { // its index within the table takes its place
@@ -61,6 +77,7 @@ const maxJoined = 256
 type composer struct {
 	shape
 	from, m *simt.Module
+	defs    []*simt.Instr // of values; nil within blocks
 }
 
 // link is a lookup whose result is an index of other tables.
@@ -73,14 +90,14 @@ type link struct {
 }
 
 // link returns how a value is looked up, or nil if it is not by loads.
-func (c *composer) link(defs map[simt.Value]*simt.Instr, v simt.Value) *link {
-	l := &link{inner: defs[v], joined: map[int]int{}}
+func (c *composer) link(v simt.Value) *link {
+	l := &link{inner: c.defs[v]}
 	if in := l.inner; in != nil && in.Op == simt.Select {
-		other := defs[in.Args[2]]
+		other := c.defs[in.Args[2]]
 		if other == nil || other.Op != simt.Const {
 			return nil
 		}
-		l.inner, l.cond, l.other = defs[in.Args[1]], true, int32(other.Imm)
+		l.inner, l.cond, l.other = c.defs[in.Args[1]], true, int32(other.Imm)
 	}
 	if l.inner == nil || l.inner.Op != simt.Gather || c.from.Types[v] != simt.I32 {
 		return nil
@@ -89,6 +106,7 @@ func (c *composer) link(defs map[simt.Value]*simt.Instr, v simt.Value) *link {
 	if l.size = len(t.Bits); c.small(t) || l.size > maxJoined {
 		return nil
 	}
+	l.joined = map[int]int{}
 	return l
 }
 
