@@ -141,8 +141,8 @@ func TestFailedCheckpoint(t *testing.T) {
 	}
 }
 
-// TestFailedCheckpointStep wants the step in the error of a checkpoint, whether it fails
-// before the run goes on or after; which of them it is, processors decide.
+// TestFailedCheckpointStep wants the step in the error of every checkpoint: of one whose state
+// cannot be written, and of one whose file fails afterwards, before the run goes on or later.
 func TestFailedCheckpointStep(t *testing.T) {
 	dir := t.TempDir()
 	for i := range int64(2000) {

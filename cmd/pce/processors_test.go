@@ -20,7 +20,7 @@ import (
 // as here, where the program is only told to do without these instructions.
 func TestProcessors(t *testing.T) {
 	if testing.Short() {
-		t.Skip("half a minute of emulated processors; without -short")
+		t.Skip("ten seconds of emulated processors; without -short")
 	}
 	if runtime.GOARCH != "amd64" {
 		t.Skipf("the processors are of amd64, this machine is of %s", runtime.GOARCH)
