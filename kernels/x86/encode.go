@@ -169,44 +169,11 @@ func (a *allocator) become(n *node, d asm.Reg) {
 }
 
 // fetch encodes loads from a table by the indices of some lanes: of 16 bytes for lanes imm and imm + 2, of 8
-// for lanes imm and imm + 1, of 4 for all. Indices come from a register, or from memory where they are
-// already: a load from what was just stored would wait.
+// for lanes imm and imm + 1, of 4 for all. Indices are bytes in memory, n.side from one to the next, or they come from a register,
+// or from memory where they are already: a load from what was just stored would wait. Those of 16 bytes are in units of 8, but for
+// bytes.
 func (a *allocator) fetch(n *node) {
-	r := n.args[0]
-	a.points = pointed{} // indices are in its register
-	var lane func(i uint8) asm.Operand
-	from := func(g asm.GPR) asm.Operand {
-		m := n.at
-		m.Base, m.Index = poolReg, uint8(g)
-		return asm.M(m)
-	}
-	if a.loc[r] < 0 {
-		index := a.place(r)
-		lane = func(i uint8) asm.Operand {
-			a.out.LoadNarrow(tempReg, index.Shift(4*int32(i)))
-			return from(tempReg)
-		}
-	} else {
-		v := a.use(r, n.next[0])
-		if n.num != 8 || n.imm == 0 {
-			a.out.VEX(asm.ToGPR, asm.X, v, 0, asm.G(tempReg)) // lanes 0 and 1
-		}
-		if n.num != 8 || n.imm == 2 {
-			a.out.VEX(asm.TopToGPR, asm.X, v, 0, asm.G(highReg), 1) // lanes 2 and 3
-		}
-		lane = func(i uint8) asm.Operand {
-			g := tempReg
-			if i >= 2 {
-				g = highReg
-			}
-			if i&1 == 0 {
-				a.out.MoveNarrow(ptrReg, g)
-				return from(ptrReg)
-			}
-			a.out.Shr(g, 32)
-			return from(g)
-		}
-	}
+	lane := a.lanesOf(n)
 	a.ends(n)
 	d := a.result(n)
 	switch n.num {
@@ -221,6 +188,52 @@ func (a *allocator) fetch(n *node) {
 		for i := uint8(1); i < 4; i++ {
 			a.out.VEX(asm.Insert32, asm.X, d, d, lane(i), i)
 		}
+	}
+}
+
+// lanesOf returns where each lane's element of the table of a fetch is. Lanes are asked for in order.
+func (a *allocator) lanesOf(n *node) func(lane uint8) asm.Operand {
+	from := func(g asm.GPR) asm.Operand {
+		return asm.M(asm.Mem{Base: poolReg, Index: uint8(g), Scale: uint8(min(n.num, 8)), Disp: n.table})
+	}
+	if n.hasAt {
+		return func(i uint8) asm.Operand {
+			at := n.at
+			at.Disp += int32(i) * n.side
+			a.out.LoadByte(tempReg, asm.M(at))
+			if n.num == 16 {
+				a.out.Add(tempReg, asm.G(tempReg))
+			}
+			return from(tempReg)
+		}
+	}
+	r := n.args[0]
+	a.points = pointed{} // indices are in its register
+	if a.loc[r] < 0 {
+		index := a.place(r)
+		return func(i uint8) asm.Operand {
+			a.out.LoadNarrow(tempReg, index.Shift(4*int32(i)))
+			return from(tempReg)
+		}
+	}
+	v := a.use(r, n.next[0])
+	if n.num != 8 || n.imm == 0 {
+		a.out.VEX(asm.ToGPR, asm.X, v, 0, asm.G(tempReg)) // lanes 0 and 1
+	}
+	if n.num != 8 || n.imm == 2 {
+		a.out.VEX(asm.TopToGPR, asm.X, v, 0, asm.G(highReg), 1) // lanes 2 and 3
+	}
+	return func(i uint8) asm.Operand {
+		g := tempReg
+		if i >= 2 {
+			g = highReg
+		}
+		if i&1 == 0 {
+			a.out.MoveNarrow(ptrReg, g)
+			return from(ptrReg)
+		}
+		a.out.Shr(g, 32)
+		return from(g)
 	}
 }
 

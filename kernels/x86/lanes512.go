@@ -44,6 +44,9 @@ func (l *lowering) four(p simt.Param, ref, first, base int) reg {
 	switch outermost := len(l.open) == 1; {
 	case ok:
 		return v
+	case !l.evex && outermost && p.Width >= 16:
+		l.sixteen(p, ref, base)
+		return l.fours[key]
 	case !l.evex:
 		at, step := l.pointTo(false, p, ref, first)
 		v = l.each32(func() asm.Mem { m := at; at.Disp += step; return m })
@@ -97,16 +100,20 @@ func (l *lowering) picked(p simt.Param, ref, first, further int) reg {
 	return l.value(node{kind: pair, in: asm.PermutePairB, args: [3]reg{l.constant(places), rows[0], rows[1]}})
 }
 
-// sixteen loads sixteen columns of bytes: four rows fill a register, every fourth one, and two rounds interleave the
-// registers, so that rows are in order.
+// sixteen loads sixteen columns of bytes: a register has every fourth row, and two rounds interleave four registers, so that rows are
+// in order.
 func (l *lowering) sixteen(p simt.Param, ref, first int) {
 	at, step := l.pointTo(false, p, ref, first)
 	var rows [4]reg
 	for i := range rows {
 		row := func(k int) asm.Mem { m := at; m.Disp += int32(4*k+i) * step; return m }
 		v := l.opAt(asm.Move, asm.X, 0, row(0))
-		for k := 1; k < 4; k++ {
-			v = l.opAt(asm.Insert128, l.short, uint8(k), row(k), v)
+		for k := 1; k < l.lanes/4; k++ {
+			if l.evex {
+				v = l.opAt(asm.Insert128, l.short, uint8(k), row(k), v)
+			} else {
+				v = l.opAt(asm.Join, l.short, uint8(k), row(k), v)
+			}
 		}
 		rows[i] = v
 	}

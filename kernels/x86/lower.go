@@ -36,6 +36,7 @@ type lowering struct {
 	contents map[int]span      // of tables
 	whole    map[column]byteOf // columns of bytes of all groups of a turn, and where those of the first one are; see lowbyte.go
 	picks    map[reg]byteOf
+	columnOf map[simt.Value]column // columns of bytes, of which values are the elements
 }
 
 // wide reports whether values of the type take 64 bits.
@@ -117,11 +118,14 @@ func (l *lowering) instr(in *simt.Instr) {
 	case simt.Load:
 		p := l.m.Inputs[in.Ref]
 		if low, ok := l.ofTurn(p, in.Ref, int(in.Imm)); ok {
-			l.low[in.Out], v = low, l.clip(p.Type, low)
+			l.low[in.Out], v = low, l.lowByte(low)
 		} else if low, ok := l.column(p, in.Ref, int(in.Imm)); ok {
-			l.low[in.Out], v = low, l.clip(p.Type, low)
+			l.low[in.Out], v = low, l.lowByte(low)
 		} else if v = l.load(false, p, in.Ref, int(in.Imm)); l.evex && p.Type == simt.U8 {
 			l.low[in.Out] = v
+		}
+		if p.Type == simt.U8 {
+			l.columnOf[in.Out] = column{false, in.Ref, int(in.Imm)}
 		}
 	case simt.Store:
 		l.store(in, t, args[0])
@@ -143,6 +147,9 @@ func (l *lowering) instr(in *simt.Instr) {
 		v = l.choose(out, args[0], args[1], args[2])
 	case simt.Convert:
 		v = l.convert(t, out, in.Args[0])
+		if c, ok := l.columnOf[in.Args[0]]; ok && out == simt.I32 {
+			l.columnOf[in.Out] = c
+		}
 	case simt.Bitcast:
 		v = args[0]
 	case simt.Eq, simt.Ne, simt.Lt, simt.Le:

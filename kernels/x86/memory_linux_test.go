@@ -85,6 +85,77 @@ func TestCodeFault(t *testing.T) {
 	}
 }
 
+// TestRowsEnd runs code on rows of bytes with a page behind them, and one before them, that cannot be read.
+func TestRowsEnd(t *testing.T) {
+	needCode(t)
+	page := os.Getpagesize()
+	mem, err := unix.Mmap(-1, 0, 3*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(mem)
+	for _, guard := range [][]byte{mem[:page], mem[2*page:]} {
+		if err := unix.Mprotect(guard, unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rng := rand.New(rand.NewPCG(3, 6))
+	readable := mem[page : 2*page]
+	for i := range readable {
+		readable[i] = byte(rng.Uint32())
+	}
+	for _, typ := range []simt.Type{simt.F32, simt.F64} {
+		for _, width := range []int{1, 3, 4, 5, 8, 9, 12, 15, 16, 17, 19, 20, 31, 32, 33, 47, 48, 63, 64, 65} {
+			m := bytesSum(t, typ, width)
+			run, err := simt.Compile(m, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, set := range sets() {
+				p, err := Compile(m, 1, set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, rows := range []int{p.lanes, 4 * p.lanes, 5*p.lanes - 1} { // of which the last ones are copied
+					if rows*width > page {
+						continue
+					}
+					for _, x := range [][]byte{readable[:rows*width], readable[page-rows*width:]} {
+						got, want := rowsOf(m.Outputs, rows), rowsOf(m.Outputs, rows)
+						if err := p.Run(t.Context(), 0, rows, []any{x}, got); err != nil {
+							t.Fatalf("%s, %v: %d rows of %d bytes: %v", set, typ, rows, width, err)
+						}
+						if err := run.Run(t.Context(), 0, rows, []any{x}, want); err != nil {
+							t.Fatal(err)
+						}
+						for i := range rows {
+							if g, w := simttest.ElementBits(got[0], i), simttest.ElementBits(want[0], i); g != w {
+								t.Fatalf("%s, %v: row %d of %d of %d bytes is %#x, want %#x", set, typ, i, rows, width, g, w)
+							}
+						}
+					}
+				}
+				p.Free()
+			}
+		}
+	}
+}
+
+// bytesSum is a module that adds up rows of bytes, of which the first one is read in a branch at first.
+func bytesSum(t *testing.T, typ simt.Type, width int) *simt.Module {
+	t.Helper()
+	b := simt.NewBuilder("bytes")
+	in, out := b.Input("x", simt.U8, simt.Rows, width), b.Output("y", typ, simt.Columns, 1)
+	number := func(v int) simt.Value { return b.Convert(typ, b.Load(in, v)) }
+	low := b.Binary(simt.Lt, number(width-1), b.Float(typ, 30))
+	total := b.If(low, func() []simt.Value { return []simt.Value{number(0)} }, func() []simt.Value { return []simt.Value{b.Float(typ, 0.5)} })[0]
+	for v := range width {
+		total = b.Add(total, number(v))
+	}
+	b.Store(out, 0, total)
+	return module(t, b)
+}
+
 // TestCodeCollector runs code in several goroutines whose stacks grow, while garbage is collected, samples
 // are taken for a CPU profile, and execution is traced.
 func TestCodeCollector(t *testing.T) {

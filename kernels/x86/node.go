@@ -17,7 +17,7 @@ type kind uint8
 const (
 	compute  kind = iota // an instruction
 	fma                  // args[0]·args[1] + args[2], by whichever form wastes no move
-	fetch                // loads from a table in the pool, by the indices args[0] of some lanes
+	fetch                // loads from a table in the pool, by the indices args[0] of some lanes, or by those that are bytes at the pointer
 	pair                 // looks up in the vectors args[1] and args[2] as one table, at the indices args[0]
 	patch                // looks up in the vector num of the pool, at the indices args[1], in the lanes of args[2], and keeps the others of args[0]
 	merge                // has the bits of args[0] where args[2] is set, else those of args[1]
@@ -37,7 +37,8 @@ type node struct {
 	kind  kind
 	w     asm.Width
 	imm   uint8
-	hasAt bool // the r/m operand is memory at the pointer AX
+	hasAt bool  // the r/m operand is memory at the pointer AX
+	table int32 // where the table of a fetch is in the pool
 	in    *asm.Inst
 	dst   reg
 	args  [3]reg

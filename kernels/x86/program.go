@@ -120,7 +120,7 @@ func CompileWith(m *simt.Module, idle int, set string, o Options) (*Program, err
 	}
 	s := shapeOf(m, set)
 	s.gathers, s.several = o.Gathers, o.Groups
-	p := &Program{m: m, path: s.name, split: simt.Split(composed(m, s), cmp.Or(o.Part, DefaultPart)), lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
+	p := &Program{m: m, path: s.name, split: simt.Split(composed(tabulated(m, s), s), cmp.Or(o.Part, DefaultPart)), lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
 	if err := p.compile(s); err != nil {
 		p.Free()
 		return nil, err

@@ -48,6 +48,25 @@ func memory(s any) (unsafe.Pointer, int) {
 	panic("BUG: x86: a buffer that CheckRun lets pass")
 }
 
+// bitsOf returns the bits of the elements of a slice.
+func bitsOf(s any) []uint64 {
+	base, n := memory(s)
+	bits := make([]uint64, n)
+	for i := range bits {
+		switch s.(type) {
+		case []float32, []int32:
+			bits[i] = uint64(*(*uint32)(unsafe.Add(base, 4*i)))
+		case []float64, []int64:
+			bits[i] = *(*uint64)(unsafe.Add(base, 8*i))
+		case []uint8:
+			bits[i] = uint64(*(*uint8)(unsafe.Add(base, i)))
+		case []uint16:
+			bits[i] = uint64(*(*uint16)(unsafe.Add(base, 2*i)))
+		}
+	}
+	return bits
+}
+
 // place returns the address of a column's element for a row. The caller keeps the slice alive.
 func place(q *simt.Param, s any, column, row int) uint64 {
 	base, n := memory(s)

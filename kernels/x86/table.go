@@ -2,6 +2,7 @@ package x86
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/kernels/x86/asm"
@@ -77,42 +78,62 @@ func (l *lowering) lookup(in *simt.Instr) reg {
 	if l.evex {
 		return l.lookup512(in)
 	}
-	index := l.clamp(len(t.Bits)-1, v)
 	if l.small(t) && !l.gathers {
-		return l.permute(t, index)
+		return l.permute(t, l.clamp(len(t.Bits)-1, v))
 	}
-	at := asm.Mem{Disp: l.table(ref), Scale: 4}
+	at, places := l.table(ref), l.places(t, v)
 	if !wide(t.Type) {
-		quads := l.quads(index)
-		return l.fromQuads(func(quad int) reg { return l.fetch(4, 0, at, quads[quad]) })
+		return l.fromQuads(func(quad int) reg { return l.fetch(4, 4*quad, at, places) })
 	}
-	at.Scale = 8
-	return l.opImm(asm.Join, asm.Y, 1, l.fetch(8, 0, at, index), l.fetch(8, 2, at, index))
+	return l.opImm(asm.Join, asm.Y, 1, l.fetch(8, 0, at, places), l.fetch(8, 2, at, places))
 }
 
-func (l *lowering) fetch(bytes int32, lane uint8, at asm.Mem, index reg) reg {
-	return l.value(node{kind: fetch, num: bytes, imm: lane, at: at, args: [3]reg{index}})
+// places is where lanes have their indices of a table, which are within it.
+type places struct {
+	quads []reg // four lanes in each
+	// In place of these they are the bytes of a column of an input, whose type has no others: each is loaded to a general
+	// register, where a lane of a vector takes about three instructions to move to.
+	bytes *column
+}
+
+// places returns the indices that a value has of a table.
+func (l *lowering) places(t *simt.Table, v simt.Value) places {
+	if c, ok := l.columnOf[v]; ok && len(t.Bits) > math.MaxUint8 {
+		return places{bytes: &c}
+	}
+	return places{quads: l.quads(l.clamp(len(t.Bits)-1, v))}
+}
+
+// fetch loads elements of some bytes from a table in the pool, for some lanes from the given one on; see allocator.fetch.
+func (l *lowering) fetch(bytes int32, lane int, table int32, p places) reg {
+	n := node{kind: fetch, num: bytes, imm: uint8(lane % 4), table: table}
+	if p.bytes == nil {
+		n.args[0] = p.quads[lane/4]
+		return l.value(n)
+	}
+	at, step := l.pointTo(false, l.m.Inputs[p.bytes.param], p.bytes.param, p.bytes.col)
+	at.Disp += int32(lane-lane%4) * step
+	n.hasAt, n.at, n.side = true, at, step
+	return l.value(n)
 }
 
 // lookupBoth lowers two lookups by one index. The tables lie in the pool element by element, so that a load
 // has a lane's elements of both.
 func (l *lowering) lookupBoth(one, two *simt.Instr) {
 	t := &l.m.Tables[one.Ref]
-	index := l.clamp(len(t.Bits)-1, one.Args[0])
-	at := asm.Mem{Disp: l.table(one.Ref, two.Ref), Scale: 8}
+	at, places := l.table(one.Ref, two.Ref), l.places(t, one.Args[0])
 	if !wide(t.Type) {
-		var low, high [2]reg
-		for k, four := range l.quads(index) {
-			low[k], high[k] = l.fetch(8, 0, at, four), l.fetch(8, 2, at, four)
+		half := func(first int) reg { // of each four lanes
+			return l.fromQuads(func(quad int) reg { return l.fetch(8, 4*quad+first, at, places) })
 		}
-		half := func(which uint8) reg {
-			return l.fromQuads(func(quad int) reg { return l.opImm(asm.Shuffle, asm.X, which, low[quad], high[quad]) })
-		}
-		l.val[one.Out], l.val[two.Out] = half(0x88), half(0xDD)
+		low, high := half(0), half(2)
+		l.val[one.Out], l.val[two.Out] = l.opImm(asm.Shuffle, l.short, 0x88, low, high), l.opImm(asm.Shuffle, l.short, 0xDD, low, high)
 		return
 	}
-	index = l.shift(simt.Shl, simt.I32, index, 1) // in units of 8 bytes
-	even, odd := l.fetch(16, 0, at, index), l.fetch(16, 1, at, index)
+	for i, quad := range places.quads {
+		places.quads[i] = l.shift(simt.Shl, simt.I32, quad, 1) // in units of 8 bytes
+	}
+	even, odd := l.fetch(16, 0, at, places), l.fetch(16, 1, at, places)
 	l.val[one.Out] = l.op(asm.UnpackLow, asm.Y, even, odd)
 	l.val[two.Out] = l.op(asm.UnpackHigh, asm.Y, even, odd)
 }
@@ -124,6 +145,10 @@ func appendElement(b []byte, t simt.Type, bits uint64) []byte {
 	}
 	return binary.LittleEndian.AppendUint32(b, uint32(bits))
 }
+
+// cacheLine is what tables lie apart in the pool, in bytes. Those of all bytes are powers of 2 long, and the first elements are the
+// ones that are read most: without a gap they would all want the same few places of the first-level cache.
+const cacheLine = 64
 
 // table returns where a table is in the pool, or two of them, element by element.
 func (l *lowering) table(refs ...int) int32 {
@@ -140,7 +165,7 @@ func (l *lowering) table(refs ...int) int32 {
 			b = appendElement(b, t.Type, t.Bits[i])
 		}
 	}
-	at = l.reserve(b)
+	at = l.reserve(append(b, make([]byte, cacheLine)...))
 	l.tables[key] = at
 	return at
 }

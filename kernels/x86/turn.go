@@ -27,7 +27,7 @@ type lowered struct {
 func lower(m *simt.Module, s shape) lowered {
 	l := &lowering{
 		code: newCode(), shape: s, m: m, pointers: map[column]int32{}, spans: make([]span, len(m.Types)), bounded: make([]bool, len(m.Types)),
-		contents: map[int]span{}, picks: map[reg]byteOf{},
+		contents: map[int]span{}, picks: map[reg]byteOf{}, columnOf: map[simt.Value]column{},
 	}
 	constants := 0
 	for i := range m.Body {

@@ -292,6 +292,7 @@ func (l *listing) generals() {
 			o := M(m)
 			l.add(fmt.Sprintf("MOVQ %s, %s", m.text(X), n), func(c *Code) { c.Load(g, o) })
 			l.add(fmt.Sprintf("MOVL %s, %s", m.text(X), n), func(c *Code) { c.LoadNarrow(g, o) })
+			l.add(fmt.Sprintf("MOVBLZX %s, %s", m.text(X), n), func(c *Code) { c.LoadByte(g, o) })
 			l.add(fmt.Sprintf("LEAQ %s, %s", m.text(X), n), func(c *Code) { c.Address(g, o) })
 			l.add(fmt.Sprintf("MOVQ %s, %s", n, m.text(X)), func(c *Code) { c.Store(o, g) })
 			l.add(fmt.Sprintf("ADDQ %s, %s", m.text(X), n), func(c *Code) { c.Add(g, o) })
