@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
@@ -27,15 +28,21 @@ type CodeModel struct {
 	Classes func(variable int) (CodeModel, error)
 }
 
-// RowBytes plans what the rows of a launch take on the device and on the host.
-func (m CodeModel) RowBytes(rows int) int64 {
-	const cell, row = 4 + 4, 8 + 8 + 8 + 8 + 4 // x twice; log-likelihoods of both programs and on the host, f32 there, and their excess
-	return int64(rows) * (cell*int64(m.Module.Inputs[0].Width) + row)
+// RowBytes plans what the rows of launches take, of that many threads of the host that run one each. Of no threads it is what the
+// rows of one launch take on the host and on a device with memory of its own.
+func (m CodeModel) RowBytes(rows, threads int) int64 {
+	const cell, row, results = 4, 4 + 8 + 8 + 8 + 8 + 8*perThread, 8 + 8
+	variables := int64(m.Module.Inputs[0].Width)
+	host := int64(rows) * (cell*variables + row)
+	if threads == 0 {
+		return host + int64(rows)*(cell*variables+results)
+	}
+	return int64(threads) * host
 }
 
 // CodeOptions choose how code runs.
 type CodeOptions struct {
-	Rows       int             // the most rows of a launch; 0: 2048
+	Rows       int             // the most rows of a launch, of each thread on the CPU; 0: 2048
 	Schema     *dataset.Schema // what a row is: its discrete columns hold codes
 	OwnsDevice bool            // Close closes the device too
 }
@@ -52,13 +59,10 @@ type Code struct {
 	*loadedCode
 	classes    map[int]*loadedCode // by variable
 	of         func(variable int) (CodeModel, error)
-	in         kernels.Buffer
-	x          []float32 // [variable][row]
-	narrow     []float32 // results of f32, [root][row]
-	wide       []float64 // of f64
-	excess, ll []float64 // ll is [row][root]
-	again      []int     // rows that are computed again
-	recomputed int64
+	rooms      []*room        // one for each thread
+	in         kernels.Buffer // nil on the CPU, whose programs read a room
+	ll         []float64      // [row][root], of what Evaluate hands on
+	recomputed atomic.Int64
 }
 
 var _ Runner = (*Code)(nil)
@@ -74,7 +78,9 @@ type loadedCode struct {
 // codeProgram is a loaded module with room for its results, of f32 or f64.
 type codeProgram struct {
 	kernels.CodeProgram
-	out kernels.Buffer
+	host   kernels.HostProgram // itself, on the CPU: results are in a room then, and out is nil
+	out    kernels.Buffer
+	narrow bool // results are of f32
 }
 
 // loadModel loads a model for launches of a number of rows of the schema. After an error nothing is left on the device.
@@ -103,7 +109,9 @@ func (l *loadedCode) free() {
 	for _, p := range []*codeProgram{l.program, l.exact} {
 		if p != nil {
 			p.Free()
-			p.out.Free()
+			if p.out != nil {
+				p.out.Free()
+			}
 		}
 	}
 }
@@ -114,19 +122,24 @@ func loadCode(ctx context.Context, dev kernels.Device, m *simt.Module, rows int)
 	if err != nil {
 		return nil, err
 	}
+	c := &codeProgram{CodeProgram: p, narrow: m.Outputs[0].Type == simt.F32}
+	if host, ok := p.(kernels.HostProgram); ok {
+		c.host = host
+		return c, nil
+	}
 	typ := kernels.Float64
-	if m.Outputs[0].Type == simt.F32 {
+	if c.narrow {
 		typ = kernels.Float32
 	}
-	out, err := dev.Alloc(ctx, typ, rows*m.Outputs[0].Width)
-	if err != nil {
+	if c.out, err = dev.Alloc(ctx, typ, rows*m.Outputs[0].Width); err != nil {
 		p.Free()
 		return nil, err
 	}
-	return &codeProgram{p, out}, nil
+	return c, nil
 }
 
-// NewCode loads code on a device and allocates what a launch of o.Rows rows needs. The module's
+// NewCode loads code on a device and allocates what a launch of o.Rows rows needs; on the CPU what a thread needs comes with the
+// first rows that it gets. The module's
 // only input must be the columns of the schema, as float32. m.Exact, if there is one, is loaded
 // too, for the rows below m.Least. After an error nothing is left on the device; the device
 // itself stays open.
@@ -150,11 +163,14 @@ func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions
 			c.free()
 		}
 	}()
-	n := c.rows * len(c.schema.Columns)
-	if c.in, err = dev.Alloc(ctx, kernels.Float32, n); err != nil {
+	if l.program.host != nil {
+		c.rooms = make([]*room, max(1, dev.Info().Threads))
+		return c, nil
+	}
+	c.rooms = []*room{newRoom(c.rows, c.rows, len(c.schema.Columns))}
+	if c.in, err = dev.Alloc(ctx, kernels.Float32, len(c.rooms[0].x)); err != nil {
 		return nil, err
 	}
-	c.x, c.excess = make([]float32, n), make([]float64, c.rows)
 	return c, nil
 }
 
@@ -171,10 +187,11 @@ func (c *Code) Info() Info {
 }
 
 // Recomputed is how many rows were computed again so far.
-func (c *Code) Recomputed() int64 { return c.recomputed }
+func (c *Code) Recomputed() int64 { return c.recomputed.Load() }
 
 // Evaluate hands the log-likelihoods of batch after batch to take.
 func (c *Code) Evaluate(ctx context.Context, next func() (*dataset.Batch, error), take func(out []float64)) error {
+	most := c.rows * len(c.rooms) * perThread
 	for {
 		b, err := next()
 		if err == io.EOF {
@@ -183,9 +200,25 @@ func (c *Code) Evaluate(ctx context.Context, next func() (*dataset.Batch, error)
 		if err != nil {
 			return err
 		}
-		for lo := 0; lo < b.Rows; lo += c.rows {
-			n := min(c.rows, b.Rows-lo)
-			if err := c.launch(ctx, b, lo, n); err != nil {
+		for lo := 0; lo < b.Rows; lo += most {
+			n := min(most, b.Rows-lo)
+			c.ll = resized(c.ll, n*c.roots)
+			err := c.launches(n, func(r *room, at, n int) error {
+				ll := c.ll[at*c.roots:][:n*c.roots]
+				if err := c.answer(ctx, c.loadedCode, r, b, lo+at, n, ll); err != nil {
+					return err
+				}
+				if c.logScales == nil {
+					return nil
+				}
+				for i, e := range r.excess[:n] {
+					for k := range c.roots {
+						ll[i*c.roots+k] -= e
+					}
+				}
+				return nil
+			})
+			if err != nil {
 				return err
 			}
 			take(c.ll)
@@ -193,24 +226,15 @@ func (c *Code) Evaluate(ctx context.Context, next func() (*dataset.Batch, error)
 	}
 }
 
-// launch computes n rows from lo on: ll has what each root gives for them.
-func (c *Code) launch(ctx context.Context, b *dataset.Batch, lo, n int) error {
-	if err := c.load(b, lo, n); err != nil {
+// answer computes n rows of a batch from lo on by a model: ll has what each root gives for them.
+func (c *Code) answer(ctx context.Context, l *loadedCode, r *room, b *dataset.Batch, lo, n int, ll []float64) error {
+	if err := c.load(r, b, lo, n); err != nil {
 		return err
 	}
-	c.ll = resized(c.ll, n*c.roots)
-	if err := c.run(ctx, c.loadedCode, c.program, n, c.ll); err != nil {
+	if err := c.run(ctx, l, l.program, r, n, ll); err != nil {
 		return err
 	}
-	if err := c.recompute(ctx, c.loadedCode, n, c.ll); err != nil {
-		return err
-	}
-	for i, e := range c.excess[:n] {
-		for k := range c.roots {
-			c.ll[i*c.roots+k] -= e
-		}
-	}
-	return nil
+	return c.recompute(ctx, l, r, n, ll)
 }
 
 // resized returns a list of n elements, whose values do not matter.
@@ -221,27 +245,28 @@ func resized[T any](list []T, n int) []T {
 	return list[:n]
 }
 
-// run computes the rows of x by a program of a model, to ll, [row][root].
-func (c *Code) run(ctx context.Context, l *loadedCode, p *codeProgram, n int, ll []float64) error {
-	if err := c.dev.Write(ctx, c.in, 0, c.x); err != nil {
-		return err
+// run computes the rows of a room by a program of a model, to ll, [row][root].
+func (c *Code) run(ctx context.Context, l *loadedCode, p *codeProgram, r *room, n int, ll []float64) error {
+	switch {
+	case p.host != nil && !p.narrow && l.roots == 1:
+		return p.host.RunSlices(ctx, 0, n, []any{r.x}, []any{ll})
+	case p.narrow:
+		return runTo(ctx, c, l, p, r, n, &r.narrow, ll)
 	}
-	if err := p.Run(ctx, n, []kernels.Buffer{c.in}, []kernels.Buffer{p.out}); err != nil {
-		return err
-	}
-	if p.out.DType() == kernels.Float64 {
-		c.wide = resized(c.wide, c.rows*l.roots)
-		if err := c.dev.Read(ctx, c.wide, p.out, 0); err != nil {
+	return runTo(ctx, c, l, p, r, n, &r.wide, ll)
+}
+
+// runTo is run with the room's results, of the type of the program's.
+func runTo[T float32 | float64](ctx context.Context, c *Code, l *loadedCode, p *codeProgram, r *room, n int, results *[]T, ll []float64) error {
+	*results = resized(*results, r.pitch*l.roots)
+	if p.host != nil {
+		if err := p.host.RunSlices(ctx, 0, n, []any{r.x}, []any{*results}); err != nil {
 			return err
 		}
-		byRows(ll, c.wide, n, l.roots)
-		return nil
-	}
-	c.narrow = resized(c.narrow, c.rows*l.roots)
-	if err := c.dev.Read(ctx, c.narrow, p.out, 0); err != nil {
+	} else if err := c.onDevice(ctx, p, r, n, *results); err != nil {
 		return err
 	}
-	byRows(ll, c.narrow, n, l.roots)
+	byRows(ll, *results, n, l.roots)
 	return nil
 }
 
@@ -255,36 +280,46 @@ func byRows[T float32 | float64](rows []float64, columns []T, n, width int) {
 	}
 }
 
+// onDevice computes the rows of a room by a program of a device that has memory of its own.
+func (c *Code) onDevice(ctx context.Context, p *codeProgram, r *room, n int, results any) error {
+	if err := c.dev.Write(ctx, c.in, 0, r.x); err != nil {
+		return err
+	}
+	if err := p.Run(ctx, n, []kernels.Buffer{c.in}, []kernels.Buffer{p.out}); err != nil {
+		return err
+	}
+	return c.dev.Read(ctx, results, p.out, 0)
+}
+
 // recompute computes again, in log space, the rows of the last launch whose largest log-likelihood is
-// below least or not a number. They are moved together in the host's copy of the cells, which
-// the launch no longer needs, and counted.
-func (c *Code) recompute(ctx context.Context, l *loadedCode, n int, ll []float64) error {
+// below least or not a number. They are moved together in the room, whose cells the launch no longer needs, and counted.
+func (c *Code) recompute(ctx context.Context, l *loadedCode, r *room, n int, ll []float64) error {
 	if l.exact == nil && l.onHost == nil {
 		return nil
 	}
-	c.again = c.again[:0]
+	r.again = r.again[:0]
 	for i := range n {
 		if !(slices.Max(ll[i*l.roots:][:l.roots]) >= l.least) { // NaN if one is
-			c.again = append(c.again, i)
+			r.again = append(r.again, i)
 		}
 	}
-	if len(c.again) == 0 {
+	if len(r.again) == 0 {
 		return nil
 	}
-	c.recomputed += int64(len(c.again))
+	c.recomputed.Add(int64(len(r.again)))
 	for v := range c.schema.Columns {
-		column := c.x[v*c.rows:][:c.rows]
-		for k, i := range c.again { // k is at most i
+		column := r.x[v*r.pitch:][:r.pitch]
+		for k, i := range r.again { // k is at most i
 			column[k] = column[i]
 		}
 	}
-	exact := make([]float64, len(c.again)*l.roots)
+	exact := make([]float64, len(r.again)*l.roots)
 	if l.exact == nil {
-		l.onHost(c.x, c.rows, len(c.again), exact)
-	} else if err := c.run(ctx, l, l.exact, len(c.again), exact); err != nil {
+		l.onHost(r.x, r.pitch, len(r.again), exact)
+	} else if err := c.run(ctx, l, l.exact, r, len(r.again), exact); err != nil {
 		return err
 	}
-	for k, i := range c.again {
+	for k, i := range r.again {
 		copy(ll[i*l.roots:][:l.roots], exact[k*l.roots:])
 	}
 	return nil
@@ -294,20 +329,20 @@ func (c *Code) recompute(ctx context.Context, l *loadedCode, n int, ll []float64
 // column, NaN where a cell is missing. A code that is not a category and an infinite value are
 // errors that name row and variable. It notes what the scale of continuous cells takes from
 // each row's log-likelihood.
-func (c *Code) load(b *dataset.Batch, lo, n int) error {
+func (c *Code) load(r *room, b *dataset.Batch, lo, n int) error {
 	if err := refuseSoftQuery("log-likelihoods by code", b); err != nil {
 		return err
 	}
 	if len(b.Columns) < len(c.schema.Columns) {
 		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), len(c.schema.Columns))
 	}
-	clear(c.excess[:n])
+	clear(r.excess[:n])
 	for v := range c.schema.Columns {
 		cells, col := &b.Columns[v], &c.schema.Columns[v]
 		if have := max(cells.Codes.Len(), len(cells.Values)); have < lo+n {
 			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, v, have, b.Rows)
 		}
-		x := c.x[v*c.rows:][:n]
+		x := r.x[v*r.pitch:][:n]
 		if bad := asValues(cells, lo, x); bad >= 0 {
 			return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, v)
 		}
@@ -321,7 +356,7 @@ func (c *Code) load(b *dataset.Batch, lo, n int) error {
 		if c.logScales != nil && !cells.Discrete() && c.logScales[v] != 0 {
 			for i, value := range x {
 				if value == value {
-					c.excess[i] += c.logScales[v]
+					r.excess[i] += c.logScales[v]
 				}
 			}
 		}

@@ -23,16 +23,9 @@ func (c *Code) Classify(ctx context.Context, b *dataset.Batch, variable int, p [
 	if err != nil {
 		return err
 	}
-	ll := make([]float64, min(c.rows, b.Rows)*l.roots)
-	for lo := 0; lo < b.Rows; lo += c.rows {
-		n := min(c.rows, b.Rows-lo)
-		if err := c.load(b, lo, n); err != nil {
-			return err
-		}
-		if err := c.run(ctx, l, l.program, n, ll); err != nil {
-			return err
-		}
-		if err := c.recompute(ctx, l, n, ll); err != nil {
+	return c.launches(b.Rows, func(r *room, lo, n int) error {
+		ll := make([]float64, n*l.roots)
+		if err := c.answer(ctx, l, r, b, lo, n, ll); err != nil {
 			return err
 		}
 		for i := range n {
@@ -43,8 +36,8 @@ func (c *Code) Classify(ctx context.Context, b *dataset.Batch, variable int, p [
 			copy(shares, ll[i*l.roots:][:l.roots])
 			normalise(shares)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // classesOf returns the model with a root for each code of a variable.

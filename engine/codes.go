@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"sync"
@@ -123,16 +124,30 @@ func asValues(cells *dataset.Cells, lo int, out []float32) int {
 		}
 		return -1
 	}
-	const infinity = 0x7f800000
-	copy(out, cells.Values[lo:])
-	found := uint32(0) // its highest bit: some value is infinite, without a branch for each
-	for _, v := range out {
-		found |= (math.Float32bits(v)&0x7fffffff ^ infinity) - 1
-	}
-	if found>>31 == 0 {
+	if copy(out, cells.Values[lo:]); !hasInfinite(out) {
 		return -1
 	}
 	return slices.IndexFunc(out, func(v float32) bool { return math.IsInf(float64(v), 0) })
+}
+
+// hasInfinite reports whether a value is infinite. Two are looked at together, as halves of a word, and none with a branch of its own.
+func hasInfinite(values []float32) bool {
+	const (
+		magnitude = 0x7fffffff_7fffffff
+		infinity  = 0x7f800000_7f800000
+		ones      = 1<<32 | 1
+	)
+	// Less one, a half that was infinite has its highest bit set. It borrows from the half above, whose bit does not matter then.
+	half := func(word uint64) uint64 { return (word&magnitude ^ infinity) - ones }
+	b, found := kernels.Memory(values), uint64(0)
+	for ; len(b) >= 32; b = b[32:] {
+		found |= half(binary.NativeEndian.Uint64(b)) | half(binary.NativeEndian.Uint64(b[8:])) |
+			half(binary.NativeEndian.Uint64(b[16:])) | half(binary.NativeEndian.Uint64(b[24:]))
+	}
+	for ; len(b) > 0; b = b[4:] {
+		found |= half(uint64(binary.NativeEndian.Uint32(b)))
+	}
+	return found&(1<<63|1<<31) != 0
 }
 
 // codeValues are narrow codes as values.

@@ -46,6 +46,22 @@ func TestAsValues(t *testing.T) {
 		}
 	}
 
+	for n := range 20 { // whole words and what is left of them
+		for i := range n {
+			values := make([]float32, n)
+			for k := range values {
+				values[k] = []float32{1, -1, nan, math.MaxFloat32, 0, math.SmallestNonzeroFloat32}[(i+k)%6]
+			}
+			if hasInfinite(values) {
+				t.Errorf("%v has an infinite value", values)
+			}
+			values[i] = -inf
+			if !hasInfinite(values) {
+				t.Errorf("%v has no infinite value", values)
+			}
+		}
+	}
+
 	for _, c := range []struct {
 		code uint16
 		bad  bool

@@ -30,6 +30,14 @@ type CodeProgram interface {
 	Run(ctx context.Context, rows int, in, out []Buffer) error
 }
 
+// HostProgram is a CodeProgram of a device that is the host: it runs on slices where they are, without buffers.
+type HostProgram interface {
+	CodeProgram
+	// RunSlices computes rows lo to hi on the calling thread. in and out have a slice for each input and output of the
+	// module, of its elements. It is safe for concurrent use, but for Free.
+	RunSlices(ctx context.Context, lo, hi int, in, out []any) error
+}
+
 // Loader makes a program of a module of one kind on a device of type D.
 type Loader[D Device] func(ctx context.Context, d D, m Module) (Program, error)
 

@@ -261,7 +261,7 @@ func (b *Blueprint) codeMemory(l Load) (MemoryPlan, error) {
 		return MemoryPlan{}, err
 	}
 	c := b.codeModel()
-	m := MemoryPlan{Rows: l.Rows, Data: l.Tables + tableBytes(b.Train), Values: c.RowBytes(l.Rows)}
+	m := MemoryPlan{Rows: l.Rows, Data: l.Tables + tableBytes(b.Train)}
 	for _, mod := range []*simt.Module{c.Module, c.Exact} {
 		if mod == nil {
 			continue
@@ -270,6 +270,7 @@ func (b *Blueprint) codeMemory(l Load) (MemoryPlan, error) {
 		if err != nil {
 			return MemoryPlan{}, err
 		}
+		m.Values = c.RowBytes(l.Rows, work.Threads)
 		m.Scratch += work.Scratch
 		m.Program += work.Program
 	}

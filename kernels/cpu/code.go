@@ -66,7 +66,7 @@ type codeProgram struct {
 	bytes int64
 }
 
-var _ kernels.CodeProgram = (*codeProgram)(nil)
+var _ kernels.HostProgram = (*codeProgram)(nil)
 
 // LoadCode is the loader of code, modules of package simt.
 func LoadCode(_ context.Context, d *Device, m kernels.Module) (kernels.Program, error) {
@@ -117,18 +117,29 @@ func (p *codeProgram) Run(ctx context.Context, rows int, in, out []kernels.Buffe
 	errs := make([]error, parts)
 	var wait sync.WaitGroup
 	for i := range parts - 1 {
-		wait.Go(func() { errs[i] = p.run.Run(ctx, i*share, min((i+1)*share, rows), ins, outs) })
+		wait.Go(func() { errs[i] = p.RunSlices(ctx, i*share, min((i+1)*share, rows), ins, outs) })
 	}
 	last := parts - 1
-	errs[last] = p.run.Run(ctx, min(last*share, rows), rows, ins, outs)
+	errs[last] = p.RunSlices(ctx, min(last*share, rows), rows, ins, outs)
 	wait.Wait()
 	for _, err := range errs {
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("%w: cpu: %w", kernels.ErrDevice, err)
-		}
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// RunSlices computes rows lo to hi on the calling thread.
+func (p *codeProgram) RunSlices(ctx context.Context, lo, hi int, in, out []any) error {
+	if p.dev == nil {
+		return fmt.Errorf("%w: cpu: run of a program that was freed", kernels.ErrDevice)
+	}
+	if err := p.run.Run(ctx, lo, hi, in, out); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return fmt.Errorf("%w: cpu: %w", kernels.ErrDevice, err)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func planProcessorCode(m *simt.Module, o Options) (Memory, error) {
 	if threads == 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	return Memory{Scratch: int64(threads) * run.Bytes(), Program: run.ProgramBytes()}, nil
+	return Memory{Scratch: int64(threads) * run.Bytes(), Program: run.ProgramBytes(), Threads: threads}, nil
 }
 
 func cpuOptions(o Options) (c cpu.Options, err error) {

@@ -42,6 +42,7 @@ type Memory struct {
 	Flows   int64
 	Scratch int64
 	Program int64 // what the device makes of the program
+	Threads int   // of the host that run a launch of code each, on rows of their own; 0: the device has memory of its own
 }
 
 var kinds = struct {
