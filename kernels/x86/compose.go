@@ -113,7 +113,7 @@ func (c *composer) link(v simt.Value) *link {
 // pays reports whether all that read an index look up in tables, and joined ones take fewer instructions. The counts are those of
 // table.go: each lane's index goes to a register of its own and is an address there.
 func (c *composer) pays(readers []*simt.Instr) bool {
-	one, two := 27, 33
+	one, two := 27, 31
 	if c.lanes == 4 {
 		one, two = 13, 15
 	}
