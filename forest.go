@@ -121,13 +121,22 @@ func (m *Model) Predict(ctx context.Context, rows, out []float32) error {
 // PredictBatch is Predict for a batch of Schema, whose cells are numbers as they are.
 func (m *Model) PredictBatch(ctx context.Context, b *dataset.Batch, out []float32) error {
 	columns := len(b.Columns)
-	rows := make([]float32, b.Rows*columns)
 	for c := range b.Columns {
 		if len(b.Columns[c].Values) != b.Rows {
 			return fmt.Errorf("%w: column %d of the batch has %d values for %d rows", dataset.ErrFormat, c+1, len(b.Columns[c].Values), b.Rows)
 		}
-		for r, x := range b.Columns[c].Values {
-			rows[r*columns+c] = x
+	}
+	rows := make([]float32, b.Rows*columns)
+	const cells = 4096 // as many as stay in the first-level cache while their columns are written one by one
+	step := max(1, cells/max(1, columns))
+	for lo := 0; lo < b.Rows; lo += step {
+		hi := min(lo+step, b.Rows)
+		for c := range b.Columns {
+			at := lo*columns + c
+			for _, x := range b.Columns[c].Values[lo:hi] {
+				rows[at] = x
+				at += columns
+			}
 		}
 	}
 	return m.Predict(ctx, rows, out)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
 )
 
@@ -112,6 +113,27 @@ func BenchmarkPredict(b *testing.B) {
 		}
 		b.ReportMetric(float64(all)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 	})
+}
+
+// BenchmarkPredictBatch is BenchmarkPredict of 200,000 rows on one thread, whose cells come column by column.
+func BenchmarkPredictBatch(b *testing.B) {
+	file, rows := benchForest(b)
+	m := openForest(b, file, 1)
+	columns := len(m.Schema().Columns)
+	batch := &dataset.Batch{Rows: 200_000, Columns: make([]dataset.Cells, columns)}
+	for c := range batch.Columns {
+		batch.Columns[c].Values = make([]float32, batch.Rows)
+		for r := range batch.Rows {
+			batch.Columns[c].Values[r] = rows[(r*columns+c)%len(rows)]
+		}
+	}
+	out := make([]float32, batch.Rows*m.Forest().Width(forest.Prediction))
+	for b.Loop() {
+		if err := m.PredictBatch(b.Context(), batch, out); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(batch.Rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
 // BenchmarkPredictTail times each prediction of one row while another goroutine computes
