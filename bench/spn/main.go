@@ -28,10 +28,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/format/spflow"
 	"github.com/pce-engine/pce/circuit/format/spnc"
 	"github.com/pce-engine/pce/compile/spn"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/kernels/x86"
 )
@@ -49,13 +51,14 @@ type line struct {
 	Input     string  `json:"input"`
 	Type      string  `json:"type"`
 	Path      string  `json:"path"`
+	Threads   int     `json:"threads,omitempty"` // of the library
 	Rows      int     `json:"rows"`
 	RowsPerUs float64 `json:"rows_per_us"`
 	Mean      float64 `json:"mean_ll"`
-	Bytes     int     `json:"code_bytes"`
+	Bytes     int     `json:"code_bytes,omitempty"`
 	// PauseMs bounds the longest time for which the garbage collector stopped the program while it collected again and again
 	// beside more calls: it waits for a call to return.
-	PauseMs float64 `json:"gc_pause_ms"`
+	PauseMs float64 `json:"gc_pause_ms,omitempty"`
 }
 
 // run is main with its arguments and its output.
@@ -98,7 +101,11 @@ func run(args []string, out io.Writer) error {
 	if *reals != "" {
 		return floats(m, *reals, spn.Space(*space), x86.Allowed(*kernels), *calls, out)
 	}
-	return integers(m, *rows, *joint, x86.Allowed(*kernels), *calls, out)
+	set := x86.Allowed(*kernels)
+	if err := integers(m, *rows, *joint, set, *calls, out); err != nil {
+		return err
+	}
+	return library(*model, *rows, set, *calls, out)
 }
 
 // integers times a model of discrete variables, in each type and layout, on a file of rows of bytes.
@@ -124,6 +131,7 @@ func integers(m *format.Model, file string, joint int, set string, calls int, ou
 	}{
 		{spn.Options{Type: simt.F64}, columns, "columns of float32"},
 		{spn.Options{Type: simt.F32, Joint: joint}, columns, "columns of float32"},
+		{spn.Options{Type: simt.F64, Bytes: true}, b, "rows of bytes"},
 		{spn.Options{Type: simt.F32, Bytes: true, Joint: joint}, b, "rows of bytes"},
 		{spn.Options{Type: simt.F32, Bytes: true, Joint: joint, Layout: simt.Columns}, turned, "columns of bytes"},
 	} {
@@ -141,6 +149,68 @@ func integers(m *format.Model, file string, joint int, set string, calls int, ou
 		}
 	}
 	return nil
+}
+
+// library times batches of all rows through the library as it is by default, in float64, on one thread and on all.
+func library(model, file, set string, calls int, out io.Writer) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	for _, threads := range []int{1, runtime.NumCPU()} {
+		m, err := pce.Open(ctx, model, pce.Options{Threads: threads, Path: "code", KernelPath: set})
+		if err != nil {
+			return err
+		}
+		l, err := ask(ctx, m, b, threads, calls)
+		if err := errors.Join(err, m.Close()); err != nil {
+			return err
+		}
+		if err := json.NewEncoder(out).Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask times log-likelihoods of a model for rows of bytes.
+func ask(ctx context.Context, m *pce.Model, b []byte, threads, calls int) (line, error) {
+	info, err := m.Info()
+	if err != nil {
+		return line{}, err
+	}
+	device, err := m.Device(ctx)
+	if err != nil {
+		return line{}, err
+	}
+	vars := len(m.Schema().Columns)
+	batch := &dataset.Batch{Rows: len(b) / vars, Columns: make([]dataset.Cells, vars)}
+	for v := range batch.Columns {
+		values := make([]float32, batch.Rows)
+		for r := range values {
+			values[r] = float32(b[r*vars+v])
+		}
+		batch.Columns[v].Values = values
+	}
+	times, mean := make([]time.Duration, calls), 0.0
+	for i := range times {
+		start := time.Now()
+		ll, err := m.LogLikelihoodBatch(ctx, batch)
+		if err != nil {
+			return line{}, err
+		}
+		times[i], mean = time.Since(start), 0
+		for _, x := range ll {
+			mean += x / float64(len(ll))
+		}
+	}
+	slices.Sort(times)
+	rate := float64(batch.Rows) / float64(times[len(times)/2].Nanoseconds()) * 1e3
+	return line{
+		Program: "pce library", Input: "batch of float32", Type: info.Code.Type, Path: device.KernelPath, Threads: threads,
+		Rows: batch.Rows, RowsPerUs: math.Round(rate*1e3) / 1e3, Mean: mean,
+	}, nil
 }
 
 // measure times calls of a program's module over all rows, as code of a set of instructions.

@@ -181,7 +181,7 @@ var Rooms = map[string][]string{
 	"bench/serve":              {"serve", "serve/oip"},
 	"bench/reduction":          {"compile/reduction", "compile/reduction/gosource", "compile/reduction/simplify"},
 	"bench/reduction/hand":     {},
-	"bench/spn":                {".", "circuit", "circuit/format", "circuit/format/spflow", "circuit/format/spnc", "circuit/reference", "circuit/structures", "compile/spn", "kernels/ptx/scalar", "kernels/simt", "kernels/x86"},
+	"bench/spn":                {".", "circuit", "circuit/format", "circuit/format/spflow", "circuit/format/spnc", "circuit/reference", "circuit/structures", "compile/spn", "dataset", "kernels/ptx/scalar", "kernels/simt", "kernels/x86"},
 	"bench/card":               {"kernels/cuda", "kernels/emulator", "kernels/ptx", "kernels/ptx/tensor"},
 	"report":                   {".", "compile", "dataset", "run"},
 	"report/curves":            {"report"},
