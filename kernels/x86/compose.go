@@ -110,32 +110,20 @@ func (c *composer) link(v simt.Value) *link {
 	return l
 }
 
-// pays reports whether all that read an index look up in tables, and joined ones take fewer instructions. The counts are those of
-// table.go: each lane's index goes to a register of its own and is an address there.
+// pays reports whether all that read an index look up in tables, and joined ones take fewer instructions.
 func (c *composer) pays(readers []*simt.Instr) bool {
-	one, two := 27, 31
-	if c.lanes == 4 {
-		one, two = 13, 15
-	}
-	loads := func(n int) int { return n/2*two + n%2*one }
-	before, large := one, 0
+	before, large := c.laneLoads(1), 0
 	for _, in := range readers {
 		if in.Op != simt.Gather {
 			return false
 		}
-		t := &c.from.Tables[in.Ref]
-		if !c.small(t) {
+		if t := &c.from.Tables[in.Ref]; c.small(t) {
+			before += c.permutations(t)
+		} else {
 			large++
-			continue
 		}
-		per := perPart(t)
-		if per == 4 && len(t.Bits) > per {
-			per = 8
-		}
-		parts := (len(t.Bits) + per - 1) / per
-		before += 2*parts - 1 // permutations and blends
 	}
-	return loads(len(readers)) < before+loads(large)
+	return c.laneLoads(len(readers)) < before+c.laneLoads(large)
 }
 
 // join returns the table that has for an index what the table of a link and then another one have. Its last element is that of

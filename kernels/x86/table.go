@@ -24,6 +24,34 @@ func perPart(t *simt.Table) int {
 // small reports whether a table is looked up by permutations.
 func (s shape) small(t *simt.Table) bool { return len(t.Bits) <= maxParts*perPart(t)*s.lanes/4 }
 
+// The instructions that lookups take without AVX-512, of a register of results each.
+
+// laneLoads is those of a number of lookups by one index in a register, each lane of which goes to a general register.
+func (s shape) laneLoads(n int) int {
+	if s.lanes == 4 {
+		return n/2*15 + n%2*13
+	}
+	return n/2*31 + n%2*27
+}
+
+// byteLoads is those of lookups by bytes in memory.
+func (s shape) byteLoads(n int) int {
+	if s.lanes == 4 {
+		return n/2*14 + n%2*9
+	}
+	return n/2*20 + n%2*17
+}
+
+// permutations is those of a lookup in a small table: permutations of its parts, and blends.
+func (s shape) permutations(t *simt.Table) int {
+	per := perPart(t)
+	if per == 4 && len(t.Bits) > per {
+		per = 8
+	}
+	parts := (len(t.Bits) + per - 1) / per
+	return 2*parts - 1
+}
+
 // partners pairs the lookups of a block that have one index, and large tables of one length and size of
 // elements.
 func (l *lowering) partners(b simt.Block) map[int]int {

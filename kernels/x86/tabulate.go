@@ -82,6 +82,7 @@ func (t *tabulator) values() (list []simt.Value) {
 			t.of[in.Out] = from
 		}
 	}
+	halfway := t.halfway(outside)
 	loads, room := make([]bool, len(m.Types)), maxTabulated // takes a load for each lane, from what is looked up on
 	for i := range m.Body {
 		in := &m.Body[i]
@@ -89,19 +90,70 @@ func (t *tabulator) values() (list []simt.Value) {
 		if v == simt.None || t.of[v] < 0 {
 			continue
 		}
-		needs := in.Op == simt.Gather && !t.small(&m.Tables[in.Ref])
+		needs := t.loads(in)
 		in.Reads(func(x simt.Value) { needs = needs || loads[x] })
 		size := (math.MaxUint8 + 1) * 4
 		if wide(m.Types[v]) {
 			size *= 2
 		}
-		if needs && outside[v] && m.Types[v] != simt.Pred && size <= room {
+		if needs && (outside[v] || halfway[v]) && m.Types[v] != simt.Pred && size <= room {
 			needs, room = false, room-size
 			list = append(list, v)
 		}
 		loads[v] = needs
 	}
 	return list
+}
+
+// loads reports whether an instruction takes a load for each lane.
+func (t *tabulator) loads(in *simt.Instr) bool {
+	return in.Op == simt.Gather && !t.small(&t.from.Tables[in.Ref])
+}
+
+// halfway returns lookups that are no results themselves, such as those of bins, by which many small tables are looked up: it is
+// then cheaper to look up the one by the byte, and permute the others, than to load each result.
+func (t *tabulator) halfway(outside []bool) map[simt.Value]bool {
+	const several simt.Value = -2
+	source := make([]simt.Value, len(t.of)) // the only lookup by loads on the way to a value; None where there is no such
+	type way struct{ results, permutations int }
+	ways := map[simt.Value]way{}
+	for i := range t.from.Body {
+		in := &t.from.Body[i]
+		v := in.Out
+		if v == simt.None || t.of[v] < 0 {
+			if v != simt.None {
+				source[v] = simt.None
+			}
+			continue
+		}
+		source[v] = simt.None
+		if t.loads(in) {
+			source[v] = v
+		}
+		in.Reads(func(x simt.Value) {
+			switch {
+			case t.of[x] < 0 || source[x] == simt.None:
+			case source[v] == simt.None:
+				source[v] = source[x]
+			case source[v] != source[x]:
+				source[v] = several
+			}
+		})
+		if from := source[v]; from >= 0 && from != v && outside[v] {
+			w := ways[from]
+			w.results++
+			w.permutations++
+			if in.Op == simt.Gather {
+				w.permutations += t.permutations(&t.from.Tables[in.Ref]) - 1
+			}
+			ways[from] = w
+		}
+	}
+	halfway := map[simt.Value]bool{}
+	for v, w := range ways { // permutations across 32 bytes are two steps on some processors
+		halfway[v] = t.byteLoads(1)+2*w.permutations < t.byteLoads(w.results)
+	}
+	return halfway
 }
 
 // elements returns the bits of values for every byte: what the interpreter computes for as many rows, in which each column has

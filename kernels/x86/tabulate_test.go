@@ -30,6 +30,20 @@ func TestTabulated(t *testing.T) {
 			bin := c.bins(b.Binary(simt.And, b.Binary(simt.Add, c.number(2), b.Int(simt.I32, 1)), b.Int(simt.I32, 255)))
 			return []simt.Value{c.look(bin, 12), c.look(bin, 40), c.look(bin, 3)} // a small table that a large one leads to
 		}},
+		{"many small leaves of a bin", 1, func(b *simt.Builder, c *bytesCase) (list []simt.Value) {
+			bin := c.bins(b.Binary(simt.Add, c.number(2), b.Int(simt.I32, 1)))
+			for range 6 {
+				list = append(list, c.look(bin, 4))
+			}
+			return append(list, c.twice(c.look(bin, 3)))
+		}},
+		{"many large leaves of a bin", 6, func(_ *simt.Builder, c *bytesCase) (list []simt.Value) {
+			bin := c.bins(c.number(2))
+			for range 6 {
+				list = append(list, c.look(bin, 40))
+			}
+			return list
+		}},
 		{"small tables", 0, func(b *simt.Builder, c *bytesCase) []simt.Value {
 			return []simt.Value{c.look(b.Binary(simt.Min, c.number(2), b.Int(simt.I32, 7)), 8)}
 		}},
