@@ -200,6 +200,15 @@ func (a *allocator) lanesOf(n *node) func(lane uint8) asm.Operand {
 		return func(i uint8) asm.Operand {
 			at := n.at
 			at.Disp += int32(i) * n.side
+			if n.side == 1 && n.num != 16 { // two lanes at a time: loads from one word of memory wait for each other
+				if i%2 == 0 {
+					a.out.LoadWord(highReg, asm.M(at))
+					a.out.LoadByte(tempReg, asm.G(highReg))
+					return from(tempReg)
+				}
+				a.out.Shr(highReg, 8)
+				return from(highReg)
+			}
 			a.out.LoadByte(tempReg, asm.M(at))
 			if n.num == 16 {
 				a.out.Add(tempReg, asm.G(tempReg))

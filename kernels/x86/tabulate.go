@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/pce-engine/pce/kernels/simt"
 )
@@ -159,7 +160,10 @@ func (t *tabulator) halfway(outside []bool) map[simt.Value]bool {
 // elements returns the bits of values for every byte: what the interpreter computes for as many rows, in which each column has
 // the number of the row.
 func (t *tabulator) elements(list []simt.Value) [][]uint64 {
-	m := &simt.Module{Name: t.from.Name, Inputs: []simt.Param{{Name: "byte", Type: simt.U8, Width: 1}}, Tables: t.from.Tables}
+	m := &simt.Module{Name: t.from.Name, Inputs: []simt.Param{{Name: "byte", Type: simt.U8, Width: 1}}, Tables: slices.Clone(t.from.Tables)}
+	for i := range m.Tables { // whatever they are called
+		m.Tables[i].Name = fmt.Sprintf("table_%d", i)
+	}
 	needed := make([]bool, len(t.of))
 	for _, v := range list {
 		needed[v] = true
@@ -214,10 +218,15 @@ func (t *tabulator) module(list []simt.Value, elements [][]uint64) *simt.Module 
 		Name: t.from.Name, Inputs: t.from.Inputs, Outputs: t.from.Outputs, Tables: slices.Clone(t.from.Tables), Types: slices.Clone(t.from.Types),
 		Body: make(simt.Block, 0, len(t.from.Body)+len(t.columns)),
 	}
+	name := "by_byte" // with which no other name begins
+	for slices.ContainsFunc(slices.Concat(m.Inputs, m.Outputs), func(p simt.Param) bool { return strings.HasPrefix(p.Name, name) }) ||
+		slices.ContainsFunc(m.Tables, func(t simt.Table) bool { return strings.HasPrefix(t.Name, name) }) {
+		name += "_"
+	}
 	place := make(map[simt.Value]int, len(list))
 	for i, v := range list {
 		place[v] = len(m.Tables)
-		m.Tables = append(m.Tables, simt.Table{Name: fmt.Sprintf("by_byte_%d", i), Type: m.Types[v], Bits: elements[i]})
+		m.Tables = append(m.Tables, simt.Table{Name: fmt.Sprintf("%s_%d", name, i), Type: m.Types[v], Bits: elements[i]})
 	}
 	index := make([]simt.Value, len(t.columns)) // the bytes of columns, as indices; 0: not yet
 	for i := range t.from.Body {

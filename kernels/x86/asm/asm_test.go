@@ -293,6 +293,7 @@ func (l *listing) generals() {
 			l.add(fmt.Sprintf("MOVQ %s, %s", m.text(X), n), func(c *Code) { c.Load(g, o) })
 			l.add(fmt.Sprintf("MOVL %s, %s", m.text(X), n), func(c *Code) { c.LoadNarrow(g, o) })
 			l.add(fmt.Sprintf("MOVBLZX %s, %s", m.text(X), n), func(c *Code) { c.LoadByte(g, o) })
+			l.add(fmt.Sprintf("MOVWLZX %s, %s", m.text(X), n), func(c *Code) { c.LoadWord(g, o) })
 			l.add(fmt.Sprintf("LEAQ %s, %s", m.text(X), n), func(c *Code) { c.Address(g, o) })
 			l.add(fmt.Sprintf("MOVQ %s, %s", n, m.text(X)), func(c *Code) { c.Store(o, g) })
 			l.add(fmt.Sprintf("ADDQ %s, %s", m.text(X), n), func(c *Code) { c.Add(g, o) })
@@ -307,6 +308,7 @@ func (l *listing) generals() {
 		l.add(fmt.Sprintf("SUBQ $-7, %s", n), func(c *Code) { c.SubImm(g, -7) })
 		l.add(fmt.Sprintf("SHRQ $32, %s", n), func(c *Code) { c.Shr(g, 32) })
 		l.add(fmt.Sprintf("MOVL %s, R10", n), func(c *Code) { c.MoveNarrow(R10, g) })
+		l.add(fmt.Sprintf("MOVBLZX R10, %s", n), func(c *Code) { c.LoadByte(g, G(R10)) })
 		l.add(fmt.Sprintf("TESTL %s, %s", n, n), func(c *Code) { c.Test(g) })
 		l.add(fmt.Sprintf("IMUL3Q $1000000, %s, R9", n), func(c *Code) { c.Mul(R9, G(g), 1000000) })
 	}

@@ -110,8 +110,11 @@ func (c *Code) Address(dst GPR, of Operand) { c.legacy(false, uint8(dst), of, 0x
 // LoadNarrow appends a load of 32 bits, with zeros above.
 func (c *Code) LoadNarrow(dst GPR, from Operand) { c.legacy(true, uint8(dst), from, 0x8B) }
 
-// LoadByte appends a load of 8 bits, with zeros above.
+// LoadByte appends a load of 8 bits, with zeros above: of memory, or of a register from R8 on, whose lowest byte every prefix names.
 func (c *Code) LoadByte(dst GPR, from Operand) { c.legacy(true, uint8(dst), from, 0x0F, 0xB6) }
+
+// LoadWord appends a load of 16 bits, with zeros above.
+func (c *Code) LoadWord(dst GPR, from Operand) { c.legacy(true, uint8(dst), from, 0x0F, 0xB7) }
 
 // MoveNarrow appends a move of 32 bits, with zeros above.
 func (c *Code) MoveNarrow(dst, src GPR) { c.legacy(true, uint8(src), G(dst), 0x89) }
