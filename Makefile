@@ -16,8 +16,8 @@ export GOFLAGS := -tags=$(RESOLVERS) $(shell $(GO) env GOFLAGS)
 # Tests are not vetted again for each way to build them: lint does it once, and more strictly.
 NO_VET = -vet=off
 
-# Packages with goroutines, and packages that reach assembly.
-CONCURRENT = . ./cluster/... ./cmd/... ./dataset/... ./engine/... ./em/... ./kernels ./kernels/cpu ./kernels/cpu/sliced ./kernels/cpu/tensor ./kernels/emulator/... ./internal/atomicfile ./serve/...
+# Packages with goroutines, those first whose tests take longest, and packages that reach assembly.
+CONCURRENT = ./cmd/... . ./engine/... ./em/... ./kernels/cpu/tensor ./cluster/... ./dataset/... ./kernels ./kernels/cpu ./kernels/cpu/sliced ./kernels/emulator/... ./internal/atomicfile ./serve/...
 ASSEMBLY   = . ./engine/... ./em/... ./kernels/cpu/... ./kernels/emulator/...
 
 # Tests of clusters wait more than they compute, so two packages more than there are
