@@ -12,6 +12,21 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
+// thirds is a module with two roots, of which the second one is three times as likely as the first for every row.
+func thirds(t *testing.T, typ simt.Type) *simt.Module {
+	t.Helper()
+	b := simt.NewBuilder("thirds")
+	in, out := b.Input("x", simt.F32, simt.Columns, 3), b.Output("ll", typ, simt.Columns, 2)
+	x := b.Convert(typ, b.Load(in, 1))
+	b.Store(out, 0, x)
+	b.Store(out, 1, b.Add(x, b.Float(typ, math.Log(3))))
+	m, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // TestCodeThreads evaluates and classifies batches on one thread and on several, with as many rows as launches have, one less and one
 // more, and wants the same bits, the same rows computed again, and the error of the first row that has one.
 func TestCodeThreads(t *testing.T) {
@@ -25,7 +40,7 @@ func TestCodeThreads(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := engine.CodeModel{Module: sums(t, typ, 1), Exact: sums(t, simt.F64, 10), Least: -2}
-		m.Classes = func(int) (engine.CodeModel, error) { return engine.CodeModel{Module: m.Module}, nil }
+		m.Classes = func(int) (engine.CodeModel, error) { return engine.CodeModel{Module: thirds(t, typ)}, nil }
 		c, err := engine.NewCode(ctx, dev, m, engine.CodeOptions{Rows: most, Schema: schema, OwnsDevice: true})
 		if err != nil {
 			t.Fatal(err)
@@ -65,18 +80,19 @@ func TestCodeThreads(t *testing.T) {
 				}
 			}
 			for i := range wantShares {
-				if shares[i] != wantShares[i] || i%5 == 0 && shares[i] != 1 {
-					t.Fatalf("%v, row %d of %d: a class has %v with %d threads, %v with one", typ, i/5, rows, shares[i], threads, wantShares[i])
+				if share := []float64{0.25, 0.75, 0, 0, 0}[i%5]; shares[i] != wantShares[i] || math.Abs(shares[i]-share) > 1e-6 {
+					t.Fatalf("%v, row %d of %d: a class has %v with %d threads, %v with one, want %v", typ, i/5, rows, shares[i], threads, wantShares[i], share)
 				}
 			}
 			if several.Recomputed() != one.Recomputed() || rows == 1000 && one.Recomputed() == 0 {
 				t.Errorf("%d rows: %d are computed again with %d threads, %d with one", rows, several.Recomputed(), threads, one.Recomputed())
 			}
 		}
-		for first := 0; first < 60; first += 7 {
+		for i := range 100 { // the other row is one that another thread works on meanwhile
+			first := i % 60
 			b := batch(100)
 			b.Columns[1].Values[first] = float32(math.Inf(-1))
-			b.Columns[0].Codes.Set(first+40-first%2, 5)
+			b.Columns[0].Codes.Set(first+most, 5)
 			want := fmt.Sprintf("row %d, ", first)
 			if err := engine.EvaluateBatch(ctx, several, b, make([]float64, 100)); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want the error of %s", err, want)
