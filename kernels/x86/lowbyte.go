@@ -29,24 +29,6 @@ func (l *lowering) pickByte(from reg, n uint8) reg {
 	return v
 }
 
-// lowByte returns low bytes with zeros above them.
-func (l *lowering) lowByte(low reg) reg {
-	p, ok := l.picks[low]
-	switch {
-	case l.evex || !ok || p.n == 0:
-		return l.clip(simt.U8, low)
-	case p.n == 3: // shifted from there
-		return low
-	}
-	places := make([]byte, l.bytes) // one instruction, for a shift and zeros
-	for i := range places {
-		if places[i] = 0x80; i%4 == 0 {
-			places[i] = byte(i%16) + p.n
-		}
-	}
-	return l.op(asm.ShuffB, l.short, p.from, l.constant(places))
-}
-
 // ofTurn returns the bytes of a column of an input as low bytes, where a turn has several groups of rows. The bytes of all
 // groups are in one register, those of a lane's rows in its 32 bits, so that arithmetic and lookups are done for all of them
 // at once.
