@@ -156,3 +156,31 @@ func TestMemoryOfDevices(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryOfCode wants the plan of a circuit as code to have the cells and results of a launch for each thread of the CPU, and
+// twice the cells of one on a device with memory of its own.
+func TestMemoryOfCode(t *testing.T) {
+	const vars, rows = 20, 64
+	b := longHMM(t, vars)
+	b.how.Path = PathCode
+	if err := b.compile(compile.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	values := func(name string, threads int) int64 {
+		m, err := b.Memory(Load{Options: Options{Device: name, Threads: threads, Rows: rows}, Queries: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Values
+	}
+	one := values("cpu", 1)
+	if cells := int64(4 * vars * rows); one < cells+8*rows || one > cells+100*rows {
+		t.Errorf("the rows of a thread take %d bytes, of which cells %d", one, cells)
+	}
+	if seven := values("cpu", 7); seven != 7*one {
+		t.Errorf("the rows of seven threads take %d bytes, want %d", seven, 7*one)
+	}
+	if card := values("emulator", 7); card < one+4*vars*rows || card > one+4*vars*rows+100*rows {
+		t.Errorf("the rows of a launch take %d bytes on host and device, of which a thread's are %d", card, one)
+	}
+}
