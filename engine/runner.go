@@ -18,9 +18,9 @@ type Runner interface {
 	Schema() *dataset.Schema
 	// Info describes the runner.
 	Info() Info
-	// Evaluate hands the numbers for batch after batch to take, those of a launch at a
-	// time, in order: out is [rows of the launch, Info.Outputs], and take's for the
-	// time of the call. next returns io.EOF after the last batch and may use a batch
+	// Evaluate hands the numbers for batch after batch to take, those of a launch or of
+	// several at a time, in order: out is [rows of the launches, Info.Outputs], and take's
+	// for the time of the call. next returns io.EOF after the last batch and may use a batch
 	// again that it has returned.
 	Evaluate(ctx context.Context, next func() (*dataset.Batch, error), take func(out []float64)) error
 	// Close frees what the runner has on its device.

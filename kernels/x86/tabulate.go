@@ -111,11 +111,11 @@ func (t *tabulator) loads(in *simt.Instr) bool {
 	return in.Op == simt.Gather && !t.small(&t.from.Tables[in.Ref])
 }
 
-// halfway returns lookups that are no results themselves, such as those of bins, by which many small tables are looked up: it is
-// then cheaper to look up the one by the byte, and permute the others, than to load each result.
+// halfway returns the lookups between bytes and results, such as those of bins, that many small tables are looked up by. Loading
+// such a bin by the byte and permuting the small tables is then cheaper than loading each result.
 func (t *tabulator) halfway(outside []bool) map[simt.Value]bool {
 	const several simt.Value = -2
-	source := make([]simt.Value, len(t.of)) // the only lookup by loads on the way to a value; None where there is no such
+	source := make([]simt.Value, len(t.of)) // the lookup by loads that a value comes from; None if from none
 	type way struct{ results, permutations int }
 	ways := map[simt.Value]way{}
 	for i := range t.from.Body {
