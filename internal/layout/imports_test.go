@@ -11,8 +11,10 @@ func TestImports(t *testing.T) {
 	for _, s := range readTree(t) {
 		room := s.room()
 		if strings.HasPrefix(room, "internal/gen/") { // a module of its own
-			if len(s.imports) > 0 {
-				t.Errorf("%s imports %v; generators import nothing of the module", s.path, s.imports)
+			for _, to := range s.imports {
+				if !strings.HasPrefix(to, "internal/gen/") {
+					t.Errorf("%s imports %s; generators import nothing of the module", s.path, to)
+				}
 			}
 			continue
 		}
