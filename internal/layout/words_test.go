@@ -21,7 +21,7 @@ var plainWords = []string{
 	"circuit/format/text", "circuit/reference", "circuit/structures", "circuit/structures/equations", "circuit/structures/learnspn", "cluster", "cluster/assign", "cluster/bustest", "cluster/chaos", "cluster/job",
 	"cluster/natsbus", "cluster/peer", "cluster/peer/wire", "cluster/peertest", "cluster/scale", "cluster/simnet",
 	"codec", "codec/lanes", "configs", "cmd/pce", "compile/reduction", "compile/spn", "dataset", "dataset/datasettest", "dataset/digits", "dataset/fields", "dataset/ndarray",
-	"dataset/parquet", "em", "forest", "forest/format", "forest/format/formattest", "forest/format/lightgbm", "forest/format/onnx",
+	"dataset/parquet", "em", "engine/lanes", "forest", "forest/format", "forest/format/formattest", "forest/format/lightgbm", "forest/format/onnx",
 	"forest/format/treelite", "forest/format/xgboost", "examples/query", "examples/structure", "examples/train", "internal/atomicfile", "internal/golden",
 	"internal/invariants", "internal/periodic", "internal/safetensors", "kernels", "kernels/cpu", "kernels/cpu/micro", "kernels/cuda", "kernels/cuda/driver",
 	"kernels/cuda/tensor", "kernels/emulator/lanes", "kernels/simt/simttest", "kernels/tensor", "report", "report/curves",
