@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/pce-engine/pce/circuit"
 	lower "github.com/pce-engine/pce/compile/forest"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels/cpu/sliced"
 	"github.com/pce-engine/pce/run"
 )
@@ -194,80 +193,16 @@ func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what fores
 	f := s.forest
 	width := f.Width(what)
 	n := len(rows) / f.Features
-	threads := min(s.threads, (n+scoreRows-1)/scoreRows)
-	share := &shares{rows: n, threads: threads, least: scoreRows}
-	if threads == 1 {
-		share.least = scoreMost
-	} else if s.sliced != nil {
-		share.least = min(s.sliced.Together(), (n/threads+scoreRows-1)/scoreRows*scoreRows)
+	share := parallel.Shares{Threads: min(s.threads, (n+scoreRows-1)/scoreRows), Least: scoreRows, Most: scoreMost, Step: scoreRows}
+	if s.sliced != nil && share.Threads > 1 {
+		share.Least = min(s.sliced.Together(), (n/share.Threads+scoreRows-1)/scoreRows*scoreRows)
 	}
-	work := func() error {
-		for ctx.Err() == nil {
-			at, end := share.take()
-			if at == end {
-				return nil
-			}
-			if err := evaluate(s, what, rows[at*f.Features:end*f.Features], out[at*width:end*width]); err != nil {
-				return err
-			}
-		}
-		return ctx.Err()
-	}
-	errs := make([]error, threads)
-	var done sync.WaitGroup
-	var ended atomic.Int32
-	for i := 1; i < threads; i++ {
-		done.Go(func() {
-			errs[i] = work()
-			ended.Add(1)
-		})
-	}
-	errs[0] = work()
-	if threads <= runtime.GOMAXPROCS(0) {
-		poll(func() bool { return int(ended.Load()) == threads-1 })
-	}
-	done.Wait()
-	for _, err := range errs {
-		if err != nil {
+	return share.Do(n, func(_, at, n int) error {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// A call polls for other threads for scorePatience before it blocks, as waking up takes longer than most of them still
-// need. One of them may have lost its core. The number of polls is bounded for systems whose clock has steps of milliseconds.
-const (
-	scorePatience = 25 * time.Microsecond
-	scorePolls    = 2000
-)
-
-func poll(done func() bool) {
-	from := time.Now()
-	for range scorePolls {
-		if done() || time.Since(from) > scorePatience {
-			return
-		}
-	}
-}
-
-// shares hands rows out to threads: large shares at first and small ones at the end, so that all end together,
-// also where one starts late.
-type shares struct {
-	rows, threads, least int
-	next                 atomic.Int64
-}
-
-// take returns the next rows [at, end), none at the end.
-func (s *shares) take() (at, end int) {
-	for {
-		from := s.next.Load()
-		left := s.rows - int(from)
-		n := min(max(left/(2*s.threads)/scoreRows*scoreRows, s.least), scoreMost, left)
-		if s.next.CompareAndSwap(from, from+int64(n)) {
-			return int(from), int(from) + n
-		}
-	}
+		return evaluate(s, what, rows[at*f.Features:(at+n)*f.Features], out[at*width:(at+n)*width])
+	})
 }
 
 // evaluate evaluates at most scoreMost rows: by the sliced program where it is faster,

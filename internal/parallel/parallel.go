@@ -14,7 +14,7 @@ func Each(n int, start func() (work func(i int) error)) error {
 	var next, failed atomic.Int64 // failed: one more than the lowest number with an error
 	errs := map[int64]error{}
 	var mu sync.Mutex // guards errs, and failed when it changes
-	together(n, func() {
+	together(min(n, runtime.GOMAXPROCS(0)), func(int) {
 		work := start()
 		for failed.Load() == 0 {
 			i := next.Add(1) - 1
@@ -41,7 +41,7 @@ func Stream[T any](produce func(put func(T)), start func() (work func(T))) {
 	threads := runtime.GOMAXPROCS(0)
 	items := make(chan T, threads)
 	var taken atomic.Bool // a goroutine runs produce
-	together(threads, func() {
+	together(threads, func(int) {
 		work := start()
 		if taken.CompareAndSwap(false, true) {
 			produceInto(items, produce, work)
@@ -64,13 +64,13 @@ func produceInto[T any](items chan<- T, produce func(put func(T)), work func(T))
 	})
 }
 
-// together runs work in the caller's goroutine and as many more as there are processors, at
-// most n in all, and waits for them.
-func together(n int, work func()) {
+// together runs work in that many goroutines, of which the caller's is one, each with its number, and waits for them.
+func together(threads int, work func(thread int)) {
 	var done sync.WaitGroup
+	var ended atomic.Int32
 	var mu sync.Mutex // guards fault
 	var fault any     // the first panic
-	guarded := func() {
+	guarded := func(thread int) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		defer func() {
 			if r := recover(); r != nil {
@@ -81,12 +81,16 @@ func together(n int, work func()) {
 				}
 			}
 		}()
-		work()
+		work(thread)
 	}
-	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
-		done.Go(guarded)
+	for i := 1; i < threads; i++ {
+		done.Go(func() {
+			guarded(i)
+			ended.Add(1)
+		})
 	}
-	guarded()
+	guarded(0)
+	poll(&ended, threads-1)
 	done.Wait()
 	if fault != nil {
 		panic(fault)
