@@ -13,15 +13,16 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// CodeModel is a model as code: a module with one input of f32, [variable][row], with NaN for
-// missing cells, and one output of f32 or f64, log-likelihoods, with a column for each root.
+// CodeModel is a model as code: a module with one input, [variable][row], and one output of f32 or f64, log-likelihoods,
+// with a column for each root. The input is of f32, with NaN for missing cells, or of u8, with the bytes of engine/lanes. It is
+// of the same type in all modules.
 type CodeModel struct {
 	Module *simt.Module
 	// Exact computes again the rows whose largest log-likelihood by Module is below Least or not a number; nil: none,
 	// or those that Again has.
 	Exact *simt.Module
 	Least float64
-	// Again, where it is not nil, computes such rows on the host: x has their cells, [variable][pitch], and ll is
+	// Again, where it is not nil, computes such rows on the host: x has their cells as f32, [variable][pitch], and ll is
 	// [row][root].
 	Again func(x []float32, pitch, rows int, ll []float64)
 	// Classes makes the model with a root for each code of a variable, for Code.Classify; nil: there is none.
@@ -31,11 +32,15 @@ type CodeModel struct {
 // RowBytes plans what the rows of launches take, of that many threads of the host that run one each. Of no threads it is what the
 // rows of one launch take on the host and on a device with memory of its own.
 func (m CodeModel) RowBytes(rows, threads int) int64 {
-	const cell, row, results = 4, 4 + 8 + 8 + 8 + 8 + 8*perThread, 8 + 8
-	variables := int64(m.Module.Inputs[0].Width)
-	host := int64(rows) * (cell*variables + row)
+	const row, results = 4 + 8 + 8 + 8 + 8 + 8*perThread, 8 + 8
+	in := m.Module.Inputs[0]
+	cells := int64(in.Width) * int64(in.Type.Bits()/8)
+	host := int64(rows) * (cells + row)
+	if m.Again != nil && in.Type == simt.U8 {
+		host += int64(rows) * int64(in.Width) * 4
+	}
 	if threads == 0 {
-		return host + int64(rows)*(cell*variables+results)
+		return host + int64(rows)*(cells+results)
 	}
 	return int64(threads) * host
 }
@@ -55,6 +60,7 @@ type Code struct {
 	rows      int
 	schema    *dataset.Schema
 	logScales []float64
+	cell      simt.Type // of the input of modules
 
 	*loadedCode
 	classes    map[int]*loadedCode // by variable
@@ -73,6 +79,7 @@ type loadedCode struct {
 	onHost         func(x []float32, pitch, rows int, ll []float64)
 	least          float64
 	roots          int
+	pace           atomic.Int64 // picoseconds that a row took in the first launch of the batch before; 0: not known
 }
 
 // codeProgram is a loaded module with room for its results, of f32 or f64.
@@ -83,11 +90,23 @@ type codeProgram struct {
 	narrow bool // results are of f32
 }
 
-// loadModel loads a model for launches of a number of rows of the schema. After an error nothing is left on the device.
-func loadModel(ctx context.Context, dev kernels.Device, m CodeModel, rows int, s *dataset.Schema) (l *loadedCode, err error) {
-	if in := m.Module.Inputs; s == nil || len(in) != 1 || in[0].Type != simt.F32 || in[0].Layout != simt.Columns || in[0].Width != len(s.Columns) ||
-		len(m.Module.Outputs) != 1 || !m.Module.Outputs[0].Type.Float() || m.Module.Outputs[0].Layout != simt.Columns {
-		return nil, fmt.Errorf("%w: the input of code is not the columns of the schema, or its output is not columns of float32 or float64", kernels.ErrDevice)
+// fits reports whether a module reads columns of a schema, each cell of a type, and writes columns of numbers.
+func fits(m *simt.Module, cell simt.Type, s *dataset.Schema) bool {
+	if s == nil || len(m.Inputs) != 1 || len(m.Outputs) != 1 {
+		return false
+	}
+	in, out := m.Inputs[0], m.Outputs[0]
+	return (cell == simt.F32 || cell == simt.U8) && in.Type == cell && in.Layout == simt.Columns && in.Width == len(s.Columns) &&
+		out.Type.Float() && out.Layout == simt.Columns
+}
+
+// loadModel loads a model, whose modules read cells of a type, for launches of a number of rows of the schema. After an error nothing
+// is left on the device.
+func loadModel(ctx context.Context, dev kernels.Device, m CodeModel, cell simt.Type, rows int, s *dataset.Schema) (l *loadedCode, err error) {
+	for _, mod := range []*simt.Module{m.Module, m.Exact} {
+		if mod != nil && !fits(mod, cell, s) {
+			return nil, fmt.Errorf("%w: the input of code is not the columns of the schema in the type of the model, or its output is not columns of float32 or float64", kernels.ErrDevice)
+		}
 	}
 	l = &loadedCode{least: math.Inf(-1), onHost: m.Again, roots: m.Module.Outputs[0].Width}
 	if l.program, err = loadCode(ctx, dev, m.Module, rows); err != nil {
@@ -139,8 +158,7 @@ func loadCode(ctx context.Context, dev kernels.Device, m *simt.Module, rows int)
 }
 
 // NewCode loads code on a device and allocates what a launch of o.Rows rows needs; on the CPU what a thread needs comes with the
-// first rows that it gets. The module's
-// only input must be the columns of the schema, as float32. m.Exact, if there is one, is loaded
+// first rows that it gets. The module's only input must be the columns of the schema. m.Exact, if there is one, is loaded
 // too, for the rows below m.Least. After an error nothing is left on the device; the device
 // itself stays open.
 func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions) (_ *Code, err error) {
@@ -150,12 +168,16 @@ func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions
 	if o.Rows < 1 || o.Rows > 1<<20 {
 		return nil, fmt.Errorf("%w: code for %d rows of a launch, want 1 to %d", kernels.ErrDevice, o.Rows, 1<<20)
 	}
-	l, err := loadModel(ctx, dev, m, o.Rows, o.Schema)
+	cell := simt.F32
+	if in := m.Module.Inputs; len(in) > 0 {
+		cell = in[0].Type
+	}
+	l, err := loadModel(ctx, dev, m, cell, o.Rows, o.Schema)
 	if err != nil {
 		return nil, err
 	}
 	c := &Code{
-		dev: dev, owns: o.OwnsDevice, rows: o.Rows, schema: o.Schema, logScales: logScales(o.Schema),
+		dev: dev, owns: o.OwnsDevice, rows: o.Rows, schema: o.Schema, logScales: logScales(o.Schema), cell: cell,
 		loadedCode: l, classes: map[int]*loadedCode{}, of: m.Classes,
 	}
 	defer func() {
@@ -167,8 +189,12 @@ func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions
 		c.rooms = make([]*room, max(1, dev.Info().Threads))
 		return c, nil
 	}
-	c.rooms = []*room{newRoom(c.rows, c.rows, len(c.schema.Columns))}
-	if c.in, err = dev.Alloc(ctx, kernels.Float32, len(c.rooms[0].x)); err != nil {
+	c.rooms = []*room{c.newRoom(c.rows)}
+	typ := kernels.Float32
+	if cell == simt.U8 {
+		typ = kernels.Uint8
+	}
+	if c.in, err = dev.Alloc(ctx, typ, c.rows*len(c.schema.Columns)); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -203,27 +229,36 @@ func (c *Code) Evaluate(ctx context.Context, next func() (*dataset.Batch, error)
 		for lo := 0; lo < b.Rows; lo += most {
 			n := min(most, b.Rows-lo)
 			c.ll = resized(c.ll, n*c.roots)
-			err := c.launches(n, func(r *room, at, n int) error {
-				ll := c.ll[at*c.roots:][:n*c.roots]
-				if err := c.answer(ctx, c.loadedCode, r, b, lo+at, n, ll); err != nil {
-					return err
-				}
-				if c.logScales == nil {
-					return nil
-				}
-				for i, e := range r.excess[:n] {
-					for k := range c.roots {
-						ll[i*c.roots+k] -= e
-					}
-				}
-				return nil
-			})
-			if err != nil {
+			if err := c.evaluate(ctx, b, lo, n, c.ll); err != nil {
 				return err
 			}
 			take(c.ll)
 		}
 	}
+}
+
+// evaluateBatch writes what Evaluate hands on for a batch to out.
+func (c *Code) evaluateBatch(ctx context.Context, b *dataset.Batch, out []float64) error {
+	return c.evaluate(ctx, b, 0, b.Rows, out)
+}
+
+// evaluate computes n rows of a batch from lo on, all on the device's threads.
+func (c *Code) evaluate(ctx context.Context, b *dataset.Batch, lo, n int, out []float64) error {
+	return c.launches(c.loadedCode, n, func(r *room, at, n int) error {
+		ll := out[at*c.roots:][:n*c.roots]
+		if err := c.answer(ctx, c.loadedCode, r, b, lo+at, n, ll); err != nil {
+			return err
+		}
+		if c.logScales == nil {
+			return nil
+		}
+		for i, e := range r.excess[:n] {
+			for k := range c.roots {
+				ll[i*c.roots+k] -= e
+			}
+		}
+		return nil
+	})
 }
 
 // answer computes n rows of a batch from lo on by a model: ll has what each root gives for them.
@@ -249,7 +284,7 @@ func resized[T any](list []T, n int) []T {
 func (c *Code) run(ctx context.Context, l *loadedCode, p *codeProgram, r *room, n int, ll []float64) error {
 	switch {
 	case p.host != nil && !p.narrow && l.roots == 1:
-		return p.host.RunSlices(ctx, 0, n, []any{r.x}, []any{ll})
+		return r.run(ctx, p.host, n, ll)
 	case p.narrow:
 		return runTo(ctx, c, l, p, r, n, &r.narrow, ll)
 	}
@@ -260,7 +295,7 @@ func (c *Code) run(ctx context.Context, l *loadedCode, p *codeProgram, r *room, 
 func runTo[T float32 | float64](ctx context.Context, c *Code, l *loadedCode, p *codeProgram, r *room, n int, results *[]T, ll []float64) error {
 	*results = resized(*results, r.pitch*l.roots)
 	if p.host != nil {
-		if err := p.host.RunSlices(ctx, 0, n, []any{r.x}, []any{*results}); err != nil {
+		if err := r.run(ctx, p.host, n, *results); err != nil {
 			return err
 		}
 	} else if err := c.onDevice(ctx, p, r, n, *results); err != nil {
@@ -282,7 +317,7 @@ func byRows[T float32 | float64](rows []float64, columns []T, n, width int) {
 
 // onDevice computes the rows of a room by a program of a device that has memory of its own.
 func (c *Code) onDevice(ctx context.Context, p *codeProgram, r *room, n int, results any) error {
-	if err := c.dev.Write(ctx, c.in, 0, r.x); err != nil {
+	if err := c.dev.Write(ctx, c.in, 0, r.in[0]); err != nil {
 		return err
 	}
 	if err := p.Run(ctx, n, []kernels.Buffer{c.in}, []kernels.Buffer{p.out}); err != nil {
@@ -291,75 +326,46 @@ func (c *Code) onDevice(ctx context.Context, p *codeProgram, r *room, n int, res
 	return c.dev.Read(ctx, results, p.out, 0)
 }
 
+// below appends the rows whose largest log-likelihood is below least or not a number.
+func (l *loadedCode) below(ll []float64, rows []int) []int {
+	if l.roots == 1 {
+		for i, x := range ll {
+			if !(x >= l.least) {
+				rows = append(rows, i)
+			}
+		}
+		return rows
+	}
+	for i := range len(ll) / l.roots {
+		if !(slices.Max(ll[i*l.roots:][:l.roots]) >= l.least) { // NaN if one is
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}
+
 // recompute computes again, in log space, the rows of the last launch whose largest log-likelihood is
 // below least or not a number. They are moved together in the room, whose cells the launch no longer needs, and counted.
 func (c *Code) recompute(ctx context.Context, l *loadedCode, r *room, n int, ll []float64) error {
 	if l.exact == nil && l.onHost == nil {
 		return nil
 	}
-	r.again = r.again[:0]
-	for i := range n {
-		if !(slices.Max(ll[i*l.roots:][:l.roots]) >= l.least) { // NaN if one is
-			r.again = append(r.again, i)
-		}
-	}
-	if len(r.again) == 0 {
+	if r.again = l.below(ll[:n*l.roots], r.again[:0]); len(r.again) == 0 {
 		return nil
 	}
 	c.recomputed.Add(int64(len(r.again)))
-	for v := range c.schema.Columns {
-		column := r.x[v*r.pitch:][:r.pitch]
-		for k, i := range r.again { // k is at most i
-			column[k] = column[i]
-		}
-	}
+	together(r.values, r.pitch, r.again)
+	together(r.bytes, r.pitch, r.again)
 	exact := make([]float64, len(r.again)*l.roots)
-	if l.exact == nil {
-		l.onHost(r.x, r.pitch, len(r.again), exact)
+	if l.exact == nil && r.bytes != nil {
+		l.onHost(r.asFloats(len(r.again)), len(r.again), len(r.again), exact)
+	} else if l.exact == nil {
+		l.onHost(r.values, r.pitch, len(r.again), exact)
 	} else if err := c.run(ctx, l, l.exact, r, len(r.again), exact); err != nil {
 		return err
 	}
 	for k, i := range r.again {
 		copy(ll[i*l.roots:][:l.roots], exact[k*l.roots:])
-	}
-	return nil
-}
-
-// load writes the cells of n rows from lo on as the module reads them: float32, column by
-// column, NaN where a cell is missing. A code that is not a category and an infinite value are
-// errors that name row and variable. It notes what the scale of continuous cells takes from
-// each row's log-likelihood.
-func (c *Code) load(r *room, b *dataset.Batch, lo, n int) error {
-	if err := refuseSoftQuery("log-likelihoods by code", b); err != nil {
-		return err
-	}
-	if len(b.Columns) < len(c.schema.Columns) {
-		return fmt.Errorf("%w: rows have %d columns, the model has %d variables", dataset.ErrFormat, len(b.Columns), len(c.schema.Columns))
-	}
-	clear(r.excess[:n])
-	for v := range c.schema.Columns {
-		cells, col := &b.Columns[v], &c.schema.Columns[v]
-		if have := max(cells.Codes.Len(), len(cells.Values)); have < lo+n {
-			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, v, have, b.Rows)
-		}
-		x := r.x[v*r.pitch:][:n]
-		if bad := asValues(cells, lo, x); bad >= 0 {
-			return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, v)
-		}
-		if col.Kind == dataset.Discrete {
-			if bad := notCode(cells, lo, x, col.Categories); bad >= 0 {
-				return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
-					dataset.ErrFormat, lo+bad, v, cellText(cells, lo+bad), col.Categories-1)
-			}
-			continue
-		}
-		if c.logScales != nil && !cells.Discrete() && c.logScales[v] != 0 {
-			for i, value := range x {
-				if value == value {
-					r.excess[i] += c.logScales[v]
-				}
-			}
-		}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (c *Code) Classify(ctx context.Context, b *dataset.Batch, variable int, p [
 	if err != nil {
 		return err
 	}
-	return c.launches(b.Rows, func(r *room, lo, n int) error {
+	return c.launches(l, b.Rows, func(r *room, lo, n int) error {
 		ll := make([]float64, n*l.roots)
 		if err := c.answer(ctx, l, r, b, lo, n, ll); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (c *Code) classesOf(ctx context.Context, variable int) (*loadedCode, error)
 	if err != nil {
 		return nil, err
 	}
-	l, err := loadModel(ctx, c.dev, m, c.rows, c.schema)
+	l, err := loadModel(ctx, c.dev, m, c.cell, c.rows, c.schema)
 	if err != nil {
 		return nil, err
 	}

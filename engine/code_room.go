@@ -1,13 +1,20 @@
 package engine
 
 import (
-	"sync"
-	"sync/atomic"
+	"context"
+	"time"
+
+	"github.com/pce-engine/pce/internal/parallel"
+	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/kernels/simt"
 )
 
 // room is what a thread needs for the rows of a launch.
 type room struct {
-	x      []float32 // [variable][pitch]
+	values []float32 // cells, [variable][pitch]; nil where modules read bytes
+	bytes  []byte    // these
+	in     []any     // the cells, as programs get them
+	out    []any     // results, likewise
 	pitch  int       // rows from one variable to the next
 	excess []float64 // what the scale of continuous cells takes from log-likelihoods
 	narrow []float32 // results of f32, [root][pitch]
@@ -15,62 +22,60 @@ type room struct {
 	again  []int     // rows that are computed again
 }
 
-func newRoom(rows, pitch, variables int) *room {
-	return &room{x: make([]float32, pitch*variables), pitch: pitch, excess: make([]float64, rows)}
+// newRoom returns a room for the rows of a launch.
+func (c *Code) newRoom(pitch int) *room {
+	r, cells := &room{pitch: pitch, excess: make([]float64, c.rows), out: make([]any, 1)}, pitch*len(c.schema.Columns)
+	if c.cell == simt.U8 {
+		r.bytes = make([]byte, cells)
+		r.in = []any{r.bytes}
+	} else {
+		r.values = make([]float32, cells)
+		r.in = []any{r.values}
+	}
+	return r
+}
+
+// run computes the first n rows by a program of the CPU.
+func (r *room) run(ctx context.Context, p kernels.HostProgram, n int, results any) error {
+	r.out[0] = results
+	return p.RunSlices(ctx, 0, n, r.in, r.out)
 }
 
 // apart is what columns in a room are longer than its rows, in elements: columns that are a power of 2 long would all want the same few
 // places of the first-level cache.
 const apart = 16
 
+// How launches are divided among threads: one of less rows takes as long to begin as to compute, and groups are what all back
+// ends take at a time, or several of what they take.
+const (
+	fewRows = 512
+	group   = 64
+)
+
 // perThread is how many launches of each thread Evaluate waits for before it hands their results on: threads that are done with one
 // take the next.
 const perThread = 4
 
-// launches calls use for launches of rows at to at + n, of n rows in all, with a room for each. On the CPU they run on as many
-// threads as the device has; the error is that of the first launch that has one.
-func (c *Code) launches(rows int, use func(r *room, at, n int) error) error {
-	count := (rows + c.rows - 1) / c.rows
-	launch := func(thread, i int) error {
+// Batches that take less are computed on one thread: waking another one takes a virtual machine some 30 µs, and two that share a
+// core are slower than one alone.
+const alone = 100 * time.Microsecond
+
+// launches calls use for launches of rows at to at + n, of n rows in all, by a model, with a room for each. On the CPU they run on as
+// many threads as the device has, unless one is done as soon; the error is that of the first launch that has one.
+func (c *Code) launches(l *loadedCode, rows int, use func(r *room, at, n int) error) error {
+	share := parallel.Shares{Threads: len(c.rooms), Least: min(fewRows, c.rows), Most: c.rows, Step: group}
+	if took := time.Duration(l.pace.Load() * int64(rows) / 1000); took > 0 && took < alone {
+		share.Threads = 1
+	}
+	return share.Do(rows, func(thread, at, n int) error {
 		if c.rooms[thread] == nil {
-			c.rooms[thread] = newRoom(c.rows, c.rows+apart, len(c.schema.Columns))
+			c.rooms[thread] = c.newRoom(c.rows + apart)
 		}
-		at := i * c.rows
-		return use(c.rooms[thread], at, min(c.rows, rows-at))
-	}
-	threads := min(count, len(c.rooms))
-	if threads == 1 {
-		for i := range count {
-			if err := launch(0, i); err != nil {
-				return err
-			}
+		start := time.Now()
+		err := use(c.rooms[thread], at, n)
+		if at == 0 && n >= group {
+			l.pace.Store(max(1, 1000*int64(time.Since(start))/int64(n)))
 		}
-		return nil
-	}
-	errs := make([]error, count)
-	var next atomic.Int64
-	var failed atomic.Bool
-	work := func(thread int) {
-		for !failed.Load() {
-			i := int(next.Add(1)) - 1
-			if i >= count {
-				return
-			}
-			if errs[i] = launch(thread, i); errs[i] != nil {
-				failed.Store(true)
-			}
-		}
-	}
-	var wait sync.WaitGroup
-	for thread := range threads - 1 {
-		wait.Go(func() { work(1 + thread) })
-	}
-	work(0)
-	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return err
+	})
 }

@@ -162,3 +162,126 @@ func TestCode(t *testing.T) {
 		t.Errorf("another schema: %v, want ErrDevice", err)
 	}
 }
+
+// TestCodeOfBytes evaluates and classifies rows by modules that read bytes, with rows that a module computes again, that the host
+// does, and with none.
+func TestCodeOfBytes(t *testing.T) {
+	nan := float32(math.NaN())
+	schema := &dataset.Schema{Columns: []dataset.Column{
+		{Kind: dataset.Discrete, Categories: 255}, {Kind: dataset.Continuous}, {Kind: dataset.Continuous, Scale: 2, Offset: 1}, {Kind: dataset.Discrete, Categories: 400},
+	}}
+	const variables = 4
+	module := func(cell, typ simt.Type, roots int, factor float64) *simt.Module {
+		b := simt.NewBuilder("sums of bytes")
+		in, out := b.Input("x", cell, simt.Columns, variables), b.Output("ll", typ, simt.Columns, roots)
+		total := b.Int(simt.I32, 0)
+		for v := range variables {
+			total = b.Add(total, b.Convert(simt.I32, b.Load(in, v)))
+		}
+		for k := range roots {
+			b.Store(out, k, b.Mul(b.Convert(typ, total), b.Float(typ, factor*float64(1+k))))
+		}
+		m, err := b.Module()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	const least = 500
+	cells := []struct {
+		number float32 // of all columns
+		bytes  [variables]float64
+	}{
+		{0, [variables]float64{0, 0, 0, 0}},
+		{nan, [variables]float64{255, 255, 255, 255}},
+		{7, [variables]float64{7, 7, 7, 7}},
+		{254, [variables]float64{254, 254, 254, 254}},
+		{253, [variables]float64{253, 253, 253, 253}},
+	}
+	again := func(x []float32, pitch, rows int, ll []float64) {
+		for r := range rows {
+			ll[r] = 0
+			for v := range variables {
+				if c := x[v*pitch+r]; c != c {
+					ll[r] += 255
+				} else {
+					ll[r] += float64(c)
+				}
+			}
+			ll[r] *= 10
+		}
+	}
+	for _, name := range []string{"exact", "again", "neither"} {
+		for _, typ := range []simt.Type{simt.F32, simt.F64} {
+			dev, err := cpu.Open(cpu.Options{Threads: 3, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := engine.CodeModel{Module: module(simt.U8, typ, 1, 1), Least: least}
+			switch name {
+			case "exact":
+				m.Exact = module(simt.U8, simt.F64, 1, 10)
+			case "again":
+				m.Again = again
+			}
+			m.Classes = func(int) (engine.CodeModel, error) {
+				return engine.CodeModel{Module: module(simt.U8, typ, 2, 1.0/1024)}, nil
+			}
+			c, err := engine.NewCode(t.Context(), dev, m, engine.CodeOptions{Rows: 70, Schema: schema, OwnsDevice: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, rows := range []int{0, 1, 70, 71, 1000} {
+				b := &dataset.Batch{Rows: rows, Columns: make([]dataset.Cells, variables)}
+				want := make([]float64, rows)
+				twice, before := int64(0), c.Recomputed()
+				for r := range rows {
+					for v := range variables {
+						one := cells[(r+v*r)%len(cells)]
+						b.Columns[v].Values = append(b.Columns[v].Values, one.number)
+						want[r] += one.bytes[v]
+					}
+					if name != "neither" && want[r] < least {
+						want[r] *= 10
+						twice++
+					}
+					if cell := b.Columns[2].Values[r]; cell == cell {
+						want[r] -= math.Log(2)
+					}
+				}
+				got := make([]float64, rows)
+				if err := engine.EvaluateBatch(t.Context(), c, b, got); err != nil {
+					t.Fatal(err)
+				}
+				for r := range got {
+					if math.Abs(got[r]-want[r]) > 1e-9 {
+						t.Fatalf("%s, %v: row %d of %d is %v, want %v", name, typ, r, rows, got[r], want[r])
+					}
+				}
+				if n := c.Recomputed() - before; n != twice {
+					t.Errorf("%s, %v: %d rows of %d are computed again, want %d", name, typ, n, rows, twice)
+				}
+				p := make([]float64, 255*rows)
+				if err := c.Classify(t.Context(), b, 0, p); err != nil {
+					t.Fatal(err)
+				}
+				for r := range rows {
+					sum := 0.0
+					for v := range variables {
+						sum += cells[(r+v*r)%len(cells)].bytes[v]
+					}
+					if share := 1 / (1 + math.Exp(sum/1024)); math.Abs(p[255*r]-share) > 1e-6 || p[255*r+2] != 0 {
+						t.Fatalf("%s, %v: row %d of %d has class 0 with %v, want %v", name, typ, r, rows, p[255*r], share)
+					}
+				}
+			}
+			m.Classes, m.Exact = nil, module(simt.F32, simt.F64, 1, 1)
+			if _, err := engine.NewCode(t.Context(), dev, m, engine.CodeOptions{Schema: schema}); !errors.Is(err, kernels.ErrDevice) {
+				t.Errorf("modules that read cells of two types: %v, want ErrDevice", err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

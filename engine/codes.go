@@ -160,23 +160,6 @@ var codeValues = sync.OnceValue(func() *[1 << 16]float32 {
 	return t
 })
 
-// notCode returns the first of n cells from lo on that is neither missing nor one of so many codes,
-// or -1. values are what asValues made of them.
-func notCode(cells *dataset.Cells, lo int, values []float32, codes int) int {
-	if cells.Codes.Narrow != nil {
-		over := uint64(0) // its highest bit: some code is too large
-		for _, c := range cells.Codes.Narrow[lo : lo+len(values)] {
-			over |= uint64(codes) - uint64(c+1) // 0 of a missing cell
-		}
-		if over>>63 == 0 {
-			return -1
-		}
-	}
-	return slices.IndexFunc(values, func(v float32) bool {
-		return v == v && !(v >= 0 && v < float32(codes) && v == float32(int32(v)))
-	})
-}
-
 func cellText(cells *dataset.Cells, row int) any {
 	if cells.Discrete() {
 		return cells.Codes.At(row)

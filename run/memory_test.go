@@ -35,7 +35,13 @@ func TestRowsWithin(t *testing.T) {
 // of its own.
 func longHMM(t *testing.T, steps int) *Blueprint {
 	t.Helper()
-	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: 4} }
+	return longHMMOf(t, steps, circuit.Categorical{Categories: 4})
+}
+
+// longHMMOf is longHMM with leaves of a kind.
+func longHMMOf(t *testing.T, steps int, l circuit.Leaf) *Blueprint {
+	t.Helper()
+	leaf := func(int) circuit.Leaf { return l }
 	g, err := structures.HMM(structures.HMMOptions{Length: steps, Latents: 8, Leaf: leaf})
 	if err != nil {
 		t.Fatal(err)
@@ -158,29 +164,34 @@ func TestMemoryOfDevices(t *testing.T) {
 }
 
 // TestMemoryOfCode wants the plan of a circuit as code to have the cells and results of a launch for each thread of the CPU, and
-// twice the cells of one on a device with memory of its own.
+// twice the cells of one on a device with memory of its own: bytes of 255 categories, and float32 of 256 and of numbers.
 func TestMemoryOfCode(t *testing.T) {
 	const vars, rows = 20, 64
-	b := longHMM(t, vars)
-	b.how.Path = PathCode
-	if err := b.compile(compile.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	values := func(name string, threads int) int64 {
-		m, err := b.Memory(Load{Options: Options{Device: name, Threads: threads, Rows: rows}, Queries: true})
-		if err != nil {
+	for _, c := range []struct {
+		leaf circuit.Leaf
+		cell int64 // bytes
+	}{{circuit.Categorical{Categories: 4}, 1}, {circuit.Categorical{Categories: 255}, 1}, {circuit.Categorical{Categories: 256}, 4}, {circuit.Gaussian{}, 4}} {
+		b := longHMMOf(t, vars, c.leaf)
+		b.how.Path = PathCode
+		if err := b.compile(compile.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		return m.Values
-	}
-	one := values("cpu", 1)
-	if cells := int64(4 * vars * rows); one < cells+8*rows || one > cells+100*rows {
-		t.Errorf("the rows of a thread take %d bytes, of which cells %d", one, cells)
-	}
-	if seven := values("cpu", 7); seven != 7*one {
-		t.Errorf("the rows of seven threads take %d bytes, want %d", seven, 7*one)
-	}
-	if card := values("emulator", 7); card < one+4*vars*rows || card > one+4*vars*rows+100*rows {
-		t.Errorf("the rows of a launch take %d bytes on host and device, of which a thread's are %d", card, one)
+		values := func(name string, threads int) int64 {
+			m, err := b.Memory(Load{Options: Options{Device: name, Threads: threads, Rows: rows}, Queries: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m.Values
+		}
+		one, cells := values("cpu", 1), c.cell*vars*rows
+		if one < cells+8*rows || one > cells+100*rows {
+			t.Errorf("%+v: the rows of a thread take %d bytes, of which cells %d", c.leaf, one, cells)
+		}
+		if seven := values("cpu", 7); seven != 7*one {
+			t.Errorf("%+v: the rows of seven threads take %d bytes, want %d", c.leaf, seven, 7*one)
+		}
+		if card := values("emulator", 7); card < one+cells || card > one+cells+100*rows {
+			t.Errorf("%+v: the rows of a launch take %d bytes on host and device, of which a thread's are %d", c.leaf, card, one)
+		}
 	}
 }

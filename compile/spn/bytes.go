@@ -27,6 +27,26 @@ func (c *code) checkBytes() error {
 	return nil
 }
 
+// fitBytes reports whether modules may read every variable's cells as bytes: codes as they are, and numbers rounded down, those
+// below 0 and from Outside on as Outside. No leaf of the circuit tells such numbers apart.
+func fitBytes(g *circuit.Graph) bool {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Kind != circuit.Input {
+			continue
+		}
+		if l, ok := n.Leaf.(circuit.RealHistogram); ok {
+			apart := func(x float64) bool { return x != math.Trunc(x) || x < 0 || x > Outside }
+			if slices.ContainsFunc(l.Breaks, apart) {
+				return false
+			}
+		} else if codes := n.Leaf.Codes(); codes == 0 || codes > MissingByte {
+			return false
+		}
+	}
+	return true
+}
+
 // direct is the size of tables up to which leaves are looked up by the cell itself: that many elements fit a
 // register, so that classes of cells would save nothing.
 const direct = 16

@@ -59,18 +59,28 @@ func (c *Choice) check() error {
 // CompileFor compiles a valid circuit with its parameters as a choice says: in float32 if its error is small enough
 // for every row that it computes, else in float64. float32 that was asked for by name and is not exact enough is an
 // error that matches ErrOptions.
+//
+// The modules read columns of float32, and where all cells fit them columns of bytes, which take a quarter of the memory and
+// are indices as they are: where variables have at most 255 codes, or histograms with whole breaks from 0 to Outside. The caller
+// rounds the numbers of such a histogram down, and writes Outside for those below 0 and from Outside on.
 func CompileFor(g *circuit.Graph, params circuit.ParamFunc64, c Choice) (*Program, error) {
-	return choose(c, func(o Options) (*Program, error) { return Compile(g, params, o) })
+	return choose(g, c, func(o Options) (*Program, error) { return Compile(g, params, o) })
 }
 
 // CompileClassesFor is CompileFor for the codes of a class, as of CompileClasses.
 func CompileClassesFor(g *circuit.Graph, params circuit.ParamFunc64, class int, c Choice) (*Program, error) {
-	return choose(c, func(o Options) (*Program, error) { return CompileClasses(g, params, class, o) })
+	return choose(g, c, func(o Options) (*Program, error) { return CompileClasses(g, params, class, o) })
 }
 
-// choose compiles as a choice says.
-func choose(c Choice, compile func(Options) (*Program, error)) (*Program, error) {
-	p, err := c.compile(compile)
+// choose compiles a circuit as a choice says.
+func choose(g *circuit.Graph, c Choice, compile func(Options) (*Program, error)) (*Program, error) {
+	bytes := fitBytes(g)
+	p, err := c.compile(func(o Options) (*Program, error) {
+		if bytes {
+			o.Bytes, o.Layout = true, simt.Columns
+		}
+		return compile(o)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -45,8 +45,11 @@ type Options struct {
 	Joint int
 }
 
-// MissingByte is a missing cell in rows of bytes.
-const MissingByte = 255
+// Bytes of cells that are not codes.
+const (
+	MissingByte = 255 // a missing cell
+	Outside     = 254 // a number that is in no bin of a histogram, where CompileFor chose bytes
+)
 
 // DefaultOptions are the usual options: float64 values, in which no model needs a compromise.
 func DefaultOptions() Options { return Options{Space: Auto, Type: simt.F64} }
