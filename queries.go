@@ -25,11 +25,17 @@ func (m *Model) LogLikelihood(ctx context.Context, rows [][]float64) ([]float64,
 // columns of Schema say.
 func (m *Model) LogLikelihoodBatch(ctx context.Context, b *dataset.Batch) ([]float64, error) {
 	ll := make([]float64, b.Rows)
-	q := &Query{Kind: QueryLogLikelihood}
-	if err := m.with(ctx, b.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, q, b, ll) }); err != nil {
+	if err := m.LogLikelihoodInto(ctx, b, ll); err != nil {
 		return nil, err
 	}
 	return ll, nil
+}
+
+// LogLikelihoodInto is LogLikelihoodBatch with a place for the log-likelihoods, for callers that ask often: a number for each
+// row. Where the error is not nil the place may hold some of them.
+func (m *Model) LogLikelihoodInto(ctx context.Context, b *dataset.Batch, ll []float64) error {
+	q := &Query{Kind: QueryLogLikelihood}
+	return m.with(ctx, b.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, q, b, ll) })
 }
 
 // batch turns rows into columns of values; engines read codes from them too.

@@ -134,6 +134,7 @@ func integers(m *format.Model, file string, joint int, set string, calls int, ou
 		{spn.Options{Type: simt.F64, Bytes: true}, b, "rows of bytes"},
 		{spn.Options{Type: simt.F32, Bytes: true, Joint: joint}, b, "rows of bytes"},
 		{spn.Options{Type: simt.F32, Bytes: true, Joint: joint, Layout: simt.Columns}, turned, "columns of bytes"},
+		{spn.Options{Type: simt.F64, Bytes: true, Layout: simt.Columns}, turned, "columns of bytes"},
 	} {
 		p, err := spn.Compile(m.Graph, m.Params64, c.options)
 		if err != nil {
@@ -151,24 +152,26 @@ func integers(m *format.Model, file string, joint int, set string, calls int, ou
 	return nil
 }
 
-// library times batches of all rows through the library as it is by default, in float64, on one thread and on all.
+// library times batches of all rows through the library, in float64, as it is by default, and in float32, on one thread and on all.
 func library(model, file, set string, calls int, out io.Writer) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
-	for _, threads := range []int{1, runtime.NumCPU()} {
-		m, err := pce.Open(ctx, model, pce.Options{Threads: threads, Path: "code", KernelPath: set})
-		if err != nil {
-			return err
-		}
-		l, err := ask(ctx, m, b, threads, calls)
-		if err := errors.Join(err, m.Close()); err != nil {
-			return err
-		}
-		if err := json.NewEncoder(out).Encode(l); err != nil {
-			return err
+	for _, typ := range []simt.Type{simt.F64, simt.F32} {
+		for _, threads := range []int{1, runtime.NumCPU()} {
+			m, err := pce.Open(ctx, model, pce.Options{Threads: threads, Path: "code", KernelPath: set, Numbers: spn.Choice{Type: typ.String()}})
+			if err != nil {
+				return err
+			}
+			l, err := ask(ctx, m, b, threads, calls)
+			if err := errors.Join(err, m.Close()); err != nil {
+				return err
+			}
+			if err := json.NewEncoder(out).Encode(l); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -193,11 +196,10 @@ func ask(ctx context.Context, m *pce.Model, b []byte, threads, calls int) (line,
 		}
 		batch.Columns[v].Values = values
 	}
-	times, mean := make([]time.Duration, calls), 0.0
+	times, mean, ll := make([]time.Duration, calls), 0.0, make([]float64, batch.Rows)
 	for i := range times {
 		start := time.Now()
-		ll, err := m.LogLikelihoodBatch(ctx, batch)
-		if err != nil {
+		if err := m.LogLikelihoodInto(ctx, batch, ll); err != nil {
 			return line{}, err
 		}
 		times[i], mean = time.Since(start), 0
