@@ -64,7 +64,11 @@ func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 // graph that breaks a rule gives an error that matches circuit.ErrGraph. The graph must not be
 // changed afterwards. Close the model.
 func New(ctx context.Context, g *circuit.Graph, params circuit.ParamFunc, opts Options) (*Model, error) {
-	b, err := run.FromGraph(g, params, opts.Compile())
+	how, err := opts.How()
+	if err != nil {
+		return nil, err
+	}
+	b, err := run.FromGraph(how, g, params, opts.Compile())
 	if err != nil {
 		return nil, err
 	}

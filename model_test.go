@@ -91,6 +91,71 @@ func TestLogLikelihood(t *testing.T) {
 	}
 }
 
+// TestLogLikelihoodInto: a place of the caller's gets what LogLikelihoodBatch returns and not a number more, by tensors and by code, without
+// memory of the batch's size; one that is too small is an error.
+func TestLogLikelihoodInto(t *testing.T) {
+	const rows = 5000
+	var tensor []float64 // what the tensor path says
+	for _, o := range []pce.Options{{Path: "tensor", Threads: 1}, {Path: "code", Threads: 1}} {
+		g, _, _ := random(t, 3, reference.RandomOptions{}, pce.Options{})
+		params, err := reference.Init(g, 3, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := pce.New(t.Context(), g, params.Read, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if info, err := m.Info(); err != nil || (info.Code != nil) != (o.Path == "code") {
+			t.Fatalf("a model of a graph with the path %s is %+v, %v", o.Path, info, err)
+		}
+		b := reference.Batch(m.Schema(), reference.RandomRows(g, rand.New(rand.NewPCG(1, 2)), rows, 0.3))
+		want, err := m.LogLikelihoodBatch(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range want {
+			if tensor == nil {
+				break
+			}
+			if !near(tensor[i], x) {
+				t.Fatalf("row %d is %v by tensors, %v by code", i, tensor[i], x)
+			}
+		}
+		tensor = want
+		got := slices.Repeat([]float64{7}, rows+1)
+		if err := m.LogLikelihoodInto(t.Context(), b, got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got[:rows], want) || got[rows] != 7 {
+			t.Errorf("%s: a place of the caller's gets other numbers", o.Path)
+		}
+		if err := m.LogLikelihoodInto(t.Context(), b, got[:rows-1]); !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("%s: room for a row less: %v, want ErrFormat", o.Path, err)
+		}
+		if n := testing.AllocsPerRun(20, func() {
+			if err := m.LogLikelihoodInto(t.Context(), b, got); err != nil {
+				t.Fatal(err)
+			}
+		}); o.Path == "code" && n > 40 {
+			t.Errorf("%s: %v allocations for %d rows", o.Path, n, rows)
+		}
+	}
+}
+
+// TestNewSoftCode: a graph with the path of code and room for soft evidence, which code has not, is refused as a file is.
+func TestNewSoftCode(t *testing.T) {
+	g, _, _ := random(t, 3, reference.RandomOptions{}, pce.Options{})
+	params, err := reference.Init(g, 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pce.New(t.Context(), g, params.Read, pce.Options{Path: "code", Soft: true}); !errors.Is(err, pce.ErrOptions) {
+		t.Errorf("%v, want ErrOptions", err)
+	}
+}
+
 // TestSaveUnreachable saves a circuit with a node that the root cannot reach,
 // which has no place in the program.
 func TestSaveUnreachable(t *testing.T) {

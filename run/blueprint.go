@@ -170,10 +170,10 @@ func OpenModelFor(how How, path string, opts compile.Options) (*Blueprint, error
 	return b, nil
 }
 
-// FromGraph compiles a circuit made by hand, whose parameters params gives. Zero
+// FromGraph compiles a circuit made by hand, whose parameters params gives, as how says. Zero
 // compile options are the default ones.
-func FromGraph(g *circuit.Graph, params circuit.ParamFunc, opts compile.Options) (*Blueprint, error) {
-	b := &Blueprint{Graph: g, params: params, close: func() error { return nil }}
+func FromGraph(how How, g *circuit.Graph, params circuit.ParamFunc, opts compile.Options) (*Blueprint, error) {
+	b := &Blueprint{Graph: g, params: params, how: how, close: func() error { return nil }}
 	if err := circuit.Validate(g); err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func longHMMOf(t *testing.T, steps int, l circuit.Leaf) *Blueprint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := FromGraph(g, p.Read, compile.Options{})
+	b, err := FromGraph(How{}, g, p.Read, compile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

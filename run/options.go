@@ -32,7 +32,7 @@ type Options struct {
 	// KernelPath is one of KernelPaths, for the CPU alone: two paths differ by
 	// rounding. "" is what the environment variable PCE_CPU names, else the best.
 	KernelPath string
-	// Path is how a Model that is opened is compiled: as a tensor program or as code.
+	// Path is how a Model is compiled: as a tensor program or as code.
 	Path Path
 	// Numbers are the type and space of values of a Model that runs as code, and how exact they have to be. The zero value
 	// is float64.
