@@ -115,12 +115,9 @@ func TestLogLikelihoodInto(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, x := range want {
-			if tensor == nil {
-				break
-			}
-			if !near(tensor[i], x) {
-				t.Fatalf("row %d is %v by tensors, %v by code", i, tensor[i], x)
+		for i, x := range tensor {
+			if !near(want[i], x) {
+				t.Fatalf("row %d is %v by tensors, %v by code", i, x, want[i])
 			}
 		}
 		tensor = want
