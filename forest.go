@@ -23,6 +23,7 @@ type scorer struct {
 	code    *scheduled      // nil without a schedule
 	start   []float64       // what the trees are added to
 	threads int
+	pace    parallel.Pace
 	memory  sync.Pool    // of *scoreMemory
 	mu      sync.RWMutex // read by calls for as long as they run; guards closed
 	closed  bool
@@ -193,7 +194,7 @@ func inBlocks[T, U float32 | float64](ctx context.Context, s *scorer, what fores
 	f := s.forest
 	width := f.Width(what)
 	n := len(rows) / f.Features
-	share := parallel.Shares{Threads: min(s.threads, (n+scoreRows-1)/scoreRows), Least: scoreRows, Most: scoreMost, Step: scoreRows}
+	share := parallel.Shares{Threads: min(s.threads, (n+scoreRows-1)/scoreRows), Least: scoreRows, Most: scoreMost, Step: scoreRows, Pace: &s.pace}
 	if s.sliced != nil && share.Threads > 1 {
 		share.Least = min(s.sliced.Together(), (n/share.Threads+scoreRows-1)/scoreRows*scoreRows)
 	}

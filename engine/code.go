@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/simt"
 )
@@ -79,7 +80,7 @@ type loadedCode struct {
 	onHost         func(x []float32, pitch, rows int, ll []float64)
 	least          float64
 	roots          int
-	pace           atomic.Int64 // picoseconds that a row took in the first launch of the batch before; 0: not known
+	pace           parallel.Pace
 }
 
 // codeProgram is a loaded module with room for its results, of f32 or f64.

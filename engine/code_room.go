@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels"
@@ -56,26 +55,14 @@ const (
 // take the next.
 const perThread = 4
 
-// Batches that take less are computed on one thread: waking another one takes a virtual machine some 30 µs, and two that share a
-// core are slower than one alone.
-const alone = 100 * time.Microsecond
-
 // launches calls use for launches of rows at to at + n, of n rows in all, by a model, with a room for each. On the CPU they run on as
-// many threads as the device has, unless one is done as soon; the error is that of the first launch that has one.
+// many threads as the device has; the error is that of the first launch that has one.
 func (c *Code) launches(l *loadedCode, rows int, use func(r *room, at, n int) error) error {
-	share := parallel.Shares{Threads: len(c.rooms), Least: min(fewRows, c.rows), Most: c.rows, Step: group}
-	if took := time.Duration(l.pace.Load() * int64(rows) / 1000); took > 0 && took < alone {
-		share.Threads = 1
-	}
+	share := parallel.Shares{Threads: len(c.rooms), Least: min(fewRows, c.rows), Most: c.rows, Step: group, Pace: &l.pace}
 	return share.Do(rows, func(thread, at, n int) error {
 		if c.rooms[thread] == nil {
 			c.rooms[thread] = c.newRoom(c.rows + apart)
 		}
-		start := time.Now()
-		err := use(c.rooms[thread], at, n)
-		if at == 0 && n >= group {
-			l.pace.Store(max(1, 1000*int64(time.Since(start))/int64(n)))
-		}
-		return err
+		return use(c.rooms[thread], at, n)
 	})
 }

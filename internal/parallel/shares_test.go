@@ -11,9 +11,11 @@ import (
 // TestShares: shares are adjacent, cover all rows, are multiples of the step between the limits, and are neither too large nor, but
 // for the last one, too small. Each thread has one share at a time.
 func TestShares(t *testing.T) {
-	for _, rows := range []int{0, 1, 2, 511, 512, 513, 4096, 8192, 8193, 200_000, 200_001} {
+	for _, rows := range []int{0, 1, 2, 511, 512, 513, 4096, 8192, 8193, 20_001} {
 		for _, threads := range []int{1, 2, 3, 16} {
-			for _, s := range []Shares{{threads, 512, 8192, 512}, {threads, 4096, 8192, 512}, {threads, 8192, 8192, 512}, {threads, 3, 3, 64}, {threads, 512, 2048, 64}} {
+			for _, s := range []Shares{
+				{threads, 512, 8192, 512, nil}, {threads, 4096, 8192, 512, new(Pace)}, {threads, 8192, 8192, 512, nil}, {threads, 3, 3, 64, nil}, {threads, 512, 2048, 64, new(Pace)},
+			} {
 				if rows > 10_000 && s.Most == 3 {
 					continue
 				}
