@@ -9,6 +9,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/run"
 )
@@ -21,6 +22,7 @@ type Model struct {
 	pool   *engine.Pool[engine.Runner] // nil for a forest
 	forest *scorer                     // nil for a circuit
 	exact  func() bool                 // whether max-product gives most probable completions
+	turned parallel.Pace               // of rows into columns
 	close  func() error                // does its work once
 }
 

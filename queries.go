@@ -38,25 +38,6 @@ func (m *Model) LogLikelihoodInto(ctx context.Context, b *dataset.Batch, ll []fl
 	return m.with(ctx, b.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, q, b, ll) })
 }
 
-// batch turns rows into columns of values; engines read codes from them too.
-func (m *Model) batch(rows [][]float64) (*dataset.Batch, error) {
-	n := m.plan.Graph.NumVars
-	b := &dataset.Batch{Rows: len(rows), Columns: make([]dataset.Cells, n)}
-	for v := range b.Columns {
-		b.Columns[v].Values = make([]float32, len(rows))
-	}
-	for r, row := range rows {
-		if len(row) != n {
-			return nil, fmt.Errorf("%w: row %d has %d cells, want %d (one per variable, NaN for a missing value)",
-				dataset.ErrFormat, r, len(row), n)
-		}
-		for v, x := range row {
-			b.Columns[v].Values[r] = m.plan.Schema.Columns[v].Standard(x)
-		}
-	}
-	return b, nil
-}
-
 // Sample draws n rows. Row i depends on seed and i alone.
 func (m *Model) Sample(ctx context.Context, n int, seed uint64) ([][]float64, error) {
 	if n < 0 {
