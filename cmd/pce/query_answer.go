@@ -106,44 +106,54 @@ func (a *app) queryClassifyCommand() *cobra.Command {
 func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *pce.Query) error {
 	s, impossible := m.Schema(), 0
 	width := q.Width(s)
-	rows := func(take func(answer []float64) error) error {
+	batches := func(take func(answers []float64) error) error {
 		most := min(rowsAtOnce(s), max(1, readCells/width))
 		return a.eachBatch(ctx, &f.query, m, most, func(b *dataset.Batch) error {
-			all, err := m.Answer(ctx, q, b)
+			answers, err := m.Answer(ctx, q, b)
 			if err != nil {
 				return err
 			}
-			for ; len(all) > 0; all = all[width:] {
-				if math.IsNaN(all[0]) {
+			for i := 0; i < len(answers); i += width {
+				if math.IsNaN(answers[i]) {
 					impossible++
 				}
-				if err := take(all[:width]); err != nil {
-					return err
-				}
 			}
-			return nil
+			return take(answers)
 		})
 	}
 	err := a.output(&f.out, func(w io.Writer, name string) error {
 		count := -1
 		if strings.EqualFold(filepath.Ext(name), ".npy") { // which begins with the number of its rows
 			var kept [][]float64
-			if err := rows(func(answer []float64) error { kept = append(kept, answer); return nil }); err != nil {
+			total := 0
+			if err := batches(func(answers []float64) error {
+				kept, total = append(kept, answers), total+len(answers)
+				return nil
+			}); err != nil {
 				return err
 			}
-			count = len(kept)
-			rows = func(take func(answer []float64) error) (err error) {
-				for i := 0; i < count && err == nil; i++ {
-					err = take(kept[i])
+			count = total / width
+			batches = func(take func(answers []float64) error) error {
+				for _, answers := range kept {
+					if err := take(answers); err != nil {
+						return err
+					}
 				}
-				return err
+				return nil
 			}
 		}
 		dst, err := q.NewWriter(w, name, s, count)
 		if err != nil {
 			return err
 		}
-		if err := rows(dst.Write); err != nil {
+		if err := batches(func(answers []float64) error {
+			for ; len(answers) > 0; answers = answers[width:] {
+				if err := dst.Write(answers[:width]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
 			return err
 		}
 		return dst.Close()
