@@ -40,7 +40,7 @@ func EvaluateBatch(ctx context.Context, r Runner, b *dataset.Batch, out []float6
 	if n := r.Info().Outputs; len(out) < b.Rows*n {
 		return fmt.Errorf("%w: room for %d numbers for %d rows; want %d for each", dataset.ErrFormat, len(out), b.Rows, n)
 	}
-	if c, ok := r.(interface {
+	if c, ok := r.(interface { // code, which computes a batch where it is wanted
 		evaluateBatch(ctx context.Context, b *dataset.Batch, out []float64) error
 	}); ok {
 		return c.evaluateBatch(ctx, b, out)

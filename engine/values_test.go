@@ -111,6 +111,8 @@ func TestCells(t *testing.T) {
 		{value(inf), discrete(4), 0, "infinite value"},
 		{value(254), discrete(255), 254, ""},
 		{value(254), discrete(254), 0, "254 is not a category"},
+		{value(255), discrete(256), lanes.Outside, ""},
+		{value(256), discrete(256), 0, "256 is not a category"},
 		{value(299), discrete(300), lanes.Outside, ""},
 		{value(299.5), discrete(300), 0, "299.5 is not a category"},
 		{value(300), discrete(300), 0, "300 is not a category"},
