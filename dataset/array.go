@@ -57,11 +57,23 @@ func (a *arrayRecords) Image() [3]int {
 }
 
 func (a *arrayRecords) Next(row []Value) error {
-	if err := a.r.Next(a.row); err == io.EOF {
+	if _, err := a.nextNumbers(); err != nil {
 		return err
-	} else if err != nil {
-		return badData(a.path, "%v", err)
 	}
+	return a.values(row)
+}
+
+// nextNumbers returns the cells of the next row, until the next call.
+func (a *arrayRecords) nextNumbers() ([]float64, error) {
+	err := a.r.Next(a.row)
+	if err != nil && err != io.EOF {
+		err = badData(a.path, "%v", err)
+	}
+	return a.row, err
+}
+
+// values writes the row that was read last as Next does.
+func (a *arrayRecords) values(row []Value) error {
 	for i, x := range a.row {
 		if math.IsInf(x, 0) {
 			return badData(a.Where(i), "%v is not a finite number; replace it", x)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -16,6 +17,15 @@ type recordReader struct {
 	to   []int       // by column of the file: column of the schema, -1 for none
 	keep bool        // texts are kept
 	soft *softReader // nil: cells are values
+
+	numbers numberRecords // recs where its rows are numbers; nil: they may be anything
+	limits  []float64     // by column of the file: of numbers; see plain
+}
+
+// numberRecords are records whose rows are numbers alone.
+type numberRecords interface {
+	nextNumbers() ([]float64, error) // the next row, until the next call
+	values(row []Value) error        // which is what Next would have given for it
 }
 
 // openRecords opens a file whose rows must follow a schema.
@@ -35,7 +45,72 @@ func openRecords(ctx context.Context, f file, s *Schema, opts *Options) (Reader,
 	if opts.Soft {
 		r.soft = newSoftReader(r.enc)
 	}
+	if numbers, ok := recs.(numberRecords); ok && r.soft == nil && !r.keep {
+		r.numbers, r.limits = numbers, r.enc.limits(to)
+	}
 	return r, nil
+}
+
+// Limits of columns that are not categories; see limits.
+const (
+	anyNumber = -1 // is stored as it is
+	otherwise = -2 // is for cell: labels, units, codes that are not narrow
+	noColumn  = -3
+)
+
+// limits returns what plain takes of the columns of a file: a number of categories, or one of those above.
+func (e *encoder) limits(to []int) []float64 {
+	limits, wide := make([]float64, len(to)), e.schema.WideCodes()
+	for i, col := range to {
+		if limits[i] = noColumn; col < 0 {
+			continue
+		}
+		switch c := &e.schema.Columns[col]; {
+		case e.labels[col].texts != nil || c.Scale != 0 || wide && c.Kind == Discrete:
+			limits[i] = otherwise
+		case c.Kind == Continuous:
+			limits[i] = anyNumber
+		default:
+			limits[i] = float64(c.Categories)
+		}
+	}
+	return limits
+}
+
+// plain writes a row of numbers to row n of b if each is a code of its column, or a number that is stored as it is, and
+// reports whether it did; encode has the words for what else there is.
+func (r *recordReader) plain(b *Batch, n int, row []float64) bool {
+	for i, x := range row {
+		limit := r.limits[i]
+		switch code := int(x); {
+		case limit >= 0 && x >= 0 && x < limit && float64(code) == x:
+			b.Columns[r.to[i]].Codes.Narrow[n] = uint16(code)
+		case limit == anyNumber && math.Abs(x) <= math.MaxFloat32:
+			b.Columns[r.to[i]].Values[n] = float32(x)
+		case limit == noColumn && x-x == 0:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// next reads the next row to row n of b.
+func (r *recordReader) next(b *Batch, n int) error {
+	var err error
+	if r.numbers == nil {
+		err = r.recs.Next(r.row)
+	} else if row, nextErr := r.numbers.nextNumbers(); nextErr != nil {
+		err = nextErr
+	} else if r.plain(b, n, row) {
+		return nil
+	} else {
+		err = r.numbers.values(r.row)
+	}
+	if err != nil {
+		return err
+	}
+	return r.encode(b, n)
 }
 
 // withBlanks returns the names of columns that begin or end with blanks, by what is left without these: tables in text do not
@@ -135,10 +210,8 @@ func (r *recordReader) Read(ctx context.Context, b *Batch, max int) error {
 	}
 	n := 0
 	for ; n < max; n++ {
-		err := r.recs.Next(r.row)
-		if err == nil {
-			err = r.encode(b, n)
-		} else if err == io.EOF && n > 0 {
+		err := r.next(b, n)
+		if err == io.EOF && n > 0 {
 			break
 		}
 		if err != nil {

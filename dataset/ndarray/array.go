@@ -164,8 +164,19 @@ func (r *Reader) short(err error, rows int) error {
 func (r *Reader) decode(dst []float64) error {
 	size := r.DType.Size
 	dst = dst[:r.columns]
-	for i := range dst {
-		dst[i] = r.element(r.row[i*size : (i+1)*size])
+	switch {
+	case size == 1 && r.DType.Kind != 'i':
+		for i, b := range r.row {
+			dst[i] = float64(b)
+		}
+	case r.DType == DType{Kind: 'f', Size: 4}:
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(r.row[4*i:])))
+		}
+	default:
+		for i := range dst {
+			dst[i] = r.element(r.row[i*size : (i+1)*size])
+		}
 	}
 	if r.DType.Kind != 'b' {
 		return nil
