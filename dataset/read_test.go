@@ -15,7 +15,7 @@ import (
 // TestPlain reads arrays of every type of element with cells on both sides of every limit, by the way of rows that are numbers of their
 // columns and by that of any cells, and wants the same batches and the same errors.
 func TestPlain(t *testing.T) {
-	labels := []string{"0", "1", "2"}
+	labels := []string{"2", "0", "1"} // whose codes are not the numbers
 	schema := func(columns ...Column) *Schema { return &Schema{Columns: columns} }
 	three, many, wide := Column{Kind: Discrete, Categories: 3}, Column{Kind: Discrete, Categories: MaxNarrow}, Column{Kind: Discrete, Categories: MaxNarrow + 1}
 	number, scaled := Column{Kind: Continuous}, Column{Kind: Continuous, Offset: 1, Scale: 2}
