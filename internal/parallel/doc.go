@@ -1,4 +1,6 @@
-// Package parallel divides work among the processors.
+// Package parallel divides work among the processors: Each and Stream take items one by one, in as many goroutines as there
+// are processors, for work of milliseconds; Shares.Do takes rows in shares, on as many threads as a device has, for work that may be as
+// short as waking a thread (handoff.go).
 //
 // # Errors
 //
