@@ -30,6 +30,7 @@ var waiting struct {
 const (
 	atOnce   = 2 * time.Microsecond
 	mostWake = 200 * time.Microsecond
+	turn     = 20 * time.Microsecond // after which a helper that waits lets other goroutines run: to ask more often would keep the scheduler busy
 )
 
 var wake atomic.Int64
@@ -96,14 +97,20 @@ func (h *helper) next() func() {
 	if !h.wait() {
 		return nil
 	}
-	for from, n := time.Now(), 0; ; n++ {
+	begin := time.Now()
+	yielded := begin
+	for n := 0; ; n++ {
 		if h.job.Load() != nil {
 			return *h.job.Swap(nil)
 		}
-		if (n >= polls || time.Since(from) > time.Duration(wake.Load())) && h.leave() {
+		now := time.Now()
+		if (n >= polls || now.Sub(begin) > time.Duration(wake.Load())) && h.leave() {
 			return nil
 		}
-		runtime.Gosched()
+		if n >= polls || now.Sub(yielded) > turn {
+			runtime.Gosched()
+			yielded = time.Now()
+		}
 	}
 }
 
