@@ -100,16 +100,20 @@ func results(in *simt.Instr) []simt.Value {
 }
 
 // weight is what an instruction counts towards the size of a part: three times where its result has 64 bits, which
-// take two registers, and those of loads that the assembler moves ahead: with two some parts of a network spill.
+// take two registers, and those of loads that the assembler moves ahead: with two some parts of a network spill. Of tables, from
+// which a row loads an element for each leaf, that is twelve times: with eight they spill.
 func (c *cuts) weight(m *simt.Module, in *simt.Instr) int {
 	if r := c.rolledOf(in); r != nil {
 		words := m.Types[r.sums[0]].Bits() / 32
 		return (2*words - 1) * (len(r.args)*r.turn*5/4 + len(r.args) + len(r.firsts))
 	}
-	if in.Out != simt.None && m.Types[in.Out].Bits() == 64 {
-		return 3
+	switch {
+	case in.Out == simt.None || m.Types[in.Out].Bits() != 64:
+		return 1
+	case in.Op == simt.Gather:
+		return 12
 	}
-	return 1
+	return 3
 }
 
 // cut divides the body of a module into parts of at most limit instructions. A cut is where the
