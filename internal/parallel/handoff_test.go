@@ -24,7 +24,7 @@ func idle(t *testing.T) {
 	}
 }
 
-// TestHelpers: callers at a time get each job run once, whoever runs it, and helpers end.
+// TestHelpers: several callers at the same time have each of their jobs run once, by a helper or by themselves, and helpers end.
 func TestHelpers(t *testing.T) {
 	const callers, calls, threads = 4, 300, 3
 	var all sync.WaitGroup
@@ -140,6 +140,10 @@ func TestPace(t *testing.T) {
 	}
 	if p.alone(2100, 1) || p.alone(1<<40, 1) {
 		t.Error("rows of more than the time of waking stay with one thread")
+	}
+	p.picoseconds.Store(1<<44 + 1)
+	if p.alone(1<<20, 1) { // 18 s for each, and a product that 64 bits do not hold
+		t.Error("rows of months stay with one thread")
 	}
 	for range 100 {
 		noteWake(time.Hour)

@@ -94,8 +94,8 @@ func (p *Pace) alone(rows, others int) bool {
 	if p == nil {
 		return false
 	}
-	took := time.Duration(p.picoseconds.Load() * int64(rows) / 1000)
-	return took > 0 && took < startsIn(others) && p.calls.Add(1)%64 > 0
+	row := p.picoseconds.Load()
+	return row > 0 && row < 1000*int64(startsIn(others))/int64(rows) && p.calls.Add(1)%64 > 0
 }
 
 // A caller polls for other threads before it blocks, as waking up takes longer than most of them still need, for as long as its own last

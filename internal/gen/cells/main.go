@@ -75,7 +75,7 @@ type pointer struct {
 	step uint32 // bytes of a block
 }
 
-// loop repeats turn until there are no blocks left.
+// loop takes a turn for each block.
 func loop(c *build.Context, turn func(), pointers ...pointer) {
 	blocks := param(c, "blocks")
 	c.Label("block")
