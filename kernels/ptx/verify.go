@@ -49,7 +49,9 @@ func (m *Module) Verify() error {
 			return fmt.Errorf("%w: kernel %q; want a name of letters, digits, _ and $ that nothing else has", ErrInvalid, k.Name)
 		}
 		names[k.Name] = true
-		v := verifier{module: m, kernel: k, version: version, sm: target.sm, opcodes: opcodes(),
+	}
+	for _, k := range m.Kernels {
+		v := verifier{module: m, kernel: k, kernels: names, version: version, sm: target.sm, opcodes: opcodes(),
 			params: map[string]Type{}, vars: map[string]*Var{}, labels: map[string]bool{}}
 		if err := v.verify(); err != nil {
 			return fmt.Errorf("%w: kernel %s: %w", ErrInvalid, k.Name, err)
@@ -72,6 +74,7 @@ func (v *Var) verify() error {
 type verifier struct {
 	module  *Module
 	kernel  *Kernel
+	kernels map[string]bool // the names of all
 	version int // 74 for 7.4
 	sm      int
 	opcodes map[string]*opcode
@@ -127,11 +130,12 @@ func place(k *Kernel, i int) string {
 	return fmt.Sprintf("statement %d: %s", i+1, in)
 }
 
-// claim takes a name for one thing in a kernel.
+// claim takes a name for one thing in a kernel. The language lets it hide a kernel's name,
+// but the assembler of CUDA 13, that of drivers too, crashes on it.
 func (v *verifier) claim(what, name string) error {
 	_, isParam := v.params[name]
-	if !isName(name) || isParam || v.vars[name] != nil || v.labels[name] {
-		return fmt.Errorf("%s %q; want a name of letters, digits, _ and $ that nothing else in the kernel has", what, name)
+	if !isName(name) || isParam || v.vars[name] != nil || v.labels[name] || v.kernels[name] {
+		return fmt.Errorf("%s %q; want a name of letters, digits, _ and $ that no kernel and nothing else in the kernel has", what, name)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func Largest(kernel string) string { return kernel + "_largest" }
 
 const (
 	// KernelModes finds the modes of tables: listed as KernelLeafMove, inputs that own tables.
-	KernelModes = "modes"
+	KernelModes = "table_modes"
 	// KernelModeCodes writes the codes of modes to missing cells: listed as KernelSampleLeaf,
 	// after Largest of KernelSample; y = ceil(rows/SampleRows).
 	KernelModeCodes = "mode_codes"
