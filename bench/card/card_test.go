@@ -41,7 +41,7 @@ func readings(t *testing.T, o emulator.Options, part func(*probe) error) map[str
 func TestParts(t *testing.T) {
 	for name, want := range map[string][]string{
 		"warmup":    {"warm-up"},
-		"ceilings":  {"memory", "second-level cache", "latency of memory", "copies from the host", "products of TF32", "products of float16", "float32", "gap of an empty graph", "gap within a graph", "hop to the driver's thread"},
+		"ceilings":  {"memory", "second-level cache", "latency of memory", "copies from the host", "products of TF32", "products of float16", "float32", "gap of an empty graph", "gap within a graph", "entry to the driver"},
 		"products":  {"matrix products of TF32 that differ", "matrix products of float16 that differ"},
 		"functions": {"results of ex2 that are off", "results of lg2 that are off", "worst error of ex2"},
 		"variants":  {"kernels with local memory"},

@@ -11,7 +11,7 @@ import (
 // ceilings measures the rates that the model of training steps has, and what it has
 // of latencies and gaps.
 func (p *probe) ceilings() error {
-	for _, part := range []func() error{p.copies, p.cache, p.latency, p.host, p.matrix, p.gaps, p.hops} {
+	for _, part := range []func() error{p.copies, p.cache, p.latency, p.host, p.matrix, p.gaps, p.entries} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -100,10 +100,11 @@ func (p *probe) free(list ...cuda.Ptr) error {
 
 // readKernel reads n pieces of 16 bytes for each block, in rounds, and writes a word if
 // they add up to a number that they do not add up to. In every round a block reads the
-// pieces of the next one, so that it does not find its own in the first-level cache.
+// pieces of another one, so that it does not find its own in the first-level cache, nor
+// those of its neighbours, which may be on the same multiprocessor.
 //
 //	for r := 0; r < rounds; r++ {
-//		for i := thread; i < n; i += threads { total ^= src[(block+r)%blocks*n + i] }
+//		for i := thread; i < n; i += threads { total ^= src[(block+37*r)%blocks*n + i] }
 //	}
 func readKernel() *ptx.Kernel {
 	b := ptx.NewKernel("read", 512, 0)
@@ -111,7 +112,7 @@ func readKernel() *ptx.Kernel {
 	tid, block, blocks := b.Special("%tid.x"), b.Special("%ctaid.x"), b.Special("%nctaid.x")
 	total := b.Mov(ptx.U32, 0)
 	b.For(ptx.U32, 0, rounds, 1, func(r ptx.Value) {
-		first := b.Mul(b.Rem(b.Add(block, r), blocks), n)
+		first := b.Mul(b.Rem(b.Mad(r, 37, block), blocks), n)
 		b.For(ptx.U32, tid, n, 512, func(i ptx.Value) {
 			for _, x := range b.LoadN(ptx.U32, 4, b.At(src, b.Add(first, i), 16), 0) {
 				b.Into(total).Xor(total, x)
@@ -178,7 +179,8 @@ func (p *probe) latency() error {
 	for _, level := range []struct {
 		name  string
 		bytes int
-	}{{"second-level cache", p.size(8<<20, 8<<10)}, {"memory", p.size(1<<30, 16<<10)}} {
+		steps int
+	}{{"second-level cache", p.size(8<<20, 8<<10), 200_000}, {"memory", p.size(2<<30, 16<<10), 1_500_000}} { // 192 MB
 		lines := level.bytes / (4 * line)
 		list := make([]uint32, lines*line)
 		order := rand.New(rand.NewPCG(1, 2)).Perm(lines)
@@ -189,7 +191,7 @@ func (p *probe) latency() error {
 		if err != nil {
 			return err
 		}
-		steps := min(lines, p.size(200_000, 50)) // the first run fills the cache
+		steps := min(lines, p.size(level.steps, 50)) // runs over few lines find them in the cache
 		t, err := p.seconds(func() error { return p.launch(k, 1, uint64(at), uint64(sink), uint64(steps)) })
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"time"
 
@@ -81,34 +80,28 @@ func (p *probe) gaps() error {
 	return nil
 }
 
-// hops measures how long a call takes to reach a goroutine that is locked to its
-// thread and to come back, as calls of the driver do.
-func (p *probe) hops() error {
-	jobs, done := make(chan func()), make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		for job := range jobs {
-			job()
-		}
-		close(done)
-	}()
-	ask := func(n int) time.Duration {
+// entries measures what it takes to enter the driver from a goroutine that is locked to its
+// thread for the while, as each call of a device does.
+func (p *probe) entries() error {
+	n := p.size(20000, 100)
+	enter := func(n int) (time.Duration, error) {
 		begin := time.Now()
 		for range n {
-			answer := make(chan error)
-			jobs <- func() { answer <- nil }
-			<-answer
+			runtime.LockOSThread()
+			err := p.drv.Enter()
+			runtime.UnlockOSThread()
+			if err != nil {
+				return 0, err
+			}
 		}
-		return time.Since(begin)
+		return time.Since(begin), nil
 	}
-	n := p.size(20000, 100)
-	ask(n / 10)
-	t := ask(n)
-	close(jobs)
-	<-done
-	if t <= 0 {
-		return fmt.Errorf("%d hops took %v", n, t)
+	if _, err := enter(n / 10); err != nil {
+		return err
 	}
-	return p.read("hop to the driver's thread", 1e6*t.Seconds()/float64(n), "us", "there and back")
+	t, err := enter(n)
+	if err != nil {
+		return err
+	}
+	return p.read("entry to the driver", 1e6*t.Seconds()/float64(n), "us", "a context made current, the goroutine locked to its thread")
 }

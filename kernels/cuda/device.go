@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"sync"
 
 	"github.com/pce-engine/pce/kernels"
 )
@@ -13,49 +14,50 @@ import (
 type Loaders = kernels.Loaders[*Device]
 
 // Device is a GPU, real or emulated, as a kernels.Device. It knows nothing of what
-// programs compute: its loaders make them, and their calls go through Do. One
-// goroutine, locked to its thread, makes all calls of the driver.
+// programs compute: its loaders make them, and their calls go through Do, one at a time.
 type Device struct {
 	name    string
 	loaders Loaders
+	mu      sync.Mutex // guards all below
 	closed  bool
-	jobs    chan func()
 	thread  Thread
 }
 
 var _ kernels.Device = (*Device)(nil)
 
 // Open opens a device under a name, "cuda:0" or "emulator", that loads the kinds of
-// modules that it has loaders for. The driver is opened and used on one thread.
+// modules that it has loaders for.
 func Open(name string, open func() (Driver, error), loaders Loaders) (*Device, error) {
-	d := &Device{name: name, loaders: maps.Clone(loaders), jobs: make(chan func())}
-	opened := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := d.thread.open(name, open)
-		opened <- err
-		if err != nil {
-			return
-		}
-		for job := range d.jobs {
-			job()
-		}
-	}()
-	if err := <-opened; err != nil {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	d := &Device{name: name, loaders: maps.Clone(loaders)}
+	if err := d.thread.open(name, open); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// Do runs a job on the driver's thread and returns its error. It is for programs.
+// Do runs a job that calls the driver and returns its error. It is for programs. The job
+// has the caller's thread, which the driver's context is made current in: a thread of the
+// driver's own would have to be woken for each call, which takes longer than most of them.
 func (d *Device) Do(job func(t *Thread) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.closed {
 		return fmt.Errorf("%w: %s: the device is closed", kernels.ErrDevice, d.name)
 	}
-	done := make(chan error)
-	d.jobs <- func() { done <- job(&d.thread) }
-	return <-done
+	return d.enter(job)
+}
+
+// enter runs a job with the driver's context in the caller's thread, to which it is locked
+// meanwhile.
+func (d *Device) enter(job func(t *Thread) error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.thread.drv.Enter(); err != nil {
+		return err
+	}
+	return job(&d.thread)
 }
 
 // Info describes the device.
@@ -67,13 +69,13 @@ func (d *Device) Info() kernels.Info {
 // Close gives the card back, with every buffer and program. It may be called more
 // than once.
 func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.closed {
 		return nil
 	}
-	err := d.Do(func(t *Thread) error { return t.drv.Close() })
 	d.closed = true
-	close(d.jobs)
-	return err
+	return d.enter(func(t *Thread) error { return t.drv.Close() })
 }
 
 // Sync waits for all calls and copies.

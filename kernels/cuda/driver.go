@@ -48,12 +48,16 @@ type Launch struct {
 }
 
 // Driver is one GPU as this package needs it: the calls of the CUDA driver API on
-// its primary context. All calls come from one goroutine. Work on a stream is done
+// its primary context. Calls come one at a time, from the thread that opened the driver
+// or was the last to enter it. Work on a stream is done
 // in order; a method with a Stream returns before the work is done, others wait
 // for theirs alone. Errors match kernels.ErrDevice, or kernels.ErrMemory where
 // there is too little of it, and name the call, its arguments and the code.
 type Driver interface {
 	Card() Card
+	// Enter lets the calling thread make the calls that follow. Its goroutine is locked
+	// to it meanwhile.
+	Enter() error
 
 	FreeMemory() (int64, error)     // bytes that no program on the card has
 	Alloc(bytes int64) (Ptr, error) // aligned to 256 bytes; its contents are not defined

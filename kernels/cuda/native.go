@@ -17,6 +17,7 @@ import (
 type native struct {
 	device    cu.Device
 	card      Card
+	handle    cu.CUContext  // of the primary context
 	memory    map[Ptr]int64 // bytes of each
 	host      map[*byte]int // likewise, pinned
 	modules   map[Module]*sharedModule
@@ -37,6 +38,10 @@ func noHandle(what string, handle uint64) error {
 }
 
 func (d *native) Card() Card { return d.card }
+
+func (d *native) Enter() error {
+	return failure(cu.SetCurrentContext(d.handle), "cuCtxSetCurrent(device %d)", d.card.Ordinal)
+}
 
 // Close frees what the driver still holds, and its context. It returns the first
 // error, after which the rest is tried all the same.

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pce-engine/pce/kernels"
@@ -391,6 +392,50 @@ func TestNativeIdleModules(t *testing.T) {
 	want("the last driver", 0, mostIdle+1)
 }
 
+// TestNativeThreads calls a device from goroutines that are locked to threads of their own, none of
+// them that which opened it, and closes it from another one.
+func TestNativeThreads(t *testing.T) {
+	if !inFake(t) {
+		return
+	}
+	dev, err := Open("cuda:0", func() (Driver, error) { return OpenDriver(0) }, nil)
+	ok(t, err)
+	apart := func(do func() error) {
+		t.Helper()
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			done <- do()
+		}()
+		ok(t, <-done)
+	}
+	const n = 100
+	var wait sync.WaitGroup
+	for i := range 4 {
+		wait.Go(func() {
+			runtime.LockOSThread()
+			in, out := make([]float32, n), make([]float32, n)
+			for k := range in {
+				in[k] = float32(i*n + k)
+			}
+			b, err := dev.Alloc(t.Context(), kernels.Float32, n)
+			if err == nil {
+				err = errors.Join(dev.Write(t.Context(), b, 0, in), dev.Read(t.Context(), out, b, 0))
+				b.Free()
+			}
+			if err != nil || !slices.Equal(in, out) {
+				t.Errorf("thread %d: error %v, read %v", i, err, out)
+			}
+		})
+	}
+	wait.Wait()
+	apart(func() error { return dev.Sync(t.Context()) })
+	apart(dev.Close)
+	if err := dev.Sync(t.Context()); !errors.Is(err, kernels.ErrDevice) {
+		t.Errorf("after Close: %v, want ErrDevice", err)
+	}
+}
+
 // TestNativeErrors holds every failed call to the words that its error needs.
 func TestNativeErrors(t *testing.T) {
 	if !inFake(t) {
@@ -471,9 +516,13 @@ func TestNativeErrors(t *testing.T) {
 		{"no cards", "cuDeviceGetCount=3", func() error { _, err := Cards(); return err }, kernels.ErrDevice, []string{"cuDeviceGetCount()"}},
 		{"context", "cuDevicePrimaryCtxRetain=2", func() error { _, err := OpenDriver(0); return err }, kernels.ErrMemory, []string{"cuDevicePrimaryCtxRetain(device 0)"}},
 		{"thread", "cuCtxSetCurrent=1", func() error { _, err := OpenDriver(0); return err }, kernels.ErrDevice, []string{"cuCtxSetCurrent(device 0)"}},
+		{"enter", "cuCtxSetCurrent=1", d.Enter, kernels.ErrDevice, []string{"cuCtxSetCurrent(device 0)"}},
 		{"describe", "cuDeviceGetAttribute=1", func() error { _, err := Cards(); return err }, kernels.ErrDevice, []string{"cuDeviceGetAttribute(attribute "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			runtime.LockOSThread() // it is a goroutine of its own
+			defer runtime.UnlockOSThread()
+			ok(t, d.Enter())
 			t.Setenv("FAKE_CUDA_FAIL", c.fail)
 			err := c.do()
 			if !errors.Is(err, c.kind) {

@@ -77,9 +77,9 @@ func describe(ordinal int) (cu.Device, Card, error) {
 }
 
 // OpenDriver makes a driver of a card, counted from 0, and its primary context the
-// current one of the calling thread. A context belongs to a thread of the system,
+// current one of the calling thread. A context is current in a thread of the system,
 // so the goroutine that opens a driver locks its thread first, with
-// runtime.LockOSThread, and makes all calls from there.
+// runtime.LockOSThread, and makes its calls from there; another enters it first.
 func OpenDriver(ordinal int) (Driver, error) {
 	n, err := count()
 	if err != nil {
@@ -92,18 +92,17 @@ func OpenDriver(ordinal int) (Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	context, err := device.RetainPrimaryCtx()
+	handle, err := device.RetainPrimaryCtx()
 	if err != nil {
 		return nil, failure(err, "cuDevicePrimaryCtxRetain(device %d)", ordinal)
 	}
-	if err := cu.SetCurrentContext(context); err != nil {
-		return nil, errors.Join(failure(err, "cuCtxSetCurrent(device %d)", ordinal), releaseContext(device, ordinal))
+	d := &native{device: device, card: card, handle: handle}
+	if err := d.Enter(); err != nil {
+		return nil, errors.Join(err, releaseContext(device, ordinal))
 	}
-	return &native{
-		device: device, card: card,
-		memory: map[Ptr]int64{}, host: map[*byte]int{},
-		modules: map[Module]*sharedModule{}, graphs: map[Graph]driver.Graph{}, context: primaryOf(ordinal),
-	}, nil
+	d.memory, d.host, d.modules, d.graphs = map[Ptr]int64{}, map[*byte]int{}, map[Module]*sharedModule{}, map[Graph]driver.Graph{}
+	d.context = primaryOf(ordinal)
+	return d, nil
 }
 
 func releaseContext(device cu.Device, ordinal int) error {

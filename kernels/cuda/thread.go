@@ -1,8 +1,8 @@
 package cuda
 
-// Thread is the driver's thread of a device, where programs make their calls: memory
-// and copies, code, and graphs of launches. Device.Do lends it to a function; its
-// methods may be called from there and nowhere else.
+// Thread is a thread in which the driver's context is current, where programs make their
+// calls: memory and copies, code, and graphs of launches. Device.Do lends it to a function;
+// its methods may be called from there and nowhere else.
 type Thread struct {
 	name string
 	drv  Driver

@@ -19,7 +19,7 @@
 //
 // # Goroutines
 //
-// An Emulator belongs to one goroutine, as every cuda.Driver. A launch whose
+// An Emulator is called by one goroutine at a time, as every cuda.Driver. A launch whose
 // blocks cannot talk to each other spreads them over Options.Threads goroutines and
 // waits for all of them.
 //

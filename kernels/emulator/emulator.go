@@ -112,6 +112,9 @@ func (e *Emulator) Card() cuda.Card {
 	}
 }
 
+// Enter lets any thread make the next calls, one at a time.
+func (e *Emulator) Enter() error { return nil }
+
 // recording refuses a call while a stream is captured, as a driver does with those that
 // may wait for the card.
 func (e *Emulator) recording(call string) error {

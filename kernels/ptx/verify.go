@@ -75,7 +75,7 @@ type verifier struct {
 	module  *Module
 	kernel  *Kernel
 	kernels map[string]bool // the names of all
-	version int // 74 for 7.4
+	version int             // 74 for 7.4
 	sm      int
 	opcodes map[string]*opcode
 	params  map[string]Type

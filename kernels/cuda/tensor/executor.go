@@ -13,7 +13,7 @@ import (
 )
 
 // executor is a loaded program: its tables and workspace on the card, and the
-// graphs of its launches. Its methods run on the driver's thread.
+// graphs of its launches. Its methods run within Device.Do.
 type executor struct {
 	name     string // of the device
 	dev      *cuda.Device

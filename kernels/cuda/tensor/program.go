@@ -10,8 +10,7 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// program is a loaded tensor program. Its methods hand the work to the driver's
-// goroutine.
+// program is a loaded tensor program. Its methods do their work within Device.Do.
 type program struct {
 	dev  *cuda.Device
 	name string    // of the device
@@ -64,7 +63,7 @@ func (p *program) Precision() contract.Precision {
 	return contract.Precision{Values: mixed, Flows: mixed && p.exec.train}
 }
 
-// call runs a call over some rows on the driver's goroutine.
+// call runs a call over some rows.
 func (p *program) call(name string, rows int, do func(x *executor) error) error {
 	x := p.exec
 	if x == nil {

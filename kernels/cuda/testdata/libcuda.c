@@ -1,7 +1,8 @@
 // A driver without a card, for tests: it keeps "device" memory on the host, records
 // its calls in the file that FAKE_CUDA_LOG names, and lets the call that
 // FAKE_CUDA_FAIL names ("symbol=code") return that code. Work on a stream is done
-// at once, or kept in a graph while the stream captures.
+// at once, or kept in a graph while the stream captures. A call that needs a context
+// fails in a thread in which none is current.
 #include <cuda.h>
 
 #include <stdarg.h>
@@ -27,12 +28,23 @@ static CUresult planned(const char *symbol) {
   return (CUresult)atoi(fail + n + 1);
 }
 
-// CALL notes a call and lets it fail if that is the plan.
-#define CALL(...)                                     \
-  do {                                                \
-    note(__VA_ARGS__);                                \
-    CUresult code_ = planned(__func__);               \
-    if (code_ != CUDA_SUCCESS) return code_;          \
+static __thread int has_context; // whether this thread has a current one
+
+// needs_context tells the calls that want a current context from others.
+static int needs_context(const char *symbol) {
+  static const char *const others[] = {"cuInit", "cuDriver", "cuDevice", "cuCtx", "cuGet"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strncmp(symbol, others[i], strlen(others[i])) == 0) return 0;
+  return 1;
+}
+
+// CALL notes a call and lets it fail if that is the plan, or if its thread has no context.
+#define CALL(...)                                                                  \
+  do {                                                                             \
+    note(__VA_ARGS__);                                                             \
+    CUresult code_ = planned(__func__);                                            \
+    if (code_ != CUDA_SUCCESS) return code_;                                       \
+    if (needs_context(__func__) && !has_context) return CUDA_ERROR_INVALID_CONTEXT; \
   } while (0)
 
 struct work {
@@ -125,7 +137,11 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice d) { CALL("cuDevicePrimaryCtxRelease %d", d); return CUDA_SUCCESS; }
-CUresult cuCtxSetCurrent(CUcontext c) { CALL("cuCtxSetCurrent %d", c == (CUcontext)&context); return CUDA_SUCCESS; }
+CUresult cuCtxSetCurrent(CUcontext c) {
+  CALL("cuCtxSetCurrent %d", c == (CUcontext)&context);
+  has_context = c != NULL;
+  return CUDA_SUCCESS;
+}
 
 CUresult cuMemAlloc(CUdeviceptr *p, size_t n) {
   CALL("cuMemAlloc %zu", n);
