@@ -125,7 +125,7 @@ var Rooms = map[string][]string{
 	"kernels":                      {},
 	"kernels/cpu":                  {"kernels", "kernels/cpu/micro", "kernels/simt", "kernels/x86"},
 	"kernels/cpu/micro":            {},
-	"kernels/cuda":                 {"kernels", "kernels/cuda/driver"},
+	"kernels/cuda":                 {"internal/parallel", "kernels", "kernels/cuda/driver"},
 	"kernels/cuda/driver":          {},
 	"kernels/emulator":             {"kernels", "kernels/cuda", "kernels/device", "kernels/emulator/lanes", "kernels/ptx"},
 	"kernels/emulator/lanes":       {"kernels/ptx"},

@@ -90,7 +90,8 @@ func (t *Thread) wait(q *queue) error {
 // arrive waits for all copies to the card.
 func (t *Thread) arrive() error {
 	err := t.wait(&t.copies)
-	t.staging.used, t.unseen, t.unread = 0, false, t.unread[:0]
+	t.staging.free()
+	t.unseen, t.unread = false, t.unread[:0]
 	return err
 }
 

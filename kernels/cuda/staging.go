@@ -2,15 +2,28 @@ package cuda
 
 import (
 	"math"
+	"runtime"
 	"slices"
+
+	"github.com/pce-engine/pce/internal/parallel"
 )
 
 // staging is pinned memory of the host that copies go through, so that they need not
-// wait for what the card is doing.
+// wait for what the card is doing. Copies to the card take its sections in turn: while
+// one is copied, the host fills the next.
 type staging struct {
-	host    []byte // of copies to the card
-	used    int
-	readers [2]reader
+	sections [4]section
+	at       int    // the section that the next copy takes bytes of
+	used     int    // bytes of it that copies have
+	room     Stream // on which the host waits for a section
+	readers  [2]reader
+}
+
+// section is a part of the memory of copies to the card.
+type section struct {
+	host   []byte
+	copied Event // after the copies from it; 0: there is no event yet
+	full   bool  // that event lies on the stream of copies, and has not been waited for
 }
 
 // reader is a stream of copies from the card with pinned memory of its own. There are
@@ -20,25 +33,34 @@ type reader struct {
 	host []byte
 }
 
-// Bytes of pinned memory for the copies to the card, and for those of a reader.
+// Bytes of pinned memory for each section of copies to the card, and for each reader.
 const (
-	stagingBytes = 8 << 20
+	sectionBytes = 4 << 20
 	readerBytes  = 1 << 20
 )
 
 // mostUnread is how many spans that copies go to are told apart. Beyond, reads wait for all.
 const mostUnread = 64
 
-// open allocates the memory and makes the streams of readers.
-func (s *staging) open(drv Driver) error {
-	host, err := drv.AllocHost(stagingBytes + len(s.readers)*readerBytes)
+// open allocates the memory and makes the streams and events.
+func (s *staging) open(drv Driver) (err error) {
+	host, err := drv.AllocHost(len(s.sections)*sectionBytes + len(s.readers)*readerBytes)
 	if err != nil {
 		return err
 	}
-	s.host = host[:stagingBytes]
+	for i := range s.sections {
+		part := &s.sections[i]
+		part.host, host = host[:sectionBytes:sectionBytes], host[sectionBytes:]
+		if part.copied, err = drv.NewEvent(); err != nil {
+			return err
+		}
+	}
+	if s.room, err = drv.NewStream(); err != nil {
+		return err
+	}
 	for i := range s.readers {
 		r := &s.readers[i]
-		r.host = host[stagingBytes+i*readerBytes:][:readerBytes]
+		r.host, host = host[:readerBytes:readerBytes], host[readerBytes:]
 		if r.stream, err = drv.NewStream(); err != nil {
 			return err
 		}
@@ -46,18 +68,63 @@ func (s *staging) open(drv Driver) error {
 	return nil
 }
 
+// free gives all sections back, whose copies have ended.
+func (s *staging) free() {
+	s.used = 0
+	for i := range s.sections {
+		s.sections[i].full = false
+	}
+}
+
 // stage returns up to n bytes of staging memory that no copy uses.
 func (t *Thread) stage(n int) ([]byte, error) {
 	s := &t.staging
-	n = min(n, len(s.host))
-	if s.used+n > len(s.host) {
-		if err := t.arrive(); err != nil {
+	if s.used == sectionBytes {
+		if err := t.nextSection(); err != nil {
 			return nil, err
 		}
 	}
-	part := s.host[s.used : s.used+n : s.used+n]
+	n = min(n, sectionBytes-s.used)
+	part := s.sections[s.at].host[s.used : s.used+n : s.used+n]
 	s.used += (n + 63) &^ 63
 	return part, nil
+}
+
+// nextSection leaves a section to its copies, and waits for those of the next one.
+func (t *Thread) nextSection() error {
+	s := &t.staging
+	last := &s.sections[s.at]
+	if err := t.drv.Record(last.copied, t.copies.stream); err != nil {
+		return err
+	}
+	last.full = true
+	s.at, s.used = (s.at+1)%len(s.sections), 0
+	next := &s.sections[s.at]
+	if !next.full {
+		return nil
+	}
+	if err := t.drv.WaitEvent(s.room, next.copied); err != nil {
+		return err
+	}
+	next.full = false
+	return t.drv.Wait(s.room)
+}
+
+// copiers is how many threads fill staging memory: more do not fill it faster.
+const copiers = 8
+
+// fill is copy, by several threads where that is faster.
+func fill(dst, src []byte) {
+	const least = 128 << 10
+	if len(dst) < 2*least {
+		copy(dst, src)
+		return
+	}
+	share := parallel.Shares{Threads: min(copiers, runtime.GOMAXPROCS(0)), Least: least, Most: 2 * least, Step: 4096}
+	_ = share.Do(len(dst), func(_, at, n int) error { // which has no error
+		copy(dst[at:at+n], src[at:at+n])
+		return nil
+	})
 }
 
 // CopyIn copies to memory at an offset, after a launch, by the number that Start
@@ -73,8 +140,9 @@ func (t *Thread) CopyIn(to Span, offset int64, src []byte, launch int64) error {
 		if err != nil {
 			return err
 		}
-		n := copy(part, src)
-		t.writes(to) // now: stage may have waited for the copies before
+		n := len(part)
+		fill(part, src)
+		t.writes(to)
 		if err := t.drv.CopyIn(dst, part, t.copies.stream); err != nil {
 			return err
 		}
