@@ -213,6 +213,12 @@ func (c *Code) Info() Info {
 	return i
 }
 
+// Meter returns what the device measures of itself, nil if it does not.
+func (c *Code) Meter() kernels.Meter {
+	m, _ := c.dev.(kernels.Meter)
+	return m
+}
+
 // Recomputed is how many rows were computed again so far.
 func (c *Code) Recomputed() int64 { return c.recomputed.Load() }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
@@ -182,11 +183,11 @@ func asCode(r engine.Runner) *engine.Code {
 
 // code returns the circuit as code on a device, with an engine for what code cannot do unless its path was chosen.
 func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
-	l = l.forCode()
+	l.Options = l.Options.forCode()
 	if err := b.check(l); err != nil {
 		return nil, err
 	}
-	at, err := l.place()
+	at, err := l.placeOfCode()
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +207,7 @@ func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := l
+		l := l.besideCode()
 		if l.MaxMemory > 0 { // what code leaves
 			m, err := b.runnerMemory(l)
 			if err != nil {
@@ -242,12 +243,30 @@ func codeModel(p *spn.Program, classes func(variable int) (engine.CodeModel, err
 	return m
 }
 
-// forCode puts the CPU in where the device is a choice: code has not run on a card yet, so a card
-// computes it where it is asked for by name.
-func (l Load) forCode() Load {
-	l.Options = l.Options.withDefaults()
-	if l.Device == "" || l.Device == "auto" {
-		l.Device = "cpu"
+// forCode are the options of code: the CPU where the device is a choice, and as many rows of a launch as suit the device.
+func (o Options) forCode() Options {
+	if o.Device == "" || o.Device == "auto" {
+		o.Device = "cpu"
+	}
+	if o.Rows == 0 && o.Device != "cpu" {
+		o.Rows = CardRows
+	}
+	return o.withDefaults()
+}
+
+// placeOfCode is place for code.
+func (o Options) placeOfCode() (device.Place, error) {
+	if o.Device == "cpu" {
+		return o.place()
+	}
+	return o.placeFor(CardRows)
+}
+
+// besideCode is how a tensor program runs beside code that runs as l says.
+func (l Load) besideCode() Load {
+	if l.Options = l.Options.forCode(); l.Rows > engine.MaxShardRows {
+		l.Rows = 0
+		l.Options = l.Options.withDefaults()
 	}
 	return l
 }
@@ -255,8 +274,8 @@ func (l Load) forCode() Load {
 // codeMemory plans what code takes: of each of the modules what the device needs to run it, the
 // rows of a launch on the device and on the host.
 func (b *Blueprint) codeMemory(l Load) (MemoryPlan, error) {
-	l = l.forCode()
-	at, err := l.place()
+	l.Options = l.Options.forCode()
+	at, err := l.placeOfCode()
 	if err != nil {
 		return MemoryPlan{}, err
 	}

@@ -39,6 +39,9 @@ func (b *Blueprint) Runner(ctx context.Context, l Load) (engine.Runner, error) {
 // runner takes fewer rows at a time than o.Rows where its calls ask for fewer or
 // o.MaxMemory wants it. Close the pool before the Blueprint.
 func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[engine.Runner], error) {
+	if b.Code != nil {
+		o = o.forCode()
+	}
 	o = o.withDefaults()
 	rows, err := b.queryRows(o)
 	if err != nil {

@@ -44,7 +44,7 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	if err != nil {
 		return MemoryPlan{}, err
 	}
-	by, err := t.Memory(l.forCode())
+	by, err := t.Memory(l.besideCode())
 	if err != nil {
 		return MemoryPlan{}, err
 	}

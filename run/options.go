@@ -24,11 +24,13 @@ var (
 // Options say where and how a circuit runs. The zero value uses the whole
 // machine.
 type Options struct {
-	Device    string // auto, cpu, cuda, cuda:1, ... or what else is registered with package device; "" is auto
-	Threads   int    // of a call; 0: one per core. Results do not depend on it
-	Engines   int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
-	Rows      int    // the most rows of a launch, up to engine.MaxShardRows; 0: 512. A Model takes fewer where its calls ask for fewer
-	MaxMemory int64  // bytes: a Model takes fewer rows where its plan has more, and what is planned to take more is refused; 0: no limit
+	Device  string // auto, cpu, cuda, cuda:1, ... or what else is registered with package device; "" is auto
+	Threads int    // of a call; 0: one per core. Results do not depend on it
+	Engines int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
+	// Rows are the most of a launch, up to engine.MaxShardRows, of code on a card up to CardRows. 0 is 512, of code on a
+	// card CardRows. A Model takes fewer where its calls ask for fewer.
+	Rows      int
+	MaxMemory int64 // bytes: a Model takes fewer rows where its plan has more, and what is planned to take more is refused; 0: no limit
 	// KernelPath is one of KernelPaths, for the CPU alone: two paths differ by
 	// rounding. "" is what the environment variable PCE_CPU names, else the best.
 	KernelPath string
@@ -76,15 +78,22 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// CardRows are the rows of a launch of code on a card: a thread computes a row, and fewer
+// leave multiprocessors without work.
+const CardRows = 1 << 16
+
 // place checks the options and finds the device that they name.
-func (o Options) place() (device.Place, error) {
+func (o Options) place() (device.Place, error) { return o.placeFor(engine.MaxShardRows) }
+
+// placeFor is place for launches of up to most rows.
+func (o Options) placeFor(most int) (device.Place, error) {
 	switch {
 	case o.Threads < 0:
 		return device.Place{}, fmt.Errorf("%w: Threads is %d, want 0 or more", ErrOptions, o.Threads)
 	case o.Engines < 1 || o.Engines > 1024:
 		return device.Place{}, fmt.Errorf("%w: Engines is %d, want 1..1024", ErrOptions, o.Engines)
-	case o.Rows < 1 || o.Rows > engine.MaxShardRows:
-		return device.Place{}, fmt.Errorf("%w: Rows is %d, want 1..%d", ErrOptions, o.Rows, engine.MaxShardRows)
+	case o.Rows < 1 || o.Rows > most:
+		return device.Place{}, fmt.Errorf("%w: Rows is %d, want 1..%d", ErrOptions, o.Rows, most)
 	}
 	at, err := device.Find(o.Device)
 	if err != nil {

@@ -95,6 +95,7 @@ var sets = map[string]func(*options) []part{
 	"block-size": blockSizes,
 	"memory":     memory,
 	"sparse":     sparse,
+	"code":       codeParts,
 }
 
 func setNames() []string { return slices.Sorted(maps.Keys(sets)) }
@@ -154,8 +155,11 @@ func (o *options) parts() ([]part, error) {
 	parts = slices.DeleteFunc(parts, func(p part) bool {
 		again := seen[p.name]
 		seen[p.name] = true
-		return again
+		return again || o.only != nil && !o.only.MatchString(p.name)
 	})
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("no part is named %v", o.only)
+	}
 	if o.strict { // the suite first, since nothing is measured before it
 		slices.SortStableFunc(parts, func(a, b part) int { return rank(a) - rank(b) })
 	}

@@ -69,6 +69,8 @@ func printTables(w io.Writer, path string) error {
 	r.kernels()
 	r.figure2()
 	r.figure7()
+	r.networks()
+	r.forests()
 	r.unfinished()
 	if r.doubt {
 		fmt.Fprintln(w, "\n(!) the conformance suite had not passed on this build of pce when the row was measured, or has failed since.")

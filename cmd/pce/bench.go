@@ -67,6 +67,7 @@ type benchResult struct {
 	PhasesPer1k  map[string]float64 `json:"phase_seconds_per_1k,omitempty"`
 	DeviceBytes  int64              `json:"device_memory_bytes,omitempty"`
 	Instructions map[string]int64   `json:"instructions,omitempty"` // executed since the start, by kind
+	codeKernels                     // of code, with --kernels
 	Kernels      []kernelTime       `json:"kernel_seconds_per_step,omitempty"`
 }
 
@@ -137,7 +138,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.Flags().IntVar(&f.steps, "steps", 0, "steps to measure; 0: as many as --time takes, at least 5")
 	c.Flags().DurationVar(&f.least, "time", 3*time.Second, "time to measure for, without --steps")
 	c.Flags().StringVar(&f.card, "predict-card", "", "model a training step on this card instead of measuring: "+strings.Join(plan.Cards(), " or "))
-	c.Flags().BoolVar(&f.kernels, "kernels", false, "time every kernel of a training step too, on a card")
+	c.Flags().BoolVar(&f.kernels, "kernels", false, "on a card, time every kernel of a training step too, or all those of code")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
@@ -278,44 +279,30 @@ func (r *benchResult) expect(costs []plan.Cost) {
 
 // measure times steps on batches that walk through the rows again and again, after f.warmup
 // steps that do not count: f.steps of them, or as many as f.least takes, at least five.
-// Gathering a batch is not timed. The result has the median and the fastest.
+// The result has the median and the fastest. The rows of the next step are gathered, and
+// brought to a device that works meanwhile, while it computes, as in training; where the
+// device does not, gathering is not timed.
 func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *configs.Config, f *benchFlags, load run.Load) (*benchResult, error) {
 	info := e.Info().Device
 	r := &benchResult{
 		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,
 		PrecisionUsed: e.Precision().String(),
 	}
-	rows, batch := make([]int, r.Batch), &dataset.Batch{}
-	ll := make([]float64, r.Batch)
-	rule := benchRule(cfg, src.Rows())
+	steps := benchSteps{engine: e, source: src, train: load.Train, rule: benchRule(cfg, src.Rows()), rows: make([]int, r.Batch), ll: make([]float64, r.Batch)}
 	var times []time.Duration
 	var total time.Duration
 	var before int64
-	next := 0
 	for n := -f.warmup; f.steps == 0 && (n < 5 || total < f.least) || n < f.steps; n++ {
-		for i := range rows {
-			rows[i] = next % src.Rows()
-			next++
-		}
-		if err := src.Gather(ctx, batch, rows); err != nil {
-			return nil, err
-		}
 		if n == 0 {
 			before = e.Recomputed()
 		}
-		begin := time.Now()
-		var err error
-		if !load.Train {
-			err = e.LogLikelihood(ctx, batch, ll)
-		} else {
-			err = trainStep(ctx, e, batch, rule, ll)
-		}
+		t, err := steps.next(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if n >= 0 {
-			times = append(times, time.Since(begin))
-			total += times[n]
+			times = append(times, t)
+			total += t
 		}
 	}
 	slices.Sort(times)
@@ -336,26 +323,6 @@ func benchRule(cfg *configs.Config, rows int) tensor.Rule {
 		rule.Anemone.Rows = cfg.Train.BatchSize
 	}
 	return rule
-}
-
-// trainStep is forward, backward and update: fused where the batch is one
-// launch, but for Anemone.
-func trainStep(ctx context.Context, e *engine.Engine, b *dataset.Batch, rule tensor.Rule, ll []float64) error {
-	if b.Rows <= e.Info().Rows && rule.Anemone == nil {
-		return e.Step(ctx, b, 0, b.Rows, rule, ll)
-	}
-	for _, s := range dataset.Shards(b.Rows, e.Info().Rows) {
-		if err := e.Accumulate(ctx, b, s.Lo, s.Hi, ll[s.Lo:s.Hi]); err != nil {
-			return err
-		}
-	}
-	if err := e.Apply(ctx, rule); err != nil {
-		return err
-	}
-	if a := rule.Anemone; a != nil {
-		a.Weight = a.Next()
-	}
-	return nil
 }
 
 // judge compares the time with that of the multiplications alone.
@@ -391,9 +358,9 @@ func (a *app) printBench(r *benchResult) error {
 speed      %.1f GFLOP/s on %d sum edges
 %sdevice     %s, %s, %d threads, %s
 recomputed %d tiles in log space
-`,
+%s`,
 		r.SecondsPer1k, r.Steps, r.Batch, r.FastestPer1k, r.GFLOPS, r.SumEdges,
-		r.floorLine(), r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.Recomputed); err != nil {
+		r.floorLine(), r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.Recomputed, r.copies()); err != nil {
 		return err
 	}
 	if len(r.Kernels) == 0 {

@@ -15,10 +15,10 @@ import (
 // benchCode measures the log-likelihoods of a model that runs as code, where measure would time
 // an engine of layers. Rows are walked through again and again, the first f.warmup batches are
 // not counted, and gathering rows is not timed. It has no floor to compare with, since the work
-// of code is not a matrix product; --kernels is a usage error.
+// of code is not a matrix product. f.kernels asks for the time of its kernels on a card.
 func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *benchFlags, load run.Load) (*benchResult, error) {
-	if f.kernels {
-		return nil, usagef("--kernels times training steps on a card or on the emulator; the model runs as code")
+	if on := (deviceFlags{device: load.Device}); !on.processor() {
+		load.Rows = min(cfg.Train.BatchSize, run.CardRows)
 	}
 	e, err := b.Runner(ctx, load)
 	if err != nil {
@@ -68,5 +68,9 @@ func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *be
 	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
 	r.PeakGFLOPS = peak(r.Threads, r.KernelPath)
 	r.judge(circuit.Count(b.Graph).SumEdges, true)
+	if c, ok := e.(*engine.Code); ok && f.kernels {
+		call := func() error { return engine.EvaluateBatch(ctx, c, batch, ll) }
+		return r, r.codeKernels.time(c.Meter(), r.Batch, r.SecondsPer1k, call)
+	}
 	return r, nil
 }

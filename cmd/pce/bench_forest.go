@@ -30,6 +30,7 @@ type forestBench struct {
 	Steps          int     `json:"steps"`
 	Trees          int     `json:"trees"`
 	CompileSeconds float64 `json:"compile_seconds"` // from the forest that is read to its first prediction
+	codeKernels            // of --kernels
 }
 
 // benchForest measures predictions of a forest, as Predict makes them of float32 rows: with its own path, or as code
@@ -37,9 +38,6 @@ type forestBench struct {
 func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlags) (*forestBench, error) {
 	if f.data == "" {
 		return nil, usagef("bench --model wants --data FILE, the rows to measure it on")
-	}
-	if f.kernels {
-		return nil, usagef("--kernels is for circuits")
 	}
 	if err := f.path.forest(f.model); err != nil {
 		return nil, err
@@ -108,6 +106,9 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 	r.SecondsPer1k = times[len(times)/2].Seconds() * 1000 / float64(r.Batch)
 	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
 	r.RowsPerSecond = 1000 / r.SecondsPer1k
+	if f.kernels {
+		return r, r.codeKernels.forest(ctx, a, f, code, rows, r.SecondsPer1k)
+	}
 	return r, nil
 }
 
@@ -116,6 +117,6 @@ func (a *app) printForestBench(r *forestBench) error {
 	_, err := fmt.Fprintf(a.stdout, `speed      %.4g rows per second (median of %d steps of %d; fastest %.4g)
 device     %s, %s%s, %d threads
 forest     %d trees, first prediction after %.3g s
-`, r.RowsPerSecond, r.Steps, r.Batch, 1000/r.FastestPer1k, r.Device, r.KernelPath, orEmpty(r.Schedule), r.Threads, r.Trees, r.CompileSeconds)
+%s`, r.RowsPerSecond, r.Steps, r.Batch, 1000/r.FastestPer1k, r.Device, r.KernelPath, orEmpty(r.Schedule), r.Threads, r.Trees, r.CompileSeconds, r.copies())
 	return err
 }

@@ -50,14 +50,14 @@ func TestBenchForest(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"--data FILE":               {"bench", "--model", model},
-		"--device emulator without": {"bench", "--model", model, "--data", rows, "--device", "emulator"},
-		"are chosen for the CPU":    {"bench", "--model", model, "--data", rows, "--device", "emulator", "--schedule", "auto"},
-		"--kernels is for circuits": {"bench", "--model", model, "--data", rows, "--kernels"},
-		"has no rows":               {"bench", "--model", model, "--data", file("empty.csv", "a,b\n")},
-		"must not be negative":      {"bench", "--model", model, "--data", rows, "--batch", "-1"},
-		"want at most":              {"bench", "--model", model, "--data", rows, "--batch", "1000000000"},
-		"are for decision forests":  {"bench", "--config", "preset:hclt", "--schedule", "preset:padded"},
+		"--data FILE":                            {"bench", "--model", model},
+		"--device emulator without":              {"bench", "--model", model, "--data", rows, "--device", "emulator"},
+		"are chosen for the CPU":                 {"bench", "--model", model, "--data", rows, "--device", "emulator", "--schedule", "auto"},
+		"--kernels of a forest wants --schedule": {"bench", "--model", model, "--data", rows, "--kernels"},
+		"has no rows":                            {"bench", "--model", model, "--data", file("empty.csv", "a,b\n")},
+		"must not be negative":                   {"bench", "--model", model, "--data", rows, "--batch", "-1"},
+		"want at most":                           {"bench", "--model", model, "--data", rows, "--batch", "1000000000"},
+		"are for decision forests":               {"bench", "--config", "preset:hclt", "--schedule", "preset:padded"},
 	} {
 		var out, errs bytes.Buffer
 		if code := Run(t.Context(), args, nil, nil, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {

@@ -8,8 +8,20 @@ import (
 	"github.com/pce-engine/pce/kernels"
 )
 
-// deviceRows is the most rows that are on a device at a time.
-const deviceRows = 1 << 16
+// What is on a device at a time: at most so many rows, and as many as have so many cells, words of trees included.
+const (
+	deviceRows  = 1 << 18
+	deviceCells = 1 << 26
+)
+
+// deviceChunk is how many rows of a module are on a device at a time.
+func deviceChunk(m *Module) int {
+	cells := m.Features + m.Outputs
+	if m.Kept {
+		cells += m.Trees
+	}
+	return max(min(deviceRows, deviceCells/cells), 1)
+}
 
 // device is what a program has on a device. All rows of a call are there at once, so its kernels are
 // launched for all of them, and the loops around kernels go over trees.
@@ -34,7 +46,7 @@ func NewOn(ctx context.Context, dev kernels.Device, m *Module, module func(*Kern
 		return nil, fmt.Errorf("%w: loops over rows, whose rows a device has all at once; leave them out", ErrModule)
 	}
 	d := &device{Device: dev, code: map[*Kernel]kernels.CodeProgram{}}
-	p := &Program{m: m, threads: 1, chunk: min(max(keptWords/max(m.Trees, 1), 512), deviceRows), device: d}
+	p := &Program{m: m, threads: 1, chunk: deviceChunk(m), device: d}
 	p.memory.New = func() any { return &memory{} }
 	var err error
 	m.Kernels(func(k *Kernel) {
@@ -73,6 +85,15 @@ func (p *Program) Path() string {
 		}
 	})
 	return path
+}
+
+// Meter returns what the program's device measures of itself, nil if it does not or there is none.
+func (p *Program) Meter() kernels.Meter {
+	if p.device == nil {
+		return nil
+	}
+	m, _ := p.device.Device.(kernels.Meter)
+	return m
 }
 
 // Free gives back what the program has on a device, which stays open. No call may be running or follow.

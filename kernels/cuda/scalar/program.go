@@ -192,10 +192,19 @@ func (p *program) Run(ctx context.Context, rows int, in, out []kernels.Buffer) e
 			return err
 		}
 		binary.LittleEndian.PutUint32(w.Control, uint32(rows))
-		_, err = t.Start(w, buffers, nil)
-		return err
+		start := func() error {
+			_, err := t.Start(w, buffers, nil)
+			return err
+		}
+		if t.Measured() == kernels.MeasureNothing {
+			return start()
+		}
+		return t.Time(phase, start)
 	})
 }
+
+// phase is what a run of a program is to a meter: all of its kernels.
+const phase = "code"
 
 // types are those of buffers for the elements of inputs and outputs.
 var types = map[simt.Type]kernels.DType{
