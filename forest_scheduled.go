@@ -9,6 +9,7 @@ import (
 	lower "github.com/pce-engine/pce/compile/forest"
 	"github.com/pce-engine/pce/compile/forest/schedule"
 	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/kernels/device"
@@ -22,6 +23,7 @@ type scheduled struct {
 	code    []*cpu.Code
 	close   func() error // of a device; nil: it runs on the CPU
 	path    string       // of its kernels: the fastest set of instructions
+	host    int          // threads for what the host does for all rows: one on the CPU, where schedules have the threads
 	leaves  *scheduledLeaves
 }
 
@@ -120,7 +122,7 @@ func newScheduled(m *nest.Module, opts Options, threads int) (*scheduled, error)
 	if threads == 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	s := &scheduled{}
+	s := &scheduled{host: 1}
 	s.program, err = nest.New(m, threads, func(k *simt.Module) (nest.Code, error) {
 		c, err := cpu.CompileCode(k, kernels, threads)
 		if err != nil {
@@ -146,7 +148,11 @@ func newOnDevice(m *nest.Module, opts Options) (*scheduled, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &scheduled{program: program, path: program.Path(), close: closer}, nil
+	threads := opts.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return &scheduled{program: program, path: program.Path(), close: closer, host: threads}, nil
 }
 
 // free gives back the programs. No call may be running.
@@ -181,26 +187,44 @@ func codeScores[T, U float32 | float64](ctx context.Context, s *scorer, what for
 	f := s.forest
 	memory := s.memory.Get().(*scoreMemory)
 	defer s.memory.Put(memory)
-	wide, same := any(out).([]float64)
-	if !same {
-		wide = grow(&memory.wide, len(out))
-	}
-	var err error
 	if what == forest.Leaves {
-		err = codeLeaves(ctx, s, rows, wide)
-	} else {
-		sums := grow(&memory.sums, len(rows)/f.Features*f.Outputs)
-		f.Start(sums)
-		err = nest.Sums(ctx, s.code.program, rows, sums) // in the precision in which cells are compared
-		f.Finish(what, sums, wide)
+		wide, same := any(out).([]float64)
+		if !same {
+			wide = grow(&memory.wide, len(out))
+		}
+		if err := codeLeaves(ctx, s, rows, wide); err != nil || same {
+			return err
+		}
+		return narrowed(out, wide)
 	}
-	if err != nil {
+	n, width := len(rows)/f.Features, f.Width(what)
+	sums, wide := grow(&memory.sums, n*f.Outputs), grow(&memory.wide, len(out))
+	share := parallel.Shares{Threads: s.code.host, Least: finishRows, Most: 16 * finishRows, Step: finishRows}
+	start := func(_, at, n int) error {
+		f.Start(sums[at*f.Outputs : (at+n)*f.Outputs])
+		return nil
+	}
+	finish := func(_, at, n int) error {
+		part := wide[at*width : (at+n)*width]
+		f.Finish(what, sums[at*f.Outputs:(at+n)*f.Outputs], part)
+		return narrowed(out[at*width:(at+n)*width], part)
+	}
+	if err := share.Do(n, start); err != nil {
 		return err
 	}
-	if !same {
-		for i, x := range wide {
-			out[i] = U(x)
-		}
+	if err := nest.Sums(ctx, s.code.program, rows, sums); err != nil { // in the precision in which cells are compared
+		return err
+	}
+	return share.Do(n, finish)
+}
+
+// finishRows is the least share of a thread of the host in the rows of which a device adds the trees.
+const finishRows = 4096
+
+// narrowed writes numbers in their own type. It has no error.
+func narrowed[U float32 | float64](out []U, wide []float64) error {
+	for i, x := range wide {
+		out[i] = U(x)
 	}
 	return nil
 }

@@ -41,7 +41,10 @@ func (m CodeModel) RowBytes(rows, threads int) int64 {
 		host += int64(rows) * int64(in.Width) * 4
 	}
 	if threads == 0 {
-		return host + int64(rows)*(cells+results)
+		for _, n := range launchSizes(rows) {
+			host += int64(n) * (cells + results)
+		}
+		return host
 	}
 	return int64(threads) * host
 }
@@ -66,9 +69,10 @@ type Code struct {
 	*loadedCode
 	classes    map[int]*loadedCode // by variable
 	of         func(variable int) (CodeModel, error)
-	rooms      []*room        // one for each thread
-	in         kernels.Buffer // nil on the CPU, whose programs read a room
-	ll         []float64      // [row][root], of what Evaluate hands on
+	rooms      []*room          // one for each thread
+	sizes      []int            // rows of launches on a device with memory of its own, ascending; none on the CPU, whose programs read a room
+	in         []kernels.Buffer // for each of these
+	ll         []float64        // [row][root], of what Evaluate hands on
 	recomputed atomic.Int64
 }
 
@@ -86,9 +90,9 @@ type loadedCode struct {
 // codeProgram is a loaded module with room for its results, of f32 or f64.
 type codeProgram struct {
 	kernels.CodeProgram
-	host   kernels.HostProgram // itself, on the CPU: results are in a room then, and out is nil
-	out    kernels.Buffer
-	narrow bool // results are of f32
+	host   kernels.HostProgram // itself, on the CPU: results are in a room then
+	out    []kernels.Buffer    // on a device, for each of its sizes
+	narrow bool                // results are of f32
 }
 
 // fits reports whether a module reads columns of a schema, each cell of a type, and writes columns of numbers.
@@ -128,15 +132,30 @@ func loadModel(ctx context.Context, dev kernels.Device, m CodeModel, cell simt.T
 func (l *loadedCode) free() {
 	for _, p := range []*codeProgram{l.program, l.exact} {
 		if p != nil {
-			p.Free()
-			if p.out != nil {
-				p.out.Free()
-			}
+			p.free()
 		}
 	}
 }
 
-// loadCode loads a module for launches of a number of rows. After an error nothing is left on the device.
+func (p *codeProgram) free() {
+	p.Free()
+	for _, b := range p.out {
+		b.Free()
+	}
+}
+
+// launchSizes are the rows for which a device with memory of its own has buffers: a launch takes the smallest that holds
+// it, as columns are copied to the device whole.
+func launchSizes(rows int) []int {
+	sizes := []int{rows}
+	for n := rows / 8; n >= fewRows; n /= 8 {
+		sizes = append(sizes, n)
+	}
+	slices.Reverse(sizes)
+	return sizes
+}
+
+// loadCode loads a module for launches of up to a number of rows. After an error nothing is left on the device.
 func loadCode(ctx context.Context, dev kernels.Device, m *simt.Module, rows int) (*codeProgram, error) {
 	p, err := kernels.LoadAs[kernels.CodeProgram](ctx, dev, m)
 	if err != nil {
@@ -151,9 +170,13 @@ func loadCode(ctx context.Context, dev kernels.Device, m *simt.Module, rows int)
 	if c.narrow {
 		typ = kernels.Float32
 	}
-	if c.out, err = dev.Alloc(ctx, typ, rows*m.Outputs[0].Width); err != nil {
-		p.Free()
-		return nil, err
+	for _, n := range launchSizes(rows) {
+		b, err := dev.Alloc(ctx, typ, n*m.Outputs[0].Width)
+		if err != nil {
+			c.free()
+			return nil, err
+		}
+		c.out = append(c.out, b)
 	}
 	return c, nil
 }
@@ -190,13 +213,17 @@ func NewCode(ctx context.Context, dev kernels.Device, m CodeModel, o CodeOptions
 		c.rooms = make([]*room, max(1, dev.Info().Threads))
 		return c, nil
 	}
-	c.rooms = []*room{c.newRoom(c.rows)}
+	c.rooms, c.sizes = []*room{c.newRoom(c.rows)}, launchSizes(c.rows)
 	typ := kernels.Float32
 	if cell == simt.U8 {
 		typ = kernels.Uint8
 	}
-	if c.in, err = dev.Alloc(ctx, typ, c.rows*len(c.schema.Columns)); err != nil {
-		return nil, err
+	for _, n := range c.sizes {
+		b, err := dev.Alloc(ctx, typ, n*len(c.schema.Columns))
+		if err != nil {
+			return nil, err
+		}
+		c.in = append(c.in, b)
 	}
 	return c, nil
 }
@@ -305,8 +332,13 @@ func runTo[T float32 | float64](ctx context.Context, c *Code, l *loadedCode, p *
 		if err := r.run(ctx, p.host, n, *results); err != nil {
 			return err
 		}
-	} else if err := c.onDevice(ctx, p, r, n, *results); err != nil {
-		return err
+	} else if l.roots == 1 {
+		*results = (*results)[:n] // the column's others are no rows
+	}
+	if p.host == nil {
+		if err := c.onDevice(ctx, p, r, n, *results); err != nil {
+			return err
+		}
 	}
 	byRows(ll, *results, n, l.roots)
 	return nil
@@ -324,13 +356,13 @@ func byRows[T float32 | float64](rows []float64, columns []T, n, width int) {
 
 // onDevice computes the rows of a room by a program of a device that has memory of its own.
 func (c *Code) onDevice(ctx context.Context, p *codeProgram, r *room, n int, results any) error {
-	if err := c.dev.Write(ctx, c.in, 0, r.in[0]); err != nil {
+	if err := c.dev.Write(ctx, c.in[r.size], 0, r.in[0]); err != nil {
 		return err
 	}
-	if err := p.Run(ctx, n, []kernels.Buffer{c.in}, []kernels.Buffer{p.out}); err != nil {
+	if err := p.Run(ctx, n, c.in[r.size:r.size+1], p.out[r.size:r.size+1]); err != nil {
 		return err
 	}
-	return c.dev.Read(ctx, results, p.out, 0)
+	return c.dev.Read(ctx, results, p.out[r.size], 0)
 }
 
 // below appends the rows whose largest log-likelihood is below least or not a number.
@@ -392,7 +424,7 @@ func (c *Code) free() {
 	for _, l := range c.classes {
 		l.free()
 	}
-	if c.in != nil {
-		c.in.Free()
+	for _, b := range c.in {
+		b.Free()
 	}
 }

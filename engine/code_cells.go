@@ -3,9 +3,11 @@ package engine
 import (
 	"fmt"
 	"math"
+	"runtime"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine/lanes"
+	"github.com/pce-engine/pce/internal/parallel"
 )
 
 // load writes the cells of n rows from lo on as modules read them, column by column. A code that is not a category and an
@@ -21,7 +23,20 @@ func (c *Code) load(r *room, b *dataset.Batch, lo, n int) error {
 	if c.logScales != nil {
 		clear(r.excess[:n])
 	}
-	for v := range c.schema.Columns {
+	columns := len(c.schema.Columns)
+	if len(c.sizes) == 0 || c.logScales != nil { // on the CPU each thread has rows of its own
+		return c.columns(r, b, lo, n, 0, columns)
+	}
+	share := parallel.Shares{Threads: runtime.GOMAXPROCS(0), Least: cellsApart/n + 1, Most: columns, Step: 1}
+	return share.Do(columns, func(_, first, count int) error { return c.columns(r, b, lo, n, first, first+count) })
+}
+
+// cellsApart is how many cells a thread of the host takes at least where it shares columns with others.
+const cellsApart = 1 << 16
+
+// columns writes the cells of columns first to end-1.
+func (c *Code) columns(r *room, b *dataset.Batch, lo, n, first, end int) error {
+	for v := first; v < end; v++ {
 		cells, col := &b.Columns[v], &c.schema.Columns[v]
 		if have := max(cells.Codes.Len(), len(cells.Values)); have < lo+n {
 			return fmt.Errorf("%w: variable %d has %d cells in a batch of %d rows", dataset.ErrFormat, v, have, b.Rows)

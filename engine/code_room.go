@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels"
@@ -15,6 +16,7 @@ type room struct {
 	in     []any     // the cells, as programs get them
 	out    []any     // results, likewise
 	pitch  int       // rows from one variable to the next
+	size   int       // of a device: which of its sizes they are
 	excess []float64 // what the scale of continuous cells takes from log-likelihoods
 	narrow []float32 // results of f32, [root][pitch]
 	wide   []float64 // of f64
@@ -32,6 +34,19 @@ func (c *Code) newRoom(pitch int) *room {
 		r.in = []any{r.values}
 	}
 	return r
+}
+
+// fit gives the room the smallest size of a device that holds n rows.
+func (r *room) fit(n int, sizes []int, columns int) {
+	r.size, _ = slices.BinarySearch(sizes, n)
+	r.pitch = sizes[r.size]
+	if cells := r.pitch * columns; r.bytes != nil {
+		r.bytes = r.bytes[:cells]
+		r.in[0] = r.bytes
+	} else {
+		r.values = r.values[:cells]
+		r.in[0] = r.values
+	}
 }
 
 // run computes the first n rows by a program of the CPU.
@@ -58,6 +73,16 @@ const perThread = 4
 // launches calls use for launches of rows at to at + n, of n rows in all, by a model, with a room for each. On the CPU they run on as
 // many threads as the device has; the error is that of the first launch that has one.
 func (c *Code) launches(l *loadedCode, rows int, use func(r *room, at, n int) error) error {
+	if len(c.sizes) > 0 {
+		for at := 0; at < rows; at += c.rows {
+			n := min(c.rows, rows-at)
+			c.rooms[0].fit(n, c.sizes, len(c.schema.Columns))
+			if err := use(c.rooms[0], at, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	share := parallel.Shares{Threads: len(c.rooms), Least: min(fewRows, c.rows), Most: c.rows, Step: group, Pace: &l.pace}
 	return share.Do(rows, func(thread, at, n int) error {
 		if c.rooms[thread] == nil {

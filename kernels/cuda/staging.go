@@ -55,9 +55,6 @@ func (s *staging) open(drv Driver) (err error) {
 			return err
 		}
 	}
-	if s.room, err = drv.NewStream(); err != nil {
-		return err
-	}
 	for i := range s.readers {
 		r := &s.readers[i]
 		r.host, host = host[:readerBytes:readerBytes], host[readerBytes:]
@@ -65,7 +62,8 @@ func (s *staging) open(drv Driver) (err error) {
 			return err
 		}
 	}
-	return nil
+	s.room, err = drv.NewStream()
+	return err
 }
 
 // free gives all sections back, whose copies have ended.
