@@ -31,6 +31,8 @@ type program struct {
 	control cuda.Span
 	tables  cuda.Span
 	scratch cuda.Span
+	told    int     // the rows that the control word says; 0: it is not known
+	last    int64   // the number of the last launch, which reads it
 	rows    int     // that there is scratch memory for
 	works   []*work // the last one recorded at the end
 }
@@ -188,12 +190,14 @@ func (p *program) Run(ctx context.Context, rows int, in, out []kernels.Buffer) e
 		if err != nil {
 			return err
 		}
+		if err := p.tell(t, rows); err != nil {
+			return err
+		}
 		if err := t.Ready(w); err != nil {
 			return err
 		}
-		binary.LittleEndian.PutUint32(w.Control, uint32(rows))
-		start := func() error {
-			_, err := t.Start(w, buffers, nil)
+		start := func() (err error) {
+			p.last, err = t.Start(w, buffers, nil)
 			return err
 		}
 		if t.Measured() == kernels.MeasureNothing {
@@ -201,6 +205,20 @@ func (p *program) Run(ctx context.Context, rows int, in, out []kernels.Buffer) e
 		}
 		return t.Time(phase, start)
 	})
+}
+
+// tell writes the number of rows to the card, unless the run before had as many: a copy within the
+// graph would take as long as a small kernel.
+func (p *program) tell(t *cuda.Thread, rows int) error {
+	if p.told == rows {
+		return nil
+	}
+	p.told = 0
+	if err := t.CopyIn(p.control, 0, binary.LittleEndian.AppendUint32(nil, uint32(rows)), p.last); err != nil {
+		return err
+	}
+	p.told = rows
+	return nil
 }
 
 // phase is what a run of a program is to a meter: all of its kernels.
@@ -243,7 +261,7 @@ func (p *program) work(t *cuda.Thread, rows int, buffers []view) (*cuda.Work, er
 		}
 		functions = append(functions, f)
 	}
-	w, err := t.Record(p.control, cuda.Span{}, func() error {
+	w, err := t.Record(cuda.Span{}, cuda.Span{}, func() error {
 		once := rows
 		if p.rows > 0 {
 			once = min(rows, p.rows)

@@ -3,6 +3,7 @@ package scalar_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/kernels"
@@ -111,6 +112,22 @@ func testProgram(t *testing.T, o scalar.Options, seed uint64) {
 	}
 	if _, n, _ := executor.Inside(p); n != executor.MostWorks {
 		t.Errorf("%d graphs are kept, want %d", n, executor.MostWorks)
+	}
+	// Runs of other numbers of rows follow each other without a wait of the host: each has its own.
+	for range 2 { // the first makes graphs, and waits for those whose place they take
+		for k, rows := range []int{70, 300, 1, most} {
+			check(t, d.Write(ctx, outs[k], 0, make([]float32, most)))
+			check(t, p.Run(ctx, rows, in, outs[k:k+1]))
+		}
+	}
+	check(t, d.Write(ctx, outs[5], 0, []float32{1})) // all copies to the card come before this one, which is waited for
+	check(t, d.Read(ctx, make([]float32, 1), outs[5], 0))
+	for k, rows := range []int{70, 300, 1, most} {
+		got := make([]float32, most)
+		check(t, d.Read(ctx, got, outs[k], 0))
+		if !slices.Equal(got[:rows], want[:rows]) || slices.ContainsFunc(got[rows:], func(x float32) bool { return x != 0 }) {
+			t.Errorf("run %d of several, of %d rows, has other results", k, rows)
+		}
 	}
 	out := outs[:1]
 	other, short := alloc(foreign, kernels.Float32, most), alloc(d, kernels.Float32, 10)
