@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -30,11 +32,12 @@ func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *be
 		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,
 		PrecisionUsed: b.Code.Type.String(), CompileSeconds: b.CompileTime.Seconds(),
 	}
-	recomputed := func() int64 {
-		if c, ok := e.(*engine.Code); ok {
-			return c.Recomputed()
-		}
-		return 0
+	code, ok := e.(interface {
+		Recomputed() int64
+		Meter() kernels.Meter
+	})
+	if !ok {
+		return nil, fmt.Errorf("BUG: %T does not say what it computes again", e)
 	}
 	rows, batch, ll := make([]int, r.Batch), &dataset.Batch{}, make([]float64, r.Batch)
 	var times []time.Duration
@@ -50,7 +53,7 @@ func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *be
 			return nil, err
 		}
 		if n == 0 {
-			before = recomputed()
+			before = code.Recomputed()
 		}
 		begin := time.Now()
 		if err := engine.EvaluateBatch(ctx, e, batch, ll); err != nil {
@@ -62,15 +65,15 @@ func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *be
 		}
 	}
 	slices.Sort(times)
-	r.Recomputed = recomputed() - before
+	r.Recomputed = code.Recomputed() - before
 	r.Steps, r.Samples = len(times), len(times)*r.Batch
 	r.SecondsPer1k = times[len(times)/2].Seconds() * 1000 / float64(r.Batch)
 	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
 	r.PeakGFLOPS = peak(r.Threads, r.KernelPath)
 	r.judge(circuit.Count(b.Graph).SumEdges, true)
-	if c, ok := e.(*engine.Code); ok && f.kernels {
-		call := func() error { return engine.EvaluateBatch(ctx, c, batch, ll) }
-		return r, r.codeKernels.time(c.Meter(), r.Batch, r.SecondsPer1k, call)
+	if f.kernels {
+		call := func() error { return engine.EvaluateBatch(ctx, e, batch, ll) }
+		return r, r.codeKernels.time(code.Meter(), r.Batch, r.SecondsPer1k, call)
 	}
 	return r, nil
 }

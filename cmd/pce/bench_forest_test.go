@@ -40,6 +40,10 @@ func TestBenchForest(t *testing.T) {
 			t.Errorf("%s: bench ends with %v", path, r)
 		}
 	}
+	r := runJSON(t, append(args, "--schedule", "preset:tahoe-direct", "--device", "emulator", "--kernels")...)
+	if share := number(t, r, "copy_share"); !(number(t, r, "kernel_seconds_per_1k_samples") > 0) || share < 0 || share >= 1 {
+		t.Errorf("bench --kernels ends with %v", r)
+	}
 	for _, args := range [][]string{
 		{"bench", "--model", model, "--data", rows, "--space", "log"}, {"bench", "--model", model, "--data", rows, "--path", "code"},
 		{"check", model, "--data", rows, "--max-error", "1e-3"}, {"info", model, "--type", "f32"}, {"info", model, "--error", "relative"},

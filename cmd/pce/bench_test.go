@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -101,5 +103,33 @@ func TestBenchKernels(t *testing.T) {
 	var out, errs strings.Builder
 	if code := Run(t.Context(), append(args, "--device", "cpu"), nil, strings.NewReader(""), &out, &errs); code != 2 || !strings.Contains(errs.String(), "--kernels") {
 		t.Errorf("on the CPU: exit %d, %s", code, errs.String())
+	}
+}
+
+// TestBenchCode measures the log-likelihoods of a network that runs as code, on the CPU and on the
+// emulator, which says what its kernels take of a call; launches there have as many rows as a call.
+func TestBenchCode(t *testing.T) {
+	dir := t.TempDir()
+	model, rows := filepath.Join(dir, "net.spn"), filepath.Join(dir, "rows.csv")
+	text := "R SumNode(0.5*A, 0.5*B){\nA Histogram(x|[0., 1., 5.];[0.2,0.2])\nB Histogram(x|[0., 3., 5.];[0.3,0.05])\n}\n"
+	for path, s := range map[string]string{model: text, rows: "0\n1\n4\n\n"} {
+		if err := os.WriteFile(path, []byte(s), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"bench", "--model", model, "--data", rows, "--set", "data.header=no", "--steps", "2", "--batch", "3000"}
+	for _, device := range []string{"cpu", "emulator"} {
+		r := runJSON(t, append(args, "--device", device)...)
+		if r["device"] != device || number(t, r, "samples") != 6000 || !(number(t, r, "rows_per_second") > 0) || r["kernel_seconds_per_1k_samples"] != nil {
+			t.Errorf("%s: bench ends with %v", device, r)
+		}
+	}
+	r := runJSON(t, append(args, "--device", "emulator", "--kernels")...)
+	if share := number(t, r, "copy_share"); !(number(t, r, "kernel_seconds_per_1k_samples") > 0) || share < 0 || share >= 1 {
+		t.Errorf("bench --kernels ends with %v", r)
+	}
+	var out, errs strings.Builder
+	if code := Run(t.Context(), append(args, "--kernels"), nil, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "wants a card or the emulator") {
+		t.Errorf("--kernels on the CPU: exit %d, %s", code, errs.String())
 	}
 }
