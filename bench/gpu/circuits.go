@@ -57,8 +57,7 @@ func (o *options) rows(n int) int {
 	return n
 }
 
-// bench is a step that times training steps of a circuit at a batch size, for two
-// seconds.
+// bench is a step that times training steps of a circuit at a batch size.
 func (o *options) bench(name string, s structure, latents, batch int, more ...string) step {
 	rows := strconv.Itoa(o.rows(batch))
 	args := append([]string{o.pce, "bench"}, o.circuit(s, latents)...)
@@ -71,7 +70,7 @@ func (o *options) length() []string {
 	if o.rehearse {
 		return []string{"--warmup", "0", "--steps", "1"}
 	}
-	return []string{"--time", "2s"}
+	return []string{"--time", o.measuring.String()}
 }
 
 // one is a part of one step, named after it.
@@ -79,7 +78,7 @@ func one(s step, budget time.Duration) part {
 	return part{name: s.name, budget: budget, measures: true, steps: []step{s}}
 }
 
-// weighed is the budget of a bench: its start, its two seconds, and time to make the
+// weighed is the budget of a bench: its start, the seconds that it measures, and time to make the
 // parameters of that many sum edges on the host and to send them.
 func weighed(edges int) time.Duration {
 	return 8*time.Second + time.Duration(edges/40_000_000)*time.Second

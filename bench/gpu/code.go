@@ -93,8 +93,7 @@ func codeParts(o *options) (parts []part) {
 func (o *options) networkPart(n network, numbers string, batch int) part {
 	data := filepath.Join(o.work, n.name+".csv")
 	s := o.codeStep(networkStep, batch, filepath.Join(o.networks, n.file), data)
-	// A launch has no more rows than a shard, which are 512 where they are not set.
-	s.command = append(s.command, "--path", "code", "--type", numbers, "--set", "train.shard_rows="+strconv.Itoa(o.rows(batch)))
+	s.command = append(s.command, "--path", "code", "--type", numbers)
 	s.prepare = func() error { return n.rows.write(data, o.rows(maxMadeRows)) }
 	return part{name: fmt.Sprintf("%s %s batch %d", n.name, numbers, batch), budget: codeBudget, measures: true, steps: []step{s}}
 }
@@ -131,7 +130,7 @@ func (o *options) codeStep(name string, batch int, model, data string) step {
 	if o.rehearse {
 		command = append(command, o.length()...)
 	} else {
-		command = append(command, "--time", "1s")
+		command = append(command, "--time", (o.measuring / 2).String())
 	}
 	return step{name: name, command: command, env: o.env}
 }
@@ -145,12 +144,9 @@ func firstOf(pattern string) string {
 	return pattern
 }
 
-// schedulesIn returns the files of schedules in a folder, or two that pce ships where
-// none is named.
+// schedulesIn returns the files of schedules in a folder, and behind them the way of Tahoe
+// that takes any forest.
 func schedulesIn(dir string) ([]string, error) {
-	if dir == "" {
-		return []string{"preset:tahoe-direct", "preset:tahoe-shared-data"}, nil
-	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.schedule"))
 	if err != nil {
 		return nil, err
@@ -158,7 +154,7 @@ func schedulesIn(dir string) ([]string, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("-schedules: no file *.schedule in %s", dir)
 	}
-	return files, nil
+	return append(files, "preset:tahoe-direct"), nil
 }
 
 // scheduleName is what parts call a schedule.

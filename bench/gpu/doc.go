@@ -12,10 +12,10 @@
 //
 // The set "code" has compiled code in place of layers, in about two minutes:
 //
-//	gpu -sets code -networks DIR -forests DIR -schedules DIR -out code.jsonl
+//	gpu -sets code -networks DIR -forests DIR -out code.jsonl
 //
 // It times sum-product networks in both types of numbers, trained forests under every
-// schedule, and complete forests of 16 to 1024 trees of depth 2 to 8 under the first one.
+// schedule of the folder schedules and under one of Tahoe's, and complete forests of 16 to 1024 trees of depth 2 to 8 under the first one.
 // Batches of forests are 512, 4096 and 1,048,576 rows; the largest of the complete forests
 // is 262,144, so that 1024 trees of depth 8 take seconds at most. The rows of networks and
 // the complete forests with their rows are made up, by seeds.

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,7 +28,7 @@ type options struct {
 	networks, forests         string   // folders; empty: none
 	schedules                 []string // of forests, as pce names them
 	device, precision         string
-	time, most                time.Duration
+	time, most, measuring     time.Duration
 	strict, rehearse          bool
 	work                      string   // a folder of files that steps write
 	env                       []string // of the programs
@@ -62,11 +63,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f.StringVar(&o.python, "python", "python3", "the Python that has PyTorch")
 	f.StringVar(&o.networks, "networks", "", "for -sets code: folder of sum-product networks, speaker_FADG0.bin, NIPS5.spn and NIPS40.spn; empty: no networks")
 	f.StringVar(&o.forests, "forests", "", "for -sets code: folder of the folders xgb-higgs and xgb-airline, each with a model *.json.gz and its rows input.csv.gz; empty: made-up forests alone")
-	f.StringVar(&schedules, "schedules", "", "for -sets code: folder of files *.schedule, the first of which compiles the made-up forests, and each the others; empty: two that pce ships")
+	f.StringVar(&schedules, "schedules", "bench/gpu/schedules", "for -sets code: folder of files *.schedule, the first of which compiles the made-up forests, and each the others, as does preset:tahoe-direct")
 	f.StringVar(&o.device, "device", "cuda:0", "cuda:0, cuda:1, ... or emulator")
 	f.StringVar(&o.precision, "precision", "mixed", "mixed or fp32")
 	f.DurationVar(&o.time, "time", callTime, "time for the whole call")
 	f.DurationVar(&o.most, "most", callTime, "the most time of a part whose own budget is longer")
+	f.DurationVar(&o.measuring, "measuring", 2*time.Second, "time that each circuit is measured for; code half of it")
 	f.BoolVar(&o.strict, "strict", false, "measure nothing before the conformance suite has passed")
 	f.BoolVar(&o.rehearse, "rehearse", false, "tiny sizes, to see that everything runs")
 	f.StringVar(&tableOf, "table", "", "print the results of this file as tables, and stop")
@@ -94,8 +96,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return fmt.Errorf("-only: %w", err)
 		}
 	}
-	if o.schedules, err = schedulesIn(schedules); err != nil {
-		return err
+	if slices.Contains(o.sets, "code") {
+		if o.schedules, err = schedulesIn(schedules); err != nil {
+			return err
+		}
 	}
 	// The driver keeps what it compiles, some seconds' worth, for the next program, also
 	// where the home folder cannot be written.
