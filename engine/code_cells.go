@@ -32,7 +32,7 @@ func (c *Code) load(r *room, b *dataset.Batch, lo, n int) error {
 }
 
 // cellsApart is how many cells a thread of the host takes at least where it shares columns with others.
-const cellsApart = 1 << 16
+const cellsApart = 1 << 18
 
 // columns writes the cells of columns first to end-1.
 func (c *Code) columns(r *room, b *dataset.Batch, lo, n, first, end int) error {

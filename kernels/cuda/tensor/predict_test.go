@@ -94,7 +94,7 @@ func TestPredict(t *testing.T) {
 				for _, x := range []*float64{&twice.Clock, &twice.Memory, &twice.Cache, &twice.Shared, &twice.TF32, &twice.F16} {
 					*x *= 2
 				}
-				for _, x := range []*float64{&twice.Load, &twice.Launch, &twice.Hop} {
+				for _, x := range []*float64{&twice.Load, &twice.Launch, &twice.Wait} {
 					*x /= 2
 				}
 				if _, fast, err := plan.Predict(m, rows, twice); err != nil || fast.Expected != step.Expected/2 || fast.Floor != step.Floor/2 {

@@ -4,8 +4,28 @@ import "github.com/pce-engine/pce/kernels/ptx/tensor"
 
 // utilisation is the share of its clocks in which a scheduler issues an instruction, by
 // the warps that it has: they run in order and wait for results, shared memory and
-// barriers. These are guesses until a card has run the kernels.
-var utilisation = [...]float64{1: 0.30, 2: 0.55, 3: 0.65, 4: 0.72}
+// barriers. They are what the kernels of three circuits came to on an H200 (docs/gpu-model.md), but
+// that for one warp, which none of their longer launches have.
+var utilisation = [...]float64{1: 0.20, 2: 0.36, 3: 0.45, 4: 0.50}
+
+// drag is what the launches of a kernel took to issue on that card over what utilisation
+// says: their chains of results are longer or shorter than those of others.
+var drag = map[string]float64{
+	tensor.KernelForward:         1.1,
+	tensor.KernelForwardResident: 1.3,
+	tensor.KernelForwardWide:     0.85,
+	tensor.KernelMove:            1.7,
+	tensor.KernelMoveWide:        0.71,
+	tensor.KernelLeafGather:      2.7,
+}
+
+// dragOf is 1 for other kernels.
+func dragOf(kernel string) float64 {
+	if d, ok := drag[kernel]; ok {
+		return d
+	}
+	return 1
+}
 
 // issueShare is the utilisation for warps warps on a scheduler, in between on a line, and
 // for more than there are guesses for as for the last.

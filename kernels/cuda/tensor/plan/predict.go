@@ -131,7 +131,7 @@ func (s *Schedule) cost(w Work, rows int, r Rates, card occupancy, read reads) C
 	longest := sass(c.Work > 0 && t.Size >= 16, products, others)
 	g := card.grid(w, int(all.blocks), r.Processors)
 	c.Terms = Terms{
-		Issue:   issueSeconds(g, c.Instructions, longest, r),
+		Issue:   dragOf(w.Kernel) * issueSeconds(g, c.Instructions, longest, r),
 		Tensor:  tensorSeconds(g, c.Work, r),
 		Memory:  memorySeconds(c.Bytes, r),
 		Cache:   cacheSeconds(g, c.Cache, r),

@@ -18,17 +18,17 @@ type Rates struct {
 	Host       float64 // bytes from the memory of the host
 	Load       float64 // seconds of a load that waits for the one before, with the arithmetic of its address
 	Launch     float64 // seconds from the end of a kernel to the start of the next one in a graph
-	Hop        float64 // seconds for a call to come to the thread of the driver and back
+	Wait       float64 // seconds until the host knows that a graph is done and has started another one
 }
 
-// hopper is what cards of capability 9.0 have in common. Shared memory is 128 bytes per clock in
-// each multiprocessor; products and the cache are from data sheets, scaled by the share that
-// mma.sync takes of wgmma, and float16 by what a product of matrices came to; the host's
-// bytes by what packets leave of PCI Express 5.0. The last three are guesses: a load lies
-// between one from the second-level cache and one from memory. bench/card measures all of them.
+// hopper is what cards of capability 9.0 have in common, as bench/card measured it on an H200:
+// the clock under load, reads of the second-level cache, mma.sync on both types, copies from
+// the host, and what lies between the end of one step and the start of the next. Shared memory is 128 bytes
+// per clock in each multiprocessor. A load lies between 0.15 us from the second-level cache and
+// 0.35 from memory; the gap is that of the small kernels of a step, as empty kernels have 0.5 us.
 var hopper = Rates{
-	Processors: 132, Clock: 1.755e9, Cache: 5.6e12, Shared: 29.6e12, TF32: 237e12, F16: 474e12, Host: 55e9,
-	Load: 0.4e-6, Launch: 2.5e-6, Hop: 7e-6,
+	Processors: 132, Clock: 1.965e9, Cache: 8.4e12, Shared: 33.2e12, TF32: 320e12, F16: 640e12, Host: 55e9,
+	Load: 0.3e-6, Launch: 2.5e-6, Wait: 7e-6,
 }
 
 // rates are the cards that predictions know, by the names that they are asked for.
@@ -62,7 +62,7 @@ const reach = 0.85
 
 // cachePorts is the rate at which all multiprocessors together could read from the cache,
 // 64 bytes per clock each, over the cache's.
-const cachePorts = 2.6
+const cachePorts = 2.0
 
 // tensorSeconds is the time of operations on tensor cores.
 func tensorSeconds(g grid, flop float64, r Rates) float64 {

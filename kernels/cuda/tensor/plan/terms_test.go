@@ -11,17 +11,17 @@ import (
 // slow is a card with numbers that are easy to compute with.
 var slow = Rates{
 	Name: "slow", Processors: 10, Clock: 1000, Memory: 2000, Cache: 4000, Shared: 8000, TF32: 500, F16: 1000, Host: 10,
-	Load: 3, Launch: 5, Hop: 7,
+	Load: 3, Launch: 5, Wait: 7,
 }
 
 // near reports whether x is y but for rounding.
 func near(x, y float64) bool { return math.Abs(x-y) <= 1e-9*math.Abs(y) }
 
-// TestIssueShare wants the guesses at whole warps, what lies between them between, and the
+// TestIssueShare wants the shares at whole warps, what lies between them between, and the
 // last one beyond.
 func TestIssueShare(t *testing.T) {
 	for _, c := range []struct{ warps, want float64 }{
-		{0, 0}, {0.5, 0.15}, {1, 0.30}, {1.5, 0.425}, {2, 0.55}, {2.5, 0.60}, {3, 0.65}, {3.5, 0.685}, {4, 0.72}, {4.25, 0.72}, {16, 0.72},
+		{0, 0}, {0.5, 0.10}, {1, 0.20}, {1.5, 0.28}, {2, 0.36}, {2.5, 0.405}, {3, 0.45}, {3.5, 0.475}, {4, 0.50}, {4.25, 0.50}, {16, 0.50},
 	} {
 		if got := issueShare(c.warps); !near(got, c.want) && !(got == c.want) {
 			t.Errorf("%v warps on a scheduler: %v, want %v", c.warps, got, c.want)
@@ -39,17 +39,26 @@ func TestIssue(t *testing.T) {
 		longest float64
 		want    float64
 	}{
-		{"one block", 1, each / 2, 1 / 0.55},
-		{"one on every multiprocessor", 10, each / 2, 1 / 0.55},
-		{"one more", 11, each / 2, 2 / 0.72},
-		{"two on every one", 20, each / 2, 2 / 0.72},
-		{"another wave", 21, each / 2, 3 / 0.72},
-		{"all alike", 1, each, 1 / 0.55},
-		{"one block of eleven with half of all", 11, 5.5 * each, 5.5 / 0.55},
+		{"one block", 1, each / 2, 1 / 0.36},
+		{"one on every multiprocessor", 10, each / 2, 1 / 0.36},
+		{"one more", 11, each / 2, 2 / 0.50},
+		{"two on every one", 20, each / 2, 2 / 0.50},
+		{"another wave", 21, each / 2, 3 / 0.50},
+		{"all alike", 1, each, 1 / 0.36},
+		{"one block of eleven with half of all", 11, 5.5 * each, 5.5 / 0.36},
 	} {
 		g := grid{blocks: c.blocks, warps: 8, resident: 2, processors: slow.Processors}
 		if got := issueSeconds(g, each*float64(c.blocks), c.longest, slow); !near(got, c.want) {
 			t.Errorf("%s: %v s, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDrag wants the kernels that a card took longer or shorter for, and no share of others.
+func TestDrag(t *testing.T) {
+	for kernel, want := range map[string]float64{tensor.KernelForwardResident: 1.3, tensor.KernelMoveWide: 0.71, tensor.KernelBackward: 1, tensor.KernelRoot: 1} {
+		if got := dragOf(kernel); got != want {
+			t.Errorf("%s: %v, want %v", kernel, got, want)
 		}
 	}
 }
@@ -85,7 +94,7 @@ func TestFit(t *testing.T) {
 // TestSpeeds times a thousand operations and bytes on whole cards and on one multiprocessor.
 func TestSpeeds(t *testing.T) {
 	whole, one := grid{blocks: 10, warps: 4, resident: 1, processors: 10}, grid{blocks: 1, warps: 4, resident: 1, processors: 10}
-	few := grid{blocks: 4, warps: 4, resident: 1, processors: 10} // which can take all of the cache
+	few := grid{blocks: 5, warps: 4, resident: 1, processors: 10} // which can take all of the cache
 	for _, c := range []struct {
 		name      string
 		got, want float64
@@ -94,8 +103,8 @@ func TestSpeeds(t *testing.T) {
 		{"operations on one", tensorSeconds(one, 1000, slow), 20},
 		{"memory", memorySeconds(1000, slow), 0.5},
 		{"cache", cacheSeconds(whole, 1000, slow), 0.25},
-		{"cache, four of ten", cacheSeconds(few, 1000, slow), 0.25},
-		{"cache, one", cacheSeconds(one, 1000, slow), 0.25 / 0.26},
+		{"cache, five of ten", cacheSeconds(few, 1000, slow), 0.25},
+		{"cache, one", cacheSeconds(one, 1000, slow), 0.25 / 0.20},
 		{"shared", sharedSeconds(whole, 1000, slow), 0.125},
 		{"shared, one", sharedSeconds(one, 1000, slow), 1.25},
 	} {

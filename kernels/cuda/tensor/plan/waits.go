@@ -40,12 +40,6 @@ func latencySeconds(g grid, kernel string, r Rates) float64 {
 	return float64(waits*chains[kernel]) * r.Load
 }
 
-// hops is how often the card waits for a call to come to the driver's thread and back. A
-// step of training makes three or four such calls: its launch, the copies of the next
-// rows' codes and values, and the read of the log-likelihoods. The copies are made while the
-// card works. What it waits for is the way back of a read and the way there of the next
-// launch, which are one hop together.
-const hops = 1
-
-// hostSeconds is the time of a step in which the card waits for the host.
-func hostSeconds(r Rates) float64 { return hops * r.Hop }
+// hostSeconds is the time of a step in which the card waits for the host. The rows of the next step
+// are on the card by then.
+func hostSeconds(r Rates) float64 { return r.Wait }
