@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What a training step should take on a card, for the circuits of PyJuice's Table 1,
 # as a Markdown table: seconds for 60,000 samples, with the terms that they come from,
-# of which some overlap. Everything in it is a model or published; nothing is
-# measured. PyJuice's times are of an RTX 4090; the last column divides them by 4.3, by
+# of which some overlap. Everything in it is a model, whose constants an H200 came to, or
+# published. PyJuice's times are of an RTX 4090; the last column divides them by 4.3, by
 # which the memory of an H200 is faster.
 #
 #   bench/predict.sh [CARD] [BATCH]
