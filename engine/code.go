@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine/lanes"
 	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/simt"
@@ -340,6 +341,10 @@ func runTo[T float32 | float64](ctx context.Context, c *Code, l *loadedCode, p *
 			return err
 		}
 	}
+	if narrow, ok := any(*results).([]float32); ok && l.roots == 1 {
+		lanes.Widen(ll, narrow[:n])
+		return nil
+	}
 	byRows(ll, *results, n, l.roots)
 	return nil
 }
@@ -368,6 +373,9 @@ func (c *Code) onDevice(ctx context.Context, p *codeProgram, r *room, n int, res
 // below appends the rows whose largest log-likelihood is below least or not a number.
 func (l *loadedCode) below(ll []float64, rows []int) []int {
 	if l.roots == 1 {
+		if !lanes.AnyLess(ll, l.least) {
+			return rows
+		}
 		for i, x := range ll {
 			if !(x >= l.least) {
 				rows = append(rows, i)

@@ -8,8 +8,12 @@ const (
 	Outside = math.MaxUint8 - 1 // a number below 0 or from 254 on, and a code from 254 on
 )
 
-// block is how many cells the assembly takes at a time.
-const block = 32
+// block is how many cells the assembly takes at a time, wide with AVX-512, and results how many log-likelihoods.
+const (
+	block   = 32
+	wide    = 64
+	results = 16
+)
 
 // kernels are the loops over whole blocks; nil: those in Go.
 type kernels struct {
@@ -17,6 +21,10 @@ type kernels struct {
 	whole   func(values *float32, blocks int) (largest, fractions uint32)
 	numbers func(dst *byte, values *float32, blocks int) (infinite uint32)
 	narrow  func(dst *byte, codes *uint16, blocks int) (above uint32)
+	widen   func(dst *float64, values *float32, blocks int)
+	less    func(values *float64, least float64, blocks int) (less uint32)
+
+	numbersWide func(dst *byte, values *float32, blocks int) (infinite uint32) // of wide blocks; nil without AVX-512
 }
 
 // Codes writes values as bytes and reports whether each is NaN or a whole number from 0 to n-1. n is at most 255. If one is not,
@@ -72,6 +80,13 @@ func (k *kernels) areWhole(values []float32, n int) bool {
 func Numbers(dst []byte, values []float32) bool { return native.toNumbers(dst[:len(values)], values) }
 
 func (k *kernels) toNumbers(dst []byte, values []float32) bool {
+	if k.numbersWide != nil && len(values) >= wide {
+		infinite := k.numbersWide(&dst[0], &values[0], len(values)/wide)
+		if last := len(values) - wide; last%wide > 0 {
+			infinite |= k.numbersWide(&dst[last], &values[last], 1)
+		}
+		return infinite == 0
+	}
 	if k.numbers != nil && len(values) >= block {
 		infinite := k.numbers(&dst[0], &values[0], len(values)/block)
 		if last := len(values) - block; last%block > 0 {

@@ -1,4 +1,5 @@
-// Package lanes turns columns of cells into what code reads: bytes, where every cell of a model fits one.
+// Package lanes turns columns of cells into what code reads: bytes, where every cell of a model fits one. It also
+// widens log-likelihoods, and finds whether one is too low.
 //
 // # Shapes and units
 //
@@ -7,7 +8,7 @@
 //
 // # Numbers
 //
-// On amd64 with AVX2 assembly takes 32 cells at a time; internal/gen/cells writes it, and "go generate" remakes it. The loops in
+// On amd64 with AVX2 assembly takes 32 cells at a time, with AVX-512 numbers 64 at a time; internal/gen/cells writes it, and "go generate" remakes it. The loops in
 // Go give the same results. The tag noasm leaves the assembly out.
 //
 // # Errors

@@ -14,7 +14,14 @@ func sets(t testing.TB) []*kernels {
 		t.Log("no assembly for this machine: only the loops in Go are checked")
 		return []*kernels{{}}
 	}
-	return []*kernels{{}, &native}
+	all := []*kernels{{}, &native}
+	if native.numbersWide != nil {
+		half := native
+		half.numbersWide = nil
+		return append(all, &half)
+	}
+	t.Log("no AVX-512: its loop is not checked")
+	return all
 }
 
 // fenced calls use with n bytes that lie between others, and wants these unchanged.
@@ -173,6 +180,46 @@ func TestSame(t *testing.T) {
 			}
 			if got != want {
 				t.Fatalf("%v and %v:\n%s, want\n%s", column, codes, got, want)
+			}
+		}
+	}
+}
+
+// TestResults wants every value at every place of columns of many lengths widened, and compared with bounds.
+func TestResults(t *testing.T) {
+	for _, k := range sets(t) {
+		for _, rows := range []int{0, 1, 15, 16, 17, 31, 32, 33, 50} {
+			for at := range max(1, rows) {
+				for _, x := range values {
+					column := make([]float32, rows)
+					for i := range column {
+						column[i] = float32(i)
+					}
+					if rows > 0 {
+						column[at] = x
+					}
+					all := make([]float64, rows+2)
+					all[0], all[rows+1] = 42, 42
+					wide := all[1:][:rows:rows]
+					k.toWide(wide, column)
+					for i, v := range column {
+						if math.Float64bits(wide[i]) != math.Float64bits(float64(v)) && v == v || v != v && wide[i] == wide[i] {
+							t.Fatalf("%v at %d of %d is %v", v, i, rows, wide[i])
+						}
+					}
+					if all[0] != 42 || all[rows+1] != 42 {
+						t.Fatal("numbers outside are written")
+					}
+					for _, least := range []float64{math.Inf(-1), -1e9, math.Nextafter(0, -1), 0, math.SmallestNonzeroFloat64} {
+						want := false
+						for _, v := range wide {
+							want = want || !(v >= least)
+						}
+						if got := k.anyLess(wide, least); got != want {
+							t.Fatalf("one of %d with %v at %d is less than %v: %v", rows, x, at, least, got)
+						}
+					}
+				}
 			}
 		}
 	}

@@ -19,6 +19,21 @@ func whole256(values *float32, blocks int) (largest, fractions uint32)
 //go:noescape
 func numbers256(dst *byte, values *float32, blocks int) (infinite uint32)
 
+// numbers512 writes so many blocks of 64 values, 1 or more, as bytes: the loop of Numbers.
+//
+//go:noescape
+func numbers512(dst *byte, values *float32, blocks int) (infinite uint32)
+
+// widen256 writes so many blocks of 16 values, 1 or more, as float64: the loop of Widen.
+//
+//go:noescape
+func widen256(dst *float64, values *float32, blocks int)
+
+// less256 looks at so many blocks of 16 values, 1 or more: the loop of AnyLess.
+//
+//go:noescape
+func less256(values *float64, least float64, blocks int) (less uint32)
+
 // narrow256 writes so many blocks of 32 codes, 1 or more, as bytes: the loop of Narrow.
 //
 //go:noescape

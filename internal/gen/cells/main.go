@@ -31,6 +31,18 @@ func main() {
 			Signature: "(dst *byte, values *float32, blocks int) (infinite uint32)", Emit: numbers,
 		},
 		{
+			Name: "numbers512", Doc: "writes so many blocks of 64 values, 1 or more, as bytes: the loop of Numbers.",
+			Signature: "(dst *byte, values *float32, blocks int) (infinite uint32)", Emit: numbers512,
+		},
+		{
+			Name: "widen256", Doc: "writes so many blocks of 16 values, 1 or more, as float64: the loop of Widen.",
+			Signature: "(dst *float64, values *float32, blocks int)", Emit: widen,
+		},
+		{
+			Name: "less256", Doc: "looks at so many blocks of 16 values, 1 or more: the loop of AnyLess.",
+			Signature: "(values *float64, least float64, blocks int) (less uint32)", Emit: less,
+		},
+		{
 			Name: "narrow256", Doc: "writes so many blocks of 32 codes, 1 or more, as bytes: the loop of Narrow.",
 			Signature: "(dst *byte, codes *uint16, blocks int) (above uint32)", Emit: narrow,
 		},
@@ -40,9 +52,11 @@ func main() {
 
 // What a comparison asks.
 const (
-	unordered = 3    // one is NaN
-	differs   = 0x0c // and none is NaN
-	below     = 0x11
+	unordered  = 3    // one is NaN
+	differs    = 0x0c // and none is NaN
+	below      = 0x11
+	notAtLeast = 0x19 // less, or one is NaN
+	infinities = 0x18 // of VFPCLASSPS, of both signs
 )
 
 // block is how many cells a turn of a loop takes.
@@ -188,6 +202,76 @@ func numbers(c *build.Context) {
 	some := c.GP32()
 	c.VMOVMSKPS(found, some)
 	c.Store(some, c.Return("infinite"))
+	c.VZEROUPPER()
+	c.RET()
+}
+
+// numbers512 is numbers with registers of sixteen values.
+func numbers512(c *build.Context) {
+	dst, values := param(c, "dst"), param(c, "values")
+	none, outside, missing := c.ZMM(), c.ZMM(), c.ZMM()
+	c.VPXORD(none, none, none)
+	word := c.GP32()
+	for code, z := range map[uint32]reg.VecVirtual{math.MaxUint8 - 1: outside, math.MaxUint8: missing} {
+		c.MOVL(U32(code), word)
+		c.VPBROADCASTD(word, z)
+	}
+	found := c.K()
+	c.KXORW(found, found, found)
+	loop(c, func() {
+		for i := range 4 {
+			v, x := c.ZMM(), c.ZMM()
+			negative, nan, infinite := c.K(), c.K(), c.K()
+			c.VMOVUPS(Mem{Base: values, Disp: 64 * i}, v)
+			c.VCVTTPS2DQ(v, x)
+			c.VCMPPS(Imm(below), none, v, negative)
+			c.VCMPPS(Imm(unordered), v, v, nan)
+			c.VFPCLASSPSZ(Imm(infinities), v, infinite)
+			c.VPMINUD(outside, x, x)
+			c.VMOVDQA32(outside, negative, x)
+			c.VMOVDQA32(missing, nan, x)
+			c.KORW(infinite, found, found)
+			c.VPMOVDB(x, Mem{Base: dst, Disp: 16 * i})
+		}
+	}, pointer{values, 256}, pointer{dst, 64})
+	some := c.GP32()
+	c.KMOVW(found, some)
+	c.Store(some, c.Return("infinite"))
+	c.VZEROUPPER()
+	c.RET()
+}
+
+// widen takes values of 32 bits.
+func widen(c *build.Context) {
+	dst, values := param(c, "dst"), param(c, "values")
+	loop(c, func() {
+		for i := range 4 {
+			v := c.YMM()
+			c.VCVTPS2PD(Mem{Base: values, Disp: 16 * i}, v)
+			c.VMOVUPD(v, Mem{Base: dst, Disp: 32 * i})
+		}
+	}, pointer{values, 64}, pointer{dst, 128})
+	c.VZEROUPPER()
+	c.RET()
+}
+
+// less compares values of 64 bits.
+func less(c *build.Context) {
+	values, bound := param(c, "values"), c.XMM()
+	c.Load(c.Param("least"), bound)
+	least, found := c.YMM(), zero(c)
+	c.VBROADCASTSD(bound, least)
+	loop(c, func() {
+		for i := range 4 {
+			v := c.YMM()
+			c.VMOVUPD(Mem{Base: values, Disp: 32 * i}, v)
+			c.VCMPPD(Imm(notAtLeast), least, v, v)
+			c.VORPD(v, found, found)
+		}
+	}, pointer{values, 128})
+	some := c.GP32()
+	c.VMOVMSKPD(found, some)
+	c.Store(some, c.Return("less"))
 	c.VZEROUPPER()
 	c.RET()
 }
