@@ -195,7 +195,8 @@ func codeScores[T, U float32 | float64](ctx context.Context, s *scorer, what for
 		if err := codeLeaves(ctx, s, rows, wide); err != nil || same {
 			return err
 		}
-		return narrowed(out, wide)
+		narrow(out, wide)
+		return nil
 	}
 	n, width := len(rows)/f.Features, f.Width(what)
 	sums, wide := grow(&memory.sums, n*f.Outputs), grow(&memory.wide, len(out))
@@ -207,7 +208,8 @@ func codeScores[T, U float32 | float64](ctx context.Context, s *scorer, what for
 	finish := func(_, at, n int) error {
 		part := wide[at*width : (at+n)*width]
 		f.Finish(what, sums[at*f.Outputs:(at+n)*f.Outputs], part)
-		return narrowed(out[at*width:(at+n)*width], part)
+		narrow(out[at*width:(at+n)*width], part)
+		return nil
 	}
 	if err := share.Do(n, start); err != nil {
 		return err
@@ -221,12 +223,11 @@ func codeScores[T, U float32 | float64](ctx context.Context, s *scorer, what for
 // finishRows is the least share of a thread of the host in the rows of which a device adds the trees.
 const finishRows = 4096
 
-// narrowed writes numbers in their own type. It has no error.
-func narrowed[U float32 | float64](out []U, wide []float64) error {
+// narrow writes numbers in another type.
+func narrow[U float32 | float64](out []U, wide []float64) {
 	for i, x := range wide {
 		out[i] = U(x)
 	}
-	return nil
 }
 
 // codeLeaves finds the leaves of rows by code under a schedule.

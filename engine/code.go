@@ -333,10 +333,10 @@ func runTo[T float32 | float64](ctx context.Context, c *Code, l *loadedCode, p *
 		if err := r.run(ctx, p.host, n, *results); err != nil {
 			return err
 		}
-	} else if l.roots == 1 {
-		*results = (*results)[:n] // the column's others are no rows
-	}
-	if p.host == nil {
+	} else {
+		if l.roots == 1 {
+			*results = (*results)[:n] // the column's others are no rows
+		}
 		if err := c.onDevice(ctx, p, r, n, *results); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ type staging struct {
 // section is a part of the memory of copies to the card.
 type section struct {
 	host   []byte
-	copied Event // after the copies from it; 0: there is no event yet
+	copied Event // after the copies from it
 	full   bool  // that event lies on the stream of copies, and has not been waited for
 }
 
@@ -108,12 +108,12 @@ func (t *Thread) nextSection() error {
 	return t.drv.Wait(s.room)
 }
 
-// copiers is how many threads fill staging memory: more do not fill it faster.
+// copiers is the most threads that fill staging memory.
 const copiers = 8
 
 // fill is copy, by several threads where that is faster.
 func fill(dst, src []byte) {
-	const least = 512 << 10 // a sixteenth of a millisecond, in which another thread wakes
+	const least = 512 << 10 // which take about as long to copy as another thread takes to wake
 	if len(dst) < 4*least {
 		copy(dst, src)
 		return
