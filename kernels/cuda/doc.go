@@ -1,7 +1,7 @@
 // Package cuda is the CUDA device: memory, copies beside launches, compiled PTX and
 // graphs of launches, through a Driver, the real one or an emulator. It knows nothing
 // of what is computed: a Loader makes a program of a module and its calls run through
-// Device.Do on the driver's Thread. Package kernels/cuda/tensor is the one for circuits.
+// Device.Do, which lends them a Thread. Package kernels/cuda/tensor is the one for circuits.
 //
 // # Shapes and units
 //

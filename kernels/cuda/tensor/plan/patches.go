@@ -18,12 +18,13 @@ type region struct {
 	unit            uint32 // first unit in node space of the owner
 }
 
-// wide reports whether a region has more units and columns than a narrow patch.
-func (r *region) wide(size int) bool { return int(min(r.steps, r.columns))*size > tensor.NarrowPatch }
+// wide reports whether a region fills a narrow patch at least. Half of a wide one computes then what
+// nothing needs, but its blocks of threads have twice the warps.
+func (r *region) wide(size int) bool { return int(min(r.steps, r.columns))*size >= tensor.NarrowPatch }
 
 // makePatches cuts the weights of the owners into what one block of threads adds up
 // the flows of, and returns the numbers of the patches, those of many members first.
-// Wide ones halve the traffic of sums with more than NarrowPatch units and columns;
+// Wide ones halve the traffic of sums with more than NarrowPatch units and columns, and are quicker where few have as many;
 // they are taken where they are faster. The bits do not depend on it.
 func (s *Schedule) makePatches() (narrow, wide []uint32) {
 	t := s.Tables
@@ -84,7 +85,7 @@ func (t *Tables) cutPatches(regions []region, edge int) (narrow, wide []uint32) 
 					Shift: r.shift + c*r.stride, Member: member, Members: uint32(len(r.members)), Unit: r.unit,
 				}
 				list := &narrow
-				if int(max(p.Steps, p.Columns))*t.Size > tensor.NarrowPatch {
+				if edge > tensor.NarrowPatch && int(max(p.Steps, p.Columns))*t.Size >= tensor.NarrowPatch {
 					list = &wide
 				}
 				*list = append(*list, uint32(len(t.Patches)))

@@ -71,3 +71,34 @@ func TestChoice(t *testing.T) {
 		})
 	}
 }
+
+// TestPatchChoice wants wide patches for few sums of 64 units, whose narrow patches leave most of a card
+// without work, and narrow ones for sums of 32.
+func TestPatchChoice(t *testing.T) {
+	tree, err := structures.GridTree(3, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for units, want := range map[int]bool{32: false, 64: true} {
+		g, err := structures.HCLT(tree, structures.HCLTOptions{Latents: units, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 4} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := compile.Compile(g, compile.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables, err := plan.NewTables(layers.Module{Program: res.Program, Rows: 512, Train: true, Mixed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables.Processors = 132
+		wide := false
+		for _, w := range plan.NewSchedule(tables, true).Move {
+			wide = wide || w.Kernel == tensor.KernelMoveWide
+		}
+		if wide != want {
+			t.Errorf("sums of %d units have wide patches: %v, want %v", units, wide, want)
+		}
+	}
+}
