@@ -115,3 +115,32 @@ func TestScheduledForestOnEmulator(t *testing.T) {
 		}
 	}
 }
+
+// TestScheduledForestThreads: what the host does for the rows of a card on several threads, sums started and finished
+// with the link and narrowed, gives the plain evaluator's predictions, for no rows and on both sides of a thread's share.
+func TestScheduledForestThreads(t *testing.T) {
+	f := smallForest()
+	const text = "tile batch b0 b1 64\ngpuDimension b0 grid.x\ngpuDimension b1 block.x"
+	m, err := pce.NewScheduledForest(f, text, nil, pce.Options{Device: "emulator", Threads: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	rng := rand.New(rand.NewPCG(4, 9))
+	width := f.Width(forest.Prediction)
+	for _, n := range []int{0, 1, 4096, 4097, 3*4096 + 5} {
+		rows, out := make([]float32, 3*n), make([]float32, n*width)
+		for k := range rows {
+			rows[k] = float32(rng.NormFloat64())
+		}
+		want := make([]float64, len(out))
+		if err := errors.Join(m.Predict(t.Context(), rows, out), forest.Evaluate(f, forest.Prediction, rows, want)); err != nil {
+			t.Fatal(err)
+		}
+		for k, x := range out {
+			if x != float32(want[k]) {
+				t.Fatalf("%d rows: number %d is %v, want %v", n, k, x, float32(want[k]))
+			}
+		}
+	}
+}

@@ -335,7 +335,7 @@ func runTo[T float32 | float64](ctx context.Context, c *Code, l *loadedCode, p *
 		}
 	} else {
 		if l.roots == 1 {
-			*results = (*results)[:n] // the column's others are no rows
+			*results = (*results)[:n] // behind them the column has room that was not computed
 		}
 		if err := c.onDevice(ctx, p, r, n, *results); err != nil {
 			return err

@@ -135,8 +135,8 @@ func (o *options) codeStep(name string, batch int, model, data string) step {
 	return step{name: name, command: command, env: o.env}
 }
 
-// firstOf returns the first file of a pattern. A pattern without one stays, so that pce says
-// that there is no such file.
+// firstOf returns the first file of a pattern. A pattern without one stays, and pce
+// names it in its error.
 func firstOf(pattern string) string {
 	if files, err := filepath.Glob(pattern); err == nil && len(files) > 0 {
 		return files[0]

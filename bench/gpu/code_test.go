@@ -75,6 +75,30 @@ func TestCode(t *testing.T) {
 	}
 }
 
+// TestOnly runs the parts whose names match, for as long as it is told, and refuses an expression that is none
+// or that no part matches.
+func TestOnly(t *testing.T) {
+	b := newBed(t, codePCE, goodSuite, "")
+	if err := b.run("-call", "2", "-only", "^ratspn-(64|128)$", "-measuring", "750ms"); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range b.records(t) {
+		names = append(names, r.Part)
+	}
+	if want := []string{"ratspn-64", "ratspn-128"}; !slices.Equal(names, want) {
+		t.Errorf("parts %q, want %q", names, want)
+	}
+	if args, err := os.ReadFile(filepath.Join(b.dir, "args")); err != nil || strings.Count(string(args), "--time 750ms") != 2 {
+		t.Errorf("commands %s, error %v", args, err)
+	}
+	for expression, want := range map[string]string{"(": "-only", "no such part": "no part is named"} {
+		if err := b.run("-call", "2", "-only", expression); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("-only %q: %v, want %q", expression, err, want)
+		}
+	}
+}
+
 // TestCodeAlone runs a rehearsal without folders of models: the smallest made-up forest under the
 // first schedule that is here, on a device that does not time kernels.
 func TestCodeAlone(t *testing.T) {

@@ -8,19 +8,23 @@ import (
 	"github.com/pce-engine/pce/kernels"
 )
 
-// What is on a device at a time: at most so many rows, and as many as have so many cells, words of trees included.
+// What is on a device at a time: at most so many rows, and so many cells, words of trees included.
 const (
 	deviceRows  = 1 << 18
-	deviceCells = 1 << 26
+	deviceCells = 1 << 25
 )
 
-// deviceChunk is how many rows of a module are on a device at a time.
+// deviceChunk is how many rows of a module are on a device at a time: a power of two, as the buffers are.
 func deviceChunk(m *Module) int {
 	cells := m.Features + m.Outputs
 	if m.Kept {
 		cells += m.Trees
 	}
-	return max(min(deviceRows, deviceCells/cells), 1)
+	rows := deviceRows
+	for rows > 1 && rows*cells > deviceCells {
+		rows /= 2
+	}
+	return rows
 }
 
 // device is what a program has on a device. All rows of a call are there at once, so its kernels are

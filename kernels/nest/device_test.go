@@ -44,7 +44,7 @@ func TestOnDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rows := range []int{0, 1, 3, 1000, 2, 1<<16 + 7, 1} {
+	for _, rows := range []int{0, 1, 3, 1000, 2, 1<<18 + 7, 1} {
 		x, sums := make([]float32, rows), make([]float64, 2*rows)
 		for i := range x {
 			x[i], sums[2*i+1] = float32(i%100)/4, float64(i)

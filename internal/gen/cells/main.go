@@ -209,13 +209,16 @@ func numbers(c *build.Context) {
 // numbers512 is numbers with registers of sixteen values.
 func numbers512(c *build.Context) {
 	dst, values := param(c, "dst"), param(c, "values")
-	none, outside, missing := c.ZMM(), c.ZMM(), c.ZMM()
+	none := c.ZMM()
 	c.VPXORD(none, none, none)
 	word := c.GP32()
-	for code, z := range map[uint32]reg.VecVirtual{math.MaxUint8 - 1: outside, math.MaxUint8: missing} {
+	every := func(code uint32) reg.VecVirtual {
+		z := c.ZMM()
 		c.MOVL(U32(code), word)
 		c.VPBROADCASTD(word, z)
+		return z
 	}
+	outside, missing := every(math.MaxUint8-1), every(math.MaxUint8)
 	found := c.K()
 	c.KXORW(found, found, found)
 	loop(c, func() {
