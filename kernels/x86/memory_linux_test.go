@@ -74,14 +74,32 @@ func TestCodeFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, c := p.newState(), p.parts[0]
-	x := make([]float32, 4)
+	x := make([]float32, p.lanes)
 	c.columns[0].col = 1 << 40 // far away
-	if err := p.call(c, s, 0, 0, 4, []any{x}, []any{x}); err == nil || !strings.Contains(err.Error(), "fault in native code") {
+	if err := p.call(c, s, 0, 0, p.lanes, []any{x}, []any{x}); err == nil || !strings.Contains(err.Error(), "fault in native code") {
 		t.Errorf("%v, want ErrFault", err)
 	}
 	c.columns[0].col = 0
-	if err := p.call(c, s, 0, 0, 4, []any{x}, []any{x}); err != nil || x[0] != 1 {
+	if err := p.call(c, s, 0, 0, p.lanes, []any{x}, []any{x}); err != nil || x[0] != 1 {
 		t.Errorf("after a fault: %v, %v", x, err)
+	}
+}
+
+// TestPlaceStays asks where a small slice is before and after the stack of its function grows.
+func TestPlaceStays(t *testing.T) {
+	needCode(t)
+	q := simt.Param{Name: "x", Type: simt.F32, Layout: simt.Columns, Width: 1}
+	places := make(chan [2]uint64)
+	go func() {
+		var x [4]float32
+		before := place(&q, x[:], 0, 3)
+		if err := deep(1000, func() error { return nil }); err != nil {
+			t.Error(err)
+		}
+		places <- [2]uint64{before, place(&q, x[:], 0, 3)}
+	}()
+	if p := <-places; p[0] != p[1] {
+		t.Errorf("the slice moved by %d bytes while code could have had its address", p[1]-p[0])
 	}
 }
 

@@ -67,12 +67,23 @@ func bitsOf(s any) []uint64 {
 	return bits
 }
 
-// place returns the address of a column's element for a row. The caller keeps the slice alive.
+// place returns the address of a column's element for a row. The caller keeps the slice alive, and onHeap keeps it where
+// it is.
 func place(q *simt.Param, s any, column, row int) uint64 {
+	if leaves {
+		onHeap = s
+	}
 	base, n := memory(s)
 	at, _ := q.Place(n, column, row)
 	return uint64(uintptr(base)) + uint64(at*q.Type.Bits()/8)
 }
+
+// onHeap is never set, as leaves is false. The compiler does not know that, so that it puts what it could be set to on the
+// heap. Otherwise small slices may lie on stacks, which move as they grow: an address is a number, which does not follow.
+var (
+	leaves bool
+	onHeap any
+)
 
 // copyRows copies n rows of a parameter from one slice to another.
 func copyRows(q *simt.Param, dst any, dstRow int, src any, srcRow, n int) {
