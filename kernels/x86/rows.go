@@ -70,7 +70,7 @@ func bitsOf(s any) []uint64 {
 // place returns the address of a column's element for a row. The caller keeps the slice alive, and onHeap keeps it where
 // it is.
 func place(q *simt.Param, s any, column, row int) uint64 {
-	if leaves {
+	if onHeap != nil {
 		onHeap = s
 	}
 	base, n := memory(s)
@@ -78,12 +78,9 @@ func place(q *simt.Param, s any, column, row int) uint64 {
 	return uint64(uintptr(base)) + uint64(at*q.Type.Bits()/8)
 }
 
-// onHeap is never set, as leaves is false. The compiler does not know that, so that it puts what it could be set to on the
-// heap. Otherwise small slices may lie on stacks, which move as they grow: an address is a number, which does not follow.
-var (
-	leaves bool
-	onHeap any
-)
+// onHeap is nil, always. The compiler does not know that, so that it puts what could be kept here on the heap. Otherwise small
+// slices may lie on stacks, which move as they grow: an address is a number, which does not follow.
+var onHeap any
 
 // copyRows copies n rows of a parameter from one slice to another.
 func copyRows(q *simt.Param, dst any, dstRow int, src any, srcRow, n int) {
