@@ -32,6 +32,9 @@ PACKAGES = ./cmd/pce ./kernels/cuda/tensor ./kernels/ptx/tensor ./cluster/natsbu
 # with and without.
 CHECKED = $(shell $(GO) list -test -f '{{if not .ForTest}}{{$$test := .ImportPath}}{{range .Deps}}{{if eq . "$(MODULE)/internal/invariants"}}{{$$test}}{{end}}{{end}}{{end}}' $(PACKAGES) | sed -n 's/\.test$$//p')
 
+# Those whose tests check themselves under the race detector already, for UNRACED=1.
+RACED = $(shell $(GO) list $(CONCURRENT))
+
 # Packages of which tags of this module choose the files.
 TAGGED = $(shell grep -lrE '^//go:build .*(noasm|invariants)' --include='*.go' --exclude-dir=gen . | xargs -n 1 dirname | sort -u)
 
@@ -71,19 +74,24 @@ test-short: ## what a change is most likely to break, in a minute on two cores
 conformance: ## the whole conformance suite of devices, and a record that it passed
 	GO="$(GO)" .ci/conformance -record
 
-# The innermost loops have no goroutines, and take twenty times as long under the race detector; what it checks of
-# their pointers is an option of the compiler.
-race: ## tests of concurrent packages under the race detector
-	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) -race -short $(CONCURRENT)
+# These have no goroutines, write nothing that goroutines share, and take up to twenty times as long under the race detector.
+# What it checks of pointers in the innermost loops is an option of the compiler.
+NO_GOROUTINES = $(foreach p,circuit/reference kernels/cpu/micro kernels/emulator/lanes,-gcflags=$(MODULE)/$(p)=-race=false)
+
+# The detector waits before a process ends, for a second unless it is told.
+race: export GORACE ?= atexit_sleep_ms=50
+
+race: ## tests of concurrent packages under the race detector, the program checking itself
+	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) -race -tags invariants,$(RESOLVERS) $(NO_GOROUTINES) -short $(CONCURRENT)
 	$(GO) test $(NO_VET) -gcflags=-d=checkptr -short ./kernels/cpu/micro
-	$(GO) test $(NO_VET) -race -run '^TestKill$$' ./em ./cluster/natsbus
-	$(GO) test $(NO_VET) -race -run '^TestSchedules$$/^hclt$$' ./kernels/cuda/tensor
+	$(GO) test $(NO_VET) -race -tags invariants,$(RESOLVERS) $(NO_GOROUTINES) -run '^TestKill$$' ./em ./cluster/natsbus
+	$(GO) test $(NO_VET) -race -tags invariants,$(RESOLVERS) $(NO_GOROUTINES) -run '^TestSchedules$$/^hclt$$' ./kernels/cuda/tensor
 
 noasm: ## tests without assembly, as on other processors
 	$(GO) test $(NO_VET) -tags noasm,$(RESOLVERS) -short $(ASSEMBLY)
 
-invariants: ## tests with the program checking itself
-	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) -tags invariants,$(RESOLVERS) -short $(or $(CHECKED),$(error no test has $(MODULE)/internal/invariants))
+invariants: ## tests with the program checking itself; UNRACED=1: those that make race leaves
+	$(GO) test $(NO_VET) $(PACKAGES_AT_A_TIME) -tags invariants,$(RESOLVERS) -short $(or $(filter-out $(if $(UNRACED),$(RACED)),$(CHECKED)),$(error no test has $(MODULE)/internal/invariants))
 
 fuzz: ## every fuzz target for FUZZTIME
 	GO="$(GO)" .ci/fuzz $(FUZZTIME)

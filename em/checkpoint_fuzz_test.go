@@ -81,7 +81,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 		got := map[string][]float32{bestTensor: best}
 		for _, name := range []string{paramsTensor, averagesTensor} {
 			err := c.copyTo(context.Background(), name, int64(n), func(_ context.Context, at int64, src []float32) error {
-				got[name] = append(got[name][:at:at], src...)
+				got[name] = append(got[name][:at], src...)
 				return nil
 			})
 			if err != nil {

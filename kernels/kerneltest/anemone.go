@@ -224,26 +224,27 @@ func testAnemone(t *testing.T, open Open, depth Depth) {
 			}
 			sameBits(t, "shards in order", "in another", got[0], got[1])
 
-			want := ask(c.graph, c.start, c.rows, fmt.Sprintf("%d updates of Anemone", updates), func() answer {
+			question := digestOf(c.graph, c.start).ask(fmt.Sprintf("%d updates of Anemone", updates), c.rows...)
+			want, err := remember(question, func() (reference.Params, error) {
 				run, p := reference.Anemone{Momentum: momentum}, c.start
 				for step := range updates {
 					ev, err := reference.New(c.graph, p)
 					if err != nil {
-						return answer{err: err}
+						return nil, err
 					}
 					lo := step % 4 * window
 					f, err := ev.Flows(c.rows[lo : lo+window])
 					if err != nil {
-						return answer{err: err}
+						return nil, err
 					}
 					p = run.Step(ev, f, window, reference.Step{Size: anemoneStep(step), Pseudocount: pseudocount})
 				}
-				return answer{params: p}
+				return p, nil
 			})
-			if want.err != nil {
-				t.Fatal(want.err)
+			if err != nil {
+				t.Fatal(err)
 			}
-			compareAnemone(t, c.graph, got[0], want.params, c.tol)
+			compareAnemone(t, c.graph, got[0], want, c.tol)
 		})
 	}
 }

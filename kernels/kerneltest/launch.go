@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/tensor"
@@ -121,12 +120,4 @@ func (l *launch) unitParams(in *layers.Input, unit int) []float64 {
 		p[k] = float64(l.params[in.Params+int64(k*l.prog.Width(in.Vector)+unit)])
 	}
 	return p
-}
-
-// evaluator returns the reference of a case.
-func (c *randomCase) evaluator(t testing.TB) *reference.Evaluator {
-	t.Helper()
-	ev, err := reference.New(c.graph, c.params)
-	must(t, err)
-	return ev
 }

@@ -197,7 +197,7 @@ func checkPosteriors(t *testing.T, open Open, c *randomCase, rows [][]float64) {
 
 // checkDensity compares the mixture of the units of a variable without codes, at the
 // modes of some, with what the reference says of the row with that value.
-func (l *launch) checkDensity(t *testing.T, ev *reference.Evaluator, given []float64, v int, shares []float32, tol float64) {
+func (l *launch) checkDensity(t *testing.T, ev *evaluator, given []float64, v int, shares []float32, tol float64) {
 	t.Helper()
 	if !math.IsNaN(given[v]) {
 		return // posteriors of an observed cell say what explains it, and are not its distribution
