@@ -3,6 +3,7 @@ package format_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -91,30 +92,31 @@ func TestOpenRecognisesContent(t *testing.T) {
 	}
 }
 
-// TestRegister adds a format, replaces it, and sees it tried and named.
+// TestRegister adds a format, replaces it, and sees it tried and named. The formats of earlier runs are there still.
 func TestRegister(t *testing.T) {
 	m, _, _ := everything(t)
+	name := fmt.Sprintf("toy %d", len(format.Names()))
 	toy := func(magic string) format.Format {
 		return format.Format{
-			Name:       "toy",
+			Name:       name,
 			Recognises: func(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) },
 			Decode:     func(io.ReaderAt, int64) (*format.Model, error) { return m, nil },
 		}
 	}
-	if _, err := decode([]byte("toy1")); err == nil || strings.Contains(err.Error(), "toy") {
+	if _, err := decode([]byte("toy1")); err == nil || strings.Contains(err.Error(), name) {
 		t.Errorf("before Register: %v, want an error that does not name the format", err)
 	}
 	before := format.Names()
 	t.Cleanup(func() { format.Register(toy("\x00never")) })
 	format.Register(toy("toy1"))
 	format.Register(toy("toy2"))
-	if got, want := format.Names(), append(before, "toy"); !slices.Equal(got, want) {
+	if got, want := format.Names(), append(before, name); !slices.Equal(got, want) {
 		t.Errorf("formats are %v, want %v", got, want)
 	}
 	if got, err := decode(formattest.Compress(t, []byte("toy2"))); err != nil || got != m {
 		t.Errorf("gzip of a toy file: %v, %v", got, err)
 	}
-	if _, err := decode([]byte("toy1")); err == nil || !strings.Contains(err.Error(), "toy") {
+	if _, err := decode([]byte("toy1")); err == nil || !strings.Contains(err.Error(), name) {
 		t.Errorf("a file of the format that was replaced: %v, want an error that names the new one", err)
 	}
 }
