@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestAsk(t *testing.T) {
 	}
 	fresh := func() question {
 		g, p := banded()
-		return question{g, p, [][]float64{{0, 1, 0, 1, 0, math.NaN()}, {0, 1, 1, 1, 1, 1}}, "TestAsk"}
+		return question{g, p, [][]float64{{0, 1, 0, 1, 0, math.NaN()}, {0, 1, 1, 1, 1, 1}}, fmt.Sprintf("%p", t)}
 	}
 	asked := 0
 	ask := func(q question) {
