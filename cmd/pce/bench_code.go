@@ -39,6 +39,9 @@ func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *be
 	if !ok {
 		return nil, fmt.Errorf("BUG: %T does not say what it computes again", e)
 	}
+	if f.kernels && code.Meter() == nil {
+		return nil, usagef("--kernels of code wants a card or the emulator; the CPU does not tell")
+	}
 	rows, batch, ll := make([]int, r.Batch), &dataset.Batch{}, make([]float64, r.Batch)
 	var times []time.Duration
 	var total time.Duration

@@ -42,6 +42,9 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 	if err := f.path.forest(f.model); err != nil {
 		return nil, err
 	}
+	if f.kernels && (code.file == "" || f.run.processor()) {
+		return nil, usagef("--kernels of a forest wants --schedule and --device, a card or emulator; the CPU does not tell")
+	}
 	batch := f.batch
 	if batch == 0 {
 		batch = forestBatch

@@ -57,7 +57,7 @@ func TestBenchForest(t *testing.T) {
 		"--data FILE":                            {"bench", "--model", model},
 		"--device emulator without":              {"bench", "--model", model, "--data", rows, "--device", "emulator"},
 		"are chosen for the CPU":                 {"bench", "--model", model, "--data", rows, "--device", "emulator", "--schedule", "auto"},
-		"--kernels of a forest wants --schedule": {"bench", "--model", model, "--data", rows, "--kernels"},
+		"--kernels of a forest wants --schedule": {"bench", "--model", model, "--data", rows, "--kernels", "--time", "1h"}, // at once
 		"has no rows":                            {"bench", "--model", model, "--data", file("empty.csv", "a,b\n")},
 		"must not be negative":                   {"bench", "--model", model, "--data", rows, "--batch", "-1"},
 		"want at most":                           {"bench", "--model", model, "--data", rows, "--batch", "1000000000"},

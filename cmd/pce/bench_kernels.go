@@ -24,9 +24,6 @@ const kernelSteps = 10
 // time finds what the kernels take of calls of rows rows, which take callPer1k seconds
 // for a thousand rows when they are not timed from inside.
 func (k *codeKernels) time(m kernels.Meter, rows int, callPer1k float64, call func() error) error {
-	if m == nil {
-		return usagef("--kernels of code wants a card or the emulator; the CPU does not tell")
-	}
 	steps := kernelSteps
 	if m.Instructions() != nil { // the emulator
 		steps = 1
@@ -48,11 +45,8 @@ func (k *codeKernels) time(m kernels.Meter, rows int, callPer1k float64, call fu
 	return nil
 }
 
-// forestKernels times the kernels of a forest's code under a schedule, on the rows of a call.
+// forest times the kernels of a forest's code under a schedule, on the rows of a call.
 func (k *codeKernels) forest(ctx context.Context, a *app, f *benchFlags, code *scheduleFlags, rows []float32, callPer1k float64) (err error) {
-	if code.file == "" || f.run.processor() {
-		return usagef("--kernels of a forest wants --schedule and --device, a card or emulator; the CPU does not tell")
-	}
 	fo, text, hits, err := code.read(a, f.model, f.run.threads, f.batch)
 	if err != nil {
 		return err

@@ -129,7 +129,7 @@ func TestBenchCode(t *testing.T) {
 		t.Errorf("bench --kernels ends with %v", r)
 	}
 	var out, errs strings.Builder
-	if code := Run(t.Context(), append(args, "--kernels"), nil, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "wants a card or the emulator") {
+	if code := Run(t.Context(), append(args, "--kernels", "--steps", "0", "--time", "1h"), nil, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "wants a card or the emulator") {
 		t.Errorf("--kernels on the CPU: exit %d, %s", code, errs.String())
 	}
 }
