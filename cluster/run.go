@@ -324,25 +324,30 @@ func (r *Run) finish(err error) {
 	r.round = nil
 }
 
-// Info describes the sessions of the run's members: what they have in common,
-// and "mixed" where they differ.
+// Info describes the sessions of the run's members that have said what they are: what they have in common, and "mixed"
+// where they differ. One that has just joined has computed nothing yet.
 func (r *Run) Info() (info SessionInfo) {
-	_ = r.call(func() {
-		for i, w := range r.members {
-			if i == 0 {
-				info = w.info
-				continue
-			}
-			info.Device, info.Path = common(info.Device, w.info.Device), common(info.Path, w.info.Path)
-			info.Precision = common(info.Precision, w.info.Precision)
-		}
-	})
+	_ = r.call(func() { info = commonInfo(r.members) })
 	return info
 }
 
 // Path returns the kernel path that all members have, "" if there is none. It is
 // settled when the run begins.
 func (r *Run) Path() string { return r.path }
+
+func commonInfo(members []*workerInfo) (info SessionInfo) {
+	for _, w := range members {
+		switch {
+		case w.info == SessionInfo{}:
+		case info == SessionInfo{}:
+			info = w.info
+		default:
+			info.Device, info.Path = common(info.Device, w.info.Device), common(info.Path, w.info.Path)
+			info.Precision = common(info.Precision, w.info.Precision)
+		}
+	}
+	return info
+}
 
 func common(a, b string) string {
 	if a != b {

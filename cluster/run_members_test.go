@@ -25,3 +25,30 @@ func TestCommonPath(t *testing.T) {
 		}
 	}
 }
+
+// TestCommonInfo wants what sessions have in common, of those that have said it.
+func TestCommonInfo(t *testing.T) {
+	cpu := SessionInfo{Device: "cpu", Path: "avx512", Precision: "fp32"}
+	half, card := cpu, SessionInfo{Device: "cuda:0", Path: "sm_90", Precision: "mixed"}
+	half.Precision = "mixed"
+	for _, tc := range []struct {
+		members []SessionInfo
+		want    SessionInfo
+	}{
+		{nil, SessionInfo{}},
+		{[]SessionInfo{{}}, SessionInfo{}},
+		{[]SessionInfo{cpu}, cpu},
+		{[]SessionInfo{cpu, {}}, cpu},
+		{[]SessionInfo{{}, cpu, {}, cpu}, cpu},
+		{[]SessionInfo{cpu, half}, half},
+		{[]SessionInfo{half, card, half}, SessionInfo{"mixed", "mixed", "mixed"}},
+	} {
+		var members []*workerInfo
+		for _, info := range tc.members {
+			members = append(members, &workerInfo{info: info})
+		}
+		if got := commonInfo(members); got != tc.want {
+			t.Errorf("%+v: %+v, want %+v", tc.members, got, tc.want)
+		}
+	}
+}

@@ -20,7 +20,7 @@ import (
 // TestSchedules plays the seeds from 1 to schedules, with -short to shortSchedules.
 const (
 	schedules      = 1500
-	shortSchedules = 100
+	shortSchedules = 60
 )
 
 // play runs a job with n workers under a plot and returns what is wrong with the

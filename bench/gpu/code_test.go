@@ -20,6 +20,9 @@ echo '{"seconds_per_1k_samples": 2e-6, "kernel_seconds_per_1k_samples": 1e-6, "c
 // TestCode runs the set with all inputs: every part once, each command with what its kind
 // of model needs, and both tables.
 func TestCode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a program for each of 61 measurements; run without -short")
+	}
 	b := newBed(t, codePCE, goodSuite, "")
 	dir := t.TempDir()
 	for _, name := range []string{"b.schedule", "a.schedule", "xgb-higgs/model.json.gz", "xgb-airline/other.json.gz"} {
