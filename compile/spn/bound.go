@@ -72,14 +72,19 @@ func (c *code) ranges() {
 					o.lo, o.hi = min(o.lo, log), max(o.hi, log)
 				}
 			}
+			o.lo, o.hi = o.lo+math.Log2(o.factor), o.hi+math.Log2(o.factor)
 		case o.kind == circuit.Product:
+			o.lo, o.hi, o.above = 0, 0, 0
+			below := 0.0
 			for _, a := range o.args {
 				o.lo += c.ops[a].lo
 				o.hi += c.ops[a].hi
-				// Partial products, in any order, lie between the sum of what is
-				// below 1 and that of what is above.
-				c.least, c.largest = min(c.least, o.lo), max(c.largest, o.hi)
+				below += min(0, c.ops[a].lo)
+				o.above += max(0, c.ops[a].hi)
 			}
+			// Partial products, in any order, lie between the product of what is
+			// below 1 and that of what is above.
+			c.least, c.largest = min(c.least, below), max(c.largest, o.above)
 		default:
 			// A sum is at least its least positive term, as others may be 0.
 			o.lo, o.hi = math.Inf(1), math.Inf(-1)
@@ -151,7 +156,7 @@ func (c *code) leastTrusted(t simt.Type) float64 {
 		o.lost = tiny
 		switch o.kind {
 		case circuit.Product:
-			o.lost = tiny + o.hi + math.Log2(float64(len(o.args))) // in a partial product
+			o.lost = tiny + o.above + math.Log2(float64(len(o.args))) // in a partial product
 			for _, a := range o.args {
 				o.lost = logSum(o.lost, c.ops[a].lost+o.hi-c.ops[a].hi)
 			}
@@ -179,7 +184,7 @@ func (c *code) logBound(t simt.Type) Bound {
 		case o.gaussian:
 			o.absolute, o.relative = o.gaussianError(t)
 		case o.kind == circuit.Input:
-			o.absolute, o.relative = 4, 4
+			o.absolute, o.relative = 4+3*o.moved, 4
 		case o.kind == circuit.Product:
 			o.absolute, o.relative = 0, 0
 			for _, a := range o.args {
@@ -190,7 +195,7 @@ func (c *code) logBound(t simt.Type) Bound {
 			if o.joined {
 				c.joinedError(o)
 			}
-			o.absolute += 2 * o.hi * o.relative
+			o.absolute += 2 * o.above * o.relative
 		default:
 			o.absolute, o.relative = 0, 0
 			for k, a := range o.args {
@@ -199,7 +204,7 @@ func (c *code) logBound(t simt.Type) Bound {
 			}
 			n := float64(len(o.args))
 			o.relative += 3
-			o.absolute += o.relative*(math.Log2(n)+2) + 2*(n+simt.Exp2Error+2) + 2*simt.Log2Error*(math.Log2(n)+1)
+			o.absolute += 3*o.moved + o.relative*(math.Log2(n)+2) + 2*(n+simt.Exp2Error+2) + 2*simt.Log2Error*(math.Log2(n)+1)
 		}
 	}
 	u := unit(t) + unit(simt.F64) // of the reference, which has the same roundings

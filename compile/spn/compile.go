@@ -174,6 +174,9 @@ func compile(g *circuit.Graph, params circuit.ParamFunc64, class int, o Options)
 	if o.Space == Auto {
 		p.Space = c.space(o.Type)
 	}
+	if p.Space != Scaled { // whose blocks share their leaves
+		c.absorb()
+	}
 	if p.Module, p.spans, err = c.emit(p.Space, o.Type, g.NumVars, o); err != nil {
 		return nil, err
 	}

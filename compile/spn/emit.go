@@ -78,11 +78,16 @@ func (e *emitter) all(root int32) {
 	type visit struct {
 		op   int32
 		next int
+		// Of a sum in linear space: what the operands so far add up to, so that they need not wait for the others.
+		sum simt.Value
+		// The last operand is its value times this one, unless None.
+		times simt.Value
+		split bool // of a product: its reader multiplies the two halves
 	}
 	if e.value[root] != simt.None {
 		return
 	}
-	for stack := []visit{{op: root}}; len(stack) > 0; {
+	for stack := []visit{{op: root, sum: simt.None, times: simt.None}}; len(stack) > 0; {
 		top := &stack[len(stack)-1]
 		o := &e.c.ops[top.op]
 		if s := e.scope[top.op]; s != nil {
@@ -93,6 +98,10 @@ func (e *emitter) all(root int32) {
 		if top.next == 0 && o.kind == circuit.Sum && e.space == Log {
 			e.together(o)
 		}
+		sums := o.kind == circuit.Sum && e.space == Linear
+		if sums && top.next > 0 {
+			top.sum, top.times = e.plus(o, top.next-1, top.sum, top.times), simt.None
+		}
 		if top.next < len(o.args) {
 			a := o.args[top.next]
 			top.next++
@@ -100,11 +109,25 @@ func (e *emitter) all(root int32) {
 				continue
 			}
 			if e.value[a] == simt.None && (o.kind != circuit.Product || e.scope[a] == nil) {
-				stack = append(stack, visit{op: a})
+				child := &e.c.ops[a]
+				split := sums && top.sum != simt.None && o.weights[top.next-1] == 1 && child.kind == circuit.Product && child.uses == 1 && len(child.args) > 1
+				stack = append(stack, visit{op: a, sum: simt.None, times: simt.None, split: split})
 			}
 			continue
 		}
-		e.value[top.op] = e.operation(top.op)
+		switch {
+		case sums:
+			e.value[top.op] = top.sum
+		case top.split:
+			list := e.factors(o)
+			if half := len(list) / 2; half > 0 {
+				stack[len(stack)-2].times = e.tree(simt.Mul, list[half:])
+				list = list[:half]
+			}
+			e.value[top.op] = e.tree(simt.Mul, list)
+		default:
+			e.value[top.op] = e.operation(top.op)
+		}
 		stack = stack[:len(stack)-1]
 	}
 }
@@ -131,18 +154,13 @@ func (e *emitter) operation(k int32) simt.Value {
 		}
 	}
 	b := e.b
-	switch {
-	case o.kind == circuit.Product:
+	if o.kind == circuit.Product {
 		return e.tree(simt.Add, terms)
-	case e.space == Linear:
-		sum := b.Mul(terms[0], b.Float(e.t, o.weights[0]))
-		for i, x := range terms[1:] {
-			sum = b.FMA(x, b.Float(e.t, o.weights[i+1]), sum)
-		}
-		return sum
 	}
-	for i := range terms {
-		terms[i] = b.Add(terms[i], b.Float(e.t, math.Log2(o.weights[i])))
+	for i, w := range o.weights {
+		if w != 1 {
+			terms[i] = b.Add(terms[i], b.Float(e.t, math.Log2(w)))
+		}
 	}
 	if len(terms) == 1 {
 		return terms[0]
@@ -157,6 +175,22 @@ func (e *emitter) operation(k int32) simt.Value {
 	sum := e.tree(simt.Add, terms)
 	sum = e.span(spanLog2, nil, func() simt.Value { return b.Log2Normal(sum) })
 	return b.Select(b.Binary(simt.Lt, least, top), b.Add(top, sum), b.Float(e.t, math.Inf(-1)))
+}
+
+// plus adds an operand of a sum, times another value unless that is None, to those before it.
+func (e *emitter) plus(o *op, at int, sum, times simt.Value) simt.Value {
+	b, x, w := e.b, e.value[o.args[at]], o.weights[at]
+	switch {
+	case sum == simt.None && w == 1:
+		return x
+	case sum == simt.None:
+		return b.Mul(x, b.Float(e.t, w))
+	case times != simt.None:
+		return b.FMA(x, times, sum)
+	case w == 1:
+		return b.Add(sum, x)
+	}
+	return b.FMA(x, b.Float(e.t, w), sum)
 }
 
 // leastFinite is the least finite number of a type.

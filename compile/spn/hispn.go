@@ -60,8 +60,12 @@ func (p *Program) HiSPN() string {
 			}
 		default:
 			b.WriteString("sum")
+			weights := o.weights
+			if o.given != nil {
+				weights = o.given
+			}
 			for k, a := range o.args {
-				fmt.Fprintf(&b, " %v %%%d", o.weights[k], a)
+				fmt.Fprintf(&b, " %v %%%d", weights[k], a)
 			}
 		}
 		b.WriteString(" : probability\n")

@@ -41,8 +41,13 @@ func (c *code) columns(numVars int) []column {
 	return cols
 }
 
-// at returns the value of a table or histogram leaf at a number, 1 at NaN.
+// at returns the value of a table or histogram leaf at a number, its factor at NaN.
 func (o *op) at(x float64) float64 {
+	return o.density(x) * o.factor
+}
+
+// density returns the value of a table or histogram leaf without its factor.
+func (o *op) density(x float64) float64 {
 	if x != x {
 		return 1
 	}
@@ -55,12 +60,12 @@ func (o *op) at(x float64) float64 {
 	return o.histogram.Floor
 }
 
-// logAt returns the logarithm of the value of a table or histogram leaf at a number to base 2, 0 at NaN.
+// logAt returns the logarithm of what at returns, to base 2.
 func (o *op) logAt(x float64) float64 {
 	if o.logs != nil && x == x {
-		return o.logs[int(x)]
+		return o.logs[int(x)] + math.Log2(o.factor)
 	}
-	return math.Log2(o.at(x))
+	return math.Log2(o.density(x)) + math.Log2(o.factor)
 }
 
 // plan finds the classes of a variable, without instructions.

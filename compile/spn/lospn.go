@@ -291,6 +291,9 @@ func (l *lowering) name(i int, operands []simt.Value, task int32) string {
 	switch s.kind {
 	case spanLeaf:
 		kind, attributes := s.op.leafText()
+		if s.op.factor != 1 {
+			attributes += fmt.Sprintf(", times %v", s.op.factor)
+		}
 		text = fmt.Sprintf("%s%s {x%d, %s}", kind, args, s.op.variable, attributes)
 	case spanTable:
 		text += fmt.Sprintf(" {%s}", strings.TrimPrefix(numbers(s.op.table), " "))

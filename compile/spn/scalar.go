@@ -16,6 +16,7 @@ type op struct {
 	kind    circuit.Kind
 	args    []int32
 	weights []float64 // of a sum
+	given   []float64 // of a sum: its weights before some were absorbed; nil: as they are
 
 	// Of a leaf.
 	variable   int
@@ -25,15 +26,18 @@ type op struct {
 	logs       []float64             // of probabilities that a formula gives, to base 2; nil: those of the table
 	histogram  circuit.RealHistogram // with density in table
 	histograms bool
+	factor     float64 // by which the leaf is multiplied, see absorb
 
 	group        int32 // the units of a node have the same; see scaled.go
 	uses         int   // operations that read it, the outputs included
 	used         bool  // reached from a root, once fold has run
 	lo, hi       float64
+	above        float64 // of a product: the largest value of some of its factors, to base 2
 	relative     float64 // see bound.go
 	absolute     float64
 	lost         float64
 	roundedFolds int     // weights that fold has multiplied
+	moved        float64 // Σ|log2| of the weights that absorb has multiplied it by
 	near         bool    // of a Gaussian: computed around a center, see logs
 	shift        float64 // of one: |mean - center|·s
 	alone        bool    // of one: computed by itself, too
@@ -135,6 +139,7 @@ func (c *code) add(o op) int32 {
 	if at, ok := c.known[string(key)]; ok {
 		return at
 	}
+	o.factor = 1
 	c.ops = append(c.ops, o)
 	at := int32(len(c.ops) - 1)
 	c.known[string(key)] = at
