@@ -70,10 +70,13 @@ func (l *lowering) lookup512(in *simt.Instr) reg {
 	}
 	per := int(l.bytes) / int(size) // elements of a register
 	places := func() reg {
-		if wide(t.Type) {
-			return l.widen(index)
+		if !wide(t.Type) {
+			return index
 		}
-		return index
+		if p, ok := l.picks[index]; ok && p.n > 0 { // which the groups of a turn share as it is
+			return l.opImm(asm.ShrQ, l.full, 8*p.n, l.widen(p.from))
+		}
+		return l.widen(index)
 	}
 	two := func(from int) reg {
 		return l.pair(byBits(t.Type, asm.PermutePairPS, asm.PermutePairPD), l.words(t, from, from+2*per), places())

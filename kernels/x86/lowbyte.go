@@ -29,13 +29,16 @@ func (l *lowering) pickByte(from reg, n uint8) reg {
 	return v
 }
 
+// together is how many groups of rows have their bytes of a column in one register: those of a lane's rows, in 32 bits.
+const together = 4
+
 // ofTurn returns the bytes of a column of an input as low bytes, where a turn has several groups of rows. The bytes of all
 // groups are in one register, those of a lane's rows in its 32 bits, so that arithmetic and lookups are done for all of them
 // at once.
 func (l *lowering) ofTurn(p simt.Param, ref, col int) (v reg, ok bool) {
 	last := l.turn[len(l.turn)-1]
 	rows := int(last[len(last)-1].first) + l.lanes
-	if !l.evex || l.lanes != avx512.lanes || l.gathers || p.Type != simt.U8 || rows == l.lanes || rows > int(l.bytes) {
+	if !l.evex || l.gathers || p.Type != simt.U8 || rows == l.lanes || rows > together*l.lanes {
 		return none, false
 	}
 	key := column{false, ref, col}
@@ -43,7 +46,7 @@ func (l *lowering) ofTurn(p simt.Param, ref, col int) (v reg, ok bool) {
 		switch {
 		case p.Layout == simt.Columns || p.Width == 1:
 			l.whole[key] = byteOf{l.ofColumns(p, ref, col, rows), 0}
-		case p.Width >= 4 && rows == int(l.bytes):
+		case p.Width >= 4 && rows == together*l.lanes && l.lanes == avx512.lanes:
 			l.ofRows(p, ref, col)
 		default:
 			return none, false
@@ -57,13 +60,17 @@ func (l *lowering) ofTurn(p simt.Param, ref, col int) (v reg, ok bool) {
 func (l *lowering) ofColumns(p simt.Param, ref, col, rows int) reg {
 	places := make([]byte, l.bytes)
 	for i := range places {
-		places[i] = byte((i%4*l.lanes + i/4) % rows)
+		places[i] = byte((i%together*l.lanes + i/together) % rows)
 	}
 	at, _ := l.pointTo(false, p, ref, col)
-	if rows == int(l.bytes) {
-		return l.opAt(asm.PermuteB, l.full, 0, at, l.constant(places))
+	if rows == together*l.lanes {
+		return l.opAt(asm.PermuteB, l.short, 0, at, l.constant(places))
 	}
-	return l.op(asm.PermuteB, l.full, l.constant(places), l.opAt(asm.Move, asm.Y, 0, at))
+	half := asm.Y
+	if l.short == asm.Y {
+		half = asm.X
+	}
+	return l.op(asm.PermuteB, l.short, l.constant(places), l.opAt(asm.Move, half, 0, at))
 }
 
 // ofRows loads four columns of bytes of rows for the four groups of a turn. The columns of group g are moved by g bytes

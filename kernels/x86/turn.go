@@ -143,7 +143,7 @@ func (s shape) turns(m *simt.Module, cost int64) []int {
 		return nil
 	case s.several == 0 && cost <= shortTurn:
 		return []int{4}
-	case s.several == 4, s.several == 0 && columns && s.lanes == avx512.lanes && most >= 4:
+	case s.several == 4, s.several == 0 && columns && most >= 4:
 		return []int{2, 2}
 	}
 	return []int{2}
