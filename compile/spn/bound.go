@@ -72,19 +72,18 @@ func (c *code) ranges() {
 					o.lo, o.hi = min(o.lo, log), max(o.hi, log)
 				}
 			}
-			o.lo, o.hi = o.lo+math.Log2(o.factor), o.hi+math.Log2(o.factor)
+			o.lo, o.hi = o.lo+math.Log2(o.factor)+float64(o.lift), o.hi+math.Log2(o.factor)+float64(o.lift)
 		case o.kind == circuit.Product:
-			o.lo, o.hi, o.above = 0, 0, 0
-			below := 0.0
+			o.lo, o.hi, o.below, o.above = 0, 0, 0, 0
 			for _, a := range o.args {
 				o.lo += c.ops[a].lo
 				o.hi += c.ops[a].hi
-				below += min(0, c.ops[a].lo)
+				o.below += min(0, c.ops[a].lo)
 				o.above += max(0, c.ops[a].hi)
 			}
 			// Partial products, in any order, lie between the product of what is
 			// below 1 and that of what is above.
-			c.least, c.largest = min(c.least, below), max(c.largest, o.above)
+			c.least, c.largest = min(c.least, o.below), max(c.largest, o.above)
 		default:
 			// A sum is at least its least positive term, as others may be 0.
 			o.lo, o.hi = math.Inf(1), math.Inf(-1)
@@ -103,8 +102,10 @@ func rounds(n int) float64 { return math.Ceil(math.Log2(float64(max(n, 1)))) }
 
 // linearBound counts roundings on the longest way to the root. The relative errors of factors
 // add up; that of a sum of positive terms is at most the largest of its terms' and one for
-// each addition.
-func (c *code) linearBound(t simt.Type) Bound {
+// each addition. own is logBound of float64, which counts the roundings of the reference, and largest is that of the code before it was lifted.
+func (c *code) linearBound(t simt.Type, own Bound, largest float64) Bound {
+	exponents := 0.0                     // the error of a Gaussian for each unit of its logarithm
+	trees := make([]float64, len(c.ops)) // log2 of the number of products of leaves that an operation is the sum of
 	for i := range c.ops {
 		o := &c.ops[i]
 		if !o.used {
@@ -113,38 +114,52 @@ func (c *code) linearBound(t simt.Type) Bound {
 		o.relative = 0
 		switch {
 		case o.gaussian:
-			// exp2 of a square: its error grows with the exponent, which is at most that
-			// of the least number.
-			o.relative = 16 * -math.Log2(math.SmallestNonzeroFloat64)
+			absolute, relative := o.gaussianError(t)
+			o.relative, exponents = math.Ln2*absolute+2*(simt.Exp2Error+1), max(exponents, relative)
+		case o.kind == circuit.Input && t == simt.F32:
+			o.relative = 1.01 // of the table in float64, too
+		case o.kind == circuit.Input && o.logs == nil:
+			o.relative = 1
 		case o.kind == circuit.Input:
-			o.relative = 4 // exp and log of a table, or its rounding
+			o.relative = 4 // exponentials
 		case o.kind == circuit.Product:
 			for _, a := range o.args {
 				o.relative += c.ops[a].relative
+				trees[i] += trees[a]
 			}
 			o.relative += float64(len(o.args) - 1)
 		default:
+			trees[i] = math.Inf(-1)
 			for _, a := range o.args {
 				o.relative = max(o.relative, c.ops[a].relative)
+				trees[i] = logSum(trees[a], trees[i])
 			}
 			o.relative += float64(len(o.args) + 1 + o.roundedFolds)
 		}
 	}
+	roundings, most := c.worst(func(o *op) float64 { return o.relative }), 0.0
+	for _, r := range c.roots {
+		if r != nowhere {
+			most = max(most, trees[r])
+		}
+	}
+	// A root is the sum of products of leaves with shares s of it, whose logarithms to base 2 are those of the root and of s. So the sizes of the
+	// logarithms of a product's Gaussians add up to at most that of the product and three times what is above 0, and on the
+	// average of the products to that of the root, Σ s·log2(1/s) and the latter.
+	gaussians := exponents * math.Ln2 * (3*largest + most)
 	u := unit(t)
-	// The reference's own roundings, in log space, are counted by its bound; the last terms
-	// are log2 and the factor ln 2.
-	own := c.logBound(simt.F64)
+	// The last terms are log2 and the factor ln 2.
 	return Bound{
-		Absolute: 1.001*u*(c.worst(func(o *op) float64 { return o.relative })+1) + own.Absolute/2,
-		Relative: u*2*(simt.Log2Error+1) + own.Relative/2,
+		Absolute: 1.001*u*(roundings+gaussians+1) + own.Absolute/2,
+		Relative: u*(2*(simt.Log2Error+1)+1.001*exponents) + own.Relative/2,
 	}
 }
 
 // leastTrusted is the natural log of the least likelihood that linear space computes within its
-// bound. What an operation loses below the least normal number is at most that number, and
+// bound. What an operation loses below the least normal number, if its values may be there, is at most that number, and
 // arrives at the root multiplied by at most the largest values of the other factors.
 func (c *code) leastTrusted(t simt.Type) float64 {
-	tiny, digits := -1022.0, 53.0
+	tiny, digits, least := -1022.0, 53.0, minLinear(t)
 	if t == simt.F32 {
 		tiny, digits = -126, 24
 	}
@@ -153,21 +168,29 @@ func (c *code) leastTrusted(t simt.Type) float64 {
 		if !o.used {
 			continue
 		}
-		o.lost = tiny
+		o.lost = math.Inf(-1)
 		switch o.kind {
+		case circuit.Input:
+			if o.lo < least {
+				o.lost = tiny
+			}
 		case circuit.Product:
-			o.lost = tiny + o.above + math.Log2(float64(len(o.args))) // in a partial product
+			if o.below < least { // a product of some factors
+				o.lost = tiny + o.above + math.Log2(float64(len(o.args)))
+			}
 			for _, a := range o.args {
 				o.lost = logSum(o.lost, c.ops[a].lost+o.hi-c.ops[a].hi)
 			}
 		case circuit.Sum:
-			o.lost = tiny + math.Log2(float64(len(o.args)))
+			if o.lo < least {
+				o.lost = tiny + math.Log2(float64(len(o.args)))
+			}
 			for k, a := range o.args {
 				o.lost = logSum(o.lost, c.ops[a].lost+math.Log2(o.weights[k]))
 			}
 		}
 	}
-	return (c.worst(func(o *op) float64 { return o.lost }) + digits) * math.Ln2
+	return (c.worst(func(o *op) float64 { return o.lost }) + digits - float64(c.lifted)) * math.Ln2
 }
 
 // logBound bounds errors of log space by absolute + relative · |value|, both in units of the

@@ -177,31 +177,38 @@ func compile(g *circuit.Graph, params circuit.ParamFunc64, class int, o Options)
 	if p.Space != Scaled { // whose blocks share their leaves
 		c.absorb()
 	}
+	own, largest := c.logBound(simt.F64), c.largest
+	proven := true
+	if p.Space == Linear && c.least < minLinear(o.Type) {
+		if p.Exact, p.exactSpans, err = c.emit(Log, simt.F64, g.NumVars, o); err != nil {
+			return nil, err
+		}
+		p.Bound = c.logBound(simt.F64)
+		c.lift(o.Type)
+		if proven = c.least >= minLinear(o.Type); proven {
+			p.Exact, p.exactSpans, p.Bound = nil, nil, Bound{}
+		} else {
+			p.Least = c.leastTrusted(o.Type)
+		}
+	}
 	if p.Module, p.spans, err = c.emit(p.Space, o.Type, g.NumVars, o); err != nil {
 		return nil, err
 	}
 	p.Info = c.info(p.Module)
-	p.Info.Proven = true
+	p.Info.Proven = proven
 	switch p.Space {
 	case Linear:
-		p.Bound = c.linearBound(o.Type)
-		if c.least < minLinear(o.Type) {
-			p.Info.Proven = false
-			p.Least = c.leastTrusted(o.Type)
-			if p.Exact, p.exactSpans, err = c.emit(Log, simt.F64, g.NumVars, o); err != nil {
-				return nil, err
-			}
-			exact := c.logBound(simt.F64)
-			p.Bound.Absolute, p.Bound.Relative = max(p.Bound.Absolute, exact.Absolute), max(p.Bound.Relative, exact.Relative)
-		}
+		b := c.linearBound(o.Type, own, largest)
+		p.Bound.Absolute, p.Bound.Relative = max(p.Bound.Absolute, b.Absolute), max(p.Bound.Relative, b.Relative)
 	case Scaled:
 		p.Info.Proven, p.Least = false, leastScaled*math.Ln2
 		p.Bound = c.scaledBound(o.Type)
 	default:
 		p.Bound = c.logBound(o.Type)
 	}
-	p.low = math.Max(p.Least, -c.worst(func(o *op) float64 { return -o.lo })*math.Ln2)
-	p.high = c.worst(func(o *op) float64 { return o.hi }) * math.Ln2
+	lifted := float64(c.lifted)
+	p.low = math.Max(p.Least, -c.worst(func(o *op) float64 { return lifted - o.lo })*math.Ln2)
+	p.high = c.worst(func(o *op) float64 { return o.hi - lifted }) * math.Ln2
 	return p, nil
 }
 

@@ -58,9 +58,9 @@ func (c *code) emit(space Space, t simt.Type, numVars int, o Options) (*simt.Mod
 		root := e.value[r]
 		switch {
 		case space == Linear && (len(c.roots) > 1 || c.zeros && c.least >= minLinear(t)):
-			root = e.log2(root)
+			root = e.log2(root, -c.lifted)
 		case space == Linear: // rows of less than normal numbers are computed again
-			root = e.span(spanLog2, nil, func() simt.Value { return e.b.Log2Normal(root) })
+			root = e.span(spanLog2, nil, func() simt.Value { return e.b.Log2Normal(root, -c.lifted) })
 		}
 		e.b.Store(out, k, e.nats(root))
 	}
@@ -173,7 +173,7 @@ func (e *emitter) operation(k int32) simt.Value {
 		terms[i] = e.exp2Normal(b.Sub(terms[i], top))
 	}
 	sum := e.tree(simt.Add, terms)
-	sum = e.span(spanLog2, nil, func() simt.Value { return b.Log2Normal(sum) })
+	sum = e.span(spanLog2, nil, func() simt.Value { return b.Log2Normal(sum, 0) })
 	return b.Select(b.Binary(simt.Lt, least, top), b.Add(top, sum), b.Float(e.t, math.Inf(-1)))
 }
 

@@ -41,12 +41,12 @@ func (c *code) columns(numVars int) []column {
 	return cols
 }
 
-// at returns the value of a table or histogram leaf at a number, its factor at NaN.
+// at returns the value in linear space of a table or histogram leaf at a number, that of a missing cell at NaN.
 func (o *op) at(x float64) float64 {
-	return o.density(x) * o.factor
+	return o.density(x) * math.Ldexp(o.factor, o.lift) // which is in range where that of the density and the factor may not be
 }
 
-// density returns the value of a table or histogram leaf without its factor.
+// density returns the probability of a number by a table or histogram leaf, 1 at NaN.
 func (o *op) density(x float64) float64 {
 	if x != x {
 		return 1
@@ -60,7 +60,7 @@ func (o *op) density(x float64) float64 {
 	return o.histogram.Floor
 }
 
-// logAt returns the logarithm of what at returns, to base 2.
+// logAt returns the value of a table or histogram leaf in log space, which is not lifted.
 func (o *op) logAt(x float64) float64 {
 	if o.logs != nil && x == x {
 		return o.logs[int(x)] + math.Log2(o.factor)

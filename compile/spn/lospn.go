@@ -291,8 +291,12 @@ func (l *lowering) name(i int, operands []simt.Value, task int32) string {
 	switch s.kind {
 	case spanLeaf:
 		kind, attributes := s.op.leafText()
-		if s.op.factor != 1 {
-			attributes += fmt.Sprintf(", times %v", s.op.factor)
+		factor := s.op.factor
+		if l.space == Linear {
+			factor = math.Ldexp(factor, s.op.lift)
+		}
+		if factor != 1 {
+			attributes += fmt.Sprintf(", times %v", factor)
 		}
 		text = fmt.Sprintf("%s%s {x%d, %s}", kind, args, s.op.variable, attributes)
 	case spanTable:

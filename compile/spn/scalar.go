@@ -32,11 +32,12 @@ type op struct {
 	uses         int   // operations that read it, the outputs included
 	used         bool  // reached from a root, once fold has run
 	lo, hi       float64
-	above        float64 // of a product: the largest value of some of its factors, to base 2
+	below, above float64 // of a product: the least and the largest value of a product of some of its factors, to base 2
 	relative     float64 // see bound.go
 	absolute     float64
 	lost         float64
 	roundedFolds int     // weights that fold has multiplied
+	lift         int     // the power of 2 by which the leaf is multiplied too, in linear space; see lift
 	moved        float64 // Σ|log2| of the weights that absorb has multiplied it by
 	near         bool    // of a Gaussian: computed around a center, see logs
 	shift        float64 // of one: |mean - center|·s
@@ -53,6 +54,7 @@ type code struct {
 	key            []byte // memory of add
 	groups         int32
 	least, largest float64 // log2 of values that are not 0
+	lifted         int     // the power of 2 by which roots are multiplied in linear space
 	zeros          bool    // a leaf may be 0
 }
 

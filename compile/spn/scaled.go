@@ -158,7 +158,7 @@ func (e *emitter) scaled(out int) {
 			ok = b.Binary(simt.And, ok, b.Binary(simt.Le, b.Float(e.t, leastScaled), f.exponent))
 			trusted[e.family[r]] = ok
 		}
-		ll := e.nats(b.Add(e.log2(e.value[r]), f.exponent))
+		ll := e.nats(b.Add(e.log2(e.value[r], 0), f.exponent))
 		b.Store(out, k, b.Select(ok, ll, b.Float(e.t, math.NaN())))
 	}
 }

@@ -40,8 +40,8 @@ func (e *emitter) span(kind spanKind, o *op, emit func() simt.Value) simt.Value 
 	return v
 }
 
-func (e *emitter) log2(x simt.Value) simt.Value {
-	return e.span(spanLog2, nil, func() simt.Value { return e.b.Log2(x) })
+func (e *emitter) log2(x simt.Value, power int) simt.Value {
+	return e.span(spanLog2, nil, func() simt.Value { return e.b.Log2(x, power) })
 }
 
 func (e *emitter) exp2Normal(x simt.Value) simt.Value {

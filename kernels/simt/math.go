@@ -117,15 +117,15 @@ func (b *Builder) polynomial(t Type, x Value, c []float64) Value {
 	return p
 }
 
-// Log2 returns the logarithm of x to base 2: -Inf of 0, NaN of a negative number or a NaN.
-func (b *Builder) Log2(x Value) Value {
+// Log2 returns the logarithm of x·2^power to base 2, which need not be in range itself: -Inf of 0, NaN of a negative number or a NaN.
+func (b *Builder) Log2(x Value, power int) Value {
 	t := b.TypeOf(x)
 	f := formOf(t)
 	zero, inf := b.Float(t, 0), b.Float(t, math.Inf(1))
 	tiny := b.Binary(Lt, x, b.Float(t, math.Ldexp(1, int(1-f.bias))))
 	lift := f.mantissa + 2
 	y := b.Select(tiny, b.Mul(x, b.Float(t, math.Ldexp(1, lift))), x)
-	shift := b.Select(tiny, b.Float(t, float64(-lift)), zero)
+	shift := b.Select(tiny, b.Float(t, float64(power-lift)), b.Float(t, float64(power)))
 	y = b.log2(y, shift)
 	y = b.Select(b.Binary(Eq, x, inf), inf, y)
 	y = b.Select(b.Binary(Eq, x, zero), b.Float(t, math.Inf(-1)), y)
@@ -134,7 +134,12 @@ func (b *Builder) Log2(x Value) Value {
 
 // Log2Normal is Log2 of a finite number that is positive and not subnormal. Of 0 and of subnormal numbers it is one
 // that is less than that of the least normal number, of any other some number.
-func (b *Builder) Log2Normal(x Value) Value { return b.log2(x, None) }
+func (b *Builder) Log2Normal(x Value, power int) Value {
+	if power == 0 {
+		return b.log2(x, None)
+	}
+	return b.log2(x, b.Float(b.TypeOf(x), float64(power)))
+}
 
 // log2 returns the logarithm of a normal number, and shift added unless it is None.
 //
@@ -146,13 +151,15 @@ func (b *Builder) log2(x, shift Value) Value {
 	// The exponent of x/√½ is e: subtracting the bits of √½ borrows from it below.
 	root := int64(FloatBits(t, math.Sqrt2/2))
 	off := b.Sub(bits, b.Int(f.bits, root))
-	exponent := b.Shift(Sar, off, f.mantissa)
-	m := b.Bitcast(t, b.Sub(bits, b.Shift(Shl, exponent, f.mantissa)))
+	exponent := b.Binary(And, off, b.Int(f.bits, -1<<f.mantissa)) // times 2^mantissa, which a float is exactly
+	m := b.Bitcast(t, b.Sub(bits, exponent))
 	one := b.Float(t, 1)
 	d := b.Sub(m, one)
-	e := b.Convert(t, exponent)
-	if shift != None {
-		e = b.Add(e, shift)
+	e, unit := b.Convert(t, exponent), b.Float(t, math.Ldexp(1, -f.mantissa))
+	if shift == None {
+		e = b.Mul(e, unit)
+	} else {
+		e = b.FMA(e, unit, shift)
 	}
 	if t == F32 {
 		return b.FMA(d, b.polynomial(t, d, log2Terms[:]), e)
