@@ -53,10 +53,25 @@ func (o *op) log(values []float64, cell func(variable int) float64) float64 {
 	if math.IsInf(top, -1) {
 		return top
 	}
+	const far = 1100 // terms that are less by that power of 2 do not count
 	sum := 0.0
 	for k, a := range o.args {
-		if d := values[a] - top; d > -1100 {
+		if d := values[a] - top; d > -far {
 			sum += o.weights[k] * math.Exp2(d)
+		}
+	}
+	if sum > 0x1p-900 {
+		return top + math.Log2(sum)
+	}
+	// Weights are so small that their products with values are not normal numbers.
+	term := func(k int) float64 { return values[o.args[k]] + math.Log2(o.weights[k]) }
+	top, sum = math.Inf(-1), 0
+	for k := range o.args {
+		top = math.Max(top, term(k))
+	}
+	for k := range o.args {
+		if d := term(k) - top; d > -far {
+			sum += math.Exp2(d)
 		}
 	}
 	return top + math.Log2(sum)
