@@ -20,9 +20,9 @@ import (
 // of the same type in all modules.
 type CodeModel struct {
 	Module *simt.Module
-	// Exact computes again the rows whose largest log-likelihood by Module is below Least or not a number; nil: none,
-	// or those that Again has.
-	Exact *simt.Module
+	// Exact computes again the rows whose largest log-likelihood by Module is below Least or not a number, and may have such rows
+	// of its own; nil: none, or those that Again has.
+	Exact *CodeModel
 	Least float64
 	// Again, where it is not nil, computes such rows on the host: x has their cells as f32, [variable][pitch], and ll is
 	// [row][root].
@@ -81,11 +81,12 @@ var _ Runner = (*Code)(nil)
 
 // loadedCode is a model on a device.
 type loadedCode struct {
-	program, exact *codeProgram // exact is nil if no row is computed twice by the device
-	onHost         func(x []float32, pitch, rows int, ll []float64)
-	least          float64
-	roots          int
-	pace           parallel.Pace
+	program *codeProgram
+	exact   *loadedCode // nil if no row is computed twice by the device
+	onHost  func(x []float32, pitch, rows int, ll []float64)
+	least   float64
+	roots   int
+	pace    parallel.Pace
 }
 
 // codeProgram is a loaded module with room for its results, of f32 or f64.
@@ -109,10 +110,8 @@ func fits(m *simt.Module, cell simt.Type, s *dataset.Schema) bool {
 // loadModel loads a model, whose modules read cells of a type, for launches of a number of rows of the schema. After an error nothing
 // is left on the device.
 func loadModel(ctx context.Context, dev kernels.Device, m CodeModel, cell simt.Type, rows int, s *dataset.Schema) (l *loadedCode, err error) {
-	for _, mod := range []*simt.Module{m.Module, m.Exact} {
-		if mod != nil && !fits(mod, cell, s) {
-			return nil, fmt.Errorf("%w: the input of code is not the columns of the schema in the type of the model, or its output is not columns of float32 or float64", kernels.ErrDevice)
-		}
+	if !fits(m.Module, cell, s) {
+		return nil, fmt.Errorf("%w: the input of code is not the columns of the schema in the type of the model, or its output is not columns of float32 or float64", kernels.ErrDevice)
 	}
 	l = &loadedCode{least: math.Inf(-1), onHost: m.Again, roots: m.Module.Outputs[0].Width}
 	if l.program, err = loadCode(ctx, dev, m.Module, rows); err != nil {
@@ -122,19 +121,22 @@ func loadModel(ctx context.Context, dev kernels.Device, m CodeModel, cell simt.T
 		l.least = m.Least
 	}
 	if m.Exact != nil {
-		if l.exact, err = loadCode(ctx, dev, m.Exact, rows); err != nil {
-			l.free()
+		if l.exact, err = loadModel(ctx, dev, *m.Exact, cell, rows, s); err != nil {
+			l.program.free()
 			return nil, err
+		}
+		if l.exact.roots != l.roots {
+			l.free()
+			return nil, fmt.Errorf("%w: code of %d roots, and %d where rows are computed again", kernels.ErrDevice, l.roots, l.exact.roots)
 		}
 	}
 	return l, nil
 }
 
 func (l *loadedCode) free() {
-	for _, p := range []*codeProgram{l.program, l.exact} {
-		if p != nil {
-			p.free()
-		}
+	l.program.free()
+	if l.exact != nil {
+		l.exact.free()
 	}
 }
 
@@ -301,10 +303,12 @@ func (c *Code) answer(ctx context.Context, l *loadedCode, r *room, b *dataset.Ba
 	if err := c.load(r, b, lo, n); err != nil {
 		return err
 	}
-	if err := c.run(ctx, l, l.program, r, n, ll); err != nil {
+	if err := c.run(ctx, l, r, n, ll); err != nil {
 		return err
 	}
-	return c.recompute(ctx, l, r, n, ll)
+	again, err := c.recompute(ctx, l, r, n, ll)
+	c.recomputed.Add(int64(again))
+	return err
 }
 
 // resized returns a list of n elements, whose values do not matter.
@@ -316,18 +320,19 @@ func resized[T any](list []T, n int) []T {
 }
 
 // run computes the rows of a room by a program of a model, to ll, [row][root].
-func (c *Code) run(ctx context.Context, l *loadedCode, p *codeProgram, r *room, n int, ll []float64) error {
-	switch {
+func (c *Code) run(ctx context.Context, l *loadedCode, r *room, n int, ll []float64) error {
+	switch p := l.program; {
 	case p.host != nil && !p.narrow && l.roots == 1:
 		return r.run(ctx, p.host, n, ll)
 	case p.narrow:
-		return runTo(ctx, c, l, p, r, n, &r.narrow, ll)
+		return runTo(ctx, c, l, r, n, &r.narrow, ll)
 	}
-	return runTo(ctx, c, l, p, r, n, &r.wide, ll)
+	return runTo(ctx, c, l, r, n, &r.wide, ll)
 }
 
 // runTo is run with the room's results, of the type of the program's.
-func runTo[T float32 | float64](ctx context.Context, c *Code, l *loadedCode, p *codeProgram, r *room, n int, results *[]T, ll []float64) error {
+func runTo[T float32 | float64](ctx context.Context, c *Code, l *loadedCode, r *room, n int, results *[]T, ll []float64) error {
+	p := l.program
 	*results = resized(*results, r.pitch*l.roots)
 	if p.host != nil {
 		if err := r.run(ctx, p.host, n, *results); err != nil {
@@ -391,30 +396,38 @@ func (l *loadedCode) below(ll []float64, rows []int) []int {
 	return rows
 }
 
-// recompute computes again, in log space, the rows of the last launch whose largest log-likelihood is
-// below least or not a number. They are moved together in the room, whose cells the launch no longer needs, and counted.
-func (c *Code) recompute(ctx context.Context, l *loadedCode, r *room, n int, ll []float64) error {
+// recompute computes again the rows of the last launch whose largest log-likelihood is
+// below least or not a number, and returns how many. They are moved together in the room, whose cells the launch no longer needs.
+func (c *Code) recompute(ctx context.Context, l *loadedCode, r *room, n int, ll []float64) (int, error) {
 	if l.exact == nil && l.onHost == nil {
-		return nil
+		return 0, nil
 	}
-	if r.again = l.below(ll[:n*l.roots], r.again[:0]); len(r.again) == 0 {
-		return nil
+	again := l.below(ll[:n*l.roots], r.again[:0])
+	if len(again) == 0 {
+		return 0, nil
 	}
-	c.recomputed.Add(int64(len(r.again)))
-	together(r.values, r.pitch, r.again)
-	together(r.bytes, r.pitch, r.again)
-	exact := make([]float64, len(r.again)*l.roots)
-	if l.exact == nil && r.bytes != nil {
-		l.onHost(r.asFloats(len(r.again)), len(r.again), len(r.again), exact)
-	} else if l.exact == nil {
-		l.onHost(r.values, r.pitch, len(r.again), exact)
-	} else if err := c.run(ctx, l, l.exact, r, len(r.again), exact); err != nil {
-		return err
+	together(r.values, r.pitch, again)
+	together(r.bytes, r.pitch, again)
+	exact := make([]float64, len(again)*l.roots)
+	switch {
+	case l.exact != nil:
+		if err := c.run(ctx, l.exact, r, len(again), exact); err != nil {
+			return 0, err
+		}
+		r.again = again[len(again):] // for its own
+		if _, err := c.recompute(ctx, l.exact, r, len(again), exact); err != nil {
+			return 0, err
+		}
+	case r.bytes != nil:
+		l.onHost(r.asFloats(len(again)), len(again), len(again), exact)
+	default:
+		l.onHost(r.values, r.pitch, len(again), exact)
 	}
-	for k, i := range r.again {
+	r.again = again
+	for k, i := range again {
 		copy(ll[i*l.roots:][:l.roots], exact[k*l.roots:])
 	}
-	return nil
+	return len(again), nil
 }
 
 // Close frees what the code has on its device.

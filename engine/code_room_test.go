@@ -39,7 +39,7 @@ func TestCodeThreads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := engine.CodeModel{Module: sums(t, typ, 1), Exact: sums(t, simt.F64, 10), Least: -2}
+		m := engine.CodeModel{Module: sums(t, typ, 1), Exact: &engine.CodeModel{Module: sums(t, simt.F64, 10)}, Least: -2}
 		m.Classes = func(int) (engine.CodeModel, error) { return engine.CodeModel{Module: thirds(t, typ)}, nil }
 		c, err := engine.NewCode(ctx, dev, m, engine.CodeOptions{Rows: most, Schema: schema, OwnsDevice: true})
 		if err != nil {

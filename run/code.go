@@ -14,7 +14,6 @@ import (
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/device"
-	"github.com/pce-engine/pce/kernels/simt"
 )
 
 // Path is how a circuit is compiled: as layers of blocks, or as code of its own operations.
@@ -51,9 +50,10 @@ type CodeInfo struct {
 	Space string    `json:"space"` // linear, log or scaled
 	Type  string    `json:"type"`  // of values: f32 or f64
 	Bound spn.Bound `json:"bound"` // of the distance from float64 evaluation, in nats
-	// Least is the log-likelihood below which rows are computed again in log space; left out
-	// where there are no such rows.
-	Least *float64 `json:"least,omitempty"`
+	// Least is the log-likelihood below which rows are computed again, as Exact says or, without one, in log space on the host; left out
+	// where all rows are above.
+	Least *float64  `json:"least,omitempty"`
+	Exact *CodeInfo `json:"exact,omitempty"`
 	spn.Info
 }
 
@@ -61,6 +61,9 @@ func codeInfo(p *spn.Program) *CodeInfo {
 	i := &CodeInfo{Space: string(p.Space), Type: p.Type.String(), Bound: p.Bound, Info: p.Info}
 	if p.Exact != nil || p.Space == spn.Scaled {
 		i.Least = &p.Least
+	}
+	if p.Exact != nil {
+		i.Exact = codeInfo(p.Exact)
 	}
 	return i
 }
@@ -125,9 +128,9 @@ func (b *Blueprint) Digest() [32]byte {
 	if b.Code == nil {
 		return b.Program.Digest()
 	}
-	text := b.Code.Module.Text()
-	if b.Code.Exact != nil {
-		text += b.Code.Exact.Text()
+	text := ""
+	for p := b.Code; p != nil; p = p.Exact {
+		text += p.Module.Text()
 	}
 	return sha256.Sum256([]byte(text))
 }
@@ -236,7 +239,11 @@ func (b *Blueprint) codeModel() engine.CodeModel {
 
 // codeModel returns a program as the engine runs it.
 func codeModel(p *spn.Program, classes func(variable int) (engine.CodeModel, error)) engine.CodeModel {
-	m := engine.CodeModel{Module: p.Module, Exact: p.Exact, Least: p.Least, Classes: classes}
+	m := engine.CodeModel{Module: p.Module, Least: p.Least, Classes: classes}
+	if p.Exact != nil {
+		exact := codeModel(p.Exact, nil)
+		m.Exact = &exact
+	}
 	if p.Space == spn.Scaled {
 		m.Again = p.Again
 	}
@@ -281,11 +288,8 @@ func (b *Blueprint) codeMemory(l Load) (MemoryPlan, error) {
 	}
 	c := b.codeModel()
 	m := MemoryPlan{Rows: l.Rows, Data: l.Tables + tableBytes(b.Train)}
-	for _, mod := range []*simt.Module{c.Module, c.Exact} {
-		if mod == nil {
-			continue
-		}
-		work, err := at.PlanCode(mod, l.device())
+	for p := b.Code; p != nil; p = p.Exact {
+		work, err := at.PlanCode(p.Module, l.device())
 		if err != nil {
 			return MemoryPlan{}, err
 		}

@@ -48,7 +48,7 @@ A config gives the kernels of its training, a model those of its queries, a deci
 its predictions under --schedule.
 
 A circuit that runs as code (--path code, or histograms with breaks of their own) has one kernel, or
-several if it is large, and others for rows that are computed again in log space.
+several if it is large, and others for rows that are computed again, whose names begin with exact_.
 
 With --emit, print a form of a program on its way to code. Of a decision forest, under --schedule: its
 trees (hir), its loops and walks (mir), these on buffers (lir), its kernels for a CPU (simt) or a card

@@ -130,21 +130,22 @@ func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
 		_, err := io.WriteString(a.stdout, b.Code.Module.Text())
 		return err
 	}
-	text, err := kernelsOf(b.Code.Module, o, "")
-	if err != nil {
-		return err
+	prefix := ""
+	for p := b.Code; p != nil; p = p.Exact {
+		text, err := kernelsOf(p.Module, o, prefix)
+		if err != nil {
+			return err
+		}
+		if f.emit == formPTX {
+			_, err := a.stdout.Write(text.Text())
+			return err
+		}
+		if err := a.writeKernels(text, f.dir); err != nil {
+			return err
+		}
+		prefix += "exact_"
 	}
-	if f.emit == formPTX {
-		_, err := a.stdout.Write(text.Text())
-		return err
-	}
-	if err := a.writeKernels(text, f.dir); err != nil || b.Code.Exact == nil {
-		return err
-	}
-	if text, err = kernelsOf(b.Code.Exact, o, "exact_"); err != nil {
-		return err
-	}
-	return a.writeKernels(text, f.dir)
+	return nil
 }
 
 // printLoSPN prints the code of a circuit in the tasks of a target: the parts of machine code, or the kernels of a card.

@@ -206,8 +206,12 @@ func pathText(i *run.Info) string {
 	}
 	text := fmt.Sprintf("%s: %s in %s space, %d leaves, %d multiplications, %d additions; within %.3g + %.3g·|ll| nats of float64",
 		i.Path, c.Type, c.Space, c.Leaves, c.Products, c.Sums, c.Bound.Absolute, c.Bound.Relative)
-	if c.Least != nil {
-		text += fmt.Sprintf("; rows below %.4g nats again in log space", *c.Least)
+	for ; c != nil && c.Least != nil; c = c.Exact {
+		how := "in log space"
+		if c.Exact != nil {
+			how = fmt.Sprintf("in %s space, %s", c.Exact.Space, c.Exact.Type)
+		}
+		text += fmt.Sprintf("; rows below %.4g nats again %s", *c.Least, how)
 	}
 	return text
 }

@@ -114,8 +114,8 @@ func TestFitBytes(t *testing.T) {
 				if in := p.Module.Inputs[0]; (in.Type == simt.U8) != c.bytes || in.Layout != simt.Columns {
 					t.Errorf("%s: the module reads %v by %v, want bytes to be %v", what, in.Type, in.Layout, c.bytes)
 				}
-				if p.Exact != nil && p.Exact.Inputs[0] != p.Module.Inputs[0] {
-					t.Errorf("%s: rows are computed again from %+v, at first from %+v", what, p.Exact.Inputs[0], p.Module.Inputs[0])
+				if p.Exact != nil && p.Exact.Module.Inputs[0] != p.Module.Inputs[0] {
+					t.Errorf("%s: rows are computed again from %+v, at first from %+v", what, p.Exact.Module.Inputs[0], p.Module.Inputs[0])
 				}
 				var rows, cells [][]float64
 				for _, x := range numbers {

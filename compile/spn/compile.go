@@ -59,18 +59,17 @@ type Program struct {
 	Module *simt.Module
 	Space  Space
 	Type   simt.Type
-	// Exact computes the rows whose likelihoods by Module are below e^Least, in log space;
+	// Exact computes the rows whose likelihoods by Module are below e^Least: in float64 where Module has float32, else in log space;
 	// nil where Module computes every row, and of scaled space: see Again.
-	Exact *simt.Module
+	Exact *Program
 	Least float64
 	Bound Bound
 	Info  Info
 
-	code       *code
-	choice     *Choice // nil where Compile was called, not CompileFor
-	spans      []span  // of Module; exactSpans of Exact
-	exactSpans []span
-	low, high  float64 // log-likelihoods of the rows that Module computes for good
+	code      *code
+	choice    *Choice // nil where Compile was called, not CompileFor
+	spans     []span  // of Module
+	low, high float64 // log-likelihoods of the rows that Module computes for good
 }
 
 // Bound bounds the distance of a log-likelihood ll from that of circuit/reference, in nats:
@@ -170,28 +169,37 @@ func compile(g *circuit.Graph, params circuit.ParamFunc64, class int, o Options)
 	if o.Space == Linear && c.largest > maxLinear(o.Type) {
 		return nil, fmt.Errorf("%w: values up to 2^%.0f overflow %v in linear space; compile in log space", ErrOptions, c.largest, o.Type)
 	}
-	p := &Program{Space: o.Space, Type: o.Type, Least: math.Inf(-1), code: c}
 	if o.Space == Auto {
-		p.Space = c.space(o.Type)
+		o.Space = c.space(o.Type)
 	}
-	if p.Space != Scaled { // whose blocks share their leaves
+	if o.Space != Scaled { // whose blocks share their leaves
 		c.absorb()
 	}
-	own, largest := c.logBound(simt.F64), c.largest
+	return c.program(g.NumVars, o)
+}
+
+// program compiles the code in a space, behind the program for rows that it does not compute for good: operations are lifted for one
+// module at a time.
+func (c *code) program(numVars int, o Options) (p *Program, err error) {
+	p = &Program{Space: o.Space, Type: o.Type, Least: math.Inf(-1), code: c}
+	own, largest := c.logBound(simt.F64), c.largest // counts the roundings of the reference
 	proven := true
-	if p.Space == Linear && c.least < minLinear(o.Type) {
-		if p.Exact, p.exactSpans, err = c.emit(Log, simt.F64, g.NumVars, o); err != nil {
+	if o.Space == Linear && c.least < minLinear(o.Type) {
+		exact := o
+		if exact.Type, exact.Joint = simt.F64, 0; o.Type == simt.F64 {
+			exact.Space = Log
+		}
+		if p.Exact, err = c.program(numVars, exact); err != nil {
 			return nil, err
 		}
-		p.Bound = c.logBound(simt.F64)
 		c.lift(o.Type)
 		if proven = c.least >= minLinear(o.Type); proven {
-			p.Exact, p.exactSpans, p.Bound = nil, nil, Bound{}
+			p.Exact = nil
 		} else {
-			p.Least = c.leastTrusted(o.Type)
+			p.Least, p.Bound = c.leastTrusted(o.Type), p.Exact.Bound
 		}
 	}
-	if p.Module, p.spans, err = c.emit(p.Space, o.Type, g.NumVars, o); err != nil {
+	if p.Module, p.spans, err = c.emit(numVars, o); err != nil {
 		return nil, err
 	}
 	p.Info = c.info(p.Module)
@@ -209,6 +217,7 @@ func compile(g *circuit.Graph, params circuit.ParamFunc64, class int, o Options)
 	lifted := float64(c.lifted)
 	p.low = math.Max(p.Least, -c.worst(func(o *op) float64 { return lifted - o.lo })*math.Ln2)
 	p.high = c.worst(func(o *op) float64 { return o.hi - lifted }) * math.Ln2
+	c.lower()
 	return p, nil
 }
 
@@ -265,7 +274,10 @@ func (p *Program) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v in %s space, %d leaves, %d multiplications, %d additions, within %.3g + %.3g·|ll| nats of float64",
 		p.Type, p.Space, p.Info.Leaves, p.Info.Products, p.Info.Sums, p.Bound.Absolute, p.Bound.Relative)
-	if p.Exact != nil || p.Space == Scaled {
+	for ; p.Exact != nil; p = p.Exact {
+		fmt.Fprintf(&b, "; rows below %.4g nats again in %s space, %v", p.Least, p.Exact.Space, p.Exact.Type)
+	}
+	if p.Space == Scaled {
 		fmt.Fprintf(&b, "; rows below %.4g nats again in log space", p.Least)
 	}
 	return b.String()

@@ -7,7 +7,8 @@
 // Compile is a list of passes, readable top to bottom: import (units become scalar operations;
 // equal ones are one), fold (products within products and sums within sums that nothing else
 // reads become one operation; weights of 0 go), ranges (the least and largest value of each
-// operation over all inputs), choice of space, emit, bound. With Options.Joint emit makes tables of
+// operation over all inputs), choice of space, absorb (weights go into tables of leaves), lift (powers of 2
+// go into them too, where values of linear space may be too small), emit, bound. With Options.Joint emit makes tables of
 // operations over few variables. CompileClasses fixes a variable to each of its codes while it imports
 // a circuit, so that there is a root for each.
 //
@@ -24,7 +25,7 @@
 //
 // In linear space values are probabilities, in log space their logarithms to base 2. Linear
 // space is chosen where no value of any row overflows; where one may be too small, rows whose
-// likelihood is below Program.Least have to be computed again by Program.Exact, in log space.
+// likelihood is below Program.Least have to be computed again by Program.Exact: of float32 in float64, of float64 in log space.
 // In scaled space (scaled.go) values are probabilities over a power of 2 that the units of a node
 // share in each row; rows that lose too much below it have NaN and are for Program.Again.
 // Program.Bound says how far results are from those of circuit/reference: the count of roundings

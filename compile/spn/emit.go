@@ -28,7 +28,8 @@ type emitter struct {
 }
 
 // emit returns the module of the code, and what its instructions are for.
-func (c *code) emit(space Space, t simt.Type, numVars int, o Options) (*simt.Module, []span, error) {
+func (c *code) emit(numVars int, o Options) (*simt.Module, []span, error) {
+	space, t := o.Space, o.Type
 	e := &emitter{b: simt.NewBuilder("circuit in " + string(space) + " space"), c: c, space: space, t: t, bytes: o.Bytes, cols: c.columns(numVars), joint: o.Joint}
 	for v := range e.cols {
 		e.cols[v].there, e.cols[v].class = simt.None, simt.None

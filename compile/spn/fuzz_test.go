@@ -27,7 +27,7 @@ func FuzzBackEnds(f *testing.F) {
 		f.Add(uint64(i+16), uint8(i), uint8(77), uint8(24))
 	}
 	f.Add(uint64(420), uint8(51), uint8(134), uint8(145)) // a sum of terms that are not normal numbers, computed again
-	f.Add(uint64(77), uint8(3), uint8(13), uint8(3)) // a cell that is farther from a mean than float32 reaches
+	f.Add(uint64(77), uint8(3), uint8(13), uint8(3))      // a cell that is farther from a mean than float32 reaches
 	f.Fuzz(func(t *testing.T, seed uint64, option, rows, extreme uint8) {
 		rng := rand.New(rand.NewPCG(seed, 10))
 		var g *circuit.Graph

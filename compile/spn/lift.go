@@ -50,3 +50,15 @@ func (c *code) lift(t simt.Type) {
 	}
 	c.ranges()
 }
+
+// lower undoes lift.
+func (c *code) lower() {
+	if c.lifted == 0 {
+		return
+	}
+	c.lifted = 0
+	for i := range c.ops {
+		c.ops[i].lift = 0
+	}
+	c.ranges()
+}

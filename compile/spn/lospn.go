@@ -51,17 +51,16 @@ func SplitTasks(m *simt.Module, limit int) Tasks {
 // a number, and 2 to the power of minus that. An operation whose instructions are in several tasks is there in pieces. The text is
 // written, not read.
 func (p *Program) LoSPN(cut func(*simt.Module) Tasks) string {
-	var b strings.Builder
 	attributes := fmt.Sprintf("space %s, type %v, error %.3g + %.3g·|ll| nats", p.Space, p.Type, p.Bound.Absolute, p.Bound.Relative)
 	if p.Exact != nil || p.Space == Scaled {
 		attributes += fmt.Sprintf(", again below %.4g nats", p.Least)
 	}
+	var b strings.Builder
 	lowered(&b, p.Module, p.spans, p.Space, attributes, cut(p.Module))
-	if p.Exact != nil {
-		b.WriteByte('\n')
-		lowered(&b, p.Exact, p.exactSpans, Log, fmt.Sprintf("space %s, type %v", Log, simt.F64), cut(p.Exact))
+	if p.Exact == nil {
+		return b.String()
 	}
-	return b.String()
+	return b.String() + "\n" + p.Exact.LoSPN(cut)
 }
 
 // lowering prints a module with its spans.
@@ -291,12 +290,8 @@ func (l *lowering) name(i int, operands []simt.Value, task int32) string {
 	switch s.kind {
 	case spanLeaf:
 		kind, attributes := s.op.leafText()
-		factor := s.op.factor
-		if l.space == Linear {
-			factor = math.Ldexp(factor, s.op.lift)
-		}
-		if factor != 1 {
-			attributes += fmt.Sprintf(", times %v", factor)
+		if s.times != 1 {
+			attributes += fmt.Sprintf(", times %v", s.times)
 		}
 		text = fmt.Sprintf("%s%s {x%d, %s}", kind, args, s.op.variable, attributes)
 	case spanTable:

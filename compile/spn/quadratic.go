@@ -240,7 +240,7 @@ func (e *emitter) marginal(vars []centered, terms [][]term, sums []simt.Value) [
 		}
 		return less
 	}, func() []simt.Value { return sums })
-	e.spans = append(e.spans, span{from, b.Values(), spanMarginal, nil})
+	e.spans = append(e.spans, span{from: from, to: b.Values(), kind: spanMarginal})
 	return less
 }
 

@@ -131,7 +131,7 @@ func runClasses(t testing.TB, p *spn.Program, rows [][]float64, classes int) (ll
 	lls = eval(p.Module)
 	var exact []float64
 	if p.Exact != nil {
-		exact = eval(p.Exact)
+		exact, _ = runClasses(t, p.Exact, rows, classes)
 	}
 	x := columns(rows)
 	for r := range rows {

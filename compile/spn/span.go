@@ -27,7 +27,8 @@ var spanNames = [...]string{"observe", "", "table", "log", "exp", "exponent", "m
 type span struct {
 	from, to simt.Value
 	kind     spanKind
-	op       *op // of a leaf or table
+	op       *op     // of a leaf or table
+	times    float64 // of a leaf: by what it is multiplied
 }
 
 // span calls emit, and notes that what it appends is one operation.
@@ -35,7 +36,13 @@ func (e *emitter) span(kind spanKind, o *op, emit func() simt.Value) simt.Value 
 	from := e.b.Values()
 	v := emit()
 	if to := e.b.Values(); to > from {
-		e.spans = append(e.spans, span{from, to, kind, o})
+		s := span{from: from, to: to, kind: kind, op: o, times: 1}
+		if kind == spanLeaf {
+			if s.times = o.factor; e.space == Linear {
+				s.times = math.Ldexp(s.times, o.lift)
+			}
+		}
+		e.spans = append(e.spans, s)
 	}
 	return v
 }
