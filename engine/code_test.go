@@ -302,9 +302,17 @@ func TestCodeOfBytes(t *testing.T) {
 					t.Errorf("%s: rows of %d threads take %d bytes more", name, threads, more)
 				}
 			}
+			before := dev.InUse()
 			m.Classes, m.Exact = nil, &engine.CodeModel{Module: module(simt.F32, simt.F64, 1, 1)}
 			if _, err := engine.NewCode(t.Context(), dev, m, engine.CodeOptions{Schema: schema}); !errors.Is(err, kernels.ErrDevice) {
 				t.Errorf("modules that read cells of two types: %v, want ErrDevice", err)
+			}
+			m.Exact.Module = module(simt.U8, simt.F64, 2, 1)
+			if _, err := engine.NewCode(t.Context(), dev, m, engine.CodeOptions{Schema: schema}); !errors.Is(err, kernels.ErrDevice) {
+				t.Errorf("two roots where rows of one are computed again: %v, want ErrDevice", err)
+			}
+			if after := dev.InUse(); after != before {
+				t.Errorf("%d bytes in use, %d after modules that were refused", before, after)
 			}
 			if err := c.Close(); err != nil {
 				t.Error(err)

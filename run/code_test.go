@@ -1,0 +1,108 @@
+package run
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/compile/spn"
+)
+
+// rareCodes is a circuit as code in float32: products of 70 variables whose codes but the first have probabilities of some 2^-32, so that
+// float32 holds the likelihood of rows with two of these, float64 of those with thirty. scale multiplies the probability
+// of the first variable's last code.
+func rareCodes(t *testing.T, scale float64) (*Blueprint, reference.Params) {
+	t.Helper()
+	const vars = 70
+	g := &circuit.Graph{NumVars: vars}
+	var params reference.Params
+	sum := circuit.Node{Kind: circuit.Sum, Units: 1}
+	for k := range 2 {
+		product := circuit.Node{Kind: circuit.Product, Units: 1}
+		for v := range vars {
+			rare := 0x1p-32 * (1 + float64(k)*float64(v+1)/200)
+			table := []float64{0, rare, rare * scale}
+			if v > 0 {
+				table[2] = rare
+			}
+			table[0] = 1 - table[1] - table[2]
+			product.Children = append(product.Children, circuit.NodeID(len(g.Nodes)))
+			g.Nodes = append(g.Nodes, circuit.Node{Units: 1, Var: v, Leaf: circuit.Categorical{Categories: len(table)}})
+			params = append(params, table)
+		}
+		sum.Children = append(sum.Children, circuit.NodeID(len(g.Nodes)))
+		g.Nodes, params = append(g.Nodes, product), append(params, nil)
+	}
+	g.Root = circuit.NodeID(len(g.Nodes))
+	g.Nodes, params = append(g.Nodes, sum), append(params, []float64{0.375, 0.625})
+	b, err := FromGraph(How{Path: PathCode, Numbers: spn.Choice{Type: "f32"}}, g, params.Read, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	b.wide = params.Read64
+	if err := b.compile(compile.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return b, params
+}
+
+// TestRowsComputedAgain asks for rows that float32 holds, that float64 does, and that only logarithms hold.
+func TestRowsComputedAgain(t *testing.T) {
+	b, params := rareCodes(t, 1)
+	ev, err := reference.New(b.Graph, params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]float64
+	for n := range 71 {
+		row := make([]float64, 70)
+		for v := range n {
+			row[v] = 2
+		}
+		rows = append(rows, row)
+	}
+	for _, name := range []string{"cpu", "emulator"} {
+		p, err := b.Pool(t.Context(), Options{Device: name, Engines: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := asked(t, p, b, rows)
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		by := map[*spn.Program]int{}
+		for r, row := range rows {
+			want, err := ev.LogLikelihood(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := b.Code
+			for from.Exact != nil && want < from.Least {
+				from = from.Exact
+			}
+			by[from]++
+			if !(math.Abs(got[r]-want) <= from.Bound.Of(want)) {
+				t.Errorf("%s: row %d is %v, want %v within %v of %v", name, r, got[r], want, from.Bound.Of(want), from)
+			}
+		}
+		if len(by) != 3 {
+			t.Errorf("rows of %d programs, want 3: %v", len(by), b.Code)
+		}
+	}
+}
+
+// TestDigestOfCode wants models that differ by less than float32 holds to have other names.
+func TestDigestOfCode(t *testing.T) {
+	one, _ := rareCodes(t, 1)
+	same, _ := rareCodes(t, 1)
+	other, _ := rareCodes(t, 1+0x1p-40)
+	if one.Code.Module.Text() != other.Code.Module.Text() {
+		t.Fatal("modules of float32 differ; the test compares nothing")
+	}
+	if one.Digest() != same.Digest() || one.Digest() == other.Digest() {
+		t.Errorf("digests %x, %x of the same model, %x of another", one.Digest(), same.Digest(), other.Digest())
+	}
+}
