@@ -266,6 +266,9 @@ func (c *checker) scalarOf(f *field, kind reflect.Kind, n *yaml.Node) (any, bool
 	case reflect.Float64:
 		var x float64
 		if (tag == "!!int" || tag == "!!float") && n.Decode(&x) == nil && x >= f.min && x <= f.max && !math.IsInf(x, 0) {
+			if x == 0 {
+				x = 0 // also of -0, which would be printed as an integer and read as 0
+			}
 			return x, true
 		}
 	}

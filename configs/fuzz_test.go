@@ -22,6 +22,7 @@ func FuzzFile(f *testing.F) {
 		}
 		f.Add(string(text))
 	}
+	f.Add("train: {rule: anemone, momentum: -0.}")
 	f.Fuzz(func(t *testing.T, text string) {
 		file := filepath.Join(t.TempDir(), "c.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {

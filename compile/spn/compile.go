@@ -94,7 +94,7 @@ type Info struct {
 	Sums     int  `json:"additions"`
 	Proven   bool `json:"proven"` // in range for every row: no row is computed twice
 	// Least and Largest are log2 of the least and largest value of an operation over all
-	// rows: 0 values, which structural zeros are, excepted.
+	// rows, as Module has them, lifted or not: 0 values, which structural zeros are, excepted.
 	Least        float64 `json:"least_log2"`
 	Largest      float64 `json:"largest_log2"`
 	Instructions int     `json:"instructions"`
