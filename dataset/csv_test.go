@@ -291,7 +291,7 @@ func TestBadSettings(t *testing.T) {
 }
 
 func FuzzCSV(f *testing.F) {
-	for _, s := range []string{"a,b\n1,x\n2,y\n", "1,2\n,?\n", "\"q\"\"\n\",1e5\n", "x\nx\n", "\xef\xbb\xbf1\r\n\r\n2"} {
+	for _, s := range []string{"a,b\n1,x\n2,y\n", "1,2\n,?\n", "\"q\"\"\n\",1e5\n", "x\nx\n", "\xef\xbb\xbf1\r\n\r\n2", "\ufeff/\n\ufeff"} {
 		f.Add([]byte(s), false)
 		f.Add([]byte(s), true)
 	}

@@ -158,9 +158,9 @@ func (c *csvWriter) cell(cells *Cells, col, row int) error {
 
 // appendLabel quotes a label that would read back as something else.
 func appendLabel(line []byte, label string) []byte {
-	// A file that starts with the bytes 1f 8b is taken for gzip, and one whose
+	// A file that starts with the bytes 1f 8b is taken for gzip, U+FEFF there for the mark of an encoding, and a file whose
 	// rows are cut evenly by semicolons or tabs for a table with these.
-	if !strings.ContainsAny(label, ",;\t\"\n\r\x1f") && strings.TrimSpace(label) == label {
+	if !strings.ContainsAny(label, ",;\t\"\n\r\x1f\ufeff") && strings.TrimSpace(label) == label {
 		return append(line, label...)
 	}
 	line = append(line, '"')
