@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -59,7 +60,7 @@ type CodeInfo struct {
 
 func codeInfo(p *spn.Program) *CodeInfo {
 	i := &CodeInfo{Space: string(p.Space), Type: p.Type.String(), Bound: p.Bound, Info: p.Info}
-	if p.Exact != nil || p.Space == spn.Scaled {
+	if !math.IsInf(p.Least, -1) {
 		i.Least = &p.Least
 	}
 	if p.Exact != nil {
@@ -243,8 +244,7 @@ func codeModel(p *spn.Program, classes func(variable int) (engine.CodeModel, err
 	if p.Exact != nil {
 		exact := codeModel(p.Exact, nil)
 		m.Exact = &exact
-	}
-	if p.Space == spn.Scaled {
+	} else if !math.IsInf(p.Least, -1) {
 		m.Again = p.Again
 	}
 	return m

@@ -4,9 +4,96 @@ import (
 	"math"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// Again computes rows of a program in scaled space that its module does not compute: those that have NaN. x has the cells
+// maxRareCode is the most instructions in log space that are compiled for rows which are rare: some tenths of a second.
+const maxRareCode = 50_000
+
+// exact returns the program for the rows that a module of o's type does not compute, whose log-likelihoods are below least, and the bound of
+// what it returns, or of Again where there is none.
+func (c *code) exact(numVars int, o Options, least float64) (*Program, Bound, error) {
+	if o.Type == simt.F64 {
+		// Code in log space is some ten times as long as in linear space. Where twice the logarithm that the circuit's own rows have is above
+		// least, hardly any row needs it.
+		if o.Space = Log; 2*c.typical()*math.Ln2 > least && c.logCode() > maxRareCode {
+			return nil, c.logBound(simt.F64), nil
+		}
+	}
+	o.Type, o.Joint = simt.F64, 0
+	p, err := c.program(numVars, o)
+	if err != nil {
+		return nil, Bound{}, err
+	}
+	return p, p.Bound, nil
+}
+
+// logCode is about how many instructions the code has in log space.
+func (c *code) logCode() int {
+	const each, term, sum = 2, 27, 40 // of an operand, of one of a sum with its exponential, and of a sum's logarithm
+	n := 0
+	for i := range c.ops {
+		switch o := &c.ops[i]; {
+		case !o.used:
+		case o.kind == circuit.Sum && len(o.args) > 1:
+			n += sum + term*len(o.args)
+		default:
+			n += each * (1 + len(o.args))
+		}
+	}
+	return n
+}
+
+// typical is about the mean logarithm to base 2 of the likelihoods of rows that the circuit draws: leaves have their entropy, and sums what their
+// operands have on average, which is less than what they have together.
+func (c *code) typical() float64 {
+	mean := make([]float64, len(c.ops))
+	entropy := func(p, d float64) float64 { // of probability p with density d
+		if p == 0 {
+			return 0
+		}
+		return p * math.Log2(d)
+	}
+	for i := range c.ops {
+		o := &c.ops[i]
+		switch {
+		case !o.used:
+		case o.gaussian:
+			mean[i] = -math.Log2(o.sd * math.Sqrt(2*math.Pi*math.E))
+		case o.kind == circuit.Input:
+			for k, d := range o.table {
+				p := d
+				if o.histograms {
+					p *= o.histogram.Breaks[k+1] - o.histogram.Breaks[k]
+				}
+				mean[i] += entropy(p, d)
+			}
+		case o.kind == circuit.Product:
+			for _, a := range o.args {
+				mean[i] += mean[a]
+			}
+		default:
+			weights, total := o.weights, 0.0
+			if o.given != nil {
+				weights = o.given
+			}
+			for k, a := range o.args {
+				mean[i] += weights[k] * mean[a]
+				total += weights[k]
+			}
+			mean[i] /= total
+		}
+	}
+	most := math.Inf(-1)
+	for _, r := range c.roots {
+		if r != nowhere {
+			most = math.Max(most, mean[r])
+		}
+	}
+	return most
+}
+
+// Again computes the rows of a program that neither its module nor Exact computes: those below Least and, of scaled space, with NaN. x has the cells
 // of rows as the module's input of float32, [variable][pitch], ll the natural-log likelihoods of the first rows,
 // [row][root]. It walks the operations in float64 and log space, which takes some nanoseconds for each operand.
 func (p *Program) Again(x []float32, pitch, rows int, ll []float64) {

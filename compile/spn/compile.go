@@ -59,8 +59,8 @@ type Program struct {
 	Module *simt.Module
 	Space  Space
 	Type   simt.Type
-	// Exact computes the rows whose likelihoods by Module are below e^Least: in float64 where Module has float32, else in log space;
-	// nil where Module computes every row, and of scaled space: see Again.
+	// Exact computes the rows whose likelihoods by Module are below e^Least: in float64 where Module has float32, else in log space.
+	// Where it is nil there are no such rows, Least being -Inf, or they are for Again.
 	Exact *Program
 	Least float64
 	Bound Bound
@@ -185,18 +185,14 @@ func (c *code) program(numVars int, o Options) (p *Program, err error) {
 	own, largest := c.logBound(simt.F64), c.largest // counts the roundings of the reference
 	proven := true
 	if o.Space == Linear && c.least < minLinear(o.Type) {
-		exact := o
-		if exact.Type, exact.Joint = simt.F64, 0; o.Type == simt.F64 {
-			exact.Space = Log
-		}
-		if p.Exact, err = c.program(numVars, exact); err != nil {
-			return nil, err
-		}
 		c.lift(o.Type)
-		if proven = c.least >= minLinear(o.Type); proven {
-			p.Exact = nil
-		} else {
-			p.Least, p.Bound = c.leastTrusted(o.Type), p.Exact.Bound
+		if proven = c.least >= minLinear(o.Type); !proven {
+			p.Least = c.leastTrusted(o.Type)
+			c.lower()
+			if p.Exact, p.Bound, err = c.exact(numVars, o, p.Least); err != nil {
+				return nil, err
+			}
+			c.lift(o.Type)
 		}
 	}
 	if p.Module, p.spans, err = c.emit(numVars, o); err != nil {
@@ -277,8 +273,8 @@ func (p *Program) String() string {
 	for ; p.Exact != nil; p = p.Exact {
 		fmt.Fprintf(&b, "; rows below %.4g nats again in %s space, %v", p.Least, p.Exact.Space, p.Exact.Type)
 	}
-	if p.Space == Scaled {
-		fmt.Fprintf(&b, "; rows below %.4g nats again in log space", p.Least)
+	if !math.IsInf(p.Least, -1) {
+		fmt.Fprintf(&b, "; rows below %.4g nats again in log space on the host", p.Least)
 	}
 	return b.String()
 }

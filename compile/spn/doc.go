@@ -26,6 +26,7 @@
 // In linear space values are probabilities, in log space their logarithms to base 2. Linear
 // space is chosen where no value of any row overflows; where one may be too small, rows whose
 // likelihood is below Program.Least have to be computed again by Program.Exact: of float32 in float64, of float64 in log space.
+// Where that would be long code for rows that the circuit hardly draws they are for Program.Again, on the host.
 // In scaled space (scaled.go) values are probabilities over a power of 2 that the units of a node
 // share in each row; rows that lose too much below it have NaN and are for Program.Again.
 // Program.Bound says how far results are from those of circuit/reference: the count of roundings

@@ -52,7 +52,7 @@ func SplitTasks(m *simt.Module, limit int) Tasks {
 // written, not read.
 func (p *Program) LoSPN(cut func(*simt.Module) Tasks) string {
 	attributes := fmt.Sprintf("space %s, type %v, error %.3g + %.3g·|ll| nats", p.Space, p.Type, p.Bound.Absolute, p.Bound.Relative)
-	if p.Exact != nil || p.Space == Scaled {
+	if !math.IsInf(p.Least, -1) {
 		attributes += fmt.Sprintf(", again below %.4g nats", p.Least)
 	}
 	var b strings.Builder

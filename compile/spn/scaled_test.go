@@ -144,7 +144,7 @@ func runClasses(t testing.TB, p *spn.Program, rows [][]float64, classes int) (ll
 		case exact != nil:
 			copy(own, exact[r*classes:])
 			again++
-		case p.Space == spn.Scaled:
+		default:
 			p.Again(x[r:], n, 1, own)
 			again++
 		}
