@@ -14,13 +14,7 @@ import (
 
 // mixtures is a product of mixtures of categories, one for each variable, of which the last code has a probability of about 2^-30.
 func mixtures(rng *rand.Rand, vars, terms, categories int) (*circuit.Graph, reference.Params) {
-	g := &circuit.Graph{NumVars: 2 * vars}
-	var params reference.Params
-	add := func(n circuit.Node, p []float64) circuit.NodeID {
-		n.Units = 1
-		g.Nodes, params = append(g.Nodes, n), append(params, p)
-		return circuit.NodeID(len(g.Nodes) - 1)
-	}
+	g := graph{Graph: circuit.Graph{NumVars: 2 * vars}}
 	var all []circuit.NodeID
 	for v := range vars {
 		var list []circuit.NodeID
@@ -34,18 +28,18 @@ func mixtures(rng *rand.Rand, vars, terms, categories int) (*circuit.Graph, refe
 				for c := range categories - 1 {
 					table[c] = left / float64(categories-1)
 				}
-				pair = append(pair, add(circuit.Node{Var: 2*v + i, Leaf: circuit.Categorical{Categories: categories}}, table))
+				pair = append(pair, g.add(circuit.Node{Var: 2*v + i, Leaf: circuit.Categorical{Categories: categories}}, table))
 			}
-			list = append(list, add(circuit.Node{Kind: circuit.Product, Children: pair}, nil))
+			list = append(list, g.add(circuit.Node{Kind: circuit.Product, Children: pair}, nil))
 			if weights[k] = rest / 2; k == terms-1 {
 				weights[k] = rest
 			}
 			rest -= weights[k]
 		}
-		all = append(all, add(circuit.Node{Kind: circuit.Sum, Children: list}, weights))
+		all = append(all, g.add(circuit.Node{Kind: circuit.Sum, Children: list}, weights))
 	}
-	g.Root = add(circuit.Node{Kind: circuit.Product, Children: all}, nil)
-	return g, params
+	g.Root = g.add(circuit.Node{Kind: circuit.Product, Children: all}, nil)
+	return &g.Graph, g.params
 }
 
 // TestAgainOfLinear has circuits of which float64 does not hold some rows. Those of a large one are computed on the host if the circuit itself

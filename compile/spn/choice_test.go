@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/kernels/simt"
 )
@@ -102,25 +101,19 @@ func TestChoiceOfRange(t *testing.T) {
 // TestSharedSums: sums that share their operands over a hundred levels, 2^100 ways to the leaves, are tables of
 // one variable, which are made once for each sum.
 func TestSharedSums(t *testing.T) {
-	g := &circuit.Graph{NumVars: 1}
-	var params reference.Params
-	add := func(n circuit.Node, p []float64) circuit.NodeID {
-		n.Units = 1
-		g.Nodes, params = append(g.Nodes, n), append(params, p)
-		return circuit.NodeID(len(g.Nodes) - 1)
-	}
+	g := graph{Graph: circuit.Graph{NumVars: 1}}
 	leaf := func(p ...float64) circuit.NodeID {
-		return add(circuit.Node{Leaf: circuit.RealHistogram{Breaks: []float64{0, 1, 2}, Floor: 0x1p-52}}, p)
+		return g.add(circuit.Node{Leaf: circuit.RealHistogram{Breaks: []float64{0, 1, 2}, Floor: 0x1p-52}}, p)
 	}
 	a, b := leaf(0.25, 0.75), leaf(0.5, 0.5)
 	for range 100 {
-		a, b = add(circuit.Node{Kind: circuit.Sum, Children: []circuit.NodeID{a, b}}, []float64{0.75, 0.25}),
-			add(circuit.Node{Kind: circuit.Sum, Children: []circuit.NodeID{a, b}}, []float64{0.5, 0.5})
+		a, b = g.add(circuit.Node{Kind: circuit.Sum, Children: []circuit.NodeID{a, b}}, []float64{0.75, 0.25}),
+			g.add(circuit.Node{Kind: circuit.Sum, Children: []circuit.NodeID{a, b}}, []float64{0.5, 0.5})
 	}
-	g.Root = add(circuit.Node{Kind: circuit.Sum, Children: []circuit.NodeID{a, b}}, []float64{0.5, 0.5})
+	g.Root = g.add(circuit.Node{Kind: circuit.Sum, Children: []circuit.NodeID{a, b}}, []float64{0.5, 0.5})
 	rows := [][]float64{{0}, {1}, {2}, {-1}, {math.NaN()}}
-	check(t, "ladder", g, params, spn.Options{Type: simt.F32, Joint: 16}, rows)
-	p, err := spn.Compile(g, params.Read64, spn.Options{Type: simt.F32, Joint: 16})
+	check(t, "ladder", &g.Graph, g.params, spn.Options{Type: simt.F32, Joint: 16}, rows)
+	p, err := spn.Compile(&g.Graph, g.params.Read64, spn.Options{Type: simt.F32, Joint: 16})
 	if err != nil || p.Info.Instructions > 60 {
 		t.Errorf("%v, %v; want one table", p.Info, err)
 	}

@@ -248,22 +248,16 @@ func TestTinyProbabilities(t *testing.T) {
 // TestLongChains: operations that are joined take no copy of all below them.
 func TestLongChains(t *testing.T) {
 	const length = 8000
-	g := &circuit.Graph{NumVars: length}
-	var params reference.Params
-	add := func(n circuit.Node, p []float64) circuit.NodeID {
-		n.Units = 1
-		g.Nodes, params = append(g.Nodes, n), append(params, p)
-		return circuit.NodeID(len(g.Nodes) - 1)
-	}
+	g := graph{Graph: circuit.Graph{NumVars: length}}
 	for v := range length {
-		g.Root = add(circuit.Node{Kind: circuit.Input, Var: v, Leaf: circuit.Bernoulli{}}, []float64{0.5, 0.5})
+		g.Root = g.add(circuit.Node{Kind: circuit.Input, Var: v, Leaf: circuit.Bernoulli{}}, []float64{0.5, 0.5})
 		if v > 0 {
-			g.Root = add(circuit.Node{Kind: circuit.Product, Children: []circuit.NodeID{g.Root - 1, g.Root}}, nil)
+			g.Root = g.add(circuit.Node{Kind: circuit.Product, Children: []circuit.NodeID{g.Root - 1, g.Root}}, nil)
 		}
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	p, err := spn.Compile(g, params.Read64, spn.Options{Space: spn.Log, Type: simt.F64})
+	p, err := spn.Compile(&g.Graph, g.params.Read64, spn.Options{Space: spn.Log, Type: simt.F64})
 	if err != nil {
 		t.Fatal(err)
 	}

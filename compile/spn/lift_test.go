@@ -14,13 +14,7 @@ import (
 
 // uniform is a mixture of two products of leaves of which each code has the probability 2^-bits, and of as many Gaussians as that.
 func uniform(vars, gaussians, bits int) (*circuit.Graph, reference.Params) {
-	g := &circuit.Graph{NumVars: vars + gaussians}
-	var params reference.Params
-	add := func(n circuit.Node, p []float64) circuit.NodeID {
-		n.Units = 1
-		g.Nodes, params = append(g.Nodes, n), append(params, p)
-		return circuit.NodeID(len(g.Nodes) - 1)
-	}
+	g := graph{Graph: circuit.Graph{NumVars: vars + gaussians}}
 	table := make([]float64, 4)
 	table[0] = 1 - math.Ldexp(3, -bits)
 	for k := range table[1:] {
@@ -34,12 +28,12 @@ func uniform(vars, gaussians, bits int) (*circuit.Graph, reference.Params) {
 			if v >= vars {
 				n, p = circuit.Node{Var: v, Leaf: circuit.Gaussian{}}, []float64{float64(k), 1}
 			}
-			product.Children = append(product.Children, add(n, p))
+			product.Children = append(product.Children, g.add(n, p))
 		}
-		sum.Children = append(sum.Children, add(product, nil))
+		sum.Children = append(sum.Children, g.add(product, nil))
 	}
-	g.Root = add(sum, []float64{0.5, 0.5})
-	return g, params
+	g.Root = g.add(sum, []float64{0.5, 0.5})
+	return &g.Graph, g.params
 }
 
 // TestLift has circuits whose least likelihoods are in range only because values are lifted, on both sides of where they are, and

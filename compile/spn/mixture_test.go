@@ -17,13 +17,7 @@ import (
 // others, some have deviations so small that rounding the mean to float32 matters, and some deviations are too wide or too
 // narrow for a quadratic form. The last variable has histograms.
 func gaussians(rng *rand.Rand, components, vars int) (*circuit.Graph, reference.Params) {
-	g := &circuit.Graph{NumVars: vars}
-	var params reference.Params
-	add := func(n circuit.Node, p []float64) circuit.NodeID {
-		n.Units = 1
-		g.Nodes, params = append(g.Nodes, n), append(params, p)
-		return circuit.NodeID(len(g.Nodes) - 1)
-	}
+	g := graph{Graph: circuit.Graph{NumVars: vars}}
 	sum, weights := circuit.Node{Kind: circuit.Sum}, []float64(nil)
 	for range components {
 		product := circuit.Node{Kind: circuit.Product}
@@ -38,16 +32,16 @@ func gaussians(rng *rand.Rand, components, vars int) (*circuit.Graph, reference.
 				p[1] = []float64{1e-10, 0x1p40}[rng.IntN(2)]
 			}
 			if v == vars-1 {
-				product.Children = append(product.Children, add(circuit.Node{Var: v, Leaf: circuit.RealHistogram{Breaks: []float64{-1, 0, 2}, Floor: 1e-9}}, []float64{0.25 + rng.Float64()/4, 0.25}))
+				product.Children = append(product.Children, g.add(circuit.Node{Var: v, Leaf: circuit.RealHistogram{Breaks: []float64{-1, 0, 2}, Floor: 1e-9}}, []float64{0.25 + rng.Float64()/4, 0.25}))
 				continue
 			}
-			product.Children = append(product.Children, add(circuit.Node{Var: v, Leaf: circuit.Gaussian{}}, p))
+			product.Children = append(product.Children, g.add(circuit.Node{Var: v, Leaf: circuit.Gaussian{}}, p))
 		}
-		sum.Children = append(sum.Children, add(product, nil))
+		sum.Children = append(sum.Children, g.add(product, nil))
 		weights = append(weights, 1/float64(components))
 	}
-	g.Root = add(sum, weights)
-	return g, params
+	g.Root = g.add(sum, weights)
+	return &g.Graph, g.params
 }
 
 // TestMixture compiles mixtures of Gaussians, whose quadratic forms are computed together, for rows near means, far away and with

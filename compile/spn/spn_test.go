@@ -50,6 +50,19 @@ func columns(rows [][]float64) []float32 {
 	return x
 }
 
+// graph is a circuit that a test makes node by node, each of one unit.
+type graph struct {
+	circuit.Graph
+	params reference.Params
+}
+
+// add appends a node and returns its number.
+func (g *graph) add(n circuit.Node, p []float64) circuit.NodeID {
+	n.Units = 1
+	g.Nodes, g.params = append(g.Nodes, n), append(g.params, p)
+	return circuit.NodeID(len(g.Nodes) - 1)
+}
+
 // sameNative holds native code, where there is some, to the bits of the interpreter.
 func sameNative(t testing.TB, m *simt.Module, in, want any) {
 	t.Helper()
@@ -212,13 +225,7 @@ func TestRandomCircuits(t *testing.T) {
 
 // histograms is a mixture over variables whose leaves are histograms with random breaks.
 func histograms(rng *rand.Rand, vars int, whole bool) (*circuit.Graph, reference.Params) {
-	g := &circuit.Graph{NumVars: vars}
-	var params reference.Params
-	add := func(n circuit.Node, p []float64) circuit.NodeID {
-		n.Units = 1
-		g.Nodes, params = append(g.Nodes, n), append(params, p)
-		return circuit.NodeID(len(g.Nodes) - 1)
-	}
+	g := graph{Graph: circuit.Graph{NumVars: vars}}
 	sum := circuit.Node{Kind: circuit.Sum}
 	for range 3 {
 		product := circuit.Node{Kind: circuit.Product}
@@ -236,12 +243,12 @@ func histograms(rng *rand.Rand, vars int, whole bool) (*circuit.Graph, reference
 				}
 			}
 			floor := []float64{0x1p-52, 0}[rng.IntN(8)/7]
-			product.Children = append(product.Children, add(circuit.Node{Var: v, Leaf: circuit.RealHistogram{Breaks: breaks, Floor: floor}}, p))
+			product.Children = append(product.Children, g.add(circuit.Node{Var: v, Leaf: circuit.RealHistogram{Breaks: breaks, Floor: floor}}, p))
 		}
-		sum.Children = append(sum.Children, add(product, nil))
+		sum.Children = append(sum.Children, g.add(product, nil))
 	}
-	g.Root = add(sum, []float64{0.5, 0.25, 0.25})
-	return g, params
+	g.Root = g.add(sum, []float64{0.5, 0.25, 0.25})
+	return &g.Graph, g.params
 }
 
 // TestHistograms walks the numbers at and around every break, far away and missing.
