@@ -11,7 +11,7 @@ import (
 const maxRareCode = 50_000
 
 // exact returns the program for the rows that a module of o's type does not compute, whose log-likelihoods are below least, and the bound of
-// what it returns, or of Again where there is none.
+// what it returns or, where that is nil, of Again.
 func (c *code) exact(numVars int, o Options, least float64) (*Program, Bound, error) {
 	if o.Type == simt.F64 {
 		// Code in log space is some ten times as long as in linear space. Where twice the logarithm that the circuit's own rows have is above

@@ -60,7 +60,7 @@ type Program struct {
 	Space  Space
 	Type   simt.Type
 	// Exact computes the rows whose likelihoods by Module are below e^Least: in float64 where Module has float32, else in log space.
-	// Where it is nil there are no such rows, Least being -Inf, or they are for Again.
+	// Where it is nil Module computes all rows, Least being -Inf, or the others are for Again.
 	Exact *Program
 	Least float64
 	Bound Bound
