@@ -82,3 +82,11 @@ func (o *op) keep() {
 		o.given, o.weights = o.weights, slices.Clone(o.weights)
 	}
 }
+
+// weightsGiven returns the weights that a sum has in the circuit.
+func (o *op) weightsGiven() []float64 {
+	if o.given != nil {
+		return o.given
+	}
+	return o.weights
+}

@@ -73,10 +73,7 @@ func (c *code) typical() float64 {
 				mean[i] += mean[a]
 			}
 		default:
-			weights, total := o.weights, 0.0
-			if o.given != nil {
-				weights = o.given
-			}
+			weights, total := o.weightsGiven(), 0.0
 			for k, a := range o.args {
 				mean[i] += weights[k] * mean[a]
 				total += weights[k]

@@ -60,10 +60,7 @@ func (p *Program) HiSPN() string {
 			}
 		default:
 			b.WriteString("sum")
-			weights := o.weights
-			if o.given != nil {
-				weights = o.given
-			}
+			weights := o.weightsGiven()
 			for k, a := range o.args {
 				fmt.Fprintf(&b, " %v %%%d", weights[k], a)
 			}

@@ -12,7 +12,8 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
-// uniform is a mixture of two products of leaves of which each code has the probability 2^-bits, and of as many Gaussians as that.
+// uniform is a mixture of two products of leaves, of which each code but the first has the probability 2^-bits, and of Gaussians. Without
+// these the products are equal, and one operation.
 func uniform(vars, gaussians, bits int) (*circuit.Graph, reference.Params) {
 	g := graph{Graph: circuit.Graph{NumVars: vars + gaussians}}
 	table := make([]float64, 4)
