@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/kernels"
@@ -59,12 +60,21 @@ func (r *room) run(ctx context.Context, p kernels.HostProgram, n int, results an
 // places of the first-level cache.
 const apart = 16
 
-// How launches are divided among threads: one of less rows takes as long to begin as to compute, and groups are what all back
-// ends take at a time, or several of what they take.
+// How launches are divided among threads: one of fewer rows, or one that takes less time, takes as long to begin as to compute, and
+// groups are what all back ends take at a time, or several of what they take.
 const (
 	fewRows = 512
+	fewTime = 50 * time.Microsecond
 	group   = 64
 )
+
+// leastShare is how many rows a share of a launch has at least, where that many take fewTime; 0: not known.
+func leastShare(n int) int {
+	if n == 0 {
+		return fewRows
+	}
+	return min((n+group-1)/group*group, fewRows)
+}
 
 // perThread is how many launches of each thread Evaluate waits for before it hands their results on: threads that are done with one
 // take the next.
@@ -83,7 +93,7 @@ func (c *Code) launches(l *loadedCode, rows int, use func(r *room, at, n int) er
 		}
 		return nil
 	}
-	share := parallel.Shares{Threads: len(c.rooms), Least: min(fewRows, c.rows), Most: c.rows, Step: group, Pace: &l.pace}
+	share := parallel.Shares{Threads: len(c.rooms), Least: min(leastShare(l.pace.Rows(fewTime)), c.rows), Most: c.rows, Step: group, Pace: &l.pace}
 	return share.Do(rows, func(thread, at, n int) error {
 		if c.rooms[thread] == nil {
 			c.rooms[thread] = c.newRoom(c.rows + apart)

@@ -22,7 +22,7 @@ type Shares struct {
 // Rows that a thread computes before another one would be awake are computed by the caller's.
 func (s Shares) Do(rows int, work func(thread, at, n int) error) error {
 	threads := min(s.Threads, (rows+s.Least-1)/s.Least)
-	if threads > 1 && s.Pace.alone(rows, threads-1) {
+	if threads > 1 && s.Pace != nil && s.Pace.alone(rows, startsIn(threads-1)) {
 		threads = 1
 	}
 	if threads <= 1 {
@@ -88,14 +88,20 @@ func (p *Pace) note(at, n int, begin time.Time) {
 	}
 }
 
-// alone reports whether a thread computes rows before others have begun. Once in a while it says no, as the time
-// that waking takes changes.
-func (p *Pace) alone(rows, others int) bool {
-	if p == nil {
-		return false
-	}
+// Rows returns how many rows take at least that long, rounded up; 0 if that is not known.
+func (p *Pace) Rows(d time.Duration) int {
 	row := p.picoseconds.Load()
-	return row > 0 && row < 1000*int64(startsIn(others))/int64(rows) && p.calls.Add(1)%64 > 0
+	if row == 0 {
+		return 0
+	}
+	return int((1000*int64(d) + row - 1) / row)
+}
+
+// alone reports whether a thread computes rows before others have begun, which takes them that long. Once in a while it says no,
+// as the time that waking takes changes.
+func (p *Pace) alone(rows int, begin time.Duration) bool {
+	row := p.picoseconds.Load()
+	return row > 0 && row < 1000*int64(begin)/int64(rows) && p.calls.Add(1)%64 > 0
 }
 
 // A caller polls for other threads before it blocks, as waking up takes longer than most of them still need, for as long as its own last

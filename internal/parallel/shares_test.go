@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestShares: shares are adjacent, cover all rows, are multiples of the step between the limits, and are neither too large nor, but
@@ -106,5 +107,19 @@ func TestSharesPanic(t *testing.T) {
 				return nil
 			})
 		}()
+	}
+}
+
+// TestPaceRows: how many rows take a duration, rounded up, once a share was timed.
+func TestPaceRows(t *testing.T) {
+	var p Pace
+	if n := p.Rows(time.Second); n != 0 {
+		t.Errorf("%d rows of a pace that is not known", n)
+	}
+	p.picoseconds.Store(3000)
+	for d, want := range map[time.Duration]int{0: 0, 1: 1, 3: 1, 4: 2, 6: 2, 300: 100, 301: 101} {
+		if n := p.Rows(d * time.Nanosecond); n != want {
+			t.Errorf("%d rows of 3 ns in %d ns, want %d", n, d, want)
+		}
 	}
 }
