@@ -107,8 +107,8 @@ func (c *point) time(load func() (runner, error), calls, rows int, cells any, ll
 	c.Compile = time.Since(start).Seconds()
 	if native, ok := code.(*x86.Program); ok {
 		defer native.Free()
-		parts := native.Parts()
-		c.Parts, c.First, c.Crossings, c.Bytes = len(parts.Modules), parts.First, parts.Crossings, native.CodeBytes()
+		c.Parts, c.First, c.Crossings = native.Parts()
+		c.Bytes = native.CodeBytes()
 	}
 	times := make([]time.Duration, calls)
 	for i := range times {

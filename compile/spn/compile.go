@@ -234,9 +234,8 @@ func (c *code) space(t simt.Type) Space {
 			leaves++
 		}
 	}
-	regular := c.regular(t)
 	switch {
-	case regular && (c.least < minLinear(t) || c.largest > maxLinear(t)):
+	case (c.least < minLinear(t) || c.largest > maxLinear(t)) && c.regular(t):
 		return Scaled
 	case c.largest > maxLinear(t) || leaves > edges:
 		return Log

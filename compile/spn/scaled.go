@@ -94,6 +94,15 @@ func (c *code) families() (list []family, of []int32) {
 // what is lost below exponents is far from what counts.
 func (c *code) regular(t simt.Type) bool {
 	const own, most = 24, 0.5 // instructions of a family beside two for each operation, and their share of all
+	operations, operands := 0, 0
+	for i := range c.ops {
+		if o := &c.ops[i]; o.used && o.kind != circuit.Input {
+			operations, operands = operations+1, operands+len(o.args)
+		}
+	}
+	if 2*float64(operations) > most*float64(operands) { // whatever the families are
+		return false
+	}
 	list, _ := c.families()
 	edges, extra := 0, 0
 	depth := make([]int, len(list))

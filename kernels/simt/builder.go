@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Builder makes a module instruction by instruction. Its methods append to the block that
@@ -12,50 +13,66 @@ import (
 // an enclosing block is not repeated: its value is returned.
 type Builder struct {
 	m      *Module
-	open   []*Block // the innermost last
-	known  []map[key]Value
+	open   []opened // the innermost last
+	spare  []opened // those that were open, whose memory the next ones take
 	tables map[string]int
+	key    []byte // memory of Table
+}
+
+// opened is a block on the way.
+type opened struct {
+	Block
+	known memo
 }
 
 // NewBuilder starts a module.
 func NewBuilder(name string) *Builder {
 	b := &Builder{m: &Module{Name: name}, tables: map[string]int{}}
-	b.enter(&b.m.Body)
+	b.enter()
 	return b
 }
 
-// key is what instructions with one result are told apart by: operation and type, operands, Ref and Imm.
-type key [4]uint64
-
-func keyOf(t Type, in *Instr) key {
-	return key{
-		uint64(in.Op)<<8 | uint64(t), uint64(uint32(in.Args[0]))<<32 | uint64(uint32(in.Args[1])),
-		uint64(uint32(in.Args[2]))<<32 | uint64(uint32(in.Ref)), in.Imm,
+func (b *Builder) enter() {
+	o := opened{}
+	if n := len(b.spare); n > 0 {
+		o, b.spare = b.spare[n-1], b.spare[:n-1]
 	}
+	b.open = append(b.open, o)
 }
 
-func (b *Builder) enter(to *Block) {
-	b.open, b.known = append(b.open, to), append(b.known, map[key]Value{})
+// leave returns the innermost block, which is no longer open.
+func (b *Builder) leave() Block {
+	n := len(b.open) - 1
+	o := b.open[n]
+	whole := slices.Clone(o.Block)
+	clear(o.Block) // of what it points to
+	o.Block = o.Block[:0]
+	o.known.forget()
+	b.open, b.spare = b.open[:n], append(b.spare, o)
+	return whole
+}
+
+// append appends an instruction to the innermost block.
+func (b *Builder) append(in Instr) {
+	o := &b.open[len(b.open)-1]
+	o.Block = append(o.Block, in)
 }
 
 // Grow makes room for that many more instructions in the body.
 func (b *Builder) Grow(n int) {
-	b.m.Body, b.m.Types = slices.Grow(b.m.Body, n), slices.Grow(b.m.Types, n)
+	b.open[0].Block, b.m.Types = slices.Grow(b.open[0].Block, n), slices.Grow(b.m.Types, n)
 }
 
 // Forget makes operations that equal earlier ones come again, for values that are cheaper to compute where they are
 // read than to keep until then.
-func (b *Builder) Forget() { clear(b.known[len(b.known)-1]) }
-
-func (b *Builder) leave() {
-	b.open, b.known = b.open[:len(b.open)-1], b.known[:len(b.known)-1]
-}
+func (b *Builder) Forget() { b.open[len(b.open)-1].known.forget() }
 
 // Module returns the module, verified.
 func (b *Builder) Module() (*Module, error) {
 	if len(b.open) != 1 {
 		panic("BUG: simt: a block is still open")
 	}
+	b.m.Body = b.open[0].Block
 	return b.m, b.m.Verify()
 }
 
@@ -89,17 +106,16 @@ func (b *Builder) Output(name string, t Type, l Layout, width int) int {
 // Table adds a table of bits and returns its number; one that equals an earlier table is
 // not repeated.
 func (b *Builder) Table(t Type, bits []uint64) int {
-	key := make([]byte, 1, 1+8*len(bits))
-	key[0] = byte(t)
+	b.key = append(b.key[:0], byte(t))
 	for _, x := range bits {
-		key = binary.LittleEndian.AppendUint64(key, x)
+		b.key = binary.LittleEndian.AppendUint64(b.key, x)
 	}
-	if n, ok := b.tables[string(key)]; ok {
+	if n, ok := b.tables[string(b.key)]; ok {
 		return n
 	}
 	n := len(b.m.Tables)
-	b.m.Tables = append(b.m.Tables, Table{fmt.Sprintf("t%d", n), t, bits})
-	b.tables[string(key)] = n
+	b.m.Tables = append(b.m.Tables, Table{"t" + strconv.Itoa(n), t, bits})
+	b.tables[string(b.key)] = n
 	return n
 }
 
@@ -127,16 +143,17 @@ func (b *Builder) value(t Type) Value {
 
 // emit appends an instruction with a result of type t.
 func (b *Builder) emit(t Type, in Instr) Value {
-	k := keyOf(t, &in)
-	for _, known := range b.known {
-		if v, ok := known[k]; ok {
-			return v
+	hash := hashOf(t, &in)
+	for i := range b.open {
+		o := &b.open[i]
+		if at, ok := o.known.find(hash, func(at int32) bool { return b.computes(t, &in, &o.Block[at]) }); ok {
+			return o.Block[at].Out
 		}
 	}
 	in.Out = b.value(t)
-	b.known[len(b.known)-1][k] = in.Out
-	at := b.open[len(b.open)-1]
-	*at = append(*at, in)
+	o := &b.open[len(b.open)-1]
+	o.known.add(hash, int32(len(o.Block)))
+	o.Block = append(o.Block, in)
 	return in.Out
 }
 
@@ -174,8 +191,7 @@ func (b *Builder) Load(input, column int) Value {
 
 // Store writes the lane's element of a column of an output.
 func (b *Builder) Store(output, column int, v Value) {
-	at := b.open[len(b.open)-1]
-	*at = append(*at, Instr{Op: Store, Out: None, Ref: output, Imm: uint64(column), Args: [3]Value{v, None, None}})
+	b.append(Instr{Op: Store, Out: None, Ref: output, Imm: uint64(column), Args: [3]Value{v, None, None}})
 }
 
 // Gather returns the element of a table at an index of type i32, clamped to the table.
@@ -192,8 +208,7 @@ func (b *Builder) LoadAt(input int, column Value) Value {
 // StoreAt writes the lane's element of a column of an output that lies by rows, at an index of type i32 that is
 // clamped to the columns.
 func (b *Builder) StoreAt(output int, column, v Value) {
-	at := b.open[len(b.open)-1]
-	*at = append(*at, Instr{Op: StoreAt, Out: None, Ref: output, Args: [3]Value{column, v, None}})
+	b.append(Instr{Op: StoreAt, Out: None, Ref: output, Args: [3]Value{column, v, None}})
 }
 
 // Unary appends an operation of one operand.
@@ -245,17 +260,16 @@ func (b *Builder) Bitcast(t Type, x Value) Value { return b.apply(Bitcast, t, 0,
 // append to blocks of their own and return equally many values of equal types.
 func (b *Builder) If(condition Value, yes, no func() []Value) []Value {
 	br := &Branch{}
-	b.enter(&br.Then)
+	b.enter()
 	br.ThenYield = yes()
-	b.leave()
-	b.enter(&br.Else)
+	br.Then = b.leave()
+	b.enter()
 	br.ElseYield = no()
-	b.leave()
+	br.Else = b.leave()
 	for _, v := range br.ThenYield {
 		br.Results = append(br.Results, b.value(b.m.Types[v]))
 	}
-	at := b.open[len(b.open)-1]
-	*at = append(*at, Instr{Op: If, Out: None, Args: [3]Value{condition, None, None}, If: br})
+	b.append(Instr{Op: If, Out: None, Args: [3]Value{condition, None, None}, If: br})
 	return slices.Clone(br.Results)
 }
 
@@ -266,13 +280,12 @@ func (b *Builder) Loop(most int, init []Value, body func(carried []Value) (next 
 	for _, v := range init {
 		l.Carried = append(l.Carried, b.value(b.m.Types[v]))
 	}
-	b.enter(&l.Body)
+	b.enter()
 	l.Next, l.Continue = body(l.Carried)
-	b.leave()
+	l.Body = b.leave()
 	for _, v := range init {
 		l.Results = append(l.Results, b.value(b.m.Types[v]))
 	}
-	at := b.open[len(b.open)-1]
-	*at = append(*at, Instr{Op: Loop, Out: None, Args: [3]Value{None, None, None}, Loop: l})
+	b.append(Instr{Op: Loop, Out: None, Args: [3]Value{None, None, None}, Loop: l})
 	return slices.Clone(l.Results)
 }

@@ -1,13 +1,16 @@
 package simt
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
-// Parts is a module that was split. Its modules run one after the other for the same rows. Each has the module's own
-// inputs and outputs, and behind each of the two lists Kept: what earlier parts keep for later ones, an input and an
-// output in the same memory.
+// Parts is a module that was split. The modules of its parts run one after the other for the same rows. Each has the
+// module's own inputs and outputs, and behind each of the two lists Kept: what earlier parts keep for later ones, an
+// input and an output in the same memory.
 type Parts struct {
-	Modules []*Module
-	Kept    []Param // by columns
+	Count int
+	Kept  []Param // by columns
 	// Crossings counts a value once for each part that reads it and is not its own: with parts of equal size in the
 	// order of the instructions, and as they are.
 	First, Crossings int
@@ -15,6 +18,11 @@ type Parts struct {
 	// a later part reads, -1 of others. What is repeated in several parts has the number of one of them. nil where the module is
 	// the only part.
 	Part, Slots []int32
+
+	m      *Module
+	s      *splitter // nil where the module is the only part
+	bodies [][]int32 // of each part: its instructions
+	idle   sync.Pool // of numbers, see partWriter, which are None
 }
 
 // Place returns which of Kept a value lies in, and its column there; false where no later part reads it.
@@ -34,10 +42,10 @@ func (p *Parts) Place(m *Module, v Value) (q Param, column int, ok bool) {
 func Split(m *Module, limit int) *Parts {
 	s := newSplitter(m)
 	if s.total <= limit {
-		return &Parts{Modules: []*Module{m}}
+		return &Parts{Count: 1, m: m}
 	}
 	s.divide(limit)
-	p := &Parts{First: s.crossings()}
+	p := &Parts{Count: len(s.size), First: s.crossings(), m: m, s: s, bodies: make([][]int32, len(s.size))}
 	for range splitPasses {
 		if !s.improve() {
 			break
@@ -45,8 +53,13 @@ func Split(m *Module, limit int) *Parts {
 	}
 	p.Crossings = s.crossings()
 	p.Kept = s.place()
-	p.Modules = s.modules(p.Kept)
 	p.Part, p.Slots = s.part, s.slots
+	for part := range p.bodies {
+		p.bodies[part] = make([]int32, 0, s.size[part])
+	}
+	for i, part := range s.part {
+		p.bodies[part] = append(p.bodies[part], int32(i))
+	}
 	return p
 }
 
@@ -78,6 +91,17 @@ type lists[T any] struct {
 }
 
 func (l *lists[T]) of(i int) []T { return l.all[l.starts[i]:l.starts[i+1]] }
+
+// reads returns the values that an instruction reads, those within its blocks too: its own list, or one in memory.
+func (in *Instr) reads(memory *[]Value) []Value {
+	if in.If == nil && in.Loop == nil {
+		return in.Args[:in.Op.Args()]
+	}
+	list := (*memory)[:0]
+	in.Reads(func(v Value) { list = append(list, v) })
+	*memory = list
+	return list
+}
 
 // Reads calls f with every value that an instruction reads, those within its blocks too.
 func (in *Instr) Reads(f func(Value)) {
@@ -145,25 +169,33 @@ func newSplitter(m *Module) *splitter {
 	}
 	stored, reads := int32(n), 0
 	last := make([]int32, values)
+	var memory []Value
+	note := func(i int, in *Instr) { // of an instruction of the body, or within it
+		s.weight[i]++
+		switch in.Op {
+		case Store, StoreAt:
+			stored = min(stored, int32(i))
+			s.pinned[i] = true
+		case Load, LoadAt:
+			s.pinned[i] = true
+		}
+	}
 	for i := range m.Body {
-		in, at := &m.Body[i], int32(i)
-		in.all(func(in *Instr) {
-			s.weight[i]++
-			switch in.Op {
-			case Store, StoreAt:
-				stored = min(stored, at)
-				s.pinned[i] = true
-			case Load, LoadAt:
-				s.pinned[i] = true
+		in := &m.Body[i]
+		note(i, in)
+		for _, b := range in.blocks() {
+			for k := range b {
+				b[k].all(func(in *Instr) { note(i, in) })
 			}
-		})
+		}
 		s.total += int(s.weight[i])
-		in.Reads(func(v Value) {
-			last[v] = at
-			reads++
-		})
+		list := in.reads(&memory)
+		for _, v := range list {
+			last[v] = int32(i)
+		}
+		reads += len(list)
 		for _, v := range in.Results() {
-			s.by[v] = at
+			s.by[v] = int32(i)
 		}
 	}
 	for i := range m.Body {
@@ -174,13 +206,13 @@ func newSplitter(m *Module) *splitter {
 	s.args = lists[Value]{make([]int32, n+1), make([]Value, 0, reads)}
 	s.users.starts = make([]int32, values+2) // the list of value v starts at v+1 until it is filled
 	for i := range m.Body {
-		m.Body[i].Reads(func(v Value) {
+		for _, v := range m.Body[i].reads(&memory) {
 			if s.by[v] < 0 || s.copied[v] > 0 || slices.Contains(s.args.all[s.args.starts[i]:], v) { // of a block within, or there anyway
-				return
+				continue
 			}
 			s.args.all = append(s.args.all, v)
 			s.users.starts[v+2]++
-		})
+		}
 		s.args.starts[i+1] = int32(len(s.args.all))
 	}
 	for v := range values {

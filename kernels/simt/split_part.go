@@ -11,36 +11,26 @@ type partWriter struct {
 	to     *Module
 	number []Value       // of values of the whole module in the part; None where they are not there
 	set    []Value       // that are there
+	memory []Value       // of reads
 	kept   [numTypes]int // which of the kept inputs, or outputs, has a type
 }
 
-// modules returns the modules of the parts.
-func (s *splitter) modules(kept []Param) []*Module {
-	bodies := make([][]int32, len(s.size))
-	for p := range bodies {
-		bodies[p] = make([]int32, 0, s.size[p])
+// Module returns the module of a part, counted from 0, which nothing keeps. Of the whole module's lists it shares the
+// tables. It is safe for concurrent use.
+func (p *Parts) Module(part int) *Module {
+	if p.s == nil {
+		return p.m
 	}
-	for i, p := range s.part {
-		bodies[p] = append(bodies[p], int32(i))
-	}
-	number := make([]Value, len(s.by))
-	for v := range number {
-		number[v] = None
-	}
-	list := make([]*Module, len(bodies))
-	for part, body := range bodies {
-		list[part] = s.module(part, body, number, kept)
-	}
-	return list
-}
-
-// module returns the module of a part with the instructions of body. Of the whole module's lists it shares the tables.
-// number has None for every value, before and afterwards.
-func (s *splitter) module(part int, body []int32, number []Value, kept []Param) *Module {
-	w := &partWriter{splitter: s, number: number, to: &Module{
+	s := p.s
+	w := &partWriter{splitter: s, to: &Module{
 		Name: fmt.Sprintf("%s, part %d", s.m.Name, part+1), Inputs: slices.Clone(s.m.Inputs), Outputs: slices.Clone(s.m.Outputs), Tables: s.m.Tables,
 	}}
-	for i, q := range kept {
+	if old, ok := p.idle.Get().(*[]Value); ok {
+		w.number = *old
+	} else {
+		w.number = slices.Repeat([]Value{None}, len(s.by))
+	}
+	for i, q := range p.Kept {
 		w.kept[q.Type] = i
 		in, out := q, q
 		in.Name, out.Name = w.free("kept_"+q.Type.String()), w.free("keep_"+q.Type.String())
@@ -48,12 +38,13 @@ func (s *splitter) module(part int, body []int32, number []Value, kept []Param) 
 	}
 	w.to.Body = make(Block, 0, s.size[part]+s.size[part]/8) // and what is repeated
 	w.to.Types = make([]Type, 0, cap(w.to.Body))
-	for _, i := range body {
+	for _, i := range p.bodies[part] {
 		w.top(&s.m.Body[i])
 	}
 	for _, v := range w.set {
 		w.number[v] = None
 	}
+	p.idle.Put(&w.number)
 	return w.to
 }
 
@@ -83,11 +74,11 @@ func (w *partWriter) top(in *Instr) {
 	if in.Op == Const || in.Op == Load && w.copied[in.Out] > 0 {
 		return // written where it is read
 	}
-	in.Reads(func(v Value) {
+	for _, v := range in.reads(&w.memory) {
 		if w.by[v] >= 0 && w.number[v] == None {
 			w.fetch(v)
 		}
-	})
+	}
 	w.to.Body = append(w.to.Body, w.renumbered(in))
 	for _, v := range in.Results() {
 		if w.slots[v] >= 0 {

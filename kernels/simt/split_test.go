@@ -50,7 +50,7 @@ func TestSplit(t *testing.T) {
 		if p.Crossings < p.First {
 			fewer++
 		}
-		if len(p.Modules) > 1 {
+		if p.Count > 1 {
 			several++
 		}
 		const rows = 37
@@ -61,8 +61,8 @@ func TestSplit(t *testing.T) {
 		}
 		kept := keep(t, p, rows)
 		interpret(t, m, rows, in, want)
-		for _, part := range p.Modules {
-			if len(p.Modules) == 1 {
+		for _, part := range modules(p) {
+			if p.Count == 1 {
 				kept = nil
 			}
 			interpret(t, part, rows, append(in[:len(in):len(in)], kept...), append(got[:len(got):len(got)], kept...))
@@ -117,10 +117,10 @@ func TestSplitSizes(t *testing.T) {
 		const limit = 10
 		p := simt.Split(m, limit)
 		parts := (len(m.Body) + limit - 1) / limit
-		if len(p.Modules) != parts || p.Crossings != parts-1 || (parts > 1) != (len(p.Kept) == 1) {
-			t.Errorf("%d instructions: %d parts, %d crossings, %v is kept", len(m.Body), len(p.Modules), p.Crossings, p.Kept)
+		if p.Count != parts || p.Crossings != parts-1 || (parts > 1) != (len(p.Kept) == 1) {
+			t.Errorf("%d instructions: %d parts, %d crossings, %v is kept", len(m.Body), p.Count, p.Crossings, p.Kept)
 		}
-		for i, part := range p.Modules {
+		for i, part := range modules(p) {
 			if err := part.Verify(); err != nil {
 				t.Error(err)
 			}
@@ -151,18 +151,18 @@ func TestSplitBalance(t *testing.T) {
 	}
 	const limit = 600
 	p := simt.Split(m, limit)
-	if len(p.Modules) != (len(m.Body)+limit-1)/limit || 10*p.Crossings > 9*p.First {
-		t.Errorf("%d parts; %d values cross, %d before", len(p.Modules), p.Crossings, p.First)
+	if p.Count != (len(m.Body)+limit-1)/limit || 10*p.Crossings > 9*p.First {
+		t.Errorf("%d parts; %d values cross, %d before", p.Count, p.Crossings, p.First)
 	}
-	share := (len(m.Body) + len(p.Modules) - 1) / len(p.Modules)
-	for i, part := range p.Modules {
+	share := (len(m.Body) + p.Count - 1) / p.Count
+	for i, part := range modules(p) {
 		n := 0
 		for _, in := range part.Body {
 			if in.Op == simt.FMA {
 				n++
 			}
 		}
-		if n > share+share/100 || i > 0 && i < len(p.Modules)-1 && n < share-len(p.Modules)*share/100 {
+		if n > share+share/100 || i > 0 && i < p.Count-1 && n < share-p.Count*share/100 {
 			t.Errorf("part %d has %d sums, the share is %d", i, n, share)
 		}
 	}
@@ -188,10 +188,10 @@ func TestSplitFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := simt.Split(m, len(m.Body)*51/100)
-	if len(p.Modules) != 2 || p.Crossings >= p.First {
-		t.Fatalf("%d parts, %d crossings, %d before", len(p.Modules), p.Crossings, p.First)
+	if p.Count != 2 || p.Crossings >= p.First {
+		t.Fatalf("%d parts, %d crossings, %d before", p.Count, p.Crossings, p.First)
 	}
-	for i, part := range p.Modules {
+	for i, part := range modules(p) {
 		sums := 0
 		for _, in := range part.Body {
 			if in.Op == simt.Mul || in.Op == simt.Sub {
@@ -228,7 +228,7 @@ func TestSplitMemory(t *testing.T) {
 		x := []float32{1, 2, 0.5}
 		p := simt.Split(m, limit)
 		kept := keep(t, p, len(x))
-		for _, part := range p.Modules {
+		for _, part := range modules(p) {
 			interpret(t, part, len(x), append([]any{x, x}, kept...), append([]any{x}, kept...))
 		}
 		// 31 x, and 30 times that, and x again.
@@ -236,4 +236,12 @@ func TestSplitMemory(t *testing.T) {
 			t.Errorf("parts of %d: %v, want %v", limit, x, want)
 		}
 	}
+}
+
+// modules returns the modules of all parts.
+func modules(p *simt.Parts) (list []*simt.Module) {
+	for part := range p.Count {
+		list = append(list, p.Module(part))
+	}
+	return list
 }

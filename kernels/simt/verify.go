@@ -2,7 +2,6 @@ package simt
 
 import (
 	"fmt"
-	"strings"
 )
 
 // Verify reports the first rule of the language that a module breaks.
@@ -50,10 +49,10 @@ func (v *verifier) head() error {
 			return v.fail("value %%%d has the unknown type %d", i, t)
 		}
 	}
-	seen := map[string]bool{}
-	name := func(what, n string) error {
+	seen := make(map[string]bool, len(m.Inputs)+len(m.Outputs)+len(m.Tables))
+	name := func(what string, number int, n string) error {
 		if !isName(n) {
-			return v.fail("%s has the name %.40q; want letters, digits and _, a letter first", what, n)
+			return v.fail("%s %d has the name %.40q; want letters, digits and _, a letter first", what, number, n)
 		}
 		if seen[n] {
 			return v.fail("two of its inputs, outputs and tables are named %s; rename one", n)
@@ -62,15 +61,15 @@ func (v *verifier) head() error {
 		return nil
 	}
 	for i, p := range append(m.Inputs[:len(m.Inputs):len(m.Inputs)], m.Outputs...) {
-		what := fmt.Sprintf("input %d", i)
+		what, number := "input", i
 		if i >= len(m.Inputs) {
-			what = fmt.Sprintf("output %d", i-len(m.Inputs))
+			what, number = "output", i-len(m.Inputs)
 		}
-		if err := name(what, p.Name); err != nil {
+		if err := name(what, number, p.Name); err != nil {
 			return err
 		}
 		if p.Type >= Pred || p.Layout > Columns || p.Width < 1 || p.Width > MaxWidth {
-			return v.fail("%s is %d columns of %v in layout %d; want 1 to %d of a type but pred, by rows or columns", what, p.Width, p.Type, p.Layout, MaxWidth)
+			return v.fail("%s %d is %d columns of %v in layout %d; want 1 to %d of a type but pred, by rows or columns", what, number, p.Width, p.Type, p.Layout, MaxWidth)
 		}
 	}
 	if len(m.Outputs) == 0 {
@@ -78,7 +77,7 @@ func (v *verifier) head() error {
 	}
 	total := 0
 	for i, t := range m.Tables {
-		if err := name(fmt.Sprintf("table %d", i), t.Name); err != nil {
+		if err := name("table", i, t.Name); err != nil {
 			return err
 		}
 		if t.Type >= Pred || len(t.Bits) == 0 || len(t.Bits) > maxTable-total {
@@ -96,10 +95,14 @@ func (v *verifier) head() error {
 
 // isName reports whether s can name an input, output or table.
 func isName(s string) bool {
-	if s == "" || len(s) > 64 || s[0] >= '0' && s[0] <= '9' {
-		return false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_', c >= '0' && c <= '9' && i > 0:
+		default:
+			return false
+		}
 	}
-	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+	return s != "" && len(s) <= 64
 }
 
 // use checks that a value may be read and returns its type.

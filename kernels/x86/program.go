@@ -44,24 +44,25 @@ const tileRows = 64
 
 // Program is the native code of a module. It is safe for concurrent use.
 type Program struct {
-	m     *simt.Module
-	path  string
-	parts []*part
-	split *simt.Parts
-	lanes int // rows of a group
-	tile  int // rows for which a part runs before the next one does; 0: all, of a single part
-	idle  chan *state
+	m                *simt.Module
+	path             string
+	parts            []*part
+	kept             []simt.Param // as in simt.Parts, and so are the next two
+	first, crossings int
+	lanes            int // rows of a group
+	tile             int // rows for which a part runs before the next one does; 0: all, of a single part
+	idle             chan *state
 }
 
 // part is the code of a part of the module.
 type part struct {
-	m       *simt.Module
-	code    *executable
-	pool    []byte
-	columns []column
-	frame   int // bytes
-	groups  int // groups of a call
-	size    int // bytes of code
+	inputs, outputs []simt.Param
+	code            *executable
+	pool            []byte
+	columns         []column
+	frame           int // bytes
+	groups          int // groups of a call
+	size            int // bytes of code
 }
 
 // state is what a call needs for itself.
@@ -120,25 +121,26 @@ func CompileWith(m *simt.Module, idle int, set string, o Options) (*Program, err
 	}
 	s := shapeOf(m, set)
 	s.gathers, s.several = o.Gathers, o.Groups
-	p := &Program{m: m, path: s.name, split: simt.Split(composed(tabulated(m, s), s), cmp.Or(o.Part, DefaultPart)), lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
-	if err := p.compile(s); err != nil {
+	split := simt.Split(composed(tabulated(m, s), s), cmp.Or(o.Part, DefaultPart))
+	p := &Program{m: m, path: s.name, kept: split.Kept, first: split.First, crossings: split.Crossings, lanes: s.lanes, idle: make(chan *state, max(idle, 1))}
+	if err := p.compile(split, s); err != nil {
 		p.Free()
 		return nil, err
 	}
-	if kept := rowBytes(p.split.Kept); kept > 0 {
+	if kept := rowBytes(p.kept); kept > 0 {
 		p.tile = max(keptBytes/kept, tileRows) / s.lanes * s.lanes
 	}
 	return p, nil
 }
 
 // compile makes the code of the parts, several at a time. After an error those that are there have to be freed.
-func (p *Program) compile(s shape) error {
-	all := make([]*part, len(p.split.Modules))
+func (p *Program) compile(split *simt.Parts, s shape) error {
+	all := make([]*part, split.Count)
 	errs := make([]error, len(all))
 	var next atomic.Int32
 	work := func() {
 		for i := next.Add(1) - 1; int(i) < len(all); i = next.Add(1) - 1 {
-			all[i], errs[i] = compile(p.split.Modules[i], s)
+			all[i], errs[i] = compile(split.Module(int(i)), s)
 		}
 	}
 	var wait sync.WaitGroup
@@ -152,12 +154,7 @@ func (p *Program) compile(s shape) error {
 			p.parts = append(p.parts, c)
 		}
 	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // compile makes the code of a part.
@@ -172,7 +169,8 @@ func compile(m *simt.Module, s shape) (*part, error) {
 		return nil, fmt.Errorf("%w: %w; use the interpreter", ErrUnsupported, err)
 	}
 	p := &part{
-		m: m, code: code, pool: aligned(len(l.pool)), columns: l.columns, frame: mc.frame, size: len(mc.bytes), groups: max(1, int(callNodes/max(l.cost, 1))),
+		inputs: m.Inputs, outputs: m.Outputs, code: code, pool: aligned(len(l.pool)), columns: l.columns, frame: mc.frame, size: len(mc.bytes),
+		groups: max(1, int(callNodes/max(l.cost, 1))),
 	}
 	copy(p.pool, l.pool)
 	return p, nil
@@ -200,8 +198,9 @@ func (p *Program) Path() string { return p.path }
 // Module returns the module that is run.
 func (p *Program) Module() *simt.Module { return p.m }
 
-// Parts returns how the module was split.
-func (p *Program) Parts() *simt.Parts { return p.split }
+// Parts returns how many parts the module was split into, and how many values cross between them, as in simt.Parts: first
+// and at last.
+func (p *Program) Parts() (n, first, crossings int) { return len(p.parts), p.first, p.crossings }
 
 // CodeBytes returns the size of the machine code.
 func (p *Program) CodeBytes() (n int) {
@@ -213,7 +212,7 @@ func (p *Program) CodeBytes() (n int) {
 
 // Bytes returns what a call takes in memory beside code and constants.
 func (p *Program) Bytes() int64 {
-	return int64(p.frame() + p.tile*rowBytes(p.split.Kept) + p.lanes*(rowBytes(p.m.Inputs)+rowBytes(p.m.Outputs)))
+	return int64(p.frame() + p.tile*rowBytes(p.kept) + p.lanes*(rowBytes(p.m.Inputs)+rowBytes(p.m.Outputs)))
 }
 
 // frame returns the bytes of the largest frame of a part.
@@ -246,7 +245,7 @@ func (p *Program) newState() *state {
 	for _, c := range p.parts {
 		columns = max(columns, len(c.columns))
 	}
-	return &state{args: make([]uint64, argPointers/8+columns), frame: aligned(p.frame()), kept: rowsOf(p.split.Kept, p.tile)}
+	return &state{args: make([]uint64, argPointers/8+columns), frame: aligned(p.frame()), kept: rowsOf(p.kept, p.tile)}
 }
 
 // Run computes rows lo to hi of the outputs, as simt.Interpreter does.
@@ -326,9 +325,9 @@ func (p *Program) call(c *part, s *state, first, lo, hi int, in, out []any) (err
 	a[argFrame/8], a[argPool/8] = address(s.frame), address(c.pool)
 	a[argRow/8], a[argEnd/8] = 0, uint64(hi-lo)
 	for i, col := range c.columns {
-		params, buffers := c.m.Inputs, in
+		params, buffers := c.inputs, in
 		if col.output {
-			params, buffers = c.m.Outputs, out
+			params, buffers = c.outputs, out
 		}
 		q := &params[col.param]
 		if k := int(col.param) - len(buffers); k >= 0 {

@@ -460,8 +460,8 @@ func TestLargeCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Free()
-		if n := len(p.Parts().Modules); n < maxCost/DefaultPart || p.Parts().Crossings != n-1 {
-			t.Errorf("%d parts, between which %d values cross", n, p.Parts().Crossings)
+		if n, _, crossings := p.Parts(); n < maxCost/DefaultPart || crossings != n-1 {
+			t.Errorf("%d parts, between which %d values cross", n, crossings)
 		}
 		if !same(t, rand.New(rand.NewPCG(1, 1)), m, 40, 0, 40) {
 			t.Error("native code differs")
