@@ -100,11 +100,27 @@ func TestCodeModel(t *testing.T) {
 			t.Errorf("code alone: query %+v", q)
 		}
 	}
+	given, err := code.LogLikelihoodGiven(ctx, rows, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evidence := make([][]float64, len(rows))
+	for i, row := range rows {
+		evidence[i] = []float64{row[0], math.NaN()}
+	}
+	ofGiven, err := code.LogLikelihood(ctx, evidence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ll := range given {
+		if !(math.Abs(ll-(want[i]-ofGiven[i])) <= 1e-11) {
+			t.Errorf("row %d %v: %v given its first cell, want %v", i, rows[i], ll, want[i]-ofGiven[i])
+		}
+	}
 	_, err = code.Conditional(ctx, rows[:1], 0)
 	errs := map[string]error{"conditional": err}
 	_, errs["sample"] = code.Sample(ctx, 1, 1)
 	_, _, errs["mpe"] = code.MPE(ctx, rows[:1], pce.DefaultMPE)
-	_, errs["given"] = code.LogLikelihoodGiven(ctx, rows[:1], 0)
 	for what, err := range errs {
 		if !errors.Is(err, pce.ErrOptions) {
 			t.Errorf("%s: %v, want ErrOptions", what, err)

@@ -113,7 +113,7 @@ func TestNetworkQueries(t *testing.T) {
 				evidence := nans(len(row))
 				evidence[1], evidence[3] = row[1], row[3]
 				ofGiven, err := ev.LogLikelihood(evidence)
-				if err != nil || !near(given[i], want-ofGiven) {
+				if err != nil || !(math.Abs(given[i]-(want-ofGiven)) <= 1e-9) {
 					t.Errorf("row %v: log-likelihood %v given two columns, want %v; %v", row, given[i], want-ofGiven, err)
 				}
 				mean, variance, err := ev.Moments(row)

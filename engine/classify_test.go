@@ -101,7 +101,7 @@ func TestGivenQueries(t *testing.T) {
 			given[v] = rng.IntN(2) == 0
 		}
 		b, ll := m.batch(rows), make([]float64, len(rows))
-		if err := m.eng.LogLikelihoodGiven(context.Background(), b, given, ll); err != nil {
+		if err := engine.LogLikelihoodGiven(context.Background(), m.eng, b, given, ll); err != nil {
 			t.Fatal(err)
 		}
 		for r, row := range rows {
@@ -140,7 +140,7 @@ func TestClassifyRefuses(t *testing.T) {
 	if err := m.eng.Classify(ctx, none, 0, nil); err != nil {
 		t.Errorf("no rows: %v", err)
 	}
-	if err := m.eng.LogLikelihoodGiven(ctx, none, make([]bool, 3), nil); err != nil {
+	if err := engine.LogLikelihoodGiven(ctx, m.eng, none, make([]bool, 3), nil); err != nil {
 		t.Errorf("no rows: %v", err)
 	}
 	one := m.batch([][]float64{reference.MissingRow(3)})
@@ -153,7 +153,7 @@ func TestClassifyRefuses(t *testing.T) {
 		t.Errorf("no room: %v", err)
 	}
 	for _, n := range []int{2, 4} {
-		if err := m.eng.LogLikelihoodGiven(ctx, one, make([]bool, n), make([]float64, 1)); !errors.Is(err, dataset.ErrFormat) {
+		if err := engine.LogLikelihoodGiven(ctx, m.eng, one, make([]bool, n), make([]float64, 1)); !errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("%d columns of 3: %v", n, err)
 		}
 	}

@@ -12,16 +12,15 @@ import (
 // observed cells given those of them that lie in the given columns: given has an
 // element for each variable. A row whose given cells are impossible gives NaN, as
 // nothing follows from them; one whose other cells are impossible then gives -Inf.
-func (e *Engine) LogLikelihoodGiven(ctx context.Context, b *dataset.Batch, given []bool, ll []float64) error {
-	if len(given) != e.prog.NumVars || len(b.Columns) != len(given) {
-		return fmt.Errorf("%w: %d columns are said to be given or not, rows have %d and the model has %d variables",
-			dataset.ErrFormat, len(given), len(b.Columns), e.prog.NumVars)
+func LogLikelihoodGiven(ctx context.Context, r Runner, b *dataset.Batch, given []bool, ll []float64) error {
+	if len(b.Columns) != len(given) {
+		return fmt.Errorf("%w: %d columns are said to be given or not, and rows have %d", dataset.ErrFormat, len(given), len(b.Columns))
 	}
 	evidence := make([]float64, b.Rows)
-	if err := e.LogLikelihood(ctx, observing(b, given), evidence); err != nil {
+	if err := EvaluateBatch(ctx, r, observing(b, given), evidence); err != nil {
 		return err
 	}
-	if err := e.LogLikelihood(ctx, b, ll); err != nil {
+	if err := EvaluateBatch(ctx, r, b, ll); err != nil {
 		return err
 	}
 	for i, x := range evidence {

@@ -21,8 +21,8 @@ import (
 type Path string
 
 // The paths. The tensor path answers every query and trains, and is taken by default; code computes log-likelihoods and
-// classes alone. A circuit of a file whose histograms have breaks of their own is both by default: code where that is
-// enough, which has float64, and tensors for other queries and for training.
+// classes alone. A circuit that is better off as code, see How.wants, is both by default: code where that is enough, and
+// tensors for other queries and for training.
 const (
 	PathAuto   Path = ""
 	PathTensor Path = "tensor"
@@ -33,6 +33,18 @@ const (
 type How struct {
 	Path    Path
 	Numbers spn.Choice // of code
+	// Single makes a circuit of single units, such as a learned one, code by default: for queries on the CPU, which computes
+	// log-likelihoods several times as fast then, and in float64.
+	Single bool
+}
+
+// For is how a circuit is compiled that is asked queries of one kind alone: as tensors, where h leaves the path open and
+// code would have no part in the answers.
+func (h How) For(kind string) How {
+	if h.Path == PathAuto && h.Numbers == (spn.Choice{}) && !slices.Contains([]string{QueryLogLikelihood, QueryClass, QueryEntropy, QueryKL}, kind) {
+		h.Path = PathTensor
+	}
+	return h
 }
 
 // ParsePath returns the path with a name; auto is PathAuto.
@@ -69,13 +81,31 @@ func codeInfo(p *spn.Program) *CodeInfo {
 	return i
 }
 
-// wantsCode reports whether a leaf is a histogram with breaks of its own, as imported networks have them: code computes
-// those in float64, from all digits of the file.
-func wantsCode(g *circuit.Graph) bool {
-	return slices.ContainsFunc(g.Nodes, func(n circuit.Node) bool {
-		_, ok := n.Leaf.(circuit.RealHistogram)
-		return ok
-	})
+// maxSingle bounds the nodes and edges of circuits of single units that are code by default, and maxSingleCodes the codes of
+// their leaves: code of 65,536 takes a quarter of a second longer to open than tensors do, which larger ones would add to
+// every command over few rows.
+const (
+	maxSingle      = 1 << 16
+	maxSingleCodes = 1 << 20
+)
+
+// wants reports whether a circuit is better off as code. One is with histograms that have breaks of their own, as imported
+// networks have them: code computes those in float64, from all digits of the file. And one of single units is, if h says
+// so, of which blocks of tensors would be mostly empty.
+func (h How) wants(g *circuit.Graph) bool {
+	single, size, codes := h.Single, 0, 0
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if _, ok := n.Leaf.(circuit.RealHistogram); ok {
+			return true
+		}
+		size += 1 + len(n.Children)
+		if n.Kind == circuit.Input {
+			codes += n.Leaf.Codes()
+		}
+		single = single && n.Units == 1
+	}
+	return single && size <= maxSingle && codes <= maxSingleCodes && spn.Supported(g) == nil
 }
 
 // takesCode reports whether the circuit is compiled to code.
@@ -86,7 +116,7 @@ func (b *Blueprint) takesCode() (bool, error) {
 	case b.how.Path == PathCode && b.params == nil && b.wide == nil:
 		return false, fmt.Errorf("%w: the circuit has no parameters, and code is made for them", ErrOptions)
 	}
-	return b.how.Path == PathCode || b.how.Path == PathAuto && wantsCode(b.Graph) && (b.params != nil || b.wide != nil), nil
+	return b.how.Path == PathCode || b.how.Path == PathAuto && !b.binned() && (b.params != nil || b.wide != nil) && b.how.wants(b.Graph), nil
 }
 
 // alsoTensor returns how the circuit of a Blueprint of code is compiled for the tensor path too, nil where that path was

@@ -106,3 +106,72 @@ func TestDigestOfCode(t *testing.T) {
 		t.Errorf("digests %x, %x of the same model, %x of another", one.Digest(), same.Digest(), other.Digest())
 	}
 }
+
+// flat is a product of indicators of variables, with categories in all: 1 + 2·vars nodes and edges.
+func flat(vars, categories int) *circuit.Graph {
+	g := &circuit.Graph{NumVars: vars}
+	product := circuit.Node{Kind: circuit.Product, Units: 1}
+	for v := range vars {
+		product.Children = append(product.Children, circuit.NodeID(v))
+		g.Nodes = append(g.Nodes, circuit.Node{Units: 1, Var: v, Leaf: circuit.Categorical{Categories: categories / vars}})
+	}
+	g.Root, g.Nodes = circuit.NodeID(vars), append(g.Nodes, product)
+	return g
+}
+
+// TestWants tells which circuits are code by default, on both sides of each bound.
+func TestWants(t *testing.T) {
+	with := func(g *circuit.Graph, change func(n *circuit.Node)) *circuit.Graph {
+		change(&g.Nodes[0])
+		return g
+	}
+	wide := func(n *circuit.Node) { n.Units = 2 }
+	poisson := func(n *circuit.Node) { n.Leaf = circuit.Poisson{} }
+	breaks := func(n *circuit.Node) { n.Leaf, n.Units = circuit.RealHistogram{Breaks: []float64{0, 1}}, 2 }
+	for name, tc := range map[string]struct {
+		g              *circuit.Graph
+		single, either bool // with Single, and without
+	}{
+		"one leaf":          {flat(1, 2), true, false},
+		"largest":           {flat(maxSingle/2-1, maxSingle), true, false},
+		"one leaf more":     {flat(maxSingle/2, maxSingle), false, false},
+		"most codes":        {flat(4, maxSingleCodes), true, false},
+		"four codes more":   {flat(4, maxSingleCodes+4), false, false},
+		"two units":         {with(flat(3, 6), wide), false, false},
+		"a leaf of tensors": {with(flat(3, 6), poisson), false, false},
+		"breaks":            {with(flat(3, 6), breaks), true, true},
+	} {
+		if got := (How{Single: true}).wants(tc.g); got != tc.single {
+			t.Errorf("%s: %v, want %v", name, got, tc.single)
+		}
+		if got := (How{}).wants(tc.g); got != tc.either {
+			t.Errorf("%s, without Single: %v, want %v", name, got, tc.either)
+		}
+	}
+}
+
+// TestHowFor wants the path of tensors for queries that code has no part in, and what was chosen otherwise.
+func TestHowFor(t *testing.T) {
+	chosen := How{Numbers: spn.Choice{Type: "f32"}, Single: true}
+	for _, tc := range []struct {
+		how  How
+		kind string
+		want Path
+	}{
+		{How{Single: true}, QueryLogLikelihood, PathAuto},
+		{How{Single: true}, QueryClass, PathAuto},
+		{How{Single: true}, QueryKL, PathAuto},
+		{How{Single: true}, QueryEntropy, PathAuto},
+		{How{Single: true}, QueryMoments, PathTensor},
+		{How{}, QuerySample, PathTensor},
+		{How{}, QueryMPE, PathTensor},
+		{How{Path: PathCode}, QueryMoments, PathCode},
+		{chosen, QueryMoments, PathAuto},
+	} {
+		want := tc.how
+		want.Path = tc.want
+		if got := tc.how.For(tc.kind); got != want {
+			t.Errorf("%+v for %s: %+v, want %+v", tc.how, tc.kind, got, want)
+		}
+	}
+}

@@ -85,7 +85,7 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 		const tensor = "on the tensor path"
 		list := []QueryInfo{{QueryLogLikelihood, tractable, tractable, both, false}}
 		list = append(list, QueryInfo{QueryClass, tractable, tractable, both, false})
-		for _, name := range []string{QueryConditional, "entropy", QueryExpect, "kl", QueryMoments, QueryMPE, QueryQuantiles, "sample"} {
+		for _, name := range []string{QueryConditional, QueryEntropy, QueryExpect, QueryKL, QueryMoments, QueryMPE, QueryQuantiles, QuerySample} {
 			list = append(list, QueryInfo{name, false, false, tensor, false})
 		}
 		slices.SortFunc(list, func(a, b QueryInfo) int { return strings.Compare(a.Name, b.Name) })
@@ -100,14 +100,14 @@ func (b *Blueprint) queries(p circuit.Props) []QueryInfo {
 	return []QueryInfo{
 		{QueryClass, tractable, tractable, both, true},
 		{QueryConditional, tractable, tractable, both, true},
-		{"entropy", tractable, few || tractable && b.mpeExact(p), finite + " or " + certain, false},
+		{QueryEntropy, tractable, few || tractable && b.mpeExact(p), finite + " or " + certain, false},
 		{QueryExpect, tractable, tractable, both, false},
-		{"kl", tractable, few, alike, false},
+		{QueryKL, tractable, few, alike, false},
 		{QueryLogLikelihood, tractable, tractable, both, true},
 		{QueryMoments, tractable, tractable, both, true},
 		{QueryMPE, tractable, tractable && b.mpeExact(p), certain, true},
 		{QueryQuantiles, tractable, tractable, both, false},
-		{"sample", tractable, tractable, both, true},
+		{QuerySample, tractable, tractable, both, true},
 	}
 }
 

@@ -57,11 +57,12 @@ func (o Options) Compile() compile.Options {
 	return c
 }
 
-// How returns how a Model is compiled: as Path says, which Soft limits to tensor programs.
+// How returns how a Model is compiled: as Path says, which Soft limits to tensor programs, for the device.
 func (o Options) How() (How, error) {
 	switch {
 	case !o.Soft:
-		return How{o.Path, o.Numbers}, nil
+		at, err := device.Find(o.Device)
+		return How{o.Path, o.Numbers, err == nil && at.Host()}, nil // opening it says what is wrong with the name
 	case o.Path == PathCode:
 		return How{}, fmt.Errorf("%w: ranges, sets and likelihoods for a model that runs as code; let it run as a tensor program", ErrOptions)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
@@ -108,8 +109,27 @@ func (b *Blueprint) read(ctx context.Context, src ParamReader) circuit.ParamFunc
 	}
 }
 
+// narrow reports whether float32 holds every digit of all parameters.
+func (b *Blueprint) narrow() (bool, error) {
+	if b.wide == nil {
+		return true, nil
+	}
+	load := circuit.Parameters(b.Graph, b.wide)
+	for i := range b.Graph.Nodes {
+		p, err := load(circuit.NodeID(i))
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(p, func(x float64) bool { return float64(float32(x)) != x }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // Save writes the circuit with parameters to a native model file. meta is kept in
-// it, in addition to what the file that the circuit comes from says.
+// it, in addition to what the file that the circuit comes from says. What runs as code is not changed, and the file has all
+// digits of the one that it comes from, as float32 where that holds them.
 func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, meta map[string]string) error {
 	text, err := json.Marshal(b.Schema)
 	if err != nil {
@@ -122,7 +142,14 @@ func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, m
 	maps.Copy(all, meta)
 	all[metaSchema] = string(text)
 	if b.Code != nil {
-		return native.Write64(path, b.Graph, all, b.params64())
+		narrow, err := b.narrow()
+		switch {
+		case err != nil:
+			return err
+		case narrow:
+			return native.Write(path, b.Graph, all, b.params)
+		}
+		return native.Write64(path, b.Graph, all, b.wide)
 	}
 	return native.Write(path, b.Graph, all, b.read(ctx, params))
 }

@@ -146,8 +146,8 @@ func (q *Query) Width(s *dataset.Schema) int {
 func Answer(ctx context.Context, r engine.Runner, q *Query, b *dataset.Batch, out []float64) error {
 	code := asCode(r)
 	switch {
-	case code != nil && q.Kind == QueryLogLikelihood && len(q.Columns) == 0:
-		return engine.EvaluateBatch(ctx, code, b, out)
+	case code != nil && q.Kind == QueryLogLikelihood:
+		return q.logLikelihood(ctx, code, b, out)
 	case code != nil && q.Kind == QueryClass:
 		return code.Classify(ctx, b, q.Columns[0], out)
 	}
@@ -168,14 +168,20 @@ func Answer(ctx context.Context, r engine.Runner, q *Query, b *dataset.Batch, ou
 		return e.Quantiles(ctx, b, q.Columns, q.Levels, out)
 	case q.Kind == QueryExpect:
 		return expect(ctx, e, b, q.Of, out)
-	case len(q.Columns) > 0:
-		given := make([]bool, len(b.Columns))
-		for _, c := range q.Columns {
-			given[c] = true
-		}
-		return e.LogLikelihoodGiven(ctx, b, given, out)
 	}
-	return e.LogLikelihood(ctx, b, out)
+	return q.logLikelihood(ctx, e, b, out)
+}
+
+// logLikelihood is Answer for QueryLogLikelihood, by code or tensors.
+func (q *Query) logLikelihood(ctx context.Context, r engine.Runner, b *dataset.Batch, out []float64) error {
+	if len(q.Columns) == 0 {
+		return engine.EvaluateBatch(ctx, r, b, out)
+	}
+	given := make([]bool, len(b.Columns))
+	for _, c := range q.Columns {
+		given[c] = true
+	}
+	return engine.LogLikelihoodGiven(ctx, r, b, given, out)
 }
 
 // NewWriter returns a writer of answers about rows of s, in the format of path's
@@ -243,8 +249,14 @@ func (c *classWriter) Write(p []float64) error {
 	return c.Writer.Write(&c.line)
 }
 
-// QueryMPE is the query for the most probable completion of rows, whose answer is rows.
-const QueryMPE = "mpe"
+// The kinds of queries whose answers are not numbers for each row: the most probable completions of rows and drawn ones are
+// rows, and entropy and divergence are of the whole model.
+const (
+	QueryMPE     = "mpe"
+	QuerySample  = "sample"
+	QueryEntropy = "entropy"
+	QueryKL      = "kl"
+)
 
 // MPEOptions say how most probable completions are looked for where max-product does not
 // give them.

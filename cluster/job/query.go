@@ -76,6 +76,8 @@ func QueryKinds() map[string]QueryKind {
 // coordinator needs.
 type circuitKind interface {
 	Load(ctx context.Context, in *Loading) (cluster.Session, error)
+	// asks is the kind of queries that the workers answer, as of package run.
+	asks() string
 	Result(q *Query) string
 	// Questions returns those of a job about rows of s, as of Subject.
 	Questions(ctx context.Context, q *Query, s *dataset.Schema, most int) (Questions, error)
@@ -161,12 +163,11 @@ type queryKind struct{ circuitKind }
 
 // Open opens the circuit of a job for its schema and its digest.
 func (k queryKind) Open(ctx context.Context, q *Query) (Subject, error) {
-	o := run.Options{Soft: q.Soft}
-	how, err := o.How()
+	how, err := howOf(k.circuitKind, q.Soft)
 	if err != nil {
 		return nil, err
 	}
-	b, err := run.Build(ctx, run.Structure{How: how, Kind: "file", File: q.Model}, nil, o.Compile())
+	b, err := run.Build(ctx, run.Structure{How: how, Kind: "file", File: q.Model}, nil, run.Options{Soft: q.Soft}.Compile())
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +213,7 @@ func (q *Query) settings(s *dataset.Schema) (querySettings, error) {
 type numbersKind struct{ name string }
 
 func (k numbersKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
-	m, d, err := openModel(ctx, in)
+	m, d, err := openModel(ctx, in, k)
 	if err != nil {
 		return nil, err
 	}
@@ -222,6 +223,8 @@ func (k numbersKind) Load(ctx context.Context, in *Loading) (cluster.Session, er
 	}
 	return Answering(numbersAnswerer{m, q}), nil
 }
+
+func (k numbersKind) asks() string { return k.name }
 
 func (numbersKind) Result(q *Query) string { return "out." + q.Format }
 
@@ -342,13 +345,15 @@ func (a evalAnswers) Write(_ context.Context, path string, kept io.Reader, rows 
 // sampleKind asks for rows that a seed draws.
 type sampleKind struct{}
 
-func (sampleKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
-	m, _, err := openModel(ctx, in)
+func (k sampleKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
+	m, _, err := openModel(ctx, in, k)
 	if err != nil {
 		return nil, err
 	}
 	return Answering(sampleAnswerer{m}), nil
 }
+
+func (sampleKind) asks() string { return run.QuerySample }
 
 func (sampleKind) Result(q *Query) string { return "out." + q.Format }
 
@@ -393,8 +398,8 @@ func (a *sampleAnswers) Write(ctx context.Context, path string, kept io.Reader, 
 // mpeKind asks for the most probable completions of rows.
 type mpeKind struct{}
 
-func (mpeKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
-	m, d, err := openModel(ctx, in)
+func (k mpeKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
+	m, d, err := openModel(ctx, in, k)
 	if err != nil {
 		return nil, err
 	}
@@ -404,6 +409,8 @@ func (mpeKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
 	}
 	return Answering(mpeAnswerer{m, o, m.plan.MPEExact()}), nil
 }
+
+func (mpeKind) asks() string { return run.QueryMPE }
 
 func (mpeKind) Result(q *Query) string { return "out." + q.Format }
 

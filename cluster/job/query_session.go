@@ -25,10 +25,17 @@ type model struct {
 	batch dataset.Batch
 }
 
-// openModel opens the model of a run of queries on a worker's device. A model that cannot be
+// howOf is how the lead and all workers compile the circuit of a job, whatever devices they have: their programs must be
+// the same.
+func howOf(k circuitKind, soft bool) (run.How, error) {
+	how, err := run.Options{Device: "cpu", Soft: soft}.How()
+	return how.For(k.asks()), err
+}
+
+// openModel opens the model of a run of queries of a kind on a worker's device. A model that cannot be
 // read or has another digest than the run's is the job's fault; a device that lacks the memory
 // for it is not.
-func openModel(ctx context.Context, in *Loading) (*model, *querySettings, error) {
+func openModel(ctx context.Context, in *Loading, k circuitKind) (*model, *querySettings, error) {
 	var d querySettings
 	if err := in.Decode(&d); err != nil {
 		return nil, nil, err
@@ -42,7 +49,7 @@ func openModel(ctx context.Context, in *Loading) (*model, *querySettings, error)
 	}
 	o := in.Options
 	o.Engines, o.Soft = 1, d.Soft
-	how, err := o.How()
+	how, err := howOf(k, d.Soft)
 	if err != nil {
 		return nil, nil, Bad(in.Run, "%w", err)
 	}

@@ -180,6 +180,9 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	}
 	f.run.override(cfg, given)
 	how, err := f.path.how()
+	if inference {
+		how, err = f.path.howOn(cfg.Device)
+	}
 	if err != nil {
 		return nil, err
 	}

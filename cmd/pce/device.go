@@ -31,7 +31,7 @@ type pathFlag struct {
 }
 
 func (f *pathFlag) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.name, "path", "auto", "how the circuit is compiled: auto, tensor, or code (log-likelihoods alone)")
+	flags.StringVar(&f.name, "path", "auto", "how the circuit is compiled: auto, tensor, or code (log-likelihoods and classes alone)")
 	flags.StringVar(&f.numbers.Type, "type", spn.AutoType, "numbers of code: f32, f64, or auto: f32 where --max-error is proven for every row, else f64")
 	flags.StringVar(&f.space, "space", string(spn.Auto), "values of code: auto, linear, log or scaled")
 	flags.Float64Var(&f.numbers.MaxError, "max-error", 0, fmt.Sprintf("the largest error that f32 may have; 0: %g, and any with --type f32", spn.DefaultMaxError))
@@ -47,6 +47,15 @@ func (f *pathFlag) how() (run.How, error) {
 		n = spn.Choice{}
 	}
 	return run.How{Path: path, Numbers: n}, err
+}
+
+// howOn is how for queries on a device.
+func (f *pathFlag) howOn(device string) (run.How, error) {
+	how, err := f.how()
+	if err != nil {
+		return how, err
+	}
+	return run.Options{Device: device, Path: how.Path, Numbers: how.Numbers}.How()
 }
 
 // forest refuses the flags that were given for a forest, which has no use for any.

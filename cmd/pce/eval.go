@@ -56,11 +56,11 @@ func (f *queryFlags) registerSoft(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.soft, "soft", false, "read cells 30..40, 30.. and ..40 as ranges, {a|b} as sets and [0.2|0.8] as likelihoods of the categories, see docs/queries.md")
 }
 
-// open opens the model of the flags for the queries of one command; the caller closes it. A
+// open opens the model of the flags for queries of one kind, for which the path is chosen; the caller closes it. A
 // model file of an earlier version, whose damage need not show, is opened with a line to notes.
 // A decision forest, no --model and an unknown path are errors. While it works the garbage
 // collector runs more often, see openGC.
-func (f *queryFlags) open(ctx context.Context, notes io.Writer) (*pce.Model, error) {
+func (f *queryFlags) open(ctx context.Context, notes io.Writer, kind string) (*pce.Model, error) {
 	if f.model == "" {
 		return nil, usagef("no --model; give a model file, such as model.safetensors of a run")
 	}
@@ -70,6 +70,7 @@ func (f *queryFlags) open(ctx context.Context, notes io.Writer) (*pce.Model, err
 	if err != nil {
 		return nil, err
 	}
+	how = how.For(kind)
 	o.Path, o.Numbers = how.Path, how.Numbers
 	o.Soft = f.soft
 	m, err := pce.Open(ctx, f.model, o)
@@ -155,7 +156,7 @@ func (a *app) evalCommand() *cobra.Command {
 		Short: "Print the mean log-likelihood, bits per dimension and perplexity of rows",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := f.open(cmd.Context(), a.stderr)
+			m, err := f.open(cmd.Context(), a.stderr, pce.QueryLogLikelihood)
 			if err != nil {
 				return err
 			}

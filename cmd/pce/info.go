@@ -51,11 +51,7 @@ func (a *app) infoCommand() *cobra.Command {
 				}
 			}
 			given := func(cfg *configs.Config) { run.override(cfg, cmd.Flags().Changed) }
-			how, err := by.how()
-			if err != nil {
-				return err
-			}
-			info, err := a.info(cmd.Context(), &flags, args, how, given)
+			info, err := a.info(cmd.Context(), &flags, args, &by, given)
 			if err != nil {
 				return err
 			}
@@ -75,18 +71,23 @@ func (a *app) infoCommand() *cobra.Command {
 
 // info describes a model file as queries run it, or a config's circuit as train
 // runs it. No parameters are allocated.
-func (a *app) info(ctx context.Context, flags *configFlags, args []string, how run.How, override func(*configs.Config)) (*run.Info, error) {
+func (a *app) info(ctx context.Context, flags *configFlags, args []string, by *pathFlag, override func(*configs.Config)) (*run.Info, error) {
 	cfg, err := a.loadDataConfig(flags)
 	if err != nil {
 		return nil, err
 	}
 	override(cfg)
+	how, err := by.how()
 	if len(args) == 1 {
+		how, err = by.howOn(cfg.Device)
 		cfg.Model.Structure, cfg.Model.File = "file", args[0]
 		cfg.Data = configs.Data{}
 		if err := a.verify(args[0]); err != nil {
 			return nil, err
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	b, err := a.blueprint(ctx, cfg, how)
 	if err != nil {

@@ -31,7 +31,7 @@ func (a *app) answerCommand(c *cobra.Command, query func(m *pce.Model) (*pce.Que
 		if err := f.out.check(f.query.inputs()...); err != nil {
 			return err
 		}
-		m, err := f.query.open(cmd.Context(), a.stderr)
+		m, err := f.query.open(cmd.Context(), a.stderr, cmd.Name())
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/run"
 )
 
 // expectFlags are the flags of expectations over the rows of a model.
@@ -90,7 +91,7 @@ func (a *app) queryEntropyCommand() *cobra.Command {
 		Short: "Print the entropy of a model's rows, with its standard error where rows are drawn",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := f.query.open(cmd.Context(), a.stderr)
+			m, err := f.query.open(cmd.Context(), a.stderr, cmd.Name())
 			if err != nil {
 				return err
 			}
@@ -129,14 +130,14 @@ func (a *app) queryKLCommand() *cobra.Command {
 // another one, which is opened with the same device and path. Both must have the same columns.
 // A row that the other model cannot produce makes both infinite: "inf", and null in JSON.
 func (a *app) divergence(ctx context.Context, f *expectFlags, other string) error {
-	p, err := f.query.open(ctx, a.stderr)
+	p, err := f.query.open(ctx, a.stderr, run.QueryKL)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
 	with := f.query
 	with.model = other
-	q, err := with.open(ctx, a.stderr)
+	q, err := with.open(ctx, a.stderr, run.QueryKL)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ says how much likelier any completion could be. Standard error says which of the
 			if err := errors.Join(f.how.Check(), f.out.check(f.query.inputs()...)); err != nil {
 				return err
 			}
-			m, err := f.query.open(cmd.Context(), a.stderr)
+			m, err := f.query.open(cmd.Context(), a.stderr, cmd.Name())
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ func (a *app) querySampleCommand() *cobra.Command {
 			if err := f.out.check(f.query.model, f.given); err != nil {
 				return err
 			}
-			m, err := f.query.open(cmd.Context(), a.stderr)
+			m, err := f.query.open(cmd.Context(), a.stderr, cmd.Name())
 			if err != nil {
 				return err
 			}

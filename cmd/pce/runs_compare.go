@@ -82,7 +82,7 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 		if isFile(dir, run.ConfigFile) {
 			f.config.files = []string{filepath.Join(dir, run.ConfigFile)}
 		}
-		m, err := f.open(ctx, a.stderr)
+		m, err := f.open(ctx, a.stderr, run.QueryLogLikelihood)
 		if err != nil {
 			return nil, err
 		}

@@ -50,6 +50,9 @@ func Find(name string) (Place, error) {
 	return Place{}, fmt.Errorf("%w: no device %q; use %s or %s", kernels.ErrDevice, name, strings.Join(names[:last], ", "), names[last])
 }
 
+// Host reports whether it is the CPU, whose memory is the host's.
+func (p Place) Host() bool { return p.kind.Name == processor.Name }
+
 // Check refuses options that the device cannot be opened with.
 func (p Place) Check(o Options) error {
 	if o.KernelPath == "" {
