@@ -41,6 +41,7 @@ type Blueprint struct {
 	params circuit.ParamFunc   // starting parameters of the nodes that own some; nil: there are none
 	wide   circuit.ParamFunc64 // params of a model file with all of its digits; nil: there is none
 	how    How
+	plans  memoryPlans
 	close  func() error
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
@@ -60,8 +61,32 @@ func (m *MemoryPlan) add() {
 	m.Total = live + m.Runtime
 }
 
+// memoryPlans are those of runners that were planned already: a device lowers the whole program for one, and each is asked
+// for two or three times while a model is opened.
+type memoryPlans struct {
+	sync.Mutex // guards known
+	known      map[Load]MemoryPlan
+}
+
 // runnerMemory is Memory of the runner as it is opened.
 func (b *Blueprint) runnerMemory(l Load) (MemoryPlan, error) {
+	b.plans.Lock()
+	defer b.plans.Unlock()
+	if m, ok := b.plans.known[l]; ok {
+		return m, nil
+	}
+	m, err := b.planRunner(l)
+	if err != nil {
+		return MemoryPlan{}, err
+	}
+	if b.plans.known == nil {
+		b.plans.known = map[Load]MemoryPlan{}
+	}
+	b.plans.known[l] = m
+	return m, nil
+}
+
+func (b *Blueprint) planRunner(l Load) (MemoryPlan, error) {
 	if b.Code != nil {
 		return b.codeMemory(l)
 	}
