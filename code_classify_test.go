@@ -10,6 +10,7 @@ import (
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/run"
 )
@@ -120,6 +121,47 @@ func TestClassifyByCode(t *testing.T) {
 					t.Fatalf("%s: row %d, class %d: %v, want %v", typ, r, k, got, want[r][k])
 				}
 			}
+		}
+	}
+}
+
+// TestClassifyByDefault: of histograms with breaks of their own classes are answered by code, in float64, where no path is chosen.
+func TestClassifyByDefault(t *testing.T) {
+	const classes = 3
+	g, _ := histograms(t, 4)
+	class, err := structures.AddClass(g, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := reference.Init(g, 4, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p[class] {
+		p[class][i] = 0
+		if i/classes == i%classes {
+			p[class][i] = 1
+		}
+	}
+	rows := reference.RandomRows(g, rand.New(rand.NewPCG(4, 4)), 50, 0.3)
+	answer := func(o pce.Options) [][]float64 {
+		t.Helper()
+		m, err := pce.New(t.Context(), g, p.Read, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		probabilities, err := m.Classify(t.Context(), rows, g.NumVars-1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return probabilities
+	}
+	same := func(a, b [][]float64) bool { return slices.EqualFunc(a, b, slices.Equal) }
+	code, tensors := answer(pce.Options{Path: run.PathCode}), answer(pce.Options{Path: run.PathTensor})
+	for _, o := range []pce.Options{{}, {Only: pce.QueryClass}} {
+		if got := answer(o); !same(got, code) || same(got, tensors) {
+			t.Errorf("%+v: not what code answers", o)
 		}
 	}
 }

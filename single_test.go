@@ -82,6 +82,7 @@ func TestSingleUnits(t *testing.T) {
 				t.Errorf("opened and saved with %d bytes, want the %d of the file", len(again), len(file))
 			}
 			for what, ask := range map[string]func(m *pce.Model) ([][]float64, error){
+				"classify":    func(m *pce.Model) ([][]float64, error) { return m.Classify(ctx, rows, 0) },
 				"conditional": func(m *pce.Model) ([][]float64, error) { return m.Conditional(ctx, rows, 0) },
 				"moments": func(m *pce.Model) ([][]float64, error) {
 					means, variances, err := m.Moments(ctx, rows)

@@ -38,10 +38,17 @@ type How struct {
 	Single bool
 }
 
-// For is how a circuit is compiled that is asked queries of one kind alone: as tensors, where h leaves the path open and
+// only is how a circuit is compiled that is asked queries of one kind alone: as tensors, where h leaves the path open and
 // code would have no part in the answers.
-func (h How) For(kind string) How {
-	if h.Path == PathAuto && h.Numbers == (spn.Choice{}) && !slices.Contains([]string{QueryLogLikelihood, QueryClass, QueryEntropy, QueryKL}, kind) {
+func (h How) only(kind string) How {
+	if h.Path != PathAuto || h.Numbers != (spn.Choice{}) {
+		return h
+	}
+	switch kind {
+	case "", QueryLogLikelihood, QueryEntropy, QueryKL:
+	case QueryClass:
+		h.Single = false // see both.classify
+	default:
 		h.Path = PathTensor
 	}
 	return h
@@ -89,16 +96,24 @@ const (
 	maxSingleCodes = 1 << 20
 )
 
-// wants reports whether a circuit is better off as code. One is with histograms that have breaks of their own, as imported
-// networks have them: code computes those in float64, from all digits of the file. And one of single units is, if h says
-// so, of which blocks of tensors would be mostly empty.
+// hasBreaks reports whether a leaf is a histogram with breaks of its own, as imported networks have them: code computes
+// those in float64, from all digits of the file.
+func hasBreaks(g *circuit.Graph) bool {
+	return slices.ContainsFunc(g.Nodes, func(n circuit.Node) bool {
+		_, ok := n.Leaf.(circuit.RealHistogram)
+		return ok
+	})
+}
+
+// wants reports whether a circuit is better off as code: with such histograms, or of single units, if h says so, of which
+// blocks of tensors would be mostly empty.
 func (h How) wants(g *circuit.Graph) bool {
+	if hasBreaks(g) {
+		return true
+	}
 	single, size, codes := h.Single, 0, 0
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if _, ok := n.Leaf.(circuit.RealHistogram); ok {
-			return true
-		}
 		size += 1 + len(n.Children)
 		if n.Kind == circuit.Input {
 			codes += n.Leaf.Codes()
@@ -172,8 +187,11 @@ var errCode = fmt.Errorf("%w: the model runs as code, which computes log-likelih
 // both is a circuit as code, and an engine of the tensor path that is made when a query first needs it.
 type both struct {
 	*engine.Code
-	open   func(ctx context.Context) (*engine.Engine, error)
-	engine *engine.Engine
+	// classify says that code answers QueryClass, too, for the sake of breaks. It has a module for each column then, which
+	// takes longer to compile than tensors take for many rows.
+	classify bool
+	open     func(ctx context.Context) (*engine.Engine, error)
+	engine   *engine.Engine
 }
 
 // tensor returns the engine.
@@ -215,6 +233,14 @@ func asCode(r engine.Runner) *engine.Code {
 	return nil
 }
 
+// classifier returns the code that answers QueryClass, nil if a runner leaves that to tensors.
+func classifier(r engine.Runner) *engine.Code {
+	if b, ok := r.(*both); ok && !b.classify {
+		return nil
+	}
+	return asCode(r)
+}
+
 // code returns the circuit as code on a device, with an engine for what code cannot do unless its path was chosen.
 func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
 	l.Options = l.Options.forCode()
@@ -236,7 +262,7 @@ func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
 	if b.tensor == nil {
 		return c, nil
 	}
-	return &both{Code: c, open: func(ctx context.Context) (*engine.Engine, error) {
+	return &both{Code: c, classify: hasBreaks(b.Graph), open: func(ctx context.Context) (*engine.Engine, error) {
 		t, err := b.tensor()
 		if err != nil {
 			return nil, err

@@ -150,8 +150,11 @@ func TestWants(t *testing.T) {
 	}
 }
 
-// TestHowFor wants the path of tensors for queries that code has no part in, and what was chosen otherwise.
-func TestHowFor(t *testing.T) {
+// TestHowOnly wants the path of tensors for queries that code has no part in, and what was chosen otherwise.
+func TestHowOnly(t *testing.T) {
+	if got := (How{Single: true}).only(QueryClass); got != (How{}) {
+		t.Errorf("classes, with Single: %+v, want none of it", got)
+	}
 	chosen := How{Numbers: spn.Choice{Type: "f32"}, Single: true}
 	for _, tc := range []struct {
 		how  How
@@ -159,7 +162,8 @@ func TestHowFor(t *testing.T) {
 		want Path
 	}{
 		{How{Single: true}, QueryLogLikelihood, PathAuto},
-		{How{Single: true}, QueryClass, PathAuto},
+		{How{Single: true}, "", PathAuto},
+		{How{}, QueryClass, PathAuto},
 		{How{Single: true}, QueryKL, PathAuto},
 		{How{Single: true}, QueryEntropy, PathAuto},
 		{How{Single: true}, QueryMoments, PathTensor},
@@ -170,7 +174,7 @@ func TestHowFor(t *testing.T) {
 	} {
 		want := tc.how
 		want.Path = tc.want
-		if got := tc.how.For(tc.kind); got != want {
+		if got := tc.how.only(tc.kind); got != want {
 			t.Errorf("%+v for %s: %+v, want %+v", tc.how, tc.kind, got, want)
 		}
 	}

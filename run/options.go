@@ -39,6 +39,9 @@ type Options struct {
 	// Numbers are the type and space of values of a Model that runs as code, and how exact they have to be. The zero value
 	// is float64.
 	Numbers spn.Choice
+	// Only is the kind of the queries that a Model is asked, such as QueryMoments, if there is but one: what they have no use
+	// for is not made then. "": any.
+	Only string
 	// Soft makes room in a Model for evidence that is a range, a set or likelihoods: SoftCells of
 	// batches. It takes memory for 64 rows or more in each table, and no time where rows have values
 	// alone, but for circuits of leaves without tables.
@@ -62,7 +65,7 @@ func (o Options) How() (How, error) {
 	switch {
 	case !o.Soft:
 		at, err := device.Find(o.Device)
-		return How{o.Path, o.Numbers, err == nil && at.Host()}, nil // opening it says what is wrong with the name
+		return How{o.Path, o.Numbers, err == nil && at.Host()}.only(o.Only), nil // opening it says what is wrong with the name
 	case o.Path == PathCode:
 		return How{}, fmt.Errorf("%w: ranges, sets and likelihoods for a model that runs as code; let it run as a tensor program", ErrOptions)
 	}

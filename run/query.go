@@ -144,11 +144,10 @@ func (q *Query) Width(s *dataset.Schema) int {
 // (Load.Queries) where the kind needs more than log-likelihoods; code answers these and QueryClass. Rows that the model excludes
 // get NaN, or -Inf as their log-likelihood.
 func Answer(ctx context.Context, r engine.Runner, q *Query, b *dataset.Batch, out []float64) error {
-	code := asCode(r)
-	switch {
-	case code != nil && q.Kind == QueryLogLikelihood:
+	if code := asCode(r); code != nil && q.Kind == QueryLogLikelihood {
 		return q.logLikelihood(ctx, code, b, out)
-	case code != nil && q.Kind == QueryClass:
+	}
+	if code := classifier(r); code != nil && q.Kind == QueryClass {
 		return code.Classify(ctx, b, q.Columns[0], out)
 	}
 	e, err := Tensor(ctx, r)

@@ -28,8 +28,7 @@ type model struct {
 // howOf is how the lead and all workers compile the circuit of a job, whatever devices they have: their programs must be
 // the same.
 func howOf(k circuitKind, soft bool) (run.How, error) {
-	how, err := run.Options{Device: "cpu", Soft: soft}.How()
-	return how.For(k.asks()), err
+	return run.Options{Device: "cpu", Only: k.asks(), Soft: soft}.How()
 }
 
 // openModel opens the model of a run of queries of a kind on a worker's device. A model that cannot be

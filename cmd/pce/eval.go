@@ -70,9 +70,7 @@ func (f *queryFlags) open(ctx context.Context, notes io.Writer, kind string) (*p
 	if err != nil {
 		return nil, err
 	}
-	how = how.For(kind)
-	o.Path, o.Numbers = how.Path, how.Numbers
-	o.Soft = f.soft
+	o.Path, o.Numbers, o.Only, o.Soft = how.Path, how.Numbers, kind, f.soft
 	m, err := pce.Open(ctx, f.model, o)
 	if err == nil && m.Forest() != nil {
 		m.Close()
