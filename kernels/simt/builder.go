@@ -106,7 +106,7 @@ func (b *Builder) Output(name string, t Type, l Layout, width int) int {
 // Table adds a table of bits and returns its number; one that equals an earlier table is
 // not repeated.
 func (b *Builder) Table(t Type, bits []uint64) int {
-	b.key = append(b.key[:0], byte(t))
+	b.key = append(slices.Grow(b.key[:0], 1+8*len(bits)), byte(t))
 	for _, x := range bits {
 		b.key = binary.LittleEndian.AppendUint64(b.key, x)
 	}

@@ -186,8 +186,9 @@ func (l *lowering) table(refs ...int) int32 {
 	if ok {
 		return at
 	}
-	var b []byte
-	for i := range l.m.Tables[refs[0]].Bits {
+	n := len(l.m.Tables[refs[0]].Bits)
+	b := make([]byte, 0, 8*len(refs)*n+cacheLine)
+	for i := range n {
 		for _, ref := range refs {
 			t := &l.m.Tables[ref]
 			b = appendElement(b, t.Type, t.Bits[i])
