@@ -157,4 +157,8 @@ func TestClassifyRefuses(t *testing.T) {
 			t.Errorf("%d columns of 3: %v", n, err)
 		}
 	}
+	few := &dataset.Batch{Rows: 1, Columns: one.Columns[:2]}
+	if err := engine.LogLikelihoodGiven(ctx, m.eng, few, make([]bool, 2), make([]float64, 1)); !errors.Is(err, dataset.ErrFormat) {
+		t.Errorf("rows of 2 columns of 3: %v", err)
+	}
 }

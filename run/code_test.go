@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -154,6 +155,11 @@ func TestWants(t *testing.T) {
 func TestHowOnly(t *testing.T) {
 	if got := (How{Single: true}).only(QueryClass); got != (How{}) {
 		t.Errorf("classes, with Single: %+v, want none of it", got)
+	}
+	for _, soft := range []bool{false, true} {
+		if _, err := (Options{Only: "banana", Soft: soft}).How(); !errors.Is(err, ErrOptions) {
+			t.Errorf("an unknown kind, soft %v: %v, want ErrOptions", soft, err)
+		}
 	}
 	chosen := How{Numbers: spn.Choice{Type: "f32"}, Single: true}
 	for _, tc := range []struct {

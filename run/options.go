@@ -3,6 +3,8 @@ package run
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/spn"
@@ -63,6 +65,8 @@ func (o Options) Compile() compile.Options {
 // How returns how a Model is compiled: as Path says, which Soft limits to tensor programs, for the device.
 func (o Options) How() (How, error) {
 	switch {
+	case o.Only != "" && !slices.Contains(queryKinds, o.Only):
+		return How{}, fmt.Errorf("%w: Only is %.40q; want one of %s", ErrOptions, o.Only, strings.Join(queryKinds, ", "))
 	case !o.Soft:
 		at, err := device.Find(o.Device)
 		return How{o.Path, o.Numbers, err == nil && at.Host()}.only(o.Only), nil // opening it says what is wrong with the name

@@ -257,6 +257,12 @@ const (
 	QueryKL      = "kl"
 )
 
+// queryKinds are all kinds.
+var queryKinds = []string{
+	QueryLogLikelihood, QueryConditional, QueryMoments, QueryClass, QueryCovariance, QueryQuantiles, QueryExpect,
+	QueryMPE, QuerySample, QueryEntropy, QueryKL,
+}
+
 // MPEOptions say how most probable completions are looked for where max-product does not
 // give them.
 type MPEOptions struct {

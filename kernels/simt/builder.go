@@ -40,7 +40,7 @@ func (b *Builder) enter() {
 	b.open = append(b.open, o)
 }
 
-// leave returns the innermost block, which is no longer open.
+// leave closes the innermost block and returns it.
 func (b *Builder) leave() Block {
 	n := len(b.open) - 1
 	o := b.open[n]
