@@ -148,10 +148,10 @@ func (c *code) linearBound(t simt.Type, own Bound, largest float64) Bound {
 	// average of the products to that of the root, Σ s·log2(1/s) and the latter.
 	gaussians := exponents * math.Ln2 * (3*largest + most)
 	u := unit(t)
-	// The last terms are log2 and the factor ln 2.
+	// The last of these is the logarithm's.
 	return Bound{
 		Absolute: 1.001*u*(roundings+gaussians+1) + own.Absolute/2,
-		Relative: u*(2*(simt.Log2Error+1)+1.001*exponents) + own.Relative/2,
+		Relative: u*(2*simt.LogError+1.001*exponents) + own.Relative/2,
 	}
 }
 

@@ -59,11 +59,13 @@ func (c *code) emit(numVars int, o Options) (*simt.Module, []span, error) {
 		root := e.value[r]
 		switch {
 		case space == Linear && (len(c.roots) > 1 || c.zeros && c.least >= minLinear(t)):
-			root = e.log2(root, -c.lifted)
+			root = e.ln(root, -c.lifted)
 		case space == Linear: // rows of less than normal numbers are computed again
-			root = e.span(spanLog2, nil, func() simt.Value { return e.b.Log2Normal(root, -c.lifted) })
+			root = e.span(spanLn, nil, func() simt.Value { return e.b.LogNormal(root, -c.lifted) })
+		default:
+			root = e.nats(root)
 		}
-		e.b.Store(out, k, e.nats(root))
+		e.b.Store(out, k, root)
 	}
 	return e.module()
 }
@@ -174,7 +176,7 @@ func (e *emitter) operation(k int32) simt.Value {
 		terms[i] = e.exp2Normal(b.Sub(terms[i], top))
 	}
 	sum := e.tree(simt.Add, terms)
-	sum = e.span(spanLog2, nil, func() simt.Value { return b.Log2Normal(sum, 0) })
+	sum = e.span(spanLog2, nil, func() simt.Value { return b.Log2Normal(sum) })
 	return b.Select(b.Binary(simt.Lt, least, top), b.Add(top, sum), b.Float(e.t, math.Inf(-1)))
 }
 

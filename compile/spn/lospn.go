@@ -46,7 +46,7 @@ func SplitTasks(m *simt.Module, limit int) Tasks {
 //	}
 //
 // It is a view of Module, not a copy: values have the numbers that they have there, and what an operation reads and gives
-// follows from its instructions. log<T> are logarithms to base 2; convert_log makes natural ones. observe gives a cell as
+// follows from its instructions. log<T> are logarithms to base 2, and convert_log makes natural ones, which ln gives at once. observe gives a cell as
 // leaves read it: as its class in their tables, or as a number and whether there is one. exponent gives the exponent of
 // a number, and 2 to the power of minus that. An operation whose instructions are in several tasks is there in pieces. The text is
 // written, not read.

@@ -434,10 +434,10 @@ func (c *code) scaledBound(t simt.Type) Bound {
 		}
 	}
 	u := unit(t)
-	const last = 2*simt.Log2Error + 8 // the logarithm and what is lost of the value
+	const last = 2*simt.LogError + 8 // the logarithm and what is lost of the value
 	return Bound{
 		Absolute: 1.001*u*(c.worst(func(o *op) float64 { return o.absolute })+last)*math.Ln2 + own.Absolute/2,
-		Relative: 1.001*u*(c.worst(func(o *op) float64 { return o.relative })+deepest+simt.Log2Error+4) + own.Relative/2,
+		Relative: 1.001*u*(c.worst(func(o *op) float64 { return o.relative })+deepest+simt.LogError+4) + own.Relative/2,
 	}
 }
 

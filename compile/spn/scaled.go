@@ -167,7 +167,8 @@ func (e *emitter) scaled(out int) {
 			ok = b.Binary(simt.And, ok, b.Binary(simt.Le, b.Float(e.t, leastScaled), f.exponent))
 			trusted[e.family[r]] = ok
 		}
-		ll := e.nats(b.Add(e.log2(e.value[r], 0), f.exponent))
+		ln := e.ln(e.value[r], 0)
+		ll := e.span(spanNats, nil, func() simt.Value { return b.FMA(f.exponent, b.Float(e.t, math.Ln2), ln) })
 		b.Store(out, k, b.Select(ok, ll, b.Float(e.t, math.NaN())))
 	}
 }

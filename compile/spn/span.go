@@ -17,10 +17,11 @@ const (
 	spanExp2                     // an exponential
 	spanExponent                 // the exponent of a number and its inverse as a power of 2
 	spanMarginal                 // what missing cells take away from quadratic forms
+	spanLn                       // a natural logarithm
 	spanNats                     // from logarithms to base 2 to natural ones
 )
 
-var spanNames = [...]string{"observe", "", "table", "log", "exp", "exponent", "marginal", "convert_log"}
+var spanNames = [...]string{"observe", "", "table", "log", "exp", "exponent", "marginal", "ln", "convert_log"}
 
 // span says that the instructions which define the values from..to are one operation of LoSPN. Loads and constants
 // among them are not part of it.
@@ -47,8 +48,8 @@ func (e *emitter) span(kind spanKind, o *op, emit func() simt.Value) simt.Value 
 	return v
 }
 
-func (e *emitter) log2(x simt.Value, power int) simt.Value {
-	return e.span(spanLog2, nil, func() simt.Value { return e.b.Log2(x, power) })
+func (e *emitter) ln(x simt.Value, power int) simt.Value {
+	return e.span(spanLn, nil, func() simt.Value { return e.b.Log(x, power) })
 }
 
 func (e *emitter) exp2Normal(x simt.Value) simt.Value {

@@ -14,7 +14,7 @@
 // # Shapes and units
 //
 // An input or output has Width columns of one type for each row, by rows
-// ([row][column]) or by columns ([column][row]). Log2 and Exp2 are of base 2.
+// ([row][column]) or by columns ([column][row]). Exp2 is of base 2, Log natural.
 //
 // # Numbers
 //

@@ -47,8 +47,8 @@ func ln2() *big.Float {
 	return f
 }
 
-// exactLog2 is log2 x to many digits: the exponent, and 2 artanh((m-1)/(m+1)) / ln 2.
-func exactLog2(x float64) *big.Float {
+// exactLog is the natural logarithm of x·2^power to many digits: the exponent times ln 2, and 2 artanh((m-1)/(m+1)).
+func exactLog(x float64, power int) *big.Float {
 	m, e := math.Frexp(x)
 	if m < math.Sqrt2/2 {
 		m, e = 2*m, e-1
@@ -59,17 +59,16 @@ func exactLog2(x float64) *big.Float {
 	s := num.Sub(num, one)
 	s.Quo(s, den.Add(den, one))
 	square := new(big.Float).SetPrec(digits).Mul(s, s)
-	sum, power := new(big.Float).SetPrec(digits), new(big.Float).SetPrec(digits).Set(s)
+	sum, odd := new(big.Float).SetPrec(digits), new(big.Float).SetPrec(digits).Set(s)
 	for i := range 36 {
-		sum.Add(sum, new(big.Float).SetPrec(digits).Quo(power, new(big.Float).SetInt64(int64(2*i+1))))
-		power.Mul(power, square)
+		sum.Add(sum, new(big.Float).SetPrec(digits).Quo(odd, new(big.Float).SetInt64(int64(2*i+1))))
+		odd.Mul(odd, square)
 	}
 	sum.Mul(sum, big.NewFloat(2))
-	sum.Quo(sum, ln2())
-	return sum.Add(sum, new(big.Float).SetInt64(int64(e)))
+	return sum.Add(sum, new(big.Float).Mul(ln2(), new(big.Float).SetInt64(int64(e+power))))
 }
 
-// TestExpansions compares Exp2 and Log2 with many digits, over their ranges and where they
+// TestExpansions compares Exp2 and logarithms with many digits, over their ranges and where they
 // change form.
 func TestExpansions(t *testing.T) {
 	count := 600
@@ -80,12 +79,13 @@ func TestExpansions(t *testing.T) {
 		b := simt.NewBuilder("math")
 		x := b.Load(b.Input("x", typ, simt.Columns, 1), 0)
 		powers := []int{0, -97, 97}
-		columns := 1 + 2*len(powers)
+		columns := 2 + 2*len(powers)
 		out := b.Output("y", typ, simt.Columns, columns)
 		b.Store(out, 0, b.Exp2(x))
+		b.Store(out, 1, b.Log2Normal(x))
 		for i, power := range powers {
-			b.Store(out, 1+2*i, b.Log2(x, power))
-			b.Store(out, 2+2*i, b.Log2Normal(x, power))
+			b.Store(out, 2+2*i, b.Log(x, power))
+			b.Store(out, 3+2*i, b.LogNormal(x, power))
 		}
 		m, err := b.Module()
 		if err != nil {
@@ -123,7 +123,7 @@ func TestExpansions(t *testing.T) {
 		if err := p.Run(t.Context(), 0, n, []any{in}, []any{res}); err != nil {
 			t.Fatal(err)
 		}
-		worst := [2]float64{}
+		worst := [3]float64{}
 		top := math.Ldexp(1, 1023)
 		if typ == simt.F32 {
 			top = math.Ldexp(1, 127)
@@ -143,29 +143,33 @@ func TestExpansions(t *testing.T) {
 				worst[0] = math.Max(worst[0], ulps(typ, e, exactExp2(x)))
 			}
 			for k, power := range powers {
-				l, normal := at((1+2*k)*n+i), at((2+2*k)*n+i)
-				switch want := math.Log2(x); {
+				l, normal, two := at((2+2*k)*n+i), at((3+2*k)*n+i), at(n+i)
+				isNormal := x >= math.Ldexp(1, emin)
+				switch want := math.Log(x); {
 				case x == 0 || x < 0 || x != x || math.IsInf(x, 1):
 					if !(l == want || want != want && l != l) {
-						t.Errorf("%v: log2 %v·2^%d is %v, want %v", typ, x, power, l, want)
+						t.Errorf("%v: log %v·2^%d is %v, want %v", typ, x, power, l, want)
 					}
 					continue
-				case want == float64(-power):
-					if l != 0 {
-						t.Errorf("%v: log2 %v·2^%d is %v, want 0", typ, x, power, l)
+				case x == math.Ldexp(1, -power):
+					if l != 0 || power == 0 && two != 0 {
+						t.Errorf("%v: logarithms of %v·2^%d are %v and %v, want 0", typ, x, power, l, two)
 					}
 				default:
-					exact := exactLog2(x)
-					worst[1] = math.Max(worst[1], ulps(typ, l, exact.Add(exact, big.NewFloat(float64(power)))))
+					exact := exactLog(x, power)
+					worst[1] = math.Max(worst[1], ulps(typ, l, exact))
+					if isNormal && power == 0 {
+						worst[2] = math.Max(worst[2], ulps(typ, two, exact.Quo(exact, ln2())))
+					}
 				}
-				if x >= math.Ldexp(1, emin) && normal != l {
-					t.Errorf("%v: Log2Normal of %v·2^%d is %v, Log2 %v", typ, x, power, normal, l)
+				if isNormal && normal != l {
+					t.Errorf("%v: LogNormal of %v·2^%d is %v, Log %v", typ, x, power, normal, l)
 				}
 			}
 		}
-		t.Logf("%v: errors of 2^x and log2 x up to %.3g and %.3g units", typ, worst[0], worst[1])
-		if !(worst[0] <= simt.Exp2Error && worst[1] <= simt.Log2Error) {
-			t.Errorf("%v: errors of 2^x and log2 x up to %v and %v units, want %v and %v", typ, worst[0], worst[1], simt.Exp2Error, simt.Log2Error)
+		t.Logf("%v: errors of 2^x, log x and log2 x up to %.3g, %.3g and %.3g units", typ, worst[0], worst[1], worst[2])
+		if !(worst[0] <= simt.Exp2Error && worst[1] <= simt.LogError && worst[2] <= simt.Log2Error) {
+			t.Errorf("%v: errors of 2^x, log x and log2 x up to %v, %v and %v units, want %v, %v and %v", typ, worst[0], worst[1], worst[2], simt.Exp2Error, simt.LogError, simt.Log2Error)
 		}
 	}
 }

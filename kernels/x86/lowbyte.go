@@ -36,8 +36,7 @@ const together = 4
 // groups are in one register, those of a lane's rows in its 32 bits, so that arithmetic and lookups are done for all of them
 // at once.
 func (l *lowering) ofTurn(p simt.Param, ref, col int) (v reg, ok bool) {
-	last := l.turn[len(l.turn)-1]
-	rows := int(last[len(last)-1].first) + l.lanes
+	rows := len(l.turn) * l.lanes
 	if !l.evex || l.gathers || p.Type != simt.U8 || rows == l.lanes || rows > together*l.lanes {
 		return none, false
 	}
@@ -79,16 +78,14 @@ func (l *lowering) ofRows(p simt.Param, ref, col int) {
 	first, base := fourth(p, col)
 	now := l.group
 	var r []reg
-	for _, set := range l.turn {
-		for _, l.group = range set {
-			g := len(r)
-			if p.Width <= 8 {
-				r = append(r, l.picked(p, ref, first, g))
-			} else if v := l.four(p, ref, first, base); g > 0 {
-				r = append(r, l.opImm(asm.RotateD, l.full, uint8(8*g), v))
-			} else {
-				r = append(r, v)
-			}
+	for g := range l.turn {
+		l.group = l.turn[g]
+		if p.Width <= 8 {
+			r = append(r, l.picked(p, ref, first, g))
+		} else if v := l.four(p, ref, first, base); g > 0 {
+			r = append(r, l.opImm(asm.RotateD, l.full, uint8(8*g), v))
+		} else {
+			r = append(r, v)
 		}
 	}
 	l.group = now

@@ -24,8 +24,8 @@ type column struct {
 type lowering struct {
 	*code
 	shape
-	*group              // that instructions are lowered for
-	turn     [][]*group // of a turn of the loop over rows; see groups
+	*group            // that instructions are lowered for
+	turn     []*group // of a turn of the loop over rows; see groups
 	m        *simt.Module
 	mask     reg // the lanes that take part; none: all
 	columns  []column

@@ -19,7 +19,7 @@ type group struct {
 type lowered struct {
 	*lowering
 	one, several *block // several: nil where there is none
-	groups       int    // of several
+	groups       int    // of a turn
 	cost         int64  // of one
 }
 
@@ -39,32 +39,23 @@ func lower(m *simt.Module, s shape) lowered {
 	l.regs = slices.Grow(l.regs, len(m.Types)*4/3)
 	one, cost := l.groups(1)
 	r := lowered{lowering: l, one: one, cost: cost}
-	if sets := s.turns(m, cost); len(sets) > 0 {
-		r.several, _ = l.groups(sets...)
-		for _, n := range sets {
-			r.groups += n
-		}
+	if r.groups = s.turn(m, cost); r.groups > 1 {
+		r.several, _ = l.groups(r.groups)
 	}
 	return r
 }
 
-// groups makes nodes of the module for a turn that takes sets of groups of rows, one set after the other. Within a set each
-// instruction is lowered for all groups before the next one is, so that constants are loaded once.
-func (l *lowering) groups(sets ...int) (*block, int64) {
+// groups makes nodes of the module for a turn that takes n groups of rows. An instruction is lowered for all groups, near
+// each other, so that constants are loaded once.
+func (l *lowering) groups(n int) (*block, int64) {
 	b := l.enter()
 	l.turn, l.whole = nil, map[column]byteOf{}
-	first := 0
-	for _, n := range sets {
-		var set []*group
-		for range n {
-			set = append(set, &group{
-				first: int32(first), val: make([]reg, len(l.m.Types)), fours: map[column]reg{}, ends: map[column][2]reg{}, low: map[simt.Value]reg{},
-			})
-			first += l.lanes
-		}
-		l.turn = append(l.turn, set)
+	for g := range n {
+		l.turn = append(l.turn, &group{
+			first: int32(g * l.lanes), val: make([]reg, len(l.m.Types)), fours: map[column]reg{}, ends: map[column][2]reg{}, low: map[simt.Value]reg{},
+		})
 	}
-	b.nodes = make([]node, 0, l.room*first/l.lanes)
+	b.nodes = make([]node, 0, l.room*n)
 	l.block(l.m.Body)
 	return l.leave()
 }
@@ -73,36 +64,43 @@ func (l *lowering) groups(sets ...int) (*block, int64) {
 // the first one is.
 func (l *lowering) block(b simt.Block) {
 	partners := l.partners(b)
-	for _, set := range l.turn {
-		later := l.later(b, partners)
-		var lower func(in *simt.Instr, partner int, paired bool)
-		lower = func(in *simt.Instr, partner int, paired bool) {
-			if len(later) > 0 {
-				in.Reads(func(v simt.Value) {
-					if first := later[v]; first != nil {
-						delete(later, v)
-						lower(first, 0, false)
-					}
-				})
+	later := l.later(b, partners)
+	var lower func(in *simt.Instr, partner int, paired bool)
+	lower = func(in *simt.Instr, partner int, paired bool) {
+		in.Reads(func(v simt.Value) {
+			if first := later[v]; first != nil && l.val[v] == none {
+				lower(first, 0, false)
 			}
-			for _, l.group = range set {
-				switch {
-				case in.Op == simt.Gather && l.val[in.Out] != none: // with its partner
-				case paired:
-					l.lookupBoth(in, &b[partner])
-				default:
-					l.instr(in)
-				}
-			}
+		})
+		switch {
+		case in.Op == simt.Gather && l.val[in.Out] != none: // with its partner
+		case paired:
+			l.lookupBoth(in, &b[partner])
+		default:
+			l.instr(in)
 		}
-		for i := range b {
-			if in := &b[i]; in.Out == simt.None || later[in.Out] != in {
-				k, ok := partners[i]
-				lower(in, k, ok)
+	}
+	lag := 0
+	if len(l.turn) > 2 {
+		lag = len(b) / lagging
+	}
+	for at := range len(b) + lag*(len(l.turn)-1) {
+		for g := range l.turn {
+			i := at - lag*g
+			if i < 0 || i >= len(b) || b[i].Out != simt.None && later[b[i].Out] == &b[i] {
+				continue
 			}
+			l.group = l.turn[g]
+			k, ok := partners[i]
+			lower(&b[i], k, ok)
 		}
 	}
 }
+
+// lagging is by which part of a block each of four groups is behind the one before it: lookups, which one port of a processor of
+// Intel's can do, are among the arithmetic of other groups then, and a logarithm's chain of instructions is not waited for four
+// times at once. Two groups gain nothing.
+const lagging = 8
 
 // later returns the lookups of the outermost block that are lowered where they are read, as only one instruction reads them:
 // the factors of a product are looked up before its multiplications, and would wait in many registers for those.
@@ -128,23 +126,20 @@ func (l *lowering) later(b simt.Block, partners map[int]int) map[simt.Value]*sim
 }
 
 // maxTurn bounds the instructions of a turn of several groups of rows: with the loop for single groups they stay in the
-// second-level cache. Of a module of at most shortTurn four groups together have enough registers.
-const maxTurn, shortTurn = 12_000, 150
+// second-level cache. Of a module of at most shortTurn four groups together have enough registers for columns of numbers, too.
+const maxTurn, shortTurn = 12_000, 400
 
-// turns returns the sets of groups of rows that a turn of the loop over rows takes, of a module whose instructions have a
-// cost for one; none: one at a time. Groups of a set share the loads of constants. The four groups of a turn have the
-// bytes of a column in one register, which pays where they lie by columns.
-func (s shape) turns(m *simt.Module, cost int64) []int {
+// turn returns how many groups of rows a turn of the loop over rows takes, of a module whose instructions have a cost for
+// one. Groups share the loads of constants, and four of them the bytes of a column, which are in one register.
+func (s shape) turn(m *simt.Module, cost int64) int {
 	branches := slices.ContainsFunc(m.Body, func(in simt.Instr) bool { return in.Op == simt.If || in.Op == simt.Loop })
-	columns := slices.ContainsFunc(m.Inputs, func(p simt.Param) bool { return p.Type == simt.U8 && (p.Layout == simt.Columns || p.Width == 1) })
+	bytes := slices.ContainsFunc(m.Inputs, func(p simt.Param) bool { return p.Type == simt.U8 })
 	most := maxTurn / max(cost, 1)
 	switch {
 	case !s.evex || branches || s.several == 1 || most < 2:
-		return nil
-	case s.several == 0 && cost <= shortTurn:
-		return []int{4}
-	case s.several == 4, s.several == 0 && columns && most >= 4:
-		return []int{2, 2}
+		return 1
+	case s.several == 4, s.several == 0 && (cost <= shortTurn || bytes && most >= 4):
+		return 4
 	}
-	return []int{2}
+	return 2
 }
