@@ -487,3 +487,17 @@ func TestQuadraticTerms(t *testing.T) {
 		t.Errorf("%d families with parameters have terms, want 40", count)
 	}
 }
+
+// TestBinsOfCells wants a float32 cell that was written as a break in the bin that starts there, whichever way it was rounded.
+func TestBinsOfCells(t *testing.T) {
+	l := RealHistogram{Breaks: []float64{0.1, 0.7, 1.3, 1.3 + 1e-12, 5}}
+	for i, want := range []int{0, 1, 3, 3, -1} { // the third bin is too narrow for a cell
+		x := float32(l.Breaks[i])
+		if got := l.Bin(float64(x)); got != want {
+			t.Errorf("%v is in bin %d, want %d", x, got, want)
+		}
+		if below := math.Nextafter32(x, -1); l.Bin(float64(below)) == want {
+			t.Errorf("%v is in bin %d, which starts at %v", below, want, x)
+		}
+	}
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // RealHistogram is a piecewise constant density over the real numbers, as imported circuits
-// have it: bin i holds the numbers from Breaks[i] to below Breaks[i+1]. The parameters are
+// have it: bin i holds the numbers from Breaks[i] to below Breaks[i+1], both as float32. The parameters are
 // the densities of the bins. They need not integrate to 1, because learners of histograms
 // smooth them in ways that change the sum; samples and moments are those of the normalised
 // bins. Where all breaks are whole they are those of whole numbers, since networks over counts
@@ -72,9 +72,21 @@ func (l RealHistogram) CheckParams(p []float64) error {
 	return nil
 }
 
-// Bin returns the bin that holds x, -1 if none does.
+// Cuts returns the breaks as they are compared with cells. Cells are float32, and so are these, each the nearest to a break: a cell that was
+// written as the break itself would else lie in the bin below where it was rounded down.
+func (l RealHistogram) Cuts() []float64 {
+	cuts := make([]float64, len(l.Breaks))
+	for i := range cuts {
+		cuts[i] = l.cut(i)
+	}
+	return cuts
+}
+
+func (l RealHistogram) cut(i int) float64 { return float64(float32(l.Breaks[i])) }
+
+// Bin returns the bin that holds a cell, -1 if none does.
 func (l RealHistogram) Bin(x float64) int {
-	i := sort.Search(len(l.Breaks), func(i int) bool { return l.Breaks[i] > x }) - 1
+	i := sort.Search(len(l.Breaks), func(i int) bool { return l.cut(i) > x }) - 1
 	if i == l.NumParams() {
 		return -1
 	}
@@ -238,7 +250,7 @@ func (l RealHistogram) Init(p []float64, _ ColumnStats, rng *rand.Rand) {
 	}
 }
 
-// Constants are the floor, then the breaks.
+// Constants are the floor, then the cuts.
 func (l RealHistogram) Constants() []float64 {
-	return append([]float64{l.Floor}, l.Breaks...)
+	return append([]float64{l.Floor}, l.Cuts()...)
 }

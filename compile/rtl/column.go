@@ -114,7 +114,8 @@ func lastCut(u *unit) (float64, error) {
 		return float64(n), nil
 	}
 	if h, ok := u.leaf.(circuit.RealHistogram); ok {
-		return h.Breaks[len(h.Breaks)-1], nil
+		cuts := h.Cuts()
+		return cuts[len(cuts)-1], nil
 	}
 	return 0, fmt.Errorf("%s leaf, whose domain is not finite; give input-bits", u.leaf.Name())
 }
@@ -135,7 +136,7 @@ func cut(leaves []*unit, width int) Column {
 		}
 	default:
 		for _, u := range leaves {
-			c.Cuts = append(c.Cuts, u.leaf.(circuit.RealHistogram).Breaks...)
+			c.Cuts = append(c.Cuts, u.leaf.(circuit.RealHistogram).Cuts()...)
 		}
 		slices.Sort(c.Cuts)
 		c.Cuts = slices.Compact(c.Cuts)

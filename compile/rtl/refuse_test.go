@@ -158,3 +158,26 @@ func TestOutside(t *testing.T) {
 		}
 	}
 }
+
+// TestBreaksAsCells wants a cell that was written as a break in the bin that starts there, though float32 rounds 0.7 and 1.3 down and 0.1 up.
+func TestBreaksAsCells(t *testing.T) {
+	m, err := spflow.Parse(`Root Histogram(a|[0.1, 0.7, 1.3, 2.];[0.25,0.75,0.5])`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := reference.Load64(m.Graph, m.Params64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := rtl.Compile(m.Graph, m.Params64, rtl.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]float64
+	for _, x := range []float32{0.1, 0.7, 1.3} {
+		for _, cell := range []float32{math.Nextafter32(x, -9), x, math.Nextafter32(x, 9)} {
+			rows = append(rows, []float64{float64(cell)})
+		}
+	}
+	agree(t, "breaks", d, m.Graph, params, rows)
+}

@@ -121,7 +121,7 @@ func (e *emitter) openCell(col *column, variable int) {
 // histogramBreaks collects the breaks of a variable's histograms.
 func (e *emitter) histogramBreaks(col *column) {
 	for _, leaf := range col.leaves {
-		col.breaks = append(col.breaks, e.c.ops[leaf].histogram.Breaks...)
+		col.breaks = append(col.breaks, e.c.ops[leaf].histogram.Cuts()...)
 	}
 	slices.Sort(col.breaks)
 	col.breaks = slices.Compact(col.breaks)
