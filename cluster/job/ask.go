@@ -37,6 +37,19 @@ type Answers interface {
 	Write(ctx context.Context, path string, kept io.Reader, rows int64) error
 }
 
+// unchanged are answers of which no result is written if a file was changed while its rows were read.
+type unchanged struct {
+	Answers
+	query *Query
+}
+
+func (u unchanged) Write(ctx context.Context, path string, kept io.Reader, rows int64) error {
+	if err := u.query.Unchanged(ctx); err != nil {
+		return err
+	}
+	return u.Answers.Write(ctx, path, kept, rows)
+}
+
 // Answered reports whether a job over rows has its result, a file in the directory
 // of the run: it appears when all is done.
 func (l *Lead) Answered(result string) (bool, error) {

@@ -113,6 +113,16 @@ func (j *Job) Open(ctx context.Context, path string) (string, error) {
 	return "", Bad(j.ID, "%.200s is not among its files; submit it with pce cluster submit", path)
 }
 
+// Unchanged gives an error if a file of the job, as Open found it, has other contents now. It matches cluster.ErrJob.
+func (j *Job) Unchanged(ctx context.Context) error {
+	for _, r := range j.Files {
+		if _, err := j.files.Open(ctx, r, j.blobs); err != nil {
+			return Bad(j.ID, "%s changed while the job read it: %w", r.Path, err)
+		}
+	}
+	return nil
+}
+
 // Runner does jobs of a queue as their coordinator, one at a time.
 type Runner struct {
 	Coordinator *cluster.Coordinator

@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +33,10 @@ type Query struct {
 	Schedule   string      // of predict: the text of the one under which the forest is compiled; "": none
 	Profile    string      // of predict: path of the profile that the schedule uses; "": none
 	Soft       bool        // cells may be ranges, sets or likelihoods, as of dataset.Options
+
+	// Unchanged gives an error if a file has other contents than those that the job was made with. It is asked when the rows
+	// have been read, as answers about two versions of a file are about neither.
+	Unchanged func(ctx context.Context) error
 }
 
 // QueryKind is a kind of job over the rows of a model: what its workers load, what
@@ -155,7 +158,7 @@ func (l *Lead) Query(ctx context.Context, kind QueryKind, q *Query) error {
 		return err
 	}
 	asking = true
-	return l.Ask(ctx, questions, subject.Answers(l), kind.Result(q))
+	return l.Ask(ctx, questions, unchanged{subject.Answers(l), q}, kind.Result(q))
 }
 
 // queryKind is a kind whose models are circuits.
@@ -393,123 +396,6 @@ func (a *sampleAnswers) Write(ctx context.Context, path string, kept io.Reader, 
 		}
 		return dst.Close()
 	})
-}
-
-// mpeKind asks for the most probable completions of rows.
-type mpeKind struct{}
-
-func (k mpeKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
-	m, d, err := openModel(ctx, in, k)
-	if err != nil {
-		return nil, err
-	}
-	o := run.MPEOptions{Candidates: d.Candidates, Beam: run.DefaultMPE.Beam, Seed: d.Seed}
-	if err := o.Check(); err != nil {
-		return nil, errors.Join(Bad(in.Run, "%w", err), m.Close())
-	}
-	return Answering(mpeAnswerer{m, o, m.plan.MPEExact()}), nil
-}
-
-func (mpeKind) asks() string { return run.QueryMPE }
-
-func (mpeKind) Result(q *Query) string { return "out." + q.Format }
-
-func (k mpeKind) Questions(ctx context.Context, q *Query, s *dataset.Schema, most int) (Questions, error) {
-	// What cannot be written should not be computed first.
-	if _, err := dataset.NewWriter(io.Discard, k.Result(q), s, 1); err != nil {
-		return nil, err
-	}
-	in, err := openRows(ctx, q, s, false)
-	if err != nil {
-		return nil, err
-	}
-	return &numbered{blocks: blocks{in: in, schema: s, rows: blockRows(s, most), most: most}}, nil
-}
-
-func (mpeKind) Answers(_ *Lead, q *Query, s *dataset.Schema) Answers {
-	return &mpeAnswers{sampleAnswers{schema: s}, q}
-}
-
-// numbered are blocks after the number of their first row, on which draws depend.
-type numbered struct {
-	blocks
-	at int64
-}
-
-func (q *numbered) Skip(ctx context.Context, rows int64) error {
-	q.at = rows
-	return q.blocks.Skip(ctx, rows)
-}
-
-func (q *numbered) Next(ctx context.Context) ([]byte, int, error) {
-	block, rows, err := q.blocks.Next(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	request := append(binary.LittleEndian.AppendUint64(nil, uint64(q.at)), block...)
-	q.at += int64(rows)
-	return request, rows, nil
-}
-
-// mpeAnswers are completed rows. They are written with what the files say in the observed
-// cells, which are read again for it.
-type mpeAnswers struct {
-	sampleAnswers
-	query *Query
-}
-
-// Write writes the rows with their missing cells filled. The answers have codes and values
-// alone; the rows are read again for the texts of their observed cells, which are written as
-// they were.
-func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, rows int64) (err error) {
-	if rows == 0 {
-		return a.sampleAnswers.Write(ctx, path, kept, rows)
-	}
-	in, err := openRows(ctx, a.query, a.schema, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	return atomicfile.Write(path, 0o644, func(w io.Writer) error {
-		dst, err := dataset.NewWriter(w, path, a.schema, int(rows))
-		if err != nil {
-			return err
-		}
-		given := &dataset.Batch{}
-		err = readBlocks(ctx, kept, a.schema, func(b *dataset.Batch) error {
-			for at := 0; at < b.Rows; at += given.Rows {
-				if err := in.Read(ctx, given, b.Rows-at); err != nil {
-					return fmt.Errorf("rows that were there are not: %w", err)
-				}
-				for v := range given.Columns {
-					fillMissing(&given.Columns[v], &b.Columns[v], at, given.Rows)
-					given.Columns[v].Soft = dataset.SoftCells{}
-				}
-				if err := dst.Write(given); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return dst.Close()
-	})
-}
-
-// fillMissing fills the missing ones of the first rows cells from those of another column from
-// row at on.
-func fillMissing(to, from *dataset.Cells, at, rows int) {
-	for r := range rows {
-		switch {
-		case !to.IsMissing(r):
-		case to.Discrete():
-			to.Codes.Set(r, from.Codes.At(at+r))
-		default:
-			to.Values[r] = from.Values[at+r]
-		}
-	}
 }
 
 // maxRows is the most rows of a request.

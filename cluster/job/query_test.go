@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -126,7 +127,8 @@ func TestNumberedRows(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1,1.50\n?,2.50\n0,?\n2,+3\n?,?\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q := &Query{Format: "csv", Data: []string{path}}
+	var changed error
+	q := &Query{Format: "csv", Data: []string{path}, Unchanged: func(context.Context) error { return changed }}
 	var kept []byte
 	for _, skip := range []int64{0, 2} {
 		in, err := openRows(t.Context(), q, schema, false)
@@ -173,6 +175,13 @@ func TestNumberedRows(t *testing.T) {
 	text, err := os.ReadFile(out)
 	if want := "1,1.50\n2,2.50\n0,7\n2,+3\n2,7\n"; err != nil || string(text) != want {
 		t.Errorf("%q, %v; want %q", text, err, want)
+	}
+	changed, out = errors.New("changed"), filepath.Join(t.TempDir(), "out.csv") // since the rows were read again
+	if err := (mpeKind{}).Answers(&Lead{}, q, schema).Write(t.Context(), out, bytes.NewReader(kept), 5); !errors.Is(err, changed) {
+		t.Errorf("%v, want %v", err, changed)
+	}
+	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("rows of two files were written: %v", err)
 	}
 }
 

@@ -302,6 +302,80 @@ func TestRowJobs(t *testing.T) {
 	}
 }
 
+// TestChangedRows wants no result of a job whose rows were replaced while the workers were asked about them.
+func TestChangedRows(t *testing.T) {
+	data := t.TempDir()
+	set := imageFiles(t, data)
+	model := filepath.Join(data, "model.safetensors")
+	if err := os.Rename(trained(t, set...), model); err != nil {
+		t.Fatal(err)
+	}
+	c := newTestCluster(t, 1, data)
+	rows := filepath.Join(data, "test.csv")
+	before := readFile(t, rows)
+	for _, kind := range []string{"loglik", "mpe"} {
+		t.Run(kind, func(t *testing.T) {
+			if err := os.WriteFile(rows, before, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			r := c.runner(t, dir, data)
+			kinds := job.Kinds{}
+			kinds.Register(kind, changingKind{queryKind{job.QueryKinds()[kind], testApp()}, func() error {
+				return os.WriteFile(rows, bytes.Replace(before, []byte("0"), []byte("1"), 1), 0o600)
+			}})
+			r.Kinds = kinds
+			j, err := testApp().newJob(t.Context(), "run-1", testConfig(t, append(set, "job.data="+rows, "job.model="+model, "job.kind="+kind, "job.format=csv")...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := j.Encode(r.Bus.MaxPayload())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Do(t.Context(), "run-1", text); !errors.Is(err, cluster.ErrJob) || !strings.Contains(err.Error(), rows+" changed while the job read it") {
+				t.Errorf("%v, want ErrJob and the file", err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "runs", "run-1", "out.csv")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a result is there: %v", err)
+			}
+		})
+	}
+}
+
+// changingKind is a kind of query before whose result is written something changes.
+type changingKind struct {
+	queryKind
+	change func() error
+}
+
+func (k changingKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
+	k.QueryKind = changingQuery{k.QueryKind, k.change}
+	return k.queryKind.Lead(ctx, l, j)
+}
+
+type changingQuery struct {
+	job.QueryKind
+	change func() error
+}
+
+func (q changingQuery) Open(ctx context.Context, query *job.Query) (job.Subject, error) {
+	s, err := q.QueryKind.Open(ctx, query)
+	return changingSubject{s, q.change}, err
+}
+
+type changingSubject struct {
+	job.Subject
+	change func() error
+}
+
+func (s changingSubject) Answers(l *job.Lead) job.Answers {
+	if err := s.change(); err != nil { // the rows are open by now
+		panic(err)
+	}
+	return s.Subject.Answers(l)
+}
+
 // TestBadJobs refuses jobs with one line, and buries them.
 func TestBadJobs(t *testing.T) {
 	data, other := t.TempDir(), t.TempDir()
