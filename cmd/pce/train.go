@@ -63,7 +63,8 @@ for longer, resume it with a larger train.epochs.
 With --cluster the workers of a cluster compute, and this process leads: it waits
 until the cluster has no other run, gives the workers rows that they cannot read
 themselves, and writes the directory. The result has the bits of a run on one
-machine of the workers' kind.`,
+machine of the workers' kind with the same train.shard_rows; if that is left out, the
+cluster chooses it by the number of workers and notes it in config.yaml.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, res, err := a.train(cmd.Context(), &f, cmd.Flags().Changed)
