@@ -27,11 +27,13 @@ func (a *app) clusterClientCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "client NAME --dir DIR",
 		Short: "Make the key of a client of the cluster in DIR; print its file",
-		Long: `Make the key of a client of the cluster in DIR, and print its file. A cluster that is
-running takes it at once. The file is all that is needed to submit, lead and cancel runs of
-their own, whose ids end with -NAME, and reads the status and the logs of all; they
-cannot write another client's. Copy the file under its name, and give it to commands
-with --credentials. Remove it from DIR to take the right away.`,
+		Long: `Make a key for a client of the cluster in DIR, and print the name of its file. A
+running cluster accepts the key at once.
+
+With this file a client can submit, lead and cancel its own runs, whose ids end with
+-NAME, and read the status and the logs of all runs. It cannot change the runs of other
+clients. Copy the file to the client's machine under the same name, and pass it to commands
+with --credentials. To withdraw the key, remove the file below DIR.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := os.Stat(dir); err != nil {

@@ -52,6 +52,9 @@ that were not done, at the same address. Results are in runs/RUN below it, keys 
 seats, logs in workers/WORKER/log. SIGINT or SIGTERM writes a checkpoint and ends
 with exit code 75 if a run was not done.
 
+With --cluster it does not start a broker: it leads the cluster of one that was
+started elsewhere, NATS 2.11 or newer with JetStream.
+
 Workers on other machines need --seats, a certificate and an --addr that they can
 reach; copy seats/WORKER.nk to each.`,
 		Args: cobra.NoArgs,
@@ -75,6 +78,7 @@ reach; copy seats/WORKER.nk to each.`,
 	c.Flags().DurationVar(&f.lease, "lease", cluster.DefaultLease, "drop a worker that is silent for this long")
 	f.run.register(c.Flags())
 	f.cluster.register(c.Flags())
+	c.Flags().Lookup("cluster").Usage = "lead the cluster of this broker, which was started elsewhere, instead of starting one: nats://HOST:PORT or tls://HOST:PORT, or @FILE as --url-file wrote it"
 	return c
 }
 

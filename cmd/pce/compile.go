@@ -41,8 +41,8 @@ func (a *app) compileCommand() *cobra.Command {
 	var f compileFlags
 	c := &cobra.Command{
 		Use:   "compile MODEL | --config FILE",
-		Short: "Write the kernels that a model runs on, or its hardware",
-		Long: `Write the kernels that a model runs on a card with, one file per kernel: NAME.ptx.
+		Short: "Write the kernels with which a model runs on a card, or its hardware",
+		Long: `Write the kernels with which a model runs on a card, one file per kernel: NAME.ptx.
 
 A config gives the kernels of its training, a model those of its queries, a decision forest those of
 its predictions under --schedule.

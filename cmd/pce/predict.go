@@ -82,7 +82,7 @@ With --schedule the walks are compiled as the file says (docs/forests.md), with 
 	c.Flags().BoolVar(&f.class, "class", false, "write the class")
 	c.MarkFlagsMutuallyExclusive("margin", "leaf", "class")
 	f.code.register(c.Flags())
-	f.out.register(c.Flags(), ".csv")
+	f.out.register(c.Flags(), ".csv", answersToStdout)
 	return c
 }
 

@@ -23,8 +23,15 @@ type outputFlags struct {
 	force bool
 }
 
-func (f *outputFlags) register(flags *pflag.FlagSet, formats string) {
-	flags.StringVar(&f.path, "out", "", "file to write, "+formats+"; with -, or without it, CSV goes to stdout, but text as people read it without it")
+// What becomes of a result without a file: of answers, and of rows of the model, which may be text.
+const (
+	answersToStdout = "without it, or with -, CSV goes to stdout"
+	rowsToStdout    = "without it, or with -, CSV goes to stdout; without it, rows of text are printed as plain text instead"
+)
+
+// register declares --out, with the formats of files and what goes to stdout.
+func (f *outputFlags) register(flags *pflag.FlagSet, formats, stdout string) {
+	flags.StringVar(&f.path, "out", "", "file to write: "+formats+"; "+stdout)
 	flags.BoolVar(&f.force, "force", false, "replace the file of --out if there is one")
 }
 

@@ -45,7 +45,7 @@ func (a *app) answerCommand(c *cobra.Command, query func(m *pce.Model) (*pce.Que
 	f.query.register(c.Flags())
 	f.query.registerData(c.Flags())
 	f.query.registerSoft(c.Flags())
-	f.out.register(c.Flags(), ".csv or .npy")
+	f.out.register(c.Flags(), ".csv or .npy", answersToStdout)
 	return c
 }
 

@@ -54,7 +54,7 @@ says how much likelier any completion could be. Standard error says which of the
 	f.query.registerSoft(c.Flags())
 	c.Flags().IntVar(&f.how.Candidates, "candidates", f.how.Candidates, "drawn completions of a row that are improved where max-product is not exact")
 	c.Flags().Uint64Var(&f.how.Seed, "seed", 0, "seed of the draws")
-	f.out.register(c.Flags(), ".csv, .npy, .txt for text, or .png for images (a line for each row: the row, then its completion)")
+	f.out.register(c.Flags(), ".csv, .npy, .txt for text, or .png for images (a line for each row: the row, then its completion)", rowsToStdout)
 	return c
 }
 

@@ -53,7 +53,7 @@ func (a *app) querySampleCommand() *cobra.Command {
 	c.Flags().IntVarP(&f.n, "rows", "n", 1, "rows to draw; with --given, completions of each row, one after another")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the draws")
 	c.Flags().StringVar(&f.given, "given", "", "rows whose missing cells are drawn given the others; - is standard input")
-	f.out.register(c.Flags(), ".csv, .npy, .txt for text, or .png for images (with --given, a line for each given row: the row, then its completions)")
+	f.out.register(c.Flags(), ".csv, .npy, .txt for text, or .png for images (with --given, a line for each given row: the row, then its completions)", rowsToStdout)
 	return c
 }
 
