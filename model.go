@@ -34,9 +34,9 @@ type Info = run.Info
 // circuit that depends.
 type QueryInfo = run.QueryInfo
 
-// Open opens the model file at path, gzip included: a circuit, native, text or SPFlow's, every
-// parameter of which must be in the file, or a decision forest of XGBoost, LightGBM,
-// ONNX-ML or treelite. Close it.
+// Open opens the model file at path, gzip included: a circuit in pce's native format or its
+// text, or a file of SPFlow, SPNC or Juice, every parameter of which must be in the file, or a decision
+// forest of XGBoost, LightGBM, ONNX-ML or treelite. Close it.
 func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 	how, err := opts.How()
 	if err != nil {

@@ -35,7 +35,7 @@ type Model struct {
 	LearnSPN  LearnSPN `yaml:"learnspn" for:"learnspn" doc:"sum-product network learned from the rows"`
 	Equations string   `yaml:"equations" for:"equations" doc:"a program of equations (.red) that defines the circuit"`
 	Sizes     []string `yaml:"sizes" for:"equations" doc:"values of parameters of model.equations, such as D=4; T of input int x[T] is the number of columns, S is model.latents, and those left out are as the program says"`
-	File      string   `yaml:"file" for:"file" doc:"model.safetensors of an earlier run, or a circuit in the text format"`
+	File      string   `yaml:"file" for:"file" doc:"model.safetensors of an earlier run, or a circuit as a text: pce's own, one of SPFlow or of Juice, or as a file of SPNC"`
 }
 
 // Leaf is the distribution of the input nodes: a family and its settings, of which the others
@@ -95,7 +95,7 @@ type LearnSPN struct {
 	Smoothing      float64 `yaml:"smoothing" min:"1e-9" max:"1000000" doc:"rows added to those of each part that is not cut further, spread evenly over the values of a discrete column, or like all rows for a continuous one"`
 	Components     int     `yaml:"components" min:"1" max:"256" doc:"circuits that are learned from bootstrap samples of the rows and mixed; 1: one circuit, of all rows"`
 	MaxMultipliers int     `yaml:"max_multipliers" min:"0" max:"1000000000" doc:"most multipliers that the circuit takes as hardware, before tables are packed; 0: no bound"`
-	Search         bool    `yaml:"search" doc:"choose threshold, min_rows, clusters and leaf by data.valid, beginning with those given"`
+	Search         bool    `yaml:"search" doc:"choose threshold, min_rows, clusters, smoothing and leaf by data.valid, beginning with those given"`
 }
 
 // Data is the rows and how to read them: three splits of the same columns.

@@ -150,7 +150,7 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 	return b, nil
 }
 
-// OpenModel opens the model file at path, native, text or SPFlow's, gzip included, for the
+// OpenModel opens the model file at path, of any format that init registers, gzip included, for the
 // path that its leaves want. Every parameter must be in the file. Zero compile options are the
 // default ones. Close the Blueprint.
 func OpenModel(path string, opts compile.Options) (*Blueprint, error) {

@@ -37,7 +37,7 @@ func init() {
 	}
 }
 
-// OpenCircuit opens the model file at path, native, text or SPFlow's, gzip included, and returns
+// OpenCircuit opens the model file at path, of any format that init registers, gzip included, and returns
 // it with the schema of its rows, for what reads a circuit itself and runs no program of
 // it. Close the model.
 func OpenCircuit(path string) (*format.Model, *dataset.Schema, error) {
