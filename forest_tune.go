@@ -98,7 +98,7 @@ func CompareSchedules(ctx context.Context, f *forest.Forest, rows []float64, opt
 	return tune.Median(times[0])/tune.Median(times[1]) - 1, nil
 }
 
-// GuessSchedule returns the schedule of tune's template that the cost model holds for the fastest in calls of batch rows,
+// GuessSchedule returns the schedule of tune's template that the cost model considers the fastest in calls of batch rows,
 // of those that the forest has code for. None is timed.
 func GuessSchedule(f *forest.Forest, opts Options, batch int) (string, error) {
 	m, err := NewForest(f, opts)
