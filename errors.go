@@ -2,6 +2,7 @@ package pce
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/pce-engine/pce/run"
 )
@@ -17,3 +18,6 @@ var (
 	// ErrRun means that a directory holds a run already.
 	ErrRun = run.ErrRun
 )
+
+// errForest is for what is asked of a circuit.
+var errForest = fmt.Errorf("%w: it is a decision forest, which answers Predict and Evaluate alone", ErrKind)

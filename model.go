@@ -89,6 +89,14 @@ func newModel(ctx context.Context, b *run.Blueprint, opts Options) (*Model, erro
 	return &Model{plan: b, opts: opts, pool: pool, exact: sync.OnceValue(b.MPEExact), close: end}, nil
 }
 
+// check refuses a batch whose columns are not those of the circuit.
+func (m *Model) check(b *dataset.Batch) error {
+	if m.forest != nil {
+		return errForest
+	}
+	return b.Check(m.plan.Schema)
+}
+
 // do calls use with an engine for a call over that many rows.
 func (m *Model) do(ctx context.Context, rows int, use func(*engine.Engine) error) error {
 	return m.with(ctx, rows, func(r engine.Runner) error {
@@ -103,7 +111,7 @@ func (m *Model) do(ctx context.Context, rows int, use func(*engine.Engine) error
 // with is do for what code does too.
 func (m *Model) with(ctx context.Context, rows int, use func(engine.Runner) error) error {
 	if m.forest != nil {
-		return fmt.Errorf("%w: it is a decision forest, which answers Predict and Evaluate alone", ErrKind)
+		return errForest
 	}
 	err := m.pool.Do(ctx, rows, use)
 	if errors.Is(err, engine.ErrClosed) {

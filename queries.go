@@ -1,6 +1,7 @@
 package pce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -24,7 +25,7 @@ func (m *Model) LogLikelihood(ctx context.Context, rows [][]float64) ([]float64,
 // LogLikelihoodBatch is LogLikelihood of a batch, whose values are stored as the
 // columns of Schema say.
 func (m *Model) LogLikelihoodBatch(ctx context.Context, b *dataset.Batch) ([]float64, error) {
-	ll := make([]float64, b.Rows)
+	ll := make([]float64, max(0, b.Rows))
 	if err := m.LogLikelihoodInto(ctx, b, ll); err != nil {
 		return nil, err
 	}
@@ -34,6 +35,9 @@ func (m *Model) LogLikelihoodBatch(ctx context.Context, b *dataset.Batch) ([]flo
 // LogLikelihoodInto is LogLikelihoodBatch with a place for the log-likelihoods, for callers that ask often: a number for each
 // row. Where the error is not nil the place may hold some of them.
 func (m *Model) LogLikelihoodInto(ctx context.Context, b *dataset.Batch, ll []float64) error {
+	if err := m.check(b); err != nil {
+		return err
+	}
 	q := &Query{Kind: QueryLogLikelihood}
 	return m.with(ctx, b.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, q, b, ll) })
 }
@@ -85,6 +89,9 @@ func (m *Model) completed(rows [][]float64, b *dataset.Batch) [][]float64 {
 // number of b's first row in the whole request: draws depend on seed, the row's
 // number and its cells alone.
 func (m *Model) SampleBatch(ctx context.Context, b *dataset.Batch, seed uint64, first int) error {
+	if err := m.check(b); err != nil {
+		return err
+	}
 	return m.do(ctx, b.Rows, func(e *engine.Engine) error { return e.Sample(ctx, b, seed, first) })
 }
 
@@ -111,6 +118,9 @@ func (m *Model) NewQuery(kind string, columns ...string) (*Query, error) {
 // Answer returns the answer for the rows of b, whose values are stored as the columns of
 // Schema say: [rows, q.Width].
 func (m *Model) Answer(ctx context.Context, q *Query, b *dataset.Batch) ([]float64, error) {
+	if err := cmp.Or(m.check(b), q.Check(m.plan.Schema)); err != nil {
+		return nil, err
+	}
 	out := make([]float64, b.Rows*q.Width(m.plan.Schema))
 	if err := m.with(ctx, b.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, q, b, out) }); err != nil {
 		return nil, err
@@ -221,7 +231,7 @@ func (m *Model) MPE(ctx context.Context, rows [][]float64, o MPEOptions) ([][]fl
 // MPEBatch fills the missing cells of b, as MPE does. first is the number of b's first row in
 // the whole request: draws depend on the seed, the row's number and its cells alone.
 func (m *Model) MPEBatch(ctx context.Context, b *dataset.Batch, o MPEOptions, first int) ([]Completion, error) {
-	if err := o.Check(); err != nil {
+	if err := cmp.Or(m.check(b), o.Check()); err != nil {
 		return nil, err
 	}
 	ll, bound := make([]float64, b.Rows), make([]float64, b.Rows)

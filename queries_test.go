@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce"
@@ -15,6 +16,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // TestRowQueries compares what a model is asked about rows with the reference.
@@ -436,6 +438,63 @@ func TestClassifyQueriesOfSeveralCircuits(t *testing.T) {
 			if !near(got[r][c], want[c]/total) {
 				t.Errorf("row %v: class %d has %v, want %v", row, c, got[r][c], want[c]/total)
 			}
+		}
+	}
+}
+
+// TestMalformedBatches: every call that takes a batch refuses one without a cell for each row, and every query is checked.
+func TestMalformedBatches(t *testing.T) {
+	g := &circuit.Graph{NumVars: 2, Root: 2, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 3}},
+		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1}},
+	}}
+	m, err := pce.New(t.Context(), g, start(t, g), pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	whole := func() *dataset.Batch { return dataset.NewBatch(m.Schema(), 4) }
+	product, err := run.NewExpectation(m.Schema(), []string{"$1*$2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]func(b *dataset.Batch) error{
+		"loglik": func(b *dataset.Batch) error { _, err := m.LogLikelihoodBatch(t.Context(), b); return err },
+		"sample": func(b *dataset.Batch) error { return m.SampleBatch(t.Context(), b, 1, 0) },
+		"mpe":    func(b *dataset.Batch) error { _, err := m.MPEBatch(t.Context(), b, run.DefaultMPE, 0); return err },
+	}
+	for _, q := range []*pce.Query{
+		{Kind: pce.QueryLogLikelihood}, {Kind: pce.QueryConditional, Columns: []int{1}}, {Kind: pce.QueryMoments}, {Kind: pce.QueryClass, Columns: []int{0}},
+		{Kind: pce.QueryCovariance, Columns: []int{0, 1}}, {Kind: pce.QueryQuantiles, Columns: []int{0}, Levels: []float64{0.5}}, product,
+	} {
+		calls[q.Kind+" query"] = func(b *dataset.Batch) error { _, err := m.Answer(t.Context(), q, b); return err }
+	}
+	for name, call := range calls {
+		if err := call(whole()); err != nil {
+			t.Errorf("%s of a whole batch: %v", name, err)
+		}
+		for fault, spoil := range map[string]func(b *dataset.Batch){
+			"more rows than cells":  func(b *dataset.Batch) { b.Rows = 8 },
+			"fewer than no rows":    func(b *dataset.Batch) { b.Rows = -1 },
+			"a short column":        func(b *dataset.Batch) { b.Columns[1] = dataset.NewBatch(m.Schema(), 3).Columns[1] },
+			"a column is not there": func(b *dataset.Batch) { b.Columns = b.Columns[:1] },
+			"a column too many":     func(b *dataset.Batch) { b.Columns = append(b.Columns, b.Columns[0]) },
+			"little evidence":       func(b *dataset.Batch) { b.Columns[0].Soft.Of = make([]uint32, 3) },
+		} {
+			b := whole()
+			spoil(b)
+			if err := call(b); !errors.Is(err, dataset.ErrFormat) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s, %s: %v, want one line of ErrFormat", name, fault, err)
+			}
+		}
+	}
+	for name, q := range map[string]*pce.Query{
+		"a column beyond the last": {Kind: pce.QueryConditional, Columns: []int{77}}, "an unknown kind": {Kind: "bogus"}, "a kind without a name": {},
+		"no class": {Kind: pce.QueryClass}, "levels beyond 1": {Kind: pce.QueryQuantiles, Columns: []int{0}, Levels: []float64{2}},
+	} {
+		if _, err := m.Answer(t.Context(), q, whole()); !errors.Is(err, pce.ErrOptions) {
+			t.Errorf("%s: %v, want ErrOptions", name, err)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package dataset
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Resize gives b rows rows of missing cells, keeping memory where it can.
 func (b *Batch) Resize(s *Schema, rows int) {
@@ -13,6 +16,24 @@ func (b *Batch) Resize(s *Schema, rows int) {
 			cells.Values[r] = nan
 		}
 	}
+}
+
+// Check gives an error that matches ErrFormat if b does not have the columns of s with a cell for each row.
+func (b *Batch) Check(s *Schema) error {
+	if b.Rows < 0 || len(b.Columns) != len(s.Columns) {
+		return fmt.Errorf("%w: a batch of %d rows and %d columns; want %d columns", ErrFormat, b.Rows, len(b.Columns), len(s.Columns))
+	}
+	for v := range b.Columns {
+		c := &b.Columns[v]
+		have := max(c.Codes.Len(), len(c.Values))
+		if c.Soft.Of != nil {
+			have = min(have, len(c.Soft.Of))
+		}
+		if have < b.Rows {
+			return fmt.Errorf("%w: %s has %d cells in a batch of %d rows", ErrFormat, s.ColumnName(v), have, b.Rows)
+		}
+	}
+	return nil
 }
 
 // truncate drops all rows from row n on.

@@ -105,10 +105,13 @@ func hasBreaks(g *circuit.Graph) bool {
 	})
 }
 
-// wants reports whether a circuit is better off as code: with such histograms, or of single units, if h says so, of which
-// blocks of tensors would be mostly empty.
+// wants reports whether a circuit is better off as code, if code has its leaves: with such histograms, or of single units, if h says so,
+// of which blocks of tensors would be mostly empty.
 func (h How) wants(g *circuit.Graph) bool {
-	if hasBreaks(g) {
+	switch {
+	case spn.Supported(g) != nil:
+		return false
+	case hasBreaks(g):
 		return true
 	}
 	single, size, codes := h.Single, 0, 0
@@ -120,7 +123,7 @@ func (h How) wants(g *circuit.Graph) bool {
 		}
 		single = single && n.Units == 1
 	}
-	return single && size <= maxSingle && codes <= maxSingleCodes && spn.Supported(g) == nil
+	return single && size <= maxSingle && codes <= maxSingleCodes
 }
 
 // takesCode reports whether the circuit is compiled to code.

@@ -129,6 +129,8 @@ func TestWants(t *testing.T) {
 	wide := func(n *circuit.Node) { n.Units = 2 }
 	poisson := func(n *circuit.Node) { n.Leaf = circuit.Poisson{} }
 	breaks := func(n *circuit.Node) { n.Leaf, n.Units = circuit.RealHistogram{Breaks: []float64{0, 1}}, 2 }
+	both := with(flat(3, 6), breaks)
+	both.Nodes[1].Leaf = circuit.Poisson{}
 	for name, tc := range map[string]struct {
 		g              *circuit.Graph
 		single, either bool // with Single, and without
@@ -141,6 +143,7 @@ func TestWants(t *testing.T) {
 		"two units":         {with(flat(3, 6), wide), false, false},
 		"a leaf of tensors": {with(flat(3, 6), poisson), false, false},
 		"breaks":            {with(flat(3, 6), breaks), true, true},
+		"both":              {both, false, false},
 	} {
 		if got := (How{Single: true}).wants(tc.g); got != tc.single {
 			t.Errorf("%s: %v, want %v", name, got, tc.single)
