@@ -44,6 +44,7 @@ type entry struct {
 	Source
 	current *version
 	opening chan struct{} // closed when the opener is done; nil: none is at work
+	waiting int           // requests that wait for it: it does not leave before they have it
 	unused  bool          // unloaded by request: only a request loads it again
 	err     error         // of the last attempt to open it
 	failed  time.Time     // when that was
@@ -103,15 +104,30 @@ func (r *repository) find(name string) (*entry, error) {
 // acquire returns a version of a model, which the caller releases. A model that left
 // memory is opened again; the caller waits for that as long as ctx lets it.
 func (r *repository) acquire(ctx context.Context, name, number string) (*version, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, err := r.find(name)
+	if err != nil {
+		return nil, err
+	}
+	e.waiting++
+	defer func() {
+		e.waiting--
+		r.wake()
+	}()
 	for {
-		v, opening, err := r.take(name, number)
+		v, opening, err := r.takeFrom(e, number)
 		if opening == nil {
 			return v, err
 		}
+		r.mu.Unlock()
 		select {
 		case <-opening:
 		case <-ctx.Done():
-			return nil, fail(ErrLate, "model %q is still being loaded", name)
+			err = fail(ErrLate, "model %q is still being loaded", name)
+		}
+		if r.mu.Lock(); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -125,10 +141,15 @@ func (r *repository) take(name, number string) (v *version, opening <-chan struc
 	if err != nil {
 		return nil, nil, err
 	}
+	return r.takeFrom(e, number)
+}
+
+// takeFrom is take for an entry. The caller holds mu.
+func (r *repository) takeFrom(e *entry, number string) (v *version, opening <-chan struct{}, err error) {
 	v = e.current
 	switch {
 	case v != nil && number != "" && number != v.number:
-		return nil, nil, fail(ErrModel, "version %q of model %q; %q is served", clip(number), name, v.number)
+		return nil, nil, fail(ErrModel, "version %q of model %q; %q is served", clip(number), e.Name, v.number)
 	case v != nil:
 		r.clock++
 		e.used = r.clock
@@ -137,9 +158,9 @@ func (r *repository) take(name, number string) (v *version, opening <-chan struc
 	case r.closing:
 		return nil, nil, fail(ErrUnavailable, "the server is shutting down")
 	case e.unused:
-		return nil, nil, fail(ErrUnavailable, "model %q is unloaded; load it first", name)
+		return nil, nil, fail(ErrUnavailable, "model %q is unloaded; load it first", e.Name)
 	case e.opening == nil && e.err != nil && time.Since(e.failed) < retryOpen:
-		return nil, nil, &retryError{fail(ErrUnavailable, "model %q cannot be loaded: %v", name, e.err), retryOpen}
+		return nil, nil, &retryError{fail(ErrUnavailable, "model %q cannot be loaded: %v", e.Name, e.err), retryOpen}
 	}
 	return nil, r.start(e), nil
 }
@@ -225,6 +246,7 @@ func (r *repository) replace(e *entry) error {
 	v.lane.open(v, old)
 	r.clock++
 	e.current, e.file, e.unused, e.used = v, stamp, false, r.clock
+	r.wake() // it can leave for a model that waits for memory
 	r.mu.Unlock()
 	if old != nil {
 		old.release()
@@ -235,7 +257,7 @@ func (r *repository) replace(e *entry) error {
 }
 
 // reserve finds memory for a model: those that were used least recently leave. Those
-// that requests hold are waited for, within Timeout.
+// that requests hold, that are being opened, and that requests are about to take are waited for, within Timeout.
 func (r *repository) reserve(e *entry, bytes int64) error {
 	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 	defer cancel()
@@ -249,7 +271,7 @@ func (r *repository) reserve(e *entry, bytes int64) error {
 		}
 		var oldest *entry
 		for _, other := range r.models {
-			if other != e && other.current != nil && (oldest == nil || other.used < oldest.used) {
+			if other != e && other.current != nil && other.waiting == 0 && (oldest == nil || other.used < oldest.used) {
 				oldest = other
 			}
 		}
@@ -275,7 +297,7 @@ func (r *repository) reserve(e *entry, bytes int64) error {
 			return fmt.Errorf("it takes %d MiB beside the %d MiB of the version that it replaces, models may take %d; raise the limit", mib(bytes), mib(own), mib(limit))
 		}
 		select {
-		case <-freed: // by requests of versions that left
+		case <-freed: // by requests of versions that left, or another model can leave
 		case <-ctx.Done():
 			return fmt.Errorf("it takes %d MiB, of %d MiB that models may take %d are in use", mib(bytes), mib(limit), mib(used))
 		}
@@ -289,6 +311,11 @@ func (r *repository) free(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.memory -= bytes
+	r.wake()
+}
+
+// wake lets those that wait for memory look again. The caller holds mu.
+func (r *repository) wake() {
 	close(r.freed)
 	r.freed = make(chan struct{})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -347,6 +348,72 @@ func TestLoadWaits(t *testing.T) {
 		}
 		go s.models.load(context.Background(), "m") // waits for the gate
 		synctest.Wait()
+		s.Close()
+	})
+}
+
+// slowLog is a log whose lines take a while. The one that a model is loaded is written before the requests hear of it, so
+// that others that wait for memory always look first.
+type slowLog struct{}
+
+func (slowLog) Enabled(context.Context, slog.Level) bool { return true }
+func (slowLog) WithAttrs([]slog.Attr) slog.Handler       { return slowLog{} }
+func (slowLog) WithGroup(string) slog.Handler            { return slowLog{} }
+func (slowLog) Handle(context.Context, slog.Record) error {
+	time.Sleep(time.Millisecond)
+	return nil
+}
+
+// TestMemoryWaits: models that memory has no room for together come one after the other, though at first none can leave
+// for another, as all are being opened. A model that nobody waits for leaves at once; the others stay until the requests
+// that waited for them have them.
+func TestMemoryWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"a", "b", "c"}
+		l := &slowLoader{fakeLoader{bytes: 60 << 20}, make(chan struct{})}
+		o := Options{Loader: l, MaxMemory: 100 << 20, MaxQueueDelay: -1, ReloadEvery: -1, Log: slog.New(slowLog{})}
+		for _, name := range names {
+			path := filepath.Join(t.TempDir(), name)
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			o.Models = append(o.Models, Source{name, path})
+		}
+		s, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		group.Go(func() {
+			if err := s.models.load(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, name := range names[1:] {
+			synctest.Wait() // the one before has all memory, or waits for it
+			group.Go(func() {
+				req := rowsRequest(1, 3)
+				req.Model = name
+				if _, err := s.send(t.Context(), req); err != nil {
+					t.Error(name, err)
+				}
+			})
+		}
+		synctest.Wait()
+		start := time.Now()
+		for range names {
+			time.Sleep(time.Second)
+			select {
+			case l.gate <- struct{}{}:
+			default:
+				t.Errorf("after %v no model is being opened", time.Since(start))
+			}
+			synctest.Wait()
+		}
+		group.Wait()
+		if took := time.Since(start); took.Truncate(time.Second) != 3*time.Second || len(l.models()) != 3 {
+			t.Errorf("%d models were opened in %v, want 3 in 3 s", len(l.models()), took)
+		}
 		s.Close()
 	})
 }
