@@ -1,11 +1,11 @@
 package cells
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"unsafe"
 
 	"github.com/pce-engine/pce/dataset"
@@ -238,35 +238,43 @@ func (r *Reader) cell(b *dataset.Batch, row, v int, x float64, observed bool) er
 	return nil
 }
 
-// texts writes cells that are text: a label, or a number; an empty one, or one of
-// the schema's marks, is missing.
+// texts writes cells that are text, which are what they are in a file: a label, a number, or missing where they are empty,
+// one of the schema's marks or a customary one. A label may have blanks around it, so the text as it is comes first.
 func (r *Reader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 	missing := map[string]bool{"": true}
 	for _, m := range r.schema.Missing {
 		missing[m] = true
 	}
 	for i, text := range x.Texts() {
-		row, v := i/len(b.Columns), i%len(b.Columns)
 		if observed != nil && observed[i] == 0 {
 			continue
 		}
-		if code, ok := r.labels[v].texts[string(text)]; ok {
+		row, v := i/len(b.Columns), i%len(b.Columns)
+		labels, bare := &r.labels[v], trim(text)
+		code, ok := labels.texts[string(text)]
+		if !ok {
+			code, ok = labels.texts[string(bare)]
+		}
+		if ok {
 			b.Columns[v].Codes.Set(row, code)
 			continue
 		}
-		if missing[string(text)] {
+		if missing[string(text)] || missing[string(bare)] {
 			continue
 		}
-		x, err := strconv.ParseFloat(string(text), 64)
-		if err != nil || r.labels[v].texts != nil && r.labels[v].numbers == nil {
+		n, ok := dataset.ParseNumber(bare, false)
+		if words := labels.texts != nil && labels.numbers == nil; !ok || n == n && words {
 			return fmt.Errorf("row %d, %s: %.40q is neither a category nor a number", row, r.schema.ColumnName(v), text)
 		}
-		if err := r.cell(b, row, v, x, true); err != nil {
+		if err := r.cell(b, row, v, n, true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// trim cuts off the blanks around a text, as files do around cells.
+func trim(text []byte) []byte { return bytes.Trim(text, " \t") }
 
 // Numbers reads x, [rows, columns], for a query that takes numbers and not cells: NaN where
 // observed, unless it is nil, has a 0. Infinities are numbers. Text is read as in files of
@@ -279,7 +287,7 @@ func (r *Reader) Numbers(x *oip.Tensor, observed []byte, as oip.Datatype) ([]flo
 		for i, text := range x.Texts() {
 			n, ok := math.NaN(), true
 			if observed == nil || observed[i] != 0 {
-				n, ok = dataset.ParseNumber(text, as == oip.FP32)
+				n, ok = dataset.ParseNumber(trim(text), as == oip.FP32)
 			}
 			if !ok {
 				return nil, fmt.Errorf("%w: input %q: data: row %d, %s: %.40q is not a number; an empty text is a missing cell",

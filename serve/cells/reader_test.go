@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,6 +25,72 @@ func testSchema() *dataset.Schema {
 	}}
 }
 
+// texts are the contents of a BYTES tensor.
+func texts(x ...string) (raw []byte) {
+	for _, v := range x {
+		raw = oip.AppendText(raw, v)
+	}
+	return raw
+}
+
+// TestTexts: a cell that is text is what it is in a CSV file, or refused as there.
+func TestTexts(t *testing.T) {
+	s := testSchema()
+	s.Missing = []string{"-9"}
+	s.Columns[2].Labels = []string{"low", "N/A", "two words"}
+	r := NewReader(s)
+	show := func(b *dataset.Batch, v int) string {
+		c := &b.Columns[v]
+		switch {
+		case c.IsMissing(0):
+			return "missing"
+		case c.Discrete():
+			return fmt.Sprint(c.Codes.At(0))
+		}
+		return fmt.Sprint(c.Values[0])
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	file := func(row []string, v int) (string, error) {
+		if err := os.WriteFile(path, []byte(strings.Join(row, ",")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := dataset.Open(t.Context(), path, dataset.Options{Schema: s, Header: dataset.HeaderNo})
+		if err != nil {
+			return "", err
+		}
+		b := &dataset.Batch{}
+		if err := rows.Gather(t.Context(), b, []int{0}); err != nil {
+			t.Fatal(err)
+		}
+		return show(b, v), nil
+	}
+	kinds := map[string]int{}
+	for _, text := range []string{
+		"", " ", "NA", "?", "null", "N/A", "n/a", "NaN", " NA", "-9", " -9 ", "190", " 190", "190 ", " 1", "1_0", "0x1p3", "inf", "Infinity", "1e0", "+1", "-0", ".5", "1.5",
+		"1e39", "1e999", "low", " low ", "two words", "Low", "10", "20", " 30", "40", "1 0",
+	} {
+		for v := range s.Columns {
+			row := make([]string, len(s.Columns))
+			row[0], row[v] = "1", text
+			want, refused := file(row, v)
+			b := dataset.NewBatch(s, 1)
+			err := r.Read(b, &oip.Tensor{Name: "x", Datatype: oip.Bytes, Shape: []int64{1, 5}, Raw: texts(row...)}, nil)
+			switch {
+			case refused != nil && err == nil:
+				t.Errorf("column %d: %q is %s; a file has: %v", v, text, show(b, v), refused)
+			case refused == nil && (err != nil || show(b, v) != want):
+				t.Errorf("column %d: %q is %s, %v; in a file it is %s", v, text, show(b, v), err, want)
+			case refused != nil:
+				want = "refused"
+			}
+			kinds[want]++
+		}
+	}
+	if kinds["refused"] < 20 || kinds["missing"] < 20 || kinds["1"] < 5 || len(kinds) < 8 {
+		t.Errorf("the files had %v", kinds)
+	}
+}
+
 // TestNumbers: rows of a query that takes numbers are neither rounded nor bounded, what is not
 // observed is NaN, the request's own memory stays as it is, and text is rounded once.
 func TestNumbers(t *testing.T) {
@@ -31,14 +99,6 @@ func TestNumbers(t *testing.T) {
 		var raw []byte
 		for _, v := range x {
 			raw, _ = oip.AppendFloat(raw, oip.FP64, v)
-		}
-		return raw
-	}
-	texts := func(x ...string) []byte {
-		var raw []byte
-		for _, v := range x {
-			raw = append(raw, byte(len(v)), 0, 0, 0)
-			raw = append(raw, v...)
 		}
 		return raw
 	}
@@ -54,7 +114,7 @@ func TestNumbers(t *testing.T) {
 		{oip.Tensor{Datatype: oip.FP64, Raw: wide}, nil, oip.FP64, "[0.10000000000000002 1e+300 -Inf -7 NaN]"},
 		{oip.Tensor{Datatype: oip.FP64, Raw: wide}, []byte{1, 0, 1, 0, 1}, oip.FP64, "[0.10000000000000002 NaN -Inf NaN NaN]"},
 		{oip.Tensor{Datatype: oip.Uint8, Raw: []byte{0, 1, 2, 254, 255}}, nil, oip.FP32, "[0 1 2 254 255]"},
-		{oip.Tensor{Datatype: oip.Bytes, Raw: texts("", "?", "NA", "-1e3", above)}, nil, oip.FP64, "[NaN NaN NaN -1000 1.0000000596046448]"},
+		{oip.Tensor{Datatype: oip.Bytes, Raw: texts("", " ?", "NA", "\t-1e3 ", above)}, nil, oip.FP64, "[NaN NaN NaN -1000 1.0000000596046448]"},
 		{oip.Tensor{Datatype: oip.Bytes, Raw: texts("wet", "0x1p3", "0.1", "2", above)}, []byte{0, 0, 1, 1, 1}, oip.FP32, "[NaN NaN 0.10000000149011612 2 1.0000001192092896]"},
 		{oip.Tensor{Datatype: oip.FP64}, nil, oip.FP64, "[]"},
 	} {
