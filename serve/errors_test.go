@@ -44,6 +44,8 @@ func TestConformanceErrors(t *testing.T) {
 		{"", with(x, `,"outputs":[{"name":"twice","parameters":{"datatype":"BYTES"}}]`), 400, `output "twice": parameters: datatype is BYTES`},
 		{"", with(x, `,"outputs":[{"name":"twice","parameters":{"classification":3}}]`), 400, `output "twice": parameters: "classification"`},
 		{"", with(x, `,"outputs":[{"name":"twice","parameters":{"datatype":"UINT8"}}]`), 400, `output "twice": datatype: -310 is not a number of UINT8`},
+		{"", with(strings.Replace(x, `,3]`, `,140001]`, 1), `,"outputs":[{"name":"log_prob","parameters":{"datatype":"FP16"}}]`), 400, `output "log_prob": datatype: -70154 is beyond the range of FP16; ask for FP64`},
+		{"", with(strings.Replace(x, `,3]`, `,6e38]`, 1), `,"outputs":[{"name":"twice","parameters":{"datatype":"FP32"}}]`), 400, `output "twice": datatype: -6.0000000109955115e+38 is beyond the range of FP32; ask for FP64`},
 		{"", with("", ""), 400, `input "x": missing; query "log_prob" takes [x observed]`},
 		{"", with(x+","+x, ""), 400, `input "x": given twice`},
 		{"", with(strings.Replace(x, `"x"`, `"y"`, 1), ""), 400, `input "y": name: query "log_prob" takes [x observed]`},

@@ -457,8 +457,8 @@ func cloned(p oip.Params) oip.Params {
 	return out
 }
 
-// encode turns numbers into the contents of a tensor, little-endian. FP32 and FP64 hold every
-// result; other datatypes may not, and then it fails.
+// encode turns numbers into the contents of a tensor, little-endian. FP64 holds every result; other
+// datatypes may not, and then it fails.
 func encode(x []float64, d oip.Datatype) ([]byte, error) {
 	raw := make([]byte, 0, len(x)*d.Size())
 	var err error
@@ -469,6 +469,12 @@ func encode(x []float64, d oip.Datatype) ([]byte, error) {
 		}
 	case oip.FP32:
 		for _, v := range x {
+			if math.Abs(v) > math.MaxFloat32 { // infinite, or an error
+				if raw, err = oip.AppendFloat(raw, d, v); err != nil {
+					return nil, err
+				}
+				continue
+			}
 			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(v)))
 		}
 	default:

@@ -414,8 +414,12 @@ func (d *requestDecoder) element(raw []byte, t Datatype) ([]byte, error) {
 	if !float && t != Bool {
 		return appendInteger(raw, t, n)
 	}
-	x, err := strconv.ParseFloat(string(n), 64)
-	if err != nil || t == FP32 && math.IsInf(float64(float32(x)), 0) {
+	width := 64
+	if t == FP32 {
+		width = 32 // from the text, as rounding to float64 on the way would be to round twice
+	}
+	x, err := strconv.ParseFloat(string(n), width)
+	if err != nil {
 		return raw, fmt.Errorf("%s is beyond the range of %s", clip(string(n)), t)
 	}
 	return AppendFloat(raw, t, x)

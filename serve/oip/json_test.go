@@ -49,8 +49,8 @@ func TestDecodeJSONNumbers(t *testing.T) {
 		{Int32, "-2147483648,2147483647", []string{"-2147483649", "2147483648"}},
 		{Uint64, "0,18446744073709551615", []string{"-1", "18446744073709551616"}},
 		{Int64, "-9223372036854775808,9223372036854775807", []string{"9223372036854775808", "-9223372036854775809"}},
-		{FP16, "0.5,-2,null", []string{`"1"`, "true", "[1]"}},
-		{BF16, "0.5,-2", nil},
+		{FP16, `0.5,-2,null,65504,-65519.9,1e-9,"Infinity"`, []string{`"1"`, "true", "[1]", "70000", "-65520", "1e5"}},
+		{BF16, `0.5,-2,3.389e38,"-Infinity"`, []string{"3.4e38", "-3.4e38", "1e39"}},
 		{FP32, `0.5,-0.0,3.4e38,"NaN","Infinity","-Infinity",null`, []string{"1e39", `"inf"`, "nul"}},
 		{FP64, `0.1,1.7e308,-0,123456789012345678`, []string{"1e309", "0x1", "1_0", ".5", "5.", "01", "+1"}},
 		{Bytes, `"","é","\u0000"`, []string{"1", "null", `"\x"`, `"\ud800"`}},
@@ -77,6 +77,37 @@ func TestDecodeJSONNumbers(t *testing.T) {
 			if !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), `inputs[0] "x"`) {
 				t.Errorf("%s %s: %v", tc.datatype, bad, err)
 			}
+		}
+	}
+}
+
+// TestDecodeJSONRounds: a number is rounded to its datatype once, and one that would be rounded to an infinity is refused,
+// as an infinity is impossible as a value.
+func TestDecodeJSONRounds(t *testing.T) {
+	for _, tc := range []struct {
+		datatype   Datatype
+		text, want string
+	}{
+		{FP32, "1.00000005960464477539", "[0 0 128 63]"},     // half-way between 1 and the next number
+		{FP32, "1.00000005960464477540", "[1 0 128 63]"},     // more, though float64 does not hold it
+		{FP32, "3.4028235677973366e38", "[255 255 127 127]"}, // less than half-way to where the next number would be
+		{FP32, "3.4028235677973367e38", "3.4028235677973367e38 is beyond the range of FP32"},
+		{FP32, "999999999999999", "[169 95 99 88]"},
+		{FP16, "65519.99", "[255 123]"},
+		{FP16, "65520", "65520 is beyond the range of FP16"},
+		{FP16, "-70000.5", "-70000.5 is beyond the range of FP16"},
+		{BF16, "3.39e38", "[127 127]"},
+		{BF16, "3.4e38", "3.4e+38 is beyond the range of BF16"},
+	} {
+		r, err := whole(tensor(fmt.Sprintf(`"shape":[1],"datatype":%q,"data":[%s]`, tc.datatype, tc.text)))
+		got := ""
+		if err != nil {
+			got = err.Error()[strings.LastIndex(err.Error(), ": ")+2:]
+		} else {
+			got = fmt.Sprint(r.Inputs[0].Raw)
+		}
+		if got != tc.want {
+			t.Errorf("%s %s: %s, want %s", tc.datatype, tc.text, got, tc.want)
 		}
 	}
 }

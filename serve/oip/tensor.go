@@ -194,16 +194,15 @@ func AppendText(raw []byte, text string) []byte {
 // AppendFloat appends x as an element of a datatype. Integers are exact up to 2^53;
 // what the datatype cannot hold is an error.
 func AppendFloat(raw []byte, d Datatype, x float64) ([]byte, error) {
-	le := binary.LittleEndian
 	switch d {
 	case FP64:
-		return le.AppendUint64(raw, math.Float64bits(x)), nil
-	case FP32:
-		return le.AppendUint32(raw, math.Float32bits(float32(x))), nil
-	case FP16:
-		return le.AppendUint16(raw, halfBits(x)), nil
-	case BF16:
-		return le.AppendUint16(raw, bfloatBits(x)), nil
+		return appendWord(raw, d, math.Float64bits(x)), nil
+	case FP32, FP16, BF16:
+		bits, near := nearest(d, x)
+		if math.IsInf(near, 0) && !math.IsInf(x, 0) {
+			return raw, fmt.Errorf("%v is beyond the range of %s", x, d)
+		}
+		return appendWord(raw, d, bits), nil
 	case Bool:
 		if x != 0 && x != 1 {
 			return raw, fmt.Errorf("%v is not a BOOL; want 0 or 1", x)
@@ -215,6 +214,19 @@ func AppendFloat(raw []byte, d Datatype, x float64) ([]byte, error) {
 		return raw, fmt.Errorf("%v is not a number of %s", x, d)
 	}
 	return appendWord(raw, d, uint64(int64(x))), nil
+}
+
+// nearest returns the bits of the element of FP32, FP16 or BF16 that is nearest to x, and its number.
+func nearest(d Datatype, x float64) (bits uint64, number float64) {
+	switch d {
+	case FP16:
+		h := halfBits(x)
+		return uint64(h), HalfFloat(h)
+	case BF16:
+		b := bfloatBits(x)
+		return uint64(b), BFloat(b)
+	}
+	return uint64(math.Float32bits(float32(x))), float64(float32(x))
 }
 
 // bounds returns the range of an integer datatype, as far as float64 is exact.
