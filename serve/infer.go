@@ -127,6 +127,8 @@ type call struct {
 	rows     int // of the request
 	repeat   int // rows of the model for each of them
 	reserved int64
+	x        *oip.Tensor // nil: none
+	mask     []byte      // of observed; nil: all cells are
 	answers  answers
 	job      job
 
@@ -156,14 +158,13 @@ func (c *call) prepare() error {
 	if err != nil {
 		return err
 	}
+	if c.x = x; observed != nil {
+		c.mask = observed.Raw
+	}
 	if err := c.cost(further); err != nil {
 		return err
 	}
-	var mask []byte
-	if observed != nil {
-		mask = observed.Raw
-	}
-	if err := c.read(x, mask); err != nil {
+	if err := c.read(); err != nil {
 		return err
 	}
 	if len(further) > 0 {
@@ -193,15 +194,15 @@ func (c *call) prepare() error {
 	return nil
 }
 
-// read makes the rows of the job of x, which is nil for a row without evidence: cells of a
-// batch, or numbers where the query takes those.
-func (c *call) read(x *oip.Tensor, mask []byte) error {
+// read makes the rows of the job of x, or one without evidence: cells of a batch, or numbers
+// where the query takes those.
+func (c *call) read() error {
 	columns := len(c.version.schema.Columns)
 	if c.query.Numbers != "" {
 		rows := nans(columns)
-		if x != nil {
+		if c.x != nil {
 			var err error
-			if rows, err = c.version.rows.Numbers(x, mask, c.query.Numbers); err != nil {
+			if rows, err = c.version.rows.Numbers(c.x, c.mask, c.query.Numbers); err != nil {
 				return err
 			}
 		}
@@ -210,8 +211,8 @@ func (c *call) read(x *oip.Tensor, mask []byte) error {
 		return nil
 	}
 	c.job.rows = c.version.batch(c.rows)
-	if x != nil {
-		if err := c.version.rows.Read(c.job.rows, x, mask); err != nil {
+	if c.x != nil {
+		if err := c.version.rows.Read(c.job.rows, c.x, c.mask); err != nil {
 			return err
 		}
 	}
@@ -320,10 +321,13 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 	o := &c.server.opts
 	rows := float64(c.rows) * float64(c.repeat)
 	columns := float64(len(c.version.schema.Columns))
-	cells, outs := rows*columns, 0.0
+	cells, outs, kept := rows*columns, 0.0, 0.0
 	for _, k := range c.answers.places {
 		n := float64(width(c.query.Outputs[k].Shape))
 		cells, outs = max(cells, rows*n), outs+n
+		if c.query.Outputs[k].Completes && c.x != nil {
+			kept += float64(c.rows) * columns
+		}
 	}
 	if cells > float64(o.MaxCells) {
 		return fail(ErrTooLarge, "%v rows of %v columns have %v cells, %d may be asked for at once; send fewer rows", rows, columns, cells, o.MaxCells)
@@ -344,12 +348,12 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 			further += float64(width(c.query.Inputs[i].Shape))
 		}
 	}
-	// Cells take 2 or 4 bytes; numbers 8, as outputs do again in the answer.
+	// Cells take 2 or 4 bytes; numbers 8, also those that an answer keeps, and outputs again in the answer.
 	cell := 4.0
 	if c.query.Numbers != "" {
 		cell = 8
 	}
-	bytes := rows * (cell*columns + 8*further + 16*outs)
+	bytes := rows*(cell*columns+8*further+16*outs) + 8*kept
 	if c.repeat > 1 {
 		bytes += float64(c.rows) * cell * columns
 	}
@@ -440,6 +444,9 @@ func (c *call) response() (*oip.Response, error) {
 			t.Shape = append(t.Shape, int64(c.repeat))
 		}
 		t.Shape = append(t.Shape, out.Shape...)
+		if out.Completes && c.x != nil {
+			c.version.rows.Keep(c.job.outputs[k], c.repeat, c.x, c.mask)
+		}
 		var err error
 		if t.Raw, err = encode(c.job.outputs[k], t.Datatype); err != nil {
 			return nil, fail(ErrRequest, "output %q: datatype: %v; ask for FP64", out.Name, err)

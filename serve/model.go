@@ -78,6 +78,9 @@ type Output struct {
 	Shape    []int64
 	// OnRequest outputs are given to requests that name them.
 	OnRequest bool
+	// Completes says that the output is x with its missing cells filled in, [N, columns]. The
+	// server gives the others as the request has them, which cells of a Batch may round.
+	Completes bool
 }
 
 // Param is a parameter of a query, beside those of every request.

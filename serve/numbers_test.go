@@ -14,12 +14,11 @@ func TestNumbersOfBatches(t *testing.T) {
 	v := &version{schema: fakeSchema(), queries: []Query{*q}}
 	jobs := make([]*job, 2)
 	for i := range jobs {
-		c := call{version: v, query: q, rows: 3, repeat: 1}
-		raw := []byte{}
+		c := call{version: v, query: q, rows: 3, repeat: 1, x: &oip.Tensor{Datatype: oip.Uint8}}
 		for k := range 15 {
-			raw = append(raw, byte(100*i+k))
+			c.x.Raw = append(c.x.Raw, byte(100*i+k))
 		}
-		if err := c.read(&oip.Tensor{Datatype: oip.Uint8, Raw: raw}, nil); err != nil {
+		if err := c.read(); err != nil {
 			t.Fatal(err)
 		}
 		c.job.outputs, c.job.want = [][]float64{make([]float64, 3)}, []bool{true}
@@ -34,7 +33,7 @@ func TestNumbersOfBatches(t *testing.T) {
 		t.Errorf("rows of two jobs are %v", w.Numbers)
 	}
 	c := call{version: v, query: q, rows: 1, repeat: 2}
-	if err := c.read(nil, nil); err != nil || len(c.job.numbers) != 10 || c.job.numbers[9] == c.job.numbers[9] {
+	if err := c.read(); err != nil || len(c.job.numbers) != 10 || c.job.numbers[9] == c.job.numbers[9] {
 		t.Errorf("no x, twice: %v, %v; want missing cells", c.job.numbers, err)
 	}
 }

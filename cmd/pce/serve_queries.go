@@ -46,7 +46,7 @@ const (
 func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQuery {
 	columns := []int64{int64(len(s.Columns))}
 	logProb := serve.Output{Name: "log_prob", Datatype: oip.FP32}
-	cells := serve.Output{Name: "samples", Datatype: oip.FP32, Shape: columns}
+	cells := serve.Output{Name: "samples", Datatype: oip.FP32, Shape: columns, Completes: true}
 	most, classes := 1, []string(nil)
 	for i := range s.Columns {
 		c := &s.Columns[i]

@@ -88,6 +88,72 @@ func get(t *testing.T, url string) []byte {
 	return text
 }
 
+// TestServeKeeps: completed rows have the observed cells as the request has them, as the commands have those of a file, and
+// not as the model stores them.
+func TestServeKeeps(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mixedModel(t)
+	model := filepath.Join("run", "model.safetensors")
+	url, stop := serving(t, nil, "--model", "mixed="+model)
+	cells := []string{"", "20", "0.551", "NA", "", "", "-1.3770000000000002", "1", "", "10", "", "0"}
+	var csv, texts, numbers strings.Builder
+	csv.WriteString("level,size,score,flag\n")
+	for i, cell := range cells {
+		csv.WriteString(cell + []string{",", ",", ",", "\n"}[i%4])
+		if i > 0 {
+			texts.WriteString(",")
+			numbers.WriteString(",")
+		}
+		texts.WriteString(strconv.Quote(cell))
+		if cell == "" || cell == "NA" || i == 7 { // which observed marks as missing
+			cell = "null"
+		}
+		numbers.WriteString(cell)
+	}
+	const observed = `,{"name":"observed","datatype":"BOOL","shape":[3,4],"data":[1,1,1,1,1,1,1,0,1,1,1,1]}`
+	for _, query := range []struct {
+		name, params, output string
+		times                int
+		args                 []string
+	}{
+		{"sample", `"n_samples":2,"seed":7`, "samples", 2, []string{"sample", "--given", "-", "-n", "2", "--seed", "7"}},
+		{"mpe", `"seed":7`, "mpe", 1, []string{"mpe", "--data", "-", "--seed", "7"}},
+	} {
+		given := strings.Replace(csv.String(), "-1.3770000000000002,1", "-1.3770000000000002,", 1)
+		want := lines(t, given, append([]string{"query", query.args[0], "--model", model}, query.args[1:]...)...)
+		for datatype, data := range map[string]string{"BYTES": texts.String(), "FP64": numbers.String(), "FP32": numbers.String()} {
+			got := infer(t, url, fmt.Sprintf(`{"parameters":{"query":%q,%s},"inputs":[{"name":"x","datatype":%q,"shape":[3,4],"data":[%s]}%s]}`,
+				query.name, query.params, datatype, data, observed)).outputs[query.output]
+			if len(got) != 4*len(want) || len(want) != 3*query.times {
+				t.Fatalf("%s of %s: %d cells, the command prints %d rows", query.name, datatype, len(got), len(want))
+			}
+			for i, x := range got {
+				row, v := i/4, i%4
+				cell, drawn := cells[row/query.times*4+v], want[row][v]
+				if v == 0 {
+					drawn = map[string]string{"high": "0", "low": "1", "mid": "2"}[drawn]
+				}
+				wanted, err := strconv.ParseFloat(drawn, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				near := 1e-6 // the command writes the shortest number that is stored alike
+				if v == 2 && cell != "" {
+					if near = 0; datatype == "FP32" {
+						wanted = float64(float32(wanted))
+					}
+				}
+				if !(math.Abs(x-wanted) <= near) {
+					t.Errorf("%s of %s: row %d has %v in column %d, want %v", query.name, datatype, row, x, v, wanted)
+				}
+			}
+		}
+	}
+	if code, said := stop(); code != 0 {
+		t.Errorf("exit %d: %s", code, said)
+	}
+}
+
 // TestServeQueries asks a server every query that its metadata lists, and wants what the
 // commands print.
 func TestServeQueries(t *testing.T) {

@@ -19,8 +19,9 @@ type number interface {
 
 // Reader turns tensors into rows of a schema.
 type Reader struct {
-	schema *dataset.Schema
-	labels []columnLabels
+	schema  *dataset.Schema
+	labels  []columnLabels
+	missing map[string]bool // marks of missing cells, beside the customary ones
 }
 
 // columnLabels are the labels of a column; columns with the same labels share them.
@@ -33,7 +34,10 @@ type columnLabels struct {
 // Columns that share a list of labels share the table too, so text models of many columns take
 // the memory of one.
 func NewReader(s *dataset.Schema) *Reader {
-	r := &Reader{schema: s, labels: make([]columnLabels, len(s.Columns))}
+	r := &Reader{schema: s, labels: make([]columnLabels, len(s.Columns)), missing: map[string]bool{"": true}}
+	for _, mark := range s.Missing {
+		r.missing[mark] = true
+	}
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		if len(c.Labels) == 0 {
@@ -241,28 +245,21 @@ func (r *Reader) cell(b *dataset.Batch, row, v int, x float64, observed bool) er
 // texts writes cells that are text, which are what they are in a file: a label, a number, or missing where they are empty,
 // one of the schema's marks or a customary one. A label may have blanks around it, so the text as it is comes first.
 func (r *Reader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
-	missing := map[string]bool{"": true}
-	for _, m := range r.schema.Missing {
-		missing[m] = true
-	}
 	for i, text := range x.Texts() {
 		if observed != nil && observed[i] == 0 {
 			continue
 		}
 		row, v := i/len(b.Columns), i%len(b.Columns)
-		labels, bare := &r.labels[v], trim(text)
+		labels := &r.labels[v]
 		code, ok := labels.texts[string(text)]
 		if !ok {
-			code, ok = labels.texts[string(bare)]
+			code, ok = labels.texts[string(trim(text))]
 		}
 		if ok {
 			b.Columns[v].Codes.Set(row, code)
 			continue
 		}
-		if missing[string(text)] || missing[string(bare)] {
-			continue
-		}
-		n, ok := dataset.ParseNumber(bare, false)
+		n, ok := r.number(text)
 		if words := labels.texts != nil && labels.numbers == nil; !ok || n == n && words {
 			return fmt.Errorf("row %d, %s: %.40q is neither a category nor a number", row, r.schema.ColumnName(v), text)
 		}
@@ -271,6 +268,15 @@ func (r *Reader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 		}
 	}
 	return nil
+}
+
+// number reads a text that is not a label: NaN where it is missing. false means that it is not a number either.
+func (r *Reader) number(text []byte) (float64, bool) {
+	bare := trim(text)
+	if r.missing[string(text)] || r.missing[string(bare)] {
+		return math.NaN(), true
+	}
+	return dataset.ParseNumber(bare, false)
 }
 
 // trim cuts off the blanks around a text, as files do around cells.
@@ -307,4 +313,30 @@ func (r *Reader) Numbers(x *oip.Tensor, observed []byte, as oip.Datatype) ([]flo
 		}
 	}
 	return out, nil
+}
+
+// Keep writes the numbers that x has in its observed cells to out, which has times rows for each of x. The columns of a
+// batch may have rounded them. Labels that are text stay the numbers that out has.
+func (r *Reader) Keep(out []float64, times int, x *oip.Tensor, observed []byte) {
+	columns := len(r.schema.Columns)
+	keep := func(i int, n float64) {
+		if n != n || observed != nil && observed[i] == 0 {
+			return
+		}
+		for k := range times {
+			out[(i/columns*times+k)*columns+i%columns] = n
+		}
+	}
+	if x.Datatype != oip.Bytes {
+		for i, n := range Floats(x) {
+			keep(i, n)
+		}
+		return
+	}
+	for i, text := range x.Texts() {
+		if r.labels[i%columns].texts == nil {
+			n, _ := r.number(text) // Read took it
+			keep(i, n)
+		}
+	}
 }

@@ -132,6 +132,38 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// TestKeep: the numbers of observed cells are written to each of the rows that complete theirs. Cells that are missing, by
+// a mark, NaN or the mask, and labels stay what was found.
+func TestKeep(t *testing.T) {
+	s := testSchema()
+	s.Missing = []string{"-9"}
+	r := NewReader(s)
+	var raw []byte
+	for _, x := range []float64{math.NaN(), 7, 8, 20, 0.1, 1, 2, 3, 10, math.NaN()} {
+		raw, _ = oip.AppendFloat(raw, oip.FP64, x)
+	}
+	for _, c := range []struct {
+		tensor oip.Tensor
+		mask   []byte
+		times  int
+		want   string
+	}{
+		{oip.Tensor{Datatype: oip.FP64, Raw: raw}, nil, 1, "[-1 7 8 20 0.1 1 2 3 10 -1]"},
+		{oip.Tensor{Datatype: oip.FP64, Raw: raw}, []byte{1, 1, 1, 1, 1, 0, 1, 1, 0, 1}, 2, "[-1 7 8 20 0.1 -1 7 8 20 0.1 -1 2 3 -1 -1 -1 2 3 -1 -1]"},
+		{oip.Tensor{Datatype: oip.Bytes, Raw: texts("0", "", "low", "30", " 0.1", "-9", "NA", "2", "10", "-9")}, nil, 1, "[0 -1 -1 -1 0.1 -1 -1 -1 -1 -1]"},
+		{oip.Tensor{Datatype: oip.Bytes, Raw: texts("0", "what", "", "", "0.3", "1", "5", "", "", "0.2")}, []byte{0, 0, 0, 0, 0, 1, 1, 1, 1, 1}, 1, "[-1 -1 -1 -1 -1 1 5 -1 -1 0.2]"},
+	} {
+		out := make([]float64, 10*c.times)
+		for i := range out {
+			out[i] = -1
+		}
+		r.Keep(out, c.times, &c.tensor, c.mask)
+		if got := fmt.Sprint(out); got != c.want {
+			t.Errorf("%s, %d times: %s, want %s", c.tensor.Datatype, c.times, got, c.want)
+		}
+	}
+}
+
 // BenchmarkRead is what a batch of rows takes to become columns.
 func BenchmarkRead(b *testing.B) {
 	for _, columns := range []int{16, 784} {
