@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -75,6 +77,16 @@ func TestServeSoft(t *testing.T) {
 	for query, output := range map[string]string{"sample": "samples", "mpe": "mpe", "marginal": "marginals"} {
 		if got := ask(query, "", output); len(got) < 16 {
 			t.Errorf("%s: %v", query, got)
+		}
+	}
+	// Without x, too, a sample is that of the command with --soft: the model has further vectors for evidence, and draws others.
+	drawn := infer(t, url, `{"parameters":{"query":"sample","n_samples":3,"seed":7}}`).outputs["samples"]
+	for i, cell := range slices.Concat(lines(t, "level,size,score,flag\n,,,\n", "query", "sample", "--model", model, "--soft", "--given", "-", "-n", "3", "--seed", "7")...) {
+		if code := slices.Index(order, cell); code >= 0 {
+			cell = strconv.Itoa(code)
+		}
+		if want, err := strconv.ParseFloat(cell, 64); err != nil || !(math.Abs(drawn[i]-want) < 1e-6) {
+			t.Errorf("cell %d of the samples is %v, the command prints %s", i, drawn[i], cell)
 		}
 	}
 	for inputs, want := range map[string]string{
