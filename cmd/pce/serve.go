@@ -180,7 +180,9 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 	}
 	for _, kv := range a.env {
 		if token, ok := strings.CutPrefix(kv, "PCE_SERVE_TOKEN="); ok {
-			o.Token = token
+			if o.Token = strings.TrimSpace(token); o.Token == "" && token != "" {
+				return usagef("PCE_SERVE_TOKEN is blank; set it to a token, or unset it")
+			}
 		}
 	}
 	if f.tokenFile != "" {

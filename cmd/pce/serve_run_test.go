@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -52,6 +53,36 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 		roots.AppendCertsFromPEM(text)
 	}
 	return "cert.pem", "key.pem", roots
+}
+
+// TestServeToken: the line end of a token in the environment is not part of it, as in a file, and a blank one is
+// refused, as the server would want none.
+func TestServeToken(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mixedModel(t)
+	url, stop := serving(t, []string{"PCE_SERVE_TOKEN=s3cret\r\n"}, "--model", "m=run/model.safetensors")
+	for token, want := range map[string]int{"s3cret": 200, "other": 401, "": 401} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v2/models", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Body.Close(); w.StatusCode != want {
+			t.Errorf("the token %q gives %d, want %d", token, w.StatusCode, want)
+		}
+	}
+	if code, said := stop(); code != 0 {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	var out, errs bytes.Buffer
+	args := []string{"serve", "--addr", "127.0.0.1:0", "--model", "m=none"}
+	if code := Run(t.Context(), args, []string{"PCE_SERVE_TOKEN= \n"}, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "PCE_SERVE_TOKEN is blank") {
+		t.Errorf("a blank token: exit %d: %s", code, &errs)
+	}
 }
 
 // TestServeTLS: with a certificate the server speaks TLS 1.2 and later, as HTTP/1.1 and
