@@ -81,6 +81,9 @@ func set[T comparable](field *T, value T) {
 // nameForm is what a model may be called: the name is part of paths and metrics.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
+// statsName is the one name in the place of a model's that has a path of its own.
+const statsName = "stats"
+
 // validate reports options that cannot work, after defaults are filled in. Models are not
 // opened here, so their files need not exist yet.
 func (o *Options) validate() error {
@@ -114,6 +117,8 @@ func (o *Options) validate() error {
 		switch {
 		case !nameForm.MatchString(m.Name):
 			return fmt.Errorf("%w: model name %q; want letters, digits, dots, dashes and underscores, 128 at most", ErrOptions, m.Name)
+		case m.Name == statsName:
+			return fmt.Errorf("%w: a model is named %q, whose path GET /v2/models/%s is that of the statistics; rename it", ErrOptions, m.Name, m.Name)
 		case seen[m.Name]:
 			return fmt.Errorf("%w: two models are named %q; rename one", ErrOptions, m.Name)
 		case m.Path == "":

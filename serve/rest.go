@@ -35,7 +35,7 @@ func (s *Server) routes() http.Handler {
 	get("/v2/health/ready", func(*http.Request) (any, error) { return health, s.models.ready() })
 	get("/v2", func(*http.Request) (any, error) { return s.info(), nil })
 	get("/v2/models", func(*http.Request) (any, error) { return s.models.index(false), nil })
-	get("/v2/models/stats", func(r *http.Request) (any, error) { return s.stats(r) })
+	get("/v2/models/"+statsName, func(r *http.Request) (any, error) { return s.stats(r) })
 	for _, path := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
 		get(path, func(r *http.Request) (any, error) {
 			return s.describe(r.Context(), r.PathValue("model"), r.PathValue("version"))

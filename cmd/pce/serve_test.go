@@ -210,6 +210,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--model", "x.safetensors"}, exitUsage, "want NAME=PATH"},
 		{[]string{"--model", "a/b=x"}, exitUsage, `model name "a/b"`},
 		{[]string{"--model", "a=x", "--model", "a=y"}, exitUsage, `two models are named "a"`},
+		{[]string{"--model", "stats=x"}, exitUsage, `a model is named "stats"`},
 		{[]string{"--model", "a="}, exitUsage, `model "a" has no path`},
 		{[]string{"--model", "a=none.safetensors"}, exitData, "none.safetensors"},
 		{[]string{"--model", "a=bad.safetensors"}, exitData, `model "a" cannot be loaded`},
