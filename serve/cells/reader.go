@@ -129,15 +129,7 @@ func Floats(t *oip.Tensor) []float64 {
 		return View[float64](t.Raw)
 	case oip.FP32:
 		return widen(View[float32](t.Raw))
-	case oip.Bool:
-		out := make([]float64, len(t.Raw))
-		for i, b := range t.Raw {
-			if b != 0 {
-				out[i] = 1
-			}
-		}
-		return out
-	case oip.Uint8:
+	case oip.Bool, oip.Uint8:
 		return widen(t.Raw)
 	case oip.Int8:
 		return widen(View[int8](t.Raw))

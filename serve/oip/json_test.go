@@ -215,6 +215,21 @@ func TestDecodeJSONPlain(t *testing.T) {
 	}
 }
 
+// TestBoolsOfBinary: a byte of a BOOL tensor is 0 or 1, in both protocols. Readers of another one differ: it is a number to
+// some and true to others.
+func TestBoolsOfBinary(t *testing.T) {
+	for raw, want := range map[string]string{"\x00\x01\x01": "", "\x01\x02\x00": "element 1 is 2; want 0 or 1 in a BOOL", "\x00\x00\xff": "element 2 is 255"} {
+		head := tensor(`"shape":[3],"datatype":"BOOL","parameters":{"binary_data_size":3}`)
+		_, rest := DecodeJSON([]byte(head+raw), len(head), 16, nil)
+		_, grpc := DecodeProto(message{}.bytes(5, message{}.text(1, "x").text(2, "BOOL").bytes(3, []byte{3})).text(7, raw), nil)
+		for protocol, err := range map[string]error{"REST": rest, "gRPC": grpc} {
+			if want == "" && err != nil || want != "" && (!errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), `inputs[0] "x": data: `+want)) {
+				t.Errorf("%s, %q: %v, want %q", protocol, raw, err, want)
+			}
+		}
+	}
+}
+
 // TestTextsOfBinary refuses lengths that lie.
 func TestTextsOfBinary(t *testing.T) {
 	raw := AppendText(AppendText(nil, "ab"), "")

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // ErrMessage means that a message does not say what the protocol wants.
@@ -145,6 +146,11 @@ func (t *Tensor) check() error {
 	if size > 0 {
 		if int64(len(t.Raw)/size) != n || len(t.Raw)%size != 0 {
 			return fmt.Errorf("data: %d bytes are %s of %s; shape %v wants %d", len(t.Raw), count(len(t.Raw), size), t.Datatype, t.Shape, n)
+		}
+		if t.Datatype == Bool {
+			if i := slices.IndexFunc(t.Raw, func(b byte) bool { return b > 1 }); i >= 0 {
+				return fmt.Errorf("data: element %d is %d; want 0 or 1 in a BOOL", i, t.Raw[i])
+			}
 		}
 		return nil
 	}
