@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pce-engine/pce/dataset"
 )
 
 // playDoc plays the first lines to paste of a document as a reader does who has just trained
@@ -76,6 +78,47 @@ func TestQueriesDoc(t *testing.T) {
 	class := lines(t, strings.Repeat("0,", 783)+"0\n", "query", "classify", "--class", "400", "--model", model, "--data", "-")[0]
 	if label := output(2)["data"].([]any)[0].(float64); class[0] != strconv.Itoa(int(label)) {
 		t.Errorf("the likeliest shade is %v, query classify says %v", label, class)
+	}
+}
+
+// TestServingDocParams: docs/serving.md says of each parameter that metadata lists what it is, in a row of its table of requests
+// that names the query, and names the queries that take no soft evidence.
+func TestServingDocParams(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/serving.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(doc), "## Requests")
+	table, _, _ = strings.Cut(table, "## Answers")
+	said := func(query, name string) bool {
+		for line := range strings.Lines(table) {
+			cells := strings.SplitN(line, " | ", 2)
+			if len(cells) == 2 && strings.Contains(cells[0], "`"+name+"`") && strings.Contains(cells[1], "`"+query+"`") {
+				return true
+			}
+		}
+		return false
+	}
+	s := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Categories: 2}}}
+	params := 0
+	for _, q := range servedQueries(s, 1, false, false) {
+		for _, p := range q.Params {
+			if params++; !said(q.Name, p.Name) {
+				t.Errorf("docs/serving.md does not say what the parameter %s of %s is", p.Name, q.Name)
+			}
+		}
+	}
+	if params < 7 {
+		t.Errorf("queries have %d parameters", params)
+	}
+	for _, q := range servedQueries(s, 1, false, true) {
+		soft := false
+		for _, in := range q.Inputs {
+			soft = soft || in.Name == inputLow
+		}
+		if soft == said(q.Name, inputLow) && q.Name != "expect" {
+			t.Errorf("docs/serving.md and metadata differ about soft evidence of %s", q.Name)
+		}
 	}
 }
 
