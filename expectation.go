@@ -139,7 +139,7 @@ type asked struct {
 type pending struct {
 	boxes boxes.Boxes
 	known float64   // log-likelihood of the known cells
-	sum   []float64 // of values times likelihoods, by output
+	sum   []float64 // of values times probabilities given the known cells, by output
 }
 
 // Margins writes the expected raw scores of rows into out, [rows][Outputs]. rows are row-major
@@ -165,7 +165,8 @@ func (e *Expectation) Margins(ctx context.Context, rows, out []float64) error {
 	return nil
 }
 
-// some replaces the scores of those rows, the first of which is row number first, that have boxes.
+// some replaces the scores of those rows, the first of which is row number first, of which the
+// forest looks at missing cells.
 func (e *Expectation) some(ctx context.Context, rows, out []float64, first int) error {
 	f, width := e.forest.Forest(), len(e.columns)
 	waiting := make([]pending, len(rows)/width)
@@ -186,7 +187,7 @@ func (e *Expectation) some(ctx context.Context, rows, out []float64, first int) 
 	}
 	for r := range waiting {
 		p := &waiting[r]
-		if e.finder.Find(rows[r*width:(r+1)*width], &p.boxes); p.boxes.Len() == 0 {
+		if e.finder.Find(rows[r*width:(r+1)*width], &p.boxes); !p.boxes.Looked {
 			continue
 		}
 		p.sum = make([]float64, f.Outputs)
@@ -207,7 +208,7 @@ func (e *Expectation) some(ctx context.Context, rows, out []float64, first int) 
 		scores := out[r*f.Outputs : (r+1)*f.Outputs]
 		f.Start(scores)
 		for o := range scores {
-			scores[o] += p.boxes.Sure[o] + p.sum[o]
+			scores[o] += p.sum[o]
 		}
 		f.Finish(forest.Margin, scores, scores)
 	}
@@ -252,13 +253,15 @@ func (e *Expectation) ask(ctx context.Context, rows []float64, asks []asked, wai
 	}
 	for k, a := range asks {
 		p := &waiting[a.row]
+		values := p.boxes.Sure
 		if a.box < 0 {
 			p.known = ll[k]
-			continue
+		} else {
+			values = p.boxes.Values[a.box*outputs:][:outputs]
 		}
-		share := math.Exp(ll[k] - p.known) // NaN where the known cells are impossible
-		for o := range outputs {
-			p.sum[o] += share * p.boxes.Values[a.box*outputs+o]
+		share := math.Exp(ll[k] - p.known) // 1 of what is sure; NaN where the known cells are impossible
+		for o, value := range values {
+			p.sum[o] += share * value
 		}
 	}
 	return nil

@@ -27,6 +27,9 @@ type Finder struct {
 
 // Boxes are the boxes of a row.
 type Boxes struct {
+	// Looked says that a test asks about a missing cell. Without boxes all that the cell may be
+	// goes one way then, which need not be that of a missing one.
+	Looked bool
 	// Sure is what leaves add that are reached for certain, [Outputs].
 	Sure []float64
 	// Sets are the sets of all boxes, one box after the other: those of box i are
@@ -81,6 +84,7 @@ func (x *Finder) Set(number int32) *Set { return &x.sets.list[number-1] }
 // Find writes the boxes of a row into out, over the memory that it has. Missing cells are NaN.
 func (x *Finder) Find(row []float64, out *Boxes) {
 	clear(x.box)
+	out.Looked = false
 	out.Sure = append(out.Sure[:0], make([]float64, x.forest.Outputs)...)
 	out.Sets, out.Start, out.Values = out.Sets[:0], append(out.Start[:0], 0), out.Values[:0]
 	x.row, x.out = append(x.row[:0], row...), out
@@ -108,6 +112,7 @@ func (x *Finder) walk(t *forest.Tree, tests [][2]int32, at int32) {
 		x.leaf(t, n)
 		return
 	}
+	x.out.Looked = true
 	was, size := x.now[n.Feature], -1
 	if numbers := x.domains[n.Feature].Numbers; numbers != nil {
 		size = len(numbers)

@@ -75,6 +75,29 @@ func inside(x *boxes.Finder, b *boxes.Boxes, box int, row []float64, domains []b
 	return true
 }
 
+// looks reports whether a test on the row's own way through a tree asks about a missing cell. Up
+// to the first such test this is the only way that there is.
+func looks(f *forest.Forest, row []float64) bool {
+	for i := range f.Trees {
+		t := &f.Trees[i]
+		for n := &t.Nodes[0]; n.Test != forest.Leaf; {
+			cell := row[n.Feature]
+			if math.IsNaN(cell) {
+				return true
+			}
+			if f.Input == forest.Float32 {
+				cell = float64(float32(cell))
+			}
+			if t.Passes(n, cell) {
+				n = &t.Nodes[n.Yes]
+			} else {
+				n = &t.Nodes[n.No]
+			}
+		}
+	}
+	return false
+}
+
 // TestFind: whatever the missing cells turn out to be, the values of the boxes that the row then
 // lies in are its raw scores, and no box is there twice.
 func TestFind(t *testing.T) {
@@ -111,6 +134,9 @@ func TestFind(t *testing.T) {
 			}
 			x.Find(row, &b)
 			found += b.Len()
+			if b.Looked != looks(f, row) {
+				t.Fatalf("seed %d: row %v: a missing cell is asked about: %t", seed, row, b.Looked)
+			}
 			seen := map[string]bool{}
 			for i := range b.Len() {
 				ids := b.Sets[b.Start[i]:b.Start[i+1]]
