@@ -100,9 +100,9 @@ numbers in a file.
 
 The raw scores and leaves of a decision forest are compared with those of the plain
 evaluator, which every path must equal to the bit: the interpreter of sliced forests,
-blocks and single rows with each set of loops of this machine, and the scores of code with
-each set of instructions, under the default schedule and those of --schedule. A schedule
-with vectorReduce has a bound in place of equality. With --expected, the raw
+blocks and single rows with each set of loops of this machine, and code with each set of
+instructions, or on --device, under the default schedule and those of --schedule. Scores under
+a schedule with a reduction have a bound in place of equality. With --expected, the raw
 scores must be those in a file: equal for XGBoost, within 1e-5 for other libraries.
 
 With --target rtl the model's hardware is simulated, by Verilator or Icarus Verilog. Every bit

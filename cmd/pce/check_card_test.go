@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/forest"
@@ -12,7 +13,7 @@ import (
 )
 
 // TestCheckForestOnCard plays pce check for a forest on the emulator: under the default schedule and those that are given,
-// code there is equal to the plain evaluator, and none is made for the CPU.
+// scores and leaves of code there are equal to the plain evaluator's, and none is made for the CPU.
 func TestCheckForestOnCard(t *testing.T) {
 	dir := t.TempDir()
 	f := &forest.Forest{Target: "reg:squarederror", Features: 2, Outputs: 1, Base: []float64{0.5}, Trees: []forest.Tree{{Weight: 1,
@@ -28,8 +29,9 @@ func TestCheckForestOnCard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const team = "../../bench/gpu/schedules/team128.schedule" // of which leaves want other blocks than sums
 	var out, errs bytes.Buffer
-	code := Run(t.Context(), []string{"check", model, "--data", rows, "--set", "data.header=no", "--json", "--device", "emulator", "--schedule", "preset:tahoe-direct", "--schedule", "preset:padded"}, nil, nil, &out, &errs)
+	code := Run(t.Context(), []string{"check", model, "--data", rows, "--set", "data.header=no", "--json", "--device", "emulator", "--schedule", "preset:tahoe-direct", "--schedule", "preset:padded", "--schedule", team}, nil, nil, &out, &errs)
 	var r forestCheck
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exitOK || !r.OK || r.Rows != 3 {
 		t.Fatalf("exit %d, %v: %s%s", code, err, out.String(), errs.String())
@@ -44,7 +46,7 @@ func TestCheckForestOnCard(t *testing.T) {
 		}
 		schedules = append(schedules, p.Schedule)
 	}
-	if len(schedules) != 3 || schedules[0] != "default" || schedules[1] != "preset:tahoe-direct" || schedules[2] != "preset:padded" {
+	if !slices.Equal(schedules, []string{"default", "preset:tahoe-direct", "preset:padded", team}) {
 		t.Errorf("schedules %q", schedules)
 	}
 }

@@ -65,47 +65,60 @@ func codePaths(ctx context.Context, f *forest.Forest, on deviceFlags, schedules 
 		if c.Module == nil {
 			return nil, free, usagef("%s: represent sliced is compared without a schedule already; leave it out", file)
 		}
+		var leaves *lower.Leaves
+		if len(f.Trees) > 0 {
+			if leaves, err = c.Leaves(); err != nil {
+				return nil, free, fmt.Errorf("%s: %w", file, err)
+			}
+		}
 		if !on.processor() {
 			p := &forestPath{scoreCheck: scoreCheck{Path: "code", Schedule: name, Device: on.device, OK: true}, within: c.Bound(f)}
 			at, err := device.Find(on.device)
 			if err != nil {
 				return nil, free, err
 			}
-			program, closer, err := at.OpenNest(ctx, c.Module, device.Options{Threads: on.threads})
-			if err != nil {
+			if err := p.by(ctx, f, c.Module, leaves, func(m *nest.Module) (*nest.Program, error) {
+				program, closer, err := at.OpenNest(ctx, m, device.Options{Threads: on.threads})
+				if err == nil {
+					closers, p.KernelPath = append(closers, closer), program.Path()
+				}
+				return program, err
+			}); err != nil {
 				return nil, free, err
 			}
-			closers = append(closers, closer)
-			p.KernelPath = program.Path()
-			p.by(ctx, f, program)
 			paths = append(paths, p)
 			continue
 		}
 		for _, set := range micro.All() {
 			p := &forestPath{scoreCheck: scoreCheck{Path: "code", Schedule: name, OK: true}, within: c.Bound(f)}
-			program, err := nest.New(c.Module, 2, func(m *simt.Module) (nest.Code, error) {
-				k, err := cpu.CompileCode(m, set.Name, 2)
-				if err != nil {
-					return nil, err
-				}
-				all, p.KernelPath = append(all, k), k.Path()
-				return k, nil
-			})
-			if err != nil {
+			if err := p.by(ctx, f, c.Module, leaves, func(m *nest.Module) (*nest.Program, error) {
+				return nest.New(m, 2, func(m *simt.Module) (nest.Code, error) {
+					k, err := cpu.CompileCode(m, set.Name, 2)
+					if err != nil {
+						return nil, err
+					}
+					all, p.KernelPath = append(all, k), k.Path()
+					return k, nil
+				})
+			}); err != nil {
 				return nil, free, err
 			}
 			if n := len(paths); n > 0 && paths[n-1].Schedule == name && paths[n-1].KernelPath == p.KernelPath {
 				continue // another set with the same instructions
 			}
-			p.by(ctx, f, program)
 			paths = append(paths, p)
 		}
 	}
 	return paths, free, nil
 }
 
-// by lets a program compute the path's sums.
-func (p *forestPath) by(ctx context.Context, f *forest.Forest, program *nest.Program) {
+// by lets the programs that open makes of two modules compute the path's sums and leaves; leaves is nil of a forest without
+// trees.
+func (p *forestPath) by(ctx context.Context, f *forest.Forest, sums *nest.Module, leaves *lower.Leaves, open func(*nest.Module) (*nest.Program, error)) error {
+	program, err := open(sums)
+	if err != nil {
+		return err
+	}
 	p.sums = func(rows, sums []float64) {
 		f.Start(sums)
 		if f.Input == forest.Float32 {
@@ -114,6 +127,25 @@ func (p *forestPath) by(ctx context.Context, f *forest.Forest, program *nest.Pro
 			p.fail(nest.Sums(ctx, program, rows, sums))
 		}
 	}
+	if leaves == nil {
+		return nil
+	}
+	finder, err := open(leaves.Module)
+	if err != nil {
+		return err
+	}
+	p.leaves = func(rows, out []float64) {
+		words := make([]int32, len(out))
+		if f.Input == forest.Float32 {
+			p.fail(nest.Words(ctx, finder, narrow(rows), words))
+		} else {
+			p.fail(nest.Words(ctx, finder, rows, words))
+		}
+		if p.err == nil {
+			leaves.Number(words, out)
+		}
+	}
+	return nil
 }
 
 // fail notes the first error of a path, which ends the check.

@@ -66,7 +66,7 @@ type forestPath struct {
 	sums   func(rows []float64, sums []float64)
 	leaves func(rows []float64, out []float64) // nil where the path has none
 	within float64                             // how far a score may be
-	err    error                               // of sums
+	err    error                               // of either
 }
 
 // forestPaths returns every path that a forest can take on this machine but the plain one:
@@ -196,7 +196,9 @@ func (a *app) checkForest(ctx context.Context, f *queryFlags, schedules []string
 			if p.leaves == nil {
 				continue
 			}
-			p.leaves(rows, others)
+			if p.leaves(rows, others); p.err != nil {
+				return p.err
+			}
 			for i := range leaves {
 				if others[i] != leaves[i] {
 					p.Leaves++

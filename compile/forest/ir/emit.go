@@ -160,6 +160,8 @@ func (h *host) kernel(o *Op, trees bounds, adds bool) (*nest.Kernel, error) {
 		k.Block, k.Staged, k.Shared = blockOf(h.tile, o.Loop), h.cache, h.trees || caches(o.Body)
 		if !h.keeps {
 			k.Spread, k.Share = h.each, teamOf(o.Loop, max(k.Block, 1), trees.most)
+		} else if team(o.Loop.Body) != nil { // a row has one thread here, for which a tile may have too few rows
+			k.Block = 0
 		}
 	}
 	f := h.f
