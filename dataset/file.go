@@ -70,6 +70,31 @@ func FindFiles(paths []string, opts Options) ([]string, error) {
 	return names, nil
 }
 
+// Means reports whether reading the paths may read the file of that name, whatever rows are: one of
+// the paths is the file, or a folder or pattern that finds it and the file is of a kind with a format
+// or text. Paths that cannot be read mean no file here: the reader says what is wrong with them.
+func Means(paths []string, name string) bool {
+	file, err := os.Stat(name)
+	if err != nil {
+		return false
+	}
+	for _, path := range paths {
+		found, _, err := expand(path)
+		if err != nil {
+			continue
+		}
+		for _, one := range found {
+			if info, err := os.Stat(one); err != nil || !os.SameFile(file, info) {
+				continue
+			}
+			if _, err := formatOf(one, &Options{}); err == nil || one == path {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // onlyFiles refuses lists of paths that are empty or have a builtin source.
 func onlyFiles(paths []string) error {
 	if len(paths) == 0 {

@@ -62,7 +62,7 @@ func (a *app) codecCommand(name, short string, restore bool) *cobra.Command {
 			if restore && strings.HasSuffix(strings.ToLower(f.out.path), ".gz") {
 				return usagef("%s: what is restored is not packed by gzip; name the file without .gz", f.out.path)
 			}
-			if err := f.out.check(f.model, f.in); err != nil {
+			if err := a.checkOutput(cmd.Context(), &f.out, f.model, f.in); err != nil {
 				return err
 			}
 			return a.code(cmd.Context(), &f)

@@ -27,10 +27,10 @@ With OUT.spn, write a circuit as a reference graph of SPFlow, with all digits of
 parameters, with OUT.bin or OUT.bspn as a file of the SPNC compiler, with OUT.jpc as a text of Juice. A
 circuit that the format cannot express is refused with the reason.`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			out.path = args[1]
 			if circuitWriter(out.path) != nil {
-				if err := out.check(args[0]); err != nil {
+				if err := a.checkOutput(cmd.Context(), &out, args[0]); err != nil {
 					return err
 				}
 				return a.convertCircuit(args[0], &out)
@@ -38,7 +38,7 @@ circuit that the format cannot express is refused with the reason.`,
 			if !out.stdout() && !strings.HasSuffix(strings.ToLower(out.path), ".json") {
 				return usagef("%s: a forest is written to a file that ends in .json, a circuit to one that ends in .spn, .bin, .bspn or .jpc", out.path)
 			}
-			if err := out.check(args[0]); err != nil {
+			if err := a.checkOutput(cmd.Context(), &out, args[0]); err != nil {
 				return err
 			}
 			f, err := run.OpenForest(args[0])

@@ -37,8 +37,10 @@ type queryFlags struct {
 	soft   bool
 }
 
-// inputs are the files that a query reads.
-func (f *queryFlags) inputs() []string { return append([]string{f.model}, f.data...) }
+// inputs are the files that a query reads, and paths of rows.
+func (f *queryFlags) inputs() []string {
+	return slices.Concat([]string{f.model}, f.config.files, f.data)
+}
 
 func (f *queryFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.model, "model", "", "model file")

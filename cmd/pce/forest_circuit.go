@@ -50,7 +50,7 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	case f.out.stdout():
 		return usagef("no --out; name the model file to write")
 	}
-	if err := f.out.check(append([]string{f.model}, f.data...)...); err != nil {
+	if err := a.checkOutput(ctx, &f.out, f.inputs()...); err != nil {
 		return err
 	}
 	fo, err := run.OpenForest(f.model)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -28,8 +29,8 @@ and is replaced, or curves.png here.
 Training curves are dashed. They are running means, as metrics.jsonl has them.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRun,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.plot(args, measure, axis, &out)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.plot(cmd.Context(), args, measure, axis, &out)
 		},
 	}
 	c.Flags().StringVar(&measure, "of", curves.LogLikelihood, "what is drawn: "+strings.Join(curves.Measures, ", "))
@@ -46,7 +47,7 @@ const curvesFile = "curves.png"
 // names itself in the only run is replaced without --force, one in the working directory is
 // not. Runs that are still being written are drawn as far as they are, with a note; a directory
 // without any epoch is an error.
-func (a *app) plot(dirs []string, measure, axis string, out *outputFlags) error {
+func (a *app) plot(ctx context.Context, dirs []string, measure, axis string, out *outputFlags) error {
 	o := *out
 	switch {
 	case o.path == "" && len(dirs) == 1:
@@ -54,7 +55,7 @@ func (a *app) plot(dirs []string, measure, axis string, out *outputFlags) error 
 	case o.path == "":
 		o.path = curvesFile
 	}
-	if err := o.check(); err != nil {
+	if err := a.checkOutput(ctx, &o); err != nil {
 		return err
 	}
 	var runs []curves.Run

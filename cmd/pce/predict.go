@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,11 @@ func (f *predictFlags) what() forest.What {
 		return forest.Class
 	}
 	return forest.Prediction
+}
+
+// inputs are the files that are read, and paths of rows.
+func (f *predictFlags) inputs() []string {
+	return slices.Concat([]string{f.model, f.density, f.code.file, f.code.profile}, f.config.files, f.data)
 }
 
 // rows registers the flags that say where rows come from.
@@ -101,7 +107,7 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	case strings.EqualFold(filepath.Ext(f.out.path), ".npy"):
 		return usagef("%s: predictions are written as they come, and a .npy file begins with their number; write .csv", f.out.path)
 	}
-	if err := f.out.check(append([]string{f.model, f.density, f.code.file, f.code.profile}, f.data...)...); err != nil {
+	if err := a.checkOutput(ctx, &f.out, f.inputs()...); err != nil {
 		return err
 	}
 	m, err := f.code.open(a, f.model, f.run, readRows)

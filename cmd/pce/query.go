@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 
@@ -35,9 +36,9 @@ func (f *outputFlags) register(flags *pflag.FlagSet, formats, stdout string) {
 	flags.BoolVar(&f.force, "force", false, "replace the file of --out if there is one")
 }
 
-// check refuses, before any work is done, to write to a folder, to replace a file without --force, and to replace
+// checkOutput refuses, before any work is done, to write to a folder, to replace a file without --force, and to replace
 // one of the files that are read in any case. A terminal may be read and written.
-func (f *outputFlags) check(inputs ...string) error {
+func (a *app) checkOutput(ctx context.Context, f *outputFlags, inputs ...string) error {
 	if f.stdout() {
 		return nil
 	}
@@ -48,13 +49,19 @@ func (f *outputFlags) check(inputs ...string) error {
 	case err == nil && info.Mode().IsRegular() && !f.force:
 		return usagef("%s exists; name another file, or replace it with --force", f.path)
 	case err == nil && info.Mode().IsRegular():
-		for _, in := range inputs {
-			if sameFile(f.path, in) {
-				return usagef("%s is read, and would be replaced; name another file for the output", f.path)
-			}
-		}
+		return a.spare(ctx, f.path, inputs...)
 	}
 	return nil
+}
+
+// spare refuses to replace a file that is read: one of the inputs, or a file that one of them means as a path of rows,
+// which may be a folder or a pattern.
+func (a *app) spare(ctx context.Context, file string, inputs ...string) error {
+	paths, err := a.expandPaths(ctx, inputs)
+	if err == nil && dataset.Means(paths, file) {
+		err = usagef("%s is read, and would be replaced; name another file for the output", file)
+	}
+	return err
 }
 
 func (f *outputFlags) stdout() bool { return f.path == "" || f.path == "-" }

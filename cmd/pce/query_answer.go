@@ -28,7 +28,7 @@ func (a *app) answerCommand(c *cobra.Command, query func(m *pce.Model) (*pce.Que
 	var f answerFlags
 	c.Args = cobra.NoArgs
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := f.out.check(f.query.inputs()...); err != nil {
+		if err := a.checkOutput(cmd.Context(), &f.out, f.query.inputs()...); err != nil {
 			return err
 		}
 		m, err := f.query.open(cmd.Context(), a.stderr, cmd.Name())

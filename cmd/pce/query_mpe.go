@@ -37,7 +37,7 @@ says how much likelier any completion could be. Standard error says which of the
 			if len(f.query.data) == 0 {
 				return usagef("no --data; give the rows to complete")
 			}
-			if err := errors.Join(f.how.Check(), f.out.check(f.query.inputs()...)); err != nil {
+			if err := errors.Join(f.how.Check(), a.checkOutput(cmd.Context(), &f.out, f.query.inputs()...)); err != nil {
 				return err
 			}
 			m, err := f.query.open(cmd.Context(), a.stderr, cmd.Name())

@@ -37,7 +37,7 @@ func (a *app) querySampleCommand() *cobra.Command {
 			if f.query.soft && f.given == "" {
 				return usagef("--soft without --given; give the rows with ranges, sets or likelihoods")
 			}
-			if err := f.out.check(f.query.model, f.given); err != nil {
+			if err := a.checkOutput(cmd.Context(), &f.out, append(f.query.inputs(), f.given)...); err != nil {
 				return err
 			}
 			m, err := f.query.open(cmd.Context(), a.stderr, cmd.Name())

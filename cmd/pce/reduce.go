@@ -251,6 +251,9 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 	if err != nil {
 		return err
 	}
+	if err := a.spareInputs(ctx, f, path, p); err != nil {
+		return err
+	}
 	inputs, err := f.inputs(p, sizes)
 	if err != nil {
 		return inProgram(path, err)
@@ -291,6 +294,25 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 	}
 	a.printPoints(a.stdout, p, o, f.count)
 	a.printSimplified(check)
+	return nil
+}
+
+// spareInputs refuses outputs that would replace the program at path or one of its inputs.
+func (a *app) spareInputs(ctx context.Context, f *reduceFlags, path string, p *reduction.Program) error {
+	if f.out == "" {
+		return nil
+	}
+	read := []string{path}
+	for _, in := range p.Arrays {
+		if f.data != "" && in.Input {
+			read = append(read, filepath.Join(f.data, in.Name+".txt"))
+		}
+	}
+	for _, name := range p.Outputs {
+		if err := a.spare(ctx, filepath.Join(f.out, name+".txt"), read...); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

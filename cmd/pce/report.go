@@ -9,6 +9,7 @@ import (
 
 	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/report"
+	"github.com/pce-engine/pce/run"
 )
 
 // reportFile is the report's name in the directory of its run.
@@ -46,6 +47,15 @@ What a run that is unfinished or damaged lacks is listed in the report and on st
 	return c
 }
 
+// filesOfRun are the files of the run in dir that a report may read.
+func filesOfRun(dir string) []string {
+	names := []string{run.ModelFile, run.MetricsFile, run.ConfigFile, run.ResultFile, run.SamplesFile}
+	for i, name := range names {
+		names[i] = filepath.Join(dir, name)
+	}
+	return names
+}
+
 // report reads the run in dir and writes its page to out, or to report.html in dir, which it
 // may replace. What the run lacks is listed on stderr; that is not an error. It prints the
 // path that it wrote.
@@ -53,7 +63,7 @@ func (a *app) report(ctx context.Context, dir string, on *deviceFlags, out *outp
 	path := out.path
 	if path == "" {
 		path = filepath.Join(dir, reportFile)
-	} else if err := out.check(); err != nil {
+	} else if err := a.checkOutput(ctx, out, filesOfRun(dir)...); err != nil {
 		return err
 	}
 	r, err := report.Read(ctx, dir, runOptions(on.device, on.threads))

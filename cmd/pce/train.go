@@ -118,6 +118,11 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 	if err := cfg.Data.RequireTraining(); err != nil {
 		return nil, nil, err
 	}
+	for _, name := range []string{run.SamplesFile, run.TextSamplesFile} { // a run refuses to replace its other files itself
+		if err := a.spare(ctx, filepath.Join(cfg.Output, name), slices.Concat(cfg.Data.Train, cfg.Data.Valid, cfg.Data.Test)...); err != nil {
+			return nil, nil, err
+		}
+	}
 	bar := newProgress(a.stderr, a.env, f.verbose)
 	defer bar.hide()
 	bar.start(subject(cfg), cfg.Output)
