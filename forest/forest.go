@@ -136,26 +136,30 @@ type Forest struct {
 	Input, Sum, Output Precision // of cells, sums, predictions
 }
 
-// NumNodes returns the number of nodes of all trees.
-func (f *Forest) NumNodes() int {
-	n := 0
-	for i := range f.Trees {
-		n += len(f.Trees[i].Nodes)
-	}
-	return n
-}
+// NumNodes returns the number of nodes of all trees. Like NumLeaves and NumCategorical it
+// leaves out what the roots do not reach, which pruning leaves behind. The forest must have passed
+// Check.
+func (f *Forest) NumNodes() int { return f.count(func(*Node) bool { return true }) }
 
 // NumLeaves returns the number of leaves of all trees.
-func (f *Forest) NumLeaves() int {
-	n := 0
+func (f *Forest) NumLeaves() int { return f.count(func(n *Node) bool { return n.Test == Leaf }) }
+
+// NumCategorical returns the number of tests of categories of all trees.
+func (f *Forest) NumCategorical() int {
+	return f.count(func(n *Node) bool { return n.Test.Categorical() })
+}
+
+func (f *Forest) count(counts func(*Node) bool) int {
+	total := 0
 	for i := range f.Trees {
-		for j := range f.Trees[i].Nodes {
-			if f.Trees[i].Nodes[j].Test == Leaf {
-				n++
+		t := &f.Trees[i]
+		t.walk(func(id int32) {
+			if counts(&t.Nodes[id]) {
+				total++
 			}
-		}
+		})
 	}
-	return n
+	return total
 }
 
 // Bytes returns the memory of the trees, or of the linear model.

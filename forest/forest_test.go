@@ -166,4 +166,13 @@ func TestDescribe(t *testing.T) {
 	if f.NumNodes() != 3 || f.NumLeaves() != 2 || f.Depth() != 1 || f.Width(forest.Leaves) != 1 {
 		t.Errorf("%d nodes, %d leaves, depth %d", f.NumNodes(), f.NumLeaves(), f.Depth())
 	}
+	// What pruning has left behind does not count.
+	nodes := &f.Trees[0].Nodes
+	*nodes = append(*nodes, forest.Node{Test: forest.In, Yes: 4, No: 5}, forest.Node{}, forest.Node{})
+	if err := f.Check(); err != nil || f.NumNodes() != 3 || f.NumLeaves() != 2 || f.NumCategorical() != 0 {
+		t.Errorf("%v: %d nodes, %d leaves, %d tests of categories", err, f.NumNodes(), f.NumLeaves(), f.NumCategorical())
+	}
+	if (*nodes)[0].Test = forest.In; f.NumCategorical() != 1 {
+		t.Errorf("%d tests of categories", f.NumCategorical())
+	}
 }

@@ -42,17 +42,10 @@ func describeForest(path string) (*forestInfo, error) {
 	i := &forestInfo{
 		Kind: "forest", Source: f.Source, Objective: f.Target, Trees: len(f.Trees), Nodes: f.NumNodes(), Leaves: f.NumLeaves(), Depth: f.Depth(),
 		Features: f.Features, Names: f.Names, Outputs: f.Outputs, Classes: f.Classes, Link: f.Link.String(),
-		Compares: f.Input.String(), Adds: f.Sum.String(), Linear: f.Linear != nil,
+		Categorical: f.NumCategorical(), Compares: f.Input.String(), Adds: f.Sum.String(), Linear: f.Linear != nil,
 	}
 	for _, b := range f.Base {
 		i.Base = append(i.Base, fmt.Sprint(b)) // NaN and infinities are not JSON
-	}
-	for t := range f.Trees {
-		for n := range f.Trees[t].Nodes {
-			if f.Trees[t].Nodes[n].Test.Categorical() {
-				i.Categorical++
-			}
-		}
 	}
 	return i, nil
 }
