@@ -72,8 +72,12 @@ func NewExpectation(f, density *Model) (*Expectation, error) {
 				numbers = append(numbers, float64(code))
 			}
 		}
-		domains[i].Numbers, e.codes[i] = numbers, make(map[float64]int, len(numbers))
+		domains[i].Numbers, e.codes[i] = slices.Clone(numbers), make(map[float64]int, len(numbers))
 		for code, x := range numbers {
+			if column.Labels != nil && f.Forest().Input == forest.Float32 { // cells of that text may have been read so
+				near, _ := dataset.ParseNumber([]byte(column.Labels[code]), dataset.ToEither)
+				domains[i].Numbers[code], e.codes[i][near] = near, code
+			}
 			e.codes[i][x] = code
 		}
 	}

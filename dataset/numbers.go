@@ -7,12 +7,23 @@ import (
 	"strconv"
 )
 
+// Rounding says which number a text becomes.
+type Rounding uint8
+
+// The roundings. A forest that compares in float32 gets the number of the text from each but the first, which
+// rounds twice where the text is nearly half-way between two float32 numbers.
+const (
+	ToFloat64 Rounding = iota // the nearest float64
+	ToFloat32                 // the nearest float32
+	ToEither                  // the nearest float64 of those whose nearest float32 is that of the text
+)
+
 // NumberReader reads the rows of files as plain numbers, without the codes and scales
 // of a schema: what a decision forest compares. It is for one goroutine.
 type NumberReader struct {
 	opts   Options
 	schema *Schema
-	single bool
+	round  Rounding
 	files  []file // yet to be read
 	recs   Records
 	row    []Value
@@ -21,9 +32,8 @@ type NumberReader struct {
 
 // OpenNumbers opens the files that path means, for rows of that many columns. names,
 // nil if there are none, are the columns' names: a file with a header is matched by
-// them, and a column that it lacks is missing in every row. Where single is set, each
-// number is rounded once from what the file says to float32.
-func OpenNumbers(path string, columns int, names []string, single bool, opts Options) (*NumberReader, error) {
+// them, and a column that it lacks is missing in every row.
+func OpenNumbers(path string, columns int, names []string, round Rounding, opts Options) (*NumberReader, error) {
 	opts.Schema = &Schema{Columns: make([]Column, columns)}
 	for i := range opts.Schema.Columns {
 		opts.Schema.Columns[i].Kind = Continuous
@@ -45,7 +55,7 @@ func OpenNumbers(path string, columns int, names []string, single bool, opts Opt
 	if files[0].text {
 		return nil, badSetting("%s: text has no columns of numbers; its name ends in one of .csv, .npy, or .gz after it", files[0].path)
 	}
-	return &NumberReader{opts: opts, schema: opts.Schema, single: single, files: files}, nil
+	return &NumberReader{opts: opts, schema: opts.Schema, round: round, files: files}, nil
 }
 
 // Read fills dst with whole rows, NaN for missing cells, and returns their number. It
@@ -116,13 +126,24 @@ func (r *NumberReader) decode(dst []float64) error {
 		if math.IsInf(v.Number, 0) { // of a text; files of numbers refuse infinities themselves
 			return badData(r.recs.Where(i), "%s is beyond the numbers of float64; replace it", quote(v.Text))
 		}
-		x := v.Number
-		if r.single {
-			x = v.float32()
-		}
-		dst[r.to[i]] = x
+		dst[r.to[i]] = v.rounded(r.round)
 	}
 	return nil
+}
+
+// rounded returns the number of a cell.
+func (v *Value) rounded(how Rounding) float64 {
+	if how == ToFloat64 {
+		return v.Number
+	}
+	single := v.float32()
+	if how == ToEither {
+		if float64(float32(v.Number)) == single {
+			return v.Number
+		}
+		return math.Nextafter(v.Number, single) // from half-way, to the side of the text
+	}
+	return single
 }
 
 // float32 rounds a number once. Rounding the float64 that a text was read as rounds
@@ -141,16 +162,15 @@ func (v *Value) float32() float64 {
 }
 
 // ParseNumber reads a cell of text as NumberReader reads those of files: NaN for an empty
-// one and for a customary mark of a missing cell, else the number, rounded once to float32
-// where single is set. false means that the cell is neither, or beyond the numbers of float64.
-func ParseNumber(cell []byte, single bool) (float64, bool) {
+// one and for a customary mark of a missing cell, else the number. false means that the cell is neither, or beyond the numbers of float64.
+func ParseNumber(cell []byte, round Rounding) (float64, bool) {
 	if len(cell) == 0 || isMissing(cell) {
 		return math.NaN(), true
 	}
 	x, ok := parseNumber(cell)
 	ok = ok && !math.IsInf(x, 0)
-	if ok && single {
-		x = (&Value{Number: x, Text: cell}).float32()
+	if ok {
+		x = (&Value{Number: x, Text: cell}).rounded(round)
 	}
 	return x, ok
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // readNumbers reads all rows of a file, most at a time.
-func readNumbers(t *testing.T, path string, columns int, names []string, single bool, most int) ([]float64, error) {
+func readNumbers(t *testing.T, path string, columns int, names []string, round Rounding, most int) ([]float64, error) {
 	t.Helper()
-	r, err := OpenNumbers(path, columns, names, single, Options{Stdin: strings.NewReader("7,8\n")})
+	r, err := OpenNumbers(path, columns, names, round, Options{Stdin: strings.NewReader("7,8\n")})
 	if err != nil {
 		return nil, err
 	}
@@ -48,27 +48,29 @@ func TestNumberReader(t *testing.T) {
 		return path
 	}
 	for name, tt := range map[string]struct {
-		path   string
-		names  []string
-		single bool
-		want   []float64
+		path  string
+		names []string
+		round Rounding
+		want  []float64
 	}{
-		"plain":       {file("a.csv", "1,2.5\n-3e2,nan\n,?\n"), nil, false, []float64{1, 2.5, -300, nan, nan, nan}},
-		"no last end": {file("b.csv", "1,2\n3,4"), nil, false, []float64{1, 2, 3, 4}},
-		"names":       {file("c.csv", "y,x\n1,2\n"), []string{"x", "y"}, false, []float64{2, 1}},
-		"one name":    {file("d.csv", "y\n1\n"), []string{"x", "y"}, false, []float64{nan, 1}},
-		"blanks":      {file("blanks.csv", "y , x\n1,2\n"), []string{" x", "y "}, false, []float64{2, 1}},
-		"kept blanks": {file("kept.csv", "\" x\",x\n1,2\n"), []string{"x", " x"}, false, []float64{2, 1}},
-		"standard":    {"-", nil, false, []float64{7, 8}},
+		"plain":       {file("a.csv", "1,2.5\n-3e2,nan\n,?\n"), nil, ToFloat64, []float64{1, 2.5, -300, nan, nan, nan}},
+		"no last end": {file("b.csv", "1,2\n3,4"), nil, ToFloat64, []float64{1, 2, 3, 4}},
+		"names":       {file("c.csv", "y,x\n1,2\n"), []string{"x", "y"}, ToFloat64, []float64{2, 1}},
+		"one name":    {file("d.csv", "y\n1\n"), []string{"x", "y"}, ToFloat64, []float64{nan, 1}},
+		"blanks":      {file("blanks.csv", "y , x\n1,2\n"), []string{" x", "y "}, ToFloat64, []float64{2, 1}},
+		"kept blanks": {file("kept.csv", "\" x\",x\n1,2\n"), []string{"x", " x"}, ToFloat64, []float64{2, 1}},
+		"standard":    {"-", nil, ToFloat64, []float64{7, 8}},
 		// 1 + 2^-24 + 2^-60 is above half-way to the next float32; as float64 it is half-way
-		"once":   {file("e.csv", "1.0000000596046448,1.00000005960464477540\n0.1,1e-46\n"), nil, true, []float64{1.0000001192092896, 1.0000001192092896, float64(float32(0.1)), 0}},
-		"double": {file("f.csv", "0.1,1.00000005960464477540\n"), nil, false, []float64{0.1, 1.0000000596046448}},
+		"once": {file("e.csv", "1.0000000596046448,1.00000005960464477540\n0.1,1e-46\n"), nil, ToFloat32, []float64{1.0000001192092896, 1.0000001192092896, float64(float32(0.1)), 0}},
+		"either": {file("g.csv", "1.0000000596046448,1.000000059604644775390625\n0.1,1e-46\n1.0000001788139342,2.1019476964872256e-45\n"), nil, ToEither, []float64{
+			1.000000059604645, 1.0000000596046448, 0.1, 1e-46, 1.000000178813934, 2.1019476964872253e-45}},
+		"double": {file("f.csv", "0.1,1.00000005960464477540\n"), nil, ToFloat64, []float64{0.1, 1.0000000596046448}},
 	} {
 		for _, most := range []int{1, 2, 100} {
 			if tt.path == "-" && most != 1 {
 				continue
 			}
-			got, err := readNumbers(t, tt.path, 2, tt.names, tt.single, most)
+			got, err := readNumbers(t, tt.path, 2, tt.names, tt.round, most)
 			if err != nil || !same(got, tt.want) {
 				t.Errorf("%s, %d rows at a time: %v, want %v: %v", name, most, got, tt.want, err)
 			}
@@ -83,19 +85,19 @@ func TestNumberReader(t *testing.T) {
 		"text has no columns":              file("words.txt", "a b"),
 		"unknown kind of file":             file("words.bin", "a b"),
 	} {
-		_, err := readNumbers(t, path, 2, nil, false, 10)
+		_, err := readNumbers(t, path, 2, nil, ToFloat64, 10)
 		if err == nil || !strings.Contains(err.Error(), want) || !(errors.Is(err, ErrFormat) || errors.Is(err, ErrSetting)) {
 			t.Errorf("error is %v, want %q", err, want)
 		}
 	}
-	if _, err := readNumbers(t, file("which.csv", "a,b\n1,2\n"), 3, []string{" a", "a ", "b"}, false, 1); err == nil || !strings.Contains(err.Error(), `the header has "a"`) {
+	if _, err := readNumbers(t, file("which.csv", "a,b\n1,2\n"), 3, []string{" a", "a ", "b"}, ToFloat64, 1); err == nil || !strings.Contains(err.Error(), `the header has "a"`) {
 		t.Errorf("a header that could mean two columns: %v", err)
 	}
 	twice := []string{"a", "a"}
-	if _, err := readNumbers(t, file("twice.csv", "1,2\n"), 2, twice, false, 1); err == nil || !strings.Contains(err.Error(), `two columns are named "a"`) || strings.Contains(err.Error(), "\n") {
+	if _, err := readNumbers(t, file("twice.csv", "1,2\n"), 2, twice, ToFloat64, 1); err == nil || !strings.Contains(err.Error(), `two columns are named "a"`) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("two columns of one name: %v; want one line", err)
 	}
-	if _, err := readNumbers(t, dir+"/none.csv", 2, nil, false, 1); !errors.Is(err, os.ErrNotExist) {
+	if _, err := readNumbers(t, dir+"/none.csv", 2, nil, ToFloat64, 1); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is missing: %v", err)
 	}
 	// A folder's files are read one after another.
@@ -103,7 +105,7 @@ func TestNumberReader(t *testing.T) {
 	os.Mkdir(sub, 0o755)
 	file("all/1.csv", "1,2\n")
 	file("all/2.csv", "3,4\n5,6\n")
-	if got, err := readNumbers(t, sub, 2, nil, false, 2); err != nil || !same(got, []float64{1, 2, 3, 4, 5, 6}) {
+	if got, err := readNumbers(t, sub, 2, nil, ToFloat64, 2); err != nil || !same(got, []float64{1, 2, 3, 4, 5, 6}) {
 		t.Errorf("a folder: %v: %v", got, err)
 	}
 }
@@ -121,7 +123,7 @@ func TestNumberedHeader(t *testing.T) {
 		{"1,\n5,6\n", []float64{1, math.NaN(), 5, 6}},
 	} {
 		path := save(t, "a.csv", []byte(tt.text))
-		r, err := OpenNumbers(path, 2, []string{"0", "1"}, false, Options{})
+		r, err := OpenNumbers(path, 2, []string{"0", "1"}, ToFloat64, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,12 +145,12 @@ func TestNumberedHeader(t *testing.T) {
 func TestParseNumber(t *testing.T) {
 	nan := math.NaN()
 	for cell, want := range map[string]float64{"": nan, "NA": nan, "?": nan, "1.5": 1.5, "-1e308": -1e308, "1e39": 1e39} {
-		if x, ok := ParseNumber([]byte(cell), false); !ok || !same([]float64{x}, []float64{want}) {
+		if x, ok := ParseNumber([]byte(cell), ToFloat64); !ok || !same([]float64{x}, []float64{want}) {
 			t.Errorf("%q is %v, %v, want %v", cell, x, ok, want)
 		}
 	}
 	for _, cell := range []string{"1e400", "-1e400", "inf", "0x1p3", "1_0", "x", " 1"} {
-		if x, ok := ParseNumber([]byte(cell), true); ok {
+		if x, ok := ParseNumber([]byte(cell), ToFloat32); ok {
 			t.Errorf("%q is %v, want no number", cell, x)
 		}
 	}

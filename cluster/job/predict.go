@@ -159,9 +159,13 @@ func (s *forestSubject) Questions(ctx context.Context, most int) (Questions, err
 	}
 	o := s.query.Read
 	o.Stdin = nil // the coordinator's input is not the client's
+	round := dataset.ToFloat64
+	if s.Input == forest.Float32 {
+		round = dataset.ToFloat32
+	}
 	q := &numberBlocks{forest: s.Forest, cells: make([]float64, min(maxRows, most/row, most/width)*s.Features)}
 	for _, path := range s.query.Data {
-		r, err := dataset.OpenNumbers(path, s.Features, s.Names, s.Input == forest.Float32, o)
+		r, err := dataset.OpenNumbers(path, s.Features, s.Names, round, o)
 		if err != nil {
 			return nil, err
 		}

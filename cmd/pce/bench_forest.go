@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -68,7 +69,7 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 		return nil, usagef("--batch %d of %d features; want at most %d rows", r.Batch, fo.Features, maxForestBatch/fo.Features)
 	}
 	var cells []float32
-	err = a.eachNumbers(ctx, &f.config, []string{f.data}, fo, true, 512, func(rows []float64) error {
+	err = a.eachNumbers(ctx, &f.config, []string{f.data}, fo, dataset.ToFloat32, 512, func(rows []float64) error {
 		for _, x := range rows[:min(len(rows), maxForestBatch-len(cells))] {
 			cells = append(cells, float32(x))
 		}

@@ -173,7 +173,7 @@ func (a *app) checkForest(ctx context.Context, f *queryFlags, schedules []string
 	paths = append(paths, coded...)
 	r := &forestCheck{Trees: len(fo.Trees), Paths: []scoreCheck{}, OK: true}
 	var all []float64 // scores
-	err = a.eachNumbers(ctx, &f.config, f.data, fo, true, reference.BlockRows, func(rows []float64) error {
+	err = a.eachNumbers(ctx, &f.config, f.data, fo, dataset.ToFloat32, reference.BlockRows, func(rows []float64) error {
 		n := len(rows) / fo.Features
 		want, got := make([]float64, n*fo.Outputs), make([]float64, n*fo.Outputs)
 		if err := forest.Evaluate(fo, forest.Margin, rows, want); err != nil {

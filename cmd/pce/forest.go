@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/compile/forest/hir"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -53,7 +54,7 @@ func (a *app) profileForest(ctx context.Context, f *predictFlags) error {
 		return usagef("%s: a linear model has no nodes", f.model)
 	}
 	p := run.Profile{Digest: fmt.Sprintf("%x", fo.Digest()), Hits: hir.Profile(fo, nil)}
-	err = a.eachNumbers(ctx, &f.config, f.data, fo, true, 512, func(rows []float64) error {
+	err = a.eachNumbers(ctx, &f.config, f.data, fo, dataset.ToFloat32, 512, func(rows []float64) error {
 		p.Rows += len(rows) / fo.Features
 		for i, more := range hir.Profile(fo, rows) {
 			for k, n := range more {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/circuit/structures/trees"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -64,7 +65,7 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 		return usagef("%s: a linear model has no leaves", f.model)
 	}
 	var rows []float64
-	err = a.eachNumbers(ctx, &f.config, f.data, fo, true, 512, func(more []float64) error {
+	err = a.eachNumbers(ctx, &f.config, f.data, fo, dataset.ToFloat32, 512, func(more []float64) error {
 		if len(rows)+len(more) > maxCircuitCells {
 			return fmt.Errorf("%w: more than %d rows of %d cells; give fewer", run.ErrOptions, maxCircuitCells/fo.Features, fo.Features)
 		}

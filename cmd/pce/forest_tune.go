@@ -12,6 +12,7 @@ import (
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/compile/forest/tune"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/run"
 )
@@ -92,7 +93,7 @@ func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
 	var rows []float64
-	err = a.eachNumbers(ctx, &f.config, f.data, fo, true, 512, func(more []float64) error {
+	err = a.eachNumbers(ctx, &f.config, f.data, fo, dataset.ToFloat32, 512, func(more []float64) error {
 		rows = append(rows, more[:min(len(more), max(0, maxTuneRows*fo.Features-len(rows)))]...)
 		return ctx.Err()
 	})

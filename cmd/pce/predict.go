@@ -159,7 +159,11 @@ func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, compu
 	fo, width := m.Forest(), m.Forest().Width(f.what())
 	most := min(rowsAtOnce(m.Schema()), max(1, readCells/max(1, width)))
 	results := make([]float64, most*width)
-	return a.eachNumbers(ctx, &f.config, f.data, fo, f.density == "", most, func(rows []float64) error {
+	single := dataset.ToFloat32
+	if f.density != "" {
+		single = dataset.ToEither // for the circuit a cell is what the file says
+	}
+	return a.eachNumbers(ctx, &f.config, f.data, fo, single, most, func(rows []float64) error {
 		results := results[:len(rows)/fo.Features*width]
 		if err := compute(ctx, rows, results); err != nil {
 			return err
@@ -173,9 +177,9 @@ func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, compu
 	})
 }
 
-// eachNumbers calls use with the rows of all paths, most of them at a time: rounded as the forest
-// compares them, or as they are written.
-func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []string, f *forest.Forest, rounded bool, most int, use func(rows []float64) error) error {
+// eachNumbers calls use with the rows of all paths, most of them at a time. A forest that compares in
+// float32 gets its cells as single says.
+func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []string, f *forest.Forest, single dataset.Rounding, most int, use func(rows []float64) error) error {
 	cfg, err := a.loadDataConfig(config)
 	if err != nil {
 		return err
@@ -188,9 +192,12 @@ func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []stri
 	if err != nil {
 		return err
 	}
+	if f.Input != forest.Float32 {
+		single = dataset.ToFloat64
+	}
 	rows := make([]float64, most*f.Features)
 	for _, path := range paths {
-		r, err := dataset.OpenNumbers(path, f.Features, f.Names, rounded && f.Input == forest.Float32, o)
+		r, err := dataset.OpenNumbers(path, f.Features, f.Names, single, o)
 		if err != nil {
 			return err
 		}

@@ -66,3 +66,35 @@ func TestPredictDensity(t *testing.T) {
 		refused(t, tc.code, tc.want, append([]string{"predict", "--model", forest}, tc.args...)...)
 	}
 }
+
+// TestPredictDensityRoundsOnce: a number of more digits than float64 has goes the way to the leaf that it goes without
+// --density, as a cell, beside a missing one, and as a category of a missing cell.
+func TestPredictDensityRoundsOnce(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const above = "1.0000000596046447753906251" // half-way between two float32 numbers as float64, and above that as text
+	for name, text := range map[string]string{
+		"train.csv": "a,b\n" + strings.Repeat(above+",0\n"+above+",1\n", 50),
+		"rows.csv":  "a,b\n" + above + ",1\n" + above + ",\n,1\n",
+		"forest.json": `{"version":[1,7,4],"learner":{"feature_names":["a","b"],"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"2"},
+"objective":{"name":"reg:squarederror"},"gradient_booster":{"name":"gbtree","model":{"tree_info":[0,0],"trees":[{"tree_param":{"num_nodes":"3"},
+"left_children":[1,-1,-1],"right_children":[2,-1,-1],"split_indices":[0,0,0],"split_conditions":[1.00000011920928955078125,1,2],"default_left":[1,0,0]},{"tree_param":{"num_nodes":"3"},
+"left_children":[1,-1,-1],"right_children":[2,-1,-1],"split_indices":[1,0,0],"split_conditions":[0.5,0,0],"default_left":[1,0,0]}]}}}}`,
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, stderr := do(t, "", "train", "--config", "preset:hclt", "--set", "model.latents=2", "--set", "data.train=train.csv", "--set", "data.valid=", "--set", "data.test=",
+		"--set", "data.columns=[{name: a, type: label}]", "--set", "train.epochs=1", "--out", "run"); code != 0 {
+		t.Fatal(stderr)
+	}
+	for want, args := range map[string][]string{
+		"2.5\n2.5\n1.5\n": nil, // a missing cell goes to its default
+		"2.5\n2.5\n2.5\n": {"--density", "run/model.safetensors"},
+	} {
+		code, out, stderr := do(t, "", append([]string{"predict", "--model", "forest.json", "--data", "rows.csv", "--margin"}, args...)...)
+		if code != 0 || out != want {
+			t.Errorf("%q: exit %d, %q, want %q: %s", args, code, out, want, stderr)
+		}
+	}
+}

@@ -268,7 +268,7 @@ func (r *Reader) number(text []byte) (float64, bool) {
 	if r.missing[string(text)] || r.missing[string(bare)] {
 		return math.NaN(), true
 	}
-	return dataset.ParseNumber(bare, false)
+	return dataset.ParseNumber(bare, dataset.ToFloat64)
 }
 
 // trim cuts off the blanks around a text, as files do around cells.
@@ -281,11 +281,14 @@ func trim(text []byte) []byte { return bytes.Trim(text, " \t") }
 func (r *Reader) Numbers(x *oip.Tensor, observed []byte, as oip.Datatype) ([]float64, error) {
 	var out []float64
 	if x.Datatype == oip.Bytes {
-		columns := len(r.schema.Columns)
+		columns, round := len(r.schema.Columns), dataset.ToFloat64
+		if as == oip.FP32 {
+			round = dataset.ToFloat32
+		}
 		for i, text := range x.Texts() {
 			n, ok := math.NaN(), true
 			if observed == nil || observed[i] != 0 {
-				n, ok = dataset.ParseNumber(trim(text), as == oip.FP32)
+				n, ok = dataset.ParseNumber(trim(text), round)
 			}
 			if !ok {
 				return nil, fmt.Errorf("%w: input %q: data: row %d, %s: %.40q is not a number; an empty text is a missing cell",
