@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"slices"
 	"strconv"
@@ -95,8 +94,8 @@ func (a *app) dataSampleCommand() *cobra.Command {
 	return c
 }
 
-// printRows prints the first n rows of src as CSV without a header, labels as text; a missing
-// cell is empty. src has at least n rows.
+// printRows prints the first n rows of src as CSV without a header, as dataset.NewWriter
+// writes it. src has at least n rows.
 func (a *app) printRows(ctx context.Context, src dataset.Source, n int) error {
 	rows := make([]int, n)
 	for i := range rows {
@@ -106,39 +105,14 @@ func (a *app) printRows(ctx context.Context, src dataset.Source, n int) error {
 	if err := src.Gather(ctx, b, rows); err != nil {
 		return err
 	}
-	w := csv.NewWriter(a.stdout)
-	line := make([]string, len(b.Columns))
-	for r := range n {
-		for i := range line {
-			line[i] = cellText(&src.Schema().Columns[i], &b.Columns[i], r)
-		}
-		if err := w.Write(line); err != nil {
-			return err
-		}
+	w, err := dataset.NewWriter(a.stdout, "stdout.csv", src.Schema(), n)
+	if err != nil {
+		return err
 	}
-	w.Flush()
-	return w.Error()
-}
-
-// cellText is a cell as a file would have it.
-func cellText(c *dataset.Column, cells *dataset.Cells, row int) string {
-	if cells.Text != nil {
-		return string(cells.Text[row])
+	if err := w.Write(b); err != nil {
+		return err
 	}
-	if c.Kind == dataset.Continuous {
-		if v := cells.Values[row]; v == v {
-			return strconv.FormatFloat(c.Number(v), 'g', -1, 64)
-		}
-		return ""
-	}
-	switch code := cells.Codes.At(row); {
-	case code == dataset.Missing:
-		return ""
-	case c.Labels != nil:
-		return c.Labels[code]
-	default:
-		return strconv.Itoa(code)
-	}
+	return w.Close()
 }
 
 // columnStats is a column in the output of data stats.
