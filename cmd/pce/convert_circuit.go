@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -27,7 +28,8 @@ func circuitWriter(path string) func(w io.Writer, m *format.Model) (lost []strin
 }
 
 // convertCircuit writes a circuit in the format of the output's ending, with all digits of its
-// parameters. What the format cannot hold is refused; what it leaves out is noted.
+// parameters. What the format cannot hold is refused, as is what could not be read again; what it
+// leaves out is noted.
 func (a *app) convertCircuit(in string, out *outputFlags) error {
 	m, schema, err := run.OpenCircuit(in)
 	if err != nil {
@@ -49,7 +51,14 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 	}
 	var lost []string
 	err = a.output(out, func(w io.Writer, _ string) (err error) {
-		lost, err = circuitWriter(out.path)(w, m)
+		var b bytes.Buffer
+		if lost, err = circuitWriter(out.path)(&b, m); err != nil {
+			return err
+		}
+		if _, err := format.Decode(bytes.NewReader(b.Bytes()), int64(b.Len())); err != nil {
+			return fmt.Errorf("what %s would have cannot be read again: %w; write another format", out.path, err)
+		}
+		_, err = w.Write(b.Bytes())
 		return err
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ const maxSegments = 512
 // message is a message of Cap'n Proto: segments of words.
 type message struct {
 	segments [][]byte
-	left     int // words that pointers may still lead to: lists must not be read many times over
+	left     int // words of structs and lists that may still be read: those of the file, each once
 }
 
 // newMessage reads the table of segments at the start of a stream.
@@ -32,7 +32,7 @@ func newMessage(b []byte) (*message, error) {
 	if len(b) < head {
 		return nil, errors.New("the file ends within its table of segments; it is cut short")
 	}
-	m := &message{left: 2*len(b)/word + 16}
+	m := &message{left: len(b) / word}
 	at := uint64(head)
 	for i := range int(count) {
 		n := word * uint64(binary.LittleEndian.Uint32(b[4+4*i:]))
@@ -51,8 +51,8 @@ type place struct {
 	at      int // in words
 }
 
-// span returns n words from a place on.
-func (m *message) span(p place, n int) ([]byte, error) {
+// words returns n words from a place on.
+func (m *message) words(p place, n int) ([]byte, error) {
 	if p.segment < 0 || p.segment >= len(m.segments) {
 		return nil, fmt.Errorf("a pointer leads to segment %d of %d", p.segment, len(m.segments))
 	}
@@ -60,10 +60,21 @@ func (m *message) span(p place, n int) ([]byte, error) {
 	if p.at < 0 || n < 0 || p.at > len(s)/word || n > len(s)/word-p.at {
 		return nil, fmt.Errorf("a pointer leads to words %d to %d of segment %d, which has %d", p.at, p.at+n, p.segment, len(s)/word)
 	}
-	if m.left -= n + 1; m.left < 0 {
+	return s[p.at*word : (p.at+n)*word], nil
+}
+
+// span returns the n words of a struct or a list. A file whose structs and lists are its own has
+// words for all of them; where many pointers lead to one list, reading it for each could take the
+// square of the file's size. Pointers do not count: each is a word of a struct that did.
+func (m *message) span(p place, n int) ([]byte, error) {
+	b, err := m.words(p, n)
+	if err != nil {
+		return nil, err
+	}
+	if m.left -= n; m.left < 0 {
 		return nil, errors.New("more is pointed to than the file has: lists are shared")
 	}
-	return s[p.at*word : (p.at+n)*word], nil
+	return b, nil
 }
 
 // pointer is a pointer whose offset has been followed: to a struct or a list.
@@ -77,7 +88,7 @@ func (p pointer) list() bool { return p.bits&3 == 1 }
 
 // follow reads the pointer at a place, across segments where it is a far one.
 func (m *message) follow(p place) (pointer, error) {
-	b, err := m.span(p, 1)
+	b, err := m.words(p, 1)
 	if err != nil {
 		return pointer{}, err
 	}
@@ -91,7 +102,7 @@ func (m *message) follow(p place) (pointer, error) {
 	case 2:
 		pad := place{int(bits >> 32), int(uint32(bits) >> 3)}
 		double := bits&4 != 0
-		b, err := m.span(pad, 1)
+		b, err := m.words(pad, 1)
 		if err != nil {
 			return pointer{}, err
 		}
@@ -102,7 +113,7 @@ func (m *message) follow(p place) (pointer, error) {
 			}
 			return pointer{place{pad.segment, pad.at + 1 + int(int32(there))>>2}, there, there == 0}, nil
 		}
-		tag, err := m.span(place{pad.segment, pad.at + 1}, 1)
+		tag, err := m.words(place{pad.segment, pad.at + 1}, 1)
 		if err != nil {
 			return pointer{}, err
 		}

@@ -178,6 +178,54 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// TestChains: what is written is read again, of whatever kinds of nodes with however few words
+// most of the file is.
+func TestChains(t *testing.T) {
+	format.Register(Format)
+	leaves := map[string]units.Node{
+		"bernoulli": {Leaf: circuit.Bernoulli{}, Params: []float64{0.25, 0.75}},
+		"one code":  {Leaf: circuit.Categorical{Categories: 1}, Params: []float64{1}},
+		"gaussian":  {Leaf: circuit.Gaussian{}, Params: []float64{0, 1}},
+		"histogram": {Leaf: circuit.RealHistogram{Breaks: []float64{0, 1}, Floor: Floor}, Params: []float64{1}},
+	}
+	for name, leaf := range leaves {
+		for _, kind := range []circuit.Kind{circuit.Product, circuit.Sum} {
+			for children := 1; children <= 4; children++ {
+				nodes := []units.Node{leaf}
+				vars := 1
+				for range 50 {
+					n := units.Node{Kind: kind, Children: []int{len(nodes) - 1}}
+					for range children - 1 {
+						l := leaf
+						if kind == circuit.Product {
+							l.Var = vars
+							vars++
+						}
+						n.Children = append(n.Children, len(nodes))
+						nodes = append(nodes, l)
+					}
+					if kind == circuit.Sum {
+						n.Weights = slices.Repeat([]float64{1 / float64(children)}, children)
+					}
+					nodes = append(nodes, n)
+				}
+				m, err := units.Assemble(nodes, len(nodes)-1, vars)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b bytes.Buffer
+				if _, err := Write(&b, m); err != nil {
+					t.Fatal(err)
+				}
+				back, err := Format.Decode(bytes.NewReader(b.Bytes()), int64(b.Len()))
+				if err != nil || len(back.Graph.Nodes) != len(m.Graph.Nodes) {
+					t.Errorf("leaves %s, a chain of kind %d with %d children: %v", name, kind, children, err)
+				}
+			}
+		}
+	}
+}
+
 func evaluator(t testing.TB, m *format.Model) *reference.Evaluator {
 	t.Helper()
 	p, err := reference.Load64(m.Graph, m.Params64)
