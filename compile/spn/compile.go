@@ -94,11 +94,12 @@ type Info struct {
 	Sums     int  `json:"additions"`
 	Proven   bool `json:"proven"` // in range for every row: no row is computed twice
 	// Least and Largest are log2 of the least and largest value of an operation over all
-	// rows, as Module has them, lifted or not: 0 values, which structural zeros are, excepted.
-	Least        float64 `json:"least_log2"`
-	Largest      float64 `json:"largest_log2"`
-	Instructions int     `json:"instructions"`
-	TableBytes   int64   `json:"table_bytes"`
+	// rows, as Module has them, lifted or not: 0 values, which structural zeros are, excepted. They
+	// are nil where nothing bounds the values, as those of densities.
+	Least        *float64 `json:"least_log2,omitempty"`
+	Largest      *float64 `json:"largest_log2,omitempty"`
+	Instructions int      `json:"instructions"`
+	TableBytes   int64    `json:"table_bytes"`
 }
 
 // Supported reports why a valid circuit cannot be compiled, or nil: a leaf that code does not
@@ -244,7 +245,7 @@ func (c *code) space(t simt.Type) Space {
 }
 
 func (c *code) info(m *simt.Module) Info {
-	i := Info{Least: c.least, Largest: c.largest, Instructions: len(m.Body)}
+	i := Info{Least: finite(c.least), Largest: finite(c.largest), Instructions: len(m.Body)}
 	for k := range c.ops {
 		o := &c.ops[k]
 		switch {
@@ -262,6 +263,14 @@ func (c *code) info(m *simt.Module) Info {
 		i.TableBytes += int64(len(t.Bits)) * int64(t.Type.Bits()/8)
 	}
 	return i
+}
+
+// finite returns nil for an infinite number, which JSON does not have.
+func finite(x float64) *float64 {
+	if math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
 }
 
 // String describes a program in a line.
