@@ -34,7 +34,9 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	for _, q := range p.Params {
 		e.params[q.Name] = true
 	}
-	e.live = needed(p)
+	if e.live, err = e.needed(); err != nil {
+		return "", err
+	}
 	var arrays []string
 	for _, a := range p.Arrays {
 		if !a.Input && e.live[a.Name] {
@@ -89,10 +91,10 @@ func (e *emitter) fresh(name string) string {
 	return fmt.Sprintf("%s%d", name, e.variable)
 }
 
-// needed returns the arrays that the outputs need, directly or not.
-func needed(p *reduction.Program) map[string]bool {
-	live := map[string]bool{}
-	list := slices.Clone(p.Outputs)
+// needed returns the arrays that the outputs need, directly or not: what a statement without points reads is not.
+func (e *emitter) needed() (live map[string]bool, err error) {
+	live = map[string]bool{}
+	list := slices.Clone(e.prog.Outputs)
 	for len(list) > 0 {
 		name := list[0]
 		list = list[1:]
@@ -100,15 +102,23 @@ func needed(p *reduction.Program) map[string]bool {
 			continue
 		}
 		live[name] = true
-		for _, s := range p.Statements {
-			if s.Array == name {
-				for _, r := range schedule.Reads(p, s) {
-					list = append(list, r.Array)
-				}
+		for _, s := range e.prog.Statements {
+			if s.Array != name {
+				continue
+			}
+			sets, err := e.pieces(s)
+			if err != nil {
+				return nil, err
+			}
+			if len(sets) == 0 {
+				continue
+			}
+			for _, r := range schedule.Reads(e.prog, s) {
+				list = append(list, r.Array)
 			}
 		}
 	}
-	return live
+	return live, nil
 }
 
 // components writes the computation of arrays that are at one place of the schedule so far: those at a lower place
@@ -162,6 +172,11 @@ func (e *emitter) timeLoop(group []string) error {
 		if err != nil {
 			return err
 		}
+		if empty, err := extents.Empty(); err != nil {
+			return err
+		} else if empty { // no elements, and no times
+			continue
+		}
 		// Parameters, open times and the new one as a variable, and the indices, which are projected out.
 		vars := []string{t}
 		var dims []string
@@ -205,6 +220,9 @@ func (e *emitter) timeLoop(group []string) error {
 		}
 		lows = appendNew(lows, bounds(names, lower, v, "max"))
 		highs = appendNew(highs, bounds(names, upper, v, "min"))
+	}
+	if len(lows) == 0 {
+		return nil
 	}
 	whole := e.b
 	if len(e.times) == 0 {

@@ -56,6 +56,21 @@ b[i]  = a[i] - 1 : { [i] : 0 <= i < N };
 a[i] += 0.5*b[N-i-2] : { [i] : 0 <= i < N-1 };
 b[i] += x[i] + a[N-1-i] : { [i] : 0 <= i < N };
 `,
+	"empty domains": `param N : N >= 2; size N = 5;
+input float x[N], u[N]; input int w[N] in [0,3); input int v[N] in [0,N);
+array float add[N], hi[N], l[N], r[N], q[N], none[N,0], rec[N-N], idle[N-N]; array int z[N], y[N]; output add, hi, l, r, z, y, none, rec, q;
+add[i] += x[j] : { [i,j] : 0 <= i < N, 0 <= j <= i, i != j };
+hi[i] max= x[j] : { [i,j] : 0 <= i < N, 0 <= j < N, N <= 1 };
+none[i,j] max= x[i] : { [i,j] : 0 <= i < N, 0 <= j < 0 };
+rec[i] += rec[i-1] : { [i] : 1 <= i < N, N <= 0 };
+idle[i] += idle[i-1] : { [i] : 1 <= i < N, N <= 0 };
+z[i] draw(u[i])= x[j] : { [i,j] : 0 <= i < N, 0 <= j <= i, j != i + 1 };
+y[i] = 7 : { [i] : 0 <= i < N };
+y[i] = 8 + floor(idle[i]) : { [i] : 0 <= i < N, 2*i = 2*N - 1 };
+l[i] lse= x[j] : { [i,j] : 0 <= i < N, 0 <= j < N, 3*j = 3*i + 1 } if w[i] == j;
+r[i] += x[j]*q[i-1] : { [i,j] : 1 <= i < N, 0 <= j < N, j <= i, N <= 1 } if v[j] == i;
+q[i]  = r[i] + 1 : { [i] : 0 <= i < N };
+`,
 	"strides": `param N : N >= 1; size N = 9; input float x[N]; array float a[2*N], b[N]; output a, b;
 a[2*i]   = x[i] : { [i] : 0 <= i < N };
 a[2*i+1] = x[i] - a[2*i] : { [i] : 0 <= i < N };

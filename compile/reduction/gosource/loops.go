@@ -15,7 +15,7 @@ import (
 func (e *emitter) scan(set *polyhedron.Set, vars []string, tests []test, deep bool, inside func()) error {
 	given := len(e.prog.Params) + len(e.times)
 	s, err := polyhedron.NewScan(set, given)
-	if err != nil {
+	if err != nil || s.Guard().Hollow() { // an empty set need not have bounds
 		return err
 	}
 	names := append(e.given(), vars...)

@@ -92,10 +92,28 @@ func (e *emitter) each(name string, inside func(at []coordinate)) error {
 	return e.scan(e.space(extents, index, name, dims, vars), vars, nil, false, func() { inside(coordinates(at)) })
 }
 
-// points writes the loops over the points of s whose guards hold, at the times that are open.
-func (e *emitter) points(s *reduction.Statement, inside func()) error {
+// pieces returns the points of s as disjoint sets, without the empty ones, as one half of a != may be.
+func (e *emitter) pieces(s *reduction.Statement) (pieces []*polyhedron.Set, err error) {
 	sets, err := e.prog.Points(s)
 	if err != nil {
+		return nil, err
+	}
+	for _, set := range sets {
+		empty, err := set.Empty()
+		if err != nil {
+			return nil, err
+		}
+		if !empty {
+			pieces = append(pieces, set)
+		}
+	}
+	return pieces, nil
+}
+
+// points writes the loops over the points of s whose guards hold, at the times that are open.
+func (e *emitter) points(s *reduction.Statement, inside func()) error {
+	sets, err := e.pieces(s)
+	if err != nil || len(sets) == 0 {
 		return err
 	}
 	tests, fixed := e.tests(s)
@@ -267,8 +285,8 @@ func (e *emitter) logSumExp(name string, own []*reduction.Statement) error {
 
 // draw writes, for each element, a loop that collects its weights.
 func (e *emitter) draw(s *reduction.Statement) error {
-	sets, err := e.prog.Points(s)
-	if err != nil {
+	sets, err := e.pieces(s)
+	if err != nil || len(sets) == 0 {
 		return err
 	}
 	if len(sets) != 1 {
