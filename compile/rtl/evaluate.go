@@ -8,8 +8,9 @@ import (
 // Missing is the code of a missing cell, which a datapath with valid bits takes.
 const Missing = -1
 
-// Encode writes the codes of a row to codes, one per variable. NaN is a missing cell. Columns
-// that nothing depends on have code 0. Errors match ErrRow and name the variable.
+// Encode writes the codes of a row to codes, one per variable. NaN is a missing cell. A column
+// without leaves may have any cell, of code 0; one that the datapath does not read may not, since its leaves
+// have the one value that it computes with only for cells that have a code. Errors match ErrRow and name the variable.
 func (d *Datapath) Encode(row []float64, codes []int) error {
 	if len(row) != len(d.Columns) || len(codes) != len(d.Columns) {
 		return fmt.Errorf("%w: %d cells for %d variables; give one per variable", ErrRow, len(row), len(d.Columns))
@@ -17,7 +18,7 @@ func (d *Datapath) Encode(row []float64, codes []int) error {
 	for v, x := range row {
 		codes[v] = 0
 		switch {
-		case !d.Columns[v].read:
+		case len(d.Columns[v].Cuts) == 0: // no leaves
 		case math.IsNaN(x) && d.Marginals:
 			codes[v] = Missing
 		case math.IsNaN(x):

@@ -181,3 +181,53 @@ func TestBreaksAsCells(t *testing.T) {
 	}
 	agree(t, "breaks", d, m.Graph, params, rows)
 }
+
+// TestOneCode wants the line for cells without a code also in columns of which all codes are one, which the
+// datapath does not read, and any cell in columns without leaves.
+func TestOneCode(t *testing.T) {
+	for _, c := range []struct {
+		leaf    string
+		bits    int
+		inside  float64
+		outside []float64
+	}{
+		{"Histogram(x|[0., 7.];[0.7])", 0, 6.5, []float64{-1, 7, 12}},
+		{"Histogram(x|[100., 107.];[0.7])", 3, 5, []float64{8, 103}},
+		{"Categorical(x|p=[1.])", 0, 0, []float64{1, 0.5}},
+	} {
+		m, err := spflow.Parse("P ProductNode(A, B){\nA " + c.leaf + "\nB Bernoulli(y|p=0.3)\n}\n# x;y;z\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Graph.NumVars = 3
+		params, err := reference.Load64(m.Graph, m.Params64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, o := range kinds(rtl.DefaultOptions()) {
+			if o.Faithful && c.bits == 0 {
+				continue // whose codes are integers of a width that all leaves share
+			}
+			o.InputBits = c.bits
+			for _, o.Marginals = range []bool{false, true} {
+				d, err := rtl.Compile(m.Graph, m.Params64, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rows := [][]float64{{c.inside, 0, 0}, {c.inside, 1, 1e9}, {c.inside, 1, math.NaN()}}
+				if o.Marginals {
+					rows = append(rows, []float64{math.NaN(), 1, 0})
+				}
+				agree(t, kind+" "+c.leaf, d, m.Graph, params, rows)
+				for _, x := range append(c.outside, math.NaN()) {
+					if o.Marginals && math.IsNaN(x) {
+						continue
+					}
+					if err := d.Encode([]float64{x, 1, 0}, make([]int, 3)); !errors.Is(err, rtl.ErrRow) {
+						t.Errorf("%s %s, a cell of %v: %v, want ErrRow", kind, c.leaf, x, err)
+					}
+				}
+			}
+		}
+	}
+}
