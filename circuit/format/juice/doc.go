@@ -26,8 +26,9 @@
 //	EOF
 //
 // Numbers of a vtree are not kept. A variable of literals has two values, another one as many as its
-// categories, or one more than the largest value that is asked for. Weights that sum to 1 within
-// what their digits say are divided by their sum.
+// categories, or one more than the largest value that is asked for. Weights and probabilities are
+// those of the text, to the rounding of an exponential: few digits need not sum to 1, and sums are checked as in
+// every format.
 //
 // # Errors
 //

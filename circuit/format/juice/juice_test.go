@@ -121,6 +121,40 @@ func TestCategories(t *testing.T) {
 	}
 }
 
+// TestSums: weights and probabilities that sum to 1 but for their digits stay as they are, in all
+// kinds, and come back from a text within a rounding.
+func TestSums(t *testing.T) {
+	const third, half = "-1.0987122955", "-0.6932471856" // 0.3333 and 0.49995
+	of := func(text string) *format.Model {
+		t.Helper()
+		m, err := juice.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if _, err := juice.Write(&b, m); err != nil {
+			t.Fatal(err)
+		}
+		if m, err = juice.Parse(b.String()); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for name, text := range map[string]string{
+		"jpc":      "jpc 4\nI 0 0 1 0\nI 1 0 1 1\nI 2 0 1 2\nS 3 0 3 0 " + third + " 1 " + third + " 2 " + third + "\n",
+		"category": "jpc 1\nC 0 0 1 " + third + " " + third + " " + third + "\n",
+		"spn":      "(3)\nv 0 0\nv 0 1\nv 0 2\n+ 0 " + third + " 1 " + third + " 2 " + third + "\nEOF\n",
+	} {
+		if got, err := evaluator(t, of(text)).LogLikelihood([]float64{1}); err != nil || !(math.Abs(got - -1.0987122955) <= 1e-15) {
+			t.Errorf("%s: %v, %v; want %s", name, got, err, third)
+		}
+	}
+	m := of("psdd 5\nL 0 0 1\nL 1 0 -1\nL 2 0 2\nL 3 0 -2\nD 4 0 2 0 2 " + half + " 1 3 " + half + "\n")
+	if got, err := evaluator(t, m).LogLikelihood([]float64{1, 1}); err != nil || !(math.Abs(got - -0.6932471856) <= 1e-15) {
+		t.Errorf("psdd: %v, %v; want %s", got, err, half)
+	}
+}
+
 // TestWriteRefuses: leaves that are not over categories, and a full disk.
 func TestWriteRefuses(t *testing.T) {
 	m, err := spflow.Parse("L Gaussian(height|mean=2;stdev=1)")
@@ -164,10 +198,10 @@ func TestRefuses(t *testing.T) {
 		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 0"), "line 7: 0 words for 0 children"},
 		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 2 0 6"), "line 7: node 6 is not there"},
 		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 2 0 5"), "line 7: node 5 is not there"},
-		{change(goodJPC, "5 -0.2876820724517809", "5 -0.3876820724517809"), "line 9: probabilities that sum to 0.9"},
+		{change(goodJPC, "5 -0.2876820724517809", "5 -0.3876820724517809"), "line 9: circuit: bad graph: sum node 6 has weights of unit 0 that sum to 0.9"},
 		{change(goodJPC, "5 -0.2876820724517809", "5 NaN"), `line 9: "NaN" where the logarithm`},
 		{change(goodJPC, "5 -0.2876820724517809", "5 0.2"), `line 9: "0.2" where the logarithm`},
-		{change(goodJPC, "C 2 1 2 -0.69", "C 2 1 2 -9"), "line 5: probabilities that sum"},
+		{change(goodJPC, "C 2 1 2 -0.69", "C 2 1 2 -9"), "line 5: circuit: bad leaf: categorical: probabilities sum to 0.5"},
 		{change(goodJPC, "C 2 1 2 -0.6931471805599453 -0.6931471805599453", "I 2 1 2 16777217"), "line 5: a variable of 16777218 values"},
 		{change(psdd, "T 2 1 2 -0.6931471805599453", "T 2 1 2"), `line 4: "T 2 1 2" where a node should be`},
 		{change(psdd, "T 2 1 2 -0.6931471805599453", "F 2 1 2"), `line 4: "F 2 1 2" where a node should be`},

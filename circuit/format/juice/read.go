@@ -215,27 +215,6 @@ func probability(word string) (float64, error) {
 	return math.Exp(x), nil
 }
 
-// normalise divides probabilities by their sum where that is 1 but for rounding: logarithms of few
-// digits do not sum to 1 as well as parameters must.
-func normalise(p []float64) error {
-	total := 0.0
-	for _, x := range p {
-		total += x
-	}
-	if !(math.Abs(total-1) <= 1e-3) {
-		return fmt.Errorf("probabilities that sum to %v; want 1", total)
-	}
-	for i := range p {
-		p[i] /= total
-	}
-	return nil
-}
-
-// sum is the node of a sum, whose weights are normalised.
-func sum(children []int, weights []float64) (units.Node, error) {
-	return units.Node{Kind: circuit.Sum, Children: children, Weights: weights}, normalise(weights)
-}
-
 // jpc reads a line of Juice's own text.
 func (r *reader) jpc(words []string) (err error) {
 	if r.count < 0 {
@@ -261,9 +240,7 @@ func (r *reader) jpc(words []string) (err error) {
 		err = r.inner(&n, rest, third, 1)
 	case "S":
 		n.Kind = circuit.Sum
-		if err = r.inner(&n, rest, third, 2); err == nil {
-			err = normalise(n.Weights)
-		}
+		err = r.inner(&n, rest, third, 2)
 	default:
 		err = fmt.Errorf("%.40q where a kind of node should be: L, I, C, P or S", words[0])
 	}
@@ -304,10 +281,7 @@ func (r *reader) categorical(v int, words []string) (units.Node, error) {
 		}
 		n.Params = append(n.Params, p)
 	}
-	if err := r.variable(v, len(words)); err != nil {
-		return n, err
-	}
-	return n, normalise(n.Params)
+	return n, r.variable(v, len(words))
 }
 
 // psdd reads a line of a PSDD.
@@ -350,8 +324,7 @@ func (r *reader) decision(words []string, count int) (units.Node, error) {
 	if count < 1 || len(words) != 3*count {
 		return units.Node{}, fmt.Errorf("%d words for %d elements; want 3 per element", len(words), count)
 	}
-	var children []int
-	var weights []float64
+	n := units.Node{Kind: circuit.Sum}
 	for ; len(words) > 0; words = words[3:] {
 		product := units.Node{Kind: circuit.Product}
 		if err := r.inner(&product, words[:2], 2, 1); err != nil {
@@ -361,9 +334,9 @@ func (r *reader) decision(words []string, count int) (units.Node, error) {
 		if err != nil {
 			return units.Node{}, err
 		}
-		children, weights = append(children, r.add(product)), append(weights, w)
+		n.Children, n.Weights = append(n.Children, r.add(product)), append(n.Weights, w)
 	}
-	return sum(children, weights)
+	return n, nil
 }
 
 // spn reads a line of the text whose nodes have no numbers.
@@ -401,9 +374,7 @@ func (r *reader) spn(words []string) (err error) {
 		err = r.inner(&n, rest, len(rest), 1)
 	case "+":
 		n.Kind = circuit.Sum
-		if err = r.inner(&n, rest, len(rest)/2, 2); err == nil {
-			err = normalise(n.Weights)
-		}
+		err = r.inner(&n, rest, len(rest)/2, 2)
 	default:
 		err = fmt.Errorf("%.40q where a kind of node should be: v, * or +", words[0])
 	}
