@@ -23,10 +23,7 @@ func Write(w io.Writer, m *format.Model) (lost []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	scope, named := scopeOf(m)
-	if !named {
-		lost = append(lost, "the names of the variables, in place of which it has numbers")
-	}
+	scope, lost := scopeOf(m)
 	for key := range m.Meta {
 		if key != MetaName && key != MetaFeature && key != MetaQuery {
 			lost = append(lost, "the string "+strconv.Quote(key))
@@ -55,24 +52,32 @@ func Write(w io.Writer, m *format.Model) (lost []string, err error) {
 	return lost, nil
 }
 
-// scopeOf returns the numbers of the variables, and whether their names say them.
-func scopeOf(m *format.Model) (scope []int32, named bool) {
-	for i, name := range m.Names {
+// scopeOf returns the numbers of the variables, which their names say if all are V and a number,
+// and what is not kept of the columns.
+func scopeOf(m *format.Model) (scope []int32, lost []string) {
+	seen := map[int32]bool{}
+	for _, name := range m.Names {
 		digits, ok := strings.CutPrefix(name, "V")
 		v, err := strconv.ParseInt(digits, 10, 32)
-		if !ok || err != nil || strconv.FormatInt(v, 10) != digits || i > 0 && int32(v) <= scope[i-1] {
+		if !ok || err != nil || strconv.FormatInt(v, 10) != digits || seen[int32(v)] {
 			scope = nil
 			break
 		}
+		seen[int32(v)] = true
 		scope = append(scope, int32(v))
 	}
-	if scope != nil {
-		return scope, true
+	switch {
+	case scope == nil:
+		for v := range m.Graph.NumVars {
+			scope = append(scope, int32(v))
+		}
+		if m.Names != nil {
+			lost = []string{"the names of the variables, in place of which it has numbers"}
+		}
+	case !slices.IsSorted(scope):
+		lost = []string{"the order of the columns, which is that of their numbers"}
 	}
-	for v := range m.Graph.NumVars {
-		scope = append(scope, int32(v))
-	}
-	return scope, m.Names == nil
+	return scope, lost
 }
 
 // encoder builds a segment. Its first word is the pointer to the header.
@@ -158,7 +163,7 @@ func (e *encoder) network(pointer int, c *units.Circuit, scope []int32, meta map
 	e.put(at, uint64(len(order)-1)|uint64(len(scope))<<32)
 	e.text(at+1, meta[MetaName])
 	e.text(at+2, meta[MetaFeature])
-	e.ints(at+3, scope)
+	e.ints(at+3, slices.Sorted(slices.Values(scope)))
 	const size = 2 // words of a node
 	list := e.alloc(1 + size*len(order))
 	e.put(at+4, offset(at+4, list)|1|sizeStruct<<32|uint64(size*len(order))<<35)

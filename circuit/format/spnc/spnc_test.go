@@ -135,6 +135,41 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
+// TestNumbers: a variable keeps the number of its name, also where the columns are in another order,
+// which is that of the numbers then; names of other kinds are numbered anew.
+func TestNumbers(t *testing.T) {
+	format.Register(Format)
+	for _, tc := range []struct {
+		first, second, lost, names string
+		swapped                    bool
+	}{
+		{"V0", "V1", "", "V0 V1", false},
+		{"V3", "V7", "", "V3 V7", false},
+		{"V7", "V3", "the order of the columns", "V3 V7", true},
+		{"V1", "x", "the names", "V0 V1", false},
+		{"b", "a", "the names", "V0 V1", false},
+	} {
+		m, err := spflow.Parse("P ProductNode(A, B){\nA Gaussian(" + tc.first + "|mean=0;stdev=1)\nB Gaussian(" + tc.second + "|mean=5;stdev=1)\n}\n# " + tc.first + ";" + tc.second + "\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		lost, err := Write(&b, m)
+		if err != nil || !strings.HasPrefix(strings.Join(lost, ";"), tc.lost) || len(lost) > 0 != (tc.lost != "") {
+			t.Errorf("%s, %s: lost %q, %v; want %q", tc.first, tc.second, lost, err, tc.lost)
+		}
+		back := decoded(t, b.Bytes())
+		row := []float64{0, 5}
+		if tc.swapped {
+			slices.Reverse(row)
+		}
+		want := -math.Log(2 * math.Pi)
+		if got, err := evaluator(t, back).LogLikelihood(row); err != nil || !(math.Abs(got-want) <= 1e-12) || strings.Join(back.Names, " ") != tc.names {
+			t.Errorf("%s, %s: columns %q with %v at %v, %v; want %s with %v", tc.first, tc.second, back.Names, got, row, err, tc.names, want)
+		}
+	}
+}
+
 // TestUnits: nodes of many units, ties and sparse sums are written unit by unit, and the value
 // stays the same.
 func TestUnits(t *testing.T) {
