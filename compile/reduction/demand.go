@@ -2,6 +2,7 @@ package reduction
 
 import (
 	"math"
+	"math/bits"
 	"strings"
 )
 
@@ -207,21 +208,33 @@ func (m *machine) assign(e element) (value float64, integer int64) {
 // point shows the dimensions of a point.
 func point(w *writer, x []int64) []int64 { return x[w.given:] }
 
+// reduceInts adds up in 128 bits, so that only the whole sum has to fit into 64: a sum that was simplified has an
+// element more before what it has too much is subtracted.
 func (m *machine) reduceInts(e element, op Operator) int64 {
-	total := int64(op.identity())
+	var high, low uint64
+	product := int64(1)
+	last := e.of.writers[0]
 	m.each(e, func(w *writer, x []int64) {
+		last = w
 		y := w.body.int(x)
-		var ok bool
 		if op == Add {
-			total, ok = addInts(total, y)
-		} else {
-			total, ok = mulInts(total, y)
+			var carry uint64
+			low, carry = bits.Add64(low, uint64(y), 0)
+			high, _ = bits.Add64(high, uint64(y>>63), carry)
+			return
 		}
-		if !ok {
+		var ok bool
+		if product, ok = mulInts(product, y); !ok {
 			fail(w.stmt.Pos, "%v does not fit into 64 bits", e)
 		}
 	})
-	return total
+	if op != Add {
+		return product
+	}
+	if int64(high) != int64(low)>>63 {
+		fail(last.stmt.Pos, "%v does not fit into 64 bits", e)
+	}
+	return int64(low)
 }
 
 func (m *machine) reduce(e element, op Operator) float64 {

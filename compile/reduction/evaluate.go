@@ -191,10 +191,14 @@ func addInts(x, y int64) (int64, bool) {
 
 func mulInts(x, y int64) (int64, bool) {
 	hi, lo := bits.Mul64(absolute(x), absolute(y))
-	if hi != 0 || lo > math.MaxInt64 {
+	negative, most := (x < 0) != (y < 0), uint64(math.MaxInt64)
+	if negative {
+		most++ // of -2^63
+	}
+	if hi != 0 || lo > most {
 		return 0, false
 	}
-	if (x < 0) != (y < 0) {
+	if negative {
 		return -int64(lo), true
 	}
 	return int64(lo), true

@@ -154,6 +154,37 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestIntegers goes to the ends of 64 bits: only a whole sum has to fit, and -2^63 does.
+func TestIntegers(t *testing.T) {
+	const most = math.MaxInt64
+	for _, c := range []struct {
+		body string
+		w    []int64
+		want int64
+		ok   bool
+	}{
+		{"y[] += w[i]", []int64{most, most, -most, 1 - most}, 1, true},
+		{"y[] += w[i]", []int64{-most, -most, most, -1}, -most - 1, true},
+		{"y[] += w[i]", []int64{most, most, -most, 0}, most, true},
+		{"y[] += w[i]", []int64{most, most, 1 - most, 0}, 0, false},
+		{"y[] += w[i]", []int64{-most, -most, most - 2, 0}, 0, false},
+		{"y[] *= w[i]", []int64{-most - 1, 1, 1, 1}, -most - 1, true},
+		{"y[] *= w[i]", []int64{-1 << 32, 1 << 31, 1, 1}, -most - 1, true},
+		{"y[] *= w[i]", []int64{1 << 32, 1 << 31, 1, 1}, 0, false},
+		{"y[] *= w[i]", []int64{-most - 1, -1, 1, 1}, 0, false},
+		{"y[] *= w[i]", []int64{-most - 1, 2, 0, 1}, 0, false},
+	} {
+		p := parse(t, "param N; size N = 4; input int w[N]; array int y[]; output y; "+c.body+" : { [i] : 0 <= i < N };")
+		o, err := run(t, p, 1, nil, map[string]*Tensor{"w": ints(c.w...)})
+		if (err == nil) != c.ok || err == nil && o.Outputs["y"].Ints[0] != c.want {
+			t.Errorf("%s of %d: %v, %v; want %d", c.body, c.w, o, err, c.want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "y[] does not fit into 64 bits") {
+			t.Errorf("%s of %d: %v", c.body, c.w, err)
+		}
+	}
+}
+
 // TestLongCycle has a cycle of more elements than are in hand at a time.
 func TestLongCycle(t *testing.T) {
 	p := parse(t, `param N : N >= 2;
