@@ -16,7 +16,7 @@ import (
 
 // circuitWriters write a circuit as files with an ending have it, and return what is not kept.
 var circuitWriters = map[string]func(w io.Writer, m *format.Model) (lost []string, err error){
-	".spn":  func(w io.Writer, m *format.Model) ([]string, error) { return nil, spflow.Print(w, m) },
+	".spn":  spflow.Print,
 	".bin":  spnc.Write,
 	".bspn": spnc.Write,
 	".jpc":  juice.Write,
@@ -36,7 +36,7 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 		return err
 	}
 	defer m.Close()
-	var names []string
+	var names, labelled []string
 	for i := range schema.Columns {
 		c := &schema.Columns[i]
 		if c.Scale != 0 || c.Edges != nil {
@@ -44,6 +44,9 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 		}
 		if c.Name != "" {
 			names = append(names, c.Name)
+		}
+		if c.Labels != nil {
+			labelled = append(labelled, schema.ColumnName(i))
 		}
 	}
 	if len(names) == len(schema.Columns) {
@@ -63,6 +66,9 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", in, err)
+	}
+	if len(labelled) > 0 { // as no format has
+		lost = append(lost, "the texts of the categories of "+strings.Join(labelled, ", "))
 	}
 	if len(lost) > 0 {
 		return a.tell("note: %s does not keep %s", out.path, strings.Join(lost, ", "))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,27 +18,25 @@ import (
 // Print writes a model as a reference graph, with numbers in the shortest form that reads back
 // as the same float64. Each unit of a node is a node of the text. What the text cannot hold is
 // an error that matches format.ErrModel: other families of leaves, a floor other than Floor,
-// names with ; or |.
-func Print(w io.Writer, m *format.Model) error {
+// names with ; or |. lost says what else is not kept: the strings of the model.
+func Print(w io.Writer, m *format.Model) (lost []string, err error) {
 	p, err := newPrinter(w, m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.reference()
-	p.nameLine()
-	return p.flush()
+	return p.end(m)
 }
 
 // PrintEquation is Print of an equation. As an equation has no names for nodes, a sum or
 // product with two parents is an error.
-func PrintEquation(w io.Writer, m *format.Model) error {
+func PrintEquation(w io.Writer, m *format.Model) (lost []string, err error) {
 	p, err := newPrinter(w, m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.equation()
-	p.nameLine()
-	return p.flush()
+	return p.end(m)
 }
 
 // printer writes units, each a node of the text.
@@ -78,14 +77,18 @@ func newPrinter(w io.Writer, m *format.Model) (*printer, error) {
 	return p, nil
 }
 
-func (p *printer) flush() error {
+// end writes the line of names, and returns what is not kept of a model.
+func (p *printer) end(m *format.Model) (lost []string, err error) {
+	p.WriteString("\n# " + strings.Join(p.names, ";") + "\n")
 	if p.err != nil {
-		return fmt.Errorf("%w: %w", format.ErrModel, p.err)
+		return nil, fmt.Errorf("%w: %w", format.ErrModel, p.err)
 	}
-	return p.Flush()
+	for key := range m.Meta {
+		lost = append(lost, "the string "+strconv.Quote(key))
+	}
+	slices.Sort(lost)
+	return lost, p.Flush()
 }
-
-func (p *printer) nameLine() { p.WriteString("\n# " + strings.Join(p.names, ";") + "\n") }
 
 func (p *printer) name(x units.Unit) string {
 	kind := "Leaf"

@@ -120,9 +120,9 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for form, print := range map[string]func(io.Writer, *format.Model) error{"graph": spflow.Print, "equation": spflow.PrintEquation} {
+		for form, print := range map[string]func(io.Writer, *format.Model) ([]string, error){"graph": spflow.Print, "equation": spflow.PrintEquation} {
 			var b bytes.Buffer
-			err := print(&b, m)
+			lost, err := print(&b, m)
 			if name == "graph" && form == "equation" {
 				if !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), "two parents") {
 					t.Errorf("an equation of a shared node: %v", err)
@@ -136,10 +136,25 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, b.String())
 			}
+			if lost != nil {
+				t.Errorf("%s as %s: lost %q", name, form, lost)
+			}
 			if d := formattest.Diff64(back, m); d != "" || !slices.Equal(back.Names, m.Names) {
 				t.Errorf("%s as %s: %s; names %v and %v", name, form, d, back.Names, m.Names)
 			}
 		}
+	}
+}
+
+// TestPrintLost names the strings of a model, which the texts do not keep.
+func TestPrintLost(t *testing.T) {
+	m, err := spflow.Parse(goodGraph)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Meta = map[string]string{"b": "1", "a": "2"}
+	if lost, err := spflow.Print(io.Discard, m); err != nil || !slices.Equal(lost, []string{`the string "a"`, `the string "b"`}) {
+		t.Errorf("lost %q, %v", lost, err)
 	}
 }
 
@@ -150,7 +165,7 @@ func TestPrintBlocks(t *testing.T) {
 	for range 60 {
 		m := formattest.Random64(t, rng)
 		var b bytes.Buffer
-		if err := spflow.Print(&b, m); err != nil {
+		if _, err := spflow.Print(&b, m); err != nil {
 			if !errors.Is(err, format.ErrModel) || strings.Contains(err.Error(), "\n") {
 				t.Fatal(err)
 			}
@@ -390,7 +405,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if err := spflow.Print(&b, m); err != nil {
+		if _, err := spflow.Print(&b, m); err != nil {
 			if !errors.Is(err, format.ErrModel) {
 				t.Fatal(err)
 			}
