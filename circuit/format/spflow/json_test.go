@@ -59,7 +59,16 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// TestJSONRefuses: each fault is one line; of two leaves with one number, all has to be the same, not the parameters alone.
 func TestJSONRefuses(t *testing.T) {
+	twice := func(a, b, rest string) string {
+		rest += `,"id":1,"scope":["x"]}}`
+		return `{"Sum":{"children":[{` + a + "," + rest + `,{` + b + "," + rest + `],"weights":[0.5,0.5]}}`
+	}
+	const one = `"Histogram":{"breaks":[0,1,2]`
+	if _, err := spflow.Parse(twice(one, one, `"densities":[0.5,0.5]`)); err != nil {
+		t.Error(err)
+	}
 	leaf := `{"Gaussian":{"mean":1,"stdev":2,"scope":["x"]}}`
 	for text, want := range map[string]string{
 		`{"Sum":{"children":[` + leaf + `],"weights":[1]}`:    "line 1, column 84: EOF",
@@ -79,6 +88,8 @@ func TestJSONRefuses(t *testing.T) {
 		`{"Gaussian":{"mean":1,"stdev":2,"scope":[["x"]]}}`:                                                                    `"[" where a variable`,
 		`{"Histogram":{"breaks":[0,1],"densities":[1,2],"scope":["x"]}}`:                                                       "2 breaks and 2 densities",
 		`{"Product":{"children":[{"Bernoulli":{"p":0.5,"id":1,"scope":["a"]}},{"Bernoulli":{"p":0.6,"id":1,"scope":["b"]}}]}}`: "is not the one that had this number",
+		twice(`"Histogram":{"breaks":[0,1,2]`, `"Histogram":{"breaks":[0,2,4]`, `"densities":[0.5,0.25]`):                      "is not the one that had this number",
+		twice(`"Gaussian":{"type":0`, `"LogNormal":{"type":0`, `"mean":1,"stdev":2`):                                           "is not the one that had this number",
 		leaf + leaf: "more than one network",
 		strings.Repeat(`{"Product":{"children":[`, 11000): "nested more than 10000 deep",
 	} {
