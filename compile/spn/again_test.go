@@ -88,3 +88,46 @@ func TestAgainOfLinear(t *testing.T) {
 		}
 	}
 }
+
+// TestAgainOfSquares has rows whose squared deviations float32 does not have, and float64 does: they are computed again, and
+// others are not. Of a mixture the widest deviation counts.
+func TestAgainOfSquares(t *testing.T) {
+	for _, deviation := range []float64{0x1p-20, 1, 0x1p40} {
+		rng := rand.New(rand.NewPCG(8, 3))
+		one := graph{Graph: circuit.Graph{NumVars: 2}}
+		x := one.add(circuit.Node{Var: 0, Leaf: circuit.Gaussian{}}, []float64{0.5, deviation})
+		y := one.add(circuit.Node{Var: 1, Leaf: circuit.Bernoulli{}}, []float64{0.25, 0.75})
+		one.Root = one.add(circuit.Node{Kind: circuit.Product, Children: []circuit.NodeID{x, y}}, nil)
+		circuits := map[string]*graph{"a product": &one}
+		g, params := gaussians(rng, 5, 2)
+		for id, p := range params {
+			if g.Nodes[id].Kind == circuit.Input {
+				for i := 1; i < len(p); i += 2 {
+					p[i-1], p[i] = p[i-1]*deviation, p[i]*deviation
+				}
+			}
+		}
+		circuits["a mixture"] = &graph{Graph: *g, params: params}
+		for name, g := range circuits {
+			var near, far [][]float64
+			for _, z := range []float64{0, 1, -1e3, 1e10, -1e16} {
+				near = append(near, []float64{float64(float32(z * deviation)), 1})
+			}
+			for _, z := range []float64{1e19, -2e19, 3e19, 1e22, -1e30, 3e38} {
+				if z *= deviation; math.Abs(z) < math.MaxFloat32 {
+					far = append(far, []float64{float64(float32(z)), 0})
+				}
+			}
+			what := fmt.Sprintf("%s, deviations of %v", name, deviation)
+			for _, space := range []spn.Space{spn.Log, spn.Scaled} {
+				o := spn.Options{Space: space, Type: simt.F32}
+				if again := check(t, what, &g.Graph, g.params, o, far); name == "a product" && again != len(far) {
+					t.Errorf("%s, %s: %d rows again, want %d", what, space, again, len(far))
+				}
+				if again := check(t, what, &g.Graph, g.params, o, near); space == spn.Log && again > 0 {
+					t.Errorf("%s: %d rows again, want none", what, again)
+				}
+			}
+		}
+	}
+}

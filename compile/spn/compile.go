@@ -210,6 +210,9 @@ func (c *code) program(numVars int, o Options) (p *Program, err error) {
 		p.Bound = c.scaledBound(o.Type)
 	default:
 		p.Bound = c.logBound(o.Type)
+		if o.Type == simt.F32 && math.IsInf(c.least, -1) { // only a Gaussian has no least value
+			p.Info.Proven, p.Least = false, leastSquares
+		}
 	}
 	lifted := float64(c.lifted)
 	p.low = math.Max(p.Least, -c.worst(func(o *op) float64 { return lifted - o.lo })*math.Ln2)

@@ -30,6 +30,9 @@ const (
 	maxWide = 0x1p30
 	// maxLinearTerm bounds what float32 multiplies by b in log space, where squares may be infinite and b·y may not.
 	maxLinearTerm = 0x1p60
+	// leastSquares is a log-likelihood above those of all rows in which a square is infinite that float64 has: rows below it are
+	// computed again. A density whose square float32 does not have is below 2^-(2^127).
+	leastSquares = -0x1p120
 )
 
 // centered is a variable around one center or several.
