@@ -103,6 +103,11 @@ func openBuiltin(ctx context.Context, path string, opts *Options) (Source, error
 	if err != nil {
 		return nil, err
 	}
+	if opts.Schema != nil {
+		if t, err = t.numbered(ctx, opts.Schema, opts); err != nil {
+			return nil, err
+		}
+	}
 	under := *t
 	switch {
 	case opts.Schema != nil:

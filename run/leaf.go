@@ -95,6 +95,9 @@ func (s *Structure) leaves(schema *dataset.Schema) ([]circuit.Leaf, error) {
 	return out, nil
 }
 
+// numberLeaves are the families that describe numbers and not codes.
+var numberLeaves = []string{"gaussian", "log-normal", "poisson"}
+
 // tied reports whether columns share leaves.
 func (s *Structure) tied() bool { return s.Kind == "hmm" && s.HMM.Tied || s.Kind == "equations" }
 
@@ -170,7 +173,9 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 // structure's leaves: that of src, but for counts of Poisson leaves, which stay as
 // they are, numbers of log-normal leaves, which stay positive, and tied steps of a
 // hidden Markov model, which share one scale as they share their leaves. Discrete columns
-// have the categories of their leaves, columns of histograms their edges.
+// have the categories of their leaves, or are continuous where their leaves describe numbers:
+// a run that is resumed reads its rows as its circuit says, and has to find the same ones.
+// Columns of histograms have their edges.
 func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Schema, error) {
 	out := *src.Schema()
 	out.Columns = slices.Clone(out.Columns)
@@ -192,6 +197,9 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 			if sums, err = dataset.Summarize(ctx, src); err != nil {
 				return nil, err
 			}
+		}
+		if c.Kind == dataset.Discrete && c.Labels == nil && slices.Contains(numberLeaves, kind) {
+			c.Kind, c.Categories = dataset.Continuous, 0
 		}
 		switch {
 		case kind == "poisson":

@@ -1,0 +1,121 @@
+package run_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
+)
+
+// codesFile writes rows of four columns with the codes from least to most and returns its path.
+func codesFile(t *testing.T, least, most int) string {
+	t.Helper()
+	var in strings.Builder
+	for i := range 60 {
+		n := most - least + 1
+		fmt.Fprintf(&in, "%d,%d,%d,%d\n", least+i%n, least+i/3%n, least+i*i%n, least+(i+i/7)%n)
+	}
+	path := filepath.Join(t.TempDir(), "codes.csv")
+	if err := os.WriteFile(path, []byte(in.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// onRows returns options of a short run on the rows of a path, which are its validation too.
+func onRows(t *testing.T, kind, leaf, path string) run.TrainOptions {
+	o := small(t, kind)
+	o.Structure.Leaf.Type = leaf
+	o.Train, o.Valid, o.Test, o.Samples = run.Files(path), run.Files(path), nil, 0
+	o.EM.Phases[0].BatchRows, o.EM.ShardRows = 16, 16
+	return o
+}
+
+// TestResumeLeaves stops runs with leaves of every family over columns that are told to be
+// discrete, and resumes them once while they train and once when they have ended: rows are
+// those of the first run, and the model has the bits of an unbroken one.
+func TestResumeLeaves(t *testing.T) {
+	kinds := []string{"hclt", "hmm", "rat-spn"}
+	if testing.Short() {
+		kinds = kinds[:1]
+	}
+	for _, kind := range kinds {
+		for _, leaf := range append(circuit.LeafTypes(), "auto") {
+			if leaf == "indicator" {
+				continue // a structure that is made for data has none
+			}
+			t.Run(kind+" "+leaf, func(t *testing.T) {
+				path := codesFile(t, 0, 4)
+				switch leaf {
+				case "log-normal":
+					path = codesFile(t, 1, 5)
+				case "bernoulli":
+					path = codesFile(t, 0, 1)
+				}
+				resumes(t, func() run.TrainOptions { return onRows(t, kind, leaf, path) })
+			})
+		}
+	}
+	t.Run("of columns", func(t *testing.T) {
+		path := codesFile(t, 0, 4)
+		resumes(t, func() run.TrainOptions {
+			o := onRows(t, "hclt", "auto", path)
+			o.Structure.Leaves = map[string]run.Leaf{"1": {Type: "poisson"}, "3": {Type: "gaussian"}, "4": {Type: "histogram"}}
+			return o
+		})
+	})
+	t.Run("builtin", func(t *testing.T) {
+		resumes(t, func() run.TrainOptions {
+			return onRows(t, "hclt", "gaussian", "builtin:random?rows=60&vars=5&categories=7")
+		})
+	})
+}
+
+// resumes stops a run of options after two steps and resumes it, twice.
+func resumes(t *testing.T, options func() run.TrainOptions) {
+	t.Helper()
+	whole := options()
+	if _, err := run.Train(t.Context(), whole); err != nil {
+		t.Fatal(err)
+	}
+	want := read(t, filepath.Join(whole.Dir, run.ModelFile))
+	o := options()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.EM.OnStep = func(p em.Progress) {
+		if p.Step == 2 {
+			cancel()
+		}
+	}
+	if _, err := run.Train(ctx, o); !errors.Is(err, em.ErrStopped) {
+		t.Fatalf("%v, want ErrStopped", err)
+	}
+	o.Resume, o.EM.OnStep = true, nil
+	for _, when := range []string{"stopped", "ended"} {
+		if _, err := run.Train(t.Context(), o); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if got := read(t, filepath.Join(o.Dir, run.ModelFile)); !bytes.Equal(got, want) {
+			t.Errorf("%s: the model differs in %d of %d bytes", when, differ(got, want), len(want))
+		}
+	}
+}
+
+// differ counts the bytes in which a differs from b.
+func differ(a, b []byte) int {
+	n := max(len(a), len(b)) - min(len(a), len(b))
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			n++
+		}
+	}
+	return n
+}
