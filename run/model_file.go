@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/pce-engine/pce/circuit/format"
@@ -121,15 +122,18 @@ func notForest(path string, err error) error {
 	return err
 }
 
-// WriteCircuit writes the circuit and its schema without parameters. With equal
-// compile options ReadCircuit makes the same program of it.
+// WriteCircuit writes the circuit, its schema and what else its model files say of it, without
+// parameters. With equal compile options ReadCircuit makes the same program of it.
 func (b *Blueprint) WriteCircuit(w io.Writer) error {
 	schema, err := json.Marshal(b.Schema)
 	if err != nil {
 		return err
 	}
+	meta := make(map[string]string, len(b.meta)+1)
+	maps.Copy(meta, b.meta)
+	meta[metaSchema] = string(schema)
 	z := gzip.NewWriter(w)
-	if err := text.Print(z, b.Graph, map[string]string{metaSchema: string(schema)}, nil); err != nil {
+	if err := text.Print(z, b.Graph, meta, nil); err != nil {
 		return err
 	}
 	return z.Close()

@@ -43,7 +43,7 @@ func onRows(t *testing.T, kind, leaf, path string) run.TrainOptions {
 // discrete, and resumes them once while they train and once when they have ended: rows are
 // those of the first run, and the model has the bits of an unbroken one.
 func TestResumeLeaves(t *testing.T) {
-	kinds := []string{"hclt", "hmm", "rat-spn"}
+	kinds := []string{"hclt", "hmm", "rat-spn", "learnspn"}
 	if testing.Short() {
 		kinds = kinds[:1]
 	}
