@@ -133,17 +133,58 @@ func expand(path string) (names []string, all bool, err error) {
 	if _, err := filepath.Match(pattern, ""); err != nil {
 		return nil, false, badSetting("%s: %v", path, err)
 	}
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+	names, err = below(root, pattern)
+	return names, all, err
+}
+
+// below lists the files below a folder, or below the one that root links to, whose names match
+// a pattern, sorted. A link to a file is that file, unless the file is listed by itself: rows
+// must not count twice. Links to folders are not followed, as they may lead back. A link to
+// nothing is listed, so that opening it says what is wrong.
+func below(root, pattern string) ([]string, error) {
+	within, err := withoutLinks(root)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w; check the path", err)
+	}
+	var names, links []string
+	listed := map[string]bool{} // by path without links
+	err = filepath.WalkDir(within, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("dataset: %w; check the path", err)
 		}
-		if ok, _ := filepath.Match(pattern, d.Name()); ok && d.Type().IsRegular() {
-			names = append(names, name)
+		if ok, _ := filepath.Match(pattern, d.Name()); !ok {
+			return nil
+		}
+		rel, err := filepath.Rel(within, path)
+		if err != nil {
+			return fmt.Errorf("dataset: %w; check the path", err)
+		}
+		switch name := filepath.Join(root, rel); {
+		case d.Type().IsRegular():
+			names, listed[path] = append(names, name), true
+		case d.Type()&fs.ModeSymlink != 0:
+			links = append(links, name)
 		}
 		return nil
 	})
+	for _, name := range links {
+		target, dangling := withoutLinks(name)
+		if info, err := os.Stat(name); dangling == nil && (err != nil || !info.Mode().IsRegular() || listed[target]) {
+			continue
+		}
+		names, listed[target] = append(names, name), true
+	}
 	slices.Sort(names)
-	return names, all, err
+	return names, err
+}
+
+// withoutLinks returns the absolute path of what a path leads to.
+func withoutLinks(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
 }
 
 // formatOf tells a file's format by its name, without opening it: .gz is looked through, and

@@ -1,0 +1,63 @@
+package dataset
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLinks lists folders with symbolic links: to files elsewhere, which are read; to a file of
+// the folder, which is read once; to folders, one of them above, which are not followed; and to
+// nothing, which opening reports. The folder may be a link itself.
+func TestLinks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"store", "data/sub", "other"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"store/1", "data/b.csv", "data/sub/c.csv", "other/x.csv"} {
+		if err := os.WriteFile(name, []byte("0,1\n1,0\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	absolute, err := filepath.Abs("data/sub/c.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{
+		"data/a.csv": "../store/1", "data/latest.csv": "b.csv", "data/sub/again.csv": absolute, "data/same.csv": "../store/1",
+		"data/other": "../other", "data/up": "..", "linked": "data", "data/d.csv.d": "../other",
+	} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Skipf("this machine has no symbolic links: %v", err)
+		}
+	}
+	for path, want := range map[string]string{
+		"data":         "data/a.csv data/b.csv data/sub/c.csv",
+		"linked":       "linked/a.csv linked/b.csv linked/sub/c.csv",
+		"./data/**/*":  "data/a.csv data/b.csv data/sub/c.csv",
+		"linked/**/a*": "linked/a.csv linked/sub/again.csv",
+		"data/other":   "data/other/x.csv",
+	} {
+		names, err := FindFiles([]string{path}, Options{})
+		if got := filepath.ToSlash(strings.Join(names, " ")); err != nil || got != want {
+			t.Errorf("%s: %s (%v), want %s", path, got, err, want)
+		}
+	}
+	src, err := Open(t.Context(), "linked", Options{})
+	if err != nil || src.Rows() != 6 {
+		t.Errorf("%v, want 6 rows", err)
+	}
+	if err := os.Symlink("nothing", "data/e.csv"); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := FindFiles([]string{"data"}, Options{}); err != nil || !slices.Contains(names, filepath.Join("data", "e.csv")) {
+		t.Errorf("a link to nothing: %v, %v", names, err)
+	}
+	if _, err := Open(t.Context(), "data", Options{}); err == nil || !strings.Contains(err.Error(), "e.csv") {
+		t.Errorf("a link to nothing: %v", err)
+	}
+}
