@@ -20,7 +20,7 @@ type inspection struct {
 // a row or renames the columns. A column that mixes numbers and texts in a way that labels
 // explain is read again, with labels.
 func inspect(ctx context.Context, file file, opts *Options) (*inspection, error) {
-	recs, err := file.format.Open(ctx, file.path, opts)
+	recs, err := file.open(ctx, opts)
 	if err != nil {
 		return nil, err
 	}

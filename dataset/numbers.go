@@ -98,7 +98,7 @@ func (r *NumberReader) Read(ctx context.Context, dst []float64) (int, error) {
 // open starts the next file.
 func (r *NumberReader) open(ctx context.Context) error {
 	f := r.files[0]
-	recs, err := f.format.Open(ctx, f.path, &r.opts)
+	recs, err := f.open(ctx, &r.opts)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type numberRecords interface {
 func openRecords(ctx context.Context, f file, s *Schema, opts *Options) (Reader, error) {
 	under := *opts
 	under.Schema = s
-	recs, err := f.format.Open(ctx, f.path, &under)
+	recs, err := f.open(ctx, &under)
 	if err != nil {
 		return nil, err
 	}

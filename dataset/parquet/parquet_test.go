@@ -95,6 +95,28 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestMarks wants numbers and texts that are listed as marks to be missing.
+func TestMarks(t *testing.T) {
+	rows := people(6)
+	*rows[3].Height, rows[4].Age, rows[5].Colour = -99.5, 99, "unknown"
+	src, err := load(t, encode(t, rows...), dataset.Options{Missing: []string{"-99.5", "99", "unknown", "-1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := dataset.NewBatch(src.Schema(), 6)
+	if err := src.Gather(t.Context(), b, []int{0, 1, 2, 3, 4, 5}); err != nil {
+		t.Fatal(err)
+	}
+	for _, cell := range [][2]int{{3, 1}, {4, 0}, {5, 3}, {0, 5}} {
+		if !b.Columns[cell[1]].IsMissing(cell[0]) {
+			t.Errorf("row %d, column %d is not missing", cell[0], cell[1])
+		}
+	}
+	if b.Columns[1].IsMissing(0) || b.Columns[3].IsMissing(0) {
+		t.Error("cells without a mark are missing")
+	}
+}
+
 // TestWideCodes reads integers at the border of the two widths of codes.
 func TestWideCodes(t *testing.T) {
 	type row struct{ A int64 }

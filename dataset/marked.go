@@ -1,0 +1,57 @@
+package dataset
+
+import (
+	"context"
+	"slices"
+)
+
+// open opens a file of records in which further marks of missing cells hold, whatever its
+// format. Tables in text compare the marks with what is written, before it is a number.
+func (f *file) open(ctx context.Context, opts *Options) (Records, error) {
+	recs, err := f.format.Open(ctx, f.path, opts)
+	if err != nil {
+		return nil, err
+	}
+	marks := opts.Missing
+	if opts.Schema != nil {
+		marks = slices.Concat(marks, opts.Schema.Missing)
+	}
+	if _, text := recs.(*csvRecords); text || len(marks) == 0 {
+		return recs, nil
+	}
+	m := &markedRecords{Records: recs, texts: marks, numbers: map[float64]bool{}}
+	for _, mark := range marks {
+		if x, ok := parseNumber([]byte(mark)); ok {
+			m.numbers[x], m.numbers[float64(float32(x))] = true, true // files may hold either
+		}
+	}
+	return m, nil
+}
+
+// markedRecords are records whose marked cells are missing: numbers, and texts.
+type markedRecords struct {
+	Records
+	texts   []string
+	numbers map[float64]bool
+}
+
+func (m *markedRecords) Next(row []Value) error {
+	if err := m.Records.Next(row); err != nil {
+		return err
+	}
+	for i := range row {
+		v := &row[i]
+		if v.Kind == Number && m.numbers[v.Number] || v.Kind == String && slices.Contains(m.texts, string(v.Text)) {
+			*v = Value{}
+		}
+	}
+	return nil
+}
+
+// Image is the shape of rows that are images, zeros for other records.
+func (m *markedRecords) Image() [3]int {
+	if im, ok := m.Records.(interface{ Image() [3]int }); ok {
+		return im.Image()
+	}
+	return [3]int{}
+}

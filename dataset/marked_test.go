@@ -1,0 +1,81 @@
+package dataset
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/dataset/ndarray"
+)
+
+// TestMarksOfNumbers wants the rows of an array and those of a table in text to be the same
+// ones under marks of missing cells: when they are told, under a schema, in batches, and for
+// what reads plain numbers.
+func TestMarksOfNumbers(t *testing.T) {
+	rows := [][]float64{{0, -9.9, 1e9}, {1, 2.5, 3}, {-1, 0.25, 4.5}, {1, 7, 0.5}, {0, 1.5, -1}}
+	marks := []string{"-1", "1e9", "1000000000", "-9.9", "none"}
+	var text strings.Builder
+	for _, row := range rows {
+		fmt.Fprintf(&text, "%v,%v,%v\n", row[0], row[1], row[2])
+	}
+	table := save(t, "rows.csv", []byte(strings.ReplaceAll(text.String(), "1e+09", "1e9")))
+	for _, d := range []ndarray.DType{{Kind: 'f', Size: 8}, {Kind: 'f', Size: 4}} {
+		var array bytes.Buffer
+		if err := ndarray.WriteNPYHeader(&array, d, len(rows), 3); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			for _, x := range row {
+				array.Write(element(d, x))
+			}
+		}
+		path := save(t, "rows.npy", array.Bytes())
+		want, err := Open(t.Context(), table, Options{Missing: marks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := Options{Missing: marks}
+		for range 2 { // as the file tells, then under the schema
+			src, err := Open(t.Context(), path, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := show(t, src), show(t, want); got != want || !strings.Contains(got, "-,") {
+				t.Errorf("%v: %s, want %s", d, got, want)
+			}
+			a, errA := Digest(t.Context(), src)
+			b, errB := Digest(t.Context(), want)
+			if errA != nil || errB != nil || a != b {
+				t.Errorf("%v: the digests differ (%v, %v)", d, errA, errB)
+			}
+			opts = Options{Schema: want.Schema()}
+		}
+		r, err := OpenNumbers(path, 3, nil, false, Options{Missing: marks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cells := make([]float64, 15)
+		if n, err := r.Read(t.Context(), cells); n != 5 || err != nil && err != io.EOF || cells[1] == cells[1] || cells[2] == cells[2] || cells[6] == cells[6] || cells[14] == cells[14] {
+			t.Errorf("%v: %v (%d rows, %v), want NaN for marks", d, cells, n, err)
+		}
+		r.Close()
+	}
+}
+
+// TestMarksKeepImages wants rows of bytes to be images with marks, too.
+func TestMarksKeepImages(t *testing.T) {
+	var array bytes.Buffer
+	if err := ndarray.WriteNPYHeader(&array, ndarray.DType{Kind: 'u', Size: 1}, 2, 2, 2); err != nil {
+		t.Fatal(err)
+	}
+	array.Write([]byte{0, 1, 2, 255, 2, 1, 0, 0})
+	src, err := Open(t.Context(), save(t, "images.npy", array.Bytes()), Options{Missing: []string{"255"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := src.Schema(); s.Image != [3]int{2, 2, 1} || s.Columns[0].Categories != 3 {
+		t.Errorf("images of %v with %d shades, want 2 x 2 with 3", s.Image, s.Columns[0].Categories)
+	}
+}
