@@ -21,7 +21,8 @@ type file struct {
 
 // findFiles lists the files that paths mean: themselves, what a glob
 // matches (dir/**/*.go goes through all folders below dir), or all files below
-// a directory whose format is known; sorted within each path.
+// a directory whose format is known; sorted within each path. Without a schema files are read
+// once to infer it and once for their rows, which a pipe does not allow.
 func findFiles(paths []string, opts *Options) ([]file, error) {
 	var out []file
 	for _, path := range paths {
@@ -31,6 +32,9 @@ func findFiles(paths []string, opts *Options) ([]file, error) {
 		}
 		n := len(out)
 		for _, name := range names {
+			if info, err := os.Stat(name); opts.Schema == nil && err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+				return nil, badSetting("%s: a pipe or a device is read once, by queries of a model; give a file", name)
+			}
 			f, err := formatOf(name, opts)
 			if err == nil {
 				out = append(out, f)
