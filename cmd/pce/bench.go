@@ -195,6 +195,9 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	load.Rows = min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
 	load.Averages = em.Rule(cfg.Train.Rule) == em.Anemone
 	load.Shards = cfg.Train.BatchSize > load.Rows || load.Averages
+	if load.Train {
+		load.StepRows = int64(cfg.Train.BatchSize)
+	}
 	if b.Code != nil && inference {
 		return benchCode(ctx, b, cfg, f, load)
 	}

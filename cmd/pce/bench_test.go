@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -52,6 +53,17 @@ func TestBenchInstructions(t *testing.T) {
 	}
 	if total := number(t, counts, "multiply_adds"); total < matrix {
 		t.Errorf("%v multiply-adds in all, %v in three kernels", total, matrix)
+	}
+}
+
+// TestBenchLargeSteps measures a step of more rows than an engine adds flows of unless it is told.
+func TestBenchLargeSteps(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b := runJSON(t, "bench", "--config", "preset:hclt", "--device", "cpu", "--warmup", "0", "--steps", "1", "--batch", fmt.Sprint(1<<22+1),
+		"--set", "model.latents=1", "--set", "train.shard_rows=8192", "--set", "data.train=builtin:random?rows=100&vars=1&categories=2", "--set", "data.image=[]",
+		"--set", "data.valid=", "--set", "data.test=")
+	if number(t, b, "batch") != 1<<22+1 {
+		t.Errorf("bench ends with %v", b)
 	}
 }
 
