@@ -11,7 +11,7 @@
 //
 // # Errors
 //
-// Read returns errors that match run.ErrRun where a directory has nothing of a run.
+// Read returns errors that match ErrNoRun where a directory has nothing of a run.
 // Files that cannot be read are not errors; they are listed in Run.Missing.
 //
 // # Source

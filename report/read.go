@@ -64,6 +64,9 @@ const (
 	maxEpochs = 1 << 20
 )
 
+// ErrNoRun means that a directory has nothing of a run.
+var ErrNoRun = errors.New("report: not a run")
+
 // Read reads the run in dir. on says where the model is opened, to describe it and to
 // draw samples of a run that has no picture of them.
 func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
@@ -78,7 +81,7 @@ func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
 		found = found || err == nil
 	}
 	if !found {
-		return nil, fmt.Errorf("%w: %s has no %s, %s, %s or %s; give the directory of a run", run.ErrRun, dir,
+		return nil, fmt.Errorf("%w: %s has no %s, %s, %s or %s; give the directory of a run", ErrNoRun, dir,
 			run.ModelFile, run.MetricsFile, run.ConfigFile, run.ResultFile)
 	}
 	r.note("The settings", run.ConfigFile, r.readConfig(filepath.Join(dir, run.ConfigFile)))

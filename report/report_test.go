@@ -87,8 +87,8 @@ func TestNoRun(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "notes.txt", "x")
 	for _, path := range []string{dir, filepath.Join(dir, "absent"), filepath.Join(dir, "notes.txt")} {
-		if _, err := Read(t.Context(), path, pce.Options{}); !errors.Is(err, run.ErrRun) {
-			t.Errorf("Read(%s): %v, want run.ErrRun", path, err)
+		if _, err := Read(t.Context(), path, pce.Options{}); !errors.Is(err, ErrNoRun) || errors.Is(err, run.ErrRun) {
+			t.Errorf("Read(%s): %v, want ErrNoRun", path, err)
 		}
 	}
 }

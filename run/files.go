@@ -36,7 +36,7 @@ const (
 // run unless it is to be resumed.
 func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
 	if dir == "" {
-		return nil, fmt.Errorf("%w: no directory for the run; set Dir", ErrOptions)
+		return nil, fmt.Errorf("%w: no directory for the run; choose one with Dir", ErrOptions)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("pce: %w", err)

@@ -220,10 +220,13 @@ type flows struct {
 
 var _ run.Flows = (*flows)(nil)
 
-// Device counts the workers that computed shards of the run.
+// Device counts the workers that computed shards of the run, once there are some.
 func (f *flows) Device() string {
 	n := 0
 	f.run.Update(func(s *cluster.RunStatus) { n = len(s.Shards) })
+	if n == 0 {
+		return "cluster"
+	}
 	return fmt.Sprintf("cluster: %d × %s", n, f.run.Info().Device)
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/report"
 	"github.com/pce-engine/pce/report/curves"
 	"github.com/pce-engine/pce/run"
 	"github.com/pce-engine/pce/serve"
@@ -76,6 +77,7 @@ var exitCodes = []struct {
 	{tune.ErrTune, exitUsage},
 	{tune.ErrKept, exitData},
 	{run.ErrRun, exitUsage},
+	{report.ErrNoRun, exitUsage},
 	{curves.ErrOptions, exitUsage},
 	{serve.ErrOptions, exitUsage},
 	{micro.ErrSet, exitMachine},

@@ -269,7 +269,10 @@ func describe(s run.Stage) (doing, label, text string) {
 		if s.Done {
 			return "", "trained", ""
 		}
-		text = fmt.Sprintf("%s of %s on %s (%s)", plural(int64(s.Epochs), "epoch"), plural(int64(s.Rows), "row"), s.Device, s.Precision)
+		text = fmt.Sprintf("%s of %s on %s", plural(int64(s.Epochs), "epoch"), plural(int64(s.Rows), "row"), s.Device)
+		if s.Precision != "" { // workers say it once they have begun
+			text += " (" + s.Precision + ")"
+		}
 		if s.Resumed > 0 {
 			text += fmt.Sprintf(", resumed after %s", plural(int64(s.Resumed), "epoch"))
 		}

@@ -147,6 +147,7 @@ var optionFlags = []struct {
 	option, flag string
 }{
 	{run.ErrRun, "Resume", "--resume"},
+	{run.ErrOptions, "Dir", "--out"},
 	{em.ErrChanged, "AllowChanges", "--allow-changes"},
 }
 

@@ -82,7 +82,11 @@ func TestTrainOnCluster(t *testing.T) {
 	for _, transport := range []string{"tcp", "nats"} {
 		out := filepath.Join(t.TempDir(), "run")
 		args := append([]string{"train", "--config", config, "--out", out, "--set", "cluster.workers=2", "--set", "cluster.transport=" + transport}, reach...)
-		end := runJSON(t, args...)
+		var log bytes.Buffer
+		end := runJSONLog(t, &log, args...)
+		if training := log.String(); !strings.Contains(training, "rows on cluster\"") {
+			t.Errorf("%s: the log does not say that training begins on the cluster: %s", transport, training)
+		}
 		if end["device"] != "cluster: 2 × cpu" || end["precision_used"] == "" || number(t, end, "steps") != 12 {
 			t.Errorf("%s: train ends with %v", transport, end)
 		}

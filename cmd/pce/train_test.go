@@ -33,9 +33,15 @@ var tiny = []string{
 // ends with.
 func runJSON(t *testing.T, args ...string) map[string]any {
 	t.Helper()
-	var out, errs bytes.Buffer
-	if code := Run(t.Context(), append(args, "--json"), nil, nil, &out, &errs); code != 0 {
-		t.Fatalf("%v: exit %d: %s", args, code, &errs)
+	return runJSONLog(t, new(bytes.Buffer), args...)
+}
+
+// runJSONLog is runJSON, and writes what the command logs to errs.
+func runJSONLog(t *testing.T, errs *bytes.Buffer, args ...string) map[string]any {
+	t.Helper()
+	var out bytes.Buffer
+	if code := Run(t.Context(), append(args, "--json"), nil, nil, &out, errs); code != 0 {
+		t.Fatalf("%v: exit %d: %s", args, code, errs)
 	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	object := map[string]any{}
