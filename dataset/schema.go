@@ -119,6 +119,12 @@ func (s *Schema) validateImage() error {
 	return nil
 }
 
+// Discrete reports whether all columns are discrete, so that rows have probabilities. Those of
+// other schemas have densities, which depend on the units of the continuous columns.
+func (s *Schema) Discrete() bool {
+	return !slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Kind != Discrete })
+}
+
 // WithMarks returns s with further marks of missing cells: a copy, or s itself if it has them
 // all.
 func (s *Schema) WithMarks(marks []string) *Schema {

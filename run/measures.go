@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 
@@ -17,6 +18,29 @@ func BitsPerDimension(ll float64, variables int) float64 {
 // Perplexity returns e^(-ll/variables): for rows of tokens, that of a token.
 func Perplexity(ll float64, variables int) float64 {
 	return math.Exp(-ll / float64(variables))
+}
+
+// Measure is a figure that only some rows have: a nil pointer leaves it out of JSON. There a
+// Measure that is infinite or unknown is null.
+type Measure float64
+
+// MarshalJSON writes a number, or null.
+func (m Measure) MarshalJSON() ([]byte, error) { return json.Marshal(finite(float64(m))) }
+
+// Measures returns the bits per dimension of rows with a mean log-likelihood, nil where a column
+// is continuous: a density has other bits in another unit. It returns the perplexity of rows
+// that are text, nil for others.
+func Measures(ll float64, s *dataset.Schema) (bpd, perplexity *Measure) {
+	n := len(s.Columns)
+	if s.Discrete() {
+		bpd = new(Measure)
+		*bpd = Measure(BitsPerDimension(ll, n))
+	}
+	if s.Unit != "" {
+		perplexity = new(Measure)
+		*perplexity = Measure(Perplexity(ll, n))
+	}
+	return bpd, perplexity
 }
 
 // Bounds beyond which a mean log-likelihood gets a warning.
@@ -40,7 +64,7 @@ func Warnings(rows string, e em.Evaluation, s *dataset.Schema) []string {
 	}
 	var out []string
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if bound := roundingPerVariable * float64(len(s.Columns)); isDiscrete(s) && e.Rows > 0 && e.Highest.LL > bound {
+	if bound := roundingPerVariable * float64(len(s.Columns)); s.Discrete() && e.Rows > 0 && e.Highest.LL > bound {
 		warn("%srow %d has log-likelihood %.6g, the mean of %d is %.6g: the probability of a discrete row is at most 1, so the model's numbers are wrong; do not use them",
 			rows, e.Highest.Row+1, e.Highest.LL, e.Rows, e.Mean())
 	}
@@ -59,15 +83,6 @@ func Warnings(rows string, e em.Evaluation, s *dataset.Schema) []string {
 		}
 	}
 	return out
-}
-
-func isDiscrete(s *dataset.Schema) bool {
-	for _, c := range s.Columns {
-		if c.Kind != dataset.Discrete {
-			return false
-		}
-	}
-	return true
 }
 
 // dominates reports whether one of the extreme rows decides on the mean, and what

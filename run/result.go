@@ -13,6 +13,7 @@ type Result struct {
 	Nodes, Edges, Parameters int64
 	Variables                int
 	Unit                     dataset.Unit // of tokens; "" for other data
+	TestBPD, TestPerplexity  *Measure     // of the test rows; nil: the rows have none, see Measures
 	TrainLL, ValidLL, TestLL float64
 	BestEpoch                int      // the epoch whose parameters were saved, counted from 1; 0: none, they are the starting ones
 	Warnings                 []string // what makes these log-likelihoods doubtful; see the function Warnings
@@ -39,8 +40,8 @@ type resultJSON struct {
 	TrainLL          *float64 `json:"train_ll"`
 	ValidLL          *float64 `json:"valid_ll"`
 	TestLL           *float64 `json:"test_ll"`
-	TestBPD          *float64 `json:"test_bpd"`
-	TestPerplexity   *float64 `json:"test_perplexity,omitempty"`
+	TestBPD          *Measure `json:"test_bpd,omitempty"`
+	TestPerplexity   *Measure `json:"test_perplexity,omitempty"`
 	BestEpoch        int      `json:"best_epoch"`
 	Warnings         []string `json:"warnings,omitempty"`
 	StructureSeconds float64  `json:"structure_seconds"`
@@ -61,14 +62,11 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 	j := resultJSON{
 		Nodes: r.Nodes, Edges: r.Edges, Parameters: r.Parameters,
 		TrainLL: finite(r.TrainLL), ValidLL: finite(r.ValidLL), TestLL: finite(r.TestLL),
-		TestBPD:   finite(BitsPerDimension(r.TestLL, r.Variables)),
+		TestBPD: r.TestBPD, TestPerplexity: r.TestPerplexity,
 		BestEpoch: r.BestEpoch, Warnings: r.Warnings,
 		StructureSeconds: r.StructureSeconds, CompileSeconds: r.CompileSeconds, TrainSeconds: r.TrainSeconds, SamplesPerSecond: r.SamplesPerSecond,
 		Device: r.Device, PrecisionUsed: r.PrecisionUsed, Steps: r.Steps, Epochs: r.Epochs, Recomputed: r.Recomputed, Out: r.Out,
 		Version: r.Version,
-	}
-	if r.Unit != "" {
-		j.TestPerplexity = finite(Perplexity(r.TestLL, r.Variables))
 	}
 	return json.Marshal(j)
 }

@@ -37,7 +37,7 @@ type Stage struct {
 	Layers                   int    // StageCompile, Done
 
 	Device, Precision string // StageTrain
-	Bits              bool   // StageTrain: rows are images or text, so bits per dimension compare
+	Bits              bool   // StageTrain: rows are discrete images or text, so bits per dimension compare
 	Resumed           int    // StageTrain: epochs that are done already
 	ResumedSteps      int64  // StageTrain: steps that are
 	Epochs            int    // StageTrain: of the whole run, unless patience or steps end it

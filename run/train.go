@@ -230,7 +230,8 @@ func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) 
 func (r *training) stage(t *em.Trainer, f Flows) Stage {
 	o := r.em()
 	s := Stage{
-		Name: StageTrain, Rows: r.plan.Train.Rows(), Variables: len(r.plan.Schema.Columns), Bits: r.plan.Schema.Image != [3]int{} || r.plan.Schema.Unit != "",
+		Name: StageTrain, Rows: r.plan.Train.Rows(), Variables: len(r.plan.Schema.Columns),
+		Bits:   r.plan.Schema.Discrete() && (r.plan.Schema.Image != [3]int{} || r.plan.Schema.Unit != ""),
 		Device: f.Device(), Precision: f.PrecisionUsed(),
 	}
 	for _, p := range o.Phases {
@@ -284,6 +285,7 @@ func (r *training) evaluate(ctx context.Context, f Flows, out *Result) error {
 			}
 		}
 	}
+	out.TestBPD, out.TestPerplexity = Measures(out.TestLL, r.plan.Schema)
 	return nil
 }
 

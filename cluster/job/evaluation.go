@@ -19,9 +19,10 @@ type Evaluation struct {
 	Variables  int      `json:"variables"`
 	Impossible int      `json:"impossible"` // rows of probability 0
 	LL         *float64 `json:"ll"`         // mean log-likelihood of a row, in nats
-	BPD        *float64 `json:"bpd"`        // bits per dimension
-	Perplexity *float64 `json:"perplexity"` // of a variable
-	Warnings   []string `json:"warnings,omitempty"`
+	// Bits per dimension and perplexity, of rows that have them; see run.Measures.
+	BPD        *run.Measure `json:"bpd,omitempty"`
+	Perplexity *run.Measure `json:"perplexity,omitempty"`
+	Warnings   []string     `json:"warnings,omitempty"`
 }
 
 // Evaluate adds log-likelihoods up as training does, so that equal rows give equal
@@ -31,13 +32,13 @@ func Evaluate(ll iter.Seq[float64], s *dataset.Schema) Evaluation {
 	for x := range ll {
 		tally.Add(x)
 	}
-	all, variables := tally.Evaluation(), len(s.Columns)
-	mean := all.Mean()
-	return Evaluation{
-		Rows: all.Rows, Variables: variables, Impossible: all.Impossible,
-		LL: finite(mean), BPD: finite(run.BitsPerDimension(mean, variables)), Perplexity: finite(run.Perplexity(mean, variables)),
-		Warnings: run.Warnings("", all, s),
+	all := tally.Evaluation()
+	e := Evaluation{
+		Rows: all.Rows, Variables: len(s.Columns), Impossible: all.Impossible,
+		LL: finite(all.Mean()), Warnings: run.Warnings("", all, s),
 	}
+	e.BPD, e.Perplexity = run.Measures(all.Mean(), s)
+	return e
 }
 
 // finite returns x, nil where JSON has no number for it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,6 +14,7 @@ import (
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // readRows is how many rows of a file are in memory at a time, and readCells how
@@ -153,7 +155,7 @@ func (a *app) evalCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "eval --model MODEL --data FILE",
-		Short: "Print the mean log-likelihood, bits per dimension and perplexity of rows",
+		Short: "Print the mean log-likelihood of rows, bits per dimension of discrete ones and the perplexity of text",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := f.open(cmd.Context(), a.stderr, pce.QueryLogLikelihood)
@@ -174,11 +176,16 @@ func (a *app) evalCommand() *cobra.Command {
 			if asJSON {
 				return a.printJSON(e)
 			}
-			_, err = fmt.Fprintf(a.stdout, `rows                %d
-log-likelihood      %s nats per row
-bits per dimension  %s
-perplexity          %s
-`, e.Rows, orInfinite(e.LL, "-inf"), orInfinite(e.BPD, "inf"), orInfinite(e.Perplexity, "inf"))
+			text := fmt.Sprintf("rows                %d\nlog-likelihood      %s nats per row\n", e.Rows, orInfinite(e.LL, "-inf"))
+			for _, m := range []struct {
+				name string
+				of   *run.Measure
+			}{{"bits per dimension", e.BPD}, {"perplexity", e.Perplexity}} {
+				if m.of != nil {
+					text += fmt.Sprintf("%-20s%s\n", m.name, strings.TrimPrefix(strings.ToLower(fmt.Sprintf("%.6g", *m.of)), "+"))
+				}
+			}
+			_, err = io.WriteString(a.stdout, text)
 			return err
 		},
 	}

@@ -25,16 +25,18 @@ func (a *app) printResult(cfg *configs.Config, r *run.Result) error {
 		b.WriteString(labelled(label, fmt.Sprintf(format, args...), columns))
 	}
 	line("circuit", "%s, %s, %s", plural(r.Nodes, "node"), plural(r.Edges, "edge"), plural(r.Parameters, "parameter"))
-	perplexity := math.NaN()
-	if r.Unit != "" {
-		perplexity = run.Perplexity(r.TestLL, r.Variables)
+	measure := func(m *run.Measure) float64 {
+		if m == nil {
+			return math.NaN()
+		}
+		return float64(*m)
 	}
 	for _, x := range []struct {
 		name  string
 		value float64
 	}{
 		{"train ll", r.TrainLL}, {"valid ll", r.ValidLL}, {"test ll", r.TestLL},
-		{"test bpd", run.BitsPerDimension(r.TestLL, r.Variables)}, {"test perp.", perplexity},
+		{"test bpd", measure(r.TestBPD)}, {"test perp.", measure(r.TestPerplexity)},
 	} {
 		if !math.IsNaN(x.value) {
 			line(x.name, "%.6g", x.value)

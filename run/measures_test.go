@@ -1,0 +1,38 @@
+package run_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
+)
+
+// TestMeasures wants bits per dimension of rows without a continuous column, and the perplexity
+// of text: JSON leaves out what rows do not have, and has null for what is infinite.
+func TestMeasures(t *testing.T) {
+	labels := []string{"<unk>", "a"}
+	codes, words, number := dataset.Column{Categories: 2}, dataset.Column{Categories: 2, Labels: labels}, dataset.Column{Kind: dataset.Continuous}
+	ll := -2 * math.Ln2
+	for _, tc := range []struct {
+		name   string
+		schema dataset.Schema
+		ll     float64
+		want   string
+	}{
+		{"table", dataset.Schema{Columns: []dataset.Column{codes, words}}, ll, `{"bpd":1}`},
+		{"text", dataset.Schema{Columns: []dataset.Column{words, words}, Unit: dataset.Word}, ll, `{"bpd":1,"perplexity":2}`},
+		{"density", dataset.Schema{Columns: []dataset.Column{codes, number}}, ll, `{}`},
+		{"impossible text", dataset.Schema{Columns: []dataset.Column{words, words}, Unit: dataset.Word}, math.Inf(-1), `{"bpd":null,"perplexity":null}`},
+	} {
+		var out struct {
+			BPD        *run.Measure `json:"bpd,omitempty"`
+			Perplexity *run.Measure `json:"perplexity,omitempty"`
+		}
+		out.BPD, out.Perplexity = run.Measures(tc.ll, &tc.schema)
+		if text, err := json.Marshal(out); err != nil || string(text) != tc.want {
+			t.Errorf("%s: %s (%v), want %s", tc.name, text, err, tc.want)
+		}
+	}
+}
