@@ -225,6 +225,7 @@ func (e *Engine) maximise(ctx context.Context, b *dataset.Batch, bound []float64
 		if err := e.dev.Read(ctx, e.code.cells(), s.codes, 0); err != nil {
 			return err
 		}
+		e.dropImpossible(s.excess[:n], taken)
 		for _, c := range e.prog.Columns {
 			bins := e.binsOf(c.Var)
 			switch cells := &b.Columns[c.Var]; {

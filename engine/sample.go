@@ -34,6 +34,7 @@ func (e *Engine) Sample(ctx context.Context, b *dataset.Batch, seed uint64, firs
 		if err := e.dev.Read(ctx, e.code.cells(), s.codes, 0); err != nil {
 			return err
 		}
+		e.dropImpossible(s.excess[:hi-lo], units)
 		for _, c := range e.prog.Columns {
 			if c.Codes > 0 && !c.Beside {
 				if bins := e.binsOf(c.Var); bins != nil && !b.Columns[c.Var].Discrete() {
@@ -70,6 +71,26 @@ func (e *Engine) evaluate(ctx context.Context, b *dataset.Batch, lo, hi int, ll 
 	}
 	s := p.at
 	return s, p.Wait(ctx)
+}
+
+// dropImpossible takes back what the device has chosen for the missing cells of rows that only
+// the host knows to be impossible: the device reads a value outside the bins of a histogram as
+// missing, and if nothing lies there, the excess of the row is infinite. units, [watched
+// inputs, rows], are chosen for each row.
+func (e *Engine) dropImpossible(excess []float64, units []int32) {
+	for r, x := range excess {
+		if !math.IsInf(x, 1) {
+			continue
+		}
+		for _, c := range e.prog.Columns {
+			if c.Codes > 0 {
+				e.code.set(int(c.Slot)*e.rows+r, c.Codes)
+			}
+		}
+		for i := range e.prog.Watched() {
+			units[i*len(excess)+r] = -1
+		}
+	}
 }
 
 // fill writes the codes that the device has drawn to the missing cells of the rows

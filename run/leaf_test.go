@@ -245,3 +245,63 @@ func TestHistogramOverNumbers(t *testing.T) {
 		t.Errorf("edges %v", e)
 	}
 }
+
+// TestOutsideHistograms completes rows with a number outside the bins of a histogram: with no
+// density there they are impossible and keep their missing cells of every kind, draws and most
+// probable values alike, and rows beside them have the bits that they have alone. With a
+// density there they are completed.
+func TestOutsideHistograms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	path := writeRows(t, "x,y,z,k", 300, func() []any {
+		k := rng.IntN(3)
+		return []any{rng.NormFloat64() + float64(k), rng.NormFloat64(), rng.NormFloat64(), k}
+	})
+	for _, outside := range []float64{0, 1e-6} {
+		s := run.DefaultStructure()
+		s.Latents = 3
+		s.Leaves = map[string]run.Leaf{"x": {Type: "histogram", Outside: outside}, "y": {Type: "histogram"}}
+		b, err := run.Train(t.Context(), run.TrainOptions{
+			Structure: s, Train: run.Files(path), Dir: t.TempDir(), Options: run.Options{Device: "cpu", Threads: 1},
+			EM: em.Options{Seed: 1, Phases: []em.Phase{{Rule: em.FullBatch, Epochs: 2, Subsets: 1, Pseudocount: 0.1}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := pce.Open(t.Context(), filepath.Join(b.Out, run.ModelFile), run.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		nan := math.NaN()
+		rows := [][]float64{{0.5, nan, nan, nan}, {500, nan, nan, nan}, {500, nan, nan, 1}, {nan, nan, nan, nan}}
+		drawn, err := m.SampleGiven(t.Context(), rows, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, found, err := m.MPE(t.Context(), rows, pce.MPEOptions{Candidates: 3, Beam: 2, Seed: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, got := range map[string][][]float64{"draws": drawn, "most probable values": best} {
+			for r, row := range got {
+				impossible := outside == 0 && (r == 1 || r == 2)
+				for c, x := range row {
+					if missing := x != x; missing != (impossible && rows[r][c] != rows[r][c]) {
+						t.Errorf("outside %v, %s of row %d: %v; impossible %t", outside, name, r, row, impossible)
+						break
+					}
+				}
+			}
+		}
+		if ll := found[1].LogLikelihood; math.IsInf(ll, -1) != (outside == 0) {
+			t.Errorf("outside %v: log-likelihood %v of the completion", outside, ll)
+		}
+		alone, err := m.SampleGiven(t.Context(), rows[:1], 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(alone[0], drawn[0]) {
+			t.Errorf("outside %v: %v alone, %v beside impossible rows", outside, alone[0], drawn[0])
+		}
+	}
+}
