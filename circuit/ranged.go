@@ -61,7 +61,7 @@ func logEnds(low, high float64) (logLow, logHigh, width float64) {
 }
 
 // RangeMoments are those of the number. A moment of order k weighs the density of the
-// logarithm by e^(k·y), which makes it that of a normal distribution further up.
+// logarithm by e^(k·y), which makes it that of a normal distribution further up. Those that float64 does not hold are +Inf.
 func (l LogNormal) RangeMoments(p []float64, low, high float64) (mean, variance float64) {
 	logLow, logHigh, width := logEnds(low, high)
 	s := p[1] * p[1]
@@ -74,8 +74,11 @@ func (l LogNormal) RangeMoments(p []float64, low, high float64) (mean, variance 
 	moment := func(k float64) float64 {
 		return math.Exp(k*p[0] + k*k*s/2 + rangeOf(p[0]+k*s, p[1], logLow, logHigh, width).log() - all.log())
 	}
-	mean = moment(1)
-	return mean, max(0, moment(2)-mean*mean)
+	mean, square := moment(1), moment(2)
+	if math.IsInf(square, 1) { // beyond float64; the square of the mean, which is smaller, may be, too
+		return mean, square
+	}
+	return mean, max(0, square-mean*mean)
 }
 
 // LogRange adds up the probabilities of the counts from the largest one on to both sides.

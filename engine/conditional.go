@@ -205,7 +205,7 @@ func (s *summary) unscaled(mean, variance float64) (float64, float64) {
 	return mean, variance
 }
 
-// mixture returns mean and variance of a mixture of parts with the given ones.
+// mixture returns mean and variance of a mixture of parts with the given ones, +Inf where float64 does not hold them.
 func mixture[T float32 | float64](weights []T, part func(i int) (mean, variance float64)) (mean, variance float64) {
 	total := 0.0
 	for i, w := range weights {
@@ -216,6 +216,9 @@ func mixture[T float32 | float64](weights []T, part func(i int) (mean, variance 
 		}
 	}
 	mean /= total
+	if math.IsInf(mean, 1) { // nothing has a distance from it
+		return mean, mean
+	}
 	for i, w := range weights {
 		if w != 0 {
 			m, v := part(i)
