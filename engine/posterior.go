@@ -114,6 +114,9 @@ type unit struct {
 	params []float64
 }
 
+// counts reports whether the values of a unit are whole numbers.
+func (u *unit) counts() bool { return u.family.Check(0.5) != nil }
+
 // unitsOf returns the units of a column without codes, in the order of posteriors: those
 // of its inputs, one input after another.
 func (e *Engine) unitsOf(ctx context.Context, column int32) ([]unit, error) {

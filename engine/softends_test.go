@@ -44,3 +44,98 @@ func TestMomentsBeyondFloats(t *testing.T) {
 		}
 	}
 }
+
+// TestSoftSampleEnds draws from ranges whose ends are far beyond all that a leaf has, as a schema's sentinels are, and wants the
+// draws of a range without that end, and Kolmogorov and Smirnov's test to find them as probable as ranges are.
+func TestSoftSampleEnds(t *testing.T) {
+	inf, draws := math.Inf(1), 2000
+	for _, tc := range []struct {
+		leaf    circuit.Leaf
+		params  []float64
+		low     float64
+		central float64 // a number with something on both sides
+	}{
+		{circuit.Gaussian{}, []float64{0, 1, 3, 0.1}, 0.5, 1},
+		{circuit.Gaussian{}, []float64{-3e20, 1e19, 3e20, 1e18}, -1e20, 3e20},
+		{circuit.LogNormal{}, []float64{0, 1, 4, 0.5}, 1e-3, 2},
+		{circuit.LogNormal{}, []float64{0, 27, -5, 13}, 1, 2},
+		{circuit.Poisson{}, []float64{2, 300}, 1, 3},
+		{circuit.RealHistogram{Breaks: []float64{-2.5, -1, 0.25, 3}}, []float64{3, 0.5, 0.25, 0.25, 1, 0.5}, -2, 0.5},
+		{circuit.RealHistogram{Breaks: []float64{-2, 0, 1, 7}, Floor: 1e-9}, []float64{3, 0.5, 0.25, 0.25, 1, 0.5}, -1, 2},
+	} {
+		m := mixed(t, tc.leaf, tc.params, []float64{0.25, 0.75})
+		n := tc.leaf.NumParams()
+		share := func(low, high float64) float64 {
+			f := tc.leaf.(circuit.Ranged)
+			return 0.25*math.Exp(f.LogRange(tc.params[:n], low, high)) + 0.75*math.Exp(f.LogRange(tc.params[n:], low, high))
+		}
+		sample := func(low, high float64) []float64 {
+			t.Helper()
+			b := m.within(low, high, draws)
+			if err := m.eng.Sample(t.Context(), b, 5, 0); err != nil {
+				t.Fatal(err)
+			}
+			out := make([]float64, draws)
+			for r, row := range reference.Rows(b) {
+				out[r] = row[0]
+			}
+			return out
+		}
+		for _, low := range []float64{tc.low, -inf} {
+			open := sample(low, inf)
+			for _, end := range []float64{inf, math.MaxFloat64, 1e300, 1e60, math.MaxFloat32} {
+				from := max(low, -end)
+				got := sample(from, end)
+				if share(from, end) == share(low, inf) && !slices.Equal(got, open) {
+					t.Errorf("%s %v, %v..%v: draws are not those without such ends", tc.leaf.Name(), tc.params, from, end)
+				}
+				slices.Sort(got)
+				apart := 0.0
+				for r, x := range got {
+					if (r+1 == draws || got[r+1] > x) && x < math.MaxFloat32 { // which stands for all beyond it
+						apart = max(apart, math.Abs(share(from, x)/share(from, end)-float64(r+1)/float64(draws)))
+					}
+				}
+				if !(apart <= 1.95/math.Sqrt(float64(draws))) || !(got[0] < tc.central && tc.central < got[draws-1]) {
+					t.Errorf("%s %v, %v..%v: draws from %v to %v are %v off", tc.leaf.Name(), tc.params, from, end, got[0], got[draws-1], apart)
+				}
+			}
+		}
+	}
+}
+
+// TestSoftSampleBins draws from such ranges of a column of bins, which is stored with a scale.
+func TestSoftSampleBins(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 3}}}}
+	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous, Offset: 12, Scale: 4, Edges: []float64{10, 20, 24, 40}, Outside: 1e-9}}}
+	co := compile.DefaultOptions()
+	co.Soft = 4
+	m := buildCompiled(t, g, reference.Params{{0.5, 0.25, 0.25}}, co, engine.Options{Rows: 256, Schema: schema})
+	var want []float64
+	for _, end := range []float64{math.Inf(1), 1e60, math.MaxFloat64} {
+		const draws = 2000
+		b := reference.SoftBatch(schema, slices.Repeat([][]float64{{missing}}, draws), slices.Repeat([][]*dataset.Evidence{{{Low: 15, High: end}}}, draws))
+		if err := m.eng.Sample(t.Context(), b, 5, 0); err != nil {
+			t.Fatal(err)
+		}
+		counts := make([]float64, 4)
+		for _, x := range b.Columns[0].Values {
+			x := 12 + 4*float64(x)
+			for k, edge := range []float64{15, 20, 24, 40} {
+				if x > edge {
+					counts[k]++
+				}
+			}
+		}
+		if want == nil {
+			want = counts
+			for k, p := range []float64{1, 2. / 3, 1. / 3, 0} {
+				if !(math.Abs(counts[k]-p*draws) <= 4*math.Sqrt(draws*p*(1-p))) {
+					t.Errorf("draws beyond the edges: %v of %d", counts, draws)
+				}
+			}
+		} else if !slices.Equal(counts, want) {
+			t.Errorf("15..%v: draws beyond the edges: %v, without such an end %v", end, counts, want)
+		}
+	}
+}

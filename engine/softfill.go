@@ -145,30 +145,6 @@ func (s *softCell) pick(u *unit, at float64) (float64, bool) {
 	if math.IsInf(all, -1) {
 		return 0, false
 	}
-	// The numbers up to x have a share of at: between ends that are finite and hold it.
-	lo, hi := s.low, s.high
-	mean, variance := f.RangeMoments(u.params, s.low, s.high)
-	for width := math.Sqrt(variance) + 1e-300; math.IsInf(lo, 0) || math.IsInf(hi, 0); width *= 2 {
-		if x := mean - width; math.IsInf(lo, 0) && math.Exp(f.LogRange(u.params, s.low, x)-all) <= at {
-			lo = x
-		}
-		if x := mean + width; math.IsInf(hi, 0) && math.Exp(f.LogRange(u.params, s.low, x)-all) > at {
-			hi = x
-		}
-		if width > math.MaxFloat32 {
-			lo, hi = max(lo, -math.MaxFloat32), min(hi, math.MaxFloat32)
-		}
-	}
-	for range 200 {
-		mid := lo + (hi-lo)/2
-		if mid <= lo || mid >= hi {
-			break
-		}
-		if math.Exp(f.LogRange(u.params, s.low, mid)-all) > at {
-			hi = mid
-		} else {
-			lo = mid
-		}
-	}
-	return s.near(u, hi)
+	x := leastNumber(s.low, s.high, u.counts(), func(x float64) bool { return math.Exp(f.LogRange(u.params, s.low, x)-all) > at })
+	return s.near(u, x)
 }
