@@ -245,3 +245,103 @@ func TestCovarianceQueriesRefuse(t *testing.T) {
 		t.Errorf("covariance %v of codes with values, want 0: %v", out[1], err)
 	}
 }
+
+// TestQuantilesOfLeaves compares quantiles of all sizes with what inverts the distribution function by hand.
+func TestQuantilesOfLeaves(t *testing.T) {
+	levels := []float64{1e-9, 0.05, 0.5, 0.95, 1 - 1e-9}
+	normal := []float64{-5.9978070150076865, -1.6448536269514722, 0, 1.6448536269514722, 5.9978070150076865}
+	for _, sigma := range []float64{1e-6, 0.7, 13, 30, 1e20} {
+		for _, mean := range []float64{0, -3, 40} {
+			got, logs := make([]float64, len(levels)), make([]float64, len(levels))
+			for _, q := range []struct {
+				leaf circuit.Leaf
+				out  []float64
+			}{{circuit.Gaussian{}, got}, {circuit.LogNormal{}, logs}} {
+				m := mixed(t, q.leaf, []float64{mean, float64(float32(sigma))}, []float64{1})
+				if err := m.eng.Quantiles(t.Context(), m.batch([][]float64{{missing}}), []int{0}, levels, q.out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, z := range normal {
+				want, tol := mean+float64(float32(sigma))*z, 2e-7*sigma // 1 - 1e-9 has few digits
+				if !near(got[i], want, tol+1e-15) {
+					t.Errorf("normal %v %v: quantile %v at %v, want %v", mean, sigma, got[i], levels[i], want)
+				}
+				// Beyond float64 the number is infinite, and below it the smallest one.
+				if l := math.Log(logs[i]); !near(l, want, tol+1e-14*math.Abs(want)) && !(want > 709.78 && math.IsInf(l, 1)) && !(want < -744.4 && logs[i] == math.SmallestNonzeroFloat64) {
+					t.Errorf("log-normal %v %v: quantile %v at %v, want the exponential of %v", mean, sigma, logs[i], levels[i], want)
+				}
+			}
+		}
+	}
+	for _, rate := range []float64{1e-6, 0.5, 40, 1e9} {
+		m := mixed(t, circuit.Poisson{}, []float64{float64(float32(rate))}, []float64{1})
+		got := make([]float64, len(levels))
+		if err := m.eng.Quantiles(t.Context(), m.batch([][]float64{{missing}}), []int{0}, levels, got); err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range got {
+			p := []float64{float64(float32(rate))}
+			if x != math.Trunc(x) || !(circuit.Poisson{}.Below(p, x) >= levels[i]) || !(circuit.Poisson{}.Below(p, x-1) < levels[i]) {
+				t.Errorf("poisson %v: quantile %v at %v", rate, x, levels[i])
+			}
+		}
+	}
+	m := mixed(t, circuit.RealHistogram{Breaks: []float64{-2.5, -1, 1e-3, 3e30}}, []float64{0.2, 0.3, 2e-31}, []float64{1})
+	got, p := make([]float64, len(levels)), []float64{0.3, 0.3 * 1.001, 0.6}
+	if err := m.eng.Quantiles(t.Context(), m.batch([][]float64{{missing}}), []int{0}, levels, got); err != nil {
+		t.Fatal(err)
+	}
+	total := p[0] + p[1] + p[2]
+	for i, level := range levels {
+		want := 0.0
+		switch at := level * total; {
+		case at <= p[0]:
+			want = -2.5 + at/0.2
+		case at <= p[0]+p[1]:
+			want = -1 + (at-p[0])/0.3
+		default:
+			want = (at - p[0] - p[1]) / 2e-31
+		}
+		if !near(got[i], want, 1e-6*max(1, math.Abs(want))) {
+			t.Errorf("histogram: quantile %v at %v, want %v", got[i], level, want)
+		}
+	}
+}
+
+// TestQuantileNearOne wants the quantile of a level just below 1 to be where a mixture of many units ends, although
+// their weights, which are rounded, may add up to less.
+func TestQuantileNearOne(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 9))
+	for range 60 {
+		n := 50 + rng.IntN(350)
+		weights, total := make([]float64, n), 0.0
+		for i := range weights {
+			weights[i] = float64(float32(rng.Float64()))
+			total += weights[i]
+		}
+		bars := make([]float64, 2*n)
+		means := make([]float64, 2*n)
+		rates := make([]float64, n)
+		for i := range weights {
+			weights[i] = float64(float32(weights[i] / total))
+			bars[2*i], bars[2*i+1] = float64(float32(rng.Float64())), float64(float32(rng.Float64()))
+			means[2*i], means[2*i+1] = float64(float32(rng.Float64())), 1
+			rates[i] = float64(float32(3 * rng.Float64()))
+		}
+		for _, q := range []struct {
+			leaf   circuit.Leaf
+			params []float64
+			most   float64
+		}{{circuit.Gaussian{}, means, 10}, {circuit.Poisson{}, rates, 40}, {circuit.RealHistogram{Breaks: []float64{0, 0.3, 1}}, bars, 1}} {
+			m := mixed(t, q.leaf, q.params, weights)
+			out := make([]float64, 1)
+			if err := m.eng.Quantiles(t.Context(), m.batch([][]float64{{missing}}), []int{0}, []float64{math.Nextafter(1, 0)}, out); err != nil {
+				t.Fatal(err)
+			}
+			if !(out[0] > q.most/3 && out[0] <= q.most) {
+				t.Errorf("%s of %d units: %v at the largest level, want at most %v", q.leaf.Name(), n, out[0], q.most)
+			}
+		}
+	}
+}

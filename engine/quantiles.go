@@ -138,54 +138,18 @@ func (b *bins) quantile(p []float64, level float64) float64 {
 }
 
 // mixtureQuantile returns the smallest number at which the distribution function of a mixture of
-// units with weights p reaches a level, by bisection down to neighbouring floats, or counts.
+// units with weights p reaches a level. What p adds up to is rounded, so the level is one of the function's largest value.
 func mixtureQuantile(p []float64, units []unit, level float64) float64 {
-	reaches := func(x float64) bool {
+	below := func(x float64) float64 {
 		sum := 0.0
 		for i, u := range units {
 			if p[i] > 0 {
 				sum += p[i] * u.family.(cumulative).Below(u.params, x)
 			}
 		}
-		return sum >= level
+		return sum
 	}
-	counts := units[0].family.Check(0.5) != nil
-	lo, hi := math.Inf(1), math.Inf(-1)
-	for i, u := range units {
-		if p[i] > 0 {
-			mean, variance := u.family.Moments(u.params)
-			lo, hi = min(lo, mean-math.Sqrt(variance)), max(hi, mean+math.Sqrt(variance))
-		}
-	}
-	if counts || units[0].family.Check(-1) != nil { // no number is below 0
-		lo, hi = -1, max(hi, 1)
-	}
-	for width := max(hi-lo, math.SmallestNonzeroFloat64); reaches(lo); width *= 2 {
-		lo -= width
-	}
-	for width := max(hi-lo, math.SmallestNonzeroFloat64); !reaches(hi) && hi < math.MaxFloat32; width *= 2 {
-		hi += width
-	}
-	if counts {
-		for lo, hi = math.Floor(lo), math.Ceil(hi); hi-lo > 1; {
-			if mid := math.Floor(lo + (hi-lo)/2); reaches(mid) {
-				hi = mid
-			} else {
-				lo = mid
-			}
-		}
-		return hi
-	}
-	for range 200 {
-		mid := lo + (hi-lo)/2
-		if mid <= lo || mid >= hi {
-			break
-		}
-		if reaches(mid) {
-			hi = mid
-		} else {
-			lo = mid
-		}
-	}
-	return hi
+	inf := math.Inf(1)
+	want := level * below(inf)
+	return leastNumber(-inf, inf, units[0].counts(), func(x float64) bool { return below(x) >= want })
 }
