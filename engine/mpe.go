@@ -249,7 +249,7 @@ func (e *Engine) maximise(ctx context.Context, b *dataset.Batch, bound []float64
 		for i, f := range functions {
 			c := e.prog.Columns[e.prog.Inputs[f].Column]
 			for r, u := range taken[i*n : (i+1)*n] {
-				if cells := &b.Columns[c.Var]; u >= 0 && cells.IsMissing(lo+r) {
+				if cells := &b.Columns[c.Var]; u >= 0 && cells.IsMissing(lo+r) && cells.Soft.At(lo+r) == nil {
 					x := units[i][u]
 					if err := put(cells, lo+r, c.Var, x.family.Mode(x.params)); err != nil {
 						return err

@@ -108,7 +108,7 @@ func (e *Engine) fill(cells *dataset.Cells, lo, hi int, c layers.Column) error {
 }
 
 // drawFunction draws the missing cells of a leaf without a table, of which the device has
-// chosen a unit for each row; -1 is none. Draws depend on seed, row and vector, as those of
+// chosen a unit for each row; -1 is none. Cells that are evidence are left to fillSoft. Draws depend on seed, row and vector, as those of
 // tables do. Parameters are read from the device only if a row needs them.
 func (e *Engine) drawFunction(ctx context.Context, b *dataset.Batch, lo int, in *layers.Input, units []int32, draws tensor.Draws) error {
 	width, np := e.prog.Width(in.Vector), in.Family.NumParams()
@@ -117,7 +117,7 @@ func (e *Engine) drawFunction(ctx context.Context, b *dataset.Batch, lo int, in 
 	var area []float32 // [np, width], once a row needs it
 	params := make([]float64, np)
 	for r, u := range units {
-		if u < 0 || !cells.IsMissing(lo+r) {
+		if u < 0 || !cells.IsMissing(lo+r) || cells.Soft.At(lo+r) != nil {
 			continue
 		}
 		if area == nil {

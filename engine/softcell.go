@@ -195,15 +195,26 @@ func (s *softCell) best(u *unit) (float64, bool) {
 	return s.near(u, min(max(u.family.Mode(u.params), s.low), s.high))
 }
 
-// near returns the value of a unit in the range of a cell that is nearest to a number, false
-// if there is none beside it.
+// near returns the value of a unit that is nearest to a number in the range of a cell: one in the
+// range, or beside it where no float32 is in it, as cells are float32. It returns false if the number is no value of the
+// unit and has none beside it, as one between two counts.
 func (s *softCell) near(u *unit, x float64) (float64, bool) {
-	for _, x := range []float64{
-		float64(float32(x)), float64(math.Nextafter32(float32(x), float32(math.Inf(1)))), float64(math.Nextafter32(float32(x), float32(math.Inf(-1)))),
+	const most = math.MaxFloat32
+	x = min(max(x, -most), most)
+	cells := [...]float64{
+		float64(float32(x)), float64(math.Nextafter32(float32(x), most)), float64(math.Nextafter32(float32(x), -most)),
 		math.Ceil(x), math.Floor(x), // of counts
-	} {
-		if s.allows(x) && u.family.Check(x) == nil {
-			return x, true
+	}
+	for _, c := range cells {
+		if s.allows(c) && u.family.Check(c) == nil {
+			return c, true
+		}
+	}
+	if u.family.Check(x) == nil {
+		for _, c := range cells[:3] {
+			if u.family.Check(c) == nil {
+				return c, true
+			}
 		}
 	}
 	return 0, false

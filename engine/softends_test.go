@@ -139,3 +139,63 @@ func TestSoftSampleBins(t *testing.T) {
 		}
 	}
 }
+
+// TestSoftBetweenFloats wants a value beside a range where no float32 is in it, and none where a leaf has no value there.
+func TestSoftBetweenFloats(t *testing.T) {
+	up := func(x float32) float64 { return float64(math.Nextafter32(x, math.MaxFloat32)) }
+	for _, tc := range []struct {
+		leaf      circuit.Leaf
+		params    []float64
+		low, high float64
+		want      []float64 // the values that there may be, none if the row is impossible
+	}{
+		{circuit.Gaussian{}, []float64{0, 1, 1, 2}, 0.1, 0.1000000001, []float64{float64(float32(0.1)), up(0.1)}},
+		{circuit.Gaussian{}, []float64{1.6e9, 86400, 1.6e9, 9e4}, 1600000010, 1600000050, []float64{1.6e9}},
+		{circuit.Gaussian{}, []float64{1.6e9, 86400, 1.6e9, 9e4}, 1600000100, 1600000120, []float64{1600000128}},
+		{circuit.Gaussian{}, []float64{0, 1e38, 0, 2e38}, 3.5e38, 1e39, []float64{math.MaxFloat32}},
+		{circuit.Gaussian{}, []float64{0, 1e38, 0, 2e38}, -1e39, -3.5e38, []float64{-math.MaxFloat32}},
+		{circuit.LogNormal{}, []float64{0, 1, 0, 2}, 0.1, 0.1000000001, []float64{float64(float32(0.1)), up(0.1)}},
+		{circuit.LogNormal{}, []float64{-115, 1, -115, 2}, 1e-50, 1e-49, []float64{math.SmallestNonzeroFloat32}},
+		{circuit.LogNormal{}, []float64{0, 1, 0, 2}, -3, 0, nil},
+		{circuit.Poisson{}, []float64{3, 4}, 2.5, 2.75, nil},
+		{circuit.Poisson{}, []float64{16777216, 16777217}, 16777217, 16777217, []float64{16777216, 16777218}},
+		{circuit.RealHistogram{Breaks: []float64{-1.5, 0.5, 2}}, []float64{0.25, 0.5, 0.5, 0.25}, 0.1, 0.1000000001, []float64{float64(float32(0.1)), up(0.1)}},
+		{circuit.RealHistogram{Breaks: []float64{-1.5, 0.5, 2}}, []float64{0.25, 0.5, 0.5, 0.25}, 3, 4, nil},
+	} {
+		m := mixed(t, tc.leaf, tc.params, []float64{0.25, 0.75})
+		const n = 50
+		drawn, best := m.within(tc.low, tc.high, n), m.within(tc.low, tc.high, n)
+		ll, bound, given := make([]float64, n), make([]float64, n), make([]float64, n)
+		for what, err := range map[string]error{
+			"loglik": m.eng.LogLikelihood(t.Context(), drawn, given),
+			"sample": m.eng.Sample(t.Context(), drawn, 3, 0),
+			"mpe":    m.eng.MPE(t.Context(), best, engine.MPEOptions{Candidates: 2, Sweeps: 3}, ll, bound),
+		} {
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		if possible := !math.IsInf(given[0], -1); possible != (tc.want != nil) {
+			t.Errorf("%s %v, %v..%v has the log-likelihood %v", tc.leaf.Name(), tc.params, tc.low, tc.high, given[0])
+		}
+		for what, b := range map[string]*dataset.Batch{"sample": drawn, "mpe": best} {
+			for r, row := range reference.Rows(b) {
+				if x := row[0]; tc.want == nil && x == x || tc.want != nil && !slices.Contains(tc.want, x) {
+					t.Fatalf("%s of %s %v in %v..%v: row %d has %v, want one of %v", what, tc.leaf.Name(), tc.params, tc.low, tc.high, r, x, tc.want)
+				}
+			}
+		}
+		for r := range ll {
+			if tc.want == nil {
+				continue
+			}
+			l, err := m.ref.LogLikelihood([]float64{reference.Rows(best)[r][0]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tol := 1e-5 * max(1, math.Abs(l)); !near(ll[r], l, tol) || !(bound[r] >= ll[r]-tol) {
+				t.Fatalf("mpe of %s in %v..%v: row %d has the log-likelihood %v and the bound %v, want %v", tc.leaf.Name(), tc.low, tc.high, r, ll[r], bound[r], l)
+			}
+		}
+	}
+}
