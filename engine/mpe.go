@@ -379,7 +379,7 @@ func (e *Engine) bestCell(variable int32, cells *dataset.Cells, row int, weights
 			top = float64(weights[code]) * math.Exp(-bins.logWidth[code]) * (1 + gain)
 		}
 		for code, w := range weights {
-			if d := float64(w) * math.Exp(-bins.logWidth[code]) * min(1, limit.likelihoodOf(code)); d > top {
+			if d := float64(w) * math.Exp(-bins.logWidth[code]); d > top && limit.likelihoodOf(code) > 0 {
 				best, top, better = bins.middle(code, limit), d, true
 			}
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // softCell is evidence about a cell as leaves read it: codes with a likelihood of at most 1
-// each, or values from low to high.
+// each, or values from low to high; both for bins of values.
 type softCell struct {
 	runs      []dataset.Run // nil: values
 	low, high float64
@@ -39,7 +39,8 @@ func (e *Engine) softCell(column int, ev *dataset.Evidence) (*softCell, error) {
 	case ev.Runs != nil:
 		s.runs = scaledRuns(ev.Runs, s)
 	case bins != nil:
-		s.runs = scaledRuns(bins.runs(e.stored(c.Var, ev.Low), e.stored(c.Var, ev.High), s.most), s)
+		s.low, s.high = e.stored(c.Var, ev.Low), e.stored(c.Var, ev.High)
+		s.runs = scaledRuns(bins.runs(s.low, s.high, s.most), s)
 	case c.Beside:
 		s.low, s.high = e.stored(c.Var, ev.Low), e.stored(c.Var, ev.High)
 		if s.most && e.logScales != nil {
@@ -98,10 +99,9 @@ func (b *bins) runs(low, high float64, density bool) []dataset.Run {
 
 // key is the same for cells whose rows are the same, and no others of a group.
 func (s *softCell) key() string {
-	ev := dataset.Evidence{Runs: s.runs, Low: s.low, High: s.high}
-	key := ev.Key()
+	key := (&dataset.Evidence{Runs: s.runs}).Key()
 	if s.runs == nil {
-		key += "values"
+		key = (&dataset.Evidence{Low: s.low, High: s.high}).Key() + "values"
 	}
 	if s.most {
 		key += "most"

@@ -199,3 +199,27 @@ func TestSoftBetweenFloats(t *testing.T) {
 		}
 	}
 }
+
+// TestSoftMPEBins wants the bin of the largest density under all units together, where max-product takes that of one unit, and
+// of it a number in the range, of however small a part of the bin.
+func TestSoftMPEBins(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 3, Leaf: circuit.Categorical{Categories: 3}}, {Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
+	}}
+	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous, Scale: 1, Edges: []float64{0, 1, 2, 3}, Outside: 1e-9}}}
+	co := compile.DefaultOptions()
+	co.Soft = 4
+	m := buildCompiled(t, g, reference.Params{{0, 0, 1, 0, 1, 0, 0, 1, 0}, {0.4, 0.3, 0.3}}, co, engine.Options{Rows: 16, Queries: true, Schema: schema})
+	for _, tc := range []struct{ low, high, want, density float64 }{
+		{1.25, 2.75, 1.625, 0.6}, {1.875, 2.75, 1.9375, 0.6}, {0.25, 1e300, 1.5, 0.6}, {2.5, 3, 2.75, 0.4},
+	} {
+		b := reference.SoftBatch(schema, [][]float64{{missing}}, [][]*dataset.Evidence{{{Low: tc.low, High: tc.high}}})
+		ll, bound := make([]float64, 1), make([]float64, 1)
+		if err := m.eng.MPE(t.Context(), b, engine.MPEOptions{Sweeps: 3}, ll, bound); err != nil {
+			t.Fatal(err)
+		}
+		if x := float64(b.Columns[0].Values[0]); x != tc.want || !near(ll[0], math.Log(tc.density), 1e-5) || !(bound[0] >= ll[0]-1e-6) {
+			t.Errorf("%v..%v: %v with the log-likelihood %v and the bound %v, want %v with %v", tc.low, tc.high, x, ll[0], bound[0], tc.want, math.Log(tc.density))
+		}
+	}
+}

@@ -48,8 +48,7 @@ func (e *Engine) fillSoft(ctx context.Context, b *dataset.Batch, lo, hi int, tak
 				return err
 			}
 			if bins := e.binsOf(c.Var); ok && bins != nil {
-				low, high := e.stored(c.Var, ev.Low), e.stored(c.Var, ev.High)
-				mean, variance := bins.momentsWithin(int(x), low, high)
+				mean, variance := bins.momentsWithin(int(x), cell.low, cell.high)
 				x = mean
 				if uniform != nil { // the digits of the number behind those that chose the bin are as good as new
 					half := math.Sqrt(3 * variance)

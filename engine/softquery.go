@@ -94,7 +94,7 @@ func (s *softPosteriors) of(ctx context.Context, ev *dataset.Evidence) (*softPos
 			m, v := cell.momentsOf(&units[i])
 			p.mean, p.variance = append(p.mean, m), append(p.variance, v)
 		}
-	} else if err := s.shares(ctx, p, cell, ev); err != nil {
+	} else if err := s.shares(ctx, p, cell); err != nil {
 		return nil, err
 	}
 	if len(s.known) >= maxPosteriors || s.known == nil {
@@ -107,7 +107,7 @@ func (s *softPosteriors) of(ctx context.Context, ev *dataset.Evidence) (*softPos
 // shares sets, for each code that the evidence allows and each unit of the column's inputs, the
 // share of the unit's probability within the evidence that falls on the code. Columns with bins
 // get the moments of each bin within the range, too.
-func (s *softPosteriors) shares(ctx context.Context, p *softPosterior, cell *softCell, ev *dataset.Evidence) error {
+func (s *softPosteriors) shares(ctx context.Context, p *softPosterior, cell *softCell) error {
 	for _, r := range cell.runs {
 		for code := r.First; code <= r.Last; code++ {
 			p.codes = append(p.codes, code)
@@ -143,9 +143,8 @@ func (s *softPosteriors) shares(ctx context.Context, p *softPosterior, cell *sof
 		}
 	}
 	if bins := s.binsOf(s.prog.Columns[s.column].Var); bins != nil {
-		low, high := s.stored(s.prog.Columns[s.column].Var, ev.Low), s.stored(s.prog.Columns[s.column].Var, ev.High)
 		for _, code := range p.codes {
-			m, v := bins.momentsWithin(code, low, high)
+			m, v := bins.momentsWithin(code, cell.low, cell.high)
 			p.mean, p.variance = append(p.mean, m), append(p.variance, v)
 		}
 	}
