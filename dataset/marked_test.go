@@ -52,7 +52,7 @@ func TestMarksOfNumbers(t *testing.T) {
 			}
 			opts = Options{Schema: want.Schema()}
 		}
-		r, err := OpenNumbers(path, 3, nil, false, Options{Missing: marks})
+		r, err := OpenNumbers(path, 3, nil, ToFloat64, Options{Missing: marks})
 		if err != nil {
 			t.Fatal(err)
 		}
