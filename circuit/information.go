@@ -120,7 +120,7 @@ func leafInformation(l Leaf, p, q []float64) (x Information, err error) {
 		h := l.entropy(p)
 		return Information{h, h + kl, kl}, nil
 	case RealHistogram: // draws are those of the normalised bins, densities those of LogProb
-		for i, share := range l.masses(p) {
+		for i, share := range l.Masses(p) {
 			if at := l.Breaks[i] + l.width(i)/2; share > 0 {
 				lp, lq := l.LogProb(p, at), l.LogProb(q, at)
 				x.add(share, Information{-lp, -lq, lp - lq})

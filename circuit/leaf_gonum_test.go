@@ -66,7 +66,7 @@ func (d pieces) LogProb(x float64) float64 {
 }
 
 func (d pieces) Quantile(p float64) float64 {
-	if d.leaf.whole() {
+	if d.leaf.Whole() {
 		return math.Floor(d.quantile(p))
 	}
 	return d.quantile(p)

@@ -77,7 +77,7 @@ func expect(l Leaf, p []float64, h func(x float64) float64) float64 {
 		}
 		return e
 	}
-	if l, ok := l.(RealHistogram); ok && l.whole() {
+	if l, ok := l.(RealHistogram); ok && l.Whole() {
 		e := 0.0
 		for x := l.Breaks[0]; x < l.Breaks[len(p)]; x++ {
 			e += math.Exp(l.LogProb(p, x)) * h(x)

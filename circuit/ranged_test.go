@@ -161,7 +161,7 @@ func TestRangesOfBins(t *testing.T) {
 		{Breaks: []float64{-2.5, -1, 0.25, 2.5, 3}, Floor: 0.125}, {Breaks: []float64{-3, -1, 0, 2, 5}, Floor: 0.125},
 	} {
 		p := []float64{3, 0.5, 0.25, 0}[:l.NumParams()] // which do not integrate to 1
-		whole := l.whole()
+		whole := l.Whole()
 		const slices = 1 << 10 // of a unit; bins end at ends of some
 		var at, mass []float64
 		total := 0.0

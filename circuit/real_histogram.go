@@ -112,22 +112,25 @@ func (l RealHistogram) LogProb(p []float64, x float64) float64 {
 	return Log(d)
 }
 
-// whole reports whether the leaf is one of whole numbers.
-func (l RealHistogram) whole() bool {
+// Steps returns the breaks.
+func (l RealHistogram) Steps() []float64 { return l.Breaks }
+
+// Whole reports whether the leaf is one of whole numbers.
+func (l RealHistogram) Whole() bool {
 	return !slices.ContainsFunc(l.Breaks, func(b float64) bool { return b != math.Trunc(b) })
 }
 
 // Mode is the middle of the first of the densest bins, or its first whole number.
 func (l RealHistogram) Mode(p []float64) float64 {
 	best := argmax(p)
-	if l.whole() {
+	if l.Whole() {
 		return l.Breaks[best]
 	}
 	return l.Breaks[best] + l.width(best)/2
 }
 
-// masses are the normalised masses of the bins.
-func (l RealHistogram) masses(p []float64) []float64 {
+// Masses are the normalised masses of the bins.
+func (l RealHistogram) Masses(p []float64) []float64 {
 	m, total := make([]float64, len(p)), l.total(p)
 	for i, d := range p {
 		m[i] = d * l.width(i) / total
@@ -137,9 +140,9 @@ func (l RealHistogram) masses(p []float64) []float64 {
 
 // Sample draws a bin by its mass, then a number of it.
 func (l RealHistogram) Sample(p []float64, rng *rand.Rand) float64 {
-	i := drawIndex(l.masses(p), rng)
+	i := drawIndex(l.Masses(p), rng)
 	x := l.Breaks[i] + rng.Float64()*l.width(i)
-	if l.whole() {
+	if l.Whole() {
 		return min(math.Floor(x), l.Breaks[i+1]-1) // x may be rounded up to the next bin
 	}
 	return x
@@ -180,7 +183,7 @@ func (l RealHistogram) RangeMoments(p []float64, low, high float64) (mean, varia
 // RangeMode returns a number of the largest density in a range, both ends included: one of the first of the densest
 // parts of bins, its middle or its first whole number. It returns false where LogRange has no probability; the floor does not count.
 func (l RealHistogram) RangeMode(p []float64, low, high float64) (x float64, ok bool) {
-	whole, top := l.whole(), math.Inf(-1)
+	whole, top := l.Whole(), math.Inf(-1)
 	for i, d := range p {
 		from, to := max(low, l.Breaks[i]), min(high, l.Breaks[i+1])
 		if whole {
@@ -204,10 +207,10 @@ func (l RealHistogram) RangeMode(p []float64, low, high float64) (x float64, ok 
 // variance. No part has the floor outside the bins.
 func (l RealHistogram) eachPart(p []float64, low, high float64, take func(mass, mean, variance float64)) {
 	half, unit := 0.0, 0.0 // of whole numbers, each of which is the interval up to the next one
-	if l.whole() {
+	if l.Whole() {
 		low, high, half, unit = math.Ceil(low), math.Floor(high)+1, 0.5, 1
 	}
-	for i, m := range l.masses(p) {
+	for i, m := range l.Masses(p) {
 		from, to := max(low, l.Breaks[i]), min(high, l.Breaks[i+1])
 		if w := to - from; w > 0 && m > 0 {
 			take(m*(w/l.width(i)), from+w/2-half, (w*w-unit)/12)
@@ -235,7 +238,7 @@ func (l RealHistogram) MStep(p, sum []float64, _, pseudocount, step float64) {
 	if !(evidence > 0) {
 		return
 	}
-	m := l.masses(p)
+	m := l.Masses(p)
 	updateMasses(m, sum, l.width, pseudocount, step)
 	for i := range p {
 		p[i] = m[i] / l.width(i)

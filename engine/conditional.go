@@ -131,6 +131,7 @@ type summary struct {
 	// Of the units of a column of values.
 	units          []unit
 	mean, variance []float64
+	steps          *steps         // of units that are all stepwise; nil until they are first asked for
 	stored         dataset.Column // how values are stored
 }
 

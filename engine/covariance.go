@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -109,6 +110,18 @@ func (c *covariance) with(ctx context.Context, i int) error {
 	if err != nil || total == 0 {
 		return err
 	}
+	if c.summaries[i].steps != nil {
+		undo, err := c.e.normalise(ctx, c.columns[i])
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.sum(ctx, i), undo())
+	}
+	return c.sum(ctx, i)
+}
+
+// sum adds the terms of all points.
+func (c *covariance) sum(ctx context.Context, i int) error {
 	var rows []int // of the launch to come, and their points
 	var points []point
 	for row, all := range c.points {
@@ -173,19 +186,28 @@ type point struct {
 	value, number, weight float64
 }
 
-// maxSupport bounds the points of a cell.
-const maxSupport = 1 << 14
+// maxSupport bounds the points of a cell, and negligible is the probability of a unit that has none.
+const maxSupport, negligible = 1 << 14, 1e-14
 
 // support returns points for which sums over the values of a missing cell are, given its
 // posterior, sums over points: its codes, its bins, its counts, or a grid. Between normal units
 // the trapezoidal rule with a step of their least standard deviation errs by 2·exp(-2π²) =
-// 5e-9 of what is integrated; the grid of positive values is one of their logarithms.
+// 5e-9 of what is integrated; the grid of positive values is one of their logarithms. No points
+// fit units of several families, whose densities are of different measures.
 func (s *summary) support(weights []float32, variable int) ([]point, error) {
 	p := make([]float64, len(weights))
 	shares(p, weights)
 	var points []point
 	switch {
 	case s.units != nil:
+		for i := range s.units {
+			if first, kind := s.units[0].kind(), s.units[i].kind(); first != kind {
+				return nil, fmt.Errorf("%w: a sum over the values of variable %d, which has %s and %s leaves; name it last, or leave it out", dataset.ErrSetting, variable, first, kind)
+			}
+		}
+		if _, ok := s.units[0].family.(stepwise); ok {
+			return s.parts(p, variable)
+		}
 		return s.line(p, variable)
 	case s.bins != nil:
 		for code, x := range p {
@@ -208,12 +230,12 @@ func (s *summary) support(weights []float32, variable int) ([]point, error) {
 	return points, nil
 }
 
-// line returns the points of a column without codes, whose units have probabilities p: a grid
+// line returns the points of a column without codes or steps, whose units have probabilities p: a grid
 // on which the trapezoidal rule integrates the mixture, as fine as its smallest standard
 // deviation, in the logarithm for positive numbers, and every number for counts. A grid of more
 // than maxSupport points is an error that names the variable.
 func (s *summary) line(p []float64, variable int) ([]point, error) {
-	const reach, negligible = 10, 1e-14 // standard deviations, and probability of a unit
+	const reach = 10 // standard deviations
 	family := s.units[0].family
 	counts, positive := family.Check(0.5) != nil, family.Check(-1) != nil
 	lo, hi, step := math.Inf(1), math.Inf(-1), math.Inf(1)
@@ -234,7 +256,7 @@ func (s *summary) line(p []float64, variable int) ([]point, error) {
 		lo, hi, step = max(0, math.Floor(lo)), math.Ceil(hi)+40, 1
 	}
 	if !((hi-lo)/step < maxSupport) {
-		return nil, fmt.Errorf("%w: a sum over the values of variable %d has %.3g points, more than %d: its leaves are of too different widths; leave it out",
+		return nil, fmt.Errorf("%w: a sum over the values of variable %d has %.3g points, more than %d: its leaves are of too different widths; name it last, or leave it out",
 			dataset.ErrSetting, variable, (hi-lo)/step, maxSupport)
 	}
 	var points []point

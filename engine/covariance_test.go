@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -73,7 +74,7 @@ func TestCovarianceQueries(t *testing.T) {
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 71))
-		g := reference.Random(rng, reference.RandomOptions{Vars: 2 + rng.IntN(3), MaxUnits: 5, MaxCodes: 4, MaxNodes: 24, Discrete: seed%4 == 0})
+		g := reference.Random(rng, reference.RandomOptions{Vars: 2 + rng.IntN(3), MaxUnits: 5, MaxCodes: 4, MaxNodes: 24, Discrete: seed%4 == 0, Breaks: seed%4 == 1 || seed%4 == 2})
 		m := build(t, g, engine.Options{Rows: 1 + rng.IntN(64), Queries: true})
 		rows := append(reference.RandomRows(g, rng, 3, 0.6), reference.MissingRow(g.NumVars))
 		n := g.NumVars
@@ -86,6 +87,12 @@ func TestCovarianceQueries(t *testing.T) {
 		k := len(variables)
 		got := make([]float64, len(rows)*k*k)
 		if err := m.eng.Covariance(t.Context(), m.batch(rows), variables, got); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		turned := slices.Clone(variables)
+		slices.Reverse(turned)
+		other := make([]float64, len(got))
+		if err := m.eng.Covariance(t.Context(), m.batch(rows), turned, other); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		p := engine.Polynomial{Constant: rng.NormFloat64()}
@@ -124,8 +131,10 @@ func TestCovarianceQueries(t *testing.T) {
 						continuous++
 					}
 					cov := want.second[v][w] - want.mean[v]*want.mean[w]
-					if x := got[(r*k+i)*k+j]; !near(x, cov, 2e-5*max(1, math.Sqrt(want.second[v][v]*want.second[w][w]))) {
-						t.Errorf("seed %d, row %v: covariance of %d and %d is %v, want %v", seed, row, v, w, x, cov)
+					for _, x := range []float64{got[(r*k+i)*k+j], other[(r*k+k-1-i)*k+k-1-j]} {
+						if !near(x, cov, 2e-5*max(1, math.Sqrt(want.second[v][v]*want.second[w][w]))) {
+							t.Errorf("seed %d, row %v: covariance of %d and %d is %v, want %v", seed, row, v, w, x, cov)
+						}
 					}
 				}
 				m.checkQuantiles(t, want, row, v, levels, quantiles[(r*k+i)*len(levels):])

@@ -17,6 +17,7 @@ type RandomOptions struct {
 	Positive bool    // no indicators: every state has positive probability
 	Dense    bool    // no block-sparse sums
 	Untied   bool    // no tied parameters
+	Breaks   bool    // also histograms with breaks of their own
 	Reuse    float64 // chance to use an existing node where one fits; default 0.3
 }
 
@@ -80,6 +81,9 @@ func (b *randomBuilder) family(v int) []circuit.Leaf {
 	if v > 0 && b.chance(0.5) {
 		return b.families[v-1]
 	}
+	if b.o.Breaks && b.chance(0.5) {
+		return b.histograms()
+	}
 	if !b.o.Discrete && b.chance(0.3) {
 		if b.chance(0.3) {
 			return []circuit.Leaf{circuit.Poisson{}}
@@ -111,6 +115,23 @@ func (b *randomBuilder) family(v int) []circuit.Leaf {
 	// Two of them for each variable, so that equal leaves meet.
 	b.rng.Shuffle(len(leaves), func(i, j int) { leaves[i], leaves[j] = leaves[j], leaves[i] })
 	return leaves[:2]
+}
+
+// histograms draws two leaves with different breaks, which are whole in both or in none.
+func (b *randomBuilder) histograms() []circuit.Leaf {
+	start, unit := -0.75, 0.375
+	if b.chance(0.5) {
+		start, unit = -1, 1
+	}
+	var leaves []circuit.Leaf
+	for range 2 {
+		breaks := []float64{start + unit*float64(b.rng.IntN(3))}
+		for range 1 + b.rng.IntN(3) {
+			breaks = append(breaks, breaks[len(breaks)-1]+unit*float64(1+b.rng.IntN(3)))
+		}
+		leaves = append(leaves, circuit.RealHistogram{Breaks: breaks, Floor: 0x1p-52})
+	}
+	return leaves
 }
 
 func scopeKey(vars []int) string {

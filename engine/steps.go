@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/layers"
+)
+
+// stepwise is a family whose densities are constant between breaks, as of package circuit: its parameters are the
+// densities of the bins.
+type stepwise interface {
+	layers.Family
+	// Steps returns the breaks. Cells are float32, and are compared with the breaks as float32.
+	Steps() []float64
+	// Whole says that the numbers of a bin are its whole ones.
+	Whole() bool
+	// Masses returns the probabilities of the bins.
+	Masses(p []float64) []float64
+}
+
+// kind names the family of a unit, and what numbers it has.
+func (u *unit) kind() string {
+	if f, ok := u.family.(stepwise); ok && f.Whole() {
+		return u.family.Name() + " (of whole numbers)"
+	}
+	return u.family.Name()
+}
+
+// steps is what the points of a column of stepwise units are made of.
+type steps struct {
+	cuts           []float64   // the breaks of all units as float32: all units take the cells between two of them as one
+	breaks, masses [][]float64 // of the units
+	shift          float64     // what the mean of a bin's numbers has more than its middle
+}
+
+// stepsOf returns the steps of units that are all stepwise.
+func stepsOf(units []unit) *steps {
+	s := &steps{}
+	for _, u := range units {
+		f := u.family.(stepwise)
+		if s.breaks, s.masses = append(s.breaks, f.Steps()), append(s.masses, f.Masses(u.params)); f.Whole() {
+			s.shift = -0.5
+		}
+		for _, b := range f.Steps() {
+			s.cuts = append(s.cuts, float64(float32(b)))
+		}
+	}
+	slices.Sort(s.cuts)
+	s.cuts = slices.Compact(s.cuts)
+	return s
+}
+
+// parts returns the points of a column of stepwise units with probabilities p: one for each part between two cuts, at
+// the first of its cells, with the mean of its numbers. What is known of other columns is the same given any of these, so a
+// sum over parts is the integral for products of different variables. A bin that has no cells, because float32 rounds
+// both of its breaks to one number, is an error that names the variable.
+func (s *summary) parts(p []float64, variable int) ([]point, error) {
+	if s.steps == nil {
+		s.steps = stepsOf(s.units)
+	}
+	cuts := s.steps.cuts
+	mass, number := make([]float64, len(cuts)), make([]float64, len(cuts)) // the number times the mass
+	for i, masses := range s.steps.masses {
+		breaks := s.steps.breaks[i]
+		for bin, m := range masses {
+			if m *= p[i]; m <= negligible {
+				continue
+			}
+			lo, _ := slices.BinarySearch(cuts, float64(float32(breaks[bin])))
+			hi, _ := slices.BinarySearch(cuts, float64(float32(breaks[bin+1])))
+			if lo == hi {
+				return nil, fmt.Errorf("%w: a sum over the values of variable %d, of which float32 has none between the breaks %v and %v of a leaf; name it last, or leave it out",
+					dataset.ErrSetting, variable, breaks[bin], breaks[bin+1])
+			}
+			scale := 1 / (cuts[hi] - cuts[lo])
+			for k := lo; k < hi; k++ {
+				share := m * (cuts[k+1] - cuts[k]) * scale
+				middle := (cuts[k]/2 + cuts[k+1]/2 - cuts[lo]) * scale // from 0 to 1, since breaks lie beside their cuts
+				mass[k] += share
+				number[k] += share * (breaks[bin] + middle*(breaks[bin+1]-breaks[bin]) + s.steps.shift)
+			}
+		}
+	}
+	var points []point
+	for k, m := range mass {
+		if m > 0 {
+			points = append(points, point{cuts[k], s.number(number[k] / m), m})
+		}
+	}
+	if len(points) > maxSupport {
+		return nil, fmt.Errorf("%w: a sum over the values of variable %d has %d points, more than %d: its histograms have too many breaks; name it last, or leave it out",
+			dataset.ErrSetting, variable, len(points), maxSupport)
+	}
+	return points, nil
+}
+
+// normalise makes the densities of a column's stepwise units integrate to 1 until the function that it returns is
+// called: parts have the probabilities of normalised bins, and posteriors given an observed cell take densities as they
+// are. It multiplies all of them by one number, which no posterior depends on, so that the floor that a density has
+// outside of the bins is nothing beside them. Where another column shares densities they all stay, since its cells count
+// as they are; if these do not integrate to 1 that is an error that names the variable.
+func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error, err error) {
+	const largest, rounding = 0x1p60, 1e-5
+	before, after := map[int64][]float32{}, map[int64][]float64{} // by offset: [bins, width]
+	shared, changed, top := false, false, 0.0
+	for _, f := range e.prog.Functions() {
+		in := &e.prog.Inputs[f]
+		family, ok := in.Family.(stepwise)
+		if !ok || in.Column != column || before[in.Params] != nil {
+			continue
+		}
+		units, err := e.unitsOfInput(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		width, breaks := e.prog.Width(in.Vector), family.Steps()
+		densities := make([]float64, family.NumParams()*width)
+		for u := range units {
+			for bin, m := range family.Masses(units[u].params) {
+				d := m / (breaks[bin+1] - breaks[bin])
+				densities[bin*width+u], top = d, max(top, d)
+				changed = changed || !(math.Abs(units[u].params[bin]-d) <= rounding*d)
+			}
+		}
+		area := make([]float32, len(densities))
+		if err := e.ReadParams(ctx, in.Params, area); err != nil {
+			return nil, err
+		}
+		before[in.Params], after[in.Params] = area, densities
+		shared = shared || slices.ContainsFunc(e.prog.Inputs, func(other layers.Input) bool {
+			return other.Params == in.Params && other.Column != column
+		})
+	}
+	switch {
+	case shared && changed:
+		return nil, fmt.Errorf("%w: a sum over the values of variable %d, whose histograms do not integrate to 1 and are also those of another one; name it last, or leave it out",
+			dataset.ErrSetting, e.prog.Columns[column].Var)
+	case shared:
+		return func() error { return nil }, nil
+	}
+	undo = func() error {
+		for offset, area := range before {
+			if err := e.dev.Write(context.WithoutCancel(ctx), e.params, int(offset), area); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for offset, densities := range after {
+		area := make([]float32, len(densities))
+		for i, d := range densities {
+			area[i] = float32(d * (largest / top))
+		}
+		if err := e.dev.Write(ctx, e.params, int(offset), area); err != nil {
+			return nil, errors.Join(err, undo())
+		}
+	}
+	return undo, nil
+}
