@@ -232,19 +232,23 @@ func (s *summary) support(weights []float32, variable int) ([]point, error) {
 
 // line returns the points of a column without codes or steps, whose units have probabilities p: a grid
 // on which the trapezoidal rule integrates the mixture, as fine as its smallest standard
-// deviation, in the logarithm for positive numbers, and every number for counts. A grid of more
-// than maxSupport points is an error that names the variable.
+// deviation, and every number for counts. Positive numbers have the grid in the logarithm, unless
+// all units are so narrow that they are nearly normal. A grid of more than maxSupport points, or finer
+// than float32, is an error that names the variable.
 func (s *summary) line(p []float64, variable int) ([]point, error) {
-	const reach = 10 // standard deviations
+	const reach, narrow = 10, 0.01 // standard deviations, and one of a logarithm
 	family := s.units[0].family
-	counts, positive := family.Check(0.5) != nil, family.Check(-1) != nil
+	counts, logs := family.Check(0.5) != nil, false
+	for i := range s.units {
+		logs = logs || p[i] > negligible && !counts && family.Check(-1) != nil && s.variance[i] > narrow*narrow*s.mean[i]*s.mean[i]
+	}
 	lo, hi, step := math.Inf(1), math.Inf(-1), math.Inf(1)
 	for i := range s.units {
 		if p[i] <= negligible {
 			continue
 		}
 		mean, variance := s.mean[i], s.variance[i]
-		if positive && !counts {
+		if logs {
 			variance = math.Log1p(variance / (mean * mean))
 			mean = math.Log(mean) - variance/2
 			hi = max(hi, mean+2*variance+reach*math.Sqrt(variance)) // large numbers weigh more in moments
@@ -252,8 +256,17 @@ func (s *summary) line(p []float64, variable int) ([]point, error) {
 		sd := math.Sqrt(variance)
 		lo, hi, step = min(lo, mean-reach*sd), max(hi, mean+reach*sd), min(step, sd)
 	}
-	if counts {
+	switch {
+	case counts:
 		lo, hi, step = max(0, math.Floor(lo)), math.Ceil(hi)+40, 1
+	case !logs: // the numbers of the grid are float32, since the rule wants them equally far apart
+		far := float32(min(max(-lo, hi), math.MaxFloat32))
+		unit := float64(far - math.Nextafter32(far, 0))
+		if !(step >= unit) {
+			return nil, fmt.Errorf("%w: a sum over the values of variable %d, whose leaves have standard deviations down to %.3g where float32 numbers are %.3g apart; name it last, or leave it out",
+				dataset.ErrSetting, variable, step, unit)
+		}
+		lo, step = math.Floor(lo/unit)*unit, math.Floor(step/unit)*unit
 	}
 	if !((hi-lo)/step < maxSupport) {
 		return nil, fmt.Errorf("%w: a sum over the values of variable %d has %.3g points, more than %d: its leaves are of too different widths; name it last, or leave it out",
@@ -265,7 +278,7 @@ func (s *summary) line(p []float64, variable int) ([]point, error) {
 		if x > hi {
 			return points, nil
 		}
-		if positive && !counts {
+		if logs {
 			x = math.Exp(x)
 			width *= x
 		}

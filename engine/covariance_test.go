@@ -354,3 +354,43 @@ func TestQuantileNearOne(t *testing.T) {
 		}
 	}
 }
+
+// TestNarrowCovariances has leaves whose standard deviations are near the distance of float32 numbers at their means.
+func TestNarrowCovariances(t *testing.T) {
+	single := func(x float64) float64 { return float64(float32(x)) }
+	for name, c := range map[string]struct {
+		leaf          circuit.Leaf
+		a, b          float64
+		first, second float64 // parameters of spread
+	}{
+		"1000":          {circuit.Gaussian{}, 1000, 1000.02, 0.01, 0.01},
+		"1e5":           {circuit.Gaussian{}, 1e5, 1e5 + 0.0234375, 0.01, 0.03},
+		"-1e5":          {circuit.Gaussian{}, -1e5, -1e5 - 0.0234375, 0.01, 0.03},
+		"1.6e9":         {circuit.Gaussian{}, 1.6e9, 1.6e9 + 8960, 3600, 7200},
+		"0":             {circuit.Gaussian{}, 0, 0.5, 1, 0.7},
+		"logarithms":    {circuit.LogNormal{}, 3, 3.00002, 1e-5, 2e-5},
+		"a thousandth":  {circuit.LogNormal{}, -1, -0.9999, 1e-3, 1e-3},
+		"one hundredth": {circuit.LogNormal{}, 2, 2.02, 0.0099, 0.0095},
+		"wider":         {circuit.LogNormal{}, 2, 2.3, 0.0101, 0.02},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkMixture(t, []float64{0.6, 0.4}, [][]part{
+				{{c.leaf, []float64{single(c.a), single(c.first)}}, {circuit.Gaussian{}, []float64{5, 1}}},
+				{{c.leaf, []float64{single(c.b), single(c.second)}}, {circuit.Gaussian{}, []float64{7, 1}}},
+			})
+		})
+	}
+	// Of 1e9 float32 has a number in 64.
+	g, params := mixture([]float64{0.5, 0.5}, [][]part{
+		{{circuit.Gaussian{}, []float64{1e9, 50}}, {circuit.Gaussian{}, []float64{5, 1}}},
+		{{circuit.Gaussian{}, []float64{1e9 + 128, 50}}, {circuit.Gaussian{}, []float64{7, 1}}},
+	})
+	m := buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
+	b, out := m.batch([][]float64{{missing, missing}}), make([]float64, 4)
+	if err := m.eng.Covariance(t.Context(), b, []int{0, 1}, out); !errors.Is(err, dataset.ErrSetting) {
+		t.Errorf("a grid finer than float32: %v, %v", out, err)
+	}
+	if err := m.eng.Covariance(t.Context(), b, []int{1, 0}, out); err != nil || !near(out[1], 64, 1e-3) {
+		t.Errorf("covariance %v, want 64: %v", out[1], err)
+	}
+}
