@@ -47,13 +47,44 @@ func (l Poisson) CheckParams(p []float64) error {
 	return nil
 }
 
-// LogProb is x·log rate - rate - log x!, with x a count that Check allows.
+// LogProb is x·log rate - rate - log x!, with x a count that Check allows. For large counts these are up to 10^13 and
+// cancel, so Stirling's series for log x! joins its terms to those of the rate: what is left are the deviance and the
+// series' end. C. Loader, "Fast and Accurate Computation of Binomial Probabilities", 2000.
 func (Poisson) LogProb(p []float64, x float64) float64 {
 	if math.IsInf(x, 0) {
 		return math.Inf(-1)
 	}
-	f, _ := math.Lgamma(x + 1)
-	return x*math.Log(p[0]) - p[0] - f
+	const large = 32
+	if x < large {
+		f, _ := math.Lgamma(x + 1)
+		return x*math.Log(p[0]) - p[0] - f
+	}
+	return -deviance(x, p[0]) - math.Log(2*math.Pi*x)/2 - stirlingError(x)
+}
+
+// deviance is x·log(x/rate) + rate - x, without cancellation near x = rate: with v = (rate-x)/(rate+x) the logarithm is
+// -2·(v + v³/3 + v⁵/5 + ...), and rate-x - 2·x·v is (rate-x)·v.
+func deviance(x, rate float64) float64 {
+	d := rate - x
+	if math.Abs(d) > 0.2*x {
+		return d - x*math.Log(rate/x)
+	}
+	v := d / (rate + x)
+	sum, power := d*v, 2*x*v
+	for k := 3.0; ; k += 2 {
+		power *= v * v
+		next := sum - power/k
+		if next == sum {
+			return sum
+		}
+		sum = next
+	}
+}
+
+// stirlingError is log x! less log(2πx)/2 + x·log x - x, to 1e-16 for x from 32 on.
+func stirlingError(x float64) float64 {
+	y := 1 / (x * x)
+	return (1./12 - y*(1./360-y*(1./1260-y/1680))) / x
 }
 
 // QuadraticCell returns x, in which the log mass is linear but for the factorial.
