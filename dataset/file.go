@@ -26,7 +26,7 @@ type file struct {
 func findFiles(paths []string, opts *Options) ([]file, error) {
 	var out []file
 	for _, path := range paths {
-		names, all, err := expand(path)
+		names, err := expand(path, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -36,11 +36,10 @@ func findFiles(paths []string, opts *Options) ([]file, error) {
 				return nil, badSetting("%s: a pipe or a device is read once, by queries of a model; give a file", name)
 			}
 			f, err := formatOf(name, opts)
-			if err == nil {
-				out = append(out, f)
-			} else if !all {
+			if err != nil {
 				return nil, err
 			}
+			out = append(out, f)
 		}
 		if len(out) == n {
 			return nil, badSetting("%s: there is no file to read; a file's name ends in one of %s, or .gz after it", path, strings.Join(Extensions(), " "))
@@ -83,7 +82,7 @@ func Means(paths []string, name string) bool {
 		return false
 	}
 	for _, path := range paths {
-		found, _, err := expand(path)
+		found, err := expand(path, &Options{})
 		if err != nil {
 			continue
 		}
@@ -110,42 +109,47 @@ func onlyFiles(paths []string) error {
 	return nil
 }
 
-// expand returns the names that a path means; all says that it is a
-// directory, of which files of unknown formats are left out.
-func expand(path string) (names []string, all bool, err error) {
+// expand returns the names that a path means: of a directory those of files whose format is known.
+func expand(path string, opts *Options) ([]string, error) {
 	if path == stdinPath {
-		return []string{path}, false, nil
+		return []string{path}, nil
 	}
 	root, pattern, deep := strings.Cut(path, "/**/")
+	wanted := func(name string) bool {
+		ok, _ := filepath.Match(pattern, name)
+		return ok
+	}
 	if !deep {
 		info, err := os.Stat(path)
 		if err == nil && !info.IsDir() {
-			return []string{path}, false, nil
+			return []string{path}, nil
 		}
 		if err != nil && strings.ContainsAny(path, "*?[") {
 			names, err := filepath.Glob(path)
 			if err != nil {
-				return nil, false, badSetting("%s: %v", path, err)
+				return nil, badSetting("%s: %v", path, err)
 			}
-			return names, false, nil
+			return names, nil
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("dataset: %w; check the path", err)
+			return nil, fmt.Errorf("dataset: %w; check the path", err)
 		}
-		root, pattern, all = path, "*", true
+		root, wanted = path, func(name string) bool {
+			_, err := formatOf(name, opts)
+			return err == nil
+		}
 	}
 	if _, err := filepath.Match(pattern, ""); err != nil {
-		return nil, false, badSetting("%s: %v", path, err)
+		return nil, badSetting("%s: %v", path, err)
 	}
-	names, err = below(root, pattern)
-	return names, all, err
+	return below(root, wanted)
 }
 
-// below lists the files below a folder, or below the one that root links to, whose names match
-// a pattern, sorted. A link to a file is that file, unless the file is listed by itself: rows
-// must not count twice. Links to folders are not followed, as they may lead back. A link to
-// nothing is listed, so that opening it says what is wrong.
-func below(root, pattern string) ([]string, error) {
+// below lists the files below a folder, or below the one that root links to, whose names are wanted,
+// sorted. A link to a file is that file, unless the file is listed by itself: rows must not count
+// twice. Links to folders are not followed, as they may lead back. A link to nothing is listed, so
+// that opening it says what is wrong, unless its name begins with a dot, as those of editors' locks do.
+func below(root string, wanted func(name string) bool) ([]string, error) {
 	within, err := withoutLinks(root)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w; check the path", err)
@@ -156,7 +160,7 @@ func below(root, pattern string) ([]string, error) {
 		if err != nil {
 			return fmt.Errorf("dataset: %w; check the path", err)
 		}
-		if ok, _ := filepath.Match(pattern, d.Name()); !ok {
+		if !wanted(d.Name()) {
 			return nil
 		}
 		rel, err := filepath.Rel(within, path)
@@ -173,6 +177,9 @@ func below(root, pattern string) ([]string, error) {
 	})
 	for _, name := range links {
 		target, dangling := withoutLinks(name)
+		if dangling != nil && strings.HasPrefix(filepath.Base(name), ".") {
+			continue
+		}
 		if info, err := os.Stat(name); dangling == nil && (err != nil || !info.Mode().IsRegular() || listed[target]) {
 			continue
 		}

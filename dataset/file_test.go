@@ -47,6 +47,36 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s: %s (%v), want %s", path, got, err, want)
 		}
 	}
+	// Files that are left out for their names take no place of links to them.
+	for name, link := range map[string]string{"blobs/.objects/sha256-ab": "blobs/rows.csv", "blobs/z.csv": "", "store/2": "kept/a.csv.bak"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte("0,1\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if link == "" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join("..", name), link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../store/2", "kept/b.csv"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("host.1", "kept/.#b.csv"); err != nil { // of an editor
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"blobs": "blobs/rows.csv blobs/z.csv", "kept": "kept/b.csv"} {
+		names, err := FindFiles([]string{path}, Options{})
+		if got := filepath.ToSlash(strings.Join(names, " ")); err != nil || got != want {
+			t.Errorf("%s: %s (%v), want %s", path, got, err, want)
+		}
+	}
 	src, err := Open(t.Context(), "linked", Options{})
 	if err != nil || src.Rows() != 6 {
 		t.Errorf("%v, want 6 rows", err)

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"math"
 	"slices"
 )
 
@@ -22,7 +23,12 @@ func (f *file) open(ctx context.Context, opts *Options) (Records, error) {
 	m := &markedRecords{Records: recs, texts: marks, numbers: map[float64]bool{}}
 	for _, mark := range marks {
 		if x, ok := parseNumber([]byte(mark)); ok {
-			m.numbers[x], m.numbers[float64(float32(x))] = true, true // files may hold either
+			m.numbers[x] = true
+			// Files of float32 hold the nearest one of a fraction. That of a large whole number is another number, which files
+			// of integers may have, and that of a tiny one is 0.
+			if y := float64(float32(x)); x != math.Trunc(x) && y != 0 {
+				m.numbers[y] = true
+			}
 		}
 	}
 	return m, nil

@@ -196,23 +196,24 @@ func (s *softCell) best(u *unit) (float64, bool) {
 }
 
 // near returns the value of a unit that is nearest to a number in the range of a cell: one in the
-// range, or beside it where no float32 is in it, as cells are float32. It returns false if the number is no value of the
+// range, or beside it where no float32 is in it that a bin holds, as cells are float32. It returns false if the number is no value of the
 // unit and has none beside it, as one between two counts.
 func (s *softCell) near(u *unit, x float64) (float64, bool) {
 	const most = math.MaxFloat32
 	x = min(max(x, -most), most)
 	cells := [...]float64{
 		float64(float32(x)), float64(math.Nextafter32(float32(x), most)), float64(math.Nextafter32(float32(x), -most)),
-		math.Ceil(x), math.Floor(x), // of counts
+		float64(float32(math.Ceil(x))), float64(float32(math.Floor(x))), // of counts
 	}
-	for _, c := range cells {
-		if s.allows(c) && u.family.Check(c) == nil {
-			return c, true
+	beside := u.family.Check(x) == nil
+	for _, held := range []bool{true, false} { // first those that bins hold, though float32 has them only beside the range
+		for _, c := range cells {
+			if s.allows(c) && u.family.Check(c) == nil && (!held || u.holds(c)) {
+				return c, true
+			}
 		}
-	}
-	if u.family.Check(x) == nil {
 		for _, c := range cells[:3] {
-			if u.family.Check(c) == nil {
+			if beside && u.family.Check(c) == nil && (!held || u.holds(c)) {
 				return c, true
 			}
 		}

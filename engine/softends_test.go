@@ -161,6 +161,9 @@ func TestSoftBetweenFloats(t *testing.T) {
 		{circuit.Poisson{}, []float64{16777216, 16777217}, 16777217, 16777217, []float64{16777216, 16777218}},
 		{circuit.RealHistogram{Breaks: []float64{-1.5, 0.5, 2}}, []float64{0.25, 0.5, 0.5, 0.25}, 0.1, 0.1000000001, []float64{float64(float32(0.1)), up(0.1)}},
 		{circuit.RealHistogram{Breaks: []float64{-1.5, 0.5, 2}}, []float64{0.25, 0.5, 0.5, 0.25}, 3, 4, nil},
+		// At the last break, which float32 rounds down.
+		{circuit.RealHistogram{Breaks: []float64{0.1, 0.7, 1.3}}, []float64{0.3, 1, 1.36666667, 0.66666667}, 1.2999999, 9, []float64{float64(math.Nextafter32(1.3, 0))}},
+		{circuit.RealHistogram{Breaks: []float64{1.6e9, 1600000300, 1600000600}, Floor: 1e-16}, []float64{0.001, 0.002, 0.0023, 0.0013}, 1600000599, 1600000600, []float64{1600000512}},
 	} {
 		m := mixed(t, tc.leaf, tc.params, []float64{0.25, 0.75})
 		const n = 50

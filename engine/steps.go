@@ -19,6 +19,8 @@ type stepwise interface {
 	Steps() []float64
 	// Whole says that the numbers of a bin are its whole ones.
 	Whole() bool
+	// Bin returns the bin that holds a cell, -1 if none does.
+	Bin(x float64) int
 	// Masses returns the probabilities of the bins.
 	Masses(p []float64) []float64
 }
@@ -29,6 +31,12 @@ func (u *unit) kind() string {
 		return u.family.Name() + " (of whole numbers)"
 	}
 	return u.family.Name()
+}
+
+// holds reports whether a cell is in a bin of a stepwise unit; others have none to be outside of.
+func (u *unit) holds(x float64) bool {
+	f, ok := u.family.(stepwise)
+	return !ok || f.Bin(x) >= 0
 }
 
 // steps is what the points of a column of stepwise units are made of.
@@ -138,7 +146,7 @@ func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error
 	}
 	switch {
 	case shared && changed:
-		return nil, fmt.Errorf("%w: a sum over the values of variable %d, whose histograms do not integrate to 1 and are also those of another one; name it last, or leave it out",
+		return nil, fmt.Errorf("%w: a sum over the values of variable %d, whose histograms do not integrate to 1 and are also those of another one; leave one of them out",
 			dataset.ErrSetting, e.prog.Columns[column].Var)
 	case shared:
 		return func() error { return nil }, nil

@@ -134,7 +134,7 @@ func (b *Builder) Log(x Value, power int) Value {
 	return b.Select(b.Binary(Le, zero, x), y, b.Float(t, math.NaN()))
 }
 
-// LogNormal is Log of a finite number that is positive and not subnormal, where 2^power is such a number too. Of 0 and of subnormal
+// LogNormal is Log of a finite number that is positive and not subnormal, where 2^power and 2^(-power-1) are such numbers too. Of 0 and of subnormal
 // numbers it is one that is less than that of the least normal number, of any other some number.
 func (b *Builder) LogNormal(x Value, power int) Value {
 	t := b.TypeOf(x)
