@@ -20,18 +20,27 @@ func (f *file) open(ctx context.Context, opts *Options) (Records, error) {
 	if _, text := recs.(*csvRecords); text || len(marks) == 0 {
 		return recs, nil
 	}
-	m := &markedRecords{Records: recs, texts: marks, numbers: map[float64]bool{}}
+	return &markedRecords{Records: recs, texts: marks, numbers: MarkedNumbers(marks)}, nil
+}
+
+// MarkedNumbers returns the numbers that marks of missing cells are where cells are numbers, nil if there are none.
+func MarkedNumbers(marks []string) (numbers map[float64]bool) {
 	for _, mark := range marks {
-		if x, ok := parseNumber([]byte(mark)); ok {
-			m.numbers[x] = true
-			// Files of float32 hold the nearest one of a fraction. That of a large whole number is another number, which files
-			// of integers may have, and that of a tiny one is 0.
-			if y := float64(float32(x)); x != math.Trunc(x) && y != 0 {
-				m.numbers[y] = true
-			}
+		x, ok := parseNumber([]byte(mark))
+		if !ok {
+			continue
+		}
+		if numbers == nil {
+			numbers = map[float64]bool{}
+		}
+		numbers[x] = true
+		// Numbers of float32 are the nearest one of a fraction. That of a large whole number is another number, which integers
+		// may be, and that of a tiny one is 0.
+		if y := float64(float32(x)); x != math.Trunc(x) && y != 0 {
+			numbers[y] = true
 		}
 	}
-	return m, nil
+	return numbers
 }
 
 // markedRecords are records whose marked cells are missing: numbers, and texts.

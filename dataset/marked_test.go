@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 
@@ -61,6 +62,18 @@ func TestMarksOfNumbers(t *testing.T) {
 			t.Errorf("%v: %v (%d rows, %v), want NaN for marks", d, cells, n, err)
 		}
 		r.Close()
+	}
+}
+
+// TestMarkedNumbers wants a mark to be its number and, if it is a fraction, that of float32, and nothing beside them.
+func TestMarkedNumbers(t *testing.T) {
+	got := MarkedNumbers([]string{"none", "-9.9", "999999999", "1e-50", "1e9", "2147483647", "?"})
+	want := map[float64]bool{-9.9: true, float64(float32(-9.9)): true, 999999999: true, 1e-50: true, 1e9: true, 2147483647: true}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := MarkedNumbers([]string{"none"}); got != nil {
+		t.Errorf("%v of no numbers", got)
 	}
 }
 

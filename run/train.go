@@ -285,7 +285,9 @@ func (r *training) evaluate(ctx context.Context, f Flows, out *Result) error {
 			}
 		}
 	}
-	out.TestBPD, out.TestPerplexity = Measures(out.TestLL, r.plan.Schema)
+	if !math.IsNaN(out.TestLL) {
+		out.TestBPD, out.TestPerplexity = Measures(out.TestLL, r.plan.Schema)
+	}
 	return nil
 }
 

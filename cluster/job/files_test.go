@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/dataset"
 )
@@ -58,5 +59,37 @@ func TestFiles(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a copy that nobody needs is kept")
+	}
+}
+
+// TestInEveryRoot: a file lies in the roots by its path, unless a link leads out of one.
+func TestInEveryRoot(t *testing.T) {
+	root, other := t.TempDir(), t.TempDir()
+	for _, path := range []string{filepath.Join(root, "in.csv"), filepath.Join(other, "out.csv")} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"within.csv": "in.csv", "leads.csv": filepath.Join(other, "out.csv")} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Skipf("this machine has no symbolic links: %v", err)
+		}
+	}
+	member := func(roots ...string) cluster.Member { return cluster.Member{Roots: roots} }
+	for name, tc := range map[string]struct {
+		members []cluster.Member
+		path    string
+		want    bool
+	}{
+		"nobody":          {nil, filepath.Join(root, "in.csv"), false},
+		"all":             {[]cluster.Member{member(root), member(other, root)}, filepath.Join(root, "in.csv"), true},
+		"one":             {[]cluster.Member{member(root), member(other)}, filepath.Join(root, "in.csv"), false},
+		"a link within":   {[]cluster.Member{member(root)}, filepath.Join(root, "within.csv"), true},
+		"a link out":      {[]cluster.Member{member(root)}, filepath.Join(root, "leads.csv"), false},
+		"roots of others": {[]cluster.Member{member("/elsewhere")}, "/elsewhere/in.csv", true},
+	} {
+		if got := InEveryRoot(tc.members, tc.path); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
 	}
 }

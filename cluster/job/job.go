@@ -32,8 +32,9 @@ type Job struct {
 	Config string    `json:"config"`
 	Files  []FileRef `json:"files"`
 
-	files *Files // of the coordinator that does the job
-	blobs cluster.Blobs
+	files  *Files // of the coordinator that does the job
+	blobs  cluster.Blobs
+	opened map[string]FileRef // by the path under which Open said that it can be read
 }
 
 // AddFile adds the file at path to a job that is being made, once, and returns its
@@ -108,15 +109,25 @@ func (j *Job) Open(ctx context.Context, path string) (string, error) {
 		if errors.Is(err, dataset.ErrSetting) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, cluster.ErrNoRecord) {
 			err = Bad(j.ID, "%w", err)
 		}
+		if err == nil {
+			if j.opened == nil {
+				j.opened = map[string]FileRef{}
+			}
+			j.opened[local] = r
+		}
 		return local, err
 	}
 	return "", Bad(j.ID, "%.200s is not among its files; submit it with pce cluster submit", path)
 }
 
-// Unchanged gives an error if a file of the job, as Open found it, has other contents now. It matches cluster.ErrJob.
-func (j *Job) Unchanged(ctx context.Context) error {
-	for _, r := range j.Files {
-		if _, err := j.files.Open(ctx, r, j.blobs); err != nil {
+// Unchanged gives an error if a file that Open has found has other contents now. It matches cluster.ErrJob.
+func (j *Job) Unchanged(context.Context) error {
+	for local, r := range j.opened {
+		now, err := FileAt(local)
+		if err == nil && now.Digest != r.Digest {
+			err = fmt.Errorf("%s has other contents; submit the job again", local)
+		}
+		if err != nil {
 			return Bad(j.ID, "%s changed while the job read it: %w", r.Path, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -197,12 +198,25 @@ func Members(ctx context.Context, bus cluster.Bus) ([]cluster.Member, error) {
 }
 
 // InEveryRoot reports whether a path lies in a root of every member; false if
-// there are none, as those to come are not known.
+// there are none, as those to come are not known, or if a link leads out of the root, as far
+// as it is to be seen here.
 func InEveryRoot(members []cluster.Member, path string) bool {
 	for _, m := range members {
-		if _, _, ok := inRoot(m.Roots, path); !ok {
+		root, rel, ok := inRoot(m.Roots, path)
+		if !ok || leadsOut(root, rel) {
 			return false
 		}
 	}
 	return len(members) > 0
+}
+
+// leadsOut reports whether a file in a root that this machine has too cannot be opened from there.
+func leadsOut(root, rel string) bool {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	_, err = dir.Stat(rel)
+	return err != nil
 }

@@ -313,8 +313,9 @@ func TestChangedRows(t *testing.T) {
 	c := newTestCluster(t, 1, data)
 	rows := filepath.Join(data, "test.csv")
 	before := readFile(t, rows)
-	for _, kind := range []string{"loglik", "mpe"} {
+	for _, kind := range []string{"loglik", "mpe", "loglik uploaded"} {
 		t.Run(kind, func(t *testing.T) {
+			kind, uploaded := strings.CutSuffix(kind, " uploaded")
 			if err := os.WriteFile(rows, before, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -328,6 +329,13 @@ func TestChangedRows(t *testing.T) {
 			j, err := testApp().newJob(t.Context(), "run-1", testConfig(t, append(set, "job.data="+rows, "job.model="+model, "job.kind="+kind, "job.format=csv")...))
 			if err != nil {
 				t.Fatal(err)
+			}
+			for i := range j.Files {
+				if uploaded { // what the broker has is not what is read
+					if err := j.Files[i].Upload(t.Context(), r.Bus.Blobs(), j.Files[i].Path); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			text, err := j.Encode(r.Bus.MaxPayload())
 			if err != nil {

@@ -116,6 +116,7 @@ var exitCodes = []struct {
 	{fs.ErrNotExist, exitData},
 	{fs.ErrPermission, exitData},
 	{syscall.EISDIR, exitData},
+	{syscall.ELOOP, exitData},
 	{syscall.ENOTDIR, exitData},
 	{cluster.ErrJob, exitData},       // a class above says more
 	{serve.ErrUnavailable, exitData}, // likewise

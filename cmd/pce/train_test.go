@@ -77,6 +77,10 @@ func TestTrainCommand(t *testing.T) {
 	if _, ok := end["test_perplexity"]; ok {
 		t.Errorf("perplexity of rows that are no text: %v", end)
 	}
+	untested := runJSON(t, append(append([]string{"train", "--out", "untested"}, tiny...), "--set", "data.test=")...)
+	if bpd, ok := untested["test_bpd"]; ok {
+		t.Errorf("bits per dimension %v of rows that were not there", bpd)
+	}
 	var kept map[string]any
 	if err := json.Unmarshal(readFile(t, "run", run.ResultFile), &kept); err != nil || !reflect.DeepEqual(kept, end) {
 		t.Errorf("%s says %v, the command %v (%v)", run.ResultFile, kept, end, err)

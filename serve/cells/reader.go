@@ -21,7 +21,8 @@ type number interface {
 type Reader struct {
 	schema  *dataset.Schema
 	labels  []columnLabels
-	missing map[string]bool // marks of missing cells, beside the customary ones
+	missing map[string]bool  // marks of missing cells, beside the customary ones
+	marks   map[float64]bool // those that are numbers; nil: none
 }
 
 // columnLabels are the labels of a column; columns with the same labels share them.
@@ -38,6 +39,7 @@ func NewReader(s *dataset.Schema) *Reader {
 	for _, mark := range s.Missing {
 		r.missing[mark] = true
 	}
+	r.marks = dataset.MarkedNumbers(s.Missing)
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		if len(c.Labels) == 0 {
@@ -179,7 +181,7 @@ func fill[T number](r *Reader, b *dataset.Batch, cells []T, observed []byte) err
 		hi := min(lo+strip, b.Rows)
 		for v := range b.Columns {
 			c := &r.schema.Columns[v]
-			if narrow := b.Columns[v].Codes.Narrow; narrow != nil && r.labels[v].numbers == nil {
+			if narrow := b.Columns[v].Codes.Narrow; narrow != nil && r.labels[v].numbers == nil && r.marks == nil {
 				at, categories := lo*columns+v, uint(c.Categories)
 				for i := range narrow[lo:hi] {
 					x := cells[at]
@@ -194,7 +196,8 @@ func fill[T number](r *Reader, b *dataset.Batch, cells []T, observed []byte) err
 			}
 			for row := lo; row < hi; row++ {
 				at := row*columns + v
-				if err := r.cell(b, row, v, float64(cells[at]), observed == nil || observed[at] != 0); err != nil {
+				x := float64(cells[at])
+				if err := r.cell(b, row, v, x, !r.marks[x] && (observed == nil || observed[at] != 0)); err != nil {
 					return err
 				}
 			}
@@ -324,7 +327,9 @@ func (r *Reader) Keep(out []float64, times int, x *oip.Tensor, observed []byte) 
 	}
 	if x.Datatype != oip.Bytes {
 		for i, n := range Floats(x) {
-			keep(i, n)
+			if !r.marks[n] {
+				keep(i, n)
+			}
 		}
 		return
 	}

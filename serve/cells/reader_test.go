@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,6 +161,35 @@ func TestKeep(t *testing.T) {
 		r.Keep(out, c.times, &c.tensor, c.mask)
 		if got := fmt.Sprint(out); got != c.want {
 			t.Errorf("%s, %d times: %s, want %s", c.tensor.Datatype, c.times, got, c.want)
+		}
+	}
+}
+
+// TestMarks: a number that is a mark is missing, as in a file of numbers, in columns of all kinds; it is not given back.
+func TestMarks(t *testing.T) {
+	s := testSchema()
+	s.Missing = []string{"-9", "1", "0.1"}
+	r := NewReader(s)
+	for _, d := range []oip.Datatype{oip.FP64, oip.FP32} {
+		for v := range s.Columns {
+			for _, mark := range []float64{-9, 1, 0.1} {
+				x := &oip.Tensor{Name: "x", Datatype: d, Shape: []int64{1, int64(len(s.Columns))}}
+				for i := range s.Columns {
+					cell := math.NaN()
+					if i == v {
+						cell = mark
+					}
+					x.Raw, _ = oip.AppendFloat(x.Raw, d, cell)
+				}
+				b := dataset.NewBatch(s, 1)
+				if err := r.Read(b, x, nil); err != nil || !b.Columns[v].IsMissing(0) {
+					t.Errorf("%s, column %d: %v is not missing (%v)", d, v, mark, err)
+				}
+				out := []float64{5, 5, 5, 5, 5}
+				if r.Keep(out, 1, x, nil); !slices.Equal(out, []float64{5, 5, 5, 5, 5}) {
+					t.Errorf("%s, column %d: the mark is given back: %v", d, v, out)
+				}
+			}
 		}
 	}
 }
