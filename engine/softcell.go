@@ -195,9 +195,9 @@ func (s *softCell) best(u *unit) (float64, bool) {
 	return s.near(u, min(max(u.family.Mode(u.params), s.low), s.high))
 }
 
-// near returns the value of a unit that is nearest to a number in the range of a cell: one in the
-// range, or beside it where no float32 is in it that a bin holds, as cells are float32. It returns false if the number is no value of the
-// unit and has none beside it, as one between two counts.
+// near returns the value of a unit that is nearest to a number in the range of a cell. Cells are float32, so a narrow range may lie between
+// two of them, or hold only ones outside of a histogram's bins: the value then lies beside the range. It returns false if the unit
+// cannot have the number or one beside it, such as a number between two counts.
 func (s *softCell) near(u *unit, x float64) (float64, bool) {
 	const most = math.MaxFloat32
 	x = min(max(x, -most), most)

@@ -92,7 +92,7 @@ func TestSoftSampleEnds(t *testing.T) {
 				slices.Sort(got)
 				apart := 0.0
 				for r, x := range got {
-					if (r+1 == draws || got[r+1] > x) && x < math.MaxFloat32 { // which stands for all beyond it
+					if (r+1 == draws || got[r+1] > x) && x < math.MaxFloat32 { // larger numbers are drawn as the largest float32
 						apart = max(apart, math.Abs(share(from, x)/share(from, end)-float64(r+1)/float64(draws)))
 					}
 				}

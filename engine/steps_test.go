@@ -83,8 +83,8 @@ func histogram(floor float64, breaks []float64, densities ...float64) part {
 	return part{circuit.RealHistogram{Breaks: breaks, Floor: floor}, densities}
 }
 
-// TestHistogramCovariances has histograms whose breaks are whole or not, differ, are no float32 numbers or lie
-// far from 0; whose bins are empty or integrate to other numbers than 1; and whose floor is high.
+// TestHistogramCovariances has histograms whose breaks are whole numbers or fractions, differ between units, are rounded
+// by float32 or lie far from 0; whose bins are empty or do not integrate to 1; and whose floor is high.
 func TestHistogramCovariances(t *testing.T) {
 	const floor = 0x1p-52
 	whole, real, far := []float64{0, 1, 2}, []float64{0.1, 0.7, 1.3, 5}, []float64{1.6e9, 1.6e9 + 86400, 1.6e9 + 2*86400, 1.6e9 + 5*86400}

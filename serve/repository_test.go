@@ -365,7 +365,7 @@ func (slowLog) Handle(context.Context, slog.Record) error {
 }
 
 // TestMemoryWaits: models that memory has no room for together come one after the other, though at first none can leave
-// for another, as all are being opened. A model that nobody waits for leaves at once; the others stay until the requests
+// for another, as all are being opened. A model without waiting requests leaves at once; the others stay until the requests
 // that waited for them have them.
 func TestMemoryWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

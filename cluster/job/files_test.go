@@ -81,7 +81,7 @@ func TestInEveryRoot(t *testing.T) {
 		path    string
 		want    bool
 	}{
-		"nobody":          {nil, filepath.Join(root, "in.csv"), false},
+		"without members": {nil, filepath.Join(root, "in.csv"), false},
 		"all":             {[]cluster.Member{member(root), member(other, root)}, filepath.Join(root, "in.csv"), true},
 		"one":             {[]cluster.Member{member(root), member(other)}, filepath.Join(root, "in.csv"), false},
 		"a link within":   {[]cluster.Member{member(root)}, filepath.Join(root, "within.csv"), true},

@@ -68,7 +68,7 @@ func (l *lowering) block(b simt.Block) {
 	var lower func(in *simt.Instr, partner int, paired bool)
 	lower = func(in *simt.Instr, partner int, paired bool) {
 		in.Reads(func(v simt.Value) {
-			if first := later[v]; first != nil && l.val[v] == none {
+			if first := later[v]; first != nil {
 				lower(first, 0, false)
 			}
 		})
