@@ -54,9 +54,9 @@ func histograms(t *testing.T, seed uint64) (*circuit.Graph, reference.Params) {
 // have the densities as they are and others the normalised bins, on the CPU and on the emulator.
 func TestNetworkQueries(t *testing.T) {
 	ctx := t.Context()
-	seeds, launched := uint64(6), 400
+	seeds, launched, candidates := uint64(6), 400, 20
 	if testing.Short() { // one network on each device
-		seeds, launched = 2, 63
+		seeds, launched, candidates = 2, 63, 4
 	}
 	for seed := range seeds {
 		device := []string{"cpu", "emulator"}[seed%2]
@@ -97,7 +97,7 @@ func TestNetworkQueries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			full, how, err := m.MPE(ctx, rows, pce.MPEOptions{Candidates: 20, Seed: 1})
+			full, how, err := m.MPE(ctx, rows, pce.MPEOptions{Candidates: candidates, Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -49,6 +49,9 @@ func TestMomentsBeyondFloats(t *testing.T) {
 // draws of a range without that end, and Kolmogorov and Smirnov's test to find them as probable as ranges are.
 func TestSoftSampleEnds(t *testing.T) {
 	inf, draws := math.Inf(1), 2000
+	if testing.Short() {
+		draws = 500
+	}
 	for _, tc := range []struct {
 		leaf    circuit.Leaf
 		params  []float64

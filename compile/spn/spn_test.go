@@ -441,6 +441,9 @@ func TestSharedModels(t *testing.T) {
 	for name, want := range map[string]string{
 		"NLTCS_200": "in linear space, ", "NIPS5": "in linear space, ", "NIPS40": "again in log space", "PLANTS_4000": "",
 	} {
+		if testing.Short() && (name == "PLANTS_4000" || name == "NIPS40") {
+			continue // large ones
+		}
 		g, params := open(t, name)
 		rng := rand.New(rand.NewPCG(5, 5))
 		var rows [][]float64

@@ -25,7 +25,7 @@ func TestForwardResident(t *testing.T) {
 		{32, 65, true, false, 9, 16, 16},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
-			if testing.Short() && c.spread == c.mixed && c.rows > 1 {
+			if testing.Short() && (c.spread == c.mixed && c.rows > 1 || c.groups == 3) {
 				t.Skip("one size of blocks in each precision is enough for a short test; run without -short")
 			}
 			l := newLevel(c.size, c.rows, uint64(c.size))
