@@ -170,11 +170,14 @@ func (e *Engine) copies(b *dataset.Batch, times int) *dataset.Batch {
 	return out
 }
 
-// moveCell copies a cell to one of a column that is stored alike. What was known of it is
-// replaced by its value.
+// moveCell copies a cell to one of a column that is stored alike, with what is known of it if it is missing. Both
+// columns share a list of evidence, if they have any.
 func moveCell(to *dataset.Cells, at int, from *dataset.Cells, row int) {
-	if to.Soft.Of != nil && !from.IsMissing(row) {
+	if to.Soft.Of != nil {
 		to.Soft.Of[at] = 0
+		if from.Soft.Of != nil && from.IsMissing(row) {
+			to.Soft.Of[at] = from.Soft.Of[row]
+		}
 	}
 	if from.Discrete() {
 		to.Codes.Set(at, from.Codes.At(row))
@@ -348,6 +351,9 @@ func hiding(b *dataset.Batch, rows []int, column int) *dataset.Batch {
 			*to = *from
 		default:
 			*to = missingCells(from, len(rows))
+			if from.Soft.Of != nil {
+				to.Soft = dataset.SoftCells{Of: make([]uint32, len(rows)), List: from.Soft.List}
+			}
 			for k, row := range rows {
 				moveCell(to, k, from, row)
 			}
