@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/serve/oip"
@@ -120,7 +121,8 @@ func (s *Server) describe(ctx context.Context, name, number string) (*modelInfo,
 // typeOf is the datatype that metadata names for x: one that holds all cells.
 func typeOf(s *dataset.Schema) oip.Datatype {
 	for i := range s.Columns {
-		if s.Columns[i].Kind == dataset.Continuous {
+		c := &s.Columns[i]
+		if c.Kind == dataset.Continuous || slices.ContainsFunc(c.LabelNumbers(), func(x float64) bool { return float64(int32(x)) != x }) {
 			return oip.FP64
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/pce-engine/pce"
@@ -53,6 +54,9 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 		if c.Kind == dataset.Continuous {
 			cells.Datatype = oip.FP64
 			continue
+		}
+		if slices.ContainsFunc(c.LabelNumbers(), func(x float64) bool { return float64(float32(x)) != x || math.Abs(x) > 1<<24 }) {
+			cells.Datatype = oip.FP64 // FP32 lacks the label, or writes it with less digits than it has
 		}
 		most = max(most, c.Categories)
 		classes = append(classes, columnParam(s, i))

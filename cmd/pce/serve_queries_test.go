@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -325,5 +326,40 @@ func TestServeQueries(t *testing.T) {
 	}
 	if code, said := stop(); code != 0 {
 		t.Errorf("exit %d: %s", code, said)
+	}
+}
+
+// TestServeLargeLabels: completed rows have labels that float32 does not hold, and the metadata names a datatype of x that has
+// every label.
+func TestServeLargeLabels(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, tc := range []struct{ low, high, rows string }{
+		{"16777216", "16777217", "INT32"},
+		{"3000000000", "3000000256", "FP64"}, // which float32 holds
+		{"0.1", "1e40", "FP64"},
+	} {
+		text := "id,w\n" + strings.Repeat(tc.low+",0\n"+tc.high+",1\n", 40)
+		if err := os.WriteFile("ids.csv", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out := "run-" + tc.low
+		runJSON(t, "train", "--config", "preset:hclt", "--set", "data.train=ids.csv", "--set", "data.valid=", "--set", "data.test=",
+			"--set", "model.latents=2", "--set", "train.epochs=1", "--set", "data.columns=[{name: id, type: label}]", "--out", out, "--threads", "1")
+		url, stop := serving(t, nil, "--model", "ids="+filepath.Join(out, "model.safetensors"))
+		if meta := string(get(t, url+"/v2/models/ids")); !strings.Contains(meta, `"inputs":[{"name":"x","datatype":"`+tc.rows+`"`) {
+			t.Errorf("%s and %s: x should be %s: %s", tc.low, tc.high, tc.rows, meta)
+		}
+		for query, output := range map[string]string{"mpe": "mpe", "sample": "samples"} {
+			got := inferOf(t, url, "ids", fmt.Sprintf(`{"parameters":{"query":%q},"inputs":[{"name":"x","datatype":"FP64","shape":[2,2],"data":[%s,null,%s,null]}]}`,
+				query, tc.low, tc.high)).outputs[output]
+			for i, label := range []string{tc.low, tc.high} {
+				if want, err := strconv.ParseFloat(label, 64); err != nil || len(got) != 4 || got[2*i] != want {
+					t.Errorf("%s: a row with %s is completed as %v", query, label, got)
+				}
+			}
+		}
+		if code, said := stop(); code != 0 {
+			t.Errorf("exit %d: %s", code, said)
+		}
 	}
 }
