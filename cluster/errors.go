@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors that callers may test for with errors.Is; all match ErrCluster.
@@ -24,3 +25,8 @@ var (
 	// ErrUnreachable means that the broker, or a peer, cannot be reached now.
 	ErrUnreachable = fmt.Errorf("%w: unreachable", ErrCluster)
 )
+
+// badJob is what a worker says that no worker can do.
+func badJob(why string) error {
+	return fmt.Errorf("%w: %s", ErrJob, strings.TrimPrefix(why, ErrJob.Error()+": "))
+}

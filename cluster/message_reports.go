@@ -31,6 +31,7 @@ type doneReport struct {
 type failedReport struct {
 	Shard int    `json:"shard"`
 	Err   string `json:"err"`
+	Final bool   `json:"final,omitempty"` // no worker can
 }
 
 // movedReport says that all parts of the parameters have arrived.

@@ -38,6 +38,7 @@ func examples() []*message {
 		{Body: &enrolledReport{Version: v, Info: SessionInfo{Device: "cpu", Path: "avx2", Precision: "fp32"}}, Payload: encodeResults(flowTask, done, results)},
 		{Body: &doneReport{Shards: done, Nanos: 12}, Payload: encodeResults(flowTask, done, results)},
 		{Body: &failedReport{Shard: 4, Err: "no rows"}},
+		{Body: &failedReport{Shard: 4, Err: "no rows", Final: true}},
 		{Body: &movedReport{Version: v, Sums: map[string]uint32{"w0": 1, "w1": 1 << 31}}},
 		{Body: &troubleReport{Err: "negative flows", Blame: "w1"}},
 	}

@@ -245,7 +245,7 @@ func (r *Run) clock(w *workerInfo, b *doneReport, shards, rows int) {
 }
 
 // failed notes that a worker could not compute a shard. Another one tries it, if
-// there is one; twice is enough.
+// there is one and it could; twice is enough.
 func (r *Run) failed(w *workerInfo, b *failedReport) {
 	rd, shard, why := r.round, b.Shard, b.Err
 	if !r.took(w, shard) {
@@ -253,6 +253,10 @@ func (r *Run) failed(w *workerInfo, b *failedReport) {
 	}
 	rd.note(shard, w.ID, why)
 	r.log.Warn("shard failed", "worker", w.ID, "shard", shard, "err", why)
+	if b.Final {
+		r.fail(badJob(why))
+		return
+	}
 	if r.dropDead() {
 		return
 	}

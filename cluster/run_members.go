@@ -120,7 +120,7 @@ func (r *Run) gather() {
 	}
 	switch {
 	case fit == 0 && waiting == 0 && why != "":
-		r.fail(fmt.Errorf("%w: %s", ErrJob, why))
+		r.fail(badJob(why))
 	case fit > 0 && (waiting == 0 || r.formed):
 		r.newTerm("workers are ready")
 	}

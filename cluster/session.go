@@ -44,7 +44,8 @@ type Session interface {
 	Accumulate(ctx context.Context, step Step, shard dataset.Span) (em.StepResult, error)
 	// LogLikelihood adds up the log-likelihoods of rows of a named source.
 	LogLikelihood(ctx context.Context, source string, rows dataset.Span) (em.Evaluation, error)
-	// Query answers a request of the run's kind.
+	// Query answers a request of the run's kind. An error that matches ErrJob says that
+	// no worker can.
 	Query(ctx context.Context, request []byte) ([]byte, error)
 	// ReadFlows and WriteFlows copy flows that the session holds. Writing zeros
 	// everywhere takes shards back.

@@ -124,7 +124,7 @@ func (w *Worker) next(ctx context.Context) {
 		}
 		took := time.Since(begin)
 		if err != nil {
-			w.tell(&failedReport{Shard: l.shard, Err: reasonOf(err)}, nil)
+			w.tell(&failedReport{Shard: l.shard, Err: reasonOf(err), Final: t.Kind == queryTask && errors.Is(err, ErrJob)}, nil)
 			return
 		}
 		w.results[l.shard] = result
@@ -154,7 +154,7 @@ func compute(ctx context.Context, sess Session, t *task, span dataset.Span, requ
 		answer, err := sess.Query(ctx, request)
 		return shardResult{}, answer, err
 	}
-	return shardResult{}, nil, fmt.Errorf("%w: task %q is unknown to this version", ErrJob, t.Kind)
+	return shardResult{}, nil, fmt.Errorf("%w: task %q is unknown to this version", ErrCluster, t.Kind)
 }
 
 // reduce moves the parameters together with the others.

@@ -91,6 +91,16 @@ func (m *model) Info() cluster.SessionInfo { return m.info }
 // Close frees the model.
 func (m *model) Close() error { return errors.Join(m.pool.Close(), m.plan.Close()) }
 
+// ask calls do with a runner. What the rows of a query say and the model does not compute with is the fault of the job, which
+// other workers would find, too.
+func (m *model) ask(ctx context.Context, rows int, do func(r engine.Runner) error) error {
+	err := m.pool.Do(ctx, rows, do)
+	if errors.Is(err, dataset.ErrSetting) {
+		return fmt.Errorf("%w: %w", cluster.ErrJob, err)
+	}
+	return err
+}
+
 // numbersAnswerer gives the numbers that a query has for the rows of a block.
 type numbersAnswerer struct {
 	*model
@@ -106,7 +116,7 @@ func (m numbersAnswerer) Answer(ctx context.Context, request []byte) ([]byte, er
 		return nil, fmt.Errorf("%w: request of %d rows, of which each has %d numbers", cluster.ErrJob, m.batch.Rows, width)
 	}
 	all := make([]float64, m.batch.Rows*width)
-	if err := m.pool.Do(ctx, m.batch.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, m.query, &m.batch, all) }); err != nil {
+	if err := m.ask(ctx, m.batch.Rows, func(r engine.Runner) error { return run.Answer(ctx, r, m.query, &m.batch, all) }); err != nil {
 		return nil, err
 	}
 	return appendFloats(make([]byte, 0, 8*len(all)), all), nil
@@ -135,7 +145,7 @@ func (m sampleAnswerer) Answer(ctx context.Context, request []byte) ([]byte, err
 		return nil, fmt.Errorf("%w: request of %d rows from row %d on", cluster.ErrJob, r.Rows, r.First)
 	}
 	m.batch.Resize(schema, r.Rows)
-	if err := m.pool.Do(ctx, r.Rows, func(by engine.Runner) error {
+	if err := m.ask(ctx, r.Rows, func(by engine.Runner) error {
 		e, err := run.Tensor(ctx, by)
 		if err != nil {
 			return err
@@ -169,7 +179,7 @@ func (m mpeAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error)
 		return nil, fmt.Errorf("%w: request of %d rows from row %d on", cluster.ErrJob, rows, first)
 	}
 	ll, bound := make([]float64, rows), make([]float64, rows)
-	err := m.pool.Do(ctx, rows, func(r engine.Runner) error {
+	err := m.ask(ctx, rows, func(r engine.Runner) error {
 		e, err := run.Tensor(ctx, r)
 		if err != nil {
 			return err

@@ -302,6 +302,29 @@ func TestRowJobs(t *testing.T) {
 	}
 }
 
+// TestRefusedRows wants a job to end at the first worker that finds what no worker computes.
+func TestRefusedRows(t *testing.T) {
+	data := t.TempDir()
+	set := imageFiles(t, data)
+	model := trained(t, set...)
+	c := newTestCluster(t, 2, data, filepath.Dir(model))
+	r := c.runner(t, t.TempDir(), data, filepath.Dir(model))
+	soft := softRows(t, data, filepath.Join(data, "train.csv"))
+	cfg := testConfig(t, append(set, "job.data="+soft, "job.soft=true", `job.of=["$2*$4"]`, "job.model="+model, "job.kind=expect")...)
+	j, err := testApp().newJob(t.Context(), "run-1", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := j.Encode(r.Bus.MaxPayload())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.Do(t.Context(), "run-1", text)
+	if !errors.Is(err, cluster.ErrJob) || errors.Is(err, cluster.ErrDead) || !strings.HasPrefix(err.Error(), "cluster: bad job: dataset: bad setting: covariances of rows with ranges") {
+		t.Errorf("error %v, exit %d; want ErrJob that says what rows do not have", err, exitCode(err))
+	}
+}
+
 // TestChangedRows wants no result of a job whose rows were replaced while the workers were asked about them.
 func TestChangedRows(t *testing.T) {
 	data := t.TempDir()
