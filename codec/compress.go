@@ -13,7 +13,7 @@ import (
 
 // Compress writes the bytes of src to dst. They should be rows of the model; what is
 // not is stored as it is, and counted in Stats. A file without a single row gives an
-// error that matches ErrRows.
+// error that matches ErrRows, and an error of src other than io.EOF ends the work with it.
 func (m *Model) Compress(ctx context.Context, dst io.Writer, src io.Reader) (Stats, error) {
 	w := &writer{m: m, dst: bufio.NewWriter(dst), src: src, content: sha256.New()}
 	err := w.run(ctx)
@@ -93,14 +93,15 @@ func (w *writer) run(ctx context.Context) error {
 	return w.dst.Flush()
 }
 
-// fill reads more of src.
+// fill reads more of src. Only io.EOF is its end: a reader that unpacks or receives a file says
+// io.ErrUnexpectedEOF where the file is cut short, which io.ReadFull says of a whole one.
 func (w *writer) fill() error {
 	const chunk = 1 << 16
-	w.buf = append(w.buf, make([]byte, chunk)...)
-	n, err := io.ReadFull(w.src, w.buf[len(w.buf)-chunk:])
-	w.buf = w.buf[:len(w.buf)-chunk+n]
-	w.eof = err == io.EOF || err == io.ErrUnexpectedEOF
-	if w.eof {
+	b := bytes.NewBuffer(w.buf)
+	b.Grow(chunk + bytes.MinRead)
+	_, err := io.CopyN(b, w.src, chunk)
+	w.buf = b.Bytes()
+	if w.eof = err == io.EOF; w.eof {
 		return nil
 	}
 	return err

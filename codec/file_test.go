@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/pce-engine/pce/circuit/reference"
 )
@@ -102,5 +104,23 @@ func TestCodecDamage(t *testing.T) {
 	other, _, _ := testModel(t, 4, reference.RandomOptions{Vars: 5})
 	if _, err := other.Decompress(context.Background(), new(bytes.Buffer), bytes.NewReader(file)); !errors.Is(err, ErrModel) {
 		t.Errorf("another model: %v", err)
+	}
+}
+
+// TestCodecCutSource wants the error of a source that ends early, wherever it does, and not a
+// file of what came before.
+func TestCodecCutSource(t *testing.T) {
+	m := exactModel(t)
+	rows := bytes.Repeat([]byte("grey,1,2,3,4,1,0\n"), 10000)
+	for _, want := range []error{io.ErrUnexpectedEOF, errors.New("lost")} {
+		for _, n := range []int{0, 5, 17, 1000, startSize, startSize + 1, 2*startSize - 1, len(rows)} {
+			src := io.MultiReader(bytes.NewReader(rows[:n]), iotest.ErrReader(want))
+			if stats, err := m.Compress(context.Background(), io.Discard, src); !errors.Is(err, want) {
+				t.Errorf("%v after %d bytes: %v, and %d rows are compressed", want, n, err, stats.Rows)
+			}
+		}
+	}
+	if _, stats := roundTrip(t, m, rows); stats.Rows != 10000 {
+		t.Errorf("%d rows of the whole, want 10000", stats.Rows)
 	}
 }
