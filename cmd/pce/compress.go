@@ -138,9 +138,26 @@ func unpacked(r io.Reader) (io.Reader, error) {
 	}
 	z, err := gzip.NewReader(b)
 	if err != nil {
-		return nil, fmt.Errorf("%w: damaged: %w", codec.ErrRows, err)
+		return nil, badGzip(err)
 	}
-	return z, nil
+	return gzipRows{z}, nil
+}
+
+// gzipRows are rows that are unpacked while they are read. What damage there is shows at the
+// latest behind the last one, where their checksum is.
+type gzipRows struct{ z *gzip.Reader }
+
+func (g gzipRows) Read(p []byte) (int, error) {
+	n, err := g.z.Read(p)
+	if err != nil && err != io.EOF {
+		err = badGzip(err)
+	}
+	return n, err
+}
+
+// badGzip is the error of a file that gzip cannot unpack.
+func badGzip(err error) error {
+	return fmt.Errorf("%w: %w; the file is damaged or cut short, get it again", codec.ErrRows, err)
 }
 
 func (a *app) reportCode(f *codecFlags, s *codec.Stats) error {

@@ -209,3 +209,50 @@ func TestCodecRefusals(t *testing.T) {
 		t.Errorf("--force: exit %d: %s", code, errs)
 	}
 }
+
+// TestCompressDamagedGzip damages a packed table in each of its parts. The line names the file
+// and what is wrong, and no file is left.
+func TestCompressDamagedGzip(t *testing.T) {
+	model, rows := compressed(t)
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, rows)
+	z.Close()
+	whole := b.Bytes()
+	if err := os.WriteFile("whole.gz", whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := do(t, "", "compress", "--model", model, "whole.gz", "packed"); code != 0 || !bytes.Equal(readFile(t, "packed"), readFile(t, "rows.pcz")) {
+		t.Errorf("whole: exit %d: %s", code, errs)
+	}
+	flipped := func(at int) []byte {
+		bad := bytes.Clone(whole)
+		bad[at] ^= 0xff
+		return bad
+	}
+	for name, tc := range map[string]struct {
+		file []byte
+		says string
+	}{
+		"no header":      {whole[:5], "unexpected EOF"},
+		"bad header":     {flipped(2), "invalid header"},
+		"half":           {whole[:len(whole)/2], "unexpected EOF"},
+		"no trailer":     {whole[:len(whole)-8], "unexpected EOF"},
+		"cut in trailer": {whole[:len(whole)-1], "unexpected EOF"},
+		"checksum":       {flipped(len(whole) - 8), "invalid checksum"},
+		"length":         {flipped(len(whole) - 1), "invalid checksum"},
+		"block":          {flipped(10), "corrupt input"},
+		"junk behind":    {append(bytes.Clone(whole), "junk behind its end"...), "invalid header"},
+	} {
+		if err := os.WriteFile("bad.gz", tc.file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := do(t, "", "compress", "--model", model, "bad.gz", "x")
+		if code != exitData || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, tc.says) || !strings.Contains(errs, "damaged or cut short") || !strings.Contains(errs, "(bad.gz)") {
+			t.Errorf("%s: exit %d, %q on stdout and %q on stderr; want exit %d and %q", name, code, out, errs, exitData, tc.says)
+		}
+		if _, err := os.Stat("x"); err == nil {
+			t.Fatalf("%s: a file is left", name)
+		}
+	}
+}
