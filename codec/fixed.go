@@ -2,11 +2,11 @@ package codec
 
 import (
 	"bytes"
-	"encoding/binary"
-	"regexp"
+	"io"
 	"strconv"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/dataset/ndarray"
 )
 
 // fixed is the framing of arrays of whole numbers, idx and .npy: what is before the
@@ -15,15 +15,16 @@ type fixed struct {
 	schema *dataset.Schema
 	width  int
 	big    bool   // the highest byte comes first
+	signed bool   // to tell -1 from 255 when rows are parsed; what append writes has the same bytes
 	start  []byte // of the file, before the first row
-	code   []map[uint32]int32
-	number [][]uint32
+	code   []map[int64]int32
+	number [][]int64
 }
 
 // fixedOf returns the framing of numbers of that many bytes. A category with a label is
 // the number that the label says.
 func fixedOf(s *dataset.Schema, width int, big bool, start []byte) *fixed {
-	f := &fixed{schema: s, width: width, big: big, start: bytes.Clone(start), code: make([]map[uint32]int32, len(s.Columns)), number: make([][]uint32, len(s.Columns))}
+	f := &fixed{schema: s, width: width, big: big, start: bytes.Clone(start), code: make([]map[int64]int32, len(s.Columns)), number: make([][]int64, len(s.Columns))}
 	for v := range s.Columns {
 		labels := s.Columns[v].Labels
 		switch {
@@ -31,10 +32,10 @@ func fixedOf(s *dataset.Schema, width int, big bool, start []byte) *fixed {
 		case v > 0 && sameLabels(labels, s.Columns[v-1].Labels):
 			f.code[v], f.number[v] = f.code[v-1], f.number[v-1]
 		default:
-			f.code[v], f.number[v] = make(map[uint32]int32), make([]uint32, len(labels))
+			f.code[v], f.number[v] = make(map[int64]int32), make([]int64, len(labels))
 			for code, l := range labels {
-				if x, err := strconv.ParseUint(l, 10, 32); err == nil {
-					f.code[v][uint32(x)], f.number[v][code] = int32(code), uint32(x)
+				if x, err := strconv.ParseInt(l, 10, 64); err == nil {
+					f.code[v][x], f.number[v][code] = int32(code), x
 				}
 			}
 		}
@@ -46,31 +47,33 @@ func sameLabels(a, b []string) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }
 
-// npyHead matches the header of an array of whole numbers in rows.
-var npyHead = regexp.MustCompile(`^\{'descr': '([<>|])[ui]([124])', 'fortran_order': False, 'shape': \([0-9, ]*\), ?\} *\n?$`)
-
-// newFixed returns the framing of a file that begins as an idx or a .npy file of whole
-// numbers does, nil for others.
-func newFixed(s *dataset.Schema, start []byte) *fixed {
+// arrayOf returns what opens a file that begins as an idx or a .npy file does, nil for others.
+func arrayOf(start []byte) func(io.Reader) (*ndarray.Reader, error) {
 	switch {
-	case len(start) >= 4 && start[0] == 0 && start[1] == 0 && start[3] >= 1 && start[3] <= 8:
-		width, ok := map[byte]int{0x08: 1, 0x09: 1, 0x0B: 2, 0x0C: 4}[start[2]]
-		if before := 4 + 4*int(start[3]); ok && len(start) >= before {
-			return fixedOf(s, width, true, start[:before])
-		}
-	case len(start) >= 12 && string(start[:6]) == "\x93NUMPY":
-		from, n := 10, int(binary.LittleEndian.Uint16(start[8:]))
-		if start[6] > 1 {
-			from, n = 12, int(min(binary.LittleEndian.Uint32(start[8:]), recordBytes))
-		}
-		if len(start) < from+n {
-			return nil
-		}
-		if m := npyHead.FindSubmatch(start[from : from+n]); m != nil {
-			return fixedOf(s, int(m[2][0]-'0'), m[1][0] == '>', start[:from+n])
-		}
+	case len(start) >= 4 && start[0] == 0 && start[1] == 0 && start[2] >= 8 && start[2] <= 14 && start[3] >= 1 && start[3] <= 8:
+		return ndarray.OpenIDX
+	case bytes.HasPrefix(start, []byte("\x93NUMPY")):
+		return ndarray.OpenNPY
 	}
 	return nil
+}
+
+// newFixed returns the framing of a file that begins with the header of an array. Arrays whose
+// numbers are not rows of whole ones are refused, as none of their rows could be coded.
+func newFixed(s *dataset.Schema, start []byte, open func(io.Reader) (*ndarray.Reader, error)) (*fixed, error) {
+	rest := bytes.NewReader(start)
+	array, err := open(rest)
+	switch {
+	case err != nil:
+		return nil, badRows("the array %v", err)
+	case array.DType.Kind == 'f':
+		return nil, badRows("the array is of floating-point numbers (%v); save it as whole numbers, as by astype('i4')", array.DType)
+	case array.Fortran && array.Columns() > 1:
+		return nil, badRows("the array is in Fortran order; save it in C order, as by numpy.ascontiguousarray")
+	}
+	f := fixedOf(s, array.DType.Size, array.DType.BigEndian, start[:len(start)-rest.Len()])
+	f.signed = array.DType.Kind == 'i'
+	return f, nil
 }
 
 func (f *fixed) facts() []byte {
@@ -99,7 +102,7 @@ func (f *fixed) parse(record []byte, codes []int32, _ []byte) bool {
 	}
 	for v := range codes {
 		x := f.read(record[v*f.width:])
-		code, ok := int32(x), x < uint32(f.schema.Columns[v].Categories)
+		code, ok := int32(x), x >= 0 && x < int64(f.schema.Columns[v].Categories)
 		if f.code[v] != nil {
 			code, ok = f.code[v][x]
 		}
@@ -113,29 +116,35 @@ func (f *fixed) parse(record []byte, codes []int32, _ []byte) bool {
 
 func (f *fixed) append(dst []byte, codes []int32, _ []byte) []byte {
 	for v, code := range codes {
-		x := uint32(code)
+		x := int64(code)
 		if f.number[v] != nil {
 			x = f.number[v][code]
 		}
 		at := len(dst)
-		dst = append(dst, 0, 0, 0, 0)[:at+f.width]
+		dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)[:at+f.width]
 		f.write(dst[at:], x)
 	}
 	return dst
 }
 
-func (f *fixed) read(b []byte) (x uint32) {
+// read returns the number of the bytes at the front of b. One of 64 bits without a sign that is
+// larger than an int64 becomes another one, which is written as the same bytes.
+func (f *fixed) read(b []byte) int64 {
+	x := uint64(0)
 	for i := range f.width {
 		if f.big {
-			x = x<<8 | uint32(b[i])
+			x = x<<8 | uint64(b[i])
 		} else {
-			x |= uint32(b[i]) << (8 * i)
+			x |= uint64(b[i]) << (8 * i)
 		}
 	}
-	return x
+	if unused := 64 - 8*f.width; f.signed {
+		return int64(x<<unused) >> unused
+	}
+	return int64(x)
 }
 
-func (f *fixed) write(b []byte, x uint32) {
+func (f *fixed) write(b []byte, x int64) {
 	for i := range b {
 		if f.big {
 			b[len(b)-1-i] = byte(x)

@@ -53,8 +53,8 @@ func newFraming(s *dataset.Schema, start []byte, whole bool) (framing, error) {
 	case bytes.HasPrefix(start, []byte("PAR1")):
 		return nil, badRows("a Parquet file; write it as CSV")
 	}
-	if f := newFixed(s, start); f != nil {
-		return f, nil
+	if open := arrayOf(start); open != nil {
+		return newFixed(s, start, open)
 	}
 	return newLines(s, start, whole), nil
 }
@@ -69,7 +69,7 @@ func readFraming(s *dataset.Schema, facts []byte) (framing, error) {
 	case factLines:
 		return readLines(s, rest)
 	case factFixed:
-		if len(rest) >= 2 && (rest[0] == 1 || rest[0] == 2 || rest[0] == 4) && rest[1] <= 1 && s.Unit == "" {
+		if len(rest) >= 2 && slices.Contains([]byte{1, 2, 4, 8}, rest[0]) && rest[1] <= 1 && s.Unit == "" {
 			return fixedOf(s, int(rest[0]), rest[1] == 1, rest[2:]), nil
 		}
 	case factChars:

@@ -25,7 +25,7 @@ func TestCodecHostile(t *testing.T) {
 		for i := range stream {
 			stream[i] = byte(rng.Uint32())
 		}
-		for _, facts := range [][]byte{{factLines, 0, 0}, {factLines, quoteAll, flagColumns, 1, 3}, {factFixed, 2, 0}, {factChars}, {factLines, 0xff, 9}, nil} {
+		for _, facts := range [][]byte{{factLines, 0, 0}, {factLines, quoteAll, flagColumns, 1, 3}, {factFixed, 2, 0}, {factFixed, 8, 1}, {factFixed, 3, 0}, {factChars}, {factLines, 0xff, 9}, nil} {
 			file := forge(m, facts, 1+rng.IntN(9), stream)
 			checkHostile(t, m, file)
 			if _, err := m.Decompress(context.Background(), new(bytes.Buffer), bytes.NewReader(file)); !errors.Is(err, ErrFile) {

@@ -95,6 +95,12 @@ func TestCodecArrays(t *testing.T) {
 		{"npy of bytes", append(npy("|u1"), bytes.Repeat(row, 9)...), 9},
 		{"npy of 2 bytes", append(npy("<u2"), bytes.Repeat(wide(2, false), 9)...), 9},
 		{"npy of 4 bytes, the highest first", append(npy(">i4"), bytes.Repeat(wide(4, true), 9)...), 9},
+		{"npy of int64", append(npy("<i8"), bytes.Repeat(wide(8, false), 9)...), 9},
+		{"npy of uint64, the highest first", append(npy(">u8"), bytes.Repeat(wide(8, true), 9)...), 9},
+		{"npy of uint64, beyond int64", append(append(npy("<u8"), wide(8, false)...), bytes.Repeat([]byte{0xff}, 56)...), 1},
+		{"npy of bool", append(npy("|b1"), bytes.Repeat([]byte{1, 0, 1, 0, 1, 1, 0}, 9)...), 9},
+		{"a header in another order", append([]byte("\x93NUMPY\x02\x00\x36\x00\x00\x00{\"shape\": (9, 7),'fortran_order':False,'descr':\"<u2\"}\n"), bytes.Repeat(wide(2, false), 9)...), 9},
+		{"one column in Fortran order", append([]byte("\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': True, 'shape': (14, 1), }\n"), bytes.Repeat(row, 2)...), 2},
 		{"cut", append(npy("|u1"), bytes.Repeat(row, 9)[:60]...), 8},
 		{"a label that is not there", append(append(npy("|u1"), row...), 2, 1, 2, 3, 4, 1, 0), 1},
 	} {
@@ -103,6 +109,21 @@ func TestCodecArrays(t *testing.T) {
 				t.Errorf("%d rows, want %d: %s", stats.Rows, tc.rows, stats.Problem)
 			}
 		})
+	}
+	for _, tc := range []struct {
+		content []byte
+		says    string
+	}{
+		{append(npy("<f8"), bytes.Repeat(wide(8, false), 9)...), "floating-point numbers (f8); save it as whole numbers"},
+		{append([]byte{0, 0, 13, 2, 0, 0, 0, 9, 0, 0, 0, 7}, bytes.Repeat(wide(4, true), 9)...), "floating-point numbers (f4); save it as whole numbers"},
+		{append(bytes.Replace(npy("|u1"), []byte("False"), []byte("True "), 1), bytes.Repeat(row, 9)...), "Fortran order; save it in C order"},
+		{npy("<c8"), `elements of type "<c8"`},
+		{npy("|u1")[:40], "ends in its header"},
+		{[]byte{0, 0, 8, 2, 0, 0, 0, 9, 0, 0}, "ends in its header"},
+	} {
+		if _, err := m.Compress(context.Background(), new(bytes.Buffer), bytes.NewReader(tc.content)); !errors.Is(err, ErrRows) || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%q: %v, want %q", clip(tc.content), err, tc.says)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func (d DType) String() string { return fmt.Sprintf("%c%d", d.Kind, d.Size) }
 type Reader struct {
 	Shape   []int
 	DType   DType
-	fortran bool
+	Fortran bool // the first of several axes is the fastest in the file
 	columns int
 	element func([]byte) float64
 	src     io.Reader
@@ -58,7 +58,7 @@ func newReader(src io.Reader, d DType, shape []int, fortran bool) (*Reader, erro
 	if len(shape) == 0 {
 		return nil, fmt.Errorf("holds a single number; save an array of rows")
 	}
-	r := &Reader{Shape: shape, DType: d, fortran: fortran && len(shape) > 1, columns: 1, element: d.element(), src: src}
+	r := &Reader{Shape: shape, DType: d, Fortran: fortran && len(shape) > 1, columns: 1, element: d.element(), src: src}
 	for i, n := range shape {
 		if n < 0 || n > math.MaxInt32 {
 			return nil, fmt.Errorf("axis %d has %d elements; it takes 0 to %d", i, n, math.MaxInt32)
@@ -104,7 +104,7 @@ func (r *Reader) Next(dst []float64) error {
 // readRow fills r.row with the elements of the next row, last axis fastest. Arrays in Fortran
 // order are read whole at the first call, since their rows are spread over the file.
 func (r *Reader) readRow() error {
-	if !r.fortran {
+	if !r.Fortran {
 		if _, err := io.ReadFull(r.src, r.row); err != nil {
 			return r.short(err, r.next)
 		}

@@ -89,7 +89,7 @@ var Rooms = map[string][]string{
 	"cluster/scale":                {"cluster/assign", "layers"},
 	"cluster/simnet":               {"cluster", "dataset", "em", "kernels/tensor", "layers"},
 	"circuit":                      {},
-	"codec":                        {"circuit", "codec/lanes", "dataset"},
+	"codec":                        {"circuit", "codec/lanes", "dataset", "dataset/ndarray"},
 	"circuit/format":               {"circuit", "internal/registry"},
 	"circuit/format/formattest":    {"circuit", "circuit/format", "circuit/reference"},
 	"circuit/format/native":        {"circuit", "circuit/format"},
