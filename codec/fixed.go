@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/pce-engine/pce/dataset"
@@ -14,29 +15,30 @@ import (
 type fixed struct {
 	schema *dataset.Schema
 	width  int
-	big    bool   // the highest byte comes first
-	signed bool   // to tell -1 from 255 when rows are parsed; what append writes has the same bytes
-	start  []byte // of the file, before the first row
-	code   []map[int64]int32
-	number [][]int64
+	big    bool              // the highest byte comes first
+	signed bool              // to tell -1 from 255 when rows are parsed; what append writes has the same bytes
+	start  []byte            // of the file, before the first row
+	code   []map[int64]int32 // of a variable's numbers; nil where these are the codes
+	number [][]int64         // the inverse
 }
 
-// fixedOf returns the framing of numbers of that many bytes. A category with a label is
-// the number that the label says.
+// fixedOf returns the framing of numbers of that many bytes. They mean what they mean to readers
+// of arrays: the number that the label of a category spells, or its code.
 func fixedOf(s *dataset.Schema, width int, big bool, start []byte) *fixed {
 	f := &fixed{schema: s, width: width, big: big, start: bytes.Clone(start), code: make([]map[int64]int32, len(s.Columns)), number: make([][]int64, len(s.Columns))}
 	for v := range s.Columns {
-		labels := s.Columns[v].Labels
-		switch {
-		case labels == nil:
-		case v > 0 && sameLabels(labels, s.Columns[v-1].Labels):
+		if v > 0 && sameLabels(s.Columns[v].Labels, s.Columns[v-1].Labels) {
 			f.code[v], f.number[v] = f.code[v-1], f.number[v-1]
-		default:
-			f.code[v], f.number[v] = make(map[int64]int32), make([]int64, len(labels))
-			for code, l := range labels {
-				if x, err := strconv.ParseInt(l, 10, 64); err == nil {
-					f.code[v][x], f.number[v][code] = int32(code), x
-				}
+			continue
+		}
+		numbers := s.Columns[v].LabelNumbers()
+		if numbers == nil {
+			continue
+		}
+		f.code[v], f.number[v] = make(map[int64]int32), make([]int64, len(numbers))
+		for code, x := range numbers {
+			if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+				f.code[v][int64(x)], f.number[v][code] = int32(code), int64(x)
 			}
 		}
 	}

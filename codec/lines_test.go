@@ -127,6 +127,39 @@ func TestCodecArrays(t *testing.T) {
 	}
 }
 
+// TestCodecArrayLabels codes arrays of columns with labels as the rows of a table that mean the
+// same: the code of a text, and the number that a label spells if all of them are numbers.
+func TestCodecArrayLabels(t *testing.T) {
+	m := exactModel(t)
+	s := *m.schema
+	s.Columns = append([]dataset.Column(nil), m.schema.Columns...)
+	s.Columns[1].Labels = []string{"-1", "1.0"}
+	s.Columns[4].Labels = make([]string, 32) // halves: an array has every other one of them
+	for i := range s.Columns[4].Labels {
+		s.Columns[4].Labels[i] = fmt.Sprint(float64(i) / 2)
+	}
+	m, err := New(m.graph, exactParams(m.graph), &s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text := roundTrip(t, m, []byte(strings.Repeat("\"rain, heavy\",-1,2,3,15,x,0\ngrey,1.0,0,1,0,2.5,4\n", 40)))
+	head := fmt.Appendf(nil, "\x93NUMPY\x01\x00\x48\x00%-71s\n", "{'descr': '<i2', 'fortran_order': False, 'shape': (80, 7), }")
+	rows := []byte{2, 0, 0xff, 0xff, 2, 0, 3, 0, 15, 0, 2, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 4, 0}
+	_, array := roundTrip(t, m, append(bytes.Clone(head), bytes.Repeat(rows, 40)...))
+	if text.Rows != 80 || array.Rows != 80 || array.Stored-text.Stored > int64(len(head)+1) {
+		t.Errorf("%d rows of an array take %d bytes and %d of a table %d; the first that is not a row: %s", array.Rows, array.Stored, text.Rows, text.Stored, array.Problem)
+	}
+	for _, number := range []byte{3, 0xfe} { // neither a code of texts nor a number of labels
+		for cell := range 2 {
+			bad := bytes.Clone(rows[:14])
+			bad[2*cell] = number
+			if _, stats := roundTrip(t, m, append(append(bytes.Clone(head), rows...), bad...)); stats.Rows != 2 || stats.Literals != 1 {
+				t.Errorf("%d in cell %d: %d rows and %d literals, want 2 and 1", number, cell, stats.Rows, stats.Literals)
+			}
+		}
+	}
+}
+
 // TestCodecCharacters restores a text whose rows are windows of characters.
 func TestCodecCharacters(t *testing.T) {
 	g := &circuit.Graph{NumVars: 2, Root: 2, Nodes: []circuit.Node{
