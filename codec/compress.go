@@ -83,7 +83,7 @@ func (w *writer) run(ctx context.Context) error {
 		return err
 	}
 	if w.stats.Rows == 0 && w.stats.Literals == 0 {
-		return badRows("the file has names of columns alone; give a file with at least one row")
+		return badRows("it has a header alone; give a file with at least one row")
 	}
 	if w.stats.Rows == 0 {
 		return badRows("the file has none: %s", w.stats.Problem)

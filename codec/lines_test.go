@@ -118,6 +118,8 @@ func TestCodecArrays(t *testing.T) {
 		{append([]byte{0, 0, 13, 2, 0, 0, 0, 9, 0, 0, 0, 7}, bytes.Repeat(wide(4, true), 9)...), "floating-point numbers (f4); save it as whole numbers"},
 		{append(bytes.Replace(npy("|u1"), []byte("False"), []byte("True "), 1), bytes.Repeat(row, 9)...), "Fortran order; save it in C order"},
 		{npy("<c8"), `elements of type "<c8"`},
+		{npy("|u1"), "it has a header alone; give a file with at least one row"},
+		{[]byte{0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0, 7}, "it has a header alone; give a file with at least one row"},
 		{npy("|u1")[:40], "ends in its header"},
 		{[]byte{0, 0, 8, 2, 0, 0, 0, 9, 0, 0}, "ends in its header"},
 	} {
