@@ -22,9 +22,10 @@
 // and row of a group; a coder divides 2^32 among the codes of a cell, and every code gets
 // a share of at least 1. All arithmetic that decides about bits is +, -, * and / with
 // one rounding each (masses.go), so files are the same on every processor. What a file
-// takes is what the rows' log-likelihoods say, but for about 2^-24 bits per cell, ten
-// bytes for each block of a million cells, and some fifty for the file. Memory is that of
-// the tables, 8 bytes for each unit and code of an input, and of one block.
+// takes is what the rows' log-likelihoods say, but for about 2^-24 bits per cell, some
+// twelve bytes for each block of a million cells or 65,536 records, and some forty for the
+// file. Memory is that of the tables, 8 bytes for each unit and code of an input, and of
+// one block.
 //
 // # Errors
 //
