@@ -52,9 +52,9 @@ func Write(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 // A link is followed, permissions of an old file are kept, and a device is written directly.
 // After an error nothing is left but a temporary that could not be removed.
 func write(path string, perm fs.FileMode, fill func(io.Writer) error, create func(string, fs.FileMode) (file, error)) (err error) {
-	target := path
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		target = resolved
+	target, err := follow(path)
+	if err != nil {
+		return failed("create", path, err)
 	}
 	info, err := os.Stat(target)
 	switch {
@@ -103,6 +103,38 @@ func write(path string, perm fs.FileMode, fill func(io.Writer) error, create fun
 		return failed("sync the directory of", path, err)
 	}
 	return nil
+}
+
+// maxLinks is how many links that end at a missing file are followed, as by Linux.
+const maxLinks = 40
+
+// follow returns the path without links of what path leads to, also where that is missing: a
+// link to a file that is yet to be written stays one. Paths are put together as they are
+// written, since dir/link/.. need not be dir. Where a folder is missing, creating the file
+// will say so.
+func follow(path string) (string, error) {
+	at := path
+	for range maxLinks {
+		if resolved, err := filepath.EvalSymlinks(at); err == nil {
+			return resolved, nil
+		}
+		dir, name := filepath.Split(at)
+		dir, err := filepath.EvalSymlinks(dir)
+		if err != nil || name == "" {
+			return at, nil // without its folder
+		}
+		at = filepath.Join(dir, name)
+		next, err := os.Readlink(at)
+		switch {
+		case err != nil:
+			return at, nil // a name that is free
+		case filepath.IsAbs(next):
+			at = next
+		default:
+			at = dir + string(filepath.Separator) + next
+		}
+	}
+	return "", syscall.ELOOP
 }
 
 // SyncDir makes the names in a directory durable, where the file system can.

@@ -181,6 +181,73 @@ func TestSymlinkStays(t *testing.T) {
 	wantFile(t, dir, "link", "new")
 }
 
+// TestDanglingSymlinkStays writes through links whose target is missing: it is created where they
+// lead, and they stay, with their directory as it was.
+func TestDanglingSymlinkStays(t *testing.T) {
+	for name, links := range map[string][][2]string{ // target and name of links, in order
+		"absolute":               {{"ROOT/disk/file", "dir/link"}},
+		"relative":               {{"../disk/file", "dir/link"}},
+		"chain":                  {{"second", "dir/link"}, {"../disk/third", "dir/second"}, {"file", "disk/third"}},
+		"through linked folder":  {{"deep/er", "up"}, {"../../disk/file", "deep/er/link"}, {"../up/link", "dir/link"}},
+		"dots behind a link":     {{"deep/er", "up"}, {"../up/../../disk/file", "dir/link"}},
+		"linked folder, no link": {{"disk", "up"}, {"../up/file", "dir/link"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			for _, dir := range []string{"dir", "disk", "deep/er"} {
+				if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, l := range links {
+				if err := os.Symlink(strings.Replace(l[0], "ROOT", root, 1), filepath.Join(root, l[1])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			file := filepath.Join(root, "disk", "file")
+			for from, path := range map[string]string{".": "dir/link", "dir": "link", "disk": "../dir/link"} {
+				t.Chdir(filepath.Join(root, from))
+				for _, text := range []string{"new", "newer"} {
+					if err := Write(path, 0o640, say(text)); err != nil {
+						t.Fatal(err)
+					}
+					if got, err := os.ReadFile(file); err != nil || string(got) != text {
+						t.Fatalf("from %s the target holds %q (%v), want %q", from, got, err, text)
+					}
+				}
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, l := range links {
+				if info, err := os.Lstat(filepath.Join(root, l[1])); err != nil || info.Mode().Type() != fs.ModeSymlink {
+					t.Errorf("%s became %v (%v)", l[1], info.Mode(), err)
+				}
+			}
+		})
+	}
+}
+
+// TestBadSymlinks wants an error for links that lead nowhere, and leaves them.
+func TestBadSymlinks(t *testing.T) {
+	dir := t.TempDir()
+	for name, to := range map[string]string{"self": "self", "a": "b", "b": "a", "no folder": "none/file"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]error{"self": syscall.ELOOP, "a": syscall.ELOOP, "no folder": fs.ErrNotExist} {
+		path := filepath.Join(dir, name)
+		if err := Write(path, 0o644, say("x")); !errors.Is(err, want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %v and the path", name, err, want)
+		}
+		if info, err := os.Lstat(path); err != nil || info.Mode().Type() != fs.ModeSymlink {
+			t.Errorf("%s became %v (%v)", name, info.Mode(), err)
+		}
+	}
+	wantNames(t, dir, "a", "b", "no folder", "self")
+}
+
 func TestBadTargets(t *testing.T) {
 	dir := t.TempDir()
 	if err := Write(dir, 0o644, say("x")); err == nil {
