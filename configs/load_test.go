@@ -228,7 +228,7 @@ func TestPrecedence(t *testing.T) {
 	second := write("2.yaml", "train: {steps: 2, batch_size: 2}\ndata: {missing: [z]}\n")
 	cfg, _, err := Load(Options{
 		Files: []string{first, second},
-		Env:   []string{"HOME=/", "PCE_CPU=avx2", "PCE_TRAIN__STEPS=3", "PCE_TRAIN__BATCH_SIZE=3", "PCE_SEED=", "PCE_DATA__TRAIN=x: [y"},
+		Env:   []string{"HOME=/", "PCE_CPU=avx2", "PCE_SERVE_TOKEN=s3cret", "PCE_TRAIN__STEPS=3", "PCE_TRAIN__BATCH_SIZE=3", "PCE_SEED=", "PCE_DATA__TRAIN=x: [y"},
 		Set:   []string{"train.batch_size=4", "train.batch_size=5", "name=007", "data.image=4,5", "train.step_size={from: 0.5, schedule: constant}"},
 	})
 	if err != nil {

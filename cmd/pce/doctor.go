@@ -70,8 +70,9 @@ func describeCard(c cuda.Card) card {
 	}
 }
 
-// diagnose looks at the machine and the environment; the error is that of a
-// kernel path that cannot run here.
+// diagnose looks at the machine and the environment. The error is that of a kernel path that
+// cannot run here, of variables that make no sense, or of both in one line. The value of the
+// server's token is a secret, and what doctor prints goes into reports of problems.
 func (a *app) diagnose() (diagnosis, error) {
 	d := diagnosis{
 		Build:           run.ReadVersion(),
@@ -85,23 +86,28 @@ func (a *app) diagnose() (diagnosis, error) {
 	d.Cards, d.NoCards = cards()
 	d.DiskFreeBytes = diskFree(".")
 	for _, kv := range a.env {
-		if strings.HasPrefix(kv, "PCE_") {
+		if name, value, _ := strings.Cut(kv, "="); name == tokenVariable && value != "" {
+			d.Variables = append(d.Variables, name+" (set)")
+		} else if strings.HasPrefix(kv, "PCE_") {
 			d.Variables = append(d.Variables, kv)
 		}
 	}
 	for _, s := range micro.All() {
 		d.KernelPaths = append(d.KernelPaths, s.Name)
 	}
+	_, _, bad := configs.Load(configs.Options{Env: a.env})
+	if bad != nil {
+		d.ConfigVariables = bad.Error()
+	}
 	set, err := micro.Select()
-	if err != nil {
-		return d, err
+	switch {
+	case err == nil:
+		d.KernelPath = set.Name
+		return d, bad
+	case bad != nil:
+		err = fmt.Errorf("%w; %v", err, bad)
 	}
-	d.KernelPath = set.Name
-	if _, _, err := configs.Load(configs.Options{Env: a.env}); err != nil {
-		d.ConfigVariables = err.Error()
-		return d, err
-	}
-	return d, nil
+	return d, err
 }
 
 // cpuFeatures lists those vector extensions of this processor that kernels may use, by the

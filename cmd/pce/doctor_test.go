@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -40,5 +41,44 @@ cards      cuda:0 NVIDIA H200, sm_90, 132 multiprocessors, 140.0 GiB, driver for
 func TestCards(t *testing.T) {
 	if list, why := cards(); list == nil || (len(list) == 0) != (why != "") {
 		t.Errorf("cards %v, reason %q", list, why)
+	}
+}
+
+// TestDoctorToken wants the server's token to be named and not printed, and to be no fault.
+func TestDoctorToken(t *testing.T) {
+	t.Setenv("PCE_CPU", "")
+	env := []string{"PCE_SERVE_TOKEN=s3cret", "PCE_SEED=3"}
+	for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}} {
+		var out, errs bytes.Buffer
+		code := Run(t.Context(), args, env, nil, &out, &errs)
+		if code != 0 || errs.Len() > 0 || strings.Contains(out.String(), "s3cret") || !strings.Contains(out.String(), "PCE_SERVE_TOKEN (set)") || !strings.Contains(out.String(), "PCE_SEED=3") {
+			t.Errorf("%v: exit %d, %s%s", args, code, &out, &errs)
+		}
+	}
+}
+
+// TestDoctorFaults wants doctor to find a kernel path that cannot run and variables that make
+// no sense, each alone and together, in one line.
+func TestDoctorFaults(t *testing.T) {
+	for _, tc := range []struct {
+		cpu, foo string
+		code     int
+	}{{"", "", 0}, {"zz", "", exitMachine}, {"", "1", exitUsage}, {"zz", "1", exitMachine}} {
+		t.Setenv("PCE_CPU", tc.cpu)
+		var out, errs bytes.Buffer
+		code := Run(t.Context(), []string{"doctor", "--json"}, []string{"PCE_CPU=" + tc.cpu, "PCE_FOO=" + tc.foo}, nil, &out, &errs)
+		if code != tc.code || strings.Count(errs.String(), "\n") != min(1, code) {
+			t.Errorf("%q and %q: exit %d, want %d, and one line: %s", tc.cpu, tc.foo, code, tc.code, &errs)
+		}
+		if strings.Contains(errs.String(), "zz") != (tc.cpu != "") || strings.Contains(errs.String(), "PCE_FOO") != (tc.foo != "") {
+			t.Errorf("%q and %q: %s", tc.cpu, tc.foo, &errs)
+		}
+		var d diagnosis
+		if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+			t.Fatal(err)
+		}
+		if (d.ConfigVariables == "ok") != (tc.foo == "") || (d.KernelPath == "") != (tc.cpu != "") {
+			t.Errorf("%q and %q: kernel path %q, variables %q", tc.cpu, tc.foo, d.KernelPath, d.ConfigVariables)
+		}
 	}
 }

@@ -20,6 +20,9 @@ import (
 	"github.com/pce-engine/pce/serve"
 )
 
+// tokenVariable is the variable of the environment that holds the server's token.
+const tokenVariable = "PCE_SERVE_TOKEN"
+
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	run       deviceFlags
@@ -179,9 +182,9 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 		return usagef("--max-connections %d; want 1 or more", f.conns)
 	}
 	for _, kv := range a.env {
-		if token, ok := strings.CutPrefix(kv, "PCE_SERVE_TOKEN="); ok {
+		if token, ok := strings.CutPrefix(kv, tokenVariable+"="); ok {
 			if o.Token = strings.TrimSpace(token); o.Token == "" && token != "" {
-				return usagef("PCE_SERVE_TOKEN is blank; set it to a token, or unset it")
+				return usagef("%s is blank; set it to a token, or unset it", tokenVariable)
 			}
 		}
 	}
