@@ -63,7 +63,7 @@ func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 // New makes a model of a circuit that the program has built. params gives the parameters of
 // each node that owns some, in the order of package circuit; it is called for the first engine
 // at once, and again for further ones, so it must stay valid and safe for concurrent use. A
-// graph that breaks a rule gives an error that matches circuit.ErrGraph. The graph must not be
+// graph that breaks a rule, or parameters that are none of it, give an error that matches circuit.ErrGraph. The graph must not be
 // changed afterwards. Close the model.
 func New(ctx context.Context, g *circuit.Graph, params circuit.ParamFunc, opts Options) (*Model, error) {
 	how, err := opts.How()

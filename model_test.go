@@ -17,6 +17,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
+	"github.com/pce-engine/pce/run"
 )
 
 // nans returns a row of missing cells.
@@ -268,7 +269,11 @@ func TestClose(t *testing.T) {
 }
 
 func TestModelErrors(t *testing.T) {
-	_, _, m := random(t, 1, reference.RandomOptions{Vars: 2, Discrete: true}, pce.Options{})
+	g, _, m := random(t, 1, reference.RandomOptions{Vars: 2, Discrete: true}, pce.Options{})
+	params, err := reference.Init(g, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range [][]float64{{0}, {0, 0, 0}, {0, 99}, {0, 0.5}, {0, -1}, {0, math.Inf(1)}} {
 		if _, err := m.LogLikelihood(t.Context(), [][]float64{row}); !errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("row %v: %v, want ErrFormat", row, err)
@@ -290,7 +295,7 @@ func TestModelErrors(t *testing.T) {
 		{"rows", pce.Options{Rows: 1 << 20}, pce.ErrOptions},
 		{"memory", pce.Options{MaxMemory: 1}, kernels.ErrMemory},
 	} {
-		if _, err := pce.New(t.Context(), m.Graph(), nil, tc.opts); !errors.Is(err, tc.want) {
+		if _, err := pce.New(t.Context(), g, params.Read, tc.opts); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
 		}
 	}
@@ -375,5 +380,38 @@ func TestCloseFreesTheFile(t *testing.T) {
 	}
 	if err := o.Close(); err != nil || isOpen() {
 		t.Errorf("after Close: %v; open: %t", err, isOpen())
+	}
+}
+
+// TestBadParams wants New to refuse parameters that are none of the circuit, on every path.
+func TestBadParams(t *testing.T) {
+	const units = 32
+	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: units, Leaf: circuit.Bernoulli{}}, {Kind: circuit.Input, Units: units, Var: 1, Leaf: circuit.Bernoulli{}},
+		{Kind: circuit.Product, Units: units, Children: []circuit.NodeID{0, 1}}, {Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+	inf := float32(math.Inf(1))
+	for _, path := range []run.Path{"", run.PathTensor, run.PathCode} {
+		for _, tc := range []struct{ leaf, weight float32 }{
+			{0.5, 2.0 / units}, {0.5, -1.0 / units}, {0.5, float32(math.NaN())}, {1.5, 1.0 / units}, {float32(math.NaN()), 1.0 / units}, {inf, 1.0 / units}, {0.5, 1.0 / units},
+		} {
+			m, err := pce.New(t.Context(), g, func(id circuit.NodeID, dst []float32) error {
+				for i := range dst {
+					if dst[i] = tc.leaf; g.Nodes[id].Kind == circuit.Sum {
+						dst[i] = tc.weight
+					}
+				}
+				return nil
+			}, pce.Options{Path: path})
+			if good := tc.leaf == 0.5 && tc.weight == 1.0/units; good != (err == nil) || !good && !errors.Is(err, circuit.ErrGraph) {
+				t.Errorf("path %q, %+v: error %v", path, tc, err)
+			}
+			if m != nil {
+				m.Close()
+			}
+		}
+		if _, err := pce.New(t.Context(), g, nil, pce.Options{Path: path}); !errors.Is(err, circuit.ErrGraph) {
+			t.Errorf("path %q, no parameters: %v, want ErrGraph", path, err)
+		}
 	}
 }

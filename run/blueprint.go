@@ -172,12 +172,21 @@ func OpenModelFor(how How, path string, opts compile.Options) (*Blueprint, error
 }
 
 // FromGraph compiles a circuit made by hand, whose parameters params gives, as how says. Zero
-// compile options are the default ones.
+// compile options are the default ones. Parameters are checked when they are read.
 func FromGraph(how How, g *circuit.Graph, params circuit.ParamFunc, opts compile.Options) (*Blueprint, error) {
-	b := &Blueprint{Graph: g, params: params, how: how, close: func() error { return nil }}
 	if err := circuit.Validate(g); err != nil {
 		return nil, err
 	}
+	if params == nil {
+		return nil, fmt.Errorf("%w: no function gives the parameters", circuit.ErrGraph)
+	}
+	checked := func(id circuit.NodeID, dst []float32) error {
+		if err := params(id, dst); err != nil {
+			return err
+		}
+		return circuit.CheckParams(g, id, dst)
+	}
+	b := &Blueprint{Graph: g, params: checked, how: how, close: func() error { return nil }}
 	var err error
 	if b.Schema, err = graphSchema(g); err != nil {
 		return nil, err
