@@ -159,11 +159,12 @@ func isCoin(n *circuit.Node) bool {
 	return ok
 }
 
-// pairCoins turns probabilities of 1 into pairs of parameters.
-func pairCoins[F float32 | float64](ones []F) []F {
+// pairCoins turns probabilities of 1 into pairs of parameters. Those of 0 are what is left of the numbers as they are
+// written: of one that is near 1, float32 would leave too much or nothing.
+func pairCoins[F float32 | float64](ones []F, written []float64) []F {
 	pairs := make([]F, 0, 2*len(ones))
-	for _, p := range ones {
-		pairs = append(pairs, 1-p, p)
+	for i, p := range ones {
+		pairs = append(pairs, F(1-written[i]), p)
 	}
 	return pairs
 }
@@ -171,7 +172,11 @@ func pairCoins[F float32 | float64](ones []F) []F {
 // singleCoins is the inverse of pairCoins; ok is false if there is none.
 func singleCoins[F float32 | float64](pairs []F) (ones []F, ok bool) {
 	for i := 0; i < len(pairs); i += 2 {
-		rest := 1 - pairs[i+1]
+		written, err := strconv.ParseFloat(formatFloat(pairs[i+1]), 64)
+		if err != nil {
+			return nil, false
+		}
+		rest := F(1 - written)
 		if pairs[i] != rest || math.Signbit(float64(pairs[i])) != math.Signbit(float64(rest)) {
 			return nil, false
 		}

@@ -342,7 +342,7 @@ func (p *parser) rows(id circuit.NodeID, row int) error {
 		v.narrow, v.wide = append(v.narrow, float32(narrow)), append(v.wide, wide)
 	}
 	if n := &p.g.Nodes[id]; isCoin(n) && len(v.wide) == n.Units {
-		v.narrow, v.wide, row = pairCoins(v.narrow), pairCoins(v.wide), 1
+		v.narrow, v.wide, row = pairCoins(v.narrow, v.wide), pairCoins(v.wide, v.wide), 1
 	}
 	if len(v.wide) != want {
 		return p.fail(p.next.at, "%d parameters, want %d in rows of %d", len(v.wide), want, row)

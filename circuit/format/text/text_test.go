@@ -129,16 +129,16 @@ func TestTextRoundTripOfRandomCircuits(t *testing.T) {
 
 // TestFloat64 reads decimals in both precisions, each rounded once.
 func TestFloat64(t *testing.T) {
-	m := mustParse(t, "circuit 2\na = input[2] x0 bernoulli 0.9 / 1e-50\nb = input[2] x1 gaussian 0.1 1 / 16777217.00000001 0.3\np = product a b\ns = sum p : 0.7 0.3\n")
-	nine := 0.9 // a variable: constants are subtracted exactly
-	for id, want := range [][]float64{{1 - nine, 0.9, 1, 1e-50}, {0.1, 1, 16777217.00000001, 0.3}, {}, {0.7, 0.3}} {
+	m := mustParse(t, "circuit 2\na = input[2] x0 bernoulli 0.99999999 / 1e-50\nb = input[2] x1 gaussian 0.1 1 / 16777217.00000001 0.3\np = product a b\ns = sum p : 0.7 0.3\n")
+	nines := 0.99999999 // a variable: constants are subtracted exactly
+	for id, want := range [][]float64{{1 - nines, nines, 1, 1e-50}, {0.1, 1, 16777217.00000001, 0.3}, {}, {0.7, 0.3}} {
 		got := make([]float64, len(want))
 		if err := m.Params64(circuit.NodeID(id), got); err != nil || !slices.Equal(got, want) {
 			t.Errorf("node %d has %v in float64, want %v: %v", id, got, want, err)
 		}
 	}
-	// By way of float64, 16777217.00000001 would become 16777216.
-	for id, want := range [][]float32{{1 - float32(nine), 0.9, 1, 0}, {0.1, 1, 16777218, 0.3}, {}, {0.7, 0.3}} {
+	// By way of float64, 16777217.00000001 would become 16777216. Float32 leaves nothing of 1 beside 0.99999999.
+	for id, want := range [][]float32{{float32(1 - nines), 1, 1, 0}, {0.1, 1, 16777218, 0.3}, {}, {0.7, 0.3}} {
 		got := make([]float32, len(want))
 		if err := m.Params(circuit.NodeID(id), got); err != nil || !slices.Equal(got, want) {
 			t.Errorf("node %d has %v in float32, want %v: %v", id, got, want, err)
