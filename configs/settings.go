@@ -11,10 +11,13 @@ import (
 
 // free are the keys, and sections of keys, with which a run may be resumed that
 // has other values: they change the length of the run or what is written. What
-// data and device change is compared in itself, as rows and as kernels. All
-// other keys are held against the run, those that are new as well.
+// device and the files of data change is compared in itself, as kernels and as rows.
+// How cells are read is not free: a run that is resumed reads its rows as its circuit
+// says, so they would be the same ones whatever these keys say. All other keys are
+// held against the run, those that are new as well.
 var free = []string{
-	"name", "device", "threads", "model.file", "model.equations", "data", "cluster", "job",
+	"name", "device", "threads", "model.file", "model.equations", "cluster", "job",
+	"data.train", "data.valid", "data.test", "data.expected", "data.header", "data.text.max_bytes",
 	"train.epochs", "train.steps", "train.patience", "train.finish", "train.checkpoint", "train.samples",
 }
 

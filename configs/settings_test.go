@@ -40,8 +40,7 @@ func TestSettings(t *testing.T) {
 	}
 	want := []string{
 		"name", "device", "threads",
-		"data.train", "data.valid", "data.test", "data.expected", "data.header", "data.missing", "data.columns", "data.image",
-		"data.text.unit", "data.text.length", "data.text.vocabulary", "data.text.max_bytes",
+		"data.train", "data.valid", "data.test", "data.expected", "data.header", "data.text.max_bytes",
 		"train.epochs", "train.steps", "train.patience", "train.finish.epochs", "train.finish.pseudocount",
 		"train.checkpoint.epochs", "train.checkpoint.steps", "train.checkpoint.interval", "train.checkpoint.keep", "train.samples",
 		"cluster.transport", "cluster.workers", "job.kind", "job.model", "job.data", "job.rows", "job.seed", "job.format", "job.columns", "job.levels", "job.of", "job.soft", "job.probabilities", "job.result", "job.schedule", "job.profile", "job.candidates",

@@ -173,8 +173,8 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 }
 
 // madeCircuit reports whether a change is one of a setting that circuits are made
-// with.
+// with. Those of data say what the columns are, and so which leaves there are.
 func madeCircuit(c em.Change) bool {
 	section, _, _ := strings.Cut(c.Name, ".")
-	return !c.Free && slices.Contains([]string{"model", "compile", "seed", "structure"}, section)
+	return !c.Free && slices.Contains([]string{"model", "data", "compile", "seed", "structure"}, section)
 }

@@ -127,6 +127,7 @@ func TestResumeNamesChanges(t *testing.T) {
 		{name: "shards", set: []string{"train.shard_rows=16"}, want: []string{"train.shard_rows: 512, now 16"}},
 		{name: "precision", set: []string{"precision=fp32"}, want: []string{"precision: mixed, now fp32"}},
 		{name: "seed", set: []string{"seed=43"}, want: []string{"seed: 42, now 43"}},
+		{name: "a column typed as inference does", set: []string{"data.columns=[{name: '2', type: discrete}]"}, want: []string{"data.columns: [], now [{name: "}},
 		{name: "kernels", path: other, want: []string{"kernel path: " + best + ", now " + other}},
 		{
 			name: "several", train: edited, set: []string{"train.pseudocount=0.5", "train.epochs=9"}, path: other,
@@ -251,6 +252,9 @@ func TestResumeOtherCircuit(t *testing.T) {
 	for set, want := range map[string]string{
 		"model.latents=4":         "model.latents: 3, now 4",
 		"model.structure=rat-spn": "model.structure: hclt, now rat-spn", "compile.block_size=8": "compile.block_size: 0, now 8",
+		"data.columns=[{name: '2', type: continuous}]":                       `data.columns: [], now [{name: "2", type: continuous`,
+		"data.columns=[{name: '2', leaf: {type: histogram}}]":                `data.columns: [], now [{name: "2", type: "", categories: 0, leaf: {type: histogram`,
+		"data.columns=[{name: '2', type: continuous, leaf: {min_sigma: 3}}]": `data.columns: [], now [{name: "2", type: continuous`,
 	} {
 		for _, allow := range []bool{false, true} {
 			args := []string{"--set", set}
@@ -263,6 +267,49 @@ func TestResumeOtherCircuit(t *testing.T) {
 			}
 			sameFiles(t, "run", dir)
 		}
+	}
+}
+
+// TestResumeReadOtherwise resumes runs with another way to read the same cells: none of it may
+// be taken for granted, because the rows are read as the kept circuit says. Without it the run
+// goes on, and its config makes the same model again.
+func TestResumeReadOtherwise(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeLines(t, "train.csv", discreteRows(60, 1))
+	marked := discreteRows(60, 2)
+	marked[7] = "1,-9,2,0,-9,1"
+	writeLines(t, "marked.csv", marked)
+	writeLines(t, "train.txt", []string{strings.Repeat("a cat and a dog ", 20)})
+	for set, c := range map[string]struct{ structure, now, want string }{
+		"data.image=[2,3]":       {"pd", "data.image=[3,2]", "data.image: [2, 3], now [3, 2]"},
+		"data.missing=['-9']":    {"hclt", "data.missing=[]", "data.missing: [\"-9\"], now []"},
+		"data.text.length=8":     {"hmm", "data.text.length=4", "data.text.length: 8, now 4"},
+		"data.text.vocabulary=0": {"hmm", "data.text.vocabulary=3", "data.text.vocabulary: 0, now 3"},
+		"data.text.unit=char":    {"hmm", "data.text.unit=word", "data.text.unit: char, now word"},
+	} {
+		t.Run(c.now, func(t *testing.T) {
+			rows := "train.csv"
+			if c.structure == "hmm" {
+				rows = "train.txt"
+			} else if c.structure == "hclt" {
+				rows = "marked.csv"
+			}
+			out, args := t.TempDir(), append(slices.Clone(onFiles), "--set", "data.train="+rows, "--set", "data.valid=", "--set", "train.patience=0",
+				"--set", "model.structure="+c.structure, "--set", "train.epochs=2", "--set", set, "--out")
+			whole := filepath.Join(out, "whole")
+			broken := filepath.Join(out, "broken")
+			runJSON(t, append(append([]string{"train"}, args...), whole)...)
+			runJSON(t, append(append([]string{"train", "--set", "train.steps=1"}, args...), broken)...)
+			var stdout, errs bytes.Buffer
+			resume := append(append([]string{"train", "--resume"}, args...), broken)
+			if code := Run(t.Context(), append(resume, "--set", c.now), nil, nil, &stdout, &errs); code != exitData || !strings.Contains(errs.String(), c.want) {
+				t.Errorf("exit %d, want %d and %q: %s", code, exitData, c.want, &errs)
+			}
+			runJSON(t, resume...)
+			if !bytes.Equal(readFile(t, whole, "model.safetensors"), readFile(t, broken, "model.safetensors")) {
+				t.Error("a run that was resumed has another model")
+			}
+		})
 	}
 }
 
