@@ -58,7 +58,8 @@ type Options struct {
 	// Valid are the rows of valid_ll, which is taken after each epoch; nil: none.
 	Valid dataset.Source
 	// Patience ends training after this many epochs without a better valid_ll, and
-	// keeps the parameters of the best epoch however it ends; 0: it does neither.
+	// keeps the parameters of the best epoch however it ends; 0: it does neither, and a
+	// run that is resumed forgets the best epoch of its earlier parts.
 	Patience int
 	// KeepStart says that the starting parameters are good ones, such as those that came with
 	// a learned structure: what is saved is the best on Valid of them and of all epochs.

@@ -108,6 +108,12 @@ func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) 
 	if st.recut(c.settings, now) {
 		t.log.Warn("the epoch begins again: its rows are cut into other steps than before", "epoch", st.At.Epoch+1)
 	}
+	if st.hasBest() && !t.opts.keepsBest() {
+		// Epochs are not compared from here on, so it may not stay the best.
+		t.log.Info("the best parameters so far are forgotten: this part of the run keeps its last ones", "epoch", st.BestEpoch)
+		best = nil
+		st.forgetBest()
+	}
 	t.state, t.best, t.lines, t.changes = st, best, lines, changes
 	t.extend(c.settings.epochs(), now.epochs())
 	return nil

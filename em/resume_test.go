@@ -308,9 +308,8 @@ func TestStepsLimit(t *testing.T) {
 	}
 }
 
-// TestEarlyStopping overfits until patience ends it, and wants the best epoch's
-// parameters, also from a run that is resumed after its end.
-func TestEarlyStopping(t *testing.T) {
+// overfitting is a run over few rows whose patience ends it.
+func overfitting(t testing.TB) *job {
 	j := newJob(t)
 	g := j.model.graph
 	j.model = newModel(t, g, clustered(g, 21, 12, 0))
@@ -319,6 +318,13 @@ func TestEarlyStopping(t *testing.T) {
 		Valid:    tableOf(t, g, clustered(g, 21, 300, 0)),
 		Patience: 4,
 	}
+	return j
+}
+
+// TestEarlyStopping overfits until patience ends it, and wants the best epoch's
+// parameters, also from a run that is resumed after its end.
+func TestEarlyStopping(t *testing.T) {
+	j := overfitting(t)
 	dir := t.TempDir()
 	var valid []float64
 	var first em.Result

@@ -76,6 +76,11 @@ func (s *state) validate() error {
 // hasBest reports whether the best parameters so far are kept.
 func (s *state) hasBest() bool { return s.BestEpoch > 0 || s.BestStart }
 
+// forgetBest is for a run that does not keep the best parameters.
+func (s *state) forgetBest() {
+	s.BestEpoch, s.BestLL, s.BestStart, s.Waiting = 0, 0, false, 0
+}
+
 // maxWeight bounds the weight of averages: 1, which it comes close to, and what
 // rounding may add.
 const maxWeight = 1 + 0x1p-40
