@@ -1,10 +1,18 @@
 package em_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/kernels/cpu"
 )
 
 // TestPatienceOffAndOn resumes a run that has a best epoch without patience, which trains it on,
@@ -39,5 +47,102 @@ func TestPatienceOffAndOn(t *testing.T) {
 	longer, _ := part(total+20, 4)
 	if longer.Best != total+1 || longer.Epochs != total+1+4 { // each epoch is worse than the one before
 		t.Errorf("longer: %+v, want the best of the epochs after %d and patience from there", longer, total)
+	}
+}
+
+// TestOtherValidationRows resumes runs that keep their best epoch, or a start, with validation
+// rows that are less likely than those before. The best so far is judged by the new rows: epochs
+// compete with that number, patience counts from there, and what the run ends with is its best
+// on these rows. That holds to the bit where the run is stopped while it judges or in a step.
+func TestOtherValidationRows(t *testing.T) {
+	for name, keep := range map[string]func(*em.Options){
+		"patience": func(o *em.Options) { o.Patience = 4 },
+		"a start":  func(o *em.Options) { o.Patience, o.KeepStart = 0, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := overfitting(t)
+			hard := j.opts.Valid.(*dataset.Table)
+			easy := hard.Slice(160, 170) // the best epoch of these is more likely than that of all rows, and comes earlier
+			part := func(ctx context.Context, dir string, fact string, valid dataset.Source, edit func(*em.Options)) (em.Result, []float32, error) {
+				return j.try(t, ctx, dir, j.model.table, func(o *em.Options) {
+					o.Phases, o.Valid = []em.Phase{{Rule: em.FullBatch, Epochs: 40}}, valid
+					o.Fingerprint = []em.Fact{{Name: em.ValidRowsFact, Value: fact}}
+					if keep(o); edit != nil {
+						edit(o)
+					}
+				})
+			}
+			from := t.TempDir()
+			first, kept, err := part(t.Context(), from, "easy", easy, func(o *em.Options) { o.Steps = 14 })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := part(t.Context(), from, "hard", hard, nil); !errors.Is(err, em.ErrChanged) {
+				t.Fatalf("other validation rows that decide: %v, want ErrChanged", err)
+			}
+			copied := func() string {
+				dir := filepath.Join(t.TempDir(), "copy")
+				if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+					t.Fatal(err)
+				}
+				return dir
+			}
+			score := func(params []float32) float64 {
+				eng := j.model.engine(t, cpu.Options{}, 64)
+				if err := eng.WriteParams(t.Context(), 0, params); err != nil {
+					t.Fatal(err)
+				}
+				all, err := em.Evaluate(t.Context(), eng, hard)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return all.Mean()
+			}
+			alone := map[int]float64{}
+			if _, _, err := part(t.Context(), t.TempDir(), "hard", hard, func(o *em.Options) {
+				o.Patience, o.OnEpoch = 0, func(m em.Metrics) { alone[m.Epoch] = m.ValidLL }
+			}); err != nil {
+				t.Fatal(err)
+			}
+			want := em.Result{Best: first.Best, ValidLL: score(kept)}
+			var log bytes.Buffer
+			whole := copied()
+			epochs := 0
+			res, params, err := part(t.Context(), whole, "hard", hard, func(o *em.Options) {
+				o.AllowChanges, o.Logger = true, slog.New(slog.NewTextHandler(&log, nil))
+				o.OnEpoch = func(m em.Metrics) {
+					if epochs++; m.ValidLL != alone[m.Epoch] {
+						t.Errorf("epoch %d: %v on these rows, and %v in a run that had no others", m.Epoch, m.ValidLL, alone[m.Epoch])
+					}
+					if m.ValidLL > want.ValidLL {
+						want.Best, want.ValidLL = m.Epoch, m.ValidLL
+					}
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !(want.Best > first.Epochs) || !(first.ValidLL > want.ValidLL) {
+				t.Fatalf("%+v, then %+v: the rows show nothing", first, want)
+			}
+			if res.Best != want.Best || res.ValidLL != want.ValidLL || score(params) != want.ValidLL || !(epochs >= 4) {
+				t.Errorf("after %d epochs: %+v, with %v on these rows; want epoch %d with %v", epochs, res, score(params), want.Best, want.ValidLL)
+			}
+			if !strings.Contains(log.String(), "judged by the new validation rows") {
+				t.Errorf("the log does not say so: %s", &log)
+			}
+			for read := 1; read <= 3; read++ { // the first one judges
+				dir := copied()
+				ctx, cancel := context.WithCancel(t.Context())
+				_, _, err := part(ctx, dir, "hard", &interrupting{hard, read, cancel}, func(o *em.Options) { o.AllowChanges = true })
+				if cancel(); !errors.Is(err, em.ErrStopped) {
+					t.Fatalf("stopped at read %d: %v", read, err)
+				}
+				again, other, err := part(t.Context(), dir, "hard", hard, func(o *em.Options) { o.AllowChanges = read == 1 })
+				if again.Seconds = res.Seconds; err != nil || again != res || !sameBits(params, other) {
+					t.Errorf("stopped at read %d and resumed: %+v, %v, %s; want %+v", read, again, err, firstDifference(params, other), res)
+				}
+			}
+		})
 	}
 }

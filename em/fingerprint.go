@@ -22,6 +22,20 @@ type Fact struct {
 	Free bool `json:"free,omitempty"`
 }
 
+// ValidRowsFact is the name of the fact that says which rows Options.Valid are. Where
+// it has changed, what was the best by other rows is judged by these.
+const ValidRowsFact = "validation rows"
+
+// valueOf returns the value of a fact; "" if it is not among them.
+func valueOf(facts []Fact, name string) string {
+	for _, f := range facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
 // Change is a fact that has another value than it had in the checkpoint from
 // which a run is resumed.
 type Change struct {

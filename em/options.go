@@ -67,6 +67,7 @@ type Options struct {
 
 	// Fingerprint is what the bits of the run depend on. Resume refuses to
 	// continue from a checkpoint with another value of a fact that is not free.
+	// ValidRowsFact says which rows Valid are, so that others are not taken for them.
 	// nil: Facts and the number of training rows.
 	Fingerprint  []Fact
 	AllowChanges bool // Resume continues all the same, with the values that hold now
@@ -158,8 +159,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// keepsBest reports whether what is saved is the best on Valid.
-func (o *Options) keepsBest() bool { return o.Patience > 0 || o.KeepStart }
+// KeepsBest reports whether what is saved is the best on Valid, so that these rows decide.
+func (o *Options) KeepsBest() bool { return o.Patience > 0 || o.KeepStart }
 
 // validate reports a phase that cannot work. Only what its rule uses is looked at: full-batch
 // EM has neither batches nor step sizes.

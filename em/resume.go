@@ -17,6 +17,7 @@ func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
 	if t.dir == nil {
 		return false, nil
 	}
+	others := false // whether the best was chosen by other rows
 	found, err = t.dir.load(ctx, func(f *os.File, size int64) error {
 		c, err := readCheckpoint(f, size)
 		if err != nil {
@@ -26,8 +27,12 @@ func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
 		if err != nil {
 			return err
 		}
+		others = valueOf(c.fingerprint, ValidRowsFact) != valueOf(t.opts.fingerprint(t.flows.Rows()), ValidRowsFact)
 		return t.restore(ctx, c, changes)
 	})
+	if err == nil && others && t.state.hasBest() {
+		err = t.judgeAgain(ctx)
+	}
 	if err != nil {
 		return found, t.stopped(ctx, err)
 	}
@@ -108,7 +113,7 @@ func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) 
 	if st.recut(c.settings, now) {
 		t.log.Warn("the epoch begins again: its rows are cut into other steps than before", "epoch", st.At.Epoch+1)
 	}
-	if st.hasBest() && !t.opts.keepsBest() {
+	if st.hasBest() && !t.opts.KeepsBest() {
 		// Epochs are not compared from here on, so it may not stay the best.
 		t.log.Info("the best parameters so far are forgotten: this part of the run keeps its last ones", "epoch", st.BestEpoch)
 		best = nil
@@ -117,6 +122,41 @@ func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) 
 	t.state, t.best, t.lines, t.changes = st, best, lines, changes
 	t.extend(c.settings.epochs(), now.epochs())
 	return nil
+}
+
+// judgeAgain takes the log-likelihood of the best parameters so far on Valid, where they were
+// chosen by other rows: those of the epochs to come can be compared with it alone. Patience
+// counts from here, since the epochs after the best one were not judged by these rows.
+func (t *Trainer) judgeAgain(ctx context.Context) error {
+	if err := t.swapBest(ctx); err != nil {
+		return err
+	}
+	all, err := t.flows.LogLikelihood(ctx, t.opts.Valid)
+	if err := errors.Join(err, t.swapBest(ctx)); err != nil {
+		return err
+	}
+	st := &t.state
+	was := st.BestLL
+	st.BestLL, st.Waiting = exact(all.Mean()), st.At.Epoch
+	t.log.Info("the best parameters so far are judged by the new validation rows",
+		"epoch", st.BestEpoch, "valid_ll", float64(st.BestLL), "was", float64(was))
+	return nil
+}
+
+// swapBest exchanges the best parameters with those of the source.
+func (t *Trainer) swapBest(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx) // half a swap would lose both
+	return eachChunk(int64(len(t.best)), func(at int64, buf []float32) error {
+		best := t.best[at:][:len(buf)]
+		if err := t.flows.ReadParams(ctx, at, buf); err != nil {
+			return err
+		}
+		if err := t.flows.WriteParams(ctx, at, best); err != nil {
+			return err
+		}
+		copy(best, buf)
+		return nil
+	})
 }
 
 // extend says what another number of epochs does to the rest of the run.

@@ -283,7 +283,7 @@ func (t *Trainer) endEpoch(ctx context.Context, stepSize float64, cut bool) erro
 		}
 	}
 	t.lines = keepTail(append(t.lines, line...))
-	if t.opts.keepsBest() && (!st.hasBest() || valid > float64(st.BestLL)) {
+	if t.opts.KeepsBest() && (!st.hasBest() || valid > float64(st.BestLL)) {
 		if err := t.copyParams(ctx); err != nil {
 			return err
 		}
@@ -349,7 +349,7 @@ func (t *Trainer) copyParams(ctx context.Context) error {
 
 // keepBest puts the parameters of the best epoch back.
 func (t *Trainer) keepBest(ctx context.Context) error {
-	if t.best == nil || !t.opts.keepsBest() || t.state.BestEpoch == t.state.At.Epoch {
+	if t.best == nil || !t.opts.KeepsBest() || t.state.BestEpoch == t.state.At.Epoch {
 		return nil
 	}
 	for at := int64(0); at < int64(len(t.best)); at += chunkFloats {
@@ -415,7 +415,7 @@ func (t *Trainer) result() Result {
 		Epochs: st.At.Epoch, Steps: st.Steps, TrainLL: float64(st.TrainLL), ValidLL: float64(st.ValidLL),
 		Rows: st.TotalRows, Seconds: float64(st.TotalSeconds),
 	}
-	if t.opts.keepsBest() && t.best != nil {
+	if t.opts.KeepsBest() && t.best != nil {
 		r.ValidLL, r.Best, r.BestStart = float64(st.BestLL), st.BestEpoch, st.BestStart
 	}
 	return r

@@ -36,8 +36,8 @@ func (r *training) fingerprint(ctx context.Context, f Flows) ([]em.Fact, error) 
 		return nil, err
 	}
 	facts = append(facts[:len(facts):len(facts)], rows)
-	if r.valid != nil { // without patience they decide nothing
-		if rows, err = rowsOf(ctx, "validation rows", r.valid, r.opts.EM.Patience == 0); err != nil {
+	if o := r.em(); o.Valid != nil {
+		if rows, err = rowsOf(ctx, em.ValidRowsFact, o.Valid, !o.KeepsBest()); err != nil {
 			return nil, err
 		}
 		facts = append(facts, rows)

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -310,6 +312,52 @@ func TestResumeReadOtherwise(t *testing.T) {
 				t.Error("a run that was resumed has another model")
 			}
 		})
+	}
+}
+
+// TestResumeLearned resumes a run of a learned circuit with other validation rows. They decide
+// what is saved also without patience, so they are not free; where they are allowed, the start
+// and the epochs so far are judged by them.
+func TestResumeLearned(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeLines(t, "train.csv", discreteRows(60, 1))
+	easy := make([]string, 40)
+	for i := range easy {
+		easy[i] = "1,1,1,1,1,1"
+	}
+	writeLines(t, "easy.csv", easy)
+	writeLines(t, "valid.csv", discreteRows(60, 2))
+	args := append(slices.Clone(onFiles), "--set", "model.structure=learnspn", "--set", "model.learnspn.min_rows=20", "--set", "train.patience=0", "--out", "run")
+	first := runJSON(t, append(append([]string{"train"}, args...), "--set", "data.valid=easy.csv", "--set", "train.epochs=2")...)
+	var out, errs bytes.Buffer
+	resume := append([]string{"train", "--resume"}, args...)
+	if code := Run(t.Context(), resume, nil, nil, &out, &errs); code != exitData || !strings.Contains(errs.String(), "validation rows: 40 (digest ") {
+		t.Errorf("exit %d, want %d and the validation rows: %s", code, exitData, &errs)
+	}
+	out.Reset()
+	errs.Reset()
+	if code := Run(t.Context(), append(resume, "--allow-changes", "--json"), nil, nil, &out, &errs); code != exitOK || !strings.Contains(errs.String(), "judged by the new validation rows") {
+		t.Errorf("exit %d: %s", code, &errs)
+	}
+	again := map[string]any{}
+	if err := json.Unmarshal(out.Bytes(), &again); err != nil {
+		t.Fatal(err)
+	}
+	least := math.Inf(-1)
+	for line := range strings.Lines(string(readFile(t, "run", "metrics.jsonl"))) {
+		m := struct {
+			Epoch int     `json:"epoch"`
+			Valid float64 `json:"valid_ll"`
+		}{}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Epoch > 2 {
+			least = max(least, m.Valid)
+		}
+	}
+	if got := number(t, again, "valid_ll"); !(got >= least) || !(number(t, first, "valid_ll") > got) {
+		t.Errorf("valid_ll %v after %v with other rows, and %v in some epoch since", got, first["valid_ll"], least)
 	}
 }
 
