@@ -4,7 +4,7 @@
 // # Shapes and units
 //
 // A text has a line per node, children before parents, of words with spaces between; the last node
-// is the root. Lines that start with c are comments. Weights and probabilities are natural
+// is the root. Lines whose first word is c or cc are comments. Weights and probabilities are natural
 // logarithms. There are three kinds, told by their first line:
 //
 //	jpc COUNT                         variables from 1, nodes by number
@@ -14,7 +14,7 @@
 //	P id vtree count child ...        product
 //	S id vtree count {child log} ...  sum
 //
-//	psdd COUNT                        variables from 1, nodes by number
+//	psdd [COUNT]                      variables from 1, nodes by number
 //	L id vtree literal
 //	T id vtree variable log           the variable holds with that probability
 //	D id vtree count {prime sub log}  sum of products of two
@@ -24,6 +24,11 @@
 //	* child ...
 //	+ child log ...
 //	EOF
+//
+// The number behind psdd may be any, as tools count different things. Literals of a PSDD that no node
+// refers to, which some write below each T, are left out; other such nodes are refused, as they are where a
+// text is cut short. A T may have two logarithms, that the variable does not hold and that it holds, of which
+// the last counts.
 //
 // Numbers of a vtree are not kept. A variable of literals has two values, another one as many as its
 // categories, or one more than the largest value that is asked for. Weights and probabilities are

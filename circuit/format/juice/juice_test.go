@@ -101,6 +101,40 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestDialects: texts of other tools are the same model: another number of nodes, literals that
+// nothing refers to, comments of cc, two logarithms behind T, and a byte order mark.
+func TestDialects(t *testing.T) {
+	for _, tc := range []struct{ kind, text string }{
+		{psdd, strings.Replace(psdd, "psdd 5", "psdd 99999999999", 1)},
+		{psdd, strings.Replace(psdd, "psdd 5", "psdd 0", 1)},
+		{psdd, strings.Replace(psdd, "psdd 5", "psdd", 1)},
+		{psdd, strings.Replace(psdd, "D 4", "cc a comment\ncc\nD 4", 1)},
+		{psdd, "cc a comment\n" + psdd},
+		{psdd, strings.Replace(psdd, "T 2 1 2 ", "T 2 1 2 -0.7 ", 1)},
+		{psdd, strings.Replace(psdd, "T 2 1", "L 8 1 -2\nL 9 1 2\nT 2 1", 1)},
+		{psdd, "\ufeff" + psdd},
+		{goodJPC, "\ufeff" + goodJPC},
+		{spn, "\ufeff" + spn},
+	} {
+		want, err := juice.Parse(tc.kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := juice.Parse(tc.text); err != nil {
+			t.Errorf("%v in\n%s", err, tc.text)
+		} else if d := formattest.Diff64(got, want); d != "" {
+			t.Errorf("%s in\n%s", d, tc.text)
+		}
+		if !juice.Format.Recognises([]byte(tc.text)) {
+			t.Errorf("not recognised:\n%s", tc.text)
+		}
+	}
+	m, err := juice.Parse(strings.Replace(psdd, "T 2 1", "L 8 1 3\nT 2 1", 1))
+	if err != nil || m.Graph.NumVars != 3 || len(m.Graph.Nodes) != 7 {
+		t.Errorf("%v; want the variable of a literal that nothing refers to, without its node", err)
+	}
+}
+
 // TestCategories: values beyond two, and a weight of 0.
 func TestCategories(t *testing.T) {
 	m, err := juice.Parse("jpc 4\nI 0 0 1 0\nI 1 0 1 2\nC 2 0 1 -1.3862943611198906 -Inf -0.2876820724517809\nS 3 0 3 0 -0.6931471805599453 1 -0.6931471805599453 2 -Inf\n")
@@ -204,7 +238,13 @@ func TestRefuses(t *testing.T) {
 		{change(goodJPC, "C 2 1 2 -0.69", "C 2 1 2 -9"), "line 5: circuit: bad leaf: categorical: probabilities sum to 0.5"},
 		{change(goodJPC, "C 2 1 2 -0.6931471805599453 -0.6931471805599453", "I 2 1 2 16777217"), "line 5: a variable of 16777218 values"},
 		{change(psdd, "T 2 1 2 -0.6931471805599453", "T 2 1 2"), `line 4: "T 2 1 2" where a node should be`},
-		{change(psdd, "T 2 1 2 -0.6931471805599453", "F 2 1 2"), `line 4: "F 2 1 2" where a node should be`},
+		{change(psdd, "T 2 1 2 -0.6931471805599453", "F 2 1 2"), `line 4: "F" where a kind of node should be`},
+		{change(psdd, "T 2 1 2 -0.6931471805599453", "cfoo"), `line 4: "cfoo" where a kind of node should be`},
+		{change(psdd, "T 2 1 2 -0.6931471805599453", "T 2 1 2 x -0.7"), `line 4: "x" where the logarithm`},
+		{change(psdd, "T 2 1 2 -0.6931471805599453", "T 2 1 2 -1 -1 -1"), `line 4: "T 2 1 2 -1 -1 -1" where a node should be`},
+		{change(psdd, "psdd 5", "psdd five"), `line 1: "five" where a whole number`},
+		{change(psdd, "D 4", "T 8 1 2 -1\nD 4"), "line 6: the node is not reached"},
+		{psdd + "L 5 0 2\n", "the node is not reached"},
 		{change(psdd, "D 4 2 2 0 2", "D 4 2 2 0"), "line 6: 5 words for 2 elements"},
 		{change(psdd, "D 4 2 2 0 2", "D 4 2 2 0 9"), "line 6: node 9 is not there"},
 		{change(spn, "EOF\n", ""), "no EOF"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,13 +20,19 @@ const MaxBytes = 256 << 20
 // Format is the format of Juice's texts.
 var Format = format.Format{Name: "juice", Recognises: func(head []byte) bool { return kindOf(string(head)) != nil }, Decode: decode}
 
+// mark is the byte order mark, which some editors put in front of a text.
+const mark = "\ufeff"
+
+// skips reports whether a line of those words is empty or a comment.
+func skips(words []string) bool { return len(words) == 0 || words[0] == "c" || words[0] == "cc" }
+
 // kindOf returns what reads the lines of a text, told by the first that is not a comment; nil
 // for other texts.
 func kindOf(text string) func(*reader, []string) error {
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.TrimPrefix(text, mark)) {
 		words := strings.Fields(line)
 		switch {
-		case len(words) == 0 || words[0] == "c":
+		case skips(words):
 			continue
 		case words[0] == "jpc" && len(words) == 2:
 			return (*reader).jpc
@@ -66,7 +73,8 @@ type reader struct {
 	byID   map[int]int // place of a node, for kinds with numbers
 	values []int       // by variable: how many values it has, as far as is known
 	fixed  bool        // values are given by the text
-	count  int         // of nodes, as the first line has it; -1 where it does not
+	loose  bool        // the text is a PSDD, which may have literals that no node refers to
+	count  int         // of nodes, as the first line of a jpc text has it; -1 before that and in the other kinds
 	ended  bool
 	line   int
 }
@@ -82,10 +90,10 @@ func parse(text string) (*format.Model, error) {
 		return nil, errors.New("the first line is not that of a jpc, psdd or spn text")
 	}
 	r := &reader{byID: map[int]int{}, count: -1}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.TrimPrefix(text, mark)) {
 		r.line++
 		words := strings.Fields(line)
-		if len(words) == 0 || words[0] == "c" {
+		if skips(words) {
 			continue
 		}
 		if err := read(r, words); err != nil {
@@ -117,11 +125,38 @@ func (r *reader) model() (*format.Model, error) {
 		}
 		n.Leaf = l.Indicator
 	}
+	if r.loose {
+		r.dropLiterals()
+	}
 	m, err := units.Assemble(r.nodes, len(r.nodes)-1, len(r.values))
 	if fault := (*units.NodeError)(nil); errors.As(err, &fault) {
 		return nil, fmt.Errorf("line %d: %w", r.lines[fault.Node], fault.Err)
 	}
 	return m, err
+}
+
+// dropLiterals takes out the literals that no node refers to, which Juice and others write below
+// each T. Other nodes that nothing refers to stay, and are refused: the text is cut short then.
+func (r *reader) dropLiterals() {
+	needed := make([]bool, len(r.nodes))
+	needed[len(r.nodes)-1] = true // the root
+	for _, n := range r.nodes {
+		for _, child := range n.Children {
+			needed[child] = true
+		}
+	}
+	place, kept := make([]int, len(r.nodes)), 0
+	for i, n := range r.nodes {
+		if _, literal := n.Leaf.(circuit.Indicator); literal && !needed[i] {
+			continue
+		}
+		for k, child := range n.Children { // children come before parents
+			n.Children[k] = place[child]
+		}
+		r.nodes[kept], r.lines[kept], place[i] = n, r.lines[i], kept
+		kept++
+	}
+	r.nodes, r.lines = r.nodes[:kept], r.lines[:kept]
 }
 
 // add appends a node and returns its place.
@@ -220,6 +255,9 @@ func (r *reader) jpc(words []string) (err error) {
 	if r.count < 0 {
 		return integers(words[1:], &r.count)
 	}
+	if !slices.Contains([]string{"L", "I", "C", "P", "S"}, words[0]) {
+		return fmt.Errorf("%.40q where a kind of node should be: L, I, C, P or S", words[0])
+	}
 	var id, vtree, third int
 	if err := integers(words[1:], &id, &vtree, &third); err != nil {
 		return err
@@ -241,8 +279,6 @@ func (r *reader) jpc(words []string) (err error) {
 	case "S":
 		n.Kind = circuit.Sum
 		err = r.inner(&n, rest, third, 2)
-	default:
-		err = fmt.Errorf("%.40q where a kind of node should be: L, I, C, P or S", words[0])
 	}
 	if err != nil {
 		return err
@@ -287,10 +323,15 @@ func (r *reader) categorical(v int, words []string) (units.Node, error) {
 // psdd reads a line of a PSDD.
 func (r *reader) psdd(words []string) error {
 	if words[0] == "psdd" && len(r.nodes) == 0 {
+		r.loose = true
 		if len(words) > 1 {
-			return integers(words[1:], &r.count)
+			var count int // of nodes, or of nodes and elements: tools differ
+			return integers(words[1:], &count)
 		}
 		return nil
+	}
+	if !slices.Contains([]string{"L", "T", "D"}, words[0]) {
+		return fmt.Errorf("%.40q where a kind of node should be: L, T or D", words[0])
 	}
 	var id, vtree, third int
 	if err := integers(words[1:], &id, &vtree, &third); err != nil {
@@ -301,13 +342,16 @@ func (r *reader) psdd(words []string) error {
 	switch rest := words[4:]; {
 	case words[0] == "L" && len(rest) == 0:
 		n, err = r.literal(third)
-	case words[0] == "T" && len(rest) == 1:
+	case words[0] == "T" && (len(rest) == 1 || len(rest) == 2):
 		var p float64
-		if p, err = probability(rest[0]); err == nil {
-			p = min(p, 1)
-			n = units.Node{Leaf: circuit.Bernoulli{}, Var: third - 1, Params: []float64{1 - p, p}}
-			err = r.variable(third-1, 2)
+		for _, word := range rest { // the last counts: of two, the first is that of the negation
+			if p, err = probability(word); err != nil {
+				return err
+			}
 		}
+		p = min(p, 1)
+		n = units.Node{Leaf: circuit.Bernoulli{}, Var: third - 1, Params: []float64{1 - p, p}}
+		err = r.variable(third-1, 2)
 	case words[0] == "D":
 		n, err = r.decision(rest, third)
 	default:
