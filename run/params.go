@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
@@ -131,16 +132,10 @@ func (b *Blueprint) narrow() (bool, error) {
 // it, in addition to what the file that the circuit comes from says. What runs as code is not changed, and the file has all
 // digits of the one that it comes from, as float32 where that holds them.
 func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, meta map[string]string) error {
-	text, err := json.Marshal(b.Schema)
+	all, err := b.strings(meta)
 	if err != nil {
 		return err
 	}
-	all := maps.Clone(b.meta)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, meta)
-	all[metaSchema] = string(text)
 	if b.Code != nil {
 		narrow, err := b.narrow()
 		switch {
@@ -152,6 +147,27 @@ func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, m
 		return native.Write64(path, b.Graph, all, b.wide)
 	}
 	return native.Write(path, b.Graph, all, b.read(ctx, params))
+}
+
+// strings returns what a model file of the circuit keeps beside it: what the file that it comes from says, meta and
+// the schema. All of it must be UTF-8, as the header of a model file is.
+func (b *Blueprint) strings(meta map[string]string) (map[string]string, error) {
+	text, err := json.Marshal(b.Schema)
+	if err != nil {
+		return nil, err
+	}
+	all := maps.Clone(b.meta)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, meta)
+	all[metaSchema] = string(text)
+	for key, value := range all {
+		if !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return nil, fmt.Errorf("%w: the model's string %.40q is %.40q; write both in UTF-8", ErrOptions, key, value)
+		}
+	}
+	return all, nil
 }
 
 // WriteCircuit writes a circuit that was made elsewhere, with the schema of its rows, to a native model file at path, which appears whole or

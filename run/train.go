@@ -149,6 +149,9 @@ func (r *training) check() error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	if _, err := r.plan.strings(r.meta()); err != nil { // else the model could not be saved
+		return err
+	}
 	if _, err := r.load.withDefaults().place(); err != nil {
 		return err
 	}

@@ -223,6 +223,18 @@ func TestTrainDirectory(t *testing.T) {
 	}
 }
 
+// TestTrainStrings: a name that the model file could not hold is refused before anything is trained.
+func TestTrainStrings(t *testing.T) {
+	o := small(t, "hclt")
+	o.Name = "caf\xe9"
+	if _, err := run.Train(t.Context(), o); !errors.Is(err, run.ErrOptions) || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("error is %v, want ErrOptions", err)
+	}
+	if _, err := os.Stat(filepath.Join(o.Dir, run.MetricsFile)); err == nil {
+		t.Error("it was trained")
+	}
+}
+
 // TestTrainMemory wants a run that does not fit to be refused before anything is
 // allocated, and the message to say how many rows would fit.
 func TestTrainMemory(t *testing.T) {

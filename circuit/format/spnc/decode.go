@@ -101,13 +101,13 @@ const (
 
 // network reads a network.
 func network(net record, meta map[string]string) (*format.Model, error) {
-	for key, pointer := range map[string]int{MetaName: 0, MetaFeature: 1} {
-		text, err := net.text(pointer, "the name of the network or of its features")
+	for pointer, field := range []struct{ key, what string }{{MetaName, "the name of the network"}, {MetaFeature, "the type of its features"}} {
+		text, err := net.text(pointer, field.what)
 		if err != nil {
 			return nil, err
 		}
 		if text != "" {
-			meta[key] = text
+			meta[field.key] = text
 		}
 	}
 	scope, err := net.ints(2, "the scope")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unicode/utf8"
 )
 
 // word is the unit of Cap'n Proto, in bytes.
@@ -213,7 +214,11 @@ func (r record) text(i int, what string) (string, error) {
 	if err != nil || n == 0 {
 		return "", err
 	}
-	return string(b[:n-1]), nil // without the byte 0 at its end
+	s := string(b[:n-1]) // without the byte 0 at its end
+	if !utf8.ValidString(s) {
+		return "", fmt.Errorf("%s is %.40q, which is not UTF-8; write it in UTF-8", what, s)
+	}
+	return s, nil
 }
 
 func (r record) ints(i int, what string) ([]int32, error) {

@@ -370,6 +370,8 @@ func TestRefuses(t *testing.T) {
 		"two features":       {edit(one, 3, 2<<32), "2 features and a scope of 1"},
 		"a deviation of NaN": {edit(one, at(one, math.Float64bits(2)), math.Float64bits(math.NaN())), "node 0"},
 		"a deviation of -2":  {edit(one, at(one, math.Float64bits(2)), math.Float64bits(-2)), "node 0"},
+		"a name in Latin-1":  {bytes.Replace(one, []byte("a name"), []byte("a n\xe4me"), 1), "the name of the network is \"a n\\xe4me\", which is not UTF-8"},
+		"a type in Latin-1":  {bytes.Replace(one, []byte("float64"), []byte("flo\xe4t64"), 1), "the type of its features"},
 	} {
 		refuse(t, name, tc.file, tc.want)
 	}
