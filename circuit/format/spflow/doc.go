@@ -3,8 +3,9 @@
 //
 // # Shapes and units
 //
-// The reference graph has one definition per node, in braces below the first node that has it
-// as a child; a node may be named as a child any number of times:
+// The reference graph has the definition of a node in braces below the first node that has it
+// as a child. A node may be named as a child any number of times, and its definition may be repeated, as SPFlow
+// does below each parent, if it says the same:
 //
 //	file     = node { node } [ "#" name { ";" name } ]
 //	node     = name ( sum | product | leaf )

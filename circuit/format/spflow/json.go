@@ -294,7 +294,7 @@ func (r *jsonReader) kind(n *node, kind string, b *body) (*node, error) {
 		return nil, r.fail(n.at, "a node without children")
 	}
 	if known := r.byID[b.id]; known != nil {
-		if known.kind != n.kind || known.variable != n.variable || !slices.Equal(known.children, n.children) || !slices.Equal(known.weights, n.weights) || !circuit.SameLeaf(known.leaf, n.leaf) || !slices.Equal(known.params, n.params) {
+		if !known.same(n) {
 			return nil, r.fail(n.at, "the node %.40q is not the one that had this number before", b.id)
 		}
 		return known, nil

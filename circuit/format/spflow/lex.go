@@ -92,12 +92,17 @@ func (l *lexer) until(ends string) string {
 	return strings.TrimSpace(l.text[start : start+n])
 }
 
-// fail returns an error that starts with line and column, counted from 1.
-func (l *lexer) fail(at int, format string, args ...any) error {
+// place is the line and the column of an offset, counted from 1.
+func (l *lexer) place(at int) string {
 	before := l.text[:at]
 	line := 1 + strings.Count(before, "\n")
 	column := 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
-	return fmt.Errorf("line %d, column %d: %w", line, column, fmt.Errorf(format, args...))
+	return fmt.Sprintf("line %d, column %d", line, column)
+}
+
+// fail returns an error that starts with a place.
+func (l *lexer) fail(at int, format string, args ...any) error {
+	return fmt.Errorf("%s: %w", l.place(at), fmt.Errorf(format, args...))
 }
 
 func (l *lexer) expect(kind byte) (token, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -102,6 +103,14 @@ type node struct {
 	params   []float64
 }
 
+// same reports whether another node is the same but for its place in the text.
+func (n *node) same(other *node) bool {
+	return n.kind == other.kind && n.variable == other.variable &&
+		slices.EqualFunc(n.names, other.names, func(a, b ref) bool { return a.name == b.name }) &&
+		slices.Equal(n.children, other.children) && slices.Equal(n.weights, other.weights) &&
+		circuit.SameLeaf(n.leaf, other.leaf) && slices.Equal(n.params, other.params)
+}
+
 // ref is the name of a child.
 type ref struct {
 	name string
@@ -195,22 +204,34 @@ func (p *parser) definition() error {
 	}
 }
 
-// define reads one node up to an opening brace, if it has one.
+// define reads one node up to an opening brace, if it has one. SPFlow writes the definition of a
+// node below each of its parents; those behind the first must say the same.
 func (p *parser) define() (opened bool, err error) {
 	name, err := p.expect('w')
 	if err != nil {
 		return false, err
 	}
-	if first, ok := p.byName[name.text]; ok {
-		return false, p.fail(name.at, "a second node %v; the first is at %v", name, p.fail(first.at, "here"))
+	n := &node{at: name.at}
+	if opened, err = p.body(n); err != nil {
+		return false, err
 	}
+	first, again := p.byName[name.text]
+	switch {
+	case !again:
+		p.byName[name.text] = n
+		p.order = append(p.order, n)
+	case !first.same(n):
+		return false, p.fail(name.at, "the node %v is another one than at %s; give each a name of its own", name, p.place(first.at))
+	}
+	return opened, nil
+}
+
+// body reads what a node is, up to an opening brace, if it has one.
+func (p *parser) body(n *node) (opened bool, err error) {
 	kind, err := p.expect('w')
 	if err != nil {
 		return false, err
 	}
-	n := &node{at: name.at}
-	p.byName[name.text] = n
-	p.order = append(p.order, n)
 	switch kind.text {
 	case "SumNode":
 		n.kind = circuit.Sum

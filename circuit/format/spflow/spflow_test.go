@@ -146,6 +146,40 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestRepeated: SPFlow writes the definition of a node below each of its parents, which is one
+// node if all say the same.
+func TestRepeated(t *testing.T) {
+	want, err := spflow.Parse(goodGraph)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const again = `Q ProductNode(A, G, H2){
+		A Categorical(kind|p=[.2,0.3,0.5])
+		G SumNode(0.4*G1, 0.6*G2){
+			G1 Gaussian(x|mean=-1.5;stdev=0.25)
+			G2 Gaussian(x|mean=2;stdev=1)
+		}`
+	text := strings.Replace(goodGraph, "Q ProductNode(A, G, H2){", again, 1)
+	got, err := spflow.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := formattest.Diff64(got, want); d != "" {
+		t.Error(d)
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{"p=[.2,0.3,0.5]", "p=[.3,0.2,0.5]", `the node "A" is another one than at line 5, column 3`},
+		{"p=[.2,0.3,0.5]", "p=[.2,0.8]", `the node "A"`},
+		{"A Categorical(kind|p=[.2,0.3,0.5])", "A Categorical(x|p=[.2,0.3,0.5])", `the node "A"`},
+		{"A Categorical(kind|p=[.2,0.3,0.5])", "A Poisson(kind|mean=1)", `the node "A"`},
+		{"SumNode(0.4*G1, 0.6*G2)", "SumNode(0.6*G1, 0.4*G2)", `the node "G"`},
+		{"SumNode(0.4*G1, 0.6*G2)", "SumNode(0.4*G2, 0.6*G1)", `the node "G"`},
+		{"SumNode(0.4*G1, 0.6*G2)", "ProductNode(G1, G2)", `the node "G"`},
+	} {
+		refuse(t, strings.Replace(text, again, strings.Replace(again, c.old, c.new, 1), 1), c.want)
+	}
+}
+
 // TestPrintLost names the strings of a model, which the texts do not keep.
 func TestPrintLost(t *testing.T) {
 	m, err := spflow.Parse(goodGraph)
@@ -206,7 +240,7 @@ func TestParseRefuses(t *testing.T) {
 		{"0.3*P", "0x1p-1*P", "finite number"},
 		{"0.3*P", "0.3*R", "no node \"R\""},
 		{"G1 Gaussian", "G1 SumNode(1*S)\nGX Gaussian", "descendant of itself"},
-		{"G2 Gaussian", "G1 Gaussian", "second node"},
+		{"G2 Gaussian", "G1 Gaussian", "line 8, column 4: the node \"G1\" is another one than at line 7, column 4"},
 		{"stdev=0.25", "stdev=0", "positive number"},
 		{"stdev=0.25", "stdev=nan", "a number"},
 		{"[0.2, 0.3, 5e-1]", "[0.2, 0.3]", "sum to 0.5"},
