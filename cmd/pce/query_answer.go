@@ -6,11 +6,13 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 )
 
@@ -102,10 +104,11 @@ func (a *app) queryClassifyCommand() *cobra.Command {
 // array, for each. Rows are answered in batches and written as they come, but .npy begins with
 // the number of its rows, so the answers for such a file are kept until all are known. Rows of
 // probability 0 have NaN as their answer; they are counted and noted on stderr, which is not an
-// error.
+// error. So are columns that no leaf reads, whose moments are NaN in every row.
 func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *pce.Query) error {
 	s, impossible := m.Schema(), 0
 	width := q.Width(s)
+	known := func(x float64) bool { return !math.IsNaN(x) }
 	batches := func(take func(answers []float64) error) error {
 		most := min(rowsAtOnce(s), max(1, readCells/width))
 		return a.eachBatch(ctx, &f.query, m, most, func(b *dataset.Batch) error {
@@ -113,8 +116,8 @@ func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *p
 			if err != nil {
 				return err
 			}
-			for i := 0; i < len(answers); i += width {
-				if math.IsNaN(answers[i]) {
+			for row := range slices.Chunk(answers, width) {
+				if !slices.ContainsFunc(row, known) {
 					impossible++
 				}
 			}
@@ -160,6 +163,10 @@ func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *p
 	})
 	if impossible > 0 {
 		noteErr := a.tell("note: %d rows are impossible under the model; their answers are NaN", impossible)
+		err = errors.Join(err, noteErr)
+	}
+	if err == nil && q.Kind == pce.QueryMoments && slices.Contains(circuit.Domains(m.Graph()), -1) {
+		noteErr := a.tell("note: the answers for columns that no leaf reads are NaN: the model says nothing of them")
 		err = errors.Join(err, noteErr)
 	}
 	return err

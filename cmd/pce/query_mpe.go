@@ -70,7 +70,7 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 		return err
 	}
 	var gaps gaps
-	impossible := 0
+	rest := newUnfilled(m)
 	err = a.output(&f.out, func(w io.Writer, name string) error {
 		rows, err := newCompletionWriter(&f.out, w, name, schema, given, 1, given.Rows())
 		if err != nil {
@@ -88,7 +88,7 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 			for _, c := range how {
 				gaps.add(c)
 			}
-			impossible += incomplete(b)
+			rest.add(b)
 			if err := rows.Write(b); err != nil {
 				return err
 			}
@@ -98,7 +98,7 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 	if err != nil {
 		return err
 	}
-	if err := a.noteIncomplete(impossible); err != nil {
+	if err := rest.note(a); err != nil {
 		return err
 	}
 	return a.tell("note: %s", gaps.text(m.MPEExact(), f.how))

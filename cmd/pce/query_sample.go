@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 )
 
@@ -72,7 +73,7 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 			return usagef("-n %d completions of %d rows are too many", f.n, given.Rows())
 		}
 	}
-	impossible := 0
+	rest := newUnfilled(m)
 	err := a.output(&f.out, func(w io.Writer, name string) error {
 		rows, err := newCompletionWriter(&f.out, w, name, schema, given, f.n, total)
 		if err != nil {
@@ -89,14 +90,14 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 			if err := m.SampleBatch(ctx, b, f.seed, lo); err != nil {
 				return err
 			}
-			impossible += incomplete(b)
+			rest.add(b)
 			if err := rows.Write(b); err != nil {
 				return err
 			}
 		}
 		return rows.Close()
 	})
-	return errors.Join(err, a.noteIncomplete(impossible))
+	return errors.Join(err, rest.note(a))
 }
 
 // completionWriter writes completed rows, as a picture beside what they were made of.
@@ -164,12 +165,43 @@ func (a *app) evidence(ctx context.Context, f *queryFlags, paths []string, schem
 	return a.openAll(ctx, paths, o)
 }
 
-// noteIncomplete says how many rows were not completed.
-func (a *app) noteIncomplete(rows int) error {
-	if rows == 0 {
-		return nil
+// unfilled counts the rows that keep missing cells.
+type unfilled struct {
+	domains    []int // of the circuit's variables; -1: no leaf reads it
+	impossible int   // rows that keep cells which the circuit could fill
+	unread     int   // other rows, which keep cells of columns that no leaf reads
+}
+
+func newUnfilled(m *pce.Model) *unfilled { return &unfilled{domains: circuit.Domains(m.Graph())} }
+
+// add counts the rows of completed ones.
+func (u *unfilled) add(b *dataset.Batch) {
+	for r := range b.Rows {
+		impossible, unread := false, false
+		for i := range b.Columns {
+			if b.Columns[i].IsMissing(r) {
+				impossible, unread = impossible || u.domains[i] >= 0, true
+			}
+		}
+		switch {
+		case impossible:
+			u.impossible++
+		case unread:
+			u.unread++
+		}
 	}
-	return a.tell("note: %d rows keep missing cells: what they say is impossible under the model", rows)
+}
+
+// note says how many rows were not completed, and why.
+func (u *unfilled) note(a *app) error {
+	var impossible, unread error
+	if u.impossible > 0 {
+		impossible = a.tell("note: %d rows keep missing cells: what they say is impossible under the model", u.impossible)
+	}
+	if u.unread > 0 {
+		unread = a.tell("note: %d rows keep missing cells of columns that no leaf reads: the model says nothing of them", u.unread)
+	}
+	return errors.Join(impossible, unread)
 }
 
 // repeated returns which given rows the samples lo to lo+n-1 complete, each
@@ -178,20 +210,6 @@ func repeated(lo, n, times int) []int {
 	rows := make([]int, n)
 	for i := range rows {
 		rows[i] = (lo + i) / times
-	}
-	return rows
-}
-
-// incomplete counts the rows with a missing cell.
-func incomplete(b *dataset.Batch) int {
-	rows := 0
-	for r := range b.Rows {
-		for i := range b.Columns {
-			if b.Columns[i].IsMissing(r) {
-				rows++
-				break
-			}
-		}
 	}
 	return rows
 }

@@ -386,7 +386,7 @@ func (c *servedCircuit) numbers(b *dataset.Batch, out []float64) {
 		for row := range b.Rows {
 			x := math.NaN()
 			switch {
-			case cells.IsMissing(row): // nothing was drawn: what the row says is impossible
+			case cells.IsMissing(row): // nothing was drawn: what the row says is impossible, or no leaf reads the column
 			case !cells.Discrete():
 				x = column.Number(cells.Values[row])
 			case labels != nil:
