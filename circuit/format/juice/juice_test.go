@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/format/formattest"
 	"github.com/pce-engine/pce/circuit/format/juice"
 	"github.com/pce-engine/pce/circuit/format/spflow"
+	"github.com/pce-engine/pce/circuit/format/units"
 	"github.com/pce-engine/pce/circuit/reference"
 )
 
@@ -207,6 +210,43 @@ func TestWriteRefuses(t *testing.T) {
 	}
 	if _, err := juice.Write(&formattest.FullDisk{Room: 5}, m); err == nil {
 		t.Error("a full disk was not noticed")
+	}
+}
+
+// TestWriteLost: variables and categories of which the leaves do not tell are named as lost, and no others.
+func TestWriteLost(t *testing.T) {
+	half := []float64{0.5, 0.5}
+	mixture := func(second units.Node) []units.Node {
+		return []units.Node{{Leaf: circuit.Indicator{Domain: 5}}, second, {Kind: circuit.Sum, Children: []int{0, 1}, Weights: half}}
+	}
+	for name, tc := range map[string]struct {
+		vars  int
+		nodes []units.Node
+		want  string
+	}{
+		"the last category":  {1, []units.Node{{Leaf: circuit.Indicator{Domain: 3, Value: 2}}}, ""},
+		"the first of two":   {1, []units.Node{{Leaf: circuit.Indicator{Domain: 2}}}, ""},
+		"the first variable": {2, []units.Node{{Leaf: circuit.Bernoulli{}, Params: half, Var: 1}}, ""},
+		"the last variables": {4, []units.Node{{Leaf: circuit.Bernoulli{}, Params: half, Var: 1}}, "the variables from number 3 on, which no leaf reads"},
+		"some categories":    {1, mixture(units.Node{Leaf: circuit.Indicator{Domain: 5, Value: 3}}), "how many categories 1 of the variables have, as no leaf has their last ones"},
+		"all categories":     {1, mixture(units.Node{Leaf: circuit.Categorical{Categories: 5}, Params: []float64{0, 0, 1, 0, 0}}), ""},
+	} {
+		m, err := units.Assemble(tc.nodes, len(tc.nodes)-1, tc.vars)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		lost, err := juice.Write(&b, m)
+		if err != nil || strings.Join(lost, ";") != tc.want {
+			t.Errorf("%s: lost %q, %v; want %q", name, lost, err, tc.want)
+		}
+		back, err := juice.Parse(b.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := reflect.DeepEqual(circuit.Domains(back.Graph), circuit.Domains(m.Graph)); kept != (tc.want == "") {
+			t.Errorf("%s: variables %v, were %v; lost %q", name, circuit.Domains(back.Graph), circuit.Domains(m.Graph), lost)
+		}
 	}
 }
 

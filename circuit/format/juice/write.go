@@ -26,6 +26,7 @@ func Write(w io.Writer, m *format.Model) (lost []string, err error) {
 		lost = append(lost, "the strings of the model")
 	}
 	order := c.Order()
+	lost = append(lost, unsaid(c, order)...)
 	number := make(map[units.Unit]int, len(order))
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "jpc %d\n", len(order))
@@ -36,6 +37,37 @@ func Write(w io.Writer, m *format.Model) (lost []string, err error) {
 		}
 	}
 	return lost, b.Flush()
+}
+
+// unsaid says what the leaves of a text do not tell of the variables: the last ones, if no leaf reads them, and
+// categories behind the last one that a leaf has.
+func unsaid(c *units.Circuit, order []units.Unit) (lost []string) {
+	told, domains := make([]int, c.Graph.NumVars), circuit.Domains(c.Graph)
+	vars := 0
+	for _, x := range order {
+		if c.Graph.Nodes[x.Node].Kind != circuit.Input {
+			continue
+		}
+		leaf, _, v := c.Leaf(x)
+		codes := leaf.Codes()
+		if l, ok := leaf.(circuit.Indicator); ok && l.Domain != 2 {
+			codes = l.Value + 1
+		}
+		told[v], vars = max(told[v], codes), max(vars, v+1)
+	}
+	if vars < c.Graph.NumVars {
+		lost = append(lost, fmt.Sprintf("the variables from number %d on, which no leaf reads", vars+1))
+	}
+	fewer := 0
+	for v := range vars {
+		if domains[v] > told[v] {
+			fewer++
+		}
+	}
+	if fewer > 0 {
+		lost = append(lost, fmt.Sprintf("how many categories %d of the variables have, as no leaf has their last ones", fewer))
+	}
+	return lost
 }
 
 // line writes the line of a unit.
