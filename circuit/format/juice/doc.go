@@ -32,7 +32,8 @@
 //
 // Numbers of a vtree are not kept. A variable of literals has two values, another one as many as its
 // categories, or one more than the largest value that is asked for. Weights and probabilities are
-// those of the text, to the rounding of an exponential: few digits need not sum to 1, and sums are checked as in
+// those of the text, to the rounding of an exponential; logarithms below that of the least normal float64, about
+// -708.4, are refused but for -Inf. Few digits need not sum to 1, and sums are checked as in
 // every format.
 //
 // # Errors

@@ -213,6 +213,37 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
+// TestSmallest: the least normal probability is read and comes back; what is smaller is written, but not read.
+func TestSmallest(t *testing.T) {
+	for _, least := range []float64{circuit.Log(0x1p-1022), -708.3964185, -708, math.Inf(-1)} {
+		m, err := juice.Parse(fmt.Sprintf("jpc 3\nL 0 0 1\nL 1 0 -1\nS 2 0 2 0 %v 1 0\n", least))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if _, err := juice.Write(&b, m); err != nil {
+			t.Fatal(err)
+		}
+		if m, err = juice.Parse(b.String()); err != nil {
+			t.Fatalf("%v in\n%s", err, &b)
+		}
+		if got, err := evaluator(t, m).LogLikelihood([]float64{1}); err != nil || got != least && !(math.Abs(got-least) <= 1e-12) {
+			t.Errorf("%v, %v; want %v", got, err, least)
+		}
+	}
+	m, err := spflow.Parse("L Categorical(V0|p=[1,1e-310])")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := juice.Write(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = juice.Parse(b.String()); err == nil || !strings.Contains(err.Error(), "the logarithm -713.8") {
+		t.Errorf("error is %v in\n%s", err, &b)
+	}
+}
+
 // TestWriteLost: variables and categories of which the leaves do not tell are named as lost, and no others.
 func TestWriteLost(t *testing.T) {
 	half := []float64{0.5, 0.5}
@@ -274,8 +305,11 @@ func TestRefuses(t *testing.T) {
 		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 2 0 5"), "line 7: node 5 is not there"},
 		{change(goodJPC, "5 -0.2876820724517809", "5 -0.3876820724517809"), "line 9: circuit: bad graph: sum node 6 has weights of unit 0 that sum to 0.9"},
 		{change(goodJPC, "5 -0.2876820724517809", "5 NaN"), `line 9: "NaN" where the logarithm`},
+		{change(goodJPC, "5 -0.2876820724517809", "5 -750"), `line 9: the logarithm -750 is below -708.40: float64`},
+		{change(goodJPC, "5 -0.2876820724517809", "5 -708.3965"), `line 9: the logarithm -708.3965`},
+		{change(goodJPC, "5 -0.2876820724517809", "5 -1e999"), `line 9: the logarithm -1e999`},
 		{change(goodJPC, "5 -0.2876820724517809", "5 0.2"), `line 9: "0.2" where the logarithm`},
-		{change(goodJPC, "C 2 1 2 -0.69", "C 2 1 2 -9"), "line 5: circuit: bad leaf: categorical: probabilities sum to 0.5"},
+		{change(goodJPC, "C 2 1 2 -0.69", "C 2 1 2 -9."), "line 5: circuit: bad leaf: categorical: probabilities sum to 0.5"},
 		{change(goodJPC, "C 2 1 2 -0.6931471805599453 -0.6931471805599453", "I 2 1 2 16777217"), "line 5: a variable of 16777218 values"},
 		{change(psdd, "T 2 1 2 -0.6931471805599453", "T 2 1 2"), `line 4: "T 2 1 2" where a node should be`},
 		{change(psdd, "T 2 1 2 -0.6931471805599453", "F 2 1 2"), `line 4: "F" where a kind of node should be`},

@@ -241,11 +241,19 @@ func (r *reader) child(word string) (int, error) {
 	return at, nil
 }
 
+// leastLog is the logarithm of the least normal number. Below it an exponential keeps few digits of a logarithm, or none.
+var leastLog = circuit.Log(0x1p-1022)
+
 // probability reads a logarithm.
 func probability(word string) (float64, error) {
 	x, err := strconv.ParseFloat(word, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) || !(x <= 1e-3) { // NaN too
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange) || !(x <= 1e-3): // NaN too
 		return 0, fmt.Errorf("%.40q where the logarithm of a probability should be", word)
+	case err == nil && math.IsInf(x, -1):
+		return 0, nil
+	case x < leastLog:
+		return 0, fmt.Errorf("the logarithm %.40s is below %.2f: float64 has no such probability; write -Inf for 0", word, leastLog)
 	}
 	return math.Exp(x), nil
 }
