@@ -17,13 +17,13 @@ const (
 	logarithm
 )
 
-// margin computes in float32, as XGBoost does.
+// margin computes in float32 and with logf, as XGBoost does.
 func (v inverse) margin(base float32) float32 {
 	switch v {
 	case logit:
-		return -float32(math.Log(float64(1/base - 1)))
+		return -logf(1/base - 1)
 	case logarithm:
-		return float32(math.Log(float64(base)))
+		return logf(base)
 	}
 	return base
 }
