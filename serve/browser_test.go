@@ -15,7 +15,7 @@ import (
 func pageServer(t *testing.T, o Options) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"digits", "table", "wide"} {
+	for _, name := range []string{"digits", "table", "wide", "one", "hard"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func pageServer(t *testing.T, o Options) string {
 }
 
 // loaded is true once the page can be used.
-const loaded = `!document.getElementById("ask").disabled && document.querySelectorAll("#models article").length === 3`
+const loaded = `!document.getElementById("ask").disabled && document.querySelectorAll("#models article").length === 5`
 
 // answered is true once an answer, or a problem, is shown.
 const answered = `document.querySelector("#answer .asked, #answer .problem") && !document.getElementById("ask").disabled`
@@ -186,6 +186,64 @@ func TestBrowser(t *testing.T) {
 		p.wait(`document.getElementById("cell-2").value !== ""`)
 		p.click("#clear")
 		p.wait(`document.getElementById("cell-2").value === "" && document.getElementById("row").value === ""`)
+	})
+
+	t.Run("shapes", func(t *testing.T) {
+		p := b.open(t, url, 1180, 900)
+		p.wait(loaded)
+		p.choose("model", "table")
+		p.wait(`document.getElementById("cell-3") && !document.getElementById("ask").disabled`)
+		p.choose("query", "sample")
+		for _, n := range []int{4, 1} { // as many as columns, and one
+			p.eval(fmt.Sprintf(`document.getElementById("parameter-n_samples").value = "%d"`, n), nil)
+			p.click("#ask")
+			p.wait(fmt.Sprintf(`document.querySelectorAll("#answer tbody tr").length === %d && document.querySelector("#answer th").textContent === "level"`, n))
+		}
+		p.choose("model", "one")
+		p.wait(`document.querySelectorAll("#fields select").length === 1 && !document.getElementById("ask").disabled`)
+		for _, query := range []string{"mpe", "sample"} {
+			p.choose("cell-0", "blue")
+			p.choose("query", query)
+			p.eval(`(document.getElementById("parameter-n_samples") ?? {}).value = "1"`, nil)
+			p.eval(`document.getElementById("answer").replaceChildren()`, nil)
+			p.click("#ask")
+			p.wait(answered)
+			var cell string
+			p.eval(`document.querySelector("#answer tbody td")?.textContent ?? document.getElementById("answer").innerText`, &cell)
+			if cell != "blue" {
+				t.Errorf("%s of a single column: %q", query, cell)
+			}
+		}
+	})
+
+	t.Run("hard labels", func(t *testing.T) {
+		p := b.open(t, url, 1180, 900)
+		p.wait(loaded)
+		p.choose("model", "hard")
+		p.wait(`document.querySelectorAll("#fields select").length === 3 && !document.getElementById("ask").disabled`)
+		for code, label := range []string{"a", " a", "c,d", `say "e"`, "e"} {
+			p.choose("cell-0", label)
+			// The row is read back as it was written.
+			p.eval(`document.getElementById("row").dispatchEvent(new Event("change"))`, nil)
+			var now string
+			want := strings.Replace(fmt.Sprintf("%.2f", 0.02-float64(code)), "-", "−", 1) // 0.01 for what is missing
+			p.eval(`document.getElementById("cell-0").value`, &now)
+			if got := p.ask("log_prob"); now != label || !strings.Contains(got, "\n"+want) {
+				t.Errorf("%q is %q in the form, and its log_prob %s", label, now, got)
+			}
+		}
+		p.choose("query", "conditional")
+		p.eval(`document.getElementById("input-query_mask").value = '"a,b", 3'`, nil)
+		p.click("#ask")
+		p.wait(`document.querySelector("#answer .big")?.textContent === "2"`)
+		// Numbers of the server are codes here, as the labels of these columns are no
+		// numbers to it: a 0x, and two of one number.
+		p.click("#clear")
+		p.choose("cell-1", "0x10")
+		p.choose("cell-2", "2.0")
+		if got := p.ask("mpe"); !strings.Contains(got, "0x10\t2.0") {
+			t.Errorf("mpe: %s", got)
+		}
 	})
 
 	t.Run("text", func(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 )
 
 // gallery opens models for the tests of the page: one of images, one of a table whose
-// names would be markup if a page let them, and one with more columns than get a field.
+// names would be markup if a page let them, one with more columns than get a field, one of
+// a single column, and one whose labels are hard to write in a row or look like numbers.
 type gallery struct{}
 
 func (gallery) Plan(context.Context, string) (int64, error) { return 54 << 20, nil }
@@ -33,6 +34,14 @@ func (gallery) Open(_ context.Context, path string) (Model, error) {
 		s.Columns = make([]dataset.Column, 500)
 		for i := range s.Columns {
 			s.Columns[i].Categories = 2
+		}
+	case name == "one":
+		s.Columns = []dataset.Column{{Name: "colour", Categories: 2, Labels: []string{"red", "blue"}}}
+	case name == "hard":
+		s.Columns = []dataset.Column{
+			{Name: "a,b", Categories: 5, Labels: []string{"a", " a", "c,d", `say "e"`, "e"}},
+			{Name: "hex", Categories: 2, Labels: []string{"10", "0x10"}},
+			{Name: "same", Categories: 2, Labels: []string{"2", "2.0"}},
 		}
 	default:
 		s.Columns = []dataset.Column{
@@ -99,8 +108,8 @@ func (m *painter) Run(_ context.Context, w *Work) error {
 					if x != x {
 						x = m.paint(v, seed)
 					}
-					if v == 1 && m.schema.Columns[v].Labels != nil {
-						x = 10 * (x + 1) // its label, which is a number
+					if numbers := m.schema.Columns[v].LabelNumbers(); numbers != nil {
+						x = numbers[int(x)]
 					}
 					w.Outputs[0][at*width+v] = x
 				}

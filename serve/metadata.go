@@ -52,7 +52,8 @@ type columnInfo struct {
 	Kind       string   `json:"kind"`
 	Categories int      `json:"categories,omitempty"`
 	Labels     []string `json:"labels,omitempty"`
-	Repeat     int      `json:"repeat,omitempty"` // columns of this kind; left out: one
+	Numeric    bool     `json:"numeric,omitempty"` // numbers of cells are the labels, not codes
+	Repeat     int      `json:"repeat,omitempty"`  // columns of this kind; left out: one
 }
 
 // describe returns the metadata of a model, which is opened if it is not in memory; so it may
@@ -103,7 +104,7 @@ func (s *Server) describe(ctx context.Context, name, number string) (*modelInfo,
 	}
 	for i := range v.schema.Columns {
 		c := &v.schema.Columns[i]
-		info := columnInfo{Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories, Labels: c.Labels}
+		info := columnInfo{Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories, Labels: c.Labels, Numeric: c.LabelNumbers() != nil}
 		if last := len(m.Columns) - 1; last >= 0 && c.Name == "" && c.Labels == nil {
 			if l := &m.Columns[last]; l.Name == "" && l.Labels == nil && l.Kind == info.Kind && l.Categories == info.Categories {
 				l.Repeat = max(l.Repeat, 1) + 1

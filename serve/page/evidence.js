@@ -5,6 +5,21 @@ import { paint } from "./show.js";
 
 const MOST_FIELDS = 200; // columns that get a field each
 
+// rowText writes cells as a row of a CSV file. Blanks around a cell are quoted, since
+// cellsOf takes those that are not for layout.
+function rowText(cells) {
+  return cells.map((c) => (/[",\r\n]|^\s|\s$/.test(c) ? `"${c.replaceAll('"', '""')}"` : c)).join(",");
+}
+
+// cellsOf reads a row of a CSV file.
+function cellsOf(text) {
+  const cells = [];
+  for (const [, quoted, plain] of `,${text}`.matchAll(/,(?:\s*"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))/g)) {
+    cells.push(quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"'));
+  }
+  return cells;
+}
+
 // columnsOf lists every column of a model; the metadata joins those that are alike.
 export function columnsOf(about) {
   const list = [];
@@ -17,9 +32,8 @@ export function columnsOf(about) {
 // textOf is the text of a number that the server gave for a cell.
 export function textOf(column, x) {
   if (!Number.isFinite(x)) return "";
-  const labels = column.labels;
-  if (!labels || labels.every((l) => l.trim() !== "" && Number.isFinite(Number(l)))) return String(x);
-  return labels[x] ?? String(x);
+  const label = column.numeric ? column.labels.find((l) => Number(l) === x) : column.labels?.[x];
+  return label ?? String(x);
 }
 
 export class Evidence {
@@ -68,7 +82,7 @@ export class Evidence {
       if (column.kind !== "continuous" && !column.labels) input.title = `0 to ${column.categories - 1}`;
     }
     input.addEventListener("change", () => {
-      this.full[i] = this.cells[i] = input.value.trim();
+      this.full[i] = this.cells[i] = column.labels ? input.value : input.value.trim(); // blanks are part of a label
       this.writeRow();
     });
     this.inputs.push(input);
@@ -88,7 +102,7 @@ export class Evidence {
   }
 
   setRow(text) {
-    const cells = text.trim() === "" ? new Array(this.columns.length).fill("") : text.trim().split(",").map((c) => c.trim().replace(/^"(.*)"$/, "$1"));
+    const cells = text.trim() === "" ? new Array(this.columns.length).fill("") : cellsOf(text);
     this.row.setAttribute("aria-invalid", String(cells.length !== this.columns.length));
     this.row.setCustomValidity(cells.length === this.columns.length ? "" : `The row has ${cells.length} cells; the model has ${this.columns.length} columns.`);
     if (cells.length !== this.columns.length) {
@@ -132,7 +146,7 @@ export class Evidence {
   marked(text) {
     if (this.image) return this.part(text);
     const marks = this.columns.map(() => false);
-    for (const name of text.split(",").map((t) => t.trim())) marks[this.find(name)] = true;
+    for (const name of cellsOf(text)) marks[this.find(name)] = true;
     return marks;
   }
 
@@ -160,7 +174,7 @@ export class Evidence {
   }
 
   writeRow() {
-    this.row.value = this.cells.some((c) => c !== "") ? this.cells.join(",") : "";
+    this.row.value = this.cells.some((c) => c !== "") ? rowText(this.cells) : "";
     this.row.setCustomValidity("");
     this.row.setAttribute("aria-invalid", "false");
     this.inputs.forEach((input, i) => {

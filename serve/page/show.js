@@ -113,17 +113,18 @@ function categoryTable(name, columns, values, categories) {
   return [scroll(name, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)))];
 }
 
-// outputNodes shows an output of a request with one row. target is the column that was
-// asked about, if it was one.
-function outputNodes(output, about, evidence, target) {
+// outputNodes shows an output of a request with one row. declared is what the metadata says
+// of it, whose dimensions are -1 where they are the request's: as many samples as columns
+// are no distributions. target is the column that was asked about, if it was one.
+function outputNodes(output, declared, about, evidence, target) {
   const values = numbers(output);
   const columns = columnsOf(about);
-  const shape = output.shape.slice(1);
+  const shape = declared.shape.slice(1);
   if (output.name === "label" && target) return [element("p", { class: "big" }, textOf(target, values[0]) || "missing")];
   if (output.name === "probabilities" && target) return categoryTable(output.name, [target], values, values.length);
-  if (values.length === 1) return [element("p", { class: "big" }, format(values[0]))];
+  if (values.length === 1 && shape.at(-1) !== columns.length) return [element("p", { class: "big" }, format(values[0]))];
   if (shape.length === 2 && shape[0] === columns.length) return distributions(output.name, about, columns, values, shape[1]);
-  const width = shape.at(-1);
+  const width = output.shape.at(-1);
   const rows = [];
   for (let at = 0; at < values.length && rows.length < MOST_ROWS; at += width) rows.push(values.slice(at, at + width));
   const nodes = [];
@@ -146,12 +147,13 @@ const titles = { log_prob: "Log-probability, in nats", samples: "Samples", mpe: 
 // answerNodes shows the answer to a request. took is what it took, in seconds.
 export function answerNodes(answer, about, evidence, request, query, took, command) {
   const columns = columnsOf(about);
+  const outputs = about.queries.find((q) => q.name === request.parameters.query).outputs;
   const target = columns.find((c) => c.name === request.parameters.class) ?? columns[Number(request.parameters.class) - 1];
   const facts = [query, `version ${answer.model_version}`, seconds(took)];
   for (const [key, value] of Object.entries(answer.parameters ?? {})) facts.push(`${key.replaceAll("_", " ")} ${value}`);
   const nodes = [element("p", { class: "asked soft small" }, ...facts.map((f) => element("span", {}, f)))];
   for (const output of answer.outputs) {
-    nodes.push(element("h3", {}, titles[output.name] ?? output.name.replaceAll("_", " ")), ...outputNodes(output, about, evidence, target));
+    nodes.push(element("h3", {}, titles[output.name] ?? output.name.replaceAll("_", " ")), ...outputNodes(output, outputs.find((o) => o.name === output.name), about, evidence, target));
   }
   nodes.push(element("details", {}, element("summary", {}, "The same with curl"), element("pre", { tabindex: "0" }, command)));
   return nodes;
