@@ -48,6 +48,16 @@ func bfloatBits(x float64) uint16 {
 	if x != x {
 		return 0x7fc0
 	}
-	b := math.Float32bits(float32(x))
+	y := float32(x)
+	b := math.Float32bits(y)
+	// A number that float32 lacks is rounded to the odd one beside it, which is no tie here, so
+	// that it is rounded once. What is beyond the largest float32 rounds to infinity as it is.
+	if wide := float64(y); wide != x && !math.IsInf(wide, 0) && b&1 == 0 {
+		if math.Abs(wide) > math.Abs(x) {
+			b--
+		} else {
+			b++
+		}
+	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }

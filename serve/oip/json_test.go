@@ -275,6 +275,15 @@ func TestHalves(t *testing.T) {
 	if BFloat(bfloatBits(257)) != 256 || BFloat(bfloatBits(259)) != 260 {
 		t.Error("BF16 does not round to even")
 	}
+	for x, want := range map[float64]float64{ // a hair beside a tie, which float32 does not have
+		257 + 0x1p-40: 258, 257 - 0x1p-40: 256, 259 - 0x1p-40: 258, -257 - 0x1p-40: -258,
+		0x1p-134 + 0x1p-180: 0x1p-133, 0x1p-134: 0, 0x1p-160: 0, 1e39: math.Inf(1), -1e300: math.Inf(-1),
+		0x1.fffffep127 * (1 + 0x1p-40): math.Inf(1), 0x1.fep127 + 0x1p119: math.Inf(1), 0x1.fep127 + 0x1p119 - 0x1p80: 0x1.fep127,
+	} {
+		if got := BFloat(bfloatBits(x)); got != want {
+			t.Errorf("%v rounds to BF16 %v, want %v", x, got, want)
+		}
+	}
 	if x := BFloat(bfloatBits(math.NaN())); x == x {
 		t.Error("NaN is lost")
 	}
