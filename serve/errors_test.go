@@ -76,6 +76,7 @@ func TestConformanceErrors(t *testing.T) {
 		{"/v2/repository/models/m/load", ``, 403, `does not load and unload models`},
 		{"/v2/repository/models/m/reload", ``, 404, `load and unload are`},
 		{"/v2/repository/index", `x`, 400, `invalid character`},
+		{"/v2/repository/index", strings.Repeat(" ", 65<<10), 413, `more than 65536 bytes`},
 	} {
 		if tc.path == "" {
 			tc.path = "/v2/models/m/infer"

@@ -317,6 +317,9 @@ func unread(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fail(ErrLate, "the body did not come in time; send less at once, or over a faster connection")
 	}
+	if most := (*http.MaxBytesError)(nil); errors.As(err, &most) {
+		return fail(ErrTooLarge, "the body has more than %d bytes", most.Limit)
+	}
 	return fail(ErrRequest, "the body cannot be read: %v", err)
 }
 
