@@ -19,6 +19,9 @@
 // # Source
 //
 // The operators' documentation at onnx.ai, onnx.proto (protocol buffers, "Encoding"),
-// and, for classifiers with the scores of one class, where that text says little,
-// what ONNX Runtime does.
+// and, for classifiers of two classes with the weights of one of them alone, where
+// that text says little, what ONNX Runtime 1.30 does. Where its labels contradict its
+// scores, or its scores leave out base values, such files are refused. If both classes
+// have weights, one that a row's leaves do not add to has the score 0; the runtime takes
+// the score of class 0 for that of class 1 in rows that have only this one.
 package onnx

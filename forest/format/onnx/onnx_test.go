@@ -237,16 +237,25 @@ func TestAggregatesAndTransforms(t *testing.T) {
 		want  []float64
 		class float64
 	}{
-		"sum":        {two("TreeEnsembleRegressor", map[string]any{"base_values": floats{1}}), []float64{-3}, -1},
-		"average":    {two("TreeEnsembleRegressor", map[string]any{"aggregate_function": "AVERAGE", "base_values": floats{1}}), []float64{-1}, -1},
-		"min":        {two("TreeEnsembleRegressor", map[string]any{"aggregate_function": "MIN", "base_values": floats{1}}), []float64{-5}, -1},
-		"max":        {two("TreeEnsembleRegressor", map[string]any{"aggregate_function": "MAX"}), []float64{2}, -1},
-		"logistic":   {two("TreeEnsembleRegressor", map[string]any{"post_transform": "LOGISTIC"}), []float64{logistic(-4)}, -1},
-		"probit":     {two("TreeEnsembleRegressor", map[string]any{"post_transform": "PROBIT", "target_weights": floats{0.5, 0.25}}), []float64{0.6745}, -1},
-		"two, none":  {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels}), []float64{4, -4}, 0},
-		"two, logit": {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "post_transform": "LOGISTIC"}), []float64{logistic(4), logistic(-4)}, 0},
-		"two, probability": {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "class_weights": floats{0.5, 0.25}, "class_ids": ints{1, 1}}),
-			[]float64{0.25, 0.75}, 1},
+		"sum":              {two("TreeEnsembleRegressor", map[string]any{"base_values": floats{1}}), []float64{-3}, -1},
+		"average":          {two("TreeEnsembleRegressor", map[string]any{"aggregate_function": "AVERAGE", "base_values": floats{1}}), []float64{-1}, -1},
+		"min":              {two("TreeEnsembleRegressor", map[string]any{"aggregate_function": "MIN", "base_values": floats{1}}), []float64{-5}, -1},
+		"max":              {two("TreeEnsembleRegressor", map[string]any{"aggregate_function": "MAX"}), []float64{2}, -1},
+		"logistic":         {two("TreeEnsembleRegressor", map[string]any{"post_transform": "LOGISTIC"}), []float64{logistic(-4)}, -1},
+		"probit":           {two("TreeEnsembleRegressor", map[string]any{"post_transform": "PROBIT", "target_weights": floats{0.5, 0.25}}), []float64{0.6745}, -1},
+		"two, none":        {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels}), []float64{4, -4}, 0},
+		"two, logit":       {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "post_transform": "LOGISTIC"}), []float64{logistic(4), logistic(-4)}, 0},
+		"two, softmax":     {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "post_transform": "SOFTMAX"}), []float64{4, -4}, 0},
+		"two, probability": {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "class_weights": floats{0.5, 0.25}}), []float64{0.25, 0.75}, 1},
+		"two, none negative": {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "class_weights": floats{3, 1}, "post_transform": "LOGISTIC"}),
+			[]float64{logistic(-4), logistic(4)}, 1},
+		"two, at most a half": {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "class_weights": floats{0.25, 0.25}, "post_transform": "LOGISTIC"}),
+			[]float64{logistic(-0.5), logistic(0.5)}, 0},
+		"two, base": {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "class_weights": floats{0.25, 0.25}, "base_values": floats{0.125}, "post_transform": "LOGISTIC"}),
+			[]float64{logistic(-0.625), logistic(0.625)}, 1},
+		"second":          {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "class_ids": ints{1, 1}}), []float64{0, -4}, 0},
+		"second, logit":   {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "class_ids": ints{1, 1}, "class_weights": floats{3, -1}, "post_transform": "LOGISTIC"}), []float64{0.5, logistic(2)}, 1},
+		"second, softmax": {two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": labels, "class_ids": ints{1, 1}, "post_transform": "SOFTMAX"}), []float64{logistic(4), logistic(-4)}, 0},
 		"three": {two("TreeEnsembleClassifier", map[string]any{"classlabels_int64s": ints{4, 5, 6}, "class_ids": ints{2, 1}, "post_transform": "SOFTMAX"}),
 			[]float64{math.Exp(-2) / (1 + math.Exp(-2) + math.Exp(-8)), math.Exp(-8) / (1 + math.Exp(-2) + math.Exp(-8)), 1 / (1 + math.Exp(-2) + math.Exp(-8))}, 2},
 		"three, softmax zero": {two("TreeEnsembleClassifier", map[string]any{"classlabels_int64s": ints{4, 5, 6}, "class_ids": ints{2, 1}, "post_transform": "SOFTMAX_ZERO"}),
@@ -364,6 +373,21 @@ func TestHostile(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("errors are %v, want %q", all, want)
+		}
+	}
+}
+
+// TestOneClass: what ONNX Runtime answers with labels that contradict the scores, or without base values, is refused.
+func TestOneClass(t *testing.T) {
+	for want, attrs := range map[string]map[string]any{
+		"all of class 1, and none is negative": {"class_ids": ints{1, 1}, "class_weights": floats{0.5, 0.25}},
+		"base_values, and weights of class 1":  {"class_ids": ints{1, 1}, "base_values": floats{1}},
+		"PROBIT, and weights of class 0":       {"post_transform": "PROBIT"},
+		"adds to output 2":                     {"class_ids": ints{2, 2}},
+	} {
+		attrs["classlabels_int64s"] = ints{0, 1}
+		if _, err := Format.Decode(two("TreeEnsembleClassifier", attrs).bytes()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", attrs, err, want)
 		}
 	}
 }

@@ -77,8 +77,7 @@ func (n *node) regressor(f *forest.Forest) error {
 	return n.finishScores(f)
 }
 
-// classifier reads scores of classes. Two classes may have the scores of one of them
-// alone: then class 1 is above 0.5 if no weight is negative, and above 0 otherwise.
+// classifier reads scores of classes. Two classes may have the scores of one of them alone.
 func (n *node) classifier(f *forest.Forest) error {
 	at, err := n.nodes(f)
 	if err != nil {
@@ -99,46 +98,54 @@ func (n *node) classifier(f *forest.Forest) error {
 		return fmt.Errorf("%d classes; want at most %d", len(names), forest.MaxOutputs)
 	}
 	f.Outputs, f.Classes, f.Labels = len(names), len(names), names
-	one := len(names) == 2 && !slices.ContainsFunc(weights, func(w weight) bool { return w.output != weights[0].output })
-	if !one {
-		if err := fill(f, weights); err != nil {
-			return err
-		}
-		if err := n.finishScores(f); err != nil {
-			return err
-		}
-		if f.Classes == 1 {
-			f.Classes, f.Labels = 0, nil
-		}
-		return nil
+	only := func(class int64) bool {
+		return len(names) == 2 && !slices.ContainsFunc(weights, func(w weight) bool { return w.output != class })
 	}
-	return n.oneClass(f, weights)
-}
-
-// oneClass makes a forest of one output.
-func (n *node) oneClass(f *forest.Forest, weights []weight) error {
-	f.Outputs = 1
-	negative := false
-	for i := range weights {
-		weights[i].output = 0
-		negative = negative || weights[i].value < 0
+	switch bases, _ := n.floats("base_values"); {
+	case only(0):
+		return n.oneClass(f, weights)
+	case only(1) && !negative(weights): // the runtime's class 1 begins at 0.5, with the score 0 for class 0
+		return fmt.Errorf("the weights are all of class 1, and none is negative; give class 0 weights too")
+	case only(1) && len(bases) > 0: // which the runtime passes over, or puts in place of the scores
+		return fmt.Errorf("base_values, and weights of class 1 alone; give class 0 weights too")
 	}
 	if err := fill(f, weights); err != nil {
 		return err
 	}
-	if a := n.attributes["base_values"]; len(a.floats) == 2 { // that of class 1 counts
-		a.floats = a.floats[1:]
-		n.attributes["base_values"] = a
+	if err := n.finishScores(f); err != nil {
+		return err
+	}
+	if f.Classes == 1 {
+		f.Classes, f.Labels = 0, nil
+	}
+	return nil
+}
+
+// negative reports whether a weight is.
+func negative(weights []weight) bool {
+	return slices.ContainsFunc(weights, func(w weight) bool { return w.value < 0 })
+}
+
+// oneClass makes a forest of one output of weights of class 0 alone. They speak for class 1: it is where the score is above 0.5 if
+// none is negative, and above 0 otherwise, whatever the transform makes of the score.
+func (n *node) oneClass(f *forest.Forest, weights []weight) error {
+	f.Outputs = 1
+	if err := fill(f, weights); err != nil {
+		return err
 	}
 	if err := n.finishScores(f); err != nil {
 		return err
 	}
+	if !negative(weights) {
+		f.Cut = 0.5
+	}
 	switch {
-	case f.Link == forest.Probit: // one number
-	case !negative:
-		f.Link, f.Cut = forest.Complement, 0.5
+	case f.Link == forest.Probit:
+		return fmt.Errorf("post_transform PROBIT, and weights of class 0 alone; give class 1 weights too")
 	case f.Link == forest.Sigmoid:
 		f.Link = forest.SigmoidPair
+	case f.Cut > 0:
+		f.Link = forest.Complement
 	default:
 		f.Link = forest.Negation
 	}
