@@ -28,7 +28,7 @@ const (
 	// TextSamplesFile has the samples of a run whose rows are text, a line for each.
 	TextSamplesFile = "samples.txt"
 	// ResultFile has the Result of the model beside it. It is written when all else
-	// is, and removed before another model replaces it.
+	// is, and removed, as samples are, before another model replaces it.
 	ResultFile = "result.json"
 )
 
@@ -119,10 +119,13 @@ func (r *training) writeResult(res *Result) error {
 	return atomicfile.Write(r.path(ResultFile), 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(res) })
 }
 
-// removeResult removes the result of the model that is about to be replaced.
+// removeResult removes the result and the samples of the model that is about to be replaced:
+// the next one may be given no samples.
 func (r *training) removeResult() error {
-	if err := os.Remove(r.path(ResultFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("pce: %w", err)
+	for _, name := range []string{ResultFile, SamplesFile, TextSamplesFile} {
+		if err := os.Remove(r.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("pce: %w", err)
+		}
 	}
 	return nil
 }

@@ -109,6 +109,28 @@ func resumes(t *testing.T, options func() run.TrainOptions) {
 	}
 }
 
+// TestResumeWithoutSamples resumes runs that have samples, of images and of text, without any:
+// those of the model that is replaced go with it, and come back where samples are wanted again.
+func TestResumeWithoutSamples(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text.txt")
+	if err := os.WriteFile(path, []byte(strings.Repeat("the cat sat on the mat. ", 40)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]run.TrainOptions{run.SamplesFile: small(t, "hclt"), run.TextSamplesFile: onRows(t, "hmm", "auto", path)} {
+		for _, samples := range []int{4, 0, 4} {
+			o.Samples = samples
+			if _, err := run.Train(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(filepath.Join(o.Dir, name)); (err == nil) != (samples > 0) {
+				t.Errorf("%s of a run with %d samples: %v", name, samples, err)
+			}
+			o.Resume = true
+			o.EM.Phases[len(o.EM.Phases)-1].Epochs++
+		}
+	}
+}
+
 // differ counts the bytes in which a differs from b.
 func differ(a, b []byte) int {
 	n := max(len(a), len(b)) - min(len(a), len(b))
