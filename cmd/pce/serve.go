@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -10,8 +11,10 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +74,7 @@ An --addr beyond this machine needs --token-file (or PCE_SERVE_TOKEN) or TLS.`,
 	flags.BoolVar(&f.options.ModelControl, "model-control", false, "let requests load and unload models")
 	flags.IntVar(&f.options.Parallel, "parallel", 1, "batches that are computed at a time, each with a copy of the parameters and its part of --threads; small circuits answer more rows with one for each thread")
 	flags.IntVar(&f.options.MaxBatchRows, "max-batch-rows", 1024, "rows of several requests that are computed together")
-	flags.DurationVar(&f.options.MaxQueueDelay, "max-queue-delay", 500*time.Microsecond, "how long a request waits for others to be computed with")
+	flags.DurationVar(&f.options.MaxQueueDelay, "max-queue-delay", 500*time.Microsecond, "how long a request waits for others to be computed with; 0: not at all")
 	flags.IntVar(&f.options.MaxQueueRows, "max-queue-rows", 0, "rows of a model that may wait; further requests get 429; 0: --max-batch-rows")
 	flags.DurationVar(&f.options.Timeout, "timeout", 30*time.Second, "how long a request may take, and how long its body may take to come")
 	flags.BoolVar(&f.soft, "soft", false, "take the inputs low, high and likelihood: ranges, sets and likelihoods as evidence; models need more memory")
@@ -109,8 +112,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err := serve.CheckAddress(l.Addr(), f.options.Token != "" || f.insecure, len(certs) > 0); err != nil {
 		return usagef("%v; --token-file, --tls-cert with --tls-key, or --insecure", err)
 	}
-	if l.Addr().(*net.TCPAddr).IP.IsLoopback() {
-		f.options.Hosts = serve.LoopbackHosts
+	if ip := l.Addr().(*net.TCPAddr).IP; ip.IsLoopback() { // which may be 127.0.0.2
+		f.options.Hosts = append(slices.Clone(serve.LoopbackHosts), ip.String())
 	}
 	s, err := serve.New(f.options)
 	if err != nil {
@@ -180,6 +183,19 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 		return usagef("--parallel %d; want 1 to 1024", o.Parallel)
 	case f.conns < 1:
 		return usagef("--max-connections %d; want 1 or more", f.conns)
+	case o.MaxBatchRows < 1:
+		return usagef("--max-batch-rows %d; want 1 or more rows", o.MaxBatchRows)
+	case o.MaxQueueRows < 0:
+		return usagef("--max-queue-rows %d; want 0 or more rows", o.MaxQueueRows)
+	case o.MaxQueueDelay < 0:
+		return usagef("--max-queue-delay %v; want 0 or more, such as 500us", o.MaxQueueDelay)
+	case o.Timeout <= 0:
+		return usagef("--timeout %v; want more than 0, such as 30s", o.Timeout)
+	case f.drain < 0:
+		return usagef("--drain %v; want 0 or more, such as 30s", f.drain)
+	}
+	if o.MaxQueueDelay == 0 {
+		o.MaxQueueDelay = -1 // a 0 of the options is their default
 	}
 	for _, kv := range a.env {
 		if token, ok := strings.CutPrefix(kv, tokenVariable+"="); ok {
@@ -193,8 +209,12 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
+		text = bytes.TrimPrefix(text, []byte("\ufeff")) // the mark of an editor, not of the token
 		if o.Token = strings.TrimSpace(string(text)); o.Token == "" {
 			return usagef("--token-file %s is empty; write a token to it", f.tokenFile)
+		}
+		if strings.ContainsFunc(o.Token, unicode.IsControl) { // which no header can have
+			return usagef("--token-file %s has line breaks or control characters within the token; write a token of one line to it", f.tokenFile)
 		}
 	}
 	o.MaxBody, o.MaxMemory = f.bodyMiB<<20, f.memoryMiB<<20

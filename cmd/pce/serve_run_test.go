@@ -22,6 +22,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pce-engine/pce/serve"
 )
 
 // certificate writes a certificate of this machine and its key, and returns what
@@ -82,6 +84,41 @@ func TestServeToken(t *testing.T) {
 	args := []string{"serve", "--addr", "127.0.0.1:0", "--model", "m=none"}
 	if code := Run(t.Context(), args, []string{"PCE_SERVE_TOKEN= \n"}, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "PCE_SERVE_TOKEN is blank") {
 		t.Errorf("a blank token: exit %d: %s", code, &errs)
+	}
+}
+
+// TestServeFlags: flags without a sensible value, and tokens that no header can have, are refused by name, and any
+// address of loopback is a host that is answered, with a token file whose mark of an editor is left out.
+func TestServeFlags(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"lines": "a\nb", "marked": "\ufeffs3cret\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range [][2]string{
+		{"--max-batch-rows=0", "--max-batch-rows 0; want 1 or more rows"}, {"--max-queue-rows=-1", "--max-queue-rows -1"}, {"--timeout=0", "--timeout 0s; want more than 0"},
+		{"--timeout=-1s", "--timeout -1s"}, {"--max-queue-delay=-1s", "--max-queue-delay -1s"}, {"--token-file=lines", "control characters within the token"},
+	} {
+		var out, errs bytes.Buffer
+		args := []string{"serve", "--addr", "127.0.0.1:0", "--model", "m=none", tc[0]}
+		if code := Run(t.Context(), args, nil, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), tc[1]) {
+			t.Errorf("%s: exit %d: %s", tc[0], code, &errs)
+		}
+	}
+	f := serveFlags{models: []string{"m=none"}, bodyMiB: 1, conns: 1, tokenFile: "marked", options: serve.Options{Parallel: 1, MaxBatchRows: 1, Timeout: 1}}
+	if err := f.complete(&app{}, nil); err != nil || f.options.MaxQueueDelay >= 0 || f.options.Token != "s3cret" {
+		t.Errorf("%v; the delay is %v, of which 0 is the default, and the token %q", err, f.options.MaxQueueDelay, f.options.Token)
+	}
+	mixedModel(t)
+	url, stop := serving(t, nil, "--model", "m=run/model.safetensors", "--addr", "127.0.0.2:0")
+	defer stop()
+	w, err := http.Get(url + "/v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Body.Close(); w.StatusCode != 200 {
+		t.Errorf("%s gives %d", url, w.StatusCode)
 	}
 }
 
