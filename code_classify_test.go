@@ -165,3 +165,33 @@ func TestClassifyByDefault(t *testing.T) {
 		}
 	}
 }
+
+// TestClassifiedColumnDoesNotCount wants the same classes whatever the row says in the column, on every path.
+func TestClassifiedColumnDoesNotCount(t *testing.T) {
+	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Leaf: circuit.Bernoulli{}}, {Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Bernoulli{}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}}, {Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+	params := reference.Params{{0.25, 0.75, 0.5, 0.5}, {0.125, 0.875, 0.75, 0.25}, nil, {0.5, 0.5}}
+	for _, path := range []run.Path{run.PathTensor, run.PathCode} {
+		m, err := pce.New(t.Context(), g, params.Read, pce.Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		rows := [][]float64{{1, math.NaN()}, {1, 0}, {1, 1}, {1, 3}}
+		all, err := m.Classify(t.Context(), rows[:3], 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := range all {
+			if !slices.Equal(all[r], all[0]) {
+				t.Errorf("%s: %v where the column is %v, %v where it is missing", path, all[r], rows[r][1], all[0])
+			}
+		}
+		beyond, err := m.Classify(t.Context(), rows[3:], 1)
+		if err != nil || !slices.Equal(beyond[0], all[0]) {
+			t.Errorf("%s: a row that says 3: %v, %v; want %v", path, beyond, err, all[0])
+		}
+	}
+}

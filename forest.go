@@ -118,9 +118,13 @@ func (m *Model) Predict(ctx context.Context, rows, out []float32) error {
 	return score(ctx, m, forest.Prediction, rows, out)
 }
 
-// PredictBatch is Predict for a batch of Schema, whose cells are numbers as they are.
+// PredictBatch is Predict for a batch of Schema, whose cells are numbers as they are. One of other columns gives an error
+// that matches dataset.ErrFormat.
 func (m *Model) PredictBatch(ctx context.Context, b *dataset.Batch, out []float32) error {
 	columns := len(b.Columns)
+	if m.forest != nil && columns != m.forest.forest.Features {
+		return fmt.Errorf("%w: a batch of %d columns for a forest of %d features", dataset.ErrFormat, columns, m.forest.forest.Features)
+	}
 	for c := range b.Columns {
 		if len(b.Columns[c].Values) != b.Rows {
 			return fmt.Errorf("%w: column %d of the batch has %d values for %d rows", dataset.ErrFormat, c+1, len(b.Columns[c].Values), b.Rows)

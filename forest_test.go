@@ -151,7 +151,8 @@ func TestForestIsNoCircuit(t *testing.T) {
 	_, e8 := m.Divergence(ctx, m, 10, 1)
 	_, e9 := m.Device(ctx)
 	_, e10 := m.LogLikelihoodGiven(ctx, row, 1)
-	for i, err := range []error{e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, m.Save(ctx, filepath.Join(t.TempDir(), "x"))} {
+	_, e11 := m.Classify(ctx, row, 0)
+	for i, err := range []error{e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11, m.Save(ctx, filepath.Join(t.TempDir(), "x"))} {
 		if !errors.Is(err, pce.ErrKind) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("question %d of a forest: %v", i+1, err)
 		}
@@ -167,6 +168,18 @@ func TestForestIsNoCircuit(t *testing.T) {
 	defer c.Close()
 	if err := c.Predict(ctx, []float32{1}, []float32{0}); !errors.Is(err, pce.ErrKind) || c.Forest() != nil {
 		t.Errorf("a prediction of a circuit: %v", err)
+	}
+	two := &dataset.Batch{Rows: 3, Columns: make([]dataset.Cells, 2)} // as many cells as two rows have
+	for i := range two.Columns {
+		two.Columns[i].Values = make([]float32, 3)
+	}
+	if err := m.PredictBatch(ctx, two, make([]float32, 2*m.Forest().Width(forest.Prediction))); !errors.Is(err, dataset.ErrFormat) {
+		t.Errorf("2 columns for 3 features: %v", err)
+	}
+	for _, what := range []forest.What{forest.Class + 1, 99} {
+		if err := m.Evaluate(ctx, what, make([]float64, 3), make([]float64, m.Forest().Width(what))); !errors.Is(err, forest.ErrRequest) {
+			t.Errorf("result %d: %v", what, err)
+		}
 	}
 	if err := m.Predict(ctx, make([]float32, 4), make([]float32, 2)); !errors.Is(err, forest.ErrRequest) {
 		t.Errorf("4 cells for 3 features: %v", err)

@@ -294,6 +294,8 @@ func TestModelErrors(t *testing.T) {
 		{"engines", pce.Options{Engines: -1}, pce.ErrOptions},
 		{"rows", pce.Options{Rows: 1 << 20}, pce.ErrOptions},
 		{"memory", pce.Options{MaxMemory: 1}, kernels.ErrMemory},
+		{"path", pce.Options{Path: "CODE"}, pce.ErrOptions},
+		{"path of soft evidence", pce.Options{Path: "CODE", Soft: true}, pce.ErrOptions},
 	} {
 		if _, err := pce.New(t.Context(), g, params.Read, tc.opts); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)

@@ -164,6 +164,9 @@ func (m *Model) LogLikelihoodGiven(ctx context.Context, rows [][]float64, given 
 // from 0, given the row's other observed cells. What the row says in the column does not
 // count. A row whose other cells are impossible gives NaN.
 func (m *Model) Classify(ctx context.Context, rows [][]float64, class int) ([][]float64, error) {
+	if m.forest != nil {
+		return nil, errForest
+	}
 	q := &Query{Kind: QueryClass, Columns: []int{class}}
 	if err := q.Check(m.plan.Schema); err != nil {
 		return nil, err

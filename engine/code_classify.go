@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 )
@@ -22,6 +23,11 @@ func (c *Code) Classify(ctx context.Context, b *dataset.Batch, variable int, p [
 	l, err := c.classesOf(ctx, variable)
 	if err != nil {
 		return err
+	}
+	if variable < len(b.Columns) { // what it says does not count
+		columns := slices.Clone(b.Columns)
+		columns[variable] = missingCells(&b.Columns[variable], b.Rows)
+		b = &dataset.Batch{Rows: b.Rows, Columns: columns}
 	}
 	return c.launches(l, b.Rows, func(r *room, lo, n int) error {
 		ll := make([]float64, n*l.roots)

@@ -33,6 +33,9 @@ func (f *Forest) Width(what What) int {
 // Has reports, as an error that matches ErrRequest, why the forest has no such
 // results; nil if it has them.
 func (f *Forest) Has(what What) error {
+	if what > Class {
+		return fmt.Errorf("%w: no result has the number %d; ask for predictions, margins, leaves or classes", ErrRequest, what)
+	}
 	if what == Class && f.Classes == 0 {
 		return fmt.Errorf("%w: it gives no classes, its target is %q; ask for predictions", ErrRequest, f.Target)
 	}

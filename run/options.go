@@ -64,6 +64,10 @@ func (o Options) Compile() compile.Options {
 
 // How returns how a Model is compiled: as Path says, which Soft limits to tensor programs, for the device.
 func (o Options) How() (How, error) {
+	var err error
+	if o.Path, err = ParsePath(string(o.Path)); err != nil {
+		return How{}, err
+	}
 	switch {
 	case o.Only != "" && !slices.Contains(queryKinds, o.Only):
 		return How{}, fmt.Errorf("%w: Only is %.40q; want one of %s", ErrOptions, o.Only, strings.Join(queryKinds, ", "))

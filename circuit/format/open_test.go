@@ -170,7 +170,7 @@ func TestParamsUse(t *testing.T) {
 		}
 	}
 	var own, tied [4]float32
-	if err := errors.Join(m.Params(0, own[:]), m.Params(5, tied[:])); err != nil || own != tied || own != [4]float32{0.75, 0.25, 1 - own[3], 0.9} {
+	if err := errors.Join(m.Params(0, own[:]), m.Params(5, tied[:])); err != nil || own != tied || own != [4]float32{0.75, 0.25, 0.1, 0.9} {
 		t.Errorf("node 0 has %v, node 5, tied to it, %v: %v", own, tied, err)
 	}
 	if err := m.Params(7, nil); err != nil { // a product
