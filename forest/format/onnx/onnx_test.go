@@ -377,11 +377,20 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestOneClass: what ONNX Runtime answers with labels that contradict the scores, or without base values, is refused.
+// TestOneClass: what ONNX Runtime answers with labels that contradict the scores, or without base values, is refused. Base values of a
+// tensor are as those of numbers.
 func TestOneClass(t *testing.T) {
+	tensor := two("TreeEnsembleClassifier", map[string]any{"classlabels_int64s": ints{0, 1}, "base_values_as_tensor": doubles{0.5}})
+	if f, err := Format.Decode(tensor.bytes()); err != nil || len(f.Base) != 1 || f.Base[0] != 0.5 {
+		t.Errorf("a base value in a tensor: %v", err)
+	}
 	for want, attrs := range map[string]map[string]any{
 		"all of class 1, and none is negative": {"class_ids": ints{1, 1}, "class_weights": floats{0.5, 0.25}},
 		"base_values, and weights of class 1":  {"class_ids": ints{1, 1}, "base_values": floats{1}},
+		"2 base_values, and weights of":        {"base_values": floats{0.1, 0.2}},
+		"3 base_values, and weights of":        {"base_values": floats{0.1, 0.2, 0.3}},
+		"2 base_values, and weights":           {"base_values_as_tensor": float32s{0.1, 0.2}},
+		"2 base_values, and":                   {"base_values_as_tensor": doubles{0.1, 0.2}},
 		"PROBIT, and weights of class 0":       {"post_transform": "PROBIT"},
 		"adds to output 2":                     {"class_ids": ints{2, 2}},
 	} {

@@ -130,6 +130,9 @@ func negative(weights []weight) bool {
 // none is negative, and above 0 otherwise, whatever the transform makes of the score.
 func (n *node) oneClass(f *forest.Forest, weights []weight) error {
 	f.Outputs = 1
+	if bases, _ := n.floats("base_values"); len(bases) > 1 {
+		return fmt.Errorf("%d base_values, and weights of class 0 alone; give one, or class 1 weights too", len(bases))
+	}
 	if err := fill(f, weights); err != nil {
 		return err
 	}
