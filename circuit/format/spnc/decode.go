@@ -23,8 +23,11 @@ const Floor = 0x1p-52
 const (
 	MetaName    = "spnc.name"    // of the network
 	MetaFeature = "spnc.feature" // type of a cell, such as float64 and uint8
-	MetaQuery   = "spnc.query"   // of a query: rows per batch, kind of error, largest error, whether cells may be missing
+	MetaQuery   = "spnc.query"   // of a query: rows per batch, kind of error, largest error, whether cells may be missing; else Bare
 )
+
+// Bare is the MetaQuery of a file of a network alone, which SPNC does not compile.
+const Bare = "none"
 
 // Format is the format of SPNC's files.
 var Format = format.Format{Name: "spnc", Recognises: recognises, Decode: decode}
@@ -64,6 +67,7 @@ func decode(r io.ReaderAt, size int64) (*format.Model, error) {
 	var net record
 	switch tag := header.u16(0); tag {
 	case 0:
+		meta[MetaQuery] = Bare
 		net, err = header.sub(0, "the network")
 	case 1:
 		net, err = query(header, meta)

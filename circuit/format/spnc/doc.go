@@ -22,7 +22,8 @@
 // V and the number. A histogram's densities hold from a break to below the next; elsewhere the
 // density is Floor. Parameters are float64, and the root is the last node of the graph. What a query says
 // of batches and errors is kept in the strings of the model (MetaQuery and so on) and
-// written again; points that represent the bins of a histogram, and types of histograms, are not kept.
+// written again. A model from elsewhere becomes a query with the defaults of SPNC, which does not compile networks
+// alone. Points that represent the bins of a histogram, and types of histograms, are not kept.
 //
 // # Errors
 //

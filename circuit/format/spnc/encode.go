@@ -1,6 +1,7 @@
 package spnc
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -14,14 +15,25 @@ import (
 	"github.com/pce-engine/pce/circuit/format/units"
 )
 
-// Write writes a model as a message of one segment, a unit of each node as a node. It is a query
-// if the model has MetaQuery among its strings, else a network. What the format cannot hold is
+// The query of a model that comes from elsewhere, with the defaults of SPNC.
+const (
+	defaultQuery   = "batch=1 error=0 most=0.02 missing=false"
+	defaultFeature = "float64"
+)
+
+// Write writes a model as a message of one segment, a unit of each node as a node. It is the query
+// that the model has as MetaQuery among its strings, a network alone for Bare, and without that string a query as SPNC
+// has by default, of cells of float64 unless MetaFeature says otherwise. What the format cannot hold is
 // an error that matches format.ErrModel: other leaves than histograms over whole numbers with
 // Floor, Gaussians and categories. lost says what else is not kept, such as names.
 func Write(w io.Writer, m *format.Model) (lost []string, err error) {
 	c, err := units.Of(m)
 	if err != nil {
 		return nil, err
+	}
+	query, feature := m.Meta[MetaQuery], m.Meta[MetaFeature]
+	if query == "" {
+		query, feature = defaultQuery, cmp.Or(feature, defaultFeature)
 	}
 	scope, lost := scopeOf(m)
 	for key := range m.Meta {
@@ -32,14 +44,12 @@ func Write(w io.Writer, m *format.Model) (lost []string, err error) {
 	slices.Sort(lost)
 	e := &encoder{bits: make([]byte, word)}
 	at := e.record(0, 1, 1) // the header
-	if text, ok := m.Meta[MetaQuery]; ok {
-		if at, err = e.query(at, text); err != nil {
-			return nil, err
-		}
-	} else {
+	if query == Bare {
 		at++
+	} else if at, err = e.query(at, query); err != nil {
+		return nil, err
 	}
-	if err := e.network(at, c, scope, m.Meta); err != nil {
+	if err := e.network(at, c, scope, m.Meta[MetaName], feature); err != nil {
 		return nil, err
 	}
 	if len(e.bits) > MaxBytes {
@@ -153,7 +163,7 @@ func (e *encoder) query(header int, text string) (int, error) {
 
 // network writes the network, to which the pointer at a word leads. Nodes have their numbers by
 // their order, children first.
-func (e *encoder) network(pointer int, c *units.Circuit, scope []int32, meta map[string]string) error {
+func (e *encoder) network(pointer int, c *units.Circuit, scope []int32, name, feature string) error {
 	order := c.Order()
 	number := make(map[units.Unit]int32, len(order))
 	for i, x := range order {
@@ -161,8 +171,8 @@ func (e *encoder) network(pointer int, c *units.Circuit, scope []int32, meta map
 	}
 	at := e.record(pointer, 1, 4)
 	e.put(at, uint64(len(order)-1)|uint64(len(scope))<<32)
-	e.text(at+1, meta[MetaName])
-	e.text(at+2, meta[MetaFeature])
+	e.text(at+1, name)
+	e.text(at+2, feature)
 	e.ints(at+3, slices.Sorted(slices.Values(scope)))
 	const size = 2 // words of a node
 	list := e.alloc(1 + size*len(order))

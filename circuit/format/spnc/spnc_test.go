@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,17 +45,14 @@ const example = `S SumNode(0.3*P, 0.7*Q){
 # V3;V5;V6
 `
 
-// encoded returns the file of the network of a text of SPFlow, as a query if query is not "".
+// encoded returns the file of the network of a text of SPFlow, with that query.
 func encoded(t testing.TB, text, query string) []byte {
 	t.Helper()
 	m, err := spflow.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Meta = map[string]string{MetaName: "a name", MetaFeature: "float64"}
-	if query != "" {
-		m.Meta[MetaQuery] = query
-	}
+	m.Meta = map[string]string{MetaName: "a name", MetaFeature: "float64", MetaQuery: query}
 	var b bytes.Buffer
 	if lost, err := Write(&b, m); err != nil || lost != nil {
 		t.Fatal(lost, err)
@@ -75,7 +73,7 @@ func decoded(t testing.TB, b []byte) *format.Model {
 
 func TestFormat(t *testing.T) {
 	pair := "P ProductNode(A, H){\nA Categorical(V0|p=[0.25,0.75])\nH Histogram(V1|[0,1];[1])\n}\n"
-	formattest.Run(t, Format, encoded(t, pair, ""), encoded(t, "L Gaussian(V0|mean=1;stdev=2)", exampleQuery))
+	formattest.Run(t, Format, encoded(t, pair, Bare), encoded(t, "L Gaussian(V0|mean=1;stdev=2)", exampleQuery))
 }
 
 // TestRoundTrip: a network comes back bit by bit, with its names and what a query says, and is
@@ -86,7 +84,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, query := range []string{"", exampleQuery} {
+	for _, query := range []string{Bare, exampleQuery} {
 		b := encoded(t, example, query)
 		m := decoded(t, b)
 		if m.Meta[MetaQuery] != query || m.Meta[MetaName] != "a name" || !slices.Equal(m.Names, want.Names) {
@@ -98,6 +96,39 @@ func TestRoundTrip(t *testing.T) {
 		}
 		if again := encoded(t, example, query); !bytes.Equal(again, b) {
 			t.Error("written twice, the bytes differ")
+		}
+	}
+}
+
+// TestDefaultQuery: a model from elsewhere is written as a query, with the defaults of SPNC, which does not
+// compile networks alone; what a file of SPNC says stays as it is.
+func TestDefaultQuery(t *testing.T) {
+	format.Register(Format)
+	for _, tc := range []struct{ was, want map[string]string }{
+		{nil, map[string]string{MetaFeature: "float64", MetaQuery: "batch=1 error=0 most=0.02 missing=false"}},
+		{map[string]string{MetaFeature: "uint8"}, map[string]string{MetaFeature: "uint8", MetaQuery: "batch=1 error=0 most=0.02 missing=false"}},
+		{map[string]string{MetaQuery: Bare}, map[string]string{MetaQuery: Bare}},
+		{map[string]string{MetaQuery: exampleQuery}, map[string]string{MetaQuery: exampleQuery}},
+	} {
+		m, err := spflow.Parse(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Meta = tc.was
+		var first, second bytes.Buffer
+		if lost, err := Write(&first, m); err != nil || lost != nil {
+			t.Fatal(lost, err)
+		}
+		back := decoded(t, first.Bytes())
+		if !maps.Equal(back.Meta, tc.want) {
+			t.Errorf("strings %q are read as %q, want %q", tc.was, back.Meta, tc.want)
+		}
+		m.Meta = tc.want
+		if d := formattest.Diff64(back, m); d != "" {
+			t.Error(d)
+		}
+		if _, err := Write(&second, back); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+			t.Errorf("%v: written twice, the bytes differ", err)
 		}
 	}
 }
@@ -338,7 +369,7 @@ func refuse(t *testing.T, name string, b []byte, want string) {
 
 // TestRefuses: networks that are not, and headers of other things.
 func TestRefuses(t *testing.T) {
-	one := encoded(t, "L Gaussian(V0|mean=1;stdev=2)", "")
+	one := encoded(t, "L Gaussian(V0|mean=1;stdev=2)", Bare)
 	edit := func(b []byte, at int, x uint64) []byte {
 		b = slices.Clone(b)
 		binary.LittleEndian.PutUint64(b[word*(1+at):], x)
@@ -535,7 +566,7 @@ func numbers(t *testing.T, pattern string) (list []float64) {
 func FuzzDecode(f *testing.F) {
 	format.Register(Format)
 	for _, text := range []string{example, "L Gaussian(V0|mean=1;stdev=2)"} {
-		for _, query := range []string{"", exampleQuery} {
+		for _, query := range []string{Bare, exampleQuery} {
 			f.Add(encoded(f, text, query))
 		}
 	}
