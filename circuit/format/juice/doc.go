@@ -11,6 +11,8 @@
 //	L id vtree literal                1 where the variable, or with - its negation, holds
 //	I id vtree variable value         1 where the variable has the value
 //	C id vtree variable log ...       a category per number, from 0
+//	B id vtree variable trials log    binomial: successes of trials, each with that probability
+//	G id vtree variable mean sigma    normal density
 //	P id vtree count child ...        product
 //	S id vtree count {child log} ...  sum
 //
@@ -31,7 +33,7 @@
 // the last counts.
 //
 // Numbers of a vtree are not kept. A variable of literals has two values, another one as many as its
-// categories, or one more than the largest value that is asked for. Weights and probabilities are
+// categories, one more than its trials, or one more than the largest value that is asked for. Weights and probabilities are
 // those of the text, to the rounding of an exponential; logarithms below that of the least normal float64, about
 // -708.4, are refused but for -Inf. Few digits need not sum to 1, and sums are checked as in
 // every format.

@@ -58,7 +58,7 @@ EOF
 var goodJPC = strings.NewReplacer("I 3 1 2 1\n", "", "jpc 8", "jpc 7").Replace(jpc)
 
 func TestFormat(t *testing.T) {
-	formattest.Run(t, juice.Format, []byte(goodJPC), []byte(psdd), []byte(spn))
+	formattest.Run(t, juice.Format, []byte(goodJPC), []byte("jpc 3\nB 0 0 1 3 -0.9\nG 1 0 2 -0.5 2.0\nP 2 0 2 0 1\n"), []byte(psdd), []byte(spn))
 }
 
 func evaluator(t testing.TB, m *format.Model) *reference.Evaluator {
@@ -158,6 +158,49 @@ func TestCategories(t *testing.T) {
 	}
 }
 
+// TestNumbers: binomials and Gaussians have the probabilities and densities of their formulas, and come back.
+func TestNumbers(t *testing.T) {
+	m, err := juice.Parse("jpc 3\nB 0 0 1 3 -0.916290731874155\nG 1 0 2 -0.5 2.0\nP 2 0 2 0 1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if lost, err := juice.Write(&b, m); err != nil || lost != nil {
+		t.Fatal(lost, err)
+	}
+	back, err := juice.Parse(b.String())
+	if err != nil || !strings.Contains(b.String(), "\nB 0 0 1 3 -0.916290731874155\nG 1 0 2 -0.5 2\n") {
+		t.Fatalf("%v in\n%s", err, &b)
+	}
+	for k, choose := range []float64{1, 3, 3, 1} {
+		p := choose * math.Pow(0.4, float64(k)) * math.Pow(0.6, float64(3-k))
+		want := math.Log(p) - 1.5*1.5/8 - math.Log(2*math.Sqrt(2*math.Pi))
+		for _, m := range []*format.Model{m, back} {
+			if got, err := evaluator(t, m).LogLikelihood([]float64{float64(k), 1}); err != nil || !(math.Abs(got-want) <= 1e-14) {
+				t.Errorf("%d successes: %v, %v; want %v", k, got, err, want)
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		"B 0 0 1 3":                      "1 words for a binomial",
+		"B 0 0 1 3 -1 -1":                "3 words for a binomial",
+		"B 0 0 1 0 -1":                   "binomial with 0 trials",
+		"B 0 0 1 -1 -1":                  "a variable of 0 values",
+		"B 0 0 1 16777216 -1":            "a variable of 16777217 values",
+		"B 0 0 1 9223372036854775807 -1": "a variable of 16777217 values",
+		"B 0 0 0 3 -1":                   "there is no such variable",
+		"B 0 0 1 3 0.4":                  `"0.4" where the logarithm`,
+		"G 0 0 1 0":                      "1 words for a Gaussian",
+		"G 0 0 1 0 x":                    `"x" where a number should be`,
+		"G 0 0 1 0 -1":                   "gaussian",
+		"G 0 0 1 NaN 1":                  "gaussian",
+	} {
+		if _, err := juice.Parse("jpc 1\n" + text + "\n"); !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), "line 2: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // TestSums: weights and probabilities that sum to 1 but for their digits stay as they are, in all
 // kinds, and come back from a text within a rounding.
 func TestSums(t *testing.T) {
@@ -192,14 +235,14 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestWriteRefuses: leaves that are not over categories, and a full disk.
+// TestWriteRefuses: leaves that the text does not have, and a full disk.
 func TestWriteRefuses(t *testing.T) {
-	m, err := spflow.Parse("L Gaussian(height|mean=2;stdev=1)")
+	m, err := spflow.Parse("L Poisson(calls|mean=2)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := juice.Write(io.Discard, m); !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), "family gaussian") {
-		t.Errorf("a Gaussian: %v", err)
+	if _, err := juice.Write(io.Discard, m); !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), "family poisson") {
+		t.Errorf("a Poisson: %v", err)
 	}
 	if m, err = spflow.Parse("L Bernoulli(tall|p=0.5)"); err != nil {
 		t.Fatal(err)
@@ -349,6 +392,7 @@ func TestRefuses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(goodJPC)
+	f.Add("jpc 3\nB 0 0 1 3 -0.9\nG 1 0 2 -0.5 2.0\nP 2 0 2 0 1\n")
 	f.Add(psdd)
 	f.Add(spn)
 	f.Fuzz(func(t *testing.T, text string) {

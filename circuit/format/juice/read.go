@@ -263,8 +263,8 @@ func (r *reader) jpc(words []string) (err error) {
 	if r.count < 0 {
 		return integers(words[1:], &r.count)
 	}
-	if !slices.Contains([]string{"L", "I", "C", "P", "S"}, words[0]) {
-		return fmt.Errorf("%.40q where a kind of node should be: L, I, C, P or S", words[0])
+	if !slices.Contains([]string{"L", "I", "C", "B", "G", "P", "S"}, words[0]) {
+		return fmt.Errorf("%.40q where a kind of node should be: L, I, C, B, G, P or S", words[0])
 	}
 	var id, vtree, third int
 	if err := integers(words[1:], &id, &vtree, &third); err != nil {
@@ -281,6 +281,10 @@ func (r *reader) jpc(words []string) (err error) {
 		}
 	case "C":
 		n, err = r.categorical(third-1, rest)
+	case "B":
+		n, err = r.binomial(third-1, rest)
+	case "G":
+		n, err = r.gaussian(third-1, rest)
 	case "P":
 		n.Kind = circuit.Product
 		err = r.inner(&n, rest, third, 1)
@@ -326,6 +330,37 @@ func (r *reader) categorical(v int, words []string) (units.Node, error) {
 		n.Params = append(n.Params, p)
 	}
 	return n, r.variable(v, len(words))
+}
+
+func (r *reader) binomial(v int, words []string) (n units.Node, err error) {
+	var trials int
+	if err := integers(words, &trials); err != nil {
+		return n, err
+	}
+	if len(words) != 2 {
+		return n, fmt.Errorf("%d words for a binomial; want the number of trials and a logarithm", len(words))
+	}
+	p, err := probability(words[1])
+	if err != nil {
+		return n, err
+	}
+	n = units.Node{Leaf: circuit.Binomial{Trials: trials}, Var: v, Params: []float64{min(p, 1)}}
+	return n, r.variable(v, min(trials, circuit.MaxCodes)+1)
+}
+
+func (r *reader) gaussian(v int, words []string) (units.Node, error) {
+	n := units.Node{Leaf: circuit.Gaussian{}, Var: v}
+	if len(words) != 2 {
+		return n, fmt.Errorf("%d words for a Gaussian; want mean and standard deviation", len(words))
+	}
+	for _, word := range words {
+		x, err := strconv.ParseFloat(word, 64)
+		if err != nil {
+			return n, fmt.Errorf("%.40q where a number should be", word)
+		}
+		n.Params = append(n.Params, x)
+	}
+	return n, r.variable(v, 1)
 }
 
 // psdd reads a line of a PSDD.

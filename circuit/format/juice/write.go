@@ -13,7 +13,8 @@ import (
 
 // Write writes a circuit as a jpc text, a node per unit. Logarithms have the shortest form that
 // reads back as the same float64, -Inf for 0; probabilities come back within a rounding of them. What
-// the text cannot hold is an error that matches format.ErrModel: leaves that are not over categories. lost says what else is not kept.
+// the text cannot hold is an error that matches format.ErrModel: leaves of other families than
+// categories, binomials and Gaussians. lost says what else is not kept.
 func Write(w io.Writer, m *format.Model) (lost []string, err error) {
 	c, err := units.Of(m)
 	if err != nil {
@@ -105,6 +106,10 @@ func line(b *bufio.Writer, c *units.Circuit, x units.Unit, number map[units.Unit
 			b.WriteString(" " + logarithm(p))
 		}
 		b.WriteByte('\n')
+	case circuit.Binomial:
+		fmt.Fprintf(b, "B %d 0 %d %d %s\n", id, v+1, l.Trials, logarithm(params[0]))
+	case circuit.Gaussian:
+		fmt.Fprintf(b, "G %d 0 %d %v %v\n", id, v+1, params[0], params[1])
 	default:
 		return fmt.Errorf("a leaf of the family %s, which the text does not have; write another format", leaf.Name())
 	}
