@@ -236,7 +236,7 @@ func TestBrowser(t *testing.T) {
 		p.eval(`document.getElementById("input-query_mask").value = '"a,b", 3'`, nil)
 		p.click("#ask")
 		p.wait(`document.querySelector("#answer .big")?.textContent === "2"`)
-		// Numbers of the server are codes here, as the labels of these columns are no
+		// Numbers of the server are codes here, as the labels of these columns are not
 		// numbers to it: a 0x, and two of one number.
 		p.click("#clear")
 		p.choose("cell-1", "0x10")

@@ -50,7 +50,7 @@ func bfloatBits(x float64) uint16 {
 	}
 	y := float32(x)
 	b := math.Float32bits(y)
-	// A number that float32 lacks is rounded to the odd one beside it, which is no tie here, so
+	// A number that float32 lacks is rounded to the odd one beside it, never a tie here, so
 	// that it is rounded once. What is beyond the largest float32 rounds to infinity as it is.
 	if wide := float64(y); wide != x && !math.IsInf(wide, 0) && b&1 == 0 {
 		if math.Abs(wide) > math.Abs(x) {
