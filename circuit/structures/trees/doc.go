@@ -8,7 +8,7 @@
 // # Shapes and units
 //
 // Rows are row-major, with a cell for each feature, NaN where it is missing. The circuit has a continuous variable for each feature, with
-// the cuts of the forest's tests as edges of bins, and cells of float32 also where the forest compares float64, and behind these, of a classifier, a discrete one for the class.
+// the cuts of the forest's tests as edges of bins, and cells and edges of float32 also where the forest compares float64, and behind these, of a classifier, a discrete one for the class.
 //
 // # Errors
 //

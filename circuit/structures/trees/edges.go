@@ -8,13 +8,40 @@ import (
 	"github.com/pce-engine/pce/forest"
 )
 
-// cut returns the number below which a cell is on one side of a comparison: that of Yes if below is set.
+// narrow returns a forest whose thresholds float32 has, as circuits have cells of float32. Where the forest rounds cells to float32
+// too, all of them come out as before. Where it compares float64, thresholds are rounded as cells are: a cell that is the threshold
+// stays on its side, and so do others but for those that are not told apart from it.
+func narrow(f *forest.Forest) *forest.Forest {
+	out := *f
+	out.Trees = slices.Clone(f.Trees)
+	for i := range out.Trees {
+		nodes := slices.Clone(out.Trees[i].Nodes)
+		for j := range nodes {
+			n := &nodes[j]
+			t := n.Threshold
+			switch n.Test {
+			case forest.Less, forest.GreaterEqual: // x < t is x < the first float32 from t on
+				if n.Threshold = float64(float32(t)); f.Input == forest.Float32 {
+					n.Threshold = -float64(down(-t))
+				}
+			case forest.LessEqual, forest.Greater:
+				if n.Threshold = float64(float32(t)); f.Input == forest.Float32 {
+					n.Threshold = float64(down(t))
+				}
+			}
+		}
+		out.Trees[i].Nodes = nodes
+	}
+	return &out
+}
+
+// cut returns the number below which a cell is on one side of a comparison of a narrow forest: that of Yes if below is set.
 func cut(n *forest.Node) (at float64, below bool, err error) {
 	at = n.Threshold
 	switch n.Test {
 	case forest.Less, forest.GreaterEqual:
 	case forest.LessEqual, forest.Greater: // x <= t is x < the next number
-		at = float64(math.Nextafter32(down(at), float32(math.Inf(1))))
+		at = float64(math.Nextafter32(float32(at), float32(math.Inf(1))))
 	default:
 		return 0, false, fmt.Errorf("%w: a test of categories, or for one number; only comparisons divide numbers into ranges", ErrTrees)
 	}

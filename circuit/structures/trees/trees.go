@@ -34,6 +34,7 @@ func New(f *forest.Forest, rows []float64, smoothing float64) (*Circuit, error) 
 	case !(smoothing > 0 && smoothing <= math.MaxFloat32):
 		return nil, fmt.Errorf("%w: smoothing %v; want a positive number", ErrTrees, smoothing)
 	}
+	f = narrow(f)
 	b := &builder{f: f, rows: make([]float64, len(rows)), smoothing: smoothing}
 	for i, x := range rows { // as circuits have cells
 		b.rows[i] = float64(float32(x))

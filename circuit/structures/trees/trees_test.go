@@ -245,3 +245,46 @@ func TestTreesRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestThresholdsBetweenFloats wants a row to be counted in the leaf that the forest sends it to, and found there, where thresholds
+// are no numbers of float32: the leaf with two rows of three is twice as dense.
+func TestThresholdsBetweenFloats(t *testing.T) {
+	for _, input := range []forest.Precision{forest.Float32, forest.Float64} {
+		for test := forest.Less; test <= forest.GreaterEqual; test++ {
+			for _, threshold := range []float64{0.1, 0.3, 0.6, 0.7, 0.5, 1e-50, 16777217} {
+				f := &forest.Forest{Features: 1, Outputs: 1, Base: []float64{0}, Alpha: 1, Input: input, Trees: []forest.Tree{{Weight: 1,
+					Nodes: []forest.Node{{Test: test, Threshold: threshold, Yes: 1, No: 2}, {Last: 1}, {Last: 1, ID: 1}}, Values: []forest.Value{{Value: 1}}}}}
+				if err := f.Check(); err != nil {
+					t.Fatal(err)
+				}
+				rows := []float64{threshold - max(1, threshold/1e6), threshold, threshold + max(1, threshold/1e6)}
+				leaves := make([]float64, len(rows))
+				if err := forest.Evaluate(f, forest.Leaves, rows, leaves); err != nil {
+					t.Fatal(err)
+				}
+				c, err := New(f, rows, 1e-9)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := c.Schema.Columns[0].Edges
+				if len(e) != 3 || !(e[0] < e[1] && e[1] < e[2]) {
+					t.Fatalf("%v, test %d of %v: edges %v", input, test, threshold, e)
+				}
+				for i, x := range rows { // as the engine has cells and edges
+					cell := float32(x)
+					bin := 0
+					if cell >= float32(e[1]) {
+						bin = 1
+					}
+					if float64(float32(e[1])) != e[1] {
+						t.Errorf("%v, test %d of %v: the edge %v is no float32", input, test, threshold, e[1])
+					}
+					low := leaves[0] // of the numbers below
+					if want := leaves[i] != low; want != (bin == 1) {
+						t.Errorf("%v, test %d of %v: %v is in bin %d, and the forest sends it to leaf %v", input, test, threshold, x, bin, leaves[i])
+					}
+				}
+			}
+		}
+	}
+}
