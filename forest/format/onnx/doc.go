@@ -4,10 +4,11 @@
 //
 // # Shapes and units
 //
-// A model has one such node. Nodes that only pass its results along (Identity, Cast,
-// ZipMap) may follow; anything else is refused by name, for its effect would be
-// missing. Cells are float32, or float64 if the thresholds are doubles or the
-// operator reads an input of the graph that is double. The operators leave the order
+// A model has one such node. Nodes that only pass its results along (Identity, ZipMap,
+// a Cast of labels) may follow, and a Cast to FLOAT or DOUBLE may stand on either side;
+// anything else is refused by name, for its effect would be missing. Cells are float32,
+// or float64 if the thresholds are doubles or the operator reads an input of the graph
+// that is double; what a Cast rounds is rounded. The operators leave the order
 // of the sums open: scores are added in float64, and results are float32 unless the
 // leaves are doubles. Leaves are numbered as in the file.
 //

@@ -24,19 +24,28 @@ func recognises(head []byte) bool {
 type node struct {
 	op         string
 	input      string // the first one's name
+	results    []string
 	attributes map[string]attribute
+}
+
+// result returns the name of an output, empty if there are fewer.
+func (n *node) result(i int) string {
+	if i < len(n.results) {
+		return n.results[i]
+	}
+	return ""
 }
 
 // graph is what is read of a model.
 type graph struct {
 	producer string
 	nodes    []node
-	columns  int64           // of the first input; 0 if unknown
-	wide     map[string]bool // inputs of the graph that are float64
+	columns  int64             // of the first input; 0 if unknown
+	kinds    map[string]uint64 // types of the inputs of the graph, and then of what casts makes of them
 }
 
 func parse(file []byte) (*graph, error) {
-	g := &graph{producer: "onnx", wide: map[string]bool{}}
+	g := &graph{producer: "onnx", kinds: map[string]uint64{}}
 	found := false
 	err := fields(file, func(f field) error {
 		switch {
@@ -63,6 +72,8 @@ func (g *graph) parse(b []byte) error {
 				switch {
 				case f.id == 1 && n.input == "":
 					n.input = string(f.bytes)
+				case f.id == 2:
+					n.results = append(n.results, string(f.bytes))
 				case f.id == 4:
 					n.op = string(f.bytes)
 				case f.id == 5:
@@ -79,9 +90,7 @@ func (g *graph) parse(b []byte) error {
 			if g.columns == 0 {
 				g.columns = columns
 			}
-			if kind == tensorFloat64 {
-				g.wide[name] = true
-			}
+			g.kinds[name] = kind
 		}
 		return nil
 	})
@@ -131,7 +140,7 @@ func input(b []byte) (name string, columns int64, kind uint64) {
 	return name, columns, kind
 }
 
-// passing are operators that pass the results of a forest along.
+// passing are operators that pass cells or results of a forest along.
 var passing = []string{"Identity", "Cast", "ZipMap"}
 
 func read(file []byte) (*forest.Forest, error) {
@@ -169,8 +178,8 @@ func read(file []byte) (*forest.Forest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%.40q: %w", tree.op, err)
 	}
-	if g.wide[tree.input] { // the operators before TreeEnsemble have float32 thresholds for cells of either type
-		f.Input = forest.Float64
+	if err := g.casts(f, tree); err != nil {
+		return nil, err
 	}
 	return f, finish(f, g.columns)
 }

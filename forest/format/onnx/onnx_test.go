@@ -3,6 +3,7 @@ package onnx
 import (
 	"encoding/binary"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,27 +80,50 @@ func attr(name string, v any) []byte {
 type model struct {
 	op      string
 	attrs   map[string]any
-	after   []string
+	after   []string // of one value each, the last result of the one before; Cast/N has the attribute to
+	before  []string // of X, likewise
 	columns int64
-	kind    int64  // of the elements of the input; 0: float32
-	input   string // of the operator; empty: X, that of the graph
+	kind    int64    // of the elements of the input; 0: float32
+	input   string   // of the operator; empty: the last one before it
+	results []string // of the operator; empty: Y
+	taken   string   // the result that the first of after has; empty: the last
 }
 
 func (m model) bytes() []byte {
 	if m.kind == 0 {
 		m.kind = tensorFloat32
 	}
-	if m.input == "" {
-		m.input = "X"
+	var graph [][]byte
+	chain := func(list []string, at string) string {
+		for i, op := range list {
+			op, to, _ := strings.Cut(op, "/")
+			parts := [][]byte{text(1, at), text(2, at+strconv.Itoa(i)), text(4, op)}
+			if kind, err := strconv.Atoi(to); err == nil {
+				parts = append(parts, attr("to", kind))
+			}
+			at += strconv.Itoa(i)
+			graph = append(graph, block(1, parts...))
+		}
+		return at
+	}
+	if at := chain(m.before, "X"); m.input == "" {
+		m.input = at
+	}
+	if m.results == nil {
+		m.results = []string{"Y"}
 	}
 	parts := [][]byte{text(1, m.input), text(4, m.op)}
+	for _, name := range m.results {
+		parts = append(parts, text(2, name))
+	}
 	for _, name := range names(m.attrs) {
 		parts = append(parts, attr(name, m.attrs[name]))
 	}
-	graph := [][]byte{block(1, parts...)}
-	for _, op := range m.after {
-		graph = append(graph, block(1, text(4, op)))
+	graph = append(graph, block(1, parts...))
+	if m.taken == "" {
+		m.taken = m.results[len(m.results)-1]
 	}
+	chain(m.after, m.taken)
 	graph = append(graph, block(11, text(1, "X"), block(2, block(1, varint(1, m.kind), block(2, block(1), block(1, varint(1, m.columns)))))))
 	return append(append(varint(1, 7), text(2, "test")...), block(7, graph...)...)
 }
@@ -122,7 +146,7 @@ func names(m map[string]any) []string {
 // chain has every mode of the old operators, one below the other: node i asks whether
 // the cell is ... 1, and a yes is leaf 10+i.
 func chain() model {
-	m := model{op: "TreeEnsembleRegressor", columns: 6, after: []string{"Cast", "ZipMap"}}
+	m := model{op: "TreeEnsembleRegressor", columns: 6, after: []string{"Cast/1", "ZipMap"}}
 	kinds := []string{"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"}
 	var trees, nodes, features, yes, no, missing ints
 	var modes strs
@@ -208,6 +232,83 @@ func TestWideCells(t *testing.T) {
 		var leaf [1]float64
 		if err := forest.Evaluate(f, forest.Leaves, row, leaf[:]); err != nil || leaf[0] != tt.want {
 			t.Errorf("type %d of %s: leaf %v, want %v: %v", tt.kind, tt.input, leaf[0], tt.want, err)
+		}
+	}
+}
+
+// TestCasts: a Cast of cells says how they are compared, one of scores how they are rounded, and one of labels does nothing; others,
+// which change numbers, are refused by name.
+func TestCasts(t *testing.T) {
+	const float, double, i32, i64, boolean, str = "Cast/1", "Cast/11", "Cast/6", "Cast/7", "Cast/9", "Cast/8"
+	row := []float64{1 + 0x1p-40, 1, 0, 1, 0, 1} // above the threshold 1 of node 0, but not as a float32
+	for _, tt := range []struct {
+		kind   int64
+		before []string
+		want   float64 // leaf; 0: refused
+	}{
+		{tensorFloat64, []string{float}, 10}, {tensorFloat64, []string{double}, 6}, {tensorFloat64, []string{float, double}, 10}, {tensorFloat64, []string{"Identity"}, 6},
+		{tensorFloat32, []string{double}, 10}, {tensorFloat32, []string{"Identity", float}, 10}, {castInt64, []string{float}, 10}, {castInt64, []string{double}, 6},
+		{tensorFloat32, []string{i64}, 0}, {tensorFloat32, []string{i32, float}, 0}, {tensorFloat32, []string{boolean}, 0}, {tensorFloat32, []string{"Cast"}, 0},
+	} {
+		for _, wide := range []bool{false, true} { // thresholds
+			m := chain()
+			m.kind, m.before = tt.kind, tt.before
+			if wide {
+				m.attrs["nodes_values_as_tensor"] = doubles(m.attrs["nodes_values"].(floats))
+				delete(m.attrs, "nodes_values")
+			}
+			f, err := Format.Decode(m.bytes())
+			if tt.want == 0 {
+				if err == nil || !strings.Contains(err.Error(), `operator "Cast" to type`) {
+					t.Errorf("%v of type %d: %v, want a refusal", tt.before, tt.kind, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%v of type %d: %v", tt.before, tt.kind, err)
+			}
+			var leaf [1]float64
+			if err := forest.Evaluate(f, forest.Leaves, row, leaf[:]); err != nil || leaf[0] != tt.want {
+				t.Errorf("%v of type %d, doubles %v: leaf %v, want %v: %v", tt.before, tt.kind, wide, leaf[0], tt.want, err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		op, taken, cast string
+		good            bool
+	}{
+		{"TreeEnsembleRegressor", "Y", float, true}, {"TreeEnsembleRegressor", "Y", double, true}, {"TreeEnsembleRegressor", "Y", i64, false}, {"TreeEnsembleRegressor", "Y", boolean, false},
+		{"TreeEnsembleClassifier", "L", i32, true}, {"TreeEnsembleClassifier", "L", i64, true}, {"TreeEnsembleClassifier", "L", str, true}, {"TreeEnsembleClassifier", "L", float, true},
+		{"TreeEnsembleClassifier", "L", boolean, false}, {"TreeEnsembleClassifier", "Y", i64, false}, {"TreeEnsembleClassifier", "Y", str, false}, {"TreeEnsembleClassifier", "Y", double, true},
+	} {
+		attrs := map[string]any{}
+		if tt.op == "TreeEnsembleClassifier" {
+			attrs["classlabels_int64s"] = ints{0, 1}
+		}
+		m := two(tt.op, attrs)
+		if m.taken, m.after = tt.taken, []string{"Identity", tt.cast}; tt.op == "TreeEnsembleClassifier" {
+			m.results = []string{"L", "Y"}
+		}
+		if _, err := Format.Decode(m.bytes()); (err == nil) != tt.good || err != nil && !strings.Contains(err.Error(), `operator "Cast" to type`) {
+			t.Errorf("%v of %s of %s: %v", tt.cast, tt.taken, tt.op, err)
+		}
+	}
+	m := two("TreeEnsembleRegressor", nil)
+	m.attrs["target_weights_as_tensor"] = doubles{0.1, 0.2}
+	delete(m.attrs, "target_weights")
+	for _, after := range [][]string{nil, {float}} {
+		m.after = after
+		f, err := Format.Decode(m.bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0.1 + 0.2
+		if after != nil {
+			want = float64(float32(want))
+		}
+		var out [1]float64
+		if err := forest.Evaluate(f, forest.Prediction, []float64{0}, out[:]); err != nil || !(math.Abs(out[0]-want) < 1e-16) {
+			t.Errorf("scores of doubles after %v: %v, want %v: %v", after, out[0], want, err)
 		}
 	}
 }
