@@ -36,7 +36,7 @@ type Tuning struct {
 	When  time.Time `json:"when"`
 }
 
-// Chosen returns the schedule that was chosen.
+// Chosen returns the schedule that the search chose, before the others were timed if it is exhaustive.
 func (t *Tuning) Chosen() *tune.Point { return &t.Points[t.Choice] }
 
 // Fastest returns the fastest schedule: of an exhaustive search of all, else the chosen one.
@@ -44,7 +44,8 @@ func (t *Tuning) Fastest() *tune.Point { return &t.Points[t.Result.Best] }
 
 // TuneForest chooses a schedule of tune's template for a forest: by a cost model first, and then by calls with the rows
 // that are given, row-major and at least one, which are repeated to make a batch. It takes as many threads as
-// opts.Threads says and the kernels of opts.KernelPath. One schedule in fifty is timed, unless the search is exhaustive.
+// opts.Threads says and the kernels of opts.KernelPath. One schedule in fifty is timed, and
+// one of each representation at least, unless the search is exhaustive.
 func TuneForest(ctx context.Context, f *forest.Forest, rows []float64, opts Options, o TuneOptions) (*Tuning, error) {
 	if o.Batch == 0 {
 		o.Batch = defaultTuneBatch

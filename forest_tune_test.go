@@ -37,7 +37,7 @@ func TestTuneForest(t *testing.T) {
 				timed++
 			}
 		}
-		if r.Timed > max(1, len(r.Points)/tune.Share) || r.Batch != o.Batch || r.Path != "generic" || r.Complete != whole || whole != (timed == len(r.Points)) || r.Chosen().Seconds <= 0 || r.Fastest().Seconds <= 0 {
+		if r.Timed > max(len(tune.Representations()), len(r.Points)/tune.Share) || r.Batch != o.Batch || r.Path != "generic" || r.Complete != whole || whole != (timed == len(r.Points)) || r.Chosen().Seconds <= 0 || r.Fastest().Seconds <= 0 {
 			t.Errorf("%+v: %d of %d timed, %d by the search, complete %v", o, timed, len(r.Points), r.Timed, r.Complete)
 		}
 		if len(o.Represent) > 0 && r.Chosen().Params.Represent != "sparse" && r.Chosen().Params.Represent != "sliced" {

@@ -54,10 +54,11 @@ func (a *app) tuneCommand() *cobra.Command {
 		Use:   "tune MODEL --data FILE [--batch N] [--exhaustive]",
 		Short: "Choose the fastest schedule of a decision forest on this machine",
 		Long: `Choose the schedule under which calls of --batch rows of a decision forest are fastest on this machine: a cost
-model orders the schedules of a template, and one in fifty of them is timed. The choice is kept for this forest, set of
+model orders the schedules of a template, and one in fifty of them is timed, one of each representation at least. The choice is kept for this forest, set of
 instructions and batch, and predict, bench and serve use it with --schedule auto.
 
-With --exhaustive every schedule is timed after that, and the fastest ten and the choice once more in turn.`,
+With --exhaustive every schedule is timed after that, and the fastest ten and the search's choice once more in turn; the
+fastest of these is kept.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.model = args[0]
@@ -84,6 +85,9 @@ const maxTuneRows = 1 << 16
 func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 	if len(f.data) == 0 {
 		return usagef("no --data; give the rows to time schedules with")
+	}
+	if f.options.Batch < 1 {
+		return usagef("--batch %d; want 1 row or more", f.options.Batch)
 	}
 	fo, err := run.OpenForest(f.model)
 	if err != nil {
@@ -116,7 +120,7 @@ func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 	if r.Threads == 0 {
 		r.Threads = runtime.GOMAXPROCS(0)
 	}
-	r.RowsPerSecond = float64(t.Batch) / t.Chosen().Seconds
+	r.RowsPerSecond = float64(t.Batch) / t.Fastest().Seconds
 	for _, path := range f.other {
 		o, err := otherPath(ctx, fo, rows, opts, f, t, path)
 		if err != nil {
@@ -167,7 +171,7 @@ func otherPath(ctx context.Context, fo *forest.Forest, rows []float64, opts pce.
 	if err != nil {
 		return nil, err
 	}
-	r := &otherPaths{Tuning: o, RowsPerSecond: float64(o.Batch) / o.Chosen().Seconds}
+	r := &otherPaths{Tuning: o, RowsPerSecond: float64(o.Batch) / o.Fastest().Seconds}
 	r.Loss, err = pce.CompareSchedules(ctx, fo, rows, opts, t.Batch, o.Fastest().Schedule, t.Fastest().Schedule)
 	return r, err
 }
@@ -178,7 +182,7 @@ func (a *app) keep(dir string, fo *forest.Forest, r *forestTuning) (file string,
 	for _, err := range wrong {
 		a.tell("note: a kept schedule is passed over, and written anew if it is of this batch: %v", err)
 	}
-	if file, err = tune.Save(dir, fo.Digest(), tune.Kept{Path: r.Path, Batch: r.Batch, Threads: r.Threads, Schedule: r.Chosen().Schedule, RowsPerSecond: r.RowsPerSecond, When: r.When}); err != nil {
+	if file, err = tune.Save(dir, fo.Digest(), tune.Kept{Path: r.Path, Batch: r.Batch, Threads: r.Threads, Schedule: r.Fastest().Schedule, RowsPerSecond: r.RowsPerSecond, When: r.When}); err != nil {
 		return "", err
 	}
 	return file, nil
@@ -199,7 +203,7 @@ func (a *app) printTuning(r *forestTuning) error {
 		if !r.Complete {
 			all = fmt.Sprintf("%d, until the budget ended", timed)
 		}
-		text += fmt.Sprintf("exhaustive %s timed, %d of them legal; the choice takes %.1f %% longer than the fastest, in turn\n", all, r.Legal, 100*r.Distance)
+		text += fmt.Sprintf("exhaustive %s timed, %d of them legal; the search's takes %.1f %% longer than the choice, in turn\n", all, r.Legal, 100*r.Distance)
 	}
 	for _, o := range r.Other {
 		text += fmt.Sprintf("%-10s %.4g rows per second; its schedule takes %.1f %% longer than the choice on %s\n", o.Path, o.RowsPerSecond, 100*o.Loss, r.Path)
@@ -207,6 +211,6 @@ func (a *app) printTuning(r *forestTuning) error {
 	if r.File != "" {
 		text += "kept       " + r.File + "\n"
 	}
-	_, err := fmt.Fprint(a.stdout, text+"\n"+r.Chosen().Schedule)
+	_, err := fmt.Fprint(a.stdout, text+"\n"+r.Fastest().Schedule)
 	return err
 }

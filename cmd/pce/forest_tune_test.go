@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/compile/forest/tune"
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/forest/format/xgboost"
 	"github.com/pce-engine/pce/serve"
@@ -160,17 +162,40 @@ func TestForestTune(t *testing.T) {
 	}
 	call(0, append(tune, "--cache", filepath.Join(dir, "mine"))...)
 	for want, args := range map[string][]string{
-		"no --data":       {"forest", "tune", model},
-		"representation":  append(tune, "--represent", "dense", "--dry-run"),
-		"a batch of":      append(tune, "--batch", "-1", "--dry-run"),
-		"a budget of":     append(tune, "--budget", "-1s", "--dry-run"),
-		"mmx":             append(tune, "--other", "generic,mmx", "--dry-run"),
-		"no folder for":   append(tune, "--cache", filepath.Join(rows, "mine")),
-		"has no rows":     {"forest", "tune", model, "--data", file("empty.csv", "a,b\n")},
-		"is for predict,": append([]string{"check", model, "--schedule", "auto"}, data...),
+		"no --data":        {"forest", "tune", model},
+		"representation":   append(tune, "--represent", "dense", "--dry-run"),
+		"--batch -1; want": append(tune, "--batch", "-1", "--dry-run"),
+		"--batch 0; want":  append(tune, "--batch", "0", "--dry-run"),
+		"a budget of":      append(tune, "--budget", "-1s", "--dry-run"),
+		"mmx":              append(tune, "--other", "generic,mmx", "--dry-run"),
+		"no folder for":    append(tune, "--cache", filepath.Join(rows, "mine")),
+		"has no rows":      {"forest", "tune", model, "--data", file("empty.csv", "a,b\n")},
+		"is for predict,":  append([]string{"check", model, "--schedule", "auto"}, data...),
 	} {
 		if _, errs := call(exitUsage, args...); !strings.Contains(errs, want) {
 			t.Errorf("%v: %s; want %q", args, errs, want)
 		}
+	}
+}
+
+// TestForestTuneKeepsFastest: what an exhaustive search found to be faster than the search's choice is printed and kept, with its speed.
+func TestForestTuneKeepsFastest(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{stdout: &out, stderr: &out}
+	r := &forestTuning{Threads: 1, Tuning: &pce.Tuning{Path: "generic", Batch: 64, Result: tune.Result{
+		Points:   []tune.Point{{Schedule: "represent sliced\n", Seconds: 4}, {Schedule: "exact\nrepresent array\n", Seconds: 1}},
+		Complete: true, Choice: 0, Best: 1, Timed: 1, Legal: 2, Distance: 3, Finals: []tune.Final{{Point: 1}, {Point: 0}},
+	}}}
+	fo := &forest.Forest{Features: 1, Outputs: 1}
+	dir := t.TempDir()
+	if _, err := a.keep(dir, fo, r); err != nil {
+		t.Fatal(err)
+	}
+	k, wrong := tune.Load(dir, fo.Digest(), "generic", 64)
+	if k == nil || k.Schedule != "exact\nrepresent array\n" {
+		t.Errorf("kept is %+v, %v", k, wrong)
+	}
+	if err := a.printTuning(r); err != nil || !strings.HasSuffix(out.String(), "\n\nexact\nrepresent array\n") || !strings.Contains(out.String(), "the search's takes 300.0 % longer than the choice") {
+		t.Errorf("printed is %q, %v", &out, err)
 	}
 }

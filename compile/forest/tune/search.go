@@ -81,8 +81,8 @@ const (
 // FinalRounds is how often the fastest schedules are compared.
 const FinalRounds = 10
 
-// Search chooses a schedule of a space for a forest of a shape on a machine. It times at most one in Share of them, and
-// one at least.
+// Search chooses a schedule of a space for a forest of a shape on a machine. It times at most one in Share of them, but
+// one of each representation at least.
 func Search(ctx context.Context, s *Shape, m *Machine, space []Params, load Loader, o Options) (*Result, error) {
 	if len(space) == 0 {
 		return nil, fmt.Errorf("%w: no schedule of the template is left; allow more representations", ErrTune)
@@ -93,12 +93,13 @@ func Search(ctx context.Context, s *Shape, m *Machine, space []Params, load Load
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	r := &searcher{load: load, o: o, shape: s, order: make([]int, len(space)), left: max(1, len(space)/Share)}
+	r := &searcher{load: load, o: o, shape: s, order: make([]int, len(space))}
 	for i := range space {
 		r.order[i] = i
 		r.Points = append(r.Points, Point{Params: space[i], Schedule: space[i].Schedule(s.Depth).Text(), Predicted: m.Cost(s, &space[i], o.Batch, o.Threads)})
 	}
 	slices.SortStableFunc(r.order, func(a, b int) int { return cmp.Compare(r.Points[a].Predicted, r.Points[b].Predicted) })
+	r.left = max(len(r.representations()), len(space)/Share)
 	if err := r.choose(ctx); err != nil {
 		return nil, err
 	}

@@ -179,6 +179,34 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestSearchFew: in a space of fewer points than a search leaves out, one of each representation is timed, so one that the model holds
+// for slow is found; of one representation one point is.
+func TestSearchFew(t *testing.T) {
+	s := shapeOf(1, 2, 2)
+	for _, allowed := range [][]string{nil, {schedule.Sparse}} {
+		space := Space(s, 64, allowed...)
+		fast := Representations()
+		if allowed != nil {
+			fast = allowed
+		}
+		for _, how := range fast {
+			f := newFake(s, space, func(p Params) time.Duration {
+				if p.Represent == how {
+					return time.Millisecond
+				}
+				return 2 * time.Millisecond
+			})
+			r, err := Search(t.Context(), s, MachineOf("avx512"), space, f.load, Options{Batch: 64, Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Points[r.Choice].Params.Represent; got != how || r.Timed != len(fast) || len(space)/Share >= len(Representations()) {
+				t.Errorf("%s is the fastest of %d points: %d timed, chosen is %s", how, len(space), r.Timed, got)
+			}
+		}
+	}
+}
+
 // TestDistance: an exhaustive search finds what the model hides from the choice, and says how far off it is.
 func TestDistance(t *testing.T) {
 	s := hundred(8)
