@@ -8,7 +8,8 @@
 // # Shapes and units
 //
 // Rows are row-major, with a cell for each feature, NaN where it is missing. The circuit has a continuous variable for each feature, with
-// the cuts of the forest's tests as edges of bins, and cells and edges of float32 also where the forest compares float64, and behind these, of a classifier, a discrete one for the class.
+// the cuts of the forest's tests as edges of bins, and behind these, of a classifier, a discrete one for the class. Cells are float32. Where the
+// forest compares float64, one that is rounded to the same float32 as the threshold of a test takes the way of a cell that equals the threshold.
 //
 // # Errors
 //

@@ -8,48 +8,49 @@ import (
 	"github.com/pce-engine/pce/forest"
 )
 
-// narrow returns a forest whose thresholds float32 has, as circuits have cells of float32. Where the forest rounds cells to float32
-// too, all of them come out as before. Where it compares float64, thresholds are rounded as cells are: a cell that is the threshold
-// stays on its side, and so do others but for those that are not told apart from it.
-func narrow(f *forest.Forest) *forest.Forest {
+// onFloat32 returns the forest with comparisons that cells of float32 pass as the cells that they were rounded from pass those of f, wherever
+// they can tell: all are Less or GreaterEqual, and their thresholds are float32 numbers. What counts rows and what divides numbers into
+// bins both take these, so that a row is counted where a query of it is answered.
+func onFloat32(f *forest.Forest) (*forest.Forest, error) {
 	out := *f
 	out.Trees = slices.Clone(f.Trees)
 	for i := range out.Trees {
 		nodes := slices.Clone(out.Trees[i].Nodes)
+		out.Trees[i].Nodes = nodes
 		for j := range nodes {
 			n := &nodes[j]
-			t := n.Threshold
-			switch n.Test {
-			case forest.Less, forest.GreaterEqual: // x < t is x < the first float32 from t on
-				if n.Threshold = float64(float32(t)); f.Input == forest.Float32 {
-					n.Threshold = -float64(down(-t))
-				}
-			case forest.LessEqual, forest.Greater:
-				if n.Threshold = float64(float32(t)); f.Input == forest.Float32 {
-					n.Threshold = float64(down(t))
-				}
+			if n.Test == forest.Leaf {
+				continue
 			}
+			if n.Test > forest.GreaterEqual {
+				return nil, fmt.Errorf("%w: a test of categories, or for one number; only comparisons divide numbers into ranges: tree %d, node %d", ErrTrees, i, j)
+			}
+			if math.IsNaN(n.Threshold) || n.ZeroMissing {
+				return nil, fmt.Errorf("%w: a test whose threshold is not a number, or that takes zeros for missing cells: tree %d, node %d", ErrTrees, i, j)
+			}
+			at := down(n.Threshold)
+			reached := float64(at) == n.Threshold // by a cell
+			if f.Input == forest.Float64 {        // so is the number that a cell which equals the threshold is rounded to
+				at, reached = float32(n.Threshold), true
+			}
+			switch n.Test {
+			case forest.Less, forest.GreaterEqual:
+				if !reached {
+					at = next(at)
+				}
+			case forest.LessEqual: // x <= t is x < the next number
+				n.Test, at = forest.Less, next(at)
+			case forest.Greater:
+				n.Test, at = forest.GreaterEqual, next(at)
+			}
+			n.Threshold = float64(at)
 		}
-		out.Trees[i].Nodes = nodes
 	}
-	return &out
+	return &out, nil
 }
 
-// cut returns the number below which a cell is on one side of a comparison of a narrow forest: that of Yes if below is set.
-func cut(n *forest.Node) (at float64, below bool, err error) {
-	at = n.Threshold
-	switch n.Test {
-	case forest.Less, forest.GreaterEqual:
-	case forest.LessEqual, forest.Greater: // x <= t is x < the next number
-		at = float64(math.Nextafter32(float32(at), float32(math.Inf(1))))
-	default:
-		return 0, false, fmt.Errorf("%w: a test of categories, or for one number; only comparisons divide numbers into ranges", ErrTrees)
-	}
-	if math.IsNaN(n.Threshold) || n.ZeroMissing {
-		return 0, false, fmt.Errorf("%w: a test whose threshold is not a number, or that takes zeros for missing cells", ErrTrees)
-	}
-	return at, n.Test == forest.Less || n.Test == forest.LessEqual, nil
-}
+// next returns the float32 above x.
+func next(x float32) float32 { return math.Nextafter32(x, float32(math.Inf(1))) }
 
 // down returns the largest float32 that is not above x.
 func down(x float64) float32 {
@@ -60,7 +61,8 @@ func down(x float64) float32 {
 	return y
 }
 
-// edges returns the edges of the bins of each feature: the cuts within the range of the rows, from the least cell to the float32 behind the largest.
+// edges returns the edges of the bins of each feature: the thresholds within the range of the rows, from the least cell to the float32 behind the
+// largest. f is one of onFloat32.
 func edges(f *forest.Forest, rows []float64) ([][]float64, error) {
 	least, largest := make([]float64, f.Features), make([]float64, f.Features)
 	for i := range least {
@@ -80,8 +82,7 @@ func edges(f *forest.Forest, rows []float64) ([][]float64, error) {
 		if least[k] > largest[k] { // all cells are missing
 			least[k], largest[k] = 0, 1
 		}
-		least[k] = float64(down(least[k]))
-		largest[k] = float64(math.Nextafter32(down(largest[k]), math.MaxFloat32))
+		largest[k] = float64(math.Nextafter32(float32(largest[k]), math.MaxFloat32))
 		if least[k] >= largest[k] {
 			least[k] = float64(math.Nextafter32(float32(largest[k]), -math.MaxFloat32))
 		}
@@ -94,12 +95,8 @@ func edges(f *forest.Forest, rows []float64) ([][]float64, error) {
 			if n.Test == forest.Leaf {
 				continue
 			}
-			at, _, err := cut(n)
-			if err != nil {
-				return nil, fmt.Errorf("%w: tree %d, node %d", err, i, j)
-			}
-			if k := n.Feature; at > least[k] && at < largest[k] {
-				out[k] = append(out[k], at)
+			if k := n.Feature; n.Threshold > least[k] && n.Threshold < largest[k] {
+				out[k] = append(out[k], n.Threshold)
 			}
 		}
 	}
@@ -114,7 +111,7 @@ func edges(f *forest.Forest, rows []float64) ([][]float64, error) {
 type box [][2]int
 
 // boxes returns the box of each leaf of a tree, nil for inner nodes. One of which a side is empty has no number within the edges.
-func boxes(f *forest.Forest, t *forest.Tree, edges [][]float64) ([]box, error) {
+func boxes(f *forest.Forest, t *forest.Tree, edges [][]float64) []box {
 	parent := make([]int32, len(t.Nodes))
 	parent[0] = -1
 	var leaves []int32
@@ -137,12 +134,8 @@ func boxes(f *forest.Forest, t *forest.Tree, edges [][]float64) ([]box, error) {
 		}
 		for child, at := leaf, parent[leaf]; at >= 0; child, at = at, parent[at] {
 			n := &t.Nodes[at]
-			c, below, err := cut(n)
-			if err != nil {
-				return nil, err
-			}
-			bin, _ := slices.BinarySearch(edges[n.Feature], c)
-			if side := &b[n.Feature]; below == (child == n.Yes) {
+			bin, _ := slices.BinarySearch(edges[n.Feature], n.Threshold)
+			if side := &b[n.Feature]; (n.Test == forest.Less) == (child == n.Yes) {
 				side[1] = min(side[1], bin)
 			} else {
 				side[0] = max(side[0], bin)
@@ -150,5 +143,5 @@ func boxes(f *forest.Forest, t *forest.Tree, edges [][]float64) ([]box, error) {
 		}
 		out[leaf] = b
 	}
-	return out, nil
+	return out
 }

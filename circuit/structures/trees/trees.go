@@ -34,12 +34,14 @@ func New(f *forest.Forest, rows []float64, smoothing float64) (*Circuit, error) 
 	case !(smoothing > 0 && smoothing <= math.MaxFloat32):
 		return nil, fmt.Errorf("%w: smoothing %v; want a positive number", ErrTrees, smoothing)
 	}
-	f = narrow(f)
+	f, err := onFloat32(f)
+	if err != nil {
+		return nil, err
+	}
 	b := &builder{f: f, rows: make([]float64, len(rows)), smoothing: smoothing}
 	for i, x := range rows { // as circuits have cells
 		b.rows[i] = float64(float32(x))
 	}
-	var err error
 	if b.edges, err = edges(f, b.rows); err != nil {
 		return nil, err
 	}
@@ -132,10 +134,7 @@ func (b *builder) add(n circuit.Node, params []float64) circuit.NodeID {
 
 // tree adds the nodes of a tree, and returns its sum.
 func (b *builder) tree(t *forest.Tree) (circuit.NodeID, error) {
-	all, err := boxes(b.f, t, b.edges)
-	if err != nil {
-		return 0, err
-	}
+	all := boxes(b.f, t, b.edges)
 	unit := make([]int, len(t.Nodes)) // of the leaf
 	var leaves []box
 	for i, x := range all {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,6 +200,79 @@ func someNumber(c *Circuit, t *forest.Tree, leaf *forest.Node) bool {
 	return false
 }
 
+// TestThresholds: at and beside thresholds that are no float32 numbers, a row is in the leaf that the forest sends it to wherever
+// float32 cells can tell, and is counted in the bin where an engine finds it, which rounds edges to float32.
+func TestThresholds(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		thresholds := []float64{0.1, 0.3, 0.6, 0.7, 1e-46, 0, 1, rng.NormFloat64(), rng.NormFloat64(), float64(rng.Float32())}
+		thresholds = append(thresholds, math.Nextafter(0.7, 1), math.Nextafter(0.1, 0))
+		rng.Shuffle(len(thresholds), func(i, j int) { thresholds[i], thresholds[j] = thresholds[j], thresholds[i] })
+		f := &forest.Forest{Features: 1, Outputs: 1, Base: []float64{0}, Alpha: 1, Input: []forest.Precision{forest.Float32, forest.Float64}[seed%2]}
+		f.Classes, f.Cut = 2, 0.3
+		grown(rng, f, 4)
+		used := map[float32]bool{}
+		rows := []float64{-9, 9}
+		for i := range f.Trees[0].Nodes {
+			n := &f.Trees[0].Nodes[i]
+			if n.Test == forest.Leaf {
+				continue
+			}
+			at := thresholds[i%len(thresholds)]
+			n.Threshold = at
+			near := float32(at)
+			used[near] = true
+			for _, x := range []float64{at, math.Nextafter(at, 9), math.Nextafter(at, -9), float64(near), float64(math.Nextafter32(near, 9)), float64(math.Nextafter32(near, -9))} {
+				rows = append(rows, x)
+			}
+		}
+		c, err := New(f, rows, 1e-6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := onFloat32(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev, err := reference.New(c.Graph, append(reference.Params(nil), c.params...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		edges := c.Schema.Columns[0].Edges
+		for i, x := range edges {
+			if x != float64(float32(x)) || i > 0 && !(x > edges[i-1]) {
+				t.Fatalf("seed %d: edges %v", seed, edges)
+			}
+		}
+		for _, x := range rows {
+			cell := float32(x)
+			exact := slices.ContainsFunc(f.Trees[0].Nodes, func(n forest.Node) bool { return n.Test != forest.Leaf && n.Threshold == x })
+			alone := !slices.ContainsFunc(f.Trees[0].Nodes, func(n forest.Node) bool {
+				return n.Test != forest.Leaf && n.Threshold != x && float32(n.Threshold) == cell
+			})
+			if f.Input == forest.Float32 || !used[cell] || exact && alone {
+				seen := x
+				if f.Input == forest.Float32 {
+					seen = float64(cell)
+				}
+				if got, want := g.Trees[0].Find([]float64{float64(cell)}).ID, f.Trees[0].Find([]float64{seen}).ID; got != want {
+					t.Errorf("seed %d, %v cells: %v is counted in leaf %d, the forest has it in %d", seed, f.Input, x, got, want)
+				}
+			}
+			state := reference.MissingRow(c.Graph.NumVars)
+			state[0] = float64(len(edges) - 2) // as package engine has it
+			for k := range edges[:len(edges)-1] {
+				if float32(edges[k]) <= cell && cell < float32(edges[k+1]) {
+					state[0] = float64(k)
+				}
+			}
+			if ll, err := ev.LogLikelihood(state); err != nil || !(math.Exp(ll) > 0.5/float64(len(rows))) {
+				t.Errorf("seed %d, %v cells: a query of %v has the likelihood %v, so it was counted elsewhere: %v", seed, f.Input, x, math.Exp(ll), err)
+			}
+		}
+	}
+}
+
 // TestBin: an edge is in the bin above it, the last one in the last bin.
 func TestBin(t *testing.T) {
 	for x, want := range map[float64]int{0: 0, 0.99: 0, 1: 1, 2.4: 1, 2.5: 2, 3: 2, 4: 2} {
@@ -242,49 +316,6 @@ func TestTreesRefuses(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 		case c.want != "" && (!errors.Is(err, ErrTrees) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
 			t.Errorf("%s: %v; want %q", c.what, err, c.want)
-		}
-	}
-}
-
-// TestThresholdsBetweenFloats wants a row to be counted in the leaf that the forest sends it to, and found there, where thresholds
-// are no numbers of float32: the leaf with two rows of three is twice as dense.
-func TestThresholdsBetweenFloats(t *testing.T) {
-	for _, input := range []forest.Precision{forest.Float32, forest.Float64} {
-		for test := forest.Less; test <= forest.GreaterEqual; test++ {
-			for _, threshold := range []float64{0.1, 0.3, 0.6, 0.7, 0.5, 1e-50, 16777217} {
-				f := &forest.Forest{Features: 1, Outputs: 1, Base: []float64{0}, Alpha: 1, Input: input, Trees: []forest.Tree{{Weight: 1,
-					Nodes: []forest.Node{{Test: test, Threshold: threshold, Yes: 1, No: 2}, {Last: 1}, {Last: 1, ID: 1}}, Values: []forest.Value{{Value: 1}}}}}
-				if err := f.Check(); err != nil {
-					t.Fatal(err)
-				}
-				rows := []float64{threshold - max(1, threshold/1e6), threshold, threshold + max(1, threshold/1e6)}
-				leaves := make([]float64, len(rows))
-				if err := forest.Evaluate(f, forest.Leaves, rows, leaves); err != nil {
-					t.Fatal(err)
-				}
-				c, err := New(f, rows, 1e-9)
-				if err != nil {
-					t.Fatal(err)
-				}
-				e := c.Schema.Columns[0].Edges
-				if len(e) != 3 || !(e[0] < e[1] && e[1] < e[2]) {
-					t.Fatalf("%v, test %d of %v: edges %v", input, test, threshold, e)
-				}
-				for i, x := range rows { // as the engine has cells and edges
-					cell := float32(x)
-					bin := 0
-					if cell >= float32(e[1]) {
-						bin = 1
-					}
-					if float64(float32(e[1])) != e[1] {
-						t.Errorf("%v, test %d of %v: the edge %v is no float32", input, test, threshold, e[1])
-					}
-					low := leaves[0] // of the numbers below
-					if want := leaves[i] != low; want != (bin == 1) {
-						t.Errorf("%v, test %d of %v: %v is in bin %d, and the forest sends it to leaf %v", input, test, threshold, x, bin, leaves[i])
-					}
-				}
-			}
 		}
 	}
 }
