@@ -14,7 +14,7 @@ import (
 const envPrefix = "PCE_"
 
 // otherVariables are read by other parts of the program.
-var otherVariables = []string{"PCE_CPU", "PCE_REQUIRE_GPU", "PCE_SERVE_TOKEN"}
+var otherVariables = []string{"PCE_CPU", "PCE_SERVE_TOKEN"}
 
 // parseSet reads the key=value settings of the command line, in their order, so that later
 // ones win. The value is YAML. An error quotes the setting and suggests the nearest key.

@@ -167,6 +167,8 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	switch {
 	case inference == (len(f.config.files) > 0):
 		return nil, usagef("bench wants --config FILE or --model MODEL --data FILE, one of them")
+	case !inference && f.data != "":
+		return nil, usagef("bench --config measures on the rows that data.train names; --data is for --model")
 	case inference && f.data == "":
 		return nil, usagef("bench --model wants --data FILE, the rows to measure it on")
 	case inference:
