@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/compile/forest/tune"
@@ -122,7 +123,7 @@ func TestForestTune(t *testing.T) {
 	for _, schedule := range []string{"auto", "preset:padded"} {
 		var notes bytes.Buffer
 		served := serveFlags{models: []string{"m=" + model}, bodyMiB: 1, conns: 1, run: deviceFlags{device: "cpu", threads: 1}, schedule: scheduleFlags{file: schedule}}
-		served.options.Parallel, served.options.MaxBatchRows = 1, 1024
+		served.options.Parallel, served.options.MaxBatchRows, served.options.Timeout = 1, 1024, time.Minute
 		if err := served.complete(&app{env: env, stderr: &notes}, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}

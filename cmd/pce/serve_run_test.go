@@ -234,7 +234,7 @@ func TestServeParallel(t *testing.T) {
 	var planned, taken [3]int64
 	for n := 1; n <= 2; n++ {
 		f := serveFlags{models: []string{"m=run/model.safetensors"}, bodyMiB: 1, conns: 1, run: deviceFlags{device: "cpu", threads: 5}}
-		f.options.Parallel = n
+		f.options.Parallel, f.options.MaxBatchRows, f.options.Timeout = n, 1024, time.Minute
 		if err := f.complete(a, log); err != nil {
 			t.Fatal(err)
 		}

@@ -224,7 +224,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--model", "a=x", "--parallel", "0"}, exitUsage, "--parallel 0"},
 		{[]string{"--model", "a=x", "--parallel", "1025"}, exitUsage, "--parallel 1025"},
 		{[]string{"--model", "a=x", "--max-connections", "0"}, exitUsage, "--max-connections 0"},
-		{[]string{"--model", "a=x", "--max-batch-rows", "-1"}, exitUsage, "MaxBatchRows is -1"},
+		{[]string{"--model", "a=x", "--max-batch-rows", "-1"}, exitUsage, "--max-batch-rows -1"},
 	} {
 		var out, errs bytes.Buffer
 		args := append([]string{"serve", "--addr", "127.0.0.1:0"}, tc.args...)
