@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,17 +38,21 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	var own bytes.Buffer // help, which cobra prints without a look at errors
+	root.SetOut(&own)
 	root.SetErr(stderr)
 	started := false
 	onRun(root, func() { started = true })
 
 	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !started { // cobra found the command line at fault
+		err = usagef("%s", explain(cmd, err))
+	}
+	if _, full := own.WriteTo(stdout); err == nil {
+		err = full
+	}
 	if err == nil {
 		return exitOK
-	}
-	if !started { // cobra found the command line at fault
-		err = usagef("%s", explain(cmd, err))
 	}
 	a.printError(err)
 	if errors.Is(err, errUsage) || errors.Is(err, job.ErrNoRun) {
@@ -105,6 +110,7 @@ func (a *app) root() *cobra.Command {
 		root.AddCommand(c)
 	}
 	root.InitDefaultCompletionCmd()
+	refuseTopics(root)
 	groups(root)
 	completions(root)
 	modelArguments(root)

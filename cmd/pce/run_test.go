@@ -64,10 +64,27 @@ func TestFullDisk(t *testing.T) {
 		{"version"}, {"version", "--json"}, {"doctor"}, {"doctor", "--json"}, {"config", "schema"},
 		{"config", "show", "--config", "preset:hclt"}, {"data", "list"}, {"data", "stats", "builtin:random?rows=2&vars=2"},
 		{"data", "sample", "builtin:random?rows=2&vars=2"},
+		{}, {"--help"}, {"help"}, {"help", "query", "mpe"}, {"query", "--help"},
 	} {
 		var errs bytes.Buffer
 		if code := Run(context.Background(), args, nil, nil, broken{}, &errs); code != exitMachine {
 			t.Errorf("%v: exit %d, want %d; stderr %s", args, code, exitMachine, &errs)
+		}
+	}
+}
+
+// TestHelp: help about a command is what its --help prints.
+func TestHelp(t *testing.T) {
+	for _, topic := range [][]string{nil, {"query"}, {"query", "mpe"}, {"help"}} {
+		print := func(args ...string) string {
+			var out, errs bytes.Buffer
+			if code := Run(t.Context(), args, nil, nil, &out, &errs); code != exitOK || errs.Len() > 0 || out.Len() == 0 {
+				t.Errorf("%v: exit %d, %d bytes: %s", args, code, out.Len(), &errs)
+			}
+			return out.String()
+		}
+		if got, want := print(append([]string{"help"}, topic...)...), print(append(slices.Clone(topic), "--help")...); got != want {
+			t.Errorf("help about %v is\n%s\nwant\n%s", topic, got, want)
 		}
 	}
 }
