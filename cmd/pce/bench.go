@@ -92,6 +92,9 @@ func (a *app) benchCommand() *cobra.Command {
 		Short: "Measure training steps of a config, log-likelihoods of a model, or predictions of a forest",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
 			if f.card != "" {
 				p, err := a.predict(cmd.Context(), &f)
 				if err != nil {
@@ -143,12 +146,32 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
-// isForest reports whether a forest is to be measured. Flags that are out of range are usage errors.
-func (f *benchFlags) isForest() (bool, error) {
-	if f.warmup < 0 || f.steps < 0 || f.batch < 0 || f.least < 0 {
-		return false, usagef("--batch, --warmup, --steps and --time must not be negative")
+// check refuses flags that are out of range or contradict each other, before anything is read or compiled.
+func (f *benchFlags) check() error {
+	config := len(f.config.files) > 0
+	how, err := f.path.how()
+	switch {
+	case err != nil:
+		return err
+	case f.warmup < 0 || f.steps < 0 || f.batch < 0 || f.least < 0:
+		return usagef("--batch, --warmup, --steps and --time must not be negative")
+	case f.card != "" && !config:
+		return usagef("bench --predict-card wants --config FILE")
+	case config == (f.model != ""):
+		return usagef("bench wants --config FILE or --model MODEL --data FILE, one of them")
+	case !config && f.data == "":
+		return usagef("bench --model wants --data FILE, the rows to measure it on")
+	case config && f.data != "":
+		return usagef("bench --config has the rows of the config; leave --data out, or choose others with --set data.train=FILE")
+	case config && how != (run.How{}) && how != (run.How{Path: run.PathTensor}):
+		return usagef("bench --config measures training, which code does not do; leave out --path code, --type, --space, --max-error and --error")
 	}
-	if f.model == "" || len(f.config.files) > 0 {
+	return nil
+}
+
+// isForest reports whether a forest is to be measured.
+func (f *benchFlags) isForest() (bool, error) {
+	if f.model == "" {
 		return false, nil
 	}
 	return run.TellForest(f.model)
@@ -156,22 +179,15 @@ func (f *benchFlags) isForest() (bool, error) {
 
 // bench measures training steps of a config, or log-likelihoods of a model, on the device of
 // the flags. The circuit starts from its usual parameters and no run is written. Where the
-// device's rates are known, the result says what share of them was reached. Flags that
-// contradict each other are usage errors.
+// device's rates are known, the result says what share of them was reached. The flags have
+// passed check.
 func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool) (*benchResult, error) {
 	cfg, err := a.loadDataConfig(&f.config)
 	if err != nil {
 		return nil, err
 	}
 	inference := f.model != ""
-	switch {
-	case inference == (len(f.config.files) > 0):
-		return nil, usagef("bench wants --config FILE or --model MODEL --data FILE, one of them")
-	case !inference && f.data != "":
-		return nil, usagef("bench --config measures on the rows that data.train names; --data is for --model")
-	case inference && f.data == "":
-		return nil, usagef("bench --model wants --data FILE, the rows to measure it on")
-	case inference:
+	if inference {
 		cfg.Model.Structure, cfg.Model.File, cfg.Data.Train = "file", f.model, configs.Paths{f.data}
 		if err := a.verify(f.model); err != nil {
 			return nil, err
@@ -181,12 +197,11 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		cfg.Train.BatchSize = f.batch
 	}
 	f.run.override(cfg, given)
-	how, err := f.path.how()
+	how := run.How{Path: run.PathTensor} // code is not trained
 	if inference {
-		how, err = f.path.howOn(cfg.Device)
-	}
-	if err != nil {
-		return nil, err
+		if how, err = f.path.howOn(cfg.Device); err != nil {
+			return nil, err
+		}
 	}
 	b, err := a.blueprint(ctx, cfg, how)
 	if err != nil {
@@ -200,7 +215,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	if load.Train {
 		load.StepRows = int64(cfg.Train.BatchSize)
 	}
-	if b.Code != nil && inference {
+	if b.Code != nil {
 		return benchCode(ctx, b, cfg, f, load)
 	}
 	e, err := b.Engine(ctx, load)

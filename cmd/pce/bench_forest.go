@@ -37,9 +37,6 @@ type forestBench struct {
 // benchForest measures predictions of a forest, as Predict makes them of float32 rows: with its own path, or as code
 // under the schedule, on a card too. Rows are walked through again and again.
 func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlags) (*forestBench, error) {
-	if f.data == "" {
-		return nil, usagef("bench --model wants --data FILE, the rows to measure it on")
-	}
 	if err := f.path.forest(f.model); err != nil {
 		return nil, err
 	}

@@ -37,9 +37,6 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	if !ok {
 		return nil, usagef("--predict-card %s: want %s", f.card, strings.Join(plan.Cards(), " or "))
 	}
-	if len(f.config.files) == 0 {
-		return nil, usagef("bench --predict-card wants --config FILE")
-	}
 	cfg, err := a.loadDataConfig(&f.config)
 	if err != nil {
 		return nil, err

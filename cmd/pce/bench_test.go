@@ -59,7 +59,7 @@ func TestBenchInstructions(t *testing.T) {
 // TestBenchLargeSteps measures a step of more rows than an engine adds flows of unless it is told.
 func TestBenchLargeSteps(t *testing.T) {
 	t.Chdir(t.TempDir())
-	b := runJSON(t, "bench", "--config", "preset:hclt", "--device", "cpu", "--warmup", "0", "--steps", "1", "--batch", fmt.Sprint(1<<22+1),
+	b := runJSON(t, "bench", "--config", "preset:hclt", "--path", "tensor", "--device", "cpu", "--warmup", "0", "--steps", "1", "--batch", fmt.Sprint(1<<22+1),
 		"--set", "model.latents=1", "--set", "train.shard_rows=8192", "--set", "data.train=builtin:random?rows=100&vars=1&categories=2", "--set", "data.image=[]",
 		"--set", "data.valid=", "--set", "data.test=")
 	if number(t, b, "batch") != 1<<22+1 {
