@@ -222,9 +222,7 @@ func TestThresholds(t *testing.T) {
 			n.Threshold = at
 			near := float32(at)
 			used[near] = true
-			for _, x := range []float64{at, math.Nextafter(at, 9), math.Nextafter(at, -9), float64(near), float64(math.Nextafter32(near, 9)), float64(math.Nextafter32(near, -9))} {
-				rows = append(rows, x)
-			}
+			rows = append(rows, at, math.Nextafter(at, 9), math.Nextafter(at, -9), float64(near), float64(math.Nextafter32(near, 9)), float64(math.Nextafter32(near, -9)))
 		}
 		c, err := New(f, rows, 1e-6)
 		if err != nil {
