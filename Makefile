@@ -59,7 +59,7 @@ test-cuda: ## vet and tests of the parts that are different with CUDA
 	.ci/cuda $(GO) test $(NO_VET) -tags cuda,$(RESOLVERS) -count=1 -v -run '^TestCard$$' ./kernels/cuda
 
 # Tests live for seconds or minutes and hold little: they, and the linker, collect garbage when the heap is five times
-# what was in use, not twice, or has 2 GiB. That saves a sixth of their time.
+# what was in use, not twice, or has 2 GiB.
 TESTS := test test-short conformance race noasm invariants
 $(TESTS): export GOGC ?= 400
 $(TESTS): export GOMEMLIMIT ?= 2GiB

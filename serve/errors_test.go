@@ -75,7 +75,11 @@ func TestConformanceErrors(t *testing.T) {
 		{"", strings.Repeat(" ", 4097), 413, `more than 4096 bytes`},
 		{"/v2/repository/models/m/load", ``, 403, `does not load and unload models`},
 		{"/v2/repository/models/m/reload", ``, 404, `load and unload are`},
-		{"/v2/repository/index", `x`, 400, `invalid character`},
+		{"/v2/repository/index", `x`, 400, `want '{', found`},
+		{"/v2/repository/index", `{"ready":true,"ready":false}`, 400, `ready: given twice`},
+		{"/v2/repository/index", `{"ready":1}`, 400, `want a value`},
+		{"/v2/repository/index", `{"ready":null}`, 400, `want true or false`},
+		{"/v2/repository/index", `{} {}`, 400, `nothing may follow`},
 		{"/v2/repository/index", strings.Repeat(" ", 65<<10), 413, `more than 65536 bytes`},
 	} {
 		if tc.path == "" {

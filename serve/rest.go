@@ -325,21 +325,17 @@ func unread(err error) error {
 
 // restIndex answers POST /v2/repository/index.
 func (s *Server) restIndex(w http.ResponseWriter, r *http.Request) {
-	var ask struct {
-		Ready bool `json:"ready"`
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
 	if err != nil {
 		s.refuse(w, r, unread(err))
 		return
 	}
-	if len(strings.TrimSpace(string(body))) > 0 {
-		if err := json.Unmarshal(body, &ask); err != nil {
-			s.refuse(w, r, fail(ErrRequest, "%v", err))
-			return
-		}
+	ready, err := oip.DecodeIndexJSON(body, s.opts.MaxDepth)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
 	}
-	s.reply(w, r, s.models.index(ask.Ready), nil)
+	s.reply(w, r, s.models.index(ready), nil)
 }
 
 // restControl answers POST /v2/repository/models/M/load and unload.

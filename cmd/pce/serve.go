@@ -202,6 +202,9 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 			if o.Token = strings.TrimSpace(token); o.Token == "" && token != "" {
 				return usagef("%s is blank; set it to a token, or unset it", tokenVariable)
 			}
+			if strings.ContainsFunc(o.Token, unicode.IsControl) {
+				return usagef("%s has line breaks or control characters, which no header can have; set it to a token of one line", tokenVariable)
+			}
 		}
 	}
 	if f.tokenFile != "" {

@@ -23,7 +23,7 @@ import (
 )
 
 // doubleForest is a LightGBM text of three classes, which compares float64 numbers, has a split
-// by categories, and thresholds that are no float32 numbers.
+// by categories, and thresholds that float32 does not have.
 const doubleForest = `tree
 version=v4
 num_class=3

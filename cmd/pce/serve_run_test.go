@@ -85,6 +85,10 @@ func TestServeToken(t *testing.T) {
 	if code := Run(t.Context(), args, []string{"PCE_SERVE_TOKEN= \n"}, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "PCE_SERVE_TOKEN is blank") {
 		t.Errorf("a blank token: exit %d: %s", code, &errs)
 	}
+	errs.Reset()
+	if code := Run(t.Context(), args, []string{"PCE_SERVE_TOKEN=a\nb"}, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "control characters") {
+		t.Errorf("a token of two lines: exit %d: %s", code, &errs)
+	}
 }
 
 // TestServeFlags: flags without a sensible value, and tokens that no header can have, are refused by name, and any

@@ -21,6 +21,37 @@ func DecodeJSON(body []byte, header, depth int, reserve Reserve) (*Request, erro
 	return &d.req, nil
 }
 
+// DecodeIndexJSON decodes a request of REST for the list of models, of objects nested so deeply: whether it is
+// for those that are ready alone. Blanks and an empty object are a request for all.
+func DecodeIndexJSON(body []byte, depth int) (ready bool, err error) {
+	s := scanner{text: body, depth: depth}
+	if s.peek(); s.pos == len(body) {
+		return false, nil
+	}
+	var given givenKeys
+	err = s.object(func(key string) error {
+		if err := given.add(key); err != nil {
+			return err
+		}
+		if key != "ready" {
+			return s.skip()
+		}
+		word, err := s.word()
+		if err == nil && word != "true" && word != "false" {
+			err = fmt.Errorf("ready: %s; want true or false", word)
+		}
+		ready = word == "true"
+		return err
+	})
+	if err == nil {
+		err = s.end()
+	}
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrMessage, err)
+	}
+	return ready, nil
+}
+
 // requestDecoder fills a request from JSON.
 type requestDecoder struct {
 	scanner
@@ -36,7 +67,7 @@ type givenKeys uint
 
 // add notes a key, and is an error if the object has had it.
 func (g *givenKeys) add(key string) error {
-	for i, known := range [...]string{"id", "parameters", "inputs", "outputs", "name", "datatype", "shape", "data"} {
+	for i, known := range [...]string{"id", "parameters", "inputs", "outputs", "name", "datatype", "shape", "data", "ready"} {
 		if key != known {
 			continue
 		}
@@ -81,8 +112,8 @@ func (d *requestDecoder) request() error {
 	if err != nil {
 		return err
 	}
-	if d.peek(); d.pos < len(d.scanner.text) {
-		return d.fail("nothing may follow the request, found %s", d.found())
+	if err := d.end(); err != nil {
+		return err
 	}
 	if len(d.binary) > 0 {
 		return fmt.Errorf("%d bytes follow the last binary tensor", len(d.binary))

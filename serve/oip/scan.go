@@ -315,3 +315,11 @@ func (s *scanner) skip() error {
 	}
 	return err
 }
+
+// end wants nothing but blanks behind the value.
+func (s *scanner) end() error {
+	if s.peek(); s.pos < len(s.text) {
+		return s.fail("nothing may follow the request, found %s", s.found())
+	}
+	return nil
+}

@@ -188,7 +188,7 @@ func TestNumbers(t *testing.T) {
 		"B 0 0 1 -1 -1":                  "a variable of 0 values",
 		"B 0 0 1 16777216 -1":            "a variable of 16777217 values",
 		"B 0 0 1 9223372036854775807 -1": "a variable of 16777217 values",
-		"B 0 0 0 3 -1":                   "there is no such variable",
+		"B 0 0 0 3 -1":                   "the variable is out of range",
 		"B 0 0 1 3 0.4":                  `"0.4" where the logarithm`,
 		"G 0 0 1 0":                      "1 words for a Gaussian",
 		"G 0 0 1 0 x":                    `"x" where a number should be`,
@@ -201,35 +201,37 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// rewritten reads a text, writes it as jpc, and reads that.
+func rewritten(t *testing.T, text string) *format.Model {
+	t.Helper()
+	m, err := juice.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := juice.Write(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = juice.Parse(b.String()); err != nil {
+		t.Fatalf("%v in\n%s", err, &b)
+	}
+	return m
+}
+
 // TestSums: weights and probabilities that sum to 1 but for their digits stay as they are, in all
 // kinds, and come back from a text within a rounding.
 func TestSums(t *testing.T) {
 	const third, half = "-1.0987122955", "-0.6932471856" // 0.3333 and 0.49995
-	of := func(text string) *format.Model {
-		t.Helper()
-		m, err := juice.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if _, err := juice.Write(&b, m); err != nil {
-			t.Fatal(err)
-		}
-		if m, err = juice.Parse(b.String()); err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
 	for name, text := range map[string]string{
 		"jpc":      "jpc 4\nI 0 0 1 0\nI 1 0 1 1\nI 2 0 1 2\nS 3 0 3 0 " + third + " 1 " + third + " 2 " + third + "\n",
 		"category": "jpc 1\nC 0 0 1 " + third + " " + third + " " + third + "\n",
 		"spn":      "(3)\nv 0 0\nv 0 1\nv 0 2\n+ 0 " + third + " 1 " + third + " 2 " + third + "\nEOF\n",
 	} {
-		if got, err := evaluator(t, of(text)).LogLikelihood([]float64{1}); err != nil || !(math.Abs(got - -1.0987122955) <= 1e-15) {
+		if got, err := evaluator(t, rewritten(t, text)).LogLikelihood([]float64{1}); err != nil || !(math.Abs(got - -1.0987122955) <= 1e-15) {
 			t.Errorf("%s: %v, %v; want %s", name, got, err, third)
 		}
 	}
-	m := of("psdd 5\nL 0 0 1\nL 1 0 -1\nL 2 0 2\nL 3 0 -2\nD 4 0 2 0 2 " + half + " 1 3 " + half + "\n")
+	m := rewritten(t, "psdd 5\nL 0 0 1\nL 1 0 -1\nL 2 0 2\nL 3 0 -2\nD 4 0 2 0 2 "+half+" 1 3 "+half+"\n")
 	if got, err := evaluator(t, m).LogLikelihood([]float64{1, 1}); err != nil || !(math.Abs(got - -0.6932471856) <= 1e-15) {
 		t.Errorf("psdd: %v, %v; want %s", got, err, half)
 	}
@@ -259,17 +261,7 @@ func TestWriteRefuses(t *testing.T) {
 // TestSmallest: the least normal probability is read and comes back; what is smaller is written, but not read.
 func TestSmallest(t *testing.T) {
 	for _, least := range []float64{circuit.Log(0x1p-1022), -708.3964185, -708, math.Inf(-1)} {
-		m, err := juice.Parse(fmt.Sprintf("jpc 3\nL 0 0 1\nL 1 0 -1\nS 2 0 2 0 %v 1 0\n", least))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if _, err := juice.Write(&b, m); err != nil {
-			t.Fatal(err)
-		}
-		if m, err = juice.Parse(b.String()); err != nil {
-			t.Fatalf("%v in\n%s", err, &b)
-		}
+		m := rewritten(t, fmt.Sprintf("jpc 3\nL 0 0 1\nL 1 0 -1\nS 2 0 2 0 %v 1 0\n", least))
 		if got, err := evaluator(t, m).LogLikelihood([]float64{1}); err != nil || got != least && !(math.Abs(got-least) <= 1e-12) {
 			t.Errorf("%v, %v; want %v", got, err, least)
 		}
@@ -340,7 +332,7 @@ func TestRefuses(t *testing.T) {
 		{change(goodJPC, "L 1 0 -1", "L 1 0 0"), "line 4: the literal 0"},
 		{change(goodJPC, "L 1 0 -1", "L 1 0 x"), `line 4: "x" where a whole number`},
 		{change(goodJPC, "L 1 0 -1", "L 1 0"), "line 4: the line is cut short"},
-		{change(goodJPC, "L 1 0 -1", "L 1 0 9999999999"), "line 4: there is no such variable"},
+		{change(goodJPC, "L 1 0 -1", "L 1 0 9999999999"), "line 4: the variable is out of range"},
 		{change(goodJPC, "L 1 0 -1", "Q 1 0 -1"), `line 4: "Q"`},
 		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 3 0 2"), "line 7: 2 words for 3 children"},
 		{change(goodJPC, "P 5 2 2 0 2", "P 5 2 0"), "line 7: 0 words for 0 children"},
@@ -366,7 +358,7 @@ func TestRefuses(t *testing.T) {
 		{change(psdd, "D 4 2 2 0 2", "D 4 2 2 0 9"), "line 6: node 9 is not there"},
 		{change(spn, "EOF\n", ""), "no EOF"},
 		{spn + "v 0 0\n", "line 12: a line behind EOF"},
-		{change(spn, "v 0 1", "v 2 1"), "line 2: there is no such variable"},
+		{change(spn, "v 0 1", "v 2 1"), "line 2: the variable is out of range: the text may have 2"},
 		{change(spn, "v 0 1", "v 0 2"), "line 2: value 2 of a variable that has 2"},
 		{change(spn, "v 0 1", "v 0 -1"), "line 2: the value -1"},
 		{change(spn, "* 0 4", "*"), "line 8: 0 words for 0 children"},

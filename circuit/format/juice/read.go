@@ -194,9 +194,13 @@ const maxVars = 1 << 20
 
 // variable notes that a variable, from 0, has at least that many values.
 func (r *reader) variable(v, values int) error {
+	most := maxVars
+	if r.fixed {
+		most = len(r.values)
+	}
 	switch {
-	case v < 0 || v >= maxVars || r.fixed && v >= len(r.values):
-		return fmt.Errorf("there is no such variable; at most %d are allowed", maxVars)
+	case v < 0 || v >= most:
+		return fmt.Errorf("the variable is out of range: the text may have %d", most)
 	case values < 1 || values > circuit.MaxCodes:
 		return fmt.Errorf("a variable of %d values; want 1 to %d", values, circuit.MaxCodes)
 	case r.fixed:

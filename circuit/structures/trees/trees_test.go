@@ -200,7 +200,7 @@ func someNumber(c *Circuit, t *forest.Tree, leaf *forest.Node) bool {
 	return false
 }
 
-// TestThresholds: at and beside thresholds that are no float32 numbers, a row is in the leaf that the forest sends it to wherever
+// TestThresholds: at and beside thresholds that float32 does not have, a row is in the leaf that the forest sends it to wherever
 // float32 cells can tell, and is counted in the bin where an engine finds it, which rounds edges to float32.
 func TestThresholds(t *testing.T) {
 	for seed := range uint64(200) {
