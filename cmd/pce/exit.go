@@ -9,6 +9,7 @@ import (
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/circuit/resize"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/circuit/structures/trees"
 	"github.com/pce-engine/pce/cluster"
@@ -71,6 +72,7 @@ var exitCodes = []struct {
 	{rtl.ErrOptions, exitUsage},
 	{em.ErrOptions, exitUsage},
 	{run.ErrOptions, exitUsage},
+	{resize.ErrOptions, exitUsage},
 	{pce.ErrKind, exitUsage},
 	{forest.ErrRequest, exitUsage},
 	{schedule.ErrSchedule, exitUsage},

@@ -98,6 +98,8 @@ func (a *app) root() *cobra.Command {
 		a.plotCommand(),
 		a.predictCommand(),
 		a.forestCommand(),
+		a.growCommand(),
+		a.pruneCommand(),
 		a.queryCommand(),
 		a.reduceCommand(),
 		a.reportCommand(),

@@ -1,0 +1,370 @@
+package resize
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/circuit/structures"
+)
+
+// model is a circuit with parameters, rows, and the flows of these.
+type model struct {
+	g      *circuit.Graph
+	params reference.Params
+	rows   [][]float64
+	flows  *reference.Flows
+}
+
+// random returns a random model.
+func random(t *testing.T, seed uint64, o reference.RandomOptions) *model {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 7))
+	m := &model{g: reference.Random(rng, o)}
+	return m.fill(t, rng, seed)
+}
+
+// fill draws the parameters, the rows and their flows.
+func (m *model) fill(t *testing.T, rng *rand.Rand, seed uint64) *model {
+	t.Helper()
+	var err error
+	if m.params, err = reference.Init(m.g, seed, nil); err != nil {
+		t.Fatal(err)
+	}
+	m.rows = reference.RandomRows(m.g, rng, 20, 0.2)
+	ev, err := reference.New(m.g, m.params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.flows, err = ev.Flows(m.rows); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *model) param(id circuit.NodeID, dst []float64) error {
+	copy(dst, m.params[m.g.Owner(id)])
+	return nil
+}
+
+func (m *model) flow(id circuit.NodeID, dst []float64) error {
+	copy(dst, m.flows.Params[id])
+	return nil
+}
+
+// evaluator returns the reference of a resized circuit, whose parameters it checks.
+func evaluator(t *testing.T, c *Circuit) *reference.Evaluator {
+	t.Helper()
+	p, err := reference.Load64(c.Graph, c.Params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Graph.Nodes {
+		if id := circuit.NodeID(i); c.Graph.OwnsParams(id) {
+			if err := circuit.CheckParams(c.Graph, id, p[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ev, err := reference.New(c.Graph, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ev
+}
+
+// same compares the log-likelihoods of all rows of a model.
+func (m *model) same(t *testing.T, got, want *reference.Evaluator) {
+	t.Helper()
+	for _, row := range m.rows {
+		a, err := got.LogLikelihood(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := want.LogLikelihood(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a != b && !(math.Abs(a-b) <= 1e-6*max(1, math.Abs(b))) { // weights are normalised to float32 at first
+			t.Fatalf("log-likelihood %v, want %v", a, b)
+		}
+	}
+}
+
+// TestPruneNothing keeps all weights: the distribution must not change, whatever the blocks.
+func TestPruneNothing(t *testing.T) {
+	for seed := range uint64(30) {
+		m := random(t, seed, reference.RandomOptions{MaxUnits: 16})
+		want, err := reference.New(m.g, m.params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: 1, Block: 1 << (seed % 6)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(c.Flow-1) > 1e-12 {
+			t.Errorf("seed %d: %v of the flow is kept, want all", seed, c.Flow)
+		}
+		m.same(t, evaluator(t, c), want)
+	}
+}
+
+// TestPrune compares a pruned circuit with the whole graph in which the weights that went are 0.
+func TestPrune(t *testing.T) {
+	smaller, fewerUnits := 0, 0
+	for seed := range uint64(150) {
+		m := random(t, seed, reference.RandomOptions{MaxUnits: 16})
+		size, keep := 1<<(seed%5), []float64{0.05, 0.3, 0.7}[seed%3]
+		p := &pruner{g: m.g, params: m.param, size: size, grids: make([]grid, len(m.g.Nodes)), alike: alike(m.g)}
+		if _, err := p.choose(m.flow, keep); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: keep, Block: size})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		zeroed := make(reference.Params, len(m.params))
+		for i, old := range m.params {
+			zeroed[i] = old
+			if m.g.Nodes[i].Kind == circuit.Sum && old != nil {
+				zeroed[i] = m.zeroed(circuit.NodeID(i), &p.grids[i])
+			}
+		}
+		want, err := reference.New(m.g, zeroed)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		m.same(t, evaluator(t, c), want)
+		before, after := circuit.Count(m.g), circuit.Count(c.Graph)
+		if after.SumEdges > before.SumEdges {
+			t.Errorf("seed %d: %d edges of %d", seed, after.SumEdges, before.SumEdges)
+		}
+		if after.SumEdges < before.SumEdges {
+			smaller++
+		}
+		for i, from := range prunedFrom(t, m, size, keep) {
+			if c.Graph.Nodes[i].Units < m.g.Nodes[from].Units {
+				fewerUnits++
+				break
+			}
+		}
+	}
+	if smaller < 100 || fewerUnits < 30 {
+		t.Errorf("%d circuits became smaller, %d lost units of a node; the test shows too little", smaller, fewerUnits)
+	}
+}
+
+// prunedFrom returns the old node of each new one.
+func prunedFrom(t *testing.T, m *model, size int, keep float64) []circuit.NodeID {
+	t.Helper()
+	p := &pruner{g: m.g, params: m.param, size: size, grids: make([]grid, len(m.g.Nodes)), alike: alike(m.g)}
+	if _, err := p.choose(m.flow, keep); err != nil {
+		t.Fatal(err)
+	}
+	p.followNeeds()
+	p.rebuild()
+	return p.from
+}
+
+// zeroed returns the weights of a sum with 0 for those outside a grid, normalised.
+func (m *model) zeroed(id circuit.NodeID, w *grid) []float64 {
+	n, old := &m.g.Nodes[id], m.params[id]
+	left := make([]float64, len(old))
+	sums, exist := make([]float64, n.Units), make([][]int, n.Units)
+	for _, b := range w.blocks {
+		w.each(b, func(r, _, at int) {
+			if n.Edges == nil || n.Edges.Has(at) {
+				u := int(b.row)*w.rows + r
+				left[at] = old[at]
+				sums[u] += old[at]
+				exist[u] = append(exist[u], at)
+			}
+		})
+	}
+	for u, places := range exist {
+		for _, at := range places {
+			if left[at] /= sums[u]; sums[u] == 0 {
+				left[at] = 1 / float64(len(places))
+			}
+		}
+	}
+	return left
+}
+
+// mixture returns a circuit of two variables: a root over k products of two categorical inputs.
+func mixture(k int) *circuit.Graph {
+	leaf := circuit.Categorical{Categories: 3}
+	return &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: k, Var: 0, Leaf: leaf},
+		{Kind: circuit.Input, Units: k, Var: 1, Leaf: leaf},
+		{Kind: circuit.Product, Units: k, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+}
+
+// TestPruneKeepsTheMost prunes a mixture, whose components with the most flow must stay, and no other.
+func TestPruneKeepsTheMost(t *testing.T) {
+	m := (&model{g: mixture(12)}).fill(t, rand.New(rand.NewPCG(1, 1)), 1)
+	m.flows.Params[3] = []float64{5, 0, 1, 9, 2, 2, 8, 0, 0, 0, 7, 3}
+	for _, test := range []struct {
+		keep  float64
+		block int
+		want  []int // components
+		flow  float64
+	}{
+		{0.25, 1, []int{3, 6, 10}, 24. / 37},
+		{0.33, 1, []int{3, 6, 10}, 24. / 37}, // of four weights there is not room for the last
+		{0.34, 1, []int{0, 3, 6, 10}, 29. / 37},
+		{0.01, 1, []int{3}, 9. / 37}, // a unit keeps a weight
+		{0.5, 2, []int{2, 3, 6, 7, 10, 11}, 28. / 37},
+		{0.34, 4, []int{0, 1, 2, 3}, 15. / 37},
+		{1, 4, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 1},
+	} {
+		c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: test.keep, Block: test.block})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(c.Flow-test.flow) > 1e-15 {
+			t.Errorf("keep %v in blocks of %d: flow %v, want %v", test.keep, test.block, c.Flow, test.flow)
+		}
+		got, want := make([]float64, 3*len(test.want)), []float64(nil)
+		if units := c.Graph.Nodes[0].Units; units != len(test.want) {
+			t.Fatalf("keep %v in blocks of %d: %d units, want %d", test.keep, test.block, units, len(test.want))
+		}
+		for _, k := range test.want {
+			want = append(want, m.params[0][3*k:3*k+3]...)
+		}
+		if err := c.Params(0, got); err != nil {
+			t.Fatal(err)
+		}
+		for i := range got {
+			if got[i] != want[i] {
+				t.Fatalf("keep %v in blocks of %d: leaves %v, want %v", test.keep, test.block, got, want)
+			}
+		}
+	}
+}
+
+// TestPruneSharedNodes prunes an HMM, whose steps share their weights: all steps keep the same units.
+func TestPruneSharedNodes(t *testing.T) {
+	g, err := structures.HMM(structures.HMMOptions{Length: 5, Latents: 16, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 4} }, Tied: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := (&model{g: g}).fill(t, rand.New(rand.NewPCG(2, 1)), 3)
+	for _, block := range []int{1, 4} {
+		c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: 0.3, Block: block})
+		if err != nil {
+			t.Fatal(err)
+		}
+		evaluator(t, c)
+		before, after := circuit.Count(g), circuit.Count(c.Graph)
+		if share := float64(after.SumEdges) / float64(before.SumEdges); share > 0.35 {
+			t.Errorf("blocks of %d: %v of the edges are left", block, share)
+		}
+		for i := range c.Graph.Nodes {
+			n := &c.Graph.Nodes[i]
+			if to := n.Tie.Node(); to != circuit.None && n.Kind == circuit.Sum && n.Edges != c.Graph.Nodes[to].Edges {
+				t.Errorf("node %d has edge blocks of its own", i)
+			}
+		}
+	}
+}
+
+// TestGrow grows random circuits without noise, which must not change what they say, and with noise,
+// which must.
+func TestGrow(t *testing.T) {
+	for seed := range uint64(30) {
+		m := random(t, seed, reference.RandomOptions{MaxUnits: 12})
+		want, err := reference.New(m.g, m.params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Grow(m.g, m.param, GrowOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.same(t, evaluator(t, c), want)
+		sets := alike(m.g)
+		for i := range m.g.Nodes {
+			times := 2
+			if sets[i] == sets[m.g.Root] {
+				times = 1
+			}
+			if got, want := c.Graph.Nodes[i].Units, times*m.g.Nodes[i].Units; got != want {
+				t.Errorf("seed %d: node %d has %d units, want %d", seed, i, got, want)
+			}
+		}
+		noisy, err := Grow(m.g, m.param, GrowOptions{Noise: 0.5, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		evaluator(t, noisy)
+	}
+}
+
+// TestGrowNoise holds the noise to its size and its seed.
+func TestGrowNoise(t *testing.T) {
+	m := (&model{g: mixture(2000)}).fill(t, rand.New(rand.NewPCG(1, 1)), 1)
+	for i := range m.params[3] {
+		m.params[3][i] = 1. / 2000
+	}
+	read := func(seed uint64) []float64 {
+		c, err := Grow(m.g, m.param, GrowOptions{Noise: 0.3, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := make([]float64, 4000)
+		if err := c.Params(3, p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p, again, other := read(1), read(1), read(2)
+	var mean, square float64
+	differ := 0
+	for i, x := range p {
+		if x != again[i] {
+			t.Fatal("one seed gives two circuits")
+		}
+		if x != other[i] {
+			differ++
+		}
+		mean += math.Log(x) / 4000
+		square += math.Log(x) * math.Log(x) / 4000
+	}
+	if sigma := math.Sqrt(square - mean*mean); math.Abs(sigma-0.3) > 0.02 || differ < 3990 {
+		t.Errorf("logarithms of the weights have the deviation %v, want 0.3; %d differ under another seed", sigma, differ)
+	}
+}
+
+// TestOptions refuses what cannot work.
+func TestOptions(t *testing.T) {
+	m := random(t, 1, reference.RandomOptions{})
+	for _, o := range []PruneOptions{{0, 1}, {-1, 1}, {1.1, 1}, {math.NaN(), 1}, {0.5, 0}, {0.5, 3}, {0.5, 2048}} {
+		if _, err := Prune(m.g, m.param, m.flow, o); !errors.Is(err, ErrOptions) {
+			t.Errorf("%+v: %v, want ErrOptions", o, err)
+		}
+	}
+	for _, noise := range []float64{-1, 11, math.NaN(), math.Inf(1)} {
+		if _, err := Grow(m.g, m.param, GrowOptions{Noise: noise}); !errors.Is(err, ErrOptions) {
+			t.Errorf("noise %v: %v, want ErrOptions", noise, err)
+		}
+	}
+	broken := errors.New("broken")
+	fails := func(circuit.NodeID, []float64) error { return broken }
+	if _, err := Prune(m.g, m.param, fails, PruneOptions{Keep: 1, Block: 1}); !errors.Is(err, broken) {
+		t.Errorf("flows that cannot be read: %v", err)
+	}
+	c, err := Prune(m.g, fails, m.flow, PruneOptions{Keep: 1, Block: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reference.Load64(c.Graph, c.Params); !errors.Is(err, broken) {
+		t.Errorf("parameters that cannot be read: %v", err)
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/run"
+)
+
+// TestResize prunes and grows circuits of every origin: what should not change does not, files that are written are opened by
+// training, and what cannot work is refused without a file.
+func TestResize(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) string {
+		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path(name)
+	}
+	var rows strings.Builder
+	for i := range 300 {
+		x := i * 7 % 5
+		for _, v := range []int{x % 2, (x + i%11/10) % 2, x % 3, (x*x + i%7/6) % 3} {
+			rows.WriteString(strconv.Itoa(v) + ",")
+		}
+		rows.WriteString(strconv.Itoa(i*i%2) + "\n")
+	}
+	data := write("rows.csv", rows.String())
+	config := write("c.yaml", "model: {structure: hclt, latents: 12}\ndata: {train: "+data+"}\ntrain: {epochs: 4}\n")
+	ok := func(args ...string) string {
+		t.Helper()
+		code, out, stderr := do(t, "", args...)
+		if code != exitOK {
+			t.Fatalf("pce %s: %s", strings.Join(args, " "), stderr)
+		}
+		return out
+	}
+	lls := func(model string) []float64 {
+		t.Helper()
+		var lls []float64
+		for _, text := range strings.Fields(ok("query", "loglik", "--model", model, "--data", data)) {
+			ll, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lls = append(lls, ll)
+		}
+		return lls
+	}
+	same := func(what, a, b string) {
+		t.Helper()
+		got := lls(a)
+		for i, want := range lls(b) {
+			if !(math.Abs(got[i]-want) < 1e-5) {
+				t.Fatalf("%s: row %d has the log-likelihood %v, want %v", what, i+1, got[i], want)
+			}
+		}
+	}
+	resized := func(args ...string) run.Resized {
+		t.Helper()
+		var r run.Resized
+		if err := json.Unmarshal([]byte(ok(append(args, "--json")...)), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	ok("train", "--config", config, "--out", path("a"))
+	ok("train", "--config", config, "--out", path("learned"), "--set", "model.structure=learnspn", "--set", "train.epochs=0")
+	network := write("net.spn", "SumNode_0 SumNode(0.25*P_1, 0.75*P_2){\nP_1 ProductNode(A_3, B_4){\nA_3 Bernoulli(x|p=0.1)\nB_4 Gaussian(y|mean=0.1;stdev=1)\n}\nP_2 ProductNode(A_5, B_6){\n"+
+		"A_5 Bernoulli(x|p=0.7)\nB_6 Gaussian(y|mean=-2.3;stdev=0.5)\n}\n}\n# x;y\n")
+	models := []string{path("a/model.safetensors"), path("learned/model.safetensors")}
+	for i, model := range models {
+		n := strconv.Itoa(i)
+		r := resized("grow", "--model", model, "--out", path("g"+n), "--noise", "0")
+		same("grown without noise", path("g"+n), model)
+		if r.Flow != nil || r.After.SumEdges <= r.Before.SumEdges {
+			t.Errorf("grown: %+v", r)
+		}
+		r = resized("prune", "--model", model, "--data", data, "--keep", "1", "--out", path("p"+n))
+		same("pruned by nothing", path("p"+n), model)
+		if r.Flow == nil || *r.Flow < 0.999 || r.Rows != 300 || r.After != r.Before && i == 0 {
+			t.Errorf("pruned by nothing: %+v", r)
+		}
+	}
+	// Half of what was grown goes, and training goes on from the file with other likelihoods.
+	r := resized("prune", "--model", path("g0"), "--data", data, "--keep", "0.5", "--block", "2", "--out", path("half"))
+	if share := float64(r.After.SumEdges) / float64(r.Before.SumEdges); share > 0.5 || share < 0.4 || *r.Flow < 0.5 || *r.Flow >= 1 {
+		t.Errorf("half: %+v", r)
+	}
+	ok("train", "--config", config, "--out", path("b"), "--set", "model.structure=file", "--set", "model.file="+path("half"))
+	before, after := 0.0, 0.0
+	for i, ll := range lls(path("half")) {
+		before += ll
+		after += lls(path("b/model.safetensors"))[i]
+		if i > 3 {
+			break
+		}
+	}
+	if before == after {
+		t.Error("training from the pruned circuit changed nothing")
+	}
+	// Rows that the circuit cannot have use nothing, and every digit of a network's weights stays.
+	cells := write("cells.csv", "x,y\n1,-2.5\n0,?\n")
+	r = resized("prune", "--model", network, "--data", cells, "--keep", "1", "--out", path("net"))
+	a, b := ok("query", "loglik", "--model", network, "--data", cells), ok("query", "loglik", "--model", path("net"), "--data", cells)
+	if a != b || r.Rows != 2 {
+		t.Errorf("a network without a change answers %q, and before %q; %+v", b, a, r)
+	}
+	r = resized("prune", "--model", network, "--data", cells, "--keep", "0.5", "--block", "1", "--out", path("one"))
+	if r.After.SumEdges != 1 {
+		t.Errorf("half of two edges: %+v", r)
+	}
+	impossible := write("never.spn", "P_0 ProductNode(A_1, B_2){\nA_1 Categorical(x|p=[1.0, 0.0])\nB_2 Bernoulli(y|p=0.5)\n}\n# x;y\n")
+	forest := write("forest.json", `{"version":[1,7,4],"learner":{"feature_names":["a"],"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"1"},
+"objective":{"name":"binary:logistic"},"gradient_booster":{"name":"gbtree","model":{"tree_info":[0],"trees":[{"tree_param":{"num_nodes":"1"},
+"left_children":[-1],"right_children":[-1],"split_indices":[0],"split_conditions":[0.5],"default_left":[0]}]}}}}`)
+	for _, test := range []struct {
+		name, want string
+		code       int
+		args       []string
+	}{
+		{"no rows", "no --data", exitUsage, []string{"prune", "--model", models[0]}},
+		{"no model", "no --model", exitUsage, []string{"grow"}},
+		{"all", "share above 0", exitUsage, []string{"prune", "--model", models[0], "--data", data, "--keep", "0"}},
+		{"block", "power of two", exitUsage, []string{"prune", "--model", models[0], "--data", data, "--block", "3"}},
+		{"noise", "noise of NaN", exitUsage, []string{"grow", "--model", models[0], "--noise", "NaN"}},
+		{"forest", "forest", exitData, []string{"grow", "--model", forest}},
+		{"forest with rows", "forest", exitData, []string{"prune", "--model", forest, "--data", data}},
+		{"other rows", "", exitData, []string{"prune", "--model", models[0], "--data", cells}},
+		{"impossible rows", "no row of probability above 0", exitUsage, []string{"prune", "--model", impossible, "--data", write("never.csv", "x,y\n1,0\n1,1\n")}},
+		{"absent", "no such file", exitData, []string{"grow", "--model", path("absent")}},
+	} {
+		code, _, stderr := do(t, "", append(test.args, "--out", path("refused"))...)
+		if code != test.code || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") > 2 { // the second is where help is
+			t.Errorf("%s: exit code %d, %q; want %d, a line with %q", test.name, code, stderr, test.code, test.want)
+		}
+		if _, err := os.Stat(path("refused")); err == nil {
+			t.Fatalf("%s: a file was written", test.name)
+		}
+	}
+	if code, _, stderr := do(t, "", "grow", "--model", models[0], "--out", models[0], "--force"); code != exitUsage {
+		t.Errorf("the model itself as output: exit code %d, %s", code, stderr)
+	}
+}
