@@ -256,13 +256,19 @@ func (s *single) product(x term, t int) (q, d vec) {
 
 // terms calls body for each of a group's n operands, with its weight.
 func (s *single) terms(n, weights gp, body func(x term)) {
+	next := s.walk(weights)
+	s.times(s.copied(n), func() { next(body) })
+}
+
+// walk returns what calls body for the next operand of a group, with its weight.
+func (s *single) walk(weights gp) (next func(body func(x term))) {
 	var f singleArgs
 	operand, w := s.base(unsafe.Offsetof(f.Scratch)), s.copied(weights)
-	s.times(s.copied(n), func() {
+	return func(body func(x term)) {
 		body(s.term(Mem{Base: operand}, Mem{Base: w}))
 		s.ADDQ(U32(uint32(3*s.run())), operand)
 		s.ADDQ(Imm(8), w)
-	})
+	}
 }
 
 // two returns the terms of a group of two operands.
@@ -307,64 +313,6 @@ func singleForward(a *asm) {
 		})
 	})
 	a.end(old)
-}
-
-// sum emits a sum of n operands.
-func (s *single) sum(n, to, weights gp) {
-	top, sum := s.vecs(s.n), s.vecs(s.n)
-	none := s.splat(lostTermBits)
-	for t := range top {
-		s.VMOVAPS(none, top[t])
-		s.asm.zero(sum[t])
-	}
-	raise := func(t int, q, d vec) {
-		if k := s.nonzero(q); s.wide {
-			s.VPMAXSD(d, top[t], k, top[t])
-		} else {
-			x := s.vec()
-			s.VBLENDVPS(k, d, none, x)
-			s.VPMAXSD(x, top[t], top[t])
-		}
-	}
-	add := func(t int, q, d vec) {
-		s.VPSUBD(top[t], d, d)
-		s.scale(q, d)
-		s.VADDPS(q, sum[t], sum[t])
-	}
-	s.ifTwo(n, func() {
-		a, b := s.two(weights)
-		for t := range top {
-			q, d := s.product(a, t)
-			p, e := s.product(b, t)
-			raise(t, q, d)
-			raise(t, p, e)
-			add(t, q, d)
-			add(t, p, e)
-		}
-	}, func() {
-		for _, do := range []func(t int, q, d vec){raise, add} {
-			s.terms(n, weights, func(x term) {
-				for t := range top {
-					q, d := s.product(x, t)
-					do(t, q, d)
-				}
-			})
-		}
-	})
-	for t := range top {
-		k, e := s.nonzero(sum[t]), s.vec()
-		s.VPSRLD(Imm(23), sum[t], e)
-		s.VPSUBD(s.splat(127), e, e)
-		s.VPADDD(e, top[t], e)
-		s.VPMAXSD(s.splat(lostBits), e, e)
-		s.VPMINSD(s.splat(mostBits), e, e)
-		s.VANDPS(s.splat(0x007fffff), sum[t], sum[t])
-		s.VORPS(s.splat(0x3f800000), sum[t], sum[t])
-		s.keepWhere(k, sum[t])
-		s.keepWhere(k, e)
-		s.VMOVUPS(sum[t], s.at(Mem{Base: to}, 0, t))
-		s.VMOVUPS(e, s.at(Mem{Base: to}, 1, t))
-	}
 }
 
 func singleBackward(a *asm) {

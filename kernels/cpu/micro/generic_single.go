@@ -96,6 +96,18 @@ func scaled(x float32, e int32) float32 {
 // from every other one by an int32.
 const leastExponent = Lost + 256
 
+// singleBatch is how many operands of a sum are added up as they come. Sums of such batches are
+// compensated, so the roundings of a sum of very many operands do not add up.
+const singleBatch = 64
+
+// compensated returns the sum of sum and x, and what rounding adds to it; lost is what it has
+// added so far.
+func compensated(sum, x, lost float32) (next, more float32) {
+	x -= lost
+	next = sum + x
+	return next, (next - sum) - x
+}
+
 // lostTerm is below the exponents of all terms.
 const lostTerm = Lost - 256
 
@@ -128,14 +140,20 @@ func (t *singleTape) sum(m, e *words, weights, n int) {
 			}
 		}
 	}
-	var sum floats
-	for j := range n {
-		om, oe, _ := t.operand(j)
-		wm, we := t.weight(weights + 2*j)
-		for i := range sum {
-			if x := float32(math.Float32frombits(om[i]) * wm); x != 0 {
-				sum[i] += scaled(x, int32(oe[i])+we-top[i])
+	var sum, lost floats
+	for lo := 0; lo < n; lo += singleBatch {
+		var part floats
+		for j := lo; j < min(n, lo+singleBatch); j++ {
+			om, oe, _ := t.operand(j)
+			wm, we := t.weight(weights + 2*j)
+			for i := range part {
+				if x := float32(math.Float32frombits(om[i]) * wm); x != 0 {
+					part[i] += scaled(x, int32(oe[i])+we-top[i])
+				}
 			}
+		}
+		for i, x := range part {
+			sum[i], lost[i] = compensated(sum[i], x, lost[i])
 		}
 	}
 	for i, s := range sum {

@@ -22,7 +22,8 @@ package micro
 type SingleSet struct {
 	Rows int
 
-	// Forward sets the values of all sums.
+	// Forward sets the values of all sums. It adds up singleBatch operands as they come, and such
+	// batches with compensation (Kahan's summation), so a sum of any length is as exact as that.
 	Forward func(a *SingleArgs)
 
 	// Backward sends the flows of the sums down, the last group first: with f the flow

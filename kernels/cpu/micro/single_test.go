@@ -104,9 +104,20 @@ func newSingleCircuit(rng *rand.Rand, far bool) *singleCircuit {
 	return c
 }
 
-// run evaluates the circuit by a set: mantissas and exponents of the vectors, flows into the
-// inputs, and counts.
-func (c *singleCircuit) run(s *SingleSet) (m, e [][]float64, flows [][]float32, counts []float32) {
+// singleLayout is a circuit in the layout of a set.
+type singleLayout struct {
+	*singleCircuit
+	set     *SingleSet
+	args    SingleArgs
+	starts  []int32
+	values  []uint32
+	into    []float32
+	codes   []uint32
+	counted []float32
+}
+
+// lay writes the tape of a circuit for a set.
+func (c *singleCircuit) lay(s *SingleSet) *singleLayout {
 	tape, starts, most := []int32{}, []int32{}, 0
 	for _, g := range c.groups {
 		starts = append(starts, int32(len(tape)))
@@ -132,7 +143,6 @@ func (c *singleCircuit) run(s *SingleSet) (m, e [][]float64, flows [][]float32, 
 			tape = append(tape, int32(2*s.Rows*v), int32(2*g.weights[i]), int32(g.counts[i]))
 		}
 	}
-	starts = append(starts, int32(len(tape)))
 	tables, weights := []uint32{}, []uint32{}
 	for _, t := range c.tables {
 		tables = append(append(tables, t[0][:]...), t[1][:]...)
@@ -140,47 +150,62 @@ func (c *singleCircuit) run(s *SingleSet) (m, e [][]float64, flows [][]float32, 
 	for _, w := range c.weights {
 		weights = append(weights, w[:]...)
 	}
-	values, into := make([]uint32, 2*s.Rows*c.vectors), make([]float32, s.Rows*c.vectors)
-	codes, scratch := make([]uint32, s.Rows*len(c.columns)), make([]uint32, 3*s.Rows*most)
-	counts = make([]float32, c.counts)
+	l := &singleLayout{
+		singleCircuit: c, set: s, starts: append(starts, int32(len(tape))),
+		values: make([]uint32, 2*s.Rows*c.vectors), into: make([]float32, s.Rows*c.vectors),
+		codes: make([]uint32, s.Rows*len(c.columns)), counted: make([]float32, c.counts),
+	}
+	l.args = SingleArgs{
+		Tape: &tape[0], Starts: &l.starts[0], Groups: len(c.groups), Values: &l.values[0], Flows: &l.into[0], Tables: &tables[0],
+		Codes: &l.codes[0], Weights: &weights[0], Counts: &l.counted[0], Scratch: &make([]uint32, 3*s.Rows*most)[0],
+		Far: c.far,
+	}
+	return l
+}
+
+// load writes the cells and the inputs of the set's rows from lo on.
+func (l *singleLayout) load(lo int) {
+	rows := l.set.Rows
+	for i, col := range l.columns {
+		copy(l.codes[i*rows:], col[lo:lo+rows])
+	}
+	for v := range l.inputs {
+		for r := range rows {
+			l.values[2*rows*v+r], l.values[2*rows*v+rows+r] = math.Float32bits(l.m[v][lo+r]), uint32(l.e[v][lo+r])
+		}
+	}
+}
+
+// run evaluates the circuit by a set: mantissas and exponents of the vectors, flows into the
+// inputs, and counts.
+func (c *singleCircuit) run(s *SingleSet) (m, e [][]float64, flows [][]float32, counts []float32) {
+	l := c.lay(s)
 	m, e = make([][]float64, c.vectors), make([][]float64, c.vectors)
 	flows = make([][]float32, c.inputs)
 	for lo := 0; lo < singleRows; lo += s.Rows {
-		for i, col := range c.columns {
-			copy(codes[i*s.Rows:], col[lo:lo+s.Rows])
-		}
-		for v := range c.inputs {
-			for r := range s.Rows {
-				values[2*s.Rows*v+r], values[2*s.Rows*v+s.Rows+r] = math.Float32bits(c.m[v][lo+r]), uint32(c.e[v][lo+r])
-			}
-		}
-		a := &SingleArgs{
-			Tape: &tape[0], Starts: &starts[0], Groups: len(c.groups), Values: &values[0], Flows: &into[0], Tables: &tables[0],
-			Codes: &codes[0], Weights: &weights[0], Counts: &counts[0], Scratch: &scratch[0],
-			Far: c.far,
-		}
-		s.Forward(a)
+		l.load(lo)
+		s.Forward(&l.args)
 		for v := range c.vectors {
 			for r := range s.Rows {
-				m[v] = append(m[v], float64(math.Float32frombits(values[2*s.Rows*v+r])))
-				e[v] = append(e[v], float64(int32(values[2*s.Rows*v+s.Rows+r])))
+				m[v] = append(m[v], float64(math.Float32frombits(l.values[2*s.Rows*v+r])))
+				e[v] = append(e[v], float64(int32(l.values[2*s.Rows*v+s.Rows+r])))
 			}
 		}
 		for r := range s.Rows {
-			into[s.Rows*(c.vectors-1)+r] = 1
+			l.into[s.Rows*(c.vectors-1)+r] = 1
 		}
-		s.Backward(a)
+		s.Backward(&l.args)
 		for v := range c.inputs {
-			flows[v] = append(flows[v], into[s.Rows*v:s.Rows*(v+1)]...)
-			clear(into[s.Rows*v : s.Rows*(v+1)])
+			flows[v] = append(flows[v], l.into[s.Rows*v:s.Rows*(v+1)]...)
+			clear(l.into[s.Rows*v : s.Rows*(v+1)])
 		}
-		for i, f := range into {
+		for i, f := range l.into {
 			if f != 0 {
 				panic(fmt.Sprintf("flow %v is left at %d", f, i))
 			}
 		}
 	}
-	return m, e, flows, counts
+	return m, e, flows, l.counted
 }
 
 // TestSingle compares every set's kernels of single units with the portable ones.
@@ -248,6 +273,77 @@ func TestSingleNumbers(t *testing.T) {
 		for i, want := range []float64{half * (0.5 / 0.875), 0, half * (0.5 / 0.875), half * (1 + 0.375/0.875)} {
 			if math.Abs(float64(counts[i])-want) > 1e-4 {
 				t.Errorf("%s count %d is %v, want %v", set.Name, i, counts[i], want)
+			}
+		}
+	}
+}
+
+// wideSingle is a circuit of one sum over n products of a leaf and the same vector, equally
+// likely.
+func wideSingle(n int) *singleCircuit {
+	weight := singleWord(1 / float32(n))
+	c := &singleCircuit{
+		groups:  []singleGroup{{sums: []int{1}, weights: []int{0}, counts: []int{2}}},
+		vectors: 2, inputs: 1, counts: 2 + n,
+		tables:  [][2][SingleCodes]uint32{{{math.Float32bits(1.4), math.Float32bits(1.2)}, {^uint32(0), ^uint32(1)}}}, // 0.7, 0.3
+		columns: [][]uint32{make([]uint32, singleRows)},
+		m:       [][]float32{make([]float32, singleRows)}, e: [][]int32{make([]int32, singleRows)},
+	}
+	for r := range singleRows {
+		c.m[0][r], c.e[0][r], c.columns[0][r] = 1, -1, uint32(r%2)
+	}
+	g := &c.groups[0]
+	for range n {
+		g.operands = append(g.operands, []singleFactor{{vector: -1, codes: 2}, {vector: 0}})
+		c.weights = append(c.weights, weight)
+	}
+	return c
+}
+
+// singleWord returns the bits of the mantissa and the exponent of a positive number.
+func singleWord(v float32) [2]uint32 {
+	m, e := math.Frexp(float64(v))
+	return [2]uint32{math.Float32bits(float32(2 * m)), uint32(int32(e - 1))}
+}
+
+// TestSingleWide wants sums of very many operands, where single roundings add up, as exact as
+// those of few.
+func TestSingleWide(t *testing.T) {
+	for _, set := range All() {
+		for _, n := range []int{63, 64, 65, 128, 60000} {
+			m, e, _, _ := wideSingle(n).run(set.Single)
+			for r := range singleRows {
+				want := float64(float32(1/float32(n))) * float64(n) * []float64{0.35, 0.15}[r%2]
+				if got := math.Ldexp(m[1][r], int(e[1][r])); !(math.Abs(got/want-1) <= 4e-6) {
+					t.Fatalf("%s: %d operands in row %d: %v, want %v, off by %.2g", set.Name, n, r, got, want, got/want-1)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkSingle runs circuits of 4,000 products, in sums of some of them, up and down.
+func BenchmarkSingle(b *testing.B) {
+	for _, set := range All() {
+		for _, n := range []int{2, 3, 4, 8, 64, 1000} {
+			c := wideSingle(n)
+			for len(c.groups) < 4000/n {
+				g := c.groups[0]
+				g.sums, g.operands = []int{c.vectors}, nil
+				for range n {
+					g.operands = append(g.operands, []singleFactor{{vector: -1, codes: 2}, {vector: c.vectors - 1}})
+				}
+				c.groups = append(c.groups, g)
+				c.vectors++
+			}
+			l := c.lay(set.Single)
+			l.load(0)
+			for name, call := range map[string]func(a *SingleArgs){"forward": set.Single.Forward, "backward": set.Single.Backward} {
+				b.Run(fmt.Sprintf("set=%s/do=%s/operands=%d", set.Name, name, n), func(b *testing.B) {
+					for b.Loop() {
+						call(&l.args)
+					}
+				})
 			}
 		}
 	}

@@ -227,12 +227,19 @@ loop21:
 	JNZ          loop21
 
 done22:
-	MOVQ  72(AX), DI
-	MOVQ  BX, R10
-	TESTQ R10, R10
-	JLE   done24
+	MOVQ 72(AX), DI
+	MOVQ BX, R10
+	MOVQ R10, R11
+	CMPQ R11, $0x40
+	JLE  few25
+	MOVQ $0x00000040, R11
 
-loop23:
+few25:
+	SUBQ  R11, R10
+	TESTQ R11, R11
+	JLE   done27
+
+loop26:
 	VBROADCASTSS (R9), Y3
 	VPBROADCASTD 4(R9), Y4
 	VMULPS       (DI), Y3, Y3
@@ -246,8 +253,51 @@ loop23:
 	VADDPS       Y3, Y2, Y2
 	ADDQ         $0x00000060, DI
 	ADDQ         $0x08, R9
-	DECQ         R10
-	JNZ          loop23
+	DECQ         R11
+	JNZ          loop26
+
+done27:
+	TESTQ  R10, R10
+	JZ     done24
+	VXORPS Y4, Y4, Y4
+
+batch23:
+	VXORPS Y3, Y3, Y3
+	MOVQ   R10, R11
+	CMPQ   R11, $0x40
+	JLE    few28
+	MOVQ   $0x00000040, R11
+
+few28:
+	SUBQ  R11, R10
+	TESTQ R11, R11
+	JLE   done30
+
+loop29:
+	VBROADCASTSS (R9), Y5
+	VPBROADCASTD 4(R9), Y6
+	VMULPS       (DI), Y5, Y5
+	VPADDD       32(DI), Y6, Y6
+	VPSUBD       Y1, Y6, Y6
+	VPMAXSD      cffffff81<>+0(SB), Y6, Y6
+	VPMINSD      c0000007f<>+0(SB), Y6, Y6
+	VPADDD       c0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y5, Y5
+	VADDPS       Y5, Y3, Y3
+	ADDQ         $0x00000060, DI
+	ADDQ         $0x08, R9
+	DECQ         R11
+	JNZ          loop29
+
+done30:
+	VMOVAPS Y2, Y5
+	VSUBPS  Y4, Y3, Y3
+	VADDPS  Y3, Y2, Y2
+	VSUBPS  Y5, Y2, Y4
+	VSUBPS  Y3, Y4, Y4
+	TESTQ   R10, R10
+	JNZ     batch23
 
 done24:
 done20:

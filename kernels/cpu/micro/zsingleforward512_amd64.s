@@ -272,12 +272,19 @@ loop21:
 	JNZ          loop21
 
 done22:
-	MOVQ  72(AX), DI
-	MOVQ  BX, R10
-	TESTQ R10, R10
-	JLE   done24
+	MOVQ 72(AX), DI
+	MOVQ BX, R10
+	MOVQ R10, R11
+	CMPQ R11, $0x40
+	JLE  few25
+	MOVQ $0x00000040, R11
 
-loop23:
+few25:
+	SUBQ  R11, R10
+	TESTQ R11, R11
+	JLE   done27
+
+loop26:
 	VBROADCASTSS (R9), Z5
 	VPBROADCASTD 4(R9), Z6
 	VMULPS       (DI), Z5, Z7
@@ -294,8 +301,61 @@ loop23:
 	VADDPS       Z5, Z4, Z4
 	ADDQ         $0x00000180, DI
 	ADDQ         $0x08, R9
-	DECQ         R10
-	JNZ          loop23
+	DECQ         R11
+	JNZ          loop26
+
+done27:
+	TESTQ  R10, R10
+	JZ     done24
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+
+batch23:
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	MOVQ   R10, R11
+	CMPQ   R11, $0x40
+	JLE    few28
+	MOVQ   $0x00000040, R11
+
+few28:
+	SUBQ  R11, R10
+	TESTQ R11, R11
+	JLE   done30
+
+loop29:
+	VBROADCASTSS (R9), Z9
+	VPBROADCASTD 4(R9), Z10
+	VMULPS       (DI), Z9, Z11
+	VPADDD       128(DI), Z10, Z12
+	VPSUBD       Z1, Z12, Z12
+	VCVTDQ2PS    Z12, Z12
+	VSCALEFPS    Z12, Z11, Z11
+	VADDPS       Z11, Z5, Z5
+	VMULPS       64(DI), Z9, Z9
+	VPADDD       192(DI), Z10, Z10
+	VPSUBD       Z2, Z10, Z10
+	VCVTDQ2PS    Z10, Z10
+	VSCALEFPS    Z10, Z9, Z9
+	VADDPS       Z9, Z6, Z6
+	ADDQ         $0x00000180, DI
+	ADDQ         $0x08, R9
+	DECQ         R11
+	JNZ          loop29
+
+done30:
+	VMOVAPS Z3, Z9
+	VSUBPS  Z7, Z5, Z5
+	VADDPS  Z5, Z3, Z3
+	VSUBPS  Z9, Z3, Z7
+	VSUBPS  Z5, Z7, Z7
+	VMOVAPS Z4, Z5
+	VSUBPS  Z8, Z6, Z6
+	VADDPS  Z6, Z4, Z4
+	VSUBPS  Z5, Z4, Z8
+	VSUBPS  Z6, Z8, Z8
+	TESTQ   R10, R10
+	JNZ     batch23
 
 done24:
 done20:

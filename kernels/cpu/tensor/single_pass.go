@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/internal/invariants"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
@@ -220,10 +221,11 @@ func (s *singles) moveSum(x *executor, w *worker, owner int32) {
 	clear(counts)
 	for _, v := range x.members[owner] {
 		at := s.edge[p.Sums[p.Vectors[v].Def].ElemLo]
-		for j, c := range s.parts[0][s.leafCounts+at:][:n] {
+		flows := s.parts[0][s.leafCounts+at:][:n]
+		for j, c := range flows {
 			counts[j] += c
-			norm += c
 		}
+		norm += total(flows)
 	}
 	norm = x.round(norm)
 	if x.call.flows == nil {
@@ -258,25 +260,25 @@ func (s *singles) weightsOf(sum *layers.Sum) []int32 {
 	return s.weights[s.edge[sum.ElemLo]:][:sum.ElemHi-sum.ElemLo]
 }
 
-// moveWeights moves the weights of an owning sum by the counts of its operands, as
-// micro.Set.UpdatePanel does.
+// moveWeights moves the weights of an owning sum by the counts of its operands, which are
+// lost, as micro.Set.UpdatePanel does.
 func (s *singles) moveWeights(x *executor, sum *layers.Sum, counts []float32, norm float32) {
 	weights := s.weightsOf(sum)
-	unit, total := x.firstUnit(sum.Vector), float32(0)
+	unit := x.firstUnit(sum.Vector)
 	keep, gain, prior := x.call.rule.coefficients(norm, unit, int(x.fanIn[unit]))
 	for j, param := range weights {
 		if param < 0 || x.call.params[param] == 0 {
+			counts[j] = 0
 			continue
 		}
 		old := x.call.params[param]
 		t := max(old*keep+x.round(counts[j])*gain+prior, floorWeight)
-		x.call.params[param] = t
-		total += t
+		x.call.params[param], counts[j] = t, t
 	}
-	if total > 0 && !math.IsInf(float64(total), 0) {
+	if all := total(counts); all > 0 && !math.IsInf(float64(all), 0) {
 		for _, param := range weights {
 			if param >= 0 {
-				x.call.params[param] *= 1 / total
+				x.call.params[param] *= 1 / all
 			}
 		}
 	}
@@ -318,11 +320,19 @@ func (s *singles) leafFlows(x *executor, owner int32, counts []float32) float32 
 	return x.round(total(counts))
 }
 
-func total(list []float32) (sum float32) {
-	for _, v := range list {
-		sum += v
+// total adds numbers up. The roundings of very many would add up, too: batches of them, as the
+// kernels of sums take, are added up with more digits.
+func total(list []float32) float32 {
+	const batch = 64
+	var sum float64
+	for part := range slices.Chunk(list, batch) {
+		var s float32
+		for _, v := range part {
+			s += v
+		}
+		sum += float64(s)
 	}
-	return sum
+	return float32(sum)
 }
 
 // moveTable moves the table of a single leaf by the counts of its codes, as micro.Set.UpdateTable
