@@ -25,6 +25,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -102,6 +103,14 @@ func (r *records) open(f *os.File) error {
 		}
 		r.names = append(r.names, c.Name())
 		r.kinds = append(r.kinds, k)
+	}
+	for _, g := range file.Metadata().RowGroups {
+		for _, c := range g.Columns {
+			// The library's decoder of LZ4 doubles its memory without end where a page is damaged.
+			if codec := c.MetaData.Codec; codec == format.Lz4 || codec == format.Lz4Raw {
+				return r.bad("column %q is packed with LZ4, which is not read; write the file with snappy or zstd", strings.Join(c.MetaData.PathInSchema, "."))
+			}
+		}
 	}
 	r.groups = file.RowGroups()
 	return nil

@@ -169,6 +169,10 @@ func TestRefuses(t *testing.T) {
 		A int64 `parquet:"A,decimal(2:10)"`
 	}
 	type infinite struct{ A float64 }
+	type lz4 struct {
+		A int64
+		B int64 `parquet:"B,lz4"`
+	}
 	for _, tt := range []struct {
 		in   []byte
 		want string
@@ -181,6 +185,7 @@ func TestRefuses(t *testing.T) {
 		{encode(t, nested{}), `column "A" is nested or repeated; convert it or write the file without it`},
 		{encode(t, repeated{}), `column "A" is nested or repeated; convert it or write the file without it`},
 		{encode(t, decimal{}), `column "A" is decimal; convert it or write the file without it`},
+		{encode(t, lz4{}), `a.parquet: column "B" is packed with LZ4, which is not read; write the file with snappy or zstd`},
 		{encode(t, infinite{}, infinite{math.Inf(1)}), "a.parquet:2:1: +Inf is not a finite number; replace it"},
 		{encode[infinite](t), "has no rows"},
 	} {
