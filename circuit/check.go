@@ -203,7 +203,10 @@ func checkProduct(g *Graph, id NodeID) error {
 func checkSum(g *Graph, id NodeID) error {
 	n := &g.Nodes[id]
 	columns := g.Columns(id)
-	if int64(columns) > maxColumns || int64(columns)*int64(n.Units) > maxNodeParams {
+	if int64(columns) > maxColumns {
+		return fault(g, id, "is over %d units of children; want at most %d", columns, maxColumns)
+	}
+	if int64(columns)*int64(n.Units) > maxNodeParams {
 		return fault(g, id, "has %d units over %d units of children; want at most %d weights", n.Units, columns, maxNodeParams)
 	}
 	if n.Edges == nil {

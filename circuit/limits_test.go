@@ -3,6 +3,7 @@ package circuit
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -65,6 +66,18 @@ func TestGraphLimits(t *testing.T) {
 	} {
 		if err := Validate(tc.graph); (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrGraph) {
 			t.Errorf("%s: %v, want ok: %v", tc.name, err, tc.ok)
+		}
+	}
+}
+
+// TestLimitNamed wants the limit that a sum is beyond in the error, not the other one.
+func TestLimitNamed(t *testing.T) {
+	for want, g := range map[string]*Graph{
+		"sum node 129 is over 2147483649 units of children; want at most 2147483648":                     oneSum(1, append(times(128, 1<<24), 1)...),
+		"sum node 1 has 65537 units over 16777216 units of children; want at most 1099511627776 weights": oneSum(1<<16+1, 1<<24),
+	} {
+		if err := Validate(g); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -140,6 +141,10 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 	}
 	compiled := tell.begin(Stage{Name: StageCompile})
 	if err := b.compile(opts); err != nil {
+		made := s.Graph == nil && s.Kind != "file" && s.Kind != "learnspn"
+		if made && errors.Is(err, circuit.ErrGraph) { // such graphs break limits of size alone
+			err = fmt.Errorf("%w: %s with %d latents: %w", ErrOptions, s.Kind, s.Latents, err)
+		}
 		return b, err
 	}
 	layers := 0 // of code

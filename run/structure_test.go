@@ -94,6 +94,7 @@ func TestStructureErrors(t *testing.T) {
 		{"hmm of another length", func(s *run.Structure) { s.Kind, s.HMM.Length = "hmm", 5 }, rows, run.ErrOptions},
 		{"latents by the rows", func(s *run.Structure) { s.Latents = 0 }, rows, nil},
 		{"negative latents", func(s *run.Structure) { s.Latents = -1 }, rows, structures.ErrOptions},
+		{"too many units", func(s *run.Structure) { s.Kind, s.Latents, s.RATSPN.Repetitions = "rat-spn", 1<<16, 1<<12 }, rows, run.ErrOptions},
 		{"no file", func(s *run.Structure) { s.Kind, s.File = "file", "nowhere" }, rows, os.ErrNotExist},
 	} {
 		s := run.DefaultStructure()
