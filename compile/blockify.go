@@ -17,6 +17,7 @@ var edgeCost = map[int]float64{32: 1, 16: 1.15, 1: 25}
 const (
 	maxUnits      = 1 << 28 // of all vectors, and of all elements, padding included
 	maxEdgeBlocks = 1 << 27
+	maxBlockSize  = 32
 )
 
 // blockify chooses the block size and lays the vectors and elements out in

@@ -87,8 +87,11 @@ func edges(s *state) (string, error) {
 // room returns an error if n more edge blocks are too many.
 func (s *state) room(n int64) error {
 	if int64(s.prog.ParamBlocks)+n > maxEdgeBlocks {
-		return fmt.Errorf("%w: more than %d edge blocks of %d units; use a larger compile.block_size or a smaller circuit",
-			ErrOptions, maxEdgeBlocks, s.prog.BlockSize)
+		advice := "use a smaller circuit"
+		if s.prog.BlockSize < maxBlockSize {
+			advice = "use a larger compile.block_size or a smaller circuit"
+		}
+		return fmt.Errorf("%w: more than %d edge blocks of %d units; %s", ErrOptions, maxEdgeBlocks, s.prog.BlockSize, advice)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package compile
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -47,6 +48,12 @@ func TestMaxEdgeBlocks(t *testing.T) {
 	}
 	if err := s.room(most - 4); !errors.Is(err, ErrOptions) {
 		t.Errorf("%d edge blocks: %v, want ErrOptions", most+1, err)
+	}
+	for size, want := range map[int]string{16: "of 16 units; use a larger compile.block_size or a smaller circuit", 32: "of 32 units; use a smaller circuit"} {
+		s.prog.BlockSize = size
+		if err := s.room(most); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 
