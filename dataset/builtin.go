@@ -148,9 +148,12 @@ func openRandom(ctx context.Context, path string, limit int64) (*Table, error) {
 	n := map[string]int{"rows": 512, "vars": 784, "categories": 256, "seed": 1}
 	most := map[string]int{"rows": 1 << 31, "vars": MaxColumns, "categories": MaxCategories, "seed": 1 << 62}
 	for key, v := range values {
+		if _, ok := n[key]; !ok {
+			return nil, badSetting("%s: unknown setting %q; there are rows, vars, categories and seed, as in %s", path, key, randomPath)
+		}
 		x, err := strconv.Atoi(v[0])
-		if _, ok := n[key]; !ok || err != nil || len(v) > 1 || x < 1 || x > most[key] {
-			return nil, badSetting("%s: %s=%s; write numbers from 1, as in %s", path, key, strings.Join(v, ","), randomPath)
+		if err != nil || len(v) > 1 || x < 1 || x > most[key] {
+			return nil, badSetting("%s: %s=%s; write one number from 1 to %d", path, key, strings.Join(v, ","), most[key])
 		}
 		n[key] = x
 	}

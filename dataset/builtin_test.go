@@ -84,6 +84,22 @@ func TestRegisterBuiltin(t *testing.T) {
 	}
 }
 
+// TestRandomSettings wants what is wrong with settings of random rows, and their limits.
+func TestRandomSettings(t *testing.T) {
+	for query, want := range map[string]string{
+		"rows=5&vars=3&categories=16777217": "categories=16777217; write one number from 1 to 16777216",
+		"vars=0":                            "vars=0; write one number from 1 to 1048576",
+		"rows=x":                            "rows=x; write one number from 1 to 2147483648",
+		"seed=1&seed=2":                     "seed=1,2; write one number from 1 to 4611686018427387904",
+		"colums=3":                          `unknown setting "colums"; there are rows, vars, categories and seed, as in ` + randomPath,
+	} {
+		_, err := Open(t.Context(), "builtin:random?"+query, Options{})
+		if full := "dataset: bad setting: builtin:random?" + query + ": " + want; !errors.Is(err, ErrSetting) || err.Error() != full {
+			t.Errorf("got  %v\nwant %s", err, full)
+		}
+	}
+}
+
 // TestTableOf refuses bytes that are not rows of a schema.
 func TestTableOf(t *testing.T) {
 	two := &Schema{Columns: []Column{{Categories: 256}, {Categories: 2}}}
