@@ -98,7 +98,8 @@ func (f *reduceFlags) registerEmit(c *cobra.Command) {
 // openProgram reads and checks the program at path, and returns it with the sizes to run it
 // with: its own defaults, replaced by those of --param. A parameter that has neither is missing
 // from the map; what needs all sizes refuses that. Unknown parameters and sizes that are not
-// integers are usage errors, faults of the program name file, line and column.
+// integers are usage errors, faults of the program and sizes that it excludes name file, line and
+// column.
 func (f *reduceFlags) openProgram(path string) (*reduction.Program, map[string]int64, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -127,6 +128,11 @@ func (f *reduceFlags) openProgram(path string) (*reduction.Program, map[string]i
 				return nil, nil, usagef("--param %s: %s has no parameter %s", s, path, name)
 			}
 			sizes[name] = n
+		}
+	}
+	if len(sizes) == len(p.Params) {
+		if err := p.CheckSizes(sizes); err != nil {
+			return nil, nil, inProgram(path, err)
 		}
 	}
 	return p, sizes, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/compile/reduction/polyhedron"
 )
@@ -113,7 +114,7 @@ type writer struct {
 
 // prepare makes the arrays and writers.
 func (m *machine) prepare(o *Options) error {
-	if err := m.checkSizes(); err != nil {
+	if err := m.prog.CheckSizes(m.sizes); err != nil {
 		return err
 	}
 	m.arrays = map[string]*storage{}
@@ -150,21 +151,21 @@ func (m *machine) prepare(o *Options) error {
 	return nil
 }
 
-// checkSizes reports parameters without a value, and values that the context of
-// the program excludes.
-func (m *machine) checkSizes() error {
-	for name := range m.sizes {
-		if _, ok := m.lookup(name); !ok {
+// CheckSizes returns an error for a size of what is not a parameter, for a parameter without a
+// size, and for sizes that the context of the program excludes.
+func (p *Program) CheckSizes(sizes map[string]int64) error {
+	for name := range sizes {
+		if !slices.ContainsFunc(p.Params, func(q Param) bool { return q.Name == name }) {
 			return errorf(Pos{}, "a size is given for %s, which is not a parameter", name)
 		}
 	}
-	for _, q := range m.prog.Params {
-		if _, ok := m.sizes[q.Name]; !ok {
+	for _, q := range p.Params {
+		if _, ok := sizes[q.Name]; !ok {
 			return errorf(q.Pos, "parameter %s has no size", q.Name)
 		}
 	}
-	v := newVariables(m.prog, m.sizes, nil, nil)
-	for _, c := range m.prog.Context {
+	v := newVariables(p, sizes, nil, nil)
+	for _, c := range p.Context {
 		for k, r := range c.Relations {
 			sets, err := v.constrain([]*polyhedron.Set{{}}, &c.Terms[k], r, &c.Terms[k+1])
 			if err != nil {
@@ -180,16 +181,6 @@ func (m *machine) checkSizes() error {
 		}
 	}
 	return nil
-}
-
-// lookup returns the place of a parameter among the program's.
-func (m *machine) lookup(name string) (int, bool) {
-	for k, q := range m.prog.Params {
-		if q.Name == name {
-			return k, true
-		}
-	}
-	return 0, false
 }
 
 // input checks the values of an input.
