@@ -18,6 +18,7 @@ import (
 // matches ErrLost.
 type FlowSource struct {
 	run     *Run
+	live    context.Context // ends when the run is to be left
 	prog    *layers.Program
 	layout  Layout
 	rows    int
@@ -41,9 +42,12 @@ type mirror struct {
 
 // Flows returns the run's source of flows. Sources are the named rows that
 // log-likelihoods may be asked of; the workers' sessions know them by the same
-// names. averages says that the run keeps those of Anemone.
-func (r *Run) Flows(prog *layers.Program, rows int, averages bool, sources map[dataset.Source]string) *FlowSource {
-	return &FlowSource{run: r, prog: prog, layout: LayoutOf(prog, averages), rows: rows, sources: sources}
+// names. averages says that the run keeps those of Anemone. Once ctx has ended, reading
+// waits a lease for workers that have the parameters, and then fails with ErrLost: who saves
+// a run that was stopped reads with a context of its own, and workers that are gone may
+// never come back.
+func (r *Run) Flows(ctx context.Context, prog *layers.Program, rows int, averages bool, sources map[dataset.Source]string) *FlowSource {
+	return &FlowSource{run: r, live: ctx, prog: prog, layout: LayoutOf(prog, averages), rows: rows, sources: sources}
 }
 
 // LayoutOf returns the layout of a program's parameters and flows.
@@ -234,6 +238,7 @@ func (f *FlowSource) publish() error {
 // copyState returns the mirror, up to date with the parameters that count.
 func (f *FlowSource) copyState(ctx context.Context) (*mirror, error) {
 	r := f.run
+	var stopped time.Time // when the run was seen to be over; zero: it is not
 	for {
 		var m *mirror
 		var want Version
@@ -277,6 +282,14 @@ func (f *FlowSource) copyState(ctx context.Context) (*mirror, error) {
 		}
 		if found {
 			continue
+		}
+		if f.live.Err() != nil {
+			if stopped.IsZero() {
+				stopped = time.Now()
+			}
+			if time.Since(stopped) > r.c.o.Lease {
+				return nil, fmt.Errorf("%w: the run was stopped, and no worker gave them within %v", ErrLost, r.c.o.Lease)
+			}
 		}
 		select {
 		case <-changed:

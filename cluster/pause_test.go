@@ -51,7 +51,7 @@ func TestPauses(t *testing.T) {
 					})
 					took("begin", err)
 					valid, named := tr.sources()
-					f := r.FlowsOf(tr.layout(), tr.rows, named)
+					f := r.FlowsOf(ctx, tr.layout(), tr.rows, named)
 					state := tr.first()
 					took("write", f.WriteParams(ctx, 0, state))
 					plan := em.Plan{Schedule: tr.schedule(), ShardRows: tr.shardRows, Epochs: 3, Start: dataset.Cursor{}}

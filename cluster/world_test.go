@@ -251,7 +251,7 @@ func (tr *training) rule(step int) tensor.Rule {
 func (tr *training) train(ctx context.Context, r *cluster.Run) error {
 	valid, named := tr.sources()
 	layout := tr.layout()
-	f := r.FlowsOf(layout, tr.rows, named)
+	f := r.FlowsOf(ctx, layout, tr.rows, named)
 	tr.lls, tr.evals = tr.lls[:tr.saved], tr.evals[:tr.saved]
 	if err := f.WriteParams(ctx, 0, tr.state); err != nil {
 		return err

@@ -114,6 +114,52 @@ func TestTrainElsewhere(t *testing.T) {
 	}
 }
 
+// unreadable gives no parameters once the run was stopped, as workers that died.
+type unreadable struct {
+	elsewhere
+	stopped context.Context
+}
+
+func (u *unreadable) ReadParams(ctx context.Context, offset int64, params []float32) error {
+	if u.stopped.Err() != nil {
+		return errLost
+	}
+	return u.elsewhere.ReadParams(ctx, offset, params)
+}
+
+// TestStoppedElsewhere stops a run while the parameters are lost: it is stopped like any other,
+// and continues from the checkpoint before to the model of an unbroken run.
+func TestStoppedElsewhere(t *testing.T) {
+	here, there := small(t, "hclt"), small(t, "hclt")
+	if _, err := run.Train(t.Context(), here); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	there.EM.OnStep = func(p em.Progress) {
+		if p.Epoch == 2 && p.Step == 2 {
+			stop()
+		}
+	}
+	open := func(ctx context.Context, b *run.Blueprint, l run.Load, _, _ dataset.Source) (run.Flows, error) {
+		e, err := b.Engine(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		return &unreadable{elsewhere{em.NewLocal(e, b.Train), e, 0}, ctx}, nil
+	}
+	if _, err := run.TrainElsewhere(ctx, there, run.Elsewhere{Flows: open}); !errors.Is(err, em.ErrStopped) || errors.Is(err, errLost) {
+		t.Fatalf("%v, want ErrStopped alone", err)
+	}
+	there.EM.OnStep, there.Resume = nil, true
+	if _, err := run.TrainElsewhere(t.Context(), there, run.Elsewhere{Flows: open}); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(read(t, filepath.Join(there.Dir, run.ModelFile)), read(t, filepath.Join(here.Dir, run.ModelFile))) {
+		t.Error("the run that was stopped came to another model")
+	}
+}
+
 // TestCircuitFile writes and reads circuits of every structure and leaf, and
 // wants the same programs.
 func TestCircuitFile(t *testing.T) {

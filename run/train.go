@@ -98,6 +98,9 @@ func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Re
 		if !lost {
 			return res, err
 		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: the last steps are not saved (%v); resume to continue from the last checkpoint", em.ErrStopped, err)
+		}
 		if l := opts.EM.Logger; l != nil {
 			l.Error("the parameters are lost, continuing from the last checkpoint", "err", err)
 		}

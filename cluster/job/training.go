@@ -130,7 +130,7 @@ func (l *Lead) Flows(c compile.Options, rows TrainRows) run.OpenFlows {
 				sources[src] = name
 			}
 		}
-		return &flows{l.run.Flows(b.Program, b.Train.Rows(), load.Averages, sources), l.run, l.kernels()}, nil
+		return &flows{l.run.Flows(ctx, b.Program, b.Train.Rows(), load.Averages, sources), l.run, l.kernels()}, nil
 	}
 }
 

@@ -1,0 +1,73 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/simnet"
+	"github.com/pce-engine/pce/em"
+)
+
+// TestStopped reads the parameters of a run that is stopped, as its last checkpoint does: from
+// the workers if they are there, and with ErrLost a few leases after the last of them died.
+// While the run is not stopped, reading waits for workers.
+func TestStopped(t *testing.T) {
+	for _, c := range []struct{ dead, stopped bool }{{false, true}, {true, true}, {true, false}} {
+		t.Run(fmt.Sprintf("dead=%v/stopped=%v", c.dead, c.stopped), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
+				defer w.finish()
+				w.quick = true
+				tr := w.addTraining("c-0")
+				w.startWorker("w0")
+				host := w.net.Host("c-0")
+				defer host.Peers().Close()
+				co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
+				ctx, stop := context.WithCancel(context.Background())
+				defer stop()
+				r, err := co.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec("run"), Transport: "memory", AuditFile: filepath.Join(w.dir, "audit")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = r.Close(context.WithoutCancel(ctx)) }()
+				_, named := tr.sources()
+				f := r.FlowsOf(ctx, tr.layout(), tr.rows, named)
+				plan := em.Plan{Schedule: tr.schedule(), ShardRows: tr.shardRows, Epochs: 1}
+				if err := errors.Join(f.WriteParams(ctx, 0, tr.first()), f.Begin(ctx, plan)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Step(ctx, tr.rule(0)); err != nil {
+					t.Fatal(err)
+				}
+				if c.dead {
+					w.kill("w0")
+				}
+				if c.stopped {
+					stop()
+				}
+				reading, end := context.WithTimeout(context.Background(), time.Hour)
+				defer end()
+				begin := time.Now()
+				err = f.ReadParams(reading, 0, tr.first())
+				switch took := time.Since(begin); {
+				case !c.dead:
+					if err != nil {
+						t.Errorf("with its worker there: %v", err)
+					}
+				case !c.stopped:
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("not stopped, without a worker: %v, want to wait for one", err)
+					}
+				case !errors.Is(err, cluster.ErrLost) || took > 5*cluster.DefaultLease:
+					t.Errorf("stopped, without a worker: %v after %v, want ErrLost soon", err, took)
+				}
+			})
+		})
+	}
+}
