@@ -61,7 +61,13 @@ func testLead(t *testing.T, bus cluster.Bus, roots ...string) *Lead {
 func imageFiles(t *testing.T, dir string, shades int) TrainRows {
 	t.Helper()
 	paths := datasettest.Images(t, dir, shades)
-	rows := func(path string) Rows { return Rows{[]string{path}, dataset.Options{Image: [3]int{4, 4, 1}}} }
+	rows := func(path string) Rows {
+		r, err := FindRows([]string{path}, dataset.Options{Image: [3]int{4, 4, 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
 	return TrainRows{Train: rows(paths[0]), Valid: rows(paths[1]), Test: rows(paths[2])}
 }
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -91,11 +91,34 @@ func (Training) Load(ctx context.Context, in *Loading) (_ cluster.Session, err e
 	return s, nil
 }
 
-// Rows name the rows of a run as they were opened here: files or a builtin source,
-// and how they are read. The schema is that of the rows.
+// Rows name the rows of a run, files or a builtin source, and how they are read. The schema is
+// that of the rows. FindRows makes them.
 type Rows struct {
 	Paths   []string
 	Options dataset.Options
+
+	files []FileRef // with the contents that they had before they were read; none of a builtin source
+}
+
+// FindRows names the rows that paths mean. It is called before they are read, so that what the
+// workers are told to read later is what was read here.
+func FindRows(paths []string, o dataset.Options) (Rows, error) {
+	rows := Rows{Paths: paths, Options: o}
+	if len(paths) == 1 && IsBuiltin(paths[0]) {
+		return rows, nil
+	}
+	files, err := dataset.FindFiles(paths, o)
+	if err != nil {
+		return rows, err
+	}
+	for _, f := range files {
+		r, err := FileAt(f)
+		if err != nil {
+			return rows, err
+		}
+		rows.files = append(rows.files, r)
+	}
+	return rows, nil
 }
 
 // TrainRows name the rows of a run of training. Those that it does not have do not
@@ -164,34 +187,28 @@ func (l *Lead) trainSettings(ctx context.Context, b *run.Blueprint, load run.Loa
 }
 
 // share says to the workers where rows come from: files that all of them have,
-// or else a copy that the broker keeps.
+// or else a copy that the broker keeps of the rows that were read. Files that have other
+// contents than before they were read are refused, as the circuit comes from the former ones.
 func (l *Lead) share(ctx context.Context, rows Rows, src dataset.Source) (*sourceRef, error) {
-	o := rows.Options
-	o.Schema = src.Schema()
-	ref := &sourceRef{Rows: src.Rows(), Options: o}
+	ref := &sourceRef{Rows: src.Rows(), Options: rows.Options}
+	ref.Options.Schema = src.Schema()
 	if len(rows.Paths) == 1 && IsBuiltin(rows.Paths[0]) {
 		ref.Builtin = rows.Paths[0]
 		return ref, nil
 	}
-	files, err := dataset.FindFiles(rows.Paths, o)
-	if err != nil {
-		return nil, err
+	if slices.ContainsFunc(rows.files, func(f FileRef) bool { return !InEveryRoot(l.members, f.Path) }) {
+		return ref, l.uploadTable(ctx, ref, src)
 	}
-	for _, f := range files {
-		path, err := filepath.Abs(f)
+	for _, f := range rows.files {
+		now, err := FileAt(f.Path)
 		if err != nil {
 			return nil, err
 		}
-		if !InEveryRoot(l.members, path) {
-			ref.Files = nil
-			return ref, l.uploadTable(ctx, ref, src)
+		if now.Digest != f.Digest {
+			return nil, Bad(l.ID, "%s changed while the run waited for workers; start the run again", f.Path)
 		}
-		r, err := FileAt(path)
-		if err != nil {
-			return nil, err
-		}
-		ref.Files = append(ref.Files, r)
 	}
+	ref.Files = rows.files
 	return ref, nil
 }
 

@@ -64,12 +64,17 @@ func compileOptions(c *configs.Compile) compile.Options {
 
 // split returns the rows of a split of the config, nil where it has none.
 func (a *app) split(d *configs.Data, paths configs.Paths) run.Rows {
-	if len(paths) == 0 || len(paths) == 1 && paths[0] == "" {
+	if absent(paths) {
 		return nil
 	}
 	return func(ctx context.Context, schema *dataset.Schema) (dataset.Source, error) {
 		return a.openRows(ctx, d, paths, schema)
 	}
+}
+
+// absent reports whether a config leaves a split out.
+func absent(paths configs.Paths) bool {
+	return len(paths) == 0 || len(paths) == 1 && paths[0] == ""
 }
 
 // blueprint builds the circuit of a config. A circuit from a file needs no

@@ -162,20 +162,29 @@ func (c *clusterTraining) train(ctx context.Context, o run.TrainOptions) (*run.R
 	return res, err
 }
 
-// rows names the rows of the run.
+// rows names the rows of the run, none for a split that the config leaves out.
 func (c *clusterTraining) rows(ctx context.Context) (rows job.TrainRows, err error) {
 	d := &c.cfg.Data
 	o, err := c.app.datasetOptions(d, nil)
+	if err != nil {
+		return rows, err
+	}
 	for _, s := range []struct {
 		paths configs.Paths
 		rows  *job.Rows
 	}{{d.Train, &rows.Train}, {d.Valid, &rows.Valid}, {d.Test, &rows.Test}} {
-		if err == nil {
-			s.rows.Options = o
-			s.rows.Paths, err = c.app.expandPaths(ctx, s.paths)
+		if absent(s.paths) {
+			continue
+		}
+		paths, err := c.app.expandPaths(ctx, s.paths)
+		if err != nil {
+			return rows, err
+		}
+		if *s.rows, err = job.FindRows(paths, o); err != nil {
+			return rows, err
 		}
 	}
-	return rows, err
+	return rows, nil
 }
 
 // lead trains on the workers, and records with the broker how the run ended: done, cancelled,

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -205,4 +206,61 @@ func TestResumeFromCluster(t *testing.T) {
 	if !bytes.Equal(readFile(t, there.Output, run.ModelFile), readFile(t, here.Output, run.ModelFile)) {
 		t.Error("a run that began on a cluster and ended here has another model")
 	}
+}
+
+// TestChangedTraining replaces the training rows while a run waits for workers, after it has made
+// its circuit of them: it is refused, as a job and where this process leads it, and saves no model.
+func TestChangedTraining(t *testing.T) {
+	for _, kind := range []string{"job", "lead"} {
+		t.Run(kind, func(t *testing.T) {
+			data := t.TempDir()
+			cfg := testConfig(t, append(imageFiles(t, data), "cluster.workers=1")...)
+			rows := cfg.Data.Train[0]
+			c := newTestCluster(t, 0)
+			r := c.runner(t, t.TempDir(), data)
+			waits := onLine{"waiting for workers", func() {
+				first, rest, _ := bytes.Cut(readFile(t, rows), []byte("\n"))
+				row, rest, _ := bytes.Cut(rest, []byte("\n"))
+				if err := os.WriteFile(rows, slices.Concat(first, []byte("\n"), rest, row, []byte("\n")), 0o600); err != nil {
+					t.Error(err)
+				}
+				c.start(t, "worker-000", []string{data})
+			}}
+			var err error
+			if kind == "job" {
+				j, jobErr := testApp().newJob(t.Context(), "run-1", cfg)
+				if jobErr != nil {
+					t.Fatal(jobErr)
+				}
+				text, jobErr := j.Encode(r.Bus.MaxPayload())
+				if jobErr != nil {
+					t.Fatal(jobErr)
+				}
+				r.Log = waits
+				cfg.Output = filepath.Join(r.Dir, "runs", "run-1")
+				err = r.Do(t.Context(), "run-1", text)
+			} else {
+				_, err = testTraining(r, cfg, slog.New(slog.NewTextHandler(waits, nil))).lead(t.Context(), testApp().trainOptions(cfg))
+			}
+			if !errors.Is(err, cluster.ErrJob) || exitCode(err) != exitData || !strings.Contains(err.Error(), rows+" changed while the run waited for workers") {
+				t.Errorf("%v, want ErrJob and the file", err)
+			}
+			if _, err := os.Stat(filepath.Join(cfg.Output, run.ModelFile)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a model is there: %v", err)
+			}
+		})
+	}
+}
+
+// onLine is a log that does something after a line.
+type onLine struct {
+	text string
+	do   func()
+}
+
+func (l onLine) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(l.text)) {
+		l.do()
+	}
+	return len(line), nil
 }
