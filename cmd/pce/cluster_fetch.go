@@ -93,6 +93,8 @@ func fetch(ctx context.Context, bus cluster.Bus, run, dir string) (*fetched, err
 		return nil, usagef("run %s was led by pce train --cluster, which writes to %s on its own machine", run, oneLine(r.Out))
 	case !r.Ended():
 		return nil, usagef("run %s is %s; fetch it when it has ended, pce cluster logs -f %s follows it", run, oneLine(r.State), run)
+	case r.Out == "": // no coordinator has a directory of it
+		return nil, usagef("run %s is %s and has no files: it never began; submit it again", run, oneLine(r.State))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
