@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -164,6 +165,7 @@ func (w *Worker) register(ctx context.Context) {
 	for _, p := range w.o.Peers {
 		m.Peers = append(m.Peers, p.Endpoint())
 	}
+	var written uint64 // revision of the record; 0: unknown
 	for {
 		m.Fence, m.Ways = w.fence.value(), map[string]string{}
 		for _, p := range w.o.Peers {
@@ -176,7 +178,7 @@ func (w *Worker) register(ctx context.Context) {
 			panic(fmt.Sprintf("BUG: cluster: member: %v", err))
 		}
 		attempt, cancel := context.WithTimeout(ctx, w.o.Lease)
-		_, err = bucket.Put(attempt, w.o.ID, text)
+		written, err = w.renew(attempt, bucket, text, written)
 		cancel()
 		if err == nil {
 			w.heard.Store(time.Now().UnixNano())
@@ -197,6 +199,23 @@ func (w *Worker) register(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// renew writes the worker's record, the last revision of which it is given. An earlier life's
+// record is replaced, but one that has appeared since is that of another process with the same
+// id: coordinators take each for a later life of the other, so neither gets work done.
+func (w *Worker) renew(ctx context.Context, bucket Bucket, text []byte, last uint64) (uint64, error) {
+	if last > 0 {
+		rev, err := bucket.Update(ctx, w.o.ID, text, last)
+		if !errors.Is(err, ErrConflict) {
+			return rev, err
+		}
+		var other Member
+		if r, err := bucket.Get(ctx, w.o.ID); err == nil && json.Unmarshal(r.Value, &other) == nil && other.Inbox != w.inbox {
+			w.log.Warn("another worker has this id, and they drive each other out; give each its own --id", "host", other.Host, "pid", other.PID)
+		}
+	}
+	return bucket.Put(ctx, w.o.ID, text)
 }
 
 // loop owns the worker's state.

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -227,5 +228,21 @@ func TestOpenLog(t *testing.T) {
 	}
 	if info, err := os.Stat(file + ".old"); err != nil || info.Size() != maxLogBytes+1 {
 		t.Errorf("old log: %v", err)
+	}
+}
+
+// TestChildrenIDs wants ids of workers that differ between coordinators of a broker without keys,
+// and those of the keys where there are any.
+func TestChildrenIDs(t *testing.T) {
+	f := upFlags{dir: t.TempDir(), addr: "127.0.0.1:0"}
+	for _, tc := range []struct{ key, coordinator, want string }{
+		{"", "c-up-20260102-030405-abcd", "abcd-worker-001"},
+		{"", "c-up-20260102-030405-efgh", "efgh-worker-001"},
+		{"seats/worker-001.nk", "c-up-20260102-030405-abcd", "worker-001"},
+	} {
+		list := f.children(&connections{workers: []string{tc.key, tc.key}}, tc.coordinator, "pce", nil)
+		if got := list[1]; got.name != tc.want || got.argv[slices.Index(got.argv, "--id")+1] != tc.want {
+			t.Errorf("coordinator %s, key %q: worker %s with %q, want %s", tc.coordinator, tc.key, got.name, got.argv, tc.want)
+		}
 	}
 }

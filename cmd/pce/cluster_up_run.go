@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/pce-engine/pce/cluster"
@@ -99,7 +100,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	defer quiet()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	crew := startCrew(f.children(to, program, a.env), log, func(err error) {
+	crew := startCrew(f.children(to, id, program, a.env), log, func(err error) {
 		if !f.external() && f.seats == 0 { // no other worker can come
 			fail(err)
 		}
@@ -195,14 +196,18 @@ func cardDevices(device string) []string {
 }
 
 // children describes the workers of this machine, a process each with a directory and key of
-// its own. Cards are dealt out to them in turn. Nothing is started here.
-func (f *upFlags) children(c *connections, program string, env []string) []*child {
+// its own. On a broker without keys, which others may lead workers of too, their ids have what
+// is random of the coordinator's in front. Cards are dealt out to them in turn. Nothing is started here.
+func (f *upFlags) children(c *connections, coordinator, program string, env []string) []*child {
 	devices := cardDevices(f.run.device)
 	host, advertise := f.peerHost()
 	var list []*child
 	for i, key := range c.workers {
 		name := natsbus.WorkerName(i)
 		dir := filepath.Join(f.dir, "workers", name)
+		if key == "" {
+			name = coordinator[strings.LastIndexByte(coordinator, '-')+1:] + "-" + name
+		}
 		argv := []string{program, "worker", "--cluster", c.coordinator.URLs, "--id", name, "--dir", dir, "--leave-on-eof",
 			"--threads", strconv.Itoa(f.run.threads), "--lease", f.lease.String(), "--peer-addr", net.JoinHostPort(host, "0")}
 		if key != "" {
