@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -168,6 +169,9 @@ func (b *Broker) Problem() error {
 	if _, err := os.Stat(filepath.Join(b.store, "jetstream")); err != nil {
 		return fmt.Errorf("the broker's files are gone: %w; what it has is lost when it ends: stop pce cluster up and start it on another --dir", err)
 	}
+	if why := b.log.broken.Load(); why != nil {
+		return fmt.Errorf("the broker has stopped storing: %s; make room and start pce cluster up again: its runs continue", *why)
+	}
 	f, err := os.Create(filepath.Join(b.store, ".probe"))
 	if err != nil {
 		return fmt.Errorf("the broker's directory takes no files: %w; make room", err)
@@ -197,7 +201,14 @@ type serverLog struct {
 	log   *slog.Logger
 	once  sync.Once
 	fatal chan string // why the server could not start
+
+	// broken is the first failed write that the server says is critical: the stream takes nothing
+	// more until the server starts again, while others, such as those of small records, do.
+	broken atomic.Pointer[string]
 }
+
+// criticalWrite is in what the server logs when a stream stops storing.
+const criticalWrite = "Critical write error"
 
 func newServerLog(log *slog.Logger) *serverLog {
 	if log == nil {
@@ -214,7 +225,13 @@ func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(line(format, 
 func (l *serverLog) Debugf(format string, v ...any)  { l.log.Debug(line(format, v)) }
 func (l *serverLog) Tracef(format string, v ...any)  { l.log.Debug(line(format, v)) }
 func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(line(format, v)) }
-func (l *serverLog) Errorf(format string, v ...any)  { l.log.Warn(line(format, v)) }
+func (l *serverLog) Errorf(format string, v ...any) {
+	text := line(format, v)
+	if strings.Contains(text, criticalWrite) {
+		l.broken.CompareAndSwap(nil, &text)
+	}
+	l.log.Warn(text)
+}
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.once.Do(func() { l.fatal <- line(format, v) })
 }

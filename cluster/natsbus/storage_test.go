@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,6 +73,13 @@ func TestProblem(t *testing.T) {
 	if err := broker.Problem(); err != nil {
 		t.Errorf("a sound broker: %v", err)
 	}
+	broker.log.Errorf("Filestore [%s] Critical write error: %v", "PCE_BLOBS", syscall.ENOSPC) // the other streams go on
+	for range 2 {
+		if err := broker.Problem(); err == nil || !strings.Contains(err.Error(), "[PCE_BLOBS] Critical write error: no space left on device; make room and start pce cluster up again") {
+			t.Errorf("after a failed write: %v", err)
+		}
+	}
+	broker.log.broken.Store(nil)
 	if left, err := filepath.Glob(filepath.Join(dir, "jetstream", ".probe*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
