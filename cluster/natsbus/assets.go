@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +20,9 @@ const (
 	eventsBytes = 256 << 20
 	deadLetters = 4096
 	dedupe      = 2 * time.Minute // within which a second try is known
+	// freeMiB is what a new broker wants of its disk: the server lets streams bound their bytes
+	// within three quarters of what is free.
+	freeMiB = eventsBytes*4/3>>20 + 1
 )
 
 // assets lists the streams. No client may delete single messages but jobs, or purge
@@ -82,6 +86,8 @@ func (b *Bus) prepare(ctx context.Context) error {
 		case errors.Is(err, ErrDenied):
 			b.log.Debug("stream not checked: the credentials do not allow it", "stream", want.Name)
 			continue
+		case hasCode(err, codeNoRoom):
+			return fmt.Errorf("%w: stream %s: %v; make room: a new broker wants %d MiB of free disk: %w", cluster.ErrCluster, want.Name, err, freeMiB, syscall.ENOSPC)
 		case err != nil:
 			return fmt.Errorf("stream %s: %w", want.Name, err)
 		}

@@ -62,6 +62,7 @@ const (
 	codeStreamExists     = 10058
 	codeWrongSequence    = 10071
 	codeWrongConstant    = 10164
+	codeNoRoom           = 10047
 )
 
 func hasCode(err error, codes ...int) bool {

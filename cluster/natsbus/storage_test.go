@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/pce-engine/pce/cluster"
 )
 
@@ -88,5 +90,24 @@ func TestProblem(t *testing.T) {
 	}
 	if err := broker.Problem(); err == nil || !strings.Contains(err.Error(), "files are gone") {
 		t.Errorf("without its files: %v", err)
+	}
+}
+
+// TestNoRoom connects to a broker whose disk cannot have all streams, and wants an error of a full
+// disk that says how much is wanted.
+func TestNoRoom(t *testing.T) {
+	broker, err := start(&server.Options{
+		ServerName: "pce", Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), JetStreamMaxStore: 24 << 20, NoSigs: true, NoLog: true,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broker.Close()
+	b, err := Connect(within(t, time.Minute), Options{URLs: broker.URL()})
+	if err == nil {
+		b.Close()
+	}
+	if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, cluster.ErrCluster) || !strings.Contains(err.Error(), "342 MiB of free disk") {
+		t.Errorf("%v, want ENOSPC and the room that is wanted", err)
 	}
 }

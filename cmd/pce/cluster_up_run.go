@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
@@ -58,6 +59,9 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, to.close()) }()
 	bus, err := connectBroker(ctx, to.coordinator)
+	if to.broker != nil && errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("%s: %w", f.dir, err)
+	}
 	if err != nil {
 		return err
 	}
