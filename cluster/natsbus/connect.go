@@ -142,6 +142,9 @@ func (b *Bus) dial(ctx context.Context, servers []string, settings []nats.Option
 			b.link.connected()
 			return nil
 		}
+		if refused(err) && b.opts.Credentials == "" {
+			return fmt.Errorf("%w: broker %s refused a connection without a key: give --credentials FILE", ErrDenied, strings.Join(servers, ","))
+		}
 		if refused(err) {
 			return fmt.Errorf("%w: broker %s: credentials refused: check that the file %q belongs to this cluster",
 				ErrDenied, strings.Join(servers, ","), b.opts.Credentials)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
@@ -68,7 +70,10 @@ func (f *upFlags) open(log *slog.Logger) (c *connections, err error) {
 		Dir: filepath.Join(f.dir, "broker"), Host: host, Port: port, Cert: f.tlsCert, Key: f.tlsKey, Seats: seats, Logger: log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w; if another program has the port, give --addr HOST:PORT", err)
+		if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) { // the server gives no more than its words
+			err = fmt.Errorf("%w; if another program has the port, give --addr HOST:PORT", err)
+		}
+		return nil, err
 	}
 	if err := f.keepPort(broker.Port()); err != nil {
 		broker.Close()

@@ -346,8 +346,22 @@ func TestUpAddress(t *testing.T) {
 	addr := strings.TrimPrefix(at.url, "nats://")
 	var out, errs bytes.Buffer
 	code := Run(t.Context(), []string{"cluster", "up", "--dir", filepath.Join(base, "b"), "--workers", "0", "--addr", addr}, nil, nil, &out, &errs)
-	if code != exitCluster || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), addr) {
+	if code != exitCluster || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), addr) || !strings.Contains(errs.String(), "give --addr") {
 		t.Errorf("a port in use: exit %d: %s", code, &errs)
+	}
+	bad := filepath.Join(base, "bad.pem")
+	if err := os.WriteFile(bad, []byte("no key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	errs.Reset()
+	code = Run(t.Context(), []string{"cluster", "up", "--dir", filepath.Join(base, "c"), "--workers", "0", "--tls-cert", bad, "--tls-key", bad}, nil, nil, &out, &errs)
+	if code != exitCluster || !strings.Contains(errs.String(), "broker certificate") || strings.Contains(errs.String(), "--addr") {
+		t.Errorf("a bad certificate: exit %d: %s", code, &errs)
+	}
+	errs.Reset()
+	code = Run(t.Context(), []string{"cluster", "status", "--cluster", at.url}, nil, nil, &out, &errs)
+	if code != exitCluster || !strings.Contains(errs.String(), "without a key: give --credentials FILE") {
+		t.Errorf("without a key: exit %d: %s", code, &errs)
 	}
 	up.stop(0)
 
