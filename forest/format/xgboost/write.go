@@ -3,6 +3,7 @@ package xgboost
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,8 +15,8 @@ import (
 )
 
 // Write writes a forest as XGBoost's JSON. What is written gives the same margins to
-// the bit when it is read; the leaves of a forest that comes from another library get
-// new numbers, those of their nodes. A forest that XGBoost cannot express is refused,
+// the bit, in XGBoost too; the leaves of a forest that comes from another library get new
+// numbers, those of their nodes in the file. A forest that XGBoost cannot express is refused,
 // with the reason, before anything is written: sums in float64, zeros that count as
 // missing, tests of equality, base scores added last, and others. The error then
 // matches forest.ErrRequest.
@@ -96,34 +97,78 @@ const noParent = math.MaxInt32
 // express turns tree i of f into the words of XGBoost.
 func express(f *forest.Forest, i int) (tree, error) {
 	src := &f.Trees[i]
-	n := len(src.Nodes)
+	nodes := order(src)
+	n := len(nodes)
+	number := make([]int32, len(src.Nodes))
+	for id, from := range nodes {
+		number[from] = int32(id)
+	}
 	t := tree{condition: make([]float32, n)}
 	for _, column := range []*[]int32{&t.left, &t.right, &t.parent, &t.feature, &t.kind, &t.missingLeft} {
 		*column = make([]int32, n)
 	}
 	t.parent[0] = noParent
-	if err := t.shape(f, src); err != nil {
+	if err := t.shape(f, src, n); err != nil {
 		return t, err
 	}
-	for id := range src.Nodes {
-		node := &src.Nodes[id]
+	for id, from := range nodes {
+		node := &src.Nodes[from]
 		t.left[id], t.right[id] = -1, -1
 		if node.Test == forest.Leaf {
 			if err := t.leaf(id, src.Values[node.First:node.Last]); err != nil {
-				return t, err
+				return t, fmt.Errorf("leaf %d %w", from, err)
 			}
 			continue
 		}
 		if err := t.split(id, node, src); err != nil {
-			return t, err
+			return t, fmt.Errorf("node %d %w", from, err)
 		}
-		t.parent[node.Yes], t.parent[node.No] = int32(id), int32(id)
+		left, right, missingLeft := sides(node)
+		t.left[id], t.right[id] = number[left], number[right]
+		if missingLeft {
+			t.missingLeft[id] = 1
+		}
+		t.parent[number[left]], t.parent[number[right]] = int32(id), int32(id)
 	}
 	return t, nil
 }
 
-// shape finds out whether leaves are scalars of one output or vectors of all.
-func (t *tree) shape(f *forest.Forest, src *forest.Tree) error {
+// order returns the nodes of a tree in the order in which they are written. XGBoost looks
+// up where the left child is and takes the node behind it for the right one. So the
+// nodes keep their order only where siblings are neighbours, left before right; otherwise
+// they come level by level, without those that the root does not reach.
+func order(t *forest.Tree) []int32 {
+	levels, neighbours := []int32{0}, true
+	for i := 0; i < len(levels); i++ {
+		if node := &t.Nodes[levels[i]]; node.Test != forest.Leaf {
+			left, right, _ := sides(node)
+			levels = append(levels, left, right)
+			neighbours = neighbours && right == left+1
+		}
+	}
+	if !neighbours {
+		return levels
+	}
+	same := make([]int32, len(t.Nodes))
+	for i := range same {
+		same[i] = int32(i)
+	}
+	return same
+}
+
+// sides returns the children of a node as XGBoost has them, and whether missing cells go
+// left: it asks "left if x < t" or "right if x is listed", so a test for larger or listed
+// cells swaps the children.
+func sides(node *forest.Node) (left, right int32, missingLeft bool) {
+	switch node.Test {
+	case forest.Greater, forest.GreaterEqual, forest.In:
+		return node.No, node.Yes, !node.MissingYes
+	}
+	return node.Yes, node.No, node.MissingYes
+}
+
+// shape finds out whether leaves are scalars of one output or vectors of all; the tree has n nodes.
+func (t *tree) shape(f *forest.Forest, src *forest.Tree, n int) error {
 	for id := range src.Nodes {
 		node := &src.Nodes[id]
 		if node.Test != forest.Leaf || node.First == node.Last {
@@ -137,7 +182,7 @@ func (t *tree) shape(f *forest.Forest, src *forest.Tree) error {
 		if len(values) != f.Outputs {
 			return fmt.Errorf("leaf %d has values of %d of %d outputs", id, len(values), f.Outputs)
 		}
-		t.vector, t.weights = f.Outputs, make([]float32, len(src.Nodes)*f.Outputs)
+		t.vector, t.weights = f.Outputs, make([]float32, n*f.Outputs)
 		return nil
 	}
 	return nil
@@ -150,31 +195,29 @@ func (t *tree) leaf(id int, values []forest.Value) error {
 			want, at = int32(k), &t.weights[id*t.vector+k]
 		}
 		if v.Output != want || t.vector == 0 && len(values) > 1 || t.vector > 0 && len(values) != t.vector {
-			return fmt.Errorf("leaf %d has other outputs than the leaves before it", id)
+			return errors.New("has other outputs than the leaves before it")
 		}
 		*at = float32(v.Value)
 		if float64(*at) != v.Value && !math.IsNaN(v.Value) {
-			return fmt.Errorf("leaf %d has the value %v, which float32 cannot hold", id, v.Value)
+			return fmt.Errorf("has the value %v, which float32 cannot hold", v.Value)
 		}
 	}
 	return nil
 }
 
-// split turns a test into "left if x < t" or "right if x is listed". For float32
-// cells x <= t is the same as x < u for the next float32 u above t, and a test that
-// asks for larger cells swaps the children.
+// split writes the test of a node. For float32 cells x <= t is the same as x < u for the
+// next float32 u above t.
 func (t *tree) split(id int, node *forest.Node, src *forest.Tree) error {
 	if node.ZeroMissing {
-		return fmt.Errorf("node %d counts zeros as missing", id)
+		return errors.New("counts zeros as missing")
 	}
 	t.feature[id] = node.Feature
-	yes, no, missingYes := node.Yes, node.No, node.MissingYes
 	switch node.Test {
 	case forest.Less, forest.GreaterEqual:
 		t.condition[id] = ceil32(node.Threshold)
 	case forest.LessEqual, forest.Greater:
 		if math.IsInf(node.Threshold, 1) {
-			return fmt.Errorf("node %d compares with infinity", id)
+			return errors.New("compares with infinity")
 		}
 		t.condition[id] = above32(node.Threshold)
 	case forest.In:
@@ -184,19 +227,12 @@ func (t *tree) split(id int, node *forest.Node, src *forest.Tree) error {
 		t.catSizes = append(t.catSizes, node.Last-node.First)
 		for _, c := range src.Categories[node.First:node.Last] {
 			if c < 0 || c >= maxCategory || c != math.Trunc(c) {
-				return fmt.Errorf("node %d lists the category %v", id, c)
+				return fmt.Errorf("lists the category %v", c)
 			}
 			t.categories = append(t.categories, int32(c))
 		}
 	default:
-		return fmt.Errorf("node %d has a test that XGBoost lacks", id)
-	}
-	if node.Test == forest.Greater || node.Test == forest.GreaterEqual || node.Test == forest.In {
-		yes, no, missingYes = no, yes, !missingYes
-	}
-	t.left[id], t.right[id] = yes, no
-	if missingYes {
-		t.missingLeft[id] = 1
+		return errors.New("has a test that XGBoost lacks")
 	}
 	return nil
 }

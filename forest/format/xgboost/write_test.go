@@ -1,0 +1,178 @@
+package xgboost
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/pce-engine/pce/forest"
+)
+
+// scattered is a forest of random tests that XGBoost has or can be converted, whose nodes have random numbers.
+func scattered(rng *rand.Rand) *forest.Forest {
+	f := plain()
+	f.Target, f.Link, f.Classes, f.Trees = "reg:squarederror", forest.Identity, 0, nil
+	for range 1 + rng.IntN(5) {
+		tree := forest.Tree{Weight: 1, Nodes: make([]forest.Node, 2*rng.IntN(12)+1)}
+		free := rng.Perm(len(tree.Nodes) - 1) // numbers from 1 on that no node has yet, less 1
+		leaves := []int32{0}
+		for len(free) > 0 {
+			at := rng.IntN(len(leaves))
+			node := &tree.Nodes[leaves[at]]
+			*node = forest.Node{
+				Test: forest.Less + forest.Test(rng.IntN(4)), Feature: int32(rng.IntN(3)), MissingYes: rng.IntN(2) > 0,
+				Yes: int32(free[0]) + 1, No: int32(free[1]) + 1, Threshold: []float64{0.25, 2, 7, -0.5}[rng.IntN(4)],
+			}
+			if rng.IntN(4) == 0 {
+				node.Test, node.First = forest.In, int32(len(tree.Categories))
+				tree.Categories = append(tree.Categories, 2, 40)
+				node.Last = int32(len(tree.Categories))
+			}
+			leaves[at] = node.Yes
+			leaves, free = append(leaves, node.No), free[2:]
+		}
+		for _, leaf := range leaves {
+			tree.Nodes[leaf].First = int32(len(tree.Values))
+			tree.Values = append(tree.Values, forest.Value{Value: float64(float32(rng.NormFloat64()))})
+			tree.Nodes[leaf].Last = int32(len(tree.Values))
+		}
+		f.Trees = append(f.Trees, tree)
+	}
+	return f
+}
+
+// TestWriteSiblings: the right child comes right behind the left one in every tree that is written, whatever
+// the numbers of the nodes were, and the scores stay. Readers of pce look up both children.
+func TestWriteSiblings(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 100 {
+		f := scattered(rng)
+		doc := written(t, f)
+		var model struct {
+			Learner struct {
+				Booster struct {
+					Model struct {
+						Trees []struct {
+							Left    []int32 `json:"left_children"`
+							Right   []int32 `json:"right_children"`
+							Parents []int32 `json:"parents"`
+						} `json:"trees"`
+					} `json:"model"`
+				} `json:"gradient_booster"`
+			} `json:"learner"`
+		}
+		if err := json.Unmarshal(doc, &model); err != nil {
+			t.Fatal(err)
+		}
+		trees := model.Learner.Booster.Model.Trees
+		if len(trees) != len(f.Trees) {
+			t.Fatalf("forest %d: %d trees, want %d", i, len(trees), len(f.Trees))
+		}
+		for k, tree := range trees {
+			if len(tree.Left) != len(f.Trees[k].Nodes) {
+				t.Errorf("forest %d: tree %d has %d nodes, want %d", i, k, len(tree.Left), len(f.Trees[k].Nodes))
+			}
+			for id, left := range tree.Left {
+				if left < 0 {
+					continue
+				}
+				if tree.Right[id] != left+1 {
+					t.Errorf("forest %d: node %d of tree %d has the children %d and %d", i, id, k, left, tree.Right[id])
+				} else if tree.Parents[left] != int32(id) || tree.Parents[left+1] != int32(id) {
+					t.Errorf("forest %d: the children of node %d of tree %d have the parents %v", i, id, k, tree.Parents[left:left+2])
+				}
+			}
+		}
+		got, err := JSON.Decode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, fmt.Sprint("forest ", i), f, got, forest.Margin)
+	}
+}
+
+// margins is a program that writes the raw scores that XGBoost gives for the rows of a file by models. The alarm ends it
+// where XGBoost walks in a circle.
+const margins = `
+import signal, sys, numpy, xgboost
+signal.alarm(60)
+xgboost.set_config(verbosity=0)
+rows = xgboost.DMatrix(numpy.fromfile(sys.argv[1], "<f4").reshape(-1, 3))
+for model in sys.argv[2:]:
+    scores = xgboost.Booster(model_file=model).predict(rows, output_margin=True, validate_features=False)
+    scores.astype("<f4").tofile(model + ".margins")
+`
+
+// TestWriteXGBoost: XGBoost itself gives the raw scores of the forest for what is written.
+func TestWriteXGBoost(t *testing.T) {
+	python := xgboostPython(t)
+	cells := slices.Clone(rows)
+	for i, x := range cells {
+		if math.IsInf(x, 0) { // which XGBoost refuses
+			cells[i] = -3
+		}
+	}
+	var file bytes.Buffer
+	for _, x := range cells {
+		binary.Write(&file, binary.LittleEndian, float32(x))
+	}
+	dir := t.TempDir()
+	args := []string{"-c", margins, filepath.Join(dir, "rows")}
+	if err := os.WriteFile(args[2], file.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	forests := []*forest.Forest{plain(), dart()}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 30 {
+		forests = append(forests, scattered(rng))
+	}
+	for i, f := range forests {
+		args = append(args, filepath.Join(dir, fmt.Sprint(i, ".json")))
+		if err := os.WriteFile(args[len(args)-1], written(t, f), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", python, err, out)
+	}
+	for i, f := range forests {
+		want := make([]float64, len(cells)/f.Features*f.Outputs)
+		if err := forest.Evaluate(f, forest.Margin, cells, want); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(args[3+i] + ".margins")
+		if err != nil || len(b) != 4*len(want) {
+			t.Fatalf("forest %d: %d bytes of scores, want %d: %v", i, len(b), 4*len(want), err)
+		}
+		for k := range want {
+			if got := math.Float32frombits(binary.LittleEndian.Uint32(b[4*k:])); float64(got) != want[k] {
+				t.Errorf("forest %d: score %d is %v, want %v", i, k, got, want[k])
+				break
+			}
+		}
+	}
+}
+
+// xgboostPython returns a Python interpreter that has XGBoost; it skips the test where none has. PCE_PYTHON names one.
+func xgboostPython(t *testing.T) string {
+	t.Helper()
+	candidates := []string{"python3", "/usr/bin/python3"}
+	if named := os.Getenv("PCE_PYTHON"); named != "" {
+		candidates = []string{named}
+	}
+	for _, python := range candidates {
+		if exec.CommandContext(t.Context(), python, "-c", "import xgboost").Run() == nil {
+			return python
+		}
+	}
+	t.Skipf("SKIPPED: none of %q has xgboost; install it (Debian's package is python3-xgboost), or name an interpreter in PCE_PYTHON", candidates)
+	return ""
+}
