@@ -16,7 +16,7 @@ import (
 
 // Write writes a forest as XGBoost's JSON. What is written gives the same margins to
 // the bit, in XGBoost too; the leaves of a forest that comes from another library get new
-// numbers, those of their nodes in the file. A forest that XGBoost cannot express is refused,
+// numbers, those of their nodes in the file, and trees are added that fill up the last round. A forest that XGBoost cannot express is refused,
 // with the reason, before anything is written: sums in float64, zeros that count as
 // missing, tests of equality, base scores added last, and others. The error then
 // matches forest.ErrRequest.
@@ -25,9 +25,13 @@ func Write(w io.Writer, f *forest.Forest) error {
 	if err != nil {
 		return fmt.Errorf("%w: XGBoost's JSON cannot hold it: %w", forest.ErrRequest, err)
 	}
+	vector := leafVector(f)
+	if vector == 0 {
+		f = wholeRounds(f)
+	}
 	trees := make([]tree, len(f.Trees))
 	for i := range trees {
-		if trees[i], err = express(f, i); err != nil {
+		if trees[i], err = express(&f.Trees[i], vector); err != nil {
 			return fmt.Errorf("%w: XGBoost's JSON cannot hold it: tree %d: %w", forest.ErrRequest, i, err)
 		}
 	}
@@ -83,34 +87,57 @@ func objectiveOf(f *forest.Forest) (objective, error) {
 	return objective{}, fmt.Errorf("no objective has the link %s with %d classes", f.Link, f.Classes)
 }
 
+// leafVector returns how many numbers the leaves have, which is the same in the whole forest:
+// one for each output where a leaf has several, and 0 where all are scalars.
+func leafVector(f *forest.Forest) int {
+	for i := range f.Trees {
+		if slices.ContainsFunc(f.Trees[i].Nodes, func(n forest.Node) bool { return n.Test == forest.Leaf && n.Last-n.First > 1 }) {
+			return f.Outputs
+		}
+	}
+	return 0
+}
+
+// wholeRounds returns f with as many trees of scalars as make whole rounds, each of a tree for every
+// output: XGBoost passes over the trees of a round that is not whole. What is added is
+// a leaf of -0, which changes no sum.
+func wholeRounds(f *forest.Forest) *forest.Forest {
+	whole := *f
+	whole.Trees = slices.Clip(f.Trees)
+	for len(whole.Trees)%f.Outputs > 0 {
+		zero := forest.Value{Value: math.Copysign(0, -1)}
+		whole.Trees = append(whole.Trees, forest.Tree{Nodes: []forest.Node{{Last: 1}}, Values: []forest.Value{zero}, Weight: 1})
+	}
+	return &whole
+}
+
 // tree is a tree in the words of XGBoost.
 type tree struct {
 	left, right, parent, feature, kind, missingLeft []int32
 	condition, weights                              []float32
 	categories, catNodes, catSegments, catSizes     []int32
 	vector                                          int
-	info                                            int32
+	info                                            int32 // the output of scalars; -1 before the first one
 }
 
 const noParent = math.MaxInt32
 
-// express turns tree i of f into the words of XGBoost.
-func express(f *forest.Forest, i int) (tree, error) {
-	src := &f.Trees[i]
+// express turns a tree, whose leaves have vector numbers or one if that is 0, into the words of XGBoost.
+func express(src *forest.Tree, vector int) (tree, error) {
 	nodes := order(src)
 	n := len(nodes)
 	number := make([]int32, len(src.Nodes))
 	for id, from := range nodes {
 		number[from] = int32(id)
 	}
-	t := tree{condition: make([]float32, n)}
+	t := tree{condition: make([]float32, n), vector: vector, info: -1}
+	if vector > 0 {
+		t.weights = make([]float32, n*vector)
+	}
 	for _, column := range []*[]int32{&t.left, &t.right, &t.parent, &t.feature, &t.kind, &t.missingLeft} {
 		*column = make([]int32, n)
 	}
 	t.parent[0] = noParent
-	if err := t.shape(f, src, n); err != nil {
-		return t, err
-	}
 	for id, from := range nodes {
 		node := &src.Nodes[from]
 		t.left[id], t.right[id] = -1, -1
@@ -130,6 +157,7 @@ func express(f *forest.Forest, i int) (tree, error) {
 		}
 		t.parent[number[left]], t.parent[number[right]] = int32(id), int32(id)
 	}
+	t.info = max(t.info, 0)
 	return t, nil
 }
 
@@ -167,34 +195,22 @@ func sides(node *forest.Node) (left, right int32, missingLeft bool) {
 	return node.Yes, node.No, node.MissingYes
 }
 
-// shape finds out whether leaves are scalars of one output or vectors of all; the tree has n nodes.
-func (t *tree) shape(f *forest.Forest, src *forest.Tree, n int) error {
-	for id := range src.Nodes {
-		node := &src.Nodes[id]
-		if node.Test != forest.Leaf || node.First == node.Last {
-			continue
-		}
-		values := src.Values[node.First:node.Last]
-		if len(values) == 1 {
-			t.info = values[0].Output
-			return nil
-		}
-		if len(values) != f.Outputs {
-			return fmt.Errorf("leaf %d has values of %d of %d outputs", id, len(values), f.Outputs)
-		}
-		t.vector, t.weights = f.Outputs, make([]float32, n*f.Outputs)
-		return nil
-	}
-	return nil
-}
-
+// leaf writes the values of a leaf; those that pruning leaves behind have none.
 func (t *tree) leaf(id int, values []forest.Value) error {
+	if t.vector > 0 && len(values) > 0 && len(values) != t.vector {
+		return fmt.Errorf("has values of %d of %d outputs; XGBoost's leaves have one each, or all", len(values), t.vector)
+	}
 	for k, v := range values {
-		want, at := t.info, &t.condition[id]
+		want, at := int32(k), &t.condition[id]
 		if t.vector > 0 {
-			want, at = int32(k), &t.weights[id*t.vector+k]
+			at = &t.weights[id*t.vector+k]
+		} else {
+			if t.info < 0 {
+				t.info = v.Output
+			}
+			want = t.info
 		}
-		if v.Output != want || t.vector == 0 && len(values) > 1 || t.vector > 0 && len(values) != t.vector {
+		if v.Output != want {
 			return errors.New("has other outputs than the leaves before it")
 		}
 		*at = float32(v.Value)

@@ -11,9 +11,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/forest/format/formattest"
 )
 
 // scattered is a forest of random tests that XGBoost has or can be converted, whose nodes have random numbers.
@@ -99,6 +101,48 @@ func TestWriteSiblings(t *testing.T) {
 	}
 }
 
+// remainder is a forest of three outputs with four trees, the last of that weight, and sums of -0.
+func remainder(weight float64) *forest.Forest {
+	f := formattest.Example()
+	zero := math.Copysign(0, -1)
+	f.Outputs, f.Classes, f.Base = 3, 3, []float64{zero, zero, zero}
+	f.Trees[0].Values[0].Value = zero
+	f.Trees = append(f.Trees, f.Trees...)
+	f.Trees[3].Weight = weight
+	return f
+}
+
+// TestWriteRounds: trees are added until rounds are whole, and change no bit of the scores.
+func TestWriteRounds(t *testing.T) {
+	for _, weight := range []float64{1, 0.5} {
+		f := remainder(weight)
+		got, err := JSON.Decode(written(t, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Trees) != 6 || len(f.Trees) != 4 {
+			t.Errorf("%d trees are written and %d left, want 6 and 4", len(got.Trees), len(f.Trees))
+		}
+		equal(t, "remainder", f, got, forest.Margin)
+	}
+	if got, err := JSON.Decode(written(t, vectors())); err != nil || len(got.Trees) != 1 {
+		t.Errorf("%v: %d trees of vectors are written, want 1", err, len(got.Trees))
+	}
+}
+
+// TestWriteMixed: a forest in which some leaves have one number and others all is refused, whichever come first.
+func TestWriteMixed(t *testing.T) {
+	f := vectors()
+	f.Trees = append(f.Trees, formattest.Example().Trees[1])
+	for range 2 {
+		var b bytes.Buffer
+		if err := Write(&b, f); err == nil || !strings.Contains(err.Error(), "leaf 0 has values of 1 of 2 outputs") || b.Len() > 0 {
+			t.Errorf("error %v after %d bytes", err, b.Len())
+		}
+		slices.Reverse(f.Trees)
+	}
+}
+
 // margins is a program that writes the raw scores that XGBoost gives for the rows of a file by models. The alarm ends it
 // where XGBoost walks in a circle.
 const margins = `
@@ -129,7 +173,7 @@ func TestWriteXGBoost(t *testing.T) {
 	if err := os.WriteFile(args[2], file.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	forests := []*forest.Forest{plain(), dart()}
+	forests := []*forest.Forest{plain(), dart(), remainder(1), remainder(0.5)}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 30 {
 		forests = append(forests, scattered(rng))
