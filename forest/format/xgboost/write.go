@@ -16,10 +16,10 @@ import (
 
 // Write writes a forest as XGBoost's JSON. What is written gives the same margins to
 // the bit, in XGBoost too; the leaves of a forest that comes from another library get new
-// numbers, those of their nodes in the file, and trees are added that fill up the last round. A forest that XGBoost cannot express is refused,
-// with the reason, before anything is written: sums in float64, zeros that count as
-// missing, tests of equality, base scores added last, and others. The error then
-// matches forest.ErrRequest.
+// numbers, those of their nodes in the file, and trees are added that fill up the last
+// round. A forest that XGBoost cannot express is refused, with the reason, before anything
+// is written: sums in float64, zeros that count as missing, tests of equality, base scores
+// added last, and others. The error then matches forest.ErrRequest.
 func Write(w io.Writer, f *forest.Forest) error {
 	o, bases, err := expressible(f)
 	if err != nil {
@@ -188,11 +188,17 @@ func order(t *forest.Tree) []int32 {
 // left: it asks "left if x < t" or "right if x is listed", so a test for larger or listed
 // cells swaps the children.
 func sides(node *forest.Node) (left, right int32, missingLeft bool) {
-	switch node.Test {
-	case forest.Greater, forest.GreaterEqual, forest.In:
+	switch {
+	case never(node): // written as x < -Infinity
+	case node.Test == forest.Greater || node.Test == forest.GreaterEqual || node.Test == forest.In:
 		return node.No, node.Yes, !node.MissingYes
 	}
 	return node.Yes, node.No, node.MissingYes
+}
+
+// never reports whether no number passes a node's test, because XGBoost refuses an empty list of categories.
+func never(node *forest.Node) bool {
+	return node.Test == forest.In && node.First == node.Last
 }
 
 // leaf writes the values of a leaf; those that pruning leaves behind have none.
@@ -228,6 +234,10 @@ func (t *tree) split(id int, node *forest.Node, src *forest.Tree) error {
 		return errors.New("counts zeros as missing")
 	}
 	t.feature[id] = node.Feature
+	if never(node) {
+		t.condition[id] = float32(math.Inf(-1))
+		return nil
+	}
 	switch node.Test {
 	case forest.Less, forest.GreaterEqual:
 		t.condition[id] = ceil32(node.Threshold)

@@ -143,6 +143,35 @@ func TestWriteMixed(t *testing.T) {
 	}
 }
 
+// nevers are forests whose first test no number passes; missing cells pass or not.
+func nevers() []*forest.Forest {
+	var forests []*forest.Forest
+	for _, missing := range []bool{false, true} {
+		for _, node := range []forest.Node{{Test: forest.In}} {
+			node.Yes, node.No, node.MissingYes = 1, 2, missing
+			f := plain()
+			f.Trees[0].Nodes[0] = node
+			forests = append(forests, f)
+		}
+	}
+	return forests
+}
+
+// TestWriteNever: a test that no number passes stays one, and missing cells take the same way as before.
+func TestWriteNever(t *testing.T) {
+	for i, f := range nevers() {
+		doc := written(t, f)
+		if !bytes.Contains(doc, []byte(`"split_conditions":[-Infinity,`)) || !bytes.Contains(doc, []byte(`"categories_nodes":[]`)) {
+			t.Errorf("forest %d: the first test is not one with -Infinity: %s", i, doc)
+		}
+		got, err := JSON.Decode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, fmt.Sprint("forest ", i), f, got)
+	}
+}
+
 // margins is a program that writes the raw scores that XGBoost gives for the rows of a file by models. The alarm ends it
 // where XGBoost walks in a circle.
 const margins = `
@@ -174,6 +203,7 @@ func TestWriteXGBoost(t *testing.T) {
 		t.Fatal(err)
 	}
 	forests := []*forest.Forest{plain(), dart(), remainder(1), remainder(0.5)}
+	forests = append(forests, nevers()...)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 30 {
 		forests = append(forests, scattered(rng))
