@@ -196,9 +196,16 @@ func sides(node *forest.Node) (left, right int32, missingLeft bool) {
 	return node.Yes, node.No, node.MissingYes
 }
 
-// never reports whether no number passes a node's test, because XGBoost refuses an empty list of categories.
+// never reports whether no number passes a node's test: XGBoost refuses an empty list of
+// categories, and swapped children would have every number pass a comparison with NaN.
 func never(node *forest.Node) bool {
-	return node.Test == forest.In && node.First == node.Last
+	switch node.Test {
+	case forest.In:
+		return node.First == node.Last
+	case forest.Less, forest.LessEqual, forest.Greater, forest.GreaterEqual:
+		return math.IsNaN(node.Threshold)
+	}
+	return false
 }
 
 // leaf writes the values of a leaf; those that pruning leaves behind have none.

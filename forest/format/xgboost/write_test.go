@@ -147,8 +147,8 @@ func TestWriteMixed(t *testing.T) {
 func nevers() []*forest.Forest {
 	var forests []*forest.Forest
 	for _, missing := range []bool{false, true} {
-		for _, node := range []forest.Node{{Test: forest.In}} {
-			node.Yes, node.No, node.MissingYes = 1, 2, missing
+		for _, test := range []forest.Test{forest.In, forest.Less, forest.LessEqual, forest.Greater, forest.GreaterEqual} {
+			node := forest.Node{Test: test, Yes: 1, No: 2, MissingYes: missing, Threshold: math.NaN()}
 			f := plain()
 			f.Trees[0].Nodes[0] = node
 			forests = append(forests, f)
