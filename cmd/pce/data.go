@@ -180,7 +180,7 @@ func (s *dataStats) print(a *app) error {
 	}
 	b.WriteByte('\n')
 	for i, c := range s.Columns[:min(shownColumns, len(s.Columns))] {
-		name := c.Name
+		name := printable(c.Name)
 		if name == "" {
 			name = strconv.Itoa(i + 1)
 		}

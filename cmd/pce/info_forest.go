@@ -54,7 +54,7 @@ func describeForest(path string) (*forestInfo, error) {
 // trees, and what a regression does not have, classes, are left out.
 func (a *app) printForest(i *forestInfo) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "kind         decision forest of %s\n", i.Source)
+	fmt.Fprintf(&b, "kind         decision forest of %s\n", printable(i.Source))
 	if i.Objective != "" {
 		fmt.Fprintf(&b, "objective    %s\n", i.Objective)
 	}

@@ -53,3 +53,41 @@ func TestInfoJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestInfoEscapes: what a file says of its producer reaches a terminal as text, and JSON as it is.
+func TestInfoEscapes(t *testing.T) {
+	for version, want := range map[string]string{
+		"v4":                "lightgbm v4\n",
+		"v4\x1b[31m":        `"lightgbm v4\x1b[31m"` + "\n",
+		"v4\xff":            `"lightgbm v4\xff"` + "\n",
+		"v4\u202e4v":        `"lightgbm v4\u202e4v"` + "\n",
+		`v4 "Grüße" of \o/`: `lightgbm v4 "Grüße" of \o/` + "\n",
+	} {
+		in := filepath.Join(t.TempDir(), "forest.txt")
+		text := "tree\nversion=" + version + "\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nobjective=regression\n\nTree=0\nnum_leaves=1\nnum_cat=0\nleaf_value=1\n\nend of trees\n"
+		if err := os.WriteFile(in, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out := converse([]string{"info", in}, nil, ""); !strings.Contains(out, "kind         decision forest of "+want) {
+			t.Errorf("%q: %q, want %q in it", version, out, want)
+		}
+		var info struct {
+			Source string `json:"source"`
+		}
+		out := converse([]string{"info", in, "--json"}, nil, "")
+		if err := json.Unmarshal([]byte(out), &info); err != nil || info.Source != strings.ToValidUTF8("lightgbm "+version, "\ufffd") {
+			t.Errorf("%q: %v, source %q", version, err, info.Source)
+		}
+	}
+}
+
+// TestStatsEscapes: the names of columns reach a terminal as text.
+func TestStatsEscapes(t *testing.T) {
+	in := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(in, []byte("a\x1b[31m,b\n1,2\n3,4\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out := converse([]string{"data", "stats", in}, nil, ""); !strings.Contains(out, "\n"+`"a\x1b[31m"`+" ") || !strings.Contains(out, "\nb  ") {
+		t.Errorf("%q", out)
+	}
+}

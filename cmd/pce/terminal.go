@@ -176,3 +176,11 @@ func plural(n int64, thing string) string {
 	}
 	return count(n) + " " + thing
 }
+
+// printable returns a text of a file, quoted where a terminal could obey it or could not show it.
+func printable(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
