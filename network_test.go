@@ -175,3 +175,25 @@ func TestNetworkQueries(t *testing.T) {
 		})
 	}
 }
+
+// TestLogNormalAmongGaussiansOnDevices wants a number that is not positive to have the density of the Gaussian alone on every device, whichever leaf
+// comes first.
+func TestLogNormalAmongGaussiansOnDevices(t *testing.T) {
+	normal, logs := circuit.Node{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{}}, circuit.Node{Kind: circuit.Input, Units: 1, Leaf: circuit.LogNormal{}}
+	want := math.Log(0.5) - 1.125 - math.Log(2*math.Pi)/2
+	for _, leaves := range [][]circuit.Node{{normal, logs}, {logs, normal}} {
+		g := &circuit.Graph{NumVars: 1, Root: 2, Nodes: append(leaves, circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0, 1}})}
+		p := reference.Params{{0, 1}, {0, 1}, {0.5, 0.5}}
+		for _, device := range []string{"cpu", "emulator"} {
+			m, err := pce.New(t.Context(), g, p.Read, pce.Options{Device: device})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			ll, err := m.LogLikelihood(t.Context(), [][]float64{{-1.5}})
+			if err != nil || !(math.Abs(ll[0]-want) <= 1e-6) {
+				t.Errorf("%s first, on %s: log-likelihood %v, want %v: %v", leaves[0].Leaf.Name(), device, ll, want, err)
+			}
+		}
+	}
+}

@@ -74,7 +74,7 @@ func checkWiring(g *Graph) error {
 	case g.Nodes[g.Root].Units != 1:
 		return fault(g, g.Root, "is the root with %d units; a root has one", g.Nodes[g.Root].Units)
 	}
-	domains := domainCheck{codes: make([]int32, min(g.NumVars, len(g.Nodes)))}
+	domains := domainCheck{of: make([]leafDomain, min(g.NumVars, len(g.Nodes)))}
 	for i := range g.Nodes {
 		n, id := &g.Nodes[i], NodeID(i)
 		if n.Units < 1 || n.Units > MaxUnits {

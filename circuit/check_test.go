@@ -37,6 +37,9 @@ func TestValidate(t *testing.T) {
 	other := func(f func(e *Edges)) func(g *Graph) {
 		return func(g *Graph) { f(g.Nodes[5].Edges) }
 	}
+	leaves := func(first, second Leaf) func(g *Graph) { // of variable 0
+		return func(g *Graph) { g.Nodes[0].Leaf, g.Nodes[1].Leaf, g.Nodes[1].Tie = first, second, Tie{} }
+	}
 	for _, tc := range []struct {
 		name string
 		edit func(g *Graph)
@@ -65,6 +68,11 @@ func TestValidate(t *testing.T) {
 		{"variable outside", func(g *Graph) { g.Nodes[2].Var = 2 }, "variable 2 of 2"},
 		{"impossible leaf", func(g *Graph) { g.Nodes[2].Leaf = Categorical{} }, "0 categories"},
 		{"two domains", func(g *Graph) { g.Nodes[1].Leaf, g.Nodes[1].Tie = Categorical{Categories: 4}, Tie{} }, "one domain"},
+		{"counts among real numbers", leaves(Gaussian{}, Poisson{}), "gives variable 0 counts and an earlier leaf real numbers"},
+		{"real numbers among counts", leaves(Poisson{}, RealHistogram{Breaks: []float64{0, 1}}), "gives variable 0 real numbers and an earlier leaf counts"},
+		{"codes among counts", leaves(Poisson{}, Bernoulli{}), "gives variable 0 2 codes and an earlier leaf counts"},
+		{"a Gaussian and a histogram", leaves(Gaussian{}, RealHistogram{Breaks: []float64{0, 1}}), ""},
+		{"a Gaussian and a log-normal", leaves(Gaussian{}, LogNormal{}), ""},
 		{"product of unequal units", func(g *Graph) { g.Nodes[2].Units = 2 }, "child 2 has 2"},
 		{"product with edges", func(g *Graph) { g.Nodes[3].Edges = g.Nodes[5].Edges }, "only sums"},
 		{"tied product", func(g *Graph) { g.Nodes[4].Tie = TieTo(3) }, "products have no parameters"},

@@ -86,8 +86,13 @@ func (LogNormal) Moments(p []float64) (mean, variance float64) {
 	return math.Exp(p[0] + s/2), math.Expm1(s) * math.Exp(2*p[0]+s)
 }
 
-// Stats are log x and its square: the M-step is that of a Gaussian on the logarithm.
+// Stats are log x and its square: the M-step is that of a Gaussian on the logarithm. They are zeros where x is not
+// positive, as other leaves of the variable may have it: no flow goes through this one then, and must not meet a NaN.
 func (LogNormal) Stats(x float64, t []float64) {
+	if !(x > 0) {
+		clear(t)
+		return
+	}
 	y := math.Log(x)
 	t[0], t[1] = y, y*y
 }

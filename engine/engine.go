@@ -68,8 +68,8 @@ type Engine struct {
 	owns   bool // the device
 	closed bool
 	rows   int
-	// families holds, for each column, a family of its leaves: all of a variable
-	// share one domain.
+	// families holds, for each column, the family of its leaves that takes the most numbers: all of a variable
+	// share one domain, but some leaves have only the positive ones of real numbers.
 	families []layers.Family
 	exec     tensor.Program
 	params   kernels.Buffer
@@ -118,7 +118,9 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	}
 	e.families = make([]layers.Family, len(prog.Columns))
 	for _, in := range prog.Inputs {
-		e.families[in.Column] = in.Family
+		if f := &e.families[in.Column]; *f == nil || in.Family.Check(-1) == nil {
+			*f = in.Family
+		}
 	}
 	if err = e.alloc(ctx); err == nil {
 		err = e.needSoft(ctx)

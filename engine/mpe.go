@@ -434,7 +434,7 @@ func climb(x float64, weights []float32, units []unit, limit *softCell) float64 
 	for least := min(width, 1) / (1 << halvings); step > least; step /= 2 {
 		for _, to := range []float64{best - step, best + step} {
 			to = float64(float32(to))
-			if units[0].family.Check(to) != nil { // between two counts, or beyond the last number
+			if !slices.ContainsFunc(units, func(u unit) bool { return u.family.Check(to) == nil }) { // between two counts, or beyond the last number
 				continue
 			}
 			if d := density(to); d > top {

@@ -81,11 +81,16 @@ func (ev *Evaluator) CheckRow(row []float64) error {
 	if len(row) != ev.g.NumVars {
 		return fmt.Errorf("%w: %d cells; want %d", ErrRow, len(row), ev.g.NumVars)
 	}
+	taken, refusal := make([]bool, len(row)), make([]error, len(row)) // by a leaf, and of the last leaf
 	for i := range ev.g.Nodes {
-		if n := &ev.g.Nodes[i]; n.Kind == circuit.Input && !math.IsNaN(row[n.Var]) {
-			if err := n.Leaf.Check(row[n.Var]); err != nil {
-				return fmt.Errorf("%w: variable %d: %w", ErrRow, n.Var, err)
-			}
+		if n := &ev.g.Nodes[i]; n.Kind == circuit.Input && !taken[n.Var] && !math.IsNaN(row[n.Var]) {
+			refusal[n.Var] = n.Leaf.Check(row[n.Var])
+			taken[n.Var] = refusal[n.Var] == nil
+		}
+	}
+	for v, err := range refusal {
+		if err != nil {
+			return fmt.Errorf("%w: variable %d: %w", ErrRow, v, err)
 		}
 	}
 	return nil
