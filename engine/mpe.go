@@ -225,6 +225,9 @@ func (e *Engine) maximise(ctx context.Context, b *dataset.Batch, bound []float64
 		for r, x := range s.excess[:n] {
 			bound[lo+r] -= x + e.leastExcess(b, lo+r)
 		}
+		if err := e.boundOutside(ctx, b, lo, bound[lo:hi]); err != nil {
+			return err
+		}
 		if err := e.dev.Read(ctx, e.code.cells(), s.codes, 0); err != nil {
 			return err
 		}
@@ -285,6 +288,50 @@ func (e *Engine) leastExcess(b *dataset.Batch, row int) float64 {
 		}
 	}
 	return least
+}
+
+// boundOutside adds to the bounds of the rows from lo on what they lack for observed cells outside of all bins. These are
+// read as missing: Maximise has the largest probability of each unit for them, where a log-likelihood has 1.
+func (e *Engine) boundOutside(ctx context.Context, b *dataset.Batch, lo int, bound []float64) error {
+	for i, c := range e.prog.Columns {
+		bins, cells := e.binsOf(c.Var), &b.Columns[c.Var]
+		if bins == nil || cells.Discrete() {
+			continue
+		}
+		least, found := 0.0, false
+		for r := range bound {
+			if v := cells.Values[lo+r]; v != v || bins.code(v) >= 0 {
+				continue
+			}
+			if !found {
+				var err error
+				if least, err = e.leastPeak(ctx, int32(i)); err != nil {
+					return err
+				}
+				found = true
+			}
+			bound[r] -= least
+		}
+	}
+	return nil
+}
+
+// leastPeak returns the natural log of the largest probability of a code, of the unit of a column where it is smallest.
+func (e *Engine) leastPeak(ctx context.Context, column int32) (float64, error) {
+	all := &softCell{runs: []dataset.Run{{Last: int(e.prog.Columns[column].Codes) - 1, Likelihood: 1}}, most: true}
+	least := 0.0
+	for i := range e.prog.Inputs {
+		in := &e.prog.Inputs[i]
+		if in.Column != column {
+			continue
+		}
+		logs := make([]float64, e.prog.Vectors[in.Vector].Units)
+		if err := e.addTable(ctx, in, all, logs); err != nil {
+			return 0, err
+		}
+		least = min(least, slices.Min(logs))
+	}
+	return least, nil
 }
 
 // ascend sets each open cell of the candidates in all to its best value given the

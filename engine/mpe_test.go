@@ -10,6 +10,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 )
 
@@ -239,6 +240,35 @@ func TestMPEQueriesDependOnTheRowAlone(t *testing.T) {
 		}
 		if ll[0] != wholeLL[r] || bound[0] != wholeBound[r] {
 			t.Errorf("row %d: %v and %v alone, %v and %v among others", r, ll[0], bound[0], wholeLL[r], wholeBound[r])
+		}
+	}
+}
+
+// TestMPEBoundOutsideBins completes rows with a number outside of all bins, which all units give one density. The bound is not below the best
+// completion, and is that of a single product.
+func TestMPEBoundOutsideBins(t *testing.T) {
+	three := circuit.Categorical{Categories: 3}
+	flat, sharp := part{three, []float64{0.375, 0.3125, 0.3125}}, part{three, []float64{0.0625, 0.0625, 0.875}}
+	even, uneven := part{three, []float64{0.5, 0.25, 0.25}}, part{three, []float64{0.125, 0.125, 0.75}}
+	column := dataset.Column{Kind: dataset.Continuous, Edges: []float64{0, 1, 2, 4}, Outside: 1e-6}
+	schema := &dataset.Schema{Columns: []dataset.Column{column, column}}
+	for _, parts := range [][][]part{{{flat, even}}, {{flat, even}, {sharp, uneven}}, {{flat, uneven}, {sharp, even}}} {
+		weights := []float64{1}
+		if len(parts) == 2 {
+			weights = []float64{0.75, 0.25}
+		}
+		g, params := mixture(weights, parts)
+		m := buildWith(t, g, params, engine.Options{Rows: 64, Queries: true, Schema: schema})
+		given := reference.Batch(schema, [][]float64{{9, missing}, {1.5, missing}})
+		ll, bound := make([]float64, 2), make([]float64, 2)
+		if err := m.eng.MPE(t.Context(), given, engine.MPEOptions{Candidates: 4, Beam: 2, Sweeps: 4}, ll, bound); err != nil {
+			t.Fatal(err)
+		}
+		for r, x := range []float64{9, 1.5} {
+			every := m.logLikelihood(t, reference.Batch(schema, [][]float64{{x, 0.5}, {x, 1.5}, {x, 3}}))
+			if best := slices.Max(every); !near(ll[r], best, 1e-5) || !(bound[r] >= best-1e-5) || len(parts) == 1 && !near(bound[r], best, 1e-5) {
+				t.Errorf("%d products, %v: log-likelihood %v and bound %v; the best of completions is %v", len(parts), x, ll[r], bound[r], best)
+			}
 		}
 	}
 }
