@@ -452,8 +452,11 @@ func (e *Engine) bestCell(variable int32, cells *dataset.Cells, row int, weights
 // until they are small beside the width of a unit. limit, unless nil, says which values there
 // are, with their likelihoods.
 func climb(x float64, weights []float32, units []unit, limit *softCell) float64 {
+	stepped := steppedUnits(weights, units)
 	density := func(x float64) float64 {
 		switch {
+		case !stepped.take(x, limit):
+			return 0
 		case limit == nil:
 			return density(x, weights, units)
 		case !limit.allows(x):

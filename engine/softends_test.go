@@ -232,3 +232,43 @@ func TestSoftMPEBins(t *testing.T) {
 		}
 	}
 }
+
+// TestSoftCompletionOfHistograms completes ranges of histograms: those of whole numbers with whole ones, and those of others without the
+// density of the bin behind the range, which begins at its end. So no completion is above the bound.
+func TestSoftCompletionOfHistograms(t *testing.T) {
+	whole, real := circuit.RealHistogram{Breaks: []float64{0, 1, 2}}, circuit.RealHistogram{Breaks: []float64{0, 0.5, 1}}
+	for _, tc := range []struct {
+		leaf      circuit.RealHistogram
+		params    []float64
+		low, high float64
+		best      float64 // log-likelihood
+	}{
+		{whole, []float64{0.75, 0.25, 0.875, 0.125}, 0.5, 1, math.Log(0.25*0.25 + 0.75*0.125)},
+		{whole, []float64{0.75, 0.25, 0.125, 0.875}, 0, 1.5, math.Log(0.25*0.25 + 0.75*0.875)},
+		{real, []float64{0.25, 1.75, 0.5, 1.5}, 0, 0.5, math.Log(0.25*0.25 + 0.75*0.5)},
+		{real, []float64{0.25, 1.75, 0.5, 1.5}, 0.125, 0.625, math.Log(0.25*1.75 + 0.75*1.5)},
+	} {
+		m := mixed(t, tc.leaf, tc.params, []float64{0.25, 0.75})
+		b, ll, bound := m.within(tc.low, tc.high, 1), make([]float64, 1), make([]float64, 1)
+		if err := m.eng.MPE(t.Context(), b, engine.MPEOptions{Candidates: 4, Beam: 2, Sweeps: 10}, ll, bound); err != nil {
+			t.Fatal(err)
+		}
+		x := float64(b.Columns[0].Values[0])
+		if !near(ll[0], tc.best, 1e-6) || !(bound[0] >= ll[0]-1e-6) || !(x >= tc.low && x <= tc.high) || tc.leaf.Whole() && x != math.Trunc(x) {
+			t.Errorf("breaks %v, %v..%v: completed with %v of %v with the bound %v; the best is %v", tc.leaf.Breaks, tc.low, tc.high, x, ll[0], bound[0], tc.best)
+		}
+	}
+}
+
+// TestCompletionOfWholeNumbers climbs from a mode of one unit to where both have much, past whole numbers alone.
+func TestCompletionOfWholeNumbers(t *testing.T) {
+	leaf := circuit.RealHistogram{Breaks: []float64{0, 1, 2, 3, 4, 5}}
+	m := mixed(t, leaf, []float64{0, 0.09, 0.3, 0.3, 0.31, 0.31, 0.3, 0.3, 0.09, 0}, []float64{0.5, 0.5})
+	b, ll, bound := m.batch([][]float64{{missing}}), make([]float64, 1), make([]float64, 1)
+	if err := m.eng.MPE(t.Context(), b, engine.MPEOptions{Sweeps: 3}, ll, bound); err != nil {
+		t.Fatal(err)
+	}
+	if x := b.Columns[0].Values[0]; x != 2 || !near(ll[0], math.Log(0.3), 1e-6) {
+		t.Errorf("completed with %v of %v, want 2 of %v", x, ll[0], math.Log(0.3))
+	}
+}

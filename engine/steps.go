@@ -39,6 +39,39 @@ func (u *unit) holds(x float64) bool {
 	return !ok || f.Bin(x) >= 0
 }
 
+// stepped are the stepwise families of a column's units, and whether any is of whole numbers.
+type stepped struct {
+	families []stepwise
+	whole    bool
+}
+
+// steppedUnits returns those of the units that have a weight.
+func steppedUnits(weights []float32, units []unit) (s stepped) {
+	for i := range units {
+		if f, ok := units[i].family.(stepwise); ok && weights[i] > 0 {
+			s.families = append(s.families, f)
+			s.whole = s.whole || f.Whole()
+		}
+	}
+	return s
+}
+
+// take reports whether x is one of the numbers that units have within limit: a whole number where their breaks are whole, else
+// one of a bin that has more than an end of a range. As LogRange and RangeMode count, a range that ends at a break has
+// nothing of the bin behind it, although the end is a number of that bin.
+func (s *stepped) take(x float64, limit *softCell) bool {
+	switch {
+	case s.whole:
+		return x == math.Trunc(x)
+	case limit == nil || limit.runs != nil:
+		return true
+	}
+	return !slices.ContainsFunc(s.families, func(f stepwise) bool {
+		bin := f.Bin(x)
+		return bin >= 0 && !(max(limit.low, f.Steps()[bin]) < min(limit.high, f.Steps()[bin+1]))
+	})
+}
+
 // steps is what the points of a column of stepwise units are made of.
 type steps struct {
 	cuts           []float64   // the breaks of all units as float32: all units take the cells between two of them as one
