@@ -174,7 +174,7 @@ func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error
 		}
 		before[in.Params], after[in.Params] = area, densities
 		shared = shared || slices.ContainsFunc(e.prog.Inputs, func(other layers.Input) bool {
-			return other.Params == in.Params && other.Column != column
+			return other.Owner == in.Owner && other.Column != column
 		})
 	}
 	switch {

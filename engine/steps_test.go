@@ -98,6 +98,7 @@ func TestHistogramCovariances(t *testing.T) {
 		"apart":           {{histogram(floor, []float64{0, 1}, 1), bit[0]}, {histogram(floor, []float64{5, 7}, 0.5), bit[1]}},
 		"of other masses": {{histogram(floor, whole, 0.8, 0.2), histogram(floor, whole, 0.3, 0.7)}, {histogram(floor, whole, 1, 4), histogram(floor, []float64{0, 3}, 2)}},
 		"far":             {{histogram(floor, far, 1e-6, 2e-6, 0), bit[0]}, {histogram(floor, far, 2e-6, 1e-6, 3e-6), bit[1]}},
+		"an indicator":    {{{circuit.Indicator{Domain: 2, Value: 1}, nil}, histogram(floor, real, 5, 10, 1/3.7)}, {{circuit.Indicator{Domain: 2}, nil}, histogram(floor, real, 1, 0.5, 0.1/3.7)}},
 		"a high floor":    {{histogram(0.1, whole, 1, 0), bit[0]}, {histogram(0.1, []float64{0, 1, 2, 4}, 0, 0.5, 0.25), bit[1]}},
 	} {
 		t.Run(name, func(t *testing.T) {
