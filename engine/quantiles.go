@@ -122,19 +122,23 @@ func (s *summary) codeQuantile(p []float64, level float64) float64 {
 }
 
 // quantile returns the value below which bins with probabilities p have the share level, if
-// the values of a bin are spread evenly.
+// the values of a bin are spread evenly. What p adds up to is rounded, so the level is one of that sum.
 func (b *bins) quantile(p []float64, level float64) float64 {
-	sum, last := 0.0, 0
+	total := 0.0
+	for _, x := range p {
+		total += x
+	}
+	want, sum, last := level*total, 0.0, 0
 	for k, x := range p {
 		if x > 0 {
-			if last = k; sum+x >= level {
+			if last = k; sum+x >= want {
 				break
 			}
 			sum += x
 		}
 	}
 	lo, hi := float64(b.edges[last]), float64(b.edges[last+1])
-	return lo + min(1, (level-sum)/p[last])*(hi-lo)
+	return lo + min(1, (want-sum)/p[last])*(hi-lo)
 }
 
 // mixtureQuantile returns the smallest number at which the distribution function of a mixture of
