@@ -7,6 +7,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -35,7 +36,7 @@ const maxDraws = 1 << 30
 // deterministic; that of all rows where the model has at most run.MaxStates or n of them; else
 // the mean over n rows that seed draws. Continuous columns count by their density.
 func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, error) {
-	if x, ok, err := m.information(m, n); ok || err != nil {
+	if x, ok, err := m.information(ctx, m, n); ok || err != nil {
 		return Estimate{Nats: x.Entropy, Exact: ok}, err
 	}
 	var entropy average
@@ -59,7 +60,7 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 	if err != nil {
 		return nil, fmt.Errorf("%w: the models are not of the same columns: %v", ErrOptions, err)
 	}
-	if x, ok, err := m.information(other, n); ok || err != nil {
+	if x, ok, err := m.information(ctx, other, n); ok || err != nil {
 		exactly := func(nats float64) Estimate { return Estimate{Nats: nats, Exact: ok} }
 		return &Divergence{exactly(x.Entropy), exactly(x.CrossEntropy), exactly(x.KL)}, err
 	}
@@ -81,17 +82,39 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 
 // information compares the model with another one by a pass over their circuits, if that is
 // possible. n is checked alike on all ways.
-func (m *Model) information(other *Model, n int) (x circuit.Information, ok bool, err error) {
+func (m *Model) information(ctx context.Context, other *Model, n int) (x circuit.Information, ok bool, err error) {
 	if err := checkDraws(n); err != nil {
 		return x, false, err
 	}
 	if !m.exact() {
 		return x, false, nil
 	}
-	if ok, err = m.plan.Comparable(other.plan); ok && err == nil {
-		x, err = m.plan.Information(other.plan)
-	}
+	err = m.withBoth(ctx, other, func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if ok, err = m.plan.Comparable(other.plan); ok && err == nil {
+			x, err = m.plan.Information(other.plan)
+		}
+		return err
+	})
 	return x, ok && err == nil, err
+}
+
+// withBoth calls use while engines of both models are taken, so that neither is closed meanwhile. The older model's is taken
+// first: two calls never wait for each other.
+func (m *Model) withBoth(ctx context.Context, other *Model, use func() error) error {
+	first, second := m, other
+	if second.number < first.number {
+		first, second = second, first
+	}
+	return first.with(ctx, 0, func(engine.Runner) error {
+		if first == second {
+			return use()
+		}
+		return second.with(ctx, 0, func(engine.Runner) error { return use() })
+	})
 }
 
 // checkDraws reports why n rows cannot be drawn.

@@ -1,15 +1,19 @@
 package pce_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/em"
 )
@@ -145,6 +149,55 @@ func TestDivergenceLimits(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestDivergenceAfterClose wants ErrClosed once either model is closed, and the context's error, where no row is drawn.
+func TestDivergenceAfterClose(t *testing.T) {
+	const text = "circuit 1\na = input x0 bernoulli 0.25\n"
+	p, q := openText(t, text), openText(t, text)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := p.Entropy(ctx, 1, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("the entropy when it was not wanted: %v", err)
+	}
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Entropy(t.Context(), 1, 0); !errors.Is(err, pce.ErrClosed) {
+		t.Errorf("the entropy after Close: %v", err)
+	}
+	for _, pair := range [][2]*pce.Model{{p, q}, {q, p}, {q, q}} {
+		if _, err := pair[0].Divergence(t.Context(), pair[1], 1, 0); !errors.Is(err, pce.ErrClosed) {
+			t.Errorf("the divergence after Close: %v", err)
+		}
+	}
+}
+
+// TestDivergenceBothWays compares two models of one engine each with one another at a time, which must not wait for each other.
+func TestDivergenceBothWays(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var models [2]*pce.Model
+	for i := range models {
+		g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}}}}
+		var err error
+		if models[i], err = pce.New(ctx, g, reference.Params{{0.5, 0.5}}.Read, pce.Options{Engines: 1}); err != nil {
+			t.Fatal(err)
+		}
+		defer models[i].Close()
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 500 {
+				if _, err := models[i%2].Divergence(ctx, models[(i+1+i/6)%2], 1, 0); err != nil {
+					t.Errorf("a call of many: %v", err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestDivergenceOfScales draws from a model whose columns are stored in other units than

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
@@ -24,7 +25,11 @@ type Model struct {
 	exact  func() bool                 // whether max-product gives most probable completions
 	turned parallel.Pace               // of rows into columns
 	close  func() error                // does its work once
+	number int64                       // of circuits that this process has opened
 }
+
+// opened counts circuits.
+var opened atomic.Int64
 
 // Info describes a circuit and its program; run.Info lists its fields, which pce info --json
 // prints.
@@ -86,7 +91,7 @@ func newModel(ctx context.Context, b *run.Blueprint, opts Options) (*Model, erro
 		return nil, err
 	}
 	end := sync.OnceValue(func() error { return errors.Join(pool.Close(), b.Close()) })
-	return &Model{plan: b, opts: opts, pool: pool, exact: sync.OnceValue(b.MPEExact), close: end}, nil
+	return &Model{plan: b, opts: opts, pool: pool, exact: sync.OnceValue(b.MPEExact), close: end, number: opened.Add(1)}, nil
 }
 
 // check refuses a batch whose columns are not those of the circuit.
