@@ -388,6 +388,18 @@ func TestQueryRefuses(t *testing.T) {
 			t.Errorf("distributions of %v: %v", of, err)
 		}
 	}
+	for what, call := range map[string]func() error{
+		"distributions": func() error { _, err := m.Conditional(t.Context(), rows, 0, 1, 0); return err },
+		"covariances":   func() error { _, err := m.Covariance(t.Context(), rows, 1, 0, 0); return err },
+		"quantiles": func() error {
+			_, err := m.Answer(t.Context(), &pce.Query{Kind: pce.QueryQuantiles, Columns: []int{0, 0}, Levels: []float64{0.5}}, dataset.NewBatch(m.Schema(), 1))
+			return err
+		},
+	} {
+		if err := call(); !errors.Is(err, pce.ErrOptions) || !strings.Contains(err.Error(), "column 0, counted from 0, is listed twice") {
+			t.Errorf("%s of one column twice: %v", what, err)
+		}
+	}
 	for _, n := range []int{-1, 1<<20 + 1} {
 		if _, _, err := m.MPE(t.Context(), rows, pce.MPEOptions{Candidates: n}); !errors.Is(err, pce.ErrOptions) {
 			t.Errorf("%d candidates: %v", n, err)

@@ -71,6 +71,13 @@ func (q *Query) Check(s *dataset.Schema) error {
 		if k := len(q.Columns); q.Kind == QueryCovariance && k > maxCovariance {
 			return fmt.Errorf("%w: covariances of %d columns; want at most %d", ErrOptions, k, maxCovariance)
 		}
+		seen := make([]bool, len(s.Columns))
+		for _, c := range q.Columns {
+			if seen[c] {
+				return fmt.Errorf("%w: column %d, counted from 0, is listed twice; list each column once", ErrOptions, c)
+			}
+			seen[c] = true
+		}
 		return q.checkLevels()
 	case QueryExpect:
 		if len(q.Of) == 0 || len(q.Of) > maxExpected {
