@@ -59,11 +59,11 @@ func (m *model) engine(t testing.TB, dev cpu.Options, rows int) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ranges := make([]float64, m.graph.NumVars)
+	ranges := make([]engine.Range, m.graph.NumVars)
 	for _, row := range m.rows {
 		for v, x := range row {
-			if math.Abs(x) > ranges[v] {
-				ranges[v] = math.Abs(x)
+			if x == x {
+				ranges[v] = engine.Range{Min: min(ranges[v].Min, x), Max: max(ranges[v].Max, x)}
 			}
 		}
 	}

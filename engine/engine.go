@@ -25,6 +25,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
@@ -43,9 +44,9 @@ type Options struct {
 	// computed.
 	Queries bool
 	Mixed   bool // products of lower precision where the device has them
-	// Ranges holds, for each variable, the largest absolute value that its
-	// continuous leaves will see; it scales their statistics. nil: ones.
-	Ranges []float64
+	// Ranges holds, for each variable, the values that its leaves without codes will
+	// see in training; they scale their statistics. nil: these are 1 at most.
+	Ranges []Range
 	// StepRows is the most rows between two updates. 0: 2^22, the most that
 	// the finest grid of counts can hold.
 	StepRows int64
@@ -59,6 +60,9 @@ type Options struct {
 	// OwnsDevice says that Close closes the device too.
 	OwnsDevice bool
 }
+
+// Range is all values from Min to Max, as cells are stored.
+type Range struct{ Min, Max float64 }
 
 // Engine is a program on a device with its parameters. It is not safe for
 // concurrent use.
@@ -172,25 +176,30 @@ func (e *Engine) alloc(ctx context.Context) (err error) {
 	return nil
 }
 
-// statScales gives each statistic of a continuous leaf a power of two above the
-// largest value that one row can add: |x|^k for the k-th. Those of shares have none.
-func statScales(p *layers.Program, ranges []float64) [][]float64 {
-	scales := make([][]float64, len(p.Columns))
-	for i := range p.Inputs {
+// statScales gives each statistic of leaves without codes a power of two, 1 at least, that
+// no row exceeds: for each owner of parameters, that of the largest statistic of all inputs
+// that share them. Statistics are largest at an end of a range. Those of shares have none.
+func statScales(p *layers.Program, ranges []Range) [][]float64 {
+	scales := make([][]float64, len(p.Inputs))
+	for _, i := range p.Functions() {
 		in := &p.Inputs[i]
-		c := p.Columns[in.Column]
-		if in.Codes > 0 || int(c.Var) >= len(ranges) || layers.StatsAreShares(in.Family) {
+		v := int(p.Columns[in.Column].Var)
+		if v >= len(ranges) || layers.StatsAreShares(in.Family) {
 			continue
 		}
-		r := max(1, ranges[c.Var])
-		if math.IsInf(r, 0) || r != r {
-			continue
+		of := &scales[in.Owner]
+		if *of == nil {
+			*of = slices.Repeat([]float64{1}, in.Family.NumStats())
 		}
-		var s []float64
-		for k := range in.Family.NumStats() {
-			s = append(s, math.Exp2(math.Ceil(float64(k+1)*math.Log2(r))))
+		stats := make([]float64, len(*of))
+		for _, x := range []float64{ranges[v].Min, ranges[v].Max} {
+			in.Family.Stats(x, stats)
+			for k, s := range stats {
+				if s = math.Abs(s); s < math.MaxFloat64/2 { // else it is that of no cell: of the logarithm of 0, say
+					(*of)[k] = max((*of)[k], math.Exp2(math.Ceil(math.Log2(s))))
+				}
+			}
 		}
-		scales[in.Column] = s
 	}
 	return scales
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,7 +178,7 @@ func TestStatScales(t *testing.T) {
 			{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{MinSigma: 1e-9}},
 			{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 		}}
-		m := buildWith(t, g, reference.Params{{0, size}, {1}}, engine.Options{Rows: 64, Train: true, Ranges: []float64{size}})
+		m := buildWith(t, g, reference.Params{{0, size}, {1}}, engine.Options{Rows: 64, Train: true, Ranges: []engine.Range{{Min: -size, Max: size}}})
 		rows := make([][]float64, 64)
 		for i := range rows {
 			rows[i] = []float64{size * float64(2*(i%4)-3) / 3}
@@ -208,6 +209,105 @@ func TestStatScales(t *testing.T) {
 		}
 		if want := math.Sqrt(5./9) * size; !(math.Abs(float64(sigma[0])-want) <= 1e-4*want) {
 			t.Errorf("values up to %v: sigma is %v, want %v", size, sigma[0], want)
+		}
+	}
+}
+
+// TestStatScalesOfOwners trains leaves whose statistics differ in size from those of others
+// that have a column or parameters in common with them, and compares them with float64.
+func TestStatScalesOfOwners(t *testing.T) {
+	const wide = 3e5
+	input := func(v int, l circuit.Leaf) circuit.Node {
+		return circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: l}
+	}
+	sum := func(children ...circuit.NodeID) circuit.Node {
+		return circuit.Node{Kind: circuit.Sum, Units: 1, Children: children}
+	}
+	shared := input(1, circuit.Gaussian{})
+	shared.Tie = circuit.TieTo(0)
+	for _, c := range []struct {
+		name   string
+		graph  circuit.Graph
+		params reference.Params
+		row    func(i float64) []float64
+	}{
+		{
+			"the owner's column is narrow",
+			circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{input(0, circuit.Gaussian{}), shared, {Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1}}, sum(2)}},
+			reference.Params{{0, wide}, {}, {}, {1}},
+			func(i float64) []float64 { return []float64{i / 10, wide * (i - 3)} },
+		},
+		{
+			"families of one column",
+			circuit.Graph{NumVars: 1, Root: 3, Nodes: []circuit.Node{input(0, circuit.LogNormal{}), input(0, circuit.Gaussian{}), input(0, circuit.LogNormal{}), sum(0, 1, 2)}},
+			reference.Params{{math.Log(wide), 0.1}, {wide, wide / 10}, {math.Log(wide), 0.2}, {0.25, 0.5, 0.25}},
+			func(i float64) []float64 { return []float64{wide * (1 + i/10)} },
+		},
+	} {
+		var rows [][]float64
+		ranges := slices.Repeat([]engine.Range{{Min: math.Inf(1), Max: math.Inf(-1)}}, c.graph.NumVars)
+		for i := range 70 {
+			row := c.row(float64(i % 7))
+			for v := range row {
+				row[v] = float64(float32(row[v]))
+				ranges[v] = engine.Range{Min: min(ranges[v].Min, row[v]), Max: max(ranges[v].Max, row[v])}
+			}
+			rows = append(rows, row)
+		}
+		m := buildWith(t, &c.graph, c.params, engine.Options{Rows: len(rows), Train: true, Ranges: ranges})
+		ctx := context.Background()
+		if err := m.eng.Accumulate(ctx, m.batch(rows), 0, len(rows), make([]float64, len(rows))); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.eng.Apply(ctx, tensor.Rule{Step: 1}); err != nil {
+			t.Fatal(err)
+		}
+		flows, err := m.ref.Flows(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := m.ref.EM(flows, reference.Step{Size: 1})
+		for i := range m.prog.Map.Len() {
+			at, n := m.prog.Map.Region(i)
+			id := m.prog.Map.Node(i)
+			region, got := make([]float32, n), make([]float32, len(want[id]))
+			if err := m.eng.ReadParams(ctx, at, region); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.prog.Map.Unpack(i, region, got); err != nil {
+				t.Fatal(err)
+			}
+			for k, w := range want[id] {
+				if tol := 1e-4 * max(math.Abs(w), math.Abs(want[id][len(got)-1])); !(math.Abs(float64(got[k])-w) <= tol) {
+					t.Errorf("%s: parameter %d of node %d is %v, want %v", c.name, k, id, got[k], w)
+				}
+			}
+		}
+	}
+}
+
+// TestStatsOverflow trains on cells beyond the range that the engine was told, whose squares
+// have no place in flows: at once, in one shard, and in the sum of several.
+func TestStatsOverflow(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
+	}}
+	const rows = 64
+	for _, c := range []struct {
+		size   float64 // its square is that of a shard's mean
+		shards int     // the first that fails, 0 for a step
+	}{{1e3, 0}, {1e3, 1}, {300, 2}} {
+		m := buildWith(t, g, reference.Params{{0, c.size}, {1}}, engine.Options{Rows: rows, Train: true, Ranges: []engine.Range{{}}})
+		b, ll := m.batch(slices.Repeat([][]float64{{c.size}}, rows)), make([]float64, rows)
+		step := func() error { return m.eng.Accumulate(context.Background(), b, 0, rows, ll) }
+		if c.shards == 0 {
+			step = func() error { return m.eng.Step(context.Background(), b, 0, rows, tensor.Rule{Step: 1}, ll) }
+		}
+		for i := 1; i <= max(1, c.shards); i++ {
+			if err := step(); (err == nil) != (i < c.shards) || err != nil && !errors.Is(err, kernels.ErrDevice) {
+				t.Errorf("shard %d of values of %v: %v", i, c.size, err)
+			}
 		}
 	}
 }

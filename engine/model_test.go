@@ -20,6 +20,7 @@ type model struct {
 	graph  *circuit.Graph
 	params reference.Params
 	ref    *reference.Evaluator
+	prog   *compile.Result
 	eng    *engine.Engine
 }
 
@@ -74,7 +75,7 @@ func buildCompiled(t testing.TB, g *circuit.Graph, params reference.Params, co c
 			t.Fatal(err)
 		}
 	}
-	return &model{g, params, ref, eng}
+	return &model{g, params, ref, r, eng}
 }
 
 func (m *model) batch(rows [][]float64) *dataset.Batch {

@@ -12,9 +12,9 @@ type Module struct {
 	// StepRows is the most rows whose flows are added up before an update; 0
 	// means Rows.
 	StepRows int64
-	// Scales holds, for each column of values, the powers of two that the
-	// statistics of its leaves are divided by before they are rounded to the
-	// grid of flows; nil means ones.
+	// Scales holds, for each input that owns its parameters, the powers of two that
+	// its statistics, those of all inputs that share with it, are divided by before
+	// they are rounded to the grid of flows; nil means ones.
 	Scales [][]float64
 }
 
@@ -27,10 +27,10 @@ func StatsAreShares(f Family) bool {
 
 // StatScale is what the k-th statistic of an input without codes is divided by, by Module.Scales.
 func StatScale(scales [][]float64, in *Input, k int) float64 {
-	if int(in.Column) >= len(scales) || k >= len(scales[in.Column]) || StatsAreShares(in.Family) {
+	if int(in.Owner) >= len(scales) || k >= len(scales[in.Owner]) {
 		return 1
 	}
-	return scales[in.Column][k]
+	return scales[in.Owner][k]
 }
 
 // ModuleKind names the form of module: a tensor program.

@@ -185,20 +185,16 @@ func TestSplitOwners(t *testing.T) {
 	}
 }
 
-// TestStatScale: statistics that are 0 or 1 have no scale, beside others of the same column that have one.
+// TestStatScale: the scales of an input are those of its owner, and 1 where it has none.
 func TestStatScale(t *testing.T) {
 	scales := [][]float64{nil, {8, 64}}
 	for _, tc := range []struct {
-		column int32
-		family layers.Family
-		k      int
-		want   float64
-	}{
-		{1, circuit.Gaussian{}, 0, 8}, {1, circuit.Gaussian{}, 1, 64}, {1, circuit.Gaussian{}, 2, 1}, {0, circuit.Gaussian{}, 0, 1}, {2, circuit.Gaussian{}, 0, 1},
-		{1, circuit.RealHistogram{Breaks: []float64{0, 1, 2}}, 0, 1}, {1, circuit.RealHistogram{Breaks: []float64{0, 1, 2}}, 1, 1},
-	} {
-		if got := layers.StatScale(scales, &layers.Input{Column: tc.column, Family: tc.family}, tc.k); got != tc.want {
-			t.Errorf("column %d, %s, statistic %d: %v, want %v", tc.column, tc.family.Name(), tc.k, got, tc.want)
+		owner int32
+		k     int
+		want  float64
+	}{{1, 0, 8}, {1, 1, 64}, {1, 2, 1}, {0, 0, 1}, {2, 0, 1}} {
+		if got := layers.StatScale(scales, &layers.Input{Owner: tc.owner, Family: circuit.Gaussian{}}, tc.k); got != tc.want {
+			t.Errorf("owner %d, statistic %d: %v, want %v", tc.owner, tc.k, got, tc.want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"math"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
@@ -69,7 +68,7 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 		if o.Ranges, err = b.ranges(ctx); err != nil {
 			return nil, err
 		}
-		o.Limits = limits(b.Train.Schema(), o.Ranges)
+		o.Limits = b.limits(o.Ranges)
 	}
 	at, err := l.place()
 	if err != nil {
@@ -87,9 +86,8 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	return e, nil
 }
 
-// ranges returns the largest absolute value of each column of the training rows,
-// or that of its logarithm where leaves are log-normal.
-func (b *Blueprint) ranges(ctx context.Context) ([]float64, error) {
+// ranges returns the least and the largest value of each column of the training rows.
+func (b *Blueprint) ranges(ctx context.Context) ([]engine.Range, error) {
 	src, any := b.Train, false
 	for _, c := range src.Schema().Columns {
 		any = any || c.Kind == dataset.Continuous
@@ -101,43 +99,42 @@ func (b *Blueprint) ranges(ctx context.Context) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := make([]float64, len(sums))
+	r := make([]engine.Range, len(sums))
 	for i, s := range sums {
-		r[i] = max(math.Abs(s.Min), math.Abs(s.Max))
-	}
-	for i := range b.Graph.Nodes {
-		n := &b.Graph.Nodes[i]
-		if n.Kind != circuit.Input || n.Leaf.Name() != (circuit.LogNormal{}).Name() {
-			continue
-		}
-		if s := sums[n.Var]; s.Min > 0 {
-			r[n.Var] = max(math.Abs(math.Log(s.Min)), math.Abs(math.Log(s.Max)))
-		}
+		r[i] = engine.Range{Min: s.Min, Max: s.Max}
 	}
 	return r, nil
 }
 
 // limits bounds the ranges of scaled columns, and returns the bounds where rows
-// are beyond them; nil if none are.
-func limits(s *dataset.Schema, ranges []float64) []float64 {
+// are beyond them; nil if none are. Numbers of log-normal leaves have none: what counts of
+// them is the logarithm, which is never that far.
+func (b *Blueprint) limits(ranges []engine.Range) []float64 {
+	logs := make([]bool, len(ranges))
+	for i := range b.Graph.Nodes {
+		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && n.Leaf.Name() == (circuit.LogNormal{}).Name() {
+			logs[n.Var] = true
+		}
+	}
 	var out []float64
-	for i, r := range ranges {
-		if s.Columns[i].Scale == 0 || r <= dataset.FarValue {
+	for i := range ranges {
+		r := &ranges[i]
+		if logs[i] || b.Train.Schema().Columns[i].Scale == 0 || max(-r.Min, r.Max) <= dataset.FarValue {
 			continue
 		}
 		if out == nil {
 			out = make([]float64, len(ranges))
 		}
-		ranges[i], out[i] = dataset.FarValue, dataset.FarValue
+		*r, out[i] = engine.Range{Min: max(r.Min, -dataset.FarValue), Max: min(r.Max, dataset.FarValue)}, dataset.FarValue
 	}
 	return out
 }
 
-// codeRanges returns the largest code of each discrete column.
-func codeRanges(s *dataset.Schema) []float64 {
-	r := make([]float64, len(s.Columns))
+// codeRanges returns the codes of each discrete column.
+func codeRanges(s *dataset.Schema) []engine.Range {
+	r := make([]engine.Range, len(s.Columns))
 	for i, c := range s.Columns {
-		r[i] = float64(c.Categories)
+		r[i].Max = float64(c.Categories)
 	}
 	return r
 }

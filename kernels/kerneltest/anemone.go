@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -136,7 +137,7 @@ func testAnemone(t *testing.T, open Open, depth Depth) {
 		name string
 		structure
 		rows   [][]float64
-		ranges []float64
+		ranges []engine.Range
 		start  reference.Params
 		tol    float64
 	}
@@ -178,7 +179,7 @@ func testAnemone(t *testing.T, open Open, depth Depth) {
 				rows[r][v] = float64(float32(mean + centre + rng.NormFloat64()))
 			}
 		}
-		ranges := []float64{mean + 10, mean + 10, mean + 10, mean + 10, mean + 10, mean + 10}
+		ranges := slices.Repeat([]engine.Range{{Min: mean - 10, Max: mean + 10}}, 6)
 		list = append(list, training{fmt.Sprintf("gaussian mean=%v", mean), structure{graph: g}, rows, ranges, start, tol})
 	}
 	for i := range depth.count(6) {

@@ -85,9 +85,9 @@ func checkFar(t *testing.T, open Open, g *circuit.Graph, p reference.Params, row
 	if err != nil {
 		t.Fatal(err)
 	}
-	ranges := make([]float64, g.NumVars)
+	ranges := make([]engine.Range, g.NumVars)
 	for v := range ranges {
-		ranges[v] = 16
+		ranges[v] = engine.Range{Min: -16, Max: 16}
 	}
 	m := Build(t, dev, g, p, compile.DefaultOptions(), engine.Options{Rows: 128, Train: true, Ranges: ranges})
 	ll := make([]float64, len(rows))

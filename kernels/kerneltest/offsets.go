@@ -14,10 +14,11 @@ import (
 )
 
 // testOffsets trains Gaussian, Poisson and log-normal leaves far from 0, where the
-// variance is a small difference of large statistics.
+// variance is a small difference of large statistics. A column near 0 owns leaves that
+// one far from 0 shares.
 func testOffsets(t *testing.T, open Open, _ Depth) {
 	const offset = 1e4
-	g, p := &circuit.Graph{NumVars: 3}, reference.Params{}
+	g, p := &circuit.Graph{NumVars: 5}, reference.Params{}
 	input := func(v int, l circuit.Leaf, params ...float64) circuit.NodeID {
 		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 3, Var: v, Leaf: l})
 		p = append(p, params)
@@ -26,21 +27,25 @@ func testOffsets(t *testing.T, open Open, _ Depth) {
 	a := input(0, circuit.Gaussian{}, offset-3, 1, offset, 2, offset+4, 1.5)
 	b := input(1, circuit.Poisson{}, offset-100, offset, offset+150)
 	logs := input(2, circuit.LogNormal{}, -70, 0.5, -68, 1, -66, 2) // of numbers near 2e-30
-	sum(g, &p, 1, []float64{0.25, 0.25, 0.5}, product(g, &p, a, b, logs))
+	owner := input(3, circuit.Gaussian{}, 0, offset, offset, offset, -offset, 2*offset)
+	shared := input(4, circuit.Gaussian{})
+	g.Nodes[shared].Tie = circuit.TieTo(owner)
+	sum(g, &p, 1, []float64{0.25, 0.25, 0.5}, product(g, &p, a, b, logs, owner, shared))
 	rng := rand.New(rand.NewPCG(16, 17))
 	rows := make([][]float64, 200)
-	ranges := make([]float64, g.NumVars)
+	ranges := make([]engine.Range, g.NumVars)
+	for v := range ranges {
+		ranges[v] = engine.Range{Min: math.Inf(1), Max: math.Inf(-1)}
+	}
 	for r := range rows {
 		rows[r] = []float64{float64(float32(offset + 4*rng.NormFloat64())), offset + float64(rng.IntN(400)-200), float64(float32(math.Exp(-68 + 1.5*rng.NormFloat64())))}
+		rows[r] = append(rows[r], float64(r%5)/100, offset*float64(r%7-3))
 		if r%11 == 0 {
 			rows[r][r%3] = math.NaN()
 		}
 		for v, x := range rows[r] {
-			if v == 2 { // the statistics are those of the logarithm
-				x = math.Log(x)
-			}
 			if x == x {
-				ranges[v] = max(ranges[v], math.Abs(x))
+				ranges[v] = engine.Range{Min: min(ranges[v].Min, x), Max: max(ranges[v].Max, x)}
 			}
 		}
 	}
@@ -79,6 +84,10 @@ func testOffsets(t *testing.T, open Open, _ Depth) {
 				mean, sigma = float64(params[logs][2*u]), float64(params[logs][2*u+1])
 				if !near(mean, want[logs][2*u], 1e-4) || !near(sigma, want[logs][2*u+1], 1e-4*want[logs][2*u+1]) {
 					t.Errorf("step %v: log-normal %d is (%v, %v), want (%v, %v)", rule.Step, u, mean, sigma, want[logs][2*u], want[logs][2*u+1])
+				}
+				mean, sigma = float64(params[owner][2*u]), float64(params[owner][2*u+1])
+				if !near(mean, want[owner][2*u], 1e-4*offset) || !near(sigma, want[owner][2*u+1], 1e-4*offset) {
+					t.Errorf("step %v: shared Gaussian %d is (%v, %v), want (%v, %v)", rule.Step, u, mean, sigma, want[owner][2*u], want[owner][2*u+1])
 				}
 				if rate := float64(params[b][u]); !near(rate, want[b][u], 2e-3) {
 					t.Errorf("step %v: Poisson %d has rate %v, want %v", rule.Step, u, rate, want[b][u])

@@ -170,7 +170,7 @@ func testOutlierLogs(t *testing.T, open Open, tc outlierCase, rows [][]float64) 
 func testOutlierTraining(t *testing.T, open Open, tc outlierCase, rows [][]float64) {
 	ctx := context.Background()
 	rule := tensor.Rule{Step: 0.5, Pseudocount: 0.1}
-	ranges := make([]float64, tc.graph.NumVars)
+	ranges := make([]engine.Range, tc.graph.NumVars)
 	ll := make([]float64, len(rows))
 	load := func() (*Model, kernels.Device) {
 		dev := open(t)
@@ -188,7 +188,7 @@ func testOutlierTraining(t *testing.T, open Open, tc outlierCase, rows [][]float
 		}
 		kept = append(kept, rows[r])
 		for v, x := range rows[r] {
-			ranges[v] = max(ranges[v], math.Abs(x))
+			ranges[v] = engine.Range{Min: min(ranges[v].Min, x), Max: max(ranges[v].Max, x)}
 		}
 	}
 	if len(kept) == 0 || len(kept) == len(rows) {

@@ -51,6 +51,9 @@ func (x *executor) backward(rows int, a *tensor.BackwardArgs, ll []float64) erro
 		x.visits(visits)
 	}
 	x.checkFlows()
+	if x.overflown.Swap(false) {
+		return fmt.Errorf("%w: cpu: statistics of leaves exceed 64 bits; cells lie beyond the ranges that the engine was told", kernels.ErrDevice)
+	}
 	return nil
 }
 

@@ -59,6 +59,7 @@ type executor struct {
 	gate       barrier
 	waker      waker
 	recomputed atomic.Int64
+	overflown  atomic.Bool // a statistic of the call has no place in 64 bits
 
 	fanIn []int32 // by unit of an owner: weights or categories that are not 0
 	// The parameters whose fan-in was counted, their writes then, and the owners.

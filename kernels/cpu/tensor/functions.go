@@ -227,7 +227,11 @@ func (x *executor) functionStats(w *worker, owner int32, fs []leafFlow) {
 	width := x.prog.Width(in.Vector)
 	for i := range stats {
 		k, u := i/units, i%units
-		q := int64(math.RoundToEven(stats[i] / float64(x.grid) / layers.StatScale(x.scales, in, k)))
+		steps := math.RoundToEven(stats[i] / float64(x.grid) / layers.StatScale(x.scales, in, k))
+		q := int64(steps)
+		if !(math.Abs(steps) < 0x1p63) {
+			x.overflown.Store(true)
+		}
 		if x.call.flows == nil {
 			stats[i] = float64(q) * float64(x.grid) * layers.StatScale(x.scales, in, k)
 			continue
@@ -236,7 +240,11 @@ func (x *executor) functionStats(w *worker, owner int32, fs []leafFlow) {
 		if k == ns {
 			at = x.prog.InputNorm(owner) + int64(u)
 		}
-		x.call.flows[at] += q
+		if sum := x.call.flows[at] + q; (sum < x.call.flows[at]) == (q < 0) {
+			x.call.flows[at] = sum
+		} else {
+			x.overflown.Store(true)
+		}
 	}
 	if x.call.flows == nil {
 		x.moveFunction(in, stats)
