@@ -116,15 +116,16 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 			stage.Tree = s.HCLT.Tree
 		}
 		built, begin := tell.begin(stage), time.Now()
+		rows := nearby(b.Train, leaves)
 		if s.Kind == "learnspn" {
-			learned, err := s.learn(ctx, b.Train, schema, leaves)
+			learned, err := s.learn(ctx, rows, schema, leaves)
 			if err != nil {
 				return nil, err
 			}
 			b.Graph, b.params = learned.Graph, learned.Params
 			stage.Learned = learned.String()
 			b.meta = map[string]string{metaLearned: stage.Learned}
-		} else if b.Graph, err = s.build(ctx, b.Train, leaves); err != nil {
+		} else if b.Graph, err = s.build(ctx, rows, leaves); err != nil {
 			return nil, err
 		}
 		b.StructureTime = time.Since(begin)

@@ -106,20 +106,22 @@ func (b *Blueprint) ranges(ctx context.Context) ([]engine.Range, error) {
 	return r, nil
 }
 
-// limits bounds the ranges of scaled columns, and returns the bounds where rows
-// are beyond them; nil if none are. Numbers of log-normal leaves have none: what counts of
-// them is the logarithm, which is never that far.
+// limits bounds the ranges of columns with far values, and returns the bounds where rows
+// are beyond them; nil if none are.
 func (b *Blueprint) limits(ranges []engine.Range) []float64 {
-	logs := make([]bool, len(ranges))
+	far := make([]bool, len(ranges))
+	for v := range far {
+		far[v] = b.Train.Schema().Columns[v].Scale != 0
+	}
 	for i := range b.Graph.Nodes {
-		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && n.Leaf.Name() == (circuit.LogNormal{}).Name() {
-			logs[n.Var] = true
+		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && !leavesOutFar(n.Leaf) {
+			far[n.Var] = false
 		}
 	}
 	var out []float64
 	for i := range ranges {
 		r := &ranges[i]
-		if logs[i] || b.Train.Schema().Columns[i].Scale == 0 || max(-r.Min, r.Max) <= dataset.FarValue {
+		if !far[i] || max(-r.Min, r.Max) <= dataset.FarValue {
 			continue
 		}
 		if out == nil {
@@ -128,6 +130,23 @@ func (b *Blueprint) limits(ranges []engine.Range) []float64 {
 		*r, out[i] = engine.Range{Min: max(r.Min, -dataset.FarValue), Max: min(r.Max, dataset.FarValue)}, dataset.FarValue
 	}
 	return out
+}
+
+// leavesOutFar reports whether far values of a scaled column are missing where leaves are
+// trained. They are not where a leaf has bins, or learns from logarithms, which are never far.
+func leavesOutFar(l circuit.Leaf) bool {
+	return l.Codes() == 0 && l.Name() != (circuit.LogNormal{}).Name()
+}
+
+// nearby returns rows as leaves are trained on them, one leaf for each column.
+func nearby(src dataset.Source, leaves []circuit.Leaf) dataset.Source {
+	var columns []int
+	for v, l := range leaves {
+		if c := &src.Schema().Columns[v]; c.Kind == dataset.Continuous && c.Scale != 0 && leavesOutFar(l) {
+			columns = append(columns, v)
+		}
+	}
+	return dataset.Nearby(src, columns)
 }
 
 // codeRanges returns the codes of each discrete column.
