@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
@@ -93,7 +94,12 @@ func (p *Pass) leave() { p.at.pass, p.at = nil, nil }
 
 // Evaluate starts the forward pass.
 func (p *Pass) Evaluate(ctx context.Context) error {
-	return p.launch(ctx, func() error { return p.eng.exec.Forward(ctx, p.hi-p.lo, &p.args.ForwardArgs) })
+	return p.launch(ctx, func() error {
+		if p.at.rows == 0 {
+			return nil
+		}
+		return p.eng.exec.Forward(ctx, p.at.rows, &p.args.ForwardArgs)
+	})
 }
 
 // Step starts a training step with these rows as its only shard.
@@ -121,7 +127,15 @@ func (p *Pass) Accumulate(ctx context.Context) error {
 }
 
 func (p *Pass) launchStep(ctx context.Context) error {
-	return p.launch(ctx, func() error { return p.eng.exec.Step(ctx, p.hi-p.lo, &p.args) })
+	return p.launch(ctx, func() error {
+		switch {
+		case p.at.rows > 0:
+			return p.eng.exec.Step(ctx, p.at.rows, &p.args)
+		case p.args.Rule != nil: // no row is possible, but the pseudocount counts
+			return p.eng.apply(ctx, tensor.UpdateArgs{Rule: *p.args.Rule})
+		}
+		return nil
+	})
 }
 
 // Wait waits for the launch and writes the log-likelihoods.
@@ -137,9 +151,18 @@ func (p *Pass) Wait(ctx context.Context) error {
 
 // finish takes what the call has left in the slot, and gives that back.
 func (p *Pass) finish(ctx context.Context) {
-	p.err = p.eng.dev.Read(ctx, p.ll, p.at.ll, 0)
-	for i, x := range p.at.excess[:len(p.ll)] {
-		p.ll[i] -= x
+	left := p.at.rows
+	if left > 0 {
+		p.err = p.eng.dev.Read(ctx, p.ll[:left], p.at.ll, 0)
+	}
+	for i := len(p.ll) - 1; i >= 0; i-- { // from the end: rows that were left out make room
+		x := p.at.excess[i]
+		if p.train && math.IsInf(x, 1) {
+			p.ll[i] = math.Inf(-1)
+			continue
+		}
+		left--
+		p.ll[i] = p.ll[left] - x
 	}
 	p.eng.recomputed += p.args.Recomputed
 	p.done = true

@@ -15,7 +15,8 @@ type slot struct {
 	codes  kernels.Buffer
 	values kernels.Buffer
 	ll     kernels.Buffer
-	excess []float64 // of each row: what its log density has more than that of its numbers
+	excess []float64 // of each row: what its log density has more than that of its numbers; +Inf where that of the numbers is 0
+	rows   int       // on the device: those of the pass, or in training those that are possible
 	pass   *Pass     // whose rows are in the slot; nil: free
 }
 
@@ -72,6 +73,9 @@ func (e *Engine) load(ctx context.Context, s *slot, b *dataset.Batch, lo, hi int
 	}
 	if err != nil {
 		return err
+	}
+	if s.rows = hi - lo; train {
+		s.rows = e.dropLost(s, hi-lo)
 	}
 	return e.send(ctx, s)
 }
@@ -140,6 +144,29 @@ func dropFar(values []float32, limit float32) {
 			values[i] = float32(math.NaN())
 		}
 	}
+}
+
+// dropLost closes the gaps of those of n rows whose values lie outside of all bins, where no leaf
+// has a density, and returns how many rows are left. The device has no code for such a value: it
+// would take the cell as missing, and the row would teach what its other cells are.
+func (e *Engine) dropLost(s *slot, n int) int {
+	left := 0
+	for i, x := range s.excess[:n] {
+		if math.IsInf(x, 1) {
+			continue
+		}
+		if left < i {
+			for _, c := range e.prog.Columns {
+				if at := int(c.Slot) * e.rows; c.Codes > 0 {
+					e.code.set(at+left, e.code.at(at+i))
+				} else {
+					e.value[at+left] = e.value[at+i]
+				}
+			}
+		}
+		left++
+	}
+	return left
 }
 
 // send copies the cells of a call to a slot.
