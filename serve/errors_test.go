@@ -57,6 +57,8 @@ func TestConformanceErrors(t *testing.T) {
 		{"", with(strings.Replace(x, `150`, `"Infinity"`, 1), ""), 400, `input "x": data: row 0, "b": +Inf is not a category`},
 		{"", with(strings.Replace(x, `,20,`, `,2,`, 1), ""), 400, `input "x": data: row 0, "d": 2 is not a category; the model's metadata lists them`},
 		{"", with(strings.Replace(x, `,3]`, `,1e300]`, 1), ""), 400, `input "x": data: row 0, "e": 1e+300 is beyond the range`},
+		{"", with(strings.Replace(x, `,3]`, `,-1000]`, 1), ""), 400, `input "x": data: row 0, "e": column 4 of the model lacks -1000`},
+		{"", with(`{"name":"x","datatype":"BYTES","shape":[1,5],"data":["1","7","low","20","-1e3"]}`, ""), 400, `input "x": data: row 0, "e": column 4 of the model lacks -1000`},
 		{"", with(`{"name":"x","datatype":"BYTES","shape":[1,5],"data":["1","7","no","20","3"]}`, ""), 400, `row 0, "c": "no" is neither`},
 		{"", with(x+`,{"name":"observed","datatype":"INT8","shape":[1,5],"data":[1,1,1,1,1]}`, ""), 400, `input "observed": datatype: INT8; want BOOL`},
 		{"", with(x+`,{"name":"observed","datatype":"BOOL","shape":[2,5],"data":[1,1,1,1,1,1,1,1,1,1]}`, ""), 400, `input "observed": shape: 2 rows; the input before it has 1`},

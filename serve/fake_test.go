@@ -19,18 +19,19 @@ import (
 // fakeModel answers with numbers that can be foretold from a row: log_prob is minus
 // the sum of its observed cells, plus a hundredth for each missing one.
 type fakeModel struct {
-	schema *dataset.Schema
-	bytes  int64
-	device string
-	took   time.Duration // of a batch
-	perRow time.Duration // that a batch takes further
-	gate   chan struct{} // if not nil, a batch takes one value before it answers
-	began  chan int      // if not nil, gets the rows of each batch that begins
-	fail   error
-	panics bool
-	silent bool // batches are answered with what is there
-	closed atomic.Int64
-	runs   atomic.Int64
+	schema  *dataset.Schema
+	bytes   int64
+	device  string
+	took    time.Duration // of a batch
+	perRow  time.Duration // that a batch takes further
+	gate    chan struct{} // if not nil, a batch takes one value before it answers
+	began   chan int      // if not nil, gets the rows of each batch that begins
+	fail    error
+	panics  bool
+	silent  bool    // batches are answered with what is there
+	refuses float64 // a batch that has it in column b is refused; 0: none is
+	closed  atomic.Int64
+	runs    atomic.Int64
 
 	mu      sync.Mutex
 	batches [][]Part
@@ -50,6 +51,13 @@ func fakeSchema() *dataset.Schema {
 func (m *fakeModel) Schema() *dataset.Schema { return m.schema }
 func (m *fakeModel) Device() string          { return m.device }
 func (m *fakeModel) Bytes() int64            { return m.bytes }
+
+func (m *fakeModel) CheckCell(column int, x float64) error {
+	if x == -1000 {
+		return fmt.Errorf("column %d of the model lacks %v", column, x)
+	}
+	return nil
+}
 
 func (m *fakeModel) Close() error {
 	m.closed.Add(1)
@@ -145,6 +153,11 @@ func (m *fakeModel) Run(ctx context.Context, w *Work) error {
 	}
 	if m.fail != nil {
 		return m.fail
+	}
+	for row := range w.Batch.Rows {
+		if b := float64(w.Batch.Columns[1].Codes.At(row)); m.refuses > 0 && b == m.refuses {
+			return fmt.Errorf("%w: row %d: the model lacks %v", dataset.ErrFormat, row, b)
+		}
 	}
 	at := 0
 	for k, p := range w.Parts {

@@ -62,6 +62,8 @@ func (m *painter) Device() string          { return "cpu" }
 func (m *painter) Bytes() int64            { return 54 << 20 }
 func (m *painter) Close() error            { return nil }
 
+func (m *painter) CheckCell(int, float64) error { return nil }
+
 func (m *painter) Queries() []Query {
 	columns := int64(len(m.schema.Columns))
 	cells := Output{Name: "samples", Datatype: oip.FP64, Shape: []int64{columns}}

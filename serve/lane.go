@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -284,9 +285,16 @@ func (l *lane) execute(b *batch, scratch *dataset.Batch) {
 	w := b.work(q, scratch)
 	from := time.Now()
 	err := b.version.answer(b.ctx, w)
+	if len(b.pieces) > 1 {
+		if err == nil {
+			b.share(q, w)
+		} else if errors.Is(err, dataset.ErrFormat) {
+			err = b.apart(q, w)
+		}
+	}
 	took := time.Since(from)
 	b.version.stats.Batch(b.rows, took)
-	l.finish(b, q, w, took, err)
+	l.finish(b, w, took, err)
 }
 
 // work puts the rows of a batch together. The rows of a job alone stay where they are.
@@ -367,22 +375,39 @@ func nans(n int) []float64 {
 	return out
 }
 
-// finish gives each job of a batch its part of the results, or the error, which is then that of
-// all of them. A job that is spread over several batches is answered when the last one has
-// ended.
-func (l *lane) finish(b *batch, q *Query, w *Work, took time.Duration, err error) {
-	if len(b.pieces) > 1 && err == nil {
-		at := 0
-		for _, p := range b.pieces {
-			for i, out := range q.Outputs {
-				if p.job.outputs[i] != nil {
-					n := width(out.Shape)
-					copy(p.job.outputs[i][p.lo*n:], w.Outputs[i][at*n:(at+p.hi-p.lo)*n])
-				}
+// share gives each job of a batch of several its part of the results.
+func (b *batch) share(q *Query, w *Work) {
+	at := 0
+	for _, p := range b.pieces {
+		for i, out := range q.Outputs {
+			if p.job.outputs[i] != nil {
+				n := width(out.Shape)
+				copy(p.job.outputs[i][p.lo*n:], w.Outputs[i][at*n:(at+p.hi-p.lo)*n])
 			}
-			at += p.hi - p.lo
+		}
+		at += p.hi - p.lo
+	}
+}
+
+// apart runs the pieces of a batch one by one after the model has refused a row of one of them, so that the others are answered.
+func (b *batch) apart(q *Query, w *Work) error {
+	for i := range b.pieces {
+		one := batch{version: b.version, query: b.query, pieces: b.pieces[i : i+1]}
+		own := one.work(q, nil) // its results are the job's
+		if err := b.version.answer(b.ctx, own); err != nil {
+			return err
+		}
+		if w.Parts[i].Err = own.Parts[0].Err; own.Answer != nil {
+			w.Answer = own.Answer
 		}
 	}
+	return nil
+}
+
+// finish tells the jobs of a batch that their rows are answered, or the error, which is then that of
+// all of them. A job that is spread over several batches is answered when the last one has
+// ended.
+func (l *lane) finish(b *batch, w *Work, took time.Duration, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.settle(b, took)
@@ -400,7 +425,8 @@ func (l *lane) finish(b *batch, q *Query, w *Work, took time.Duration, err error
 	}
 }
 
-// answer runs the model. A model that panics fails the batch, not the server.
+// answer runs the model. A model that panics fails the batch, not the server. Rows that it does not take are the fault of
+// their request, where there is one.
 func (v *version) answer(ctx context.Context, w *Work) (err error) {
 	defer func() {
 		if bug := recover(); bug != nil {
@@ -411,6 +437,10 @@ func (v *version) answer(ctx context.Context, w *Work) (err error) {
 	if err := v.model.Run(ctx, w); err != nil {
 		if ctx.Err() != nil {
 			return err
+		}
+		if len(w.Parts) == 1 && errors.Is(err, dataset.ErrFormat) {
+			w.Parts[0].Err = err
+			return nil
 		}
 		return fmt.Errorf("%w: query %s of model %q: %w", ErrInternal, w.Query, v.name, err)
 	}

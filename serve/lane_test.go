@@ -129,6 +129,38 @@ func TestPartErrors(t *testing.T) {
 	})
 }
 
+// TestBadRows: a request with a row that the model refuses has an error, and those in its batch have answers, whatever they
+// share a batch with.
+func TestBadRows(t *testing.T) {
+	bubble(t, Options{MaxQueueDelay: time.Millisecond, MaxBatchRows: 6, MaxQueueRows: 100}, func(t *testing.T, s *Server, m *fakeModel) {
+		m.refuses = 100
+		var group sync.WaitGroup
+		for _, first := range []int{10, 99, 20, 95, 30} { // the second and the fourth have a bad row
+			group.Go(func() {
+				n := 2
+				if first == 95 {
+					n = 8 // in several batches
+				}
+				r, err := s.send(t.Context(), rowsRequest(n, first))
+				if first != 99 && first != 95 {
+					if err != nil {
+						t.Errorf("rows from %d: %v", first, err)
+					} else {
+						checkRows(t, r, n, first)
+					}
+				} else if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "the model lacks 100") {
+					t.Errorf("rows from %d: %v", first, err)
+				}
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		if got := m.sizes(); got != "[[2 2 2] [2] [2] [2] [6] [2 2]]" {
+			t.Error(got)
+		}
+	})
+}
+
 // TestBatchCuts: long requests are cut into batches, which others may share.
 func TestBatchCuts(t *testing.T) {
 	bubble(t, Options{MaxQueueDelay: time.Millisecond, MaxBatchRows: 4, MaxQueueRows: 100}, func(t *testing.T, s *Server, m *fakeModel) {

@@ -19,7 +19,12 @@ type Model interface {
 	Device() string
 	// Bytes is the memory that the model takes.
 	Bytes() int64
-	// Run answers one query for a batch. It returns soon after ctx ends, with the
+	// CheckCell says what is wrong with a number that a request has in a continuous column,
+	// or returns nil. It is called when the request is read, so that a number that Run could
+	// not compute with fails this request alone and not those in its batch.
+	CheckCell(column int, x float64) error
+	// Run answers one query for a batch. An error that matches dataset.ErrFormat means that it does
+	// not take one of the rows. It returns soon after ctx ends, with the
 	// error of ctx; a model that launches several times looks at ctx in between.
 	Run(ctx context.Context, w *Work) error
 	Close() error

@@ -209,7 +209,7 @@ func (r *repository) replace(e *entry) error {
 		return err
 	}
 	v := &version{
-		name: e.Name, model: model, schema: model.Schema(), queries: model.Queries(), rows: cells.NewReader(model.Schema()),
+		name: e.Name, model: model, schema: model.Schema(), queries: model.Queries(), rows: cells.NewReader(model.Schema(), model.CheckCell),
 		bytes: max(bytes, model.Bytes()), stats: e.stats, log: r.opts.Log,
 	}
 	v.unasked = unasked(v.queries)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/run"
 	"github.com/pce-engine/pce/serve"
@@ -85,7 +87,7 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 	if m.Unchecked() {
 		noteUnchecked(l.notes, path)
 	}
-	c := &servedCircuit{Model: m}
+	c := &servedCircuit{Model: m, leaves: numberLeaves(m)}
 	info, err := m.Info()
 	if err == nil {
 		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), 2*info.SumEdges, m.MPEExact(), l.run.Soft)
@@ -109,6 +111,35 @@ type servedCircuit struct {
 	bytes   int64
 	device  string
 	queries []servedQuery
+	leaves  []circuit.Leaf // of columns whose leaves describe numbers; nil of others
+}
+
+// numberLeaves returns a leaf of each column whose leaves describe numbers, and nil of others. Leaves of a column share their domain.
+// Columns of bins have codes: every number is in one, or outside of them all.
+func numberLeaves(m *pce.Model) []circuit.Leaf {
+	leaves := make([]circuit.Leaf, len(m.Schema().Columns))
+	g := m.Graph()
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Kind == circuit.Input && n.Leaf.Codes() == 0 {
+			leaves[n.Var] = n.Leaf
+		}
+	}
+	return leaves
+}
+
+// CheckCell refuses what the leaves of a continuous column do not describe, such as fractions where they count. They see
+// the number as rows have it, which may be scaled and rounded; the message has the number of the request unless rounding
+// is what made it one that they refuse.
+func (c *servedCircuit) CheckCell(column int, x float64) error {
+	leaf := c.leaves[column]
+	if leaf == nil {
+		return nil
+	}
+	err := leaf.Check(float64(c.Schema().Columns[column].Standard(x)))
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(leaf.Check(x), err)
 }
 
 // Device is the name of the device that computes. Models with the same name share one queue of

@@ -20,6 +20,7 @@ type number interface {
 // Reader turns tensors into rows of a schema.
 type Reader struct {
 	schema  *dataset.Schema
+	check   func(column int, x float64) error // of numbers of continuous columns; nil: any will do
 	labels  []columnLabels
 	missing map[string]bool  // marks of missing cells, beside the customary ones
 	marks   map[float64]bool // those that are numbers; nil: none
@@ -33,9 +34,9 @@ type columnLabels struct {
 
 // NewReader prepares the labels of a schema for lookups, once for each version of a model.
 // Columns that share a list of labels share the table too, so text models of many columns take
-// the memory of one.
-func NewReader(s *dataset.Schema) *Reader {
-	r := &Reader{schema: s, labels: make([]columnLabels, len(s.Columns)), missing: map[string]bool{"": true}}
+// the memory of one. check, unless nil, says what is wrong with a number of a continuous column.
+func NewReader(s *dataset.Schema, check func(column int, x float64) error) *Reader {
+	r := &Reader{schema: s, check: check, labels: make([]columnLabels, len(s.Columns)), missing: map[string]bool{"": true}}
 	for _, mark := range s.Missing {
 		r.missing[mark] = true
 	}
@@ -207,7 +208,7 @@ func fill[T number](r *Reader, b *dataset.Batch, cells []T, observed []byte) err
 }
 
 // cell writes one cell of any kind: NaN and what is not observed stay missing. A number that is
-// not a category, or that the column's range does not hold, is an error that names row and
+// not a category, that the column's range does not hold or that check refuses is an error that names row and
 // column.
 func (r *Reader) cell(b *dataset.Batch, row, v int, x float64, observed bool) error {
 	if !observed || x != x {
@@ -218,6 +219,11 @@ func (r *Reader) cell(b *dataset.Batch, row, v int, x float64, observed bool) er
 		f := c.Standard(x)
 		if math.IsInf(float64(f), 0) {
 			return fmt.Errorf("row %d, %s: %v is beyond the range of the column; use NaN or observed for a missing cell", row, r.schema.ColumnName(v), x)
+		}
+		if r.check != nil {
+			if err := r.check(v, x); err != nil {
+				return fmt.Errorf("row %d, %s: %w", row, r.schema.ColumnName(v), err)
+			}
 		}
 		cells.Values[row] = f
 		return nil

@@ -39,7 +39,7 @@ func TestTexts(t *testing.T) {
 	s := testSchema()
 	s.Missing = []string{"-9"}
 	s.Columns[2].Labels = []string{"low", "N/A", "two words"}
-	r := NewReader(s)
+	r := NewReader(s, nil)
 	show := func(b *dataset.Batch, v int) string {
 		c := &b.Columns[v]
 		switch {
@@ -95,7 +95,7 @@ func TestTexts(t *testing.T) {
 // TestNumbers: rows of a query that takes numbers are neither rounded nor bounded, what is not
 // observed is NaN, the request's own memory stays as it is, and text is rounded once.
 func TestNumbers(t *testing.T) {
-	r := NewReader(testSchema())
+	r := NewReader(testSchema(), nil)
 	floats64 := func(x ...float64) []byte {
 		var raw []byte
 		for _, v := range x {
@@ -138,7 +138,7 @@ func TestNumbers(t *testing.T) {
 func TestKeep(t *testing.T) {
 	s := testSchema()
 	s.Missing = []string{"-9"}
-	r := NewReader(s)
+	r := NewReader(s, nil)
 	var raw []byte
 	for _, x := range []float64{math.NaN(), 7, 8, 20, 0.1, 1, 2, 3, 10, math.NaN()} {
 		raw, _ = oip.AppendFloat(raw, oip.FP64, x)
@@ -169,7 +169,7 @@ func TestKeep(t *testing.T) {
 func TestMarks(t *testing.T) {
 	s := testSchema()
 	s.Missing = []string{"-9", "1", "0.1"}
-	r := NewReader(s)
+	r := NewReader(s, nil)
 	for _, d := range []oip.Datatype{oip.FP64, oip.FP32} {
 		for v := range s.Columns {
 			for _, mark := range []float64{-9, 1, 0.1} {
@@ -207,7 +207,7 @@ func BenchmarkRead(b *testing.B) {
 			for i := range s.Columns {
 				s.Columns[i].Categories = 2
 			}
-			r, to := NewReader(s), dataset.NewBatch(s, rows)
+			r, to := NewReader(s, nil), dataset.NewBatch(s, rows)
 			b.SetBytes(int64(len(x.Raw)))
 			for b.Loop() {
 				if err := r.Read(to, &x, nil); err != nil {
