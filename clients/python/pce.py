@@ -248,13 +248,15 @@ class Client:
         while True:
             connection, used = self._connection(timeout)
             try:
+                if not used:
+                    connection.connect()
                 try:
                     connection.request(method, self._path + path, iter(body), headers)
-                except (BrokenPipeError, ConnectionResetError):
+                except (BrokenPipeError, ConnectionResetError, *_CLOSED_TLS):
                     pass  # a body that is too large is refused before it was sent; the answer says so
                 response = connection.getresponse()
                 raw = response.read()
-            except (ConnectionError, http.client.CannotSendRequest):
+            except (ConnectionError, *_CLOSED_TLS, http.client.CannotSendRequest):
                 connection.close()
                 # The server may close a connection that rests, just as it is used again.
                 # Asking twice changes nothing: a query leaves no trace but a count.
@@ -291,6 +293,9 @@ class Client:
                 return
         connection.close()
 
+
+# What a TLS connection raises that the other side has closed, beside a ConnectionError.
+_CLOSED_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 _METRIC = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')

@@ -6,6 +6,7 @@ The variable PCE names the program; without it, it is built from this repository
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -255,6 +256,77 @@ class TestServer(unittest.TestCase):
         for url in ("127.0.0.1:8080", "ftp://x", "http://"):
             with self.assertRaisesRegex(ValueError, "want http://"):
                 pce.Client(url)
+
+
+def certificate():
+    """Writes a certificate of 127.0.0.1 and its key, and returns their paths."""
+    cert, key = os.path.join(DIR, "cert.pem"), os.path.join(DIR, "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=pce",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, stderr=subprocess.DEVNULL)
+    return cert, key
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+class TestTLS(unittest.TestCase):
+    """Over https a closed connection shows as an error of TLS."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cert, cls.key = certificate()
+
+    def serve(self, port=0):
+        """Starts a server that ends with the call of what it returns beside its port."""
+        process = subprocess.Popen([PROGRAM, "serve", "--addr", "127.0.0.1:%d" % port, "--model", "m=" + MODEL, "--max-body", "1",
+                                    "--max-queue-rows", "100000", "--tls-cert", self.cert, "--tls-key", self.key],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+        def end():
+            process.terminate()
+            process.wait()
+            process.stdout.close()
+
+        self.addCleanup(end)
+        return int(process.stdout.readline().rsplit(":", 1)[1]), end
+
+    def client(self, port):
+        client = pce.Client("https://127.0.0.1:%d" % port, timeout=60, ca=self.cert)
+        self.addCleanup(client.close)
+        return client
+
+    def test_too_large(self):
+        """The refusal of a body that is not read to its end is read, of a connection that is new and of one that rested."""
+        client = self.client(self.serve()[0])
+        for _ in range(2):
+            with self.assertRaises(pce.ServerError) as caught:
+                client.log_prob("m", np.zeros((1 << 20, COLUMNS)))
+            self.assertEqual(caught.exception.status, 413)
+            self.assertEqual(client.log_prob("m", ROWS).shape, (len(ROWS),))
+
+    def test_restart(self):
+        """A connection of a server that has ended is replaced, whether the request is short or long."""
+        port, end = self.serve()
+        client = self.client(port)
+        client.live()
+        for rows in (1, 20000):
+            end()
+            _, end = self.serve(port)
+            self.assertEqual(client.log_prob("m", np.zeros((rows, COLUMNS), np.int8)).shape, (rows,))
+
+    def test_hang_up(self):
+        """A server that ends the connection before it is set up is an error of TLS or of the connection."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def hang_up():
+            connection, _ = listener.accept()
+            connection.recv(1)
+            connection.close()  # unread bytes reset it
+
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, 60)
+        with self.assertRaises((ConnectionError, ssl.SSLError)):
+            self.client(listener.getsockname()[1]).live()
 
 
 class TestConnection(unittest.TestCase):
