@@ -87,7 +87,7 @@ func TestAdmitBeforeDecoding(t *testing.T) {
 		gate := make(chan struct{})
 		ask := func(rows int, want error) {
 			group.Go(func() {
-				_, err := s.infer(t.Context(), "m", headBytes+100*rows, func(oip.Reserve) (*oip.Request, error) {
+				_, err := s.decodeAndInfer(t.Context(), "m", headBytes+100*rows, func(oip.Reserve) (*oip.Request, error) {
 					decoded.Add(1)
 					<-gate
 					return rowsRequest(rows, 0), nil
@@ -167,7 +167,7 @@ func TestAdmitEnds(t *testing.T) {
 			{late, rowsRequest(2, 0), nil, ErrLate},
 			{t.Context(), rowsRequest(2, 0), nil, nil},
 		} {
-			_, err := s.infer(tc.ctx, "m", 1000, func(oip.Reserve) (*oip.Request, error) { return tc.req, tc.fail })
+			_, err := s.decodeAndInfer(tc.ctx, "m", 1000, func(oip.Reserve) (*oip.Request, error) { return tc.req, tc.fail })
 			if !errors.Is(err, tc.want) {
 				t.Errorf("%v, want %v", err, tc.want)
 			}

@@ -250,7 +250,14 @@ func (s *Server) send(ctx context.Context, req *oip.Request) (*oip.Response, err
 	for _, in := range req.Inputs {
 		bytes += len(in.Raw)
 	}
-	return s.infer(ctx, req.Model, bytes, func(oip.Reserve) (*oip.Request, error) { return req, nil })
+	return s.decodeAndInfer(ctx, req.Model, bytes, func(oip.Reserve) (*oip.Request, error) { return req, nil })
+}
+
+// decodeAndInfer is infer with a body of that many bytes.
+func (s *Server) decodeAndInfer(ctx context.Context, model string, bytes int, decode func(oip.Reserve) (*oip.Request, error)) (*oip.Response, error) {
+	body := &requestBody{server: s, bytes: make([]byte, bytes)}
+	defer body.done()
+	return s.infer(ctx, model, body, true, decode)
 }
 
 // testServer makes a server with models of the given names, which are loaded.

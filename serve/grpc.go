@@ -83,7 +83,7 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.leave()
 	out := make([]byte, 5, 512) // the frame's head
-	out, known, err := s.grpcAnswer(ctx, strings.TrimSuffix(r.URL.Path, r.PathValue("method")), r.PathValue("method"), message, out)
+	out, known, err := s.grpcAnswer(ctx, body, strings.TrimSuffix(r.URL.Path, r.PathValue("method")), r.PathValue("method"), message, out)
 	if !known {
 		writeStatus(w, grpcUnimplemented, fmt.Errorf("%s is not a method of this server; call one of inference.GRPCInferenceService or grpc.health.v1.Health", clip(r.URL.Path)))
 		return
@@ -94,12 +94,13 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	}
 	body.answered = true
 	binary.BigEndian.PutUint32(out[1:], uint32(len(out)-5))
-	size := int64(len(out)) // which a slow client takes until it has read it
-	if err := s.reserve(size); err != nil {
-		s.refuse(w, r, err)
-		return
+	if more := int64(len(out)) - body.answer; more > 0 {
+		if err := s.reserve(more); err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		body.answer += more
 	}
-	defer s.metrics.Pending.Add(-size)
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Trailer", "Grpc-Status")
@@ -141,7 +142,7 @@ func unframe(r *http.Request, body []byte) ([]byte, error) {
 // grpcAnswer appends the answer of a method to dst; known is false for a method that the server
 // does not have. The methods are those of inference.GRPCInferenceService, and Check of
 // grpc.health.v1.
-func (s *Server) grpcAnswer(ctx context.Context, service, method string, message, dst []byte) (out []byte, known bool, err error) {
+func (s *Server) grpcAnswer(ctx context.Context, body *requestBody, service, method string, message, dst []byte) (out []byte, known bool, err error) {
 	if service == grpcHealth {
 		if method != "Check" {
 			return nil, false, nil
@@ -167,7 +168,7 @@ func (s *Server) grpcAnswer(ctx context.Context, service, method string, message
 		out, err := s.grpcModel(ctx, method, ref, dst)
 		return out, true, err
 	case "ModelInfer":
-		resp, err := s.infer(ctx, oip.ModelOf(message), len(message), func(reserve oip.Reserve) (*oip.Request, error) { return oip.DecodeProto(message, reserve) })
+		resp, err := s.infer(ctx, oip.ModelOf(message), body, false, func(reserve oip.Reserve) (*oip.Request, error) { return oip.DecodeProto(message, reserve) })
 		if err != nil {
 			return nil, true, err
 		}

@@ -65,12 +65,37 @@ func TestAnswersTakeMemory(t *testing.T) {
 	}
 }
 
+// TestAnswersAreReserved: a request whose answer has no room is refused before the model computes it, and counted so.
+func TestAnswersAreReserved(t *testing.T) {
+	l := &fakeLoader{bytes: 1}
+	s := testServer(t, l, Options{MaxQueueDelay: -1, MaxPending: 8 << 20, ReloadEvery: -1}, "m")
+	if err := s.reserve(8<<20 - 110_000); err != nil { // room for the rows and numbers, 100,020 bytes, and not for JSON
+		t.Fatal(err)
+	}
+	body := `{"parameters":{"query":"sample","n_samples":1000,"seed":1},"outputs":[{"name":"samples","parameters":{"datatype":"FP64"}}]}`
+	w := ask(t, s, "POST", "/v2/models/m/infer", body)
+	want(t, w, 429, `{"error":"too many requests: requests take 8 MiB, and this one wants 1 more, of 8; try again later"}`)
+	if n := l.models()[0].runs.Load(); n != 0 {
+		t.Errorf("the model ran %d times for nothing", n)
+	}
+	if text := s.metrics.Text(nil); !strings.Contains(text, `code="429"} 1`) || strings.Contains(text, `code="200"`) {
+		t.Error(text)
+	}
+	s.metrics.Pending.Add(110_000 - 8<<20)
+	if w := ask(t, s, "POST", "/v2/models/m/infer", body); w.Code != 200 {
+		t.Errorf("%d %.200s", w.Code, w.Body)
+	}
+	if n := s.metrics.Pending.Load(); n != 0 {
+		t.Errorf("%d bytes stay reserved", n)
+	}
+}
+
 // TestDecodingTakesMemory: what a body becomes counts before it is taken.
 func TestDecodingTakesMemory(t *testing.T) {
 	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxPending: 300_000, ReloadEvery: -1}, "m")
 	numbers := strings.TrimSuffix(strings.Repeat("0,0,0,10,0,", 20_000), ",")
 	body := `{"inputs":[{"name":"x","datatype":"%s","shape":[20000,5],"data":[` + numbers + `]}]}`
-	want(t, ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT64")), 429, `{"error":"bad request: inputs[0] \"x\": too many requests: requests take 1 MiB, 1 may be; try again later"}`)
+	want(t, ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT64")), 429, `{"error":"bad request: inputs[0] \"x\": too many requests: requests take 1 MiB, and this one wants 1 more, of 1; try again later"}`)
 	s.opts.MaxPending = 4_000_000
 	if w := ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT64")); w.Code != 200 {
 		t.Errorf("%d %.200s", w.Code, w.Body)

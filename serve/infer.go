@@ -12,12 +12,12 @@ import (
 	"github.com/pce-engine/pce/serve/oip"
 )
 
-// infer answers a request for a model, whose body has that many bytes, for which the
-// caller accounts. decode is called once there is room for the request's rows.
-func (s *Server) infer(ctx context.Context, model string, bytes int, decode func(oip.Reserve) (*oip.Request, error)) (resp *oip.Response, err error) {
-	call := call{server: s}
+// infer answers a request for a model. decode is called once there is room for the request's rows. The memory of the answer,
+// as JSON or not, is reserved before the model runs, and left to body.
+func (s *Server) infer(ctx context.Context, model string, body *requestBody, json bool, decode func(oip.Reserve) (*oip.Request, error)) (resp *oip.Response, err error) {
+	call := call{server: s, json: json}
 	call.job.seen = time.Now()
-	if call.place, err = s.models.admit(model, bytes); err != nil {
+	if call.place, err = s.models.admit(model, len(body.bytes)); err != nil {
 		return nil, err
 	}
 	defer call.place.end()
@@ -60,7 +60,10 @@ func (s *Server) infer(ctx context.Context, model string, bytes int, decode func
 		}
 	}
 	written := time.Now()
-	resp, err = call.response()
+	if resp, err = call.response(); err == nil {
+		call.reserved -= call.reply
+		body.answer = call.reply
+	}
 	v.stats.Tensors(read, time.Since(written))
 	return resp, err
 }
@@ -127,6 +130,8 @@ type call struct {
 	rows     int // of the request
 	repeat   int // rows of the model for each of them
 	reserved int64
+	json     bool        // the form of the answer
+	reply    int64       // bytes of the answer
 	x        *oip.Tensor // nil: none
 	mask     []byte      // of observed; nil: all cells are
 	answers  answers
@@ -360,7 +365,17 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 	if bytes > float64(o.MaxBytes) {
 		return fail(ErrTooLarge, "%v rows take %.0f bytes, %d may be asked for at once; send fewer rows", rows, bytes, o.MaxBytes)
 	}
-	return c.take(int64(bytes))
+	// The answer is written when the rest is not needed any more.
+	c.reply = oip.HeadBytes
+	for i, k := range c.answers.places {
+		d := c.answers.types[i]
+		raw := c.rows * c.repeat * width(c.query.Outputs[k].Shape) * d.Size()
+		if c.json {
+			raw = d.JSONBytes(raw)
+		}
+		c.reply += int64(raw)
+	}
+	return c.take(max(int64(bytes), c.reply))
 }
 
 // take accounts for memory until the call is over.

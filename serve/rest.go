@@ -148,21 +148,15 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.leave()
 	var req *oip.Request
-	resp, err := s.infer(r.Context(), model, len(body.bytes), func(reserve oip.Reserve) (*oip.Request, error) {
+	resp, err := s.infer(r.Context(), model, body, true, func(reserve oip.Reserve) (*oip.Request, error) {
 		var err error
 		req, err = s.restRequest(r, body.bytes, reserve)
 		return req, err
 	})
-	size := int64(0)
-	if err == nil { // the answer takes memory until a slow client has read it
-		size = int64(resp.JSONBytes())
-		err = s.reserve(size)
-	}
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
-	defer s.metrics.Pending.Add(-size)
 	body.answered = true
 	buffer, _ := s.answers.Get().(*[]byte)
 	if buffer == nil {
@@ -234,17 +228,18 @@ const firstRead = 64 << 10
 // mostSpare is the capacity of a buffer beyond which it is not kept for other bodies.
 const mostSpare = 1 << 20
 
-// requestBody is a request's body, and the memory that it takes.
+// requestBody is a request's body, and the memory that it and later its answer take.
 type requestBody struct {
 	server   *Server
 	bytes    []byte
 	reserved int64
-	answered bool // nothing reads bytes any more, so that another body may take them
+	answer   int64 // reserved until a slow client has read it
+	answered bool  // nothing reads bytes any more, so that another body may take them
 }
 
 // done gives the memory back; it is to be called in any case.
 func (m *requestBody) done() {
-	m.server.metrics.Pending.Add(-m.reserved)
+	m.server.metrics.Pending.Add(-m.reserved - m.answer)
 	if n := cap(m.bytes); m.answered && n > 0 && n <= mostSpare {
 		m.server.bodies.Put(&m.bytes)
 	}

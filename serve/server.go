@@ -124,7 +124,7 @@ func (s *Server) finish() {
 func (s *Server) reserve(bytes int64) error {
 	if n := s.metrics.Pending.Add(bytes); n > s.opts.MaxPending {
 		s.metrics.Pending.Add(-bytes)
-		return &retryError{fail(ErrFull, "requests take %d MiB, %d may be; try again later", mib(n-bytes), mib(s.opts.MaxPending)), time.Second}
+		return &retryError{fail(ErrFull, "requests take %d MiB, and this one wants %d more, of %d; try again later", mib(n-bytes), mib(bytes), mib(s.opts.MaxPending)), time.Second}
 	}
 	return nil
 }

@@ -65,14 +65,22 @@ func (r *Response) AppendJSON(dst []byte, binary func(name string) bool) (out []
 
 // JSONBytes is about what AppendJSON appends, so that a buffer need not grow.
 func (r *Response) JSONBytes() int {
-	n := 512
+	n := HeadBytes
 	for i := range r.Outputs {
-		raw := len(r.Outputs[i].Raw)
-		if n += raw; r.Outputs[i].Datatype == FP32 || r.Outputs[i].Datatype == FP64 {
-			n += 2 * raw // in decimal digits
-		}
+		n += r.Outputs[i].Datatype.JSONBytes(len(r.Outputs[i].Raw))
 	}
 	return n
+}
+
+// HeadBytes is about what a response takes beside the contents of its tensors.
+const HeadBytes = 512
+
+// JSONBytes is about what the elements of a tensor take in JSON that take raw bytes as they are.
+func (d Datatype) JSONBytes(raw int) int {
+	if d == FP32 || d == FP64 {
+		return 3 * raw // in decimal digits
+	}
+	return raw
 }
 
 // append appends parameters in the order of their names.
