@@ -83,14 +83,14 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 		return 0, 0, fmt.Sprintf("%s is not a number, and %s is %s; fix the cell or list the text as a missing mark", quote(v.Text), e.schema.ColumnName(col), c.Kind)
 	}
 	if c.Kind == Continuous {
-		if math.Abs(v.Number) > math.MaxFloat32 {
+		f, ok := c.Stored(v.Number)
+		switch {
+		case ok:
+			return 0, f, ""
+		case math.Abs(v.Number) > math.MaxFloat32:
 			return 0, 0, fmt.Sprintf("%v is beyond ±3.4e38; scale %s", v.Number, e.schema.ColumnName(col))
 		}
-		f := c.Standard(v.Number)
-		if math.IsInf(float64(f), 0) {
-			return 0, 0, fmt.Sprintf("%v is more than 3.4e38 standard deviations from the mean of %s; fix the cell", v.Number, e.schema.ColumnName(col))
-		}
-		return 0, f, ""
+		return 0, 0, fmt.Sprintf("%v is more than 3.4e38 standard deviations from the mean of %s; fix the cell", v.Number, e.schema.ColumnName(col))
 	}
 	if n := int(v.Number); n >= 0 && n < c.Categories && float64(n) == v.Number {
 		return n, 0, ""

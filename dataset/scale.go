@@ -13,6 +13,12 @@ func (c *Column) Standard(x float64) float32 {
 	return float32((x - c.Offset) / c.Scale)
 }
 
+// Stored is Standard, and false for a number that no cell holds: one that is beyond float32 itself or by its standard.
+func (c *Column) Stored(x float64) (float32, bool) {
+	f := c.Standard(x)
+	return f, !(math.Abs(x) > math.MaxFloat32) && !math.IsInf(float64(f), 0)
+}
+
 // Number returns the number that a stored value of a Continuous column stands
 // for: one that is stored as v, if there is one.
 func (c *Column) Number(v float32) float64 {

@@ -216,8 +216,8 @@ func (r *Reader) cell(b *dataset.Batch, row, v int, x float64, observed bool) er
 	}
 	c, cells := &r.schema.Columns[v], &b.Columns[v]
 	if c.Kind == dataset.Continuous {
-		f := c.Standard(x)
-		if math.IsInf(float64(f), 0) {
+		f, ok := c.Stored(x)
+		if !ok {
 			return fmt.Errorf("row %d, %s: %v is beyond the range of the column; use NaN or observed for a missing cell", row, r.schema.ColumnName(v), x)
 		}
 		if r.check != nil {
