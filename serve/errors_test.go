@@ -60,7 +60,7 @@ func TestConformanceErrors(t *testing.T) {
 		{"", with(strings.Replace(x, `,3]`, `,-1000]`, 1), ""), 400, `input "x": data: row 0, "e": column 4 of the model lacks -1000`},
 		{"", with(`{"name":"x","datatype":"BYTES","shape":[1,5],"data":["1","7","low","20","-1e3"]}`, ""), 400, `input "x": data: row 0, "e": column 4 of the model lacks -1000`},
 		{"", with(strings.Replace(x, `,3]`, `,-3.5e38]`, 1), ""), 400, `input "x": data: row 0, "e": -3.5e+38 is beyond the range`},
-		{"", with(`{"name":"x","datatype":"BYTES","shape":[1,5],"data":["1","7","no","20","3"]}`, ""), 400, `row 0, "c": "no" is neither`},
+		{"", with(`{"name":"x","datatype":"BYTES","shape":[1,5],"data":["1","7","no","20","3"]}`, ""), 400, `row 0, "c": "no" is not a category`},
 		{"", with(x+`,{"name":"observed","datatype":"INT8","shape":[1,5],"data":[1,1,1,1,1]}`, ""), 400, `input "observed": datatype: INT8; want BOOL`},
 		{"", with(x+`,{"name":"observed","datatype":"BOOL","shape":[2,5],"data":[1,1,1,1,1,1,1,1,1,1]}`, ""), 400, `input "observed": shape: 2 rows; the input before it has 1`},
 		{"", with(`{"name":"observed","datatype":"BOOL","shape":[1,5],"data":[1,1,1,1,1]}`, `,"parameters":{"query":"sample"}`), 400, `input "x": missing`},

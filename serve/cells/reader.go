@@ -261,8 +261,10 @@ func (r *Reader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 			continue
 		}
 		n, ok := r.number(text)
-		if words := labels.texts != nil && labels.numbers == nil; !ok || n == n && words {
-			return fmt.Errorf("row %d, %s: %.40q is neither a category nor a number", row, r.schema.ColumnName(v), text)
+		if labels.texts != nil && !(ok && n != n) {
+			return fmt.Errorf("row %d, %s: %.40q is not a category; the model's metadata lists them", row, r.schema.ColumnName(v), text)
+		} else if !ok {
+			return fmt.Errorf("row %d, %s: %.40q is not a number", row, r.schema.ColumnName(v), text)
 		}
 		if err := r.cell(b, row, v, n, true); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // DecodeJSON decodes a request of REST. The first header bytes of body are JSON, the
@@ -489,24 +490,42 @@ func appendInt(raw []byte, t Datatype, x int64, n []byte) ([]byte, error) {
 	return appendWord(raw, t, uint64(x)), nil
 }
 
-// appendInteger appends a number that small does not read.
+// appendInteger appends a number that small does not read, with all its digits.
 func appendInteger(raw []byte, t Datatype, n []byte) ([]byte, error) {
-	if t == Uint64 {
-		if x, err := strconv.ParseUint(string(n), 10, 64); err == nil {
-			return appendWord(raw, t, x), nil
-		}
-	}
-	if t == Int64 {
-		if x, err := strconv.ParseInt(string(n), 10, 64); err == nil {
+	if digits, ok := integer(string(n)); ok {
+		if lo, _ := t.bounds(); lo == 0 {
+			if x, err := strconv.ParseUint(digits, 10, 8*t.Size()); err == nil {
+				return appendWord(raw, t, x), nil
+			}
+		} else if x, err := strconv.ParseInt(digits, 10, 8*t.Size()); err == nil {
 			return appendWord(raw, t, uint64(x)), nil
 		}
 	}
-	x, err := strconv.ParseFloat(string(n), 64)
-	if err == nil {
-		raw, err = AppendFloat(raw, t, x)
+	return raw, fmt.Errorf("%s is not an integer of %s", clip(string(n)), t)
+}
+
+// integer writes a number of JSON without point and exponent. false means that it has a fraction, or more digits than
+// any integer of a datatype.
+func integer(n string) (string, bool) {
+	const most = 20 // digits
+	mantissa, exponent := n, "0"
+	if i := strings.IndexAny(n, "eE"); i >= 0 {
+		mantissa, exponent = n[:i], n[i+1:]
 	}
-	if err != nil {
-		return raw, fmt.Errorf("%s is not an integer of %s", clip(string(n)), t)
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.Trim(whole+fraction, "0")
+	if digits == "" {
+		return "0", true
 	}
-	return raw, nil
+	power, err := strconv.Atoi(exponent)
+	trailing := len(whole+fraction) - len(strings.TrimRight(whole+fraction, "0"))
+	zeros := power - len(fraction) + trailing
+	if err != nil || zeros < 0 || zeros > most || len(digits)+zeros > most {
+		return "", false
+	}
+	if digits += strings.Repeat("0", zeros); negative {
+		digits = "-" + digits
+	}
+	return digits, true
 }

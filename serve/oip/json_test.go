@@ -41,7 +41,7 @@ func TestDecodeJSONNumbers(t *testing.T) {
 		bad      []string
 	}{
 		{Bool, "true,false,1,0", []string{"2", "-1", `"true"`, "null"}},
-		{Uint8, "0,255,2e1,3.0", []string{"-1", "256", "1.5", "true", "1e99"}},
+		{Uint8, "0,255,2e1,3.0,-0,0e99,0.00", []string{"-1", "256", "1.5", "true", "1e99", "2.550e1", "2560e-1"}},
 		{Int8, "-128,127", []string{"-129", "128"}},
 		{Uint16, "0,65535", []string{"-1", "65536"}},
 		{Int16, "-32768,32767", []string{"-32769", "32768"}},
@@ -108,6 +108,27 @@ func TestDecodeJSONRounds(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%s %s: %s, want %s", tc.datatype, tc.text, got, tc.want)
+		}
+	}
+}
+
+// TestDecodeJSONIntegers: integers keep their digits, however they are written.
+func TestDecodeJSONIntegers(t *testing.T) {
+	for text, want := range map[string]string{
+		"9007199254740993": "9007199254740993", "9007199254740993.0": "9007199254740993", "-9007199254740993.00e0": "-9007199254740993", "900719925474099.3E1": "9007199254740993",
+		"90071992547409930e-1": "9007199254740993", "1e18": "1000000000000000000", "-0.001e+21": "-1000000000000000000", "0.00e5": "0", "-0e999999999999999999999": "0",
+		"9223372036854775807.0": "9223372036854775807", "-922337203685477580.8e1": "-9223372036854775808", "922337203685477580.8e1": "", "1e19": "", "10e20": "",
+		"1e-1": "", "10.05e1": "", "1e999999999999999999999": "", "1e-9223372036854775808": "", "1e9223372036854775807": "", "0.5": "", "-10.000001": "",
+	} {
+		r, err := whole(tensor(fmt.Sprintf(`"shape":[1],"datatype":"INT64","data":[%s]`, text)))
+		got := ""
+		if err == nil {
+			got = fmt.Sprint(int64(binary.LittleEndian.Uint64(r.Inputs[0].Raw)))
+		} else if !strings.Contains(err.Error(), text+" is not an integer of INT64") {
+			t.Errorf("%s: %v", text, err)
+		}
+		if got != want {
+			t.Errorf("%s is read as %q, want %q", text, got, want)
 		}
 	}
 }
