@@ -98,7 +98,7 @@ func (s *Server) describe(ctx context.Context, name, number string) (*modelInfo,
 			}
 		}
 		for _, p := range q.Params {
-			info.Parameters = append(info.Parameters, paramInfo(p))
+			info.Parameters = append(info.Parameters, paramInfo{Name: p.Name, Default: p.Default, Min: p.Min, Max: p.Max, Values: p.Values})
 		}
 		m.Queries = append(m.Queries, info)
 	}

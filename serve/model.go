@@ -99,6 +99,8 @@ type Param struct {
 	// Values are all that a string may be; nil: any. A Default that is none of them says
 	// that requests must have the parameter.
 	Values []string
+	// Resolve, unless nil, returns the value that a string of a request means, or that string.
+	Resolve func(string) string
 }
 
 // Work is a batch of rows of one or more requests for the same query.

@@ -48,8 +48,13 @@ func (c *call) params() error {
 				return fail(ErrRequest, "parameters: %s is %v; want %.15g to %.15g", p.Name, x, p.Min, p.Max)
 			}
 		}
-		if name, ok := x.(string); ok && p.Values != nil && !slices.Contains(p.Values, name) {
-			return fail(ErrRequest, "parameters: %s is %q; want one of %.200q", p.Name, clip(name), p.Values)
+		if name, ok := x.(string); ok && p.Values != nil {
+			if p.Resolve != nil {
+				x = p.Resolve(name)
+			}
+			if !slices.Contains(p.Values, x.(string)) {
+				return fail(ErrRequest, "parameters: %s is %q; want one of %.200q", p.Name, clip(name), p.Values)
+			}
 		}
 		c.job.params[p.Name] = x
 		if p.Name == c.query.Repeat {

@@ -99,7 +99,12 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 				{Name: "label", Datatype: oip.FP64}, {Name: "probability", Datatype: oip.FP32},
 				{Name: "probabilities", Datatype: oip.FP32, Shape: []int64{int64(most)}, OnRequest: true},
 			},
-			Params: []serve.Param{{Name: paramClass, Default: "", Values: classes}},
+			Params: []serve.Param{{Name: paramClass, Default: "", Values: classes, Resolve: func(name string) string {
+				if i, err := s.Find(name); err == nil {
+					return columnParam(s, i)
+				}
+				return name
+			}}},
 		}, (*servedCircuit).classify})
 	}
 	queries = append(queries, servedQuery{serve.Query{
@@ -164,7 +169,7 @@ func expectFlops(s *dataset.Schema, flops int64, of string) (int64, error) {
 	return passes * posteriorCost * flops, nil
 }
 
-// columnParam is how requests name a column: by its name, or its number from 1.
+// columnParam is how metadata names a column: by its name, or its number from 1 where it has none.
 func columnParam(s *dataset.Schema, i int) string {
 	return cmp.Or(s.Columns[i].Name, strconv.Itoa(i+1))
 }

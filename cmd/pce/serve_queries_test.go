@@ -265,7 +265,7 @@ func TestServeQueries(t *testing.T) {
 		t.Errorf("parameters %v, want mpe_exact false", a.params)
 	}
 
-	for _, class := range []string{"level", "size"} {
+	for _, class := range []string{"level", "size", "1", "2"} {
 		a = ask("classify", `,"class":"`+class+`"`, "", "label", "probability", "probabilities")
 		want, all := command("classify", "--class", class), command("classify", "--class", class, "--probabilities")
 		played["classify"] = true
@@ -312,9 +312,11 @@ func TestServeQueries(t *testing.T) {
 	}
 
 	var meta struct{ Queries []struct{ Name string } }
-	_, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":"classify","class":"score"},"inputs":[`+x+`]}`)
-	if !strings.Contains(string(said), `class is \"score\"; want one of`) {
-		t.Errorf("a continuous class: %s", said)
+	for _, class := range []string{"score", "3", "0", "5", ""} {
+		_, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":"classify","class":"`+class+`"},"inputs":[`+x+`]}`)
+		if !strings.Contains(string(said), `class is \"`+class+`\"; want one of [\"level\" \"size\" \"flag\"]`) {
+			t.Errorf("the class %q: %s", class, said)
+		}
 	}
 	if err := json.Unmarshal(get(t, url+"/v2/models/mixed"), &meta); err != nil || len(meta.Queries) == 0 {
 		t.Fatalf("%+v, %v", meta, err)
