@@ -117,13 +117,17 @@ func (a *account) learnSize(rows, bytes int) {
 }
 
 // room refuses rows for which the queues of a model have no room. One request is
-// always taken. The caller holds mu.
+// always taken, so more rows than may wait are answered while nothing else waits. The caller holds mu.
 func (l *lane) room(v *version, rows int) error {
 	a := v.account
 	n := a.waiting + a.reserved
 	if n > 0 && n+rows > l.opts.MaxQueueRows {
 		a.full = time.Now()
-		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; try again later", n, v.name, l.opts.MaxQueueRows),
+		advice := "try again later"
+		if rows > l.opts.MaxQueueRows {
+			advice = "this request alone has more, and is taken only while none wait; send fewer rows at once"
+		}
+		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; %s", n, v.name, l.opts.MaxQueueRows, advice),
 			time.Duration(float64(n) * a.all.perRow())}
 	}
 	return nil

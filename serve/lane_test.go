@@ -288,6 +288,11 @@ func TestQueueFull(t *testing.T) {
 		group.Wait()
 		ask(4)
 		ask(5)
+		for rows, want := range map[int]string{2: "6 may; try again later", 7: "6 may; this request alone has more, and is taken only while none wait; send fewer rows at once"} {
+			if _, err := s.send(t.Context(), rowsRequest(rows, 0)); !errors.Is(err, ErrFull) || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%d rows: %v; want %s", rows, err, want)
+			}
+		}
 		ask(1) // the sixth row
 		group.Wait()
 	})
