@@ -3,7 +3,7 @@ package circuit
 import "fmt"
 
 // Domains returns for every variable the size of its finite domain, 0 if its
-// leafDomain is not finite, and -1 if no leaf reads it. The graph is valid.
+// domain is not finite, and -1 if no leaf reads it. The graph is valid.
 func Domains(g *Graph) []int {
 	codes := make([]int, g.NumVars)
 	for v := range codes {

@@ -83,10 +83,10 @@ func (s *servedForest) Device() string { return "cpu" }
 // Bytes is what the forest takes with its tables.
 func (s *servedForest) Bytes() int64 { return s.ForestBytes() }
 
-// Queries lists the one query of forests.
 // CheckCell takes every number, which a forest compares as it is.
 func (s *servedForest) CheckCell(int, float64) error { return nil }
 
+// Queries lists the one query of forests.
 func (s *servedForest) Queries() []serve.Query { return []serve.Query{s.query} }
 
 // Run evaluates the forest for each output that a request of the batch asks for.
