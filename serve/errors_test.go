@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/pce-engine/pce/serve/oip"
@@ -120,6 +124,47 @@ func TestConformanceErrors(t *testing.T) {
 		if w := ask(t, s, "POST", "/v2/models/m/infer", row, header, value); w.Code != 400 || !strings.Contains(w.Body.String(), header[:7]) && header != headerLength {
 			t.Error(header, w.Code, w.Body)
 		}
+	}
+}
+
+// TestBodyEnds: a client that closes the connection while its body comes is counted as one that has gone, and other bodies
+// that cannot be read as bad requests.
+func TestBodyEnds(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1}, "m")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		ctx    context.Context
+		err    error
+		status int
+	}{
+		{t.Context(), io.ErrUnexpectedEOF, 499},
+		{t.Context(), &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, 499},
+		{gone, errors.New("stream error"), 499},
+		{t.Context(), errors.New("invalid byte in chunk length"), 400},
+	} {
+		r := httptest.NewRequestWithContext(tc.ctx, "POST", "/v2/models/m/infer", io.MultiReader(strings.NewReader(row[:20]), iotest.ErrReader(tc.err)))
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != tc.status {
+			t.Errorf("%v: %d %s, want %d", tc.err, w.Code, w.Body, tc.status)
+		}
+	}
+	if text := s.metrics.Text(nil); !strings.Contains(text, `code="499"} 3`) || !strings.Contains(text, `code="400"} 1`) {
+		t.Error(text)
+	}
+}
+
+// TestTimesOfSuccess: times of tensors are those of requests that were answered.
+func TestTimesOfSuccess(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1}, "m")
+	for datatype, status := range map[string]int{"FP64": 200, "UINT8": 400} { // the log-likelihood is negative
+		body := strings.TrimSuffix(row, "}") + `,"outputs":[{"name":"log_prob","parameters":{"datatype":"` + datatype + `"}}]}`
+		if w := ask(t, s, "POST", "/v2/models/m/infer", body); w.Code != status {
+			t.Errorf("%s: %d %s, want %d", datatype, w.Code, w.Body, status)
+		}
+	}
+	if got := s.metrics.Reports("m")[0].Inference; got.Success.Count != 1 || got.Fail.Count != 1 || got.Input.Count != 1 || got.Output.Count != 1 {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -148,7 +148,7 @@ func TestHostileConnections(t *testing.T) {
 		{"a negative length", post + "Content-Length: -1\r\n\r\n" + row, false, "400"},
 		{"a length beside chunks", post + "Transfer-Encoding: chunked\r\n" + length + "0\r\n\r\n", false, "400"},
 		{"bad chunks", post + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", false, "400"},
-		{"a body that ends early", post + length + row[:20], true, "400|no answer"},
+		{"a body that ends early", post + length + row[:20], true, "499|no answer"},
 		{"a half-closed connection", post + length + row, true, "200|499|no answer"}, // net/http takes it for a client that has left
 		{"gRPC over HTTP/1.1", "POST " + grpcService + "ModelInfer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/grpc\r\nContent-Length: 3\r\n\r\nabc", false, "200"},
 		{"not HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("\x00", 100) + "\r\n\r\n", false, "400|no answer"},

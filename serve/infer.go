@@ -60,12 +60,13 @@ func (s *Server) infer(ctx context.Context, model string, body *requestBody, jso
 		}
 	}
 	written := time.Now()
-	if resp, err = call.response(); err == nil {
-		call.reserved -= call.reply
-		body.answer = call.reply
+	if resp, err = call.response(); err != nil {
+		return nil, err
 	}
+	call.reserved -= call.reply
+	body.answer = call.reply
 	v.stats.Tensors(read, time.Since(written))
-	return resp, err
+	return resp, nil
 }
 
 // acquire returns the version that a request asks for, which the caller releases.

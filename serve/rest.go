@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/pce-engine/pce/serve/oip"
 	"github.com/pce-engine/pce/serve/page"
@@ -296,7 +299,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*requestBody, err
 				return m, nil
 			}
 			if err != nil {
-				return m, unread(err)
+				return m, unread(r, err)
 			}
 		}
 		size = min(2*size, s.opts.MaxBody)
@@ -307,13 +310,17 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*requestBody, err
 	}
 }
 
-// unread says why a body could not be read.
-func unread(err error) error {
+// unread says why a body could not be read. A client that closes the connection shows as an early end, as a reset, or,
+// where the connection has other requests, by the context.
+func unread(r *http.Request, err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fail(ErrLate, "the body did not come in time; send less at once, or over a faster connection")
 	}
 	if most := (*http.MaxBytesError)(nil); errors.As(err, &most) {
 		return fail(ErrTooLarge, "the body has more than %d bytes", most.Limit)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || r.Context().Err() != nil {
+		return fmt.Errorf("the body ends early: %w", context.Canceled)
 	}
 	return fail(ErrRequest, "the body cannot be read: %v", err)
 }
@@ -322,7 +329,7 @@ func unread(err error) error {
 func (s *Server) restIndex(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
 	if err != nil {
-		s.refuse(w, r, unread(err))
+		s.refuse(w, r, unread(r, err))
 		return
 	}
 	ready, err := oip.DecodeIndexJSON(body, s.opts.MaxDepth)

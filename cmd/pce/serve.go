@@ -113,7 +113,10 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return usagef("%v; --token-file, --tls-cert with --tls-key, or --insecure", err)
 	}
 	if ip := l.Addr().(*net.TCPAddr).IP; ip.IsLoopback() { // which may be 127.0.0.2
-		f.options.Hosts = append(slices.Clone(serve.LoopbackHosts), ip.String())
+		f.options.Hosts = serve.LoopbackHosts
+		if name := ip.String(); !slices.Contains(f.options.Hosts, name) {
+			f.options.Hosts = append(slices.Clone(f.options.Hosts), name)
+		}
 	}
 	s, err := serve.New(f.options)
 	if err != nil {

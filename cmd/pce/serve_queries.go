@@ -79,6 +79,7 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 		{serve.Query{
 			Name: "conditional", Flops: 2 * flops, Outputs: []serve.Output{logProb},
 			Inputs: []serve.Input{{Name: inputQueryMask, Datatype: oip.Bool, Shape: columns}},
+			Check:  func(_ int, inputs [][]float64) error { return checkMask(s, inputs[0]) },
 		}, (*servedCircuit).conditional},
 		{serve.Query{
 			Name: "moments", Flops: posteriorCost * flops,
@@ -270,6 +271,16 @@ func (c *servedCircuit) conditional(ctx context.Context, w *serve.Work) error {
 	for i, x := range given {
 		if w.Outputs[0][i] = all[i] - x; math.IsInf(x, -1) {
 			w.Outputs[0][i] = math.NaN() // nothing follows from what is impossible
+		}
+	}
+	return nil
+}
+
+// checkMask refuses a mask that neither selects a cell nor leaves it out.
+func checkMask(s *dataset.Schema, mask []float64) error {
+	for i, asked := range mask {
+		if asked != asked {
+			return fmt.Errorf("input %q: data: row %d, %s: NaN; want 1 or 0, or true or false as BOOL", inputQueryMask, i/len(s.Columns), s.ColumnName(i%len(s.Columns)))
 		}
 	}
 	return nil

@@ -311,6 +311,20 @@ func TestServeQueries(t *testing.T) {
 		}
 	}
 
+	half := strings.Replace(strings.NewReplacer("BOOL", "FP64", "true", "1", "false", "0").Replace(mask), "1,1,0,1]", "1,1,null,1]", 1)
+	for _, flag := range []string{"", "--soft"} { // which looks at its own inputs
+		at := url
+		if flag != "" {
+			var stop func() (int, string)
+			at, stop = serving(t, nil, "--model", "mixed="+model, flag)
+			defer stop()
+		}
+		status, said := post(t, at+"/v2/models/mixed/infer", `{"parameters":{"query":"conditional"},"inputs":[`+x+half+`]}`)
+		if status != 400 || !strings.Contains(string(said), `input \"query_mask\": data: row 4, \"score\": NaN; want 1 or 0`) {
+			t.Errorf("a mask of neither 1 nor 0, %q: %d %s", flag, status, said)
+		}
+	}
+
 	var meta struct{ Queries []struct{ Name string } }
 	for _, class := range []string{"score", "3", "0", "5", ""} {
 		_, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":"classify","class":"`+class+`"},"inputs":[`+x+`]}`)

@@ -124,6 +124,23 @@ func TestServeFlags(t *testing.T) {
 	if w.Body.Close(); w.StatusCode != 200 {
 		t.Errorf("%s gives %d", url, w.StatusCode)
 	}
+	for addr, hosts := range map[string]string{"127.0.0.1:0": "[localhost 127.0.0.1 ::1]", "127.0.0.2:0": "[localhost 127.0.0.1 ::1 127.0.0.2]"} {
+		url, stop := serving(t, nil, "--model", "m=run/model.safetensors", "--addr", addr)
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v2", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "elsewhere"
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _ := io.ReadAll(w.Body)
+		if w.Body.Close(); w.StatusCode != 403 || !strings.Contains(string(said), "answers to "+hosts) {
+			t.Errorf("%s: %d %s, want %s", addr, w.StatusCode, said, hosts)
+		}
+		stop()
+	}
 }
 
 // TestServeTLS: with a certificate the server speaks TLS 1.2 and later, as HTTP/1.1 and

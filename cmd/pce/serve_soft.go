@@ -25,7 +25,13 @@ func addSoft(q *serve.Query, s *dataset.Schema, most int) {
 		serve.Input{Name: inputLow, Datatype: oip.FP64, Shape: []int64{n}, Optional: true},
 		serve.Input{Name: inputHigh, Datatype: oip.FP64, Shape: []int64{n}, Optional: true},
 		serve.Input{Name: inputLikelihood, Datatype: oip.FP64, Shape: []int64{n, int64(most)}, Optional: true})
+	own := q.Check
 	q.Check = func(rows int, inputs [][]float64) error {
+		if own != nil {
+			if err := own(rows, inputs); err != nil {
+				return err
+			}
+		}
 		return eachSoft(s, rows, inputs[first:], func(row, column int, _ *dataset.Evidence, err error) error {
 			if err != nil {
 				return fmt.Errorf("row %d, %s: %w", row, s.ColumnName(column), err)

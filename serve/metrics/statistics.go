@@ -77,7 +77,7 @@ func (s *Statistics) Request(version, query string, status, rows int, total, que
 	s.counted += uint64(rows)
 }
 
-// Tensors adds the time that a request's tensors took to read and to write.
+// Tensors adds the time that the tensors of a request that succeeded took to read and to write.
 func (s *Statistics) Tensors(read, write time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
