@@ -52,14 +52,14 @@ type Leaf interface {
 }
 
 // ColumnStats is what Leaf.Init may know of a variable's data: moments and range over its
-// observed cells, in the numbers that leaves see. Max = Min, as in the zero value, means
-// unknown.
+// observed cells, in the numbers that leaves see. Max = Min, as in the zero value, means that
+// the spread is unknown.
 type ColumnStats struct {
 	Mean, Variance float64
 	Min, Max       float64
 }
 
-// known reports whether the statistics were measured.
+// known reports whether the statistics say how numbers are spread.
 func (c ColumnStats) known() bool { return c.Max > c.Min }
 
 // Tabular is a leaf that can say that its parameters are its table:

@@ -123,10 +123,11 @@ func (Poisson) MStep(p, sum []float64, weight, pseudocount, step float64) {
 	p[0] = min(max((1-step)*p[0]+step*fresh, MinProb), maxRate)
 }
 
-// Init draws a rate within a factor of 1.65 of the column's mean.
+// Init draws a rate within a factor of 1.65 of the column's mean, which is enough to know: also
+// of a column that holds one large count, of which a rate near 1 leaves no probability.
 func (Poisson) Init(p []float64, col ColumnStats, rng *rand.Rand) {
 	mean := 1.0
-	if col.known() {
+	if col.Mean > 0 {
 		mean = min(max(col.Mean, 0.01), maxRate/2)
 	}
 	p[0] = mean * math.Exp(rng.Float64()-0.5)

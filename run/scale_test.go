@@ -135,6 +135,22 @@ func TestCountsStayCounts(t *testing.T) {
 	}
 }
 
+// TestOneCount trains Poisson leaves on columns of one large count, and of two that float32
+// does not tell apart.
+func TestOneCount(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte(strings.Repeat("100000000,1000000000,0\n100000000,1000000001,0\n", 50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := run.DefaultStructure()
+	s.Latents, s.Leaf.Type = 2, "poisson"
+	// A rate of x gives x the probability 1/√(2πx); one that is off by 10^-4 takes x/2·10^-8 nats.
+	best := -math.Log(2*math.Pi*1e8)/2 - math.Log(2*math.Pi*1e9)/2
+	if res := trainOn(t, s, path, path); !(res.TrainLL > best-15 && res.TrainLL < best) {
+		t.Errorf("train ll %v, want %v at most", res.TrainLL, best)
+	}
+}
+
 // TestNumbersOfModel asks a model with scaled columns by the library: evidence and
 // missing cells, samples, and rows of a table with a scale of its own.
 func TestNumbersOfModel(t *testing.T) {
