@@ -17,6 +17,8 @@ type events struct {
 	dir string
 	log *slog.Logger
 	w   *tensorboard.Writer // nil: not yet, or not any more
+
+	again bool // earlier files may be of the same run
 }
 
 // newEvents has the callbacks of a run write events too.
@@ -24,7 +26,7 @@ func newEvents(dir string, o *run.TrainOptions, log *slog.Logger) (*events, erro
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: --tensorboard: %w", errUsage, err)
 	}
-	e := &events{dir: dir, log: log}
+	e := &events{dir: dir, log: log, again: o.Resume}
 	onStage, onEpoch := o.OnStage, o.EM.OnEpoch
 	o.OnStage = func(s run.Stage) {
 		onStage(s)
@@ -39,15 +41,15 @@ func newEvents(dir string, o *run.TrainOptions, log *slog.Logger) (*events, erro
 	return e, nil
 }
 
-// begin starts an event file for training that begins, or continues from a checkpoint:
-// then what earlier files have after that one does not count.
+// begin starts an event file for training that begins, or continues from a checkpoint, or from
+// the start where there is none: what earlier files of the run have after that does not count.
 func (e *events) begin(s run.Stage) {
 	e.close()
 	w, err := tensorboard.Create(e.dir)
-	if err == nil && s.ResumedSteps > 0 {
+	if err == nil && e.again {
 		err = w.Restart(s.ResumedSteps + 1)
 	}
-	e.w = w
+	e.w, e.again = w, true
 	e.check(err)
 }
 

@@ -34,6 +34,14 @@ func TestTensorBoard(t *testing.T) {
 			t.Errorf("%s starts a session: %v", both[i], got)
 		}
 	}
+	// Without its checkpoints the run starts anew, and so do its curves.
+	if err := os.RemoveAll("run/checkpoints"); err != nil {
+		t.Fatal(err)
+	}
+	runJSON(t, "train", "--resume", "--out", "run", "--tensorboard", "events")
+	if all := eventFiles(t); len(all) != 3 || !bytes.Contains(readFile(t, all[2]), []byte{2 << 3, 1, 7<<3 | 2, 2, 1 << 3, 1}) {
+		t.Errorf("the last of the files %v starts no session at step 1", all)
+	}
 	refused(t, exitUsage, "--tensorboard", append([]string{"train", "--out", "run2", "--tensorboard", "run/config.yaml"}, tiny...)...)
 	if _, err := os.Stat("run2"); err == nil {
 		t.Error("a run began whose events have no place")
