@@ -59,7 +59,7 @@ type Init struct {
 type HCLT struct {
 	Tree      string  `yaml:"tree" enum:"chow-liu|grid|random" doc:"learned from the training rows; a seeded random spanning tree of the image grid; or a seeded random tree with hclt.inner inner variables"`
 	Inner     int     `yaml:"inner" min:"0" max:"16777216" doc:"inner variables of the random tree"`
-	Bins      int     `yaml:"bins" min:"2" max:"256" doc:"bins a variable is cut into for the mutual information"`
+	Bins      int     `yaml:"bins" min:"2" max:"254" doc:"bins a variable is cut into for the mutual information"`
 	Softening float64 `yaml:"softening" min:"0" max:"16" doc:"standard deviation, in bins, of the Gaussian that softens the binning"`
 	MaxRows   int     `yaml:"max_rows" min:"1" max:"1000000" doc:"rows drawn to estimate the mutual information"`
 }
@@ -143,7 +143,7 @@ type Train struct {
 	StepSize    StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new"`
 	Momentum    float64    `yaml:"momentum" min:"0" max:"1" doc:"share of the averaged statistics that a step of anemone keeps, below 1"`
 	Pseudocount float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly; for anemone, whose counts are those of one row, 5e-6 unless set"`
-	ShardRows   int        `yaml:"shard_rows" min:"0" max:"16777216" doc:"rows whose flows are added as one unit; 0: 512, or on a cluster few enough that each worker there at the start of the run gets a shard of every step"`
+	ShardRows   int        `yaml:"shard_rows" min:"0" max:"2048" doc:"rows whose flows are added as one unit; 0: 512, or on a cluster few enough that each worker there at the start of the run gets a shard of every step"`
 	Subsets     int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of this many even subsets of the rows in turn"`
 	Steps       int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after this many steps; 0: as many as the epochs need"`
 	Patience    int        `yaml:"patience" min:"0" max:"1000000" doc:"stop after this many epochs without a better valid_ll and keep the best; 0: never"`

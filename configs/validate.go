@@ -82,6 +82,9 @@ func (c *Config) Validate() error {
 	if d.Text.Vocabulary == 1 {
 		return bad("data.text.vocabulary", "is 1, want at least 2: one token, and one for all others")
 	}
+	if h := c.Model.HCLT; h.Softening > float64(h.Bins) {
+		return bad("model.hclt.softening", "is %v, more than the %d of model.hclt.bins; lower it", h.Softening, h.Bins)
+	}
 	total := 0.0
 	for i, p := range t.StepSize.Pieces {
 		if p.From == 0 {

@@ -60,7 +60,7 @@ func TestBenchInstructions(t *testing.T) {
 func TestBenchLargeSteps(t *testing.T) {
 	t.Chdir(t.TempDir())
 	b := runJSON(t, "bench", "--config", "preset:hclt", "--path", "tensor", "--device", "cpu", "--warmup", "0", "--steps", "1", "--batch", fmt.Sprint(1<<22+1),
-		"--set", "model.latents=1", "--set", "train.shard_rows=8192", "--set", "data.train=builtin:random?rows=100&vars=1&categories=2", "--set", "data.image=[]",
+		"--set", "model.latents=1", "--set", "train.shard_rows=2048", "--set", "data.train=builtin:random?rows=100&vars=1&categories=2", "--set", "data.image=[]",
 		"--set", "data.valid=", "--set", "data.test=")
 	if number(t, b, "batch") != 1<<22+1 {
 		t.Errorf("bench ends with %v", b)
