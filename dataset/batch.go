@@ -32,6 +32,9 @@ type Column struct {
 	// Place is the column's in the file that it was inferred from, counted
 	// from 1; 0 if it is not known. It is not stored.
 	Place int
+	// Counts says that a Continuous column takes whole numbers from 0 alone. It follows from
+	// the leaves and is not stored.
+	Counts bool
 }
 
 // Schema describes the columns of a source, in the order of a row. The schema of a model reads

@@ -85,12 +85,15 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 	if c.Kind == Continuous {
 		f, ok := c.Stored(v.Number)
 		switch {
-		case ok:
-			return 0, f, ""
 		case math.Abs(v.Number) > math.MaxFloat32:
 			return 0, 0, fmt.Sprintf("%v is beyond ±3.4e38; scale %s", v.Number, e.schema.ColumnName(col))
+		case !ok:
+			return 0, 0, fmt.Sprintf("%v is more than 3.4e38 standard deviations from the mean of %s; fix the cell", v.Number, e.schema.ColumnName(col))
+		case c.Counts && !isCount(float64(f)):
+			return 0, 0, fmt.Sprintf("%s is not a count (want 0, 1, 2, ...), and %s has a leaf that counts; fix the cell, or choose another leaf when training",
+				formatNumber(v.Number), e.schema.ColumnName(col))
 		}
-		return 0, 0, fmt.Sprintf("%v is more than 3.4e38 standard deviations from the mean of %s; fix the cell", v.Number, e.schema.ColumnName(col))
+		return 0, f, ""
 	}
 	if n := int(v.Number); n >= 0 && n < c.Categories && float64(n) == v.Number {
 		return n, 0, ""
@@ -98,6 +101,9 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 	return 0, 0, fmt.Sprintf("%s is out of range for %s, whose categories are 0 to %d; fix the cell or give the column more categories when training",
 		formatCode(v.Number), e.schema.ColumnName(col), c.Categories-1)
 }
+
+// isCount reports whether a number is whole and not negative.
+func isCount(x float64) bool { return x >= 0 && x == math.Trunc(x) }
 
 // formatCode is formatNumber without an exponent for numbers that may be meant as
 // codes.

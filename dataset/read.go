@@ -56,6 +56,7 @@ const (
 	anyNumber = -1 // is stored as it is
 	otherwise = -2 // is for cell: labels, units, codes that are not narrow
 	noColumn  = -3
+	anyCount  = -4 // is stored as it is if it is a count
 )
 
 // limits returns what plain takes of the columns of a file: a number of categories, or one of those above.
@@ -68,6 +69,8 @@ func (e *encoder) limits(to []int) []float64 {
 		switch c := &e.schema.Columns[col]; {
 		case e.labels[col].texts != nil || c.Scale != 0 || wide && c.Kind == Discrete:
 			limits[i] = otherwise
+		case c.Counts:
+			limits[i] = anyCount
 		case c.Kind == Continuous:
 			limits[i] = anyNumber
 		default:
@@ -85,7 +88,7 @@ func (r *recordReader) plain(b *Batch, n int, row []float64) bool {
 		switch code := int(x); {
 		case limit >= 0 && x >= 0 && x < limit && float64(code) == x:
 			b.Columns[r.to[i]].Codes.Narrow[n] = uint16(code)
-		case limit == anyNumber && math.Abs(x) <= math.MaxFloat32:
+		case limit == anyNumber && math.Abs(x) <= math.MaxFloat32, limit == anyCount && isCount(x) && x <= math.MaxFloat32:
 			b.Columns[r.to[i]].Values[n] = float32(x)
 		case limit == noColumn && x-x == 0:
 		default:

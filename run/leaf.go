@@ -203,7 +203,7 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 		}
 		switch {
 		case kind == "poisson":
-			c.Offset, c.Scale = 0, 0
+			c.Offset, c.Scale, c.Counts = 0, 0, c.Kind == dataset.Continuous
 		case kind == "log-normal":
 			if c.Kind == dataset.Continuous && c.Scale > 0 {
 				if c.Offset > 0 {

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -131,6 +132,49 @@ func TestCountsStayCounts(t *testing.T) {
 	for _, r := range rows {
 		if r[0] != math.Trunc(r[0]) || r[0] < 4000 || r[0] > 6500 {
 			t.Errorf("a count is drawn as %v", r[0])
+		}
+	}
+}
+
+// TestBadCounts gives Poisson leaves a cell that is no count: as rows of training and of a test, and
+// as rows of the model. The error names its place in the file, and training begins nothing.
+func TestBadCounts(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good.csv", "x,y\n"+strings.Repeat("3,0\n2,1\n", 9))
+	s := run.DefaultStructure()
+	s.Latents, s.Leaves = 1, map[string]run.Leaf{"x": {Type: "poisson"}}
+	o := run.TrainOptions{Structure: s, Train: run.Files(good), Dir: filepath.Join(dir, "run"), Options: run.Options{Device: "cpu", Threads: 1}}
+	if _, err := run.Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	m, err := pce.Open(t.Context(), filepath.Join(o.Dir, run.ModelFile), run.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, cell := range []string{"2.5", "-1"} {
+		bad := run.Files(write("bad.csv", "x,y\n"+strings.Repeat("3,0\n", 9)+cell+",1\n"))
+		train, test := o, o
+		train.Train, test.Test = bad, bad
+		for name, o := range map[string]*run.TrainOptions{"training": &train, "test": &test} {
+			o.Dir = filepath.Join(t.TempDir(), "run")
+			_, err := run.Train(t.Context(), *o)
+			if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), "bad.csv:11:1: "+cell) {
+				t.Errorf("%s with %s: %v, want its place in the file", name, cell, err)
+			}
+			if files, _ := filepath.Glob(filepath.Join(o.Dir, "*.jsonl")); len(files) > 0 {
+				t.Errorf("%s with %s has begun: %v", name, cell, files)
+			}
+		}
+		if _, err := bad(t.Context(), m.Schema()); err == nil || !strings.Contains(err.Error(), "bad.csv:11:1: "+cell) {
+			t.Errorf("rows of the model with %s: %v, want its place in the file", cell, err)
 		}
 	}
 }

@@ -55,6 +55,14 @@ func accepts(want, have *dataset.Schema) error {
 func withDomains(s *dataset.Schema, g *circuit.Graph) *dataset.Schema {
 	out := *s
 	out.Columns = slices.Clone(s.Columns)
+	for v := range out.Columns {
+		out.Columns[v].Counts = true
+	}
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Kind == circuit.Input && n.Leaf.Name() != (circuit.Poisson{}).Name() {
+			out.Columns[n.Var].Counts = false
+		}
+	}
 	for v, codes := range circuit.Domains(g) {
 		c := &out.Columns[v]
 		switch {
@@ -63,6 +71,8 @@ func withDomains(s *dataset.Schema, g *circuit.Graph) *dataset.Schema {
 			c.Kind, c.Categories, c.Offset, c.Scale, c.Edges, c.Outside = dataset.Discrete, codes, 0, 0, nil, 0
 		case codes == 0:
 			c.Kind, c.Categories, c.Labels, c.Edges, c.Outside = dataset.Continuous, 0, nil, nil, 0
+		default:
+			c.Counts = false // no leaf reads it
 		}
 	}
 	return &out
@@ -76,10 +86,12 @@ func schemaOf(m *format.Model) (*dataset.Schema, error) {
 		if err := json.Unmarshal([]byte(text), s); err != nil {
 			return nil, fmt.Errorf("%w: %w", format.ErrModel, err)
 		}
-		if len(s.Columns) != m.Graph.NumVars || !s.Equal(withDomains(s, m.Graph)) {
-			return nil, fmt.Errorf("%w: the schema does not fit the circuit's %d variables; get the file again", format.ErrModel, m.Graph.NumVars)
+		if len(s.Columns) == m.Graph.NumVars {
+			if fit := withDomains(s, m.Graph); s.Equal(fit) {
+				return fit, nil
+			}
 		}
-		return s, nil
+		return nil, fmt.Errorf("%w: the schema does not fit the circuit's %d variables; get the file again", format.ErrModel, m.Graph.NumVars)
 	}
 	s, err := graphSchema(m.Graph)
 	if err == nil && len(m.Names) == len(s.Columns) {
