@@ -52,8 +52,8 @@ func newForest(f *forest.Forest, opts Options) (*Model, error) {
 	if f.Features < 1 || f.Features > dataset.MaxColumns {
 		return nil, fmt.Errorf("%w: %d features; rows have 1 to %d", forest.ErrForest, f.Features, dataset.MaxColumns)
 	}
-	if opts.Threads < 0 {
-		return nil, fmt.Errorf("%w: %d threads; want 0 or more", ErrOptions, opts.Threads)
+	if opts.Threads < 0 || opts.Threads > run.MaxThreads {
+		return nil, fmt.Errorf("%w: %d threads; want 0 to %d", ErrOptions, opts.Threads, run.MaxThreads)
 	}
 	s := &dataset.Schema{Columns: make([]dataset.Column, f.Features)}
 	for i := range s.Columns {

@@ -17,6 +17,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/forest/format/xgboost"
+	"github.com/pce-engine/pce/run"
 )
 
 // smallForest has two trees of three features and two outputs.
@@ -187,8 +188,10 @@ func TestForestIsNoCircuit(t *testing.T) {
 	if err := m.Predict(ctx, make([]float32, 3000), make([]float32, 2)); !errors.Is(err, forest.ErrRequest) {
 		t.Errorf("too few results: %v", err)
 	}
-	if _, err := pce.NewForest(smallForest(), pce.Options{Threads: -1}); !errors.Is(err, pce.ErrOptions) {
-		t.Errorf("-1 threads: %v", err)
+	for _, threads := range []int{-1, run.MaxThreads + 1} {
+		if _, err := pce.NewForest(smallForest(), pce.Options{Threads: threads}); !errors.Is(err, pce.ErrOptions) {
+			t.Errorf("%d threads: %v", threads, err)
+		}
 	}
 	bad := smallForest()
 	bad.Trees[0].Nodes[0].No = 0

@@ -27,7 +27,7 @@ var (
 // machine.
 type Options struct {
 	Device  string // auto, cpu, cuda, cuda:1, ... or what else is registered with package device; "" is auto
-	Threads int    // of a call; 0: one per core. Results do not depend on it
+	Threads int    // of a call, up to MaxThreads; 0: one per core. Results do not depend on it
 	Engines int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
 	// Rows are the most of a launch, up to engine.MaxShardRows, of code on a card up to CardRows. 0 is 512, of code on a
 	// card CardRows. A Model takes fewer where its calls ask for fewer.
@@ -94,14 +94,17 @@ func (o Options) withDefaults() Options {
 // leave multiprocessors without work.
 const CardRows = 1 << 16
 
+// MaxThreads bounds the threads of a call, as the key threads of a config does: each has memory of its own.
+const MaxThreads = 4096
+
 // place checks the options and finds the device that they name.
 func (o Options) place() (device.Place, error) { return o.placeFor(engine.MaxShardRows) }
 
 // placeFor is place for launches of up to most rows.
 func (o Options) placeFor(most int) (device.Place, error) {
 	switch {
-	case o.Threads < 0:
-		return device.Place{}, fmt.Errorf("%w: Threads is %d, want 0 or more", ErrOptions, o.Threads)
+	case o.Threads < 0 || o.Threads > MaxThreads:
+		return device.Place{}, fmt.Errorf("%w: Threads is %d, want 0..%d", ErrOptions, o.Threads, MaxThreads)
 	case o.Engines < 1 || o.Engines > 1024:
 		return device.Place{}, fmt.Errorf("%w: Engines is %d, want 1..1024", ErrOptions, o.Engines)
 	case o.Rows < 1 || o.Rows > most:

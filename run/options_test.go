@@ -19,6 +19,8 @@ func TestOptions(t *testing.T) {
 		{"one row more", Options{Rows: 2049}, false},
 		{"one thread", Options{Threads: 1}, true},
 		{"negative threads", Options{Threads: -1}, false},
+		{"most threads", Options{Threads: MaxThreads}, true},
+		{"one thread more", Options{Threads: MaxThreads + 1}, false},
 		{"most engines", Options{Engines: 1024}, true},
 		{"one engine more", Options{Engines: 1025}, false},
 		{"negative engines", Options{Engines: -1}, false},

@@ -196,7 +196,9 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	if f.batch > 0 {
 		cfg.Train.BatchSize = f.batch
 	}
-	f.run.override(cfg, given)
+	if err := f.run.override(cfg, given); err != nil {
+		return nil, err
+	}
 	how := run.How{Path: run.PathTensor} // code is not trained
 	if inference {
 		if how, err = f.path.howOn(cfg.Device); err != nil {

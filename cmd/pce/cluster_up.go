@@ -104,8 +104,8 @@ func (f *upFlags) complete(given func(string) bool) error {
 	if f.seats < 0 || f.seats > maxSeats {
 		return usagef("--seats %d: want 0 to %d", f.seats, maxSeats)
 	}
-	if f.run.threads < 0 {
-		return usagef("--threads %d: want 0 or more", f.run.threads)
+	if err := f.run.check(); err != nil {
+		return err
 	}
 	if f.run.threads == 0 && f.workers > 0 {
 		f.run.threads = max(1, runtime.GOMAXPROCS(0)/f.workers)

@@ -67,14 +67,23 @@ func (f *pathFlag) forest(model string) error {
 	return err
 }
 
+// check refuses numbers of threads that a config cannot have either.
+func (f *deviceFlags) check() error {
+	if f.threads < 0 || f.threads > run.MaxThreads {
+		return usagef("--threads %d: want 0 to %d", f.threads, run.MaxThreads)
+	}
+	return nil
+}
+
 // override puts the flags that were given into a config.
-func (f *deviceFlags) override(cfg *configs.Config, given func(flag string) bool) {
+func (f *deviceFlags) override(cfg *configs.Config, given func(flag string) bool) error {
 	if given("device") {
 		cfg.Device = f.device
 	}
 	if given("threads") {
 		cfg.Threads = f.threads
 	}
+	return f.check()
 }
 
 // runOptions limits a run to the memory that the machine has available.

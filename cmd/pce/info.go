@@ -50,7 +50,7 @@ func (a *app) infoCommand() *cobra.Command {
 					return a.printForest(f)
 				}
 			}
-			given := func(cfg *configs.Config) { run.override(cfg, cmd.Flags().Changed) }
+			given := func(cfg *configs.Config) error { return run.override(cfg, cmd.Flags().Changed) }
 			info, err := a.info(cmd.Context(), &flags, args, &by, given)
 			if err != nil {
 				return err
@@ -71,12 +71,14 @@ func (a *app) infoCommand() *cobra.Command {
 
 // info describes a model file as queries run it, or a config's circuit as train
 // runs it. No parameters are allocated.
-func (a *app) info(ctx context.Context, flags *configFlags, args []string, by *pathFlag, override func(*configs.Config)) (*run.Info, error) {
+func (a *app) info(ctx context.Context, flags *configFlags, args []string, by *pathFlag, override func(*configs.Config) error) (*run.Info, error) {
 	cfg, err := a.loadDataConfig(flags)
 	if err != nil {
 		return nil, err
 	}
-	override(cfg)
+	if err := override(cfg); err != nil {
+		return nil, err
+	}
 	how, err := by.how()
 	if len(args) == 1 {
 		how, err = by.howOn(cfg.Device)

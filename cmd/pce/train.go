@@ -114,7 +114,9 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 	if given("out") {
 		cfg.Output = f.out
 	}
-	f.run.override(cfg, given)
+	if err := f.run.override(cfg, given); err != nil {
+		return nil, nil, err
+	}
 	if err := cfg.Data.RequireTraining(); err != nil {
 		return nil, nil, err
 	}
