@@ -39,24 +39,28 @@ func (u *unit) holds(x float64) bool {
 	return !ok || f.Bin(x) >= 0
 }
 
-// stepped are the stepwise families of a column's units, and whether any is of whole numbers.
+// stepped are the stepwise families of a column's units, and whether all units are of whole numbers.
 type stepped struct {
 	families []stepwise
 	whole    bool
 }
 
 // steppedUnits returns those of the units that have a weight.
-func steppedUnits(weights []float32, units []unit) (s stepped) {
+func steppedUnits(weights []float32, units []unit) stepped {
+	s := stepped{whole: true}
 	for i := range units {
-		if f, ok := units[i].family.(stepwise); ok && weights[i] > 0 {
-			s.families = append(s.families, f)
-			s.whole = s.whole || f.Whole()
+		if weights[i] > 0 {
+			f, ok := units[i].family.(stepwise)
+			if ok {
+				s.families = append(s.families, f)
+			}
+			s.whole = s.whole && ok && f.Whole()
 		}
 	}
 	return s
 }
 
-// take reports whether x is one of the numbers that units have within limit: a whole number where their breaks are whole, else
+// take reports whether x is one of the numbers that units have within limit: a whole number where all their breaks are whole, else
 // one of a bin that has more than an end of a range. As LogRange and RangeMode count, a range that ends at a break has
 // nothing of the bin behind it, although the end is a number of that bin.
 func (s *stepped) take(x float64, limit *softCell) bool {
