@@ -388,6 +388,19 @@ func TestLogProbFarFromTheMean(t *testing.T) {
 	}
 }
 
+// TestLogNormalVariance wants variances that float64 holds, although exp of the deviation's square is beyond it, on both sides
+// of the deviation 1, and infinite ones.
+func TestLogNormalVariance(t *testing.T) {
+	for _, tc := range []struct{ mean, sigma, log float64 }{
+		{-1000, 30, -200}, {-700, 27, 58}, {0.5, 1, 1 + 1 + math.Log(math.E-1)}, {0.5, 0.9, 1 + 0.81 + math.Log(math.Exp(0.81)-1)}, {0, 40, math.Inf(1)},
+	} {
+		_, variance := LogNormal{}.Moments([]float64{tc.mean, tc.sigma})
+		if got := math.Log(variance); !near(got, tc.log, 1e-9) {
+			t.Errorf("mean %v, sigma %v: log variance %v, want %v", tc.mean, tc.sigma, got, tc.log)
+		}
+	}
+}
+
 // TestSampleOfLargeCounts: inversion ends, near the mean.
 func TestSampleOfLargeCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

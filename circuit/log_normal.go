@@ -80,10 +80,15 @@ func (LogNormal) Sample(p []float64, rng *rand.Rand) float64 {
 // positive is exp(y) within the positive float32 numbers.
 func positive(y float64) float64 { return min(max(math.Exp(y), leastPositive), mostFinite) }
 
-// Moments are those of the number, not of its logarithm.
+// Moments are those of the number, not of its logarithm. The variance has factors that float64 does not hold where it holds
+// their product: from 1 on, exp(s)-1 is a factor 1-exp(-s) and an exponent.
 func (LogNormal) Moments(p []float64) (mean, variance float64) {
 	s := p[1] * p[1]
-	return math.Exp(p[0] + s/2), math.Expm1(s) * math.Exp(2*p[0]+s)
+	mean = math.Exp(p[0] + s/2)
+	if s < 1 {
+		return mean, math.Expm1(s) * math.Exp(2*p[0]+s)
+	}
+	return mean, -math.Expm1(-s) * math.Exp(2*p[0]+2*s)
 }
 
 // Stats are log x and its square: the M-step is that of a Gaussian on the logarithm. They are zeros where x is not
