@@ -29,7 +29,7 @@ type Divergence struct {
 	KL           Estimate // E_p[log p - log q]: infinite where q excludes what p allows
 }
 
-// maxDraws bounds the rows that an estimate may be asked for.
+// maxDraws bounds the rows that a call may draw.
 const maxDraws = 1 << 30
 
 // Entropy returns the entropy of a row: exactly, by one pass, where the circuit is

@@ -229,6 +229,9 @@ func TestSampleRows(t *testing.T) {
 			t.Errorf("row %d of the whole request is %v, alone %v", 10+r, all[10+r], row)
 		}
 	}
+	if _, err := m.Sample(t.Context(), math.MaxInt, 0); !errors.Is(err, pce.ErrOptions) {
+		t.Errorf("samples without end: %v", err)
+	}
 	if _, err := m.Sample(t.Context(), -1, 0); !errors.Is(err, pce.ErrOptions) {
 		t.Errorf("-1 samples: %v, want ErrOptions", err)
 	}

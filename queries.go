@@ -44,8 +44,8 @@ func (m *Model) LogLikelihoodInto(ctx context.Context, b *dataset.Batch, ll []fl
 
 // Sample draws n rows. Row i depends on seed and i alone.
 func (m *Model) Sample(ctx context.Context, n int, seed uint64) ([][]float64, error) {
-	if n < 0 {
-		return nil, fmt.Errorf("%w: %d samples; want 0 or more", ErrOptions, n)
+	if n < 0 || n > maxDraws {
+		return nil, fmt.Errorf("%w: %d samples; want 0 to %d", ErrOptions, n, maxDraws)
 	}
 	rows := make([][]float64, n)
 	for i := range rows {

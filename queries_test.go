@@ -493,6 +493,10 @@ func TestMalformedBatches(t *testing.T) {
 			"a column is not there": func(b *dataset.Batch) { b.Columns = b.Columns[:1] },
 			"a column too many":     func(b *dataset.Batch) { b.Columns = append(b.Columns, b.Columns[0]) },
 			"little evidence":       func(b *dataset.Batch) { b.Columns[0].Soft.Of = make([]uint32, 3) },
+			"evidence beyond all":   func(b *dataset.Batch) { b.Columns[0].Soft.Of = slices.Repeat([]uint32{math.MaxUint32}, b.Rows) },
+			"evidence of nothing": func(b *dataset.Batch) {
+				b.Columns[0].Soft = dataset.SoftCells{Of: slices.Repeat([]uint32{1}, b.Rows), List: []*dataset.Evidence{nil}}
+			},
 		} {
 			b := whole()
 			spoil(b)

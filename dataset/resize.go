@@ -32,6 +32,9 @@ func (b *Batch) Check(s *Schema) error {
 		if have < b.Rows {
 			return fmt.Errorf("%w: %s has %d cells in a batch of %d rows", ErrFormat, s.ColumnName(v), have, b.Rows)
 		}
+		if row := c.Soft.bad(b.Rows); row >= 0 {
+			return fmt.Errorf("%w: row %d, %s: evidence number %d of a list of %d, which does not have it", ErrFormat, row, s.ColumnName(v), c.Soft.Of[row], len(c.Soft.List))
+		}
 	}
 	return nil
 }

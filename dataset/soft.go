@@ -41,6 +41,16 @@ func (s *SoftCells) At(row int) *Evidence {
 	return s.List[s.Of[row]-1]
 }
 
+// bad returns the first of some rows whose evidence is not in List, -1 if there is none.
+func (s *SoftCells) bad(rows int) int {
+	if s.Of == nil {
+		return -1
+	}
+	return slices.IndexFunc(s.Of[:rows], func(place uint32) bool {
+		return place > 0 && (int64(place) > int64(len(s.List)) || s.List[place-1] == nil)
+	})
+}
+
 // maxRatio bounds the ratio of two likelihoods of a cell, so that float32 holds their
 // products with probabilities.
 const maxRatio = 1e25
