@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -249,6 +250,29 @@ func TestPruneKeepsTheMost(t *testing.T) {
 	}
 }
 
+// TestPruneZeros prunes a mixture to components of which no weight is above 0, or one is.
+func TestPruneZeros(t *testing.T) {
+	m := (&model{g: mixture(4)}).fill(t, rand.New(rand.NewPCG(1, 1)), 1)
+	m.flows.Params[3] = []float64{2, 0, 1, 0}
+	for _, test := range []struct{ weights, want []float64 }{
+		{[]float64{0, 0.5, 0, 0.5}, []float64{0.5, 0.5}},
+		{[]float64{0, 0.5, 0.25, 0.25}, []float64{0, 1}},
+	} {
+		m.params[3] = test.weights
+		c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: 0.5, Block: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]float64, 2)
+		if err := c.Params(c.Graph.Root, got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("of the weights %v are left %v, want %v", test.weights, got, test.want)
+		}
+	}
+}
+
 // TestPruneSharedNodes prunes an HMM, whose steps share their weights: all steps keep the same units.
 func TestPruneSharedNodes(t *testing.T) {
 	g, err := structures.HMM(structures.HMMOptions{Length: 5, Latents: 16, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 4} }, Tied: true})
@@ -265,6 +289,17 @@ func TestPruneSharedNodes(t *testing.T) {
 		before, after := circuit.Count(g), circuit.Count(c.Graph)
 		if share := float64(after.SumEdges) / float64(before.SumEdges); share > 0.35 {
 			t.Errorf("blocks of %d: %v of the edges are left", block, share)
+		}
+		owners := func(g *circuit.Graph) (n int) {
+			for i := range g.Nodes {
+				if g.OwnsParams(circuit.NodeID(i)) {
+					n++
+				}
+			}
+			return n
+		}
+		if got, want := owners(c.Graph), owners(g); got != want {
+			t.Errorf("blocks of %d: %d nodes have parameters of their own, want %d", block, got, want)
 		}
 		for i := range c.Graph.Nodes {
 			n := &c.Graph.Nodes[i]
@@ -305,6 +340,32 @@ func TestGrow(t *testing.T) {
 		}
 		evaluator(t, noisy)
 	}
+}
+
+// TestGrowUnevenly grows a sum of which one child stays as it is, since it shares its parameters with
+// a factor of the root.
+func TestGrowUnevenly(t *testing.T) {
+	leaf := circuit.Categorical{Categories: 3}
+	g := &circuit.Graph{NumVars: 2, Root: 4, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: leaf},
+		{Kind: circuit.Input, Units: 1, Var: 0, Leaf: leaf, Tie: circuit.TieTo(0)},
+		{Kind: circuit.Input, Units: 1, Var: 0, Leaf: leaf},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{1, 2}},
+		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 3}},
+	}}
+	m := (&model{g: g}).fill(t, rand.New(rand.NewPCG(1, 1)), 1)
+	want, err := reference.New(g, m.params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Grow(g, m.param, GrowOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []int{c.Graph.Nodes[1].Units, c.Graph.Nodes[2].Units, c.Graph.Nodes[3].Units}; !slices.Equal(got, []int{1, 2, 1}) {
+		t.Errorf("units %v, want 1, 2 and 1", got)
+	}
+	m.same(t, evaluator(t, c), want)
 }
 
 // TestGrowNoise holds the noise to its size and its seed.
