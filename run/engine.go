@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
@@ -63,7 +65,7 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 		return nil, err
 	}
 	o := engine.Options{Rows: l.Rows, Train: l.Train, Queries: l.Queries, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true, Schema: b.Schema}
-	if l.Train && b.Train != nil {
+	if l.Train && (b.Train != nil || l.AnyRows) {
 		var err error
 		if o.Ranges, err = b.ranges(ctx); err != nil {
 			return nil, err
@@ -86,9 +88,13 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	return e, nil
 }
 
-// ranges returns the least and the largest value of each column of the training rows.
+// ranges returns the least and the largest value of each column of the training rows, or those that float32
+// has where rows may be any.
 func (b *Blueprint) ranges(ctx context.Context) ([]engine.Range, error) {
 	src, any := b.Train, false
+	if src == nil {
+		return slices.Repeat([]engine.Range{{Min: -math.MaxFloat32, Max: math.MaxFloat32}}, len(b.Schema.Columns)), nil
+	}
 	for _, c := range src.Schema().Columns {
 		any = any || c.Kind == dataset.Continuous
 	}
@@ -109,9 +115,12 @@ func (b *Blueprint) ranges(ctx context.Context) ([]engine.Range, error) {
 // limits bounds the ranges of columns with far values, and returns the bounds where rows
 // are beyond them; nil if none are.
 func (b *Blueprint) limits(ranges []engine.Range) []float64 {
-	far := make([]bool, len(ranges))
+	schema, far := b.Schema, make([]bool, len(ranges))
+	if b.Train != nil {
+		schema = b.Train.Schema()
+	}
 	for v := range far {
-		far[v] = b.Train.Schema().Columns[v].Scale != 0
+		far[v] = schema.Columns[v].Scale != 0
 	}
 	for i := range b.Graph.Nodes {
 		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && !leavesOutFar(n.Leaf) {

@@ -143,6 +143,9 @@ type Load struct {
 	// Averages says that averaged flows are kept, as Anemone needs.
 	Averages bool
 	StepRows int64 // the most rows between two updates
+	// AnyRows says that flows of sums are wanted of rows that nothing is known of: statistics of leaves without codes
+	// have no digits then, and no overflow.
+	AnyRows bool
 	Best     bool  // the parameters of the best epoch are kept beside the present ones
 	// Tables are the bytes of the tables in memory other than Blueprint.Train.
 	Tables int64

@@ -94,7 +94,7 @@ type RowReader func(ctx context.Context, s *dataset.Schema, most int) (*dataset.
 // flows returns the flows of all sums that own weights, of rows of positive probability, and the number of
 // these. The flows are those of a device, read a node at a time.
 func (b *Blueprint) flows(ctx context.Context, read RowReader, o Options) (circuit.ParamFunc64, int64, error) {
-	e, err := b.Engine(ctx, Load{Options: o, Train: true, Shards: true, StepRows: maxPruneRows})
+	e, err := b.Engine(ctx, Load{Options: o, Train: true, AnyRows: true, Shards: true, StepRows: maxPruneRows})
 	if err != nil {
 		return nil, 0, err
 	}

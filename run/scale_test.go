@@ -136,7 +136,7 @@ func TestCountsStayCounts(t *testing.T) {
 	}
 }
 
-// TestBadCounts gives Poisson leaves a cell that is no count: as rows of training and of a test, and
+// TestBadCounts gives Poisson leaves a cell that is not a count: as rows of training and of a test, and
 // as rows of the model. The error names its place in the file, and training begins nothing.
 func TestBadCounts(t *testing.T) {
 	dir := t.TempDir()

@@ -3,7 +3,7 @@ package resize
 import "github.com/pce-engine/pce/circuit"
 
 // alike divides the nodes of a graph into sets whose units come and go together, and gives each
-// node a member that stands for its set: a product multiplies its children unit by unit,
+// node a member of its set, by which the set is named: a product multiplies its children unit by unit,
 // and nodes that share parameters have one shape.
 func alike(g *circuit.Graph) []circuit.NodeID {
 	of := make([]circuit.NodeID, len(g.Nodes))

@@ -71,7 +71,7 @@ type pruner struct {
 	size   int
 	grids  []grid           // of the owners of weights: the blocks that stay
 	alike  []circuit.NodeID // see alike
-	needed [][]bool         // of the nodes that stand for their set: blocks of units that stay
+	needed [][]bool         // of the nodes by which sets are named: blocks of units that stay
 	reach  []bool           // nodes that stay
 	graph  *circuit.Graph   // of what stays
 	from   []circuit.NodeID // of its nodes: the old ones

@@ -120,10 +120,7 @@ func TestPrune(t *testing.T) {
 	for seed := range uint64(150) {
 		m := random(t, seed, reference.RandomOptions{MaxUnits: 16})
 		size, keep := 1<<(seed%5), []float64{0.05, 0.3, 0.7}[seed%3]
-		p := &pruner{g: m.g, params: m.param, size: size, grids: make([]grid, len(m.g.Nodes)), alike: alike(m.g)}
-		if _, err := p.choose(m.flow, keep); err != nil {
-			t.Fatal(err)
-		}
+		p := pruned(t, m, size, keep)
 		c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: keep, Block: size})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -147,7 +144,7 @@ func TestPrune(t *testing.T) {
 		if after.SumEdges < before.SumEdges {
 			smaller++
 		}
-		for i, from := range prunedFrom(t, m, size, keep) {
+		for i, from := range p.from {
 			if c.Graph.Nodes[i].Units < m.g.Nodes[from].Units {
 				fewerUnits++
 				break
@@ -159,8 +156,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// prunedFrom returns the old node of each new one.
-func prunedFrom(t *testing.T, m *model, size int, keep float64) []circuit.NodeID {
+// pruned returns the state of Prune after it.
+func pruned(t *testing.T, m *model, size int, keep float64) *pruner {
 	t.Helper()
 	p := &pruner{g: m.g, params: m.param, size: size, grids: make([]grid, len(m.g.Nodes)), alike: alike(m.g)}
 	if _, err := p.choose(m.flow, keep); err != nil {
@@ -168,7 +165,7 @@ func prunedFrom(t *testing.T, m *model, size int, keep float64) []circuit.NodeID
 	}
 	p.followNeeds()
 	p.rebuild()
-	return p.from
+	return p
 }
 
 // zeroed returns the weights of a sum with 0 for those outside a grid, normalised.

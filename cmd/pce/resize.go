@@ -104,7 +104,7 @@ func (a *app) tellResized(f *resizeFlags, r *run.Resized, err error) error {
 		return a.printJSON(r)
 	}
 	if r.Flow != nil {
-		if err := a.tell("%.4g of the flow of %d rows is kept", *r.Flow, r.Rows); err != nil {
+		if err := a.tell("kept %.4g %% of the flow of %d rows", 100**r.Flow, r.Rows); err != nil {
 			return err
 		}
 	}

@@ -88,7 +88,7 @@ func TestResize(t *testing.T) {
 			t.Errorf("pruned by nothing: %+v", r)
 		}
 	}
-	// Half of what was grown goes, and training goes on from the file with other likelihoods.
+	// Half of what was grown is left out, and training continues from the file with other likelihoods.
 	r := resized("prune", "--model", path("g0"), "--data", data, "--keep", "0.5", "--block", "2", "--out", path("half"))
 	if share := float64(r.After.SumEdges) / float64(r.Before.SumEdges); share > 0.5 || share < 0.4 || *r.Flow < 0.5 || *r.Flow >= 1 {
 		t.Errorf("half: %+v", r)
@@ -115,6 +115,20 @@ func TestResize(t *testing.T) {
 	r = resized("prune", "--model", network, "--data", cells, "--keep", "0.5", "--block", "1", "--out", path("one"))
 	if r.After.SumEdges != 1 {
 		t.Errorf("half of two edges: %+v", r)
+	}
+	// Counts whose sum over rows is beyond what statistics of flows hold do not matter, nor do numbers that training takes as missing.
+	var counts strings.Builder
+	counts.WriteString("count,size\n")
+	for i := range 3000 {
+		counts.WriteString(strconv.Itoa(9_000_000+i%2*60_000+i%97) + "," + strconv.Itoa(100+i%13) + ".5\n")
+	}
+	large := write("large.csv", counts.String()+"9000000,1e9\n")
+	ok("train", "--out", path("large"), "--config", write("l.yaml", "model: {structure: hclt, latents: 3}\ntrain: {epochs: 2}\ndata:\n  train: "+large+"\n  columns: [{name: count, leaf: {type: poisson}}]\n"))
+	for _, device := range []string{"cpu", "emulator"} {
+		r = resized("prune", "--model", path("large/model.safetensors"), "--data", large, "--keep", "1", "--device", device, "--force", "--out", path("large.kept"))
+		if r.Rows != 3001 || r.After != r.Before {
+			t.Errorf("large counts on %s: %+v", device, r)
+		}
 	}
 	impossible := write("never.spn", "P_0 ProductNode(A_1, B_2){\nA_1 Categorical(x|p=[1.0, 0.0])\nB_2 Bernoulli(y|p=0.5)\n}\n# x;y\n")
 	forest := write("forest.json", `{"version":[1,7,4],"learner":{"feature_names":["a"],"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"1"},

@@ -273,8 +273,8 @@ func TestResumeOtherCircuit(t *testing.T) {
 }
 
 // TestResumeReadOtherwise resumes runs with another way to read the same cells: none of it may
-// be taken for granted, because the rows are read as the kept circuit says. Without it the run
-// goes on, and its config gives the same model.
+// be taken for granted, because the rows are read as the kept circuit says. Without such a change
+// the run continues, and its config gives the same model.
 func TestResumeReadOtherwise(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeLines(t, "train.csv", discreteRows(60, 1))
