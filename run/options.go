@@ -146,7 +146,7 @@ type Load struct {
 	// AnyRows says that flows of sums are wanted of rows that nothing is known of: statistics of leaves without codes
 	// have no digits then, and no overflow.
 	AnyRows bool
-	Best     bool  // the parameters of the best epoch are kept beside the present ones
+	Best    bool // the parameters of the best epoch are kept beside the present ones
 	// Tables are the bytes of the tables in memory other than Blueprint.Train.
 	Tables int64
 }
