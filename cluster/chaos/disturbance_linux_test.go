@@ -52,7 +52,7 @@ var kinds = []struct {
 	{"fill disk of worker", 1, time.Second, 4 * time.Second},
 }
 
-// draw draws the disturbances of a run. Later tries have earlier ones.
+// draw draws the disturbances of a run. Later tries have earlier ones, in longer runs.
 func draw(seed uint64, try int) []*disturbance {
 	r := rand.New(rand.NewPCG(seed, uint64(try)))
 	span := func(from, to time.Duration) time.Duration { return from + time.Duration(r.Int64N(int64(to-from))) }
