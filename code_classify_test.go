@@ -25,8 +25,7 @@ func TestClassifyByCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, err := structures.AddClass(g, classes)
-	if err != nil {
+	if err := structures.AddClass(g, vars, classes); err != nil {
 		t.Fatal(err)
 	}
 	params := func(id circuit.NodeID, p []float32) error {
@@ -34,15 +33,7 @@ func TestClassifyByCode(t *testing.T) {
 		for i := range p {
 			p[i] = 0.1 + rng.Float32()
 		}
-		switch n := &g.Nodes[id]; {
-		case id == class:
-			for i := range p {
-				p[i] = 0
-				if i/classes == i%classes {
-					p[i] = 1
-				}
-			}
-		case n.Kind == circuit.Sum:
+		if n := &g.Nodes[id]; n.Kind == circuit.Sum {
 			for row, width := 0, len(p)/n.Units; row < len(p); row += width {
 				sum := float32(0)
 				for _, w := range p[row:][:width] {
@@ -129,19 +120,12 @@ func TestClassifyByCode(t *testing.T) {
 func TestClassifyByDefault(t *testing.T) {
 	const classes = 3
 	g, _ := histograms(t, 4)
-	class, err := structures.AddClass(g, classes)
-	if err != nil {
+	if err := structures.AddClass(g, g.NumVars, classes); err != nil {
 		t.Fatal(err)
 	}
 	p, err := reference.Init(g, 4, nil)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for i := range p[class] {
-		p[class][i] = 0
-		if i/classes == i%classes {
-			p[class][i] = 1
-		}
 	}
 	rows := reference.RandomRows(g, rand.New(rand.NewPCG(4, 4)), 50, 0.3)
 	answer := func(o pce.Options) [][]float64 {

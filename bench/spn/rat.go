@@ -70,19 +70,13 @@ func ratCircuit(units, classes int) (*circuit.Graph, circuit.ParamFunc, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	class, err := structures.AddClass(g, classes)
-	if err != nil {
+	if err := structures.AddClass(g, ratVars, classes); err != nil {
 		return nil, nil, err
 	}
 	return g, func(id circuit.NodeID, p []float32) error {
 		rng := rand.New(rand.NewPCG(7, uint64(id)))
 		n := &g.Nodes[id]
 		switch {
-		case id == class: // the indicators of the classes
-			clear(p)
-			for k := range classes {
-				p[k*classes+k] = 1
-			}
 		case n.Kind == circuit.Input:
 			for i := 0; i < len(p); i += 2 {
 				p[i], p[i+1] = float32(rng.NormFloat64()), float32(0.5+rng.Float64())

@@ -30,9 +30,18 @@ func classCircuit(t testing.TB, rng *rand.Rand, vars, latents, classes int, mixe
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, err := structures.AddClass(g, classes)
-	if err != nil {
+	if err := structures.AddClass(g, vars, classes); err != nil {
 		t.Fatal(err)
+	}
+	first := circuit.None // the indicator of the first class
+	for i := range g.Nodes {
+		if l, ok := g.Nodes[i].Leaf.(circuit.Indicator); ok && l.Value == 0 {
+			first = circuit.NodeID(i)
+		}
+	}
+	blurred := mixed && classes > 1
+	if blurred {
+		g.Nodes[first].Leaf = circuit.Categorical{Categories: classes}
 	}
 	params, err := reference.Init(g, rng.Uint64(), nil)
 	if err != nil {
@@ -45,14 +54,9 @@ func classCircuit(t testing.TB, rng *rand.Rand, vars, latents, classes int, mixe
 			}
 		}
 	}
-	for k := range params[class] { // the indicator of a class, with a little of another one in one case
-		params[class][k] = 0
-		if k/classes == k%classes {
-			params[class][k] = 1
-		}
-	}
-	if mixed && classes > 1 {
-		params[class][0], params[class][1] = 0.75, 0.25
+	if blurred { // rows of the first root are now and then of the second class
+		clear(params[first])
+		params[first][0], params[first][1] = 0.75, 0.25
 	}
 	return g, params
 }
