@@ -51,6 +51,14 @@ func (c *Codes) Limit() int {
 	return MaxNarrow
 }
 
+// MissingCodes returns n missing cells.
+func MissingCodes(wide bool, n int) Codes {
+	var c Codes
+	c.resize(wide, n)
+	c.clear()
+	return c
+}
+
 // Slice returns the cells lo to hi-1, sharing memory; appending to it copies.
 func (c *Codes) Slice(lo, hi int) Codes {
 	if c.Wide != nil {

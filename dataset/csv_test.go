@@ -257,6 +257,14 @@ func TestDataShareOneDomain(t *testing.T) {
 	if got, want := show(t, src), ":5 :5 0,1 0,4 -,-"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	// What is set for a column holds.
+	src, err = Open(context.Background(), save(t, "a.data", []byte("0,1,0\n0,4,2\n?,,1\n")), Options{Types: map[string]Type{"1": {Categories: 2}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := show(t, src), ":2 :5 :5 0,1,0 0,4,2 -,-,1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func TestBadSettings(t *testing.T) {

@@ -216,9 +216,10 @@ func (f *inference) tallies() []tally {
 // schema returns the columns found, skipped ones left out; it is called when all rows were
 // seen. A column is labelled if it held texts, continuous if it held a number other than a
 // code or too large a one, else discrete. With oneDomain all discrete columns get the
-// categories of the largest.
+// categories of the largest, but for those whose categories are set.
 func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 	s := &Schema{}
+	settled := map[int]bool{} // columns whose categories are set
 	domain := 2
 	for i := range f.columns {
 		g := &f.columns[i]
@@ -241,6 +242,7 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 			c.Kind = Continuous
 		case g.set != nil && g.set.Categories > 0:
 			c.Categories = g.set.Categories
+			settled[len(s.Columns)] = true
 			if int(g.most) >= c.Categories {
 				return nil, badData(path, "column %d holds the code %d and is set to have %d categories; give it more", i+1, int(g.most), c.Categories)
 			}
@@ -255,7 +257,7 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 	}
 	if oneDomain {
 		for i := range s.Columns {
-			if c := &s.Columns[i]; c.Kind == Discrete && c.Labels == nil && c.Categories < domain {
+			if c := &s.Columns[i]; c.Kind == Discrete && c.Labels == nil && c.Categories < domain && !settled[i] {
 				c.Categories = domain
 			}
 		}
