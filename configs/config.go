@@ -26,6 +26,7 @@ type Config struct {
 type Model struct {
 	Structure string   `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|learnspn|equations|file" doc:"what the circuit looks like; equations are those of model.equations, file continues from model.file"`
 	Latents   int      `yaml:"latents" min:"0" max:"65536" doc:"units of a latent variable or region; 0: by the number of training rows, 8 for 2000 and fewer to 64 for 33000 and more"`
+	Class     string   `yaml:"class" doc:"column of the class, by name or number in the file: each of its categories gets a root of its own in hclt, pd and rat-spn; of a file, what train.discriminative is about; empty: none"`
 	Leaf      Leaf     `yaml:"leaf" doc:"distribution of the input nodes"`
 	Init      Init     `yaml:"init" doc:"starting parameters"`
 	HCLT      HCLT     `yaml:"hclt" for:"hclt" doc:"hidden Chow-Liu tree"`
@@ -137,19 +138,20 @@ type Compile struct {
 
 // Train is how parameters are learned: the rule, its schedule, and what is kept.
 type Train struct {
-	Rule        string     `yaml:"rule" enum:"minibatch-em|fullbatch-em|anemone" doc:"update rule"`
-	Epochs      int        `yaml:"epochs" min:"0" max:"1000000" doc:"passes over the training rows, train.finish.epochs included"`
-	BatchSize   int        `yaml:"batch_size" min:"1" max:"16777216" doc:"most rows of a step: an epoch is spread evenly over as few steps as that allows; it may exceed what fits in memory"`
-	StepSize    StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new"`
-	Momentum    float64    `yaml:"momentum" min:"0" max:"1" doc:"share of the averaged statistics that a step of anemone keeps, below 1"`
-	Pseudocount float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly; for anemone, whose counts are those of one row, 5e-6 unless set"`
-	ShardRows   int        `yaml:"shard_rows" min:"0" max:"2048" doc:"rows whose flows are added as one unit; 0: 512, or on a cluster few enough that each worker there at the start of the run gets a shard of every step"`
-	Subsets     int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of this many even subsets of the rows in turn"`
-	Steps       int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after this many steps; 0: as many as the epochs need"`
-	Patience    int        `yaml:"patience" min:"0" max:"1000000" doc:"stop after this many epochs without a better valid_ll and keep the best; 0: never"`
-	Finish      Finish     `yaml:"finish" doc:"full-batch epochs at the end"`
-	Checkpoint  Checkpoint `yaml:"checkpoint" doc:"when the state of training is saved"`
-	Samples     int        `yaml:"samples" min:"0" max:"4096" doc:"rows drawn at the end, into samples.png for images and samples.txt for text; 0: no file"`
+	Rule           string     `yaml:"rule" enum:"minibatch-em|fullbatch-em|anemone" doc:"update rule"`
+	Epochs         int        `yaml:"epochs" min:"0" max:"1000000" doc:"passes over the training rows, train.finish.epochs included"`
+	BatchSize      int        `yaml:"batch_size" min:"1" max:"16777216" doc:"most rows of a step: an epoch is spread evenly over as few steps as that allows; it may exceed what fits in memory"`
+	StepSize       StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new"`
+	Discriminative float64    `yaml:"discriminative" min:"0" max:"1" doc:"share d of the class: instead of log p(class, x) the mean of log p(class, x) - d log p(x) is raised, at 1 that of log p(class | x); needs model.class"`
+	Momentum       float64    `yaml:"momentum" min:"0" max:"1" doc:"share of the averaged statistics that a step of anemone keeps, below 1"`
+	Pseudocount    float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly; for anemone, whose counts are those of one row, 5e-6 unless set"`
+	ShardRows      int        `yaml:"shard_rows" min:"0" max:"2048" doc:"rows whose flows are added as one unit; 0: 512, or on a cluster few enough that each worker there at the start of the run gets a shard of every step"`
+	Subsets        int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of this many even subsets of the rows in turn"`
+	Steps          int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after this many steps; 0: as many as the epochs need"`
+	Patience       int        `yaml:"patience" min:"0" max:"1000000" doc:"stop after this many epochs without a better valid_ll and keep the best; 0: never"`
+	Finish         Finish     `yaml:"finish" doc:"full-batch epochs at the end"`
+	Checkpoint     Checkpoint `yaml:"checkpoint" doc:"when the state of training is saved"`
+	Samples        int        `yaml:"samples" min:"0" max:"4096" doc:"rows drawn at the end, into samples.png for images and samples.txt for text; 0: no file"`
 }
 
 // StepSize is the step size as a function of progress, before train.finish.

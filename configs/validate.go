@@ -49,6 +49,21 @@ func (c *Config) Validate() error {
 			return bad("model.pd.shape", "has %d numbers, want [height, width] or [height, width, channels]", n)
 		}
 	}
+	if m.Class != "" && !slices.Contains([]string{"hclt", "pd", "rat-spn", "file"}, m.Structure) {
+		return bad("model.class", "is %.40q, but %s has no root for each class; hclt, pd and rat-spn have", m.Class, m.Structure)
+	}
+	if t.Discriminative > 0 {
+		switch {
+		case m.Class == "":
+			return bad("train.discriminative", "is %v, but model.class is empty; name the column of the class", t.Discriminative)
+		case t.Rule != "minibatch-em":
+			return bad("train.discriminative", "is %v, but train.rule is %s; choose minibatch-em, whose step sizes fall", t.Discriminative, t.Rule)
+		case t.Finish.Epochs > 0:
+			return bad("train.discriminative", "is %v, but train.finish has epochs of full-batch EM, which has no step sizes; leave them out", t.Discriminative)
+		case t.StepSize.From == 1 && len(t.StepSize.Pieces) == 0:
+			return bad("train.step_size.from", "is 1, and train.discriminative wants steps below it")
+		}
+	}
 	if what := m.Leaf.problem(); what != "" {
 		key, rest, _ := strings.Cut(what, " ")
 		return bad("model.leaf."+key, "%s", rest)

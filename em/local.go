@@ -21,6 +21,8 @@ type Local struct {
 	ahead  *rows // that come next; nil: not read yet
 	ll     []float64
 	stale  bool // a step was given up: flows are left in the engine
+
+	discriminator *discriminator // nil: training is generative
 }
 
 // rows are those of a launch.
@@ -78,6 +80,9 @@ func (l *Local) Step(ctx context.Context, rule tensor.Rule) (StepResult, error) 
 		if err := l.clearFlows(ctx); err != nil {
 			return res, err
 		}
+	}
+	if l.discriminator != nil {
+		return l.discriminate(ctx, rule)
 	}
 	moving := context.WithoutCancel(ctx)
 	before := l.eng.Recomputed()
@@ -175,8 +180,12 @@ func (l *Local) clearFlows(ctx context.Context) error {
 	return nil
 }
 
-// LogLikelihood evaluates the rows of src with the present parameters, see Evaluate.
+// LogLikelihood evaluates the rows of src with the present parameters, see Evaluate; those of Discriminate are of its
+// objective.
 func (l *Local) LogLikelihood(ctx context.Context, src dataset.Source) (Evaluation, error) {
+	if l.discriminator != nil {
+		return l.evaluate(ctx, src)
+	}
 	return Evaluate(ctx, l.eng, src)
 }
 

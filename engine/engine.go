@@ -80,6 +80,7 @@ type Engine struct {
 	slots    []slot         // one, or two on a device that works while rows are copied; passes take turns
 	loaded   int64          // passes that have taken a slot
 	flows    kernels.Buffer // nil until the first Accumulate
+	scales   [][]float64    // of statistics, see layers.Module
 	grid     float64        // the unit of flows, in rows
 	most     int64          // rows that may be added up between two updates
 	added    int64          // rows added up since the last one
@@ -115,7 +116,8 @@ func New(ctx context.Context, dev kernels.Device, prog *layers.Program, o Option
 	if err != nil {
 		return nil, err
 	}
-	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Queries: o.Queries, Mixed: o.Mixed, Scales: statScales(prog, o.Ranges), StepRows: o.StepRows}
+	e.scales = statScales(prog, o.Ranges)
+	mod := layers.Module{Program: prog, Rows: o.Rows, Train: o.Train, Queries: o.Queries, Mixed: o.Mixed, Scales: e.scales, StepRows: o.StepRows}
 	e.grid, e.most = prog.Grid(o.StepRows), max(o.StepRows, 1<<22)
 	if e.exec, err = kernels.LoadAs[tensor.Program](ctx, dev, mod); err != nil {
 		return nil, err

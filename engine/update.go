@@ -6,6 +6,7 @@ import (
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/layers"
 )
 
 // need allocates a buffer when it is first asked for. A closed engine gets none: its
@@ -61,6 +62,11 @@ func (e *Engine) apply(ctx context.Context, a tensor.UpdateArgs) error {
 
 // Grid is the unit of the integer flows, in rows.
 func (e *Engine) Grid() float64 { return e.grid }
+
+// StatScale is what the k-th statistic of an input without codes is divided by in the flows.
+func (e *Engine) StatScale(input int32, k int) float64 {
+	return layers.StatScale(e.scales, &e.prog.Inputs[input], k)
+}
 
 // ReadFlows copies the integer flows at offset, in units of Grid.
 func (e *Engine) ReadFlows(ctx context.Context, offset int64, flows []int64) error {

@@ -92,7 +92,7 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 		if s.Latents == 0 {
 			s.Latents = latentsFor(b.Train.Rows())
 		}
-		if err := s.checkLeaves(b.Train.Schema()); err != nil {
+		if err := s.check(b.Train.Schema()); err != nil {
 			return nil, err
 		}
 		schema, err := s.stored(ctx, b.Train)
@@ -133,7 +133,7 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 		stage.Nodes, stage.Edges, stage.Parameters = sizes.Nodes(), sizes.Edges(), sizes.Params()
 		built(stage)
 		b.Schema = withDomains(schema, b.Graph)
-		if s.Kind == "pd" {
+		if s.Kind == "pd" && s.Class == "" {
 			b.pd = &s
 		}
 	}

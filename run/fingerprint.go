@@ -70,7 +70,11 @@ func (o *TrainOptions) settings() []em.Fact {
 	s.HMM.Leaf, s.PD.Leaf, s.RATSPN.Leaf = nil, nil, nil
 	s.LearnSPN.Leaves, s.LearnSPN.Valid, s.LearnSPN.Workers = nil, nil, 0
 	e := o.em()
-	return append(e.Facts(),
+	facts := e.Facts()
+	if o.Discriminative > 0 {
+		facts = append(facts, em.Fact{Name: "discriminative", Value: strconv.FormatFloat(o.Discriminative, 'g', -1, 64)})
+	}
+	return append(facts,
 		em.Fact{Name: "structure", Value: fmt.Sprintf("%+v", s)},
 		em.Fact{Name: "compile", Value: fmt.Sprintf("%+v", o.Compile)},
 		em.Fact{Name: "mixed", Value: strconv.FormatBool(o.Mixed)},

@@ -68,7 +68,21 @@ func (l *local) Close() error {
 // open opens what computes the run.
 func (r *training) open(ctx context.Context) (Flows, error) {
 	if r.flows == nil {
-		return openLocal(ctx, r.plan, r.load)
+		l, err := openLocal(ctx, r.plan, r.load)
+		if err != nil {
+			return nil, err
+		}
+		if d := r.opts.Discriminative; d > 0 {
+			class, err := findClass(r.plan.Schema, r.opts.Structure.Class)
+			if err == nil {
+				err = l.Discriminate(em.Discriminative{Class: class, Share: d})
+			}
+			if err != nil {
+				l.Close()
+				return nil, err
+			}
+		}
+		return l, nil
 	}
 	return r.flows(ctx, r.plan, r.load, r.valid, r.test)
 }

@@ -56,16 +56,33 @@ func (s *Structure) leafKey(i int, c *dataset.Column) (string, bool) {
 	return "", false
 }
 
-// leafOf says what the leaf of column i of a schema is.
+// leafOf says what the leaf of column i of a schema is. The class has none, and no setting is of it.
 func (s *Structure) leafOf(i int, c *dataset.Column) Leaf {
+	if s.class == i+1 {
+		return Leaf{Type: "auto"}
+	}
 	if key, ok := s.leafKey(i, c); ok {
 		return s.Leaves[key].over(s.Leaf)
 	}
 	return s.Leaf
 }
 
-// checkLeaves reports a leaf that is set for a column that there is not.
-func (s *Structure) checkLeaves(schema *dataset.Schema) error {
+// check finds the class. It reports one that the structure has no roots for, and a class or a leaf that is set for a column
+// that there is not.
+func (s *Structure) check(schema *dataset.Schema) error {
+	if s.Class != "" {
+		if !slices.Contains([]string{"hclt", "pd", "rat-spn"}, s.Kind) {
+			return fmt.Errorf("%w: a class for %s; structures with a root for each class are hclt, pd and rat-spn", ErrOptions, s.Kind)
+		}
+		class, err := findClass(schema, s.Class)
+		if err != nil {
+			return err
+		}
+		if key, ok := s.leafKey(class, &schema.Columns[class]); ok && key != "*" {
+			return fmt.Errorf("%w: a leaf is set for %s, which is the class and has roots in place of leaves; leave it out", ErrOptions, schema.ColumnName(class))
+		}
+		s.class = class + 1
+	}
 	used := map[string]bool{"*": true}
 	for i := range schema.Columns {
 		key, _ := s.leafKey(i, &schema.Columns[i])

@@ -166,5 +166,8 @@ func TrainLoad(opts TrainOptions, rows int) Load {
 		l.Averages = l.Averages || p.Epochs > 0 && p.Rule == em.Anemone
 		l.Shards = l.Shards || p.Epochs > 0 && (step > l.Rows || p.Rule == em.Anemone)
 	}
+	if opts.Discriminative > 0 {
+		l.Shards, l.StepRows = true, l.StepRows*em.DiscriminativeCounts
+	}
 	return l
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/structures"
@@ -22,8 +23,13 @@ type Structure struct {
 	// Leaves are those of columns: a key is a column's name, its number in the file
 	// counted from 1, or * for all others. Leaf holds where one says nothing.
 	Leaves map[string]Leaf
-	Seed   uint64 // of everything random about the structure
-	Init   uint64 // seed of the starting parameters
+	// Class is the column of the class, by name or number in the file: each of its categories gets a root of its own over
+	// the other columns. Structures that are hidden Chow-Liu trees, pd or rat-spn have one; of a file it is a column that
+	// rows are classified by. "": none.
+	Class string
+	class int    // its number, from 1, once rows are read; 0: none
+	Seed  uint64 // of everything random about the structure
+	Init  uint64 // seed of the starting parameters
 
 	HCLT   HCLT
 	HMM    structures.HMMOptions    // Length, Tied; Length 0: columns of the data
@@ -99,6 +105,37 @@ func latentsFor(rows int) int {
 // the structure depends on them, as the tree of an HCLT does. leaves has one family per
 // column. Files and graphs made by hand do not come here.
 func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circuit.Leaf) (*circuit.Graph, error) {
+	if s.class == 0 {
+		return s.over(ctx, src, leaves)
+	}
+	schema, class := src.Schema(), s.class-1
+	if len(leaves) == 1 {
+		return nil, fmt.Errorf("%w: the class %s is the only column; give rows of more columns", ErrOptions, schema.ColumnName(class))
+	}
+	g, err := s.over(ctx, dataset.Without(src, class), slices.Delete(slices.Clone(leaves), class, class+1))
+	if err != nil {
+		return nil, err
+	}
+	return g, structures.AddClass(g, class, schema.Columns[class].Categories)
+}
+
+// findClass returns the column of a schema that rows are classified by.
+func findClass(schema *dataset.Schema, name string) (int, error) {
+	class, err := schema.Find(name)
+	if err != nil {
+		return 0, fmt.Errorf("%w: the class: %w", ErrOptions, err)
+	}
+	switch c := &schema.Columns[class]; {
+	case c.Kind != dataset.Discrete:
+		return 0, fmt.Errorf("%w: %s is continuous and cannot be the class; choose a column of categories", ErrOptions, schema.ColumnName(class))
+	case c.Categories > dataset.MaxNarrow:
+		return 0, fmt.Errorf("%w: %s has %d categories and cannot be the class; %d is the most", ErrOptions, schema.ColumnName(class), c.Categories, dataset.MaxNarrow)
+	}
+	return class, nil
+}
+
+// over is build without a class.
+func (s *Structure) over(ctx context.Context, src dataset.Source, leaves []circuit.Leaf) (*circuit.Graph, error) {
 	leaf := func(v int) circuit.Leaf { return leaves[v] }
 	vars := len(leaves)
 	switch s.Kind {
@@ -187,7 +224,7 @@ func (s *Structure) pd(schema *dataset.Schema) (structures.PDOptions, error) {
 		o.Shape = schema.Image
 	}
 	if o.Shape == [3]int{} {
-		return o, fmt.Errorf("%w: pd needs images, and the data does not say their shape; set it (data.image in a config)", ErrOptions)
+		return o, fmt.Errorf("%w: pd needs images, and the data does not say their shape; set it (data.image or model.pd.shape in a config)", ErrOptions)
 	}
 	if n := o.Shape[0] * o.Shape[1] * o.Shape[2]; n != len(schema.Columns) {
 		return o, fmt.Errorf("%w: pd over images of shape %v, which have %d values, and data of %d columns; set the right shape",

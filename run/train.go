@@ -23,7 +23,11 @@ type TrainOptions struct {
 
 	// EM says how. Without phases there are 20 epochs of mini-batch EM. Valid,
 	// Sink, MetricsFile and Checkpoints.Dir are set by Train.
-	EM      em.Options
+	EM em.Options
+	// Discriminative is em.Discriminative.Share; above 0 it needs Structure.Class, and log-likelihoods of the run are
+	// those of that objective.
+	Discriminative float64
+
 	Options Options // Engines and Rows do not count
 	Mixed   bool    // products of lower precision where the device has them
 
@@ -152,6 +156,9 @@ func (r *training) check() error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	if err := r.checkDiscriminative(); err != nil {
+		return err
+	}
 	if _, err := r.plan.strings(r.meta()); err != nil { // else the model could not be saved
 		return err
 	}
@@ -165,6 +172,30 @@ func (r *training) check() error {
 		return r.plan.check(r.drawing())
 	}
 	return nil
+}
+
+// checkDiscriminative looks at Discriminative.
+func (r *training) checkDiscriminative() error {
+	d := r.opts.Discriminative
+	if d == 0 {
+		return nil
+	}
+	if r.flows != nil {
+		return fmt.Errorf("%w: discriminative training on a cluster; train on one machine", ErrOptions)
+	}
+	if r.opts.Structure.Class == "" {
+		return fmt.Errorf("%w: discriminative training without a class; name its column", ErrOptions)
+	}
+	class, err := findClass(r.plan.Schema, r.opts.Structure.Class)
+	if err != nil {
+		return err
+	}
+	for _, p := range r.em().Phases {
+		if p.Epochs > 0 && p.Rule != em.MiniBatch {
+			return fmt.Errorf("%w: discriminative training by %s; choose %s, whose step sizes fall", ErrOptions, p.Rule, em.MiniBatch)
+		}
+	}
+	return (&em.Discriminative{Class: class, Share: d}).Validate(r.plan.Schema)
 }
 
 // train does what is left of the run. lost says that the device's parameters are
@@ -291,7 +322,7 @@ func (r *training) evaluate(ctx context.Context, f Flows, out *Result) error {
 			}
 		}
 	}
-	if !math.IsNaN(out.TestLL) {
+	if !math.IsNaN(out.TestLL) && r.opts.Discriminative == 0 {
 		out.TestBPD, out.TestPerplexity = Measures(out.TestLL, r.plan.Schema)
 	}
 	return nil

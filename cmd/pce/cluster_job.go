@@ -134,6 +134,9 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 		if err := cfg.Data.RequireTraining(); err != nil {
 			return nil, err
 		}
+		if d := cfg.Train.Discriminative; d > 0 {
+			return nil, usagef("train.discriminative is %v, which a cluster does not do; train with pce train, on one machine", d)
+		}
 	}
 	own := *cfg
 	o, err := a.datasetOptions(&cfg.Data, nil)

@@ -19,7 +19,7 @@ func structureOf(cfg *configs.Config) run.Structure {
 	if s.Init == 0 {
 		s.Init = cfg.Seed
 	}
-	s.Leaf = leafOf(&m.Leaf)
+	s.Class, s.Leaf = m.Class, leafOf(&m.Leaf)
 	for i := range cfg.Data.Columns {
 		c := &cfg.Data.Columns[i]
 		if c.Leaf.IsZero() {

@@ -21,6 +21,8 @@ func (a *app) trainOptions(cfg *configs.Config) run.TrainOptions {
 		Samples:   cfg.Train.Samples,
 		Name:      cfg.Name,
 		Settings:  settingFacts(cfg),
+
+		Discriminative: cfg.Train.Discriminative,
 	}
 }
 

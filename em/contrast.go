@@ -1,0 +1,294 @@
+package em
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/layers"
+)
+
+// DiscriminativeCounts is how many times the counts of its rows the counts of a discriminative step may be.
+const DiscriminativeCounts = 2
+
+const (
+	// inertia is how many times what a discriminative step changes in a unit, in rows, the unit's present distribution is
+	// added to its counts: it moves by no more than about a share of 1/inertia.
+	inertia = 2
+	// restShare of the rows that a unit accounts for are added too, so that units that hardly change stay where they are.
+	restShare = 0.01
+)
+
+// contrast makes the counts that a discriminative step moves parameters by. With F the expected counts of a unit of rows,
+// G those of the rows without their class, s the share and θ the unit's distribution as it is,
+//
+//	C = F - s·G + D·θ,  D = s·(inertia·Σ|F-G| + restShare·ΣG)
+//
+// scaled to (1-s)·ΣF + s·ΣG counts. Adding enough of θ makes counts of what the class alone is missing, F - s·G, whose
+// direction is the gradient's: the growth transformation of Gopalakrishnan et al., "An inequality for rational functions
+// with applications to some statistical estimation problems", 1991, known as extended Baum-Welch. There D is a multiple of
+// ΣG, by which a unit moves the less the fewer rows are classified wrongly; what changes decides here, so that a step
+// is as long as its step size says. A count must not fall below 0: where F - s·G does, it is D·θ·exp((F - s·G)/(D·θ)),
+// of which C is the first two terms. Statistics of leaves without codes get D times those that θ expects, with D doubled
+// until the unit has counts and its spread shrinks by no more than half. Without a share all of this is EM.
+type contrast struct {
+	eng           *engine.Engine
+	prog          *layers.Program
+	share         float64
+	owners        []layers.Owner
+	first         []int32 // by edge block: the first unit of its sum that it has weights of
+	with, without []int64
+	part          []int64 // of a transfer
+}
+
+func newContrast(eng *engine.Engine, share float64) (*contrast, error) {
+	p := eng.Program()
+	c := &contrast{eng: eng, prog: p, share: share, owners: p.Owners(), first: make([]int32, p.ParamBlocks)}
+	for _, i := range p.Functions() {
+		if f := p.Inputs[i].Family; expectations(f) == nil {
+			return nil, badOption("discriminative training of %s leaves", f.Name())
+		}
+	}
+	sums := make([]int32, p.NodeBlocks) // the first block of the vector of each
+	for i := range p.Vectors {
+		v := &p.Vectors[i]
+		for b := range v.Count {
+			sums[v.First+b] = v.First
+		}
+	}
+	for i := range p.Layers {
+		for j := range p.Layers[i].Sums {
+			part := &p.Layers[i].Sums[j]
+			for k, block := range part.ParamIDs {
+				node := part.NodeIDs[k/part.MaxChildren]
+				c.first[block] = (node - sums[node]) * int32(p.BlockSize)
+			}
+		}
+	}
+	n := p.FlowLen()
+	c.with, c.without, c.part = make([]int64, n), make([]int64, n), make([]int64, min(n, chunkFloats))
+	return c, nil
+}
+
+// begin forgets the counts of earlier steps.
+func (c *contrast) begin() {
+	clear(c.with)
+	clear(c.without)
+}
+
+// take adds the flows of the engine to sum, and clears them.
+func (c *contrast) take(ctx context.Context, sum []int64) error {
+	return c.parts(func(at int64, part []int64) error {
+		if err := c.eng.ReadFlows(ctx, at, part); err != nil {
+			return err
+		}
+		for i, x := range part {
+			sum[at+int64(i)] += x
+		}
+		clear(part)
+		return c.eng.WriteFlows(ctx, at, part)
+	})
+}
+
+// parts calls do for each part of the flows.
+func (c *contrast) parts(do func(at int64, part []int64) error) error {
+	for at, n := int64(0), int64(len(c.with)); at < n; at += int64(len(c.part)) {
+		if err := do(at, c.part[:min(int64(len(c.part)), n-at)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put makes the flows of the engine the counts of the step.
+func (c *contrast) put(ctx context.Context) error {
+	var params, exps []float32
+	read := func(dst *[]float32, r layers.Range) error {
+		if int64(cap(*dst)) < r.Len() {
+			*dst = make([]float32, r.Len())
+		}
+		*dst = (*dst)[:r.Len()]
+		return c.eng.ReadParams(ctx, r.Lo, *dst)
+	}
+	for i := range c.owners {
+		o := &c.owners[i]
+		if err := read(&params, o.Params[0]); err != nil {
+			return err
+		}
+		if o.Sum >= 0 {
+			c.counts(o, params, c.blocks(o))
+			continue
+		}
+		in := &c.prog.Inputs[o.Input]
+		if in.Codes == 0 {
+			if err := c.statistics(in, o, params); err != nil {
+				return err
+			}
+			continue
+		}
+		if in.Exps >= 0 {
+			if err := read(&exps, o.Params[len(o.Params)-1]); err != nil {
+				return err
+			}
+			for k := range params {
+				params[k] = float32(math.Ldexp(float64(params[k]), int(exps[k])))
+			}
+		}
+		width := int(o.Flows[1].Len())
+		c.counts(o, params, func(do func(at, n, unit, next int)) {
+			for at := 0; at < len(params); at += width {
+				do(at, width, 0, 1)
+			}
+		})
+	}
+	return c.parts(func(at int64, part []int64) error {
+		copy(part, c.with[at:])
+		return c.eng.WriteFlows(ctx, at, part)
+	})
+}
+
+// blocks returns the runs of the weights of a sum: each is of one unit.
+func (c *contrast) blocks(o *layers.Owner) runs {
+	first, size, n := int(c.prog.Sums[o.Sum].Param), c.prog.BlockSize, int(o.Params[0].Len())
+	return func(do func(at, n, unit, next int)) {
+		for at := 0; at < n; at += size {
+			do(at, size, int(c.first[first+at/(size*size)])+at/size%size, 0)
+		}
+	}
+}
+
+// runs calls do for runs of places of an owner: n from place at on, the first of which is unit's, and each the next
+// units' after it.
+type runs func(do func(at, n, unit, next int))
+
+// counts writes the counts of a sum or an input with codes.
+func (c *contrast) counts(o *layers.Owner, params []float32, each runs) {
+	flows, norms := o.Flows[0], o.Flows[1]
+	f, g := c.with[flows.Lo:flows.Hi], c.without[flows.Lo:flows.Hi]
+	with, without := c.with[norms.Lo:norms.Hi], c.without[norms.Lo:norms.Hi]
+	inert, sum := make([]float64, len(with)), make([]float64, len(with))
+	each(func(at, n, unit, next int) {
+		for k := at; k < at+n; k++ {
+			inert[unit] += math.Abs(float64(f[k] - g[k]))
+			unit += next
+		}
+	})
+	for u := range inert {
+		inert[u] = c.inert(inert[u], without[u])
+	}
+	change := func(k, unit int) float64 {
+		prior := inert[unit] * float64(params[k])
+		if f[k] == 0 && g[k] == 0 {
+			return prior
+		}
+		return positive(float64(f[k])-c.share*float64(g[k]), prior)
+	}
+	each(func(at, n, unit, next int) {
+		for k := at; k < at+n; k++ {
+			sum[unit] += change(k, unit)
+			unit += next
+		}
+	})
+	for u := range sum {
+		sum[u] = c.scale(with[u], without[u], sum[u])
+	}
+	clear(with)
+	each(func(at, n, unit, next int) {
+		for k := at; k < at+n; k++ {
+			f[k] = int64(math.RoundToEven(change(k, unit) * sum[unit]))
+			with[unit] += f[k]
+			unit += next
+		}
+	})
+}
+
+// inert returns D of a unit, given Σ|F-G| and ΣG.
+func (c *contrast) inert(change float64, without int64) float64 {
+	return c.share * (inertia*change + restShare*float64(without))
+}
+
+// scale returns what brings counts of a unit that add up to sum to the number that it shall have.
+func (c *contrast) scale(with, without int64, sum float64) float64 {
+	if !(sum > 0) {
+		return 0
+	}
+	return ((1-c.share)*float64(with) + c.share*float64(without)) / sum
+}
+
+// positive adds a change to what was there before, of which more than all may not be taken away.
+func positive(change, prior float64) float64 {
+	switch {
+	case change >= 0:
+		return prior + change
+	case prior > 0:
+		return prior * math.Exp(change/prior)
+	}
+	return 0
+}
+
+// statistics writes the counts of an input without codes.
+func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float32) error {
+	flows, norms := o.Flows[0], o.Flows[1]
+	width := norms.Len()
+	p, next := make([]float64, in.Family.NumParams()), make([]float64, in.Family.NumParams())
+	n := in.Family.NumStats()
+	change, expected, sum, scales := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	for k := range scales {
+		scales[k] = c.eng.StatScale(o.Input, k)
+	}
+	expect := expectations(in.Family)
+	for u := range int64(c.prog.Vectors[in.Vector].Units) { // the others are padding
+		for k := range p {
+			p[k] = float64(params[int64(k)*width+u])
+		}
+		with, without := &c.with[norms.Lo+u], c.without[norms.Lo+u]
+		at := func(k int) int64 { return flows.Lo + int64(k)*width + u }
+		for k := range change {
+			change[k] = float64(c.with[at(k)]-c.without[at(k)]) * scales[k]
+		}
+		prior := c.inert(expect(p, float64(*with-without), change, expected), without)
+		weight := 0.0
+		for range 64 {
+			weight = float64(*with) - c.share*float64(without) + prior
+			for k := range sum {
+				sum[k] = (float64(c.with[at(k)])-c.share*float64(c.without[at(k)]))*scales[k] + prior*expected[k]
+			}
+			copy(next, p)
+			in.Family.MStep(next, sum, weight, 0, 1)
+			if weight > 0 && next[len(p)-1] >= p[len(p)-1]/2 || prior == 0 {
+				break
+			}
+			prior *= 2
+		}
+		scale := c.scale(*with, without, weight)
+		*with = int64(math.RoundToEven(weight * scale))
+		for k, s := range sum {
+			if s *= scale / scales[k]; !(math.Abs(s) < 1<<62) {
+				return fmt.Errorf("%w: statistics of a %s leaf; lower train.discriminative, or leave out columns of extreme values", ErrNumber, in.Family.Name())
+			}
+			c.with[at(k)] = int64(math.RoundToEven(sum[k] * scale / scales[k]))
+		}
+	}
+	return nil
+}
+
+// expectations returns a function that writes what a unit of a family without codes expects of its statistics, given its
+// parameters, and returns how much a change of its counts and statistics is, in rows: that of the counts, and of each
+// statistic, centred, in standard deviations. nil where that is not known.
+func expectations(f layers.Family) func(p []float64, count float64, change, expected []float64) float64 {
+	switch f.Name() {
+	case "gaussian", "log-normal": // statistics of x, or of its logarithm, and of its square
+		return func(p []float64, n float64, t, expected []float64) float64 {
+			mean, sd := p[0], p[1]
+			expected[0], expected[1] = mean, mean*mean+sd*sd
+			return math.Abs(n) + math.Abs(t[0]-mean*n)/sd + math.Abs(t[1]-2*mean*t[0]+mean*mean*n)/(sd*sd)
+		}
+	case "poisson":
+		return func(p []float64, n float64, t, expected []float64) float64 {
+			expected[0] = p[0]
+			return math.Abs(n) + math.Abs(t[0]-p[0]*n)/math.Sqrt(p[0])
+		}
+	}
+	return nil
+}

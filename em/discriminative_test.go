@@ -1,0 +1,333 @@
+package em_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/kernels/cpu"
+)
+
+const classes = 3
+
+// classified returns circuits with a root for each class, the variable number class, and leaves of every kind.
+func classified(t *testing.T, class int) map[string]*circuit.Graph {
+	t.Helper()
+	families := map[string]structures.Leaf{
+		"categorical": categorical(4),
+		"gaussian":    func(int) circuit.Leaf { return circuit.Gaussian{} },
+		"mixed": func(v int) circuit.Leaf {
+			return []circuit.Leaf{circuit.Gaussian{}, circuit.Poisson{}, circuit.LogNormal{}, circuit.Binomial{Trials: 5}, circuit.Bernoulli{}}[v%5]
+		},
+	}
+	tree, err := structures.GridTree(3, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]*circuit.Graph{}
+	for name, leaf := range families {
+		o := structures.DefaultRATSPN()
+		o.Vars, o.Latents, o.Depth, o.Leaf = 9, 5, 2, leaf
+		rat, err := structures.RATSPN(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hclt, err := structures.HCLT(tree, structures.HCLTOptions{Latents: 6, Leaf: leaf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out["rat-spn of "+name], out["hclt of "+name] = rat, hclt
+	}
+	for _, g := range out {
+		if err := structures.AddClass(g, class, classes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// hidden returns the rows without their class.
+func hidden(rows [][]float64, class int) [][]float64 {
+	out := make([][]float64, len(rows))
+	for i, row := range rows {
+		out[i] = append([]float64(nil), row...)
+		out[i][class] = math.NaN()
+	}
+	return out
+}
+
+// counts are flows of rows, and of the inputs with codes the flows of each code, [input][unit][code].
+type counts struct {
+	*reference.Flows
+	codes [][][]float64
+}
+
+func countsOf(t *testing.T, g *circuit.Graph, p reference.Params, rows [][]float64) counts {
+	t.Helper()
+	ev, err := reference.New(g, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := counts{codes: make([][][]float64, len(g.Nodes))}
+	if c.Flows, err = ev.Flows(rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		one, err := ev.Flows([][]float64{row})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range g.Nodes {
+			n := &g.Nodes[i]
+			if n.Kind != circuit.Input || n.Leaf.Codes() == 0 || math.IsNaN(row[n.Var]) {
+				continue
+			}
+			if c.codes[i] == nil {
+				c.codes[i] = make([][]float64, n.Units)
+				for u := range c.codes[i] {
+					c.codes[i][u] = make([]float64, n.Leaf.Codes())
+				}
+			}
+			for u, w := range one.Weights[i] {
+				c.codes[i][u][int(row[n.Var])] += w
+			}
+		}
+	}
+	return c
+}
+
+// grown returns the counts of a discriminative step in float64, from those of rows with and without their class.
+func grown(g *circuit.Graph, p reference.Params, f, h counts, share float64) *reference.Flows {
+	out := reference.NewFlows(g)
+	// unit makes the counts c of a unit, of which there are f with the class and h without it; theta is its distribution.
+	unit := func(c, f, h, theta []float64) {
+		change, with, without, sum := 0.0, 0.0, 0.0, 0.0
+		for k := range c {
+			change += math.Abs(f[k] - h[k])
+			with += f[k]
+			without += h[k]
+		}
+		d := share * (2*change + 0.01*without)
+		for k := range c {
+			if less := f[k] - share*h[k]; less >= 0 {
+				c[k] = less + d*theta[k]
+			} else if d*theta[k] > 0 {
+				c[k] = d * theta[k] * math.Exp(less/(d*theta[k]))
+			}
+			sum += c[k]
+		}
+		for k := range c {
+			if sum > 0 {
+				c[k] *= ((1-share)*with + share*without) / sum
+			}
+		}
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Kind == circuit.Sum {
+			width := len(p[i]) / n.Units
+			for k := 0; k < len(p[i]); k += width {
+				unit(out.Params[i][k:][:width], f.Params[i][k:][:width], h.Params[i][k:][:width], p[i][k:][:width])
+			}
+		}
+		if n.Kind != circuit.Input || n.Leaf.NumParams() == 0 {
+			continue
+		}
+		stats, params := n.Leaf.NumStats(), n.Leaf.NumParams()
+		one := make([]float64, stats)
+		for u := range n.Units {
+			theta := p[i][u*params:][:params]
+			sum, weight := out.Stats[i][u*stats:][:stats], &out.Weights[i][u]
+			if codes := n.Leaf.Codes(); codes > 0 {
+				c, probability := make([]float64, codes), make([]float64, codes)
+				for k := range probability {
+					probability[k] = math.Exp(n.Leaf.LogProb(theta, float64(k)))
+				}
+				unit(c, f.codes[i][u], h.codes[i][u], probability)
+				for k, x := range c {
+					n.Leaf.Stats(float64(k), one)
+					for k, s := range one {
+						sum[k] += x * s
+					}
+					*weight += x
+				}
+				continue
+			}
+			with, without := f.Weights[i][u], h.Weights[i][u]
+			less := func(k int) float64 { return f.Stats[i][u*stats+k] - h.Stats[i][u*stats+k] }
+			change := math.Abs(with - without)
+			one[0] = theta[0]
+			if stats == 2 {
+				one[1] = theta[0]*theta[0] + theta[1]*theta[1]
+				change += math.Abs(less(0)-theta[0]*(with-without)) / theta[1]
+				change += math.Abs(less(1)-2*theta[0]*less(0)+theta[0]*theta[0]*(with-without)) / (theta[1] * theta[1])
+			} else {
+				change += math.Abs(less(0)-theta[0]*(with-without)) / math.Sqrt(theta[0])
+			}
+			for d := share * (2*change + 0.01*without); ; d *= 2 {
+				*weight = with - share*without + d
+				for k := range sum {
+					sum[k] = f.Stats[i][u*stats+k] - share*h.Stats[i][u*stats+k] + d*one[k]
+				}
+				next := append([]float64(nil), theta...)
+				n.Leaf.MStep(next, sum, *weight, 0, 1)
+				if *weight > 0 && next[params-1] >= theta[params-1]/2 || d == 0 {
+					break
+				}
+			}
+			for k := range sum {
+				sum[k] *= ((1-share)*with + share*without) / *weight
+			}
+			*weight = (1-share)*with + share*without
+		}
+	}
+	return out
+}
+
+// discriminate does steps over all rows, of sizes that fall from the first one, and returns the objective before each, and the
+// parameters.
+func (m *model) discriminate(t *testing.T, d em.Discriminative, steps int, size float64, shard int) ([]float64, reference.Params) {
+	t.Helper()
+	eng := m.engine(t, cpu.Options{}, shard)
+	flows := em.NewLocal(eng, m.table)
+	defer flows.Close()
+	if err := flows.Discriminate(d); err != nil {
+		t.Fatal(err)
+	}
+	o := em.Options{Phases: []em.Phase{{
+		Rule: em.MiniBatch, Epochs: steps, BatchRows: len(m.rows), Pseudocount: 0.5, StepSize: em.Schedule{{em.Linear, 1, size, 0.02}},
+	}}, ShardRows: shard}
+	var lls []float64
+	o.OnEpoch = func(x em.Metrics) { lls = append(lls, x.TrainLL) }
+	tr, err := em.New(flows, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return lls, m.params(t, flows)
+}
+
+// params are those of a trained model.
+func (m *model) params(t *testing.T, p em.ParamReader) reference.Params {
+	t.Helper()
+	out := make(reference.Params, len(m.graph.Nodes))
+	for i := range m.prog.Map.Len() {
+		at, n := m.prog.Map.Region(i)
+		region, narrow := make([]float32, n), make([]float32, m.graph.NumParams(m.prog.Map.Node(i)))
+		if err := p.ReadParams(t.Context(), at, region); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.prog.Map.Unpack(i, region, narrow); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range narrow {
+			out[m.prog.Map.Node(i)] = append(out[m.prog.Map.Node(i)], float64(x))
+		}
+	}
+	return out
+}
+
+// objective is the mean of log p(class, x) - share·log p(x), by the reference.
+func objective(t *testing.T, g *circuit.Graph, p reference.Params, rows [][]float64, class int, share float64) float64 {
+	t.Helper()
+	ev, err := reference.New(g, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for i, row := range hidden(rows, class) {
+		with, err := ev.LogLikelihood(rows[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		without, err := ev.LogLikelihood(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += with - share*without
+	}
+	return sum / float64(len(rows))
+}
+
+// TestDiscriminativeStep compares a step with one in float64, of every kind of leaf, with missing cells, one and several
+// shards, the last one short, and the class in front of, between and behind the other variables.
+func TestDiscriminativeStep(t *testing.T) {
+	for i, share := range []float64{1, 0.4, 0.01} {
+		class := []int{9, 0, 4}[i]
+		for name, g := range classified(t, class) {
+			rows := clustered(g, 3, 47, 0.1)
+			m := newModel(t, g, rows)
+			for _, shard := range []int{47, 20} {
+				lls, got := m.discriminate(t, em.Discriminative{Class: class, Share: share}, 1, 0.7, shard)
+				if want := objective(t, g, m.start, rows, class, share); !(math.Abs(lls[0]-want) <= 1e-5*math.Abs(want)) {
+					t.Errorf("%s, share %v: the objective is %v, want %v", name, share, lls[0], want)
+				}
+				ev, err := reference.New(g, m.start)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := grown(g, m.start, countsOf(t, g, m.start, rows), countsOf(t, g, m.start, hidden(rows, class)), share)
+				want := ev.EM(c, reference.Step{Size: 0.7, Pseudocount: 0.5})
+				for n := range want {
+					for k := range want[n] {
+						if !(math.Abs(got[n][k]-want[n][k]) <= 2e-5*(1+math.Abs(want[n][k]))) {
+							t.Fatalf("%s, share %v, shards of %d: node %d (%+v), parameter %d is %v, want %v, before it was %v", name, share, shard, n, g.Nodes[n].Leaf, k, got[n][k], want[n][k], m.start[n][k])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestDiscriminativeTraining raises the objective far above what training without a share comes to, and evaluates rows
+// by it.
+func TestDiscriminativeTraining(t *testing.T) {
+	const class = 9
+	for name, g := range classified(t, class) {
+		rows := clustered(g, 5, 200, 0)
+		for _, row := range rows { // the class is a parity, which generative training of so few units hardly sees
+			row[class] = float64((int(math.Abs(row[1]))+int(math.Abs(row[4])))%2 + 1)
+		}
+		m := newModel(t, g, rows)
+		_, plain := m.discriminate(t, em.Discriminative{Class: class}, 60, 0.5, 64)
+		lls, got := m.discriminate(t, em.Discriminative{Class: class, Share: 1}, 60, 0.5, 64)
+		before, after := objective(t, g, plain, rows, class, 1), objective(t, g, got, rows, class, 1)
+		t.Logf("%s: %.4f without a share, %.4f to %.4f with it", name, before, lls[0], after)
+		if !(after > 0.8*before) {
+			t.Errorf("%s: log p(class | x) is %v, of generative training %v", name, after, before)
+		}
+	}
+}
+
+// TestDiscriminativeRefuses: what cannot be the class, and Anemone.
+func TestDiscriminativeRefuses(t *testing.T) {
+	const class = 9
+	g := classified(t, class)["rat-spn of gaussian"]
+	m := newModel(t, g, clustered(g, 3, 10, 0))
+	flows := em.NewLocal(m.engine(t, cpu.Options{}, 10), m.table)
+	defer flows.Close()
+	for _, d := range []em.Discriminative{{0, 1}, {-1, 1}, {10, 1}, {class, -0.1}, {class, 1.1}, {class, math.NaN()}} {
+		if err := flows.Discriminate(d); !errors.Is(err, em.ErrOptions) {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+	if err := flows.Discriminate(em.Discriminative{Class: class, Share: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []em.Rule{em.Anemone, em.FullBatch} {
+		tr, err := em.New(flows, em.Options{Phases: []em.Phase{{Rule: rule, Epochs: 1, BatchRows: 10, StepSize: em.Schedule{{em.Constant, 1, 0.1, 0.1}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tr.Run(t.Context()); !errors.Is(err, em.ErrOptions) {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+}

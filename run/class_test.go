@@ -1,0 +1,199 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/structures"
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
+)
+
+// flowers is a file of rows whose third column is the class, as a text, of which the other columns tell; some cells are
+// missing. It returns the path.
+func flowers(t *testing.T) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(5, 6))
+	kinds := []string{"lily", "rose", "tulip"}
+	b := strings.Builder{}
+	b.WriteString("length,width,kind,colour,petals\n")
+	for range 300 {
+		k := rng.IntN(3)
+		cells := []string{
+			fmt.Sprintf("%.2f", float64(2*k)+rng.NormFloat64()), fmt.Sprintf("%.2f", float64(k*k)+rng.NormFloat64()),
+			kinds[k], []string{"red", "white"}[(k+rng.IntN(2))%2], fmt.Sprint(3 + k + rng.IntN(3)),
+		}
+		if rng.IntN(10) == 0 {
+			cells[rng.IntN(5)] = ""
+		}
+		b.WriteString(strings.Join(cells, ",") + "\n")
+	}
+	path := filepath.Join(t.TempDir(), "flowers.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// classed returns options of a short run on flowers, whose kind is the class.
+func classed(t *testing.T, kind, path string) run.TrainOptions {
+	o := onRows(t, kind, "auto", path)
+	o.Structure.Class = "kind"
+	o.EM.Phases = o.EM.Phases[:1] // the other is full-batch EM
+	o.EM.Phases[0].BatchRows, o.EM.ShardRows = 100, 60
+	return o
+}
+
+// TestClass gives structures over columns of several kinds a root for each class, which is the one column in the middle,
+// and answers rows as a circuit does that is made by hand.
+func TestClass(t *testing.T) {
+	path := flowers(t)
+	for _, kind := range []string{"hclt", "rat-spn"} {
+		o := classed(t, kind, path)
+		o.Structure.Leaf = run.Leaf{Type: "gaussian"} // of all columns of numbers, but not of the class
+		o.Structure.Leaves = map[string]run.Leaf{"colour": {Type: "categorical"}, "petals": {Type: "poisson"}}
+		if _, err := run.Train(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		b, err := run.OpenModel(filepath.Join(o.Dir, run.ModelFile), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if c := b.Schema.Columns[2]; !slices.Equal(c.Labels, []string{"lily", "rose", "tulip"}) || c.Categories != 3 {
+			t.Errorf("%s: the class is %+v", kind, c)
+		}
+		var leaves []string
+		for i := range b.Graph.Nodes {
+			if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && n.Units > 0 {
+				leaves = append(leaves, fmt.Sprintf("%d %s", n.Var, n.Leaf.Name()))
+			}
+		}
+		slices.Sort(leaves)
+		want := []string{"0 gaussian", "1 gaussian", "2 indicator", "2 indicator", "2 indicator", "3 categorical", "4 poisson"}
+		if !slices.Equal(leaves, want) {
+			t.Errorf("%s: leaves %v, want %v", kind, leaves, want)
+		}
+		last := &b.Graph.Nodes[b.Graph.Root]
+		if len(last.Children) != 3 {
+			t.Errorf("%s: the root has %d children, want one for each class", kind, len(last.Children))
+		}
+	}
+}
+
+// TestClassOfImages gives a pd circuit, whose columns but the class are an image, a root for each class.
+func TestClassOfImages(t *testing.T) {
+	src, err := dataset.Open(t.Context(), "builtin:random?rows=60&vars=17&categories=3", dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := small(t, "pd")
+	o.Train, o.Valid, o.Test, o.Samples = run.Table(src), nil, nil, 0
+	o.Structure.Class, o.Structure.PD.Shape = "1", [3]int{4, 4, 1}
+	if _, err := run.Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	b, err := run.OpenModel(filepath.Join(o.Dir, run.ModelFile), compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	pd := o.Structure.PD
+	pd.Latents, pd.Seed, pd.Leaf = o.Structure.Latents, o.Structure.Seed, func(int) circuit.Leaf { return circuit.Categorical{Categories: 3} }
+	want, err := structures.PD(pd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := structures.AddClass(want, 0, 3); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := circuit.Count(b.Graph), circuit.Count(want); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestClassRefused lists what cannot be a class.
+func TestClassRefused(t *testing.T) {
+	path := flowers(t)
+	alone := filepath.Join(t.TempDir(), "alone.csv")
+	if err := os.WriteFile(alone, []byte("kind\nrose\nlily\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(o *run.TrainOptions){
+		`no column "scent"`:                          func(o *run.TrainOptions) { o.Structure.Class = "scent" },
+		`"length" is continuous and cannot be`:       func(o *run.TrainOptions) { o.Structure.Class = "length" },
+		"a class for hmm":                            func(o *run.TrainOptions) { o.Structure.Kind = "hmm" },
+		"a class for learnspn":                       func(o *run.TrainOptions) { o.Structure.Kind = "learnspn" },
+		`a leaf is set for "kind"`:                   func(o *run.TrainOptions) { o.Structure.Leaves = map[string]run.Leaf{"kind": {Type: "categorical"}} },
+		"is the only column":                         func(o *run.TrainOptions) { o.Train, o.Valid = run.Files(alone), nil },
+		"discriminative training by fullbatch-em":    func(o *run.TrainOptions) { o.Discriminative, o.EM.Phases[0].Rule = 1, em.FullBatch },
+		"share of 1.5":                               func(o *run.TrainOptions) { o.Discriminative = 1.5 },
+		"discriminative training without a class":    func(o *run.TrainOptions) { o.Discriminative, o.Structure.Class = 1, "" },
+		"a discriminative share of -1; want 0 to 1":  func(o *run.TrainOptions) { o.Discriminative = -1 },
+		"a discriminative share of NaN; want 0 to 1": func(o *run.TrainOptions) { o.Discriminative = math.NaN() },
+	} {
+		o := classed(t, "rat-spn", path)
+		change(&o)
+		if _, err := run.Train(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	o := classed(t, "rat-spn", path)
+	o.Discriminative = 1
+	elsewhere := run.Elsewhere{Flows: func(context.Context, *run.Blueprint, run.Load, dataset.Source, dataset.Source) (run.Flows, error) {
+		return nil, errors.New("opened")
+	}}
+	if _, err := run.TrainElsewhere(t.Context(), o, elsewhere); !errors.Is(err, run.ErrOptions) {
+		t.Errorf("on a cluster: %v", err)
+	}
+}
+
+// TestDiscriminative trains for the class: from the start and after other training, on the CPU and on the emulated card,
+// and resumed with the same bits.
+func TestDiscriminative(t *testing.T) {
+	path := flowers(t)
+	first := classed(t, "hclt", path)
+	if _, err := run.Train(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	model := filepath.Join(first.Dir, run.ModelFile)
+	further := func(t *testing.T) run.TrainOptions {
+		o := classed(t, "file", path)
+		o.Structure.File, o.Discriminative = model, 1
+		return o
+	}
+	t.Run("resumed", func(t *testing.T) {
+		resumes(t, func() run.TrainOptions { return further(t) })
+		resumes(t, func() run.TrainOptions {
+			o := classed(t, "hclt", path)
+			o.Discriminative = 0.5
+			return o
+		})
+	})
+	t.Run("devices", func(t *testing.T) {
+		want, wantValid := stepLLs(t, further(t), "cpu")
+		got, valid := stepLLs(t, further(t), "emulator")
+		for i := range want {
+			if !(math.Abs(got[i]-want[i]) <= 1e-4) {
+				t.Errorf("step %d: %v, on the CPU %v", i+1, got[i], want[i])
+			}
+		}
+		if !(math.Abs(valid-wantValid) <= 1e-4) {
+			t.Errorf("validation %v, on the CPU %v", valid, wantValid)
+		}
+		if !(want[len(want)-1] > want[0]) || wantValid > 0 {
+			t.Errorf("log p(class | x) from %v to %v", want[0], wantValid)
+		}
+	})
+}
