@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/layers"
@@ -39,8 +43,12 @@ type contrast struct {
 	owners        []layers.Owner
 	first         []int32 // by edge block: the first unit of its sum that it has weights of
 	with, without []int64
-	part          []int64 // of a transfer
+	params        []float32
+	part          []int64 // zeros, of a transfer
 }
+
+// ContrastBytes is what discriminative training of a program takes on the host.
+func ContrastBytes(p *layers.Program) int64 { return 16*p.FlowLen() + 4*p.NumParams }
 
 func newContrast(eng *engine.Engine, share float64) (*contrast, error) {
 	p := eng.Program()
@@ -67,85 +75,93 @@ func newContrast(eng *engine.Engine, share float64) (*contrast, error) {
 		}
 	}
 	n := p.FlowLen()
-	c.with, c.without, c.part = make([]int64, n), make([]int64, n), make([]int64, min(n, chunkFloats))
+	c.with, c.without, c.params = make([]int64, n), make([]int64, n), make([]float32, p.NumParams)
+	c.part = make([]int64, min(n, chunkFloats))
 	return c, nil
 }
 
-// begin forgets the counts of earlier steps.
-func (c *contrast) begin() {
-	clear(c.with)
-	clear(c.without)
-}
-
-// take adds the flows of the engine to sum, and clears them.
-func (c *contrast) take(ctx context.Context, sum []int64) error {
-	return c.parts(func(at int64, part []int64) error {
-		if err := c.eng.ReadFlows(ctx, at, part); err != nil {
+// take moves the flows of the engine to sum, or adds them.
+func (c *contrast) take(ctx context.Context, sum []int64, add bool) error {
+	part := make([]int64, len(c.part))
+	for at := 0; at < len(sum); at += len(part) {
+		to := sum[at:min(at+len(part), len(sum))]
+		from := to
+		if add {
+			from = part[:len(to)]
+		}
+		if err := c.eng.ReadFlows(ctx, int64(at), from); err != nil {
 			return err
 		}
-		for i, x := range part {
-			sum[at+int64(i)] += x
+		if add {
+			for i, x := range from {
+				to[i] += x
+			}
 		}
-		clear(part)
-		return c.eng.WriteFlows(ctx, at, part)
-	})
-}
-
-// parts calls do for each part of the flows.
-func (c *contrast) parts(do func(at int64, part []int64) error) error {
-	for at, n := int64(0), int64(len(c.with)); at < n; at += int64(len(c.part)) {
-		if err := do(at, c.part[:min(int64(len(c.part)), n-at)]); err != nil {
+		if err := c.eng.WriteFlows(ctx, int64(at), c.part[:len(to)]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put makes the flows of the engine the counts of the step.
+// put makes the flows of the engine the counts of the step. Owners are shared out to as many threads as the device has.
 func (c *contrast) put(ctx context.Context) error {
-	var params, exps []float32
-	read := func(dst *[]float32, r layers.Range) error {
-		if int64(cap(*dst)) < r.Len() {
-			*dst = make([]float32, r.Len())
-		}
-		*dst = (*dst)[:r.Len()]
-		return c.eng.ReadParams(ctx, r.Lo, *dst)
-	}
-	for i := range c.owners {
-		o := &c.owners[i]
-		if err := read(&params, o.Params[0]); err != nil {
+	for at := 0; at < len(c.params); at += chunkFloats {
+		if err := c.eng.ReadParams(ctx, int64(at), c.params[at:min(at+chunkFloats, len(c.params))]); err != nil {
 			return err
 		}
-		if o.Sum >= 0 {
-			c.counts(o, params, c.blocks(o))
-			continue
-		}
-		in := &c.prog.Inputs[o.Input]
-		if in.Codes == 0 {
-			if err := c.statistics(in, o, params); err != nil {
-				return err
+	}
+	threads := c.eng.Info().Device.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	var next atomic.Int64
+	var all errgroup.Group
+	for range threads {
+		all.Go(func() error {
+			var scratch []float64
+			for i := next.Add(1) - 1; i < int64(len(c.owners)); i = next.Add(1) - 1 {
+				if err := c.owner(&c.owners[i], &scratch); err != nil {
+					return err
+				}
 			}
-			continue
-		}
-		if in.Exps >= 0 {
-			if err := read(&exps, o.Params[len(o.Params)-1]); err != nil {
-				return err
-			}
-			for k := range params {
-				params[k] = float32(math.Ldexp(float64(params[k]), int(exps[k])))
-			}
-		}
-		width := int(o.Flows[1].Len())
-		c.counts(o, params, func(do func(at, n, unit, next int)) {
-			for at := 0; at < len(params); at += width {
-				do(at, width, 0, 1)
-			}
+			return nil
 		})
 	}
-	return c.parts(func(at int64, part []int64) error {
-		copy(part, c.with[at:])
-		return c.eng.WriteFlows(ctx, at, part)
-	})
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	for at := 0; at < len(c.with); at += chunkFloats {
+		if err := c.eng.WriteFlows(ctx, int64(at), c.with[at:min(at+chunkFloats, len(c.with))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// owner writes the counts of an owner of parameters.
+func (c *contrast) owner(o *layers.Owner, scratch *[]float64) error {
+	params := c.params[o.Params[0].Lo:o.Params[0].Hi]
+	if o.Sum >= 0 {
+		c.counts(o, params, c.blocks(o), scratch)
+		return nil
+	}
+	in := &c.prog.Inputs[o.Input]
+	if in.Codes == 0 {
+		return c.statistics(in, o, params)
+	}
+	if in.Exps >= 0 {
+		for k, e := range c.params[in.Exps:][:len(params)] {
+			params[k] = float32(math.Ldexp(float64(params[k]), int(e)))
+		}
+	}
+	width := int(o.Flows[1].Len())
+	c.counts(o, params, func(do func(at, n, unit, next int)) {
+		for at := 0; at < len(params); at += width {
+			do(at, width, 0, 1)
+		}
+	}, scratch)
+	return nil
 }
 
 // blocks returns the runs of the weights of a sum: each is of one unit.
@@ -163,11 +179,16 @@ func (c *contrast) blocks(o *layers.Owner) runs {
 type runs func(do func(at, n, unit, next int))
 
 // counts writes the counts of a sum or an input with codes.
-func (c *contrast) counts(o *layers.Owner, params []float32, each runs) {
+func (c *contrast) counts(o *layers.Owner, params []float32, each runs, scratch *[]float64) {
 	flows, norms := o.Flows[0], o.Flows[1]
 	f, g := c.with[flows.Lo:flows.Hi], c.without[flows.Lo:flows.Hi]
 	with, without := c.with[norms.Lo:norms.Hi], c.without[norms.Lo:norms.Hi]
-	inert, sum := make([]float64, len(with)), make([]float64, len(with))
+	if need := len(f) + 2*len(with); cap(*scratch) < need {
+		*scratch = make([]float64, need)
+	}
+	count, inert, sum := (*scratch)[:len(f)], (*scratch)[len(f):][:len(with)], (*scratch)[len(f)+len(with):][:len(with)]
+	clear(inert)
+	clear(sum)
 	each(func(at, n, unit, next int) {
 		for k := at; k < at+n; k++ {
 			inert[unit] += math.Abs(float64(f[k] - g[k]))
@@ -177,16 +198,14 @@ func (c *contrast) counts(o *layers.Owner, params []float32, each runs) {
 	for u := range inert {
 		inert[u] = c.inert(inert[u], without[u])
 	}
-	change := func(k, unit int) float64 {
-		prior := inert[unit] * float64(params[k])
-		if f[k] == 0 && g[k] == 0 {
-			return prior
-		}
-		return positive(float64(f[k])-c.share*float64(g[k]), prior)
-	}
 	each(func(at, n, unit, next int) {
 		for k := at; k < at+n; k++ {
-			sum[unit] += change(k, unit)
+			x := inert[unit] * float64(params[k])
+			if f[k] != 0 || g[k] != 0 {
+				x = positive(float64(f[k])-c.share*float64(g[k]), x)
+			}
+			count[k] = x
+			sum[unit] += x
 			unit += next
 		}
 	})
@@ -196,7 +215,7 @@ func (c *contrast) counts(o *layers.Owner, params []float32, each runs) {
 	clear(with)
 	each(func(at, n, unit, next int) {
 		for k := at; k < at+n; k++ {
-			f[k] = int64(math.RoundToEven(change(k, unit) * sum[unit]))
+			f[k] = int64(math.RoundToEven(count[k] * sum[unit]))
 			with[unit] += f[k]
 			unit += next
 		}

@@ -88,7 +88,6 @@ func (l *Local) discriminate(ctx context.Context, rule tensor.Rule) (StepResult,
 	if rule.Anemone != nil || rule.Step == 1 {
 		return res, badOption("a discriminative step by anemone, or of size 1; choose minibatch-em and step sizes below 1")
 	}
-	d.contrast.begin()
 	before := l.eng.Recomputed()
 	for ends := false; !ends; {
 		r, err := l.next(ctx)
@@ -96,6 +95,7 @@ func (l *Local) discriminate(ctx context.Context, rule tensor.Rule) (StepResult,
 			return res, err
 		}
 		ends = r.of.Ends
+		further := r.of.Span.Lo > 0
 		ll := l.ll[:r.of.Span.Hi-r.of.Span.Lo]
 		given := d.given[:len(ll)]
 		l.stale = true
@@ -105,13 +105,13 @@ func (l *Local) discriminate(ctx context.Context, rule tensor.Rule) (StepResult,
 		if err := r.pass.Wait(ctx); err != nil {
 			return res, err
 		}
-		if err := d.contrast.take(ctx, d.contrast.with); err != nil {
+		if err := d.contrast.take(ctx, d.contrast.with, further); err != nil {
 			return res, err
 		}
 		if err := l.eng.Accumulate(ctx, d.hide(r.of.Batch), 0, len(ll), given); err != nil {
 			return res, err
 		}
-		if err := d.contrast.take(ctx, d.contrast.without); err != nil {
+		if err := d.contrast.take(ctx, d.contrast.without, further); err != nil {
 			return res, err
 		}
 		d.objective(ll, given)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/layers"
@@ -106,6 +107,9 @@ func (b *Blueprint) planRunner(l Load) (MemoryPlan, error) {
 	}
 	if l.Train && l.Shards {
 		m.Flows += 8 * p.FlowLen()
+	}
+	if l.Train && l.Contrast {
+		m.Flows += em.ContrastBytes(p)
 	}
 	if l.Train && l.Averages {
 		m.Flows += 4 * (p.AverageLen() + p.VisitLen())

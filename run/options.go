@@ -137,9 +137,10 @@ type Load struct {
 	Options
 	Train bool
 	// Queries says that conditionals, moments and most probable completions can be asked for.
-	Queries bool
-	Mixed   bool // products of lower precision where the device has them
-	Shards  bool // integer flows are kept, as steps of several shards need
+	Queries  bool
+	Mixed    bool // products of lower precision where the device has them
+	Shards   bool // integer flows are kept, as steps of several shards need
+	Contrast bool // the counts of rows with and without their class are kept on the host, as discriminative training needs
 	// Averages says that averaged flows are kept, as Anemone needs.
 	Averages bool
 	StepRows int64 // the most rows between two updates
@@ -167,7 +168,7 @@ func TrainLoad(opts TrainOptions, rows int) Load {
 		l.Shards = l.Shards || p.Epochs > 0 && (step > l.Rows || p.Rule == em.Anemone)
 	}
 	if opts.Discriminative > 0 {
-		l.Shards, l.StepRows = true, l.StepRows*em.DiscriminativeCounts
+		l.Shards, l.Contrast, l.StepRows = true, true, l.StepRows*em.DiscriminativeCounts
 	}
 	return l
 }
