@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/internal/parallel"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -35,7 +32,7 @@ const (
 // ΣG, by which a unit moves the less the fewer rows are classified wrongly; what changes decides here, so that a step
 // is as long as its step size says. A count must not fall below 0: where F - s·G does, it is D·θ·exp((F - s·G)/(D·θ)),
 // of which C is the first two terms. Statistics of leaves without codes get D times those that θ expects, with D doubled
-// until the unit has counts and its spread shrinks by no more than half. Without a share all of this is EM.
+// until the unit has counts, means of statistics that rows can have, and half of its spread or more. Without a share all of this is EM.
 type contrast struct {
 	eng           *engine.Engine
 	prog          *layers.Program
@@ -104,31 +101,18 @@ func (c *contrast) take(ctx context.Context, sum []int64, add bool) error {
 	return nil
 }
 
-// put makes the flows of the engine the counts of the step. Owners are shared out to as many threads as the device has.
+// put makes the flows of the engine the counts of the step. Threads take owner by owner.
 func (c *contrast) put(ctx context.Context) error {
 	for at := 0; at < len(c.params); at += chunkFloats {
 		if err := c.eng.ReadParams(ctx, int64(at), c.params[at:min(at+chunkFloats, len(c.params))]); err != nil {
 			return err
 		}
 	}
-	threads := c.eng.Info().Device.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
-	var next atomic.Int64
-	var all errgroup.Group
-	for range threads {
-		all.Go(func() error {
-			var scratch []float64
-			for i := next.Add(1) - 1; i < int64(len(c.owners)); i = next.Add(1) - 1 {
-				if err := c.owner(&c.owners[i], &scratch); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	if err := all.Wait(); err != nil {
+	err := parallel.Each(len(c.owners), func() func(i int) error {
+		var scratch []float64
+		return func(i int) error { return c.owner(&c.owners[i], &scratch) }
+	})
+	if err != nil {
 		return err
 	}
 	for at := 0; at < len(c.with); at += chunkFloats {
@@ -275,7 +259,7 @@ func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float3
 			}
 			copy(next, p)
 			in.Family.MStep(next, sum, weight, 0, 1)
-			if weight > 0 && next[len(p)-1] >= p[len(p)-1]/2 || prior == 0 {
+			if weight > 0 && next[len(p)-1] >= p[len(p)-1]/2 && within(sum, scales, weight) || prior == 0 {
 				break
 			}
 			prior *= 2
@@ -290,6 +274,16 @@ func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float3
 		}
 	}
 	return nil
+}
+
+// within reports whether statistics, divided by a number of rows, are at most the scales, which are the largest of any row.
+func within(sum, scales []float64, rows float64) bool {
+	for k, s := range sum {
+		if !(math.Abs(s) <= scales[k]*rows) {
+			return false
+		}
+	}
+	return true
 }
 
 // expectations returns a function that writes what a unit of a family without codes expects of its statistics, given its

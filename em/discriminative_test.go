@@ -101,7 +101,7 @@ func countsOf(t *testing.T, g *circuit.Graph, p reference.Params, rows [][]float
 }
 
 // grown returns the counts of a discriminative step in float64, from those of rows with and without their class.
-func grown(g *circuit.Graph, p reference.Params, f, h counts, share float64) *reference.Flows {
+func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, share float64) *reference.Flows {
 	out := reference.NewFlows(g)
 	// unit makes the counts c of a unit, of which there are f with the class and h without it; theta is its distribution.
 	unit := func(c, f, h, theta []float64) {
@@ -168,16 +168,32 @@ func grown(g *circuit.Graph, p reference.Params, f, h counts, share float64) *re
 			} else {
 				change += math.Abs(less(0)-theta[0]*(with-without)) / math.Sqrt(theta[0])
 			}
-			for d := share * (2*change + 0.01*without); ; d *= 2 {
+			most := make([]float64, stats) // of a row, as a power of two
+			for _, row := range rows {
+				if x := row[n.Var]; !math.IsNaN(x) {
+					t := make([]float64, stats)
+					n.Leaf.Stats(x, t)
+					for k := range t {
+						most[k] = max(most[k], 1, math.Exp2(math.Ceil(math.Log2(math.Abs(t[k])))))
+					}
+				}
+			}
+			d := share * (2*change + 0.01*without)
+			for range 64 {
 				*weight = with - share*without + d
 				for k := range sum {
 					sum[k] = f.Stats[i][u*stats+k] - share*h.Stats[i][u*stats+k] + d*one[k]
 				}
 				next := append([]float64(nil), theta...)
 				n.Leaf.MStep(next, sum, *weight, 0, 1)
-				if *weight > 0 && next[params-1] >= theta[params-1]/2 || d == 0 {
+				inside := true
+				for k := range sum {
+					inside = inside && math.Abs(sum[k]) <= *weight*most[k]
+				}
+				if *weight > 0 && next[params-1] >= theta[params-1]/2 && inside || d == 0 {
 					break
 				}
+				d *= 2
 			}
 			for k := range sum {
 				sum[k] *= ((1-share)*with + share*without) / *weight
@@ -272,7 +288,7 @@ func TestDiscriminativeStep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := grown(g, m.start, countsOf(t, g, m.start, rows), countsOf(t, g, m.start, hidden(rows, class)), share)
+				c := grown(g, m.start, rows, countsOf(t, g, m.start, rows), countsOf(t, g, m.start, hidden(rows, class)), share)
 				want := ev.EM(c, reference.Step{Size: 0.7, Pseudocount: 0.5})
 				for n := range want {
 					for k := range want[n] {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -59,7 +60,7 @@ func (m *model) engine(t testing.TB, dev cpu.Options, rows int) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ranges := make([]engine.Range, m.graph.NumVars)
+	ranges := slices.Repeat([]engine.Range{{Min: math.Inf(1), Max: math.Inf(-1)}}, m.graph.NumVars)
 	for _, row := range m.rows {
 		for v, x := range row {
 			if x == x {
