@@ -84,8 +84,10 @@ func TestScales(t *testing.T) {
 		{"two numbers", []string{"x\n1.5\n2.5\n"}, 2, 0.5 / quartiles},
 		{"several files", []string{"x\n1.5\n2.5\n", "x\nNA\n1.5\n2.5\n1.5\n2.5\n"}, 2, 1 / quartiles},
 		{"a few numbers far away", []string{"x\n1e30\n" + strings.Repeat("1\n2\n3\n4\n5\n", 40)}, 3, 2 / quartiles},
-		{"more than a few", []string{"x\n1e30\n1e30\n" + strings.Repeat("1\n2\n3\n4\n5\n", 40)}, 3, 1e30 / FarValue},
+		{"more than a few", []string{"x\n1e30\n1e30\n" + strings.Repeat("1\n2\n3\n4\n5\n", 40)}, 3, 2 / quartiles},
 		{"most are equal", []string{"x\n0\n0\n0\n0\n5\n"}, 1, 2},
+		{"most are equal, one far away", []string{"x\n1e30\n" + strings.Repeat("0\n0\n0\n0\n0\n0\n0\n0\n1\n5\n", 30)}, 0.6, math.Sqrt(2.24)},
+		{"most are equal, far from the others", []string{"x\n" + strings.Repeat("0\n0\n0\n0\n0\n0\n0\n0\n999999999\n1000000001\n", 30)}, 2e8, math.Sqrt(1.6e17 + 0.2)},
 		{"no spread", []string{"x\n0.1\n0.1\n0.1\n"}, 0.1, 1},
 		{"no spread over two files", []string{"x\n0.1\n0.1\n", "x\n0.1\n"}, 0.1, 1},
 		{"nothing observed in the second", []string{"x\n1.5\n2.5\n", "x\n?\n"}, 2, 0.5 / quartiles},
@@ -216,31 +218,53 @@ func TestPicks(t *testing.T) {
 	}
 }
 
-// TestFarCells wants at most a few cells to be missing in training, however the
-// numbers are spread, and a warning that counts them.
+// TestFarCells wants the cells that are far from most to be missing in training, however
+// many these are, and a warning that counts them; of long tails next to none.
 func TestFarCells(t *testing.T) {
+	const n = 20_000
 	rng := rand.New(rand.NewPCG(1, 9))
-	for name, number := range map[string]func(i int) float64{
-		"a tight cluster and others": func(i int) float64 {
+	every := func(k int, far float64) func(i int) float64 {
+		return func(i int) float64 {
+			if i%k == 0 {
+				return far
+			}
+			return rng.NormFloat64()
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		far    int // cells
+		number func(i int) float64
+	}{
+		{"a tight cluster and others", n / 5, func(i int) float64 {
 			if i%5 == 0 {
 				return 1000 + rng.NormFloat64()
 			}
 			return 1e-6 * rng.NormFloat64()
-		},
-		"log-normal": func(int) float64 { return math.Exp(3 * rng.NormFloat64()) },
-		"Cauchy":     func(int) float64 { return rng.NormFloat64() / rng.NormFloat64() },
-		"sentinels": func(i int) float64 {
-			if i%500 == 0 {
+		}},
+		{"a tight cluster and nearly as many others", 0, func(i int) float64 {
+			if i%10 < 3 {
+				return 1000 + rng.NormFloat64()
+			}
+			return 1e-6 * rng.NormFloat64()
+		}},
+		{"log-normal", 0, func(int) float64 { return math.Exp(3 * rng.NormFloat64()) }},
+		{"sentinels", n / 500, every(500, 1e9)},
+		{"more sentinels", n / 50, every(50, 1e9)},
+		{"zeros and a sentinel", 1, func(i int) float64 {
+			switch {
+			case i == 7:
 				return 1e9
+			case i%5 > 0:
+				return 0
 			}
 			return rng.NormFloat64()
-		},
+		}},
 	} {
 		var in strings.Builder
 		in.WriteString("x\n")
-		const n = 20_000
 		for i := range n {
-			fmt.Fprintln(&in, number(i))
+			fmt.Fprintln(&in, tt.number(i))
 		}
 		warned := ""
 		src, err := Open(context.Background(), save(t, "a.csv", []byte(in.String())), Options{Warn: func(w string) { warned += w }})
@@ -257,12 +281,11 @@ func TestFarCells(t *testing.T) {
 				far++
 			}
 		}
-		// The sample has 2,000 cells or more: its share is within 0.003 of that of all.
-		if !(float64(far) <= (few+0.003)*n) || (name == "sentinels") != (far == n/500) {
-			t.Errorf("%s: %d of %d cells are far", name, far, n)
+		if far != tt.far {
+			t.Errorf("%s: %d cells are far, want %d", tt.name, far, tt.far)
 		}
 		if far > 0 != strings.Contains(warned, "training takes those as missing") {
-			t.Errorf("%s: %d cells are far, and the warning is %q", name, far, warned)
+			t.Errorf("%s: %d cells are far, and the warning is %q", tt.name, far, warned)
 		}
 	}
 }

@@ -88,22 +88,6 @@ func quantile(xs []float64, q float64) float64 {
 	return float64((1-f)*xs[lo]) + float64(f*xs[lo+1])
 }
 
-// few is the share of a column's cells that may be beyond FarValue scales.
-const few = 0.005
-
-// reach returns the distance from center that all numbers but a few keep.
-func (p *picks) reach(center float64) float64 {
-	if len(p.list) == 0 {
-		return 0
-	}
-	far := make([]float64, len(p.list))
-	for i, k := range p.list {
-		far[i] = math.Abs(k.x - center)
-	}
-	slices.Sort(far)
-	return far[len(far)-1-int(few*float64(len(far)))]
-}
-
 // beyond counts the numbers that are farther than a distance from center.
 func (p *picks) beyond(center, distance float64) int {
 	n := 0
@@ -115,19 +99,37 @@ func (p *picks) beyond(center, distance float64) int {
 	return n
 }
 
-// scaleOf returns an offset and a scale for numbers: median and spread of the
-// sample, with a larger scale if more than a few numbers are beyond FarValue; where
-// half of the numbers and more are equal, mean and standard deviation of all; 1 for
-// numbers without spread.
+// most says where most numbers are and how far they spread: median and spread of the
+// sample. Where half of the numbers are equal, so that the quartiles meet, these are mean
+// and standard deviation of all numbers, which lie between least and largest. Some that
+// are far from the others would have these for themselves, and are left out.
+func (p *picks) most(mean, deviation, least, largest float64) (center, spread float64) {
+	common, spread := p.spread()
+	if usable(spread) {
+		return common, spread
+	}
+	others := picks{list: slices.DeleteFunc(slices.Clone(p.list), func(k pick) bool { return k.x == common })}
+	center, spread = others.spread()
+	if !usable(spread) || max(largest-center, center-least) <= FarValue*spread {
+		return mean, deviation
+	}
+	var near tally
+	for _, k := range p.list {
+		if k.x == common || math.Abs(k.x-center) <= FarValue*spread {
+			near.count(k.x)
+		}
+	}
+	return near.mean, near.deviation()
+}
+
+// scaleOf returns an offset and a scale for numbers: where most of them are and how far
+// these spread; 1 for numbers without spread.
 func (t *tally) scaleOf() (offset, scale float64) {
-	offset, scale = t.picks.spread()
-	if usable(scale) {
-		return offset, max(scale, t.picks.reach(offset)/FarValue)
+	offset, scale = t.picks.most(t.mean, t.deviation(), t.min, t.max)
+	if !usable(scale) {
+		return t.mean, 1
 	}
-	if sd := math.Sqrt(t.squares / float64(t.numbers)); t.numbers > 0 && usable(sd) {
-		return t.mean, sd
-	}
-	return t.mean, 1
+	return offset, scale
 }
 
 func usable(scale float64) bool { return scale > 0 && !math.IsInf(scale, 0) }

@@ -76,10 +76,7 @@ func span(lo, hi int) []int {
 
 // settle takes median and spread from a sample.
 func (s *Summary) settle(sample *picks) {
-	s.Median, s.Spread = sample.spread()
-	if !usable(s.Spread) {
-		s.Median, s.Spread = s.Mean, math.Sqrt(s.Variance)
-	}
+	s.Median, s.Spread = sample.most(s.Mean, math.Sqrt(s.Variance), s.Min, s.Max)
 }
 
 func (s *Summary) addCodes(codes *Codes) {

@@ -26,6 +26,16 @@ const fewest = 10
 // add counts a number. The sample keeps up to most of them.
 func (t *tally) add(x float64, most int) {
 	t.cells++
+	t.count(x)
+	t.fraction = t.fraction || x != math.Trunc(x)
+	t.picks.add(x, most)
+	if t.distinct.add(x, most) {
+		t.repeated = true
+	}
+}
+
+// count is the part of add that knows mean, deviation and range.
+func (t *tally) count(x float64) {
 	t.numbers++
 	if t.numbers == 1 {
 		t.min, t.max = x, x
@@ -34,12 +44,10 @@ func (t *tally) add(x float64, most int) {
 	d := x - t.mean
 	t.mean += d / float64(t.numbers)
 	t.squares += d * (x - t.mean)
-	t.fraction = t.fraction || x != math.Trunc(x)
-	t.picks.add(x, most)
-	if t.distinct.add(x, most) {
-		t.repeated = true
-	}
 }
+
+// deviation returns the standard deviation of the numbers, 0 of none.
+func (t *tally) deviation() float64 { return math.Sqrt(t.squares / float64(max(1, t.numbers))) }
 
 // merge adds what was counted in another file to t. Means and squares are merged by Chan's
 // formula, so no sum of large squares loses digits. Distinct numbers are counted up to most; a

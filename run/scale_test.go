@@ -258,8 +258,8 @@ func TestNumbersOfModel(t *testing.T) {
 	}
 }
 
-// TestSentinels trains on rows of which one in a thousand holds a number far away,
-// and wants the others to be described as without it.
+// TestSentinels trains on rows of which one in a thousand, or one in thirty, holds a number
+// far away, and wants the others to be described as without it.
 func TestSentinels(t *testing.T) {
 	read := func(path string) []string {
 		text, err := os.ReadFile(path)
@@ -273,12 +273,10 @@ func TestSentinels(t *testing.T) {
 	for _, kind := range []string{"hclt", "hmm", "learnspn"} {
 		s := run.DefaultStructure()
 		s.Kind, s.Latents = kind, 6
-		ll := func(sentinel string) float64 {
+		ll := func(sentinel string, n int) float64 {
 			rows := strings.Join(bulk, "\n") + "\n"
-			if sentinel != "" {
-				for i := range 3 {
-					rows += fmt.Sprintf("%s,%d\n", sentinel, i)
-				}
+			for i := range n {
+				rows += fmt.Sprintf("%s,%d\n", sentinel, i%3)
 			}
 			path := filepath.Join(t.TempDir(), "train.csv")
 			if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
@@ -286,7 +284,10 @@ func TestSentinels(t *testing.T) {
 			}
 			return trainOn(t, s, path, test).TestLL
 		}
-		want := ll("")
+		want := ll("", 0)
+		if got := ll("1e9", 100); !(got > want-0.02) {
+			t.Errorf("%s: with a hundred rows of 1e9 the test ll is %v, without %v", kind, got, want)
+		}
 		sentinels := []string{"-999999", "1e30", "-9999", "1e6", "1e9"}
 		if testing.Short() {
 			sentinels = sentinels[:2]
@@ -295,7 +296,7 @@ func TestSentinels(t *testing.T) {
 			if kind == "learnspn" && sentinel == "-9999" {
 				continue // not so far that it is left out, and the structure describes it
 			}
-			if got := ll(sentinel); !(got > want-0.02) {
+			if got := ll(sentinel, 3); !(got > want-0.02) {
 				t.Errorf("%s: with three rows of %s the test ll is %v, without %v", kind, sentinel, got, want)
 			}
 		}
