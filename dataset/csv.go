@@ -166,8 +166,8 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 		return false
 	}
 	kept := 0
-	for i, name := range c.head {
-		if t, ok := opts.typeOf(i, name); !ok || !t.Skip {
+	for _, t := range opts.typesOf(c.head, len(c.head)) {
+		if t == nil || !t.Skip {
 			kept++
 		}
 	}

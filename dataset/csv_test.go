@@ -96,6 +96,8 @@ func TestCSV(t *testing.T) {
 		{"quotes", "a,b\n\"x, \"\"y\"\"\",1\n\"two\nlines\", 2 \n", "a:two\nlines|x, \"y\" b:3 1,1 0,2", Options{}},
 		{"types by name", "a,b,c\n1,2,3\n3,4,3\n", "a:real b:2|4 1,0 3,1", Options{Types: map[string]Type{"a": real, "b": label, "c": {Skip: true}}}},
 		{"types by number and star", "1,2\n3,4\n", ":9 :real 1,2 3,4", Options{Types: map[string]Type{"1": {Categories: 9}, "*": real}}},
+		{"types by names that are numbers", "0,1,2\n1,2,3\n3,4,3\n", "0:4 2:9 1,3 3,3", Options{Header: HeaderYes, Types: map[string]Type{"1": {Skip: true}, "3": {Categories: 9}}}},
+		{"numbers among texts below numbers", "0,1,2\nx,0.5,3\n7,1.5,0\n", "0:7|x 1:real 2:4 1,0.5,3 0,1.5,0", Options{Header: HeaderYes}},
 		{"image", "1,2,3,4\n", ":2 :3 :4 :5 1,2,3,4", Options{Image: [3]int{2, 2, 1}}},
 	} {
 		for _, zip := range []bool{false, true} {
@@ -277,6 +279,9 @@ func TestBadSettings(t *testing.T) {
 	}{
 		{path, Options{Header: "maybe"}, `header "maybe"; write auto, yes or no`},
 		{path, Options{Types: map[string]Type{"age": {}}}, `a type is set for column "age", and there is none; write a name of the header, a number from 1 to 2, or *`},
+		{path, Options{Types: map[string]Type{"01": {}}}, `a type is set for column "01", and there is none; write a name of the header, a number from 1 to 2, or *`},
+		{path, Options{Types: map[string]Type{"+2": {}}}, `a type is set for column "+2", and there is none; write a name of the header, a number from 1 to 2, or *`},
+		{path, Options{Types: map[string]Type{"b": {}, "2": {Skip: true}}}, `types are set for column "b" and for number 2, which is the same one; keep one`},
 		{path, Options{Image: [3]int{2, 2, 1}}, `image shape [2 2 1] does not have 2 values`},
 		{path, Options{Text: Text{Unit: "line"}}, `text unit "line"; write char or word`},
 		{path, Options{Text: Text{Vocabulary: 1}}, "text length 0, vocabulary 1, bytes 0; length takes 1 to 1048576, vocabulary 2 to 16777216"},

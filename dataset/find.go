@@ -1,6 +1,9 @@
 package dataset
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Find returns the column that a user names: by its name or, where none has that name,
 // by its number counted from 1.
@@ -30,4 +33,28 @@ func (s *Schema) FindAll(names []string) ([]int, error) {
 		columns[i], seen[c] = c, true
 	}
 	return columns, nil
+}
+
+// Keys returns which key of settings for columns each of some columns has, "" where it has
+// none: its name, its place counted from 1 where no column has that for a name, or * for
+// those that no other key means. A column without a place has that of its index.
+func Keys[T any](settings map[string]T, columns []Column) []string {
+	names := make(map[string]bool, len(columns))
+	for i := range columns {
+		names[columns[i].Name] = true
+	}
+	keys := make([]string, len(columns))
+	for i := range columns {
+		place := strconv.Itoa(cmp.Or(columns[i].Place, i+1))
+		if names[place] {
+			place = ""
+		}
+		for _, key := range []string{columns[i].Name, place, "*"} {
+			if _, ok := settings[key]; ok && key != "" {
+				keys[i] = key
+				break
+			}
+		}
+	}
+	return keys
 }

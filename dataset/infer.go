@@ -46,15 +46,11 @@ func newInference(recs Records, opts *Options) *inference {
 	if c, ok := recs.(*csvRecords); ok {
 		f.points = !c.commas
 	}
-	names := recs.Names()
-	for i := range f.columns {
-		g := &f.columns[i]
-		if names != nil {
-			g.name = names[i]
-		}
-		if t, ok := opts.typeOf(i, g.name); ok {
-			g.set = &t
-		}
+	if names := recs.Names(); names != nil {
+		f.rename(names)
+	}
+	for i, t := range opts.typesOf(recs.Names(), len(f.columns)) {
+		f.columns[i].set = t
 	}
 	return f
 }
@@ -172,17 +168,21 @@ func (f *inference) looksLikeHeader(first []Value) bool {
 	return !again
 }
 
-// checkTypes reports a type that is set for a column that does not exist.
+// checkTypes reports a type that is set for a column that does not exist, or that has one by its name.
 func (f *inference) checkTypes(opts *Options) error {
+	names := make([]string, len(f.columns))
+	for i := range names {
+		names[i] = f.columns[i].name
+	}
+	keys := opts.keysOf(names, len(names))
 	for _, key := range slices.Sorted(maps.Keys(opts.Types)) {
-		n, err := strconv.Atoi(key)
-		known := key == "*" || err == nil && n >= 1 && n <= len(f.columns)
-		for i := range f.columns {
-			known = known || f.columns[i].name == key
+		if key == "*" || slices.Contains(keys, key) {
+			continue
 		}
-		if !known {
-			return badSetting("a type is set for column %q, and there is none; write a name of the header, a number from 1 to %d, or *", key, len(f.columns))
+		if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= len(names) && key == strconv.Itoa(n) {
+			return badSetting("types are set for column %q and for number %s, which is the same one; keep one", names[n-1], key)
 		}
+		return badSetting("a type is set for column %q, and there is none; write a name of the header, a number from 1 to %d, or *", key, len(names))
 	}
 	return nil
 }
@@ -268,17 +268,11 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 	return s, s.Validate()
 }
 
-// withLabels returns o with the type of some columns, counted from 0, set to
-// label, and with the header settled as it was found.
+// withLabels returns o with some columns, counted from 0, as labels, and with the header settled
+// as it was found.
 func (o *Options) withLabels(recs Records, cols []int) *Options {
 	out := *o
-	out.Types = maps.Clone(o.Types)
-	if out.Types == nil {
-		out.Types = make(map[string]Type)
-	}
-	for _, i := range cols {
-		out.Types[strconv.Itoa(i+1)] = Type{Labels: true, mixed: true}
-	}
+	out.mixed = slices.Concat(o.mixed, cols)
 	out.Header = HeaderNo
 	if recs.Names() != nil {
 		out.Header = HeaderYes

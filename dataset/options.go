@@ -34,14 +34,16 @@ type Options struct {
 	// Warn, unless it is nil, is told in one line what may be wrong with a file
 	// that can be read all the same.
 	Warn func(warning string) `json:"-"`
-	// Types overrides inferred types. A key is a column's name, its number in
-	// the file counted from 1, or * for all others.
+	// Types overrides inferred types. A key is a column's name, its number in the
+	// file counted from 1 where no column has that for a name, or * for all others.
 	Types map[string]Type
 	// Image is the height, width and channels of a row; zeros: the file tells.
 	Image [3]int
 	Text  Text
 	// MaxBytes bounds the memory of a table; 0 is DefaultMaxBytes.
 	MaxBytes int64
+
+	mixed []int // columns, from 0, that were found to hold numbers and texts: all are labels
 }
 
 // DefaultMaxBytes is the memory that a table takes at most unless told.
@@ -96,17 +98,31 @@ func ParseType(s string) (Type, error) {
 	return Type{}, badSetting("column type %q; write discrete, discrete:N with N up to %d, label, continuous or skip", s, MaxCategories)
 }
 
-// typeOf returns the type that is set for a column of a file, col from 0.
-func (o *Options) typeOf(col int, name string) (Type, bool) {
-	if len(o.Types) == 0 {
-		return Type{}, false
-	}
-	for _, key := range []string{name, strconv.Itoa(col + 1), "*"} {
+// typesOf returns the type that is set for each of some columns of a file, nil where none is.
+// The names are nil where the file has none.
+func (o *Options) typesOf(names []string, columns int) []*Type {
+	types := make([]*Type, columns)
+	for i, key := range o.keysOf(names, columns) {
 		if t, ok := o.Types[key]; ok && key != "" {
-			return t, true
+			types[i] = &t
 		}
 	}
-	return Type{}, false
+	for _, i := range o.mixed {
+		types[i] = &Type{Labels: true, mixed: true}
+	}
+	return types
+}
+
+// keysOf returns the key in Types of each of some columns of a file.
+func (o *Options) keysOf(names []string, columns int) []string {
+	all := make([]Column, columns)
+	for i := range all {
+		all[i].Place = i + 1
+		if names != nil {
+			all[i].Name = names[i]
+		}
+	}
+	return Keys(o.Types, all)
 }
 
 // warn passes a warning about a file on.

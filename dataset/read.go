@@ -137,12 +137,8 @@ func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
 	names := recs.Names()
 	to := make([]int, recs.Columns())
 	kept := 0
-	for i := range to {
-		name := ""
-		if names != nil {
-			name = names[i]
-		}
-		if t, ok := opts.typeOf(i, name); ok && t.Skip {
+	for i, t := range opts.typesOf(names, len(to)) {
+		if t != nil && t.Skip {
 			to[i] = -1
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
@@ -46,30 +45,24 @@ func (l Leaf) over(base Leaf) Leaf {
 	return l
 }
 
-// leafKey returns the key in Leaves of column i of a schema.
-func (s *Structure) leafKey(i int, c *dataset.Column) (string, bool) {
-	for _, key := range []string{c.Name, strconv.Itoa(cmp.Or(c.Place, i+1)), "*"} {
-		if _, ok := s.Leaves[key]; ok && key != "" {
-			return key, true
+// leavesOf says what the leaf of each column of a schema is. The class has none, and no setting is of it.
+func (s *Structure) leavesOf(columns []dataset.Column) []Leaf {
+	leaves := make([]Leaf, len(columns))
+	for i, key := range dataset.Keys(s.Leaves, columns) {
+		switch leaves[i] = s.Leaf; {
+		case s.class == i+1:
+			leaves[i] = Leaf{Type: "auto"}
+		case key != "":
+			leaves[i] = s.Leaves[key].over(s.Leaf)
 		}
 	}
-	return "", false
-}
-
-// leafOf says what the leaf of column i of a schema is. The class has none, and no setting is of it.
-func (s *Structure) leafOf(i int, c *dataset.Column) Leaf {
-	if s.class == i+1 {
-		return Leaf{Type: "auto"}
-	}
-	if key, ok := s.leafKey(i, c); ok {
-		return s.Leaves[key].over(s.Leaf)
-	}
-	return s.Leaf
+	return leaves
 }
 
 // check finds the class. It reports one that the structure has no roots for, and a class or a leaf that is set for a column
 // that there is not.
 func (s *Structure) check(schema *dataset.Schema) error {
+	keys := dataset.Keys(s.Leaves, schema.Columns)
 	if s.Class != "" {
 		if !slices.Contains([]string{"hclt", "pd", "rat-spn"}, s.Kind) {
 			return fmt.Errorf("%w: a class for %s; structures with a root for each class are hclt, pd and rat-spn", ErrOptions, s.Kind)
@@ -78,18 +71,14 @@ func (s *Structure) check(schema *dataset.Schema) error {
 		if err != nil {
 			return err
 		}
-		if key, ok := s.leafKey(class, &schema.Columns[class]); ok && key != "*" {
+		if key := keys[class]; key != "" && key != "*" {
 			return fmt.Errorf("%w: a leaf is set for %s, which is the class and has roots in place of leaves; leave it out", ErrOptions, schema.ColumnName(class))
 		}
 		s.class = class + 1
 	}
-	used := map[string]bool{"*": true}
-	for i := range schema.Columns {
-		key, _ := s.leafKey(i, &schema.Columns[i])
-		used[key] = true
-	}
+	used := append(keys, "*")
 	for _, key := range slices.Sorted(maps.Keys(s.Leaves)) {
-		if !used[key] {
+		if !slices.Contains(used, key) {
 			return fmt.Errorf("%w: a leaf is set for column %q, and there is none; write a name of the header, the number of a column that has none, or *", ErrOptions, key)
 		}
 	}
@@ -99,8 +88,8 @@ func (s *Structure) check(schema *dataset.Schema) error {
 // leaves returns the leaf of each column of a schema, which stored has returned.
 func (s *Structure) leaves(schema *dataset.Schema) ([]circuit.Leaf, error) {
 	out := make([]circuit.Leaf, len(schema.Columns))
-	for i := range out {
-		c, l := schema.Columns[i], s.leafOf(i, &schema.Columns[i])
+	for i, l := range s.leavesOf(schema.Columns) {
+		c := schema.Columns[i]
 		spec, err := l.spec(&c)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s %w", ErrOptions, schema.ColumnName(i), err)
@@ -205,9 +194,8 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 		return nil, err
 	}
 	var sums []dataset.Summary // once they are needed
-	for i := range out.Columns {
+	for i, l := range s.leavesOf(out.Columns) {
 		c := &out.Columns[i]
-		l := s.leafOf(i, c)
 		kind := l.typeOf(c)
 		if sums == nil && kind == "histogram" {
 			var err error
@@ -245,13 +233,13 @@ func (s *Structure) shareCategories(schema *dataset.Schema) error {
 			largest = max(largest, c.Categories)
 		}
 	}
-	for i := range schema.Columns {
+	for i, l := range s.leavesOf(schema.Columns) {
 		c := &schema.Columns[i]
 		if c.Kind != dataset.Discrete || c.Labels != nil {
 			continue
 		}
 		c.Categories = max(c.Categories, largest)
-		if n := s.leafOf(i, c).Categories; n > 0 && n < c.Categories {
+		if n := l.Categories; n > 0 && n < c.Categories {
 			return fmt.Errorf("%w: %s has the category %d, and leaves have %d categories; give them at least %d",
 				ErrOptions, schema.ColumnName(i), c.Categories-1, n, c.Categories)
 		} else if n > 0 {

@@ -146,6 +146,33 @@ func TestLeavesOfColumns(t *testing.T) {
 	}
 }
 
+// TestLeafOfNumberedName wants a leaf for "1" to be that of the column with this name alone,
+// not of the first one, too.
+func TestLeafOfNumberedName(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	path := writeRows(t, "0,1,2", 100, func() []any { return []any{rng.Float64(), rng.Float64(), rng.Float64()} })
+	src, err := dataset.Open(t.Context(), path, dataset.Options{Header: dataset.HeaderYes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := run.DefaultStructure()
+	s.Latents, s.Leaves = 2, map[string]run.Leaf{"1": {Type: "log-normal"}, "3": {Type: "histogram"}}
+	b, err := run.Build(t.Context(), s, run.Table(src), compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	names := make([]string, 3)
+	for i := range b.Graph.Nodes {
+		if n := &b.Graph.Nodes[i]; n.Leaf != nil {
+			names[n.Var] = n.Leaf.Name()
+		}
+	}
+	if got := strings.Join(names, " "); got != "gaussian log-normal histogram" {
+		t.Errorf("leaves %s", got)
+	}
+}
+
 // TestHistogramOverNumbers checks density, mass, edges, what is outside, marginals
 // and draws of histograms over a continuous column against counts.
 func TestHistogramOverNumbers(t *testing.T) {
