@@ -75,7 +75,7 @@ func (f *inference) add(row []Value) error {
 		if g.set != nil && g.set.Labels {
 			text := v.Text
 			if text == nil {
-				text = []byte(formatNumber(v.Number))
+				text, g.bare = numberLabel(v.Number), true
 			}
 			if err := f.addLabel(i, text); err != nil {
 				return err

@@ -92,9 +92,24 @@ func inspectAll(ctx context.Context, files []file, opts *Options) (*inspection, 
 		return nil, err
 	}
 	all.path = joinNames(files)
+	if err := all.checkNumbers(); err != nil {
+		return nil, err
+	}
 	all.warnOfKeys(opts)
 	all.settleScales(opts)
 	return all, nil
+}
+
+// checkNumbers reports a column of labels in which numbers without text, as .npy has them, would be
+// read as codes: some label is not a number, or two are the same one.
+func (all *inspection) checkNumbers() error {
+	for i := range all.schema.Columns {
+		if c := &all.schema.Columns[i]; all.tallies[i].bare && c.Labels != nil && c.LabelNumbers() == nil {
+			return badData(all.path, "%s has numbers without text, as of .npy, beside labels that are not all different numbers (%s); give all files as text, such as .csv",
+				all.schema.ColumnName(i), listLabels(c.Labels))
+		}
+	}
+	return nil
 }
 
 // warnOfKeys warns of columns without a set type whose cells are all different.

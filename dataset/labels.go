@@ -1,5 +1,10 @@
 package dataset
 
+import (
+	"math"
+	"strconv"
+)
+
 // LabelNumbers returns the numbers that the labels of a column spell, in the order
 // of its codes; nil unless each label is a number and no two are the same one.
 //
@@ -19,4 +24,14 @@ func (c *Column) LabelNumbers() []float64 {
 		numbers[code], seen[x] = x, true
 	}
 	return numbers
+}
+
+// numberLabel is the label of a number that has no text: whole numbers are written as
+// tables in text have them, and 0 without a sign.
+func numberLabel(x float64) []byte {
+	format := byte('g')
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		format = 'f'
+	}
+	return strconv.AppendFloat(nil, x+0, format, -1, 64)
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/dataset/ndarray"
@@ -65,11 +67,50 @@ func TestNumbersAreLabels(t *testing.T) {
 		t.Error("a number that is not a label was taken for one")
 	}
 
+	for _, other := range []string{"x\n", "07\n"} {
+		want := `column 1 has numbers without text, as of .npy, beside labels that are not all different numbers (`
+		_, err := OpenAll(ctx, []string{numbers(t, [][]float64{{7}, {5}}), save(t, "other.csv", []byte(other))}, Options{Header: HeaderNo, Types: map[string]Type{"1": {Labels: true}}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("numbers beside the text %q: %v", other, err)
+		}
+	}
 	texts := &Schema{Columns: []Column{{Categories: 3, Labels: []string{"07", "7", "x"}}, {Categories: 3}}}
 	if src, err = Open(ctx, numbers(t, [][]float64{{2, 0}, {0, 1}}), Options{Schema: texts}); err != nil {
 		t.Fatal(err)
 	}
 	if err := src.Gather(ctx, b, []int{0, 1}); err != nil || b.Columns[0].Codes.At(0) != 2 || b.Columns[0].Codes.At(1) != 0 {
 		t.Errorf("codes %v, %v; want those of the file", b.Columns[0].Codes, err)
+	}
+}
+
+// TestLabelsOfLargeNumbers wants numbers with and without text to have the same labels, and each
+// kind of file to be read under the labels of the other, also under those that older models have.
+func TestLabelsOfLargeNumbers(t *testing.T) {
+	ctx, opts := context.Background(), Options{Header: HeaderNo, Types: map[string]Type{"1": {Labels: true}}}
+	npy := numbers(t, [][]float64{{1e6}, {math.Copysign(0, -1)}, {0}, {2.5}, {1 << 60}})
+	csv := save(t, "a.csv", []byte("1000000\n0\n0\n2.5\n1.152921504606847e+18\n"))
+	older := &Schema{Columns: []Column{{Categories: 4, Labels: []string{"0", "1.152921504606847e+18", "1e+06", "2.5"}}}}
+	for _, path := range []string{npy, csv} {
+		src, err := Open(ctx, path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := src.Schema().Columns[0].Labels, []string{"0", "1.152921504606847e+18", "1000000", "2.5"}; !slices.Equal(got, want) {
+			t.Errorf("%s: labels %q, want %q", path, got, want)
+		}
+		for _, s := range []*Schema{src.Schema(), older} {
+			for _, other := range []string{npy, csv} {
+				src, err := Open(ctx, other, Options{Header: HeaderNo, Schema: s})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := rowsOf(t, src, false); !slices.Equal(got, []int{2, 0, 0, 3, 1}) {
+					t.Errorf("%s under %q: codes %d", other, s.Columns[0].Labels, got)
+				}
+			}
+		}
+	}
+	if _, err := Open(ctx, save(t, "b.csv", []byte("3e6\n")), Options{Header: HeaderNo, Schema: older}); err == nil {
+		t.Error("a number that is not a label was taken for one")
 	}
 }

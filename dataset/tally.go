@@ -10,6 +10,7 @@ type tally struct {
 	cells    int
 	numbers  int  // of the cells
 	set      bool // the column's type is not inferred
+	bare     bool // a label is of a number without text
 	fraction bool
 	repeated bool // some cell is like an earlier one, as far as the sample shows
 	mean     float64
@@ -67,6 +68,7 @@ func (t *tally) merge(u *tally, most int) {
 	}
 	t.cells, t.numbers = t.cells+u.cells, n
 	t.picks.merge(&u.picks, most)
+	t.bare = t.bare || u.bare
 	t.fraction, t.repeated = t.fraction || u.fraction, t.repeated || u.repeated
 	for _, h := range u.distinct.slots {
 		if h != 0 && t.distinct.insert(h, most) {

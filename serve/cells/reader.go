@@ -244,7 +244,8 @@ func (r *Reader) cell(b *dataset.Batch, row, v int, x float64, observed bool) er
 }
 
 // texts writes cells that are text, which are what they are in a file: a label, a number, or missing where they are empty,
-// one of the schema's marks or a customary one. A label may have blanks around it, so the text as it is comes first.
+// one of the schema's marks or a customary one. A label may have blanks around it, so the text as it is comes first,
+// and a number may be another spelling of a label.
 func (r *Reader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 	for i, text := range x.Texts() {
 		if observed != nil && observed[i] == 0 {
@@ -261,7 +262,7 @@ func (r *Reader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 			continue
 		}
 		n, ok := r.number(text)
-		if labels.texts != nil && !(ok && n != n) {
+		if _, labelled := labels.numbers[n]; labels.texts != nil && !(ok && (n != n || labelled)) {
 			return fmt.Errorf("row %d, %s: %.40q is not a category; the model's metadata lists them", row, r.schema.ColumnName(v), text)
 		} else if !ok {
 			return fmt.Errorf("row %d, %s: %.40q is not a number", row, r.schema.ColumnName(v), text)
