@@ -149,6 +149,7 @@ func expand(path string, opts *Options) ([]string, error) {
 // sorted. A link to a file is that file, unless the file is listed by itself: rows must not count
 // twice. Links to folders are not followed, as they may lead back. A link to nothing is listed, so
 // that opening it says what is wrong, unless its name begins with a dot, as those of editors' locks do.
+// A run below the folder is left out: what training writes there would be rows of the next training.
 func below(root string, wanted func(name string) bool) ([]string, error) {
 	within, err := withoutLinks(root)
 	if err != nil {
@@ -160,7 +161,10 @@ func below(root string, wanted func(name string) bool) ([]string, error) {
 		if err != nil {
 			return fmt.Errorf("dataset: %w; check the path", err)
 		}
-		if !wanted(d.Name()) {
+		if d.IsDir() && path != within && holdsRun(path) {
+			return fs.SkipDir
+		}
+		if !wanted(d.Name()) || d.Name() == lockFile {
 			return nil
 		}
 		rel, err := filepath.Rel(within, path)
@@ -187,6 +191,23 @@ func below(root string, wanted func(name string) bool) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, err
+}
+
+// The files that tell a folder with a run. It has the lock before its rows are first read, and the
+// config soon after; the metrics stay where a run is copied without the lock.
+const (
+	lockFile    = ".lock"
+	configFile  = "config.yaml"
+	metricsFile = "metrics.jsonl"
+)
+
+// holdsRun reports whether a folder holds a run.
+func holdsRun(dir string) bool {
+	has := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}
+	return has(configFile) && (has(lockFile) || has(metricsFile))
 }
 
 // withoutLinks returns the absolute path of what a path leads to.

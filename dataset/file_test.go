@@ -91,3 +91,39 @@ func TestLinks(t *testing.T) {
 		t.Errorf("a link to nothing: %v", err)
 	}
 }
+
+// TestRunsAreNoData wants folders below one with data that hold a run to be left out, from when the
+// run has its lock alone, and a folder that is named to be read.
+func TestRunsAreNoData(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte("some text\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"d/a.txt", "d/app/config.yaml", "d/runs/one/.lock"} {
+		write(name)
+	}
+	check := func(path, want string) {
+		t.Helper()
+		names, err := FindFiles([]string{path}, Options{Text: Text{Unit: Char}})
+		if got := filepath.ToSlash(strings.Join(names, " ")); err != nil || got != want {
+			t.Errorf("%s: %s (%v), want %s", path, got, err, want)
+		}
+	}
+	check("d", "d/a.txt d/app/config.yaml")
+	write("d/runs/one/config.yaml")
+	check("d", "d/a.txt d/app/config.yaml")
+	for _, name := range []string{"metrics.jsonl", "samples.txt", "checkpoints/1", "config.yaml"} {
+		write("d/runs/one/" + name)
+		write("d/runs/copy/" + name)
+	}
+	check("d", "d/a.txt d/app/config.yaml")
+	check("d/**/*.txt", "d/a.txt")
+	check("d/runs/copy/*.txt", "d/runs/copy/samples.txt")
+	check("d/runs/copy/**/*.txt", "d/runs/copy/samples.txt")
+}
