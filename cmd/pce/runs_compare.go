@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -44,7 +45,7 @@ func (a *app) runsCompareCommand() *cobra.Command {
 		Use:   "compare A B [--data FILE]...",
 		Short: "Compare two runs on the same rows: the paired mean difference with its standard error",
 		Long: `Compare the models of the runs in the directories A and B on the rows of data.test of their
-configs, which must name the same files, or on those of --data. It prints the mean over
+configs, which must name the same files, or on those of --data. Both must be models of the same columns. It prints the mean over
 rows of the log-likelihood under A less that under B, and the standard error of this mean.`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completeRun,
@@ -77,6 +78,7 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 		}
 	}
 	var ll [2][]float64
+	var first *dataset.Schema
 	for i, dir := range []string{dirA, dirB} {
 		f := queryFlags{run: on, model: filepath.Join(dir, run.ModelFile), data: data}
 		if isFile(dir, run.ConfigFile) {
@@ -86,7 +88,14 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 		if err != nil {
 			return nil, err
 		}
-		ll[i], err = a.logLikelihoods(ctx, &f, m)
+		if first == nil {
+			first = m.Schema()
+		}
+		if what := otherVariables(first, m.Schema()); what != "" {
+			err = usagef("%s and %s are models of other variables, and their log-likelihoods say nothing of one another: %s; compare models of the same columns", dirA, dirB, what)
+		} else {
+			ll[i], err = a.logLikelihoods(ctx, &f, m)
+		}
 		if e := m.Close(); err == nil {
 			err = e
 		}
@@ -101,6 +110,39 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 	c.A, c.B = dirA, dirB
 	return c, nil
 }
+
+// otherVariables says what keeps log-likelihoods under two schemas from being compared: the number of
+// columns, a name, or that one has a probability where the other has a density; "" if nothing
+// does. Columns go by their names, or by their places where a model has none.
+func otherVariables(a, b *dataset.Schema) string {
+	if len(a.Columns) != len(b.Columns) {
+		return fmt.Sprintf("they have %d and %d columns", len(a.Columns), len(b.Columns))
+	}
+	if a.Unit != b.Unit {
+		return "their tokens are different"
+	}
+	place := map[string]int{}
+	for i, c := range b.Columns {
+		place[c.Name] = i
+	}
+	for i := range a.Columns {
+		x, y := &a.Columns[i], &b.Columns[i]
+		if x.Name != "" && y.Name != "" {
+			j, ok := place[x.Name]
+			if !ok {
+				return fmt.Sprintf("the second has no %s", a.ColumnName(i))
+			}
+			y = &b.Columns[j]
+		}
+		if hasMass(x) != hasMass(y) {
+			return fmt.Sprintf("%s has probabilities in one and densities in the other", a.ColumnName(i))
+		}
+	}
+	return ""
+}
+
+// hasMass reports whether the cells of a column have probabilities, not densities.
+func hasMass(c *dataset.Column) bool { return c.Kind == dataset.Discrete || c.Counts }
 
 // commonTest returns the paths of the test rows that two runs share. It is called where --data
 // is left out; runs without a config, without test rows, or with others than each other are

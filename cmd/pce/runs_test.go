@@ -68,6 +68,42 @@ func TestCompare(t *testing.T) {
 	refused(t, exitUsage, "config.yaml", "runs", "compare", "a", "nowhere")
 }
 
+// TestCompareOtherVariables refuses models whose log-likelihoods are of other variables, and compares
+// columns in another order.
+func TestCompareOtherVariables(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"a.csv": "x,y\n0,1.5\n1,2.5\n2,0.5\n", "moved.csv": "y,x\n1.5,0\n2.5,1\n0.5,2\n", "named.csv": "x,z\n0,1.5\n1,2.5\n2,0.5\n",
+		"more.csv": "x,y,z\n0,1.5,0\n1,2.5,1\n2,0.5,1\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	train := func(out, data string, more ...string) {
+		t.Helper()
+		runJSON(t, append([]string{"train", "--out", out, "--config", "preset:hclt", "--set", "data.train=" + data, "--set", "data.valid=", "--set", "data.test=", "--set", "train.patience=0", "--set", "model.latents=2", "--set", "train.epochs=1"}, more...)...)
+	}
+	train("a", "a.csv")
+	train("moved", "moved.csv")
+	train("counts", "a.csv", "--set", "data.columns=[{name: x, leaf: {type: poisson}}]")
+	train("named", "named.csv")
+	train("more", "more.csv")
+	train("real", "a.csv", "--set", "data.columns=[{name: x, type: continuous}]")
+	train("none", "a.csv", "--set", "data.columns=[{name: y, type: skip}]")
+	for _, b := range []string{"moved", "counts"} {
+		if got := runJSON(t, "runs", "compare", "a", b, "--data", "a.csv"); number(t, got, "rows") != 3 {
+			t.Errorf("%s: %v", b, got)
+		}
+	}
+	for b, why := range map[string]string{
+		"named": `the second has no "y"`, "more": "they have 2 and 3 columns", "none": "they have 2 and 1 columns",
+		"real": `"x" has probabilities in one and densities in the other`,
+	} {
+		refused(t, exitUsage, why, "runs", "compare", "a", b, "--data", "a.csv")
+	}
+}
+
 // comparesLike trains runs a and b with a setting that differs, and holds runs compare to
 // the log-likelihoods of rows.
 func comparesLike(t *testing.T, set []string, a, b string) {
