@@ -232,10 +232,7 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 		}
 		switch {
 		case g.set != nil && g.set.Labels || g.text:
-			c.Labels = slices.Sorted(maps.Keys(g.labels))
-			if len(c.Labels) == 0 {
-				return nil, badData(path, "column %d has no observed cell to take labels from; set its type to skip", i+1)
-			}
+			c.Labels = slices.Sorted(maps.Keys(g.labels)) // none where no cell is observed: another file may have some
 			c.Categories = len(c.Labels)
 		case g.set != nil && g.set.Kind == Continuous,
 			g.set == nil && (g.other || g.most >= maxInferredCategories):
@@ -265,7 +262,7 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 	if name, twice := s.nameTwice(); twice {
 		return nil, badData(path, "two columns are named %q; rename or remove one", name)
 	}
-	return s, s.Validate()
+	return s, nil
 }
 
 // withLabels returns o with some columns, counted from 0, as labels, and with the header settled

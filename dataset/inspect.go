@@ -88,11 +88,11 @@ func inspectAll(ctx context.Context, files []file, opts *Options) (*inspection, 
 	if opts.Image != [3]int{} {
 		all.schema.Image = opts.Image
 	}
-	if err := all.schema.Validate(); err != nil {
+	all.path = joinNames(files)
+	if err := all.checkLabels(); err != nil {
 		return nil, err
 	}
-	all.path = joinNames(files)
-	if err := all.checkNumbers(); err != nil {
+	if err := all.schema.Validate(); err != nil {
 		return nil, err
 	}
 	all.warnOfKeys(opts)
@@ -100,11 +100,15 @@ func inspectAll(ctx context.Context, files []file, opts *Options) (*inspection, 
 	return all, nil
 }
 
-// checkNumbers reports a column of labels in which numbers without text, as .npy has them, would be
+// checkLabels reports a column of labels that has none, and one in which numbers without text, as .npy has them, would be
 // read as codes: some label is not a number, or two are the same one.
-func (all *inspection) checkNumbers() error {
+func (all *inspection) checkLabels() error {
 	for i := range all.schema.Columns {
-		if c := &all.schema.Columns[i]; all.tallies[i].bare && c.Labels != nil && c.LabelNumbers() == nil {
+		c := &all.schema.Columns[i]
+		if c.Kind == Discrete && c.Categories == 0 {
+			return badData(all.path, "%s has no observed cell to take labels from; set its type to skip", all.schema.ColumnName(i))
+		}
+		if all.tallies[i].bare && c.Labels != nil && c.LabelNumbers() == nil {
 			return badData(all.path, "%s has numbers without text, as of .npy, beside labels that are not all different numbers (%s); give all files as text, such as .csv",
 				all.schema.ColumnName(i), listLabels(c.Labels))
 		}
@@ -133,7 +137,7 @@ func (all *inspection) warnOfKeys(opts *Options) {
 }
 
 // merge widens the schema so that rows of another inspection are rows of it too,
-// and adds the other's cells.
+// and adds the other's cells. A column of which one has no observed cell is as the other has it.
 func (all *inspection) merge(in *inspection) error {
 	s, t := all.schema, in.schema
 	if len(s.Columns) != len(t.Columns) {
@@ -152,7 +156,11 @@ func (all *inspection) merge(in *inspection) error {
 			}
 		}
 		b := &t.Columns[j]
-		if (a.Labels == nil) != (b.Labels == nil) {
+		switch {
+		case (a.Labels == nil) == (b.Labels == nil) || in.tallies[j].cells == 0:
+		case all.tallies[i].cells == 0: // its type is a guess
+			a.Labels = []string{}
+		default:
 			return badData(in.path, "%s holds texts in one file and numbers in another; set its type to label", s.ColumnName(i))
 		}
 		all.tallies[i].merge(&in.tallies[j], all.sampled)

@@ -178,6 +178,36 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
+// TestEmptyInOneFile wants a column without an observed cell in one file to be what others say,
+// whichever comes first, also where it is set to be of labels.
+func TestEmptyInOneFile(t *testing.T) {
+	empty, texts, reals := save(t, "e.csv", []byte("a,b\n1,\n0,?\n")), save(t, "t.csv", []byte("a,b\n0,y\n1,x\n")), save(t, "r.csv", []byte("a,b\n0,1.5\n"))
+	label := Options{Types: map[string]Type{"b": {Labels: true}}}
+	for _, tt := range []struct {
+		paths []string
+		opts  Options
+		want  string
+	}{
+		{[]string{empty, texts}, Options{}, "a:2 b:x|y 1,- 0,- 0,1 1,0"},
+		{[]string{texts, empty}, Options{}, "a:2 b:x|y 0,1 1,0 1,- 0,-"},
+		{[]string{empty, empty, texts}, label, "a:2 b:x|y 1,- 0,- 1,- 0,- 0,1 1,0"},
+		{[]string{texts, empty}, label, "a:2 b:x|y 0,1 1,0 1,- 0,-"},
+		{[]string{empty, reals}, Options{}, "a:2 b:real 1,- 0,- 0,1.5"},
+		{[]string{empty, reals}, label, "a:2 b:1.5 1,- 0,- 0,0"},
+		{[]string{empty, empty}, label, `"b" has no observed cell to take labels from; set its type to skip`},
+		{[]string{empty, texts, reals}, Options{}, `"b" holds texts in one file and numbers in another; set its type to label`},
+	} {
+		src, err := OpenAll(context.Background(), tt.paths, tt.opts)
+		if err != nil {
+			if !strings.HasSuffix(err.Error(), tt.want) {
+				t.Errorf("%v: %v, want %s", tt.paths, err, tt.want)
+			}
+		} else if got := show(t, src); got != tt.want {
+			t.Errorf("%v: got %s, want %s", tt.paths, got, tt.want)
+		}
+	}
+}
+
 func TestOpenReader(t *testing.T) {
 	var lines []string
 	for i := range 10 {
