@@ -46,8 +46,11 @@ func findFiles(paths []string, opts *Options) ([]file, error) {
 		}
 	}
 	for _, f := range out[1:] {
-		if f.text != out[0].text {
-			return nil, badSetting("%s is text and %s is not; give one kind of file", out[0].path, f.path)
+		if text, table := f, out[0]; text.text != table.text {
+			if table.text {
+				text, table = table, text
+			}
+			return nil, badSetting("%s is text and %s is not; give one kind of file", text.path, table.path)
 		}
 	}
 	return out, nil

@@ -172,9 +172,12 @@ func TestManyFiles(t *testing.T) {
 	if !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), "there is no file to read") {
 		t.Errorf("glob of nothing: %v", err)
 	}
-	_, err = OpenAll(context.Background(), []string{filepath.Join(dir, "csv"), filepath.Join(dir, "src/deep/c.txt")}, Options{})
-	if !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), "give one kind of file") {
-		t.Errorf("tables and text: %v", err)
+	table, text := save(t, "t.csv", []byte("0\n1\n")), filepath.Join(dir, "src/deep/c.txt")
+	for _, paths := range [][]string{{table, text}, {text, table}} {
+		_, err = OpenAll(context.Background(), paths, Options{})
+		if want := text + " is text and " + table + " is not; give one kind of file"; !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), want) {
+			t.Errorf("tables and text: %v", err)
+		}
 	}
 }
 
