@@ -67,6 +67,9 @@ const (
 // ErrNoRun means that a directory has nothing of a run.
 var ErrNoRun = errors.New("report: not a run")
 
+// ErrNoCurve means that a run has no epoch that can be drawn.
+var ErrNoCurve = errors.New("report: no curve")
+
 // Read reads the run in dir. on says where the model is opened, to describe it and to
 // draw samples of a run that has no picture of them.
 func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
@@ -151,6 +154,9 @@ func ReadEpochs(path string) (epochs []Epoch, err error) {
 	for n := 1; lines.Scan(); n++ {
 		var e Epoch
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			if n == 1 {
+				return nil, fmt.Errorf("line 1: %w", err)
+			}
 			return epochs, fmt.Errorf("line %d: %w; the lines before it are shown", n, err)
 		}
 		if n > maxEpochs {

@@ -114,6 +114,7 @@ var exitCodes = []struct {
 	{forestformat.ErrModel, exitData},
 	{em.ErrCheckpoint, exitData},
 	{em.ErrChanged, exitData},
+	{report.ErrNoCurve, exitData},
 	{em.ErrNumber, exitData},
 	{fs.ErrNotExist, exitData},
 	{fs.ErrPermission, exitData},

@@ -64,7 +64,7 @@ func (a *app) plot(ctx context.Context, dirs []string, measure, axis string, out
 		path := filepath.Join(dir, run.MetricsFile)
 		epochs, err := report.ReadEpochs(path)
 		if err != nil && len(epochs) == 0 {
-			return fmt.Errorf("pce: %s: %w; give directories of runs", path, err)
+			return fmt.Errorf("%w: %s: %w; give directories of runs that have ended an epoch", report.ErrNoCurve, path, err)
 		}
 		if err != nil { // a run that is being written ends with half a line
 			a.tell("note: %s: %v", path, err)

@@ -252,7 +252,11 @@ func TestPlot(t *testing.T) {
 	refused(t, exitUsage, `format "pdf"`, "plot", "x/a", "--out", "c.pdf")
 	refused(t, exitUsage, `measure "x"`, "plot", "x/a", "--of", "x", "--out", "c.png")
 	refused(t, exitData, "w/metrics.jsonl", "plot", "w")
-	refused(t, exitInternal, "it has no epoch", "plot", "z")
+	refused(t, exitData, "it has no epoch", "plot", "z")
+	if err := os.WriteFile("z/metrics.jsonl", []byte("{damaged\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, exitData, "z/metrics.jsonl: line 1: invalid character 'd' looking for beginning of object key string; give", "plot", "z")
 	if _, err := os.Stat("c.png"); err == nil {
 		t.Error("a picture that could not be drawn was written")
 	}
