@@ -178,16 +178,39 @@ func nest(settings []setting) map[string]any {
 	return root
 }
 
-// ignored notes the given keys of structures that the config does not use.
+// ignored notes the given keys of structures that the config does not use, and those that the
+// circuit of model.file settles.
 func ignored(cfg *Config, given []setting) []string {
+	var settled map[string]string
+	if cfg.Model.Structure == "file" {
+		settled = cfg.settledByFile()
+	}
 	var notes []string
 	for _, s := range given {
 		if want := s.field.structure; want != "" && want != cfg.Model.Structure {
 			notes = append(notes, fmt.Sprintf("%s: %s is ignored: it belongs to model.structure %s, this is %s",
 				s.place, s.field.path, want, cfg.Model.Structure))
+		} else if what, ok := settled[s.field.path]; ok {
+			notes = append(notes, fmt.Sprintf("%s: %s is ignored: the circuit of model.file has its own", s.place, what))
 		}
 	}
 	return notes
+}
+
+// settledByFile returns what the circuit of model.file settles although it is set to something, by its keys.
+func (c *Config) settledByFile() map[string]string {
+	usual, settled := map[string]string{}, map[string]string{}
+	schema.values(reflect.ValueOf(*Default()), func(f *field, value any) { usual[f.path] = fmt.Sprint(value) })
+	schema.values(reflect.ValueOf(*c), func(f *field, value any) {
+		ofCircuit := f.path == "model.latents" || strings.HasPrefix(f.path, "model.leaf.")
+		if ofCircuit && fmt.Sprint(value) != usual[f.path] { // an empty list is like none
+			settled[f.path] = f.path
+		}
+	})
+	if slices.ContainsFunc(c.Data.Columns, func(col Column) bool { return !col.Leaf.IsZero() }) {
+		settled["data.columns"] = "leaf in data.columns"
+	}
+	return settled
 }
 
 // placed adds to a keyError where its key was given.

@@ -307,6 +307,34 @@ func TestOtherStructure(t *testing.T) {
 	}
 }
 
+// TestSettledByFile notes the keys that do nothing where the circuit comes from a file, not those that
+// are as usual.
+func TestSettledByFile(t *testing.T) {
+	set := []string{"model.structure=file", "model.file=m", "model.latents=4", "model.leaf.type=auto", "model.leaf.edges=[1, 2]",
+		"data.columns=[{name: x, leaf: {bins: 4}}]", "data.header=yes"}
+	_, notes, err := Load(Options{Set: set})
+	want := []string{
+		"--set model.latents=4: model.latents is ignored: the circuit of model.file has its own",
+		"--set model.leaf.edges=[1, 2]: model.leaf.edges is ignored: the circuit of model.file has its own",
+		"--set data.columns=[{name: x, leaf: {bins: 4}}]: leaf in data.columns is ignored: the circuit of model.file has its own",
+	}
+	if err != nil || !slices.Equal(notes, want) {
+		t.Errorf("notes %q, want %q (%v)", notes, want, err)
+	}
+	set[5] = "data.columns=[{name: x, type: skip}]"
+	cfg, notes, err := Load(Options{Set: slices.Delete(set, 2, 5)})
+	if err != nil || len(notes) > 0 {
+		t.Fatalf("notes %q (%v)", notes, err)
+	}
+	text, err := cfg.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, notes, err = Load(Options{Text: text}); err != nil || len(notes) > 0 {
+		t.Errorf("of all keys: notes %q (%v)", notes, err)
+	}
+}
+
 func TestRequireTraining(t *testing.T) {
 	cfg, _, err := Load(Options{Files: []string{"preset:nltcs"}})
 	if err != nil {

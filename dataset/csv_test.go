@@ -271,7 +271,7 @@ func TestDataShareOneDomain(t *testing.T) {
 
 func TestBadSettings(t *testing.T) {
 	path := save(t, "a.csv", []byte("a,b\n1,2\n"))
-	unknown := save(t, "a.doc", []byte("x"))
+	unknown, text := save(t, "a.doc", []byte("x")), save(t, "a.txt", []byte("x"))
 	for _, tt := range []struct {
 		path string
 		opts Options
@@ -286,6 +286,8 @@ func TestBadSettings(t *testing.T) {
 		{path, Options{Text: Text{Unit: "line"}}, `text unit "line"; write char or word`},
 		{path, Options{Text: Text{Vocabulary: 1}}, "text length 0, vocabulary 1, bytes 0; length takes 1 to 1048576, vocabulary 2 to 16777216"},
 		{unknown, Options{}, unknown + ": unknown kind of file; its name ends in one of .csv .data .idx .npy .tsv .txt, or .gz after it"},
+		{"builtin:random?rows=2&vars=2&categories=2", Options{Types: map[string]Type{"nosuch": {}}}, "builtin:random?rows=2&vars=2&categories=2: types are set for columns, and only those of tables take types; leave them out"},
+		{text, Options{Types: map[string]Type{"1": {Skip: true}}}, text + ": types are set for columns, and only those of tables take types; leave them out"},
 		{"builtin:letters/all", Options{}, "builtin:letters/all: no such source; there are builtin:random?rows=512&vars=784&categories=256&seed=1"},
 		{"builtin:", Options{}, "builtin:: no such source; there are builtin:random?rows=512&vars=784&categories=256&seed=1"},
 		{"builtin:random/train", Options{}, "builtin:random/train: no such source; there are builtin:random?rows=512&vars=784&categories=256&seed=1"},

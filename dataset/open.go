@@ -24,6 +24,9 @@ func OpenAll(ctx context.Context, paths []string, opts Options) (Source, error) 
 		if err := opts.validate(); err != nil {
 			return nil, err
 		}
+		if err := opts.withoutTypes(paths[0]); err != nil {
+			return nil, err
+		}
 		return openBuiltin(ctx, paths[0], &opts)
 	}
 	c, rows, err := openChain(ctx, paths, &opts)
@@ -74,7 +77,9 @@ func openChain(ctx context.Context, paths []string, opts *Options) (*chain, int,
 	switch {
 	case schema != nil:
 	case files[0].text:
-		schema, err = textSchema(ctx, files, opts)
+		if err = opts.withoutTypes(files[0].path); err == nil {
+			schema, err = textSchema(ctx, files, opts)
+		}
 	default:
 		var in *inspection
 		if in, err = inspectAll(ctx, files, opts); err == nil {

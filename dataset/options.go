@@ -125,6 +125,15 @@ func (o *Options) keysOf(names []string, columns int) []string {
 	return Keys(o.Types, all)
 }
 
+// withoutTypes reports types that are set where columns are not those of a table. Under a schema types
+// only say what is left out of a table, and other rows under it may be of one.
+func (o *Options) withoutTypes(path string) error {
+	if o.Schema != nil || len(o.Types) == 0 {
+		return nil
+	}
+	return badSetting("%s: types are set for columns, and only those of tables take types; leave them out", path)
+}
+
 // warn passes a warning about a file on.
 func (o *Options) warn(path, format string, args ...any) {
 	if o.Warn != nil {
