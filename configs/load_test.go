@@ -30,6 +30,7 @@ var badFiles = map[string]string{
 	"sizes-twice":        `sizes-twice.bad.yaml:1:59: model.sizes have "D" twice; keep one`,
 	"empty-value":        `empty-value.bad.yaml:2:10: train.epochs is empty, want an integer from 0 to 1000000`,
 	"far":                `far.bad.yaml:1:11: unknown key compile.zzzzzz; known keys: max_groups, padding_tolerance, block_size`,
+	"leaf-categories":    `leaf-categories.bad.yaml:3:5: data.columns gives categories to column "a" without a type; drop them or write type: discrete`,
 	"leaf-edges":         `leaf-edges.bad.yaml:3:5: data.columns has a leaf for "a" whose edges have 2 before 1; write them in ascending order`,
 	"leaf-skip":          `leaf-skip.bad.yaml:3:5: data.columns has a leaf for "a", which is skipped; drop one of the two`,
 	"leaf-type":          `leaf-type.bad.yaml:3:30: data.columns.leaf.type is "lognormal", want one of auto, categorical, bernoulli, binomial, gaussian, log-normal, discretised-logistic, histogram, poisson; did you mean log-normal?`,

@@ -90,6 +90,9 @@ func (c *Config) Validate() error {
 		if what := col.Leaf.problem(); what != "" {
 			return bad("data.columns", "has a leaf for %.40q whose %s", col.Name, what)
 		}
+		if col.Type == "" && col.Categories != 0 {
+			return bad("data.columns", "gives categories to column %.40q without a type; drop them or write type: discrete", col.Name)
+		}
 		if col.Type != "discrete" && col.Categories != 0 {
 			return bad("data.columns", "gives categories to column %.40q of type %s; drop them or write type: discrete", col.Name, col.Type)
 		}

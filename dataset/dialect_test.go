@@ -245,6 +245,25 @@ func TestPartial(t *testing.T) {
 	}
 }
 
+// TestSkippedVariables names columns that the types skip although they are a model's variables, and not as
+// columns that the header lacks.
+func TestSkippedVariables(t *testing.T) {
+	s := &Schema{Columns: []Column{{Name: "a", Kind: Continuous}, {Name: "b", Kind: Continuous}, {Name: "c", Kind: Continuous}}}
+	path := save(t, "a.csv", []byte("a,b\n1,2\n"))
+	var warnings []string
+	o := Options{Schema: s, Partial: true, Types: map[string]Type{"a": {Skip: true}}, Warn: func(w string) { warnings = append(warnings, w) }}
+	want := []string{path + `: the types skip "a"; they are missing in every row`, path + `: the header lacks "c"; they are missing in every row`}
+	if src, err := Open(context.Background(), path, o); err != nil || !slices.Equal(warnings, want) {
+		t.Errorf("%v, warnings %q, want %q", err, warnings, want)
+	} else if got := show(t, src); !strings.HasSuffix(got, " -,2,-") {
+		t.Errorf("rows %s", got)
+	}
+	o.Partial = false
+	if _, err := Open(context.Background(), path, o); err == nil || !strings.Contains(err.Error(), `"a" is set to be skipped, and a variable of the model; drop the type`) {
+		t.Errorf("without Partial: %v", err)
+	}
+}
+
 // TestUnnamedColumns reads a header with columns that have no name.
 func TestUnnamedColumns(t *testing.T) {
 	src, err := Open(context.Background(), save(t, "a.csv", []byte(",a,\n1,2,3\n")), Options{})

@@ -64,7 +64,7 @@ func inspect(ctx context.Context, file file, opts *Options) (*inspection, error)
 	if err != nil {
 		return nil, err
 	}
-	if im, ok := recs.(interface{ Image() [3]int }); ok {
+	if im, ok := recs.(interface{ Image() [3]int }); ok && len(s.Columns) == recs.Columns() { // no pixel is skipped
 		s.Image = im.Image()
 	}
 	return &inspection{path: file.path, schema: s, rows: rows, tallies: f.tallies(), sampled: f.sampled}, nil

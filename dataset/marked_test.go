@@ -91,4 +91,12 @@ func TestMarksKeepImages(t *testing.T) {
 	if s := src.Schema(); s.Image != [3]int{2, 2, 1} || s.Columns[0].Categories != 3 {
 		t.Errorf("images of %v with %d shades, want 2 x 2 with 3", s.Image, s.Columns[0].Categories)
 	}
+	// Rows without a pixel are none.
+	src, err = Open(t.Context(), save(t, "images.npy", array.Bytes()), Options{Types: map[string]Type{"2": {Skip: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := src.Schema(); s.Image != [3]int{} || len(s.Columns) != 3 {
+		t.Errorf("images of %v, %d columns, want 3 columns without a shape", s.Image, len(s.Columns))
+	}
 }

@@ -174,21 +174,31 @@ func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
 		}
 		to[i], place[n] = left[0], left[1:]
 	}
-	var absent []string
+	var absent, skipped []string
 	for _, c := range s.Columns {
 		if left := place[c.Name]; len(left) > 0 {
-			absent = append(absent, c.Name)
+			if absent = append(absent, c.Name); slices.Contains(names, c.Name) {
+				skipped = append(skipped, c.Name)
+			}
 			place[c.Name] = left[1:]
 		}
 	}
 	switch {
 	case absent == nil:
+	case len(skipped) > 0 && (!opts.Partial || opts.NoMissing || len(absent) == len(s.Columns)):
+		return nil, badData(path, "%s is set to be skipped, and a variable of the model; drop the type", listLabels(skipped))
 	case !opts.Partial || opts.NoMissing || slices.Contains(absent, ""):
 		return nil, badData(path, "the header lacks %s; add the columns", listLabels(absent))
 	case len(absent) == len(s.Columns):
 		return nil, badData(path, "the header has no variable of the model; it has %s", listLabels(absent))
 	default:
-		opts.warn(path, "the header lacks %s; they are missing in every row", listLabels(absent))
+		if len(skipped) > 0 {
+			opts.warn(path, "the types skip %s; they are missing in every row", listLabels(skipped))
+			absent = slices.DeleteFunc(absent, func(name string) bool { return slices.Contains(skipped, name) })
+		}
+		if len(absent) > 0 {
+			opts.warn(path, "the header lacks %s; they are missing in every row", listLabels(absent))
+		}
 	}
 	return to, nil
 }

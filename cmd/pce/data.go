@@ -30,7 +30,7 @@ func (a *app) dataListCommand() *cobra.Command {
 			if asJSON {
 				return a.printJSON(map[string]any{"builtin": builtins, "files": dataset.Extensions()})
 			}
-			_, err := fmt.Fprintf(a.stdout, "%s\nfiles: %s, all but .parquet also as .gz; any name with data.text.unit\n",
+			_, err := fmt.Fprintf(a.stdout, "%s\nfiles: %s, all but .parquet also as .gz; any other name with data.text.unit\n",
 				strings.Join(builtins, "\n"), strings.Join(dataset.Extensions(), " "))
 			return err
 		},
@@ -115,16 +115,17 @@ func (a *app) printRows(ctx context.Context, src dataset.Source, n int) error {
 	return w.Close()
 }
 
-// columnStats is a column in the output of data stats.
+// columnStats is a column in the output of data stats. Figures of a column without an observed
+// cell are nil.
 type columnStats struct {
-	Name       string  `json:"name,omitempty"`
-	Kind       string  `json:"kind"`
-	Categories int     `json:"categories,omitempty"`
-	Missing    int     `json:"missing"`
-	Mean       float64 `json:"mean"`
-	Variance   float64 `json:"variance"`
-	Min        float64 `json:"min"`
-	Max        float64 `json:"max"`
+	Name       string   `json:"name,omitempty"`
+	Kind       string   `json:"kind"`
+	Categories int      `json:"categories,omitempty"`
+	Missing    int      `json:"missing"`
+	Mean       *float64 `json:"mean"`
+	Variance   *float64 `json:"variance"`
+	Min        *float64 `json:"min"`
+	Max        *float64 `json:"max"`
 }
 
 // dataStats is the output of data stats.
@@ -156,10 +157,11 @@ func stats(ctx context.Context, src dataset.Source) (*dataStats, error) {
 		c := &schema.Columns[i]
 		missing := src.Rows() - sum.Observed
 		s.MissingCells += missing
-		s.Columns = append(s.Columns, columnStats{
-			Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories, Missing: missing,
-			Mean: sum.Mean, Variance: sum.Variance, Min: sum.Min, Max: sum.Max,
-		})
+		stats := columnStats{Name: c.Name, Kind: c.Kind.String(), Categories: c.Categories, Missing: missing}
+		if sum.Observed > 0 {
+			stats.Mean, stats.Variance, stats.Min, stats.Max = &sum.Mean, &sum.Variance, &sum.Min, &sum.Max
+		}
+		s.Columns = append(s.Columns, stats)
 	}
 	return s, nil
 }
@@ -188,8 +190,11 @@ func (s *dataStats) print(a *app) error {
 		if c.Categories > 0 {
 			kind = fmt.Sprintf("%s:%d", c.Kind, c.Categories)
 		}
-		fmt.Fprintf(&b, "%-16s %-14s mean %-10.4g variance %-10.4g range %g..%g  missing %d\n",
-			name, kind, c.Mean, c.Variance, c.Min, c.Max, c.Missing)
+		mean, variance, span := "-", "-", "-"
+		if c.Mean != nil {
+			mean, variance, span = fmt.Sprintf("%.4g", *c.Mean), fmt.Sprintf("%.4g", *c.Variance), fmt.Sprintf("%g..%g", *c.Min, *c.Max)
+		}
+		fmt.Fprintf(&b, "%-16s %-14s mean %-10s variance %-10s range %s  missing %d\n", name, kind, mean, variance, span, c.Missing)
 	}
 	if more := len(s.Columns) - shownColumns; more > 0 {
 		fmt.Fprintf(&b, "and %d more; --json has them all\n", more)
