@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
@@ -51,6 +53,13 @@ func IsSideRecord(key string) bool {
 	return strings.HasPrefix(key, CancelPrefix) || strings.HasPrefix(key, UploadsPrefix) || strings.HasPrefix(key, FilesPrefix) ||
 		strings.HasPrefix(key, AsksPrefix)
 }
+
+const (
+	// removalsAtOnce is how many contents are removed at a time: each takes two round trips.
+	removalsAtOnce = 16
+	// listTime bounds the reading of all notes, which takes a round trip for each run.
+	listTime = time.Minute
+)
 
 // MaxID bounds the length of a run's id.
 const MaxID = 64
@@ -133,15 +142,47 @@ func NoteUploads(ctx context.Context, bus cluster.Bus, id string, digests []stri
 }
 
 // DropUploads removes what was uploaded for a run that has ended, unless another run needs it.
-// It may be called again, and after a part of it failed: contents go first and the list of them
-// last.
-func DropUploads(ctx context.Context, bus cluster.Bus, id string) error {
-	bucket := bus.Bucket(cluster.RunsBucket)
-	records, err := bucket.List(ctx)
+// However much that is, it continues as long as the broker carries out what it is asked: each
+// request has a time of its own. It may be called again: contents go first and the note of them
+// last, and after a failure the note has those that are left.
+func DropUploads(ctx context.Context, bus cluster.Bus, id string) (err error) {
+	runs := bus.Bucket(cluster.RunsBucket)
+	var own []string
+	err = within(ctx, listTime, func(ctx context.Context) (err error) {
+		own, err = neededBy(ctx, runs, id)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	var own []string
+	if own == nil {
+		return nil
+	}
+	if left, err := deleteAll(ctx, bus.Blobs(), own); err != nil {
+		note := within(context.WithoutCancel(ctx), PartingTime, func(ctx context.Context) error { return NoteUploads(ctx, bus, id, left) })
+		return errors.Join(err, note)
+	}
+	return within(ctx, PartingTime, func(ctx context.Context) error {
+		if err := runs.Delete(ctx, UploadsPrefix+id, 0); !errors.Is(err, cluster.ErrNoRecord) {
+			return err
+		}
+		return nil
+	})
+}
+
+// within calls do with a context that ends after a limit.
+func within(ctx context.Context, limit time.Duration, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return do(ctx)
+}
+
+// neededBy returns the contents that the note of a run has and no other.
+func neededBy(ctx context.Context, runs cluster.Bucket, id string) (own []string, err error) {
+	records, err := runs.List(ctx)
+	if err != nil {
+		return nil, err
+	}
 	others := map[string]bool{}
 	for _, rec := range records {
 		run, ok := strings.CutPrefix(rec.Key, UploadsPrefix)
@@ -150,7 +191,7 @@ func DropUploads(ctx context.Context, bus cluster.Bus, id string) error {
 		}
 		var digests []string
 		if err := json.Unmarshal(rec.Value, &digests); err != nil {
-			return fmt.Errorf("%w: the record %s cannot be read: %v", cluster.ErrCluster, rec.Key, err)
+			return nil, fmt.Errorf("%w: the record %s cannot be read: %v", cluster.ErrCluster, rec.Key, err)
 		}
 		if run == id {
 			own = digests
@@ -160,21 +201,31 @@ func DropUploads(ctx context.Context, bus cluster.Bus, id string) error {
 			others[d] = true
 		}
 	}
-	if own == nil {
-		return nil
+	return slices.DeleteFunc(own, func(d string) bool { return others[d] }), nil
+}
+
+// deleteAll removes contents, some at a time, and returns those that are left after an error.
+func deleteAll(ctx context.Context, blobs cluster.Blobs, digests []string) (left []string, err error) {
+	var mu sync.Mutex // guards left, err and digests
+	var removers sync.WaitGroup
+	for range min(removalsAtOnce, len(digests)) {
+		removers.Go(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			for len(digests) > 0 && err == nil {
+				d := digests[0]
+				digests = digests[1:]
+				mu.Unlock()
+				e := within(ctx, PartingTime, func(ctx context.Context) error { return blobs.Delete(ctx, d) })
+				mu.Lock()
+				if e != nil && !errors.Is(e, cluster.ErrNoRecord) {
+					left, err = append(left, d), e
+				}
+			}
+		})
 	}
-	for _, d := range own {
-		if others[d] {
-			continue
-		}
-		if err := bus.Blobs().Delete(ctx, d); err != nil && !errors.Is(err, cluster.ErrNoRecord) {
-			return err
-		}
-	}
-	if err := bucket.Delete(ctx, UploadsPrefix+id, 0); err != nil && !errors.Is(err, cluster.ErrNoRecord) {
-		return err
-	}
-	return nil
+	removers.Wait()
+	return append(left, digests...), err
 }
 
 // Records decodes a bucket of a cluster.

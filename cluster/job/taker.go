@@ -212,14 +212,15 @@ func (t *Taker) conclude(id, state string, cause error) error {
 	return nil
 }
 
-// finish removes a job from the queue, and what was uploaded for it. If that fails
-// it comes again, and its record says that it is done.
+// finish removes a job from the queue, after what was uploaded for it. If that fails
+// it comes again, and its record says that it is done. The queue is told whatever became of the
+// uploads, and has its time however long these took.
 func (t *Taker) finish(d cluster.Delivery) {
-	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
-	defer cancel()
-	if err := DropUploads(ctx, t.Bus, d.ID()); err != nil {
+	if err := DropUploads(context.Background(), t.Bus, d.ID()); err != nil {
 		t.Log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
+	defer cancel()
 	if err := d.Done(ctx); err != nil {
 		t.Log.Error("the run was not removed from the queue", "run", d.ID(), "err", err)
 	}

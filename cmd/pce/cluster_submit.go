@@ -139,10 +139,13 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Conf
 		if err == nil {
 			return
 		}
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), job.PartingTime)
-		defer cancel()
-		if revision != 0 { // if this fails too, the run stays queued and can be cancelled
-			_ = runs.Delete(undo, j.ID, revision)
+		undo := context.WithoutCancel(ctx)
+		if revision != 0 {
+			call, cancel := context.WithTimeout(undo, job.PartingTime)
+			defer cancel()
+			if runs.Delete(call, j.ID, revision) != nil {
+				return // the run stays queued and can be cancelled, or is worked on
+			}
 		}
 		_ = job.DropUploads(undo, bus, j.ID)
 	}()

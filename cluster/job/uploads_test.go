@@ -1,0 +1,144 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/simnet"
+)
+
+func digestOfText(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
+
+// upload notes contents for a run and uploads them.
+func upload(t *testing.T, bus cluster.Bus, id string, contents ...string) {
+	t.Helper()
+	var digests []string
+	for _, c := range contents {
+		digests = append(digests, digestOfText(c))
+	}
+	if err := NoteUploads(t.Context(), bus, id, digests); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range contents {
+		if err := bus.Blobs().Put(t.Context(), digests[i], strings.NewReader(c), int64(len(c))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// has reports whether the broker has contents.
+func has(t *testing.T, bus cluster.Bus, content string) bool {
+	t.Helper()
+	err := bus.Blobs().Get(t.Context(), digestOfText(content), io.Discard)
+	if err != nil && !errors.Is(err, cluster.ErrNoRecord) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// work has a taker do the jobs of the queue for an hour.
+func work(t *testing.T, bus cluster.Bus) {
+	t.Helper()
+	tk := &Taker{
+		Bus: bus, Log: slog.New(slog.DiscardHandler), Code: func(string, error) int { return 0 },
+		Run: func(context.Context, string, []byte) error { return nil },
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if unfinished, err := tk.Work(ctx); unfinished || err != nil {
+		t.Errorf("work = %v, %v", unfinished, err)
+	}
+}
+
+// wantEmptyQueue wants no job to come any more.
+func wantEmptyQueue(t *testing.T, bus cluster.Bus) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if d, err := bus.Jobs().Next(ctx); err == nil {
+		t.Errorf("run %s is still in the queue", d.ID())
+	}
+}
+
+// TestManyUploadsEnd ends a run with a thousand uploads over a slow line: removing them takes
+// longer than the time that one request has.
+func TestManyUploadsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1, simnet.Faults{})
+		bus := net.Host("c-up").Bus()
+		var contents []string
+		for i := range 1000 {
+			contents = append(contents, fmt.Sprint("file ", i))
+		}
+		upload(t, bus, "r-1", contents...)
+		if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+			t.Fatal(err)
+		}
+		net.SetFaults(simnet.Faults{MinDelay: 100 * time.Millisecond, MaxDelay: 100 * time.Millisecond})
+		work(t, bus)
+		net.SetFaults(simnet.Faults{})
+		wantEmptyQueue(t, bus)
+		if _, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), UploadsPrefix+"r-1"); !errors.Is(err, cluster.ErrNoRecord) {
+			t.Errorf("the note stays: %v", err)
+		}
+		left := slices.DeleteFunc(contents, func(c string) bool { return !has(t, bus, c) })
+		if len(left) > 0 {
+			t.Errorf("%d contents are left, as %q", len(left), left[0])
+		}
+	})
+}
+
+// stuckBus removes no contents of some digests: a request takes until its time is over.
+type stuckBus struct {
+	cluster.Bus
+	stuck map[string]bool
+}
+
+type stuckBlobs struct {
+	cluster.Blobs
+	stuck map[string]bool
+}
+
+func (b stuckBus) Blobs() cluster.Blobs { return stuckBlobs{b.Bus.Blobs(), b.stuck} }
+
+func (b stuckBlobs) Delete(ctx context.Context, digest string) error {
+	if b.stuck[digest] {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return b.Blobs.Delete(ctx, digest)
+}
+
+// TestUploadsStay cannot remove what was uploaded for a run: its job leaves the queue
+// nevertheless, and its note keeps what is left.
+func TestUploadsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		upload(t, bus, "r-1", "a", "b", "c")
+		if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+			t.Fatal(err)
+		}
+		work(t, stuckBus{bus, map[string]bool{digestOfText("b"): true}})
+		wantEmptyQueue(t, bus)
+		rec, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), UploadsPrefix+"r-1")
+		if want := fmt.Sprintf("[%q]", digestOfText("b")); err != nil || string(rec.Value) != want {
+			t.Errorf("note %s, %v, want %s", rec.Value, err, want)
+		}
+		if has(t, bus, "a") || has(t, bus, "c") {
+			t.Error("contents are left that could be removed")
+		}
+		if err := DropUploads(t.Context(), bus, "r-1"); err != nil || has(t, bus, "b") {
+			t.Errorf("the rest: %v, there %v", err, has(t, bus, "b"))
+		}
+	})
+}
