@@ -33,7 +33,7 @@ type Bus interface {
 // written for their lease; those of Runs stay.
 const (
 	MembersBucket = "members" // worker → Member
-	LeadBucket    = "lead"    // leadKey → Holder
+	LeadBucket    = "lead"    // LeadKey → Holder, and what else one process at a time may do
 	RunsBucket    = "runs"    // run → RunStatus
 )
 

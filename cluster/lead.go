@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// leadKey is the record of the lead.
-const leadKey = "lead"
+// LeadKey is the record of the lead in LeadBucket.
+const LeadKey = "lead"
 
 // lead is the right to command the workers, as long as its record is renewed.
 type lead struct {
@@ -53,9 +53,9 @@ func takeLead(ctx context.Context, bucket Bucket, h Holder, lease time.Duration,
 
 // try takes the lead if it is free, or held by an earlier life of this one.
 func (l *lead) try(ctx context.Context) (other *Holder, err error) {
-	rev, err := l.bucket.Create(ctx, leadKey, l.holder)
+	rev, err := l.bucket.Create(ctx, LeadKey, l.holder)
 	if errors.Is(err, ErrConflict) {
-		r, getErr := l.bucket.Get(ctx, leadKey)
+		r, getErr := l.bucket.Get(ctx, LeadKey)
 		if errors.Is(getErr, ErrNoRecord) { // it has just expired
 			return &Holder{}, nil
 		}
@@ -66,7 +66,7 @@ func (l *lead) try(ctx context.Context) (other *Holder, err error) {
 		if json.Unmarshal(r.Value, &h) != nil || h.ID != l.id {
 			return &h, nil
 		}
-		if rev, err = l.bucket.Update(ctx, leadKey, l.holder, r.Revision); errors.Is(err, ErrConflict) {
+		if rev, err = l.bucket.Update(ctx, LeadKey, l.holder, r.Revision); errors.Is(err, ErrConflict) {
 			return &h, nil
 		}
 	}
@@ -90,7 +90,7 @@ func (l *lead) keep(ctx context.Context, changed func(fence uint64)) {
 			return
 		}
 		attempt, cancel := context.WithTimeout(ctx, l.lease)
-		rev, err := l.bucket.Update(attempt, leadKey, l.holder, l.revision())
+		rev, err := l.bucket.Update(attempt, LeadKey, l.holder, l.revision())
 		switch {
 		case err == nil:
 			l.mu.Lock()
@@ -118,7 +118,7 @@ func (l *lead) revision() uint64 {
 
 // release gives the lead back.
 func (l *lead) release(ctx context.Context) error {
-	err := l.bucket.Delete(ctx, leadKey, l.revision())
+	err := l.bucket.Delete(ctx, LeadKey, l.revision())
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNoRecord) {
 		return nil // it was no longer held
 	}

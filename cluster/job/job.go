@@ -106,10 +106,12 @@ func (j *Job) Open(ctx context.Context, path string) (string, error) {
 			continue
 		}
 		local, err := j.files.Open(ctx, r, j.blobs)
-		if errors.Is(err, dataset.ErrSetting) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, cluster.ErrNoRecord) {
+		switch {
+		case errors.Is(err, cluster.ErrNoRecord):
+			err = Bad(j.ID, "%s was uploaded and the broker does not have it; submit the job again: %w", path, err)
+		case errors.Is(err, dataset.ErrSetting) || errors.Is(err, fs.ErrNotExist):
 			err = Bad(j.ID, "%w", err)
-		}
-		if err == nil {
+		case err == nil:
 			if j.opened == nil {
 				j.opened = map[string]FileRef{}
 			}

@@ -115,6 +115,10 @@ func TestJobOpen(t *testing.T) {
 	if _, err := j.Open(t.Context(), filepath.Join(dir, "a.csv")); !errors.Is(err, cluster.ErrJob) || !errors.Is(err, dataset.ErrSetting) {
 		t.Errorf("other contents: %v", err)
 	}
+	j.Files[0].Blob = true // and the broker has nothing
+	if _, err := j.Open(t.Context(), filepath.Join(dir, "a.csv")); !errors.Is(err, cluster.ErrJob) || !strings.Contains(err.Error(), "submit the job again") {
+		t.Errorf("uploaded contents that are gone: %v", err)
+	}
 }
 
 // TestRunnerRefuses buries what cannot be done, before anything is made for it.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/internal/periodic"
 )
 
 // States of a run, as cluster.RunStatus has them.
@@ -55,6 +56,12 @@ func IsSideRecord(key string) bool {
 }
 
 const (
+	// removalKey is the record of cluster.LeadBucket that who removes uploads keeps meanwhile: a
+	// cluster.Holder with a name of its own. It vanishes when that process dies.
+	removalKey = "uploads"
+	// removalInterval is how often that record is renewed, and looked at by those who wait for
+	// the end of a removal. The lease of the bucket is a second at least.
+	removalInterval = 250 * time.Millisecond
 	// removalsAtOnce is how many contents are removed at a time: each takes two round trips.
 	removalsAtOnce = 16
 	// listTime bounds the reading of all notes, which takes a round trip for each run.
@@ -131,8 +138,34 @@ func ListRuns(ctx context.Context, bus cluster.Bus) ([]Record, error) {
 	return out, nil
 }
 
-// NoteUploads says that a run needs contents, before they are uploaded.
+// NoteUploads says that a run needs contents, before they are uploaded. It waits for the end of
+// a removal that began earlier, which may not have seen the note: until then contents that seem
+// to be there may be about to go.
 func NoteUploads(ctx context.Context, bus cluster.Bus, id string, digests []string) error {
+	if err := putUploads(ctx, bus, id, digests); err != nil {
+		return err
+	}
+	for first := ""; ; {
+		r, err := bus.Bucket(cluster.LeadBucket).Get(ctx, removalKey)
+		var h cluster.Holder
+		switch {
+		case errors.Is(err, cluster.ErrNoRecord):
+			return nil
+		case err != nil:
+			return err
+		case json.Unmarshal(r.Value, &h) != nil || first != "" && h.ID != first:
+			return nil // the next removal has seen the note
+		}
+		first = h.ID
+		select {
+		case <-time.After(removalInterval):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func putUploads(ctx context.Context, bus cluster.Bus, id string, digests []string) error {
 	value, err := json.Marshal(digests)
 	if err != nil {
 		return err
@@ -147,6 +180,21 @@ func NoteUploads(ctx context.Context, bus cluster.Bus, id string, digests []stri
 // last, and after a failure the note has those that are left.
 func DropUploads(ctx context.Context, bus cluster.Bus, id string) (err error) {
 	runs := bus.Bucket(cluster.RunsBucket)
+	err = within(ctx, PartingTime, func(ctx context.Context) error {
+		_, err := runs.Get(ctx, UploadsPrefix+id)
+		return err
+	})
+	if errors.Is(err, cluster.ErrNoRecord) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ctx, release, err := beginRemoval(ctx, bus.Bucket(cluster.LeadBucket))
+	if err != nil {
+		return err
+	}
+	defer release()
 	var own []string
 	err = within(ctx, listTime, func(ctx context.Context) (err error) {
 		own, err = neededBy(ctx, runs, id)
@@ -155,11 +203,8 @@ func DropUploads(ctx context.Context, bus cluster.Bus, id string) (err error) {
 	if err != nil {
 		return err
 	}
-	if own == nil {
-		return nil
-	}
 	if left, err := deleteAll(ctx, bus.Blobs(), own); err != nil {
-		note := within(context.WithoutCancel(ctx), PartingTime, func(ctx context.Context) error { return NoteUploads(ctx, bus, id, left) })
+		note := within(context.WithoutCancel(ctx), PartingTime, func(ctx context.Context) error { return putUploads(ctx, bus, id, left) })
 		return errors.Join(err, note)
 	}
 	return within(ctx, PartingTime, func(ctx context.Context) error {
@@ -175,6 +220,50 @@ func within(ctx context.Context, limit time.Duration, do func(ctx context.Contex
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return do(ctx)
+}
+
+// beginRemoval waits until no other process removes uploads, and says that this process does, until
+// release is called. The context that it returns ends when that is lost, as after a time without
+// the broker: then those who need contents do not wait any more.
+func beginRemoval(parent context.Context, bucket cluster.Bucket) (ctx context.Context, release func(), err error) {
+	value, err := json.Marshal(cluster.Holder{ID: "removal-" + strings.ToLower(rand.Text())})
+	if err != nil {
+		return nil, nil, err
+	}
+	var revision uint64
+	for {
+		err := within(parent, PartingTime, func(ctx context.Context) (err error) {
+			revision, err = bucket.Create(ctx, removalKey, value)
+			return err
+		})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, cluster.ErrConflict) {
+			return nil, nil, err
+		}
+		select {
+		case <-time.After(removalInterval):
+		case <-parent.Done():
+			return nil, nil, context.Cause(parent)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := periodic.Start(ctx, removalInterval, func(call context.Context) {
+		next, err := bucket.Update(call, removalKey, value, revision)
+		switch {
+		case err == nil:
+			revision = next
+		case errors.Is(err, cluster.ErrConflict):
+			cancel(fmt.Errorf("%w: the right to remove uploads was lost", cluster.ErrUnreachable))
+		}
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		// If this fails the record vanishes by itself.
+		_ = within(context.WithoutCancel(parent), PartingTime, func(ctx context.Context) error { return bucket.Delete(ctx, removalKey, revision) })
+	}, nil
 }
 
 // neededBy returns the contents that the note of a run has and no other.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -74,7 +76,7 @@ func readStatus(ctx context.Context, bus cluster.Bus) (*clusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	leads, err := job.Records[cluster.Holder](ctx, bus.Bucket(cluster.LeadBucket))
+	lead, err := readLead(ctx, bus)
 	if err != nil {
 		return nil, err
 	}
@@ -86,24 +88,37 @@ func readStatus(ctx context.Context, bus cluster.Bus) (*clusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := describeCluster(members, leads, jobs, dead)
+	s := describeCluster(members, lead, jobs, dead)
 	s.Storage = <-storage
 	return s, nil
+}
+
+// readLead returns who leads the cluster, nil without a coordinator that leads.
+func readLead(ctx context.Context, bus cluster.Bus) (*cluster.Holder, error) {
+	r, err := bus.Bucket(cluster.LeadBucket).Get(ctx, cluster.LeadKey)
+	if errors.Is(err, cluster.ErrNoRecord) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var h cluster.Holder
+	if err := json.Unmarshal(r.Value, &h); err != nil {
+		return nil, fmt.Errorf("%w: the record of the lead cannot be read: %w; is another version of pce in the cluster?", cluster.ErrCluster, err)
+	}
+	return &h, nil
 }
 
 // describeCluster picks the run that counts, the one that is led or else the latest, and gives
 // its shards to workers. Workers that computed for it and have left are listed too. Lists are
 // empty rather than nil, for JSON.
-func describeCluster(members []cluster.Member, leads []cluster.Holder, jobs []job.Record, dead []cluster.DeadLetter) *clusterStatus {
-	s := &clusterStatus{Workers: []workerStatus{}, Jobs: jobs, Dead: dead}
+func describeCluster(members []cluster.Member, lead *cluster.Holder, jobs []job.Record, dead []cluster.DeadLetter) *clusterStatus {
+	s := &clusterStatus{Lead: lead, Workers: []workerStatus{}, Jobs: jobs, Dead: dead}
 	if s.Jobs == nil {
 		s.Jobs = []job.Record{}
 	}
 	if s.Dead == nil {
 		s.Dead = []cluster.DeadLetter{}
-	}
-	if len(leads) > 0 {
-		s.Lead = &leads[0]
 	}
 	latest := latestRun(s.Lead, jobs)
 	s.Run, s.State, s.Epoch, s.Epochs, s.Step = latest.Run, latest.State, latest.Epoch, latest.Epochs, latest.Step

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/cluster/simnet"
 )
 
 // sample is a cluster in which a worker has died, a run has the lead and others
@@ -25,7 +26,7 @@ func sample() *clusterStatus {
 	}
 	return describeCluster(
 		[]cluster.Member{{ID: "worker-001", Device: "cuda:0", Stopping: true}, {ID: "worker-000", Device: "cpu", Host: "a\x1b[2Jb", PID: 7}},
-		[]cluster.Holder{{ID: "c-up", Run: "r-2"}},
+		&cluster.Holder{ID: "c-up", Run: "r-2"},
 		[]job.Record{run("r-3", job.StateQueued, 0), run("r-2", job.StateRunning, 5), run("r-1", job.StateDone, 3)},
 		[]cluster.DeadLetter{{Run: "r-1", Shard: 4, Reason: "NaN\nflows", Time: time.Unix(0, 0).UTC()}},
 	)
@@ -150,4 +151,27 @@ func TestLogs(t *testing.T) {
 			t.Errorf("interrupted: %v", err)
 		}
 	})
+}
+
+// TestStatusLead reads who leads beside another record of the bucket.
+func TestStatusLead(t *testing.T) {
+	bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+	put := func(key, value string) {
+		t.Helper()
+		if _, err := bus.Bucket(cluster.LeadBucket).Put(t.Context(), key, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("uploads", `{"id":"removal-1"}`)
+	if lead, err := readLead(t.Context(), bus); lead != nil || err != nil {
+		t.Errorf("nobody leads, and status has %v, %v", lead, err)
+	}
+	put(cluster.LeadKey, `{"id":"c-up","run":"r-1"}`)
+	if lead, err := readLead(t.Context(), bus); err != nil || lead == nil || lead.Run != "r-1" {
+		t.Errorf("the lead is %v, %v", lead, err)
+	}
+	put(cluster.LeadKey, `"c-up"`)
+	if _, err := readLead(t.Context(), bus); !errors.Is(err, cluster.ErrCluster) {
+		t.Errorf("a record that cannot be read: %v", err)
+	}
 }
