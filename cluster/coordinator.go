@@ -62,6 +62,8 @@ type RunOptions struct {
 	OnWait    func(Holder) // called with each run that has the lead while Begin waits; may be nil
 	// OnSpare is called once if a step has fewer shards than there are workers; may be nil.
 	OnSpare func(shards, workers int)
+	// OnUnfit is called when a worker takes no part, once for each reason; nil: the coordinator's log says so.
+	OnUnfit func(worker, why string)
 }
 
 // Begin waits for the lead of the cluster and for workers, and starts a run.
@@ -89,12 +91,12 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	r := &Run{
 		c: c, o: o, log: c.log.With("run", o.Spec.Run), lead: l, peers: peers,
 		calls: make(chan func()), msgs: make(chan *message, 4096), fetches: make(chan stateRequest, 1024), found: make(chan []Member), leads: make(chan uint64), ended: make(chan struct{}),
-		workers: map[string]*workerInfo{}, fallen: map[string]leasedShards{}, speeds: map[string]*assign.Median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
+		workers: map[string]*workerInfo{}, fallen: map[string]leasedShards{}, refused: map[string]string{}, speeds: map[string]*assign.Median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
 		rounds:  int64(fence) << 24, // above those of earlier coordinators
 		changed: make(chan struct{}),
 	}
 	r.inTerm, r.endTerm = context.WithCancel(context.Background())
-	r.status.Run, r.status.Transport, r.status.Shards = o.Spec.Run, o.Transport, map[string]int{}
+	r.status.Run, r.status.Transport, r.status.Shards, r.status.Unfit = o.Spec.Run, o.Transport, map[string]int{}, map[string]string{}
 	if r.audit, err = openAudit(o.AuditFile); err != nil {
 		return nil, errors.Join(err, l.release(ctx))
 	}

@@ -3,8 +3,10 @@ package cluster_test
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -217,6 +219,61 @@ func TestLoad(t *testing.T) {
 		tries, err := play(t, func(int, string) error { return fmt.Errorf("%w: no such rows", cluster.ErrJob) })
 		if !errors.Is(err, cluster.ErrJob) || !strings.Contains(err.Error(), "no such rows") || tries["w0"] != 1 {
 			t.Errorf("training ended with %v after tries %v", err, tries)
+		}
+	})
+}
+
+// TestUnfit plays a worker that fails to load a run for two reasons, each some times, and then
+// succeeds: each reason is told once, and is in the status until the worker is ready.
+func TestUnfit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 5, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond})
+		tries := 0
+		w.load = func(worker string) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if tries++; tries > 6 {
+				return nil
+			}
+			return fmt.Errorf("reason %d: %s", (tries+2)/3, strings.Repeat("x", 300))
+		}
+		tr := w.addTraining("c-0")
+		var told []string
+		tr.unfit = func(worker, why string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			told = append(told, worker+" "+why[:8])
+		}
+		w.startWorker("w0")
+		tr.startLeader()
+		bus := w.net.Host("c-9").Bus()
+		var seen []string
+		for end := time.Now().Add(time.Hour); !w.over() && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			var s cluster.RunStatus
+			rec, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), "c-0")
+			if err != nil {
+				continue // it has not begun
+			}
+			if err := json.Unmarshal(rec.Value, &s); err != nil {
+				t.Fatal(err)
+			}
+			why := s.Unfit["w0"]
+			if len(why) > 200 {
+				t.Errorf("a reason of %d bytes", len(why))
+			}
+			if why = why[:min(8, len(why))]; len(seen) == 0 || seen[len(seen)-1] != why {
+				seen = append(seen, why)
+			}
+		}
+		w.finish()
+		if err := tr.check(); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"w0 reason 1", "w0 reason 2"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		if want := []string{"", "reason 1", "reason 2", ""}; !slices.Equal(seen, want) {
+			t.Errorf("the status had %q, want %q", seen, want)
 		}
 	})
 }

@@ -50,5 +50,7 @@ type RunStatus struct {
 	Transport     string         `json:"transport"`
 	SameBits      bool           `json:"same_bits"` // all members have one kind of device
 	Shards        map[string]int `json:"shards"`    // worker → shards that counted
-	Out           string         `json:"out"`
+	// Unfit says of workers why they take no part, until they do or leave.
+	Unfit map[string]string `json:"unfit,omitempty"`
+	Out   string            `json:"out"`
 }

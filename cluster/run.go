@@ -57,6 +57,7 @@ type Run struct {
 	mirror   *mirror
 	speeds   map[string]*assign.Median // by kind of worker
 	fallen   map[string]leasedShards   // by ID: workers that were dropped and have not come back
+	refused  map[string]string         // by ID: why it was last said to take no part
 	err      error                     // nothing more can be done
 }
 

@@ -46,9 +46,27 @@ func (r *Run) meet(list []Member) {
 			r.invite(w)
 			continue
 		}
-		r.log.Warn("worker takes no part", "worker", m.ID, "err", w.err)
+		r.refuse(w)
 	}
 }
+
+// refuse says that a worker takes no part: it is unfit. Who tries again and fails for the same
+// reason is not said again.
+func (r *Run) refuse(w *workerInfo) {
+	r.Update(func(s *RunStatus) { s.Unfit[w.ID] = fmt.Sprintf("%.*s", shownReason, w.err) })
+	if r.refused[w.ID] == w.err {
+		return
+	}
+	r.refused[w.ID] = w.err
+	if r.o.OnUnfit != nil {
+		r.o.OnUnfit(w.ID, w.err)
+	} else {
+		r.log.Warn("worker takes no part", "worker", w.ID, "err", w.err)
+	}
+}
+
+// shownReason bounds a reason in the status, which has one for each worker.
+const shownReason = 200
 
 // invite asks a worker to load the run.
 func (r *Run) invite(w *workerInfo) {
@@ -129,6 +147,7 @@ func (r *Run) gather() {
 // drop forgets a worker.
 func (r *Run) drop(w *workerInfo, why string) {
 	delete(r.workers, w.Inbox)
+	r.Update(func(s *RunStatus) { delete(s.Unfit, w.ID) })
 	r.log.Info("worker left", "worker", w.ID, "why", why)
 	if len(w.leased) == 0 {
 		w.leased = w.before
@@ -179,11 +198,15 @@ func (r *Run) beat(w *workerInfo, m *message, b *beatReport) {
 			w.received, w.done = b.Bytes, time.Now()
 		}
 	}
-	if w.state == unfit && was != unfit {
-		r.log.Warn("worker takes no part", "worker", w.ID, "err", w.err)
-		if slices.Contains(r.members, w) {
+	if w.state == unfit {
+		r.refuse(w)
+		if was != unfit && slices.Contains(r.members, w) {
 			r.newTerm(w.ID + " is unfit")
 		}
+	}
+	if w.state == ready && was != ready {
+		delete(r.refused, w.ID)
+		r.Update(func(s *RunStatus) { delete(s.Unfit, w.ID) })
 	}
 	if w.state != ready && slices.Contains(r.members, w) { // it has lost the session
 		r.newTerm(w.ID + " is not ready")

@@ -50,6 +50,7 @@ type training struct {
 	shardRows int
 	save      int // steps between checkpoints
 	audit     string
+	unfit     func(worker, why string)
 
 	saved int // steps
 	state []float32
@@ -211,7 +212,7 @@ func (tr *training) startLeader() {
 
 // lead leads the run from the last checkpoint on.
 func (tr *training) lead(ctx context.Context, c *cluster.Coordinator) (err error) {
-	r, err := c.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec(tr.leader), Transport: "memory", AuditFile: tr.audit})
+	r, err := c.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec(tr.leader), Transport: "memory", AuditFile: tr.audit, OnUnfit: tr.unfit})
 	if err != nil {
 		return err
 	}

@@ -148,6 +148,9 @@ func (l *Lead) Begin(ctx context.Context, model [32]byte, settings any, files ..
 			l.Log.Warn("a step has fewer shards than there are workers, so some have nothing to do; a new run with fewer rows per shard would use all of them",
 				"shards", shards, "workers", workers, "shard_rows", l.ShardRows)
 		},
+		OnUnfit: func(worker, why string) {
+			l.Log.Warn("worker takes no part", "worker", worker, "err", why)
+		},
 	})
 	return err
 }

@@ -59,6 +59,7 @@ type workerStatus struct {
 	Threads  int    `json:"threads"`
 	Alive    bool   `json:"alive"`
 	Stopping bool   `json:"stopping"`
+	Unfit    string `json:"unfit,omitempty"` // why it takes no part in the run that is worked on
 	// Ways says how it reaches the others with bulk data: unix or tcp+tls.
 	Ways map[string]string `json:"ways,omitempty"`
 }
@@ -125,11 +126,15 @@ func describeCluster(members []cluster.Member, lead *cluster.Holder, jobs []job.
 	s.TrainLL, s.ValidLL, s.TestLL, s.Speed, s.Left = latest.TrainLL, latest.ValidLL, latest.TestLL, latest.RowsPerSecond, latest.SecondsLeft
 	s.figures = figures(&latest.RunStatus)
 	s.Transport, s.Term, s.SameBits = latest.Transport, latest.Term, latest.SameBits
+	var unfit map[string]string
+	if latest.State == job.StateRunning {
+		unfit = latest.Unfit
+	}
 	known := map[string]bool{}
 	for _, m := range members {
 		known[m.ID] = true
 		s.Workers = append(s.Workers, workerStatus{
-			ID: m.ID, Device: m.Device, Shards: latest.Shards[m.ID], Host: m.Host, PID: m.PID, Threads: m.Threads, Alive: true, Stopping: m.Stopping, Ways: m.Ways,
+			ID: m.ID, Device: m.Device, Shards: latest.Shards[m.ID], Host: m.Host, PID: m.PID, Threads: m.Threads, Alive: true, Stopping: m.Stopping, Unfit: unfit[m.ID], Ways: m.Ways,
 		})
 	}
 	for id, n := range latest.Shards {
@@ -184,6 +189,8 @@ func (s *clusterStatus) table() string {
 			note = "gone"
 		case w.Stopping:
 			note = "leaving"
+		case w.Unfit != "":
+			note = "takes no part: " + oneLine(w.Unfit)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", oneLine(w.ID), oneLine(w.Device), w.Shards, w.Threads, oneLine(w.Host), w.PID, note)
 	}

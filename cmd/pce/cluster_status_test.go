@@ -22,6 +22,7 @@ func sample() *clusterStatus {
 		return job.Record{RunStatus: cluster.RunStatus{
 			Run: id, State: state, Epoch: 2, Epochs: 9, Step: 40, Term: cluster.Term{Fence: fence}, Transport: "tcp", SameBits: true,
 			Shards: map[string]int{"worker-000": int(fence), "worker-009": 1},
+			Unfit:  map[string]string{"worker-000": "the disk\nof " + id + " is full"},
 		}}
 	}
 	return describeCluster(
@@ -65,12 +66,16 @@ func TestStatusShape(t *testing.T) {
 		t.Errorf("an empty cluster: %s, %v", empty, err)
 	}
 	// The latest run's shards stay when it is over.
-	over := describeCluster(nil, nil, sample().Jobs, nil)
+	jobs := sample().Jobs
+	if over := describeCluster([]cluster.Member{{ID: "worker-000"}}, nil, jobs[:1], nil); over.Run != "r-1" || over.Workers[0].Unfit != "" {
+		t.Errorf("a run that is over has workers that take no part: %+v", over)
+	}
+	over := describeCluster(nil, nil, jobs, nil)
 	if over.Run != "r-2" || len(over.Workers) != 2 {
 		t.Errorf("without a lead: %+v", over)
 	}
 	table := sample().table()
-	for _, want := range []string{"run r-2: running, epoch 2/9, step 40, term 5.0, by tcp", "worker-009", "gone", "leaving", "given up: shard 4 of run r-1", "NaN flows"} {
+	for _, want := range []string{"run r-2: running, epoch 2/9, step 40, term 5.0, by tcp", "worker-009", "gone", "leaving", "given up: shard 4 of run r-1", "NaN flows", "  takes no part: the disk of r-2 is full\n"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)
 		}
