@@ -78,7 +78,7 @@ func StartBroker(opts BrokerOptions) (*Broker, error) {
 	if opts.Cert != "" || opts.Key != "" {
 		pair, err := tls.LoadX509KeyPair(opts.Cert, opts.Key)
 		if err != nil {
-			return nil, fmt.Errorf("%w: broker certificate: %w", cluster.ErrCluster, err)
+			return nil, fmt.Errorf("%w of the broker, %s and %s: %w", ErrFile, opts.Cert, opts.Key, err)
 		}
 		settings.TLS = true
 		settings.TLSTimeout = 5

@@ -40,6 +40,13 @@ type Options struct {
 	Logger    *slog.Logger // nil: none
 }
 
+// Errors that callers may test for with errors.Is; both match cluster.ErrCluster. What they name
+// is wrong here, whatever the broker does.
+var (
+	ErrURL  = fmt.Errorf("%w: broker URL", cluster.ErrCluster)
+	ErrFile = fmt.Errorf("%w: key or certificate", cluster.ErrCluster)
+)
+
 // servers checks the addresses of the brokers.
 func (o Options) servers() ([]string, error) {
 	var list []string
@@ -55,16 +62,16 @@ func (o Options) servers() ([]string, error) {
 		switch {
 		case err != nil || u.Host == "":
 			// The text may hold a password, so it is not repeated.
-			return nil, fmt.Errorf("%w: broker URL cannot be read: write nats://HOST:PORT", cluster.ErrCluster)
+			return nil, fmt.Errorf("%w cannot be read: write nats://HOST:PORT", ErrURL)
 		case u.User != nil:
-			return nil, fmt.Errorf("%w: broker URL for %s holds a password: put credentials into a file", cluster.ErrCluster, u.Host)
+			return nil, fmt.Errorf("%w for %s holds a password: put credentials into a file", ErrURL, u.Host)
 		case u.Scheme != "nats" && u.Scheme != "tls":
-			return nil, fmt.Errorf("%w: broker URL %s: the scheme must be nats or tls", cluster.ErrCluster, s)
+			return nil, fmt.Errorf("%w %s: the scheme must be nats or tls", ErrURL, s)
 		}
 		list = append(list, s)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: no broker URL: write nats://HOST:PORT", cluster.ErrCluster)
+		return nil, fmt.Errorf("%w is missing: write nats://HOST:PORT", ErrURL)
 	}
 	return list, nil
 }
@@ -76,17 +83,17 @@ func (o Options) identity() (publicKey string, opts []nats.Option, err error) {
 	}
 	data, err := readSmall(o.Credentials)
 	if err != nil {
-		return "", nil, fmt.Errorf("%w: credentials: %w", cluster.ErrCluster, err)
+		return "", nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}
 	defer clear(data)
 	pair, err := nkeys.ParseDecoratedNKey(data)
 	if err != nil {
-		return "", nil, fmt.Errorf("%w: %s: no nkey seed and no JWT credentials", cluster.ErrCluster, o.Credentials)
+		return "", nil, fmt.Errorf("%w %s: no nkey seed and no JWT credentials in it; give the NAME.nk of a member", ErrFile, o.Credentials)
 	}
 	defer pair.Wipe()
 	publicKey, err = pair.PublicKey()
 	if err != nil || !nkeys.IsValidPublicUserKey(publicKey) {
-		return "", nil, fmt.Errorf("%w: %s: not the key of a user", cluster.ErrCluster, o.Credentials)
+		return "", nil, fmt.Errorf("%w %s: not the key of a user; give the NAME.nk of a member", ErrFile, o.Credentials)
 	}
 	if bytes.Contains(data, []byte("BEGIN NATS USER JWT")) {
 		return publicKey, []nats.Option{nats.UserCredentials(o.Credentials)}, nil
@@ -133,17 +140,17 @@ func (o Options) security() (*tls.Config, error) {
 	if o.CA != "" {
 		pem, err := readSmall(o.CA)
 		if err != nil {
-			return nil, fmt.Errorf("%w: CA: %w", cluster.ErrCluster, err)
+			return nil, fmt.Errorf("%w: %w", ErrFile, err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%w: %s: no certificate in PEM", cluster.ErrCluster, o.CA)
+			return nil, fmt.Errorf("%w %s: no certificate in PEM; give the file of those who sign the broker's", ErrFile, o.CA)
 		}
 	}
 	if o.ClientCert != "" || o.ClientKey != "" {
 		pair, err := tls.LoadX509KeyPair(o.ClientCert, o.ClientKey)
 		if err != nil {
-			return nil, fmt.Errorf("%w: client certificate: %w", cluster.ErrCluster, err)
+			return nil, fmt.Errorf("%w: client %s and %s: %w", ErrFile, o.ClientCert, o.ClientKey, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -126,8 +125,7 @@ const maxSeats = 500
 func (f *upFlags) external() bool { return f.cluster.cluster != "" }
 
 // checkAddress refuses addresses that others can reach without a certificate, since keys would
-// then travel in the clear, and wildcard addresses without --advertise. Files of certificates
-// must exist; what is in them is checked when the broker starts.
+// then travel in the clear, wildcard addresses without --advertise, and certificates that are none.
 func (f *upFlags) checkAddress() error {
 	host, port, err := net.SplitHostPort(f.addr)
 	if err != nil {
@@ -139,19 +137,16 @@ func (f *upFlags) checkAddress() error {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		return usagef("--tls-cert and --tls-key go together")
 	}
-	for _, file := range []struct{ flag, name string }{{"tls-cert", f.tlsCert}, {"tls-key", f.tlsKey}} {
-		if file.name == "" {
-			continue
-		}
-		if _, err := os.Stat(file.name); err != nil {
-			return usagef("--%s: %v", file.flag, err)
-		}
-	}
 	if !isLoopback(host) && f.tlsCert == "" {
 		return usagef("--addr %s can be reached from other machines; give --tls-cert and --tls-key, or a loopback address", f.addr)
 	}
 	if isWildcard(host) && f.advertise == "" {
 		return usagef("--addr %s does not say how others reach this machine; add --advertise HOST", f.addr)
+	}
+	if f.tlsCert != "" {
+		if _, err := loadCertificate(f.tlsCert, f.tlsKey); err != nil {
+			return err
+		}
 	}
 	return nil
 }

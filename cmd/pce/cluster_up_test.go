@@ -355,8 +355,15 @@ func TestUpAddress(t *testing.T) {
 	}
 	errs.Reset()
 	code = Run(t.Context(), []string{"cluster", "up", "--dir", filepath.Join(base, "c"), "--workers", "0", "--tls-cert", bad, "--tls-key", bad}, nil, nil, &out, &errs)
-	if code != exitCluster || !strings.Contains(errs.String(), "broker certificate") || strings.Contains(errs.String(), "--addr") {
+	if code != exitUsage || !strings.Contains(errs.String(), fmt.Sprintf("--tls-cert %q and --tls-key %q", bad, bad)) {
 		t.Errorf("a bad certificate: exit %d: %s", code, &errs)
+	}
+	for _, flag := range []string{"--ca", "--credentials"} {
+		errs.Reset()
+		code = Run(t.Context(), []string{"worker", "--cluster", at.url, "--id", "worker-000", "--dir", filepath.Join(base, "w"), flag, bad}, nil, nil, &out, &errs)
+		if code != exitData || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), bad) {
+			t.Errorf("%s with another file: exit %d: %s", flag, code, &errs)
+		}
 	}
 	errs.Reset()
 	code = Run(t.Context(), []string{"cluster", "status", "--cluster", at.url}, nil, nil, &out, &errs)

@@ -14,6 +14,7 @@ import (
 	"github.com/pce-engine/pce/circuit/structures/trees"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/codec"
 	"github.com/pce-engine/pce/compile"
 	lower "github.com/pce-engine/pce/compile/forest"
@@ -82,6 +83,7 @@ var exitCodes = []struct {
 	{report.ErrNoRun, exitUsage},
 	{curves.ErrOptions, exitUsage},
 	{serve.ErrOptions, exitUsage},
+	{natsbus.ErrURL, exitUsage},
 	{micro.ErrSet, exitMachine},
 	{kernels.ErrDevice, exitMachine},
 	{kernels.ErrMemory, exitMachine},
@@ -121,6 +123,7 @@ var exitCodes = []struct {
 	{syscall.EISDIR, exitData},
 	{syscall.ELOOP, exitData},
 	{syscall.ENOTDIR, exitData},
+	{natsbus.ErrFile, exitData},
 	{cluster.ErrJob, exitData},       // a class above says more
 	{serve.ErrUnavailable, exitData}, // likewise
 	{cluster.ErrCluster, exitCluster},

@@ -97,9 +97,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	var certs []tls.Certificate
 	if f.tlsCert != "" || f.tlsKey != "" {
-		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
+		pair, err := loadCertificate(f.tlsCert, f.tlsKey)
 		if err != nil {
-			return usagef("--tls-cert %q and --tls-key %q: %v; give both, as PEM files", f.tlsCert, f.tlsKey, err)
+			return err
 		}
 		certs = append(certs, pair)
 	}
@@ -124,6 +124,15 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	defer s.Close()
 	return a.answer(ctx, f, s, serve.LimitListener(l, f.conns), certs, log)
+}
+
+// loadCertificate reads what --tls-cert and --tls-key name.
+func loadCertificate(cert, key string) (tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		err = usagef("--tls-cert %q and --tls-key %q: %v; give both, as PEM files", cert, key, err)
+	}
+	return pair, err
 }
 
 // answer loads the models, prints the address and answers the requests that come in at l until
