@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,6 +138,28 @@ func (j *Job) Unchanged(context.Context) error {
 	return nil
 }
 
+// submitted returns an error that names files by the paths under which they were submitted, in
+// place of those under which Open has found them here.
+func (j *Job) submitted(err error) error {
+	if err == nil || len(j.opened) == 0 {
+		return err
+	}
+	var names []string
+	for _, local := range slices.Sorted(maps.Keys(j.opened)) {
+		names = append([]string{local, j.opened[local].Path}, names...) // longer ones before those that they begin with
+	}
+	return &submittedError{err, strings.NewReplacer(names...).Replace(err.Error())}
+}
+
+// submittedError is an error with another text.
+type submittedError struct {
+	error
+	text string
+}
+
+func (e *submittedError) Error() string { return e.text }
+func (e *submittedError) Unwrap() error { return e.error }
+
 // Runner does jobs of a queue as their coordinator, one at a time.
 type Runner struct {
 	Coordinator *cluster.Coordinator
@@ -189,5 +213,5 @@ func (r *Runner) do(ctx context.Context, id string, text []byte) (err error) {
 		Log: NewLog(r.Log, r.Bus.Events(), id), Watch: r.Watch,
 	}
 	defer func() { err = errors.Join(err, l.Close(ctx, Over(ctx, err))) }()
-	return kind.Lead(ctx, l, j)
+	return j.submitted(kind.Lead(ctx, l, j))
 }

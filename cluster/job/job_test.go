@@ -1,8 +1,11 @@
 package job
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -154,5 +157,56 @@ func TestRunnerRefuses(t *testing.T) {
 	}
 	if made, err := os.ReadDir(filepath.Join(dir, "runs")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("directories were made: %v, %v", made, err)
+	}
+}
+
+// openKind opens all files of a job and complains about each row of them.
+type openKind struct{ toyKind }
+
+func (openKind) Lead(ctx context.Context, _ *Lead, j *Job) (err error) {
+	for _, f := range j.Files {
+		local, e := j.Open(ctx, f.Path)
+		if e != nil {
+			return e
+		}
+		err = errors.Join(err, fmt.Errorf("%w: %s:3: no number", dataset.ErrFormat, local))
+	}
+	return err
+}
+
+// TestRunnerNames wants errors about uploaded files to name the paths that were submitted, also
+// where one begins with another, and to keep their class.
+func TestRunnerNames(t *testing.T) {
+	data, dir := t.TempDir(), t.TempDir()
+	bus := simnet.New(1, simnet.Faults{}).Host("c-1").Bus()
+	j := &Job{Version: Version, ID: "run-1", Kind: "open"}
+	var want []string
+	for i, name := range []string{"a.csv", "a.csv.gz"} {
+		path := filepath.Join(data, name)
+		if err := os.WriteFile(path, []byte("same\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.AddFile(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Files[i].Upload(t.Context(), bus.Blobs(), path); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, fmt.Sprintf("%v: %s:3: no number", dataset.ErrFormat, path))
+	}
+	text, err := j.Encode(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := NewFiles(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := Kinds{}
+	kinds.Register("open", openKind{})
+	r := &Runner{Bus: bus, Kinds: kinds, Dir: dir, Files: files, Log: io.Discard}
+	err = r.Do(t.Context(), "run-1", text)
+	if !errors.Is(err, dataset.ErrFormat) || err.Error() != strings.Join(want, "\n") {
+		t.Errorf("the run ended with\n%v\nwant\n%s", err, strings.Join(want, "\n"))
 	}
 }
