@@ -282,5 +282,13 @@ func jobConfig(ctx context.Context, l *job.Lead, j *job.Job) (*configs.Config, e
 // configure tells a lead what a config says of its run.
 func configure(l *job.Lead, cfg *configs.Config) {
 	l.Name, l.Transport, l.Workers = cfg.Name, cfg.Cluster.Transport, cfg.Cluster.Workers
-	l.Epochs, l.ShardRows = cfg.Train.Epochs, cfg.Train.ShardRows
+	l.Epochs, l.ShardRows = jobEpochs(cfg), cfg.Train.ShardRows
+}
+
+// jobEpochs is how many epochs a config of a kind of job has; 0 if it does not train.
+func jobEpochs(cfg *configs.Config) int {
+	if cfg.Job.Kind != kindTrain {
+		return 0
+	}
+	return cfg.Train.Epochs
 }

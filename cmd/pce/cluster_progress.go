@@ -51,12 +51,17 @@ func reportProgress(ctx context.Context, bus cluster.Bus, run string, w io.Write
 	})
 }
 
-// progressLine says how far a run is.
-func progressLine(s *cluster.RunStatus) string {
-	text := fmt.Sprintf("%d rows", s.Rows)
+// howFar says how far a run is: in epochs if it trains, else in rows.
+func howFar(s *cluster.RunStatus) string {
 	if s.Kind == kindTrain {
-		text = fmt.Sprintf("epoch %d/%d, step %d", s.Epoch, s.Epochs, s.Step)
+		return fmt.Sprintf("epoch %d/%d, step %d", s.Epoch, s.Epochs, s.Step)
 	}
+	return fmt.Sprintf("%d rows", s.Rows)
+}
+
+// progressLine says how far a run is, and its figures.
+func progressLine(s *cluster.RunStatus) string {
+	text := howFar(s)
 	if f := figures(s); f != "" {
 		text += ", " + f
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -45,7 +46,7 @@ type clusterStatus struct {
 	Dead      []cluster.DeadLetter `json:"dead_letters"`      // oldest first
 	Storage   string               `json:"storage,omitempty"` // what is wrong with the broker's; "": nothing is known
 
-	figures string // of the run, in words
+	far, figures string // of the run, in words
 }
 
 // workerStatus is a member of the cluster, or a worker that is gone but
@@ -124,7 +125,7 @@ func describeCluster(members []cluster.Member, lead *cluster.Holder, jobs []job.
 	latest := latestRun(s.Lead, jobs)
 	s.Run, s.State, s.Epoch, s.Epochs, s.Step = latest.Run, latest.State, latest.Epoch, latest.Epochs, latest.Step
 	s.TrainLL, s.ValidLL, s.TestLL, s.Speed, s.Left = latest.TrainLL, latest.ValidLL, latest.TestLL, latest.RowsPerSecond, latest.SecondsLeft
-	s.figures = figures(&latest.RunStatus)
+	s.far, s.figures = howFar(&latest.RunStatus), figures(&latest.RunStatus)
 	s.Transport, s.Term, s.SameBits = latest.Transport, latest.Term, latest.SameBits
 	var unfit map[string]string
 	if latest.State == job.StateRunning {
@@ -172,7 +173,7 @@ func (s *clusterStatus) table() string {
 	if s.Run == "" {
 		b.WriteString("no run yet\n")
 	} else {
-		fmt.Fprintf(&b, "run %s: %s, epoch %d/%d, step %d, term %v, by %s\n", s.Run, s.State, s.Epoch, s.Epochs, s.Step, s.Term, s.Transport)
+		fmt.Fprintf(&b, "run %s: %s, %s, term %v, by %s\n", s.Run, s.State, s.far, s.Term, s.Transport)
 		if s.figures != "" {
 			b.WriteString(s.figures + "\n")
 		}
@@ -199,7 +200,11 @@ func (s *clusterStatus) table() string {
 		fmt.Fprintf(t, "\nRUN\tNAME\tKIND\tSTATE\tEPOCH\tSTEP\tERROR\n")
 	}
 	for _, j := range jobs {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d/%d\t%d\t%s\n", oneLine(j.Run), oneLine(j.Name), oneLine(j.Kind), oneLine(j.State), j.Epoch, j.Epochs, j.Step, oneLine(j.Error))
+		epoch, step := "-", "-"
+		if j.Kind == kindTrain {
+			epoch, step = fmt.Sprintf("%d/%d", j.Epoch, j.Epochs), strconv.FormatInt(j.Step, 10)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(j.Run), oneLine(j.Name), oneLine(j.Kind), oneLine(j.State), epoch, step, oneLine(j.Error))
 	}
 	t.Flush() // to memory
 	if more := len(s.Jobs) - len(jobs); more > 0 {

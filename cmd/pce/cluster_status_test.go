@@ -20,7 +20,7 @@ import (
 func sample() *clusterStatus {
 	run := func(id, state string, fence uint64) job.Record {
 		return job.Record{RunStatus: cluster.RunStatus{
-			Run: id, State: state, Epoch: 2, Epochs: 9, Step: 40, Term: cluster.Term{Fence: fence}, Transport: "tcp", SameBits: true,
+			Run: id, Kind: kindTrain, State: state, Epoch: 2, Epochs: 9, Step: 40, Term: cluster.Term{Fence: fence}, Transport: "tcp", SameBits: true,
 			Shards: map[string]int{"worker-000": int(fence), "worker-009": 1},
 			Unfit:  map[string]string{"worker-000": "the disk\nof " + id + " is full"},
 		}}
@@ -79,6 +79,12 @@ func TestStatusShape(t *testing.T) {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)
 		}
+	}
+	rows := describeCluster(nil, nil, []job.Record{{RunStatus: cluster.RunStatus{
+		Run: "r-4", Kind: "loglik", State: job.StateDone, Rows: 70, Epochs: 20, Term: cluster.Term{Fence: 1}, Transport: "tcp",
+	}}}, nil).table()
+	if !strings.Contains(rows, "run r-4: done, 70 rows, term 1.0, by tcp") || strings.Contains(rows, "/20") {
+		t.Errorf("a job about rows:\n%s", rows)
 	}
 	if strings.ContainsRune(table, '\x1b') {
 		t.Errorf("escapes in %q", table)
