@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/pce-engine/pce/cluster"
@@ -25,4 +29,54 @@ func TestEnqueueEpochs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// refusingBus has a queue that refuses jobs, after something else has happened.
+type refusingBus struct {
+	cluster.Bus
+	first func()
+}
+
+type refusingQueue struct {
+	cluster.Queue
+	first func()
+}
+
+func (b refusingBus) Jobs() cluster.Queue { return refusingQueue{b.Bus.Jobs(), b.first} }
+
+var errRefused = errors.New("refused")
+
+func (q refusingQueue) Submit(context.Context, string, []byte) error {
+	q.first()
+	return errRefused
+}
+
+// TestEnqueueUndo submits a job in vain: its record and uploads are taken back, unless a
+// coordinator works on it already.
+func TestEnqueueUndo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, taken := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, bus cluster.Bus) {
+			j := &job.Job{Version: job.Version, ID: "r-1", Kind: kindTrain}
+			if _, err := j.AddFile(path); err != nil {
+				t.Fatal(err)
+			}
+			refusing := refusingBus{bus, func() {
+				if taken {
+					advance(t, bus, j.ID, 1)
+				}
+			}}
+			if _, err := enqueue(t.Context(), refusing, j, configs.Default(), false); !errors.Is(err, errRefused) {
+				t.Errorf("taken %v: %v", taken, err)
+			}
+			_, _, run := job.GetRun(t.Context(), bus, j.ID)
+			_, note := bus.Bucket(cluster.RunsBucket).Get(t.Context(), job.UploadsPrefix+j.ID)
+			if (run == nil) != taken || (note == nil) != taken {
+				t.Errorf("taken %v: record %v, note of uploads %v", taken, run, note)
+			}
+		})
+	}
 }
