@@ -2,7 +2,6 @@ package xgboost
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,7 @@ import (
 // numbers, those of their nodes in the file, and trees are added that fill up the last
 // round. A forest that XGBoost cannot express is refused, with the reason, before anything
 // is written: sums in float64, zeros that count as missing, tests of equality, base scores
-// added last, and others. The error then matches forest.ErrRequest.
+// added last, control characters in names, and others. The error then matches forest.ErrRequest.
 func Write(w io.Writer, f *forest.Forest) error {
 	o, bases, err := expressible(f)
 	if err != nil {
@@ -51,6 +50,11 @@ func expressible(f *forest.Forest) (objective, []float32, error) {
 		return objective{}, nil, fmt.Errorf("its scores are not plain sums of the trees")
 	case f.BaseLast && !zeroBase:
 		return objective{}, nil, fmt.Errorf("it adds base scores after the trees; XGBoost starts with them")
+	}
+	for i, name := range f.Names {
+		if !quotable(name) {
+			return objective{}, nil, fmt.Errorf("feature %d is named %q, with a control character; rename it", i, name)
+		}
 	}
 	o, err := objectiveOf(f)
 	if err != nil {
@@ -295,9 +299,15 @@ type printer struct{ w *bufio.Writer }
 
 func (p *printer) text(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
 
-func quote(s string) string {
-	b, _ := json.Marshal(s) // a string is always valid
-	return string(b)
+// escapes are all that the reader of XGBoost 1.7 decodes; it takes \u0026 for six characters.
+var escapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
+
+// quote writes a string without other control characters than escapes has.
+func quote(s string) string { return `"` + escapes.Replace(strings.ToValidUTF8(s, "\ufffd")) + `"` }
+
+// quotable reports whether quote can write s.
+func quotable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\n\r\t", r) })
 }
 
 func number(x float32) string {

@@ -172,7 +172,30 @@ func TestWriteNever(t *testing.T) {
 	}
 }
 
-// margins is a program that writes the raw scores that XGBoost gives for the rows of a file by models. The alarm ends it
+// named is a forest whose names have what JSON or HTML escapes, and a backslash before a u.
+func named() *forest.Forest {
+	f := plain()
+	f.Names = []string{"a&b <c> \u2028\u2029\x7f", `"q" \u0041\`, "\t\r\n é \U0001f600"}
+	return f
+}
+
+// TestWriteNames: of the names only what XGBoost decodes is escaped, and pce reads them as they were.
+func TestWriteNames(t *testing.T) {
+	doc, f := written(t, named()), named()
+	if want := `"feature_names":["a&b <c> ` + "\u2028\u2029\x7f" + `","\"q\" \\u0041\\","\t\r\n é 😀"]`; !bytes.Contains(doc, []byte(want)) {
+		t.Errorf("%s is not in %s", want, doc)
+	}
+	if got, err := JSON.Decode(doc); err != nil || !slices.Equal(got.Names, f.Names) {
+		t.Errorf("%q are read as %q: %v", f.Names, got.Names, err)
+	}
+	f.Names[0] = "\xff"
+	if got, err := JSON.Decode(written(t, f)); err != nil || got.Names[0] != "\ufffd" {
+		t.Errorf("a byte that is not UTF-8 is read as %q: %v", got.Names[0], err)
+	}
+}
+
+// margins is a program that writes the raw scores that XGBoost gives for the rows of a file by models, and prints the names
+// that the last model has. The alarm ends it
 // where XGBoost walks in a circle.
 const margins = `
 import signal, sys, numpy, xgboost
@@ -180,11 +203,13 @@ signal.alarm(60)
 xgboost.set_config(verbosity=0)
 rows = xgboost.DMatrix(numpy.fromfile(sys.argv[1], "<f4").reshape(-1, 3))
 for model in sys.argv[2:]:
-    scores = xgboost.Booster(model_file=model).predict(rows, output_margin=True, validate_features=False)
+    booster = xgboost.Booster(model_file=model)
+    scores = booster.predict(rows, output_margin=True, validate_features=False)
     scores.astype("<f4").tofile(model + ".margins")
+print(ascii(booster.feature_names))
 `
 
-// TestWriteXGBoost: XGBoost itself gives the raw scores of the forest for what is written.
+// TestWriteXGBoost: XGBoost itself gives the raw scores of the forest for what is written, and the names.
 func TestWriteXGBoost(t *testing.T) {
 	python := xgboostPython(t)
 	cells := slices.Clone(rows)
@@ -208,14 +233,19 @@ func TestWriteXGBoost(t *testing.T) {
 	for range 30 {
 		forests = append(forests, scattered(rng))
 	}
+	forests = append(forests, named())
 	for i, f := range forests {
 		args = append(args, filepath.Join(dir, fmt.Sprint(i, ".json")))
 		if err := os.WriteFile(args[len(args)-1], written(t, f), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput(); err != nil {
+	out, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput()
+	if err != nil {
 		t.Fatalf("%s: %v\n%s", python, err, out)
+	}
+	if want := `['a&b <c> \u2028\u2029\x7f', '"q" \\u0041\\', '\t\r\n \xe9 \U0001f600']` + "\n"; !bytes.HasSuffix(out, []byte(want)) {
+		t.Errorf("the names are %s, want %s", out, want)
 	}
 	for i, f := range forests {
 		want := make([]float64, len(cells)/f.Features*f.Outputs)

@@ -312,6 +312,7 @@ func TestWriteRefuses(t *testing.T) {
 		"compares with inf":    func(f *forest.Forest) { n := &f.Trees[0].Nodes[0]; n.Test, n.Threshold = forest.LessEqual, math.Inf(1) },
 		"not plain sums of th": func(f *forest.Forest) { f.Divisor = []float64{1} },
 		"link sigmoid":         func(f *forest.Forest) { f.Alpha = 2 },
+		`named "b\x01", with`:  func(f *forest.Forest) { f.Names = []string{"a", "b\x01", "c"} },
 	} {
 		f := plain()
 		change(f)
