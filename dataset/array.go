@@ -78,9 +78,14 @@ func (a *arrayRecords) values(row []Value) error {
 		if math.IsInf(x, 0) {
 			return badData(a.Where(i), "%v is not a finite number; replace it", x)
 		}
-		if x != x {
+		switch bits, ok := a.r.Integer(i); {
+		case x != x:
 			row[i] = Value{}
-		} else {
+		case ok && a.r.DType.Kind == 'i':
+			row[i] = Integer(int64(bits))
+		case ok:
+			row[i] = Integer(bits)
+		default:
 			row[i] = Value{Kind: Number, Number: x}
 		}
 	}

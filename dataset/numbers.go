@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// Rounding says which number a text becomes.
+// Rounding says which number a text or an integer becomes.
 type Rounding uint8
 
-// The roundings. A forest that compares in float32 gets the number of the text from each but the first, which
-// rounds twice where the text is nearly half-way between two float32 numbers.
+// The roundings. A forest that compares in float32 gets the number of the file from each but the first, which
+// rounds twice where that is nearly half-way between two float32 numbers.
 const (
 	ToFloat64 Rounding = iota // the nearest float64
 	ToFloat32                 // the nearest float32
-	ToEither                  // the nearest float64 of those whose nearest float32 is that of the text
+	ToEither                  // the nearest float64 of those whose nearest float32 is that of the file
 )
 
 // NumberReader reads the rows of files as plain numbers, without the codes and scales
@@ -126,13 +126,13 @@ func (r *NumberReader) decode(dst []float64) error {
 		if math.IsInf(v.Number, 0) { // of a text; files of numbers refuse infinities themselves
 			return badData(r.recs.Where(i), "%s is beyond the numbers of float64; replace it", quote(v.Text))
 		}
-		dst[r.to[i]] = v.rounded(r.round)
+		dst[r.to[i]] = v.Rounded(r.round)
 	}
 	return nil
 }
 
-// rounded returns the number of a cell.
-func (v *Value) rounded(how Rounding) float64 {
+// Rounded returns the number of a cell.
+func (v *Value) Rounded(how Rounding) float64 {
 	if how == ToFloat64 {
 		return v.Number
 	}
@@ -141,21 +141,23 @@ func (v *Value) rounded(how Rounding) float64 {
 		if float64(float32(v.Number)) == single {
 			return v.Number
 		}
-		return math.Nextafter(v.Number, single) // from half-way, to the side of the text
+		return math.Nextafter(v.Number, single) // from half-way, to the side of the file
 	}
 	return single
 }
 
-// float32 rounds a number once. Rounding the float64 that a text was read as rounds
+// float32 rounds a number once. Rounding the float64 that a text or a large integer was read as rounds
 // twice, which differs where that lies half-way between two float32 numbers, or where
 // these are subnormal.
 func (v *Value) float32() float64 {
-	if v.Text != nil {
-		const half = 1 << 28 // of the 29 bits that float64 has more
-		if math.Float64bits(v.Number)&(1<<29-1) == half || math.Abs(v.Number) < 0x1p-126 && v.Number != 0 {
-			if x, err := strconv.ParseFloat(string(v.Text), 32); err == nil {
-				return x
-			}
+	const half = 1 << 28 // of the 29 bits that float64 has more
+	halfway := math.Float64bits(v.Number)&(1<<29-1) == half
+	switch {
+	case halfway && v.Rest != 0:
+		return float64(float32(math.Nextafter(v.Number, math.Copysign(math.Inf(1), v.Rest))))
+	case v.Text != nil && (halfway || math.Abs(v.Number) < 0x1p-126 && v.Number != 0):
+		if x, err := strconv.ParseFloat(string(v.Text), 32); err == nil {
+			return x
 		}
 	}
 	return float64(float32(v.Number))
@@ -170,7 +172,7 @@ func ParseNumber(cell []byte, round Rounding) (float64, bool) {
 	x, ok := parseNumber(cell)
 	ok = ok && !math.IsInf(x, 0)
 	if ok {
-		x = (&Value{Number: x, Text: cell}).rounded(round)
+		x = (&Value{Number: x, Text: cell}).Rounded(round)
 	}
 	return x, ok
 }

@@ -2,9 +2,13 @@ package dataset
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"math/big"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,6 +111,62 @@ func TestNumberReader(t *testing.T) {
 	file("all/2.csv", "3,4\n5,6\n")
 	if got, err := readNumbers(t, sub, 2, nil, ToFloat64, 2); err != nil || !same(got, []float64{1, 2, 3, 4, 5, 6}) {
 		t.Errorf("a folder: %v: %v", got, err)
+	}
+}
+
+// TestIntegers: an integer is rounded once, from itself and not from the nearest float64. Random ones lie near half-way
+// between two float32 numbers.
+func TestIntegers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var signed []int64
+	var unsigned []uint64
+	for range 2000 {
+		exponent := 24 + rng.IntN(40)
+		n := (1<<24+2*rng.Uint64N(1<<23)+1)<<(exponent-24)>>1 + rng.Uint64N(5) - 2
+		unsigned, signed = append(unsigned, n), append(signed, int64(n>>1), -int64(n>>1))
+	}
+	unsigned = append(unsigned, 0, math.MaxUint64, math.MaxUint64-1<<39, 1<<53+1)
+	signed = append(signed, 0, math.MaxInt64, math.MinInt64, math.MinInt64+1, -(1<<53 + 1))
+	twice := 0
+	check := func(v Value, n *big.Int) {
+		x := new(big.Float).SetInt(n)
+		double, _ := x.Float64()
+		single, _ := x.Float32()
+		if float32(double) != single {
+			twice++
+		}
+		either := v.Rounded(ToEither)
+		if v.Kind != Number || v.Rounded(ToFloat64) != double || v.Rounded(ToFloat32) != float64(single) ||
+			float32(either) != single || !(math.Abs(either-double) <= math.Nextafter(math.Abs(double), math.Inf(1))-math.Abs(double)) {
+			t.Errorf("%v is %v, %v and %v; want %v and %v", n, v.Rounded(ToFloat64), v.Rounded(ToFloat32), either, double, single)
+		}
+	}
+	for _, n := range signed {
+		check(Integer(n), big.NewInt(n))
+	}
+	for _, n := range unsigned {
+		check(Integer(n), new(big.Int).SetUint64(n))
+	}
+	if twice < 400 {
+		t.Errorf("%d of the integers differ where they are rounded twice, want 400", twice)
+	}
+	for _, tt := range []struct {
+		descr string
+		order binary.AppendByteOrder
+		n     uint64
+		want  float64
+	}{
+		{"<i8", binary.LittleEndian, 1<<55 + 1<<31 + 1, 1<<55 + 1<<32},
+		{">i8", binary.BigEndian, -(1<<55 + 1<<31 + 1) & math.MaxUint64, -(1<<55 + 1<<32)},
+		{"<u8", binary.LittleEndian, 1<<63 + 1<<39 + 1, 1<<63 + 1<<40},
+		{"<u8", binary.LittleEndian, 1<<63 + 1<<39, 1 << 63},
+	} {
+		head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (1, 1), }\n", tt.descr)
+		file := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), 0)
+		got, err := readNumbers(t, save(t, "a.npy", tt.order.AppendUint64(append(file, head...), tt.n)), 1, nil, ToFloat32, 1)
+		if err != nil || !same(got, []float64{tt.want}) {
+			t.Errorf("%s %d is read as %v, want %v: %v", tt.descr, tt.n, got, tt.want, err)
+		}
 	}
 }
 

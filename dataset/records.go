@@ -24,7 +24,16 @@ const (
 type Value struct {
 	Kind   ValueKind
 	Number float64
+	Rest   float64 // what Number lacks of a larger integer than float64 holds
 	Text   []byte
+}
+
+// Integer returns the cell of an integer, whose halves float64 holds.
+func Integer[T int64 | uint64](n T) Value {
+	const half = 1 << 32
+	high, low := float64(n/half*half), float64(n%half)
+	x := high + low
+	return Value{Kind: Number, Number: x, Rest: low - (x - high)}
 }
 
 // Records are the raw rows of a file, read once from first to last.

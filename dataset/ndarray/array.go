@@ -189,13 +189,27 @@ func (r *Reader) decode(dst []float64) error {
 	return nil
 }
 
-// element returns what decodes one element to a float64, or nil if the type is unknown; callers
-// refuse such arrays before they read. 64-bit integers beyond 2^53 are rounded.
-func (d DType) element() func([]byte) float64 {
-	var order binary.ByteOrder = binary.LittleEndian
-	if d.BigEndian {
-		order = binary.BigEndian
+// Integer returns the bits of an element of the row read last where it is an integer of 64 bits,
+// which float64 may have rounded.
+func (r *Reader) Integer(column int) (bits uint64, ok bool) {
+	if r.DType.Size != 8 || r.DType.Kind == 'f' {
+		return 0, false
 	}
+	return r.DType.order().Uint64(r.row[8*column:]), true
+}
+
+// order returns the order of the bytes of an element.
+func (d DType) order() binary.ByteOrder {
+	if d.BigEndian {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
+}
+
+// element returns what decodes one element to a float64, or nil if the type is unknown; callers
+// refuse such arrays before they read. 64-bit integers beyond 2^53 are rounded; Reader.Integer has them.
+func (d DType) element() func([]byte) float64 {
+	order := d.order()
 	switch d.String() {
 	case "b1", "u1":
 		return func(b []byte) float64 { return float64(b[0]) }

@@ -194,9 +194,9 @@ func (r *records) Next(row []dataset.Value) error {
 		case k.physical == parquet.Int32:
 			row[i].Number = float64(v.Int32())
 		case k.physical == parquet.Int64 && k.unsigned:
-			row[i].Number = float64(v.Uint64())
+			row[i] = dataset.Integer(v.Uint64())
 		case k.physical == parquet.Int64:
-			row[i].Number = float64(v.Int64())
+			row[i] = dataset.Integer(v.Int64())
 		case k.physical == parquet.Float:
 			row[i].Number = float64(v.Float())
 		case k.physical == parquet.Double:

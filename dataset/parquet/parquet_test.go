@@ -95,6 +95,28 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestIntegers: integers that float64 rounds to half-way between two float32 numbers become the nearer one.
+func TestIntegers(t *testing.T) {
+	type whole struct {
+		Signed   int64  `parquet:"signed"`
+		Unsigned uint64 `parquet:"unsigned"`
+	}
+	dataset.Register(".parquet", Format)
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	if err := os.WriteFile(path, encode(t, whole{-(1<<55 + 1<<31 + 1), 1<<63 + 1<<39 + 1}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := dataset.OpenNumbers(path, 2, nil, dataset.ToFloat32, dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got := make([]float64, 2)
+	if _, err := r.Read(t.Context(), got); err != nil || got[0] != -(1<<55+1<<32) || got[1] != 1<<63+1<<40 {
+		t.Errorf("%v: %v", got, err)
+	}
+}
+
 // TestMarks wants numbers and texts that are listed as marks to be missing.
 func TestMarks(t *testing.T) {
 	rows := people(6)

@@ -161,6 +161,16 @@ func Floats(t *oip.Tensor) []float64 {
 	return out
 }
 
+// singles rounds integers to float32 once; as float64 they would be rounded before.
+func singles[T int64 | uint64](x []T) []float64 {
+	out := make([]float64, len(x))
+	for i, n := range x {
+		v := dataset.Integer(n)
+		out[i] = v.Rounded(dataset.ToFloat32)
+	}
+	return out
+}
+
 func widen[T number](x []T) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
@@ -310,7 +320,15 @@ func (r *Reader) Numbers(x *oip.Tensor, observed []byte, as oip.Datatype) ([]flo
 		}
 		return out, nil
 	}
-	if out = Floats(x); observed == nil {
+	switch single := as == oip.FP32; {
+	case single && x.Datatype == oip.Int64:
+		out = singles(View[int64](x.Raw))
+	case single && x.Datatype == oip.Uint64:
+		out = singles(View[uint64](x.Raw))
+	default:
+		out = Floats(x)
+	}
+	if observed == nil {
 		return out, nil
 	}
 	out = slices.Clone(out)

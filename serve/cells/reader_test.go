@@ -93,7 +93,7 @@ func TestTexts(t *testing.T) {
 }
 
 // TestNumbers: rows of a query that takes numbers are neither rounded nor bounded, what is not
-// observed is NaN, the request's own memory stays as it is, and text is rounded once.
+// observed is NaN, the request's own memory stays as it is, and text and integers are rounded once.
 func TestNumbers(t *testing.T) {
 	r := NewReader(testSchema(), nil)
 	floats64 := func(x ...float64) []byte {
@@ -106,6 +106,7 @@ func TestNumbers(t *testing.T) {
 	wide := floats64(math.Nextafter(0.1, 1), 1e300, math.Inf(-1), -7, math.NaN())
 	// Half-way between two float32 numbers and a little more, which float64 does not hold.
 	const above = "1.00000005960464477539062500001"
+	integers := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 1<<55+1<<31+1), math.MaxUint64) // the first likewise
 	for _, c := range []struct {
 		tensor oip.Tensor
 		mask   []byte
@@ -118,6 +119,9 @@ func TestNumbers(t *testing.T) {
 		{oip.Tensor{Datatype: oip.Bytes, Raw: texts("", " ?", "NA", "\t-1e3 ", above)}, nil, oip.FP64, "[NaN NaN NaN -1000 1.0000000596046448]"},
 		{oip.Tensor{Datatype: oip.Bytes, Raw: texts("wet", "0x1p3", "0.1", "2", above)}, []byte{0, 0, 1, 1, 1}, oip.FP32, "[NaN NaN 0.10000000149011612 2 1.0000001192092896]"},
 		{oip.Tensor{Datatype: oip.FP64}, nil, oip.FP64, "[]"},
+		{oip.Tensor{Datatype: oip.Int64, Raw: integers}, nil, oip.FP32, "[3.602880131393126e+16 -1]"},
+		{oip.Tensor{Datatype: oip.Uint64, Raw: integers}, []byte{1, 0}, oip.FP32, "[3.602880131393126e+16 NaN]"},
+		{oip.Tensor{Datatype: oip.Int64, Raw: integers}, nil, oip.FP64, "[3.602879916644762e+16 -1]"},
 	} {
 		got, err := r.Numbers(&c.tensor, c.mask, c.as)
 		if s := fmt.Sprint(got); err != nil || s != c.want {
