@@ -393,11 +393,15 @@ func TestLogProbFarFromTheMean(t *testing.T) {
 func TestLogNormalVariance(t *testing.T) {
 	for _, tc := range []struct{ mean, sigma, log float64 }{
 		{-1000, 30, -200}, {-700, 27, 58}, {0.5, 1, 1 + 1 + math.Log(math.E-1)}, {0.5, 0.9, 1 + 0.81 + math.Log(math.Exp(0.81)-1)}, {0, 40, math.Inf(1)},
+		{-545.25, 30, 709.5}, {354.345, 0.9, 709.5 + math.Log(math.Expm1(0.81))}, // math.Exp returns +Inf of 709.5
 	} {
 		_, variance := LogNormal{}.Moments([]float64{tc.mean, tc.sigma})
 		if got := math.Log(variance); !near(got, tc.log, 1e-9) {
 			t.Errorf("mean %v, sigma %v: log variance %v, want %v", tc.mean, tc.sigma, got, tc.log)
 		}
+	}
+	if mean, _ := (LogNormal{}).Moments([]float64{709, 1}); !near(math.Log(mean), 709.5, 1e-9) {
+		t.Errorf("the log of the mean is %v, want 709.5", math.Log(mean))
 	}
 }
 

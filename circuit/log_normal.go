@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"github.com/pce-engine/pce/internal/elementary"
 )
 
 // LogNormal is the distribution of a positive number whose natural logarithm is
@@ -84,11 +86,11 @@ func positive(y float64) float64 { return min(max(math.Exp(y), leastPositive), m
 // their product: from 1 on, exp(s)-1 is a factor 1-exp(-s) and an exponent.
 func (LogNormal) Moments(p []float64) (mean, variance float64) {
 	s := p[1] * p[1]
-	mean = math.Exp(p[0] + s/2)
+	mean = elementary.Exp(p[0] + s/2)
 	if s < 1 {
-		return mean, math.Expm1(s) * math.Exp(2*p[0]+s)
+		return mean, math.Expm1(s) * elementary.Exp(2*p[0]+s)
 	}
-	return mean, -math.Expm1(-s) * math.Exp(2*p[0]+2*s)
+	return mean, -math.Expm1(-s) * elementary.Exp(2*p[0]+2*s)
 }
 
 // Stats are log x and its square: the M-step is that of a Gaussian on the logarithm. They are zeros where x is not

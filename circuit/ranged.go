@@ -3,6 +3,8 @@ package circuit
 import (
 	"math"
 	"sync"
+
+	"github.com/pce-engine/pce/internal/elementary"
 )
 
 // Ranged is a leaf without a finite domain that knows the probability of a range of
@@ -72,7 +74,7 @@ func (l LogNormal) RangeMoments(p []float64, low, high float64) (mean, variance 
 		return at + m, v
 	}
 	moment := func(k float64) float64 {
-		return math.Exp(k*p[0] + k*k*s/2 + rangeOf(p[0]+k*s, p[1], logLow, logHigh, width).log() - all.log())
+		return elementary.Exp(k*p[0] + k*k*s/2 + rangeOf(p[0]+k*s, p[1], logLow, logHigh, width).log() - all.log())
 	}
 	mean, square := moment(1), moment(2)
 	if math.IsInf(square, 1) { // beyond float64; the square of the mean, which is smaller, may be, too

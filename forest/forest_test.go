@@ -159,6 +159,17 @@ func TestLinksAtExtremes(t *testing.T) {
 			t.Errorf("softplus of %v: %v: %v", s, out[0], err)
 		}
 	}
+	for link, want := range map[forest.Link]float64{forest.Exp: 1.3549863193146328e308, forest.Sigmoid: 1 / 1.3549863193146328e308} { // exp(709.5)
+		f := stump()
+		f.Base, f.Link, f.Output, f.Sum, f.Trees = []float64{709.5}, link, forest.Float64, forest.Float64, nil
+		if link == forest.Sigmoid {
+			f.Base[0] = -709.5
+		}
+		out := make([]float64, 1)
+		if err := forest.Evaluate(f, forest.Prediction, make([]float32, 2), out); err != nil || !(math.Abs(out[0]/want-1) <= 1e-14) {
+			t.Errorf("%s of %v is %v, want %v: %v", link, f.Base[0], out[0], want, err)
+		}
+	}
 }
 
 func TestDescribe(t *testing.T) {

@@ -1,6 +1,10 @@
 package forest
 
-import "math"
+import (
+	"math"
+
+	"github.com/pce-engine/pce/internal/elementary"
+)
 
 // Link turns the raw scores of a row into its prediction.
 type Link uint8
@@ -93,7 +97,7 @@ func (l Link) one(x, alpha float64) float64 {
 	case Sigmoid:
 		return sigmoid(alpha * x)
 	case Exp:
-		return math.Exp(x)
+		return elementary.Exp(x)
 	case Step:
 		if x > 0 {
 			return 1
@@ -114,7 +118,7 @@ func (l Link) one(x, alpha float64) float64 {
 	return x
 }
 
-func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+func sigmoid(x float64) float64 { return 1 / (1 + elementary.Exp(-x)) }
 
 func argmax(s []float64) int {
 	best := 0

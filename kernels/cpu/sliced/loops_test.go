@@ -344,14 +344,14 @@ func TestWalk(t *testing.T) {
 	})
 }
 
-// TestSigmoid: scores of all sizes, also those for which the routine ends, have the bits of math.Exp, in place and from any score on.
+// TestSigmoid: scores of all sizes, also those for which the routine ends, have the bits of elementary.Exp, in place and from any score on.
 func TestSigmoid(t *testing.T) {
 	for _, l := range All() {
 		rng := rand.New(rand.NewPCG(8, 8))
 		if strings.HasPrefix(l.Name, "avx512") != (l.sigmoid != nil) {
 			t.Errorf("%s has a routine: %t; GODEBUG=cpu.fma=off takes it away", l.Name, l.sigmoid != nil)
 		}
-		odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 700, -700, 700.0000000000001, -700.0000000000001, 709.79, -709.79, 745.2, -745.2, 1e9, -1e9, 5e-324, 0.34657359027997264, -0.34657359027997264}
+		odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 700, -700, 700.0000000000001, -700.0000000000001, 709.5, -709.5, 709.79, -709.79, 745.2, -745.2, 1e9, -1e9, 5e-324, 0.34657359027997264, -0.34657359027997264}
 		for n := range 70 {
 			for _, alpha := range []float64{1, -1, 0.1, 1e5, 0} {
 				scores, got := make([]float64, n), make([]float64, n+1)
@@ -374,6 +374,10 @@ func TestSigmoid(t *testing.T) {
 					t.Fatalf("%s writes behind %d scores", l.Name, n)
 				}
 			}
+		}
+		least := []float64{-709.5}
+		if l.Sigmoid(least, least, 1); !(math.Abs(least[0]*1.3549863193146328e308-1) <= 1e-14) {
+			t.Errorf("%s: the sigmoid of -709.5 is %v", l.Name, least[0])
 		}
 		if l.sigmoid == nil {
 			continue
