@@ -25,7 +25,7 @@ type Expectation struct {
 	batch           dataset.Batch
 }
 
-// expectedCategories are the most categories of a column that a forest may test: each test lists those that pass.
+// expectedCategories are the most categories of a column that a forest may test: each test asks all of them whether they pass.
 const expectedCategories = 1 << 16
 
 // askedRows is how many rows a circuit is asked for at once.
@@ -120,7 +120,9 @@ func (e *Expectation) Boxes(rows []float64) (int64, error) {
 	}
 	total, b, width := int64(0), new(boxes.Boxes), len(e.columns)
 	for ; len(rows) > 0; rows = rows[width:] {
-		e.finder.Find(rows[:width], b)
+		if err := e.finder.Find(rows[:width], b); err != nil {
+			return 0, err
+		}
 		total += int64(b.Len())
 	}
 	return total, nil
@@ -191,7 +193,10 @@ func (e *Expectation) some(ctx context.Context, rows, out []float64, first int) 
 	}
 	for r := range waiting {
 		p := &waiting[r]
-		if e.finder.Find(rows[r*width:(r+1)*width], &p.boxes); !p.boxes.Looked {
+		if err := e.finder.Find(rows[r*width:(r+1)*width], &p.boxes); err != nil {
+			return err
+		}
+		if !p.boxes.Looked {
 			continue
 		}
 		p.sum = make([]float64, f.Outputs)
@@ -293,8 +298,8 @@ func (e *Expectation) limit(b *dataset.Batch, k int, number int32, place map[*da
 	set := e.finder.Set(number)
 	at := e.columns[set.Feature]
 	column, cells := &e.density.Schema().Columns[at], &b.Columns[at]
-	if len(set.In) == 1 {
-		cells.Codes.Set(k, set.In[0])
+	if len(set.In) == 1 && set.In[0].First == set.In[0].Last {
+		cells.Codes.Set(k, int(set.In[0].First))
 		return nil
 	}
 	for int(number) >= len(e.evidence) {
@@ -304,7 +309,10 @@ func (e *Expectation) limit(b *dataset.Batch, k int, number int32, place map[*da
 	if known == nil {
 		var err error
 		if set.In != nil {
-			known, err = column.SetEvidence(set.In)
+			known = &dataset.Evidence{Runs: make([]dataset.Run, len(set.In))}
+			for i, run := range set.In {
+				known.Runs[i] = dataset.Run{First: int(run.First), Last: int(run.Last), Likelihood: 1}
+			}
 		} else {
 			low, high := set.Low, math.Nextafter(set.High, math.Inf(-1)) // High itself is not in it
 			if math.IsInf(set.High, 1) {

@@ -45,8 +45,8 @@ func (b *Boxes) Len() int { return max(0, len(b.Start)-1) }
 
 // New returns a finder for a forest that has passed Check, of whose features the domains say
 // what a missing cell may be. Forests are refused, with an error that matches
-// forest.ErrRequest, whose raw scores are not sums over leaves, or that ask whether a cell is
-// one single number where it may be any.
+// forest.ErrRequest, whose raw scores are not sums over leaves, that ask whether a cell is
+// one single number where it may be any, or whose tests divide the numbers of domains into too many runs.
 func New(f *forest.Forest, domains []Domain) (*Finder, error) {
 	switch {
 	case len(domains) != f.Features:
@@ -72,17 +72,29 @@ func New(f *forest.Forest, domains []Domain) (*Finder, error) {
 			if !ok {
 				return nil, fmt.Errorf("%w: tree %d asks whether feature %d is one of some numbers, or counts zeros as missing; give it a density in which the feature has categories", forest.ErrRequest, i, n.Feature)
 			}
+			if err := x.tooMany(); err != nil {
+				return nil, err
+			}
 			x.tests[i][j] = [2]int32{yes, no}
 		}
 	}
 	return x, nil
 }
 
+// tooMany is an error where the sets have more runs than memory is taken for.
+func (x *Finder) tooMany() error {
+	if x.sets.runs > mostRuns {
+		return fmt.Errorf("%w: its tests divide the categories of the density into more than %d runs of neighbours; take a density whose categories are in the order of their numbers, or fewer trees", forest.ErrRequest, mostRuns)
+	}
+	return nil
+}
+
 // Set returns the set of that number.
 func (x *Finder) Set(number int32) *Set { return &x.sets.list[number-1] }
 
-// Find writes the boxes of a row into out, over the memory that it has. Missing cells are NaN.
-func (x *Finder) Find(row []float64, out *Boxes) {
+// Find writes the boxes of a row into out, over the memory that it has. Missing cells are NaN. It refuses forests of whose
+// sets too many are needed, as New does.
+func (x *Finder) Find(row []float64, out *Boxes) error {
 	clear(x.box)
 	out.Looked = false
 	out.Sure = append(out.Sure[:0], make([]float64, x.forest.Outputs)...)
@@ -97,6 +109,7 @@ func (x *Finder) Find(row []float64, out *Boxes) {
 		x.walk(&x.forest.Trees[i], x.tests[i], 0)
 	}
 	x.out = nil
+	return x.tooMany()
 }
 
 // walk goes down every way that the row may take from a node.
@@ -113,6 +126,9 @@ func (x *Finder) walk(t *forest.Tree, tests [][2]int32, at int32) {
 		return
 	}
 	x.out.Looked = true
+	if x.sets.runs > mostRuns { // which Find says
+		return
+	}
 	was, size := x.now[n.Feature], -1
 	if numbers := x.domains[n.Feature].Numbers; numbers != nil {
 		size = len(numbers)

@@ -65,7 +65,7 @@ func inside(x *boxes.Finder, b *boxes.Boxes, box int, row []float64, domains []b
 		s := x.Set(number)
 		cell := row[s.Feature]
 		if numbers := domains[s.Feature].Numbers; numbers != nil {
-			if !slices.ContainsFunc(s.In, func(i int) bool { return numbers[i] == cell }) {
+			if !slices.ContainsFunc(s.In, func(r boxes.Run) bool { return slices.Contains(numbers[r.First:r.Last+1], cell) }) {
 				return false
 			}
 		} else if !(cell >= s.Low && cell < s.High) {
@@ -132,7 +132,9 @@ func TestFind(t *testing.T) {
 					row[i] = math.NaN()
 				}
 			}
-			x.Find(row, &b)
+			if err := x.Find(row, &b); err != nil {
+				t.Fatal(err)
+			}
 			found += b.Len()
 			if b.Looked != looks(f, row) {
 				t.Fatalf("seed %d: row %v: a missing cell is asked about: %t", seed, row, b.Looked)

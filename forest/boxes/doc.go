@@ -12,13 +12,14 @@
 //
 // A row has a cell per feature, NaN where it is missing. Values of boxes are [boxes][outputs], in
 // the units of the forest's raw scores, before its link, its divisor and a base that comes last.
-// A set of numbers is half-open, [Low, High); a set of categories lists indices of the numbers
+// A set of numbers is half-open, [Low, High); a set of categories lists runs of indices of the numbers
 // that the caller gave for the feature.
 //
 // # Errors
 //
 // New refuses, with forest.ErrRequest, linear models, minima and maxima over trees, and tests that
-// tell single numbers apart where a missing cell may be any number. Find cannot fail.
+// tell single numbers apart where a missing cell may be any number. New and Find refuse those of whose sets
+// memory would not hold the runs.
 //
 // # Source
 //

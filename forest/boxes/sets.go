@@ -3,7 +3,6 @@ package boxes
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"github.com/pce-engine/pce/forest"
 )
@@ -22,8 +21,24 @@ type Set struct {
 	// Low and High bound the numbers x of a feature with any number: Low <= x < High. They may
 	// be infinite, and an infinite High is included.
 	Low, High float64
-	// In lists indices of Domain.Numbers, ascending.
-	In []int
+	// In lists indices of Domain.Numbers, as runs that ascend and have others between them: of ascending
+	// numbers those that pass a comparison are one run.
+	In []Run
+}
+
+// Run is a run of indices.
+type Run struct{ First, Last int32 }
+
+// mostRuns is a variable for the tests. It bounds the runs of all sets, which take up to 50 bytes each with the evidence that is made of them.
+var mostRuns = 1 << 24
+
+// add appends an index above those that in has.
+func add(in []Run, i int32) []Run {
+	if n := len(in); n > 0 && in[n-1].Last == i-1 {
+		in[n-1].Last = i
+		return in
+	}
+	return append(in, Run{i, i})
 }
 
 // full is the set of all values of a feature, and empty that of none. Neither has a number.
@@ -37,6 +52,7 @@ type sets struct {
 	list   []Set
 	number map[string]int32
 	both   map[uint64]int32
+	runs   int // of all sets
 	key    []byte
 }
 
@@ -45,20 +61,20 @@ func (s *sets) of(x Set, size int) int32 {
 	switch {
 	case size < 0 && !(x.Low < x.High) || size >= 0 && len(x.In) == 0:
 		return empty
-	case size < 0 && math.IsInf(x.Low, -1) && math.IsInf(x.High, 1) || size == len(x.In):
+	case size < 0 && math.IsInf(x.Low, -1) && math.IsInf(x.High, 1) || size > 0 && x.In[0] == Run{0, int32(size) - 1}:
 		return full
 	}
 	k := binary.LittleEndian.AppendUint32(s.key[:0], uint32(x.Feature))
 	k = binary.LittleEndian.AppendUint64(k, math.Float64bits(x.Low+0)) // one zero
 	k = binary.LittleEndian.AppendUint64(k, math.Float64bits(x.High+0))
-	for _, i := range x.In {
-		k = binary.LittleEndian.AppendUint32(k, uint32(i))
+	for _, run := range x.In {
+		k = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(k, uint32(run.First)), uint32(run.Last))
 	}
 	s.key = k
 	if n, ok := s.number[string(k)]; ok {
 		return n
 	}
-	s.list = append(s.list, x)
+	s.list, s.runs = append(s.list, x), s.runs+len(x.In)
 	n := int32(len(s.list))
 	s.number[string(k)] = n
 	return n
@@ -80,9 +96,14 @@ func (s *sets) intersect(a, b int32, size int) int32 {
 	}
 	x, y := s.list[a-1], s.list[b-1]
 	z := Set{Feature: x.Feature, Low: max(x.Low, y.Low), High: min(x.High, y.High)}
-	for _, i := range x.In {
-		if _, ok := slices.BinarySearch(y.In, i); ok {
-			z.In = append(z.In, i)
+	for p, q := x.In, y.In; len(p) > 0 && len(q) > 0; {
+		if run := (Run{max(p[0].First, q[0].First), min(p[0].Last, q[0].Last)}); run.First <= run.Last {
+			z.In = append(z.In, run)
+		}
+		if p[0].Last < q[0].Last {
+			p = p[1:]
+		} else {
+			q = q[1:]
 		}
 	}
 	n := s.of(z, size)
@@ -102,9 +123,9 @@ func (s *sets) passing(t *forest.Tree, n *forest.Node, d Domain, input forest.Pr
 				x = float64(float32(x))
 			}
 			if t.Passes(n, x) {
-				in.In = append(in.In, i)
+				in.In = add(in.In, int32(i))
 			} else {
-				out.In = append(out.In, i)
+				out.In = add(out.In, int32(i))
 			}
 		}
 		return s.of(in, len(d.Numbers)), s.of(out, len(d.Numbers)), true
