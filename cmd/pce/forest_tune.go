@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -141,6 +142,9 @@ func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 // have, and a folder for the choice, which is returned, that cannot be made.
 func (a *app) beforeTuning(f *tuneFlags, fo *forest.Forest, opts pce.Options) (dir string, err error) {
 	for _, path := range f.other {
+		if paths := pce.KernelPaths(); !slices.Contains(paths, path) {
+			return "", usagef("--other %.40q: this machine has no such set of instructions; want some of %s", path, strings.Join(paths, ", "))
+		}
 		there := opts
 		there.KernelPath = path
 		m, err := pce.NewForest(fo, there)

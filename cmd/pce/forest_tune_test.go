@@ -168,7 +168,8 @@ func TestForestTune(t *testing.T) {
 		"--batch -1; want": append(tune, "--batch", "-1", "--dry-run"),
 		"--batch 0; want":  append(tune, "--batch", "0", "--dry-run"),
 		"a budget of":      append(tune, "--budget", "-1s", "--dry-run"),
-		"mmx":              append(tune, "--other", "generic,mmx", "--dry-run"),
+		`"mmx": this mach`: append(tune, "--other", "generic,mmx", "--dry-run"),
+		`"avx512vbmi": th`: append(tune, "--other", "generic,avx512vbmi", "--dry-run"), // as sliced loops are named, and no kernels
 		"no folder for":    append(tune, "--cache", filepath.Join(rows, "mine")),
 		"has no rows":      {"forest", "tune", model, "--data", file("empty.csv", "a,b\n")},
 		"is for predict,":  append([]string{"check", model, "--schedule", "auto"}, data...),
