@@ -194,20 +194,20 @@ func (a *app) keep(dir string, fo *forest.Forest, r *forestTuning) (file string,
 
 // printTuning prints the choice for people.
 func (a *app) printTuning(r *forestTuning) error {
-	timed := 0
+	tried := 0
 	for i := range r.Points {
-		if r.Points[i].Seconds > 0 {
-			timed++
+		if r.Points[i].Seconds > 0 || r.Points[i].Error != "" {
+			tried++
 		}
 	}
 	text := fmt.Sprintf("choice     %.4g rows per second in calls of %d, %s, %d threads\n", r.RowsPerSecond, r.Batch, r.Path, r.Threads)
 	text += fmt.Sprintf("searched   %d schedules, %d of them timed\n", len(r.Points), r.Timed)
 	if len(r.Finals) > 0 {
-		all := "all"
+		all := "all tried"
 		if !r.Complete {
-			all = fmt.Sprintf("%d, until the budget ended", timed)
+			all = fmt.Sprintf("%d of %d tried when the budget ended", tried, len(r.Points))
 		}
-		text += fmt.Sprintf("exhaustive %s timed, %d of them legal; the search's takes %.1f %% longer than the choice, in turn\n", all, r.Legal, 100*r.Distance)
+		text += fmt.Sprintf("exhaustive %s, %d of them legal and timed; the search's takes %.1f %% longer than the choice, in turn\n", all, r.Legal, 100*r.Distance)
 	}
 	for _, o := range r.Other {
 		text += fmt.Sprintf("%-10s %.4g rows per second; its schedule takes %.1f %% longer than the choice on %s\n", o.Path, o.RowsPerSecond, 100*o.Loss, r.Path)

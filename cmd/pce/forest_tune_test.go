@@ -200,4 +200,12 @@ func TestForestTuneKeepsFastest(t *testing.T) {
 	if err := a.printTuning(r); err != nil || !strings.HasSuffix(out.String(), "\n\nexact\nrepresent array\n") || !strings.Contains(out.String(), "the search's takes 300.0 % longer than the choice") {
 		t.Errorf("printed is %q, %v", &out, err)
 	}
+	if !strings.Contains(out.String(), "exhaustive all tried, 2 of them legal and timed; the search's takes 300.0 %") {
+		t.Errorf("printed is %q", &out)
+	}
+	out.Reset()
+	r.Complete, r.Points = false, append(r.Points, tune.Point{Error: "no code"}, tune.Point{})
+	if err := a.printTuning(r); err != nil || !strings.Contains(out.String(), "exhaustive 3 of 4 tried when the budget ended, 2 of them legal and timed; ") {
+		t.Errorf("printed of a search that was cut short is %q, %v", &out, err)
+	}
 }

@@ -41,10 +41,10 @@ type Final struct {
 // Result is what a search found.
 type Result struct {
 	Points []Point `json:"schedules"`
-	Legal  int     `json:"legal"` // points that are known not to lack code
+	Legal  int     `json:"legal"` // points that were timed, by the exhaustive search too, and so have code
 	Timed  int     `json:"timed"` // by the search itself
 	Choice int     `json:"choice"`
-	// Exhaustive search: whether every point was timed, the fastest one and how much longer the choice takes, as a
+	// Exhaustive search: whether every point that has code was timed, the fastest one and how much longer the choice takes, as a
 	// share, by medians of Finals, which holds the fastest by their first time and the choice.
 	Complete bool    `json:"complete"`
 	Best     int     `json:"best"`
@@ -110,7 +110,7 @@ func Search(ctx context.Context, s *Shape, m *Machine, space []Params, load Load
 		}
 	}
 	for i := range r.Points {
-		if r.Points[i].Error == "" {
+		if r.Points[i].Seconds > 0 {
 			r.Legal++
 		}
 	}

@@ -260,8 +260,8 @@ func TestSearchWithout(t *testing.T) {
 	}
 	clock := time.Unix(0, 0)
 	r, f, err := search(hills, Options{Exhaustive: true, Deadline: clock.Add(60 * time.Second), Now: func() time.Time { clock = clock.Add(time.Second); return clock }})
-	if err != nil || r.Complete || len(f.loads) > 70 || len(f.loads) < 50 || len(r.Finals) == 0 {
-		t.Errorf("%v: a deadline: complete %v, %d loaded", err, r.Complete, len(f.loads))
+	if err != nil || r.Complete || len(f.loads) > 70 || len(f.loads) < 50 || len(r.Finals) == 0 || r.Legal != len(f.loads) {
+		t.Errorf("%v: a deadline: complete %v, %d loaded, %d legal", err, r.Complete, len(f.loads), r.Legal)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
