@@ -2,6 +2,7 @@ package pce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,7 +114,7 @@ func GuessSchedule(f *forest.Forest, opts Options, batch int) (string, error) {
 	}
 	machine := tune.MachineOf(path)
 	shape := tune.Survey(f, nil, machine.Lanes)
-	why := fmt.Errorf("%w: no schedule of the template is legal", tune.ErrTune)
+	why := errors.New("no schedule of the template is legal")
 	for _, s := range tune.Rank(shape, machine, tune.Space(shape, batch), batch, m.forest.threads) {
 		c, err := lower.Compile(f, s, nil)
 		if err == nil && (c.Module != nil || m.forest.sliced != nil) {
@@ -123,7 +124,7 @@ func GuessSchedule(f *forest.Forest, opts Options, batch int) (string, error) {
 			why = err
 		}
 	}
-	return "", why
+	return "", fmt.Errorf("%w: %w", tune.ErrTune, why)
 }
 
 // tuner times schedules of a forest with a batch of rows.

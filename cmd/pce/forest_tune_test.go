@@ -162,17 +162,24 @@ func TestForestTune(t *testing.T) {
 		t.Errorf("without a folder: %q, %q", out, errs)
 	}
 	call(0, append(tune, "--cache", filepath.Join(dir, "mine"))...)
+	b.Reset()
+	f.Trees, f.Linear = nil, &forest.Linear{Weights: []float64{1, 2}, Bias: []float64{0}}
+	if err := xgboost.Write(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	linear := file("linear", b.String())
 	for want, args := range map[string][]string{
-		"no --data":        {"forest", "tune", model},
-		"representation":   append(tune, "--represent", "dense", "--dry-run"),
-		"--batch -1; want": append(tune, "--batch", "-1", "--dry-run"),
-		"--batch 0; want":  append(tune, "--batch", "0", "--dry-run"),
-		"a budget of":      append(tune, "--budget", "-1s", "--dry-run"),
-		`"mmx": this mach`: append(tune, "--other", "generic,mmx", "--dry-run"),
-		`"avx512vbmi": th`: append(tune, "--other", "generic,avx512vbmi", "--dry-run"), // as sliced loops are named, and no kernels
-		"no folder for":    append(tune, "--cache", filepath.Join(rows, "mine")),
-		"has no rows":      {"forest", "tune", model, "--data", file("empty.csv", "a,b\n")},
-		"is for predict,":  append([]string{"check", model, "--schedule", "auto"}, data...),
+		linear + ": --schedule auto: ": append([]string{"predict", linear, "--schedule", "auto"}, data...),
+		"no --data":                    {"forest", "tune", model},
+		"representation":               append(tune, "--represent", "dense", "--dry-run"),
+		"--batch -1; want":             append(tune, "--batch", "-1", "--dry-run"),
+		"--batch 0; want":              append(tune, "--batch", "0", "--dry-run"),
+		"a budget of":                  append(tune, "--budget", "-1s", "--dry-run"),
+		`"mmx": this mach`:             append(tune, "--other", "generic,mmx", "--dry-run"),
+		`"avx512vbmi": th`:             append(tune, "--other", "generic,avx512vbmi", "--dry-run"), // as sliced loops are named, and no kernels
+		"no folder for":                append(tune, "--cache", filepath.Join(rows, "mine")),
+		"has no rows":                  {"forest", "tune", model, "--data", file("empty.csv", "a,b\n")},
+		"is for predict,":              append([]string{"check", model, "--schedule", "auto"}, data...),
 	} {
 		if _, errs := call(exitUsage, args...); !strings.Contains(errs, want) {
 			t.Errorf("%v: %s; want %q", args, errs, want)

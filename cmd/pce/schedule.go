@@ -102,7 +102,9 @@ func (f *scheduleFlags) read(a *app, path string, threads, batch int) (fo *fores
 	if err = fo.Check(); err != nil {
 		return nil, "", nil, fmt.Errorf("%s: %w", path, err)
 	}
-	text, hits, err = f.of(a, fo, threads, batch)
+	if text, hits, err = f.of(a, fo, threads, batch); err != nil && f.file == autoSchedule { // which names no file itself
+		err = fmt.Errorf("%s: --schedule %s: %w", path, f.file, err)
+	}
 	return fo, text, hits, err
 }
 
