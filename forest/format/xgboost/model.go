@@ -150,7 +150,7 @@ func (d *document) model(s source) error {
 			return d.readTrees(s)
 		case "weights":
 			var err error
-			d.linear, err = s.numbers(nil)
+			d.linear, err = s.numbers([]float64{}) // an empty list is not nil
 			return err
 		}
 		return s.skip()
@@ -269,8 +269,12 @@ func assign(f *forest.Forest, info []int32, drop []float64) error {
 }
 
 // setLinear divides the weights of gblinear, [features+1][outputs], the last row the
-// bias.
+// bias. A model that was saved before its first round has an empty list of them, and its scores
+// are the base scores: so are those of a forest without trees.
 func setLinear(f *forest.Forest, weights []float64) error {
+	if weights != nil && len(weights) == 0 {
+		return nil
+	}
 	at := f.Features * f.Outputs
 	if len(weights) != at+f.Outputs {
 		return fmt.Errorf("%d linear weights for %d features and %d outputs; want %d", len(weights), f.Features, f.Outputs, at+f.Outputs)

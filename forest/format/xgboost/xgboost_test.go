@@ -457,6 +457,44 @@ func TestArrays(t *testing.T) {
 	}
 }
 
+// TestNoRounds: linear models that were saved before their first round have an empty list of weights, and the scores
+// of all rows are the base score; a list that is left out, and one that is too short, is an error.
+func TestNoRounds(t *testing.T) {
+	f := linear()
+	f.Base[0], f.Linear = 0.75, &forest.Linear{Weights: make([]float64, f.Features), Bias: []float64{0}}
+	f.Target, f.Link, f.Classes = "reg:squarederror", forest.Identity, 0
+	old := oldBinary(f, "gblinear", 0.75, 1)
+	old = old[:len(old)-4*(f.Features+1)]
+	copy(old[len(old)-8:], make([]byte, 8)) // the number of weights
+	base := *f
+	base.Linear = nil
+	const zeros = `"weights":[0E0,0E0,0E0,0E0]`
+	change := func(weights string) []byte {
+		doc := bytes.Replace(written(t, f), []byte(zeros), []byte(weights), 1)
+		if bytes.Contains(doc, []byte(zeros)) || !bytes.Contains(doc, []byte(weights)) {
+			t.Fatalf("%s", doc)
+		}
+		return doc
+	}
+	doc := change(`"weights":[]`)
+	for name, read := range map[string]func() (*forest.Forest, error){
+		"JSON":   func() (*forest.Forest, error) { return JSON.Decode(doc) },
+		"UBJSON": func() (*forest.Forest, error) { return UBJSON.Decode(ubjson(t, doc)) },
+		"binary": func() (*forest.Forest, error) { return Binary.Decode(append([]byte("binf"), old...)) },
+	} {
+		got, err := read()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		equal(t, name, &base, got, forest.Prediction, forest.Margin)
+	}
+	for _, weights := range []string{`"wheights":[]`, `"weights":[0E0]`} {
+		if got, err := JSON.Decode(change(weights)); err == nil || !strings.Contains(err.Error(), "linear weights for 3 features") {
+			t.Errorf("%s: %v, %v", weights, got, err)
+		}
+	}
+}
+
 // TestVectorWeights: weights of leaves with several numbers are read, although they come before what says that they have.
 func TestVectorWeights(t *testing.T) {
 	text := `{"version":[2,0,0],"learner":{"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"1","num_target":"2"},"objective":{"name":"reg:squarederror"},
