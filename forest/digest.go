@@ -4,16 +4,19 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
+	"strings"
 )
 
-// Digest returns a digest of all that the forest says. Members of a cluster compare it, so that
+// Digest returns a digest of all that the forest computes with and its names. Members of a cluster compare it, so that
 // two versions of a reader that import a file differently are noticed.
 func (f *Forest) Digest() [32]byte {
 	h := sha256.New()
 	rest := *f // all but the trees and what is behind pointers, which print as addresses
-	rest.Trees, rest.Linear = nil, nil
-	fmt.Fprintf(h, "%#v", rest)
+	rest.Trees, rest.Linear, rest.BestTrees = nil, nil, 0
+	text := fmt.Sprintf("%#v", rest)
+	io.WriteString(h, strings.TrimSuffix(text, ", BestTrees:0}")+"}") // files hold digests that were made without that field
 	if f.Linear != nil {
 		fmt.Fprintf(h, "%#v", *f.Linear)
 	}

@@ -51,7 +51,7 @@ func change(t *testing.T, path string, v reflect.Value, changed func(path string
 	v.Set(before)
 }
 
-// TestDigest wants another digest for every change of any field, whatever fields there are, and the
+// TestDigest wants another digest for every change of any field but BestTrees, whatever fields there are, and the
 // same for an equal forest elsewhere in memory.
 func TestDigest(t *testing.T) {
 	f := full()
@@ -64,6 +64,12 @@ func TestDigest(t *testing.T) {
 	change(t, "Forest", reflect.ValueOf(f).Elem(), func(path string) {
 		changes++
 		d := f.Digest()
+		if path == "Forest.BestTrees" {
+			if d != want {
+				t.Error("the best round, which changes no result, changes the digest")
+			}
+			return
+		}
 		if other, twice := seen[d]; twice {
 			t.Errorf("a change of %s gives the same digest as a change of %s", path, other)
 		}

@@ -134,6 +134,10 @@ type Forest struct {
 	Labels  []string // of the classes; nil if they are numbers from 0
 
 	Input, Sum, Output Precision // of cells, sums, predictions
+
+	// BestTrees is after how many trees early stopping found the forest to be best, which XGBoost's interface for scikit-learn
+	// predicts with. All trees are used here, as its Booster does. 0 if the source does not say.
+	BestTrees int
 }
 
 // NumNodes returns the number of nodes of all trees. Like NumLeaves and NumCategorical it

@@ -26,6 +26,7 @@ type forestInfo struct {
 	Compares    string   `json:"compares_in"`
 	Adds        string   `json:"adds_in"`
 	Linear      bool     `json:"linear,omitempty"`
+	BestTrees   int      `json:"best_trees,omitempty"`
 }
 
 // describeForest describes the forest in the file at path. It is called before the file is
@@ -42,7 +43,7 @@ func describeForest(path string) (*forestInfo, error) {
 	i := &forestInfo{
 		Kind: "forest", Source: f.Source, Objective: f.Target, Trees: len(f.Trees), Nodes: f.NumNodes(), Leaves: f.NumLeaves(), Depth: f.Depth(),
 		Features: f.Features, Names: f.Names, Outputs: f.Outputs, Classes: f.Classes, Link: f.Link.String(),
-		Categorical: f.NumCategorical(), Compares: f.Input.String(), Adds: f.Sum.String(), Linear: f.Linear != nil,
+		Categorical: f.NumCategorical(), Compares: f.Input.String(), Adds: f.Sum.String(), Linear: f.Linear != nil, BestTrees: f.BestTrees,
 	}
 	for _, b := range f.Base {
 		i.Base = append(i.Base, fmt.Sprint(b)) // NaN and infinities are not JSON
@@ -63,6 +64,9 @@ func (a *app) printForest(i *forestInfo) error {
 	} else {
 		fmt.Fprintf(&b, "trees        %d of depth up to %d\n", i.Trees, i.Depth)
 		fmt.Fprintf(&b, "nodes        %d: %d leaves, %d splits by categories\n", i.Nodes, i.Leaves, i.Categorical)
+	}
+	if i.BestTrees > 0 && i.BestTrees < i.Trees {
+		fmt.Fprintf(&b, "best         up to tree %d of %d; XGBoost's predict for scikit-learn stops there, pce and Booster.predict take all\n", i.BestTrees, i.Trees)
 	}
 	fmt.Fprintf(&b, "features     %d\n", i.Features)
 	fmt.Fprintf(&b, "outputs      %d through the link %s\n", i.Outputs, i.Link)

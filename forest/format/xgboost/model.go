@@ -46,6 +46,8 @@ type document struct {
 	weightDrop  []float64 // of dropout; nil without
 	linear      []float64 // weights of gblinear
 	objective   string
+	best        string // best_iteration of the attributes; empty without
+	parallel    string // num_parallel_tree, the trees of an output in a round
 	seenLearner bool
 	seenTrees   bool
 }
@@ -79,6 +81,8 @@ func read(s source) (*forest.Forest, error) {
 func (d *document) learner(s source) error {
 	return s.object(func(key string) error {
 		switch key {
+		case "attributes":
+			return only(s, "best_iteration", &d.best)
 		case "feature_names":
 			return s.array(func() error {
 				name, err := s.text()
@@ -103,6 +107,17 @@ func (d *document) learner(s source) error {
 			})
 		}
 		return s.skip()
+	})
+}
+
+// only reads one text of an object and passes over the rest.
+func only(s source, name string, into *string) error {
+	return s.object(func(key string) (err error) {
+		if key != name {
+			return s.skip()
+		}
+		*into, err = s.text()
+		return err
 	})
 }
 
@@ -140,6 +155,8 @@ func (d *document) gradientBooster(s source) error {
 func (d *document) model(s source) error {
 	return s.object(func(key string) error {
 		switch key {
+		case "gbtree_model_param":
+			return only(s, "num_parallel_tree", &d.parallel)
 		case "tree_info":
 			xs, err := s.numbers(nil)
 			if err == nil {
@@ -212,7 +229,22 @@ func (d *document) forest() (*forest.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.BestTrees = d.bestTrees(f.Outputs)
 	return f, f.Check()
+}
+
+// bestTrees returns how many trees there are up to the round that best_iteration names; 0 without such a round.
+func (d *document) bestTrees(outputs int) int {
+	best, err := strconv.Atoi(d.best)
+	round, _ := strconv.Atoi(d.parallel)
+	round = min(max(round, 1), len(d.trees)+1)
+	if d.vector <= 1 { // each output has trees of its own
+		round *= outputs
+	}
+	if err != nil || best < 0 || best >= len(d.trees)/round {
+		return 0
+	}
+	return (best + 1) * round
 }
 
 // baseScores reads "5E-1", or "[5E-1,2E-1]" as XGBoost writes it since 3.1.
