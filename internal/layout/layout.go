@@ -119,7 +119,7 @@ var Rooms = map[string][]string{
 	"dataset/fields":               {},
 	"dataset/ndarray":              {},
 	"dataset/parquet":              {"dataset"},
-	"em":                           {"dataset", "engine", "kernels/tensor", "layers"},
+	"em":                           {"dataset", "engine", "internal/parallel", "kernels/tensor", "layers"},
 	"engine":                       {"dataset", "engine/lanes", "internal/parallel", "kernels", "kernels/simt", "kernels/tensor", "layers"},
 	"examples/query":               {"."},
 	"examples/structure":           {".", "circuit", "dataset", "dataset/digits"},
