@@ -131,8 +131,9 @@ func TestClassRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(o *run.TrainOptions){
-		`no column "scent"`:                          func(o *run.TrainOptions) { o.Structure.Class = "scent" },
+		`column "scent", and`:                        func(o *run.TrainOptions) { o.Structure.Class = "scent" },
 		`"length" is continuous and cannot be`:       func(o *run.TrainOptions) { o.Structure.Class = "length" },
+		`column "*", and`:                            func(o *run.TrainOptions) { o.Structure.Class = "*" },
 		"a class for hmm":                            func(o *run.TrainOptions) { o.Structure.Kind = "hmm" },
 		"a class for learnspn":                       func(o *run.TrainOptions) { o.Structure.Kind = "learnspn" },
 		`a leaf is set for "kind"`:                   func(o *run.TrainOptions) { o.Structure.Leaves = map[string]run.Leaf{"kind": {Type: "categorical"}} },

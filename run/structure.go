@@ -119,11 +119,11 @@ func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circ
 	return g, structures.AddClass(g, class, schema.Columns[class].Categories)
 }
 
-// findClass returns the column of a schema that rows are classified by.
+// findClass returns the column of a schema that rows are classified by: it has the name or, where none has, the number.
 func findClass(schema *dataset.Schema, name string) (int, error) {
-	class, err := schema.Find(name)
-	if err != nil {
-		return 0, fmt.Errorf("%w: the class: %w", ErrOptions, err)
+	class := slices.Index(dataset.Keys(map[string]bool{name: true}, schema.Columns), name)
+	if class < 0 || name == "*" {
+		return 0, fmt.Errorf("%w: the class is to be column %q, and there is none; write a name of the header or the number of a column that has none", ErrOptions, name)
 	}
 	switch c := &schema.Columns[class]; {
 	case c.Kind != dataset.Discrete:
