@@ -1,7 +1,6 @@
 package resize
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -13,8 +12,8 @@ const maxBlock = 1 << 10
 
 // PruneOptions say how much of a circuit stays.
 type PruneOptions struct {
-	// Keep is the share of the weights of sums that stays, above 0 and up to 1. A little more
-	// stays where units would be left without a weight.
+	// Keep is the share of the weights of sums that stays, above 0 and up to 1, rounded down. A little
+	// more stays where what is left would fall apart.
 	Keep float64
 	// Block is the number of units on each side of the blocks in which weights go: a power of two. Where it
 	// divides a side only in part, blocks are smaller there. Blocks of 1 lose the least
@@ -44,7 +43,8 @@ type Circuit struct {
 
 // Prune returns the circuit without the blocks of weights that have the least flow for each weight. What is
 // left of a unit's weights is normalised, and a unit without a mass left has equal weights. Units that
-// no weight leads to any more go too, a block at a time, and with them nodes of which none is left.
+// no weight leads to any more go too, a block at a time, and with them nodes of which none is left. Weights that the
+// root does not reach count as none.
 // Flows are those of the owners of parameters, each summed over the nodes that share them; they and
 // the parameters are read a node at a time, and again by the result.
 func Prune(g *circuit.Graph, params, flows circuit.ParamFunc64, o PruneOptions) (*Circuit, error) {
@@ -56,7 +56,6 @@ func Prune(g *circuit.Graph, params, flows circuit.ParamFunc64, o PruneOptions) 
 	if err != nil {
 		return nil, err
 	}
-	p.followNeeds()
 	p.rebuild()
 	if err := circuit.Validate(p.graph); err != nil {
 		return nil, err
@@ -75,108 +74,6 @@ type pruner struct {
 	reach  []bool           // nodes that stay
 	graph  *circuit.Graph   // of what stays
 	from   []circuit.NodeID // of its nodes: the old ones
-}
-
-// candidate is a block that may go.
-type candidate struct {
-	owner circuit.NodeID
-	index int     // in its grid
-	flow  float64 // for each weight
-	n     int     // weights that exist
-}
-
-// choose leaves those blocks in the grids that stay, and returns their share of the flow.
-func (p *pruner) choose(flows circuit.ParamFunc64, keep float64) (float64, error) {
-	var all []candidate
-	var weights, total, kept float64
-	stays := make([][]bool, len(p.g.Nodes))
-	for i := range p.g.Nodes {
-		id, n := circuit.NodeID(i), &p.g.Nodes[i]
-		if n.Kind != circuit.Sum || p.g.Owner(id) != id {
-			continue
-		}
-		flow := make([]float64, p.g.NumParams(id))
-		if err := flows(id, flow); err != nil {
-			return 0, err
-		}
-		w := gridOf(p.g, id, p.size)
-		found := candidatesOf(&w, id, flow, has(n))
-		stays[i] = make([]bool, len(w.blocks))
-		for _, c := range found {
-			weights += float64(c.n)
-			total += c.flow * float64(c.n)
-		}
-		slices.SortStableFunc(found, byFlow)
-		all = append(all, found...)
-		keepRows(&w, n, found, stays[i], has(n))
-		p.grids[i] = w
-	}
-	room := keep * weights
-	for _, c := range all {
-		if stays[c.owner][c.index] {
-			room -= float64(c.n)
-			kept += c.flow * float64(c.n)
-		}
-	}
-	slices.SortStableFunc(all, byFlow)
-	for _, c := range all {
-		if !stays[c.owner][c.index] && float64(c.n) <= room {
-			stays[c.owner][c.index] = true
-			room -= float64(c.n)
-			kept += c.flow * float64(c.n)
-		}
-	}
-	for i, s := range stays {
-		blocks := p.grids[i].blocks
-		left := blocks[:0]
-		for k, b := range blocks {
-			if s[k] {
-				left = append(left, b)
-			}
-		}
-		p.grids[i].blocks = left
-	}
-	if total == 0 {
-		return 1, nil
-	}
-	return min(kept/total, 1), nil // the sums are rounded in two orders
-}
-
-// byFlow sorts candidates with the most flow for each weight first.
-func byFlow(a, b candidate) int { return cmp.Compare(b.flow, a.flow) }
-
-// candidatesOf returns the blocks of a sum that have a weight.
-func candidatesOf(w *grid, id circuit.NodeID, flow []float64, has func(int) bool) []candidate {
-	var all []candidate
-	for k, b := range w.blocks {
-		c := candidate{owner: id, index: k}
-		w.each(b, func(_, _, at int) {
-			if has(at) {
-				c.n++
-				c.flow += flow[at]
-			}
-		})
-		if c.n > 0 {
-			c.flow /= float64(c.n)
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-// keepRows marks the blocks without which some unit of a sum would have no weight: the first
-// of the candidates, which are sorted, that has one for it.
-func keepRows(w *grid, n *circuit.Node, found []candidate, stays []bool, has func(int) bool) {
-	seen := make([]bool, n.Units)
-	for _, c := range found {
-		b := w.blocks[c.index]
-		w.each(b, func(r, _, at int) {
-			if u := int(b.row)*w.rows + r; !seen[u] && has(at) {
-				seen[u] = true
-				stays[c.index] = true
-			}
-		})
-	}
 }
 
 // granule is the number of units of a node that stay or go together. It is a multiple of the sides of all blocks

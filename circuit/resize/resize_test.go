@@ -163,12 +163,12 @@ func pruned(t *testing.T, m *model, size int, keep float64) *pruner {
 	if _, err := p.choose(m.flow, keep); err != nil {
 		t.Fatal(err)
 	}
-	p.followNeeds()
 	p.rebuild()
 	return p
 }
 
-// zeroed returns the weights of a sum with 0 for those outside a grid, normalised.
+// zeroed returns the weights of a sum with 0 for those outside a grid, normalised. Units without any in it keep theirs: no
+// weight leads to them.
 func (m *model) zeroed(id circuit.NodeID, w *grid) []float64 {
 	n, old := &m.g.Nodes[id], m.params[id]
 	left := make([]float64, len(old))
@@ -180,6 +180,14 @@ func (m *model) zeroed(id circuit.NodeID, w *grid) []float64 {
 				left[at] = old[at]
 				sums[u] += old[at]
 				exist[u] = append(exist[u], at)
+			}
+		})
+	}
+	whole := gridOf(m.g, id, 1)
+	for _, b := range whole.blocks {
+		whole.each(b, func(r, _, at int) {
+			if exist[int(b.row)*whole.rows+r] == nil {
+				left[at] = old[at]
 			}
 		})
 	}
@@ -266,6 +274,61 @@ func TestPruneZeros(t *testing.T) {
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("of the weights %v are left %v, want %v", test.weights, got, test.want)
+		}
+	}
+}
+
+// TestPruneFlow holds the flow that is said to be kept to the weights that are left, shared ones once.
+func TestPruneFlow(t *testing.T) {
+	for seed := range uint64(150) {
+		m := random(t, seed, reference.RandomOptions{MaxUnits: 16})
+		size, keep := 1<<(seed%3), []float64{0.05, 0.3, 0.7}[seed%3]
+		c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: keep, Block: size})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		p := pruned(t, m, size, keep)
+		var kept, total float64
+		for i, from := range p.from {
+			if id := circuit.NodeID(i); p.graph.Nodes[i].Kind == circuit.Sum && p.graph.OwnsParams(id) {
+				flow := m.flows.Params[m.g.Owner(from)]
+				w, _ := p.left(from)
+				for _, b := range w.blocks {
+					w.each(b, func(_, _, at int) { kept += flow[at] })
+				}
+			}
+		}
+		for i, flow := range m.flows.Params {
+			if m.g.Nodes[i].Kind == circuit.Sum {
+				for _, x := range flow {
+					total += x
+				}
+			}
+		}
+		if total > 0 && !(math.Abs(c.Flow-kept/total) < 1e-12) {
+			t.Errorf("seed %d: %v of the flow is said to be kept, and %v is", seed, c.Flow, kept/total)
+		}
+	}
+}
+
+// TestPruneSpends prunes chains of sums, where units that nothing leads to any more have weights with more flow than others:
+// those make room for weights of units that stay.
+func TestPruneSpends(t *testing.T) {
+	g, err := structures.HMM(structures.HMMOptions{Length: 6, Latents: 16, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 4} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := (&model{g: g}).fill(t, rand.New(rand.NewPCG(2, 1)), 3)
+	for _, keep := range []float64{0.1, 0.3, 0.5, 0.9} {
+		for _, block := range []int{1, 4} {
+			c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: keep, Block: block})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, after := circuit.Count(g).SumEdges, circuit.Count(c.Graph).SumEdges
+			if most := int64(keep * float64(before)); after > most || after <= most-int64(block*block) {
+				t.Errorf("keep %v in blocks of %d: %d weights are left, want %d", keep, block, after, most)
+			}
 		}
 	}
 }
