@@ -65,7 +65,7 @@ func (p *pruner) choose(flows circuit.ParamFunc64, keep float64) (float64, error
 		weights += x.n
 		total += x.flow * float64(x.n)
 	}
-	c.room = int(keep * float64(weights))
+	c.room = int(keep * float64(weights) * (1 + 1e-12)) // 0.29 of 100 is 29, and float64 has the product below it
 	c.choose(place{p.alike[p.g.Root], 0})
 	for i := range p.grids {
 		p.grids[i].blocks = p.grids[i].blocks[:0]

@@ -319,7 +319,7 @@ func TestPruneSpends(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := (&model{g: g}).fill(t, rand.New(rand.NewPCG(2, 1)), 3)
-	for _, keep := range []float64{0.1, 0.3, 0.5, 0.9} {
+	for _, keep := range []float64{0.1, 0.29, 0.5, 0.9} {
 		for _, block := range []int{1, 4} {
 			c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: keep, Block: block})
 			if err != nil {
@@ -329,6 +329,26 @@ func TestPruneSpends(t *testing.T) {
 			if most := int64(keep * float64(before)); after > most || after <= most-int64(block*block) {
 				t.Errorf("keep %v in blocks of %d: %d weights are left, want %d", keep, block, after, most)
 			}
+		}
+	}
+}
+
+// TestPruneShare prunes a mixture whose components are alike, beside a sum that the root does not reach: of 100 weights the
+// share that was asked for is left.
+func TestPruneShare(t *testing.T) {
+	g := mixture(100)
+	g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Sum, Units: 7, Children: []circuit.NodeID{0}})
+	m := (&model{g: g}).fill(t, rand.New(rand.NewPCG(1, 1)), 1)
+	for i := range m.flows.Params[3] {
+		m.flows.Params[3][i] = 1
+	}
+	for keep := 1; keep <= 100; keep++ {
+		c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: float64(keep) / 100, Block: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Graph.Nodes[0].Units; got != keep || len(c.Graph.Nodes) != 4 {
+			t.Errorf("keep %d %%: %d components in %d nodes are left", keep, got, len(c.Graph.Nodes))
 		}
 	}
 }
