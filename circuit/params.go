@@ -110,3 +110,16 @@ func Parameters(g *Graph, params ParamFunc64) func(id NodeID) ([]float64, error)
 		return p, nil
 	}
 }
+
+// FloorParams raises the positive weights of a sum, and the positive probabilities of a leaf whose parameters are a table of
+// them, to at least MinProb, as updates leave them: flows are divided by them, which float32 does not hold for smaller ones.
+func FloorParams[F float32 | float64](g *Graph, id NodeID, p []F) {
+	if n := &g.Nodes[id]; n.Kind == Input && !ParamsAreTable(n.Leaf) {
+		return
+	}
+	for i, v := range p {
+		if v > 0 && v < MinProb {
+			p[i] = MinProb
+		}
+	}
+}

@@ -20,7 +20,7 @@ func (b *Blueprint) Engine(ctx context.Context, l Load) (*engine.Engine, error) 
 	if err != nil || b.params == nil {
 		return e, err
 	}
-	if err := b.write(ctx, e); err != nil {
+	if err := b.write(ctx, e, l.Train); err != nil {
 		e.Close()
 		return nil, err
 	}

@@ -60,8 +60,9 @@ type paramWriter interface {
 
 // write copies the starting parameters to dst, one owner at a time, so that the memory of the
 // largest owner is enough. Parameters come in canonical order and are packed into the blocks
-// of the program. It stops between two owners when ctx ends.
-func (b *Blueprint) write(ctx context.Context, dst paramWriter) error {
+// of the program. For flows, tiny ones are raised as circuit.FloorParams says; queries take them as they are. It stops
+// between two owners when ctx ends.
+func (b *Blueprint) write(ctx context.Context, dst paramWriter, flows bool) error {
 	var canonical, region []float32
 	for i := range b.Map.Len() {
 		if err := ctx.Err(); err != nil {
@@ -72,6 +73,9 @@ func (b *Blueprint) write(ctx context.Context, dst paramWriter) error {
 		canonical, region = sized(canonical, b.Graph.NumParams(id)), sized(region, n)
 		if err := b.params(id, canonical); err != nil {
 			return err
+		}
+		if flows {
+			circuit.FloorParams(b.Graph, id, canonical)
 		}
 		if err := b.Map.Pack(i, canonical, region); err != nil {
 			return err

@@ -210,7 +210,7 @@ func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) 
 		err = errors.Join(err, f.Close())
 	}()
 	if r.flows != nil { // an engine of this process has them
-		if err := r.plan.write(ctx, f); err != nil {
+		if err := r.plan.write(ctx, f, true); err != nil {
 			return nil, false, err
 		}
 	}

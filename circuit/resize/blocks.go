@@ -94,7 +94,8 @@ func (w *grid) edges(rows int, has func(at int) bool) *circuit.Edges {
 }
 
 // fill sets dst to the weights of a node, whose edge blocks are those of the grid, normalised for each unit: weight
-// gives them by their places, has says whether they exist. Units without a mass get equal weights.
+// gives them by their places, has says whether they exist. Units without a mass get equal weights. Positive ones are at least
+// circuit.MinProb: they would else be 0 as float32, which is structural.
 func (w *grid) fill(n *circuit.Node, has func(at int) bool, dst []float64, weight func(b block, at int) float64) {
 	sums, counts := make([]float64, n.Units), make([]float64, n.Units)
 	each := func(do func(i, unit int, b block, at int)) { // over the weights that exist
@@ -117,10 +118,11 @@ func (w *grid) fill(n *circuit.Node, has func(at int) bool, dst []float64, weigh
 		counts[u]++
 	})
 	each(func(i, u int, _ block, _ int) {
-		if sums[u] > 0 {
-			dst[i] /= sums[u]
-		} else {
+		switch {
+		case sums[u] == 0:
 			dst[i] = 1 / counts[u]
+		case dst[i] > 0:
+			dst[i] = max(dst[i]/sums[u], circuit.MinProb)
 		}
 	})
 }

@@ -483,6 +483,29 @@ func TestGrowNoise(t *testing.T) {
 	}
 }
 
+// TestGrowTiny grows a sum with so much noise that weights fall below all that float32 has: those that were positive are as
+// large as updates leave them, and those that were 0 stay.
+func TestGrowTiny(t *testing.T) {
+	m := (&model{g: mixture(2000)}).fill(t, rand.New(rand.NewPCG(1, 1)), 1)
+	for i := range m.params[3] {
+		m.params[3][i] = []float64{0, 1e-3 - 1e-33, 1e-33, 1e-33 / 3}[i%4] * 2
+	}
+	c, err := Grow(m.g, m.param, GrowOptions{Noise: 10, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluator(t, c)
+	p := make([]float64, 4000)
+	if err := c.Params(3, p); err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range p {
+		if old := m.params[3][i%2000]; (old > 0) != (x >= circuit.MinProb) || (old == 0) != (x == 0) {
+			t.Fatalf("weight %d of %v becomes %v", i, old, x)
+		}
+	}
+}
+
 // TestOptions refuses what cannot work.
 func TestOptions(t *testing.T) {
 	m := random(t, 1, reference.RandomOptions{})

@@ -162,3 +162,62 @@ func TestResize(t *testing.T) {
 		t.Errorf("the model itself as output: exit code %d, %s", code, stderr)
 	}
 }
+
+// TestTinyWeights has weights and probabilities by which float32 cannot divide flows: training and pruning count every row, and
+// queries take them as they are.
+func TestTinyWeights(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	data := write("rows.csv", "x\n"+strings.Repeat("0\n0\n0\n0\n0\n0\n0\n0\n0\n1\n", 200))
+	zero := write("zero.csv", "x\n0\n")
+	ok := func(args ...string) string {
+		t.Helper()
+		code, out, stderr := do(t, "", args...)
+		if code != exitOK {
+			t.Fatalf("pce %s: %s", strings.Join(args, " "), stderr)
+		}
+		return out
+	}
+	number := func(text string) float64 {
+		t.Helper()
+		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	for i, text := range []string{
+		"a = input[2] x0 categorical categories=2 1 0 / 0 1\ns = sum a : 2e-38 1\n",
+		"a = input[2] x0 categorical categories=2 1 0 / 0 1\ns = sum a : 1e-40 1\n",
+		"a = input[2] x0 categorical categories=2 1e-40 1 / 1e-40 1\ns = sum a : 0.5 0.5\n",
+	} {
+		model := write("model.txt", "circuit 1\n"+text)
+		if ll := number(ok("query", "loglik", "--model", model, "--data", zero)); !(ll < -86) {
+			t.Errorf("circuit %d: a query has the log-likelihood %v, want that of the file", i, ll)
+		}
+		config := write("c.yaml", "model: {structure: file, file: "+model+"}\ndata: {train: "+data+", header: yes}\n"+
+			"train: {epochs: 1, rule: fullbatch-em, pseudocount: 0, step_size: {from: 1, to: 1}}\n")
+		out := filepath.Join(dir, "run"+strconv.Itoa(i))
+		ok("train", "--config", config, "--out", out)
+		if p := math.Exp(number(ok("query", "loglik", "--model", filepath.Join(out, "model.safetensors"), "--data", zero))); !(math.Abs(p-0.9) < 1e-4) {
+			t.Errorf("circuit %d: training gives 0 the probability %v, want 0.9", i, p)
+		}
+		if strings.Contains(text, "sum a : 0.5") {
+			continue
+		}
+		var r run.Resized
+		if err := json.Unmarshal([]byte(ok("prune", "--model", model, "--data", data, "--keep", "0.5", "--block", "1", "--out", filepath.Join(dir, "pruned"+strconv.Itoa(i)), "--json")), &r); err != nil {
+			t.Fatal(err)
+		}
+		if !(math.Abs(*r.Flow-0.9) < 1e-4) {
+			t.Errorf("circuit %d: %v of the flow is kept, want 0.9", i, *r.Flow)
+		}
+	}
+}
