@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/dataset"
@@ -228,8 +229,11 @@ func (b *Blueprint) compile(opts compile.Options) error {
 	}
 	if code {
 		b.Code, err = spn.CompileFor(b.Graph, b.params64(), b.how.Numbers)
-		b.CompileTime, b.tensor = time.Since(begin), b.alsoTensor(opts)
-		return err
+		if b.how.Path == PathCode || b.how.Numbers != (spn.Choice{}) || !errors.Is(err, format.ErrNoParams) {
+			b.CompileTime, b.tensor = time.Since(begin), b.alsoTensor(opts)
+			return err
+		}
+		b.Code = nil // code is made for parameters, and a file may leave them open: tensors have room for any
 	}
 	if b.how.Numbers != (spn.Choice{}) {
 		return fmt.Errorf("%w: type, space and errors of numbers are chosen for code alone, and the circuit takes the tensor path; choose the path of code", ErrOptions)

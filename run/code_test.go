@@ -3,9 +3,12 @@ package run
 import (
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/spn"
@@ -185,6 +188,36 @@ func TestHowOnly(t *testing.T) {
 		want.Path = tc.want
 		if got := tc.how.only(tc.kind); got != want {
 			t.Errorf("%+v for %s: %+v, want %+v", tc.how, tc.kind, got, want)
+		}
+	}
+}
+
+// TestOpenParameters opens circuits that would be code if they had parameters, of which files leave some out: they are tensors
+// unless code was asked for.
+func TestOpenParameters(t *testing.T) {
+	for _, text := range []string{
+		"circuit 1\na = input x0 bernoulli\ns = sum a\n",
+		"circuit 1\na = input x0 bernoulli 0.5\nb = input x0 bernoulli 0.1\ns = sum a b\n",
+	} {
+		path := filepath.Join(t.TempDir(), "open.txt")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, err := OpenModelFor(How{Single: true}, path, compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i, err := b.Info(QueryLoad(Options{})); err != nil || i.Path != string(PathTensor) {
+			t.Errorf("%v, %v; want a circuit of tensors", i, err)
+		}
+		if _, err := b.Engine(t.Context(), QueryLoad(Options{Rows: 1})); !errors.Is(err, format.ErrNoParams) {
+			t.Errorf("an engine: %v, want ErrNoParams", err)
+		}
+		b.Close()
+		for _, how := range []How{{Path: PathCode}, {Single: true, Numbers: spn.Choice{Type: "f32"}}} {
+			if _, err := OpenModelFor(how, path, compile.Options{}); !errors.Is(err, format.ErrNoParams) {
+				t.Errorf("%+v: %v, want ErrNoParams", how, err)
+			}
 		}
 	}
 }

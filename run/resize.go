@@ -49,6 +49,7 @@ func Prune(ctx context.Context, path, out string, read RowReader, o Options, p r
 		return nil, err
 	}
 	defer b.Close()
+	b.params, b.wide = inFile(path, b.params), inFile(path, b.wide)
 	flows, rows, err := b.flows(ctx, read, o)
 	if err != nil {
 		return nil, err
@@ -79,12 +80,22 @@ func Grow(path, out string, o resize.GrowOptions) (*Resized, error) {
 		return nil, err
 	}
 	defer m.Close()
-	b := &Blueprint{Graph: m.Graph, Schema: schema, wide: m.Params64}
+	b := &Blueprint{Graph: m.Graph, Schema: schema, wide: inFile(path, m.Params64)}
 	c, err := resize.Grow(b.Graph, b.wide, o)
 	if err != nil {
 		return nil, err
 	}
 	return b.writeResized(out, c)
+}
+
+// inFile returns a function that gives parameters, whose errors name the file at path that they are in.
+func inFile[F float32 | float64](path string, params func(circuit.NodeID, []F) error) func(circuit.NodeID, []F) error {
+	return func(id circuit.NodeID, dst []F) error {
+		if err := params(id, dst); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	}
 }
 
 // RowReader returns the next rows of a model's schema, io.EOF after the last ones. They may be

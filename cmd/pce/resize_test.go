@@ -134,6 +134,7 @@ func TestResize(t *testing.T) {
 	forest := write("forest.json", `{"version":[1,7,4],"learner":{"feature_names":["a"],"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"1"},
 "objective":{"name":"binary:logistic"},"gradient_booster":{"name":"gbtree","model":{"tree_info":[0],"trees":[{"tree_param":{"num_nodes":"1"},
 "left_children":[-1],"right_children":[-1],"split_indices":[0],"split_conditions":[0.5],"default_left":[0]}]}}}}`)
+	open, zero := write("open.txt", "circuit 1\na = input x0 bernoulli\ns = sum a\n"), write("zero.csv", "x\n0\n")
 	for _, test := range []struct {
 		name, want string
 		code       int
@@ -148,6 +149,8 @@ func TestResize(t *testing.T) {
 		{"forest with rows", "forest", exitData, []string{"prune", "--model", forest, "--data", data}},
 		{"other rows", "", exitData, []string{"prune", "--model", models[0], "--data", cells}},
 		{"impossible rows", "no row of probability above 0", exitUsage, []string{"prune", "--model", impossible, "--data", write("never.csv", "x,y\n1,0\n1,1\n")}},
+		{"open with rows", "open.txt: format: node has no parameters", exitData, []string{"prune", "--model", open, "--data", zero}},
+		{"open", "open.txt: format: node has no parameters", exitData, []string{"grow", "--model", open}},
 		{"absent", "no such file", exitData, []string{"grow", "--model", path("absent")}},
 	} {
 		code, _, stderr := do(t, "", append(test.args, "--out", path("refused"))...)
