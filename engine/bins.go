@@ -13,9 +13,11 @@ import (
 // number less the log of the bin's width.
 //
 //	edges    [bins + 1]  ascending, as values are stored; the last bin has both of its edges
+//	exact    [bins + 1]  the edges before they were rounded, which the ends of a range are held to
 //	logWidth [bins]      in the units that log-likelihoods are of
 type bins struct {
 	edges      []float32
+	exact      []float64
 	logWidth   []float64
 	logOutside float64 // log density of a value outside all bins, for every leaf
 }
@@ -35,7 +37,7 @@ func binsOf(s *dataset.Schema) []*bins {
 		}
 		b := &bins{logOutside: math.Log(c.Outside)}
 		for k, e := range c.Edges {
-			b.edges = append(b.edges, c.Standard(e))
+			b.edges, b.exact = append(b.edges, c.Standard(e)), append(b.exact, standard(c, e))
 			if k > 0 {
 				b.logWidth = append(b.logWidth, math.Log(e-c.Edges[k-1]))
 			}

@@ -439,3 +439,41 @@ func TestSoftBins(t *testing.T) {
 		t.Errorf("a range beyond all bins: %v, %v", ll[0], err)
 	}
 }
+
+// TestSoftBinEdges asks for each of many narrow bins, whose edges are rounded where they are stored: its neighbours, of which
+// one has nearly all of the mass, have no share in it.
+func TestSoftBinEdges(t *testing.T) {
+	const n = 2048
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: n}}}}
+	p := make([]float64, n)
+	column := dataset.Column{Kind: dataset.Continuous, Offset: 1000.1, Scale: 300.7}
+	for k := range n {
+		p[k] = []float64{2. / n * (1 - 1e-6), 2. / n * 1e-6}[k%2]
+		column.Edges = append(column.Edges, float64(k))
+	}
+	column.Edges = append(column.Edges, n)
+	schema := &dataset.Schema{Columns: []dataset.Column{column}}
+	co := compile.DefaultOptions()
+	co.Soft = 64
+	m := buildCompiled(t, g, reference.Params{p}, co, engine.Options{Rows: 64, Queries: true, Schema: schema})
+	for first := 0; first < n; first += 64 {
+		rows, soft := make([][]float64, 64), make([][]*dataset.Evidence, 64)
+		for i := range rows {
+			k := float64(first + i)
+			rows[i], soft[i] = []float64{missing}, []*dataset.Evidence{{Low: k, High: k + 1}}
+		}
+		ll, moments := make([]float64, 64), make([]float64, 128)
+		if err := m.eng.LogLikelihood(t.Context(), reference.SoftBatch(schema, rows, soft), ll); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.eng.Moments(t.Context(), reference.SoftBatch(schema, rows, soft), moments); err != nil {
+			t.Fatal(err)
+		}
+		for i, l := range ll {
+			k := first + i
+			if mean := moments[2*i]; !near(l, math.Log(p[k]), 1e-6) || !(math.Abs(mean-float64(k)-0.5) <= 1e-9) || !(math.Abs(moments[2*i+1]-1./12) < 1e-9) {
+				t.Fatalf("%d..%d: log probability %v, moments %v; want %v, %v", k, k+1, l, moments[2*i:2*i+2], math.Log(p[k]), float64(k)+0.5)
+			}
+		}
+	}
+}

@@ -54,12 +54,18 @@ func (e *Engine) softCell(column int, ev *dataset.Evidence) (*softCell, error) {
 
 // stored returns how a number is stored in the column of a variable, without rounding.
 func (e *Engine) stored(variable int32, x float64) float64 {
-	if e.schema != nil && !math.IsInf(x, 0) {
-		if c := &e.schema.Columns[variable]; c.Kind == dataset.Continuous && c.Scale != 0 {
-			return (x - c.Offset) / c.Scale
-		}
+	if e.schema == nil || math.IsInf(x, 0) {
+		return x
 	}
-	return x
+	return standard(&e.schema.Columns[variable], x)
+}
+
+// standard is Column.Standard without rounding.
+func standard(c *dataset.Column, x float64) float64 {
+	if c.Kind != dataset.Continuous || c.Scale == 0 {
+		return x
+	}
+	return (x - c.Offset) / c.Scale
 }
 
 // scaledRuns divides the likelihoods of runs by the largest one and notes that.
@@ -83,9 +89,9 @@ func scaledRuns(runs []dataset.Run, s *softCell) []dataset.Run {
 func (b *bins) runs(low, high float64, density bool) []dataset.Run {
 	out := []dataset.Run{}
 	for k, log := range b.logWidth {
-		from, to := float64(b.edges[k]), float64(b.edges[k+1])
+		from, to := b.exact[k], b.exact[k+1]
 		overlap := min(to, high) - max(from, low)
-		if !(overlap > 1e-9*min(to-from, high-low)) { // the edges are rounded to float32
+		if !(overlap > 1e-9*min(to-from, high-low)) { // a range may end where an edge was computed
 			continue
 		}
 		share := overlap / (to - from)

@@ -219,7 +219,7 @@ func (s *summary) softMoments(p *softPosterior, weights []float32) (mean, varian
 
 // momentsWithin are those of the values of a bin from low to high.
 func (b *bins) momentsWithin(code int, low, high float64) (mean, variance float64) {
-	lo, hi := max(low, float64(b.edges[code])), min(high, float64(b.edges[code+1]))
+	lo, hi := max(low, b.exact[code]), min(high, b.exact[code+1])
 	return (lo + hi) / 2, (hi - lo) * (hi - lo) / 12
 }
 
