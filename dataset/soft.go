@@ -56,12 +56,13 @@ func (s *SoftCells) bad(rows int) int {
 const maxRatio = 1e25
 
 // RangeEvidence is the evidence that a cell lies from low to high, both included. An end may be
-// infinite. The categories of a Discrete column count as their numbers.
+// infinite. The categories of a Discrete column count as their numbers. A range of one number has a probability where a
+// column has counts alone.
 func (c *Column) RangeEvidence(low, high float64) (*Evidence, error) {
 	switch {
 	case !(low <= high):
 		return nil, fmt.Errorf("the range %s..%s has no numbers; write the smaller end first", formatCode(low), formatCode(high))
-	case c.Kind == Continuous && low == high:
+	case c.Kind == Continuous && low == high && !c.Counts:
 		return nil, fmt.Errorf("the range %s..%s is one number, whose probability is 0 in a continuous column; write the number for its density", formatCode(low), formatCode(high))
 	case c.Kind == Continuous:
 		return &Evidence{Low: low, High: high}, nil

@@ -84,6 +84,18 @@ func TestSoftCells(t *testing.T) {
 	}
 }
 
+// TestSoftCount takes a range of one count, which has a mass, where leaves read counts alone.
+func TestSoftCount(t *testing.T) {
+	c := Column{Kind: Continuous, Counts: true}
+	if got, err := c.RangeEvidence(11, 11); err != nil || !reflect.DeepEqual(got, &Evidence{Low: 11, High: 11}) {
+		t.Errorf("%+v, %v; want the range of 11", got, err)
+	}
+	c.Counts = false
+	if got, err := c.RangeEvidence(11, 11); err == nil {
+		t.Errorf("%+v; want an error: numbers have densities", got)
+	}
+}
+
 const softFile = `colour,grade,count,size
 {red|green},10,1..2,30..40
 a..b,..20,3,12
