@@ -81,7 +81,7 @@ func openDatapath(path string, o rtl.Options) (*rtl.Datapath, *format.Model, *da
 		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for v := range d.Columns {
-		d.Columns[v].Name = schema.ColumnName(v)
+		d.Columns[v].Name = schema.Columns[v].Name
 	}
 	return d, m, schema, nil
 }
