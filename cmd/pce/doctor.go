@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,6 +115,7 @@ func (a *app) diagnose() (diagnosis, error) {
 // names that operating systems give them; pce doctor prints them.
 func cpuFeatures() []string {
 	var names []string
+	halves := func(s *micro.Set) bool { return s.Half != nil } // package cpu does not know of AVX512_FP16
 	for _, f := range []struct {
 		name string
 		has  bool
@@ -124,7 +126,10 @@ func cpuFeatures() []string {
 		{"avx512dq", cpu.X86.HasAVX512DQ},
 		{"avx512bw", cpu.X86.HasAVX512BW},
 		{"avx512vl", cpu.X86.HasAVX512VL},
+		{"avx512vbmi", cpu.X86.HasAVX512VBMI},
 		{"avx512bf16", cpu.X86.HasAVX512BF16},
+		{"avx512fp16", slices.ContainsFunc(micro.All(), halves)},
+		{"gfni", cpu.X86.HasAVX512GFNI},
 		{"asimd", cpu.ARM64.HasASIMD},
 	} {
 		if f.has {

@@ -1,9 +1,34 @@
 package main
 
 import (
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/pce-engine/pce/kernels/cpu/micro"
 )
+
+// TestCPUFeatures compares the vector extensions with those that Linux says this processor has.
+func TestCPUFeatures(t *testing.T) {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		t.Skip("SKIPPED: ", err)
+	}
+	_, line, _ := strings.Cut(string(text), "\nflags")
+	line, _, _ = strings.Cut(line, "\n")
+	flags := strings.Fields(strings.ReplaceAll(line, "avx512_", "avx512"))
+	if !slices.Contains(flags, "avx512f") || len(micro.All()) == 1 {
+		t.Skip("SKIPPED: wants AVX-512, and a program with assembly")
+	}
+	names := cpuFeatures()
+	for _, f := range []string{"avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512vbmi", "avx512bf16", "avx512fp16", "gfni"} {
+		if slices.Contains(names, f) != slices.Contains(flags, f) {
+			t.Errorf("%s: listed is %t, Linux has it is %t", f, slices.Contains(names, f), slices.Contains(flags, f))
+		}
+	}
+}
 
 // TestMemory gives the reader file systems as containers and batch systems show
 // them. Sizes are in bytes; /proc/meminfo says 1000 MiB, 800 of them available.
