@@ -60,7 +60,7 @@ func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 	}
 	m, err := newModel(ctx, b, opts)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, run.InFile(path, err)
 	}
 	return m, nil
 }

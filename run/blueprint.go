@@ -210,8 +210,9 @@ func (b *Blueprint) fromFile(path string) error {
 	if err != nil {
 		return err
 	}
-	b.close, b.Graph, b.Schema, b.meta, b.params, b.Unchecked = m.Close, m.Graph, schema, m.Meta, m.Params, m.Unchecked
-	b.wide = m.Params64
+	b.close, b.Graph, b.Schema, b.meta, b.Unchecked = m.Close, m.Graph, schema, m.Meta, m.Unchecked
+	b.params = func(id circuit.NodeID, dst []float32) error { return InFile(path, m.Params(id, dst)) }
+	b.wide = func(id circuit.NodeID, dst []float64) error { return InFile(path, m.Params64(id, dst)) }
 	return nil
 }
 

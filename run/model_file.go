@@ -54,6 +54,26 @@ func OpenCircuit(path string) (*format.Model, *dataset.Schema, error) {
 	return m, schema, nil
 }
 
+// fileError is an error that names the model file that it is about.
+type fileError struct {
+	path string
+	err  error
+}
+
+func (e *fileError) Error() string { return e.path + ": " + e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// InFile returns an error about the model file at path with the path in front, nil for nil. Parameters
+// are checked when they are read, also long after their file was opened, so their errors have it
+// already, and do not get it twice.
+func InFile(path string, err error) error {
+	var named *fileError
+	if err == nil || errors.As(err, &named) && named.path == path {
+		return err
+	}
+	return &fileError{path, err}
+}
+
 // TellForest reports whether the file at path is a forest. An error says that it is
 // neither a forest nor a circuit that can be opened.
 func TellForest(path string) (bool, error) {

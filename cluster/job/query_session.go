@@ -62,7 +62,7 @@ func openModel(ctx context.Context, in *Loading, k circuitKind) (*model, *queryS
 	}
 	if m.pool, err = m.plan.Pool(ctx, o); err != nil {
 		m.plan.Close()
-		return nil, nil, badModel(in, fmt.Errorf("%s: %w", path, err))
+		return nil, nil, badModel(in, run.InFile(path, err))
 	}
 	err = m.pool.Do(ctx, 0, func(r engine.Runner) error {
 		info := r.Info().Device
