@@ -221,7 +221,7 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 	}
 	var r *checkResult
 	var want []float64 // of all rows
-	err = a.eachRows(ctx, f, schema, func(b *dataset.Batch) error {
+	err = a.eachRows(ctx, f, schema, func(_ string, _ int64, b *dataset.Batch) error {
 		ll, err := evaluateRows(ctx, ev, schema, b)
 		if err != nil {
 			return err
@@ -330,9 +330,10 @@ func (a *app) openPaths(ctx context.Context, f *queryFlags, how run.How) (paths 
 }
 
 // eachRows calls do with the rows of all paths of a command, in order, in batches as large as
-// rowsAtOnce says. The batch is reused: do copies what it keeps. The first error, of reading or
-// of do, ends it; no path at all is a usage error.
-func (a *app) eachRows(ctx context.Context, f *queryFlags, s *dataset.Schema, do func(b *dataset.Batch) error) error {
+// rowsAtOnce says: the path, the number of the batch's first row there, from 1, and the batch.
+// This is reused: do copies what it keeps. The first error, of reading or of do, ends it; no path
+// at all is a usage error.
+func (a *app) eachRows(ctx context.Context, f *queryFlags, s *dataset.Schema, do func(path string, first int64, b *dataset.Batch) error) error {
 	if len(f.data) == 0 {
 		return usagef("no --data; give the rows to ask about")
 	}
@@ -342,9 +343,9 @@ func (a *app) eachRows(ctx context.Context, f *queryFlags, s *dataset.Schema, do
 		if err != nil {
 			return err
 		}
-		for err == nil {
+		for first := int64(1); err == nil; first += int64(b.Rows) {
 			if err = r.Read(ctx, b, rowsAtOnce(s)); err == nil {
-				err = do(b)
+				err = do(path, first, b)
 			}
 		}
 		if errors.Is(err, io.EOF) {

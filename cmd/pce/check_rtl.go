@@ -36,16 +36,16 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 	}
 	var want, scales []float64
 	var rows [][]int
-	err = a.eachRows(ctx, f, schema, func(b *dataset.Batch) error {
+	err = a.eachRows(ctx, f, schema, func(path string, first int64, b *dataset.Batch) error {
 		ll, err := evaluateRows(ctx, ev, schema, b)
 		if err != nil {
 			return err
 		}
 		want = append(want, ll...)
-		for _, row := range reference.Rows(b) {
+		for i, row := range reference.Rows(b) {
 			codes := make([]int, len(row))
 			if err := d.Encode(row, codes); err != nil {
-				return fmt.Errorf("row %d: %w", len(rows)+1, err)
+				return fmt.Errorf("%s: row %d: %w", path, first+int64(i), err)
 			}
 			rows, scales = append(rows, codes), append(scales, logScale(schema, row))
 		}

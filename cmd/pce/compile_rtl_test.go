@@ -37,3 +37,30 @@ func TestRTLColumns(t *testing.T) {
 		}
 	}
 }
+
+// TestRTLRows wants of a row that hardware does not take one line with its file, its number there and the column.
+func TestRTLRows(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("iverilog", "#!/bin/sh\n", 0o700) // is looked for, and not run
+	t.Setenv("PATH", dir)
+	model := write("model.spn", "Root Histogram(size|[0., 1., 2.];[0.25,0.75])\n# size\n", 0o600)
+	rows := write("rows.csv", "size\n1\n0\n", 0o600)
+	for text, want := range map[string]string{
+		"size\n0\n?\n": ": row 2: rtl: bad row: \"size\" is missing; compile with --marginals\n",
+		"size\n9\n0\n": ": row 1: rtl: bad row: \"size\": 9 lies outside of all bins, from 0 to below 2, and their codes fill 1 bits; give input-bits, which give codes to all integers\n",
+	} {
+		bad := write("bad.csv", text, 0o600)
+		var out, errs bytes.Buffer
+		code := Run(t.Context(), []string{"check", model, "--data", rows, "--data", bad, "--target", "rtl", "--simulator", "iverilog"}, nil, nil, &out, &errs)
+		if code != exitData || errs.String() != bad+want {
+			t.Errorf("exit %d: %s, want %s", code, errs.String(), bad+want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package rtl
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Missing is the code of a missing cell, which a datapath with valid bits takes.
@@ -10,7 +11,7 @@ const Missing = -1
 
 // Encode writes the codes of a row to codes, one per variable. NaN is a missing cell. A column
 // without leaves may have any cell, of code 0; one that the datapath does not read may not, since its leaves
-// have the one value that it computes with only for cells that have a code. Errors match ErrRow and name the variable.
+// have the one value that it computes with only for cells that have a code. Errors match ErrRow and name the column.
 func (d *Datapath) Encode(row []float64, codes []int) error {
 	if len(row) != len(d.Columns) || len(codes) != len(d.Columns) {
 		return fmt.Errorf("%w: %d cells for %d variables; give one per variable", ErrRow, len(row), len(d.Columns))
@@ -22,16 +23,24 @@ func (d *Datapath) Encode(row []float64, codes []int) error {
 		case math.IsNaN(x) && d.Marginals:
 			codes[v] = Missing
 		case math.IsNaN(x):
-			return fmt.Errorf("%w: variable %d is missing; compile with marginals", ErrRow, v)
+			return fmt.Errorf("%w: %s is missing; compile with --marginals", ErrRow, d.columnName(v))
 		default:
 			c, err := d.Columns[v].Code(x)
 			if err != nil {
-				return fmt.Errorf("%w: variable %d: %w", ErrRow, v, err)
+				return fmt.Errorf("%w: %s: %w", ErrRow, d.columnName(v), err)
 			}
 			codes[v] = c
 		}
 	}
 	return nil
+}
+
+// columnName names a column in a message, as a dataset.Schema does.
+func (d *Datapath) columnName(v int) string {
+	if name := d.Columns[v].Name; name != "" {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("column %d", v+1)
 }
 
 // Word packs codes as the datapath's input has them: columns in order, the first lowest, bit 0 of
