@@ -32,7 +32,7 @@ func (l Gaussian) CheckSettings() error { return checkFloor(l.Name(), "min_sigma
 // Check wants a finite number that fits a float32, as rows are stored.
 func (Gaussian) Check(x float64) error {
 	if !(math.Abs(x) <= math.MaxFloat32) {
-		return fmt.Errorf("gaussian: %v; want a finite number", x)
+		return fmt.Errorf("gaussian: %v; want a number within ±3.4e38", x)
 	}
 	return nil
 }
@@ -111,17 +111,17 @@ func checkLocationScale(name string, p []float64) error {
 		return err
 	}
 	if !(math.Abs(p[0]) <= math.MaxFloat32) {
-		return fmt.Errorf("%w: %s: mean is %v; want a finite number", ErrLeaf, name, p[0])
+		return fmt.Errorf("%w: %s: mean is %v; want a number within ±3.4e38", ErrLeaf, name, p[0])
 	}
 	if !(p[1] > 0 && p[1] <= math.MaxFloat32) {
-		return fmt.Errorf("%w: %s: width is %v; want a positive number", ErrLeaf, name, p[1])
+		return fmt.Errorf("%w: %s: width is %v; want a positive number, at most 3.4e38", ErrLeaf, name, p[1])
 	}
 	return nil
 }
 
 func checkFloor(name, setting string, x float64) error {
 	if !(x >= 0 && x <= math.MaxFloat32) {
-		return fmt.Errorf("%w: %s: %s is %v; want a positive number, or 0 for the default", ErrLeaf, name, setting, x)
+		return fmt.Errorf("%w: %s: %s is %v; want a positive number, at most 3.4e38, or 0 for the default", ErrLeaf, name, setting, x)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -465,6 +466,26 @@ func TestLeafRefuses(t *testing.T) {
 	}
 	if (LogNormal{}).Check(0) == nil || (LogNormal{}).Check(-1) == nil || (LogNormal{}).Check(1e39) == nil {
 		t.Error("log-normal allows 0, -1 or 1e39")
+	}
+}
+
+// TestBeyondFloat32 wants of what refuses a finite number that no float32 holds to say which one is the largest.
+func TestBeyondFloat32(t *testing.T) {
+	const far = 1e39
+	bins := RealHistogram{Breaks: []float64{0, 1}}
+	for name, err := range map[string]error{
+		"cell of a Gaussian":   Gaussian{}.Check(far),
+		"cell of a log-normal": LogNormal{}.Check(far),
+		"cell of a histogram":  bins.Check(far),
+		"mean":                 Gaussian{}.CheckParams([]float64{far, 1}),
+		"width":                Gaussian{}.CheckParams([]float64{0, far}),
+		"floor":                Gaussian{MinSigma: far}.CheckSettings(),
+		"break":                RealHistogram{Breaks: []float64{0, far}}.CheckSettings(),
+		"density":              bins.CheckParams([]float64{far}),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "3.4e38") {
+			t.Errorf("%s: %v, want an error with the bound", name, err)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func (l LogNormal) CheckSettings() error { return checkFloor(l.Name(), "min_sigm
 // Check wants a positive number that fits a float32.
 func (LogNormal) Check(x float64) error {
 	if !(x > 0 && x <= mostFinite) {
-		return fmt.Errorf("log-normal: %v; want a positive number", x)
+		return fmt.Errorf("log-normal: %v; want a positive number, at most 3.4e38", x)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (l RealHistogram) CheckSettings() error {
 	}
 	for i, b := range l.Breaks {
 		if !(math.Abs(b) <= math.MaxFloat32) || i > 0 && !(b > l.Breaks[i-1]) {
-			return fmt.Errorf("%w: real-histogram break %d is %v; want ascending finite numbers", ErrLeaf, i, b)
+			return fmt.Errorf("%w: real-histogram break %d is %v; want ascending numbers within ±3.4e38", ErrLeaf, i, b)
 		}
 	}
 	return checkFloor(l.Name(), "floor", l.Floor)
@@ -51,7 +51,7 @@ func (l RealHistogram) CheckSettings() error {
 // Check wants a finite number that fits a float32.
 func (RealHistogram) Check(x float64) error {
 	if !(math.Abs(x) <= math.MaxFloat32) {
-		return fmt.Errorf("real-histogram: %v; want a finite number", x)
+		return fmt.Errorf("real-histogram: %v; want a number within ±3.4e38", x)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (l RealHistogram) CheckParams(p []float64) error {
 	}
 	for i, d := range p {
 		if !(d >= 0 && d <= math.MaxFloat32) {
-			return fmt.Errorf("%w: real-histogram: density %d is %v; want a finite number that is not negative", ErrLeaf, i, d)
+			return fmt.Errorf("%w: real-histogram: density %d is %v; want a number from 0 to 3.4e38", ErrLeaf, i, d)
 		}
 	}
 	if total := l.total(p); !(total > 0 && total <= math.MaxFloat64) {
