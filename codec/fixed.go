@@ -20,6 +20,8 @@ type fixed struct {
 	start  []byte            // of the file, before the first row
 	code   []map[int64]int32 // of a variable's numbers; nil where these are the codes
 	number [][]int64         // the inverse
+	rows   int               // that the header of an array to compress promises
+	cut    int               // rows that next has found, or more than rows once it is behind them
 }
 
 // fixedOf returns the framing of numbers of that many bytes. They mean what they mean to readers
@@ -61,7 +63,7 @@ func arrayOf(start []byte) func(io.Reader) (*ndarray.Reader, error) {
 }
 
 // newFixed returns the framing of a file that begins with the header of an array. Arrays whose
-// numbers are not rows of whole ones are refused, as none of their rows could be coded.
+// numbers are not whole ones in rows of the model are refused, as none of their rows could be coded.
 func newFixed(s *dataset.Schema, start []byte, open func(io.Reader) (*ndarray.Reader, error)) (*fixed, error) {
 	rest := bytes.NewReader(start)
 	array, err := open(rest)
@@ -72,9 +74,11 @@ func newFixed(s *dataset.Schema, start []byte, open func(io.Reader) (*ndarray.Re
 		return nil, badRows("the array is of floating-point numbers (%v); save it as whole numbers, as by astype('i4')", array.DType)
 	case array.Fortran && array.Columns() > 1:
 		return nil, badRows("the array is in Fortran order; save it in C order, as by numpy.ascontiguousarray")
+	case array.Columns() != len(s.Columns):
+		return nil, badRows("the rows of the array have %d numbers, those of the model %d; give an array of the model's columns", array.Columns(), len(s.Columns))
 	}
 	f := fixedOf(s, array.DType.Size, array.DType.BigEndian, start[:len(start)-rest.Len()])
-	f.signed = array.DType.Kind == 'i'
+	f.signed, f.rows = array.DType.Kind == 'i', array.Rows()
 	return f, nil
 }
 
@@ -91,11 +95,18 @@ func (f *fixed) columns() []int32 { return identity(f.schema) }
 func (f *fixed) marks() int       { return 0 }
 func (f *fixed) ending() string   { return "" }
 
+// next cuts as many rows as the header promises. What follows them is text.
 func (f *fixed) next(buf []byte) (length, end int) {
-	if n := f.width * len(f.schema.Columns); len(buf) >= n {
-		return n, 0
+	n := f.width * len(f.schema.Columns)
+	switch {
+	case f.cut >= f.rows:
+		f.cut = f.rows + 1
+		return 0, 0
+	case len(buf) < n:
+		return 0, 0
 	}
-	return 0, 0
+	f.cut++
+	return n, 0
 }
 
 func (f *fixed) parse(record []byte, codes []int32, _ []byte) bool {
@@ -158,5 +169,8 @@ func (f *fixed) write(b []byte, x int64) {
 }
 
 func (f *fixed) problem(record []byte) string {
+	if f.cut > f.rows {
+		return "it follows the " + strconv.Itoa(f.rows) + " rows that the header of the array promises"
+	}
 	return "its numbers are not codes of the model's variables, of which a row has " + strconv.Itoa(len(f.schema.Columns))
 }

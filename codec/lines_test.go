@@ -91,7 +91,7 @@ func TestCodecArrays(t *testing.T) {
 		rows    int64
 	}{
 		{"idx of bytes", append([]byte{0, 0, 8, 2, 0, 0, 0, 9, 0, 0, 0, 7}, bytes.Repeat(row, 9)...), 9},
-		{"idx of 4 bytes", append([]byte{0, 0, 12, 1, 0, 0, 0, 63}, bytes.Repeat(wide(4, true), 9)...), 9},
+		{"idx of 4 bytes", append([]byte{0, 0, 12, 3, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 7}, bytes.Repeat(wide(4, true), 9)...), 9},
 		{"npy of bytes", append(npy("|u1"), bytes.Repeat(row, 9)...), 9},
 		{"npy of 2 bytes", append(npy("<u2"), bytes.Repeat(wide(2, false), 9)...), 9},
 		{"npy of 4 bytes, the highest first", append(npy(">i4"), bytes.Repeat(wide(4, true), 9)...), 9},
@@ -100,8 +100,9 @@ func TestCodecArrays(t *testing.T) {
 		{"npy of uint64, beyond int64", append(append(npy("<u8"), wide(8, false)...), bytes.Repeat([]byte{0xff}, 56)...), 1},
 		{"npy of bool", append(npy("|b1"), bytes.Repeat([]byte{1, 0, 1, 0, 1, 1, 0}, 9)...), 9},
 		{"a header in another order", append([]byte("\x93NUMPY\x02\x00\x36\x00\x00\x00{\"shape\": (9, 7),'fortran_order':False,'descr':\"<u2\"}\n"), bytes.Repeat(wide(2, false), 9)...), 9},
-		{"one column in Fortran order", append([]byte("\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': True, 'shape': (14, 1), }\n"), bytes.Repeat(row, 2)...), 2},
 		{"cut", append(npy("|u1"), bytes.Repeat(row, 9)[:60]...), 8},
+		{"more rows than the header has", append(npy("|u1"), bytes.Repeat(row, 12)...), 9},
+		{"a byte behind the array", append(append(npy("|u1"), bytes.Repeat(row, 9)...), 1), 9},
 		{"a label that is not there", append(append(npy("|u1"), row...), 2, 1, 2, 3, 4, 1, 0), 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -117,6 +118,9 @@ func TestCodecArrays(t *testing.T) {
 		{append(npy("<f8"), bytes.Repeat(wide(8, false), 9)...), "floating-point numbers (f8); save it as whole numbers"},
 		{append([]byte{0, 0, 13, 2, 0, 0, 0, 9, 0, 0, 0, 7}, bytes.Repeat(wide(4, true), 9)...), "floating-point numbers (f4); save it as whole numbers"},
 		{append(bytes.Replace(npy("|u1"), []byte("False"), []byte("True "), 1), bytes.Repeat(row, 9)...), "Fortran order; save it in C order"},
+		{append([]byte{0, 0, 8, 2, 0, 0, 0, 7, 0, 0, 0, 9}, bytes.Repeat(row, 9)...), "the rows of the array have 9 numbers, those of the model 7"},
+		{append([]byte{0, 0, 8, 1, 0, 0, 0, 63}, bytes.Repeat(row, 9)...), "the rows of the array have 1 numbers, those of the model 7"},
+		{append([]byte{0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0, 7}, row...), "it follows the 0 rows that the header of the array promises"},
 		{npy("<c8"), `elements of type "<c8"`},
 		{npy("|u1"), "it has a header alone; give a file with at least one row"},
 		{[]byte{0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0, 7}, "it has a header alone; give a file with at least one row"},
