@@ -57,3 +57,36 @@ func TestTabulate(t *testing.T) {
 		})
 	}
 }
+
+// TestTabulateFar compares tables with the families' own logs where an exponent is below -2^24, and
+// so need not be a float32: units side by side there differ by what a rounded exponent would lose.
+func TestTabulateFar(t *testing.T) {
+	for _, x := range []struct {
+		leaf   circuit.Leaf
+		params []float32 // of one unit
+	}{
+		{circuit.DiscretisedLogistic{Domain: 30000}, []float32{0.001, 0.0005}},
+		{circuit.Binomial{Trials: 1 << 20}, []float32{1e-30}},
+	} {
+		n := x.leaf.Codes()
+		table, exps, p := make([]float32, n), make([]float32, n), make([]float64, len(x.params))
+		for k := range p {
+			p[k] = float64(x.params[k])
+		}
+		layers.Tabulate(x.leaf, x.params, 1, 0, 1, table, exps)
+		far := 0
+		for c := range n {
+			m, e := float64(table[c]), float64(exps[c])
+			want := x.leaf.LogProb(p, float64(c))
+			if got := math.Log(m) + e*math.Ln2; !(math.Abs(got-want) <= 1e-5) || e != math.Trunc(e) {
+				t.Fatalf("%T, code %d: %v·2^%v is %v, want %v", x.leaf, c, m, e, got, want)
+			}
+			if e < -1<<24 && (m < 1 || m > 2) {
+				far++
+			}
+		}
+		if far < n/8 {
+			t.Errorf("%T: %d of %d codes have an exponent that is not a float32; the test wants many", x.leaf, far, n)
+		}
+	}
+}

@@ -17,10 +17,13 @@ type Chain interface {
 // sums of exponents have room.
 const leastTabulated = -1 << 28
 
+// leastWhole is the exponent down to which every whole number is a float32.
+const leastWhole = -1 << 24
+
 // Tabulate writes the probabilities of the codes of the units lo to hi-1, given
 // their parameters: params is [NumParams, width], table and exps are [Codes, width].
-// With exps, a probability is a number from 1 to 2, in the table, times 2^exponent;
-// without, the table has the probabilities.
+// With exps, a probability is the number in the table times 2^exponent, as SplitLog
+// gives the two; without, the table has the probabilities.
 func Tabulate(f Family, params []float32, width, lo, hi int, table, exps []float32) {
 	if chain, ok := f.(Chain); ok && exps != nil {
 		l := NewLinks(chain, params[lo:hi])
@@ -45,14 +48,25 @@ func Tabulate(f Family, params []float32, width, lo, hi int, table, exps []float
 	}
 }
 
-// SplitLog returns m in [1, 2] and a whole e such that m·2^e has the natural log
-// given, or zeros where e would be below -2^28.
+// SplitLog returns m and a whole e, which is a float32, such that m·2^e has the natural log
+// given, or zeros where e would be below -2^28. m is in [1, 2] where e is at least -2^24.
 func SplitLog(log float64) (m, e float64) {
 	e = math.Floor(log / math.Ln2)
 	if !(e >= leastTabulated) {
 		return 0, 0
 	}
-	return min(max(math.Exp(log-e*math.Ln2), 1), 2), e
+	return fit32(min(max(math.Exp(log-e*math.Ln2), 1), 2), e)
+}
+
+// fit32 returns m·2^e with an e that is a float32. Below -2^24 only some whole numbers are one:
+// what rounding takes from e goes to m, which then may lie some powers of two off 1 to 2. Of two
+// such numbers, the one with the larger e is still not the smaller one.
+func fit32(m, e float64) (float64, float64) {
+	if e >= leastWhole {
+		return m, e
+	}
+	near := float64(float32(e))
+	return math.Ldexp(m, int(e-near)), near
 }
 
 // Links are what a chain is tabulated from, for units side by side: of each the
@@ -89,7 +103,8 @@ func (l *Links) Walk(table, exps []float32, width int) {
 	for c := 0; ; c++ {
 		row, exp := table[c*width:][:n], exps[c*width:][:n]
 		for u, m := range l.M {
-			row[u], exp[u] = float32(m), float32(l.E[u])
+			m, e := fit32(m, l.E[u])
+			row[u], exp[u] = float32(m), float32(e)
 		}
 		if c == len(l.Factors) {
 			return

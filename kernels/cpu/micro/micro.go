@@ -225,7 +225,7 @@ type TableArgs struct {
 //	T[r][j], Exps[r][j] = M[j], E[j]          rounded to float32
 //	M[j]·2^E[j] *= Factors[r]·Odds[j]         except after the last row; M is in [1, 2), and a product of 0 has E = 0
 //
-// Its definition in plain Go, for any width, is layers.Links.Walk.
+// Its definition in plain Go, for any width and for exponents down to -2^24, is layers.Links.Walk.
 type ChainArgs struct {
 	Rows, Width int
 	T, Exps     *float32

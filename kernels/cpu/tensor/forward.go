@@ -205,6 +205,7 @@ func (x *executor) fit(w *worker, t *task, r, n int, out []float32) (low int32, 
 			} else if !e.wide {
 				low = min(low, s)
 			}
+			suspect = suspect || e.rounded(s)
 		}
 		x.addExponents(e, ex, r, n)
 	} else if x.align(w, t, ex, r, n, out, &low) {
@@ -270,6 +271,7 @@ func (x *executor) align(w *worker, t *task, ex []int32, r, n int, out []float32
 				if !e.wide {
 					*low = min(*low, shift[k])
 				}
+				suspect = suspect || e.rounded(shift[k])
 			}
 		}
 		if move {
@@ -319,7 +321,7 @@ func (x *executor) forwardStored(w *worker, t *task) {
 	if suspect || low < -storedLoss {
 		for r := lo; r < hi; r++ {
 			s := x.shiftOf(t.elems[0].id)[r]
-			if s == micro.ZeroRow || s < -storedLoss && !t.elems[0].wide || x.logs.operandInLog(t, r) {
+			if s == micro.ZeroRow || s < -storedLoss && !t.elems[0].wide || t.elems[0].rounded(s) || x.logs.operandInLog(t, r) {
 				x.logOperands(w, t, r)
 				x.logs.put(t.vec, r, w.logE[:t.units], nil)
 				x.recomputed.Add(1)

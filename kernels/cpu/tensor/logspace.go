@@ -190,12 +190,13 @@ func (x *executor) recheck(w *worker, t *task, r, n int) {
 	for row := r; row < r+n; row++ {
 		low := int32(0)
 		inLog := x.logs.operandInLog(t, row)
-		zero := true
+		zero, rounded := true, false
 		for i := range t.elems {
 			e := &t.elems[i]
 			s := x.shiftOf(e.id)[row]
 			if s != micro.ZeroRow {
 				zero = false
+				rounded = rounded || e.rounded(s)
 				if !e.wide && !inLog {
 					low = min(low, s)
 				}
@@ -204,7 +205,7 @@ func (x *executor) recheck(w *worker, t *task, r, n int) {
 			}
 		}
 		limit := float32(t.cols) * trust * exp2neg(low)
-		bad := zero && !inLog
+		bad := (zero || rounded) && !inLog
 		for _, o := range x.value(t.vec, row)[:t.units] {
 			if !(o >= limit) {
 				bad = true
@@ -218,6 +219,15 @@ func (x *executor) recheck(w *worker, t *task, r, n int) {
 			x.recomputed.Add(1)
 		}
 	}
+}
+
+// leastWide is the shift below which a wide product is not taken as it is. Kernels add the
+// exponents of its factors up as float32, which has all whole numbers to 2^24.
+const leastWide = -1 << 23
+
+// rounded reports whether a product of that shift may have lost the lowest bits of its exponents.
+func (e *elem) rounded(shift int32) bool {
+	return e.wide && shift < leastWide && shift != micro.ZeroRow
 }
 
 // exponents adds up the exponents of an element's factors in a row.

@@ -15,6 +15,13 @@ func TestOutliers(t *testing.T) {
 	}
 }
 
+// TestFarTables classifies rows with cells far from everything that tables know, with every set of kernels.
+func TestFarTables(t *testing.T) {
+	for _, set := range micro.All() {
+		t.Run(set.Name, func(t *testing.T) { kerneltest.FarTables(t, opener(set, 2)) })
+	}
+}
+
 // TestImages trains binomial leaves on images with every set of kernels.
 func TestImages(t *testing.T) {
 	if testing.Short() {

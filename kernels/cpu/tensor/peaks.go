@@ -71,7 +71,7 @@ func (x *executor) findPeaks(i int32) {
 }
 
 // above reports whether a·2^e is above b·2^f. Without exponents both are 0; with them,
-// a and b are 0 or from 1 to 2.
+// a and b are 0 or from 1 to 2, or what layers.SplitLog gives below -2^24.
 func above(a, e, b, f float32) bool {
 	switch {
 	case a == 0 || b == 0 || e == f:

@@ -15,6 +15,9 @@ func TestOutliers(t *testing.T) {
 	kerneltest.Outliers(t, emulated(asHopper))
 }
 
+// TestFarTables classifies rows with cells far from everything that tables know, on an emulated card.
+func TestFarTables(t *testing.T) { kerneltest.FarTables(t, emulated(asHopper)) }
+
 // TestImages trains binomial leaves on images on an emulated card.
 func TestImages(t *testing.T) {
 	t.Parallel()
