@@ -81,7 +81,7 @@ func TestRuns(t *testing.T) {
 	if err := x.Find(nan, &b); !errors.Is(err, forest.ErrRequest) || x.sets.runs > mostRuns+1000 {
 		t.Errorf("%v: Find takes %d runs of %d", err, x.sets.runs, mostRuns)
 	}
-	if x, err = New(f, shuffled); err != nil {
+	if _, err = New(f, shuffled); err != nil {
 		t.Errorf("as many runs as may be: %v", err)
 	}
 	mostRuns--
