@@ -169,6 +169,7 @@ func TrainLoad(opts TrainOptions, rows int) Load {
 	}
 	if opts.Discriminative > 0 {
 		l.Shards, l.Contrast, l.StepRows = true, true, l.StepRows*em.DiscriminativeCounts
+		l.Mixed = false // its roundings are larger than what the class changes
 	}
 	return l
 }

@@ -29,7 +29,7 @@ type TrainOptions struct {
 	Discriminative float64
 
 	Options Options // Engines and Rows do not count
-	Mixed   bool    // products of lower precision where the device has them
+	Mixed   bool    // products of lower precision where the device has them; not for Discriminative
 
 	Dir    string // where the run is written; created if absent
 	Resume bool   // continue the run in Dir, if there is one
