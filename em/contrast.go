@@ -32,7 +32,7 @@ const (
 // ΣG, by which a unit moves the less the fewer rows are classified wrongly; what changes decides here, so that a step
 // is as long as its step size says. A count must not fall below 0: where F - s·G does, it is D·θ·exp((F - s·G)/(D·θ)),
 // of which C is the first two terms. Statistics of leaves without codes get D times those that θ expects, with D doubled
-// until the unit has counts, means of statistics that rows can have, and half of its spread or more. Without a share all of this is EM.
+// until the unit has means of statistics that rows can have, and half of its spread or more. Without a share all of this is EM.
 type contrast struct {
 	eng           *engine.Engine
 	prog          *layers.Program
@@ -259,7 +259,7 @@ func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float3
 			}
 			copy(next, p)
 			in.Family.MStep(next, sum, weight, 0, 1)
-			if weight > 0 && next[len(p)-1] >= p[len(p)-1]/2 && within(sum, scales, weight) || prior == 0 {
+			if next[len(p)-1] >= p[len(p)-1]/2 && within(sum, scales, weight) || prior == 0 {
 				break
 			}
 			prior *= 2

@@ -196,7 +196,7 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 				for k := range sum {
 					inside = inside && math.Abs(sum[k]) <= *weight*most[k]
 				}
-				if *weight > 0 && next[params-1] >= theta[params-1]/2 && inside || d == 0 {
+				if next[params-1] >= theta[params-1]/2 && inside || d == 0 {
 					break
 				}
 				d *= 2
@@ -328,6 +328,64 @@ func TestDiscriminativeTraining(t *testing.T) {
 		if !(after > 0.8*before) {
 			t.Errorf("%s: log p(class | x) is %v, of generative training %v", name, after, before)
 		}
+	}
+}
+
+// TestDiscriminativeStays: means and spreads stay where rows are, although the classes would be told better from afar.
+func TestDiscriminativeStays(t *testing.T) {
+	const class = 4
+	g := classified(t, class)["rat-spn of gaussian"]
+	m := newModel(t, g, clustered(g, 5, 100, 0))
+	flows := em.NewLocal(m.engine(t, cpu.Options{}, 100), m.table)
+	defer flows.Close()
+	if err := flows.Discriminate(em.Discriminative{Class: class, Share: 1}); err != nil {
+		t.Fatal(err)
+	}
+	tr, err := em.New(flows, em.Options{Phases: []em.Phase{{Rule: em.MiniBatch, Epochs: 300, BatchRows: 100, StepSize: em.Schedule{{em.Constant, 1, 0.9, 0.9}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range m.params(t, flows) {
+		n := &g.Nodes[i]
+		if _, ok := n.Leaf.(circuit.Gaussian); !ok {
+			continue
+		}
+		most := 1.0 // the power of two that no number of the column exceeds
+		for _, row := range m.rows {
+			most = max(most, math.Exp2(math.Ceil(math.Log2(math.Abs(row[n.Var])))))
+		}
+		for k := 0; k < len(p); k += 2 {
+			if square := p[k]*p[k] + p[k+1]*p[k+1]; !(math.Abs(p[k]) <= most*1.001 && square <= most*most*1.001) {
+				t.Errorf("node %d: a mean of %v and a deviation of %v, of numbers up to %v", i, p[k], p[k+1], most)
+			}
+		}
+	}
+}
+
+// TestDiscriminativeImpossible: rows of a class without a share are impossible, and others are not.
+func TestDiscriminativeImpossible(t *testing.T) {
+	const class = 9
+	g := classified(t, class)["hclt of gaussian"]
+	rows := clustered(g, 3, 40, 0)
+	want := 0
+	for _, row := range rows {
+		if row[class] == 2 {
+			want++
+		}
+	}
+	m := newModel(t, g, rows)
+	m.start[g.Root] = []float64{0.5, 0.5, 0}
+	flows := em.NewLocal(m.engine(t, cpu.Options{}, 40), m.table)
+	defer flows.Close()
+	if err := flows.Discriminate(em.Discriminative{Class: class, Share: 1}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := flows.LogLikelihood(t.Context(), m.table)
+	if err != nil || want == 0 || e.Impossible != want || !math.IsInf(e.Mean(), -1) || !(e.Highest.LL < 0) {
+		t.Errorf("%d impossible rows of mean %v (%v), want %d", e.Impossible, e.Mean(), err, want)
 	}
 }
 
