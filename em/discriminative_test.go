@@ -365,19 +365,27 @@ func TestDiscriminativeStays(t *testing.T) {
 	}
 }
 
-// TestDiscriminativeImpossible: rows of a class without a share are impossible, and others are not.
+// TestDiscriminativeImpossible: rows of a class without a share are impossible, as are those that no class has, and others
+// are not.
 func TestDiscriminativeImpossible(t *testing.T) {
 	const class = 9
-	g := classified(t, class)["hclt of gaussian"]
+	g := classified(t, class)["hclt of categorical"]
 	rows := clustered(g, 3, 40, 0)
 	want := 0
 	for _, row := range rows {
-		if row[class] == 2 {
+		if row[class] == 2 || row[0] == 3 {
 			want++
 		}
 	}
 	m := newModel(t, g, rows)
 	m.start[g.Root] = []float64{0.5, 0.5, 0}
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Kind == circuit.Input && n.Var == 0 {
+			for u := range n.Units {
+				copy(m.start[i][4*u:], []float64{0.5, 0.25, 0.25, 0})
+			}
+		}
+	}
 	flows := em.NewLocal(m.engine(t, cpu.Options{}, 40), m.table)
 	defer flows.Close()
 	if err := flows.Discriminate(em.Discriminative{Class: class, Share: 1}); err != nil {

@@ -27,7 +27,7 @@ func TestDiscriminativeTraining(t *testing.T) {
 	if err := os.WriteFile("rows.csv", []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	common := []string{"--config", "preset:ratspn", "--set", "data.train=rows.csv", "--set", "data.valid=", "--set", "data.test=", "--set", "device=cpu",
+	common := []string{"--config", "preset:ratspn", "--set", "data.train=rows.csv", "--set", "data.valid=", "--set", "data.test=rows.csv", "--set", "device=cpu",
 		"--set", "model.class=parity", "--set", "model.latents=4", "--set", "train.samples=0", "--set", "train.epochs=20"}
 	share := func(model string) float64 {
 		t.Helper()
