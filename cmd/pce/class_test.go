@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -48,6 +49,17 @@ func TestDiscriminativeTraining(t *testing.T) {
 	end := runJSON(t, append([]string{"train", "--out", "class"}, further...)...)
 	before, after := share("joint/model.safetensors"), share("class/model.safetensors")
 	t.Logf("%.3f of the rows classified rightly, and %.3f after training for the class; the objective is %v", before, after, end["train_ll"])
+	if e := runJSON(t, "eval", "--class", "parity", "--model", "class/model.safetensors", "--data", "rows.csv"); e["accuracy"] != after || e["right"] != after*2000 ||
+		e["classified"] != 2000.0 || !(math.Abs(e["class_ll"].(float64)-end["train_ll"].(float64)) < 1e-6) {
+		t.Errorf("eval says %v, where %v of the rows are right and the objective is %v", e, after, end["train_ll"])
+	}
+	some := strings.Join(strings.Split(text.String(), "\n")[:3], "\n") + "\n0,1,?,0,0,0\n" // two rows with a class, and one without
+	if err := os.WriteFile("some.csv", []byte(some), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if e := runJSON(t, "eval", "--class", "3", "--model", "class/model.safetensors", "--data", "some.csv"); e["rows"] != 3.0 || e["classified"] != 2.0 || e["accuracy"] != 1.0 {
+		t.Errorf("eval of two rows with a class and one without: %v", e)
+	}
 	if !(after > 0.95 && before < 0.8) {
 		t.Errorf("%.3f of the rows classified rightly, and %.3f after training for the class", before, after)
 	}

@@ -149,15 +149,31 @@ func (a *app) logLikelihoods(ctx context.Context, f *queryFlags, m *pce.Model) (
 }
 
 // evalCommand makes the command pce eval, which prints the mean log-likelihood of rows and
-// what follows from it.
+// what follows from it, or how well a column is known from the others.
 func (a *app) evalCommand() *cobra.Command {
 	var f queryFlags
 	var asJSON bool
+	var class string
 	c := &cobra.Command{
-		Use:   "eval --model MODEL --data FILE",
+		Use:   "eval --model MODEL --data FILE [--class COLUMN]",
 		Short: "Print the mean log-likelihood of rows, bits per dimension of discrete ones and the perplexity of text",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("class") {
+				m, err := f.open(cmd.Context(), a.stderr, "")
+				if err != nil {
+					return err
+				}
+				defer m.Close()
+				c, err := a.classify(cmd.Context(), &f, m, class)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(c)
+				}
+				return c.print(a.stdout)
+			}
 			m, err := f.open(cmd.Context(), a.stderr, pce.QueryLogLikelihood)
 			if err != nil {
 				return err
@@ -191,6 +207,7 @@ func (a *app) evalCommand() *cobra.Command {
 	}
 	f.register(c.Flags())
 	f.registerData(c.Flags())
+	c.Flags().StringVar(&class, "class", "", "instead, how well this column, by name or number from 1, is classified given the others")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
