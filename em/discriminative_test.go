@@ -280,7 +280,11 @@ func objective(t *testing.T, g *circuit.Graph, p reference.Params, rows [][]floa
 // TestDiscriminativeStep compares a step with one in float64, of every kind of leaf, with missing cells, one and several
 // shards, the last one short, and the class in front of, between and behind the other variables.
 func TestDiscriminativeStep(t *testing.T) {
-	for i, share := range []float64{1, 0.4, 0.01} {
+	shares := []float64{1, 0.4, 0.01}
+	if testing.Short() {
+		shares = shares[:1]
+	}
+	for i, share := range shares {
 		class := []int{9, 0, 4}[i]
 		for name, g := range classified(t, class) {
 			rows := clustered(g, 3, 47, 0.1)
