@@ -24,5 +24,8 @@
 //
 // Mini-batch steps are those of Peharz et al., "Einsum Networks: Fast and
 // Scalable Learning of Tractable Probabilistic Circuits", ICML 2020. Anemone is
-// the optimiser of that name in PyJuice.
+// the optimiser of that name in PyJuice. Discriminative steps are the growth
+// transformations of Gopalakrishnan et al., "An inequality for rational functions
+// with applications to some statistical estimation problems", IEEE Transactions on
+// Information Theory, 1991, with another damping (RATIONALE.md).
 package em
