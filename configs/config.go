@@ -26,7 +26,7 @@ type Config struct {
 type Model struct {
 	Structure string   `yaml:"structure" enum:"hclt|hmm|pd|rat-spn|learnspn|equations|file" doc:"what the circuit looks like; equations are those of model.equations, file continues from model.file"`
 	Latents   int      `yaml:"latents" min:"0" max:"65536" doc:"units of a latent variable or region; 0: by the number of training rows, 8 for 2000 and fewer to 64 for 33000 and more"`
-	Class     string   `yaml:"class" doc:"column of the class, by name or number in the file: each of its categories gets a root of its own in hclt, pd and rat-spn; of a file, what train.discriminative is about; empty: none"`
+	Class     string   `yaml:"class" doc:"column of the class, by name or number in the file: each of its categories gets a root of its own in hclt, pd and rat-spn; of model.file, by name or number in the model, what train.discriminative is about; empty: none"`
 	Leaf      Leaf     `yaml:"leaf" doc:"distribution of the input nodes"`
 	Init      Init     `yaml:"init" doc:"starting parameters"`
 	HCLT      HCLT     `yaml:"hclt" for:"hclt" doc:"hidden Chow-Liu tree"`

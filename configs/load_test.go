@@ -20,7 +20,6 @@ var badFiles = map[string]string{
 	"class":              `class.bad.yaml:1:32: model.class is "kind", but hmm has no root for each class; hclt, pd and rat-spn have`,
 	"class-finish":       `class-finish.bad.yaml:2:25: train.discriminative is 1, but train.finish has epochs of full-batch EM, which has no step sizes; leave them out`,
 	"class-rule":         `class-rule.bad.yaml:2:40: train.discriminative is 0.5, but train.rule is anemone; choose minibatch-em, whose step sizes fall`,
-	"class-step":         `class-step.bad.yaml:2:46: train.step_size.from is 1, and train.discriminative wants steps below it`,
 	"class-unnamed":      `class-unnamed.bad.yaml:1:25: train.discriminative is 1, but model.class is empty; name the column of the class`,
 	"columns":            `columns.bad.yaml:3:5: data.columns names "age" twice; keep one`,
 	"documents":          `documents.bad.yaml: more than one document; keep what is before the ---`,

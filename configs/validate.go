@@ -54,14 +54,12 @@ func (c *Config) Validate() error {
 	}
 	if t.Discriminative > 0 {
 		switch {
-		case m.Class == "":
+		case m.Class == "" && m.Structure != "file":
 			return bad("train.discriminative", "is %v, but model.class is empty; name the column of the class", t.Discriminative)
 		case t.Rule != "minibatch-em":
 			return bad("train.discriminative", "is %v, but train.rule is %s; choose minibatch-em, whose step sizes fall", t.Discriminative, t.Rule)
 		case t.Finish.Epochs > 0:
 			return bad("train.discriminative", "is %v, but train.finish has epochs of full-batch EM, which has no step sizes; leave them out", t.Discriminative)
-		case t.StepSize.From == 1 && len(t.StepSize.Pieces) == 0:
-			return bad("train.step_size.from", "is 1, and train.discriminative wants steps below it")
 		}
 	}
 	if what := m.Leaf.problem(); what != "" {

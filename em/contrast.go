@@ -47,14 +47,9 @@ type contrast struct {
 // ContrastBytes is what discriminative training of a program takes on the host.
 func ContrastBytes(p *layers.Program) int64 { return 16*p.FlowLen() + 4*p.NumParams }
 
-func newContrast(eng *engine.Engine, share float64) (*contrast, error) {
+func newContrast(eng *engine.Engine, share float64) *contrast {
 	p := eng.Program()
 	c := &contrast{eng: eng, prog: p, share: share, owners: p.Owners(), first: make([]int32, p.ParamBlocks)}
-	for _, i := range p.Functions() {
-		if f := p.Inputs[i].Family; expectations(f) == nil {
-			return nil, badOption("discriminative training of %s leaves", f.Name())
-		}
-	}
 	sums := make([]int32, p.NodeBlocks) // the first block of the vector of each
 	for i := range p.Vectors {
 		v := &p.Vectors[i]
@@ -74,7 +69,16 @@ func newContrast(eng *engine.Engine, share float64) (*contrast, error) {
 	n := p.FlowLen()
 	c.with, c.without, c.params = make([]int64, n), make([]int64, n), make([]float32, p.NumParams)
 	c.part = make([]int64, min(n, chunkFloats))
-	return c, nil
+	return c
+}
+
+// contrasts reports whether a unit of a family that is given what it expects stays as it is, as D·θ supposes. A discretised
+// logistic leaf does not: moments that it is fitted to leave out what lies beyond its ends.
+func contrasts(f layers.Family) bool {
+	if f.Codes() == 0 {
+		return expectations(f) != nil
+	}
+	return f.Name() != "discretised-logistic"
 }
 
 // take moves the flows of the engine to sum, or adds them.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/layers"
 )
 
 // Discriminative says that training raises the mean of
@@ -22,8 +23,8 @@ type Discriminative struct {
 	Share float64 // 0 to 1
 }
 
-// Validate reports what cannot be of rows of a schema.
-func (d *Discriminative) Validate(s *dataset.Schema) error {
+// Validate reports what cannot be of rows of a schema and leaves of a program.
+func (d *Discriminative) Validate(s *dataset.Schema, p *layers.Program) error {
 	switch {
 	case !(d.Share >= 0 && d.Share <= 1):
 		return badOption("a discriminative share of %v; want 0 to 1", d.Share)
@@ -31,6 +32,11 @@ func (d *Discriminative) Validate(s *dataset.Schema) error {
 		return badOption("column %d of %d, counted from 0, as the class", d.Class, len(s.Columns))
 	case s.Columns[d.Class].Kind != dataset.Discrete:
 		return badOption("%s is the class and is continuous; choose a column of categories", s.ColumnName(d.Class))
+	}
+	for i := range p.Inputs {
+		if f := p.Inputs[i].Family; f.NumParams() > 0 && !contrasts(f) {
+			return badOption("discriminative training of %s leaves, whose steps from what they expect do not stay where they are; choose other leaves", f.Name())
+		}
 	}
 	return nil
 }
@@ -43,21 +49,17 @@ type discriminator struct {
 	given    []float64     // their log-likelihoods
 }
 
-// Discriminate makes Step and LogLikelihood those of d. Steps by Anemone and of size 1, as FullBatch has, are refused then:
-// the length of a discriminative step does not fall by itself. Call it before Begin.
+// Discriminate makes Step and LogLikelihood those of d. Steps by Anemone are refused then. Call it before Begin, with phases of
+// MiniBatch: the length of a discriminative step does not fall by itself, as that of a step of FullBatch does.
 func (l *Local) Discriminate(d Discriminative) error {
-	if err := d.Validate(l.src.Schema()); err != nil {
+	if err := d.Validate(l.src.Schema(), l.eng.Program()); err != nil {
 		return err
 	}
 	l.discriminator = nil
 	if d.Share == 0 {
 		return nil
 	}
-	c, err := newContrast(l.eng, d.Share)
-	if err != nil {
-		return err
-	}
-	l.discriminator = &discriminator{Discriminative: d, contrast: c, given: make([]float64, max(l.eng.Info().Rows, EvalRows))}
+	l.discriminator = &discriminator{Discriminative: d, contrast: newContrast(l.eng, d.Share), given: make([]float64, max(l.eng.Info().Rows, EvalRows))}
 	return nil
 }
 
@@ -85,8 +87,8 @@ func (d *discriminator) objective(ll, given []float64) {
 func (l *Local) discriminate(ctx context.Context, rule tensor.Rule) (StepResult, error) {
 	d := l.discriminator
 	var res StepResult
-	if rule.Anemone != nil || rule.Step == 1 {
-		return res, badOption("a discriminative step by anemone, or of size 1; choose minibatch-em and step sizes below 1")
+	if rule.Anemone != nil {
+		return res, badOption("a discriminative step by anemone; choose minibatch-em")
 	}
 	before := l.eng.Recomputed()
 	for ends := false; !ends; {

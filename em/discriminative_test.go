@@ -416,13 +416,28 @@ func TestDiscriminativeRefuses(t *testing.T) {
 	if err := flows.Discriminate(em.Discriminative{Class: class, Share: 1}); err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []em.Rule{em.Anemone, em.FullBatch} {
-		tr, err := em.New(flows, em.Options{Phases: []em.Phase{{Rule: rule, Epochs: 1, BatchRows: 10, StepSize: em.Schedule{{em.Constant, 1, 0.1, 0.1}}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tr.Run(t.Context()); !errors.Is(err, em.ErrOptions) {
-			t.Errorf("%s: %v", rule, err)
-		}
+	tr, err := em.New(flows, em.Options{Phases: []em.Phase{{Rule: em.Anemone, Epochs: 1, BatchRows: 10, StepSize: em.Schedule{{em.Constant, 1, 0.1, 0.1}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Run(t.Context()); !errors.Is(err, em.ErrOptions) {
+		t.Errorf("anemone: %v", err)
+	}
+	tree, err := structures.GridTree(2, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err = structures.HCLT(tree, structures.HCLTOptions{Latents: 2, Leaf: func(int) circuit.Leaf { return circuit.DiscretisedLogistic{Domain: 5} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := structures.AddClass(g, 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	m = newModel(t, g, clustered(g, 3, 10, 0))
+	logistic := em.NewLocal(m.engine(t, cpu.Options{}, 10), m.table)
+	defer logistic.Close()
+	if err := logistic.Discriminate(em.Discriminative{Share: 1}); !errors.Is(err, em.ErrOptions) || !strings.Contains(err.Error(), "discretised-logistic") {
+		t.Errorf("discretised logistic leaves: %v", err)
 	}
 }

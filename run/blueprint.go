@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/pce-engine/pce/circuit"
@@ -39,6 +40,7 @@ type Blueprint struct {
 	Unchecked bool
 
 	pd     *Structure // settings, for the published size; nil for other structures
+	class  int        // the number of the variable of the class, from 1; 0: none
 	meta   map[string]string
 	params circuit.ParamFunc   // starting parameters of the nodes that own some; nil: there are none
 	wide   circuit.ParamFunc64 // params of a model file with all of its digits; nil: there is none
@@ -138,6 +140,9 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 			b.pd = &s
 		}
 	}
+	if err := b.settleClass(&s); err != nil {
+		return nil, err
+	}
 	if b.params, err = b.start(ctx, s.Init); err != nil {
 		return nil, err
 	}
@@ -202,6 +207,32 @@ func FromGraph(how How, g *circuit.Graph, params circuit.ParamFunc, opts compile
 		return nil, err
 	}
 	return b, nil
+}
+
+// settleClass says which variable the class is. A circuit that was made with one knows its number, which may be another one
+// than that of the column in a file of rows, of which some may be skipped.
+func (b *Blueprint) settleClass(s *Structure) error {
+	made, _ := strconv.Atoi(b.meta[metaClass])
+	if made < 1 || made > b.Graph.NumVars {
+		made = 0
+	}
+	switch {
+	case s.class > 0:
+		b.class, b.meta = s.class, map[string]string{metaClass: strconv.Itoa(s.class)}
+		return nil
+	case s.Class == "":
+		b.class = made
+		return nil
+	}
+	class, err := findClass(b.Schema, s.Class)
+	if err != nil {
+		return err
+	}
+	if b.class = class + 1; made > 0 && b.class != made && b.Schema.Columns[class].Name != s.Class {
+		return fmt.Errorf("%w: the class is column %s of the circuit, which was made with column %d as the class; write %d, or the name of another column",
+			ErrOptions, s.Class, made, made)
+	}
+	return nil
 }
 
 // fromFile takes graph, schema and parameters from a model file.

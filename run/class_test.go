@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/resize"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
@@ -157,6 +158,69 @@ func TestClassRefused(t *testing.T) {
 	}}
 	if _, err := run.TrainElsewhere(t.Context(), o, elsewhere); !errors.Is(err, run.ErrOptions) {
 		t.Errorf("on a cluster: %v", err)
+	}
+}
+
+// TestClassByNumber skips columns of a file without names in front of the class and behind it: the class is that of its number
+// in the file also for a run that is resumed, whose circuit does not know the file's numbers. Of a circuit, numbers are its own,
+// and one that would be another column than its class is refused.
+func TestClassByNumber(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	b := strings.Builder{}
+	for i := range 200 {
+		k := rng.IntN(3)
+		fmt.Fprintf(&b, "id%d,%d,%d,%d,%d,id%d,%d\n", i, k, (k+rng.IntN(2))%3, rng.IntN(2), (k+rng.IntN(3)/2)%2, i, k)
+	}
+	path := filepath.Join(t.TempDir(), "numbers.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows := func(ctx context.Context, schema *dataset.Schema) (dataset.Source, error) {
+		return dataset.OpenAll(ctx, []string{path}, dataset.Options{Schema: schema, Header: "no", Types: map[string]dataset.Type{"1": {Skip: true}, "6": {Skip: true}}})
+	}
+	options := func(class string) run.TrainOptions {
+		o := classed(t, "hclt", path)
+		o.Train, o.Valid, o.Structure.Class, o.Discriminative = rows, rows, class, 1
+		return o
+	}
+	for class, variable := range map[string]int{"2": 0, "7": 4} {
+		resumes(t, func() run.TrainOptions { return options(class) })
+		o := options(class)
+		if _, err := run.Train(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		model := filepath.Join(o.Dir, run.ModelFile)
+		b, err := run.OpenModel(model, compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range b.Graph.Nodes {
+			if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && (n.Leaf.Name() == "indicator") != (n.Var == variable) {
+				t.Errorf("class %s: variable %d has %s leaves", class, n.Var, n.Leaf.Name())
+			}
+		}
+		b.Close()
+		further := options("")
+		further.Structure.Kind, further.Structure.File = "file", model
+		if _, err := run.Train(t.Context(), further); err != nil {
+			t.Errorf("the class that a circuit was made with: %v", err)
+		}
+		grown := filepath.Join(t.TempDir(), "grown.safetensors")
+		if _, err := run.Grow(model, grown, resize.GrowOptions{Noise: 0.1, Seed: 1}); err != nil {
+			t.Fatal(err)
+		}
+		further = options("")
+		further.Structure.Kind, further.Structure.File = "file", grown
+		if _, err := run.Train(t.Context(), further); err != nil {
+			t.Errorf("the class that a grown circuit was made with: %v", err)
+		}
+		for _, other := range []string{"3", "9", "kind"} {
+			further = options(other)
+			further.Structure.Kind, further.Structure.File, further.Discriminative = "file", model, 0
+			if _, err := run.Train(t.Context(), further); !errors.Is(err, run.ErrOptions) {
+				t.Errorf("class %s of a circuit whose class is variable %d: %v", other, variable, err)
+			}
+		}
 	}
 }
 

@@ -72,12 +72,8 @@ func (r *training) open(ctx context.Context) (Flows, error) {
 		if err != nil {
 			return nil, err
 		}
-		if d := r.opts.Discriminative; d > 0 {
-			class, err := findClass(r.plan.Schema, r.opts.Structure.Class)
-			if err == nil {
-				err = l.Discriminate(em.Discriminative{Class: class, Share: d})
-			}
-			if err != nil {
+		if r.opts.Discriminative > 0 {
+			if err := l.Discriminate(*r.discriminative()); err != nil {
 				l.Close()
 				return nil, err
 			}

@@ -80,7 +80,7 @@ func Grow(path, out string, o resize.GrowOptions) (*Resized, error) {
 		return nil, err
 	}
 	defer m.Close()
-	b := &Blueprint{Graph: m.Graph, Schema: schema, wide: inFile(path, m.Params64)}
+	b := &Blueprint{Graph: m.Graph, Schema: schema, meta: m.Meta, wide: inFile(path, m.Params64)}
 	c, err := resize.Grow(b.Graph, b.wide, o)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,11 @@ func (b *Blueprint) writeResized(out string, c *resize.Circuit) (*Resized, error
 	if err != nil {
 		return nil, err
 	}
-	all, err := (&Blueprint{Schema: b.Schema}).strings(nil)
+	var class map[string]string // which pruning and growing leave as it is
+	if text, ok := b.meta[metaClass]; ok {
+		class = map[string]string{metaClass: text}
+	}
+	all, err := (&Blueprint{Schema: b.Schema}).strings(class)
 	if err != nil {
 		return nil, err
 	}

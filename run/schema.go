@@ -14,6 +14,9 @@ import (
 // metaSchema is the key of the schema in a model file.
 const metaSchema = "schema"
 
+// metaClass is the key of the number of the variable of the class, from 1.
+const metaClass = "class"
+
 // metaLearned is the key of the settings with which a structure was learned.
 const metaLearned = "learnspn"
 

@@ -24,8 +24,8 @@ type Structure struct {
 	// counted from 1, or * for all others. Leaf holds where one says nothing.
 	Leaves map[string]Leaf
 	// Class is the column of the class, by name or number in the file: each of its categories gets a root of its own over
-	// the other columns. Structures that are hidden Chow-Liu trees, pd or rat-spn have one; of a file it is a column that
-	// rows are classified by. "": none.
+	// the other columns. Structures that are hidden Chow-Liu trees, pd or rat-spn have one; of a circuit in a file it is a
+	// column that rows are classified by, by name or number among the circuit's. "": none.
 	Class string
 	class int    // its number, from 1, once rows are read; 0: none
 	Seed  uint64 // of everything random about the structure
@@ -123,7 +123,7 @@ func (s *Structure) build(ctx context.Context, src dataset.Source, leaves []circ
 func findClass(schema *dataset.Schema, name string) (int, error) {
 	class := slices.Index(dataset.Keys(map[string]bool{name: true}, schema.Columns), name)
 	if class < 0 || name == "*" {
-		return 0, fmt.Errorf("%w: the class is to be column %q, and there is none; write a name of the header or the number of a column that has none", ErrOptions, name)
+		return 0, fmt.Errorf("%w: the class is to be column %q, and there is none; write the name of a column, or the number of one", ErrOptions, name)
 	}
 	switch c := &schema.Columns[class]; {
 	case c.Kind != dataset.Discrete:
@@ -227,8 +227,12 @@ func (s *Structure) pd(schema *dataset.Schema) (structures.PDOptions, error) {
 		return o, fmt.Errorf("%w: pd needs images, and the data does not say their shape; set it (data.image or model.pd.shape in a config)", ErrOptions)
 	}
 	if n := o.Shape[0] * o.Shape[1] * o.Shape[2]; n != len(schema.Columns) {
-		return o, fmt.Errorf("%w: pd over images of shape %v, which have %d values, and data of %d columns; set the right shape",
-			ErrOptions, o.Shape, n, len(schema.Columns))
+		beside := ""
+		if s.class > 0 {
+			beside = " beside the class"
+		}
+		return o, fmt.Errorf("%w: pd over images of shape %v, which have %d values, and data of %d columns%s; set the right shape",
+			ErrOptions, o.Shape, n, len(schema.Columns), beside)
 	}
 	return o, nil
 }

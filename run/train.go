@@ -183,19 +183,19 @@ func (r *training) checkDiscriminative() error {
 	if r.flows != nil {
 		return fmt.Errorf("%w: discriminative training on a cluster; train on one machine", ErrOptions)
 	}
-	if r.opts.Structure.Class == "" {
+	if r.plan.class == 0 {
 		return fmt.Errorf("%w: discriminative training without a class; name its column", ErrOptions)
-	}
-	class, err := findClass(r.plan.Schema, r.opts.Structure.Class)
-	if err != nil {
-		return err
 	}
 	for _, p := range r.em().Phases {
 		if p.Epochs > 0 && p.Rule != em.MiniBatch {
 			return fmt.Errorf("%w: discriminative training by %s; choose %s, whose step sizes fall", ErrOptions, p.Rule, em.MiniBatch)
 		}
 	}
-	return (&em.Discriminative{Class: class, Share: d}).Validate(r.plan.Schema)
+	return r.discriminative().Validate(r.plan.Schema, r.plan.Program)
+}
+
+func (r *training) discriminative() *em.Discriminative {
+	return &em.Discriminative{Class: r.plan.class - 1, Share: r.opts.Discriminative}
 }
 
 // train does what is left of the run. lost says that the device's parameters are
@@ -268,7 +268,7 @@ func (r *training) stage(t *em.Trainer, f Flows) Stage {
 	o := r.em()
 	s := Stage{
 		Name: StageTrain, Rows: r.plan.Train.Rows(), Variables: len(r.plan.Schema.Columns),
-		Bits:   r.plan.Schema.Discrete() && (r.plan.Schema.Image != [3]int{} || r.plan.Schema.Unit != ""),
+		Bits:   r.opts.Discriminative == 0 && r.plan.Schema.Discrete() && (r.plan.Schema.Image != [3]int{} || r.plan.Schema.Unit != ""),
 		Device: f.Device(), Precision: f.PrecisionUsed(),
 	}
 	for _, p := range o.Phases {

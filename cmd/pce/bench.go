@@ -193,6 +193,9 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 			return nil, err
 		}
 	}
+	if d := cfg.Train.Discriminative; d > 0 && !inference {
+		return nil, usagef("train.discriminative is %v, and bench measures steps of EM alone; pce train says how many rows it passes", d)
+	}
 	if f.batch > 0 {
 		cfg.Train.BatchSize = f.batch
 	}

@@ -66,7 +66,12 @@ func TestDiscriminativeTraining(t *testing.T) {
 	if ll, plain := end["train_ll"].(float64), joint["train_ll"].(float64); !(ll > -0.5 && ll < 0) || !(plain < -2) || end["test_bpd"] != nil {
 		t.Errorf("train_ll %v, of the joint distribution %v", ll, plain)
 	}
+	bench := append([]string{"bench"}, common...)
 	var out, errs bytes.Buffer
+	if code := Run(t.Context(), append(bench, "--set", "train.discriminative=1"), nil, nil, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "train.discriminative is 1, and bench") {
+		t.Errorf("bench: exit %d: %s", code, &errs)
+	}
+	errs.Reset()
 	code := Run(context.Background(), append([]string{"cluster", "submit", "--cluster", "nats://127.0.0.1:1"}, further...), nil, nil, &out, &errs)
 	if code != exitUsage || !strings.Contains(errs.String(), "train.discriminative is 1, which a cluster does not do") {
 		t.Errorf("cluster submit: exit %d: %s", code, &errs)
