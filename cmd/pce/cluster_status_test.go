@@ -175,7 +175,7 @@ func TestStatusLead(t *testing.T) {
 	}
 	put("uploads", `{"id":"removal-1"}`)
 	if lead, err := readLead(t.Context(), bus); lead != nil || err != nil {
-		t.Errorf("nobody leads, and status has %v, %v", lead, err)
+		t.Errorf("without a coordinator that leads, the status has %v, %v", lead, err)
 	}
 	put(cluster.LeadKey, `{"id":"c-up","run":"r-1"}`)
 	if lead, err := readLead(t.Context(), bus); err != nil || lead == nil || lead.Run != "r-1" {
