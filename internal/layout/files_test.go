@@ -2,6 +2,8 @@ package layout
 
 import (
 	"go/ast"
+	"maps"
+	"os/exec"
 	"path"
 	"regexp"
 	"slices"
@@ -37,6 +39,31 @@ func TestFileSizes(t *testing.T) {
 			t.Errorf("%s has %d lines, %d are allowed; give each concept its own file", s.path, s.lines, limit)
 		case path.Ext(base) == ".s":
 			t.Errorf("%s is assembly without a generator; write it with internal/gen", s.path)
+		}
+	}
+}
+
+// atTheTop are the names in the module's directory beside Go files.
+var atTheTop = []string{
+	".ci", ".gitignore", ".golangci.yml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "RATIONALE.md", "README.md",
+	"bench", "circuit", "clients", "cluster", "cmd", "codec", "compile", "configs", "dataset", "deploy", "docs", "em", "engine", "examples",
+	"forest", "go.mod", "go.sum", "internal", "kernels", "layers", "report", "run", "serve",
+}
+
+// TestTop refuses what a trial left in the module's directory, once it is committed.
+func TestTop(t *testing.T) {
+	out, err := exec.Command("git", "-C", root, "ls-files").Output()
+	if err != nil {
+		t.Skip("names of committed files come from git, in a clone: ", err)
+	}
+	strays := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), "/")
+		strays[name] = path.Ext(name) != ".go" && !slices.Contains(atTheTop, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(strays)) {
+		if strays[name] {
+			t.Errorf("%s is committed in the module's directory; remove it, or name it in atTheTop", name)
 		}
 	}
 }
