@@ -192,7 +192,7 @@ func (m *fakeModel) Run(ctx context.Context, w *Work) error {
 					sum += w.Inputs[1][at]
 				}
 				w.Outputs[0][at] = math.Pow(sum, p.Params["power"].(float64))
-				w.Answer = oip.Params{"exact": p.Params["exact"], "note": p.Params["note"], "count": p.Params["count"]}
+				w.Parts[k].Answer = oip.Params{"exact": p.Params["exact"], "note": p.Params["note"], "count": p.Params["count"]}
 			}
 			at++
 		}

@@ -92,7 +92,7 @@ func (m *painter) paint(v int, seed uint64) float64 {
 
 func (m *painter) Run(_ context.Context, w *Work) error {
 	at := 0
-	for _, p := range w.Parts {
+	for i, p := range w.Parts {
 		for r := range p.Rows {
 			row := cellsOf(w.Batch, at)
 			width := len(row)
@@ -104,7 +104,7 @@ func (m *painter) Run(_ context.Context, w *Work) error {
 				if w.Query == "sample" {
 					seed = p.Params["seed"].(uint64) + uint64(p.First+r)
 				} else {
-					w.Outputs[1][at], w.Answer = logProb(row), oip.Params{"mpe_exact": false}
+					w.Outputs[1][at], w.Parts[i].Answer = logProb(row), oip.Params{"mpe_exact": false}
 				}
 				for v, x := range row {
 					if x != x {

@@ -397,9 +397,7 @@ func (b *batch) apart(q *Query, w *Work) error {
 		if err := b.version.answer(b.ctx, own); err != nil {
 			return err
 		}
-		if w.Parts[i].Err = own.Parts[0].Err; own.Answer != nil {
-			w.Answer = own.Answer
-		}
+		w.Parts[i].Err, w.Parts[i].Answer = own.Parts[0].Err, own.Parts[0].Answer
 	}
 	return nil
 }
@@ -414,7 +412,7 @@ func (l *lane) finish(b *batch, w *Work, took time.Duration, err error) {
 	for i, p := range b.pieces {
 		j := p.job
 		j.compute += took
-		if j.answer = w.Answer; err != nil && j.err == nil {
+		if j.answer = w.Parts[i].Answer; err != nil && j.err == nil {
 			j.err = err
 		}
 		if own := w.Parts[i].Err; own != nil && j.err == nil {

@@ -120,9 +120,6 @@ type Work struct {
 	// Outputs take the results of Query.Outputs, in order, [Batch.Rows, Shape...]; nil
 	// for one that no request asked for.
 	Outputs [][]float64
-	// Answer holds parameters of the answer, such as whether it is exact: a bool, an
-	// int64, a uint64, a float64 or a string each. It may stay nil.
-	Answer oip.Params
 }
 
 // Part is a run of rows of one request within a batch.
@@ -132,6 +129,9 @@ type Part struct {
 	// is random may depend on Params, this number and the row alone.
 	First  int
 	Params oip.Params // every parameter of the query, with its type
+	// Answer is set by Run to parameters of the answer, such as whether it is exact: a bool, an
+	// int64, a uint64, a float64 or a string each. It may stay nil, and is the same for every part of a request.
+	Answer oip.Params
 	// Err is set by Run where this request alone cannot be answered: its parameters ask for
 	// what the model does not compute. The requester gets its message.
 	Err error

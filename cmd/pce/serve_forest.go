@@ -91,7 +91,9 @@ func (s *servedForest) Queries() []serve.Query { return []serve.Query{s.query} }
 
 // Run evaluates the forest for each output that a request of the batch asks for.
 func (s *servedForest) Run(ctx context.Context, w *serve.Work) error {
-	w.Answer = s.answer
+	for i := range w.Parts {
+		w.Parts[i].Answer = s.answer
+	}
 	for i, out := range w.Outputs {
 		if out == nil {
 			continue

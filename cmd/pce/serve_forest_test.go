@@ -288,9 +288,9 @@ func TestServedLabels(t *testing.T) {
 			t.Errorf("a forest of %d bytes", s.Bytes())
 		}
 		out := make([]float64, 2)
-		w := &serve.Work{Query: queryPredict, Numbers: []float64{math.NaN(), 1}, Outputs: [][]float64{nil, nil, nil, out}}
-		if err := s.Run(t.Context(), w); err != nil || !slices.Equal(out, c.want) || w.Answer[answerLabels] != c.params {
-			t.Errorf("labels %q: classes %v with %v, %v; want %v with %v", c.labels, out, w.Answer, err, c.want, c.params)
+		w := &serve.Work{Query: queryPredict, Parts: make([]serve.Part, 1), Numbers: []float64{math.NaN(), 1}, Outputs: [][]float64{nil, nil, nil, out}}
+		if err := s.Run(t.Context(), w); err != nil || !slices.Equal(out, c.want) || w.Parts[0].Answer[answerLabels] != c.params {
+			t.Errorf("labels %q: classes %v with %v, %v; want %v with %v", c.labels, out, w.Parts[0].Answer, err, c.want, c.params)
 		}
 		f.Classes, f.Labels = 0, nil
 		if q := newServedForest(m).Queries()[0]; len(q.Outputs) != 3 {
