@@ -93,8 +93,22 @@ func TestConditionalQueries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// The likeliest value of one column is that of its distribution; all other cells stay.
+		alone, likely, err := m.MPE(t.Context(), rows, pce.MPEOptions{Of: []int{2}, Search: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
 		codes := circuit.Domains(g)
 		for i, row := range rows {
+			want := slices.Clone(row)
+			if math.IsNaN(row[2]) {
+				want[2] = float64(run.Likeliest(p[i][:codes[2]]))
+			}
+			given, err := ev.LogLikelihood(want)
+			if err != nil || !slices.EqualFunc(alone[i], want, func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }) ||
+				!near(likely[i].LogLikelihood, given) || !near(likely[i].Bound, given) {
+				t.Errorf("seed %d, row %v: column 2 alone makes it %v with %+v, want %v with %v; %v", seed, row, alone[i], likely[i], want, given, err)
+			}
 			all, err := ev.Conditionals(row)
 			if err != nil {
 				t.Fatal(err)
@@ -401,8 +415,10 @@ func TestQueryRefuses(t *testing.T) {
 		}
 	}
 	for _, n := range []int{-1, 1<<20 + 1} {
-		if _, _, err := m.MPE(t.Context(), rows, pce.MPEOptions{Candidates: n}); !errors.Is(err, pce.ErrOptions) {
-			t.Errorf("%d candidates: %v", n, err)
+		for _, o := range []pce.MPEOptions{{Candidates: n}, {Beam: n}, {Search: n}, {Of: []int{0, n}}} {
+			if _, _, err := m.MPE(t.Context(), rows, o); !errors.Is(err, pce.ErrOptions) {
+				t.Errorf("%+v: %v", o, err)
+			}
 		}
 	}
 	if p, err := m.Conditional(t.Context(), nil, 0); err != nil || len(p) != 0 {

@@ -199,7 +199,7 @@ type Job struct {
 	Seed   uint64 `yaml:"seed" min:"0" doc:"seed of the draws of sample and mpe"`
 	Format string `yaml:"format" enum:"csv|npy|png" doc:"what is written, to out.<format>; png: images of sample and mpe"`
 
-	Columns       []string  `yaml:"columns" doc:"columns of conditional, covariance and quantiles, the class of classify, those that loglik is given; by name or number from 1"`
+	Columns       []string  `yaml:"columns" doc:"columns of conditional, covariance and quantiles, the class of classify, those that loglik is given or that mpe completes; by name or number from 1"`
 	Levels        []float64 `yaml:"levels" doc:"levels of quantiles, between 0 and 1; unless given 0.05, 0.5 and 0.95"`
 	Of            []string  `yaml:"of" doc:"polynomials of degree 2 in the columns, such as 2*age - $3^2, whose expectations expect writes"`
 	Soft          bool      `yaml:"soft" doc:"cells of job.data may be a range 30..40, a set {a|b} or likelihoods [0.2|0.8]"`
@@ -208,6 +208,7 @@ type Job struct {
 	Schedule      string    `yaml:"schedule" doc:"schedule under which predict compiles the forest: a file, preset:NAME, auto, or the lines of the schedule themselves"`
 	Profile       string    `yaml:"profile" doc:"profile of the forest for job.schedule: how many rows visit each node, as pce forest profile writes it"`
 	Candidates    int       `yaml:"candidates" min:"0" max:"1048576" doc:"drawn completions of a row that mpe improves where max-product is not exact"`
+	Search        int       `yaml:"search" min:"0" max:"1048576" doc:"partial completions of a row that mpe extends to prove that nothing is likelier where max-product is not exact"`
 }
 
 // Default returns the settings that hold where neither a file, the environment nor --set says
@@ -246,6 +247,6 @@ func Default() *Config {
 			Samples:     64,
 		},
 		Cluster: Cluster{Transport: "tcp", Workers: 1},
-		Job:     Job{Kind: "train", Rows: 1, Format: "csv", Result: "prediction", Candidates: 8},
+		Job:     Job{Kind: "train", Rows: 1, Format: "csv", Result: "prediction", Candidates: 8, Search: 200},
 	}
 }

@@ -43,7 +43,7 @@ func TestSettings(t *testing.T) {
 		"data.train", "data.valid", "data.test", "data.expected", "data.header", "data.text.max_bytes",
 		"train.epochs", "train.steps", "train.patience", "train.finish.epochs", "train.finish.pseudocount",
 		"train.checkpoint.epochs", "train.checkpoint.steps", "train.checkpoint.interval", "train.checkpoint.keep", "train.samples",
-		"cluster.transport", "cluster.workers", "job.kind", "job.model", "job.data", "job.rows", "job.seed", "job.format", "job.columns", "job.levels", "job.of", "job.soft", "job.probabilities", "job.result", "job.schedule", "job.profile", "job.candidates",
+		"cluster.transport", "cluster.workers", "job.kind", "job.model", "job.data", "job.rows", "job.seed", "job.format", "job.columns", "job.levels", "job.of", "job.soft", "job.probabilities", "job.result", "job.schedule", "job.profile", "job.candidates", "job.search",
 	}
 	if !slices.Equal(free, want) {
 		t.Errorf("free keys are\n%q, want\n%q", free, want)

@@ -209,7 +209,7 @@ func (j *Job) validate() error {
 		if len(j.Columns) != 1 {
 			return &keyError{"job.kind", fmt.Sprintf("is classify, but job.columns has %d columns; name the one of the class", len(j.Columns))}
 		}
-	case "loglik":
+	case "loglik", "mpe":
 	default:
 		if len(j.Columns) > 0 {
 			return &keyError{"job.columns", fmt.Sprintf("are set, but job.kind is %s, which is about all; leave them out", j.Kind)}

@@ -27,10 +27,11 @@ type extension struct {
 	score       float64
 }
 
-// beam completes the missing cells of b and returns the completions, those of a row in order
+// beam completes the missing cells of b that o names and returns the completions, those of a row in order
 // of their likelihood and at most width of them; none of a row that is impossible or has
 // evidence that is a range, a set or likelihoods.
-func (e *Engine) beam(ctx context.Context, b *dataset.Batch, width int) (*beam, error) {
+func (e *Engine) beam(ctx context.Context, b *dataset.Batch, o MPEOptions) (*beam, error) {
+	width := o.Beam
 	s := &beam{width: width}
 	for r := range b.Rows {
 		if !b.RowHasSoft(r) {
@@ -39,7 +40,7 @@ func (e *Engine) beam(ctx context.Context, b *dataset.Batch, width int) (*beam, 
 	}
 	s.partials, s.score = chosen(b, s.owner), make([]float64, len(s.owner))
 	for i, c := range e.prog.Columns {
-		if c.Beside {
+		if c.Beside || !o.completes(int(c.Var)) {
 			continue
 		}
 		missing := func(row int) bool { return b.Columns[c.Var].IsMissing(row) }

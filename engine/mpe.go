@@ -22,8 +22,14 @@ type MPEOptions struct {
 	// Sweeps is the most times that a candidate's missing cells are each set to their
 	// best value given all others; fewer if none changes.
 	Sweeps int
-	Seed   uint64 // of the draws
-	First  int    // number of b's first row in the whole request
+	// Search is how many partial completions of a row branch and bound may extend to find a
+	// likelier one than the candidates, or to prove that none is. 0: no such search.
+	Search int
+	// Of says of each variable whether it is completed. The missing cells of all others are
+	// summed out, and stay missing: marginal MAP. nil: all are completed.
+	Of    []bool
+	Seed  uint64 // of the draws
+	First int    // number of b's first row in the whole request
 }
 
 // MPE fills the missing cells of b with the most probable completion that it finds and
@@ -31,9 +37,9 @@ type MPEOptions struct {
 // both, as LogLikelihood counts. A row whose observed cells are impossible keeps its missing
 // cells. What becomes of a row depends on the options, its number and its cells alone.
 func (e *Engine) MPE(ctx context.Context, b *dataset.Batch, o MPEOptions, ll, bound []float64) error {
-	if len(ll) < b.Rows || len(bound) < b.Rows || o.Candidates < 0 || o.Beam < 0 || o.Sweeps < 0 {
-		return fmt.Errorf("%w: room for %d and %d numbers for %d rows, %d candidates, a beam of %d and %d sweeps; want a number of each for each row",
-			dataset.ErrFormat, len(ll), len(bound), b.Rows, o.Candidates, o.Beam, o.Sweeps)
+	if len(ll) < b.Rows || len(bound) < b.Rows || o.Candidates < 0 || o.Beam < 0 || o.Sweeps < 0 || o.Search < 0 || o.Of != nil && len(o.Of) != len(b.Columns) {
+		return fmt.Errorf("%w: room for %d and %d numbers for %d rows, %d candidates, a beam of %d, %d sweeps, a search of %d and %d columns of %d that are completed or not; want a number of each for each row",
+			dataset.ErrFormat, len(ll), len(bound), b.Rows, o.Candidates, o.Beam, o.Sweeps, o.Search, len(o.Of), len(b.Columns))
 	}
 	each := max(2+o.Candidates, o.Beam)
 	for lo := 0; lo < b.Rows; {
@@ -85,12 +91,18 @@ func (e *Engine) mpe(ctx context.Context, b *dataset.Batch, o MPEOptions, first 
 			pick[r] = k + 1
 		}
 	}
-	for r, k := range pick {
-		k--
-		ll[r] = scores[k]
-		for v := range b.Columns {
+	for r := range pick {
+		pick[r]--
+		ll[r] = scores[pick[r]]
+	}
+	best := chosen(all, pick)
+	if err := e.search(ctx, b, o, best, ll, bound); err != nil {
+		return err
+	}
+	for v := range b.Columns {
+		for r := range b.Rows {
 			if b.Columns[v].IsMissing(r) {
-				moveCell(&b.Columns[v], r, &all.Columns[v], k)
+				moveCell(&b.Columns[v], r, &best.Columns[v], r)
 			}
 		}
 	}
@@ -103,6 +115,9 @@ func (e *Engine) mpe(ctx context.Context, b *dataset.Batch, o MPEOptions, first 
 func (e *Engine) candidates(ctx context.Context, b *dataset.Batch, o MPEOptions, first int, bound []float64) (*dataset.Batch, []int, error) {
 	best := e.copies(b, 1)
 	if err := e.maximise(ctx, best, bound); err != nil {
+		return nil, nil, err
+	}
+	if err := e.boundMarginal(ctx, b, o, bound); err != nil {
 		return nil, nil, err
 	}
 	each := 2 + o.Candidates
@@ -125,7 +140,7 @@ func (e *Engine) candidates(ctx context.Context, b *dataset.Batch, o MPEOptions,
 		take(r, 1, best, r)
 	}
 	if o.Beam > 0 {
-		found, err := e.beam(ctx, b, o.Beam)
+		found, err := e.beam(ctx, b, o)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -133,8 +148,18 @@ func (e *Engine) candidates(ctx context.Context, b *dataset.Batch, o MPEOptions,
 			take(found.owner[k], 1, found.partials, k)
 		}
 	}
+	for v := range all.Columns { // what is summed out is not completed
+		for k, r := range owner {
+			if !o.completes(v) {
+				moveCell(&all.Columns[v], k, &b.Columns[v], r)
+			}
+		}
+	}
 	return all, owner, nil
 }
+
+// completes reports whether missing cells of a variable are completed.
+func (o *MPEOptions) completes(v int) bool { return o.Of == nil || o.Of[v] }
 
 // unlike returns the candidates of each row without those that are equal to an earlier one, in
 // the same order: candidates often meet, and every sweep costs a pass for each.

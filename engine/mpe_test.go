@@ -32,7 +32,7 @@ func (m *model) complete(t *testing.T, rows [][]float64, o engine.MPEOptions) (f
 			switch missed := math.IsNaN(full[r][v]); {
 			case !math.IsNaN(x) && !kept:
 				t.Fatalf("row %v is completed as %v", row, full[r])
-			case math.IsNaN(x) && missed != (math.IsInf(evidence, -1) || circuit.Domains(m.graph)[v] < 0):
+			case math.IsNaN(x) && missed != (math.IsInf(evidence, -1) || circuit.Domains(m.graph)[v] < 0 || o.Of != nil && !o.Of[v]):
 				t.Fatalf("row %v of log-likelihood %v is completed as %v", row, evidence, full[r])
 			}
 		}
@@ -227,19 +227,21 @@ func TestBeamQueries(t *testing.T) {
 func TestMPEQueriesDependOnTheRowAlone(t *testing.T) {
 	g := reference.Random(rand.New(rand.NewPCG(5, 64)), reference.RandomOptions{Vars: 5, MaxUnits: 12, MaxCodes: 3})
 	rows := reference.RandomRows(g, rand.New(rand.NewPCG(5, 65)), 11, 0.6)
-	o := engine.MPEOptions{Candidates: 3, Beam: 2, Sweeps: 4, Seed: 9}
-	whole, wholeLL, wholeBound := build(t, g, engine.Options{Rows: 100, Queries: true}).complete(t, rows, o)
-	m := build(t, g, engine.Options{Rows: 3, Queries: true}) // less than the candidates of a row
-	for r := range rows {
-		o.First = r
-		row, ll, bound := m.complete(t, rows[r:r+1], o)
-		for v := range row[0] {
-			if !near(row[0][v], whole[r][v], 0) && !math.IsNaN(row[0][v]) {
-				t.Errorf("row %d: %v alone, %v among others", r, row[0], whole[r])
+	for _, of := range [][]bool{nil, {true, false, true, true, true}} {
+		o := engine.MPEOptions{Candidates: 3, Beam: 2, Sweeps: 4, Search: 9, Seed: 9, Of: of}
+		whole, wholeLL, wholeBound := build(t, g, engine.Options{Rows: 100, Queries: true}).complete(t, rows, o)
+		m := build(t, g, engine.Options{Rows: 3, Queries: true}) // less than the candidates of a row
+		for r := range rows {
+			o.First = r
+			row, ll, bound := m.complete(t, rows[r:r+1], o)
+			for v := range row[0] {
+				if !near(row[0][v], whole[r][v], 0) && !math.IsNaN(row[0][v]) {
+					t.Errorf("row %d: %v alone, %v among others", r, row[0], whole[r])
+				}
 			}
-		}
-		if ll[0] != wholeLL[r] || bound[0] != wholeBound[r] {
-			t.Errorf("row %d: %v and %v alone, %v and %v among others", r, ll[0], bound[0], wholeLL[r], wholeBound[r])
+			if ll[0] != wholeLL[r] || bound[0] != wholeBound[r] {
+				t.Errorf("row %d: %v and %v alone, %v and %v among others", r, ll[0], bound[0], wholeLL[r], wholeBound[r])
+			}
 		}
 	}
 }

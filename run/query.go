@@ -270,26 +270,33 @@ var queryKinds = []string{
 	QueryMPE, QuerySample, QueryEntropy, QueryKL,
 }
 
-// MPEOptions say how most probable completions are looked for where max-product does not
-// give them.
+// MPEOptions say what most probable completions are of, and how they are looked for where max-product
+// does not give them.
 type MPEOptions struct {
+	// Of are the columns to complete, counted from 0, all missing cells of others summed out
+	// (marginal MAP). Empty: all columns.
+	Of []int
 	// Candidates is how many drawn completions of a row are improved, beside those of
 	// max-product and of the beam.
 	Candidates int
 	// Beam is how many partial completions of a row a beam search keeps while it fills one
 	// column after another. 0: no such search.
 	Beam int
-	Seed uint64 // of the draws
+	// Search is how many partial completions of a row branch and bound may extend to find a
+	// likelier one or to prove that none is. 0: no such search.
+	Search int
+	Seed   uint64 // of the draws
 }
 
 // DefaultMPE are the options of pce query mpe and of the server.
-var DefaultMPE = MPEOptions{Candidates: 8, Beam: 8}
+var DefaultMPE = MPEOptions{Candidates: 8, Beam: 8, Search: 200}
 
-// maxCandidates bounds the candidates of a row, maxBeam its partial completions, and mpeSweeps
-// the times that each of its missing cells is improved.
+// maxCandidates bounds the candidates of a row, maxBeam its partial completions, maxSearch those that branch
+// and bound extends, and mpeSweeps the times that each of its missing cells is improved.
 const (
 	maxCandidates = 1 << 20
 	maxBeam       = 1 << 10
+	maxSearch     = 1 << 20
 	mpeSweeps     = 10
 )
 
@@ -301,7 +308,25 @@ func (o MPEOptions) Check() error {
 	if o.Beam < 0 || o.Beam > maxBeam {
 		return fmt.Errorf("%w: a beam of %d partial completions; want 0 to %d", ErrOptions, o.Beam, maxBeam)
 	}
+	if o.Search < 0 || o.Search > maxSearch {
+		return fmt.Errorf("%w: a search through %d partial completions; want 0 to %d", ErrOptions, o.Search, maxSearch)
+	}
 	return nil
+}
+
+// completed says of each of n columns whether Of names it; nil if it names none, which means all.
+func (o MPEOptions) completed(n int) ([]bool, error) {
+	if len(o.Of) == 0 {
+		return nil, nil
+	}
+	of := make([]bool, n)
+	for _, c := range o.Of {
+		if c < 0 || c >= n {
+			return nil, fmt.Errorf("%w: column %d of %d, counted from 0; name one that the model has", ErrOptions, c, n)
+		}
+		of[c] = true
+	}
+	return of, nil
 }
 
 // MPEExact reports whether max-product gives the most probable completions: the circuit is
@@ -317,13 +342,17 @@ func (b *Blueprint) binned() bool {
 	return slices.ContainsFunc(b.Schema.Columns, func(c dataset.Column) bool { return c.Edges != nil })
 }
 
-// MPE fills the missing cells of rows with the most probable completion, or where exact is
-// false the best one that it finds. It writes their log-likelihoods and a bound on those of
+// MPE fills the missing cells of rows, or those of the columns of o, with the most probable completion, or
+// where exact is false the best one that it finds. It writes their log-likelihoods and a bound on those of
 // all completions, [rows] both. first is the number of b's first row in the whole request.
 func MPE(ctx context.Context, e *engine.Engine, exact bool, o MPEOptions, first int, b *dataset.Batch, ll, bound []float64) error {
-	by := engine.MPEOptions{Candidates: o.Candidates, Beam: o.Beam, Sweeps: mpeSweeps, Seed: o.Seed, First: first}
-	if exact {
-		by.Candidates, by.Beam, by.Sweeps = 0, 0, 0
+	of, err := o.completed(len(b.Columns))
+	if err != nil {
+		return err
+	}
+	by := engine.MPEOptions{Candidates: o.Candidates, Beam: o.Beam, Sweeps: mpeSweeps, Search: o.Search, Of: of, Seed: o.Seed, First: first}
+	if exact = exact && of == nil; exact {
+		by.Candidates, by.Beam, by.Sweeps, by.Search = 0, 0, 0, 0
 	}
 	if err := e.MPE(ctx, b, by, ll, bound); err != nil || !exact {
 		return err

@@ -21,11 +21,11 @@ func (k mpeKind) Load(ctx context.Context, in *Loading) (cluster.Session, error)
 	if err != nil {
 		return nil, err
 	}
-	o := run.MPEOptions{Candidates: d.Candidates, Beam: run.DefaultMPE.Beam, Seed: d.Seed}
+	o := run.MPEOptions{Of: d.Columns, Candidates: d.Candidates, Beam: run.DefaultMPE.Beam, Search: d.Search, Seed: d.Seed}
 	if err := o.Check(); err != nil {
 		return nil, errors.Join(Bad(in.Run, "%w", err), m.Close())
 	}
-	return Answering(mpeAnswerer{m, o, m.plan.MPEExact()}), nil
+	return Answering(&mpeAnswerer{m, o, m.plan.MPEExact()}), nil
 }
 
 func (mpeKind) asks() string { return run.QueryMPE }

@@ -29,6 +29,7 @@ type Query struct {
 	Of         []string    // polynomials, as run.NewExpectation takes them
 	All        bool        // as of run.Query
 	Candidates int         // of a most probable completion, as of run.MPEOptions
+	Search     int         // likewise
 	Result     forest.What // of predict
 	Schedule   string      // of predict: the text of the one under which the forest is compiled; "": none
 	Profile    string      // of predict: path of the profile that the schedule uses; "": none
@@ -107,6 +108,7 @@ type querySettings struct {
 	Of         []string  `json:"of,omitempty"`
 	Seed       uint64    `json:"seed,omitempty"`
 	Candidates int       `json:"candidates,omitempty"`
+	Search     int       `json:"search,omitempty"`
 	Soft       bool      `json:"soft,omitempty"`
 }
 
@@ -209,7 +211,7 @@ func (s *circuitSubject) Answers(l *Lead) Answers { return s.kind.Answers(l, s.q
 // settings are what the workers of a job about rows of s need, but for the model.
 func (q *Query) settings(s *dataset.Schema) (querySettings, error) {
 	columns, err := s.FindAll(q.Columns)
-	return querySettings{Columns: columns, Levels: q.Levels, Of: q.Of, Seed: q.Seed, Candidates: q.Candidates, Soft: q.Soft}, err
+	return querySettings{Columns: columns, Levels: q.Levels, Of: q.Of, Seed: q.Seed, Candidates: q.Candidates, Search: q.Search, Soft: q.Soft}, err
 }
 
 // numbersKind asks for the numbers that a query has for each row as its answer.

@@ -166,7 +166,7 @@ type mpeAnswerer struct {
 
 // Answer completes the rows of a request, a block after the number of its first row, on which
 // the draws depend. The answer is a block of the completed rows.
-func (m mpeAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
+func (m *mpeAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
 	if len(request) < 8 {
 		return nil, fmt.Errorf("%w: request of %d bytes", cluster.ErrJob, len(request))
 	}

@@ -92,7 +92,7 @@ func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	}
 	return l.Query(ctx, k.QueryKind, &job.Query{
 		Model: cfg.Job.Model, Data: cfg.Job.Data, Read: o, Rows: cfg.Job.Rows, Seed: cfg.Job.Seed, Format: cfg.Job.Format,
-		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Result: result, Schedule: cfg.Job.Schedule, Profile: cfg.Job.Profile, Soft: cfg.Job.Soft, Unchanged: j.Unchanged,
+		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Search: cfg.Job.Search, Result: result, Schedule: cfg.Job.Schedule, Profile: cfg.Job.Profile, Soft: cfg.Job.Soft, Unchanged: j.Unchanged,
 	})
 }
 

@@ -250,6 +250,7 @@ func TestRowJobs(t *testing.T) {
 		{"conditional", "soft.csv", "out.csv", []string{softList, "job.soft=true", `job.columns=["1", "4"]`}, []string{"query", "conditional", "--soft", "--of", "1,4", "--data", soft, "--out"}},
 		{"mpe", "soft.csv", "out.csv", []string{softList, "job.soft=true"}, []string{"query", "mpe", "--soft", "--data", soft, "--out"}},
 		{"mpe", "csv", "out.csv", []string{list}, []string{"query", "mpe", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"mpe", "of.csv", "out.csv", []string{softList, "job.soft=true", `job.columns=["1", "4"]`, "job.search=3"}, []string{"query", "mpe", "--soft", "--of", "1,4", "--search", "3", "--data", soft, "--out"}},
 		{"mpe", "npy", "out.npy", []string{list, "job.candidates=2", "job.seed=4"}, []string{"query", "mpe", "--candidates", "2", "--seed", "4", "--data", rows[0], "--data", rows[1], "--out"}},
 		{"sample", "csv", "out.csv", []string{"job.rows=100", "job.seed=5"}, []string{"query", "sample", "-n", "100", "--seed", "5", "--out"}},
 		{"sample", "png", "out.png", []string{"job.rows=9"}, []string{"query", "sample", "-n", "9", "--out"}},
@@ -257,7 +258,7 @@ func TestRowJobs(t *testing.T) {
 	} {
 		t.Run(kind.kind+"/"+kind.format, func(t *testing.T) {
 			id := "run-" + kind.kind + "-" + strings.ReplaceAll(kind.format, ".", "-")
-			kind.format = strings.TrimPrefix(strings.TrimPrefix(kind.format, "given."), "soft.")
+			kind.format = kind.format[strings.LastIndexByte(kind.format, '.')+1:]
 			cfg := testConfig(t, append(append(set, kind.set...), "job.model="+model, "job.kind="+kind.kind, "job.format="+kind.format)...)
 			j, err := a.newJob(t.Context(), id, cfg)
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 // mpeFlags are the flags of query mpe.
 type mpeFlags struct {
 	query queryFlags
+	of    []string
 	how   pce.MPEOptions
 	out   outputFlags
 }
@@ -25,17 +26,22 @@ type mpeFlags struct {
 func (a *app) queryMPECommand() *cobra.Command {
 	f := mpeFlags{how: pce.DefaultMPE}
 	c := &cobra.Command{
-		Use:   "mpe --model MODEL --data FILE [--beam N] [--candidates N] [--seed S]",
+		Use:   "mpe --model MODEL --data FILE [--of COLUMNS] [--beam N] [--candidates N] [--search N] [--seed S]",
 		Short: "Fill the missing cells of rows with their most probable completion",
-		Long: `Fill the missing cells of each row with the most probable completion given the others.
+		Long: `Fill the missing cells of each row with the most probable completion given the others. With --of,
+those of the named columns alone, with all other missing cells summed out, which stay missing.
 
-The answer is exact where the circuit is deterministic. Else it is the best of what max-product
-and a beam search find and of some draws, each improved cell by cell given all others; a bound
-says how much likelier any completion could be. Standard error says which of the two it is.`,
+The answer is exact where the circuit is deterministic and --of is not given. Else it is the best of
+what max-product and a beam search find and of some draws, each improved cell by cell given all
+others; a search by branch and bound then proves that nothing is likelier, or comes as far as --search
+lets it, and a bound says how much likelier any completion could be. Standard error says which it is.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(f.query.data) == 0 {
 				return usagef("no --data; give the rows to complete")
+			}
+			if f.of != nil && len(f.of) == 0 {
+				return usagef("--of names no columns; leave it out to complete all")
 			}
 			if err := errors.Join(f.how.Check(), a.checkOutput(cmd.Context(), &f.out, f.query.inputs()...)); err != nil {
 				return err
@@ -45,14 +51,19 @@ says how much likelier any completion could be. Standard error says which of the
 				return err
 			}
 			defer m.Close()
+			if f.how.Of, err = m.Schema().FindAll(f.of); err != nil {
+				return err
+			}
 			return a.completeRows(cmd.Context(), &f, m)
 		},
 	}
 	f.query.register(c.Flags())
 	f.query.registerData(c.Flags())
+	c.Flags().StringSliceVar(&f.of, "of", nil, "columns to complete, by name or number from 1, with all others that are missing summed out; without it, all")
 	c.Flags().IntVar(&f.how.Beam, "beam", f.how.Beam, "partial completions of a row that the beam search keeps where max-product is not exact; 0: no such search")
 	f.query.registerSoft(c.Flags())
 	c.Flags().IntVar(&f.how.Candidates, "candidates", f.how.Candidates, "drawn completions of a row that are improved where max-product is not exact")
+	c.Flags().IntVar(&f.how.Search, "search", f.how.Search, "partial completions of a row that are extended to prove that nothing is likelier where max-product is not exact; 0: no such search")
 	c.Flags().Uint64Var(&f.how.Seed, "seed", 0, "seed of the draws")
 	f.out.register(c.Flags(), ".csv, .npy, .txt for text, or .png for images (a line for each row: the row, then its completion)", rowsToStdout)
 	return c
@@ -70,7 +81,7 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 		return err
 	}
 	var gaps gaps
-	rest := newUnfilled(m)
+	rest := newUnfilled(m, f.how.Of)
 	err = a.output(&f.out, func(w io.Writer, name string) error {
 		rows, err := newCompletionWriter(&f.out, w, name, schema, given, 1, given.Rows())
 		if err != nil {
@@ -101,7 +112,7 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 	if err := rest.note(a); err != nil {
 		return err
 	}
-	return a.tell("note: %s", gaps.text(m.MPEExact(), f.how))
+	return a.tell("note: %s", gaps.text(m.MPEExact() && len(f.how.Of) == 0, f.how))
 }
 
 // gaps adds up how far the bounds on completions are from what was found.
@@ -130,7 +141,10 @@ func (g *gaps) text(exact bool, o pce.MPEOptions) string {
 	if exact {
 		return "exact: the circuit is deterministic, so max-product gives the most probable completion"
 	}
-	s := fmt.Sprintf("approximate: the best of max-product, a beam of %d and %d improved draws for each row", o.Beam, o.Candidates)
+	if g.rows > 0 && g.proved == g.rows {
+		return "exact: a bound proves for every row that nothing is likelier"
+	}
+	s := fmt.Sprintf("approximate: the best of max-product, a beam of %d, %d improved draws and a search through %d partial completions for each row", o.Beam, o.Candidates, o.Search)
 	if g.rows > 0 {
 		s += fmt.Sprintf("; a bound allows completions that are %.4g nats likelier in the mean and %.4g at most, none in %d of %d rows",
 			g.sum/float64(g.rows), g.most, g.proved, g.rows)

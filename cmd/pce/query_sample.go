@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,7 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 			return usagef("-n %d completions of %d rows are too many", f.n, given.Rows())
 		}
 	}
-	rest := newUnfilled(m)
+	rest := newUnfilled(m, nil)
 	err := a.output(&f.out, func(w io.Writer, name string) error {
 		rows, err := newCompletionWriter(&f.out, w, name, schema, given, f.n, total)
 		if err != nil {
@@ -168,18 +169,21 @@ func (a *app) evidence(ctx context.Context, f *queryFlags, paths []string, schem
 // unfilled counts the rows that keep missing cells.
 type unfilled struct {
 	domains    []int // of the circuit's variables; -1: no leaf reads it
+	of         []int // columns that were to be filled; empty: all
 	impossible int   // rows that keep cells which the circuit could fill
 	unread     int   // other rows, which keep cells of columns that no leaf reads
 }
 
-func newUnfilled(m *pce.Model) *unfilled { return &unfilled{domains: circuit.Domains(m.Graph())} }
+func newUnfilled(m *pce.Model, of []int) *unfilled {
+	return &unfilled{domains: circuit.Domains(m.Graph()), of: of}
+}
 
 // add counts the rows of completed ones.
 func (u *unfilled) add(b *dataset.Batch) {
 	for r := range b.Rows {
 		impossible, unread := false, false
 		for i := range b.Columns {
-			if b.Columns[i].IsMissing(r) {
+			if b.Columns[i].IsMissing(r) && (len(u.of) == 0 || slices.Contains(u.of, i)) {
 				impossible, unread = impossible || u.domains[i] >= 0, true
 			}
 		}

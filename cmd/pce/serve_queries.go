@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
@@ -63,7 +65,7 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 	}
 	mpe, mpeFlops := cells, posteriorCost*flops
 	if mpe.Name = "mpe"; !exact {
-		mpeFlops += sweepCost * flops * columns[0] * int64(2+pce.DefaultMPE.Candidates+pce.DefaultMPE.Beam)
+		mpeFlops += searchFlops(s, flops)
 	}
 	queries := []servedQuery{
 		{serve.Query{Name: "log_prob", Flops: flops, Outputs: []serve.Output{logProb}}, (*servedCircuit).logProb},
@@ -90,6 +92,14 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 			Outputs: []serve.Output{mpe, logProb, {Name: "bound", Datatype: oip.FP32, OnRequest: true}},
 			Params: []serve.Param{
 				{Name: paramCandidates, Default: int64(pce.DefaultMPE.Candidates), Max: mostServed}, {Name: paramSeed, Default: uint64(0)},
+				{Name: paramOf, Default: ""},
+			},
+			Plan: func(p oip.Params) (int64, error) {
+				of, err := completedBy(s, p)
+				if len(of) > 0 && exact { // max-product maximises over all
+					return mpeFlops + searchFlops(s, flops), err
+				}
+				return mpeFlops, err
 			},
 		}, (*servedCircuit).mpe},
 	}
@@ -126,6 +136,26 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 			return posteriorCost * flops, q.Check(s)
 		},
 	}, (*servedCircuit).quantiles})
+}
+
+// searchFlops is what looking for a completion of a row takes at most where max-product does not give it: sweeps over the cells of
+// each candidate, and a search.
+func searchFlops(s *dataset.Schema, flops int64) int64 {
+	o := pce.DefaultMPE
+	return flops * (sweepCost*int64(len(s.Columns))*int64(2+o.Candidates+o.Beam) + posteriorCost*int64(o.Search))
+}
+
+// completedBy returns the columns that a request wants completed, which it names as --of does; empty: all.
+func completedBy(s *dataset.Schema, p oip.Params) ([]int, error) {
+	text := p[paramOf].(string)
+	if text == "" {
+		return nil, nil
+	}
+	names, err := csv.NewReader(strings.NewReader(text)).Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %q is not a list of columns; separate their names by commas", paramOf, text)
+	}
+	return s.FindAll(names)
 }
 
 // quantilesAt is the query for quantiles of all columns at the level of a request.
@@ -334,9 +364,14 @@ func (c *servedCircuit) expect(ctx context.Context, w *serve.Work) error {
 // one, as each request has its own seed and candidates, and numbers its rows itself: an answer
 // does not depend on what was batched with it.
 func (c *servedCircuit) mpe(ctx context.Context, w *serve.Work) error {
-	w.Answer = oip.Params{answerExact: c.MPEExact()}
 	return eachPart(w, func(rows *dataset.Batch, p *serve.Part, at int) error {
-		o := pce.MPEOptions{Candidates: int(p.Params[paramCandidates].(int64)), Beam: pce.DefaultMPE.Beam, Seed: p.Params[paramSeed].(uint64)}
+		o := pce.DefaultMPE
+		o.Candidates, o.Seed = int(p.Params[paramCandidates].(int64)), p.Params[paramSeed].(uint64)
+		var err error
+		if o.Of, err = completedBy(c.Schema(), p.Params); err != nil {
+			return err
+		}
+		p.Answer = oip.Params{answerExact: c.MPEExact() && len(o.Of) == 0}
 		how, err := c.MPEBatch(ctx, rows, o, p.First)
 		if err != nil {
 			return err

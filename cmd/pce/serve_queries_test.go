@@ -265,6 +265,20 @@ func TestServeQueries(t *testing.T) {
 		t.Errorf("parameters %v, want mpe_exact false", a.params)
 	}
 
+	for _, columns := range []string{"level,4", "score"} { // what is not named stays missing
+		a = ask("mpe", `,"of":"`+columns+`"`, "", "mpe")
+		for r, row := range command("mpe", "--of", columns) {
+			for v, cell := range row {
+				if code, ok := labels[cell]; ok {
+					cell = code
+				}
+				if got := a.outputs["mpe"][r*4+v]; math.IsNaN(got) != (cell == "") || cell != "" && !(math.Abs(got-number(cell)) < 1e-6) {
+					t.Errorf("mpe of %s, row %d, column %d: %v, the command prints %q", columns, r, v, got, cell)
+				}
+			}
+		}
+	}
+
 	for _, class := range []string{"level", "size", "1", "2"} {
 		a = ask("classify", `,"class":"`+class+`"`, "", "label", "probability", "probabilities")
 		want, all := command("classify", "--class", class), command("classify", "--class", class, "--probabilities")
@@ -304,6 +318,9 @@ func TestServeQueries(t *testing.T) {
 		`"expect"`:                        "of is empty; give the function whose expectation is wanted",
 		`"expect","of":"score^3"`:         "moments of higher degree",
 		`"expect","of":"score*elsewhere"`: "elsewhere",
+		`"mpe","of":"elsewhere"`:          "elsewhere",
+		`"mpe","of":"level,"`:             "no column",
+		`"mpe","of":"\"level"`:            "not a list of columns",
 	} {
 		status, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":`+params+`},"inputs":[`+x+`]}`)
 		if status != 400 || !strings.Contains(string(said), want) {
