@@ -22,7 +22,7 @@ const (
 )
 
 // contrast makes the counts that a discriminative step moves parameters by. With F the expected counts of a unit of rows,
-// G those of the rows without their class, s the share and θ the unit's distribution as it is,
+// G those of the rows without their class (impossible rows are in neither), s the share and θ the unit's distribution as it is,
 //
 //	C = F - s·G + D·θ,  D = s·(inertia·Σ|F-G| + restShare·ΣG)
 //

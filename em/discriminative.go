@@ -63,12 +63,18 @@ func (l *Local) Discriminate(d Discriminative) error {
 	return nil
 }
 
-// hide returns the rows of b with their class missing. They share the other cells, and are valid until the next call.
-func (d *discriminator) hide(b *dataset.Batch) *dataset.Batch {
+// hide returns the rows of b with their class missing, but for those whose log-likelihood, in ll, is that of an impossible
+// row: with its class it remains impossible, and has no counts. Rows share the other cells, and are valid until the next call.
+func (d *discriminator) hide(b *dataset.Batch, ll []float64) *dataset.Batch {
 	missing := d.hidden.Columns
 	d.hidden = dataset.Batch{Rows: b.Rows, Columns: append(missing[:0], b.Columns...)}
-	class := &d.hidden.Columns[d.Class]
-	*class = dataset.Cells{Codes: dataset.MissingCodes(class.Codes.Wide != nil, b.Rows)}
+	given, codes := &b.Columns[d.Class].Codes, dataset.MissingCodes(b.Columns[d.Class].Codes.Wide != nil, b.Rows)
+	for i, x := range ll {
+		if code := given.At(i); code >= 0 && math.IsInf(x, -1) {
+			codes.Set(i, code)
+		}
+	}
+	d.hidden.Columns[d.Class] = dataset.Cells{Codes: codes}
 	return &d.hidden
 }
 
@@ -110,7 +116,7 @@ func (l *Local) discriminate(ctx context.Context, rule tensor.Rule) (StepResult,
 		if err := d.contrast.take(ctx, d.contrast.with, further); err != nil {
 			return res, err
 		}
-		if err := l.eng.Accumulate(ctx, d.hide(r.of.Batch), 0, len(ll), given); err != nil {
+		if err := l.eng.Accumulate(ctx, d.hide(r.of.Batch, ll), 0, len(ll), given); err != nil {
 			return res, err
 		}
 		if err := d.contrast.take(ctx, d.contrast.without, further); err != nil {
@@ -155,7 +161,7 @@ func (l *Local) evaluate(ctx context.Context, src dataset.Source) (Evaluation, e
 		if err := l.eng.LogLikelihood(ctx, s.Batch, ll); err != nil {
 			return Evaluation{}, err
 		}
-		if err := l.eng.LogLikelihood(ctx, d.hide(s.Batch), given); err != nil {
+		if err := l.eng.LogLikelihood(ctx, d.hide(s.Batch, ll), given); err != nil {
 			return Evaluation{}, err
 		}
 		d.objective(ll, given)

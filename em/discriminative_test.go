@@ -370,34 +370,55 @@ func TestDiscriminativeStays(t *testing.T) {
 }
 
 // TestDiscriminativeImpossible: rows of a class without a share are impossible, as are those that no class has, and others
-// are not.
+// are not. Impossible rows teach nothing.
 func TestDiscriminativeImpossible(t *testing.T) {
 	const class = 9
 	g := classified(t, class)["hclt of categorical"]
 	rows := clustered(g, 3, 40, 0)
+	rows[0][0], rows[0][class] = 3, math.NaN()
+	rows[1][0], rows[1][class] = 0, math.NaN()
 	want := 0
+	var possible [][]float64
 	for _, row := range rows {
 		if row[class] == 2 || row[0] == 3 {
 			want++
+		} else {
+			possible = append(possible, row)
 		}
 	}
-	m := newModel(t, g, rows)
-	m.start[g.Root] = []float64{0.5, 0.5, 0}
-	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Kind == circuit.Input && n.Var == 0 {
-			for u := range n.Units {
-				copy(m.start[i][4*u:], []float64{0.5, 0.25, 0.25, 0})
+	start := func(rows [][]float64) *model {
+		m := newModel(t, g, rows)
+		m.start[g.Root] = []float64{0.5, 0.5, 0}
+		for i := range g.Nodes {
+			if n := &g.Nodes[i]; n.Kind == circuit.Input && n.Var == 0 {
+				for u := range n.Units {
+					copy(m.start[i][4*u:], []float64{0.5, 0.25, 0.25, 0})
+				}
 			}
 		}
+		return m
 	}
+	m := start(rows)
 	flows := em.NewLocal(m.engine(t, cpu.Options{}, 40), m.table)
 	defer flows.Close()
 	if err := flows.Discriminate(em.Discriminative{Class: class, Share: 1}); err != nil {
 		t.Fatal(err)
 	}
 	e, err := flows.LogLikelihood(t.Context(), m.table)
-	if err != nil || want == 0 || e.Impossible != want || !math.IsInf(e.Mean(), -1) || !(e.Highest.LL < 0) {
+	if err != nil || want == 0 || e.Impossible != want || !math.IsInf(e.Mean(), -1) || e.Highest.LL != 0 {
 		t.Errorf("%d impossible rows of mean %v (%v), want %d", e.Impossible, e.Mean(), err, want)
+	}
+	for _, share := range []float64{0.5, 1} {
+		d := em.Discriminative{Class: class, Share: share}
+		_, all := m.discriminate(t, d, 3, 0.7, 40)
+		_, some := start(possible).discriminate(t, d, 3, 0.7, 40)
+		for n := range all {
+			for k := range all[n] {
+				if !(math.Abs(all[n][k]-some[n][k]) <= 2e-5*(1+math.Abs(some[n][k]))) {
+					t.Fatalf("share %v: node %d, parameter %d is %v, and %v without the impossible rows", share, n, k, all[n][k], some[n][k])
+				}
+			}
+		}
 	}
 }
 
