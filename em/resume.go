@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // Resume continues from the newest checkpoint that is whole: its parameters
@@ -17,7 +18,7 @@ func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
 	if t.dir == nil {
 		return false, nil
 	}
-	others := false // whether the best was chosen by other rows
+	var others []string // what the best was chosen by that is another now
 	found, err = t.dir.load(ctx, func(f *os.File, size int64) error {
 		c, err := readCheckpoint(f, size)
 		if err != nil {
@@ -27,11 +28,16 @@ func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
 		if err != nil {
 			return err
 		}
-		others = valueOf(c.fingerprint, ValidRowsFact) != valueOf(t.opts.fingerprint(t.flows.Rows()), ValidRowsFact)
+		others = nil
+		for _, name := range []string{ValidRowsFact, ObjectiveFact} {
+			if valueOf(c.fingerprint, name) != valueOf(t.opts.fingerprint(t.flows.Rows()), name) {
+				others = append(others, name)
+			}
+		}
 		return t.restore(ctx, c, changes)
 	})
-	if err == nil && others && t.state.hasBest() {
-		err = t.judgeAgain(ctx)
+	if err == nil && others != nil && t.state.hasBest() {
+		err = t.judgeAgain(ctx, strings.Join(others, " and "))
 	}
 	if err != nil {
 		return found, t.stopped(ctx, err)
@@ -125,9 +131,9 @@ func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) 
 }
 
 // judgeAgain takes the log-likelihood of the best parameters so far on Valid, where they were
-// chosen by other rows: those of the epochs to come can be compared with it alone. Patience
-// counts from here, since the epochs after the best one were not judged by these rows.
-func (t *Trainer) judgeAgain(ctx context.Context) error {
+// chosen by other rows or another objective: those of the epochs to come can be compared with it
+// alone. Patience counts from here, since the epochs after the best one were not judged like this.
+func (t *Trainer) judgeAgain(ctx context.Context, by string) error {
 	if err := t.swapBest(ctx); err != nil {
 		return err
 	}
@@ -138,7 +144,7 @@ func (t *Trainer) judgeAgain(ctx context.Context) error {
 	st := &t.state
 	was := st.BestLL
 	st.BestLL, st.Waiting = exact(all.Mean()), st.At.Epoch
-	t.log.Info("the best parameters so far are judged by the new validation rows",
+	t.log.Info("the best parameters so far are judged by the new "+by,
 		"epoch", st.BestEpoch, "valid_ll", float64(st.BestLL), "was", float64(was))
 	return nil
 }

@@ -262,3 +262,39 @@ func TestDiscriminative(t *testing.T) {
 		}
 	})
 }
+
+// TestDiscriminativeThenNot resumes a run with another share of the class. Its best epoch so far is judged by the objective
+// that holds now, so that epochs to come compete with it, and what is kept is the best by it. A change of the share alone, or to
+// none, is a change that has to be allowed.
+func TestDiscriminativeThenNot(t *testing.T) {
+	path := flowers(t)
+	for _, share := range []float64{0, 0.2} {
+		o := classed(t, "hclt", path)
+		o.Discriminative, o.EM.Patience, o.EM.Phases[0].Epochs = 1, 4, 3
+		first, err := run.Train(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Discriminative, o.EM.Phases[0].Epochs, o.Resume = share, 12, true
+		if _, err := run.Train(t.Context(), o); !errors.Is(err, em.ErrChanged) {
+			t.Fatalf("share %v after 1: %v, want ErrChanged", share, err)
+		}
+		best, bestLL := 0, math.Inf(-1)
+		o.AllowChanges = true
+		o.EM.OnEpoch = func(m em.Metrics) {
+			if m.ValidLL > bestLL {
+				best, bestLL = m.Epoch, m.ValidLL
+			}
+		}
+		res, err := run.Train(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(bestLL < first.ValidLL) || best <= 4 {
+			t.Fatalf("share %v: the best of the epochs to come is %d with %v, and %v was there before: they show nothing", share, best, bestLL, first.ValidLL)
+		}
+		if res.BestEpoch != best || !(math.Abs(res.ValidLL-bestLL) <= 1e-9) {
+			t.Errorf("share %v: epoch %d is kept, with %v; want %d with %v", share, res.BestEpoch, res.ValidLL, best, bestLL)
+		}
+	}
+}

@@ -42,6 +42,9 @@ func (r *training) fingerprint(ctx context.Context, f Flows) ([]em.Fact, error) 
 		}
 		facts = append(facts, rows)
 	}
+	if d := r.discriminative(); d.Share > 0 { // free, since settings name the share and the class
+		facts = append(facts, em.Fact{Name: em.ObjectiveFact, Value: fmt.Sprintf("variable %d given the others, a share of %v", d.Class+1, d.Share), Free: true})
+	}
 	k := f.Kernels()
 	kind, _, _ := strings.Cut(k.Name, ":")
 	facts = append(facts, em.Fact{Name: "kind of device", Value: kind}, em.Fact{Name: KernelPathFact, Value: k.KernelPath})
@@ -70,11 +73,8 @@ func (o *TrainOptions) settings() []em.Fact {
 	s.HMM.Leaf, s.PD.Leaf, s.RATSPN.Leaf = nil, nil, nil
 	s.LearnSPN.Leaves, s.LearnSPN.Valid, s.LearnSPN.Workers = nil, nil, 0
 	e := o.em()
-	facts := e.Facts()
-	if o.Discriminative > 0 {
-		facts = append(facts, em.Fact{Name: "discriminative", Value: strconv.FormatFloat(o.Discriminative, 'g', -1, 64)})
-	}
-	return append(facts,
+	return append(e.Facts(),
+		em.Fact{Name: "discriminative", Value: strconv.FormatFloat(o.Discriminative, 'g', -1, 64)},
 		em.Fact{Name: "structure", Value: fmt.Sprintf("%+v", s)},
 		em.Fact{Name: "compile", Value: fmt.Sprintf("%+v", o.Compile)},
 		em.Fact{Name: "mixed", Value: strconv.FormatBool(o.Mixed)},
