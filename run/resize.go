@@ -39,7 +39,8 @@ func sizeOf(g *circuit.Graph) Size {
 }
 
 // Prune writes the circuit in the file at path, without the weights that rows use least, to out, which appears whole
-// or not at all. Rows of probability 0 use nothing. No other rows are ErrOptions.
+// or not at all. Rows of probability 0 use nothing. No other rows are ErrOptions. A circuit that was made with
+// a class keeps the weights of all classes, also of those that no row has.
 func Prune(ctx context.Context, path, out string, read RowReader, o Options, p resize.PruneOptions) (*Resized, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -56,6 +57,9 @@ func Prune(ctx context.Context, path, out string, read RowReader, o Options, p r
 	}
 	if rows == 0 {
 		return nil, fmt.Errorf("%w: no row of probability above 0 to prune %s by; give others", ErrOptions, path)
+	}
+	if _, ok := b.meta[metaClass]; ok {
+		p.Root = true
 	}
 	c, err := resize.Prune(b.Graph, b.wide, flows, p)
 	if err != nil {

@@ -27,7 +27,7 @@ type candidate struct {
 	block    block
 	flow     float64 // for each weight
 	n        int     // weights that exist
-	first    bool    // a unit would have no weight without it
+	first    bool    // it stays if its units do: one would have no weight without it, or it is of a root that stays whole
 	from, to place   // of its rows and of its columns
 }
 
@@ -38,7 +38,7 @@ type place struct {
 }
 
 // choose leaves those blocks in the grids that stay, and returns their share of the flow.
-func (p *pruner) choose(flows circuit.ParamFunc64, keep float64) (float64, error) {
+func (p *pruner) choose(flows circuit.ParamFunc64, o PruneOptions) (float64, error) {
 	for i := range p.g.Nodes {
 		if id := circuit.NodeID(i); p.g.Nodes[i].Kind == circuit.Sum && p.g.Owner(id) == id {
 			p.grids[i] = gridOf(p.g, id, p.size)
@@ -58,14 +58,20 @@ func (p *pruner) choose(flows circuit.ParamFunc64, keep float64) (float64, error
 		if err := flows(id, flow); err != nil {
 			return 0, err
 		}
-		c.add(p.candidatesOf(id, flow), p.g.Nodes[i].Units, &p.grids[i], has(&p.g.Nodes[i]))
+		found := p.candidatesOf(id, flow)
+		if o.Root && id == p.g.Owner(p.g.Root) {
+			for k := range found {
+				found[k].first = true
+			}
+		}
+		c.add(found, p.g.Nodes[i].Units, &p.grids[i], has(&p.g.Nodes[i]))
 	}
 	weights, total := 0, 0.0
 	for _, x := range c.all {
 		weights += x.n
 		total += x.flow * float64(x.n)
 	}
-	c.room = int(keep * float64(weights) * (1 + 1e-12)) // 0.29 of 100 is 29, and float64 has the product below it
+	c.room = int(o.Keep * float64(weights) * (1 + 1e-12)) // 0.29 of 100 is 29, and float64 has the product below it
 	c.choose(place{p.alike[p.g.Root], 0})
 	for i := range p.grids {
 		p.grids[i].blocks = p.grids[i].blocks[:0]

@@ -19,6 +19,9 @@ type PruneOptions struct {
 	// divides a side only in part, blocks are smaller there. Blocks of 1 lose the least
 	// likelihood, large ones save the most time.
 	Block int
+	// Root says that all weights of the root stay, and count as what is kept, however little flow they have: those of
+	// classes, of which one without its weight would be impossible.
+	Root bool
 }
 
 // Check returns an error that matches ErrOptions if the options cannot work.
@@ -52,7 +55,7 @@ func Prune(g *circuit.Graph, params, flows circuit.ParamFunc64, o PruneOptions) 
 		return nil, err
 	}
 	p := &pruner{g: g, params: params, size: o.Block, grids: make([]grid, len(g.Nodes)), alike: alike(g)}
-	kept, err := p.choose(flows, o.Keep)
+	kept, err := p.choose(flows, o)
 	if err != nil {
 		return nil, err
 	}

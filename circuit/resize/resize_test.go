@@ -160,7 +160,7 @@ func TestPrune(t *testing.T) {
 func pruned(t *testing.T, m *model, size int, keep float64) *pruner {
 	t.Helper()
 	p := &pruner{g: m.g, params: m.param, size: size, grids: make([]grid, len(m.g.Nodes)), alike: alike(m.g)}
-	if _, err := p.choose(m.flow, keep); err != nil {
+	if _, err := p.choose(m.flow, PruneOptions{Keep: keep}); err != nil {
 		t.Fatal(err)
 	}
 	p.rebuild()
@@ -251,6 +251,21 @@ func TestPruneKeepsTheMost(t *testing.T) {
 			if got[i] != want[i] {
 				t.Fatalf("keep %v in blocks of %d: leaves %v, want %v", test.keep, test.block, got, want)
 			}
+		}
+	}
+}
+
+// TestPruneRoot keeps the weights of a root that are not to go, those without flow as well, and counts them as kept.
+func TestPruneRoot(t *testing.T) {
+	m := (&model{g: mixture(12)}).fill(t, rand.New(rand.NewPCG(1, 1)), 1)
+	m.flows.Params[3] = []float64{5, 0, 1, 9, 2, 2, 8, 0, 0, 0, 7, 3}
+	for _, keep := range []float64{0.01, 0.5, 1} {
+		c, err := Prune(m.g, m.param, m.flow, PruneOptions{Keep: keep, Block: 1, Root: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if units := c.Graph.Nodes[0].Units; units != 12 || c.Flow != 1 {
+			t.Errorf("keep %v: %d units and a flow of %v, want all", keep, units, c.Flow)
 		}
 	}
 }
@@ -509,7 +524,7 @@ func TestGrowTiny(t *testing.T) {
 // TestOptions refuses what cannot work.
 func TestOptions(t *testing.T) {
 	m := random(t, 1, reference.RandomOptions{})
-	for _, o := range []PruneOptions{{0, 1}, {-1, 1}, {1.1, 1}, {math.NaN(), 1}, {0.5, 0}, {0.5, 3}, {0.5, 2048}} {
+	for _, o := range []PruneOptions{{0, 1, false}, {-1, 1, false}, {1.1, 1, false}, {math.NaN(), 1, false}, {0.5, 0, false}, {0.5, 3, false}, {0.5, 2048, false}} {
 		if _, err := Prune(m.g, m.param, m.flow, o); !errors.Is(err, ErrOptions) {
 			t.Errorf("%+v: %v, want ErrOptions", o, err)
 		}

@@ -224,3 +224,46 @@ func TestTinyWeights(t *testing.T) {
 		}
 	}
 }
+
+// TestPruneClasses prunes a circuit with a class by rows that hardly have one of them, and do not have another: all stay possible.
+func TestPruneClasses(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	rows := map[string]*strings.Builder{"all.csv": {}, "some.csv": {}}
+	for name, b := range rows {
+		b.WriteString("a,b,kind\n")
+		for i := range 300 {
+			kind := i * i % 5 % 2
+			if i == 7 {
+				kind = 2
+			} else if i%50 == 0 && name == "all.csv" {
+				kind = 3
+			}
+			b.WriteString(strconv.Itoa(i*7%5%3) + "," + strconv.Itoa((i+kind)%3) + "," + strconv.Itoa(kind) + "\n")
+		}
+		if err := os.WriteFile(path(name), []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(path("c.yaml"), []byte("model: {structure: rat-spn, latents: 6, class: kind}\ndata: {train: "+path("all.csv")+"}\ntrain: {epochs: 3}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ok := func(args ...string) string {
+		t.Helper()
+		code, out, stderr := do(t, "", args...)
+		if code != exitOK {
+			t.Fatalf("pce %s: %s", strings.Join(args, " "), stderr)
+		}
+		return out
+	}
+	ok("train", "--config", path("c.yaml"), "--out", path("run"))
+	ok("grow", "--model", path("run/model.safetensors"), "--out", path("grown"))
+	for _, model := range []string{path("run/model.safetensors"), path("grown")} {
+		ok("prune", "--model", model, "--data", path("some.csv"), "--keep", "0.01", "--out", path("pruned"), "--force")
+		for i, text := range strings.Fields(ok("query", "loglik", "--model", path("pruned"), "--data", path("all.csv"))) {
+			if ll, err := strconv.ParseFloat(text, 64); err != nil || math.IsInf(ll, 0) {
+				t.Fatalf("%s, pruned: row %d has the log-likelihood %s (%v)", model, i+1, text, err)
+			}
+		}
+	}
+}
