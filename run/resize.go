@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strconv"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format/native"
@@ -23,6 +25,8 @@ type Resized struct {
 	After  Size     `json:"after"`
 	Rows   int64    `json:"rows,omitempty"` // that it was pruned by, without those of probability 0
 	Flow   *float64 `json:"flow,omitempty"` // the share of their flow through sums that is kept; nil if grown
+
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Size is how large a circuit is: its units of inputs and sums, the weights of all sums, shared ones each time, and
@@ -70,7 +74,20 @@ func Prune(ctx context.Context, path, out string, read RowReader, o Options, p r
 		return nil, err
 	}
 	r.Rows, r.Flow = rows, &c.Flow
+	if c.Flow < 1 && b.excludes() {
+		r.Warnings = append(r.Warnings, "inputs of the circuit rule values out, so rows that used what is left out may have probability 0 now; count them with pce eval, or keep more")
+	}
 	return r, nil
+}
+
+// excludes reports whether inputs are certain of a code, as those of learned trees are. No such input of the class is
+// ever left out.
+func (b *Blueprint) excludes() bool {
+	class, _ := strconv.Atoi(b.meta[metaClass])
+	return slices.ContainsFunc(b.Graph.Nodes, func(n circuit.Node) bool {
+		_, certain := n.Leaf.(circuit.Indicator)
+		return n.Kind == circuit.Input && certain && n.Var != class-1
+	})
 }
 
 // Grow writes the circuit in the file at path, with every unit twice, to out, which appears whole or

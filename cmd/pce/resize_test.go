@@ -225,6 +225,33 @@ func TestTinyWeights(t *testing.T) {
 	}
 }
 
+// TestPruneExcludes prunes a tree whose inputs rule values out, as those of learned trees do: without one of its weights rows have
+// probability 0, and a warning says that this may be.
+func TestPruneExcludes(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	model := write("tree.txt", "circuit 2\n"+
+		"no = input x0 indicator codes=2 value=0\nyes = input x0 indicator codes=2 value=1\n"+
+		"a = input x1 bernoulli 0.1\nb = input x1 bernoulli 0.8\np = product no a\nq = product yes b\ns = sum p q : 0.9 0.1\n")
+	data := write("rows.csv", "0,0\n0,0\n0,1\n0,0\n1,1\n")
+	for keep, warns := range map[string]bool{"0.5": true, "1": false} {
+		out := filepath.Join(dir, keep)
+		code, _, stderr := do(t, "", "prune", "--model", model, "--data", data, "--keep", keep, "--out", out)
+		if code != exitOK || strings.Contains(stderr, "warning: inputs of the circuit rule values out") != warns {
+			t.Errorf("keep %s: exit code %d, %s", keep, code, stderr)
+		}
+		if _, lls, _ := do(t, "", "query", "loglik", "--model", out, "--data", data); strings.Contains(lls, "-Inf") != warns {
+			t.Errorf("keep %s: log-likelihoods %s", keep, lls)
+		}
+	}
+}
+
 // TestPruneClasses prunes a circuit with a class by rows that hardly have one of them, and do not have another: all stay possible.
 func TestPruneClasses(t *testing.T) {
 	dir := t.TempDir()
