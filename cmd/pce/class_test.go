@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -75,5 +76,25 @@ func TestDiscriminativeTraining(t *testing.T) {
 	code := Run(context.Background(), append([]string{"cluster", "submit", "--cluster", "nats://127.0.0.1:1"}, further...), nil, nil, &out, &errs)
 	if code != exitUsage || !strings.Contains(errs.String(), "train.discriminative is 1, which a cluster does not do") {
 		t.Errorf("cluster submit: exit %d: %s", code, &errs)
+	}
+}
+
+// TestEvalClassImpossible evaluates rows of which the second and the fourth have probability 0, with their class or whatever it
+// is: a warning counts them and names the first, by its place among all rows.
+func TestEvalClassImpossible(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	model := write("m.txt", "circuit 2\na = input[2] x0 categorical categories=3 1 0 0 / 0 1 0\nb = input[2] x1 categorical categories=3 0.5 0.5 0 / 0.1 0.9 0\np = product a b\ns = sum p : 0.6 0.4\n")
+	for rows, warns := range map[string]string{"0,0\n,?\n1,1\n1,2\n2,0\n": "2 rows have probability 0 with their class, the first is row 4", "0,0\n1,1\n": ""} {
+		code, out, stderr := do(t, "", "eval", "--model", model, "--class", "2", "--data", write("rows.csv", rows))
+		if code != exitOK || strings.Contains(out, "-inf") != (warns != "") || !strings.Contains(stderr, warns) || strings.Contains(stderr, "warning") != (warns != "") {
+			t.Errorf("exit code %d, %s%s; want %q", code, out, stderr, warns)
+		}
 	}
 }

@@ -148,6 +148,16 @@ func (a *app) logLikelihoods(ctx context.Context, f *queryFlags, m *pce.Model) (
 	return all, err
 }
 
+// warn prints what makes figures doubtful, a line for each.
+func (a *app) warn(warnings []string) error {
+	for _, w := range warnings {
+		if err := a.tell("warning: %s", w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // evalCommand makes the command pce eval, which prints the mean log-likelihood of rows and
 // what follows from it, or how well a column is known from the others.
 func (a *app) evalCommand() *cobra.Command {
@@ -169,6 +179,9 @@ func (a *app) evalCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := a.warn(c.Warnings); err != nil {
+					return err
+				}
 				if asJSON {
 					return a.printJSON(c)
 				}
@@ -184,10 +197,8 @@ func (a *app) evalCommand() *cobra.Command {
 				return err
 			}
 			e := job.Evaluate(slices.Values(ll), m.Schema())
-			for _, w := range e.Warnings {
-				if err := a.tell("warning: %s", w); err != nil {
-					return err
-				}
+			if err := a.warn(e.Warnings); err != nil {
+				return err
 			}
 			if asJSON {
 				return a.printJSON(e)

@@ -19,6 +19,7 @@ type classification struct {
 	Right      int      `json:"right"`      // of these, rows whose likeliest class it is
 	Accuracy   *float64 `json:"accuracy"`   // nil without such rows
 	ClassLL    *float64 `json:"class_ll"`   // mean of log p(class | other cells), in nats; nil: -Inf, or none
+	Warnings   []string `json:"warnings,omitempty"`
 }
 
 // classify compares the classes of the rows of a command with those that a model finds likeliest given the other cells.
@@ -38,6 +39,7 @@ func (a *app) classify(ctx context.Context, f *queryFlags, m *pce.Model, class s
 	width := q.Width(s)
 	var c classification
 	var tally em.Tally
+	first := 0 // row of probability 0 with its class, counted from 1
 	most := min(rowsAtOnce(s), max(1, readCells/width))
 	err = a.eachBatch(ctx, f, m, most, func(b *dataset.Batch) error {
 		p, err := m.Answer(ctx, q, b)
@@ -61,6 +63,9 @@ func (a *app) classify(ctx context.Context, f *queryFlags, m *pce.Model, class s
 			if math.IsNaN(ll[i]) { // the other cells are impossible
 				ll[i] = math.Inf(-1)
 			}
+			if first == 0 && math.IsInf(ll[i], -1) {
+				first = c.Rows - b.Rows + i + 1
+			}
 			tally.Add(ll[i])
 		}
 		return nil
@@ -73,6 +78,9 @@ func (a *app) classify(ctx context.Context, f *queryFlags, m *pce.Model, class s
 	c.Accuracy = &accuracy
 	if mean := e.Mean(); !math.IsInf(mean, 0) {
 		c.ClassLL = &mean
+	} else if e.Impossible > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the mean of log p(class) is -Inf, since %d rows have probability 0 with their class, the first is row %d: look at its cells, or train with a larger pseudocount or other leaves",
+			e.Impossible, first))
 	}
 	return &c, nil
 }

@@ -100,10 +100,8 @@ func (a *app) tellResized(f *resizeFlags, r *run.Resized, err error) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range r.Warnings {
-		if err := a.tell("warning: %s", w); err != nil {
-			return err
-		}
+	if err := a.warn(r.Warnings); err != nil {
+		return err
 	}
 	if f.asJSON {
 		return a.printJSON(r)
