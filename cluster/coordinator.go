@@ -54,6 +54,7 @@ func NewCoordinator(o CoordinatorOptions) *Coordinator {
 // RunOptions describe a run to a coordinator.
 type RunOptions struct {
 	Spec      Spec
+	Build     string       // Member.Build of workers that take part; "": any
 	Status    RunStatus    // what is known at the beginning
 	Transport string       // tcp or nats
 	Workers   int          // members that the first term waits for; 0: 1

@@ -277,3 +277,47 @@ func TestUnfit(t *testing.T) {
 		}
 	})
 }
+
+// TestOtherBuild starts workers of three builds: that of another than the run's computes nothing and is told why, one that does
+// not know its build takes part.
+func TestOtherBuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 5, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond})
+		tr := w.addTraining("c-0")
+		tr.rows = 160 // shards for both workers in each step
+		var told []string
+		tr.unfit = func(worker, why string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			told = append(told, worker+" "+why)
+		}
+		for _, worker := range []struct{ id, build string }{{"other", "v1"}, {"unknown", ""}, {"same", "v2"}} {
+			w.build = worker.build
+			w.startWorker(worker.id)
+		}
+		tr.startLeader()
+		bus := w.net.Host("c-9").Bus()
+		shards := map[string]int{}
+		for end := time.Now().Add(time.Hour); !w.over() && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			var s cluster.RunStatus
+			rec, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), "c-0")
+			if err != nil {
+				continue // it has not begun
+			}
+			if err := json.Unmarshal(rec.Value, &s); err != nil {
+				t.Fatal(err)
+			}
+			shards = s.Shards
+		}
+		w.finish()
+		if err := tr.check(); err != nil {
+			t.Error(err)
+		}
+		if shards["other"] > 0 || shards["same"] == 0 || shards["unknown"] == 0 {
+			t.Errorf("shards %v", shards)
+		}
+		if want := []string{"other it is pce v1, this is v2; give all members the same version of pce"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}

@@ -1,9 +1,12 @@
 package cluster
 
+import "fmt"
+
 // Member is what a worker says of itself in MembersBucket.
 type Member struct {
 	ID      string     `json:"id"`
-	Version string     `json:"version"` // of the protocol
+	Version string     `json:"version"`         // of the protocol
+	Build   string     `json:"build,omitempty"` // which sources the program was made of; "": unknown
 	Host    string     `json:"host"`
 	PID     int        `json:"pid"`
 	Inbox   string     `json:"inbox"` // address on the bus, of this life of the worker
@@ -16,6 +19,18 @@ type Member struct {
 	// Ways says how it reaches those that it has sent bulk data to.
 	Ways     map[string]string `json:"ways,omitempty"`
 	Stopping bool              `json:"stopping,omitempty"`
+}
+
+// Refused says why a worker takes no part in runs that a program of some build leads, or returns "". Programs of other sources may
+// compute other numbers from the same orders, which nothing else would tell, as parts of one result come from all workers.
+func (m *Member) Refused(build string) string {
+	switch {
+	case m.Version != Protocol:
+		return fmt.Sprintf("it speaks version %s of the protocol, this is %s; give all members the same version of pce", m.Version, Protocol)
+	case m.Build != "" && build != "" && m.Build != build:
+		return fmt.Sprintf("it is pce %s, this is %s; give all members the same version of pce", m.Build, build)
+	}
+	return ""
 }
 
 // Holder is the coordinator that has the lead.

@@ -31,8 +31,8 @@ func (r *Run) meet(list []Member) {
 		r.mourn(m)
 		w.alien = true
 		switch {
-		case m.Version != Protocol:
-			w.state, w.err = unfit, fmt.Sprintf("it speaks version %s of the protocol, this is %s", m.Version, Protocol)
+		case m.Refused(r.o.Build) != "":
+			w.state, w.err = unfit, m.Refused(r.o.Build)
 		case w.ref.check() != nil:
 			w.state, w.err = unfit, "its record cannot be sent to the others: "+w.ref.check().Error()
 		case len(r.workers) > maxMembers:

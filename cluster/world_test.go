@@ -38,6 +38,7 @@ type world struct {
 	processes map[string]*process
 	trainings []*training
 	all       sync.WaitGroup
+	build     string // of the processes that are started from now on
 }
 
 // training is what a coordinator does, and what outlives it on its disk.
@@ -138,7 +139,7 @@ func (w *world) startWorker(id string) {
 	}
 	o := cluster.WorkerOptions{
 		ID: id, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Loader: loader{toy, id, w}, Dir: dir, Log: w.log,
-		Member: cluster.Member{Paths: toy.Paths(), Device: "toy"},
+		Member: cluster.Member{Paths: toy.Paths(), Device: "toy", Build: w.build},
 	}
 	worker, err := cluster.NewPlantedWorker(o, w.plant)
 	if err != nil {
@@ -212,7 +213,7 @@ func (tr *training) startLeader() {
 
 // lead leads the run from the last checkpoint on.
 func (tr *training) lead(ctx context.Context, c *cluster.Coordinator) (err error) {
-	r, err := c.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec(tr.leader), Transport: "memory", AuditFile: tr.audit, OnUnfit: tr.unfit})
+	r, err := c.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec(tr.leader), Build: tr.build, Transport: "memory", AuditFile: tr.audit, OnUnfit: tr.unfit})
 	if err != nil {
 		return err
 	}

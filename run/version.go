@@ -51,6 +51,15 @@ func ReadVersion() Version {
 	return v
 }
 
+// Source says which sources the program was made of: the module's version, which has the revision where the toolchain knows both,
+// or the revision alone; "" where it knows neither.
+func (v Version) Source() string {
+	if v.Version == "(devel)" {
+		return v.Revision
+	}
+	return v.Version
+}
+
 // String is one line.
 func (v Version) String() string {
 	s := fmt.Sprintf("pce %s %s %s/%s", v.Version, v.Go, v.OS, v.Arch)

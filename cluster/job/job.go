@@ -15,6 +15,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // Version is the version of jobs in the queue. Others are refused.
@@ -209,7 +210,7 @@ func (r *Runner) do(ctx context.Context, id string, text []byte) (err error) {
 		return err
 	}
 	l := &Lead{
-		Coordinator: r.Coordinator, Bus: r.Bus, ID: id, Name: j.Name, Kind: j.Kind, Dir: filepath.Join(r.Dir, "runs", id),
+		Coordinator: r.Coordinator, Bus: r.Bus, Build: run.ReadVersion().Source(), ID: id, Name: j.Name, Kind: j.Kind, Dir: filepath.Join(r.Dir, "runs", id),
 		Log: NewLog(r.Log, r.Bus.Events(), id), Watch: r.Watch,
 	}
 	defer func() { err = errors.Join(err, l.Close(ctx, Over(ctx, err))) }()

@@ -31,6 +31,7 @@ const (
 type Lead struct {
 	Coordinator *cluster.Coordinator
 	Bus         cluster.Bus
+	Build       string // of this program, which workers must share; "": unknown
 	ID          string // of the run
 	Name        string
 	Kind        string
@@ -55,16 +56,25 @@ func (l *Lead) Members() []cluster.Member { return l.members }
 // Began reports whether the run has begun and was not closed.
 func (l *Lead) Began() bool { return l.run != nil }
 
-// Gather waits until there are as many workers as the run wants, of this version of the
-// protocol and not about to leave. It says so once, and then looks after the broker's storage
-// too, as the wait may be long. It ends with ctx.
+// Gather waits until there are as many workers as the run wants, of this version of pce and
+// not about to leave. It says so once, also of each worker of another version, since the run
+// may be waiting for that one; then it looks after the broker's storage too, as the wait may
+// be long. It ends with ctx.
 func (l *Lead) Gather(ctx context.Context) error {
+	refused := map[string]bool{}
 	for told := false; ; told = true {
 		members, err := Members(ctx, l.Bus)
 		if err != nil {
 			return err
 		}
-		l.members = slices.DeleteFunc(members, func(m cluster.Member) bool { return m.Version != cluster.Protocol || m.Stopping })
+		l.members = slices.DeleteFunc(members, func(m cluster.Member) bool {
+			why := m.Refused(l.Build)
+			if why != "" && !refused[m.ID] {
+				refused[m.ID] = true
+				l.Log.Warn("worker takes no part", "worker", m.ID, "err", why)
+			}
+			return why != "" || m.Stopping
+		})
 		if len(l.members) >= l.Workers {
 			return nil
 		}
@@ -136,6 +146,7 @@ func (l *Lead) Begin(ctx context.Context, model [32]byte, settings any, files ..
 	}
 	l.run, err = l.Coordinator.Begin(ctx, cluster.RunOptions{
 		Spec:      spec,
+		Build:     l.Build,
 		Status:    cluster.RunStatus{Run: l.ID, Name: l.Name, Kind: l.Kind, State: StateRunning, Epochs: l.Epochs, Out: l.Dir},
 		Transport: l.Transport,
 		Workers:   l.Workers,

@@ -127,7 +127,7 @@ func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Con
 	co := cluster.NewCoordinator(cluster.CoordinatorOptions{
 		ID: leader, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: bus.Lease(), Log: log,
 	})
-	l := &job.Lead{Coordinator: co, Bus: bus, ID: id, Kind: kindTrain, Dir: o.Dir, Log: log, Watch: endWithStorage}
+	l := &job.Lead{Coordinator: co, Bus: bus, Build: run.ReadVersion().Source(), ID: id, Kind: kindTrain, Dir: o.Dir, Log: log, Watch: endWithStorage}
 	configure(l, cfg)
 	return (&clusterTraining{app: a, Lead: l, cfg: cfg, written: cfg}).lead(ctx, o)
 }

@@ -227,7 +227,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	member := cluster.Member{Device: loader.Device(), Paths: loader.Paths(), Threads: threadsOf(compute), Roots: f.roots, PID: os.Getpid()}
+	member := cluster.Member{Build: run.ReadVersion().Source(), Device: loader.Device(), Paths: loader.Paths(), Threads: threadsOf(compute), Roots: f.roots, PID: os.Getpid()}
 	if member.Host, err = os.Hostname(); err != nil {
 		member.Host = "unknown"
 	}

@@ -1,0 +1,53 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/simnet"
+)
+
+// TestGatherRefuses waits for a worker where there are two of other versions: the log says once of each why the wait goes beyond
+// it, and both are left out.
+func TestGatherRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1, simnet.Faults{})
+		bus := net.Host("c-1").Bus()
+		register := func(m cluster.Member) {
+			text, err := json.Marshal(m)
+			if err != nil {
+				t.Error(err)
+			}
+			if _, err := net.Host(m.ID).Bus().Bucket(cluster.MembersBucket).Put(t.Context(), m.ID, text); err != nil {
+				t.Error(err)
+			}
+		}
+		go func() {
+			for range 4 { // records last as long as a lease
+				register(cluster.Member{ID: "w0", Version: "0", Build: "v2"})
+				register(cluster.Member{ID: "w1", Version: cluster.Protocol, Build: "v1"})
+				time.Sleep(simnet.Lease / 2)
+			}
+			register(cluster.Member{ID: "w2", Version: cluster.Protocol, Build: "v2"})
+		}()
+		var log bytes.Buffer
+		l := &Lead{Bus: bus, Build: "v2", Workers: 1, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		if err := l.Gather(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(l.members) != 1 || l.members[0].ID != "w2" {
+			t.Errorf("gathered %v", l.members)
+		}
+		for _, want := range []string{"worker=w0 err=\"it speaks version 0 of the protocol", "worker=w1 err=\"it is pce v1, this is v2; give all members the same version of pce"} {
+			if strings.Count(log.String(), want) != 1 {
+				t.Errorf("want %s once in:\n%s", want, &log)
+			}
+		}
+	})
+}
