@@ -11,8 +11,11 @@ import (
 // meet takes note of the workers that there are.
 func (r *Run) meet(list []Member) {
 	for _, m := range list {
-		if _, ok := r.workers[m.Inbox]; ok {
-			continue
+		if w, ok := r.workers[m.Inbox]; ok {
+			if !w.fenced || m.Fence > r.term.Fence {
+				continue
+			}
+			r.drop(w, "it obeys this lead, and is met anew")
 		}
 		w := &workerInfo{Member: m, heard: time.Now(), state: idle}
 		w.ref = memberRef{ID: m.ID, Inbox: m.Inbox}
@@ -33,6 +36,9 @@ func (r *Run) meet(list []Member) {
 		switch {
 		case m.Refused(r.o.Build) != "":
 			w.state, w.err = unfit, m.Refused(r.o.Build)
+		case m.Fence > r.term.Fence:
+			w.fenced = true
+			w.state, w.err = unfit, fmt.Sprintf("it obeys coordinators from fence %d on, this has %d: its --dir is of another cluster, or the broker lost its records; stop it, remove the file fence there, start it", m.Fence, r.term.Fence)
 		case w.ref.check() != nil:
 			w.state, w.err = unfit, "its record cannot be sent to the others: "+w.ref.check().Error()
 		case len(r.workers) > maxMembers:

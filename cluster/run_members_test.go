@@ -1,6 +1,10 @@
 package cluster
 
-import "testing"
+import (
+	"log/slog"
+	"strings"
+	"testing"
+)
 
 // TestCommonPath wants the kernel path that an earlier part of the run had as long
 // as all members have it, and else the best that they share.
@@ -50,5 +54,35 @@ func TestCommonInfo(t *testing.T) {
 		if got := commonInfo(members); got != tc.want {
 			t.Errorf("%+v: %+v, want %+v", tc.members, got, tc.want)
 		}
+	}
+}
+
+// TestMeetFence meets a worker that would refuse every order, as it has obeyed a coordinator of a higher fence: it is unfit and the
+// reason is told once, until the run has the lead under a fence that the worker obeys.
+func TestMeetFence(t *testing.T) {
+	var told []string
+	r := &Run{
+		workers: map[string]*workerInfo{}, refused: map[string]string{}, fallen: map[string]leasedShards{}, changed: make(chan struct{}),
+		log: slog.New(slog.DiscardHandler), status: RunStatus{Unfit: map[string]string{}},
+		o: RunOptions{Transport: "tcp", OnUnfit: func(worker, why string) { told = append(told, worker+": "+why) }},
+	}
+	m := Member{ID: "w", Version: Protocol, Inbox: "w-1", Fence: 6, Peers: []Endpoint{{Transport: "tcp", Address: "host:1"}}}
+	for _, tc := range []struct {
+		fence uint64
+		state workerState
+		unfit int
+	}{{5, unfit, 1}, {5, unfit, 1}, {6, idle, 0}, {9, idle, 0}} {
+		r.term.Fence = tc.fence
+		r.meet([]Member{m})
+		if w := r.workers["w-1"]; w == nil || w.state != tc.state || w.alien != (tc.state == unfit) || len(r.workers) != 1 || len(r.status.Unfit) != tc.unfit {
+			t.Errorf("fence %d: %+v, %v", tc.fence, w, r.status.Unfit)
+		}
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "w: it obeys coordinators from fence 6 on, this has 5:") || len(told[0]) > shownReason {
+		t.Errorf("told %q", told)
+	}
+	m.Inbox, m.Fence = "w-2", 10
+	if r.meet([]Member{m}); r.workers["w-2"].state != unfit || len(r.workers) != 1 {
+		t.Errorf("another life of it: %v", r.workers)
 	}
 }
