@@ -178,12 +178,17 @@ func (c *call) prepare() error {
 	}
 	for i, t := range further {
 		if t != nil {
-			c.job.inputs[i] = repeatedNumbers(cells.Floats(t), width(c.query.Inputs[i].Shape), c.repeat)
+			c.job.inputs[i] = cells.Floats(t)
 		}
 	}
 	if c.query.Check != nil {
-		if err := c.query.Check(c.rows*c.repeat, c.job.inputs); err != nil {
+		if err := c.query.Check(c.rows, c.job.inputs); err != nil {
 			return fail(ErrRequest, "%v", err)
+		}
+	}
+	for i, x := range c.job.inputs { // after the check, whose message has rows of the request
+		if x != nil {
+			c.job.inputs[i] = repeatedNumbers(x, width(c.query.Inputs[i].Shape), c.repeat)
 		}
 	}
 	if n := len(c.query.Outputs); n > len(c.values) {

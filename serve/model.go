@@ -45,7 +45,7 @@ type Query struct {
 	Name   string
 	Inputs []Input // in addition to x and observed
 	// Check, unless nil, reports what is wrong with the further inputs of a request, as
-	// Work.Inputs has them, for that many rows. Requests that it refuses get its message.
+	// Work.Inputs has them but for Repeat, for that many rows of the request. Requests that it refuses get its message.
 	Check   func(rows int, inputs [][]float64) error
 	Outputs []Output // requests that name none get all but those OnRequest
 	// Numbers, FP32 or FP64, says that x reaches the model as numbers in Work.Numbers and

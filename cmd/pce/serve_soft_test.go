@@ -95,9 +95,19 @@ func TestServeSoft(t *testing.T) {
 		soft[:len(soft)-len("null]}")] + "7]}":                                                 "beyond the",
 		x + `,{"name":"low","datatype":"FP64","shape":[4,3],"data":[0,0,0,0,0,0,0,0,0,0,0,0]}`: "shape",
 	} {
-		status, text := post(t, url+"/v2/models/mixed/infer", fmt.Sprintf(`{"inputs":[%s]}`, inputs))
-		if status != 400 || !strings.Contains(string(text), want) || strings.Count(string(text), "\n") > 1 {
-			t.Errorf("%d %s, want %q", status, text, want)
+		for _, params := range []string{`"query":"log_prob"`, `"query":"sample","n_samples":3`} { // rows are those of the request
+			status, text := post(t, url+"/v2/models/mixed/infer", fmt.Sprintf(`{"inputs":[%s],"parameters":{%s}}`, inputs, params))
+			if status != 400 || !strings.Contains(string(text), want) || strings.Count(string(text), "\n") > 1 {
+				t.Errorf("%s: %d %s, want %q", params, status, text, want)
+			}
+		}
+	}
+	// Each row is drawn three times with its own evidence, also where the request lacks one of the inputs.
+	inRange := infer(t, url, fmt.Sprintf(`{"inputs":[%s,%s,%s],"parameters":{"query":"sample","n_samples":3}}`, x, low, high))
+	for draw := range 3 {
+		of := inRange.outputs["samples"]
+		if a, b := of[draw*4+1], of[(2*3+draw)*4+1]; !(a >= 10 && a <= 20) || !(b >= 20) {
+			t.Errorf("draw %d of sizes 10..20 and 20.. is %v and %v", draw, a, b)
 		}
 	}
 	if code, errs := stop(); code != 0 {
