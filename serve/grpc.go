@@ -85,7 +85,7 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	out := make([]byte, 5, 512) // the frame's head
 	out, known, err := s.grpcAnswer(ctx, body, strings.TrimSuffix(r.URL.Path, r.PathValue("method")), r.PathValue("method"), message, out)
 	if !known {
-		writeStatus(w, grpcUnimplemented, fmt.Errorf("%s is not a method of this server; call one of inference.GRPCInferenceService or grpc.health.v1.Health", clip(r.URL.Path)))
+		writeStatus(w, grpcUnimplemented, noMethod(r))
 		return
 	}
 	if err != nil {
@@ -106,6 +106,12 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	h.Set("Trailer", "Grpc-Status")
 	w.Write(out)
 	h.Set("Grpc-Status", strconv.Itoa(grpcOK))
+}
+
+// noMethod says that a call is of a method, or a service, that the server does not have. Its code tells clients of gRPC to do
+// without, as those that ask for reflection first.
+func noMethod(r *http.Request) error {
+	return fmt.Errorf("%s is not a method of this server; call one of inference.GRPCInferenceService or grpc.health.v1.Health", clip(r.URL.Path))
 }
 
 // grpcContext bounds a call as its header says.

@@ -143,7 +143,9 @@ func TestConformanceGRPC(t *testing.T) {
 	bad(grpcHealth+"Watch", frame(nil), "12", "is not a method of this server")
 	bad(grpcHealth+"Check", frame([]byte("\x0a\x01x")), "5", `service "x"`)
 	bad(grpcService+"ModelReady", frame([]byte("\x0a\x01x")), "5", `model "x"`)
-	bad("/other.Service/Call", frame(nil), "5", "not a path")
+	bad("/other.Service/Call", frame(nil), "12", "/other.Service/Call is not a method of this server")
+	bad(grpcService+"a/b", frame(nil), "12", "is not a method of this server")
+	bad("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", nil, "12", "is not a method of this server")
 	if got := percent("a%é\n"); got != "a%25%C3%A9%0A" {
 		t.Error(got)
 	}

@@ -59,6 +59,10 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("POST "+grpcHealth+"{method}", s.grpcCall)
 	page.Routes(mux, s.opts.Token != "")
 	unknown := func(w http.ResponseWriter, r *http.Request) {
+		if isGRPC(r) {
+			writeStatus(w, grpcUnimplemented, noMethod(r))
+			return
+		}
 		s.refuse(w, r, fail(ErrModel, "%s is not a path of this server; GET /v2 says what it is", clip(r.URL.Path)))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
