@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -207,6 +208,7 @@ func (m *fakeModel) Run(ctx context.Context, w *Work) error {
 type fakeLoader struct {
 	bytes int64
 	make  func(path string) *fakeModel
+	lacks atomic.Bool // the system has no descriptors
 
 	mu     sync.Mutex
 	opened []*fakeModel
@@ -221,6 +223,9 @@ func (l *fakeLoader) Plan(_ context.Context, path string) (int64, error) {
 
 func (l *fakeLoader) Open(_ context.Context, path string) (Model, error) {
 	text, err := os.ReadFile(path)
+	if l.lacks.Load() {
+		err = &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pce-engine/pce/serve/cells"
@@ -57,6 +58,19 @@ type entry struct {
 // retryOpen is how long a model that could not be opened is not tried again for the
 // sake of requests.
 const retryOpen = time.Second
+
+// retryReload is after how long a new version is tried anew whose file could not be opened for a reason that may pass.
+const retryReload = 30 * time.Second
+
+// errInUse is that memory was wanted of which others had too much all the time.
+var errInUse = errors.New("are in use")
+
+// passing reports whether a failure to open a file may pass while the file stays as it is: memory that others had in use, or what
+// the system lacked or forbade, such as descriptors and rights.
+func passing(err error) bool {
+	var system syscall.Errno
+	return errors.Is(err, errInUse) || errors.As(err, &system)
+}
 
 // fileStamp tells one content of a file from another without reading it.
 type fileStamp struct {
@@ -192,7 +206,7 @@ func (r *repository) replace(e *entry) error {
 	stamp := stampOf(e.Path)
 	r.mu.Lock()
 	if e.current != nil {
-		e.file = stamp // a file that cannot be opened is tried once
+		e.file = stamp // a damaged file is tried once
 	}
 	r.mu.Unlock()
 	bytes, err := r.opts.Loader.Plan(r.ctx, e.Path)
@@ -299,7 +313,7 @@ func (r *repository) reserve(e *entry, bytes int64) error {
 		select {
 		case <-freed: // by requests of versions that left, or another model can leave
 		case <-ctx.Done():
-			return fmt.Errorf("it takes %d MiB, of %d MiB that models may take %d are in use", mib(bytes), mib(limit), mib(used))
+			return fmt.Errorf("it takes %d MiB, of %d MiB that models may take %d %w", mib(bytes), mib(limit), mib(used), errInUse)
 		}
 	}
 }
@@ -385,6 +399,9 @@ func (r *repository) index(ready bool) []oip.IndexEntry {
 		switch {
 		case e.current != nil:
 			x.Version, x.State = e.current.number, stateReady
+			if e.err != nil && e.opening == nil {
+				x.Reason = "a newer version cannot be loaded: " + e.err.Error()
+			}
 		case e.opening != nil:
 			x.State = stateLoading
 		case e.err != nil:
@@ -439,8 +456,9 @@ func (r *repository) modelReady(name, number string) error {
 }
 
 // watch looks at the files of loaded models until the server is closed, and opens
-// those again that changed. Another file of the same name is whole, as it was renamed;
-// one that is being written in place must have been the same at two looks in a row.
+// those again that changed, or that could not be opened for a reason that may pass. Another file
+// of the same name is whole, as it was renamed; one that is being written in place must have been
+// the same at two looks in a row.
 func (r *repository) watch() {
 	tick := time.NewTicker(r.opts.ReloadEvery)
 	defer tick.Stop()
@@ -454,7 +472,7 @@ func (r *repository) watch() {
 		for _, e := range r.models {
 			now := stampOf(e.Path)
 			r.mu.Lock()
-			changed := e.current != nil && !e.file.same(now)
+			changed := e.current != nil && (!e.file.same(now) || now.info != nil && passing(e.err) && time.Since(e.failed) >= retryReload)
 			if changed && e.opening == nil && !r.closing && (e.file.replaced(now) || seen[e].same(now)) {
 				r.opts.Log.Info("model file changed", "model", e.Name, "path", e.Path)
 				r.start(e)

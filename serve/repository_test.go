@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,8 +93,11 @@ func TestReload(t *testing.T) {
 		// A damaged file leaves the version in place, and is tried once.
 		opened := s.models.index(false)[0].Version
 		renew(t, s, "m", "bad")
-		time.Sleep(10 * time.Second)
+		time.Sleep(2 * retryReload)
 		if got := s.served("m"); got != "READY "+opened {
+			t.Error(got)
+		}
+		if got := s.models.index(true)[0].Reason; got != "a newer version cannot be loaded: the file is damaged; get it again" {
 			t.Error(got)
 		}
 		if text := s.metrics.Text(nil); !strings.Contains(text, `pce_model_load_failures_total{model="m"} 1`+"\n") {
@@ -114,6 +118,52 @@ func TestReload(t *testing.T) {
 		}
 		s.Close()
 	})
+}
+
+// TestReloadPasses: a file that could not be opened for want of descriptors is loaded once there are some, though it stays the same,
+// and until then the index says why the version before it is served.
+func TestReloadPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLoader{bytes: 1}
+		s := testServer(t, l, Options{MaxQueueDelay: -1}, "m")
+		l.lacks.Store(true)
+		renew(t, s, "m", "good")
+		time.Sleep(2*retryReload + 10*time.Second)
+		x := s.models.index(false)[0]
+		if x.State != stateReady || x.Version != "1" || !strings.HasPrefix(x.Reason, "a newer version cannot be loaded: open ") {
+			t.Errorf("%+v", x)
+		}
+		if text := s.metrics.Text(nil); !strings.Contains(text, `pce_model_load_failures_total{model="m"} 3`+"\n") {
+			t.Error(text)
+		}
+		l.lacks.Store(false)
+		time.Sleep(retryReload)
+		if x := s.models.index(false)[0]; x.Version != "2" || x.Reason != "" {
+			t.Errorf("%+v", x)
+		}
+		time.Sleep(2 * retryReload)
+		if n := len(l.models()); n != 2 {
+			t.Errorf("%d models were opened, want 2", n)
+		}
+		s.Close()
+	})
+}
+
+// TestPassing tells what the system or memory lacks from what is wrong with a file.
+func TestPassing(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{errors.New("the file is damaged"), false},
+		{fmt.Errorf("open: %w", &os.PathError{Op: "open", Path: "m", Err: syscall.EACCES}), true},
+		{fmt.Errorf("it takes 3 MiB, of 4 MiB that models may take 2 %w", errInUse), true},
+	} {
+		if passing(c.err) != c.want {
+			t.Errorf("%v passes: %t", c.err, !c.want)
+		}
+	}
 }
 
 // TestReloadWaits: a file that is being written in place is left alone until it rests.
