@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -318,6 +320,48 @@ func TestOtherBuild(t *testing.T) {
 		}
 		if want := []string{"other it is pce v1, this is v2; give all members the same version of pce"}; !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}
+
+// TestFenceNotKept starts a run while the only worker cannot write its fence: the status says why, and the run is done once it can.
+func TestFenceNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 5, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond})
+		tr := w.addTraining("c-0")
+		var told []string
+		tr.unfit = func(worker, why string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			told = append(told, worker+" "+why)
+		}
+		w.startWorker("w0")
+		fence := filepath.Join(w.dir, "w0", "fence")
+		if err := os.Mkdir(fence, 0o700); err != nil { // no file can take its place
+			t.Fatal(err)
+		}
+		tr.startLeader()
+		time.Sleep(10 * cluster.DefaultLease)
+		var s cluster.RunStatus
+		rec, err := w.net.Host("c-9").Bus().Bucket(cluster.RunsBucket).Get(t.Context(), "c-0")
+		if err == nil {
+			err = json.Unmarshal(rec.Value, &s)
+		}
+		if err != nil || !strings.Contains(s.Unfit["w0"], "fence") {
+			t.Errorf("the status has %q, %v", s.Unfit, err)
+		}
+		if err := os.Remove(fence); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Hour); !w.over() && time.Now().Before(end); {
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.finish()
+		if err := tr.check(); err != nil {
+			t.Error(err)
+		}
+		if len(told) != 1 || !strings.HasPrefix(told[0], "w0 atomicfile: ") {
+			t.Errorf("told %q", told)
 		}
 	})
 }

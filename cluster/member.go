@@ -16,6 +16,8 @@ type Member struct {
 	Threads int        `json:"threads"`
 	Roots   []string   `json:"roots,omitempty"` // directories that runs may read from
 	Fence   uint64     `json:"fence"`           // the highest it has seen
+	// Trouble says why it obeys no coordinator now: its disk does not take a new fence.
+	Trouble string `json:"trouble,omitempty"`
 	// Ways says how it reaches those that it has sent bulk data to.
 	Ways     map[string]string `json:"ways,omitempty"`
 	Stopping bool              `json:"stopping,omitempty"`

@@ -82,7 +82,7 @@ type workerInfo struct {
 	err      string
 	final    bool    // err: no worker can load the run
 	alien    bool    // it can take part in no run like this
-	fenced   bool    // it would refuse orders of this fence, but not those of a later one
+	fenced   bool    // it would refuse orders of this fence, but not those of a later one, or once its disk takes the fence
 	have     Version // of its parameters, by its last word
 	queue    int     // shards leased to it, by its last word
 	enrolled bool    // in the present term

@@ -12,7 +12,11 @@ import (
 func (r *Run) meet(list []Member) {
 	for _, m := range list {
 		if w, ok := r.workers[m.Inbox]; ok {
-			if !w.fenced || m.Fence > r.term.Fence {
+			switch {
+			case !w.fenced || m.Fence > r.term.Fence:
+				continue
+			case m.Trouble != "":
+				r.send(w, &releaseOrder{}) // it has nothing to release; its trouble ends with an order whose fence it can keep
 				continue
 			}
 			r.drop(w, "it obeys this lead, and is met anew")
@@ -39,6 +43,9 @@ func (r *Run) meet(list []Member) {
 		case m.Fence > r.term.Fence:
 			w.fenced = true
 			w.state, w.err = unfit, fmt.Sprintf("it obeys coordinators from fence %d on, this has %d: its --dir is of another cluster, or the broker lost its records; stop it, remove the file fence there, start it", m.Fence, r.term.Fence)
+		case m.Trouble != "":
+			w.fenced = true
+			w.state, w.err = unfit, m.Trouble
 		case w.ref.check() != nil:
 			w.state, w.err = unfit, "its record cannot be sent to the others: "+w.ref.check().Error()
 		case len(r.workers) > maxMembers:

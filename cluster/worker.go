@@ -41,6 +41,7 @@ type Worker struct {
 	after   chan func() // what to do in the loop when an operation is done
 	ops     chan func() // operations on the session, one after another
 	heard   atomic.Int64
+	trouble atomic.Pointer[string] // Member.Trouble; nil: none
 
 	// Owned by the loop.
 	leader string // inbox
@@ -167,7 +168,10 @@ func (w *Worker) register(ctx context.Context) {
 	}
 	var written uint64 // revision of the record; 0: unknown
 	for {
-		m.Fence, m.Ways = w.fence.value(), map[string]string{}
+		m.Fence, m.Trouble, m.Ways = w.fence.value(), "", map[string]string{}
+		if why := w.trouble.Load(); why != nil {
+			m.Trouble = *why
+		}
 		for _, p := range w.o.Peers {
 			if p, ok := p.(Wayfarer); ok {
 				maps.Copy(m.Ways, p.Ways())
@@ -302,8 +306,11 @@ func (w *Worker) receive(ctx context.Context, m *message) {
 	newest, err := w.fence.pass(m.Term.Fence)
 	if err != nil {
 		w.log.Error("cannot keep the fence; orders are refused until the disk takes it", "err", err)
+		why := reasonOf(err)
+		w.trouble.Store(&why)
 		return
 	}
+	w.trouble.Store(nil)
 	if !newest || w.leaving {
 		return
 	}
