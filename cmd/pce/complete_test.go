@@ -62,3 +62,17 @@ func TestComplete(t *testing.T) {
 		}
 	}
 }
+
+// TestCompletionsOnlyAsked wants commands that complete nothing to leave nothing in the package cobra,
+// whose table of flags keeps the commands of every call of Run.
+func TestCompletionsOnlyAsked(t *testing.T) {
+	for asked, args := range map[bool][]string{false: {"train", "--set", ""}, true: {"__completeNoDesc", "train", "--set", ""}} {
+		train, _, err := (&app{args: args}).root().Find([]string{"train"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, kept := train.GetFlagCompletionFunc("set"); kept != asked {
+			t.Errorf("%q: --set has a completion: %v, want %v", args, kept, asked)
+		}
+	}
+}

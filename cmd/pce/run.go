@@ -114,7 +114,9 @@ func (a *app) root() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	refuseTopics(root)
 	groups(root)
-	completions(root)
+	if len(a.args) > 0 && strings.HasPrefix(a.args[0], cobra.ShellCompRequestCmd) {
+		completions(root) // only where a shell asks: cobra keeps every flag that has one as long as the process lives
+	}
 	modelArguments(root)
 	return root
 }
