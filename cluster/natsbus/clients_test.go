@@ -28,7 +28,7 @@ func TestSubjects(t *testing.T) {
 			t.Errorf("%q and %q are %q", id, other, subject)
 		}
 		owned[subject] = id
-		subject = dataPrefix + memberTokens("worker-001") + "." + memberTokens(id)
+		subject = dataSubject("worker-001", id)
 		if got := senderOf(subject); got != id {
 			t.Errorf("%q is %q, which is read as %q", id, subject, got)
 		}
@@ -144,13 +144,11 @@ func TestClients(t *testing.T) {
 	do("listen", err)
 	_, err = bob.Listen("c-alice-x", func([]byte) {})
 	denied("another's address", err)
-	bulk, err := DataSubject("c-alice-train-1", "c-bob-train-1")
-	do("subject", err)
+	bulk := dataSubject("c-alice-train-1", "c-bob-train-1")
 	came, err := alice.Conn().SubscribeSync("pce.data.c.alice.>")
 	do("own bulk data", err)
 	do("flush", alice.Conn().Flush())
-	forged, err := DataSubject("c-alice-train-1", "worker-000")
-	do("subject", err)
+	forged := dataSubject("c-alice-train-1", "worker-000")
 	do("publish", bob.Conn().Publish(forged, []byte("forged"))) // the broker drops it
 	do("send", bob.Send("c-main", []byte("forged")))
 	do("send", bob.Send("c-alice-train-1", []byte("forged")))

@@ -185,7 +185,7 @@ func hostOf(url string) string {
 // replyPrefix is where the answers for the owner of a key come.
 func replyPrefix(key string) string { return "_INBOX." + key }
 
-// Conn is the connection, for bulk data on subjects of DataSubject.
+// Conn is the connection, for bulk data between members.
 func (b *Bus) Conn() *nats.Conn { return b.nc }
 
 // Client is the name of the client whose credentials these are.

@@ -116,7 +116,7 @@ func (p *Peers) Admit(members map[string]cluster.Endpoint) {
 	p.members = known
 	for id := range known {
 		if p.inboxes[id] == nil {
-			p.inboxes[id] = &inbox{peers: p, from: id, subject: dataPrefix + memberTokens(id) + "." + memberTokens(p.id)}
+			p.inboxes[id] = &inbox{peers: p, from: id, subject: dataSubject(id, p.id)}
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (p *Peers) outboxTo(to string) (*outbox, error) {
 	}
 	o := p.outboxes[to]
 	if o == nil {
-		o = newOutbox(rand.Uint64()|1, dataPrefix+memberTokens(to)+"."+memberTokens(p.id), p.stall, p.publish)
+		o = newOutbox(rand.Uint64()|1, dataSubject(to, p.id), p.stall, p.publish)
 		p.outboxes[to] = o
 		p.running.Go(o.run)
 	}

@@ -230,8 +230,7 @@ func TestPermissions(t *testing.T) {
 	}
 
 	// Bulk data: each writes as itself alone.
-	subject, err := DataSubject("worker-001", "worker-000")
-	do("subject", err)
+	subject := dataSubject("worker-001", "worker-000")
 	bulk, err := other.Conn().SubscribeSync(subject)
 	do("subscription", err)
 	do("flush", other.Conn().Flush())

@@ -70,17 +70,11 @@ func tokens(address string) string {
 	return strings.Join(parts, ".")
 }
 
-// DataSubject is the subject of bulk data from one member to another. The identifier
+// dataSubject is the subject of bulk data from one member to another. The identifier
 // of a member is divided at its first two dashes, so that permissions can be given
 // to all members of a client.
-func DataSubject(receiver, sender string) (string, error) {
-	if err := checkToken("member", receiver); err != nil {
-		return "", err
-	}
-	if err := checkToken("member", sender); err != nil {
-		return "", err
-	}
-	return dataPrefix + memberTokens(receiver) + "." + memberTokens(sender), nil
+func dataSubject(receiver, sender string) string {
+	return dataPrefix + memberTokens(receiver) + "." + memberTokens(sender)
 }
 
 // memberTokens divides an identifier into three tokens: = is an empty one, and ~ one
