@@ -220,9 +220,6 @@ func (b *Builder) NotEq(x, y any) Value { return b.compare("neu", x, y) }
 // IsNaN reports whether x is NaN.
 func (b *Builder) IsNaN(x Value) Value { return b.compare("nan", x, x) }
 
-// NotLt returns !(x < y), which holds where one is NaN.
-func (b *Builder) NotLt(x, y any) Value { return b.compare("geu", x, y) }
-
 // NotGe returns !(x >= y), which holds where one is NaN.
 func (b *Builder) NotGe(x, y any) Value { return b.compare("ltu", x, y) }
 
@@ -233,20 +230,6 @@ func (b *Builder) Cvt(t Type, x Value, mods ...string) Value {
 	d := b.result(t)
 	b.emit("cvt", mods, []Type{t, x.Type}, d.op, arg)
 	return d
-}
-
-// Pack rounds two floats to a pair of type t, F16x2 or BF16x2, low in its low half.
-func (b *Builder) Pack(t Type, high, low Value) Value {
-	d := b.result(t)
-	b.emit("cvt", []string{"rn"}, []Type{t, F32}, d.op, high.op, low.op)
-	return d
-}
-
-// Unpack returns the low and the high half of a register of 32 bits, of type t.
-func (b *Builder) Unpack(t Type, x Value) (low, high Value) {
-	low, high = b.Var(t), b.Var(t)
-	b.emit("mov", nil, []Type{B32}, Operand{Kind: VecOperand, Vec: []Reg{low.op.Reg, high.op.Reg}}, x.op)
-	return low, high
 }
 
 // Split returns the halves of a register of 64 bits, B32.

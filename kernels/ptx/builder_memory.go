@@ -90,14 +90,6 @@ func (b *Builder) Red(op string, t Type, addr Value, offset int, x any) {
 	b.emit("red", []string{space(addr), op}, []Type{t}, address(addr, offset), b.operand(x, t))
 }
 
-// Atom is Red that returns what was there.
-func (b *Builder) Atom(op string, t Type, addr Value, offset int, x any) Value {
-	arg := b.operand(x, t)
-	d := b.result(t)
-	b.emit("atom", []string{space(addr), op}, []Type{t}, d.op, address(addr, offset), arg)
-	return d
-}
-
 // CopyAsync starts a copy of size bytes, 4, 8 or 16, from global to shared memory.
 // With have, a register, only that many are read and zeros follow.
 func (b *Builder) CopyAsync(dst Value, dstOffset int, src Value, srcOffset, size int, have ...Value) {
@@ -146,14 +138,9 @@ func (b *Builder) Shuffle(mode string, x Value, lane any) Value {
 }
 
 // Any reports whether p holds in a lane of the warp.
-func (b *Builder) Any(p Value) Value { return b.vote("any", p) }
-
-// AllLanes reports whether p holds in every lane of the warp.
-func (b *Builder) AllLanes(p Value) Value { return b.vote("all", p) }
-
-func (b *Builder) vote(mode string, p Value) Value {
+func (b *Builder) Any(p Value) Value {
 	d := b.result(Pred)
-	b.emit("vote", []string{"sync", mode}, []Type{Pred}, d.op, p.op, Operand{Kind: IntOperand, Int: allLanes})
+	b.emit("vote", []string{"sync", "any"}, []Type{Pred}, d.op, p.op, Operand{Kind: IntOperand, Int: allLanes})
 	return d
 }
 
@@ -171,18 +158,6 @@ func (b *Builder) WarpReduce(x Value, combine func(x, y any) Value) Value {
 		x = combine(x, b.Shuffle("bfly", x, m))
 	}
 	return x
-}
-
-// LoadMatrix reads n matrices, 1, 2 or 4, of 8×8 elements of 16 bits from shared
-// memory, transposed if asked; each lane gives the address of a row.
-func (b *Builder) LoadMatrix(n int, transposed bool, addr Value, offset int) []Value {
-	mods := []string{"sync", "aligned", "m8n8", "x" + strconv.Itoa(n)}
-	if transposed {
-		mods = append(mods, "trans")
-	}
-	vs := b.Vars(B32, n)
-	b.emit("ldmatrix", append(mods, "shared"), []Type{B16}, vec(vs), address(addr, offset))
-	return vs
 }
 
 // MMA adds the product of two fragments of type t to acc, four F32: m16n8k16 of
