@@ -62,6 +62,9 @@ func AffineOf(e Expr) (Affine, error) { return affine(e) }
 // Walk calls visit with e and everything in it, outer expressions first.
 func Walk(e Expr, visit func(Expr)) { walk(e, visit) }
 
+// Mentions reports whether e has a name.
+func Mentions(e Expr, name string) bool { return mentions(e, name, nil) }
+
 // Expressions returns what the points of s evaluate: the body, the guards, and the
 // argument of a draw.
 func (s *Statement) Expressions() []Expr {

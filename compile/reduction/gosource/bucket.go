@@ -30,7 +30,7 @@ func (e *emitter) bucketOf(s *reduction.Statement, sets []*polyhedron.Set, order
 			continue
 		}
 		r, ok := other(g, by).(*reduction.Read)
-		if !ok || !e.prog.Array(r.Array).Input || slices.ContainsFunc(fixed, func(d string) bool { return mentions(r, d) }) {
+		if !ok || !e.prog.Array(r.Array).Input || slices.ContainsFunc(fixed, func(d string) bool { return reduction.Mentions(r, d) }) {
 			continue
 		}
 		index, err := e.indexRows(s)

@@ -106,7 +106,7 @@ func (e *emitter) jumps(s *reduction.Statement, d string) []int {
 				if a, err := reduction.AffineOf(r.Index[k]); err == nil && e.plain(&a) {
 					return of(&a)
 				}
-				return 0, !mentions(r.Index[k], d)
+				return 0, !reduction.Mentions(r.Index[k], d)
 			})
 		})
 	}

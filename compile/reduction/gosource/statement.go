@@ -197,7 +197,7 @@ func (e *emitter) tests(s *reduction.Statement) (out []test, fixed []string) {
 			}
 			if !free(mentioned) {
 				for j, d := range chosen { // the dimension that it needs is tried in a loop
-					if j >= k && mentions(mentioned, d) {
+					if j >= k && reduction.Mentions(mentioned, d) {
 						delete(chosen, j)
 						again = true
 					}
@@ -228,7 +228,7 @@ func (e *emitter) fixes(s *reduction.Statement, g reduction.Expr) string {
 		return ""
 	}
 	for _, side := range [2][2]reduction.Expr{{b.X, b.Y}, {b.Y, b.X}} {
-		if n, ok := side[0].(*reduction.Name); ok && slices.Contains(s.Dims, n.Name) && !mentions(side[1], n.Name) {
+		if n, ok := side[0].(*reduction.Name); ok && slices.Contains(s.Dims, n.Name) && !reduction.Mentions(side[1], n.Name) {
 			return n.Name
 		}
 	}
@@ -242,16 +242,6 @@ func other(g reduction.Expr, d string) reduction.Expr {
 		return b.Y
 	}
 	return b.X
-}
-
-func mentions(x reduction.Expr, name string) bool {
-	found := false
-	reduction.Walk(x, func(x reduction.Expr) {
-		if n, ok := x.(*reduction.Name); ok && n.Name == name {
-			found = true
-		}
-	})
-	return found
 }
 
 // logSumExp writes two passes over the points: the maximum of each element, then the sum of what is

@@ -123,7 +123,7 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 	}
 	var inner, outer []reduction.Expr // factors, then guards
 	for _, f := range factors(s.Body) {
-		if mentions(f, name) {
+		if reduction.Mentions(f, name) {
 			inner = append(inner, f)
 		} else {
 			outer = append(outer, f)
@@ -132,7 +132,7 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 	first = &reduction.Statement{Pos: s.Pos, Op: reduction.Add, Body: product(inner, s.Pos)}
 	rest = &reduction.Statement{Pos: s.Pos, Array: s.Array, Index: s.Index, Op: s.Op, Dims: slices.Delete(slices.Clone(s.Dims), d, d+1)}
 	for _, g := range s.Guards {
-		if mentions(g, name) {
+		if reduction.Mentions(g, name) {
 			first.Guards = append(first.Guards, g)
 		} else {
 			rest.Guards = append(rest.Guards, g)
@@ -143,7 +143,7 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 	all := true
 	domain := set // where first is evaluated: the dimensions that it lacks are projected out
 	for k, other := range s.Dims {
-		used := slices.ContainsFunc(append(slices.Clone(inner), first.Guards...), func(e reduction.Expr) bool { return mentions(e, other) })
+		used := slices.ContainsFunc(append(slices.Clone(inner), first.Guards...), func(e reduction.Expr) bool { return reduction.Mentions(e, other) })
 		all = all && (used || k == d)
 		if k != d && !used {
 			var exact bool
@@ -337,7 +337,7 @@ func (w *worker) gather(s *reduction.Statement, d int) *reduction.Statement {
 		}
 		for _, x := range r.Index {
 			h, ok := x.(*reduction.Read)
-			if !ok || !mentions(h, s.Dims[d]) {
+			if !ok || !reduction.Mentions(h, s.Dims[d]) {
 				continue
 			}
 			if a := w.prog.Array(h.Array); key == nil && a.Type == reduction.Int && a.Range != nil && len(a.Range.Low.Terms) == 0 && a.Range.Low.Constant == 0 {
@@ -440,14 +440,4 @@ func product(list []reduction.Expr, at reduction.Pos) reduction.Expr {
 		out = &reduction.Binary{Pos: at, Op: "*", X: out, Y: e}
 	}
 	return out
-}
-
-func mentions(e reduction.Expr, name string) bool {
-	found := false
-	reduction.Walk(e, func(e reduction.Expr) {
-		if n, ok := e.(*reduction.Name); ok && n.Name == name {
-			found = true
-		}
-	})
-	return found
 }

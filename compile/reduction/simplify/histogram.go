@@ -162,7 +162,7 @@ func (w *worker) picked(s *reduction.Statement, g int) *pick {
 			for k := range s.Index {
 				own = own || ownDimension(s, k) == d
 			}
-			if !own && mentions(e, name) {
+			if !own && reduction.Mentions(e, name) {
 				all = false
 			}
 		}

@@ -42,7 +42,7 @@ func (w *worker) once(s *reduction.Statement) (*reduction.Statement, error) {
 		return nil, err
 	}
 	for d, name := range s.Dims {
-		used := slices.ContainsFunc(s.Expressions(), func(e reduction.Expr) bool { return mentions(e, name) })
+		used := slices.ContainsFunc(s.Expressions(), func(e reduction.Expr) bool { return reduction.Mentions(e, name) })
 		for k := range s.Index {
 			used = used || slices.ContainsFunc(s.Index[k].Terms, func(t reduction.Term) bool { return t.Name == name })
 		}
