@@ -99,6 +99,3 @@ func (p *Program) TypeOf(s *Statement, e Expr) Type {
 	}
 	return got
 }
-
-// Identity is what a reduction of no points gives.
-func (o Operator) Identity() float64 { return o.identity() }
