@@ -1,5 +1,5 @@
 // Package formattest holds what the tests of model formats share: Run, which every
-// format must pass, models to write, and their comparison.
+// format must pass, models to write, their evaluation and their comparison.
 //
 // # Shapes and units
 //
@@ -119,6 +119,20 @@ func Random64(t testing.TB, rng *rand.Rand) *format.Model {
 		}
 	}
 	return format.NewModel(g, map[string]string{"k": "v"}, format.Params{Float64: p.Read64})
+}
+
+// Evaluator returns the float64 evaluation of a model.
+func Evaluator(t testing.TB, m *format.Model) *reference.Evaluator {
+	t.Helper()
+	p, err := reference.Load64(m.Graph, m.Params64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := reference.New(m.Graph, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ev
 }
 
 // Compress returns b as gzip.

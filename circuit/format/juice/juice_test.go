@@ -61,19 +61,6 @@ func TestFormat(t *testing.T) {
 	formattest.Run(t, juice.Format, []byte(goodJPC), []byte("jpc 3\nB 0 0 1 3 -0.9\nG 1 0 2 -0.5 2.0\nP 2 0 2 0 1\n"), []byte(psdd), []byte(spn))
 }
 
-func evaluator(t testing.TB, m *format.Model) *reference.Evaluator {
-	t.Helper()
-	p, err := reference.Load64(m.Graph, m.Params64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ev, err := reference.New(m.Graph, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ev
-}
-
 // TestRead: the three kinds have the probabilities that they are made of, also once a jpc text
 // was written of them.
 func TestRead(t *testing.T) {
@@ -91,7 +78,7 @@ func TestRead(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v in\n%s", name, err, &b)
 		}
-		for _, ev := range []*reference.Evaluator{evaluator(t, m), evaluator(t, back)} {
+		for _, ev := range []*reference.Evaluator{formattest.Evaluator(t, m), formattest.Evaluator(t, back)} {
 			for x := range 2 {
 				for y := range 2 {
 					got, err := ev.LogLikelihood([]float64{float64(x), float64(y)})
@@ -152,7 +139,7 @@ func TestCategories(t *testing.T) {
 		t.Errorf("%v in\n%s", err, &b)
 	}
 	for x, want := range []float64{0.5, 0, 0.5} {
-		if got, err := evaluator(t, m).LogLikelihood([]float64{float64(x)}); err != nil || math.Exp(got) != want {
+		if got, err := formattest.Evaluator(t, m).LogLikelihood([]float64{float64(x)}); err != nil || math.Exp(got) != want {
 			t.Errorf("P(%d) is %v, %v; want %v", x, math.Exp(got), err, want)
 		}
 	}
@@ -176,7 +163,7 @@ func TestNumbers(t *testing.T) {
 		p := choose * math.Pow(0.4, float64(k)) * math.Pow(0.6, float64(3-k))
 		want := math.Log(p) - 1.5*1.5/8 - math.Log(2*math.Sqrt(2*math.Pi))
 		for _, m := range []*format.Model{m, back} {
-			if got, err := evaluator(t, m).LogLikelihood([]float64{float64(k), 1}); err != nil || !(math.Abs(got-want) <= 1e-14) {
+			if got, err := formattest.Evaluator(t, m).LogLikelihood([]float64{float64(k), 1}); err != nil || !(math.Abs(got-want) <= 1e-14) {
 				t.Errorf("%d successes: %v, %v; want %v", k, got, err, want)
 			}
 		}
@@ -227,12 +214,12 @@ func TestSums(t *testing.T) {
 		"category": "jpc 1\nC 0 0 1 " + third + " " + third + " " + third + "\n",
 		"spn":      "(3)\nv 0 0\nv 0 1\nv 0 2\n+ 0 " + third + " 1 " + third + " 2 " + third + "\nEOF\n",
 	} {
-		if got, err := evaluator(t, rewritten(t, text)).LogLikelihood([]float64{1}); err != nil || !(math.Abs(got - -1.0987122955) <= 1e-15) {
+		if got, err := formattest.Evaluator(t, rewritten(t, text)).LogLikelihood([]float64{1}); err != nil || !(math.Abs(got - -1.0987122955) <= 1e-15) {
 			t.Errorf("%s: %v, %v; want %s", name, got, err, third)
 		}
 	}
 	m := rewritten(t, "psdd 5\nL 0 0 1\nL 1 0 -1\nL 2 0 2\nL 3 0 -2\nD 4 0 2 0 2 "+half+" 1 3 "+half+"\n")
-	if got, err := evaluator(t, m).LogLikelihood([]float64{1, 1}); err != nil || !(math.Abs(got - -0.6932471856) <= 1e-15) {
+	if got, err := formattest.Evaluator(t, m).LogLikelihood([]float64{1, 1}); err != nil || !(math.Abs(got - -0.6932471856) <= 1e-15) {
 		t.Errorf("psdd: %v, %v; want %s", got, err, half)
 	}
 }
@@ -262,7 +249,7 @@ func TestWriteRefuses(t *testing.T) {
 func TestSmallest(t *testing.T) {
 	for _, least := range []float64{circuit.Log(0x1p-1022), -708.3964185, -708, math.Inf(-1)} {
 		m := rewritten(t, fmt.Sprintf("jpc 3\nL 0 0 1\nL 1 0 -1\nS 2 0 2 0 %v 1 0\n", least))
-		if got, err := evaluator(t, m).LogLikelihood([]float64{1}); err != nil || got != least && !(math.Abs(got-least) <= 1e-12) {
+		if got, err := formattest.Evaluator(t, m).LogLikelihood([]float64{1}); err != nil || got != least && !(math.Abs(got-least) <= 1e-12) {
 			t.Errorf("%v, %v; want %v", got, err, least)
 		}
 	}

@@ -43,7 +43,7 @@ func TestJSON(t *testing.T) {
 	for i, name := range m.Names {
 		place[name] = i
 	}
-	a, b := evaluator(t, m), evaluator(t, graph)
+	a, b := formattest.Evaluator(t, m), formattest.Evaluator(t, graph)
 	for _, x := range []float64{-1, 0.5, 2} {
 		for _, kind := range []float64{0, 1, 2} {
 			for _, count := range []float64{-1, 0, 2} {
@@ -114,7 +114,7 @@ func TestSharedJSON(t *testing.T) {
 		if !strings.Contains(name, "NIPS5") {
 			continue
 		}
-		ev, want := evaluator(t, m), numbers(t, shared+"/spn/capnp/NIPS5.output.txt")
+		ev, want := formattest.Evaluator(t, m), numbers(t, shared+"/spn/capnp/NIPS5.output.txt")
 		cells := strings.Fields(strings.ReplaceAll(string(open(t, shared+"/spn/capnp/NIPS5.input.txt")), ";", " "))
 		for i := 0; i < len(want); i += 100 {
 			row := make([]float64, 5)

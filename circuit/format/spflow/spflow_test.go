@@ -63,7 +63,7 @@ func TestParse(t *testing.T) {
 	if want := []string{"x", "kind", "count"}; !slices.Equal(m.Names, want) {
 		t.Errorf("names %v, want %v", m.Names, want)
 	}
-	ev := evaluator(t, m)
+	ev := formattest.Evaluator(t, m)
 	gauss := func(x, mean, s float64) float64 {
 		return math.Exp(-(x-mean)*(x-mean)/(2*s*s)) / (s * math.Sqrt(2*math.Pi))
 	}
@@ -96,19 +96,6 @@ func TestParse(t *testing.T) {
 			t.Errorf("row %v: %v, %v; want %v", row, got, err, want)
 		}
 	}
-}
-
-func evaluator(t testing.TB, m *format.Model) *reference.Evaluator {
-	t.Helper()
-	p, err := reference.Load64(m.Graph, m.Params64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ev, err := reference.New(m.Graph, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ev
 }
 
 // TestRoundTrip: what is written reads back as the same model, bit by bit, once the nodes are
@@ -209,7 +196,7 @@ func TestPrintBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b.String())
 		}
-		one, two := evaluator(t, m), evaluator(t, back)
+		one, two := formattest.Evaluator(t, m), formattest.Evaluator(t, back)
 		for _, row := range reference.RandomRows(m.Graph, rng, 5, 0.3) {
 			x, err := one.LogLikelihood(row)
 			if err != nil {
@@ -312,7 +299,7 @@ func TestSharedModels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ev, want := evaluator(t, m), numbers(t, filepath.Join(shared, "spn/text", name+".expected_ll.txt.gz"))
+			ev, want := formattest.Evaluator(t, m), numbers(t, filepath.Join(shared, "spn/text", name+".expected_ll.txt.gz"))
 			table := rowsOf(t, filepath.Join(shared, "density", rows))
 			if table == nil {
 				t.Skipf("no rows %s in ../shared/data/density: DEBD has the binary sets, the repository of SPFlow the counts", rows)
@@ -409,7 +396,7 @@ func TestEarlyText(t *testing.T) {
 		if err != nil {
 			t.Fatal(form, err)
 		}
-		ev := evaluator(t, m)
+		ev := formattest.Evaluator(t, m)
 		for i, line := range data[1:] {
 			row := make([]float64, len(names))
 			for k, s := range strings.Split(strings.TrimSpace(line), ";") {

@@ -21,7 +21,6 @@ import (
 	"github.com/pce-engine/pce/circuit/format/formattest"
 	"github.com/pce-engine/pce/circuit/format/spflow"
 	"github.com/pce-engine/pce/circuit/format/units"
-	"github.com/pce-engine/pce/circuit/reference"
 )
 
 // shared is where the networks of other programs lie, beside the repository.
@@ -195,7 +194,7 @@ func TestNumbers(t *testing.T) {
 			slices.Reverse(row)
 		}
 		want := -math.Log(2 * math.Pi)
-		if got, err := evaluator(t, back).LogLikelihood(row); err != nil || !(math.Abs(got-want) <= 1e-12) || strings.Join(back.Names, " ") != tc.names {
+		if got, err := formattest.Evaluator(t, back).LogLikelihood(row); err != nil || !(math.Abs(got-want) <= 1e-12) || strings.Join(back.Names, " ") != tc.names {
 			t.Errorf("%s, %s: columns %q with %v at %v, %v; want %s with %v", tc.first, tc.second, back.Names, got, row, err, tc.names, want)
 		}
 	}
@@ -231,7 +230,7 @@ func TestUnits(t *testing.T) {
 		if len(back.Graph.Nodes) != len(c.Order()) {
 			t.Errorf("%d nodes, want %d units", len(back.Graph.Nodes), len(c.Order()))
 		}
-		was, is := evaluator(t, m), evaluator(t, back)
+		was, is := formattest.Evaluator(t, m), formattest.Evaluator(t, back)
 		row := make([]float64, m.Graph.NumVars)
 		for x := -2.0; x < 3; x += 0.5 {
 			row[0], row[1] = x, math.Abs(math.Floor(x/2))
@@ -290,19 +289,6 @@ func TestChains(t *testing.T) {
 			}
 		}
 	}
-}
-
-func evaluator(t testing.TB, m *format.Model) *reference.Evaluator {
-	t.Helper()
-	p, err := reference.Load64(m.Graph, m.Params64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ev, err := reference.New(m.Graph, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ev
 }
 
 // segments puts parts, each a number of words, behind a table.
@@ -522,7 +508,7 @@ func TestShared(t *testing.T) {
 		if in == nil {
 			continue
 		}
-		ev, n, step := evaluator(t, m), m.Graph.NumVars, 3
+		ev, n, step := formattest.Evaluator(t, m), m.Graph.NumVars, 3
 		if testing.Short() {
 			step = 40
 		}
