@@ -12,6 +12,7 @@ import (
 	"github.com/pce-engine/pce/kernels/ptx"
 	"github.com/pce-engine/pce/kernels/ptx/scalar"
 	"github.com/pce-engine/pce/kernels/simt"
+	"github.com/pce-engine/pce/kernels/simt/simttest"
 )
 
 var elements = []simt.Type{simt.F32, simt.F64, simt.I32, simt.I64, simt.U8, simt.U16}
@@ -43,33 +44,9 @@ func inputs(rng *rand.Rand, t simt.Type) (columns []any, rows int) {
 		bits[0][i], bits[1][i], bits[2][i] = list[i/len(list)], list[i%len(list)], list[rng.IntN(len(list))]
 	}
 	for _, b := range bits {
-		columns = append(columns, elementsOf(t, b))
+		columns = append(columns, simttest.Slice(t, b))
 	}
 	return columns, rows
-}
-
-func elementsOf(t simt.Type, bits []uint64) any {
-	switch t {
-	case simt.F32:
-		return convert(bits, func(b uint64) float32 { return math.Float32frombits(uint32(b)) })
-	case simt.F64:
-		return convert(bits, math.Float64frombits)
-	case simt.I32:
-		return convert(bits, func(b uint64) int32 { return int32(b) })
-	case simt.I64:
-		return convert(bits, func(b uint64) int64 { return int64(b) })
-	case simt.U8:
-		return convert(bits, func(b uint64) uint8 { return uint8(b) })
-	}
-	return convert(bits, func(b uint64) uint16 { return uint16(b) })
-}
-
-func convert[T any](bits []uint64, f func(uint64) T) []T {
-	s := make([]T, len(bits))
-	for i, b := range bits {
-		s[i] = f(b)
-	}
-	return s
 }
 
 // TestOperations computes every operation on every type for all pairs of numbers at which something

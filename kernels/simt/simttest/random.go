@@ -263,16 +263,17 @@ func Buffers(rng *rand.Rand, m *simt.Module, rows int) (in, out []any) {
 				for k := range bits {
 					bits[k] = Bits(rng, p.Type)
 				}
-				in = append(in, slice(p.Type, bits))
+				in = append(in, Slice(p.Type, bits))
 			} else {
-				out = append(out, slice(p.Type, bits))
+				out = append(out, Slice(p.Type, bits))
 			}
 		}
 	}
 	return in, out
 }
 
-func slice(t simt.Type, bits []uint64) any {
+// Slice returns the elements that have some bits.
+func Slice(t simt.Type, bits []uint64) any {
 	switch t {
 	case simt.F32:
 		return convert(bits, func(b uint64) float32 { return math.Float32frombits(uint32(b)) })
