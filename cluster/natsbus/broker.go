@@ -44,7 +44,7 @@ func StartBroker(opts BrokerOptions) (*Broker, error) {
 	if opts.Host == "" {
 		opts.Host = "127.0.0.1"
 	}
-	if !isLoopback(opts.Host) && (opts.Cert == "" || len(opts.Seats) == 0) {
+	if !IsLoopback(opts.Host) && (opts.Cert == "" || len(opts.Seats) == 0) {
 		return nil, fmt.Errorf("%w: a broker at %s can be reached from other machines: give it a certificate and credentials, or host 127.0.0.1",
 			cluster.ErrCluster, opts.Host)
 	}

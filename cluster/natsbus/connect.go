@@ -61,7 +61,7 @@ func Connect(ctx context.Context, opts Options) (*Bus, error) {
 		b.nc.Close()
 		return nil, err
 	}
-	if u := b.nc.ConnectedUrlRedacted(); !isLoopback(hostOf(u)) {
+	if u := b.nc.ConnectedUrlRedacted(); !IsLoopback(hostOf(u)) {
 		if _, err := b.nc.TLSConnectionState(); err != nil {
 			b.log.Warn("the connection to the broker is not encrypted", "broker", u)
 		}

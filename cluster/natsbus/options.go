@@ -157,8 +157,8 @@ func (o Options) security() (*tls.Config, error) {
 	return c, nil
 }
 
-// isLoopback reports whether only this machine can reach the host.
-func isLoopback(host string) bool {
+// IsLoopback reports whether only this machine can reach the host.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

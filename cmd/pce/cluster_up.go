@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/natsbus"
 )
 
 // coresPerWorker is how many cores a worker gets where --workers is left out.
@@ -137,7 +138,7 @@ func (f *upFlags) checkAddress() error {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		return usagef("--tls-cert and --tls-key go together")
 	}
-	if !isLoopback(host) && f.tlsCert == "" {
+	if !natsbus.IsLoopback(host) && f.tlsCert == "" {
 		return usagef("--addr %s can be reached from other machines; give --tls-cert and --tls-key, or a loopback address", f.addr)
 	}
 	if isWildcard(host) && f.advertise == "" {
@@ -149,12 +150,6 @@ func (f *upFlags) checkAddress() error {
 		}
 	}
 	return nil
-}
-
-// isLoopback reports whether only this machine can reach the host.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // peerHost is where this machine listens for data, and advertise what it tells
