@@ -22,8 +22,8 @@ func FarTables(t *testing.T, open Open) {
 
 func testFarTables(t *testing.T, open Open, units int) {
 	g, p := &circuit.Graph{NumVars: 3}, reference.Params{}
-	const scale = 0x1p-10
-	leaf := circuit.DiscretisedLogistic{Domain: 30000, MinScale: scale}
+	const scale = 0x1p-14 // codes as far apart in units of it as the exponents want, and few of them to tabulate
+	leaf := circuit.DiscretisedLogistic{Domain: 1876, MinScale: scale}
 	for v := range 2 {
 		params := make([]float64, 2*units) // a mean and a scale for each unit
 		for u := range units {
@@ -42,7 +42,7 @@ func testFarTables(t *testing.T, open Open, units int) {
 	sum(g, &p, 1, weights, product(g, &p, 0, 1, 2))
 
 	var rows [][]float64
-	for _, x := range [][2]float64{{100, 200}, {20000, 0}, {20001, 0}, {0, 29999}, {9000, 9001}, {25003, 29998}} {
+	for _, x := range [][2]float64{{6, 12}, {1250, 0}, {1251, 0}, {0, 1875}, {563, 564}, {1562, 1874}} {
 		rows = append(rows, []float64{x[0], x[1], 0}, []float64{x[0], x[1], 1})
 	}
 	ev, err := reference.New(g, p)
