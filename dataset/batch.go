@@ -35,6 +35,9 @@ type Column struct {
 	// Counts says that a Continuous column takes whole numbers from 0 alone. It follows from
 	// the leaves and is not stored.
 	Counts bool
+	// Positive says that a Continuous column takes numbers above 0 alone, as they are stored. It follows
+	// from the leaves and is not stored.
+	Positive bool
 }
 
 // Schema describes the columns of a source, in the order of a row. The schema of a model reads

@@ -94,6 +94,9 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 		case c.Counts && !isCount(float64(f)):
 			return 0, 0, fmt.Sprintf("%s is not a count (want 0, 1, 2, ...), and %s has a leaf that counts; fix the cell, or choose another leaf when training",
 				formatNumber(v.Number), e.schema.ColumnName(col))
+		case c.Positive && !(f > 0):
+			return 0, 0, fmt.Sprintf("%s is not a positive number that float32 holds, and %s has a log-normal leaf; fix the cell, list it in data.missing, or choose another leaf when training",
+				formatNumber(v.Number), e.schema.ColumnName(col))
 		}
 		return 0, f, ""
 	}

@@ -57,6 +57,7 @@ const (
 	otherwise = -2 // is for cell: labels, units, codes that are not narrow
 	noColumn  = -3
 	anyCount  = -4 // is stored as it is if it is a count
+	positive  = -5 // is stored as it is if it is above 0
 )
 
 // limits returns what plain takes of the columns of a file: a number of categories, or one of those above.
@@ -71,6 +72,8 @@ func (e *encoder) limits(to []int) []float64 {
 			limits[i] = otherwise
 		case c.Counts:
 			limits[i] = anyCount
+		case c.Positive:
+			limits[i] = positive
 		case c.Kind == Continuous:
 			limits[i] = anyNumber
 		default:
@@ -88,7 +91,8 @@ func (r *recordReader) plain(b *Batch, n int, row []float64) bool {
 		switch code := int(x); {
 		case limit >= 0 && x >= 0 && x < limit && float64(code) == x:
 			b.Columns[r.to[i]].Codes.Narrow[n] = uint16(code)
-		case limit == anyNumber && math.Abs(x) <= math.MaxFloat32, limit == anyCount && isCount(x) && x <= math.MaxFloat32:
+		case limit == anyNumber && math.Abs(x) <= math.MaxFloat32, limit == anyCount && isCount(x) && x <= math.MaxFloat32,
+			limit == positive && float32(x) > 0 && x <= math.MaxFloat32:
 			b.Columns[r.to[i]].Values[n] = float32(x)
 		case limit == noColumn && x-x == 0:
 		default:

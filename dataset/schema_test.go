@@ -3,6 +3,7 @@ package dataset
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -112,4 +113,20 @@ func FuzzSchemaJSON(f *testing.F) {
 			t.Fatalf("%s read back differently: %v", out, err)
 		}
 	})
+}
+
+// TestPositive reads columns of positive numbers, stored as they are and scaled, from an array and from text: the error for
+// another number names its place.
+func TestPositive(t *testing.T) {
+	for _, scale := range []float64{0, 2} {
+		s := &Schema{Columns: []Column{{Kind: Continuous, Scale: scale, Positive: true}}}
+		for cell, good := range map[float64]bool{1e-44: true, 3e38: true, 1e-50: false, 0: false, -1: false} {
+			for _, path := range []string{numbers(t, [][]float64{{1}, {cell}}), save(t, "a.csv", fmt.Appendf(nil, "1\n%v\n", cell))} {
+				_, err := Open(t.Context(), path, Options{Schema: s, Header: HeaderNo})
+				if good && err != nil || !good && (!errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), ":2:1: ") || !strings.Contains(err.Error(), "is not a positive number")) {
+					t.Errorf("%v in %s, scale %v: %v", cell, path, scale, err)
+				}
+			}
+		}
+	}
 }

@@ -136,9 +136,10 @@ func TestCountsStayCounts(t *testing.T) {
 	}
 }
 
-// TestBadCounts gives Poisson leaves a cell that is not a count: as rows of training and of a test, and
-// as rows of the model. The error names its place in the file, and training begins nothing.
-func TestBadCounts(t *testing.T) {
+// TestOtherNumbers gives Poisson leaves a cell that is not a count, and log-normal ones a number that is not positive: as rows
+// of training and of a test, and as rows of the model. The error names its place in the file, except for rows that a
+// log-normal leaf was chosen for, and training begins nothing.
+func TestOtherNumbers(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -147,34 +148,40 @@ func TestBadCounts(t *testing.T) {
 		}
 		return path
 	}
-	good := write("good.csv", "x,y\n"+strings.Repeat("3,0\n2,1\n", 9))
-	s := run.DefaultStructure()
-	s.Latents, s.Leaves = 1, map[string]run.Leaf{"x": {Type: "poisson"}}
-	o := run.TrainOptions{Structure: s, Train: run.Files(good), Dir: filepath.Join(dir, "run"), Options: run.Options{Device: "cpu", Threads: 1}}
-	if _, err := run.Train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	m, err := pce.Open(t.Context(), filepath.Join(o.Dir, run.ModelFile), run.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	for _, cell := range []string{"2.5", "-1"} {
-		bad := run.Files(write("bad.csv", "x,y\n"+strings.Repeat("3,0\n", 9)+cell+",1\n"))
-		train, test := o, o
-		train.Train, test.Test = bad, bad
-		for name, o := range map[string]*run.TrainOptions{"training": &train, "test": &test} {
-			o.Dir = filepath.Join(t.TempDir(), "run")
-			_, err := run.Train(t.Context(), *o)
-			if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), "bad.csv:11:1: "+cell) {
-				t.Errorf("%s with %s: %v, want its place in the file", name, cell, err)
-			}
-			if files, _ := filepath.Glob(filepath.Join(o.Dir, "*.jsonl")); len(files) > 0 {
-				t.Errorf("%s with %s has begun: %v", name, cell, files)
-			}
+	const place = "bad.csv:11:1: "
+	for _, tc := range []struct{ leaf, good, cells, training string }{
+		{"poisson", "3,0\n2,1\n", "2.5 -1", place},
+		{"log-normal", "3,0\n2,1\n", "0 -1 1e-46", `"x" has the number`},
+		{"log-normal", "3.5,0\n2.25,1\n", "0 -0.5 1e-46", `"x" has the number`},
+	} {
+		good := write("good.csv", "x,y\n"+strings.Repeat(tc.good, 9))
+		s := run.DefaultStructure()
+		s.Latents, s.Leaves = 1, map[string]run.Leaf{"x": {Type: tc.leaf}}
+		o := run.TrainOptions{Structure: s, Train: run.Files(good), Dir: filepath.Join(t.TempDir(), "run"), Options: run.Options{Device: "cpu", Threads: 1}}
+		if _, err := run.Train(t.Context(), o); err != nil {
+			t.Fatal(err)
 		}
-		if _, err := bad(t.Context(), m.Schema()); err == nil || !strings.Contains(err.Error(), "bad.csv:11:1: "+cell) {
-			t.Errorf("rows of the model with %s: %v, want its place in the file", cell, err)
+		m, err := pce.Open(t.Context(), filepath.Join(o.Dir, run.ModelFile), run.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		for _, cell := range strings.Fields(tc.cells) {
+			bad := run.Files(write("bad.csv", "x,y\n"+strings.Repeat("3,0\n", 9)+cell+",1\n"))
+			train, test := o, o
+			train.Train, test.Test = bad, bad
+			for want, o := range map[string]*run.TrainOptions{tc.training: &train, place + cell: &test} {
+				o.Dir = filepath.Join(t.TempDir(), "run")
+				if _, err := run.Train(t.Context(), *o); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s, a run with %s: %v, want %s", tc.leaf, cell, err, want)
+				}
+				if files, _ := filepath.Glob(filepath.Join(o.Dir, "*.jsonl")); len(files) > 0 {
+					t.Errorf("%s, a run with %s has begun: %v", tc.leaf, cell, files)
+				}
+			}
+			if _, err := bad(t.Context(), m.Schema()); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), place+cell) {
+				t.Errorf("%s, rows of the model with %s: %v, want its place in the file", tc.leaf, cell, err)
+			}
 		}
 	}
 }

@@ -59,11 +59,13 @@ func withDomains(s *dataset.Schema, g *circuit.Graph) *dataset.Schema {
 	out := *s
 	out.Columns = slices.Clone(s.Columns)
 	for v := range out.Columns {
-		out.Columns[v].Counts = true
+		out.Columns[v].Counts, out.Columns[v].Positive = true, true
 	}
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Kind == circuit.Input && n.Leaf.Name() != (circuit.Poisson{}).Name() {
-			out.Columns[n.Var].Counts = false
+		if n := &g.Nodes[i]; n.Kind == circuit.Input {
+			c, name := &out.Columns[n.Var], n.Leaf.Name()
+			c.Counts = c.Counts && name == circuit.Poisson{}.Name()
+			c.Positive = c.Positive && name == circuit.LogNormal{}.Name()
 		}
 	}
 	for v, codes := range circuit.Domains(g) {
@@ -75,7 +77,7 @@ func withDomains(s *dataset.Schema, g *circuit.Graph) *dataset.Schema {
 		case codes == 0:
 			c.Kind, c.Categories, c.Labels, c.Edges, c.Outside = dataset.Continuous, 0, nil, nil, 0
 		default:
-			c.Counts = false // no leaf reads it
+			c.Counts, c.Positive = false, false // no leaf reads it
 		}
 	}
 	return &out
