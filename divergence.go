@@ -1,9 +1,11 @@
 package pce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
@@ -53,11 +55,7 @@ func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, erro
 // deterministic and have the same structure, else over rows that are chosen as by Entropy.
 func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64) (*Divergence, error) {
 	p, q := m.plan.Schema, other.plan.Schema
-	err := p.Accepts(q)
-	if err == nil {
-		err = q.Accepts(p)
-	}
-	if err != nil {
+	if err := sameColumns(m.plan, other.plan); err != nil {
 		return nil, fmt.Errorf("%w: the models are not of the same columns: %v", ErrOptions, err)
 	}
 	if x, ok, err := m.information(ctx, other, n); ok || err != nil {
@@ -65,7 +63,7 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 		return &Divergence{exactly(x.Entropy), exactly(x.CrossEntropy), exactly(x.KL)}, err
 	}
 	var entropy, cross, kl average
-	err = m.weigh(ctx, n, seed, []*average{&entropy, &cross, &kl}, func(b *dataset.Batch, ll, weight []float64) error {
+	err := m.weigh(ctx, n, seed, []*average{&entropy, &cross, &kl}, func(b *dataset.Batch, ll, weight []float64) error {
 		as, err := other.LogLikelihoodBatch(ctx, rescaled(b, p, q))
 		if err != nil {
 			return err
@@ -173,6 +171,38 @@ func fillStates(b *dataset.Batch, s *dataset.Schema, first int) {
 			state /= codes
 		}
 	}
+}
+
+// sameColumns says why rows of two models cannot be compared, or returns nil. Columns go by their places, so a name at
+// another place of the other model means other columns. The probability of a count says nothing beside a density;
+// histograms of whole numbers have either.
+func sameColumns(m, other *run.Blueprint) error {
+	p, q := m.Schema, other.Schema
+	if err := cmp.Or(p.Accepts(q), q.Accepts(p)); err != nil {
+		return err
+	}
+	place := map[string]int{}
+	for v, c := range q.Columns {
+		place[c.Name] = v
+	}
+	for v := range p.Columns {
+		a, b := &p.Columns[v], &q.Columns[v]
+		if w, ok := place[a.Name]; ok && w != v && a.Name != "" {
+			return fmt.Errorf("%s is column %d of one and column %d of the other; give models with one order of columns", p.ColumnName(v), v+1, w+1)
+		}
+		if a.Counts != b.Counts && !whole(m.Graph, v) && !whole(other.Graph, v) {
+			return fmt.Errorf("%s has probabilities of counts in one and densities in the other; give models whose leaves of it are alike", p.ColumnName(v))
+		}
+	}
+	return nil
+}
+
+// whole reports whether all leaves of a variable are histograms of whole numbers.
+func whole(g *circuit.Graph, variable int) bool {
+	return !slices.ContainsFunc(g.Nodes, func(n circuit.Node) bool {
+		l, ok := n.Leaf.(circuit.RealHistogram)
+		return n.Kind == circuit.Input && n.Var == variable && !(ok && l.Whole())
+	})
 }
 
 // rescaled returns rows of one schema as another one stores them.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -147,6 +148,38 @@ func TestDivergenceLimits(t *testing.T) {
 			if _, err := pair[0].Divergence(t.Context(), pair[1], 5, 0); !errors.Is(err, pce.ErrOptions) {
 				t.Errorf("models of other columns: %v", err)
 			}
+		}
+	}
+}
+
+// TestDivergenceOfOtherColumns refuses models whose rows would be compared column by column with other columns: the same names in
+// another order, and counts beside densities.
+func TestDivergenceOfOtherColumns(t *testing.T) {
+	open := func(leaves, names string) *pce.Model {
+		path := filepath.Join(t.TempDir(), "m.spn")
+		if err := os.WriteFile(path, []byte("P ProductNode(A,B){\n"+leaves+"}\n# "+names+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		m, err := pce.Open(t.Context(), path, pce.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	const coins = "A Bernoulli(a|p=0.9)\nB Bernoulli(b|p=0.2)\n"
+	const counts, real = "A Poisson(a|mean=3)\nB Bernoulli(b|p=0.2)\n", "A Gaussian(a|mean=3;stdev=1.7)\nB Bernoulli(b|p=0.2)\n"
+	const whole = "A Histogram(a|[0.,2.,40.];[0.25,0.0131578])\nB Bernoulli(b|p=0.2)\n"
+	for _, tc := range []struct{ p, names, q, others, want string }{
+		{coins, "a;b", coins, "b;a", `"a" is column 1 of one and column 2 of the other`},
+		{counts, "a;b", real, "a;b", `"a" has probabilities of counts in one and densities in the other`},
+		{real, "a;b", counts, "a;b", `"a" has probabilities of counts in one and densities in the other`},
+		{counts, "a;b", whole, "a;b", ""},
+		{whole, "a;b", counts, "a;b", ""},
+	} {
+		_, err := open(tc.p, tc.names).Divergence(t.Context(), open(tc.q, tc.others), 5, 0)
+		if tc.want == "" && err != nil || tc.want != "" && (!errors.Is(err, pce.ErrOptions) || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s and %s: %v; want %q", tc.p, tc.q, err, tc.want)
 		}
 	}
 }
