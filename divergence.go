@@ -64,9 +64,13 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 	}
 	var entropy, cross, kl average
 	err := m.weigh(ctx, n, seed, []*average{&entropy, &cross, &kl}, func(b *dataset.Batch, ll, weight []float64) error {
-		as, err := other.LogLikelihoodBatch(ctx, rescaled(b, p, q))
+		rows, excluded := rescaled(b, p, q)
+		as, err := other.LogLikelihoodBatch(ctx, rows)
 		if err != nil {
 			return err
+		}
+		for _, r := range excluded {
+			as[r] = math.Inf(-1)
 		}
 		for i, x := range ll {
 			entropy.add(weight[i], -x)
@@ -205,20 +209,25 @@ func whole(g *circuit.Graph, variable int) bool {
 	})
 }
 
-// rescaled returns rows of one schema as another one stores them.
-func rescaled(b *dataset.Batch, from, to *dataset.Schema) *dataset.Batch {
-	out := &dataset.Batch{Rows: b.Rows, Columns: append([]dataset.Cells{}, b.Columns...)}
+// rescaled returns rows of one schema as another one stores them, and those with a number that a column of the other
+// excludes. These have the cell missing, since a model refuses such numbers in rows that it is asked about.
+func rescaled(b *dataset.Batch, from, to *dataset.Schema) (out *dataset.Batch, excluded []int) {
+	out = &dataset.Batch{Rows: b.Rows, Columns: append([]dataset.Cells{}, b.Columns...)}
 	for v := range out.Columns {
 		if b.Columns[v].Discrete() {
 			continue
 		}
-		values := make([]float32, b.Rows)
+		c, values := &to.Columns[v], make([]float32, b.Rows)
 		for r, x := range b.Columns[v].Values {
-			values[r] = to.Columns[v].Standard(from.Columns[v].Number(x))
+			y := c.Standard(from.Columns[v].Number(x))
+			if c.Positive && y <= 0 || c.Counts && (y < 0 || float64(y) != math.Trunc(float64(y))) {
+				y, excluded = float32(math.NaN()), append(excluded, r)
+			}
+			values[r] = y
 		}
 		out.Columns[v].Values = values
 	}
-	return out
+	return out, excluded
 }
 
 // average is a mean with its standard error, or an expectation that is added up.

@@ -184,6 +184,18 @@ func TestDivergenceOfOtherColumns(t *testing.T) {
 	}
 }
 
+// TestDivergenceOfExcludedNumbers draws numbers that the other model's leaves exclude: the divergence is infinite.
+func TestDivergenceOfExcludedNumbers(t *testing.T) {
+	normal := openText(t, "circuit 1\na = input x0 gaussian 0 1\n")
+	positive := openText(t, "circuit 1\na = input x0 log-normal 0 1\n")
+	if d, err := normal.Divergence(t.Context(), positive, 100, 0); err != nil || !math.IsInf(d.KL.Nats, 1) || !math.IsInf(d.CrossEntropy.Nats, 1) || !(math.Abs(d.Entropy.Nats-1.42) < 0.5) {
+		t.Errorf("%+v, %v; want infinite divergence, and an entropy of 1.4", d, err)
+	}
+	if d, err := positive.Divergence(t.Context(), normal, 100, 0); err != nil || math.IsInf(d.KL.Nats, 0) {
+		t.Errorf("%+v, %v; want a finite divergence", d, err)
+	}
+}
+
 // TestDivergenceAfterClose wants ErrClosed once either model is closed, and the context's error, where no row is drawn.
 func TestDivergenceAfterClose(t *testing.T) {
 	const text = "circuit 1\na = input x0 bernoulli 0.25\n"
