@@ -150,6 +150,35 @@ func TestClassifyByDefault(t *testing.T) {
 	}
 }
 
+// TestManyClassesByDefault: a column of more than 1,024 categories is classified by tensors where no path is chosen, since code
+// has a root for each.
+func TestManyClassesByDefault(t *testing.T) {
+	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Leaf: circuit.Categorical{Categories: 1025}},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.RealHistogram{Breaks: []float64{0.5, 1.5, 2.25}}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}}, {Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+	p, err := reference.Init(g, 5, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers [3][][]float64
+	for i, path := range []run.Path{"", run.PathTensor, run.PathCode} {
+		m, err := pce.New(t.Context(), g, p.Read, pce.Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if answers[i], err = m.Classify(t.Context(), [][]float64{{math.NaN(), 1}, {math.NaN(), 2}}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same := func(a, b [][]float64) bool { return slices.EqualFunc(a, b, slices.Equal) }
+	if !same(answers[0], answers[1]) || same(answers[0], answers[2]) {
+		t.Error("not what tensors answer")
+	}
+}
+
 // TestClassifiedColumnDoesNotCount wants the same classes whatever the row says in the column, on every path.
 func TestClassifiedColumnDoesNotCount(t *testing.T) {
 	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{

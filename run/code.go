@@ -190,9 +190,9 @@ var errCode = fmt.Errorf("%w: the model runs as code, which computes log-likelih
 // both is a circuit as code, and an engine of the tensor path that is made when a query first needs it.
 type both struct {
 	*engine.Code
-	// classify says that code answers QueryClass, too, for the sake of breaks. It has a module for each column then, which
-	// takes longer to compile than tensors take for many rows.
-	classify bool
+	// classify says whether code answers QueryClass by a column, too, for the sake of breaks. It has a module for each column
+	// then, which takes longer to compile than tensors take for many rows.
+	classify func(column int) bool
 	open     func(ctx context.Context) (*engine.Engine, error)
 	engine   *engine.Engine
 }
@@ -236,9 +236,13 @@ func asCode(r engine.Runner) *engine.Code {
 	return nil
 }
 
-// classifier returns the code that answers QueryClass, nil if a runner leaves that to tensors.
-func classifier(r engine.Runner) *engine.Code {
-	if b, ok := r.(*both); ok && !b.classify {
+// codeClasses are the most categories of a column by which code classifies where tensors can, too: it has a root for each, and
+// takes minutes to compile tens of thousands.
+const codeClasses = 1024
+
+// classifier returns the code that answers QueryClass by a column, nil if a runner leaves that to tensors.
+func classifier(r engine.Runner, column int) *engine.Code {
+	if b, ok := r.(*both); ok && !b.classify(column) {
 		return nil
 	}
 	return asCode(r)
@@ -265,7 +269,9 @@ func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
 	if b.tensor == nil {
 		return c, nil
 	}
-	return &both{Code: c, classify: hasBreaks(b.Graph), open: func(ctx context.Context) (*engine.Engine, error) {
+	breaks := hasBreaks(b.Graph)
+	classify := func(column int) bool { return breaks && b.Schema.Columns[column].Categories <= codeClasses }
+	return &both{Code: c, classify: classify, open: func(ctx context.Context) (*engine.Engine, error) {
 		t, err := b.tensor()
 		if err != nil {
 			return nil, err

@@ -154,8 +154,10 @@ func Answer(ctx context.Context, r engine.Runner, q *Query, b *dataset.Batch, ou
 	if code := asCode(r); code != nil && q.Kind == QueryLogLikelihood {
 		return q.logLikelihood(ctx, code, b, out)
 	}
-	if code := classifier(r); code != nil && q.Kind == QueryClass {
-		return code.Classify(ctx, b, q.Columns[0], out)
+	if q.Kind == QueryClass {
+		if code := classifier(r, q.Columns[0]); code != nil {
+			return code.Classify(ctx, b, q.Columns[0], out)
+		}
 	}
 	e, err := Tensor(ctx, r)
 	if err != nil {
