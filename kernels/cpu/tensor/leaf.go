@@ -146,7 +146,9 @@ func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []flo
 	width := x.prog.Width(in.Vector)
 	units := int(x.prog.Vectors[in.Vector].Units)
 	if in.Params >= 0 {
-		x.moveFamily(w, in, lo, min(hi, units), norm, seen)
+		if lo < units { // a part may have padding alone, which has no parameters
+			x.moveFamily(w, in, lo, min(hi, units), norm, seen)
+		}
 		return
 	}
 	n := hi - lo
