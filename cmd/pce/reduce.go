@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -178,15 +179,17 @@ func (a *app) reduceShow(f *reduceFlags, path string) error {
 	if f.asJSON {
 		return a.printJSON(r)
 	}
+	var out bytes.Buffer
 	for _, s := range r.Statements {
-		fmt.Fprintf(a.stdout, "%-14s %s\n", s.Degree, s.Text)
+		fmt.Fprintf(&out, "%-14s %s\n", s.Degree, s.Text)
 	}
-	fmt.Fprintf(a.stdout, "\ndegree          %s\n", r.Degree)
-	fmt.Fprintf(a.stdout, "guards once     %s\n", r.Guarded)
+	fmt.Fprintf(&out, "\ndegree          %s\n", r.Degree)
+	fmt.Fprintf(&out, "guards once     %s\n", r.Guarded)
 	if r.Points != "" {
-		fmt.Fprintf(a.stdout, "points          %s at %s\n", r.Points, sizesText(p, sizes))
+		fmt.Fprintf(&out, "points          %s at %s\n", r.Points, sizesText(p, sizes))
 	}
-	return nil
+	_, err = out.WriteTo(a.stdout)
+	return err
 }
 
 // costs counts the points that a program evaluates, twice: as it is written, and with each
@@ -284,8 +287,7 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 		if err := a.writeOutputs(p, o, f); err != nil {
 			return err
 		}
-		a.printSimplified(check)
-		return nil
+		return a.printSimplified(check)
 	}
 	if f.asJSON {
 		r := outcome(p, o, f.count)
@@ -298,9 +300,10 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 			return err
 		}
 	}
-	a.printPoints(a.stdout, p, o, f.count)
-	a.printSimplified(check)
-	return nil
+	if err := a.printPoints(p, o, f.count); err != nil {
+		return err
+	}
+	return a.printSimplified(check)
 }
 
 // spareInputs refuses outputs that would replace the program at path or one of its inputs.
@@ -385,16 +388,18 @@ func (a *app) writeOutputs(p *reduction.Program, o *reduction.Outcome, f *reduce
 		}
 		fmt.Fprintf(a.stderr, "written     %s\n", path)
 	}
-	a.printPoints(a.stdout, p, o, f.count)
-	return nil
+	return a.printPoints(p, o, f.count)
 }
 
-func (a *app) printPoints(w io.Writer, p *reduction.Program, o *reduction.Outcome, count bool) {
+func (a *app) printPoints(p *reduction.Program, o *reduction.Outcome, count bool) error {
+	var out bytes.Buffer
 	for k, s := range p.Statements {
 		if count {
-			fmt.Fprintf(w, "%-14d %s\n", o.Points[k], s)
+			fmt.Fprintf(&out, "%-14d %s\n", o.Points[k], s)
 		}
 	}
+	_, err := out.WriteTo(a.stdout)
+	return err
 }
 
 // outcome is what reduce run prints with --json: outputs as flat lists in row-major order. NaN

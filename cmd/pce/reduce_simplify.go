@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -68,18 +69,20 @@ func (a *app) reduceSimplify(f *reduceFlags, path string) error {
 	if f.asJSON {
 		return a.printJSON(&simplifyReport{before.Degree, before.Guarded, after.Guarded, report, before.Points, after.Points, q.String()})
 	}
+	var out bytes.Buffer
 	for _, s := range report.Steps {
-		fmt.Fprintf(a.stdout, "# %s\n", s)
+		fmt.Fprintf(&out, "# %s\n", s)
 	}
 	for _, r := range report.Refused {
-		fmt.Fprintf(a.stdout, "# %s\n", r)
+		fmt.Fprintf(&out, "# %s\n", r)
 	}
-	fmt.Fprintf(a.stdout, "# degree    %s, was %s\n", after.Guarded, before.Guarded)
+	fmt.Fprintf(&out, "# degree    %s, was %s\n", after.Guarded, before.Guarded)
 	if before.Points != "" && after.Points != "" {
-		fmt.Fprintf(a.stdout, "# points    %s, were %s at %s\n", after.Points, before.Points, sizesText(p, sizes))
+		fmt.Fprintf(&out, "# points    %s, were %s at %s\n", after.Points, before.Points, sizesText(p, sizes))
 	}
-	fmt.Fprint(a.stdout, q)
-	return nil
+	fmt.Fprint(&out, q)
+	_, err = out.WriteTo(a.stdout)
+	return err
 }
 
 // reduceCheck compares the outputs of a program and of the simplified one.
@@ -131,12 +134,14 @@ func total(o *reduction.Outcome) (sum int64) {
 }
 
 // printSimplified writes a comparison that was made.
-func (a *app) printSimplified(c *reduceCheck) {
-	switch {
-	case c == nil:
-	case c.Difference == 0:
-		fmt.Fprintf(a.stdout, "check           equal in all bits; %d points, simplified %d\n", c.Points, c.Simplified)
-	default:
-		fmt.Fprintf(a.stdout, "check           equal but for %.2g, relative; %d points, simplified %d\n", c.Difference, c.Points, c.Simplified)
+func (a *app) printSimplified(c *reduceCheck) error {
+	if c == nil {
+		return nil
 	}
+	equal := "equal in all bits"
+	if c.Difference != 0 {
+		equal = fmt.Sprintf("equal but for %.2g, relative", c.Difference)
+	}
+	_, err := fmt.Fprintf(a.stdout, "check           %s; %d points, simplified %d\n", equal, c.Points, c.Simplified)
+	return err
 }

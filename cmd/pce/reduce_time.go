@@ -97,11 +97,12 @@ func (a *app) reduceTime(ctx context.Context, f *reduceFlags, path string, p *re
 	if f.asJSON {
 		return a.printJSON(&r)
 	}
+	text := fmt.Sprintf("seconds         %.4g simplified\n", r.Simplified)
 	if r.Seconds != nil {
-		fmt.Fprintf(a.stdout, "seconds         %.4g as written, outputs equal but for %.2g, relative\n", *r.Seconds, *r.Difference)
+		text = fmt.Sprintf("seconds         %.4g as written, outputs equal but for %.2g, relative\n", *r.Seconds, *r.Difference) + text
 	}
-	fmt.Fprintf(a.stdout, "seconds         %.4g simplified\n", r.Simplified)
-	return nil
+	_, err = io.WriteString(a.stdout, text)
+	return err
 }
 
 func writeTensor(path string, t *reduction.Tensor) error {

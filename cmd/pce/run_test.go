@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -60,10 +61,13 @@ func (broken) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // TestFullDisk wants exit code 4, not silence, when results cannot be written.
 func TestFullDisk(t *testing.T) {
+	program := filepath.Join("..", "..", "configs", "equations", "hmm.red")
 	for _, args := range [][]string{
 		{"version"}, {"version", "--json"}, {"doctor"}, {"doctor", "--json"}, {"config", "schema"},
 		{"config", "show", "--config", "preset:hclt"}, {"data", "list"}, {"data", "stats", "builtin:random?rows=2&vars=2"},
 		{"data", "sample", "builtin:random?rows=2&vars=2"},
+		{"reduce", "show", program}, {"reduce", "simplify", program},
+		{"reduce", "run", program, "-p", "T=2,S=2,C=2", "--out", t.TempDir(), "--count"}, {"reduce", "run", program, "-p", "T=2,S=2,C=2", "--out", t.TempDir(), "--check"},
 		{}, {"--help"}, {"help"}, {"help", "query", "mpe"}, {"query", "--help"},
 	} {
 		var errs bytes.Buffer
