@@ -168,6 +168,10 @@ func (l *Leaf) problem() string {
 func (j *Job) validate() error {
 	rows := slices.ContainsFunc(j.Data, func(p string) bool { return p != "" })
 	switch {
+	case j.Kind == "train" && j.Model != "":
+		return &keyError{"job.model", "is set, but job.kind is train; name the kind, such as loglik, or leave it out"}
+	case j.Kind == "train" && rows:
+		return &keyError{"job.data", "is set, but job.kind is train; name the kind, such as loglik, or leave it out"}
 	case j.Kind == "train":
 		return nil
 	case j.Model == "":
@@ -176,18 +180,35 @@ func (j *Job) validate() error {
 		return &keyError{"job.kind", fmt.Sprintf("is %s, but job.data is empty; name the rows", j.Kind)}
 	case j.Format == "png" && j.Kind != "sample" && j.Kind != "mpe":
 		return &keyError{"job.format", fmt.Sprintf("is png, but job.kind is %s; write csv or npy", j.Kind)}
+	case j.Format != "csv" && j.Kind == "eval":
+		return &keyError{"job.format", fmt.Sprintf("is %s, but job.kind is eval, which writes no rows; leave it out", j.Format)}
 	case j.Format != "csv" && j.Kind == "predict":
 		return &keyError{"job.format", fmt.Sprintf("is %s, but job.kind is predict; write csv", j.Format)}
 	case j.Result != "prediction" && j.Kind != "predict":
 		return &keyError{"job.result", fmt.Sprintf("is %s, but job.kind is %s; leave it out", j.Result, j.Kind)}
 	}
+	usual := Default().Job
 	switch {
+	case rows && j.Kind == "sample":
+		return &keyError{"job.data", "is set, but job.kind is sample, which draws whole rows; complete rows with pce query sample --given, or leave it out"}
+	case j.Rows != usual.Rows && j.Kind != "sample":
+		return &keyError{"job.rows", fmt.Sprintf("is %d, but job.kind is %s, which draws no rows; leave it out", j.Rows, j.Kind)}
+	case j.Seed != usual.Seed && j.Kind != "sample" && j.Kind != "mpe":
+		return &keyError{"job.seed", fmt.Sprintf("is %d, but job.kind is %s, which draws nothing; leave it out", j.Seed, j.Kind)}
+	case j.Candidates != usual.Candidates && j.Kind != "mpe":
+		return &keyError{"job.candidates", fmt.Sprintf("is %d, but job.kind is %s; leave it out", j.Candidates, j.Kind)}
+	case j.Search != usual.Search && j.Kind != "mpe":
+		return &keyError{"job.search", fmt.Sprintf("is %d, but job.kind is %s; leave it out", j.Search, j.Kind)}
+	case j.Probabilities && j.Kind != "classify":
+		return &keyError{"job.probabilities", fmt.Sprintf("is true, but job.kind is %s; leave it out", j.Kind)}
 	case j.Schedule != "" && j.Kind != "predict":
 		return &keyError{"job.schedule", fmt.Sprintf("is set, but job.kind is %s; leave it out", j.Kind)}
 	case j.Profile != "" && j.Schedule == "":
 		return &keyError{"job.profile", "is set, but job.schedule is empty; name the schedule that uses it, or leave it out"}
 	case len(j.Levels) > 0 && j.Kind != "quantiles":
 		return &keyError{"job.levels", fmt.Sprintf("are set, but job.kind is %s; leave them out", j.Kind)}
+	case slices.ContainsFunc(j.Levels, func(p float64) bool { return p <= 0 || p >= 1 }):
+		return &keyError{"job.levels", fmt.Sprintf("are %v, want levels between 0 and 1", j.Levels)}
 	case j.Soft && !slices.Contains([]string{"loglik", "conditional", "moments", "expect", "classify", "mpe"}, j.Kind):
 		return &keyError{"job.soft", fmt.Sprintf("is true, but job.kind is %s, which takes values only; leave it out", j.Kind)}
 	case len(j.Of) > 0 && j.Kind != "expect":
