@@ -25,7 +25,7 @@ func (c *Config) Validate() error {
 	bad := func(path, format string, args ...any) error {
 		return &keyError{path, fmt.Sprintf(format, args...)}
 	}
-	if c.Name == "" || strings.ContainsAny(c.Name, "/\\\x00") {
+	if c.Name == "" || c.Name == "." || c.Name == ".." || strings.ContainsAny(c.Name, "/\\\x00") {
 		return bad("name", "is %.40q, want a word that can name a directory", c.Name)
 	}
 	switch m.Structure {
