@@ -242,6 +242,9 @@ func (c *checker) scalarOf(f *field, kind reflect.Kind, n *yaml.Node) (any, bool
 		return nil, false
 	}
 	tag := n.ShortTag()
+	if kind != reflect.String && c.octal(f, n) {
+		return nil, false
+	}
 	switch kind {
 	case reflect.String:
 		if len(f.enum) > 0 {
@@ -276,8 +279,21 @@ func (c *checker) scalarOf(f *field, kind reflect.Kind, n *yaml.Node) (any, bool
 	return nil, false
 }
 
+// octal refuses a number like 010, which YAML 1.1 takes for 8 and YAML 1.2 for 10.
+func (c *checker) octal(f *field, n *yaml.Node) bool {
+	digits := strings.TrimLeft(n.Value, "+-")
+	if n.ShortTag() != "!!int" || len(digits) < 2 || digits[0] != '0' || strings.Trim(digits, "01234567_") != "" {
+		return false
+	}
+	c.fail(n, "%s is %s, which may be octal or decimal; write it without the 0 in front, or as 0o%s if it is octal", f.path, clip(n.Value), clip(digits[1:]))
+	return true
+}
+
 func (c *checker) integer(f *field, n *yaml.Node) (int64, bool) {
 	var x int64
+	if n.Kind == yaml.ScalarNode && c.octal(f, n) {
+		return 0, false
+	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && n.Decode(&x) == nil && float64(x) >= f.min && float64(x) <= f.max {
 		return x, true
 	}

@@ -131,7 +131,9 @@ func (f *field) want() string {
 		return "a text; put it in quotes"
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Int, reflect.Uint64:
+	case reflect.Uint64:
+		return "an integer from " + decimal(f.min) + " to " + strconv.FormatUint(math.MaxUint64, 10)
+	case reflect.Int:
 		return "an integer" + f.rangeWords(" ")
 	case reflect.Float64:
 		return "a number" + f.rangeWords(" ")
