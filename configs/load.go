@@ -185,8 +185,13 @@ func ignored(cfg *Config, given []setting) []string {
 	if cfg.Model.Structure == "file" {
 		settled = cfg.settledByFile()
 	}
+	usual := usualValues()
+	unused := cfg.unused()
 	var notes []string
 	for _, s := range given {
+		if why, ok := unused[s.field.path]; ok && fmt.Sprint(s.value) != usual[s.field.path] {
+			notes = append(notes, fmt.Sprintf("%s: %s is ignored: %s", s.place, s.field.path, why))
+		}
 		if want := s.field.structure; want != "" && want != cfg.Model.Structure {
 			notes = append(notes, fmt.Sprintf("%s: %s is ignored: it belongs to model.structure %s, this is %s",
 				s.place, s.field.path, want, cfg.Model.Structure))
@@ -197,10 +202,43 @@ func ignored(cfg *Config, given []setting) []string {
 	return notes
 }
 
+// usualValues are the values of Default by their keys, as text.
+func usualValues() map[string]string {
+	usual := map[string]string{}
+	schema.values(reflect.ValueOf(*Default()), func(f *field, value any) { usual[f.path] = fmt.Sprint(value) })
+	return usual
+}
+
+// unused returns why keys have no effect beside the others, by these keys.
+func (c *Config) unused() map[string]string {
+	m := map[string]string{}
+	if rule := c.Train.Rule; rule != "anemone" {
+		m["train.momentum"] = "it belongs to train.rule anemone, this is " + rule
+	}
+	if c.Train.Rule == "fullbatch-em" {
+		for _, key := range []string{"schedule", "from", "to", "pieces"} {
+			m["train.step_size."+key] = "steps of train.rule fullbatch-em have no size"
+		}
+	}
+	if c.Train.Finish.Epochs == 0 {
+		m["train.finish.pseudocount"] = "train.finish.epochs is 0"
+	}
+	if tree := c.Model.HCLT.Tree; c.Model.Structure == "hclt" {
+		if tree != "random" {
+			m["model.hclt.inner"] = "it belongs to model.hclt.tree random, this is " + tree
+		}
+		if tree != "chow-liu" {
+			for _, key := range []string{"bins", "softening", "max_rows"} {
+				m["model.hclt."+key] = "it belongs to model.hclt.tree chow-liu, this is " + tree
+			}
+		}
+	}
+	return m
+}
+
 // settledByFile returns what the circuit of model.file settles although it is set to something, by its keys.
 func (c *Config) settledByFile() map[string]string {
-	usual, settled := map[string]string{}, map[string]string{}
-	schema.values(reflect.ValueOf(*Default()), func(f *field, value any) { usual[f.path] = fmt.Sprint(value) })
+	usual, settled := usualValues(), map[string]string{}
 	schema.values(reflect.ValueOf(*c), func(f *field, value any) {
 		ofCircuit := f.path == "model.latents" || strings.HasPrefix(f.path, "model.leaf.")
 		if ofCircuit && fmt.Sprint(value) != usual[f.path] { // an empty list is like none

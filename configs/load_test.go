@@ -238,6 +238,27 @@ func TestFullFile(t *testing.T) {
 	}
 }
 
+// TestUnused wants a note for each key that others leave without effect, and none for its usual value.
+func TestUnused(t *testing.T) {
+	for _, tc := range []struct {
+		set  []string
+		want []string
+	}{
+		{[]string{"train.momentum=0.25"}, []string{"--set train.momentum=0.25: train.momentum is ignored: it belongs to train.rule anemone, this is minibatch-em"}},
+		{[]string{"train.momentum=0.5"}, nil},
+		{[]string{"train.rule=anemone", "train.momentum=0.25", "train.step_size.from=0.3"}, nil},
+		{[]string{"train.rule=fullbatch-em", "train.step_size.from=0.3"}, []string{"--set train.step_size.from=0.3: train.step_size.from is ignored: steps of train.rule fullbatch-em have no size"}},
+		{[]string{"train.finish.pseudocount=3"}, []string{"--set train.finish.pseudocount=3: train.finish.pseudocount is ignored: train.finish.epochs is 0"}},
+		{[]string{"train.finish.pseudocount=3", "train.finish.epochs=1"}, nil},
+		{[]string{"model.hclt.inner=3"}, []string{"--set model.hclt.inner=3: model.hclt.inner is ignored: it belongs to model.hclt.tree random, this is chow-liu"}},
+		{[]string{"model.hclt={tree: random, inner: 3, bins: 8}"}, []string{"--set model.hclt={tree: random, inner: 3, bins: 8}: model.hclt.bins is ignored: it belongs to model.hclt.tree chow-liu, this is random"}},
+	} {
+		if _, notes, err := Load(Options{Set: tc.set}); err != nil || !slices.Equal(notes, tc.want) {
+			t.Errorf("%q: notes %q, %v, want %q", tc.set, notes, err, tc.want)
+		}
+	}
+}
+
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
