@@ -120,9 +120,11 @@ var exitCodes = []struct {
 	{em.ErrNumber, exitData},
 	{fs.ErrNotExist, exitData},
 	{fs.ErrPermission, exitData},
+	{fs.ErrExist, exitData}, // of a symbolic link that leads nowhere, where a folder is wanted
 	{syscall.EISDIR, exitData},
 	{syscall.ELOOP, exitData},
 	{syscall.ENOTDIR, exitData},
+	{syscall.ENAMETOOLONG, exitData},
 	{natsbus.ErrFile, exitData},
 	{cluster.ErrJob, exitData},       // a class above says more
 	{serve.ErrUnavailable, exitData}, // likewise

@@ -36,6 +36,8 @@ func TestExitCodes(t *testing.T) {
 		{dataset.ErrFormat, 3},
 		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}, 3},
 		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.ENOTDIR}, 3},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ENAMETOOLONG}, 3},
+		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EEXIST}, 3},
 		{atomicfile.Write(".", 0o600, nil), 3},
 		{kernels.ErrMemory, 4},
 		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, 4},
