@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,6 +51,8 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 		return usagef("no --data; give rows to count in the leaves")
 	case f.out.stdout():
 		return usagef("no --out; name the model file to write")
+	case !(f.smoothing > 0 && f.smoothing <= math.MaxFloat32):
+		return usagef("--smoothing %v: want a number above 0, at most 3.4e38", f.smoothing)
 	}
 	if err := a.checkOutput(ctx, &f.out, f.inputs()...); err != nil {
 		return err

@@ -68,7 +68,8 @@ func TestForestCircuit(t *testing.T) {
 		{exitUsage, "no --out", []string{"--data", data}},
 		{exitUsage, "exists", []string{"--data", data, "--out", out}},
 		{exitUsage, "has no rows", []string{"--data", write("empty.csv", "a,b\n"), "--out", out, "--force"}},
-		{exitData, "smoothing -1", []string{"--data", data, "--out", out, "--force", "--smoothing", "-1"}},
+		{exitUsage, "--smoothing -1: want a number above 0", []string{"--data", data, "--out", out, "--force", "--smoothing", "-1"}},
+		{exitUsage, "at most 3.4e38", []string{"--data", data, "--out", out, "--force", "--smoothing", "1e39"}},
 		{exitData, "row 1: +Inf", []string{"--data", write("large.csv", "a,b\n1e39,2\n"), "--out", out, "--force"}},
 	} {
 		refused(t, tc.code, tc.want, append([]string{"forest", "circuit", forest}, tc.args...)...)
