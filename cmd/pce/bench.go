@@ -165,6 +165,8 @@ func (f *benchFlags) check() error {
 		return usagef("bench --config has the rows of the config; leave --data out, or choose others with --set data.train=FILE")
 	case config && how != (run.How{}) && how != (run.How{Path: run.PathTensor}):
 		return usagef("bench --config measures training, which code does not do; leave out --path code, --type, --space, --max-error and --error")
+	case f.model != "":
+		return f.config.ofModel(f.model)
 	}
 	return nil
 }

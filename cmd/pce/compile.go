@@ -65,6 +65,11 @@ report.json, which says what it takes. See docs/hardware.md.`,
 			if name := f.code.given(cmd); name != "" && (len(args) == 0 || f.target == targetRTL) {
 				return usagef("--%s is for the kernels of a model", name)
 			}
+			if len(args) == 1 {
+				if err := f.config.ofModel(args[0]); err != nil {
+					return err
+				}
+			}
 			if len(args) == 1 && f.target != targetRTL {
 				is, err := run.TellForest(args[0])
 				if err != nil {

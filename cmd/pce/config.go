@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,6 +32,16 @@ func (a *app) loadConfig(f *configFlags) (*configs.Config, error) {
 		a.tell("note: %s", n)
 	}
 	return cfg, err
+}
+
+// ofModel refuses settings of the circuit for a command that is given a model, whose circuit is as it is.
+func (f *configFlags) ofModel(model string) error {
+	for _, s := range f.set {
+		if key := strings.TrimSpace(s); len(f.files) == 0 && (strings.HasPrefix(key, "model.") || strings.HasPrefix(key, "model=")) {
+			return usagef("--set %s: the circuit of %s has its own; leave it out, or give --config FILE in place of the model", key, model)
+		}
+	}
+	return nil
 }
 
 func (a *app) configCommand() *cobra.Command {

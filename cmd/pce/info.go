@@ -37,6 +37,9 @@ func (a *app) infoCommand() *cobra.Command {
 				return usagef("info wants a model file or --config FILE, one of them")
 			}
 			if len(args) == 1 {
+				if err := flags.ofModel(args[0]); err != nil {
+					return err
+				}
 				f, err := describeForest(args[0])
 				if f != nil && err == nil {
 					err = by.forest(args[0])
