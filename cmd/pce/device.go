@@ -7,6 +7,7 @@ import (
 
 	"github.com/pce-engine/pce/compile/spn"
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -82,6 +83,10 @@ func (f *deviceFlags) override(cfg *configs.Config, given func(flag string) bool
 	}
 	if given("threads") {
 		cfg.Threads = f.threads
+	}
+	// A misspelt device is told before rows are read and a structure is learned from them.
+	if _, err := device.Find(cfg.Device); err != nil {
+		return err
 	}
 	return f.check()
 }
