@@ -146,6 +146,9 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
+// maxBatch is the largest train.batch_size of a config.
+const maxBatch = 1 << 24
+
 // check refuses flags that are out of range or contradict each other, before anything is read or compiled.
 func (f *benchFlags) check() error {
 	config := len(f.config.files) > 0
@@ -197,6 +200,9 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	}
 	if d := cfg.Train.Discriminative; d > 0 && !inference {
 		return nil, usagef("train.discriminative is %v, and bench measures steps of EM alone; pce train says how many rows it passes", d)
+	}
+	if f.batch > maxBatch {
+		return nil, usagef("--batch %d: want at most %d rows", f.batch, maxBatch)
 	}
 	if f.batch > 0 {
 		cfg.Train.BatchSize = f.batch
