@@ -172,6 +172,12 @@ func (a *app) answer(ctx context.Context, f *serveFlags, s *serve.Server, l net.
 	return err
 }
 
+// mayBeForest reports whether a model is a forest, or cannot be read yet, of which loading tells more.
+func mayBeForest(m serve.Source) bool {
+	is, err := run.TellForest(m.Path)
+	return is || err != nil
+}
+
 // complete checks the flags, before anything is opened, and turns them into options of the
 // server. The token comes from --token-file or else from PCE_SERVE_TOKEN; the threads are
 // divided among --parallel. A fault is a usage error that names the flag.
@@ -190,7 +196,7 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 	case f.bodyMiB < 1 || f.bodyMiB > 1<<20:
 		return usagef("--max-body %d; want 1 to %d MiB", f.bodyMiB, 1<<20)
 	case f.memoryMiB < 0 || f.memoryMiB > 1<<40:
-		return usagef("--max-memory %d; want 0 or more MiB", f.memoryMiB)
+		return usagef("--max-memory %d; want 0 to %d MiB", f.memoryMiB, int64(1)<<40)
 	case o.Parallel < 1 || o.Parallel > 1024:
 		return usagef("--parallel %d; want 1 to 1024", o.Parallel)
 	case f.conns < 1:
@@ -205,6 +211,10 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 		return usagef("--timeout %v; want more than 0, such as 30s", o.Timeout)
 	case f.drain < 0:
 		return usagef("--drain %v; want 0 or more, such as 30s", f.drain)
+	case f.schedule.profile != "" && f.schedule.file == "":
+		return usagef("--profile is for --schedule")
+	case f.schedule.file != "" && !slices.ContainsFunc(o.Models, mayBeForest):
+		return usagef("--schedule is for decision forests, and every --model is a circuit; leave it out")
 	}
 	if o.MaxQueueDelay == 0 {
 		o.MaxQueueDelay = -1 // a 0 of the options is their default

@@ -196,7 +196,7 @@ func codeOf(t *testing.T, url, label string) float64 {
 // TestServeRefuses tries command lines and models that cannot be served.
 func TestServeRefuses(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for name, text := range map[string]string{"bad.safetensors": "no model", "empty": "", "secret": "s\n"} {
+	for name, text := range map[string]string{"bad.safetensors": "no model", "empty": "", "secret": "s\n", "rain.txt": "circuit 1\nrain = input x0 bernoulli 0.3\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -221,6 +221,9 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--model", "a=x", "--tls-cert", "empty"}, exitUsage, "--tls-cert"},
 		{[]string{"--model", "a=x", "--max-body", "0"}, exitUsage, "--max-body 0"},
 		{[]string{"--model", "a=x", "--max-memory", "-1"}, exitUsage, "--max-memory -1"},
+		{[]string{"--model", "a=x", "--max-memory", "9223372036854775807"}, exitUsage, "want 0 to 1099511627776 MiB"},
+		{[]string{"--model", "a=x", "--profile", "none"}, exitUsage, "--profile is for --schedule"},
+		{[]string{"--model", "a=rain.txt", "--schedule", "preset:padded"}, exitUsage, "every --model is a circuit"},
 		{[]string{"--model", "a=x", "--parallel", "0"}, exitUsage, "--parallel 0"},
 		{[]string{"--model", "a=x", "--parallel", "1025"}, exitUsage, "--parallel 1025"},
 		{[]string{"--model", "a=x", "--max-connections", "0"}, exitUsage, "--max-connections 0"},
