@@ -93,6 +93,9 @@ report.json, which says what it takes. See docs/hardware.md.`,
 				if len(args) == 0 || len(f.config.files) > 0 {
 					return usagef("compile --target rtl wants a model file")
 				}
+				if cmd.Flags().Changed("arch") {
+					return usagef("--arch is for the kernels of a card; choose the chip with --device")
+				}
 				return a.compileRTL(&f, args[0])
 			}
 			if circuit && (f.target == formPTX || f.target == targetX86) && len(f.config.files) == 0 {
