@@ -16,7 +16,8 @@
 //
 // # Source
 //
-// Files are decoded by github.com/parquet-go/parquet-go.
+// Files are decoded by github.com/parquet-go/parquet-go, but for the values of columns of Booleans. Of these, runs of other lengths than
+// multiples of 8 and of ones come out of it wrong (v0.32.0).
 package parquet
 
 import (
@@ -48,7 +49,9 @@ type records struct {
 	names  []string
 	kinds  []kind
 	groups []parquet.RowGroup // yet to be read
+	chunks []format.RowGroup  // where their columns are
 	now    parquet.Rows       // of the group that is read, or nil
+	bools  []*booleans        // of its columns; nil for other types
 	rows   []parquet.Row      // decoded; rows[0] is next
 	buffer []parquet.Row
 	line   int // rows handed out
@@ -58,6 +61,7 @@ type records struct {
 type kind struct {
 	physical parquet.Kind
 	unsigned bool
+	optional bool
 }
 
 func open(_ context.Context, path string, _ *dataset.Options) (recs dataset.Records, err error) {
@@ -112,7 +116,7 @@ func (r *records) open(f *os.File) error {
 			}
 		}
 	}
-	r.groups = file.RowGroups()
+	r.groups, r.chunks = file.RowGroups(), file.Metadata().RowGroups
 	return nil
 }
 
@@ -121,7 +125,7 @@ func kindOf(c *parquet.Column) (k kind, problem string) {
 	if !c.Leaf() || c.Repeated() {
 		return k, "is nested or repeated"
 	}
-	k.physical = c.Type().Kind()
+	k.physical, k.optional = c.Type().Kind(), c.Optional()
 	if t := c.Type().LogicalType(); t != nil {
 		switch v := t.Value.(type) {
 		case *format.DecimalType:
@@ -178,6 +182,12 @@ func (r *records) Next(row []dataset.Value) error {
 	for i, v := range values {
 		row[i] = dataset.Value{Kind: dataset.Number}
 		switch k := r.kinds[i]; {
+		case k.physical == parquet.Boolean:
+			var err error
+			if row[i], err = r.boolean(i); err != nil {
+				return r.bad("row %d, column %q: %v; the file may be damaged", r.line, r.names[i], err)
+			}
+			continue
 		case v.IsNull():
 			row[i] = dataset.Value{}
 			continue
@@ -186,9 +196,6 @@ func (r *records) Next(row []dataset.Value) error {
 		case k.physical == parquet.ByteArray:
 			row[i] = dataset.Value{Kind: dataset.String, Text: v.ByteArray()}
 			continue
-		case k.physical == parquet.Boolean && v.Boolean():
-			row[i].Number = 1
-		case k.physical == parquet.Boolean:
 		case k.physical == parquet.Int32 && k.unsigned:
 			row[i].Number = float64(v.Uint32())
 		case k.physical == parquet.Int32:
@@ -217,7 +224,16 @@ func (r *records) fill() error {
 		if len(r.groups) == 0 {
 			return io.EOF
 		}
-		r.now, r.groups = r.groups[0].Rows(), r.groups[1:]
+		if len(r.chunks[0].Columns) != len(r.names) {
+			return r.bad("a row group has %d columns of %d; the file is damaged", len(r.chunks[0].Columns), len(r.names))
+		}
+		r.bools = make([]*booleans, len(r.names))
+		for i, k := range r.kinds {
+			if k.physical == parquet.Boolean {
+				r.bools[i] = newBooleans(r.file, &r.chunks[0].Columns[i].MetaData, k.optional)
+			}
+		}
+		r.now, r.groups, r.chunks = r.groups[0].Rows(), r.groups[1:], r.chunks[1:]
 	}
 	n, err := r.now.ReadRows(r.buffer)
 	r.rows = r.buffer[:n]
@@ -234,6 +250,17 @@ func (r *records) fill() error {
 		return r.bad("after row %d: %v; the file may be damaged", r.line, err)
 	}
 	return nil
+}
+
+// boolean returns the next cell of a column of Booleans.
+func (r *records) boolean(column int) (dataset.Value, error) {
+	b := r.bools[column]
+	if b.left == 0 {
+		if err := r.guard(b.page); err != nil {
+			return dataset.Value{}, err
+		}
+	}
+	return b.next()
 }
 
 // Close closes the file.
