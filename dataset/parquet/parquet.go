@@ -221,6 +221,10 @@ func (r *records) Next(row []dataset.Value) error {
 // fill decodes some rows, at least one unless a row group ends.
 func (r *records) fill() error {
 	if r.now == nil {
+		// A group without rows, which writers make of an empty batch, may have dictionaries without pages, at which the decoder gives up.
+		for len(r.groups) > 0 && r.chunks[0].NumRows == 0 {
+			r.groups, r.chunks = r.groups[1:], r.chunks[1:]
+		}
 		if len(r.groups) == 0 {
 			return io.EOF
 		}

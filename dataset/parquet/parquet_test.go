@@ -3,6 +3,7 @@ package parquet
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/pce-engine/pce/dataset"
 )
@@ -214,6 +216,35 @@ func TestRefuses(t *testing.T) {
 		_, err := load(t, tt.in, dataset.Options{})
 		if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v, want %s", err, tt.want)
+		}
+	}
+}
+
+// TestEmptyGroups reads the rows around groups without any, which have a dictionary and no page of values.
+func TestEmptyGroups(t *testing.T) {
+	type row struct {
+		B int32 `parquet:"b,dict"`
+	}
+	good := encode(t, row{0}, row{1}, row{1}, row{0})
+	file, err := parquet.OpenFile(bytes.NewReader(good), int64(len(good)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := *file.Metadata()
+	whole := meta.RowGroups[0]
+	chunk := whole.Columns[0]
+	chunk.MetaData.NumValues, chunk.MetaData.DataPageOffset, chunk.MetaData.DictionaryPageOffset, chunk.MetaData.TotalCompressedSize = 0, 0, 4, 15
+	empty := format.RowGroup{Columns: []format.ColumnChunk{chunk}}
+	for want, groups := range map[string][]format.RowGroup{
+		"0110":     {empty, empty, whole, empty},
+		"01100110": {whole, empty, whole},
+	} {
+		meta.RowGroups, meta.NumRows = groups, int64(len(want))
+		footer := marshal(t, &meta)
+		edited := append(bytes.Clone(good), footer...)
+		edited = append(binary.LittleEndian.AppendUint32(edited, uint32(len(footer))), "PAR1"...)
+		if got, err := cells(t, edited); err != nil || got != want {
+			t.Errorf("%s, %v; want %s", got, err, want)
 		}
 	}
 }
