@@ -16,8 +16,8 @@
 //
 // # Source
 //
-// Files are decoded by github.com/parquet-go/parquet-go, but for the values of columns of Booleans. Of these, runs of other lengths than
-// multiples of 8 and of ones come out of it wrong (v0.32.0).
+// Files are decoded by github.com/parquet-go/parquet-go, but for columns of Booleans and for pages of differences
+// between integers of 32 bits, some of which come out of it wrong (v0.32.0).
 package parquet
 
 import (
@@ -51,7 +51,7 @@ type records struct {
 	groups []parquet.RowGroup // yet to be read
 	chunks []format.RowGroup  // where their columns are
 	now    parquet.Rows       // of the group that is read, or nil
-	bools  []*booleans        // of its columns; nil for other types
+	own    []*pages           // of its columns; nil where the decoder has the cells
 	rows   []parquet.Row      // decoded; rows[0] is next
 	buffer []parquet.Row
 	line   int // rows handed out
@@ -180,14 +180,16 @@ func (r *records) Next(row []dataset.Value) error {
 		return r.bad("row %d has %d values for %d columns; the file is damaged", r.line, len(values), len(row))
 	}
 	for i, v := range values {
+		own, known, err := r.cell(i)
+		if err != nil {
+			return r.bad("row %d, column %q: %v; the file may be damaged", r.line, r.names[i], err)
+		}
 		row[i] = dataset.Value{Kind: dataset.Number}
 		switch k := r.kinds[i]; {
-		case k.physical == parquet.Boolean:
-			var err error
-			if row[i], err = r.boolean(i); err != nil {
-				return r.bad("row %d, column %q: %v; the file may be damaged", r.line, r.names[i], err)
-			}
-			continue
+		case known && k.unsigned:
+			row[i].Number = float64(uint32(own))
+		case known:
+			row[i].Number = float64(own)
 		case v.IsNull():
 			row[i] = dataset.Value{}
 			continue
@@ -231,11 +233,9 @@ func (r *records) fill() error {
 		if len(r.chunks[0].Columns) != len(r.names) {
 			return r.bad("a row group has %d columns of %d; the file is damaged", len(r.chunks[0].Columns), len(r.names))
 		}
-		r.bools = make([]*booleans, len(r.names))
-		for i, k := range r.kinds {
-			if k.physical == parquet.Boolean {
-				r.bools[i] = newBooleans(r.file, &r.chunks[0].Columns[i].MetaData, k.optional)
-			}
+		r.own = make([]*pages, len(r.names))
+		for i := range r.own {
+			r.own[i] = ofChunk(r.file, &r.chunks[0].Columns[i].MetaData, r.kinds[i].optional)
 		}
 		r.now, r.groups, r.chunks = r.groups[0].Rows(), r.groups[1:], r.chunks[1:]
 	}
@@ -256,15 +256,18 @@ func (r *records) fill() error {
 	return nil
 }
 
-// boolean returns the next cell of a column of Booleans.
-func (r *records) boolean(column int) (dataset.Value, error) {
-	b := r.bools[column]
-	if b.left == 0 {
-		if err := r.guard(b.page); err != nil {
-			return dataset.Value{}, err
+// cell returns the next cell of a column where the decoder does not have it.
+func (r *records) cell(column int) (x int32, known bool, err error) {
+	p := r.own[column]
+	if p == nil {
+		return 0, false, nil
+	}
+	if p.left == 0 {
+		if err := r.guard(p.page); err != nil {
+			return 0, false, err
 		}
 	}
-	return b.next()
+	return p.next()
 }
 
 // Close closes the file.

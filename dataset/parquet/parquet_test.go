@@ -251,6 +251,8 @@ func TestEmptyGroups(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add(encode(f, people(10)...))
+	f.Add(ofPages(f, format.Int32, 1, format.Uncompressed, inDifferences(1, 2, math.MinInt32, math.MaxInt32)))
+	f.Add(ofPages(f, format.Boolean, 2, format.Snappy, page{cells: 9, levels: []byte{9 << 1, 1}, encoding: format.RLE, values: []byte{9 << 1, 1}}))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if _, err := load(t, in, dataset.Options{MaxBytes: 1 << 24}); err != nil && !errors.Is(err, dataset.ErrFormat) {
 			t.Fatal(err)

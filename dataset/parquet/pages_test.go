@@ -5,6 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	mathbits "math/bits"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +20,7 @@ import (
 	"github.com/pce-engine/pce/dataset"
 )
 
-// page is a page of Booleans of a file that the test writes itself.
+// page is a page of a file that the test writes itself.
 type page struct {
 	cells, nulls int32
 	levels       []byte // runs; nil: the column is not optional
@@ -23,7 +28,7 @@ type page struct {
 	values       []byte
 }
 
-func marshal(t *testing.T, v any) []byte {
+func marshal(t testing.TB, v any) []byte {
 	t.Helper()
 	out, err := thrift.Marshal(new(thrift.CompactProtocol), v)
 	if err != nil {
@@ -32,8 +37,8 @@ func marshal(t *testing.T, v any) []byte {
 	return out
 }
 
-// ofBooleans returns a file with a column b of those pages in a row group, of version 1 or 2 and packed by codec.
-func ofBooleans(t *testing.T, version int, codec format.CompressionCodec, pages ...page) []byte {
+// ofPages returns a file with a column b of those pages in a row group, of version 1 or 2 and packed by codec.
+func ofPages(t testing.TB, kind format.Type, version int, codec format.CompressionCodec, pages ...page) []byte {
 	t.Helper()
 	pack := func(data []byte) []byte {
 		out, err := parquet.LookupCompressionCodec(codec).Encode(nil, data)
@@ -72,7 +77,7 @@ func ofBooleans(t *testing.T, version int, codec format.CompressionCodec, pages 
 	}
 	size := int64(len(file) - 4)
 	b := format.SchemaElement{Name: "b"}
-	b.Type.Set(format.Boolean)
+	b.Type.Set(kind)
 	b.RepetitionType.Set(format.Required)
 	if optional {
 		b.RepetitionType.Set(format.Optional)
@@ -83,7 +88,7 @@ func ofBooleans(t *testing.T, version int, codec format.CompressionCodec, pages 
 		Version: 2, Schema: []format.SchemaElement{root, b}, NumRows: int64(rows),
 		RowGroups: []format.RowGroup{{
 			Columns: []format.ColumnChunk{{MetaData: format.ColumnMetaData{
-				Type: format.Boolean, Encoding: []format.Encoding{format.RLE}, PathInSchema: []string{"b"}, Codec: codec,
+				Type: kind, Encoding: []format.Encoding{format.RLE, pages[0].encoding}, PathInSchema: []string{"b"}, Codec: codec,
 				NumValues: int64(rows), TotalUncompressedSize: size, TotalCompressedSize: size, DataPageOffset: 4,
 			}}},
 			TotalByteSize: size, NumRows: int64(rows),
@@ -139,13 +144,15 @@ func TestBooleans(t *testing.T) {
 		withNulls(runs, []byte{2 << 1, 1, 4 << 1, 0, 29 << 1, 1}, 35, 4),
 		withNulls(plain, []byte{10 << 1, 1, 1 << 1, 0}, 11, 1),
 		withNulls(page{encoding: format.RLE}, []byte{3 << 1, 0}, 3, 3),
+		withNulls(plain, []byte{2<<1 | 1, 0xff, 0b110}, 12, 2), // packed levels, of which the last byte is not used up
+		withNulls(plain, []byte{2<<1 | 1, 0xff, 0b11}, 10, 0),
 	}
 	for _, version := range []int{1, 2} {
 		for _, codec := range []format.CompressionCodec{format.Uncompressed, format.Zstd} {
-			if got, err := cells(t, ofBooleans(t, version, codec, runs, plain, runs)); err != nil || got != ofRuns+ofPlain+ofRuns {
+			if got, err := cells(t, ofPages(t, format.Boolean, version, codec, runs, plain, runs)); err != nil || got != ofRuns+ofPlain+ofRuns {
 				t.Errorf("version %d, %v: %s, %v", version, codec, got, err)
 			}
-			if got, err := cells(t, ofBooleans(t, version, codec, nulls...)); err != nil || got != "11----"+ofRuns[2:]+ofPlain+"-"+"---" {
+			if got, err := cells(t, ofPages(t, format.Boolean, version, codec, nulls...)); err != nil || got != "11----"+ofRuns[2:]+ofPlain+"-"+"---"+ofPlain[:8]+"-"+ofPlain[8:]+"-"+ofPlain {
 				t.Errorf("version %d, %v, with nulls: %s, %v", version, codec, got, err)
 			}
 		}
@@ -163,10 +170,91 @@ func TestDamagedBooleans(t *testing.T) {
 		"unknown":  {cells: 9, encoding: format.DeltaBinaryPacked, values: []byte{1, 2}},
 	} {
 		for _, version := range []int{1, 2} {
-			got, err := cells(t, ofBooleans(t, version, format.Uncompressed, p))
+			got, err := cells(t, ofPages(t, format.Boolean, version, format.Uncompressed, p))
 			if !errors.Is(err, dataset.ErrFormat) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s, version %d: %s, %v", name, version, got, err)
 			}
+		}
+	}
+}
+
+// inDifferences returns a page of numbers as DELTA_BINARY_PACKED, in blocks of 128 in 4 parts, with differences of as many bits as
+// integers of 64 bits have.
+func inDifferences(numbers ...int64) page {
+	data := binary.AppendUvarint([]byte{0x80, 1, 4}, uint64(len(numbers)))
+	data = binary.AppendVarint(data, numbers[0])
+	for at := 1; at < len(numbers); at += 128 {
+		block := numbers[at-1 : min(at+128, len(numbers))]
+		least := block[1] - block[0]
+		for i := range block[1:] {
+			least = min(least, block[i+1]-block[i])
+		}
+		data = binary.AppendVarint(data, least)
+		widths := make([]byte, 4)
+		var parts []byte
+		for part := range widths {
+			from, to := min(32*part, len(block)-1), min(32*part+32, len(block)-1)
+			width := 0
+			for i := from; i < to; i++ {
+				width = max(width, mathbits.Len64(uint64(block[i+1]-block[i]-least)))
+			}
+			widths[part] = byte(width)
+			packed := make([]byte, 4*width)
+			for i := from; i < to; i++ {
+				x := uint64(block[i+1] - block[i] - least)
+				for bit := range width {
+					at := (i-from)*width + bit
+					packed[at/8] |= byte(x>>bit&1) << (at % 8)
+				}
+			}
+			parts = append(parts, packed...)
+		}
+		data = append(append(data, widths...), parts...)
+	}
+	return page{cells: int32(len(numbers)), encoding: format.DeltaBinaryPacked, values: data}
+}
+
+// TestDifferences reads integers of 32 bits whose differences take up to 33 bits, over several blocks, and pages of plain ones between them.
+func TestDifferences(t *testing.T) {
+	dataset.Register(".parquet", Format)
+	var many []int64
+	for i := range int64(300) {
+		many = append(many, i*i%977-400)
+	}
+	many[150], many[151] = math.MinInt32, math.MaxInt32
+	edges := []int64{5, -math.MaxInt32, 7, math.MaxInt32, math.MinInt32, 0}
+	plain := page{cells: 2, encoding: format.Plain, values: []byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}}
+	withNull := inDifferences(edges...)
+	withNull.cells, withNull.nulls, withNull.levels = withNull.cells+1, 1, []byte{1 << 1, 0, 6 << 1, 1}
+	for name, tt := range map[string]struct {
+		pages []page
+		want  []int64
+	}{
+		"edges":  {[]page{inDifferences(edges...)}, edges},
+		"blocks": {[]page{inDifferences(many...), inDifferences(many[:1]...)}, append(slices.Clone(many), many[0])},
+		"plain":  {[]page{inDifferences(edges...), plain, inDifferences(many...)}, slices.Concat(edges, []int64{1, -1}, many)},
+		"null":   {[]page{withNull, withNull}, slices.Concat([]int64{math.MaxInt64}, edges, []int64{math.MaxInt64}, edges)},
+	} {
+		for _, version := range []int{1, 2} {
+			path := filepath.Join(t.TempDir(), "a.parquet")
+			if err := os.WriteFile(path, ofPages(t, format.Int32, version, format.Zstd, tt.pages...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r, err := dataset.OpenNumbers(path, 1, nil, dataset.ToFloat64, dataset.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make([]float64, len(tt.want)+1)
+			n, err := r.Read(t.Context(), got)
+			if err != nil || n != len(tt.want) {
+				t.Fatalf("%s, version %d: %d rows, %v; want %d", name, version, n, err, len(tt.want))
+			}
+			for i, x := range tt.want {
+				if missing := x == math.MaxInt64; !(missing && math.IsNaN(got[i]) || !missing && got[i] == float64(x)) {
+					t.Fatalf("%s, version %d, row %d: %v, want %d", name, version, i, got[i], x)
+				}
+			}
+			r.Close()
 		}
 	}
 }
