@@ -58,9 +58,19 @@ func openCSV(_ context.Context, path string, opts *Options) (Records, error) {
 		c.codes, header = true, HeaderNo
 	}
 	start, err := text.Peek(sniffBytes)
-	dialect := dialectOf(start, err != nil, delimiter)
+	named, length := separator(start)
+	dialect := dialectOf(start[length:], err != nil, delimiter)
+	if length > 0 {
+		dialect.Delimiter = named
+	}
 	c.commas = dialect.Delimiter == ','
 	c.scan = fields.NewScanner(text, dialect)
+	if length > 0 { // the line is passed over, and counted
+		if _, err := c.scan.Next(); err != nil {
+			f.Close()
+			return nil, c.wrap(err)
+		}
+	}
 	if err := c.readFirst(header, opts); err != nil {
 		f.Close()
 		return nil, err

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/pce-engine/pce/dataset/fields"
 )
@@ -37,6 +38,19 @@ func dialectOf(start []byte, whole bool, customary byte) fields.Dialect {
 		}
 	}
 	return d
+}
+
+// separator returns the delimiter that a first line of the form sep=; names, and the length of
+// that line, 0 without one. Spreadsheets write such lines, and do not show them.
+func separator(start []byte) (delimiter byte, length int) {
+	line := bytes.TrimPrefix(start, []byte("\xef\xbb\xbf"))
+	if n := bytes.IndexAny(line, "\r\n"); n >= 0 {
+		line = line[:n]
+	}
+	if len(line) != 5 || !bytes.EqualFold(line[:4], []byte("sep=")) || !strings.ContainsRune(",;\t", rune(line[4])) {
+		return 0, 0
+	}
+	return line[4], bytes.Index(start, line) + len(line)
 }
 
 // recordShape is what records have in common under a dialect.

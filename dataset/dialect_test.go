@@ -47,6 +47,11 @@ func TestTables(t *testing.T) {
 		"semicolons and CR":              cr(semicolons),
 		"tabs and CR LF":                 crlf(tabs),
 		"byte order mark":                "\ufeff" + semicolons,
+		"a line that names semicolons":   "sep=;\n" + semicolons,
+		"a line that names commas":       crlf("SEP=,\n" + plain),
+		"a line that names tabs, and CR": cr("sep=\t\n" + tabs),
+		"a named semicolon and a mark":   "\ufeffsep=;\n" + semicolons,
+		"a named semicolon in UTF-16":    wide(crlf("sep=;\n"+semicolons), le, true),
 		"UTF-16 LE":                      wide(plain, le, true),
 		"UTF-16 BE":                      wide(tabs, be, true),
 		"UTF-16 LE without a mark":       wide(crlf(plain), le, false),
@@ -92,6 +97,9 @@ func TestDialect(t *testing.T) {
 		{"one row", "a.csv", "3;4", ":4 :5 3,4"},
 		{"one row and no more", "a.tsv", "3,4\n", ":4 :5 3,4"},
 		{"an empty last cell", "a.tsv", "1\t\n0\t1\n\t\n", ":2 :2 1,- 0,1 -,-"},
+		{"named semicolons", "a.csv", "sep=;\na;b\n1;0\n", "a:2 b:2 1,0"},
+		{"named semicolons beside commas", "a.csv", "sep=;\na,b;c\nx,y;1\nx,y;0\n", "a,b:x,y c:2 0,1 0,0"},
+		{"a name of more", "a.csv", "sep=;;\n1;0;1\n", "sep=:2 :2 :2 1,0,1"},
 		{"semicolons in .data", "a.data", "0;1\n1;1\n", ":2 :2 0,1 1,1"},
 		{"a row longer than what is looked at", "a.csv", wideRow, fmt.Sprint(sniffBytes + 1)},
 	} {
@@ -108,6 +116,15 @@ func TestDialect(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestSeparatorLines counts the line that names a delimiter.
+func TestSeparatorLines(t *testing.T) {
+	for in, want := range map[string]string{"sep=;\na;b\n1;0\n1\n": "a.csv:4:2: row has 1 cells", "sep=;\n": "a.csv: is empty"} {
+		if _, err := Open(t.Context(), save(t, "a.csv", []byte(in)), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %s", in, err, want)
+		}
 	}
 }
 
