@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,9 @@ type writer struct {
 	trees           uint64
 	post            string
 	average         byte
+	targets         int32
 	classes         int32
+	target          []int32
 	class           []int32
 	left            []int32
 	feature         []int32
@@ -37,7 +40,7 @@ type writer struct {
 // vectors, and a tree that is one leaf of output 1.
 func example() writer {
 	return writer{
-		major: 4, thresholdType: 3, leafType: 3, trees: 2, post: "softmax", classes: 3, class: []int32{-1, 1}, left: []int32{1, -1, 3, -1, -1}, feature: []int32{0, 0, 2, 0, 0},
+		major: 4, thresholdType: 3, leafType: 3, trees: 2, post: "softmax", targets: 1, classes: 3, target: []int32{0, 0}, class: []int32{-1, 1}, left: []int32{1, -1, 3, -1, -1}, feature: []int32{0, 0, 2, 0, 0},
 		op: []byte{3, 0, 0, 0, 0}, vectors: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, vectorEnd: []uint64{0, 3, 3, 6, 9}, categories: []uint32{5, 1}, categoriesEnd: []uint64{0, 0, 2, 2, 2},
 		base: []float64{0.5, 0, -0.5}, task: 2, leafVectorWidth: 3,
 	}
@@ -51,17 +54,17 @@ func (w writer) bytes() []byte {
 		}
 	}
 	array := func(n int, x any) { put(uint64(n), x) }
-	put(w.major, int32(2), int32(0), w.thresholdType, w.leafType, w.trees, int32(3), w.task, w.average, int32(1))
-	array(1, w.classes)
-	array(2, []int32{1, w.leafVectorWidth})
-	array(2, []int32{0, 0})
+	put(w.major, int32(2), int32(0), w.thresholdType, w.leafType, w.trees, int32(3), w.task, w.average, w.targets)
+	array(int(w.targets), slices.Repeat([]int32{w.classes}, int(w.targets)))
+	array(2, []int32{w.targets, w.leafVectorWidth})
+	array(2, w.target)
 	array(len(w.class), w.class)
 	array(len(w.post), []byte(w.post))
 	put(float32(1), float32(8))
 	array(len(w.base), w.base)
 	array(2, []byte("{}"))
 	put(int32(0))
-	begins := func(ends []uint64) []uint64 { return append([]uint64{0}, ends[:len(ends)-1]...) }
+	begins := func(ends []uint64) []uint64 { return append([]uint64{0}, ends[:4]...) }
 	end := func() {
 		for range 6 {
 			put(uint64(0))
@@ -80,7 +83,7 @@ func (w writer) bytes() []byte {
 	array(5, []byte{0, 0, 1, 0, 0})
 	array(len(w.vectors), w.vectors)
 	array(5, begins(w.vectorEnd))
-	array(5, w.vectorEnd)
+	array(len(w.vectorEnd), w.vectorEnd)
 	array(len(w.categories), w.categories)
 	array(5, begins(w.categoriesEnd))
 	array(5, w.categoriesEnd)
@@ -139,6 +142,42 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestClasses: one score of two classes is that of the second, and scores of more are one each; others are no classes.
+func TestClasses(t *testing.T) {
+	for _, tt := range []struct {
+		task    byte
+		outputs int32
+		classes int
+		cut     float64
+	}{{binaryClassifier, 1, 2, 0.5}, {binaryClassifier, 3, 3, 0}, {multiClassifier, 3, 3, 0}, {multiClassifier, 1, 0, 0}, {1, 1, 0, 0}, {1, 3, 0, 0}} {
+		w := example()
+		w.task, w.post = tt.task, "sigmoid"
+		if tt.outputs == 1 {
+			w.classes, w.class, w.leafVectorWidth, w.vectors, w.vectorEnd, w.base = 1, []int32{0, 0}, 1, []float64{1, 2, 3}, []uint64{0, 1, 1, 2, 3}, []float64{0.5}
+		}
+		f, err := Format.Decode(w.bytes())
+		if err != nil || f.Outputs != int(tt.outputs) || f.Classes != tt.classes || f.Cut != tt.cut {
+			t.Errorf("task %d of %d outputs has %d classes and the cut %v, want %d and %v: %v", tt.task, tt.outputs, f.Classes, f.Cut, tt.classes, tt.cut, err)
+		}
+	}
+}
+
+// TestTargets: the outputs of a model of several targets are the classes of the first, then those of the next.
+func TestTargets(t *testing.T) {
+	w := example()
+	w.task, w.post, w.targets, w.classes, w.leafVectorWidth = 1, "identity", 2, 2, 2
+	w.target, w.class, w.base = []int32{-1, 1}, []int32{-1, 1}, []float64{1, 2, 3, 4}
+	w.vectors, w.vectorEnd = []float64{10, 20, 30, 40, 0, 0, 0, 0, 0, 0, 0, 0}, []uint64{0, 4, 4, 8, 12}
+	f, err := Format.Decode(w.bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var margins [4]float64
+	if err := forest.Evaluate(f, forest.Margin, []float64{0, 0, 0}, margins[:]); err != nil || margins != [4]float64{11, 22, 33, 44.25} {
+		t.Errorf("margins %v, want 11, 22, 33 and 44.25: %v", margins, err)
+	}
+}
+
 func TestHostile(t *testing.T) {
 	for want, change := range map[string]func(*writer){
 		"treelite 3.2.0":              func(w *writer) { w.major = 3 },
@@ -154,6 +193,7 @@ func TestHostile(t *testing.T) {
 		"feature 3 is out of range":   func(w *writer) { w.feature[0] = 3 },
 		"operator 6 is unknown":       func(w *writer) { w.op[0] = 6 },
 		"list 0..99 is out of range":  func(w *writer) { w.vectorEnd[1] = 99 },
+		"node 4: no list for it":      func(w *writer) { w.vectorEnd = w.vectorEnd[:4] },
 		"a leaf of 2 numbers":         func(w *writer) { w.vectorEnd[1] = 2 },
 		"2 base scores for 3 outputs": func(w *writer) { w.base = w.base[:2] },
 		"a leaf of 0 numbers":         func(w *writer) { w.class[1] = -1 },
