@@ -425,6 +425,16 @@ func TestTreeEnsemble(t *testing.T) {
 		t.Errorf("a missing cell that tracks true: leaf %v, want 1: %v", leaves[0], err)
 	}
 	m := ensemble()
+	m.attrs["nodes_modes"], m.attrs["membership_values"] = bytes8{6, 6, 0}, float32s{1.5, -3, float32(math.NaN()), 7, 2}
+	if f, err = Format.Decode(m.bytes()); err != nil {
+		t.Fatal(err)
+	}
+	for row, want := range map[[2]float64]float64{{1.5, 2}: 0, {-3, 7}: 0, {1.5, -3}: 1, {-3, 1.5}: 1, {7, 2}: 2} {
+		if err := forest.Evaluate(f, forest.Leaves, row[:], leaves[:]); err != nil || leaves[0] != want {
+			t.Errorf("two lists, row %v: leaf %v, want %v: %v", row, leaves[0], want, err)
+		}
+	}
+	m = ensemble()
 	m.attrs["nodes_splits"], m.attrs["leaf_weights"] = doubles{0, 2.5, 0}, doubles{0.1, 0.2, 0.3, 0.4}
 	m.attrs["membership_values"] = doubles{0.1, nan}
 	if f, err = Format.Decode(m.bytes()); err != nil || f.Input != forest.Float64 || f.Output != forest.Float64 {
