@@ -135,11 +135,35 @@ func TestMissingNone(t *testing.T) {
 func TestObjectives(t *testing.T) {
 	for text, want := range map[string]forest.Link{
 		"regression": forest.Identity, "regression sqrt": forest.SignedSquare, "poisson": forest.Exp, "cross_entropy": forest.Sigmoid,
-		"cross_entropy_lambda": forest.Softplus, "lambdarank": forest.Identity, "binary sigmoid:1": forest.Sigmoid, "": forest.Identity,
+		"cross_entropy_lambda": forest.Softplus, "lambdarank": forest.Identity, "binary sigmoid:1": forest.Sigmoid,
+		"multiclass": forest.Softmax, "softmax": forest.Softmax, "multiclassova": forest.Sigmoid, "xentlambda": forest.Softplus, "gamma": forest.Exp, "mae": forest.Identity, "": forest.Identity,
 	} {
 		f, err := Format.Decode([]byte(strings.Replace(example, "objective=binary sigmoid:2", "objective="+text, 1)))
 		if err != nil || f.Link != want {
 			t.Errorf("objective %q: %v", text, err)
+		}
+	}
+}
+
+// TestClasses: a model of several scores for classes has one for each, also of two.
+func TestClasses(t *testing.T) {
+	for objective, want := range map[string][2]int{"multiclass": {0, 2}, "multiclassova": {0, 2}, "softmax": {0, 2}, "binary": {2, 0}, "regression": {0, 0}} {
+		for i, per := range []string{"1", "2"} {
+			text := strings.Replace(strings.Replace(example, "per_iteration=1", "per_iteration="+per, 1), "objective=binary", "objective="+objective, 1)
+			f, err := Format.Decode([]byte(text))
+			if err != nil || f.Classes != want[i] {
+				t.Errorf("%s of %s scores has %d classes, want %d: %v", objective, per, f.Classes, want[i], err)
+			}
+		}
+	}
+}
+
+// TestNames: names that are not one for each feature are left out.
+func TestNames(t *testing.T) {
+	for text, want := range map[string]int{"a b c": 3, "a b": 0, "a b c d": 0, "": 0} {
+		f, err := Format.Decode([]byte(strings.Replace(example, "feature_names=a b c", "feature_names="+text, 1)))
+		if err != nil || len(f.Names) != want {
+			t.Errorf("feature_names %q: %d names, want %d: %v", text, len(f.Names), want, err)
 		}
 	}
 }
@@ -154,6 +178,7 @@ func TestHostile(t *testing.T) {
 		"fewer than 1000000 numbers":                {"num_leaves=5", "num_leaves=1000000"},
 		"max_feature_idx is":                        {"max_feature_idx=2", "max_feature_idx=99999999999"},
 		"num_tree_per_iteration is":                 {"num_tree_per_iteration=1", "num_tree_per_iteration=0"},
+		"an average over 2 trees of 3 outputs":      {"num_tree_per_iteration=1", "num_tree_per_iteration=3\naverage_output"},
 		"cat_boundaries[0]":                         {"cat_boundaries=0 2", "cat_boundaries=0 3"},
 		"list 1 of categories":                      {"threshold=0.5 -1.5 0 2", "threshold=0.5 -1.5 1 2"},
 		"is another node's":                         {"decision_type=10 6 1 2\n", "decision_type=10 6 1 1\n"},
