@@ -327,6 +327,7 @@ func TestWriteRefuses(t *testing.T) {
 // TestHostile: each fault is refused with what is wrong.
 func TestHostile(t *testing.T) {
 	good := string(written(t, plain()))
+	const noLists = `"categories":[],"categories_nodes":[],"categories_segments":[],"categories_sizes":[]`
 	change := func(old, new string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("the example has no %q", old)
@@ -352,6 +353,9 @@ func TestHostile(t *testing.T) {
 		"tree 0 is of output 1":      change(`"tree_info":[0]`, `"tree_info":[1]`),
 		"right_children has 4":       change(`"right_children":[2,-1,4,-1,-1]`, `"right_children":[2,-1,4,-1]`),
 		"splits by categories":       change(`"split_type":[0`, `"split_type":[1`),
+		"node 0: categories 1..0 ar": change(noLists, `"categories":[1,2],"categories_nodes":[0],"categories_segments":[1],"categories_sizes":[-1]`),
+		"node 0: categories 1..3 ar": change(noLists, `"categories":[1,2],"categories_nodes":[0],"categories_segments":[1],"categories_sizes":[2]`),
+		"node 0: categories -1..0 a": change(noLists, `"categories":[1,2],"categories_nodes":[0],"categories_segments":[-1],"categories_sizes":[1]`),
 		"is not a number":            change(`"split_conditions":[2.5E-1`, `"split_conditions":[2.5X-1`),
 		"no learner":                 `{"version":[1,7,4]}`,
 		"the file ends":              good[:len(good)/2],
