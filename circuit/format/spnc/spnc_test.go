@@ -356,6 +356,7 @@ func refuse(t *testing.T, name string, b []byte, want string) {
 // TestRefuses: networks that are not, and headers of other things.
 func TestRefuses(t *testing.T) {
 	one := encoded(t, "L Gaussian(V0|mean=1;stdev=2)", Bare)
+	two := encoded(t, "P ProductNode(A, B){\n\tA Gaussian(V0|mean=1;stdev=2)\n\tB Gaussian(V1|mean=1;stdev=2)\n\t}\n", Bare)
 	edit := func(b []byte, at int, x uint64) []byte {
 		b = slices.Clone(b)
 		binary.LittleEndian.PutUint64(b[word*(1+at):], x)
@@ -385,6 +386,7 @@ func TestRefuses(t *testing.T) {
 		"a query without":    {edit(one, 1, 1), "the joint probability of the query is not there"},
 		"another root":       {edit(one, 3, 5|1<<32), "the root is node 5"},
 		"two features":       {edit(one, 3, 2<<32), "2 features and a scope of 1"},
+		"a variable twice":   {edit(two, at(two, 1<<32), 1|1<<32), "2 variables, of which some are the same"},
 		"a deviation of NaN": {edit(one, at(one, math.Float64bits(2)), math.Float64bits(math.NaN())), "node 0"},
 		"a deviation of -2":  {edit(one, at(one, math.Float64bits(2)), math.Float64bits(-2)), "node 0"},
 		"a name in Latin-1":  {bytes.Replace(one, []byte("a name"), []byte("a n\xe4me"), 1), "the name of the network is \"a n\\xe4me\", which is not UTF-8"},
