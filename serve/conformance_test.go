@@ -82,6 +82,12 @@ func TestConformanceEndpoints(t *testing.T) {
 		if len(info.Queries) != 3 || len(info.Columns) != 5 {
 			t.Fatalf("%+v", info)
 		}
+		// Numbers of a column are its labels only where these are numbers.
+		for i, column := range info.Columns {
+			if numeric := column["numeric"] == true; numeric != (column["name"] == "d") {
+				t.Errorf("column %d: %v", i, column)
+			}
+		}
 		// What requests may leave out and what they get only if they ask is marked.
 		for i, want := range []string{
 			"[{x FP64 [-1 5] map[]} {observed BOOL [-1 5] map[optional:true]}] [{log_prob FP32 [-1] map[]} {twice FP64 [-1] map[on_request:true]}]",
@@ -222,6 +228,8 @@ func TestConformanceRequest(t *testing.T) {
 			`{"model_name":"m","model_version":"1","outputs":[{"name":"twice","shape":[1],"datatype":"FP64","data":[-310]},{"name":"log_prob","shape":[1],"datatype":"FP32","data":[-155]}]}`},
 		{"parameters", `{"parameters":{"query":"weighted","power":2,"exact":true,"note":"n","count":18446744073709551615},"inputs":[` + input("x") + `,` + strings.Replace(input("w"), "[1,150,2,20,3]", "[1,0,0,0,10]", 1) + `]}`,
 			`{"model_name":"m","model_version":"1","parameters":{"count":18446744073709551615,"exact":true,"note":"n"},"outputs":[{"name":"value","shape":[1],"datatype":"FP64","data":[121]}]}`},
+		{"whole floats", `{"parameters":{"query":"weighted","power":2,"count":1.2e1},"inputs":[` + input("x") + `,` + strings.Replace(input("w"), "[1,150,2,20,3]", "[1,0,0,0,10]", 1) + `]}`,
+			`{"model_name":"m","model_version":"1","parameters":{"count":12,"exact":false,"note":""},"outputs":[{"name":"value","shape":[1],"datatype":"FP64","data":[121]}]}`},
 		{"optional input", `{"parameters":{"query":"weighted"},"inputs":[` + input("x") + `,` + strings.Replace(input("w"), "[1,150,2,20,3]", "[1,0,0,0,10]", 1) + `,{"name":"bias","datatype":"INT8","shape":[1],"data":[-5]}]}`,
 			`{"model_name":"m","model_version":"1","parameters":{"count":3,"exact":false,"note":""},"outputs":[{"name":"value","shape":[1],"datatype":"FP64","data":[6]}]}`},
 		{"sample", `{"parameters":{"query":"sample","seed":7,"n_samples":2}}`,
