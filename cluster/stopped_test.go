@@ -71,3 +71,20 @@ func TestStopped(t *testing.T) {
 		})
 	}
 }
+
+// TestTransport: a run of a transport that the coordinator lacks is refused, whatever others it has.
+func TestTransport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, simnet.Faults{})
+		defer w.finish()
+		tr := w.addTraining("c-0")
+		host := w.net.Host("c-0")
+		defer host.Peers().Close()
+		c := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
+		ctx, stop := context.WithTimeout(context.Background(), time.Hour)
+		defer stop()
+		if r, err := c.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec("run"), Transport: "pigeons"}); r != nil || !errors.Is(err, cluster.ErrJob) {
+			t.Errorf("error is %v, want one that matches ErrJob", err)
+		}
+	})
+}
