@@ -86,3 +86,27 @@ func TestMeetFence(t *testing.T) {
 		t.Errorf("another life of it: %v", r.workers)
 	}
 }
+
+// TestStaleFlows wants a shard of flows to count in the term in which it was computed, of a member, and in no other.
+func TestStaleFlows(t *testing.T) {
+	now := Term{Fence: 2, Generation: 3}
+	for _, tc := range []struct {
+		term   Term
+		member bool
+		want   int
+	}{{now, true, 1}, {Term{Fence: 2, Generation: 2}, true, 0}, {Term{Fence: 1, Generation: 3}, true, 0}, {now, false, 0}} {
+		w := &workerInfo{Member: Member{ID: "w", Inbox: "i"}, leased: []int{0}}
+		r := &Run{o: RunOptions{Spec: Spec{Run: "r"}}, term: now, phase: open_, workers: map[string]*workerInfo{"i": w}, round: newRound(task{Kind: flowTask}, 0, 2)}
+		if tc.member {
+			r.members = append(r.members, w)
+		}
+		shards := runs{0, 1}
+		r.receive(&message{
+			From: "i", Run: "r", Term: tc.term, Round: r.round.id, Body: &doneReport{Shards: shards},
+			Payload: encodeResults(flowTask, shards, map[int]shardResult{0: {Rows: 1}}),
+		})
+		if n := len(r.round.results); n != tc.want || len(w.leased) != 1-tc.want {
+			t.Errorf("term %v, a member %v: %d shards count and %v are leased, want %d that count", tc.term, tc.member, n, w.leased, tc.want)
+		}
+	}
+}
