@@ -51,11 +51,23 @@ func TestFooterLimits(t *testing.T) {
 	nested := func(n int) []byte { // structs in each other, the outermost one at depth 0
 		return append(bytes.Repeat([]byte{1<<4 | typeStruct}, n), make([]byte, n+1)...)
 	}
+	lists := func(n int) []byte { // lists in each other, the outermost one at depth 1, the innermost one empty
+		return append(bytes.Repeat([]byte{1<<4 | typeList}, n), typeList, 0)
+	}
+	field := func(kind byte, n int) []byte { // of a type of fixed size, in n bytes
+		return append(append([]byte{1<<4 | kind}, bytes.Repeat([]byte{0x11}, n)...), 0)
+	}
 	for _, tt := range []struct {
 		name   string
 		footer []byte
 		ok     bool
 	}{
+		{"the deepest list", lists(32), true},
+		{"one list deeper", lists(33), false},
+		{"a double", field(typeDouble, 8), true},
+		{"a double cut short", field(typeDouble, 6), false},
+		{"a UUID", field(typeUUID, 16), true},
+		{"a UUID cut short", field(typeUUID, 14), false},
 		{"the longest", longFooter(maxFooterBytes), true},
 		{"one byte more", longFooter(maxFooterBytes + 1), false},
 		{"the deepest", nested(32), true},
