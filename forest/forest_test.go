@@ -183,7 +183,14 @@ func TestDescribe(t *testing.T) {
 	if err := f.Check(); err != nil || f.NumNodes() != 3 || f.NumLeaves() != 2 || f.NumCategorical() != 0 {
 		t.Errorf("%v: %d nodes, %d leaves, %d tests of categories", err, f.NumNodes(), f.NumLeaves(), f.NumCategorical())
 	}
-	if (*nodes)[0].Test = forest.In; f.NumCategorical() != 1 {
-		t.Errorf("%d tests of categories", f.NumCategorical())
+	for _, test := range []forest.Test{forest.In, forest.InTruncated, forest.InExact} {
+		if (*nodes)[0].Test = test; f.NumCategorical() != 1 {
+			t.Errorf("test %d: %d tests of categories", test, f.NumCategorical())
+		}
+		(*nodes)[0].Last = 1
+		if err := f.Check(); !errors.Is(err, forest.ErrForest) {
+			t.Errorf("test %d with a list that is not there: %v", test, err)
+		}
+		(*nodes)[0].Last = 0
 	}
 }
