@@ -43,7 +43,19 @@ func TestDeterministicUnder(t *testing.T) {
 		}
 	}
 	wrong := errors.New("no parameters")
-	if _, err := circuit.DeterministicUnder(g, func(circuit.NodeID, []float32) error { return wrong }); !errors.Is(err, wrong) {
-		t.Errorf("error %v, want that of the parameters", err)
+	g = &circuit.Graph{NumVars: 1, Root: 2, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: leaf}, {Kind: circuit.Input, Units: 1, Leaf: leaf},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0, 1}},
+	}}
+	for failing := range g.Nodes {
+		if _, err := circuit.DeterministicUnder(g, func(id circuit.NodeID, dst []float32) error {
+			if int(id) == failing {
+				return wrong
+			}
+			copy(dst, same)
+			return nil
+		}); !errors.Is(err, wrong) {
+			t.Errorf("error %v, want that of the parameters of node %d", err, failing)
+		}
 	}
 }

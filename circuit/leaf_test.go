@@ -387,6 +387,9 @@ func TestLogProbFarFromTheMean(t *testing.T) {
 	if got := (Binomial{Trials: 5}).LogProb([]float64{1}, 4); !math.IsInf(got, -1) {
 		t.Errorf("binomial of p 1 at 4: %v", got)
 	}
+	if got := (Binomial{Trials: 5}).LogProb([]float64{1}, 5); got != 0 {
+		t.Errorf("binomial of p 1 at 5: %v", got)
+	}
 }
 
 // TestLogNormalVariance wants variances that float64 holds, although exp of the deviation's square is beyond it, on both sides
@@ -418,6 +421,20 @@ func TestSampleOfLargeCounts(t *testing.T) {
 		if x := tc.l.Sample(p, rng); !near(x, mean, 6*math.Sqrt(variance)+1) {
 			t.Errorf("%s(%v) drew %v", tc.l.Name(), tc.p, x)
 		}
+	}
+}
+
+// most is a source of the largest random numbers.
+type most struct{}
+
+func (most) Uint64() uint64 { return math.MaxUint64 }
+
+// TestSampleAtTheEnd: rounding leaves a rest after the last code that has mass, and the draw is still this one.
+func TestSampleAtTheEnd(t *testing.T) {
+	little := 0.51 * 0x1p-52 // three of them add 3 units in the last place to 1, and take 1.53 away from what is drawn
+	p := []float64{1, little, little, little, 0}
+	if x := (Categorical{Categories: 5}).Sample(p, rand.New(most{})); x != 3 {
+		t.Errorf("drew %v of %v", x, p)
 	}
 }
 
