@@ -153,3 +153,17 @@ func TestCodecConditionals(t *testing.T) {
 		})
 	}
 }
+
+// TestExp holds exp to that of package math within its range, ends included, and to its bounds beyond it.
+func TestExp(t *testing.T) {
+	for _, x := range []float64{-708, -707.5, -30, -1, -1e-9, 0, 0.3, 1, 88, 708.9, 709} {
+		if got, want := exp(x), math.Exp(x); !(math.Abs(got-want) <= 1e-15*want) {
+			t.Errorf("exp(%v) = %v, want %v", x, got, want)
+		}
+	}
+	for x, want := range map[float64]float64{-708.1: 0, math.Inf(-1): 0, math.NaN(): 0, 709.1: 0x1p1023, math.Inf(1): 0x1p1023} {
+		if got := exp(x); got != want {
+			t.Errorf("exp(%v) = %v, want %v", x, got, want)
+		}
+	}
+}

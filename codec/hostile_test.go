@@ -11,6 +11,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
 )
 
 // TestCodecHostile decodes streams of random bytes whose checksums fit, in every framing.
@@ -32,6 +33,20 @@ func TestCodecHostile(t *testing.T) {
 				t.Fatalf("facts %v, stream %x: %v, want a file that is refused by the checksum of its content or before", facts, stream, err)
 			}
 		}
+	}
+}
+
+// TestCodecShortFacts refuses a file whose header says how it is written and is cut behind that, and an array of a model of
+// characters, although the checksum of the header fits.
+func TestCodecShortFacts(t *testing.T) {
+	m := exactModel(t)
+	for _, facts := range [][]byte{nil, {factFixed}, {factFixed, 2}, {factFixed, 2, 2}, {factLines}, {factLines, 0}, {factChars}} {
+		if _, err := m.Decompress(context.Background(), new(bytes.Buffer), bytes.NewReader(forge(m, facts, 1, nil))); !errors.Is(err, ErrFile) && !errors.Is(err, ErrModel) {
+			t.Errorf("facts %v: %v", facts, err)
+		}
+	}
+	if f, err := readFraming(&dataset.Schema{Unit: dataset.Char}, []byte{factFixed, 2, 0}); !errors.Is(err, ErrFile) {
+		t.Errorf("an array of characters: %v, %v", f, err)
 	}
 }
 

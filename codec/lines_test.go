@@ -166,6 +166,29 @@ func TestCodecArrayLabels(t *testing.T) {
 	}
 }
 
+// TestCodecArraySharedLabels codes an array whose columns have one list of labels, as those of an image have.
+func TestCodecArraySharedLabels(t *testing.T) {
+	g := &circuit.Graph{NumVars: 3, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Var: 0, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Input, Units: 1, Var: 2, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1, 2}},
+	}}
+	even := func(_ circuit.NodeID, dst []float32) error {
+		copy(dst, []float32{0.5, 0.5})
+		return nil
+	}
+	column := dataset.Column{Categories: 2, Labels: []string{"9", "200"}}
+	m, err := New(g, even, &dataset.Schema{Columns: []dataset.Column{column, column, column}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := []byte{0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 9, 200, 9, 200, 9, 200}
+	if _, stats := roundTrip(t, m, content); stats.Rows != 2 || stats.Literals != 0 {
+		t.Errorf("%d rows and %d literals, want 2 and none: %s", stats.Rows, stats.Literals, stats.Problem)
+	}
+}
+
 // TestCodecCharacters restores a text whose rows are windows of characters.
 func TestCodecCharacters(t *testing.T) {
 	g := &circuit.Graph{NumVars: 2, Root: 2, Nodes: []circuit.Node{
