@@ -445,6 +445,8 @@ func TestLeafRefuses(t *testing.T) {
 		DiscretisedLogistic{Domain: 1}, DiscretisedLogistic{Domain: 9, MinScale: inf}, Histogram{}, Histogram{Edges: []int{0}},
 		Histogram{Edges: []int{1, 2}}, Histogram{Edges: []int{0, 2, 2}}, Histogram{Edges: []int{0, MaxCodes + 1}},
 		Indicator{}, Indicator{Domain: 3, Value: 3}, Indicator{Domain: 3, Value: -1}, LogNormal{MinSigma: -1},
+		RealHistogram{}, RealHistogram{Breaks: []float64{0}}, RealHistogram{Breaks: []float64{0, 1, 1}}, RealHistogram{Breaks: []float64{nan, 1}},
+		RealHistogram{Breaks: []float64{0, inf}}, RealHistogram{Breaks: []float64{0, 1}, Floor: -1},
 	} {
 		if err := l.CheckSettings(); !errors.Is(err, ErrLeaf) {
 			t.Errorf("%s %+v: CheckSettings = %v", l.Name(), l, err)
@@ -459,6 +461,8 @@ func TestLeafRefuses(t *testing.T) {
 		{Gaussian{}, []float64{nan, 1}}, {Gaussian{}, []float64{inf, 1}}, {Gaussian{}, []float64{0, nan}}, {DiscretisedLogistic{Domain: 4}, []float64{0, -1}},
 		{Poisson{}, []float64{0}}, {Poisson{}, []float64{inf}}, {Poisson{}, nil}, {LogNormal{}, []float64{0, 0}}, {LogNormal{}, []float64{nan, 1}}, {Indicator{Domain: 2}, []float64{1}},
 		{Histogram{Edges: []int{0, 1, 2}}, []float64{0.2, 0.2}},
+		{RealHistogram{Breaks: []float64{0, 1, 3}}, []float64{1}}, {RealHistogram{Breaks: []float64{0, 1, 3}}, []float64{2, -0.5}},
+		{RealHistogram{Breaks: []float64{0, 1, 3}}, []float64{0, 0}}, {RealHistogram{Breaks: []float64{0, 1, 3}}, []float64{inf, 0}}, {RealHistogram{Breaks: []float64{0, 1, 3}}, []float64{nan, 1}},
 	} {
 		if err := tc.l.CheckParams(tc.p); !errors.Is(err, ErrLeaf) {
 			t.Errorf("%s: CheckParams(%v) = %v", tc.l.Name(), tc.p, err)
