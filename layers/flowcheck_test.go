@@ -46,6 +46,15 @@ func TestFlowCheck(t *testing.T) {
 	}
 }
 
+// TestFlowCheckOfNothing takes an owner that has a range without flows, as an input without statistics has, behind all flows.
+func TestFlowCheckOfNothing(t *testing.T) {
+	c := layers.NewFlowCheck(layers.Owner{Sum: -1, Input: 5, Sharers: 1, Statistics: true, Flows: []layers.Range{{Lo: 10, Hi: 12}, {Lo: 12, Hi: 12}}})
+	c.Add(10, []int64{4, 5})
+	if err := c.Err(1); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFlowCheckRefuses makes one thing wrong at a time.
 func TestFlowCheckRefuses(t *testing.T) {
 	total := 0.0

@@ -64,3 +64,15 @@ func TestPosteriorOffsets(t *testing.T) {
 		}
 	}
 }
+
+// TestCellBytes counts codes of 2 or 4 bytes, values of 4 and a log-likelihood.
+func TestCellBytes(t *testing.T) {
+	m := Module{Rows: 3, Program: &Program{Columns: []Column{{Codes: 3}, {Codes: 0}, {Codes: 65535}}}}
+	if got, all := m.CellBytes(), m.RowBytes(); got != 3*8 || all != 3*16 {
+		t.Errorf("cells of %d bytes, %d in all; want 24 and 48", got, all)
+	}
+	m.Program.Columns[2].Codes++
+	if got := m.CellBytes(); got != 3*12 {
+		t.Errorf("cells of %d bytes with wide codes, want 36", got)
+	}
+}

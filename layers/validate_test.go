@@ -117,6 +117,9 @@ func TestValidate(t *testing.T) {
 		{"column in the wrong slot", func(p *layers.Program) { p.Columns[0].Slot = 7 }, layers.ErrIndex},
 		{"two columns in one slot", func(p *layers.Program) { p.Columns[1].Slot = 0 }, layers.ErrIndex},
 
+		{"evidence for values", func(p *layers.Program) { p.Columns[2].Soft = 1 }, layers.ErrShape},
+		{"codes of a column that has evidence alone", func(p *layers.Program) { p.Columns[0].Beside = true }, layers.ErrShape},
+
 		{"element without factors", func(p *layers.Program) { p.Elements[0].FactorHi = p.Elements[0].FactorLo }, layers.ErrShape},
 		{"element with factors past the end", func(p *layers.Program) { p.Elements[0].FactorHi = 1000 }, layers.ErrShape},
 		{"element out of place", func(p *layers.Program) { p.Elements[0].First = 2 }, layers.ErrShape},
@@ -133,6 +136,10 @@ func TestValidate(t *testing.T) {
 		{"table past the parameters", func(p *layers.Program) { p.Inputs[0].Table = p.NumParams }, layers.ErrShape},
 		{"table on the weights", func(p *layers.Program) { p.Inputs[0].Table = 0 }, layers.ErrShape},
 		{"input with neither table nor parameters", func(p *layers.Program) { p.Inputs[2].Params = -1 }, layers.ErrShape},
+		{"exponents without a table", func(p *layers.Program) {
+			in := &p.Inputs[2]
+			in.Exps, p.NumParams = p.NumParams, p.NumParams+p.TableRows(in)*int64(p.Width(in.Vector))
+		}, layers.ErrShape},
 		{"input with the table of another", func(p *layers.Program) { p.Inputs[3].Table = p.Inputs[0].Table }, layers.ErrShape},
 		{"tied input apart from its owner", func(p *layers.Program) { p.Inputs[1].Table += 2 }, layers.ErrShape},
 		{"owner of an input from later", func(p *layers.Program) { p.Inputs[0].Owner = 1 }, layers.ErrIndex},
