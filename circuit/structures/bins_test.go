@@ -23,6 +23,7 @@ func TestBins(t *testing.T) {
 	src.addValues([]float32{0, 0, 0, 0, 6, 9, 8, 7})                                       // ties stay together
 	src.addValues([]float32{nan, nan, 1, 5, nan, 5, 2, float32(math.Copysign(0, -1)) + 1}) // categories beside NaN
 	src.addValues([]float32{nan, nan, nan, nan, nan, nan, nan, nan})
+	src.addCodes(6, []string{"", "", "", "", "", ""}, []int{5, 5, 5, 0, 3, 3, gone, 2}) // likewise, beside a missing one
 	opts := DefaultChowLiu()
 	opts.Bins = 4
 	got, err := sampleBinned(t.Context(), src, opts)
@@ -44,6 +45,7 @@ func TestBins(t *testing.T) {
 		{[]uint8{0, 0, 0, 0, 2, 3, 3, 2}, []int{4, 0, 2, 2, 0}, true},
 		{[]uint8{4, 4, 0, 2, 4, 2, 1, 0}, []int{2, 1, 2, 0, 3}, false},
 		{[]uint8{4, 4, 4, 4, 4, 4, 4, 4}, []int{0, 0, 0, 0, 8}, false},
+		{[]uint8{0, 0, 0, 2, 1, 1, 4, 3}, []int{3, 2, 1, 1, 1}, false},
 	} {
 		if !slices.Equal(got[v].bin, want.bin) || !slices.Equal(got[v].count, want.count) || got[v].smooth != want.smooth {
 			t.Errorf("column %d: bins %v, counts %v, smooth %v; want %+v", v, got[v].bin, got[v].count, got[v].smooth, want)

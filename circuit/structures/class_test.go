@@ -68,6 +68,10 @@ func TestAddClass(t *testing.T) {
 		"a sparse root": func(g *circuit.Graph) {
 			g.Nodes[g.Root].Edges = &circuit.Edges{Rows: 1, Cols: 1, Pairs: [][2]int32{{0, 0}}}
 		},
+		"a tied root": func(g *circuit.Graph) {
+			g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Sum, Units: 1, Children: g.Nodes[g.Root].Children, Tie: circuit.TieTo(g.Root)})
+			g.Root++
+		},
 		"no root": func(g *circuit.Graph) { g.Root = 1000 },
 	} {
 		g := network()

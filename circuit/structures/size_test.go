@@ -87,6 +87,16 @@ func TestPublishedPDSize(t *testing.T) {
 			t.Errorf("latents=%d: %d nodes and %d edges, want %d and %d", m, nodes, edges, want, wantEdges)
 		}
 	}
+	// Blocks smaller than 32: the sums of 1,120 products that are lifted and of 49 cells have so many edges fewer for a latent.
+	for m, block := range map[int]int64{1: 1, 6: 2, 16: 16, 32: 16, 40: 8, 48: 16, 96: 32} {
+		_, edges, err := PublishedPDSize(pd28Options(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := int64(m); edges != 3072*m*m+46716*m-1169*m*(32-block) {
+			t.Errorf("latents=%d: %d edges, want %d", m, edges, 3072*m*m+46716*m-1169*m*(32-block))
+		}
+	}
 	// One cell: no splits, nothing to lift, the root sees one product.
 	nodes, edges, err := PublishedPDSize(PDOptions{Shape: [3]int{2, 2, 1}, SplitInterval: 2, MaxProductBlocks: 8, Latents: 3})
 	if err != nil || nodes != 4*3+1 || edges != 4*3+3 {
