@@ -153,6 +153,7 @@ func TestBadOptions(t *testing.T) {
 		{"parent out of range", hclt(-1, 2), ErrOptions},
 		{"parent below -1", hclt(-1, -2), ErrOptions},
 		{"edge to nowhere", func() error { _, err := NewTree(2, [][2]int{{0, 2}}); return err }, ErrOptions},
+		{"edge from nowhere", func() error { _, err := NewTree(2, [][2]int{{-1, 0}}); return err }, ErrOptions},
 		{"too few edges", func() error { _, err := NewTree(3, [][2]int{{0, 1}}); return err }, ErrOptions},
 		{"double edge", func() error { _, err := NewTree(3, [][2]int{{0, 1}, {1, 0}}); return err }, ErrOptions},
 		{"tree of no variables", func() error { _, err := NewTree(0, nil); return err }, ErrOptions},
