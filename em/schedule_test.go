@@ -72,6 +72,7 @@ func TestValidate(t *testing.T) {
 		{"NaN step size", func(o *Options) { o.Phases[0].StepSize[0].To = math.NaN() }, ErrOptions},
 		{"piece without length", func(o *Options) { o.Phases[0].StepSize[0].Length = 0 }, ErrOptions},
 		{"infinite piece", func(o *Options) { o.Phases[0].StepSize[0].Length = math.Inf(1) }, ErrOptions},
+		{"negative patience", func(o *Options) { o.Patience = -1 }, ErrOptions},
 		{"the largest shards", func(o *Options) { o.ShardRows = 2048 }, nil},
 		{"the smallest shards", func(o *Options) { o.ShardRows = 1 }, nil},
 		{"shards too large", func(o *Options) { o.ShardRows = 2049 }, ErrOptions},

@@ -3,6 +3,8 @@ package em
 import (
 	"math"
 	"testing"
+
+	"github.com/pce-engine/pce/dataset"
 )
 
 // TestStateOfAverages takes weights of averages up to 1 and its rounding.
@@ -17,6 +19,74 @@ func TestStateOfAverages(t *testing.T) {
 		s.Averages = exact(tc.weight)
 		if err := s.validate(); (err == nil) != tc.ok {
 			t.Errorf("weight %v: %v, want ok: %v", tc.weight, err, tc.ok)
+		}
+	}
+}
+
+// TestStateOfNoRun spoils one number of a state at a time.
+func TestStateOfNoRun(t *testing.T) {
+	good := newState()
+	good.At, good.Steps, good.Rows, good.TotalRows, good.BestEpoch, good.Waiting = dataset.Cursor{Epoch: 3, Step: 2}, 11, 20, 110, 3, 3
+	if err := good.validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(s *state){
+		"epoch below 0":                func(s *state) { s.At.Epoch, s.BestEpoch, s.Waiting = -1, 0, 0 },
+		"step below 0":                 func(s *state) { s.At.Step, s.Rows = -1, 0 },
+		"more steps in the epoch":      func(s *state) { s.Steps = 1 },
+		"rows below 0":                 func(s *state) { s.At.Step, s.Rows = 0, -1 },
+		"rows before the first step":   func(s *state) { s.At.Step = 0 },
+		"steps without rows":           func(s *state) { s.Rows = 0 },
+		"more rows in the epoch":       func(s *state) { s.TotalRows = 19 },
+		"best epoch below 0":           func(s *state) { s.BestEpoch = -1 },
+		"best epoch to come":           func(s *state) { s.BestEpoch = 4 },
+		"best epoch and the start":     func(s *state) { s.BestStart = true },
+		"patience before the first":    func(s *state) { s.Waiting = -1 },
+		"patience from one that comes": func(s *state) { s.Waiting = 4 },
+	} {
+		s := good
+		if spoil(&s); s.validate() == nil {
+			t.Errorf("%s is allowed", name)
+		}
+	}
+}
+
+// TestRecutPhases moves the place in an epoch of the second of three phases, whose steps alone count.
+func TestRecutPhases(t *testing.T) {
+	set := func(rows ...int) settings {
+		s := settings{Seed: 5, Rows: 100}
+		for _, n := range rows {
+			s.Phases = append(s.Phases, Phase{Rule: MiniBatch, Epochs: 3, BatchRows: n})
+		}
+		return s
+	}
+	was := set(50, 10, 20)
+	for _, tc := range []struct {
+		name  string
+		now   settings
+		epoch int
+		step  int // at which the state is
+		want  int
+		anew  bool
+	}{
+		{"no change", set(50, 10, 20), 3, 4, 4, false},
+		{"another phase before it", set(25, 10, 20), 3, 4, 4, false},
+		{"another phase behind it", set(50, 10, 25), 5, 4, 4, false},
+		{"other steps", set(50, 20, 20), 3, 4, 0, true},
+		{"other steps in its last epoch", set(50, 20, 20), 5, 4, 0, true},
+		{"other steps at the end of the epoch", set(50, 20, 20), 4, 10, 5, false},
+		{"other steps before the first", set(50, 20, 20), 4, 0, 0, false},
+		{"other steps in the last phase", set(50, 10, 25), 8, 4, 0, true},
+		{"behind the last phase", set(50, 20, 25), 9, 4, 4, false},
+	} {
+		s := newState()
+		s.At = dataset.Cursor{Epoch: tc.epoch, Step: tc.step}
+		s.LLSum, s.Rows, s.Impossible, s.Seconds = -7, 40, 2, 3
+		if got := s.recut(was, tc.now); got != tc.anew || s.At.Step != tc.want || s.At.Epoch != tc.epoch {
+			t.Errorf("%s: %+v, anew: %t; want step %d, anew: %t", tc.name, s.At, got, tc.want, tc.anew)
+		}
+		if tc.anew && (s.LLSum != 0 || s.Rows != 0 || s.Impossible != 0 || s.Seconds != 0) || !tc.anew && s.Rows != 40 {
+			t.Errorf("%s: sums %v, %d, %d and %v of the epoch", tc.name, s.LLSum, s.Rows, s.Impossible, s.Seconds)
 		}
 	}
 }
