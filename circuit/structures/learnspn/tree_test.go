@@ -104,6 +104,10 @@ func TestMixtureKeepsItsBestRound(t *testing.T) {
 	if got := m.score(n); got != score {
 		t.Errorf("the mixture has %v nats per row, its score is %v", got, score)
 	}
+	weight := make([][]float64, len(n.children))
+	if got, want := m.expect(n, weight), mean(n.logLik(all, m.s.rows)); !near(got, want, 1e-9) {
+		t.Errorf("the mean of the rows is %v, want %v", got, want)
+	}
 	unjudged := &treeMixture{s: whole(all), fit: fit}
 	last, _ := unjudged.learn(t.Context(), 4, rand.New(rand.NewPCG(1, 1)))
 	if end := m.score(last); !(score > end) {

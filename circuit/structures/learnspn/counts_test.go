@@ -1,0 +1,131 @@
+package learnspn
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/pce-engine/pce/dataset"
+)
+
+// tableRows reads the rows of columns.
+func tableRows(t *testing.T, columns ...column) []variable {
+	t.Helper()
+	src, leaves := tableOf(t, columns...)
+	all, err := readTable(t.Context(), src, leaves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestJoint counts the pairs of bins of columns with and without missing cells, of two bins, of some and of more than sets are
+// kept of, for all rows and for some, into a place that has counts of others.
+func TestJoint(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 4))
+	const rows = 150
+	var columns []column
+	for _, domain := range []int{2, 2, 3, 16, 2, 16} {
+		c := column{categories: domain, codes: make([]int, rows)}
+		for r := range c.codes {
+			if c.codes[r] = rng.IntN(domain) * min(1, rng.IntN(3)); len(columns) >= 4 && rng.IntN(3) == 0 {
+				c.codes[r] = dataset.Missing
+			}
+		}
+		columns = append(columns, c)
+	}
+	all := tableRows(t, columns...)
+	s := whole(all)
+	dst := slices.Repeat([]float64{77}, maxBins*maxBins)
+	for _, s := range []slice{s, s.of(s.rows[:70]), s.of([]int32{3, 99})} {
+		p := newPairCounter(s)
+		for i := range s.vars {
+			for j := range i {
+				want := make([]float64, columns[i].categories*columns[j].categories)
+				for _, r := range s.rows {
+					if c, d := columns[i].codes[r], columns[j].codes[r]; c != dataset.Missing && d != dataset.Missing {
+						want[c*columns[j].categories+d]++
+					}
+				}
+				if got := p.joint(i, j, dst); !slices.Equal(got, want) {
+					t.Errorf("%d rows, columns %d and %d: %v, want %v", len(s.rows), i, j, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestClustersOfNumbers fits clusters to numbers, of which some are missing.
+func TestClustersOfNumbers(t *testing.T) {
+	nan := float32(math.NaN())
+	all := tableRows(t, column{values: []float32{1, 9, 5, nan, 13, 7, 3, 20}})
+	if c := all[0].describe(); c.Min != 1 || c.Max != 20 || !near(c.Mean, 58./7, 1e-12) || !near(c.Variance, 734./7-58.*58/49, 1e-12) {
+		t.Errorf("the column is %+v", c)
+	}
+	m := newMixture(whole(all), 2)
+	copy(m.cluster, []int32{0, 1, 0, 0, 1, 1, 0, 1})
+	m.fit()
+	for c, want := range []struct{ mean, variance float64 }{{3, 8. / 3}, {12.25, 174.75 - 12.25*12.25}} {
+		if mean, deviation := m.mean[c], m.deviation[c]; !near(mean, want.mean, 1e-12) || !near(deviation, math.Sqrt(want.variance), 1e-12) {
+			t.Errorf("cluster %d has the mean %v and the deviation %v, want %v and %v", c, mean, deviation, want.mean, math.Sqrt(want.variance))
+		}
+	}
+}
+
+// TestKMeans finds clumps that lie far apart from any first point.
+func TestKMeans(t *testing.T) {
+	const clumps, each = 4, 25
+	rng := rand.New(rand.NewPCG(1, 8))
+	var points []float64
+	for i := range clumps * each {
+		points = append(points, 1e4*float64(i%clumps)+rng.Float64(), rng.Float64())
+	}
+	for seed := range uint64(100) {
+		cluster, spread := kMeans(points, 2, clumps, rand.New(rand.NewPCG(seed, 0)))
+		for i, c := range cluster {
+			if c != cluster[i%clumps] {
+				t.Fatalf("seed %d: point %d is not in the cluster of point %d", seed, i, i%clumps)
+			}
+		}
+		if !(spread <= 2*clumps*each) {
+			t.Fatalf("seed %d: squared distances of %v", seed, spread)
+		}
+	}
+}
+
+// TestBinLabels gives the most frequent of many labels bins of their own, whatever cells are missing.
+func TestBinLabels(t *testing.T) {
+	x := variable{domain: 40}
+	for code := range 40 {
+		for range 1 + (code+20)%40 { // 19 is the most frequent, then 18, ... 0, 39, ...
+			x.codes = append(x.codes, int32(code), missing)
+		}
+	}
+	x.bin()
+	for r, c := range x.codes {
+		want := int32(missing)
+		if c != missing {
+			want = int32(min((59-int(c))%40, maxBins-1))
+		}
+		if x.bins[r] != want {
+			t.Fatalf("code %d is in bin %d, want %d", c, x.bins[r], want)
+		}
+	}
+	if x.count != maxBins {
+		t.Errorf("%d bins, want %d", x.count, maxBins)
+	}
+}
+
+// TestMovesStayInRange moves settings from both ends of their ranges.
+func TestMovesStayInRange(t *testing.T) {
+	for _, o := range []Options{{MinRows: 2, Threshold: 2e-3, Clusters: 2, Smoothing: 2e-3}, {MinRows: 64, Threshold: 999, Clusters: 8, Smoothing: 999}} {
+		for i, move := range moves {
+			for _, up := range []bool{false, true} {
+				if p, ok := move(o, up); ok && (p.MinRows < 2 || p.Clusters < 2 || p.Clusters > 8 || !(p.Threshold > 1e-3 && p.Threshold < 1e3) || !(p.Smoothing > 1e-3 && p.Smoothing < 1e3)) {
+					t.Errorf("move %d from %+v leads to %+v", i, o, p)
+				}
+			}
+		}
+	}
+}
