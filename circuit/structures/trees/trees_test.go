@@ -280,6 +280,33 @@ func TestBin(t *testing.T) {
 	}
 }
 
+// TestTreesNames gives columns the names of the forest, and the class one that none of them has.
+func TestTreesNames(t *testing.T) {
+	f := &forest.Forest{Features: 2, Outputs: 1, Base: []float64{0}, Alpha: 1, Input: forest.Float64, Classes: 2, Cut: 0.5, Labels: []string{"no", "yes"}}
+	grown(rand.New(rand.NewPCG(1, 1)), f, 2)
+	for _, names := range [][]string{nil, {"age", "class"}, {"predicted class", "class"}} {
+		f.Names = names
+		c, err := New(f, []float64{1, 2, 3, 4}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"", "", ""}
+		if copy(want, names); names != nil {
+			want[2] = "predicted class"
+		}
+		if slices.Contains(names, want[2]) && names != nil {
+			want[2] = "predicted predicted class"
+		}
+		var got []string
+		for i := range c.Schema.Columns {
+			got = append(got, c.Schema.Columns[i].Name)
+		}
+		if last := c.Schema.Columns[2]; !slices.Equal(got, want) || !slices.Equal(last.Labels, f.Labels) {
+			t.Errorf("columns %q, of which the last has the labels %q; want %q", got, last.Labels, want)
+		}
+	}
+}
+
 // TestTreesRefuses: forests without a circuit are refused in one line; a neighbour is not.
 func TestTreesRefuses(t *testing.T) {
 	for _, c := range []struct {
