@@ -238,4 +238,24 @@ func TestCheckParamsRefuses(t *testing.T) {
 	if CheckParams(g, 6, make([]float64, 31)) == nil {
 		t.Error("31 weights for 32 are allowed")
 	}
+	for _, p := range [][]float64{{1.5, -0.5}, {-0.5, 1.5}} { // which sum to 1
+		if CheckParams(oneSum(1, 2), 1, p) == nil {
+			t.Errorf("weights %v are allowed", p)
+		}
+	}
+}
+
+// TestFloorParams raises what is positive and below MinProb, of weights and tables alone.
+func TestFloorParams(t *testing.T) {
+	g := &Graph{NumVars: 2, Root: 3, Nodes: []Node{
+		{Kind: Input, Units: 1, Var: 0, Leaf: Categorical{Categories: 4}}, {Kind: Input, Units: 2, Var: 1, Leaf: Gaussian{}},
+		{Kind: Product, Units: 1, Children: []NodeID{0, 1}}, {Kind: Sum, Units: 1, Children: []NodeID{2}},
+	}}
+	tiny := []float64{0, MinProb / 2, MinProb, 0.5}
+	for id, want := range map[NodeID][]float64{0: {0, MinProb, MinProb, 0.5}, 1: tiny, 3: {0, MinProb, MinProb, 0.5}} {
+		p := slices.Clone(tiny)
+		if FloorParams(g, id, p); !slices.Equal(p, want) {
+			t.Errorf("node %d: %v, want %v", id, p, want)
+		}
+	}
 }
