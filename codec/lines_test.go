@@ -22,6 +22,7 @@ func TestCodecText(t *testing.T) {
 	}{
 		{"one row", row + "\n", 1, 0},
 		{"without its end", row, 1, 0},
+		{"without its end, with semicolons", strings.ReplaceAll(row, ",", ";"), 1, 0},
 		{"seven rows and a piece", strings.Repeat(row+"\n", 7) + row[:5], 7, 1},
 		{"lines that end in CR", strings.Repeat(row+"\r", 9), 9, 0},
 		{"mixed ends", row + "\r\n" + row + "\n" + row + "\r\n", 1, 1},
