@@ -111,6 +111,17 @@ func TestPruneNothing(t *testing.T) {
 			t.Errorf("seed %d: %v of the flow is kept, want all", seed, c.Flow)
 		}
 		m.same(t, evaluator(t, c), want)
+		sparse := func(g *circuit.Graph) (n int) {
+			for i := range g.Nodes {
+				if g.Nodes[i].Edges != nil {
+					n++
+				}
+			}
+			return n
+		}
+		if before, after := sparse(m.g), sparse(c.Graph); after > before {
+			t.Errorf("seed %d: %d sums of %d nodes leave edges out, %d did", seed, after, len(c.Graph.Nodes), before)
+		}
 	}
 }
 
