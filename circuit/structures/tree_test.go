@@ -179,6 +179,7 @@ func TestBadOptions(t *testing.T) {
 		{"rat-spn of no variables", rat(RATSPNOptions{Vars: -9, Latents: 2, Depth: 2, Repetitions: 1, Pieces: 2, Leaf: binary}), ErrOptions},
 		{"pd without channels", pd(func(o *PDOptions) { o.Shape[2] = 0 }), ErrOptions},
 		{"pd of huge image", pd(func(o *PDOptions) { o.Shape = [3]int{1 << 40, 1 << 40, 1 << 40} }), ErrOptions},
+		{"pd of 65,537 rows", pd(func(o *PDOptions) { o.Shape, o.SplitInterval = [3]int{1<<16 + 1, 1, 1}, 1<<12 }), ErrOptions},
 		{"pd of too many cells", pd(func(o *PDOptions) { o.Shape = [3]int{1 << 16, 1 << 16, 1} }), ErrOptions},
 		{"pd of too many rectangles", pd(func(o *PDOptions) { o.Shape = [3]int{512, 512, 1} }), ErrOptions},
 		{"pd of too many edge blocks", pd(func(o *PDOptions) { o.Latents = 1 << 20 }), ErrOptions},
