@@ -287,6 +287,11 @@ func TestCodeOfBytes(t *testing.T) {
 				if n := c.Recomputed() - before; n != twice {
 					t.Errorf("%s, %v: %d rows of %d are computed again, want %d", name, typ, n, rows, twice)
 				}
+				for _, variable := range []int{-1, 1, variables} {
+					if err := c.Classify(t.Context(), b, variable, nil); !errors.Is(err, dataset.ErrSetting) {
+						t.Errorf("%s, %v: classes of variable %d: %v, want ErrSetting", name, typ, variable, err)
+					}
+				}
 				p := make([]float64, 255*rows)
 				if err := c.Classify(t.Context(), b, 0, p); err != nil {
 					t.Fatal(err)

@@ -88,3 +88,31 @@ func TestImpossibleValues(t *testing.T) {
 		}
 	}
 }
+
+// TestSampleImpossibleValues draws nothing for rows with a value where all leaves have nothing.
+func TestSampleImpossibleValues(t *testing.T) {
+	g := &circuit.Graph{NumVars: 4, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Categorical{Categories: 3}},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Gaussian{}},
+		{Kind: circuit.Input, Units: 2, Var: 2, Leaf: circuit.Categorical{Categories: 3}},
+		{Kind: circuit.Input, Units: 2, Var: 3, Leaf: circuit.Categorical{Categories: 1}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1, 2, 3}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{4}},
+	}, Root: 5}
+	schema := &dataset.Schema{Columns: []dataset.Column{
+		{Kind: dataset.Continuous, Edges: []float64{0, 1, 3, 4}}, {Kind: dataset.Continuous}, {Categories: 3}, {Categories: 1},
+	}}
+	m := build(t, g, engine.Options{Rows: 4, Schema: schema})
+	b := reference.Batch(schema, [][]float64{{-1, missing, missing, missing}, {0.5, missing, missing, missing}, {9, 1, missing, missing}, {missing, missing, missing, missing}, {4.5, missing, 1, missing}})
+	given := reference.Batch(schema, [][]float64{{-1, missing, missing, missing}, {0.5, 0, 0, 0}, {9, 1, missing, missing}, {0, 0, 0, 0}, {4.5, missing, 1, missing}})
+	if err := m.eng.Sample(t.Context(), b, 5, 0); err != nil {
+		t.Fatal(err)
+	}
+	for v := range b.Columns {
+		for r := range b.Rows {
+			if got, want := b.Columns[v].IsMissing(r), given.Columns[v].IsMissing(r); got != want {
+				t.Errorf("row %d, column %d is missing: %t, want %t", r, v, got, want)
+			}
+		}
+	}
+}

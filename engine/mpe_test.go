@@ -246,6 +246,30 @@ func TestMPEQueriesDependOnTheRowAlone(t *testing.T) {
 	}
 }
 
+// TestMPEOfBinCodes completes rows that have the numbers of bins, whose probabilities count, not densities.
+func TestMPEOfBinCodes(t *testing.T) {
+	three := circuit.Categorical{Categories: 3}
+	column := dataset.Column{Kind: dataset.Continuous, Edges: []float64{0, 1, 2, 4}, Outside: 1e-6}
+	g, params := mixture([]float64{0.75, 0.25}, [][]part{
+		{{three, []float64{0.375, 0.3125, 0.3125}}, {three, []float64{0.5, 0.25, 0.25}}}, {{three, []float64{0.0625, 0.0625, 0.875}}, {three, []float64{0.125, 0.125, 0.75}}},
+	})
+	m := buildWith(t, g, params, engine.Options{Rows: 64, Queries: true, Schema: &dataset.Schema{Columns: []dataset.Column{column, column}}})
+	const none = 0xffff
+	b := &dataset.Batch{Rows: 2, Columns: []dataset.Cells{{Codes: dataset.Codes{Narrow: []uint16{1, none}}}, {Codes: dataset.Codes{Narrow: []uint16{none, none}}}}}
+	ll, bound := make([]float64, 2), make([]float64, 2)
+	if err := m.eng.MPE(t.Context(), b, engine.MPEOptions{Candidates: 4, Beam: 2, Sweeps: 4}, ll, bound); err != nil {
+		t.Fatal(err)
+	}
+	for r, want := range []struct {
+		codes [2]int
+		p     float64
+	}{{[2]int{1, 0}, 0.75*0.3125*0.5 + 0.25*0.0625*0.125}, {[2]int{2, 2}, 0.75*0.3125*0.25 + 0.25*0.875*0.75}} {
+		if got := [2]int{b.Columns[0].Codes.At(r), b.Columns[1].Codes.At(r)}; got != want.codes || !near(ll[r], math.Log(want.p), 1e-5) || !(bound[r] >= ll[r]-1e-5) {
+			t.Errorf("row %d: codes %v of log-likelihood %v, bound %v; want %v of %v", r, got, ll[r], bound[r], want.codes, math.Log(want.p))
+		}
+	}
+}
+
 // TestMPEBoundOutsideBins completes rows with a number outside of all bins, which all units give one density. The bound is not below the best
 // completion, and is that of a single product.
 func TestMPEBoundOutsideBins(t *testing.T) {

@@ -477,3 +477,33 @@ func TestSoftBinEdges(t *testing.T) {
 		}
 	}
 }
+
+// TestSoftCounts has the moments of counts of which sets and likelihoods are known, from the probabilities of each.
+func TestSoftCounts(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Leaf: circuit.Poisson{}}, {Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
+	}}
+	co := compile.DefaultOptions()
+	co.Soft = 4
+	m := buildCompiled(t, g, reference.Params{{2, 6}, {0.25, 0.75}}, co, engine.Options{Rows: 4, Queries: true})
+	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous}}}
+	for _, runs := range [][]dataset.Run{{{First: 3, Last: 3, Likelihood: 1}}, {{First: 2, Last: 5, Likelihood: 1}}, {{First: 0, Last: 1, Likelihood: 0.5}, {First: 7, Last: 9, Likelihood: 2}}} {
+		sum, mean, square := 0.0, 0.0, 0.0
+		for _, r := range runs {
+			for x := r.First; x <= r.Last; x++ {
+				k, factorial := float64(x), math.Gamma(float64(x+1))
+				p := r.Likelihood * (0.25*math.Exp(-2)*math.Pow(2, k) + 0.75*math.Exp(-6)*math.Pow(6, k)) / factorial
+				sum, mean, square = sum+p, mean+k*p, square+k*k*p
+			}
+		}
+		mean, square = mean/sum, square/sum
+		b := reference.SoftBatch(schema, [][]float64{{missing}}, [][]*dataset.Evidence{{{Runs: runs}}})
+		got := make([]float64, 2)
+		if err := m.eng.Moments(t.Context(), b, got); err != nil {
+			t.Fatal(err)
+		}
+		if !near(got[0], mean, 1e-5) || !near(got[1], square-mean*mean, 1e-4) {
+			t.Errorf("%v: moments %v, want %v and %v", runs, got, mean, square-mean*mean)
+		}
+	}
+}
