@@ -438,6 +438,22 @@ func TestSampleAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestSampleOfFewTrials draws each count of a binomial, the last one too, about as often as it is probable.
+func TestSampleOfFewTrials(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 3))
+	for _, p := range []float64{0.25, 0.75} {
+		var counts [3]int
+		for range 3200 {
+			counts[int((Binomial{Trials: 2}).Sample([]float64{p}, rng))]++
+		}
+		for x, n := range counts {
+			if want := 3200 * math.Exp((Binomial{Trials: 2}).LogProb([]float64{p}, float64(x))); !near(float64(n), want, 5*math.Sqrt(want)) {
+				t.Errorf("p = %v: %d was drawn %d times, want about %v", p, x, n, want)
+			}
+		}
+	}
+}
+
 func TestLeafRefuses(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, l := range []Leaf{

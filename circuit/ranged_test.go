@@ -213,6 +213,16 @@ func TestRangesOfBins(t *testing.T) {
 	}
 }
 
+// TestRangeModeOfBins wants the middle of the densest part of a bin, whatever the floor.
+func TestRangeModeOfBins(t *testing.T) {
+	l, p := RealHistogram{Breaks: []float64{0, 0.5, 2.5, 4}, Floor: 1e-9}, []float64{0.25, 0.375, 0.0625}
+	for _, tc := range []struct{ low, high, want float64 }{{-9, 9, 1.5}, {1, 2, 1.5}, {2, 9, 2.25}, {-9, 0.25, 0.125}, {3, 9, 3.5}} {
+		if x, ok := l.RangeMode(p, tc.low, tc.high); !ok || x != tc.want {
+			t.Errorf("from %v to %v: %v, %t; want %v", tc.low, tc.high, x, ok, tc.want)
+		}
+	}
+}
+
 // TestWholeBreaks: a histogram whose breaks are whole has whole draws and modes, and takes numbers between them too.
 func TestWholeBreaks(t *testing.T) {
 	l, p := RealHistogram{Breaks: []float64{0, 1, 3, 4}}, []float64{0.25, 0.375, 0}

@@ -92,6 +92,21 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// TestScopesOfOneWord wants variables of the same 64 to be told apart.
+func TestScopesOfOneWord(t *testing.T) {
+	g := &Graph{NumVars: 2, Root: 2, Nodes: []Node{
+		{Kind: Input, Units: 1, Var: 0, Leaf: Bernoulli{}}, {Kind: Input, Units: 1, Var: 1, Leaf: Bernoulli{}},
+		{Kind: Product, Units: 1, Children: []NodeID{0, 1}},
+	}}
+	s, err := ScopesOf(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Of(0).Overlaps(s.Of(1)) || !s.Of(0).Overlaps(s.Of(2)) || !s.Of(2).Overlaps(s.Of(1)) {
+		t.Errorf("%v, %v and %v overlap as they should not", s.Of(0), s.Of(1), s.Of(2))
+	}
+}
+
 func TestProperties(t *testing.T) {
 	ind := func(v, x int) Node {
 		return Node{Kind: Input, Units: 1, Var: v, Leaf: Indicator{Domain: 2, Value: x}}
