@@ -79,8 +79,20 @@ func TestTrajectory(t *testing.T) {
 					ShardRows: 40,
 				}
 				var seen []float64
-				o.OnEpoch = func(x em.Metrics) { seen = append(seen, x.TrainLL) }
-				_, got := m.run(t, cpu.Options{}, o)
+				seconds := 0.0
+				o.OnEpoch = func(x em.Metrics) {
+					seen, seconds = append(seen, x.TrainLL), seconds+x.Seconds
+					if last := float64(5*x.Epoch - 1); !(math.Abs(x.StepSize-(0.8+last/9*(0.1-0.8))) <= 1e-12) {
+						t.Errorf("epoch %d: its last step has size %v", x.Epoch, x.StepSize)
+					}
+					if rows := x.SamplesPerSecond * x.Seconds; !(math.Abs(rows-float64(len(m.rows))) <= 1e-9*rows) {
+						t.Errorf("epoch %d: %v rows a second in %v seconds, of %d rows", x.Epoch, x.SamplesPerSecond, x.Seconds, len(m.rows))
+					}
+				}
+				res, got := m.run(t, cpu.Options{}, o)
+				if !(math.Abs(seconds-res.Seconds) <= 1e-9*seconds) {
+					t.Errorf("epochs of %v seconds in a run of %v", seconds, res.Seconds)
+				}
 
 				p := m.start
 				for epoch := range 2 {
