@@ -280,6 +280,55 @@ func TestBin(t *testing.T) {
 	}
 }
 
+// TestTreesClass gives the rows of each leaf the class that the forest gives them.
+func TestTreesClass(t *testing.T) {
+	f := &forest.Forest{Features: 1, Outputs: 1, Base: []float64{0}, Alpha: 1, Input: forest.Float64, Classes: 2, Trees: []forest.Tree{{
+		Weight: 1,
+		Nodes: []forest.Node{
+			{ID: 0, Test: forest.Less, Threshold: 1.5, Yes: 1, No: 2}, {ID: 1, First: 0, Last: 1}, {ID: 2, First: 1, Last: 2},
+		},
+		Values: []forest.Value{{Value: -4}, {Value: 4}},
+	}}}
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(f, []float64{1, 2, 1, 2, 1, 2, 1, 2, 1, 2}, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := reference.New(c.Graph, reference.Params(c.params))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for class, x := range []float64{1, 2} {
+		at := float64(bin(c.Schema.Columns[0].Edges, x))
+		own, err := ev.LogLikelihood([]float64{at, float64(class)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := ev.LogLikelihood([]float64{at, float64(1 - class)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(own > other+math.Log(100)) {
+			t.Errorf("rows of %v have class %d with a log-likelihood of %v, the other class with %v", x, class, own, other)
+		}
+	}
+}
+
+// TestEdgesOfTheLargestNumber gives a feature a bin where all its cells are the largest float32, which none is behind.
+func TestEdgesOfTheLargestNumber(t *testing.T) {
+	got, err := edges(&forest.Forest{Features: 2}, []float64{math.MaxFloat32, math.NaN(), math.MaxFloat32, math.NaN()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, e := range got {
+		if len(e) != 2 || !(e[0] < e[1]) {
+			t.Errorf("feature %d has the edges %v, want two", k, e)
+		}
+	}
+}
+
 // TestTreesNames gives columns the names of the forest, and the class one that none of them has.
 func TestTreesNames(t *testing.T) {
 	f := &forest.Forest{Features: 2, Outputs: 1, Base: []float64{0}, Alpha: 1, Input: forest.Float64, Classes: 2, Cut: 0.5, Labels: []string{"no", "yes"}}
