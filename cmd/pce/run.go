@@ -170,6 +170,9 @@ func asFlags(err error) string {
 			text = strings.ReplaceAll(text, "with "+f.option, "with "+f.flag)
 		}
 	}
+	if rest, ok := strings.CutSuffix(text, context.Canceled.Error()); ok { // by a signal, of which users know
+		text = rest + "interrupted"
+	}
 	return text
 }
 

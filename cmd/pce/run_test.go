@@ -56,6 +56,19 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestInterrupted wants a command that a signal ends to say so, as a line that people know.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	if code := Run(ctx, []string{"data", "stats", "builtin:random?rows=2&vars=2"}, nil, strings.NewReader(""), &out, &errs); code != exitInterrupted || !strings.HasSuffix(errs.String(), "interrupted\n") {
+		t.Errorf("exit %d: %s", code, &errs)
+	}
+	if got := asFlags(fmt.Errorf("rows.csv: %w", context.Canceled)); got != "rows.csv: interrupted" {
+		t.Errorf("an interrupt is told as %q", got)
+	}
+}
+
 // broken fails every write, as a full disk does.
 type broken struct{}
 
