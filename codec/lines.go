@@ -59,44 +59,58 @@ type cellTexts struct {
 const sampleLines = 64
 
 // newLines returns the framing in which most of the first lines of a table in text are rows of
-// the model; whole says that start is all of it. Line ends are told by their bytes; delimiters
-// and ways to quote that occur are tried, each with the names in the first line if it has some.
-// There is always one, as lines that are not rows are stored as text.
+// the model; whole says that start is all of it. Line ends, delimiters and ways to quote that
+// occur are tried, each with the names in the first line if it has some. There is always one, as
+// lines that are not rows are stored as text.
 func newLines(s *dataset.Schema, start []byte, whole bool) *lines {
-	end := byte(0)
-	switch {
-	case bytes.Contains(start, []byte("\r\n")):
-		end = 1
-	case bytes.IndexByte(start, '\n') < 0 && bytes.IndexByte(start, '\r') >= 0:
-		end = 2
-	}
-	sample := sampleOf(start, lineEnds[end], whole)
 	quotes := []byte{quoteNeeded}
 	if bytes.IndexByte(start, '"') >= 0 {
 		quotes = []byte{quoteNeeded, quotePCE, quoteTexts, quoteAll}
 	}
 	var best *lines
 	most := -1
-	for _, q := range quotes {
-		for d, delimiter := range delimiters {
-			if d > 0 && !slices.ContainsFunc(sample, func(line []byte) bool { return bytes.Contains(line, []byte(delimiter)) }) {
-				continue
-			}
-			l := linesOf(s, style{byte(d), end, q}, nil)
-			if len(sample) > 0 {
-				l.readNames(sample[0])
-			}
-			l.prepare()
-			rows := l.rows(sample)
-			if l.named() {
-				rows++
-			}
-			if rows > most {
-				best, most = l, rows
+	for _, end := range endsIn(start) {
+		sample := sampleOf(start, lineEnds[end], whole)
+		for _, q := range quotes {
+			for d, delimiter := range delimiters {
+				if d > 0 && !slices.ContainsFunc(sample, func(line []byte) bool { return bytes.Contains(line, []byte(delimiter)) }) {
+					continue
+				}
+				l := linesOf(s, style{byte(d), end, q}, nil)
+				if len(sample) > 0 {
+					l.readNames(sample[0])
+				}
+				l.prepare()
+				rows := l.rows(sample)
+				if l.named() {
+					rows++
+				}
+				if rows > most {
+					best, most = l, rows
+				}
 			}
 		}
 	}
 	return best
+}
+
+// endsIn returns the line ends that occur in start, as indices into lineEnds: LF if none does.
+// CR LF is the first, as its bytes are the others' too.
+func endsIn(start []byte) (ends []byte) {
+	both := bytes.Count(start, []byte("\r\n"))
+	if both > 0 {
+		ends = append(ends, 1)
+	}
+	if bytes.Count(start, []byte("\n")) > both {
+		ends = append(ends, 0)
+	}
+	if bytes.Count(start, []byte("\r")) > both {
+		ends = append(ends, 2)
+	}
+	if ends == nil {
+		ends = []byte{0}
+	}
+	return ends
 }
 
 // sampleOf cuts the first lines; the last one counts if it is whole.
