@@ -144,7 +144,7 @@ func linesOf(s *dataset.Schema, st style, vars []int32) *lines {
 }
 
 // readNames takes the columns from the first line of a file if it has names of the
-// schema's columns, each once, and nothing else.
+// schema's columns, each once, and nothing else but the byte order mark that spreadsheets write.
 func (l *lines) readNames(line []byte) {
 	place := make(map[string]int32)
 	for v := range l.schema.Columns {
@@ -153,7 +153,7 @@ func (l *lines) readNames(line []byte) {
 		}
 	}
 	var vars []int32
-	for rest, more := line, true; more; {
+	for rest, more := bytes.TrimPrefix(line, []byte("\ufeff")), true; more; {
 		var cell []byte
 		cell, rest, more = l.cut(rest)
 		v, known := place[unquote(cell)]

@@ -48,6 +48,8 @@ func TestCodecText(t *testing.T) {
 		{"a name twice", "day,day\n1,1\n" + row + "\n", 1, 2},
 		{"bytes that are not text", row + "\n\xff\x00\xfe\n", 1, 1},
 		{"a byte order mark", "\ufeff" + row + "\n" + row + "\n", 1, 1},
+		{"a byte order mark before names", "\ufeff\"day\",sky\r\n1,grey\r\n", 1, 0},
+		{"a byte order mark before a row of one column", "day\n1\n\ufeff1\n", 1, 1},
 		{"a line longer than a record", row + "\n" + strings.Repeat("7", recordBytes+9) + "\n" + row + "\n", 2, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
