@@ -81,8 +81,9 @@ func (m *treeMixture) single() *node {
 // far more than its tables, and soon stays what it is.
 func (m *treeMixture) learn(ctx context.Context, k int, rng *rand.Rand) (*node, float64) {
 	n := &node{kind: sumNode}
-	weight := make([][]float64, 0, k)
 	clusters := clusterEM(m.s, k, rng)
+	k = len(clusters) // which may be fewer: the weights of a row sum to 1
+	weight := make([][]float64, 0, k)
 	for _, rows := range clusters {
 		w := make([]float64, len(m.s.rows))
 		for i := range w {
@@ -93,7 +94,6 @@ func (m *treeMixture) learn(ctx context.Context, k int, rng *rand.Rand) (*node, 
 		}
 		weight = append(weight, w)
 	}
-	k = len(clusters)
 	n.children, n.weights = make([]*node, k), make([]float64, k)
 	for c := range n.children {
 		n.children[c] = &node{kind: treeNode}

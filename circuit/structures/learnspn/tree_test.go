@@ -1,6 +1,7 @@
 package learnspn
 
 import (
+	"context"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -112,5 +113,22 @@ func TestMixtureKeepsItsBestRound(t *testing.T) {
 	last, _ := unjudged.learn(t.Context(), 4, rand.New(rand.NewPCG(1, 1)))
 	if end := m.score(last); !(score > end) {
 		t.Errorf("the best round has %v nats per row on other rows, the last %v: nothing was overfitted", score, end)
+	}
+}
+
+// TestMixtureOfFewerClusters asks for more trees than the rows have clusters, and wants the weights of the first round,
+// after which a cancelled context ends the work, to sum to 1.
+func TestMixtureOfFewerClusters(t *testing.T) {
+	all := tableRows(t, column{categories: 2, codes: []int{0, 0, 0, 0, 1, 1, 1, 1}}, column{categories: 2, codes: []int{0, 0, 0, 0, 1, 1, 1, 1}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := &treeMixture{s: whole(all), fit: newLeafFitter(all, 1)}
+	n, _ := m.learn(ctx, 10, rand.New(rand.NewPCG(1, 1)))
+	sum := 0.0
+	for _, w := range n.weights {
+		sum += w
+	}
+	if len(n.weights) >= 10 || !near(sum, 1, 1e-6) {
+		t.Errorf("%d trees with weights %v, want fewer than 10 that sum to 1", len(n.weights), n.weights)
 	}
 }
