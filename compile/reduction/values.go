@@ -99,9 +99,9 @@ func (p *Program) Synthesise(sizes map[string]int64, seed uint64, data map[strin
 	return nil
 }
 
-// ReadTensor reads the values of an input of p as text: numbers in row-major order,
+// ReadTensor reads the values of an array of p as text: numbers in row-major order,
 // separated by white space. There have to be as many as the array has elements at
-// these sizes.
+// these sizes. Inputs are refused that have a NaN, which computed arrays may have.
 func (p *Program) ReadTensor(r io.Reader, name string, sizes map[string]int64, maxMemory int64) (*Tensor, error) {
 	a := p.byName[name]
 	if a == nil {
@@ -124,7 +124,7 @@ func (p *Program) ReadTensor(r io.Reader, name string, sizes map[string]int64, m
 		} else {
 			t.Floats[k], err = strconv.ParseFloat(words.Text(), 64)
 		}
-		if err != nil || a.Type == Float && math.IsNaN(t.Floats[k]) {
+		if err != nil || a.Input && a.Type == Float && math.IsNaN(t.Floats[k]) {
 			return nil, errorf(a.Pos, "value %d for %s is %q, want a number of type %v", k+1, name, words.Text(), a.Type)
 		}
 	}

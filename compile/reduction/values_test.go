@@ -26,6 +26,7 @@ func TestValues(t *testing.T) {
 		{"w", "0 1 2 0 1 1", "4:11: more than 5 values for w, whose extents are [5]"},
 		{"w", "0 1 2 0 1.5", `4:11: value 5 for w is "1.5", want a number of type int`},
 		{"x", "0 1 2 0 NaN", `3:13: value 5 for x is "NaN", want a number of type float`},
+		{"p", "NaN", ""}, // which is computed
 		{"q", "0", "q is not declared"},
 		{"x", "0 " + strings.Repeat("1", 1<<17), "3:13: value 2 for x: bufio.Scanner: token too long"},
 	} {
