@@ -129,7 +129,7 @@ func (m *machine) compute(e element) {
 		value = m.reduce(e, op)
 	}
 	if e.of.decl.Type == Int {
-		if s := e.of; s.low <= s.high && (integer < s.low || integer >= s.high) {
+		if s := e.of; s.ranged && (integer < s.low || integer >= s.high) {
 			fail(s.writers[0].stmt.Pos, "%v is %d; want %d to %d", e, integer, s.low, s.high-1)
 		}
 		e.of.Ints[e.at] = integer

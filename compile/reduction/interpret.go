@@ -80,7 +80,8 @@ type storage struct {
 	decl    *Array
 	state   []state // nil for inputs
 	writers []*writer
-	low     int64 // of the values of an int; no range: low > high
+	ranged  bool // values are from low to below high, an int's
+	low     int64
 	high    int64
 }
 
@@ -125,8 +126,8 @@ func (m *machine) prepare(o *Options) error {
 			return err
 		}
 		left -= 9 * n
-		s := &storage{decl: a, low: 1}
-		if a.Range != nil {
+		s := &storage{decl: a, ranged: a.Range != nil}
+		if s.ranged {
 			if s.low, s.high, err = a.Range.bounds(m.sizes); err != nil {
 				return err
 			}
@@ -193,7 +194,7 @@ func (m *machine) input(a *Array, s *storage, t *Tensor, e []int64, n int64) (*T
 	case int64(t.elements()) != n || fmt.Sprint(t.Extents) != fmt.Sprint(e):
 		return nil, errorf(a.Pos, "input %s has extents %v; want %v", a.Name, t.Extents, e)
 	}
-	if s.low <= s.high {
+	if s.ranged {
 		for k, x := range t.Ints {
 			if x < s.low || x >= s.high {
 				return nil, errorf(a.Pos, "input %s has the value %d at %v; want %d to %d", a.Name, x, unravel(k, e), s.low, s.high-1)

@@ -143,6 +143,8 @@ func TestFailures(t *testing.T) {
 		{programs["prefix"], map[string]int64{"N": 1}, nil, "1:11: N >= 2 does not hold at these sizes"},
 		{programs["prefix"], map[string]int64{"M": 1}, nil, "a size is given for M, which is not a parameter"},
 		{programs["all"], nil, map[string]*Tensor{"w": ints(0, 1, 2, 3, 0)}, "4:11: input w has the value 3 at [3]; want 0 to 2"},
+		{"param K;\nsize K = -2;\ninput int w[2] in [0,K);\narray int y[2];\noutput y;\ny[i] = w[i] : { [i] : 0 <= i < 2 };", nil, map[string]*Tensor{"w": ints(1, 7)}, "3:11: input w has the value 1 at [0]; want 0 to -3"},
+		{"param K;\nsize K = -2;\narray int y[2] in [0,K);\noutput y;\ny[i] = 1 : { [i] : 0 <= i < 2 };", nil, nil, "5:1: y[0] is 1; want 0 to -3"},
 		{programs["all"], nil, map[string]*Tensor{"w": ints(0, 1, 2)}, "4:11: input w has extents [3]; want [5]"},
 		{programs["all"], nil, map[string]*Tensor{"w": floats(0, 1, 2, 0, 0)}, "4:11: input w has values of another type; want int"},
 	} {
