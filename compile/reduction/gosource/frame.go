@@ -31,24 +31,39 @@ func (e *emitter) header(pkg string) {
 	e.line("%s", "defer func() {\n\tif f, ok := recover().(failure); ok {\n\t\terr = f\n\t}\n}()")
 	e.line("var weights []float64\nvar places []int64\n_, _ = weights, places")
 	for _, q := range e.prog.Params {
-		e.line("%s := sizes[%q]\n_ = %s", param(q.Name), q.Name, param(q.Name))
+		e.line("%s := size(sizes, %q)\n_ = %s", param(q.Name), q.Name, param(q.Name))
+	}
+	for _, c := range e.prog.Context {
+		for k, r := range c.Relations {
+			text := fmt.Sprintf("%s %v %s", &c.Terms[k], r, &c.Terms[k+1])
+			holds := fmt.Sprintf("%s %v %s", e.affine(&c.Terms[k]), r, e.affine(&c.Terms[k+1]))
+			if r == reduction.Equal {
+				holds = fmt.Sprintf("%s == %s", e.affine(&c.Terms[k]), e.affine(&c.Terms[k+1]))
+			}
+			e.line("if !(%s) {\npanic(failure(%q))\n}", holds, text+" does not hold at these sizes")
+		}
 	}
 	for _, a := range e.prog.Arrays {
 		if !a.Input && !e.live[a.Name] {
 			continue
 		}
-		size := []string{"1"}
+		size, all := []string{"1"}, fmt.Sprintf("%q", a.Name)
 		for k := range a.Extents {
 			n := extent(a.Name, k)
 			e.line("%s := int64(%s)\n_ = %s", n, e.affine(&a.Extents[k]), n)
+			all += ", " + n
 			if e.stored(a, k) {
 				size = append(size, n)
 			}
 		}
 		if a.Input {
-			e.line("%s := inputs[%q].([]%s)\n_ = %s", array(a.Name), a.Name, goType(a.Type), array(a.Name))
+			e.line("%s, _ := inputs[%q].([]%s)\nsized(len(%s), %s)", array(a.Name), a.Name, goType(a.Type), array(a.Name), all)
+			if a.Range != nil {
+				e.line("within(%q, %s, %s, %s)", a.Name, array(a.Name), e.affine(&a.Range.Low), e.affine(&a.Range.High))
+			}
 			continue
 		}
+		e.line("elements(%s)", all)
 		e.line("%s := make([]%s, %s)", array(a.Name), goType(a.Type), strings.Join(size, "*"))
 		if none := identity(e.operator(a.Name)); a.Fold != nil && none != "0" {
 			e.line("for k := range %s {\n%s[k] = %s\n}", array(a.Name), array(a.Name), none)
@@ -93,6 +108,10 @@ func (e *emitter) footer(withMain bool) {
 			e.line("%q: %d,", q.Name, n)
 		}
 	}
+	e.line("}\n\nvar parameters = map[string]bool{")
+	for _, q := range e.prog.Params {
+		e.line("%q: true,", q.Name)
+	}
 	e.line("}\n\nvar inputTypes = map[string]bool{ // true: integers")
 	for _, a := range e.prog.Arrays {
 		if a.Input {
@@ -108,6 +127,43 @@ const support = `
 type failure string
 
 func (f failure) Error() string { return string(f) }
+
+// size returns the size of a parameter.
+func size(sizes map[string]int64, name string) int64 {
+	n, ok := sizes[name]
+	if !ok {
+		panic(failure("parameter " + name + " has no size"))
+	}
+	return n
+}
+
+// elements returns how many elements an array has, whose extents have to be at least 0.
+func elements(array string, extents ...int64) int64 {
+	all := int64(1)
+	for _, n := range extents {
+		if n < 0 {
+			panic(failure(fmt.Sprintf("an extent of %s is %d at these sizes; want at least 0", array, n)))
+		}
+		all *= n
+	}
+	return all
+}
+
+// sized checks how many values an input has.
+func sized(values int, array string, extents ...int64) {
+	if want := elements(array, extents...); int64(values) != want {
+		panic(failure(fmt.Sprintf("%d values for %s; want %d at these sizes", values, array, want)))
+	}
+}
+
+// within checks that the values of an input are at least low and below high.
+func within(array string, values []int64, low, high int64) {
+	for k, x := range values {
+		if x < low || x >= high {
+			panic(failure(fmt.Sprintf("value %d for %s is %d; want %d to %d", k+1, array, x, low, high-1)))
+		}
+	}
+}
 
 // at checks an index that depends on data.
 func at(i, n int64, array string) int64 {
@@ -184,6 +240,9 @@ func main() {
 	out := flag.String("out", "", "folder to write the outputs to")
 	flag.Parse()
 	log.SetFlags(0)
+	if flag.NArg() > 0 {
+		log.Fatalf("%s: want flags alone", flag.Arg(0))
+	}
 	if err := run(*list, *data, *out); err != nil {
 		log.Fatal(err)
 	}
@@ -194,14 +253,14 @@ func run(list, data, out string) error {
 	for name, n := range defaults {
 		sizes[name] = n
 	}
-	for _, s := range strings.Split(list, ",") {
-		if name, value, ok := strings.Cut(s, "="); ok {
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil {
-				return err
-			}
-			sizes[name] = n
+	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
+		name, value, _ := strings.Cut(s, "=")
+		name = strings.TrimSpace(name)
+		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		if err != nil || !parameters[name] {
+			return fmt.Errorf("-p %s: want NAME=INTEGER of a parameter", s)
 		}
+		sizes[name] = n
 	}
 	inputs := map[string]any{}
 	for name, integers := range inputTypes {

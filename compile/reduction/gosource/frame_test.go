@@ -1,0 +1,67 @@
+package gosource
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEmittedRefuses runs an emitted program with sizes and inputs that are not those of the program, and wants a line that
+// says so where numbers, or a trace of Go, would come otherwise.
+func TestEmittedRefuses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Go")
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command to compile with; install Go")
+	}
+	p := parse(t, `param N, K, D : N >= 2, K != 9;
+size N = 3, K = 2;
+input int z[N] in [0,K);
+input float x[N,2];
+array float A[K], B[D];
+output A, B;
+A[k] += x[i,1] : { [k,i] : 0 <= k < K, 0 <= i < N } if z[i] == k;
+B[d] = d : { [d] : 0 <= d < D };
+`)
+	source, err := Source(p, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"main.go": source, "go.mod": "module emitted\n\ngo 1.21\n", "z.txt": "0 1 1\n", "x.txt": "0 1\n0 2\n0 3\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.Command("go", "build", "-o", "program", ".")
+	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"-p|D=1", ""},
+		{"-p|D=0, N = 3,K=2", ""},
+		{"-p|K=3", "parameter D has no size"},
+		{"-p|D", "-p D: want NAME=INTEGER of a parameter"},
+		{"-p|D=1,d=2", "-p d=2: want NAME=INTEGER of a parameter"},
+		{"-p|D=1,|K=3", "K=3: want flags alone"},
+		{"-p|D=1,N=1", "N >= 2 does not hold at these sizes"},
+		{"-p|D=1,K=9", "K != 9 does not hold at these sizes"},
+		{"-p|D=-1", "an extent of B is -1 at these sizes; want at least 0"},
+		{"-p|D=1,N=2", "3 values for z; want 2 at these sizes"},
+		{"-p|D=1,N=4", "3 values for z; want 4 at these sizes"},
+		{"-p|D=1,K=1", "value 2 for z is 1; want 0 to 0"},
+	} {
+		program := exec.Command(filepath.Join(dir, "program"), strings.Split(c.args, "|")...)
+		program.Dir = dir
+		out, err := program.CombinedOutput()
+		if text := strings.TrimSpace(string(out)); (err != nil) != (c.want != "") || c.want != "" && text != c.want {
+			t.Errorf("%s: %v, %.300s; want %q", c.args, err, text, c.want)
+		}
+	}
+}
