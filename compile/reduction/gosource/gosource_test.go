@@ -43,6 +43,12 @@ n[m]     += 2*w[i] - m : { [m,i] : 0 <= m < M, 0 <= i < N } if w[i] >= m and w[i
 f[i]      = floor(10*x[i])*2 + floor(x[z[i]] + i) : { [i] : 0 <= i < N };
 q[i,m]    = lognormal(x[i], log(s), exp(x[v[i]])) + sqrt(m) + lgamma(i + 1) : { [i,m] : 0 <= i < N, 0 <= m < M };
 `,
+	"fixed": `param N : N >= 2; size N = 3; input int w[N] in [0,N); array float a[N], l[N]; output a, l;
+a[i] += 1 : { [i] : i = 0 };
+a[i] += 2 : { [i] : i = 1 };
+l[k] lse= i : { [i,k] : i = 1, 0 <= k < N } if w[i] == k;
+l[k] lse= 2*i : { [i,k] : 0 <= i < N, 0 <= k < N, i != 1 } if w[i] == k;
+`,
 	"skewed": `param N, M : N >= 2, M >= 2; size N = 6, M = 5; input float x[N,M]; array float a[N,M]; output a;
 a[i,j] += x[i,j] : { [i,j] : 0 <= i < N, 0 <= j < M };
 a[i,j] += 0.5*a[i-1,j+1] + 0.25*a[i,j-1] : { [i,j] : 1 <= i < N, 1 <= j < M-1 };

@@ -27,6 +27,10 @@ func (e *emitter) scan(set *polyhedron.Set, vars []string, tests []test, deep bo
 		}
 	}
 	next := given + len(vars) - fixed
+	if open == 0 && (given < next && unit(s, given) || given == next && len(tests) > 0 && tests[0].dim != "") {
+		e.line("{") // a variable comes first, and what follows this set may have one of its name
+		open++
+	}
 	last := next - 1 // the innermost loop
 	for last >= given {
 		if _, _, zero := s.Bounds(last); len(zero) == 0 {
