@@ -38,6 +38,10 @@ type partial struct {
 const (
 	searchAtOnce = 8    // partial completions of a row that are extended together
 	searchRoom   = 1024 // partial completions that a frontier has room for at least
+
+	// faint is the share that a code counts with at least: the device has shares in float32, in which
+	// what is below 1e-38 is lost at each of many sums, and 0 does not say that a code is impossible.
+	faint = 1e-32
 )
 
 // search looks for completions of the rows of b that are likelier than those in best, whose
@@ -175,7 +179,8 @@ func (e *Engine) putPartial(b *dataset.Batch, row int, p *partial) error {
 // the fewest of them; of several such columns the one whose likeliest value is the least likely.
 // of has in its row r the posteriors given p, which is that row of the launch in partials.
 func (e *Engine) branch(s *search, p *partial, of *posteriors, r int, columns []int32, partials *dataset.Batch) {
-	at, fewest, least, bound := -1, 0, 0.0, p.bound
+	p.ll = of.ll[r] // which shares said up to their rounding
+	at, fewest, least, bound := -1, 0, 0.0, min(p.bound, p.ll+p.peaks)
 	var shares []float64
 	for i, c := range columns {
 		cells := &partials.Columns[e.prog.Columns[c].Var]
@@ -183,7 +188,7 @@ func (e *Engine) branch(s *search, p *partial, of *posteriors, r int, columns []
 			continue
 		}
 		weights, possible := of.of(i, r)
-		if !possible { // by rounding
+		if !possible {
 			return
 		}
 		shares = e.shareOfCodes(shares, c, cells, weights)
@@ -210,15 +215,23 @@ func (e *Engine) branch(s *search, p *partial, of *posteriors, r int, columns []
 	peaks := p.peaks - e.peakOfCodes(c, cells)
 	for code, x := range e.shareOfCodes(shares, c, cells, weights) {
 		ll := p.ll + math.Log(x)
-		s.add(&partial{before: p, column: c, code: int32(code), open: p.open - 1, ll: ll, peaks: peaks, bound: min(bound, ll+peaks)})
+		next := partial{before: p, column: c, code: int32(code), open: p.open - 1, ll: ll, peaks: peaks, bound: min(bound, ll+peaks)}
+		if next.open == 0 && float64(weights[code]) < faint { // its likelihood is not known
+			s.rest = max(s.rest, next.bound)
+			continue
+		}
+		s.add(&next)
 	}
 }
 
-// shareOfCodes returns what the likelihood of a row is multiplied by with each code as the cell of a
+// shareOfCodes returns what the likelihood of a row is multiplied by at most with each code as the cell of a
 // column whose posterior is weights: its probability, or for a bin its density.
 func (e *Engine) shareOfCodes(room []float64, column int32, cells *dataset.Cells, weights []float32) []float64 {
 	room = slices.Grow(room[:0], len(weights))[:len(weights)]
 	shares(room, weights)
+	for code := range room {
+		room[code] = max(room[code], faint)
+	}
 	if bins := e.binsOf(e.prog.Columns[column].Var); bins != nil && !cells.Discrete() {
 		for code := range room {
 			room[code] *= math.Exp(-bins.logWidth[code])

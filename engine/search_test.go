@@ -293,3 +293,37 @@ func TestMarginalMAPOfNumbers(t *testing.T) {
 		t.Errorf("rows %v", full)
 	}
 }
+
+// TestSearchFaint has a completion whose first value has a probability that float32 lacks, 1e-50, which many products share:
+// each of them has less than the likeliest completion of the product without that value. It is no proof that none is likelier.
+func TestSearchFaint(t *testing.T) {
+	const others, products = 21, 20
+	two, many := circuit.Categorical{Categories: 2}, circuit.Categorical{Categories: 256}
+	even, sure := slices.Repeat([]float64{1. / 256}, 256), make([]float64, 256)
+	sure[0] = 1
+	weights, parts := []float64{1}, [][]part{{{two, []float64{1, 0}}, {two, []float64{1, 0}}}}
+	for range products {
+		weights = append(weights, 1e-30/products)
+		parts = append(parts, []part{{two, []float64{0, 1}}, {two, []float64{1e-20, 1}}})
+	}
+	for k := range parts {
+		for range others {
+			parts[k] = append(parts[k], part{many, sure})
+			if k == 0 {
+				parts[k][len(parts[k])-1].params = even
+			}
+		}
+	}
+	g, params := mixture(weights, parts)
+	m := buildWith(t, g, params, engine.Options{Rows: 16, Queries: true})
+	row, best := slices.Repeat([]float64{missing}, others+2), make([]float64, others+2)
+	row[1], best[0] = 0, 1
+	top := m.logLikelihood(t, m.batch([][]float64{best}))[0]
+	if want := -50 * math.Ln10; !near(top, want, 1e-3) {
+		t.Fatalf("the best has %v, want %v", top, want)
+	}
+	_, ll, bound := m.complete(t, [][]float64{row}, engine.MPEOptions{Search: 50})
+	if !(bound[0] >= top-1e-3) || !(ll[0] <= top+1e-3) {
+		t.Errorf("%v with bound %v; the best has %v", ll[0], bound[0], top)
+	}
+}
