@@ -153,6 +153,9 @@ func (e *Engine) advance(ctx context.Context, b *dataset.Batch, all []*search) (
 	}
 	return false, e.posteriors(ctx, partials, columns, func(p *posteriors) error {
 		for r := range p.rows {
+			if err := ctx.Err(); err != nil { // a column may have many codes
+				return err
+			}
 			k := stay[p.lo+r]
 			e.branch(of[k], next[k], p, r, columns, partials)
 		}

@@ -327,3 +327,37 @@ func TestSearchFaint(t *testing.T) {
 		t.Errorf("%v with bound %v; the best has %v", ll[0], bound[0], top)
 	}
 }
+
+// counted is a context that counts how often it is asked whether it is cancelled.
+type counted struct {
+	context.Context
+	asked int
+}
+
+func (c *counted) Err() error {
+	c.asked++
+	return c.Context.Err()
+}
+
+// TestSearchIsCancelled asks the context before each partial completion is extended: of a column with many codes that takes long.
+func TestSearchIsCancelled(t *testing.T) {
+	const rows = 50
+	two := circuit.Categorical{Categories: 2}
+	g, params := mixture([]float64{0.6, 0.4}, [][]part{
+		{{two, []float64{0.5, 0.5}}, {two, []float64{0.5, 0.5}}},
+		{{two, []float64{1, 0}}, {two, []float64{0.1, 0.9}}},
+	})
+	m := buildWith(t, g, params, engine.Options{Rows: 128, Queries: true})
+	var asked [2]int
+	for k := range asked {
+		ctx := &counted{Context: t.Context()}
+		b := m.batch(copies([]float64{missing, missing}, rows))
+		if err := m.eng.MPE(ctx, b, engine.MPEOptions{Search: k, Of: []bool{true, false}}, make([]float64, rows), make([]float64, rows)); err != nil {
+			t.Fatal(err)
+		}
+		asked[k] = ctx.asked
+	}
+	if asked[1] < asked[0]+rows {
+		t.Errorf("%d questions without and %d with a search of %d rows", asked[0], asked[1], rows)
+	}
+}
