@@ -36,8 +36,9 @@ type partial struct {
 }
 
 const (
-	searchAtOnce = 8    // partial completions of a row that are extended together
-	searchRoom   = 1024 // partial completions that a frontier has room for at least
+	searchAtOnce = 8       // partial completions of a row that are extended together
+	searchRoom   = 1024    // partial completions that a frontier has room for at least
+	searchMost   = 1 << 21 // partial completions that may be extended in the rows that are searched together, unless one row may have more
 
 	// faint is the share that a code counts with at least: the device has shares in float32, in which
 	// what is below 1e-38 is lost at each of many sums, and 0 does not say that a code is impossible.
@@ -61,17 +62,26 @@ func (e *Engine) search(ctx context.Context, b *dataset.Batch, o MPEOptions, bes
 		if s := e.newSearch(b, r, o, evidence[r], ll[r], bound[r]); s != nil {
 			all = append(all, s)
 		}
-	}
-	for {
-		done, err := e.advance(ctx, b, all)
-		if err != nil {
+		if len(all) < searchesAtOnce(o.Search) && r < b.Rows-1 {
+			continue
+		}
+		for done := false; !done; {
+			var err error
+			if done, err = e.advance(ctx, b, all); err != nil {
+				return err
+			}
+		}
+		if err := e.takeFound(ctx, b, all, best, ll, bound); err != nil {
 			return err
 		}
-		if done {
-			return e.takeFound(ctx, b, all, best, ll, bound)
-		}
+		all = nil // with the partial completions
 	}
+	return nil
 }
+
+// searchesAtOnce is how many rows are searched together where each may extend that many partial completions,
+// all of which are kept until its search has ended.
+func searchesAtOnce(limit int) int { return max(1, searchMost/max(limit, searchRoom)) }
 
 // newSearch returns the search of a row, nil if there is nothing to look for or no way to do it.
 func (e *Engine) newSearch(b *dataset.Batch, r int, o MPEOptions, evidence, best, bound float64) *search {
