@@ -99,6 +99,9 @@ func (e *Engine) mpe(ctx context.Context, b *dataset.Batch, o MPEOptions, first 
 	if err := e.search(ctx, b, o, best, ll, bound); err != nil {
 		return err
 	}
+	for r := range ll { // rounding must not put a bound below what was found
+		bound[r] = max(bound[r], ll[r])
+	}
 	for v := range b.Columns {
 		for r := range b.Rows {
 			if b.Columns[v].IsMissing(r) {

@@ -361,3 +361,21 @@ func TestSearchIsCancelled(t *testing.T) {
 		t.Errorf("%d questions without and %d with a search of %d rows", asked[0], asked[1], rows)
 	}
 }
+
+// TestBoundIsNotBelow has bounds that by rounding alone would lie below what was found.
+func TestBoundIsNotBelow(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 75))
+		g := reference.Random(rng, reference.RandomOptions{Vars: 1, MaxUnits: 1 + rng.IntN(20), MaxCodes: 7, Discrete: true})
+		m := build(t, g, engine.Options{Rows: 16, Queries: true})
+		given := append(reference.RandomRows(g, rng, 5, 0.5), reference.MissingRow(g.NumVars))
+		for _, limit := range []int{0, 10} {
+			_, ll, bound := m.complete(t, given, engine.MPEOptions{Sweeps: 2, Search: limit})
+			for r := range ll {
+				if bound[r] < ll[r] {
+					t.Errorf("seed %d: %v with bound %v", seed, ll[r], bound[r])
+				}
+			}
+		}
+	}
+}
