@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -151,8 +152,9 @@ func completedBy(s *dataset.Schema, p oip.Params) ([]int, error) {
 	if text == "" {
 		return nil, nil
 	}
-	names, err := csv.NewReader(strings.NewReader(text)).Read()
-	if err != nil {
+	lines := csv.NewReader(strings.NewReader(text))
+	names, err := lines.Read()
+	if _, end := lines.Read(); err != nil || end != io.EOF {
 		return nil, fmt.Errorf("%s: %q is not a list of columns; separate their names by commas", paramOf, text)
 	}
 	return s.FindAll(names)

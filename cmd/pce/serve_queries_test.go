@@ -321,6 +321,7 @@ func TestServeQueries(t *testing.T) {
 		`"mpe","of":"elsewhere"`:          "elsewhere",
 		`"mpe","of":"level,"`:             "no column",
 		`"mpe","of":"\"level"`:            "not a list of columns",
+		`"mpe","of":"level\nscore"`:       "not a list of columns",
 	} {
 		status, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":`+params+`},"inputs":[`+x+`]}`)
 		if status != 400 || !strings.Contains(string(said), want) {
