@@ -104,12 +104,17 @@ func (p *Pool[R]) take(ctx context.Context, rows int) (none R, _ error) {
 	}
 }
 
-// make opens a runner, for which the caller has the permit.
-func (p *Pool[R]) make(ctx context.Context, rows int) (R, error) {
-	r, err := p.open(ctx, p.rows.Of(rows))
-	if err != nil {
-		p.fresh <- struct{}{}
-	}
+// make opens a runner, for which the caller has the permit. Close waits for every permit, so one comes back also where
+// opening panics, as a function of the caller that gives parameters may.
+func (p *Pool[R]) make(ctx context.Context, rows int) (r R, err error) {
+	made := false
+	defer func() {
+		if !made {
+			p.fresh <- struct{}{}
+		}
+	}()
+	r, err = p.open(ctx, p.rows.Of(rows))
+	made = err == nil
 	return r, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pce-engine/pce/dataset"
 )
@@ -43,12 +44,17 @@ type shop struct {
 	made   []int // rows of each
 	closed []int // numbers, in order
 	refuse error // of the next worker
+	crash  bool  // the next worker panics when it is made
 	stuck  error // of the next Close
 }
 
 func (s *shop) open(ctx context.Context, rows int) (*worker, error) {
 	s.Lock()
 	defer s.Unlock()
+	if s.crash {
+		s.crash = false
+		panic("crash")
+	}
 	if err := s.refuse; err != nil {
 		s.refuse = nil
 		return nil, err
@@ -147,6 +153,20 @@ func TestPoolErrors(t *testing.T) {
 	s.refuse = broken
 	if err := p.Do(t.Context(), 5, none); err != broken {
 		t.Errorf("no larger worker: %v", err)
+	}
+	s.crash = true
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic where a worker panics when it is made")
+			}
+		}()
+		_ = p.Do(t.Context(), 5, none)
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := p.Do(ctx, 5, func(*worker) error { return nil }); err != nil {
+		t.Fatalf("after a panic: %v", err)
 	}
 	use(t, p, 5)
 	s.stuck = broken
