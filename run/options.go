@@ -109,6 +109,8 @@ func (o Options) placeFor(most int) (device.Place, error) {
 		return device.Place{}, fmt.Errorf("%w: Engines is %d, want 1..1024", ErrOptions, o.Engines)
 	case o.Rows < 1 || o.Rows > most:
 		return device.Place{}, fmt.Errorf("%w: Rows is %d, want 1..%d", ErrOptions, o.Rows, most)
+	case o.MaxMemory < 0: // what is left of a budget may be
+		return device.Place{}, fmt.Errorf("%w: MaxMemory is %d bytes; want a positive number, or 0 for no limit", ErrOptions, o.MaxMemory)
 	}
 	at, err := device.Find(o.Device)
 	if err != nil {

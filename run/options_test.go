@@ -24,6 +24,8 @@ func TestOptions(t *testing.T) {
 		{"most engines", Options{Engines: 1024}, true},
 		{"one engine more", Options{Engines: 1025}, false},
 		{"negative engines", Options{Engines: -1}, false},
+		{"least memory", Options{MaxMemory: 1}, true},
+		{"negative memory", Options{MaxMemory: -1}, false},
 	} {
 		tc.opts.Device = "cpu"
 		if _, err := tc.opts.withDefaults().place(); (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrOptions) {
