@@ -8,6 +8,9 @@ import (
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
+// MaxSamples bounds the rows that a run ends with, as the key samples of a config does: all of them are in memory.
+const MaxSamples = 4096
+
 // samplesFile returns the name of the file of rows drawn from the model that the run ends
 // with: a picture where rows are images that can be drawn, lines where they are text, and ""
 // where people would not see anything in them, or no samples are wanted.

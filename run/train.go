@@ -38,7 +38,7 @@ type TrainOptions struct {
 	// resumed with the same ones, but for the free ones. nil: what these options say.
 	Settings     []em.Fact
 	AllowChanges bool   // resume with other settings, rows or kernels all the same
-	Samples      int    // rows drawn at the end into samples.png, of images, or samples.txt, of text; 0: no file
+	Samples      int    // rows drawn at the end into samples.png, of images, or samples.txt, of text, up to MaxSamples; 0: no file
 	Name         string // kept in the model file
 
 	// OnStage is called when a part of the work begins and when it has ended, by the
@@ -59,6 +59,9 @@ func Train(ctx context.Context, opts TrainOptions) (*Result, error) {
 func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Result, err error) {
 	if opts.Train == nil {
 		return nil, fmt.Errorf("%w: no training rows; set Train", ErrOptions)
+	}
+	if opts.Samples < 0 || opts.Samples > MaxSamples { // they are drawn when all is trained, too late for a mistake
+		return nil, fmt.Errorf("%w: Samples is %d, want 0..%d", ErrOptions, opts.Samples, MaxSamples)
 	}
 	lock, err := claim(opts.Dir, opts.Resume)
 	if err != nil {

@@ -235,6 +235,20 @@ func TestTrainStrings(t *testing.T) {
 	}
 }
 
+// TestTrainSamples: a number of samples that no run draws is refused before anything is written.
+func TestTrainSamples(t *testing.T) {
+	for _, n := range []int{-1, run.MaxSamples + 1} {
+		o := small(t, "hclt")
+		o.Samples = n
+		if _, err := run.Train(t.Context(), o); !errors.Is(err, run.ErrOptions) {
+			t.Errorf("%d samples: %v, want ErrOptions", n, err)
+		}
+		if left, err := os.ReadDir(o.Dir); err != nil || len(left) > 0 {
+			t.Errorf("%d samples: %v, %v in the directory", n, left, err)
+		}
+	}
+}
+
 // TestTrainMemory wants a run that does not fit to be refused before anything is
 // allocated, and the message to say how many rows would fit.
 func TestTrainMemory(t *testing.T) {
