@@ -76,6 +76,11 @@ func (s *Structure) check(schema *dataset.Schema) error {
 		}
 		s.class = class + 1
 	}
+	for _, l := range s.leavesOf(schema.Columns) { // edges and tables are allocated by these numbers
+		if l.Bins < 0 || l.Bins > circuit.MaxCodes || l.Categories < 0 || l.Categories > circuit.MaxCodes {
+			return fmt.Errorf("%w: leaves of %d bins and %d categories; want 0 to %d of each", ErrOptions, l.Bins, l.Categories, circuit.MaxCodes)
+		}
+	}
 	used := append(keys, "*")
 	for _, key := range slices.Sorted(maps.Keys(s.Leaves)) {
 		if !slices.Contains(used, key) {

@@ -95,6 +95,11 @@ func TestStructureErrors(t *testing.T) {
 		{"latents by the rows", func(s *run.Structure) { s.Latents = 0 }, rows, nil},
 		{"negative latents", func(s *run.Structure) { s.Latents = -1 }, rows, structures.ErrOptions},
 		{"too many units", func(s *run.Structure) { s.Kind, s.Latents, s.RATSPN.Repetitions = "rat-spn", 1<<16, 1<<12 }, rows, run.ErrOptions},
+		{"negative bins", func(s *run.Structure) { s.Leaf.Bins = -1 }, rows, run.ErrOptions},
+		{"most bins", func(s *run.Structure) { s.Leaf.Bins = circuit.MaxCodes }, rows, nil},
+		{"a bin more", func(s *run.Structure) { s.Leaf.Bins = circuit.MaxCodes + 1 }, rows, run.ErrOptions},
+		{"negative categories", func(s *run.Structure) { s.Leaves = map[string]run.Leaf{"2": {Categories: -1}} }, rows, run.ErrOptions},
+		{"a category more", func(s *run.Structure) { s.Leaf.Categories = circuit.MaxCodes + 1 }, rows, run.ErrOptions},
 		{"no file", func(s *run.Structure) { s.Kind, s.File = "file", "nowhere" }, rows, os.ErrNotExist},
 	} {
 		s := run.DefaultStructure()
