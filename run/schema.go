@@ -31,14 +31,56 @@ func Files(paths ...string) Rows {
 	}
 }
 
-// Table returns the rows of a source that is open already.
+// Table returns the rows of a source that is open already. What a batch of it lacks is an error that matches
+// dataset.ErrFormat.
 func Table(src dataset.Source) Rows {
 	return func(_ context.Context, schema *dataset.Schema) (dataset.Source, error) {
-		if schema == nil {
-			return src, nil
+		src, err := checked(src)
+		if schema == nil || err != nil {
+			return src, err
 		}
 		return dataset.Rescaled(src, schema), accepts(schema, src.Schema())
 	}
+}
+
+// checkedSource is a source of the caller's whose batches are looked at: a wrong one would end the program far from its
+// cause, and fewer rows than asked for would be trained on in silence.
+type checkedSource struct {
+	dataset.Source
+	rows int // when it was opened: a run has as many from its beginning to its end
+}
+
+// checked returns a source that gives the rows it is asked for or an error. Tables do.
+func checked(src dataset.Source) (dataset.Source, error) {
+	switch src.(type) {
+	case *dataset.Table, *checkedSource:
+		return src, nil
+	}
+	if src == nil || src.Schema() == nil {
+		return nil, fmt.Errorf("%w: rows without a source, or of a source without a schema; give both", ErrOptions)
+	}
+	return &checkedSource{src, src.Rows()}, nil
+}
+
+func (c *checkedSource) Rows() int { return c.rows }
+
+func (c *checkedSource) Gather(ctx context.Context, b *dataset.Batch, rows []int) error {
+	if err := c.Source.Gather(ctx, b, rows); err != nil {
+		return err
+	}
+	if b.Rows != len(rows) {
+		return fmt.Errorf("%w: the source gave %d rows where %d were asked for; its Gather has to give all", dataset.ErrFormat, b.Rows, len(rows))
+	}
+	s := c.Schema()
+	if err := b.Check(s); err != nil {
+		return err
+	}
+	for v := range b.Columns {
+		if discrete := s.Columns[v].Kind == dataset.Discrete; b.Rows > 0 && discrete != b.Columns[v].Discrete() {
+			return fmt.Errorf("%w: the source gave codes where its schema has values, or the reverse, in %s", dataset.ErrFormat, s.ColumnName(v))
+		}
+	}
+	return nil
 }
 
 // accepts is Schema.Accepts, but codes may stand where values are wanted.

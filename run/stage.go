@@ -68,6 +68,9 @@ func (t teller) read(ctx context.Context, split string, rows Rows, schema *datas
 	if err != nil {
 		return nil, err
 	}
+	if src, err = checked(src); err != nil {
+		return nil, err
+	}
 	done(Stage{Split: split, Rows: src.Rows(), Variables: len(src.Schema().Columns)})
 	return src, nil
 }

@@ -1,0 +1,89 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
+)
+
+// wrongSource is a source whose batches or number of rows are not what they have to be.
+type wrongSource struct {
+	dataset.Source
+	gather func(ctx context.Context, src dataset.Source, b *dataset.Batch, rows []int) error
+	rows   func(n int) int
+	asked  int
+}
+
+func (w *wrongSource) Rows() int {
+	if w.rows == nil {
+		return w.Source.Rows()
+	}
+	w.asked++
+	return w.rows(w.asked)
+}
+
+func (w *wrongSource) Gather(ctx context.Context, b *dataset.Batch, rows []int) error {
+	if w.gather == nil {
+		return w.Source.Gather(ctx, b, rows)
+	}
+	return w.gather(ctx, w.Source, b, rows)
+}
+
+// schemaless is a source without a schema.
+type schemaless struct{ dataset.Source }
+
+func (schemaless) Schema() *dataset.Schema { return nil }
+
+// TestWrongSource trains on sources of a program that do not keep what dataset.Source says. Each is an error that says so,
+// but for a source that has other rows than when it was opened: the run has those from then on.
+func TestWrongSource(t *testing.T) {
+	own, err := dataset.Open(t.Context(), "builtin:random?rows=200&vars=16&categories=2", dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := dataset.Open(t.Context(), "builtin:random?rows=200&vars=15&categories=2", dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type batch = dataset.Batch
+	for _, tc := range []struct {
+		name string
+		src  dataset.Source
+		want error
+		says string
+	}{
+		{"right", &wrongSource{Source: own}, nil, ""},
+		{"none", nil, run.ErrOptions, "without a source"},
+		{"no schema", schemaless{own}, run.ErrOptions, "without a schema"},
+		{"half of the rows", &wrongSource{Source: own, gather: func(ctx context.Context, src dataset.Source, b *batch, rows []int) error {
+			return src.Gather(ctx, b, rows[:len(rows)/2])
+		}}, dataset.ErrFormat, "where 200 were asked for"},
+		{"nothing", &wrongSource{Source: own, gather: func(context.Context, dataset.Source, *batch, []int) error { return nil }}, dataset.ErrFormat, "gave 0 rows"},
+		{"other columns", &wrongSource{Source: own, gather: func(ctx context.Context, _ dataset.Source, b *batch, rows []int) error {
+			return other.Gather(ctx, b, rows)
+		}}, dataset.ErrFormat, "want 16 columns"},
+		{"values for codes", &wrongSource{Source: own, gather: func(_ context.Context, _ dataset.Source, b *batch, rows []int) error {
+			b.Rows, b.Columns = len(rows), make([]dataset.Cells, 16)
+			for v := range b.Columns {
+				b.Columns[v].Values = make([]float32, len(rows))
+			}
+			return nil
+		}}, dataset.ErrFormat, "codes where its schema has values"},
+		{"fewer rows each time", &wrongSource{Source: own, rows: func(asked int) int { return 201 - asked }}, nil, ""},
+	} {
+		o := small(t, "hclt")
+		o.Train, o.Valid, o.Test, o.Samples = run.Table(tc.src), nil, nil, 0
+		if _, err := run.Train(t.Context(), o); !errors.Is(err, tc.want) || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v, want %v with %q", tc.name, err, tc.want, tc.says)
+		}
+		o.Train = func(context.Context, *dataset.Schema) (dataset.Source, error) { return tc.src, nil }
+		o.Dir = t.TempDir()
+		if _, err := run.Train(t.Context(), o); !errors.Is(err, tc.want) {
+			t.Errorf("%s, opened by a function: %v, want %v", tc.name, err, tc.want)
+		}
+	}
+}
