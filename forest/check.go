@@ -17,6 +17,9 @@ const (
 // matches ErrForest: sizes, children and features out of range, nodes that two
 // parents share, or categories that are out of order. Readers of files call it.
 func (f *Forest) Check() error {
+	if f == nil {
+		return fmt.Errorf("%w: a nil pointer; give a forest", ErrForest)
+	}
 	if f.Features < 0 || f.Features > MaxFeatures {
 		return fmt.Errorf("%w: %d features; want 0..%d", ErrForest, f.Features, MaxFeatures)
 	}

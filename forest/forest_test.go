@@ -22,6 +22,9 @@ func stump() *forest.Forest {
 }
 
 func TestCheck(t *testing.T) {
+	if err := (*forest.Forest)(nil).Check(); !errors.Is(err, forest.ErrForest) {
+		t.Errorf("nil: %v, want ErrForest", err)
+	}
 	if err := stump().Check(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,12 @@ import (
 var whatNames = []string{"prediction", "margin", "leaf", "class"}
 
 // String returns the name of a kind of results, as commands and configs write it.
-func (w What) String() string { return whatNames[w] }
+func (w What) String() string {
+	if int(w) < len(whatNames) {
+		return whatNames[w]
+	}
+	return "unknown"
+}
 
 // ParseWhat returns the kind of results of a name that String gives. For any other name it fails
 // with an error that matches ErrRequest.

@@ -41,6 +41,9 @@ func TestParseWhat(t *testing.T) {
 			t.Errorf("%s is %s, %v", what, got, err)
 		}
 	}
+	if got := (Class + 1).String(); got != "unknown" {
+		t.Errorf("a number beyond the last is %q", got)
+	}
 	if _, err := ParseWhat("margins"); !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "prediction, margin, leaf, class") {
 		t.Errorf("margins: %v", err)
 	}
