@@ -103,6 +103,9 @@ func CompareSchedules(ctx context.Context, f *forest.Forest, rows []float64, opt
 // GuessSchedule returns the schedule of tune's template that the cost model considers the fastest in calls of batch rows,
 // of those that the forest has code for. None is timed.
 func GuessSchedule(f *forest.Forest, opts Options, batch int) (string, error) {
+	if batch < 1 {
+		return "", fmt.Errorf("%w: a batch of %d rows; want at least 1", ErrOptions, batch)
+	}
 	m, err := NewForest(f, opts)
 	if err != nil {
 		return "", err

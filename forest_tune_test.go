@@ -155,6 +155,11 @@ func TestGuessSchedule(t *testing.T) {
 	if err := linear.Check(); err != nil {
 		t.Fatal(err)
 	}
+	for _, batch := range []int{0, -1} {
+		if text, err := pce.GuessSchedule(f, pce.Options{}, batch); !errors.Is(err, pce.ErrOptions) {
+			t.Errorf("calls of %d rows: %q, %v; want ErrOptions", batch, text, err)
+		}
+	}
 	if _, err := pce.GuessSchedule(linear, pce.Options{}, 100); !errors.Is(err, tune.ErrTune) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a linear model: %v", err)
 	}
