@@ -96,7 +96,9 @@ class Client:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url {url!r}; want http://HOST:PORT or https://HOST:PORT")
-        self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
+        # Without a port http.client would take the end of an IPv6 address for one.
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._host, self._port, self._path = parts.hostname, port, parts.path.rstrip("/")
         self._tls = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout = timeout

@@ -257,6 +257,14 @@ class TestServer(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "want http://"):
                 pce.Client(url)
 
+    def test_ports(self):
+        """A URL without a port has that of its scheme, whatever its address ends with."""
+        for url, host, port in (("http://[::1]", "::1", 80), ("https://[2001:db8::80]/x", "2001:db8::80", 443),
+                                ("http://[::1]:8080", "::1", 8080), ("http://localhost", "localhost", 80)):
+            with self.subTest(url), pce.Client(url) as client:
+                connection = client._connection(1)[0]
+                self.assertEqual((connection.host, connection.port), (host, port))
+
 
 def certificate():
     """Writes a certificate of 127.0.0.1 and its key, and returns their paths."""
