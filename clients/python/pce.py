@@ -143,8 +143,8 @@ class Client:
 
         x            rows [N, V] of numbers, or of texts as in a CSV file
         query        one of metadata(model)["queries"]; None: the model's first
-        observed     bool [N, V]; cells that are False are missing, whatever x says
-        inputs       further tensors of the query, by name
+        observed     bool [N, V]; cells that are False, or masked, are missing, whatever x says
+        inputs       further tensors of the query, by name; masked numbers are NaN, masked bools False
         outputs      names of the outputs wanted, or a dict from a name to a dtype for it;
                      None: the query's usual ones
         parameters   of the query, such as {"n_samples": 4, "seed": 7}
@@ -154,12 +154,12 @@ class Client:
         if x is not None:
             if isinstance(x, np.ma.MaskedArray):
                 seen = ~np.ma.getmaskarray(x)
-                x, observed = x.filled(), seen if observed is None else seen & np.asarray(observed, bool)
+                x, observed = x.filled(), seen if observed is None else seen & np.ma.filled(observed, False).astype(bool)
             tensors["x"] = np.atleast_2d(np.asarray(x))
         if observed is not None:
-            tensors["observed"] = np.atleast_2d(np.asarray(observed, bool))
+            tensors["observed"] = np.atleast_2d(np.asarray(np.ma.filled(observed, False), bool))
         for name, value in (inputs or {}).items():
-            tensors[name] = np.asarray(value)
+            tensors[name] = _unmasked(value)
         head = {"parameters": {**(parameters or {}), "binary_data_output": True}, "inputs": []}
         if query is not None:
             head["parameters"]["query"] = query
@@ -335,6 +335,15 @@ def _datatype(dtype):
     if name is None:
         raise TypeError(f"dtype {dtype} has no datatype of the protocol; convert to a bool, integer, float or text dtype")
     return name
+
+
+def _unmasked(value):
+    """The array of a further input. What lies below a mask is not meant: masked numbers are NaN, masked bools false, masked texts empty."""
+    if not np.ma.is_masked(value):
+        return np.asarray(value)
+    if value.dtype.kind in "iu":
+        value = value.astype(np.float64)
+    return value.filled({"b": False, "S": b"", "U": "", "O": None}.get(value.dtype.kind, np.nan))
 
 
 def _encode(name, value):

@@ -127,6 +127,26 @@ class TestServer(unittest.TestCase):
         both = np.where(seen, ROWS, np.nan)
         np.testing.assert_array_equal(self.client.log_prob("m", masked, seen), self.client.log_prob("m", both))
 
+    def test_masked_inputs(self):
+        """What lies below the mask of observed and of further inputs is not sent."""
+        hide = np.zeros(ROWS.shape, bool)
+        hide[:, 2] = True
+        want = self.client.log_prob("m", np.where(hide, np.nan, ROWS))
+        every = np.ma.masked_array(np.ones(ROWS.shape, bool), hide)
+        for rows in (np.ma.masked_array(ROWS, np.zeros(ROWS.shape, bool)), ROWS):
+            np.testing.assert_array_equal(self.client.log_prob("m", rows, every), want)
+        given = [self.client.infer("m", ROWS[4:5], query="conditional", inputs={"query_mask": mask})["log_prob"]
+                 for mask in (every[4:5], ~hide[4:5])]
+        np.testing.assert_array_equal(*given)
+        soft = pce.Client(start(self, "serve", "--addr", "127.0.0.1:0", "--model", "m=" + MODEL, "--soft"))
+        self.addCleanup(soft.close)
+        nothing, low = np.full((1, COLUMNS), np.nan), np.full((1, COLUMNS), 3)
+        for kind in (np.int8, np.int64, np.float16, np.float64):
+            with self.subTest(kind):
+                masked = np.ma.masked_array(low.astype(kind), np.arange(COLUMNS)[None] != 1)
+                np.testing.assert_array_equal(soft.log_prob("m", nothing, inputs={"low": masked}),
+                                              soft.log_prob("m", nothing, inputs={"low": np.where(masked.mask, np.nan, low)}))
+
     def test_sample(self):
         """Samples are those of pce query sample, and keep the evidence."""
         want = numbers(run("query", "sample", "--model", MODEL, "-n", "5", "--seed", "3"))
