@@ -169,7 +169,7 @@ class Client:
             head["id"] = id
         if outputs is not None:
             types = outputs if isinstance(outputs, dict) else dict.fromkeys(outputs)
-            head["outputs"] = [{"name": name, **({"parameters": {"datatype": _datatype(np.dtype(t))}} if t else {})}
+            head["outputs"] = [{"name": name, **({"parameters": {"datatype": _datatype(f"output {name}", np.dtype(t))}} if t else {})}
                                for name, t in types.items()]
         body = [b""]
         for name, value in tensors.items():
@@ -329,11 +329,11 @@ _DATATYPES = {"?": "BOOL", "u1": "UINT8", "u2": "UINT16", "u4": "UINT32", "u8": 
 _DTYPES = {datatype: np.dtype(code).newbyteorder("<") for code, datatype in _DATATYPES.items()}
 
 
-def _datatype(dtype):
-    """The protocol's name of a numpy dtype."""
+def _datatype(of, dtype, wanted="ask for a bool, integer or float dtype"):
+    """The protocol's name of the numpy dtype of a tensor."""
     name = _DATATYPES.get("?" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize}")
     if name is None:
-        raise TypeError(f"dtype {dtype} has no datatype of the protocol; convert to a bool, integer, float or text dtype")
+        raise TypeError(f"{of}: dtype {dtype} has no datatype of numbers in the protocol; {wanted}")
     return name
 
 
@@ -354,10 +354,7 @@ def _encode(name, value):
             text = cell if isinstance(cell, bytes) else b"" if cell is None or cell != cell else str(cell).encode()
             raw += len(text).to_bytes(4, "little") + text
         return "BYTES", raw
-    try:
-        datatype = _datatype(value.dtype)
-    except TypeError as err:
-        raise TypeError(f"{name}: {err}") from None
+    datatype = _datatype(name, value.dtype, "convert to a bool, integer, float or text dtype")
     return datatype, np.ascontiguousarray(value, _DTYPES[datatype]).tobytes()
 
 

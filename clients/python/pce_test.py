@@ -196,6 +196,9 @@ class TestServer(unittest.TestCase):
         for kind, value in [("complex", np.zeros((1, COLUMNS), complex)), ("date", np.zeros((1, COLUMNS), "M8[s]"))]:
             with self.subTest(kind), self.assertRaisesRegex(TypeError, "x: dtype"):
                 self.client.log_prob("m", value)
+        for kind in (str, object, "f16"):
+            with self.subTest(kind), self.assertRaisesRegex(TypeError, "output log_prob: dtype .*; ask for a bool, integer or float dtype"):
+                self.client.infer("m", ROWS, outputs={"log_prob": kind})
         with self.assertRaisesRegex(TypeError, "parameter of type object"):
             self.client.infer("m", ROWS, parameters={"seed": object()})
         self.assertLess(abs(self.client.log_prob("m", ROWS[:1])[0]), 1e-6)  # it answers as before
