@@ -1,9 +1,11 @@
 package layout
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -93,6 +95,18 @@ func TestEvidence(t *testing.T) {
 	}
 	if commands < 25 {
 		t.Errorf("only %d commands; the pattern is broken", commands)
+	}
+}
+
+// TestScriptsRefuse wants scripts with options to refuse one that they do not know: what is
+// mistyped would run for minutes and answer another question.
+func TestScriptsRefuse(t *testing.T) {
+	for _, name := range []string{"conformance", "ptx", "ptx-code", "ptxas"} {
+		out, err := exec.CommandContext(t.Context(), "bash", filepath.Join(root, ".ci", name), "-mistyped").CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.HasPrefix(string(out), "usage: .ci/"+name+" [") {
+			t.Errorf(".ci/%s -mistyped: %v, printed %q; want exit code 2 and its usage", name, err, out)
+		}
 	}
 }
 
