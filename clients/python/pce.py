@@ -403,7 +403,9 @@ class Cluster:
         return json.loads(self._run("submit", args + ["--json"], timeout).splitlines()[-1])
 
     def status(self, timeout=None):
-        """What `pce cluster status --json` prints: workers, runs and the queue."""
+        """What `pce cluster status --json` prints, as a dict: "workers"; "jobs", those of the
+        queue and all that were taken from it, oldest first; "dead_letters"; and how far the
+        run is that has the lead, or had it last ("run", "state", "epoch", "train_ll", ...)."""
         return json.loads(self._run("status", ["--json"], timeout).splitlines()[-1])
 
     def cancel(self, run, timeout=None):

@@ -448,6 +448,8 @@ class TestCluster(unittest.TestCase):
         self.assertLess(ended["train_ll"], 0)
         status = cluster.status()
         self.assertEqual(len(status["workers"]), 1)
+        self.assertEqual([job["run"] for job in status["jobs"]], [ended["run"]])
+        self.assertEqual((status["run"], status["dead_letters"]), (ended["run"], []))
         cluster.fetch(ended["run"], os.path.join(DIR, "fetched"))
         self.assertTrue(os.path.exists(os.path.join(DIR, "fetched", "model.safetensors")))
         with self.assertRaises(pce.CommandError) as caught:
