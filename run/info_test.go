@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 )
 
@@ -23,6 +24,21 @@ func TestStates(t *testing.T) {
 	} {
 		if got := States(&dataset.Schema{Columns: tt.columns}); got != tt.want {
 			t.Errorf("%d columns have %d states, want %d", len(tt.columns), got, tt.want)
+		}
+	}
+}
+
+// TestQueriesOfProperties wants a circuit that is smooth or decomposable alone to answer no query, and one that is both to answer all,
+// exactly where nothing more is asked of it.
+func TestQueriesOfProperties(t *testing.T) {
+	b := &Blueprint{Graph: &circuit.Graph{}, Schema: &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous}}}}
+	for _, p := range []circuit.Props{{}, {Smooth: true}, {Decomposable: true}, {Smooth: true, Decomposable: true}} {
+		both := p.Smooth && p.Decomposable
+		for _, q := range b.queries(p) {
+			exact := both && q.Name != QueryEntropy && q.Name != QueryKL && q.Name != QueryMPE
+			if q.Allowed != both || q.Exact != exact {
+				t.Errorf("%+v: %s is allowed: %v, exact: %v; want %v and %v", p, q.Name, q.Allowed, q.Exact, both, exact)
+			}
 		}
 	}
 }

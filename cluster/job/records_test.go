@@ -1,10 +1,14 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/simnet"
 )
 
 func TestRunIDs(t *testing.T) {
@@ -17,5 +21,31 @@ func TestRunIDs(t *testing.T) {
 		if err := CheckID(bad); !errors.Is(err, ErrNoRun) {
 			t.Errorf("CheckID(%q) = %v", bad, err)
 		}
+	}
+}
+
+// brokenBus is a bus whose buckets cannot be listed.
+type brokenBus struct{ cluster.Bus }
+
+type brokenBucket struct{ cluster.Bucket }
+
+var errList = errors.New("the broker is away")
+
+func (b brokenBus) Bucket(name string) cluster.Bucket { return brokenBucket{b.Bus.Bucket(name)} }
+
+func (brokenBucket) List(context.Context) ([]cluster.Record, error) { return nil, errList }
+
+// TestListRuns reads the records of all runs, without those beside them. Where they cannot be read, that is not the same as
+// having no runs.
+func TestListRuns(t *testing.T) {
+	bus := simnet.New(1, simnet.Faults{}).Host("c").Bus()
+	if err := errors.Join(PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "a"}}), putUploads(t.Context(), bus, "b", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := ListRuns(t.Context(), bus); err != nil || len(runs) != 1 || runs[0].Run != "a" {
+		t.Errorf("runs %+v, error %v; want run a alone", runs, err)
+	}
+	if runs, err := ListRuns(t.Context(), brokenBus{bus}); !errors.Is(err, errList) {
+		t.Errorf("runs %+v, error %v; want %v", runs, err, errList)
 	}
 }

@@ -246,3 +246,39 @@ func TestSessions(t *testing.T) {
 		})
 	}
 }
+
+// spoilt is a source whose rows have a code that their column does not have.
+type spoilt struct{ dataset.Source }
+
+func (s spoilt) Gather(ctx context.Context, b *dataset.Batch, rows []int) error {
+	err := s.Source.Gather(ctx, b, rows)
+	b.Columns[2].Codes.Narrow[len(rows)-1] = 200
+	return err
+}
+
+// TestEvaluationFails wants the error of an engine that cannot evaluate rows, and no result of them.
+func TestEvaluationFails(t *testing.T) {
+	rows := imageFiles(t, t.TempDir(), 4)
+	o := trainOptions(t, rows, "hmm")
+	lead := testLead(t, simnet.New(1, simnet.Faults{}).Host("c").Bus())
+	open := openPair(t, lead, o, rows, nil, func(*trainSettings) {})
+	_, err := run.TrainElsewhere(t.Context(), o, run.Elsewhere{Flows: func(ctx context.Context, b *run.Blueprint, load run.Load, valid, test dataset.Source) (run.Flows, error) {
+		flows, err := open(ctx, b, load, valid, test)
+		if err != nil {
+			return nil, err
+		}
+		s := flows.(*pair).sessions[0].(*trainSession)
+		span := dataset.Span{Lo: 1, Hi: 3}
+		if got, err := s.LogLikelihood(ctx, validSource, span); err != nil || got.Rows != 2 {
+			t.Errorf("%+v, %v; want two rows", got, err)
+		}
+		s.sources[validSource] = spoilt{s.sources[validSource]}
+		if got, err := s.LogLikelihood(ctx, validSource, span); !errors.Is(err, dataset.ErrFormat) || got.Rows != 0 {
+			t.Errorf("a row that the engine refuses: %+v, %v; want ErrFormat", got, err)
+		}
+		return nil, errList
+	}})
+	if !errors.Is(err, errList) {
+		t.Error(err)
+	}
+}
