@@ -1,0 +1,38 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
+)
+
+// unread is a source of real numbers whose rows cannot be read.
+type unread struct{ dataset.Source }
+
+var errUnread = errors.New("the disk is away")
+
+func (unread) Rows() int { return 8 }
+
+func (unread) Gather(context.Context, *dataset.Batch, []int) error { return errUnread }
+
+// TestStartUnread builds a circuit whose leaves start from what the rows look like, of rows that cannot be read: that is an error, and
+// no start from nothing.
+func TestStartUnread(t *testing.T) {
+	schema := &dataset.Schema{Columns: []dataset.Column{{Name: "x", Kind: dataset.Continuous}, {Name: "y", Kind: dataset.Continuous}}}
+	rows, err := dataset.NewTable(schema, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := run.DefaultStructure()
+	s.Kind, s.Latents, s.RATSPN.Depth = "rat-spn", 2, 1
+	b, err := run.Build(t.Context(), s, func(context.Context, *dataset.Schema) (dataset.Source, error) {
+		return unread{rows}, nil
+	}, compile.Options{})
+	if !errors.Is(err, errUnread) {
+		t.Errorf("Build = %v, %v; want %v", b, err, errUnread)
+	}
+}
