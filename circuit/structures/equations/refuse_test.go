@@ -51,6 +51,8 @@ func TestRefusals(t *testing.T) {
 			"6:1: f at [t,r,s] = [0,0,1] is not normalised: it is one of 2 terms with the same weight; give the sum a weight for each"},
 		"a part of the weights": {head + chain + "f[t,r] += a[r,s]*e[s,x[t]]*f[t+1,s] : { [t,r,s] : 0 <= t < T, 0 <= r < S, 0 <= s < S-1 };" + out,
 			"6:1: f at [t,r,s] = [1,0,0] is not normalised: the sum takes 1 of the 2 weights of a[r,s] over its summed indices; let the domain take all, as they sum to 1"},
+		"half of the weights": {head + chain + "f[t,r] += a[r,s]*e[s,x[t]]*f[t+1,s] : { [t,r,s] : 0 <= t < T, 0 <= r < S, 0 <= 2*s < S };" + out,
+			"6:1: f at [t,r,s] = [1,0,0] is not normalised: the sum takes 1 of the 2 weights of a[r,s] over its summed indices; let the domain take all, as they sum to 1"},
 		"a weight for several terms": {head + chain + "f[t,r] += a[r,s]*e[s,x[t]]*f[t+1,q] : { [t,r,s,q] : 0 <= t < T, 0 <= r < S, 0 <= s < S, 0 <= q < S };" + out,
 			"6:1: f at [t,r,s,q] = [0,0,0,1] is not normalised: it is one of 2 terms with the same weight; give the sum a weight for each"},
 		"summed over two indices": {head + chain + "f[t,r] += a[s,r]*e[s,x[t]]*f[t+1,s] : { [t,r,s] : 1 <= t < T, 0 <= r < S, 0 <= s < S };\nf[t,r] += a[r,s]*e[s,x[t]]*f[t+1,s] : { [t,r,s] : t = 0, 0 <= r < S, 0 <= s < S };" + out,
@@ -90,6 +92,14 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("\n got %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestLongChain refuses a recursion over more elements than are in hand at one time, which would take the stack of the process.
+func TestLongChain(t *testing.T) {
+	const want = "the end of a chain of 131072 elements that each need the next; choose smaller sizes"
+	if _, err := Build(options(t, "hmm.red", maxChain, 1, 2, 0)); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("\n got %v\nwant %s", err, want)
 	}
 }
 
