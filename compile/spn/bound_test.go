@@ -47,3 +47,24 @@ func TestLinearBound(t *testing.T) {
 		})
 	}
 }
+
+// TestGaussianBound has a Gaussian whose mean is as far from a number of float32 as it is subtracted in one part: the bound counts
+// that, as what is lost so is more than the roundings.
+func TestGaussianBound(t *testing.T) {
+	const sd = 0.3989 // the logarithm of the density at the mean is about 0
+	mean := 8 + 0.99*0x1p-20*sd
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Units: 1, Leaf: circuit.Gaussian{}}}}
+	params := reference.Params{{mean, sd}}
+	rows := [][]float64{{7.5}, {7.625}, {8.375}, {8.5}}
+	check(t, "Gaussian", g, params, spn.Options{Space: spn.Log, Type: simt.F32}, rows)
+	p, err := spn.Compile(g, params.Read64, spn.Options{Space: spn.Log, Type: simt.F32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachRow(t, p, g, params, rows, func(r int, got, want float64) {
+		rounded := (8*math.Ln2 + 12*math.Abs(want)) * 0x1p-24 // the bound if the mean were a number of float32
+		if off := math.Abs(got - want); off <= rounded {
+			t.Errorf("cell %v: off by %v, and roundings alone allow %v: the test says little", rows[r][0], off, rounded)
+		}
+	})
+}
