@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -108,6 +109,48 @@ func TestDigestOfCode(t *testing.T) {
 	}
 	if one.Digest() != same.Digest() || one.Digest() == other.Digest() {
 		t.Errorf("digests %x, %x of the same model, %x of another", one.Digest(), same.Digest(), other.Digest())
+	}
+}
+
+// TestSaveDigits saves a model of code whose parameters float32 does not hold, and one whose parameters it does: both files have
+// every digit, and the second takes four bytes for each.
+func TestSaveDigits(t *testing.T) {
+	b, params := rareCodes(t, 1)
+	exact := func(id circuit.NodeID, dst []float64) error { return params.Read64(id, dst) }
+	rounded := func(id circuit.NodeID, dst []float64) error {
+		err := params.Read64(id, dst)
+		for i, x := range dst {
+			dst[i] = float64(float32(x))
+		}
+		return err
+	}
+	var sizes []int64
+	for _, wide := range []circuit.ParamFunc64{exact, rounded} {
+		b.wide = wide
+		path := filepath.Join(t.TempDir(), "model.pce")
+		if err := b.Save(t.Context(), path, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		m, err := format.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := circuit.Parameters(b.Graph, wide), circuit.Parameters(m.Graph, m.Params64)
+		for id := range b.Graph.Nodes {
+			x, err := want(circuit.NodeID(id))
+			y, err2 := got(circuit.NodeID(id))
+			if err != nil || err2 != nil || !slices.Equal(x, y) {
+				t.Fatalf("node %d: %v, %v; want %v, %v", id, y, err2, x, err)
+			}
+		}
+		f, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, f.Size())
+	}
+	if saved, want := sizes[0]-sizes[1], int64(4*circuit.Count(b.Graph).Params()); saved < want/2 {
+		t.Errorf("files of %v bytes; want the second to be smaller by about %d", sizes, want)
 	}
 }
 

@@ -94,6 +94,32 @@ func TestKMeans(t *testing.T) {
 	}
 }
 
+// TestTightestClusters wants the tightest partition of some restarts, which is not always the last one.
+func TestTightestClusters(t *testing.T) {
+	columns, _ := mixedRows(60, rand.New(rand.NewPCG(7, 8)))
+	s := whole(tableRows(t, columns...))
+	earlier := 0
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		points, d := rdcPoints(s, rng)
+		best, tightest := kMeans(points, d, 3, rng)
+		for range restarts - 1 {
+			if z, spread := kMeans(points, d, 3, rng); spread < tightest {
+				best, tightest = z, spread
+			} else if !slices.Equal(z, best) {
+				earlier++
+			}
+		}
+		want := byCluster(s.rows, best, 3)
+		if got := clusterKMeans(s, 3, rand.New(rand.NewPCG(seed, 0))); !slices.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("seed %d: clusters %v, want %v", seed, got, want)
+		}
+	}
+	if earlier == 0 {
+		t.Error("the last restart was always the tightest: the test says little")
+	}
+}
+
 // TestBinLabels gives the most frequent of many labels bins of their own, whatever cells are missing.
 func TestBinLabels(t *testing.T) {
 	x := variable{domain: 40}
