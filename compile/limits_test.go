@@ -57,6 +57,21 @@ func TestMaxEdgeBlocks(t *testing.T) {
 	}
 }
 
+// TestTooManyEdgeBlocks compiles a sum of more edge blocks than there may be: that is an error before any of them takes memory.
+func TestTooManyEdgeBlocks(t *testing.T) {
+	const units = 1<<14 + 1<<12
+	g := &circuit.Graph{NumVars: 1, Root: 2, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: units, Leaf: circuit.Bernoulli{}},
+		{Kind: circuit.Sum, Units: units, Children: []circuit.NodeID{0}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{1}},
+	}}
+	o := DefaultOptions()
+	o.BlockSize = 1
+	if _, err := Compile(g, o); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), "edge blocks of 1 units") {
+		t.Errorf("%v, want ErrOptions of edge blocks", err)
+	}
+}
+
 // TestGroupRoundsManyCounts groups 512 distinct counts as they are, and rounds 513.
 func TestGroupRoundsManyCounts(t *testing.T) {
 	counts := func(n int) (list []int) {

@@ -392,6 +392,29 @@ func (s *failing) Gather(ctx context.Context, b *dataset.Batch, rows []int) erro
 	return s.Source.Gather(ctx, b, rows)
 }
 
+// TestBadPlan wants the error of a plan that no run has when it begins.
+func TestBadPlan(t *testing.T) {
+	g := structured(t)["hclt"]
+	m := newModel(t, g, clustered(g, 7, 200, 0.1))
+	local := em.NewLocal(m.engine(t, cpu.Options{}, 32), m.table)
+	defer local.Close()
+	ok := em.Plan{Schedule: dataset.Schedule{Rows: 200, BatchRows: 50}, ShardRows: 32, Epochs: 1}
+	if err := local.Begin(t.Context(), ok); err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]func(*em.Plan){
+		"no rows":            func(p *em.Plan) { p.Rows = 0 },
+		"no rows of a step":  func(p *em.Plan) { p.BatchRows = 0 },
+		"fewer than 0 steps": func(p *em.Plan) { p.MinSteps = -1 },
+	} {
+		p := ok
+		edit(&p)
+		if err := local.Begin(t.Context(), p); err == nil || p.Validate() == nil {
+			t.Errorf("%s: a plan %+v begins", name, p)
+		}
+	}
+}
+
 // TestFailingStep wants errors of the data to come through, parameters that are
 // those of the last whole step, and a source that can go on from there.
 func TestFailingStep(t *testing.T) {
