@@ -1,8 +1,10 @@
 package run
 
 import (
+	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/dataset"
@@ -46,6 +48,33 @@ func TestLikeliest(t *testing.T) {
 	}{{[]float64{0.5, 0.5}, 0}, {[]float64{0.2, 0.4, 0.4}, 1}, {[]float64{0.1, 0.2, 0.7}, 2}, {[]float64{1}, 0}, {[]float64{nan, nan}, dataset.Missing}} {
 		if got := Likeliest(tc.p); got != tc.want {
 			t.Errorf("%v: class %d, want %d", tc.p, got, tc.want)
+		}
+	}
+}
+
+// TestClassWriter wants the probability of the class that is named, wherever it is among them, or those of all.
+func TestClassWriter(t *testing.T) {
+	class := &dataset.Column{Name: "c", Kind: dataset.Discrete, Categories: 3, Labels: []string{"red", "green", "blue"}}
+	for all, want := range map[bool][]string{
+		false: {"red,0.5", "green,0.75", "blue,0.625", ",NaN"},
+		true:  {"red,0.5,0.25,0.25", "green,0.125,0.75,0.125", "blue,0.25,0.125,0.625", ",NaN,NaN,NaN"},
+	} {
+		var out bytes.Buffer
+		w, err := newClassWriter(&out, "out.csv", class, -1, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nan := math.NaN()
+		for _, p := range [][]float64{{0.5, 0.25, 0.25}, {0.125, 0.75, 0.125}, {0.25, 0.125, 0.625}, {nan, nan, nan}} {
+			if err := w.Write(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Split(strings.TrimSpace(out.String()), "\n"); !slices.Equal(got, want) {
+			t.Errorf("all: %v: %q, want %q", all, got, want)
 		}
 	}
 }

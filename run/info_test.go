@@ -41,4 +41,10 @@ func TestQueriesOfProperties(t *testing.T) {
 			}
 		}
 	}
+	b.Schema = &dataset.Schema{Columns: []dataset.Column{{Categories: 2}, {Categories: 3}}} // whose rows can be gone through
+	for _, q := range b.queries(circuit.Props{Smooth: true, Decomposable: true}) {
+		if (q.Name == QueryEntropy || q.Name == QueryKL) && !q.Exact {
+			t.Errorf("%s of six complete rows is not exact", q.Name)
+		}
+	}
 }
