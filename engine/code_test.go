@@ -171,6 +171,36 @@ func TestCode(t *testing.T) {
 	}
 }
 
+// TestCodesOfNumbers gives the whole numbers of a scaled column as codes: they are read as they are stored, and no density is scaled.
+func TestCodesOfNumbers(t *testing.T) {
+	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous}, {Kind: dataset.Continuous}, {Kind: dataset.Continuous, Scale: 2, Offset: 1}}}
+	generic, err := cpu.KernelPath("generic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.Open(cpu.Options{Set: generic, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := engine.NewCode(t.Context(), dev, engine.CodeModel{Module: sums(t, simt.F64, 1)}, engine.CodeOptions{Rows: 4, Schema: schema, OwnsDevice: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer code.Close()
+	b := dataset.NewBatch(schema, 3)
+	b.Columns[0], b.Columns[1] = dataset.Cells{Values: make([]float32, 3)}, dataset.Cells{Values: make([]float32, 3)}
+	b.Columns[2] = dataset.Cells{Codes: dataset.Codes{Narrow: []uint16{3, 0, 7}}}
+	got := make([]float64, b.Rows)
+	if err := engine.EvaluateBatch(t.Context(), code, b, got); err != nil {
+		t.Fatal(err)
+	}
+	for r, want := range []float64{3, 0, 7} {
+		if got[r] != want {
+			t.Errorf("row %d is %v, want %v", r, got[r], want)
+		}
+	}
+}
+
 // TestCodeOfBytes evaluates and classifies rows by modules that read bytes, with rows that a module computes again, that the host
 // does, and with none. Rows of zeros are not a number at first. The host counts a missing cell as 300, a module as its byte.
 func TestCodeOfBytes(t *testing.T) {
