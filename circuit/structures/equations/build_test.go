@@ -279,6 +279,37 @@ b[s] *= e[s,x[t]] : { [s,t] : 0 <= s < S, 0 <= t < T };
 out[] += w[k]*v[k,s]*b[s] : { [k,s] : 0 <= k < K, 0 <= s < S, 2*k + 2*s != 5 };`,
 }
 
+// TestClasses wants indices that belong together by their extent, the largest first, and equal ones in the order of the arrays,
+// whatever the order of maps is: runs that resume, and other machines, make the same circuit.
+func TestClasses(t *testing.T) {
+	const source = `param T, K, J, I, C : T >= 1, K >= 1, J >= 1, I >= 1, C >= 1;
+size K = 3, J = 3, I = 5;
+input int x[T] in [0,C);
+input float e[J,K,I,C], w[K], v[K,J], u[K,J,I];
+array float g[J,K,I], h[J,K], f[K], out[];
+output out;
+g[j,k,i] *= e[j,k,i,x[t]] : { [j,k,i,t] : 0 <= k < K, 0 <= j < J, 0 <= i < I, 0 <= t < T };
+h[j,k] += u[k,j,i]*g[j,k,i] : { [k,j,i] : 0 <= k < K, 0 <= j < J, 0 <= i < I };
+f[k] += v[k,j]*h[j,k] : { [k,j] : 0 <= k < K, 0 <= j < J };
+out[] += w[k]*f[k] : { [k] : 0 <= k < K };`
+	p, err := reduction.Parse(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model{prog: p, tables: map[string]int{}}
+	if err := m.read(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.bind(&Options{Name: "a.red", Source: source, Vars: 2, Latents: 2, Leaf: categorical(2)}); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		if got, want := fmt.Sprint(m.classes()), "[[{e 2} {g 2}] [{e 0} {g 0} {h 0}] [{e 1} {g 1} {h 1} {f 0}]]"; got != want {
+			t.Fatalf("classes %s, want %s", got, want)
+		}
+	}
+}
+
 // TestInterpreter holds circuits to what the interpreter says of their equations, with and
 // without units, and as they are simplified.
 func TestInterpreter(t *testing.T) {
