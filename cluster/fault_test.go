@@ -33,7 +33,7 @@ func TestBadShards(t *testing.T) {
 		{"negative on one", func(w simnet.ToyWork) simnet.ToyFault { return when(w.Worker == "w1", simnet.ToyNegative) }, false},
 		{"unconserved on one", func(w simnet.ToyWork) simnet.ToyFault { return when(w.Worker == "w1", simnet.ToyUnconserved) }, false},
 		{"hangs on one", func(w simnet.ToyWork) simnet.ToyFault {
-			return when(w.Rows.Lo == 16 && w.Worker == "w0", simnet.ToyHangs)
+			return when(w.Rows.Lo == 16 && w.Worker == "w1", simnet.ToyHangs)
 		}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

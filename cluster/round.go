@@ -28,7 +28,7 @@ type round struct {
 	requests map[int][]byte            // of queries that have no answer
 	tries    map[int]map[string]string // shard → worker → why it failed
 	suspects map[int][]string          // shard that a dead worker held → workers that died with it alone
-	took     assign.Median             // seconds per shard
+	slow     map[int]int               // shard → workers that were given up on it
 
 	counted map[int]shardResult // of the flows that are being moved
 	reduce  *reduceOrder
@@ -50,7 +50,7 @@ type shardAnswer struct {
 func newRound(t task, first, end int) *round {
 	rd := &round{
 		task: t, first: first, end: end, results: map[int]shardResult{}, by: map[int]string{}, requests: map[int][]byte{},
-		tries: map[int]map[string]string{}, suspects: map[int][]string{}, over: make(chan struct{}),
+		tries: map[int]map[string]string{}, suspects: map[int][]string{}, slow: map[int]int{}, over: make(chan struct{}),
 	}
 	for s := first; s < end; s++ {
 		rd.pending = append(rd.pending, s)
@@ -171,11 +171,22 @@ func (r *Run) deal() {
 // measured: between workers of a kind differences are noise, and by that some
 // would get nothing to do in steps of few shards.
 func (r *Run) speedOf(w *workerInfo) *assign.Median {
-	kind := fmt.Sprint(w.Device, w.Paths, w.Threads)
-	if r.speeds[kind] == nil {
-		r.speeds[kind] = &assign.Median{}
+	return median(r.speeds, w.kind())
+}
+
+// timesOf returns the seconds that workers like this one took for shards of a kind of task.
+func (r *Run) timesOf(w *workerInfo, k taskKind) *assign.Median {
+	return median(r.times, w.kind()+string(k))
+}
+
+// kind is the same for workers that should be equally fast.
+func (w *workerInfo) kind() string { return fmt.Sprint(w.Device, w.Paths, w.Threads) }
+
+func median(of map[string]*assign.Median, key string) *assign.Median {
+	if of[key] == nil {
+		of[key] = &assign.Median{}
 	}
-	return r.speeds[kind]
+	return of[key]
 }
 
 // lease leases shards to a worker, or reminds it of those it has.
@@ -239,7 +250,7 @@ func (r *Run) took(w *workerInfo, shard int) bool {
 // clock notes how long shards took.
 func (r *Run) clock(w *workerInfo, b *doneReport, shards, rows int) {
 	if seconds := float64(b.Nanos) / 1e9; seconds > 0 && rows > 0 {
-		r.round.took.Add(seconds / float64(shards))
+		r.timesOf(w, r.round.task.Kind).Add(seconds / float64(shards))
 		r.speedOf(w).Add(float64(rows) / seconds)
 	}
 }
@@ -394,13 +405,68 @@ func (rd *round) credit(shard int, w *workerInfo, result shardResult) {
 	}
 }
 
-// patience says how long a worker may take without finishing a shard.
-func (rd *round) patience(lease time.Duration) time.Duration {
-	if rd == nil {
-		return time.Hour
+// What a worker may take without finishing a shard: a fixed time until workers of its kind have
+// finished one of such a task, then many times what they took, and never less than a few leases.
+const (
+	firstPatience = time.Hour
+	usualPatience = 30
+	leastPatience = 6 // leases
+)
+
+// patience says how long a worker that beats may take without finishing a shard. Who was given up
+// on a shard may only have been slow, and what it did is lost: the next worker has twice the time
+// for it, so that each shard is done at last, however long it takes.
+func (r *Run) patience(w *workerInfo) time.Duration {
+	if r.round == nil {
+		return firstPatience
 	}
-	usual := time.Duration(30 * rd.took.Value() * float64(time.Second))
-	return max(6*lease, usual)
+	most := firstPatience
+	if usual := r.timesOf(w, r.round.task.Kind).Value(); usual > 0 {
+		most = time.Duration(usualPatience * usual * float64(time.Second))
+	}
+	most = max(most, leastPatience*r.c.o.Lease)
+	if s := w.atWork(); s >= 0 {
+		most <<= min(r.round.slow[s], 10)
+	}
+	return most
+}
+
+// atWork is the shard that a worker computes if it computes any, -1 if it has none.
+func (w *workerInfo) atWork() int {
+	switch {
+	case len(w.leased) > 0:
+		return w.leased[0]
+	case len(w.before) > 0:
+		return w.before[0]
+	}
+	return -1
+}
+
+// overdue gives a worker up that has finished nothing for longer than patience, if others are there
+// to compute in its place. It is to let go of the run. Then it is met anew, but is ready only once
+// what it computes has ended and the run is loaded: until then no term waits for it, and afterwards
+// it holds no shard that others have computed too.
+func (r *Run) overdue(w *workerInfo, took time.Duration) bool {
+	if took <= r.patience(w) {
+		return false
+	}
+	why := fmt.Sprintf("it beats, but has finished nothing for %v", took.Round(time.Second))
+	if s := w.atWork(); s >= 0 && r.round != nil {
+		why = fmt.Sprintf("shard %d takes too long: %s", s, why)
+	}
+	if len(r.members) < 2 {
+		if !w.overdue {
+			r.log.Warn("the only worker is kept; if it is stuck, restart it", "worker", w.ID, "why", why)
+		}
+		w.overdue = true
+		return false
+	}
+	if s := w.atWork(); s >= 0 && r.round != nil {
+		r.round.slow[s]++
+	}
+	r.send(w, &releaseOrder{})
+	r.drop(w, why)
+	return true
 }
 
 // reduce has the members move the parameters by the flows of all shards.

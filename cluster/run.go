@@ -45,17 +45,19 @@ type Run struct {
 	began    time.Time     // of the term
 	members  []*workerInfo
 	phase    phase
-	path     string // kernel path of all; "" until the first term
-	started  bool   // workers have been invited
-	spare    bool   // OnSpare has been called
-	formed   bool   // a term has had members
-	troubled string // why the next tick begins a new term; "": it does not
+	path     string    // kernel path of all; "" until the first term
+	started  bool      // workers have been invited
+	spare    bool      // OnSpare has been called
+	formed   bool      // a term has had members
+	ready    time.Time // when the first worker was
+	troubled string    // why the next tick begins a new term; "": it does not
 	version  Version
 	movedIn  Term
 	round    *round
 	rounds   int64
 	mirror   *mirror
 	speeds   map[string]*assign.Median // by kind of worker
+	times    map[string]*assign.Median // seconds per shard, by kind of worker and of task
 	fallen   map[string]leasedShards   // by ID: workers that were dropped and have not come back
 	refused  map[string]string         // by ID: why it was last said to take no part
 	err      error                     // nothing more can be done
@@ -93,6 +95,7 @@ type workerInfo struct {
 	done     time.Time // of its last shard
 	moved    *movedReport
 	reset    bool // in the next term
+	overdue  bool // and that it is has been logged
 	received int64
 }
 
@@ -251,7 +254,7 @@ func (r *Run) tick(now time.Time) {
 		r.newTerm(r.troubled)
 		return
 	}
-	if r.phase == open_ || r.phase == gathering {
+	if r.phase == open_ || r.phase == gathering && !r.waits() {
 		for _, w := range r.workers {
 			if w.fit() && !slices.Contains(r.members, w) {
 				r.newTerm(w.ID + " joins")
@@ -266,6 +269,9 @@ func (r *Run) tick(now time.Time) {
 		switch r.phase {
 		case enrolling:
 			if !w.enrolled {
+				if r.overdue(w, now.Sub(r.began)) {
+					return
+				}
 				r.enroll(w)
 			}
 		case syncing:
@@ -277,9 +283,7 @@ func (r *Run) tick(now time.Time) {
 			if len(w.leased) > w.queue && now.Sub(w.given) > lease/10 {
 				r.lease(w, w.leased)
 			}
-			if len(w.leased) > 0 && now.Sub(latest(w.given, w.done)) > r.round.patience(lease) {
-				w.state = idle // it may come back
-				r.drop(w, fmt.Sprintf("shard %d takes too long", w.leased[0]))
+			if len(w.leased) > 0 && r.overdue(w, now.Sub(latest(w.given, w.done))) {
 				return
 			}
 		case reducing:

@@ -4,6 +4,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/pce-engine/pce/cluster/assign"
 )
 
 // TestCommonPath wants the kernel path that an earlier part of the run had as long
@@ -110,3 +113,42 @@ func TestStaleFlows(t *testing.T) {
 		}
 	}
 }
+
+// TestOverdueAlone wants the only worker kept that finishes nothing, with one line in the log, and dropped once another is there.
+func TestOverdueAlone(t *testing.T) {
+	var text strings.Builder
+	w := &workerInfo{Member: Member{ID: "w", Inbox: "i"}, leased: []int{3}}
+	r := &Run{
+		c: NewCoordinator(CoordinatorOptions{ID: "c", Bus: noBus{}}), log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		workers: map[string]*workerInfo{"i": w}, members: []*workerInfo{w}, round: newRound(task{Kind: flowTask}, 0, 9),
+		times: map[string]*assign.Median{}, fallen: map[string]leasedShards{}, changed: make(chan struct{}), endTerm: func() {},
+	}
+	r.timesOf(w, flowTask).Add(10)
+	for i, tc := range []struct {
+		took    time.Duration
+		members []*workerInfo
+		want    bool
+	}{
+		{5 * time.Minute, []*workerInfo{w}, false},
+		{5*time.Minute + 1, []*workerInfo{w}, false},
+		{6 * time.Minute, []*workerInfo{w}, false},
+		{5 * time.Minute, []*workerInfo{w, {}}, false},
+		{5*time.Minute + 1, []*workerInfo{w, {}}, true},
+	} {
+		r.members = tc.members
+		if got := r.overdue(w, tc.took); got != tc.want {
+			t.Errorf("%d: after %v with %d members: given up %v, want %v", i, tc.took, len(tc.members), got, tc.want)
+		}
+	}
+	if s := text.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "worker=w") || !strings.Contains(s, "shard 3 takes too long") {
+		t.Errorf("log %q", s)
+	}
+	if d := r.patience(&workerInfo{leased: []int{3}}); len(r.workers) != 0 || d != 10*time.Minute {
+		t.Errorf("%d workers are left, and the next one has %v for the shard, want twice 5 minutes", len(r.workers), d)
+	}
+}
+
+// noBus sends nothing.
+type noBus struct{ Bus }
+
+func (noBus) Send(string, []byte) error { return nil }

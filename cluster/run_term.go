@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -39,8 +38,8 @@ func (r *Run) newTerm(why string) {
 	if r.round != nil {
 		r.round.recall(r.members)
 	}
-	if !r.formed && slices.ContainsFunc(slices.Collect(maps.Values(r.workers)), func(w *workerInfo) bool { return w.state == idle || w.state == loading }) {
-		r.members = nil // the first term waits for all
+	if r.waits() {
+		r.members = nil
 	}
 	if len(r.members) == 0 {
 		return
@@ -58,6 +57,20 @@ func (r *Run) newTerm(why string) {
 	for _, w := range r.members {
 		r.enroll(w)
 	}
+}
+
+// waits reports whether the first term waits for workers that load the run: a few leases from when
+// another is ready, since one that is stuck in a shard of an earlier run may never be.
+func (r *Run) waits() bool {
+	fit, late := false, false
+	for _, w := range r.workers {
+		fit = fit || w.fit()
+		late = late || w.state == idle || w.state == loading
+	}
+	if fit && r.ready.IsZero() {
+		r.ready = time.Now()
+	}
+	return !r.formed && late && (!fit || time.Since(r.ready) < leastPatience*r.c.o.Lease)
 }
 
 // enroll tells a member of the term.
@@ -82,12 +95,25 @@ func (r *Run) enrolled(w *workerInfo, m *message, b *enrolledReport) {
 		r.log.Warn("message refused", "worker", w.ID, "err", err)
 		return
 	}
-	w.enrolled, w.have, w.held, w.reset, w.before = true, b.Version, nil, false, nil
+	if r.round != nil && m.Round == r.round.id && r.round.task.Kind == flowTask {
+		// Of shards that are finished while the term begins, this bounds the time. Where every
+		// shard meets a term, no others are timed.
+		more := 0
+		for _, s := range w.before {
+			if _, ok := held[s]; ok {
+				more++
+			}
+		}
+		if more > 0 {
+			r.timesOf(w, flowTask).Add(time.Since(latest(w.given, w.done)).Seconds() / float64(more))
+		}
+		w.held = held
+	} else {
+		w.held = nil
+	}
+	w.enrolled, w.have, w.reset, w.before = true, b.Version, false, nil
 	r.notify()
 	w.info = b.Info
-	if r.round != nil && m.Round == r.round.id && r.round.task.Kind == flowTask {
-		w.held = held
-	}
 }
 
 // settle ends an enrollment: all members have the parameters that count, and no

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +31,11 @@ type world struct {
 	dir   string // of the fences and audits
 	log   *slog.Logger
 	fault func(simnet.ToyWork) simnet.ToyFault
-	plant string                    // a defect of all workers and coordinators
-	load  func(worker string) error // what loading fails with, if not nil
-	quick bool                      // computing takes no time
+	plant string                            // a defect of all workers and coordinators
+	load  func(worker string) error         // what loading fails with, if not nil
+	quick bool                              // computing takes no time
+	pace  func(worker string) time.Duration // that a shard takes, if not nil
+	kinds map[string]string                 // devices by worker; others have the device toy
 
 	mu        sync.Mutex
 	processes map[string]*process
@@ -133,13 +136,17 @@ func (w *world) startWorker(id string) {
 	if w.quick {
 		toy.MinTime, toy.MaxTime = 0, 0
 	}
+	if w.pace != nil {
+		toy.MinTime = w.pace(id)
+		toy.MaxTime = toy.MinTime
+	}
 	dir := filepath.Join(w.dir, id)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
 	o := cluster.WorkerOptions{
 		ID: id, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Loader: loader{toy, id, w}, Dir: dir, Log: w.log,
-		Member: cluster.Member{Paths: toy.Paths(), Device: "toy", Build: w.build},
+		Member: cluster.Member{Paths: toy.Paths(), Device: cmp.Or(w.kinds[id], "toy"), Build: w.build},
 	}
 	worker, err := cluster.NewPlantedWorker(o, w.plant)
 	if err != nil {
