@@ -152,3 +152,20 @@ func TestOverdueAlone(t *testing.T) {
 type noBus struct{ Bus }
 
 func (noBus) Send(string, []byte) error { return nil }
+
+// TestTimedAtTerm wants a shard timed that a worker finishes while a term begins, and no other that it holds.
+func TestTimedAtTerm(t *testing.T) {
+	for _, tc := range []struct {
+		before []int
+		want   float64 // seconds
+	}{{[]int{3}, 0}, {[]int{2, 3}, 100}, {[]int{1, 2, 3}, 50}} {
+		w := &workerInfo{Member: Member{ID: "w"}, before: tc.before, given: time.Now().Add(-100 * time.Second)}
+		r := &Run{phase: enrolling, round: newRound(task{Kind: flowTask}, 0, 9), times: map[string]*assign.Median{}, changed: make(chan struct{})}
+		held := map[int]shardResult{0: {Rows: 1}, 1: {Rows: 1}, 2: {Rows: 1}}
+		shards := runs{0, 3}
+		r.enrolled(w, &message{Payload: encodeResults(flowTask, shards, held)}, &enrolledReport{})
+		if got := r.timesOf(w, flowTask).Value(); got < tc.want || got > tc.want+20 || len(w.held) != 3 || w.before != nil {
+			t.Errorf("before %v: %v s, want %v; it holds %d", tc.before, got, tc.want, len(w.held))
+		}
+	}
+}
