@@ -236,13 +236,18 @@ func (r *Run) done(w *workerInfo, b *doneReport, payload []byte) {
 	}
 }
 
-// took ends a worker's lease of a shard, and reports whether it had one.
+// took ends a worker's lease of a shard, and reports whether it had one. A new term takes leases
+// back, but what a worker was at is finished: where flows are not at stake, it counts unless the shard
+// is with another worker by then.
 func (r *Run) took(w *workerInfo, shard int) bool {
-	at := slices.Index(w.leased, shard)
-	if at < 0 {
+	rd := r.round
+	if at := slices.Index(w.leased, shard); at >= 0 {
+		w.leased = slices.Delete(w.leased, at, at+1)
+	} else if i, ok := slices.BinarySearch(rd.pending, shard); ok && rd.task.Kind != flowTask {
+		rd.pending = slices.Delete(rd.pending, i, i+1)
+	} else {
 		return false
 	}
-	w.leased = slices.Delete(w.leased, at, at+1)
 	w.done, w.queue = time.Now(), max(0, w.queue-1)
 	return true
 }
