@@ -154,6 +154,15 @@ func TestSaveDigits(t *testing.T) {
 	}
 }
 
+// TestCodeOfBadParameters wants the error of parameters that cannot be read, and no code of zeros.
+func TestCodeOfBadParameters(t *testing.T) {
+	bad := errors.New("the disk is away")
+	_, err := FromGraph(How{Path: PathCode}, flat(3, 6), func(circuit.NodeID, []float32) error { return bad }, compile.Options{})
+	if !errors.Is(err, bad) {
+		t.Errorf("error %v, want %v", err, bad)
+	}
+}
+
 // flat is a product of indicators of variables, with categories in all: 1 + 2·vars nodes and edges.
 func flat(vars, categories int) *circuit.Graph {
 	g := &circuit.Graph{NumVars: vars}

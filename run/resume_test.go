@@ -109,6 +109,22 @@ func resumes(t *testing.T, options func() run.TrainOptions) {
 	}
 }
 
+// TestFacts wants a checkpoint to name what computed the run: the numbers of another device, path or precision are others.
+func TestFacts(t *testing.T) {
+	o := small(t, "hclt")
+	res, err := run.Train(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := map[string]string{}
+	for _, f := range em.LastFingerprint(filepath.Join(o.Dir, run.CheckpointDir)) {
+		facts[f.Name] = f.Value
+	}
+	if res.PrecisionUsed == "" || facts["precision used"] != res.PrecisionUsed || facts[run.KernelPathFact] == "" || facts["kind of device"] != "cpu" {
+		t.Errorf("facts %v, and the precision used was %q", facts, res.PrecisionUsed)
+	}
+}
+
 // TestResumeWithoutSamples resumes runs that have samples, of images and of text, without any:
 // those of the model that is replaced go with it, and come back where samples are wanted again.
 func TestResumeWithoutSamples(t *testing.T) {

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -71,6 +72,25 @@ func TestLeaves(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPaddingWaste wants the share of the padded edges that are padding.
+func TestPaddingWaste(t *testing.T) {
+	s := run.DefaultStructure()
+	s.Kind, s.Latents = "hclt", 5
+	b, err := run.Build(t.Context(), s, run.Files("builtin:random?rows=20&vars=6&categories=3"), compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	i, err := b.Info(run.QueryLoad(run.Options{Device: "cpu"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := b.Report
+	if want := float64(r.PaddedEdges-r.Edges) / float64(r.PaddedEdges); !(want > 0) || math.Abs(i.PaddingWaste-want) > 1e-12 {
+		t.Errorf("%d edges of %d padded ones: a share of %v, want %v", r.Edges, r.PaddedEdges, i.PaddingWaste, want)
 	}
 }
 
