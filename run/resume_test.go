@@ -112,6 +112,7 @@ func resumes(t *testing.T, options func() run.TrainOptions) {
 // TestFacts wants a checkpoint to name what computed the run: the numbers of another device, path or precision are others.
 func TestFacts(t *testing.T) {
 	o := small(t, "hclt")
+	o.Options.Device = "cpu"
 	res, err := run.Train(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
