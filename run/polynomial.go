@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,6 +24,20 @@ type Polynomial struct {
 type Term struct {
 	Factor  float64
 	Columns []int
+}
+
+// check reports what is wrong with a polynomial in the numbers of rows of that many columns.
+func (p *Polynomial) check(columns int) error {
+	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+	if !finite(p.Constant) {
+		return fmt.Errorf("%w: a polynomial with the constant %v; want a finite number", ErrOptions, p.Constant)
+	}
+	for _, t := range p.Terms {
+		if d := len(t.Columns); d < 1 || d > 2 || slices.Min(t.Columns) < 0 || slices.Max(t.Columns) >= columns || !finite(t.Factor) {
+			return fmt.Errorf("%w: a term of %v times columns %v; want a finite factor and one or two columns of 0 to %d", ErrOptions, t.Factor, t.Columns, columns-1)
+		}
+	}
+	return nil
 }
 
 // expect writes the expectations of polynomials for the rows of b to out, [rows, polynomials].

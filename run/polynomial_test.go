@@ -104,6 +104,9 @@ func TestQueryLimits(t *testing.T) {
 	for i := range levels {
 		levels[i] = 0.5
 	}
+	expect := func(constant, factor float64, columns ...int) Query {
+		return Query{Kind: QueryExpect, Of: []Polynomial{{Constant: constant, Terms: []Term{{Factor: factor, Columns: columns}}}}}
+	}
 	for _, tc := range []struct {
 		q     Query
 		width int // 0: refused
@@ -119,6 +122,16 @@ func TestQueryLimits(t *testing.T) {
 		{Query{Kind: QueryQuantiles, Columns: all[:1], Levels: []float64{1}}, 0},
 		{Query{Kind: QueryQuantiles, Columns: all[:1], Levels: []float64{math.SmallestNonzeroFloat64, 1 - 0x1p-53}}, 2},
 		{Query{Kind: QueryExpect}, 0},
+		{expect(1, 2, 0, 1024), 1},
+		{expect(1, 2, 1024), 1},
+		{expect(1, 2), 0},
+		{expect(1, 2, 0, 0, 0), 0},
+		{expect(1, 2, -1), 0},
+		{expect(1, 2, 0, 1025), 0},
+		{expect(1, math.NaN(), 0), 0},
+		{expect(1, math.Inf(1), 0), 0},
+		{expect(math.NaN(), 2, 0), 0},
+		{expect(math.Inf(-1), 2, 0), 0},
 	} {
 		switch err := tc.q.Check(s); {
 		case tc.width == 0 && !errors.Is(err, ErrOptions):

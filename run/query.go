@@ -83,6 +83,11 @@ func (q *Query) Check(s *dataset.Schema) error {
 		if len(q.Of) == 0 || len(q.Of) > maxExpected {
 			return fmt.Errorf("%w: %d polynomials whose expectations are wanted; want 1 to %d", ErrOptions, len(q.Of), maxExpected)
 		}
+		for _, p := range q.Of {
+			if err := p.check(len(s.Columns)); err != nil {
+				return err
+			}
+		}
 		return nil
 	case QueryClass:
 		if len(q.Columns) != 1 {
