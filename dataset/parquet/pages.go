@@ -133,7 +133,7 @@ func (p *pages) encoded(encoding format.Encoding, data []byte) (err error) {
 		data, _, err = prefixed(data)
 		p.values = &bits{rest: data}
 	default:
-		err = fmt.Errorf("Booleans in %v are not read", encoding)
+		err = fmt.Errorf("values in %v are not read", encoding)
 	}
 	return err
 }
