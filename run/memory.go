@@ -205,7 +205,7 @@ func (b *Blueprint) check(l Load) error {
 				kernels.ErrMemory, need>>20, l.MaxMemory>>20, l.Rows, m.Total>>20)
 		}
 	}
-	return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available, and fewer rows do not help; use fewer latents",
+	return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available, and fewer rows do not help; use fewer latents, or columns of fewer categories",
 		kernels.ErrMemory, need>>20, l.MaxMemory>>20)
 }
 

@@ -114,6 +114,8 @@ func TestQueryLimits(t *testing.T) {
 		{Query{Kind: QueryCovariance, Columns: all[:maxCovariance]}, maxCovariance * maxCovariance},
 		{Query{Kind: QueryCovariance, Columns: all}, 0},
 		{Query{Kind: QueryCovariance}, 0},
+		{Query{Kind: QueryMoments}, 2 * len(s.Columns)},
+		{Query{Kind: QueryMoments, Columns: all[:1]}, 0},
 		{Query{Kind: QueryQuantiles, Columns: all[:2], Levels: levels[:maxLevels]}, 2 * maxLevels},
 		{Query{Kind: QueryQuantiles, Columns: all[:2], Levels: levels}, 0},
 		{Query{Kind: QueryQuantiles, Columns: all[:2]}, 0},

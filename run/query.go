@@ -62,7 +62,12 @@ func (q *Query) Check(s *dataset.Schema) error {
 		}
 	}
 	switch q.Kind {
-	case QueryLogLikelihood, QueryMoments:
+	case QueryLogLikelihood:
+		return nil
+	case QueryMoments:
+		if len(q.Columns) > 0 {
+			return fmt.Errorf("%w: moments of some columns; they are of all, so name none", ErrOptions)
+		}
 		return nil
 	case QueryConditional, QueryCovariance, QueryQuantiles:
 		if len(q.Columns) == 0 {
