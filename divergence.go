@@ -220,7 +220,7 @@ func rescaled(b *dataset.Batch, from, to *dataset.Schema) (out *dataset.Batch, e
 		c, values := &to.Columns[v], make([]float32, b.Rows)
 		for r, x := range b.Columns[v].Values {
 			y := c.Standard(from.Columns[v].Number(x))
-			if c.Positive && y <= 0 || c.Counts && (y < 0 || float64(y) != math.Trunc(float64(y))) {
+			if c.Positive && y <= 0 || c.Counts && (y < 0 || math.Trunc(float64(y)) < float64(y)) {
 				y, excluded = float32(math.NaN()), append(excluded, r)
 			}
 			values[r] = y

@@ -194,6 +194,12 @@ func TestDivergenceOfExcludedNumbers(t *testing.T) {
 	if d, err := positive.Divergence(t.Context(), normal, 100, 0); err != nil || math.IsInf(d.KL.Nats, 0) {
 		t.Errorf("%+v, %v; want a finite divergence", d, err)
 	}
+	// A column that no leaf reads is missing in what is drawn, which excludes nothing.
+	coin := openText(t, "circuit 2\na = input x0 gaussian 0 1\n")
+	counts := openText(t, "circuit 2\na = input x0 gaussian 0 1\nb = input x1 poisson 3\np = product a b\n")
+	if d, err := coin.Divergence(t.Context(), counts, 100, 0); err != nil || !(math.Abs(d.KL.Nats) < 1e-3) {
+		t.Errorf("%+v, %v; want 0 where a column is missing", d, err)
+	}
 }
 
 // TestDivergenceAfterClose wants ErrClosed once either model is closed, and the context's error, where no row is drawn.

@@ -418,8 +418,8 @@ const (
 	leastPatience = 6 // leases
 )
 
-// patience says how long a worker that beats may take without finishing a shard. Who was given up
-// on a shard may only have been slow, and what it did is lost: the next worker has twice the time
+// patience says how long a worker that beats may take without finishing a shard. A worker that was
+// given up on a shard may only have been slow, and what it did is lost: the next one has twice the time
 // for it, so that each shard is done at last, however long it takes.
 func (r *Run) patience(w *workerInfo) time.Duration {
 	if r.round == nil {
@@ -453,6 +453,7 @@ func (w *workerInfo) atWork() int {
 // it holds no shard that others have computed too.
 func (r *Run) overdue(w *workerInfo, took time.Duration) bool {
 	if took <= r.patience(w) {
+		w.overdue = false
 		return false
 	}
 	why := fmt.Sprintf("it beats, but has finished nothing for %v", took.Round(time.Second))

@@ -84,7 +84,7 @@ type workerInfo struct {
 	err      string
 	final    bool    // err: no worker can load the run
 	alien    bool    // it can take part in no run like this
-	fenced   bool    // it would refuse orders of this fence, but not those of a later one, or once its disk takes the fence
+	fenced   bool    // it refuses orders of this fence: it knows a newer one, or its disk does not take this one
 	have     Version // of its parameters, by its last word
 	queue    int     // shards leased to it, by its last word
 	enrolled bool    // in the present term
@@ -95,7 +95,7 @@ type workerInfo struct {
 	done     time.Time // of its last shard
 	moved    *movedReport
 	reset    bool // in the next term
-	overdue  bool // and that it is has been logged
+	overdue  bool // it is, which has been logged
 	received int64
 }
 

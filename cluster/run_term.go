@@ -60,14 +60,17 @@ func (r *Run) newTerm(why string) {
 }
 
 // waits reports whether the first term waits for workers that load the run: a few leases from when
-// another is ready, since one that is stuck in a shard of an earlier run may never be.
+// another is ready, which it notes, since one that is stuck in a shard of an earlier run may never be.
 func (r *Run) waits() bool {
 	fit, late := false, false
 	for _, w := range r.workers {
 		fit = fit || w.fit()
 		late = late || w.state == idle || w.state == loading
 	}
-	if fit && r.ready.IsZero() {
+	switch {
+	case !fit:
+		r.ready = time.Time{}
+	case r.ready.IsZero():
 		r.ready = time.Now()
 	}
 	return !r.formed && late && (!fit || time.Since(r.ready) < leastPatience*r.c.o.Lease)

@@ -310,7 +310,9 @@ func (w *Worker) receive(ctx context.Context, m *message) {
 		w.trouble.Store(&why)
 		return
 	}
-	w.trouble.Store(nil)
+	if newest {
+		w.trouble.Store(nil)
+	}
 	if !newest || w.leaving {
 		return
 	}

@@ -285,7 +285,7 @@ func (c *checker) octal(f *field, n *yaml.Node) bool {
 	if n.ShortTag() != "!!int" || len(digits) < 2 || digits[0] != '0' || strings.Trim(digits, "01234567_") != "" {
 		return false
 	}
-	c.fail(n, "%s is %s, which may be octal or decimal; write it without the 0 in front, or as 0o%s if it is octal", f.path, clip(n.Value), clip(digits[1:]))
+	c.fail(n, "%s is %s, which may be octal or decimal; write it without the 0 in front, or as %s if it is octal", f.path, clip(n.Value), clip(strings.TrimSuffix(n.Value, digits)+"0o"+digits[1:]))
 	return true
 }
 

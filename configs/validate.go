@@ -207,7 +207,7 @@ func (j *Job) validate() error {
 		return &keyError{"job.profile", "is set, but job.schedule is empty; name the schedule that uses it, or leave it out"}
 	case len(j.Levels) > 0 && j.Kind != "quantiles":
 		return &keyError{"job.levels", fmt.Sprintf("are set, but job.kind is %s; leave them out", j.Kind)}
-	case slices.ContainsFunc(j.Levels, func(p float64) bool { return p <= 0 || p >= 1 }):
+	case slices.ContainsFunc(j.Levels, func(p float64) bool { return !(p > 0 && p < 1) }):
 		return &keyError{"job.levels", fmt.Sprintf("are %v, want levels between 0 and 1", j.Levels)}
 	case j.Soft && !slices.Contains([]string{"loglik", "conditional", "moments", "expect", "classify", "mpe"}, j.Kind):
 		return &keyError{"job.soft", fmt.Sprintf("is true, but job.kind is %s, which takes values only; leave it out", j.Kind)}

@@ -26,8 +26,8 @@ type Fact struct {
 // it has changed, what was the best by other rows is judged by these.
 const ValidRowsFact = "validation rows"
 
-// ObjectiveFact is the name of the fact that says what log-likelihoods of the run are, where they are not
-// those of rows. Where it has changed, what was the best by another objective is judged by this one.
+// ObjectiveFact is the name of the fact that describes the objective of a discriminative run; other runs,
+// whose objective is the log-likelihood of rows, lack it. Where it has changed, what was the best by another objective is judged by this one.
 const ObjectiveFact = "objective"
 
 // valueOf returns the value of a fact; "" if it is not among them.

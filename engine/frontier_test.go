@@ -32,7 +32,7 @@ func TestFrontier(t *testing.T) {
 // TestSearchesAtOnce keeps the partial completions of few rows where each row may have many.
 func TestSearchesAtOnce(t *testing.T) {
 	for _, limit := range []int{1, 200, searchRoom, 1 << 15, 1 << 20, searchMost, 1 << 30} {
-		if n := searchesAtOnce(limit); n < 1 || n > 1 && n*max(limit, searchRoom) > searchMost || limit <= searchRoom && n < 1024 {
+		if n := searchesAtOnce(limit); n < 1 || n > 1 && n*max(limit, searchRoom) > searchMost || limit <= searchRoom && n < 256 {
 			t.Errorf("%d rows at once, each with %d partial completions", n, limit)
 		}
 	}

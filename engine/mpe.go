@@ -437,7 +437,7 @@ func hiding(b *dataset.Batch, rows []int, column int) *dataset.Batch {
 	return out
 }
 
-// gain is by how much, in share, a value must be better to be taken: less is rounding.
+// gain is by how much, in share or in nats, a value or a completion must be better to be taken: less is rounding.
 const gain = 1e-5
 
 // bestCell returns the best value of a cell given the posterior of its column, and whether

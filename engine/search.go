@@ -38,7 +38,7 @@ type partial struct {
 const (
 	searchAtOnce = 8       // partial completions of a row that are extended together
 	searchRoom   = 1024    // partial completions that a frontier has room for at least
-	searchMost   = 1 << 21 // partial completions that may be extended in the rows that are searched together, unless one row may have more
+	searchMost   = 1 << 18 // partial completions that the rows searched together may extend; a row alone may have more
 
 	// faint is the share that a code counts with at least: the device has shares in float32, in which
 	// what is below 1e-38 is lost at each of many sums, and 0 does not say that a code is impossible.
@@ -48,7 +48,7 @@ const (
 // search looks for completions of the rows of b that are likelier than those in best, whose
 // log-likelihoods are ll, and puts them there. It lowers bound where it proves more. Rows with
 // evidence that is a range, a set or likelihoods are not searched, nor those with a cell to
-// complete whose values are no codes.
+// complete whose values are not codes.
 func (e *Engine) search(ctx context.Context, b *dataset.Batch, o MPEOptions, best *dataset.Batch, ll, bound []float64) error {
 	if o.Search == 0 {
 		return nil
@@ -103,6 +103,9 @@ func (e *Engine) newSearch(b *dataset.Batch, r int, o MPEOptions, evidence, best
 		s.open[i] = true
 		root.open++
 		root.peaks += e.peakOfCodes(int32(i), &b.Columns[c.Var])
+	}
+	if root.open == 0 {
+		return nil
 	}
 	root.bound = min(bound, root.ll+root.peaks)
 	s.push(root)

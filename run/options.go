@@ -109,7 +109,7 @@ func (o Options) placeFor(most int) (device.Place, error) {
 		return device.Place{}, fmt.Errorf("%w: Engines is %d, want 1..1024", ErrOptions, o.Engines)
 	case o.Rows < 1 || o.Rows > most:
 		return device.Place{}, fmt.Errorf("%w: Rows is %d, want 1..%d", ErrOptions, o.Rows, most)
-	case o.MaxMemory < 0: // what is left of a budget may be
+	case o.MaxMemory < 0: // as of a program that subtracts from a budget; it must not mean no limit
 		return device.Place{}, fmt.Errorf("%w: MaxMemory is %d bytes; want a positive number, or 0 for no limit", ErrOptions, o.MaxMemory)
 	}
 	at, err := device.Find(o.Device)

@@ -54,10 +54,13 @@ func ReadVersion() Version {
 // Source says which sources the program was made of: the module's version, which has the revision where the toolchain knows both,
 // or the revision alone; "" where it knows neither.
 func (v Version) Source() string {
-	if v.Version == "(devel)" {
-		return v.Revision
+	switch {
+	case v.Version != "(devel)":
+		return v.Version
+	case v.Modified && v.Revision != "":
+		return v.Revision + " modified"
 	}
-	return v.Version
+	return v.Revision
 }
 
 // String is one line.

@@ -62,8 +62,8 @@ const retryOpen = time.Second
 // retryReload is after how long a new version is tried anew whose file could not be opened for a reason that may pass.
 const retryReload = 30 * time.Second
 
-// errInUse is that memory was wanted of which others had too much all the time.
-var errInUse = errors.New("are in use")
+// errInUse is matched by a lack of memory that may pass, as other models have it in use.
+var errInUse = errors.New("other models use the rest")
 
 // passing reports whether a failure to open a file may pass while the file stays as it is: memory that others had in use, or what
 // the system lacked or forbade, such as descriptors and rights.
@@ -313,7 +313,7 @@ func (r *repository) reserve(e *entry, bytes int64) error {
 		select {
 		case <-freed: // by requests of versions that left, or another model can leave
 		case <-ctx.Done():
-			return fmt.Errorf("it takes %d MiB, of %d MiB that models may take %d %w", mib(bytes), mib(limit), mib(used), errInUse)
+			return fmt.Errorf("it takes %d MiB, of %d MiB that models may take %d are in use: %w", mib(bytes), mib(limit), mib(used), errInUse)
 		}
 	}
 }
@@ -474,7 +474,11 @@ func (r *repository) watch() {
 			r.mu.Lock()
 			changed := e.current != nil && (!e.file.same(now) || now.info != nil && passing(e.err) && time.Since(e.failed) >= retryReload)
 			if changed && e.opening == nil && !r.closing && (e.file.replaced(now) || seen[e].same(now)) {
-				r.opts.Log.Info("model file changed", "model", e.Name, "path", e.Path)
+				what := "model file changed"
+				if e.file.same(now) {
+					what = "model file tried anew"
+				}
+				r.opts.Log.Info(what, "model", e.Name, "path", e.Path)
 				r.start(e)
 			}
 			r.mu.Unlock()

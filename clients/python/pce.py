@@ -97,7 +97,7 @@ class Client:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url {url!r}; want http://HOST:PORT or https://HOST:PORT")
         # Without a port http.client would take the end of an IPv6 address for one.
-        port = parts.port or (443 if parts.scheme == "https" else 80)
+        port = (443 if parts.scheme == "https" else 80) if parts.port is None else parts.port
         self._host, self._port, self._path = parts.hostname, port, parts.path.rstrip("/")
         self._tls = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}

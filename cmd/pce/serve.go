@@ -172,7 +172,7 @@ func (a *app) answer(ctx context.Context, f *serveFlags, s *serve.Server, l net.
 	return err
 }
 
-// mayBeForest reports whether a model is a forest, or cannot be read yet, of which loading tells more.
+// mayBeForest reports whether a model is a forest, or cannot be read, in which case loading it gives the reason.
 func mayBeForest(m serve.Source) bool {
 	is, err := run.TellForest(m.Path)
 	return is || err != nil

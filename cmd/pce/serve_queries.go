@@ -139,8 +139,8 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 	}, (*servedCircuit).quantiles})
 }
 
-// searchFlops is what looking for a completion of a row takes at most where max-product does not give it: sweeps over the cells of
-// each candidate, and a search.
+// searchFlops is what looking for a completion of a row takes where max-product does not give it, with the usual number of candidates: sweeps over
+// the cells of each, and a search.
 func searchFlops(s *dataset.Schema, flops int64) int64 {
 	o := pce.DefaultMPE
 	return flops * (sweepCost*int64(len(s.Columns))*int64(2+o.Candidates+o.Beam) + posteriorCost*int64(o.Search))

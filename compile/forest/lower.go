@@ -164,8 +164,6 @@ func (l *lowering) pass(out []span, t *forest.Tree, n *forest.Node) []span {
 		}
 		lo, hi := l.least(c), l.least(c+1)
 		switch {
-		case c+1 == c || c-1 == c: // every number of its size is an integer
-			hi = l.above(c)
 		case n.Test == forest.InTruncated && c == 0:
 			lo = l.above(-1)
 		case n.Test == forest.InTruncated && c < 0:

@@ -76,7 +76,7 @@ func grow(rng *rand.Rand, f *forest.Forest, t *forest.Tree, depth int) int32 {
 		var list []float64
 		for range rng.IntN(6) {
 			c := numbers[rng.IntN(len(numbers))]
-			if n.Test != forest.InExact && rng.IntN(4) > 0 || rng.IntN(2) == 0 {
+			if n.Test != forest.InExact || rng.IntN(2) == 0 {
 				c = float64(rng.IntN(9) - 3)
 			}
 			list = append(list, c)

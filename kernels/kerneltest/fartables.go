@@ -22,7 +22,7 @@ func FarTables(t *testing.T, open Open) {
 
 func testFarTables(t *testing.T, open Open, units int) {
 	g, p := &circuit.Graph{NumVars: 3}, reference.Params{}
-	const scale = 0x1p-14 // codes as far apart in units of it as the exponents want, and few of them to tabulate
+	const scale = 0x1p-14 // so small that codes lie far apart in units of it, as exponents want, while there are few to tabulate
 	leaf := circuit.DiscretisedLogistic{Domain: 1876, MinScale: scale}
 	for v := range 2 {
 		params := make([]float64, 2*units) // a mean and a scale for each unit

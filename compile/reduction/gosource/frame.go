@@ -144,6 +144,9 @@ func elements(array string, extents ...int64) int64 {
 		if n < 0 {
 			panic(failure(fmt.Sprintf("an extent of %s is %d at these sizes; want at least 0", array, n)))
 		}
+		if n > 0 && all > math.MaxInt64/n {
+			panic(failure("too many elements of " + array + " at these sizes"))
+		}
 		all *= n
 	}
 	return all
