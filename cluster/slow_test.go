@@ -57,6 +57,9 @@ func TestSlowShards(t *testing.T) {
 		{name: "stuck alone", workers: 2, pace: even(time.Second), hangs: flows(0), late: 10 * time.Minute, works: 45, took: time.Hour + 10*time.Minute + 38*time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if testing.Short() && tc.took > time.Hour {
+				t.Skip("hours of virtual time take a second; left out by -short")
+			}
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 7, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond})
 				defer w.finish()
