@@ -6,7 +6,7 @@ import (
 	"github.com/pce-engine/pce/layers"
 )
 
-// TestStrangersFrames gives frames of one that is no member, and of the member itself: they are passed over, and the flows and the
+// TestStrangersFrames sends frames from outside the term, and from the member itself: they are ignored, and the flows and the
 // parameters of each member still count once.
 func TestStrangersFrames(t *testing.T) {
 	own, others := []layers.Range{{Lo: 0, Hi: 2}}, []layers.Range{{Lo: 2, Hi: 4}}

@@ -295,7 +295,7 @@ func TestMarginalMAPOfNumbers(t *testing.T) {
 }
 
 // TestSearchFaint has a completion whose first value has a probability that float32 lacks, 1e-50, which many products share:
-// each of them has less than the likeliest completion of the product without that value. It is no proof that none is likelier.
+// each of them has less than the likeliest completion of the product without that value. So the search must not claim a proof.
 func TestSearchFaint(t *testing.T) {
 	const others, products = 21, 20
 	two, many := circuit.Categorical{Categories: 2}, circuit.Categorical{Categories: 256}

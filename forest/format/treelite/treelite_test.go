@@ -142,7 +142,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestClasses: one score of two classes is that of the second, and scores of more are one each; others are no classes.
+// TestClasses: a forest with one score per row is a classifier of two classes, whose score is that of the second; one with several
+// has a class for each score; any other forest does not classify.
 func TestClasses(t *testing.T) {
 	for _, tt := range []struct {
 		task    byte
