@@ -18,7 +18,8 @@ import (
 // measured.
 type prediction struct {
 	Card         string      `json:"card"`
-	Batch        int         `json:"batch"`
+	Batch        int         `json:"batch"` // rows of the step: of a launch, where the batch that was asked for has more
+	asked        int         // rows of a batch
 	SumEdges     int64       `json:"sum_edges"`
 	Kernels      []plan.Cost `json:"kernels"`
 	Step         plan.Cost   `json:"step"`
@@ -51,7 +52,7 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	defer b.Close()
 	rows := min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
 	m := layers.Module{Program: b.Program, Rows: rows, Train: true, Mixed: cfg.Precision == "mixed"}
-	p := &prediction{Card: rates.Name, Batch: rows, SumEdges: circuit.Count(b.Graph).SumEdges}
+	p := &prediction{Card: rates.Name, Batch: rows, asked: cfg.Train.BatchSize, SumEdges: circuit.Count(b.Graph).SumEdges}
 	if p.Kernels, p.Step, err = plan.Predict(m, rows, rates); err != nil {
 		return nil, err
 	}
@@ -76,6 +77,9 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 func (a *app) printPrediction(p *prediction) error {
 	var s strings.Builder
 	fmt.Fprintf(&s, "a training step of %d rows on %s; a model, nothing is measured\n", p.Batch, p.Card)
+	if p.asked > p.Batch {
+		fmt.Fprintf(&s, "a batch of %d rows takes several such, as a launch has at most %d; the times for 1000 samples hold for it too\n", p.asked, p.Batch)
+	}
 	w := tabwriter.NewWriter(&s, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "kernel\tlaunches\tGFLOP\tMB\tfloor us\tissue\ttensor\tmemory\tcache\tshared\tlatency\tgaps\texpected us\tbound by\t")
 	for _, c := range append(p.Kernels, p.Step) {

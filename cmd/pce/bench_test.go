@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -143,5 +145,20 @@ func TestBenchCode(t *testing.T) {
 	var out, errs strings.Builder
 	if code := Run(t.Context(), append(args, "--kernels", "--steps", "0", "--time", "1h"), nil, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "wants a card or the emulator") {
 		t.Errorf("--kernels on the CPU: exit %d, %s", code, errs.String())
+	}
+}
+
+// TestPredictLargeBatch predicts for a batch of more rows than a launch has, and for one of as many.
+func TestPredictLargeBatch(t *testing.T) {
+	for batch, more := range map[int]bool{2048: false, 2049: true} {
+		var out, errs bytes.Buffer
+		args := []string{"bench", "--predict-card", "h200", "--config", "preset:hclt", "--set", "data.train=builtin:random?rows=100&vars=3&categories=2",
+			"--set", "data.image=[]", "--set", "data.valid=", "--set", "data.test=", "--set", "model.latents=2", "--batch", strconv.Itoa(batch)}
+		if code := Run(t.Context(), args, nil, nil, &out, &errs); code != 0 {
+			t.Fatalf("exit %d, %s", code, &errs)
+		}
+		if got := out.String(); !strings.HasPrefix(got, "a training step of 2048 rows") || strings.Contains(got, "a batch of 2049 rows takes several such") != more {
+			t.Errorf("a batch of %d: %s", batch, got)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -157,7 +158,7 @@ disk       %s free here
 presets    %s
 variables  %s
 `,
-		d.Build, d.Cores, orNone(d.CPUFeatures), d.KernelPath, strings.Join(d.KernelPaths, ", "),
+		d.Build, d.Cores, orNone(d.CPUFeatures), cmp.Or(d.KernelPath, "none"), strings.Join(d.KernelPaths, ", "),
 		d.cardLines(), gib(d.MemoryBytes), gib(d.AvailableBytes), gib(d.DiskFreeBytes), strings.Join(d.Presets, ", "), orNone(d.Variables))
 	return err
 }

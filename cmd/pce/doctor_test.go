@@ -77,6 +77,10 @@ func TestDoctorFaults(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 			t.Fatal(err)
 		}
+		out.Reset()
+		if Run(t.Context(), []string{"doctor"}, []string{"PCE_CPU=" + tc.cpu}, nil, &out, &errs); strings.Contains(out.String(), "kernels    none (of ") != (tc.cpu != "") {
+			t.Errorf("%q: %s", tc.cpu, &out)
+		}
 		if (d.ConfigVariables == "ok") != (tc.foo == "") || (d.KernelPath == "") != (tc.cpu != "") {
 			t.Errorf("%q and %q: kernel path %q, variables %q", tc.cpu, tc.foo, d.KernelPath, d.ConfigVariables)
 		}
