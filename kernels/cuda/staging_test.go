@@ -23,7 +23,11 @@ func emulated(t *testing.T, e *emulator.Emulator, loaders cuda.Loaders) *cuda.De
 // and reads it back.
 func TestStaging(t *testing.T) {
 	ctx := t.Context()
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		dev := emulated(t, emulator.New(emulator.Options{Seed: seed}), nil)
 		var buffers []kernels.Buffer
 		var want [][]int64

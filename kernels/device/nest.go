@@ -35,9 +35,7 @@ func (p Place) OpenNest(ctx context.Context, m *nest.Module, o Options) (_ *nest
 	if err != nil {
 		return nil, nil, err
 	}
-	program, err := nest.NewOn(ctx, dev, m, func(k *nest.Kernel) kernels.Module {
-		return scalar.Chosen{Module: k.Code, Options: CardOptions(m, k)}
-	})
+	program, err := LoadNest(ctx, dev, m)
 	if err != nil {
 		return nil, nil, errors.Join(err, dev.Close())
 	}
@@ -45,4 +43,11 @@ func (p Place) OpenNest(ctx context.Context, m *nest.Module, o Options) (_ *nest
 		program.Free()
 		return dev.Close()
 	}, nil
+}
+
+// LoadNest loads a module of loops and kernels on a device that is open, as OpenNest does.
+func LoadNest(ctx context.Context, dev kernels.Device, m *nest.Module) (*nest.Program, error) {
+	return nest.NewOn(ctx, dev, m, func(k *nest.Kernel) kernels.Module {
+		return scalar.Chosen{Module: k.Code, Options: CardOptions(m, k)}
+	})
 }

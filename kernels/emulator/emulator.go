@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"github.com/pce-engine/pce/kernels/cuda"
@@ -37,7 +38,7 @@ type Emulator struct {
 	o         Options
 	set       *lanes.Set // what computes
 	memory    memory
-	host      map[*byte]int
+	host      map[*byte][]byte
 	modules   map[cuda.Module]*module
 	functions map[cuda.Function]*function
 	streams   map[cuda.Stream]*stream
@@ -87,7 +88,7 @@ func New(o Options) *Emulator {
 		o:         o,
 		set:       lanes.Sets()[0],
 		memory:    memory{limit: o.Memory, races: o.Races},
-		host:      map[*byte]int{},
+		host:      map[*byte][]byte{},
 		modules:   map[cuda.Module]*module{},
 		functions: map[cuda.Function]*function{},
 		streams:   map[cuda.Stream]*stream{},
@@ -150,6 +151,10 @@ func (e *Emulator) Free(p cuda.Ptr) error {
 	return e.memory.free(p)
 }
 
+// pinned has memory of the host that was given back, a *[]byte each: every device that opens asks for the same megabytes, and clearing
+// them takes longer than most programs of tests. As from a driver, it holds what was there before.
+var pinned sync.Pool
+
 // AllocHost returns memory of the host.
 func (e *Emulator) AllocHost(bytes int) ([]byte, error) {
 	if err := e.recording("AllocHost"); err != nil {
@@ -158,8 +163,13 @@ func (e *Emulator) AllocHost(bytes int) ([]byte, error) {
 	if bytes <= 0 {
 		return nil, refused("AllocHost of %d bytes; ask for at least one", bytes)
 	}
-	b := make([]byte, bytes)
-	e.host[unsafe.SliceData(b)] = bytes
+	var b []byte
+	if given, _ := pinned.Get().(*[]byte); given != nil && cap(*given) >= bytes {
+		b = (*given)[:bytes]
+	} else {
+		b = make([]byte, bytes)
+	}
+	e.host[unsafe.SliceData(b)] = b
 	return b, nil
 }
 
@@ -168,10 +178,12 @@ func (e *Emulator) FreeHost(b []byte) error {
 	if err := e.recording("FreeHost"); err != nil {
 		return err
 	}
-	if _, ok := e.host[unsafe.SliceData(b)]; !ok {
+	whole, ok := e.host[unsafe.SliceData(b)]
+	if !ok {
 		return refused("FreeHost of %d bytes that AllocHost did not return", len(b))
 	}
 	delete(e.host, unsafe.SliceData(b))
+	pinned.Put(&whole)
 	return nil
 }
 
@@ -295,13 +307,13 @@ func (e *Emulator) Leaks() error {
 		}
 		last = a
 	}
-	for _, n := range e.host {
-		errs = append(errs, fmt.Errorf("emulator: %d bytes of host memory were not freed", n))
+	for _, b := range e.host {
+		errs = append(errs, fmt.Errorf("emulator: %d bytes of host memory were not freed", len(b)))
 	}
 	return errors.Join(errs...)
 }
 
-// Close does what is left to do and ends the use of the card.
+// Close does what is left to do and ends the use of the card and of the host's memory.
 func (e *Emulator) Close() error {
 	if e.closed {
 		return refused("Close: closed before")
@@ -312,5 +324,9 @@ func (e *Emulator) Close() error {
 			e.late = e.advance(s)
 		}
 	}
+	for _, b := range e.host {
+		pinned.Put(&b)
+	}
+	clear(e.host)
 	return e.late
 }

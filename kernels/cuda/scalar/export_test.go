@@ -2,9 +2,6 @@ package scalar
 
 import "github.com/pce-engine/pce/kernels"
 
-// MostScratch is the bound that tests lower.
-var MostScratch = &mostScratch
-
 // MostWorks is how many graphs a program keeps.
 const MostWorks = mostWorks
 

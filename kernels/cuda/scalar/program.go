@@ -1,6 +1,7 @@
 package scalar
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -17,8 +18,8 @@ import (
 // mostWorks is how many graphs a program keeps, each for a set of buffers and a power of two of rows.
 const mostWorks = 16
 
-// mostScratch is the most bytes of scratch memory, unless a single block takes more. Tests lower it.
-var mostScratch = 64 << 20
+// mostScratch is the most bytes of scratch memory unless options say.
+const mostScratch = 64 << 20
 
 // program is a module on a card.
 type program struct {
@@ -77,7 +78,7 @@ func LoadWith(o scalar.Options) kernels.Loader[*cuda.Device] {
 			return nil, fmt.Errorf("%w: %s: %w", kernels.ErrDevice, name, err)
 		}
 		p := &program{dev: d, name: name, card: info.KernelPath, module: mod, low: low}
-		if err := d.Do(p.load); err != nil {
+		if err := d.Do(func(t *cuda.Thread) error { return p.load(t, o.MaxScratch) }); err != nil {
 			p.Free()
 			return nil, err
 		}
@@ -91,20 +92,20 @@ func Bytes(m *simt.Module) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return int64(len(low.Tables)) + int64(low.Scratch)*int64(capacity(low)), nil
+	return int64(len(low.Tables)) + int64(low.Scratch)*int64(capacity(low, 0)), nil
 }
 
-// capacity is the number of rows that a program has scratch memory for, of whole blocks.
-func capacity(low *scalar.Program) int {
+// capacity is the number of rows that a program has scratch memory for, of whole blocks, within a limit in bytes; 0: the usual one.
+func capacity(low *scalar.Program, limit int) int {
 	if low.Scratch == 0 {
 		return 0
 	}
-	return max(mostScratch/low.Scratch/low.Threads, 1) * low.Threads
+	return max(cmp.Or(limit, mostScratch)/low.Scratch/low.Threads, 1) * low.Threads
 }
 
-// load makes what the program has on the card.
-func (p *program) load(t *cuda.Thread) (err error) {
-	p.rows = capacity(p.low)
+// load makes what the program has on the card, with scratch memory within a limit in bytes.
+func (p *program) load(t *cuda.Thread, limit int) (err error) {
+	p.rows = capacity(p.low, limit)
 	sizes := []int64{4, int64(len(p.low.Tables)), int64(p.low.Scratch) * int64(p.rows)}
 	if err := t.CheckFree(sizes); err != nil {
 		return err

@@ -54,11 +54,10 @@ func chain(t *testing.T) *simt.Module {
 // one kernel and in parts whose scratch memory has room for fewer rows than a run; and looks at what
 // it leaves alone, refuses and gives back.
 func TestProgram(t *testing.T) {
-	before := *executor.MostScratch
-	*executor.MostScratch = 4 << 10
-	t.Cleanup(func() { *executor.MostScratch = before })
 	for seed, part := range []int{0, 16} {
-		t.Run(fmt.Sprintf("part=%d", part), func(t *testing.T) { testProgram(t, scalar.Options{Threads: 32, Part: part}, uint64(seed)) })
+		t.Run(fmt.Sprintf("part=%d", part), func(t *testing.T) {
+			testProgram(t, scalar.Options{Threads: 32, Part: part, MaxScratch: 4 << 10}, uint64(seed))
+		})
 	}
 }
 

@@ -301,7 +301,7 @@ func TestOptions(t *testing.T) {
 	b.Store(b.Output("y", simt.I32, simt.Columns, 1), 0, b.Int(simt.I32, 1))
 	m, err := b.Module()
 	check(t, err)
-	for _, o := range []scalar.Options{{Threads: 31}, {Threads: 16}, {Threads: 96}, {Threads: 1024}, {Cascade: -2}, {Cascade: 257}, {Staging: 3}, {Part: 15}, {Part: -1}, {Major: 7}} {
+	for _, o := range []scalar.Options{{Threads: 31}, {Threads: 16}, {Threads: 96}, {Threads: 1024}, {Cascade: -2}, {Cascade: 257}, {Staging: 3}, {Part: 15}, {Part: -1}, {MaxScratch: -1}, {Major: 7}} {
 		if _, err := scalar.Lower(m, o); !errors.Is(err, scalar.ErrOptions) {
 			t.Errorf("%+v: %v, want ErrOptions", o, err)
 		}

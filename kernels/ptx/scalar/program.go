@@ -51,6 +51,9 @@ type Options struct {
 	// of 100,000 instructions or more, constants not counted, for which the driver's assembler takes seconds. Always needs a place
 	// in scratch memory for modules in one part too. Modules whose tables are shared or in pages, and rows with several threads, have no such loops.
 	Roll Choice
+	// MaxScratch is the most bytes of scratch memory that a program has on a card, unless a single block takes more; 0: 64 MiB.
+	// It bounds the rows of a launch of modules in several parts.
+	MaxScratch int
 	// Major is that of the compute capability that the text is for: 8, or 9. 0: 8, which all cards
 	// from there on take.
 	Major int
@@ -150,6 +153,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: loops %d; want Auto, Never or Always", ErrOptions, o.Roll)
 	case o.Part != 0 && o.Part < 16:
 		return fmt.Errorf("%w: parts of %d instructions; want at least 16", ErrOptions, o.Part)
+	case o.MaxScratch < 0:
+		return fmt.Errorf("%w: %d bytes of scratch memory at most; want 0 or more", ErrOptions, o.MaxScratch)
 	case o.Major != 0 && o.Major != 8 && o.Major != 9:
 		return fmt.Errorf("%w: compute capability %d; want 8 or 9", ErrOptions, o.Major)
 	}

@@ -14,9 +14,10 @@ import (
 )
 
 // open opens an emulator that looks for races between blocks and does its work at any time, with a
-// loader of code under options.
+// loader of code under options, which has scratch memory for the few rows of tests.
 func open(t testing.TB, o scalar.Options, seed uint64) *cuda.Device {
 	t.Helper()
+	o.MaxScratch = 1 << 20
 	d, err := cuda.Open("emulator", func() (cuda.Driver, error) {
 		return emulator.New(emulator.Options{Seed: seed, Strict: true, Threads: 1}), nil
 	}, cuda.Loaders{simt.Kind: executor.LoadWith(o)})
@@ -116,7 +117,7 @@ var switches = []scalar.Options{
 func TestRandom(t *testing.T) {
 	programs := 240
 	if testing.Short() {
-		programs = 60
+		programs = 32
 	}
 	var devices []*cuda.Device
 	for i, o := range switches {
