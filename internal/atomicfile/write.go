@@ -27,11 +27,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 )
 
 // bufferBytes is what Write collects before it calls the system.
 const bufferBytes = 256 << 10
+
+// buffers are kept from file to file, as most files are smaller by far than a buffer.
+var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferBytes) }}
 
 // file is what Write needs of an *os.File; tests pass one that fails.
 type file interface {
@@ -166,7 +170,12 @@ func writeDevice(path string, fill func(io.Writer) error) error {
 }
 
 func fillFile(f io.Writer, path string, fill func(io.Writer) error) error {
-	b := bufio.NewWriterSize(namedWriter{f, path}, bufferBytes)
+	b := buffers.Get().(*bufio.Writer)
+	b.Reset(namedWriter{f, path})
+	defer func() {
+		b.Reset(nil)
+		buffers.Put(b)
+	}()
 	if err := fill(b); err != nil {
 		return err
 	}
