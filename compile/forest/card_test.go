@@ -27,24 +27,38 @@ func onEmulator(t testing.TB, m *nest.Module) (*nest.Program, func() error, erro
 	return at.OpenNest(t.Context(), m, device.Options{Threads: 1})
 }
 
-// emulated makes a program of a module on the emulator.
-func emulated(t testing.TB, m *nest.Module) *nest.Program {
+// emulated opens the emulator for a test, and returns what loads modules there.
+func emulated(t testing.TB) func(*nest.Module) *nest.Program {
 	t.Helper()
-	p, closer, err := onEmulator(t, m)
+	device.Register(emulator.Kind)
+	at, err := device.Find("emulator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := at.Open(device.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := closer(); err != nil {
+		if err := dev.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return p
+	return func(m *nest.Module) *nest.Program {
+		t.Helper()
+		p, err := device.LoadNest(t.Context(), dev, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Free)
+		return p
+	}
 }
 
 // TestCardSchedules: random forests under random legal schedules, with rows over the grid and the threads of blocks of a
 // card in some, give the bits of the plain evaluator on the emulator; each program is called for more rows and for fewer.
 func TestCardSchedules(t *testing.T) {
+	load := emulated(t)
 	n, ran, placed, shared := 120, 0, 0, 0
 	if testing.Short() {
 		n = 40
@@ -92,7 +106,7 @@ func TestCardSchedules(t *testing.T) {
 				shared++
 			}
 		})
-		p := emulated(t, c.Module)
+		p := load(c.Module)
 		if path := p.Path(); path != "ptx sm_90" && !strings.HasPrefix(path, "ptx sm_90, ") && len(f.Trees) > 0 {
 			t.Fatalf("seed %d runs by %q", seed, p.Path())
 		}
@@ -106,7 +120,7 @@ func TestCardSchedules(t *testing.T) {
 			}
 		}
 		if seed%4 == 0 {
-			compareLeaves(t, f, c, all[0], func(m *nest.Module) *nest.Program { return emulated(t, m) })
+			compareLeaves(t, f, c, all[0], load)
 		}
 	}
 	if ran < n/3 || placed < n/10 || shared < n/20 {
@@ -117,6 +131,7 @@ func TestCardSchedules(t *testing.T) {
 // TestAtomicReduce: tiles of trees on the grid add to the sums of their rows in any order, so scores are within the bound,
 // of one tile to the bit; and every tree counts.
 func TestAtomicReduce(t *testing.T) {
+	load := emulated(t)
 	ran := 0
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 44))
@@ -144,7 +159,7 @@ func TestAtomicReduce(t *testing.T) {
 			continue
 		}
 		ran++
-		p := emulated(t, c.Module)
+		p := load(c.Module)
 		want := make([]float64, len(rows)/f.Features*f.Outputs)
 		if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
 			t.Fatal(err)
@@ -153,7 +168,7 @@ func TestAtomicReduce(t *testing.T) {
 			t.Fatalf("seed %d, %d trees for a thread of %d: %v\n%s", seed, each, len(f.Trees), err, c.LIR.Text())
 		}
 		if seed%4 == 0 { // found by one thread for each row, as nothing is added
-			compareLeaves(t, f, c, rows, func(m *nest.Module) *nest.Program { return emulated(t, m) })
+			compareLeaves(t, f, c, rows, load)
 		}
 	}
 	if ran < 20 {
@@ -164,6 +179,7 @@ func TestAtomicReduce(t *testing.T) {
 // TestSharedReduce: rows whose trees are on threads of their block have scores within the bound, with more trees than threads too; the
 // order of the additions is fixed, so they are the same bits in every call and whichever rows are beside them.
 func TestSharedReduce(t *testing.T) {
+	load := emulated(t)
 	texts := []string{
 		"gpuDimension tree block.x\nsharedReduce tree",
 		"tile batch b0 b1 4\ntile tree t0 t1 2\nreorder b0 b1 t0 t1\ngpuDimension b0 grid.x\ngpuDimension b1 block.x\ngpuDimension t0 block.y\ncache b0\nsharedReduce t0\nunrollWalk t1 2",
@@ -204,7 +220,7 @@ func TestSharedReduce(t *testing.T) {
 			t.Fatalf("seed %d, %q: %v", seed, s.Text(), err)
 		}
 		ran++
-		p := emulated(t, c.Module)
+		p := load(c.Module)
 		rows := cells(rng, f, []int{1, 3, 63, 130}[rng.IntN(4)])
 		want := make([]float64, len(rows)/f.Features*f.Outputs)
 		if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
@@ -226,7 +242,7 @@ func TestSharedReduce(t *testing.T) {
 			}
 		}
 		if seed%3 == 0 { // under every text
-			compareLeaves(t, f, c, rows, func(m *nest.Module) *nest.Program { return emulated(t, m) })
+			compareLeaves(t, f, c, rows, load)
 		}
 	}
 	if ran < 30 || differ == 0 {
@@ -237,6 +253,7 @@ func TestSharedReduce(t *testing.T) {
 // TestCachedTiles: trees of a tile are in shared memory in place of those of the tile before, for rows in the grid, in every representation;
 // scores are those of the plain evaluator to the bit, or within the bound where tiles are in the grid or trees on threads.
 func TestCachedTiles(t *testing.T) {
+	load := emulated(t)
 	ran, most := 0, 0
 	for seed := range uint64(90) {
 		rng := rand.New(rand.NewPCG(seed, 46))
@@ -293,7 +310,7 @@ func TestCachedTiles(t *testing.T) {
 			t.Error(err)
 		}
 		if seed%6 == 0 {
-			compareLeaves(t, f, c, rows, func(m *nest.Module) *nest.Program { return emulated(t, m) })
+			compareLeaves(t, f, c, rows, load)
 		}
 	}
 	if ran < 35 || most < 4 {
@@ -328,6 +345,7 @@ func TestCacheFits(t *testing.T) {
 
 // TestShippedOnCard: every shipped schedule for cards runs with more trees than a tile has.
 func TestShippedOnCard(t *testing.T) {
+	load := emulated(t)
 	rng := rand.New(rand.NewPCG(4, 47))
 	f := &forest.Forest{Features: 6, Outputs: 1, Base: []float64{0.5}, Alpha: 1}
 	for range 150 {
@@ -360,7 +378,7 @@ func TestShippedOnCard(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if err := compareScores(f, c, margins(t, f, emulated(t, c.Module), rows), want); err != nil {
+		if err := compareScores(f, c, margins(t, f, load(c.Module), rows), want); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
