@@ -46,6 +46,9 @@ func TestCodecSize(t *testing.T) {
 	}{
 		{1, 1, 0.5}, {1, blockRecords, 1 - 1e-6}, {1, blockRecords + 1, 0.5}, {2, 3 * blockRecords, 1 - 1e-6}, {40, 3, 0.5}, {40, 30000, 1 - 1e-5}, {300, 4, 0.5},
 	} {
+		if testing.Short() && tc.vars*tc.rows > 1<<20 {
+			continue
+		}
 		m := independent(t, tc.vars, float32(tc.p))
 		names := make([]string, tc.vars)
 		for v := range names {

@@ -26,7 +26,11 @@ func mustCompile(t testing.TB, g *circuit.Graph, o Options) *Result {
 // TestParamMapRoundTrip packs the parameters of random circuits and unpacks
 // them: every bit comes back, and no owner writes on another's floats.
 func TestParamMapRoundTrip(t *testing.T) {
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		g := reference.Random(rng, reference.RandomOptions{})
 		params, err := reference.Init(g, seed, nil)

@@ -70,7 +70,7 @@ func TestCovarianceQueries(t *testing.T) {
 	compared, impossible, continuous := 0, 0, 0
 	seeds := uint64(40)
 	if testing.Short() {
-		seeds = 20
+		seeds = 12
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 71))

@@ -158,7 +158,7 @@ func searched(t testing.TB, seed uint64, candidates, draws int) bool {
 func TestMPEQueriesOfValues(t *testing.T) {
 	rows, won := 16, 0
 	if testing.Short() {
-		rows = 6
+		rows = 3
 	}
 	for seed := range uint64(rows) {
 		if searched(t, seed, 1000, 10000) {

@@ -295,15 +295,27 @@ func TestWrongUse(t *testing.T) {
 		"negative": write(nil, []Tensor{{Name: "a", DType: U8, Shape: []int64{-1}}}, 0),
 		"sum overflows": Write(io.Discard, nil, []Tensor{{Name: "a", DType: U8, Shape: []int64{math.MaxInt64}}, {Name: "b", DType: U8}},
 			func(*Tensor, *Sink) error { return errors.New("the header was written") }),
-		"name not UTF-8":    write(nil, []Tensor{{Name: "\xff", DType: U8}}, 1),
-		"meta not UTF-8":    write(map[string]string{"a": "\xff"}, four, 4),
-		"header over limit": write(map[string]string{"a": strings.Repeat("x", MaxHeaderBytes)}, four, 4),
+		"name not UTF-8": write(nil, []Tensor{{Name: "\xff", DType: U8}}, 1),
+		"meta not UTF-8": write(map[string]string{"a": "\xff"}, four, 4),
 		"other type": Write(io.Discard, nil, four, func(_ *Tensor, s *Sink) error {
 			return Append(s, []float32{1})
 		}),
 	} {
 		if !errors.Is(err, ErrUse) {
 			t.Errorf("%s: error is %v, want ErrUse", name, err)
+		}
+	}
+}
+
+// TestHeaderLimit writes the longest header, which is padded, and one with a byte more.
+func TestHeaderLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a gigabyte of text; run without -short")
+	}
+	const longest = (MaxHeaderBytes+prefixBytes)/Alignment*Alignment - prefixBytes - len(`{"__metadata__":{"a":""}}`)
+	for n, want := range map[int]error{longest: nil, longest + 1: ErrUse} {
+		if err := Write(io.Discard, map[string]string{"a": strings.Repeat("x", n)}, nil, nil); !errors.Is(err, want) {
+			t.Errorf("%d bytes of text: error is %v, want %v", n, err, want)
 		}
 	}
 }

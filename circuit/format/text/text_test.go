@@ -108,7 +108,11 @@ func checkIdentity(t *testing.T, m *format.Model, text string) {
 
 func TestTextRoundTripOfRandomCircuits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for i := range 100 {
+	n := 100
+	if testing.Short() {
+		n = 30
+	}
+	for i := range n {
 		m := formattest.Random(t, rng)
 		if i%2 == 1 { // leave every third node open
 			whole := m
@@ -145,7 +149,11 @@ func TestFloat64(t *testing.T) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(7, 8))
-	for range 100 {
+	n := 100
+	if testing.Short() {
+		n = 30
+	}
+	for range n {
 		m := formattest.Random64(t, rng)
 		var b bytes.Buffer
 		if err := Print64(&b, m.Graph, m.Meta, m.Params64); err != nil {
@@ -170,6 +178,9 @@ func TestTextLimits(t *testing.T) {
 		{strings.Repeat(" ", maxTextBytes) + "circuit 1", "tried: text"},
 		{"circuit 1" + strings.Repeat(" ", maxTextBytes), "at most"},
 	} {
+		if testing.Short() && len(tc.text) > maxTextBytes {
+			continue
+		}
 		_, err := format.Decode(strings.NewReader(tc.text), int64(len(tc.text)))
 		if !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%.100q: error is %v, want ErrModel with %q", tc.text, err, tc.want)

@@ -126,7 +126,11 @@ func TestDurations(t *testing.T) {
 	}
 	const vars, latents = 32, 8
 	half := 0
-	for d := 1; d <= 64; d *= 4 {
+	longest := 64
+	if testing.Short() {
+		longest = 16
+	}
+	for d := 1; d <= longest; d *= 4 {
 		g, err := Build(options(t, "hsmm.red", vars, latents, 5, d))
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ var programs = flag.Int("programs", 100, "random programs whose degree is compar
 func TestOptimal(t *testing.T) {
 	n := *programs
 	if testing.Short() {
-		n /= 20
+		n /= 40
 	}
 	for _, op := range []string{"+=", "max="} {
 		r := rand.New(rand.NewPCG(19, 5))
