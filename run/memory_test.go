@@ -195,3 +195,35 @@ func TestMemoryOfCode(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryOfQueriesOfCode wants the engine of a circuit of code planned beside the code, where queries need it: its parts
+// are those of the same circuit without code, and the values of both.
+func TestMemoryOfQueriesOfCode(t *testing.T) {
+	b, _ := rareCodes(t, 1)
+	b.how.Path = PathAuto
+	b.tensor = b.alsoTensor(compile.DefaultOptions())
+	plan := func(b *Blueprint, l Load) MemoryPlan {
+		t.Helper()
+		m, err := b.Memory(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	l := Load{Options: Options{Device: "cpu", Threads: 1, Rows: 64}}
+	code := plan(b, l)
+	l.Queries = true
+	both := plan(b, l)
+	tensor, err := b.tensor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := plan(tensor, l.besideCode())
+	if code.Values <= 0 || engine.Values <= 0 || engine.Program <= 0 || both.Values != code.Values+engine.Values ||
+		both.Program != code.Program+engine.Program || both.Scratch != code.Scratch+engine.Scratch || both.Parameters != engine.Parameters {
+		t.Errorf("%+v, of which the code takes %+v and the engine %+v", both, code, engine)
+	}
+	if sum := both.Parameters + both.Values + both.Flows + both.Scratch + both.Program + both.Data + both.Runtime; both.Total != sum || both.Total <= code.Total {
+		t.Errorf("a total of %d, the parts have %d, code alone %d", both.Total, sum, code.Total)
+	}
+}
