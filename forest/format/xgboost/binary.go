@@ -122,9 +122,9 @@ func readBinary(file []byte) (*forest.Forest, error) {
 			r.err = setLinear(f, weights)
 		}
 	case "gbtree":
-		r.trees(f, false)
+		r.trees(f, false, major == 0)
 	case "dart":
-		r.trees(f, true)
+		r.trees(f, true, major == 0)
 	default:
 		return nil, fmt.Errorf("booster %.40q is unknown; want gbtree, dart or gblinear", booster)
 	}
@@ -134,15 +134,15 @@ func readBinary(file []byte) (*forest.Forest, error) {
 	return f, f.Check()
 }
 
-// trees reads the trees of f and, for dropout, their weights.
-func (r *bytesReader) trees(f *forest.Forest, dart bool) {
+// trees reads the trees of f and, for dropout, their weights. vectors is as of tree.
+func (r *bytesReader) trees(f *forest.Forest, dart, vectors bool) {
 	p := r.record(gbtreeBytes, "the booster")
 	n := integer(p, 0)
 	if n < 0 {
 		r.err = fmt.Errorf("%d trees", n)
 	}
 	for i := int32(0); i < n && r.err == nil; i++ {
-		t, err := r.tree()
+		t, err := r.tree(vectors)
 		if r.err == nil && err != nil {
 			r.err = fmt.Errorf("tree %d: %w", i, err)
 		}
@@ -166,7 +166,9 @@ func (r *bytesReader) trees(f *forest.Forest, dart bool) {
 	}
 }
 
-func (r *bytesReader) tree() (forest.Tree, error) {
+// tree reads a tree. Before 1.0 one whose record has a size of leaf vectors had such vectors behind its nodes, which no prediction
+// reads; since 2.0 every record has the size 1, and no tree has them.
+func (r *bytesReader) tree(vectors bool) (forest.Tree, error) {
 	p := r.record(treeBytes, "a tree")
 	n, vector := integer(p, 1), integer(p, 5)
 	if r.err != nil {
@@ -180,7 +182,7 @@ func (r *bytesReader) tree() (forest.Tree, error) {
 	}
 	b := r.take(uint64(n), nodeBytes, "nodes")
 	r.take(uint64(n), statBytes, "statistics")
-	if vector != 0 {
+	if vectors && vector != 0 {
 		r.floats("leaf vectors")
 	}
 	if r.err != nil {

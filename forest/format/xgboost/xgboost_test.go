@@ -119,7 +119,11 @@ func oldBinary(f *forest.Forest, booster string, base float32, major uint32) []b
 	}
 	put(int32(len(f.Trees)), make([]byte, 156))
 	for _, t := range f.Trees {
-		put(int32(1), int32(len(t.Nodes)), make([]byte, 140))
+		vector := int32(0) // numbers of a leaf
+		if major >= 2 {
+			vector = 1
+		}
+		put(int32(1), int32(len(t.Nodes)), make([]byte, 12), vector, make([]byte, 124))
 		for _, n := range t.Nodes {
 			if n.Test == forest.Leaf {
 				put(int32(0), int32(-1), int32(-1), uint32(0), float32(t.Values[n.First].Value))
@@ -270,7 +274,7 @@ func TestWriteRead(t *testing.T) {
 		booster string
 		base    float32
 		major   uint32
-	}{{plain(), "gbtree", 0.5, 1}, {dart(), "dart", 0, 0}, {linear(), "gblinear", 0, 0}} {
+	}{{plain(), "gbtree", 0.5, 1}, {plain(), "gbtree", 0.5, 2}, {dart(), "dart", 0, 0}, {linear(), "gblinear", 0, 0}} {
 		got, err := Binary.Decode(append([]byte("binf"), oldBinary(tt.f, tt.booster, tt.base, tt.major)...))
 		if err != nil {
 			t.Fatal(err)
