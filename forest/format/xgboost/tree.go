@@ -104,7 +104,11 @@ func (c *columns) tree() (forest.Tree, error) {
 	if err != nil {
 		return forest.Tree{}, err
 	}
-	t := forest.Tree{Nodes: make([]forest.Node, n), Weight: 1, Values: make([]forest.Value, 0, (n/2+1)*max(1, c.vector))}
+	room := n/2 + 1
+	if c.vector > 1 { // a size that the file claims
+		room = min(room*c.vector, max(len(c.weights), len(c.leafWeights)))
+	}
+	t := forest.Tree{Nodes: make([]forest.Node, n), Weight: 1, Values: make([]forest.Value, 0, room)}
 	lists, err := c.lists(&t)
 	if err != nil {
 		return forest.Tree{}, err
@@ -178,6 +182,9 @@ func (c *columns) leaf(t *forest.Tree, i int) error {
 		}
 		if row < 0 || row >= len(rows)/c.vector {
 			return fmt.Errorf("leaf %d: no weights in row %d; there are %d numbers in rows of %d", i, row, len(rows), c.vector)
+		}
+		if len(t.Values)+c.vector > len(rows) {
+			return fmt.Errorf("leaf %d: its weights in row %d are also another leaf's", i, row)
 		}
 		for o, w := range rows[row*c.vector : (row+1)*c.vector] {
 			t.Values = append(t.Values, forest.Value{Output: int32(o), Value: float64(float32(w))})

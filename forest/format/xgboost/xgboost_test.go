@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -546,5 +547,30 @@ func TestVectorWeights(t *testing.T) {
 	}
 	if _, err = JSON.Decode([]byte(strings.Replace(text, "4,5,6]", "4,5,x]", 1))); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a word among the weights: %v", err)
+	}
+}
+
+// TestVectorSizes: a size of leaves that the file does not hold takes no memory, and each leaf has a row of weights of its own.
+func TestVectorSizes(t *testing.T) {
+	doc := func(left, right []int, size int, weights string) []byte {
+		zeros := make([]int, len(left))
+		list := func(xs []int) string { return strings.ReplaceAll(fmt.Sprint(xs), " ", ",") }
+		return fmt.Appendf(nil, `{"version":[3,2,0],"learner":{"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"1","num_target":"2"},"objective":{"name":"reg:squarederror"},
+"gradient_booster":{"name":"gbtree","model":{"tree_info":[0],"trees":[{"leaf_weights":[%s],"left_children":%s,"right_children":%s,"split_indices":%s,"split_conditions":%s,
+"default_left":%s,"tree_param":{"size_leaf_vector":"%d"}}]}}}}`, weights, list(left), list(right), list(zeros), list(zeros), list(zeros), size)
+	}
+	var left, right []int // a leaf on each level
+	for i := range 1000 {
+		left, right = append(left, 2*i+1, -1), append(right, 2*i+2, -1)
+	}
+	if got := formattest.Decode(t, JSON, doc(append(left, -1), append(right, -1), forest.MaxOutputs, "")); got != nil {
+		t.Error("leaves without their numbers are read")
+	}
+	left = []int{1, -1, -1}
+	if _, err := JSON.Decode(doc(left, []int{2, 1, 0}, 2, "1,2,3,4")); err != nil {
+		t.Error(err)
+	}
+	if _, err := JSON.Decode(doc(left, []int{2, 0, 0}, 2, "1,2")); err == nil || !strings.Contains(err.Error(), "leaf 2: its weights in row 0 are also another leaf's") {
+		t.Errorf("two leaves of one row: %v", err)
 	}
 }
