@@ -222,7 +222,9 @@ func (d *document) forest() (*forest.Forest, error) {
 	case "gblinear":
 		err = setLinear(f, d.linear)
 	case "gbtree", "dart":
-		err = d.assign(f)
+		if err = d.assign(f); !d.seenTrees {
+			err = errors.New("no list of trees; give what save_model wrote, not save_config")
+		}
 	default:
 		err = fmt.Errorf("booster %.40q is unknown; want gbtree, dart or gblinear", d.booster)
 	}

@@ -365,6 +365,7 @@ func TestHostile(t *testing.T) {
 		"no learner":                 `{"version":[1,7,4]}`,
 		"the file ends":              good[:len(good)/2],
 	} {
+		"no list of trees":           `{"learner":{"gradient_booster":{"name":"gbtree"},"learner_model_param":{"base_score":"5E-1","num_feature":"3"},"objective":{"name":"binary:logistic"}},"version":[1,7,4]}`,
 		got := formattest.Decode(t, JSON, []byte(file))
 		_, err := JSON.Decode([]byte(file))
 		if got != nil || err == nil || !strings.Contains(err.Error(), want) {
