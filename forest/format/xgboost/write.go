@@ -51,6 +51,9 @@ func expressible(f *forest.Forest) (objective, []float32, error) {
 	case f.BaseLast && !zeroBase:
 		return objective{}, nil, fmt.Errorf("it adds base scores after the trees; XGBoost starts with them")
 	}
+	if w, ok := tooFine(f); ok {
+		return objective{}, nil, fmt.Errorf("it has the weight %v, which float32 cannot hold", w)
+	}
 	for i, name := range f.Names {
 		if !quotable(name) {
 			return objective{}, nil, fmt.Errorf("feature %d is named %q, with a control character; rename it", i, name)
@@ -71,6 +74,22 @@ func expressible(f *forest.Forest) (objective, []float32, error) {
 		bases = bases[:1]
 	}
 	return o, bases, nil
+}
+
+// tooFine returns a weight of a tree or of the linear model that float32 does not have.
+func tooFine(f *forest.Forest) (weight float64, ok bool) {
+	var weights []float64
+	for i := range f.Trees {
+		weights = append(weights, f.Trees[i].Weight)
+	}
+	if l := f.Linear; l != nil {
+		weights = slices.Concat(l.Weights, l.Bias)
+	}
+	i := slices.IndexFunc(weights, func(w float64) bool { return float64(float32(w)) != w && !math.IsNaN(w) })
+	if i < 0 {
+		return 0, false
+	}
+	return weights[i], true
 }
 
 // objectiveOf returns the objective with the link and classes of f: that of its name

@@ -306,18 +306,20 @@ func TestWriteConverts(t *testing.T) {
 // TestWriteRefuses: nothing is written of a forest that would compute something else.
 func TestWriteRefuses(t *testing.T) {
 	for want, change := range map[string]func(*forest.Forest){
-		"float32":              func(f *forest.Forest) { f.Sum = forest.Float64 },
-		"plain sums":           func(f *forest.Forest) { f.Combine = forest.Max },
-		"after the trees":      func(f *forest.Forest) { f.BaseLast, f.Base[0] = true, 1 },
-		"no base_score":        func(f *forest.Forest) { f.Base[0] = 0.1 },
-		"zeros":                func(f *forest.Forest) { f.Trees[0].Nodes[0].ZeroMissing = true },
-		"XGBoost lacks":        func(f *forest.Forest) { f.Trees[0].Nodes[0].Test = forest.Equal },
-		"float32 cannot hold":  func(f *forest.Forest) { f.Trees[0].Values[1].Value = 0.1 },
-		"link anomaly":         func(f *forest.Forest) { f.Link = forest.Anomaly },
-		"compares with inf":    func(f *forest.Forest) { n := &f.Trees[0].Nodes[0]; n.Test, n.Threshold = forest.LessEqual, math.Inf(1) },
-		"not plain sums of th": func(f *forest.Forest) { f.Divisor = []float64{1} },
-		"link sigmoid":         func(f *forest.Forest) { f.Alpha = 2 },
-		`named "b\x01", with`:  func(f *forest.Forest) { f.Names = []string{"a", "b\x01", "c"} },
+		"float32":               func(f *forest.Forest) { f.Sum = forest.Float64 },
+		"plain sums":            func(f *forest.Forest) { f.Combine = forest.Max },
+		"after the trees":       func(f *forest.Forest) { f.BaseLast, f.Base[0] = true, 1 },
+		"no base_score":         func(f *forest.Forest) { f.Base[0] = 0.1 },
+		"zeros":                 func(f *forest.Forest) { f.Trees[0].Nodes[0].ZeroMissing = true },
+		"XGBoost lacks":         func(f *forest.Forest) { f.Trees[0].Nodes[0].Test = forest.Equal },
+		"float32 cannot hold":   func(f *forest.Forest) { f.Trees[0].Values[1].Value = 0.1 },
+		"link anomaly":          func(f *forest.Forest) { f.Link = forest.Anomaly },
+		"compares with inf":     func(f *forest.Forest) { n := &f.Trees[0].Nodes[0]; n.Test, n.Threshold = forest.LessEqual, math.Inf(1) },
+		"not plain sums of th":  func(f *forest.Forest) { f.Divisor = []float64{1} },
+		"link sigmoid":          func(f *forest.Forest) { f.Alpha = 2 },
+		`named "b\x01", with`:   func(f *forest.Forest) { f.Names = []string{"a", "b\x01", "c"} },
+		"it has the weight 0.1": func(f *forest.Forest) { f.Trees[0].Weight = 0.1 },
+		"it has the weight 0.3": func(f *forest.Forest) { *f = *linear(); f.Linear.Weights[1] = 0.3 },
 	} {
 		f := plain()
 		change(f)
@@ -363,9 +365,9 @@ func TestHostile(t *testing.T) {
 		"node 0: categories -1..0 a": change(noLists, `"categories":[1,2],"categories_nodes":[0],"categories_segments":[-1],"categories_sizes":[1]`),
 		"is not a number":            change(`"split_conditions":[2.5E-1`, `"split_conditions":[2.5X-1`),
 		"no learner":                 `{"version":[1,7,4]}`,
+		"no list of trees":           `{"learner":{"gradient_booster":{"name":"gbtree"},"learner_model_param":{"base_score":"5E-1","num_feature":"3"},"objective":{"name":"binary:logistic"}},"version":[1,7,4]}`,
 		"the file ends":              good[:len(good)/2],
 	} {
-		"no list of trees":           `{"learner":{"gradient_booster":{"name":"gbtree"},"learner_model_param":{"base_score":"5E-1","num_feature":"3"},"objective":{"name":"binary:logistic"}},"version":[1,7,4]}`,
 		got := formattest.Decode(t, JSON, []byte(file))
 		_, err := JSON.Decode([]byte(file))
 		if got != nil || err == nil || !strings.Contains(err.Error(), want) {
