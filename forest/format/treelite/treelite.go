@@ -254,6 +254,9 @@ func (h *header) link(f *forest.Forest) error {
 	switch {
 	case h.task == binaryClassifier && f.Outputs == 1:
 		f.Classes, f.Cut = 2, 0.5
+		if link == forest.Identity && !h.average { // the sum is a logit, as that of XGBoost under binary:logitraw
+			f.Cut = 0
+		}
 	case (h.task == binaryClassifier || h.task == multiClassifier) && h.targets == 1 && f.Outputs > 1:
 		f.Classes = f.Outputs
 	}

@@ -143,16 +143,21 @@ func TestRead(t *testing.T) {
 }
 
 // TestClasses: a forest with one score per row is a classifier of two classes, whose score is that of the second; one with several
-// has a class for each score; any other forest does not classify.
+// has a class for each score; any other forest does not classify. A sum of trees that no link changes is a logit, and an average a probability.
 func TestClasses(t *testing.T) {
 	for _, tt := range []struct {
 		task    byte
 		outputs int32
 		classes int
 		cut     float64
-	}{{binaryClassifier, 1, 2, 0.5}, {binaryClassifier, 3, 3, 0}, {multiClassifier, 3, 3, 0}, {multiClassifier, 1, 0, 0}, {1, 1, 0, 0}, {1, 3, 0, 0}} {
+		post    string
+		average byte
+	}{
+		{binaryClassifier, 1, 2, 0.5, "sigmoid", 0}, {binaryClassifier, 3, 3, 0, "sigmoid", 0}, {multiClassifier, 3, 3, 0, "sigmoid", 0}, {multiClassifier, 1, 0, 0, "sigmoid", 0},
+		{1, 1, 0, 0, "sigmoid", 0}, {1, 3, 0, 0, "sigmoid", 0}, {binaryClassifier, 1, 2, 0, "identity", 0}, {binaryClassifier, 1, 2, 0.5, "identity", 1}, {binaryClassifier, 1, 2, 0.5, "hinge", 0},
+	} {
 		w := example()
-		w.task, w.post = tt.task, "sigmoid"
+		w.task, w.post, w.average = tt.task, tt.post, tt.average
 		if tt.outputs == 1 {
 			w.classes, w.class, w.leafVectorWidth, w.vectors, w.vectorEnd, w.base = 1, []int32{0, 0}, 1, []float64{1, 2, 3}, []uint64{0, 1, 1, 2, 3}, []float64{0.5}
 		}
