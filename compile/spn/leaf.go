@@ -43,6 +43,10 @@ func (c *code) columns(numVars int) []column {
 
 // at returns the value in linear space of a table or histogram leaf at a number, that of a missing cell at NaN.
 func (o *op) at(x float64) float64 {
+	// Below the least normal number the table has lost digits, or all, that the logarithm has, and lifted the value may be a normal number.
+	if o.logs != nil && x == x && o.table[int(x)] < 0x1p-1022 {
+		return math.Exp2(o.logs[int(x)]+float64(o.lift)) * o.factor
+	}
 	return o.density(x) * math.Ldexp(o.factor, o.lift) // which is in range where that of the density and the factor may not be
 }
 

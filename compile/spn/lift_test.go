@@ -88,3 +88,30 @@ func TestLift(t *testing.T) {
 		}
 	}
 }
+
+// TestLiftTails: probabilities of formulas below the least number of float64, and below the least normal one, where few variables are lifted so
+// far that their products are in range.
+func TestLiftTails(t *testing.T) {
+	const trials = 250 // 100^-250 is 2^-1661
+	for _, vars := range []int{1, 2, 3, 10} {
+		g := graph{Graph: circuit.Graph{NumVars: vars}}
+		sum := circuit.Node{Kind: circuit.Sum}
+		for k := range 2 {
+			product := circuit.Node{Kind: circuit.Product}
+			for v := range vars {
+				product.Children = append(product.Children, g.add(circuit.Node{Var: v, Leaf: circuit.Binomial{Trials: trials}}, []float64{0.01 * float64(k+1)}))
+			}
+			sum.Children = append(sum.Children, g.add(product, nil))
+		}
+		g.Root = g.add(sum, []float64{0.5, 0.5})
+		var rows [][]float64
+		for x := range trials + 1 {
+			row := make([]float64, vars)
+			row[x%vars] = float64(x)
+			rows = append(rows, row)
+		}
+		for _, o := range options {
+			check(t, fmt.Sprintf("%d variables", vars), &g.Graph, g.params, o, rows)
+		}
+	}
+}
