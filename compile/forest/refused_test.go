@@ -2,6 +2,7 @@ package forest
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -106,5 +107,30 @@ func TestCodeRefuses(t *testing.T) {
 		case c.want != "" && (!errors.Is(err, hir.ErrForest) && !errors.Is(err, ir.ErrLower) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
 			t.Errorf("%s: %v; want %q", c.what, err, c.want)
 		}
+	}
+}
+
+// TestManyOutputs: leaves that add to one output each take no number for all the others.
+func TestManyOutputs(t *testing.T) {
+	f := below(20)
+	f.Outputs = forest.MaxOutputs
+	f.Base = make([]float64, f.Outputs)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	e, err := hir.Build(f, nil)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 || e.Vector() {
+		t.Errorf("%d leaves took %d bytes", f.NumLeaves(), n)
+	}
+	f.Trees[0].Values[0].Output = 1 // the tree adds to two
+	if e, err = hir.Build(f, nil); err != nil || !e.Vector() {
+		t.Errorf("two outputs of one tree: vectors %t: %v", e.Vector(), err)
+	}
+	f.Trees = append(f.Trees, below(1100).Trees[3])
+	if _, err = hir.Build(f, nil); !errors.Is(err, hir.ErrForest) || !strings.Contains(err.Error(), "with a number for each of 65536 outputs") {
+		t.Errorf("more numbers than there may be: %v", err)
 	}
 }

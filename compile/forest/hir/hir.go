@@ -81,10 +81,11 @@ type Ensemble struct {
 	Trees     []Tree // in the order in which they are walked
 }
 
-// maxCategory bounds categories, and maxSets the bytes of all sets.
+// maxCategory bounds categories, maxSets the bytes of all sets, and maxNumbers the numbers of all leaves.
 const (
 	maxCategory = 1 << 24
 	maxSets     = 1 << 26
+	maxNumbers  = 1 << 26
 )
 
 // Build makes an ensemble of a forest that has passed Check. hits counts how many rows of a profile visit each
@@ -110,8 +111,7 @@ func Build(f *forest.Forest, hits [][]int64) (*Ensemble, error) {
 			return nil, err
 		}
 	}
-	b.classes()
-	return e, nil
+	return e, b.classes()
 }
 
 type builder struct {
@@ -119,6 +119,7 @@ type builder struct {
 	f      *forest.Forest
 	lo, hi int32 // bounds of categories
 	sets   map[string]int32
+	values [][][]forest.Value // of the leaves of each tree: what they add
 }
 
 // survey looks at all tests: which predicate does, and which categories there are.
@@ -242,6 +243,7 @@ func (b *builder) set(list []float64) int32 {
 func (b *builder) tree(at int, hits []int64) error {
 	t := &b.f.Trees[at]
 	out := Tree{Model: at, Class: -1}
+	var leaves [][]forest.Value
 	type edge struct {
 		node, parent int32
 		exit         int
@@ -260,8 +262,8 @@ func (b *builder) tree(at int, hits []int64) error {
 			if err != nil {
 				return fmt.Errorf("%w: tree %d, leaf %d: %w", ErrForest, at, n.ID, err)
 			}
-			out.Tiles = append(out.Tiles, Tile{Leaf: int32(len(out.Leaves))})
-			out.Leaves, out.IDs = append(out.Leaves, values), append(out.IDs, n.ID)
+			out.Tiles = append(out.Tiles, Tile{Leaf: int32(len(leaves))})
+			leaves, out.IDs = append(leaves, values), append(out.IDs, n.ID)
 			continue
 		}
 		node, swap := b.node(t, n)
@@ -276,16 +278,13 @@ func (b *builder) tree(at int, hits []int64) error {
 		stack = append(stack, edge{no, id, 1}, edge{yes, id, 0})
 	}
 	out.measure()
-	b.e.Trees = append(b.e.Trees, out)
+	b.e.Trees, b.values = append(b.e.Trees, out), append(b.values, leaves)
 	return nil
 }
 
-// leaf returns what a leaf adds to each output: -0, which changes no sum, where it adds nothing.
-func (b *builder) leaf(t *forest.Tree, n *forest.Node) ([]float64, error) {
-	values := make([]float64, b.f.Outputs)
-	for i := range values {
-		values[i] = math.Copysign(0, -1)
-	}
+// leaf returns what a leaf adds, in the precision of the sums.
+func (b *builder) leaf(t *forest.Tree, n *forest.Node) ([]forest.Value, error) {
+	values := make([]forest.Value, 0, n.Last-n.First)
 	seen := make(map[int32]bool, n.Last-n.First)
 	for _, v := range t.Values[n.First:n.Last] {
 		if seen[v.Output] {
@@ -296,37 +295,57 @@ func (b *builder) leaf(t *forest.Tree, n *forest.Node) ([]float64, error) {
 		if b.f.Sum == forest.Float32 {
 			x = float64(float32(x))
 		}
-		values[v.Output] = x
+		values = append(values, forest.Value{Output: v.Output, Value: x})
 	}
 	return values, nil
 }
 
-// classes finds for each tree the one output that it adds to. Where every tree has one, leaves keep one number.
-func (b *builder) classes() {
-	nothing := math.Float64bits(math.Copysign(0, -1))
-	classes := make([]int, len(b.e.Trees))
-	for i := range b.e.Trees {
+// classes finds for each tree the one output that it adds to. Where every tree has one, leaves have one number, else one for
+// each output: -0, which changes no sum, where they add nothing.
+func (b *builder) classes() error {
+	classes, sole, leaves := make([]int, len(b.values)), true, 0
+	for i, list := range b.values {
 		first := true
-		for _, values := range b.e.Trees[i].Leaves {
-			for o, x := range values {
-				if math.Float64bits(x) == nothing {
+		leaves += len(list)
+		for _, values := range list {
+			for _, v := range values {
+				if math.Float64bits(v.Value) == math.Float64bits(nothing) {
 					continue
 				}
-				if !first && o != classes[i] {
-					return
-				}
-				classes[i], first = o, false
+				sole = sole && (first || int(v.Output) == classes[i])
+				classes[i], first = int(v.Output), false
 			}
 		}
 	}
-	for i := range b.e.Trees {
-		t := &b.e.Trees[i]
-		t.Class = classes[i]
-		for k, values := range t.Leaves {
-			t.Leaves[k] = values[t.Class : t.Class+1]
+	width := 1
+	if !sole {
+		if width = b.e.Outputs; leaves > maxNumbers/width {
+			return fmt.Errorf("%w: %d leaves with a number for each of %d outputs, want at most %d numbers", ErrForest, leaves, width, maxNumbers)
 		}
 	}
+	for i, list := range b.values {
+		t := &b.e.Trees[i]
+		if sole {
+			t.Class = classes[i]
+		}
+		for _, values := range list {
+			numbers := slices.Repeat([]float64{nothing}, width)
+			for _, v := range values {
+				if !sole {
+					numbers[v.Output] = v.Value
+				} else if int(v.Output) == t.Class {
+					numbers[0] = v.Value
+				}
+			}
+			t.Leaves = append(t.Leaves, numbers)
+		}
+	}
+	b.values = nil
+	return nil
 }
+
+// nothing changes no sum that it is added to.
+var nothing = math.Copysign(0, -1)
 
 // Vector reports whether the leaves of the trees have a number for each output.
 func (e *Ensemble) Vector() bool {
