@@ -73,6 +73,7 @@ func TestCodeRefuses(t *testing.T) {
 		{"deepest sparse", deepest, "represent sparse", nil, "a walk has 65537 turns, want at most 65536"},
 		{"deepest, two steps a turn", deepest, "represent sparse\nunrollWalk tree 2", nil, ""},
 		{"deep sparse", deep, "represent sparse", nil, ""},
+		{"deep and padded", below(5800), "represent sparse\npad", nil, "pad makes 16"},
 		{"unrolled", many, "unroll tree", nil, "5001 iterations, want at most 4096"},
 		{"unrolled within a tile", bushes(), "tile tree t0 t1 2\nunroll t1", nil, "is not known before it runs"},
 		{"unrolled tiles", bushes(), "tile tree t0 t1 2\nunroll t0\nunroll t1", nil, ""},

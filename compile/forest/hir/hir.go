@@ -352,19 +352,25 @@ func (e *Ensemble) Vector() bool {
 	return e.Outputs > 1 && slices.ContainsFunc(e.Trees, func(t Tree) bool { return t.Class < 0 })
 }
 
-// measure sets the depths of a tree.
-func (t *Tree) measure() {
+// depths returns how many tiles are above each.
+func (t *Tree) depths() []int {
 	depth := make([]int, len(t.Tiles))
-	t.Depth, t.Shallowest = 0, math.MaxInt
 	for i := range t.Tiles {
-		tile := &t.Tiles[i]
-		if tile.Leaf != None {
-			t.Depth, t.Shallowest = max(t.Depth, depth[i]), min(t.Shallowest, depth[i])
-		}
-		for _, next := range tile.Exits {
+		for _, next := range t.Tiles[i].Exits {
 			if next != None {
 				depth[next] = depth[i] + 1
 			}
+		}
+	}
+	return depth
+}
+
+// measure sets the depths of a tree.
+func (t *Tree) measure() {
+	t.Depth, t.Shallowest = 0, math.MaxInt
+	for i, depth := range t.depths() {
+		if t.Tiles[i].Leaf != None {
+			t.Depth, t.Shallowest = max(t.Depth, depth), min(t.Shallowest, depth)
 		}
 	}
 }

@@ -18,7 +18,9 @@ func (e *Ensemble) Apply(n *schedule.Nest, profiled bool) error {
 		e.Join(n.TileNodes, n.TileHow)
 	}
 	if n.Pad {
-		e.Pad()
+		if err := e.Pad(); err != nil {
+			return err
+		}
 	}
 	if n.SortTrees {
 		e.SortByDepth()
@@ -38,8 +40,12 @@ func (e *Ensemble) InOrder() bool {
 }
 
 // Pad gives all leaves of a tree the depth of its deepest one: in front of a leaf come tiles of one node that no
-// cell passes, so that every row goes on to the leaf.
-func (e *Ensemble) Pad() {
+// cell passes, so that every row goes on to the leaf. Trees of which few leaves are deep grow with the square of their depth: too many tiles are
+// an error.
+func (e *Ensemble) Pad() error {
+	if n := e.padded(); n > maxTiles {
+		return fmt.Errorf("%w: pad makes %d tiles of the trees, want at most %d; leave it out", ErrForest, n, maxTiles)
+	}
 	shape := int32(slices.IndexFunc(e.Shapes, func(s Shape) bool { return len(s.Yes) == 1 }))
 	if shape < 0 {
 		shape = int32(len(e.Shapes))
@@ -47,13 +53,8 @@ func (e *Ensemble) Pad() {
 	}
 	for i := range e.Trees {
 		t := &e.Trees[i]
-		depth := make([]int, len(t.Tiles))
+		depth := t.depths()
 		for k := 0; k < len(depth); k++ {
-			for _, next := range t.Tiles[k].Exits {
-				if next != None {
-					depth[next] = depth[k] + 1
-				}
-			}
 			for t.Tiles[k].Leaf != None && depth[k] < t.Depth {
 				last := int32(len(t.Tiles))
 				t.Tiles = append(t.Tiles, t.Tiles[k])
@@ -63,6 +64,24 @@ func (e *Ensemble) Pad() {
 		}
 		t.measure()
 	}
+	return nil
+}
+
+// maxTiles bounds the tiles of padded trees: no representation has more.
+const maxTiles = 1 << 24
+
+// padded returns how many tiles the trees have once they are padded.
+func (e *Ensemble) padded() (n int64) {
+	for i := range e.Trees {
+		t := &e.Trees[i]
+		n += int64(len(t.Tiles))
+		for k, depth := range t.depths() {
+			if t.Tiles[k].Leaf != None {
+				n += int64(t.Depth - depth)
+			}
+		}
+	}
+	return n
 }
 
 // Bounds of leaf-biased trees: the share of the leaves that most rows come to, and the share of the rows that
