@@ -376,3 +376,32 @@ func TestParallelTrees(t *testing.T) {
 		t.Error("no score differs in its last bits: trees are added in the model's order after all")
 	}
 }
+
+// TestLoopNamedAdded: a loop over rows may have any name, also that of the one that adds kept leaves.
+func TestLoopNamedAdded(t *testing.T) {
+	f := bushes()
+	s, err := schedule.Parse("sortTrees\ntile batch tiles added 4\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compile(f, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]float64, 9*f.Features)
+	for i := range rows {
+		rows[i] = float64(i%7) - 3
+	}
+	want := make([]float64, len(rows)/f.Features*f.Outputs)
+	if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+		t.Fatal(err)
+	}
+	load := func(m *nest.Module) *nest.Program {
+		p, _ := program(t, m, "generic", 1)
+		return p
+	}
+	if err := compareScores(f, c, margins(t, f, load(c.Module), rows), want); err != nil {
+		t.Error(err)
+	}
+	compareLeaves(t, f, c, rows, load)
+}

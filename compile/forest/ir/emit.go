@@ -91,7 +91,7 @@ type host struct {
 
 func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 	var out []nest.Item
-	for i, o := range list {
+	for _, o := range list {
 		if o.Kind != For {
 			continue // CacheRows is part of its loop
 		}
@@ -120,8 +120,7 @@ func (h *host) items(list []*Op, trees bounds) ([]nest.Item, error) {
 			continue
 		}
 		if l.Dim == schedule.Batch && l.Step == 1 {
-			last := h.m.Kept && i == len(list)-1 && o.Loop.Name == "added"
-			it.Kernel, err = h.kernel(o, trees, last)
+			it.Kernel, err = h.kernel(o, trees, o == h.f.added)
 		} else {
 			near, page := h.trees, h.page
 			if l.Cache && l.Dim == schedule.Tree && (l.Step >= len(h.f.Ensemble.Trees) || !h.f.leaves) { // leaves are numbered among all trees

@@ -56,6 +56,7 @@ func (l *lowering) add() *Op {
 	b.add(Op{Kind: Reduce, Args: []Value{b.one(LoadClass, 0, at), leaf}}, 0)
 	trees.Body = b.ops
 	rows.Body = []*Op{{Kind: Kernel, Body: []*Op{trees}}}
+	l.f.added = rows
 	return rows
 }
 

@@ -96,6 +96,7 @@ type Func struct {
 	// Of the LIR: keeps says that kernels keep the leaf of each tree and add none, leaves that these are the result; else
 	// they are added at the end, in the order of the model.
 	keeps, leaves bool
+	added         *Op // the loop over rows that adds them, if one does
 }
 
 func (f *Func) value() Value {
