@@ -450,3 +450,29 @@ func TestCardRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedReduceLargeTile: a tile may be larger than all trees, as far as its size goes; each tree is added once then, too.
+func TestSharedReduceLargeTile(t *testing.T) {
+	f := bushes()
+	rows := make([]float64, 5*f.Features)
+	for i := range rows {
+		rows[i] = float64(i%7) - 3
+	}
+	want := make([]float64, len(rows)/f.Features*f.Outputs)
+	if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"2", "4", "1073741824"} {
+		s, err := schedule.Parse("tile tree t0 t1 " + n + "\ngpuDimension t0 block.x\nsharedReduce t0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := CompileCard(f, s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := compareScores(f, c, margins(t, f, emulated(t, c.Module), rows), want); err != nil {
+			t.Errorf("tiles of %s trees: %v", n, err)
+		}
+	}
+}

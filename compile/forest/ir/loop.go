@@ -36,6 +36,7 @@ func (m *emitter) loop(o *Op, r span) error {
 	defer func() { m.hi, m.whole = hi, whole }()
 	stride, shared := step, l.Shared && m.k.Share > 0
 	if shared { // each thread of a row has an iteration of as many
+		step = min(step, max(in.most, 1)) // where the last thread begins is within 32 bits
 		stride = step * m.k.Share
 		in.lo = m.plus(in.lo, m.times(m.thread, step))
 	}
