@@ -47,7 +47,7 @@ func (a *app) profileForest(ctx context.Context, f *predictFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := fo.Check(); err != nil {
+	if err := checkRows(fo); err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
 	if fo.Linear != nil || fo.Features < 1 {

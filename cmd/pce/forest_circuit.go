@@ -59,7 +59,7 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	}
 	fo, err := run.OpenForest(f.model)
 	if err == nil {
-		err = fo.Check()
+		err = checkRows(fo)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)

@@ -75,3 +75,19 @@ func TestForestCircuit(t *testing.T) {
 		refused(t, tc.code, tc.want, append([]string{"forest", "circuit", forest}, tc.args...)...)
 	}
 }
+
+// TestForestWide: a small file may claim more features than rows have, of which none is made before it is refused.
+func TestForestWide(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{
+		"wide.txt": "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=16777215\nobjective=regression\n\nTree=0\nnum_leaves=1\nnum_cat=0\nleaf_value=1\n\nend of trees\n",
+		"rows.csv": "1,2\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"profile"}, {"circuit", "--out", "out.safetensors"}} {
+		refused(t, exitData, "wide.txt: forest: bad forest: 16777216 features; rows have 1 to 1048576", append([]string{"forest", args[0], "wide.txt", "--data", "rows.csv"}, args[1:]...)...)
+	}
+}

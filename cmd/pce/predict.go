@@ -177,7 +177,18 @@ func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, compu
 	})
 }
 
-// eachNumbers calls use with the rows of all paths, most of them at a time. A forest that compares in
+// checkRows is Check of a forest, and reports more features than rows may have.
+func checkRows(f *forest.Forest) error {
+	if err := f.Check(); err != nil {
+		return err
+	}
+	if f.Features > dataset.MaxColumns {
+		return fmt.Errorf("%w: %d features; rows have 1 to %d", forest.ErrForest, f.Features, dataset.MaxColumns)
+	}
+	return nil
+}
+
+// eachNumbers calls use with the rows of all paths, most of them at a time or as many as readCells. A forest that compares in
 // float32 gets its cells as single says.
 func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []string, f *forest.Forest, single dataset.Rounding, most int, use func(rows []float64) error) error {
 	cfg, err := a.loadDataConfig(config)
@@ -195,7 +206,7 @@ func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []stri
 	if f.Input != forest.Float32 {
 		single = dataset.ToFloat64
 	}
-	rows := make([]float64, most*f.Features)
+	rows := make([]float64, min(most, max(1, readCells/f.Features))*f.Features)
 	for _, path := range paths {
 		r, err := dataset.OpenNumbers(path, f.Features, f.Names, single, o)
 		if err != nil {
