@@ -47,9 +47,11 @@ func (p *Program) newScratch() *scratch {
 	for w := range s.masks[all] {
 		s.masks[all][w] = math.MaxUint64
 	}
-	if p.m.Single {
+	switch {
+	case p.deep.blocks > 0: // whose sums are there
+	case p.m.Single:
 		s.single = make([]float32, p.m.Outputs*blockRows)
-	} else {
+	default:
 		s.double = make([]float64, p.m.Outputs*blockRows)
 	}
 	for k := range s.levels {

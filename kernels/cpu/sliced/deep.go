@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	groupRows   = 8       // rows that walk together
-	deepMost    = 8       // blocks whose rows walk through a tree before the next one
-	deepRanks   = 1 << 20 // bytes of their ranks: they stay in the second cache
-	deepIndices = 8 << 20 // bytes of where they leave the tops of trees
-	deepFirst   = 2       // a column of zeros and one of ones come before the others
+	groupRows   = 8        // rows that walk together
+	deepMost    = 8        // blocks whose rows walk through a tree before the next one
+	deepRanks   = 1 << 20  // bytes of their ranks: they stay in the second cache
+	deepIndices = 8 << 20  // bytes of where they leave the tops of trees
+	deepSums    = 32 << 20 // bytes of their sums
+	deepFirst   = 2        // a column of zeros and one of ones come before the others
 )
 
 // deepPlan is how rows walk on below the tops of trees, eight at a time and many blocks
@@ -72,7 +73,7 @@ func (d *deepPlan) plan(p *Program, walks []int) {
 		}
 	})
 	if err == nil {
-		d.blocks = max(1, min(deepMost, deepRanks/(2*blockRows*d.columns()), deepIndices/(blockRows*len(p.trees))))
+		d.blocks = max(1, min(deepMost, deepRanks/(2*blockRows*d.columns()), deepIndices/(blockRows*len(p.trees)), deepSums/(8*blockRows*p.m.Outputs)))
 	}
 }
 

@@ -6,10 +6,14 @@ import (
 	"github.com/pce-engine/pce/kernels/sliced"
 )
 
-// TestTogether: rows of trees that go on below their tops walk through a tree in many blocks, others in one.
+// TestTogether: rows of trees that go on below their tops walk through a tree in many blocks, others in one, and so do those of
+// many outputs, whose sums would take hundreds of megabytes for each thread.
 func TestTogether(t *testing.T) {
-	for nodes, want := range map[int]int{maxHeight: blockRows, maxHeight + 4: deepMost * blockRows} {
-		m := &sliced.Module{Features: 1, Outputs: 1, Single: true, Columns: []sliced.Column{{Cuts: []float64{0}}}, Masks: []sliced.Mask{{Ends: []uint16{1}}}}
+	for _, tt := range []struct{ nodes, outputs, want int }{
+		{maxHeight, 1, blockRows}, {maxHeight + 4, 1, deepMost * blockRows}, {maxHeight + 4, 1024, deepMost * blockRows}, {maxHeight + 4, 1 << 14, blockRows},
+	} {
+		nodes, want := tt.nodes, tt.want
+		m := &sliced.Module{Features: 1, Outputs: tt.outputs, Single: true, Columns: []sliced.Column{{Cuts: []float64{0}}}, Masks: []sliced.Mask{{Ends: []uint16{1}}}}
 		chain := sliced.Tree{Values: []sliced.Value{{Value: 1}}, Leaves: make([]sliced.Leaf, nodes+1)}
 		for i := range int32(nodes) {
 			chain.Leaves[i+1].Last = 1
@@ -23,7 +27,10 @@ func TestTogether(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := p.Together(); got != want {
-				t.Errorf("%s: a chain of %d nodes has %d rows together, want %d", l.Name, nodes, got, want)
+				t.Errorf("%s: a chain of %d nodes and %d outputs has %d rows together, want %d", l.Name, nodes, tt.outputs, got, want)
+			}
+			if s := p.newScratch(); len(s.single)+len(s.deep.single) != tt.outputs*want {
+				t.Errorf("%s: %d and %d sums of %d outputs", l.Name, len(s.single), len(s.deep.single), tt.outputs)
 			}
 		}
 	}
