@@ -29,7 +29,7 @@ func (g *graph) casts(f *forest.Forest, tree *node) error {
 			continue
 		}
 		from, to := n.input, n.result(0)
-		label[to], scores[to], g.kinds[to] = label[from], scores[from], g.kinds[from]
+		label[to], scores[to], g.kinds[to], g.columns[to] = label[from], scores[from], g.kinds[from], g.columns[from]
 		if n.op == "Identity" {
 			continue
 		}

@@ -40,12 +40,12 @@ func (n *node) result(i int) string {
 type graph struct {
 	producer string
 	nodes    []node
-	columns  int64             // of the first input; 0 if unknown
+	columns  map[string]int64  // of the inputs of the graph, 0 if unknown, and of what operators before the trees pass along
 	kinds    map[string]uint64 // types of the inputs of the graph, and then of what casts makes of them
 }
 
 func parse(file []byte) (*graph, error) {
-	g := &graph{producer: "onnx", kinds: map[string]uint64{}}
+	g := &graph{producer: "onnx", columns: map[string]int64{}, kinds: map[string]uint64{}}
 	found := false
 	err := fields(file, func(f field) error {
 		switch {
@@ -87,10 +87,7 @@ func (g *graph) parse(b []byte) error {
 			return err
 		case f.id == 11 && f.wire == 2:
 			name, columns, kind := input(f.bytes)
-			if g.columns == 0 {
-				g.columns = columns
-			}
-			g.kinds[name] = kind
+			g.columns[name], g.kinds[name] = columns, kind
 		}
 		return nil
 	})
@@ -181,7 +178,7 @@ func read(file []byte) (*forest.Forest, error) {
 	if err := g.casts(f, tree); err != nil {
 		return nil, err
 	}
-	return f, finish(f, g.columns)
+	return f, finish(f, g.columns[tree.input])
 }
 
 // finish sets the number of features, of the input or else of the trees.

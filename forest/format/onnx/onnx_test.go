@@ -83,6 +83,7 @@ type model struct {
 	after   []string // of one value each, the last result of the one before; Cast/N has the attribute to
 	before  []string // of X, likewise
 	columns int64
+	unread  int64    // the width of an input in front that nothing reads; 0: there is none
 	kind    int64    // of the elements of the input; 0: float32
 	input   string   // of the operator; empty: the last one before it
 	results []string // of the operator; empty: Y
@@ -124,7 +125,13 @@ func (m model) bytes() []byte {
 		m.taken = m.results[len(m.results)-1]
 	}
 	chain(m.after, m.taken)
-	graph = append(graph, block(11, text(1, "X"), block(2, block(1, varint(1, m.kind), block(2, block(1), block(1, varint(1, m.columns)))))))
+	input := func(name string, columns int64) {
+		graph = append(graph, block(11, text(1, name), block(2, block(1, varint(1, m.kind), block(2, block(1), block(1, varint(1, columns)))))))
+	}
+	if m.unread > 0 {
+		input("W", m.unread)
+	}
+	input("X", m.columns)
 	return append(append(varint(1, 7), text(2, "test")...), block(7, graph...)...)
 }
 
@@ -514,4 +521,17 @@ func TestOneClass(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	formattest.Fuzz(f, Format, chain().bytes(), ensemble().bytes(), two("TreeEnsembleClassifier", map[string]any{"classlabels_strings": strs{"a", "b"}}).bytes())
+}
+
+// TestInputs: a forest has the features of the input that it reads, straight or behind a Cast, wherever that is among the inputs.
+func TestInputs(t *testing.T) {
+	for _, unread := range []int64{0, 2, 9} {
+		for _, before := range [][]string{nil, {"Identity", "Cast/1"}} {
+			m := chain()
+			m.unread, m.before = unread, before
+			if f, err := Format.Decode(m.bytes()); err != nil || f.Features != 6 {
+				t.Errorf("behind an input of %d columns and %v: %+v, %v", unread, before, f, err)
+			}
+		}
+	}
 }
