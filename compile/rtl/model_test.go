@@ -181,3 +181,42 @@ func TestRandomCircuits(t *testing.T) {
 		t.Errorf("only %d datapaths were compiled", compiled)
 	}
 }
+
+// TestSharedProduct compiles sums of one term over a product that two of them read, each of which goes into a product of its own.
+func TestSharedProduct(t *testing.T) {
+	g := &circuit.Graph{NumVars: 4}
+	var weights [][]float64
+	add := func(n circuit.Node, p ...float64) circuit.NodeID {
+		n.Units = 1
+		g.Nodes, weights = append(g.Nodes, n), append(weights, p)
+		return circuit.NodeID(len(g.Nodes) - 1)
+	}
+	leaf := func(v int, p float64) circuit.NodeID {
+		return add(circuit.Node{Kind: circuit.Input, Var: v, Leaf: circuit.Categorical{Categories: 2}}, p, 1-p)
+	}
+	of := func(kind circuit.Kind, p []float64, children ...circuit.NodeID) circuit.NodeID {
+		return add(circuit.Node{Kind: kind, Children: children}, p...)
+	}
+	shared := of(circuit.Product, nil, leaf(0, 0.3), leaf(1, 0.6), leaf(2, 0.9))
+	one := []float64{1}
+	left, right := of(circuit.Sum, one, shared), of(circuit.Sum, one, shared)
+	g.Root = of(circuit.Sum, []float64{0.4, 0.6}, of(circuit.Product, nil, left, leaf(3, 0.9)), of(circuit.Product, nil, right, leaf(3, 0.2)))
+	params, err := reference.Load64(g, func(id circuit.NodeID, dst []float64) error {
+		copy(dst, weights[id])
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]float64
+	for k := range 16 {
+		rows = append(rows, []float64{float64(k & 1), float64(k >> 1 & 1), float64(k >> 2 & 1), float64(k >> 3)})
+	}
+	for kind, o := range kinds(rtl.DefaultOptions()) {
+		d, err := rtl.Compile(g, params.Read64, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		agree(t, kind, d, g, params, rows)
+	}
+}

@@ -69,11 +69,14 @@ func networkOf(units []unit, d *Datapath, o *Options, loose bool) (*network, for
 				if s := n.onlySum(f); s != nil && units[a].readers == 1 {
 					for _, t := range s.forms {
 						t.scale *= w * f.scale
-						terms = append(terms, t)
+						terms = append(terms, t.clipped())
 					}
 					continue
 				}
 				f.scale *= w
+				if units[a].readers > 1 {
+					f = f.clipped()
+				}
 				terms = append(terms, f)
 			}
 			forms[i] = n.sum(terms)
@@ -83,6 +86,12 @@ func networkOf(units []unit, d *Datapath, o *Options, loose bool) (*network, for
 		}
 	}
 	return n, forms[len(units)-1]
+}
+
+// clipped is a form whose lists others read too: what is appended to them goes elsewhere.
+func (f form) clipped() form {
+	f.tables, f.args = slices.Clip(f.tables), slices.Clip(f.args)
+	return f
 }
 
 // onlySum returns the sum that a form is but for its scale, nil if it is not one.
