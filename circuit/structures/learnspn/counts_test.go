@@ -94,6 +94,17 @@ func TestKMeans(t *testing.T) {
 	}
 }
 
+// TestKMeansMoves wants the means of clusters, not the points that they began with.
+func TestKMeansMoves(t *testing.T) {
+	points := []float64{0, 1, 2, 1e4, 1e4 + 1, 1e4 + 5}
+	for seed := range uint64(20) {
+		// 1 + 0 + 1 from the mean 1, and 4 + 1 + 9 from 1e4 + 2.
+		if _, spread := kMeans(points, 1, 2, rand.New(rand.NewPCG(seed, 0))); spread != 16 {
+			t.Errorf("seed %d: squared distances of %v, want 16", seed, spread)
+		}
+	}
+}
+
 // TestTightestClusters wants the tightest partition of some restarts, which is not always the last one.
 func TestTightestClusters(t *testing.T) {
 	columns, _ := mixedRows(60, rand.New(rand.NewPCG(7, 8)))

@@ -61,7 +61,7 @@ func kMeans(points []float64, d, k int, rng *rand.Rand) ([]int32, float64) {
 		}
 		means = append(means, points[at*d:][:d]...)
 	}
-	cluster, before := make([]int32, n), math.Inf(1)
+	cluster, before := make([]int32, n), math.MaxFloat64 // with infinity, of which a share is infinite too, the first round would be the last
 	for {
 		spread := 0.0
 		for i := range cluster {
