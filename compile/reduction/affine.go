@@ -100,17 +100,23 @@ func (a *Affine) gather(e Expr, factor int64) error {
 			}
 			return a.gather(e.Y, factor)
 		case "*":
-			for _, f := range [2][2]Expr{{e.X, e.Y}, {e.Y, e.X}} {
-				c, err := affine(f[0])
-				if _, literal := f[0].(*Number); literal && err != nil {
-					return err
+			// Each side is read once: to read one again would double the time with every factor of a chain.
+			sides := [2]Expr{e.X, e.Y}
+			var parts [2]Affine
+			var errs [2]error
+			for k, side := range sides {
+				parts[k], errs[k] = affine(side)
+				if _, literal := side.(*Number); literal && errs[k] != nil {
+					return errs[k]
 				}
-				if err != nil || !c.constant() {
+			}
+			for k := range sides {
+				c, scaled := &parts[k], &parts[1-k]
+				if errs[k] != nil || !c.constant() {
 					continue
 				}
-				var scaled Affine
-				if err := scaled.gather(f[1], 1); err != nil {
-					return err
+				if errs[1-k] != nil {
+					return errs[1-k]
 				}
 				for _, t := range append(scaled.Terms, Term{"", scaled.Constant}) {
 					if absolute(t.Coefficient) > maxCoefficient || absolute(c.Constant) > maxCoefficient {

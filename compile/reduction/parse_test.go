@@ -209,6 +209,15 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestLongProducts reads products of many factors, of which twice the time for each factor would be without end.
+func TestLongProducts(t *testing.T) {
+	ones := strings.Repeat("*1", 300)
+	p := parse(t, head+"array float y[N]; output y;\ny[i"+ones+"] = x[w[i]"+ones+"] : { [i] : 0 <= i"+ones+" < N };")
+	if got, want := p.Statements[0].Index[0].String(), "i"; got != want {
+		t.Errorf("index %s, want %s", got, want)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, source := range programs {
 		f.Add(source)
