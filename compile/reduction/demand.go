@@ -146,7 +146,8 @@ func (m *machine) each(e element, visit func(w *writer, x []int64)) {
 	for len(m.frames) < depth {
 		m.frames = append(m.frames, nil)
 	}
-	for _, w := range e.of.writers {
+	evaluated := make([]int64, len(e.of.writers)) // points, which count once all are: an element that is put off begins with the first
+	for k, w := range e.of.writers {
 		n := w.given + len(w.stmt.Dims)
 		if len(m.frames[depth-1]) < n {
 			m.frames[depth-1] = make([]int64, n)
@@ -160,9 +161,7 @@ func (m *machine) each(e element, visit func(w *writer, x []int64)) {
 			}
 			s.Scan(x, func(x []int64) bool {
 				m.tick()
-				if !w.free {
-					m.points[w.number]++
-				}
+				evaluated[k]++
 				for _, g := range w.guards {
 					if !g(x) {
 						return true
@@ -171,6 +170,11 @@ func (m *machine) each(e element, visit func(w *writer, x []int64)) {
 				visit(w, x)
 				return true
 			})
+		}
+	}
+	for k, w := range e.of.writers {
+		if !w.free {
+			m.points[w.number] += evaluated[k]
 		}
 	}
 }

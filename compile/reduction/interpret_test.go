@@ -117,6 +117,9 @@ z[] += y[i] : { [i] : i = N-1 };
 		if got := o.Outputs["z"].Floats[0]; got != float64(n-1)+0.5 {
 			t.Errorf("N = %d: %v", n, got)
 		}
+		if !slices.Equal(o.Points, []int64{1, n - 1, 1}) { // also of elements that were put off
+			t.Errorf("N = %d: %v points, want 1, %d and 1", n, o.Points, n-1)
+		}
 	}
 }
 
