@@ -110,11 +110,10 @@ func offending(set *polyhedron.Set) []int64 {
 	if hollow, err := set.Empty(); err != nil || hollow {
 		return nil
 	}
-	x, err := set.Sample(sampleReach, sampleBudget)
-	if err != nil {
-		return nil
+	if x, err := set.Sample(sampleReach, sampleBudget); err == nil && x != nil {
+		return x
 	}
-	return x
+	return set.Corner() // of a set without points near 0
 }
 
 // where names the sizes and the point of x, which begins with the parameters.

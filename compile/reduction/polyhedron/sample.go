@@ -1,5 +1,7 @@
 package polyhedron
 
+import "github.com/pce-engine/pce/compile/reduction/simplex"
+
 // Sample looks for an integer point of s whose coordinates lie between -reach and
 // reach, trying at most budget values of variables. Where it returns nil, s may
 // still hold points.
@@ -22,4 +24,28 @@ func (s *Set) Sample(reach int64, budget int) ([]int64, error) {
 		return false
 	})
 	return found, nil
+}
+
+// Corner returns a point at which a linear program over s ends, if it is of integers, however far from 0 it is. Where it
+// returns nil, s may still hold points.
+func (s *Set) Corner() []int64 {
+	c := s.Clone()
+	if c.tidy() {
+		return nil
+	}
+	end := c.program().Maximise()
+	if end.Status != simplex.Optimal {
+		return nil
+	}
+	x := make([]int64, s.Vars)
+	for v, at := range end.Point {
+		if !at.IsInt() || !at.Num().IsInt64() {
+			return nil
+		}
+		x[v] = at.Num().Int64()
+	}
+	if !s.Contains(x) {
+		return nil
+	}
+	return x
 }
