@@ -237,13 +237,30 @@ func (w *lowering) indices(f *factor, r *source, point []int64) ([]int64, error)
 		if u, ok := w.units[f.Array]; ok && u == k {
 			continue
 		}
-		x, err := w.eval(&f.index[k], r.lookup(point))
+		x, err := w.indexAt(f, k, r, point)
 		if err != nil {
 			return nil, err
 		}
 		index = append(index, x)
 	}
 	return index, nil
+}
+
+// indexAt evaluates index k of a read at a point. What package reduction leaves to the run is found here: an index that is outside of
+// its array at some sizes alone.
+func (w *lowering) indexAt(f *factor, k int, r *source, point []int64) (int64, error) {
+	x, err := w.eval(&f.index[k], r.lookup(point))
+	if err != nil {
+		return 0, err
+	}
+	name, number, extent := w.row.Name, 1, w.opts.Vars
+	if k != f.code {
+		name, number, extent = f.Array, k+1, w.extent(f.array, k)
+	}
+	if x < 0 || x >= int64(extent) {
+		return 0, r.refuse(point, "reads %s at index %d, which is %d; want 0 to %d", name, number, x, extent-1)
+	}
+	return x, nil
 }
 
 // width is the number of units of an array's nodes.

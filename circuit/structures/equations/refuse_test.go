@@ -95,6 +95,23 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestOutside refuses an index that is outside of its array where package reduction does not see it: no corner of the sizes that are
+// allowed is of whole numbers, and all are large.
+func TestOutside(t *testing.T) {
+	const source = `param T, U, S, C : 3*T + 2*U >= 122, 2*T + 3*U >= 121, U >= 0, S >= 1, C >= 1;
+size U = 40;
+input int x[T] in [0,C); input float e[S,C], a[S];
+array float out[], f[S];
+output out;
+f[s]  *= e[s,x[t+1]] : { [t,s] : 0 <= t < T, 0 <= s < S };
+out[] += a[s]*f[s]   : { [s] : 0 <= s < S };
+`
+	const want = "a.red:6:1: f at [t,s] = [24,0] reads x at index 1, which is 25; want 0 to 24"
+	if _, err := Build(Options{Name: "a.red", Source: source, Vars: 25, Latents: 2, Leaf: categorical(3)}); err == nil || err.Error() != want {
+		t.Errorf("\n got %v\nwant %s", err, want)
+	}
+}
+
 // TestLongChain refuses a recursion over more elements than are in hand at one time, which would take the stack of the process.
 func TestLongChain(t *testing.T) {
 	const want = "the end of a chain of 131072 elements that each need the next; choose smaller sizes"

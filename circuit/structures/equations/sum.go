@@ -76,7 +76,7 @@ func (w *lowering) weights(r *source, l *level, s shape, point []int64) (given [
 		case l.summed[k]:
 			extents = append(extents, w.extent(l.weight.array, k))
 		default:
-			x, err := w.eval(&l.weight.index[k], r.lookup(point))
+			x, err := w.indexAt(l.weight, k, r, point)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -98,7 +98,7 @@ func (w *lowering) place(r *source, l *level, s shape, extents []int, point []in
 		if !l.summed[k] || k == s.row || k == s.column {
 			continue
 		}
-		x, err := w.eval(&l.weight.index[k], r.lookup(point))
+		x, err := w.indexAt(l.weight, k, r, point)
 		if err != nil {
 			return 0, err
 		}
