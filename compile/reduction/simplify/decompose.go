@@ -190,7 +190,7 @@ type innerArray struct {
 func (w *worker) name(first, rest *reduction.Statement) bool {
 	inner := w.inner
 	first.Array = "*"
-	text := canonical(first)
+	text := inner.kind.String() + canonical(first) // sums of other types are other arrays
 	if name, ok := w.sums[text]; ok {
 		inner.read.Array = name
 		return false

@@ -311,3 +311,21 @@ y[k] = 0 : { [k] : k = 0 };`, "reuse", "W*K"},
 		}
 	}
 }
+
+// TestBinsOfTypes simplifies equal sums of which one is of integers and the other of floats: they have no array in common.
+func TestBinsOfTypes(t *testing.T) {
+	p := parse(t, `param N, K : N >= 2, K >= 1; size N = 1000, K = 8; input int z[N] in [0,K), q[N] in [0,K), x[N] in [0,9);
+array float s[N]; array int t[N]; output s, t;
+s[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
+t[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
+`)
+	q, _, err := Simplify(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(4) {
+		if err := same(p, q, map[string]int64{"N": int64(5 + seed), "K": 3}, seed, 0); err != nil {
+			t.Errorf("%v\n%v", err, q)
+		}
+	}
+}
