@@ -147,6 +147,7 @@ type pick struct {
 	guard int
 	value reduction.Expr    // the side that depends on the indices alone
 	high  *reduction.Affine // the end of the range of values that it is compared with
+	open  bool              // the range is that of what value is compared with: value may be outside of it
 }
 
 // picked looks at guard g of s; nil if it is of another kind.
@@ -176,13 +177,13 @@ func (w *worker) picked(s *reduction.Statement, g int) *pick {
 		if _, inner := outer(side[1]); !inner {
 			continue
 		}
-		for _, e := range []reduction.Expr{side[1], u} {
+		for k, e := range []reduction.Expr{u, side[1]} {
 			r, ok := e.(*reduction.Read)
 			if !ok {
 				continue
 			}
 			if a := w.prog.Array(r.Array); a.Range != nil && len(a.Range.Low.Terms) == 0 && a.Range.Low.Constant == 0 {
-				return &pick{g, u, &a.Range.High}
+				return &pick{g, u, &a.Range.High, k > 0}
 			}
 		}
 	}
@@ -230,11 +231,37 @@ func (w *worker) divideBins(s *reduction.Statement, set *polyhedron.Set, picks [
 	for _, p := range picks {
 		read.Index = append(read.Index, p.value)
 		extents = append(extents, *p.high)
+		if p.open { // then no point has that value
+			low, high := expression(&reduction.Affine{}, s.Pos), expression(p.high, s.Pos)
+			rest.Guards = append(rest.Guards, &reduction.Binary{Pos: s.Pos, Op: "<=", X: low, Y: p.value}, &reduction.Binary{Pos: s.Pos, Op: "<", X: p.value, Y: high})
+		}
 	}
 	rest.Body = read
 	rest.Domain = w.chains(elements, rest.Dims)
 	w.inner = &innerArray{read: read, extents: extents, kind: a.Type}
 	return bins, rest, nil
+}
+
+// expression writes an affine as an expression.
+func expression(a *reduction.Affine, at reduction.Pos) (sum reduction.Expr) {
+	join := func(x reduction.Expr) {
+		if sum != nil {
+			x = &reduction.Binary{Pos: at, Op: "+", X: sum, Y: x}
+		}
+		sum = x
+	}
+	number := func(x int64) reduction.Expr { return &reduction.Number{Pos: at, Integer: true, I: x} }
+	for _, t := range a.Terms {
+		var x reduction.Expr = &reduction.Name{Pos: at, Name: t.Name}
+		if t.Coefficient != 1 {
+			x = &reduction.Binary{Pos: at, Op: "*", X: number(t.Coefficient), Y: x}
+		}
+		join(x)
+	}
+	if sum == nil || a.Constant != 0 {
+		join(number(a.Constant))
+	}
+	return sum
 }
 
 // movable reports whether a sum could start from a neighbour.

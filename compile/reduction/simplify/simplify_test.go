@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -326,6 +327,30 @@ t[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
 	for seed := range uint64(4) {
 		if err := same(p, q, map[string]int64{"N": int64(5 + seed), "K": 3}, seed, 0); err != nil {
 			t.Errorf("%v\n%v", err, q)
+		}
+	}
+}
+
+// TestBinsOfOthers simplifies guards with values that may be outside of the range of what they are compared with. No point has those.
+func TestBinsOfOthers(t *testing.T) {
+	for _, q := range []string{
+		"input int q[N] in [0,2*K);",
+		"input int v[N] in [0,2*K); array int q[N]; q[k] = v[k] - 1 : { [k] : 0 <= k < N };",
+	} {
+		p := parse(t, `param N, K : N >= 2, K >= 1; size N = 1000, K = 8; input int z[N] in [0,K); input float x[N]; array float s[N]; output s; `+q+`
+s[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
+`)
+		simple, report, err := Simplify(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(report.Steps, func(s Step) bool { return s.Kind == Histogram }) {
+			t.Errorf("no bins:\n%v", simple)
+		}
+		for seed := range uint64(4) {
+			if err := same(p, simple, map[string]int64{"N": int64(9 + seed), "K": 3}, seed, 1e-9); err != nil {
+				t.Errorf("%v\n%v", err, simple)
+			}
 		}
 	}
 }
