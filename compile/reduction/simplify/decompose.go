@@ -96,7 +96,7 @@ func (w *worker) divide(s *reduction.Statement) (first, rest *reduction.Statemen
 			if err != nil {
 				return nil, nil, err
 			}
-			if better && w.fits(w.inner.extents) {
+			if better && w.fits(w.inner.extents) && (!gather || w.valid(s, candidate)) {
 				w.report.Steps = append(w.report.Steps, Step{Kind: Decompose, Array: s.Array, Statement: s.String(),
 					Text: fmt.Sprintf("%s: what depends on %s is added up first", s.Array, s.Dims[d])})
 				return first, rest, nil
@@ -104,6 +104,16 @@ func (w *worker) divide(s *reduction.Statement) (first, rest *reduction.Statemen
 		}
 	}
 	return nil, nil, nil
+}
+
+// valid reports whether the program may have another statement in the place of s. One with a dimension for the values of data reads
+// its factors at all of them, also where guards of s leave some out.
+func (w *worker) valid(s, other *reduction.Statement) bool {
+	p := *w.prog
+	p.Statements = slices.Clone(p.Statements)
+	p.Statements[slices.Index(p.Statements, s)] = other
+	_, err := reduction.Parse(p.String())
+	return err == nil
 }
 
 // divideAt divides s at dimension d: the first statement sums over d alone what mentions it. It returns nil where the

@@ -354,3 +354,19 @@ s[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
 		}
 	}
 }
+
+// TestGuardedFactors simplifies a sum whose guard keeps data out that is no index of a factor.
+func TestGuardedFactors(t *testing.T) {
+	p := parse(t, `param N, K, M : N >= 2, K >= 2, M >= 1; size N = 1000, K = 50, M = 8;
+input int h[N] in [0,M+1); input float u[K,M]; array float t[K,M], s[K]; output s;
+t[k,m] = u[k,m]*u[k,m] : { [k,m] : 0 <= k < K, 0 <= m < M };
+s[k] += t[k,h[i]] : { [k,i] : 0 <= k < K, 0 <= i < N } if h[i] < M;
+`)
+	q, _, err := Simplify(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := same(p, q, map[string]int64{"N": 9, "K": 3, "M": 4}, 1, 1e-9); err != nil {
+		t.Errorf("%v\n%v", err, q)
+	}
+}
