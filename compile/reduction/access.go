@@ -131,10 +131,11 @@ func (p *Program) where(s *Statement, x []int64) string {
 	return ", at " + strings.Join(parts, ", ")
 }
 
-// checkWrites reports an element of an = array that two points write.
+// checkWrites reports an element of an = array that two points write, and one that is drawn at two points of the dimensions that a
+// draw is not over.
 func checkWrites(p *Program) error {
 	for i, s := range p.Statements {
-		if s.Op != Assign {
+		if s.Op != Assign && !s.Op.Draws() {
 			continue
 		}
 		for _, t := range p.Statements[i:] {
@@ -161,8 +162,14 @@ func checkPair(p *Program, s, t *Statement) error {
 	if s == t { // two points of a statement differ first in some dimension
 		order = nil
 		for k := range s.Dims {
+			if k == s.Drawn() {
+				continue
+			}
 			sets := clone(common)
 			for j := 0; j <= k; j++ {
+				if j == s.Drawn() {
+					continue
+				}
 				r := Equal
 				if j == k {
 					r = Less
@@ -187,7 +194,8 @@ func checkPair(p *Program, s, t *Statement) error {
 				e += [...]string{"", ","}[btoi(k > 0)] + fmt.Sprint(i)
 			}
 			n := len(p.Params) + len(s.Dims)
-			return errorf(t.Pos, "%s] is written twice: by %d:%d%s, and by %d:%d at %v", e, s.Line, s.Column, p.where(s, x[:n]), t.Line, t.Column, x[n:])
+			how := [...]string{"written", "drawn"}[btoi(s.Op.Draws())]
+			return errorf(t.Pos, "%s] is %s twice: by %d:%d%s, and by %d:%d at %v", e, how, s.Line, s.Column, p.where(s, x[:n]), t.Line, t.Column, x[n:])
 		}
 	}
 	return nil

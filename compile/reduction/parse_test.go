@@ -198,6 +198,8 @@ func TestRefusals(t *testing.T) {
 		{"array float y[99]; output y; y[i] = 1 : { [i] : 0 <= i < 99 }; y[j+60] = 2 : { [j] : 0 <= j < 9 };",
 			"1:64: y[60] is written twice: by 1:30, at i = 60, and by 1:64 at [0]"},
 		{body("y[i] = " + strings.Repeat("(", 100000) + "1 : { [i] : 0 <= i < N };"), "7:508: an expression of more than 500 levels"},
+		{"param N : N >= 1; input float u[N], x[N]; array int z[2*N]; output z; z[i+j] draw(u[i])= x[k] : { [i,j,k] : 0 <= i < N, 0 <= j < N, 0 <= k < N };",
+			"1:71: z[1] is drawn twice: by 1:71, at N = 2, i = 0, j = 1, k = 0, and by 1:71 at [1 0 0]"},
 		{body("y[i] = " + strings.Repeat("-", 100000) + "1 : { [i] : 0 <= i < N };"), "7:508: an expression of more than 500 levels"},
 		{body("y[i] = 1" + strings.Repeat("+1", 100000) + " : { [i] : 0 <= i < N };"), "7:1008: an expression of more than 500 levels"},
 		{body("y[i] = 1 : { [i] : 0 <= i < N" + strings.Repeat(", i != 3", 7) + " };"), "7:80: != splits the domain into more than 64 pieces"},
