@@ -2,6 +2,7 @@ package gosource
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -52,12 +53,14 @@ func (e *emitter) expression(s *reduction.Statement, x reduction.Expr, want redu
 
 // typed writes x, whose type is got.
 func (e *emitter) typed(s *reduction.Statement, x reduction.Expr, got reduction.Type) string {
+	if b, ok := x.(*reduction.Binary); ok {
+		if n := constant(b); n != nil {
+			return number(n)
+		}
+	}
 	switch x := x.(type) {
 	case *reduction.Number:
-		if x.Integer {
-			return fmt.Sprintf("int64(%d)", x.I)
-		}
-		return fmt.Sprintf("float64(%s)", strconv.FormatFloat(x.F, 'g', -1, 64))
+		return number(x)
 	case *reduction.Name:
 		switch a := e.prog.Array(x.Name); {
 		case a != nil:
@@ -83,6 +86,68 @@ func (e *emitter) typed(s *reduction.Statement, x reduction.Expr, got reduction.
 		return fmt.Sprintf("float64(%s %s %s)", l, b.Op, r)
 	}
 	return fmt.Sprintf("(%s %s %s)", l, b.Op, r)
+}
+
+// number writes a number.
+func number(n *reduction.Number) string {
+	switch {
+	case n.Integer:
+		return fmt.Sprintf("int64(%d)", n.I)
+	case math.IsInf(n.F, 0):
+		return fmt.Sprintf("math.Inf(%+.0f)", math.Copysign(1, n.F))
+	case math.IsNaN(n.F):
+		return "math.NaN()"
+	case n.F == 0 && math.Signbit(n.F):
+		return "math.Copysign(0, -1)"
+	}
+	return fmt.Sprintf("float64(%s)", strconv.FormatFloat(n.F, 'g', -1, 64))
+}
+
+// constant returns the value of an expression of numbers alone, and nil for others. Go refuses constants that
+// are infinite, as 1.0/0.0, or that do not fit, and has neither NaN nor -0 among them.
+func constant(x reduction.Expr) *reduction.Number {
+	switch x := x.(type) {
+	case *reduction.Number:
+		return x
+	case *reduction.Negate:
+		if n := constant(x.X); n != nil {
+			return &reduction.Number{Integer: n.Integer, I: -n.I, F: -n.F}
+		}
+	case *reduction.Binary:
+		a, b := constant(x.X), constant(x.Y)
+		if a == nil || b == nil {
+			return nil
+		}
+		if a.Integer && b.Integer && x.Op != "/" {
+			switch x.Op {
+			case "+":
+				return &reduction.Number{Integer: true, I: a.I + b.I}
+			case "-":
+				return &reduction.Number{Integer: true, I: a.I - b.I}
+			case "*":
+				return &reduction.Number{Integer: true, I: a.I * b.I}
+			}
+			return nil
+		}
+		float := func(n *reduction.Number) float64 {
+			if n.Integer {
+				return float64(n.I)
+			}
+			return n.F
+		}
+		p, q := float(a), float(b)
+		switch x.Op {
+		case "+":
+			return &reduction.Number{F: p + q}
+		case "-":
+			return &reduction.Number{F: p - q}
+		case "*":
+			return &reduction.Number{F: p * q}
+		case "/":
+			return &reduction.Number{F: p / q}
+		}
+	}
+	return nil
 }
 
 func (e *emitter) call(s *reduction.Statement, x *reduction.Call, got reduction.Type) string {

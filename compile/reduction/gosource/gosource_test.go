@@ -49,6 +49,15 @@ a[i] += 2 : { [i] : i = 1 };
 l[k] lse= i : { [i,k] : i = 1, 0 <= k < N } if w[i] == k;
 l[k] lse= 2*i : { [i,k] : 0 <= i < N, 0 <= k < N, i != 1 } if w[i] == k;
 `,
+	"constants": `param N : N >= 1; size N = 3; input float x[N]; array float a[N], b[N], c[N]; array int n[N]; output a, b, c, n;
+a[i] max= select(x[i] < 0.5, x[i], -1.0/0.0) : { [i] : 0 <= i < N };
+b[i]    = 1e300*1e300 - x[i] : { [i] : 0 <= i < N };
+c[i]    = select(x[i] < 0.5, 1/(-1*0.0), 0/0 + x[i]) : { [i] : 0 <= i < N };
+n[i]    = 2*3 - 4 + i : { [i] : 0 <= i < N } if 1 < 2;
+`,
+	"small": `param N : N >= 1; size N = 3; input float x[N]; array float a[N]; output a;
+a[i] = log((1 + exp(x[i]))*1e-315) + lognormal(x[i], x[i], 1e-320) : { [i] : 0 <= i < N };
+`,
 	"skewed": `param N, M : N >= 2, M >= 2; size N = 6, M = 5; input float x[N,M]; array float a[N,M]; output a;
 a[i,j] += x[i,j] : { [i,j] : 0 <= i < N, 0 <= j < M };
 a[i,j] += 0.5*a[i-1,j+1] + 0.25*a[i,j-1] : { [i,j] : 1 <= i < N, 1 <= j < M-1 };
