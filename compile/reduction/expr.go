@@ -93,7 +93,7 @@ type function struct {
 // normal distribution at x, given its mean and variance; log of numbers below 0
 // is NaN, of 0 -Inf.
 var functions = map[string]function{
-	"log":  {1, Float, func(a []float64) float64 { return math.Log(a[0]) }},
+	"log":  {1, Float, func(a []float64) float64 { return ln(a[0]) }},
 	"exp":  {1, Float, func(a []float64) float64 { return math.Exp(a[0]) }},
 	"sqrt": {1, Float, func(a []float64) float64 { return math.Sqrt(a[0]) }},
 	"lgamma": {1, Float, func(a []float64) float64 {
@@ -102,8 +102,18 @@ var functions = map[string]function{
 	}},
 	"lognormal": {3, Float, func(a []float64) float64 {
 		d := a[0] - a[1]
-		return -0.5 * (float64(d*d)/a[2] + math.Log(2*math.Pi*a[2]))
+		return -0.5 * (float64(d*d)/a[2] + ln(2*math.Pi*a[2]))
 	}},
 	"floor":  {1, Int, nil},
 	"select": {3, Float, nil},
+}
+
+// ln is math.Log, whose assembly for amd64 takes every positive number below the least normal one for about that one: of the least
+// subnormal number, as a product of many probabilities may be, it is off by 35.
+func ln(x float64) float64 {
+	const least, digits = 0x1p-1022, 52
+	if x > 0 && x < least {
+		return math.Log(math.Ldexp(x, digits)) - digits*math.Ln2
+	}
+	return math.Log(x)
 }

@@ -99,6 +99,20 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// TestSmallLogs takes logs of numbers below the least normal one.
+func TestSmallLogs(t *testing.T) {
+	p := parse(t, "input float x; array float y[]; output y; y[] = log(x) : { [] : };")
+	for _, x := range []float64{5e-324, 1e-310, 0x1p-1022, 0.5} {
+		o, err := run(t, p, 1, map[string]int64{}, map[string]*Tensor{"x": {Floats: []float64{x}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := o.Outputs["y"].Floats[0], math.Log(math.Ldexp(x, 52))-52*math.Ln2; math.Abs(got-want) > 1e-12 {
+			t.Errorf("log(%v) = %v, want %v", x, got, want)
+		}
+	}
+}
+
 // TestDeepChain runs a chain that is longer than what is in hand at a time.
 func TestDeepChain(t *testing.T) {
 	p := parse(t, `param N : N >= 2;

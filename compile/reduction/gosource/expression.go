@@ -166,7 +166,7 @@ func (e *emitter) call(s *reduction.Statement, x *reduction.Call, got reduction.
 	for _, a := range x.Args {
 		args = append(args, e.expression(s, a, reduction.Float))
 	}
-	name := map[string]string{"log": "math.Log", "exp": "math.Exp", "sqrt": "math.Sqrt", "lgamma": "lgamma", "lognormal": "lognormal"}[x.Function]
+	name := map[string]string{"log": "ln", "exp": "math.Exp", "sqrt": "math.Sqrt", "lgamma": "lgamma", "lognormal": "lognormal"}[x.Function]
 	return name + "(" + strings.Join(args, ", ") + ")"
 }
 

@@ -193,6 +193,14 @@ func floor(x float64) int64 {
 	return int64(y)
 }
 
+// ln is math.Log, which amd64 has no subnormal numbers for.
+func ln(x float64) float64 {
+	if x > 0 && x < 0x1p-1022 {
+		return math.Log(math.Ldexp(x, 52)) - 52*math.Ln2
+	}
+	return math.Log(x)
+}
+
 func lgamma(x float64) float64 {
 	v, _ := math.Lgamma(x)
 	return v
@@ -200,7 +208,7 @@ func lgamma(x float64) float64 {
 
 func lognormal(x, mean, variance float64) float64 {
 	d := x - mean
-	return -0.5 * (float64(d*d)/variance + math.Log(2*math.Pi*variance))
+	return -0.5 * (float64(d*d)/variance + ln(2*math.Pi*variance))
 }
 
 // draw returns the least place whose running weight reaches u times the whole. Logs are exponentiated, less their
