@@ -235,7 +235,10 @@ func (c *checkpoint) copyTo(ctx context.Context, tensor string, n int64, write f
 		if err := safetensors.Read(c.file, tensor, at, buf); err != nil {
 			return err
 		}
-		return write(ctx, at, buf)
+		if err := write(ctx, at, buf); err != nil {
+			return elsewhere{err}
+		}
+		return nil
 	})
 }
 

@@ -92,6 +92,11 @@ func (d *checkpointDir) save(steps int64, fill func(io.Writer) error) error {
 	return nil
 }
 
+// elsewhere is an error of what a checkpoint is read from or copied to. It says nothing about the checkpoint, and the one before does not help.
+type elsewhere struct{ error }
+
+func (e elsewhere) Unwrap() error { return e.error }
+
 // load hands the newest checkpoint that is good to use, which returns why it is
 // not; found is false if there are none. Each one that is passed over is logged.
 func (d *checkpointDir) load(ctx context.Context, use func(f *os.File, size int64) error) (found bool, err error) {
@@ -112,6 +117,8 @@ func (d *checkpointDir) load(ctx context.Context, use func(f *os.File, size int6
 			return false, err
 		case errors.Is(err, errOther):
 			return false, fmt.Errorf("%w: %s: %w", ErrCheckpoint, path, err)
+		case errors.As(err, new(elsewhere)):
+			return false, fmt.Errorf("em: checkpoint %s: %w", path, err)
 		}
 		d.log.Error("checkpoint is damaged, trying the one before", "path", path, "err", err)
 		if newest == nil {
@@ -123,8 +130,11 @@ func (d *checkpointDir) load(ctx context.Context, use func(f *os.File, size int6
 
 func (d *checkpointDir) open(path string, use func(f *os.File, size int64) error) error {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return err // of a link that leads nowhere
+	}
 	if err != nil {
-		return err
+		return elsewhere{err}
 	}
 	defer f.Close()
 	info, err := f.Stat()

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit/structures"
@@ -459,6 +460,49 @@ func TestDamagedCheckpoints(t *testing.T) {
 			t.Errorf("%s: all damaged: %v", name, err)
 		}
 	}
+}
+
+// deaf is a source that takes no parameters.
+type deaf struct{ *em.Local }
+
+var errDeaf = errors.New("the device fell out")
+
+func (deaf) WriteParams(context.Context, int64, []float32) error { return errDeaf }
+
+// TestUnreadCheckpoints resumes where the newest checkpoint cannot be opened, and where the source does not take it: neither is damage,
+// of which the run would go back to the one before and then remove the newest.
+func TestUnreadCheckpoints(t *testing.T) {
+	j, dir := newJob(t), t.TempDir()
+	if _, _, err := j.try(t, t.Context(), dir, j.model.table, func(o *em.Options) { o.Steps = 15 }); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("checkpoints %v, %v; want two", files, err)
+	}
+	resume := func(want error) {
+		t.Helper()
+		var log bytes.Buffer
+		tr, err := func() (*em.Trainer, error) {
+			o := j.opts
+			o.Checkpoints.Dir, o.Logger = filepath.Join(dir, "checkpoints"), slog.New(slog.NewTextHandler(&log, nil))
+			flows := em.NewLocal(j.model.engine(t, cpu.Options{Threads: 1}, o.LaunchRows(j.model.table.Rows())), j.model.table)
+			t.Cleanup(flows.Close)
+			return em.New(deaf{flows}, o)
+		}()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tr.Resume(t.Context())
+		if !errors.Is(err, want) || errors.Is(err, em.ErrCheckpoint) || !strings.Contains(err.Error(), files[1]) || strings.Contains(log.String(), "damaged") {
+			t.Errorf("%v, and in the log %q; want %v", err, log.String(), want)
+		}
+	}
+	resume(errDeaf)
+	if err := errors.Join(os.Remove(files[1]), os.Symlink(filepath.Base(files[1]), files[1])); err != nil { // which leads to itself
+		t.Fatal(err)
+	}
+	resume(syscall.ELOOP)
 }
 
 // TestKeep counts the checkpoints that stay.
