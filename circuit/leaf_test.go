@@ -438,6 +438,20 @@ func TestSampleAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestSampleAsCell draws the end of a bin where float32 numbers are far apart: the cell is in the bin, too.
+func TestSampleAsCell(t *testing.T) {
+	for _, l := range []RealHistogram{
+		{Breaks: []float64{1e6 + 0.5, 1e6 + 1.5}}, {Breaks: []float64{0.1, 0.7}}, {Breaks: []float64{-3, -2.5}}, {Breaks: []float64{-1, 0.5, math.MaxFloat32}},
+		{Breaks: []float64{1 << 24, 1<<24 + 4}}, {Breaks: []float64{0, 3}}, // of whole numbers
+	} {
+		p := make([]float64, l.NumParams())
+		p[len(p)-1] = 1
+		if x := l.Sample(p, rand.New(most{})); l.Bin(float64(float32(x))) != len(p)-1 {
+			t.Errorf("%v: drew %v, which is in bin %d as a cell", l.Breaks, x, l.Bin(float64(float32(x))))
+		}
+	}
+}
+
 // TestSampleOfFewTrials draws each count of a binomial, the last one too, about as often as it is probable.
 func TestSampleOfFewTrials(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))

@@ -138,14 +138,16 @@ func (l RealHistogram) Masses(p []float64) []float64 {
 	return m
 }
 
-// Sample draws a bin by its mass, then a number of it.
+// Sample draws a bin by its mass, then a number of it, also as the float32 that a cell keeps: behind the last bin the density is the
+// floor, which may be 0.
 func (l RealHistogram) Sample(p []float64, rng *rand.Rand) float64 {
 	i := drawIndex(l.Masses(p), rng)
 	x := l.Breaks[i] + rng.Float64()*l.width(i)
 	if l.Whole() {
-		return min(math.Floor(x), l.Breaks[i+1]-1) // x may be rounded up to the next bin
+		x = min(math.Floor(x), l.Breaks[i+1]-1) // x may be rounded up to the next bin
 	}
-	return x
+	last := float64(math.Nextafter32(float32(l.Breaks[i+1]), -math.MaxFloat32))
+	return min(x, max(last, l.cut(i)))
 }
 
 // Moments are those of the bins, normalised, each as a uniform distribution. The floor outside
