@@ -108,7 +108,9 @@ const walkSteps = 8
 func newScopeWalk(g *Graph) *scopeWalk {
 	last := 0
 	for i := range g.Nodes {
-		last = max(last, g.Nodes[i].Var)
+		if n := &g.Nodes[i]; n.Kind == Input { // Var of others means nothing and may be any number
+			last = max(last, n.Var)
+		}
 	}
 	return &scopeWalk{g: g, nodes: make([]int32, len(g.Nodes)), vars: make([]int32, last+1), left: walkSteps * len(g.Nodes)}
 }

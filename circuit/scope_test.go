@@ -157,3 +157,15 @@ func TestScopesTakeTooMuch(t *testing.T) {
 		t.Errorf("%d words of at most %d: %v", words, words-1, err)
 	}
 }
+
+// TestVarOfProducts validates a graph whose product has a variable, which only inputs have.
+func TestVarOfProducts(t *testing.T) {
+	g := &Graph{NumVars: 2, Root: 2, Nodes: []Node{
+		{Kind: Input, Units: 1, Var: 0, Leaf: Bernoulli{}},
+		{Kind: Input, Units: 1, Var: 1, Leaf: Bernoulli{}},
+		{Kind: Product, Units: 1, Var: 1 << 60, Children: []NodeID{0, 1}},
+	}}
+	if err := Validate(g); err != nil {
+		t.Error(err)
+	}
+}
