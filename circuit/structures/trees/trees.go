@@ -146,8 +146,11 @@ func (b *builder) tree(t *forest.Tree) (circuit.NodeID, error) {
 	for k := range b.edges {
 		b.total += len(leaves) * (len(b.edges[k]) - 1)
 	}
+	if b.class != nil {
+		b.total += len(leaves) * b.f.Classes
+	}
 	if b.total > maxParams {
-		return 0, fmt.Errorf("%w: more than %d masses of bins; give a forest with fewer leaves or thresholds", ErrTrees, maxParams)
+		return 0, fmt.Errorf("%w: more than %d masses of bins and classes; give a forest with fewer leaves, thresholds or classes", ErrTrees, maxParams)
 	}
 	n := len(b.rows) / b.f.Features
 	counts := make([]float64, len(leaves))

@@ -376,6 +376,9 @@ func TestTreesRefuses(t *testing.T) {
 		{"no trees", "no trees", func(f *forest.Forest) { f.Trees = nil }, []float64{1, 2}, 1},
 		{"equality", "a test of categories", func(f *forest.Forest) { f.Trees[0].Nodes[0].Test = forest.Equal }, []float64{1, 2}, 1},
 		{"NaN", "tree 0, node 0", func(f *forest.Forest) { f.Trees[0].Nodes[0].Threshold = math.NaN() }, []float64{1, 2}, 1},
+		{"many classes", "masses of bins and classes", func(f *forest.Forest) {
+			f.Outputs, f.Classes, f.Base, f.Trees = 1<<16, 1<<16, make([]float64, 1<<16), slices.Repeat(f.Trees, 1100)
+		}, []float64{1, 2}, 1},
 		{"zeros", "takes zeros", func(f *forest.Forest) { f.Trees[0].Nodes[0].ZeroMissing = true }, []float64{1, 2}, 1},
 	} {
 		f := &forest.Forest{Features: 2, Outputs: 1, Base: []float64{0}, Alpha: 1, Trees: []forest.Tree{{Weight: 1,
