@@ -84,6 +84,8 @@ func TestCSV(t *testing.T) {
 		{"byte order mark", "\xef\xbb\xbf0,1\n", ":2 :2 0,1", Options{}},
 		{"header of texts over texts", "c,d\nx,y\nx,z\n", "c:x d:y|z 0,0 0,1", Options{}},
 		{"texts that come again are data", "x,y\nx,z\n", ":x :y|z 0,0 0,1", Options{}},
+		{"a missing cell above numbers", "red,\nblue,3\nred,4\n", ":blue|red :5 1,- 0,3 1,4", Options{}},
+		{"an index without a name", ",city\n0,Oslo\n1,Rome\n2,Oslo\n", ":3 city:Oslo|Rome 0,0 1,1 2,0", Options{}},
 		{"header is set", "1,2\n0,1\n", "1:2 2:2 0,1", Options{Header: HeaderYes}},
 		{"no header is set", "a\nb\n", ":a|b 0 1", Options{Header: HeaderNo}},
 		{"missing", "a,b,c\n,?,1\nNaN,2,nAn\n1,nan,2.5\n", "a:2 b:3 c:real -,-,1 -,2,- 1,-,2.5", Options{}},

@@ -153,12 +153,12 @@ func (f *inference) addLabel(col int, text []byte) error {
 }
 
 // looksLikeHeader reports whether a first row of texts, not yet added, is more
-// likely the columns' names than data: a column below it holds only numbers, or
-// none of its texts comes again in its column.
+// likely the columns' names than data: a column below one of its texts holds only
+// numbers, or none of its texts comes again in its column.
 func (f *inference) looksLikeHeader(first []Value) bool {
 	again := false
 	for i, g := range f.columns {
-		if (g.whole || g.other) && !g.text && len(g.labels) == 0 {
+		if first[i].Kind == String && (g.whole || g.other) && !g.text && len(g.labels) == 0 { // above numbers, a missing cell says nothing
 			return true
 		}
 		if _, ok := g.labels[string(first[i].Text)]; ok {
