@@ -20,7 +20,7 @@ type file struct {
 }
 
 // findFiles lists the files that paths mean: themselves, what a glob
-// matches (dir/**/*.go goes through all folders below dir), or all files below
+// matches (dir/**/*.go goes through dir and all folders below it, **/*.go through those of the working folder), or all files below
 // a directory whose format is known; sorted within each path. Without a schema files are read
 // once to infer it and once for their rows, which a pipe does not allow.
 func findFiles(paths []string, opts *Options) ([]file, error) {
@@ -118,6 +118,11 @@ func expand(path string, opts *Options) ([]string, error) {
 		return []string{path}, nil
 	}
 	root, pattern, deep := strings.Cut(path, "/**/")
+	if rest, here := strings.CutPrefix(path, "**/"); here {
+		root, pattern, deep = ".", rest, true
+	} else if deep && root == "" {
+		root = "/"
+	}
 	wanted := func(name string) bool {
 		ok, _ := filepath.Match(pattern, name)
 		return ok

@@ -40,6 +40,7 @@ func TestLinks(t *testing.T) {
 		"linked":       "linked/a.csv linked/b.csv linked/sub/c.csv",
 		"./data/**/*":  "data/a.csv data/b.csv data/sub/c.csv",
 		"linked/**/a*": "linked/a.csv linked/sub/again.csv",
+		"**/*.csv":     "data/a.csv data/b.csv data/sub/c.csv other/x.csv",
 		"data/other":   "data/other/x.csv",
 	} {
 		names, err := FindFiles([]string{path}, Options{})
