@@ -29,6 +29,22 @@ func numbers(t *testing.T, rows [][]float64) string {
 	return save(t, "numbers.npy", written(t, "numbers.npy", s, b))
 }
 
+// TestKeptCodes writes the labels of codes that an array has beside numbers, as other rows of the file have labels.
+func TestKeptCodes(t *testing.T) {
+	s := &Schema{Columns: []Column{{Categories: 3, Labels: []string{"Oslo", "Paris", "Rome"}}, {Kind: Continuous}, {Categories: 4}}}
+	src, err := Open(t.Context(), numbers(t, [][]float64{{2, 0.25, 3}, {0, 1.5, 0}}), Options{Schema: s, KeepText: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Batch{}
+	if err := src.Gather(t.Context(), b, []int{0, 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(written(t, "a.csv", s, b)), "Rome,0.25,3\nOslo,1.5,0\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestNumbersAreLabels wants a number of a file that does not write text to be the
 // category with that label, in inference and under a schema, and to be written as
 // that number again. Categories of other texts have their codes in such files.

@@ -259,7 +259,8 @@ func (r *recordReader) encode(b *Batch, n int) error {
 		if problem != "" {
 			return badData(r.recs.Where(i), "%s", problem)
 		}
-		if v := &r.row[i]; r.keep && (v.Kind != Absent || code != Missing) {
+		// In a column of labels, a number without text is that of a label or its code: writers then write the label.
+		if v := &r.row[i]; r.keep && (v.Kind != Absent || code != Missing) && (v.Text != nil || r.enc.labels[col].texts == nil) {
 			b.Columns[col].setText(b.Rows, n, textOf(v))
 		}
 		if c := &b.Columns[col]; c.Discrete() {
