@@ -66,6 +66,25 @@ func TestWriteAndRead(t *testing.T) {
 	}
 }
 
+// TestKeptIntegers wants all digits of large integers to be kept, also of those that float64 rounds.
+func TestKeptIntegers(t *testing.T) {
+	for _, n := range []int64{0, -7, 1<<53 - 1, 1<<53 + 1, 1<<60 + 1<<8, 1_700_000_000_123_456_789, math.MinInt64, math.MaxInt64} {
+		v := Integer(n)
+		if got := string(textOf(&v)); got != fmt.Sprint(n) {
+			t.Errorf("%d is kept as %s", n, got)
+		}
+	}
+	v := Integer(uint64(math.MaxUint64))
+	if got := string(textOf(&v)); got != "18446744073709551615" {
+		t.Errorf("the largest integer is kept as %s", got)
+	}
+	for x, want := range map[float64]string{0.25: "0.25", 1e-5: "1e-05", 1e20: "100000000000000000000", 1e22: "1e+22"} {
+		if got := string(textOf(&Value{Kind: Number, Number: x})); got != want {
+			t.Errorf("%v is kept as %s, want %s", x, got, want)
+		}
+	}
+}
+
 func TestNPYImagesRead(t *testing.T) {
 	s := &Schema{Columns: make([]Column, 12), Image: [3]int{2, 2, 3}}
 	for i := range s.Columns {
