@@ -141,6 +141,50 @@ func TestMarks(t *testing.T) {
 	}
 }
 
+// TestEmptyTexts wants empty texts to be missing, as empty cells of other tables are, but for a schema that has one as a category.
+func TestEmptyTexts(t *testing.T) {
+	type row struct{ A string }
+	file := encode(t, row{"x"}, row{""}, row{"y"}, row{"x"})
+	for want, opts := range map[string]dataset.Options{
+		"x - y x": {},
+		"x  y x":  {Schema: &dataset.Schema{Columns: []dataset.Column{{Categories: 3, Labels: []string{"", "x", "y"}}}}},
+	} {
+		src, err := load(t, file, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b dataset.Batch
+		if err := src.Gather(t.Context(), &b, []int{0, 1, 2, 3}); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for r := range b.Rows {
+			if code := b.Columns[0].Codes.At(r); code == dataset.Missing {
+				got = append(got, "-")
+			} else {
+				got = append(got, src.Schema().Columns[0].Labels[code])
+			}
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("got %q, want %q", s, want)
+		}
+	}
+	type number struct{ A *string }
+	empty, dataPath := "", filepath.Join(t.TempDir(), "a.parquet")
+	if err := os.WriteFile(dataPath, encode(t, number{&empty}, number{}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := dataset.OpenNumbers(dataPath, 1, nil, dataset.ToFloat64, dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got := make([]float64, 2)
+	if n, err := r.Read(t.Context(), got); err != nil || n != 2 || got[0] == got[0] || got[1] == got[1] {
+		t.Errorf("%d rows of numbers %v, %v; want two missing cells", n, got, err)
+	}
+}
+
 // TestWideCodes reads integers at the border of the two widths of codes.
 func TestWideCodes(t *testing.T) {
 	type row struct{ A int64 }
