@@ -146,7 +146,7 @@ func (d *softDecoder) column(s *Schema, i int, cells *Cells, rows int) error {
 func (d *softDecoder) evidence(c *Column) *Evidence {
 	if c.Kind == Continuous {
 		e := &Evidence{Low: d.float64(), High: d.float64()}
-		if !(e.Low < e.High) {
+		if !(e.Low < e.High || c.Counts && e.Low == e.High) {
 			return nil
 		}
 		return e

@@ -204,6 +204,31 @@ func TestSoftBlock(t *testing.T) {
 	}
 }
 
+// TestSoftBlockOfCounts sends a range of one count, which columns of counts take and others do not.
+func TestSoftBlockOfCounts(t *testing.T) {
+	s := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous, Counts: true}}}
+	e, err := s.Columns[0].RangeEvidence(11, 11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, got := dataset.NewBatch(s, 2), &dataset.Batch{}
+	b.Columns[0].SetSoft(1, e)
+	block, err := dataset.AppendBlock(nil, s, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dataset.DecodeBlock(s, block, got); err != nil {
+		t.Fatal(err)
+	}
+	if back := got.Columns[0].Soft.At(1); back == nil || back.Key() != e.Key() || got.Columns[0].Soft.At(0) != nil {
+		t.Errorf("%+v became %+v", e, back)
+	}
+	s.Columns[0].Counts = false
+	if err := dataset.DecodeBlock(s, block, got); !errors.Is(err, dataset.ErrFormat) {
+		t.Errorf("a range of one number without a probability is read: %v", err)
+	}
+}
+
 // TestBlockDamage changes every byte of a block, cuts it everywhere and reads it
 // as rows of others.
 func TestBlockDamage(t *testing.T) {

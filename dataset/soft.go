@@ -16,7 +16,7 @@ type Evidence struct {
 	// excluded.
 	Runs []Run
 	// Low and High, of a Continuous column, are the numbers at the ends, both included, Low
-	// below High. They may be infinite.
+	// below High or, where the column has counts alone, the same number. They may be infinite.
 	Low, High float64
 }
 
