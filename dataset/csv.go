@@ -154,6 +154,10 @@ func (c *csvRecords) namesType(opts *Options) bool {
 // never skipped where it could be meant as data, nor one of ranges, sets or likelihoods.
 func (c *csvRecords) isHeaderFor(opts *Options) bool {
 	s := opts.Schema
+	head := make(map[string]bool, len(c.head))
+	for _, name := range c.head {
+		head[name] = true
+	}
 	found, named, labels := 0, 0, false
 	for i := range s.Columns {
 		col := &s.Columns[i]
@@ -162,7 +166,7 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 			continue
 		}
 		named++
-		if slices.Contains(c.head, col.Name) {
+		if head[col.Name] {
 			found++
 		}
 	}

@@ -179,9 +179,13 @@ func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
 		to[i], place[n] = left[0], left[1:]
 	}
 	var absent, skipped []string
+	inHeader := make(map[string]bool, len(names))
+	for _, n := range names {
+		inHeader[n] = true
+	}
 	for _, c := range s.Columns {
 		if left := place[c.Name]; len(left) > 0 {
-			if absent = append(absent, c.Name); slices.Contains(names, c.Name) {
+			if absent = append(absent, c.Name); inHeader[c.Name] {
 				skipped = append(skipped, c.Name)
 			}
 			place[c.Name] = left[1:]

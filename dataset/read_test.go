@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/dataset/ndarray"
@@ -112,4 +113,32 @@ func element(d ndarray.DType, x float64) []byte {
 		return order.AppendUint16(nil, uint16(int64(x)))
 	}
 	return []byte{byte(int64(x))}
+}
+
+// TestManyColumns matches the names of a wide table with those of a schema, of which it has every other one in another order.
+// Each is looked up: comparing it with all others takes minutes.
+func TestManyColumns(t *testing.T) {
+	const n = 1 << 17
+	s := &Schema{Columns: make([]Column, n)}
+	var names, row []string
+	for i := range s.Columns {
+		s.Columns[i] = Column{Name: fmt.Sprintf("column %06d", n-i), Categories: 8}
+	}
+	for i := n - 1; i > 0; i -= 2 {
+		names, row = append(names, s.Columns[i].Name), append(row, fmt.Sprint(i%8))
+	}
+	path := save(t, "a.csv", []byte(strings.Join(names, ",")+"\n"+strings.Join(row, ",")+"\n"))
+	src, err := Open(t.Context(), path, Options{Schema: s, Partial: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Batch{}
+	if err := src.Gather(t.Context(), b, []int{0}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range b.Columns {
+		if want := map[bool]int{true: i % 8, false: Missing}[i%2 == 1]; b.Columns[i].Codes.At(0) != want {
+			t.Fatalf("column %d has code %d, want %d", i, b.Columns[i].Codes.At(0), want)
+		}
+	}
 }
