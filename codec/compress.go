@@ -42,7 +42,7 @@ type writer struct {
 // gathered into blocks and coded, and the end has a digest of the content. Input without a
 // single row of the model is an error, as its compressed form would be larger.
 func (w *writer) run(ctx context.Context) error {
-	for len(w.buf) < startSize && !w.eof {
+	for !w.eof && !w.started() {
 		if err := w.fill(); err != nil {
 			return err
 		}
@@ -91,6 +91,13 @@ func (w *writer) run(ctx context.Context) error {
 	w.put([]byte{0})
 	w.put(w.content.Sum(nil)[:contentBytes])
 	return w.dst.Flush()
+}
+
+// started reports whether the buffer has what a framing is found by: startSize bytes and, of a table whose lines are longer,
+// the first line with its end.
+func (w *writer) started() bool {
+	end := bytes.IndexAny(w.buf, "\r\n")
+	return len(w.buf) >= startSize && (end >= 0 && end+1 < len(w.buf) || len(w.buf) >= recordBytes)
 }
 
 // fill reads more of src. Only io.EOF is its end: a reader that unpacks or receives a file says

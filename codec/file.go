@@ -30,7 +30,7 @@ const (
 
 	maxFacts  = 1 << 23
 	maxStream = 1 << 25 // bytes of a block: 2^20 cells of 4 bytes, and texts
-	startSize = 1 << 16 // bytes by which a framing is found
+	startSize = 1 << 16 // bytes by which a framing is found, or more if the first line is longer
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -66,6 +66,37 @@ func TestCodecText(t *testing.T) {
 	}
 }
 
+// TestCodecWideLines finds names and delimiter of a table whose lines are longer than what is looked at of others.
+func TestCodecWideLines(t *testing.T) {
+	const columns = 30
+	g, s := &circuit.Graph{NumVars: columns, Root: columns}, &dataset.Schema{}
+	product := circuit.Node{Kind: circuit.Product, Units: 1}
+	long := strings.Repeat("x", 3000)
+	var names, cells []string
+	for v := range columns {
+		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: circuit.Categorical{Categories: 2}})
+		product.Children = append(product.Children, circuit.NodeID(v))
+		name := fmt.Sprint(long, v)
+		s.Columns = append(s.Columns, dataset.Column{Name: name, Categories: 2, Labels: []string{long, "y" + long}})
+		names, cells = append([]string{name}, names...), append(cells, long)
+	}
+	g.Nodes = append(g.Nodes, product)
+	even := func(_ circuit.NodeID, dst []float32) error {
+		copy(dst, []float32{0.5, 0.5})
+		return nil
+	}
+	m, err := New(g, even, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range lineEnds {
+		content := strings.Join(names, ";") + end + strings.Repeat(strings.Join(cells, ";")+end, 5)
+		if _, stats := roundTrip(t, m, []byte(content)); stats.Rows != 5 || stats.Literals != 0 {
+			t.Errorf("line ends %q: %d rows and %d literals, want 5 and none: %s", end, stats.Rows, stats.Literals, stats.Problem)
+		}
+	}
+}
+
 // TestCodecArrays restores arrays of whole numbers of all widths, and such that are cut.
 func TestCodecArrays(t *testing.T) {
 	m := exactModel(t)
