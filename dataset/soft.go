@@ -338,7 +338,7 @@ func (s *SoftCells) slice(lo, hi int) SoftCells {
 	if s.Of == nil {
 		return SoftCells{}
 	}
-	return SoftCells{Of: s.Of[lo:hi:hi], List: s.List}
+	return SoftCells{Of: s.Of[lo:hi:hi], List: slices.Clip(s.List)}
 }
 
 // HasSoft reports whether the batch has evidence about a cell.
@@ -387,7 +387,7 @@ func (k *keptSoft) gather(b *Batch, rows []int, base int) {
 		if from.Of == nil {
 			continue
 		}
-		to.Of, to.List = room(to.Of, len(rows)), from.List
+		to.Of, to.List = room(to.Of, len(rows)), slices.Clip(from.List) // what a caller adds to it must not reach other batches
 		for n, r := range rows {
 			to.Of[n] = 0
 			if base+r < len(from.Of) {

@@ -173,6 +173,41 @@ func TestSoftRows(t *testing.T) {
 	}
 }
 
+// TestGatheredSoft adds evidence to two batches of one table: neither gets what was added to the other.
+func TestGatheredSoft(t *testing.T) {
+	s := &Schema{Columns: []Column{{Categories: 9}}}
+	set := func(code int) *Evidence {
+		e, err := s.Columns[0].SetEvidence([]int{code})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	rows := NewBatch(s, 4)
+	for r := range 3 {
+		rows.Columns[0].SetSoft(r, set(r))
+	}
+	table, err := NewTable(s, 0)
+	if err == nil {
+		err = table.Append(rows)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batches [2]Batch
+	for i := range batches {
+		if err := table.Gather(t.Context(), &batches[i], []int{0, 1, 2, 3}); err != nil {
+			t.Fatal(err)
+		}
+		batches[i].Columns[0].SetSoft(3, set(7+i))
+	}
+	for i := range batches {
+		if got := batches[i].Columns[0].Soft.At(3); got.Likelihood(7+i) != 1 {
+			t.Errorf("batch %d has %+v, want category %d", i, got, 7+i)
+		}
+	}
+}
+
 // FuzzSoft wants evidence that is in order, or a message, whatever a cell says.
 func FuzzSoft(f *testing.F) {
 	for _, s := range []string{"{red|a..b}", "[0.2|0|0.8]", "1..2", "..", "[]", "{|}", "-1e308..1e308", "[1e308|1e308|1e-308]"} {
