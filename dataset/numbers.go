@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Rounding says which number a text or an integer becomes.
@@ -45,8 +46,8 @@ func OpenNumbers(path string, columns int, names []string, round Rounding, opts 
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	if err := onlyFiles([]string{path}); err != nil {
-		return nil, err
+	if strings.HasPrefix(path, builtinPrefix) {
+		return nil, badSetting("%s: rows of plain numbers are read from files; write the source to one with pce data sample", path)
 	}
 	files, err := findFiles([]string{path}, &opts)
 	if err != nil {

@@ -88,6 +88,7 @@ func TestNumberReader(t *testing.T) {
 		"is empty":                         file("empty.csv", ""),
 		"text has no columns":              file("words.txt", "a b"),
 		"unknown kind of file":             file("words.bin", "a b"),
+		"builtin:random: rows of plain":    "builtin:random",
 	} {
 		_, err := readNumbers(t, path, 2, nil, ToFloat64, 10)
 		if err == nil || !strings.Contains(err.Error(), want) || !(errors.Is(err, ErrFormat) || errors.Is(err, ErrSetting)) {
