@@ -125,6 +125,20 @@ func TestDialects(t *testing.T) {
 	}
 }
 
+// TestRareNegation: a variable of a PSDD that nearly always holds does not hold with the probability that its logarithm says.
+func TestRareNegation(t *testing.T) {
+	for word, want := range map[string]float64{"-1e-17": 1e-17, "-1e-14": 1e-14, "-0.5": 1 - math.Exp(-0.5), "0": 0, "-Inf": 1} {
+		m, err := juice.Parse("psdd\nT 0 0 1 " + word + "\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := formattest.Evaluator(t, m).LogLikelihood([]float64{0})
+		if want = math.Log(want); err != nil || got != want && !(math.Abs(got-want) <= 1e-12) {
+			t.Errorf("%s: %v, %v; want %v", word, got, err, want)
+		}
+	}
+}
+
 // TestCategories: values beyond two, and a weight of 0.
 func TestCategories(t *testing.T) {
 	m, err := juice.Parse("jpc 4\nI 0 0 1 0\nI 1 0 1 2\nC 2 0 1 -1.3862943611198906 -Inf -0.2876820724517809\nS 3 0 3 0 -0.6931471805599453 1 -0.6931471805599453 2 -Inf\n")

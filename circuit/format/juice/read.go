@@ -262,6 +262,13 @@ func probability(word string) (float64, error) {
 	return math.Exp(x), nil
 }
 
+// complement is 1 less the probability whose logarithm a word is, which probability has read. Where the logarithm is near
+// 0, 1 less its exponential has few digits of that, or none.
+func complement(word string) float64 {
+	x, _ := strconv.ParseFloat(word, 64)
+	return max(0, -math.Expm1(x))
+}
+
 // jpc reads a line of Juice's own text.
 func (r *reader) jpc(words []string) (err error) {
 	if r.count < 0 {
@@ -396,8 +403,7 @@ func (r *reader) psdd(words []string) error {
 				return err
 			}
 		}
-		p = min(p, 1)
-		n = units.Node{Leaf: circuit.Bernoulli{}, Var: third - 1, Params: []float64{1 - p, p}}
+		n = units.Node{Leaf: circuit.Bernoulli{}, Var: third - 1, Params: []float64{complement(rest[len(rest)-1]), min(p, 1)}}
 		err = r.variable(third-1, 2)
 	case words[0] == "D":
 		n, err = r.decision(rest, third)
