@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/dataset"
-	"github.com/pce-engine/pce/run"
 )
 
 // Defaults and bounds of bench for forests.
@@ -76,9 +75,6 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 		return nil, err
 	}
 	n := len(cells) / fo.Features
-	if n == 0 {
-		return nil, fmt.Errorf("%w: %s has no rows", run.ErrOptions, f.data)
-	}
 	rows, out := make([]float32, r.Batch*fo.Features), make([]float32, r.Batch*fo.Width(0))
 	begin = time.Now()
 	if err := m.Predict(ctx, cells[:fo.Features], out[:fo.Width(0)]); err != nil {

@@ -59,6 +59,7 @@ func TestCheckForest(t *testing.T) {
 		{"\"x\" is not a number", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("word.csv", "x\n")}},
 		{"are for circuits, leave them out", 2, []string{"check", model, "--data", rows, "--path", "code"}},
 		{"no --data", 2, []string{"check", model}},
+		{"empty.csv has no rows", 2, []string{"check", model, "--data", file("empty.csv", "a,b\n")}},
 		{"gpuDimension is for cards", 2, []string{"check", model, "--data", rows, "--schedule", "preset:paper-trees"}},
 		{"represent sliced is compared without", 2, []string{"check", model, "--data", rows, "--schedule", file("sliced.schedule", "represent sliced\n")}},
 		{"said already", 2, []string{"check", model, "--data", rows, "--schedule", file("twice.schedule", "represent array\nrepresent array")}},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -77,9 +76,6 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	})
 	if err != nil {
 		return err
-	}
-	if len(rows) == 0 {
-		return fmt.Errorf("%w: %s has no rows", run.ErrOptions, strings.Join(f.data, ", "))
 	}
 	c, err := trees.New(fo, rows, f.smoothing)
 	if err != nil {

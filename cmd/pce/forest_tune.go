@@ -105,9 +105,6 @@ func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	if len(rows) == 0 {
-		return fmt.Errorf("%w: %s has no rows", run.ErrOptions, strings.Join(f.data, ", "))
-	}
 	opts := pce.Options{Threads: f.run.threads}
 	dir, err := a.beforeTuning(f, fo, opts)
 	if err != nil {

@@ -179,6 +179,7 @@ func TestForestTune(t *testing.T) {
 		`"avx512vbmi": th`:             append(tune, "--other", "generic,avx512vbmi", "--dry-run"), // as sliced loops are named, and no kernels
 		"no folder for":                append(tune, "--cache", filepath.Join(rows, "mine")),
 		"has no rows":                  {"forest", "tune", model, "--data", file("empty.csv", "a,b\n")},
+		"none.csv has no rows":         {"predict", model, "--data", file("none.csv", "a,b\n")},
 		"is for predict,":              append([]string{"check", model, "--schedule", "auto"}, data...),
 	} {
 		if _, errs := call(exitUsage, args...); !strings.Contains(errs, want) {

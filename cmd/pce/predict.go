@@ -188,7 +188,7 @@ func checkRows(f *forest.Forest) error {
 	return nil
 }
 
-// eachNumbers calls use with the rows of all paths, most of them at a time or as many as readCells. A forest that compares in
+// eachNumbers calls use with the rows of all paths, most of them at a time or as many as readCells; none in all of them is an error. A forest that compares in
 // float32 gets its cells as single says.
 func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []string, f *forest.Forest, single dataset.Rounding, most int, use func(rows []float64) error) error {
 	cfg, err := a.loadDataConfig(config)
@@ -206,7 +206,7 @@ func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []stri
 	if f.Input != forest.Float32 {
 		single = dataset.ToFloat64
 	}
-	rows := make([]float64, min(most, max(1, readCells/f.Features))*f.Features)
+	rows, total := make([]float64, min(most, max(1, readCells/f.Features))*f.Features), 0
 	for _, path := range paths {
 		r, err := dataset.OpenNumbers(path, f.Features, f.Names, single, o)
 		if err != nil {
@@ -216,6 +216,7 @@ func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []stri
 			var n int
 			if n, err = r.Read(ctx, rows); err == nil {
 				err = use(rows[:n*f.Features])
+				total += n
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -224,6 +225,9 @@ func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []stri
 		if err := errors.Join(err, r.Close()); err != nil {
 			return err
 		}
+	}
+	if total == 0 {
+		return fmt.Errorf("%w: %s has no rows", run.ErrOptions, strings.Join(paths, ", "))
 	}
 	return nil
 }

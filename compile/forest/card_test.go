@@ -471,7 +471,7 @@ func TestSharedReduceLargeTile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := compareScores(f, c, margins(t, f, emulated(t, c.Module), rows), want); err != nil {
+		if err := compareScores(f, c, margins(t, f, emulated(t)(c.Module), rows), want); err != nil {
 			t.Errorf("tiles of %s trees: %v", n, err)
 		}
 	}
