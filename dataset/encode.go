@@ -68,7 +68,7 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 		text := v.Text
 		code, ok := m.texts[string(text)]
 		if text == nil {
-			text, ok = numberLabel(v.Number), false
+			text, ok = numberLabel(v), false
 		}
 		if !ok && v.Kind == Number {
 			code, ok = m.numbers[v.Number]

@@ -75,7 +75,7 @@ func (f *inference) add(row []Value) error {
 		if g.set != nil && g.set.Labels {
 			text := v.Text
 			if text == nil {
-				text, g.bare = numberLabel(v.Number), true
+				text, g.bare = numberLabel(v), true
 			}
 			if err := f.addLabel(i, text); err != nil {
 				return err

@@ -60,15 +60,25 @@ func (c *Cells) setText(rows, row int, text []byte) {
 // textOf returns what a file says in an observed cell. A number of a file that
 // does not write text is written without an exponent where that is readable.
 func textOf(v *Value) []byte {
-	format := byte('f')
-	switch m := math.Abs(v.Number); {
-	case v.Text != nil:
+	if v.Text != nil {
 		return append([]byte(nil), v.Text...)
-	case m >= 1<<53 && m < 1e21: // whole: the shortest text of the float64 lacks digits of an integer, and so may the float64
-		sum := new(big.Float).SetPrec(128).SetFloat64(v.Number)
-		return sum.Add(sum, big.NewFloat(v.Rest)).Append(nil, 'f', 0)
-	case m != 0 && (m < 1e-4 || m >= 1e21):
+	}
+	if digits := v.digits(); digits != nil {
+		return digits
+	}
+	format := byte('f')
+	if m := math.Abs(v.Number); m != 0 && (m < 1e-4 || m >= 1e21) {
 		format = 'g'
 	}
 	return strconv.AppendFloat(nil, v.Number, format, -1, 64)
+}
+
+// digits returns all digits of a large whole number, nil of others: the shortest text of the float64 lacks some of
+// an integer, and so may the float64.
+func (v *Value) digits() []byte {
+	if m := math.Abs(v.Number); m < 1<<53 || m >= 1e21 {
+		return nil
+	}
+	sum := new(big.Float).SetPrec(128).SetFloat64(v.Number)
+	return sum.Add(sum, big.NewFloat(v.Rest)).Append(nil, 'f', 0)
 }

@@ -27,9 +27,13 @@ func (c *Column) LabelNumbers() []float64 {
 }
 
 // numberLabel is the label of a number that has no text: whole numbers are written as
-// tables in text have them, and 0 without a sign.
-func numberLabel(x float64) []byte {
-	format := byte('g')
+// tables in text have them, and 0 without a sign. Integers that float64 rounds have all
+// digits, so that those that are one float64 are not one category.
+func numberLabel(v *Value) []byte {
+	if v.Rest != 0 {
+		return v.digits()
+	}
+	x, format := v.Number, byte('g')
 	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
 		format = 'f'
 	}

@@ -119,6 +119,23 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
+// TestLargeLabels takes large integers as categories by all of their digits, and refuses those that are told apart by digits that
+// float64 lacks: as numbers they would be one category.
+func TestLargeLabels(t *testing.T) {
+	type row struct{ ID int64 }
+	opts := dataset.Options{Types: map[string]dataset.Type{"ID": {Labels: true}}}
+	src, err := load(t, encode(t, row{1_700_000_000_123_456_789}, row{5}), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(src.Schema().Columns[0].Labels, " "); got != "1700000000123456789 5" {
+		t.Errorf("labels %s", got)
+	}
+	if _, err := load(t, encode(t, row{1 << 60}, row{1<<60 + 1}), opts); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), `("1.152921504606847e+18", "1152921504606846977")`) {
+		t.Errorf("two integers that are one float64: %v", err)
+	}
+}
+
 // TestMarks wants numbers and texts that are listed as marks to be missing.
 func TestMarks(t *testing.T) {
 	rows := people(6)
