@@ -183,6 +183,30 @@ func TestRescaled(t *testing.T) {
 	}
 }
 
+// TestRescaledCodes stores codes as the numbers of a column that has a scale or bins, and leaves others as they are.
+func TestRescaledCodes(t *testing.T) {
+	src, err := Open(context.Background(), save(t, "a.csv", []byte("x,y,n,s\n1,0,1,a\n?,2,0,b\n5,1,1,a\n")), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Rescaled(src, &Schema{Columns: []Column{
+		{Name: "x", Kind: Continuous, Offset: 1, Scale: 0.25}, {Name: "y", Kind: Continuous, Edges: []float64{0, 1.5, 3}},
+		{Name: "n", Kind: Continuous}, {Name: "s", Kind: Continuous, Scale: 2},
+	}})
+	if want := "x:real y:real n:2 s:a|b 1,0,1,0 -,2,0,1 5,1,1,0"; show(t, got) != want {
+		t.Errorf("got %s, want %s", show(t, got), want)
+	}
+	b := new(Batch)
+	for range 2 { // over the memory of the first time
+		if err := got.Gather(context.Background(), b, []int{2, 1}); err != nil {
+			t.Fatal(err)
+		}
+		if x := b.Columns[0].Values; len(x) != 2 || x[0] != 16 || !b.Columns[0].IsMissing(1) || b.Columns[1].Discrete() {
+			t.Errorf("5 and a missing cell are stored as %v, want 16 and NaN", x)
+		}
+	}
+}
+
 // TestPicks wants the quartiles of a sample to be near those of all numbers, also
 // where these come in order or in turns, and over two files.
 func TestPicks(t *testing.T) {

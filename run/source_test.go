@@ -3,6 +3,10 @@ package run_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -84,6 +88,39 @@ func TestWrongSource(t *testing.T) {
 		o.Dir = t.TempDir()
 		if _, err := run.Train(t.Context(), o); !errors.Is(err, tc.want) {
 			t.Errorf("%s, opened by a function: %v, want %v", tc.name, err, tc.want)
+		}
+	}
+}
+
+// TestTrainTables evaluates a circuit of scaled numbers on tables of a program: one whose numbers are all whole was read as
+// categories, and its codes mean the numbers that they are, as those of the same file do that is read as the circuit says.
+func TestTrainTables(t *testing.T) {
+	path := codesFile(t, 30, 60)
+	table, err := dataset.Open(t.Context(), path, dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table.Schema().Columns[0].Kind != dataset.Discrete {
+		t.Fatal("the column is continuous already; the test compares nothing")
+	}
+	var text strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&text, "%v,%v,%v,%v\n", 30+i%31, 30.5+float64(i*i%31), 30+i*7%31, 40.25+float64(i%10))
+	}
+	train := filepath.Join(t.TempDir(), "numbers.csv")
+	if err := os.WriteFile(train, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range []string{"gaussian", "histogram"} {
+		o := onRows(t, "hclt", leaf, train)
+		o.Structure.Leaf.Outside = 1e-3
+		o.Valid, o.Test = run.Table(table), run.Files(path)
+		r, err := run.Train(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(math.Abs(r.ValidLL-r.TestLL) <= 1e-9) {
+			t.Errorf("%s: the rows of a table have log-likelihood %v, those of its file %v", leaf, r.ValidLL, r.TestLL)
 		}
 	}
 }
