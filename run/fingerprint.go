@@ -71,7 +71,8 @@ func (o *TrainOptions) settings() []em.Fact {
 	s := o.Structure
 	s.Graph, s.File, s.Equations.File, s.Valid = nil, "", "", nil // the program's digest tells circuits apart
 	s.HMM.Leaf, s.PD.Leaf, s.RATSPN.Leaf = nil, nil, nil
-	s.LearnSPN.Leaves, s.LearnSPN.Valid, s.LearnSPN.Workers = nil, nil, 0
+	s.LearnSPN.Leaves, s.LearnSPN.Valid = nil, nil
+	s.LearnSPN.Workers, s.HCLT.ChowLiu.Workers = 0, 0 // they do not change the result
 	e := o.em()
 	return append(e.Facts(),
 		em.Fact{Name: "discriminative", Value: strconv.FormatFloat(o.Discriminative, 'g', -1, 64)},

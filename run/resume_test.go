@@ -126,6 +126,22 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// TestResumeWorkers resumes a run with other numbers of goroutines that build its circuit, as on another machine.
+func TestResumeWorkers(t *testing.T) {
+	for _, kind := range []string{"hclt", "learnspn"} {
+		o := small(t, kind)
+		o.Structure.HCLT.ChowLiu.Workers, o.Structure.LearnSPN.Workers = 1, 1
+		if _, err := run.Train(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		o.Resume = true
+		o.Structure.HCLT.ChowLiu.Workers, o.Structure.LearnSPN.Workers = 3, 3
+		if _, err := run.Train(t.Context(), o); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
 // TestResumeWithoutSamples resumes runs that have samples, of images and of text, without any:
 // those of the model that is replaced go with it, and come back where samples are wanted again.
 func TestResumeWithoutSamples(t *testing.T) {
