@@ -86,13 +86,15 @@ func encode[T uint16 | uint32](out []T, cells *dataset.Cells, lo int, n T) int {
 	return -1
 }
 
-// recode is encode of codes, whose missing cells hold the largest S.
+// recode is encode of codes, whose missing cells hold the largest S. Where codes are narrow and n is beyond 16 bits, that is a code
+// below n, and missing all the same.
 func recode[T, S uint16 | uint32](out []T, codes []S, n T) int {
-	over := uint64(0) // its highest bit: some code is n or more
+	end := min(uint64(n), uint64(^S(0)))
+	over := uint64(0) // its highest bit: some cell is end or more
 	out = out[:len(codes)]
 	for i, c := range codes {
 		out[i] = T(c)
-		over |= uint64(n) - 1 - uint64(c)
+		over |= end - 1 - uint64(c)
 	}
 	if over>>63 == 0 {
 		return -1

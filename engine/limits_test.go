@@ -146,6 +146,29 @@ func TestLastCodes(t *testing.T) {
 	}
 }
 
+// TestNarrowCells takes narrow codes for a domain that 16 bits do not hold: the largest number marks a missing cell there, too.
+func TestNarrowCells(t *testing.T) {
+	p := make([]float64, 70_000)
+	for i := range p {
+		p[i] = 1 / float64(len(p))
+	}
+	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: len(p)}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
+	}}
+	m := buildWith(t, g, reference.Params{p, {1}}, engine.Options{Rows: 8})
+	ll := make([]float64, 3)
+	b := &dataset.Batch{Rows: 3, Columns: []dataset.Cells{{Codes: dataset.Codes{Narrow: []uint16{0, math.MaxUint16 - 1, math.MaxUint16}}}}}
+	if err := m.eng.LogLikelihood(t.Context(), b, ll); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{math.Log(p[0]), math.Log(p[0]), 0} {
+		if !near(ll[i], want, 1e-5) {
+			t.Errorf("row %d has %v, want %v", i, ll[i], want)
+		}
+	}
+}
+
 // TestRowsOfLaunches opens engines for the fewest and the most rows of a launch.
 func TestRowsOfLaunches(t *testing.T) {
 	g := mixedGraph()
