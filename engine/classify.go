@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/layers"
@@ -46,12 +47,19 @@ func (e *Engine) Classify(ctx context.Context, b *dataset.Batch, variable int, p
 	}
 	out := p
 	if err := e.Evaluate(ctx, next, func(ll []float64) { out = out[copy(out, ll):] }); err != nil {
-		return err
+		return e.named(ctx, without(b, variable), err)
 	}
 	for lo := 0; lo < len(p); lo += codes {
 		normalise(p[lo : lo+codes])
 	}
 	return nil
+}
+
+// without returns the rows of b without what they say in a column.
+func without(b *dataset.Batch, column int) *dataset.Batch {
+	columns := slices.Clone(b.Columns)
+	columns[column] = missingCells(&b.Columns[column], b.Rows)
+	return &dataset.Batch{Rows: b.Rows, Columns: columns}
 }
 
 // codedColumn returns the column of a variable that has codes.

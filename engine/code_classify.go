@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 )
@@ -25,9 +24,7 @@ func (c *Code) Classify(ctx context.Context, b *dataset.Batch, variable int, p [
 		return err
 	}
 	if variable < len(b.Columns) { // what it says does not count
-		columns := slices.Clone(b.Columns)
-		columns[variable] = missingCells(&b.Columns[variable], b.Rows)
-		b = &dataset.Batch{Rows: b.Rows, Columns: columns}
+		b = without(b, variable)
 	}
 	return c.launches(l, b.Rows, func(r *room, lo, n int) error {
 		ll := make([]float64, n*l.roots)

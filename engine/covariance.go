@@ -35,7 +35,7 @@ func (e *Engine) Covariance(ctx context.Context, b *dataset.Batch, variables []i
 		c := &covariance{e: e, b: b.Slice(lo, hi), variables: variables, columns: columns, summaries: summaries, out: out[lo*k*k : hi*k*k]}
 		c.means, c.points, c.possible = make([]float64, (hi-lo)*k), make([][]point, hi-lo), make([]bool, hi-lo)
 		if err := c.variances(ctx); err != nil {
-			return err
+			return e.named(ctx, b, err)
 		}
 		for i := range variables[:max(0, k-1)] {
 			if err := c.with(ctx, i); err != nil {

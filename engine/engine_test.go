@@ -171,6 +171,41 @@ func TestBadCells(t *testing.T) {
 	}
 }
 
+// TestBadCellsOfQueries wants every query to name a bad cell by its row of the batch, also those that ask about a few rows at a time,
+// or about each of them with other cells; what the class says does not count.
+func TestBadCellsOfQueries(t *testing.T) {
+	g := mixedGraph()
+	m := build(t, g, engine.Options{Rows: 16, Queries: true})
+	ctx := t.Context()
+	rows := reference.RandomRows(g, rand.New(rand.NewPCG(7, 8)), 40, 0.3)
+	bad := m.batch(rows)
+	bad.Columns[0].Codes.Set(33, 4)
+	room := func() []float64 { return make([]float64, 40*16) }
+	product := []engine.Polynomial{{Terms: []engine.Term{{Factor: 1, Variables: []int{1, 2}}}}}
+	for name, ask := range map[string]func(b *dataset.Batch) error{
+		"log-likelihood": func(b *dataset.Batch) error { return m.eng.LogLikelihood(ctx, b, room()) },
+		"conditional":    func(b *dataset.Batch) error { return m.eng.Conditional(ctx, b, []int{0, 1}, room()) },
+		"moments":        func(b *dataset.Batch) error { return m.eng.Moments(ctx, b, room()) },
+		"quantiles":      func(b *dataset.Batch) error { return m.eng.Quantiles(ctx, b, []int{1}, []float64{0.5}, room()) },
+		"covariance":     func(b *dataset.Batch) error { return m.eng.Covariance(ctx, b, []int{1, 2}, room()) },
+		"expect":         func(b *dataset.Batch) error { return m.eng.Expect(ctx, b, product, room()) },
+		"classify":       func(b *dataset.Batch) error { return m.eng.Classify(ctx, b, 3, room()) },
+		"mpe": func(b *dataset.Batch) error {
+			return m.eng.MPE(ctx, b, engine.MPEOptions{Candidates: 1}, room(), room())
+		},
+	} {
+		if err := ask(bad); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), "row 33, variable 0: 4 is not a category") {
+			t.Errorf("%s: %v, want an error about row 33", name, err)
+		}
+		if err := ask(m.batch(rows)); err != nil {
+			t.Errorf("%s of good rows: %v", name, err)
+		}
+	}
+	if err := m.eng.Classify(ctx, bad, 0, room()); err != nil {
+		t.Errorf("a class that the column does not have: %v", err)
+	}
+}
+
 // TestBadLaunches sees wrong ranges of rows refused.
 func TestBadLaunches(t *testing.T) {
 	g := mixedGraph()

@@ -53,7 +53,7 @@ func (e *Engine) Expect(ctx context.Context, b *dataset.Batch, of []Polynomial, 
 	for lo := 0; lo < b.Rows; lo += most {
 		part := b.Slice(lo, min(lo+most, b.Rows))
 		if err := e.Moments(ctx, part, moments); err != nil {
-			return err
+			return e.named(ctx, b, err)
 		}
 		if k > 0 {
 			if err := e.Covariance(ctx, part, crossed, covariances); err != nil {

@@ -45,7 +45,7 @@ func (e *Engine) MPE(ctx context.Context, b *dataset.Batch, o MPEOptions, ll, bo
 	for lo := 0; lo < b.Rows; {
 		hi := min(b.Rows, lo+max(1, e.rows/each))
 		if err := e.mpe(ctx, b.Slice(lo, hi), o, o.First+lo, ll[lo:hi], bound[lo:hi]); err != nil {
-			return err
+			return e.named(ctx, b, err)
 		}
 		lo = hi
 	}
