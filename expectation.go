@@ -152,7 +152,7 @@ type pending struct {
 // with a cell per feature as Model.Evaluate takes them, NaN where it is missing. A row without
 // missing cells that the forest looks at gets the bits of Evaluate. Where the density holds the
 // known cells for impossible the scores are NaN. A known cell that is not a category of its
-// column is an error.
+// column, or a number that its leaves do not take, is an error.
 func (e *Expectation) Margins(ctx context.Context, rows, out []float64) error {
 	if err := e.check(rows, out); err != nil {
 		return err
@@ -281,8 +281,12 @@ func (e *Expectation) known(c *dataset.Cells, k, i int, x float64) error {
 	column := &e.density.Schema().Columns[e.columns[i]]
 	switch {
 	case math.IsNaN(x):
-	case column.Kind == dataset.Continuous:
-		c.Values[k] = column.Standard(x)
+	case column.Kind == dataset.Continuous: // the circuit would refuse a number by its place among the rows that it is asked for
+		v, ok := column.Stored(x)
+		if !ok || column.Positive && !(v > 0) || column.Counts && !(v >= 0 && float64(v) == math.Trunc(float64(v))) {
+			return fmt.Errorf("%w: feature %d is %v, which the leaves of the density's column %q do not take; leave it empty if it is missing", dataset.ErrFormat, i+1, x, column.Name)
+		}
+		c.Values[k] = v
 	default:
 		code, ok := e.codes[i][x]
 		if !ok {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce"
@@ -253,5 +254,55 @@ func TestExpectationRefused(t *testing.T) {
 	}
 	if err := e.Margins(t.Context(), nil, nil); err != nil {
 		t.Errorf("no rows: %v", err)
+	}
+}
+
+// TestExpectationNamesRows: a known cell that leaves of the density do not take is an error that names its row and feature, as one
+// that is no category is.
+func TestExpectationNamesRows(t *testing.T) {
+	g := &circuit.Graph{NumVars: 3, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Poisson{}},
+		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: circuit.LogNormal{}},
+		{Kind: circuit.Input, Units: 1, Var: 2, Leaf: circuit.Gaussian{}},
+		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1, 2}},
+	}}
+	density, err := pce.New(t.Context(), g, start(t, g), pce.Options{Soft: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer density.Close()
+	m, err := pce.NewForest(bushy(rand.New(rand.NewPCG(4, 95)), 3, 9, 2, func(int) float64 { return 1 }), pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	e, err := pce.NewExpectation(m, density)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nan := math.NaN()
+	for _, tc := range []struct {
+		cells []float64
+		says  string
+	}{
+		{[]float64{3, 0.5, nan}, ""},
+		{[]float64{0, nan, -2}, ""},
+		{[]float64{2.5, 1, nan}, "row 5: "},
+		{[]float64{-1, 1, nan}, "feature 1 is -1"},
+		{[]float64{1, 0, nan}, "feature 2 is 0"},
+		{[]float64{nan, 1, math.Inf(1)}, "feature 3 is +Inf"},
+		{[]float64{nan, 1, 1e39}, "row 5: "},
+	} {
+		rows := append(slices.Repeat([]float64{1, nan, nan}, 4), tc.cells...)
+		err := e.Margins(t.Context(), rows, make([]float64, 2*len(rows)/3))
+		if tc.says == "" {
+			if err != nil {
+				t.Errorf("%v: %v", tc.cells, err)
+			}
+			continue
+		}
+		if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%v: %v, want an error with %q", tc.cells, err, tc.says)
+		}
 	}
 }
