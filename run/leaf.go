@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/pce-engine/pce/circuit"
@@ -198,13 +199,13 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 	if err := s.shareCategories(&out); err != nil {
 		return nil, err
 	}
-	var sums []dataset.Summary // once they are needed
+	var ends [][2]float64 // of the numbers of columns, once they are needed
 	for i, l := range s.leavesOf(out.Columns) {
 		c := &out.Columns[i]
 		kind := l.typeOf(c)
-		if sums == nil && kind == "histogram" {
+		if ends == nil && kind == "histogram" {
 			var err error
-			if sums, err = dataset.Summarize(ctx, src); err != nil {
+			if ends, err = s.ends(ctx, src); err != nil {
 				return nil, err
 			}
 		}
@@ -222,11 +223,33 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 				c.Offset = 0
 			}
 		case kind == "histogram" && c.Kind == dataset.Continuous:
-			numbers := sums[i].Numbers(&src.Schema().Columns[i])
-			c.Edges, c.Outside = l.edges(numbers.Min, numbers.Max), l.Outside
+			c.Edges, c.Outside = l.edges(ends[i][0], ends[i][1]), l.Outside
 		}
 	}
 	return &out, out.Validate()
+}
+
+// ends returns the least and the largest number of each column: those of all continuous columns where these share leaves, and with them
+// the probabilities of bins, so that a bin has to be of the same numbers in all of them.
+func (s *Structure) ends(ctx context.Context, src dataset.Source) ([][2]float64, error) {
+	sums, err := dataset.Summarize(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	ends, all := make([][2]float64, len(sums)), [2]float64{math.Inf(1), math.Inf(-1)}
+	for i := range sums {
+		c := &src.Schema().Columns[i]
+		n := sums[i].Numbers(c)
+		if ends[i] = [2]float64{n.Min, n.Max}; c.Kind == dataset.Continuous && n.Observed > 0 {
+			all = [2]float64{min(all[0], n.Min), max(all[1], n.Max)}
+		}
+	}
+	if s.tied() && all[0] <= all[1] {
+		for i := range ends {
+			ends[i] = all
+		}
+	}
+	return ends, nil
 }
 
 // shareCategories gives the discrete columns of a schema without labels the categories that

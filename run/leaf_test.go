@@ -332,3 +332,25 @@ func TestOutsideHistograms(t *testing.T) {
 		}
 	}
 }
+
+// TestTiedHistograms wants the tied steps of a hidden Markov model, which share the probabilities of bins, to have the same bins,
+// whatever numbers each column has; other columns have bins of their own.
+func TestTiedHistograms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(10, 10))
+	path := writeRows(t, "a,b,c", 100, func() []any { return []any{rng.Float64(), 10 + rng.Float64(), 0.5} })
+	for _, tied := range []bool{true, false} {
+		s := run.DefaultStructure()
+		s.Kind, s.Latents, s.Leaf = "hmm", 2, run.Leaf{Type: "histogram", Bins: 4}
+		s.HMM.Tied = tied
+		b, err := run.Build(t.Context(), s, run.Files(path), compile.DefaultOptions())
+		if err != nil {
+			t.Fatalf("tied %v: %v", tied, err)
+		}
+		defer b.Close()
+		c := b.Schema.Columns
+		same := slices.Equal(c[0].Edges, c[1].Edges) && slices.Equal(c[0].Edges, c[2].Edges)
+		if same != tied || tied && (c[0].Edges[0] > 0.5 || c[0].Edges[4] < 10.5) {
+			t.Errorf("tied %v: edges %v, %v and %v", tied, c[0].Edges, c[1].Edges, c[2].Edges)
+		}
+	}
+}
