@@ -197,6 +197,7 @@ func (b *Blueprint) check(l Load) error {
 	}
 	need := m.Total
 	for l.Rows = m.Rows / 2; l.Rows > 0; l.Rows /= 2 {
+		l.Shards = l.Shards || l.Train && l.StepRows > int64(l.Rows) // a step has several then, whose integer flows are kept
 		if m, err = b.runnerMemory(l); err != nil {
 			return err
 		}

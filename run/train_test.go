@@ -275,6 +275,32 @@ func TestTrainMemory(t *testing.T) {
 	}
 }
 
+// TestTrainMemoryOfShards wants the rows that a refusal names to fit with the flows that are kept once a step has several shards:
+// here these take more than fewer rows save.
+func TestTrainMemoryOfShards(t *testing.T) {
+	o := small(t, "hclt")
+	o.Structure.Latents, o.EM.Phases = 512, o.EM.Phases[:1]
+	b, err := run.Build(t.Context(), o.Structure, o.Train, o.Compile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	l := run.TrainLoad(o, 300)
+	m, err := b.Memory(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fewer := o
+	fewer.EM.ShardRows = l.Rows / 2
+	if n, err := b.Memory(run.TrainLoad(fewer, 300)); err != nil || n.Total <= m.Total {
+		t.Fatalf("%v: half of the rows take %d bytes, all %d; the test compares nothing", err, n.Total, m.Total)
+	}
+	o.Options.MaxMemory = m.Total - 1
+	if _, err := run.Train(t.Context(), o); !errors.Is(err, kernels.ErrMemory) || !strings.Contains(err.Error(), "fewer rows do not help") {
+		t.Errorf("%v, want ErrMemory without rows that would fit", err)
+	}
+}
+
 // TestTrainFile goes on from a saved model, whose schema binds the data.
 func TestTrainFile(t *testing.T) {
 	write := func(name, text string) string {
