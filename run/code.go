@@ -276,20 +276,20 @@ func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := l.besideCode()
-		if l.MaxMemory > 0 { // what code leaves
+		beside := l.besideCode()
+		if l.MaxMemory > 0 { // what code leaves, with its own rows of a launch
 			m, err := b.runnerMemory(l)
 			if err != nil {
 				return nil, err
 			}
-			l.MaxMemory = max(1, l.MaxMemory-m.Total+m.Runtime)
+			beside.MaxMemory = max(1, l.MaxMemory-m.Total+m.Runtime)
 		}
-		rows, err := t.queryRows(l.Options)
+		rows, err := t.queryRows(beside.Options)
 		if err != nil {
 			return nil, err
 		}
-		l.Rows = min(l.Rows, rows.Most)
-		return t.Engine(ctx, l)
+		beside.Rows = min(beside.Rows, rows.Most)
+		return t.Engine(ctx, beside)
 	}}, nil
 }
 

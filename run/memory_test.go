@@ -196,6 +196,61 @@ func TestMemoryOfCode(t *testing.T) {
 	}
 }
 
+// TestMemoryBesideCode wants the engine beside code, where launches of a card have many rows, to take what these leave of MaxMemory.
+func TestMemoryBesideCode(t *testing.T) {
+	g := flat(50, 5000)
+	p, err := reference.Init(g, 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := FromGraph(How{Single: true}, g, p.Read, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	tensor, err := b.tensor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Device: "emulator", Engines: 1}
+	code, err := b.runnerMemory(QueryLoad(o.forCode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := func(rows int) MemoryPlan {
+		m, err := tensor.runnerMemory(QueryLoad(Options{Device: o.Device, Rows: rows}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	left := plan(64).Total
+	if code.Rows != CardRows || plan(512).Total <= left {
+		t.Fatalf("code %+v, tensors of 512 rows %+v; the test compares nothing", code, plan(512))
+	}
+	o.MaxMemory = code.Total - code.Runtime + left
+	pool, err := b.Pool(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := pool.Do(t.Context(), CardRows, func(r engine.Runner) error {
+		e, err := Tensor(t.Context(), r)
+		if err != nil {
+			return err
+		}
+		if rows := r.Info().Rows; rows != CardRows {
+			t.Errorf("code for %d rows, want %d", rows, CardRows)
+		}
+		if got := plan(e.Info().Rows).Total; got > left {
+			t.Errorf("an engine for %d rows, which takes %d bytes where code leaves %d", e.Info().Rows, got, left)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMemoryOfQueriesOfCode wants the engine of a circuit of code planned beside the code, where queries need it: its parts
 // are those of the same circuit without code, and the values of both.
 func TestMemoryOfQueriesOfCode(t *testing.T) {
