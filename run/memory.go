@@ -210,6 +210,21 @@ func (b *Blueprint) check(l Load) error {
 		kernels.ErrMemory, need>>20, l.MaxMemory>>20)
 }
 
+// fit halves the rows of a launch until the plan is within l.MaxMemory, or one is left.
+func (b *Blueprint) fit(l *Load) error {
+	for l.MaxMemory > 0 && l.Rows > 1 {
+		m, err := b.runnerMemory(*l)
+		if err != nil {
+			return err
+		}
+		if m.Total <= l.MaxMemory {
+			return nil
+		}
+		l.Rows /= 2
+	}
+	return nil
+}
+
 // leastHeap is the least heap that is worth a collection: one takes a millisecond per
 // megabyte in use, and short runs are done in tens of milliseconds.
 const leastHeap = 64 << 20

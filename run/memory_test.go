@@ -1,7 +1,9 @@
 package run
 
 import (
+	"context"
 	"errors"
+	"io"
 	"math"
 	"slices"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/device"
@@ -248,6 +251,36 @@ func TestMemoryBesideCode(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPruneMemory wants the rows by which a circuit is pruned to come in launches that MaxMemory has room for: nothing else chooses
+// their rows.
+func TestPruneMemory(t *testing.T) {
+	const steps = 400
+	b := longHMM(t, steps)
+	m, err := b.Memory(Load{Options: Options{Device: "cpu", Threads: 1, Rows: 16}, Train: true, AnyRows: true, Shards: true, StepRows: maxPruneRows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 40
+	read := func(_ context.Context, s *dataset.Schema, most int) (*dataset.Batch, error) {
+		if left == 0 {
+			return nil, io.EOF
+		}
+		if most != 16 {
+			t.Errorf("%d rows are asked for, want 16", most)
+		}
+		rows := slices.Repeat([][]float64{make([]float64, steps)}, min(most, left))
+		left -= len(rows)
+		return reference.Batch(s, rows), nil
+	}
+	_, rows, err := b.flows(t.Context(), read, Options{Device: "cpu", Threads: 1, MaxMemory: m.Total})
+	if err != nil || rows != 40 {
+		t.Errorf("%d rows, %v; want 40", rows, err)
+	}
+	if _, _, err := b.flows(t.Context(), read, Options{Device: "cpu", Threads: 1, MaxMemory: 1 << 20}); !errors.Is(err, kernels.ErrMemory) {
+		t.Errorf("room for nothing: %v, want ErrMemory", err)
 	}
 }
 

@@ -126,7 +126,11 @@ type RowReader func(ctx context.Context, s *dataset.Schema, most int) (*dataset.
 // flows returns the flows of all sums that own weights, of rows of positive probability, and the number of
 // these. The flows are those of a device, read a node at a time.
 func (b *Blueprint) flows(ctx context.Context, read RowReader, o Options) (circuit.ParamFunc64, int64, error) {
-	e, err := b.Engine(ctx, Load{Options: o, Train: true, AnyRows: true, Shards: true, StepRows: maxPruneRows})
+	l := Load{Options: o.withDefaults(), Train: true, AnyRows: true, Shards: true, StepRows: maxPruneRows}
+	if err := b.fit(&l); err != nil {
+		return nil, 0, err
+	}
+	e, err := b.Engine(ctx, l)
 	if err != nil {
 		return nil, 0, err
 	}
