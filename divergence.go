@@ -132,7 +132,12 @@ func checkDraws(n int) error {
 func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, take func(b *dataset.Batch, ll, weight []float64) error) error {
 	const most = 4096
 	s := m.plan.Schema
-	states := run.States(s)
+	states, domains := run.States(s), circuit.Domains(m.plan.Graph)
+	for v, codes := range domains {
+		if states > 0 && codes < 0 { // no leaf reads the column, so rows that differ in it are one
+			states /= s.Columns[v].Categories
+		}
+	}
 	exact := states > 0 && states <= max(n, run.MaxStates)
 	if exact {
 		n = states
@@ -144,7 +149,7 @@ func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, ta
 		rows := min(most, n-lo)
 		b := dataset.NewBatch(s, rows)
 		if exact {
-			fillStates(b, s, lo)
+			fillStates(b, domains, lo)
 		} else if err := m.SampleBatch(ctx, b, seed, lo); err != nil {
 			return err
 		}
@@ -165,14 +170,16 @@ func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, ta
 	return nil
 }
 
-// fillStates fills b with complete rows of discrete columns, from row number first on.
-func fillStates(b *dataset.Batch, s *dataset.Schema, first int) {
+// fillStates fills b with the rows of discrete columns that are complete where leaves read them, from row number first on. domains has
+// the categories of the columns, -1 where no leaf reads one.
+func fillStates(b *dataset.Batch, domains []int, first int) {
 	for r := range b.Rows {
 		state := first + r
-		for v := range b.Columns {
-			codes := s.Columns[v].Categories
-			b.Columns[v].Codes.Set(r, state%codes)
-			state /= codes
+		for v, codes := range domains {
+			if codes > 0 {
+				b.Columns[v].Codes.Set(r, state%codes)
+				state /= codes
+			}
 		}
 	}
 }

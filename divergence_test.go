@@ -16,7 +16,9 @@ import (
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
 )
 
 // TestDivergenceQueries compares entropy and divergence of small circuits with the sums
@@ -298,5 +300,33 @@ func TestDivergenceOfScales(t *testing.T) {
 	want := math.Log(6.0/3) + 9.0/(2*36) - 0.5
 	if !(math.Abs(d.KL.Nats-want) < 0.15) || !(math.Abs(d.Entropy.Nats-0.5*math.Log(2*math.Pi*math.E*9)) < 0.15) {
 		t.Errorf("%+v of normal rows with deviations 3 and 6; want a divergence of about %v", d, want)
+	}
+}
+
+// TestEntropyOfUnreadColumns wants a column that no leaf reads to add nothing to what is summed over all complete rows.
+func TestEntropyOfUnreadColumns(t *testing.T) {
+	g := &circuit.Graph{NumVars: 2, Root: 2, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0, 1}},
+	}}
+	params := reference.Params{{0.5, 0.5}, {0.25, 0.75}, {0.5, 0.5}}
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	s := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Categories: 2}, {Name: "b", Categories: 3}}}
+	if err := run.WriteCircuit(path, g, s, params.Read64); err != nil {
+		t.Fatal(err)
+	}
+	m, err := pce.Open(t.Context(), path, pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	got, err := m.Entropy(t.Context(), 100, 1)
+	if want := -0.375*math.Log(0.375) - 0.625*math.Log(0.625); err != nil || !(math.Abs(got.Nats-want) <= 1e-6) || !got.Exact || got.Rows != 2 {
+		t.Errorf("%+v, %v; want exactly %v, of 2 rows", got, err, want)
+	}
+	d, err := m.Divergence(t.Context(), m, 100, 1)
+	if err != nil || !(math.Abs(d.CrossEntropy.Nats-got.Nats) <= 1e-9) || d.KL.Nats != 0 {
+		t.Errorf("%+v, %v; want the entropy, and nothing", d, err)
 	}
 }
