@@ -298,21 +298,28 @@ func checkPositive(ctx context.Context, src dataset.Source, leaves []circuit.Lea
 	return nil
 }
 
-// edges returns the edges of a histogram of numbers between two.
+// edges returns the edges of a histogram of numbers between two: of fewer bins where float64 does not have that many numbers there.
 func (l *Leaf) edges(least, largest float64) []float64 {
 	if len(l.Edges) > 0 {
 		return slices.Clone(l.Edges)
 	}
 	bins := cmp.Or(l.Bins, defaultBins)
 	if !(least < largest) { // one number is in the middle of its bin
-		bins, least, largest = 1, least-0.5, largest+0.5
+		size := math.Abs(least)
+		half := max(0.5, math.Nextafter(size, math.Inf(1))-size)
+		bins, least, largest = 1, least-half, largest+half
 	}
-	edges := make([]float64, bins+1)
-	for i := range edges {
-		f := float64(i) / float64(bins)
-		edges[i] = float64((1-f)*least) + float64(f*largest)
+	for ; ; bins /= 2 {
+		edges, ascending := make([]float64, bins+1), true
+		for i := range edges {
+			f := float64(i) / float64(bins)
+			edges[i] = float64((1-f)*least) + float64(f*largest)
+			ascending = ascending && (i == 0 || edges[i-1] < edges[i])
+		}
+		if ascending || bins == 1 {
+			return edges
+		}
 	}
-	return edges
 }
 
 // shareScale gives the continuous columns of a source one offset and one scale.

@@ -354,3 +354,21 @@ func TestTiedHistograms(t *testing.T) {
 		}
 	}
 }
+
+// TestEdgesOfCloseNumbers builds histograms over columns whose numbers float64 has few others between, or none beside: they have
+// fewer bins, or a wider one.
+func TestEdgesOfCloseNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 11))
+	path := writeRows(t, "one,large,close", 100, func() []any { return []any{2.5, 1e17, 1e9 + 1e-6*rng.Float64()} })
+	s := run.DefaultStructure()
+	s.Latents, s.Leaf = 2, run.Leaf{Type: "histogram"}
+	b, err := run.Build(t.Context(), s, run.Files(path), compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	c := b.Schema.Columns
+	if !slices.Equal(c[0].Edges, []float64{2, 3}) || !slices.Equal(c[1].Edges, []float64{1e17 - 16, 1e17 + 16}) || len(c[2].Edges) < 3 || len(c[2].Edges) > 17 {
+		t.Errorf("edges %v, %v and %v", c[0].Edges, c[1].Edges, c[2].Edges)
+	}
+}
