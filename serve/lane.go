@@ -72,9 +72,10 @@ type lane struct {
 
 	mu     sync.Mutex
 	queues []*queue
-	clock  float64 // the use of the model that was served last
-	ran    float64 // nanoseconds that batches took
-	served []turn  // the models that were asked last
+	clock  float64    // the use of the model that was served last
+	ran    float64    // nanoseconds that batches took
+	served []turn     // the models that were asked last
+	left   []*version // that a job has left as the last to hold them; unlock closes them
 }
 
 // newLane starts the goroutines of a lane.
@@ -134,7 +135,7 @@ func (l *lane) submit(v *version, j *job, place *admission) error {
 // taken stay in it; the batch is ended when no request waits for any of them.
 func (l *lane) abandon(j *job) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	for _, b := range j.running {
 		if b.waiting--; b.waiting == 0 {
 			b.cancel()
@@ -161,11 +162,24 @@ func (l *lane) drop(q *queue, k int) {
 	l.answered(q.version, j, rest)
 }
 
-// answered notes that rows of a job are done with. The caller holds mu.
+// answered notes that rows of a job are done with. The caller holds mu, and ends that with unlock.
 func (l *lane) answered(v *version, j *job, rows int) {
 	if j.left -= rows; j.left == 0 {
 		close(j.done)
-		v.release()
+		if v.leave() {
+			l.left = append(l.left, v)
+		}
+	}
+}
+
+// unlock gives mu back and then closes what the jobs that are done were the last to hold. Closing a model takes time, and the
+// lock of the repository, whose holder may be waiting for mu.
+func (l *lane) unlock() {
+	left := l.left
+	l.left = nil
+	l.mu.Unlock()
+	for _, v := range left {
+		v.closed()
 	}
 }
 
@@ -191,7 +205,7 @@ type batch struct {
 // none waits.
 func (l *lane) next(now time.Time) (*batch, time.Duration) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	for {
 		best, wait := l.due(now)
 		if best == nil {
@@ -407,7 +421,7 @@ func (b *batch) apart(q *Query, w *Work) error {
 // ended.
 func (l *lane) finish(b *batch, w *Work, took time.Duration, err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.settle(b, took)
 	for i, p := range b.pieces {
 		j := p.job

@@ -49,12 +49,19 @@ func (v *version) batch(rows int) *dataset.Batch {
 func (v *version) hold() { v.holders.Add(1) }
 
 func (v *version) release() {
-	switch n := v.holders.Add(-1); {
-	case n == 0:
+	if v.leave() {
 		v.closed()
-	case n < 0:
+	}
+}
+
+// leave is release for a caller that cannot close the version now: it reports whether the caller was the last to hold it, and
+// has to call closed.
+func (v *version) leave() bool {
+	n := v.holders.Add(-1)
+	if n < 0 {
 		panic("BUG: serve: version " + v.number + " of " + v.name + " released twice")
 	}
+	return n == 0
 }
 
 // query returns the index of a query, or false.
