@@ -260,12 +260,12 @@ func (r *repository) replace(e *entry) error {
 	v.lane.open(v, old)
 	r.clock++
 	e.current, e.file, e.unused, e.used = v, stamp, false, r.clock
-	r.wake() // it can leave for a model that waits for memory
+	e.stats.Loaded(v.number, v.bytes) // before it can leave
+	r.wake()                          // it can leave for a model that waits for memory
 	r.mu.Unlock()
 	if old != nil {
 		old.release()
 	}
-	e.stats.Loaded(v.number, v.bytes)
 	r.opts.Log.Info("model loaded", "model", e.Name, "version", v.number, "device", model.Device(), "bytes", v.bytes, "dur", time.Since(from))
 	return nil
 }
