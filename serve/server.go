@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -50,10 +51,15 @@ func New(o Options) (*Server, error) {
 }
 
 // Load opens every model once, as many as memory has room for. It returns the first
-// error; models whose files are at fault are tried again when a request wants them.
+// error; models whose files are at fault are tried again when a request wants them. An end of ctx
+// is an error that matches that of ctx.
 func (s *Server) Load(ctx context.Context) error {
 	for _, m := range s.opts.Models {
-		if err := s.models.load(ctx, m.Name); err != nil {
+		err := s.models.load(ctx, m.Name)
+		if errors.Is(err, ErrLate) && ctx.Err() != nil { // a deadline that no request has set
+			err = fmt.Errorf("model %q is still being loaded: %w", m.Name, ctx.Err())
+		}
+		if err != nil {
 			return fmt.Errorf("serve: %w", err)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -297,5 +299,42 @@ func TestServeParallel(t *testing.T) {
 	}
 	if answers[0] != answers[1] {
 		t.Errorf("%s\nwith two batches at a time: %s", answers[0], answers[1])
+	}
+}
+
+// waitingLoader opens no model before the server ends.
+type waitingLoader struct{ began chan struct{} }
+
+func (l waitingLoader) Plan(ctx context.Context, _ string) (int64, error) {
+	close(l.began)
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func (l waitingLoader) Open(context.Context, string) (serve.Model, error) {
+	return nil, errors.New("Plan has failed")
+}
+
+// TestServeInterrupted: a signal while models are being loaded ends the server as it ends other commands.
+func TestServeInterrupted(t *testing.T) {
+	loader := waitingLoader{make(chan struct{})}
+	s, err := serve.New(serve.Options{Loader: loader, Models: []serve.Source{{Name: "m", Path: "m"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-loader.began
+		cancel()
+	}()
+	f := serveFlags{drain: time.Second, options: serve.Options{Timeout: time.Second}}
+	err = (&app{stdout: io.Discard, stderr: io.Discard}).answer(ctx, &f, s, l, nil, slog.New(slog.DiscardHandler))
+	if code := exitCode(err); code != exitInterrupted || asFlags(err) != `serve: model "m" is still being loaded: interrupted` {
+		t.Errorf("exit %d: %v", code, err)
 	}
 }
