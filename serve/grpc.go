@@ -95,7 +95,7 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	body.answered = true
 	binary.BigEndian.PutUint32(out[1:], uint32(len(out)-5))
 	if more := int64(len(out)) - body.answer; more > 0 {
-		if err := s.reserve(more); err != nil {
+		if err := s.reserve(more, body.reserved+body.answer); err != nil {
 			s.refuse(w, r, err)
 			return
 		}

@@ -69,7 +69,7 @@ func TestAnswersTakeMemory(t *testing.T) {
 func TestAnswersAreReserved(t *testing.T) {
 	l := &fakeLoader{bytes: 1}
 	s := testServer(t, l, Options{MaxQueueDelay: -1, MaxPending: 8 << 20, ReloadEvery: -1}, "m")
-	if err := s.reserve(8<<20 - 110_000); err != nil { // room for the rows and numbers, 100,020 bytes, and not for JSON
+	if err := s.reserve(8<<20-110_000, 0); err != nil { // room for the rows and numbers, 100,020 bytes, and not for JSON
 		t.Fatal(err)
 	}
 	body := `{"parameters":{"query":"sample","n_samples":1000,"seed":1},"outputs":[{"name":"samples","parameters":{"datatype":"FP64"}}]}`
@@ -92,10 +92,14 @@ func TestAnswersAreReserved(t *testing.T) {
 
 // TestDecodingTakesMemory: what a body becomes counts before it is taken.
 func TestDecodingTakesMemory(t *testing.T) {
-	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxPending: 300_000, ReloadEvery: -1}, "m")
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxPending: 2 << 20, ReloadEvery: -1}, "m")
+	if err := s.reserve(2<<20-300_000, 0); err != nil {
+		t.Fatal(err)
+	}
 	numbers := strings.TrimSuffix(strings.Repeat("0,0,0,10,0,", 20_000), ",")
 	body := `{"inputs":[{"name":"x","datatype":"%s","shape":[20000,5],"data":[` + numbers + `]}]}`
-	want(t, ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT64")), 429, `{"error":"bad request: inputs[0] \"x\": too many requests: requests take 1 MiB, and this one wants 1 more, of 1; try again later"}`)
+	want(t, ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT64")), 429, `{"error":"bad request: inputs[0] \"x\": too many requests: requests take 2 MiB, and this one wants 1 more, of 2; try again later"}`)
+	s.metrics.Pending.Add(300_000 - 2<<20)
 	s.opts.MaxPending = 4_000_000
 	if w := ask(t, s, "POST", "/v2/models/m/infer", fmt.Sprintf(body, "INT64")); w.Code != 200 {
 		t.Errorf("%d %.200s", w.Code, w.Body)
@@ -280,5 +284,31 @@ func TestPathsOfOthers(t *testing.T) {
 		if w.Code != 404 || !strings.HasPrefix(w.Body.String(), `{"error":"`) || !strings.Contains(w.Body.String(), tc.want) {
 			t.Errorf("%s %s: %d %s, want 404 and %q", tc.method, tc.path, w.Code, w.Body, tc.want)
 		}
+	}
+}
+
+// TestTooLargeAlone: what takes more memory than all requests together may is refused as too large, as it would be
+// later: a body, and what one becomes.
+func TestTooLargeAlone(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxBody: 4 << 20, MaxPending: 1 << 20, ReloadEvery: -1}, "m")
+	numbers := strings.TrimSuffix(strings.Repeat("0,0,0,10,0,", 40_000), ",")
+	for _, body := range []string{strings.Repeat(" ", 2<<20), `{"inputs":[{"name":"x","datatype":"INT64","shape":[40000,5],"data":[` + numbers + `]}]}`} {
+		w := ask(t, s, "POST", "/v2/models/m/infer", body)
+		if w.Code != 413 || w.Header().Get("Retry-After") != "" || !strings.Contains(w.Body.String(), "the request takes 2 MiB, and all together may take 1; send fewer rows") {
+			t.Errorf("a body of %d bytes: %d %.200s", len(body), w.Code, w.Body)
+		}
+		r := httptest.NewRequest("POST", grpcService+"ModelInfer", bytes.NewReader(frame([]byte(body))))
+		r.Header.Set("Content-Type", "application/grpc")
+		g := httptest.NewRecorder()
+		if s.ServeHTTP(g, r); len(body) > 1<<20 && (g.Header().Get("Grpc-Status") != "8" || g.Header().Get("Grpc-Retry-Pushback-Ms") != "") {
+			t.Errorf("gRPC: %v", g.Header())
+		}
+	}
+	if n := s.metrics.Pending.Load(); n != 0 {
+		t.Errorf("%d bytes stay reserved", n)
+	}
+	// A server that is told to take larger bodies has memory for one.
+	if o := (Options{MaxBody: 2 << 30}).withDefaults(); o.MaxPending != 4<<30 {
+		t.Errorf("%d bytes for bodies of %d", o.MaxPending, o.MaxBody)
 	}
 }

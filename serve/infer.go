@@ -15,7 +15,7 @@ import (
 // infer answers a request for a model. decode is called once there is room for the request's rows. The memory of the answer,
 // as JSON or not, is reserved before the model runs, and left to body.
 func (s *Server) infer(ctx context.Context, model string, body *requestBody, json bool, decode func(oip.Reserve) (*oip.Request, error)) (resp *oip.Response, err error) {
-	call := call{server: s, json: json}
+	call := call{server: s, body: body, json: json}
 	call.job.seen = time.Now()
 	if call.place, err = s.models.admit(model, len(body.bytes)); err != nil {
 		return nil, err
@@ -124,6 +124,7 @@ func (s *Server) timeout(p oip.Params) (time.Duration, error) {
 // call is a request for a query of a version.
 type call struct {
 	server   *Server
+	body     *requestBody
 	version  *version
 	query    *Query
 	req      *oip.Request
@@ -386,7 +387,7 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 
 // take accounts for memory until the call is over.
 func (c *call) take(bytes int64) error {
-	if err := c.server.reserve(bytes); err != nil {
+	if err := c.server.reserve(bytes, c.body.reserved+c.reserved); err != nil {
 		return err
 	}
 	c.reserved += bytes

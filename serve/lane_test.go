@@ -309,7 +309,7 @@ func TestQueueFull(t *testing.T) {
 		}
 	})
 	bubble(t, Options{MaxPending: 2000, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
-		if err := s.reserve(1990); err != nil {
+		if err := s.reserve(1990, 0); err != nil {
 			t.Fatal(err)
 		}
 		if w := ask429(t, s); w.Code != 429 {

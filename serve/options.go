@@ -27,7 +27,7 @@ type Options struct {
 	MaxCells    int64         // N·V·S, and elements of an output; 1<<26
 	MaxFlops    float64       // operations; 1e13
 	MaxBytes    int64         // of memory that its rows and outputs take; 512 MiB
-	MaxPending  int64         // of memory that the bodies, rows and outputs of all requests take; 1 GiB
+	MaxPending  int64         // of memory that the bodies, rows and outputs of all requests take; 1 GiB, or twice MaxBody if that is more
 	MaxDepth    int           // of nested JSON; 32
 	MaxInFlight int           // requests at a time; 1024
 	Timeout     time.Duration // for those that state none, and the longest that one may state; 30 s
@@ -60,7 +60,7 @@ func (o Options) withDefaults() Options {
 	set(&o.MaxCells, 1<<26)
 	set(&o.MaxFlops, 1e13)
 	set(&o.MaxBytes, 512<<20)
-	set(&o.MaxPending, 1<<30)
+	set(&o.MaxPending, max(1<<30, 2*o.MaxBody))
 	set(&o.MaxDepth, 32)
 	set(&o.MaxInFlight, 1024)
 	set(&o.Timeout, 30*time.Second)

@@ -260,7 +260,7 @@ func (m *requestBody) grow(size int64) error {
 			bytes, size = (*b)[:0], int64(cap(*b))
 		}
 	}
-	if err := m.server.reserve(size - m.reserved); err != nil {
+	if err := m.server.reserve(size-m.reserved, m.reserved); err != nil {
 		return err
 	}
 	if m.reserved = size; bytes == nil {

@@ -126,8 +126,11 @@ func (s *Server) finish() {
 }
 
 // reserve accounts for memory that a request takes, which the caller gives back to
-// metrics.Pending.
-func (s *Server) reserve(bytes int64) error {
+// metrics.Pending. own is what the request has taken before: what is too much for one request is so at any time.
+func (s *Server) reserve(bytes, own int64) error {
+	if own+bytes > s.opts.MaxPending {
+		return fail(ErrTooLarge, "the request takes %d MiB, and all together may take %d; send fewer rows", mib(own+bytes), mib(s.opts.MaxPending))
+	}
 	if n := s.metrics.Pending.Add(bytes); n > s.opts.MaxPending {
 		s.metrics.Pending.Add(-bytes)
 		return &retryError{fail(ErrFull, "requests take %d MiB, and this one wants %d more, of %d; try again later", mib(n-bytes), mib(bytes), mib(s.opts.MaxPending)), time.Second}
