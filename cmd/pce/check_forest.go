@@ -36,11 +36,13 @@ type scoreCheck struct {
 	Device     string  `json:"device,omitempty"` // of code on a card
 	KernelPath string  `json:"kernel_path,omitempty"`
 	Schedule   string  `json:"schedule,omitempty"` // of code: its file, or default
-	MaxError   float64 `json:"max_error"`          // of a raw score
+	MaxError   float64 `json:"max_error"`          // of a raw score; of those beyond their bound, if there are some
 	Row        int     `json:"row"`                // the first that differs most, counted from 1
 	Leaves     int     `json:"leaves"`             // how many leaves differ
 	Bound      float64 `json:"bound"`              // for that row
 	OK         bool    `json:"ok"`
+
+	beyond bool // whether Row is beyond its bound
 }
 
 // compare looks at one score. A NaN is equal to a NaN.
@@ -49,14 +51,13 @@ func (c *scoreCheck) compare(row int, got, want, bound float64) {
 		return
 	}
 	d := math.Abs(got - want)
-	if !(d <= bound) || bound == 0 {
-		c.OK = false
-	}
+	beyond := !(d <= bound) || bound == 0
+	c.OK = c.OK && !beyond
 	if math.IsNaN(d) || math.IsInf(d, 0) { // JSON has neither
 		d = math.MaxFloat64
 	}
-	if d > c.MaxError || c.Row == 0 {
-		c.MaxError, c.Row, c.Bound = d, row+1, bound
+	if c.Row == 0 || beyond && !c.beyond || beyond == c.beyond && d > c.MaxError {
+		c.MaxError, c.Row, c.Bound, c.beyond = d, row+1, bound, beyond
 	}
 }
 

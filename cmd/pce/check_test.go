@@ -121,3 +121,27 @@ func cut(t *testing.T, path string, columns int) string {
 	}
 	return to
 }
+
+// TestCheckNamesRows: what a path that is beyond its bound is said to differ by is beyond the bound, though rows with larger
+// numbers, and larger bounds, differ by more.
+func TestCheckNamesRows(t *testing.T) {
+	p, s := pathCheck{OK: true}, scoreCheck{OK: true}
+	for row, x := range []struct{ got, want, bound float64 }{
+		{-1000.004, -1000, 0.01}, {-1.0001, -1, 1e-5}, {-3000.02, -3000, 0.03}, {-1.0002, -1, 1e-5}, {-2.0001, -2, 2e-5},
+	} {
+		p.compare(row, x.got, x.want, x.bound)
+		s.compare(row, x.got, x.want, x.bound)
+	}
+	if p.OK || p.Row != 4 || p.Bound != 1e-5 || !(p.MaxError > p.Bound) {
+		t.Errorf("%+v, want row 4", p)
+	}
+	if s.OK || s.Row != 4 || s.Bound != 1e-5 || !(s.MaxError > s.Bound) {
+		t.Errorf("%+v, want row 4", s)
+	}
+	within := pathCheck{OK: true}
+	within.compare(0, -1.000001, -1, 1e-5)
+	within.compare(1, -1000.004, -1000, 0.01)
+	if !within.OK || within.Row != 2 || within.Bound != 0.01 {
+		t.Errorf("%+v, want row 2", within)
+	}
+}
